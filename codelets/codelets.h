@@ -1,0 +1,94 @@
+/* The operations: functions that add them to a graph, as models use them, and their descriptors.
+ *
+ * Shapes: B is the batch (samples), images are NHWC. Each function returns the value of its result, or SL_NONE once the
+ * graph has failed (sl_graph_status). `layer` names the node and prefixes its parameters ("conv1.weight"). */
+#ifndef SL_CODELETS_H
+#define SL_CODELETS_H
+
+#include "codelets/list.h"
+#include "tasks/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SL_DECLARE_OPERATION(name) extern const sl_operation sl_op_##name;
+SL_OPERATIONS(SL_DECLARE_OPERATION)
+#undef SL_DECLARE_OPERATION
+
+/* All operations, ended by NULL, in the order of list.h. */
+extern const sl_operation *const sl_operations[];
+const sl_operation *sl_operation_find(const char *name);
+
+/* An empty graph that knows the operations which passes need. */
+sl_graph *sl_graph_new(int64_t batch);
+
+/* --- input and elementwise -------------------------------------------------------------------------------------- */
+
+/* The step's host array number slot (sl_step.input): [B, sample...] of dtype. */
+sl_value sl_input(sl_graph *graph, const char *layer, int slot, sl_dtype dtype, sl_shape sample);
+/* Pixels U8 -> F32: (x / 255 - mean) / deviation, the same for all channels. */
+sl_value sl_normalize(sl_graph *graph, const char *layer, sl_value x, float mean, float deviation);
+/* max(x, 0). */
+sl_value sl_relu(sl_graph *graph, const char *layer, sl_value x);
+/* Gaussian error linear unit (Hendrycks and Gimpel 2016): exact x Phi(x), or the tanh approximation (eq. 2 there). */
+typedef enum sl_gelu_form { SL_GELU_ERF, SL_GELU_TANH } sl_gelu_form;
+sl_value sl_gelu(sl_graph *graph, const char *layer, sl_value x, sl_gelu_form form);
+/* a + b, same shapes. */
+sl_value sl_add(sl_graph *graph, const char *layer, sl_value a, sl_value b);
+/* Dropout (Srivastava et al. 2014), inverted: each element is zero with probability p, others times 1 / (1 - p). The mask
+ * is Philox of seed, step, layer and the element's index in the global batch; recomputed in the backward pass. */
+sl_value sl_dropout(sl_graph *graph, const char *layer, sl_value x, float p);
+/* [B, a, b, ...] -> [B, a b ...]; moves nothing when the planner can alias. */
+sl_value sl_flatten(sl_graph *graph, const char *layer, sl_value x);
+
+/* --- layers ----------------------------------------------------------------------------------------------------- */
+
+typedef enum sl_activation { SL_ACTIVATION_NONE, SL_ACTIVATION_RELU, SL_ACTIVATION_GELU_ERF, SL_ACTIVATION_GELU_TANH } sl_activation;
+/* y = activation(x W^T + b): x [B, ..., K], W [N, K], b [N]. Parameters layer.weight, layer.bias; He's uniform
+ * initialisation (bound 1 / sqrt(K), as torch.nn.Linear does). */
+sl_value sl_linear(sl_graph *graph, const char *layer, sl_value x, int64_t features, sl_activation activation);
+/* 2-d convolution, NHWC: x [B, H, W, C], weight [O, kh, kw, C], bias [O] (when bias); y [B, H', W', O],
+ * H' = (H + 2 pad - kernel) / stride + 1. Initialised as torch.nn.Conv2d: bound 1 / sqrt(C kernel^2). */
+sl_value sl_conv2d(sl_graph *graph, const char *layer, sl_value x, int64_t channels, int kernel, int stride, int pad, int bias);
+sl_value sl_maxpool(sl_graph *graph, const char *layer, sl_value x, int kernel, int stride, int pad);
+sl_value sl_avgpool(sl_graph *graph, const char *layer, sl_value x, int kernel, int stride, int pad);
+/* Batch normalisation (Ioffe and Szegedy 2015) over all but the last dimension: over the samples of a leaf, or of the
+ * global batch. Parameters layer.weight, layer.bias; state layer.running_mean, layer.running_var (momentum 0.1, eps 1e-5;
+ * unbiased variance in the running one). With training = 0 the running statistics normalise. */
+typedef enum sl_batchnorm_over { SL_BATCHNORM_LEAF, SL_BATCHNORM_GLOBAL } sl_batchnorm_over;
+sl_value sl_batchnorm(sl_graph *graph, const char *layer, sl_value x, sl_batchnorm_over over, int training);
+
+/* --- loss and measures ------------------------------------------------------------------------------------------ */
+
+/* Number of targets that count (>= 0): targets I32 [B, ...] -> F64 [1], summed over the batch. */
+sl_value sl_count_targets(sl_graph *graph, const char *layer, sl_value targets);
+/* Mean cross-entropy (nats) of softmax(logits) over targets that count: logits [B, ..., V], targets I32 [B, ...] (-1:
+ * ignored), count F64 [1]; F64 [1]. A target beyond V fails the step and names the sample. */
+sl_value sl_cross_entropy(sl_graph *graph, const char *layer, sl_value logits, sl_value targets, sl_value count);
+/* softmax over the last dimension. */
+sl_value sl_softmax(sl_graph *graph, const char *layer, sl_value x);
+/* Number of counting targets that the largest logit names (the first of equals): F64 [1]. */
+sl_value sl_accuracy(sl_graph *graph, const char *layer, sl_value logits, sl_value targets);
+
+/* --- update ----------------------------------------------------------------------------------------------------- */
+
+/* Factor min(1, bound / ||g||) of gradient clipping by global norm (Pascanu et al. 2013), F64 [1]; the norm is summed over
+ * rows (dimension 0; a vector is one row) and then values by a fixed tree. */
+sl_value sl_clip_factor(sl_graph *graph, const char *layer, const sl_value *gradients, int n, double bound);
+
+/* Adds one update node for each parameter. gradients[i] belongs to parameters[i]. guard F64 [1] (the loss): where it is not
+ * finite nothing is updated. clip is SL_NONE or a clip factor. Learning rate: sl_step.learning_rate.
+ * sgd: v = momentum v + g + decay p; p = p - lr v (as torch.optim.SGD; state NAME.momentum).
+ * adamw: Loshchilov and Hutter 2019, algorithm 2 (as torch.optim.AdamW; state NAME.m, NAME.v). */
+typedef struct sl_sgd_options { double momentum, decay; } sl_sgd_options;
+typedef struct sl_adamw_options { double beta1, beta2, eps, decay; } sl_adamw_options;
+void sl_sgd(sl_graph *graph, const sl_sgd_options *options, const sl_value *parameters, const sl_value *gradients, int n,
+            sl_value guard, sl_value clip);
+void sl_adamw(sl_graph *graph, const sl_adamw_options *options, const sl_value *parameters, const sl_value *gradients, int n,
+              sl_value guard, sl_value clip);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

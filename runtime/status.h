@@ -1,0 +1,69 @@
+/* Status codes: what every fallible function of the library returns.
+ *
+ * The library neither prints nor exits. A function that fails returns a code from the one list below and leaves a
+ * sentence in the calling thread's error text, which names the thing (layer, file, offset, option) and what would mend
+ * it; the caller adds context or passes the code up with SL_TRY. */
+#ifndef SL_STATUS_H
+#define SL_STATUS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* code, text, whether the object that was worked on can still be used afterwards (1) or only be destroyed (0). */
+#define SL_STATUS_LIST(X)                                                 \
+  X(SL_OK, "done", 1)                                                     \
+  X(SL_EINVAL, "invalid argument", 1)                                     \
+  X(SL_ENOMEM, "out of memory", 1)                                        \
+  X(SL_EIO, "input or output failed", 1)                                  \
+  X(SL_EFORMAT, "malformed file", 1)                                      \
+  X(SL_ESHAPE, "shapes do not fit", 0)                                    \
+  X(SL_ENOTFOUND, "not found", 1)                                         \
+  X(SL_EEXIST, "exists already", 1)                                       \
+  X(SL_EMPI, "MPI failed", 0)                                             \
+  X(SL_ESTARPU, "StarPU failed", 0)                                       \
+  X(SL_ETOPOLOGY, "the machine cannot be divided as asked", 1)            \
+  X(SL_ETASK, "a task failed", 0)                                         \
+  X(SL_ENONFINITE, "a value is not finite", 1)                            \
+  X(SL_EUNSUPPORTED, "not supported by this build or machine", 1)         \
+  X(SL_EUNCALIBRATED, "performance models are not calibrated", 1)         \
+  X(SL_EPLAN, "the plan does not match", 1)
+
+typedef enum sl_status {
+#define SL_STATUS_ENUM(code, text, survives) code,
+  SL_STATUS_LIST(SL_STATUS_ENUM)
+#undef SL_STATUS_ENUM
+  SL_STATUS_COUNT
+} sl_status;
+
+/* The command's exit codes. */
+enum { SL_EXIT_DONE = 0, SL_EXIT_FAILURE = 1, SL_EXIT_USAGE = 2, SL_EXIT_UNCALIBRATED = 3, SL_EXIT_CHECKPOINTED = 75 };
+
+/* Sets the calling thread's error text and returns code. */
+sl_status sl_fail(sl_status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Puts "context: " before the calling thread's error text and returns code. */
+sl_status sl_context(sl_status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The calling thread's last error text; never NULL. Valid until the thread's next failure. */
+const char *sl_error(void);
+
+const char *sl_status_name(sl_status code); /* "SL_EIO" */
+const char *sl_status_text(sl_status code); /* "input or output failed" */
+int sl_status_survives(sl_status code);
+
+#define SL_TRY(expression)                                  \
+  do {                                                      \
+    sl_status sl_try_status = (expression);                 \
+    if (sl_try_status != SL_OK) return sl_try_status;       \
+  } while (0)
+
+/* The same inside a function that owns things: sets the local `status` and goes to its `out:`. */
+#define SL_TRY_OUT(expression)                              \
+  do {                                                      \
+    status = (expression);                                  \
+    if (status != SL_OK) goto out;                          \
+  } while (0)
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,53 @@
+/* Element types and shapes: the two facts about an array that everything else agrees on. Arrays are dense and row-major;
+ * images are NHWC ([B, H, W, C]). */
+#ifndef SL_TENSOR_H
+#define SL_TENSOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* name, bytes per element, safetensors name */
+#define SL_DTYPE_LIST(X) \
+  X(SL_F32, 4, "F32")    \
+  X(SL_F64, 8, "F64")    \
+  X(SL_I32, 4, "I32")    \
+  X(SL_U8, 1, "U8")      \
+  X(SL_I64, 8, "I64")    \
+  X(SL_F16, 2, "F16")    \
+  X(SL_BF16, 2, "BF16")
+
+typedef enum sl_dtype {
+#define SL_DTYPE_ENUM(name, bytes, text) name,
+  SL_DTYPE_LIST(SL_DTYPE_ENUM)
+#undef SL_DTYPE_ENUM
+  SL_DTYPE_COUNT
+} sl_dtype;
+
+enum { SL_MAX_DIMS = 6 };
+
+typedef struct sl_shape {
+  int ndim;
+  int64_t dim[SL_MAX_DIMS];
+} sl_shape;
+
+/* SL_SHAPE(64, 10) is [64, 10]; every dimension an int64_t or convertible constant. */
+#define SL_SHAPE(...) sl_shape_make((const int64_t[]){__VA_ARGS__}, (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)))
+sl_shape sl_shape_make(const int64_t *dim, int ndim);
+int64_t sl_shape_count(const sl_shape *shape);               /* elements; 1 for a scalar (ndim 0) */
+int64_t sl_shape_row(const sl_shape *shape);                 /* elements behind one index of dimension 0 */
+int sl_shape_equal(const sl_shape *a, const sl_shape *b);
+/* Writes "[64, 28, 28, 1]" into text (at most n bytes) and returns text. */
+char *sl_shape_text(const sl_shape *shape, char *text, size_t n);
+enum { SL_SHAPE_TEXT = 128 };
+
+size_t sl_dtype_bytes(sl_dtype dtype);
+const char *sl_dtype_name(sl_dtype dtype); /* as safetensors spells it */
+
+#ifdef __cplusplus
+}
+#endif
+#endif
