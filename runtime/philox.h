@@ -1,0 +1,105 @@
+/* Random numbers as a pure function of where they are used: Philox4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel
+ * random numbers: as easy as 1, 2, 3", SC 2011).
+ *
+ * A number is named by seed, step, operation and the element's index in the global batch, so it is the same whatever
+ * thread, rank or device asks for it. Element i takes word i % 4 of block i / 4. The rounds are branch-free, so that
+ * loops over blocks vectorise; the functions serve C and CUDA alike. */
+#ifndef SL_PHILOX_H
+#define SL_PHILOX_H
+
+#include <math.h>
+#include <stdint.h>
+
+#ifndef SL_HOST_DEVICE
+#ifdef __CUDACC__
+#define SL_HOST_DEVICE __host__ __device__ static inline
+#else
+#define SL_HOST_DEVICE static inline
+#endif
+#endif
+
+/* The bijection of the paper's section 3.4: ten rounds over the counter (4 words) under the key (2 words). */
+SL_HOST_DEVICE void sl_philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]) {
+  uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3], k0 = key[0], k1 = key[1];
+#ifdef __CUDACC__
+#pragma unroll
+#elif defined(__GNUC__) && !defined(__clang__)
+#pragma GCC unroll 10
+#endif
+  for (int round = 0; round < 10; round++) {
+    const uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
+    const uint32_t n0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0, n2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+    c1 = (uint32_t)p1;
+    c3 = (uint32_t)p0;
+    c0 = n0;
+    c2 = n2;
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  out[0] = c0;
+  out[1] = c1;
+  out[2] = c2;
+  out[3] = c3;
+}
+
+/* The four words of elements 4 * block .. 4 * block + 3. Step and block count below 2^48; no two (seed, step,
+ * operation, block) share a counter and key. */
+SL_HOST_DEVICE void sl_random_u32x4(uint64_t seed, uint64_t step, uint32_t operation, uint64_t block, uint32_t out[4]) {
+  const uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32 & 0xFFFFu) | (uint32_t)(step >> 32) << 16,
+                               (uint32_t)step, operation};
+  const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
+  sl_philox4x32(counter, key, out);
+}
+
+/* The word of one element; for bulk use sl_random_fill, which makes each block once. */
+SL_HOST_DEVICE uint32_t sl_random_u32(uint64_t seed, uint64_t step, uint32_t operation, uint64_t element) {
+  uint32_t word[4];
+  sl_random_u32x4(seed, step, operation, element / 4, word);
+  return word[element % 4];
+}
+
+/* out[i] = the word of element first + i, i in [0, n). */
+SL_HOST_DEVICE void sl_random_fill(uint64_t seed, uint64_t step, uint32_t operation, uint64_t first, int64_t n,
+                                   uint32_t *out) {
+  int64_t i = 0;
+  for (; i < n && (first + (uint64_t)i) % 4; i++) out[i] = sl_random_u32(seed, step, operation, first + (uint64_t)i);
+  const uint64_t block = (first + (uint64_t)i) / 4;
+  const int64_t blocks = (n - i) / 4;
+  uint32_t *bulk = out + i;
+  for (int64_t b = 0; b < blocks; b++) {
+    uint32_t word[4];
+    sl_random_u32x4(seed, step, operation, block + (uint64_t)b, word);
+    bulk[4 * b] = word[0];
+    bulk[4 * b + 1] = word[1];
+    bulk[4 * b + 2] = word[2];
+    bulk[4 * b + 3] = word[3];
+  }
+  for (i += 4 * blocks; i < n; i++) out[i] = sl_random_u32(seed, step, operation, first + (uint64_t)i);
+}
+
+/* Uniform in [0, 1), a multiple of 2^-24, so exact in a float. */
+SL_HOST_DEVICE float sl_random_uniform(uint32_t word) { return (float)(word >> 8) * (1.0f / 16777216.0f); }
+
+/* Two standard normal numbers from two words (Box and Muller, 1958). The logarithm's argument is in (0, 1]. In double
+ * before the rounding, so that libraries whose log and cos differ in the last place still agree in nearly all floats.
+ */
+SL_HOST_DEVICE void sl_random_normal2(uint32_t a, uint32_t b, float out[2]) {
+  const double u = ((double)a + 1.0) * (1.0 / 4294967296.0),
+               angle = (double)b * (6.283185307179586476925 / 4294967296.0);
+  const double radius = sqrt(-2.0 * log(u));
+  out[0] = (float)(radius * cos(angle));
+  out[1] = (float)(radius * sin(angle));
+}
+
+/* The standard normal number of one element: its pair's two words (2j, 2j + 1 of one block) give its pair's two
+ * numbers. */
+SL_HOST_DEVICE float sl_random_normal(uint64_t seed, uint64_t step, uint32_t operation, uint64_t element) {
+  uint32_t word[4];
+  float pair[2];
+  sl_random_u32x4(seed, step, operation, element / 4, word);
+  const uint64_t first = element % 4 & 2u;
+  sl_random_normal2(word[first], word[first + 1], pair);
+  return pair[element % 2];
+}
+
+#endif
