@@ -21,9 +21,9 @@
 /* The bijection of the paper's section 3.4: ten rounds over the counter (4 words) under the key (2 words). */
 SL_HOST_DEVICE void sl_philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]) {
   uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3], k0 = key[0], k1 = key[1];
-#ifdef __CUDACC__
+#ifdef __CUDA_ARCH__
 #pragma unroll
-#elif defined(__GNUC__) && !defined(__clang__)
+#elif defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
 #pragma GCC unroll 10
 #endif
   for (int round = 0; round < 10; round++) {
