@@ -1,0 +1,47 @@
+/* The store: named tensors that outlive steps and programs (parameters, optimizer state, running statistics), each one
+ * stretch of host memory with the StarPU handles that tasks use. */
+#ifndef SL_STORE_H
+#define SL_STORE_H
+
+#include <starpu.h>
+
+#include "runtime/status.h"
+#include "runtime/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct sl_tensor {
+  char *name;
+  sl_dtype dtype;
+  sl_shape shape;
+  int parameter; /* 1: part of the model; 0: state of its training (or running statistics) */
+  void *data;    /* host memory, 64-byte aligned; valid for the host between sl_store_acquire and sl_store_release */
+  int blocks;    /* row blocks it is registered in with StarPU; 0: not yet */
+  starpu_data_handle_t *handle; /* [blocks] */
+} sl_tensor;
+
+typedef struct sl_store sl_store;
+
+sl_status sl_store_create(sl_store **store);
+/* Unregisters all handles: StarPU must still run, and no task may use them. NULL is allowed. */
+void sl_store_destroy(sl_store *store);
+int sl_store_count(const sl_store *store);
+sl_tensor *sl_store_at(const sl_store *store, int i); /* in the order of adding */
+sl_tensor *sl_store_find(const sl_store *store, const char *name); /* NULL when there is none */
+/* A new tensor of zeros. SL_EEXIST, SL_ENOMEM. */
+sl_status sl_store_add(sl_store *store, const char *name, sl_dtype dtype, const sl_shape *shape, int parameter,
+                       sl_tensor **tensor);
+/* Registers the tensor with StarPU in `blocks` blocks of rows [rows b / blocks, rows (b + 1) / blocks); one that is registered
+ * already must be so in as many (SL_EINVAL). */
+sl_status sl_store_register(sl_tensor *tensor, int blocks);
+/* Brings all tensors to host memory for reading (write = 0) or changing; waits for tasks. Before anything is registered it
+ * does nothing. Must be released before the next step. */
+sl_status sl_store_acquire(sl_store *store, int write);
+void sl_store_release(sl_store *store);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

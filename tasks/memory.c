@@ -1,0 +1,210 @@
+/* Memory planning: in-place chains first, then slots along the predicted schedule, best fit. */
+#include "tasks/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A group of values in one buffer: one value, or a chain of in-place operations. */
+typedef struct group {
+  size_t bytes;
+  double start, end; /* predicted first write, last use */
+  int writer;        /* node of the first write */
+  int keep;
+} group;
+
+typedef struct planner {
+  const sl_graph *g;
+  sl_schedule *s;
+  int *group_of; /* [values] the value that stands for its group */
+  int *next;     /* [values] next member of the group, -1 at its end */
+  group *group;  /* [values], valid where group_of[v] == v */
+  int *users, *first_user; /* nodes that touch each value: users[first_user[v]] ... */
+} planner;
+
+static size_t rounded(size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+static int temporary(const planner *p, int v) { return p->g->value[v]->role == SL_ROLE_TEMPORARY; }
+
+/* Nodes that touch each value, in node order; a node that reads and writes a value counts once. */
+static sl_status list_users(planner *p) {
+  const sl_graph *g = p->g;
+  int *count = calloc((size_t)g->n_values + 2, sizeof *count), total = 0;
+  if (!count) return sl_fail(SL_ENOMEM, "no memory to plan %d values", g->n_values);
+  p->first_user = count;
+  for (int i = 0; i < g->n_nodes; i++) total += g->node[i]->n_in + g->node[i]->n_out;
+  p->users = malloc(((size_t)total + 1) * sizeof *p->users);
+  int *last = malloc(((size_t)g->n_values + 1) * sizeof *last);
+  if (!p->users || !last) {
+    free(last);
+    return sl_fail(SL_ENOMEM, "no memory to plan %d values", g->n_values);
+  }
+  for (int fill = 0; fill < 2; fill++) {
+    for (int v = 0; v < g->n_values; v++) last[v] = -1;
+    for (int i = 0; i < g->n_nodes; i++) {
+      const sl_node *node = g->node[i];
+      for (int k = 0; k < node->n_in + node->n_out; k++) {
+        int v = k < node->n_in ? node->in[k] : node->out[k - node->n_in];
+        if (last[v] == i) continue;
+        last[v] = i;
+        if (fill) p->users[count[v + 1]++] = i;
+        else count[v + 2]++;
+      }
+    }
+    if (!fill)
+      for (int v = 0; v < g->n_values; v++) count[v + 1] += count[v];
+  }
+  free(last);
+  return SL_OK;
+}
+
+static int n_users(const planner *p, int v) { return p->first_user[v + 1] - p->first_user[v]; }
+
+/* Output j of node i takes over its input's buffer, where the descriptor allows and nobody else touches the input later:
+ * its writers and this node are its only users. */
+static void join_in_place(planner *p, const char *keep) {
+  for (int i = 0; i < p->g->n_nodes; i++) {
+    const sl_node *node = p->g->node[i];
+    for (int j = 0; j < node->n_out; j++) {
+      int k = node->op->inplace[j] - 1;
+      if (k < 0 || node->in_part || (node->accumulate >> j & 1)) continue;
+      int from = node->in[k], to = node->out[j];
+      if (!temporary(p, from) || !temporary(p, to) || from == to || (keep && (keep[from] || keep[to]))) continue;
+      if (sl_value_bytes(p->g->value[from]) != sl_value_bytes(p->g->value[to])) continue;
+      if (p->users[p->first_user[to]] != i) continue; /* first written elsewhere: a sum */
+      int mine = 1;
+      for (int u = p->first_user[from]; u < p->first_user[from + 1] && mine; u++) {
+        const sl_node *user = p->g->node[p->users[u]];
+        if (p->users[u] == i) continue;
+        for (int q = 0; q < user->n_in; q++) mine &= user->in[q] != from;
+      }
+      int uses = 0;
+      for (int q = 0; q < node->n_in; q++) uses += node->in[q] == from;
+      if (!mine || uses != 1) continue;
+      p->group_of[to] = p->group_of[from];
+      p->next[to] = p->next[p->group_of[from]];
+      p->next[p->group_of[from]] = to;
+    }
+  }
+}
+
+static int by_start(const void *a, const void *b) {
+  const group *x = *(group *const *)a, *y = *(group *const *)b;
+  if (x->start != y->start) return x->start < y->start ? -1 : 1;
+  return x->writer < y->writer ? -1 : x->writer > y->writer;
+}
+
+typedef struct slot {
+  size_t bytes;
+  double free_at; /* predicted; keeps: never */
+  int tenant;     /* value that stands for the group in it */
+} slot;
+
+/* Whether another user of the group waits for this one directly, so that waiting for that other is enough. */
+static int covered(const planner *p, int old, int node) {
+  for (int v = old; v >= 0; v = p->next[v])
+    for (int u = p->first_user[v]; u < p->first_user[v + 1]; u++)
+      for (int k = p->s->from[p->users[u]]; k < p->s->from[p->users[u] + 1]; k++)
+        if (p->s->before[k] == node) return 1;
+  return 0;
+}
+
+/* All users of the old tenant's group end before the new group's first write. */
+static sl_status order_after(planner *p, int old, int writer, int **pairs, int *n, int *capacity) {
+  for (int v = old; v >= 0; v = p->next[v])
+    for (int u = p->first_user[v]; u < p->first_user[v + 1]; u++) {
+      if (covered(p, old, p->users[u])) continue;
+      if (*n == *capacity) {
+        int wanted = *capacity ? 2 * *capacity : 256;
+        int *more = realloc(*pairs, (size_t)wanted * 2 * sizeof *more);
+        if (!more) return sl_fail(SL_ENOMEM, "no memory to order buffers");
+        *pairs = more;
+        *capacity = wanted;
+      }
+      (*pairs)[2 * *n] = p->users[u];
+      (*pairs)[2 * (*n)++ + 1] = writer;
+    }
+  return SL_OK;
+}
+
+sl_status sl_memory_plan(const sl_graph *g, sl_schedule *s, const char *keep, double slack, sl_memory **memory) {
+  *memory = NULL;
+  size_t n = (size_t)g->n_values + 1;
+  planner p = {.g = g, .s = s, .group_of = malloc(n * sizeof(int)), .next = malloc(n * sizeof(int)),
+               .group = calloc(n, sizeof(group))};
+  group **list = malloc(n * sizeof *list);
+  slot *slots = malloc(n * sizeof *slots);
+  int *pairs = NULL, n_pairs = 0, capacity = 0, n_groups = 0;
+  sl_memory *m = calloc(1, sizeof *m);
+  sl_status status = SL_OK;
+  if (!p.group_of || !p.next || !p.group || !list || !slots || !m || !(m->slot = malloc(n * sizeof(int))) ||
+      !(m->bytes = calloc(n, sizeof(size_t)))) {
+    status = sl_fail(SL_ENOMEM, "no memory to plan %d values", g->n_values);
+    goto out;
+  }
+  SL_TRY_OUT(list_users(&p));
+  for (int v = 0; v < g->n_values; v++) p.group_of[v] = v, p.next[v] = -1, m->slot[v] = -1;
+  join_in_place(&p, keep);
+  for (int v = 0; v < g->n_values; v++) {
+    if (!temporary(&p, v)) {
+      m->persistent += sl_value_bytes(g->value[v]);
+      continue;
+    }
+    if (n_users(&p, v) == 0) continue;
+    group *mine = &p.group[p.group_of[v]];
+    if (mine->bytes == 0) {
+      *mine = (group){.bytes = rounded(sl_value_bytes(g->value[v])), .writer = p.users[p.first_user[v]]};
+      mine->start = s->start[mine->writer];
+      list[n_groups++] = mine;
+    }
+    m->unshared += rounded(sl_value_bytes(g->value[v]));
+    mine->keep |= keep && keep[v];
+    for (int u = p.first_user[v]; u < p.first_user[v + 1]; u++) {
+      int node = p.users[u];
+      if (s->start[node] + s->seconds[node] > mine->end) mine->end = s->start[node] + s->seconds[node];
+      if (s->start[node] < mine->start) mine->start = s->start[node], mine->writer = node;
+    }
+  }
+  qsort(list, (size_t)n_groups, sizeof *list, by_start);
+  for (int i = 0; i < n_groups; i++) {
+    group *mine = list[i];
+    int best = -1;
+    for (int k = 0; k < m->n_slots && !mine->keep; k++) {
+      if (slots[k].free_at > mine->start) continue;
+      if (best < 0) best = k;
+      else if (slots[best].bytes < mine->bytes ? slots[k].bytes > slots[best].bytes
+                                               : slots[k].bytes >= mine->bytes && slots[k].bytes < slots[best].bytes)
+        best = k;
+    }
+    /* A much larger buffer may be wanted by a larger value; a much smaller one is not worth growing. */
+    if (best >= 0 && (slots[best].bytes > 4 * mine->bytes + 65536 || slots[best].bytes * 2 < mine->bytes)) best = -1;
+    if (best < 0) {
+      best = m->n_slots++;
+      slots[best] = (slot){.bytes = mine->bytes};
+    } else {
+      SL_TRY_OUT(order_after(&p, slots[best].tenant, mine->writer, &pairs, &n_pairs, &capacity));
+    }
+    if (slots[best].bytes < mine->bytes) slots[best].bytes = mine->bytes;
+    slots[best].free_at = mine->keep ? 1e300 : mine->end + slack * s->makespan;
+    slots[best].tenant = (int)(mine - p.group);
+    m->slot[mine - p.group] = best;
+  }
+  for (int v = 0; v < g->n_values; v++)
+    if (temporary(&p, v) && n_users(&p, v)) m->slot[v] = m->slot[p.group_of[v]];
+  for (int k = 0; k < m->n_slots; k++) m->temporaries += m->bytes[k] = slots[k].bytes;
+  int before = s->from[s->n];
+  SL_TRY_OUT(sl_schedule_add(s, pairs, n_pairs));
+  m->added = s->from[s->n] - before;
+  *memory = m;
+  m = NULL;
+out:
+  sl_memory_destroy(m);
+  free(p.group_of), free(p.next), free(p.group), free(p.users), free(p.first_user), free(list), free(slots), free(pairs);
+  return status;
+}
+
+void sl_memory_destroy(sl_memory *m) {
+  if (!m) return;
+  free(m->bytes);
+  free(m->slot);
+  free(m);
+}

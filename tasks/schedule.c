@@ -1,0 +1,220 @@
+/* Dependencies, predicted times, priorities and the predicted schedule. */
+#include "tasks/schedule.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+sl_machine sl_machine_default(int workers, int threads) {
+  return (sl_machine){.workers = workers, .flops = 6e10 * threads, .bytes = 1e10 * threads, .overhead = 3e-6};
+}
+
+/* --- dependencies ------------------------------------------------------------------------------------------------ */
+
+typedef struct pairs {
+  int *at;
+  int n, capacity;
+} pairs;
+
+static int push(pairs *list, int before, int after) {
+  if (list->n == list->capacity) {
+    int wanted = list->capacity ? 2 * list->capacity : 1024;
+    int *at = realloc(list->at, (size_t)wanted * 2 * sizeof *at);
+    if (!at) return 0;
+    list->at = at;
+    list->capacity = wanted;
+  }
+  list->at[2 * list->n] = before;
+  list->at[2 * list->n++ + 1] = after;
+  return 1;
+}
+
+static int by_after(const void *a, const void *b) {
+  const int *x = a, *y = b;
+  if (x[1] != y[1]) return x[1] < y[1] ? -1 : 1;
+  return x[0] < y[0] ? -1 : x[0] > y[0];
+}
+
+/* Sorted pairs to from/before, without duplicates. */
+static sl_status compress(sl_schedule *s, int *pair, int n) {
+  qsort(pair, (size_t)n, 2 * sizeof *pair, by_after);
+  int *before = malloc(((size_t)n + 1) * sizeof *before), count = 0, i = 0;
+  if (!before) return sl_fail(SL_ENOMEM, "no memory for %d dependencies", n);
+  for (int node = 0; node < s->n; node++) {
+    s->from[node] = count;
+    for (; i < n && pair[2 * i + 1] == node; i++)
+      if (count == s->from[node] || before[count - 1] != pair[2 * i]) before[count++] = pair[2 * i];
+  }
+  s->from[s->n] = count;
+  free(s->before);
+  s->before = before;
+  return SL_OK;
+}
+
+sl_status sl_schedule_add(sl_schedule *s, const int *more, int n) {
+  int old = s->from[s->n];
+  int *pair = malloc(((size_t)old + (size_t)n + 1) * 2 * sizeof *pair);
+  if (!pair) return sl_fail(SL_ENOMEM, "no memory for %d dependencies", old + n);
+  for (int node = 0; node < s->n; node++)
+    for (int k = s->from[node]; k < s->from[node + 1]; k++) {
+      pair[2 * k] = s->before[k];
+      pair[2 * k + 1] = node;
+    }
+  memcpy(pair + 2 * old, more, (size_t)n * 2 * sizeof *pair);
+  sl_status status = compress(s, pair, old + n);
+  free(pair);
+  return status;
+}
+
+/* Read after write, write after read, write after write, in the order of nodes. Readers since the last write are kept as
+ * lists: reader[] chains (node, next). */
+static sl_status find_dependencies(sl_schedule *s, const sl_graph *g) {
+  pairs list = {0};
+  int *writer = malloc((size_t)(g->n_values + 1) * sizeof(int)), *head = malloc((size_t)(g->n_values + 1) * sizeof(int));
+  pairs readers = {0}; /* (node, next) */
+  sl_status status = SL_OK;
+  if (!writer || !head) {
+    status = sl_fail(SL_ENOMEM, "no memory for the dependencies of %d values", g->n_values);
+    goto out;
+  }
+  for (int v = 0; v < g->n_values; v++) writer[v] = head[v] = -1;
+  int fine = 1;
+  for (int i = 0; i < g->n_nodes && fine; i++) {
+    const sl_node *node = g->node[i];
+    for (int k = 0; k < node->n_in; k++)
+      if (writer[node->in[k]] >= 0) fine &= push(&list, writer[node->in[k]], i);
+    for (int k = 0; k < node->n_out; k++) {
+      int v = node->out[k];
+      if (writer[v] >= 0) fine &= push(&list, writer[v], i);
+      for (int r = head[v]; r >= 0 && fine; r = readers.at[2 * r + 1]) fine &= push(&list, readers.at[2 * r], i);
+    }
+    for (int k = 0; k < node->n_in && fine; k++) {
+      fine &= push(&readers, i, head[node->in[k]]);
+      head[node->in[k]] = readers.n - 1;
+    }
+    for (int k = 0; k < node->n_out; k++) {
+      writer[node->out[k]] = i;
+      head[node->out[k]] = -1;
+    }
+  }
+  status = fine ? compress(s, list.at, list.n) : sl_fail(SL_ENOMEM, "no memory for the dependencies of a step");
+out:
+  free(list.at), free(readers.at), free(writer), free(head);
+  return status;
+}
+
+/* --- predicted times ---------------------------------------------------------------------------------------------- */
+
+typedef struct heap { /* of nodes; the most urgent first, then the lowest number */
+  int *at, n;
+  const double *key;
+} heap;
+
+static int above(const heap *h, int a, int b) { return h->key[a] > h->key[b] || (h->key[a] == h->key[b] && a < b); }
+
+static void heap_push(heap *h, int node) {
+  int i = h->n++;
+  for (; i > 0 && above(h, node, h->at[(i - 1) / 2]); i = (i - 1) / 2) h->at[i] = h->at[(i - 1) / 2];
+  h->at[i] = node;
+}
+
+static int heap_pop(heap *h) {
+  int top = h->at[0], last = h->at[--h->n], i = 0;
+  for (int child; (child = 2 * i + 1) < h->n; i = child) {
+    if (child + 1 < h->n && above(h, h->at[child + 1], h->at[child])) child++;
+    if (!above(h, h->at[child], last)) break;
+    h->at[i] = h->at[child];
+  }
+  h->at[i] = last;
+  return top;
+}
+
+/* Greedy list scheduling on `workers` equal workers, by urgency. */
+static sl_status simulate(sl_schedule *s, int workers) {
+  int n = s->n, edges = s->from[n], done = 0;
+  int *waits = malloc(((size_t)n + 1) * sizeof *waits), *first = calloc((size_t)n + 2, sizeof *first);
+  int *after = malloc(((size_t)edges + 1) * sizeof *after), *running = malloc((size_t)workers * sizeof *running);
+  heap ready = {.at = malloc(((size_t)n + 1) * sizeof(int)), .key = s->urgency};
+  sl_status status = SL_OK;
+  if (!waits || !first || !after || !running || !ready.at) {
+    status = sl_fail(SL_ENOMEM, "no memory to schedule %d tasks", n);
+    goto out;
+  }
+  for (int k = 0; k < edges; k++) first[s->before[k] + 2]++;
+  for (int i = 0; i < n; i++) first[i + 1] += first[i];
+  for (int i = 0; i < n; i++)
+    for (int k = s->from[i]; k < s->from[i + 1]; k++) after[first[s->before[k] + 1]++] = i;
+  for (int i = 0; i < n; i++) {
+    waits[i] = s->from[i + 1] - s->from[i];
+    if (waits[i] == 0) heap_push(&ready, i);
+  }
+  for (int w = 0; w < workers; w++) running[w] = -1;
+  double now = 0;
+  while (done < n) {
+    for (int w = 0; w < workers && ready.n; w++)
+      if (running[w] < 0) {
+        running[w] = heap_pop(&ready);
+        s->start[running[w]] = now;
+        s->order[done++] = running[w];
+      }
+    int next = -1;
+    for (int w = 0; w < workers; w++)
+      if (running[w] >= 0 && (next < 0 || s->start[running[w]] + s->seconds[running[w]] <
+                                              s->start[running[next]] + s->seconds[running[next]]))
+        next = w;
+    if (next < 0) break; /* a cycle: cannot happen with dependencies that follow the order of nodes */
+    int node = running[next];
+    now = s->start[node] + s->seconds[node];
+    running[next] = -1;
+    for (int k = first[node]; k < first[node + 1]; k++)
+      if (--waits[after[k]] == 0) heap_push(&ready, after[k]);
+  }
+  for (int i = 0; i < n; i++)
+    if (s->start[i] + s->seconds[i] > s->makespan) s->makespan = s->start[i] + s->seconds[i];
+  if (done < n) status = sl_fail(SL_EINVAL, "the step graph has a cycle");
+out:
+  free(waits), free(first), free(after), free(running), free(ready.at);
+  return status;
+}
+
+sl_status sl_schedule_create(const sl_graph *g, const sl_tiles *tiles, const sl_machine *machine, sl_schedule **schedule) {
+  *schedule = NULL;
+  size_t n = (size_t)g->n_nodes;
+  sl_schedule *s = calloc(1, sizeof *s);
+  if (!s) return sl_fail(SL_ENOMEM, "no memory for a schedule");
+  s->n = g->n_nodes;
+  s->from = calloc(n + 1, sizeof *s->from);
+  s->cost = calloc(n + 1, sizeof *s->cost);
+  s->seconds = calloc(n + 1, sizeof *s->seconds);
+  s->urgency = calloc(n + 1, sizeof *s->urgency);
+  s->start = calloc(n + 1, sizeof *s->start);
+  s->order = calloc(n + 1, sizeof *s->order);
+  sl_status status = SL_OK;
+  if (!s->from || !s->cost || !s->seconds || !s->urgency || !s->start || !s->order) {
+    status = sl_fail(SL_ENOMEM, "no memory for a schedule of %d tasks", g->n_nodes);
+    goto out;
+  }
+  SL_TRY_OUT(find_dependencies(s, g));
+  for (int i = 0; i < s->n; i++) {
+    s->cost[i] = sl_node_cost(g, g->node[i], tiles);
+    double compute = s->cost[i].flops / machine->flops, move = s->cost[i].bytes / machine->bytes;
+    s->seconds[i] = machine->overhead + (compute > move ? compute : move);
+  }
+  for (int i = s->n - 1; i >= 0; i--) { /* urgency[i] so far: the longest path behind it */
+    s->urgency[i] += s->seconds[i];
+    if (s->urgency[i] > s->critical_path) s->critical_path = s->urgency[i];
+    for (int k = s->from[i]; k < s->from[i + 1]; k++)
+      if (s->urgency[s->before[k]] < s->urgency[i]) s->urgency[s->before[k]] = s->urgency[i];
+  }
+  SL_TRY_OUT(simulate(s, machine->workers > 0 ? machine->workers : 1));
+  *schedule = s;
+  s = NULL;
+out:
+  sl_schedule_destroy(s);
+  return status;
+}
+
+void sl_schedule_destroy(sl_schedule *s) {
+  if (!s) return;
+  free(s->from), free(s->before), free(s->cost), free(s->seconds), free(s->urgency), free(s->start), free(s->order);
+  free(s);
+}

@@ -1,0 +1,208 @@
+/* Spreading the logical graph over leaves, shards and row blocks. */
+#include "tasks/spread.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct spread {
+  const sl_graph *from;
+  sl_graph *to;
+  const sl_plan *plan;
+  int *blocks;      /* of each logical value */
+  sl_value **piece; /* of each logical value: [shards], [leaves], or [leaves or 1][blocks] */
+  char *partial;    /* logical values of WHOLE scope that leaves sum into: they have a piece per leaf */
+} spread;
+
+static int has(uint32_t mask, int i) { return mask >> (i < 31 ? i : 31) & 1; }
+
+static sl_scope node_scope(const sl_graph *g, const sl_node *node) {
+  sl_scope finest = SL_SCOPE_WHOLE;
+  for (int i = 0; i < node->n_in; i++)
+    if (g->value[node->in[i]]->scope < finest) finest = g->value[node->in[i]]->scope;
+  for (int i = 0; i < node->n_out; i++)
+    if (g->value[node->out[i]]->scope < finest) finest = g->value[node->out[i]]->scope;
+  return finest;
+}
+
+/* Adds the pieces of one logical value to the step graph. */
+static sl_status make_pieces(spread *s, sl_value v) {
+  const sl_value_info *info = s->from->value[v];
+  const sl_plan *plan = s->plan;
+  int copies = info->scope == SL_SCOPE_SAMPLE ? plan->shards
+               : info->scope == SL_SCOPE_LEAF ? plan->leaves
+               : s->partial[v]                ? plan->leaves
+                                              : 1;
+  int blocks = s->blocks[v];
+  s->piece[v] = malloc((size_t)copies * (size_t)blocks * sizeof(sl_value));
+  if (!s->piece[v]) return sl_fail(SL_ENOMEM, "no memory for the pieces of '%s'", info->name);
+  for (int c = 0; c < copies; c++)
+    for (int b = 0; b < blocks; b++) {
+      sl_value_info mine = *info;
+      mine.logical = v;
+      mine.producer = -1;
+      mine.blocks = blocks;
+      mine.leaf = mine.shard = mine.block = -1;
+      if (info->scope == SL_SCOPE_SAMPLE) {
+        mine.shard = c;
+        mine.leaf = c / (plan->shards / plan->leaves);
+        sl_plan_shard(plan, c, &mine.row0, &mine.shape.dim[0]);
+      } else if (info->scope == SL_SCOPE_LEAF || c > 0) {
+        mine.leaf = c; /* leaf 0's partial sum becomes the whole: it has leaf -1 */
+      }
+      if (blocks > 1) {
+        mine.block = b;
+        mine.row0 = info->shape.dim[0] * b / blocks;
+        mine.shape.dim[0] = info->shape.dim[0] * (b + 1) / blocks - mine.row0;
+      }
+      s->piece[v][c * blocks + b] = sl_graph_push_value(s->to, &mine);
+    }
+  return sl_graph_status(s->to);
+}
+
+/* Row blocks that a node is repeated for: those of its mapped arguments. */
+static int node_blocks(const spread *s, const sl_node *node) {
+  int blocks = 1;
+  for (int i = 0; i < node->n_in; i++)
+    if (has(node->op->map_in, i) && s->blocks[node->in[i]] > blocks) blocks = s->blocks[node->in[i]];
+  for (int i = 0; i < node->n_out; i++)
+    if (has(node->op->map_out, i) && s->blocks[node->out[i]] > blocks) blocks = s->blocks[node->out[i]];
+  return blocks;
+}
+
+/* Adds one task of a node: for a shard, a leaf (-1: whole), and a row block (-1: not mapped). */
+static sl_status add_task(spread *s, int index, sl_scope scope, int shard, int leaf, int block) {
+  const sl_node *node = s->from->node[index];
+  sl_node mine = *node;
+  int most = 0, per_leaf = s->plan->shards / s->plan->leaves;
+  for (int i = 0; i < node->n_in; i++) most += s->blocks[node->in[i]];
+  sl_value *in = malloc((size_t)(most + 1) * sizeof *in), out[SL_MAX_OUT];
+  int *part = malloc((size_t)(node->n_in + 1) * sizeof *part);
+  if (!in || !part) {
+    free(in), free(part);
+    return sl_fail(SL_ENOMEM, "no memory for a task of %s", node->name);
+  }
+  int n = 0, split = 0;
+  for (int i = 0; i < node->n_in; i++) {
+    sl_value v = node->in[i];
+    const sl_value *piece = s->piece[v];
+    part[i] = n;
+    switch (s->from->value[v]->scope) {
+      case SL_SCOPE_SAMPLE: in[n++] = piece[shard]; break;
+      case SL_SCOPE_LEAF: in[n++] = piece[leaf]; break;
+      case SL_SCOPE_WHOLE:
+        if (s->blocks[v] == 1) in[n++] = piece[0];
+        else if (has(node->op->map_in, i)) in[n++] = piece[block];
+        else
+          for (int b = 0; b < s->blocks[v]; b++) in[n++] = piece[b];
+    }
+    split |= n - part[i] > 1;
+  }
+  part[node->n_in] = n;
+  mine.accumulate = 0;
+  for (int j = 0; j < node->n_out; j++) {
+    sl_value v = node->out[j];
+    sl_scope of = s->from->value[v]->scope;
+    if (of == SL_SCOPE_SAMPLE) {
+      out[j] = s->piece[v][shard];
+    } else if (of == SL_SCOPE_LEAF) {
+      out[j] = s->piece[v][leaf];
+    } else {
+      int copy = s->partial[v] ? leaf : 0, b = s->blocks[v] > 1 ? block : 0;
+      out[j] = s->piece[v][copy * s->blocks[v] + b];
+    }
+    if (of > scope && shard >= 0 && shard % per_leaf > 0) mine.accumulate |= 1u << j;
+  }
+  mine.in = in;
+  mine.out = out;
+  mine.n_in = n;
+  mine.n_arg = node->n_in;
+  mine.in_part = split ? part : NULL;
+  mine.logical = index;
+  mine.shard = shard;
+  mine.leaf = leaf;
+  mine.block = block;
+  mine.batch_rows = s->plan->batch;
+  mine.row0 = mine.rows = 0;
+  mine.leaf_rows = s->plan->batch;
+  int64_t first;
+  if (leaf >= 0) sl_plan_leaf(s->plan, leaf, &first, &mine.leaf_rows);
+  if (shard >= 0) sl_plan_shard(s->plan, shard, &mine.row0, &mine.rows);
+  sl_graph_push_node(s->to, &mine);
+  for (int j = 0; j < node->n_out; j++)
+    if (s->to->status == SL_OK && s->to->value[out[j]]->producer < 0 &&
+        s->to->value[out[j]]->role == SL_ROLE_TEMPORARY)
+      s->to->value[out[j]]->producer = s->to->n_nodes - 1;
+  free(in), free(part);
+  return sl_graph_status(s->to);
+}
+
+/* Adds leaves [first, first + n) of a value into the piece of leaf `first`. */
+static void add_tree(spread *s, int index, sl_value v, int first, int n) {
+  if (n == 1) return;
+  int half = 1, blocks = s->blocks[v];
+  while (2 * half < n) half *= 2;
+  add_tree(s, index, v, first, half);
+  add_tree(s, index, v, first + half, n - half);
+  const sl_node *node = s->from->node[index];
+  for (int b = 0; b < blocks; b++)
+    sl_graph_push_node(s->to, &(sl_node){.op = s->from->copy, .name = node->name, .n_in = 1, .n_out = 1, .n_arg = 1,
+                                         .in = &s->piece[v][(first + half) * blocks + b],
+                                         .out = &s->piece[v][first * blocks + b], .phase = node->phase,
+                                         .key = node->key, .accumulate = 1, .logical = index, .leaf = first, .shard = -1,
+                                         .block = blocks > 1 ? b : -1, .leaf_rows = s->plan->batch,
+                                         .batch_rows = s->plan->batch});
+}
+
+static sl_status spread_node(spread *s, int index) {
+  const sl_node *node = s->from->node[index];
+  sl_scope scope = node_scope(s->from, node);
+  int blocks = node_blocks(s, node), per_leaf = s->plan->shards / s->plan->leaves;
+  for (int j = 0; j < node->n_out; j++)
+    if (!s->piece[node->out[j]]) {
+      s->partial[node->out[j]] = s->from->value[node->out[j]]->scope == SL_SCOPE_WHOLE && scope != SL_SCOPE_WHOLE;
+      SL_TRY(make_pieces(s, node->out[j]));
+    }
+  int copies = scope == SL_SCOPE_SAMPLE ? s->plan->shards : scope == SL_SCOPE_LEAF ? s->plan->leaves : 1;
+  for (int c = 0; c < copies; c++)
+    for (int b = 0; b < blocks; b++)
+      SL_TRY(add_task(s, index, scope, scope == SL_SCOPE_SAMPLE ? c : -1,
+                      scope == SL_SCOPE_SAMPLE ? c / per_leaf : scope == SL_SCOPE_LEAF ? c : -1, blocks > 1 ? b : -1));
+  for (int j = 0; j < node->n_out; j++)
+    if (s->partial[node->out[j]] && !node->op->update[j]) add_tree(s, index, node->out[j], 0, s->plan->leaves);
+  return sl_graph_status(s->to);
+}
+
+sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, sl_graph **step) {
+  *step = NULL;
+  SL_TRY(sl_graph_status(logical));
+  if (logical->batch != plan->batch)
+    return sl_fail(SL_EINVAL, "the graph has a batch of %lld, the plan %lld", (long long)logical->batch, (long long)plan->batch);
+  size_t n = (size_t)logical->n_values + 1;
+  spread s = {.from = logical, .plan = plan, .to = sl_graph_create(plan->batch, logical->copy, logical->add),
+              .blocks = malloc(n * sizeof(int)), .piece = calloc(n, sizeof(sl_value *)), .partial = calloc(n, 1)};
+  sl_status status = SL_OK;
+  if (!s.to || !s.blocks || !s.piece || !s.partial) {
+    status = sl_fail(SL_ENOMEM, "no memory to spread a graph of %d nodes", logical->n_nodes);
+    goto out;
+  }
+  SL_TRY_OUT(sl_row_blocks(logical, plan, s.blocks));
+  for (sl_value v = 0; v < logical->n_values; v++)
+    if (logical->value[v]->role != SL_ROLE_TEMPORARY) SL_TRY_OUT(make_pieces(&s, v));
+  for (int i = 0; i < logical->n_nodes; i++) SL_TRY_OUT(spread_node(&s, i));
+  *step = s.to;
+  s.to = NULL;
+out:
+  for (sl_value v = 0; s.piece && v < logical->n_values; v++) free(s.piece[v]);
+  free(s.piece);
+  free(s.blocks);
+  free(s.partial);
+  sl_graph_destroy(s.to);
+  return status;
+}
+
+sl_value sl_spread_whole(const sl_graph *step, sl_value logical) {
+  for (sl_value v = 0; v < step->n_values; v++)
+    if (step->value[v]->logical == logical && step->value[v]->leaf < 0 && step->value[v]->block <= 0) return v;
+  return SL_NONE;
+}

@@ -1,0 +1,27 @@
+/* Spreading: rewrites the logical graph of the whole batch into the step graph of tasks, as the plan says.
+ *
+ * A value of SAMPLE scope becomes a piece per shard, one of LEAF scope a piece per leaf. A node is repeated for each piece of
+ * its finest argument. An output that is coarser than its node is a sum: the shards of a leaf add to it in order (the
+ * first overwrites), and the leaves' sums are added by one binary tree over leaf numbers, split at the largest power of two
+ * below their number. Large weights become row blocks, each with its own chain of additions. */
+#ifndef SL_SPREAD_H
+#define SL_SPREAD_H
+
+#include "tasks/graph.h"
+#include "tasks/plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* logical: a complete graph with graph->batch == plan->batch. *step is the caller's to destroy. */
+sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, sl_graph **step);
+/* The piece (row block 0) of the step graph that holds a logical value of WHOLE scope; SL_NONE when there is none. */
+sl_value sl_spread_whole(const sl_graph *step, sl_value logical);
+/* Into how many row blocks a value is cut: 1, or plan->row_blocks. blocks has room for logical->n_values. */
+sl_status sl_row_blocks(const sl_graph *logical, const sl_plan *plan, int *blocks);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
