@@ -8,10 +8,11 @@
 extern "C" {
 #endif
 
-/* A new object: command (array of strings), directory, version, commit, compiler, date (UTC, ISO 8601), host, system,
- * cpu {model, logical, usable, flags}, memory_bytes, libraries {...}, variables {STARPU_*, OMP_*, ...}. NULL when out
- * of memory. */
-json_t *sl_environment(int argc, char *const argv[]);
+/* A new object: command (array of strings), directory, version, commit (as given), compiler {name, flags}, date (UTC,
+ * ISO 8601), host, system, cpu {model, logical, usable}, memory_bytes, libraries {libc, jansson, zlib}, variables
+ * {those that steer StarPU, OpenMP, OpenBLAS, CUDA, MPI and the batch system}. What cannot be known is null. NULL when
+ * out of memory. */
+json_t *sl_environment(int argc, const char *const argv[], const char *commit);
 
 #ifdef __cplusplus
 }
