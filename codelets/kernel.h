@@ -6,6 +6,10 @@
 #ifndef SL_KERNEL_H
 #define SL_KERNEL_H
 
+#ifdef HAVE_CONFIG_H
+#include "config.h" /* SL_HAVE_X86_KERNELS, SL_HAVE_CUDA */
+#endif
+
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -59,5 +63,30 @@ static inline sl_vec sl_splat(float x) { return x - (sl_vec){0}; }
 static inline int64_t sl_tiles_of(int64_t n, int64_t tile) { return (n + tile - 1) / tile; }
 static inline int64_t sl_min64(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t sl_max64(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* Before a loop whose iterations do not depend on one another: an output may be the very same array as an input (inplace). */
+#ifdef __clang__
+#define SL_IVDEP _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define SL_IVDEP _Pragma("GCC ivdep")
+#endif
+
+/* [from, to) of n that tile `tile` covers. */
+typedef struct sl_range {
+  int64_t from, to;
+} sl_range;
+static inline sl_range sl_tile_range(int64_t tile, int64_t size, int64_t n) {
+  return (sl_range){tile * size, sl_min64(tile * size + size, n)};
+}
+/* How many rows of `row` elements a tile has. */
+static inline int64_t sl_tile_rows(const sl_call *c, int64_t row) { return sl_max64(1, c->tiles.elements / sl_max64(1, row)); }
+
+/* Adds up the tiles' partial sums (doubles in the leader's scratch), in order, into output i, F64 [1]. */
+static inline void sl_sum_partials(const sl_call *c, int64_t tiles, int i) {
+  const double *partial = c->team->scratch[0];
+  double sum = 0, *out = c->out[i].data;
+  for (int64_t tile = 0; tile < tiles; tile++) sum += partial[tile];
+  *out = c->accumulate >> i & 1 ? *out + sum : sum;
+}
 
 #endif

@@ -1,0 +1,57 @@
+/* Attributes of operations whose kernels exist twice, for CPU (.c) and CUDA (.cu): what both read through call->attr. */
+#ifndef SL_ATTRIBUTES_H
+#define SL_ATTRIBUTES_H
+
+#include "codelets/codelets.h"
+
+typedef struct sl_input_attr {
+  int slot;
+  sl_dtype dtype;
+  sl_shape shape; /* of the global batch */
+} sl_input_attr;
+
+typedef struct sl_normalize_attr {
+  float mean, deviation;
+} sl_normalize_attr;
+
+typedef struct sl_gelu_attr {
+  sl_gelu_form form;
+} sl_gelu_attr;
+
+/* Keep element i where word i of the stream >= p 2^32. The gradient is the same operation on dy, with the stream of the
+ * node that it belongs to. */
+typedef struct sl_dropout_attr {
+  float p;
+  int fixed;    /* the stream is `key`, not the call's */
+  uint32_t key;
+} sl_dropout_attr;
+
+typedef struct sl_flatten_attr {
+  sl_shape shape; /* of the output */
+} sl_flatten_attr;
+
+/* Pooling of x [B, height, width, C]; the same for forward and gradient. */
+typedef struct sl_pool_attr {
+  int kernel, stride, pad;
+  int height, width;
+} sl_pool_attr;
+
+/* The statistics are over scope's samples (LEAF or WHOLE), times `spatial` positions each. */
+typedef struct sl_batchnorm_attr {
+  int64_t scope, spatial;
+} sl_batchnorm_attr;
+/* Elements of a channel that the statistics are over. */
+static inline double sl_batchnorm_count(const sl_call *c) {
+  const sl_batchnorm_attr *attr = (const sl_batchnorm_attr *)c->attr;
+  return (double)(attr->scope == SL_SCOPE_LEAF ? c->leaf_rows : c->batch_rows) * (double)attr->spatial;
+}
+#define SL_BATCHNORM_EPS 1e-5
+#define SL_BATCHNORM_MOMENTUM 0.1
+
+typedef struct sl_clip_attr {
+  double bound;
+} sl_clip_attr;
+
+/* sgd, adamw: sl_sgd_options and sl_adamw_options, decay 0 where the parameter's is off. */
+
+#endif
