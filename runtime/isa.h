@@ -21,7 +21,7 @@ typedef enum sl_isa {
 } sl_isa;
 
 const char *sl_isa_name(sl_isa isa);
-int sl_isa_runs(sl_isa isa); /* whether this CPU, and its operating system, run it */
+int sl_isa_runs(sl_isa isa); /* whether this CPU and its operating system run it, and this build has it */
 sl_isa sl_isa_best(void);    /* the last that runs here */
 
 /* The isa of that name. SL_EINVAL with the choices when there is none, SL_EUNSUPPORTED when this CPU cannot run it. */

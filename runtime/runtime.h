@@ -84,11 +84,6 @@ const char *sl_runtime_mpi(void);  /* the MPI library's version, one line */
 /* The policies of the installed StarPU, "eager, lws, dmda": comma-separated. */
 char *sl_runtime_policies(char *text, size_t n);
 
-#ifdef MPI_VERSION                                        /* include <mpi.h> before this file to see these */
-MPI_Comm sl_runtime_comm(const sl_runtime *runtime);      /* all ranks; MPI_COMM_NULL without MPI; errors return */
-MPI_Comm sl_runtime_node_comm(const sl_runtime *runtime); /* the ranks of this node */
-#endif
-
 #ifdef __cplusplus
 }
 #endif

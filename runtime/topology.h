@@ -42,6 +42,7 @@ typedef struct sl_share {
   int ndrivers;
   unsigned *driver_pu;    /* [ndrivers] PUs of GPU drivers; repeats when cores are short */
   int threads_per_worker; /* K as used */
+  int best_threads;       /* the K that would drive most cores of the share */
   int node_cores;         /* cores that all the ranks may use */
   int cores;              /* of them, this rank's */
   int idle_cores;         /* of these, cores that no worker drives */
