@@ -18,7 +18,7 @@ const char *sl_dtype_name(sl_dtype dtype) { return dtypes[dtype].text; }
 
 sl_shape sl_shape_make(const int64_t *dim, int ndim) {
   sl_shape shape = {.ndim = ndim};
-  memcpy(shape.dim, dim, (size_t)ndim * sizeof *dim);
+  if (ndim > 0) memcpy(shape.dim, dim, (size_t)ndim * sizeof *dim);
   return shape;
 }
 

@@ -1,0 +1,34 @@
+/* The list of models and optimizers, and finding them by name. */
+#include <stdio.h>
+#include <string.h>
+
+#include "models/models.h"
+
+extern const sl_model sl_model_mlp, sl_model_lenet;
+const sl_model *const sl_models[] = {&sl_model_lenet, &sl_model_mlp, NULL};
+
+static const char *const optimizers[SL_OPTIMIZER_COUNT] = {"sgd", "adamw"};
+
+sl_status sl_model_find(const char *name, const sl_model **model) {
+  char names[256] = "";
+  for (int i = 0; sl_models[i]; i++) {
+    if (strcmp(sl_models[i]->name, name) == 0) {
+      *model = sl_models[i];
+      return SL_OK;
+    }
+    snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "", sl_models[i]->name);
+  }
+  *model = NULL;
+  return sl_fail(SL_ENOTFOUND, "no model '%s': there are %s", name, names);
+}
+
+const char *sl_optimizer_name(sl_optimizer optimizer) { return optimizers[optimizer]; }
+
+sl_status sl_optimizer_parse(const char *name, sl_optimizer *optimizer) {
+  for (int i = 0; i < SL_OPTIMIZER_COUNT; i++)
+    if (strcmp(optimizers[i], name) == 0) {
+      *optimizer = (sl_optimizer)i;
+      return SL_OK;
+    }
+  return sl_fail(SL_EINVAL, "no optimizer '%s': there are sgd and adamw", name);
+}

@@ -1,0 +1,74 @@
+/* The models, and the two graphs that each is used in: a training step and an evaluation. */
+#ifndef SL_MODELS_H
+#define SL_MODELS_H
+
+#include "codelets/codelets.h"
+#include "tasks/graph.h"
+#include "tasks/plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a model is built for; images come from the data set. */
+typedef struct sl_model_data {
+  int64_t height, width, channels, classes;
+  double mean, deviation; /* of pixels, in units of 1/255 (0 to 1) */
+} sl_model_data;
+
+typedef enum sl_optimizer { SL_OPTIMIZER_SGD, SL_OPTIMIZER_ADAMW, SL_OPTIMIZER_COUNT } sl_optimizer;
+const char *sl_optimizer_name(sl_optimizer optimizer);
+sl_status sl_optimizer_parse(const char *name, sl_optimizer *optimizer); /* SL_EINVAL lists the names */
+
+/* How it is trained; a model has its usual values. */
+typedef struct sl_training {
+  sl_optimizer optimizer;
+  double learning_rate;
+  double momentum;      /* sgd */
+  double beta1, beta2, eps; /* adamw */
+  double decay;         /* weight decay of matrices and filters */
+  double clip;          /* bound of the gradients' global norm; 0: none */
+  sl_batchnorm_over batchnorm;
+} sl_training;
+
+typedef struct sl_model sl_model;
+struct sl_model {
+  const char *name;
+  const char *summary; /* "784-1024-1024-10 perceptron" */
+  int64_t batch;       /* usual global batch */
+  int epochs;          /* usual length */
+  sl_training training;
+  /* Adds the layers from x F32 [B, H, W, C] to the logits [B, classes]. training: 1 in a training step. */
+  sl_value (*build)(sl_graph *graph, sl_value x, const sl_model_data *data, const sl_training *options, int training);
+};
+
+extern const sl_model *const sl_models[];                     /* ended by NULL */
+sl_status sl_model_find(const char *name, const sl_model **model); /* SL_ENOTFOUND lists the names */
+
+/* Slots of sl_step.input. */
+enum { SL_SLOT_IMAGES, SL_SLOT_LABELS };
+
+/* A graph and its values of interest. */
+typedef struct sl_network {
+  sl_graph *graph;
+  sl_value logits;        /* F32 [B, classes] */
+  sl_value probabilities; /* F32 [B, classes]; evaluation only */
+  sl_value loss;          /* F64 [1], mean over the labels that count, nats */
+  sl_value correct, count; /* F64 [1] */
+  int n_parameters;
+  int64_t parameter_count; /* elements */
+} sl_network;
+
+/* Images U8 [B, H, W, C] in slot SL_SLOT_IMAGES, labels I32 [B] in SL_SLOT_LABELS (-1: does not count). A training step:
+ * forward, loss, gradients, clipping, update. */
+sl_status sl_network_training(const sl_model *model, const sl_model_data *data, const sl_training *options, int64_t batch,
+                              sl_network *network);
+/* Forward only, with running statistics and no dropout. */
+sl_status sl_network_evaluation(const sl_model *model, const sl_model_data *data, const sl_training *options, int64_t batch,
+                                sl_network *network);
+void sl_network_destroy(sl_network *network);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

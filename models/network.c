@@ -1,0 +1,82 @@
+/* From a model's layers to the graph of a training step, or of an evaluation. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/models.h"
+#include "tasks/gradient.h"
+
+/* Input, layers, loss and measures: what both graphs have. */
+static sl_status forward(const sl_model *model, const sl_model_data *data, const sl_training *options, int64_t batch,
+                         int training, sl_network *n) {
+  memset(n, 0, sizeof *n);
+  n->graph = sl_graph_new(batch);
+  if (!n->graph) return sl_fail(SL_ENOMEM, "no memory for a graph");
+  sl_graph *g = n->graph;
+  sl_value x = sl_input(g, "images", SL_SLOT_IMAGES, SL_U8, SL_SHAPE(data->height, data->width, data->channels));
+  sl_value labels = sl_input(g, "labels", SL_SLOT_LABELS, SL_I32, sl_shape_make(NULL, 0));
+  x = sl_normalize(g, "normalize", x, (float)data->mean, (float)data->deviation);
+  n->logits = model->build(g, x, data, options, training);
+  n->count = sl_count_targets(g, "count", labels);
+  n->loss = sl_cross_entropy(g, "loss", n->logits, labels, n->count);
+  n->correct = sl_accuracy(g, "accuracy", n->logits, labels);
+  n->probabilities = training ? SL_NONE : sl_softmax(g, "softmax", n->logits);
+  return sl_graph_status(g);
+}
+
+static void count_parameters(sl_network *n, sl_value *parameters) {
+  n->n_parameters = 0;
+  n->parameter_count = 0;
+  for (sl_value v = 0; v < n->graph->n_values; v++)
+    if (n->graph->value[v]->role == SL_ROLE_PARAMETER) {
+      if (parameters) parameters[n->n_parameters] = v;
+      n->n_parameters++;
+      n->parameter_count += sl_shape_count(&n->graph->value[v]->shape);
+    }
+}
+
+static void update(sl_network *n, const sl_training *o, const sl_value *parameters, const sl_value *gradients) {
+  sl_graph *g = n->graph;
+  g->phase = SL_PHASE_UPDATE;
+  sl_value clip = o->clip > 0 ? sl_clip_factor(g, "clip", gradients, n->n_parameters, o->clip) : SL_NONE;
+  if (o->optimizer == SL_OPTIMIZER_SGD)
+    sl_sgd(g, &(sl_sgd_options){.momentum = o->momentum, .decay = o->decay}, parameters, gradients, n->n_parameters, n->loss, clip);
+  else
+    sl_adamw(g, &(sl_adamw_options){.beta1 = o->beta1, .beta2 = o->beta2, .eps = o->eps, .decay = o->decay}, parameters,
+             gradients, n->n_parameters, n->loss, clip);
+}
+
+sl_status sl_network_training(const sl_model *model, const sl_model_data *data, const sl_training *options, int64_t batch,
+                              sl_network *n) {
+  sl_value *parameters = NULL, *gradients = NULL;
+  sl_status status = SL_OK;
+  SL_TRY_OUT(forward(model, data, options, batch, 1, n));
+  size_t most = (size_t)n->graph->n_values;
+  parameters = malloc(most * sizeof *parameters);
+  gradients = malloc(most * sizeof *gradients);
+  if (!parameters || !gradients) {
+    status = sl_fail(SL_ENOMEM, "no memory for the gradients of %s", model->name);
+    goto out;
+  }
+  count_parameters(n, parameters);
+  SL_TRY_OUT(sl_gradient(n->graph, n->loss, parameters, n->n_parameters, gradients));
+  update(n, options, parameters, gradients);
+  status = sl_graph_status(n->graph);
+out:
+  free(parameters);
+  free(gradients);
+  if (status != SL_OK) sl_network_destroy(n);
+  return status;
+}
+
+sl_status sl_network_evaluation(const sl_model *model, const sl_model_data *data, const sl_training *options, int64_t batch,
+                                sl_network *n) {
+  sl_status status = forward(model, data, options, batch, 0, n);
+  if (status == SL_OK) count_parameters(n, NULL);
+  else sl_network_destroy(n);
+  return status;
+}
+
+void sl_network_destroy(sl_network *n) {
+  sl_graph_destroy(n->graph);
+  n->graph = NULL;
+}

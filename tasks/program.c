@@ -1,0 +1,379 @@
+/* Lowering: the step graph becomes StarPU handles and tasks, which every step submits again. */
+#include "tasks/program.h"
+
+#include <config.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "tasks/spread.h"
+#include "tasks/starpu_codelet.h"
+
+struct sl_program {
+  sl_runtime *runtime;
+  sl_store *store;
+  sl_graph *graph;
+  sl_schedule *schedule;
+  sl_memory *memory;
+  sl_recorder *recorder;
+  sl_plan plan;
+  sl_tensor **tensor;        /* [values] what persistent values are bound to */
+  char *kept;                /* [values] */
+  void *arena;               /* all slots, one mapping */
+  size_t arena_bytes;
+  starpu_data_handle_t *slot; /* [memory->n_slots] */
+  sl__task *task;            /* [nodes] */
+  sl_array *arrays;          /* of all tasks */
+  int16_t *buffer_of;        /* likewise */
+  sl__devices *devices;
+  sl_step step;
+  int in_flight;
+  double flops;
+  sl__failure failure;
+};
+
+/* --- binding values to memory ------------------------------------------------------------------------------------ */
+
+static sl_status bind_tensors(sl_program *p, const sl_graph *logical) {
+  for (sl_value v = 0; v < p->graph->n_values; v++) {
+    const sl_value_info *info = p->graph->value[v];
+    if (info->role == SL_ROLE_TEMPORARY) continue;
+    const sl_value_info *whole = logical->value[info->logical];
+    sl_tensor *t = sl_store_find(p->store, whole->name);
+    if (!t) {
+      SL_TRY(sl_store_add(p->store, whole->name, whole->dtype, &whole->shape, whole->role == SL_ROLE_PARAMETER, &t));
+      sl_tensor_init(t, &whole->init, p->plan.seed);
+    } else if (t->dtype != whole->dtype || !sl_shape_equal(&t->shape, &whole->shape)) {
+      char a[SL_SHAPE_TEXT], b[SL_SHAPE_TEXT];
+      return sl_fail(SL_ESHAPE, "tensor '%s' is %s %s, the model wants %s %s", whole->name, sl_dtype_name(t->dtype),
+                     sl_shape_text(&t->shape, a, sizeof a), sl_dtype_name(whole->dtype),
+                     sl_shape_text(&whole->shape, b, sizeof b));
+    }
+    SL_TRY(sl_store_register(t, info->blocks));
+    p->tensor[v] = t;
+  }
+  return SL_OK;
+}
+
+/* One mapping for all slots, touched here so that no step meets a page fault. */
+static sl_status make_slots(sl_program *p) {
+  const sl_memory *m = p->memory;
+  enum { HUGE_PAGE = 2 << 20 };
+  p->arena_bytes = (m->temporaries + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+  if (p->arena_bytes == 0) return SL_OK;
+  p->arena = aligned_alloc(HUGE_PAGE, p->arena_bytes);
+  p->slot = calloc((size_t)m->n_slots, sizeof *p->slot);
+  if (!p->arena || !p->slot) return sl_fail(SL_ENOMEM, "no memory for %zu bytes of temporaries: a smaller batch needs less", p->arena_bytes);
+  madvise(p->arena, p->arena_bytes, MADV_HUGEPAGE);
+  memset(p->arena, 0, p->arena_bytes);
+  size_t at = 0;
+  for (int k = 0; k < m->n_slots; k++) {
+    starpu_vector_data_register(&p->slot[k], STARPU_MAIN_RAM, (uintptr_t)p->arena + at, (uint32_t)(m->bytes[k] / 16), 16);
+    starpu_data_set_sequential_consistency_flag(p->slot[k], 0);
+    at += m->bytes[k];
+  }
+  return SL_OK;
+}
+
+static starpu_data_handle_t handle_of(const sl_program *p, sl_value v) {
+  const sl_value_info *info = p->graph->value[v];
+  if (p->tensor[v]) return p->tensor[v]->handle[info->block < 0 ? 0 : info->block];
+  return p->slot[p->memory->slot[v]];
+}
+
+/* --- tasks --------------------------------------------------------------------------------------------------------- */
+
+/* Enters a value into the task's list of buffers; returns its place. */
+static int enter(starpu_data_handle_t *handle, enum starpu_data_access_mode *mode, int *n, starpu_data_handle_t mine,
+                 enum starpu_data_access_mode how) {
+  for (int b = 0; b < *n; b++)
+    if (handle[b] == mine) {
+      mode[b] |= how;
+      return b;
+    }
+  handle[*n] = mine;
+  mode[*n] = how;
+  return (*n)++;
+}
+
+static sl_status make_task(sl_program *p, int i, sl_array *arrays, int16_t *buffer_of) {
+  const sl_node *node = p->graph->node[i];
+  sl__task *t = &p->task[i];
+  *t = (sl__task){.program_step = &p->step, .failure = &p->failure, .recorder = p->recorder, .devices = p->devices,
+                  .tasks = p->task, .before = p->schedule->before + p->schedule->from[i],
+                  .n_before = p->schedule->from[i + 1] - p->schedule->from[i], .op = node->op, .name = node->name,
+                  .arrays = arrays, .buffer_of = buffer_of, .index = i, .n_parts = node->n_in, .split = node->in_part != NULL};
+  sl_call_describe(p->graph, node, arrays, &t->call);
+  t->call.tiles = p->plan.tiles;
+  t->call.step = &p->step;
+  struct starpu_task *task = t->task = starpu_task_create();
+  int most = node->n_in + node->n_out, n = 0;
+  starpu_data_handle_t *handle = malloc((size_t)(most + 1) * sizeof *handle);
+  enum starpu_data_access_mode *mode = malloc((size_t)(most + 1) * sizeof *mode);
+  if (!task || !handle || !mode) {
+    free(handle), free(mode);
+    return sl_fail(SL_ENOMEM, "no memory for the task of layer '%s'", node->name);
+  }
+  for (int k = 0; k < node->n_in; k++)
+    buffer_of[k] = (int16_t)enter(handle, mode, &n, handle_of(p, node->in[k]), STARPU_R);
+  for (int k = 0; k < node->n_out; k++)
+    buffer_of[node->n_in + k] = (int16_t)enter(handle, mode, &n, handle_of(p, node->out[k]),
+                                               sl_node_reads_output(node, k) ? STARPU_RW : STARPU_W);
+  t->first_out = (int)(t->call.out - arrays);
+  if (n > STARPU_NMAXBUFS) {
+    task->dyn_handles = handle; /* StarPU frees both with the task */
+    task->dyn_modes = mode;
+  } else {
+    for (int b = 0; b < n; b++) {
+      task->handles[b] = handle[b];
+      task->modes[b] = mode[b];
+    }
+    free(handle), free(mode);
+  }
+  task->nbuffers = n;
+  task->cl = sl__codelet_of(node->op);
+  if (!task->cl) return sl_fail(SL_ENOMEM, "no memory for the codelet of %s", node->op->name);
+  task->cl_arg = t;
+  task->destroy = 0;
+  task->sequential_consistency = 0;
+  task->name = node->name;
+  t->hash = sl__footprint(p->graph, node);
+  return SL_OK;
+}
+
+/* Priorities as microseconds of urgency where the policy takes any, else spread over its range. */
+static void set_priorities(sl_program *p) {
+  int low = starpu_sched_get_min_priority(), high = starpu_sched_get_max_priority();
+  for (int i = 0; i < p->graph->n_nodes; i++) {
+    double share = p->schedule->urgency[i] / (p->schedule->critical_path + 1e-12);
+    double wide = (double)high - low;
+    p->task[i].task->priority = wide > 1e6 ? (int)fmin(p->schedule->urgency[i] * 1e6, 1e9) : low + (int)(share * wide);
+  }
+}
+
+static sl_status make_tasks(sl_program *p) {
+  int n = p->graph->n_nodes, total = 0, values = 0;
+  for (int i = 0; i < n; i++) {
+    total += sl_call_arrays(p->graph->node[i]);
+    values += p->graph->node[i]->n_in + p->graph->node[i]->n_out;
+  }
+  p->task = calloc((size_t)n + 1, sizeof *p->task);
+  p->arrays = calloc((size_t)total + 1, sizeof *p->arrays);
+  p->buffer_of = calloc((size_t)values + 1, sizeof *p->buffer_of);
+  struct starpu_task **before = malloc(((size_t)n + 1) * sizeof *before);
+  sl_status status = SL_OK;
+  if (!p->task || !p->arrays || !p->buffer_of || !before) {
+    status = sl_fail(SL_ENOMEM, "no memory for %d tasks", n);
+    goto out;
+  }
+  sl_array *arrays = p->arrays;
+  int16_t *buffer_of = p->buffer_of;
+  for (int i = 0; i < n; i++) {
+    SL_TRY_OUT(make_task(p, i, arrays, buffer_of));
+    arrays += sl_call_arrays(p->graph->node[i]);
+    buffer_of += p->graph->node[i]->n_in + p->graph->node[i]->n_out;
+    p->flops += p->schedule->cost[i].flops;
+  }
+  for (int i = 0; i < n; i++) {
+    int count = p->task[i].n_before;
+    for (int k = 0; k < count; k++) before[k] = p->task[p->task[i].before[k]].task;
+    if (count) starpu_task_declare_deps_array(p->task[i].task, (unsigned)count, before);
+  }
+out:
+  free(before);
+  return status;
+}
+
+/* Scratch memory that the most demanding task wants; each call learns how much it may use. */
+static sl_status reserve_scratch(sl_program *p) {
+  size_t cpu = 0, cuda = 0;
+  for (int i = 0; i < p->graph->n_nodes; i++) {
+    const sl_call *call = &p->task[i].call;
+    size_t mine = 0;
+    if (p->task[i].op->scratch && (mine = p->task[i].op->scratch(call)) > cpu) cpu = mine;
+    p->task[i].call.scratch_bytes = mine;
+    mine = 0;
+    if (p->task[i].op->scratch_cuda && (mine = p->task[i].op->scratch_cuda(call)) > cuda) cuda = mine;
+    p->task[i].scratch_cuda = mine;
+  }
+  if (cpu) SL_TRY(sl_runtime_reserve_scratch(p->runtime, cpu));
+  return sl__devices_open(p->runtime, cuda, &p->devices);
+}
+
+/* --- life ----------------------------------------------------------------------------------------------------------- */
+
+sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph *logical, const sl_plan *plan,
+                            const sl_program_options *options, sl_program **program) {
+  *program = NULL;
+  static const sl_program_options none = {0};
+  if (!options) options = &none;
+  sl_program *p = calloc(1, sizeof *p);
+  if (!p) return sl_fail(SL_ENOMEM, "no memory for a program");
+  p->runtime = runtime;
+  p->store = store;
+  p->plan = *plan;
+  p->recorder = options->recorder;
+  sl_status status = SL_OK;
+  SL_TRY_OUT(sl_spread(logical, plan, &p->graph));
+  size_t n = (size_t)p->graph->n_values + 1;
+  p->tensor = calloc(n, sizeof *p->tensor);
+  p->kept = calloc(n, 1);
+  if (!p->tensor || !p->kept) {
+    status = sl_fail(SL_ENOMEM, "no memory for a program of %d values", p->graph->n_values);
+    goto out;
+  }
+  for (sl_value v = 0; v < p->graph->n_values; v++)
+    for (int k = 0; k < options->n_keep; k++) p->kept[v] |= p->graph->value[v]->logical == options->keep[k];
+  int workers = sl_runtime_workers(runtime);
+  sl_team *team = sl_runtime_team(runtime, 0);
+  sl_machine machine = sl_machine_default(workers, team ? team->threads : 1);
+  SL_TRY_OUT(sl_schedule_create(p->graph, &plan->tiles, &machine, &p->schedule));
+  SL_TRY_OUT(sl_memory_plan(p->graph, p->schedule, p->kept, options->slack > 0 ? options->slack : 0.02, &p->memory));
+  SL_TRY_OUT(bind_tensors(p, logical));
+  SL_TRY_OUT(make_slots(p));
+  SL_TRY_OUT(make_tasks(p));
+  if (!options->no_priorities) set_priorities(p);
+  SL_TRY_OUT(reserve_scratch(p));
+  for (int i = 0; i < p->graph->n_nodes; i++) p->task[i].devices = p->devices;
+  *program = p;
+  p = NULL;
+out:
+  sl_program_destroy(p);
+  return status;
+}
+
+void sl_program_destroy(sl_program *p) {
+  if (!p) return;
+  if (p->in_flight) starpu_task_wait_for_all();
+  for (int i = 0; p->task && i < p->graph->n_nodes; i++)
+    if (p->task[i].task) starpu_task_destroy(p->task[i].task);
+  for (int k = 0; p->slot && k < p->memory->n_slots; k++)
+    if (p->slot[k]) starpu_data_unregister_no_coherency(p->slot[k]);
+  sl__devices_close(p->runtime, p->devices);
+  free(p->arena), free(p->slot), free(p->task), free(p->arrays), free(p->buffer_of), free(p->tensor), free(p->kept);
+  sl_memory_destroy(p->memory);
+  sl_schedule_destroy(p->schedule);
+  sl_graph_destroy(p->graph);
+  free(p);
+}
+
+sl_status sl_program_submit(sl_program *p, const sl_step *step) {
+  if (p->in_flight) return sl_fail(SL_EINVAL, "a step is in flight: wait for it first");
+  p->step = *step;
+  atomic_store(&p->failure.status, SL_OK);
+  atomic_store(&p->failure.claimed, 0);
+  atomic_store(&p->failure.first_bad, INT_MAX);
+  p->in_flight = 1;
+  for (int k = 0; k < p->graph->n_nodes; k++) {
+    sl__task *t = &p->task[p->schedule->order[k]];
+    t->submit = sl_now();
+    int code = starpu_task_submit(t->task);
+    if (code != 0) {
+      starpu_task_wait_for_all();
+      p->in_flight = 0;
+      return sl_fail(SL_ESTARPU, "layer '%s' (%s): StarPU refused the task (%s): no worker can run it", t->name,
+                     t->op->name, strerror(-code));
+    }
+  }
+  return SL_OK;
+}
+
+sl_status sl_program_wait(sl_program *p) {
+  if (!p->in_flight) return SL_OK;
+  int code = starpu_task_wait_for_all();
+  p->in_flight = 0;
+  if (code != 0) return sl_fail(SL_ESTARPU, "waiting for the step failed (%s)", strerror(-code));
+  sl_status status = (sl_status)atomic_load(&p->failure.status);
+  return status == SL_OK ? SL_OK : sl_fail(status, "step %lld: %s", (long long)p->step.number, p->failure.text);
+}
+
+sl_status sl_program_run(sl_program *p, const sl_step *step) {
+  SL_TRY(sl_program_submit(p, step));
+  return sl_program_wait(p);
+}
+
+sl_status sl_program_read(sl_program *p, sl_value logical, void *to) {
+  int found = 0;
+  for (sl_value v = 0; v < p->graph->n_values; v++) {
+    const sl_value_info *info = p->graph->value[v];
+    if (info->logical != logical || (info->scope == SL_SCOPE_WHOLE && info->leaf >= 0)) continue;
+    if (info->scope == SL_SCOPE_LEAF && info->leaf > 0) continue;
+    if (!p->kept[v] && info->role == SL_ROLE_TEMPORARY)
+      return sl_fail(SL_EINVAL, "value '%s' was not kept: its memory serves others", info->name);
+    starpu_data_handle_t handle = handle_of(p, v);
+    if (starpu_data_acquire(handle, STARPU_R) != 0) return sl_fail(SL_ESTARPU, "value '%s' cannot be read", info->name);
+    size_t row = (size_t)sl_shape_row(&info->shape) * sl_dtype_bytes(info->dtype);
+    memcpy((char *)to + (size_t)info->row0 * row, (void *)starpu_vector_get_local_ptr(handle), sl_value_bytes(info));
+    starpu_data_release(handle);
+    found = 1;
+  }
+  return found ? SL_OK : sl_fail(SL_ENOTFOUND, "value %d is not in this program", logical);
+}
+
+static int finite_tensor(const sl_tensor *t) {
+  int64_t n = sl_shape_count(&t->shape);
+  return sl__all_finite(t->data, t->dtype, n);
+}
+
+sl_status sl_program_find_nonfinite(sl_program *p, const sl_step *step) {
+  SL_TRY(sl_store_acquire(p->store, 0));
+  const char *bad = NULL;
+  for (int i = 0; i < sl_store_count(p->store) && !bad; i++)
+    if (!finite_tensor(sl_store_at(p->store, i))) bad = sl_store_at(p->store, i)->name;
+  sl_store_release(p->store);
+  if (bad)
+    return sl_fail(SL_ENONFINITE, "step %lld: tensor '%s' is not finite at its start: the update of the step before overflowed",
+                   (long long)step->number, bad);
+  sl_step again = *step;
+  again.check = 1;
+  SL_TRY(sl_program_run(p, &again));
+  int first = atomic_load(&p->failure.first_bad);
+  if (first == INT_MAX) return SL_OK;
+  const sl_node *node = p->graph->node[first];
+  char where[64] = "";
+  if (node->rows > 0)
+    snprintf(where, sizeof where, ", samples %lld to %lld of the batch", (long long)node->row0,
+             (long long)(node->row0 + node->rows - 1));
+  return sl_fail(SL_ENONFINITE, "step %lld: the first value that is not finite comes from operation %s of layer '%s'%s",
+                 (long long)step->number, node->op->name, node->name, where);
+}
+
+const sl_graph *sl_program_graph(const sl_program *p) { return p->graph; }
+const sl_schedule *sl_program_schedule(const sl_program *p) { return p->schedule; }
+const sl_memory *sl_program_memory(const sl_program *p) { return p->memory; }
+double sl_program_flops(const sl_program *p) { return p->flops; }
+
+/* --- names for traces ----------------------------------------------------------------------------------------------- */
+
+static void trace_label(void *arg, const sl_record *record, sl_trace_label *label) {
+  const sl_program *p = arg;
+  if (record->kind != SL_RECORD_TASK || record->node < 0 || record->node >= p->graph->n_nodes) return;
+  const sl_node *node = p->graph->node[record->node];
+  static const char *const phases[SL_PHASE_COUNT] = {"forward", "backward", "update"};
+  snprintf(label->name, sizeof label->name, "%s %s", node->name, node->op->name);
+  snprintf(label->category, sizeof label->category, "%s", phases[node->phase]);
+  const struct {
+    const char *key;
+    double value;
+  } numbers[] = {{"shard", node->shard}, {"leaf", node->leaf}, {"GFLOP", p->schedule->cost[record->node].flops / 1e9},
+                 {"MB", p->schedule->cost[record->node].bytes / 1e6}, {"priority", p->task[record->node].task->priority}};
+  for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
+    snprintf(label->arg[k].key, sizeof label->arg[k].key, "%s", numbers[k].key);
+    snprintf(label->arg[k].value, sizeof label->arg[k].value, "%g", numbers[k].value);
+    label->arg[k].number = 1;
+  }
+  label->nargs = sizeof numbers / sizeof *numbers;
+}
+
+static void trace_worker(void *arg, int kind, int worker, char *name, size_t n) {
+  const sl_program *p = arg;
+  if (kind == SL_RECORD_TASK) sl_runtime_worker_text(p->runtime, worker, name, n);
+  else snprintf(name, n, "%s %d", kind == SL_RECORD_EXCHANGE ? "lane" : "input", worker);
+}
+
+sl_trace_names sl_program_trace_names(const sl_program *p) {
+  return (sl_trace_names){.arg = (void *)p, .label = trace_label, .worker = trace_worker};
+}

@@ -1,0 +1,62 @@
+/* A program: a graph lowered to StarPU tasks, ready to be run step after step.
+ *
+ * Handles, tasks and the dependencies between them are made once; each step resubmits the same tasks, with sequential
+ * consistency off. Nothing is allocated, registered or touched for the first time inside a step. */
+#ifndef SL_PROGRAM_H
+#define SL_PROGRAM_H
+
+#include "runtime/recorder.h"
+#include "runtime/runtime.h"
+#include "runtime/store.h"
+#include "tasks/graph.h"
+#include "tasks/memory.h"
+#include "tasks/plan.h"
+#include "tasks/schedule.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct sl_program sl_program;
+
+typedef struct sl_program_options {
+  sl_recorder *recorder; /* gets a record per task; NULL: none */
+  const sl_value *keep;  /* logical values that sl_program_read will be asked for */
+  int n_keep;
+  double slack;          /* memory planning, see memory.h; 0: the usual */
+  int no_priorities;     /* leave all priorities at 0 */
+} sl_program_options;
+
+/* Lowers a complete logical graph as the plan says. Parameters and state that the store lacks are added to it and
+ * initialised from plan->seed; those that it has must agree in type and shape. The store must outlive the program. */
+sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph *logical, const sl_plan *plan,
+                            const sl_program_options *options, sl_program **program);
+/* Waits for a step in flight. NULL is allowed. */
+void sl_program_destroy(sl_program *program);
+
+/* Submits one step and returns; *step is copied, its input arrays must stay until the wait. */
+sl_status sl_program_submit(sl_program *program, const sl_step *step);
+/* Waits for the step. The first failure of a kernel is returned with the layer's and the operation's name; tasks after it
+ * were skipped, and what they would have written is undefined. */
+sl_status sl_program_wait(sl_program *program);
+sl_status sl_program_run(sl_program *program, const sl_step *step); /* submit and wait */
+/* Copies a kept logical value, all its pieces in order, to host memory of its whole size. After the wait. */
+sl_status sl_program_read(sl_program *program, sl_value logical, void *to);
+/* Runs the step again, looking at every output of every operation; SL_ENONFINITE names the first operation, in the order of
+ * the graph, with an output that is not finite (or the parameter that was not finite before). SL_OK when there is none. */
+sl_status sl_program_find_nonfinite(sl_program *program, const sl_step *step);
+
+const sl_graph *sl_program_graph(const sl_program *program); /* the step graph */
+const sl_schedule *sl_program_schedule(const sl_program *program);
+const sl_memory *sl_program_memory(const sl_program *program);
+double sl_program_flops(const sl_program *program); /* of one step, by the operations' cost rules */
+/* What the recorder's traces show for a record of this program. */
+sl_trace_names sl_program_trace_names(const sl_program *program);
+
+/* First contents of a tensor: reproducible from seed and name alone. */
+void sl_tensor_init(sl_tensor *tensor, const sl_init *init, uint64_t seed);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
