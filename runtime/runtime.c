@@ -417,6 +417,7 @@ static sl_status choose_home(sl_runtime *rt) {
 #endif
   if (!home) home = getenv("STARPU_HOME");
   if (!home) home = getenv("HOME");
+  const char *shown = home && *home ? home : "the home folder";
   if (home && can_write(home)) return SL_OK;
   const char *tmp = getenv("TMPDIR");
   char place[PATH_MAX];
@@ -425,10 +426,10 @@ static sl_status choose_home(sl_runtime *rt) {
   if ((mkdir(place, 0700) != 0 && errno != EEXIST) || lstat(place, &info) != 0 || !S_ISDIR(info.st_mode) ||
       info.st_uid != getuid() || !can_write(place))
     return sl_fail(SL_ESTARPU,
-                   "StarPU has no folder for its calibration: neither %s nor %s can be written; set STARPU_HOME",
-                   home ? home : "$HOME", place);
+                   "StarPU has no folder for its calibration: neither %s nor %s can be written; set STARPU_HOME", shown,
+                   place);
   sl_log(SL_LOG_WARNING, "%s cannot be written: StarPU's calibration goes to %s and may be lost; set STARPU_HOME",
-         home ? home : "$HOME", place);
+         shown, place);
 #if STARPU_MAJOR_VERSION > 1 || STARPU_MINOR_VERSION >= 4
   SL_TRY(set_variable(rt, "XDG_CACHE_HOME", NULL));
 #endif

@@ -378,8 +378,9 @@ char *sl_share_warning(const sl_share *share, char *buffer, size_t n) {
   }
   if (share->oversubscribed)
     say(&t,
-        "%sThreads share cores: %d workers of %d threads run on %d cores of this rank, and %d of the node; fewer "
-        "workers, threads or ranks run faster.",
+        "%sThreads share cores (workers %d, threads each %d; cores of this rank %d, of all ranks here %d): fewer of "
+        "them "
+        "run faster.",
         gap, share->nworkers, share->threads_per_worker, share->cores, share->node_cores);
   return buffer;
 }
