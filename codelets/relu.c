@@ -10,8 +10,9 @@ static void forward(void *arg, int64_t tile, int thread) {
   const sl_call *c = arg;
   const float *x = c->in[0].data;
   float *y = c->out[0].data;
-  int64_t from = tile * c->tiles.elements, to = sl_min64(from + c->tiles.elements, sl_shape_count(&c->out[0].shape));
-  for (int64_t i = from; i < to; i++) y[i] = x[i] < 0 ? 0 : x[i];
+  sl_range r = sl_tile_range(tile, c->tiles.elements, sl_shape_count(&c->out[0].shape));
+  SL_IVDEP
+  for (int64_t i = r.from; i < r.to; i++) y[i] = x[i] < 0 ? 0 : x[i];
 }
 
 sl_status SL_KERNEL(relu)(const sl_call *c) {
@@ -24,8 +25,9 @@ static void backward(void *arg, int64_t tile, int thread) {
   const sl_call *c = arg;
   const float *dy = c->in[0].data, *y = c->in[1].data;
   float *dx = c->out[0].data;
-  int64_t from = tile * c->tiles.elements, to = sl_min64(from + c->tiles.elements, sl_shape_count(&c->out[0].shape));
-  for (int64_t i = from; i < to; i++) dx[i] = y[i] > 0 ? dy[i] : 0;
+  sl_range r = sl_tile_range(tile, c->tiles.elements, sl_shape_count(&c->out[0].shape));
+  SL_IVDEP
+  for (int64_t i = r.from; i < r.to; i++) dx[i] = y[i] > 0 ? dy[i] : 0;
 }
 
 sl_status SL_KERNEL(relu_grad)(const sl_call *c) {
