@@ -1,0 +1,91 @@
+/* Sequential execution of a step graph, for tests. */
+#include "tests/tasks/execute.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/store.h"
+#include "tasks/program.h"
+#include "tests/scratch.h"
+
+execution *execution_create(const sl_graph *g, const sl_memory *memory) {
+  execution *e = calloc(1, sizeof *e);
+  e->g = g;
+  e->memory = memory;
+  e->data = calloc((size_t)g->n_values + 1, sizeof *e->data);
+  if (memory) {
+    e->slot = calloc((size_t)memory->n_slots + 1, sizeof *e->slot);
+    for (int k = 0; k < memory->n_slots; k++) e->slot[k] = malloc(memory->bytes[k]);
+  }
+  for (sl_value v = 0; v < g->n_values; v++) {
+    const sl_value_info *info = g->value[v];
+    if (memory && info->role == SL_ROLE_TEMPORARY && memory->slot[v] >= 0) {
+      assert_true(memory->bytes[memory->slot[v]] >= sl_value_bytes(info));
+      e->data[v] = e->slot[memory->slot[v]];
+    } else {
+      e->data[v] = malloc(sl_value_bytes(info) + 1);
+    }
+    if (info->role == SL_ROLE_TEMPORARY) continue;
+    /* A block of a parameter has the rows that it has in the whole. */
+    sl_shape whole = info->shape;
+    whole.dim[0] += info->row0;
+    sl_tensor t = {.name = info->name, .dtype = info->dtype, .shape = whole, .data = malloc((size_t)sl_shape_count(&whole) * 8)};
+    sl_tensor_init(&t, &info->init, 1);
+    size_t row = (size_t)sl_shape_row(&whole) * sl_dtype_bytes(info->dtype);
+    memcpy(e->data[v], (char *)t.data + (size_t)info->row0 * row, sl_value_bytes(info));
+    free(t.data);
+  }
+  return e;
+}
+
+static void run_node(execution *e, const sl_node *node) {
+  sl_array arrays[256];
+  sl_call call;
+  assert_true(sl_call_arrays(node) <= 256);
+  sl_call_describe(e->g, node, arrays, &call);
+  for (int k = 0; k < node->n_in; k++) arrays[k].data = e->data[node->in[k]];
+  if (node->in_part)
+    for (int a = 0; a < node->n_arg; a++) arrays[node->n_in + a].data = call.in[a].parts > 1 ? NULL : call.in[a].part->data;
+  for (int k = 0; k < node->n_out; k++) arrays[node->n_in + node->n_arg + k].data = e->data[node->out[k]];
+  sl_step step = {.number = 1, .seed = 1, .learning_rate = 0.125};
+  call.step = &step;
+  call.tiles = SL_TILES_DEFAULT;
+  call.team = sl_team_current();
+  assert_ok(node->op->cpu[0](&call));
+}
+
+void execution_run(execution *e, const sl_schedule *s, unsigned seed) {
+  const sl_graph *g = e->g;
+  for (sl_value v = 0; v < g->n_values; v++)
+    if (g->value[v]->role == SL_ROLE_TEMPORARY) memset(e->data[v], 0xff, sl_value_bytes(g->value[v]));
+  if (!s) {
+    for (int i = 0; i < g->n_nodes; i++) run_node(e, g->node[i]);
+    return;
+  }
+  char *done = calloc((size_t)g->n_nodes + 1, 1);
+  int *ready = malloc(((size_t)g->n_nodes + 1) * sizeof *ready);
+  for (int left = g->n_nodes; left > 0; left--) {
+    int n = 0;
+    for (int i = 0; i < g->n_nodes; i++) {
+      int waits = done[i];
+      for (int k = s->from[i]; k < s->from[i + 1]; k++) waits |= !done[s->before[k]];
+      if (!waits) ready[n++] = i;
+    }
+    assert_true(n > 0); /* else the dependencies have a cycle */
+    seed = seed * 1103515245u + 12345u;
+    int next = ready[(seed >> 16) % (unsigned)n];
+    run_node(e, g->node[next]);
+    done[next] = 1;
+  }
+  free(done);
+  free(ready);
+}
+
+void execution_destroy(execution *e) {
+  for (sl_value v = 0; v < e->g->n_values; v++)
+    if (!e->memory || e->g->value[v]->role != SL_ROLE_TEMPORARY || e->memory->slot[v] < 0) free(e->data[v]);
+  for (int k = 0; e->memory && k < e->memory->n_slots; k++) free(e->slot[k]);
+  free(e->slot);
+  free(e->data);
+  free(e);
+}

@@ -1,0 +1,146 @@
+/* tasks/spread.c and row_blocks.c: pieces, the order of sums, and that cutting weights into row blocks changes no bit. */
+#include "tasks/spread.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/tasks/execute.h"
+#include "tests/tasks/toy.h"
+
+static sl_plan plan_of(int64_t batch, int leaves, int shards, int row_blocks) {
+  sl_plan p = {.batch = batch, .leaves = leaves, .shards = shards, .row_blocks = row_blocks, .seed = 1};
+  assert_ok(sl_plan_complete(&p));
+  return p;
+}
+
+/* The tree of the header, over leaf sums: split at the largest power of two below n. */
+static double tree(const double *leaf, int n) {
+  if (n == 1) return leaf[0];
+  int half = 1;
+  while (2 * half < n) half *= 2;
+  return tree(leaf, half) + tree(leaf + half, n - half);
+}
+
+/* The loss of the input itself, summed as the plan says, to the bit. Squares of these samples round in double. */
+static void sums_follow_the_tree(void **state) {
+  (void)state;
+  for (int leaves = 1; leaves <= 7; leaves++)
+    for (int each = 1; each <= 3; each++) {
+      sl_plan plan = plan_of(53, leaves, leaves * each, 1);
+      sl_graph *g = toy_graph(53), *step;
+      sl_value x = toy_input(g, 3), scaled = sl_graph_add1(g, &toy_square, "square", NULL, &x, 1);
+      sl_value cubed = sl_graph_add1(g, &toy_square, "square2", NULL, &scaled, 1), loss = toy_loss(g, cubed);
+      assert_ok(sl_spread(g, &plan, &step));
+      execution *e = execution_create(step, NULL);
+      execution_run(e, NULL, 0);
+      double leaf[7], got = *(double *)e->data[sl_spread_whole(step, loss)];
+      for (int s = 0; s < plan.shards; s++) {
+        int64_t first, rows;
+        sl_plan_shard(&plan, s, &first, &rows);
+        double sum = 0;
+        for (int64_t i = first; i < first + rows; i++)
+          for (int k = 0; k < 3; k++) {
+            float y = (float)toy_element(i, k);
+            y *= y;
+            y *= y;
+            sum += 0.5 * (double)y * (double)y;
+          }
+        leaf[s / each] = s % each ? sum + leaf[s / each] : sum;
+      }
+      double expected = tree(leaf, leaves);
+      if (memcmp(&got, &expected, sizeof got) != 0) fail_msg("%d leaves of %d shards: %.17g, not %.17g", leaves, each, got, expected);
+      execution_destroy(e);
+      sl_graph_destroy(step);
+      sl_graph_destroy(g);
+    }
+}
+
+/* A sum of LEAF scope stays within its leaf. */
+static void leaf_values_stay_in_their_leaf(void **state) {
+  (void)state;
+  sl_plan plan = plan_of(20, 2, 4, 1);
+  sl_graph *g = toy_graph(20), *step;
+  sl_value x = toy_input(g, 2), sum = sl_graph_add1(g, &toy_leafsum, "sum", NULL, &x, 1);
+  sl_value y = sl_graph_add1(g, &toy_leafscale, "scale", NULL, (sl_value[]){x, sum}, 2);
+  assert_ok(sl_spread(g, &plan, &step));
+  execution *e = execution_create(step, NULL);
+  execution_run(e, NULL, 0);
+  double expected[2] = {0, 0};
+  for (int i = 0; i < 20; i++)
+    for (int k = 0; k < 2; k++) expected[i / 10] += 0.5 * toy_element(i, k) * toy_element(i, k);
+  int seen = 0;
+  for (sl_value v = 0; v < step->n_values; v++) {
+    const sl_value_info *info = step->value[v];
+    if (info->logical != y) continue;
+    for (int64_t i = 0; i < info->shape.dim[0]; i++)
+      for (int k = 0; k < 2; k++, seen++) {
+        float want = (float)toy_element(info->row0 + i, k) * (float)expected[info->leaf];
+        assert_true(((float *)e->data[v])[i * 2 + k] == want);
+      }
+  }
+  assert_int_equal(seen, 40);
+  execution_destroy(e);
+  sl_graph_destroy(step);
+  sl_graph_destroy(g);
+}
+
+/* All parameters after one step, in one array. */
+static size_t train(const sl_plan *plan, float *to) {
+  sl_value loss;
+  sl_graph *g = toy_training(plan->batch, &loss), *step;
+  assert_ok(sl_spread(g, plan, &step));
+  execution *e = execution_create(step, NULL);
+  execution_run(e, NULL, 0);
+  size_t n = 0;
+  for (sl_value v = 0; v < step->n_values; v++)
+    if (step->value[v]->role == SL_ROLE_PARAMETER) {
+      memcpy(to + n, e->data[v], sl_value_bytes(step->value[v]));
+      n += (size_t)sl_shape_count(&step->value[v]->shape);
+    }
+  execution_destroy(e);
+  sl_graph_destroy(step);
+  sl_graph_destroy(g);
+  return n;
+}
+
+static void row_blocks_change_no_bit(void **state) {
+  (void)state;
+  static float whole[1024], cut[1024];
+  for (int leaves = 1; leaves <= 3; leaves++) {
+    sl_plan plan = plan_of(24, leaves, 2 * leaves, 1);
+    size_t n = train(&plan, whole);
+    assert_int_equal(n, 64 * 5 + 3 * 64);
+    plan.row_blocks = 2; /* cuts fc1 (64 rows); fc2 has 3 rows and stays whole */
+    assert_int_equal(train(&plan, cut), n);
+    assert_memory_equal(whole, cut, n * sizeof(float));
+  }
+  sl_value loss;
+  sl_graph *g = toy_training(24, &loss);
+  sl_plan plan = plan_of(24, 1, 2, 2);
+  int *blocks = calloc((size_t)g->n_values, sizeof *blocks);
+  assert_ok(sl_row_blocks(g, &plan, blocks));
+  assert_int_equal(blocks[sl_graph_find(g, "fc1.weight")], 2);
+  assert_int_equal(blocks[sl_graph_find(g, "fc2.weight")], 1);
+  free(blocks);
+  sl_graph_destroy(g);
+}
+
+static void batches_must_agree(void **state) {
+  (void)state;
+  sl_graph *g = toy_graph(20), *step;
+  toy_input(g, 2);
+  sl_plan plan = plan_of(24, 1, 1, 1);
+  assert_fails(SL_EINVAL, "batch of 20, the plan 24", sl_spread(g, &plan, &step));
+  assert_null(step);
+  sl_graph_destroy(g);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(sums_follow_the_tree),
+      cmocka_unit_test(leaf_values_stay_in_their_leaf),
+      cmocka_unit_test(row_blocks_change_no_bit),
+      cmocka_unit_test(batches_must_agree),
+  };
+  return cmocka_run_group_tests_name("spread", tests, NULL, NULL);
+}

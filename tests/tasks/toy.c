@@ -1,0 +1,242 @@
+/* The toy operations. */
+#include "tests/tasks/toy.h"
+
+#include <math.h>
+
+#define ALL(f) \
+  { f, f, f }
+
+double toy_element(int64_t row, int64_t k) { return (double)((row * 31 + k * 7) % 97) / 64 - 0.75; }
+
+static sl_status like_first(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+  (void)attr, (void)n_in, (void)n_out;
+  out[0].shape = in[0]->shape;
+  out[0].dtype = in[0]->dtype;
+  return SL_OK;
+}
+
+static sl_status run_copy(const sl_call *c) {
+  int64_t n = sl_shape_count(&c->out[0].shape);
+  int add = c->accumulate & 1;
+  for (int64_t i = 0; i < n; i++)
+    if (c->out[0].dtype == SL_F64) {
+      double *to = c->out[0].data;
+      to[i] = ((const double *)c->in[0].data)[i] + (add ? to[i] : 0);
+    } else {
+      float *to = c->out[0].data;
+      to[i] = ((const float *)c->in[0].data)[i] + (add ? to[i] : 0);
+    }
+  return SL_OK;
+}
+const sl_operation toy_copy = {.name = "toy_copy", .shape = like_first, .cpu = ALL(run_copy)};
+
+static sl_status run_add(const sl_call *c) {
+  int64_t n = sl_shape_count(&c->out[0].shape);
+  const float *a = c->in[0].data, *b = c->in[1].data;
+  float *to = c->out[0].data;
+  for (int64_t i = 0; i < n; i++) to[i] = a[i] + b[i];
+  return SL_OK;
+}
+const sl_operation toy_add = {.name = "toy_add", .shape = like_first, .cpu = ALL(run_add)};
+
+typedef struct rows_attr {
+  int64_t batch, k;
+} rows_attr;
+
+static sl_status rows_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+  (void)in, (void)n_in, (void)n_out;
+  const rows_attr *a = attr;
+  out[0].scope = SL_SCOPE_SAMPLE;
+  out[0].shape = SL_SHAPE(a->batch, a->k);
+  return SL_OK;
+}
+
+static sl_status run_rows(const sl_call *c) {
+  float *y = c->out[0].data;
+  for (int64_t i = 0; i < c->out[0].shape.dim[0]; i++)
+    for (int64_t k = 0; k < c->out[0].shape.dim[1]; k++)
+      y[i * c->out[0].shape.dim[1] + k] = (float)toy_element(c->row0 + i, k);
+  return SL_OK;
+}
+const sl_operation toy_rows = {.name = "toy_rows", .attr_bytes = sizeof(rows_attr), .shape = rows_shape, .cpu = ALL(run_rows)};
+
+static sl_status matmul_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+  (void)attr, (void)n_in, (void)n_out;
+  if (in[0]->shape.dim[1] != in[1]->shape.dim[1])
+    return sl_fail(SL_ESHAPE, "x has %lld columns, W %lld", (long long)in[0]->shape.dim[1], (long long)in[1]->shape.dim[1]);
+  out[0].shape = SL_SHAPE(in[0]->shape.dim[0], in[1]->shape.dim[0]);
+  return SL_OK;
+}
+
+static sl_status run_matmul(const sl_call *c) {
+  const float *x = c->in[0].data;
+  int64_t b = c->in[0].shape.dim[0], k = c->in[0].shape.dim[1], n = c->in[1].shape.dim[0];
+  float *y = c->out[0].data;
+  for (int p = 0; p < c->in[1].parts; p++) {
+    const sl_array *w = &c->in[1].part[p];
+    for (int64_t i = 0; i < b; i++)
+      for (int64_t j = 0; j < w->shape.dim[0]; j++) {
+        float sum = 0;
+        for (int64_t q = 0; q < k; q++) sum += x[i * k + q] * ((const float *)w->data)[j * k + q];
+        y[i * n + w->row0 + j] = sum;
+      }
+  }
+  return SL_OK;
+}
+
+static void matmul_gradient(sl_graph *g, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
+  sl_value x = node->in[0], w = node->in[1];
+  if (need[0]) din[0] = sl_graph_add1(g, &toy_dx, node->name, NULL, (sl_value[]){dout[0], w}, 2);
+  if (need[1]) din[1] = sl_graph_add1(g, &toy_dw, node->name, NULL, (sl_value[]){dout[0], x}, 2);
+}
+
+static void matmul_cost(const sl_call *c, sl_cost *cost) {
+  cost->flops = 2.0 * (double)c->in[0].shape.dim[0] * (double)c->in[0].shape.dim[1] * (double)c->in[1].shape.dim[0];
+}
+const sl_operation toy_matmul = {.name = "toy_matmul", .shape = matmul_shape, .gradient = matmul_gradient, .cost = matmul_cost,
+                                 .cpu = ALL(run_matmul), .all_in = 2};
+
+static sl_status dx_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+  (void)attr, (void)n_in, (void)n_out;
+  out[0].shape = SL_SHAPE(in[0]->shape.dim[0], in[1]->shape.dim[1]);
+  return SL_OK;
+}
+
+static sl_status run_dx(const sl_call *c) {
+  const float *dy = c->in[0].data;
+  int64_t b = c->in[0].shape.dim[0], n = c->in[0].shape.dim[1], k = c->out[0].shape.dim[1];
+  float *dx = c->out[0].data;
+  for (int64_t i = 0; i < b * k; i++) dx[i] = 0;
+  for (int p = 0; p < c->in[1].parts; p++) {
+    const sl_array *w = &c->in[1].part[p];
+    for (int64_t i = 0; i < b; i++)
+      for (int64_t j = 0; j < w->shape.dim[0]; j++)
+        for (int64_t q = 0; q < k; q++) dx[i * k + q] += dy[i * n + w->row0 + j] * ((const float *)w->data)[j * k + q];
+  }
+  return SL_OK;
+}
+const sl_operation toy_dx = {.name = "toy_dx", .shape = dx_shape, .cpu = ALL(run_dx), .all_in = 2};
+
+static sl_status dw_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+  (void)attr, (void)n_in, (void)n_out;
+  out[0].scope = SL_SCOPE_WHOLE;
+  out[0].shape = SL_SHAPE(in[0]->shape.dim[1], in[1]->shape.dim[1]);
+  return SL_OK;
+}
+
+static sl_status run_dw(const sl_call *c) {
+  const float *dy = c->in[0].data, *x = c->in[1].data;
+  float *dw = c->out[0].data;
+  int64_t b = c->in[0].shape.dim[0], n = c->in[0].shape.dim[1], k = c->in[1].shape.dim[1];
+  for (int64_t j = 0; j < c->out[0].shape.dim[0]; j++)
+    for (int64_t q = 0; q < k; q++) {
+      float sum = 0;
+      for (int64_t i = 0; i < b; i++) sum += dy[i * n + c->out[0].row0 + j] * x[i * k + q];
+      dw[j * k + q] = sum + (c->accumulate & 1 ? dw[j * k + q] : 0);
+    }
+  return SL_OK;
+}
+const sl_operation toy_dw = {.name = "toy_dw", .shape = dw_shape, .cpu = ALL(run_dw), .map_out = 1};
+
+static sl_status total_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+  (void)attr, (void)in, (void)n_in, (void)n_out;
+  out[0].scope = SL_SCOPE_WHOLE;
+  out[0].dtype = SL_F64;
+  out[0].shape = SL_SHAPE(1);
+  return SL_OK;
+}
+
+static sl_status run_total(const sl_call *c) {
+  const float *y = c->in[0].data;
+  double sum = 0, *to = c->out[0].data;
+  for (int64_t i = 0; i < sl_shape_count(&c->in[0].shape); i++) sum += 0.5 * (double)y[i] * (double)y[i];
+  *to = sum + (c->accumulate & 1 ? *to : 0);
+  return SL_OK;
+}
+
+static void total_gradient(sl_graph *g, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
+  (void)dout;
+  if (need[0]) din[0] = sl_graph_add1(g, &toy_copy, node->name, NULL, node->in, 1);
+}
+const sl_operation toy_total = {.name = "toy_total", .shape = total_shape, .gradient = total_gradient, .cpu = ALL(run_total)};
+
+static sl_status run_step(const sl_call *c) {
+  float *w = c->out[0].data;
+  const float *g = c->in[1].data;
+  for (int64_t i = 0; i < sl_shape_count(&c->out[0].shape); i++) w[i] -= (float)c->step->learning_rate * g[i];
+  return SL_OK;
+}
+const sl_operation toy_step = {.name = "toy_step", .shape = like_first, .cpu = ALL(run_step), .update = {1}, .map_in = 3, .map_out = 1};
+
+static sl_status leafsum_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+  SL_TRY(total_shape(attr, in, n_in, out, n_out));
+  out[0].scope = SL_SCOPE_LEAF;
+  return SL_OK;
+}
+const sl_operation toy_leafsum = {.name = "toy_leafsum", .shape = leafsum_shape, .cpu = ALL(run_total)};
+
+static sl_status run_leafscale(const sl_call *c) {
+  const float *x = c->in[0].data;
+  float *y = c->out[0].data;
+  for (int64_t i = 0; i < sl_shape_count(&c->out[0].shape); i++) y[i] = x[i] * (float)*(const double *)c->in[1].data;
+  return SL_OK;
+}
+const sl_operation toy_leafscale = {.name = "toy_leafscale", .shape = like_first, .cpu = ALL(run_leafscale), .inplace = {1}};
+
+static sl_status run_square(const sl_call *c) {
+  const float *x = c->in[0].data;
+  float *y = c->out[0].data;
+  for (int64_t i = 0; i < sl_shape_count(&c->out[0].shape); i++) y[i] = x[i] * x[i];
+  return SL_OK;
+}
+static void square_gradient(sl_graph *g, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
+  if (need[0]) din[0] = sl_graph_add1(g, &toy_dsquare, node->name, NULL, (sl_value[]){dout[0], node->in[0]}, 2);
+}
+const sl_operation toy_square = {.name = "toy_square", .shape = like_first, .gradient = square_gradient, .cpu = ALL(run_square), .inplace = {1}};
+
+static sl_status run_dsquare(const sl_call *c) {
+  const float *dy = c->in[0].data, *x = c->in[1].data;
+  float *dx = c->out[0].data;
+  for (int64_t i = 0; i < sl_shape_count(&c->out[0].shape); i++) dx[i] = 2 * dy[i] * x[i];
+  return SL_OK;
+}
+const sl_operation toy_dsquare = {.name = "toy_dsquare", .shape = like_first, .cpu = ALL(run_dsquare), .inplace = {1}};
+
+static sl_status run_faulty(const sl_call *c) {
+  const toy_fault *fault = c->attr;
+  SL_TRY(run_copy(c));
+  if (fault->row < c->row0 || fault->row >= c->row0 + c->rows) return SL_OK;
+  if (!fault->nan) return sl_fail(SL_EINVAL, "sample %lld is broken", (long long)fault->row);
+  ((float *)c->out[0].data)[0] = NAN;
+  return SL_OK;
+}
+const sl_operation toy_faulty = {.name = "toy_faulty", .attr_bytes = sizeof(toy_fault), .shape = like_first, .cpu = ALL(run_faulty)};
+
+sl_graph *toy_graph(int64_t batch) { return sl_graph_create(batch, &toy_copy, &toy_add); }
+
+sl_value toy_input(sl_graph *g, int64_t k) {
+  return sl_graph_add1(g, &toy_rows, "input", &(rows_attr){.batch = g->batch, .k = k}, NULL, 0);
+}
+
+sl_value toy_layer(sl_graph *g, const char *layer, sl_value x, int64_t n) {
+  const sl_value_info *info = sl_graph_value(g, x);
+  if (!info) return SL_NONE;
+  sl_value w = sl_graph_tensor(g, SL_ROLE_PARAMETER, layer, "weight", SL_F32, SL_SHAPE(n, info->shape.dim[1]),
+                               (sl_init){.kind = SL_INIT_UNIFORM, .a = 0.5});
+  return sl_graph_add1(g, &toy_matmul, layer, NULL, (sl_value[]){x, w}, 2);
+}
+
+sl_value toy_loss(sl_graph *g, sl_value y) { return sl_graph_add1(g, &toy_total, "loss", NULL, &y, 1); }
+
+sl_graph *toy_training(int64_t batch, sl_value *loss) {
+  sl_graph *g = toy_graph(batch);
+  sl_value x = toy_layer(g, "fc1", toy_input(g, 5), 64);
+  x = sl_graph_add1(g, &toy_square, "square", NULL, &x, 1);
+  *loss = toy_loss(g, toy_layer(g, "fc2", x, 3));
+  sl_value parameters[2] = {sl_graph_find(g, "fc1.weight"), sl_graph_find(g, "fc2.weight")}, gradients[2];
+  assert_ok(sl_gradient(g, *loss, parameters, 2, gradients));
+  g->phase = SL_PHASE_UPDATE;
+  for (int i = 0; i < 2; i++) sl_graph_add1(g, &toy_step, "update", NULL, (sl_value[]){parameters[i], gradients[i]}, 2);
+  assert_ok(sl_graph_status(g));
+  return g;
+}
