@@ -396,43 +396,42 @@ static void name_model_host(sl_runtime *rt) {
            sl_isa_name(sl_isa_current()), rt->share.threads_per_worker);
 }
 
-static int can_write(const char *folder) {
-  char below[PATH_MAX];
-  struct stat info;
-  if (snprintf(below, sizeof below, "%s/.starpu", folder) >= (int)sizeof below) return 0;
-  if (stat(below, &info) == 0) return access(below, R_OK | W_OK | X_OK) == 0;
-  if (stat(folder, &info) == 0) return S_ISDIR(info.st_mode) && access(folder, W_OK | X_OK) == 0;
-  snprintf(below, sizeof below, "%s", folder); /* StarPU makes what is missing */
-  char *slash = strrchr(below, '/');
-  if (!slash || slash == below) return 0;
-  *slash = 0;
-  return stat(below, &info) == 0 && S_ISDIR(info.st_mode) && access(below, W_OK | X_OK) == 0;
+/* Makes the folder and those above it; whether files can be made there. */
+static int make_folder(const char *path) {
+  char part[PATH_MAX];
+  if (!*path || snprintf(part, sizeof part, "%s", path) >= (int)sizeof part) return 0;
+  for (char *c = part + 1;; c++) {
+    if (*c && *c != '/') continue;
+    const char end = *c;
+    *c = 0;
+    if (mkdir(part, 0700) != 0 && errno != EEXIST && access(part, F_OK) != 0) return 0;
+    if (!end) return access(path, R_OK | W_OK | X_OK) == 0;
+    *c = end;
+  }
 }
 
 /* StarPU aborts where it cannot keep its calibration; then it goes to a folder for temporary files instead. */
 static sl_status choose_home(sl_runtime *rt) {
-  const char *home = NULL;
-#if STARPU_MAJOR_VERSION > 1 || STARPU_MINOR_VERSION >= 4
-  home = getenv("XDG_CACHE_HOME");
-#endif
-  if (!home) home = getenv("STARPU_HOME");
-  if (!home) home = getenv("HOME");
-  const char *shown = home && *home ? home : "the home folder";
-  if (home && can_write(home)) return SL_OK;
-  const char *tmp = getenv("TMPDIR");
+  const char *models = getenv("STARPU_PERF_MODEL_DIR");
+  if (models && !make_folder(models))
+    return sl_fail(SL_ESTARPU, "StarPU cannot keep its calibration in STARPU_PERF_MODEL_DIR=%s: %s", models,
+                   strerror(errno));
+  const char *home = getenv("STARPU_HOME"), *cache = getenv("XDG_CACHE_HOME"), *tmp = getenv("TMPDIR");
+  if (home && cache) SL_TRY(set_variable(rt, "XDG_CACHE_HOME", NULL)); /* which StarPU would prefer to its own */
+  if (!home) home = cache ? cache : getenv("HOME");
   char place[PATH_MAX];
-  snprintf(place, sizeof place, "%s/starling-%ld", tmp && *tmp ? tmp : "/tmp", (long)getuid());
   struct stat info;
-  if ((mkdir(place, 0700) != 0 && errno != EEXIST) || lstat(place, &info) != 0 || !S_ISDIR(info.st_mode) ||
-      info.st_uid != getuid() || !can_write(place))
+  if (home && snprintf(place, sizeof place, "%s/.starpu/sampling", home) < (int)sizeof place && make_folder(place))
+    return SL_OK;
+  const char *shown = home && *home ? home : "the home folder";
+  snprintf(place, sizeof place, "%s/starling-%ld", tmp && *tmp ? tmp : "/tmp", (long)getuid());
+  if (!make_folder(place) || lstat(place, &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != getuid())
     return sl_fail(SL_ESTARPU,
                    "StarPU has no folder for its calibration: neither %s nor %s can be written; set STARPU_HOME", shown,
                    place);
   sl_log(SL_LOG_WARNING, "%s cannot be written: StarPU's calibration goes to %s and may be lost; set STARPU_HOME",
          shown, place);
-#if STARPU_MAJOR_VERSION > 1 || STARPU_MINOR_VERSION >= 4
-  SL_TRY(set_variable(rt, "XDG_CACHE_HOME", NULL));
-#endif
+  if (cache) SL_TRY(set_variable(rt, "XDG_CACHE_HOME", NULL));
   return set_variable(rt, "STARPU_HOME", place);
 }
 
