@@ -47,8 +47,8 @@ report 'sl__ names stay within the folder whose header declares them' "$found"
 
 library=${top_builddir:-.}/libstarling.a
 if [ -e "$library" ] && command -v nm >/dev/null; then
-  # CUDA's own stubs and the compilers' helpers (leading underscore) are not names of ours.
-  nm -A -g --defined-only "$library" 2>/dev/null | awk '$NF !~ /^(sl_|_|DW\.ref\.)/ && $(NF-1) ~ /[TDBRC]/ { print $1, $NF }' >"$found"
+  # CUDA's own stubs and the compilers' helpers (leading underscore or dot) are not names of ours.
+  nm -A -g --defined-only "$library" 2>/dev/null | awk '$NF !~ /^(sl_|_|\.|DW\.ref\.)/ && $(NF-1) ~ /[TDBRC]/ { print $1, $NF }' >"$found"
   report 'every public symbol of the library begins with sl_' "$found"
 else
   number=$((number + 1))
