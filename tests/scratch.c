@@ -90,7 +90,7 @@ int scratch_small_disk(const char *folder, size_t bytes) {
     snprintf(options, sizeof options, "0 %u 1", gid);
     write_file("/proc/self/gid_map", options);
   }
-  if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) return 0;
+  if (mount("none", "/", "none", MS_REC | MS_PRIVATE, "") != 0) return 0;
   snprintf(options, sizeof options, "size=%zu", bytes);
   return mount("tmpfs", folder, "tmpfs", 0, options) == 0;
 }
