@@ -446,7 +446,10 @@ static sl_status prepare_environment(sl_runtime *rt) {
   SL_TRY(set_variable(rt, "STARPU_WORKERS_COREID", NULL));
   SL_TRY(set_variable(rt, "STARPU_WORKERS_CUDAID", NULL));
   SL_TRY(set_variable(rt, "STARPU_WORKERS_NOBIND", NULL));
-  return set_variable(rt, "STARPU_WORKERS_GETBIND", "0");
+  SL_TRY(set_variable(rt, "STARPU_WORKERS_GETBIND", "0"));
+  /* Without GPUs nobody reads the buses, whose discovery takes as long as all the rest. */
+  if (rt->gpus == 0 && !getenv("HWLOC_COMPONENTS")) SL_TRY(set_variable(rt, "HWLOC_COMPONENTS", "-gl,-opencl,-pci"));
+  return SL_OK;
 }
 
 /* StarPU names PUs by their logical numbers. */
