@@ -1,4 +1,5 @@
 /* accuracy: how many targets the largest logit names; of equals the first counts, and a row with a NaN never does. */
+#include "codelets/cuda_context.h"
 #include "codelets/math.h"
 
 SL_KERNEL_DECLARE(accuracy);
@@ -36,6 +37,7 @@ sl_status SL_KERNEL(accuracy)(const sl_call *c) {
 SL_CUDA_DECLARE(accuracy);
 
 static size_t scratch(const sl_call *c) { return (size_t)tiles(c) * sizeof(double); }
+static size_t scratch_cuda(const sl_call *c) { return SL_CUDA_SUM_BYTES + (size_t)sl_shape_count(&c->in[1].shape); }
 
 static sl_status shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
   (void)attr, (void)n_in, (void)n_out;
@@ -55,7 +57,7 @@ static sl_status shape(const void *attr, const sl_value_info *const *in, int n_i
 static void cost(const sl_call *c, sl_cost *cost) { cost->flops = (double)sl_shape_count(&c->in[0].shape); }
 
 const sl_operation sl_op_accuracy = {
-    .name = "accuracy", .shape = shape, .cost = cost, .scratch = scratch,
+    .name = "accuracy", .shape = shape, .cost = cost, .scratch = scratch, .scratch_cuda = scratch_cuda,
     .cpu = SL_KERNELS(accuracy), .cuda = SL_CUDA_KERNEL(accuracy),
 };
 

@@ -2,6 +2,7 @@
  * of the sums between them: bn_stats -> bn_normalize, and backward bn_grad_stats -> bn_dx and bn_dparam (Ioffe and Szegedy
  * 2015, section 3). Sums are in double, where sum of squares less square of sum loses nothing that a float had. */
 #include "codelets/attributes.h"
+#include "codelets/cuda_context.h"
 #include "codelets/math.h"
 
 SL_KERNEL_DECLARE(bn_stats);
@@ -233,6 +234,9 @@ SL_CUDA_DECLARE(bn_infer);
 static size_t sums_scratch(const sl_call *c) {
   return (size_t)(sl_tiles_of(positions(&c->in[0]), sum_tile(c)) * 2 * channels(&c->in[0])) * sizeof(double);
 }
+static size_t sums_scratch_cuda(const sl_call *c) {
+  return sl_cuda_columns_bytes(2, positions(&c->in[0]), channels(&c->in[0]));
+}
 static size_t constants_scratch(const sl_call *c) { return (size_t)(4 * channels(&c->out[0])) * sizeof(float); }
 
 static void cost4(const sl_call *c, sl_cost *cost) { cost->flops = 4 * (double)sl_shape_count(&c->in[0].shape); }
@@ -292,18 +296,19 @@ static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout,
   .name = #NAME, .attr_bytes = sizeof(sl_batchnorm_attr), .cpu = SL_KERNELS(NAME), .cuda = SL_CUDA_KERNEL(NAME)
 
 const sl_operation sl_op_bn_stats = {BATCHNORM_OPERATION(bn_stats), .shape = sums_shape, .cost = cost4,
-                                     .scratch = sums_scratch};
+                                     .scratch = sums_scratch, .scratch_cuda = sums_scratch_cuda};
 const sl_operation sl_op_bn_normalize = {BATCHNORM_OPERATION(bn_normalize), .shape = same_shape, .gradient = gradient,
-                                         .cost = cost4, .scratch = constants_scratch, .inplace = {1}};
+                                         .cost = cost4, .scratch = constants_scratch,
+                                         .scratch_cuda = constants_scratch, .inplace = {1}};
 const sl_operation sl_op_bn_grad_stats = {BATCHNORM_OPERATION(bn_grad_stats), .shape = sums_shape, .cost = cost4,
-                                          .scratch = sums_scratch};
+                                          .scratch = sums_scratch, .scratch_cuda = sums_scratch_cuda};
 const sl_operation sl_op_bn_dx = {BATCHNORM_OPERATION(bn_dx), .shape = same_shape, .cost = cost4,
-                                  .scratch = constants_scratch, .inplace = {1}};
+                                  .scratch = constants_scratch, .scratch_cuda = constants_scratch, .inplace = {1}};
 const sl_operation sl_op_bn_dparam = {BATCHNORM_OPERATION(bn_dparam), .shape = dparam_shape};
 const sl_operation sl_op_bn_total = {BATCHNORM_OPERATION(bn_total), .shape = total_shape};
 const sl_operation sl_op_bn_running = {BATCHNORM_OPERATION(bn_running), .shape = running_shape, .update = {3, 4}};
 const sl_operation sl_op_bn_infer = {BATCHNORM_OPERATION(bn_infer), .shape = same_shape, .cost = cost4,
-                                     .scratch = constants_scratch, .inplace = {1}};
+                                     .scratch = constants_scratch, .scratch_cuda = constants_scratch, .inplace = {1}};
 
 sl_value sl_batchnorm(sl_graph *graph, const char *layer, sl_value x, sl_batchnorm_over over, int training) {
   const sl_value_info *info = sl_graph_value(graph, x);

@@ -1,6 +1,7 @@
 /* Gradient clipping by global norm. Each row of a gradient gives its sum of squares, and one small node adds those up by a fixed
  * binary tree: whatever the plan cuts gradients into, and wherever the pieces are, the norm has the same bits. */
 #include "codelets/attributes.h"
+#include "codelets/cuda_context.h"
 #include "codelets/math.h"
 
 SL_KERNEL_DECLARE(row_norms);
@@ -97,6 +98,14 @@ static sl_status factor_shape(const void *attr, const sl_value_info *const *in, 
   return SL_OK;
 }
 
+/* The totals of all inputs, and their rows. */
+static size_t factor_scratch_cuda(const sl_call *c) {
+  int64_t n = c->n_in;
+  for (int i = 0; i < c->n_in; i++)
+    for (int p = 0; p < c->in[i].parts; p++) n += c->in[i].part[p].shape.dim[0];
+  return (size_t)n * sizeof(double);
+}
+
 static void cost(const sl_call *c, sl_cost *cost) { cost->flops = 2 * (double)sl_shape_count(&c->in[0].shape); }
 
 const sl_operation sl_op_row_norms = {
@@ -104,7 +113,8 @@ const sl_operation sl_op_row_norms = {
     .cuda = SL_CUDA_KERNEL(row_norms), .map_in = 1, .map_out = 1,
 };
 const sl_operation sl_op_clip_factor = {
-    .name = "clip_factor", .attr_bytes = sizeof(sl_clip_attr), .shape = factor_shape, .cpu = SL_KERNELS(clip_factor),
+    .name = "clip_factor", .attr_bytes = sizeof(sl_clip_attr), .shape = factor_shape,
+    .scratch_cuda = factor_scratch_cuda, .cpu = SL_KERNELS(clip_factor),
     .cuda = SL_CUDA_KERNEL(clip_factor), .all_in = UINT32_MAX,
 };
 

@@ -1,4 +1,5 @@
 /* count_targets: how many targets count (>= 0), so that a mean over them is right wherever they are. */
+#include "codelets/cuda_context.h"
 #include "codelets/kernel.h"
 
 SL_KERNEL_DECLARE(count_targets);
@@ -15,6 +16,8 @@ sl_status SL_KERNEL(count_targets)(const sl_call *c) {
 #ifdef SL_ISA_BASE
 SL_CUDA_DECLARE(count_targets);
 
+static size_t scratch_cuda(const sl_call *c) { return (void)c, SL_CUDA_SUM_BYTES; }
+
 static sl_status shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
   (void)attr, (void)n_in, (void)n_out;
   if (in[0]->dtype != SL_I32) return sl_fail(SL_ESHAPE, "targets are I32, not %s", sl_dtype_name(in[0]->dtype));
@@ -25,7 +28,8 @@ static sl_status shape(const void *attr, const sl_value_info *const *in, int n_i
 }
 
 const sl_operation sl_op_count_targets = {
-    .name = "count_targets", .shape = shape, .cpu = SL_KERNELS(count_targets), .cuda = SL_CUDA_KERNEL(count_targets),
+    .name = "count_targets", .shape = shape, .scratch_cuda = scratch_cuda, .cpu = SL_KERNELS(count_targets),
+    .cuda = SL_CUDA_KERNEL(count_targets),
 };
 
 sl_value sl_count_targets(sl_graph *graph, const char *layer, sl_value targets) {

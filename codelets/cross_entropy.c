@@ -4,6 +4,7 @@
  * One pass over the logits (the maximum is found as it goes: Milakov and Gimelshein 2018); a second output keeps each row's
  * log-sum-exp in double, and the gradient is one more pass: dx = (exp(x - lse) - onehot) / count. A logit that is not
  * finite makes the loss NaN, also where it would not count: it must be seen. */
+#include "codelets/cuda_context.h"
 #include "codelets/math.h"
 
 SL_KERNEL_DECLARE(cross_entropy);
@@ -108,6 +109,7 @@ SL_CUDA_DECLARE(cross_entropy);
 SL_CUDA_DECLARE(cross_entropy_grad);
 
 static size_t scratch(const sl_call *c) { return (size_t)tiles(c) * sizeof(double); }
+static size_t scratch_cuda(const sl_call *c) { return (void)c, SL_CUDA_SUM_BYTES; }
 
 static sl_status shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
   (void)attr, (void)n_in, (void)n_out;
@@ -143,7 +145,7 @@ static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout,
 
 const sl_operation sl_op_cross_entropy = {
     .name = "cross_entropy", .shape = shape, .gradient = gradient, .cost = cost, .scratch = scratch,
-    .cpu = SL_KERNELS(cross_entropy), .cuda = SL_CUDA_KERNEL(cross_entropy),
+    .scratch_cuda = scratch_cuda, .cpu = SL_KERNELS(cross_entropy), .cuda = SL_CUDA_KERNEL(cross_entropy),
 };
 const sl_operation sl_op_cross_entropy_grad = {
     .name = "cross_entropy_grad", .shape = grad_shape, .cost = cost,

@@ -24,7 +24,6 @@ struct sl_cuda {
 
 constexpr int SL_CUDA_THREADS = 256;     /* of every block */
 constexpr int64_t SL_CUDA_BLOCKS = 4096; /* at most in a grid whose threads stride over the elements */
-constexpr int64_t SL_CUDA_CHUNKS = 1024; /* at most in the first level of a sum */
 
 /* ---- errors ---------------------------------------------------------------------------------------------------- */
 
@@ -77,7 +76,8 @@ static sl_status sl_cuda_map(sl_cuda *cuda, const char *operation, F f, int64_t 
   return sl_cuda_launched(operation);
 }
 
-/* ---- sums ------------------------------------------------------------------------------------------------------ */
+/* ---- rows and sums
+ * ------------------------------------------------------------------------------------------------------ */
 
 /* Reduction over the T threads (32, or a block's SL_CUDA_THREADS) that work on one row; all get the result. T threads
  * of a block call it together. */
@@ -105,10 +105,30 @@ static __device__ inline V sl_cuda_reduce(V v, F f) {
   return v;
 }
 
+/* f.template row<T>(i, thread) for every row i in [0, rows), by a warp a row, or a block where rows are long (n
+ * elements each): thread is that within its row, in [0, T), and takes elements thread, thread + T, ..., so that rows
+ * may be changed in place. */
+template <int T, class F>
+__global__ void sl_cuda_rows_kernel(F f, int64_t rows) {
+  constexpr int each = SL_CUDA_THREADS / T;
+  for (int64_t i = (int64_t)blockIdx.x * each + threadIdx.x / T; i < rows; i += (int64_t)gridDim.x * each)
+    f.template row<T>(i, (int)threadIdx.x % T);
+}
+template <class F>
+static sl_status sl_cuda_rows(sl_cuda *cuda, const char *operation, int64_t rows, int64_t n, F f) {
+  if (rows == 0) return SL_OK;
+  if (n > 1024)
+    sl_cuda_rows_kernel<SL_CUDA_THREADS>
+        <<<sl_cuda_grid(rows * SL_CUDA_THREADS), SL_CUDA_THREADS, 0, cuda->stream>>>(f, rows);
+  else
+    sl_cuda_rows_kernel<32><<<sl_cuda_grid(rows * 32), SL_CUDA_THREADS, 0, cuda->stream>>>(f, rows);
+  return sl_cuda_launched(operation);
+}
+
 /* Chunks of the first level, for n items: each has 4096 or more, so that a thread adds 16 or more. */
 static inline int64_t sl_cuda_chunks(int64_t n) {
   int64_t chunks = (n + 4095) / 4096;
-  return chunks < 1 ? 1 : chunks > SL_CUDA_CHUNKS ? SL_CUDA_CHUNKS : chunks;
+  return chunks < 1 ? 1 : chunks > SL_CUDA_SUM_CHUNKS ? (int64_t)SL_CUDA_SUM_CHUNKS : chunks;
 }
 
 template <class F>
@@ -126,12 +146,12 @@ __global__ void sl_cuda_sum_last_kernel(G store, int chunks, const double *parti
   if (threadIdx.x == 0) store(sum);
 }
 
-/* store(sum of f(i), i in [0, n)) on one thread. Scratch: SL_CUDA_CHUNKS doubles. */
+/* store(sum of f(i), i in [0, n)) on one thread. Scratch, beginning at `scratch` bytes within it: SL_CUDA_SUM_BYTES. */
 template <class F, class G>
-static sl_status sl_cuda_sum(sl_cuda *cuda, const char *operation, int64_t n, F f, G store) {
-  SL_TRY(sl_cuda_scratch(cuda, SL_CUDA_CHUNKS * sizeof(double), operation));
+static sl_status sl_cuda_sum(sl_cuda *cuda, const char *operation, size_t scratch, int64_t n, F f, G store) {
+  SL_TRY(sl_cuda_scratch(cuda, scratch + SL_CUDA_SUM_BYTES, operation));
   int chunks = (int)sl_cuda_chunks(n);
-  double *partial = (double *)cuda->scratch;
+  double *partial = (double *)((char *)cuda->scratch + scratch);
   sl_cuda_sum_kernel<<<chunks, SL_CUDA_THREADS, 0, cuda->stream>>>(f, n, partial);
   SL_TRY(sl_cuda_launched(operation));
   sl_cuda_sum_last_kernel<<<1, SL_CUDA_THREADS, 0, cuda->stream>>>(store, chunks, partial);
@@ -185,17 +205,14 @@ __global__ void sl_cuda_columns_last_kernel(G store, int64_t N, int chunks, cons
 }
 
 /* store(n, sum over m in [0, M) of f(m, n)) for every n in [0, N); f gives an sl_cuda_vector<K>. Scratch, beginning at
- * `scratch` bytes within it: SL_CUDA_COLUMNS_BYTES(K, M, N). Chunks of 128 rows or more, at most 512 of them. */
-#define SL_CUDA_COLUMNS_ROWS(M) ((M) / 512 < 128 ? 128 : ((M) + 511) / 512)
-#define SL_CUDA_COLUMNS_BYTES(K, M, N) \
-  ((size_t)(K) * (size_t)(N) * (size_t)(((M) + SL_CUDA_COLUMNS_ROWS(M) - 1) / SL_CUDA_COLUMNS_ROWS(M)) * 8)
+ * `scratch` bytes within it: sl_cuda_columns_bytes(K, M, N). */
 template <int K, class F, class G>
 static sl_status sl_cuda_columns(sl_cuda *cuda, const char *operation, size_t scratch, int64_t M, int64_t N, F f,
                                  G store) {
   if (N == 0) return SL_OK;
-  int64_t rows = SL_CUDA_COLUMNS_ROWS(M), chunks = (M + rows - 1) / rows;
+  int64_t rows = sl_cuda_column_rows(M), chunks = sl_cuda_column_chunks(M);
   double *partial = (double *)((char *)cuda->scratch + scratch);
-  SL_TRY(sl_cuda_scratch(cuda, scratch + SL_CUDA_COLUMNS_BYTES(K, M, N), operation));
+  SL_TRY(sl_cuda_scratch(cuda, scratch + sl_cuda_columns_bytes(K, M, N), operation));
   if (chunks > 0) {
     dim3 grid((unsigned)((N + 31) / 32), (unsigned)chunks);
     sl_cuda_columns_kernel<K><<<grid, SL_CUDA_THREADS, 0, cuda->stream>>>(f, M, N, rows, partial);

@@ -4,6 +4,7 @@
 #define SL_CUDA_CONTEXT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "tasks/operation.h"
 
@@ -22,6 +23,17 @@ int sl_cuda_devices(void);
 sl_cuda *sl_cuda_create(void *stream, size_t scratch_bytes, sl_status *status);
 /* Waits for the stream. NULL is allowed. */
 void sl_cuda_destroy(sl_cuda *cuda);
+
+/* For scratch_cuda rules: what the sums of cuda.h need, over any number of elements, and down M rows of N columns, k at
+ * once. The rows are cut into chunks of 128 or more, at most 512 of them, whatever the GPU. */
+enum { SL_CUDA_SUM_CHUNKS = 1024, SL_CUDA_SUM_BYTES = SL_CUDA_SUM_CHUNKS * 8 };
+static inline int64_t sl_cuda_column_rows(int64_t M) { return M < 512 * 128 ? 128 : (M + 511) / 512; }
+static inline int64_t sl_cuda_column_chunks(int64_t M) {
+  return (M + sl_cuda_column_rows(M) - 1) / sl_cuda_column_rows(M);
+}
+static inline size_t sl_cuda_columns_bytes(int k, int64_t M, int64_t N) {
+  return (size_t)(k * N * sl_cuda_column_chunks(M)) * sizeof(double);
+}
 
 #ifdef __cplusplus
 }
