@@ -1,0 +1,49 @@
+#!/bin/sh
+# What make install leaves is whole: a program that knows only starling.pc compiles with every installed header, as C and as C++,
+# links and runs.
+build=${top_builddir:-.}
+[ -e "$build/starling.pc" ] || { echo '1..0 # SKIP no build here'; exit 0; }
+command -v pkg-config >/dev/null || { echo '1..0 # SKIP no pkg-config'; exit 0; }
+echo 1..5
+work=$(mktemp -d) || exit 99
+trap 'rm -rf "$work"' EXIT
+number=0
+check() { # name, command...
+  name=$1
+  number=$((number + 1))
+  shift
+  if "$@" >"$work/out" 2>&1; then echo "ok $number - $name"; else
+    echo "not ok $number - $name"
+    tail -n 20 "$work/out" | sed 's/^/# /'
+  fi
+}
+made_of() { sed -n "s/^$1 = //p" "$build/Makefile"; }
+pc() { PKG_CONFIG_PATH=$work/lib/pkgconfig:${PKG_CONFIG_PATH-} pkg-config --define-variable=prefix="$work" "$@" starling; }
+
+# shellcheck disable=SC2317 # reached by name
+install() { env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -C "$build" install prefix="$work"; }
+check 'make install' install
+flags="$(made_of CFLAGS) $(made_of SANITIZE_CFLAGS)"
+(cd "$work/include/starling" && find . -name '*.h' | sort | sed 's,^\./\(.*\),#include "\1",') >"$work/a.c"
+cat >>"$work/a.c" <<'EOF'
+#include <stdio.h>
+int main(void) {
+  sl_shape shape = {2, {64, 784}};
+  char text[SL_SHAPE_TEXT];
+  return puts(sl_shape_text(&shape, text, sizeof text)) < 0;
+}
+EOF
+# shellcheck disable=SC2046,SC2086 # words
+compile() { $(made_of CC) -std=gnu11 $flags "$work/a.c" -o "$work/a" $(pc --cflags --libs); }
+check 'a program compiles with every installed header and links' compile
+check 'it runs' "$work/a"
+sed 's/{2, {64, 784}}/{}/' "$work/a.c" >"$work/a.cc"
+if command -v c++ >/dev/null; then
+  # shellcheck disable=SC2046 # words
+  cxx() { c++ -std=c++17 -fsyntax-only "$work/a.cc" $(pc --cflags); }
+  check 'the headers are C++ too' cxx
+else
+  number=$((number + 1))
+  echo "ok $number # SKIP no C++ compiler"
+fi
+check 'the command is there' test -x "$work/bin/starling"
