@@ -21,8 +21,7 @@ typedef struct visit {
 
 static void check_thread(void *arg, int64_t tile, int thread) {
   visit *v = arg;
-  const sl_team *team = sl_team_current();
-  (void)tile, (void)thread, (void)team;
+  (void)tile, (void)thread;
   atomic_fetch_add(&v->threads, 1);
 }
 
