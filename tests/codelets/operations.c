@@ -1,0 +1,584 @@
+/* Every operation against its double-precision reference, with every kernel that runs here: whole, in teams, cut into shards and
+ * row blocks, in place, accumulating; and its gradient against finite differences. `operations --bench [NAME...]`
+ * measures instead. */
+#include "tests/codelets/cases.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "runtime/philox.h"
+#include "tasks/gradient.h"
+#include "tests/codelets/cuda.h"
+#include "tests/interpret.h"
+#include "tests/scratch.h"
+
+#define CASE_POINTER(name) cases_##name,
+static const test_case *const files[] = {CASE_FILES(CASE_POINTER)};
+#undef CASE_POINTER
+enum { FILES = sizeof files / sizeof *files, TEAMS = 3 };
+
+static sl_team *teams[TEAMS + 1]; /* [n] has n threads */
+static const sl_tiles small_tiles = {.columns = 32, .elements = 96};
+
+typedef struct what_to_run {
+  const test_case *c;
+  sl_isa isa;
+} what_to_run;
+
+/* --- a case as a graph with data ---------------------------------------------------------------------------------- */
+
+typedef struct setting {
+  const test_case *c;
+  sl_graph *graph;
+  sl_value in[CASE_INPUTS], out[SL_MAX_OUT];
+  int nodes; /* of the case; what comes later was added to it */
+  interpreter run;
+  case_run expect;
+} setting;
+
+static double number(double x, const void *array, sl_dtype dtype, int64_t i, int write) {
+  switch (dtype) {
+    case SL_F32: return write ? ((float *)array)[i] = (float)x : ((const float *)array)[i];
+    case SL_F64: return write ? ((double *)array)[i] = x : ((const double *)array)[i];
+    case SL_I32: return write ? ((int32_t *)array)[i] = (int32_t)x : ((const int32_t *)array)[i];
+    case SL_U8: return write ? ((uint8_t *)array)[i] = (uint8_t)x : ((const uint8_t *)array)[i];
+    default: fail_msg("no cases with %s yet", sl_dtype_name(dtype)); return 0;
+  }
+}
+static double get(const void *array, sl_dtype dtype, int64_t i) { return number(0, array, dtype, i, 0); }
+
+static double drawn(const case_input *in, uint32_t stream, int64_t i) {
+  switch (in->fill) {
+    case FILL_NORMAL: return in->a + in->b * (double)sl_random_normal(7, 1, stream, (uint64_t)i);
+    case FILL_UNIFORM:
+      return in->a + (in->b - in->a) * (double)sl_random_uniform(sl_random_u32(7, 1, stream, (uint64_t)i));
+    case FILL_INTEGERS: return in->a + (double)(sl_random_u32(7, 1, stream, (uint64_t)i) % (uint32_t)(in->b - in->a + 1));
+  }
+  return 0;
+}
+
+static void fill(void *array, const case_input *in, uint32_t stream) {
+  for (int64_t i = 0; i < case_count(&in->shape); i++) number(drawn(in, stream, i), array, in->dtype, i, 1);
+}
+
+static double *doubles(const void *array, const sl_value_info *info) {
+  int64_t n = case_count(&info->shape);
+  double *copy = calloc((size_t)n + 1, sizeof *copy);
+  assert_non_null(copy);
+  for (int64_t i = 0; array && i < n; i++) copy[i] = get(array, info->dtype, i);
+  return copy;
+}
+
+static const sl_value_info *info_of(const setting *s, sl_value value) { return sl_graph_value(s->graph, value); }
+
+/* The graph alone. */
+static void build(setting *s, const test_case *c) {
+  *s = (setting){.c = c};
+  int64_t batch = c->batch;
+  for (int i = 0; i < c->n_in && !batch; i++)
+    if (c->in[i].scope == SL_SCOPE_SAMPLE) batch = c->in[i].shape.dim[0];
+  s->graph = sl_graph_new(batch ? batch : 1);
+  assert_non_null(s->graph);
+  for (int i = 0; i < c->n_in; i++) {
+    char name[16];
+    snprintf(name, sizeof name, "in%d", i);
+    s->in[i] = sl_graph_push_value(s->graph, &(sl_value_info){.name = name, .dtype = c->in[i].dtype, .shape = c->in[i].shape,
+                                                              .scope = c->in[i].scope, .role = SL_ROLE_PARAMETER, .blocks = 1,
+                                                              .producer = -1, .logical = i, .leaf = -1, .shard = -1,
+                                                              .block = -1});
+  }
+  if (c->build)
+    c->build(s->graph, c, s->in, s->out);
+  else
+    sl_graph_add(s->graph, sl_operation_find(c->op), "case", c->attr, s->in, c->n_in, s->out, c->n_out);
+  assert_ok(sl_graph_status(s->graph));
+  s->nodes = s->graph->n_nodes;
+}
+
+/* Fresh data for the graph as it stands now, also for tensors that the case's layer made. */
+static void begin(setting *s, sl_isa isa, int threads, sl_tiles tiles) {
+  interpret_destroy(&s->run);
+  assert_ok(interpret_create(s->graph, isa, teams[threads], &s->run));
+  s->run.tiles = tiles;
+  for (int v = 0; v < s->graph->n_values; v++) {
+    const sl_value_info *info = s->graph->value[v];
+    if (v < s->c->n_in) fill(s->run.data[v], &s->c->in[v], (uint32_t)v + 1);
+    else if (info->producer < 0)
+      fill(s->run.data[v], &(case_input){info->dtype, info->shape, info->scope, FILL_UNIFORM, 0.5, 1.5}, (uint32_t)v + 1);
+  }
+  /* The input operation reads the step's arrays: they hold what input 0 of its case does. */
+  if (s->c->n_in) s->run.step.input[0] = s->run.data[0];
+}
+
+/* What the reference says of the data of begin. */
+static void refer(setting *s) {
+  const test_case *c = s->c;
+  case_run *e = &s->expect;
+  *e = (case_run){.c = c, .graph = s->graph, .step = &s->run.step, .key = s->graph->node[0]->key};
+  for (int i = 0; i < c->n_in; i++) {
+    e->shape_in[i] = &info_of(s, s->in[i])->shape;
+    e->in[i] = doubles(s->run.data[s->in[i]], info_of(s, s->in[i]));
+  }
+  for (int j = 0; j < c->n_out; j++) {
+    e->shape_out[j] = &info_of(s, s->out[j])->shape;
+    e->out[j] = doubles(NULL, info_of(s, s->out[j]));
+    e->scale[j] = doubles(NULL, info_of(s, s->out[j]));
+  }
+  c->reference(e);
+}
+
+static void finish(setting *s) {
+  for (int i = 0; i < CASE_INPUTS; i++) free(s->expect.in[i]);
+  for (int j = 0; j < SL_MAX_OUT; j++) {
+    free(s->expect.out[j]);
+    free(s->expect.scale[j]);
+  }
+  interpret_destroy(&s->run);
+  sl_graph_destroy(s->graph);
+}
+
+/* Output j against its reference, to which `before` was added (NULL: nothing was). */
+static void compare(const setting *s, int j, const void *array, const double *before, const char *how) {
+  const sl_value_info *info = info_of(s, s->out[j]);
+  const case_run *e = &s->expect;
+  for (int64_t i = 0; i < case_count(&info->shape); i++) {
+    double y = get(array, info->dtype, i), want = e->out[j][i] + (before ? before[i] : 0);
+    double size = fmax(fmax(e->scale[j][i], fabs(e->out[j][i])), before ? fmax(fabs(before[i]), fabs(want)) : 0);
+    double bound = (s->c->tolerance[j] + (before ? (info->dtype == SL_F64 ? 2 * EPS64 : 2 * EPS) : 0)) * size;
+    if (!(fabs(y - want) <= bound) && !(isnan(y) && isnan(want)) && y != want)
+      fail_msg("%s, output %d, element %lld: %.9g where %.9g was expected; off by %.2g, %.2g is allowed", how, j, (long long)i,
+               y, want, fabs(y - want), bound);
+  }
+}
+
+static int is_node(const setting *s) { return s->c->build == NULL; }
+static const sl_node *node_of(const setting *s) { return s->graph->node[0]; }
+static const sl_operation *op_of(const setting *s) { return node_of(s)->op; }
+static int updates(const setting *s) {
+  for (int j = 0; j < SL_MAX_OUT; j++)
+    if (op_of(s)->update[j]) return 1;
+  return 0;
+}
+
+/* --- the kernel --------------------------------------------------------------------------------------------------- */
+
+/* Copies of the outputs' bytes. */
+static void keep(const setting *s, void *copy[SL_MAX_OUT]) {
+  for (int j = 0; j < s->c->n_out; j++) {
+    size_t bytes = sl_value_bytes(info_of(s, s->out[j]));
+    copy[j] = malloc(bytes + 1);
+    assert_non_null(copy[j]);
+    memcpy(copy[j], s->run.data[s->out[j]], bytes);
+  }
+}
+static void same_bits(const setting *s, void *const copy[SL_MAX_OUT], const char *how) {
+  for (int j = 0; j < s->c->n_out; j++)
+    if (memcmp(copy[j], s->run.data[s->out[j]], sl_value_bytes(info_of(s, s->out[j]))) != 0)
+      fail_msg("output %d: other bits %s", j, how);
+}
+static void drop(void *copy[SL_MAX_OUT]) {
+  for (int j = 0; j < SL_MAX_OUT; j++) free(copy[j]);
+}
+
+/* The finest scope that the node works at. */
+static sl_scope scope_of(const setting *s) {
+  sl_scope finest = SL_SCOPE_WHOLE;
+  for (int i = 0; i < s->c->n_in; i++)
+    if (info_of(s, s->in[i])->scope < finest) finest = info_of(s, s->in[i])->scope;
+  for (int j = 0; j < s->c->n_out; j++)
+    if (info_of(s, s->out[j])->scope < finest) finest = info_of(s, s->out[j])->scope;
+  return finest;
+}
+
+static void accumulating(setting *s, sl_isa isa) {
+  uint32_t bits = s->c->accumulates;
+  for (int j = 0; j < s->c->n_out; j++)
+    if (info_of(s, s->out[j])->scope > scope_of(s)) bits |= 1u << j;
+  if (!bits) return;
+  begin(s, isa, 2, small_tiles);
+  double *before[SL_MAX_OUT] = {NULL};
+  for (int j = 0; j < s->c->n_out; j++) {
+    if (!(bits >> j & 1)) continue;
+    const sl_value_info *info = info_of(s, s->out[j]);
+    fill(s->run.data[s->out[j]], &(case_input){info->dtype, info->shape, info->scope, FILL_NORMAL, 0, 1}, 99);
+    before[j] = doubles(s->run.data[s->out[j]], info);
+  }
+  s->graph->node[0]->accumulate = bits;
+  sl_status status = interpret_run(&s->run, 0, 1);
+  s->graph->node[0]->accumulate = 0;
+  assert_ok(status);
+  for (int j = 0; j < s->c->n_out; j++) {
+    compare(s, j, s->run.data[s->out[j]], before[j], "accumulating");
+    free(before[j]);
+  }
+}
+
+static size_t row_bytes(const sl_array *a) { return (size_t)sl_shape_row(&a->shape) * sl_dtype_bytes(a->dtype); }
+static void cut(sl_array *a, int64_t from, int64_t to) {
+  a->data = (char *)a->data + (size_t)from * row_bytes(a);
+  a->shape.dim[0] = to - from;
+  a->row0 += from;
+}
+
+/* The node's work in two shards: the first overwrites, the second adds to outputs that are sums. */
+static void in_shards(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
+  const int64_t B = s->graph->batch, at[3] = {0, (2 * B + 2) / 3, B};
+  if (scope_of(s) != SL_SCOPE_SAMPLE || at[1] == B) return;
+  begin(s, isa, 1, small_tiles);
+  for (int shard = 0; shard < 2; shard++) {
+    sl_array arrays[2 * CASE_INPUTS + SL_MAX_OUT];
+    sl_call call;
+    interpret_call(&s->run, node_of(s), arrays, &call);
+    sl_array in[CASE_INPUTS], out[SL_MAX_OUT];
+    for (int i = 0; i < s->c->n_in; i++) {
+      in[i] = call.in[i];
+      in[i].part = &in[i];
+      if (s->c->in[i].scope == SL_SCOPE_SAMPLE) cut(&in[i], at[shard], at[shard + 1]);
+    }
+    for (int j = 0; j < s->c->n_out; j++) {
+      out[j] = call.out[j];
+      out[j].part = &out[j];
+      if (info_of(s, s->out[j])->scope == SL_SCOPE_SAMPLE) cut(&out[j], at[shard], at[shard + 1]);
+      else if (shard) call.accumulate |= 1u << j;
+    }
+    call.in = in;
+    call.out = out;
+    call.row0 = at[shard];
+    call.rows = at[shard + 1] - at[shard];
+    assert_ok(interpret_kernel(op_of(s), isa, &call));
+  }
+  for (int j = 0; j < s->c->n_out; j++) {
+    compare(s, j, s->run.data[s->out[j]], NULL, "in two shards");
+    const sl_value_info *info = info_of(s, s->out[j]);
+    if (s->c->exact && info->scope == SL_SCOPE_SAMPLE && memcmp(whole[j], s->run.data[s->out[j]], sl_value_bytes(info)) != 0)
+      fail_msg("output %d: other bits in two shards", j);
+  }
+}
+
+/* One task for each of two row blocks of what op->map says, then one task that is given op->all_in's inputs in two parts. */
+static void in_blocks(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
+  const sl_operation *op = op_of(s);
+  for (int all = 0; all < 2; all++) {
+    uint32_t in_bits = all ? op->all_in : op->map_in, out_bits = all ? 0 : op->map_out;
+    int64_t R = 0;
+    for (int i = 0; i < s->c->n_in && !R; i++)
+      if (in_bits >> i & 1) R = s->c->in[i].shape.dim[0];
+    for (int j = 0; j < s->c->n_out && !R; j++)
+      if (out_bits >> j & 1) R = info_of(s, s->out[j])->shape.dim[0];
+    /* A vector is never cut where its row is one sum. */
+    if (!in_bits && !out_bits) continue;
+    for (int j = 0; j < s->c->n_out; j++)
+      if (out_bits >> j & 1 && info_of(s, s->out[j])->shape.dim[0] != R) return;
+    if (R < 2) continue;
+    const int64_t at[3] = {0, (R + 2) / 3, R};
+    begin(s, isa, 2, small_tiles);
+    for (int block = 0; block < (all ? 1 : 2); block++) {
+      sl_array arrays[2 * CASE_INPUTS + SL_MAX_OUT], in[CASE_INPUTS], part[CASE_INPUTS][2], out[SL_MAX_OUT];
+      sl_call call;
+      interpret_call(&s->run, node_of(s), arrays, &call);
+      for (int i = 0; i < s->c->n_in; i++) {
+        in[i] = call.in[i];
+        in[i].part = &in[i];
+        if (!(in_bits >> i & 1)) continue;
+        if (!all) {
+          cut(&in[i], at[block], at[block + 1]);
+        } else if (in[i].shape.dim[0] > 1) {
+          const int64_t middle = in[i].shape.dim[0] == R ? at[1] : 1;
+          for (int p = 0; p < 2; p++) {
+            part[i][p] = in[i];
+            cut(&part[i][p], p ? middle : 0, p ? in[i].shape.dim[0] : middle);
+            part[i][p].part = &part[i][p];
+          }
+          in[i].parts = 2;
+          in[i].part = part[i];
+          in[i].data = NULL;
+        }
+      }
+      for (int j = 0; j < s->c->n_out; j++) {
+        out[j] = call.out[j];
+        out[j].part = &out[j];
+        if (out_bits >> j & 1) cut(&out[j], at[block], at[block + 1]);
+      }
+      call.in = in;
+      call.out = out;
+      assert_ok(interpret_kernel(op, isa, &call));
+    }
+    for (int j = 0; j < s->c->n_out; j++) compare(s, j, s->run.data[s->out[j]], NULL, "in row blocks");
+    if (s->c->exact) same_bits(s, whole, "in row blocks");
+  }
+}
+
+/* Output j in the buffer of input inplace[j] - 1. */
+static void in_place(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
+  const sl_operation *op = op_of(s);
+  for (int j = 0; j < s->c->n_out; j++) {
+    if (!op->inplace[j]) continue;
+    const int k = op->inplace[j] - 1;
+    if (sl_value_bytes(info_of(s, s->out[j])) > sl_value_bytes(info_of(s, s->in[k])))
+      fail_msg("output %d is larger than input %d, which it may overwrite", j, k);
+    begin(s, isa, 2, small_tiles);
+    void *own = s->run.data[s->out[j]];
+    s->run.data[s->out[j]] = s->run.data[s->in[k]];
+    sl_status status = interpret_run(&s->run, 0, 1);
+    int same = memcmp(whole[j], s->run.data[s->out[j]], sl_value_bytes(info_of(s, s->out[j]))) == 0;
+    s->run.data[s->out[j]] = own;
+    assert_ok(status);
+    if (!same) fail_msg("output %d: other bits in the buffer of input %d", j, k);
+  }
+}
+
+static void kernel(void **state) {
+  const what_to_run *what = *state;
+  setting s;
+  build(&s, what->c);
+  void *whole[SL_MAX_OUT] = {NULL}, *small[SL_MAX_OUT] = {NULL};
+  begin(&s, what->isa, 1, SL_TILES_DEFAULT);
+  refer(&s);
+  assert_ok(interpret_run(&s.run, 0, s.nodes));
+  for (int j = 0; j < what->c->n_out; j++) compare(&s, j, s.run.data[s.out[j]], NULL, "in one tile");
+  keep(&s, whole);
+  for (int threads = 1; threads <= TEAMS; threads++) {
+    begin(&s, what->isa, threads, small_tiles);
+    assert_ok(interpret_run(&s.run, 0, s.nodes));
+    for (int j = 0; j < what->c->n_out; j++) compare(&s, j, s.run.data[s.out[j]], NULL, "in small tiles");
+    if (threads == 1) keep(&s, small);
+    else same_bits(&s, small, "with a larger team");
+  }
+  if (is_node(&s)) {
+    accumulating(&s, what->isa);
+    if (!updates(&s)) in_shards(&s, what->isa, whole);
+    in_blocks(&s, what->isa, whole);
+    in_place(&s, what->isa, small);
+  }
+  drop(whole);
+  drop(small);
+  finish(&s);
+}
+
+/* --- the gradient ------------------------------------------------------------------------------------------------- */
+
+/* The loss sum(w y): its gradient, dy = w, is what the case's own rule begins with. It is never computed. */
+static sl_status probe_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+  (void)attr, (void)in, (void)n_in, (void)n_out;
+  out[0].shape = SL_SHAPE(1);
+  out[0].dtype = SL_F64;
+  out[0].scope = SL_SCOPE_WHOLE;
+  return SL_OK;
+}
+static void probe_gradient(sl_graph *graph, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
+  (void)graph, (void)dout, (void)need;
+  din[0] = node->in[1];
+}
+static const sl_operation probe = {.name = "probe", .shape = probe_shape, .gradient = probe_gradient};
+
+static double weighted(const setting *s, const double *weight) {
+  double sum = 0;
+  for (int j = 0; j < s->c->n_out; j++) {
+    size_t bytes = (size_t)case_count(s->expect.shape_out[j]) * sizeof(double);
+    memset(s->expect.out[j], 0, bytes);
+    memset(s->expect.scale[j], 0, bytes);
+  }
+  s->c->reference(&s->expect);
+  for (int64_t i = 0; i < case_count(s->expect.shape_out[0]); i++) sum += (weight ? weight[i] : 1) * s->expect.out[0][i];
+  return sum;
+}
+
+/* root: output 0 is itself the loss. */
+static void check_gradient(const what_to_run *what, int root) {
+  setting s;
+  build(&s, what->c);
+  const sl_value_info *y = info_of(&s, s.out[0]);
+  sl_value loss = s.out[0], w = SL_NONE, wanted[CASE_INPUTS], gradient[CASE_INPUTS];
+  const case_input w_input = {y->dtype, y->shape, y->scope, FILL_NORMAL, 0, 1};
+  if (!root) {
+    w = sl_graph_push_value(s.graph, &(sl_value_info){.name = "w", .dtype = y->dtype, .shape = y->shape, .scope = y->scope,
+                                                      .role = SL_ROLE_PARAMETER, .blocks = 1, .producer = -1, .leaf = -1,
+                                                      .shard = -1, .block = -1});
+    loss = sl_graph_add1(s.graph, &probe, "probe", NULL, (sl_value[]){s.out[0], w}, 2);
+  }
+  int n = 0, index[CASE_INPUTS], forward = s.nodes, after = s.graph->n_nodes;
+  for (int i = 0; i < what->c->n_in; i++)
+    if (what->c->differentiable >> i & 1) {
+      index[n] = i;
+      wanted[n++] = s.in[i];
+    }
+  assert_ok(sl_gradient(s.graph, loss, wanted, n, gradient));
+  begin(&s, what->isa, 2, small_tiles);
+  if (!root) fill(s.run.data[w], &w_input, 50);
+  refer(&s);
+  double *weight = root ? NULL : doubles(s.run.data[w], info_of(&s, w));
+  assert_ok(interpret_run(&s.run, 0, forward));
+  assert_ok(interpret_run(&s.run, after, s.graph->n_nodes));
+  for (int p = 0; p < n; p++) {
+    const sl_value_info *info = info_of(&s, gradient[p]);
+    assert_true(sl_shape_equal(&info->shape, &s.c->in[index[p]].shape));
+    assert_int_equal(info->scope, s.c->in[index[p]].scope);
+    const int64_t count = case_count(&info->shape), step = count / 97 + 1; /* a hundred elements of each */
+    double largest = 0;
+    for (int64_t i = 0; i < count; i++) largest = fmax(largest, fabs(get(s.run.data[gradient[p]], info->dtype, i)));
+    const double bound = (s.c->gradient_tolerance > 0 ? s.c->gradient_tolerance : 2e-5) * largest;
+    for (int64_t i = 0; i < count; i += step) {
+      double *x = &s.expect.in[index[p]][i], middle = *x, h = 1e-5 * fmax(1, fabs(middle)), up, down;
+      *x = middle + h;
+      up = weighted(&s, weight);
+      *x = middle - h;
+      down = weighted(&s, weight);
+      *x = middle;
+      double want = (up - down) / (2 * h), got = get(s.run.data[gradient[p]], info->dtype, i);
+      if (!(fabs(got - want) <= bound))
+        fail_msg("gradient of input %d, element %lld: %.9g where finite differences give %.9g; off by %.2g, %.2g is allowed",
+                 index[p], (long long)i, got, want, fabs(got - want), bound);
+    }
+  }
+  free(weight);
+  finish(&s);
+}
+
+static void gradient(void **state) {
+  const what_to_run *what = *state;
+  setting s;
+  build(&s, what->c);
+  int scalar = info_of(&s, s.out[0])->dtype == SL_F64 && case_count(&info_of(&s, s.out[0])->shape) == 1;
+  finish(&s);
+  check_gradient(what, 0);
+  if (scalar) check_gradient(what, 1);
+}
+
+/* --- CUDA --------------------------------------------------------------------------------------------------------- */
+
+/* The GPU's kernel against the reference; only where there is a GPU. */
+static void on_gpu(void **state) {
+  const what_to_run *what = *state;
+  setting s;
+  build(&s, what->c);
+  begin(&s, SL_ISA_BASELINE, 1, SL_TILES_DEFAULT);
+  refer(&s);
+  for (int i = 0; i < s.nodes; i++) {
+    const sl_node *node = s.graph->node[i];
+    sl_array arrays[2 * CASE_INPUTS + SL_MAX_OUT];
+    sl_call call;
+    interpret_call(&s.run, node, arrays, &call);
+    assert_ok(cuda_case_run(node->op, &call));
+  }
+  for (int j = 0; j < what->c->n_out; j++) compare(&s, j, s.run.data[s.out[j]], NULL, "on a GPU");
+  finish(&s);
+}
+
+static void no_gpu(void **state) {
+  (void)state;
+  print_message("# no CUDA case was run: %s\n", cuda_case_missing());
+  skip();
+}
+
+/* --- the list ----------------------------------------------------------------------------------------------------- */
+
+static void every_operation(void **state) {
+  (void)state;
+  for (int o = 0; sl_operations[o]; o++) {
+    const sl_operation *op = sl_operations[o];
+    assert_ptr_equal(sl_operation_find(op->name), op);
+    int cases = 0, gradients = 0;
+    for (int f = 0; f < FILES; f++)
+      for (const test_case *c = files[f]; c->op; c++)
+        if (strcmp(c->op, op->name) == 0 && !c->bench) {
+          cases++;
+          gradients += c->differentiable != 0;
+        }
+    if (!cases) fail_msg("%s has no case: write one in tests/codelets/case_*.c", op->name);
+    if (op->gradient && !gradients) fail_msg("%s has a gradient, and no case that checks it", op->name);
+    for (int isa = 0; isa < SL_ISA_COUNT; isa++)
+      if (!op->cpu[isa] != !sl_op_copy.cpu[isa]) fail_msg("%s has no %s kernel", op->name, sl_isa_name((sl_isa)isa));
+  }
+  for (int f = 0; f < FILES; f++)
+    for (const test_case *c = files[f]; c->op; c++)
+      if (!sl_operation_find(c->op)) fail_msg("a case of '%s', which is no operation", c->op);
+}
+
+/* --- measuring ---------------------------------------------------------------------------------------------------- */
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int bench(int n, char **names) {
+  printf("%-20s %-36s %8s %10s %9s %8s\n", "operation", "case", "kernels", "us", "GFLOP/s", "GB/s");
+  for (int f = 0; f < FILES; f++)
+    for (const test_case *c = files[f]; c->op; c++) {
+      int chosen = n == 0;
+      for (int i = 0; i < n; i++) chosen |= strcmp(names[i], c->op) == 0;
+      if (!chosen || !c->bench) continue;
+      for (int isa = 0; isa < SL_ISA_COUNT; isa++) {
+        if (!sl_isa_runs((sl_isa)isa) || !sl_operation_find(c->op)->cpu[isa]) continue;
+        setting s;
+        build(&s, c);
+        begin(&s, (sl_isa)isa, 1, SL_TILES_DEFAULT);
+        sl_cost cost = {0};
+        for (int i = 0; i < s.nodes; i++) {
+          sl_cost one = sl_node_cost(s.graph, s.graph->node[i], &s.run.tiles);
+          cost.flops += one.flops;
+          cost.bytes += one.bytes;
+        }
+        double best = 1e9, from = now();
+        for (int i = 0; i < 5 || now() - from < 0.2; i++) {
+          double start = now();
+          if (interpret_run(&s.run, 0, s.nodes) != SL_OK) {
+            fprintf(stderr, "%s\n", sl_error());
+            return 1;
+          }
+          best = fmin(best, now() - start);
+        }
+        printf("%-20s %-36s %8s %10.1f %9.2f %8.2f\n", c->op, c->what, sl_isa_name((sl_isa)isa), 1e6 * best,
+               1e-9 * cost.flops / best, 1e-9 * cost.bytes / best);
+        finish(&s);
+      }
+    }
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  for (int threads = 1; threads <= TEAMS; threads++)
+    if (sl_team_create(NULL, threads, NULL, &teams[threads]) != SL_OK || sl_team_start(teams[threads]) != SL_OK) {
+      fprintf(stderr, "%s\n", sl_error());
+      return 1;
+    }
+  int result;
+  if (argc > 1 && strcmp(argv[1], "--bench") == 0) {
+    result = bench(argc - 2, argv + 2);
+    goto out;
+  }
+  enum { MOST = 2048 };
+  static struct CMUnitTest tests[MOST];
+  static what_to_run what[MOST];
+  static char name[MOST][128];
+  int n = 0;
+  tests[n++] = (struct CMUnitTest){"every operation has a case, a kernel for each instruction set, and a gradient that is checked",
+                                   every_operation, NULL, NULL, NULL};
+  if (cuda_case_missing()) tests[n++] = (struct CMUnitTest){"CUDA kernels against the reference", no_gpu, NULL, NULL, NULL};
+  for (int f = 0; f < FILES; f++)
+    for (const test_case *c = files[f]; c->op; c++) {
+      if (c->bench || !sl_operation_find(c->op)) continue;
+      if (argc > 1 && strcmp(argv[1], c->op) != 0) continue;
+      for (int isa = 0; isa < SL_ISA_COUNT; isa++) {
+        if (!sl_isa_runs((sl_isa)isa) || !sl_operation_find(c->op)->cpu[isa]) continue;
+        for (int g = 0; g < (c->differentiable ? 2 : 1) && n < MOST; g++) {
+          what[n] = (what_to_run){c, (sl_isa)isa};
+          snprintf(name[n], sizeof name[n], "%s %s, %s%s", c->op, c->what, sl_isa_name((sl_isa)isa), g ? ", gradient" : "");
+          tests[n] = (struct CMUnitTest){name[n], g ? gradient : kernel, NULL, NULL, &what[n]};
+          n++;
+        }
+      }
+      if (!cuda_case_missing() && n < MOST) {
+        what[n] = (what_to_run){c, SL_ISA_BASELINE};
+        snprintf(name[n], sizeof name[n], "%s %s, CUDA", c->op, c->what);
+        tests[n] = (struct CMUnitTest){name[n], on_gpu, NULL, NULL, &what[n]};
+        n++;
+      }
+    }
+  result = _cmocka_run_group_tests("operations", tests, (size_t)n, NULL, NULL);
+out:
+  for (int threads = 1; threads <= TEAMS; threads++) sl_team_destroy(teams[threads]);
+  return result;
+}
