@@ -30,6 +30,28 @@ typedef struct sl_flatten_attr {
   sl_shape shape; /* of the output */
 } sl_flatten_attr;
 
+typedef struct sl_linear_attr {
+  sl_activation activation; /* SL_ACTIVATION_NONE or _RELU: what the kernels fuse */
+} sl_linear_attr;
+
+/* conv2d, conv2d_dx, conv2d_dw: filters [O, kernel, kernel, C] over images [B, height, width, C]. */
+typedef struct sl_conv2d_attr {
+  int kernel, stride, pad;
+  int height, width; /* of the input image */
+} sl_conv2d_attr;
+/* CUDA: how many of B images are spread at once into columns (im2col: [pixels of the result, kernel^2 C]): as many as go into 32
+ * MiB, which the L2 cache of a large GPU holds; and the scratch memory for that, none where the image itself is that matrix. */
+static inline int sl_conv2d_pointwise(const sl_conv2d_attr *a) { return a->kernel == 1 && a->stride == 1 && a->pad == 0; }
+static inline int64_t sl_conv2d_images(const sl_conv2d_attr *a, int64_t B, int64_t pixels, int64_t C) {
+  if (sl_conv2d_pointwise(a)) return B;
+  int64_t image = pixels * a->kernel * a->kernel * C * (int64_t)sizeof(float), n = image ? (32 << 20) / image : B;
+  return n < 1 ? 1 : n < B ? n : B;
+}
+static inline size_t sl_conv2d_columns_bytes(const sl_conv2d_attr *a, int64_t B, int64_t pixels, int64_t C) {
+  if (sl_conv2d_pointwise(a)) return 0;
+  return (size_t)(sl_conv2d_images(a, B, pixels, C) * pixels * a->kernel * a->kernel * C) * sizeof(float);
+}
+
 /* Pooling of x [B, height, width, C]; the same for forward and gradient. */
 typedef struct sl_pool_attr {
   int kernel, stride, pad;

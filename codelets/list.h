@@ -15,6 +15,9 @@
   X(bn_stats)            \
   X(bn_total)            \
   X(clip_factor)         \
+  X(conv2d)              \
+  X(conv2d_dw)           \
+  X(conv2d_dx)           \
   X(copy)                \
   X(count_targets)       \
   X(cross_entropy)       \

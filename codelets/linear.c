@@ -1,0 +1,384 @@
+/* linear: y = activation(x W^T + b), and its gradients dx = dy W and dW = dy^T x, db = the column sums of dy.
+ *
+ * The products are ours, not the BLAS's: with the few rows of a shard (64 to 128) OpenBLAS spends a quarter of its time
+ * packing W for x W^T, and its bits depend on the core that it picks. Here y is computed transposed: features are the
+ * rows of a register tile, so that W is read as it lies, once, and only the small x is packed. See docs/performance.md.
+ *
+ * R rows (all dimensions but the last), K inputs, N features. */
+#include "codelets/attributes.h"
+#include "codelets/product.h"
+#include "tasks/cuda_context.h"
+
+SL_KERNEL_DECLARE(linear);
+SL_KERNEL_DECLARE(linear_dx);
+SL_KERNEL_DECLARE(linear_dw);
+
+enum {
+  PANEL = SL_PRODUCT_COLUMNS,
+  WIDEST = SL_PRODUCT_COLUMNS_MOST,
+  ROW_BLOCK = 128,  /* rows of x or dy worked on at once by linear and linear_dx: their panels stay in the L2 cache */
+  SUM_BLOCK = 256,  /* rows that linear_dw adds up in one chain */
+  PANEL_GROUP = 16, /* panels of x that linear_dw goes through before the next features: likewise */
+};
+
+typedef struct job {
+  const sl_call *c;
+  int64_t R, K, N;
+  int64_t row, rows; /* the row block */
+  int add;           /* linear_dw: onto what is there */
+  const float *left; /* linear_dx: rows of dy, as they lie or copied */
+  int64_t left_row;
+  int32_t *at; /* offsets of the broadcast factor */
+  float *shared; /* all threads' part of the scratch memory */
+  size_t own;  /* offset of a thread's own part */
+} job;
+
+static int64_t last(const sl_shape *s) { return s->dim[s->ndim - 1]; }
+static int64_t rows_of(const sl_shape *s) { return last(s) ? sl_shape_count(s) / last(s) : 0; }
+static float *own(const job *j, int thread) { return (float *)((char *)j->c->team->scratch[thread] + j->own); }
+static int64_t pieces_of(int64_t n, int64_t depth) { return sl_max64(1, sl_tiles_of(n, depth)); }
+static size_t table_bytes(void) { return SL_PRODUCT_DEPTH * sizeof(int32_t); }
+static size_t floats(int64_t n) { return (size_t)sl_round_up(n, 16) * sizeof(float); }
+
+/* ---- linear ---------------------------------------------------------------------------------------------------- */
+
+/* Packed x: panel p holds [K][PANEL], row i of x in column i % PANEL; zeros behind the last row. */
+static void pack_rows(void *arg, int64_t panel, int thread) {
+  (void)thread;
+  const job *j = arg;
+  int64_t from = panel * PANEL, n = sl_min64(PANEL, j->rows - from);
+  float *to = j->shared + panel * PANEL * j->K;
+  if (n < PANEL) memset(to, 0, (size_t)(PANEL * j->K) * sizeof *to);
+  SL_KERNEL(transpose)(n, j->K, (const float *)j->c->in[0].data + (j->row + from) * j->K, j->K, to, PANEL);
+}
+
+static void finish(const job *j, const float *yt, int64_t yt_row, int64_t feature, int64_t features) {
+  const sl_call *c = j->c;
+  const sl_linear_attr *attr = c->attr;
+  float *y = (float *)c->out[0].data + j->row * j->N + feature;
+  SL_KERNEL(transpose)(features, j->rows, yt, yt_row, y, j->N);
+  for (int part = 0; c->n_in > 2 && part < c->in[2].parts; part++) {
+    const sl_array *bias = &c->in[2].part[part];
+    int64_t from = sl_max64(feature, bias->row0), to = sl_min64(feature + features, bias->row0 + bias->shape.dim[0]);
+    const float *b = (const float *)bias->data - bias->row0;
+    for (int64_t i = 0; i < j->rows; i++)
+      for (int64_t n = from; n < to; n++) y[i * j->N + n - feature] += b[n];
+  }
+  if (attr->activation == SL_ACTIVATION_RELU)
+    for (int64_t i = 0; i < j->rows; i++)
+      for (int64_t n = 0; n < features; n++) y[i * j->N + n] = y[i * j->N + n] < 0 ? 0 : y[i * j->N + n];
+}
+
+static int64_t transposed_row(int64_t rows) { return sl_round_up(rows, WIDEST) + 16; }
+
+static void forward(void *arg, int64_t tile, int thread) {
+  const job *j = arg;
+  const sl_call *c = j->c;
+  sl_range features = sl_tile_range(tile, c->tiles.columns, j->N);
+  int64_t yt_row = transposed_row(j->rows), pieces = pieces_of(j->K, SL_PRODUCT_DEPTH);
+  float *yt = own(j, thread), *copy = yt + c->tiles.columns * yt_row;
+  for (int64_t piece = 0; piece < pieces; piece++) {
+    int64_t k = sl_piece(j->K, pieces, piece), depth = sl_piece(j->K, pieces, piece + 1) - k;
+    for (int part = 0; part < c->in[1].parts; part++) {
+      const sl_array *w = &c->in[1].part[part];
+      int64_t from = sl_max64(features.from, w->row0), to = sl_min64(features.to, w->row0 + w->shape.dim[0]);
+      int64_t slabs = sl_tiles_of(to - from, SL_PRODUCT_ROWS);
+      for (int64_t slab = 0; slab < slabs; slab++) {
+        int64_t n = from + sl_piece(to - from, slabs, slab), m = from + sl_piece(to - from, slabs, slab + 1) - n;
+        const float *a = (const float *)w->data + (n - w->row0) * j->K + k;
+        int64_t a_row = j->K;
+        if (sl_stride_clashes(a_row)) {
+          a_row = sl_spread_stride(depth);
+          for (int64_t i = 0; i < m; i++) memcpy(copy + i * a_row, a + i * j->K, (size_t)depth * sizeof *a);
+          a = copy;
+        }
+        for (int64_t row = 0; row < j->rows; row += PANEL) {
+          int64_t columns = j->rows - row > SL_LANES ? PANEL : SL_LANES;
+          SL_KERNEL(product)(m, columns, depth, a, a_row, j->at, j->shared + row * j->K + k * PANEL, PANEL,
+                             yt + (n - features.from) * yt_row + row, yt_row, NULL, piece > 0, NULL);
+        }
+      }
+    }
+  }
+  finish(j, yt, yt_row, features.from, features.to - features.from);
+}
+
+static size_t linear_shared(int64_t rows, int64_t K) {
+  return table_bytes() + floats(sl_round_up(sl_min64(rows, ROW_BLOCK), WIDEST) * K);
+}
+
+sl_status SL_KERNEL(linear)(const sl_call *c) {
+  job j = {.c = c, .R = rows_of(&c->in[0].shape), .K = last(&c->in[0].shape), .N = last(&c->out[0].shape)};
+  j.at = c->team->scratch[0];
+  j.shared = (float *)((char *)c->team->scratch[0] + table_bytes());
+  j.own = linear_shared(j.R, j.K);
+  for (int32_t i = 0; i < SL_PRODUCT_DEPTH; i++) j.at[i] = i;
+  for (j.row = 0; j.row < j.R; j.row += ROW_BLOCK) {
+    j.rows = sl_min64(ROW_BLOCK, j.R - j.row);
+    sl_team_for(c->team, sl_tiles_of(j.rows, PANEL), pack_rows, &j);
+    sl_team_for(c->team, sl_tiles_of(j.N, c->tiles.columns), forward, &j);
+  }
+  return SL_OK;
+}
+
+/* ---- linear_dx ------------------------------------------------------------------------------------------------- */
+
+static void copy_rows(void *arg, int64_t tile, int thread) {
+  (void)thread;
+  const job *j = arg;
+  sl_range r = sl_tile_range(tile, 16, j->rows);
+  for (int64_t i = r.from; i < r.to; i++)
+    memcpy(j->shared + i * j->left_row, (const float *)j->c->in[0].data + (j->row + i) * j->N,
+           (size_t)j->N * sizeof(float));
+}
+
+/* to[PANEL of them][rows][PANEL] = from[rows][columns], zeros behind the last column of the last panel. */
+static void pack_panel(int64_t rows, int64_t columns, const float *from, int64_t from_row, float *to) {
+  if (columns == PANEL) {
+    for (int64_t i = 0; i < rows; i++, from += from_row, to += PANEL) {
+      __builtin_prefetch(from + 8 * from_row);
+      __builtin_prefetch(from + 8 * from_row + PANEL - 1);
+      sl_vec a = sl_load(from), b = sl_load(from + SL_LANES);
+      sl_store(to, a), sl_store(to + SL_LANES, b);
+    }
+    return;
+  }
+  for (int64_t i = 0; i < rows; i++, from += from_row, to += PANEL) {
+    for (int64_t n = 0; n < columns; n++) to[n] = from[n];
+    for (int64_t n = columns; n < PANEL; n++) to[n] = 0;
+  }
+}
+
+static void backward(void *arg, int64_t tile, int thread) {
+  const job *j = arg;
+  const sl_call *c = j->c;
+  sl_range all = sl_tile_range(tile, c->tiles.columns, j->K);
+  float *panel = own(j, thread), *dx = (float *)c->out[0].data + j->row * j->K;
+  int64_t slabs = sl_tiles_of(j->rows, SL_PRODUCT_ROWS);
+  for (int64_t k = all.from; k < all.to; k += PANEL) {
+    int64_t columns = sl_min64(PANEL, all.to - k);
+    int add = 0;
+    for (int part = 0; part < c->in[1].parts; part++) {
+      const sl_array *w = &c->in[1].part[part];
+      int64_t features = w->shape.dim[0], pieces = pieces_of(features, SL_PRODUCT_DEPTH);
+      for (int64_t piece = 0; piece < pieces; piece++, add = 1) {
+        int64_t n = sl_piece(features, pieces, piece), depth = sl_piece(features, pieces, piece + 1) - n;
+        pack_panel(depth, columns, (const float *)w->data + n * j->K + k, j->K, panel);
+        for (int64_t slab = 0; slab < slabs; slab++) {
+          int64_t i = sl_piece(j->rows, slabs, slab), m = sl_piece(j->rows, slabs, slab + 1) - i;
+          SL_KERNEL(product)(m, columns, depth, j->left + i * j->left_row + w->row0 + n, j->left_row, j->at, panel, PANEL,
+                             dx + i * j->K + k, j->K, NULL, add, NULL);
+        }
+      }
+    }
+  }
+}
+
+static size_t linear_dx_shared(int64_t rows, int64_t N) {
+  return table_bytes() + (sl_stride_clashes(N) ? floats(sl_min64(rows, ROW_BLOCK) * sl_spread_stride(N)) : 0);
+}
+
+sl_status SL_KERNEL(linear_dx)(const sl_call *c) {
+  job j = {.c = c, .R = rows_of(&c->in[0].shape), .K = last(&c->out[0].shape), .N = last(&c->in[0].shape)};
+  j.at = c->team->scratch[0];
+  j.shared = (float *)((char *)c->team->scratch[0] + table_bytes());
+  j.own = linear_dx_shared(j.R, j.N);
+  for (int32_t i = 0; i < SL_PRODUCT_DEPTH; i++) j.at[i] = i;
+  for (j.row = 0; j.row < j.R; j.row += ROW_BLOCK) {
+    j.rows = sl_min64(ROW_BLOCK, j.R - j.row);
+    j.left = (const float *)c->in[0].data + j.row * j.N, j.left_row = j.N;
+    if (sl_stride_clashes(j.N)) {
+      j.left = j.shared, j.left_row = sl_spread_stride(j.N);
+      sl_team_for(c->team, sl_tiles_of(j.rows, 16), copy_rows, &j);
+    }
+    sl_team_for(c->team, sl_tiles_of(j.K, c->tiles.columns), backward, &j);
+  }
+  return SL_OK;
+}
+
+/* ---- linear_dw ------------------------------------------------------------------------------------------------- */
+
+/* Panel p of x: [rows][PANEL], columns p * PANEL and on. */
+static void pack_columns(void *arg, int64_t panel, int thread) {
+  (void)thread;
+  const job *j = arg;
+  int64_t k = panel * PANEL;
+  pack_panel(j->rows, sl_min64(PANEL, j->K - k), (const float *)j->c->in[1].data + j->row * j->K + k, j->K,
+             j->shared + panel * PANEL * j->rows);
+}
+
+static void weight_gradient(void *arg, int64_t tile, int thread) {
+  const job *j = arg;
+  const sl_call *c = j->c;
+  int64_t N = c->out[0].shape.dim[0], features = last(&c->in[0].shape);
+  sl_range all = sl_tile_range(tile, c->tiles.columns, N);
+  int64_t width = all.to - all.from, dy_row = sl_spread_stride(width), slabs = sl_tiles_of(width, SL_PRODUCT_ROWS);
+  float *dy = own(j, thread), *dw = (float *)c->out[0].data + all.from * j->K;
+  int32_t *at = (int32_t *)(dy + SUM_BLOCK * sl_spread_stride(c->tiles.columns));
+  for (int64_t i = 0; i < j->rows; i++) {
+    at[i] = (int32_t)(i * dy_row);
+    memcpy(dy + i * dy_row, (const float *)c->in[0].data + (j->row + i) * features + c->out[0].row0 + all.from,
+           (size_t)width * sizeof *dy);
+  }
+  for (int64_t group = 0; group < j->K; group += PANEL_GROUP * PANEL)
+    for (int64_t slab = 0; slab < slabs; slab++) {
+      int64_t n = sl_piece(width, slabs, slab), m = sl_piece(width, slabs, slab + 1) - n;
+      for (int64_t k = group; k < sl_min64(j->K, group + PANEL_GROUP * PANEL); k += PANEL)
+        SL_KERNEL(product)(m, sl_min64(PANEL, j->K - k), j->rows, dy + n, 1, at, j->shared + k * j->rows, PANEL,
+                           dw + n * j->K + k, j->K, NULL, j->add || (c->accumulate & 1), NULL);
+    }
+  if (c->n_out > 1) {
+    float *db = (float *)c->out[1].data + all.from;
+    if (!j->add && !(c->accumulate & 2)) memset(db, 0, (size_t)width * sizeof *db);
+    SL_KERNEL(add_columns)(j->rows, width, dy, dy_row, db);
+  }
+}
+
+static size_t linear_dw_shared(int64_t rows, int64_t K) {
+  return floats(sl_min64(rows, SUM_BLOCK) * sl_round_up(K, WIDEST));
+}
+
+sl_status SL_KERNEL(linear_dw)(const sl_call *c) {
+  job j = {.c = c, .R = rows_of(&c->in[0].shape), .K = last(&c->in[1].shape)};
+  j.shared = c->team->scratch[0];
+  j.own = linear_dw_shared(j.R, j.K);
+  for (j.row = 0; j.row < j.R; j.row += SUM_BLOCK, j.add = 1) {
+    j.rows = sl_min64(SUM_BLOCK, j.R - j.row);
+    sl_team_for(c->team, sl_tiles_of(j.K, PANEL), pack_columns, &j);
+    sl_team_for(c->team, sl_tiles_of(c->out[0].shape.dim[0], c->tiles.columns), weight_gradient, &j);
+  }
+  return SL_OK;
+}
+
+#ifdef SL_ISA_BASE
+SL_CUDA_DECLARE(linear);
+SL_CUDA_DECLARE(linear_dx);
+SL_CUDA_DECLARE(linear_dw);
+
+static sl_status shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+  (void)attr, (void)n_out;
+  char x[SL_SHAPE_TEXT], w[SL_SHAPE_TEXT];
+  if (in[0]->shape.ndim < 1 || in[1]->shape.ndim != 2 || last(&in[0]->shape) != in[1]->shape.dim[1])
+    return sl_fail(SL_ESHAPE, "weights %s do not fit inputs %s: expects [features, inputs] and [..., inputs]",
+                   sl_shape_text(&in[1]->shape, w, sizeof w), sl_shape_text(&in[0]->shape, x, sizeof x));
+  if (n_in > 2 && (in[2]->shape.ndim != 1 || in[2]->shape.dim[0] != in[1]->shape.dim[0]))
+    return sl_fail(SL_ESHAPE, "bias %s does not fit weights %s: expects one for each row",
+                   sl_shape_text(&in[2]->shape, x, sizeof x), sl_shape_text(&in[1]->shape, w, sizeof w));
+  out[0].shape = in[0]->shape;
+  out[0].shape.dim[out[0].shape.ndim - 1] = in[1]->shape.dim[0];
+  return SL_OK;
+}
+
+static sl_status shape_dx(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+  (void)attr, (void)n_in, (void)n_out;
+  char dy[SL_SHAPE_TEXT], w[SL_SHAPE_TEXT];
+  if (in[0]->shape.ndim < 1 || in[1]->shape.ndim != 2 || last(&in[0]->shape) != in[1]->shape.dim[0])
+    return sl_fail(SL_ESHAPE, "weights %s do not fit the gradient %s: expects [features, inputs] and [..., features]",
+                   sl_shape_text(&in[1]->shape, w, sizeof w), sl_shape_text(&in[0]->shape, dy, sizeof dy));
+  out[0].shape = in[0]->shape;
+  out[0].shape.dim[out[0].shape.ndim - 1] = in[1]->shape.dim[1];
+  return SL_OK;
+}
+
+static sl_status shape_dw(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+  (void)attr, (void)n_in;
+  char dy[SL_SHAPE_TEXT], x[SL_SHAPE_TEXT];
+  if (in[0]->shape.ndim < 1 || in[1]->shape.ndim < 1 || rows_of(&in[0]->shape) != rows_of(&in[1]->shape))
+    return sl_fail(SL_ESHAPE, "gradient %s and inputs %s differ in rows", sl_shape_text(&in[0]->shape, dy, sizeof dy),
+                   sl_shape_text(&in[1]->shape, x, sizeof x));
+  out[0].shape = SL_SHAPE(last(&in[0]->shape), last(&in[1]->shape));
+  out[0].scope = SL_SCOPE_WHOLE;
+  if (n_out > 1) out[1].shape = SL_SHAPE(last(&in[0]->shape)), out[1].scope = SL_SCOPE_WHOLE;
+  return SL_OK;
+}
+
+static double bytes(const sl_call *c) {
+  double sum = 0;
+  for (int i = 0; i < c->n_in; i++)
+    for (int part = 0; part < c->in[i].parts; part++) sum += (double)sl_shape_count(&c->in[i].part[part].shape);
+  for (int i = 0; i < c->n_out; i++) sum += (1 + (c->accumulate >> i & 1)) * (double)sl_shape_count(&c->out[i].shape);
+  return sum * sizeof(float);
+}
+
+static void cost(const sl_call *c, sl_cost *cost) {
+  const sl_linear_attr *attr = c->attr;
+  double y = (double)sl_shape_count(&c->out[0].shape);
+  cost->flops = y * (2 * (double)last(&c->in[0].shape) + (c->n_in > 2) + (attr->activation == SL_ACTIVATION_RELU));
+  cost->bytes = bytes(c);
+}
+
+static void cost_dx(const sl_call *c, sl_cost *cost) {
+  cost->flops = 2 * (double)sl_shape_count(&c->out[0].shape) * (double)last(&c->in[0].shape);
+  cost->bytes = bytes(c);
+}
+
+static void cost_dw(const sl_call *c, sl_cost *cost) {
+  double rows = (double)rows_of(&c->in[0].shape);
+  cost->flops = 2 * (double)sl_shape_count(&c->out[0].shape) * rows;
+  if (c->n_out > 1) cost->flops += (double)sl_shape_count(&c->out[1].shape) * rows;
+  cost->bytes = bytes(c);
+}
+
+static size_t scratch(const sl_call *c) {
+  int64_t R = rows_of(&c->in[0].shape);
+  return linear_shared(R, last(&c->in[0].shape)) +
+         floats(c->tiles.columns * transposed_row(sl_min64(R, ROW_BLOCK)) +
+                SL_PRODUCT_ROWS_MOST * sl_spread_stride(SL_PRODUCT_DEPTH));
+}
+
+static size_t scratch_dx(const sl_call *c) {
+  return linear_dx_shared(rows_of(&c->in[0].shape), last(&c->in[0].shape)) +
+         floats(SL_PRODUCT_DEPTH * SL_PRODUCT_COLUMNS_MOST);
+}
+
+static size_t scratch_dw(const sl_call *c) {
+  return linear_dw_shared(rows_of(&c->in[0].shape), last(&c->in[1].shape)) +
+         floats(SUM_BLOCK * sl_spread_stride(c->tiles.columns)) + floats(SUM_BLOCK);
+}
+
+static size_t scratch_dw_cuda(const sl_call *c) {
+  return c->n_out > 1 ? sl_cuda_columns_bytes(1, rows_of(&c->in[0].shape), c->out[0].shape.dim[0]) : 0;
+}
+
+static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
+  const sl_linear_attr *attr = node->attr;
+  sl_value dy = dout[0], dw[2] = {SL_NONE, SL_NONE};
+  if (attr->activation == SL_ACTIVATION_RELU)
+    dy = sl_graph_add1(graph, &sl_op_relu_grad, node->name, NULL, (sl_value[]){dy, node->out[0]}, 2);
+  if (need[0]) din[0] = sl_graph_add1(graph, &sl_op_linear_dx, node->name, NULL, (sl_value[]){dy, node->in[1]}, 2);
+  int bias = node->n_in > 2 && need[2];
+  if (!need[1] && !bias) return;
+  sl_graph_add(graph, &sl_op_linear_dw, node->name, NULL, (sl_value[]){dy, node->in[0]}, 2, dw, 1 + bias);
+  if (need[1]) din[1] = dw[0];
+  if (bias) din[2] = dw[1];
+}
+
+const sl_operation sl_op_linear = {
+    .name = "linear", .attr_bytes = sizeof(sl_linear_attr), .shape = shape, .gradient = gradient, .cost = cost,
+    .scratch = scratch, .cpu = SL_KERNELS(linear), .cuda = SL_CUDA_KERNEL(linear), .all_in = 2 | 4,
+};
+const sl_operation sl_op_linear_dx = {
+    .name = "linear_dx", .shape = shape_dx, .cost = cost_dx, .scratch = scratch_dx, .cpu = SL_KERNELS(linear_dx),
+    .cuda = SL_CUDA_KERNEL(linear_dx), .all_in = 2,
+};
+const sl_operation sl_op_linear_dw = {
+    .name = "linear_dw", .shape = shape_dw, .cost = cost_dw, .scratch = scratch_dw,
+    .scratch_cuda = scratch_dw_cuda, .cpu = SL_KERNELS(linear_dw), .cuda = SL_CUDA_KERNEL(linear_dw), .map_out = 1 | 2,
+};
+
+sl_value sl_linear(sl_graph *graph, const char *layer, sl_value x, int64_t features, sl_activation activation) {
+  const sl_value_info *info = sl_graph_value(graph, x);
+  if (!info || info->shape.ndim < 1) return SL_NONE;
+  int64_t K = last(&info->shape);
+  sl_init init = {SL_INIT_UNIFORM, 1 / sqrt((double)sl_max64(1, K))};
+  sl_value w = sl_graph_tensor(graph, SL_ROLE_PARAMETER, layer, "weight", SL_F32, SL_SHAPE(features, K), init);
+  sl_value b = sl_graph_tensor(graph, SL_ROLE_PARAMETER, layer, "bias", SL_F32, SL_SHAPE(features), init);
+  int relu = activation == SL_ACTIVATION_RELU;
+  sl_value y = sl_graph_add1(graph, &sl_op_linear, layer,
+                             &(sl_linear_attr){relu ? SL_ACTIVATION_RELU : SL_ACTIVATION_NONE}, (sl_value[]){x, w, b}, 3);
+  /* gelu's gradient needs what goes into it, so that fusing would write both and save next to nothing. */
+  if (activation == SL_ACTIVATION_GELU_ERF) return sl_gelu(graph, layer, y, SL_GELU_ERF);
+  if (activation == SL_ACTIVATION_GELU_TANH) return sl_gelu(graph, layer, y, SL_GELU_TANH);
+  return y;
+}
+#endif
