@@ -91,8 +91,8 @@ static inline sl_vec sl_erf(sl_vec x) {
   return sl_select(a <= 1.0f, small, large);
 }
 
-#define SL_SQRT_HALF 0.70710678118654752ff
-#define SL_SQRT_2_BY_PI 0.79788456080286536ff
+#define SL_SQRT_HALF 0.70710678118654752f
+#define SL_SQRT_2_BY_PI 0.79788456080286536f
 
 /* x Phi(x), and its derivative Phi(x) + x phi(x). */
 static inline sl_vec sl_gelu_erf(sl_vec x) { return 0.5f * x * (1.0f + sl_erf(x * SL_SQRT_HALF)); }
@@ -101,17 +101,18 @@ static inline sl_vec sl_gelu_erf_slope(sl_vec x) {
   return 0.5f + 0.5f * sl_erf(x * SL_SQRT_HALF) + x * density;
 }
 
-/* x (1 + tanh u) / 2 = x / (1 + exp(-2u)), u = sqrt(2 / pi) (x + 0.044715 x^3). Beyond 16 the factor is 0 or 1. */
-static inline sl_vec sl_gelu_tanh_factor(sl_vec x) {
-  return 1.0f / (1.0f + sl_exp(x * (x * x * (-2 * 0.044715f * SL_SQRT_2_BY_PI) - 2 * SL_SQRT_2_BY_PI)));
+/* x (1 + tanh u) / 2 = x / (1 + e), e = exp(-2u), u = sqrt(2 / pi) (x + 0.044715 x^3). */
+static inline sl_vec sl_gelu_tanh_exp(sl_vec x) {
+  return sl_exp(x * (x * x * (-2 * 0.044715f * SL_SQRT_2_BY_PI) - 2 * SL_SQRT_2_BY_PI));
 }
-static inline sl_vec sl_gelu_tanh(sl_vec x) { return x * sl_gelu_tanh_factor(x); }
+static inline sl_vec sl_gelu_tanh(sl_vec x) { return x * (1.0f / (1.0f + sl_gelu_tanh_exp(x))); }
+/* s + 2 x u' s (1 - s), s = 1 / (1 + e), where 1 - s = e s. Beyond 9 s is 0 or 1, and e stays finite before. */
 static inline sl_vec sl_gelu_tanh_slope(sl_vec x) {
-  x = sl_select(x > 16.0f, sl_splat(16.0f), x);
-  x = sl_select(x < -16.0f, sl_splat(-16.0f), x);
-  sl_vec s = sl_gelu_tanh_factor(x);
-  sl_vec slope2 = x * x * (6 * 0.044715f * SL_SQRT_2_BY_PI) + 2 * SL_SQRT_2_BY_PI; /* 2 du/dx */
-  return s + x * slope2 * (s * (1.0f - s));
+  x = sl_select(x > 9.0f, sl_splat(9.0f), x);
+  x = sl_select(x < -9.0f, sl_splat(-9.0f), x);
+  sl_vec e = sl_gelu_tanh_exp(x), s = 1.0f / (1.0f + e);
+  sl_vec slope2 = x * x * (6 * 0.044715f * SL_SQRT_2_BY_PI) + 2 * SL_SQRT_2_BY_PI; /* 2 u' */
+  return s + x * slope2 * (e * s) * s;
 }
 
 /* Doubles: a vector of as many bytes, read from half as many floats. */
