@@ -1,6 +1,6 @@
 /* accuracy: how many targets the largest logit names; of equals the first counts, and a row with a NaN never does. */
-#include "codelets/cuda_context.h"
 #include "codelets/math.h"
+#include "tasks/cuda_context.h"
 
 SL_KERNEL_DECLARE(accuracy);
 

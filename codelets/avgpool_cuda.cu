@@ -7,8 +7,8 @@ static __global__ void forward_kernel(sl_pool_shape<I> s, I n, const float *x, f
   for (I e = (I)sl_cuda_index(); e < n; e += (I)sl_cuda_stride()) {
     I pixel = e / s.C, c = e - pixel * s.C, line = pixel / s.columns, b = line / s.rows;
     int i = (int)(line - b * s.rows), j = (int)(pixel - line * s.columns);
-    sl_pool_range h = sl_pool_pixels(i, s.kernel, s.stride, s.pad, (int)s.height);
-    sl_pool_range w = sl_pool_pixels(j, s.kernel, s.stride, s.pad, (int)s.width);
+    sl_cuda_range h = sl_cuda_pixels(i, s.kernel, s.stride, s.pad, (int)s.height);
+    sl_cuda_range w = sl_cuda_pixels(j, s.kernel, s.stride, s.pad, (int)s.width);
     const float *image = x + b * s.height * s.width * s.C + c;
     float sum = 0;
     for (int p = h.from; p < h.to; p++)
@@ -23,8 +23,8 @@ static __global__ void backward_kernel(sl_pool_shape<I> s, I n, const float *dy,
   for (I e = (I)sl_cuda_index(); e < n; e += (I)sl_cuda_stride()) {
     I pixel = e / s.C, c = e - pixel * s.C, line = pixel / s.width, b = line / s.height;
     int h = (int)(line - b * s.height), w = (int)(pixel - line * s.width);
-    sl_pool_range rows = sl_pool_windows(h, s.kernel, s.stride, s.pad, (int)s.rows);
-    sl_pool_range columns = sl_pool_windows(w, s.kernel, s.stride, s.pad, (int)s.columns);
+    sl_cuda_range rows = sl_cuda_windows(h, s.kernel, s.stride, s.pad, (int)s.rows);
+    sl_cuda_range columns = sl_cuda_windows(w, s.kernel, s.stride, s.pad, (int)s.columns);
     float sum = 0;
     for (int i = rows.from; i < rows.to; i++)
       for (int j = columns.from; j < columns.to; j++)

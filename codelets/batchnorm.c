@@ -2,8 +2,8 @@
  * of the sums between them: bn_stats -> bn_normalize, and backward bn_grad_stats -> bn_dx and bn_dparam (Ioffe and Szegedy
  * 2015, section 3). Sums are in double, where sum of squares less square of sum loses nothing that a float had. */
 #include "codelets/attributes.h"
-#include "codelets/cuda_context.h"
 #include "codelets/math.h"
+#include "tasks/cuda_context.h"
 
 SL_KERNEL_DECLARE(bn_stats);
 SL_KERNEL_DECLARE(bn_normalize);

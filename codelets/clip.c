@@ -1,8 +1,8 @@
 /* Gradient clipping by global norm. Each row of a gradient gives its sum of squares, and one small node adds those up by a fixed
  * binary tree: whatever the plan cuts gradients into, and wherever the pieces are, the norm has the same bits. */
 #include "codelets/attributes.h"
-#include "codelets/cuda_context.h"
 #include "codelets/math.h"
+#include "tasks/cuda_context.h"
 
 SL_KERNEL_DECLARE(row_norms);
 SL_KERNEL_DECLARE(clip_factor);

@@ -10,6 +10,7 @@
  * It is worked on in blocks of about BLOCK output pixels: several images, one, or some rows of one. */
 #include "codelets/attributes.h"
 #include "codelets/product.h"
+#include "tasks/cuda_context.h"
 
 SL_KERNEL_DECLARE(conv2d);
 SL_KERNEL_DECLARE(conv2d_dx);
@@ -533,6 +534,19 @@ static size_t scratch_dw(const sl_call *c) {
   return floats(dw_layout(&v, dw_width(c->out[0].shape.dim[0])).all) + taps_bytes(c->attr);
 }
 
+/* On a GPU: columns of some images, and after them, in the same place, the sums of the bias. y is in[0] of the gradients. */
+static size_t columns_cuda(const sl_call *c, const sl_shape *x, const sl_shape *y) {
+  return sl_conv2d_columns_bytes(c->attr, x->dim[0], y->dim[1] * y->dim[2], x->dim[3]);
+}
+static size_t scratch_cuda(const sl_call *c) { return columns_cuda(c, &c->in[0].shape, &c->out[0].shape); }
+static size_t scratch_dx_cuda(const sl_call *c) { return columns_cuda(c, &c->out[0].shape, &c->in[0].shape); }
+static size_t scratch_dw_cuda(const sl_call *c) {
+  const sl_shape *y = &c->in[0].shape;
+  size_t columns = columns_cuda(c, &c->in[1].shape, y);
+  size_t sums = sl_cuda_columns_bytes(1, y->dim[0] * y->dim[1] * y->dim[2], c->out[0].shape.dim[0]);
+  return c->n_out > 1 && sums > columns ? sums : columns;
+}
+
 static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
   sl_value dw[2] = {SL_NONE, SL_NONE};
   if (need[0])
@@ -546,15 +560,16 @@ static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout,
 
 const sl_operation sl_op_conv2d = {
     .name = "conv2d", .attr_bytes = sizeof(sl_conv2d_attr), .shape = shape, .gradient = gradient, .cost = cost,
-    .scratch = scratch, .cpu = SL_KERNELS(conv2d), .cuda = SL_CUDA_KERNEL(conv2d), .all_in = 2 | 4,
+    .scratch = scratch, .scratch_cuda = scratch_cuda,
+    .cpu = SL_KERNELS(conv2d), .cuda = SL_CUDA_KERNEL(conv2d), .all_in = 2 | 4,
 };
 const sl_operation sl_op_conv2d_dx = {
     .name = "conv2d_dx", .attr_bytes = sizeof(sl_conv2d_attr), .shape = shape_dx, .cost = cost_dx, .scratch = scratch_dx,
-    .cpu = SL_KERNELS(conv2d_dx), .cuda = SL_CUDA_KERNEL(conv2d_dx), .all_in = 2,
+    .scratch_cuda = scratch_dx_cuda, .cpu = SL_KERNELS(conv2d_dx), .cuda = SL_CUDA_KERNEL(conv2d_dx), .all_in = 2,
 };
 const sl_operation sl_op_conv2d_dw = {
     .name = "conv2d_dw", .attr_bytes = sizeof(sl_conv2d_attr), .shape = shape_dw, .cost = cost_dw, .scratch = scratch_dw,
-    .cpu = SL_KERNELS(conv2d_dw), .cuda = SL_CUDA_KERNEL(conv2d_dw), .map_out = 1 | 2,
+    .scratch_cuda = scratch_dw_cuda, .cpu = SL_KERNELS(conv2d_dw), .cuda = SL_CUDA_KERNEL(conv2d_dw), .map_out = 1 | 2,
 };
 
 sl_value sl_conv2d(sl_graph *graph, const char *layer, sl_value x, int64_t channels, int kernel, int stride, int pad, int bias) {

@@ -1,6 +1,6 @@
 /* count_targets: how many targets count (>= 0), so that a mean over them is right wherever they are. */
-#include "codelets/cuda_context.h"
 #include "codelets/kernel.h"
+#include "tasks/cuda_context.h"
 
 SL_KERNEL_DECLARE(count_targets);
 

@@ -4,8 +4,8 @@
  * One pass over the logits (the maximum is found as it goes: Milakov and Gimelshein 2018); a second output keeps each row's
  * log-sum-exp in double, and the gradient is one more pass: dx = (exp(x - lse) - onehot) / count. A logit that is not
  * finite makes the loss NaN, also where it would not count: it must be seen. */
-#include "codelets/cuda_context.h"
 #include "codelets/math.h"
+#include "tasks/cuda_context.h"
 
 SL_KERNEL_DECLARE(cross_entropy);
 SL_KERNEL_DECLARE(cross_entropy_grad);

@@ -9,8 +9,8 @@
 #include <cuda_runtime.h>
 #include <stdint.h>
 
-#include "codelets/cuda_context.h"
 #include "runtime/philox.h"
+#include "tasks/cuda_context.h"
 #include "tasks/graph.h"
 
 struct sl_cuda {
@@ -221,6 +221,32 @@ static sl_status sl_cuda_columns(sl_cuda *cuda, const char *operation, size_t sc
   sl_cuda_columns_last_kernel<K><<<sl_cuda_grid(N), SL_CUDA_THREADS, 0, cuda->stream>>>(store, N, (int)chunks, partial);
   return sl_cuda_launched(operation);
 }
+
+/* ---- images ---------------------------------------------------------------------------------------------------- */
+
+/* Windows of `kernel` pixels every `stride`, the first beginning `pad` before the image. Indices [from, to): of the
+ * pixels in window `at`, along an axis of `size`; of the windows over pixel `at`, `count` in all. */
+struct sl_cuda_range {
+  int from, to;
+};
+static __device__ inline sl_cuda_range sl_cuda_pixels(int at, int kernel, int stride, int pad, int size) {
+  int start = at * stride - pad, end = start + kernel;
+  return {start < 0 ? 0 : start, end > size ? size : end};
+}
+static __device__ inline sl_cuda_range sl_cuda_windows(int at, int kernel, int stride, int pad, int count) {
+  int last = (at + pad) / stride + 1, before = at + pad - kernel;
+  return {before < 0 ? 0 : before / stride + 1, last > count ? count : last};
+}
+
+/* ---- columns --------------------------------------------------------------------------------------------------- */
+
+/* y[m ld + n] = max(y[m ld + n] + b[n], 0), or without the maximum, for m in [0, rows), n in [0, N). */
+sl_status sl_cuda_bias(sl_cuda *cuda, const char *operation, bool rectify, int64_t rows, int64_t N, int64_t ld,
+                       const float *b, float *y);
+
+/* sum[n] = or += the sum over m in [0, M) of y[m ld + n], n in [0, N). Scratch: sl_cuda_columns_bytes(1, M, N). */
+sl_status sl_cuda_sum_rows(sl_cuda *cuda, const char *operation, int64_t M, int64_t N, int64_t ld, const float *y,
+                           bool add, float *sum);
 
 /* ---- matrices -------------------------------------------------------------------------------------------------- */
 

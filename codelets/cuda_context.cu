@@ -1,5 +1,4 @@
-/* The context of a worker's CUDA kernels, and the matrix product that several of them use. */
-#include <limits.h>
+/* The context of a worker's CUDA kernels. */
 #include <stdlib.h>
 
 #include "codelets/cuda.h"
@@ -23,7 +22,7 @@ static sl_status check(cudaError_t error, const char *what) {
 
 static sl_status check(cublasStatus_t error, const char *what) {
   if (error == CUBLAS_STATUS_SUCCESS) return SL_OK;
-  return sl_fail(error == CUBLAS_STATUS_ALLOC_FAILED ? SL_ENOMEM : SL_ETASK, "%s on a GPU: %s", what,
+  return sl_fail(error == CUBLAS_STATUS_ALLOC_FAILED ? SL_ENOMEM : SL_ESTARPU, "GPU: %s: %s", what,
                  cublasGetStatusString(error));
 }
 
@@ -74,19 +73,4 @@ extern "C" void sl_cuda_destroy(sl_cuda *cuda) {
   (void)cudaFree(cuda->workspace);
   (void)cudaFree(cuda->scratch);
   free(cuda);
-}
-
-sl_status sl_cuda_gemm(sl_cuda *cuda, const char *operation, bool transpose_a, bool transpose_b, int64_t M, int64_t N,
-                       int64_t K, const float *A, int64_t lda, const float *B, int64_t ldb, float beta, float *C,
-                       int64_t ldc) {
-  if (M == 0 || N == 0) return SL_OK;
-  const int64_t size[] = {M, N, K, lda, ldb, ldc};
-  for (int64_t n : size)
-    if (n > INT_MAX)
-      return sl_fail(SL_ETASK, "%s on a GPU: a matrix dimension of %lld is beyond cuBLAS; use more shards", operation,
-                     (long long)n);
-  const float one = 1;
-  return check(cublasSgemm(cuda->blas, transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N,
-                           (int)N, (int)M, (int)K, &one, B, (int)ldb, A, (int)lda, &beta, C, (int)ldc),
-               operation);
 }

@@ -1,4 +1,4 @@
-/* What max- and average-pooling share on a GPU: one thread an element, channels fastest, and the windows that cover a pixel. The
+/* What max- and average-pooling share on a GPU: one thread an element, channels fastest. The
  * gradients gather (a pixel adds up its windows, in their order), so that no two threads write one element. */
 #ifndef SL_POOL_CUDA_H
 #define SL_POOL_CUDA_H
@@ -18,19 +18,6 @@ static sl_pool_shape<I> sl_pool_shape_of(const sl_call *c, const sl_shape *resul
   const sl_pool_attr *a = (const sl_pool_attr *)c->attr;
   return {a->kernel,        a->stride,        a->pad, (I)a->height, (I)a->width, (I)result->dim[1],
           (I)result->dim[2], (I)result->dim[3]};
-}
-
-/* Indices [from, to). Of the pixels in window `at` along an axis of `size`; of the windows, `count` in all, over pixel `at`. */
-struct sl_pool_range {
-  int from, to;
-};
-static __device__ inline sl_pool_range sl_pool_pixels(int at, int kernel, int stride, int pad, int size) {
-  int start = at * stride - pad, end = start + kernel;
-  return {start < 0 ? 0 : start, end > size ? size : end};
-}
-static __device__ inline sl_pool_range sl_pool_windows(int at, int kernel, int stride, int pad, int count) {
-  int last = (at + pad) / stride + 1, before = at + pad - kernel;
-  return {before < 0 ? 0 : before / stride + 1, last > count ? count : last};
 }
 
 /* Launches kernel<I> with the smallest I that will do: both arrays' elements and the grid's stride fit. */
