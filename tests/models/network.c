@@ -1,0 +1,143 @@
+/* models/: the networks against what PyTorch made of the same weights and data in double precision (record.py), however the plan
+ * cuts the work; errors that name the layer. */
+#include "models/models.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/store.h"
+#include "tasks/program.h"
+#include "tests/models/recorded.h"
+#include "tests/scratch.h"
+
+enum { BATCH = 12, STEPS = 10 };
+/* sgd at the usual rate would amplify rounding here: twelve samples are not enough for it. */
+#define RATE(model) ((model)->training.optimizer == SL_OPTIMIZER_SGD ? 0.01 : 1e-3)
+
+/* Word i of a stream, the same as words() in record.py. */
+static uint32_t word(uint32_t i, uint32_t stream) {
+  uint32_t h = i * 2654435761u + stream * 40503u + 1u;
+  h ^= h >> 15;
+  h *= 2246822519u;
+  h ^= h >> 13;
+  h *= 3266489917u;
+  return h ^ h >> 16;
+}
+
+static void fill(sl_tensor *t, uint32_t stream) {
+  const int64_t n = sl_shape_count(&t->shape);
+  const float a = t->shape.ndim > 1 ? (float)(1 / sqrt((double)n / (double)t->shape.dim[0])) : 0.05f;
+  for (int64_t i = 0; i < n; i++) ((float *)t->data)[i] = ((float)(word((uint32_t)i, stream) >> 8) * 0x1p-23f - 1.0f) * a;
+}
+
+static const sl_model_data data = {.height = 28, .width = 28, .channels = 1, .classes = 10, .mean = 0.5, .deviation = 0.25};
+static uint8_t images[BATCH * 784];
+static int32_t labels[BATCH];
+
+/* Trains from the recorded start; losses to `loss`, squares of the first gradients from the first momenta to `squares`. */
+static void train(const char *name, sl_plan plan, double *loss, double *squares) {
+  const sl_model *model;
+  sl_runtime_options o = sl_runtime_defaults();
+  sl_runtime *rt;
+  sl_network network;
+  sl_store *store;
+  sl_program *program;
+  o.mpi = o.gpus = 0;
+  o.workers = 2;
+  assert_ok(sl_runtime_start(&o, &rt));
+  assert_ok(sl_model_find(name, &model));
+  plan.batch = BATCH;
+  assert_ok(sl_plan_complete(&plan));
+  assert_ok(sl_network_training(model, &data, &model->training, BATCH, &network));
+  assert_ok(sl_store_create(&store));
+  assert_ok(sl_program_create(rt, store, network.graph, &plan, &(sl_program_options){.keep = &network.loss, .n_keep = 1}, &program));
+  assert_ok(sl_store_acquire(store, 1));
+  uint32_t stream = 0;
+  for (int i = 0; i < sl_store_count(store); i++)
+    if (sl_store_at(store, i)->parameter) fill(sl_store_at(store, i), stream++);
+  sl_store_release(store);
+  for (int step = 1; step <= STEPS; step++) {
+    assert_ok(sl_program_run(program, &(sl_step){.number = step, .seed = 1, .learning_rate = RATE(model),
+                                                 .input = {images, labels}}));
+    assert_ok(sl_program_read(program, network.loss, &loss[step - 1]));
+    if (step > 1) continue;
+    /* adamw: m = (1 - beta1) g after one step. sgd: v = g + decay p. */
+    assert_ok(sl_store_acquire(store, 0));
+    int k = 0;
+    for (int i = 0; i < sl_store_count(store); i++) {
+      const sl_tensor *p = sl_store_at(store, i);
+      if (!p->parameter) continue;
+      char state[128];
+      const int adamw = model->training.optimizer == SL_OPTIMIZER_ADAMW;
+      snprintf(state, sizeof state, "%s.%s", p->name, adamw ? "m" : "momentum");
+      const sl_tensor *m = sl_store_find(store, state);
+      assert_non_null(m);
+      const double factor = adamw ? 1 / (1 - model->training.beta1) : 1;
+      squares[k] = 0;
+      sl_tensor before = *p;
+      before.data = malloc((size_t)sl_shape_count(&p->shape) * sizeof(float));
+      fill(&before, (uint32_t)k);
+      for (int64_t e = 0; e < sl_shape_count(&p->shape); e++) {
+        double g = (double)((float *)m->data)[e] * factor;
+        if (!adamw && p->shape.ndim > 1) g -= model->training.decay * (double)((float *)before.data)[e];
+        squares[k] += g * g;
+      }
+      free(before.data);
+      k++;
+    }
+    sl_store_release(store);
+  }
+  sl_program_destroy(program);
+  sl_store_destroy(store);
+  sl_network_destroy(&network);
+  sl_runtime_stop(rt);
+}
+
+static void compare(const char *name, const double *losses, const double *squares, int n) {
+  const sl_plan plans[] = {{.shards = 1}, {.shards = 4}, {.leaves = 3, .shards = 6}, {.leaves = 2, .shards = 4, .row_blocks = 4}};
+  for (size_t p = 0; p < sizeof plans / sizeof *plans; p++) {
+    double loss[STEPS], square[16];
+    train(name, plans[p], loss, square);
+    for (int i = 0; i < STEPS; i++)
+      if (!(fabs(loss[i] - losses[i]) <= 2e-4 * losses[i] + 1e-5))
+        fail_msg("%s, plan %zu, step %d: loss %.9g, recorded %.9g", name, p, i + 1, loss[i], losses[i]);
+    if (!(fabs(loss[0] - losses[0]) <= 2e-6 * losses[0])) fail_msg("%s: first loss %.9g, recorded %.9g", name, loss[0], losses[0]);
+    for (int k = 0; k < n; k++)
+      if (!(fabs(square[k] - squares[k]) <= 2e-5 * squares[k]))
+        fail_msg("%s, plan %zu, gradient %d: sum of squares %.9g, recorded %.9g", name, p, k, square[k], squares[k]);
+  }
+}
+
+static void mlp_is_as_recorded(void **state) {
+  (void)state;
+  compare("mlp", mlp_losses, mlp_squares, sizeof mlp_squares / sizeof *mlp_squares);
+}
+
+static void lenet_is_as_recorded(void **state) {
+  (void)state;
+  compare("lenet", lenet_losses, lenet_squares, sizeof lenet_squares / sizeof *lenet_squares);
+}
+
+static void misfits_name_the_layer(void **state) {
+  (void)state;
+  const sl_model *model;
+  sl_network network;
+  sl_model_data tiny = data;
+  tiny.height = tiny.width = 1;
+  assert_ok(sl_model_find("lenet", &model));
+  assert_fails(SL_ESHAPE, "layer 'pool1'", sl_network_training(model, &tiny, &model->training, BATCH, &network));
+  assert_fails(SL_ENOTFOUND, "there are lenet, mlp", sl_model_find("lenett", &model));
+}
+
+int main(void) {
+  for (uint32_t i = 0; i < sizeof images; i++) images[i] = (uint8_t)(word(i, 100) & 255);
+  for (uint32_t i = 0; i < BATCH; i++) labels[i] = (int32_t)(word(i, 101) % 10);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(mlp_is_as_recorded),
+      cmocka_unit_test(lenet_is_as_recorded),
+      cmocka_unit_test(misfits_name_the_layer),
+  };
+  return cmocka_run_group_tests_name("network", tests, NULL, NULL);
+}

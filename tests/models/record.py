@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""Records what PyTorch makes of the models in double precision: ten training losses, and the sums of squares of the first step's
+gradients. Its output is tests/models/recorded.h; the tests need no PyTorch.
+
+usage: record.py > recorded.h
+"""
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+torch.set_default_dtype(torch.float64)
+BATCH = 12
+
+
+def words(n, stream):
+    """n 32-bit words, the same as word() in network.c."""
+    with np.errstate(over="ignore"):
+        h = np.arange(n, dtype=np.uint32) * np.uint32(2654435761) + np.uint32(stream) * np.uint32(40503) + np.uint32(1)
+        h ^= h >> np.uint32(15)
+        h *= np.uint32(2246822519)
+        h ^= h >> np.uint32(13)
+        h *= np.uint32(3266489917)
+        h ^= h >> np.uint32(16)
+    return h
+
+
+def tensor(stream, *shape):
+    """Uniform in [-a, a), a = 1 / sqrt(elements of a row), exact in float32."""
+    n = int(np.prod(shape))
+    a = np.float32(1 / np.sqrt(n / shape[0])) if len(shape) > 1 else np.float32(0.05)
+    u = (words(n, stream) >> np.uint32(8)).astype(np.float32) * np.float32(2**-23) - np.float32(1)
+    return torch.tensor((u * a).astype(np.float64).reshape(shape))
+
+
+def mlp():
+    p = [tensor(0, 1024, 784), tensor(1, 1024), tensor(2, 1024, 1024), tensor(3, 1024), tensor(4, 10, 1024), tensor(5, 10)]
+
+    def forward(x):
+        x = x.reshape(BATCH, 784)
+        x = F.relu(F.linear(x, p[0], p[1]))
+        x = F.relu(F.linear(x, p[2], p[3]))
+        return F.linear(x, p[4], p[5])
+    return p, forward
+
+
+def lenet():
+    p = [tensor(0, 32, 3, 3, 1), tensor(1, 32), tensor(2, 64, 3, 3, 32), tensor(3, 64), tensor(4, 128, 3136), tensor(5, 128),
+         tensor(6, 10, 128), tensor(7, 10)]
+
+    def forward(x):
+        x = F.max_pool2d(F.relu(F.conv2d(x, p[0].permute(0, 3, 1, 2), p[1], padding=1)), 2)
+        x = F.max_pool2d(F.relu(F.conv2d(x, p[2].permute(0, 3, 1, 2), p[3], padding=1)), 2)
+        x = x.permute(0, 2, 3, 1).reshape(BATCH, 3136)
+        return F.linear(F.relu(F.linear(x, p[4], p[5])), p[6], p[7])
+    return p, forward
+
+
+images = torch.tensor((words(BATCH * 784, 100) & 255).astype(np.float64).reshape(BATCH, 1, 28, 28))
+images = (images / 255 - 0.5) / 0.25
+labels = torch.tensor((words(BATCH, 101) % 10).astype(np.int64))
+print("/* What record.py printed: PyTorch, double precision. */")
+for name, make in (("mlp", mlp), ("lenet", lenet)):
+    parameters, forward = make()
+    for p in parameters:
+        p.requires_grad_(True)
+    matrices, vectors = [p for p in parameters if p.ndim > 1], [p for p in parameters if p.ndim == 1]
+    if name == "mlp":
+        optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.01}, {"params": vectors, "weight_decay": 0}], lr=1e-3)
+    else:
+        optimizer = torch.optim.SGD([{"params": matrices, "weight_decay": 1e-4}, {"params": vectors, "weight_decay": 0}], lr=0.01,
+                                    momentum=0.9)
+    losses, squares = [], []
+    for step in range(10):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(forward(images), labels)
+        loss.backward()
+        if step == 0:
+            squares = [float((p.grad ** 2).sum()) for p in parameters]
+        optimizer.step()
+        losses.append(float(loss))
+    print(f"static const double {name}_losses[] = {{{', '.join(f'{x:.12g}' for x in losses)}}};")
+    print(f"static const double {name}_squares[] = {{{', '.join(f'{x:.12g}' for x in squares)}}};")
