@@ -21,6 +21,7 @@
   X(avgpool)          \
   X(batchnorm)        \
   X(clip)             \
+  X(conv2d)           \
   X(copy)             \
   X(count_targets)    \
   X(cross_entropy)    \
@@ -28,6 +29,7 @@
   X(flatten)          \
   X(gelu)             \
   X(input)            \
+  X(linear)           \
   X(maxpool)          \
   X(normalize)        \
   X(relu)             \
