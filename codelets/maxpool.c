@@ -69,19 +69,23 @@ sl_status SL_KERNEL(maxpool)(const sl_call *c) {
   return SL_OK;
 }
 
-/* dx of one window, at its pixel k: dy where the largest was there, else 0; or that added. */
-static inline void window_grad(const float *dy, const uint8_t *index, int k, int add, int64_t C, float *dx) {
-  int64_t i = 0;
-  for (; i + SL_LANES <= C; i += SL_LANES) {
-    bytes b;
-    memcpy(&b, index + i, sizeof b);
-    sl_vec g = (sl_vec)((__builtin_convertvector(b, sl_veci) == k) & (sl_veci)sl_load(dy + i));
-    sl_store(dx + i, add ? sl_load(dx + i) + g : g);
-  }
-  for (; i < C; i++) {
-    float g = index[i] == k ? dy[i] : 0;
-    dx[i] = add ? dx[i] + g : g;
-  }
+/* dx of one window and SL_LANES channels, n of which count: dy at its largest pixel, 0 (or nothing more) at the others. dx is at
+ * the image's first row. */
+static inline void window_grad(const float *dy, const uint8_t *index, int64_t row, int64_t C, sl_window h, sl_window w,
+                               int kernel, int add, int64_t n, float *dx) {
+  bytes b = {0};
+  memcpy(&b, index, (size_t)n);
+  const sl_veci at = __builtin_convertvector(b, sl_veci);
+  const sl_vec g = n == SL_LANES ? sl_load(dy) : sl_load_n(dy, n, 0);
+  for (int i = h.from; i < h.to; i++)
+    for (int j = w.from; j < w.to; j++) {
+      float *p = dx + i * row + j * C;
+      sl_vec v = (sl_vec)((at == (i - h.start) * kernel + (j - w.start)) & (sl_veci)g);
+      if (n == SL_LANES)
+        sl_store(p, add ? sl_load(p) + v : v);
+      else
+        sl_store_n(p, add ? sl_load_n(p, n, 0) + v : v, n);
+    }
 }
 
 /* A tile is a run of samples. */
@@ -90,6 +94,7 @@ static void backward(void *arg, int64_t tile, int thread) {
   const sl_call *c = arg;
   const sl_pool_attr *a = c->attr;
   const int64_t *out = c->in[0].shape.dim, C = out[3], row = a->width * C, image = a->height * row;
+  const int64_t right = out[2] * a->stride * C, bottom = out[1] * a->stride * row; /* where disjoint windows end */
   const int disjoint = sl_pool_disjoint(a);
   sl_range r = sl_tile_range(tile, sl_tile_rows(c, image), out[0]);
   for (int64_t b = r.from; b < r.to; b++) {
@@ -99,17 +104,22 @@ static void backward(void *arg, int64_t tile, int thread) {
     if (!disjoint) memset(dx, 0, (size_t)image * sizeof *dx);
     for (int64_t i = 0; i < out[1]; i++) {
       sl_window h = sl_pool_window(a, i, a->height);
-      for (int k = h.from; k < h.to; k++) {
-        for (int64_t j = 0; j < out[2]; j++) {
-          sl_window w = sl_pool_window(a, j, a->width);
-          for (int l = w.from; l < w.to; l++)
-            window_grad(dy + (i * out[2] + j) * C, index + (i * out[2] + j) * C,
-                        (k - h.start) * a->kernel + (l - w.start), !disjoint, C, dx + k * row + l * C);
-        }
-        if (disjoint) memset(dx + k * row + out[2] * a->stride * C, 0, (size_t)(row - out[2] * a->stride * C) * sizeof *dx);
+      for (int64_t j = 0; j < out[2]; j++, dy += C, index += C) {
+        sl_window w = sl_pool_window(a, j, a->width);
+        int64_t k = 0;
+        if (disjoint && a->kernel == 2) /* constants, so that the loops unroll */
+          for (; k + SL_LANES <= C; k += SL_LANES)
+            window_grad(dy + k, index + k, row, C, (sl_window){0, 0, 2}, (sl_window){0, 0, 2}, 2, 0, SL_LANES,
+                        dx + h.from * row + w.from * C + k);
+        else
+          for (; k + SL_LANES <= C; k += SL_LANES)
+            window_grad(dy + k, index + k, row, C, h, w, a->kernel, !disjoint, SL_LANES, dx + k);
+        if (k < C) window_grad(dy + k, index + k, row, C, h, w, a->kernel, !disjoint, C - k, dx + k);
       }
+      if (disjoint && right < row)
+        for (int p = h.from; p < h.to; p++) memset(dx + p * row + right, 0, (size_t)(row - right) * sizeof *dx);
     }
-    if (disjoint) memset(dx + out[1] * a->stride * row, 0, (size_t)(image - out[1] * a->stride * row) * sizeof *dx);
+    if (disjoint && bottom < image) memset(dx + bottom, 0, (size_t)(image - bottom) * sizeof *dx);
   }
 }
 
