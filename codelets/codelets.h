@@ -77,8 +77,8 @@ sl_value sl_accuracy(sl_graph *graph, const char *layer, sl_value logits, sl_val
  * rows (dimension 0; a vector is one row) and then values by a fixed tree. */
 sl_value sl_clip_factor(sl_graph *graph, const char *layer, const sl_value *gradients, int n, double bound);
 
-/* Adds one update node for each parameter. gradients[i] belongs to parameters[i]. guard F64 [1] (the loss): where it is not
- * finite nothing is updated. clip is SL_NONE or a clip factor. Learning rate: sl_step.learning_rate.
+/* Adds one update node for each parameter. gradients[i] belongs to parameters[i]. guard F64 [1] (the loss), clip
+ * SL_NONE or a clip factor: where one of them is not finite nothing is updated. Learning rate: sl_step.learning_rate.
  * sgd: v = momentum v + g + decay p; p = p - lr v (as torch.optim.SGD; state NAME.momentum).
  * adamw: Loshchilov and Hutter 2019, algorithm 2 (as torch.optim.AdamW; state NAME.m, NAME.v). */
 typedef struct sl_sgd_options { double momentum, decay; } sl_sgd_options;

@@ -10,10 +10,12 @@
  * bits never depend on where the array was cut. */
 enum { SL_CHUNK = 64 };
 
-/* Input i of a call with `states` state arrays: 1 where the step may update, and the factor of gradients. */
+/* Of a call with `states` state arrays: 1 where the step may update, as loss and clip factor are finite; and the factor of
+ * gradients. */
 static inline int sl_optimizer_may(const sl_call *c, int states, float *clip) {
-  *clip = c->n_in > states + 3 ? (float)*(const double *)c->in[states + 3].data : 1.0f;
-  return isfinite(*(const double *)c->in[states + 2].data);
+  const double factor = c->n_in > states + 3 ? *(const double *)c->in[states + 3].data : 1.0;
+  *clip = (float)factor;
+  return isfinite(*(const double *)c->in[states + 2].data) && isfinite(factor);
 }
 
 #ifdef SL_ISA_BASE

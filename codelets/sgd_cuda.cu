@@ -15,7 +15,7 @@ __device__ inline void update(float &p, float g, float &v, const factors &f) {
 
 static __global__ void sgd_kernel(int64_t n, int64_t n4, factors f, const double *guard, const double *clip, float *p,
                                   const float *g, float *v) {
-  if (!isfinite(*guard)) return;
+  if (!isfinite(*guard) || (clip && !isfinite(*clip))) return;
   if (clip) f.clip = (float)*clip;
   for (int64_t i = sl_cuda_index(); i < n4; i += sl_cuda_stride()) {
     float4 P = ((float4 *)p)[i], G = ((const float4 *)g)[i], V = ((float4 *)v)[i];

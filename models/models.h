@@ -55,6 +55,7 @@ typedef struct sl_network {
   sl_value probabilities; /* F32 [B, classes]; evaluation only */
   sl_value loss;          /* F64 [1], mean over the labels that count, nats */
   sl_value correct, count; /* F64 [1] */
+  sl_value clip;           /* F64 [1], factor of the gradients; SL_NONE: not clipped. Not finite: nothing was updated */
   int n_parameters;
   int64_t parameter_count; /* elements */
 } sl_network;

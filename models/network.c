@@ -9,6 +9,7 @@
 static sl_status forward(const sl_model *model, const sl_model_data *data, const sl_training *options, int64_t batch,
                          int training, sl_network *n) {
   memset(n, 0, sizeof *n);
+  n->clip = SL_NONE;
   n->graph = sl_graph_new(batch);
   if (!n->graph) return sl_fail(SL_ENOMEM, "no memory for a graph");
   sl_graph *g = n->graph;
@@ -37,12 +38,12 @@ static void count_parameters(sl_network *n, sl_value *parameters) {
 static void update(sl_network *n, const sl_training *o, const sl_value *parameters, const sl_value *gradients) {
   sl_graph *g = n->graph;
   g->phase = SL_PHASE_UPDATE;
-  sl_value clip = o->clip > 0 ? sl_clip_factor(g, "clip", gradients, n->n_parameters, o->clip) : SL_NONE;
+  if (o->clip > 0) n->clip = sl_clip_factor(g, "clip", gradients, n->n_parameters, o->clip);
   if (o->optimizer == SL_OPTIMIZER_SGD)
-    sl_sgd(g, &(sl_sgd_options){.momentum = o->momentum, .decay = o->decay}, parameters, gradients, n->n_parameters, n->loss, clip);
+    sl_sgd(g, &(sl_sgd_options){.momentum = o->momentum, .decay = o->decay}, parameters, gradients, n->n_parameters, n->loss, n->clip);
   else
     sl_adamw(g, &(sl_adamw_options){.beta1 = o->beta1, .beta2 = o->beta2, .eps = o->eps, .decay = o->decay}, parameters,
-             gradients, n->n_parameters, n->loss, clip);
+             gradients, n->n_parameters, n->loss, n->clip);
 }
 
 sl_status sl_network_training(const sl_model *model, const sl_model_data *data, const sl_training *options, int64_t batch,
