@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/codelets/cuda.h"
+
 sl_status interpret_create(const sl_graph *graph, sl_isa isa, sl_team *team, interpreter *in) {
   *in = (interpreter){.graph = graph, .isa = isa, .team = team, .tiles = SL_TILES_DEFAULT,
                       .step = {.number = 3, .seed = 12345, .learning_rate = 0.125}};
@@ -42,6 +44,7 @@ void interpret_call(const interpreter *in, const sl_node *node, sl_array *arrays
 }
 
 sl_status interpret_kernel(const sl_operation *op, sl_isa isa, sl_call *call) {
+  if (isa == INTERPRET_GPU) return cuda_case_run(op, call);
   call->scratch_bytes = op->scratch ? op->scratch(call) : 0;
   SL_TRY(sl_team_reserve(call->team, call->scratch_bytes));
   if (!op->cpu[isa]) return sl_fail(SL_EUNSUPPORTED, "%s has no %s kernel in this build", op->name, sl_isa_name(isa));

@@ -5,6 +5,9 @@
 
 #include "tasks/graph.h"
 
+/* In place of an instruction set: the CUDA kernel, on copies of the arrays (tests/codelets/cuda.h). */
+#define INTERPRET_GPU SL_ISA_COUNT
+
 typedef struct interpreter {
   const sl_graph *graph;
   sl_isa isa;

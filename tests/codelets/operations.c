@@ -1,22 +1,16 @@
 /* Every operation against its double-precision reference, with every kernel that runs here: whole, in teams, cut into shards and
  * row blocks, in place, accumulating; and its gradient against finite differences. `operations --bench [NAME...]`
  * measures instead. */
-#include "tests/codelets/cases.h"
+#include "tests/codelets/setting.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include "runtime/philox.h"
 #include "tasks/gradient.h"
 #include "tests/codelets/cuda.h"
-#include "tests/interpret.h"
-#include "tests/scratch.h"
 
-#define CASE_POINTER(name) cases_##name,
-static const test_case *const files[] = {CASE_FILES(CASE_POINTER)};
-#undef CASE_POINTER
-enum { FILES = sizeof files / sizeof *files, TEAMS = 3 };
+enum { TEAMS = 3 };
 
 static sl_team *teams[TEAMS + 1]; /* [n] has n threads */
 static const sl_tiles small_tiles = {.columns = 32, .elements = 96};
@@ -25,132 +19,6 @@ typedef struct what_to_run {
   const test_case *c;
   sl_isa isa;
 } what_to_run;
-
-/* --- a case as a graph with data ---------------------------------------------------------------------------------- */
-
-typedef struct setting {
-  const test_case *c;
-  sl_graph *graph;
-  sl_value in[CASE_INPUTS], out[SL_MAX_OUT];
-  int nodes; /* of the case; what comes later was added to it */
-  interpreter run;
-  case_run expect;
-} setting;
-
-static double number(double x, const void *array, sl_dtype dtype, int64_t i, int write) {
-  switch (dtype) {
-    case SL_F32: return write ? ((float *)array)[i] = (float)x : ((const float *)array)[i];
-    case SL_F64: return write ? ((double *)array)[i] = x : ((const double *)array)[i];
-    case SL_I32: return write ? ((int32_t *)array)[i] = (int32_t)x : ((const int32_t *)array)[i];
-    case SL_U8: return write ? ((uint8_t *)array)[i] = (uint8_t)x : ((const uint8_t *)array)[i];
-    default: fail_msg("no cases with %s yet", sl_dtype_name(dtype)); return 0;
-  }
-}
-static double get(const void *array, sl_dtype dtype, int64_t i) { return number(0, array, dtype, i, 0); }
-
-static double drawn(const case_input *in, uint32_t stream, int64_t i) {
-  switch (in->fill) {
-    case FILL_NORMAL: return in->a + in->b * (double)sl_random_normal(7, 1, stream, (uint64_t)i);
-    case FILL_UNIFORM:
-      return in->a + (in->b - in->a) * (double)sl_random_uniform(sl_random_u32(7, 1, stream, (uint64_t)i));
-    case FILL_INTEGERS: return in->a + (double)(sl_random_u32(7, 1, stream, (uint64_t)i) % (uint32_t)(in->b - in->a + 1));
-  }
-  return 0;
-}
-
-static void fill(void *array, const case_input *in, uint32_t stream) {
-  for (int64_t i = 0; i < case_count(&in->shape); i++) number(drawn(in, stream, i), array, in->dtype, i, 1);
-}
-
-static double *doubles(const void *array, const sl_value_info *info) {
-  int64_t n = case_count(&info->shape);
-  double *copy = calloc((size_t)n + 1, sizeof *copy);
-  assert_non_null(copy);
-  for (int64_t i = 0; array && i < n; i++) copy[i] = get(array, info->dtype, i);
-  return copy;
-}
-
-static const sl_value_info *info_of(const setting *s, sl_value value) { return sl_graph_value(s->graph, value); }
-
-/* The graph alone. */
-static void build(setting *s, const test_case *c) {
-  *s = (setting){.c = c};
-  int64_t batch = c->batch;
-  for (int i = 0; i < c->n_in && !batch; i++)
-    if (c->in[i].scope == SL_SCOPE_SAMPLE) batch = c->in[i].shape.dim[0];
-  s->graph = sl_graph_new(batch ? batch : 1);
-  assert_non_null(s->graph);
-  for (int i = 0; i < c->n_in; i++) {
-    char name[16];
-    snprintf(name, sizeof name, "in%d", i);
-    s->in[i] = sl_graph_push_value(s->graph, &(sl_value_info){.name = name, .dtype = c->in[i].dtype, .shape = c->in[i].shape,
-                                                              .scope = c->in[i].scope, .role = SL_ROLE_PARAMETER, .blocks = 1,
-                                                              .producer = -1, .logical = i, .leaf = -1, .shard = -1,
-                                                              .block = -1});
-  }
-  if (c->build)
-    c->build(s->graph, c, s->in, s->out);
-  else
-    sl_graph_add(s->graph, sl_operation_find(c->op), "case", c->attr, s->in, c->n_in, s->out, c->n_out);
-  assert_ok(sl_graph_status(s->graph));
-  s->nodes = s->graph->n_nodes;
-}
-
-/* Fresh data for the graph as it stands now, also for tensors that the case's layer made. */
-static void begin(setting *s, sl_isa isa, int threads, sl_tiles tiles) {
-  interpret_destroy(&s->run);
-  assert_ok(interpret_create(s->graph, isa, teams[threads], &s->run));
-  s->run.tiles = tiles;
-  for (int v = 0; v < s->graph->n_values; v++) {
-    const sl_value_info *info = s->graph->value[v];
-    if (v < s->c->n_in) fill(s->run.data[v], &s->c->in[v], (uint32_t)v + 1);
-    else if (info->producer < 0)
-      fill(s->run.data[v], &(case_input){info->dtype, info->shape, info->scope, FILL_UNIFORM, 0.5, 1.5}, (uint32_t)v + 1);
-  }
-  /* The input operation reads the step's arrays: they hold what input 0 of its case does. */
-  if (s->c->n_in) s->run.step.input[0] = s->run.data[0];
-}
-
-/* What the reference says of the data of begin. */
-static void refer(setting *s) {
-  const test_case *c = s->c;
-  case_run *e = &s->expect;
-  *e = (case_run){.c = c, .graph = s->graph, .step = &s->run.step, .key = s->graph->node[0]->key};
-  for (int i = 0; i < c->n_in; i++) {
-    e->shape_in[i] = &info_of(s, s->in[i])->shape;
-    e->in[i] = doubles(s->run.data[s->in[i]], info_of(s, s->in[i]));
-  }
-  for (int j = 0; j < c->n_out; j++) {
-    e->shape_out[j] = &info_of(s, s->out[j])->shape;
-    e->out[j] = doubles(NULL, info_of(s, s->out[j]));
-    e->scale[j] = doubles(NULL, info_of(s, s->out[j]));
-  }
-  c->reference(e);
-}
-
-static void finish(setting *s) {
-  for (int i = 0; i < CASE_INPUTS; i++) free(s->expect.in[i]);
-  for (int j = 0; j < SL_MAX_OUT; j++) {
-    free(s->expect.out[j]);
-    free(s->expect.scale[j]);
-  }
-  interpret_destroy(&s->run);
-  sl_graph_destroy(s->graph);
-}
-
-/* Output j against its reference, to which `before` was added (NULL: nothing was). */
-static void compare(const setting *s, int j, const void *array, const double *before, const char *how) {
-  const sl_value_info *info = info_of(s, s->out[j]);
-  const case_run *e = &s->expect;
-  for (int64_t i = 0; i < case_count(&info->shape); i++) {
-    double y = get(array, info->dtype, i), want = e->out[j][i] + (before ? before[i] : 0);
-    double size = fmax(fmax(e->scale[j][i], fabs(e->out[j][i])), before ? fmax(fabs(before[i]), fabs(want)) : 0);
-    double bound = (s->c->tolerance[j] + (before ? (info->dtype == SL_F64 ? 2 * EPS64 : 2 * EPS) : 0)) * size;
-    if (!(fabs(y - want) <= bound) && !(isnan(y) && isnan(want)) && y != want)
-      fail_msg("%s, output %d, element %lld: %.9g where %.9g was expected; off by %.2g, %.2g is allowed", how, j, (long long)i,
-               y, want, fabs(y - want), bound);
-  }
-}
 
 static int is_node(const setting *s) { return s->c->build == NULL; }
 static const sl_node *node_of(const setting *s) { return s->graph->node[0]; }
@@ -166,7 +34,7 @@ static int updates(const setting *s) {
 /* Copies of the outputs' bytes. */
 static void keep(const setting *s, void *copy[SL_MAX_OUT]) {
   for (int j = 0; j < s->c->n_out; j++) {
-    size_t bytes = sl_value_bytes(info_of(s, s->out[j]));
+    size_t bytes = sl_value_bytes(setting_info(s, s->out[j]));
     copy[j] = malloc(bytes + 1);
     assert_non_null(copy[j]);
     memcpy(copy[j], s->run.data[s->out[j]], bytes);
@@ -174,7 +42,7 @@ static void keep(const setting *s, void *copy[SL_MAX_OUT]) {
 }
 static void same_bits(const setting *s, void *const copy[SL_MAX_OUT], const char *how) {
   for (int j = 0; j < s->c->n_out; j++)
-    if (memcmp(copy[j], s->run.data[s->out[j]], sl_value_bytes(info_of(s, s->out[j]))) != 0)
+    if (memcmp(copy[j], s->run.data[s->out[j]], sl_value_bytes(setting_info(s, s->out[j]))) != 0)
       fail_msg("output %d: other bits %s", j, how);
 }
 static void drop(void *copy[SL_MAX_OUT]) {
@@ -185,31 +53,31 @@ static void drop(void *copy[SL_MAX_OUT]) {
 static sl_scope scope_of(const setting *s) {
   sl_scope finest = SL_SCOPE_WHOLE;
   for (int i = 0; i < s->c->n_in; i++)
-    if (info_of(s, s->in[i])->scope < finest) finest = info_of(s, s->in[i])->scope;
+    if (setting_info(s, s->in[i])->scope < finest) finest = setting_info(s, s->in[i])->scope;
   for (int j = 0; j < s->c->n_out; j++)
-    if (info_of(s, s->out[j])->scope < finest) finest = info_of(s, s->out[j])->scope;
+    if (setting_info(s, s->out[j])->scope < finest) finest = setting_info(s, s->out[j])->scope;
   return finest;
 }
 
 static void accumulating(setting *s, sl_isa isa) {
   uint32_t bits = s->c->accumulates;
   for (int j = 0; j < s->c->n_out; j++)
-    if (info_of(s, s->out[j])->scope > scope_of(s)) bits |= 1u << j;
+    if (setting_info(s, s->out[j])->scope > scope_of(s)) bits |= 1u << j;
   if (!bits) return;
-  begin(s, isa, 2, small_tiles);
+  setting_begin(s, isa, teams[2], small_tiles);
   double *before[SL_MAX_OUT] = {NULL};
   for (int j = 0; j < s->c->n_out; j++) {
     if (!(bits >> j & 1)) continue;
-    const sl_value_info *info = info_of(s, s->out[j]);
-    fill(s->run.data[s->out[j]], &(case_input){info->dtype, info->shape, info->scope, FILL_NORMAL, 0, 1}, 99);
-    before[j] = doubles(s->run.data[s->out[j]], info);
+    const sl_value_info *info = setting_info(s, s->out[j]);
+    setting_fill(s->run.data[s->out[j]], &(case_input){info->dtype, info->shape, info->scope, FILL_NORMAL, 0, 1}, 99);
+    before[j] = setting_doubles(s->run.data[s->out[j]], info);
   }
   s->graph->node[0]->accumulate = bits;
   sl_status status = interpret_run(&s->run, 0, 1);
   s->graph->node[0]->accumulate = 0;
   assert_ok(status);
   for (int j = 0; j < s->c->n_out; j++) {
-    compare(s, j, s->run.data[s->out[j]], before[j], "accumulating");
+    setting_compare(s, j, s->run.data[s->out[j]], before[j], "accumulating");
     free(before[j]);
   }
 }
@@ -221,11 +89,14 @@ static void cut(sl_array *a, int64_t from, int64_t to) {
   a->row0 += from;
 }
 
+/* Whether bits must not change with the sizes of pieces; those of cuBLAS's products do. */
+static int is_exact(const setting *s, sl_isa isa) { return s->c->exact && !(isa == INTERPRET_GPU && cuda_case_uses_blas(op_of(s))); }
+
 /* The node's work in two shards: the first overwrites, the second adds to outputs that are sums. */
 static void in_shards(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
   const int64_t B = s->graph->batch, at[3] = {0, (2 * B + 2) / 3, B};
   if (scope_of(s) != SL_SCOPE_SAMPLE || at[1] == B) return;
-  begin(s, isa, 1, small_tiles);
+  setting_begin(s, isa, teams[1], small_tiles);
   for (int shard = 0; shard < 2; shard++) {
     sl_array arrays[2 * CASE_INPUTS + SL_MAX_OUT];
     sl_call call;
@@ -239,7 +110,7 @@ static void in_shards(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
     for (int j = 0; j < s->c->n_out; j++) {
       out[j] = call.out[j];
       out[j].part = &out[j];
-      if (info_of(s, s->out[j])->scope == SL_SCOPE_SAMPLE) cut(&out[j], at[shard], at[shard + 1]);
+      if (setting_info(s, s->out[j])->scope == SL_SCOPE_SAMPLE) cut(&out[j], at[shard], at[shard + 1]);
       else if (shard) call.accumulate |= 1u << j;
     }
     call.in = in;
@@ -249,9 +120,9 @@ static void in_shards(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
     assert_ok(interpret_kernel(op_of(s), isa, &call));
   }
   for (int j = 0; j < s->c->n_out; j++) {
-    compare(s, j, s->run.data[s->out[j]], NULL, "in two shards");
-    const sl_value_info *info = info_of(s, s->out[j]);
-    if (s->c->exact && info->scope == SL_SCOPE_SAMPLE && memcmp(whole[j], s->run.data[s->out[j]], sl_value_bytes(info)) != 0)
+    setting_compare(s, j, s->run.data[s->out[j]], NULL, "in two shards");
+    const sl_value_info *info = setting_info(s, s->out[j]);
+    if (is_exact(s, isa) && info->scope == SL_SCOPE_SAMPLE && memcmp(whole[j], s->run.data[s->out[j]], sl_value_bytes(info)) != 0)
       fail_msg("output %d: other bits in two shards", j);
   }
 }
@@ -265,14 +136,14 @@ static void in_blocks(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
     for (int i = 0; i < s->c->n_in && !R; i++)
       if (in_bits >> i & 1) R = s->c->in[i].shape.dim[0];
     for (int j = 0; j < s->c->n_out && !R; j++)
-      if (out_bits >> j & 1) R = info_of(s, s->out[j])->shape.dim[0];
+      if (out_bits >> j & 1) R = setting_info(s, s->out[j])->shape.dim[0];
     /* A vector is never cut where its row is one sum. */
     if (!in_bits && !out_bits) continue;
     for (int j = 0; j < s->c->n_out; j++)
-      if (out_bits >> j & 1 && info_of(s, s->out[j])->shape.dim[0] != R) return;
+      if (out_bits >> j & 1 && setting_info(s, s->out[j])->shape.dim[0] != R) return;
     if (R < 2) continue;
     const int64_t at[3] = {0, (R + 2) / 3, R};
-    begin(s, isa, 2, small_tiles);
+    setting_begin(s, isa, teams[2], small_tiles);
     for (int block = 0; block < (all ? 1 : 2); block++) {
       sl_array arrays[2 * CASE_INPUTS + SL_MAX_OUT], in[CASE_INPUTS], part[CASE_INPUTS][2], out[SL_MAX_OUT];
       sl_call call;
@@ -304,8 +175,8 @@ static void in_blocks(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
       call.out = out;
       assert_ok(interpret_kernel(op, isa, &call));
     }
-    for (int j = 0; j < s->c->n_out; j++) compare(s, j, s->run.data[s->out[j]], NULL, "in row blocks");
-    if (s->c->exact) same_bits(s, whole, "in row blocks");
+    for (int j = 0; j < s->c->n_out; j++) setting_compare(s, j, s->run.data[s->out[j]], NULL, "in row blocks");
+    if (is_exact(s, isa)) same_bits(s, whole, "in row blocks");
   }
 }
 
@@ -315,13 +186,13 @@ static void in_place(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
   for (int j = 0; j < s->c->n_out; j++) {
     if (!op->inplace[j]) continue;
     const int k = op->inplace[j] - 1;
-    if (sl_value_bytes(info_of(s, s->out[j])) > sl_value_bytes(info_of(s, s->in[k])))
+    if (sl_value_bytes(setting_info(s, s->out[j])) > sl_value_bytes(setting_info(s, s->in[k])))
       fail_msg("output %d is larger than input %d, which it may overwrite", j, k);
-    begin(s, isa, 2, small_tiles);
+    setting_begin(s, isa, teams[2], small_tiles);
     void *own = s->run.data[s->out[j]];
     s->run.data[s->out[j]] = s->run.data[s->in[k]];
     sl_status status = interpret_run(&s->run, 0, 1);
-    int same = memcmp(whole[j], s->run.data[s->out[j]], sl_value_bytes(info_of(s, s->out[j]))) == 0;
+    int same = memcmp(whole[j], s->run.data[s->out[j]], sl_value_bytes(setting_info(s, s->out[j]))) == 0;
     s->run.data[s->out[j]] = own;
     assert_ok(status);
     if (!same) fail_msg("output %d: other bits in the buffer of input %d", j, k);
@@ -331,17 +202,17 @@ static void in_place(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
 static void kernel(void **state) {
   const what_to_run *what = *state;
   setting s;
-  build(&s, what->c);
+  setting_build(&s, what->c);
   void *whole[SL_MAX_OUT] = {NULL}, *small[SL_MAX_OUT] = {NULL};
-  begin(&s, what->isa, 1, SL_TILES_DEFAULT);
-  refer(&s);
+  setting_begin(&s, what->isa, teams[1], SL_TILES_DEFAULT);
+  setting_refer(&s);
   assert_ok(interpret_run(&s.run, 0, s.nodes));
-  for (int j = 0; j < what->c->n_out; j++) compare(&s, j, s.run.data[s.out[j]], NULL, "in one tile");
+  for (int j = 0; j < what->c->n_out; j++) setting_compare(&s, j, s.run.data[s.out[j]], NULL, "in one tile");
   keep(&s, whole);
   for (int threads = 1; threads <= TEAMS; threads++) {
-    begin(&s, what->isa, threads, small_tiles);
+    setting_begin(&s, what->isa, teams[threads], small_tiles);
     assert_ok(interpret_run(&s.run, 0, s.nodes));
-    for (int j = 0; j < what->c->n_out; j++) compare(&s, j, s.run.data[s.out[j]], NULL, "in small tiles");
+    for (int j = 0; j < what->c->n_out; j++) setting_compare(&s, j, s.run.data[s.out[j]], NULL, "in small tiles");
     if (threads == 1) keep(&s, small);
     else same_bits(&s, small, "with a larger team");
   }
@@ -353,7 +224,7 @@ static void kernel(void **state) {
   }
   drop(whole);
   drop(small);
-  finish(&s);
+  setting_finish(&s);
 }
 
 /* --- the gradient ------------------------------------------------------------------------------------------------- */
@@ -387,8 +258,8 @@ static double weighted(const setting *s, const double *weight) {
 /* root: output 0 is itself the loss. */
 static void check_gradient(const what_to_run *what, int root) {
   setting s;
-  build(&s, what->c);
-  const sl_value_info *y = info_of(&s, s.out[0]);
+  setting_build(&s, what->c);
+  const sl_value_info *y = setting_info(&s, s.out[0]);
   sl_value loss = s.out[0], w = SL_NONE, wanted[CASE_INPUTS], gradient[CASE_INPUTS];
   const case_input w_input = {y->dtype, y->shape, y->scope, FILL_NORMAL, 0, 1};
   if (!root) {
@@ -404,19 +275,19 @@ static void check_gradient(const what_to_run *what, int root) {
       wanted[n++] = s.in[i];
     }
   assert_ok(sl_gradient(s.graph, loss, wanted, n, gradient));
-  begin(&s, what->isa, 2, small_tiles);
-  if (!root) fill(s.run.data[w], &w_input, 50);
-  refer(&s);
-  double *weight = root ? NULL : doubles(s.run.data[w], info_of(&s, w));
+  setting_begin(&s, what->isa, teams[2], small_tiles);
+  if (!root) setting_fill(s.run.data[w], &w_input, 50);
+  setting_refer(&s);
+  double *weight = root ? NULL : setting_doubles(s.run.data[w], setting_info(&s, w));
   assert_ok(interpret_run(&s.run, 0, forward));
   assert_ok(interpret_run(&s.run, after, s.graph->n_nodes));
   for (int p = 0; p < n; p++) {
-    const sl_value_info *info = info_of(&s, gradient[p]);
+    const sl_value_info *info = setting_info(&s, gradient[p]);
     assert_true(sl_shape_equal(&info->shape, &s.c->in[index[p]].shape));
     assert_int_equal(info->scope, s.c->in[index[p]].scope);
     const int64_t count = case_count(&info->shape), step = count / 97 + 1; /* a hundred elements of each */
     double largest = 0;
-    for (int64_t i = 0; i < count; i++) largest = fmax(largest, fabs(get(s.run.data[gradient[p]], info->dtype, i)));
+    for (int64_t i = 0; i < count; i++) largest = fmax(largest, fabs(setting_get(s.run.data[gradient[p]], info->dtype, i)));
     const double bound = (s.c->gradient_tolerance > 0 ? s.c->gradient_tolerance : 2e-5) * largest;
     for (int64_t i = 0; i < count; i += step) {
       double *x = &s.expect.in[index[p]][i], middle = *x, h = 1e-5 * fmax(1, fabs(middle)), up, down;
@@ -425,45 +296,27 @@ static void check_gradient(const what_to_run *what, int root) {
       *x = middle - h;
       down = weighted(&s, weight);
       *x = middle;
-      double want = (up - down) / (2 * h), got = get(s.run.data[gradient[p]], info->dtype, i);
+      double want = (up - down) / (2 * h), got = setting_get(s.run.data[gradient[p]], info->dtype, i);
       if (!(fabs(got - want) <= bound))
         fail_msg("gradient of input %d, element %lld: %.9g where finite differences give %.9g; off by %.2g, %.2g is allowed",
                  index[p], (long long)i, got, want, fabs(got - want), bound);
     }
   }
   free(weight);
-  finish(&s);
+  setting_finish(&s);
 }
 
 static void gradient(void **state) {
   const what_to_run *what = *state;
   setting s;
-  build(&s, what->c);
-  int scalar = info_of(&s, s.out[0])->dtype == SL_F64 && case_count(&info_of(&s, s.out[0])->shape) == 1;
-  finish(&s);
+  setting_build(&s, what->c);
+  int scalar = setting_info(&s, s.out[0])->dtype == SL_F64 && case_count(&setting_info(&s, s.out[0])->shape) == 1;
+  setting_finish(&s);
   check_gradient(what, 0);
   if (scalar) check_gradient(what, 1);
 }
 
 /* --- CUDA --------------------------------------------------------------------------------------------------------- */
-
-/* The GPU's kernel against the reference; only where there is a GPU. */
-static void on_gpu(void **state) {
-  const what_to_run *what = *state;
-  setting s;
-  build(&s, what->c);
-  begin(&s, SL_ISA_BASELINE, 1, SL_TILES_DEFAULT);
-  refer(&s);
-  for (int i = 0; i < s.nodes; i++) {
-    const sl_node *node = s.graph->node[i];
-    sl_array arrays[2 * CASE_INPUTS + SL_MAX_OUT];
-    sl_call call;
-    interpret_call(&s.run, node, arrays, &call);
-    assert_ok(cuda_case_run(node->op, &call));
-  }
-  for (int j = 0; j < what->c->n_out; j++) compare(&s, j, s.run.data[s.out[j]], NULL, "on a GPU");
-  finish(&s);
-}
 
 static void no_gpu(void **state) {
   (void)state;
@@ -479,8 +332,8 @@ static void every_operation(void **state) {
     const sl_operation *op = sl_operations[o];
     assert_ptr_equal(sl_operation_find(op->name), op);
     int cases = 0, gradients = 0;
-    for (int f = 0; f < FILES; f++)
-      for (const test_case *c = files[f]; c->op; c++)
+    for (int f = 0; case_files[f]; f++)
+      for (const test_case *c = case_files[f]; c->op; c++)
         if (strcmp(c->op, op->name) == 0 && !c->bench) {
           cases++;
           gradients += c->differentiable != 0;
@@ -489,9 +342,10 @@ static void every_operation(void **state) {
     if (op->gradient && !gradients) fail_msg("%s has a gradient, and no case that checks it", op->name);
     for (int isa = 0; isa < SL_ISA_COUNT; isa++)
       if (!op->cpu[isa] != !sl_op_copy.cpu[isa]) fail_msg("%s has no %s kernel", op->name, sl_isa_name((sl_isa)isa));
+    if (!op->cuda && cuda_case_built()) fail_msg("%s has no CUDA kernel: write codelets/%s_cuda.cu", op->name, op->name);
   }
-  for (int f = 0; f < FILES; f++)
-    for (const test_case *c = files[f]; c->op; c++)
+  for (int f = 0; case_files[f]; f++)
+    for (const test_case *c = case_files[f]; c->op; c++)
       if (!sl_operation_find(c->op)) fail_msg("a case of '%s', which is no operation", c->op);
 }
 
@@ -505,16 +359,16 @@ static double now(void) {
 
 static int bench(int n, char **names) {
   printf("%-20s %-36s %8s %10s %9s %8s\n", "operation", "case", "kernels", "us", "GFLOP/s", "GB/s");
-  for (int f = 0; f < FILES; f++)
-    for (const test_case *c = files[f]; c->op; c++) {
+  for (int f = 0; case_files[f]; f++)
+    for (const test_case *c = case_files[f]; c->op; c++) {
       int chosen = n == 0;
       for (int i = 0; i < n; i++) chosen |= strcmp(names[i], c->op) == 0;
       if (!chosen || !c->bench) continue;
       for (int isa = 0; isa < SL_ISA_COUNT; isa++) {
         if (!sl_isa_runs((sl_isa)isa) || !sl_operation_find(c->op)->cpu[isa]) continue;
         setting s;
-        build(&s, c);
-        begin(&s, (sl_isa)isa, 1, SL_TILES_DEFAULT);
+        setting_build(&s, c);
+        setting_begin(&s, (sl_isa)isa, teams[1], SL_TILES_DEFAULT);
         sl_cost cost = {0};
         for (int i = 0; i < s.nodes; i++) {
           sl_cost one = sl_node_cost(s.graph, s.graph->node[i], &s.run.tiles);
@@ -532,7 +386,7 @@ static int bench(int n, char **names) {
         }
         printf("%-20s %-36s %8s %10.1f %9.2f %8.2f\n", c->op, c->what, sl_isa_name((sl_isa)isa), 1e6 * best,
                1e-9 * cost.flops / best, 1e-9 * cost.bytes / best);
-        finish(&s);
+        setting_finish(&s);
       }
     }
   return 0;
@@ -557,8 +411,8 @@ int main(int argc, char **argv) {
   tests[n++] = (struct CMUnitTest){"every operation has a case, a kernel for each instruction set, and a gradient that is checked",
                                    every_operation, NULL, NULL, NULL};
   if (cuda_case_missing()) tests[n++] = (struct CMUnitTest){"CUDA kernels against the reference", no_gpu, NULL, NULL, NULL};
-  for (int f = 0; f < FILES; f++)
-    for (const test_case *c = files[f]; c->op; c++) {
+  for (int f = 0; case_files[f]; f++)
+    for (const test_case *c = case_files[f]; c->op; c++) {
       if (c->bench || !sl_operation_find(c->op)) continue;
       if (argc > 1 && strcmp(argv[1], c->op) != 0) continue;
       for (int isa = 0; isa < SL_ISA_COUNT; isa++) {
@@ -570,10 +424,10 @@ int main(int argc, char **argv) {
           n++;
         }
       }
-      if (!cuda_case_missing() && n < MOST) {
-        what[n] = (what_to_run){c, SL_ISA_BASELINE};
-        snprintf(name[n], sizeof name[n], "%s %s, CUDA", c->op, c->what);
-        tests[n] = (struct CMUnitTest){name[n], on_gpu, NULL, NULL, &what[n]};
+      for (int g = 0; g < (c->differentiable ? 2 : 1) && !cuda_case_missing() && n < MOST; g++) {
+        what[n] = (what_to_run){c, INTERPRET_GPU};
+        snprintf(name[n], sizeof name[n], "%s %s, CUDA%s", c->op, c->what, g ? ", gradient" : "");
+        tests[n] = (struct CMUnitTest){name[n], g ? gradient : kernel, NULL, NULL, &what[n]};
         n++;
       }
     }
