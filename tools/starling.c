@@ -1,8 +1,156 @@
-/* The starling command. */
+/* The starling command: its list of subcommands, and how a status becomes a message and an exit code. */
 #include <config.h>
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
-int main(void) {
-  puts(PACKAGE_STRING);
-  return 0;
+#include "runtime/log.h"
+#include "tools/commands.h"
+#include "tools/session.h"
+
+static const sl__command train = {
+    .name = "train",
+    .bit = SL__TRAIN,
+    .arguments = "MODEL ",
+    .least = 1,
+    .most = 1,
+    .run = sl__train,
+    .summary = "Train a network on labelled images",
+    .description =
+        "Trains MODEL (lenet, mlp) and keeps the model that does best on the validation images. The run directory gets "
+        "the effective "
+        "configuration (config.yaml), where it ran (environment.json), what decides the bits (plan.json), metrics "
+        "(metrics.jsonl), "
+        "the best model (model.safetensors) and the state to resume from (state.safetensors). At the end the best "
+        "model is "
+        "scored on the test images. SIGINT and SIGTERM end a run after the step under way, with its state saved."};
+static const sl__command eval = {.name = "eval",
+                                 .bit = SL__EVAL,
+                                 .arguments = "RUN|FILE ",
+                                 .least = 1,
+                                 .most = 1,
+                                 .run = sl__eval,
+                                 .summary = "Score a trained model on a split of its data set",
+                                 .description =
+                                     "Prints loss and accuracy of a run's best model, or of a model file, over the "
+                                     "test, validation or training images."};
+static const sl__command predict = {.name = "predict",
+                                    .bit = SL__PREDICT,
+                                    .arguments = "RUN|FILE IMAGE... ",
+                                    .least = 2,
+                                    .most = -1,
+                                    .run = sl__predict,
+                                    .summary = "Say what a trained model sees in image files",
+                                    .description =
+                                        "Prints class and probability of each image. An IMAGE is a PNG file of the "
+                                        "size that the model takes (grey and colour are "
+                                        "converted), or an IDX file, gzip or plain, of which every image is taken."};
+static const sl__command bench = {.name = "bench",
+                                  .bit = SL__BENCH,
+                                  .arguments = "MODEL ",
+                                  .least = 1,
+                                  .most = 1,
+                                  .run = sl__bench,
+                                  .summary = "Measure the speed of training steps",
+                                  .description =
+                                      "Prints the step time in the steady state (median), samples/s, GFLOP/s of the "
+                                      "operations really done, per cent of the sgemm "
+                                      "peak (every worker thread multiplying matrices on its own, measured before and "
+                                      "after), and how the workers' time "
+                                      "divides into kernels, waiting with no task ready, and StarPU."};
+static const sl__command graph = {.name = "graph",
+                                  .bit = SL__GRAPH,
+                                  .arguments = "MODEL ",
+                                  .least = 1,
+                                  .most = 1,
+                                  .run = sl__graph,
+                                  .summary = "Show the tasks of a training step and the memory they need",
+                                  .description =
+                                      "Prints the graph of a step, by layer and operation, with shapes, costs, "
+                                      "buffers, critical path and predicted peak memory. "
+                                      "Nothing is run."};
+static const sl__command info = {
+    .name = "info",
+    .bit = SL__INFO,
+    .arguments = "",
+    .least = 0,
+    .most = 0,
+    .run = sl__info,
+    .summary = "Show the machine as Starling sees it",
+    .description =
+        "Prints topology and pinning, GPUs, memory, the builds of StarPU, MPI and OpenBLAS, the measured sgemm peak "
+        "and memory "
+        "bandwidth, and warns of what will hurt. Under mpiexec it prints one part for each rank."};
+
+const sl__command *const sl__commands[] = {&train, &eval, &predict, &bench, &graph, &info, NULL};
+
+static void usage(FILE *file) {
+  fputs("Usage: starling COMMAND [OPTION]...\n\n", file);
+  for (int i = 0; sl__commands[i]; i++)
+    fprintf(file, "  %-8s %-19s %s\n", sl__commands[i]->name, sl__commands[i]->arguments, sl__commands[i]->summary);
+  fputs("\n'starling COMMAND --help' lists a command's options; 'starling --version' names the build.\n", file);
+}
+
+static void log_line(sl_log_level level, const char *message, void *arg) {
+  static const char *const names[] = {"debug", "note", "warning", "error"};
+  (void)arg;
+  fprintf(stderr, "starling: %s: %s\n", names[level], message);
+}
+
+static int exit_code_of(sl_status status) {
+  return status == SL_OK              ? SL_EXIT_DONE
+         : status == SL_EINVAL        ? SL_EXIT_USAGE
+         : status == SL_EUNCALIBRATED ? SL_EXIT_UNCALIBRATED
+                                      : SL_EXIT_FAILURE;
+}
+
+/* Ranks of a job fail together, with one voice. */
+static int complain(sl_status status) {
+  fflush(stdout);
+  if (status != SL_OK && sl__launch_rank() == 0) fprintf(stderr, "starling: %s\n", sl_error());
+  return exit_code_of(status);
+}
+
+static int run(const sl__command *command, int argc, const char **argv) {
+  sl__options options;
+  int exit_code = SL_EXIT_DONE;
+  sl_status status = sl__options_parse(command, argc - 1, argv + 1, &options);
+  options.argc = argc;
+  options.argv = argv;
+  if (status == SL_OK && options.help)
+    sl__options_help(command, stdout);
+  else if (status == SL_OK) {
+    if (sl__launch_rank() == 0) sl_log_set(log_line, NULL, options.quiet ? SL_LOG_ERROR : SL_LOG_WARNING);
+    status = command->run(&options, &exit_code);
+  }
+  if (status != SL_OK) exit_code = complain(status);
+  sl__options_free(&options);
+  return exit_code;
+}
+
+int main(int argc, char **argv) {
+  const char *name = argc > 1 ? argv[1] : NULL;
+  int code = -1;
+  if (!name) {
+    usage(stderr);
+    return SL_EXIT_USAGE;
+  }
+  for (int i = 0; sl__commands[i] && code < 0; i++)
+    if (strcmp(sl__commands[i]->name, name) == 0) code = run(sl__commands[i], argc, (const char **)argv);
+  if (code < 0 && (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0))
+    usage(stdout), code = 0;
+  if (code < 0 && strcmp(name, "--version") == 0) printf("%s (%s)\n", PACKAGE_STRING, sl__commit()), code = 0;
+  if (code < 0 && strcmp(name, "--manual") == 0) sl__print_manual(stdout), code = 0;
+  if (code < 0) {
+    const char *names[16];
+    char suggestion[128];
+    int n = 0;
+    for (; sl__commands[n]; n++) names[n] = sl__commands[n]->name;
+    return complain(sl_fail(SL_EINVAL, "unknown command '%s'%s ('starling --help' lists them)", name,
+                            sl__suggestion(name, names, n, suggestion, sizeof suggestion)));
+  }
+  /* What was printed may be all that the caller wanted: a full disk is a failure. */
+  if ((fflush(stdout) != 0 || ferror(stdout)) && code == SL_EXIT_DONE)
+    return complain(sl_fail(SL_EIO, "cannot write to standard output: %s", strerror(errno)));
+  return code;
 }

@@ -1,0 +1,300 @@
+/* starling bench: the speed of training steps in the steady state, held against what the processors' sgemm gives. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/measure.h"
+#include "tasks/print.h"
+#include "tasks/program.h"
+#include "tools/commands.h"
+#include "tools/session.h"
+#include "tools/usage.h"
+
+/* Images made up once and handed out in turn; reading one costs a copy, as it does from a data set. */
+enum { POOL = 4096 };
+typedef struct synthetic {
+  size_t bytes;
+  int32_t classes;
+  uint8_t *pixels; /* [POOL, bytes] */
+} synthetic;
+
+static sl_status read_synthetic(void *arg, int64_t i, void *sample, int32_t *label) {
+  const synthetic *s = arg;
+  memcpy(sample, s->pixels + (size_t)(i % POOL) * s->bytes, s->bytes);
+  *label = (int32_t)(i % POOL % s->classes);
+  return SL_OK;
+}
+
+typedef struct bench {
+  const sl__options *o;
+  const sl_model *model;
+  sl_model_data data;
+  sl_training training;
+  sl_plan plan;
+  synthetic synthetic;
+  sl_dataset *dataset;
+  sl_runtime *runtime;
+  sl_recorder *recorder;
+  sl_store *store;
+  sl_network network;
+  sl_program *program;
+  sl_loader *loader;
+  int64_t step;
+  double *seconds; /* of each measured step */
+  int64_t n;       /* of those */
+  int64_t from, to;
+  double input;         /* seconds waited for batches while measuring */
+  double before, after; /* sgemm, GFLOP/s; 0: not measured */
+  sl__usage usage;
+} bench;
+
+/* One operation of one layer, as it ran. */
+typedef struct line {
+  const sl_group *group;
+  int64_t tasks;
+  double seconds;
+} line;
+
+static sl_status make_images(bench *b) {
+  int64_t size[3];
+  SL_TRY(sl__image_parse(b->o->image, size));
+  b->data = (sl_model_data){.height = size[0],
+                            .width = size[1],
+                            .channels = size[2],
+                            .classes = b->o->classes,
+                            .mean = 0.5,
+                            .deviation = 0.29};
+  synthetic *s = &b->synthetic;
+  s->bytes = (size_t)(size[0] * size[1] * size[2]);
+  s->classes = (int32_t)b->o->classes;
+  s->pixels = malloc(POOL * s->bytes);
+  if (!s->pixels) return sl_fail(SL_ENOMEM, "no memory for %d images of %zu bytes", POOL, s->bytes);
+  uint64_t x = 88172645463325252u; /* xorshift (Marsaglia 2003): any noise does */
+  for (size_t i = 0; i < POOL * s->bytes; i++) {
+    x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+    s->pixels[i] = (uint8_t)(x >> 32);
+  }
+  return SL_OK;
+}
+
+static sl_status open_data(bench *b, sl_sample_source *source) {
+  if (!b->o->data) {
+    SL_TRY(make_images(b));
+    *source = (sl_sample_source){
+        .n = 65536, .sample_bytes = b->synthetic.bytes, .read = read_synthetic, .arg = &b->synthetic};
+    return SL_OK;
+  }
+  const sl_dataset_options options = {.directory = b->o->data};
+  SL_TRY(sl_dataset_open(&options, &b->dataset));
+  b->data = sl__data_of(b->dataset);
+  *source = sl_dataset_source(b->dataset, SL_SPLIT_TRAIN);
+  return SL_OK;
+}
+
+static sl_status prepare(bench *b) {
+  sl_sample_source source;
+  SL_TRY(sl__find_model(b->o->model, &b->model));
+  SL_TRY(sl__training_of(b->o, b->model, &b->training));
+  SL_TRY(sl__start(b->o, "bench", 0, &b->runtime));
+  SL_TRY(sl__plan_of(b->o, b->model, &b->plan));
+  SL_TRY(open_data(b, &source));
+  SL_TRY(sl_recorder_create(0, &b->recorder));
+  SL_TRY(sl_store_create(&b->store));
+  SL_TRY(sl_network_training(b->model, &b->data, &b->training, b->plan.batch, &b->network));
+  const sl_program_options options = {.recorder = b->recorder, .keep = &b->network.loss, .n_keep = 1};
+  SL_TRY(sl_program_create(b->runtime, b->store, b->network.graph, &b->plan, &options, &b->program));
+  const sl_loader_options loader = {
+      .source = source, .mode = SL_LOADER_TRAIN, .batch = b->plan.batch, .seed = b->plan.seed};
+  return sl_loader_create(&loader, &b->loader);
+}
+
+static sl_status one_step(bench *b) {
+  sl_batch *batch;
+  double loss;
+  SL_TRY(sl_loader_next(b->loader, &batch));
+  const sl_step step = {.number = ++b->step,
+                        .seed = b->plan.seed,
+                        .learning_rate = b->training.learning_rate,
+                        .input = {[SL_SLOT_IMAGES] = batch->samples, [SL_SLOT_LABELS] = batch->labels}};
+  sl_status status = sl_program_run(b->program, &step);
+  if (status == SL_OK) status = sl_program_read(b->program, b->network.loss, &loss);
+  sl_loader_release(b->loader, batch);
+  return status;
+}
+
+/* The same data over and over with the usual learning rate may diverge; what is not finite costs the same time,
+ * denormals do not, and neither matters here: labels follow from the image, so the network learns them. */
+static sl_status warm_up(bench *b, double *seconds) {
+  enum { STEPS = 3 };
+  const int64_t least = 500000000, from = sl_now();
+  int64_t n = 0, last = from;
+  while (n < STEPS || (last - from < least && n < 1000)) {
+    SL_TRY(one_step(b));
+    n++;
+    last = sl_now();
+  }
+  *seconds = 1e-9 * (double)(last - from) / (double)n;
+  return SL_OK;
+}
+
+static sl_status measure(bench *b) {
+  double guess, cut = 1.0;
+  if (!b->o->no_measure) SL_TRY(sl_measure_sgemm(b->runtime, cut, &b->before));
+  SL_TRY(warm_up(b, &guess));
+  b->n = b->o->steps > 0 ? b->o->steps : (int64_t)fmin(fmax(20, 5 / guess), 100000);
+  b->seconds = malloc((size_t)b->n * sizeof *b->seconds);
+  if (!b->seconds) return sl_fail(SL_ENOMEM, "no memory for the times of %lld steps", (long long)b->n);
+  b->input = sl_loader_waited(b->loader);
+  sl_recorder_clear(b->recorder);
+  int64_t last = b->from = sl_now();
+  for (int64_t i = 0; i < b->n; i++) {
+    SL_TRY(one_step(b));
+    const int64_t now = sl_now();
+    b->seconds[i] = 1e-9 * (double)(now - last);
+    last = now;
+  }
+  b->to = last;
+  b->input = sl_loader_waited(b->loader) - b->input;
+  SL_TRY(sl__usage_since(b->recorder, sl_runtime_workers(b->runtime), b->from, b->to, &b->usage));
+  return b->o->no_measure ? SL_OK : sl_measure_sgemm(b->runtime, cut, &b->after);
+}
+
+static int ascending(const void *a, const void *b) {
+  return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
+}
+static int longest_first(const void *a, const void *b) {
+  return (((const line *)a)->seconds < ((const line *)b)->seconds) -
+         (((const line *)a)->seconds > ((const line *)b)->seconds);
+}
+
+/* Kernel time by layer and operation, from the records that are left. *lines has room for groups->n. */
+static sl_status break_down(const bench *b, const sl_groups *groups, line *lines, double *total) {
+  sl_record *records;
+  size_t n;
+  SL_TRY(sl_recorder_snapshot(b->recorder, &records, &n));
+  for (int i = 0; i < groups->n; i++) lines[i] = (line){.group = &groups->group[i]};
+  *total = 0;
+  for (size_t i = 0; i < n; i++) {
+    const int node = records[i].node;
+    if (records[i].kind != SL_RECORD_TASK || node < 0 || node >= sl_program_graph(b->program)->n_nodes) continue;
+    line *l = &lines[groups->of[node]];
+    const double seconds = 1e-9 * (double)(records[i].end - records[i].start);
+    l->tasks++;
+    l->seconds += seconds;
+    *total += seconds;
+  }
+  free(records);
+  qsort(lines, (size_t)groups->n, sizeof *lines, longest_first);
+  return SL_OK;
+}
+
+/* Rates of a line: its group's cost is that of group->tasks tasks. */
+static double per_second(const line *l, double cost) {
+  return l->seconds > 0 ? cost * (double)l->tasks / l->group->tasks / l->seconds : 0;
+}
+
+static void print_text(const bench *b, const line *lines, int n, double total, double median, double gflops) {
+  const sl_share *share = sl_runtime_share(b->runtime);
+  printf(
+      "%s: batch %lld in %d leaves, %d shards, %d row blocks; %d workers (threads per worker %d), %d GPUs, policy %s, "
+      "%s kernels, %lld steps\n",
+      b->model->name, (long long)b->plan.batch, b->plan.leaves, b->plan.shards, b->plan.row_blocks, share->nworkers,
+      share->threads_per_worker, sl_runtime_gpus(b->runtime), sl_runtime_sched(b->runtime), b->plan.kernels,
+      (long long)b->n);
+  printf("step time        %10.3f ms   median; 10%% of steps took less than %.3f, 10%% more than %.3f\n", 1e3 * median,
+         1e3 * b->seconds[b->n / 10], 1e3 * b->seconds[b->n - 1 - b->n / 10]);
+  printf("samples/s        %10.0f\n", (double)b->plan.batch / median);
+  printf("GFLOP/s          %10.1f      %.2f GFLOP in %d tasks a step\n", gflops, 1e-9 * sl_program_flops(b->program),
+         sl_program_graph(b->program)->n_nodes);
+  if (b->before > 0)
+    printf("of sgemm peak    %10.1f %%    peak %.1f GFLOP/s: %.1f before, %.1f after\n",
+           200 * gflops / (b->before + b->after), (b->before + b->after) / 2, b->before, b->after);
+  printf("worker time      %10.1f %%    in kernels, %.1f %% waiting for a ready task, %.1f %% in StarPU\n",
+         100 * b->usage.kernels, 100 * b->usage.waiting, 100 * b->usage.starpu);
+  printf("input            %10.1f %%    of the time spent waiting for batches\n",
+         100e9 * b->input / (double)(b->to - b->from));
+  if (b->o->quiet) return;
+  printf("\n%-8s  %-16s  %-18s %6s  %8s  %9s  %8s\n", "phase", "layer", "operation", "tasks", "of time", "us a task",
+         "GFLOP/s");
+  for (int i = 0; i < n && lines[i].seconds > 0.002 * total; i++)
+    printf("%-8s  %-16s  %-18s %6d  %6.1f %%  %9.1f  %8.1f\n", sl_phase_name(lines[i].group->phase),
+           lines[i].group->layer, lines[i].group->op->name, lines[i].group->tasks, 100 * lines[i].seconds / total,
+           1e6 * lines[i].seconds / (double)lines[i].tasks, 1e-9 * per_second(&lines[i], lines[i].group->cost.flops));
+}
+
+static sl_status print_json(const bench *b, const line *lines, int n, double total, double median, double gflops) {
+  const sl_share *share = sl_runtime_share(b->runtime);
+  json_t *operations = json_array();
+  for (int i = 0; i < n; i++)
+    json_array_append_new(
+        operations, json_pack("{s:s, s:s, s:s, s:i, s:f, s:f, s:f, s:f}", "phase", sl_phase_name(lines[i].group->phase),
+                              "layer", lines[i].group->layer, "operation", lines[i].group->op->name, "tasks",
+                              lines[i].group->tasks, "share", total > 0 ? lines[i].seconds / total : 0.0,
+                              "task_seconds", lines[i].tasks ? lines[i].seconds / (double)lines[i].tasks : 0.0,
+                              "gflops", 1e-9 * per_second(&lines[i], lines[i].group->cost.flops),
+                              "gigabytes_per_second", 1e-9 * per_second(&lines[i], lines[i].group->cost.bytes)));
+  json_t *all = json_pack(
+      "{s:s, s:o, s:i, s:i, s:i, s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "model", b->model->name, "plan",
+      sl_plan_to_json(&b->plan), "workers", share->nworkers, "threads_per_worker", share->threads_per_worker, "gpus",
+      sl_runtime_gpus(b->runtime), "sched", sl_runtime_sched(b->runtime), "starpu", sl_runtime_starpu(), "steps",
+      (json_int_t)b->n, "step_seconds", median, "step_seconds_p10", b->seconds[b->n / 10], "step_seconds_p90",
+      b->seconds[b->n - 1 - b->n / 10], "samples_per_second", (double)b->plan.batch / median, "gflops", gflops,
+      "step_flops", sl_program_flops(b->program), "tasks", sl_program_graph(b->program)->n_nodes);
+  json_t *more =
+      json_pack("{s:f, s:f, s:f, s:f, s:I, s:o}", "kernel_share", b->usage.kernels, "waiting_share", b->usage.waiting,
+                "starpu_share", b->usage.starpu, "input_share", 1e9 * b->input / (double)(b->to - b->from),
+                "peak_memory_bytes", (json_int_t)sl__peak_memory(), "operations", operations);
+  if (all && b->before > 0)
+    json_object_update_new(all, json_pack("{s:f, s:f, s:f}", "sgemm_gflops_before", b->before, "sgemm_gflops_after",
+                                          b->after, "sgemm_percent", 200 * gflops / (b->before + b->after)));
+  if (!all || !more || json_object_update_new(all, more) != 0) {
+    json_decref(all);
+    return sl_fail(SL_ENOMEM, "no memory for the figures as JSON");
+  }
+  json_dumpf(all, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+  putchar('\n');
+  json_decref(all);
+  return SL_OK;
+}
+
+static sl_status report(bench *b) {
+  sl_groups *groups;
+  double total = 0;
+  SL_TRY(sl_groups_create(b->network.graph, sl_program_graph(b->program), sl_program_schedule(b->program), &groups));
+  line *lines = calloc((size_t)groups->n + 1, sizeof *lines);
+  sl_status status =
+      lines ? break_down(b, groups, lines, &total) : sl_fail(SL_ENOMEM, "no memory for %d operations", groups->n);
+  qsort(b->seconds, (size_t)b->n, sizeof *b->seconds, ascending);
+  const double median = b->seconds[b->n / 2], gflops = 1e-9 * sl_program_flops(b->program) / median;
+  if (status == SL_OK && b->o->json)
+    status = print_json(b, lines, groups->n, total, median, gflops);
+  else if (status == SL_OK)
+    print_text(b, lines, groups->n, total, median, gflops);
+  free(lines);
+  sl_groups_destroy(groups);
+  return status;
+}
+
+sl_status sl__bench(sl__options *o, int *exit_code) {
+  bench b = {.o = o};
+  sl_status status = SL_OK;
+  (void)exit_code;
+  SL_TRY_OUT(prepare(&b));
+  SL_TRY_OUT(measure(&b));
+  SL_TRY_OUT(report(&b));
+  if (o->trace) {
+    const sl_trace_names names = sl_program_trace_names(b.program);
+    status = sl_recorder_export(b.recorder, o->trace, 0, &names);
+  }
+out:
+  sl_loader_destroy(b.loader);
+  sl_program_destroy(b.program);
+  if (b.network.graph) sl_network_destroy(&b.network);
+  sl_store_destroy(b.store);
+  sl_recorder_destroy(b.recorder);
+  sl_dataset_close(b.dataset);
+  sl_runtime_stop(b.runtime);
+  free(b.synthetic.pixels), free(b.seconds);
+  return status;
+}

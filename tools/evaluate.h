@@ -1,0 +1,30 @@
+/* An evaluator: the forward pass of a model over a whole split, or over images at hand. */
+#ifndef SL_TOOLS_EVALUATE_H
+#define SL_TOOLS_EVALUATE_H
+
+#include "models/models.h"
+#include "runtime/loader.h"
+#include "tasks/program.h"
+
+typedef struct sl__evaluator {
+  sl_network network;
+  sl_program *program;
+  sl_plan plan;
+} sl__evaluator;
+
+typedef struct sl__score {
+  double loss; /* mean, nats */
+  double accuracy;
+  int64_t samples;
+} sl__score;
+
+/* Over the store's parameters, which it adds (as initialised) where they are missing. The plan is the training's. */
+sl_status sl__evaluator_create(sl_runtime *runtime, sl_store *store, const sl_model *model, const sl_model_data *data,
+                               const sl_training *training, const sl_plan *plan, sl__evaluator *evaluator);
+void sl__evaluator_destroy(sl__evaluator *evaluator); /* a zeroed one is allowed */
+/* One pass over source, read ahead by a loader of its own. */
+sl_status sl__evaluate(sl__evaluator *evaluator, sl_sample_source source, sl__score *score);
+/* Probabilities [n, classes] of n <= plan.batch images U8 [n, H, W, C]. */
+sl_status sl__probabilities(sl__evaluator *evaluator, const void *images, int64_t n, float *probabilities);
+
+#endif

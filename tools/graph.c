@@ -1,0 +1,117 @@
+/* starling graph: the tasks of a training step, their costs and buffers, and the peak memory that is predicted; nothing
+ * runs. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tasks/memory.h"
+#include "tasks/print.h"
+#include "tasks/schedule.h"
+#include "tasks/spread.h"
+#include "tools/commands.h"
+#include "tools/session.h"
+
+/* Of the data set when one is named, else of --image and --classes. */
+static sl_status find_data(const sl__options *o, sl_model_data *data) {
+  if (o->data) {
+    sl_dataset *dataset;
+    const sl_dataset_options options = {.directory = o->data};
+    SL_TRY(sl_dataset_open(&options, &dataset));
+    *data = sl__data_of(dataset);
+    sl_dataset_close(dataset);
+    return SL_OK;
+  }
+  int64_t size[3];
+  SL_TRY(sl__image_parse(o->image, size));
+  *data = (sl_model_data){
+      .height = size[0], .width = size[1], .channels = size[2], .classes = o->classes, .mean = 0.5, .deviation = 0.25};
+  return SL_OK;
+}
+
+/* Cores that this process may use, shared out as a run would. */
+static sl_status find_workers(const sl__options *o, int *workers, int *threads) {
+  hwloc_topology_t topology;
+  sl_share share;
+  if (hwloc_topology_init(&topology) != 0 || hwloc_topology_load(topology) != 0)
+    return sl_fail(SL_ETOPOLOGY, "hwloc cannot read this machine's topology: give --workers");
+  const sl_topology_request request = {.topology = topology,
+                                       .quota = sl_cgroup_cpu_quota(""),
+                                       .ranks = 1,
+                                       .threads_per_worker = o->threads_per_worker > 0 ? (int)o->threads_per_worker : 0,
+                                       .max_workers = sl_runtime_starpu_max_cpus()};
+  sl_status status = sl_topology_divide(&request, &share);
+  if (status == SL_OK) {
+    *workers = share.nworkers;
+    *threads = share.threads_per_worker;
+    sl_share_free(&share);
+  }
+  hwloc_topology_destroy(topology);
+  return status;
+}
+
+sl_status sl__graph(sl__options *o, int *exit_code) {
+  const sl_model *model;
+  sl_model_data data;
+  sl_training training;
+  sl_plan plan;
+  sl_network network = {0};
+  sl_graph *step = NULL;
+  sl_schedule *schedule = NULL;
+  sl_memory *memory = NULL;
+  char *keep = NULL, title[256];
+  json_t *json = NULL;
+  int workers = (int)o->workers, threads = o->threads_per_worker > 0 ? (int)o->threads_per_worker : 1;
+  sl_status status = SL_OK;
+  (void)exit_code;
+  SL_TRY_OUT(sl__find_model(o->model, &model));
+  SL_TRY_OUT(find_data(o, &data));
+  SL_TRY_OUT(sl__training_of(o, model, &training));
+  SL_TRY_OUT(sl__plan_of(o, model, &plan));
+  if (workers < 1) SL_TRY_OUT(find_workers(o, &workers, &threads));
+  SL_TRY_OUT(sl_network_training(model, &data, &training, plan.batch, &network));
+  SL_TRY_OUT(sl_spread(network.graph, &plan, &step));
+  const sl_machine machine = sl_machine_default(workers, threads);
+  SL_TRY_OUT(sl_schedule_create(step, &plan.tiles, &machine, &schedule));
+  keep = calloc((size_t)step->n_values + 1, 1);
+  if (!keep) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for %d values", step->n_values));
+  for (sl_value v = 0; v < step->n_values; v++) {
+    const sl_value l = step->value[v]->logical;
+    keep[v] = l == network.loss || l == network.correct || l == network.count;
+  }
+  SL_TRY_OUT(sl_memory_plan(step, schedule, keep, 0.02, &memory));
+  snprintf(title, sizeof title,
+           "%s: a training step on %lld images %lldx%lldx%lld of %lld classes, %d leaves, %d shards, %d row blocks; "
+           "%lld parameters",
+           model->name, (long long)plan.batch, (long long)data.height, (long long)data.width, (long long)data.channels,
+           (long long)data.classes, plan.leaves, plan.shards, plan.row_blocks, (long long)network.parameter_count);
+  enum { DEPTH = 3 }; /* batches that a loader reads ahead */
+  const sl_picture picture = {
+      .title = title,
+      .logical = network.graph,
+      .step = step,
+      .schedule = schedule,
+      .memory = memory,
+      .tiles = plan.tiles,
+      .workers = workers,
+      .threads = threads,
+      .tasks = o->tasks,
+      .inputs = DEPTH * (size_t)plan.batch * (size_t)(data.height * data.width * data.channels + 4)};
+  if (o->dot) {
+    SL_TRY_OUT(sl_print_dot(&picture, stdout));
+  } else if (o->json) {
+    SL_TRY_OUT(sl_picture_to_json(&picture, &json));
+    json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    putchar('\n');
+  } else {
+    SL_TRY_OUT(sl_print_table(&picture, stdout));
+  }
+out:
+  json_decref(json);
+  free(keep);
+  sl_memory_destroy(memory);
+  sl_schedule_destroy(schedule);
+  sl_graph_destroy(step);
+  if (network.graph) sl_network_destroy(&network);
+  return status;
+}

@@ -1,0 +1,20 @@
+/* Images from files: IDX (any number of them in one file) and PNG, as bytes in the layout that a model takes. */
+#ifndef SL_TOOLS_IMAGE_H
+#define SL_TOOLS_IMAGE_H
+
+#include <stdint.h>
+
+#include "runtime/status.h"
+
+typedef struct sl__images {
+  int64_t n;
+  int indexed;     /* the file may hold several */
+  uint8_t *pixels; /* [n, height, width, channels] */
+} sl__images;
+
+/* Grey and colour of a PNG are converted to what the model has; sizes must fit. SL_EFORMAT, SL_ESHAPE, SL_ENOTFOUND,
+ * SL_EIO name the file. The caller ends with sl__images_clear. */
+sl_status sl__images_read(const char *path, int64_t height, int64_t width, int64_t channels, sl__images *images);
+void sl__images_clear(sl__images *images);
+
+#endif

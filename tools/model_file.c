@@ -1,0 +1,189 @@
+/* Reading and writing model and state files. */
+#include "tools/model_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "runtime/rundir.h"
+#include "runtime/safetensors.h"
+
+#define FORMAT "starling-1"
+
+struct sl__model_file {
+  char *path;
+  sl_safetensors *tensors;
+  sl__model_facts facts;
+  json_t *names; /* holds the class names' bytes */
+};
+
+/* ---- writing ---------------------------------------------------------------------------------------------------- */
+
+static json_t *facts_to_json(const sl__model_facts *f) {
+  const sl_training *t = &f->training;
+  json_t *names = json_array();
+  for (int64_t i = 0; i < f->data.classes; i++) json_array_append_new(names, json_string(f->class_names[i]));
+  return json_pack(
+      "{s:s, s:I, s:{s:I, s:I, s:I, s:I, s:f, s:f}, s:{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:s}, s:o, s:f, s:o}",
+      "model", f->model->name, "step", (json_int_t)f->step, "data", "height", (json_int_t)f->data.height, "width",
+      (json_int_t)f->data.width, "channels", (json_int_t)f->data.channels, "classes", (json_int_t)f->data.classes,
+      "mean", f->data.mean, "deviation", f->data.deviation, "training", "optimizer", sl_optimizer_name(t->optimizer),
+      "learning_rate", t->learning_rate, "momentum", t->momentum, "beta1", t->beta1, "beta2", t->beta2, "eps", t->eps,
+      "decay", t->decay, "clip", t->clip, "batchnorm", t->batchnorm == SL_BATCHNORM_GLOBAL ? "global" : "leaf", "plan",
+      sl_plan_to_json(&f->plan), "val_fraction", f->val_fraction, "class_names", names);
+}
+
+static sl_status save(const char *path, sl_store *store, const sl_graph *graph, const sl__model_facts *facts,
+                      const json_t *progress) {
+  const int most = sl_store_count(store);
+  int n = 0;
+  sl_status status = SL_OK;
+  json_t *json = facts_to_json(facts);
+  char *text = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+  char *state = progress ? json_dumps(progress, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+  sl_named_array *arrays = calloc((size_t)most + 1, sizeof *arrays);
+  if (!text || !arrays || (progress && !state)) {
+    status = sl_fail(SL_ENOMEM, "no memory for writing %s", path);
+    goto out;
+  }
+  for (int i = 0; i < most; i++) {
+    const sl_tensor *t = sl_store_at(store, i);
+    if (graph && sl_graph_find(graph, t->name) == SL_NONE) continue;
+    arrays[n++] = (sl_named_array){.name = t->name, .dtype = t->dtype, .shape = t->shape, .data = t->data};
+  }
+  const char *const metadata[][2] = {{"format", FORMAT}, {"starling", text}, {"progress", state}};
+  SL_TRY_OUT(sl_store_acquire(store, 0));
+  status = sl_safetensors_write(path, arrays, n, metadata, state ? 3 : 2);
+  sl_store_release(store);
+out:
+  free(arrays), free(text), free(state);
+  json_decref(json);
+  return status;
+}
+
+sl_status sl__model_save(const char *path, sl_store *store, const sl_graph *graph, const sl__model_facts *facts) {
+  return save(path, store, graph, facts, NULL);
+}
+
+sl_status sl__state_save(const char *path, sl_store *store, const sl__model_facts *facts, const json_t *progress) {
+  return save(path, store, NULL, facts, progress);
+}
+
+/* ---- reading ---------------------------------------------------------------------------------------------------- */
+
+static sl_status malformed(const sl__model_file *f, const char *what) {
+  return sl_fail(SL_EFORMAT, "%s: %s; was it written by starling train?", f->path, what);
+}
+
+static sl_status class_names(sl__model_file *f, const json_t *names) {
+  const int64_t n = f->facts.data.classes;
+  if (!json_is_array(names) || (int64_t)json_array_size(names) != n)
+    return malformed(f, "the class names do not match the classes");
+  f->facts.class_names = calloc((size_t)n, sizeof *f->facts.class_names);
+  if (!f->facts.class_names) return sl_fail(SL_ENOMEM, "no memory for %lld class names", (long long)n);
+  for (int64_t i = 0; i < n; i++) {
+    const char *name = json_string_value(json_array_get(names, (size_t)i));
+    if (!name) return malformed(f, "a class name is no string");
+    f->facts.class_names[i] = (char *)name;
+  }
+  return SL_OK;
+}
+
+static sl_status facts_from_json(sl__model_file *f, json_t *json) {
+  const char *model, *optimizer, *batchnorm;
+  sl__model_facts *a = &f->facts;
+  sl_training *t = &a->training;
+  json_int_t step, height, width, channels, classes;
+  json_t *plan, *names;
+  json_error_t error;
+  f->names = json_incref(json);
+  if (json_unpack_ex(json, &error, 0,
+                     "{s:s, s:I, s:{s:I, s:I, s:I, s:I, s:F, s:F}, s:{s:s, s:F, s:F, s:F, s:F, s:F, s:F, s:F, s:s}, "
+                     "s:o, s:F, s:o}",
+                     "model", &model, "step", &step, "data", "height", &height, "width", &width, "channels", &channels,
+                     "classes", &classes, "mean", &a->data.mean, "deviation", &a->data.deviation, "training",
+                     "optimizer", &optimizer, "learning_rate", &t->learning_rate, "momentum", &t->momentum, "beta1",
+                     &t->beta1, "beta2", &t->beta2, "eps", &t->eps, "decay", &t->decay, "clip", &t->clip, "batchnorm",
+                     &batchnorm, "plan", &plan, "val_fraction", &a->val_fraction, "class_names", &names) != 0)
+    return malformed(f, error.text);
+  if (height < 1 || width < 1 || channels < 1 || classes < 1 || !(a->data.deviation > 0))
+    return malformed(f, "sizes that cannot be");
+  a->step = step;
+  a->data.height = height, a->data.width = width, a->data.channels = channels, a->data.classes = classes;
+  t->batchnorm = strcmp(batchnorm, "global") == 0 ? SL_BATCHNORM_GLOBAL : SL_BATCHNORM_LEAF;
+  if (sl_model_find(model, &a->model) != SL_OK || sl_optimizer_parse(optimizer, &t->optimizer) != SL_OK ||
+      sl_plan_from_json(plan, &a->plan) != SL_OK)
+    return malformed(f, sl_error());
+  return class_names(f, names);
+}
+
+sl_status sl__model_open(const char *path, sl__model_file **file) {
+  *file = NULL;
+  sl_status status = SL_OK;
+  struct stat info;
+  json_t *json = NULL;
+  sl__model_file *f = calloc(1, sizeof *f);
+  if (!f) return sl_fail(SL_ENOMEM, "no memory for a model file");
+  if (stat(path, &info) != 0)
+    SL_TRY_OUT(sl_fail(SL_ENOTFOUND, "no model file or run directory %s: %s", path, strerror(errno)));
+  if ((S_ISDIR(info.st_mode) ? asprintf(&f->path, "%s/%s", path, sl_rundir_file_name(SL_RUNDIR_MODEL))
+                             : asprintf(&f->path, "%s", path)) < 0) {
+    f->path = NULL;
+    SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for a path"));
+  }
+  SL_TRY_OUT(sl_safetensors_open(f->path, &f->tensors));
+  const char *format = sl_safetensors_metadata(f->tensors, "format"),
+             *text = sl_safetensors_metadata(f->tensors, "starling");
+  if (!format || strcmp(format, FORMAT) != 0 || !text)
+    SL_TRY_OUT(malformed(f, "safetensors, but not a model of Starling"));
+  json_error_t error;
+  json = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+  if (!json) SL_TRY_OUT(malformed(f, error.text));
+  SL_TRY_OUT(facts_from_json(f, json));
+  *file = f;
+  f = NULL;
+out:
+  json_decref(json);
+  sl__model_close(f);
+  return status;
+}
+
+void sl__model_close(sl__model_file *f) {
+  if (!f) return;
+  sl_safetensors_close(f->tensors);
+  json_decref(f->names);
+  free(f->facts.class_names), free(f->path), free(f);
+}
+
+const sl__model_facts *sl__model_facts_of(const sl__model_file *f) { return &f->facts; }
+const char *sl__model_path(const sl__model_file *f) { return f->path; }
+
+sl_status sl__state_progress(const sl__model_file *f, json_t **progress) {
+  const char *text = sl_safetensors_metadata(f->tensors, "progress");
+  json_error_t error;
+  *progress = text ? json_loads(text, JSON_REJECT_DUPLICATES, &error) : NULL;
+  return json_is_object(*progress) ? SL_OK : malformed(f, "no training progress in it");
+}
+
+sl_status sl__model_read(const sl__model_file *f, sl_store *store, const sl_graph *graph) {
+  SL_TRY(sl_store_acquire(store, 1));
+  sl_status status = SL_OK;
+  for (int k = 0; k < sl_store_count(store); k++) {
+    sl_tensor *t = sl_store_at(store, k);
+    char mine[SL_SHAPE_TEXT], theirs[SL_SHAPE_TEXT];
+    if (graph && sl_graph_find(graph, t->name) == SL_NONE) continue;
+    const int i = sl_safetensors_find(f->tensors, t->name);
+    if (i < 0) SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s: tensor '%s' of the model is missing", f->path, t->name));
+    const sl_named_array *a = sl_safetensors_get(f->tensors, i);
+    if (a->dtype != t->dtype || !sl_shape_equal(&a->shape, &t->shape))
+      SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s: tensor '%s' is %s %s, the model wants %s %s", f->path, t->name,
+                         sl_dtype_name(a->dtype), sl_shape_text(&a->shape, theirs, sizeof theirs),
+                         sl_dtype_name(t->dtype), sl_shape_text(&t->shape, mine, sizeof mine)));
+    SL_TRY_OUT(sl_safetensors_read(f->tensors, i, t->data));
+  }
+out:
+  sl_store_release(store);
+  return status;
+}

@@ -1,0 +1,40 @@
+/* Model files: safetensors with all that evaluation needs beside the parameters (architecture, input, normalisation,
+ * names of classes) in their metadata, so that a file is usable alone. A run's state file is one too, with the
+ * optimizer's tensors and the position in training added: one file, replaced at once, is what a run resumes from. */
+#ifndef SL_TOOLS_MODEL_FILE_H
+#define SL_TOOLS_MODEL_FILE_H
+
+#include <jansson.h>
+
+#include "models/models.h"
+#include "runtime/store.h"
+
+/* What the metadata say. */
+typedef struct sl__model_facts {
+  const sl_model *model;
+  sl_model_data data;
+  sl_training training;
+  sl_plan plan;
+  double val_fraction;
+  char **class_names; /* [data.classes] */
+  int64_t step;       /* that the parameters are of */
+} sl__model_facts;
+
+/* graph: of the evaluation; its parameters and state are written. */
+sl_status sl__model_save(const char *path, sl_store *store, const sl_graph *graph, const sl__model_facts *facts);
+/* The whole store, and progress (any JSON object) with it. */
+sl_status sl__state_save(const char *path, sl_store *store, const sl__model_facts *facts, const json_t *progress);
+
+typedef struct sl__model_file sl__model_file;
+/* path: a model file, or a run directory (its model.safetensors). */
+sl_status sl__model_open(const char *path, sl__model_file **file);
+void sl__model_close(sl__model_file *file);                            /* NULL is allowed */
+const sl__model_facts *sl__model_facts_of(const sl__model_file *file); /* valid until closed */
+const char *sl__model_path(const sl__model_file *file);
+/* What sl__state_save was given; SL_EFORMAT for a file that is no state. The caller's to json_decref(). */
+sl_status sl__state_progress(const sl__model_file *file, json_t **progress);
+/* Fills the tensors of the store (those of graph; NULL: all) from the file. SL_EFORMAT names one that is missing or
+ * does not fit. */
+sl_status sl__model_read(const sl__model_file *file, sl_store *store, const sl_graph *graph);
+
+#endif

@@ -1,0 +1,104 @@
+/* Start of the machine, model and plan from the command's options. */
+#include "tools/session.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commit.h"
+#include "runtime/log.h"
+
+const char *sl__commit(void) { return SL_COMMIT; }
+
+sl_status sl__start(const sl__options *o, const char *what, int ranks, sl_runtime **runtime) {
+  sl_runtime_options options = sl_runtime_defaults();
+  options.sched = o->sched;
+  options.kernels = o->kernels;
+  options.calibrate = o->calibrate;
+  if (o->workers > 0) options.workers = (int)o->workers;
+  if (o->threads_per_worker > 0) options.threads_per_worker = (int)o->threads_per_worker;
+  if (o->gpus >= 0) options.gpus = (int)o->gpus;
+  SL_TRY(sl_runtime_start(&options, runtime));
+  if (ranks || sl_runtime_ranks(*runtime) == 1) return SL_OK;
+  const int n = sl_runtime_ranks(*runtime);
+  sl_runtime_stop(*runtime);
+  *runtime = NULL;
+  return sl_fail(SL_EUNSUPPORTED, "%s was started on %d ranks; this version computes on one: start it without mpiexec",
+                 what, n);
+}
+
+sl_status sl__find_model(const char *name, const sl_model **model) {
+  const char *names[64];
+  char suggestion[128];
+  int n = 0;
+  while (sl_models[n] && n < 64) names[n] = sl_models[n]->name, n++;
+  sl_status status = sl_model_find(name, model);
+  return status == SL_ENOTFOUND
+             ? sl_fail(SL_EINVAL, "%s%s", sl_error(), sl__suggestion(name, names, n, suggestion, sizeof suggestion))
+             : status;
+}
+
+sl_status sl__training_of(const sl__options *o, const sl_model *model, sl_training *training) {
+  *training = model->training;
+  if (o->optimizer) SL_TRY(sl_optimizer_parse(o->optimizer, &training->optimizer));
+  if (!isnan(o->learning_rate)) training->learning_rate = o->learning_rate;
+  if (!isnan(o->momentum)) training->momentum = o->momentum;
+  if (!isnan(o->decay)) training->decay = o->decay;
+  if (!isnan(o->clip)) training->clip = o->clip;
+  if (o->batchnorm) training->batchnorm = strcmp(o->batchnorm, "global") == 0 ? SL_BATCHNORM_GLOBAL : SL_BATCHNORM_LEAF;
+  return SL_OK;
+}
+
+sl_status sl__plan_of(const sl__options *o, const sl_model *model, sl_plan *plan) {
+  *plan = (sl_plan){.batch = o->batch > 0 ? o->batch : model->batch, .seed = o->seed >= 0 ? (uint64_t)o->seed : 1};
+  if (o->leaves > 0) plan->leaves = (int)o->leaves;
+  if (o->shards > 0) plan->shards = (int)o->shards;
+  if (o->row_blocks > 0) plan->row_blocks = (int)o->row_blocks;
+  return sl_plan_complete(plan);
+}
+
+sl_model_data sl__data_of(const sl_dataset *d) {
+  return (sl_model_data){.height = d->height,
+                         .width = d->width,
+                         .channels = d->channels,
+                         .classes = d->classes,
+                         .mean = d->mean,
+                         .deviation = d->std};
+}
+
+static volatile sig_atomic_t signalled;
+static void on_signal(int number) {
+  (void)number;
+  signalled = 1;
+}
+
+void sl__catch_signals(void) {
+  struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, NULL);
+  sigaction(SIGTERM, &action, NULL);
+}
+
+int sl__signalled(void) { return signalled; }
+
+int sl__launch_rank(void) {
+  static const char *const variables[] = {"PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK",
+                                          "SLURM_PROCID"};
+  for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+    const char *text = getenv(variables[i]);
+    if (text && *text) return atoi(text);
+  }
+  return 0;
+}
+
+int64_t sl__peak_memory(void) {
+  char line[256];
+  long long kilobytes = 0;
+  FILE *file = fopen("/proc/self/status", "re");
+  while (file && fgets(line, sizeof line, file))
+    if (sscanf(line, "VmHWM: %lld kB", &kilobytes) == 1) break;
+  if (file) fclose(file);
+  return (int64_t)kilobytes * 1024;
+}

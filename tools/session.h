@@ -1,0 +1,33 @@
+/* What the subcommands that compute have in common: from options to a running machine, a model, its data and a plan. */
+#ifndef SL_TOOLS_SESSION_H
+#define SL_TOOLS_SESSION_H
+
+#include "models/models.h"
+#include "runtime/dataset.h"
+#include "runtime/runtime.h"
+#include "tools/options.h"
+
+/* Starts the runtime as the options say. what: the command's name; several ranks are refused unless `ranks`. */
+sl_status sl__start(const sl__options *options, const char *what, int ranks, sl_runtime **runtime);
+
+/* The model that the options name; an unknown one is a usage error with the nearest name. */
+sl_status sl__find_model(const char *name, const sl_model **model);
+/* The model's usual training, with what the options change. */
+sl_status sl__training_of(const sl__options *options, const sl_model *model, sl_training *training);
+/* A complete plan; the batch is the model's unless given. */
+sl_status sl__plan_of(const sl__options *options, const sl_model *model, sl_plan *plan);
+sl_model_data sl__data_of(const sl_dataset *dataset);
+
+/* Whether SIGINT or SIGTERM has come since sl__catch_signals; a second one ends the process as usual. */
+void sl__catch_signals(void);
+int sl__signalled(void);
+
+/* The process's rank as its launcher says, 0 without one: who is to speak before or after MPI. */
+int sl__launch_rank(void);
+
+int64_t sl__peak_memory(void); /* bytes: VmHWM of this process; 0 when unknown */
+
+/* The commit that this was built from. */
+const char *sl__commit(void);
+
+#endif

@@ -1,0 +1,524 @@
+/* starling train: steps, validation, the best model kept, a state to resume from. */
+#include <errno.h>
+#include <hwloc.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/environment.h"
+#include "runtime/rundir.h"
+#include "tasks/program.h"
+#include "tools/commands.h"
+#include "tools/evaluate.h"
+#include "tools/learning_rate.h"
+#include "tools/model_file.h"
+#include "tools/session.h"
+#include "tools/usage.h"
+
+/* What has been added up since some step. */
+typedef struct interval {
+  int64_t from; /* ns */
+  int64_t steps;
+  double loss, correct, count;
+  double input;   /* loader's seconds of waiting at its start */
+  double seconds; /* that its steps took, known at its end */
+} interval;
+
+typedef struct run {
+  sl__options *o;
+  sl_runtime *runtime;
+  sl_dataset *dataset;
+  sl_rundir *dir;
+  sl_recorder *recorder;
+  sl_store *store;
+  sl_network network;
+  sl_program *program;
+  sl__evaluator evaluator;
+  sl_loader *loader;
+  sl__model_facts facts;
+  sl__rate rate;
+  sl__until until;
+  int64_t first, step, total; /* steps done before this start, done, to do */
+  int64_t eval_every, log_every;
+  int64_t began, shown; /* ns: of the run, of the progress line last shown */
+  interval now, line;   /* since the last line of metrics, since the last line printed */
+  sl__score validation; /* of this step, if validated */
+  sl__score best;
+  int64_t best_step; /* 0: none yet */
+  int reached;       /* --until's bound */
+  int terminal;
+  double stepping; /* seconds that steps took, without validation and checkpoints */
+} run;
+
+static int validates(const run *r) { return r->dataset->n[SL_SPLIT_VALIDATION] > 0; }
+static double epochs_done(const run *r) {
+  return (double)(r->step * r->facts.plan.batch) / (double)r->dataset->n[SL_SPLIT_TRAIN];
+}
+
+/* ---- preparation ------------------------------------------------------------------------------------------------ */
+
+/* How long, and how often to look; after the data set is known. Fills the options in, so that config.yaml shows all of
+ * it. */
+static sl_status set_length(run *r) {
+  sl__options *o = r->o;
+  const sl_model *m = r->facts.model;
+  const int64_t n = r->dataset->n[SL_SPLIT_TRAIN], batch = r->facts.plan.batch;
+  if (n < 1) return sl_fail(SL_EINVAL, "no images are left to train on: lower --val-fraction");
+  if (r->until.measure != SL__UNTIL_NONE && !validates(r))
+    return sl_fail(SL_EINVAL, "--until looks at validation, and --val-fraction %g sets no images aside",
+                   o->val_fraction);
+  if (o->steps < 0 && o->epochs < 0) o->epochs = r->until.measure == SL__UNTIL_NONE ? m->epochs : 5 * m->epochs;
+  r->total = o->epochs > 0 ? (int64_t)ceil((double)o->epochs * (double)n / (double)batch) : INT64_MAX;
+  if (o->steps > 0 && o->steps < r->total) r->total = o->steps;
+  r->eval_every = o->eval_every;
+  r->log_every = o->log_every > 0 ? o->log_every : n / batch / 10 > 0 ? n / batch / 10 : 1;
+  r->rate = (sl__rate){.kind = sl__rate_parse(o->rate_schedule),
+                       .peak = r->facts.training.learning_rate,
+                       .warmup = o->warmup,
+                       .steps = r->total};
+  return SL_OK;
+}
+
+/* What was left open and is settled now. */
+static sl_status complete_options(run *r) {
+  sl__options *o = r->o;
+  const sl_training *t = &r->facts.training;
+  const sl_plan *p = &r->facts.plan;
+  sl__option_default_integer(&o->batch, p->batch);
+  sl__option_default_integer(&o->leaves, p->leaves);
+  sl__option_default_integer(&o->shards, p->shards);
+  sl__option_default_integer(&o->row_blocks, p->row_blocks);
+  sl__option_default_real(&o->learning_rate, t->learning_rate);
+  sl__option_default_real(&o->decay, t->decay);
+  sl__option_default_real(&o->clip, t->clip);
+  if (t->optimizer == SL_OPTIMIZER_SGD) sl__option_default_real(&o->momentum, t->momentum);
+  SL_TRY(sl__option_default_text(&o->optimizer, sl_optimizer_name(t->optimizer)));
+  SL_TRY(sl__option_default_text(&o->batchnorm, t->batchnorm == SL_BATCHNORM_GLOBAL ? "global" : "leaf"));
+  SL_TRY(sl__option_default_text(&o->kernels, p->kernels));
+  SL_TRY(sl__option_default_text(&o->sched, sl_runtime_sched(r->runtime)));
+  char *real = realpath(r->dataset->directory, NULL);
+  if (!real) return SL_OK;
+  free(o->data);
+  o->data = real;
+  return SL_OK;
+}
+
+static sl_status build(run *r) {
+  sl__model_facts *f = &r->facts;
+  SL_TRY(sl_recorder_create(0, &r->recorder));
+  SL_TRY(sl_store_create(&r->store));
+  SL_TRY(sl_network_training(f->model, &f->data, &f->training, f->plan.batch, &r->network));
+  const sl_value keep[] = {r->network.loss, r->network.correct, r->network.count};
+  const sl_program_options options = {.recorder = r->recorder, .keep = keep, .n_keep = 3};
+  SL_TRY(sl_program_create(r->runtime, r->store, r->network.graph, &f->plan, &options, &r->program));
+  return sl__evaluator_create(r->runtime, r->store, f->model, &f->data, &f->training, &f->plan, &r->evaluator);
+}
+
+static sl_status add_environment(run *r, json_t *json) {
+  char line[1024];
+  json_t *workers = json_array();
+  for (int w = 0; w < sl_runtime_workers(r->runtime); w++)
+    json_array_append_new(workers, json_string(sl_runtime_worker_text(r->runtime, w, line, sizeof line)));
+  const unsigned hwloc = hwloc_get_api_version();
+  snprintf(line, sizeof line, "%u.%u.%u", hwloc >> 16, hwloc >> 8 & 255, hwloc & 255);
+  json_t *more =
+      json_pack("{s:{s:s, s:s, s:s, s:s}, s:{s:s, s:s, s:i, s:i, s:o, s:i, s:f}}", "built_on", "starpu",
+                sl_runtime_starpu(), "mpi", sl_runtime_mpi(), "hwloc", line, "openblas", sl_runtime_blas(), "machine",
+                "sched", sl_runtime_sched(r->runtime), "kernels", sl_isa_name(sl_runtime_isa(r->runtime)), "ranks",
+                sl_runtime_ranks(r->runtime), "threads_per_worker", sl_runtime_share(r->runtime)->threads_per_worker,
+                "workers", workers, "gpus", sl_runtime_gpus(r->runtime), "cpu_quota", sl_runtime_quota(r->runtime));
+  return more && json_object_update_missing(json, more) == 0 ? (json_decref(more), SL_OK)
+                                                             : sl_fail(SL_ENOMEM, "no memory for the environment");
+}
+
+/* Opens the run directory last, when nothing but the run itself can fail. */
+static sl_status open_directory(run *r) {
+  const sl__options *o = r->o;
+  char *yaml = NULL;
+  json_t *environment = NULL, *plan = NULL;
+  sl_status status = SL_OK;
+  SL_TRY(sl_rundir_open(o->out, r->facts.model->name,
+                        o->resume  ? SL_RUNDIR_RESUME
+                        : o->force ? SL_RUNDIR_FORCE
+                                   : SL_RUNDIR_NEW,
+                        &r->dir));
+  SL_TRY_OUT(sl__options_to_yaml(o, &yaml));
+  SL_TRY_OUT(sl_rundir_write_text(r->dir, SL_RUNDIR_CONFIG, yaml));
+  environment = sl_environment(o->argc, o->argv, sl__commit());
+  if (!environment) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the environment"));
+  SL_TRY_OUT(add_environment(r, environment));
+  SL_TRY_OUT(sl_rundir_write_json(r->dir, SL_RUNDIR_ENVIRONMENT, environment));
+  plan = sl_plan_to_json(&r->facts.plan);
+  SL_TRY_OUT(sl_rundir_write_json(r->dir, SL_RUNDIR_PLAN, plan));
+out:
+  free(yaml);
+  json_decref(environment), json_decref(plan);
+  return status;
+}
+
+/* ---- resuming --------------------------------------------------------------------------------------------------- */
+
+static json_t *progress_of(const run *r) {
+  return json_pack("{s:I, s:I, s:I, s:f, s:f, s:I}", "step", (json_int_t)r->step, "cursor",
+                   (json_int_t)(r->step * r->facts.plan.batch), "best_step", (json_int_t)r->best_step, "best_accuracy",
+                   r->best.accuracy, "best_loss", r->best.loss, "best_samples", (json_int_t)r->best.samples);
+}
+
+static sl_status check_same(const run *r, const sl__model_facts *f, const char *path) {
+  SL_TRY(sl_plan_compare(&r->facts.plan, &f->plan, path));
+  const sl_model_data *a = &r->facts.data, *b = &f->data;
+  if (r->facts.model != f->model)
+    return sl_fail(SL_EPLAN, "model is %s here and %s in %s", r->facts.model->name, f->model->name, path);
+  if (a->height != b->height || a->width != b->width || a->channels != b->channels || a->classes != b->classes ||
+      a->mean != b->mean || a->deviation != b->deviation || r->facts.val_fraction != f->val_fraction)
+    return sl_fail(SL_EPLAN, "the data set or its validation part is another than %s was trained on", path);
+  return SL_OK;
+}
+
+/* Before the directory is opened, so that a wrong plan changes nothing in it. */
+static sl_status read_state(run *r) {
+  char *path = NULL;
+  json_t *progress = NULL;
+  sl__model_file *file = NULL;
+  sl_status status = SL_OK;
+  if (asprintf(&path, "%s/%s", r->o->out, sl_rundir_file_name(SL_RUNDIR_STATE)) < 0)
+    return sl_fail(SL_ENOMEM, "no memory for a path");
+  if (access(path, F_OK) != 0) goto out; /* ended before its first checkpoint: from the first step again */
+  SL_TRY_OUT(sl__model_open(path, &file));
+  SL_TRY_OUT(check_same(r, sl__model_facts_of(file), path));
+  SL_TRY_OUT(sl__state_progress(file, &progress));
+  json_int_t step, cursor, best_step, best_samples;
+  if (json_unpack(progress, "{s:I, s:I, s:I, s:F, s:F, s:I}", "step", &step, "cursor", &cursor, "best_step", &best_step,
+                  "best_accuracy", &r->best.accuracy, "best_loss", &r->best.loss, "best_samples", &best_samples) != 0 ||
+      step < 0 || cursor != step * r->facts.plan.batch)
+    SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s: the training progress in it cannot be read", path));
+  SL_TRY_OUT(sl__model_read(file, r->store, NULL));
+  r->first = r->step = step;
+  r->best_step = best_step;
+  r->best.samples = best_samples;
+out:
+  json_decref(progress);
+  sl__model_close(file);
+  free(path);
+  return status;
+}
+
+static sl_status save_state(run *r) {
+  r->facts.step = r->step;
+  json_t *progress = progress_of(r);
+  const sl_status status =
+      progress ? sl__state_save(sl_rundir_file_path(r->dir, SL_RUNDIR_STATE), r->store, &r->facts, progress)
+               : sl_fail(SL_ENOMEM, "no memory for the training state");
+  json_decref(progress);
+  return status;
+}
+
+static sl_status save_model(run *r) {
+  r->facts.step = r->step;
+  return sl__model_save(sl_rundir_file_path(r->dir, SL_RUNDIR_MODEL), r->store, r->evaluator.network.graph, &r->facts);
+}
+
+/* ---- what is printed -------------------------------------------------------------------------------------------- */
+
+static void print_start(const run *r) {
+  const sl_dataset *d = r->dataset;
+  const sl_plan *p = &r->facts.plan;
+  const sl_share *share = sl_runtime_share(r->runtime);
+  if (r->o->quiet) return;
+  printf(
+      "%s: %lld parameters, %s; images %lldx%lldx%lld of %d classes: %lld to train on, %lld to validate, %lld to "
+      "test\n",
+      r->facts.model->name, (long long)r->network.parameter_count, sl_optimizer_name(r->facts.training.optimizer),
+      (long long)d->height, (long long)d->width, (long long)d->channels, d->classes, (long long)d->n[SL_SPLIT_TRAIN],
+      (long long)d->n[SL_SPLIT_VALIDATION], (long long)d->n[SL_SPLIT_TEST]);
+  printf(
+      "batch %lld in %d shards, %d tasks a step, %.1f MB; %d workers (threads per worker %d), %d GPUs, policy %s, %s "
+      "kernels\n",
+      (long long)p->batch, p->shards, sl_program_graph(r->program)->n_nodes,
+      1e-6 * (double)(sl_program_memory(r->program)->temporaries + sl_program_memory(r->program)->persistent),
+      share->nworkers, share->threads_per_worker, sl_runtime_gpus(r->runtime), sl_runtime_sched(r->runtime),
+      p->kernels);
+  if (r->first)
+    printf("resumed after step %lld\n", (long long)r->first);
+  else if (r->o->resume)
+    printf("the run ended before its first checkpoint: from the first step again\n");
+  printf("run directory %s\n", sl_rundir_path(r->dir));
+  fflush(stdout);
+}
+
+static void show_progress(run *r) {
+  const int64_t now = sl_now();
+  if (!r->terminal || now - r->shown < 200000000) return;
+  r->shown = now;
+  const double seconds = 1e-9 * (double)(now - r->now.from), steps = (double)r->now.steps;
+  printf("\r\033[Kstep %lld of %lld  epoch %.2f  loss %.4f  accuracy %.4f  %.0f samples/s", (long long)r->step,
+         (long long)r->total, epochs_done(r), r->now.loss / steps, r->now.correct / r->now.count,
+         steps * (double)r->facts.plan.batch / seconds);
+  fflush(stdout);
+}
+
+/* One line for each validation (or the last step, when there is none), over the steps since the line before. */
+static void print_line(run *r, const json_t *metrics) {
+  if (r->o->quiet) return;
+  if (r->terminal) printf("\r\033[K");
+  const interval *i = &r->line;
+  const double steps = (double)i->steps, seconds = i->seconds;
+  printf("step %lld  epoch %.2f  loss %.4f  accuracy %.4f", (long long)r->step, epochs_done(r), i->loss / steps,
+         i->correct / i->count);
+  if (validates(r))
+    printf("  validation loss %.4f accuracy %.4f%s", r->validation.loss, r->validation.accuracy,
+           r->best_step == r->step ? " (best)" : "");
+  printf("  %.0f samples/s  %.1f GFLOP/s  %.0f%% in kernels\n", steps * (double)r->facts.plan.batch / seconds,
+         1e-9 * sl_program_flops(r->program) * steps / seconds,
+         100 * json_number_value(json_object_get(metrics, "utilisation")));
+  fflush(stdout);
+  r->line = (interval){0};
+}
+
+/* ---- steps ------------------------------------------------------------------------------------------------------ */
+
+static void end_interval(run *r, double seconds) {
+  r->line.steps += r->now.steps;
+  r->line.loss += r->now.loss;
+  r->line.correct += r->now.correct;
+  r->line.count += r->now.count;
+  r->line.seconds += seconds;
+  r->stepping += seconds;
+}
+
+static void begin_interval(run *r) { r->now = (interval){.from = sl_now(), .input = sl_loader_waited(r->loader)}; }
+
+static sl_status one_step(run *r) {
+  sl_batch *batch;
+  double loss, correct, count;
+  SL_TRY(sl_loader_next(r->loader, &batch));
+  const sl_step step = {.number = r->step + 1,
+                        .seed = r->facts.plan.seed,
+                        .learning_rate = sl__rate_at(&r->rate, r->step + 1),
+                        .input = {[SL_SLOT_IMAGES] = batch->samples, [SL_SLOT_LABELS] = batch->labels}};
+  sl_status status = SL_OK;
+  SL_TRY_OUT(sl_program_run(r->program, &step));
+  SL_TRY_OUT(sl_program_read(r->program, r->network.loss, &loss));
+  SL_TRY_OUT(sl_program_read(r->program, r->network.correct, &correct));
+  SL_TRY_OUT(sl_program_read(r->program, r->network.count, &count));
+  if (!isfinite(loss)) {
+    status = sl_program_find_nonfinite(r->program, &step);
+    if (status == SL_OK)
+      status = sl_fail(SL_ENONFINITE, "step %lld: the loss is %g, and a second try finds no cause",
+                       (long long)step.number, loss);
+    goto out;
+  }
+  r->step++;
+  r->now.steps++;
+  r->now.loss += loss;
+  r->now.correct += correct;
+  r->now.count += count;
+out:
+  sl_loader_release(r->loader, batch);
+  return status;
+}
+
+static sl_status validate(run *r, double *seconds) {
+  const int64_t from = sl_now();
+  SL_TRY(sl__evaluate(&r->evaluator, sl_dataset_source(r->dataset, SL_SPLIT_VALIDATION), &r->validation));
+  *seconds = 1e-9 * (double)(sl_now() - from);
+  const sl__score *v = &r->validation;
+  r->reached = (r->until.measure == SL__UNTIL_ACCURACY && v->accuracy >= r->until.bound) ||
+               (r->until.measure == SL__UNTIL_LOSS && v->loss <= r->until.bound);
+  const int better = r->best_step == 0 || v->accuracy > r->best.accuracy ||
+                     (v->accuracy == r->best.accuracy && v->loss < r->best.loss);
+  if (!better) return SL_OK;
+  r->best = *v;
+  r->best_step = r->step;
+  return save_model(r);
+}
+
+/* The line of metrics for the interval that ends here; docs/formats.md has its fields. */
+static sl_status metrics(run *r, json_t **line) {
+  const interval *i = &r->now;
+  const int64_t now = sl_now();
+  const double seconds = 1e-9 * (double)(now - i->from), steps = (double)i->steps;
+  sl__usage usage;
+  SL_TRY(sl__usage_since(r->recorder, sl_runtime_workers(r->runtime), i->from, now, &usage));
+  end_interval(r, seconds);
+  *line = json_pack("{s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:f}", "step", (json_int_t)r->step, "epoch",
+                    epochs_done(r), "seconds", 1e-9 * (double)(now - r->began), "loss", i->loss / steps, "accuracy",
+                    i->count > 0 ? i->correct / i->count : 0.0, "learning_rate", sl__rate_at(&r->rate, r->step),
+                    "samples_per_second", steps * (double)r->facts.plan.batch / seconds, "gflops",
+                    1e-9 * sl_program_flops(r->program) * steps / seconds, "utilisation", usage.kernels,
+                    "peak_memory_bytes", (json_int_t)sl__peak_memory(), "input_seconds",
+                    sl_loader_waited(r->loader) - i->input);
+  return *line ? SL_OK : sl_fail(SL_ENOMEM, "no memory for a line of metrics");
+}
+
+/* After a step: metrics, validation and checkpoint as they fall due. last: this is the end. */
+static sl_status look(run *r, int last) {
+  const int64_t n = r->dataset->n[SL_SPLIT_TRAIN], batch = r->facts.plan.batch;
+  const int crosses = r->step * batch / n > (r->step - 1) * batch / n;
+  const int checkpoint = last || (r->eval_every > 0 ? r->step % r->eval_every == 0 : crosses);
+  if (!checkpoint && r->step % r->log_every != 0) {
+    show_progress(r);
+    return SL_OK;
+  }
+  json_t *line = NULL;
+  double seconds = 0;
+  sl_status status = SL_OK;
+  SL_TRY_OUT(metrics(r, &line));
+  if (checkpoint && validates(r)) {
+    SL_TRY_OUT(validate(r, &seconds));
+    json_object_set_new(line, "validation_loss", json_real(r->validation.loss));
+    json_object_set_new(line, "validation_accuracy", json_real(r->validation.accuracy));
+    json_object_set_new(line, "validation_seconds", json_real(seconds));
+  }
+  if (checkpoint) {
+    if (!validates(r)) SL_TRY_OUT(save_model(r));
+    SL_TRY_OUT(save_state(r));
+    print_line(r, line);
+  }
+  SL_TRY_OUT(sl_rundir_append_metrics(r->dir, line));
+  begin_interval(r);
+out:
+  json_decref(line);
+  return status;
+}
+
+static sl_status steps(run *r, int *exit_code) {
+  const sl_loader_options options = {.source = sl_dataset_source(r->dataset, SL_SPLIT_TRAIN),
+                                     .mode = SL_LOADER_TRAIN,
+                                     .batch = r->facts.plan.batch,
+                                     .seed = r->facts.plan.seed,
+                                     .cursor = r->step * r->facts.plan.batch};
+  SL_TRY(sl_loader_create(&options, &r->loader));
+  begin_interval(r);
+  while (r->step < r->total && !r->reached) {
+    SL_TRY(one_step(r));
+    SL_TRY(look(r, r->step == r->total));
+    if (!sl__signalled() || r->step == r->total || r->reached) continue;
+    SL_TRY(save_state(r));
+    *exit_code = SL_EXIT_CHECKPOINTED;
+    if (r->terminal) printf("\r\033[K");
+    if (!r->o->quiet)
+      printf("stopped by a signal after step %lld; starling train --resume --out %s goes on\n", (long long)r->step,
+             sl_rundir_path(r->dir));
+    return SL_OK;
+  }
+  return SL_OK;
+}
+
+/* ---- the end ---------------------------------------------------------------------------------------------------- */
+
+/* Scores the model that is kept on the test images. */
+static sl_status test(run *r, sl__score *score) {
+  if (r->best_step && r->best_step != r->step) {
+    sl__model_file *file;
+    SL_TRY(sl__model_open(sl_rundir_file_path(r->dir, SL_RUNDIR_MODEL), &file));
+    const sl_status status = sl__model_read(file, r->store, r->evaluator.network.graph);
+    sl__model_close(file);
+    SL_TRY(status);
+  }
+  return sl__evaluate(&r->evaluator, sl_dataset_source(r->dataset, SL_SPLIT_TEST), score);
+}
+
+static sl_status finish(run *r) {
+  sl__score score = {0};
+  sl_status status = SL_OK;
+  const int tests = r->dataset->n[SL_SPLIT_TEST] > 0;
+  json_t *summary = json_pack(
+      "{s:s, s:s, s:I, s:f, s:f, s:f, s:I}", "model", r->facts.model->name, "directory", sl_rundir_path(r->dir),
+      "steps", (json_int_t)r->step, "epochs", epochs_done(r), "seconds", 1e-9 * (double)(sl_now() - r->began),
+      "samples_per_second", r->stepping > 0 ? (double)((r->step - r->first) * r->facts.plan.batch) / r->stepping : 0.0,
+      "parameters", (json_int_t)r->network.parameter_count);
+  if (!summary) return sl_fail(SL_ENOMEM, "no memory for the summary");
+  if (r->best_step)
+    json_object_update_new(
+        summary, json_pack("{s:I, s:f, s:f}", "best_step", (json_int_t)r->best_step, "validation_loss", r->best.loss,
+                           "validation_accuracy", r->best.accuracy));
+  if (tests) {
+    SL_TRY_OUT(test(r, &score));
+    json_object_update_new(summary, json_pack("{s:f, s:f, s:I}", "test_loss", score.loss, "test_accuracy",
+                                              score.accuracy, "test_samples", (json_int_t)score.samples));
+  }
+  if (r->until.measure != SL__UNTIL_NONE) json_object_set_new(summary, "reached", json_boolean(r->reached));
+  SL_TRY_OUT(sl_rundir_write_json(r->dir, SL_RUNDIR_SUMMARY, summary));
+  if (r->o->json) {
+    json_dumpf(summary, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    putchar('\n');
+  } else if (tests) {
+    printf("test accuracy %.4f\n", score.accuracy);
+  }
+out:
+  json_decref(summary);
+  return status;
+}
+
+/* Whether an earlier start reached the bound already. */
+static int reached_before(const run *r) {
+  return r->best_step && ((r->until.measure == SL__UNTIL_ACCURACY && r->best.accuracy >= r->until.bound) ||
+                          (r->until.measure == SL__UNTIL_LOSS && r->best.loss <= r->until.bound));
+}
+
+static sl_status prepare(run *r) {
+  sl__options *o = r->o;
+  sl__model_facts *f = &r->facts;
+  SL_TRY(sl__find_model(o->model, &f->model));
+  SL_TRY(sl__until_parse(o->until, &r->until));
+  SL_TRY(sl__training_of(o, f->model, &f->training));
+  SL_TRY(sl__start(o, "train", 0, &r->runtime));
+  SL_TRY(sl__plan_of(o, f->model, &f->plan));
+  const sl_dataset_options data = {.directory = o->data, .validation_fraction = o->val_fraction, .seed = f->plan.seed};
+  SL_TRY(sl_dataset_open(&data, &r->dataset));
+  f->data = sl__data_of(r->dataset);
+  f->class_names = r->dataset->class_names;
+  f->val_fraction = o->val_fraction;
+  SL_TRY(set_length(r));
+  SL_TRY(build(r));
+  if (o->resume) SL_TRY(read_state(r));
+  SL_TRY(complete_options(r));
+  SL_TRY(open_directory(r));
+  if (o->resume) SL_TRY(sl_rundir_rewind_metrics(r->dir, r->step));
+  r->reached = reached_before(r);
+  return SL_OK;
+}
+
+static void release(run *r) {
+  sl_loader_destroy(r->loader);
+  sl__evaluator_destroy(&r->evaluator);
+  sl_program_destroy(r->program);
+  if (r->network.graph) sl_network_destroy(&r->network);
+  sl_store_destroy(r->store);
+  sl_recorder_destroy(r->recorder);
+  sl_dataset_close(r->dataset);
+  sl_runtime_stop(r->runtime);
+}
+
+sl_status sl__train(sl__options *o, int *exit_code) {
+  run r = {.o = o, .terminal = !o->quiet && !o->json && isatty(STDOUT_FILENO)};
+  sl_status status = SL_OK;
+  if (o->json) o->quiet = 1;
+  SL_TRY_OUT(prepare(&r));
+  sl__catch_signals();
+  print_start(&r);
+  r.began = sl_now();
+  SL_TRY_OUT(steps(&r, exit_code));
+  if (o->trace) {
+    const sl_trace_names names = sl_program_trace_names(r.program);
+    SL_TRY_OUT(sl_recorder_export(r.recorder, o->trace, 0, &names));
+  }
+  if (*exit_code != SL_EXIT_DONE) goto out;
+  SL_TRY_OUT(finish(&r));
+  if (r.until.measure != SL__UNTIL_NONE && !r.reached)
+    status = sl_fail(SL_ENOTFOUND, "%s was not reached in %lld steps: the best was accuracy %.4f, loss %.4f", o->until,
+                     (long long)r.step, r.best.accuracy, r.best.loss);
+out:
+  if (r.terminal && status != SL_OK) printf("\r\033[K"), fflush(stdout);
+  if (r.dir && status != SL_OK && r.step == r.first && !o->resume) {
+    sl_rundir_discard(r.dir);
+  } else {
+    const sl_status closed = sl_rundir_close(r.dir);
+    if (status == SL_OK) status = closed;
+  }
+  release(&r);
+  return status;
+}
