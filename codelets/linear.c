@@ -16,6 +16,7 @@ SL_KERNEL_DECLARE(linear_dw);
 enum {
   PANEL = SL_PRODUCT_COLUMNS,
   WIDEST = SL_PRODUCT_COLUMNS_MOST,
+  WIDEST_ROWS = SL_PRODUCT_ROWS_MOST,
   ROW_BLOCK = 128,  /* rows of x or dy worked on at once by linear and linear_dx: their panels stay in the L2 cache */
   SUM_BLOCK = 256,  /* rows that linear_dw adds up in one chain */
   PANEL_GROUP = 16, /* panels of x that linear_dw goes through before the next features: likewise */
@@ -71,34 +72,85 @@ static void finish(const job *j, const float *yt, int64_t yt_row, int64_t featur
 
 static int64_t transposed_row(int64_t rows) { return sl_round_up(rows, WIDEST) + 16; }
 
+/* Rows of W that are the rows of a register tile together: m of them from feature n, inputs [k, k + depth). */
+typedef struct slab {
+  int part;
+  int64_t piece, n, m, k, depth;
+} slab;
+
+/* Offsets of the vectors that are copied while a tile is computed; they are remade when one of the sizes changes. */
+typedef struct copy_table {
+  int64_t m, depth, steps;
+  int32_t *from_at, *to_at;
+} copy_table;
+enum { TABLE = SL_PRODUCT_DEPTH + SL_PRODUCT_AHEAD };
+
+/* The slab after s (s->m = 0: the first): all features for a piece of the inputs, then the next piece. */
+static int next_slab(const job *j, sl_range features, slab *s) {
+  const sl_array *W = &j->c->in[1];
+  int64_t pieces = pieces_of(j->K, SL_PRODUCT_DEPTH);
+  s->n = s->m ? s->n + s->m : features.from;
+  while (1) {
+    if (s->n >= features.to) s->piece++, s->n = features.from, s->part = 0;
+    if (s->piece >= pieces) return 0;
+    const sl_array *w = &W->part[s->part];
+    int64_t from = sl_max64(features.from, w->row0), to = sl_min64(features.to, w->row0 + w->shape.dim[0]);
+    if (s->n < from || s->n >= to) {
+      s->part++;
+      continue;
+    }
+    int64_t slabs = sl_tiles_of(to - from, SL_PRODUCT_ROWS), i = 0;
+    while (from + sl_piece(to - from, slabs, i + 1) <= s->n) i++;
+    s->m = from + sl_piece(to - from, slabs, i + 1) - s->n;
+    s->k = sl_piece(j->K, pieces, s->piece);
+    s->depth = sl_piece(j->K, pieces, s->piece + 1) - s->k;
+    return 1;
+  }
+}
+
+static const float *slab_data(const job *j, const slab *s) {
+  const sl_array *w = &j->c->in[1].part[s->part];
+  return (const float *)w->data + (s->n - w->row0) * j->K + s->k;
+}
+
 static void forward(void *arg, int64_t tile, int thread) {
   const job *j = arg;
   const sl_call *c = j->c;
   sl_range features = sl_tile_range(tile, c->tiles.columns, j->N);
-  int64_t yt_row = transposed_row(j->rows), pieces = pieces_of(j->K, SL_PRODUCT_DEPTH);
-  float *yt = own(j, thread), *copy = yt + c->tiles.columns * yt_row;
-  for (int64_t piece = 0; piece < pieces; piece++) {
-    int64_t k = sl_piece(j->K, pieces, piece), depth = sl_piece(j->K, pieces, piece + 1) - k;
-    for (int part = 0; part < c->in[1].parts; part++) {
-      const sl_array *w = &c->in[1].part[part];
-      int64_t from = sl_max64(features.from, w->row0), to = sl_min64(features.to, w->row0 + w->shape.dim[0]);
-      int64_t slabs = sl_tiles_of(to - from, SL_PRODUCT_ROWS);
-      for (int64_t slab = 0; slab < slabs; slab++) {
-        int64_t n = from + sl_piece(to - from, slabs, slab), m = from + sl_piece(to - from, slabs, slab + 1) - n;
-        const float *a = (const float *)w->data + (n - w->row0) * j->K + k;
-        int64_t a_row = j->K;
-        if (sl_stride_clashes(a_row)) {
-          a_row = sl_spread_stride(depth);
-          for (int64_t i = 0; i < m; i++) memcpy(copy + i * a_row, a + i * j->K, (size_t)depth * sizeof *a);
-          a = copy;
+  int64_t yt_row = transposed_row(j->rows), a_row = sl_spread_stride(sl_min64(j->K, SL_PRODUCT_DEPTH));
+  float *yt = own(j, thread), *a = yt + c->tiles.columns * yt_row, *other = a + WIDEST_ROWS * a_row;
+  copy_table table = {.from_at = (int32_t *)(other + WIDEST_ROWS * a_row)};
+  table.to_at = table.from_at + TABLE;
+  slab s = {0};
+  next_slab(j, features, &s);
+  for (int64_t i = 0; i < s.m; i++) memcpy(a + i * a_row, slab_data(j, &s) + i * j->K, (size_t)s.depth * sizeof *a);
+  for (int more = 1; more;) {
+    /* W is read a slab ahead, into rows whose distance suits the L1 cache, while the products of this one run. */
+    slab next = s;
+    more = next_slab(j, features, &next);
+    int64_t vectors = next.depth / SL_LANES, ahead = more && next.m * vectors <= s.depth ? vectors : 0;
+    if (ahead && (table.m != next.m || table.depth != next.depth || table.steps != s.depth)) {
+      table.m = next.m, table.depth = next.depth, table.steps = s.depth;
+      int64_t n = 0;
+      for (int64_t i = 0; i < next.m; i++)
+        for (int64_t v = 0; v < vectors; v++, n++) {
+          table.from_at[n] = (int32_t)(i * j->K + v * SL_LANES);
+          table.to_at[n] = (int32_t)(i * a_row + v * SL_LANES);
         }
-        for (int64_t row = 0; row < j->rows; row += PANEL) {
-          int64_t columns = j->rows - row > SL_LANES ? PANEL : SL_LANES;
-          SL_KERNEL(product)(m, columns, depth, a, a_row, j->at, j->shared + row * j->K + k * PANEL, PANEL,
-                             yt + (n - features.from) * yt_row + row, yt_row, NULL, piece > 0, NULL);
-        }
-      }
+      for (; n < s.depth + SL_PRODUCT_AHEAD; n++) table.from_at[n] = table.from_at[n - 1], table.to_at[n] = table.to_at[n - 1];
     }
+    sl_product_copy copy = {more ? slab_data(j, &next) : NULL, other, table.from_at, table.to_at};
+    for (int64_t row = 0; row < j->rows; row += PANEL) {
+      int64_t columns = j->rows - row > SL_LANES ? PANEL : SL_LANES;
+      SL_KERNEL(product)(s.m, columns, s.depth, a, a_row, j->at, j->shared + row * j->K + s.k * PANEL, PANEL,
+                         yt + (s.n - features.from) * yt_row + row, yt_row, NULL, s.piece > 0,
+                         ahead && row == 0 ? &copy : NULL);
+    }
+    for (int64_t i = 0; more && i < next.m; i++)
+      memcpy(other + i * a_row + ahead * SL_LANES, copy.from + i * j->K + ahead * SL_LANES,
+             (size_t)(next.depth - ahead * SL_LANES) * sizeof *a);
+    float *turn = a;
+    a = other, other = turn, s = next;
   }
   finish(j, yt, yt_row, features.from, features.to - features.from);
 }
@@ -136,8 +188,8 @@ static void copy_rows(void *arg, int64_t tile, int thread) {
 static void pack_panel(int64_t rows, int64_t columns, const float *from, int64_t from_row, float *to) {
   if (columns == PANEL) {
     for (int64_t i = 0; i < rows; i++, from += from_row, to += PANEL) {
-      __builtin_prefetch(from + 8 * from_row);
-      __builtin_prefetch(from + 8 * from_row + PANEL - 1);
+      __builtin_prefetch(from + 32 * from_row);
+      __builtin_prefetch(from + 32 * from_row + PANEL - 1);
       sl_vec a = sl_load(from), b = sl_load(from + SL_LANES);
       sl_store(to, a), sl_store(to + SL_LANES, b);
     }
@@ -149,28 +201,69 @@ static void pack_panel(int64_t rows, int64_t columns, const float *from, int64_t
   }
 }
 
+/* What a panel of W holds: inputs [k, k + columns) of features [n, n + depth) of a part. */
+typedef struct block {
+  int part;
+  int64_t piece, k, columns, n, depth;
+} block;
+
+/* The block after b (b->columns = 0: the first): all features of one panel, then the next panel. */
+static int next_block(const job *j, sl_range inputs, block *b) {
+  const sl_array *W = &j->c->in[1];
+  if (b->columns == 0) b->k = inputs.from;
+  else b->piece++;
+  while (b->k < inputs.to) {
+    for (; b->part < W->parts; b->part++, b->piece = 0) {
+      int64_t features = W->part[b->part].shape.dim[0], pieces = pieces_of(features, SL_PRODUCT_DEPTH);
+      if (b->piece >= pieces) continue;
+      b->columns = sl_min64(PANEL, inputs.to - b->k);
+      b->n = sl_piece(features, pieces, b->piece);
+      b->depth = sl_piece(features, pieces, b->piece + 1) - b->n;
+      return 1;
+    }
+    b->k += PANEL, b->part = 0, b->piece = 0;
+  }
+  return 0;
+}
+
+static const float *block_data(const job *j, const block *b) {
+  return (const float *)j->c->in[1].part[b->part].data + b->n * j->K + b->k;
+}
+
 static void backward(void *arg, int64_t tile, int thread) {
   const job *j = arg;
   const sl_call *c = j->c;
-  sl_range all = sl_tile_range(tile, c->tiles.columns, j->K);
-  float *panel = own(j, thread), *dx = (float *)c->out[0].data + j->row * j->K;
+  sl_range inputs = sl_tile_range(tile, c->tiles.columns, j->K);
+  float *panel = own(j, thread), *other = panel + SL_PRODUCT_DEPTH * PANEL, *dx = (float *)c->out[0].data + j->row * j->K;
+  copy_table table = {.from_at = (int32_t *)(other + SL_PRODUCT_DEPTH * PANEL)};
+  table.to_at = table.from_at + TABLE;
   int64_t slabs = sl_tiles_of(j->rows, SL_PRODUCT_ROWS);
-  for (int64_t k = all.from; k < all.to; k += PANEL) {
-    int64_t columns = sl_min64(PANEL, all.to - k);
-    int add = 0;
-    for (int part = 0; part < c->in[1].parts; part++) {
-      const sl_array *w = &c->in[1].part[part];
-      int64_t features = w->shape.dim[0], pieces = pieces_of(features, SL_PRODUCT_DEPTH);
-      for (int64_t piece = 0; piece < pieces; piece++, add = 1) {
-        int64_t n = sl_piece(features, pieces, piece), depth = sl_piece(features, pieces, piece + 1) - n;
-        pack_panel(depth, columns, (const float *)w->data + n * j->K + k, j->K, panel);
-        for (int64_t slab = 0; slab < slabs; slab++) {
-          int64_t i = sl_piece(j->rows, slabs, slab), m = sl_piece(j->rows, slabs, slab + 1) - i;
-          SL_KERNEL(product)(m, columns, depth, j->left + i * j->left_row + w->row0 + n, j->left_row, j->at, panel, PANEL,
-                             dx + i * j->K + k, j->K, NULL, add, NULL);
-        }
+  block b = {0};
+  next_block(j, inputs, &b);
+  pack_panel(b.depth, b.columns, block_data(j, &b), j->K, panel);
+  for (int more = 1; more;) {
+    /* The next panel is packed meanwhile, its left half in the first product, its right half in the second. */
+    block next = b;
+    more = next_block(j, inputs, &next);
+    int ahead = more && slabs > 1 && next.columns == PANEL && next.depth <= b.depth;
+    if (ahead && (table.depth != next.depth || table.steps != b.depth)) {
+      table.depth = next.depth, table.steps = b.depth;
+      for (int64_t i = 0; i < b.depth + SL_PRODUCT_AHEAD; i++) {
+        int64_t n = sl_min64(i, next.depth - 1);
+        table.from_at[i] = (int32_t)(n * j->K), table.to_at[i] = (int32_t)(n * PANEL);
       }
     }
+    sl_product_copy copy[2] = {{more ? block_data(j, &next) : NULL, other, table.from_at, table.to_at}};
+    if (more) copy[1] = (sl_product_copy){copy[0].from + SL_LANES, other + SL_LANES, table.from_at, table.to_at};
+    for (int64_t slab = 0; slab < slabs; slab++) {
+      int64_t i = sl_piece(j->rows, slabs, slab), m = sl_piece(j->rows, slabs, slab + 1) - i;
+      SL_KERNEL(product)(m, b.columns, b.depth, j->left + i * j->left_row + c->in[1].part[b.part].row0 + b.n, j->left_row,
+                         j->at, panel, PANEL, dx + i * j->K + b.k, j->K, NULL, b.part > 0 || b.piece > 0,
+                         ahead && slab < 2 ? &copy[slab] : NULL);
+    }
+    if (more && !ahead) pack_panel(next.depth, next.columns, copy[0].from, j->K, other);
+    float *turn = panel;
+    panel = other, other = turn, b = next;
   }
 }
 
@@ -323,12 +416,12 @@ static size_t scratch(const sl_call *c) {
   int64_t R = rows_of(&c->in[0].shape);
   return linear_shared(R, last(&c->in[0].shape)) +
          floats(c->tiles.columns * transposed_row(sl_min64(R, ROW_BLOCK)) +
-                SL_PRODUCT_ROWS_MOST * sl_spread_stride(SL_PRODUCT_DEPTH));
+                2 * WIDEST_ROWS * sl_spread_stride(SL_PRODUCT_DEPTH) + 2 * TABLE);
 }
 
 static size_t scratch_dx(const sl_call *c) {
   return linear_dx_shared(rows_of(&c->in[0].shape), last(&c->in[0].shape)) +
-         floats(SL_PRODUCT_DEPTH * SL_PRODUCT_COLUMNS_MOST);
+         floats(2 * SL_PRODUCT_DEPTH * WIDEST + 2 * TABLE);
 }
 
 static size_t scratch_dw(const sl_call *c) {

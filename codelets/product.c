@@ -2,19 +2,25 @@
  * accumulators in registers because all loops over the tile have constant bounds. */
 #include "codelets/product.h"
 
+#ifdef __clang__
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
 typedef void tile(int64_t k, const float *restrict a, int64_t a_row, const int32_t *restrict a_at,
                   const float *restrict b, int64_t b_row, float *restrict c, int64_t c_row, const float *start, int add,
                   const sl_product_copy *copy);
 
-static inline __attribute__((always_inline)) void tile_of(const int rows, const int vectors, int64_t k,
+static inline __attribute__((always_inline)) void tile_of(const int rows, const int vectors, const int dense, int64_t k,
                                                           const float *restrict a, int64_t a_row,
                                                           const int32_t *restrict a_at, const float *restrict b,
                                                           int64_t b_row, float *restrict c, int64_t c_row,
                                                           const float *start, int add, const sl_product_copy *copy) {
   sl_vec sum[SL_PRODUCT_ROWS][2];
-#pragma GCC unroll 16
+  UNROLL
   for (int m = 0; m < rows; m++) {
-#pragma GCC unroll 2
+    UNROLL
     for (int v = 0; v < vectors; v++) {
       __builtin_prefetch(c + m * c_row + v * SL_LANES, 1);
       sum[m][v] = sl_load(start + v * SL_LANES);
@@ -29,19 +35,23 @@ static inline __attribute__((always_inline)) void tile_of(const int rows, const 
       __builtin_prefetch(copy->from + copy->from_at[i + SL_PRODUCT_AHEAD]);
       sl_store(copy->to + copy->to_at[i], sl_load(copy->from + copy->from_at[i]));
     }
-#pragma GCC unroll 2
+    UNROLL
     for (int v = 0; v < vectors; v++) x[v] = sl_load(b + v * SL_LANES);
     b += b_row;
-#pragma GCC unroll 16
+    UNROLL
     for (int m = 0; m < rows; m++) {
-      sl_vec w = sl_splat(at[m * a_row]);
-#pragma GCC unroll 2
+      sl_vec w = sl_splat(dense ? at[m] : *at);
+      if (!dense) {
+        at += a_row;
+        __asm__("" : "+r"(at)); /* or clang keeps a pointer for each row, on the stack */
+      }
+      UNROLL
       for (int v = 0; v < vectors; v++) sum[m][v] += w * x[v];
     }
   }
-#pragma GCC unroll 16
+  UNROLL
   for (int m = 0; m < rows; m++) {
-#pragma GCC unroll 2
+    UNROLL
     for (int v = 0; v < vectors; v++) {
       float *at = c + m * c_row + v * SL_LANES;
       sl_store(at, add ? sl_load(at) + sum[m][v] : sum[m][v]);
@@ -56,17 +66,17 @@ static inline __attribute__((always_inline)) void tile_of(const int rows, const 
 #define EACH_ROWS(X, v) X(1, v) X(2, v) X(3, v) X(4, v) X(5, v) X(6, v)
 #endif
 /* Rows any stride apart; the same with packing; rows that are neighbours (a gradient's broadcast factor). */
-#define DEFINE_TILE(kind, rows, vectors, stride, packing)                                                             \
+#define DEFINE_TILE(kind, rows, vectors, dense, packing)                                                             \
   static void kind##_##rows##_##vectors(int64_t k, const float *restrict a, int64_t a_row,                            \
                                         const int32_t *restrict a_at, const float *restrict b, int64_t b_row,         \
                                         float *restrict c, int64_t c_row, const float *start, int add,                \
                                         const sl_product_copy *copy) {                                                \
     (void)a_row, (void)copy;                                                                                          \
-    tile_of(rows, vectors, k, a, stride, a_at, b, b_row, c, c_row, start, add, packing);                              \
+    tile_of(rows, vectors, dense, k, a, a_row, a_at, b, b_row, c, c_row, start, add, packing);                              \
   }
 #define DEFINE_TILES(rows, vectors)                     \
-  DEFINE_TILE(strided, rows, vectors, a_row, NULL)      \
-  DEFINE_TILE(packing, rows, vectors, a_row, copy)      \
+  DEFINE_TILE(strided, rows, vectors, 0, NULL)      \
+  DEFINE_TILE(packing, rows, vectors, 0, copy)      \
   DEFINE_TILE(dense, rows, vectors, 1, NULL)
 EACH_ROWS(DEFINE_TILES, 1)
 EACH_ROWS(DEFINE_TILES, 2)
@@ -127,7 +137,7 @@ static inline __attribute__((always_inline)) void turn(sl_vec r[SL_LANES]) {
 #define LOW2 0, 1, 4, 5
 #define HIGH2 2, 3, 6, 7
 #endif
-#pragma GCC unroll 16
+  UNROLL
   for (int i = 0; i < SL_LANES; i += 4) {
     sl_vec a = SHUFFLE(r[i], r[i + 1], LOW1), b = SHUFFLE(r[i], r[i + 1], HIGH1);
     sl_vec c = SHUFFLE(r[i + 2], r[i + 3], LOW1), d = SHUFFLE(r[i + 2], r[i + 3], HIGH1);
@@ -136,7 +146,7 @@ static inline __attribute__((always_inline)) void turn(sl_vec r[SL_LANES]) {
   }
   /* t[4 g + q] holds, in quarter j, rows 4 g .. 4 g + 3 of column 4 j + q. */
 #if SL_LANES == 16
-#pragma GCC unroll 4
+  UNROLL
   for (int q = 0; q < 4; q++) {
     sl_vec a = SHUFFLE(t[q], t[4 + q], 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27);
     sl_vec b = SHUFFLE(t[q], t[4 + q], 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
@@ -148,7 +158,7 @@ static inline __attribute__((always_inline)) void turn(sl_vec r[SL_LANES]) {
     r[12 + q] = SHUFFLE(b, d, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
   }
 #elif SL_LANES == 8
-#pragma GCC unroll 4
+  UNROLL
   for (int q = 0; q < 4; q++) {
     r[q] = SHUFFLE(t[q], t[4 + q], 0, 1, 2, 3, 8, 9, 10, 11);
     r[4 + q] = SHUFFLE(t[q], t[4 + q], 4, 5, 6, 7, 12, 13, 14, 15);
@@ -163,10 +173,10 @@ void SL_KERNEL(transpose)(int64_t rows, int64_t columns, const float *from, int6
   for (int64_t i = 0; i < whole_rows; i += SL_LANES)
     for (int64_t j = 0; j < whole_columns; j += SL_LANES) {
       sl_vec r[SL_LANES];
-#pragma GCC unroll 16
+      UNROLL
       for (int l = 0; l < SL_LANES; l++) r[l] = sl_load(from + (i + l) * from_row + j);
       turn(r);
-#pragma GCC unroll 16
+      UNROLL
       for (int l = 0; l < SL_LANES; l++) sl_store(to + (j + l) * to_row + i, r[l]);
     }
   for (int64_t i = 0; i < rows; i++)
