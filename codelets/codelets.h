@@ -64,7 +64,8 @@ sl_value sl_batchnorm(sl_graph *graph, const char *layer, sl_value x, sl_batchno
 /* Number of targets that count (>= 0): targets I32 [B, ...] -> F64 [1], summed over the batch. */
 sl_value sl_count_targets(sl_graph *graph, const char *layer, sl_value targets);
 /* Mean cross-entropy (nats) of softmax(logits) over targets that count: logits [B, ..., V], targets I32 [B, ...] (-1:
- * ignored), count F64 [1]; F64 [1]. A target beyond V fails the step and names the sample. */
+ * ignored), count F64 [1]; F64 [1]. A target beyond V fails the step and names the sample; a logit that is not finite makes
+ * the loss so, where its row counts. */
 sl_value sl_cross_entropy(sl_graph *graph, const char *layer, sl_value logits, sl_value targets, sl_value count);
 /* softmax over the last dimension. */
 sl_value sl_softmax(sl_graph *graph, const char *layer, sl_value x);
@@ -74,11 +75,13 @@ sl_value sl_accuracy(sl_graph *graph, const char *layer, sl_value logits, sl_val
 /* --- update ----------------------------------------------------------------------------------------------------- */
 
 /* Factor min(1, bound / ||g||) of gradient clipping by global norm (Pascanu et al. 2013), F64 [1]; the norm is summed over
- * rows (dimension 0; a vector is one row) and then values by a fixed tree. */
+ * rows (dimension 0; a vector is one row) and then values by a fixed tree. NaN when the norm is not finite. */
 sl_value sl_clip_factor(sl_graph *graph, const char *layer, const sl_value *gradients, int n, double bound);
 
 /* Adds one update node for each parameter. gradients[i] belongs to parameters[i]. guard F64 [1] (the loss), clip
  * SL_NONE or a clip factor: where one of them is not finite nothing is updated. Learning rate: sl_step.learning_rate.
+ * decay counts for parameters whose sl_value_info.decay is set: by default those with two or more dimensions, so neither biases
+ * nor norms (torch decays all that it is given; set the flag of all for the same).
  * sgd: v = momentum v + g + decay p; p = p - lr v (as torch.optim.SGD; state NAME.momentum).
  * adamw: Loshchilov and Hutter 2019, algorithm 2 (as torch.optim.AdamW; state NAME.m, NAME.v). */
 typedef struct sl_sgd_options { double momentum, decay; } sl_sgd_options;
