@@ -231,14 +231,15 @@ static void convolve(void *arg, int64_t tile, int thread) {
   box b = view_box(v, tile);
   source x = view_source(v, &b, own(j, thread));
   int64_t K = v->taps * v->C, segments = sl_tiles_of(b.columns, SL_PRODUCT_ROWS);
+  int64_t least = b.columns / segments, longer = b.columns % segments; /* as sl_piece has it */
   float *y = j->y + b.image * j->image_step + b.row * j->line_step + b.column * j->column_step;
   for (int64_t piece = 0; piece < j->pieces; piece++) {
     int64_t k = v->taps * sl_piece(v->C, j->pieces, piece), depth = v->taps * sl_piece(v->C, j->pieces, piece + 1) - k;
     for (int64_t o = 0; o < j->O; o += PANEL)
       for (int64_t image = 0; image < b.images; image++)
         for (int64_t row = 0; row < b.rows; row++)
-          for (int64_t segment = 0; segment < segments; segment++) {
-            int64_t from = sl_piece(b.columns, segments, segment), n = sl_piece(b.columns, segments, segment + 1) - from;
+          for (int64_t segment = 0, from = 0, n; segment < segments; segment++, from += n) {
+            n = least + (segment < longer);
             SL_KERNEL(product)(n, sl_min64(PANEL, j->O - o), depth,
                                x.base + image * x.image_step + row * v->stride * x.row_step + from * v->stride * v->pixel,
                                v->stride * v->pixel, j->at + k, j->panels + o * K + k * PANEL, PANEL,

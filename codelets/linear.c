@@ -38,6 +38,11 @@ static int64_t last(const sl_shape *s) { return s->dim[s->ndim - 1]; }
 static int64_t rows_of(const sl_shape *s) { return last(s) ? sl_shape_count(s) / last(s) : 0; }
 static float *own(const job *j, int thread) { return (float *)((char *)j->c->team->scratch[thread] + j->own); }
 static int64_t pieces_of(int64_t n, int64_t depth) { return sl_max64(1, sl_tiles_of(n, depth)); }
+/* Columns of a tile: the plan's, evened out. */
+static int64_t tile_width(const sl_call *c, int64_t n) {
+  int64_t tiles = pieces_of(n, c->tiles.columns);
+  return sl_min64(c->tiles.columns, sl_round_up(sl_tiles_of(n, tiles), 16));
+}
 static size_t table_bytes(void) { return SL_PRODUCT_DEPTH * sizeof(int32_t); }
 static size_t floats(int64_t n) { return (size_t)sl_round_up(n, 16) * sizeof(float); }
 
@@ -116,7 +121,7 @@ static const float *slab_data(const job *j, const slab *s) {
 static void forward(void *arg, int64_t tile, int thread) {
   const job *j = arg;
   const sl_call *c = j->c;
-  sl_range features = sl_tile_range(tile, c->tiles.columns, j->N);
+  sl_range features = sl_tile_range(tile, tile_width(c, j->N), j->N);
   int64_t yt_row = transposed_row(j->rows), a_row = sl_spread_stride(sl_min64(j->K, SL_PRODUCT_DEPTH));
   float *yt = own(j, thread), *a = yt + c->tiles.columns * yt_row, *other = a + WIDEST_ROWS * a_row;
   copy_table table = {.from_at = (int32_t *)(other + WIDEST_ROWS * a_row)};
@@ -168,7 +173,7 @@ sl_status SL_KERNEL(linear)(const sl_call *c) {
   for (j.row = 0; j.row < j.R; j.row += ROW_BLOCK) {
     j.rows = sl_min64(ROW_BLOCK, j.R - j.row);
     sl_team_for(c->team, sl_tiles_of(j.rows, PANEL), pack_rows, &j);
-    sl_team_for(c->team, sl_tiles_of(j.N, c->tiles.columns), forward, &j);
+    sl_team_for(c->team, sl_tiles_of(j.N, tile_width(c, j.N)), forward, &j);
   }
   return SL_OK;
 }
@@ -207,21 +212,19 @@ typedef struct block {
   int64_t piece, k, columns, n, depth;
 } block;
 
-/* The block after b (b->columns = 0: the first): all features of one panel, then the next panel. */
+/* The block after b (b->columns = 0: the first): all panels for a piece of the features, then the next piece, so that W's
+ * pages stay in the TLB. */
 static int next_block(const job *j, sl_range inputs, block *b) {
   const sl_array *W = &j->c->in[1];
-  if (b->columns == 0) b->k = inputs.from;
-  else b->piece++;
-  while (b->k < inputs.to) {
-    for (; b->part < W->parts; b->part++, b->piece = 0) {
-      int64_t features = W->part[b->part].shape.dim[0], pieces = pieces_of(features, SL_PRODUCT_DEPTH);
-      if (b->piece >= pieces) continue;
-      b->columns = sl_min64(PANEL, inputs.to - b->k);
-      b->n = sl_piece(features, pieces, b->piece);
-      b->depth = sl_piece(features, pieces, b->piece + 1) - b->n;
-      return 1;
-    }
-    b->k += PANEL, b->part = 0, b->piece = 0;
+  b->k = b->columns ? b->k + PANEL : inputs.from;
+  if (b->k >= inputs.to) b->k = inputs.from, b->piece++;
+  for (; b->part < W->parts; b->part++, b->piece = 0) {
+    int64_t features = W->part[b->part].shape.dim[0], pieces = pieces_of(features, SL_PRODUCT_DEPTH);
+    if (b->piece >= pieces) continue;
+    b->columns = sl_min64(PANEL, inputs.to - b->k);
+    b->n = sl_piece(features, pieces, b->piece);
+    b->depth = sl_piece(features, pieces, b->piece + 1) - b->n;
+    return 1;
   }
   return 0;
 }
@@ -233,7 +236,7 @@ static const float *block_data(const job *j, const block *b) {
 static void backward(void *arg, int64_t tile, int thread) {
   const job *j = arg;
   const sl_call *c = j->c;
-  sl_range inputs = sl_tile_range(tile, c->tiles.columns, j->K);
+  sl_range inputs = sl_tile_range(tile, tile_width(c, j->K), j->K);
   float *panel = own(j, thread), *other = panel + SL_PRODUCT_DEPTH * PANEL, *dx = (float *)c->out[0].data + j->row * j->K;
   copy_table table = {.from_at = (int32_t *)(other + SL_PRODUCT_DEPTH * PANEL)};
   table.to_at = table.from_at + TABLE;
@@ -284,7 +287,7 @@ sl_status SL_KERNEL(linear_dx)(const sl_call *c) {
       j.left = j.shared, j.left_row = sl_spread_stride(j.N);
       sl_team_for(c->team, sl_tiles_of(j.rows, 16), copy_rows, &j);
     }
-    sl_team_for(c->team, sl_tiles_of(j.K, c->tiles.columns), backward, &j);
+    sl_team_for(c->team, sl_tiles_of(j.K, tile_width(c, j.K)), backward, &j);
   }
   return SL_OK;
 }
@@ -304,7 +307,7 @@ static void weight_gradient(void *arg, int64_t tile, int thread) {
   const job *j = arg;
   const sl_call *c = j->c;
   int64_t N = c->out[0].shape.dim[0], features = last(&c->in[0].shape);
-  sl_range all = sl_tile_range(tile, c->tiles.columns, N);
+  sl_range all = sl_tile_range(tile, tile_width(c, N), N);
   int64_t width = all.to - all.from, dy_row = sl_spread_stride(width), slabs = sl_tiles_of(width, SL_PRODUCT_ROWS);
   float *dy = own(j, thread), *dw = (float *)c->out[0].data + all.from * j->K;
   int32_t *at = (int32_t *)(dy + SUM_BLOCK * sl_spread_stride(c->tiles.columns));
@@ -338,7 +341,7 @@ sl_status SL_KERNEL(linear_dw)(const sl_call *c) {
   for (j.row = 0; j.row < j.R; j.row += SUM_BLOCK, j.add = 1) {
     j.rows = sl_min64(SUM_BLOCK, j.R - j.row);
     sl_team_for(c->team, sl_tiles_of(j.K, PANEL), pack_columns, &j);
-    sl_team_for(c->team, sl_tiles_of(c->out[0].shape.dim[0], c->tiles.columns), weight_gradient, &j);
+    sl_team_for(c->team, sl_tiles_of(c->out[0].shape.dim[0], tile_width(c, c->out[0].shape.dim[0])), weight_gradient, &j);
   }
   return SL_OK;
 }
