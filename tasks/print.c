@@ -157,8 +157,8 @@ static json_t *task_to_json(const sl_picture *p, int i) {
                    "phase", sl_phase_name(node->phase), "layer", node->name, "operation", node->op->name, "shape",
                    out ? shape_to_json(&out->shape) : json_array(), "dtype", out ? sl_dtype_name(out->dtype) : "",
                    "leaf", node->leaf, "shard", node->shard, "block", node->block, "flops", p->schedule->cost[i].flops,
-                   "bytes", p->schedule->cost[i].bytes, "seconds", p->schedule->seconds[i], "urgency",
-                   p->schedule->urgency[i], "start", p->schedule->start[i], "buffer",
+                   "bytes", p->schedule->cost[i].bytes, "predicted_s", p->schedule->seconds[i], "urgency_s",
+                   p->schedule->urgency[i], "start_s", p->schedule->start[i], "buffer",
                    p->memory && node->n_out ? p->memory->slot[node->out[0]] : -1, "after", before);
 }
 
@@ -170,7 +170,7 @@ static json_t *groups_to_json(const sl_groups *groups) {
         array,
         json_pack("{s:s, s:s, s:s, s:o, s:s, s:i, s:f, s:f, s:f}", "phase", sl_phase_name(g->phase), "layer", g->layer,
                   "operation", g->op->name, "shape", shape_to_json(&g->shape), "dtype", sl_dtype_name(g->dtype),
-                  "tasks", g->tasks, "flops", g->cost.flops, "bytes", g->cost.bytes, "seconds", g->seconds));
+                  "tasks", g->tasks, "flops", g->cost.flops, "bytes", g->cost.bytes, "predicted_s", g->seconds));
   }
   return array;
 }
@@ -179,11 +179,10 @@ sl_status sl_picture_to_json(const sl_picture *p, json_t **json) {
   sl_groups *groups;
   SL_TRY(sl_groups_create(p->logical, p->step, p->schedule, &groups));
   const totals t = add_up(p);
-  json_t *all =
-      json_pack("{s:s, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:o}", "title", p->title, "workers", p->workers,
-                "threads_per_worker", p->threads, "tasks", p->step->n_nodes, "flops", t.cost.flops, "bytes",
-                t.cost.bytes, "task_seconds", t.seconds, "step_seconds", p->schedule->makespan, "critical_path_seconds",
-                p->schedule->critical_path, "groups", groups_to_json(groups));
+  json_t *all = json_pack("{s:s, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:o}", "title", p->title, "workers",
+                          p->workers, "threads_per_worker", p->threads, "tasks", p->step->n_nodes, "flops",
+                          t.cost.flops, "bytes", t.cost.bytes, "task_s", t.seconds, "step_s", p->schedule->makespan,
+                          "critical_path_s", p->schedule->critical_path, "groups", groups_to_json(groups));
   sl_groups_destroy(groups);
   if (all && p->memory)
     json_object_set_new(

@@ -230,24 +230,24 @@ static sl_status print_json(const bench *b, const line *lines, int n, double tot
     json_array_append_new(
         operations, json_pack("{s:s, s:s, s:s, s:i, s:f, s:f, s:f, s:f}", "phase", sl_phase_name(lines[i].group->phase),
                               "layer", lines[i].group->layer, "operation", lines[i].group->op->name, "tasks",
-                              lines[i].group->tasks, "share", total > 0 ? lines[i].seconds / total : 0.0,
-                              "task_seconds", lines[i].tasks ? lines[i].seconds / (double)lines[i].tasks : 0.0,
-                              "gflops", 1e-9 * per_second(&lines[i], lines[i].group->cost.flops),
-                              "gigabytes_per_second", 1e-9 * per_second(&lines[i], lines[i].group->cost.bytes)));
+                              lines[i].group->tasks, "percent", total > 0 ? 100 * lines[i].seconds / total : 0.0,
+                              "task_s", lines[i].tasks ? lines[i].seconds / (double)lines[i].tasks : 0.0, "gflops",
+                              1e-9 * per_second(&lines[i], lines[i].group->cost.flops), "gigabytes_per_s",
+                              1e-9 * per_second(&lines[i], lines[i].group->cost.bytes)));
   json_t *all = json_pack(
       "{s:s, s:o, s:i, s:i, s:i, s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "model", b->model->name, "plan",
       sl_plan_to_json(&b->plan), "workers", share->nworkers, "threads_per_worker", share->threads_per_worker, "gpus",
       sl_runtime_gpus(b->runtime), "sched", sl_runtime_sched(b->runtime), "starpu", sl_runtime_starpu(), "steps",
-      (json_int_t)b->n, "step_seconds", median, "step_seconds_p10", b->seconds[b->n / 10], "step_seconds_p90",
-      b->seconds[b->n - 1 - b->n / 10], "samples_per_second", (double)b->plan.batch / median, "gflops", gflops,
-      "step_flops", sl_program_flops(b->program), "tasks", sl_program_graph(b->program)->n_nodes);
-  json_t *more =
-      json_pack("{s:f, s:f, s:f, s:f, s:I, s:o}", "kernel_share", b->usage.kernels, "waiting_share", b->usage.waiting,
-                "starpu_share", b->usage.starpu, "input_share", 1e9 * b->input / (double)(b->to - b->from),
-                "peak_memory_bytes", (json_int_t)sl__peak_memory(), "operations", operations);
+      (json_int_t)b->n, "step_s", median, "step_s_p10", b->seconds[b->n / 10], "step_s_p90",
+      b->seconds[b->n - 1 - b->n / 10], "samples_per_s", (double)b->plan.batch / median, "gflops", gflops, "step_flops",
+      sl_program_flops(b->program), "tasks", sl_program_graph(b->program)->n_nodes);
+  json_t *more = json_pack("{s:f, s:f, s:f, s:f, s:I, s:o}", "kernel_percent", 100 * b->usage.kernels,
+                           "waiting_percent", 100 * b->usage.waiting, "starpu_percent", 100 * b->usage.starpu,
+                           "input_percent", 100e9 * b->input / (double)(b->to - b->from), "peak_memory_bytes",
+                           (json_int_t)sl__peak_memory(), "operations", operations);
   if (all && b->before > 0)
     json_object_update_new(all, json_pack("{s:f, s:f, s:f}", "sgemm_gflops_before", b->before, "sgemm_gflops_after",
-                                          b->after, "sgemm_percent", 200 * gflops / (b->before + b->after)));
+                                          b->after, "percent_of_peak", 200 * gflops / (b->before + b->after)));
   if (!all || !more || json_object_update_new(all, more) != 0) {
     json_decref(all);
     return sl_fail(SL_ENOMEM, "no memory for the figures as JSON");

@@ -192,7 +192,7 @@ static sl_status see(const sl__options *o, sl_runtime *rt, json_t **part) {
   if (!*part) return sl_fail(SL_ENOMEM, "no memory for what this machine is");
   if (!o->no_measure)
     json_object_set_new(*part, "measured",
-                        json_pack("{s:f, s:f}", "sgemm_gflops", gflops, "triad_gigabytes_per_second", gigabytes));
+                        json_pack("{s:f, s:f}", "sgemm_gflops", gflops, "triad_gigabytes_per_s", gigabytes));
   json_object_set_new(*part, "warnings", warnings);
   return SL_OK;
 }
@@ -242,10 +242,10 @@ static double real_of(const json_t *object, const char *key) { return json_numbe
 static void print_software(const json_t *s) {
   const json_t *starpu = json_object_get(s, "starpu");
   printf("Starling   %s (%s), %s kernels\n", text_of(s, "starling"), text_of(s, "commit"), text_of(s, "kernels"));
-  printf("StarPU     %s: at most %lld CPU workers and %lld buffers a task, CUDA %s; policy %s (there are %s)\n",
+  printf("StarPU     %s: at most %lld CPU workers and %lld buffers a task, CUDA %s; policy %s\n",
          text_of(starpu, "version"), integer_of(starpu, "max_cpu_workers"), integer_of(starpu, "max_buffers"),
-         json_is_true(json_object_get(starpu, "cuda")) ? "yes" : "no", text_of(starpu, "sched"),
-         text_of(starpu, "policies"));
+         json_is_true(json_object_get(starpu, "cuda")) ? "yes" : "no", text_of(starpu, "sched"));
+  printf("           policies: %s\n", text_of(starpu, "policies"));
   printf("           performance models are filed under %s\n", text_of(starpu, "models_of"));
   printf("MPI        %s\n", text_of(s, "mpi"));
   printf("OpenBLAS   %s kernels; hwloc %s\n", text_of(s, "openblas"), text_of(s, "hwloc"));
@@ -274,7 +274,7 @@ static void print_part(const json_t *p) {
          1e-9 * real_of(m, "shared_bytes"));
   if (measured)
     printf("measured   sgemm %.1f GFLOP/s on all workers, memory %.1f GB/s (triad)\n",
-           real_of(measured, "sgemm_gflops"), real_of(measured, "triad_gigabytes_per_second"));
+           real_of(measured, "sgemm_gflops"), real_of(measured, "triad_gigabytes_per_s"));
   json_array_foreach(json_object_get(p, "warnings"), i, one) printf("warning    %s\n", json_string_value(one));
 }
 

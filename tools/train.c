@@ -28,6 +28,7 @@ typedef struct interval {
 
 typedef struct run {
   sl__options *o;
+  json_t *environment; /* as it was before the runtime changed it */
   sl_runtime *runtime;
   sl_dataset *dataset;
   sl_rundir *dir;
@@ -116,28 +117,30 @@ static sl_status build(run *r) {
   return sl__evaluator_create(r->runtime, r->store, f->model, &f->data, &f->training, &f->plan, &r->evaluator);
 }
 
-static sl_status add_environment(run *r, json_t *json) {
+static sl_status add_to_environment(run *r) {
   char line[1024];
   json_t *workers = json_array();
   for (int w = 0; w < sl_runtime_workers(r->runtime); w++)
     json_array_append_new(workers, json_string(sl_runtime_worker_text(r->runtime, w, line, sizeof line)));
   const unsigned hwloc = hwloc_get_api_version();
   snprintf(line, sizeof line, "%u.%u.%u", hwloc >> 16, hwloc >> 8 & 255, hwloc & 255);
-  json_t *more =
-      json_pack("{s:{s:s, s:s, s:s, s:s}, s:{s:s, s:s, s:i, s:i, s:o, s:i, s:f}}", "built_on", "starpu",
-                sl_runtime_starpu(), "mpi", sl_runtime_mpi(), "hwloc", line, "openblas", sl_runtime_blas(), "machine",
-                "sched", sl_runtime_sched(r->runtime), "kernels", sl_isa_name(sl_runtime_isa(r->runtime)), "ranks",
-                sl_runtime_ranks(r->runtime), "threads_per_worker", sl_runtime_share(r->runtime)->threads_per_worker,
-                "workers", workers, "gpus", sl_runtime_gpus(r->runtime), "cpu_quota", sl_runtime_quota(r->runtime));
-  return more && json_object_update_missing(json, more) == 0 ? (json_decref(more), SL_OK)
-                                                             : sl_fail(SL_ENOMEM, "no memory for the environment");
+  json_t *libraries = json_pack("{s:s, s:s, s:s, s:s}", "starpu", sl_runtime_starpu(), "mpi", sl_runtime_mpi(), "hwloc",
+                                line, "openblas", sl_runtime_blas());
+  json_t *machine = json_pack("{s:s, s:s, s:i, s:i, s:o, s:i, s:f}", "sched", sl_runtime_sched(r->runtime), "kernels",
+                              sl_isa_name(sl_runtime_isa(r->runtime)), "ranks", sl_runtime_ranks(r->runtime),
+                              "threads_per_worker", sl_runtime_share(r->runtime)->threads_per_worker, "workers",
+                              workers, "gpus", sl_runtime_gpus(r->runtime), "cpu_quota", sl_runtime_quota(r->runtime));
+  const int fine = libraries && json_object_update(json_object_get(r->environment, "libraries"), libraries) == 0 &&
+                   json_object_set_new(r->environment, "machine", machine) == 0;
+  json_decref(libraries);
+  return fine ? SL_OK : sl_fail(SL_ENOMEM, "no memory for the environment");
 }
 
 /* Opens the run directory last, when nothing but the run itself can fail. */
 static sl_status open_directory(run *r) {
   const sl__options *o = r->o;
   char *yaml = NULL;
-  json_t *environment = NULL, *plan = NULL;
+  json_t *plan = NULL;
   sl_status status = SL_OK;
   SL_TRY(sl_rundir_open(o->out, r->facts.model->name,
                         o->resume  ? SL_RUNDIR_RESUME
@@ -146,15 +149,13 @@ static sl_status open_directory(run *r) {
                         &r->dir));
   SL_TRY_OUT(sl__options_to_yaml(o, &yaml));
   SL_TRY_OUT(sl_rundir_write_text(r->dir, SL_RUNDIR_CONFIG, yaml));
-  environment = sl_environment(o->argc, o->argv, sl__commit());
-  if (!environment) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the environment"));
-  SL_TRY_OUT(add_environment(r, environment));
-  SL_TRY_OUT(sl_rundir_write_json(r->dir, SL_RUNDIR_ENVIRONMENT, environment));
+  SL_TRY_OUT(add_to_environment(r));
+  SL_TRY_OUT(sl_rundir_write_json(r->dir, SL_RUNDIR_ENVIRONMENT, r->environment));
   plan = sl_plan_to_json(&r->facts.plan);
   SL_TRY_OUT(sl_rundir_write_json(r->dir, SL_RUNDIR_PLAN, plan));
 out:
   free(yaml);
-  json_decref(environment), json_decref(plan);
+  json_decref(plan);
   return status;
 }
 
@@ -272,7 +273,7 @@ static void print_line(run *r, const json_t *metrics) {
            r->best_step == r->step ? " (best)" : "");
   printf("  %.0f samples/s  %.1f GFLOP/s  %.0f%% in kernels\n", steps * (double)r->facts.plan.batch / seconds,
          1e-9 * sl_program_flops(r->program) * steps / seconds,
-         100 * json_number_value(json_object_get(metrics, "utilisation")));
+         100 * json_number_value(json_object_get(metrics, "utilization")));
   fflush(stdout);
   r->line = (interval){0};
 }
@@ -320,21 +321,6 @@ out:
   return status;
 }
 
-static sl_status validate(run *r, double *seconds) {
-  const int64_t from = sl_now();
-  SL_TRY(sl__evaluate(&r->evaluator, sl_dataset_source(r->dataset, SL_SPLIT_VALIDATION), &r->validation));
-  *seconds = 1e-9 * (double)(sl_now() - from);
-  const sl__score *v = &r->validation;
-  r->reached = (r->until.measure == SL__UNTIL_ACCURACY && v->accuracy >= r->until.bound) ||
-               (r->until.measure == SL__UNTIL_LOSS && v->loss <= r->until.bound);
-  const int better = r->best_step == 0 || v->accuracy > r->best.accuracy ||
-                     (v->accuracy == r->best.accuracy && v->loss < r->best.loss);
-  if (!better) return SL_OK;
-  r->best = *v;
-  r->best_step = r->step;
-  return save_model(r);
-}
-
 /* The line of metrics for the interval that ends here; docs/formats.md has its fields. */
 static sl_status metrics(run *r, json_t **line) {
   const interval *i = &r->now;
@@ -343,14 +329,36 @@ static sl_status metrics(run *r, json_t **line) {
   sl__usage usage;
   SL_TRY(sl__usage_since(r->recorder, sl_runtime_workers(r->runtime), i->from, now, &usage));
   end_interval(r, seconds);
-  *line = json_pack("{s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:f}", "step", (json_int_t)r->step, "epoch",
-                    epochs_done(r), "seconds", 1e-9 * (double)(now - r->began), "loss", i->loss / steps, "accuracy",
-                    i->count > 0 ? i->correct / i->count : 0.0, "learning_rate", sl__rate_at(&r->rate, r->step),
-                    "samples_per_second", steps * (double)r->facts.plan.batch / seconds, "gflops",
-                    1e-9 * sl_program_flops(r->program) * steps / seconds, "utilisation", usage.kernels,
-                    "peak_memory_bytes", (json_int_t)sl__peak_memory(), "input_seconds",
+  *line = json_pack("{s:I, s:f, s:f, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:f}", "step", (json_int_t)r->step,
+                    "epoch", epochs_done(r), "time_s", 1e-9 * (double)(now - r->began), "split", "train", "loss",
+                    i->loss / steps, "accuracy", i->count > 0 ? i->correct / i->count : 0.0, "learning_rate",
+                    sl__rate_at(&r->rate, r->step), "samples_per_s", steps * (double)r->facts.plan.batch / seconds,
+                    "gflops", 1e-9 * sl_program_flops(r->program) * steps / seconds, "utilization", usage.kernels,
+                    "peak_memory_bytes", (json_int_t)sl__peak_memory(), "input_wait_s",
                     sl_loader_waited(r->loader) - i->input);
   return *line ? SL_OK : sl_fail(SL_ENOMEM, "no memory for a line of metrics");
+}
+
+/* Validates, keeps the model if it is the best, and says so in a line of its own. */
+static sl_status validate(run *r) {
+  const sl__score *v = &r->validation;
+  SL_TRY(sl__evaluate(&r->evaluator, sl_dataset_source(r->dataset, SL_SPLIT_VALIDATION), &r->validation));
+  r->reached = (r->until.measure == SL__UNTIL_ACCURACY && v->accuracy >= r->until.bound) ||
+               (r->until.measure == SL__UNTIL_LOSS && v->loss <= r->until.bound);
+  json_t *line =
+      json_pack("{s:I, s:f, s:f, s:s, s:f, s:f}", "step", (json_int_t)r->step, "epoch", epochs_done(r), "time_s",
+                1e-9 * (double)(sl_now() - r->began), "split", "validation", "loss", v->loss, "accuracy", v->accuracy);
+  const sl_status status =
+      line ? sl_rundir_append_metrics(r->dir, line)
+           : sl_fail(SL_ENONFINITE, "step %lld: the loss on the validation images is %g", (long long)r->step, v->loss);
+  json_decref(line);
+  if (status != SL_OK) return status;
+  const int better = r->best_step == 0 || v->accuracy > r->best.accuracy ||
+                     (v->accuracy == r->best.accuracy && v->loss < r->best.loss);
+  if (!better) return SL_OK;
+  r->best = *v;
+  r->best_step = r->step;
+  return save_model(r);
 }
 
 /* After a step: metrics, validation and checkpoint as they fall due. last: this is the end. */
@@ -363,21 +371,14 @@ static sl_status look(run *r, int last) {
     return SL_OK;
   }
   json_t *line = NULL;
-  double seconds = 0;
   sl_status status = SL_OK;
   SL_TRY_OUT(metrics(r, &line));
-  if (checkpoint && validates(r)) {
-    SL_TRY_OUT(validate(r, &seconds));
-    json_object_set_new(line, "validation_loss", json_real(r->validation.loss));
-    json_object_set_new(line, "validation_accuracy", json_real(r->validation.accuracy));
-    json_object_set_new(line, "validation_seconds", json_real(seconds));
-  }
+  SL_TRY_OUT(sl_rundir_append_metrics(r->dir, line));
   if (checkpoint) {
-    if (!validates(r)) SL_TRY_OUT(save_model(r));
+    SL_TRY_OUT(validates(r) ? validate(r) : save_model(r));
     SL_TRY_OUT(save_state(r));
     print_line(r, line);
   }
-  SL_TRY_OUT(sl_rundir_append_metrics(r->dir, line));
   begin_interval(r);
 out:
   json_decref(line);
@@ -427,8 +428,8 @@ static sl_status finish(run *r) {
   const int tests = r->dataset->n[SL_SPLIT_TEST] > 0;
   json_t *summary = json_pack(
       "{s:s, s:s, s:I, s:f, s:f, s:f, s:I}", "model", r->facts.model->name, "directory", sl_rundir_path(r->dir),
-      "steps", (json_int_t)r->step, "epochs", epochs_done(r), "seconds", 1e-9 * (double)(sl_now() - r->began),
-      "samples_per_second", r->stepping > 0 ? (double)((r->step - r->first) * r->facts.plan.batch) / r->stepping : 0.0,
+      "steps", (json_int_t)r->step, "epochs", epochs_done(r), "time_s", 1e-9 * (double)(sl_now() - r->began),
+      "samples_per_s", r->stepping > 0 ? (double)((r->step - r->first) * r->facts.plan.batch) / r->stepping : 0.0,
       "parameters", (json_int_t)r->network.parameter_count);
   if (!summary) return sl_fail(SL_ENOMEM, "no memory for the summary");
   if (r->best_step)
@@ -465,6 +466,8 @@ static sl_status prepare(run *r) {
   SL_TRY(sl__find_model(o->model, &f->model));
   SL_TRY(sl__until_parse(o->until, &r->until));
   SL_TRY(sl__training_of(o, f->model, &f->training));
+  r->environment = sl_environment(o->argc, o->argv, sl__commit());
+  if (!r->environment) return sl_fail(SL_ENOMEM, "no memory for the environment");
   SL_TRY(sl__start(o, "train", 0, &r->runtime));
   SL_TRY(sl__plan_of(o, f->model, &f->plan));
   const sl_dataset_options data = {.directory = o->data, .validation_fraction = o->val_fraction, .seed = f->plan.seed};
@@ -490,6 +493,7 @@ static void release(run *r) {
   sl_store_destroy(r->store);
   sl_recorder_destroy(r->recorder);
   sl_dataset_close(r->dataset);
+  json_decref(r->environment);
   sl_runtime_stop(r->runtime);
 }
 
