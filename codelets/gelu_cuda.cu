@@ -14,18 +14,20 @@ struct erf_backward {
     return dy * (0.5f + 0.5f * erff(x * SQRT_HALF) + x * density);
   }
 };
-/* (1 + tanh u) / 2, u = sqrt(2 / pi) (x + 0.044715 x^3) */
-__device__ inline float tanh_factor(float x) {
-  return 1.0f / (1.0f + expf(x * (x * x * (-2 * 0.044715f * SQRT_2_BY_PI) - 2 * SQRT_2_BY_PI)));
+/* exp(-2u), u = sqrt(2 / pi) (x + 0.044715 x^3) */
+__device__ inline float tanh_exp(float x) {
+  return expf(x * (x * x * (-2 * 0.044715f * SQRT_2_BY_PI) - 2 * SQRT_2_BY_PI));
 }
 struct tanh_forward {
-  __device__ float operator()(float x) const { return x * tanh_factor(x); }
+  __device__ float operator()(float x) const { return x * (1.0f / (1.0f + tanh_exp(x))); }
 };
+/* s + 2 x u' s (1 - s), s = 1 / (1 + e), where 1 - s = e s. Beyond 9 s is 0 or 1, and e stays finite before; a NaN
+ * stays. */
 struct tanh_backward {
   __device__ float operator()(float dy, float x) const {
-    x = x > 16 ? 16 : x < -16 ? -16 : x; /* beyond, the slope is 0 or 1; a NaN stays */
-    float s = tanh_factor(x), slope2 = x * x * (6 * 0.044715f * SQRT_2_BY_PI) + 2 * SQRT_2_BY_PI; /* 2 du/dx */
-    return dy * (s + x * slope2 * (s * (1.0f - s)));
+    x = x > 9 ? 9 : x < -9 ? -9 : x;
+    float e = tanh_exp(x), s = 1.0f / (1.0f + e), slope2 = x * x * (6 * 0.044715f * SQRT_2_BY_PI) + 2 * SQRT_2_BY_PI;
+    return dy * (s + x * slope2 * (e * s) * s);
   }
 };
 

@@ -20,6 +20,8 @@ const test_case cases_accuracy[] = {
      {INPUT(SL_F32, SL_SCOPE_SAMPLE, FILL_INTEGERS, 0, 2, 50, 3), TARGETS(2, 50)}, .reference = accuracy},
     {"accuracy", "37 classes [5, 7]", 2, 1,
      {INPUT(SL_F32, SL_SCOPE_SAMPLE, FILL_INTEGERS, 0, 9, 5, 7, 37), TARGETS(3, 5, 7)}, .reference = accuracy},
+    {"accuracy", "1200 classes", 2, 1,
+     {INPUT(SL_F32, SL_SCOPE_SAMPLE, FILL_INTEGERS, 0, 99, 40, 1200), TARGETS(120, 40)}, .reference = accuracy},
     {"accuracy", "[256, 10]", 2, 1, {SAMPLES(256, 10), TARGETS(9, 256)}, .reference = accuracy, .bench = 1},
     {"accuracy", "[64, 50257]", 2, 1, {SAMPLES(64, 50257), TARGETS(50256, 64)}, .reference = accuracy, .bench = 1},
     {0},

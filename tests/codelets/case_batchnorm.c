@@ -121,6 +121,8 @@ const test_case cases_batchnorm[] = {
      .tolerance = {200 * EPS64, 200 * EPS64}},
     {"bn_stats", "whole [131, 7]", 1, 2, {SAMPLES(131, 7)}, .attr = &whole_1, .reference = stats,
      .tolerance = {200 * EPS64, 200 * EPS64}},
+    {"bn_stats", "whole [900, 45]", 1, 2, {SAMPLES(900, 45)}, .attr = &whole_1, .reference = stats,
+     .tolerance = {400 * EPS64, 400 * EPS64}},
     {"bn_normalize", "leaf [3, 5, 7, 21]", 5, 1,
      {SAMPLES(3, 5, 7, 21), SUMS(SL_SCOPE_LEAF, 105, 21), SQUARES(SL_SCOPE_LEAF, 105, 21), WHOLE(21), WHOLE(21)},
      .attr = &leaf_35, .reference = normalize, .tolerance = {4 * EPS}, .exact = 1},

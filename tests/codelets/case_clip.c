@@ -22,6 +22,7 @@ const test_case cases_clip[] = {
     {"row_norms", "[11, 137]", 1, 1, {WHOLE(11, 137)}, .reference = row_norms, .tolerance = {20 * EPS64}, .exact = 1},
     {"row_norms", "[5, 3, 3, 7]", 1, 1, {WHOLE(5, 3, 3, 7)}, .reference = row_norms, .tolerance = {20 * EPS64}, .exact = 1},
     {"row_norms", "[137]", 1, 1, {WHOLE(137)}, .reference = row_norms, .tolerance = {20 * EPS64}, .exact = 1},
+    {"row_norms", "[3, 2500]", 1, 1, {WHOLE(3, 2500)}, .reference = row_norms, .tolerance = {50 * EPS64}, .exact = 1},
     {"clip_factor", "of three gradients", 3, 1, {NORMS(11), NORMS(1), NORMS(37)}, .attr = &bites, .reference = clip_factor,
      .tolerance = {20 * EPS64}, .exact = 1},
     {"clip_factor", "within bounds", 2, 1, {NORMS(8), NORMS(7)}, .attr = &idle, .reference = clip_factor, .exact = 1},

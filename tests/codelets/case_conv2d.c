@@ -89,6 +89,7 @@ const test_case cases_conv2d[] = {
     CONV(6, 14, 14, 8, 40, 3, 1, 1, 0),
     CONV(2, 4, 300, 2, 20, 3, 1, 1, 0),
     CONV(1, 1, 700, 6, 3, 1, 1, 0, 0),
+    CONV(15, 28, 28, 32, 3, 5, 1, 2, 0), /* more columns than a GPU spreads at once */
     {"conv2d", "[3, 6, 6, 2] to 5, no bias", 2, 1, {SAMPLES(3, 6, 6, 2), WHOLE(5, 3, 3, 2)}, .attr = ATTR(3, 1, 1, 6, 6),
      .reference = conv2d, .tolerance = SUMS, .differentiable = 3, .exact = 1},
     {"conv2d_dw", "[3, 6, 6, 2] to 5, no bias", 2, 1, {SAMPLES(3, 6, 6, 5), SAMPLES(3, 6, 6, 2)}, .attr = ATTR(3, 1, 1, 6, 6),

@@ -10,5 +10,6 @@ static void count(const case_run *r) {
 const test_case cases_count_targets[] = {
     {"count_targets", "[131]", 1, 1, {TARGETS(131)}, .reference = count, .exact = 1},
     {"count_targets", "[5, 33]", 1, 1, {TARGETS(5, 33)}, .reference = count, .exact = 1},
+    {"count_targets", "[70000]", 1, 1, {TARGETS(70000)}, .reference = count, .exact = 1},
     {0},
 };
