@@ -57,8 +57,13 @@ static sl_status shape(const void *attr, const sl_value_info *const *in, int n_i
 static void cost(const sl_call *c, sl_cost *cost) { cost->flops = (double)sl_shape_count(&c->in[0].shape); }
 
 const sl_operation sl_op_accuracy = {
-    .name = "accuracy", .shape = shape, .cost = cost, .scratch = scratch, .scratch_cuda = scratch_cuda,
-    .cpu = SL_KERNELS(accuracy), .cuda = SL_CUDA_KERNEL(accuracy),
+    .name = "accuracy",
+    .shape = shape,
+    .cost = cost,
+    .scratch = scratch,
+    .scratch_cuda = scratch_cuda,
+    .cpu = SL_KERNELS(accuracy),
+    .cuda = SL_CUDA_KERNEL(accuracy),
 };
 
 sl_value sl_accuracy(sl_graph *graph, const char *layer, sl_value logits, sl_value targets) {

@@ -10,7 +10,8 @@ typedef struct factors {
   float keep, beta1, rest1, beta2, rest2, rate, root, eps, clip;
 } factors;
 
-static __attribute__((noinline)) void chunk(float *p, const float *gradient, float *m, float *v, const factors *factor) {
+static __attribute__((noinline)) void chunk(float *p, const float *gradient, float *m, float *v,
+                                            const factors *factor) {
   const factors f = *factor;
   SL_IVDEP
   for (int i = 0; i < SL_CHUNK; i++) {
@@ -26,9 +27,14 @@ static void body(void *arg, int64_t tile, int thread) {
   const sl_call *c = arg;
   const sl_adamw_options *o = c->attr;
   const double t = (double)c->step->number, rate = c->step->learning_rate;
-  factors f = {.keep = (float)(1 - rate * o->decay), .beta1 = (float)o->beta1, .rest1 = (float)(1 - o->beta1),
-               .beta2 = (float)o->beta2, .rest2 = (float)(1 - o->beta2), .rate = (float)(rate / (1 - pow(o->beta1, t))),
-               .root = (float)(1 / sqrt(1 - pow(o->beta2, t))), .eps = (float)o->eps};
+  factors f = {.keep = (float)(1 - rate * o->decay),
+               .beta1 = (float)o->beta1,
+               .rest1 = (float)(1 - o->beta1),
+               .beta2 = (float)o->beta2,
+               .rest2 = (float)(1 - o->beta2),
+               .rate = (float)(rate / (1 - pow(o->beta1, t))),
+               .root = (float)(1 / sqrt(1 - pow(o->beta2, t))),
+               .eps = (float)o->eps};
   sl_optimizer_may(c, 2, &f.clip);
   float *p = c->out[0].data, *m = c->out[1].data, *v = c->out[2].data;
   const float *g = c->in[1].data;
@@ -62,17 +68,25 @@ SL_CUDA_DECLARE(adamw);
 static void cost(const sl_call *c, sl_cost *cost) { cost->flops = 14 * (double)sl_shape_count(&c->out[0].shape); }
 
 const sl_operation sl_op_adamw = {
-    .name = "adamw", .attr_bytes = sizeof(sl_adamw_options), .shape = optimizer_shape, .cost = cost,
-    .cpu = SL_KERNELS(adamw), .cuda = SL_CUDA_KERNEL(adamw), .map_in = 15, .map_out = 7, .update = {1, 3, 4},
+    .name = "adamw",
+    .attr_bytes = sizeof(sl_adamw_options),
+    .shape = optimizer_shape,
+    .cost = cost,
+    .cpu = SL_KERNELS(adamw),
+    .cuda = SL_CUDA_KERNEL(adamw),
+    .map_in = 15,
+    .map_out = 7,
+    .update = {1, 3, 4},
 };
 
-void sl_adamw(sl_graph *graph, const sl_adamw_options *options, const sl_value *parameters, const sl_value *gradients, int n,
-              sl_value guard, sl_value clip) {
+void sl_adamw(sl_graph *graph, const sl_adamw_options *options, const sl_value *parameters, const sl_value *gradients,
+              int n, sl_value guard, sl_value clip) {
   for (int i = 0; i < n; i++) {
     const sl_value_info *info = sl_graph_value(graph, parameters[i]);
     sl_adamw_options attr = *options;
     if (info && !info->decay) attr.decay = 0;
-    optimizer_add(graph, &sl_op_adamw, &attr, parameters[i], gradients[i], (const char *const[]){"m", "v"}, 2, guard, clip);
+    optimizer_add(graph, &sl_op_adamw, &attr, parameters[i], gradients[i], (const char *const[]){"m", "v"}, 2, guard,
+                  clip);
   }
 }
 #endif

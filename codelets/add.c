@@ -33,8 +33,8 @@ static sl_status shape(const void *attr, const sl_value_info *const *in, int n_i
   if (!sl_shape_equal(&in[0]->shape, &in[1]->shape) || in[0]->dtype != in[1]->dtype ||
       (in[0]->dtype != SL_F32 && in[0]->dtype != SL_F64)) {
     char a[SL_SHAPE_TEXT], b[SL_SHAPE_TEXT];
-    return sl_fail(SL_ESHAPE, "%s %s and %s %s cannot be added: F32 or F64 of one shape can", sl_dtype_name(in[0]->dtype),
-                   sl_shape_text(&in[0]->shape, a, sizeof a), sl_dtype_name(in[1]->dtype),
+    return sl_fail(SL_ESHAPE, "%s %s and %s %s cannot be added: F32 or F64 of one shape can",
+                   sl_dtype_name(in[0]->dtype), sl_shape_text(&in[0]->shape, a, sizeof a), sl_dtype_name(in[1]->dtype),
                    sl_shape_text(&in[1]->shape, b, sizeof b));
   }
   out[0].shape = in[0]->shape;
@@ -51,8 +51,15 @@ static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout,
 }
 
 const sl_operation sl_op_add = {
-    .name = "add", .shape = shape, .gradient = gradient, .cost = cost, .cpu = SL_KERNELS(add), .cuda = SL_CUDA_KERNEL(add),
-    .map_in = 3, .map_out = 1, .inplace = {1},
+    .name = "add",
+    .shape = shape,
+    .gradient = gradient,
+    .cost = cost,
+    .cpu = SL_KERNELS(add),
+    .cuda = SL_CUDA_KERNEL(add),
+    .map_in = 3,
+    .map_out = 1,
+    .inplace = {1},
 };
 
 sl_value sl_add(sl_graph *graph, const char *layer, sl_value a, sl_value b) {

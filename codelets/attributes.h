@@ -1,4 +1,5 @@
-/* Attributes of operations whose kernels exist twice, for CPU (.c) and CUDA (.cu): what both read through call->attr. */
+/* Attributes of operations whose kernels exist twice, for CPU (.c) and CUDA (.cu): what both read through call->attr.
+ */
 #ifndef SL_ATTRIBUTES_H
 #define SL_ATTRIBUTES_H
 
@@ -22,7 +23,7 @@ typedef struct sl_gelu_attr {
  * node that it belongs to. */
 typedef struct sl_dropout_attr {
   float p;
-  int fixed;    /* the stream is `key`, not the call's */
+  int fixed; /* the stream is `key`, not the call's */
   uint32_t key;
 } sl_dropout_attr;
 
@@ -39,9 +40,12 @@ typedef struct sl_conv2d_attr {
   int kernel, stride, pad;
   int height, width; /* of the input image */
 } sl_conv2d_attr;
-/* CUDA: how many of B images are spread at once into columns (im2col: [pixels of the result, kernel^2 C]): as many as go into 32
- * MiB, which the L2 cache of a large GPU holds; and the scratch memory for that, none where the image itself is that matrix. */
-static inline int sl_conv2d_pointwise(const sl_conv2d_attr *a) { return a->kernel == 1 && a->stride == 1 && a->pad == 0; }
+/* CUDA: how many of B images are spread at once into columns (im2col: [pixels of the result, kernel^2 C]): as many as
+ * go into 32 MiB, which the L2 cache of a large GPU holds; and the scratch memory for that, none where the image itself
+ * is that matrix. */
+static inline int sl_conv2d_pointwise(const sl_conv2d_attr *a) {
+  return a->kernel == 1 && a->stride == 1 && a->pad == 0;
+}
 static inline int64_t sl_conv2d_images(const sl_conv2d_attr *a, int64_t B, int64_t pixels, int64_t C) {
   if (sl_conv2d_pointwise(a)) return B;
   int64_t image = pixels * a->kernel * a->kernel * C * (int64_t)sizeof(float), n = image ? (32 << 20) / image : B;

@@ -38,7 +38,8 @@ static void forward(void *arg, int64_t tile, int thread) {
 sl_status SL_KERNEL(avgpool)(const sl_call *c) {
   const sl_pool_attr *a = c->attr;
   const int64_t *out = c->out[0].shape.dim;
-  sl_team_for(c->team, sl_tiles_of(out[0] * out[1], sl_tile_rows(c, a->kernel * a->width * out[3])), forward, (void *)c);
+  sl_team_for(c->team, sl_tiles_of(out[0] * out[1], sl_tile_rows(c, a->kernel * a->width * out[3])), forward,
+              (void *)c);
   return SL_OK;
 }
 
@@ -73,7 +74,8 @@ static void backward(void *arg, int64_t tile, int thread) {
 sl_status SL_KERNEL(avgpool_grad)(const sl_call *c) {
   const sl_pool_attr *a = c->attr;
   const int64_t *out = c->in[0].shape.dim;
-  sl_team_for(c->team, sl_tiles_of(out[0], sl_tile_rows(c, (int64_t)a->height * a->width * out[3])), backward, (void *)c);
+  sl_team_for(c->team, sl_tiles_of(out[0], sl_tile_rows(c, (int64_t)a->height * a->width * out[3])), backward,
+              (void *)c);
   return SL_OK;
 }
 
@@ -95,12 +97,21 @@ static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout,
 }
 
 const sl_operation sl_op_avgpool = {
-    .name = "avgpool", .attr_bytes = sizeof(sl_pool_attr), .shape = pool_shape, .gradient = gradient, .cost = cost,
-    .cpu = SL_KERNELS(avgpool), .cuda = SL_CUDA_KERNEL(avgpool),
+    .name = "avgpool",
+    .attr_bytes = sizeof(sl_pool_attr),
+    .shape = pool_shape,
+    .gradient = gradient,
+    .cost = cost,
+    .cpu = SL_KERNELS(avgpool),
+    .cuda = SL_CUDA_KERNEL(avgpool),
 };
 const sl_operation sl_op_avgpool_grad = {
-    .name = "avgpool_grad", .attr_bytes = sizeof(sl_pool_attr), .shape = pool_grad_shape, .cost = cost_grad,
-    .cpu = SL_KERNELS(avgpool_grad), .cuda = SL_CUDA_KERNEL(avgpool_grad),
+    .name = "avgpool_grad",
+    .attr_bytes = sizeof(sl_pool_attr),
+    .shape = pool_grad_shape,
+    .cost = cost_grad,
+    .cpu = SL_KERNELS(avgpool_grad),
+    .cuda = SL_CUDA_KERNEL(avgpool_grad),
 };
 
 sl_value sl_avgpool(sl_graph *graph, const char *layer, sl_value x, int kernel, int stride, int pad) {

@@ -1,6 +1,7 @@
-/* Batch normalisation as a graph of small operations, so that "over a leaf" and "over the global batch" differ only in the scope
- * of the sums between them: bn_stats -> bn_normalize, and backward bn_grad_stats -> bn_dx and bn_dparam (Ioffe and Szegedy
- * 2015, section 3). Sums are in double, where sum of squares less square of sum loses nothing that a float had. */
+/* Batch normalisation as a graph of small operations, so that "over a leaf" and "over the global batch" differ only in
+ * the scope of the sums between them: bn_stats -> bn_normalize, and backward bn_grad_stats -> bn_dx and bn_dparam
+ * (Ioffe and Szegedy 2015, section 3). Sums are in double, where sum of squares less square of sum loses nothing that a
+ * float had. */
 #include "codelets/attributes.h"
 #include "codelets/math.h"
 #include "tasks/cuda_context.h"
@@ -32,8 +33,8 @@ static int64_t sum_tile(const sl_call *c) {
   return sl_max64(sl_tile_rows(c, channels(&c->in[0])), (positions(&c->in[0]) + 63) / 64);
 }
 
-/* s and q are [C], to be added to, four positions at a time: memory is read in its order, and the sums stay in the first
- * cache. */
+/* s and q are [C], to be added to, four positions at a time: memory is read in its order, and the sums stay in the
+ * first cache. */
 static inline void column_sums(const float *a, const float *b, int rows, int64_t C, double *s, double *q) {
   int64_t k = 0;
   for (; k + SL_LANES_D <= C; k += SL_LANES_D) {
@@ -258,7 +259,8 @@ static sl_status same_shape(const void *attr, const sl_value_info *const *in, in
   return SL_OK;
 }
 /* Two [C] of the whole batch: F32 parameters' gradients, or F64 totals. */
-static sl_status dparam_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+static sl_status dparam_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out,
+                              int n_out) {
   (void)attr, (void)n_in;
   for (int j = 0; j < n_out; j++) {
     out[j].shape = in[0]->shape;
@@ -266,12 +268,14 @@ static sl_status dparam_shape(const void *attr, const sl_value_info *const *in, 
   }
   return SL_OK;
 }
-static sl_status total_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+static sl_status total_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out,
+                             int n_out) {
   SL_TRY(dparam_shape(attr, in, n_in, out, n_out));
   for (int j = 0; j < n_out; j++) out[j].dtype = SL_F64;
   return SL_OK;
 }
-static sl_status running_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+static sl_status running_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out,
+                               int n_out) {
   (void)attr, (void)n_in, (void)n_out;
   out[0].shape = in[2]->shape;
   out[1].shape = in[3]->shape;
@@ -297,18 +301,24 @@ static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout,
 
 const sl_operation sl_op_bn_stats = {BATCHNORM_OPERATION(bn_stats), .shape = sums_shape, .cost = cost4,
                                      .scratch = sums_scratch, .scratch_cuda = sums_scratch_cuda};
-const sl_operation sl_op_bn_normalize = {BATCHNORM_OPERATION(bn_normalize), .shape = same_shape, .gradient = gradient,
-                                         .cost = cost4, .scratch = constants_scratch,
-                                         .scratch_cuda = constants_scratch, .inplace = {1}};
+const sl_operation sl_op_bn_normalize = {BATCHNORM_OPERATION(bn_normalize),
+                                         .shape = same_shape,
+                                         .gradient = gradient,
+                                         .cost = cost4,
+                                         .scratch = constants_scratch,
+                                         .scratch_cuda = constants_scratch,
+                                         .inplace = {1}};
 const sl_operation sl_op_bn_grad_stats = {BATCHNORM_OPERATION(bn_grad_stats), .shape = sums_shape, .cost = cost4,
                                           .scratch = sums_scratch, .scratch_cuda = sums_scratch_cuda};
-const sl_operation sl_op_bn_dx = {BATCHNORM_OPERATION(bn_dx), .shape = same_shape, .cost = cost4,
-                                  .scratch = constants_scratch, .scratch_cuda = constants_scratch, .inplace = {1}};
+const sl_operation sl_op_bn_dx = {
+    BATCHNORM_OPERATION(bn_dx),        .shape = same_shape, .cost = cost4, .scratch = constants_scratch,
+    .scratch_cuda = constants_scratch, .inplace = {1}};
 const sl_operation sl_op_bn_dparam = {BATCHNORM_OPERATION(bn_dparam), .shape = dparam_shape};
 const sl_operation sl_op_bn_total = {BATCHNORM_OPERATION(bn_total), .shape = total_shape};
 const sl_operation sl_op_bn_running = {BATCHNORM_OPERATION(bn_running), .shape = running_shape, .update = {3, 4}};
-const sl_operation sl_op_bn_infer = {BATCHNORM_OPERATION(bn_infer), .shape = same_shape, .cost = cost4,
-                                     .scratch = constants_scratch, .scratch_cuda = constants_scratch, .inplace = {1}};
+const sl_operation sl_op_bn_infer = {
+    BATCHNORM_OPERATION(bn_infer),     .shape = same_shape, .cost = cost4, .scratch = constants_scratch,
+    .scratch_cuda = constants_scratch, .inplace = {1}};
 
 sl_value sl_batchnorm(sl_graph *graph, const char *layer, sl_value x, sl_batchnorm_over over, int training) {
   const sl_value_info *info = sl_graph_value(graph, x);
@@ -329,11 +339,11 @@ sl_value sl_batchnorm(sl_graph *graph, const char *layer, sl_value x, sl_batchno
   sl_value beta = sl_graph_tensor(graph, SL_ROLE_PARAMETER, layer, "bias", SL_F32, SL_SHAPE(C), zero);
   sl_value mean = sl_graph_tensor(graph, SL_ROLE_STATE, layer, "running_mean", SL_F32, SL_SHAPE(C), zero);
   sl_value var = sl_graph_tensor(graph, SL_ROLE_STATE, layer, "running_var", SL_F32, SL_SHAPE(C), one);
-  if (!training)
-    return sl_graph_add1(graph, &sl_op_bn_infer, layer, &attr, (sl_value[]){x, mean, var, gamma, beta}, 5);
+  if (!training) return sl_graph_add1(graph, &sl_op_bn_infer, layer, &attr, (sl_value[]){x, mean, var, gamma, beta}, 5);
   sl_value stats[2], total[2], running[2];
   sl_graph_add(graph, &sl_op_bn_stats, layer, &attr, &x, 1, stats, 2);
-  sl_value y = sl_graph_add1(graph, &sl_op_bn_normalize, layer, &attr, (sl_value[]){x, stats[0], stats[1], gamma, beta}, 5);
+  sl_value y =
+      sl_graph_add1(graph, &sl_op_bn_normalize, layer, &attr, (sl_value[]){x, stats[0], stats[1], gamma, beta}, 5);
   memcpy(total, stats, sizeof total);
   if (over == SL_BATCHNORM_LEAF) sl_graph_add(graph, &sl_op_bn_total, layer, &attr, stats, 2, total, 2);
   sl_graph_add(graph, &sl_op_bn_running, layer, &whole, (sl_value[]){total[0], total[1], mean, var}, 4, running, 2);

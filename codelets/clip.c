@@ -1,5 +1,6 @@
-/* Gradient clipping by global norm. Each row of a gradient gives its sum of squares, and one small node adds those up by a fixed
- * binary tree: whatever the plan cuts gradients into, and wherever the pieces are, the norm has the same bits. */
+/* Gradient clipping by global norm. Each row of a gradient gives its sum of squares, and one small node adds those up
+ * by a fixed binary tree: whatever the plan cuts gradients into, and wherever the pieces are, the norm has the same
+ * bits. */
 #include "codelets/attributes.h"
 #include "codelets/math.h"
 #include "tasks/cuda_context.h"
@@ -41,8 +42,8 @@ sl_status SL_KERNEL(row_norms)(const sl_call *c) {
   return SL_OK;
 }
 
-/* A sum of numbers that come one by one, by the tree that splits n at the largest power of two below it: whole subtrees wait
- * on a stack, one for each bit of the count so far. */
+/* A sum of numbers that come one by one, by the tree that splits n at the largest power of two below it: whole subtrees
+ * wait on a stack, one for each bit of the count so far. */
 typedef struct tree_sum {
   uint64_t count;
   int depth;
@@ -81,7 +82,8 @@ sl_status SL_KERNEL(clip_factor)(const sl_call *c) {
 SL_CUDA_DECLARE(row_norms);
 SL_CUDA_DECLARE(clip_factor);
 
-static sl_status norms_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+static sl_status norms_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out,
+                             int n_out) {
   (void)attr, (void)n_in, (void)n_out;
   if (in[0]->dtype != SL_F32) return sl_fail(SL_ESHAPE, "gradients are F32, not %s", sl_dtype_name(in[0]->dtype));
   out[0].shape = SL_SHAPE(rows_of(&in[0]->shape));
@@ -89,7 +91,8 @@ static sl_status norms_shape(const void *attr, const sl_value_info *const *in, i
   return SL_OK;
 }
 
-static sl_status factor_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+static sl_status factor_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out,
+                              int n_out) {
   (void)in, (void)n_in, (void)n_out;
   const sl_clip_attr *a = attr;
   if (!(a->bound > 0)) return sl_fail(SL_EINVAL, "a norm bound of %g: it must be above 0", a->bound);
@@ -109,13 +112,22 @@ static size_t factor_scratch_cuda(const sl_call *c) {
 static void cost(const sl_call *c, sl_cost *cost) { cost->flops = 2 * (double)sl_shape_count(&c->in[0].shape); }
 
 const sl_operation sl_op_row_norms = {
-    .name = "row_norms", .shape = norms_shape, .cost = cost, .cpu = SL_KERNELS(row_norms),
-    .cuda = SL_CUDA_KERNEL(row_norms), .map_in = 1, .map_out = 1,
+    .name = "row_norms",
+    .shape = norms_shape,
+    .cost = cost,
+    .cpu = SL_KERNELS(row_norms),
+    .cuda = SL_CUDA_KERNEL(row_norms),
+    .map_in = 1,
+    .map_out = 1,
 };
 const sl_operation sl_op_clip_factor = {
-    .name = "clip_factor", .attr_bytes = sizeof(sl_clip_attr), .shape = factor_shape,
-    .scratch_cuda = factor_scratch_cuda, .cpu = SL_KERNELS(clip_factor),
-    .cuda = SL_CUDA_KERNEL(clip_factor), .all_in = UINT32_MAX,
+    .name = "clip_factor",
+    .attr_bytes = sizeof(sl_clip_attr),
+    .shape = factor_shape,
+    .scratch_cuda = factor_scratch_cuda,
+    .cpu = SL_KERNELS(clip_factor),
+    .cuda = SL_CUDA_KERNEL(clip_factor),
+    .all_in = UINT32_MAX,
 };
 
 sl_value sl_clip_factor(sl_graph *graph, const char *layer, const sl_value *gradients, int n, double bound) {

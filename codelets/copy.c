@@ -44,7 +44,12 @@ static void cost(const sl_call *c, sl_cost *cost) {
 }
 
 const sl_operation sl_op_copy = {
-    .name = "copy", .shape = shape, .cost = cost, .cpu = SL_KERNELS(copy), .cuda = SL_CUDA_KERNEL(copy),
-    .map_in = 1, .map_out = 1,
+    .name = "copy",
+    .shape = shape,
+    .cost = cost,
+    .cpu = SL_KERNELS(copy),
+    .cuda = SL_CUDA_KERNEL(copy),
+    .map_in = 1,
+    .map_out = 1,
 };
 #endif

@@ -28,7 +28,10 @@ static sl_status shape(const void *attr, const sl_value_info *const *in, int n_i
 }
 
 const sl_operation sl_op_count_targets = {
-    .name = "count_targets", .shape = shape, .scratch_cuda = scratch_cuda, .cpu = SL_KERNELS(count_targets),
+    .name = "count_targets",
+    .shape = shape,
+    .scratch_cuda = scratch_cuda,
+    .cpu = SL_KERNELS(count_targets),
     .cuda = SL_CUDA_KERNEL(count_targets),
 };
 

@@ -1,16 +1,17 @@
-/* cross_entropy: sum over the rows of log(sum exp x) - x[target], divided by the number of targets in the whole batch, so that
- * the results of shards, leaves and ranks simply add up to the mean.
+/* cross_entropy: sum over the rows of log(sum exp x) - x[target], divided by the number of targets in the whole batch,
+ * so that the results of shards, leaves and ranks simply add up to the mean.
  *
- * One pass over the logits (the maximum is found as it goes: Milakov and Gimelshein 2018); a second output keeps each row's
- * log-sum-exp in double, and the gradient is one more pass: dx = (exp(x - lse) - onehot) / count. A logit that is not
- * finite makes the loss NaN, also where it would not count: it must be seen. */
+ * One pass over the logits (the maximum is found as it goes: Milakov and Gimelshein 2018); a second output keeps each
+ * row's log-sum-exp in double, and the gradient is one more pass: dx = (exp(x - lse) - onehot) / count. A logit that is
+ * not finite makes the loss NaN, also where it would not count: it must be seen. */
 #include "codelets/math.h"
 #include "tasks/cuda_context.h"
 
 SL_KERNEL_DECLARE(cross_entropy);
 SL_KERNEL_DECLARE(cross_entropy_grad);
 
-/* in: logits [B, ..., V], targets [B, ...], count; the gradient's go on with lse and, unless the loss is the root, dloss. */
+/* in: logits [B, ..., V], targets [B, ...], count; the gradient's go on with lse and, unless the loss is the root,
+ * dloss. */
 static int64_t classes(const sl_call *c) { return c->in[0].shape.dim[c->in[0].shape.ndim - 1]; }
 static int64_t tiles(const sl_call *c) {
   return sl_tiles_of(sl_shape_count(&c->in[1].shape), sl_tile_rows(c, classes(c)));
@@ -140,16 +141,27 @@ static void cost(const sl_call *c, sl_cost *cost) { cost->flops = 20 * (double)s
 
 static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
   sl_value in[5] = {node->in[0], node->in[1], node->in[2], node->out[1], dout[0]};
-  if (need[0]) din[0] = sl_graph_add1(graph, &sl_op_cross_entropy_grad, node->name, NULL, in, dout[0] == SL_NONE ? 4 : 5);
+  if (need[0])
+    din[0] = sl_graph_add1(graph, &sl_op_cross_entropy_grad, node->name, NULL, in, dout[0] == SL_NONE ? 4 : 5);
 }
 
 const sl_operation sl_op_cross_entropy = {
-    .name = "cross_entropy", .shape = shape, .gradient = gradient, .cost = cost, .scratch = scratch,
-    .scratch_cuda = scratch_cuda, .cpu = SL_KERNELS(cross_entropy), .cuda = SL_CUDA_KERNEL(cross_entropy),
+    .name = "cross_entropy",
+    .shape = shape,
+    .gradient = gradient,
+    .cost = cost,
+    .scratch = scratch,
+    .scratch_cuda = scratch_cuda,
+    .cpu = SL_KERNELS(cross_entropy),
+    .cuda = SL_CUDA_KERNEL(cross_entropy),
 };
 const sl_operation sl_op_cross_entropy_grad = {
-    .name = "cross_entropy_grad", .shape = grad_shape, .cost = cost,
-    .cpu = SL_KERNELS(cross_entropy_grad), .cuda = SL_CUDA_KERNEL(cross_entropy_grad), .inplace = {1},
+    .name = "cross_entropy_grad",
+    .shape = grad_shape,
+    .cost = cost,
+    .cpu = SL_KERNELS(cross_entropy_grad),
+    .cuda = SL_CUDA_KERNEL(cross_entropy_grad),
+    .inplace = {1},
 };
 
 sl_value sl_cross_entropy(sl_graph *graph, const char *layer, sl_value logits, sl_value targets, sl_value count) {

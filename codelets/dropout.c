@@ -1,5 +1,5 @@
-/* dropout: zero where the element's random word is below p 2^32, x / (1 - p) elsewhere. The gradient is the same operation on dy
- * with the same stream, so no mask is kept. */
+/* dropout: zero where the element's random word is below p 2^32, x / (1 - p) elsewhere. The gradient is the same
+ * operation on dy with the same stream, so no mask is kept. */
 #include "codelets/attributes.h"
 #include "codelets/kernel.h"
 
@@ -52,8 +52,14 @@ static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout,
 }
 
 const sl_operation sl_op_dropout = {
-    .name = "dropout", .attr_bytes = sizeof(sl_dropout_attr), .shape = shape, .gradient = gradient, .cost = cost,
-    .cpu = SL_KERNELS(dropout), .cuda = SL_CUDA_KERNEL(dropout), .inplace = {1},
+    .name = "dropout",
+    .attr_bytes = sizeof(sl_dropout_attr),
+    .shape = shape,
+    .gradient = gradient,
+    .cost = cost,
+    .cpu = SL_KERNELS(dropout),
+    .cuda = SL_CUDA_KERNEL(dropout),
+    .inplace = {1},
 };
 
 sl_value sl_dropout(sl_graph *graph, const char *layer, sl_value x, float p) {

@@ -1,4 +1,5 @@
-/* flatten: the same elements under another shape. Where the planner lets the output be the input's buffer nothing moves. */
+/* flatten: the same elements under another shape. Where the planner lets the output be the input's buffer nothing
+ * moves. */
 #include "codelets/attributes.h"
 #include "codelets/kernel.h"
 
@@ -41,8 +42,13 @@ static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout,
 }
 
 const sl_operation sl_op_flatten = {
-    .name = "flatten", .attr_bytes = sizeof(sl_flatten_attr), .shape = shape, .gradient = gradient,
-    .cpu = SL_KERNELS(flatten), .cuda = SL_CUDA_KERNEL(flatten), .inplace = {1},
+    .name = "flatten",
+    .attr_bytes = sizeof(sl_flatten_attr),
+    .shape = shape,
+    .gradient = gradient,
+    .cpu = SL_KERNELS(flatten),
+    .cuda = SL_CUDA_KERNEL(flatten),
+    .inplace = {1},
 };
 
 sl_value sl_flatten(sl_graph *graph, const char *layer, sl_value x) {

@@ -1,5 +1,5 @@
-/* gelu: y = x Phi(x) by erf, or by tanh as the transformers of 2018 to 2020 have it. The gradient takes x again: Phi costs
- * less to compute than to keep. */
+/* gelu: y = x Phi(x) by erf, or by tanh as the transformers of 2018 to 2020 have it. The gradient takes x again: Phi
+ * costs less to compute than to keep. */
 #include "codelets/attributes.h"
 #include "codelets/math.h"
 
@@ -69,12 +69,23 @@ static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout,
 }
 
 const sl_operation sl_op_gelu = {
-    .name = "gelu", .attr_bytes = sizeof(sl_gelu_attr), .shape = shape, .gradient = gradient, .cost = cost,
-    .cpu = SL_KERNELS(gelu), .cuda = SL_CUDA_KERNEL(gelu), .inplace = {1},
+    .name = "gelu",
+    .attr_bytes = sizeof(sl_gelu_attr),
+    .shape = shape,
+    .gradient = gradient,
+    .cost = cost,
+    .cpu = SL_KERNELS(gelu),
+    .cuda = SL_CUDA_KERNEL(gelu),
+    .inplace = {1},
 };
 const sl_operation sl_op_gelu_grad = {
-    .name = "gelu_grad", .attr_bytes = sizeof(sl_gelu_attr), .shape = shape, .cost = cost,
-    .cpu = SL_KERNELS(gelu_grad), .cuda = SL_CUDA_KERNEL(gelu_grad), .inplace = {1},
+    .name = "gelu_grad",
+    .attr_bytes = sizeof(sl_gelu_attr),
+    .shape = shape,
+    .cost = cost,
+    .cpu = SL_KERNELS(gelu_grad),
+    .cuda = SL_CUDA_KERNEL(gelu_grad),
+    .inplace = {1},
 };
 
 sl_value sl_gelu(sl_graph *graph, const char *layer, sl_value x, sl_gelu_form form) {

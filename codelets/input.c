@@ -10,14 +10,14 @@ static void body(void *arg, int64_t tile, int thread) {
   const sl_input_attr *attr = c->attr;
   sl_range r = sl_tile_range(tile, c->tiles.elements, sl_shape_count(&c->out[0].shape));
   size_t size = sl_dtype_bytes(attr->dtype);
-  const char *from = (const char *)c->step->input[attr->slot] + (size_t)(c->row0 * sl_shape_row(&c->out[0].shape)) * size;
+  const char *from =
+      (const char *)c->step->input[attr->slot] + (size_t)(c->row0 * sl_shape_row(&c->out[0].shape)) * size;
   memcpy((char *)c->out[0].data + (size_t)r.from * size, from + (size_t)r.from * size, (size_t)(r.to - r.from) * size);
 }
 
 sl_status SL_KERNEL(input)(const sl_call *c) {
   const sl_input_attr *attr = c->attr;
-  if (!c->step->input[attr->slot])
-    return sl_fail(SL_EINVAL, "input: the step has no array in slot %d", attr->slot);
+  if (!c->step->input[attr->slot]) return sl_fail(SL_EINVAL, "input: the step has no array in slot %d", attr->slot);
   sl_team_for(c->team, sl_tiles_of(sl_shape_count(&c->out[0].shape), c->tiles.elements), body, (void *)c);
   return SL_OK;
 }
@@ -40,8 +40,12 @@ static sl_status shape(const void *attr, const sl_value_info *const *in, int n_i
 static void cost(const sl_call *c, sl_cost *cost) { (void)c, cost->bytes *= 2; }
 
 const sl_operation sl_op_input = {
-    .name = "input", .attr_bytes = sizeof(sl_input_attr), .shape = shape, .cost = cost,
-    .cpu = SL_KERNELS(input), .cuda = SL_CUDA_KERNEL(input),
+    .name = "input",
+    .attr_bytes = sizeof(sl_input_attr),
+    .shape = shape,
+    .cost = cost,
+    .cpu = SL_KERNELS(input),
+    .cuda = SL_CUDA_KERNEL(input),
 };
 
 sl_value sl_input(sl_graph *graph, const char *layer, int slot, sl_dtype dtype, sl_shape sample) {

@@ -1,9 +1,9 @@
 /* Vector mathematics for kernels: exp, erf and GELU on whole registers, loads and stores of part of one, and sums in
  * double. Our own because libm has no vectors in the baseline and its bits change with its version.
  *
- * An element's result depends on its value alone, never on its place in the array: the ends of arrays go through the same
- * instructions, padded. Polynomials are minimax fits (Remez); errors are below 2 units in the last place, of exp(x), erf(x)
- * and, for GELU, of the larger of |x| and |y|. NaN goes in and out. */
+ * An element's result depends on its value alone, never on its place in the array: the ends of arrays go through the
+ * same instructions, padded. Polynomials are minimax fits (Remez); errors are below 2 units in the last place, of
+ * exp(x), erf(x) and, for GELU, of the larger of |x| and |y|. NaN goes in and out. */
 #ifndef SL_MATH_H
 #define SL_MATH_H
 

@@ -1,5 +1,5 @@
-/* maxpool: the largest of each window, and where in the window it was (U8), which is all that the gradient needs. Padding counts
- * as minus infinity; of equals the first wins; a NaN wins over all. */
+/* maxpool: the largest of each window, and where in the window it was (U8), which is all that the gradient needs.
+ * Padding counts as minus infinity; of equals the first wins; a NaN wins over all. */
 #include "codelets/pool.h"
 
 SL_KERNEL_DECLARE(maxpool);
@@ -65,12 +65,13 @@ static void forward(void *arg, int64_t tile, int thread) {
 sl_status SL_KERNEL(maxpool)(const sl_call *c) {
   const sl_pool_attr *a = c->attr;
   const int64_t *out = c->out[0].shape.dim;
-  sl_team_for(c->team, sl_tiles_of(out[0] * out[1], sl_tile_rows(c, a->kernel * a->width * out[3])), forward, (void *)c);
+  sl_team_for(c->team, sl_tiles_of(out[0] * out[1], sl_tile_rows(c, a->kernel * a->width * out[3])), forward,
+              (void *)c);
   return SL_OK;
 }
 
-/* dx of one window and SL_LANES channels, n of which count: dy at its largest pixel, 0 (or nothing more) at the others. dx is at
- * the image's first row. */
+/* dx of one window and SL_LANES channels, n of which count: dy at its largest pixel, 0 (or nothing more) at the others.
+ * dx is at the image's first row. */
 static inline void window_grad(const float *dy, const uint8_t *index, int64_t row, int64_t C, sl_window h, sl_window w,
                                int kernel, int add, int64_t n, float *dx) {
   bytes b = {0};
@@ -126,7 +127,8 @@ static void backward(void *arg, int64_t tile, int thread) {
 sl_status SL_KERNEL(maxpool_grad)(const sl_call *c) {
   const sl_pool_attr *a = c->attr;
   const int64_t *out = c->in[0].shape.dim;
-  sl_team_for(c->team, sl_tiles_of(out[0], sl_tile_rows(c, (int64_t)a->height * a->width * out[3])), backward, (void *)c);
+  sl_team_for(c->team, sl_tiles_of(out[0], sl_tile_rows(c, (int64_t)a->height * a->width * out[3])), backward,
+              (void *)c);
   return SL_OK;
 }
 
@@ -152,12 +154,21 @@ static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout,
 }
 
 const sl_operation sl_op_maxpool = {
-    .name = "maxpool", .attr_bytes = sizeof(sl_pool_attr), .shape = shape, .gradient = gradient, .cost = cost,
-    .cpu = SL_KERNELS(maxpool), .cuda = SL_CUDA_KERNEL(maxpool),
+    .name = "maxpool",
+    .attr_bytes = sizeof(sl_pool_attr),
+    .shape = shape,
+    .gradient = gradient,
+    .cost = cost,
+    .cpu = SL_KERNELS(maxpool),
+    .cuda = SL_CUDA_KERNEL(maxpool),
 };
 const sl_operation sl_op_maxpool_grad = {
-    .name = "maxpool_grad", .attr_bytes = sizeof(sl_pool_attr), .shape = pool_grad_shape, .cost = cost_grad,
-    .cpu = SL_KERNELS(maxpool_grad), .cuda = SL_CUDA_KERNEL(maxpool_grad),
+    .name = "maxpool_grad",
+    .attr_bytes = sizeof(sl_pool_attr),
+    .shape = pool_grad_shape,
+    .cost = cost_grad,
+    .cpu = SL_KERNELS(maxpool_grad),
+    .cuda = SL_CUDA_KERNEL(maxpool_grad),
 };
 
 sl_value sl_maxpool(sl_graph *graph, const char *layer, sl_value x, int kernel, int stride, int pad) {

@@ -36,8 +36,12 @@ static sl_status shape(const void *attr, const sl_value_info *const *in, int n_i
 static void cost(const sl_call *c, sl_cost *cost) { cost->flops = 2 * (double)sl_shape_count(&c->out[0].shape); }
 
 const sl_operation sl_op_normalize = {
-    .name = "normalize", .attr_bytes = sizeof(sl_normalize_attr), .shape = shape, .cost = cost,
-    .cpu = SL_KERNELS(normalize), .cuda = SL_CUDA_KERNEL(normalize),
+    .name = "normalize",
+    .attr_bytes = sizeof(sl_normalize_attr),
+    .shape = shape,
+    .cost = cost,
+    .cpu = SL_KERNELS(normalize),
+    .cuda = SL_CUDA_KERNEL(normalize),
 };
 
 sl_value sl_normalize(sl_graph *graph, const char *layer, sl_value x, float mean, float deviation) {

@@ -1,17 +1,17 @@
-/* What the optimizers share: the shape rule of their updates, and the loop that adds one node for each parameter. An update is
- * (parameter, gradient, states..., guard[, clip]) -> (parameter, states...), in place; all but guard and clip may be cut into
- * row blocks. */
+/* What the optimizers share: the shape rule of their updates, and the loop that adds one node for each parameter. An
+ * update is (parameter, gradient, states..., guard[, clip]) -> (parameter, states...), in place; all but guard and clip
+ * may be cut into row blocks. */
 #ifndef SL_OPTIMIZER_H
 #define SL_OPTIMIZER_H
 
 #include "codelets/kernel.h"
 
-/* Elements that a kernel's chunk function does at once. The end of an array goes through it too, padded, so that an element's
- * bits never depend on where the array was cut. */
+/* Elements that a kernel's chunk function does at once. The end of an array goes through it too, padded, so that an
+ * element's bits never depend on where the array was cut. */
 enum { SL_CHUNK = 64 };
 
-/* Of a call with `states` state arrays: 1 where the step may update, as loss and clip factor are finite; and the factor of
- * gradients. */
+/* Of a call with `states` state arrays: 1 where the step may update, as loss and clip factor are finite; and the factor
+ * of gradients. */
 static inline int sl_optimizer_may(const sl_call *c, int states, float *clip) {
   const double factor = c->n_in > states + 3 ? *(const double *)c->in[states + 3].data : 1.0;
   *clip = (float)factor;
@@ -19,7 +19,8 @@ static inline int sl_optimizer_may(const sl_call *c, int states, float *clip) {
 }
 
 #ifdef SL_ISA_BASE
-static sl_status optimizer_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+static sl_status optimizer_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out,
+                                 int n_out) {
   (void)attr;
   char a[SL_SHAPE_TEXT], b[SL_SHAPE_TEXT];
   if (in[0]->dtype != SL_F32 || in[1]->dtype != SL_F32 || !sl_shape_equal(&in[0]->shape, &in[1]->shape))
@@ -35,8 +36,8 @@ static sl_status optimizer_shape(const void *attr, const sl_value_info *const *i
 }
 
 /* Adds an update of `parameter` with its states named in `state` (n of them); each begins with zeros. */
-static void optimizer_add(sl_graph *graph, const sl_operation *op, const void *attr, sl_value parameter, sl_value gradient,
-                          const char *const *state, int n, sl_value guard, sl_value clip) {
+static void optimizer_add(sl_graph *graph, const sl_operation *op, const void *attr, sl_value parameter,
+                          sl_value gradient, const char *const *state, int n, sl_value guard, sl_value clip) {
   const sl_value_info *info = sl_graph_value(graph, parameter);
   if (!info) return;
   sl_value in[8] = {parameter, gradient}, out[SL_MAX_OUT];

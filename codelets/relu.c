@@ -1,5 +1,5 @@
-/* relu: y = max(x, 0), and dx = dy where y > 0 (taken from the output, so that x need not be kept). A NaN passes through:
- * it must be seen, not hidden. */
+/* relu: y = max(x, 0), and dx = dy where y > 0 (taken from the output, so that x need not be kept). A NaN passes
+ * through: it must be seen, not hidden. */
 #include "codelets/kernel.h"
 
 SL_KERNEL_DECLARE(relu);
@@ -53,12 +53,21 @@ static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout,
 }
 
 const sl_operation sl_op_relu = {
-    .name = "relu", .shape = shape, .gradient = gradient, .cost = cost,
-    .cpu = SL_KERNELS(relu), .cuda = SL_CUDA_KERNEL(relu), .inplace = {1},
+    .name = "relu",
+    .shape = shape,
+    .gradient = gradient,
+    .cost = cost,
+    .cpu = SL_KERNELS(relu),
+    .cuda = SL_CUDA_KERNEL(relu),
+    .inplace = {1},
 };
 const sl_operation sl_op_relu_grad = {
-    .name = "relu_grad", .shape = shape, .cost = cost,
-    .cpu = SL_KERNELS(relu_grad), .cuda = SL_CUDA_KERNEL(relu_grad), .inplace = {1},
+    .name = "relu_grad",
+    .shape = shape,
+    .cost = cost,
+    .cpu = SL_KERNELS(relu_grad),
+    .cuda = SL_CUDA_KERNEL(relu_grad),
+    .inplace = {1},
 };
 
 sl_value sl_relu(sl_graph *graph, const char *layer, sl_value x) {

@@ -1,5 +1,5 @@
-/* sgd with momentum: v = momentum v + g + decay p; p = p - lr v, in one pass over memory. As torch.optim.SGD without dampening:
- * v begins as zero, so that it is g after the first step. */
+/* sgd with momentum: v = momentum v + g + decay p; p = p - lr v, in one pass over memory. As torch.optim.SGD without
+ * dampening: v begins as zero, so that it is g after the first step. */
 #include "codelets/optimizer.h"
 
 SL_KERNEL_DECLARE(sgd);
@@ -54,17 +54,25 @@ SL_CUDA_DECLARE(sgd);
 static void cost(const sl_call *c, sl_cost *cost) { cost->flops = 7 * (double)sl_shape_count(&c->out[0].shape); }
 
 const sl_operation sl_op_sgd = {
-    .name = "sgd", .attr_bytes = sizeof(sl_sgd_options), .shape = optimizer_shape, .cost = cost, .cpu = SL_KERNELS(sgd),
-    .cuda = SL_CUDA_KERNEL(sgd), .map_in = 7, .map_out = 3, .update = {1, 3},
+    .name = "sgd",
+    .attr_bytes = sizeof(sl_sgd_options),
+    .shape = optimizer_shape,
+    .cost = cost,
+    .cpu = SL_KERNELS(sgd),
+    .cuda = SL_CUDA_KERNEL(sgd),
+    .map_in = 7,
+    .map_out = 3,
+    .update = {1, 3},
 };
 
-void sl_sgd(sl_graph *graph, const sl_sgd_options *options, const sl_value *parameters, const sl_value *gradients, int n,
-            sl_value guard, sl_value clip) {
+void sl_sgd(sl_graph *graph, const sl_sgd_options *options, const sl_value *parameters, const sl_value *gradients,
+            int n, sl_value guard, sl_value clip) {
   for (int i = 0; i < n; i++) {
     const sl_value_info *info = sl_graph_value(graph, parameters[i]);
     sl_sgd_options attr = *options;
     if (info && !info->decay) attr.decay = 0;
-    optimizer_add(graph, &sl_op_sgd, &attr, parameters[i], gradients[i], (const char *const[]){"momentum"}, 1, guard, clip);
+    optimizer_add(graph, &sl_op_sgd, &attr, parameters[i], gradients[i], (const char *const[]){"momentum"}, 1, guard,
+                  clip);
   }
 }
 #endif

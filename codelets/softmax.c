@@ -88,12 +88,21 @@ static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout,
 }
 
 const sl_operation sl_op_softmax = {
-    .name = "softmax", .shape = shape, .gradient = gradient, .cost = cost,
-    .cpu = SL_KERNELS(softmax), .cuda = SL_CUDA_KERNEL(softmax), .inplace = {1},
+    .name = "softmax",
+    .shape = shape,
+    .gradient = gradient,
+    .cost = cost,
+    .cpu = SL_KERNELS(softmax),
+    .cuda = SL_CUDA_KERNEL(softmax),
+    .inplace = {1},
 };
 const sl_operation sl_op_softmax_grad = {
-    .name = "softmax_grad", .shape = shape, .cost = cost_grad,
-    .cpu = SL_KERNELS(softmax_grad), .cuda = SL_CUDA_KERNEL(softmax_grad), .inplace = {1},
+    .name = "softmax_grad",
+    .shape = shape,
+    .cost = cost_grad,
+    .cpu = SL_KERNELS(softmax_grad),
+    .cuda = SL_CUDA_KERNEL(softmax_grad),
+    .inplace = {1},
 };
 
 sl_value sl_softmax(sl_graph *graph, const char *layer, sl_value x) {

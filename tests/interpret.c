@@ -6,7 +6,10 @@
 #include "tests/codelets/cuda.h"
 
 sl_status interpret_create(const sl_graph *graph, sl_isa isa, sl_team *team, interpreter *in) {
-  *in = (interpreter){.graph = graph, .isa = isa, .team = team, .tiles = SL_TILES_DEFAULT,
+  *in = (interpreter){.graph = graph,
+                      .isa = isa,
+                      .team = team,
+                      .tiles = SL_TILES_DEFAULT,
                       .step = {.number = 3, .seed = 12345, .learning_rate = 0.125}};
   in->data = calloc((size_t)graph->n_values + 1, sizeof *in->data);
   if (!in->data) return sl_fail(SL_ENOMEM, "no memory for %d arrays", graph->n_values);

@@ -1,5 +1,5 @@
-/* A graph's nodes one after another on plain arrays: what a step computes, without StarPU. Tests compare with it and run
- * gradients by it. */
+/* A graph's nodes one after another on plain arrays: what a step computes, without StarPU. Tests compare with it and
+ * run gradients by it. */
 #ifndef INTERPRET_H
 #define INTERPRET_H
 

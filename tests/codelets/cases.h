@@ -1,9 +1,9 @@
 /* Cases of operations: sizes, options, and the naive version in double precision that says what is right.
  *
  * Every operation of codelets/list.h needs one or more cases here. A file tests/codelets/case_NAME.c holds those of
- * codelets/NAME.c, as an array cases_NAME ended by {0}; CASE_FILES names it. operations.c runs each case through every kernel
- * that this machine can run, whole and cut into shards and row blocks, alone and in a team; and its gradient, where it has
- * one, against finite differences of the reference. */
+ * codelets/NAME.c, as an array cases_NAME ended by {0}; CASE_FILES names it. operations.c runs each case through every
+ * kernel that this machine can run, whole and cut into shards and row blocks, alone and in a team; and its gradient,
+ * where it has one, against finite differences of the reference. */
 #ifndef CASES_H
 #define CASES_H
 
@@ -54,10 +54,16 @@ typedef struct case_input {
 } case_input;
 
 /* Inputs: SAMPLES(5, 7) is F32 [5, 7], one row a sample, standard normal; WHOLE(7) the same at WHOLE scope. */
-#define CASE_SHAPE(...) {(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}}
-#define SAMPLES(...) {SL_F32, CASE_SHAPE(__VA_ARGS__), SL_SCOPE_SAMPLE, FILL_NORMAL, 0, 1}
-#define WHOLE(...) {SL_F32, CASE_SHAPE(__VA_ARGS__), SL_SCOPE_WHOLE, FILL_NORMAL, 0, 1}
-#define INPUT(dtype, scope, fill, a, b, ...) {dtype, CASE_SHAPE(__VA_ARGS__), scope, fill, a, b}
+#define CASE_SHAPE(...)                                                        \
+  {                                                                            \
+    (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), { __VA_ARGS__ } \
+  }
+#define SAMPLES(...) \
+  { SL_F32, CASE_SHAPE(__VA_ARGS__), SL_SCOPE_SAMPLE, FILL_NORMAL, 0, 1 }
+#define WHOLE(...) \
+  { SL_F32, CASE_SHAPE(__VA_ARGS__), SL_SCOPE_WHOLE, FILL_NORMAL, 0, 1 }
+#define INPUT(dtype, scope, fill, a, b, ...) \
+  { dtype, CASE_SHAPE(__VA_ARGS__), scope, fill, a, b }
 
 /* Rounding units; a tolerance of 3 * EPS is three of them. */
 #define EPS 0x1p-24
@@ -76,11 +82,11 @@ typedef struct test_case {
    * run->scale (0: the result's own size counts). */
   void (*reference)(const struct case_run *run);
   double tolerance[SL_MAX_OUT]; /* of output j: |y - reference| <= tolerance[j] max(scale, |reference|); 0: equal */
-  uint32_t differentiable; /* bit i: compare the gradient of input i with finite differences of output 0 */
-  double gradient_tolerance; /* relative to the largest element; 0: 2e-5 */
-  uint32_t accumulates; /* bit j: output j can be added to, also where its scope does not ask for that */
-  int exact;            /* bits do not change when samples or rows are cut otherwise */
-  int bench;            /* too large for a test: for --bench */
+  uint32_t differentiable;      /* bit i: compare the gradient of input i with finite differences of output 0 */
+  double gradient_tolerance;    /* relative to the largest element; 0: 2e-5 */
+  uint32_t accumulates;         /* bit j: output j can be added to, also where its scope does not ask for that */
+  int exact;                    /* bits do not change when samples or rows are cut otherwise */
+  int bench;                    /* too large for a test: for --bench */
 } test_case;
 
 /* What a reference is given. All arrays are doubles, whatever the dtype. */
@@ -88,7 +94,7 @@ typedef struct case_run {
   const test_case *c;
   const sl_graph *graph;
   const sl_step *step;
-  uint32_t key;                     /* random stream of the node */
+  uint32_t key; /* random stream of the node */
   const sl_shape *shape_in[CASE_INPUTS], *shape_out[SL_MAX_OUT];
   double *in[CASE_INPUTS];
   double *out[SL_MAX_OUT], *scale[SL_MAX_OUT]; /* scale comes in as zeros */

@@ -1,5 +1,5 @@
-/* What operations do with what they cannot take: shapes that do not fit are refused with the layer's name, targets out of range
- * fail the step, and values that are not finite show in the result, never vanish. */
+/* What operations do with what they cannot take: shapes that do not fit are refused with the layer's name, targets out
+ * of range fail the step, and values that are not finite show in the result, never vanish. */
 #include <stdlib.h>
 
 #include "tests/codelets/cases.h"
@@ -20,14 +20,14 @@ static sl_value whole(sl_graph *graph, const char *what, sl_dtype dtype, sl_shap
 static void shapes(void **state) {
   (void)state;
   const sl_shape images = SL_SHAPE(4, 7, 7, 3), rows = SL_SHAPE(4, 10);
-#define REFUSED(code, words, add)                           \
-  do {                                                      \
-    sl_graph *g = sl_graph_new(4);                          \
-    assert_ok(sl_graph_status(g));                          \
-    add;                                                    \
-    assert_fails(code, "layer 'odd'", sl_graph_status(g));  \
-    assert_fails(code, words, sl_graph_status(g));          \
-    sl_graph_destroy(g);                                    \
+#define REFUSED(code, words, add)                          \
+  do {                                                     \
+    sl_graph *g = sl_graph_new(4);                         \
+    assert_ok(sl_graph_status(g));                         \
+    add;                                                   \
+    assert_fails(code, "layer 'odd'", sl_graph_status(g)); \
+    assert_fails(code, words, sl_graph_status(g));         \
+    sl_graph_destroy(g);                                   \
   } while (0)
   REFUSED(SL_ESHAPE, "cannot be added",
           sl_add(g, "odd", samples(g, SL_F32, rows), samples(g, SL_F32, SL_SHAPE(4, 11))));
@@ -96,14 +96,18 @@ static void close_scene(scene *s) {
   interpret_destroy(&s->run);
   sl_graph_destroy(s->graph);
 }
-#define EACH_ISA(isa) for (sl_isa isa = 0; isa < SL_ISA_COUNT; isa++) if (sl_isa_runs(isa) && sl_op_copy.cpu[isa])
+#define EACH_ISA(isa)                             \
+  for (sl_isa isa = 0; isa < SL_ISA_COUNT; isa++) \
+    if (sl_isa_runs(isa) && sl_op_copy.cpu[isa])
 
 static void targets(void **state) {
   (void)state;
   EACH_ISA(isa) {
     scene s = {.graph = sl_graph_new(4)};
-    sl_value logits = sl_input(s.graph, "x", 0, SL_F32, SL_SHAPE(2, 10)), target = sl_input(s.graph, "t", 1, SL_I32, SL_SHAPE(2));
-    sl_value count = sl_count_targets(s.graph, "count", target), loss = sl_cross_entropy(s.graph, "loss", logits, target, count);
+    sl_value logits = sl_input(s.graph, "x", 0, SL_F32, SL_SHAPE(2, 10)),
+             target = sl_input(s.graph, "t", 1, SL_I32, SL_SHAPE(2));
+    sl_value count = sl_count_targets(s.graph, "count", target),
+             loss = sl_cross_entropy(s.graph, "loss", logits, target, count);
     sl_value right = sl_accuracy(s.graph, "right", logits, target);
     open_scene(&s, isa);
     float x[4 * 2 * 10];
@@ -134,7 +138,8 @@ static void targets(void **state) {
     assert_true(*r == 5);
 
     t[5] = 10; /* of sample 2 */
-    assert_fails(SL_EINVAL, "target 10 of sample 2 is beyond the 10 classes", interpret_run(&s.run, 0, s.graph->n_nodes));
+    assert_fails(SL_EINVAL, "target 10 of sample 2 is beyond the 10 classes",
+                 interpret_run(&s.run, 0, s.graph->n_nodes));
     s.run.step.input[1] = NULL;
     assert_fails(SL_EINVAL, "no array in slot 1", interpret_run(&s.run, 0, s.graph->n_nodes));
     close_scene(&s);
@@ -144,17 +149,28 @@ static void targets(void **state) {
 enum { FUNCTIONS = 11 };
 static sl_value apply(sl_graph *g, int function, sl_value x) {
   switch (function) {
-    case 0: return sl_relu(g, "f", x);
-    case 1: return sl_gelu(g, "f", x, SL_GELU_ERF);
-    case 2: return sl_gelu(g, "f", x, SL_GELU_TANH);
-    case 3: return sl_add(g, "f", x, x);
-    case 4: return sl_dropout(g, "f", x, 0);
-    case 5: return sl_maxpool(g, "f", x, 2, 2, 0);
-    case 6: return sl_maxpool(g, "f", x, 3, 1, 1);
-    case 7: return sl_avgpool(g, "f", x, 3, 1, 1);
-    case 8: return sl_softmax(g, "f", x);
-    case 9: return sl_batchnorm(g, "f", x, SL_BATCHNORM_LEAF, 1);
-    default: return sl_batchnorm(g, "f", x, SL_BATCHNORM_LEAF, 0);
+    case 0:
+      return sl_relu(g, "f", x);
+    case 1:
+      return sl_gelu(g, "f", x, SL_GELU_ERF);
+    case 2:
+      return sl_gelu(g, "f", x, SL_GELU_TANH);
+    case 3:
+      return sl_add(g, "f", x, x);
+    case 4:
+      return sl_dropout(g, "f", x, 0);
+    case 5:
+      return sl_maxpool(g, "f", x, 2, 2, 0);
+    case 6:
+      return sl_maxpool(g, "f", x, 3, 1, 1);
+    case 7:
+      return sl_avgpool(g, "f", x, 3, 1, 1);
+    case 8:
+      return sl_softmax(g, "f", x);
+    case 9:
+      return sl_batchnorm(g, "f", x, SL_BATCHNORM_LEAF, 1);
+    default:
+      return sl_batchnorm(g, "f", x, SL_BATCHNORM_LEAF, 0);
   }
 }
 
@@ -235,7 +251,7 @@ static void clipping(void **state) {
 int main(void) {
   if (sl_team_create(NULL, 2, NULL, &team) != SL_OK) return 1;
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(shapes), cmocka_unit_test(updates), cmocka_unit_test(targets),
+      cmocka_unit_test(shapes),     cmocka_unit_test(updates),  cmocka_unit_test(targets),
       cmocka_unit_test(nan_passes), cmocka_unit_test(clipping),
   };
   int result = cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* Vector exp, erf and GELU against libm in double, over all their range. The program has the baseline's kernels; those with
- * fused multiply-adds are the same formulas, rounded less often. */
+/* Vector exp, erf and GELU against libm in double, over all their range. The program has the baseline's kernels; those
+ * with fused multiply-adds are the same formulas, rounded less often. */
 #if !defined SL_ISA_AVX2 && !defined SL_ISA_AVX512
 #define SL_ISA_BASE
 #endif
@@ -80,7 +80,8 @@ static void gelu(void **state) {
 
 static void odd_numbers(void **state) {
   (void)state;
-  sl_vec (*const functions[])(sl_vec) = {vec_exp, vec_erf, vec_by_erf, vec_by_tanh, vec_by_erf_slope, vec_by_tanh_slope};
+  sl_vec (*const functions[])(sl_vec) = {vec_exp,     vec_erf,          vec_by_erf,
+                                         vec_by_tanh, vec_by_erf_slope, vec_by_tanh_slope};
   for (size_t f = 0; f < sizeof functions / sizeof *functions; f++) {
     sl_vec y = functions[f](sl_splat(NAN));
     assert_true(isnan(y[0]) && isnan(y[SL_LANES - 1]));
@@ -90,7 +91,8 @@ static void odd_numbers(void **state) {
   assert_true(sl_exp(sl_splat(0))[0] == 1);
   assert_true(sl_erf(sl_splat(INFINITY))[0] == 1 && sl_erf(sl_splat(-INFINITY))[0] == -1);
   assert_true(sl_gelu_erf_slope(sl_splat(1e20f))[0] == 1 && sl_gelu_tanh_slope(sl_splat(1e20f))[0] == 1);
-  assert_true(fabsf(sl_gelu_tanh_slope(sl_splat(-1e20f))[0]) < 1e-20f && fabsf(sl_gelu_erf_slope(sl_splat(-1e20f))[0]) < 1e-20f);
+  assert_true(fabsf(sl_gelu_tanh_slope(sl_splat(-1e20f))[0]) < 1e-20f &&
+              fabsf(sl_gelu_erf_slope(sl_splat(-1e20f))[0]) < 1e-20f);
 }
 
 static void rows(void **state) {
@@ -98,7 +100,8 @@ static void rows(void **state) {
   float x[3 * SL_LANES + 1];
   for (int n = 1; n <= 3 * SL_LANES; n++)
     for (int at = 0; at < n; at++) {
-      for (int i = 0; i <= 3 * SL_LANES; i++) x[i] = i < n ? -3 - (float)(i % 5) : 1e9f; /* what stands behind is not read */
+      for (int i = 0; i <= 3 * SL_LANES; i++)
+        x[i] = i < n ? -3 - (float)(i % 5) : 1e9f; /* what stands behind is not read */
       x[at] = -2;
       assert_true(sl_max_row(x, n) == -2);
       x[at] = NAN;

@@ -1,14 +1,13 @@
-/* Every operation against its double-precision reference, with every kernel that runs here: whole, in teams, cut into shards and
- * row blocks, in place, accumulating; and its gradient against finite differences. `operations --bench [NAME...]`
- * measures instead. */
-#include "tests/codelets/setting.h"
-
+/* Every operation against its double-precision reference, with every kernel that runs here: whole, in teams, cut into
+ * shards and row blocks, in place, accumulating; and its gradient against finite differences. `operations --bench
+ * [NAME...]` measures instead. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "tasks/gradient.h"
 #include "tests/codelets/cuda.h"
+#include "tests/codelets/setting.h"
 
 enum { TEAMS = 3 };
 
@@ -90,7 +89,9 @@ static void cut(sl_array *a, int64_t from, int64_t to) {
 }
 
 /* Whether bits must not change with the sizes of pieces; those of cuBLAS's products do. */
-static int is_exact(const setting *s, sl_isa isa) { return s->c->exact && !(isa == INTERPRET_GPU && cuda_case_uses_blas(op_of(s))); }
+static int is_exact(const setting *s, sl_isa isa) {
+  return s->c->exact && !(isa == INTERPRET_GPU && cuda_case_uses_blas(op_of(s)));
+}
 
 /* The node's work in two shards: the first overwrites, the second adds to outputs that are sums. */
 static void in_shards(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
@@ -110,8 +111,10 @@ static void in_shards(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
     for (int j = 0; j < s->c->n_out; j++) {
       out[j] = call.out[j];
       out[j].part = &out[j];
-      if (setting_info(s, s->out[j])->scope == SL_SCOPE_SAMPLE) cut(&out[j], at[shard], at[shard + 1]);
-      else if (shard) call.accumulate |= 1u << j;
+      if (setting_info(s, s->out[j])->scope == SL_SCOPE_SAMPLE)
+        cut(&out[j], at[shard], at[shard + 1]);
+      else if (shard)
+        call.accumulate |= 1u << j;
     }
     call.in = in;
     call.out = out;
@@ -122,12 +125,14 @@ static void in_shards(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
   for (int j = 0; j < s->c->n_out; j++) {
     setting_compare(s, j, s->run.data[s->out[j]], NULL, "in two shards");
     const sl_value_info *info = setting_info(s, s->out[j]);
-    if (is_exact(s, isa) && info->scope == SL_SCOPE_SAMPLE && memcmp(whole[j], s->run.data[s->out[j]], sl_value_bytes(info)) != 0)
+    if (is_exact(s, isa) && info->scope == SL_SCOPE_SAMPLE &&
+        memcmp(whole[j], s->run.data[s->out[j]], sl_value_bytes(info)) != 0)
       fail_msg("output %d: other bits in two shards", j);
   }
 }
 
-/* One task for each of two row blocks of what op->map says, then one task that is given op->all_in's inputs in two parts. */
+/* One task for each of two row blocks of what op->map says, then one task that is given op->all_in's inputs in two
+ * parts. */
 static void in_blocks(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
   const sl_operation *op = op_of(s);
   for (int all = 0; all < 2; all++) {
@@ -213,8 +218,10 @@ static void kernel(void **state) {
     setting_begin(&s, what->isa, teams[threads], small_tiles);
     assert_ok(interpret_run(&s.run, 0, s.nodes));
     for (int j = 0; j < what->c->n_out; j++) setting_compare(&s, j, s.run.data[s.out[j]], NULL, "in small tiles");
-    if (threads == 1) keep(&s, small);
-    else same_bits(&s, small, "with a larger team");
+    if (threads == 1)
+      keep(&s, small);
+    else
+      same_bits(&s, small, "with a larger team");
   }
   if (is_node(&s)) {
     accumulating(&s, what->isa);
@@ -230,7 +237,8 @@ static void kernel(void **state) {
 /* --- the gradient ------------------------------------------------------------------------------------------------- */
 
 /* The loss sum(w y): its gradient, dy = w, is what the case's own rule begins with. It is never computed. */
-static sl_status probe_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+static sl_status probe_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out,
+                             int n_out) {
   (void)attr, (void)in, (void)n_in, (void)n_out;
   out[0].shape = SL_SHAPE(1);
   out[0].dtype = SL_F64;
@@ -251,7 +259,8 @@ static double weighted(const setting *s, const double *weight) {
     memset(s->expect.scale[j], 0, bytes);
   }
   s->c->reference(&s->expect);
-  for (int64_t i = 0; i < case_count(s->expect.shape_out[0]); i++) sum += (weight ? weight[i] : 1) * s->expect.out[0][i];
+  for (int64_t i = 0; i < case_count(s->expect.shape_out[0]); i++)
+    sum += (weight ? weight[i] : 1) * s->expect.out[0][i];
   return sum;
 }
 
@@ -263,9 +272,16 @@ static void check_gradient(const what_to_run *what, int root) {
   sl_value loss = s.out[0], w = SL_NONE, wanted[CASE_INPUTS], gradient[CASE_INPUTS];
   const case_input w_input = {y->dtype, y->shape, y->scope, FILL_NORMAL, 0, 1};
   if (!root) {
-    w = sl_graph_push_value(s.graph, &(sl_value_info){.name = "w", .dtype = y->dtype, .shape = y->shape, .scope = y->scope,
-                                                      .role = SL_ROLE_PARAMETER, .blocks = 1, .producer = -1, .leaf = -1,
-                                                      .shard = -1, .block = -1});
+    w = sl_graph_push_value(s.graph, &(sl_value_info){.name = "w",
+                                                      .dtype = y->dtype,
+                                                      .shape = y->shape,
+                                                      .scope = y->scope,
+                                                      .role = SL_ROLE_PARAMETER,
+                                                      .blocks = 1,
+                                                      .producer = -1,
+                                                      .leaf = -1,
+                                                      .shard = -1,
+                                                      .block = -1});
     loss = sl_graph_add1(s.graph, &probe, "probe", NULL, (sl_value[]){s.out[0], w}, 2);
   }
   int n = 0, index[CASE_INPUTS], forward = s.nodes, after = s.graph->n_nodes;
@@ -287,7 +303,8 @@ static void check_gradient(const what_to_run *what, int root) {
     assert_int_equal(info->scope, s.c->in[index[p]].scope);
     const int64_t count = case_count(&info->shape), step = count / 97 + 1; /* a hundred elements of each */
     double largest = 0;
-    for (int64_t i = 0; i < count; i++) largest = fmax(largest, fabs(setting_get(s.run.data[gradient[p]], info->dtype, i)));
+    for (int64_t i = 0; i < count; i++)
+      largest = fmax(largest, fabs(setting_get(s.run.data[gradient[p]], info->dtype, i)));
     const double bound = (s.c->gradient_tolerance > 0 ? s.c->gradient_tolerance : 2e-5) * largest;
     for (int64_t i = 0; i < count; i += step) {
       double *x = &s.expect.in[index[p]][i], middle = *x, h = 1e-5 * fmax(1, fabs(middle)), up, down;
@@ -298,8 +315,9 @@ static void check_gradient(const what_to_run *what, int root) {
       *x = middle;
       double want = (up - down) / (2 * h), got = setting_get(s.run.data[gradient[p]], info->dtype, i);
       if (!(fabs(got - want) <= bound))
-        fail_msg("gradient of input %d, element %lld: %.9g where finite differences give %.9g; off by %.2g, %.2g is allowed",
-                 index[p], (long long)i, got, want, fabs(got - want), bound);
+        fail_msg(
+            "gradient of input %d, element %lld: %.9g where finite differences give %.9g; off by %.2g, %.2g is allowed",
+            index[p], (long long)i, got, want, fabs(got - want), bound);
     }
   }
   free(weight);
@@ -342,7 +360,8 @@ static void every_operation(void **state) {
     if (op->gradient && !gradients) fail_msg("%s has a gradient, and no case that checks it", op->name);
     for (int isa = 0; isa < SL_ISA_COUNT; isa++)
       if (!op->cpu[isa] != !sl_op_copy.cpu[isa]) fail_msg("%s has no %s kernel", op->name, sl_isa_name((sl_isa)isa));
-    if (!op->cuda && cuda_case_built()) fail_msg("%s has no CUDA kernel: write codelets/%s_cuda.cu", op->name, op->name);
+    if (!op->cuda && cuda_case_built())
+      fail_msg("%s has no CUDA kernel: write codelets/%s_cuda.cu", op->name, op->name);
   }
   for (int f = 0; case_files[f]; f++)
     for (const test_case *c = case_files[f]; c->op; c++)
@@ -408,9 +427,11 @@ int main(int argc, char **argv) {
   static what_to_run what[MOST];
   static char name[MOST][128];
   int n = 0;
-  tests[n++] = (struct CMUnitTest){"every operation has a case, a kernel for each instruction set, and a gradient that is checked",
-                                   every_operation, NULL, NULL, NULL};
-  if (cuda_case_missing()) tests[n++] = (struct CMUnitTest){"CUDA kernels against the reference", no_gpu, NULL, NULL, NULL};
+  tests[n++] = (struct CMUnitTest){
+      "every operation has a case, a kernel for each instruction set, and a gradient that is checked", every_operation,
+      NULL, NULL, NULL};
+  if (cuda_case_missing())
+    tests[n++] = (struct CMUnitTest){"CUDA kernels against the reference", no_gpu, NULL, NULL, NULL};
   for (int f = 0; case_files[f]; f++)
     for (const test_case *c = case_files[f]; c->op; c++) {
       if (c->bench || !sl_operation_find(c->op)) continue;
@@ -419,7 +440,8 @@ int main(int argc, char **argv) {
         if (!sl_isa_runs((sl_isa)isa) || !sl_operation_find(c->op)->cpu[isa]) continue;
         for (int g = 0; g < (c->differentiable ? 2 : 1) && n < MOST; g++) {
           what[n] = (what_to_run){c, (sl_isa)isa};
-          snprintf(name[n], sizeof name[n], "%s %s, %s%s", c->op, c->what, sl_isa_name((sl_isa)isa), g ? ", gradient" : "");
+          snprintf(name[n], sizeof name[n], "%s %s, %s%s", c->op, c->what, sl_isa_name((sl_isa)isa),
+                   g ? ", gradient" : "");
           tests[n] = (struct CMUnitTest){name[n], g ? gradient : kernel, NULL, NULL, &what[n]};
           n++;
         }

@@ -8,21 +8,29 @@ const test_case *const case_files[] = {CASE_FILES(POINTER) NULL};
 
 static double number(double x, const void *array, sl_dtype dtype, int64_t i, int write) {
   switch (dtype) {
-    case SL_F32: return write ? ((float *)array)[i] = (float)x : ((const float *)array)[i];
-    case SL_F64: return write ? ((double *)array)[i] = x : ((const double *)array)[i];
-    case SL_I32: return write ? ((int32_t *)array)[i] = (int32_t)x : ((const int32_t *)array)[i];
-    case SL_U8: return write ? ((uint8_t *)array)[i] = (uint8_t)x : ((const uint8_t *)array)[i];
-    default: fail_msg("no cases with %s yet", sl_dtype_name(dtype)); return 0;
+    case SL_F32:
+      return write ? ((float *)array)[i] = (float)x : ((const float *)array)[i];
+    case SL_F64:
+      return write ? ((double *)array)[i] = x : ((const double *)array)[i];
+    case SL_I32:
+      return write ? ((int32_t *)array)[i] = (int32_t)x : ((const int32_t *)array)[i];
+    case SL_U8:
+      return write ? ((uint8_t *)array)[i] = (uint8_t)x : ((const uint8_t *)array)[i];
+    default:
+      fail_msg("no cases with %s yet", sl_dtype_name(dtype));
+      return 0;
   }
 }
 double setting_get(const void *array, sl_dtype dtype, int64_t i) { return number(0, array, dtype, i, 0); }
 
 static double drawn(const case_input *in, uint32_t stream, int64_t i) {
   switch (in->fill) {
-    case FILL_NORMAL: return in->a + in->b * (double)sl_random_normal(7, 1, stream, (uint64_t)i);
+    case FILL_NORMAL:
+      return in->a + in->b * (double)sl_random_normal(7, 1, stream, (uint64_t)i);
     case FILL_UNIFORM:
       return in->a + (in->b - in->a) * (double)sl_random_uniform(sl_random_u32(7, 1, stream, (uint64_t)i));
-    case FILL_INTEGERS: return in->a + (double)(sl_random_u32(7, 1, stream, (uint64_t)i) % (uint32_t)(in->b - in->a + 1));
+    case FILL_INTEGERS:
+      return in->a + (double)(sl_random_u32(7, 1, stream, (uint64_t)i) % (uint32_t)(in->b - in->a + 1));
   }
   return 0;
 }
@@ -51,9 +59,16 @@ void setting_build(setting *s, const test_case *c) {
   for (int i = 0; i < c->n_in; i++) {
     char name[16];
     snprintf(name, sizeof name, "in%d", i);
-    s->in[i] = sl_graph_push_value(s->graph, &(sl_value_info){.name = name, .dtype = c->in[i].dtype, .shape = c->in[i].shape,
-                                                              .scope = c->in[i].scope, .role = SL_ROLE_PARAMETER, .blocks = 1,
-                                                              .producer = -1, .logical = i, .leaf = -1, .shard = -1,
+    s->in[i] = sl_graph_push_value(s->graph, &(sl_value_info){.name = name,
+                                                              .dtype = c->in[i].dtype,
+                                                              .shape = c->in[i].shape,
+                                                              .scope = c->in[i].scope,
+                                                              .role = SL_ROLE_PARAMETER,
+                                                              .blocks = 1,
+                                                              .producer = -1,
+                                                              .logical = i,
+                                                              .leaf = -1,
+                                                              .shard = -1,
                                                               .block = -1});
   }
   if (c->build)
@@ -70,9 +85,11 @@ void setting_begin(setting *s, sl_isa isa, sl_team *team, sl_tiles tiles) {
   s->run.tiles = tiles;
   for (int v = 0; v < s->graph->n_values; v++) {
     const sl_value_info *info = s->graph->value[v];
-    if (v < s->c->n_in) setting_fill(s->run.data[v], &s->c->in[v], (uint32_t)v + 1);
+    if (v < s->c->n_in)
+      setting_fill(s->run.data[v], &s->c->in[v], (uint32_t)v + 1);
     else if (info->producer < 0)
-      setting_fill(s->run.data[v], &(case_input){info->dtype, info->shape, info->scope, FILL_UNIFORM, 0.5, 1.5}, (uint32_t)v + 1);
+      setting_fill(s->run.data[v], &(case_input){info->dtype, info->shape, info->scope, FILL_UNIFORM, 0.5, 1.5},
+                   (uint32_t)v + 1);
   }
   /* The input operation reads the step's arrays: they hold what input 0 of its case does. */
   if (s->c->n_in) s->run.step.input[0] = s->run.data[0];
@@ -112,7 +129,7 @@ void setting_compare(const setting *s, int j, const void *array, const double *b
     double size = fmax(fmax(e->scale[j][i], fabs(e->out[j][i])), before ? fmax(fabs(before[i]), fabs(want)) : 0);
     double bound = (s->c->tolerance[j] + (before ? (info->dtype == SL_F64 ? 2 * EPS64 : 2 * EPS) : 0)) * size;
     if (!(fabs(y - want) <= bound) && !(isnan(y) && isnan(want)) && y != want)
-      fail_msg("%s, output %d, element %lld: %.9g where %.9g was expected; off by %.2g, %.2g is allowed", how, j, (long long)i,
-               y, want, fabs(y - want), bound);
+      fail_msg("%s, output %d, element %lld: %.9g where %.9g was expected; off by %.2g, %.2g is allowed", how, j,
+               (long long)i, y, want, fabs(y - want), bound);
   }
 }

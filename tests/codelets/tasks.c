@@ -10,8 +10,8 @@
 static sl_runtime *runtime;
 static sl_team *team;
 
-/* The case's graph once more, as a program can run it: samples come from the step's input arrays, all else from the store. The
- * values have the same numbers as in the setting, so that its data serve here. */
+/* The case's graph once more, as a program can run it: samples come from the step's input arrays, all else from the
+ * store. The values have the same numbers as in the setting, so that its data serve here. */
 static sl_graph *program_graph(const test_case *c, int64_t batch, sl_value in[CASE_INPUTS], sl_value out[SL_MAX_OUT]) {
   sl_graph *graph = sl_graph_new(batch);
   assert_non_null(graph);
@@ -56,7 +56,8 @@ static void run(const setting *s, int shards, void *const direct[SL_MAX_OUT]) {
   sl_plan plan = {.batch = graph->batch, .leaves = 1, .shards = shards, .seed = s->run.step.seed};
   assert_ok(sl_plan_complete(&plan));
   sl_program *program;
-  assert_ok(sl_program_create(runtime, store, graph, &plan, &(sl_program_options){.keep = keep, .n_keep = n_keep}, &program));
+  assert_ok(
+      sl_program_create(runtime, store, graph, &plan, &(sl_program_options){.keep = keep, .n_keep = n_keep}, &program));
   sl_step step = s->run.step;
   for (int i = 0; i < c->n_in; i++) step.input[i] = s->run.data[i];
   assert_ok(sl_program_run(program, &step));
