@@ -424,8 +424,15 @@ SL_CUDA_DECLARE(conv2d);
 SL_CUDA_DECLARE(conv2d_dx);
 SL_CUDA_DECLARE(conv2d_dw);
 
+static sl_status check_types(const sl_value_info *const *in, int n_in) {
+  for (int i = 0; i < n_in; i++)
+    if (in[i]->dtype != SL_F32) return sl_fail(SL_ESHAPE, "takes F32, not %s", sl_dtype_name(in[i]->dtype));
+  return SL_OK;
+}
+
 static sl_status shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
   (void)n_out;
+  SL_TRY(check_types(in, n_in));
   const sl_conv2d_attr *a = attr;
   char x[SL_SHAPE_TEXT], w[SL_SHAPE_TEXT];
   sl_shape_text(&in[0]->shape, x, sizeof x), sl_shape_text(&in[1]->shape, w, sizeof w);
@@ -458,7 +465,8 @@ static sl_status check_gradient(const sl_conv2d_attr *a, const sl_shape *dy) {
 }
 
 static sl_status shape_dx(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
-  (void)n_in, (void)n_out;
+  (void)n_out;
+  SL_TRY(check_types(in, n_in));
   const sl_conv2d_attr *a = attr;
   SL_TRY(check_gradient(a, &in[0]->shape));
   char w[SL_SHAPE_TEXT], dy[SL_SHAPE_TEXT];
@@ -470,7 +478,7 @@ static sl_status shape_dx(const void *attr, const sl_value_info *const *in, int 
 }
 
 static sl_status shape_dw(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
-  (void)n_in;
+  SL_TRY(check_types(in, n_in));
   const sl_conv2d_attr *a = attr;
   SL_TRY(check_gradient(a, &in[0]->shape));
   const sl_shape *x = &in[1]->shape;

@@ -351,8 +351,15 @@ SL_CUDA_DECLARE(linear);
 SL_CUDA_DECLARE(linear_dx);
 SL_CUDA_DECLARE(linear_dw);
 
+static sl_status check_types(const sl_value_info *const *in, int n_in) {
+  for (int i = 0; i < n_in; i++)
+    if (in[i]->dtype != SL_F32) return sl_fail(SL_ESHAPE, "takes F32, not %s", sl_dtype_name(in[i]->dtype));
+  return SL_OK;
+}
+
 static sl_status shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
   (void)attr, (void)n_out;
+  SL_TRY(check_types(in, n_in));
   char x[SL_SHAPE_TEXT], w[SL_SHAPE_TEXT];
   if (in[0]->shape.ndim < 1 || in[1]->shape.ndim != 2 || last(&in[0]->shape) != in[1]->shape.dim[1])
     return sl_fail(SL_ESHAPE, "weights %s do not fit inputs %s: expects [features, inputs] and [..., inputs]",
@@ -366,7 +373,8 @@ static sl_status shape(const void *attr, const sl_value_info *const *in, int n_i
 }
 
 static sl_status shape_dx(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
-  (void)attr, (void)n_in, (void)n_out;
+  (void)attr, (void)n_out;
+  SL_TRY(check_types(in, n_in));
   char dy[SL_SHAPE_TEXT], w[SL_SHAPE_TEXT];
   if (in[0]->shape.ndim < 1 || in[1]->shape.ndim != 2 || last(&in[0]->shape) != in[1]->shape.dim[0])
     return sl_fail(SL_ESHAPE, "weights %s do not fit the gradient %s: expects [features, inputs] and [..., features]",
@@ -377,7 +385,8 @@ static sl_status shape_dx(const void *attr, const sl_value_info *const *in, int 
 }
 
 static sl_status shape_dw(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
-  (void)attr, (void)n_in;
+  (void)attr;
+  SL_TRY(check_types(in, n_in));
   char dy[SL_SHAPE_TEXT], x[SL_SHAPE_TEXT];
   if (in[0]->shape.ndim < 1 || in[1]->shape.ndim < 1 || rows_of(&in[0]->shape) != rows_of(&in[1]->shape))
     return sl_fail(SL_ESHAPE, "gradient %s and inputs %s differ in rows", sl_shape_text(&in[0]->shape, dy, sizeof dy),
