@@ -8,7 +8,7 @@
 SL_KERNEL_DECLARE(row_norms);
 SL_KERNEL_DECLARE(clip_factor);
 
-static int64_t rows_of(const sl_shape *shape) { return shape->ndim > 1 ? shape->dim[0] : 1; }
+static int64_t rows_of(const sl_shape *shape) { return shape->ndim > 0 ? shape->dim[0] : 1; }
 
 static double squares(const float *x, int64_t n) {
   sl_vecd sum[4] = {{0}};

@@ -50,7 +50,7 @@ __global__ void factor_kernel(double *total, int64_t n, double bound, double *ou
 }  // namespace
 
 extern "C" sl_status sl__row_norms_cuda(const sl_call *c, sl_cuda *cuda) {
-  int64_t rows = c->in[0].shape.ndim > 1 ? c->in[0].shape.dim[0] : 1,
+  int64_t rows = c->in[0].shape.ndim > 0 ? c->in[0].shape.dim[0] : 1,
           n = rows ? sl_shape_count(&c->in[0].shape) / rows : 0;
   return sl_cuda_rows(cuda, "row_norms", rows, n, squares{(const float *)c->in[0].data, (double *)c->out[0].data, n});
 }

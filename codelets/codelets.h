@@ -75,7 +75,7 @@ sl_value sl_accuracy(sl_graph *graph, const char *layer, sl_value logits, sl_val
 /* --- update ----------------------------------------------------------------------------------------------------- */
 
 /* Factor min(1, bound / ||g||) of gradient clipping by global norm (Pascanu et al. 2013), F64 [1]; the norm is summed over
- * rows (dimension 0; a vector is one row) and then values by a fixed tree. NaN when the norm is not finite. */
+ * rows (dimension 0; a vector has rows of one element) and then values by a fixed tree. NaN when the norm is not finite. */
 sl_value sl_clip_factor(sl_graph *graph, const char *layer, const sl_value *gradients, int n, double bound);
 
 /* Adds one update node for each parameter. gradients[i] belongs to parameters[i]. guard F64 [1] (the loss), clip

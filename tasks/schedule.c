@@ -59,7 +59,7 @@ sl_status sl_schedule_add(sl_schedule *s, const int *more, int n) {
       pair[2 * k] = s->before[k];
       pair[2 * k + 1] = node;
     }
-  memcpy(pair + 2 * old, more, (size_t)n * 2 * sizeof *pair);
+  if (n > 0) memcpy(pair + 2 * old, more, (size_t)n * 2 * sizeof *pair);
   sl_status status = compress(s, pair, old + n);
   free(pair);
   return status;

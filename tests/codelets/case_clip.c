@@ -4,7 +4,7 @@
 static const sl_clip_attr bites = {1.5}, idle = {1e9};
 
 static void row_norms(const case_run *r) {
-  const int64_t rows = r->shape_in[0]->ndim > 1 ? r->shape_in[0]->dim[0] : 1, n = case_count(r->shape_in[0]) / rows;
+  const int64_t rows = r->shape_in[0]->ndim > 0 ? r->shape_in[0]->dim[0] : 1, n = case_count(r->shape_in[0]) / rows;
   for (int64_t i = 0; i < rows * n; i++) r->out[0][i / n] += r->in[0][i] * r->in[0][i];
 }
 
