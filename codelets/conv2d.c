@@ -1,10 +1,11 @@
-/* conv2d: y[b, i, j, o] = bias[o] + sum over (r, s, c) of x[b, i stride + r - pad, j stride + s - pad, c] w[o, r, s, c], and
- * its gradients. Images are NHWC, filters [O, kernel, kernel, C].
+/* conv2d: y[b, i, j, o] = bias[o] + sum over (r, s, c) of x[b, i stride + r - pad, j stride + s - pad, c] w[o, r, s,
+ * c], and its gradients. Images are NHWC, filters [O, kernel, kernel, C].
  *
- * Direct convolutions, no im2col: a register tile (product.h) takes up to 14 neighbouring pixels and two vectors of output
- * channels; a table of offsets finds the taps in a copy of a few image rows with zeros around them, which stays in the
- * cache. The gradient by x is a convolution of dy with the filters turned round, one for each phase of the stride, so
- * that no product with a zero in between is computed. The gradient by w sums over pixels with the taps as rows of the tile.
+ * Direct convolutions, no im2col: a register tile (product.h) takes up to 14 neighbouring pixels and two vectors of
+ * output channels; a table of offsets finds the taps in a copy of a few image rows with zeros around them, which stays
+ * in the cache. The gradient by x is a convolution of dy with the filters turned round, one for each phase of the
+ * stride, so that no product with a zero in between is computed. The gradient by w sums over pixels with the taps as
+ * rows of the tile.
  *
  * A "view" below is one such convolution: the source image [B, H, W, C], a grid of outputs over it and a list of taps.
  * It is worked on in blocks of about BLOCK output pixels: several images, one, or some rows of one. */
@@ -18,8 +19,8 @@ SL_KERNEL_DECLARE(conv2d_dw);
 
 enum { PANEL = SL_PRODUCT_COLUMNS, WIDEST = SL_PRODUCT_COLUMNS_MOST, BLOCK = 256 };
 
-/* A filter tap: where it lies relative to an output's first one (rows and columns of the padded source), and which of the
- * kernel^2 positions it is. */
+/* A filter tap: where it lies relative to an output's first one (rows and columns of the padded source), and which of
+ * the kernel^2 positions it is. */
 typedef struct tap {
   int32_t row, column, position;
 } tap;
@@ -28,13 +29,13 @@ typedef struct view {
   const float *x;
   int64_t B, H, W, C; /* the source */
   int64_t stride;
-  int64_t top, left;  /* zeros before the first row and column (negative: rows and columns left out) */
-  int64_t OH, OW;     /* the grid */
+  int64_t top, left; /* zeros before the first row and column (negative: rows and columns left out) */
+  int64_t OH, OW;    /* the grid */
   int64_t taps;
   tap *tap;
   int64_t reach_row, reach_column; /* largest tap row and column */
-  int64_t pixel;  /* floats from pixel to pixel in what products read */
-  int direct;     /* they read the source itself */
+  int64_t pixel;                   /* floats from pixel to pixel in what products read */
+  int direct;                      /* they read the source itself */
   int64_t image_groups, row_groups, column_groups;
 } view;
 
@@ -42,7 +43,8 @@ typedef struct box {
   int64_t image, images, row, rows, column, columns;
 } box;
 
-/* Where a block's pixels are for products: base + image * image_step + i * stride * row_step + j * stride * pixel + tap. */
+/* Where a block's pixels are for products: base + image * image_step + i * stride * row_step + j * stride * pixel +
+ * tap. */
 typedef struct source {
   const float *base;
   int64_t row_step, image_step;
@@ -50,16 +52,19 @@ typedef struct source {
 
 /* ---- views ------------------------------------------------------------------------------------------------------- */
 
-static int64_t grid_of(int64_t size, const sl_conv2d_attr *a) { return (size + 2 * a->pad - a->kernel) / a->stride + 1; }
+static int64_t grid_of(int64_t size, const sl_conv2d_attr *a) {
+  return (size + 2 * a->pad - a->kernel) / a->stride + 1;
+}
 
-/* Fills in the rest once source, stride, grid, taps, top and left stand, from shapes alone. in_order: outputs lie one after
- * another in memory. */
+/* Fills in the rest once source, stride, grid, taps, top and left stand, from shapes alone. in_order: outputs lie one
+ * after another in memory. */
 static void view_finish(view *v, int in_order) {
   int64_t span = (v->OW - 1) * v->stride + v->reach_column + 1, height = (v->OH - 1) * v->stride + v->reach_row + 1;
   int clash = sl_stride_clashes(v->stride * v->C);
   v->direct = !clash && v->top == 0 && v->left == 0 && span <= v->W && height <= v->H;
   v->pixel = clash ? v->C + 16 : v->C;
-  if (in_order && v->taps == 1 && v->stride == 1 && v->top == 0 && v->left == 0 && v->OH == v->H && v->OW == v->W) { /* a product of matrices: one long row of pixels */
+  if (in_order && v->taps == 1 && v->stride == 1 && v->top == 0 && v->left == 0 && v->OH == v->H &&
+      v->OW == v->W) { /* a product of matrices: one long row of pixels */
     v->W = v->OW = v->B * v->H * v->W;
     v->B = v->H = v->OH = 1;
   }
@@ -74,7 +79,8 @@ static int64_t view_blocks(const view *v) { return v->image_groups * v->row_grou
 static box view_box(const view *v, int64_t i) {
   int64_t column = i % v->column_groups, row = i / v->column_groups % v->row_groups;
   int64_t image = i / v->column_groups / v->row_groups;
-  box b = {.image = sl_piece(v->B, v->image_groups, image), .row = sl_piece(v->OH, v->row_groups, row),
+  box b = {.image = sl_piece(v->B, v->image_groups, image),
+           .row = sl_piece(v->OH, v->row_groups, row),
            .column = sl_piece(v->OW, v->column_groups, column)};
   b.images = sl_piece(v->B, v->image_groups, image + 1) - b.image;
   b.rows = sl_piece(v->OH, v->row_groups, row + 1) - b.row;
@@ -117,7 +123,8 @@ static source view_source(const view *v, const box *b, float *to) {
       if (v->pixel == v->C)
         memcpy(line + from * v->pixel, x, (size_t)((end - from) * v->C) * sizeof *x);
       else
-        for (int64_t w = from; w < end; w++) memcpy(line + w * v->pixel, x + (w - from) * v->C, (size_t)v->C * sizeof *x);
+        for (int64_t w = from; w < end; w++)
+          memcpy(line + w * v->pixel, x + (w - from) * v->C, (size_t)v->C * sizeof *x);
       memset(line + end * v->pixel, 0, (size_t)((columns - end) * v->pixel) * sizeof *line);
     }
   return (source){to, step, rows * step};
@@ -125,9 +132,18 @@ static source view_source(const view *v, const box *b, float *to) {
 
 /* The convolution's own view of x, for conv2d and conv2d_dw. tap may be NULL (sizes only). */
 static view view_forward(const sl_conv2d_attr *a, const sl_array *x, tap *taps) {
-  view v = {.x = x->data, .B = x->shape.dim[0], .H = x->shape.dim[1], .W = x->shape.dim[2], .C = x->shape.dim[3],
-            .stride = a->stride, .top = a->pad, .left = a->pad, .taps = (int64_t)a->kernel * a->kernel, .tap = taps,
-            .reach_row = a->kernel - 1, .reach_column = a->kernel - 1};
+  view v = {.x = x->data,
+            .B = x->shape.dim[0],
+            .H = x->shape.dim[1],
+            .W = x->shape.dim[2],
+            .C = x->shape.dim[3],
+            .stride = a->stride,
+            .top = a->pad,
+            .left = a->pad,
+            .taps = (int64_t)a->kernel * a->kernel,
+            .tap = taps,
+            .reach_row = a->kernel - 1,
+            .reach_column = a->kernel - 1};
   v.OH = grid_of(v.H, a), v.OW = grid_of(v.W, a);
   for (int32_t r = 0; taps && r < a->kernel; r++)
     for (int32_t s = 0; s < a->kernel; s++) taps[r * a->kernel + s] = (tap){r, s, r * a->kernel + s};
@@ -135,9 +151,10 @@ static view view_forward(const sl_conv2d_attr *a, const sl_array *x, tap *taps) 
   return v;
 }
 
-/* Taps of dx at rows = phase (mod stride): output row i of dy reaches input row i stride + r - pad. Offsets of dy's rows are
- * (phase + pad - r) / stride; returns their number, the least and the largest. */
-static int64_t phase_taps(const sl_conv2d_attr *a, int phase, int32_t *position, int32_t *offset, int64_t *least, int64_t *most) {
+/* Taps of dx at rows = phase (mod stride): output row i of dy reaches input row i stride + r - pad. Offsets of dy's
+ * rows are (phase + pad - r) / stride; returns their number, the least and the largest. */
+static int64_t phase_taps(const sl_conv2d_attr *a, int phase, int32_t *position, int32_t *offset, int64_t *least,
+                          int64_t *most) {
   int64_t n = 0;
   *least = *most = 0;
   for (int32_t r = a->kernel - 1; r >= 0; r--) { /* offsets ascend */
@@ -155,10 +172,18 @@ static int64_t phase_taps(const sl_conv2d_attr *a, int phase, int32_t *position,
 /* The view of dy whose outputs are dx at rows = row (mod stride), columns = column (mod stride). work has room for
  * 4 kernel numbers; taps and work may be NULL (sizes only). */
 static view view_phase(const sl_conv2d_attr *a, const sl_array *dy, int row, int column, tap *taps, int32_t *work) {
-  view v = {.x = dy->data, .B = dy->shape.dim[0], .H = dy->shape.dim[1], .W = dy->shape.dim[2], .C = dy->shape.dim[3],
-            .stride = 1, .tap = taps, .OH = sl_tiles_of(a->height - row, a->stride), .OW = sl_tiles_of(a->width - column, a->stride)};
+  view v = {.x = dy->data,
+            .B = dy->shape.dim[0],
+            .H = dy->shape.dim[1],
+            .W = dy->shape.dim[2],
+            .C = dy->shape.dim[3],
+            .stride = 1,
+            .tap = taps,
+            .OH = sl_tiles_of(a->height - row, a->stride),
+            .OW = sl_tiles_of(a->width - column, a->stride)};
   int64_t row0, row1, column0, column1;
-  int32_t *r = work, *dr = work ? r + a->kernel : NULL, *s = work ? dr + a->kernel : NULL, *ds = work ? s + a->kernel : NULL;
+  int32_t *r = work, *dr = work ? r + a->kernel : NULL, *s = work ? dr + a->kernel : NULL,
+          *ds = work ? s + a->kernel : NULL;
   int64_t R = phase_taps(a, row, r, dr, &row0, &row1);
   int64_t S = phase_taps(a, column, s, ds, &column0, &column1);
   v.taps = R * S;
@@ -181,10 +206,10 @@ typedef struct job {
   int transposed;      /* dx: the view's channels are filters, its outputs the filters' channels */
   int64_t O, channels; /* outputs of the view; the filters' channels */
   int64_t pieces;
-  int32_t *at;         /* [taps C] */
-  float *start, *panels; /* [ceil(O / PANEL)][PANEL]; [ceil(O / PANEL)][taps C][PANEL] */
-  size_t own;          /* offset of a thread's own scratch */
-  float *y;            /* of the phase's first output */
+  int32_t *at;                                /* [taps C] */
+  float *start, *panels;                      /* [ceil(O / PANEL)][PANEL]; [ceil(O / PANEL)][taps C][PANEL] */
+  size_t own;                                 /* offset of a thread's own scratch */
+  float *y;                                   /* of the phase's first output */
   int64_t column_step, line_step, image_step; /* of y */
 } job;
 
@@ -240,19 +265,20 @@ static void convolve(void *arg, int64_t tile, int thread) {
         for (int64_t row = 0; row < b.rows; row++)
           for (int64_t segment = 0, from = 0, n; segment < segments; segment++, from += n) {
             n = least + (segment < longer);
-            SL_KERNEL(product)(n, sl_min64(PANEL, j->O - o), depth,
-                               x.base + image * x.image_step + row * v->stride * x.row_step + from * v->stride * v->pixel,
-                               v->stride * v->pixel, j->at + k, j->panels + o * K + k * PANEL, PANEL,
-                               y + image * j->image_step + row * j->line_step + from * j->column_step + o, j->column_step,
-                               piece ? NULL : j->start + o, piece > 0, NULL);
+            SL_KERNEL(product)
+            (n, sl_min64(PANEL, j->O - o), depth,
+             x.base + image * x.image_step + row * v->stride * x.row_step + from * v->stride * v->pixel,
+             v->stride * v->pixel, j->at + k, j->panels + o * K + k * PANEL, PANEL,
+             y + image * j->image_step + row * j->line_step + from * j->column_step + o, j->column_step,
+             piece ? NULL : j->start + o, piece > 0, NULL);
           }
   }
 }
 
 /* What conv2d and conv2d_dx need of scratch memory: shared by all threads, and of each. */
 static size_t shared_bytes(const sl_conv2d_attr *a, int64_t K, int64_t O) {
-  return taps_bytes(a) + floats(4 * a->kernel) + floats(K) +
-         floats(sl_round_up(O, WIDEST)) + floats(sl_round_up(O, WIDEST) * K);
+  return taps_bytes(a) + floats(4 * a->kernel) + floats(K) + floats(sl_round_up(O, WIDEST)) +
+         floats(sl_round_up(O, WIDEST) * K);
 }
 
 /* Lays the shared memory out; taps, at and panels are filled afterwards. */
@@ -373,7 +399,8 @@ static void weight_gradient(void *arg, int64_t tile, int thread) {
   float *memory = c->team->scratch[thread], *sum = memory + s.sum, *bias = memory + s.bias, *tail = memory + s.tail;
   int32_t *at = (int32_t *)(memory + s.at);
   /* Taps whose channels follow one another are rows of one tile: those of a kernel row, unless pixels were spread. */
-  int64_t run_taps = v->pixel == v->C ? j->kernel : 1, run = run_taps * v->C, pieces = sl_tiles_of(run, SL_PRODUCT_ROWS);
+  int64_t run_taps = v->pixel == v->C ? j->kernel : 1, run = run_taps * v->C,
+          pieces = sl_tiles_of(run, SL_PRODUCT_ROWS);
   memset(bias, 0, (size_t)n * sizeof *bias);
   for (int64_t block = 0; block < view_blocks(v); block++) {
     box b = view_box(v, block);
@@ -383,8 +410,8 @@ static void weight_gradient(void *arg, int64_t tile, int thread) {
       for (int64_t i = 0; i < b.rows; i++)
         for (int64_t column = 0; column < b.columns; column++)
           at[pixels++] = (int32_t)(image * x.image_step + i * v->stride * x.row_step + column * v->stride * v->pixel);
-    const float *dy = (const float *)c->in[0].data + ((b.image * v->OH + b.row) * v->OW + b.column) * j->O + c->out[0].row0 +
-                      filters.from;
+    const float *dy = (const float *)c->in[0].data + ((b.image * v->OH + b.row) * v->OW + b.column) * j->O +
+                      c->out[0].row0 + filters.from;
     for (int64_t o = 0; o < n; o += PANEL) {
       const float *panel = dy + o;
       int64_t columns = sl_min64(PANEL, n - o), row = j->O;
@@ -396,9 +423,10 @@ static void weight_gradient(void *arg, int64_t tile, int thread) {
       for (int64_t t = 0; t < v->taps; t += run_taps)
         for (int64_t piece = 0; piece < pieces; piece++) {
           int64_t k = sl_piece(run, pieces, piece), m = sl_piece(run, pieces, piece + 1) - k;
-          SL_KERNEL(product)(m, sl_round_up(columns, SL_LANES), pixels,
-                             x.base + v->tap[t].row * x.row_step + v->tap[t].column * v->pixel + k, 1, at, panel, row,
-                             sum + (t * v->C + k) * j->width + o, j->width, NULL, block > 0, NULL);
+          SL_KERNEL(product)
+          (m, sl_round_up(columns, SL_LANES), pixels,
+           x.base + v->tap[t].row * x.row_step + v->tap[t].column * v->pixel + k, 1, at, panel, row,
+           sum + (t * v->C + k) * j->width + o, j->width, NULL, block > 0, NULL);
         }
     }
     if (c->n_out > 1) SL_KERNEL(add_columns)(pixels, n, dy, j->O, bias);
@@ -438,26 +466,27 @@ static sl_status shape(const void *attr, const sl_value_info *const *in, int n_i
   sl_shape_text(&in[0]->shape, x, sizeof x), sl_shape_text(&in[1]->shape, w, sizeof w);
   if (in[0]->shape.ndim != 4) return sl_fail(SL_ESHAPE, "expects images [B, H, W, C], got %s", x);
   if (a->kernel < 1 || a->stride < 1 || a->pad < 0)
-    return sl_fail(SL_ESHAPE, "kernel %d, stride %d, pad %d: expects kernel and stride 1 or more, pad 0 or more", a->kernel,
-                   a->stride, a->pad);
+    return sl_fail(SL_ESHAPE, "kernel %d, stride %d, pad %d: expects kernel and stride 1 or more, pad 0 or more",
+                   a->kernel, a->stride, a->pad);
   if (in[1]->shape.ndim != 4 || in[1]->shape.dim[1] != a->kernel || in[1]->shape.dim[2] != a->kernel ||
       in[1]->shape.dim[3] != in[0]->shape.dim[3])
-    return sl_fail(SL_ESHAPE, "filters %s do not fit images %s: expects [filters, %d, %d, %lld]", w, x, a->kernel, a->kernel,
-                   (long long)in[0]->shape.dim[3]);
+    return sl_fail(SL_ESHAPE, "filters %s do not fit images %s: expects [filters, %d, %d, %lld]", w, x, a->kernel,
+                   a->kernel, (long long)in[0]->shape.dim[3]);
   if (n_in > 2 && (in[2]->shape.ndim != 1 || in[2]->shape.dim[0] != in[1]->shape.dim[0]))
-    return sl_fail(SL_ESHAPE, "bias %s does not fit filters %s: expects one for each", sl_shape_text(&in[2]->shape, x, sizeof x),
-                   w);
+    return sl_fail(SL_ESHAPE, "bias %s does not fit filters %s: expects one for each",
+                   sl_shape_text(&in[2]->shape, x, sizeof x), w);
   int64_t H = in[0]->shape.dim[1], W = in[0]->shape.dim[2];
   if (a->kernel > H + 2 * a->pad || a->kernel > W + 2 * a->pad)
-    return sl_fail(SL_ESHAPE, "kernel %d does not fit the padded input %lldx%lld", a->kernel, (long long)(H + 2 * a->pad),
-                   (long long)(W + 2 * a->pad));
+    return sl_fail(SL_ESHAPE, "kernel %d does not fit the padded input %lldx%lld", a->kernel,
+                   (long long)(H + 2 * a->pad), (long long)(W + 2 * a->pad));
   out[0].shape = SL_SHAPE(in[0]->shape.dim[0], grid_of(H, a), grid_of(W, a), in[1]->shape.dim[0]);
   return SL_OK;
 }
 
 /* dy must be what conv2d makes of images [B, height, width, ...]. */
 static sl_status check_gradient(const sl_conv2d_attr *a, const sl_shape *dy) {
-  if (dy->ndim == 4 && a->kernel >= 1 && a->stride >= 1 && dy->dim[1] == grid_of(a->height, a) && dy->dim[2] == grid_of(a->width, a))
+  if (dy->ndim == 4 && a->kernel >= 1 && a->stride >= 1 && dy->dim[1] == grid_of(a->height, a) &&
+      dy->dim[2] == grid_of(a->width, a))
     return SL_OK;
   char text[SL_SHAPE_TEXT];
   return sl_fail(SL_ESHAPE, "gradient %s is not that of a convolution of %dx%d images by kernel %d, stride %d, pad %d",
@@ -484,8 +513,8 @@ static sl_status shape_dw(const void *attr, const sl_value_info *const *in, int 
   const sl_shape *x = &in[1]->shape;
   char text[SL_SHAPE_TEXT];
   if (x->ndim != 4 || x->dim[0] != in[0]->shape.dim[0] || x->dim[1] != a->height || x->dim[2] != a->width)
-    return sl_fail(SL_ESHAPE, "expects images [%lld, %d, %d, C], got %s", (long long)in[0]->shape.dim[0], a->height, a->width,
-                   sl_shape_text(x, text, sizeof text));
+    return sl_fail(SL_ESHAPE, "expects images [%lld, %d, %d, C], got %s", (long long)in[0]->shape.dim[0], a->height,
+                   a->width, sl_shape_text(x, text, sizeof text));
   out[0].shape = SL_SHAPE(in[0]->shape.dim[3], a->kernel, a->kernel, x->dim[3]);
   out[0].scope = SL_SCOPE_WHOLE;
   if (n_out > 1) out[1].shape = SL_SHAPE(in[0]->shape.dim[3]), out[1].scope = SL_SCOPE_WHOLE;
@@ -543,7 +572,8 @@ static size_t scratch_dw(const sl_call *c) {
   return floats(dw_layout(&v, dw_width(c->out[0].shape.dim[0])).all) + taps_bytes(c->attr);
 }
 
-/* On a GPU: columns of some images, and after them, in the same place, the sums of the bias. y is in[0] of the gradients. */
+/* On a GPU: columns of some images, and after them, in the same place, the sums of the bias. y is in[0] of the
+ * gradients. */
 static size_t columns_cuda(const sl_call *c, const sl_shape *x, const sl_shape *y) {
   return sl_conv2d_columns_bytes(c->attr, x->dim[0], y->dim[1] * y->dim[2], x->dim[3]);
 }
@@ -568,26 +598,50 @@ static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout,
 }
 
 const sl_operation sl_op_conv2d = {
-    .name = "conv2d", .attr_bytes = sizeof(sl_conv2d_attr), .shape = shape, .gradient = gradient, .cost = cost,
-    .scratch = scratch, .scratch_cuda = scratch_cuda,
-    .cpu = SL_KERNELS(conv2d), .cuda = SL_CUDA_KERNEL(conv2d), .all_in = 2 | 4,
+    .name = "conv2d",
+    .attr_bytes = sizeof(sl_conv2d_attr),
+    .shape = shape,
+    .gradient = gradient,
+    .cost = cost,
+    .scratch = scratch,
+    .scratch_cuda = scratch_cuda,
+    .cpu = SL_KERNELS(conv2d),
+    .cuda = SL_CUDA_KERNEL(conv2d),
+    .all_in = 2 | 4,
 };
 const sl_operation sl_op_conv2d_dx = {
-    .name = "conv2d_dx", .attr_bytes = sizeof(sl_conv2d_attr), .shape = shape_dx, .cost = cost_dx, .scratch = scratch_dx,
-    .scratch_cuda = scratch_dx_cuda, .cpu = SL_KERNELS(conv2d_dx), .cuda = SL_CUDA_KERNEL(conv2d_dx), .all_in = 2,
+    .name = "conv2d_dx",
+    .attr_bytes = sizeof(sl_conv2d_attr),
+    .shape = shape_dx,
+    .cost = cost_dx,
+    .scratch = scratch_dx,
+    .scratch_cuda = scratch_dx_cuda,
+    .cpu = SL_KERNELS(conv2d_dx),
+    .cuda = SL_CUDA_KERNEL(conv2d_dx),
+    .all_in = 2,
 };
 const sl_operation sl_op_conv2d_dw = {
-    .name = "conv2d_dw", .attr_bytes = sizeof(sl_conv2d_attr), .shape = shape_dw, .cost = cost_dw, .scratch = scratch_dw,
-    .scratch_cuda = scratch_dw_cuda, .cpu = SL_KERNELS(conv2d_dw), .cuda = SL_CUDA_KERNEL(conv2d_dw), .map_out = 1 | 2,
+    .name = "conv2d_dw",
+    .attr_bytes = sizeof(sl_conv2d_attr),
+    .shape = shape_dw,
+    .cost = cost_dw,
+    .scratch = scratch_dw,
+    .scratch_cuda = scratch_dw_cuda,
+    .cpu = SL_KERNELS(conv2d_dw),
+    .cuda = SL_CUDA_KERNEL(conv2d_dw),
+    .map_out = 1 | 2,
 };
 
-sl_value sl_conv2d(sl_graph *graph, const char *layer, sl_value x, int64_t channels, int kernel, int stride, int pad, int bias) {
+sl_value sl_conv2d(sl_graph *graph, const char *layer, sl_value x, int64_t channels, int kernel, int stride, int pad,
+                   int bias) {
   const sl_value_info *info = sl_graph_value(graph, x);
   if (!info) return SL_NONE;
   char text[SL_SHAPE_TEXT];
   if (info->shape.ndim != 4) {
-    sl_graph_fail(graph, sl_fail(SL_ESHAPE, "expects images [B, H, W, C], got %s", sl_shape_text(&info->shape, text, sizeof text)),
-                  layer);
+    sl_graph_fail(
+        graph,
+        sl_fail(SL_ESHAPE, "expects images [B, H, W, C], got %s", sl_shape_text(&info->shape, text, sizeof text)),
+        layer);
     return SL_NONE;
   }
   int64_t C = info->shape.dim[3];

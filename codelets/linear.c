@@ -29,9 +29,9 @@ typedef struct job {
   int add;           /* linear_dw: onto what is there */
   const float *left; /* linear_dx: rows of dy, as they lie or copied */
   int64_t left_row;
-  int32_t *at; /* offsets of the broadcast factor */
+  int32_t *at;   /* offsets of the broadcast factor */
   float *shared; /* all threads' part of the scratch memory */
-  size_t own;  /* offset of a thread's own part */
+  size_t own;    /* offset of a thread's own part */
 } job;
 
 static int64_t last(const sl_shape *s) { return s->dim[s->ndim - 1]; }
@@ -142,14 +142,15 @@ static void forward(void *arg, int64_t tile, int thread) {
           table.from_at[n] = (int32_t)(i * j->K + v * SL_LANES);
           table.to_at[n] = (int32_t)(i * a_row + v * SL_LANES);
         }
-      for (; n < s.depth + SL_PRODUCT_AHEAD; n++) table.from_at[n] = table.from_at[n - 1], table.to_at[n] = table.to_at[n - 1];
+      for (; n < s.depth + SL_PRODUCT_AHEAD; n++)
+        table.from_at[n] = table.from_at[n - 1], table.to_at[n] = table.to_at[n - 1];
     }
     sl_product_copy copy = {more ? slab_data(j, &next) : NULL, other, table.from_at, table.to_at};
     for (int64_t row = 0; row < j->rows; row += PANEL) {
       int64_t columns = j->rows - row > SL_LANES ? PANEL : SL_LANES;
-      SL_KERNEL(product)(s.m, columns, s.depth, a, a_row, j->at, j->shared + row * j->K + s.k * PANEL, PANEL,
-                         yt + (s.n - features.from) * yt_row + row, yt_row, NULL, s.piece > 0,
-                         ahead && row == 0 ? &copy : NULL);
+      SL_KERNEL(product)
+      (s.m, columns, s.depth, a, a_row, j->at, j->shared + row * j->K + s.k * PANEL, PANEL,
+       yt + (s.n - features.from) * yt_row + row, yt_row, NULL, s.piece > 0, ahead && row == 0 ? &copy : NULL);
     }
     for (int64_t i = 0; more && i < next.m; i++)
       memcpy(other + i * a_row + ahead * SL_LANES, copy.from + i * j->K + ahead * SL_LANES,
@@ -212,8 +213,8 @@ typedef struct block {
   int64_t piece, k, columns, n, depth;
 } block;
 
-/* The block after b (b->columns = 0: the first): all panels for a piece of the features, then the next piece, so that W's
- * pages stay in the TLB. */
+/* The block after b (b->columns = 0: the first): all panels for a piece of the features, then the next piece, so that
+ * W's pages stay in the TLB. */
 static int next_block(const job *j, sl_range inputs, block *b) {
   const sl_array *W = &j->c->in[1];
   b->k = b->columns ? b->k + PANEL : inputs.from;
@@ -237,7 +238,8 @@ static void backward(void *arg, int64_t tile, int thread) {
   const job *j = arg;
   const sl_call *c = j->c;
   sl_range inputs = sl_tile_range(tile, tile_width(c, j->K), j->K);
-  float *panel = own(j, thread), *other = panel + SL_PRODUCT_DEPTH * PANEL, *dx = (float *)c->out[0].data + j->row * j->K;
+  float *panel = own(j, thread), *other = panel + SL_PRODUCT_DEPTH * PANEL,
+        *dx = (float *)c->out[0].data + j->row * j->K;
   copy_table table = {.from_at = (int32_t *)(other + SL_PRODUCT_DEPTH * PANEL)};
   table.to_at = table.from_at + TABLE;
   int64_t slabs = sl_tiles_of(j->rows, SL_PRODUCT_ROWS);
@@ -260,9 +262,9 @@ static void backward(void *arg, int64_t tile, int thread) {
     if (more) copy[1] = (sl_product_copy){copy[0].from + SL_LANES, other + SL_LANES, table.from_at, table.to_at};
     for (int64_t slab = 0; slab < slabs; slab++) {
       int64_t i = sl_piece(j->rows, slabs, slab), m = sl_piece(j->rows, slabs, slab + 1) - i;
-      SL_KERNEL(product)(m, b.columns, b.depth, j->left + i * j->left_row + c->in[1].part[b.part].row0 + b.n, j->left_row,
-                         j->at, panel, PANEL, dx + i * j->K + b.k, j->K, NULL, b.part > 0 || b.piece > 0,
-                         ahead && slab < 2 ? &copy[slab] : NULL);
+      SL_KERNEL(product)
+      (m, b.columns, b.depth, j->left + i * j->left_row + c->in[1].part[b.part].row0 + b.n, j->left_row, j->at, panel,
+       PANEL, dx + i * j->K + b.k, j->K, NULL, b.part > 0 || b.piece > 0, ahead && slab < 2 ? &copy[slab] : NULL);
     }
     if (more && !ahead) pack_panel(next.depth, next.columns, copy[0].from, j->K, other);
     float *turn = panel;
@@ -320,8 +322,9 @@ static void weight_gradient(void *arg, int64_t tile, int thread) {
     for (int64_t slab = 0; slab < slabs; slab++) {
       int64_t n = sl_piece(width, slabs, slab), m = sl_piece(width, slabs, slab + 1) - n;
       for (int64_t k = group; k < sl_min64(j->K, group + PANEL_GROUP * PANEL); k += PANEL)
-        SL_KERNEL(product)(m, sl_min64(PANEL, j->K - k), j->rows, dy + n, 1, at, j->shared + k * j->rows, PANEL,
-                           dw + n * j->K + k, j->K, NULL, j->add || (c->accumulate & 1), NULL);
+        SL_KERNEL(product)
+        (m, sl_min64(PANEL, j->K - k), j->rows, dy + n, 1, at, j->shared + k * j->rows, PANEL, dw + n * j->K + k, j->K,
+         NULL, j->add || (c->accumulate & 1), NULL);
     }
   if (c->n_out > 1) {
     float *db = (float *)c->out[1].data + all.from;
@@ -341,7 +344,8 @@ sl_status SL_KERNEL(linear_dw)(const sl_call *c) {
   for (j.row = 0; j.row < j.R; j.row += SUM_BLOCK, j.add = 1) {
     j.rows = sl_min64(SUM_BLOCK, j.R - j.row);
     sl_team_for(c->team, sl_tiles_of(j.K, PANEL), pack_columns, &j);
-    sl_team_for(c->team, sl_tiles_of(c->out[0].shape.dim[0], tile_width(c, c->out[0].shape.dim[0])), weight_gradient, &j);
+    sl_team_for(c->team, sl_tiles_of(c->out[0].shape.dim[0], tile_width(c, c->out[0].shape.dim[0])), weight_gradient,
+                &j);
   }
   return SL_OK;
 }
@@ -459,16 +463,34 @@ static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout,
 }
 
 const sl_operation sl_op_linear = {
-    .name = "linear", .attr_bytes = sizeof(sl_linear_attr), .shape = shape, .gradient = gradient, .cost = cost,
-    .scratch = scratch, .cpu = SL_KERNELS(linear), .cuda = SL_CUDA_KERNEL(linear), .all_in = 2 | 4,
+    .name = "linear",
+    .attr_bytes = sizeof(sl_linear_attr),
+    .shape = shape,
+    .gradient = gradient,
+    .cost = cost,
+    .scratch = scratch,
+    .cpu = SL_KERNELS(linear),
+    .cuda = SL_CUDA_KERNEL(linear),
+    .all_in = 2 | 4,
 };
 const sl_operation sl_op_linear_dx = {
-    .name = "linear_dx", .shape = shape_dx, .cost = cost_dx, .scratch = scratch_dx, .cpu = SL_KERNELS(linear_dx),
-    .cuda = SL_CUDA_KERNEL(linear_dx), .all_in = 2,
+    .name = "linear_dx",
+    .shape = shape_dx,
+    .cost = cost_dx,
+    .scratch = scratch_dx,
+    .cpu = SL_KERNELS(linear_dx),
+    .cuda = SL_CUDA_KERNEL(linear_dx),
+    .all_in = 2,
 };
 const sl_operation sl_op_linear_dw = {
-    .name = "linear_dw", .shape = shape_dw, .cost = cost_dw, .scratch = scratch_dw,
-    .scratch_cuda = scratch_dw_cuda, .cpu = SL_KERNELS(linear_dw), .cuda = SL_CUDA_KERNEL(linear_dw), .map_out = 1 | 2,
+    .name = "linear_dw",
+    .shape = shape_dw,
+    .cost = cost_dw,
+    .scratch = scratch_dw,
+    .scratch_cuda = scratch_dw_cuda,
+    .cpu = SL_KERNELS(linear_dw),
+    .cuda = SL_CUDA_KERNEL(linear_dw),
+    .map_out = 1 | 2,
 };
 
 sl_value sl_linear(sl_graph *graph, const char *layer, sl_value x, int64_t features, sl_activation activation) {
@@ -479,8 +501,9 @@ sl_value sl_linear(sl_graph *graph, const char *layer, sl_value x, int64_t featu
   sl_value w = sl_graph_tensor(graph, SL_ROLE_PARAMETER, layer, "weight", SL_F32, SL_SHAPE(features, K), init);
   sl_value b = sl_graph_tensor(graph, SL_ROLE_PARAMETER, layer, "bias", SL_F32, SL_SHAPE(features), init);
   int relu = activation == SL_ACTIVATION_RELU;
-  sl_value y = sl_graph_add1(graph, &sl_op_linear, layer,
-                             &(sl_linear_attr){relu ? SL_ACTIVATION_RELU : SL_ACTIVATION_NONE}, (sl_value[]){x, w, b}, 3);
+  sl_value y =
+      sl_graph_add1(graph, &sl_op_linear, layer, &(sl_linear_attr){relu ? SL_ACTIVATION_RELU : SL_ACTIVATION_NONE},
+                    (sl_value[]){x, w, b}, 3);
   /* gelu's gradient needs what goes into it, so that fusing would write both and save next to nothing. */
   if (activation == SL_ACTIVATION_GELU_ERF) return sl_gelu(graph, layer, y, SL_GELU_ERF);
   if (activation == SL_ACTIVATION_GELU_TANH) return sl_gelu(graph, layer, y, SL_GELU_TANH);

@@ -66,17 +66,16 @@ static inline __attribute__((always_inline)) void tile_of(const int rows, const 
 #define EACH_ROWS(X, v) X(1, v) X(2, v) X(3, v) X(4, v) X(5, v) X(6, v)
 #endif
 /* Rows any stride apart; the same with packing; rows that are neighbours (a gradient's broadcast factor). */
-#define DEFINE_TILE(kind, rows, vectors, dense, packing)                                                             \
-  static void kind##_##rows##_##vectors(int64_t k, const float *restrict a, int64_t a_row,                            \
-                                        const int32_t *restrict a_at, const float *restrict b, int64_t b_row,         \
-                                        float *restrict c, int64_t c_row, const float *start, int add,                \
-                                        const sl_product_copy *copy) {                                                \
-    (void)a_row, (void)copy;                                                                                          \
-    tile_of(rows, vectors, dense, k, a, a_row, a_at, b, b_row, c, c_row, start, add, packing);                              \
+#define DEFINE_TILE(kind, rows, vectors, dense, packing)                                                           \
+  static void kind##_##rows##_##vectors(                                                                           \
+      int64_t k, const float *restrict a, int64_t a_row, const int32_t *restrict a_at, const float *restrict b,    \
+      int64_t b_row, float *restrict c, int64_t c_row, const float *start, int add, const sl_product_copy *copy) { \
+    (void)a_row, (void)copy;                                                                                       \
+    tile_of(rows, vectors, dense, k, a, a_row, a_at, b, b_row, c, c_row, start, add, packing);                     \
   }
-#define DEFINE_TILES(rows, vectors)                     \
-  DEFINE_TILE(strided, rows, vectors, 0, NULL)      \
-  DEFINE_TILE(packing, rows, vectors, 0, copy)      \
+#define DEFINE_TILES(rows, vectors)            \
+  DEFINE_TILE(strided, rows, vectors, 0, NULL) \
+  DEFINE_TILE(packing, rows, vectors, 0, copy) \
   DEFINE_TILE(dense, rows, vectors, 1, NULL)
 EACH_ROWS(DEFINE_TILES, 1)
 EACH_ROWS(DEFINE_TILES, 2)
@@ -168,7 +167,8 @@ static inline __attribute__((always_inline)) void turn(sl_vec r[SL_LANES]) {
 #endif
 }
 
-void SL_KERNEL(transpose)(int64_t rows, int64_t columns, const float *from, int64_t from_row, float *to, int64_t to_row) {
+void SL_KERNEL(transpose)(int64_t rows, int64_t columns, const float *from, int64_t from_row, float *to,
+                          int64_t to_row) {
   int64_t whole_rows = rows - rows % SL_LANES, whole_columns = columns - columns % SL_LANES;
   for (int64_t i = 0; i < whole_rows; i += SL_LANES)
     for (int64_t j = 0; j < whole_columns; j += SL_LANES) {

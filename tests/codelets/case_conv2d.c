@@ -1,6 +1,6 @@
-/* Cases of conv2d and its gradients: every kind of edge (padding larger than the kernel needs, strides that leave pixels
- * out), odd numbers of channels, channels enough for several chains of sums, images small enough to share a block and rows long
- * enough to fill several. */
+/* Cases of conv2d and its gradients: every kind of edge (padding larger than the kernel needs, strides that leave
+ * pixels out), odd numbers of channels, channels enough for several chains of sums, images small enough to share a
+ * block and rows long enough to fill several. */
 #include "tests/codelets/cases.h"
 
 /* Calls body for each product of the convolution: y[out] takes x[in] w[weight]; filter is out's and weight's. */
@@ -9,7 +9,8 @@ static void each_product(const case_run *r, const sl_shape *x, const sl_shape *y
   const sl_conv2d_attr *a = r->c->attr;
   int64_t H = x->dim[1], W = x->dim[2], C = x->dim[3], O = y->dim[3];
   for (int64_t out = 0; out < case_count(y); out++) {
-    int64_t o = out % O, j = out / O % y->dim[2], i = out / O / y->dim[2] % y->dim[1], b = out / O / y->dim[2] / y->dim[1];
+    int64_t o = out % O, j = out / O % y->dim[2], i = out / O / y->dim[2] % y->dim[1],
+            b = out / O / y->dim[2] / y->dim[1];
     for (int64_t s = 0; s < a->kernel * a->kernel; s++) {
       int64_t h = i * a->stride + s / a->kernel - a->pad, w = j * a->stride + s % a->kernel - a->pad;
       for (int64_t c = 0; h >= 0 && h < H && w >= 0 && w < W && c < C; c++)
@@ -47,30 +48,36 @@ static void dw(const case_run *r) {
 }
 
 /* Chains are sequential: their error stays well below this share of the sum of sizes. */
-#define SUMS {16 * EPS, 16 * EPS}
+/* It would take such tables apart. */
+/* clang-format off */
+#define SUMS \
+  { 16 * EPS, 16 * EPS }
 #define ATTR(kernel, stride, pad, height, width) (&(const sl_conv2d_attr){kernel, stride, pad, height, width})
 #define GRID(size, kernel, stride, pad) (((size) + 2 * (pad) - (kernel)) / (stride) + 1)
 #define TITLE(B, H, W, C, O, kernel, stride, pad) \
   "[" #B ", " #H ", " #W ", " #C "] to " #O ", kernel " #kernel ", stride " #stride ", pad " #pad
 /* The three operations; gradients are those of the first by finite differences too. */
-#define CONV(B, H, W, C, O, kernel, stride, pad, check)                                                                   \
-  {"conv2d", TITLE(B, H, W, C, O, kernel, stride, pad), 3, 1, {SAMPLES(B, H, W, C), WHOLE(O, kernel, kernel, C), WHOLE(O)}, \
-   .attr = ATTR(kernel, stride, pad, H, W), .reference = conv2d, .tolerance = SUMS, .differentiable = check, .exact = 1},  \
-  {"conv2d_dx", TITLE(B, H, W, C, O, kernel, stride, pad), 2, 1,                                                           \
-   {SAMPLES(B, GRID(H, kernel, stride, pad), GRID(W, kernel, stride, pad), O), WHOLE(O, kernel, kernel, C)},               \
-   .attr = ATTR(kernel, stride, pad, H, W), .reference = dx, .tolerance = SUMS, .exact = 1},                               \
-  {"conv2d_dw", TITLE(B, H, W, C, O, kernel, stride, pad), 2, 2,                                                           \
-   {SAMPLES(B, GRID(H, kernel, stride, pad), GRID(W, kernel, stride, pad), O), SAMPLES(B, H, W, C)},                       \
-   .attr = ATTR(kernel, stride, pad, H, W), .reference = dw, .tolerance = SUMS, .exact = 1}
-#define BENCH(B, H, W, C, O, kernel, stride, pad)                                                                          \
-  {"conv2d", TITLE(B, H, W, C, O, kernel, stride, pad), 3, 1, {SAMPLES(B, H, W, C), WHOLE(O, kernel, kernel, C), WHOLE(O)}, \
-   .attr = ATTR(kernel, stride, pad, H, W), .reference = conv2d, .bench = 1},                                              \
-  {"conv2d_dx", TITLE(B, H, W, C, O, kernel, stride, pad), 2, 1,                                                           \
-   {SAMPLES(B, GRID(H, kernel, stride, pad), GRID(W, kernel, stride, pad), O), WHOLE(O, kernel, kernel, C)},               \
-   .attr = ATTR(kernel, stride, pad, H, W), .reference = dx, .bench = 1},                                                  \
-  {"conv2d_dw", TITLE(B, H, W, C, O, kernel, stride, pad), 2, 2,                                                           \
-   {SAMPLES(B, GRID(H, kernel, stride, pad), GRID(W, kernel, stride, pad), O), SAMPLES(B, H, W, C)},                       \
-   .attr = ATTR(kernel, stride, pad, H, W), .reference = dw, .bench = 1}
+#define FORWARD(B, H, W, C, O, kernel, stride, pad, ...)                                            \
+  {"conv2d", TITLE(B, H, W, C, O, kernel, stride, pad), 3, 1,                                       \
+   {SAMPLES(B, H, W, C), WHOLE(O, kernel, kernel, C), WHOLE(O)},                                    \
+   .attr = ATTR(kernel, stride, pad, H, W), .reference = conv2d, __VA_ARGS__}
+#define DX(B, H, W, C, O, kernel, stride, pad, ...)                                                 \
+  {"conv2d_dx", TITLE(B, H, W, C, O, kernel, stride, pad), 2, 1,                                    \
+   {SAMPLES(B, GRID(H, kernel, stride, pad), GRID(W, kernel, stride, pad), O),                      \
+    WHOLE(O, kernel, kernel, C)},                                                                   \
+   .attr = ATTR(kernel, stride, pad, H, W), .reference = dx, __VA_ARGS__}
+#define DW(B, H, W, C, O, kernel, stride, pad, ...)                                                 \
+  {"conv2d_dw", TITLE(B, H, W, C, O, kernel, stride, pad), 2, 2,                                    \
+   {SAMPLES(B, GRID(H, kernel, stride, pad), GRID(W, kernel, stride, pad), O), SAMPLES(B, H, W, C)}, \
+   .attr = ATTR(kernel, stride, pad, H, W), .reference = dw, __VA_ARGS__}
+#define CONV(B, H, W, C, O, kernel, stride, pad, check)                                             \
+  FORWARD(B, H, W, C, O, kernel, stride, pad, .tolerance = SUMS, .differentiable = check, .exact = 1), \
+  DX(B, H, W, C, O, kernel, stride, pad, .tolerance = SUMS, .exact = 1),                            \
+  DW(B, H, W, C, O, kernel, stride, pad, .tolerance = SUMS, .exact = 1)
+#define BENCH(B, H, W, C, O, kernel, stride, pad)                                                   \
+  FORWARD(B, H, W, C, O, kernel, stride, pad, .bench = 1),                                          \
+  DX(B, H, W, C, O, kernel, stride, pad, .bench = 1),                                               \
+  DW(B, H, W, C, O, kernel, stride, pad, .bench = 1)
 
 const test_case cases_conv2d[] = {
     CONV(1, 1, 1, 1, 1, 1, 1, 0, 7),
@@ -80,8 +87,8 @@ const test_case cases_conv2d[] = {
     CONV(2, 9, 7, 3, 10, 5, 3, 2, 7),
     CONV(5, 7, 7, 20, 40, 1, 1, 0, 0),
     CONV(2, 8, 6, 12, 20, 1, 2, 0, 0),
-    CONV(1, 4, 4, 3, 5, 3, 1, 4, 7),  /* outputs that see only zeros */
-    CONV(1, 5, 4, 3, 5, 2, 5, 1, 7),  /* pixels that no output sees */
+    CONV(1, 4, 4, 3, 5, 3, 1, 4, 7),    /* outputs that see only zeros */
+    CONV(1, 5, 4, 3, 5, 2, 5, 1, 7),    /* pixels that no output sees */
     CONV(2, 5, 5, 256, 40, 3, 1, 1, 0), /* three chains; pixels 1 KB apart */
     CONV(2, 5, 5, 40, 256, 3, 2, 1, 0),
     CONV(2, 20, 21, 3, 16, 7, 2, 3, 0),
@@ -90,10 +97,25 @@ const test_case cases_conv2d[] = {
     CONV(2, 4, 300, 2, 20, 3, 1, 1, 0),
     CONV(1, 1, 700, 6, 3, 1, 1, 0, 0),
     CONV(15, 28, 28, 32, 3, 5, 1, 2, 0), /* more columns than a GPU spreads at once */
-    {"conv2d", "[3, 6, 6, 2] to 5, no bias", 2, 1, {SAMPLES(3, 6, 6, 2), WHOLE(5, 3, 3, 2)}, .attr = ATTR(3, 1, 1, 6, 6),
-     .reference = conv2d, .tolerance = SUMS, .differentiable = 3, .exact = 1},
-    {"conv2d_dw", "[3, 6, 6, 2] to 5, no bias", 2, 1, {SAMPLES(3, 6, 6, 5), SAMPLES(3, 6, 6, 2)}, .attr = ATTR(3, 1, 1, 6, 6),
-     .reference = dw, .tolerance = SUMS, .exact = 1},
+    {"conv2d",
+     "[3, 6, 6, 2] to 5, no bias",
+     2,
+     1,
+     {SAMPLES(3, 6, 6, 2), WHOLE(5, 3, 3, 2)},
+     
+     .attr = ATTR(3, 1, 1, 6, 6), .reference = conv2d,
+     .tolerance = SUMS,
+     .differentiable = 3,
+     .exact = 1},
+    {"conv2d_dw",
+     "[3, 6, 6, 2] to 5, no bias",
+     2,
+     1,
+     {SAMPLES(3, 6, 6, 5), SAMPLES(3, 6, 6, 2)},
+     
+     .attr = ATTR(3, 1, 1, 6, 6), .reference = dw,
+     .tolerance = SUMS,
+     .exact = 1},
     BENCH(64, 28, 28, 1, 32, 3, 1, 1),
     BENCH(64, 14, 14, 32, 64, 3, 1, 1),
     BENCH(2, 224, 224, 3, 64, 7, 2, 3),
@@ -107,3 +129,4 @@ const test_case cases_conv2d[] = {
     BENCH(8, 7, 7, 512, 512, 3, 1, 1),
     {0},
 };
+/* clang-format on */

@@ -45,19 +45,26 @@ static void dw(const case_run *r) {
 }
 
 /* Chains are sequential: their error stays well below this share of the sum of sizes. */
-#define SUMS {16 * EPS, 16 * EPS}
-#define LINEAR(what, K, N, relu, ...)                                                                               \
-  {"linear", what, 3, 1, {SAMPLES(__VA_ARGS__, K), WHOLE(N, K), WHOLE(N)}, .attr = relu, .reference = linear,       \
-   .tolerance = SUMS, .differentiable = 7, .exact = 1}
+/* It would take such tables apart. */
+/* clang-format off */
+#define SUMS \
+  { 16 * EPS, 16 * EPS }
+#define LINEAR(what, K, N, relu, ...)                                                         \
+  {                                                                                           \
+    "linear", what, 3, 1, {SAMPLES(__VA_ARGS__, K), WHOLE(N, K), WHOLE(N)},                   \
+        .attr = relu, .reference = linear, .tolerance = SUMS, .differentiable = 7, .exact = 1 \
+  }
 #define DX(what, R, N, K) \
-  {"linear_dx", what, 2, 1, {SAMPLES(R, N), WHOLE(N, K)}, .reference = dx, .tolerance = SUMS}
+  { "linear_dx", what, 2, 1, {SAMPLES(R, N), WHOLE(N, K)}, .reference = dx, .tolerance = SUMS }
 #define DW(what, R, N, K, outputs) \
-  {"linear_dw", what, 2, outputs, {SAMPLES(R, N), SAMPLES(R, K)}, .reference = dw, .tolerance = SUMS, .exact = 1}
-#define BENCH(R, K, N)                                                                                                   \
-  {"linear", #R " rows, " #K " to " #N, 3, 1, {SAMPLES(R, K), WHOLE(N, K), WHOLE(N)}, .attr = &rectified,                \
-   .reference = linear, .bench = 1},                                                                                     \
-  {"linear_dx", #R " rows, " #K " to " #N, 2, 1, {SAMPLES(R, N), WHOLE(N, K)}, .reference = dx, .bench = 1},             \
-  {"linear_dw", #R " rows, " #K " to " #N, 2, 2, {SAMPLES(R, N), SAMPLES(R, K)}, .reference = dw, .bench = 1}
+  { "linear_dw", what, 2, outputs, {SAMPLES(R, N), SAMPLES(R, K)}, .reference = dw, .tolerance = SUMS, .exact = 1 }
+#define BENCH(R, K, N)                                                                                    \
+  {"linear", #R " rows, " #K " to " #N, 3, 1, {SAMPLES(R, K), WHOLE(N, K), WHOLE(N)}, .attr = &rectified, \
+   .reference = linear, .bench = 1},                                                                      \
+  {"linear_dx", #R " rows, " #K " to " #N, 2, 1, {SAMPLES(R, N), WHOLE(N, K)}, .reference = dx,           \
+   .bench = 1},                                                                                           \
+  {"linear_dw", #R " rows, " #K " to " #N, 2, 2, {SAMPLES(R, N), SAMPLES(R, K)}, .reference = dw,         \
+   .bench = 1}
 
 const test_case cases_linear[] = {
     LINEAR("1 row, 1 to 1", 1, 1, &plain, 1),
@@ -66,8 +73,15 @@ const test_case cases_linear[] = {
     LINEAR("130 rows, 48 to 40, relu", 48, 40, &rectified, 130),
     LINEAR("16 rows, 1024 to 20", 1024, 20, &plain, 16),
     LINEAR("20 rows, 1100 to 30, relu", 1100, 30, &rectified, 20),
-    {"linear", "40 rows, 100 to 300, no bias", 2, 1, {SAMPLES(40, 100), WHOLE(300, 100)}, .attr = &plain, .reference = linear,
-     .tolerance = SUMS, .exact = 1},
+    {"linear",
+     "40 rows, 100 to 300, no bias",
+     2,
+     1,
+     {SAMPLES(40, 100), WHOLE(300, 100)},
+     .attr = &plain,
+     .reference = linear,
+     .tolerance = SUMS,
+     .exact = 1},
     DX("1 row, 1 to 1", 1, 1, 1),
     DX("3 rows, 7 to 5", 3, 7, 5),
     DX("130 rows, 40 to 45", 130, 40, 45),
@@ -87,3 +101,4 @@ const test_case cases_linear[] = {
     BENCH(256, 3072, 768),
     {0},
 };
+/* clang-format on */

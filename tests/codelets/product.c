@@ -1,10 +1,9 @@
-/* What the register tiles promise: linear and conv2d have the same bits with AVX2 and with AVX-512, whatever the width of
- * their vectors, and a base kernel that has fused multiply-adds would have them too. */
-#include "tests/codelets/cases.h"
-
+/* What the register tiles promise: linear and conv2d have the same bits with AVX2 and with AVX-512, whatever the width
+ * of their vectors, and a base kernel that has fused multiply-adds would have them too. */
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/codelets/cases.h"
 #include "tests/interpret.h"
 #include "tests/scratch.h"
 
@@ -27,9 +26,16 @@ static void same_bits(const test_case *c) {
   for (int i = 0; i < c->n_in; i++) {
     char name[16];
     snprintf(name, sizeof name, "in%d", i);
-    in[i] = sl_graph_push_value(graph, &(sl_value_info){.name = name, .dtype = c->in[i].dtype, .shape = c->in[i].shape,
-                                                        .scope = c->in[i].scope, .role = SL_ROLE_PARAMETER, .blocks = 1,
-                                                        .producer = -1, .leaf = -1, .shard = -1, .block = -1});
+    in[i] = sl_graph_push_value(graph, &(sl_value_info){.name = name,
+                                                        .dtype = c->in[i].dtype,
+                                                        .shape = c->in[i].shape,
+                                                        .scope = c->in[i].scope,
+                                                        .role = SL_ROLE_PARAMETER,
+                                                        .blocks = 1,
+                                                        .producer = -1,
+                                                        .leaf = -1,
+                                                        .shard = -1,
+                                                        .block = -1});
   }
   sl_graph_add(graph, sl_operation_find(c->op), "case", c->attr, in, c->n_in, out, c->n_out);
   assert_ok(sl_graph_status(graph));
@@ -55,14 +61,16 @@ static void all(const test_case *cases) {
 static void linear(void **state) { (void)state, all(cases_linear); }
 static void conv2d(void **state) { (void)state, all(cases_conv2d); }
 
-/* ---- shapes that do not fit ---------------------------------------------------------------------------------------- */
+/* ---- shapes that do not fit ----------------------------------------------------------------------------------------
+ */
 
 static sl_value images(sl_graph *graph, int64_t side, int64_t channels) {
   return sl_input(graph, "images", 0, SL_F32, SL_SHAPE(side, side, channels));
 }
 static void refused(sl_graph *graph, const char *words) {
   assert_int_equal(sl_graph_status(graph), SL_ESHAPE);
-  if (!strstr(sl_error(), words) || !strstr(sl_error(), "layer1")) fail_msg("'%s' without '%s' or the layer", sl_error(), words);
+  if (!strstr(sl_error(), words) || !strstr(sl_error(), "layer1"))
+    fail_msg("'%s' without '%s' or the layer", sl_error(), words);
   sl_graph_destroy(graph);
 }
 
