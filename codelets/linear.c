@@ -89,6 +89,7 @@ typedef struct copy_table {
   int32_t *from_at, *to_at;
 } copy_table;
 enum { TABLE = SL_PRODUCT_DEPTH + SL_PRODUCT_AHEAD };
+static int fits(int64_t rows, int64_t row) { return rows * row <= INT32_MAX; }
 
 /* The slab after s (s->m = 0: the first): all features for a piece of the inputs, then the next piece. */
 static int next_slab(const job *j, sl_range features, slab *s) {
@@ -133,7 +134,8 @@ static void forward(void *arg, int64_t tile, int thread) {
     /* W is read a slab ahead, into rows whose distance suits the L1 cache, while the products of this one run. */
     slab next = s;
     more = next_slab(j, features, &next);
-    int64_t vectors = next.depth / SL_LANES, ahead = more && next.m * vectors <= s.depth ? vectors : 0;
+    int64_t vectors = next.depth / SL_LANES,
+            ahead = more && next.m * vectors <= s.depth && fits(next.m, j->K) ? vectors : 0;
     if (ahead && (table.m != next.m || table.depth != next.depth || table.steps != s.depth)) {
       table.m = next.m, table.depth = next.depth, table.steps = s.depth;
       int64_t n = 0;
@@ -250,7 +252,7 @@ static void backward(void *arg, int64_t tile, int thread) {
     /* The next panel is packed meanwhile, its left half in the first product, its right half in the second. */
     block next = b;
     more = next_block(j, inputs, &next);
-    int ahead = more && slabs > 1 && next.columns == PANEL && next.depth <= b.depth;
+    int ahead = more && slabs > 1 && next.columns == PANEL && next.depth <= b.depth && fits(next.depth, j->K);
     if (ahead && (table.depth != next.depth || table.steps != b.depth)) {
       table.depth = next.depth, table.steps = b.depth;
       for (int64_t i = 0; i < b.depth + SL_PRODUCT_AHEAD; i++) {
@@ -321,10 +323,9 @@ static void weight_gradient(void *arg, int64_t tile, int thread) {
   for (int64_t group = 0; group < j->K; group += PANEL_GROUP * PANEL)
     for (int64_t slab = 0; slab < slabs; slab++) {
       int64_t n = sl_piece(width, slabs, slab), m = sl_piece(width, slabs, slab + 1) - n;
-      for (int64_t k = group; k < sl_min64(j->K, group + PANEL_GROUP * PANEL); k += PANEL)
-        SL_KERNEL(product)
-        (m, sl_min64(PANEL, j->K - k), j->rows, dy + n, 1, at, j->shared + k * j->rows, PANEL, dw + n * j->K + k, j->K,
-         NULL, j->add || (c->accumulate & 1), NULL);
+      for (int64_t k = group; k < sl_min64(j->K, group + PANEL_GROUP * PANEL); k += PANEL) SL_KERNEL(product)
+      (m, sl_min64(PANEL, j->K - k), j->rows, dy + n, 1, at, j->shared + k * j->rows, PANEL, dw + n * j->K + k, j->K,
+       NULL, j->add || (c->accumulate & 1), NULL);
     }
   if (c->n_out > 1) {
     float *db = (float *)c->out[1].data + all.from;
@@ -368,6 +369,8 @@ static sl_status shape(const void *attr, const sl_value_info *const *in, int n_i
   if (in[0]->shape.ndim < 1 || in[1]->shape.ndim != 2 || last(&in[0]->shape) != in[1]->shape.dim[1])
     return sl_fail(SL_ESHAPE, "weights %s do not fit inputs %s: expects [features, inputs] and [..., inputs]",
                    sl_shape_text(&in[1]->shape, w, sizeof w), sl_shape_text(&in[0]->shape, x, sizeof x));
+  if (in[1]->shape.dim[0] < 1 || in[1]->shape.dim[1] < 1)
+    return sl_fail(SL_ESHAPE, "weights %s are empty", sl_shape_text(&in[1]->shape, w, sizeof w));
   if (n_in > 2 && (in[2]->shape.ndim != 1 || in[2]->shape.dim[0] != in[1]->shape.dim[0]))
     return sl_fail(SL_ESHAPE, "bias %s does not fit weights %s: expects one for each row",
                    sl_shape_text(&in[2]->shape, x, sizeof x), sl_shape_text(&in[1]->shape, w, sizeof w));
