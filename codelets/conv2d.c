@@ -472,7 +472,6 @@ static sl_status shape(const void *attr, const sl_value_info *const *in, int n_i
       in[1]->shape.dim[3] != in[0]->shape.dim[3])
     return sl_fail(SL_ESHAPE, "filters %s do not fit images %s: expects [filters, %d, %d, %lld]", w, x, a->kernel,
                    a->kernel, (long long)in[0]->shape.dim[3]);
-  if (in[1]->shape.dim[0] < 1 || in[1]->shape.dim[3] < 1) return sl_fail(SL_ESHAPE, "filters %s are empty", w);
   if (n_in > 2 && (in[2]->shape.ndim != 1 || in[2]->shape.dim[0] != in[1]->shape.dim[0]))
     return sl_fail(SL_ESHAPE, "bias %s does not fit filters %s: expects one for each",
                    sl_shape_text(&in[2]->shape, x, sizeof x), w);

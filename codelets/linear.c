@@ -369,8 +369,6 @@ static sl_status shape(const void *attr, const sl_value_info *const *in, int n_i
   if (in[0]->shape.ndim < 1 || in[1]->shape.ndim != 2 || last(&in[0]->shape) != in[1]->shape.dim[1])
     return sl_fail(SL_ESHAPE, "weights %s do not fit inputs %s: expects [features, inputs] and [..., inputs]",
                    sl_shape_text(&in[1]->shape, w, sizeof w), sl_shape_text(&in[0]->shape, x, sizeof x));
-  if (in[1]->shape.dim[0] < 1 || in[1]->shape.dim[1] < 1)
-    return sl_fail(SL_ESHAPE, "weights %s are empty", sl_shape_text(&in[1]->shape, w, sizeof w));
   if (n_in > 2 && (in[2]->shape.ndim != 1 || in[2]->shape.dim[0] != in[1]->shape.dim[0]))
     return sl_fail(SL_ESHAPE, "bias %s does not fit weights %s: expects one for each row",
                    sl_shape_text(&in[2]->shape, x, sizeof x), sl_shape_text(&in[1]->shape, w, sizeof w));

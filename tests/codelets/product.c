@@ -93,10 +93,10 @@ static void shapes(void **state) {
   refused(graph, "takes F32, not U8");
   graph = sl_graph_new(2);
   sl_conv2d(graph, "layer1", images(graph, 8, 3), 0, 3, 1, 1, 1);
-  refused(graph, "filters [0, 3, 3, 3] are empty");
+  refused(graph, "shape [0, 3, 3, 3]");
   graph = sl_graph_new(2);
   sl_linear(graph, "layer1", sl_input(graph, "x", 0, SL_F32, SL_SHAPE(12)), 0, SL_ACTIVATION_NONE);
-  refused(graph, "weights [0, 12] are empty");
+  refused(graph, "shape [0, 12]");
   graph = sl_graph_new(2);
   sl_linear(graph, "layer1", sl_input(graph, "x", 0, SL_F32, SL_SHAPE(12)), 4, SL_ACTIVATION_NONE);
   sl_linear(graph, "layer1", sl_input(graph, "z", 1, SL_F32, SL_SHAPE(13)), 4, SL_ACTIVATION_NONE);
