@@ -46,4 +46,12 @@ void scratch_unprivileged_end(void);
     if (!strstr(sl_error(), words)) fail_msg("%s: \"%s\" does not say \"%s\"", #expression, sl_error(), words);        \
   } while (0)
 
+/* Fails showing both values. */
+#define assert_near(a, b, tolerance)                                         \
+  do {                                                                       \
+    const double near_a = (a), near_b = (b);                                 \
+    if (!(near_a >= near_b - (tolerance) && near_a <= near_b + (tolerance))) \
+      fail_msg("%s is %.17g and not %.17g", #a, near_a, near_b);             \
+  } while (0)
+
 #endif

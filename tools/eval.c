@@ -57,6 +57,7 @@ sl_status sl__eval(sl__options *o, int *exit_code) {
   if (o->batch > 0) SL_TRY_OUT(sl__plan_of(o, f->model, &plan));
   SL_TRY_OUT(sl__evaluator_create(runtime, store, f->model, &f->data, &f->training, &plan, &evaluator));
   SL_TRY_OUT(sl__model_read(file, store, NULL));
+  evaluator.step = f->step;
   SL_TRY_OUT(sl__evaluate(&evaluator, sl_dataset_source(dataset, (sl_split)split), &score));
   if (o->json)
     printf(

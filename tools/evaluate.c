@@ -1,6 +1,7 @@
 /* Evaluation: sums of loss and right answers over batches, the last of them padded with images that do not count. */
 #include "tools/evaluate.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +25,7 @@ void sl__evaluator_destroy(sl__evaluator *e) {
 }
 
 static sl_status add_batch(sl__evaluator *e, const sl_batch *batch, sl__score *sum) {
-  const sl_step step = {.number = 1,
+  const sl_step step = {.number = e->step,
                         .seed = e->plan.seed,
                         .input = {[SL_SLOT_IMAGES] = batch->samples, [SL_SLOT_LABELS] = batch->labels}};
   double loss, correct, count;
@@ -32,6 +33,11 @@ static sl_status add_batch(sl__evaluator *e, const sl_batch *batch, sl__score *s
   SL_TRY(sl_program_read(e->program, e->network.loss, &loss));
   SL_TRY(sl_program_read(e->program, e->network.correct, &correct));
   SL_TRY(sl_program_read(e->program, e->network.count, &count));
+  if (count > 0 && !isfinite(loss)) {
+    const sl_status status = sl_program_find_nonfinite(e->program, &step);
+    return status == SL_OK ? sl_fail(SL_ENONFINITE, "step %lld: the loss is %g", (long long)e->step, loss)
+                           : sl_context(status, "evaluation");
+  }
   if (count > 0) sum->loss += loss * count;
   sum->accuracy += correct;
   sum->samples += (int64_t)count;

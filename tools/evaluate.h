@@ -10,6 +10,7 @@ typedef struct sl__evaluator {
   sl_network network;
   sl_program *program;
   sl_plan plan;
+  int64_t step; /* that the parameters are of: for messages */
 } sl__evaluator;
 
 typedef struct sl__score {
@@ -22,7 +23,8 @@ typedef struct sl__score {
 sl_status sl__evaluator_create(sl_runtime *runtime, sl_store *store, const sl_model *model, const sl_model_data *data,
                                const sl_training *training, const sl_plan *plan, sl__evaluator *evaluator);
 void sl__evaluator_destroy(sl__evaluator *evaluator); /* a zeroed one is allowed */
-/* One pass over source, read ahead by a loader of its own. */
+/* One pass over source, read ahead by a loader of its own. A loss that is not finite is SL_ENONFINITE, naming the
+ * operation. */
 sl_status sl__evaluate(sl__evaluator *evaluator, sl_sample_source source, sl__score *score);
 /* Probabilities [n, classes] of n <= plan.batch images U8 [n, H, W, C]. */
 sl_status sl__probabilities(sl__evaluator *evaluator, const void *images, int64_t n, float *probabilities);

@@ -157,11 +157,12 @@ static int same_name(const char *name, const char *key) {
   return *name == *key;
 }
 
+/* What may stand on the command line; with key, in a file, which may serve several commands. */
 static int names_of(const sl__command *command, const char *names[OPTIONS + 1], int key) {
   int n = 0;
   if (key) names[n++] = "model";
   for (int i = 0; i < OPTIONS; i++)
-    if (table[i].commands & command->bit && !(key && table[i].offset == AT(help))) names[n++] = table[i].name;
+    if (key ? table[i].offset != AT(help) : (table[i].commands & command->bit) != 0) names[n++] = table[i].name;
   return n;
 }
 

@@ -342,6 +342,7 @@ static sl_status metrics(run *r, json_t **line) {
 /* Validates, keeps the model if it is the best, and says so in a line of its own. */
 static sl_status validate(run *r) {
   const sl__score *v = &r->validation;
+  r->evaluator.step = r->step;
   SL_TRY(sl__evaluate(&r->evaluator, sl_dataset_source(r->dataset, SL_SPLIT_VALIDATION), &r->validation));
   r->reached = (r->until.measure == SL__UNTIL_ACCURACY && v->accuracy >= r->until.bound) ||
                (r->until.measure == SL__UNTIL_LOSS && v->loss <= r->until.bound);
@@ -349,8 +350,7 @@ static sl_status validate(run *r) {
       json_pack("{s:I, s:f, s:f, s:s, s:f, s:f}", "step", (json_int_t)r->step, "epoch", epochs_done(r), "time_s",
                 1e-9 * (double)(sl_now() - r->began), "split", "validation", "loss", v->loss, "accuracy", v->accuracy);
   const sl_status status =
-      line ? sl_rundir_append_metrics(r->dir, line)
-           : sl_fail(SL_ENONFINITE, "step %lld: the loss on the validation images is %g", (long long)r->step, v->loss);
+      line ? sl_rundir_append_metrics(r->dir, line) : sl_fail(SL_ENOMEM, "no memory for a line of metrics");
   json_decref(line);
   if (status != SL_OK) return status;
   const int better = r->best_step == 0 || v->accuracy > r->best.accuracy ||

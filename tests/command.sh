@@ -1,0 +1,95 @@
+#!/bin/sh
+# The command's surface: options and configuration files, help and manual, graph, info, bench; its exit codes.
+. "$(dirname "$0")/command.shlib"
+commands='train eval predict bench graph info'
+
+expect 'no command: usage' 2 '^Usage: starling COMMAND'
+expect 'an unknown command names the nearest' 2 "unknown command 'trian'; did you mean 'train'\?" trian
+expect '--version' 0 '^starling [0-9]' --version
+expect '--help' 0 '^Usage: starling COMMAND' --help
+for command in $commands; do expect "$command --help" 0 "^Usage: starling $command" "$command" --help; done
+
+expect 'an unknown option names the nearest' 2 'unknown option --batchs; did you mean --batch\?' train lenet --batchs 3
+expect 'swapped letters are near' 2 'did you mean --workers\?' train lenet --wokrers=3
+expect 'a word near nothing gets no suggestion' 2 'unknown option --xyzzy$' train lenet --xyzzy
+expect 'an option of another command' 2 "unknown option --epochs, which 'starling eval' does not take" eval x --epochs 3
+expect 'a missing value' 2 '--batch: the value is missing' train lenet --batch
+expect 'not a number' 2 "--batch: 'many' is not a whole number" train lenet --batch many
+expect 'a number out of range' 2 '--batch: 0 is out of range' train lenet --batch 0
+expect 'a real out of range' 2 '--val-fraction: 1.5 is out of range' train lenet --val-fraction 1.5
+expect 'an unknown choice lists the choices' 2 "no 'adam', there are sgd\|adamw" train lenet --optimizer adam
+expect 'an unknown model names the nearest' 2 "no model 'lenett'.*did you mean 'lenet'\?" graph lenett
+expect 'a missing argument' 2 'an argument is missing; usage: starling train MODEL' train
+expect 'an argument too many' 2 "unexpected argument 'mlp'" train lenet mlp
+expect '--until: a measure that there is not' 2 "--until: 'speed=3'" train lenet --until speed=3
+expect '--resume needs --out' 2 '--out DIR names it' train lenet --resume
+expect 'an unknown policy lists those there are' 2 "unknown scheduling policy 'fifo'.*eager" bench mlp --sched fifo
+expect 'shards that do not divide' 2 'shards 3: a multiple of the 2 leaves' graph mlp --leaves 2 --shards 3
+
+# A YAML file: the same names, flags win.
+printf 'batch: 64\nrow_blocks: 2\n' >c.yaml
+expect 'keys of a file, with _ for -' 0 'on 64 images .* 2 row blocks' graph mlp --config c.yaml
+expect 'flags win over the file' 0 'on 32 images .* 2 row blocks' graph mlp --config c.yaml --batch 32
+printf 'model: mlp\nepochs: 3\n' >c.yaml
+expect 'the model may come from the file, and keys of other commands are left alone' 0 '^mlp: ' graph --config c.yaml
+printf 'batch: 64\nlearnig-rate: 1\n' >c.yaml
+expect 'an unknown key: file, line, the nearest' 2 "c.yaml, line 2: unknown key 'learnig-rate'; did you mean 'learning-rate'\?" graph mlp --config c.yaml
+printf 'batch: [64]\n' >c.yaml
+expect 'a list is refused' 2 'c.yaml, line 1: ' graph mlp --config c.yaml
+printf 'batch: 64\nbatch: 32\n' >c.yaml
+expect 'a key twice is refused' 2 "line 2: key 'batch' stands there twice" graph mlp --config c.yaml
+printf 'batch: "64\n' >c.yaml
+expect 'what is not YAML is refused' 2 'c.yaml, line [0-9]+: not YAML' graph mlp --config c.yaml
+printf 'batch: much\n' >c.yaml
+expect 'a value of the wrong type names file and line' 2 "c.yaml, line 1: batch: 'much' is not a whole number" graph mlp --config c.yaml
+expect 'a missing file' 2 '--config: .*none.yaml' graph mlp --config none.yaml
+
+expect 'graph: the table' 0 'predicted peak memory: [0-9.]+ MB' graph lenet
+expect 'graph: every layer has its line' 0 'conv2 .*conv2d_dw' graph lenet
+expect 'graph --tasks: a line for each task' 0 'conv1 s1' graph lenet --tasks --shards 2
+expect 'graph --json' 0 '"peak_bytes"' graph lenet --tasks --json
+check_json 'graph --json is JSON' "$work/out"
+expect 'graph --dot' 0 '^digraph' graph lenet --dot
+if command -v dot >/dev/null; then check 'dot draws it' dot -Tsvg -o "$work/graph.svg" "$work/out"; else skip 'dot draws it: no graphviz'; fi
+expect 'a shape that does not fit names the layer' 1 "layer 'pool[12]'|layer 'conv[12]'" graph lenet --image 2x2x1
+expect 'an image size that is none' 2 "--image: '28'" graph lenet --image 28
+
+expect 'info' 0 '^worker 0' info --no-measure
+expect 'info --json' 0 '"max_cpu_workers"' info --no-measure --json
+check_json 'info --json is JSON' "$work/out"
+if [ -n "${MPIEXEC-}" ] && [ -x "$MPIEXEC" ]; then
+  code=0
+  "$MPIEXEC" -n 2 "$starling" info --no-measure >out 2>err || code=$?
+  check 'info on two ranks: both, in order' test "$code $(grep -c '^rank [01] ' out) $(grep -n '^rank 0' out | cut -d: -f1)" = "0 2 $(grep -n '^rank ' out | head -n 1 | cut -d: -f1)"
+  code=0
+  "$MPIEXEC" -n 2 "$starling" train mlp --steps 1 >out 2>err || code=$?
+  check 'train on two ranks: refused' test "$code" -ne 0
+  check 'with one voice' test "$(grep -c '^starling: train was started on 2 ranks' err)" = 1
+else
+  for what in 'info on two ranks' 'train on two ranks: refused' 'with one voice'; do skip "$what: no MPI launcher"; done
+fi
+
+expect 'bench --json' 0 '"samples_per_s"' bench mlp --batch 32 --steps 5 --no-measure --json --workers 1
+check_json 'bench --json is JSON' "$work/out"
+check 'shares of worker time add up to 100' awk -v a="$(field kernel_percent out)" -v b="$(field waiting_percent out)" -v c="$(field starpu_percent out)" \
+  'BEGIN { exit !(a > 0 && b >= 0 && c >= 0 && a + b + c > 99.9 && a + b + c < 100.1) }'
+expect 'bench: the text' 0 '^worker time .* in kernels' bench mlp --batch 32 --steps 5 --no-measure --workers 1 --trace "$work/trace.json"
+check_json 'the trace is JSON' "$work/trace.json"
+
+if [ -e /dev/full ]; then
+  code=0
+  "$starling" --version >/dev/full 2>err || code=$?
+  check 'output that cannot be written is a failure' test $code = 1
+else skip 'output that cannot be written: no /dev/full'; fi
+
+run --manual
+check 'the manual page is what the program says' cmp "$work/out" "$top/man/starling.1"
+for command in $commands; do "$starling" "$command" --help; done | sed -n 's/^ *--\([a-z-]*\).*/\1/p' | sort -u >options
+sed -n 's/^\.B \\-\\-\([a-z\\-]*\).*/\1/p' "$top/man/starling.1" | sed 's/\\f.*//; s/\\-/-/g; s/\\$//' | sort -u >described
+diff options described >out
+check 'every option is in the manual page, and no other' cmp options described
+if command -v groff >/dev/null; then
+  groff -man -ww -z "$top/man/starling.1" >out 2>&1
+  check 'groff has nothing to complain of' test ! -s out
+else skip 'groff has nothing to complain of: no groff'; fi
+finish

@@ -1,0 +1,147 @@
+/* tools/options.c: who wins, what is written back, and which name is nearest. What the command prints of it is in
+ * tests/command.sh. */
+#include "tools/options.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "runtime/dataset.h"
+#include "runtime/isa.h"
+#include "tests/scratch.h"
+
+static const sl__command train = {.name = "train", .bit = SL__TRAIN, .arguments = "MODEL ", .least = 1, .most = 1};
+static const sl__command predict = {
+    .name = "predict", .bit = SL__PREDICT, .arguments = "RUN IMAGE... ", .least = 2, .most = -1};
+
+static sl_status parse(const sl__command *command, sl__options *o, const char **words) {
+  int n = 0;
+  while (words[n]) n++;
+  return sl__options_parse(command, n, words, o);
+}
+#define WORDS(...) ((const char *[]){__VA_ARGS__, NULL})
+
+static void defaults(void **state) {
+  (void)state;
+  sl__options o;
+  assert_ok(parse(&train, &o, WORDS("train", "mlp")));
+  assert_string_equal(o.model, "mlp");
+  assert_near(o.val_fraction, 0.1, 0);
+  assert_int_equal(o.seed, 1);
+  assert_int_equal(o.batch, -1);
+  assert_true(isnan(o.learning_rate));
+  assert_null(o.optimizer);
+  assert_string_equal(o.rate_schedule, "constant");
+  sl__option_default_integer(&o.batch, 64);
+  sl__option_default_integer(&o.seed, 7);
+  sl__option_default_real(&o.learning_rate, 0.5);
+  sl__option_default_real(&o.val_fraction, 0.5);
+  assert_int_equal(o.batch, 64);
+  assert_int_equal(o.seed, 1);
+  assert_near(o.learning_rate, 0.5, 0);
+  assert_near(o.val_fraction, 0.1, 0);
+  sl__options_free(&o);
+}
+
+static void the_nearer_wins(void **state) {
+  sl__options o;
+  const char *config = scratch_path(*state, "c.yaml"), *run = scratch_path(*state, "config.yaml");
+  const char *text = "batch: 32\nlearning_rate: 0.25\nseed: 3\n", *old = "model: lenet\nbatch: 16\nseed: 2\nsteps: 9\n";
+  scratch_write(config, text, strlen(text));
+  scratch_write(run, old, strlen(old));
+  assert_ok(parse(&train, &o, WORDS("train", "--resume", "--out", *state, "--config", config, "--batch=8")));
+  assert_string_equal(o.model, "lenet"); /* the run resumed */
+  assert_int_equal(o.steps, 9);
+  assert_int_equal(o.seed, 3); /* over it, the file */
+  assert_near(o.learning_rate, 0.25, 0);
+  assert_int_equal(o.batch, 8);                /* over that, flags */
+  assert_near(o.val_fraction, 0.1, 0); /* below all, defaults */
+  sl__options_free(&o);
+}
+
+static void written_and_read_again(void **state) {
+  sl__options o, again;
+  char *yaml, *twice;
+  const char *path = scratch_path(*state, "c.yaml");
+  assert_ok(parse(
+      &train, &o,
+      WORDS("train", "mlp", "--data", "a: folder #1", "--learning-rate", "0.1", "--decay", "1e-4", "--clip",
+            "0.30000000000000004", "--until", "accuracy=0.9", "--calibrate", "--gpus", "0", "--force", "--out", "x")));
+  assert_ok(sl__options_to_yaml(&o, &yaml));
+  scratch_write(path, yaml, strlen(yaml));
+  assert_null(strstr(yaml, "force"));
+  assert_null(strstr(yaml, "out"));
+  assert_ok(parse(&train, &again, WORDS("train", "--config", path)));
+  assert_string_equal(again.data, "a: folder #1");
+  assert_true(again.learning_rate == 0.1 && again.decay == 1e-4 && again.clip == 0.30000000000000004);
+  assert_int_equal(again.calibrate, 1);
+  assert_int_equal(again.gpus, 0);
+  assert_int_equal(again.force, 0);
+  assert_ok(sl__options_to_yaml(&again, &twice));
+  assert_string_equal(yaml, twice);
+  free(yaml), free(twice);
+  sl__options_free(&o), sl__options_free(&again);
+}
+
+static void arguments(void **state) {
+  (void)state;
+  sl__options o;
+  assert_ok(parse(&predict, &o, WORDS("predict", "run", "a.png", "--top", "3", "b.png")));
+  assert_string_equal(o.model, "run");
+  assert_int_equal(o.n_files, 2);
+  assert_string_equal(o.files[1], "b.png");
+  assert_int_equal(o.top, 3);
+  sl__options_free(&o);
+  assert_fails(SL_EINVAL, "an argument is missing", parse(&predict, &o, WORDS("predict", "run")));
+  sl__options_free(&o);
+}
+
+static void nearest_names(void **state) {
+  (void)state;
+  static const char *const names[] = {"batch", "batchnorm", "threads-per-worker", "workers", "out"};
+  assert_string_equal(sl__nearest("batchs", names, 5), "batch");
+  assert_string_equal(sl__nearest("thread", names, 5), "threads-per-worker");
+  assert_string_equal(sl__nearest("wrokers", names, 5), "workers");
+  assert_string_equal(sl__nearest("oout", names, 5), "out");
+  assert_null(sl__nearest("xyzzy", names, 5));
+  assert_null(sl__nearest("q", names, 5));
+  assert_null(sl__nearest("anything", names, 0));
+}
+
+static void until(void **state) {
+  (void)state;
+  sl__until u;
+  assert_ok(sl__until_parse(NULL, &u));
+  assert_int_equal(u.measure, SL__UNTIL_NONE);
+  assert_ok(sl__until_parse("accuracy=0.905", &u));
+  assert_int_equal(u.measure, SL__UNTIL_ACCURACY);
+  assert_near(u.bound, 0.905, 0);
+  assert_ok(sl__until_parse("loss=0.3", &u));
+  assert_int_equal(u.measure, SL__UNTIL_LOSS);
+  static const char *const wrong[] = {"accuracy", "accuracy=", "accuracy=2", "accuracy=0", "loss=-1",
+                                      "loss=nan", "acc=0.9",   "=1",         "loss=0.3x"};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+    assert_fails(SL_EINVAL, "--until", sl__until_parse(wrong[i], &u));
+}
+
+/* The lists that the table repeats are those of the library. */
+static void choices_are_the_librarys(void **state) {
+  (void)state;
+  sl__options o;
+  for (int isa = 0; isa < SL_ISA_COUNT; isa++) {
+    assert_ok(parse(&train, &o, WORDS("train", "mlp", "--kernels", sl_isa_name((sl_isa)isa))));
+    sl__options_free(&o);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(defaults),
+      cmocka_unit_test_setup_teardown(the_nearer_wins, scratch_setup, scratch_teardown),
+      cmocka_unit_test_setup_teardown(written_and_read_again, scratch_setup, scratch_teardown),
+      cmocka_unit_test(arguments),
+      cmocka_unit_test(nearest_names),
+      cmocka_unit_test(until),
+      cmocka_unit_test(choices_are_the_librarys),
+  };
+  return cmocka_run_group_tests_name("options", tests, NULL, NULL);
+}
