@@ -57,6 +57,10 @@ expect 'an image size that is none' 2 "--image: '28'" graph lenet --image 28
 expect 'info' 0 '^worker 0' info --no-measure
 expect 'info --json' 0 '"max_cpu_workers"' info --no-measure --json
 check_json 'info --json is JSON' "$work/out"
+OMPI_COMM_WORLD_SIZE=2
+export OMPI_COMM_WORLD_SIZE
+expect 'a launcher of another MPI is an error that names the mend' 1 'launcher started 2 ranks .*mpiexec' info --no-measure
+unset OMPI_COMM_WORLD_SIZE
 if [ -n "${MPIEXEC-}" ] && [ -x "$MPIEXEC" ]; then
   code=0
   "$MPIEXEC" -n 2 "$starling" info --no-measure >out 2>err || code=$?
@@ -83,7 +87,7 @@ if [ -e /dev/full ]; then
 else skip 'output that cannot be written: no /dev/full'; fi
 
 run --manual
-check 'the manual page is what the program says' cmp "$work/out" "$top/man/starling.1"
+check 'the manual page is what the program says (else: starling --manual >man/starling.1)' cmp "$work/out" "$top/man/starling.1"
 for command in $commands; do "$starling" "$command" --help; done | sed -n 's/^ *--\([a-z-]*\).*/\1/p' | sort -u >options
 sed -n 's/^\.B \\-\\-\([a-z\\-]*\).*/\1/p' "$top/man/starling.1" | sed 's/\\f.*//; s/\\-/-/g; s/\\$//' | sort -u >described
 diff options described >out

@@ -1,6 +1,7 @@
 /* starling info: the machine as Starling sees it, and what about it will hurt. Each rank says in JSON what it sees; the
  * first collects the parts and prints them, as they are or as text. */
 #include <config.h>
+#include <glob.h>
 #include <hwloc.h>
 #include <jansson.h>
 #include <limits.h>
@@ -99,6 +100,22 @@ static json_t *software_part(sl_runtime *rt) {
                    sl_isa_name(sl_runtime_isa(rt)), "best_kernels", sl_isa_name(sl_isa_best()));
 }
 
+/* Names as the driver gives them; of all GPUs of the machine, whether or not this process may use them. */
+static json_t *gpu_names(void) {
+  json_t *names = json_array();
+  glob_t found = {0};
+  if (glob("/proc/driver/nvidia/gpus/*/information", 0, NULL, &found) == 0)
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+      char line[256], name[200];
+      FILE *file = fopen(found.gl_pathv[i], "re");
+      while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "Model: %199[^\n]", name) == 1) json_array_append_new(names, json_string(name));
+      if (file) fclose(file);
+    }
+  globfree(&found);
+  return names;
+}
+
 /* ---- what will hurt --------------------------------------------------------------------------------------------- */
 
 static void warn(json_t *list, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -190,6 +207,7 @@ static sl_status see(const sl__options *o, sl_runtime *rt, json_t **part) {
                     sl_runtime_share(rt)->threads_per_worker, "gpus", sl_runtime_gpus(rt), "memory", memory, "software",
                     software_part(rt));
   if (!*part) return sl_fail(SL_ENOMEM, "no memory for what this machine is");
+  json_object_set_new(*part, "gpu_names", gpu_names());
   if (!o->no_measure)
     json_object_set_new(*part, "measured",
                         json_pack("{s:f, s:f}", "sgemm_gflops", gflops, "triad_gigabytes_per_s", gigabytes));
@@ -268,7 +286,10 @@ static void print_part(const json_t *p) {
   json_array_foreach(json_object_get(p, "workers"), i, one)
       printf("worker %-3lld %s%s\n", integer_of(one, "worker"), text_of(one, "place"),
              json_is_true(json_object_get(one, "bound")) ? "" : " (not bound)");
-  printf("GPUs       %lld\n", integer_of(p, "gpus"));
+  printf("GPUs       %lld", integer_of(p, "gpus"));
+  json_array_foreach(json_object_get(p, "gpu_names"), i, one)
+      printf("%s %s", i ? "," : " driven; the machine has", json_string_value(one));
+  printf("\n");
   printf("memory     %.1f GB, %.1f available; huge pages: %s; /dev/shm: %.1f GB free\n",
          1e-9 * real_of(m, "total_bytes"), 1e-9 * real_of(m, "available_bytes"), text_of(m, "huge_pages"),
          1e-9 * real_of(m, "shared_bytes"));
