@@ -26,10 +26,10 @@ for model in mlp lenet; do
   ours='' theirs='' ratios='' peak='' kernels=''
   for _ in $(seq "$rounds"); do
     json=$("$starling" bench $model --batch 256 --workers 2 --json) || exit 1
-    a=$(echo "$json" | field samples_per_second)
+    a=$(echo "$json" | field samples_per_s)
     b=$("$python" "$top/tests/figures/torch_speed.py" $model 256 2 15) || exit 1
     ours+="$a"$'\n' theirs+="$b"$'\n' ratios+="$(ratio "$a" "$b")"$'\n'
-    peak+="$(echo "$json" | field sgemm_percent)"$'\n' kernels+="$(echo "$json" | field kernel_share | awk "{ print 100 * \$1 }")"$'\n'
+    peak+="$(echo "$json" | field percent_of_peak)"$'\n' kernels+="$(echo "$json" | field kernel_percent)"$'\n'
   done
   m() { printf '%s' "$1" | median; }
   echo "$model: Starling $(m "$ours") samples/s, PyTorch $(m "$theirs") samples/s, medians of $rounds in turn; $(m "$peak")% of the sgemm peak"

@@ -9,7 +9,7 @@ rounds=${ROUNDS:-5}
 [ "$(nproc)" -ge 2 ] || { echo 'SKIP: fewer than two cores'; exit 77; }
 
 median() { sort -g | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
-rate() { "$starling" bench "$@" --json | grep -oE '"samples_per_second": *[0-9.eE+-]+' | grep -oE '[0-9.eE+-]+$'; }
+rate() { "$starling" bench "$@" --json | grep -oE '"samples_per_s": *[0-9.eE+-]+' | grep -oE '[0-9.eE+-]+$'; }
 missed=0
 for model in mlp lenet; do
   team='' workers='' ratios=''
