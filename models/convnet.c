@@ -1,6 +1,8 @@
-/* lenet: two 3x3 convolutions of 32 and 64 channels, each max-pooled by 2, and two linear layers (after LeCun et al. 1998).
+/* lenet: two 3x3 convolutions of 32 and 64 channels, each max-pooled by 2, and two linear layers (after LeCun et al.
+ * 1998).
  *
- * The rectifier stands behind the pooling: max(relu(x)) = relu(max(x)), and there it works on a quarter of the elements. */
+ * The rectifier stands behind the pooling: max(relu(x)) = relu(max(x)), and there it works on a quarter of the
+ * elements. */
 #include "models/models.h"
 
 static sl_value build(sl_graph *g, sl_value x, const sl_model_data *data, const sl_training *options, int training) {
@@ -19,7 +21,12 @@ const sl_model sl_model_lenet = {
     .summary = "two convolutions (32, 64), two linear layers",
     .batch = 256,
     .epochs = 5,
-    .training = {.optimizer = SL_OPTIMIZER_SGD, .learning_rate = 0.1, .momentum = 0.9, .beta1 = 0.9, .beta2 = 0.999,
-                 .eps = 1e-8, .decay = 1e-4},
+    .training = {.optimizer = SL_OPTIMIZER_SGD,
+                 .learning_rate = 0.1,
+                 .momentum = 0.9,
+                 .beta1 = 0.9,
+                 .beta2 = 0.999,
+                 .eps = 1e-8,
+                 .decay = 1e-4},
     .build = build,
 };

@@ -24,10 +24,10 @@ sl_status sl_optimizer_parse(const char *name, sl_optimizer *optimizer); /* SL_E
 typedef struct sl_training {
   sl_optimizer optimizer;
   double learning_rate;
-  double momentum;      /* sgd */
+  double momentum;          /* sgd */
   double beta1, beta2, eps; /* adamw */
-  double decay;         /* weight decay of matrices and filters */
-  double clip;          /* bound of the gradients' global norm; 0: none */
+  double decay;             /* weight decay of matrices and filters */
+  double clip;              /* bound of the gradients' global norm; 0: none */
   sl_batchnorm_over batchnorm;
 } sl_training;
 
@@ -42,7 +42,7 @@ struct sl_model {
   sl_value (*build)(sl_graph *graph, sl_value x, const sl_model_data *data, const sl_training *options, int training);
 };
 
-extern const sl_model *const sl_models[];                     /* ended by NULL */
+extern const sl_model *const sl_models[];                          /* ended by NULL */
 sl_status sl_model_find(const char *name, const sl_model **model); /* SL_ENOTFOUND lists the names */
 
 /* Slots of sl_step.input. */
@@ -51,22 +51,22 @@ enum { SL_SLOT_IMAGES, SL_SLOT_LABELS };
 /* A graph and its values of interest. */
 typedef struct sl_network {
   sl_graph *graph;
-  sl_value logits;        /* F32 [B, classes] */
-  sl_value probabilities; /* F32 [B, classes]; evaluation only */
-  sl_value loss;          /* F64 [1], mean over the labels that count, nats */
+  sl_value logits;         /* F32 [B, classes] */
+  sl_value probabilities;  /* F32 [B, classes]; evaluation only */
+  sl_value loss;           /* F64 [1], mean over the labels that count, nats */
   sl_value correct, count; /* F64 [1] */
   sl_value clip;           /* F64 [1], factor of the gradients; SL_NONE: not clipped. Not finite: nothing was updated */
   int n_parameters;
   int64_t parameter_count; /* elements */
 } sl_network;
 
-/* Images U8 [B, H, W, C] in slot SL_SLOT_IMAGES, labels I32 [B] in SL_SLOT_LABELS (-1: does not count). A training step:
- * forward, loss, gradients, clipping, update. */
-sl_status sl_network_training(const sl_model *model, const sl_model_data *data, const sl_training *options, int64_t batch,
-                              sl_network *network);
+/* Images U8 [B, H, W, C] in slot SL_SLOT_IMAGES, labels I32 [B] in SL_SLOT_LABELS (-1: does not count). A training
+ * step: forward, loss, gradients, clipping, update. */
+sl_status sl_network_training(const sl_model *model, const sl_model_data *data, const sl_training *options,
+                              int64_t batch, sl_network *network);
 /* Forward only, with running statistics and no dropout. */
-sl_status sl_network_evaluation(const sl_model *model, const sl_model_data *data, const sl_training *options, int64_t batch,
-                                sl_network *network);
+sl_status sl_network_evaluation(const sl_model *model, const sl_model_data *data, const sl_training *options,
+                                int64_t batch, sl_network *network);
 void sl_network_destroy(sl_network *network);
 
 #ifdef __cplusplus

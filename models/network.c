@@ -40,14 +40,15 @@ static void update(sl_network *n, const sl_training *o, const sl_value *paramete
   g->phase = SL_PHASE_UPDATE;
   if (o->clip > 0) n->clip = sl_clip_factor(g, "clip", gradients, n->n_parameters, o->clip);
   if (o->optimizer == SL_OPTIMIZER_SGD)
-    sl_sgd(g, &(sl_sgd_options){.momentum = o->momentum, .decay = o->decay}, parameters, gradients, n->n_parameters, n->loss, n->clip);
+    sl_sgd(g, &(sl_sgd_options){.momentum = o->momentum, .decay = o->decay}, parameters, gradients, n->n_parameters,
+           n->loss, n->clip);
   else
     sl_adamw(g, &(sl_adamw_options){.beta1 = o->beta1, .beta2 = o->beta2, .eps = o->eps, .decay = o->decay}, parameters,
              gradients, n->n_parameters, n->loss, n->clip);
 }
 
-sl_status sl_network_training(const sl_model *model, const sl_model_data *data, const sl_training *options, int64_t batch,
-                              sl_network *n) {
+sl_status sl_network_training(const sl_model *model, const sl_model_data *data, const sl_training *options,
+                              int64_t batch, sl_network *n) {
   sl_value *parameters = NULL, *gradients = NULL;
   sl_status status = SL_OK;
   SL_TRY_OUT(forward(model, data, options, batch, 1, n));
@@ -69,11 +70,13 @@ out:
   return status;
 }
 
-sl_status sl_network_evaluation(const sl_model *model, const sl_model_data *data, const sl_training *options, int64_t batch,
-                                sl_network *n) {
+sl_status sl_network_evaluation(const sl_model *model, const sl_model_data *data, const sl_training *options,
+                                int64_t batch, sl_network *n) {
   sl_status status = forward(model, data, options, batch, 0, n);
-  if (status == SL_OK) count_parameters(n, NULL);
-  else sl_network_destroy(n);
+  if (status == SL_OK)
+    count_parameters(n, NULL);
+  else
+    sl_network_destroy(n);
   return status;
 }
 

@@ -1,5 +1,5 @@
-/* The gradient pass: walks the nodes backwards, asks each operation on the way from the parameters to the loss for the nodes
- * of its gradient, and adds up what reaches a value from several uses. */
+/* The gradient pass: walks the nodes backwards, asks each operation on the way from the parameters to the loss for the
+ * nodes of its gradient, and adds up what reaches a value from several uses. */
 #include "tasks/gradient.h"
 
 #include <stdlib.h>

@@ -6,11 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint32_t hash_text(const char *text) { /* FNV-1a */
-  uint32_t h = 2166136261u;
-  for (; *text; text++) h = (h ^ (unsigned char)*text) * 16777619u;
-  return h;
-}
+#include "tasks/bits.h"
 
 static void *copy_bytes(const void *from, size_t n) {
   if (!from || n == 0) return NULL;
@@ -126,8 +122,8 @@ sl_node *sl_graph_push_node(sl_graph *graph, const sl_node *node) {
   return mine;
 }
 
-void sl_graph_add(sl_graph *graph, const sl_operation *op, const char *name, const void *attr, const sl_value *in, int n_in,
-                  sl_value *out, int n_out) {
+void sl_graph_add(sl_graph *graph, const sl_operation *op, const char *name, const void *attr, const sl_value *in,
+                  int n_in, sl_value *out, int n_out) {
   for (int j = 0; j < n_out; j++) out[j] = SL_NONE;
   if (graph->status != SL_OK) return;
   const sl_value_info **ins = calloc((size_t)n_in + 1, sizeof *ins);
@@ -149,8 +145,14 @@ void sl_graph_add(sl_graph *graph, const sl_operation *op, const char *name, con
   sl_value_info info[SL_MAX_OUT];
   memset(info, 0, sizeof info);
   for (int j = 0; j < n_out; j++)
-    info[j] = (sl_value_info){.dtype = SL_F32, .scope = finest, .role = SL_ROLE_TEMPORARY, .blocks = 1,
-                              .producer = graph->n_nodes, .leaf = -1, .shard = -1, .block = -1};
+    info[j] = (sl_value_info){.dtype = SL_F32,
+                              .scope = finest,
+                              .role = SL_ROLE_TEMPORARY,
+                              .blocks = 1,
+                              .producer = graph->n_nodes,
+                              .leaf = -1,
+                              .shard = -1,
+                              .block = -1};
   sl_status status = op->shape(attr, ins, n_in, info, n_out);
   free(ins);
   if (status != SL_OK) {
@@ -178,11 +180,23 @@ void sl_graph_add(sl_graph *graph, const sl_operation *op, const char *name, con
     out[j] = sl_graph_push_value(graph, &info[j]);
     if (out[j] == SL_NONE) return;
   }
-  sl_graph_push_node(graph, &(sl_node){.op = op, .name = (char *)name, .attr = (void *)attr, .n_in = n_in, .n_out = n_out,
-                                       .in = (sl_value *)in, .out = out, .phase = graph->phase, .key = hash_text(name),
-                                       .logical = graph->n_nodes, .leaf = -1, .shard = -1, .block = -1,
-                                       .batch_rows = graph->batch, .leaf_rows = graph->batch,
-                                       .rows = finest == SL_SCOPE_WHOLE ? 0 : graph->batch, .n_arg = n_in});
+  sl_graph_push_node(graph, &(sl_node){.op = op,
+                                       .name = (char *)name,
+                                       .attr = (void *)attr,
+                                       .n_in = n_in,
+                                       .n_out = n_out,
+                                       .in = (sl_value *)in,
+                                       .out = out,
+                                       .phase = graph->phase,
+                                       .key = sl__hash_text(name),
+                                       .logical = graph->n_nodes,
+                                       .leaf = -1,
+                                       .shard = -1,
+                                       .block = -1,
+                                       .batch_rows = graph->batch,
+                                       .leaf_rows = graph->batch,
+                                       .rows = finest == SL_SCOPE_WHOLE ? 0 : graph->batch,
+                                       .n_arg = n_in});
 }
 
 sl_value sl_graph_add1(sl_graph *graph, const sl_operation *op, const char *name, const void *attr, const sl_value *in,
@@ -198,8 +212,8 @@ sl_value sl_graph_find(const sl_graph *graph, const char *name) {
   return SL_NONE;
 }
 
-sl_value sl_graph_tensor(sl_graph *graph, sl_role role, const char *layer, const char *what, sl_dtype dtype, sl_shape shape,
-                         sl_init init) {
+sl_value sl_graph_tensor(sl_graph *graph, sl_role role, const char *layer, const char *what, sl_dtype dtype,
+                         sl_shape shape, sl_init init) {
   if (graph->status != SL_OK) return SL_NONE;
   char name[256];
   snprintf(name, sizeof name, "%s.%s", layer, what);
@@ -208,8 +222,8 @@ sl_value sl_graph_tensor(sl_graph *graph, sl_role role, const char *layer, const
     const sl_value_info *info = graph->value[old];
     if (info->role == role && info->dtype == dtype && sl_shape_equal(&info->shape, &shape)) return old;
     char a[SL_SHAPE_TEXT], b[SL_SHAPE_TEXT];
-    sl_fail(SL_ESHAPE, "tensor '%s' %s %s exists already as %s %s; layers of other shape need a name of their own", name,
-            sl_dtype_name(dtype), sl_shape_text(&shape, a, sizeof a), sl_dtype_name(info->dtype),
+    sl_fail(SL_ESHAPE, "tensor '%s' %s %s exists already as %s %s; layers of other shape need a name of their own",
+            name, sl_dtype_name(dtype), sl_shape_text(&shape, a, sizeof a), sl_dtype_name(info->dtype),
             sl_shape_text(&info->shape, b, sizeof b));
     sl_graph_fail(graph, SL_ESHAPE, layer);
     return SL_NONE;
@@ -221,9 +235,18 @@ sl_value sl_graph_tensor(sl_graph *graph, sl_role role, const char *layer, const
       sl_graph_fail(graph, SL_ESHAPE, layer);
       return SL_NONE;
     }
-  return sl_graph_push_value(graph, &(sl_value_info){.name = name, .dtype = dtype, .shape = shape, .scope = SL_SCOPE_WHOLE,
-                                                     .role = role, .init = init, .decay = shape.ndim > 1, .blocks = 1,
-                                                     .producer = -1, .logical = graph->n_values, .leaf = -1, .shard = -1,
+  return sl_graph_push_value(graph, &(sl_value_info){.name = name,
+                                                     .dtype = dtype,
+                                                     .shape = shape,
+                                                     .scope = SL_SCOPE_WHOLE,
+                                                     .role = role,
+                                                     .init = init,
+                                                     .decay = shape.ndim > 1,
+                                                     .blocks = 1,
+                                                     .producer = -1,
+                                                     .logical = graph->n_values,
+                                                     .leaf = -1,
+                                                     .shard = -1,
                                                      .block = -1});
 }
 
@@ -250,8 +273,8 @@ static sl_array array_of(const sl_value_info *info) {
   return (sl_array){.shape = info->shape, .dtype = info->dtype, .row0 = info->row0, .parts = 1};
 }
 
-/* Layout of arrays: the parts of all inputs, one after another; then, only where an argument has several parts, its whole
- * array; then the outputs. Arguments must stand in a row for call->in, so wholes and single parts are laid out as
+/* Layout of arrays: the parts of all inputs, one after another; then, only where an argument has several parts, its
+ * whole array; then the outputs. Arguments must stand in a row for call->in, so wholes and single parts are laid out as
  * n_arg arrays of their own when the node has in_part. */
 void sl_call_describe(const sl_graph *graph, const sl_node *node, sl_array *arrays, sl_call *call) {
   sl_array *part = arrays, *in = node->in_part ? arrays + node->n_in : arrays, *out = arrays + node->n_in + node->n_arg;
@@ -271,9 +294,17 @@ void sl_call_describe(const sl_graph *graph, const sl_node *node, sl_array *arra
     out[j] = array_of(graph->value[node->out[j]]);
     out[j].part = &out[j];
   }
-  *call = (sl_call){.attr = node->attr, .n_in = node->n_arg, .n_out = node->n_out, .in = in, .out = out,
-                    .accumulate = node->accumulate, .key = node->key, .row0 = node->row0, .rows = node->rows,
-                    .leaf_rows = node->leaf_rows, .batch_rows = node->batch_rows};
+  *call = (sl_call){.attr = node->attr,
+                    .n_in = node->n_arg,
+                    .n_out = node->n_out,
+                    .in = in,
+                    .out = out,
+                    .accumulate = node->accumulate,
+                    .key = node->key,
+                    .row0 = node->row0,
+                    .rows = node->rows,
+                    .leaf_rows = node->leaf_rows,
+                    .batch_rows = node->batch_rows};
 }
 
 sl_cost sl_node_cost(const sl_graph *graph, const sl_node *node, const sl_tiles *tiles) {

@@ -22,8 +22,8 @@ extern "C" {
 typedef enum sl_role { SL_ROLE_TEMPORARY, SL_ROLE_PARAMETER, SL_ROLE_STATE } sl_role;
 
 /* How many copies of a value there are: one piece a shard (dimension 0 is the batch), one a leaf, or one.
- * A node works at the finest scope of its inputs; an output that is coarser is a sum over the shards (in order, within a
- * leaf) and over the leaves (by the tree of spread.h). */
+ * A node works at the finest scope of its inputs; an output that is coarser is a sum over the shards (in order, within
+ * a leaf) and over the leaves (by the tree of spread.h). */
 typedef enum sl_scope { SL_SCOPE_SAMPLE, SL_SCOPE_LEAF, SL_SCOPE_WHOLE } sl_scope;
 
 typedef enum sl_phase { SL_PHASE_FORWARD, SL_PHASE_BACKWARD, SL_PHASE_UPDATE, SL_PHASE_COUNT } sl_phase;
@@ -46,9 +46,9 @@ struct sl_value_info {
   int blocks;   /* logical graph: into how many row blocks the plan cuts it */
   int producer; /* the node that writes it first; -1 for parameters and state */
   /* placement */
-  int logical;  /* the logical value that this is a piece of */
+  int logical;            /* the logical value that this is a piece of */
   int leaf, shard, block; /* -1: not divided so */
-  int64_t row0; /* index of its first row (dimension 0) in the logical value */
+  int64_t row0;           /* index of its first row (dimension 0) in the logical value */
 };
 
 struct sl_node {
@@ -62,9 +62,9 @@ struct sl_node {
   /* placement */
   uint32_t accumulate; /* bit i: output i is added to, not overwritten */
   int logical, leaf, shard, block;
-  int64_t row0, rows;  /* samples [row0, row0 + rows) of the global batch; rows = 0 at WHOLE scope */
+  int64_t row0, rows; /* samples [row0, row0 + rows) of the global batch; rows = 0 at WHOLE scope */
   int64_t leaf_rows, batch_rows;
-  int *in_part;        /* n_arg + 1 offsets: argument a is in[in_part[a]] ... in[in_part[a + 1] - 1]; NULL: one each */
+  int *in_part; /* n_arg + 1 offsets: argument a is in[in_part[a]] ... in[in_part[a + 1] - 1]; NULL: one each */
   int n_arg;
 };
 
@@ -73,8 +73,8 @@ typedef struct sl_graph {
   int n_values;
   sl_node **node;
   int n_nodes;
-  int64_t batch; /* samples of the global batch */
-  sl_phase phase; /* of nodes added from now on */
+  int64_t batch;                  /* samples of the global batch */
+  sl_phase phase;                 /* of nodes added from now on */
   const sl_operation *copy, *add; /* out = in, and out = a + b: what the passes themselves need */
   sl_status status;
   char error[1024];
@@ -89,14 +89,15 @@ sl_status sl_graph_status(const sl_graph *graph);
 
 /* Adds a node: outputs' shapes come from op->shape, and their values into out (n_out of them; SL_NONE after a failure).
  * attr is copied. name is the layer's; the text of a failure names it. */
-void sl_graph_add(sl_graph *graph, const sl_operation *op, const char *name, const void *attr, const sl_value *in, int n_in,
-                  sl_value *out, int n_out);
+void sl_graph_add(sl_graph *graph, const sl_operation *op, const char *name, const void *attr, const sl_value *in,
+                  int n_in, sl_value *out, int n_out);
 /* The same for the many operations with one output. */
 sl_value sl_graph_add1(sl_graph *graph, const sl_operation *op, const char *name, const void *attr, const sl_value *in,
                        int n_in);
-/* A parameter or state named "layer.what"; the one that has this name already, if shape and type agree (tied weights). */
-sl_value sl_graph_tensor(sl_graph *graph, sl_role role, const char *layer, const char *what, sl_dtype dtype, sl_shape shape,
-                         sl_init init);
+/* A parameter or state named "layer.what"; the one that has this name already, if shape and type agree (tied weights).
+ */
+sl_value sl_graph_tensor(sl_graph *graph, sl_role role, const char *layer, const char *what, sl_dtype dtype,
+                         sl_shape shape, sl_init init);
 sl_value sl_graph_find(const sl_graph *graph, const char *name); /* SL_NONE when there is none */
 const sl_value_info *sl_graph_value(const sl_graph *graph, sl_value value);
 void sl_graph_rename(sl_graph *graph, sl_value value, const char *name);
@@ -106,7 +107,8 @@ void sl_graph_fail(sl_graph *graph, sl_status status, const char *layer);
 size_t sl_value_bytes(const sl_value_info *value);
 /* Whether node reads value i of its outputs too (accumulating, or updating in place). */
 int sl_node_reads_output(const sl_node *node, int i);
-/* A node as its kernel will see it, without data: for cost and scratch rules. arrays has room for sl_call_arrays(node). */
+/* A node as its kernel will see it, without data: for cost and scratch rules. arrays has room for sl_call_arrays(node).
+ */
 int sl_call_arrays(const sl_node *node);
 void sl_call_describe(const sl_graph *graph, const sl_node *node, sl_array *arrays, sl_call *call);
 /* Cost of a node: FLOPs and bytes moved. */

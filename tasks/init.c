@@ -2,29 +2,34 @@
 #include <string.h>
 
 #include "runtime/philox.h"
+#include "tasks/bits.h"
 #include "tasks/program.h"
-
-static uint32_t hash_text(const char *text) { /* FNV-1a */
-  uint32_t h = 2166136261u;
-  for (; *text; text++) h = (h ^ (unsigned char)*text) * 16777619u;
-  return h;
-}
 
 static void set(sl_tensor *t, int64_t i, double x) {
   switch (t->dtype) {
-    case SL_F32: ((float *)t->data)[i] = (float)x; break;
-    case SL_F64: ((double *)t->data)[i] = x; break;
-    case SL_I32: ((int32_t *)t->data)[i] = (int32_t)x; break;
-    case SL_I64: ((int64_t *)t->data)[i] = (int64_t)x; break;
-    default: break; /* no parameter has another type */
+    case SL_F32:
+      ((float *)t->data)[i] = (float)x;
+      break;
+    case SL_F64:
+      ((double *)t->data)[i] = x;
+      break;
+    case SL_I32:
+      ((int32_t *)t->data)[i] = (int32_t)x;
+      break;
+    case SL_I64:
+      ((int64_t *)t->data)[i] = (int64_t)x;
+      break;
+    default:
+      break; /* no parameter has another type */
   }
 }
 
 void sl_tensor_init(sl_tensor *t, const sl_init *init, uint64_t seed) {
   int64_t n = sl_shape_count(&t->shape);
-  uint32_t key = hash_text(t->name);
+  uint32_t key = sl__hash_text(t->name);
   if (init->kind == SL_INIT_CONSTANT) {
-    if (init->a == 0) memset(t->data, 0, (size_t)n * sl_dtype_bytes(t->dtype));
+    if (init->a == 0)
+      memset(t->data, 0, (size_t)n * sl_dtype_bytes(t->dtype));
     else
       for (int64_t i = 0; i < n; i++) set(t, i, init->a);
     return;

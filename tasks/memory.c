@@ -15,9 +15,9 @@ typedef struct group {
 typedef struct planner {
   const sl_graph *g;
   sl_schedule *s;
-  int *group_of; /* [values] the value that stands for its group */
-  int *next;     /* [values] next member of the group, -1 at its end */
-  group *group;  /* [values], valid where group_of[v] == v */
+  int *group_of;           /* [values] the value that stands for its group */
+  int *next;               /* [values] next member of the group, -1 at its end */
+  group *group;            /* [values], valid where group_of[v] == v */
   int *users, *first_user; /* nodes that touch each value: users[first_user[v]] ... */
 } planner;
 
@@ -46,8 +46,10 @@ static sl_status list_users(planner *p) {
         int v = k < node->n_in ? node->in[k] : node->out[k - node->n_in];
         if (last[v] == i) continue;
         last[v] = i;
-        if (fill) p->users[count[v + 1]++] = i;
-        else count[v + 2]++;
+        if (fill)
+          p->users[count[v + 1]++] = i;
+        else
+          count[v + 2]++;
       }
     }
     if (!fill)
@@ -59,8 +61,8 @@ static sl_status list_users(planner *p) {
 
 static int n_users(const planner *p, int v) { return p->first_user[v + 1] - p->first_user[v]; }
 
-/* Output j of node i takes over its input's buffer, where the descriptor allows and nobody else touches the input later:
- * its writers and this node are its only users. */
+/* Output j of node i takes over its input's buffer, where the descriptor allows and nobody else touches the input
+ * later: its writers and this node are its only users. */
 static void join_in_place(planner *p, const char *keep) {
   for (int i = 0; i < p->g->n_nodes; i++) {
     const sl_node *node = p->g->node[i];
@@ -129,7 +131,10 @@ static sl_status order_after(planner *p, int old, int writer, int **pairs, int *
 sl_status sl_memory_plan(const sl_graph *g, sl_schedule *s, const char *keep, double slack, sl_memory **memory) {
   *memory = NULL;
   size_t n = (size_t)g->n_values + 1;
-  planner p = {.g = g, .s = s, .group_of = malloc(n * sizeof(int)), .next = malloc(n * sizeof(int)),
+  planner p = {.g = g,
+               .s = s,
+               .group_of = malloc(n * sizeof(int)),
+               .next = malloc(n * sizeof(int)),
                .group = calloc(n, sizeof(group))};
   group **list = malloc(n * sizeof *list);
   slot *slots = malloc(n * sizeof *slots);
@@ -170,7 +175,8 @@ sl_status sl_memory_plan(const sl_graph *g, sl_schedule *s, const char *keep, do
     int best = -1;
     for (int k = 0; k < m->n_slots && !mine->keep; k++) {
       if (slots[k].free_at > mine->start) continue;
-      if (best < 0) best = k;
+      if (best < 0)
+        best = k;
       else if (slots[best].bytes < mine->bytes ? slots[k].bytes > slots[best].bytes
                                                : slots[k].bytes >= mine->bytes && slots[k].bytes < slots[best].bytes)
         best = k;
@@ -198,7 +204,8 @@ sl_status sl_memory_plan(const sl_graph *g, sl_schedule *s, const char *keep, do
   m = NULL;
 out:
   sl_memory_destroy(m);
-  free(p.group_of), free(p.next), free(p.group), free(p.users), free(p.first_user), free(list), free(slots), free(pairs);
+  free(p.group_of), free(p.next), free(p.group), free(p.users), free(p.first_user), free(list), free(slots),
+      free(pairs);
   return status;
 }
 

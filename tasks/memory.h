@@ -15,17 +15,18 @@ extern "C" {
 
 typedef struct sl_memory {
   int n_slots;
-  size_t *bytes;       /* [n_slots] */
-  int *slot;           /* [values] -1: parameters, state, values that nobody touches */
-  size_t temporaries;  /* bytes of all slots */
-  size_t persistent;   /* bytes of parameters and state */
-  size_t unshared;     /* bytes of the temporaries if none shared a slot */
-  int added;           /* dependencies that sharing added */
+  size_t *bytes;      /* [n_slots] */
+  int *slot;          /* [values] -1: parameters, state, values that nobody touches */
+  size_t temporaries; /* bytes of all slots */
+  size_t persistent;  /* bytes of parameters and state */
+  size_t unshared;    /* bytes of the temporaries if none shared a slot */
+  int added;          /* dependencies that sharing added */
 } sl_memory;
 
-/* keep[v] != 0: value v is read after the step (the loss): it shares with nobody. keep may be NULL. slack is a part of the
- * predicted makespan; 0.02 is usual. Adds its dependencies to the schedule. */
-sl_status sl_memory_plan(const sl_graph *step, sl_schedule *schedule, const char *keep, double slack, sl_memory **memory);
+/* keep[v] != 0: value v is read after the step (the loss): it shares with nobody. keep may be NULL. slack is a part of
+ * the predicted makespan; 0.02 is usual. Adds its dependencies to the schedule. */
+sl_status sl_memory_plan(const sl_graph *step, sl_schedule *schedule, const char *keep, double slack,
+                         sl_memory **memory);
 void sl_memory_destroy(sl_memory *memory);
 
 #ifdef __cplusplus

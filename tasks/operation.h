@@ -1,6 +1,6 @@
 /* The operation descriptor: all that the engine knows of an operation. One operation is one constant of this type, in
- * one C file under codelets/, named in codelets/list.h; passes and lowering reach shape, gradient and cost rules through
- * it, so that no file outside codelets/ names an operation. */
+ * one C file under codelets/, named in codelets/list.h; passes and lowering reach shape, gradient and cost rules
+ * through it, so that no file outside codelets/ names an operation. */
 #ifndef SL_OPERATION_H
 #define SL_OPERATION_H
 
@@ -38,7 +38,7 @@ typedef struct sl_step {
   uint64_t seed;
   double learning_rate;
   const void *input[SL_MAX_INPUTS]; /* host arrays of the global batch, by the slot of the input operation */
-  int check;      /* also look for the first operation with an output that is not finite */
+  int check;                        /* also look for the first operation with an output that is not finite */
 } sl_step;
 
 /* An argument. A value that the plan cut into row blocks and that the operation takes whole (all_in) has parts > 1,
@@ -63,7 +63,7 @@ typedef struct sl_call {
   int64_t leaf_rows, batch_rows; /* samples in the leaf, in the global batch */
   const sl_step *step;
   sl_tiles tiles;
-  sl_team *team; /* CPU: the threads to use, and their scratch memory */
+  sl_team *team;        /* CPU: the threads to use, and their scratch memory */
   size_t scratch_bytes; /* what op->scratch asked for: per thread on a CPU, in all on a GPU */
 } sl_call;
 
@@ -82,8 +82,9 @@ struct sl_operation {
   const char *name;
   size_t attr_bytes;
 
-  /* Checks inputs and sets dtype, shape and scope of the outputs. They come in as F32, TEMPORARY, at the finest scope of
-   * the inputs, without shape. SL_ESHAPE with a text that says what does not fit; the caller adds the layer's name. */
+  /* Checks inputs and sets dtype, shape and scope of the outputs. They come in as F32, TEMPORARY, at the finest scope
+   * of the inputs, without shape. SL_ESHAPE with a text that says what does not fit; the caller adds the layer's name.
+   */
   sl_status (*shape)(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out);
 
   /* Adds the nodes that compute the gradient: dout[i] is that of output i (SL_NONE: not used), need[i] says whether
@@ -100,8 +101,8 @@ struct sl_operation {
   sl_kernel cpu[SL_ISA_COUNT]; /* by instruction set; NULL where this build has none */
   sl_kernel_cuda cuda;         /* NULL in a build without CUDA */
 
-  /* Which arguments may be cut into row blocks: map: one task a block, which gets that block; all: every task gets all blocks.
-   * Bit i is argument i; the last bit stands for all further ones. */
+  /* Which arguments may be cut into row blocks: map: one task a block, which gets that block; all: every task gets all
+   * blocks. Bit i is argument i; the last bit stands for all further ones. */
   uint32_t map_in, map_out, all_in;
 
   int8_t update[SL_MAX_OUT];  /* update[j] = k + 1: output j is input k itself, updated in place */

@@ -12,7 +12,8 @@ static const struct field {
   field_kind kind;
   size_t offset, bytes;
 } fields[] = {
-#define FIELD(name, kind) {#name, kind, offsetof(sl_plan, name), sizeof(((sl_plan *)0)->name)}
+#define FIELD(name, kind) \
+  { #name, kind, offsetof(sl_plan, name), sizeof(((sl_plan *)0)->name) }
     FIELD(batch, INTEGER64),
     FIELD(leaves, INTEGER),
     FIELD(shards, INTEGER),
@@ -53,8 +54,8 @@ sl_status sl_plan_complete(sl_plan *p) {
   if (!p->tiles.columns) p->tiles.columns = SL_TILES_DEFAULT.columns;
   if (!p->tiles.elements) p->tiles.elements = SL_TILES_DEFAULT.elements;
   if (p->tiles.columns < 16 || p->tiles.elements < 256)
-    return sl_fail(SL_EINVAL, "tiles of %lld columns and %lld elements: at least 16 and 256", (long long)p->tiles.columns,
-                   (long long)p->tiles.elements);
+    return sl_fail(SL_EINVAL, "tiles of %lld columns and %lld elements: at least 16 and 256",
+                   (long long)p->tiles.columns, (long long)p->tiles.elements);
   if (!p->precision[0]) strcpy(p->precision, "f32");
   if (strcmp(p->precision, "f32") != 0)
     return sl_fail(SL_EINVAL, "precision '%s': this version computes in f32", p->precision);

@@ -20,14 +20,14 @@ struct sl_program {
   sl_memory *memory;
   sl_recorder *recorder;
   sl_plan plan;
-  sl_tensor **tensor;        /* [values] what persistent values are bound to */
-  char *kept;                /* [values] */
-  void *arena;               /* all slots, one mapping */
+  sl_tensor **tensor; /* [values] what persistent values are bound to */
+  char *kept;         /* [values] */
+  void *arena;        /* all slots, one mapping */
   size_t arena_bytes;
   starpu_data_handle_t *slot; /* [memory->n_slots] */
-  sl__task *task;            /* [nodes] */
-  sl_array *arrays;          /* of all tasks */
-  int16_t *buffer_of;        /* likewise */
+  sl__task *task;             /* [nodes] */
+  sl_array *arrays;           /* of all tasks */
+  int16_t *buffer_of;         /* likewise */
   sl__devices *devices;
   sl_step step;
   int in_flight;
@@ -66,12 +66,14 @@ static sl_status make_slots(sl_program *p) {
   if (p->arena_bytes == 0) return SL_OK;
   p->arena = aligned_alloc(HUGE_PAGE, p->arena_bytes);
   p->slot = calloc((size_t)m->n_slots, sizeof *p->slot);
-  if (!p->arena || !p->slot) return sl_fail(SL_ENOMEM, "no memory for %zu bytes of temporaries: a smaller batch needs less", p->arena_bytes);
+  if (!p->arena || !p->slot)
+    return sl_fail(SL_ENOMEM, "no memory for %zu bytes of temporaries: a smaller batch needs less", p->arena_bytes);
   madvise(p->arena, p->arena_bytes, MADV_HUGEPAGE);
   memset(p->arena, 0, p->arena_bytes);
   size_t at = 0;
   for (int k = 0; k < m->n_slots; k++) {
-    starpu_vector_data_register(&p->slot[k], STARPU_MAIN_RAM, (uintptr_t)p->arena + at, (uint32_t)(m->bytes[k] / 16), 16);
+    starpu_vector_data_register(&p->slot[k], STARPU_MAIN_RAM, (uintptr_t)p->arena + at, (uint32_t)(m->bytes[k] / 16),
+                                16);
     starpu_data_set_sequential_consistency_flag(p->slot[k], 0);
     at += m->bytes[k];
   }
@@ -84,7 +86,8 @@ static starpu_data_handle_t handle_of(const sl_program *p, sl_value v) {
   return p->slot[p->memory->slot[v]];
 }
 
-/* --- tasks --------------------------------------------------------------------------------------------------------- */
+/* --- tasks ---------------------------------------------------------------------------------------------------------
+ */
 
 /* Enters a value into the task's list of buffers; returns its place. */
 static int enter(starpu_data_handle_t *handle, enum starpu_data_access_mode *mode, int *n, starpu_data_handle_t mine,
@@ -102,10 +105,20 @@ static int enter(starpu_data_handle_t *handle, enum starpu_data_access_mode *mod
 static sl_status make_task(sl_program *p, int i, sl_array *arrays, int16_t *buffer_of) {
   const sl_node *node = p->graph->node[i];
   sl__task *t = &p->task[i];
-  *t = (sl__task){.program_step = &p->step, .failure = &p->failure, .recorder = p->recorder, .devices = p->devices,
-                  .tasks = p->task, .before = p->schedule->before + p->schedule->from[i],
-                  .n_before = p->schedule->from[i + 1] - p->schedule->from[i], .op = node->op, .name = node->name,
-                  .arrays = arrays, .buffer_of = buffer_of, .index = i, .n_parts = node->n_in, .split = node->in_part != NULL};
+  *t = (sl__task){.program_step = &p->step,
+                  .failure = &p->failure,
+                  .recorder = p->recorder,
+                  .devices = p->devices,
+                  .tasks = p->task,
+                  .before = p->schedule->before + p->schedule->from[i],
+                  .n_before = p->schedule->from[i + 1] - p->schedule->from[i],
+                  .op = node->op,
+                  .name = node->name,
+                  .arrays = arrays,
+                  .buffer_of = buffer_of,
+                  .index = i,
+                  .n_parts = node->n_in,
+                  .split = node->in_part != NULL};
   sl_call_describe(p->graph, node, arrays, &t->call);
   t->call.tiles = p->plan.tiles;
   t->call.step = &p->step;
@@ -203,7 +216,8 @@ static sl_status reserve_scratch(sl_program *p) {
   return sl__devices_open(p->runtime, cuda, &p->devices);
 }
 
-/* --- life ----------------------------------------------------------------------------------------------------------- */
+/* --- life -----------------------------------------------------------------------------------------------------------
+ */
 
 sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph *logical, const sl_plan *plan,
                             const sl_program_options *options, sl_program **program) {
@@ -325,7 +339,8 @@ sl_status sl_program_find_nonfinite(sl_program *p, const sl_step *step) {
     if (!finite_tensor(sl_store_at(p->store, i))) bad = sl_store_at(p->store, i)->name;
   sl_store_release(p->store);
   if (bad)
-    return sl_fail(SL_ENONFINITE, "step %lld: tensor '%s' is not finite at its start: the update of the step before overflowed",
+    return sl_fail(SL_ENONFINITE,
+                   "step %lld: tensor '%s' is not finite at its start: the update of the step before overflowed",
                    (long long)step->number, bad);
   sl_step again = *step;
   again.check = 1;
@@ -346,7 +361,8 @@ const sl_schedule *sl_program_schedule(const sl_program *p) { return p->schedule
 const sl_memory *sl_program_memory(const sl_program *p) { return p->memory; }
 double sl_program_flops(const sl_program *p) { return p->flops; }
 
-/* --- names for traces ----------------------------------------------------------------------------------------------- */
+/* --- names for traces -----------------------------------------------------------------------------------------------
+ */
 
 static void trace_label(void *arg, const sl_record *record, sl_trace_label *label) {
   const sl_program *p = arg;
@@ -358,8 +374,11 @@ static void trace_label(void *arg, const sl_record *record, sl_trace_label *labe
   const struct {
     const char *key;
     double value;
-  } numbers[] = {{"shard", node->shard}, {"leaf", node->leaf}, {"GFLOP", p->schedule->cost[record->node].flops / 1e9},
-                 {"MB", p->schedule->cost[record->node].bytes / 1e6}, {"priority", p->task[record->node].task->priority}};
+  } numbers[] = {{"shard", node->shard},
+                 {"leaf", node->leaf},
+                 {"GFLOP", p->schedule->cost[record->node].flops / 1e9},
+                 {"MB", p->schedule->cost[record->node].bytes / 1e6},
+                 {"priority", p->task[record->node].task->priority}};
   for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
     snprintf(label->arg[k].key, sizeof label->arg[k].key, "%s", numbers[k].key);
     snprintf(label->arg[k].value, sizeof label->arg[k].value, "%g", numbers[k].value);
@@ -370,8 +389,10 @@ static void trace_label(void *arg, const sl_record *record, sl_trace_label *labe
 
 static void trace_worker(void *arg, int kind, int worker, char *name, size_t n) {
   const sl_program *p = arg;
-  if (kind == SL_RECORD_TASK) sl_runtime_worker_text(p->runtime, worker, name, n);
-  else snprintf(name, n, "%s %d", kind == SL_RECORD_EXCHANGE ? "lane" : "input", worker);
+  if (kind == SL_RECORD_TASK)
+    sl_runtime_worker_text(p->runtime, worker, name, n);
+  else
+    snprintf(name, n, "%s %d", kind == SL_RECORD_EXCHANGE ? "lane" : "input", worker);
 }
 
 sl_trace_names sl_program_trace_names(const sl_program *p) {

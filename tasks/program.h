@@ -23,8 +23,8 @@ typedef struct sl_program_options {
   sl_recorder *recorder; /* gets a record per task; NULL: none */
   const sl_value *keep;  /* logical values that sl_program_read will be asked for */
   int n_keep;
-  double slack;          /* memory planning, see memory.h; 0: the usual */
-  int no_priorities;     /* leave all priorities at 0 */
+  double slack;      /* memory planning, see memory.h; 0: the usual */
+  int no_priorities; /* leave all priorities at 0 */
 } sl_program_options;
 
 /* Lowers a complete logical graph as the plan says. Parameters and state that the store lacks are added to it and
@@ -36,14 +36,15 @@ void sl_program_destroy(sl_program *program);
 
 /* Submits one step and returns; *step is copied, its input arrays must stay until the wait. */
 sl_status sl_program_submit(sl_program *program, const sl_step *step);
-/* Waits for the step. The first failure of a kernel is returned with the layer's and the operation's name; tasks after it
- * were skipped, and what they would have written is undefined. */
+/* Waits for the step. The first failure of a kernel is returned with the layer's and the operation's name; tasks after
+ * it were skipped, and what they would have written is undefined. */
 sl_status sl_program_wait(sl_program *program);
 sl_status sl_program_run(sl_program *program, const sl_step *step); /* submit and wait */
 /* Copies a kept logical value, all its pieces in order, to host memory of its whole size. After the wait. */
 sl_status sl_program_read(sl_program *program, sl_value logical, void *to);
-/* Runs the step again, looking at every output of every operation; SL_ENONFINITE names the first operation, in the order of
- * the graph, with an output that is not finite (or the parameter that was not finite before). SL_OK when there is none. */
+/* Runs the step again, looking at every output of every operation; SL_ENONFINITE names the first operation, in the
+ * order of the graph, with an output that is not finite (or the parameter that was not finite before). SL_OK when there
+ * is none. */
 sl_status sl_program_find_nonfinite(sl_program *program, const sl_step *step);
 
 const sl_graph *sl_program_graph(const sl_program *program); /* the step graph */

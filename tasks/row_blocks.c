@@ -2,11 +2,10 @@
  * momentum) must be cut alike, so they form classes; a class is cut when every use allows it and it has rows enough. */
 #include <stdlib.h>
 
+#include "tasks/bits.h"
 #include "tasks/spread.h"
 
 enum { LEAST_ROWS = 32 };
-
-static int has(uint32_t mask, int i) { return mask >> (i < 31 ? i : 31) & 1; }
 
 static int root(int *class, int v) {
   while (class[v] != v) v = class[v] = class[class[v]];
@@ -40,16 +39,20 @@ sl_status sl_row_blocks(const sl_graph *g, const sl_plan *plan, int *blocks) {
     for (int k = 0; k < node->n_in; k++) {
       int v = node->in[k];
       if (g->value[v]->scope != SL_SCOPE_WHOLE) continue;
-      if (has(node->op->map_in, k)) join(class, &mapped, v);
-      else if (!has(node->op->all_in, k)) fixed[v] = 1;
+      if (sl__mask_has(node->op->map_in, k))
+        join(class, &mapped, v);
+      else if (!sl__mask_has(node->op->all_in, k))
+        fixed[v] = 1;
       else if (g->value[v]->role == SL_ROLE_PARAMETER &&
                (whole == SL_NONE || g->value[v]->shape.dim[0] == g->value[whole]->shape.dim[0]))
         join(class, &whole, v);
     }
     for (int k = 0; k < node->n_out; k++)
       if (g->value[node->out[k]]->scope == SL_SCOPE_WHOLE) {
-        if (has(node->op->map_out, k)) join(class, &mapped, node->out[k]);
-        else fixed[node->out[k]] = 1;
+        if (sl__mask_has(node->op->map_out, k))
+          join(class, &mapped, node->out[k]);
+        else
+          fixed[node->out[k]] = 1;
       }
   }
   for (int v = 0; v < g->n_values; v++) {

@@ -65,11 +65,12 @@ sl_status sl_schedule_add(sl_schedule *s, const int *more, int n) {
   return status;
 }
 
-/* Read after write, write after read, write after write, in the order of nodes. Readers since the last write are kept as
- * lists: reader[] chains (node, next). */
+/* Read after write, write after read, write after write, in the order of nodes. Readers since the last write are kept
+ * as lists: reader[] chains (node, next). */
 static sl_status find_dependencies(sl_schedule *s, const sl_graph *g) {
   pairs list = {0};
-  int *writer = malloc((size_t)(g->n_values + 1) * sizeof(int)), *head = malloc((size_t)(g->n_values + 1) * sizeof(int));
+  int *writer = malloc((size_t)(g->n_values + 1) * sizeof(int)),
+      *head = malloc((size_t)(g->n_values + 1) * sizeof(int));
   pairs readers = {0}; /* (node, next) */
   sl_status status = SL_OK;
   if (!writer || !head) {
@@ -176,7 +177,8 @@ out:
   return status;
 }
 
-sl_status sl_schedule_create(const sl_graph *g, const sl_tiles *tiles, const sl_machine *machine, sl_schedule **schedule) {
+sl_status sl_schedule_create(const sl_graph *g, const sl_tiles *tiles, const sl_machine *machine,
+                             sl_schedule **schedule) {
   *schedule = NULL;
   size_t n = (size_t)g->n_nodes;
   sl_schedule *s = calloc(1, sizeof *s);

@@ -33,7 +33,8 @@ typedef struct sl_schedule {
   double makespan, critical_path;
 } sl_schedule;
 
-sl_status sl_schedule_create(const sl_graph *step, const sl_tiles *tiles, const sl_machine *machine, sl_schedule **schedule);
+sl_status sl_schedule_create(const sl_graph *step, const sl_tiles *tiles, const sl_machine *machine,
+                             sl_schedule **schedule);
 void sl_schedule_destroy(sl_schedule *schedule);
 /* Adds dependencies: pairs[2 i] before pairs[2 i + 1]. They must agree with `order`; times stay as they were. */
 sl_status sl_schedule_add(sl_schedule *schedule, const int *pairs, int n);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tasks/bits.h"
+
 typedef struct spread {
   const sl_graph *from;
   sl_graph *to;
@@ -13,8 +15,6 @@ typedef struct spread {
   sl_value **piece; /* of each logical value: [shards], [leaves], or [leaves or 1][blocks] */
   char *partial;    /* logical values of WHOLE scope that leaves sum into: they have a piece per leaf */
 } spread;
-
-static int has(uint32_t mask, int i) { return mask >> (i < 31 ? i : 31) & 1; }
 
 static sl_scope node_scope(const sl_graph *g, const sl_node *node) {
   sl_scope finest = SL_SCOPE_WHOLE;
@@ -64,9 +64,9 @@ static sl_status make_pieces(spread *s, sl_value v) {
 static int node_blocks(const spread *s, const sl_node *node) {
   int blocks = 1;
   for (int i = 0; i < node->n_in; i++)
-    if (has(node->op->map_in, i) && s->blocks[node->in[i]] > blocks) blocks = s->blocks[node->in[i]];
+    if (sl__mask_has(node->op->map_in, i) && s->blocks[node->in[i]] > blocks) blocks = s->blocks[node->in[i]];
   for (int i = 0; i < node->n_out; i++)
-    if (has(node->op->map_out, i) && s->blocks[node->out[i]] > blocks) blocks = s->blocks[node->out[i]];
+    if (sl__mask_has(node->op->map_out, i) && s->blocks[node->out[i]] > blocks) blocks = s->blocks[node->out[i]];
   return blocks;
 }
 
@@ -88,11 +88,17 @@ static sl_status add_task(spread *s, int index, sl_scope scope, int shard, int l
     const sl_value *piece = s->piece[v];
     part[i] = n;
     switch (s->from->value[v]->scope) {
-      case SL_SCOPE_SAMPLE: in[n++] = piece[shard]; break;
-      case SL_SCOPE_LEAF: in[n++] = piece[leaf]; break;
+      case SL_SCOPE_SAMPLE:
+        in[n++] = piece[shard];
+        break;
+      case SL_SCOPE_LEAF:
+        in[n++] = piece[leaf];
+        break;
       case SL_SCOPE_WHOLE:
-        if (s->blocks[v] == 1) in[n++] = piece[0];
-        else if (has(node->op->map_in, i)) in[n++] = piece[block];
+        if (s->blocks[v] == 1)
+          in[n++] = piece[0];
+        else if (sl__mask_has(node->op->map_in, i))
+          in[n++] = piece[block];
         else
           for (int b = 0; b < s->blocks[v]; b++) in[n++] = piece[b];
     }
@@ -130,8 +136,7 @@ static sl_status add_task(spread *s, int index, sl_scope scope, int shard, int l
   if (shard >= 0) sl_plan_shard(s->plan, shard, &mine.row0, &mine.rows);
   sl_graph_push_node(s->to, &mine);
   for (int j = 0; j < node->n_out; j++)
-    if (s->to->status == SL_OK && s->to->value[out[j]]->producer < 0 &&
-        s->to->value[out[j]]->role == SL_ROLE_TEMPORARY)
+    if (s->to->status == SL_OK && s->to->value[out[j]]->producer < 0 && s->to->value[out[j]]->role == SL_ROLE_TEMPORARY)
       s->to->value[out[j]]->producer = s->to->n_nodes - 1;
   free(in), free(part);
   return sl_graph_status(s->to);
@@ -146,11 +151,21 @@ static void add_tree(spread *s, int index, sl_value v, int first, int n) {
   add_tree(s, index, v, first + half, n - half);
   const sl_node *node = s->from->node[index];
   for (int b = 0; b < blocks; b++)
-    sl_graph_push_node(s->to, &(sl_node){.op = s->from->copy, .name = node->name, .n_in = 1, .n_out = 1, .n_arg = 1,
+    sl_graph_push_node(s->to, &(sl_node){.op = s->from->copy,
+                                         .name = node->name,
+                                         .n_in = 1,
+                                         .n_out = 1,
+                                         .n_arg = 1,
                                          .in = &s->piece[v][(first + half) * blocks + b],
-                                         .out = &s->piece[v][first * blocks + b], .phase = node->phase,
-                                         .key = node->key, .accumulate = 1, .logical = index, .leaf = first, .shard = -1,
-                                         .block = blocks > 1 ? b : -1, .leaf_rows = s->plan->batch,
+                                         .out = &s->piece[v][first * blocks + b],
+                                         .phase = node->phase,
+                                         .key = node->key,
+                                         .accumulate = 1,
+                                         .logical = index,
+                                         .leaf = first,
+                                         .shard = -1,
+                                         .block = blocks > 1 ? b : -1,
+                                         .leaf_rows = s->plan->batch,
                                          .batch_rows = s->plan->batch});
 }
 
@@ -167,7 +182,10 @@ static sl_status spread_node(spread *s, int index) {
   for (int c = 0; c < copies; c++)
     for (int b = 0; b < blocks; b++)
       SL_TRY(add_task(s, index, scope, scope == SL_SCOPE_SAMPLE ? c : -1,
-                      scope == SL_SCOPE_SAMPLE ? c / per_leaf : scope == SL_SCOPE_LEAF ? c : -1, blocks > 1 ? b : -1));
+                      scope == SL_SCOPE_SAMPLE ? c / per_leaf
+                      : scope == SL_SCOPE_LEAF ? c
+                                               : -1,
+                      blocks > 1 ? b : -1));
   for (int j = 0; j < node->n_out; j++)
     if (s->partial[node->out[j]] && !node->op->update[j]) add_tree(s, index, node->out[j], 0, s->plan->leaves);
   return sl_graph_status(s->to);
@@ -177,10 +195,15 @@ sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, sl_graph **ste
   *step = NULL;
   SL_TRY(sl_graph_status(logical));
   if (logical->batch != plan->batch)
-    return sl_fail(SL_EINVAL, "the graph has a batch of %lld, the plan %lld", (long long)logical->batch, (long long)plan->batch);
+    return sl_fail(SL_EINVAL, "the graph has a batch of %lld, the plan %lld", (long long)logical->batch,
+                   (long long)plan->batch);
   size_t n = (size_t)logical->n_values + 1;
-  spread s = {.from = logical, .plan = plan, .to = sl_graph_create(plan->batch, logical->copy, logical->add),
-              .blocks = malloc(n * sizeof(int)), .piece = calloc(n, sizeof(sl_value *)), .partial = calloc(n, 1)};
+  spread s = {.from = logical,
+              .plan = plan,
+              .to = sl_graph_create(plan->batch, logical->copy, logical->add),
+              .blocks = malloc(n * sizeof(int)),
+              .piece = calloc(n, sizeof(sl_value *)),
+              .partial = calloc(n, 1)};
   sl_status status = SL_OK;
   if (!s.to || !s.blocks || !s.piece || !s.partial) {
     status = sl_fail(SL_ENOMEM, "no memory to spread a graph of %d nodes", logical->n_nodes);

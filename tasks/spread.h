@@ -1,9 +1,9 @@
 /* Spreading: rewrites the logical graph of the whole batch into the step graph of tasks, as the plan says.
  *
- * A value of SAMPLE scope becomes a piece per shard, one of LEAF scope a piece per leaf. A node is repeated for each piece of
- * its finest argument. An output that is coarser than its node is a sum: the shards of a leaf add to it in order (the
- * first overwrites), and the leaves' sums are added by one binary tree over leaf numbers, split at the largest power of two
- * below their number. Large weights become row blocks, each with its own chain of additions. */
+ * A value of SAMPLE scope becomes a piece per shard, one of LEAF scope a piece per leaf. A node is repeated for each
+ * piece of its finest argument. An output that is coarser than its node is a sum: the shards of a leaf add to it in
+ * order (the first overwrites), and the leaves' sums are added by one binary tree over leaf numbers, split at the
+ * largest power of two below their number. Large weights become row blocks, each with its own chain of additions. */
 #ifndef SL_SPREAD_H
 #define SL_SPREAD_H
 

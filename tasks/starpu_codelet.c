@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tasks/bits.h"
+
 #if defined SL_HAVE_CUDA && defined STARPU_USE_CUDA
 #define WITH_CUDA 1
 #include "tasks/cuda_context.h"
@@ -13,14 +15,16 @@
 #define WITH_CUDA 0
 #endif
 
-/* --- running a task ------------------------------------------------------------------------------------------------- */
+/* --- running a task -------------------------------------------------------------------------------------------------
+ */
 
 /* Puts this execution's addresses into the call. */
 static void bind(sl__task *t, void *buffers[]) {
   sl_array *a = t->arrays;
   for (int k = 0; k < t->n_parts; k++) a[k].data = (void *)STARPU_VECTOR_GET_PTR(buffers[t->buffer_of[k]]);
   if (t->split)
-    for (int k = 0; k < t->call.n_in; k++) a[t->n_parts + k].data = a[t->n_parts + k].parts > 1 ? NULL : a[t->n_parts + k].part->data;
+    for (int k = 0; k < t->call.n_in; k++)
+      a[t->n_parts + k].data = a[t->n_parts + k].parts > 1 ? NULL : a[t->n_parts + k].part->data;
   for (int k = 0; k < t->call.n_out; k++)
     a[t->first_out + k].data = (void *)STARPU_VECTOR_GET_PTR(buffers[t->buffer_of[t->n_parts + k]]);
 }
@@ -62,9 +66,14 @@ static void record(sl__task *t, int64_t start, int64_t end) {
   int64_t ready = t->submit;
   for (int k = 0; k < t->n_before; k++)
     if (t->tasks[t->before[k]].end > ready) ready = t->tasks[t->before[k]].end;
-  sl_recorder_add(t->recorder, &(sl_record){.step = t->program_step->number, .submit = t->submit, .ready = ready,
-                                            .start = start, .end = end, .node = t->index,
-                                            .worker = (int16_t)starpu_worker_get_id(), .kind = SL_RECORD_TASK});
+  sl_recorder_add(t->recorder, &(sl_record){.step = t->program_step->number,
+                                            .submit = t->submit,
+                                            .ready = ready,
+                                            .start = start,
+                                            .end = end,
+                                            .node = t->index,
+                                            .worker = (int16_t)starpu_worker_get_id(),
+                                            .kind = SL_RECORD_TASK});
 }
 
 static void run_on_cpu(void *buffers[], void *arg) {
@@ -74,8 +83,10 @@ static void run_on_cpu(void *buffers[], void *arg) {
     bind(t, buffers);
     t->call.team = sl_team_current();
     sl_status status = t->op->cpu[sl_isa_current()](&t->call);
-    if (status != SL_OK) fail(t, status);
-    else if (t->program_step->check) look_for_nonfinite(t);
+    if (status != SL_OK)
+      fail(t, status);
+    else if (t->program_step->check)
+      look_for_nonfinite(t);
   }
   record(t, start, sl_now());
 }
@@ -124,7 +135,8 @@ sl_status sl__devices_open(sl_runtime *runtime, size_t scratch, sl__devices **de
   *devices = d;
   starpu_execute_on_each_worker(open_device, d, STARPU_CUDA);
   sl_status status = (sl_status)atomic_load(&d->status);
-  return status == SL_OK ? SL_OK : sl_fail(status, "a GPU cannot be prepared: no cuBLAS, or less than %zu bytes free", scratch);
+  return status == SL_OK ? SL_OK
+                         : sl_fail(status, "a GPU cannot be prepared: no cuBLAS, or less than %zu bytes free", scratch);
 #else
   (void)scratch;
   return sl_fail(SL_EUNSUPPORTED, "this build has no CUDA kernels: configure --with-cuda, or run with --gpus 0");
@@ -140,7 +152,8 @@ void sl__devices_close(sl_runtime *runtime, sl__devices *devices) {
 #endif
 }
 
-/* --- codelets ------------------------------------------------------------------------------------------------------- */
+/* --- codelets -------------------------------------------------------------------------------------------------------
+ */
 
 static uint32_t footprint(struct starpu_task *task) { return ((const sl__task *)task->cl_arg)->hash; }
 
@@ -182,12 +195,12 @@ struct starpu_codelet *sl__codelet_of(const sl_operation *op) {
 }
 
 static uint32_t mix(uint32_t h, uint64_t x) {
-  for (int i = 0; i < 8; i++, x >>= 8) h = (h ^ (uint32_t)(x & 255)) * 16777619u;
+  for (int i = 0; i < 8; i++, x >>= 8) h = sl__hash_byte(h, (unsigned char)(x & 255));
   return h;
 }
 
 uint32_t sl__footprint(const sl_graph *g, const sl_node *node) {
-  uint32_t h = mix(2166136261u, node->accumulate);
+  uint32_t h = mix(SL__HASH_START, node->accumulate);
   for (int k = 0; k < node->n_in + node->n_out; k++) {
     const sl_value_info *info = g->value[k < node->n_in ? node->in[k] : node->out[k - node->n_in]];
     h = mix(h, (uint64_t)info->dtype << 8 | (uint64_t)info->shape.ndim);

@@ -1,5 +1,5 @@
-/* Between the step graph and StarPU: a codelet per operation, and the functions that StarPU calls to run a task. Private to
- * tasks/. */
+/* Between the step graph and StarPU: a codelet per operation, and the functions that StarPU calls to run a task.
+ * Private to tasks/. */
 #ifndef SL_STARPU_CODELET_H
 #define SL_STARPU_CODELET_H
 
@@ -24,27 +24,27 @@ typedef struct sl__failure {
 /* A task's argument. */
 typedef struct sl__task {
   sl_call call;
-  sl_array *arrays;    /* as sl_call_describe lays them out */
-  int16_t *buffer_of;  /* [n_parts + outputs] place among the task's StarPU buffers */
+  sl_array *arrays;   /* as sl_call_describe lays them out */
+  int16_t *buffer_of; /* [n_parts + outputs] place among the task's StarPU buffers */
   int n_parts, first_out, split;
-  int index;           /* node of the step graph */
-  uint32_t hash;       /* of all that changes its time, for performance models */
+  int index;     /* node of the step graph */
+  uint32_t hash; /* of all that changes its time, for performance models */
   const sl_step *program_step;
   sl__failure *failure;
   sl_recorder *recorder;
   sl__devices *devices;
   size_t scratch_cuda;
   const sl_operation *op;
-  const char *name;    /* layer */
+  const char *name; /* layer */
   struct starpu_task *task;
   const struct sl__task *tasks; /* of the program, by node */
-  const int *before;   /* nodes it waits for */
+  const int *before;            /* nodes it waits for */
   int n_before;
   int64_t submit, end; /* of this step, ns */
 } sl__task;
 
-/* The codelet of an operation; made at its first use, kept for the life of the process since StarPU keeps its performance
- * model. NULL when out of memory. */
+/* The codelet of an operation; made at its first use, kept for the life of the process since StarPU keeps its
+ * performance model. NULL when out of memory. */
 struct starpu_codelet *sl__codelet_of(const sl_operation *op);
 /* Hash of shapes, types and access modes. */
 uint32_t sl__footprint(const sl_graph *graph, const sl_node *node);

@@ -1,12 +1,11 @@
-/* models/: the networks against what PyTorch made of the same weights and data in double precision (record.py), however the plan
- * cuts the work; errors that name the layer. */
-#include "models/models.h"
-
+/* models/: the networks against what PyTorch made of the same weights and data in double precision (record.py), however
+ * the plan cuts the work; errors that name the layer. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/models.h"
 #include "runtime/store.h"
 #include "tasks/program.h"
 #include "tests/models/recorded.h"
@@ -29,14 +28,17 @@ static uint32_t word(uint32_t i, uint32_t stream) {
 static void fill(sl_tensor *t, uint32_t stream) {
   const int64_t n = sl_shape_count(&t->shape);
   const float a = t->shape.ndim > 1 ? (float)(1 / sqrt((double)n / (double)t->shape.dim[0])) : 0.05f;
-  for (int64_t i = 0; i < n; i++) ((float *)t->data)[i] = ((float)(word((uint32_t)i, stream) >> 8) * 0x1p-23f - 1.0f) * a;
+  for (int64_t i = 0; i < n; i++)
+    ((float *)t->data)[i] = ((float)(word((uint32_t)i, stream) >> 8) * 0x1p-23f - 1.0f) * a;
 }
 
-static const sl_model_data data = {.height = 28, .width = 28, .channels = 1, .classes = 10, .mean = 0.5, .deviation = 0.25};
+static const sl_model_data data = {
+    .height = 28, .width = 28, .channels = 1, .classes = 10, .mean = 0.5, .deviation = 0.25};
 static uint8_t images[BATCH * 784];
 static int32_t labels[BATCH];
 
-/* Trains from the recorded start; losses to `loss`, squares of the first gradients from the first momenta to `squares`. */
+/* Trains from the recorded start; losses to `loss`, squares of the first gradients from the first momenta to `squares`.
+ */
 static void train(const char *name, sl_plan plan, double *loss, double *squares) {
   const sl_model *model;
   sl_runtime_options o = sl_runtime_defaults();
@@ -52,15 +54,16 @@ static void train(const char *name, sl_plan plan, double *loss, double *squares)
   assert_ok(sl_plan_complete(&plan));
   assert_ok(sl_network_training(model, &data, &model->training, BATCH, &network));
   assert_ok(sl_store_create(&store));
-  assert_ok(sl_program_create(rt, store, network.graph, &plan, &(sl_program_options){.keep = &network.loss, .n_keep = 1}, &program));
+  assert_ok(sl_program_create(rt, store, network.graph, &plan,
+                              &(sl_program_options){.keep = &network.loss, .n_keep = 1}, &program));
   assert_ok(sl_store_acquire(store, 1));
   uint32_t stream = 0;
   for (int i = 0; i < sl_store_count(store); i++)
     if (sl_store_at(store, i)->parameter) fill(sl_store_at(store, i), stream++);
   sl_store_release(store);
   for (int step = 1; step <= STEPS; step++) {
-    assert_ok(sl_program_run(program, &(sl_step){.number = step, .seed = 1, .learning_rate = RATE(model),
-                                                 .input = {images, labels}}));
+    assert_ok(sl_program_run(
+        program, &(sl_step){.number = step, .seed = 1, .learning_rate = RATE(model), .input = {images, labels}}));
     assert_ok(sl_program_read(program, network.loss, &loss[step - 1]));
     if (step > 1) continue;
     /* adamw: m = (1 - beta1) g after one step. sgd: v = g + decay p. */
@@ -96,14 +99,16 @@ static void train(const char *name, sl_plan plan, double *loss, double *squares)
 }
 
 static void compare(const char *name, const double *losses, const double *squares, int n) {
-  const sl_plan plans[] = {{.shards = 1}, {.shards = 4}, {.leaves = 3, .shards = 6}, {.leaves = 2, .shards = 4, .row_blocks = 4}};
+  const sl_plan plans[] = {
+      {.shards = 1}, {.shards = 4}, {.leaves = 3, .shards = 6}, {.leaves = 2, .shards = 4, .row_blocks = 4}};
   for (size_t p = 0; p < sizeof plans / sizeof *plans; p++) {
     double loss[STEPS], square[16];
     train(name, plans[p], loss, square);
     for (int i = 0; i < STEPS; i++)
       if (!(fabs(loss[i] - losses[i]) <= 2e-4 * losses[i] + 1e-5))
         fail_msg("%s, plan %zu, step %d: loss %.9g, recorded %.9g", name, p, i + 1, loss[i], losses[i]);
-    if (!(fabs(loss[0] - losses[0]) <= 2e-6 * losses[0])) fail_msg("%s: first loss %.9g, recorded %.9g", name, loss[0], losses[0]);
+    if (!(fabs(loss[0] - losses[0]) <= 2e-6 * losses[0]))
+      fail_msg("%s: first loss %.9g, recorded %.9g", name, loss[0], losses[0]);
     for (int k = 0; k < n; k++)
       if (!(fabs(square[k] - squares[k]) <= 2e-5 * squares[k]))
         fail_msg("%s, plan %zu, gradient %d: sum of squares %.9g, recorded %.9g", name, p, k, square[k], squares[k]);

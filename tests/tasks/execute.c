@@ -29,7 +29,8 @@ execution *execution_create(const sl_graph *g, const sl_memory *memory) {
     /* A block of a parameter has the rows that it has in the whole. */
     sl_shape whole = info->shape;
     whole.dim[0] += info->row0;
-    sl_tensor t = {.name = info->name, .dtype = info->dtype, .shape = whole, .data = malloc((size_t)sl_shape_count(&whole) * 8)};
+    sl_tensor t = {
+        .name = info->name, .dtype = info->dtype, .shape = whole, .data = malloc((size_t)sl_shape_count(&whole) * 8)};
     sl_tensor_init(&t, &info->init, 1);
     size_t row = (size_t)sl_shape_row(&whole) * sl_dtype_bytes(info->dtype);
     memcpy(e->data[v], (char *)t.data + (size_t)info->row0 * row, sl_value_bytes(info));
@@ -45,7 +46,8 @@ static void run_node(execution *e, const sl_node *node) {
   sl_call_describe(e->g, node, arrays, &call);
   for (int k = 0; k < node->n_in; k++) arrays[k].data = e->data[node->in[k]];
   if (node->in_part)
-    for (int a = 0; a < node->n_arg; a++) arrays[node->n_in + a].data = call.in[a].parts > 1 ? NULL : call.in[a].part->data;
+    for (int a = 0; a < node->n_arg; a++)
+      arrays[node->n_in + a].data = call.in[a].parts > 1 ? NULL : call.in[a].part->data;
   for (int k = 0; k < node->n_out; k++) arrays[node->n_in + node->n_arg + k].data = e->data[node->out[k]];
   sl_step step = {.number = 1, .seed = 1, .learning_rate = 0.125};
   call.step = &step;

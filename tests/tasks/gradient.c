@@ -1,5 +1,5 @@
-/* tasks/gradient.c: which nodes are added, that uses add up, and the errors. Whether the numbers are right is tested with
- * the operations, against finite differences. */
+/* tasks/gradient.c: which nodes are added, that uses add up, and the errors. Whether the numbers are right is tested
+ * with the operations, against finite differences. */
 #include "tasks/gradient.h"
 
 #include "tests/tasks/toy.h"

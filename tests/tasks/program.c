@@ -1,5 +1,5 @@
-/* tasks/program.c: on StarPU, the bits of sequential execution, step after step; failures named, values that are not finite
- * found. */
+/* tasks/program.c: on StarPU, the bits of sequential execution, step after step; failures named, values that are not
+ * finite found. */
 #include "tasks/program.h"
 
 #include <math.h>
@@ -81,7 +81,8 @@ static void names_what_failed(void **state) {
   assert_ok(sl_store_create(&store));
   sl_program *program = faulty(rt, store, &(toy_fault){.row = 13}, &loss, &g);
   for (int step = 1; step <= 3; step++)
-    assert_fails(SL_EINVAL, "layer 'weak' (toy_faulty): sample 13 is broken", sl_program_run(program, &(sl_step){.number = step}));
+    assert_fails(SL_EINVAL, "layer 'weak' (toy_faulty): sample 13 is broken",
+                 sl_program_run(program, &(sl_step){.number = step}));
   sl_program_destroy(program);
   sl_graph_destroy(g);
   program = faulty(rt, store, &(toy_fault){.row = -1}, &loss, &g);
@@ -106,8 +107,10 @@ static void finds_the_first_nonfinite(void **state) {
   assert_ok(sl_program_run(program, &step));
   assert_ok(sl_program_read(program, loss, &got));
   assert_true(isnan(got));
-  assert_fails(SL_ENONFINITE, "step 7: the first value that is not finite comes from operation toy_faulty of layer 'weak', "
-               "samples 12 to 17", sl_program_find_nonfinite(program, &step));
+  assert_fails(SL_ENONFINITE,
+               "step 7: the first value that is not finite comes from operation toy_faulty of layer 'weak', "
+               "samples 12 to 17",
+               sl_program_find_nonfinite(program, &step));
   assert_ok(sl_store_acquire(store, 1));
   ((float *)sl_store_find(store, "fc.weight")->data)[2] = INFINITY;
   sl_store_release(store);

@@ -1,4 +1,5 @@
-/* tasks/spread.c and row_blocks.c: pieces, the order of sums, and that cutting weights into row blocks changes no bit. */
+/* tasks/spread.c and row_blocks.c: pieces, the order of sums, and that cutting weights into row blocks changes no bit.
+ */
 #include "tasks/spread.h"
 
 #include <stdlib.h>
@@ -48,7 +49,8 @@ static void sums_follow_the_tree(void **state) {
         leaf[s / each] = s % each ? sum + leaf[s / each] : sum;
       }
       double expected = tree(leaf, leaves);
-      if (memcmp(&got, &expected, sizeof got) != 0) fail_msg("%d leaves of %d shards: %.17g, not %.17g", leaves, each, got, expected);
+      if (memcmp(&got, &expected, sizeof got) != 0)
+        fail_msg("%d leaves of %d shards: %.17g, not %.17g", leaves, each, got, expected);
       execution_destroy(e);
       sl_graph_destroy(step);
       sl_graph_destroy(g);

@@ -58,12 +58,15 @@ static sl_status run_rows(const sl_call *c) {
       y[i * c->out[0].shape.dim[1] + k] = (float)toy_element(c->row0 + i, k);
   return SL_OK;
 }
-const sl_operation toy_rows = {.name = "toy_rows", .attr_bytes = sizeof(rows_attr), .shape = rows_shape, .cpu = ALL(run_rows)};
+const sl_operation toy_rows = {
+    .name = "toy_rows", .attr_bytes = sizeof(rows_attr), .shape = rows_shape, .cpu = ALL(run_rows)};
 
-static sl_status matmul_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+static sl_status matmul_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out,
+                              int n_out) {
   (void)attr, (void)n_in, (void)n_out;
   if (in[0]->shape.dim[1] != in[1]->shape.dim[1])
-    return sl_fail(SL_ESHAPE, "x has %lld columns, W %lld", (long long)in[0]->shape.dim[1], (long long)in[1]->shape.dim[1]);
+    return sl_fail(SL_ESHAPE, "x has %lld columns, W %lld", (long long)in[0]->shape.dim[1],
+                   (long long)in[1]->shape.dim[1]);
   out[0].shape = SL_SHAPE(in[0]->shape.dim[0], in[1]->shape.dim[0]);
   return SL_OK;
 }
@@ -93,8 +96,12 @@ static void matmul_gradient(sl_graph *g, const sl_node *node, const sl_value *do
 static void matmul_cost(const sl_call *c, sl_cost *cost) {
   cost->flops = 2.0 * (double)c->in[0].shape.dim[0] * (double)c->in[0].shape.dim[1] * (double)c->in[1].shape.dim[0];
 }
-const sl_operation toy_matmul = {.name = "toy_matmul", .shape = matmul_shape, .gradient = matmul_gradient, .cost = matmul_cost,
-                                 .cpu = ALL(run_matmul), .all_in = 2};
+const sl_operation toy_matmul = {.name = "toy_matmul",
+                                 .shape = matmul_shape,
+                                 .gradient = matmul_gradient,
+                                 .cost = matmul_cost,
+                                 .cpu = ALL(run_matmul),
+                                 .all_in = 2};
 
 static sl_status dx_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
   (void)attr, (void)n_in, (void)n_out;
@@ -138,7 +145,8 @@ static sl_status run_dw(const sl_call *c) {
 }
 const sl_operation toy_dw = {.name = "toy_dw", .shape = dw_shape, .cpu = ALL(run_dw), .map_out = 1};
 
-static sl_status total_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+static sl_status total_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out,
+                             int n_out) {
   (void)attr, (void)in, (void)n_in, (void)n_out;
   out[0].scope = SL_SCOPE_WHOLE;
   out[0].dtype = SL_F64;
@@ -158,7 +166,8 @@ static void total_gradient(sl_graph *g, const sl_node *node, const sl_value *dou
   (void)dout;
   if (need[0]) din[0] = sl_graph_add1(g, &toy_copy, node->name, NULL, node->in, 1);
 }
-const sl_operation toy_total = {.name = "toy_total", .shape = total_shape, .gradient = total_gradient, .cpu = ALL(run_total)};
+const sl_operation toy_total = {
+    .name = "toy_total", .shape = total_shape, .gradient = total_gradient, .cpu = ALL(run_total)};
 
 static sl_status run_step(const sl_call *c) {
   float *w = c->out[0].data;
@@ -166,9 +175,11 @@ static sl_status run_step(const sl_call *c) {
   for (int64_t i = 0; i < sl_shape_count(&c->out[0].shape); i++) w[i] -= (float)c->step->learning_rate * g[i];
   return SL_OK;
 }
-const sl_operation toy_step = {.name = "toy_step", .shape = like_first, .cpu = ALL(run_step), .update = {1}, .map_in = 3, .map_out = 1};
+const sl_operation toy_step = {
+    .name = "toy_step", .shape = like_first, .cpu = ALL(run_step), .update = {1}, .map_in = 3, .map_out = 1};
 
-static sl_status leafsum_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+static sl_status leafsum_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out,
+                               int n_out) {
   SL_TRY(total_shape(attr, in, n_in, out, n_out));
   out[0].scope = SL_SCOPE_LEAF;
   return SL_OK;
@@ -181,7 +192,8 @@ static sl_status run_leafscale(const sl_call *c) {
   for (int64_t i = 0; i < sl_shape_count(&c->out[0].shape); i++) y[i] = x[i] * (float)*(const double *)c->in[1].data;
   return SL_OK;
 }
-const sl_operation toy_leafscale = {.name = "toy_leafscale", .shape = like_first, .cpu = ALL(run_leafscale), .inplace = {1}};
+const sl_operation toy_leafscale = {
+    .name = "toy_leafscale", .shape = like_first, .cpu = ALL(run_leafscale), .inplace = {1}};
 
 static sl_status run_square(const sl_call *c) {
   const float *x = c->in[0].data;
@@ -192,7 +204,8 @@ static sl_status run_square(const sl_call *c) {
 static void square_gradient(sl_graph *g, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
   if (need[0]) din[0] = sl_graph_add1(g, &toy_dsquare, node->name, NULL, (sl_value[]){dout[0], node->in[0]}, 2);
 }
-const sl_operation toy_square = {.name = "toy_square", .shape = like_first, .gradient = square_gradient, .cpu = ALL(run_square), .inplace = {1}};
+const sl_operation toy_square = {
+    .name = "toy_square", .shape = like_first, .gradient = square_gradient, .cpu = ALL(run_square), .inplace = {1}};
 
 static sl_status run_dsquare(const sl_call *c) {
   const float *dy = c->in[0].data, *x = c->in[1].data;
@@ -210,7 +223,8 @@ static sl_status run_faulty(const sl_call *c) {
   ((float *)c->out[0].data)[0] = NAN;
   return SL_OK;
 }
-const sl_operation toy_faulty = {.name = "toy_faulty", .attr_bytes = sizeof(toy_fault), .shape = like_first, .cpu = ALL(run_faulty)};
+const sl_operation toy_faulty = {
+    .name = "toy_faulty", .attr_bytes = sizeof(toy_fault), .shape = like_first, .cpu = ALL(run_faulty)};
 
 sl_graph *toy_graph(int64_t batch) { return sl_graph_create(batch, &toy_copy, &toy_add); }
 
