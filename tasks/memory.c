@@ -61,32 +61,16 @@ static sl_status list_users(planner *p) {
 
 static int n_users(const planner *p, int v) { return p->first_user[v + 1] - p->first_user[v]; }
 
-/* Output j of node i takes over its input's buffer, where the descriptor allows and nobody else touches the input
- * later: its writers and this node are its only users. */
-static void join_in_place(planner *p, const char *keep) {
-  for (int i = 0; i < p->g->n_nodes; i++) {
-    const sl_node *node = p->g->node[i];
-    for (int j = 0; j < node->n_out; j++) {
-      int k = node->op->inplace[j] - 1;
-      if (k < 0 || node->in_part || (node->accumulate >> j & 1)) continue;
-      int from = node->in[k], to = node->out[j];
-      if (!temporary(p, from) || !temporary(p, to) || from == to || (keep && (keep[from] || keep[to]))) continue;
-      if (sl_value_bytes(p->g->value[from]) != sl_value_bytes(p->g->value[to])) continue;
-      if (p->users[p->first_user[to]] != i) continue; /* first written elsewhere: a sum */
-      int mine = 1;
-      for (int u = p->first_user[from]; u < p->first_user[from + 1] && mine; u++) {
-        const sl_node *user = p->g->node[p->users[u]];
-        if (p->users[u] == i) continue;
-        for (int q = 0; q < user->n_in; q++) mine &= user->in[q] != from;
-      }
-      int uses = 0;
-      for (int q = 0; q < node->n_in; q++) uses += node->in[q] == from;
-      if (!mine || uses != 1) continue;
+/* Values computed in place share their input's group. */
+static void join_in_place(planner *p) {
+  for (int i = 0; i < p->g->n_nodes; i++)
+    for (int j = 0; j < p->g->node[i]->n_out; j++) {
+      int to = p->g->node[i]->out[j], from = p->s->onto[to];
+      if (from < 0 || p->group_of[to] != to) continue;
       p->group_of[to] = p->group_of[from];
       p->next[to] = p->next[p->group_of[from]];
       p->next[p->group_of[from]] = to;
     }
-  }
 }
 
 static int by_start(const void *a, const void *b) {
@@ -148,7 +132,7 @@ sl_status sl_memory_plan(const sl_graph *g, sl_schedule *s, const char *keep, do
   }
   SL_TRY_OUT(list_users(&p));
   for (int v = 0; v < g->n_values; v++) p.group_of[v] = v, p.next[v] = -1, m->slot[v] = -1;
-  join_in_place(&p, keep);
+  join_in_place(&p);
   for (int v = 0; v < g->n_values; v++) {
     if (!temporary(&p, v)) {
       m->persistent += sl_value_bytes(g->value[v]);

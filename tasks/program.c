@@ -244,7 +244,7 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
   int workers = sl_runtime_workers(runtime);
   sl_team *team = sl_runtime_team(runtime, 0);
   sl_machine machine = sl_machine_default(workers, team ? team->threads : 1);
-  SL_TRY_OUT(sl_schedule_create(p->graph, &plan->tiles, &machine, &p->schedule));
+  SL_TRY_OUT(sl_schedule_create(p->graph, p->kept, &plan->tiles, &machine, &p->schedule));
   SL_TRY_OUT(sl_memory_plan(p->graph, p->schedule, p->kept, options->slack > 0 ? options->slack : 0.02, &p->memory));
   SL_TRY_OUT(bind_tensors(p, logical));
   SL_TRY_OUT(make_slots(p));

@@ -103,6 +103,45 @@ out:
   return status;
 }
 
+/* --- computing in place ------------------------------------------------------------------------------------------- */
+
+/* Output j of a node takes over its input's buffer where the descriptor allows it and no later node touches that input. Nodes
+ * before it that read the input must then be done first: in a pair each. */
+static sl_status find_in_place(sl_schedule *s, const sl_graph *g, const char *keep) {
+  size_t n = (size_t)g->n_values + 1;
+  int *first = malloc(n * sizeof *first), *last = malloc(n * sizeof *last);
+  pairs list = {0};
+  sl_status status = SL_OK;
+  int fine = first && last;
+  for (int v = 0; v < g->n_values && fine; v++) first[v] = last[v] = s->onto[v] = -1;
+  for (int i = 0; i < g->n_nodes && fine; i++)
+    for (int k = 0; k < g->node[i]->n_in + g->node[i]->n_out; k++) {
+      int v = k < g->node[i]->n_in ? g->node[i]->in[k] : g->node[i]->out[k - g->node[i]->n_in];
+      if (first[v] < 0) first[v] = i;
+      last[v] = i;
+    }
+  for (int i = 0; i < g->n_nodes && fine; i++) {
+    const sl_node *node = g->node[i];
+    for (int j = 0; j < node->n_out; j++) {
+      int k = node->op->inplace[j] - 1;
+      if (k < 0 || node->in_part || (node->accumulate >> j & 1)) continue;
+      int from = node->in[k], to = node->out[j], uses = 0;
+      const sl_value_info *a = g->value[from], *b = g->value[to];
+      for (int q = 0; q < node->n_in; q++) uses += node->in[q] == from;
+      if (a->role != SL_ROLE_TEMPORARY || b->role != SL_ROLE_TEMPORARY || from == to || uses != 1) continue;
+      if (last[from] != i || first[to] != i || sl_value_bytes(a) != sl_value_bytes(b)) continue;
+      if (keep && (keep[from] || keep[to])) continue;
+      s->onto[to] = from;
+      for (int r = first[from]; r < i && fine; r++)
+        for (int q = 0; q < g->node[r]->n_in; q++)
+          if (g->node[r]->in[q] == from) fine = fine && push(&list, r, i);
+    }
+  }
+  status = fine ? sl_schedule_add(s, list.at, list.n) : sl_fail(SL_ENOMEM, "no memory to compute in place");
+  free(first), free(last), free(list.at);
+  return status;
+}
+
 /* --- predicted times ---------------------------------------------------------------------------------------------- */
 
 typedef struct heap { /* of nodes; the most urgent first, then the lowest number */
@@ -177,7 +216,7 @@ out:
   return status;
 }
 
-sl_status sl_schedule_create(const sl_graph *g, const sl_tiles *tiles, const sl_machine *machine,
+sl_status sl_schedule_create(const sl_graph *g, const char *keep, const sl_tiles *tiles, const sl_machine *machine,
                              sl_schedule **schedule) {
   *schedule = NULL;
   size_t n = (size_t)g->n_nodes;
@@ -185,17 +224,19 @@ sl_status sl_schedule_create(const sl_graph *g, const sl_tiles *tiles, const sl_
   if (!s) return sl_fail(SL_ENOMEM, "no memory for a schedule");
   s->n = g->n_nodes;
   s->from = calloc(n + 1, sizeof *s->from);
+  s->onto = calloc((size_t)g->n_values + 1, sizeof *s->onto);
   s->cost = calloc(n + 1, sizeof *s->cost);
   s->seconds = calloc(n + 1, sizeof *s->seconds);
   s->urgency = calloc(n + 1, sizeof *s->urgency);
   s->start = calloc(n + 1, sizeof *s->start);
   s->order = calloc(n + 1, sizeof *s->order);
   sl_status status = SL_OK;
-  if (!s->from || !s->cost || !s->seconds || !s->urgency || !s->start || !s->order) {
+  if (!s->from || !s->onto || !s->cost || !s->seconds || !s->urgency || !s->start || !s->order) {
     status = sl_fail(SL_ENOMEM, "no memory for a schedule of %d tasks", g->n_nodes);
     goto out;
   }
   SL_TRY_OUT(find_dependencies(s, g));
+  SL_TRY_OUT(find_in_place(s, g, keep));
   for (int i = 0; i < s->n; i++) {
     s->cost[i] = sl_node_cost(g, g->node[i], tiles);
     double compute = s->cost[i].flops / machine->flops, move = s->cost[i].bytes / machine->bytes;
@@ -217,6 +258,6 @@ out:
 
 void sl_schedule_destroy(sl_schedule *s) {
   if (!s) return;
-  free(s->from), free(s->before), free(s->cost), free(s->seconds), free(s->urgency), free(s->start), free(s->order);
+  free(s->from), free(s->before), free(s->onto), free(s->cost), free(s->seconds), free(s->urgency), free(s->start), free(s->order);
   free(s);
 }

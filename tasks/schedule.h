@@ -1,4 +1,4 @@
-/* What orders the tasks of a step graph: dependencies from their accesses, predicted times from their costs, priorities
+/* What orders the tasks of a step graph: dependencies from their accesses (and from computing in place), predicted times from their costs, priorities
  * from the longest path to the end, and the schedule that greedy list scheduling by them would give. The memory planner
  * leans on that schedule; StarPU decides the real one. */
 #ifndef SL_SCHEDULE_H
@@ -25,6 +25,7 @@ typedef struct sl_schedule {
   int n;           /* nodes */
   int *from;       /* [n + 1] */
   int *before;     /* ascending for each node, none twice */
+  int *onto;       /* [values] the input whose buffer this output of an in-place operation takes over; -1: none */
   sl_cost *cost;   /* [n] */
   double *seconds; /* [n] predicted */
   double *urgency; /* [n] seconds on the longest path from the node's start to the end of the step */
@@ -33,7 +34,8 @@ typedef struct sl_schedule {
   double makespan, critical_path;
 } sl_schedule;
 
-sl_status sl_schedule_create(const sl_graph *step, const sl_tiles *tiles, const sl_machine *machine,
+/* keep[v] != 0: value v is read after the step, so nothing may be computed onto it; keep may be NULL. */
+sl_status sl_schedule_create(const sl_graph *step, const char *keep, const sl_tiles *tiles, const sl_machine *machine,
                              sl_schedule **schedule);
 void sl_schedule_destroy(sl_schedule *schedule);
 /* Adds dependencies: pairs[2 i] before pairs[2 i + 1]. They must agree with `order`; times stay as they were. */

@@ -72,13 +72,13 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
   SL_TRY_OUT(sl_network_training(model, &data, &training, plan.batch, &network));
   SL_TRY_OUT(sl_spread(network.graph, &plan, &step));
   const sl_machine machine = sl_machine_default(workers, threads);
-  SL_TRY_OUT(sl_schedule_create(step, &plan.tiles, &machine, &schedule));
   keep = calloc((size_t)step->n_values + 1, 1);
   if (!keep) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for %d values", step->n_values));
   for (sl_value v = 0; v < step->n_values; v++) {
     const sl_value l = step->value[v]->logical;
     keep[v] = l == network.loss || l == network.correct || l == network.count;
   }
+  SL_TRY_OUT(sl_schedule_create(step, keep, &plan.tiles, &machine, &schedule));
   SL_TRY_OUT(sl_memory_plan(step, schedule, keep, 0.02, &memory));
   snprintf(title, sizeof title,
            "%s: a training step on %lld images %lldx%lldx%lld of %lld classes, %d leaves, %d shards, %d row blocks; "

@@ -111,8 +111,8 @@ static sl_status build(run *r) {
   SL_TRY(sl_recorder_create(0, &r->recorder));
   SL_TRY(sl_store_create(&r->store));
   SL_TRY(sl_network_training(f->model, &f->data, &f->training, f->plan.batch, &r->network));
-  const sl_value keep[] = {r->network.loss, r->network.correct, r->network.count};
-  const sl_program_options options = {.recorder = r->recorder, .keep = keep, .n_keep = 3};
+  const sl_value keep[] = {r->network.loss, r->network.correct, r->network.count, r->network.clip};
+  const sl_program_options options = {.recorder = r->recorder, .keep = keep, .n_keep = r->network.clip == SL_NONE ? 3 : 4};
   SL_TRY(sl_program_create(r->runtime, r->store, r->network.graph, &f->plan, &options, &r->program));
   return sl__evaluator_create(r->runtime, r->store, f->model, &f->data, &f->training, &f->plan, &r->evaluator);
 }
@@ -293,7 +293,7 @@ static void begin_interval(run *r) { r->now = (interval){.from = sl_now(), .inpu
 
 static sl_status one_step(run *r) {
   sl_batch *batch;
-  double loss, correct, count;
+  double loss, correct, count, clip = 1;
   SL_TRY(sl_loader_next(r->loader, &batch));
   const sl_step step = {.number = r->step + 1,
                         .seed = r->facts.plan.seed,
@@ -304,11 +304,12 @@ static sl_status one_step(run *r) {
   SL_TRY_OUT(sl_program_read(r->program, r->network.loss, &loss));
   SL_TRY_OUT(sl_program_read(r->program, r->network.correct, &correct));
   SL_TRY_OUT(sl_program_read(r->program, r->network.count, &count));
-  if (!isfinite(loss)) {
+  if (r->network.clip != SL_NONE) SL_TRY_OUT(sl_program_read(r->program, r->network.clip, &clip));
+  if (!isfinite(loss) || !isfinite(clip)) { /* the update was held back: the step can be looked at again */
     status = sl_program_find_nonfinite(r->program, &step);
     if (status == SL_OK)
-      status = sl_fail(SL_ENONFINITE, "step %lld: the loss is %g, and a second try finds no cause",
-                       (long long)step.number, loss);
+      status = sl_fail(SL_ENONFINITE, "step %lld: the loss is %g, the clip factor %g, and a second try finds no cause",
+                       (long long)step.number, loss, clip);
     goto out;
   }
   r->step++;

@@ -23,9 +23,9 @@ static void any_order_gives_the_same_bits(void **state) {
         sl_machine machine = {.workers = workers, .flops = 1e8, .bytes = 1e9, .overhead = 1e-6};
         sl_schedule *schedule;
         sl_memory *memory;
-        assert_ok(sl_schedule_create(step, &plan.tiles, &machine, &schedule));
         char *keep = calloc((size_t)step->n_values, 1);
         keep[sl_spread_whole(step, loss)] = 1;
+        assert_ok(sl_schedule_create(step, keep, &plan.tiles, &machine, &schedule));
         assert_ok(sl_memory_plan(step, schedule, keep, 0.0, &memory));
         assert_true(memory->temporaries < memory->unshared);
         execution *plain = execution_create(step, NULL), *shared = execution_create(step, memory);
@@ -58,12 +58,49 @@ static void chains_run_in_place(void **state) {
   sl_machine machine = sl_machine_default(1, 1);
   sl_schedule *schedule;
   sl_memory *memory;
-  assert_ok(sl_schedule_create(step, &plan.tiles, &machine, &schedule));
+  assert_ok(sl_schedule_create(step, NULL, &plan.tiles, &machine, &schedule));
   assert_ok(sl_memory_plan(step, schedule, NULL, 0.0, &memory));
   assert_int_equal(memory->n_slots, 1);
   assert_int_equal(memory->temporaries, 16 * 8 * 4);
   assert_int_equal(memory->added, 0);
   sl_memory_destroy(memory), sl_schedule_destroy(schedule);
+  sl_graph_destroy(step), sl_graph_destroy(g);
+}
+
+/* An input that others read before is computed onto too, after them; one that is read later is not. */
+static void waits_for_earlier_readers(void **state) {
+  (void)state;
+  sl_graph *g = toy_graph(16), *step;
+  sl_value x = toy_input(g, 64);
+  toy_loss(g, x); /* reads x first */
+  sl_value y = sl_graph_add1(g, &toy_square, "onto x", NULL, &x, 1);
+  sl_value z = sl_graph_add1(g, &toy_square, "not onto y", NULL, &y, 1);
+  toy_loss(g, y);
+  sl_plan plan = {.batch = 16, .shards = 1};
+  assert_ok(sl_plan_complete(&plan));
+  assert_ok(sl_spread(g, &plan, &step));
+  sl_machine machine = sl_machine_default(2, 1);
+  sl_schedule *s;
+  assert_ok(sl_schedule_create(step, NULL, &plan.tiles, &machine, &s));
+  sl_value on[3] = {x, y, z};
+  for (int i = 0; i < 3; i++)
+    for (sl_value v = 0; v < step->n_values; v++)
+      if (step->value[v]->logical == on[i]) {
+        on[i] = v;
+        break;
+      }
+  assert_int_equal(s->onto[on[1]], on[0]);
+  assert_int_equal(s->onto[on[2]], -1);
+  int waits = 0; /* node 2 (square) for node 1 (loss) */
+  for (int k = s->from[2]; k < s->from[3]; k++) waits |= s->before[k] == 1;
+  assert_true(waits);
+  sl_schedule_destroy(s);
+  char *keep = calloc((size_t)step->n_values, 1);
+  keep[on[0]] = 1;
+  assert_ok(sl_schedule_create(step, keep, &plan.tiles, &machine, &s));
+  assert_int_equal(s->onto[on[1]], -1);
+  sl_schedule_destroy(s);
+  free(keep);
   sl_graph_destroy(step), sl_graph_destroy(g);
 }
 
@@ -79,7 +116,7 @@ static void predicts_known_schedules(void **state) {
   for (int workers = 1; workers <= 4; workers *= 2) {
     sl_machine machine = {.workers = workers, .flops = 1e9, .bytes = 1e30, .overhead = 1};
     sl_schedule *s;
-    assert_ok(sl_schedule_create(step, &plan.tiles, &machine, &s));
+    assert_ok(sl_schedule_create(step, NULL, &plan.tiles, &machine, &s));
     assert_int_equal(s->n, 8);
     assert_true(fabs(s->critical_path - 2) < 1e-6);
     assert_true(fabs(s->makespan - 8.0 / workers) < 1e-6);
@@ -95,6 +132,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(any_order_gives_the_same_bits),
       cmocka_unit_test(chains_run_in_place),
+      cmocka_unit_test(waits_for_earlier_readers),
       cmocka_unit_test(predicts_known_schedules),
   };
   return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
