@@ -39,6 +39,9 @@ sl_value sl_add(sl_graph *graph, const char *layer, sl_value a, sl_value b);
 /* Dropout (Srivastava et al. 2014), inverted: each element is zero with probability p, others times 1 / (1 - p). The mask
  * is Philox of seed, step, layer and the element's index in the global batch; recomputed in the backward pass. */
 sl_value sl_dropout(sl_graph *graph, const char *layer, sl_value x, float p);
+/* What a language model reads and is to foretell: windows I32 [B, T + 1] -> tokens 0 to T - 1, and into *targets tokens 1 to T, both
+ * I32 [B, T]; targets are -1 where the sample's label I32 [B] is negative (padding). */
+sl_value sl_next_tokens(sl_graph *graph, const char *layer, sl_value windows, sl_value labels, sl_value *targets);
 /* [B, a, b, ...] -> [B, a b ...]; moves nothing when the planner can alias. */
 sl_value sl_flatten(sl_graph *graph, const char *layer, sl_value x);
 

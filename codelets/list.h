@@ -32,6 +32,7 @@
   X(linear_dx)           \
   X(maxpool)             \
   X(maxpool_grad)        \
+  X(next_tokens)         \
   X(normalize)           \
   X(relu)                \
   X(relu_grad)           \

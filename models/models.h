@@ -10,9 +10,11 @@
 extern "C" {
 #endif
 
-/* What a model is built for; images come from the data set. */
+/* What a model is built for; it comes from the data set. Images of height x width x channels in `classes` classes; or, where
+ * length is above 0, windows of that many tokens out of a vocabulary of `classes`. */
 typedef struct sl_model_data {
   int64_t height, width, channels, classes;
+  int64_t length;
   double mean, deviation; /* of pixels, in units of 1/255 (0 to 1) */
 } sl_model_data;
 
@@ -37,8 +39,11 @@ struct sl_model {
   const char *summary; /* "784-1024-1024-10 perceptron" */
   int64_t batch;       /* usual global batch */
   int epochs;          /* usual length */
+  int64_t length;      /* language models: usual tokens of a window, and vocabulary; 0: a model of images */
+  int64_t vocabulary;
   sl_training training;
-  /* Adds the layers from x F32 [B, H, W, C] to the logits [B, classes]. training: 1 in a training step. */
+  /* Adds the layers from x (images F32 [B, H, W, C], or tokens I32 [B, T]) to the logits ([B, classes], or [B, T,
+   * classes]). training: 1 in a training step. */
   sl_value (*build)(sl_graph *graph, sl_value x, const sl_model_data *data, const sl_training *options, int training);
 };
 
@@ -51,8 +56,8 @@ enum { SL_SLOT_IMAGES, SL_SLOT_LABELS };
 /* A graph and its values of interest. */
 typedef struct sl_network {
   sl_graph *graph;
-  sl_value logits;         /* F32 [B, classes] */
-  sl_value probabilities;  /* F32 [B, classes]; evaluation only */
+  sl_value logits;         /* F32 [B, classes] or [B, T, classes] */
+  sl_value probabilities;  /* the same shape; evaluation only */
   sl_value loss;           /* F64 [1], mean over the labels that count, nats */
   sl_value correct, count; /* F64 [1] */
   sl_value clip;           /* F64 [1], factor of the gradients; SL_NONE: not clipped. Not finite: nothing was updated */
@@ -60,8 +65,8 @@ typedef struct sl_network {
   int64_t parameter_count; /* elements */
 } sl_network;
 
-/* Images U8 [B, H, W, C] in slot SL_SLOT_IMAGES, labels I32 [B] in SL_SLOT_LABELS (-1: does not count). A training
- * step: forward, loss, gradients, clipping, update. */
+/* Images U8 [B, H, W, C], or windows of tokens I32 [B, T + 1], in slot SL_SLOT_IMAGES; labels I32 [B] in SL_SLOT_LABELS
+ * (-1: does not count; of windows only the sign matters). A training step: forward, loss, gradients, clipping, update. */
 sl_status sl_network_training(const sl_model *model, const sl_model_data *data, const sl_training *options,
                               int64_t batch, sl_network *network);
 /* Forward only, with running statistics and no dropout. */

@@ -31,6 +31,7 @@
   X(input)            \
   X(linear)           \
   X(maxpool)          \
+  X(next_tokens)      \
   X(normalize)        \
   X(relu)             \
   X(sgd)              \
