@@ -17,6 +17,7 @@ mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sourc
 mirror=${mirror:-http://deb.debian.org/debian}
 debootstrap --variant=minbase bookworm "$root" "$mirror" >"$root.log" 2>&1 || skip "debootstrap failed: $(tail -n 1 "$root.log")"
 rm -f "$root.log"
+chmod 755 "$root" # it is / to those inside
 git clone -q --no-hardlinks "$top" "$root/root/starling" || exit 1
 cp /etc/resolv.conf "$root/etc/resolv.conf"
 # This machine's way to the packages (proxy, dates of a snapshot), if it has one.
