@@ -1,15 +1,15 @@
 /* adamw on a GPU; the meaning is adamw.c's. Guard and clip factor are on the device, so each thread looks at them. */
 #include <math.h>
 
-#include "codelets/codelets.h"
+#include "codelets/attributes.h"
 #include "codelets/cuda.h"
 
 namespace {
 struct factors {
-  float keep, beta1, rest1, beta2, rest2, rate, root, eps, clip;
+  float keep, l2, beta1, rest1, beta2, rest2, rate, root, eps, clip;
 };
 __device__ inline void update(float &p, float gradient, float &m, float &v, const factors &f) {
-  float g = gradient * f.clip;
+  float g = gradient * f.clip + p * f.l2;
   m = m * f.beta1 + g * f.rest1;
   v = v * f.beta2 + g * g * f.rest2;
   p = p * f.keep - m * f.rate / (sqrtf(v) * f.root + f.eps);
@@ -33,9 +33,11 @@ static __global__ void adamw_kernel(int64_t n, int64_t n4, factors f, const doub
 
 /* p, g, m, v, guard, maybe clip -> p, m, v in place */
 extern "C" sl_status sl__adamw_cuda(const sl_call *c, sl_cuda *cuda) {
-  const sl_adamw_options *o = (const sl_adamw_options *)c->attr;
+  const sl_adamw_attr *attr = (const sl_adamw_attr *)c->attr;
+  const sl_adamw_options *o = &attr->options;
   const double t = (double)c->step->number, rate = c->step->learning_rate;
-  factors f = {(float)(1 - rate * o->decay),
+  factors f = {attr->l2 ? 1 : (float)(1 - rate * o->decay),
+               attr->l2 ? (float)o->decay : 0,
                (float)o->beta1,
                (float)(1 - o->beta1),
                (float)o->beta2,

@@ -74,10 +74,28 @@ static inline double sl_batchnorm_count(const sl_call *c) {
 #define SL_BATCHNORM_EPS 1e-5
 #define SL_BATCHNORM_MOMENTUM 0.1
 
+typedef struct sl_layernorm_attr {
+  double eps;
+} sl_layernorm_attr;
+
+/* embedding_grad, positional_grad: rows of the table whose gradient it is. */
+typedef struct sl_embedding_attr {
+  int64_t rows;
+} sl_embedding_attr;
+
+/* cross_entropy and its gradient. */
+typedef struct sl_cross_entropy_attr {
+  double smoothing;
+} sl_cross_entropy_attr;
+
 typedef struct sl_clip_attr {
   double bound;
 } sl_clip_attr;
 
-/* sgd, adamw: sl_sgd_options and sl_adamw_options, decay 0 where the parameter's is off. */
+/* sgd: sl_sgd_options; lamb, lamb_moments: sl_lamb_options; decay is 0 where the parameter's is off. */
+typedef struct sl_adamw_attr {
+  sl_adamw_options options;
+  int l2; /* decay adds to the gradient, as Adam has it */
+} sl_adamw_attr;
 
 #endif

@@ -3,6 +3,7 @@
  * bits. */
 #include "codelets/attributes.h"
 #include "codelets/math.h"
+#include "codelets/tree.h"
 #include "tasks/cuda_context.h"
 
 SL_KERNEL_DECLARE(row_norms);
@@ -40,24 +41,6 @@ sl_status SL_KERNEL(row_norms)(const sl_call *c) {
   const int64_t rows = rows_of(&c->in[0].shape), n = sl_shape_count(&c->in[0].shape) / rows;
   sl_team_for(c->team, sl_tiles_of(rows, sl_tile_rows(c, n)), body, (void *)c);
   return SL_OK;
-}
-
-/* A sum of numbers that come one by one, by the tree that splits n at the largest power of two below it: whole subtrees
- * wait on a stack, one for each bit of the count so far. */
-typedef struct tree_sum {
-  uint64_t count;
-  int depth;
-  double waiting[64];
-} tree_sum;
-static void tree_add(tree_sum *t, double x) {
-  for (uint64_t n = t->count++; n & 1; n >>= 1) x = t->waiting[--t->depth] + x;
-  t->waiting[t->depth++] = x;
-}
-static double tree_total(const tree_sum *t) {
-  if (t->depth == 0) return 0;
-  double sum = t->waiting[t->depth - 1];
-  for (int i = t->depth - 2; i >= 0; i--) sum = t->waiting[i] + sum;
-  return sum;
 }
 
 /* Row norms of every gradient -> min(1, bound / norm). A norm that is not finite gives NaN, so that it shows. */

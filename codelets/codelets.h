@@ -44,6 +44,8 @@ sl_value sl_dropout(sl_graph *graph, const char *layer, sl_value x, float p);
 sl_value sl_next_tokens(sl_graph *graph, const char *layer, sl_value windows, sl_value labels, sl_value *targets);
 /* [B, a, b, ...] -> [B, a b ...]; moves nothing when the planner can alias. */
 sl_value sl_flatten(sl_graph *graph, const char *layer, sl_value x);
+/* The same elements as samples of another shape, as [B, H, W, C] -> [B, H W, C]; likewise. */
+sl_value sl_reshape(sl_graph *graph, const char *layer, sl_value x, sl_shape sample);
 
 /* --- layers ----------------------------------------------------------------------------------------------------- */
 
@@ -51,6 +53,19 @@ typedef enum sl_activation { SL_ACTIVATION_NONE, SL_ACTIVATION_RELU, SL_ACTIVATI
 /* y = activation(x W^T + b): x [B, ..., K], W [N, K], b [N]. Parameters layer.weight, layer.bias; He's uniform
  * initialisation (bound 1 / sqrt(K), as torch.nn.Linear does). */
 sl_value sl_linear(sl_graph *graph, const char *layer, sl_value x, int64_t features, sl_activation activation);
+/* The same with given weight [N, K] and bias [N] (SL_NONE: none), without activation: for tied weights, as GPT-2's head,
+ * whose weight is the token embedding. */
+sl_value sl_linear_with(sl_graph *graph, const char *layer, sl_value x, sl_value weight, sl_value bias);
+/* Rows of a table: tokens I32 [B, ...] -> [B, ..., features]. Parameter layer.weight [vocabulary, features], normal with
+ * the given deviation. A token that is negative or beyond the vocabulary fails the step and names sample and position. */
+sl_value sl_embedding(sl_graph *graph, const char *layer, sl_value tokens, int64_t vocabulary, int64_t features,
+                      double deviation);
+/* Learned embedding of positions: x [B, T, C] + weight[0 .. T), T <= positions. Parameter layer.weight [positions, C],
+ * normal with the given deviation. */
+sl_value sl_positional(sl_graph *graph, const char *layer, sl_value x, int64_t positions, double deviation);
+/* Layer normalisation (Ba et al. 2016) over the last dimension: (x - mean) / sqrt(variance + eps) weight + bias, with the
+ * row's own (biased) variance. Parameters layer.weight (ones), layer.bias (zeros). */
+sl_value sl_layernorm(sl_graph *graph, const char *layer, sl_value x, double eps);
 /* 2-d convolution, NHWC: x [B, H, W, C], weight [O, kh, kw, C], bias [O] (when bias); y [B, H', W', O],
  * H' = (H + 2 pad - kernel) / stride + 1. Initialised as torch.nn.Conv2d: bound 1 / sqrt(C kernel^2). */
 sl_value sl_conv2d(sl_graph *graph, const char *layer, sl_value x, int64_t channels, int kernel, int stride, int pad, int bias);
@@ -70,6 +85,10 @@ sl_value sl_count_targets(sl_graph *graph, const char *layer, sl_value targets);
  * ignored), count F64 [1]; F64 [1]. A target beyond V fails the step and names the sample; a logit that is not finite makes
  * the loss so, where its row counts. */
 sl_value sl_cross_entropy(sl_graph *graph, const char *layer, sl_value logits, sl_value targets, sl_value count);
+/* The same with label smoothing (Szegedy et al. 2016, section 7; as torch.nn.CrossEntropyLoss): the distribution aimed at
+ * has 1 - smoothing at the target and smoothing / V everywhere; smoothing in [0, 1]. */
+sl_value sl_cross_entropy_smoothed(sl_graph *graph, const char *layer, sl_value logits, sl_value targets, sl_value count,
+                                   double smoothing);
 /* softmax over the last dimension. */
 sl_value sl_softmax(sl_graph *graph, const char *layer, sl_value x);
 /* Number of counting targets that the largest logit names (the first of equals): F64 [1]. */
@@ -86,13 +105,22 @@ sl_value sl_clip_factor(sl_graph *graph, const char *layer, const sl_value *grad
  * decay counts for parameters whose sl_value_info.decay is set: by default those with two or more dimensions, so neither biases
  * nor norms (torch decays all that it is given; set the flag of all for the same).
  * sgd: v = momentum v + g + decay p; p = p - lr v (as torch.optim.SGD; state NAME.momentum).
- * adamw: Loshchilov and Hutter 2019, algorithm 2 (as torch.optim.AdamW; state NAME.m, NAME.v). */
+ * adamw: Loshchilov and Hutter 2019, algorithm 2 (as torch.optim.AdamW; state NAME.m, NAME.v).
+ * adam: Kingma and Ba 2015, algorithm 1, with decay p added to g (as torch.optim.Adam; state NAME.m, NAME.v).
+ * lamb: You et al. 2020, algorithm 2, phi the identity; the trust ratio |p| / |u| is one number a parameter, 1 where one of
+ * the norms is 0 (state NAME.m, NAME.v). */
 typedef struct sl_sgd_options { double momentum, decay; } sl_sgd_options;
 typedef struct sl_adamw_options { double beta1, beta2, eps, decay; } sl_adamw_options;
+typedef struct sl_adam_options { double beta1, beta2, eps, decay; } sl_adam_options;
+typedef struct sl_lamb_options { double beta1, beta2, eps, decay; } sl_lamb_options;
 void sl_sgd(sl_graph *graph, const sl_sgd_options *options, const sl_value *parameters, const sl_value *gradients, int n,
             sl_value guard, sl_value clip);
 void sl_adamw(sl_graph *graph, const sl_adamw_options *options, const sl_value *parameters, const sl_value *gradients, int n,
               sl_value guard, sl_value clip);
+void sl_adam(sl_graph *graph, const sl_adam_options *options, const sl_value *parameters, const sl_value *gradients, int n,
+             sl_value guard, sl_value clip);
+void sl_lamb(sl_graph *graph, const sl_lamb_options *options, const sl_value *parameters, const sl_value *gradients, int n,
+             sl_value guard, sl_value clip);
 
 #ifdef __cplusplus
 }

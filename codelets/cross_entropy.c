@@ -1,9 +1,13 @@
 /* cross_entropy: sum over the rows of log(sum exp x) - x[target], divided by the number of targets in the whole batch,
  * so that the results of shards, leaves and ranks simply add up to the mean.
  *
+ * With label smoothing s (Szegedy et al. 2016, section 7) the target is s / V everywhere and 1 - s more at x[target]:
+ * the loss is log(sum exp x) - (1 - s) x[target] - s mean(x).
+ *
  * One pass over the logits (the maximum is found as it goes: Milakov and Gimelshein 2018); a second output keeps each
- * row's log-sum-exp in double, and the gradient is one more pass: dx = (exp(x - lse) - onehot) / count. A logit that is
- * not finite makes the loss NaN, also where it would not count: it must be seen. */
+ * row's log-sum-exp in double, and the gradient is one more pass: dx = (exp(x - lse) - target distribution) / count. A
+ * logit that is not finite makes the loss NaN, also where it would not count: it must be seen. */
+#include "codelets/attributes.h"
 #include "codelets/math.h"
 #include "tasks/cuda_context.h"
 
@@ -16,6 +20,8 @@ static int64_t classes(const sl_call *c) { return c->in[0].shape.dim[c->in[0].sh
 static int64_t tiles(const sl_call *c) {
   return sl_tiles_of(sl_shape_count(&c->in[1].shape), sl_tile_rows(c, classes(c)));
 }
+
+static double smoothing(const sl_call *c) { return ((const sl_cross_entropy_attr *)c->attr)->smoothing; }
 
 static double log_sum_exp(const float *x, int64_t V) {
   enum { RUN = 256 }; /* summed in floats; over runs in double */
@@ -46,12 +52,26 @@ static double log_sum_exp(const float *x, int64_t V) {
   return (double)max + log(sum) + (double)sl_sum_lanes(odd);
 }
 
+static double mean(const float *x, int64_t V) {
+  enum { RUN = 256 };
+  double sum = 0;
+  for (int64_t from = 0; from < V; from += RUN) {
+    const int64_t to = sl_min64(V, from + RUN);
+    sl_vec part = sl_splat(0);
+    int64_t i = from;
+    for (; i + SL_LANES <= to; i += SL_LANES) part += sl_load(x + i);
+    if (i < to) part += sl_load_n(x + i, to - i, 0);
+    sum += (double)sl_sum_lanes(part);
+  }
+  return sum / (double)V;
+}
+
 static void forward(void *arg, int64_t tile, int thread) {
   (void)thread;
   const sl_call *c = arg;
   const int64_t V = classes(c);
   const int32_t *target = c->in[1].data;
-  const double count = *(const double *)c->in[2].data;
+  const double count = *(const double *)c->in[2].data, smooth = smoothing(c);
   double *lse = c->out[1].data, sum = 0;
   sl_range r = sl_tile_range(tile, sl_tile_rows(c, V), sl_shape_count(&c->in[1].shape));
   for (int64_t i = r.from; i < r.to; i++) {
@@ -59,7 +79,8 @@ static void forward(void *arg, int64_t tile, int thread) {
     if (target[i] < 0) continue;
     const float *x = (const float *)c->in[0].data + i * V;
     lse[i] = log_sum_exp(x, V);
-    sum += (lse[i] - (double)x[target[i]]) / count;
+    const double aim = (double)x[target[i]];
+    sum += (lse[i] - (smooth > 0 ? (1 - smooth) * aim + smooth * mean(x, V) : aim)) / count;
   }
   ((double *)c->team->scratch[0])[tile] = sum;
 }
@@ -83,6 +104,8 @@ static void backward(void *arg, int64_t tile, int thread) {
   const int32_t *target = c->in[1].data;
   const double *lse = c->in[3].data;
   const double scale = (c->n_in > 4 ? *(const double *)c->in[4].data : 1.0) / *(const double *)c->in[2].data;
+  const double smooth = smoothing(c);
+  const float even = (float)(scale * smooth / (double)V);
   sl_range r = sl_tile_range(tile, sl_tile_rows(c, V), sl_shape_count(&c->in[1].shape));
   for (int64_t row = r.from; row < r.to; row++) {
     const float *x = (const float *)c->in[0].data + row * V;
@@ -94,9 +117,9 @@ static void backward(void *arg, int64_t tile, int thread) {
     const float high = (float)lse[row]; /* what is lost of lse here goes into the factor */
     const float factor = (float)(exp((double)high - lse[row]) * scale);
     int64_t i = 0;
-    for (; i + SL_LANES <= V; i += SL_LANES) sl_store(dx + i, sl_exp(sl_load(x + i) - high) * factor);
-    if (i < V) sl_store_n(dx + i, sl_exp(sl_load_n(x + i, V - i, 0) - high) * factor, V - i);
-    dx[target[row]] -= (float)scale;
+    for (; i + SL_LANES <= V; i += SL_LANES) sl_store(dx + i, sl_exp(sl_load(x + i) - high) * factor - even);
+    if (i < V) sl_store_n(dx + i, sl_exp(sl_load_n(x + i, V - i, 0) - high) * factor - even, V - i);
+    dx[target[row]] -= (float)(scale * (1 - smooth));
   }
 }
 
@@ -110,10 +133,14 @@ SL_CUDA_DECLARE(cross_entropy);
 SL_CUDA_DECLARE(cross_entropy_grad);
 
 static size_t scratch(const sl_call *c) { return (size_t)tiles(c) * sizeof(double); }
-static size_t scratch_cuda(const sl_call *c) { return (void)c, SL_CUDA_SUM_BYTES; }
+static size_t scratch_cuda(const sl_call *c) {
+  return SL_CUDA_SUM_BYTES + (smoothing(c) > 0 ? (size_t)sl_shape_count(&c->in[1].shape) * sizeof(double) : 0);
+}
 
 static sl_status shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
-  (void)attr, (void)n_in, (void)n_out;
+  (void)n_in, (void)n_out;
+  const double smooth = ((const sl_cross_entropy_attr *)attr)->smoothing;
+  if (!(smooth >= 0 && smooth <= 1)) return sl_fail(SL_EINVAL, "label smoothing of %g: it must be from 0 to 1", smooth);
   const sl_shape *x = &in[0]->shape, *target = &in[1]->shape;
   char a[SL_SHAPE_TEXT], b[SL_SHAPE_TEXT];
   if (in[1]->dtype != SL_I32 || x->ndim != target->ndim + 1 ||
@@ -142,11 +169,12 @@ static void cost(const sl_call *c, sl_cost *cost) { cost->flops = 20 * (double)s
 static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
   sl_value in[5] = {node->in[0], node->in[1], node->in[2], node->out[1], dout[0]};
   if (need[0])
-    din[0] = sl_graph_add1(graph, &sl_op_cross_entropy_grad, node->name, NULL, in, dout[0] == SL_NONE ? 4 : 5);
+    din[0] = sl_graph_add1(graph, &sl_op_cross_entropy_grad, node->name, node->attr, in, dout[0] == SL_NONE ? 4 : 5);
 }
 
 const sl_operation sl_op_cross_entropy = {
     .name = "cross_entropy",
+    .attr_bytes = sizeof(sl_cross_entropy_attr),
     .shape = shape,
     .gradient = gradient,
     .cost = cost,
@@ -157,6 +185,7 @@ const sl_operation sl_op_cross_entropy = {
 };
 const sl_operation sl_op_cross_entropy_grad = {
     .name = "cross_entropy_grad",
+    .attr_bytes = sizeof(sl_cross_entropy_attr),
     .shape = grad_shape,
     .cost = cost,
     .cpu = SL_KERNELS(cross_entropy_grad),
@@ -164,9 +193,15 @@ const sl_operation sl_op_cross_entropy_grad = {
     .inplace = {1},
 };
 
-sl_value sl_cross_entropy(sl_graph *graph, const char *layer, sl_value logits, sl_value targets, sl_value count) {
+sl_value sl_cross_entropy_smoothed(sl_graph *graph, const char *layer, sl_value logits, sl_value targets,
+                                   sl_value count, double smoothing) {
   sl_value out[2];
-  sl_graph_add(graph, &sl_op_cross_entropy, layer, NULL, (sl_value[]){logits, targets, count}, 3, out, 2);
+  sl_graph_add(graph, &sl_op_cross_entropy, layer, &(sl_cross_entropy_attr){smoothing},
+               (sl_value[]){logits, targets, count}, 3, out, 2);
   return out[0];
+}
+
+sl_value sl_cross_entropy(sl_graph *graph, const char *layer, sl_value logits, sl_value targets, sl_value count) {
+  return sl_cross_entropy_smoothed(graph, layer, logits, targets, count, 0);
 }
 #endif

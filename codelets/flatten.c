@@ -51,10 +51,22 @@ const sl_operation sl_op_flatten = {
     .inplace = {1},
 };
 
+sl_value sl_reshape(sl_graph *graph, const char *layer, sl_value x, sl_shape sample) {
+  const sl_value_info *info = sl_graph_value(graph, x);
+  if (!info || info->shape.ndim < 1) return SL_NONE;
+  if (sample.ndim + 1 > SL_MAX_DIMS) {
+    sl_fail(SL_ESHAPE, "samples of %d dimensions: at most %d are possible", sample.ndim, SL_MAX_DIMS - 1);
+    sl_graph_fail(graph, SL_ESHAPE, layer);
+    return SL_NONE;
+  }
+  sl_flatten_attr attr = {.shape = {.ndim = sample.ndim + 1, .dim = {info->shape.dim[0]}}};
+  memcpy(attr.shape.dim + 1, sample.dim, (size_t)sample.ndim * sizeof *sample.dim);
+  return sl_graph_add1(graph, &sl_op_flatten, layer, &attr, &x, 1);
+}
+
 sl_value sl_flatten(sl_graph *graph, const char *layer, sl_value x) {
   const sl_value_info *info = sl_graph_value(graph, x);
   if (!info || info->shape.ndim <= 2) return x;
-  sl_flatten_attr attr = {.shape = SL_SHAPE(info->shape.dim[0], sl_shape_row(&info->shape))};
-  return sl_graph_add1(graph, &sl_op_flatten, layer, &attr, &x, 1);
+  return sl_reshape(graph, layer, x, SL_SHAPE(sl_shape_row(&info->shape)));
 }
 #endif

@@ -494,6 +494,21 @@ const sl_operation sl_op_linear_dw = {
     .map_out = 1 | 2,
 };
 
+static sl_value activated(sl_graph *graph, const char *layer, sl_value x, sl_value weight, sl_value bias,
+                          sl_activation activation) {
+  const sl_linear_attr attr = {activation == SL_ACTIVATION_RELU ? SL_ACTIVATION_RELU : SL_ACTIVATION_NONE};
+  sl_value y =
+      sl_graph_add1(graph, &sl_op_linear, layer, &attr, (sl_value[]){x, weight, bias}, bias == SL_NONE ? 2 : 3);
+  /* gelu's gradient needs what goes into it, so that fusing would write both and save next to nothing. */
+  if (activation == SL_ACTIVATION_GELU_ERF) return sl_gelu(graph, layer, y, SL_GELU_ERF);
+  if (activation == SL_ACTIVATION_GELU_TANH) return sl_gelu(graph, layer, y, SL_GELU_TANH);
+  return y;
+}
+
+sl_value sl_linear_with(sl_graph *graph, const char *layer, sl_value x, sl_value weight, sl_value bias) {
+  return activated(graph, layer, x, weight, bias, SL_ACTIVATION_NONE);
+}
+
 sl_value sl_linear(sl_graph *graph, const char *layer, sl_value x, int64_t features, sl_activation activation) {
   const sl_value_info *info = sl_graph_value(graph, x);
   if (!info || info->shape.ndim < 1) return SL_NONE;
@@ -501,13 +516,6 @@ sl_value sl_linear(sl_graph *graph, const char *layer, sl_value x, int64_t featu
   sl_init init = {SL_INIT_UNIFORM, 1 / sqrt((double)sl_max64(1, K))};
   sl_value w = sl_graph_tensor(graph, SL_ROLE_PARAMETER, layer, "weight", SL_F32, SL_SHAPE(features, K), init);
   sl_value b = sl_graph_tensor(graph, SL_ROLE_PARAMETER, layer, "bias", SL_F32, SL_SHAPE(features), init);
-  int relu = activation == SL_ACTIVATION_RELU;
-  sl_value y =
-      sl_graph_add1(graph, &sl_op_linear, layer, &(sl_linear_attr){relu ? SL_ACTIVATION_RELU : SL_ACTIVATION_NONE},
-                    (sl_value[]){x, w, b}, 3);
-  /* gelu's gradient needs what goes into it, so that fusing would write both and save next to nothing. */
-  if (activation == SL_ACTIVATION_GELU_ERF) return sl_gelu(graph, layer, y, SL_GELU_ERF);
-  if (activation == SL_ACTIVATION_GELU_TANH) return sl_gelu(graph, layer, y, SL_GELU_TANH);
-  return y;
+  return activated(graph, layer, x, w, b, activation);
 }
 #endif

@@ -23,10 +23,17 @@
   X(cross_entropy)       \
   X(cross_entropy_grad)  \
   X(dropout)             \
+  X(embedding)           \
+  X(embedding_grad)      \
   X(flatten)             \
   X(gelu)                \
   X(gelu_grad)           \
   X(input)               \
+  X(lamb)                \
+  X(lamb_moments)        \
+  X(layernorm)           \
+  X(layernorm_dparam)    \
+  X(layernorm_dx)        \
   X(linear)              \
   X(linear_dw)           \
   X(linear_dx)           \
@@ -34,6 +41,8 @@
   X(maxpool_grad)        \
   X(next_tokens)         \
   X(normalize)           \
+  X(positional)          \
+  X(positional_grad)     \
   X(relu)                \
   X(relu_grad)           \
   X(row_norms)           \

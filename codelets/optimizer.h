@@ -36,8 +36,8 @@ static sl_status optimizer_shape(const void *attr, const sl_value_info *const *i
 }
 
 /* Adds an update of `parameter` with its states named in `state` (n of them); each begins with zeros. */
-static void optimizer_add(sl_graph *graph, const sl_operation *op, const void *attr, sl_value parameter,
-                          sl_value gradient, const char *const *state, int n, sl_value guard, sl_value clip) {
+static inline void optimizer_add(sl_graph *graph, const sl_operation *op, const void *attr, sl_value parameter,
+                                 sl_value gradient, const char *const *state, int n, sl_value guard, sl_value clip) {
   const sl_value_info *info = sl_graph_value(graph, parameter);
   if (!info) return;
   sl_value in[8] = {parameter, gradient}, out[SL_MAX_OUT];

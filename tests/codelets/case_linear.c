@@ -81,6 +81,7 @@ const test_case cases_linear[] = {
      .attr = &plain,
      .reference = linear,
      .tolerance = SUMS,
+     .differentiable = 3,
      .exact = 1},
     DX("1 row, 1 to 1", 1, 1, 1),
     DX("3 rows, 7 to 5", 3, 7, 5),
@@ -99,6 +100,8 @@ const test_case cases_linear[] = {
     BENCH(64, 1024, 10),
     BENCH(256, 768, 3072),
     BENCH(256, 3072, 768),
+    BENCH(64, 768, 50257),
+    BENCH(256, 768, 50257),
     {0},
 };
 /* clang-format on */

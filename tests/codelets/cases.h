@@ -26,13 +26,17 @@
   X(count_targets)    \
   X(cross_entropy)    \
   X(dropout)          \
+  X(embedding)        \
   X(flatten)          \
   X(gelu)             \
   X(input)            \
+  X(lamb)             \
+  X(layernorm)        \
   X(linear)           \
   X(maxpool)          \
   X(next_tokens)      \
   X(normalize)        \
+  X(positional)       \
   X(relu)             \
   X(sgd)              \
   X(softmax)

@@ -49,6 +49,19 @@ static void shapes(void **state) {
           sl_cross_entropy(g, "odd", samples(g, SL_F32, rows), samples(g, SL_I32, SL_SHAPE(4)),
                            whole(g, "count", SL_F32, SL_SHAPE(1))));
   REFUSED(SL_ESHAPE, "takes samples F32", sl_batchnorm(g, "odd", whole(g, "x", SL_F32, rows), SL_BATCHNORM_LEAF, 1));
+  REFUSED(SL_ESHAPE, "tokens F32 [4, 10]", sl_embedding(g, "odd", samples(g, SL_F32, rows), 10, 3, 1));
+  REFUSED(SL_ESHAPE, "x is F32 [B, T, C]", sl_positional(g, "odd", samples(g, SL_F32, rows), 10, 1));
+  REFUSED(SL_ESHAPE, "10 positions where the model has 9",
+          sl_positional(g, "odd", samples(g, SL_F32, SL_SHAPE(4, 10, 3)), 9, 1));
+  REFUSED(SL_ESHAPE, "F32 [B, ..., C], not I32 [4, 10]", sl_layernorm(g, "odd", samples(g, SL_I32, rows), 1e-5));
+  REFUSED(SL_EINVAL, "eps = -1", sl_layernorm(g, "odd", samples(g, SL_F32, rows), -1));
+  REFUSED(SL_EINVAL, "smoothing of 1.5",
+          sl_cross_entropy_smoothed(g, "odd", samples(g, SL_F32, rows), samples(g, SL_I32, SL_SHAPE(4)),
+                                    whole(g, "count", SL_F64, SL_SHAPE(1)), 1.5));
+  REFUSED(SL_ESHAPE, "[4, 10] has not as many elements as [4, 3, 4]",
+          sl_reshape(g, "odd", samples(g, SL_F32, rows), SL_SHAPE(3, 4)));
+  REFUSED(SL_ESHAPE, "weights [3, 11] do not fit inputs [4, 10]",
+          sl_linear_with(g, "odd", samples(g, SL_F32, rows), whole(g, "w", SL_F32, SL_SHAPE(3, 11)), SL_NONE));
   sl_value x;
   REFUSED(SL_EINVAL, "bound of 0", (x = whole(g, "x", SL_F32, rows), sl_clip_factor(g, "odd", &x, 1, 0)));
 #undef REFUSED
@@ -64,6 +77,8 @@ static void updates(void **state) {
   sl_sgd(g, &(sl_sgd_options){0.9, 1e-4}, parameter, gradient, 2, loss, SL_NONE);
   sl_adamw(g, &(sl_adamw_options){0.9, 0.999, 1e-8, 0.01}, parameter, gradient, 2, loss,
            sl_clip_factor(g, "clip", gradient, 2, 1));
+  sl_adam(g, &(sl_adam_options){0.9, 0.999, 1e-8, 0.01}, parameter, gradient, 2, loss, SL_NONE);
+  sl_lamb(g, &(sl_lamb_options){0.9, 0.999, 1e-6, 0.01}, parameter, gradient, 2, loss, SL_NONE);
   assert_ok(sl_graph_status(g));
   assert_int_equal(g->phase, SL_PHASE_FORWARD);
   for (int i = before; i < g->n_nodes; i++) assert_int_equal(g->node[i]->phase, SL_PHASE_UPDATE);
@@ -146,7 +161,79 @@ static void targets(void **state) {
   }
 }
 
-enum { FUNCTIONS = 11 };
+/* Tokens that are no row of the table fail the step; those that are give their rows, also through a tied head. */
+static void tokens(void **state) {
+  (void)state;
+  EACH_ISA(isa) {
+    scene s = {.graph = sl_graph_new(3)};
+    sl_value x = sl_embedding(s.graph, "wte", sl_input(s.graph, "t", 0, SL_I32, SL_SHAPE(4)), 5, 2, 0.5);
+    sl_value table = sl_graph_find(s.graph, "wte.weight"), y = sl_linear_with(s.graph, "head", x, table, SL_NONE);
+    assert_true(sl_graph_value(s.graph, table)->init.kind == SL_INIT_NORMAL);
+    assert_true(sl_graph_value(s.graph, table)->init.a == 0.5);
+    open_scene(&s, isa);
+    int32_t t[12] = {0, 1, 2, 3, 4, 4, 4, 4, 0, 2, 1, 3};
+    float *W = s.run.data[table];
+    const float *head = s.run.data[y];
+    for (int i = 0; i < 10; i++) W[i] = (float)(i + 1);
+    s.run.step.input[0] = t;
+    assert_ok(interpret_run(&s.run, 0, s.graph->n_nodes));
+    for (int i = 0; i < 12; i++)
+      for (int v = 0; v < 5; v++)
+        assert_true(head[5 * i + v] == W[2 * t[i]] * W[2 * v] + W[2 * t[i] + 1] * W[2 * v + 1]);
+    t[6] = 5;
+    assert_fails(SL_EINVAL, "token 5 at position 2 of sample 1 is none of the 5",
+                 interpret_run(&s.run, 0, s.graph->n_nodes));
+    t[6] = -1;
+    assert_fails(SL_EINVAL, "token -1 at position 2 of sample 1", interpret_run(&s.run, 0, s.graph->n_nodes));
+    close_scene(&s);
+  }
+}
+
+/* Two steps of lamb as a whole, on a matrix and a vector, against the paper's lines in double. */
+static void lamb(void **state) {
+  (void)state;
+  EACH_ISA(isa) {
+    scene s = {.graph = sl_graph_new(1)};
+    const sl_lamb_options o = {0.9, 0.99, 1e-6, 0.1};
+    const sl_value p[2] = {whole(s.graph, "w", SL_F32, SL_SHAPE(3, 70)), whole(s.graph, "b", SL_F32, SL_SHAPE(5))};
+    const sl_value g[2] = {whole(s.graph, "dw", SL_F32, SL_SHAPE(3, 70)), whole(s.graph, "db", SL_F32, SL_SHAPE(5))};
+    sl_value loss = whole(s.graph, "loss", SL_F64, SL_SHAPE(1));
+    sl_lamb(s.graph, &o, p, g, 2, loss, SL_NONE);
+    open_scene(&s, isa);
+    for (int v = 0; v < s.graph->n_values; v++)
+      if (s.graph->value[v]->role == SL_ROLE_STATE) memset(s.run.data[v], 0, sl_value_bytes(s.graph->value[v]));
+    *(double *)s.run.data[loss] = 1;
+    double P[2][210], m[2][210] = {{0}}, v[2][210] = {{0}}, u[210];
+    const int n[2] = {210, 5};
+    for (int k = 0; k < 2; k++)
+      for (int i = 0; i < n[k]; i++) P[k][i] = ((float *)s.run.data[p[k]])[i] = (float)(i % 17) * 0.25f - 2;
+    for (int step = 1; step <= 2; step++) {
+      s.run.step.number = step;
+      for (int k = 0; k < 2; k++) {
+        double of_p = 0, of_u = 0, decay = k ? 0 : o.decay; /* vectors do not decay */
+        for (int i = 0; i < n[k]; i++) {
+          const double force = ((float *)s.run.data[g[k]])[i] = (float)((i * 7 + step) % 13) * 0.125f - 0.5f;
+          m[k][i] = o.beta1 * m[k][i] + (1 - o.beta1) * force;
+          v[k][i] = o.beta2 * v[k][i] + (1 - o.beta2) * force * force;
+          u[i] =
+              m[k][i] / (1 - pow(o.beta1, step)) / (sqrt(v[k][i] / (1 - pow(o.beta2, step))) + o.eps) + decay * P[k][i];
+          of_p += P[k][i] * P[k][i];
+          of_u += u[i] * u[i];
+        }
+        for (int i = 0; i < n[k]; i++) P[k][i] -= s.run.step.learning_rate * sqrt(of_p / of_u) * u[i];
+      }
+      assert_ok(interpret_run(&s.run, 0, s.graph->n_nodes));
+      for (int k = 0; k < 2; k++)
+        for (int i = 0; i < n[k]; i++)
+          if (!(fabs((double)((float *)s.run.data[p[k]])[i] - P[k][i]) < 1e-5))
+            fail_msg("step %d, parameter %d, element %d: %g where %g was expected", step, k, i,
+                     (double)((float *)s.run.data[p[k]])[i], P[k][i]);
+    }
+    close_scene(&s);
+  }
+}
+
+enum { FUNCTIONS = 14 };
 static sl_value apply(sl_graph *g, int function, sl_value x) {
   switch (function) {
     case 0:
@@ -169,6 +256,15 @@ static sl_value apply(sl_graph *g, int function, sl_value x) {
       return sl_softmax(g, "f", x);
     case 9:
       return sl_batchnorm(g, "f", x, SL_BATCHNORM_LEAF, 1);
+    case 10:
+      return sl_layernorm(g, "f", x, 1e-5);
+    case 11:
+      return sl_positional(g, "f", sl_reshape(g, "f", x, SL_SHAPE(16, 19)), 17, 1);
+    case 12:
+      return sl_linear_with(
+          g, "f", x,
+          sl_graph_tensor(g, SL_ROLE_PARAMETER, "f", "weight", SL_F32, SL_SHAPE(3, 19), (sl_init){SL_INIT_CONSTANT, 1}),
+          SL_NONE);
     default:
       return sl_batchnorm(g, "f", x, SL_BATCHNORM_LEAF, 0);
   }
@@ -251,8 +347,8 @@ static void clipping(void **state) {
 int main(void) {
   if (sl_team_create(NULL, 2, NULL, &team) != SL_OK) return 1;
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(shapes),     cmocka_unit_test(updates),  cmocka_unit_test(targets),
-      cmocka_unit_test(nan_passes), cmocka_unit_test(clipping),
+      cmocka_unit_test(shapes),   cmocka_unit_test(updates), cmocka_unit_test(targets), cmocka_unit_test(nan_passes),
+      cmocka_unit_test(clipping), cmocka_unit_test(tokens),  cmocka_unit_test(lamb),
   };
   int result = cmocka_run_group_tests(tests, NULL, NULL);
   sl_team_destroy(team);
