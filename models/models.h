@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-/* What a model is built for; it comes from the data set. Images of height x width x channels in `classes` classes; or, where
- * length is above 0, windows of that many tokens out of a vocabulary of `classes`. */
+/* What a model is built for; it comes from the data set. Images of height x width x channels in `classes` classes; or,
+ * where length is above 0, windows of that many tokens out of a vocabulary of `classes`. */
 typedef struct sl_model_data {
   int64_t height, width, channels, classes;
   int64_t length;
@@ -66,7 +66,8 @@ typedef struct sl_network {
 } sl_network;
 
 /* Images U8 [B, H, W, C], or windows of tokens I32 [B, T + 1], in slot SL_SLOT_IMAGES; labels I32 [B] in SL_SLOT_LABELS
- * (-1: does not count; of windows only the sign matters). A training step: forward, loss, gradients, clipping, update. */
+ * (-1: does not count; of windows only the sign matters). A training step: forward, loss, gradients, clipping, update.
+ */
 sl_status sl_network_training(const sl_model *model, const sl_model_data *data, const sl_training *options,
                               int64_t batch, sl_network *network);
 /* Forward only, with running statistics and no dropout. */

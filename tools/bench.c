@@ -11,17 +11,18 @@
 #include "tools/session.h"
 #include "tools/usage.h"
 
-/* Images made up once and handed out in turn; reading one costs a copy, as it does from a data set. */
+/* Images, or windows of tokens, made up once and handed out in turn; reading one costs a copy, as it does from a data
+ * set. */
 enum { POOL = 4096 };
 typedef struct synthetic {
   size_t bytes;
   int32_t classes;
-  uint8_t *pixels; /* [POOL, bytes] */
+  uint8_t *samples; /* [POOL, bytes] */
 } synthetic;
 
 static sl_status read_synthetic(void *arg, int64_t i, void *sample, int32_t *label) {
   const synthetic *s = arg;
-  memcpy(sample, s->pixels + (size_t)(i % POOL) * s->bytes, s->bytes);
+  memcpy(sample, s->samples + (size_t)(i % POOL) * s->bytes, s->bytes);
   *label = (int32_t)(i % POOL % s->classes);
   return SL_OK;
 }
@@ -56,35 +57,34 @@ typedef struct line {
   double seconds;
 } line;
 
-static sl_status make_images(bench *b) {
-  int64_t size[3];
-  SL_TRY(sl__image_parse(b->o->image, size));
-  b->data = (sl_model_data){.height = size[0],
-                            .width = size[1],
-                            .channels = size[2],
-                            .classes = b->o->classes,
-                            .mean = 0.5,
-                            .deviation = 0.29};
+static sl_status make_samples(bench *b) {
+  SL_TRY(sl__synthetic_data(b->o, b->model, &b->data));
+  const sl_model_data *d = &b->data;
   synthetic *s = &b->synthetic;
-  s->bytes = (size_t)(size[0] * size[1] * size[2]);
-  s->classes = (int32_t)b->o->classes;
-  s->pixels = malloc(POOL * s->bytes);
-  if (!s->pixels) return sl_fail(SL_ENOMEM, "no memory for %d images of %zu bytes", POOL, s->bytes);
+  const size_t tokens = d->length > 0 ? (size_t)d->length + 1 : 0;
+  s->bytes = tokens ? 4 * tokens : (size_t)(d->height * d->width * d->channels);
+  s->classes = (int32_t)d->classes;
+  s->samples = malloc(POOL * s->bytes);
+  if (!s->samples) return sl_fail(SL_ENOMEM, "no memory for %d samples of %zu bytes", POOL, s->bytes);
   uint64_t x = 88172645463325252u; /* xorshift (Marsaglia 2003): any noise does */
-  for (size_t i = 0; i < POOL * s->bytes; i++) {
+  for (size_t i = 0; i < POOL * (tokens ? tokens : s->bytes); i++) {
     x ^= x << 13, x ^= x >> 7, x ^= x << 17;
-    s->pixels[i] = (uint8_t)(x >> 32);
+    if (tokens)
+      ((int32_t *)(void *)s->samples)[i] = (int32_t)((x >> 33) % (uint64_t)d->classes);
+    else
+      s->samples[i] = (uint8_t)(x >> 32);
   }
   return SL_OK;
 }
 
 static sl_status open_data(bench *b, sl_sample_source *source) {
   if (!b->o->data) {
-    SL_TRY(make_images(b));
+    SL_TRY(make_samples(b));
     *source = (sl_sample_source){
         .n = 65536, .sample_bytes = b->synthetic.bytes, .read = read_synthetic, .arg = &b->synthetic};
     return SL_OK;
   }
+  SL_TRY(sl__images_only(b->model, "--data"));
   const sl_dataset_options options = {.directory = b->o->data};
   SL_TRY(sl_dataset_open(&options, &b->dataset));
   b->data = sl__data_of(b->dataset);
@@ -295,6 +295,6 @@ out:
   sl_recorder_destroy(b.recorder);
   sl_dataset_close(b.dataset);
   sl_runtime_stop(b.runtime);
-  free(b.synthetic.pixels), free(b.seconds);
+  free(b.synthetic.samples), free(b.seconds);
   return status;
 }

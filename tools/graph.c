@@ -12,20 +12,15 @@
 #include "tools/commands.h"
 #include "tools/session.h"
 
-/* Of the data set when one is named, else of --image and --classes. */
-static sl_status find_data(const sl__options *o, sl_model_data *data) {
-  if (o->data) {
-    sl_dataset *dataset;
-    const sl_dataset_options options = {.directory = o->data};
-    SL_TRY(sl_dataset_open(&options, &dataset));
-    *data = sl__data_of(dataset);
-    sl_dataset_close(dataset);
-    return SL_OK;
-  }
-  int64_t size[3];
-  SL_TRY(sl__image_parse(o->image, size));
-  *data = (sl_model_data){
-      .height = size[0], .width = size[1], .channels = size[2], .classes = o->classes, .mean = 0.5, .deviation = 0.25};
+/* Of the data set when one is named, else of the options. */
+static sl_status find_data(const sl__options *o, const sl_model *model, sl_model_data *data) {
+  if (!o->data) return sl__synthetic_data(o, model, data);
+  SL_TRY(sl__images_only(model, "--data"));
+  sl_dataset *dataset;
+  const sl_dataset_options options = {.directory = o->data};
+  SL_TRY(sl_dataset_open(&options, &dataset));
+  *data = sl__data_of(dataset);
+  sl_dataset_close(dataset);
   return SL_OK;
 }
 
@@ -65,7 +60,7 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
   sl_status status = SL_OK;
   (void)exit_code;
   SL_TRY_OUT(sl__find_model(o->model, &model));
-  SL_TRY_OUT(find_data(o, &data));
+  SL_TRY_OUT(find_data(o, model, &data));
   SL_TRY_OUT(sl__training_of(o, model, &training));
   SL_TRY_OUT(sl__plan_of(o, model, &plan));
   if (workers < 1) SL_TRY_OUT(find_workers(o, &workers, &threads));
@@ -80,23 +75,28 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
   }
   SL_TRY_OUT(sl_schedule_create(step, keep, &plan.tiles, &machine, &schedule));
   SL_TRY_OUT(sl_memory_plan(step, schedule, keep, 0.02, &memory));
+  char samples[64];
+  if (data.length > 0)
+    snprintf(samples, sizeof samples, "windows of %lld tokens", (long long)data.length);
+  else
+    snprintf(samples, sizeof samples, "images %lldx%lldx%lld", (long long)data.height, (long long)data.width,
+             (long long)data.channels);
   snprintf(title, sizeof title,
-           "%s: a training step on %lld images %lldx%lldx%lld of %lld classes, %d leaves, %d shards, %d row blocks; "
-           "%lld parameters",
-           model->name, (long long)plan.batch, (long long)data.height, (long long)data.width, (long long)data.channels,
-           (long long)data.classes, plan.leaves, plan.shards, plan.row_blocks, (long long)network.parameter_count);
+           "%s: a training step on %lld %s of %lld classes, %d leaves, %d shards, %d row blocks; %lld parameters",
+           model->name, (long long)plan.batch, samples, (long long)data.classes, plan.leaves, plan.shards,
+           plan.row_blocks, (long long)network.parameter_count);
   enum { DEPTH = 3 }; /* batches that a loader reads ahead */
-  const sl_picture picture = {
-      .title = title,
-      .logical = network.graph,
-      .step = step,
-      .schedule = schedule,
-      .memory = memory,
-      .tiles = plan.tiles,
-      .workers = workers,
-      .threads = threads,
-      .tasks = o->tasks,
-      .inputs = DEPTH * (size_t)plan.batch * (size_t)(data.height * data.width * data.channels + 4)};
+  const sl_picture picture = {.title = title,
+                              .logical = network.graph,
+                              .step = step,
+                              .schedule = schedule,
+                              .memory = memory,
+                              .tiles = plan.tiles,
+                              .workers = workers,
+                              .threads = threads,
+                              .tasks = o->tasks,
+                              .inputs = DEPTH * (size_t)plan.batch *
+                                        (size_t)(data.height * data.width * data.channels + 4 * (data.length + 1))};
   if (o->dot) {
     SL_TRY_OUT(sl_print_dot(&picture, stdout));
   } else if (o->json) {

@@ -38,6 +38,8 @@ static const option table[] = {
      "part of the training images that is set aside for validation"},
     {"image", TEXT, AT(image), SL__BENCH | SL__GRAPH, 0, "HxWxC", "28x28x1", 0, 0, "size of synthetic images"},
     {"classes", INTEGER, AT(classes), SL__BENCH | SL__GRAPH, 0, "N", "10", 1, 1e6, "classes of synthetic images"},
+    {"length", INTEGER, AT(length), SL__BENCH | SL__GRAPH, 0, "N", NULL, 1, 1e6,
+     "tokens of a window of a language model (default: the model's)"},
 
     {"steps", INTEGER, AT(steps), SL__TRAIN | SL__BENCH, 1, "N", NULL, 1, ANY,
      "stop after N steps (bench: measure N steps; default 5 seconds' worth)"},
@@ -50,7 +52,8 @@ static const option table[] = {
      "steps between validations (default: an epoch)"},
     {"log-every", INTEGER, AT(log_every), SL__TRAIN, 1, "N", NULL, 1, ANY,
      "steps between lines of metrics.jsonl (default: a tenth of an epoch)"},
-    {"batch", INTEGER, AT(batch), SL__ALL & ~SL__INFO, 1, "N", NULL, 1, 1e9, "images of a step (default: the model's)"},
+    {"batch", INTEGER, AT(batch), SL__ALL & ~SL__INFO, 1, "N", NULL, 1, 1e9,
+     "images or windows of a step (default: the model's)"},
     {"seed", INTEGER, AT(seed), SL__TRAIN | SL__BENCH, 1, "N", "1", 0, ANY,
      "of first parameters, order of images and dropout"},
 

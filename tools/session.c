@@ -56,7 +56,33 @@ sl_status sl__plan_of(const sl__options *o, const sl_model *model, sl_plan *plan
   if (o->leaves > 0) plan->leaves = (int)o->leaves;
   if (o->shards > 0) plan->shards = (int)o->shards;
   if (o->row_blocks > 0) plan->row_blocks = (int)o->row_blocks;
+  if (model->length > 0 && !plan->shards) { /* a window has many rows: shards of 128 tokens or more, at most 8 a leaf */
+    enum { TOKENS = 128, MOST = 8 };
+    const int64_t length = o->length > 0 ? o->length : model->length, leaves = plan->leaves > 0 ? plan->leaves : 1;
+    const int64_t each = plan->batch / leaves, wanted = each * length / TOKENS;
+    const int64_t most = each < MOST ? each : MOST;
+    plan->shards = (int)(leaves * (wanted < 1 ? 1 : wanted < most ? wanted : most));
+  }
   return sl_plan_complete(plan);
+}
+
+sl_status sl__synthetic_data(const sl__options *o, const sl_model *model, sl_model_data *data) {
+  if (model->length > 0) {
+    *data = (sl_model_data){.classes = model->vocabulary, .length = o->length > 0 ? o->length : model->length};
+    return SL_OK;
+  }
+  int64_t size[3];
+  SL_TRY(sl__image_parse(o->image, size));
+  *data = (sl_model_data){
+      .height = size[0], .width = size[1], .channels = size[2], .classes = o->classes, .mean = 0.5, .deviation = 0.29};
+  return SL_OK;
+}
+
+sl_status sl__images_only(const sl_model *model, const char *what) {
+  return model->length > 0
+             ? sl_fail(SL_EUNSUPPORTED, "%s reads images, and %s is a model of tokens: bench and graph take it", what,
+                       model->name)
+             : SL_OK;
 }
 
 sl_model_data sl__data_of(const sl_dataset *d) {

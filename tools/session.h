@@ -16,6 +16,10 @@ sl_status sl__find_model(const char *name, const sl_model **model);
 sl_status sl__training_of(const sl__options *options, const sl_model *model, sl_training *training);
 /* A complete plan; the batch is the model's unless given. */
 sl_status sl__plan_of(const sl__options *options, const sl_model *model, sl_plan *plan);
+/* What a model is built for when no data set is named: --image and --classes, or --length and the model's vocabulary. */
+sl_status sl__synthetic_data(const sl__options *options, const sl_model *model, sl_model_data *data);
+/* Refuses a model of tokens where only images can be read. */
+sl_status sl__images_only(const sl_model *model, const char *what);
 sl_model_data sl__data_of(const sl_dataset *dataset);
 
 /* Whether SIGINT or SIGTERM has come since sl__catch_signals; a second one ends the process as usual. */

@@ -465,6 +465,7 @@ static sl_status prepare(run *r) {
   sl__options *o = r->o;
   sl__model_facts *f = &r->facts;
   SL_TRY(sl__find_model(o->model, &f->model));
+  SL_TRY(sl__images_only(f->model, "train"));
   SL_TRY(sl__until_parse(o->until, &r->until));
   SL_TRY(sl__training_of(o, f->model, &f->training));
   r->environment = sl_environment(o->argc, o->argv, sl__commit());
