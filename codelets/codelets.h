@@ -77,6 +77,12 @@ sl_value sl_avgpool(sl_graph *graph, const char *layer, sl_value x, int kernel, 
 typedef enum sl_batchnorm_over { SL_BATCHNORM_LEAF, SL_BATCHNORM_GLOBAL } sl_batchnorm_over;
 sl_value sl_batchnorm(sl_graph *graph, const char *layer, sl_value x, sl_batchnorm_over over, int training);
 
+/* Scaled dot-product attention of several heads, softmax(q k^T / sqrt(C / heads)) v (Vaswani et al. 2017, eq. 1): qkv
+ * [B, T, 3C] holds q, k and v side by side, each [heads, C / heads], as a linear layer to 3C gives them; [B, T, C]. causal: a
+ * query sees the keys up to its own place. lengths I32 [B] or SL_NONE: only the first so many tokens of a sample count, as keys
+ * and as queries; the others give zeros and get no gradient. A length beyond T fails the step and names the sample. */
+sl_value sl_attention(sl_graph *graph, const char *layer, sl_value qkv, int heads, int causal, sl_value lengths);
+
 /* --- loss and measures ------------------------------------------------------------------------------------------ */
 
 /* Number of targets that count (>= 0): targets I32 [B, ...] -> F64 [1], summed over the batch. */

@@ -4,6 +4,8 @@
   X(accuracy)            \
   X(adamw)               \
   X(add)                 \
+  X(attention)           \
+  X(attention_grad)      \
   X(avgpool)             \
   X(avgpool_grad)        \
   X(bn_dparam)           \

@@ -18,6 +18,7 @@
   X(accuracy)         \
   X(adamw)            \
   X(add)              \
+  X(attention)        \
   X(avgpool)          \
   X(batchnorm)        \
   X(clip)             \

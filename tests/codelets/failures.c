@@ -62,6 +62,12 @@ static void shapes(void **state) {
           sl_reshape(g, "odd", samples(g, SL_F32, rows), SL_SHAPE(3, 4)));
   REFUSED(SL_ESHAPE, "weights [3, 11] do not fit inputs [4, 10]",
           sl_linear_with(g, "odd", samples(g, SL_F32, rows), whole(g, "w", SL_F32, SL_SHAPE(3, 11)), SL_NONE));
+  const sl_shape tokens = SL_SHAPE(4, 5, 12);
+  REFUSED(SL_EINVAL, "0 heads", sl_attention(g, "odd", samples(g, SL_F32, tokens), 0, 0, SL_NONE));
+  REFUSED(SL_ESHAPE, "q, k and v of 3 heads", sl_attention(g, "odd", samples(g, SL_F32, tokens), 3, 0, SL_NONE));
+  REFUSED(SL_ESHAPE, "[B, T, 3C], not F32 [4, 10]", sl_attention(g, "odd", samples(g, SL_F32, rows), 1, 0, SL_NONE));
+  REFUSED(SL_ESHAPE, "lengths are I32, one for each sample of [4, 5, 12], not F32 [4]",
+          sl_attention(g, "odd", samples(g, SL_F32, tokens), 2, 0, samples(g, SL_F32, SL_SHAPE(4))));
   sl_value x;
   REFUSED(SL_EINVAL, "bound of 0", (x = whole(g, "x", SL_F32, rows), sl_clip_factor(g, "odd", &x, 1, 0)));
 #undef REFUSED
@@ -302,6 +308,45 @@ static void nan_passes(void **state) {
   }
 }
 
+/* A NaN in a token that counts is a NaN in its sample's result; what stands behind the last of them changes no bit. */
+static void attention(void **state) {
+  (void)state;
+  enum { T = 37, C = 6, ROW = 3 * C };
+  EACH_ISA(isa) for (int causal = 0; causal < 2; causal++) {
+    scene s = {.graph = sl_graph_new(2)};
+    sl_value x = sl_input(s.graph, "x", 0, SL_F32, SL_SHAPE(T, ROW)),
+             lengths = sl_input(s.graph, "n", 1, SL_I32, (sl_shape){0});
+    sl_value y = sl_attention(s.graph, "f", x, 2, causal, lengths);
+    open_scene(&s, isa);
+    static float in[2 * T * ROW], before[2 * T * C];
+    int32_t length[2] = {T, 21};
+    for (int i = 0; i < 2 * T * ROW; i++) in[i] = (float)(i * 7 % 13 - 6) / 4;
+    s.run.step.input[0] = in;
+    s.run.step.input[1] = length;
+    const float *out = s.run.data[y];
+    assert_ok(interpret_run(&s.run, 0, s.graph->n_nodes));
+    memcpy(before, out, sizeof before);
+    for (int i = 0; i < 2 * T * C; i++) assert_true(isfinite(out[i]));
+    for (int at = 0; at < 2 * T * ROW; at += 5) {
+      const int sample = at / (T * ROW), counts = at / ROW % T < length[sample];
+      float was = in[at];
+      in[at] = NAN;
+      assert_ok(interpret_run(&s.run, 0, s.graph->n_nodes));
+      int found = 0;
+      for (int i = 0; i < T * C; i++) found |= isnan(out[sample * T * C + i]) != 0;
+      if (counts && !found) fail_msg("attention hides a NaN of element %d (%s)", at, sl_isa_name(isa));
+      if (!counts && memcmp(before, out, sizeof before)) fail_msg("element %d behind the last token changes bits", at);
+      in[at] = was;
+    }
+    length[1] = T + 1;
+    assert_fails(SL_EINVAL, "length 38 of sample 1 is not within its 37 tokens",
+                 interpret_run(&s.run, 0, s.graph->n_nodes));
+    length[1] = -1;
+    assert_fails(SL_EINVAL, "length -1 of sample 1", interpret_run(&s.run, 0, s.graph->n_nodes));
+    close_scene(&s);
+  }
+}
+
 /* The definition: split at the largest power of two below n. */
 static double tree(const double *x, int n) {
   if (n == 1) return x[0];
@@ -347,8 +392,8 @@ static void clipping(void **state) {
 int main(void) {
   if (sl_team_create(NULL, 2, NULL, &team) != SL_OK) return 1;
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(shapes),   cmocka_unit_test(updates), cmocka_unit_test(targets), cmocka_unit_test(nan_passes),
-      cmocka_unit_test(clipping), cmocka_unit_test(tokens),  cmocka_unit_test(lamb),
+      cmocka_unit_test(shapes),    cmocka_unit_test(updates),  cmocka_unit_test(targets), cmocka_unit_test(nan_passes),
+      cmocka_unit_test(attention), cmocka_unit_test(clipping), cmocka_unit_test(tokens),  cmocka_unit_test(lamb),
   };
   int result = cmocka_run_group_tests(tests, NULL, NULL);
   sl_team_destroy(team);
