@@ -4,8 +4,9 @@
 
 #include "models/models.h"
 
-extern const sl_model sl_model_mlp, sl_model_lenet;
-const sl_model *const sl_models[] = {&sl_model_lenet, &sl_model_mlp, NULL};
+extern const sl_model sl_model_gpt2, sl_model_gpt2_medium, sl_model_gpt2_nano, sl_model_lenet, sl_model_mlp;
+const sl_model *const sl_models[] = {&sl_model_gpt2,  &sl_model_gpt2_medium, &sl_model_gpt2_nano,
+                                     &sl_model_lenet, &sl_model_mlp,         NULL};
 
 static const char *const optimizers[SL_OPTIMIZER_COUNT] = {"sgd", "adamw"};
 

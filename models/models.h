@@ -47,6 +47,14 @@ struct sl_model {
   sl_value (*build)(sl_graph *graph, sl_value x, const sl_model_data *data, const sl_training *options, int training);
 };
 
+/* A decoder-only transformer of any size (transformer.c), for models beside those in the list: tokens I32 [B, T] to
+ * logits F32 [B, T, data->classes]; T at most positions, width a multiple of heads. */
+typedef struct sl_gpt_size {
+  int layers, heads;
+  int64_t width, positions;
+} sl_gpt_size;
+sl_value sl_gpt(sl_graph *graph, sl_value tokens, const sl_model_data *data, const sl_gpt_size *size);
+
 extern const sl_model *const sl_models[];                          /* ended by NULL */
 sl_status sl_model_find(const char *name, const sl_model **model); /* SL_ENOTFOUND lists the names */
 

@@ -25,6 +25,11 @@ def words(n, stream):
     return h
 
 
+def norm(stream, n):
+    """The weight of a normalisation: about 1."""
+    return 1 + tensor(stream, n)
+
+
 def tensor(stream, *shape):
     """Uniform in [-a, a), a = 1 / sqrt(elements of a row), exact in float32."""
     n = int(np.prod(shape))
@@ -56,16 +61,47 @@ def lenet():
     return p, forward
 
 
+LAYERS, HEADS, WIDTH, LENGTH, VOCABULARY, POSITIONS = 2, 2, 32, 13, 37, 16
+
+
+def gpt():
+    p = [tensor(0, VOCABULARY, WIDTH), tensor(1, POSITIONS, WIDTH)]
+    for _ in range(LAYERS):
+        for kind, *shape in (("norm", WIDTH), ("", 3 * WIDTH, WIDTH), ("", WIDTH, WIDTH), ("norm", WIDTH), ("", 4 * WIDTH, WIDTH),
+                             ("", WIDTH, 4 * WIDTH)):
+            p.append(norm(len(p), *shape) if kind else tensor(len(p), *shape))
+            p.append(tensor(len(p), shape[0]))
+    p.append(norm(len(p), WIDTH))
+    p.append(tensor(len(p), WIDTH))
+
+    def forward(tokens):
+        x = p[0][tokens] + p[1][:LENGTH]
+        for block in range(LAYERS):
+            w = p[2 + 12 * block:14 + 12 * block]
+            y = F.linear(F.layer_norm(x, (WIDTH,), w[0], w[1]), w[2], w[3])
+            q, k, v = (t.reshape(BATCH, LENGTH, HEADS, -1).transpose(1, 2) for t in y.split(WIDTH, 2))
+            score = q @ k.transpose(2, 3) / np.sqrt(WIDTH / HEADS)
+            score = score.masked_fill(torch.triu(torch.ones(LENGTH, LENGTH, dtype=torch.bool), 1), -np.inf)
+            y = (score.softmax(3) @ v).transpose(1, 2).reshape(BATCH, LENGTH, WIDTH)
+            x = x + F.linear(y, w[4], w[5])
+            y = F.linear(F.layer_norm(x, (WIDTH,), w[6], w[7]), w[8], w[9])
+            y = 0.5 * y * (1 + torch.tanh(np.sqrt(2 / np.pi) * (y + 0.044715 * y ** 3)))
+            x = x + F.linear(y, w[10], w[11])
+        return F.linear(F.layer_norm(x, (WIDTH,), p[-2], p[-1]), p[0])
+    return p, forward
+
+
 images = torch.tensor((words(BATCH * 784, 100) & 255).astype(np.float64).reshape(BATCH, 1, 28, 28))
 images = (images / 255 - 0.5) / 0.25
 labels = torch.tensor((words(BATCH, 101) % 10).astype(np.int64))
+windows = torch.tensor((words(BATCH * (LENGTH + 1), 102) % VOCABULARY).astype(np.int64).reshape(BATCH, LENGTH + 1))
 print("/* What record.py printed: PyTorch, double precision. */")
-for name, make in (("mlp", mlp), ("lenet", lenet)):
+for name, make in (("mlp", mlp), ("lenet", lenet), ("gpt", gpt)):
     parameters, forward = make()
     for p in parameters:
         p.requires_grad_(True)
     matrices, vectors = [p for p in parameters if p.ndim > 1], [p for p in parameters if p.ndim == 1]
-    if name == "mlp":
+    if name != "lenet":
         optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.01}, {"params": vectors, "weight_decay": 0}], lr=1e-3)
     else:
         optimizer = torch.optim.SGD([{"params": matrices, "weight_decay": 1e-4}, {"params": vectors, "weight_decay": 0}], lr=0.01,
@@ -73,7 +109,10 @@ for name, make in (("mlp", mlp), ("lenet", lenet)):
     losses, squares = [], []
     for step in range(10):
         optimizer.zero_grad()
-        loss = F.cross_entropy(forward(images), labels)
+        if name == "gpt":
+            loss = F.cross_entropy(forward(windows[:, :-1]).reshape(-1, VOCABULARY), windows[:, 1:].reshape(-1))
+        else:
+            loss = F.cross_entropy(forward(images), labels)
         loss.backward()
         if step == 0:
             squares = [float((p.grad ** 2).sum()) for p in parameters]
