@@ -17,7 +17,7 @@ static const sl__command train = {
     .run = sl__train,
     .summary = "Train a network on labelled images",
     .description =
-        "Trains MODEL (lenet, mlp) and keeps the model that does best on the validation images. The run directory gets "
+        "Trains MODEL (lenet or mlp; models of tokens can be benched and drawn so far) and keeps the model that does best on the validation images. The run directory gets "
         "the effective "
         "configuration (config.yaml), where it ran (environment.json), what decides the bits (plan.json), metrics "
         "(metrics.jsonl), "
