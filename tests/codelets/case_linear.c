@@ -88,6 +88,8 @@ const test_case cases_linear[] = {
     DX("130 rows, 40 to 45", 130, 40, 45),
     DX("20 rows, 512 to 64", 20, 512, 64),
     DX("16 rows, 1100 to 300", 16, 1100, 300),
+    DX("60 rows, 1100 to 70", 60, 1100, 70),
+    DX("120 rows, 1101 to 70", 120, 1101, 70),
     DW("1 row, 1 to 1", 1, 1, 1, 2),
     DW("3 rows, 7 to 5", 3, 7, 5, 2),
     DW("64 rows, 40 to 45, no bias", 64, 40, 45, 1),
