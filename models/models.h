@@ -64,6 +64,7 @@ enum { SL_SLOT_IMAGES, SL_SLOT_LABELS };
 /* A graph and its values of interest. */
 typedef struct sl_network {
   sl_graph *graph;
+  size_t sample_bytes;     /* of one image or window in slot SL_SLOT_IMAGES */
   sl_value logits;         /* F32 [B, classes] or [B, T, classes] */
   sl_value probabilities;  /* the same shape; evaluation only */
   sl_value loss;           /* F64 [1], mean over the labels that count, nats */

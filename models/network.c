@@ -14,13 +14,17 @@ static sl_status forward(const sl_model *model, const sl_model_data *data, const
   if (!n->graph) return sl_fail(SL_ENOMEM, "no memory for a graph");
   sl_graph *g = n->graph;
   sl_value labels = sl_input(g, "labels", SL_SLOT_LABELS, SL_I32, sl_shape_make(NULL, 0)), x;
+  const sl_value_info *info;
   if (model->length > 0) {
     x = sl_input(g, "windows", SL_SLOT_IMAGES, SL_I32, SL_SHAPE(data->length + 1));
+    info = sl_graph_value(g, x);
     x = sl_next_tokens(g, "tokens", x, labels, &labels);
   } else {
     x = sl_input(g, "images", SL_SLOT_IMAGES, SL_U8, SL_SHAPE(data->height, data->width, data->channels));
+    info = sl_graph_value(g, x);
     x = sl_normalize(g, "normalize", x, (float)data->mean, (float)data->deviation);
   }
+  if (info) n->sample_bytes = (size_t)sl_shape_row(&info->shape) * sl_dtype_bytes(info->dtype);
   n->logits = model->build(g, x, data, options, training);
   n->count = sl_count_targets(g, "count", labels);
   n->loss = sl_cross_entropy(g, "loss", n->logits, labels, n->count);

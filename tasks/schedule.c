@@ -36,7 +36,7 @@ static int by_after(const void *a, const void *b) {
 
 /* Sorted pairs to from/before, without duplicates. */
 static sl_status compress(sl_schedule *s, int *pair, int n) {
-  qsort(pair, (size_t)n, 2 * sizeof *pair, by_after);
+  if (n > 1) qsort(pair, (size_t)n, 2 * sizeof *pair, by_after);
   int *before = malloc(((size_t)n + 1) * sizeof *before), count = 0, i = 0;
   if (!before) return sl_fail(SL_ENOMEM, "no memory for %d dependencies", n);
   for (int node = 0; node < s->n; node++) {

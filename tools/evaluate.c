@@ -69,8 +69,7 @@ out:
 sl_status sl__probabilities(sl__evaluator *e, const void *images, int64_t n, float *probabilities) {
   const sl_value_info *all = e->network.graph->value[e->network.probabilities];
   const int64_t batch = e->plan.batch, classes = sl_shape_row(&all->shape);
-  const sl_value_info *x = e->network.graph->value[e->network.graph->node[0]->out[0]];
-  const size_t bytes = (size_t)sl_shape_row(&x->shape) * sl_dtype_bytes(x->dtype);
+  const size_t bytes = e->network.sample_bytes;
   sl_status status = SL_OK;
   char *padded = aligned_alloc(64, ((size_t)batch * bytes + 63) / 64 * 64);
   int32_t *labels = malloc((size_t)batch * sizeof *labels);

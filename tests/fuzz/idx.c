@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   }
   const size_t bytes = (size_t)sl_shape_count(&idx.shape) * sl_dtype_bytes(idx.dtype);
   volatile uint8_t sum = 0;
-  for (size_t i = 0; i < bytes; i++) sum += ((const uint8_t *)idx.data)[i];
+  for (size_t i = 0; i < bytes; i++) sum = (uint8_t)(sum + ((const uint8_t *)idx.data)[i]); /* every byte can be read */
   if (idx.shape.ndim < 1 || idx.shape.ndim > SL_IDX_MAX_DIMS) abort();
   if (n >= 2 && data[0] == 0 && bytes < n - 4 - 4 * (size_t)idx.shape.ndim)
     abort(); /* plain: no byte may be left over */

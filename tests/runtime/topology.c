@@ -413,8 +413,8 @@ static void groups(void **state) {
 /* ---- cgroup files, made up below a folder ---- */
 
 static void put(const char *root, const char *path, const char *content) {
-  char whole[4096];
-  snprintf(whole, sizeof whole, "%s%s", root, path);
+  char whole[8192];
+  snprintf(whole, sizeof whole, "%.4000s%.4000s", root, path);
   for (char *c = whole + strlen(root) + 1; *c; c++)
     if (*c == '/') {
       *c = 0;
