@@ -460,7 +460,27 @@ static void cgroup(void **state) {
   check_quota(root, 5);
 }
 
-int main(void) {
+/* How the big machine is shared out, for people: tests/figures/pinning.sh shows it. */
+static int print_big_machine(void) {
+  static const int ranks[] = {1, 2, 8};
+  sl_share *share = calloc(CORES, sizeof *share);
+  int use[MAX_PUS];
+  hwloc_topology_t t = machine(big);
+  for (size_t r = 0; r < sizeof ranks / sizeof *ranks; r++) {
+    divide_all((sl_topology_request){.topology = t, .ranks = ranks[r], .max_workers = 4}, share, use);
+    for (int i = 0; i < ranks[r]; i++) {
+      printf("%d ranks a node, rank %d:\n", ranks[r], i);
+      sl_share_print(&share[i], stdout);
+    }
+    free_all(share, ranks[r]);
+  }
+  hwloc_topology_destroy(t);
+  free(share);
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  if (argc > 1 && strcmp(argv[1], "--print") == 0) return print_big_machine();
   const struct CMUnitTest tests[] = {cmocka_unit_test(big_machine),
                                      cmocka_unit_test(few_workers),
                                      cmocka_unit_test(restricted),
