@@ -14,8 +14,7 @@ root=${KEEP:-$(mktemp -d "${TMPDIR:-/tmp}/chroot.XXXXXX")}
 [ -n "${KEEP-}" ] || trap 'rm -rf --one-file-system "$root"' EXIT
 mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources 2>/dev/null |
   grep -v '^ *#' | grep -oE 'http://[^] ]+/debian/?( |$)' | head -n 1)
-mirror=${mirror:-http://deb.debian.org/debian}
-debootstrap --variant=minbase bookworm "$root" "$mirror" >"$root.log" 2>&1 || skip "debootstrap failed: $(tail -n 1 "$root.log")"
+debootstrap --variant=minbase bookworm "$root" ${mirror:+"$mirror"} >"$root.log" 2>&1 || skip "debootstrap failed: $(tail -n 1 "$root.log")"
 rm -f "$root.log"
 chmod 755 "$root" # it is / to those inside
 git clone -q --no-hardlinks "$top" "$root/root/starling" || exit 1
