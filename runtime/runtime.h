@@ -79,7 +79,7 @@ const char *sl_runtime_starpu(void); /* "1.3.10" */
 int sl_runtime_starpu_max_cpus(void);
 int sl_runtime_starpu_max_buffers(void);
 int sl_runtime_starpu_has_cuda(void);
-const char *sl_runtime_blas(void); /* OpenBLAS's kernels, "Zen": decides bits, part of the plan */
+const char *sl_runtime_blas(void); /* OpenBLAS's kernels, "Zen"; they give the sgemm peak that runs are held against */
 const char *sl_runtime_mpi(void);  /* the MPI library's version, one line */
 /* The policies of the installed StarPU, "eager, lws, dmda": comma-separated. */
 char *sl_runtime_policies(char *text, size_t n);

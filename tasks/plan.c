@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/runtime.h"
-
 typedef enum { INTEGER, INTEGER64, TEXT } field_kind;
 static const struct field {
   const char *name;
@@ -23,7 +21,6 @@ static const struct field {
     FIELD(seed, INTEGER64),
     FIELD(precision, TEXT),
     FIELD(kernels, TEXT),
-    FIELD(blas, TEXT),
 #undef FIELD
 };
 enum { FIELDS = sizeof fields / sizeof *fields, MOST_SHARDS_A_LEAF = 8, LEAST_ROWS = 64 };
@@ -60,7 +57,6 @@ sl_status sl_plan_complete(sl_plan *p) {
   if (strcmp(p->precision, "f32") != 0)
     return sl_fail(SL_EINVAL, "precision '%s': this version computes in f32", p->precision);
   if (!p->kernels[0]) snprintf(p->kernels, sizeof p->kernels, "%s", sl_isa_name(sl_isa_current()));
-  if (!p->blas[0]) snprintf(p->blas, sizeof p->blas, "%s", sl_runtime_blas());
   return SL_OK;
 }
 
