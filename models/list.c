@@ -4,14 +4,16 @@
 
 #include "models/models.h"
 
-extern const sl_model sl_model_gpt2, sl_model_gpt2_medium, sl_model_gpt2_nano, sl_model_lenet, sl_model_mlp;
-const sl_model *const sl_models[] = {&sl_model_gpt2,  &sl_model_gpt2_medium, &sl_model_gpt2_nano,
-                                     &sl_model_lenet, &sl_model_mlp,         NULL};
+#define MODELS(X) X(gpt2) X(gpt2_large) X(gpt2_medium) X(gpt2_nano) X(gpt2_xl) X(lenet) X(mlp)
+#define DECLARE(name) extern const sl_model sl_model_##name;
+#define ADDRESS(name) &sl_model_##name,
+MODELS(DECLARE)
+const sl_model *const sl_models[] = {MODELS(ADDRESS) NULL};
 
-static const char *const optimizers[SL_OPTIMIZER_COUNT] = {"sgd", "adamw"};
+static const char *const optimizers[SL_OPTIMIZER_COUNT] = {"sgd", "adam", "adamw", "lamb"};
 
 sl_status sl_model_find(const char *name, const sl_model **model) {
-  char names[256] = "";
+  char names[512] = "";
   for (int i = 0; sl_models[i]; i++) {
     if (strcmp(sl_models[i]->name, name) == 0) {
       *model = sl_models[i];
@@ -31,5 +33,5 @@ sl_status sl_optimizer_parse(const char *name, sl_optimizer *optimizer) {
       *optimizer = (sl_optimizer)i;
       return SL_OK;
     }
-  return sl_fail(SL_EINVAL, "no optimizer '%s': there are sgd and adamw", name);
+  return sl_fail(SL_EINVAL, "no optimizer '%s': there are sgd, adam, adamw and lamb", name);
 }

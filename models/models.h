@@ -18,7 +18,13 @@ typedef struct sl_model_data {
   double mean, deviation; /* of pixels, in units of 1/255 (0 to 1) */
 } sl_model_data;
 
-typedef enum sl_optimizer { SL_OPTIMIZER_SGD, SL_OPTIMIZER_ADAMW, SL_OPTIMIZER_COUNT } sl_optimizer;
+typedef enum sl_optimizer {
+  SL_OPTIMIZER_SGD,
+  SL_OPTIMIZER_ADAM,
+  SL_OPTIMIZER_ADAMW,
+  SL_OPTIMIZER_LAMB,
+  SL_OPTIMIZER_COUNT
+} sl_optimizer;
 const char *sl_optimizer_name(sl_optimizer optimizer);
 sl_status sl_optimizer_parse(const char *name, sl_optimizer *optimizer); /* SL_EINVAL lists the names */
 
@@ -27,19 +33,26 @@ typedef struct sl_training {
   sl_optimizer optimizer;
   double learning_rate;
   double momentum;          /* sgd */
-  double beta1, beta2, eps; /* adamw */
+  double beta1, beta2, eps; /* adam, adamw, lamb */
   double decay;             /* weight decay of matrices and filters */
   double clip;              /* bound of the gradients' global norm; 0: none */
+  double smoothing;         /* of labels, 0 to 1 (sl_cross_entropy_smoothed); evaluations have none */
+  double dropout;           /* of models that have any, 0 to below 1 */
   sl_batchnorm_over batchnorm;
 } sl_training;
+
+/* What is learned: the class of an image; of each token of a window the one that follows; the tokens that were masked.
+ */
+typedef enum sl_task { SL_TASK_CLASSIFY, SL_TASK_NEXT_TOKEN, SL_TASK_MASKED_TOKEN } sl_task;
 
 typedef struct sl_model sl_model;
 struct sl_model {
   const char *name;
   const char *summary; /* "784-1024-1024-10 perceptron" */
-  int64_t batch;       /* usual global batch */
-  int epochs;          /* usual length */
-  int64_t length;      /* language models: usual tokens of a window, and vocabulary; 0: a model of images */
+  sl_task task;
+  int64_t batch;  /* usual global batch */
+  int epochs;     /* usual length */
+  int64_t length; /* language models: usual tokens of a window, and vocabulary; 0: a model of images */
   int64_t vocabulary;
   sl_training training;
   /* Adds the layers from x (images F32 [B, H, W, C], or tokens I32 [B, T]) to the logits ([B, classes], or [B, T,
@@ -48,12 +61,12 @@ struct sl_model {
 };
 
 /* A decoder-only transformer of any size (transformer.c), for models beside those in the list: tokens I32 [B, T] to
- * logits F32 [B, T, data->classes]; T at most positions, width a multiple of heads. */
+ * logits F32 [B, T, data->classes]; T at most positions, width a multiple of heads. dropout: 0 in an evaluation. */
 typedef struct sl_gpt_size {
   int layers, heads;
   int64_t width, positions;
 } sl_gpt_size;
-sl_value sl_gpt(sl_graph *graph, sl_value tokens, const sl_model_data *data, const sl_gpt_size *size);
+sl_value sl_gpt(sl_graph *graph, sl_value tokens, const sl_model_data *data, const sl_gpt_size *size, double dropout);
 
 extern const sl_model *const sl_models[];                          /* ended by NULL */
 sl_status sl_model_find(const char *name, const sl_model **model); /* SL_ENOTFOUND lists the names */

@@ -15,7 +15,7 @@ static sl_status forward(const sl_model *model, const sl_model_data *data, const
   sl_graph *g = n->graph;
   sl_value labels = sl_input(g, "labels", SL_SLOT_LABELS, SL_I32, sl_shape_make(NULL, 0)), x;
   const sl_value_info *info;
-  if (model->length > 0) {
+  if (model->task == SL_TASK_NEXT_TOKEN) {
     x = sl_input(g, "windows", SL_SLOT_IMAGES, SL_I32, SL_SHAPE(data->length + 1));
     info = sl_graph_value(g, x);
     x = sl_next_tokens(g, "tokens", x, labels, &labels);
@@ -27,7 +27,9 @@ static sl_status forward(const sl_model *model, const sl_model_data *data, const
   if (info) n->sample_bytes = (size_t)sl_shape_row(&info->shape) * sl_dtype_bytes(info->dtype);
   n->logits = model->build(g, x, data, options, training);
   n->count = sl_count_targets(g, "count", labels);
-  n->loss = sl_cross_entropy(g, "loss", n->logits, labels, n->count);
+  n->loss = training && options->smoothing > 0
+                ? sl_cross_entropy_smoothed(g, "loss", n->logits, labels, n->count, options->smoothing)
+                : sl_cross_entropy(g, "loss", n->logits, labels, n->count);
   n->correct = sl_accuracy(g, "accuracy", n->logits, labels);
   n->probabilities = training ? SL_NONE : sl_softmax(g, "softmax", n->logits);
   return sl_graph_status(g);
@@ -48,12 +50,23 @@ static void update(sl_network *n, const sl_training *o, const sl_value *paramete
   sl_graph *g = n->graph;
   g->phase = SL_PHASE_UPDATE;
   if (o->clip > 0) n->clip = sl_clip_factor(g, "clip", gradients, n->n_parameters, o->clip);
-  if (o->optimizer == SL_OPTIMIZER_SGD)
-    sl_sgd(g, &(sl_sgd_options){.momentum = o->momentum, .decay = o->decay}, parameters, gradients, n->n_parameters,
-           n->loss, n->clip);
-  else
-    sl_adamw(g, &(sl_adamw_options){.beta1 = o->beta1, .beta2 = o->beta2, .eps = o->eps, .decay = o->decay}, parameters,
-             gradients, n->n_parameters, n->loss, n->clip);
+  const int count = n->n_parameters;
+  switch (o->optimizer) {
+    case SL_OPTIMIZER_SGD:
+      sl_sgd(g, &(sl_sgd_options){o->momentum, o->decay}, parameters, gradients, count, n->loss, n->clip);
+      break;
+    case SL_OPTIMIZER_ADAM:
+      sl_adam(g, &(sl_adam_options){o->beta1, o->beta2, o->eps, o->decay}, parameters, gradients, count, n->loss,
+              n->clip);
+      break;
+    case SL_OPTIMIZER_LAMB:
+      sl_lamb(g, &(sl_lamb_options){o->beta1, o->beta2, o->eps, o->decay}, parameters, gradients, count, n->loss,
+              n->clip);
+      break;
+    default:
+      sl_adamw(g, &(sl_adamw_options){o->beta1, o->beta2, o->eps, o->decay}, parameters, gradients, count, n->loss,
+               n->clip);
+  }
 }
 
 sl_status sl_network_training(const sl_model *model, const sl_model_data *data, const sl_training *options,

@@ -26,13 +26,15 @@ static json_t *facts_to_json(const sl__model_facts *f) {
   json_t *names = json_array();
   for (int64_t i = 0; i < f->data.classes; i++) json_array_append_new(names, json_string(f->class_names[i]));
   return json_pack(
-      "{s:s, s:I, s:{s:I, s:I, s:I, s:I, s:f, s:f}, s:{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:s}, s:o, s:f, s:o}",
+      "{s:s, s:I, s:{s:I, s:I, s:I, s:I, s:f, s:f}, s:{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:s}, s:o, "
+      "s:f, s:o}",
       "model", f->model->name, "step", (json_int_t)f->step, "data", "height", (json_int_t)f->data.height, "width",
       (json_int_t)f->data.width, "channels", (json_int_t)f->data.channels, "classes", (json_int_t)f->data.classes,
       "mean", f->data.mean, "deviation", f->data.deviation, "training", "optimizer", sl_optimizer_name(t->optimizer),
       "learning_rate", t->learning_rate, "momentum", t->momentum, "beta1", t->beta1, "beta2", t->beta2, "eps", t->eps,
-      "decay", t->decay, "clip", t->clip, "batchnorm", t->batchnorm == SL_BATCHNORM_GLOBAL ? "global" : "leaf", "plan",
-      sl_plan_to_json(&f->plan), "val_fraction", f->val_fraction, "class_names", names);
+      "decay", t->decay, "clip", t->clip, "smoothing", t->smoothing, "dropout", t->dropout, "batchnorm",
+      t->batchnorm == SL_BATCHNORM_GLOBAL ? "global" : "leaf", "plan", sl_plan_to_json(&f->plan), "val_fraction",
+      f->val_fraction, "class_names", names);
 }
 
 static sl_status save(const char *path, sl_store *store, const sl_graph *graph, const sl__model_facts *facts,
@@ -99,14 +101,15 @@ static sl_status facts_from_json(sl__model_file *f, json_t *json) {
   json_t *plan, *names;
   json_error_t error;
   f->names = json_incref(json);
-  if (json_unpack_ex(json, &error, 0,
-                     "{s:s, s:I, s:{s:I, s:I, s:I, s:I, s:F, s:F}, s:{s:s, s:F, s:F, s:F, s:F, s:F, s:F, s:F, s:s}, "
-                     "s:o, s:F, s:o}",
-                     "model", &model, "step", &step, "data", "height", &height, "width", &width, "channels", &channels,
-                     "classes", &classes, "mean", &a->data.mean, "deviation", &a->data.deviation, "training",
-                     "optimizer", &optimizer, "learning_rate", &t->learning_rate, "momentum", &t->momentum, "beta1",
-                     &t->beta1, "beta2", &t->beta2, "eps", &t->eps, "decay", &t->decay, "clip", &t->clip, "batchnorm",
-                     &batchnorm, "plan", &plan, "val_fraction", &a->val_fraction, "class_names", &names) != 0)
+  if (json_unpack_ex(
+          json, &error, 0,
+          "{s:s, s:I, s:{s:I, s:I, s:I, s:I, s:F, s:F}, s:{s:s, s:F, s:F, s:F, s:F, s:F, s:F, s:F, s?F, s?F, s:s}, "
+          "s:o, s:F, s:o}",
+          "model", &model, "step", &step, "data", "height", &height, "width", &width, "channels", &channels, "classes",
+          &classes, "mean", &a->data.mean, "deviation", &a->data.deviation, "training", "optimizer", &optimizer,
+          "learning_rate", &t->learning_rate, "momentum", &t->momentum, "beta1", &t->beta1, "beta2", &t->beta2, "eps",
+          &t->eps, "decay", &t->decay, "clip", &t->clip, "smoothing", &t->smoothing, "dropout", &t->dropout,
+          "batchnorm", &batchnorm, "plan", &plan, "val_fraction", &a->val_fraction, "class_names", &names) != 0)
     return malformed(f, error.text);
   if (height < 1 || width < 1 || channels < 1 || classes < 1 || !(a->data.deviation > 0))
     return malformed(f, "sizes that cannot be");

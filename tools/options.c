@@ -57,7 +57,7 @@ static const option table[] = {
     {"seed", INTEGER, AT(seed), SL__TRAIN | SL__BENCH, 1, "N", "1", 0, ANY,
      "of first parameters, order of images and dropout"},
 
-    {"optimizer", CHOICE, AT(optimizer), BUILDS, 1, "sgd|adamw", NULL, 0, 0, "update rule (default: the model's)"},
+    {"optimizer", CHOICE, AT(optimizer), BUILDS, 1, "sgd|adam|adamw|lamb", NULL, 0, 0, "update rule (default: the model's)"},
     {"learning-rate", REAL, AT(learning_rate), SL__TRAIN | SL__BENCH, 1, "R", NULL, 0, 1e38,
      "its largest value (default: the model's)"},
     {"rate-schedule", CHOICE, AT(rate_schedule), SL__TRAIN, 1, "constant|linear|cosine", "constant", 0, 0,
@@ -69,6 +69,9 @@ static const option table[] = {
      "weight decay of matrices and filters (default: the model's)"},
     {"clip", REAL, AT(clip), BUILDS, 1, "NORM", NULL, 0, 1e38,
      "bound of the gradients' global norm, 0: none (default: the model's)"},
+    {"smoothing", REAL, AT(smoothing), BUILDS, 1, "S", NULL, 0, 1, "label smoothing (default: the model's)"},
+    {"dropout", REAL, AT(dropout), BUILDS, 1, "P", NULL, 0, 0.99,
+     "part of the elements that models with dropout leave out (default: the model's)"},
     {"batchnorm", CHOICE, AT(batchnorm), BUILDS, 1, "leaf|global", NULL, 0, 0,
      "samples that batchnorm normalises over (default: the model's)"},
 

@@ -47,6 +47,8 @@ sl_status sl__training_of(const sl__options *o, const sl_model *model, sl_traini
   if (!isnan(o->momentum)) training->momentum = o->momentum;
   if (!isnan(o->decay)) training->decay = o->decay;
   if (!isnan(o->clip)) training->clip = o->clip;
+  if (!isnan(o->smoothing)) training->smoothing = o->smoothing;
+  if (!isnan(o->dropout)) training->dropout = o->dropout;
   if (o->batchnorm) training->batchnorm = strcmp(o->batchnorm, "global") == 0 ? SL_BATCHNORM_GLOBAL : SL_BATCHNORM_LEAF;
   return SL_OK;
 }

@@ -94,6 +94,8 @@ static sl_status complete_options(run *r) {
   sl__option_default_real(&o->learning_rate, t->learning_rate);
   sl__option_default_real(&o->decay, t->decay);
   sl__option_default_real(&o->clip, t->clip);
+  sl__option_default_real(&o->smoothing, t->smoothing);
+  sl__option_default_real(&o->dropout, t->dropout);
   if (t->optimizer == SL_OPTIMIZER_SGD) sl__option_default_real(&o->momentum, t->momentum);
   SL_TRY(sl__option_default_text(&o->optimizer, sl_optimizer_name(t->optimizer)));
   SL_TRY(sl__option_default_text(&o->batchnorm, t->batchnorm == SL_BATCHNORM_GLOBAL ? "global" : "leaf"));

@@ -46,10 +46,12 @@ static const sl_model_data text = {.classes = VOCABULARY, .length = LENGTH};
 static int32_t windows[BATCH * (LENGTH + 1)];
 static sl_value build_gpt(sl_graph *g, sl_value x, const sl_model_data *d, const sl_training *o, int training) {
   (void)o, (void)training;
-  return sl_gpt(g, x, d, &(sl_gpt_size){.layers = 2, .heads = 2, .width = 32, .positions = 16});
+  return sl_gpt(g, x, d, &(sl_gpt_size){.layers = 2, .heads = 2, .width = 32, .positions = 16},
+                training ? o->dropout : 0);
 }
 static const sl_model gpt = {
     .name = "gpt",
+    .task = SL_TASK_NEXT_TOKEN,
     .length = LENGTH,
     .vocabulary = VOCABULARY,
     .build = build_gpt,
