@@ -42,6 +42,8 @@ sl_value sl_gpt(sl_graph *g, sl_value tokens, const sl_model_data *data, const s
       .task = SL_TASK_NEXT_TOKEN,                                                                          \
       .batch = B,                                                                                          \
       .epochs = 1,                                                                                         \
+      .rate = SL_RATE_COSINE,                                                                              \
+      .warmup = 0.05,                                                                                      \
       .length = T,                                                                                         \
       .vocabulary = V,                                                                                     \
       .training = {.optimizer = SL_OPTIMIZER_ADAMW,                                                        \

@@ -3,6 +3,7 @@
 #define SL_MODELS_H
 
 #include "codelets/codelets.h"
+#include "models/rate.h"
 #include "tasks/graph.h"
 #include "tasks/plan.h"
 
@@ -52,6 +53,8 @@ struct sl_model {
   sl_task task;
   int64_t batch;  /* usual global batch */
   int epochs;     /* usual length */
+  sl_rate_kind rate;   /* usual schedule ... */
+  double warmup;       /* ... and its warm-up, as a part of all steps */
   int64_t length; /* language models: usual tokens of a window, and vocabulary; 0: a model of images */
   int64_t vocabulary;
   sl_training training;

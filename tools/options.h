@@ -18,8 +18,8 @@ typedef struct sl__options {
   char *data, *sched, *kernels, *optimizer, *batchnorm, *rate_schedule, *until, *split, *image;
   char *out, *trace, *config;
   int64_t workers, threads_per_worker, gpus, batch, leaves, shards, row_blocks;
-  int64_t steps, epochs, warmup, eval_every, log_every, seed, classes, length, top;
-  double val_fraction, learning_rate, momentum, decay, clip, smoothing, dropout;
+  int64_t steps, epochs, warmup, rate_step, eval_every, log_every, seed, classes, length, top;
+  double val_fraction, learning_rate, rate_gamma, rate_floor, momentum, beta1, beta2, eps, decay, clip, smoothing, dropout;
   int resume, force, json, quiet, calibrate, tasks, dot, no_measure, help;
   char **files; /* predict: what follows the model */
   int n_files;

@@ -45,6 +45,9 @@ sl_status sl__training_of(const sl__options *o, const sl_model *model, sl_traini
   if (o->optimizer) SL_TRY(sl_optimizer_parse(o->optimizer, &training->optimizer));
   if (!isnan(o->learning_rate)) training->learning_rate = o->learning_rate;
   if (!isnan(o->momentum)) training->momentum = o->momentum;
+  if (!isnan(o->beta1)) training->beta1 = o->beta1;
+  if (!isnan(o->beta2)) training->beta2 = o->beta2;
+  if (!isnan(o->eps)) training->eps = o->eps;
   if (!isnan(o->decay)) training->decay = o->decay;
   if (!isnan(o->clip)) training->clip = o->clip;
   if (!isnan(o->smoothing)) training->smoothing = o->smoothing;

@@ -12,7 +12,6 @@
 #include "tasks/program.h"
 #include "tools/commands.h"
 #include "tools/evaluate.h"
-#include "tools/learning_rate.h"
 #include "tools/model_file.h"
 #include "tools/session.h"
 #include "tools/usage.h"
@@ -39,7 +38,7 @@ typedef struct run {
   sl__evaluator evaluator;
   sl_loader *loader;
   sl__model_facts facts;
-  sl__rate rate;
+  sl_rate rate;
   sl__until until;
   int64_t first, step, total; /* steps done before this start, done, to do */
   int64_t eval_every, log_every;
@@ -75,10 +74,16 @@ static sl_status set_length(run *r) {
   if (o->steps > 0 && o->steps < r->total) r->total = o->steps;
   r->eval_every = o->eval_every;
   r->log_every = o->log_every > 0 ? o->log_every : n / batch / 10 > 0 ? n / batch / 10 : 1;
-  r->rate = (sl__rate){.kind = sl__rate_parse(o->rate_schedule),
-                       .peak = r->facts.training.learning_rate,
-                       .warmup = o->warmup,
-                       .steps = r->total};
+  SL_TRY(sl__option_default_text(&o->rate_schedule, sl_rate_name(m->rate)));
+  sl__option_default_integer(&o->warmup, (int64_t)(m->warmup * (double)r->total));
+  sl__option_default_integer(&o->rate_step, r->total / 3 > 0 ? r->total / 3 : 1);
+  r->rate = (sl_rate){.peak = r->facts.training.learning_rate,
+                      .warmup = o->warmup,
+                      .steps = r->total,
+                      .every = o->rate_step,
+                      .gamma = o->rate_gamma,
+                      .floor = o->rate_floor};
+  SL_TRY(sl_rate_parse(o->rate_schedule, &r->rate.kind));
   return SL_OK;
 }
 
@@ -93,6 +98,9 @@ static sl_status complete_options(run *r) {
   sl__option_default_integer(&o->row_blocks, p->row_blocks);
   sl__option_default_real(&o->learning_rate, t->learning_rate);
   sl__option_default_real(&o->decay, t->decay);
+  sl__option_default_real(&o->beta1, t->beta1);
+  sl__option_default_real(&o->beta2, t->beta2);
+  sl__option_default_real(&o->eps, t->eps);
   sl__option_default_real(&o->clip, t->clip);
   sl__option_default_real(&o->smoothing, t->smoothing);
   sl__option_default_real(&o->dropout, t->dropout);
@@ -114,7 +122,8 @@ static sl_status build(run *r) {
   SL_TRY(sl_store_create(&r->store));
   SL_TRY(sl_network_training(f->model, &f->data, &f->training, f->plan.batch, &r->network));
   const sl_value keep[] = {r->network.loss, r->network.correct, r->network.count, r->network.clip};
-  const sl_program_options options = {.recorder = r->recorder, .keep = keep, .n_keep = r->network.clip == SL_NONE ? 3 : 4};
+  const sl_program_options options = {
+      .recorder = r->recorder, .keep = keep, .n_keep = r->network.clip == SL_NONE ? 3 : 4};
   SL_TRY(sl_program_create(r->runtime, r->store, r->network.graph, &f->plan, &options, &r->program));
   return sl__evaluator_create(r->runtime, r->store, f->model, &f->data, &f->training, &f->plan, &r->evaluator);
 }
@@ -299,7 +308,7 @@ static sl_status one_step(run *r) {
   SL_TRY(sl_loader_next(r->loader, &batch));
   const sl_step step = {.number = r->step + 1,
                         .seed = r->facts.plan.seed,
-                        .learning_rate = sl__rate_at(&r->rate, r->step + 1),
+                        .learning_rate = sl_rate_at(&r->rate, r->step + 1),
                         .input = {[SL_SLOT_IMAGES] = batch->samples, [SL_SLOT_LABELS] = batch->labels}};
   sl_status status = SL_OK;
   SL_TRY_OUT(sl_program_run(r->program, &step));
@@ -335,7 +344,7 @@ static sl_status metrics(run *r, json_t **line) {
   *line = json_pack("{s:I, s:f, s:f, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:f}", "step", (json_int_t)r->step,
                     "epoch", epochs_done(r), "time_s", 1e-9 * (double)(now - r->began), "split", "train", "loss",
                     i->loss / steps, "accuracy", i->count > 0 ? i->correct / i->count : 0.0, "learning_rate",
-                    sl__rate_at(&r->rate, r->step), "samples_per_s", steps * (double)r->facts.plan.batch / seconds,
+                    sl_rate_at(&r->rate, r->step), "samples_per_s", steps * (double)r->facts.plan.batch / seconds,
                     "gflops", 1e-9 * sl_program_flops(r->program) * steps / seconds, "utilization", usage.kernels,
                     "peak_memory_bytes", (json_int_t)sl__peak_memory(), "input_wait_s",
                     sl_loader_waited(r->loader) - i->input);

@@ -30,7 +30,8 @@ static void defaults(void **state) {
   assert_int_equal(o.batch, -1);
   assert_true(isnan(o.learning_rate));
   assert_null(o.optimizer);
-  assert_string_equal(o.rate_schedule, "constant");
+  assert_null(o.rate_schedule); /* the model's */
+  assert_near(o.rate_gamma, 0.1, 0);
   sl__option_default_integer(&o.batch, 64);
   sl__option_default_integer(&o.seed, 7);
   sl__option_default_real(&o.learning_rate, 0.5);
@@ -53,7 +54,7 @@ static void the_nearer_wins(void **state) {
   assert_int_equal(o.steps, 9);
   assert_int_equal(o.seed, 3); /* over it, the file */
   assert_near(o.learning_rate, 0.25, 0);
-  assert_int_equal(o.batch, 8);                /* over that, flags */
+  assert_int_equal(o.batch, 8);        /* over that, flags */
   assert_near(o.val_fraction, 0.1, 0); /* below all, defaults */
   sl__options_free(&o);
 }

@@ -1,0 +1,39 @@
+/* The learning rate of a step: a rise from 0 over the first steps, then constant, or falling. */
+#ifndef SL_RATE_H
+#define SL_RATE_H
+
+#include <stdint.h>
+
+#include "runtime/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum sl_rate_kind {
+  SL_RATE_CONSTANT,
+  SL_RATE_STEP,
+  SL_RATE_LINEAR,
+  SL_RATE_COSINE,
+  SL_RATE_COUNT
+} sl_rate_kind;
+
+typedef struct sl_rate {
+  sl_rate_kind kind;
+  double peak;
+  int64_t warmup; /* steps */
+  int64_t steps;  /* in all */
+  int64_t every;  /* step: after so many steps behind the warm-up ... */
+  double gamma;   /* ... the rate is multiplied by this */
+  double floor;   /* linear, cosine: part of the peak that is left after the last step, 0 to 1 */
+} sl_rate;
+
+const char *sl_rate_name(sl_rate_kind kind);
+sl_status sl_rate_parse(const char *name, sl_rate_kind *kind); /* SL_EINVAL lists the names */
+/* step counts from 1. Linear warm-up; cosine as Loshchilov and Hutter 2017 (eq. 5) without restarts. */
+double sl_rate_at(const sl_rate *rate, int64_t step);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
