@@ -1,4 +1,6 @@
-/* accuracy: how many targets the largest logit names; of equals the first counts, and a row with a NaN never does. */
+/* accuracy: how many targets are among the k largest logits; of equals the smaller index comes first, and a row with a
+ * NaN never counts. A target's place is the number of logits before it, so that one pass serves any k. */
+#include "codelets/attributes.h"
 #include "codelets/math.h"
 #include "tasks/cuda_context.h"
 
@@ -7,6 +9,22 @@ SL_KERNEL_DECLARE(accuracy);
 static int64_t classes(const sl_call *c) { return c->in[0].shape.dim[c->in[0].shape.ndim - 1]; }
 static int64_t tiles(const sl_call *c) {
   return sl_tiles_of(sl_shape_count(&c->in[1].shape), sl_tile_rows(c, classes(c)));
+}
+
+/* Whether fewer than k of x [V] come before x[target]. */
+static int hit(const float *x, int64_t V, int64_t target, int k) {
+  const float mine = x[target];
+  int64_t before = 0, nan = 0;
+  for (int64_t from = 0; from < V; from += 1 << 20) { /* 32-bit sums, so that there are as many lanes as of floats */
+    const int64_t to = V - from < 1 << 20 ? V : from + (1 << 20), equal = target < from ? from
+                                                                          : target < to ? target
+                                                                                        : to;
+    int32_t larger = 0, same = 0, broken = 0;
+    for (int64_t j = from; j < to; j++) larger += x[j] > mine, broken += x[j] != x[j];
+    for (int64_t j = from; j < equal; j++) same += x[j] == mine;
+    before += larger + same, nan += broken;
+  }
+  return !nan && before < k;
 }
 
 /* A tile is a run of rows. */
@@ -19,10 +37,7 @@ static void body(void *arg, int64_t tile, int thread) {
   int64_t hits = 0;
   for (int64_t i = r.from; i < r.to; i++) {
     if (target[i] < 0 || target[i] >= V) continue;
-    const float *x = (const float *)c->in[0].data + i * V, best = sl_max_row(x, V);
-    int64_t k = 0;
-    while (k < target[i] && x[k] != best) k++;
-    hits += k == target[i] && x[k] == best;
+    hits += hit((const float *)c->in[0].data + i * V, V, target[i], ((const sl_accuracy_attr *)c->attr)->k);
   }
   ((double *)c->team->scratch[0])[tile] = (double)hits;
 }
@@ -40,7 +55,9 @@ static size_t scratch(const sl_call *c) { return (size_t)tiles(c) * sizeof(doubl
 static size_t scratch_cuda(const sl_call *c) { return SL_CUDA_SUM_BYTES + (size_t)sl_shape_count(&c->in[1].shape); }
 
 static sl_status shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
-  (void)attr, (void)n_in, (void)n_out;
+  (void)n_in, (void)n_out;
+  const int k = ((const sl_accuracy_attr *)attr)->k;
+  if (k < 1) return sl_fail(SL_EINVAL, "the %d largest logits: 1 is the least", k);
   const sl_shape *x = &in[0]->shape, *target = &in[1]->shape;
   if (in[1]->dtype != SL_I32 || x->ndim != target->ndim + 1 ||
       memcmp(x->dim, target->dim, (size_t)target->ndim * sizeof *x->dim)) {
@@ -58,6 +75,7 @@ static void cost(const sl_call *c, sl_cost *cost) { cost->flops = (double)sl_sha
 
 const sl_operation sl_op_accuracy = {
     .name = "accuracy",
+    .attr_bytes = sizeof(sl_accuracy_attr),
     .shape = shape,
     .cost = cost,
     .scratch = scratch,
@@ -66,7 +84,11 @@ const sl_operation sl_op_accuracy = {
     .cuda = SL_CUDA_KERNEL(accuracy),
 };
 
+sl_value sl_accuracy_top(sl_graph *graph, const char *layer, sl_value logits, sl_value targets, int k) {
+  return sl_graph_add1(graph, &sl_op_accuracy, layer, &(sl_accuracy_attr){k}, (sl_value[]){logits, targets}, 2);
+}
+
 sl_value sl_accuracy(sl_graph *graph, const char *layer, sl_value logits, sl_value targets) {
-  return sl_graph_add1(graph, &sl_op_accuracy, layer, NULL, (sl_value[]){logits, targets}, 2);
+  return sl_accuracy_top(graph, layer, logits, targets, 1);
 }
 #endif

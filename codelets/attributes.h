@@ -88,6 +88,10 @@ typedef struct sl_cross_entropy_attr {
   double smoothing;
 } sl_cross_entropy_attr;
 
+typedef struct sl_accuracy_attr {
+  int k; /* how many of the largest logits count */
+} sl_accuracy_attr;
+
 typedef struct sl_attention_attr {
   int heads, causal;
 } sl_attention_attr;

@@ -100,6 +100,9 @@ sl_value sl_softmax(sl_graph *graph, const char *layer, sl_value x);
 /* Number of counting targets that the largest logit names (the first of equals): F64 [1]. */
 sl_value sl_accuracy(sl_graph *graph, const char *layer, sl_value logits, sl_value targets);
 
+/* The same of the k largest logits, k > 0; of equals the smaller index comes first. */
+sl_value sl_accuracy_top(sl_graph *graph, const char *layer, sl_value logits, sl_value targets, int k);
+
 /* --- update ----------------------------------------------------------------------------------------------------- */
 
 /* Factor min(1, bound / ||g||) of gradient clipping by global norm (Pascanu et al. 2013), F64 [1]; the norm is summed over

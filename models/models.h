@@ -82,9 +82,10 @@ typedef struct sl_network {
   sl_graph *graph;
   size_t sample_bytes;     /* of one image or window in slot SL_SLOT_IMAGES */
   sl_value logits;         /* F32 [B, classes] or [B, T, classes] */
-  sl_value probabilities;  /* the same shape; evaluation only */
+  sl_value probabilities;  /* the same shape; evaluation of images only */
   sl_value loss;           /* F64 [1], mean over the labels that count, nats */
   sl_value correct, count; /* F64 [1] */
+  sl_value top5;           /* F64 [1], targets among the five largest logits; evaluation only */
   sl_value clip;           /* F64 [1], factor of the gradients; SL_NONE: not clipped. Not finite: nothing was updated */
   int n_parameters;
   int64_t parameter_count; /* elements */
@@ -95,6 +96,10 @@ typedef struct sl_network {
  */
 sl_status sl_network_training(const sl_model *model, const sl_model_data *data, const sl_training *options,
                               int64_t batch, sl_network *network);
+/* Tokens I32 [B, T] (T = data->length) in slot SL_SLOT_IMAGES to logits and no further: for generating text. Its only
+ * values are logits and sample_bytes. */
+sl_status sl_network_logits(const sl_model *model, const sl_model_data *data, const sl_training *options, int64_t batch,
+                            sl_network *network);
 /* Forward only, with running statistics and no dropout. */
 sl_status sl_network_evaluation(const sl_model *model, const sl_model_data *data, const sl_training *options,
                                 int64_t batch, sl_network *network);

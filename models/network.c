@@ -31,7 +31,8 @@ static sl_status forward(const sl_model *model, const sl_model_data *data, const
                 ? sl_cross_entropy_smoothed(g, "loss", n->logits, labels, n->count, options->smoothing)
                 : sl_cross_entropy(g, "loss", n->logits, labels, n->count);
   n->correct = sl_accuracy(g, "accuracy", n->logits, labels);
-  n->probabilities = training ? SL_NONE : sl_softmax(g, "softmax", n->logits);
+  n->top5 = training ? SL_NONE : sl_accuracy_top(g, "top5", n->logits, labels, 5);
+  n->probabilities = training || model->task != SL_TASK_CLASSIFY ? SL_NONE : sl_softmax(g, "softmax", n->logits);
   return sl_graph_status(g);
 }
 
@@ -99,6 +100,19 @@ sl_status sl_network_evaluation(const sl_model *model, const sl_model_data *data
     count_parameters(n, NULL);
   else
     sl_network_destroy(n);
+  return status;
+}
+
+sl_status sl_network_logits(const sl_model *model, const sl_model_data *data, const sl_training *options, int64_t batch,
+                            sl_network *n) {
+  *n = (sl_network){.graph = sl_graph_new(batch), .sample_bytes = (size_t)data->length * sizeof(int32_t)};
+  if (!n->graph) return sl_fail(SL_ENOMEM, "no memory for a graph");
+  n->probabilities = n->loss = n->correct = n->count = n->top5 = n->clip = SL_NONE;
+  const sl_value tokens = sl_input(n->graph, "tokens", SL_SLOT_IMAGES, SL_I32, SL_SHAPE(data->length));
+  n->logits = model->build(n->graph, tokens, data, options, 0);
+  count_parameters(n, NULL);
+  const sl_status status = sl_graph_status(n->graph);
+  if (status != SL_OK) sl_network_destroy(n);
   return status;
 }
 

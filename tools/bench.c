@@ -8,6 +8,7 @@
 #include "tasks/print.h"
 #include "tasks/program.h"
 #include "tools/commands.h"
+#include "tools/data.h"
 #include "tools/session.h"
 #include "tools/usage.h"
 
@@ -34,7 +35,7 @@ typedef struct bench {
   sl_training training;
   sl_plan plan;
   synthetic synthetic;
-  sl_dataset *dataset;
+  sl__data opened;
   sl_runtime *runtime;
   sl_recorder *recorder;
   sl_store *store;
@@ -61,7 +62,7 @@ static sl_status make_samples(bench *b) {
   SL_TRY(sl__synthetic_data(b->o, b->model, &b->data));
   const sl_model_data *d = &b->data;
   synthetic *s = &b->synthetic;
-  const size_t tokens = d->length > 0 ? (size_t)d->length + 1 : 0;
+  const size_t tokens = sl__of_tokens(b->model) ? (size_t)sl__window(b->model, d->length) : 0;
   s->bytes = tokens ? 4 * tokens : (size_t)(d->height * d->width * d->channels);
   s->classes = (int32_t)d->classes;
   s->samples = malloc(POOL * s->bytes);
@@ -84,11 +85,10 @@ static sl_status open_data(bench *b, sl_sample_source *source) {
         .n = 65536, .sample_bytes = b->synthetic.bytes, .read = read_synthetic, .arg = &b->synthetic};
     return SL_OK;
   }
-  SL_TRY(sl__images_only(b->model, "--data"));
-  const sl_dataset_options options = {.directory = b->o->data};
-  SL_TRY(sl_dataset_open(&options, &b->dataset));
-  b->data = sl__data_of(b->dataset);
-  *source = sl_dataset_source(b->dataset, SL_SPLIT_TRAIN);
+  const sl__data_options options = {.model = b->model, .path = b->o->data, .length = b->o->length};
+  SL_TRY(sl__data_open(&options, &b->opened));
+  b->data = b->opened.model;
+  *source = sl__data_source(&b->opened, SL_SPLIT_TRAIN);
   return SL_OK;
 }
 
@@ -293,7 +293,7 @@ out:
   if (b.network.graph) sl_network_destroy(&b.network);
   sl_store_destroy(b.store);
   sl_recorder_destroy(b.recorder);
-  sl_dataset_close(b.dataset);
+  sl__data_close(&b.opened);
   sl_runtime_stop(b.runtime);
   free(b.synthetic.samples), free(b.seconds);
   return status;

@@ -1,10 +1,12 @@
-/* starling eval: a trained model's loss and accuracy over a split of a data set. */
+/* starling eval: a trained model's loss, accuracy and perplexity over a split of a data set. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "runtime/rundir.h"
 #include "tools/commands.h"
+#include "tools/data.h"
 #include "tools/evaluate.h"
 #include "tools/model_file.h"
 #include "tools/session.h"
@@ -18,21 +20,38 @@ static sl_status find_data(sl__options *o) {
   return stat(path, &info) == 0 ? sl__options_data_of(sl__commands[0], path, &o->data) : SL_OK;
 }
 
-static sl_status check_data(const sl_dataset *d, const sl__model_file *file) {
-  const sl_model_data *m = &sl__model_facts_of(file)->data;
-  if (d->height != m->height || d->width != m->width || d->channels != m->channels)
-    return sl_fail(SL_ESHAPE, "%s has images of %lldx%lldx%lld, the model %s takes %lldx%lldx%lld", d->directory,
-                   (long long)d->height, (long long)d->width, (long long)d->channels, sl__model_path(file),
-                   (long long)m->height, (long long)m->width, (long long)m->channels);
-  if (d->classes > m->classes)
-    return sl_fail(SL_ESHAPE, "%s has %d classes, the model %s tells %lld apart", d->directory, d->classes,
+static sl_status check_data(const sl__data *d, const sl__model_file *file) {
+  const sl_model_data *m = &sl__model_facts_of(file)->data, *here = &d->model;
+  char theirs[96], mine[96];
+  if (here->height != m->height || here->width != m->width || here->channels != m->channels)
+    return sl_fail(SL_ESHAPE, "%s has %s, the model %s takes %s", d->path, sl__data_text(here, theirs, sizeof theirs),
+                   sl__model_path(file), sl__data_text(m, mine, sizeof mine) + strlen("images of "));
+  if (here->classes > m->classes)
+    return sl_fail(SL_ESHAPE, "%s has %lld classes, the model %s tells %lld apart", d->path, (long long)here->classes,
                    sl__model_path(file), (long long)m->classes);
   return SL_OK;
 }
 
+static void print_json(const sl__model_facts *f, const char *split, const sl__score *score) {
+  printf(
+      "{\"model\": \"%s\", \"step\": %lld, \"split\": \"%s\", \"accuracy\": %.9g, \"top5_accuracy\": %.9g, \"loss\": "
+      "%.9g, ",
+      f->model->name, (long long)f->step, split, score->accuracy, score->top5, score->loss);
+  if (sl__of_tokens(f->model)) printf("\"perplexity\": %.9g, ", exp(score->loss));
+  printf("\"samples\": %lld}\n", (long long)score->samples);
+}
+
+static void print_text(const sl__model_facts *f, const char *split, const sl__score *score) {
+  const int tokens = sl__of_tokens(f->model);
+  printf("%s accuracy %.4f, top-5 accuracy %.4f, loss %.4f", split, score->accuracy, score->top5, score->loss);
+  if (tokens) printf(", perplexity %.3f", exp(score->loss));
+  printf(" over %lld %s (%s after step %lld)\n", (long long)score->samples, tokens ? "tokens" : "images",
+         f->model->name, (long long)f->step);
+}
+
 sl_status sl__eval(sl__options *o, int *exit_code) {
   sl_runtime *runtime = NULL;
-  sl_dataset *dataset = NULL;
+  sl__data data = {0};
   sl_store *store = NULL;
   sl__model_file *file = NULL;
   sl__evaluator evaluator = {0};
@@ -47,30 +66,30 @@ sl_status sl__eval(sl__options *o, int *exit_code) {
   SL_TRY_OUT(find_data(o));
   SL_TRY_OUT(sl__start(o, "eval", 0, &runtime));
   const sl__model_facts *f = sl__model_facts_of(file);
-  const sl_dataset_options data = {.directory = o->data, .validation_fraction = f->val_fraction, .seed = f->plan.seed};
-  SL_TRY_OUT(sl_dataset_open(&data, &dataset));
-  SL_TRY_OUT(check_data(dataset, file));
-  if (dataset->n[split] == 0)
-    SL_TRY_OUT(sl_fail(SL_ENOTFOUND, "%s has no images for %s", dataset->directory, splits[split]));
+  const sl__data_options options = {.model = f->model,
+                                    .path = o->data,
+                                    .val_fraction = f->val_fraction,
+                                    .seed = f->plan.seed,
+                                    .length = f->data.length,
+                                    .vocabulary = f->data.length > 0 ? f->data.classes : 0};
+  SL_TRY_OUT(sl__data_open(&options, &data));
+  SL_TRY_OUT(check_data(&data, file));
+  if (data.n[split] == 0)
+    SL_TRY_OUT(sl_fail(SL_ENOTFOUND, "%s has no %s for %s; --split names another part", data.path,
+                       sl__samples(f->model), splits[split]));
   SL_TRY_OUT(sl_store_create(&store));
   sl_plan plan = f->plan;
+  if (f->data.length > 0) sl__option_default_integer(&o->length, f->data.length);
   if (o->batch > 0) SL_TRY_OUT(sl__plan_of(o, f->model, &plan));
   SL_TRY_OUT(sl__evaluator_create(runtime, store, f->model, &f->data, &f->training, &plan, &evaluator));
   SL_TRY_OUT(sl__model_read(file, store, NULL));
   evaluator.step = f->step;
-  SL_TRY_OUT(sl__evaluate(&evaluator, sl_dataset_source(dataset, (sl_split)split), &score));
-  if (o->json)
-    printf(
-        "{\"model\": \"%s\", \"step\": %lld, \"split\": \"%s\", \"accuracy\": %.9g, \"loss\": %.9g, \"samples\": "
-        "%lld}\n",
-        f->model->name, (long long)f->step, splits[split], score.accuracy, score.loss, (long long)score.samples);
-  else
-    printf("%s accuracy %.4f, loss %.4f over %lld images (%s after step %lld)\n", splits[split], score.accuracy,
-           score.loss, (long long)score.samples, f->model->name, (long long)f->step);
+  SL_TRY_OUT(sl__evaluate(&evaluator, sl__data_source(&data, (sl_split)split), &score));
+  (o->json ? print_json : print_text)(f, splits[split], &score);
 out:
   sl__evaluator_destroy(&evaluator);
   sl_store_destroy(store);
-  sl_dataset_close(dataset);
+  sl__data_close(&data);
   sl__model_close(file);
   sl_runtime_stop(runtime);
   return status;

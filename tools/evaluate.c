@@ -1,4 +1,4 @@
-/* Evaluation: sums of loss and right answers over batches, the last of them padded with images that do not count. */
+/* Evaluation: sums of loss and right answers over batches, the last of them padded with samples that do not count. */
 #include "tools/evaluate.h"
 
 #include <math.h>
@@ -11,8 +11,8 @@ sl_status sl__evaluator_create(sl_runtime *runtime, sl_store *store, const sl_mo
   e->plan = *plan;
   SL_TRY(sl_network_evaluation(model, data, training, plan->batch, &e->network));
   const sl_network *n = &e->network;
-  const sl_value keep[] = {n->loss, n->correct, n->count, n->probabilities};
-  const sl_program_options options = {.keep = keep, .n_keep = sizeof keep / sizeof *keep};
+  const sl_value keep[] = {n->loss, n->correct, n->top5, n->count, n->probabilities};
+  const sl_program_options options = {.keep = keep, .n_keep = n->probabilities == SL_NONE ? 4 : 5};
   sl_status status = sl_program_create(runtime, store, n->graph, plan, &options, &e->program);
   if (status != SL_OK) sl__evaluator_destroy(e);
   return status;
@@ -28,10 +28,11 @@ static sl_status add_batch(sl__evaluator *e, const sl_batch *batch, sl__score *s
   const sl_step step = {.number = e->step,
                         .seed = e->plan.seed,
                         .input = {[SL_SLOT_IMAGES] = batch->samples, [SL_SLOT_LABELS] = batch->labels}};
-  double loss, correct, count;
+  double loss, correct, top5, count;
   SL_TRY(sl_program_run(e->program, &step));
   SL_TRY(sl_program_read(e->program, e->network.loss, &loss));
   SL_TRY(sl_program_read(e->program, e->network.correct, &correct));
+  SL_TRY(sl_program_read(e->program, e->network.top5, &top5));
   SL_TRY(sl_program_read(e->program, e->network.count, &count));
   if (count > 0 && !isfinite(loss)) {
     const sl_status status = sl_program_find_nonfinite(e->program, &step);
@@ -40,6 +41,7 @@ static sl_status add_batch(sl__evaluator *e, const sl_batch *batch, sl__score *s
   }
   if (count > 0) sum->loss += loss * count;
   sum->accuracy += correct;
+  sum->top5 += top5;
   sum->samples += (int64_t)count;
   return SL_OK;
 }
@@ -49,7 +51,7 @@ sl_status sl__evaluate(sl__evaluator *e, sl_sample_source source, sl__score *sco
   sl_loader *loader;
   const sl_loader_options options = {.source = source, .mode = SL_LOADER_EVAL, .batch = e->plan.batch};
   *score = sum;
-  if (source.n < 1) return sl_fail(SL_ENOTFOUND, "there are no images to evaluate on");
+  if (source.n < 1) return sl_fail(SL_ENOTFOUND, "there are no samples to evaluate on");
   SL_TRY(sl_loader_create(&options, &loader));
   sl_status status = SL_OK;
   for (;;) {
@@ -59,8 +61,8 @@ sl_status sl__evaluate(sl__evaluator *e, sl_sample_source source, sl__score *sco
     SL_TRY_OUT(add_batch(e, batch, &sum));
     sl_loader_release(loader, batch);
   }
-  if (sum.samples)
-    *score = (sl__score){sum.loss / (double)sum.samples, sum.accuracy / (double)sum.samples, sum.samples};
+  const double n = (double)sum.samples;
+  if (sum.samples) *score = (sl__score){sum.loss / n, sum.accuracy / n, sum.top5 / n, sum.samples};
 out:
   sl_loader_destroy(loader);
   return status;

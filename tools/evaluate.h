@@ -14,9 +14,9 @@ typedef struct sl__evaluator {
 } sl__evaluator;
 
 typedef struct sl__score {
-  double loss; /* mean, nats */
-  double accuracy;
-  int64_t samples;
+  double loss;           /* mean, nats; perplexity is its exponential */
+  double accuracy, top5; /* parts of the targets whose logit is the largest, or among the five largest */
+  int64_t samples;       /* targets that count: images, or tokens */
 } sl__score;
 
 /* Over the store's parameters, which it adds (as initialised) where they are missing. The plan is the training's. */

@@ -10,17 +10,17 @@
 #include "tasks/schedule.h"
 #include "tasks/spread.h"
 #include "tools/commands.h"
+#include "tools/data.h"
 #include "tools/session.h"
 
 /* Of the data set when one is named, else of the options. */
 static sl_status find_data(const sl__options *o, const sl_model *model, sl_model_data *data) {
   if (!o->data) return sl__synthetic_data(o, model, data);
-  SL_TRY(sl__images_only(model, "--data"));
-  sl_dataset *dataset;
-  const sl_dataset_options options = {.directory = o->data};
-  SL_TRY(sl_dataset_open(&options, &dataset));
-  *data = sl__data_of(dataset);
-  sl_dataset_close(dataset);
+  sl__data opened;
+  const sl__data_options options = {.model = model, .path = o->data, .length = o->length};
+  SL_TRY(sl__data_open(&options, &opened));
+  *data = opened.model;
+  sl__data_close(&opened);
   return SL_OK;
 }
 
@@ -76,14 +76,9 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
   SL_TRY_OUT(sl_schedule_create(step, keep, &plan.tiles, &machine, &schedule));
   SL_TRY_OUT(sl_memory_plan(step, schedule, keep, 0.02, &memory));
   char samples[64];
-  if (data.length > 0)
-    snprintf(samples, sizeof samples, "windows of %lld tokens", (long long)data.length);
-  else
-    snprintf(samples, sizeof samples, "images %lldx%lldx%lld", (long long)data.height, (long long)data.width,
-             (long long)data.channels);
   snprintf(title, sizeof title,
            "%s: a training step on %lld %s of %lld classes, %d leaves, %d shards, %d row blocks; %lld parameters",
-           model->name, (long long)plan.batch, samples, (long long)data.classes, plan.leaves, plan.shards,
+           model->name, (long long)plan.batch, sl__data_text(&data, samples, sizeof samples), (long long)data.classes, plan.leaves, plan.shards,
            plan.row_blocks, (long long)network.parameter_count);
   enum { DEPTH = 3 }; /* batches that a loader reads ahead */
   const sl_picture picture = {.title = title,
@@ -95,8 +90,7 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
                               .workers = workers,
                               .threads = threads,
                               .tasks = o->tasks,
-                              .inputs = DEPTH * (size_t)plan.batch *
-                                        (size_t)(data.height * data.width * data.channels + 4 * (data.length + 1))};
+                              .inputs = DEPTH * (size_t)plan.batch * (network.sample_bytes + sizeof(int32_t))};
   if (o->dot) {
     SL_TRY_OUT(sl_print_dot(&picture, stdout));
   } else if (o->json) {

@@ -21,20 +21,25 @@ struct sl__model_file {
 
 /* ---- writing ---------------------------------------------------------------------------------------------------- */
 
+static json_t *data_to_json(const sl_model_data *d) {
+  return d->length > 0 ? json_pack("{s:I, s:I}", "length", (json_int_t)d->length, "vocabulary", (json_int_t)d->classes)
+                       : json_pack("{s:I, s:I, s:I, s:I, s:f, s:f}", "height", (json_int_t)d->height, "width",
+                                   (json_int_t)d->width, "channels", (json_int_t)d->channels, "classes",
+                                   (json_int_t)d->classes, "mean", d->mean, "deviation", d->deviation);
+}
+
 static json_t *facts_to_json(const sl__model_facts *f) {
   const sl_training *t = &f->training;
   json_t *names = json_array();
-  for (int64_t i = 0; i < f->data.classes; i++) json_array_append_new(names, json_string(f->class_names[i]));
-  return json_pack(
-      "{s:s, s:I, s:{s:I, s:I, s:I, s:I, s:f, s:f}, s:{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:s}, s:o, "
-      "s:f, s:o}",
-      "model", f->model->name, "step", (json_int_t)f->step, "data", "height", (json_int_t)f->data.height, "width",
-      (json_int_t)f->data.width, "channels", (json_int_t)f->data.channels, "classes", (json_int_t)f->data.classes,
-      "mean", f->data.mean, "deviation", f->data.deviation, "training", "optimizer", sl_optimizer_name(t->optimizer),
-      "learning_rate", t->learning_rate, "momentum", t->momentum, "beta1", t->beta1, "beta2", t->beta2, "eps", t->eps,
-      "decay", t->decay, "clip", t->clip, "smoothing", t->smoothing, "dropout", t->dropout, "batchnorm",
-      t->batchnorm == SL_BATCHNORM_GLOBAL ? "global" : "leaf", "plan", sl_plan_to_json(&f->plan), "val_fraction",
-      f->val_fraction, "class_names", names);
+  for (int64_t i = 0; f->class_names && i < f->data.classes; i++)
+    json_array_append_new(names, json_string(f->class_names[i]));
+  return json_pack("{s:s, s:I, s:o, s:{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:s}, s:o, s:f, s:o}", "model",
+                   f->model->name, "step", (json_int_t)f->step, "data", data_to_json(&f->data), "training", "optimizer",
+                   sl_optimizer_name(t->optimizer), "learning_rate", t->learning_rate, "momentum", t->momentum, "beta1",
+                   t->beta1, "beta2", t->beta2, "eps", t->eps, "decay", t->decay, "clip", t->clip, "smoothing",
+                   t->smoothing, "dropout", t->dropout, "batchnorm",
+                   t->batchnorm == SL_BATCHNORM_GLOBAL ? "global" : "leaf", "plan", sl_plan_to_json(&f->plan),
+                   "val_fraction", f->val_fraction, "class_names", names);
 }
 
 static sl_status save(const char *path, sl_store *store, const sl_graph *graph, const sl__model_facts *facts,
@@ -80,10 +85,10 @@ static sl_status malformed(const sl__model_file *f, const char *what) {
 }
 
 static sl_status class_names(sl__model_file *f, const json_t *names) {
-  const int64_t n = f->facts.data.classes;
+  const int64_t n = f->facts.data.length > 0 ? 0 : f->facts.data.classes; /* tokens have no names */
   if (!json_is_array(names) || (int64_t)json_array_size(names) != n)
     return malformed(f, "the class names do not match the classes");
-  f->facts.class_names = calloc((size_t)n, sizeof *f->facts.class_names);
+  f->facts.class_names = calloc((size_t)n + 1, sizeof *f->facts.class_names);
   if (!f->facts.class_names) return sl_fail(SL_ENOMEM, "no memory for %lld class names", (long long)n);
   for (int64_t i = 0; i < n; i++) {
     const char *name = json_string_value(json_array_get(names, (size_t)i));
@@ -93,32 +98,45 @@ static sl_status class_names(sl__model_file *f, const json_t *names) {
   return SL_OK;
 }
 
+static sl_status data_from_json(const sl__model_file *f, json_t *json, sl_model_data *d) {
+  json_int_t height = 0, width = 0, channels = 0, classes = 0, length = 0;
+  json_error_t error;
+  const int tokens = json_object_get(json, "length") != NULL;
+  if ((tokens ? json_unpack_ex(json, &error, 0, "{s:I, s:I}", "length", &length, "vocabulary", &classes)
+              : json_unpack_ex(json, &error, 0, "{s:I, s:I, s:I, s:I, s:F, s:F}", "height", &height, "width", &width,
+                               "channels", &channels, "classes", &classes, "mean", &d->mean, "deviation",
+                               &d->deviation)) != 0)
+    return malformed(f, error.text);
+  if (classes < 1 || classes > INT32_MAX || length > INT32_MAX ||
+      (tokens ? length < 1 : height < 1 || width < 1 || channels < 1 || !(d->deviation > 0)))
+    return malformed(f, "sizes that cannot be");
+  d->height = height, d->width = width, d->channels = channels, d->classes = classes, d->length = length;
+  return SL_OK;
+}
+
 static sl_status facts_from_json(sl__model_file *f, json_t *json) {
   const char *model, *optimizer, *batchnorm;
   sl__model_facts *a = &f->facts;
   sl_training *t = &a->training;
-  json_int_t step, height, width, channels, classes;
-  json_t *plan, *names;
+  json_int_t step;
+  json_t *plan, *names, *data;
   json_error_t error;
   f->names = json_incref(json);
   if (json_unpack_ex(
-          json, &error, 0,
-          "{s:s, s:I, s:{s:I, s:I, s:I, s:I, s:F, s:F}, s:{s:s, s:F, s:F, s:F, s:F, s:F, s:F, s:F, s?F, s?F, s:s}, "
-          "s:o, s:F, s:o}",
-          "model", &model, "step", &step, "data", "height", &height, "width", &width, "channels", &channels, "classes",
-          &classes, "mean", &a->data.mean, "deviation", &a->data.deviation, "training", "optimizer", &optimizer,
-          "learning_rate", &t->learning_rate, "momentum", &t->momentum, "beta1", &t->beta1, "beta2", &t->beta2, "eps",
-          &t->eps, "decay", &t->decay, "clip", &t->clip, "smoothing", &t->smoothing, "dropout", &t->dropout,
-          "batchnorm", &batchnorm, "plan", &plan, "val_fraction", &a->val_fraction, "class_names", &names) != 0)
+          json, &error, 0, "{s:s, s:I, s:o, s:{s:s, s:F, s:F, s:F, s:F, s:F, s:F, s:F, s?F, s?F, s:s}, s:o, s:F, s:o}",
+          "model", &model, "step", &step, "data", &data, "training", "optimizer", &optimizer, "learning_rate",
+          &t->learning_rate, "momentum", &t->momentum, "beta1", &t->beta1, "beta2", &t->beta2, "eps", &t->eps, "decay",
+          &t->decay, "clip", &t->clip, "smoothing", &t->smoothing, "dropout", &t->dropout, "batchnorm", &batchnorm,
+          "plan", &plan, "val_fraction", &a->val_fraction, "class_names", &names) != 0)
     return malformed(f, error.text);
-  if (height < 1 || width < 1 || channels < 1 || classes < 1 || !(a->data.deviation > 0))
-    return malformed(f, "sizes that cannot be");
+  SL_TRY(data_from_json(f, data, &a->data));
   a->step = step;
-  a->data.height = height, a->data.width = width, a->data.channels = channels, a->data.classes = classes;
   t->batchnorm = strcmp(batchnorm, "global") == 0 ? SL_BATCHNORM_GLOBAL : SL_BATCHNORM_LEAF;
   if (sl_model_find(model, &a->model) != SL_OK || sl_optimizer_parse(optimizer, &t->optimizer) != SL_OK ||
       sl_plan_from_json(plan, &a->plan) != SL_OK)
     return malformed(f, sl_error());
+  if ((a->model->task == SL_TASK_CLASSIFY) != (a->data.length == 0))
+    return malformed(f, "its model and its data do not go together");
   return class_names(f, names);
 }
 

@@ -16,7 +16,7 @@ typedef struct sl__model_facts {
   sl_training training;
   sl_plan plan;
   double val_fraction;
-  char **class_names; /* [data.classes] */
+  char **class_names; /* [data.classes] of images; NULL or empty of tokens */
   int64_t step;       /* that the parameters are of */
 } sl__model_facts;
 

@@ -32,13 +32,15 @@ enum { RUNS = SL__TRAIN | SL__EVAL | SL__PREDICT | SL__BENCH, BUILDS = SL__TRAIN
 static const double ANY = 1e18;
 
 static const option table[] = {
-    {"data", TEXT, AT(data), SL__TRAIN | SL__EVAL | SL__BENCH | SL__GRAPH, 1, "DIR", NULL, 0, 0,
-     "IDX files, gzip or plain (default " SL_DATASET_DEFAULT "; eval: the run's; bench and graph: synthetic images)"},
+    {"data", TEXT, AT(data), SL__TRAIN | SL__EVAL | SL__BENCH | SL__GRAPH, 1, "DIR|FILES", NULL, 0, 0,
+     "folder of IDX files, gzip or plain (default " SL_DATASET_DEFAULT
+     "); for models of tokens a text, token files (.bin), several with commas between, or a folder of them (eval: by "
+     "default the run's; bench and graph: synthetic)"},
     {"val-fraction", REAL, AT(val_fraction), SL__TRAIN, 1, "F", "0.1", 0, 0.9,
-     "part of the training images that is set aside for validation"},
+     "part of the training images or tokens that is set aside for validation"},
     {"image", TEXT, AT(image), SL__BENCH | SL__GRAPH, 0, "HxWxC", "28x28x1", 0, 0, "size of synthetic images"},
     {"classes", INTEGER, AT(classes), SL__BENCH | SL__GRAPH, 0, "N", "10", 1, 1e6, "classes of synthetic images"},
-    {"length", INTEGER, AT(length), SL__BENCH | SL__GRAPH, 0, "N", NULL, 1, 1e6,
+    {"length", INTEGER, AT(length), BUILDS, 1, "N", NULL, 1, 1e6,
      "tokens of a window of a language model (default: the model's)"},
 
     {"steps", INTEGER, AT(steps), SL__TRAIN | SL__BENCH, 1, "N", NULL, 1, ANY,

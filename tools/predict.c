@@ -78,9 +78,12 @@ sl_status sl__predict(sl__options *o, int *exit_code) {
   sl_status status = SL_OK;
   (void)exit_code;
   SL_TRY_OUT(sl__model_open(o->model, &file));
+  const sl__model_facts *f = sl__model_facts_of(file);
+  if (f->data.length > 0)
+    SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "%s holds %s, a model of tokens: starling generate writes text with it",
+                       sl__model_path(file), f->model->name));
   SL_TRY_OUT(sl__start(o, "predict", 0, &runtime));
   SL_TRY_OUT(sl_store_create(&store));
-  const sl__model_facts *f = sl__model_facts_of(file);
   sl_plan plan = f->plan;
   if (o->batch > 0) SL_TRY_OUT(sl__plan_of(o, f->model, &plan));
   SL_TRY_OUT(sl__evaluator_create(runtime, store, f->model, &f->data, &f->training, &plan, &evaluator));

@@ -83,22 +83,6 @@ sl_status sl__synthetic_data(const sl__options *o, const sl_model *model, sl_mod
   return SL_OK;
 }
 
-sl_status sl__images_only(const sl_model *model, const char *what) {
-  return model->length > 0
-             ? sl_fail(SL_EUNSUPPORTED, "%s reads images, and %s is a model of tokens: bench and graph take it", what,
-                       model->name)
-             : SL_OK;
-}
-
-sl_model_data sl__data_of(const sl_dataset *d) {
-  return (sl_model_data){.height = d->height,
-                         .width = d->width,
-                         .channels = d->channels,
-                         .classes = d->classes,
-                         .mean = d->mean,
-                         .deviation = d->std};
-}
-
 static volatile sig_atomic_t signalled;
 static void on_signal(int number) {
   (void)number;

@@ -3,7 +3,6 @@
 #define SL_TOOLS_SESSION_H
 
 #include "models/models.h"
-#include "runtime/dataset.h"
 #include "runtime/runtime.h"
 #include "tools/options.h"
 
@@ -18,9 +17,6 @@ sl_status sl__training_of(const sl__options *options, const sl_model *model, sl_
 sl_status sl__plan_of(const sl__options *options, const sl_model *model, sl_plan *plan);
 /* What a model is built for when no data set is named: --image and --classes, or --length and the model's vocabulary. */
 sl_status sl__synthetic_data(const sl__options *options, const sl_model *model, sl_model_data *data);
-/* Refuses a model of tokens where only images can be read. */
-sl_status sl__images_only(const sl_model *model, const char *what);
-sl_model_data sl__data_of(const sl_dataset *dataset);
 
 /* Whether SIGINT or SIGTERM has come since sl__catch_signals; a second one ends the process as usual. */
 void sl__catch_signals(void);

@@ -15,15 +15,16 @@ static const sl__command train = {
     .least = 1,
     .most = 1,
     .run = sl__train,
-    .summary = "Train a network on labelled images",
+    .summary = "Train a network on labelled images, or on text",
     .description =
-        "Trains MODEL (lenet or mlp; models of tokens can be benched and drawn so far) and keeps the model that does best on the validation images. The run directory gets "
+        "Trains MODEL and keeps the model that does best on the validation part of the data (of images the most accurate, "
+        "of tokens the one with the least loss). The run directory gets "
         "the effective "
         "configuration (config.yaml), where it ran (environment.json), what decides the bits (plan.json), metrics "
         "(metrics.jsonl), "
         "the best model (model.safetensors) and the state to resume from (state.safetensors). At the end the best "
         "model is "
-        "scored on the test images. SIGINT and SIGTERM end a run after the step under way, with its state saved."};
+        "scored on the test part. SIGINT and SIGTERM end a run after the step under way, with its state saved."};
 static const sl__command eval = {.name = "eval",
                                  .bit = SL__EVAL,
                                  .arguments = "RUN|FILE ",
@@ -32,8 +33,9 @@ static const sl__command eval = {.name = "eval",
                                  .run = sl__eval,
                                  .summary = "Score a trained model on a split of its data set",
                                  .description =
-                                     "Prints loss and accuracy of a run's best model, or of a model file, over the "
-                                     "test, validation or training images."};
+                                     "Prints loss, top-1 and top-5 accuracy, and for models of tokens perplexity, of "
+                                     "a run's best model, or of a model file, over the "
+                                     "test, validation or training part of its data."};
 static const sl__command predict = {.name = "predict",
                                     .bit = SL__PREDICT,
                                     .arguments = "RUN|FILE IMAGE... ",

@@ -11,6 +11,7 @@
 #include "runtime/rundir.h"
 #include "tasks/program.h"
 #include "tools/commands.h"
+#include "tools/data.h"
 #include "tools/evaluate.h"
 #include "tools/model_file.h"
 #include "tools/session.h"
@@ -29,7 +30,7 @@ typedef struct run {
   sl__options *o;
   json_t *environment; /* as it was before the runtime changed it */
   sl_runtime *runtime;
-  sl_dataset *dataset;
+  sl__data data;
   sl_rundir *dir;
   sl_recorder *recorder;
   sl_store *store;
@@ -52,9 +53,9 @@ typedef struct run {
   double stepping; /* seconds that steps took, without validation and checkpoints */
 } run;
 
-static int validates(const run *r) { return r->dataset->n[SL_SPLIT_VALIDATION] > 0; }
+static int validates(const run *r) { return r->data.n[SL_SPLIT_VALIDATION] > 0; }
 static double epochs_done(const run *r) {
-  return (double)(r->step * r->facts.plan.batch) / (double)r->dataset->n[SL_SPLIT_TRAIN];
+  return (double)(r->step * r->facts.plan.batch) / (double)r->data.n[SL_SPLIT_TRAIN];
 }
 
 /* ---- preparation ------------------------------------------------------------------------------------------------ */
@@ -64,11 +65,11 @@ static double epochs_done(const run *r) {
 static sl_status set_length(run *r) {
   sl__options *o = r->o;
   const sl_model *m = r->facts.model;
-  const int64_t n = r->dataset->n[SL_SPLIT_TRAIN], batch = r->facts.plan.batch;
-  if (n < 1) return sl_fail(SL_EINVAL, "no images are left to train on: lower --val-fraction");
+  const int64_t n = r->data.n[SL_SPLIT_TRAIN], batch = r->facts.plan.batch;
+  if (n < 1) return sl_fail(SL_EINVAL, "no %s are left to train on: lower --val-fraction", sl__samples(m));
   if (r->until.measure != SL__UNTIL_NONE && !validates(r))
-    return sl_fail(SL_EINVAL, "--until looks at validation, and --val-fraction %g sets no images aside",
-                   o->val_fraction);
+    return sl_fail(SL_EINVAL, "--until looks at validation, and --val-fraction %g sets no %s aside", o->val_fraction,
+                   sl__samples(m));
   if (o->steps < 0 && o->epochs < 0) o->epochs = r->until.measure == SL__UNTIL_NONE ? m->epochs : 5 * m->epochs;
   r->total = o->epochs > 0 ? (int64_t)ceil((double)o->epochs * (double)n / (double)batch) : INT64_MAX;
   if (o->steps > 0 && o->steps < r->total) r->total = o->steps;
@@ -109,10 +110,11 @@ static sl_status complete_options(run *r) {
   SL_TRY(sl__option_default_text(&o->batchnorm, t->batchnorm == SL_BATCHNORM_GLOBAL ? "global" : "leaf"));
   SL_TRY(sl__option_default_text(&o->kernels, p->kernels));
   SL_TRY(sl__option_default_text(&o->sched, sl_runtime_sched(r->runtime)));
-  char *real = realpath(r->dataset->directory, NULL);
-  if (!real) return SL_OK;
+  if (r->facts.data.length > 0) sl__option_default_integer(&o->length, r->facts.data.length);
+  char *path = strdup(r->data.path);
+  if (!path) return sl_fail(SL_ENOMEM, "no memory for a path");
   free(o->data);
-  o->data = real;
+  o->data = path;
   return SL_OK;
 }
 
@@ -173,7 +175,9 @@ out:
 /* ---- resuming --------------------------------------------------------------------------------------------------- */
 
 static json_t *progress_of(const run *r) {
-  return json_pack("{s:I, s:I, s:I, s:f, s:f, s:I}", "step", (json_int_t)r->step, "cursor",
+  char digest[24];
+  snprintf(digest, sizeof digest, "%016llx", r->data.tokens ? (unsigned long long)r->data.tokens->digest : 0);
+  return json_pack("{s:s, s:I, s:I, s:I, s:f, s:f, s:I}", "data", digest, "step", (json_int_t)r->step, "cursor",
                    (json_int_t)(r->step * r->facts.plan.batch), "best_step", (json_int_t)r->best_step, "best_accuracy",
                    r->best.accuracy, "best_loss", r->best.loss, "best_samples", (json_int_t)r->best.samples);
 }
@@ -184,7 +188,8 @@ static sl_status check_same(const run *r, const sl__model_facts *f, const char *
   if (r->facts.model != f->model)
     return sl_fail(SL_EPLAN, "model is %s here and %s in %s", r->facts.model->name, f->model->name, path);
   if (a->height != b->height || a->width != b->width || a->channels != b->channels || a->classes != b->classes ||
-      a->mean != b->mean || a->deviation != b->deviation || r->facts.val_fraction != f->val_fraction)
+      a->length != b->length || a->mean != b->mean || a->deviation != b->deviation ||
+      r->facts.val_fraction != f->val_fraction)
     return sl_fail(SL_EPLAN, "the data set or its validation part is another than %s was trained on", path);
   return SL_OK;
 }
@@ -202,10 +207,14 @@ static sl_status read_state(run *r) {
   SL_TRY_OUT(check_same(r, sl__model_facts_of(file), path));
   SL_TRY_OUT(sl__state_progress(file, &progress));
   json_int_t step, cursor, best_step, best_samples;
-  if (json_unpack(progress, "{s:I, s:I, s:I, s:F, s:F, s:I}", "step", &step, "cursor", &cursor, "best_step", &best_step,
-                  "best_accuracy", &r->best.accuracy, "best_loss", &r->best.loss, "best_samples", &best_samples) != 0 ||
+  const char *digest = "0"; /* of images nothing is kept: their mean and deviation tell other data */
+  if (json_unpack(progress, "{s?s, s:I, s:I, s:I, s:F, s:F, s:I}", "data", &digest, "step", &step, "cursor", &cursor,
+                  "best_step", &best_step, "best_accuracy", &r->best.accuracy, "best_loss", &r->best.loss,
+                  "best_samples", &best_samples) != 0 ||
       step < 0 || cursor != step * r->facts.plan.batch)
     SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s: the training progress in it cannot be read", path));
+  if (r->data.tokens && strtoull(digest, NULL, 16) != r->data.tokens->digest)
+    SL_TRY_OUT(sl_fail(SL_EPLAN, "%s holds other tokens than %s was trained on", r->data.path, path));
   SL_TRY_OUT(sl__model_read(file, r->store, NULL));
   r->first = r->step = step;
   r->best_step = best_step;
@@ -235,16 +244,16 @@ static sl_status save_model(run *r) {
 /* ---- what is printed -------------------------------------------------------------------------------------------- */
 
 static void print_start(const run *r) {
-  const sl_dataset *d = r->dataset;
+  const sl__data *d = &r->data;
+  char samples[96];
   const sl_plan *p = &r->facts.plan;
   const sl_share *share = sl_runtime_share(r->runtime);
   if (r->o->quiet) return;
-  printf(
-      "%s: %lld parameters, %s; images %lldx%lldx%lld of %d classes: %lld to train on, %lld to validate, %lld to "
-      "test\n",
-      r->facts.model->name, (long long)r->network.parameter_count, sl_optimizer_name(r->facts.training.optimizer),
-      (long long)d->height, (long long)d->width, (long long)d->channels, d->classes, (long long)d->n[SL_SPLIT_TRAIN],
-      (long long)d->n[SL_SPLIT_VALIDATION], (long long)d->n[SL_SPLIT_TEST]);
+  printf("%s: %lld parameters, %s; %s of %lld %s: %lld to train on, %lld to validate, %lld to test\n",
+         r->facts.model->name, (long long)r->network.parameter_count, sl_optimizer_name(r->facts.training.optimizer),
+         sl__data_text(&d->model, samples, sizeof samples), (long long)d->model.classes,
+         d->tokens ? "kinds" : "classes", (long long)d->n[SL_SPLIT_TRAIN], (long long)d->n[SL_SPLIT_VALIDATION],
+         (long long)d->n[SL_SPLIT_TEST]);
   printf(
       "batch %lld in %d shards, %d tasks a step, %.1f MB; %d workers (threads per worker %d), %d GPUs, policy %s, %s "
       "kernels\n",
@@ -260,14 +269,27 @@ static void print_start(const run *r) {
   fflush(stdout);
 }
 
+/* A model of tokens is told by its tokens. */
+static const char *unit(const run *r) { return r->data.tokens ? "tokens/s" : "samples/s"; }
+static double units(const run *r, double steps) {
+  return steps * (double)(r->facts.plan.batch * (r->data.tokens ? r->facts.data.length : 1));
+}
+
+/* "  loss 1.2345  perplexity 3.437  accuracy 0.6543" */
+static void print_scores(const run *r, double loss, double accuracy) {
+  printf(" loss %.4f ", loss);
+  if (r->data.tokens) printf("perplexity %.3f ", exp(loss));
+  printf("accuracy %.4f", accuracy);
+}
+
 static void show_progress(run *r) {
   const int64_t now = sl_now();
   if (!r->terminal || now - r->shown < 200000000) return;
   r->shown = now;
   const double seconds = 1e-9 * (double)(now - r->now.from), steps = (double)r->now.steps;
-  printf("\r\033[Kstep %lld of %lld  epoch %.2f  loss %.4f  accuracy %.4f  %.0f samples/s", (long long)r->step,
-         (long long)r->total, epochs_done(r), r->now.loss / steps, r->now.correct / r->now.count,
-         steps * (double)r->facts.plan.batch / seconds);
+  printf("\r\033[Kstep %lld of %lld  epoch %.2f ", (long long)r->step, (long long)r->total, epochs_done(r));
+  print_scores(r, r->now.loss / steps, r->now.correct / r->now.count);
+  printf("  %.0f %s", units(r, steps) / seconds, unit(r));
   fflush(stdout);
 }
 
@@ -277,12 +299,14 @@ static void print_line(run *r, const json_t *metrics) {
   if (r->terminal) printf("\r\033[K");
   const interval *i = &r->line;
   const double steps = (double)i->steps, seconds = i->seconds;
-  printf("step %lld  epoch %.2f  loss %.4f  accuracy %.4f", (long long)r->step, epochs_done(r), i->loss / steps,
-         i->correct / i->count);
-  if (validates(r))
-    printf("  validation loss %.4f accuracy %.4f%s", r->validation.loss, r->validation.accuracy,
-           r->best_step == r->step ? " (best)" : "");
-  printf("  %.0f samples/s  %.1f GFLOP/s  %.0f%% in kernels\n", steps * (double)r->facts.plan.batch / seconds,
+  printf("step %lld  epoch %.2f ", (long long)r->step, epochs_done(r));
+  print_scores(r, i->loss / steps, i->correct / i->count);
+  if (validates(r)) {
+    printf("  validation");
+    print_scores(r, r->validation.loss, r->validation.accuracy);
+    if (r->best_step == r->step) printf(" (best)");
+  }
+  printf("  %.0f %s  %.1f GFLOP/s  %.0f%% in kernels\n", units(r, steps) / seconds, unit(r),
          1e-9 * sl_program_flops(r->program) * steps / seconds,
          100 * json_number_value(json_object_get(metrics, "utilization")));
   fflush(stdout);
@@ -348,26 +372,34 @@ static sl_status metrics(run *r, json_t **line) {
                     "gflops", 1e-9 * sl_program_flops(r->program) * steps / seconds, "utilization", usage.kernels,
                     "peak_memory_bytes", (json_int_t)sl__peak_memory(), "input_wait_s",
                     sl_loader_waited(r->loader) - i->input);
+  if (*line && r->data.tokens)
+    json_object_update_new(
+        *line, json_pack("{s:f, s:f}", "perplexity", exp(i->loss / steps), "tokens_per_s", units(r, steps) / seconds));
   return *line ? SL_OK : sl_fail(SL_ENOMEM, "no memory for a line of metrics");
+}
+
+/* Of two models of images the more accurate, then the one of less loss; of tokens the one of less loss. */
+static int better(const run *r, const sl__score *a, const sl__score *b) {
+  if (r->data.tokens || a->accuracy == b->accuracy) return a->loss < b->loss;
+  return a->accuracy > b->accuracy;
 }
 
 /* Validates, keeps the model if it is the best, and says so in a line of its own. */
 static sl_status validate(run *r) {
   const sl__score *v = &r->validation;
   r->evaluator.step = r->step;
-  SL_TRY(sl__evaluate(&r->evaluator, sl_dataset_source(r->dataset, SL_SPLIT_VALIDATION), &r->validation));
+  SL_TRY(sl__evaluate(&r->evaluator, sl__data_source(&r->data, SL_SPLIT_VALIDATION), &r->validation));
   r->reached = (r->until.measure == SL__UNTIL_ACCURACY && v->accuracy >= r->until.bound) ||
                (r->until.measure == SL__UNTIL_LOSS && v->loss <= r->until.bound);
-  json_t *line =
-      json_pack("{s:I, s:f, s:f, s:s, s:f, s:f}", "step", (json_int_t)r->step, "epoch", epochs_done(r), "time_s",
-                1e-9 * (double)(sl_now() - r->began), "split", "validation", "loss", v->loss, "accuracy", v->accuracy);
+  json_t *line = json_pack("{s:I, s:f, s:f, s:s, s:f, s:f, s:f}", "step", (json_int_t)r->step, "epoch", epochs_done(r),
+                           "time_s", 1e-9 * (double)(sl_now() - r->began), "split", "validation", "loss", v->loss,
+                           "accuracy", v->accuracy, "top5_accuracy", v->top5);
+  if (line && r->data.tokens) json_object_set_new(line, "perplexity", json_real(exp(v->loss)));
   const sl_status status =
       line ? sl_rundir_append_metrics(r->dir, line) : sl_fail(SL_ENOMEM, "no memory for a line of metrics");
   json_decref(line);
   if (status != SL_OK) return status;
-  const int better = r->best_step == 0 || v->accuracy > r->best.accuracy ||
-                     (v->accuracy == r->best.accuracy && v->loss < r->best.loss);
-  if (!better) return SL_OK;
+  if (r->best_step && !better(r, v, &r->best)) return SL_OK;
   r->best = *v;
   r->best_step = r->step;
   return save_model(r);
@@ -375,7 +407,7 @@ static sl_status validate(run *r) {
 
 /* After a step: metrics, validation and checkpoint as they fall due. last: this is the end. */
 static sl_status look(run *r, int last) {
-  const int64_t n = r->dataset->n[SL_SPLIT_TRAIN], batch = r->facts.plan.batch;
+  const int64_t n = r->data.n[SL_SPLIT_TRAIN], batch = r->facts.plan.batch;
   const int crosses = r->step * batch / n > (r->step - 1) * batch / n;
   const int checkpoint = last || (r->eval_every > 0 ? r->step % r->eval_every == 0 : crosses);
   if (!checkpoint && r->step % r->log_every != 0) {
@@ -398,7 +430,7 @@ out:
 }
 
 static sl_status steps(run *r, int *exit_code) {
-  const sl_loader_options options = {.source = sl_dataset_source(r->dataset, SL_SPLIT_TRAIN),
+  const sl_loader_options options = {.source = sl__data_source(&r->data, SL_SPLIT_TRAIN),
                                      .mode = SL_LOADER_TRAIN,
                                      .batch = r->facts.plan.batch,
                                      .seed = r->facts.plan.seed,
@@ -431,27 +463,31 @@ static sl_status test(run *r, sl__score *score) {
     sl__model_close(file);
     SL_TRY(status);
   }
-  return sl__evaluate(&r->evaluator, sl_dataset_source(r->dataset, SL_SPLIT_TEST), score);
+  return sl__evaluate(&r->evaluator, sl__data_source(&r->data, SL_SPLIT_TEST), score);
 }
 
 static sl_status finish(run *r) {
   sl__score score = {0};
   sl_status status = SL_OK;
-  const int tests = r->dataset->n[SL_SPLIT_TEST] > 0;
+  const int tests = r->data.n[SL_SPLIT_TEST] > 0;
   json_t *summary = json_pack(
       "{s:s, s:s, s:I, s:f, s:f, s:f, s:I}", "model", r->facts.model->name, "directory", sl_rundir_path(r->dir),
       "steps", (json_int_t)r->step, "epochs", epochs_done(r), "time_s", 1e-9 * (double)(sl_now() - r->began),
       "samples_per_s", r->stepping > 0 ? (double)((r->step - r->first) * r->facts.plan.batch) / r->stepping : 0.0,
       "parameters", (json_int_t)r->network.parameter_count);
   if (!summary) return sl_fail(SL_ENOMEM, "no memory for the summary");
+  if (r->data.tokens)
+    json_object_set_new(summary, "tokens_per_s",
+                        json_real(r->stepping > 0 ? units(r, (double)(r->step - r->first)) / r->stepping : 0.0));
   if (r->best_step)
     json_object_update_new(
         summary, json_pack("{s:I, s:f, s:f}", "best_step", (json_int_t)r->best_step, "validation_loss", r->best.loss,
                            "validation_accuracy", r->best.accuracy));
   if (tests) {
     SL_TRY_OUT(test(r, &score));
-    json_object_update_new(summary, json_pack("{s:f, s:f, s:I}", "test_loss", score.loss, "test_accuracy",
-                                              score.accuracy, "test_samples", (json_int_t)score.samples));
+    json_object_update_new(summary,
+                           json_pack("{s:f, s:f, s:f, s:I}", "test_loss", score.loss, "test_accuracy", score.accuracy,
+                                     "test_top5_accuracy", score.top5, "test_samples", (json_int_t)score.samples));
   }
   if (r->until.measure != SL__UNTIL_NONE) json_object_set_new(summary, "reached", json_boolean(r->reached));
   SL_TRY_OUT(sl_rundir_write_json(r->dir, SL_RUNDIR_SUMMARY, summary));
@@ -459,7 +495,12 @@ static sl_status finish(run *r) {
     json_dumpf(summary, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     putchar('\n');
   } else if (tests) {
-    printf("test accuracy %.4f\n", score.accuracy);
+    if (r->data.tokens)
+      printf("test loss %.4f perplexity %.3f accuracy %.4f\n", score.loss, exp(score.loss), score.accuracy);
+    else
+      printf("test accuracy %.4f\n", score.accuracy);
+  } else if (r->best_step && r->data.tokens) {
+    printf("validation loss %.4f perplexity %.3f accuracy %.4f\n", r->best.loss, exp(r->best.loss), r->best.accuracy);
   }
 out:
   json_decref(summary);
@@ -476,17 +517,17 @@ static sl_status prepare(run *r) {
   sl__options *o = r->o;
   sl__model_facts *f = &r->facts;
   SL_TRY(sl__find_model(o->model, &f->model));
-  SL_TRY(sl__images_only(f->model, "train"));
   SL_TRY(sl__until_parse(o->until, &r->until));
   SL_TRY(sl__training_of(o, f->model, &f->training));
   r->environment = sl_environment(o->argc, o->argv, sl__commit());
   if (!r->environment) return sl_fail(SL_ENOMEM, "no memory for the environment");
   SL_TRY(sl__start(o, "train", 0, &r->runtime));
   SL_TRY(sl__plan_of(o, f->model, &f->plan));
-  const sl_dataset_options data = {.directory = o->data, .validation_fraction = o->val_fraction, .seed = f->plan.seed};
-  SL_TRY(sl_dataset_open(&data, &r->dataset));
-  f->data = sl__data_of(r->dataset);
-  f->class_names = r->dataset->class_names;
+  const sl__data_options data = {
+      .model = f->model, .path = o->data, .val_fraction = o->val_fraction, .seed = f->plan.seed, .length = o->length};
+  SL_TRY(sl__data_open(&data, &r->data));
+  f->data = r->data.model;
+  f->class_names = r->data.class_names;
   f->val_fraction = o->val_fraction;
   SL_TRY(set_length(r));
   SL_TRY(build(r));
@@ -505,7 +546,7 @@ static void release(run *r) {
   if (r->network.graph) sl_network_destroy(&r->network);
   sl_store_destroy(r->store);
   sl_recorder_destroy(r->recorder);
-  sl_dataset_close(r->dataset);
+  sl__data_close(&r->data);
   json_decref(r->environment);
   sl_runtime_stop(r->runtime);
 }

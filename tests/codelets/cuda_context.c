@@ -109,6 +109,10 @@ static void nan_is_seen(void **state) {
   assert_true(isnan(loss) && isnan(lse[0]) && isnan(lse[1]));
   arrays[2] = (sl_array){.data = &hits, .shape = SL_SHAPE(1), .dtype = SL_F64};
   call_of(&call, arrays, 2, 1);
+  call.attr = &(sl_accuracy_attr){1};
+  assert_ok(cuda_case_run(&sl_op_accuracy, &call));
+  assert_true(hits == 1);
+  call.attr = &(sl_accuracy_attr){3};
   assert_ok(cuda_case_run(&sl_op_accuracy, &call));
   assert_true(hits == 1);
   arrays[1] = (sl_array){.data = y, .shape = SL_SHAPE(2, 3), .dtype = SL_F32};

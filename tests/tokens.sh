@@ -1,0 +1,79 @@
+#!/bin/sh
+# Models of tokens by the command: training on text and token files, stopping and resuming, scoring, and what is said of data that
+# are wrong.
+. "$(dirname "$0")/command.shlib"
+same() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a != "" && b != "" && (a - b) ^ 2 < 1e-12) }'; }
+le32() { printf '\\%03o\\%03o\\%03o\\%03o' $(($1 & 255)) $(($1 >> 8 & 255)) $(($1 >> 16 & 255)) $(($1 >> 24 & 255)); }
+# A token file of 16-bit ids 0 .. kinds - 1 in turn, over and over.
+make_ids() { # file, count, kinds, [magic, version, count in the header]
+  { printf "$(le32 "${4:-20240520}")$(le32 "${5:-1}")$(le32 "${6:-$2}")"; head -c 1012 /dev/zero; } >"$1"
+  printf "$(awk -v n="$2" -v k="$3" 'BEGIN { for (i = 0; i < n; i++) printf "\\%03o\\%03o", i % k % 256, i % k / 256 }')" >>"$1"
+}
+awk 'BEGIN { for (i = 0; i < 60; i++) print "line " i * 7 % 60 " of a text that is told again and again" }' >text.txt
+small='--data text.txt --length 16 --batch 2 --workers 1 --learning-rate 1e-3'
+
+# shellcheck disable=SC2086 # $small is several words, here and below
+expect 'train on a text' 0 '^validation loss [0-9.]+ perplexity [0-9.]+ accuracy [01]\.[0-9]+$' train gpt2-nano $small --steps 8 --eval-every 4 --log-every 2 --out a
+check 'it says perplexity and tokens/s' grep -qE 'step 8 .* validation loss [0-9.]+ perplexity [0-9.]+ accuracy [01]\.[0-9]+.* [0-9]+ tokens/s' out
+check 'it learned' awk -v first="$(field perplexity a/metrics.jsonl)" -v last="$(field validation_loss a/summary.json)" 'BEGIN { exit !(last > 0 && exp(last) < first) }'
+check_json 'metrics.jsonl is JSON, line for line' a/metrics.jsonl
+for name in loss accuracy perplexity tokens_per_s samples_per_s; do
+  grep '"train"' a/metrics.jsonl | head -n 1 >line
+  check "metrics: $name" grep -qE "\"$name\": *[0-9]" line
+done
+check 'the configuration has the length' grep -q '^length: 16' a/config.yaml
+run eval a --split validation --json
+check_json 'eval --json is JSON' out
+check 'eval: the loss that train had' same "$(field loss out)" "$(field validation_loss a/summary.json)"
+check 'eval: the accuracy that train had' same "$(field accuracy out)" "$(field validation_accuracy a/summary.json)"
+check 'eval: perplexity is the exponential of the loss' awk -v l="$(field loss out)" -v p="$(field perplexity out)" 'BEGIN { exit !((exp(l) / p - 1) ^ 2 < 1e-10) }'
+check 'eval: top-5 accuracy is no less' awk -v a="$(field accuracy out)" -v b="$(field top5_accuracy out)" 'BEGIN { exit !(b != "" && b >= a && b <= 1) }'
+check 'eval: it counts tokens' test "$(($(field samples out) % 16))" = 0
+expect 'eval of a file by itself' 0 '^train accuracy .* perplexity .* tokens' eval a/model.safetensors --data text.txt --split train
+expect 'eval: another batch gives the same, but for rounding' 0 '^validation accuracy' eval a --split validation --batch 5
+expect 'eval: no part for testing' 1 'text.txt has no windows for test; --split' eval a
+expect 'predict is for images' 1 'a model of tokens.*starling generate' predict a none.png
+
+# Stopping and resuming gives the bytes of a run that was never stopped.
+expect 'half a run' 0 '^validation' train gpt2-nano $small --steps 4 --eval-every 4 --log-every 2 --out b
+expect 'the other half' 0 'resumed after step 4' train --resume --out b --steps 8
+check 'the same state as in one go' cmp a/state.safetensors b/state.safetensors
+check 'the same model' cmp a/model.safetensors b/model.safetensors
+expect 'another length is refused' 1 'another than b/state.safetensors was trained on' train --resume --out b --length 8 --steps 9
+tr a e <text.txt >other.txt
+expect 'another text is refused' 1 'other.txt holds other tokens than b/state.safetensors was trained on' train --resume --out b --data other.txt --steps 9
+check 'and changes nothing' cmp a/state.safetensors b/state.safetensors
+
+# Token files, and a folder of them.
+mkdir ids && make_ids ids/x_train.bin 200 200 && make_ids ids/x_val.bin 40 100 && make_ids ids/x_test.bin 50 50
+expect 'a folder of token files' 0 'windows of 16 tokens of 256 kinds: 12 to train on, 2 to validate, 3 to test' train gpt2-nano $small --data ids --steps 2 --out c
+check 'it is tested' grep -qE '^test loss [0-9.]+ perplexity' out
+expect 'eval on it' 0 '^test accuracy .* over 48 tokens' eval c
+expect 'several files' 0 ': 1[0-9][0-9] to train on, 2 to validate' train gpt2-nano $small --data ids/x_val.bin,ids/x_train.bin,text.txt --steps 1 --out d
+expect 'bench on a text' 0 '^samples/s' bench gpt2-nano --data text.txt --length 16 --batch 2 --steps 2 --no-measure --workers 1
+expect 'graph of a text' 0 'windows of 16 tokens of 256 classes' graph gpt2-nano --data text.txt --length 16
+
+# What is wrong with data: the file is named, and no directory stays.
+bad() { # what, code, pattern, data, [more options]
+  name=$1 code_wanted=$2 pattern_wanted=$3 data=$4
+  shift 4
+  expect "$name" "$code_wanted" "$pattern_wanted" train gpt2-nano $small --steps 1 --out bad-run --data "$data" "$@"
+  check "$name: nothing is left" absent bad-run
+}
+make_ids magic.bin 40 10 7
+bad 'another magic' 1 'magic.bin: not a token file, its magic is 7' magic.bin
+make_ids version.bin 40 10 20240520 3
+bad 'another version' 1 'version.bin: version 3 at offset 4' version.bin
+make_ids cut.bin 40 10 20240520 1 41
+bad 'a count beyond the file' 1 'cut.bin: the header \(offset 8\) counts 41 tokens .* truncated' cut.bin
+make_ids large.bin 400 300
+bad 'an id beyond the vocabulary' 1 'large.bin: token 256 \(byte offset 1536\) is 256, beyond the vocabulary of 256' large.bin
+head -c 12 text.txt >short.txt
+bad 'a text too short' 2 'hold no window of 17: shorten .*--length' short.txt
+bad 'nothing there' 1 "none.txt'" none.txt
+mkdir empty
+bad 'an empty folder' 1 'empty has neither .bin files' empty
+expect 'without --data' 2 'gpt2-nano is a model of tokens: --data names a text' train gpt2-nano --steps 1 --out bad-run
+expect 'longer than the positions' 1 'positions' train gpt2-nano $small --length 257 --steps 1 --out bad-run
+check 'nothing is left' absent bad-run
+finish
