@@ -10,7 +10,7 @@ make_ids() { # file, count, kinds, [magic, version, count in the header]
   printf "$(awk -v n="$2" -v k="$3" 'BEGIN { for (i = 0; i < n; i++) printf "\\%03o\\%03o", i % k % 256, i % k / 256 }')" >>"$1"
 }
 awk 'BEGIN { for (i = 0; i < 60; i++) print "line " i * 7 % 60 " of a text that is told again and again" }' >text.txt
-small='--data text.txt --length 16 --batch 2 --workers 1 --learning-rate 1e-3'
+small='--data text.txt --length 16 --batch 2 --workers 1 --learning-rate 1e-3 --rate-schedule constant --warmup 0'
 
 # shellcheck disable=SC2086 # $small is several words, here and below
 expect 'train on a text' 0 '^validation loss [0-9.]+ perplexity [0-9.]+ accuracy [01]\.[0-9]+$' train gpt2-nano $small --steps 8 --eval-every 4 --log-every 2 --out a
