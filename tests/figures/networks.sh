@@ -48,7 +48,7 @@ for model in ${MODELS:-gpt2 bert-base vit-b16 gpt2-nano resnet50}; do
   for name in "${!rates[@]}"; do
     b=$(median "${rates[$name]}") m=$(median "${sizes[$name]}")
     echo "  PyTorch $name: $b samples/s ($(over "$a" "$b") times), $m MB"
-    best=$(awk -v a="$best" -v b="$b" 'BEGIN { print b > a ? b : a }') least=$(awk -v a="$least" -v b="$m" 'BEGIN { print b < a ? b : a }')
+    best=$(awk -v a="$best" -v b="$b" 'BEGIN { print (b > a ? b : a) }') least=$(awk -v a="$least" -v b="$m" 'BEGIN { print (b < a ? b : a) }')
   done
   percent=80; [ "$model" != gpt2 ] || percent=75
   figure "samples/s over the best PyTorch's, or % of peak" "1.2 or $percent%" "$(over "$a" "$best") $(median "$peak")%" \
