@@ -61,6 +61,16 @@ sl_status sl_file_write(sl_file *file, const void *bytes, size_t n) {
   return SL_OK;
 }
 
+sl_status sl_file_overwrite(sl_file *file, uint64_t offset, const void *bytes, size_t n) {
+  for (const char *at = bytes; n > 0;) {
+    const ssize_t done = pwrite(file->fd, at, n, (off_t)offset);
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) return fail_on("write", file->path, done < 0 ? errno : ENOSPC);
+    at += done, offset += (uint64_t)done, n -= (size_t)done;
+  }
+  return SL_OK;
+}
+
 /* Makes the rename itself last. File systems that cannot synchronise a folder say EINVAL; they have done what they can.
  */
 static sl_status sync_folder(const char *path) {

@@ -20,6 +20,8 @@ typedef struct sl_file sl_file;
 sl_status sl_file_create(const char *path, sl_file **file);
 /* Appends n bytes. After a failure only sl_file_discard is useful. */
 sl_status sl_file_write(sl_file *file, const void *bytes, size_t n);
+/* Writes n bytes over what was written at offset; a header, say, whose numbers are known at the end. */
+sl_status sl_file_overwrite(sl_file *file, uint64_t offset, const void *bytes, size_t n);
 /* Puts the content at its path and frees file; on failure the temporary is gone and what was at path is untouched. */
 sl_status sl_file_commit(sl_file *file);
 /* Removes the temporary and frees file; NULL is allowed. */
