@@ -31,6 +31,7 @@ struct sl_loader {
   slot *slots;      /* [depth] */
   uint8_t *samples; /* [depth, rows, sample_bytes], each slot's part rounded up to ALIGNMENT */
   int32_t *labels;  /* [depth, rows], likewise */
+  uint8_t *plain;   /* [sample_bytes], the thread's: a sample before it is augmented; NULL: none is */
 
   pthread_t thread;
   pthread_mutex_t lock;         /* guards all below and the slots' states */
@@ -72,9 +73,12 @@ static sl_status fill(const sl_loader *l, epoch_order *order, slot *s, int64_t c
   b->cursor = cursor + b->valid;
   for (int64_t r = 0; r < b->valid_here; r++) {
     if (atomic_load_explicit(&l->generation, memory_order_relaxed) != generation) return SL_OK;
-    const int64_t position = cursor + o->first + r;
-    SL_TRY(o->source.read(o->source.arg, eval ? position : training_sample(l, order, position),
-                          (char *)b->samples + (size_t)r * o->source.sample_bytes, &b->labels[r]));
+    const int64_t position = cursor + o->first + r, i = eval ? position : training_sample(l, order, position);
+    uint8_t *sample = (uint8_t *)b->samples + (size_t)r * o->source.sample_bytes;
+    SL_TRY(o->source.read(o->source.arg, i, l->plain ? l->plain : sample, &b->labels[r]));
+    if (!l->plain) continue;
+    const sl_augment_draw draw = sl_augment_at(&o->augment, o->seed, order->epoch, i);
+    sl_augment_apply(&draw, o->height, o->width, o->channels, l->plain, sample);
   }
   memset((char *)b->samples + (size_t)b->valid_here * o->source.sample_bytes, 0,
          (size_t)(b->rows - b->valid_here) * o->source.sample_bytes);
@@ -165,7 +169,20 @@ static void free_memory(sl_loader *l) {
   pthread_cond_destroy(&l->filled);
   pthread_mutex_destroy(&l->lock);
   free((void *)l->options.cpus);
-  free(l->samples), free(l->labels), free(l->slots), free(l);
+  free(l->samples), free(l->labels), free(l->plain), free(l->slots), free(l);
+}
+
+static sl_status check_augment(const sl_loader_options *o) {
+  const sl_augment *a = &o->augment;
+  if (a->pad < 0 || a->pad >= o->height || a->pad >= o->width)
+    return sl_fail(SL_EINVAL, "augmentation: a border of %d pixels is not below the size of an image of %lldx%lld",
+                   a->pad, (long long)o->height, (long long)o->width);
+  int64_t row, bytes;
+  if (o->mode != SL_LOADER_TRAIN || o->channels < 1 || __builtin_mul_overflow(o->width, o->channels, &row) ||
+      __builtin_mul_overflow(o->height, row, &bytes) || (size_t)bytes != o->source.sample_bytes)
+    return sl_fail(SL_EINVAL, "augmentation is of training images, and a sample of %zu bytes is not %lldx%lldx%lld",
+                   o->source.sample_bytes, (long long)o->height, (long long)o->width, (long long)o->channels);
+  return SL_OK;
 }
 
 sl_status sl_loader_create(const sl_loader_options *options, sl_loader **result) {
@@ -180,6 +197,8 @@ sl_status sl_loader_create(const sl_loader_options *options, sl_loader **result)
     return sl_fail(SL_EINVAL, "loader: the source has no samples");
   if (o->cursor < 0) return sl_fail(SL_EINVAL, "loader: the cursor %lld is negative", (long long)o->cursor);
   if (depth < LEAST_DEPTH) return sl_fail(SL_EINVAL, "loader: a depth of %d; %d is the least", depth, LEAST_DEPTH);
+  const int augments = o->augment.pad || o->augment.flip;
+  if (augments) SL_TRY(check_augment(o));
   int64_t slot_bytes, all_bytes;
   if (__builtin_mul_overflow(rows, (int64_t)o->source.sample_bytes, &slot_bytes) || slot_bytes > INT64_MAX / 2 ||
       __builtin_mul_overflow(round_up(slot_bytes), (int64_t)depth, &all_bytes))
@@ -197,9 +216,10 @@ sl_status sl_loader_create(const sl_loader_options *options, sl_loader **result)
   l->slots = calloc((size_t)depth, sizeof *l->slots);
   l->samples = aligned_alloc(ALIGNMENT, (size_t)all_bytes);
   l->labels = aligned_alloc(ALIGNMENT, (size_t)(label_bytes * depth));
+  if (augments) l->plain = malloc(o->source.sample_bytes);
   int *cpus = o->ncpus > 0 ? malloc((size_t)o->ncpus * sizeof *cpus) : NULL;
   sl_status status = SL_OK;
-  if (!l->slots || !l->samples || !l->labels || (o->ncpus > 0 && !cpus)) {
+  if (!l->slots || !l->samples || !l->labels || (augments && !l->plain) || (o->ncpus > 0 && !cpus)) {
     free(cpus);
     SL_TRY_OUT(sl_fail(SL_ENOMEM, "out of memory for the loader's %d slots of %lld bytes; a smaller batch needs less",
                        depth, (long long)slot_bytes));

@@ -5,7 +5,7 @@
  * batch is the next `batch` samples of that stream, so one may cross the border of epochs, and within an epoch no
  * sample is dropped or repeated. The cursor (samples consumed so far, over all ranks) is the loader's whole state: a
  * loader started at cursor c yields what an older one would have after c samples. Evaluation is one pass in order, the
- * last batch padded.
+ * last batch padded. Training images may be augmented: then a batch's rows depend on seed, epoch and sample, too.
  *
  * All functions are called by one thread (or one at a time). */
 #ifndef SL_LOADER_H
@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/augment.h"
 #include "runtime/status.h"
 
 #ifdef __cplusplus
@@ -35,14 +36,16 @@ typedef enum sl_loader_mode { SL_LOADER_TRAIN, SL_LOADER_EVAL } sl_loader_mode;
 typedef struct sl_loader_options {
   sl_sample_source source;
   sl_loader_mode mode;
-  int64_t batch;   /* B, the global batch */
-  int64_t first;   /* this rank's part of each batch: rows [first, first + rows) of its B ... */
-  int64_t rows;    /* ... 0 means all behind first */
-  uint64_t seed;   /* of the order; unused by evaluation */
-  int64_t cursor;  /* samples consumed before, over all ranks */
-  int depth;       /* slots; 0 means 3, and 2 is the least */
-  const int *cpus; /* operating-system numbers of the CPUs that the thread is bound to; copied */
-  int ncpus;       /* 0: not bound */
+  int64_t batch;                   /* B, the global batch */
+  int64_t first;                   /* this rank's part of each batch: rows [first, first + rows) of its B ... */
+  int64_t rows;                    /* ... 0 means all behind first */
+  uint64_t seed;                   /* of the order and of augmentation; unused by evaluation */
+  int64_t cursor;                  /* samples consumed before, over all ranks */
+  int depth;                       /* slots; 0 means 3, and 2 is the least */
+  const int *cpus;                 /* operating-system numbers of the CPUs that the thread is bound to; copied */
+  int ncpus;                       /* 0: not bound */
+  sl_augment augment;              /* of training; all 0: none */
+  int64_t height, width, channels; /* of a sample, where augment is not 0: its bytes are [height, width, channels] */
 } sl_loader_options;
 
 /* One slot of the ring. From sl_loader_next until sl_loader_release it is the caller's, who may also write to it. */

@@ -74,6 +74,13 @@ expect 'another plan is refused' 1 'batch is 64 here and 32 in b/state.safetenso
 check 'and changes nothing' cmp before b/state.safetensors
 expect 'other data are refused' 1 'another than|another size|is .* here' train --resume --out b --data other --steps 50
 expect 'nothing to resume' 1 'no run in nowhere' train --resume --out nowhere
+expect 'augmented' 0 '^test' train mlp $small --steps 20 --augment crop=2,flip --out augmented
+expect 'augmented, half of it' 0 '^test' train mlp $small --steps 9 --augment flip,crop=2 --out halves
+expect 'augmented, resumed' 0 'resumed after step 9' train --resume --out halves --steps 20
+check 'augmentation goes on as if never stopped' cmp augmented/state.safetensors halves/state.safetensors
+expect 'another augmentation is refused' 1 'augment none is another than .* \(crop=2, flip yes\)' train --resume --out halves --augment none --steps 30
+expect 'a border as large as the image' 2 'border of 8 pixels' train mlp $small --steps 1 --augment crop=8 --out v
+expect 'no such augmentation' 2 "'turn' in 'flip,turn'" train mlp $small --steps 1 --augment flip,turn --out v
 "$starling" train mlp $small --steps 1000000 --eval-every 20 --learning-rate 1e-4 --out c >out 2>err &
 process=$!
 for _ in $(seq 300); do [ ! -e c/state.safetensors ] || break; sleep 0.1; done

@@ -33,13 +33,14 @@ static json_t *facts_to_json(const sl__model_facts *f) {
   json_t *names = json_array();
   for (int64_t i = 0; f->class_names && i < f->data.classes; i++)
     json_array_append_new(names, json_string(f->class_names[i]));
-  return json_pack("{s:s, s:I, s:o, s:{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:s}, s:o, s:f, s:o}", "model",
-                   f->model->name, "step", (json_int_t)f->step, "data", data_to_json(&f->data), "training", "optimizer",
-                   sl_optimizer_name(t->optimizer), "learning_rate", t->learning_rate, "momentum", t->momentum, "beta1",
-                   t->beta1, "beta2", t->beta2, "eps", t->eps, "decay", t->decay, "clip", t->clip, "smoothing",
-                   t->smoothing, "dropout", t->dropout, "batchnorm",
-                   t->batchnorm == SL_BATCHNORM_GLOBAL ? "global" : "leaf", "plan", sl_plan_to_json(&f->plan),
-                   "val_fraction", f->val_fraction, "class_names", names);
+  return json_pack(
+      "{s:s, s:I, s:o, s:{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:s}, s:o, s:f, s:{s:i, s:i}, s:o}",
+      "model", f->model->name, "step", (json_int_t)f->step, "data", data_to_json(&f->data), "training", "optimizer",
+      sl_optimizer_name(t->optimizer), "learning_rate", t->learning_rate, "momentum", t->momentum, "beta1", t->beta1,
+      "beta2", t->beta2, "eps", t->eps, "decay", t->decay, "clip", t->clip, "smoothing", t->smoothing, "dropout",
+      t->dropout, "batchnorm", t->batchnorm == SL_BATCHNORM_GLOBAL ? "global" : "leaf", "plan",
+      sl_plan_to_json(&f->plan), "val_fraction", f->val_fraction, "augment", "pad", f->augment.pad, "flip",
+      f->augment.flip, "class_names", names);
 }
 
 static sl_status save(const char *path, sl_store *store, const sl_graph *graph, const sl__model_facts *facts,
@@ -123,11 +124,13 @@ static sl_status facts_from_json(sl__model_file *f, json_t *json) {
   json_error_t error;
   f->names = json_incref(json);
   if (json_unpack_ex(
-          json, &error, 0, "{s:s, s:I, s:o, s:{s:s, s:F, s:F, s:F, s:F, s:F, s:F, s:F, s?F, s?F, s:s}, s:o, s:F, s:o}",
+          json, &error, 0,
+          "{s:s, s:I, s:o, s:{s:s, s:F, s:F, s:F, s:F, s:F, s:F, s:F, s?F, s?F, s:s}, s:o, s:F, s?{s:i, s:i}, s:o}",
           "model", &model, "step", &step, "data", &data, "training", "optimizer", &optimizer, "learning_rate",
           &t->learning_rate, "momentum", &t->momentum, "beta1", &t->beta1, "beta2", &t->beta2, "eps", &t->eps, "decay",
           &t->decay, "clip", &t->clip, "smoothing", &t->smoothing, "dropout", &t->dropout, "batchnorm", &batchnorm,
-          "plan", &plan, "val_fraction", &a->val_fraction, "class_names", &names) != 0)
+          "plan", &plan, "val_fraction", &a->val_fraction, "augment", "pad", &a->augment.pad, "flip", &a->augment.flip,
+          "class_names", &names) != 0)
     return malformed(f, error.text);
   SL_TRY(data_from_json(f, data, &a->data));
   a->step = step;

@@ -7,6 +7,7 @@
 #include <jansson.h>
 
 #include "models/models.h"
+#include "runtime/augment.h"
 #include "runtime/store.h"
 
 /* What the metadata say. */
@@ -16,6 +17,7 @@ typedef struct sl__model_facts {
   sl_training training;
   sl_plan plan;
   double val_fraction;
+  sl_augment augment; /* of the training images */
   char **class_names; /* [data.classes] of images; NULL or empty of tokens */
   int64_t step;       /* that the parameters are of */
 } sl__model_facts;

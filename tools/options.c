@@ -38,6 +38,9 @@ static const option table[] = {
      "default the run's; bench and graph: synthetic)"},
     {"val-fraction", REAL, AT(val_fraction), SL__TRAIN, 1, "F", "0.1", 0, 0.9,
      "part of the training images or tokens that is set aside for validation"},
+    {"augment", TEXT, AT(augment), SL__TRAIN, 1, "LIST", "none", 0, 0,
+     "training images at random mirrored (flip), cut out of a border of N black pixels (crop=N), or both "
+     "(crop=4,flip)"},
     {"image", TEXT, AT(image), SL__BENCH | SL__GRAPH, 0, "HxWxC", "28x28x1", 0, 0, "size of synthetic images"},
     {"classes", INTEGER, AT(classes), SL__BENCH | SL__GRAPH, 0, "N", "10", 1, 1e6, "classes of synthetic images"},
     {"length", INTEGER, AT(length), BUILDS, 1, "N", NULL, 1, 1e6,
@@ -263,6 +266,28 @@ sl_status sl__until_parse(const char *text, sl__until *until) {
   if (!end || !equals[1] || *end || !(until->bound > 0) || (until->measure == SL__UNTIL_ACCURACY && until->bound > 1))
     return sl_fail(SL_EINVAL, "--until: '%s' is neither accuracy=A (0 to 1) nor loss=L (above 0)", text);
   return SL_OK;
+}
+
+sl_status sl__augment_parse(const char *text, sl_augment *augment) {
+  *augment = (sl_augment){0};
+  if (!text || strcmp(text, "none") == 0) return SL_OK;
+  for (const char *at = text;; at++) {
+    const size_t n = strcspn(at, ",");
+    char *end = NULL;
+    long pad = 0;
+    if (n > 5 && strncmp(at, "crop=", 5) == 0 && at[5] >= '0' && at[5] <= '9') pad = strtol(at + 5, &end, 10);
+    if (n == 4 && strncmp(at, "flip", n) == 0 && !augment->flip)
+      augment->flip = 1;
+    else if (end == at + n && pad >= 1 && pad <= 1024 && !augment->pad)
+      augment->pad = (int)pad;
+    else
+      return sl_fail(SL_EINVAL,
+                     "--augment: '%.*s' in '%s' is wrong; there are none, or flip and crop=N (1 to 1024 pixels), each "
+                     "once, with a comma between",
+                     (int)n, at, text);
+    at += n;
+    if (!*at) return SL_OK;
+  }
 }
 
 sl_status sl__image_parse(const char *text, int64_t size[3]) {

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "runtime/augment.h"
 #include "runtime/status.h"
 
 /* Which subcommands take an option. */
@@ -15,11 +16,12 @@ enum { SL__TRAIN = 1, SL__EVAL = 2, SL__PREDICT = 4, SL__BENCH = 8, SL__GRAPH = 
  * machine. */
 typedef struct sl__options {
   char *model; /* train, bench, graph: a model's name; eval, predict: a file or run directory */
-  char *data, *sched, *kernels, *optimizer, *batchnorm, *rate_schedule, *until, *split, *image;
+  char *data, *sched, *kernels, *optimizer, *batchnorm, *rate_schedule, *until, *split, *image, *augment;
   char *out, *trace, *config;
   int64_t workers, threads_per_worker, gpus, batch, leaves, shards, row_blocks;
   int64_t steps, epochs, warmup, rate_step, eval_every, log_every, seed, classes, length, top;
-  double val_fraction, learning_rate, rate_gamma, rate_floor, momentum, beta1, beta2, eps, decay, clip, smoothing, dropout;
+  double val_fraction, learning_rate, rate_gamma, rate_floor, momentum, beta1, beta2, eps, decay, clip, smoothing,
+      dropout;
   int resume, force, json, quiet, calibrate, tasks, dot, no_measure, help;
   char **files; /* predict: what follows the model */
   int n_files;
@@ -66,6 +68,8 @@ typedef struct sl__until {
   double bound; /* accuracy: reached from below; loss: from above */
 } sl__until;
 sl_status sl__until_parse(const char *text, sl__until *until);
+/* --augment: "none", or "flip" and "crop=PIXELS" (1 to 1024) in any order, a comma between. */
+sl_status sl__augment_parse(const char *text, sl_augment *augment);
 /* --image: "28x28x1", height, width, channels. */
 sl_status sl__image_parse(const char *text, int64_t size[3]);
 

@@ -191,6 +191,9 @@ static sl_status check_same(const run *r, const sl__model_facts *f, const char *
       a->length != b->length || a->mean != b->mean || a->deviation != b->deviation ||
       r->facts.val_fraction != f->val_fraction)
     return sl_fail(SL_EPLAN, "the data set or its validation part is another than %s was trained on", path);
+  if (r->facts.augment.pad != f->augment.pad || r->facts.augment.flip != f->augment.flip)
+    return sl_fail(SL_EPLAN, "--augment %s is another than %s was trained with (crop=%d, flip %s)", r->o->augment, path,
+                   f->augment.pad, f->augment.flip ? "yes" : "no");
   return SL_OK;
 }
 
@@ -434,7 +437,11 @@ static sl_status steps(run *r, int *exit_code) {
                                      .mode = SL_LOADER_TRAIN,
                                      .batch = r->facts.plan.batch,
                                      .seed = r->facts.plan.seed,
-                                     .cursor = r->step * r->facts.plan.batch};
+                                     .cursor = r->step * r->facts.plan.batch,
+                                     .augment = r->facts.augment,
+                                     .height = r->facts.data.height,
+                                     .width = r->facts.data.width,
+                                     .channels = r->facts.data.channels};
   SL_TRY(sl_loader_create(&options, &r->loader));
   begin_interval(r);
   while (r->step < r->total && !r->reached) {
@@ -518,6 +525,9 @@ static sl_status prepare(run *r) {
   sl__model_facts *f = &r->facts;
   SL_TRY(sl__find_model(o->model, &f->model));
   SL_TRY(sl__until_parse(o->until, &r->until));
+  SL_TRY(sl__augment_parse(o->augment, &f->augment));
+  if ((f->augment.pad || f->augment.flip) && sl__of_tokens(f->model))
+    return sl_fail(SL_EINVAL, "--augment %s is for images, and %s is a model of tokens", o->augment, f->model->name);
   SL_TRY(sl__training_of(o, f->model, &f->training));
   r->environment = sl_environment(o->argc, o->argv, sl__commit());
   if (!r->environment) return sl_fail(SL_ENOMEM, "no memory for the environment");

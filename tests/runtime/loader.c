@@ -297,6 +297,68 @@ static void thread_is_bound_where_asked(void **state) {
   }
 }
 
+/* Images of 4 x 5 x 3 whose pixels tell sample and place. */
+enum { H = 4, W = 5, C = 3, IMAGE = H * W * C };
+static uint8_t pixel(int64_t i, int64_t at) { return (uint8_t)(1 + (i * 101 + at * 7) % 255); }
+static sl_status read_image(void *arg, int64_t i, void *sample, int32_t *label) {
+  (void)arg;
+  for (int at = 0; at < IMAGE; at++) ((uint8_t *)sample)[at] = pixel(i, at);
+  *label = (int32_t)i;
+  return SL_OK;
+}
+
+/* Training images from cursor on are what their samples' draws of their epochs make of them, for the part of the batch
+ * that is asked for. Returns how many differ from the image as it was. */
+static int check_augmented(sl_loader *loader, const sl_loader_options *o, int batches) {
+  int differ = 0;
+  for (int k = 0; k < batches; k++) {
+    sl_batch *b;
+    const int64_t cursor = sl_loader_cursor(loader) + o->first;
+    assert_ok(sl_loader_next(loader, &b));
+    for (int64_t r = 0; r < b->rows; r++) {
+      const int64_t i = b->labels[r], epoch = (cursor + r) / o->source.n;
+      const sl_augment_draw d = sl_augment_at(&o->augment, o->seed, epoch, i);
+      const uint8_t *p = (const uint8_t *)b->samples + r * IMAGE;
+      differ += d.dy || d.dx || d.flip;
+      for (int at = 0; at < IMAGE; at++) {
+        const int y = at / (W * C) + d.dy, x = at / C % W, xx = (d.flip ? W - 1 - x : x) + d.dx;
+        const int inside = y >= 0 && y < H && xx >= 0 && xx < W;
+        assert_int_equal(p[at], inside ? pixel(i, (y * W + xx) * C + at % C) : 0);
+      }
+    }
+    sl_loader_release(loader, b);
+  }
+  return differ;
+}
+
+static void training_images_are_augmented(void **state) {
+  (void)state;
+  enum { N = 30, BATCH = 8 };
+  sl_loader *loader;
+  sl_loader_options o = {.source = {.n = N, .sample_bytes = IMAGE, .read = read_image},
+                         .batch = BATCH,
+                         .seed = 5,
+                         .augment = {.pad = 2, .flip = 1},
+                         .height = H,
+                         .width = W,
+                         .channels = C};
+  assert_ok(sl_loader_create(&o, &loader));
+  assert_true(check_augmented(loader, &o, 20) > 20 * BATCH * 9 / 10); /* over five epochs */
+  assert_ok(sl_loader_rewind(loader, 3 * BATCH));
+  check_augmented(loader, &o, 6);
+  sl_loader_destroy(loader);
+  o.cursor = 43, o.first = 3, o.rows = 4; /* resumed, and one rank of several */
+  assert_ok(sl_loader_create(&o, &loader));
+  check_augmented(loader, &o, 6);
+  sl_loader_destroy(loader);
+  o.augment.pad = H;
+  assert_fails(SL_EINVAL, "border of 4 pixels", sl_loader_create(&o, &loader));
+  o.augment.pad = 1, o.mode = SL_LOADER_EVAL;
+  assert_fails(SL_EINVAL, "training images", sl_loader_create(&o, &loader));
+  o.mode = SL_LOADER_TRAIN, o.channels = 1;
+  assert_fails(SL_EINVAL, "60 bytes is not 4x5x1", sl_loader_create(&o, &loader));
+}
+
 static void refuses_what_makes_no_sense(void **state) {
   (void)state;
   fake f = {.fail_at = -1};
@@ -330,6 +392,7 @@ int main(void) {
       cmocka_unit_test(prefetches_then_sleeps),
       cmocka_unit_test(waiting_is_counted),
       cmocka_unit_test(thread_is_bound_where_asked),
+      cmocka_unit_test(training_images_are_augmented),
       cmocka_unit_test(refuses_what_makes_no_sense),
   };
   return cmocka_run_group_tests_name("loader", tests, NULL, NULL);

@@ -108,6 +108,23 @@ static void nearest_names(void **state) {
   assert_null(sl__nearest("anything", names, 0));
 }
 
+static void augment(void **state) {
+  (void)state;
+  sl_augment a;
+  assert_ok(sl__augment_parse(NULL, &a));
+  assert_ok(sl__augment_parse("none", &a));
+  assert_true(!a.pad && !a.flip);
+  assert_ok(sl__augment_parse("crop=4,flip", &a));
+  assert_true(a.pad == 4 && a.flip);
+  assert_ok(sl__augment_parse("flip,crop=12", &a));
+  assert_true(a.pad == 12 && a.flip);
+  const char *const wrong[] = {"",          "crop",          "crop=",   "crop=0",    "crop=4x",
+                               "crop=-1",   "crop=2000",     "flips",   "flip,",     ",flip",
+                               "flip,flip", "crop=1,crop=2", "crop= 4", "none,flip", "crop=99999999999999999999"};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+    assert_fails(SL_EINVAL, "--augment", sl__augment_parse(wrong[i], &a));
+}
+
 static void until(void **state) {
   (void)state;
   sl__until u;
@@ -141,6 +158,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(written_and_read_again, scratch_setup, scratch_teardown),
       cmocka_unit_test(arguments),
       cmocka_unit_test(nearest_names),
+      cmocka_unit_test(augment),
       cmocka_unit_test(until),
       cmocka_unit_test(choices_are_the_librarys),
   };
