@@ -6,6 +6,7 @@
 #include "models/rate.h"
 #include "tasks/graph.h"
 #include "tasks/plan.h"
+#include "tasks/recompute.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -40,6 +41,7 @@ typedef struct sl_training {
   double smoothing;         /* of labels, 0 to 1 (sl_cross_entropy_smoothed); evaluations have none */
   double dropout;           /* of models that have any, 0 to below 1 */
   sl_batchnorm_over batchnorm;
+  sl_recompute recompute; /* changes no bit */
 } sl_training;
 
 /* What is learned: the class of an image; of each token of a window the one that follows; the tokens that were masked.

@@ -84,6 +84,7 @@ sl_status sl_network_training(const sl_model *model, const sl_model_data *data, 
   }
   count_parameters(n, parameters);
   SL_TRY_OUT(sl_gradient(n->graph, n->loss, parameters, n->n_parameters, gradients));
+  SL_TRY_OUT(sl_recompute_segments(n->graph, options->recompute));
   update(n, options, parameters, gradients);
   status = sl_graph_status(n->graph);
 out:

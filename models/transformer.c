@@ -15,10 +15,12 @@ static sl_value drop(sl_graph *g, const char *name, const char *part, sl_value y
   return b->dropout > 0 ? sl_dropout(g, in(name, part, text), y, (float)b->dropout) : y;
 }
 
+/* Ends the segment of attention that the caller has begun. */
 static sl_value attention(sl_graph *g, const char *name, sl_value x, const sl__block *b) {
   char text[64];
   sl_value y = sl_linear(g, in(name, "attn.qkv", text), x, 3 * b->width, SL_ACTIVATION_NONE);
   y = sl_attention(g, in(name, "attn", text), y, b->heads, b->causal, b->lengths);
+  sl_graph_segment(g, SL_RECOMPUTE_ATTENTION, 0);
   y = sl_linear(g, in(name, "attn.proj", text), y, b->width, SL_ACTIVATION_NONE);
   return drop(g, name, "attn.dropout", y, b);
 }
@@ -31,20 +33,31 @@ static sl_value perceptron(sl_graph *g, const char *name, sl_value x, const sl__
   return drop(g, name, "mlp.dropout", y, b);
 }
 
-sl_value sl__transformer_block(sl_graph *g, const char *name, sl_value x, const sl__block *b) {
+static sl_value pre_norm(sl_graph *g, const char *name, sl_value x, const sl__block *b) {
   char text[64];
-  if (b->post_norm) {
-    x = sl_add(g, in(name, "residual_1", text), x, attention(g, name, x, b));
-    x = sl_layernorm(g, in(name, "ln_1", text), x, b->eps);
-    x = sl_add(g, in(name, "residual_2", text), x, perceptron(g, name, x, b));
-    return sl_layernorm(g, in(name, "ln_2", text), x, b->eps);
-  }
+  sl_graph_segment(g, SL_RECOMPUTE_ATTENTION, 1);
   sl_value y = sl_layernorm(g, in(name, "ln_1", text), x, b->eps);
   y = attention(g, name, y, b);
   x = sl_add(g, in(name, "residual_1", text), x, y);
   y = sl_layernorm(g, in(name, "ln_2", text), x, b->eps);
   y = perceptron(g, name, y, b);
   return sl_add(g, in(name, "residual_2", text), x, y);
+}
+
+static sl_value post_norm(sl_graph *g, const char *name, sl_value x, const sl__block *b) {
+  char text[64];
+  sl_graph_segment(g, SL_RECOMPUTE_ATTENTION, 1);
+  x = sl_add(g, in(name, "residual_1", text), x, attention(g, name, x, b));
+  x = sl_layernorm(g, in(name, "ln_1", text), x, b->eps);
+  x = sl_add(g, in(name, "residual_2", text), x, perceptron(g, name, x, b));
+  return sl_layernorm(g, in(name, "ln_2", text), x, b->eps);
+}
+
+sl_value sl__transformer_block(sl_graph *g, const char *name, sl_value x, const sl__block *b) {
+  sl_graph_segment(g, SL_RECOMPUTE_BLOCK, 1);
+  x = b->post_norm ? post_norm(g, name, x, b) : pre_norm(g, name, x, b);
+  sl_graph_segment(g, SL_RECOMPUTE_BLOCK, 0);
+  return x;
 }
 
 void sl__transformer_initialise(sl_graph *g, double deviation, double proj) {

@@ -4,9 +4,48 @@
 
 #include <stdlib.h>
 
-static void add_contribution(sl_graph *graph, sl_value *total, sl_value more, const char *layer) {
-  if (more == SL_NONE) return;
-  *total = *total == SL_NONE ? more : sl_graph_add1(graph, graph->add, layer, NULL, (sl_value[]){*total, more}, 2);
+/* A backward node's sum over samples, which its kernel adds to what is there when told to, and which nobody has read.
+ */
+static int open_sum(const sl_graph *graph, int first, sl_value v) {
+  const sl_value_info *info = graph->value[v];
+  if (info->producer < first || info->scope == sl_node_scope(graph, graph->node[info->producer])) return 0;
+  for (int i = first; i < graph->n_nodes; i++)
+    for (int k = 0; k < graph->node[i]->n_in; k++)
+      if (graph->node[i]->in[k] == v) return 0;
+  return 1;
+}
+
+/* Of how many values (or inputs of one node) v is the gradient. */
+static int times(const sl_value *list, int n, sl_value v) {
+  int count = 0;
+  for (int i = 0; i < n; i++) count += list[i] == v;
+  return count;
+}
+
+/* Adds input k's gradient to what its value has from later uses. Sums (a weight's gradient) go on in the same buffer:
+ * the node that makes `more` writes onto `total` instead; so its shards come after all shards of the later use.
+ * Everything else takes a node of its own. first: the first backward node; of[n]: the values' gradients so far. */
+static void add_contribution(sl_graph *graph, int first, sl_value *of, int n, const sl_node *node, int k,
+                             const sl_value *din) {
+  sl_value *total = &of[node->in[k]], more = din[k];
+  if (more == SL_NONE || graph->status != SL_OK) return;
+  if (*total == SL_NONE) {
+    *total = more;
+    return;
+  }
+  const sl_value_info *a = graph->value[*total], *b = graph->value[more];
+  if (a->dtype == b->dtype && sl_shape_equal(&a->shape, &b->shape) && a->scope == b->scope &&
+      open_sum(graph, first, *total) && open_sum(graph, first, more) && times(of, n, *total) == 1 &&
+      times(of, n, more) == 0 && times(din, node->n_in, more) == 1) {
+    sl_node *maker = graph->node[b->producer];
+    for (int j = 0; j < maker->n_out; j++)
+      if (maker->out[j] == more) {
+        maker->out[j] = *total;
+        maker->accumulate |= 1u << j;
+      }
+    return;
+  }
+  *total = sl_graph_add1(graph, graph->add, node->name, NULL, (sl_value[]){*total, more}, 2);
 }
 
 sl_status sl_gradient(sl_graph *graph, sl_value loss, const sl_value *parameters, int n, sl_value *gradients) {
@@ -58,7 +97,7 @@ sl_status sl_gradient(sl_graph *graph, sl_value loss, const sl_value *parameters
     if (!reached || !any) continue;
     node->op->gradient(graph, node, dout, need, din);
     for (int k = 0; k < node->n_in; k++)
-      if (need[k]) add_contribution(graph, &of[node->in[k]], din[k], node->name);
+      if (need[k]) add_contribution(graph, n_nodes, of, n_values, node, k, din);
   }
   graph->phase = before;
   SL_TRY_OUT(sl_graph_status(graph));

@@ -19,6 +19,7 @@ sl_graph *sl_graph_create(int64_t batch, const sl_operation *copy, const sl_oper
   sl_graph *graph = calloc(1, sizeof *graph);
   if (!graph) return NULL;
   graph->batch = batch;
+  graph->micro_batches = 1;
   graph->copy = copy;
   graph->add = add;
   if (batch < 1) {
@@ -180,23 +181,26 @@ void sl_graph_add(sl_graph *graph, const sl_operation *op, const char *name, con
     out[j] = sl_graph_push_value(graph, &info[j]);
     if (out[j] == SL_NONE) return;
   }
-  sl_graph_push_node(graph, &(sl_node){.op = op,
-                                       .name = (char *)name,
-                                       .attr = (void *)attr,
-                                       .n_in = n_in,
-                                       .n_out = n_out,
-                                       .in = (sl_value *)in,
-                                       .out = out,
-                                       .phase = graph->phase,
-                                       .key = sl__hash_text(name),
-                                       .logical = graph->n_nodes,
-                                       .leaf = -1,
-                                       .shard = -1,
-                                       .block = -1,
-                                       .batch_rows = graph->batch,
-                                       .leaf_rows = graph->batch,
-                                       .rows = finest == SL_SCOPE_WHOLE ? 0 : graph->batch,
-                                       .n_arg = n_in});
+  sl_node node = {.op = op,
+                  .name = (char *)name,
+                  .attr = (void *)attr,
+                  .n_in = n_in,
+                  .n_out = n_out,
+                  .in = (sl_value *)in,
+                  .out = out,
+                  .phase = graph->phase,
+                  .key = sl__hash_text(name),
+                  .after = SL_NONE,
+                  .logical = graph->n_nodes,
+                  .leaf = -1,
+                  .shard = -1,
+                  .block = -1,
+                  .batch_rows = graph->batch,
+                  .leaf_rows = graph->batch,
+                  .rows = finest == SL_SCOPE_WHOLE ? 0 : graph->batch,
+                  .n_arg = n_in};
+  memcpy(node.segment, graph->segment, sizeof node.segment);
+  sl_graph_push_node(graph, &node);
 }
 
 sl_value sl_graph_add1(sl_graph *graph, const sl_operation *op, const char *name, const void *attr, const sl_value *in,
@@ -250,6 +254,10 @@ sl_value sl_graph_tensor(sl_graph *graph, sl_role role, const char *layer, const
                                                      .block = -1});
 }
 
+void sl_graph_segment(sl_graph *graph, sl_recompute kind, int begin) {
+  graph->segment[kind] = begin ? ++graph->n_segments : 0;
+}
+
 void sl_graph_rename(sl_graph *graph, sl_value value, const char *name) {
   if (graph->status != SL_OK || value == SL_NONE) return;
   char *mine = strdup(name);
@@ -266,6 +274,15 @@ size_t sl_value_bytes(const sl_value_info *value) {
 }
 
 int sl_node_reads_output(const sl_node *node, int i) { return (node->accumulate >> i & 1) || node->op->update[i]; }
+
+sl_scope sl_node_scope(const sl_graph *g, const sl_node *node) {
+  sl_scope finest = SL_SCOPE_WHOLE;
+  for (int i = 0; i < node->n_in; i++)
+    if (g->value[node->in[i]]->scope < finest) finest = g->value[node->in[i]]->scope;
+  for (int i = 0; i < node->n_out; i++)
+    if (g->value[node->out[i]]->scope < finest) finest = g->value[node->out[i]]->scope;
+  return finest;
+}
 
 int sl_call_arrays(const sl_node *node) { return node->n_in + node->n_arg + node->n_out; }
 

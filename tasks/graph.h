@@ -28,6 +28,15 @@ typedef enum sl_scope { SL_SCOPE_SAMPLE, SL_SCOPE_LEAF, SL_SCOPE_WHOLE } sl_scop
 
 typedef enum sl_phase { SL_PHASE_FORWARD, SL_PHASE_BACKWARD, SL_PHASE_UPDATE, SL_PHASE_COUNT } sl_phase;
 
+/* What the backward pass computes again instead of keeping it (recompute.h), and the stretches of a model that this is
+ * about: nothing; attention with the layers in front of it; whole blocks. */
+typedef enum sl_recompute {
+  SL_RECOMPUTE_NONE,
+  SL_RECOMPUTE_ATTENTION,
+  SL_RECOMPUTE_BLOCK,
+  SL_RECOMPUTE_COUNT
+} sl_recompute;
+
 /* First contents of a parameter or state; random ones come from Philox keyed by the seed and the value's name. */
 typedef enum sl_init_kind { SL_INIT_CONSTANT, SL_INIT_UNIFORM, SL_INIT_NORMAL } sl_init_kind;
 typedef struct sl_init {
@@ -58,10 +67,13 @@ struct sl_node {
   int n_in, n_out;
   sl_value *in, *out;
   sl_phase phase;
-  uint32_t key; /* names the random stream of this node: the same in training and in every shard */
-  /* placement */
+  uint32_t key;        /* names the random stream of this node: the same in training and in every shard */
   uint32_t accumulate; /* bit i: output i is added to, not overwritten */
+  sl_value after;      /* must have been written before the node starts, though it does not read it; SL_NONE */
+  int segment[SL_RECOMPUTE_COUNT]; /* that the node belongs to, of each kind, from 1; 0: to none */
+  /* placement */
   int logical, leaf, shard, block;
+  int micro_batch;    /* 0 ... micro_batches - 1: whose turn the task is in */
   int64_t row0, rows; /* samples [row0, row0 + rows) of the global batch; rows = 0 at WHOLE scope */
   int64_t leaf_rows, batch_rows;
   int *in_part; /* n_arg + 1 offsets: argument a is in[in_part[a]] ... in[in_part[a + 1] - 1]; NULL: one each */
@@ -73,8 +85,10 @@ typedef struct sl_graph {
   int n_values;
   sl_node **node;
   int n_nodes;
-  int64_t batch;                  /* samples of the global batch */
-  sl_phase phase;                 /* of nodes added from now on */
+  int64_t batch;                               /* samples of the global batch */
+  sl_phase phase;                              /* of nodes added from now on */
+  int segment[SL_RECOMPUTE_COUNT], n_segments; /* likewise; sl_graph_segment sets it */
+  int micro_batches; /* of a step graph: runs of leaves that follow one another; nodes are sorted by them */
   const sl_operation *copy, *add; /* out = in, and out = a + b: what the passes themselves need */
   sl_status status;
   char error[1024];
@@ -100,6 +114,9 @@ sl_value sl_graph_tensor(sl_graph *graph, sl_role role, const char *layer, const
                          sl_shape shape, sl_init init);
 sl_value sl_graph_find(const sl_graph *graph, const char *name); /* SL_NONE when there is none */
 const sl_value_info *sl_graph_value(const sl_graph *graph, sl_value value);
+/* begin = 1: nodes added from now on belong to a new segment of this kind, which the backward pass may compute again
+ * from what it reads; begin = 0: to none. Segments of different kinds may overlap. */
+void sl_graph_segment(sl_graph *graph, sl_recompute kind, int begin);
 void sl_graph_rename(sl_graph *graph, sl_value value, const char *name);
 /* Marks the graph failed (unless it already is), with the text of sl_fail. */
 void sl_graph_fail(sl_graph *graph, sl_status status, const char *layer);
@@ -107,6 +124,8 @@ void sl_graph_fail(sl_graph *graph, sl_status status, const char *layer);
 size_t sl_value_bytes(const sl_value_info *value);
 /* Whether node reads value i of its outputs too (accumulating, or updating in place). */
 int sl_node_reads_output(const sl_node *node, int i);
+/* The finest scope among its inputs and outputs: that of its pieces. */
+sl_scope sl_node_scope(const sl_graph *graph, const sl_node *node);
 /* A node as its kernel will see it, without data: for cost and scratch rules. arrays has room for sl_call_arrays(node).
  */
 int sl_call_arrays(const sl_node *node);

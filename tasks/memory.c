@@ -1,4 +1,5 @@
-/* Memory planning: in-place chains first, then slots along the predicted schedule, best fit. */
+/* Memory planning: in-place chains first, then slots along the predicted schedule: shared objects, greedy by
+ * size (Pisarchyk and Lee 2020). */
 #include "tasks/memory.h"
 
 #include <stdlib.h>
@@ -7,8 +8,9 @@
 /* A group of values in one buffer: one value, or a chain of in-place operations. */
 typedef struct group {
   size_t bytes;
-  double start, end; /* predicted first write, last use */
-  int writer;        /* node of the first write */
+  double start, end;         /* predicted first write, last use */
+  int writer;                /* node of the first write */
+  int first_turn, last_turn; /* micro-batches of the first write and the last use */
   int keep;
 } group;
 
@@ -73,17 +75,53 @@ static void join_in_place(planner *p) {
     }
 }
 
-static int by_start(const void *a, const void *b) {
+static int largest_first(const void *a, const void *b) {
   const group *x = *(group *const *)a, *y = *(group *const *)b;
+  if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
   if (x->start != y->start) return x->start < y->start ? -1 : 1;
   return x->writer < y->writer ? -1 : x->writer > y->writer;
 }
 
+/* A buffer and its tenants, in the order of time. */
 typedef struct slot {
-  size_t bytes;
-  double free_at; /* predicted; keeps: never */
-  int tenant;     /* value that stands for the group in it */
+  group **tenant;
+  int n, capacity;
 } slot;
+
+/* Whether b can have a's buffer: a's last use ends well before b's first write, or in an earlier micro-batch. */
+static int gives_way(const group *a, const group *b, double slack) {
+  return a->end + (a->last_turn < b->first_turn ? 0 : slack) <= b->start;
+}
+
+/* Where a group would go among a slot's tenants, and how long the slot would stand empty around it; -1: it is in the
+ * way of one of them. */
+static int place_in(const slot *s, const group *mine, double slack, double *idle) {
+  int low = 0, high = s->n;
+  while (low < high) {
+    const int mid = (low + high) / 2;
+    if (s->tenant[mid]->start < mine->start)
+      low = mid + 1;
+    else
+      high = mid;
+  }
+  if (low > 0 && !gives_way(s->tenant[low - 1], mine, slack)) return -1;
+  if (low < s->n && !gives_way(mine, s->tenant[low], slack)) return -1;
+  *idle = (low > 0 ? mine->start - s->tenant[low - 1]->end : 0) + (low < s->n ? s->tenant[low]->start - mine->end : 0);
+  return low;
+}
+
+static int insert(slot *s, int at, group *mine) {
+  if (s->n == s->capacity) {
+    const int wanted = s->capacity ? 2 * s->capacity : 8;
+    group **more = realloc(s->tenant, (size_t)wanted * sizeof *more);
+    if (!more) return 0;
+    s->tenant = more;
+    s->capacity = wanted;
+  }
+  memmove(s->tenant + at + 1, s->tenant + at, (size_t)(s->n++ - at) * sizeof *s->tenant);
+  s->tenant[at] = mine;
+  return 1;
+}
 
 /* Whether another user of the group waits for this one directly, so that waiting for that other is enough. */
 static int covered(const planner *p, int old, int node) {
@@ -121,7 +159,7 @@ sl_status sl_memory_plan(const sl_graph *g, sl_schedule *s, const char *keep, do
                .next = malloc(n * sizeof(int)),
                .group = calloc(n, sizeof(group))};
   group **list = malloc(n * sizeof *list);
-  slot *slots = malloc(n * sizeof *slots);
+  slot *slots = calloc(n, sizeof *slots);
   int *pairs = NULL, n_pairs = 0, capacity = 0, n_groups = 0;
   sl_memory *m = calloc(1, sizeof *m);
   sl_status status = SL_OK;
@@ -150,37 +188,37 @@ sl_status sl_memory_plan(const sl_graph *g, sl_schedule *s, const char *keep, do
     for (int u = p.first_user[v]; u < p.first_user[v + 1]; u++) {
       int node = p.users[u];
       if (s->start[node] + s->seconds[node] > mine->end) mine->end = s->start[node] + s->seconds[node];
+      if (g->node[node]->micro_batch > mine->last_turn) mine->last_turn = g->node[node]->micro_batch;
       if (s->start[node] < mine->start) mine->start = s->start[node], mine->writer = node;
     }
   }
-  qsort(list, (size_t)n_groups, sizeof *list, by_start);
+  for (int i = 0; i < n_groups; i++) list[i]->first_turn = g->node[list[i]->writer]->micro_batch;
+  /* Largest first: a slot is as large as its first tenant, and smaller ones fill its gaps, the tightest that fits. */
+  qsort(list, (size_t)n_groups, sizeof *list, largest_first);
   for (int i = 0; i < n_groups; i++) {
     group *mine = list[i];
-    int best = -1;
+    int best = -1, at = 0;
+    double least = 0, idle;
     for (int k = 0; k < m->n_slots && !mine->keep; k++) {
-      if (slots[k].free_at > mine->start) continue;
-      if (best < 0)
-        best = k;
-      else if (slots[best].bytes < mine->bytes ? slots[k].bytes > slots[best].bytes
-                                               : slots[k].bytes >= mine->bytes && slots[k].bytes < slots[best].bytes)
-        best = k;
+      const int place =
+          slots[k].tenant[0]->keep ? -1 : place_in(&slots[k], mine, slack * s->makespan / g->micro_batches, &idle);
+      if (place < 0 || (best >= 0 && idle >= least)) continue;
+      best = k, at = place, least = idle;
     }
-    /* A much larger buffer may be wanted by a larger value; a much smaller one is not worth growing. */
-    if (best >= 0 && (slots[best].bytes > 4 * mine->bytes + 65536 || slots[best].bytes * 2 < mine->bytes)) best = -1;
     if (best < 0) {
       best = m->n_slots++;
-      slots[best] = (slot){.bytes = mine->bytes};
-    } else {
-      SL_TRY_OUT(order_after(&p, slots[best].tenant, mine->writer, &pairs, &n_pairs, &capacity));
+      m->bytes[best] = mine->bytes;
     }
-    if (slots[best].bytes < mine->bytes) slots[best].bytes = mine->bytes;
-    slots[best].free_at = mine->keep ? 1e300 : mine->end + slack * s->makespan;
-    slots[best].tenant = (int)(mine - p.group);
+    if (!insert(&slots[best], at, mine)) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory to plan %d values", g->n_values));
     m->slot[mine - p.group] = best;
   }
+  for (int k = 0; k < m->n_slots; k++)
+    for (int i = 1; i < slots[k].n; i++)
+      SL_TRY_OUT(order_after(&p, (int)(slots[k].tenant[i - 1] - p.group), slots[k].tenant[i]->writer, &pairs, &n_pairs,
+                             &capacity));
   for (int v = 0; v < g->n_values; v++)
     if (temporary(&p, v) && n_users(&p, v)) m->slot[v] = m->slot[p.group_of[v]];
-  for (int k = 0; k < m->n_slots; k++) m->temporaries += m->bytes[k] = slots[k].bytes;
+  for (int k = 0; k < m->n_slots; k++) m->temporaries += m->bytes[k];
   int before = s->from[s->n];
   SL_TRY_OUT(sl_schedule_add(s, pairs, n_pairs));
   m->added = s->from[s->n] - before;
@@ -188,6 +226,7 @@ sl_status sl_memory_plan(const sl_graph *g, sl_schedule *s, const char *keep, do
   m = NULL;
 out:
   sl_memory_destroy(m);
+  for (size_t k = 0; slots && k < n; k++) free(slots[k].tenant);
   free(p.group_of), free(p.next), free(p.group), free(p.users), free(p.first_user), free(list), free(slots),
       free(pairs);
   return status;

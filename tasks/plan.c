@@ -32,9 +32,12 @@ static int64_t integer(const sl_plan *plan, const struct field *f) {
 
 sl_status sl_plan_complete(sl_plan *p) {
   if (p->batch < 1) return sl_fail(SL_EINVAL, "batch %lld: it takes at least 1 sample", (long long)p->batch);
-  if (!p->leaves) p->leaves = 1;
+  if (!p->micro_batches) p->micro_batches = 1;
+  if (!p->leaves) p->leaves = p->micro_batches;
   if (p->leaves < 1 || p->leaves > p->batch)
     return sl_fail(SL_EINVAL, "leaves %d: from 1 to the batch's %lld samples", p->leaves, (long long)p->batch);
+  if (p->micro_batches < 1 || p->leaves % p->micro_batches)
+    return sl_fail(SL_EINVAL, "micro-batches %d: a divisor of the %d leaves", p->micro_batches, p->leaves);
   if (!p->shards) {
     int64_t each = p->batch / p->leaves / LEAST_ROWS;
     p->shards = p->leaves * (int)(each < 1 ? 1 : each > MOST_SHARDS_A_LEAF ? MOST_SHARDS_A_LEAF : each);

@@ -23,10 +23,14 @@ typedef struct sl_plan {
   uint64_t seed;
   char precision[8]; /* "f32" */
   char kernels[16];  /* instruction set of the CPU kernels, sl_isa_name */
+  /* Leaves run in so many groups, one after another, so that memory is that of one group; it divides leaves. The one
+   * field that changes no bit: it is neither saved with the plan nor compared. */
+  int micro_batches;
 } sl_plan;
 
-/* Fills in what is 0 or empty (leaves 1; shards of 64 samples or more, at most 8 a leaf; row_blocks 1; tiles; precision
- * f32; kernels of this process) and checks the rest. SL_EINVAL names the field and what it may be. */
+/* Fills in what is 0 or empty (micro_batches 1; leaves as many; shards of 64 samples or more, at most 8 a leaf;
+ * row_blocks 1; tiles; precision f32; kernels of this process) and checks the rest. SL_EINVAL names the field and what
+ * it may be. */
 sl_status sl_plan_complete(sl_plan *plan);
 json_t *sl_plan_to_json(const sl_plan *plan);
 sl_status sl_plan_from_json(const json_t *json, sl_plan *plan);

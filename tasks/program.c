@@ -160,8 +160,9 @@ static sl_status make_task(sl_program *p, int i, sl_array *arrays, int16_t *buff
 /* Priorities as microseconds of urgency where the policy takes any, else spread over its range. */
 static void set_priorities(sl_program *p) {
   int low = starpu_sched_get_min_priority(), high = starpu_sched_get_max_priority();
+  const double most = p->schedule->critical_path * p->graph->micro_batches + 1e-12;
   for (int i = 0; i < p->graph->n_nodes; i++) {
-    double share = p->schedule->urgency[i] / (p->schedule->critical_path + 1e-12);
+    double share = p->schedule->urgency[i] / most;
     double wide = (double)high - low;
     p->task[i].task->priority = wide > 1e6 ? (int)fmin(p->schedule->urgency[i] * 1e6, 1e9) : low + (int)(share * wide);
   }

@@ -83,6 +83,7 @@ static sl_status find_dependencies(sl_schedule *s, const sl_graph *g) {
     const sl_node *node = g->node[i];
     for (int k = 0; k < node->n_in; k++)
       if (writer[node->in[k]] >= 0) fine &= push(&list, writer[node->in[k]], i);
+    if (node->after != SL_NONE && writer[node->after] >= 0) fine &= push(&list, writer[node->after], i);
     for (int k = 0; k < node->n_out; k++) {
       int v = node->out[k];
       if (writer[v] >= 0) fine &= push(&list, writer[v], i);
@@ -105,8 +106,8 @@ out:
 
 /* --- computing in place ------------------------------------------------------------------------------------------- */
 
-/* Output j of a node takes over its input's buffer where the descriptor allows it and no later node touches that input. Nodes
- * before it that read the input must then be done first: in a pair each. */
+/* Output j of a node takes over its input's buffer where the descriptor allows it and no later node touches that input.
+ * Nodes before it that read the input must then be done first: in a pair each. */
 static sl_status find_in_place(sl_schedule *s, const sl_graph *g, const char *keep) {
   size_t n = (size_t)g->n_values + 1;
   int *first = malloc(n * sizeof *first), *last = malloc(n * sizeof *last);
@@ -139,6 +140,36 @@ static sl_status find_in_place(sl_schedule *s, const sl_graph *g, const char *ke
   }
   status = fine ? sl_schedule_add(s, list.at, list.n) : sl_fail(SL_ENOMEM, "no memory to compute in place");
   free(first), free(last), free(list.at);
+  return status;
+}
+
+/* --- micro-batches ------------------------------------------------------------------------------------------------ */
+
+/* The sum of two leaves' partial sums: it may run on into the next micro-batch. */
+static int adds_leaves(const sl_node *node) { return node->leaf >= 0 && node->shard < 0 && node->accumulate; }
+
+/* The first tasks of a micro-batch wait for the last of the one before, but for the sums over leaves. */
+static sl_status take_turns(sl_schedule *s, const sl_graph *g) {
+  if (g->micro_batches <= 1) return SL_OK;
+  char *follows = calloc((size_t)s->n + 1, 1), *leads = calloc((size_t)s->n + 1, 1); /* another of its micro-batch */
+  pairs list = {0};
+  int fine = follows && leads;
+  for (int i = 0; i < s->n && fine; i++)
+    for (int k = s->from[i]; k < s->from[i + 1]; k++)
+      if (g->node[s->before[k]]->micro_batch == g->node[i]->micro_batch) {
+        follows[i] = 1;
+        if (!adds_leaves(g->node[i])) leads[s->before[k]] = 1;
+      }
+  for (int i = 0, first = 0; i < s->n && fine; i++) {
+    const int turn = g->node[i]->micro_batch;
+    if (follows[i] || turn == 0) continue;
+    while (g->node[first]->micro_batch < turn - 1) first++;
+    for (int k = first; g->node[k]->micro_batch < turn && fine; k++)
+      if (!leads[k] && !adds_leaves(g->node[k])) fine = push(&list, k, i);
+  }
+  const sl_status status = fine ? sl_schedule_add(s, list.at, list.n)
+                                : sl_fail(SL_ENOMEM, "no memory to order %d micro-batches", g->micro_batches);
+  free(follows), free(leads), free(list.at);
   return status;
 }
 
@@ -216,6 +247,47 @@ out:
   return status;
 }
 
+/* A task that only adds to sums, such as a weight's gradient: it frees what it reads, and nothing waits for it soon. */
+static int only_sums(const sl_graph *g, const sl_node *node) {
+  if (node->phase != SL_PHASE_BACKWARD || node->shard < 0) return 0;
+  for (int j = 0; j < node->n_out; j++)
+    if (g->value[node->out[j]]->scope == SL_SCOPE_SAMPLE) return 0;
+  return 1;
+}
+
+/* By the longest path alone, sums of the backward pass would be put off while everything that they read is kept. Where
+ * the predicted step is not much longer for it, they are as urgent as the other tasks that read the same gradient. */
+static sl_status prefer_sums(sl_schedule *s, const sl_graph *g, int workers) {
+  enum { PERCENT = 1 };
+  const size_t n = (size_t)s->n * sizeof(double);
+  double *most = calloc((size_t)g->n_values + 1, sizeof *most), *urgency = malloc(n + 1), *start = malloc(n + 1);
+  int *order = malloc((size_t)s->n * sizeof *order + 1);
+  const double makespan = s->makespan;
+  sl_status status = SL_OK;
+  if (!most || !urgency || !start || !order) {
+    status = sl_fail(SL_ENOMEM, "no memory to schedule %d tasks", s->n);
+    goto out;
+  }
+  memcpy(urgency, s->urgency, n), memcpy(start, s->start, n), memcpy(order, s->order, (size_t)s->n * sizeof *order);
+  for (int i = 0; i < s->n; i++)
+    for (int k = 0; k < g->node[i]->n_in; k++)
+      if (most[g->node[i]->in[k]] < urgency[i]) most[g->node[i]->in[k]] = urgency[i];
+  for (int i = 0; i < s->n; i++)
+    for (int k = 0; k < g->node[i]->n_in && only_sums(g, g->node[i]); k++) {
+      const int v = g->node[i]->in[k], producer = g->value[v]->producer;
+      if (producer >= 0 && g->node[producer]->phase == SL_PHASE_BACKWARD && most[v] > s->urgency[i])
+        s->urgency[i] = most[v];
+    }
+  s->makespan = 0;
+  SL_TRY_OUT(simulate(s, workers));
+  if (s->makespan <= makespan * (1 + PERCENT / 100.0)) goto out;
+  memcpy(s->urgency, urgency, n), memcpy(s->start, start, n), memcpy(s->order, order, (size_t)s->n * sizeof *order);
+  s->makespan = makespan;
+out:
+  free(most), free(urgency), free(start), free(order);
+  return status;
+}
+
 sl_status sl_schedule_create(const sl_graph *g, const char *keep, const sl_tiles *tiles, const sl_machine *machine,
                              sl_schedule **schedule) {
   *schedule = NULL;
@@ -237,6 +309,7 @@ sl_status sl_schedule_create(const sl_graph *g, const char *keep, const sl_tiles
   }
   SL_TRY_OUT(find_dependencies(s, g));
   SL_TRY_OUT(find_in_place(s, g, keep));
+  SL_TRY_OUT(take_turns(s, g));
   for (int i = 0; i < s->n; i++) {
     s->cost[i] = sl_node_cost(g, g->node[i], tiles);
     double compute = s->cost[i].flops / machine->flops, move = s->cost[i].bytes / machine->bytes;
@@ -248,7 +321,9 @@ sl_status sl_schedule_create(const sl_graph *g, const char *keep, const sl_tiles
     for (int k = s->from[i]; k < s->from[i + 1]; k++)
       if (s->urgency[s->before[k]] < s->urgency[i]) s->urgency[s->before[k]] = s->urgency[i];
   }
+  for (int i = 0; i < s->n; i++) s->urgency[i] += (g->micro_batches - 1 - g->node[i]->micro_batch) * s->critical_path;
   SL_TRY_OUT(simulate(s, machine->workers > 0 ? machine->workers : 1));
+  SL_TRY_OUT(prefer_sums(s, g, machine->workers > 0 ? machine->workers : 1));
   *schedule = s;
   s = NULL;
 out:
@@ -258,6 +333,7 @@ out:
 
 void sl_schedule_destroy(sl_schedule *s) {
   if (!s) return;
-  free(s->from), free(s->before), free(s->onto), free(s->cost), free(s->seconds), free(s->urgency), free(s->start), free(s->order);
+  free(s->from), free(s->before), free(s->onto), free(s->cost), free(s->seconds), free(s->urgency), free(s->start),
+      free(s->order);
   free(s);
 }

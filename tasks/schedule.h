@@ -28,7 +28,8 @@ typedef struct sl_schedule {
   int *onto;       /* [values] the input whose buffer this output of an in-place operation takes over; -1: none */
   sl_cost *cost;   /* [n] */
   double *seconds; /* [n] predicted */
-  double *urgency; /* [n] seconds on the longest path from the node's start to the end of the step */
+  double *urgency; /* [n] seconds on the longest path from the node's start to the end of the step, and a critical path more
+                      for each micro-batch that follows the node's */
   double *start;   /* [n] in the predicted schedule, seconds from the step's start */
   int *order;      /* [n] nodes by predicted start: an order of execution */
   double makespan, critical_path;

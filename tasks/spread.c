@@ -13,17 +13,9 @@ typedef struct spread {
   const sl_plan *plan;
   int *blocks;      /* of each logical value */
   sl_value **piece; /* of each logical value: [shards], [leaves], or [leaves or 1][blocks] */
+  int *last;        /* of each logical value: the last node that adds to it */
   char *partial;    /* logical values of WHOLE scope that leaves sum into: they have a piece per leaf */
 } spread;
-
-static sl_scope node_scope(const sl_graph *g, const sl_node *node) {
-  sl_scope finest = SL_SCOPE_WHOLE;
-  for (int i = 0; i < node->n_in; i++)
-    if (g->value[node->in[i]]->scope < finest) finest = g->value[node->in[i]]->scope;
-  for (int i = 0; i < node->n_out; i++)
-    if (g->value[node->out[i]]->scope < finest) finest = g->value[node->out[i]]->scope;
-  return finest;
-}
 
 /* Adds the pieces of one logical value to the step graph. */
 static sl_status make_pieces(spread *s, sl_value v) {
@@ -105,7 +97,6 @@ static sl_status add_task(spread *s, int index, sl_scope scope, int shard, int l
     split |= n - part[i] > 1;
   }
   part[node->n_in] = n;
-  mine.accumulate = 0;
   for (int j = 0; j < node->n_out; j++) {
     sl_value v = node->out[j];
     sl_scope of = s->from->value[v]->scope;
@@ -125,6 +116,12 @@ static sl_status add_task(spread *s, int index, sl_scope scope, int shard, int l
   mine.n_arg = node->n_in;
   mine.in_part = split ? part : NULL;
   mine.logical = index;
+  mine.after = SL_NONE;
+  if (node->after != SL_NONE) {
+    const sl_scope of = s->from->value[node->after]->scope;
+    const int piece = of == SL_SCOPE_SAMPLE ? shard : of == SL_SCOPE_LEAF ? leaf : 0;
+    if (piece >= 0) mine.after = s->piece[node->after][piece];
+  }
   mine.shard = shard;
   mine.leaf = leaf;
   mine.block = block;
@@ -160,9 +157,10 @@ static void add_tree(spread *s, int index, sl_value v, int first, int n) {
                                          .out = &s->piece[v][first * blocks + b],
                                          .phase = node->phase,
                                          .key = node->key,
+                                         .after = SL_NONE,
                                          .accumulate = 1,
                                          .logical = index,
-                                         .leaf = first,
+                                         .leaf = first + n - 1, /* whose turn it is in */
                                          .shard = -1,
                                          .block = blocks > 1 ? b : -1,
                                          .leaf_rows = s->plan->batch,
@@ -171,7 +169,7 @@ static void add_tree(spread *s, int index, sl_value v, int first, int n) {
 
 static sl_status spread_node(spread *s, int index) {
   const sl_node *node = s->from->node[index];
-  sl_scope scope = node_scope(s->from, node);
+  sl_scope scope = sl_node_scope(s->from, node);
   int blocks = node_blocks(s, node), per_leaf = s->plan->shards / s->plan->leaves;
   for (int j = 0; j < node->n_out; j++)
     if (!s->piece[node->out[j]]) {
@@ -187,8 +185,55 @@ static sl_status spread_node(spread *s, int index) {
                                                : -1,
                       blocks > 1 ? b : -1));
   for (int j = 0; j < node->n_out; j++)
-    if (s->partial[node->out[j]] && !node->op->update[j]) add_tree(s, index, node->out[j], 0, s->plan->leaves);
+    if (s->partial[node->out[j]] && !node->op->update[j] && s->last[node->out[j]] == index)
+      add_tree(s, index, node->out[j], 0, s->plan->leaves);
   return sl_graph_status(s->to);
+}
+
+static void lower_to(int *bound, int turn) {
+  if (turn < *bound) *bound = turn;
+}
+
+/* Gives each task its micro-batch, that of its leaf (the last, for what all leaves add up to) or an earlier one where a
+ * task of that waits for it, and sorts the tasks by it. An order of execution stays one: no task waits for one of a
+ * later micro-batch. */
+static sl_status take_turns(sl_graph *g, const sl_plan *plan) {
+  const int turns = g->micro_batches = plan->micro_batches;
+  if (turns == 1) return SL_OK;
+  int *read = malloc(((size_t)g->n_values + 1) * sizeof *read),
+      *written = malloc(((size_t)g->n_values + 1) * sizeof *written);
+  sl_node **order = malloc(((size_t)g->n_nodes + 1) * sizeof *order);
+  if (!read || !written || !order) {
+    free(read), free(written), free(order);
+    return sl_fail(SL_ENOMEM, "no memory for %d micro-batches", turns);
+  }
+  for (sl_value v = 0; v < g->n_values; v++) read[v] = written[v] = turns; /* by later nodes, at the earliest */
+  for (int i = g->n_nodes - 1; i >= 0; i--) {
+    sl_node *node = g->node[i];
+    int *turn = &node->micro_batch;
+    *turn = node->leaf < 0 ? turns - 1 : (int)((int64_t)node->leaf * turns / plan->leaves);
+    for (int k = 0; k < node->n_in; k++) lower_to(turn, written[node->in[k]]);
+    for (int k = 0; k < node->n_out; k++) {
+      lower_to(turn, read[node->out[k]]);
+      lower_to(turn, written[node->out[k]]);
+    }
+    for (int k = 0; k < node->n_in; k++) lower_to(&read[node->in[k]], *turn);
+    for (int k = 0; k < node->n_out; k++) lower_to(&written[node->out[k]], *turn);
+    if (node->after != SL_NONE) lower_to(&read[node->after], *turn);
+  }
+  int n = 0;
+  for (int turn = 0; turn < turns; turn++)
+    for (int i = 0; i < g->n_nodes; i++)
+      if (g->node[i]->micro_batch == turn) order[n++] = g->node[i];
+  memcpy(g->node, order, (size_t)n * sizeof *order);
+  for (sl_value v = 0; v < g->n_values; v++) g->value[v]->producer = -1;
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < g->node[i]->n_out; k++) {
+      sl_value_info *info = g->value[g->node[i]->out[k]];
+      if (info->producer < 0 && info->role == SL_ROLE_TEMPORARY) info->producer = i;
+    }
+  free(read), free(written), free(order);
+  return SL_OK;
 }
 
 sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, sl_graph **step) {
@@ -203,22 +248,27 @@ sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, sl_graph **ste
               .to = sl_graph_create(plan->batch, logical->copy, logical->add),
               .blocks = malloc(n * sizeof(int)),
               .piece = calloc(n, sizeof(sl_value *)),
+              .last = malloc(n * sizeof(int)),
               .partial = calloc(n, 1)};
   sl_status status = SL_OK;
-  if (!s.to || !s.blocks || !s.piece || !s.partial) {
+  if (!s.to || !s.blocks || !s.piece || !s.last || !s.partial) {
     status = sl_fail(SL_ENOMEM, "no memory to spread a graph of %d nodes", logical->n_nodes);
     goto out;
   }
   SL_TRY_OUT(sl_row_blocks(logical, plan, s.blocks));
   for (sl_value v = 0; v < logical->n_values; v++)
     if (logical->value[v]->role != SL_ROLE_TEMPORARY) SL_TRY_OUT(make_pieces(&s, v));
+  for (int i = 0; i < logical->n_nodes; i++)
+    for (int j = 0; j < logical->node[i]->n_out; j++) s.last[logical->node[i]->out[j]] = i;
   for (int i = 0; i < logical->n_nodes; i++) SL_TRY_OUT(spread_node(&s, i));
+  SL_TRY_OUT(take_turns(s.to, plan));
   *step = s.to;
   s.to = NULL;
 out:
   for (sl_value v = 0; s.piece && v < logical->n_values; v++) free(s.piece[v]);
   free(s.piece);
   free(s.blocks);
+  free(s.last);
   free(s.partial);
   sl_graph_destroy(s.to);
   return status;

@@ -90,11 +90,16 @@ static const option table[] = {
      "samples that batchnorm normalises over (default: the model's)"},
 
     {"leaves", INTEGER, AT(leaves), BUILDS, 1, "N", NULL, 1, 1e6,
-     "parts of the batch that the reduction tree sums over (default 1)"},
+     "parts of the batch that the reduction tree sums over (default: the micro-batches)"},
+    {"micro-batches", INTEGER, AT(micro_batches), BUILDS, 1, "M", NULL, 1, 1e6,
+     "run the leaves in M groups, one after another, in the memory of one (default 1); M divides the leaves"},
     {"shards", INTEGER, AT(shards), BUILDS, 1, "N", NULL, 1, 1e6,
      "parts of the batch that are tasks of their own, a multiple of leaves (default: 64 images or more each)"},
     {"row-blocks", INTEGER, AT(row_blocks), BUILDS, 1, "N", NULL, 1, 1024,
      "blocks of rows that large weights are cut into (default 1)"},
+
+    {"recompute", CHOICE, AT(recompute), BUILDS, 1, "none|attention|block", NULL, 0, 0,
+     "compute again in the backward pass what attention, or each block, made, rather than keep it (default none)"},
 
     {"sched", TEXT, AT(sched), RUNS | SL__INFO, 1, "NAME", NULL, 0, 0,
      "StarPU's scheduling policy (default $STARPU_SCHED, else lws)"},

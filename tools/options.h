@@ -17,8 +17,9 @@ enum { SL__TRAIN = 1, SL__EVAL = 2, SL__PREDICT = 4, SL__BENCH = 8, SL__GRAPH = 
 typedef struct sl__options {
   char *model; /* train, bench, graph: a model's name; eval, predict: a file or run directory */
   char *data, *sched, *kernels, *optimizer, *batchnorm, *rate_schedule, *until, *split, *image, *augment;
+  char *recompute;
   char *out, *trace, *config;
-  int64_t workers, threads_per_worker, gpus, batch, leaves, shards, row_blocks;
+  int64_t workers, threads_per_worker, gpus, batch, leaves, shards, row_blocks, micro_batches;
   int64_t steps, epochs, warmup, rate_step, eval_every, log_every, seed, classes, length, top;
   double val_fraction, learning_rate, rate_gamma, rate_floor, momentum, beta1, beta2, eps, decay, clip, smoothing,
       dropout;

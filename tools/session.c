@@ -52,12 +52,14 @@ sl_status sl__training_of(const sl__options *o, const sl_model *model, sl_traini
   if (!isnan(o->clip)) training->clip = o->clip;
   if (!isnan(o->smoothing)) training->smoothing = o->smoothing;
   if (!isnan(o->dropout)) training->dropout = o->dropout;
+  if (o->recompute) SL_TRY(sl_recompute_parse(o->recompute, &training->recompute));
   if (o->batchnorm) training->batchnorm = strcmp(o->batchnorm, "global") == 0 ? SL_BATCHNORM_GLOBAL : SL_BATCHNORM_LEAF;
   return SL_OK;
 }
 
 sl_status sl__plan_of(const sl__options *o, const sl_model *model, sl_plan *plan) {
   *plan = (sl_plan){.batch = o->batch > 0 ? o->batch : model->batch, .seed = o->seed >= 0 ? (uint64_t)o->seed : 1};
+  if (o->micro_batches > 0) plan->micro_batches = plan->leaves = (int)o->micro_batches;
   if (o->leaves > 0) plan->leaves = (int)o->leaves;
   if (o->shards > 0) plan->shards = (int)o->shards;
   if (o->row_blocks > 0) plan->row_blocks = (int)o->row_blocks;

@@ -95,6 +95,7 @@ static sl_status complete_options(run *r) {
   const sl_plan *p = &r->facts.plan;
   sl__option_default_integer(&o->batch, p->batch);
   sl__option_default_integer(&o->leaves, p->leaves);
+  sl__option_default_integer(&o->micro_batches, p->micro_batches);
   sl__option_default_integer(&o->shards, p->shards);
   sl__option_default_integer(&o->row_blocks, p->row_blocks);
   sl__option_default_real(&o->learning_rate, t->learning_rate);
@@ -107,6 +108,7 @@ static sl_status complete_options(run *r) {
   sl__option_default_real(&o->dropout, t->dropout);
   if (t->optimizer == SL_OPTIMIZER_SGD) sl__option_default_real(&o->momentum, t->momentum);
   SL_TRY(sl__option_default_text(&o->optimizer, sl_optimizer_name(t->optimizer)));
+  SL_TRY(sl__option_default_text(&o->recompute, sl_recompute_name(t->recompute)));
   SL_TRY(sl__option_default_text(&o->batchnorm, t->batchnorm == SL_BATCHNORM_GLOBAL ? "global" : "leaf"));
   SL_TRY(sl__option_default_text(&o->kernels, p->kernels));
   SL_TRY(sl__option_default_text(&o->sched, sl_runtime_sched(r->runtime)));

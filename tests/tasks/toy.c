@@ -37,7 +37,12 @@ static sl_status run_add(const sl_call *c) {
   for (int64_t i = 0; i < n; i++) to[i] = a[i] + b[i];
   return SL_OK;
 }
-const sl_operation toy_add = {.name = "toy_add", .shape = like_first, .cpu = ALL(run_add)};
+static void add_gradient(sl_graph *g, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
+  (void)g, (void)node;
+  for (int k = 0; k < 2; k++)
+    if (need[k]) din[k] = dout[0];
+}
+const sl_operation toy_add = {.name = "toy_add", .shape = like_first, .gradient = add_gradient, .cpu = ALL(run_add)};
 
 typedef struct rows_attr {
   int64_t batch, k;
@@ -238,6 +243,10 @@ sl_value toy_layer(sl_graph *g, const char *layer, sl_value x, int64_t n) {
   sl_value w = sl_graph_tensor(g, SL_ROLE_PARAMETER, layer, "weight", SL_F32, SL_SHAPE(n, info->shape.dim[1]),
                                (sl_init){.kind = SL_INIT_UNIFORM, .a = 0.5});
   return sl_graph_add1(g, &toy_matmul, layer, NULL, (sl_value[]){x, w}, 2);
+}
+
+sl_value toy_sum(sl_graph *g, sl_value a, sl_value b) {
+  return sl_graph_add1(g, &toy_add, "sum", NULL, (sl_value[]){a, b}, 2);
 }
 
 sl_value toy_loss(sl_graph *g, sl_value y) { return sl_graph_add1(g, &toy_total, "loss", NULL, &y, 1); }

@@ -1,5 +1,5 @@
-/* Toy operations for testing the engine alone: it knows operations only by their descriptors, so a handful of naive ones
- * stand for all. Data are exact in a double, so sums can be checked to the bit. */
+/* Toy operations for testing the engine alone: it knows operations only by their descriptors, so a handful of naive
+ * ones stand for all. Data are exact in a double, so sums can be checked to the bit. */
 #ifndef SL_TESTS_TOY_H
 #define SL_TESTS_TOY_H
 
@@ -18,17 +18,18 @@ typedef struct toy_width {
 } toy_width;
 
 sl_graph *toy_graph(int64_t batch);
-sl_value toy_input(sl_graph *graph, int64_t k);                                 /* F32 [B, k] */
-sl_value toy_layer(sl_graph *graph, const char *layer, sl_value x, int64_t n);  /* x W^T, W "layer.weight" [n, k] */
-sl_value toy_loss(sl_graph *graph, sl_value y);                                 /* F64 [1]: sum of squares / 2 */
+sl_value toy_input(sl_graph *graph, int64_t k);                                /* F32 [B, k] */
+sl_value toy_layer(sl_graph *graph, const char *layer, sl_value x, int64_t n); /* x W^T, W "layer.weight" [n, k] */
+sl_value toy_sum(sl_graph *graph, sl_value a, sl_value b);                     /* a + b */
+sl_value toy_loss(sl_graph *graph, sl_value y);                                /* F64 [1]: sum of squares / 2 */
 
 /* A two-layer network with its gradients and updates; the loss's value. */
 sl_graph *toy_training(int64_t batch, sl_value *loss);
 
 /* faulty: fails when it is its turn. What it does is set here. */
 typedef struct toy_fault {
-  int64_t row;  /* in the shard that holds this sample; -1: never */
-  int nan;      /* 1: writes a NaN instead of failing */
+  int64_t row; /* in the shard that holds this sample; -1: never */
+  int nan;     /* 1: writes a NaN instead of failing */
 } toy_fault;
 
 #endif
