@@ -62,6 +62,11 @@ typedef struct sl_pool_attr {
   int height, width;
 } sl_pool_attr;
 
+/* meanpool_grad: [B, ..., C], of what was pooled. */
+typedef struct sl_meanpool_attr {
+  sl_shape shape;
+} sl_meanpool_attr;
+
 /* The statistics are over scope's samples (LEAF or WHOLE), times `spatial` positions each. */
 typedef struct sl_batchnorm_attr {
   int64_t scope, spatial;

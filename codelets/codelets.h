@@ -71,6 +71,8 @@ sl_value sl_layernorm(sl_graph *graph, const char *layer, sl_value x, double eps
 sl_value sl_conv2d(sl_graph *graph, const char *layer, sl_value x, int64_t channels, int kernel, int stride, int pad, int bias);
 sl_value sl_maxpool(sl_graph *graph, const char *layer, sl_value x, int kernel, int stride, int pad);
 sl_value sl_avgpool(sl_graph *graph, const char *layer, sl_value x, int kernel, int stride, int pad);
+/* The mean over all places: [B, ..., C] -> [B, C]; of images this is global average pooling. */
+sl_value sl_meanpool(sl_graph *graph, const char *layer, sl_value x);
 /* Batch normalisation (Ioffe and Szegedy 2015) over all but the last dimension: over the samples of a leaf, or of the
  * global batch. Parameters layer.weight, layer.bias; state layer.running_mean, layer.running_var (momentum 0.1, eps 1e-5;
  * unbiased variance in the running one). With training = 0 the running statistics normalise. */

@@ -41,6 +41,8 @@
   X(linear_dx)           \
   X(maxpool)             \
   X(maxpool_grad)        \
+  X(meanpool)            \
+  X(meanpool_grad)       \
   X(next_tokens)         \
   X(normalize)           \
   X(positional)          \

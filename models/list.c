@@ -4,7 +4,7 @@
 
 #include "models/models.h"
 
-#define MODELS(X) X(gpt2) X(gpt2_large) X(gpt2_medium) X(gpt2_nano) X(gpt2_xl) X(lenet) X(mlp)
+#define MODELS(X) X(gpt2) X(gpt2_large) X(gpt2_medium) X(gpt2_nano) X(gpt2_xl) X(lenet) X(mlp) X(resnet18) X(resnet34) X(resnet50) X(resnet8)
 #define DECLARE(name) extern const sl_model sl_model_##name;
 #define ADDRESS(name) &sl_model_##name,
 MODELS(DECLARE)

@@ -59,6 +59,7 @@ struct sl_model {
   double warmup;       /* ... and its warm-up, as a part of all steps */
   int64_t length; /* language models: usual tokens of a window, and vocabulary; 0: a model of images */
   int64_t vocabulary;
+  int64_t image[3], classes; /* models of images: usual height, width, channels, and classes; 0: 28 x 28 x 1, and 10 */
   sl_training training;
   /* Adds the layers from x (images F32 [B, H, W, C], or tokens I32 [B, T]) to the logits ([B, classes], or [B, T,
    * classes]). training: 1 in a training step. */
@@ -72,6 +73,17 @@ typedef struct sl_gpt_size {
   int64_t width, positions;
 } sl_gpt_size;
 sl_value sl_gpt(sl_graph *graph, sl_value tokens, const sl_model_data *data, const sl_gpt_size *size, double dropout);
+
+/* A residual network of any size (resnet.c), likewise: images F32 [B, H, W, C] to logits F32 [B, data->classes]. Names
+ * are torchvision's: conv1, bn1, layer1.0.conv1, layer1.0.downsample.0, fc. */
+typedef struct sl_resnet_size {
+  int bottleneck; /* 1: blocks 1x1, 3x3, 1x1 to 4 times the width; 0: basic ones, 3x3 and 3x3 */
+  int small;      /* 1: begins with a 3x3 convolution; 0: with a 7x7 one of stride 2, and max-pooling by 2 */
+  int64_t width;  /* channels of the first stage; they double with each */
+  int blocks[4];  /* of each stage, 0: the stage is left out; from the second on they begin with stride 2 */
+} sl_resnet_size;
+sl_value sl_resnet(sl_graph *graph, sl_value images, const sl_model_data *data, const sl_resnet_size *size,
+                   sl_batchnorm_over batchnorm, int training);
 
 extern const sl_model *const sl_models[];                          /* ended by NULL */
 sl_status sl_model_find(const char *name, const sl_model **model); /* SL_ENOTFOUND lists the names */

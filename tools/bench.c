@@ -14,17 +14,18 @@
 
 /* Images, or windows of tokens, made up once and handed out in turn; reading one costs a copy, as it does from a data
  * set. */
-enum { POOL = 4096 };
+enum { POOL = 4096, POOL_BYTES = 32 << 20 };
 typedef struct synthetic {
+  int64_t n;
   size_t bytes;
   int32_t classes;
-  uint8_t *samples; /* [POOL, bytes] */
+  uint8_t *samples; /* [n, bytes], n at most POOL, and fewer where they are large */
 } synthetic;
 
 static sl_status read_synthetic(void *arg, int64_t i, void *sample, int32_t *label) {
   const synthetic *s = arg;
-  memcpy(sample, s->samples + (size_t)(i % POOL) * s->bytes, s->bytes);
-  *label = (int32_t)(i % POOL % s->classes);
+  memcpy(sample, s->samples + (size_t)(i % s->n) * s->bytes, s->bytes);
+  *label = (int32_t)(i % s->n % s->classes);
   return SL_OK;
 }
 
@@ -65,10 +66,12 @@ static sl_status make_samples(bench *b) {
   const size_t tokens = sl__of_tokens(b->model) ? (size_t)sl__window(b->model, d->length) : 0;
   s->bytes = tokens ? 4 * tokens : (size_t)(d->height * d->width * d->channels);
   s->classes = (int32_t)d->classes;
-  s->samples = malloc(POOL * s->bytes);
-  if (!s->samples) return sl_fail(SL_ENOMEM, "no memory for %d samples of %zu bytes", POOL, s->bytes);
+  s->n = (int64_t)(POOL_BYTES / s->bytes);
+  s->n = s->n < 1 ? 1 : s->n > POOL ? POOL : s->n;
+  s->samples = malloc((size_t)s->n * s->bytes);
+  if (!s->samples) return sl_fail(SL_ENOMEM, "no memory for %lld samples of %zu bytes", (long long)s->n, s->bytes);
   uint64_t x = 88172645463325252u; /* xorshift (Marsaglia 2003): any noise does */
-  for (size_t i = 0; i < POOL * (tokens ? tokens : s->bytes); i++) {
+  for (size_t i = 0; i < (size_t)s->n * (tokens ? tokens : s->bytes); i++) {
     x ^= x << 13, x ^= x >> 7, x ^= x << 17;
     if (tokens)
       ((int32_t *)(void *)s->samples)[i] = (int32_t)((x >> 33) % (uint64_t)d->classes);

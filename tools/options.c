@@ -41,8 +41,10 @@ static const option table[] = {
     {"augment", TEXT, AT(augment), SL__TRAIN, 1, "LIST", "none", 0, 0,
      "training images at random mirrored (flip), cut out of a border of N black pixels (crop=N), or both "
      "(crop=4,flip)"},
-    {"image", TEXT, AT(image), SL__BENCH | SL__GRAPH, 0, "HxWxC", "28x28x1", 0, 0, "size of synthetic images"},
-    {"classes", INTEGER, AT(classes), SL__BENCH | SL__GRAPH, 0, "N", "10", 1, 1e6, "classes of synthetic images"},
+    {"image", TEXT, AT(image), SL__BENCH | SL__GRAPH, 0, "HxWxC", NULL, 0, 0,
+     "size of synthetic images (default: the model's)"},
+    {"classes", INTEGER, AT(classes), SL__BENCH | SL__GRAPH, 0, "N", NULL, 1, 1e6,
+     "classes of synthetic images (default: the model's)"},
     {"length", INTEGER, AT(length), BUILDS, 1, "N", NULL, 1, 1e6,
      "tokens of a window of a language model (default: the model's)"},
 

@@ -35,6 +35,7 @@
   X(layernorm)        \
   X(linear)           \
   X(maxpool)          \
+  X(meanpool)         \
   X(next_tokens)      \
   X(normalize)        \
   X(positional)       \
