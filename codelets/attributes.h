@@ -67,15 +67,17 @@ typedef struct sl_meanpool_attr {
   sl_shape shape;
 } sl_meanpool_attr;
 
-/* The statistics are over scope's samples (LEAF or WHOLE), times `spatial` positions each. */
+/* The statistics are over scope's samples (LEAF or WHOLE), times `spatial` positions each. relu: max(y (+ residual), 0). */
 typedef struct sl_batchnorm_attr {
-  int64_t scope, spatial;
+  int64_t scope, spatial, relu;
 } sl_batchnorm_attr;
 /* Elements of a channel that the statistics are over. */
 static inline double sl_batchnorm_count(const sl_call *c) {
   const sl_batchnorm_attr *attr = (const sl_batchnorm_attr *)c->attr;
   return (double)(attr->scope == SL_SCOPE_LEAF ? c->leaf_rows : c->batch_rows) * (double)attr->spatial;
 }
+/* CUDA: constants of the mask, before the partial sums. */
+static inline size_t sl_batchnorm_mask_bytes(int64_t C) { return ((size_t)(3 * C) * sizeof(float) + 255) / 256 * 256; }
 #define SL_BATCHNORM_EPS 1e-5
 #define SL_BATCHNORM_MOMENTUM 0.1
 

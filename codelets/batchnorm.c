@@ -1,7 +1,11 @@
 /* Batch normalisation as a graph of small operations, so that "over a leaf" and "over the global batch" differ only in
  * the scope of the sums between them: bn_stats -> bn_normalize, and backward bn_grad_stats -> bn_dx and bn_dparam
  * (Ioffe and Szegedy 2015, section 3). Sums are in double, where sum of squares less square of sum loses nothing that a
- * float had. */
+ * float had.
+ *
+ * All of it is bound by memory, so a rectifier, and a residual added before it, go along in the same passes (attribute
+ * relu). Backward, the rectifier's mask is computed again from x, as forward did it; after a residual it is read off
+ * the output, and bn_grad_stats writes the masked gradient, which is the residual's. */
 #include "codelets/attributes.h"
 #include "codelets/math.h"
 #include "tasks/cuda_context.h"
@@ -33,44 +37,104 @@ static int64_t sum_tile(const sl_call *c) {
   return sl_max64(sl_tile_rows(c, channels(&c->in[0])), (positions(&c->in[0]) + 63) / 64);
 }
 
+/* What the sums are over. MASKED: a counts where (b - shift) scale + add > 0; OUTPUT: where y > 0, and it is written to
+ * g.
+ */
+typedef enum sums_kind { SUMS_PLAIN, SUMS_MASKED, SUMS_OUTPUT } sums_kind;
+typedef struct columns {
+  const float *a, *b, *y;
+  float *g; /* may be a */
+  const float *shift, *scale, *add;
+} columns;
+
+typedef float half __attribute__((vector_size(SL_LANES * 2)));
+typedef int32_t half_mask __attribute__((vector_size(SL_LANES * 2)));
+static inline half load_half(const float *p) { return *(const sl_vechu *)p; }
+
 /* s and q are [C], to be added to, four positions at a time: memory is read in its order, and the sums stay in the
  * first cache. */
-static inline void column_sums(const float *a, const float *b, int rows, int64_t C, double *s, double *q) {
+static inline __attribute__((always_inline)) void column_sums(const sums_kind kind, columns m, int rows, int64_t C,
+                                                              double *s, double *q) {
   int64_t k = 0;
   for (; k + SL_LANES_D <= C; k += SL_LANES_D) {
     sl_vecd sum = *(sl_vecdu *)(s + k), product = *(sl_vecdu *)(q + k);
-    for (int m = 0; m < rows; m++) {
-      sl_vecd v = sl_load_d(a + m * C + k);
+    for (int64_t i = k; i < k + rows * C; i += C) {
+      half a = load_half(m.a + i), b = load_half(m.b + i);
+      if (kind == SUMS_MASKED) {
+        half z = (b - load_half(m.shift + k)) * load_half(m.scale + k) + load_half(m.add + k);
+        a = (half)((half_mask)a & (half_mask)(z > 0));
+      } else if (kind == SUMS_OUTPUT) {
+        a = (half)((half_mask)a & (half_mask)(load_half(m.y + i) > 0));
+        *(sl_vechu *)(m.g + i) = a;
+      }
+      sl_vecd v = __builtin_convertvector(a, sl_vecd);
       sum += v;
-      product += v * sl_load_d(b + m * C + k);
+      product += v * __builtin_convertvector(b, sl_vecd);
     }
     *(sl_vecdu *)(s + k) = sum, *(sl_vecdu *)(q + k) = product;
   }
   for (; k < C; k++)
-    for (int m = 0; m < rows; m++) {
-      s[k] += (double)a[m * C + k];
-      q[k] += (double)a[m * C + k] * (double)b[m * C + k];
+    for (int64_t i = k; i < k + rows * C; i += C) {
+      float a = m.a[i];
+      if (kind == SUMS_MASKED) a = (m.b[i] - m.shift[k]) * m.scale[k] + m.add[k] > 0 ? a : 0;
+      if (kind == SUMS_OUTPUT) m.g[i] = a = m.y[i] > 0 ? a : 0;
+      s[k] += (double)a;
+      q[k] += (double)a * (double)m.b[i];
     }
+}
+
+static inline __attribute__((always_inline)) void tile_sums(const sums_kind kind, const sl_call *c, columns all,
+                                                            int64_t tile) {
+  const int64_t C = channels(&c->in[0]);
+  double *partial = (double *)c->team->scratch[0] + 2 * C * tile;
+  memset(partial, 0, (size_t)(2 * C) * sizeof *partial);
+  sl_range r = sl_tile_range(tile, sum_tile(c), positions(&c->in[0]));
+  for (int64_t m = r.from, rows; m < r.to; m += rows) {
+    rows = r.to - m < 4 ? 1 : 4;
+    columns here = all;
+    here.a += m * C, here.b += m * C;
+    if (kind == SUMS_OUTPUT) here.y += m * C, here.g += m * C;
+    if (rows == 4)
+      column_sums(kind, here, 4, C, partial, partial + C);
+    else
+      column_sums(kind, here, 1, C, partial, partial + C);
+  }
+}
+
+/* The constants of a rectifier's mask stand behind the partial sums. */
+static float *mask_constants(const sl_call *c) {
+  const int64_t C = channels(&c->in[0]), n = sl_tiles_of(positions(&c->in[0]), sum_tile(c));
+  return (float *)((double *)c->team->scratch[0] + 2 * C * n);
 }
 
 static void sums_body(void *arg, int64_t tile, int thread) {
   (void)thread;
   const sl_call *c = arg;
+  tile_sums(SUMS_PLAIN, c, (columns){.a = c->in[0].data, .b = c->in[c->n_in > 1 ? 1 : 0].data}, tile);
+}
+static void masked_sums_body(void *arg, int64_t tile, int thread) {
+  (void)thread;
+  const sl_call *c = arg;
   const int64_t C = channels(&c->in[0]);
-  const float *a = c->in[0].data, *b = c->in[c->n_in > 1 ? 1 : 0].data;
-  double *partial = (double *)c->team->scratch[0] + 2 * C * tile;
-  memset(partial, 0, (size_t)(2 * C) * sizeof *partial);
-  sl_range r = sl_tile_range(tile, sum_tile(c), positions(&c->in[0]));
-  int64_t m = r.from;
-  for (; m + 4 <= r.to; m += 4) column_sums(a + m * C, b + m * C, 4, C, partial, partial + C);
-  for (; m < r.to; m++) column_sums(a + m * C, b + m * C, 1, C, partial, partial + C);
+  const float *constant = mask_constants(c);
+  tile_sums(
+      SUMS_MASKED, c,
+      (columns){
+          .a = c->in[0].data, .b = c->in[1].data, .shift = constant, .scale = constant + C, .add = constant + 2 * C},
+      tile);
+}
+static void output_sums_body(void *arg, int64_t tile, int thread) {
+  (void)thread;
+  const sl_call *c = arg;
+  tile_sums(SUMS_OUTPUT, c, (columns){.a = c->in[0].data, .b = c->in[1].data, .y = c->in[4].data, .g = c->out[2].data},
+            tile);
 }
 
 /* The sums over all tiles, in the first tile's place: [2, C]. */
-static const double *sums(const sl_call *c) {
+static const double *sums(const sl_call *c, sl_team_body body) {
   const int64_t C = channels(&c->in[0]), n = sl_tiles_of(positions(&c->in[0]), sum_tile(c));
   double *total = c->team->scratch[0];
-  sl_team_for(c->team, n, sums_body, (void *)c);
+  sl_team_for(c->team, n, body, (void *)c);
   for (int64_t tile = 1; tile < n; tile++)
     for (int64_t i = 0; i < 2 * C; i++) total[i] += total[2 * C * tile + i];
   return total;
@@ -84,7 +148,7 @@ static inline void put(const sl_call *c, int i, int64_t k, double x) {
 /* x -> sum, sum of squares: F64 [C]. */
 sl_status SL_KERNEL(bn_stats)(const sl_call *c) {
   const int64_t C = channels(&c->in[0]);
-  const double *total = sums(c);
+  const double *total = sums(c, sums_body);
   for (int64_t k = 0; k < C; k++) {
     put(c, 0, k, total[k]);
     put(c, 1, k, total[C + k]);
@@ -92,10 +156,24 @@ sl_status SL_KERNEL(bn_stats)(const sl_call *c) {
   return SL_OK;
 }
 
-/* dy, x, sum, squares -> sums of dy, and of dy (x - mean) rstd. */
+/* [shift, scale, add] of the channels: y = (x - shift) scale + add. */
+static void affine_constants(const sl_call *c, const double *sum, const double *squares, const float *gamma,
+                             const float *beta, int64_t C, float *constant) {
+  for (int64_t k = 0; k < C; k++) {
+    moments m = moments_of(sum[k], squares[k], sl_batchnorm_count(c));
+    constant[k] = (float)m.mean;
+    constant[C + k] = (float)((double)gamma[k] * m.rstd);
+  }
+  memcpy(constant + 2 * C, beta, (size_t)C * sizeof *constant);
+}
+
+/* dy, x, sum, squares -> sums of dy, and of dy (x - mean) rstd. With a rectifier dy is masked first: dy, x, sum,
+ * squares, gamma, beta; or, after a residual, dy, x, sum, squares, y -> sums, and the masked dy. */
 sl_status SL_KERNEL(bn_grad_stats)(const sl_call *c) {
   const int64_t C = channels(&c->in[0]);
-  const double *sum = c->in[2].data, *squares = c->in[3].data, *total = sums(c);
+  const double *sum = c->in[2].data, *squares = c->in[3].data;
+  if (c->n_in == 6) affine_constants(c, sum, squares, c->in[4].data, c->in[5].data, C, mask_constants(c));
+  const double *total = sums(c, c->n_in == 6 ? masked_sums_body : c->n_in == 5 ? output_sums_body : sums_body);
   for (int64_t k = 0; k < C; k++) {
     moments m = moments_of(sum[k], squares[k], sl_batchnorm_count(c));
     put(c, 0, k, total[k]);
@@ -106,42 +184,55 @@ sl_status SL_KERNEL(bn_grad_stats)(const sl_call *c) {
 
 /* --- elementwise, with constants of each channel in the leader's scratch ------------------------------------------ */
 
-/* [shift, scale, add]: y = (x - shift) scale + add. */
-static void affine_body(void *arg, int64_t tile, int thread) {
-  (void)thread;
-  const sl_call *c = arg;
+/* [shift, scale, add]: y = (x - shift) scale + add, and the residual, and the rectifier. A NaN passes, as in relu. */
+static inline __attribute__((always_inline)) void affine(const sl_call *c, const int relu, const int residual,
+                                                         int64_t tile) {
   const int64_t C = channels(&c->out[0]);
   const float *shift = c->team->scratch[0], *scale = shift + C, *add = scale + C;
   sl_range r = sl_tile_range(tile, sl_tile_rows(c, C), positions(&c->out[0]));
   for (int64_t m = r.from; m < r.to; m++) {
     const float *x = (const float *)c->in[0].data + m * C;
+    const float *other = residual ? (const float *)c->in[5].data + m * C : NULL;
     float *y = (float *)c->out[0].data + m * C;
     SL_IVDEP
-    for (int64_t k = 0; k < C; k++) y[k] = (x[k] - shift[k]) * scale[k] + add[k];
+    for (int64_t k = 0; k < C; k++) {
+      float z = (x[k] - shift[k]) * scale[k] + add[k];
+      if (residual) z += other[k];
+      y[k] = relu && z < 0 ? 0 : z;
+    }
   }
+}
+static void affine_body(void *arg, int64_t tile, int thread) {
+  (void)thread;
+  affine(arg, 0, 0, tile);
+}
+static void affine_relu_body(void *arg, int64_t tile, int thread) {
+  (void)thread;
+  affine(arg, 1, 0, tile);
+}
+static void residual_relu_body(void *arg, int64_t tile, int thread) {
+  (void)thread;
+  affine(arg, 1, 1, tile);
 }
 
 static void each_tile(const sl_call *c, sl_team_body body) {
   sl_team_for(c->team, sl_tiles_of(positions(&c->out[0]), sl_tile_rows(c, channels(&c->out[0]))), body, (void *)c);
 }
 
-/* x, sum, squares, gamma, beta -> y. */
+static void each_affine(const sl_call *c) {
+  const sl_batchnorm_attr *a = c->attr;
+  each_tile(c, c->n_in > 5 ? residual_relu_body : a->relu ? affine_relu_body : affine_body);
+}
+
+/* x, sum, squares, gamma, beta (, residual) -> y. */
 sl_status SL_KERNEL(bn_normalize)(const sl_call *c) {
-  const int64_t C = channels(&c->out[0]);
-  const double *sum = c->in[1].data, *squares = c->in[2].data;
-  const float *gamma = c->in[3].data;
-  float *constant = c->team->scratch[0];
-  for (int64_t k = 0; k < C; k++) {
-    moments m = moments_of(sum[k], squares[k], sl_batchnorm_count(c));
-    constant[k] = (float)m.mean;
-    constant[C + k] = (float)((double)gamma[k] * m.rstd);
-  }
-  memcpy(constant + 2 * C, c->in[4].data, (size_t)C * sizeof *constant);
-  each_tile(c, affine_body);
+  affine_constants(c, c->in[1].data, c->in[2].data, c->in[3].data, c->in[4].data, channels(&c->out[0]),
+                   c->team->scratch[0]);
+  each_affine(c);
   return SL_OK;
 }
 
-/* x, running mean, running variance, gamma, beta -> y. */
+/* x, running mean, running variance, gamma, beta (, residual) -> y. */
 sl_status SL_KERNEL(bn_infer)(const sl_call *c) {
   const int64_t C = channels(&c->out[0]);
   const float *var = c->in[2].data, *gamma = c->in[3].data;
@@ -149,40 +240,48 @@ sl_status SL_KERNEL(bn_infer)(const sl_call *c) {
   memcpy(constant, c->in[1].data, (size_t)C * sizeof *constant);
   for (int64_t k = 0; k < C; k++) constant[C + k] = (float)((double)gamma[k] / sqrt((double)var[k] + SL_BATCHNORM_EPS));
   memcpy(constant + 2 * C, c->in[4].data, (size_t)C * sizeof *constant);
-  each_tile(c, affine_body);
+  each_affine(c);
   return SL_OK;
 }
 
-/* [scale, mean of dy, mean of dy xhat times rstd, mean]. */
-static void dx_body(void *arg, int64_t tile, int thread) {
-  (void)thread;
-  const sl_call *c = arg;
+/* [mean, scale, beta, mean of dy, mean of dy xhat times rstd]. */
+static inline __attribute__((always_inline)) void dx_of(const sl_call *c, const int masked, int64_t tile) {
   const int64_t C = channels(&c->out[0]);
-  const float *scale = c->team->scratch[0], *a = scale + C, *b = a + C, *mean = b + C;
+  const float *mean = c->team->scratch[0], *scale = mean + C, *beta = scale + C, *a = beta + C, *b = a + C;
   sl_range r = sl_tile_range(tile, sl_tile_rows(c, C), positions(&c->out[0]));
   for (int64_t m = r.from; m < r.to; m++) {
     const float *dy = (const float *)c->in[0].data + m * C, *x = (const float *)c->in[1].data + m * C;
     float *dx = (float *)c->out[0].data + m * C;
     SL_IVDEP
-    for (int64_t k = 0; k < C; k++) dx[k] = scale[k] * (dy[k] - a[k] - (x[k] - mean[k]) * b[k]);
+    for (int64_t k = 0; k < C; k++) {
+      float centred = x[k] - mean[k], g = dy[k];
+      if (masked) g = centred * scale[k] + beta[k] > 0 ? g : 0;
+      dx[k] = scale[k] * (g - a[k] - centred * b[k]);
+    }
   }
 }
+static void dx_body(void *arg, int64_t tile, int thread) {
+  (void)thread;
+  dx_of(arg, 0, tile);
+}
+static void masked_dx_body(void *arg, int64_t tile, int thread) {
+  (void)thread;
+  dx_of(arg, 1, tile);
+}
 
-/* dy, x, sum, squares, gamma, sum of dy, sum of dy xhat -> dx. */
+/* dy, x, sum, squares, gamma, sum of dy, sum of dy xhat -> dx; with beta, dy is masked by a rectifier first. */
 sl_status SL_KERNEL(bn_dx)(const sl_call *c) {
   const int64_t C = channels(&c->out[0]);
   const double *sum = c->in[2].data, *squares = c->in[3].data, *sdy = c->in[5].data, *sdyx = c->in[6].data;
   const double N = sl_batchnorm_count(c);
   const float *gamma = c->in[4].data;
   float *constant = c->team->scratch[0];
+  affine_constants(c, sum, squares, gamma, c->in[c->n_in > 7 ? 7 : 4].data, C, constant);
   for (int64_t k = 0; k < C; k++) {
-    moments m = moments_of(sum[k], squares[k], N);
-    constant[k] = (float)((double)gamma[k] * m.rstd);
-    constant[C + k] = (float)(sdy[k] / N);
-    constant[2 * C + k] = (float)(sdyx[k] / N * m.rstd);
-    constant[3 * C + k] = (float)m.mean;
+    constant[3 * C + k] = (float)(sdy[k] / N);
+    constant[4 * C + k] = (float)(sdyx[k] / N * moments_of(sum[k], squares[k], N).rstd);
   }
-  each_tile(c, dx_body);
+  each_tile(c, c->n_in > 7 ? masked_dx_body : dx_body);
   return SL_OK;
 }
 
@@ -233,24 +332,27 @@ SL_CUDA_DECLARE(bn_running);
 SL_CUDA_DECLARE(bn_infer);
 
 static size_t sums_scratch(const sl_call *c) {
-  return (size_t)(sl_tiles_of(positions(&c->in[0]), sum_tile(c)) * 2 * channels(&c->in[0])) * sizeof(double);
+  return (size_t)(sl_tiles_of(positions(&c->in[0]), sum_tile(c)) * 2 * channels(&c->in[0])) * sizeof(double) +
+         (size_t)(3 * channels(&c->in[0])) * sizeof(float);
 }
 static size_t sums_scratch_cuda(const sl_call *c) {
-  return sl_cuda_columns_bytes(2, positions(&c->in[0]), channels(&c->in[0]));
+  return sl_batchnorm_mask_bytes(channels(&c->in[0])) +
+         sl_cuda_columns_bytes(2, positions(&c->in[0]), channels(&c->in[0]));
 }
-static size_t constants_scratch(const sl_call *c) { return (size_t)(4 * channels(&c->out[0])) * sizeof(float); }
+static size_t constants_scratch(const sl_call *c) { return (size_t)(5 * channels(&c->out[0])) * sizeof(float); }
 
 static void cost4(const sl_call *c, sl_cost *cost) { cost->flops = 4 * (double)sl_shape_count(&c->in[0].shape); }
 
-/* in[0] [..., C] -> two F64 [C] at the attribute's scope. */
+/* in[0] [..., C] -> two F64 [C] at the attribute's scope, and perhaps another of in[0]'s kind. */
 static sl_status sums_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
   (void)n_in;
   const sl_batchnorm_attr *a = attr;
-  for (int j = 0; j < n_out; j++) {
+  for (int j = 0; j < 2; j++) {
     out[j].shape = SL_SHAPE(in[0]->shape.dim[in[0]->shape.ndim - 1]);
     out[j].dtype = SL_F64;
     out[j].scope = (sl_scope)a->scope;
   }
+  if (n_out > 2) out[2].shape = in[0]->shape;
   return SL_OK;
 }
 static sl_status same_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
@@ -284,12 +386,21 @@ static sl_status running_shape(const void *attr, const sl_value_info *const *in,
 
 /* The sums depend on x too; dx has all of that, so bn_stats has no rule of its own. */
 static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
-  const sl_value x = node->in[0], sum = node->in[1], squares = node->in[2], gamma = node->in[3], dy = dout[0];
-  sl_value stats[2], dparam[2];
-  sl_graph_add(graph, &sl_op_bn_grad_stats, node->name, node->attr, (sl_value[]){dy, x, sum, squares}, 4, stats, 2);
+  const sl_batchnorm_attr *a = node->attr;
+  const sl_value x = node->in[0], sum = node->in[1], squares = node->in[2], gamma = node->in[3], beta = node->in[4];
+  const int residual = node->n_in > 5, masked = a->relu && !residual;
+  sl_value stats[3], dparam[2], dy = dout[0];
+  sl_graph_add(graph, &sl_op_bn_grad_stats, node->name, node->attr,
+               (sl_value[]){dy, x, sum, squares, residual ? node->out[0] : gamma, beta},
+               masked     ? 6
+               : residual ? 5
+                          : 4,
+               stats, residual ? 3 : 2);
+  if (residual) dy = stats[2];
+  if (residual && need[5]) din[5] = dy;
   if (need[0])
     din[0] = sl_graph_add1(graph, &sl_op_bn_dx, node->name, node->attr,
-                           (sl_value[]){dy, x, sum, squares, gamma, stats[0], stats[1]}, 7);
+                           (sl_value[]){dy, x, sum, squares, gamma, stats[0], stats[1], beta}, masked ? 8 : 7);
   if (!need[3] && !need[4]) return;
   sl_graph_add(graph, &sl_op_bn_dparam, node->name, node->attr, stats, 2, dparam, 2);
   if (need[3]) din[3] = dparam[0];
@@ -308,8 +419,9 @@ const sl_operation sl_op_bn_normalize = {BATCHNORM_OPERATION(bn_normalize),
                                          .scratch = constants_scratch,
                                          .scratch_cuda = constants_scratch,
                                          .inplace = {1}};
-const sl_operation sl_op_bn_grad_stats = {BATCHNORM_OPERATION(bn_grad_stats), .shape = sums_shape, .cost = cost4,
-                                          .scratch = sums_scratch, .scratch_cuda = sums_scratch_cuda};
+const sl_operation sl_op_bn_grad_stats = {
+    BATCHNORM_OPERATION(bn_grad_stats), .shape = sums_shape, .cost = cost4, .scratch = sums_scratch,
+    .scratch_cuda = sums_scratch_cuda,  .inplace = {0, 0, 1}};
 const sl_operation sl_op_bn_dx = {
     BATCHNORM_OPERATION(bn_dx),        .shape = same_shape, .cost = cost4, .scratch = constants_scratch,
     .scratch_cuda = constants_scratch, .inplace = {1}};
@@ -320,7 +432,8 @@ const sl_operation sl_op_bn_infer = {
     BATCHNORM_OPERATION(bn_infer),     .shape = same_shape, .cost = cost4, .scratch = constants_scratch,
     .scratch_cuda = constants_scratch, .inplace = {1}};
 
-sl_value sl_batchnorm(sl_graph *graph, const char *layer, sl_value x, sl_batchnorm_over over, int training) {
+static sl_value batchnorm(sl_graph *graph, const char *layer, sl_value x, int relu, sl_value residual,
+                          sl_batchnorm_over over, int training) {
   const sl_value_info *info = sl_graph_value(graph, x);
   if (!info) return SL_NONE;
   const sl_shape *shape = &info->shape;
@@ -331,22 +444,42 @@ sl_value sl_batchnorm(sl_graph *graph, const char *layer, sl_value x, sl_batchno
     sl_graph_fail(graph, SL_ESHAPE, layer);
     return SL_NONE;
   }
+  const sl_value_info *other = residual == SL_NONE ? NULL : sl_graph_value(graph, residual);
+  if (residual != SL_NONE && !other) return SL_NONE;
+  if (other && (!sl_shape_equal(&other->shape, shape) || other->dtype != SL_F32)) {
+    char a[SL_SHAPE_TEXT], b[SL_SHAPE_TEXT];
+    sl_fail(SL_ESHAPE, "batchnorm: residual %s %s cannot be added to F32 %s", sl_dtype_name(other->dtype),
+            sl_shape_text(&other->shape, a, sizeof a), sl_shape_text(shape, b, sizeof b));
+    sl_graph_fail(graph, SL_ESHAPE, layer);
+    return SL_NONE;
+  }
   const int64_t C = shape->dim[shape->ndim - 1];
-  const sl_batchnorm_attr attr = {over == SL_BATCHNORM_LEAF ? SL_SCOPE_LEAF : SL_SCOPE_WHOLE, sl_shape_row(shape) / C},
-                          whole = {SL_SCOPE_WHOLE, attr.spatial};
+  const sl_batchnorm_attr attr = {over == SL_BATCHNORM_LEAF ? SL_SCOPE_LEAF : SL_SCOPE_WHOLE, sl_shape_row(shape) / C,
+                                  relu},
+                          whole = {SL_SCOPE_WHOLE, attr.spatial, 0};
+  const int n = other ? 6 : 5;
   const sl_init zero = {SL_INIT_CONSTANT, 0}, one = {SL_INIT_CONSTANT, 1};
   sl_value gamma = sl_graph_tensor(graph, SL_ROLE_PARAMETER, layer, "weight", SL_F32, SL_SHAPE(C), one);
   sl_value beta = sl_graph_tensor(graph, SL_ROLE_PARAMETER, layer, "bias", SL_F32, SL_SHAPE(C), zero);
   sl_value mean = sl_graph_tensor(graph, SL_ROLE_STATE, layer, "running_mean", SL_F32, SL_SHAPE(C), zero);
   sl_value var = sl_graph_tensor(graph, SL_ROLE_STATE, layer, "running_var", SL_F32, SL_SHAPE(C), one);
-  if (!training) return sl_graph_add1(graph, &sl_op_bn_infer, layer, &attr, (sl_value[]){x, mean, var, gamma, beta}, 5);
+  if (!training)
+    return sl_graph_add1(graph, &sl_op_bn_infer, layer, &attr, (sl_value[]){x, mean, var, gamma, beta, residual}, n);
   sl_value stats[2], total[2], running[2];
   sl_graph_add(graph, &sl_op_bn_stats, layer, &attr, &x, 1, stats, 2);
-  sl_value y =
-      sl_graph_add1(graph, &sl_op_bn_normalize, layer, &attr, (sl_value[]){x, stats[0], stats[1], gamma, beta}, 5);
+  sl_value y = sl_graph_add1(graph, &sl_op_bn_normalize, layer, &attr,
+                             (sl_value[]){x, stats[0], stats[1], gamma, beta, residual}, n);
   memcpy(total, stats, sizeof total);
   if (over == SL_BATCHNORM_LEAF) sl_graph_add(graph, &sl_op_bn_total, layer, &attr, stats, 2, total, 2);
   sl_graph_add(graph, &sl_op_bn_running, layer, &whole, (sl_value[]){total[0], total[1], mean, var}, 4, running, 2);
   return y;
+}
+
+sl_value sl_batchnorm(sl_graph *graph, const char *layer, sl_value x, sl_batchnorm_over over, int training) {
+  return batchnorm(graph, layer, x, 0, SL_NONE, over, training);
+}
+sl_value sl_batchnorm_relu(sl_graph *graph, const char *layer, sl_value x, sl_value residual, sl_batchnorm_over over,
+                           int training) {
+  return batchnorm(graph, layer, x, 1, residual, over, training);
 }
 #endif

@@ -78,6 +78,10 @@ sl_value sl_meanpool(sl_graph *graph, const char *layer, sl_value x);
  * unbiased variance in the running one). With training = 0 the running statistics normalise. */
 typedef enum sl_batchnorm_over { SL_BATCHNORM_LEAF, SL_BATCHNORM_GLOBAL } sl_batchnorm_over;
 sl_value sl_batchnorm(sl_graph *graph, const char *layer, sl_value x, sl_batchnorm_over over, int training);
+/* The same with what often follows, in the same passes over memory: max(batchnorm(x) + residual, 0); residual has x's
+ * shape, or is SL_NONE. */
+sl_value sl_batchnorm_relu(sl_graph *graph, const char *layer, sl_value x, sl_value residual, sl_batchnorm_over over,
+                           int training);
 
 /* Scaled dot-product attention of several heads, softmax(q k^T / sqrt(C / heads)) v (Vaswani et al. 2017, eq. 1): qkv
  * [B, T, 3C] holds q, k and v side by side, each [heads, C / heads], as a linear layer to 3C gives them; [B, T, C]. causal: a

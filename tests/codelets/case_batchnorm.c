@@ -1,8 +1,10 @@
 /* Cases of batch normalisation: each small operation, and the whole of it with its gradients. */
 #include "tests/codelets/cases.h"
 
-static const sl_batchnorm_attr leaf_35 = {SL_SCOPE_LEAF, 35}, whole_35 = {SL_SCOPE_WHOLE, 35}, whole_1 = {SL_SCOPE_WHOLE, 1},
-                               whole_3136 = {SL_SCOPE_WHOLE, 3136};
+static const sl_batchnorm_attr leaf_relu = {SL_SCOPE_LEAF, 35, 1}, whole_relu = {SL_SCOPE_WHOLE, 35, 1},
+                               whole_relu_3136 = {SL_SCOPE_WHOLE, 3136, 1};
+static const sl_batchnorm_attr leaf_35 = {SL_SCOPE_LEAF, 35, 0}, whole_35 = {SL_SCOPE_WHOLE, 35, 0},
+                               whole_1 = {SL_SCOPE_WHOLE, 1, 0}, whole_3136 = {SL_SCOPE_WHOLE, 3136, 0};
 static const int over_leaf = SL_BATCHNORM_LEAF, over_all = SL_BATCHNORM_GLOBAL;
 
 static double count(const case_run *r) {
@@ -34,6 +36,14 @@ static void normalize(const case_run *r) {
     r->scale[0][i] = (fabs(r->in[0][i]) + fabs(mean_of(r, 1, k))) * fabs(scale) + fabs(r->in[4][k]);
   }
 }
+/* With the residual, where there is one, and the rectifier. */
+static void normalize_relu(const case_run *r) {
+  normalize(r);
+  for (int64_t i = 0; i < case_count(r->shape_out[0]); i++) {
+    if (r->c->n_in > 5) r->out[0][i] += r->in[5][i], r->scale[0][i] += fabs(r->in[5][i]);
+    r->out[0][i] = fmax(r->out[0][i], 0);
+  }
+}
 
 static void grad_stats(const case_run *r) {
   const int64_t C = case_count(r->shape_out[0]);
@@ -47,6 +57,25 @@ static void grad_stats(const case_run *r) {
   }
 }
 
+/* dy where the rectifier lets it through: by (x - mean) scale + beta. */
+static void mask(const case_run *r, int beta) {
+  const int64_t C = case_count(r->shape_in[2]);
+  for (int64_t i = 0; i < case_count(r->shape_in[0]); i++) {
+    int64_t k = i % C;
+    if ((r->in[1][i] - mean_of(r, 2, k)) * r->in[4][k] * rstd_of(r, 2, k) + r->in[beta][k] <= 0) r->in[0][i] = 0;
+  }
+}
+static void grad_stats_masked(const case_run *r) {
+  mask(r, 5);
+  grad_stats(r);
+}
+/* By y, and the masked dy is an output. */
+static void grad_stats_output(const case_run *r) {
+  for (int64_t i = 0; i < case_count(r->shape_in[0]); i++)
+    r->out[2][i] = r->in[0][i] = r->in[4][i] > 0 ? r->in[0][i] : 0;
+  grad_stats(r);
+}
+
 static void dx(const case_run *r) {
   const int64_t C = case_count(r->shape_in[2]);
   for (int64_t i = 0; i < case_count(r->shape_out[0]); i++) {
@@ -56,6 +85,11 @@ static void dx(const case_run *r) {
     r->out[0][i] = scale * (r->in[0][i] - a - (r->in[1][i] - mean) * b);
     r->scale[0][i] = fabs(scale) * (fabs(r->in[0][i]) + fabs(a) + (fabs(r->in[1][i]) + fabs(mean)) * fabs(b));
   }
+}
+
+static void dx_masked(const case_run *r) {
+  mask(r, 7);
+  dx(r);
 }
 
 static void dparam(const case_run *r) {
@@ -89,6 +123,14 @@ static void infer(const case_run *r) {
   }
 }
 
+static void infer_relu(const case_run *r) {
+  infer(r);
+  for (int64_t i = 0; i < case_count(r->shape_out[0]); i++) {
+    r->out[0][i] = fmax(r->out[0][i] + r->in[5][i], 0);
+    r->scale[0][i] += fabs(r->in[5][i]);
+  }
+}
+
 /* The layer: x, gamma and beta are inputs of the case, by the names that the layer looks for. */
 static void build(sl_graph *graph, const test_case *c, const sl_value *in, sl_value *out) {
   sl_graph_rename(graph, in[1], "layer.weight");
@@ -107,6 +149,21 @@ static void layer(const case_run *r) {
       r->out[0][i] = (r->in[0][i] - mean) * scale + r->in[2][k];
       r->scale[0][i] = (fabs(r->in[0][i]) + fabs(mean)) * fabs(scale) + fabs(r->in[2][k]);
     }
+  }
+}
+
+/* The same with a rectifier behind: x, gamma, beta, and a residual, if there is a fourth input. */
+static void build_relu(sl_graph *graph, const test_case *c, const sl_value *in, sl_value *out) {
+  sl_graph_rename(graph, in[1], "layer.weight");
+  sl_graph_rename(graph, in[2], "layer.bias");
+  out[0] = sl_batchnorm_relu(graph, "layer", in[0], c->n_in > 3 ? in[3] : SL_NONE,
+                             *(const sl_batchnorm_over *)c->attr, 1);
+}
+static void layer_relu(const case_run *r) {
+  layer(r);
+  for (int64_t i = 0; i < case_count(r->shape_out[0]); i++) {
+    if (r->c->n_in > 3) r->out[0][i] += r->in[3][i], r->scale[0][i] += fabs(r->in[3][i]);
+    r->out[0][i] = fmax(r->out[0][i], 0);
   }
 }
 
@@ -145,6 +202,33 @@ const test_case cases_batchnorm[] = {
      .reference = running, .tolerance = {EPS, EPS}},
     {"bn_infer", "[3, 5, 7, 21]", 5, 1, {SAMPLES(3, 5, 7, 21), WHOLE(21), VARIANCES(21), WHOLE(21), WHOLE(21)},
      .attr = &whole_35, .reference = infer, .tolerance = {4 * EPS}, .exact = 1},
+    {"bn_normalize", "relu [3, 5, 7, 21]", 5, 1,
+     {SAMPLES(3, 5, 7, 21), SUMS(SL_SCOPE_LEAF, 105, 21), SQUARES(SL_SCOPE_LEAF, 105, 21), WHOLE(21), WHOLE(21)},
+     .attr = &leaf_relu, .reference = normalize_relu, .tolerance = {4 * EPS}, .exact = 1},
+    {"bn_normalize", "residual, relu [3, 5, 7, 33]", 6, 1,
+     {SAMPLES(3, 5, 7, 33), SUMS(SL_SCOPE_WHOLE, 105, 33), SQUARES(SL_SCOPE_WHOLE, 105, 33), WHOLE(33), WHOLE(33),
+      SAMPLES(3, 5, 7, 33)},
+     .attr = &whole_relu, .reference = normalize_relu, .tolerance = {4 * EPS}, .exact = 1},
+    {"bn_grad_stats", "relu, leaf [3, 5, 7, 21]", 6, 2,
+     {SAMPLES(3, 5, 7, 21), SAMPLES(3, 5, 7, 21), SUMS(SL_SCOPE_LEAF, 105, 21), SQUARES(SL_SCOPE_LEAF, 105, 21), WHOLE(21),
+      WHOLE(21)},
+     .attr = &leaf_relu, .reference = grad_stats_masked, .tolerance = {200 * EPS64, 200 * EPS64}},
+    {"bn_grad_stats", "residual, relu, whole [3, 5, 7, 33]", 5, 3,
+     {SAMPLES(3, 5, 7, 33), FAR(3, 5, 7, 33), SUMS(SL_SCOPE_WHOLE, 105, 33), SQUARES(SL_SCOPE_WHOLE, 105, 33),
+      SAMPLES(3, 5, 7, 33)},
+     .attr = &whole_relu, .reference = grad_stats_output, .tolerance = {200 * EPS64, 200 * EPS64}},
+    {"bn_dx", "relu, leaf [3, 5, 7, 21]", 8, 1,
+     {SAMPLES(3, 5, 7, 21), SAMPLES(3, 5, 7, 21), SUMS(SL_SCOPE_LEAF, 105, 21), SQUARES(SL_SCOPE_LEAF, 105, 21), WHOLE(21),
+      SUMS(SL_SCOPE_LEAF, 105, 21), SUMS(SL_SCOPE_LEAF, 105, 21), WHOLE(21)},
+     .attr = &leaf_relu, .reference = dx_masked, .tolerance = {6 * EPS}, .exact = 1},
+    {"bn_infer", "residual, relu [3, 5, 7, 21]", 6, 1,
+     {SAMPLES(3, 5, 7, 21), WHOLE(21), VARIANCES(21), WHOLE(21), WHOLE(21), SAMPLES(3, 5, 7, 21)},
+     .attr = &leaf_relu, .reference = infer_relu, .tolerance = {4 * EPS}, .exact = 1},
+    {"bn_normalize", "layer with relu over all [3, 5, 7, 21]", 3, 1, {SAMPLES(3, 5, 7, 21), WHOLE(21), WHOLE(21)},
+     .attr = &over_all, .build = build_relu, .reference = layer_relu, .tolerance = {4 * EPS}, .differentiable = 7},
+    {"bn_normalize", "layer with residual and relu over a leaf [3, 5, 7, 21]", 4, 1,
+     {SAMPLES(3, 5, 7, 21), WHOLE(21), WHOLE(21), SAMPLES(3, 5, 7, 21)}, .attr = &over_leaf, .build = build_relu,
+     .reference = layer_relu, .tolerance = {4 * EPS}, .differentiable = 15},
     {"bn_normalize", "layer over a leaf [3, 5, 7, 21]", 3, 1, {SAMPLES(3, 5, 7, 21), WHOLE(21), WHOLE(21)},
      .attr = &over_leaf, .build = build, .reference = layer, .tolerance = {4 * EPS}, .differentiable = 7},
     {"bn_normalize", "layer over all [37, 5]", 3, 1, {SAMPLES(37, 5), WHOLE(5), WHOLE(5)}, .attr = &over_all, .build = build,
@@ -160,5 +244,21 @@ const test_case cases_batchnorm[] = {
      {SAMPLES(8, 56, 56, 64), SAMPLES(8, 56, 56, 64), SUMS(SL_SCOPE_WHOLE, 25088, 64), SQUARES(SL_SCOPE_WHOLE, 25088, 64),
       WHOLE(64), SUMS(SL_SCOPE_WHOLE, 25088, 64), SUMS(SL_SCOPE_WHOLE, 25088, 64)},
      .attr = &whole_3136, .reference = dx, .bench = 1},
+    {"bn_normalize", "residual, relu [8, 56, 56, 64]", 6, 1,
+     {SAMPLES(8, 56, 56, 64), SUMS(SL_SCOPE_WHOLE, 25088, 64), SQUARES(SL_SCOPE_WHOLE, 25088, 64), WHOLE(64), WHOLE(64),
+      SAMPLES(8, 56, 56, 64)},
+     .attr = &whole_relu_3136, .reference = normalize_relu, .bench = 1},
+    {"bn_grad_stats", "relu [8, 56, 56, 64]", 6, 2,
+     {SAMPLES(8, 56, 56, 64), SAMPLES(8, 56, 56, 64), SUMS(SL_SCOPE_WHOLE, 25088, 64), SQUARES(SL_SCOPE_WHOLE, 25088, 64),
+      WHOLE(64), WHOLE(64)},
+     .attr = &whole_relu_3136, .reference = grad_stats_masked, .bench = 1},
+    {"bn_grad_stats", "residual, relu [8, 56, 56, 64]", 5, 3,
+     {SAMPLES(8, 56, 56, 64), SAMPLES(8, 56, 56, 64), SUMS(SL_SCOPE_WHOLE, 25088, 64), SQUARES(SL_SCOPE_WHOLE, 25088, 64),
+      SAMPLES(8, 56, 56, 64)},
+     .attr = &whole_relu_3136, .reference = grad_stats_output, .bench = 1},
+    {"bn_dx", "relu [8, 56, 56, 64]", 8, 1,
+     {SAMPLES(8, 56, 56, 64), SAMPLES(8, 56, 56, 64), SUMS(SL_SCOPE_WHOLE, 25088, 64), SQUARES(SL_SCOPE_WHOLE, 25088, 64),
+      WHOLE(64), SUMS(SL_SCOPE_WHOLE, 25088, 64), SUMS(SL_SCOPE_WHOLE, 25088, 64), WHOLE(64)},
+     .attr = &whole_relu_3136, .reference = dx_masked, .bench = 1},
     {0},
 };
