@@ -15,13 +15,16 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-enum { HEADER_BYTES = 1024, MOST_FILES = 65536 };
+#include "runtime/token_file.h"
+
+enum { HEADER_BYTES = SL_TOKEN_FILE_HEADER_BYTES, MOST_FILES = 65536 };
 
 /* Kinds of files by the bytes of a token. */
 static const struct {
   int32_t magic, version;
   int width;
-} kinds[] = {{20240520, 1, 2}, {20240801, 7, 4}};
+} kinds[] = {{SL_TOKEN_FILE_MAGIC_16, SL_TOKEN_FILE_VERSION_16, 2},
+             {SL_TOKEN_FILE_MAGIC_32, SL_TOKEN_FILE_VERSION_32, 4}};
 
 struct sl_tokens_file {
   char *path;

@@ -1,9 +1,8 @@
 /* A token set: one or more files of token ids, or of text whose bytes are the tokens, mapped into memory and checked as
  * a whole at opening. Samples are windows of consecutive tokens of one file; no window crosses from file to file.
  *
- * A token file begins with 256 integers of 32 bits: magic 20240520, version 1, count, and then count ids of 16 bits; or
- * magic 20240801, version 7, count, and ids of 32 bits (the formats of llm.c's data). All is little-endian. Any other
- * file is text, but that one named .bin must be a token file. */
+ * What begins with a token file's magic (runtime/token_file.h) is one, and what is named .bin must be; any other file
+ * is text. */
 #ifndef SL_TOKENS_H
 #define SL_TOKENS_H
 

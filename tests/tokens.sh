@@ -34,6 +34,43 @@ expect 'eval: another batch gives the same, but for rounding' 0 '^validation acc
 expect 'eval: no part for testing' 1 'text.txt has no windows for test; --split' eval a
 expect 'predict is for images' 1 'a model of tokens.*starling generate' predict a none.png
 
+# Writing text.
+write() { # file for it, options
+  file=$1
+  shift
+  run generate a --prompt 'line ' --workers 1 "$@"
+  cp out "$file"
+}
+write one --tokens 20
+check 'generate: prompt, 20 bytes and the end of a line' test "$code $(head -c 5 one) $(wc -c <one)" = '0 line  26'
+write two --tokens 20
+check 'generate: the same seed gives the same text' cmp one two
+write two --tokens 20 --seed 2
+check 'generate: another seed gives another' test "$(cmp -s one two; echo $?)" = 1
+write one --tokens 20 --temperature 0
+write two --tokens 20 --temperature 0 --seed 2
+check 'generate: temperature 0 has no chance in it' cmp one two
+write two --tokens 20 --top-k 1 --seed 3
+check 'generate: nor has top-k 1' cmp one two
+write two --tokens 20 --top-p 0 --seed 4
+check 'generate: nor top-p 0' cmp one two
+printf 'line ' >prompt
+run generate a --prompt-file prompt --tokens 20 --temperature 0 --workers 1
+check 'generate --prompt-file' cmp one out
+run generate a --prompt-file prompt --tokens 20 --temperature 0 --workers 1 --quiet
+check 'generate --quiet leaves the prompt out' test "line $(cat out)" = "$(cat one)"
+run generate a/state.safetensors --prompt-file text.txt --tokens 3 --temperature 0 --workers 1 --json
+check_json 'generate --json is JSON, of a prompt longer than the window, too' out
+check 'it counts' grep -q '"prompt_tokens": *'"$(wc -c <text.txt | tr -d ' ')" out
+expect 'generate without a prompt' 0 '.' generate a --tokens 3 --workers 1
+expect 'generate: two prompts' 2 'exclude each other' generate a --prompt a --prompt-file prompt
+expect 'generate: no such file' 1 'none' generate a --prompt-file none
+expect 'generate: no such tokenizer' 1 'none.json' generate a --tokenizer none.json
+expect 'generate: a window beyond the positions' 1 'positions' generate a --length 512 --prompt-file text.txt --tokens 1
+make_set images 60 0 8 3
+expect 'a model of images' 0 '^step 1 ' train mlp --data images --batch 8 --steps 1 --workers 1 --out m
+expect 'generate is for language models' 1 'mlp, which foretells no next token' generate m
+
 # Stopping and resuming gives the bytes of a run that was never stopped.
 expect 'half a run' 0 '^validation' train gpt2-nano $small --steps 4 --eval-every 4 --log-every 2 --out b
 expect 'the other half' 0 'resumed after step 4' train --resume --out b --steps 8

@@ -7,6 +7,7 @@
 sl_status sl__train(sl__options *options, int *exit_code);
 sl_status sl__eval(sl__options *options, int *exit_code);
 sl_status sl__predict(sl__options *options, int *exit_code);
+sl_status sl__generate(sl__options *options, int *exit_code);
 sl_status sl__bench(sl__options *options, int *exit_code);
 sl_status sl__graph(sl__options *options, int *exit_code);
 sl_status sl__info(sl__options *options, int *exit_code);

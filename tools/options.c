@@ -28,7 +28,7 @@ typedef struct option {
 } option;
 
 #define AT(field) offsetof(sl__options, field)
-enum { RUNS = SL__TRAIN | SL__EVAL | SL__PREDICT | SL__BENCH, BUILDS = SL__TRAIN | SL__BENCH | SL__GRAPH };
+enum { RUNS = SL__TRAIN | SL__EVAL | SL__GENERATE | SL__PREDICT | SL__BENCH, BUILDS = SL__TRAIN | SL__BENCH | SL__GRAPH };
 static const double ANY = 1e18;
 
 static const option table[] = {
@@ -45,8 +45,8 @@ static const option table[] = {
      "size of synthetic images (default: the model's)"},
     {"classes", INTEGER, AT(classes), SL__BENCH | SL__GRAPH, 0, "N", NULL, 1, 1e6,
      "classes of synthetic images (default: the model's)"},
-    {"length", INTEGER, AT(length), BUILDS, 1, "N", NULL, 1, 1e6,
-     "tokens of a window of a language model (default: the model's)"},
+    {"length", INTEGER, AT(length), BUILDS | SL__GENERATE, 1, "N", NULL, 1, 1e6,
+     "tokens of a window of a language model (default: the model's; generate: as it was trained)"},
 
     {"steps", INTEGER, AT(steps), SL__TRAIN | SL__BENCH, 1, "N", NULL, 1, ANY,
      "stop after N steps (bench: measure N steps; default 5 seconds' worth)"},
@@ -59,10 +59,10 @@ static const option table[] = {
      "steps between validations (default: an epoch)"},
     {"log-every", INTEGER, AT(log_every), SL__TRAIN, 1, "N", NULL, 1, ANY,
      "steps between lines of metrics.jsonl (default: a tenth of an epoch)"},
-    {"batch", INTEGER, AT(batch), SL__ALL & ~SL__INFO, 1, "N", NULL, 1, 1e9,
+    {"batch", INTEGER, AT(batch), SL__ALL & ~(SL__INFO | SL__GENERATE), 1, "N", NULL, 1, 1e9,
      "images or windows of a step (default: the model's)"},
-    {"seed", INTEGER, AT(seed), SL__TRAIN | SL__BENCH, 1, "N", "1", 0, ANY,
-     "of first parameters, order of images and dropout"},
+    {"seed", INTEGER, AT(seed), SL__TRAIN | SL__GENERATE | SL__BENCH, 1, "N", "1", 0, ANY,
+     "of first parameters, order of samples and dropout; generate: of what is drawn"},
 
     {"optimizer", CHOICE, AT(optimizer), BUILDS, 1, "sgd|adam|adamw|lamb", NULL, 0, 0,
      "update rule (default: the model's)"},
@@ -120,6 +120,16 @@ static const option table[] = {
     {"trace", TEXT, AT(trace), SL__TRAIN | SL__BENCH, 0, "FILE", NULL, 0, 0,
      "write the last tasks' times as Chrome trace JSON (for ui.perfetto.dev)"},
     {"split", CHOICE, AT(split), SL__EVAL, 0, "test|validation|train", "test", 0, 0, "images to evaluate on"},
+    {"prompt", TEXT, AT(prompt), SL__GENERATE, 0, "TEXT", NULL, 0, 0, "what the text begins with"},
+    {"prompt-file", TEXT, AT(prompt_file), SL__GENERATE, 0, "FILE", NULL, 0, 0, "file that the text begins with"},
+    {"tokens", INTEGER, AT(tokens), SL__GENERATE, 0, "N", "256", 1, 1e9, "tokens to write"},
+    {"temperature", REAL, AT(temperature), SL__GENERATE, 0, "X", "1", 0, 1e6,
+     "what logits are divided by; 0: always the likeliest token"},
+    {"top-k", INTEGER, AT(top_k), SL__GENERATE, 0, "K", NULL, 1, 1e9, "draw from the K likeliest tokens only"},
+    {"top-p", REAL, AT(top_p), SL__GENERATE, 0, "P", "1", 0, 1,
+     "draw from the fewest tokens whose probability is P or more"},
+    {"tokenizer", TEXT, AT(tokenizer), SL__GENERATE, 0, "PATH", NULL, 0, 0,
+     "tokenizer of the text (default: tokenizer.json beside the model; bytes where the vocabulary is 256)"},
     {"top", INTEGER, AT(top), SL__PREDICT, 0, "N", "1", 1, 1e6, "classes shown for each image"},
     {"tasks", FLAG, AT(tasks), SL__GRAPH, 0, NULL, NULL, 0, 0, "show every task, not one line per layer and operation"},
     {"dot", FLAG, AT(dot), SL__GRAPH, 0, NULL, NULL, 0, 0, "print the graph for dot (graphviz)"},

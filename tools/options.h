@@ -10,19 +10,28 @@
 #include "runtime/status.h"
 
 /* Which subcommands take an option. */
-enum { SL__TRAIN = 1, SL__EVAL = 2, SL__PREDICT = 4, SL__BENCH = 8, SL__GRAPH = 16, SL__INFO = 32, SL__ALL = 63 };
+enum {
+  SL__TRAIN = 1,
+  SL__EVAL = 2,
+  SL__PREDICT = 4,
+  SL__BENCH = 8,
+  SL__GRAPH = 16,
+  SL__INFO = 32,
+  SL__GENERATE = 64,
+  SL__ALL = 127
+};
 
 /* Not given and without a default: integers -1, reals NaN, texts NULL. Commands fill these in from the model or the
  * machine. */
 typedef struct sl__options {
-  char *model; /* train, bench, graph: a model's name; eval, predict: a file or run directory */
+  char *model; /* train, bench, graph: a model's name; eval, generate, predict: a file or run directory */
   char *data, *sched, *kernels, *optimizer, *batchnorm, *rate_schedule, *until, *split, *image, *augment;
   char *recompute;
-  char *out, *trace, *config;
+  char *out, *trace, *config, *prompt, *prompt_file, *tokenizer;
   int64_t workers, threads_per_worker, gpus, batch, leaves, shards, row_blocks, micro_batches;
-  int64_t steps, epochs, warmup, rate_step, eval_every, log_every, seed, classes, length, top;
+  int64_t steps, epochs, warmup, rate_step, eval_every, log_every, seed, classes, length, top, tokens, top_k;
   double val_fraction, learning_rate, rate_gamma, rate_floor, momentum, beta1, beta2, eps, decay, clip, smoothing,
-      dropout;
+      dropout, temperature, top_p;
   int resume, force, json, quiet, calibrate, tasks, dot, no_measure, help;
   char **files; /* predict: what follows the model */
   int n_files;

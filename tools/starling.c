@@ -47,6 +47,18 @@ static const sl__command predict = {.name = "predict",
                                         "Prints class and probability of each image. An IMAGE is a PNG file of the "
                                         "size that the model takes (grey and colour are "
                                         "converted), or an IDX file, gzip or plain, of which every image is taken."};
+static const sl__command generate = {
+    .name = "generate",
+    .bit = SL__GENERATE,
+    .arguments = "RUN|FILE ",
+    .least = 1,
+    .most = 1,
+    .run = sl__generate,
+    .summary = "Write text with a trained language model",
+    .description =
+        "Prints the prompt and what the model goes on with, token by token; the same seed gives the same text. A text "
+        "longer than the model\\(aqs window slides out of its sight at the beginning. Where no tokenizer is known, prompt and text are ids of "
+        "tokens."};
 static const sl__command bench = {.name = "bench",
                                   .bit = SL__BENCH,
                                   .arguments = "MODEL ",
@@ -84,7 +96,7 @@ static const sl__command info = {
         "and memory "
         "bandwidth, and warns of what will hurt. Under mpiexec it prints one part for each rank."};
 
-const sl__command *const sl__commands[] = {&train, &eval, &predict, &bench, &graph, &info, NULL};
+const sl__command *const sl__commands[] = {&train, &eval, &generate, &predict, &bench, &graph, &info, NULL};
 
 static void usage(FILE *file) {
   fputs("Usage: starling COMMAND [OPTION]...\n\n", file);

@@ -1,0 +1,27 @@
+/* From text to the tokens of a trained model and back: by bytes, by a tokenizer, or, where there is none, as the ids
+ * themselves in decimal. */
+#ifndef SL_TOOLS_CODER_H
+#define SL_TOOLS_CODER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/status.h"
+
+typedef struct sl__coder {
+  enum { SL__CODER_IDS, SL__CODER_BYTES } kind;
+  int64_t vocabulary;
+} sl__coder;
+
+/* tokenizer: --tokenizer or NULL, when tokenizer.json beside the model's file is taken; without one a vocabulary of 256
+ * is bytes. */
+sl_status sl__coder_open(const char *tokenizer, const char *model, int64_t vocabulary, sl__coder *coder);
+void sl__coder_close(sl__coder *coder); /* a zeroed one is allowed */
+/* *tokens is the caller's to free(). */
+sl_status sl__coder_encode(const sl__coder *coder, const char *text, size_t bytes, int32_t **tokens, size_t *n);
+/* *text is the caller's to free(). */
+sl_status sl__coder_decode(const sl__coder *coder, const int32_t *tokens, size_t n, char **text, size_t *bytes);
+int32_t sl__coder_first(const sl__coder *coder); /* what a text without a prompt begins behind */
+int32_t sl__coder_end(const sl__coder *coder);   /* what ends a text; -1: nothing does */
+
+#endif
