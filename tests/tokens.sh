@@ -34,6 +34,11 @@ expect 'eval: another batch gives the same, but for rounding' 0 '^validation acc
 expect 'eval: no part for testing' 1 'text.txt has no windows for test; --split' eval a
 expect 'predict is for images' 1 'a model of tokens.*starling generate' predict a none.png
 
+# The example, on a text of our own.
+if TEXT=text.txt RUN=example STARLING=$starling sh "$top/examples/kjv.sh" --steps 2 --eval-every 2 --length 16 --batch 2 --workers 1 >out 2>err; then code=0; else code=$?; fi
+check 'examples/kjv.sh' test $code = 0
+check 'it writes' grep -q '^Ge1:1 In the beginning' out
+
 # Writing text.
 write() { # file for it, options
   file=$1
