@@ -1,0 +1,766 @@
+/* The exchange engine.
+ *
+ * The buckets of a round are one endless row of segments. A segment passes four stages, each on all ranks: filled
+ * (every rank has put its items into shared memory), reduced (every rank has added up its part of the segment, into the
+ * place of the node's items), ready (the leader has summed the node's items with those of the other nodes) and taken
+ * (every rank has copied the sums back). DEPTH segments are under way at once, so that the stages overlap; the counters
+ * of how far each rank is lie in the shared memory too. Without shared memory every rank is a node of its own. */
+#include "runtime/exchange.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { DEPTH = 4, LINE = 64, MOST_ITEMS = 64 };
+#define SEGMENT_SHARED ((size_t)256 << 10) /* stays in the caches between a rank's write and another's read */
+#define SEGMENT_MESSAGES ((size_t)1 << 20) /* long enough to hide a message's latency, short enough to overlap */
+
+/* How far a rank of the node is: numbers of segments, ever. Each on a line of its own, since others poll it. */
+typedef struct counter {
+  _Alignas(LINE) atomic_uint_least64_t value;
+} counter;
+typedef struct board {
+  counter filled, reduced, ready, taken; /* ready: of the leader only */
+} board;
+
+/* One addition of the tree: item `to` += item `from`. */
+typedef struct addition {
+  int to, from;
+} addition;
+typedef struct program {
+  addition *step;
+  int n;
+} program;
+
+typedef struct bucket {
+  sl_dtype dtype;
+  sl_stretch *stretch;
+  int n;
+  int64_t count; /* elements in all */
+  int posted;    /* guarded by lock */
+  void (*done)(void *arg);
+  void *arg;
+} bucket;
+
+/* Where in the row of segments a stage is. */
+typedef struct cursor {
+  uint64_t number; /* segments before it, ever */
+  int bucket;
+  int64_t at;  /* element of the bucket */
+  int stretch; /* that element `at` lies in ... */
+  int64_t in;  /* ... and where in it */
+} cursor;
+
+/* A segment between the nodes: the leader's messages. */
+typedef struct crossing {
+  int stage;            /* 0: not begun, 1: parts on their way, 2: sums on their way */
+  int n, left;          /* requests, those not done */
+  MPI_Request *request; /* [most_requests] */
+  int *peer;            /* [most_requests] the node that each has to do with */
+  int *done;            /* [most_requests] */
+  MPI_Status *status;   /* [most_requests] */
+} crossing;
+
+struct sl_exchange {
+  MPI_Comm comm, node, leaders; /* leaders: MPI_COMM_NULL on others */
+  int rank, ranks, local, locals, my_node, nodes;
+  int leaves;
+  int *first;       /* [ranks + 1] */
+  int *node_rank;   /* [nodes + 1] first rank of each node */
+  int *local_items; /* [locals + 1] offsets into the node's table of ranks' items */
+  int items;        /* of this rank */
+  int *node_items;  /* [nodes + 1] offsets into the table of nodes' items */
+  int *place;       /* [node's items] which of the ranks' items holds it after the additions inside the node */
+  program inside, across;
+  size_t segment; /* bytes */
+  MPI_Win window;
+  void *private_memory;
+  board *boards;  /* [locals] */
+  char *slab;     /* [DEPTH][ranks' items of the node][segment] */
+  char *received; /* leader: [DEPTH][nodes' items][largest part of a segment] */
+  size_t part_most, memory;
+  crossing crossing[DEPTH];
+  int most_requests;
+  bucket *bucket;
+  int n_buckets;
+  cursor fill, reduce, cross, ready, take; /* the thread's; cross: begun, ready: ended, by the leader */
+  pthread_t thread;
+  int started, stopping;
+  pthread_mutex_t lock; /* guards posted, pending, stopping, status, stalled_since */
+  pthread_cond_t work, idle;
+  int pending; /* posted and not ended */
+  sl_status status;
+  char error[512];
+  int *cpus, ncpus;
+  _Atomic double moved; /* time of the last progress */
+};
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static sl_status mpi(int code, const char *what) {
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int n;
+  if (code == MPI_SUCCESS) return SL_OK;
+  MPI_Error_string(code, text, &n);
+  return sl_fail(SL_EMPI, "%s: %s", what, text);
+}
+
+/* ---- the tree --------------------------------------------------------------------------------------------------- */
+
+static int half_of(int n) {
+  int half = 1;
+  while (2 * half < n) half *= 2;
+  return half;
+}
+
+static int subtrees(int first, int n, int from, int to, sl_subtree *items, int count) {
+  if (first >= to || first + n <= from) return count;
+  if (first >= from && first + n <= to) {
+    items[count] = (sl_subtree){first, n};
+    return count + 1;
+  }
+  const int half = half_of(n);
+  count = subtrees(first, half, from, to, items, count);
+  return subtrees(first + half, n - half, from, to, items, count);
+}
+
+int sl_subtrees(int leaves, int first, int n, sl_subtree *items) {
+  return subtrees(0, leaves, first, first + n, items, 0);
+}
+
+/* The additions that make the subtree over [first, first + n) of the items, which are ascending and whole subtrees. */
+static int sum(program *p, const sl_subtree *items, int count, int first, int n) {
+  for (int i = 0; i < count; i++)
+    if (items[i].first == first && items[i].n == n) return i;
+  const int half = half_of(n), to = sum(p, items, count, first, half),
+            from = sum(p, items, count, first + half, n - half);
+  p->step[p->n++] = (addition){to, from};
+  return to;
+}
+
+/* ---- memory ----------------------------------------------------------------------------------------------------- */
+
+static char *item_memory(const sl_exchange *e, uint64_t number, int item) {
+  const size_t all = (size_t)e->local_items[e->locals];
+  return e->slab + ((size_t)(number % DEPTH) * all + (size_t)item) * e->segment;
+}
+
+static char *received_memory(const sl_exchange *e, uint64_t number, int item) {
+  return e->received + ((size_t)(number % DEPTH) * (size_t)e->node_items[e->nodes] + (size_t)item) * e->part_most;
+}
+
+static size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+
+/* Elements of part i of n of a segment of `count` elements: whole lines, so that ranks share none. */
+static void part_of(int64_t count, size_t bytes, int i, int n, int64_t *from, int64_t *to) {
+  const int64_t line = LINE / (int64_t)bytes, lines = (count + line - 1) / line;
+  *from = lines * i / n * line;
+  *to = lines * (i + 1) / n * line;
+  if (*from > count) *from = count;
+  if (*to > count) *to = count;
+}
+
+static void add(void *to, const void *from, int64_t n, sl_dtype dtype) {
+  if (dtype == SL_F32) {
+    float *restrict a = to;
+    const float *restrict b = from;
+    for (int64_t i = 0; i < n; i++) a[i] += b[i];
+  } else {
+    double *restrict a = to;
+    const double *restrict b = from;
+    for (int64_t i = 0; i < n; i++) a[i] += b[i];
+  }
+}
+
+/* ---- segments --------------------------------------------------------------------------------------------------- */
+
+static int64_t segment_count(const sl_exchange *e, const cursor *c) {
+  const bucket *b = &e->bucket[c->bucket];
+  const int64_t most = (int64_t)(e->segment / sl_dtype_bytes(b->dtype)), left = b->count - c->at;
+  return left < most ? left : most;
+}
+
+/* Goes to the next segment; 1 when that was the last of its bucket. */
+static int advance(const sl_exchange *e, cursor *c) {
+  c->at += segment_count(e, c);
+  c->number++;
+  if (c->at < e->bucket[c->bucket].count) return 0;
+  c->at = c->in = 0, c->stretch = 0;
+  c->bucket = (c->bucket + 1) % e->n_buckets;
+  return 1;
+}
+
+/* Copies the segment's elements of one item between the bucket's stretches and memory; the cursor's place in the
+ * stretches is moved by the caller's last item. */
+static void copy(const sl_exchange *e, const cursor *c, int item, char *memory, int out, cursor *after) {
+  const bucket *b = &e->bucket[c->bucket];
+  const size_t bytes = sl_dtype_bytes(b->dtype);
+  int64_t left = segment_count(e, c), in = c->in;
+  int s = c->stretch;
+  while (left > 0) {
+    const int64_t here = b->stretch[s].count - in, n = here < left ? here : left;
+    char *data = (char *)b->stretch[s].data[item] + (size_t)in * bytes;
+    if (out)
+      memcpy(data, memory, (size_t)n * bytes);
+    else
+      memcpy(memory, data, (size_t)n * bytes);
+    memory += (size_t)n * bytes, left -= n, in += n;
+    if (in == b->stretch[s].count) s++, in = 0;
+  }
+  after->stretch = s, after->in = in;
+}
+
+static uint64_t least(const sl_exchange *e, size_t offset) {
+  uint64_t all = UINT64_MAX;
+  for (int i = 0; i < e->locals; i++) {
+    const counter *c = (const counter *)((const char *)&e->boards[i] + offset);
+    const uint64_t v = atomic_load_explicit(&c->value, memory_order_acquire);
+    if (v < all) all = v;
+  }
+  return all;
+}
+#define LEAST(e, which) least(e, offsetof(board, which))
+
+static void set(counter *c, uint64_t value) { atomic_store_explicit(&c->value, value, memory_order_release); }
+
+static int try_fill(sl_exchange *e) {
+  pthread_mutex_lock(&e->lock);
+  const int posted = e->n_buckets > 0 && e->bucket[e->fill.bucket].posted && e->status == SL_OK;
+  pthread_mutex_unlock(&e->lock);
+  if (!posted || e->fill.number >= LEAST(e, taken) + DEPTH) return 0;
+  cursor after = e->fill;
+  for (int i = 0; i < e->items; i++)
+    copy(e, &e->fill, i, item_memory(e, e->fill.number, e->local_items[e->local] + i), 0, &after);
+  e->fill.stretch = after.stretch, e->fill.in = after.in;
+  const int b = e->fill.bucket;
+  if (advance(e, &e->fill)) {
+    pthread_mutex_lock(&e->lock);
+    e->bucket[b].posted = 0; /* it may be posted for the next round once its sums are there */
+    pthread_mutex_unlock(&e->lock);
+  }
+  set(&e->boards[e->local].filled, e->fill.number);
+  return 1;
+}
+
+static int try_reduce(sl_exchange *e) {
+  if (e->reduce.number >= e->fill.number || LEAST(e, filled) <= e->reduce.number) return 0;
+  const sl_dtype dtype = e->bucket[e->reduce.bucket].dtype;
+  const size_t bytes = sl_dtype_bytes(dtype);
+  enum { BLOCK = 16384 };
+  int64_t from, to;
+  part_of(segment_count(e, &e->reduce), bytes, e->local, e->locals, &from, &to);
+  for (int64_t at = from; at < to; at += BLOCK / (int64_t)bytes) {
+    const int64_t n = to - at < BLOCK / (int64_t)bytes ? to - at : BLOCK / (int64_t)bytes;
+    for (int i = 0; i < e->inside.n; i++)
+      add(item_memory(e, e->reduce.number, e->inside.step[i].to) + (size_t)at * bytes,
+          item_memory(e, e->reduce.number, e->inside.step[i].from) + (size_t)at * bytes, n, dtype);
+  }
+  advance(e, &e->reduce);
+  set(&e->boards[e->local].reduced, e->reduce.number);
+  return 1;
+}
+
+/* ---- between nodes ---------------------------------------------------------------------------------------------- */
+
+static void fail(sl_exchange *e, int code, const char *what) {
+  if (e->status != SL_OK) return;
+  const sl_status status = mpi(code, what);
+  pthread_mutex_lock(&e->lock);
+  snprintf(e->error, sizeof e->error, "%s", sl_error());
+  e->status = status;
+  pthread_mutex_unlock(&e->lock);
+}
+
+static void request(sl_exchange *e, crossing *x, int code, int peer, const char *what) {
+  x->peer[x->n++] = peer;
+  x->left = x->n;
+  if (code == MPI_SUCCESS) return;
+  x->request[x->n - 1] = MPI_REQUEST_NULL;
+  fail(e, code, what);
+}
+
+/* Sends the other leaders their parts of this node's items, and receives this one's part of theirs. */
+static void send_parts(sl_exchange *e, crossing *x, uint64_t number, int64_t count, size_t bytes) {
+  const int tag = (int)(number % DEPTH) * 2;
+  int64_t from, to;
+  x->n = 0;
+  part_of(count, bytes, e->my_node, e->nodes, &from, &to);
+  for (int k = 0; k < e->nodes; k++)
+    for (int i = e->node_items[k]; k != e->my_node && i < e->node_items[k + 1]; i++)
+      request(e, x,
+              MPI_Irecv(received_memory(e, number, i), (int)((size_t)(to - from) * bytes), MPI_BYTE, k, tag, e->leaders,
+                        &x->request[x->n]),
+              k, "MPI_Irecv");
+  const int mine = e->node_items[e->my_node + 1] - e->node_items[e->my_node];
+  for (int step = 1; step < e->nodes; step++) {
+    const int k = (e->my_node + step) % e->nodes; /* not all to the same node at once */
+    part_of(count, bytes, k, e->nodes, &from, &to);
+    for (int i = 0; i < mine; i++)
+      request(e, x,
+              MPI_Isend(item_memory(e, number, e->place[i]) + (size_t)from * bytes, (int)((size_t)(to - from) * bytes),
+                        MPI_BYTE, k, tag, e->leaders, &x->request[x->n]),
+              k, "MPI_Isend");
+  }
+}
+
+/* Adds up this leader's part, sends it to the others and receives theirs into item 0. */
+static void send_sums(sl_exchange *e, crossing *x, uint64_t number, int64_t count, sl_dtype dtype) {
+  const size_t bytes = sl_dtype_bytes(dtype);
+  const int tag = (int)(number % DEPTH) * 2 + 1;
+  int64_t from, to;
+  x->n = 0;
+  part_of(count, bytes, e->my_node, e->nodes, &from, &to);
+  const int mine = e->node_items[e->my_node];
+  char *whole = item_memory(e, number, 0);
+#define PART(i)                                                            \
+  ((i) >= mine && (i) < e->node_items[e->my_node + 1]                      \
+       ? item_memory(e, number, e->place[(i)-mine]) + (size_t)from * bytes \
+       : received_memory(e, number, i))
+  for (int i = 0; i < e->across.n; i++) add(PART(e->across.step[i].to), PART(e->across.step[i].from), to - from, dtype);
+  char *sums = whole + (size_t)from * bytes;
+  if (PART(0) != sums) memcpy(sums, PART(0), (size_t)(to - from) * bytes);
+#undef PART
+  const int64_t n = to - from;
+  for (int k = 0; k < e->nodes; k++) {
+    int64_t a, b;
+    if (k == e->my_node) continue;
+    part_of(count, bytes, k, e->nodes, &a, &b);
+    request(e, x,
+            MPI_Irecv(whole + (size_t)a * bytes, (int)((size_t)(b - a) * bytes), MPI_BYTE, k, tag, e->leaders,
+                      &x->request[x->n]),
+            k, "MPI_Irecv");
+  }
+  for (int step = 1; step < e->nodes; step++) {
+    const int k = (e->my_node + step) % e->nodes;
+    request(e, x, MPI_Isend(sums, (int)((size_t)n * bytes), MPI_BYTE, k, tag, e->leaders, &x->request[x->n]), k,
+            "MPI_Isend");
+  }
+}
+
+/* Moves the crossings on, oldest first; they end in order. */
+static int try_cross(sl_exchange *e) {
+  int moved = 0;
+  if (e->local != 0) return 0;
+  if (e->nodes == 1) {
+    const uint64_t reduced = LEAST(e, reduced);
+    if (reduced <= e->ready.number) return 0;
+    e->ready.number = reduced;
+    set(&e->boards[0].ready, reduced);
+    return 1;
+  }
+  while (e->cross.number < LEAST(e, reduced) && e->cross.number < e->ready.number + DEPTH) {
+    crossing *x = &e->crossing[e->cross.number % DEPTH];
+    send_parts(e, x, e->cross.number, segment_count(e, &e->cross), sl_dtype_bytes(e->bucket[e->cross.bucket].dtype));
+    x->stage = 1;
+    advance(e, &e->cross);
+    moved = 1;
+  }
+  cursor c = e->ready;
+  for (; c.number < e->cross.number; advance(e, &c)) {
+    crossing *x = &e->crossing[c.number % DEPTH];
+    if (x->stage == 3) continue;
+    /* those that are done become MPI_REQUEST_NULL, so that sl_exchange_waits_for can tell */
+    int done = 0;
+    const int code = MPI_Testsome(x->n, x->request, &done, x->done, x->status);
+    if (code != MPI_SUCCESS) fail(e, code, "MPI_Testsome");
+    if (done != MPI_UNDEFINED) x->left -= done;
+    if (x->left > 0) continue;
+    moved = 1;
+    if (x->stage == 1) send_sums(e, x, c.number, segment_count(e, &c), e->bucket[c.bucket].dtype);
+    x->stage++;
+  }
+  while (e->ready.number < e->cross.number && e->crossing[e->ready.number % DEPTH].stage == 3) {
+    e->crossing[e->ready.number % DEPTH].stage = 0;
+    advance(e, &e->ready);
+    set(&e->boards[0].ready, e->ready.number);
+  }
+  return moved;
+}
+
+static int try_take(sl_exchange *e) {
+  if (e->take.number >= e->fill.number ||
+      atomic_load_explicit(&e->boards[0].ready.value, memory_order_acquire) <= e->take.number)
+    return 0;
+  cursor after = e->take;
+  copy(e, &e->take, 0, item_memory(e, e->take.number, 0), 1, &after);
+  e->take.stretch = after.stretch, e->take.in = after.in;
+  bucket *b = &e->bucket[e->take.bucket];
+  const int last = advance(e, &e->take);
+  set(&e->boards[e->local].taken, e->take.number);
+  if (!last) return 1;
+  if (b->done) b->done(b->arg);
+  pthread_mutex_lock(&e->lock);
+  if (--e->pending == 0) pthread_cond_broadcast(&e->idle);
+  pthread_mutex_unlock(&e->lock);
+  return 1;
+}
+
+/* ---- the thread ------------------------------------------------------------------------------------------------- */
+
+static void bind_thread(const sl_exchange *e) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (int i = 0; i < e->ncpus; i++)
+    if (e->cpus[i] >= 0 && e->cpus[i] < CPU_SETSIZE) CPU_SET(e->cpus[i], &set);
+  if (e->ncpus > 0) pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+}
+
+/* While something is under way it must not sleep, since MPI moves nothing meanwhile; it yields. */
+static void *run(void *arg) {
+  sl_exchange *e = arg;
+  bind_thread(e);
+  for (;;) {
+    pthread_mutex_lock(&e->lock);
+    while (!e->stopping && (e->pending == 0 || e->status != SL_OK)) {
+      if (e->status != SL_OK) pthread_cond_broadcast(&e->idle);
+      pthread_cond_wait(&e->work, &e->lock);
+    }
+    const int stopping = e->stopping;
+    pthread_mutex_unlock(&e->lock);
+    if (stopping) return NULL;
+    const int moved = try_fill(e) | try_reduce(e) | try_cross(e) | try_take(e);
+    if (moved)
+      e->moved = now();
+    else
+      sched_yield();
+  }
+}
+
+void sl_exchange_post(sl_exchange *e, int number, void (*done)(void *arg), void *arg) {
+  bucket *b = &e->bucket[number];
+  pthread_mutex_lock(&e->lock);
+  b->posted = 1;
+  b->done = done, b->arg = arg;
+  if (e->pending++ == 0) e->moved = now();
+  pthread_cond_signal(&e->work);
+  pthread_mutex_unlock(&e->lock);
+}
+
+sl_status sl_exchange_wait(sl_exchange *e) {
+  pthread_mutex_lock(&e->lock);
+  while (e->pending > 0 && e->status == SL_OK) pthread_cond_wait(&e->idle, &e->lock);
+  const sl_status status = e->status;
+  pthread_mutex_unlock(&e->lock);
+  return status == SL_OK ? SL_OK : sl_fail(status, "%s", e->error);
+}
+
+double sl_exchange_stalled(sl_exchange *e) {
+  pthread_mutex_lock(&e->lock);
+  const double seconds = e->pending > 0 ? now() - e->moved : 0;
+  pthread_mutex_unlock(&e->lock);
+  return seconds;
+}
+
+/* Reads what the thread writes; called when nothing moves. */
+char *sl_exchange_waits_for(sl_exchange *e, char *text, size_t n) {
+  size_t at = 0;
+  text[0] = '\0';
+  pthread_mutex_lock(&e->lock);
+  const int pending = e->pending;
+  pthread_mutex_unlock(&e->lock);
+  if (pending == 0) return text;
+  at += (size_t)snprintf(text, n, "bucket %d", e->take.bucket);
+  const char *between = ", waiting for ";
+  if (e->fill.number == e->take.number) { /* nothing of it has been posted here */
+    snprintf(text + at, n - at, "%srank %d", between, e->rank);
+    return text;
+  }
+  /* the earliest stage that is not passed, and who has not */
+  int late = 0;
+  for (int stage = 0; stage < 2 && !late; stage++)
+    for (int i = 0; i < e->locals && at < n; i++) {
+      const counter *c = stage == 0 ? &e->boards[i].filled : &e->boards[i].reduced;
+      if (atomic_load(&c->value) > e->take.number) continue;
+      at += (size_t)snprintf(text + at, n - at, "%srank %d", between, e->node_rank[e->my_node] + i);
+      between = ", ";
+      late = 1;
+    }
+  if (late) return text;
+  if (e->local == 0 && e->nodes > 1 && e->ready.number < e->cross.number) {
+    const crossing *x = &e->crossing[e->ready.number % DEPTH];
+    for (int k = 0; k < e->nodes && at < n; k++) {
+      int waits = 0;
+      for (int i = 0; i < x->n; i++) waits |= x->peer[i] == k && x->request[i] != MPI_REQUEST_NULL;
+      if (!waits) continue;
+      if (e->node_rank[k + 1] - e->node_rank[k] == 1)
+        at += (size_t)snprintf(text + at, n - at, "%srank %d", between, e->node_rank[k]);
+      else
+        at +=
+            (size_t)snprintf(text + at, n - at, "%sranks %d to %d", between, e->node_rank[k], e->node_rank[k + 1] - 1);
+      between = ", ";
+    }
+  } else if (e->local != 0) {
+    snprintf(text + at, n - at, "%srank %d, which speaks for this node", between, e->node_rank[e->my_node]);
+  }
+  return text;
+}
+
+/* ---- making one ------------------------------------------------------------------------------------------------- */
+
+sl_status sl_exchange_add(sl_exchange *e, sl_dtype dtype, const sl_stretch *stretch, int n, int *number) {
+  if (dtype != SL_F32 && dtype != SL_F64) return sl_fail(SL_EINVAL, "an exchange of %s", sl_dtype_name(dtype));
+  bucket *more = realloc(e->bucket, (size_t)(e->n_buckets + 1) * sizeof *more);
+  if (more) e->bucket = more;
+  sl_stretch *copy = calloc((size_t)n, sizeof *copy);
+  if (!more || !copy) {
+    free(copy);
+    return sl_fail(SL_ENOMEM, "no memory for a bucket of %d arrays", n);
+  }
+  bucket b = {.dtype = dtype, .stretch = copy};
+  sl_status status = SL_OK;
+  for (int i = 0; i < n; i++) {
+    if (stretch[i].count == 0) continue;
+    void **data = malloc((size_t)e->items * sizeof *data);
+    if (!data) {
+      status = sl_fail(SL_ENOMEM, "no memory for a bucket of %d arrays", n);
+      break;
+    }
+    memcpy(data, stretch[i].data, (size_t)e->items * sizeof *data);
+    copy[b.n++] = (sl_stretch){data, stretch[i].count};
+    b.count += stretch[i].count;
+  }
+  if (status == SL_OK && b.count == 0) status = sl_fail(SL_EINVAL, "a bucket without elements");
+  if (status != SL_OK) {
+    for (int i = 0; i < b.n; i++) free((void *)copy[i].data);
+    free(copy);
+    return status;
+  }
+  *number = e->n_buckets;
+  e->bucket[e->n_buckets++] = b;
+  return SL_OK;
+}
+
+/* Groups of consecutive ranks that share memory; every rank on its own where they do not. */
+static sl_status find_nodes(sl_exchange *e, const sl_exchange_options *o) {
+  MPI_Comm node = MPI_COMM_NULL;
+  int *leader = malloc((size_t)e->ranks * sizeof *leader), own = e->rank;
+  if (!leader) return sl_fail(SL_ENOMEM, "no memory for %d ranks", e->ranks);
+  sl_status status = SL_OK;
+  if (!o->no_shared) {
+    if (o->node != MPI_COMM_NULL)
+      SL_TRY_OUT(mpi(MPI_Comm_dup(o->node, &node), "MPI_Comm_dup"));
+    else
+      SL_TRY_OUT(mpi(MPI_Comm_split_type(e->comm, MPI_COMM_TYPE_SHARED, e->rank, MPI_INFO_NULL, &node),
+                     "MPI_Comm_split_type"));
+    SL_TRY_OUT(mpi(MPI_Allreduce(&e->rank, &own, 1, MPI_INT, MPI_MIN, node), "MPI_Allreduce"));
+    if (o->ranks_per_node > 0) own += (e->rank - own) / o->ranks_per_node * o->ranks_per_node;
+  }
+  SL_TRY_OUT(mpi(MPI_Allgather(&own, 1, MPI_INT, leader, 1, MPI_INT, e->comm), "MPI_Allgather"));
+  int scattered = 0;
+  for (int r = 0; r < e->ranks; r++) scattered |= leader[r] != r && (r == 0 || leader[r] != leader[r - 1]);
+  for (int r = 0; r < e->ranks; r++) {
+    if (scattered) leader[r] = r;
+    if (leader[r] == r) e->node_rank[e->nodes++] = r;
+    if (r == e->rank) e->my_node = e->nodes - 1;
+  }
+  e->node_rank[e->nodes] = e->ranks;
+  SL_TRY_OUT(mpi(MPI_Comm_split(e->comm, leader[e->rank], e->rank, &e->node), "MPI_Comm_split"));
+  MPI_Comm_rank(e->node, &e->local);
+  MPI_Comm_size(e->node, &e->locals);
+  SL_TRY_OUT(mpi(MPI_Comm_split(e->comm, e->local == 0 ? 0 : MPI_UNDEFINED, e->rank, &e->leaders), "MPI_Comm_split"));
+out:
+  if (node != MPI_COMM_NULL) MPI_Comm_free(&node);
+  free(leader);
+  return status;
+}
+
+/* The tables of items, and the additions inside the node and across nodes. */
+static sl_status find_items(sl_exchange *e) {
+  sl_subtree mine[MOST_ITEMS];
+  const int begin = e->node_rank[e->my_node], end = e->node_rank[e->my_node + 1];
+  sl_subtree *inside = malloc((size_t)e->leaves * sizeof *inside), *across = malloc((size_t)e->leaves * sizeof *across);
+  e->local_items = calloc((size_t)e->locals + 1, sizeof *e->local_items);
+  e->node_items = calloc((size_t)e->nodes + 1, sizeof *e->node_items);
+  e->inside.step = malloc((size_t)e->leaves * sizeof *e->inside.step);
+  e->across.step = malloc((size_t)e->leaves * sizeof *e->across.step);
+  e->place = malloc((size_t)e->leaves * sizeof *e->place);
+  sl_status status = SL_OK;
+  if (!inside || !across || !e->local_items || !e->node_items || !e->inside.step || !e->across.step || !e->place) {
+    status = sl_fail(SL_ENOMEM, "no memory for a tree of %d leaves", e->leaves);
+    goto out;
+  }
+  for (int r = begin; r < end; r++) {
+    const int n = sl_subtrees(e->leaves, e->first[r], e->first[r + 1] - e->first[r], mine),
+              at = e->local_items[r - begin];
+    memcpy(inside + at, mine, (size_t)n * sizeof *mine);
+    e->local_items[r - begin + 1] = at + n;
+    if (r == e->rank) e->items = n;
+  }
+  for (int k = 0; k < e->nodes; k++) {
+    const int from = e->first[e->node_rank[k]], to = e->first[e->node_rank[k + 1]];
+    const int n = sl_subtrees(e->leaves, from, to - from, mine), at = e->node_items[k];
+    memcpy(across + at, mine, (size_t)n * sizeof *mine);
+    e->node_items[k + 1] = at + n;
+    for (int i = 0; k == e->my_node && i < n; i++)
+      e->place[i] = sum(&e->inside, inside, e->local_items[e->locals], mine[i].first, mine[i].n);
+  }
+  sum(&e->across, across, e->node_items[e->nodes], 0, e->leaves);
+out:
+  free(inside), free(across);
+  return status;
+}
+
+/* The node's slabs, in a window that its ranks share. *fits: 0 when this node's shared memory is too small. */
+static sl_status find_memory(sl_exchange *e, int *fits) {
+  const size_t boards = round_up((size_t)e->locals * sizeof(board), LINE),
+               slabs = DEPTH * (size_t)e->local_items[e->locals] * e->segment;
+  *fits = 1;
+  if (e->locals == 1) {
+    e->private_memory = aligned_alloc(LINE, round_up(boards + slabs, LINE));
+    if (!e->private_memory) return sl_fail(SL_ENOMEM, "no memory for exchanging %zu bytes at once", slabs);
+    e->boards = e->private_memory;
+    e->memory = boards + slabs;
+  } else {
+    MPI_Aint bytes = e->local == 0 ? (MPI_Aint)(boards + slabs + LINE) : 0;
+    int unit;
+    void *base;
+    MPI_Comm_set_errhandler(e->node, MPI_ERRORS_RETURN);
+    if (MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, e->node, &base, &e->window) != MPI_SUCCESS) {
+      e->window = MPI_WIN_NULL;
+      *fits = 0;
+      return SL_OK;
+    }
+    SL_TRY(mpi(MPI_Win_shared_query(e->window, 0, &bytes, &unit, &base), "MPI_Win_shared_query"));
+    e->boards = (board *)(((uintptr_t)base + LINE - 1) / LINE * LINE);
+    e->memory = e->local == 0 ? boards + slabs : 0;
+  }
+  e->slab = (char *)e->boards + boards;
+  for (int i = 0; i < e->items; i++) /* touched where they are filled */
+    for (int d = 0; d < DEPTH; d++) memset(item_memory(e, (uint64_t)d, e->local_items[e->local] + i), 0, e->segment);
+  memset(&e->boards[e->local], 0, sizeof(board));
+  if (e->local != 0 || e->nodes == 1) return SL_OK;
+  e->part_most = round_up(e->segment / (size_t)e->nodes + LINE, LINE);
+  const size_t received = DEPTH * (size_t)e->node_items[e->nodes] * e->part_most;
+  e->received = aligned_alloc(LINE, received);
+  e->most_requests = 2 * e->node_items[e->nodes] * e->nodes + 2 * e->nodes;
+  e->memory += received;
+  if (!e->received) return sl_fail(SL_ENOMEM, "no memory for exchanging %zu bytes at once", received);
+  memset(e->received, 0, received);
+  for (int d = 0; d < DEPTH; d++) {
+    e->crossing[d].request = malloc((size_t)e->most_requests * sizeof(MPI_Request));
+    e->crossing[d].peer = malloc((size_t)e->most_requests * sizeof(int));
+    e->crossing[d].done = malloc((size_t)e->most_requests * sizeof(int));
+    e->crossing[d].status = malloc((size_t)e->most_requests * sizeof(MPI_Status));
+    if (!e->crossing[d].request || !e->crossing[d].peer || !e->crossing[d].done || !e->crossing[d].status)
+      return sl_fail(SL_ENOMEM, "no memory for requests");
+  }
+  return SL_OK;
+}
+
+static void release_groups(sl_exchange *e) {
+  if (e->window != MPI_WIN_NULL) MPI_Win_free(&e->window);
+  if (e->leaders != MPI_COMM_NULL) MPI_Comm_free(&e->leaders);
+  if (e->node != MPI_COMM_NULL) MPI_Comm_free(&e->node);
+  for (int d = 0; d < DEPTH; d++) {
+    free(e->crossing[d].request), free(e->crossing[d].peer), free(e->crossing[d].done), free(e->crossing[d].status);
+    e->crossing[d] = (crossing){0};
+  }
+  free(e->private_memory), free(e->received);
+  free(e->local_items), free(e->node_items), free(e->place), free(e->inside.step), free(e->across.step);
+  e->private_memory = NULL, e->received = NULL, e->local_items = e->node_items = e->place = NULL;
+  e->inside = e->across = (program){0};
+  e->nodes = 0;
+}
+
+/* The same verdict on all ranks. */
+static sl_status agree(const sl_exchange *e, sl_status status) {
+  int mine = status, worst = SL_OK;
+  SL_TRY(mpi(MPI_Allreduce(&mine, &worst, 1, MPI_INT, MPI_MAX, e->comm), "MPI_Allreduce"));
+  if (worst != SL_OK && status == SL_OK)
+    return sl_fail((sl_status)worst, "another rank could not prepare its exchange: %s",
+                   sl_status_text((sl_status)worst));
+  return status;
+}
+
+static sl_status prepare(sl_exchange *e, const sl_exchange_options *o, int *fits) {
+  *fits = 1;
+  SL_TRY(find_nodes(e, o));
+  e->segment = round_up(o->segment ? o->segment : e->nodes > 1 ? SEGMENT_MESSAGES : SEGMENT_SHARED, LINE);
+  sl_status status = agree(e, find_items(e));
+  if (status == SL_OK) status = agree(e, find_memory(e, fits));
+  if (status != SL_OK) return status;
+  int mine = *fits;
+  return mpi(MPI_Allreduce(&mine, fits, 1, MPI_INT, MPI_MIN, e->comm), "MPI_Allreduce");
+}
+
+sl_status sl_exchange_create(const sl_exchange_options *o, sl_exchange **exchange) {
+  int fits;
+  *exchange = NULL;
+  sl_status status = SL_OK;
+  sl_exchange *e = calloc(1, sizeof *e);
+  if (!e) return sl_fail(SL_ENOMEM, "no memory for an exchange");
+  e->comm = e->node = e->leaders = MPI_COMM_NULL;
+  e->window = MPI_WIN_NULL;
+  pthread_mutex_init(&e->lock, NULL);
+  pthread_cond_init(&e->work, NULL);
+  pthread_cond_init(&e->idle, NULL);
+  SL_TRY_OUT(mpi(MPI_Comm_dup(o->comm, &e->comm), "MPI_Comm_dup"));
+  MPI_Comm_set_errhandler(e->comm, MPI_ERRORS_RETURN);
+  MPI_Comm_rank(e->comm, &e->rank);
+  MPI_Comm_size(e->comm, &e->ranks);
+  e->leaves = o->leaves;
+  e->first = malloc((size_t)(e->ranks + 1) * sizeof *e->first);
+  e->node_rank = malloc((size_t)(e->ranks + 1) * sizeof *e->node_rank);
+  if (!e->first || !e->node_rank) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for %d ranks", e->ranks));
+  memcpy(e->first, o->first, (size_t)(e->ranks + 1) * sizeof *e->first);
+  for (int r = 0; r < e->ranks; r++)
+    if (e->first[r + 1] <= e->first[r])
+      SL_TRY_OUT(sl_fail(SL_EINVAL, "rank %d of %d has none of the %d leaves: use more leaves or fewer ranks", r,
+                         e->ranks, e->leaves));
+  if (e->first[0] != 0 || e->first[e->ranks] != e->leaves)
+    SL_TRY_OUT(sl_fail(SL_EINVAL, "the ranks' leaves are not all of the %d", e->leaves));
+  SL_TRY_OUT(prepare(e, o, &fits));
+  if (!fits) { /* shared memory too small somewhere: messages everywhere */
+    sl_exchange_options messages = *o;
+    messages.no_shared = 1;
+    release_groups(e);
+    SL_TRY_OUT(prepare(e, &messages, &fits));
+  }
+  if (o->ncpus > 0) {
+    e->cpus = malloc((size_t)o->ncpus * sizeof *e->cpus);
+    if (!e->cpus) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for %d CPUs", o->ncpus));
+    memcpy(e->cpus, o->cpus, (size_t)o->ncpus * sizeof *e->cpus);
+    e->ncpus = o->ncpus;
+  }
+  if (pthread_create(&e->thread, NULL, run, e) != 0) SL_TRY_OUT(sl_fail(SL_EIO, "no thread for the exchange"));
+  e->started = 1;
+  pthread_setname_np(e->thread, "sl-exchange");
+  SL_TRY_OUT(mpi(MPI_Barrier(e->comm), "MPI_Barrier"));
+  *exchange = e;
+  e = NULL;
+out:
+  sl_exchange_destroy(e);
+  return status;
+}
+
+void sl_exchange_destroy(sl_exchange *e) {
+  if (!e) return;
+  if (e->started) {
+    sl_exchange_wait(e);
+    pthread_mutex_lock(&e->lock);
+    e->stopping = 1;
+    pthread_cond_signal(&e->work);
+    pthread_mutex_unlock(&e->lock);
+    pthread_join(e->thread, NULL);
+  }
+  release_groups(e);
+  if (e->comm != MPI_COMM_NULL) MPI_Comm_free(&e->comm);
+  for (int i = 0; i < e->n_buckets; i++) {
+    for (int s = 0; s < e->bucket[i].n; s++) free((void *)e->bucket[i].stretch[s].data);
+    free(e->bucket[i].stretch);
+  }
+  pthread_cond_destroy(&e->work), pthread_cond_destroy(&e->idle), pthread_mutex_destroy(&e->lock);
+  free(e->bucket), free(e->first), free(e->node_rank), free(e->cpus), free(e);
+}
+
+int sl_exchange_items(const sl_exchange *e) { return e->items; }
+int sl_exchange_nodes(const sl_exchange *e) { return e->nodes; }
+size_t sl_exchange_memory(const sl_exchange *e) { return e->memory; }

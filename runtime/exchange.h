@@ -1,0 +1,77 @@
+/* The exchange engine: sums arrays over all ranks along a fixed binary tree, while the ranks go on computing.
+ *
+ * The tree is over leaves (plan.h), split at the largest power of two below their number, so sums have the same bits
+ * for any number of ranks. A rank owns consecutive leaves and brings the sums of the largest whole subtrees within
+ * them, its items. Bytes move in segments through a pipeline: ranks of a node meet in shared memory, each adding up a
+ * part of the segment; one rank a node exchanges what is left with the other nodes, by reduce-scatter and allgather. A
+ * progress thread does all of it, in the order of the buckets' numbers, whatever the order in which they are posted. */
+#ifndef SL_EXCHANGE_H
+#define SL_EXCHANGE_H
+
+#include <mpi.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/status.h"
+#include "runtime/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A whole subtree of the tree over leaves: leaves [first, first + n). */
+typedef struct sl_subtree {
+  int first, n;
+} sl_subtree;
+/* The largest subtrees, of the tree over `leaves`, that lie within [first, first + n), ascending. items has room for
+ * 64. Returns how many there are. */
+int sl_subtrees(int leaves, int first, int n, sl_subtree *items);
+
+/* Where a bucket's elements are: stretches of host memory. */
+typedef struct sl_stretch {
+  void *const *data; /* [items of this rank]; the sums over all ranks replace data[0] */
+  int64_t count;     /* elements */
+} sl_stretch;
+
+typedef struct sl_exchange_options {
+  MPI_Comm comm;      /* copied; all its ranks take part */
+  MPI_Comm node;      /* its ranks that share memory; MPI_COMM_NULL: found out */
+  int leaves;         /* of the tree, >= ranks */
+  const int *first;   /* [ranks + 1] rank r owns leaves [first[r], first[r + 1]) */
+  int no_shared;      /* 1: messages only */
+  size_t segment;     /* bytes that move at once; 0: the usual */
+  int ranks_per_node; /* for tests: pretend that nodes are smaller; 0: as it is */
+  const int *cpus;    /* operating-system numbers of the CPUs that the thread is bound to; copied */
+  int ncpus;          /* 0: not bound */
+} sl_exchange_options;
+
+typedef struct sl_exchange sl_exchange;
+
+/* Collective. SL_EINVAL (leaves), SL_EMPI, SL_ENOMEM; the same status on all ranks. */
+sl_status sl_exchange_create(const sl_exchange_options *options, sl_exchange **exchange);
+/* Collective; waits for what is under way. NULL is allowed. */
+void sl_exchange_destroy(sl_exchange *exchange);
+
+/* Declares bucket 0, 1, ... before the first step, the same on all ranks but for addresses; its memory stays until the
+ * end. dtype F32 or F64. */
+sl_status sl_exchange_add(sl_exchange *exchange, sl_dtype dtype, const sl_stretch *stretch, int n, int *bucket);
+/* Says that a bucket's items hold what is to be summed. done(arg) is called by the progress thread when the sums are
+ * there; it must not wait. Each bucket once a round; the next round begins when all buckets of this one have been
+ * posted. Any thread. */
+void sl_exchange_post(sl_exchange *exchange, int bucket, void (*done)(void *arg), void *arg);
+/* Waits until all that was posted has ended; the first failure. */
+sl_status sl_exchange_wait(sl_exchange *exchange);
+
+int sl_exchange_items(const sl_exchange *exchange);     /* of this rank */
+int sl_exchange_nodes(const sl_exchange *exchange);     /* groups of ranks that share memory */
+size_t sl_exchange_memory(const sl_exchange *exchange); /* bytes of this rank's buffers */
+/* What an exchange that does not go on waits for: "bucket 3, waiting for rank 2, rank 5"; "" when nothing is under way.
+ */
+char *sl_exchange_waits_for(sl_exchange *exchange, char *text, size_t n);
+/* Seconds since anything moved; 0 when nothing is under way. */
+double sl_exchange_stalled(sl_exchange *exchange);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,228 @@
+/* runtime/exchange.c: the same sums, bit for bit, as one rank adding up the tree, for every division of leaves over
+ * ranks and of ranks over nodes, whatever the order of posting; what a stalled exchange says it waits for. Starts
+ * itself over under mpiexec. */
+#include "runtime/exchange.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tests/scratch.h"
+
+static const char *program;
+
+#define RANK_CHECK(condition)                                                          \
+  do {                                                                                 \
+    if (!(condition)) {                                                                \
+      fprintf(stderr, "%s:%d: %s (%s)\n", __FILE__, __LINE__, #condition, sl_error()); \
+      MPI_Abort(MPI_COMM_WORLD, 1);                                                    \
+    }                                                                                  \
+  } while (0)
+
+/* A leaf's element: numbers of many magnitudes, so that another order of adding shows. */
+static float value(int round, int bucket, int leaf, int64_t i) {
+  uint32_t h = (uint32_t)i * 2654435761u + (uint32_t)(leaf * 97 + bucket * 31 + round * 7) * 40503u + 1;
+  h ^= h >> 15, h *= 2246822519u, h ^= h >> 13, h *= 3266489917u, h ^= h >> 16;
+  return ((float)(h >> 8) - 8388608.0f) * (h & 1 ? 1e-3f : h & 2 ? 1.0f : 1e3f);
+}
+
+/* The tree of the design, one element. */
+static float tree32(int round, int bucket, int first, int n, int64_t i) {
+  if (n == 1) return value(round, bucket, first, i);
+  int half = 1;
+  while (2 * half < n) half *= 2;
+  const float a = tree32(round, bucket, first, half, i);
+  return a + tree32(round, bucket, first + half, n - half, i);
+}
+static double tree64(int round, int bucket, int first, int n, int64_t i) {
+  if (n == 1) return 1e-3 * (double)value(round, bucket, first, i);
+  int half = 1;
+  while (2 * half < n) half *= 2;
+  const double a = tree64(round, bucket, first, half, i);
+  return a + tree64(round, bucket, first + half, n - half, i);
+}
+
+enum { BUCKETS = 4 };
+static const int64_t sizes[BUCKETS][3] = {{5, 0, 7001}, {1, 0, 0}, {33333, 17, 128}, {70000, 3, 1}};
+static const sl_dtype dtypes[BUCKETS] = {SL_F32, SL_F64, SL_F64, SL_F32};
+
+static void count_done(void *arg) { __atomic_add_fetch((int *)arg, 1, __ATOMIC_SEQ_CST); }
+
+/* One engine, three rounds of buckets of several stretches, posted in another order on each rank. */
+static void sums(int leaves, const int *first, int no_shared, int ranks_per_node, size_t segment) {
+  int rank, done = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  sl_exchange *e;
+  const sl_exchange_options options = {.comm = MPI_COMM_WORLD,
+                                       .node = MPI_COMM_NULL,
+                                       .leaves = leaves,
+                                       .first = first,
+                                       .no_shared = no_shared,
+                                       .segment = segment,
+                                       .ranks_per_node = ranks_per_node};
+  RANK_CHECK(sl_exchange_create(&options, &e) == SL_OK);
+  sl_subtree item[64];
+  const int items = sl_subtrees(leaves, first[rank], first[rank + 1] - first[rank], item);
+  RANK_CHECK(items == sl_exchange_items(e));
+  void *data[BUCKETS][3][64];
+  for (int b = 0; b < BUCKETS; b++) {
+    sl_stretch stretch[3];
+    int number;
+    for (int s = 0; s < 3; s++) {
+      for (int k = 0; k < items; k++) data[b][s][k] = malloc((size_t)sizes[b][s] * 8 + 1);
+      stretch[s] = (sl_stretch){data[b][s], sizes[b][s]};
+    }
+    RANK_CHECK(sl_exchange_add(e, dtypes[b], stretch, 3, &number) == SL_OK && number == b);
+  }
+  for (int round = 0; round < 3; round++) {
+    for (int b = 0; b < BUCKETS; b++)
+      for (int s = 0; s < 3; s++)
+        for (int k = 0; k < items; k++)
+          for (int64_t i = 0; i < sizes[b][s]; i++)
+            if (dtypes[b] == SL_F32)
+              ((float *)data[b][s][k])[i] = tree32(round, 3 * b + s, item[k].first, item[k].n, i);
+            else
+              ((double *)data[b][s][k])[i] = tree64(round, 3 * b + s, item[k].first, item[k].n, i);
+    for (int b = 0; b < BUCKETS; b++) sl_exchange_post(e, (b * 3 + rank + round) % BUCKETS, count_done, &done);
+    RANK_CHECK(sl_exchange_wait(e) == SL_OK);
+    RANK_CHECK(__atomic_load_n(&done, __ATOMIC_SEQ_CST) == BUCKETS * (round + 1));
+    for (int b = 0; b < BUCKETS; b++)
+      for (int s = 0; s < 3; s++)
+        for (int64_t i = 0; i < sizes[b][s]; i++) {
+          if (dtypes[b] == SL_F32) {
+            const float want = tree32(round, 3 * b + s, 0, leaves, i);
+            RANK_CHECK(memcmp(&((float *)data[b][s][0])[i], &want, sizeof want) == 0);
+          } else {
+            const double want = tree64(round, 3 * b + s, 0, leaves, i);
+            RANK_CHECK(memcmp(&((double *)data[b][s][0])[i], &want, sizeof want) == 0);
+          }
+        }
+  }
+  RANK_CHECK(sl_exchange_stalled(e) == 0);
+  sl_exchange_destroy(e);
+  for (int b = 0; b < BUCKETS; b++)
+    for (int s = 0; s < 3; s++)
+      for (int k = 0; k < items; k++) free(data[b][s][k]);
+}
+
+/* Leaves divided evenly, and with most of them on the last rank. */
+static void ranks_sum(void) {
+  int ranks;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  for (int leaves = ranks; leaves <= 13; leaves += leaves < 5 ? 1 : 4)
+    for (int uneven = 0; uneven < 2; uneven++) {
+      int first[9];
+      for (int r = 0; r <= ranks; r++) first[r] = uneven ? r : (int)((int64_t)leaves * r / ranks);
+      first[ranks] = leaves;
+      sums(leaves, first, 0, 0, 0);
+      sums(leaves, first, 1, 0, 1 << 14);
+      sums(leaves, first, 0, 2, 100000);
+    }
+}
+
+/* Rank 1 comes late; the others say so. */
+static void ranks_wait(void) {
+  int rank, ranks, number;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  int first[9];
+  for (int r = 0; r <= ranks; r++) first[r] = r;
+  for (int no_shared = 0; no_shared < 2; no_shared++) {
+    sl_exchange *e;
+    const sl_exchange_options options = {
+        .comm = MPI_COMM_WORLD, .node = MPI_COMM_NULL, .leaves = ranks, .first = first, .no_shared = no_shared};
+    RANK_CHECK(sl_exchange_create(&options, &e) == SL_OK);
+    RANK_CHECK(sl_exchange_nodes(e) == (no_shared ? ranks : 1));
+    float x[100] = {0};
+    void *data = x;
+    RANK_CHECK(sl_exchange_add(e, SL_F32, &(sl_stretch){&data, 100}, 1, &number) == SL_OK);
+    char text[200];
+    if (rank != 1) {
+      sl_exchange_post(e, number, NULL, NULL);
+      while (sl_exchange_stalled(e) < 0.3) usleep(10000);
+      sl_exchange_waits_for(e, text, sizeof text);
+      if (strcmp(text, "bucket 0, waiting for rank 1") != 0) fprintf(stderr, "# rank %d says \"%s\"\n", rank, text);
+      RANK_CHECK(strcmp(text, "bucket 0, waiting for rank 1") == 0);
+    } else {
+      RANK_CHECK(strcmp(sl_exchange_waits_for(e, text, sizeof text), "") == 0);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 1) sl_exchange_post(e, number, NULL, NULL);
+    RANK_CHECK(sl_exchange_wait(e) == SL_OK);
+    sl_exchange_destroy(e);
+  }
+}
+
+/* Leaves that some rank has none of are refused, on all ranks. */
+static void ranks_refuse(void) {
+  int ranks;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  int first[9] = {0};
+  first[ranks] = 3;
+  sl_exchange *e;
+  const sl_exchange_options options = {.comm = MPI_COMM_WORLD, .node = MPI_COMM_NULL, .leaves = 3, .first = first};
+  const sl_status status = sl_exchange_create(&options, &e);
+  RANK_CHECK(ranks == 1 ? status == SL_OK : status == SL_EINVAL && strstr(sl_error(), "rank 0 of"));
+  sl_exchange_destroy(e);
+}
+
+static void start(int ranks, const char *what) {
+  const char *mpiexec = getenv("MPIEXEC");
+  char command[8192];
+  if (!mpiexec || !*mpiexec) skip();
+  snprintf(command, sizeof command, "timeout 300 %s -n %d %s %s", mpiexec, ranks, program, what);
+  const int result = system(command);
+  assert_true(WIFEXITED(result));
+  assert_int_equal(WEXITSTATUS(result), 0);
+}
+
+static void one_rank(void **state) { (void)state, start(1, "sum"); }
+static void two_ranks(void **state) { (void)state, start(2, "sum"); }
+static void three_ranks(void **state) { (void)state, start(3, "sum"); }
+static void four_ranks(void **state) { (void)state, start(4, "sum"); }
+static void five_ranks(void **state) { (void)state, start(5, "sum"); }
+static void late(void **state) { (void)state, start(3, "wait"); }
+
+static void subtrees(void **state) {
+  (void)state;
+  sl_subtree item[64];
+  assert_int_equal(sl_subtrees(12, 0, 4, item), 1);
+  assert_int_equal(sl_subtrees(12, 4, 4, item), 1);
+  assert_int_equal(sl_subtrees(12, 8, 4, item), 1);
+  assert_int_equal(sl_subtrees(12, 0, 12, item), 1);
+  assert_int_equal(sl_subtrees(12, 0, 6, item), 2);
+  assert_int_equal(item[0].n, 4);
+  assert_int_equal(item[1].first, 4);
+  assert_int_equal(item[1].n, 2);
+  assert_int_equal(sl_subtrees(13, 1, 12, item), 4); /* 1, 2 to 3, 4 to 7, 8 to 12 */
+  for (int leaves = 1; leaves < 40; leaves++)
+    for (int first = 0; first < leaves; first++)
+      for (int n = 1; first + n <= leaves; n++) {
+        int at = first;
+        const int count = sl_subtrees(leaves, first, n, item);
+        for (int i = 0; i < count; i++) {
+          assert_int_equal(item[i].first, at);
+          at += item[i].n;
+        }
+        assert_int_equal(at, first + n);
+      }
+}
+
+int main(int argc, char **argv) {
+  program = argv[0];
+  if (argc > 1) {
+    int level;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+    if (strcmp(argv[1], "sum") == 0) ranks_sum(), ranks_refuse();
+    if (strcmp(argv[1], "wait") == 0) ranks_wait();
+    MPI_Finalize();
+    return 0;
+  }
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(subtrees),    cmocka_unit_test(one_rank),   cmocka_unit_test(two_ranks),
+      cmocka_unit_test(three_ranks), cmocka_unit_test(four_ranks), cmocka_unit_test(five_ranks),
+      cmocka_unit_test(late),
+  };
+  return cmocka_run_group_tests_name("runtime/exchange", tests, NULL, NULL);
+}
