@@ -2,6 +2,7 @@
  * is tests/codelets/operations.c, which also has that none is missing.) */
 #include <math.h>
 
+#include "codelets/attributes.h"
 #include "codelets/codelets.h"
 #include "tests/codelets/cuda.h"
 #include "tests/scratch.h"
