@@ -90,6 +90,11 @@ typedef struct sl_embedding_attr {
   int64_t rows;
 } sl_embedding_attr;
 
+/* first_token_grad: tokens of the sequences that it was the first of. */
+typedef struct sl_first_token_attr {
+  int64_t tokens;
+} sl_first_token_attr;
+
 /* cross_entropy and its gradient. */
 typedef struct sl_cross_entropy_attr {
   double smoothing;

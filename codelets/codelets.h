@@ -63,6 +63,11 @@ sl_value sl_embedding(sl_graph *graph, const char *layer, sl_value tokens, int64
 /* Learned embedding of positions: x [B, T, C] + weight[0 .. T), T <= positions. Parameter layer.weight [positions, C],
  * normal with the given deviation. */
 sl_value sl_positional(sl_graph *graph, const char *layer, sl_value x, int64_t positions, double deviation);
+/* A learned token put in front (Dosovitskiy et al. 2021, eq. 1): x [B, N, C] -> [B, N + 1, C]. Parameter layer.weight [C],
+ * normal with the given deviation. */
+sl_value sl_class_token(sl_graph *graph, const char *layer, sl_value x, double deviation);
+/* The first token of each sequence: [B, T, C] -> [B, C]. */
+sl_value sl_first_token(sl_graph *graph, const char *layer, sl_value x);
 /* Layer normalisation (Ba et al. 2016) over the last dimension: (x - mean) / sqrt(variance + eps) weight + bias, with the
  * row's own (biased) variance. Parameters layer.weight (ones), layer.bias (zeros). */
 sl_value sl_layernorm(sl_graph *graph, const char *layer, sl_value x, double eps);

@@ -16,6 +16,8 @@
   X(bn_running)          \
   X(bn_stats)            \
   X(bn_total)            \
+  X(class_token)         \
+  X(class_token_grad)    \
   X(clip_factor)         \
   X(conv2d)              \
   X(conv2d_dw)           \
@@ -27,6 +29,8 @@
   X(dropout)             \
   X(embedding)           \
   X(embedding_grad)      \
+  X(first_token)         \
+  X(first_token_grad)    \
   X(flatten)             \
   X(gelu)                \
   X(gelu_grad)           \

@@ -53,11 +53,11 @@ struct sl_model {
   const char *name;
   const char *summary; /* "784-1024-1024-10 perceptron" */
   sl_task task;
-  int64_t batch;  /* usual global batch */
-  int epochs;     /* usual length */
-  sl_rate_kind rate;   /* usual schedule ... */
-  double warmup;       /* ... and its warm-up, as a part of all steps */
-  int64_t length; /* language models: usual tokens of a window, and vocabulary; 0: a model of images */
+  int64_t batch;     /* usual global batch */
+  int epochs;        /* usual length */
+  sl_rate_kind rate; /* usual schedule ... */
+  double warmup;     /* ... and its warm-up, as a part of all steps */
+  int64_t length;    /* language models: usual tokens of a window, and vocabulary; 0: a model of images */
   int64_t vocabulary;
   int64_t image[3], classes; /* models of images: usual height, width, channels, and classes; 0: 28 x 28 x 1, and 10 */
   sl_training training;
@@ -84,6 +84,15 @@ typedef struct sl_resnet_size {
 } sl_resnet_size;
 sl_value sl_resnet(sl_graph *graph, sl_value images, const sl_model_data *data, const sl_resnet_size *size,
                    sl_batchnorm_over batchnorm, int training);
+
+/* A vision transformer of any size (vit.c), likewise. Of sides that patch does not divide, the last
+ * pixels are not seen. */
+typedef struct sl_vit_size {
+  int layers, heads;
+  int64_t width;
+  int patch; /* pixels of a patch's side */
+} sl_vit_size;
+sl_value sl_vit(sl_graph *graph, sl_value images, const sl_model_data *data, const sl_vit_size *size, double dropout);
 
 extern const sl_model *const sl_models[];                          /* ended by NULL */
 sl_status sl_model_find(const char *name, const sl_model **model); /* SL_ENOTFOUND lists the names */

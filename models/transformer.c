@@ -21,6 +21,7 @@ static sl_value attention(sl_graph *g, const char *name, sl_value x, const sl__b
   sl_value y = sl_linear(g, in(name, "attn.qkv", text), x, 3 * b->width, SL_ACTIVATION_NONE);
   y = sl_attention(g, in(name, "attn", text), y, b->heads, b->causal, b->lengths);
   sl_graph_segment(g, SL_RECOMPUTE_ATTENTION, 0);
+  if (b->first) y = sl_first_token(g, in(name, "attn.first", text), y);
   y = sl_linear(g, in(name, "attn.proj", text), y, b->width, SL_ACTIVATION_NONE);
   return drop(g, name, "attn.dropout", y, b);
 }
@@ -38,6 +39,7 @@ static sl_value pre_norm(sl_graph *g, const char *name, sl_value x, const sl__bl
   sl_graph_segment(g, SL_RECOMPUTE_ATTENTION, 1);
   sl_value y = sl_layernorm(g, in(name, "ln_1", text), x, b->eps);
   y = attention(g, name, y, b);
+  if (b->first) x = sl_first_token(g, in(name, "first", text), x);
   x = sl_add(g, in(name, "residual_1", text), x, y);
   y = sl_layernorm(g, in(name, "ln_2", text), x, b->eps);
   y = perceptron(g, name, y, b);

@@ -11,6 +11,7 @@ typedef struct sl__block {
   int post_norm; /* 1: layernorm(x + f(x)), Vaswani et al. 2017; 0: x + f(layernorm(x)), Radford et al. 2019 */
   double eps;    /* of the layernorms */
   sl_gelu_form gelu;
+  int first;        /* pre-norm only: the result is that of the first token alone, [B, C] */
   double dropout;   /* of what attention and perceptron add; 0 in an evaluation */
   sl_value lengths; /* I32 [B] tokens of a sample that count, or SL_NONE: all */
 } sl__block;

@@ -21,6 +21,7 @@
   X(attention)        \
   X(avgpool)          \
   X(batchnorm)        \
+  X(class_token)      \
   X(clip)             \
   X(conv2d)           \
   X(copy)             \
