@@ -167,6 +167,54 @@ static void ranks_refuse(void) {
   sl_exchange_destroy(e);
 }
 
+/* ---- figures: tests/figures/exchange.sh ---- */
+
+static int ascending(const void *a, const void *b) {
+  return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
+}
+
+/* Median seconds of summing so many bytes: through shared memory, by messages, by MPI_Iallreduce; in turn. */
+static void measure(size_t bytes) {
+  enum { WAYS = 3, ROUNDS = 7 };
+  int rank, ranks, first[65], number;
+  double seconds[WAYS][ROUNDS];
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  for (int r = 0; r <= ranks; r++) first[r] = r;
+  const int64_t count = (int64_t)(bytes / sizeof(float));
+  float *x = malloc(bytes), *sum = malloc(bytes);
+  RANK_CHECK(x && sum);
+  for (int64_t i = 0; i < count; i++) x[i] = value(0, 0, rank, i), sum[i] = 0;
+  sl_exchange *e[2];
+  void *data = x;
+  for (int k = 0; k < 2; k++) {
+    const sl_exchange_options options = {
+        .comm = MPI_COMM_WORLD, .node = MPI_COMM_NULL, .leaves = ranks, .first = first, .no_shared = k};
+    RANK_CHECK(sl_exchange_create(&options, &e[k]) == SL_OK);
+    RANK_CHECK(sl_exchange_add(e[k], SL_F32, &(sl_stretch){&data, count}, 1, &number) == SL_OK);
+  }
+  for (int round = -1; round < ROUNDS; round++)
+    for (int way = 0; way < WAYS; way++) {
+      MPI_Barrier(MPI_COMM_WORLD);
+      const double from = MPI_Wtime();
+      if (way < 2) {
+        sl_exchange_post(e[way], number, NULL, NULL);
+        RANK_CHECK(sl_exchange_wait(e[way]) == SL_OK);
+      } else {
+        MPI_Request request;
+        MPI_Iallreduce(x, sum, (int)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+      }
+      double mine = MPI_Wtime() - from, all;
+      MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+      if (round >= 0) seconds[way][round] = all;
+    }
+  for (int way = 0; way < WAYS; way++) qsort(seconds[way], ROUNDS, sizeof(double), ascending);
+  if (rank == 0) printf("%.6f %.6f %.6f\n", seconds[0][ROUNDS / 2], seconds[1][ROUNDS / 2], seconds[2][ROUNDS / 2]);
+  for (int k = 0; k < 2; k++) sl_exchange_destroy(e[k]);
+  free(x), free(sum);
+}
+
 static void start(int ranks, const char *what) {
   const char *mpiexec = getenv("MPIEXEC");
   char command[8192];
@@ -216,6 +264,7 @@ int main(int argc, char **argv) {
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
     if (strcmp(argv[1], "sum") == 0) ranks_sum(), ranks_refuse();
     if (strcmp(argv[1], "wait") == 0) ranks_wait();
+    if (strcmp(argv[1], "measure") == 0 && argc > 2) measure((size_t)strtoull(argv[2], NULL, 10));
     MPI_Finalize();
     return 0;
   }
