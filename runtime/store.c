@@ -48,7 +48,9 @@ sl_status sl_store_add(sl_store *store, const char *name, sl_dtype dtype, const 
   *tensor = NULL;
   if (sl_store_find(store, name)) return sl_fail(SL_EEXIST, "the store has a tensor '%s' already", name);
   size_t bytes = (size_t)sl_shape_count(shape) * sl_dtype_bytes(dtype);
-  size_t align = bytes >= (size_t)4 << 20 ? (size_t)2 << 20 : 64; /* huge pages for what is large */
+  enum { CACHE_LINE = 64, PAGE = 4096, HUGE_PAGE = 2 << 20 };
+  const int large = bytes >= 2 * (size_t)HUGE_PAGE; /* huge pages, but for the end, which would waste half of one */
+  const size_t align = large ? HUGE_PAGE : CACHE_LINE, unit = large ? PAGE : CACHE_LINE;
   if (store->n == store->capacity) {
     int wanted = store->capacity ? 2 * store->capacity : 64;
     sl_tensor **more = realloc(store->tensor, (size_t)wanted * sizeof *more);
@@ -58,12 +60,17 @@ sl_status sl_store_add(sl_store *store, const char *name, sl_dtype dtype, const 
   }
   sl_tensor *mine = calloc(1, sizeof *mine);
   char *copy = strdup(name);
-  void *data = aligned_alloc(align, (bytes + align - 1) / align * align + (bytes == 0) * align);
+  const size_t room = (bytes + unit - 1) / unit * unit, whole = bytes / HUGE_PAGE * HUGE_PAGE;
+  void *data = NULL;
+  if (posix_memalign(&data, align, room ? room : align) != 0) data = NULL;
   if (!mine || !copy || !data) {
     free(mine), free(copy), free(data);
     return sl_fail(SL_ENOMEM, "no memory for tensor '%s' of %zu bytes", name, bytes);
   }
-  if (align > 64) madvise(data, (bytes + align - 1) / align * align, MADV_HUGEPAGE);
+  if (large) {
+    madvise(data, whole, MADV_HUGEPAGE);
+    if (room > whole) madvise((char *)data + whole, room - whole, MADV_NOHUGEPAGE);
+  }
   memset(data, 0, bytes);
   *mine = (sl_tensor){.name = copy, .dtype = dtype, .shape = *shape, .parameter = parameter, .data = data};
   store->tensor[store->n++] = *tensor = mine;

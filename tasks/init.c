@@ -36,17 +36,17 @@ void sl_tensor_init(sl_tensor *t, const sl_init *init, uint64_t seed) {
   }
   for (int64_t first = 0; first < n; first += 4) {
     uint32_t word[4];
+    double x[4];
     sl_random_u32x4(seed, 0, key, (uint64_t)first / 4, word);
-    for (int k = 0; k < 4 && first + k < n; k++) {
-      double x;
+    for (int k = 0; k < 4; k++)
       if (init->kind == SL_INIT_UNIFORM) {
-        x = (2 * ((word[k] >> 8) * 0x1p-24) - 1) * init->a;
-      } else { /* Box-Muller: words 2 j and 2 j + 1 give two normals */
-        double u = ((word[k & 2] >> 8) + 1) * 0x1p-24, angle = 6.283185307179586 * ((word[k | 1] >> 8) * 0x1p-24);
-        double r = sqrt(-2 * log(u));
-        x = init->a * r * (k & 1 ? sin(angle) : cos(angle));
+        x[k] = (2 * ((word[k] >> 8) * 0x1p-24) - 1) * init->a;
+      } else if (k % 2 == 0) { /* Box-Muller: words 2 j and 2 j + 1 give two normals */
+        const double u = ((word[k] >> 8) + 1) * 0x1p-24, angle = 6.283185307179586 * ((word[k + 1] >> 8) * 0x1p-24);
+        const double r = init->a * sqrt(-2 * log(u));
+        x[k] = r * cos(angle);
+        x[k + 1] = r * sin(angle);
       }
-      set(t, first + k, x);
-    }
+    for (int k = 0; k < 4 && first + k < n; k++) set(t, first + k, x[k]);
   }
 }
