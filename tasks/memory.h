@@ -27,6 +27,9 @@ typedef struct sl_memory {
  * the predicted makespan; 0.02 is usual. Adds its dependencies to the schedule. */
 sl_status sl_memory_plan(const sl_graph *step, sl_schedule *schedule, const char *keep, double slack,
                          sl_memory **memory);
+/* Bytes that a program of this step graph takes: buffers, StarPU's and our own descriptions of tasks and handles,
+ * parameters and state. Scratch memory is not in it. */
+size_t sl_memory_of_program(const sl_graph *step, const sl_memory *memory);
 void sl_memory_destroy(sl_memory *memory);
 
 #ifdef __cplusplus

@@ -69,7 +69,7 @@ size_t sl_graph_scratch(const sl_graph *step, const sl_tiles *tiles) {
 typedef struct totals {
   sl_cost cost;
   double seconds;
-  size_t scratch, peak; /* bytes */
+  size_t scratch, peak, other; /* bytes; other: of the process, of descriptions of tasks and handles */
 } totals;
 
 static totals add_up(const sl_picture *p) {
@@ -79,7 +79,10 @@ static totals add_up(const sl_picture *p) {
     t.cost.bytes += p->schedule->cost[i].bytes;
     t.seconds += p->schedule->seconds[i];
   }
-  if (p->memory) t.peak = p->memory->temporaries + p->memory->persistent + t.scratch + p->inputs;
+  if (p->memory) {
+    t.peak = sl_memory_of_program(p->step, p->memory) + t.scratch + p->inputs + p->process;
+    t.other = t.peak - p->memory->temporaries - p->memory->persistent - t.scratch - p->inputs;
+  }
   return t;
 }
 
@@ -131,10 +134,11 @@ sl_status sl_print_table(const sl_picture *p, FILE *file) {
     fprintf(file,
             "predicted peak memory: %.2f MB = %.2f MB in %d shared buffers (%.2f MB if none were shared) + %.2f MB of "
             "parameters and "
-            "state + %.2f MB of scratch + %.2f MB of batches read ahead\n",
+            "state + %.2f MB of scratch + %.2f MB of batches read ahead + %.2f MB of the process and "
+            "its descriptions of tasks\n",
             1e-6 * (double)t.peak, 1e-6 * (double)p->memory->temporaries, p->memory->n_slots,
             1e-6 * (double)p->memory->unshared, 1e-6 * (double)p->memory->persistent, 1e-6 * (double)t.scratch,
-            1e-6 * (double)p->inputs);
+            1e-6 * (double)p->inputs, 1e-6 * (double)t.other);
   sl_groups_destroy(groups);
   return ferror(file) ? sl_fail(SL_EIO, "the table cannot be written") : SL_OK;
 }
@@ -187,10 +191,11 @@ sl_status sl_picture_to_json(const sl_picture *p, json_t **json) {
   if (all && p->memory)
     json_object_set_new(
         all, "memory",
-        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:i}", "peak_bytes", (json_int_t)t.peak, "temporary_bytes",
+        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i}", "peak_bytes", (json_int_t)t.peak, "temporary_bytes",
                   (json_int_t)p->memory->temporaries, "unshared_bytes", (json_int_t)p->memory->unshared,
                   "persistent_bytes", (json_int_t)p->memory->persistent, "scratch_bytes", (json_int_t)t.scratch,
-                  "input_bytes", (json_int_t)p->inputs, "buffers", p->memory->n_slots));
+                  "input_bytes", (json_int_t)p->inputs, "process_bytes", (json_int_t)t.other, "buffers",
+                  p->memory->n_slots));
   if (all && p->tasks) {
     json_t *tasks = json_array();
     for (int i = 0; i < p->step->n_nodes; i++) json_array_append_new(tasks, task_to_json(p, i));

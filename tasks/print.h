@@ -45,6 +45,7 @@ typedef struct sl_picture {
   sl_tiles tiles;
   int workers, threads; /* that scratch memory and predictions are for */
   size_t inputs;        /* bytes of batches read ahead */
+  size_t process;       /* bytes of the process without a program */
   int tasks;            /* 1: every task; 0: groups */
 } sl_picture;
 

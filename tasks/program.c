@@ -31,6 +31,7 @@ struct sl_program {
   sl__devices *devices;
   sl_step step;
   int in_flight;
+  size_t scratch; /* bytes of all CPU threads */
   double flops;
   sl__failure failure;
 };
@@ -214,6 +215,10 @@ static sl_status reserve_scratch(sl_program *p) {
     p->task[i].scratch_cuda = mine;
   }
   if (cpu) SL_TRY(sl_runtime_reserve_scratch(p->runtime, cpu));
+  for (int w = 0; w < sl_runtime_workers(p->runtime); w++) {
+    const sl_team *team = sl_runtime_team(p->runtime, w);
+    if (team) p->scratch += cpu * (size_t)team->threads;
+  }
   return sl__devices_open(p->runtime, cuda, &p->devices);
 }
 
@@ -360,6 +365,10 @@ sl_status sl_program_find_nonfinite(sl_program *p, const sl_step *step) {
 const sl_graph *sl_program_graph(const sl_program *p) { return p->graph; }
 const sl_schedule *sl_program_schedule(const sl_program *p) { return p->schedule; }
 const sl_memory *sl_program_memory(const sl_program *p) { return p->memory; }
+size_t sl_program_bytes(const sl_program *p, int shared) {
+  const size_t all = sl_memory_of_program(p->graph, p->memory);
+  return shared ? all - p->memory->persistent : all + p->scratch;
+}
 double sl_program_flops(const sl_program *p) { return p->flops; }
 
 /* --- names for traces -----------------------------------------------------------------------------------------------

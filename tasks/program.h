@@ -50,6 +50,9 @@ sl_status sl_program_find_nonfinite(sl_program *program, const sl_step *step);
 const sl_graph *sl_program_graph(const sl_program *program); /* the step graph */
 const sl_schedule *sl_program_schedule(const sl_program *program);
 const sl_memory *sl_program_memory(const sl_program *program);
+/* Bytes of this process that the program takes, its tensors and its threads' scratch memory included; shared = 1:
+ * without those, for a second program over the same store. */
+size_t sl_program_bytes(const sl_program *program, int shared);
 double sl_program_flops(const sl_program *program); /* of one step, by the operations' cost rules */
 /* What the recorder's traces show for a record of this program. */
 sl_trace_names sl_program_trace_names(const sl_program *program);

@@ -1,6 +1,6 @@
-/* What orders the tasks of a step graph: dependencies from their accesses (and from computing in place), predicted times from their costs, priorities
- * from the longest path to the end, and the schedule that greedy list scheduling by them would give. The memory planner
- * leans on that schedule; StarPU decides the real one. */
+/* What orders the tasks of a step graph: dependencies from their accesses (and from computing in place), predicted
+ * times from their costs, priorities from the longest path to the end, and the schedule that greedy list scheduling by
+ * them would give. The memory planner leans on that schedule; StarPU decides the real one. */
 #ifndef SL_SCHEDULE_H
 #define SL_SCHEDULE_H
 
@@ -28,8 +28,8 @@ typedef struct sl_schedule {
   int *onto;       /* [values] the input whose buffer this output of an in-place operation takes over; -1: none */
   sl_cost *cost;   /* [n] */
   double *seconds; /* [n] predicted */
-  double *urgency; /* [n] seconds on the longest path from the node's start to the end of the step, and a critical path more
-                      for each micro-batch that follows the node's */
+  double *urgency; /* [n] seconds on the longest path from the node's start to the end of the step, and a critical path
+                      more for each micro-batch that follows the node's */
   double *start;   /* [n] in the predicted schedule, seconds from the step's start */
   int *order;      /* [n] nodes by predicted start: an order of execution */
   double makespan, critical_path;

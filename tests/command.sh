@@ -75,6 +75,10 @@ fi
 
 expect 'bench --json' 0 '"samples_per_s"' bench mlp --batch 32 --steps 5 --no-measure --json --workers 1
 check_json 'bench --json is JSON' "$work/out"
+near() { awk -v a="$(field "$1" out)" -v b="$(field "$2" out)" 'BEGIN { exit !(a > 0 && b > 0.9 * a && b < 1.1 * a) }'; }
+if grep -q __asan_init "$starling"; then
+  skip 'bench: the peak memory is as predicted' 'a sanitizer needs memory of its own'
+else check 'bench: the peak memory is as predicted' near peak_memory_bytes predicted_peak_bytes; fi
 check 'shares of worker time add up to 100' awk -v a="$(field kernel_percent out)" -v b="$(field waiting_percent out)" -v c="$(field starpu_percent out)" \
   'BEGIN { exit !(a > 0 && b >= 0 && c >= 0 && a + b + c > 99.9 && a + b + c < 100.1) }'
 expect 'bench: the text' 0 '^worker time .* in kernels' bench mlp --batch 32 --steps 5 --no-measure --workers 1 --trace "$work/trace.json"

@@ -47,8 +47,9 @@ typedef struct bench {
   double *seconds; /* of each measured step */
   int64_t n;       /* of those */
   int64_t from, to;
-  double input;         /* seconds waited for batches while measuring */
-  double before, after; /* sgemm, GFLOP/s; 0: not measured */
+  double input;            /* seconds waited for batches while measuring */
+  double before, after;    /* sgemm, GFLOP/s; 0: not measured */
+  int64_t predicted, peak; /* bytes of the process, without what measuring sgemm takes */
   sl__usage usage;
 } bench;
 
@@ -105,11 +106,15 @@ static sl_status prepare(bench *b) {
   SL_TRY(sl_recorder_create(0, &b->recorder));
   SL_TRY(sl_store_create(&b->store));
   SL_TRY(sl_network_training(b->model, &b->data, &b->training, b->plan.batch, &b->network));
+  const int64_t resident = sl__resident_memory();
   const sl_program_options options = {.recorder = b->recorder, .keep = &b->network.loss, .n_keep = 1};
   SL_TRY(sl_program_create(b->runtime, b->store, b->network.graph, &b->plan, &options, &b->program));
   const sl_loader_options loader = {
       .source = source, .mode = SL_LOADER_TRAIN, .batch = b->plan.batch, .seed = b->plan.seed};
-  return sl_loader_create(&loader, &b->loader);
+  SL_TRY(sl_loader_create(&loader, &b->loader));
+  b->predicted = resident + (int64_t)sl_program_bytes(b->program, 0) +
+                 sl_loader_depth(b->loader) * b->plan.batch * (int64_t)(source.sample_bytes + sizeof(int32_t));
+  return SL_OK;
 }
 
 static sl_status one_step(bench *b) {
@@ -144,6 +149,7 @@ static sl_status warm_up(bench *b, double *seconds) {
 static sl_status measure(bench *b) {
   double guess, cut = 1.0;
   if (!b->o->no_measure) SL_TRY(sl_measure_sgemm(b->runtime, cut, &b->before));
+  sl__peak_memory_restart();
   SL_TRY(warm_up(b, &guess));
   b->n = b->o->steps > 0 ? b->o->steps : (int64_t)fmin(fmax(20, 5 / guess), 100000);
   b->seconds = malloc((size_t)b->n * sizeof *b->seconds);
@@ -158,6 +164,7 @@ static sl_status measure(bench *b) {
     last = now;
   }
   b->to = last;
+  b->peak = sl__peak_memory();
   b->input = sl_loader_waited(b->loader) - b->input;
   SL_TRY(sl__usage_since(b->recorder, sl_runtime_workers(b->runtime), b->from, b->to, &b->usage));
   return b->o->no_measure ? SL_OK : sl_measure_sgemm(b->runtime, cut, &b->after);
@@ -217,6 +224,7 @@ static void print_text(const bench *b, const line *lines, int n, double total, d
          100 * b->usage.kernels, 100 * b->usage.waiting, 100 * b->usage.starpu);
   printf("input            %10.1f %%    of the time spent waiting for batches\n",
          100e9 * b->input / (double)(b->to - b->from));
+  printf("peak memory      %10.1f MB   predicted %.1f\n", 1e-6 * (double)b->peak, 1e-6 * (double)b->predicted);
   if (b->o->quiet) return;
   printf("\n%-8s  %-16s  %-18s %6s  %8s  %9s  %8s\n", "phase", "layer", "operation", "tasks", "of time", "us a task",
          "GFLOP/s");
@@ -244,10 +252,11 @@ static sl_status print_json(const bench *b, const line *lines, int n, double tot
       (json_int_t)b->n, "step_s", median, "step_s_p10", b->seconds[b->n / 10], "step_s_p90",
       b->seconds[b->n - 1 - b->n / 10], "samples_per_s", (double)b->plan.batch / median, "gflops", gflops, "step_flops",
       sl_program_flops(b->program), "tasks", sl_program_graph(b->program)->n_nodes);
-  json_t *more = json_pack("{s:f, s:f, s:f, s:f, s:I, s:o}", "kernel_percent", 100 * b->usage.kernels,
-                           "waiting_percent", 100 * b->usage.waiting, "starpu_percent", 100 * b->usage.starpu,
-                           "input_percent", 100e9 * b->input / (double)(b->to - b->from), "peak_memory_bytes",
-                           (json_int_t)sl__peak_memory(), "operations", operations);
+  json_t *more =
+      json_pack("{s:f, s:f, s:f, s:f, s:I, s:I, s:o}", "kernel_percent", 100 * b->usage.kernels, "waiting_percent",
+                100 * b->usage.waiting, "starpu_percent", 100 * b->usage.starpu, "input_percent",
+                100e9 * b->input / (double)(b->to - b->from), "peak_memory_bytes", (json_int_t)b->peak,
+                "predicted_peak_bytes", (json_int_t)b->predicted, "operations", operations);
   if (all && b->before > 0)
     json_object_update_new(all, json_pack("{s:f, s:f, s:f}", "sgemm_gflops_before", b->before, "sgemm_gflops_after",
                                           b->after, "percent_of_peak", 200 * gflops / (b->before + b->after)));

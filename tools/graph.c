@@ -78,9 +78,11 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
   char samples[64];
   snprintf(title, sizeof title,
            "%s: a training step on %lld %s of %lld classes, %d leaves, %d shards, %d row blocks; %lld parameters",
-           model->name, (long long)plan.batch, sl__data_text(&data, samples, sizeof samples), (long long)data.classes, plan.leaves, plan.shards,
-           plan.row_blocks, (long long)network.parameter_count);
-  enum { DEPTH = 3 }; /* batches that a loader reads ahead */
+           model->name, (long long)plan.batch, sl__data_text(&data, samples, sizeof samples), (long long)data.classes,
+           plan.leaves, plan.shards, plan.row_blocks, (long long)network.parameter_count);
+  /* Batches that a loader reads ahead; what MPI, StarPU and the recorder add to this process when a step really runs.
+   */
+  enum { DEPTH = 3, RUNTIME_BYTES = 20 << 20 };
   const sl_picture picture = {.title = title,
                               .logical = network.graph,
                               .step = step,
@@ -90,6 +92,7 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
                               .workers = workers,
                               .threads = threads,
                               .tasks = o->tasks,
+                              .process = (size_t)sl__resident_memory() + RUNTIME_BYTES,
                               .inputs = DEPTH * (size_t)plan.batch * (network.sample_bytes + sizeof(int32_t))};
   if (o->dot) {
     SL_TRY_OUT(sl_print_dot(&picture, stdout));

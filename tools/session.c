@@ -127,12 +127,23 @@ int sl__launch_rank(void) {
   return 0;
 }
 
-int64_t sl__peak_memory(void) {
+/* A line of /proc/self/status, in bytes. */
+static int64_t memory(const char *format) {
   char line[256];
   long long kilobytes = 0;
   FILE *file = fopen("/proc/self/status", "re");
   while (file && fgets(line, sizeof line, file))
-    if (sscanf(line, "VmHWM: %lld kB", &kilobytes) == 1) break;
+    if (sscanf(line, format, &kilobytes) == 1) break;
   if (file) fclose(file);
   return (int64_t)kilobytes * 1024;
+}
+
+int64_t sl__resident_memory(void) { return memory("VmRSS: %lld kB"); }
+int64_t sl__peak_memory(void) { return memory("VmHWM: %lld kB"); }
+
+void sl__peak_memory_restart(void) {
+  FILE *file = fopen("/proc/self/clear_refs", "we");
+  if (!file) return;
+  fputs("5", file);
+  fclose(file);
 }

@@ -15,7 +15,8 @@ sl_status sl__find_model(const char *name, const sl_model **model);
 sl_status sl__training_of(const sl__options *options, const sl_model *model, sl_training *training);
 /* A complete plan; the batch is the model's unless given. */
 sl_status sl__plan_of(const sl__options *options, const sl_model *model, sl_plan *plan);
-/* What a model is built for when no data set is named: --image and --classes, or --length and the model's vocabulary. */
+/* What a model is built for when no data set is named: --image and --classes, or --length and the model's vocabulary.
+ */
 sl_status sl__synthetic_data(const sl__options *options, const sl_model *model, sl_model_data *data);
 
 /* Whether SIGINT or SIGTERM has come since sl__catch_signals; a second one ends the process as usual. */
@@ -25,6 +26,9 @@ int sl__signalled(void);
 /* The process's rank as its launcher says, 0 without one: who is to speak before or after MPI. */
 int sl__launch_rank(void);
 
+int64_t sl__resident_memory(void); /* bytes: VmRSS of this process; 0 when unknown */
+/* Lets the peak count from now on, where the system allows it. */
+void sl__peak_memory_restart(void);
 int64_t sl__peak_memory(void); /* bytes: VmHWM of this process; 0 when unknown */
 
 /* The commit that this was built from. */

@@ -43,6 +43,7 @@ typedef struct run {
   sl__until until;
   int64_t first, step, total; /* steps done before this start, done, to do */
   int64_t eval_every, log_every;
+  int64_t predicted;    /* peak memory, bytes */
   int64_t began, shown; /* ns: of the run, of the progress line last shown */
   interval now, line;   /* since the last line of metrics, since the last line printed */
   sl__score validation; /* of this step, if validated */
@@ -128,8 +129,14 @@ static sl_status build(run *r) {
   const sl_value keep[] = {r->network.loss, r->network.correct, r->network.count, r->network.clip};
   const sl_program_options options = {
       .recorder = r->recorder, .keep = keep, .n_keep = r->network.clip == SL_NONE ? 3 : 4};
+  const int64_t resident = sl__resident_memory();
   SL_TRY(sl_program_create(r->runtime, r->store, r->network.graph, &f->plan, &options, &r->program));
-  return sl__evaluator_create(r->runtime, r->store, f->model, &f->data, &f->training, &f->plan, &r->evaluator);
+  SL_TRY(sl__evaluator_create(r->runtime, r->store, f->model, &f->data, &f->training, &f->plan, &r->evaluator));
+  enum { RINGS = 2, DEPTH = 3 }; /* of batches read ahead, to train and to validate */
+  r->predicted = resident + (int64_t)sl_program_bytes(r->program, 0) +
+                 (int64_t)sl_program_bytes(r->evaluator.program, 1) +
+                 RINGS * DEPTH * f->plan.batch * (int64_t)(r->network.sample_bytes + sizeof(int32_t));
+  return SL_OK;
 }
 
 static sl_status add_to_environment(run *r) {
@@ -260,10 +267,10 @@ static void print_start(const run *r) {
          d->tokens ? "kinds" : "classes", (long long)d->n[SL_SPLIT_TRAIN], (long long)d->n[SL_SPLIT_VALIDATION],
          (long long)d->n[SL_SPLIT_TEST]);
   printf(
-      "batch %lld in %d shards, %d tasks a step, %.1f MB; %d workers (threads per worker %d), %d GPUs, policy %s, %s "
+      "batch %lld in %d shards, %d tasks a step, peak memory predicted %.1f MB; %d workers (threads per worker %d), %d "
+      "GPUs, policy %s, %s "
       "kernels\n",
-      (long long)p->batch, p->shards, sl_program_graph(r->program)->n_nodes,
-      1e-6 * (double)(sl_program_memory(r->program)->temporaries + sl_program_memory(r->program)->persistent),
+      (long long)p->batch, p->shards, sl_program_graph(r->program)->n_nodes, 1e-6 * (double)r->predicted,
       share->nworkers, share->threads_per_worker, sl_runtime_gpus(r->runtime), sl_runtime_sched(r->runtime),
       p->kernels);
   if (r->first)

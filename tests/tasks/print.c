@@ -93,7 +93,8 @@ static void json_tells_all(void **state) {
   assert_int_equal(json_integer_value(json_object_get(memory, "temporary_bytes")), s.memory->temporaries);
   assert_int_equal(
       json_integer_value(json_object_get(memory, "peak_bytes")),
-      s.memory->temporaries + s.memory->persistent + 1000 + 2 * sl_graph_scratch(s.step, &s.picture.tiles));
+      sl_memory_of_program(s.step, s.memory) + 1000 + s.picture.process +
+          2 * sl_graph_scratch(s.step, &s.picture.tiles));
   json_decref(json);
   end(&s);
 }
