@@ -11,8 +11,10 @@ typedef struct sl_input_attr {
   sl_shape shape; /* of the global batch */
 } sl_input_attr;
 
+/* channels 1: mean[0] and deviation[0] are of all channels, however many the pixels have. */
 typedef struct sl_normalize_attr {
-  float mean, deviation;
+  int channels;
+  float mean[SL_MAX_CHANNELS], deviation[SL_MAX_CHANNELS];
 } sl_normalize_attr;
 
 typedef struct sl_gelu_attr {

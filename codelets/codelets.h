@@ -27,8 +27,11 @@ sl_graph *sl_graph_new(int64_t batch);
 
 /* The step's host array number slot (sl_step.input): [B, sample...] of dtype. */
 sl_value sl_input(sl_graph *graph, const char *layer, int slot, sl_dtype dtype, sl_shape sample);
-/* Pixels U8 -> F32: (x / 255 - mean) / deviation, the same for all channels. */
-sl_value sl_normalize(sl_graph *graph, const char *layer, sl_value x, float mean, float deviation);
+/* Pixels U8 [..., C] -> F32: (x / 255 - mean) / deviation. mean, deviation: [channels]; channels is C, at most
+ * SL_MAX_CHANNELS, or 1: the same for all. */
+enum { SL_MAX_CHANNELS = 4 };
+sl_value sl_normalize(sl_graph *graph, const char *layer, sl_value x, int64_t channels, const double *mean,
+                      const double *deviation);
 /* max(x, 0). */
 sl_value sl_relu(sl_graph *graph, const char *layer, sl_value x);
 /* Gaussian error linear unit (Hendrycks and Gimpel 2016): exact x Phi(x), or the tanh approximation (eq. 2 there). */

@@ -17,7 +17,8 @@ extern "C" {
 typedef struct sl_model_data {
   int64_t height, width, channels, classes;
   int64_t length;
-  double mean, deviation; /* of pixels, in units of 1/255 (0 to 1) */
+  /* Of pixels, as parts of 255 (0 to 1), of each channel; with more than SL_MAX_CHANNELS the first is for all. */
+  double mean[SL_MAX_CHANNELS], deviation[SL_MAX_CHANNELS];
 } sl_model_data;
 
 typedef enum sl_optimizer {

@@ -22,7 +22,8 @@ static sl_status forward(const sl_model *model, const sl_model_data *data, const
   } else {
     x = sl_input(g, "images", SL_SLOT_IMAGES, SL_U8, SL_SHAPE(data->height, data->width, data->channels));
     info = sl_graph_value(g, x);
-    x = sl_normalize(g, "normalize", x, (float)data->mean, (float)data->deviation);
+    x = sl_normalize(g, "normalize", x, data->channels > SL_MAX_CHANNELS ? 1 : data->channels, data->mean,
+                     data->deviation);
   }
   if (info) n->sample_bytes = (size_t)sl_shape_row(&info->shape) * sl_dtype_bytes(info->dtype);
   n->logits = model->build(g, x, data, options, training);

@@ -18,6 +18,8 @@ extern "C" {
 
 #define SL_DATASET_DEFAULT "/usr/share/datasets/fashion-mnist" /* Debian's dataset-fashion-mnist */
 
+enum { SL_DATASET_CHANNELS = 4 };
+
 typedef struct sl_dataset_options {
   const char *directory;      /* NULL: SL_DATASET_DEFAULT */
   double validation_fraction; /* of the training file, set aside; 0 <= f < 1 */
@@ -40,8 +42,10 @@ typedef struct sl_dataset {
   char **class_names;              /* [classes] */
   sl_image_set train, test;        /* train includes the validation samples; test.n is 0 without a test pair */
   int64_t n[SL_SPLIT_COUNT];       /* samples in each split */
-  double mean, std; /* of all pixels of the training file (whatever is set aside), in units of 1/255: 0 to 1;
-                     * from exact integer sums, so the same on any machine. std is never 0. */
+  /* Of the pixels of each channel in the training file (whatever is set aside), as parts of 255: 0 to 1; from exact
+   * integer sums, so the same on any machine. std is never 0. With more channels than there is room for the first is of
+   * all; entries without a channel are 0 and 1. */
+  double mean[SL_DATASET_CHANNELS], std[SL_DATASET_CHANNELS];
   struct sl_split_order *order[SL_SPLIT_COUNT]; /* private */
 } sl_dataset;
 

@@ -41,6 +41,10 @@ expect 'predict: what is no image' 1 'labels-idx1-ubyte' predict a data/t10k-lab
 expect 'predict: no such file' 1 'none.png' predict a none.png
 expect 'eval: no such run' 1 'nowhere' eval nowhere
 expect 'eval: not a model' 1 'data/t10k-labels-idx1-ubyte' eval data/t10k-labels-idx1-ubyte
+LC_ALL=C sed 's/\\"\(mean\|deviation\)\\":\[\([0-9.e-]*\)\]/\\"\1\\": \2 /g' a/model.safetensors >older.safetensors
+check 'a file with one number for all channels' sh -c '! cmp -s a/model.safetensors older.safetensors'
+run eval older.safetensors --data data --json
+check 'is read, as older versions wrote it' same "$(field accuracy out)" "$(field test_accuracy a/summary.json)"
 head -c 1000 a/model.safetensors >cut.safetensors
 expect 'eval: a model cut short' 1 'cut.safetensors' eval cut.safetensors --data data
 make_set other 60 30 9 3

@@ -61,12 +61,10 @@ static sl_status open_images(const sl__data_options *o, sl__data *d) {
   const sl_dataset_options options = {.directory = o->path, .validation_fraction = o->val_fraction, .seed = o->seed};
   SL_TRY(sl_dataset_open(&options, &d->images));
   const sl_dataset *s = d->images;
-  d->model = (sl_model_data){.height = s->height,
-                             .width = s->width,
-                             .channels = s->channels,
-                             .classes = s->classes,
-                             .mean = s->mean,
-                             .deviation = s->std};
+  d->model = (sl_model_data){.height = s->height, .width = s->width, .channels = s->channels, .classes = s->classes};
+  _Static_assert((int)SL_DATASET_CHANNELS == (int)SL_MAX_CHANNELS, "means of as many channels");
+  memcpy(d->model.mean, s->mean, sizeof s->mean);
+  memcpy(d->model.deviation, s->std, sizeof s->std);
   d->class_names = s->class_names;
   memcpy(d->n, s->n, sizeof d->n);
   d->path = realpath(s->directory, NULL);

@@ -2,6 +2,7 @@
 #include "tools/model_file.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,11 +22,21 @@ struct sl__model_file {
 
 /* ---- writing ---------------------------------------------------------------------------------------------------- */
 
+static json_t *reals(const double *x, int64_t n) {
+  json_t *array = json_array();
+  for (int64_t i = 0; i < n; i++) json_array_append_new(array, json_real(x[i]));
+  return array;
+}
+
+/* How many means and deviations there are. */
+static int64_t means(int64_t channels) { return channels > SL_MAX_CHANNELS ? 1 : channels; }
+
 static json_t *data_to_json(const sl_model_data *d) {
   return d->length > 0 ? json_pack("{s:I, s:I}", "length", (json_int_t)d->length, "vocabulary", (json_int_t)d->classes)
-                       : json_pack("{s:I, s:I, s:I, s:I, s:f, s:f}", "height", (json_int_t)d->height, "width",
+                       : json_pack("{s:I, s:I, s:I, s:I, s:o, s:o}", "height", (json_int_t)d->height, "width",
                                    (json_int_t)d->width, "channels", (json_int_t)d->channels, "classes",
-                                   (json_int_t)d->classes, "mean", d->mean, "deviation", d->deviation);
+                                   (json_int_t)d->classes, "mean", reals(d->mean, means(d->channels)), "deviation",
+                                   reals(d->deviation, means(d->channels)));
 }
 
 static json_t *facts_to_json(const sl__model_facts *f) {
@@ -99,18 +110,35 @@ static sl_status class_names(sl__model_file *f, const json_t *names) {
   return SL_OK;
 }
 
+/* n numbers, or one that is for all, as older files have it. */
+static int read_reals(const json_t *json, int64_t n, double *x) {
+  if (json_is_array(json) && (int64_t)json_array_size(json) != n) return 0;
+  for (int64_t i = 0; i < n; i++) {
+    const json_t *one = json_is_array(json) ? json_array_get(json, (size_t)i) : json;
+    if (!json_is_number(one)) return 0;
+    x[i] = json_number_value(one);
+  }
+  return 1;
+}
+
 static sl_status data_from_json(const sl__model_file *f, json_t *json, sl_model_data *d) {
   json_int_t height = 0, width = 0, channels = 0, classes = 0, length = 0;
+  json_t *mean = NULL, *deviation = NULL;
   json_error_t error;
   const int tokens = json_object_get(json, "length") != NULL;
-  if ((tokens ? json_unpack_ex(json, &error, 0, "{s:I, s:I}", "length", &length, "vocabulary", &classes)
-              : json_unpack_ex(json, &error, 0, "{s:I, s:I, s:I, s:I, s:F, s:F}", "height", &height, "width", &width,
-                               "channels", &channels, "classes", &classes, "mean", &d->mean, "deviation",
-                               &d->deviation)) != 0)
+  if ((tokens
+           ? json_unpack_ex(json, &error, 0, "{s:I, s:I}", "length", &length, "vocabulary", &classes)
+           : json_unpack_ex(json, &error, 0, "{s:I, s:I, s:I, s:I, s:o, s:o}", "height", &height, "width", &width,
+                            "channels", &channels, "classes", &classes, "mean", &mean, "deviation", &deviation)) != 0)
     return malformed(f, error.text);
   if (classes < 1 || classes > INT32_MAX || length > INT32_MAX ||
-      (tokens ? length < 1 : height < 1 || width < 1 || channels < 1 || !(d->deviation > 0)))
+      (tokens ? length < 1 : height < 1 || width < 1 || channels < 1 || channels > INT32_MAX))
     return malformed(f, "sizes that cannot be");
+  for (int k = 0; k < SL_MAX_CHANNELS; k++) d->mean[k] = 0, d->deviation[k] = !tokens; /* as the data set has it */
+  if (!tokens && (!read_reals(mean, means(channels), d->mean) || !read_reals(deviation, means(channels), d->deviation)))
+    return malformed(f, "mean or deviation is no list of a number for each channel");
+  for (int64_t k = 0; !tokens && k < means(channels); k++)
+    if (!(d->deviation[k] > 0) || !isfinite(d->mean[k])) return malformed(f, "a mean or deviation that cannot be");
   d->height = height, d->width = width, d->channels = channels, d->classes = classes, d->length = length;
   return SL_OK;
 }

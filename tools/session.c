@@ -97,8 +97,8 @@ sl_status sl__synthetic_data(const sl__options *o, const sl_model *model, sl_mod
                           .classes = o->classes > 0       ? o->classes
                                      : model->classes > 0 ? model->classes
                                                           : 10,
-                          .mean = 0.5,
-                          .deviation = 0.29};
+                          .mean = {0.5, 0.5, 0.5, 0.5},
+                          .deviation = {0.29, 0.29, 0.29, 0.29}};
   return SL_OK;
 }
 

@@ -197,8 +197,8 @@ static sl_status check_same(const run *r, const sl__model_facts *f, const char *
   if (r->facts.model != f->model)
     return sl_fail(SL_EPLAN, "model is %s here and %s in %s", r->facts.model->name, f->model->name, path);
   if (a->height != b->height || a->width != b->width || a->channels != b->channels || a->classes != b->classes ||
-      a->length != b->length || a->mean != b->mean || a->deviation != b->deviation ||
-      r->facts.val_fraction != f->val_fraction)
+      a->length != b->length || memcmp(a->mean, b->mean, sizeof a->mean) != 0 ||
+      memcmp(a->deviation, b->deviation, sizeof a->deviation) != 0 || r->facts.val_fraction != f->val_fraction)
     return sl_fail(SL_EPLAN, "the data set or its validation part is another than %s was trained on", path);
   if (r->facts.augment.pad != f->augment.pad || r->facts.augment.flip != f->augment.flip)
     return sl_fail(SL_EPLAN, "--augment %s is another than %s was trained with (crop=%d, flip %s)", r->o->augment, path,

@@ -20,6 +20,7 @@ static sl_value whole(sl_graph *graph, const char *what, sl_dtype dtype, sl_shap
 static void shapes(void **state) {
   (void)state;
   const sl_shape images = SL_SHAPE(4, 7, 7, 3), rows = SL_SHAPE(4, 10);
+  const double mean[5] = {0}, one[5] = {1, 1, 1, 1, 1};
 #define REFUSED(code, words, add)                          \
   do {                                                     \
     sl_graph *g = sl_graph_new(4);                         \
@@ -38,8 +39,10 @@ static void shapes(void **state) {
   REFUSED(SL_EINVAL, "kernel 17", sl_maxpool(g, "odd", samples(g, SL_F32, images), 17, 1, 8));
   REFUSED(SL_EINVAL, "p = 1", sl_dropout(g, "odd", samples(g, SL_F32, rows), 1));
   REFUSED(SL_EINVAL, "p = nan", sl_dropout(g, "odd", samples(g, SL_F32, rows), NAN));
-  REFUSED(SL_ESHAPE, "U8, not F32", sl_normalize(g, "odd", samples(g, SL_F32, images), 0, 1));
-  REFUSED(SL_EINVAL, "deviation", sl_normalize(g, "odd", samples(g, SL_U8, images), 0, 0));
+  REFUSED(SL_ESHAPE, "U8, not F32", sl_normalize(g, "odd", samples(g, SL_F32, images), 1, mean, one));
+  REFUSED(SL_EINVAL, "deviation", sl_normalize(g, "odd", samples(g, SL_U8, images), 1, mean, mean));
+  REFUSED(SL_ESHAPE, "means of 2 channels", sl_normalize(g, "odd", samples(g, SL_U8, images), 2, mean, one));
+  REFUSED(SL_EINVAL, "means of 5 channels", sl_normalize(g, "odd", samples(g, SL_U8, images), 5, mean, one));
   REFUSED(SL_EINVAL, "slot 8", sl_input(g, "odd", SL_MAX_INPUTS, SL_F32, SL_SHAPE(3)));
   REFUSED(SL_ESHAPE, "dimensions", sl_input(g, "odd", 0, SL_F32, SL_SHAPE(1, 1, 1, 1, 1, 1)));
   REFUSED(SL_ESHAPE, "targets are I32, not F32", sl_count_targets(g, "odd", samples(g, SL_F32, SL_SHAPE(4))));

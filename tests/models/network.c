@@ -36,7 +36,7 @@ static void fill(sl_tensor *t, uint32_t stream) {
 }
 
 static const sl_model_data data = {
-    .height = 28, .width = 28, .channels = 1, .classes = 10, .mean = 0.5, .deviation = 0.25};
+    .height = 28, .width = 28, .channels = 1, .classes = 10, .mean = {0.5}, .deviation = {0.25}};
 static uint8_t images[BATCH * 784];
 static int32_t labels[BATCH];
 

@@ -80,15 +80,42 @@ static void pixels_are_measured(void **state) {
   for (int i = 0; i < TRAIN * H * W; i++) sum += (uint8_t)(i * 7) / 255.0;
   const double mean = sum / (TRAIN * H * W);
   for (int i = 0; i < TRAIN * H * W; i++) squares += pow((uint8_t)(i * 7) / 255.0 - mean, 2);
-  assert_true(fabs(d->mean - mean) < 1e-14);
-  assert_true(fabs(d->std - sqrt(squares / (TRAIN * H * W))) < 1e-14);
+  assert_true(fabs(d->mean[0] - mean) < 1e-14);
+  assert_true(fabs(d->std[0] - sqrt(squares / (TRAIN * H * W))) < 1e-14);
   sl_dataset_close(d);
   const sl_shape shape = SL_SHAPE(TRAIN, H, W);
   const uint8_t black[TRAIN * H * W] = {0};
   assert_ok(sl_idx_write(scratch_path(*state, usual[0]), SL_U8, &shape, black));
   assert_ok(open_set(*state, 0, 0, &d));
-  assert_true(d->mean == 0 && d->std == 1);
+  assert_true(d->mean[0] == 0 && d->std[0] == 1);
   sl_dataset_close(d);
+}
+
+/* Of two to six channels, over more than one of the blocks that sums are made in. */
+static void channels_are_measured_apart(void **state) {
+  enum { N = 21, SIDE = 70 };
+  const uint8_t labels[N] = {0};
+  const sl_shape one = SL_SHAPE(N);
+  uint8_t *pixels = malloc(N * SIDE * SIDE * 6);
+  for (int C = 2; C <= 6; C++) {
+    const int64_t bytes = (int64_t)N * SIDE * SIDE * C;
+    const sl_shape shape = SL_SHAPE(N, SIDE, SIDE, C);
+    sl_dataset *d;
+    for (int64_t i = 0; i < bytes; i++) pixels[i] = (uint8_t)(i % C * 40 + i / C % 31);
+    assert_ok(sl_idx_write(scratch_path(*state, "train-images-idx4-ubyte"), SL_U8, &shape, pixels));
+    assert_ok(sl_idx_write(scratch_path(*state, "train-labels-idx1-ubyte"), SL_U8, &one, labels));
+    assert_ok(open_set(*state, 0, 0, &d));
+    const int groups = C > SL_DATASET_CHANNELS ? 1 : C;
+    for (int k = 0; k < SL_DATASET_CHANNELS; k++) {
+      double sum = 0, squares = 0, n = (double)bytes / groups;
+      for (int64_t i = k; k < groups && i < bytes; i += groups) sum += pixels[i];
+      for (int64_t i = k; k < groups && i < bytes; i += groups) squares += pow(pixels[i] - sum / n, 2);
+      assert_near(d->mean[k], k < groups ? sum / n / 255 : 0, 1e-13);
+      assert_near(d->std[k], k < groups ? sqrt(squares / n) / 255 : 1, 1e-12);
+    }
+    sl_dataset_close(d);
+  }
+  free(pixels);
 }
 
 static void validation_is_a_seeded_part(void **state) {
@@ -311,7 +338,7 @@ static void fashion_mnist(void **state) {
   assert_int_equal(d->n[SL_SPLIT_TEST], 10000);
   assert_int_equal(d->height * d->width * d->channels, 784);
   assert_string_equal(d->class_names[9], "Ankle boot");
-  assert_true(fabs(d->mean - 0.2860) < 1e-4 && fabs(d->std - 0.3530) < 1e-4); /* as published */
+  assert_true(fabs(d->mean[0] - 0.2860) < 1e-4 && fabs(d->std[0] - 0.3530) < 1e-4); /* as published */
   sl_dataset_close(d);
 }
 
@@ -320,6 +347,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST_IN(reads_a_set),
       TEST_IN(pixels_are_measured),
+      TEST_IN(channels_are_measured_apart),
       TEST_IN(validation_is_a_seeded_part),
       TEST_IN(loads_through_a_loader),
       TEST_IN(other_names_are_found),
