@@ -22,6 +22,7 @@ extern "C" {
   X(SL_RUNDIR_METRICS, "metrics.jsonl")        \
   X(SL_RUNDIR_MODEL, "model.safetensors")      \
   X(SL_RUNDIR_STATE, "state.safetensors")      \
+  X(SL_RUNDIR_TOKENIZER, "tokenizer.json")     \
   X(SL_RUNDIR_SUMMARY, "summary.json")         \
   X(SL_RUNDIR_TRACE, "trace.json")
 

@@ -95,6 +95,28 @@ expect 'several files' 0 ': 1[0-9][0-9] to train on, 2 to validate' train gpt2-n
 expect 'bench on a text' 0 '^samples/s' bench gpt2-nano --data text.txt --length 16 --batch 2 --steps 2 --no-measure --workers 1
 expect 'graph of a text' 0 'windows of 16 tokens of 256 classes' graph gpt2-nano --data text.txt --length 16
 
+# A tokenizer beside the tokens: its vocabulary is the model's, and the run keeps it.
+tokenizer=$top/tests/runtime/tokenizer_bpe.json
+mkdir bpe && make_ids bpe/x.bin 300 290 && cp "$tokenizer" bpe/tokenizer.json
+expect 'tokens of a tokenizer' 0 'windows of 16 tokens of 400 kinds' train gpt2-nano $small --data bpe --steps 1 --out t
+check 'the run has the tokenizer' cmp t/tokenizer.json "$tokenizer"
+run generate t --prompt 'the beginning' --tokens 12 --workers 1
+check 'generate writes with it' grep -q '^the beginning' out
+run generate t --prompt 'the beginning' --tokens 12 --workers 1 --json
+check 'the prompt has fewer tokens than bytes' test "$(field prompt_tokens out)" -lt 13
+rm t/tokenizer.json
+run generate t --prompt '12 13' --tokens 3 --temperature 0 --workers 1
+check 'generate without it: ids' grep -qE '^12 13 [0-9]+ [0-9]+ [0-9]+$' out
+expect 'and no words' 2 'byte 0 is no id of a token, and there is no tokenizer' generate t --prompt words --workers 1
+expect '--tokenizer' 0 '^words' generate t --prompt words --tokens 2 --tokenizer "$tokenizer" --workers 1
+expect 'a tokenizer of more tokens than the model has' 2 'has 400 tokens, and the model a vocabulary of 256' generate a --prompt words --tokenizer "$tokenizer"
+expect 'eval on tokens of another tokenizer' 1 'tokenizer.json has 400 tokens, and the model a vocabulary of 256' eval a --data bpe --split train
+cp text.txt bpe/text.txt
+expect 'a text beside a tokenizer is bytes' 0 'of 256 kinds' train gpt2-nano $small --data bpe/text.txt --steps 1 --out s
+check 'and has none' absent s/tokenizer.json
+echo '{' >bpe/tokenizer.json
+expect 'a broken tokenizer is named' 1 'bpe/tokenizer.json' train gpt2-nano $small --data bpe --steps 1 --out bad-run
+
 # What is wrong with data: the file is named, and no directory stays.
 bad() { # what, code, pattern, data, [more options]
   name=$1 code_wanted=$2 pattern_wanted=$3 data=$4

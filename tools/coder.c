@@ -4,16 +4,34 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { BYTES = 256 };
 
-sl_status sl__coder_open(const char *tokenizer, const char *model, int64_t vocabulary, sl__coder *c) {
-  (void)model;
-  *c = (sl__coder){.kind = vocabulary == BYTES ? SL__CODER_BYTES : SL__CODER_IDS, .vocabulary = vocabulary};
-  return tokenizer ? sl_fail(SL_EUNSUPPORTED, "--tokenizer %s: only bytes are known", tokenizer) : SL_OK;
+/* The tokenizer in the folder of the model's file; none there is no error. */
+static sl_status open_beside(const char *model, sl__coder *c) {
+  const char *slash = strrchr(model, '/');
+  char *folder = slash ? strndup(model, (size_t)(slash - model) + 1) : strdup(".");
+  if (!folder) return sl_fail(SL_ENOMEM, "no memory for a path");
+  const sl_status status = sl_tokenizer_open(folder, &c->tokenizer);
+  free(folder);
+  return status == SL_ENOTFOUND ? SL_OK : status;
 }
 
-void sl__coder_close(sl__coder *c) { (void)c; }
+sl_status sl__coder_open(const char *tokenizer, const char *model, int64_t vocabulary, sl__coder *c) {
+  *c = (sl__coder){.vocabulary = vocabulary};
+  SL_TRY(tokenizer ? sl_tokenizer_open(tokenizer, &c->tokenizer) : open_beside(model, c));
+  if (!c->tokenizer && vocabulary == BYTES) SL_TRY(sl_tokenizer_open("bytes", &c->tokenizer));
+  if (!c->tokenizer) return SL_OK;
+  c->vocabulary = sl_tokenizer_vocabulary(c->tokenizer);
+  return c->vocabulary <= vocabulary
+             ? SL_OK
+             : sl_fail(SL_EINVAL, "the tokenizer %s %s has %lld tokens, and the model a vocabulary of %lld",
+                       tokenizer ? "of" : "beside", tokenizer ? tokenizer : model, (long long)c->vocabulary,
+                       (long long)vocabulary);
+}
+
+void sl__coder_close(sl__coder *c) { sl_tokenizer_close(c->tokenizer); }
 
 /* Ids in decimal, with spaces between. */
 static sl_status read_ids(const char *text, size_t bytes, int32_t *tokens, size_t *n) {
@@ -36,13 +54,10 @@ static sl_status read_ids(const char *text, size_t bytes, int32_t *tokens, size_
 }
 
 sl_status sl__coder_encode(const sl__coder *c, const char *text, size_t bytes, int32_t **tokens, size_t *n) {
+  if (c->tokenizer) return sl_tokenizer_encode(c->tokenizer, text ? text : "", bytes, tokens, n);
   *n = 0;
   *tokens = malloc((bytes + 1) * sizeof **tokens);
   if (!*tokens) return sl_fail(SL_ENOMEM, "no memory for %zu bytes of text", bytes);
-  if (c->kind == SL__CODER_BYTES) {
-    for (; *n < bytes; ++*n) (*tokens)[*n] = (unsigned char)text[*n];
-    return SL_OK;
-  }
   const sl_status status = read_ids(text, bytes, *tokens, n);
   if (status != SL_OK) free(*tokens), *tokens = NULL;
   return status;
@@ -50,20 +65,20 @@ sl_status sl__coder_encode(const sl__coder *c, const char *text, size_t bytes, i
 
 sl_status sl__coder_decode(const sl__coder *c, const int32_t *tokens, size_t n, char **text, size_t *bytes) {
   enum { DIGITS = 12 };
+  if (c->tokenizer) return sl_tokenizer_decode(c->tokenizer, tokens, n, text, bytes);
   *bytes = 0;
   *text = malloc(n * DIGITS + 1);
   if (!*text) return sl_fail(SL_ENOMEM, "no memory for the text of %zu tokens", n);
-  for (size_t i = 0; i < n; i++) {
-    if (c->kind == SL__CODER_BYTES)
-      (*text)[(*bytes)++] = (char)tokens[i];
-    else
-      *bytes += (size_t)snprintf(*text + *bytes, DIGITS + 1, " %d", tokens[i]);
-  }
+  for (size_t i = 0; i < n; i++) *bytes += (size_t)snprintf(*text + *bytes, DIGITS + 1, " %d", tokens[i]);
   return SL_OK;
 }
 
-int32_t sl__coder_first(const sl__coder *c) { return c->kind == SL__CODER_BYTES ? '\n' : 0; }
+/* A text begins where another ended; bytes begin on a new line. */
+int32_t sl__coder_first(const sl__coder *c) {
+  const int32_t end = sl__coder_end(c);
+  return end >= 0 ? end : c->tokenizer && c->vocabulary == BYTES ? '\n' : 0;
+}
+
 int32_t sl__coder_end(const sl__coder *c) {
-  (void)c;
-  return -1;
+  return c->tokenizer ? sl_tokenizer_special(c->tokenizer, SL_SPECIAL_END) : -1;
 }

@@ -1,20 +1,17 @@
-/* From text to the tokens of a trained model and back: by bytes, by a tokenizer, or, where there is none, as the ids
- * themselves in decimal. */
+/* From text to the tokens of a trained model and back: by a tokenizer or, where there is none, as the ids themselves in
+ * decimal. */
 #ifndef SL_TOOLS_CODER_H
 #define SL_TOOLS_CODER_H
 
-#include <stddef.h>
-#include <stdint.h>
-
-#include "runtime/status.h"
+#include "runtime/tokenizer.h"
 
 typedef struct sl__coder {
-  enum { SL__CODER_IDS, SL__CODER_BYTES } kind;
-  int64_t vocabulary;
+  sl_tokenizer *tokenizer; /* NULL: ids */
+  int64_t vocabulary;      /* ids that can be decoded are below it */
 } sl__coder;
 
-/* tokenizer: --tokenizer or NULL, when tokenizer.json beside the model's file is taken; without one a vocabulary of 256
- * is bytes. */
+/* tokenizer: --tokenizer; or NULL, when one beside the model's file is taken, and without one a vocabulary of 256 is
+ * bytes. vocabulary: the model's; SL_EINVAL where the tokenizer has more. */
 sl_status sl__coder_open(const char *tokenizer, const char *model, int64_t vocabulary, sl__coder *coder);
 void sl__coder_close(sl__coder *coder); /* a zeroed one is allowed */
 /* *tokens is the caller's to free(). */

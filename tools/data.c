@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "runtime/log.h"
+#include "runtime/tokenizer.h"
 
 enum { BYTES = 256 };
 
@@ -23,8 +24,8 @@ static sl_status find_tokenizer(const char *paths, char **tokenizer) {
     struct stat info;
     const char *slash = strrchr(path, '/');
     if (stat(path, &info) != 0) continue;
-    const int n = S_ISDIR(info.st_mode) ? (int)strlen(path) : slash ? (int)(slash - path) : 0;
-    if (asprintf(tokenizer, "%.*s/tokenizer.json", n, path) < 0) {
+    const int n = S_ISDIR(info.st_mode) ? (int)strlen(path) : slash ? (int)(slash - path) : 1;
+    if (asprintf(tokenizer, "%.*s/tokenizer.json", n, S_ISDIR(info.st_mode) || slash ? path : ".") < 0) {
       *tokenizer = NULL;
       status = sl_fail(SL_ENOMEM, "no memory for a path");
     } else if (access(*tokenizer, F_OK) != 0) {
@@ -36,6 +37,31 @@ static sl_status find_tokenizer(const char *paths, char **tokenizer) {
   return status;
 }
 
+/* The vocabulary is that of the tokenizer that the tokens were made with, unless the model's is settled; a text is of
+ * bytes, whatever lies beside it. */
+static sl_status take_vocabulary(const sl__data_options *o, const sl_tokens_options *options, sl__data *d) {
+  sl_tokens_options any = *options;
+  sl_tokens *tokens;
+  sl_tokenizer *tokenizer;
+  any.vocabulary = INT32_MAX;
+  SL_TRY(sl_tokens_open(&any, &tokens));
+  const int text = tokens->text;
+  sl_tokens_close(tokens);
+  if (text) {
+    free(d->tokenizer);
+    d->tokenizer = NULL;
+    return SL_OK;
+  }
+  SL_TRY(sl_tokenizer_open(d->tokenizer, &tokenizer));
+  const int64_t vocabulary = sl_tokenizer_vocabulary(tokenizer);
+  sl_tokenizer_close(tokenizer);
+  if (o->vocabulary > 0 && vocabulary > o->vocabulary)
+    return sl_fail(SL_ESHAPE, "%s has %lld tokens, and the model a vocabulary of %lld", d->tokenizer,
+                   (long long)vocabulary, (long long)o->vocabulary);
+  if (o->vocabulary <= 0) d->model.classes = vocabulary;
+  return SL_OK;
+}
+
 static sl_status open_tokens(const sl__data_options *o, sl__data *d) {
   const sl_model *m = o->model;
   d->model = (sl_model_data){.length = o->length > 0 ? o->length : m->length,
@@ -43,18 +69,20 @@ static sl_status open_tokens(const sl__data_options *o, sl__data *d) {
   if (!o->path)
     return sl_fail(SL_EINVAL, "%s is a model of tokens: --data names a text, token files, or a folder of them",
                    m->name);
-  const sl_tokens_options options = {.paths = o->path,
-                                     .vocabulary = d->model.classes,
-                                     .window = sl__window(m, d->model.length),
-                                     .stride = d->model.length,
-                                     .validation_fraction = o->val_fraction};
+  sl_tokens_options options = {.paths = o->path,
+                               .window = sl__window(m, d->model.length),
+                               .stride = d->model.length,
+                               .validation_fraction = o->val_fraction};
+  SL_TRY(find_tokenizer(o->path, &d->tokenizer));
+  if (d->tokenizer) SL_TRY(take_vocabulary(o, &options, d));
+  options.vocabulary = d->model.classes;
   SL_TRY(sl_tokens_open(&options, &d->tokens));
   if (d->tokens->text && d->model.classes > 2 * BYTES)
     sl_log(SL_LOG_WARNING, "%s is read as bytes, and %s has a vocabulary of %lld: is it to be tokenized first?",
            o->path, m->name, (long long)d->model.classes);
   memcpy(d->n, d->tokens->n, sizeof d->n);
   d->path = strdup(d->tokens->paths);
-  return d->path ? find_tokenizer(d->path, &d->tokenizer) : sl_fail(SL_ENOMEM, "no memory for a path");
+  return d->path ? SL_OK : sl_fail(SL_ENOMEM, "no memory for a path");
 }
 
 static sl_status open_images(const sl__data_options *o, sl__data *d) {

@@ -11,8 +11,9 @@ typedef struct sl__data_options {
   const sl_model *model;
   const char *path; /* --data; NULL: the usual image set */
   double val_fraction;
-  uint64_t seed;              /* of the images set aside */
-  int64_t length, vocabulary; /* of token models; 0: the model's */
+  uint64_t seed; /* of the images set aside */
+  int64_t length,
+      vocabulary; /* of token models; 0: the model's, or the vocabulary of the tokenizer beside the tokens */
 } sl__data_options;
 
 typedef struct sl__data {

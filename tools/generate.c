@@ -71,7 +71,7 @@ static sl_status next_token(writer *w, const sl__sampling *sampling, int32_t *to
   const sl_step step = {.number = 1, .seed = w->facts->plan.seed, .input = {[SL_SLOT_IMAGES] = w->window}};
   SL_TRY(sl_program_run(w->program, &step));
   SL_TRY(sl_program_read(w->program, w->network.logits, w->logits));
-  return sl__sample(sampling, w->logits + (n - 1) * V, V, w->n - w->prompt, w->room, token);
+  return sl__sample(sampling, w->logits + (n - 1) * V, w->coder.vocabulary, w->n - w->prompt, w->room, token);
 }
 
 /* Puts the prompt's tokens, or one that begins a text, into w->tokens, with room for what is to come. */

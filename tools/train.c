@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "runtime/environment.h"
+#include "runtime/file.h"
 #include "runtime/rundir.h"
 #include "tasks/program.h"
 #include "tools/commands.h"
@@ -161,7 +162,9 @@ static sl_status add_to_environment(run *r) {
 /* Opens the run directory last, when nothing but the run itself can fail. */
 static sl_status open_directory(run *r) {
   const sl__options *o = r->o;
-  char *yaml = NULL;
+  enum { TOKENIZER_BYTES = 256 << 20 };
+  char *yaml = NULL, *tokenizer = NULL;
+  size_t bytes;
   json_t *plan = NULL;
   sl_status status = SL_OK;
   SL_TRY(sl_rundir_open(o->out, r->facts.model->name,
@@ -171,12 +174,16 @@ static sl_status open_directory(run *r) {
                         &r->dir));
   SL_TRY_OUT(sl__options_to_yaml(o, &yaml));
   SL_TRY_OUT(sl_rundir_write_text(r->dir, SL_RUNDIR_CONFIG, yaml));
+  if (r->data.tokenizer) {
+    SL_TRY_OUT(sl_file_read(r->data.tokenizer, TOKENIZER_BYTES, &tokenizer, &bytes));
+    SL_TRY_OUT(sl_rundir_write_text(r->dir, SL_RUNDIR_TOKENIZER, tokenizer));
+  }
   SL_TRY_OUT(add_to_environment(r));
   SL_TRY_OUT(sl_rundir_write_json(r->dir, SL_RUNDIR_ENVIRONMENT, r->environment));
   plan = sl_plan_to_json(&r->facts.plan);
   SL_TRY_OUT(sl_rundir_write_json(r->dir, SL_RUNDIR_PLAN, plan));
 out:
-  free(yaml);
+  free(yaml), free(tokenizer);
   json_decref(plan);
   return status;
 }
