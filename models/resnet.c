@@ -17,20 +17,21 @@ static const char *in(const char *name, const char *part, char *text) {
 }
 
 /* A convolution without bias, normal(sqrt(2 / fan out)) (He et al. 2015b), and its batch normalisation. */
-static sl_value conv_bn(const builder *b, const char *name, const char *conv, const char *bn, sl_value x,
-                        int64_t channels, int kernel, int stride) {
+static sl_value conv(const builder *b, const char *name, const char *part, sl_value x, int64_t channels, int kernel,
+                     int stride) {
   char text[64], weight[72];
-  x = sl_conv2d(b->graph, in(name, conv, text), x, channels, kernel, stride, kernel / 2, 0);
+  x = sl_conv2d(b->graph, in(name, part, text), x, channels, kernel, stride, kernel / 2, 0);
   snprintf(weight, sizeof weight, "%s.weight", text);
   const sl_value w = sl_graph_find(b->graph, weight);
   if (w != SL_NONE)
     b->graph->value[w]->init = (sl_init){SL_INIT_NORMAL, sqrt(2 / (double)(channels * kernel * kernel))};
-  return sl_batchnorm(b->graph, in(name, bn, text), x, b->over, b->training);
+  return x;
 }
 
-static sl_value relu(const builder *b, const char *name, const char *part, sl_value x) {
+/* relu(batchnorm(x) + shortcut). */
+static sl_value bn_relu(const builder *b, const char *name, const char *part, sl_value x, sl_value shortcut) {
   char text[64];
-  return sl_relu(b->graph, in(name, part, text), x);
+  return sl_batchnorm_relu(b->graph, in(name, part, text), x, shortcut, b->over, b->training);
 }
 
 /* relu(x + F(x)), x projected where F changes its shape. */
@@ -38,29 +39,30 @@ static sl_value block(const builder *b, const char *name, sl_value x, int bottle
   char text[64];
   const sl_value_info *info = sl_graph_value(b->graph, x);
   const int64_t out = bottleneck ? 4 * width : width;
+  if (!info) return SL_NONE;
+  const int projected = stride > 1 || info->shape.dim[3] != out;
   sl_value y, shortcut = x;
   if (bottleneck) {
-    y = relu(b, name, "relu1", conv_bn(b, name, "conv1", "bn1", x, width, 1, 1));
-    y = relu(b, name, "relu2", conv_bn(b, name, "conv2", "bn2", y, width, 3, stride));
-    y = conv_bn(b, name, "conv3", "bn3", y, out, 1, 1);
+    y = bn_relu(b, name, "bn1", conv(b, name, "conv1", x, width, 1, 1), SL_NONE);
+    y = bn_relu(b, name, "bn2", conv(b, name, "conv2", y, width, 3, stride), SL_NONE);
+    y = conv(b, name, "conv3", y, out, 1, 1);
   } else {
-    y = relu(b, name, "relu1", conv_bn(b, name, "conv1", "bn1", x, width, 3, stride));
-    y = conv_bn(b, name, "conv2", "bn2", y, width, 3, 1);
+    y = bn_relu(b, name, "bn1", conv(b, name, "conv1", x, width, 3, stride), SL_NONE);
+    y = conv(b, name, "conv2", y, width, 3, 1);
   }
-  if (info && (stride > 1 || info->shape.dim[3] != out))
-    shortcut = conv_bn(b, name, "downsample.0", "downsample.1", x, out, 1, stride);
-  return relu(b, name, "relu", sl_add(b->graph, in(name, "add", text), y, shortcut));
+  if (projected) {
+    shortcut = conv(b, name, "downsample.0", x, out, 1, stride);
+    shortcut = sl_batchnorm(b->graph, in(name, "downsample.1", text), shortcut, b->over, b->training);
+  }
+  return bn_relu(b, name, bottleneck ? "bn3" : "bn2", y, shortcut);
 }
 
 sl_value sl_resnet(sl_graph *g, sl_value x, const sl_model_data *data, const sl_resnet_size *s,
                    sl_batchnorm_over batchnorm, int training) {
   const builder b = {g, batchnorm, training};
-  if (s->small) {
-    x = relu(&b, "", "relu", conv_bn(&b, "", "conv1", "bn1", x, s->width, 3, 1));
-  } else {
-    x = relu(&b, "", "relu", conv_bn(&b, "", "conv1", "bn1", x, s->width, 7, 2));
-    x = sl_maxpool(g, "maxpool", x, 3, 2, 1);
-  }
+  x = conv(&b, "", "conv1", x, s->width, s->small ? 3 : 7, s->small ? 1 : 2);
+  x = bn_relu(&b, "", "bn1", x, SL_NONE);
+  if (!s->small) x = sl_maxpool(g, "maxpool", x, 3, 2, 1);
   for (int stage = 0; stage < 4; stage++)
     for (int i = 0; i < s->blocks[stage]; i++) {
       char name[32];

@@ -2,7 +2,7 @@
 """Samples/s of PyTorch on the CPU for the networks that Starling also has: identical layers, optimizer and batch.
 
 usage: torch_speed.py MODEL BATCH THREADS STEPS [--length T] [--compile]
-MODEL: mlp, lenet, gpt2-nano or gpt2. Prints samples/s at the median step, and the peak memory of the process in MB.
+MODEL: mlp, lenet, gpt2-nano, gpt2, vit-b16 or resnet50. Prints samples/s at the median step, and the peak memory of the process in MB.
 Synthetic data; networks of convolutions in channels-last memory order, which is faster there.
 """
 import argparse
@@ -34,6 +34,8 @@ MODELS = {
     "lenet": (torch_models.lenet, SGD, 0, 0, 0),
     "gpt2-nano": (torch_models.gpt2_nano, ADAMW, 256, 256, 1),
     "gpt2": (torch_models.gpt2, ADAMW, 50257, 64, 1),
+    "vit-b16": (torch_models.vit_b16, {"lr": 3e-4, "weight_decay": 0.1}, 0, 0, 1),
+    "resnet50": (torch_models.resnet50, SGD, 0, 0, 0),
 }
 make, options, vocabulary, length, clip = MODELS[a.model]
 network = make()
@@ -41,7 +43,8 @@ if vocabulary:
     length = a.length or length
     inputs, labels = torch.randint(vocabulary, (a.batch, length)), torch.randint(vocabulary, (a.batch * length,))
 else:
-    inputs, labels = torch.randn(a.batch, 1, 28, 28), torch.randint(10, (a.batch,))
+    size, classes = ((3, 224, 224), 1000) if a.model in ("vit-b16", "resnet50") else ((1, 28, 28), 10)
+    inputs, labels = torch.randn(a.batch, *size), torch.randint(classes, (a.batch,))
 if "momentum" in options:
     network, inputs = (x.to(memory_format=torch.channels_last) for x in (network, inputs))
     optimizer = torch.optim.SGD(network.parameters(), **options)

@@ -28,7 +28,8 @@ static uint32_t word(uint32_t i, uint32_t stream) {
 /* Uniform in [-a, a); the weights of normalisations about 1. */
 static void fill(sl_tensor *t, uint32_t stream) {
   const size_t length = strlen(t->name);
-  const float centre = strstr(t->name, "ln_") && strcmp(t->name + length - 6, "weight") == 0 ? 1.0f : 0.0f;
+  const int norm = strstr(t->name, "ln_") || strstr(t->name, "bn") || strstr(t->name, "downsample.1");
+  const float centre = norm && strcmp(t->name + length - 6, "weight") == 0 ? 1.0f : 0.0f;
   const int64_t n = sl_shape_count(&t->shape);
   const float a = t->shape.ndim > 1 ? (float)(1 / sqrt((double)n / (double)t->shape.dim[0])) : 0.05f;
   for (int64_t i = 0; i < n; i++)
@@ -57,10 +58,36 @@ static const sl_model gpt = {
     .build = build_gpt,
     .training = {.optimizer = SL_OPTIMIZER_ADAMW, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .decay = 0.01}};
 
+/* Small residual networks and a small vision transformer, over images whose sides are odd. */
+static const sl_model_data photos = {
+    .height = 15, .width = 13, .channels = 3, .classes = 10, .mean = 0.5, .deviation = 0.25};
+static uint8_t coloured[BATCH * 15 * 13 * 3];
+static sl_value build_basic(sl_graph *g, sl_value x, const sl_model_data *d, const sl_training *o, int training) {
+  return sl_resnet(g, x, d, &(sl_resnet_size){.width = 8, .blocks = {2, 2}}, o->batchnorm, training);
+}
+static sl_value build_vit(sl_graph *g, sl_value x, const sl_model_data *d, const sl_training *o, int training) {
+  return sl_vit(g, x, d, &(sl_vit_size){.layers = 2, .heads = 2, .width = 30, .patch = 4}, training ? o->dropout : 0);
+}
+static const sl_model basic = {
+    .name = "basic", .build = build_basic, .training = {.optimizer = SL_OPTIMIZER_SGD, .momentum = 0.9, .decay = 1e-4}};
+static const sl_model vit = {
+    .name = "vit",
+    .build = build_vit,
+    .training = {.optimizer = SL_OPTIMIZER_ADAMW, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .decay = 0.01}};
+
+/* What is trained on what; those without a data set of their own are the list's, over grey images. */
+static const struct {
+  const sl_model *model;
+  const sl_model_data *data;
+  const void *samples;
+} small[] = {{&gpt, &text, windows}, {&basic, &photos, coloured}, {&vit, &photos, coloured}};
+
 /* Trains from the recorded start; losses to `loss`, squares of the first gradients from the first momenta to `squares`.
  */
 static void train(const char *name, sl_plan plan, double *loss, double *squares) {
-  const sl_model *model;
+  const sl_model *model = NULL;
+  const sl_model_data *of = &data;
+  const void *samples = images;
   sl_runtime_options o = sl_runtime_defaults();
   sl_runtime *rt;
   sl_network network;
@@ -69,13 +96,14 @@ static void train(const char *name, sl_plan plan, double *loss, double *squares)
   o.mpi = o.gpus = 0;
   o.workers = 2;
   assert_ok(sl_runtime_start(&o, &rt));
-  if (strcmp(name, gpt.name) == 0)
-    model = &gpt;
-  else
-    assert_ok(sl_model_find(name, &model));
+  for (size_t i = 0; i < sizeof small / sizeof *small; i++)
+    if (strcmp(name, small[i].model->name) == 0) model = small[i].model, of = small[i].data, samples = small[i].samples;
+  if (!model) assert_ok(sl_model_find(name, &model));
+  sl_training training = model->training; /* statistics are recorded over all samples */
+  training.batchnorm = plan.leaves > 1 ? SL_BATCHNORM_GLOBAL : SL_BATCHNORM_LEAF;
   plan.batch = BATCH;
   assert_ok(sl_plan_complete(&plan));
-  assert_ok(sl_network_training(model, model == &gpt ? &text : &data, &model->training, BATCH, &network));
+  assert_ok(sl_network_training(model, of, &training, BATCH, &network));
   assert_ok(sl_store_create(&store));
   assert_ok(sl_program_create(rt, store, network.graph, &plan,
                               &(sl_program_options){.keep = &network.loss, .n_keep = 1}, &program));
@@ -85,10 +113,8 @@ static void train(const char *name, sl_plan plan, double *loss, double *squares)
     if (sl_store_at(store, i)->parameter) fill(sl_store_at(store, i), stream++);
   sl_store_release(store);
   for (int step = 1; step <= STEPS; step++) {
-    assert_ok(sl_program_run(program, &(sl_step){.number = step,
-                                                 .seed = 1,
-                                                 .learning_rate = RATE(model),
-                                                 .input = {model == &gpt ? (void *)windows : images, labels}}));
+    assert_ok(sl_program_run(
+        program, &(sl_step){.number = step, .seed = 1, .learning_rate = RATE(model), .input = {samples, labels}}));
     assert_ok(sl_program_read(program, network.loss, &loss[step - 1]));
     if (step > 1) continue;
     /* adamw: m = (1 - beta1) g after one step. sgd: v = g + decay p. */
@@ -127,7 +153,7 @@ static void compare(const char *name, const double *losses, const double *square
   const sl_plan plans[] = {
       {.shards = 1}, {.shards = 4}, {.leaves = 3, .shards = 6}, {.leaves = 2, .shards = 4, .row_blocks = 4}};
   for (size_t p = 0; p < sizeof plans / sizeof *plans; p++) {
-    double loss[STEPS], square[32];
+    double loss[STEPS], square[64];
     train(name, plans[p], loss, square);
     for (int i = 0; i < STEPS; i++)
       if (!(fabs(loss[i] - losses[i]) <= 2e-4 * losses[i] + 1e-5))
@@ -155,6 +181,16 @@ static void gpt_is_as_recorded(void **state) {
   compare("gpt", gpt_losses, gpt_squares, sizeof gpt_squares / sizeof *gpt_squares);
 }
 
+static void residual_networks_are_as_recorded(void **state) {
+  (void)state;
+  compare("basic", basic_losses, basic_squares, sizeof basic_squares / sizeof *basic_squares);
+}
+
+static void vit_is_as_recorded(void **state) {
+  (void)state;
+  compare("vit", vit_losses, vit_squares, sizeof vit_squares / sizeof *vit_squares);
+}
+
 static void misfits_name_the_layer(void **state) {
   (void)state;
   const sl_model *model;
@@ -168,13 +204,13 @@ static void misfits_name_the_layer(void **state) {
 
 int main(void) {
   for (uint32_t i = 0; i < sizeof images; i++) images[i] = (uint8_t)(word(i, 100) & 255);
+  for (uint32_t i = 0; i < sizeof coloured; i++) coloured[i] = (uint8_t)(word(i, 103) & 255);
   for (uint32_t i = 0; i < BATCH; i++) labels[i] = (int32_t)(word(i, 101) % 10);
   for (uint32_t i = 0; i < BATCH * (LENGTH + 1); i++) windows[i] = (int32_t)(word(i, 102) % VOCABULARY);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(mlp_is_as_recorded),
-      cmocka_unit_test(lenet_is_as_recorded),
-      cmocka_unit_test(gpt_is_as_recorded),
-      cmocka_unit_test(misfits_name_the_layer),
+      cmocka_unit_test(mlp_is_as_recorded), cmocka_unit_test(lenet_is_as_recorded),
+      cmocka_unit_test(gpt_is_as_recorded), cmocka_unit_test(residual_networks_are_as_recorded),
+      cmocka_unit_test(vit_is_as_recorded), cmocka_unit_test(misfits_name_the_layer),
   };
   return cmocka_run_group_tests_name("network", tests, NULL, NULL);
 }

@@ -91,17 +91,93 @@ def gpt():
     return p, forward
 
 
+def resnet(bottleneck):
+    """Stem of 8 channels, two stages of two blocks each; batch normalisation over all samples."""
+    p = []
+
+    def bn(channels):
+        p.append(norm(len(p), channels))
+        p.append(tensor(len(p), channels))
+        return p[-2], p[-1]
+
+    def conv_bn(inputs, outputs, kernel):
+        p.append(tensor(len(p), outputs, kernel, kernel, inputs))
+        return [p[-1], *bn(outputs)]
+    stem, blocks, inputs = conv_bn(3, 8, 7), [], 8
+    for width, stride in ((8, 1), (8, 1), (16, 2), (16, 1)):
+        kernels, outputs = ((1, 3, 1), 4 * width) if bottleneck else ((3, 3), width)
+        channels = [inputs] + [width] * (len(kernels) - 1) + [outputs]
+        main = [conv_bn(channels[i], channels[i + 1], kernels[i]) for i in range(len(kernels) - 1)]
+        p.append(tensor(len(p), channels[-1], kernels[-1], kernels[-1], channels[-2]))
+        last, down = p[-1], None
+        if stride > 1 or inputs != outputs:
+            down = conv_bn(inputs, outputs, 1)
+        main.append([last, *bn(outputs)])
+        blocks.append((main, down, stride))
+        inputs = outputs
+    p.append(tensor(len(p), 10, inputs))
+    p.append(tensor(len(p), 10))
+    fc = p[-2:]
+
+    def apply(x, layer, stride=1):
+        weight, gamma, beta = layer
+        x = F.conv2d(x, weight.permute(0, 3, 1, 2), stride=stride, padding=weight.shape[1] // 2)
+        return F.batch_norm(x, None, None, gamma, beta, training=True)
+
+    def forward(x):
+        x = F.max_pool2d(F.relu(apply(x, stem, 2)), 3, 2, 1)
+        for main, down, stride in blocks:
+            y = x
+            for i, layer in enumerate(main):
+                y = apply(y, layer, stride if i == (1 if bottleneck else 0) else 1)
+                if i < len(main) - 1:
+                    y = F.relu(y)
+            x = F.relu(y + (apply(x, down, stride) if down else x))
+        return F.linear(x.mean((2, 3)), *fc)
+    return p, forward
+
+
+def vit():
+    width, heads, layers, patch, tokens = 30, 2, 2, 4, 10
+    p = [tensor(0, width, patch, patch, 3), tensor(1, width), tensor(2, width), tensor(3, tokens, width)]
+    for _ in range(layers):
+        for kind, *shape in (("norm", width), ("", 3 * width, width), ("", width, width), ("norm", width), ("", 4 * width, width),
+                             ("", width, 4 * width)):
+            p.append(norm(len(p), *shape) if kind else tensor(len(p), *shape))
+            p.append(tensor(len(p), shape[0]))
+    p.append(norm(len(p), width))
+    p.append(tensor(len(p), width))
+    p.append(tensor(len(p), 10, width))
+    p.append(tensor(len(p), 10))
+
+    def forward(x):
+        x = F.conv2d(x, p[0].permute(0, 3, 1, 2), p[1], stride=patch).flatten(2).transpose(1, 2)
+        x = torch.cat((p[2].expand(BATCH, 1, width), x), 1) + p[3]
+        for block in range(layers):
+            w = p[4 + 12 * block:16 + 12 * block]
+            y = F.linear(F.layer_norm(x, (width,), w[0], w[1], 1e-12), w[2], w[3])
+            q, k, v = (t.reshape(BATCH, tokens, heads, -1).transpose(1, 2) for t in y.split(width, 2))
+            y = ((q @ k.transpose(2, 3) / np.sqrt(width / heads)).softmax(3) @ v).transpose(1, 2).reshape(BATCH, tokens, width)
+            x = x + F.linear(y, w[4], w[5])
+            y = F.linear(F.layer_norm(x, (width,), w[6], w[7], 1e-12), w[8], w[9])
+            x = x + F.linear(F.gelu(y), w[10], w[11])
+        return F.linear(F.layer_norm(x[:, 0], (width,), p[-4], p[-3], 1e-12), p[-2], p[-1])
+    return p, forward
+
+
 images = torch.tensor((words(BATCH * 784, 100) & 255).astype(np.float64).reshape(BATCH, 1, 28, 28))
 images = (images / 255 - 0.5) / 0.25
+coloured = torch.tensor((words(BATCH * 15 * 13 * 3, 103) & 255).astype(np.float64).reshape(BATCH, 15, 13, 3)).permute(0, 3, 1, 2)
+coloured = (coloured / 255 - 0.5) / 0.25
 labels = torch.tensor((words(BATCH, 101) % 10).astype(np.int64))
 windows = torch.tensor((words(BATCH * (LENGTH + 1), 102) % VOCABULARY).astype(np.int64).reshape(BATCH, LENGTH + 1))
 print("/* What record.py printed: PyTorch, double precision. */")
-for name, make in (("mlp", mlp), ("lenet", lenet), ("gpt", gpt)):
+for name, make in (("mlp", mlp), ("lenet", lenet), ("gpt", gpt), ("basic", lambda: resnet(False)), ("vit", vit)):
     parameters, forward = make()
     for p in parameters:
         p.requires_grad_(True)
     matrices, vectors = [p for p in parameters if p.ndim > 1], [p for p in parameters if p.ndim == 1]
-    if name != "lenet":
+    if name not in ("lenet", "basic"):
         optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.01}, {"params": vectors, "weight_decay": 0}], lr=1e-3)
     else:
         optimizer = torch.optim.SGD([{"params": matrices, "weight_decay": 1e-4}, {"params": vectors, "weight_decay": 0}], lr=0.01,
@@ -112,7 +188,7 @@ for name, make in (("mlp", mlp), ("lenet", lenet), ("gpt", gpt)):
         if name == "gpt":
             loss = F.cross_entropy(forward(windows[:, :-1]).reshape(-1, VOCABULARY), windows[:, 1:].reshape(-1))
         else:
-            loss = F.cross_entropy(forward(images), labels)
+            loss = F.cross_entropy(forward(images if name in ("mlp", "lenet") else coloured), labels)
         loss.backward()
         if step == 0:
             squares = [float((p.grad ** 2).sum()) for p in parameters]
