@@ -60,7 +60,7 @@ static const sl_model gpt = {
 
 /* Small residual networks and a small vision transformer, over images whose sides are odd. */
 static const sl_model_data photos = {
-    .height = 15, .width = 13, .channels = 3, .classes = 10, .mean = 0.5, .deviation = 0.25};
+    .height = 15, .width = 13, .channels = 3, .classes = 10, .mean = {0.5, 0.5, 0.5}, .deviation = {0.25, 0.25, 0.25}};
 static uint8_t coloured[BATCH * 15 * 13 * 3];
 static sl_value build_basic(sl_graph *g, sl_value x, const sl_model_data *d, const sl_training *o, int training) {
   return sl_resnet(g, x, d, &(sl_resnet_size){.width = 8, .blocks = {2, 2}}, o->batchnorm, training);
