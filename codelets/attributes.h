@@ -4,6 +4,7 @@
 #define SL_ATTRIBUTES_H
 
 #include "codelets/codelets.h"
+#include "runtime/philox.h"
 
 typedef struct sl_input_attr {
   int slot;
@@ -96,6 +97,22 @@ typedef struct sl_embedding_attr {
 typedef struct sl_first_token_attr {
   int64_t tokens;
 } sl_first_token_attr;
+
+/* add_row and its gradient: which row of how many. */
+typedef struct sl_add_row_attr {
+  int64_t rows, row;
+} sl_add_row_attr;
+
+/* mask_tokens: sl_masking. What becomes of token `id` under its four random words: the first says whether it is chosen
+ * (15%), the second what it becomes then, the third which token. */
+SL_HOST_DEVICE int sl_masking_chosen(const sl_masking *m, int32_t id, const uint32_t word[4]) {
+  return id >= m->from && id < m->to && id != m->mask && word[0] < 644245094u;
+}
+SL_HOST_DEVICE int32_t sl_masked_token(const sl_masking *m, int32_t id, const uint32_t word[4]) {
+  if (!sl_masking_chosen(m, id, word) || word[1] >= 3865470566u) return id;
+  if (word[1] < 3435973836u) return m->mask;
+  return m->from + (int32_t)((uint64_t)word[2] * (uint64_t)(m->to - m->from) >> 32);
+}
 
 /* cross_entropy and its gradient. */
 typedef struct sl_cross_entropy_attr {

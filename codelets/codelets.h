@@ -45,6 +45,16 @@ sl_value sl_dropout(sl_graph *graph, const char *layer, sl_value x, float p);
 /* What a language model reads and is to foretell: windows I32 [B, T + 1] -> tokens 0 to T - 1, and into *targets tokens 1 to T, both
  * I32 [B, T]; targets are -1 where the sample's label I32 [B] is negative (padding). */
 sl_value sl_next_tokens(sl_graph *graph, const char *layer, sl_value windows, sl_value labels, sl_value *targets);
+/* What a masked language model reads and is to restore (Devlin et al. 2019, section 3.1): windows I32 [B, T] -> tokens, and
+ * into *targets the original of each chosen one, -1 elsewhere, both I32 [B, T]. Of the tokens in [from, to), but the mask, 15%
+ * are chosen: 80% of those become `mask`, 10% a token out of [from, to), 10% stay. No targets where the sample's label I32 [B]
+ * is negative (padding). Philox of seed, step, layer and the token's index in the global batch. */
+typedef struct sl_masking {
+  int32_t mask;
+  int32_t from, to;
+} sl_masking;
+sl_value sl_mask_tokens(sl_graph *graph, const char *layer, sl_value windows, sl_value labels, const sl_masking *masking,
+                        sl_value *targets);
 /* [B, a, b, ...] -> [B, a b ...]; moves nothing when the planner can alias. */
 sl_value sl_flatten(sl_graph *graph, const char *layer, sl_value x);
 /* The same elements as samples of another shape, as [B, H, W, C] -> [B, H W, C]; likewise. */
@@ -71,6 +81,9 @@ sl_value sl_positional(sl_graph *graph, const char *layer, sl_value x, int64_t p
 sl_value sl_class_token(sl_graph *graph, const char *layer, sl_value x, double deviation);
 /* The first token of each sequence: [B, T, C] -> [B, C]. */
 sl_value sl_first_token(sl_graph *graph, const char *layer, sl_value x);
+/* x [B, ..., C] + weight[row], one row of a table: BERT's token type. Parameter layer.weight [rows, C], normal with the
+ * given deviation. */
+sl_value sl_add_row(sl_graph *graph, const char *layer, sl_value x, int64_t rows, int64_t row, double deviation);
 /* Layer normalisation (Ba et al. 2016) over the last dimension: (x - mean) / sqrt(variance + eps) weight + bias, with the
  * row's own (biased) variance. Parameters layer.weight (ones), layer.bias (zeros). */
 sl_value sl_layernorm(sl_graph *graph, const char *layer, sl_value x, double eps);

@@ -4,6 +4,8 @@
   X(accuracy)            \
   X(adamw)               \
   X(add)                 \
+  X(add_row)             \
+  X(add_row_grad)        \
   X(attention)           \
   X(attention_grad)      \
   X(avgpool)             \
@@ -43,6 +45,7 @@
   X(linear)              \
   X(linear_dw)           \
   X(linear_dx)           \
+  X(mask_tokens)         \
   X(maxpool)             \
   X(maxpool_grad)        \
   X(meanpool)            \

@@ -17,6 +17,7 @@ extern "C" {
 typedef struct sl_model_data {
   int64_t height, width, channels, classes;
   int64_t length;
+  sl_masking masking; /* masked language models: of the vocabulary; to = 0: the model's usual one */
   /* Of pixels, as parts of 255 (0 to 1), of each channel; with more than SL_MAX_CHANNELS the first is for all. */
   double mean[SL_MAX_CHANNELS], deviation[SL_MAX_CHANNELS];
 } sl_model_data;
@@ -61,6 +62,7 @@ struct sl_model {
   int64_t length;    /* language models: usual tokens of a window, and vocabulary; 0: a model of images */
   int64_t vocabulary;
   int64_t image[3], classes; /* models of images: usual height, width, channels, and classes; 0: 28 x 28 x 1, and 10 */
+  sl_masking masking; /* of masked language models, for that vocabulary */
   sl_training training;
   /* Adds the layers from x (images F32 [B, H, W, C], or tokens I32 [B, T]) to the logits ([B, classes], or [B, T,
    * classes]). training: 1 in a training step. */
@@ -95,6 +97,16 @@ typedef struct sl_vit_size {
 } sl_vit_size;
 sl_value sl_vit(sl_graph *graph, sl_value images, const sl_model_data *data, const sl_vit_size *size, double dropout);
 
+/* BERT's encoder of any size (bert.c), with its head for masked tokens: tokens I32 [B, T] to logits F32 [B, T,
+ * data->classes]. lengths: I32 [B] tokens of a sample that are not padding, or SL_NONE: all. type: of all tokens, 0 or
+ * 1. Others as above. */
+typedef struct sl_bert_size {
+  int layers, heads;
+  int64_t width, positions, type;
+} sl_bert_size;
+sl_value sl_bert(sl_graph *graph, sl_value tokens, sl_value lengths, const sl_model_data *data,
+                 const sl_bert_size *size, double dropout);
+
 extern const sl_model *const sl_models[];                          /* ended by NULL */
 sl_status sl_model_find(const char *name, const sl_model **model); /* SL_ENOTFOUND lists the names */
 
@@ -115,7 +127,8 @@ typedef struct sl_network {
   int64_t parameter_count; /* elements */
 } sl_network;
 
-/* Images U8 [B, H, W, C], or windows of tokens I32 [B, T + 1], in slot SL_SLOT_IMAGES; labels I32 [B] in SL_SLOT_LABELS
+/* Images U8 [B, H, W, C], or windows of tokens I32 [B, T + 1] ([B, T] where tokens are masked: which ones depends on the
+ * step's number and seed), in slot SL_SLOT_IMAGES; labels I32 [B] in SL_SLOT_LABELS
  * (-1: does not count; of windows only the sign matters). A training step: forward, loss, gradients, clipping, update.
  */
 sl_status sl_network_training(const sl_model *model, const sl_model_data *data, const sl_training *options,

@@ -5,6 +5,13 @@
 #include "models/models.h"
 #include "tasks/gradient.h"
 
+static sl_masking masking_of(const sl_model *model, const sl_model_data *data) {
+  sl_masking m = data->masking.to > 0 ? data->masking : model->masking;
+  if (m.to > data->classes) m.to = (int32_t)data->classes;
+  if (m.mask >= data->classes) m.mask = SL_NONE; /* which the operation refuses */
+  return m;
+}
+
 /* Input, layers, loss and measures: what both graphs have. */
 static sl_status forward(const sl_model *model, const sl_model_data *data, const sl_training *options, int64_t batch,
                          int training, sl_network *n) {
@@ -19,6 +26,11 @@ static sl_status forward(const sl_model *model, const sl_model_data *data, const
     x = sl_input(g, "windows", SL_SLOT_IMAGES, SL_I32, SL_SHAPE(data->length + 1));
     info = sl_graph_value(g, x);
     x = sl_next_tokens(g, "tokens", x, labels, &labels);
+  } else if (model->task == SL_TASK_MASKED_TOKEN) {
+    x = sl_input(g, "windows", SL_SLOT_IMAGES, SL_I32, SL_SHAPE(data->length));
+    info = sl_graph_value(g, x);
+    const sl_masking masking = masking_of(model, data);
+    x = sl_mask_tokens(g, "tokens", x, labels, &masking, &labels);
   } else {
     x = sl_input(g, "images", SL_SLOT_IMAGES, SL_U8, SL_SHAPE(data->height, data->width, data->channels));
     info = sl_graph_value(g, x);

@@ -25,7 +25,7 @@ void sl__evaluator_destroy(sl__evaluator *e) {
 }
 
 static sl_status add_batch(sl__evaluator *e, const sl_batch *batch, sl__score *sum) {
-  const sl_step step = {.number = e->step,
+  const sl_step step = {.number = ++e->batch,
                         .seed = e->plan.seed,
                         .input = {[SL_SLOT_IMAGES] = batch->samples, [SL_SLOT_LABELS] = batch->labels}};
   double loss, correct, top5, count;
@@ -51,6 +51,7 @@ sl_status sl__evaluate(sl__evaluator *e, sl_sample_source source, sl__score *sco
   sl_loader *loader;
   const sl_loader_options options = {.source = source, .mode = SL_LOADER_EVAL, .batch = e->plan.batch};
   *score = sum;
+  e->batch = 0;
   if (source.n < 1) return sl_fail(SL_ENOTFOUND, "there are no samples to evaluate on");
   SL_TRY(sl_loader_create(&options, &loader));
   sl_status status = SL_OK;

@@ -10,7 +10,8 @@ typedef struct sl__evaluator {
   sl_network network;
   sl_program *program;
   sl_plan plan;
-  int64_t step; /* that the parameters are of: for messages */
+  int64_t step;  /* that the parameters are of: for messages */
+  int64_t batch; /* of the pass, from 1: the number of its step, so that tokens are masked alike in every pass */
 } sl__evaluator;
 
 typedef struct sl__score {

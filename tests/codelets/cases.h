@@ -18,6 +18,7 @@
   X(accuracy)         \
   X(adamw)            \
   X(add)              \
+  X(add_row)          \
   X(attention)        \
   X(avgpool)          \
   X(batchnorm)        \
@@ -35,6 +36,7 @@
   X(lamb)             \
   X(layernorm)        \
   X(linear)           \
+  X(mask_tokens)      \
   X(maxpool)          \
   X(meanpool)         \
   X(next_tokens)      \
