@@ -36,8 +36,8 @@ static const option table[] = {
      "folder of IDX files, gzip or plain (default " SL_DATASET_DEFAULT
      "); for models of tokens a text, token files (.bin), several with commas between, or a folder of them (eval: by "
      "default the run's; bench and graph: synthetic)"},
-    {"val-fraction", REAL, AT(val_fraction), SL__TRAIN, 1, "F", "0.1", 0, 0.9,
-     "part of the training images or tokens that is set aside for validation"},
+    {"val-fraction", REAL, AT(val_fraction), SL__TRAIN | SL__TOKENIZE, 1, "F", "0.1", 0, 0.9,
+     "part of the training images, tokens or texts that is set aside for validation; tokenize: none unless given"},
     {"augment", TEXT, AT(augment), SL__TRAIN, 1, "LIST", "none", 0, 0,
      "training images at random mirrored (flip), cut out of a border of N black pixels (crop=N), or both "
      "(crop=4,flip)"},
@@ -59,7 +59,7 @@ static const option table[] = {
      "steps between validations (default: an epoch)"},
     {"log-every", INTEGER, AT(log_every), SL__TRAIN, 1, "N", NULL, 1, ANY,
      "steps between lines of metrics.jsonl (default: a tenth of an epoch)"},
-    {"batch", INTEGER, AT(batch), SL__ALL & ~(SL__INFO | SL__GENERATE), 1, "N", NULL, 1, 1e9,
+    {"batch", INTEGER, AT(batch), SL__ALL & ~(SL__INFO | SL__GENERATE | SL__TOKENIZE), 1, "N", NULL, 1, 1e9,
      "images or windows of a step (default: the model's)"},
     {"seed", INTEGER, AT(seed), SL__TRAIN | SL__GENERATE | SL__BENCH, 1, "N", "1", 0, ANY,
      "of first parameters, order of samples and dropout; generate: of what is drawn"},
@@ -105,8 +105,8 @@ static const option table[] = {
 
     {"sched", TEXT, AT(sched), RUNS | SL__INFO, 1, "NAME", NULL, 0, 0,
      "StarPU's scheduling policy (default $STARPU_SCHED, else lws)"},
-    {"workers", INTEGER, AT(workers), SL__ALL, 1, "N", NULL, 1, 4096, "CPU workers (default: all cores)"},
-    {"threads-per-worker", INTEGER, AT(threads_per_worker), SL__ALL, 1, "K", NULL, 1, 1024,
+    {"workers", INTEGER, AT(workers), RUNS | SL__GRAPH | SL__INFO, 1, "N", NULL, 1, 4096, "CPU workers (default: all cores)"},
+    {"threads-per-worker", INTEGER, AT(threads_per_worker), RUNS | SL__GRAPH | SL__INFO, 1, "K", NULL, 1, 1024,
      "cores of the team that each worker leads (default: the least that uses all cores)"},
     {"gpus", INTEGER, AT(gpus), RUNS | SL__INFO, 1, "N", NULL, 0, 1024, "GPUs (default: all)"},
     {"kernels", CHOICE, AT(kernels), RUNS | SL__INFO, 1, "base|avx2|avx512", NULL, 0, 0,
@@ -114,7 +114,8 @@ static const option table[] = {
     {"calibrate", FLAG, AT(calibrate), SL__TRAIN | SL__BENCH, 1, NULL, NULL, 0, 0,
      "let StarPU refine its performance models, which dm* policies need"},
 
-    {"out", TEXT, AT(out), SL__TRAIN, 0, "DIR", NULL, 0, 0, "run directory (default runs/MODEL-DATE)"},
+    {"out", TEXT, AT(out), SL__TRAIN | SL__TOKENIZE, 0, "DIR", NULL, 0, 0,
+     "run directory (default runs/MODEL-DATE); tokenize: folder of the token files"},
     {"resume", FLAG, AT(resume), SL__TRAIN, 0, NULL, NULL, 0, 0, "go on with the run in --out"},
     {"force", FLAG, AT(force), SL__TRAIN, 0, NULL, NULL, 0, 0, "replace the run in --out"},
     {"trace", TEXT, AT(trace), SL__TRAIN | SL__BENCH, 0, "FILE", NULL, 0, 0,
@@ -128,8 +129,13 @@ static const option table[] = {
     {"top-k", INTEGER, AT(top_k), SL__GENERATE, 0, "K", NULL, 1, 1e9, "draw from the K likeliest tokens only"},
     {"top-p", REAL, AT(top_p), SL__GENERATE, 0, "P", "1", 0, 1,
      "draw from the fewest tokens whose probability is P or more"},
-    {"tokenizer", TEXT, AT(tokenizer), SL__GENERATE, 0, "PATH", NULL, 0, 0,
-     "tokenizer of the text (default: tokenizer.json beside the model; bytes where the vocabulary is 256)"},
+    {"tokenizer", TEXT, AT(tokenizer), SL__GENERATE | SL__TOKENIZE, 0, "PATH", NULL, 0, 0,
+     "tokenizer of the text: bytes, tokenizer.json, vocab.txt, or a folder with one of them or with vocab.json and "
+     "merges.txt (generate: by default tokenizer.json beside the model, bytes where the vocabulary is 256; tokenize: or "
+     "train, to learn one)"},
+    {"vocabulary", INTEGER, AT(vocabulary), SL__TOKENIZE, 0, "N", NULL, 257, 1e6, "tokens of the tokenizer to learn"},
+    {"bits", CHOICE, AT(bits), SL__TOKENIZE, 0, "16|32", NULL, 0, 0, "of a token in the files (default: 16 where all ids fit)"},
+    {"decode", TEXT, AT(decode), SL__TOKENIZE, 0, "FILE", NULL, 0, 0, "print the text of a token file"},
     {"top", INTEGER, AT(top), SL__PREDICT, 0, "N", "1", 1, 1e6, "classes shown for each image"},
     {"tasks", FLAG, AT(tasks), SL__GRAPH, 0, NULL, NULL, 0, 0, "show every task, not one line per layer and operation"},
     {"dot", FLAG, AT(dot), SL__GRAPH, 0, NULL, NULL, 0, 0, "print the graph for dot (graphviz)"},
@@ -482,6 +488,7 @@ static void set_defaults(const sl__command *command, sl__options *options) {
     if (table[i].kind == REAL) *(double *)field = NAN;
     if (table[i].standard && table[i].commands & command->bit) set(options, &table[i], "", table[i].standard);
   }
+  if (command->bit == SL__TOKENIZE) options->val_fraction = NAN; /* a val.bin only when asked for */
 }
 
 static sl_status bad_flag(const sl__command *command, poptContext context, int code) {

@@ -18,7 +18,8 @@ enum {
   SL__GRAPH = 16,
   SL__INFO = 32,
   SL__GENERATE = 64,
-  SL__ALL = 127
+  SL__TOKENIZE = 128,
+  SL__ALL = 255
 };
 
 /* Not given and without a default: integers -1, reals NaN, texts NULL. Commands fill these in from the model or the
@@ -27,9 +28,9 @@ typedef struct sl__options {
   char *model; /* train, bench, graph: a model's name; eval, generate, predict: a file or run directory */
   char *data, *sched, *kernels, *optimizer, *batchnorm, *rate_schedule, *until, *split, *image, *augment;
   char *recompute;
-  char *out, *trace, *config, *prompt, *prompt_file, *tokenizer;
+  char *out, *trace, *config, *prompt, *prompt_file, *tokenizer, *decode, *bits;
   int64_t workers, threads_per_worker, gpus, batch, leaves, shards, row_blocks, micro_batches;
-  int64_t steps, epochs, warmup, rate_step, eval_every, log_every, seed, classes, length, top, tokens, top_k;
+  int64_t steps, epochs, warmup, rate_step, eval_every, log_every, seed, classes, length, top, tokens, top_k, vocabulary;
   double val_fraction, learning_rate, rate_gamma, rate_floor, momentum, beta1, beta2, eps, decay, clip, smoothing,
       dropout, temperature, top_p;
   int resume, force, json, quiet, calibrate, tasks, dot, no_measure, help;

@@ -83,6 +83,20 @@ static const sl__command graph = {.name = "graph",
                                       "Prints the graph of a step, by layer and operation, with shapes, costs, "
                                       "buffers, critical path and predicted peak memory. "
                                       "Nothing is run."};
+static const sl__command tokenize = {
+    .name = "tokenize",
+    .bit = SL__TOKENIZE,
+    .arguments = "FILE... ",
+    .least = 0,
+    .most = -1,
+    .run = sl__tokenize,
+    .summary = "Make token files of texts, learning the tokenizer if asked to",
+    .description =
+        "Writes the tokens of the FILEs to train.bin in --out, those of the last part of them to val.bin where "
+        "--val-fraction is given (whole FILEs where there are several), and the tokenizer to tokenizer.json, which "
+        "Hugging Face's tokenizers read. Several texts have the end token between them, where the tokenizer has one. With "
+        "--tokenizer=train a byte-level BPE of --vocabulary tokens is learnt from the FILEs first. With --decode the text "
+        "of a token file is printed instead."};
 static const sl__command info = {
     .name = "info",
     .bit = SL__INFO,
@@ -96,7 +110,7 @@ static const sl__command info = {
         "and memory "
         "bandwidth, and warns of what will hurt. Under mpiexec it prints one part for each rank."};
 
-const sl__command *const sl__commands[] = {&train, &eval, &generate, &predict, &bench, &graph, &info, NULL};
+const sl__command *const sl__commands[] = {&train, &eval, &generate, &predict, &bench, &graph, &tokenize, &info, NULL};
 
 static void usage(FILE *file) {
   fputs("Usage: starling COMMAND [OPTION]...\n\n", file);
