@@ -42,6 +42,7 @@ static sl_value block(const builder *b, const char *name, sl_value x, int bottle
   if (!info) return SL_NONE;
   const int projected = stride > 1 || info->shape.dim[3] != out;
   sl_value y, shortcut = x;
+  sl_graph_segment(b->graph, SL_RECOMPUTE_BLOCK, 1);
   if (bottleneck) {
     y = bn_relu(b, name, "bn1", conv(b, name, "conv1", x, width, 1, 1), SL_NONE);
     y = bn_relu(b, name, "bn2", conv(b, name, "conv2", y, width, 3, stride), SL_NONE);
@@ -54,7 +55,9 @@ static sl_value block(const builder *b, const char *name, sl_value x, int bottle
     shortcut = conv(b, name, "downsample.0", x, out, 1, stride);
     shortcut = sl_batchnorm(b->graph, in(name, "downsample.1", text), shortcut, b->over, b->training);
   }
-  return bn_relu(b, name, bottleneck ? "bn3" : "bn2", y, shortcut);
+  y = bn_relu(b, name, bottleneck ? "bn3" : "bn2", y, shortcut);
+  sl_graph_segment(b->graph, SL_RECOMPUTE_BLOCK, 0);
+  return y;
 }
 
 sl_value sl_resnet(sl_graph *g, sl_value x, const sl_model_data *data, const sl_resnet_size *s,

@@ -76,6 +76,8 @@ check 'no line of metrics twice' test "$(grep -c '"split": *"train"' b/metrics.j
 cp b/state.safetensors before
 expect 'another plan is refused' 1 'batch is 64 here and 32 in b/state.safetensors' train --resume --out b --batch 64 --steps 50
 check 'and changes nothing' cmp before b/state.safetensors
+expect 'another optimizer is refused' 1 'optimizer is sgd here and adamw in b/state.safetensors' train --resume --out b --optimizer sgd --steps 50
+expect 'other constants of it are refused' 1 'beta1 is 0.5 here and 0.9 in b/state.safetensors' train --resume --out b --beta1 0.5 --steps 50
 expect 'other data are refused' 1 'another than|another size|is .* here' train --resume --out b --data other --steps 50
 expect 'nothing to resume' 1 'no run in nowhere' train --resume --out nowhere
 expect 'augmented' 0 '^test' train mlp $small --steps 20 --augment crop=2,flip --out augmented

@@ -207,6 +207,19 @@ static sl_status check_same(const run *r, const sl__model_facts *f, const char *
       a->length != b->length || memcmp(a->mean, b->mean, sizeof a->mean) != 0 ||
       memcmp(a->deviation, b->deviation, sizeof a->deviation) != 0 || r->facts.val_fraction != f->val_fraction)
     return sl_fail(SL_EPLAN, "the data set or its validation part is another than %s was trained on", path);
+  const sl_training *t = &r->facts.training, *u = &f->training;
+  if (t->optimizer != u->optimizer)
+    return sl_fail(SL_EPLAN, "optimizer is %s here and %s in %s", sl_optimizer_name(t->optimizer),
+                   sl_optimizer_name(u->optimizer), path);
+  const struct {
+    const char *option;
+    double mine, theirs;
+  } kept[] = {{"beta1", t->beta1, u->beta1},       {"beta2", t->beta2, u->beta2},
+              {"eps", t->eps, u->eps},             {"momentum", t->momentum, u->momentum},
+              {"dropout", t->dropout, u->dropout}, {"smoothing", t->smoothing, u->smoothing}};
+  for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+    if (kept[i].mine != kept[i].theirs)
+      return sl_fail(SL_EPLAN, "--%s is %g here and %g in %s", kept[i].option, kept[i].mine, kept[i].theirs, path);
   if (r->facts.augment.pad != f->augment.pad || r->facts.augment.flip != f->augment.flip)
     return sl_fail(SL_EPLAN, "--augment %s is another than %s was trained with (crop=%d, flip %s)", r->o->augment, path,
                    f->augment.pad, f->augment.flip ? "yes" : "no");
