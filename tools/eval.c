@@ -82,7 +82,7 @@ sl_status sl__eval(sl__options *o, int *exit_code) {
   if (f->data.length > 0) sl__option_default_integer(&o->length, f->data.length);
   if (o->batch > 0) SL_TRY_OUT(sl__plan_of(o, f->model, &plan));
   SL_TRY_OUT(sl__evaluator_create(runtime, store, f->model, &f->data, &f->training, &plan, &evaluator));
-  SL_TRY_OUT(sl__model_read(file, store, NULL));
+  SL_TRY_OUT(sl__model_fill(file, store, &evaluator.network, f->model->name, 0));
   evaluator.step = f->step;
   SL_TRY_OUT(sl__evaluate(&evaluator, sl__data_source(&data, (sl_split)split), &score));
   (o->json ? print_json : print_text)(f, splits[split], &score);

@@ -60,7 +60,7 @@ static sl_status fit_program(writer *w, int64_t n) {
   w->logits = malloc((size_t)(w->length * data.classes) * sizeof *w->logits);
   if (!w->window || !w->logits)
     return sl_fail(SL_ENOMEM, "no memory for the logits of %lld tokens", (long long)w->length);
-  return w->read++ ? SL_OK : sl__model_read(w->file, w->store, NULL);
+  return w->read++ ? SL_OK : sl__model_fill(w->file, w->store, &w->network, f->model->name, 0);
 }
 
 static sl_status next_token(writer *w, const sl__sampling *sampling, int32_t *token) {

@@ -6,16 +6,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
-#include "runtime/rundir.h"
-#include "runtime/safetensors.h"
+#include "runtime/log.h"
+#include "tools/published.h"
 
 #define FORMAT "starling-1"
 
 struct sl__model_file {
-  char *path;
-  sl_safetensors *tensors;
+  sl_weights *weights;
+  const sl_family *family; /* NULL: written by Starling */
+  sl_config config;        /* published: what config.json says; family NULL: there is none */
   sl__model_facts facts;
   json_t *names; /* holds the class names' bytes */
 };
@@ -93,7 +94,7 @@ sl_status sl__state_save(const char *path, sl_store *store, const sl__model_fact
 /* ---- reading ---------------------------------------------------------------------------------------------------- */
 
 static sl_status malformed(const sl__model_file *f, const char *what) {
-  return sl_fail(SL_EFORMAT, "%s: %s; was it written by starling train?", f->path, what);
+  return sl_fail(SL_EFORMAT, "%s: %s; was it written by starling train?", sl__model_path(f), what);
 }
 
 static sl_status class_names(sl__model_file *f, const json_t *names) {
@@ -171,69 +172,93 @@ static sl_status facts_from_json(sl__model_file *f, json_t *json) {
   return class_names(f, names);
 }
 
-sl_status sl__model_open(const char *path, sl__model_file **file) {
+static sl_status read_facts(sl__model_file *f) {
+  json_error_t error;
+  const char *text = sl_weights_metadata(f->weights, "starling");
+  json_t *json = text ? json_loads(text, JSON_REJECT_DUPLICATES, &error) : NULL;
+  if (!json) return malformed(f, text ? error.text : "no description of the model in it");
+  const sl_status status = facts_from_json(f, json);
+  json_decref(json);
+  return status;
+}
+
+sl_status sl__model_open_as(const char *path, const sl_model *model, sl__model_file **file) {
   *file = NULL;
   sl_status status = SL_OK;
-  struct stat info;
-  json_t *json = NULL;
   sl__model_file *f = calloc(1, sizeof *f);
   if (!f) return sl_fail(SL_ENOMEM, "no memory for a model file");
-  if (stat(path, &info) != 0)
+  if (access(path, F_OK) != 0)
     SL_TRY_OUT(sl_fail(SL_ENOTFOUND, "no model file or run directory %s: %s", path, strerror(errno)));
-  if ((S_ISDIR(info.st_mode) ? asprintf(&f->path, "%s/%s", path, sl_rundir_file_name(SL_RUNDIR_MODEL))
-                             : asprintf(&f->path, "%s", path)) < 0) {
-    f->path = NULL;
-    SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for a path"));
+  SL_TRY_OUT(sl_weights_open(path, &f->weights));
+  const char *format = sl_weights_metadata(f->weights, "format");
+  if (format && strcmp(format, FORMAT) == 0) {
+    SL_TRY_OUT(read_facts(f));
+  } else {
+    f->family = sl_family_of_weights(f->weights);
+    if (!f->family) SL_TRY_OUT(malformed(f, "safetensors, but neither a model of Starling nor published names"));
+    SL_TRY_OUT(sl__published_facts(f->weights, f->family, model, &f->config, &f->facts));
   }
-  SL_TRY_OUT(sl_safetensors_open(f->path, &f->tensors));
-  const char *format = sl_safetensors_metadata(f->tensors, "format"),
-             *text = sl_safetensors_metadata(f->tensors, "starling");
-  if (!format || strcmp(format, FORMAT) != 0 || !text)
-    SL_TRY_OUT(malformed(f, "safetensors, but not a model of Starling"));
-  json_error_t error;
-  json = json_loads(text, JSON_REJECT_DUPLICATES, &error);
-  if (!json) SL_TRY_OUT(malformed(f, error.text));
-  SL_TRY_OUT(facts_from_json(f, json));
   *file = f;
   f = NULL;
 out:
-  json_decref(json);
   sl__model_close(f);
   return status;
 }
 
+sl_status sl__model_open(const char *path, sl__model_file **file) { return sl__model_open_as(path, NULL, file); }
+
 void sl__model_close(sl__model_file *f) {
   if (!f) return;
-  sl_safetensors_close(f->tensors);
+  if (f->family) sl__published_clear(&f->facts);
+  sl_config_clear(&f->config);
+  sl_weights_close(f->weights);
   json_decref(f->names);
-  free(f->facts.class_names), free(f->path), free(f);
+  free(f->facts.class_names), free(f);
 }
 
 const sl__model_facts *sl__model_facts_of(const sl__model_file *f) { return &f->facts; }
-const char *sl__model_path(const sl__model_file *f) { return f->path; }
+const char *sl__model_path(const sl__model_file *f) { return sl_weights_path(f->weights); }
+const sl_family *sl__model_family(const sl__model_file *f) { return f->family; }
 
 sl_status sl__state_progress(const sl__model_file *f, json_t **progress) {
-  const char *text = sl_safetensors_metadata(f->tensors, "progress");
+  const char *text = sl_weights_metadata(f->weights, "progress");
   json_error_t error;
   *progress = text ? json_loads(text, JSON_REJECT_DUPLICATES, &error) : NULL;
   return json_is_object(*progress) ? SL_OK : malformed(f, "no training progress in it");
 }
 
+sl_status sl__model_fill(const sl__model_file *f, sl_store *store, const sl_network *network, const char *name,
+                         int new_head) {
+  sl_fit fit;
+  if (f->config.family) {
+    sl_config mine;
+    SL_TRY(sl_config_of_graph(network->graph, &f->facts.data, &mine));
+    SL_TRY(sl_config_compare(&f->config, sl__model_path(f), &mine, name));
+  }
+  SL_TRY(sl_interchange_read(f->weights, f->family, network->graph, store, new_head ? network->logits : SL_NONE, &fit));
+  const sl_status status = sl_fit_status(&fit, sl__model_path(f));
+  for (char *rest = fit.lines, *line; (line = strsep(&rest, "\n"));)
+    if (*line) sl_log(status == SL_OK ? SL_LOG_WARNING : SL_LOG_ERROR, "%s: %s", sl__model_path(f), line);
+  sl_fit_clear(&fit);
+  return status;
+}
+
 sl_status sl__model_read(const sl__model_file *f, sl_store *store, const sl_graph *graph) {
+  if (f->family) return sl_fail(SL_EFORMAT, "%s was not written by starling train", sl__model_path(f));
   SL_TRY(sl_store_acquire(store, 1));
   sl_status status = SL_OK;
   for (int k = 0; k < sl_store_count(store); k++) {
     sl_tensor *t = sl_store_at(store, k);
     char mine[SL_SHAPE_TEXT], theirs[SL_SHAPE_TEXT];
     if (graph && sl_graph_find(graph, t->name) == SL_NONE) continue;
-    const int i = sl_safetensors_find(f->tensors, t->name);
-    if (i < 0) SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s: tensor '%s' of the model is missing", f->path, t->name));
-    const sl_named_array *a = sl_safetensors_get(f->tensors, i);
+    const int i = sl_weights_find(f->weights, t->name);
+    if (i < 0) SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s: tensor '%s' of the model is missing", sl__model_path(f), t->name));
+    const sl_named_array *a = sl_weights_get(f->weights, i);
     if (a->dtype != t->dtype || !sl_shape_equal(&a->shape, &t->shape))
-      SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s: tensor '%s' is %s %s, the model wants %s %s", f->path, t->name,
+      SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s: tensor '%s' is %s %s, the model wants %s %s", sl__model_path(f), t->name,
                          sl_dtype_name(a->dtype), sl_shape_text(&a->shape, theirs, sizeof theirs),
                          sl_dtype_name(t->dtype), sl_shape_text(&t->shape, mine, sizeof mine)));
-    SL_TRY_OUT(sl_safetensors_read(f->tensors, i, t->data));
+    SL_TRY_OUT(sl_weights_read_as_is(f->weights, i, t->data));
   }
 out:
   sl_store_release(store);

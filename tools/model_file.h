@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-#include "models/models.h"
+#include "models/interchange.h"
 #include "runtime/augment.h"
 #include "runtime/store.h"
 
@@ -28,15 +28,23 @@ sl_status sl__model_save(const char *path, sl_store *store, const sl_graph *grap
 sl_status sl__state_save(const char *path, sl_store *store, const sl__model_facts *facts, const json_t *progress);
 
 typedef struct sl__model_file sl__model_file;
-/* path: a model file, or a run directory (its model.safetensors). */
+/* path: a model file, or a run directory (its model.safetensors); or published weights: a folder, file or index of
+ * theirs, whose sizes tell the model. */
 sl_status sl__model_open(const char *path, sl__model_file **file);
+/* The same, but of published weights the model is known (NULL: not). */
+sl_status sl__model_open_as(const char *path, const sl_model *model, sl__model_file **file);
 void sl__model_close(sl__model_file *file);                            /* NULL is allowed */
 const sl__model_facts *sl__model_facts_of(const sl__model_file *file); /* valid until closed */
 const char *sl__model_path(const sl__model_file *file);
+const sl_family *sl__model_family(const sl__model_file *file); /* of published weights; NULL: written by Starling */
 /* What sl__state_save was given; SL_EFORMAT for a file that is no state. The caller's to json_decref(). */
 sl_status sl__state_progress(const sl__model_file *file, json_t **progress);
 /* Fills the tensors of the store (those of graph; NULL: all) from the file. SL_EFORMAT names one that is missing or
  * does not fit. */
 sl_status sl__model_read(const sl__model_file *file, sl_store *store, const sl_graph *graph);
+/* Fills the store's tensors of the network (an evaluation) from a file of either kind, and checks all of them: those
+ * that do not fit are logged one by one. new_head: the classifier is left as it is. name: the model's. */
+sl_status sl__model_fill(const sl__model_file *file, sl_store *store, const sl_network *network, const char *name,
+                         int new_head);
 
 #endif

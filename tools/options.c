@@ -28,7 +28,11 @@ typedef struct option {
 } option;
 
 #define AT(field) offsetof(sl__options, field)
-enum { RUNS = SL__TRAIN | SL__EVAL | SL__GENERATE | SL__PREDICT | SL__BENCH, BUILDS = SL__TRAIN | SL__BENCH | SL__GRAPH };
+enum {
+  RUNS = SL__TRAIN | SL__EVAL | SL__GENERATE | SL__PREDICT | SL__BENCH,
+  BUILDS = SL__TRAIN | SL__BENCH | SL__GRAPH,
+  MACHINE = RUNS | SL__GRAPH | SL__INFO
+};
 static const double ANY = 1e18;
 
 static const option table[] = {
@@ -59,7 +63,7 @@ static const option table[] = {
      "steps between validations (default: an epoch)"},
     {"log-every", INTEGER, AT(log_every), SL__TRAIN, 1, "N", NULL, 1, ANY,
      "steps between lines of metrics.jsonl (default: a tenth of an epoch)"},
-    {"batch", INTEGER, AT(batch), SL__ALL & ~(SL__INFO | SL__GENERATE | SL__TOKENIZE), 1, "N", NULL, 1, 1e9,
+    {"batch", INTEGER, AT(batch), (RUNS | SL__GRAPH) & ~SL__GENERATE, 1, "N", NULL, 1, 1e9,
      "images or windows of a step (default: the model's)"},
     {"seed", INTEGER, AT(seed), SL__TRAIN | SL__GENERATE | SL__BENCH, 1, "N", "1", 0, ANY,
      "of first parameters, order of samples and dropout; generate: of what is drawn"},
@@ -105,8 +109,8 @@ static const option table[] = {
 
     {"sched", TEXT, AT(sched), RUNS | SL__INFO, 1, "NAME", NULL, 0, 0,
      "StarPU's scheduling policy (default $STARPU_SCHED, else lws)"},
-    {"workers", INTEGER, AT(workers), RUNS | SL__GRAPH | SL__INFO, 1, "N", NULL, 1, 4096, "CPU workers (default: all cores)"},
-    {"threads-per-worker", INTEGER, AT(threads_per_worker), RUNS | SL__GRAPH | SL__INFO, 1, "K", NULL, 1, 1024,
+    {"workers", INTEGER, AT(workers), MACHINE, 1, "N", NULL, 1, 4096, "CPU workers (default: all cores)"},
+    {"threads-per-worker", INTEGER, AT(threads_per_worker), MACHINE, 1, "K", NULL, 1, 1024,
      "cores of the team that each worker leads (default: the least that uses all cores)"},
     {"gpus", INTEGER, AT(gpus), RUNS | SL__INFO, 1, "N", NULL, 0, 1024, "GPUs (default: all)"},
     {"kernels", CHOICE, AT(kernels), RUNS | SL__INFO, 1, "base|avx2|avx512", NULL, 0, 0,
@@ -114,8 +118,18 @@ static const option table[] = {
     {"calibrate", FLAG, AT(calibrate), SL__TRAIN | SL__BENCH, 1, NULL, NULL, 0, 0,
      "let StarPU refine its performance models, which dm* policies need"},
 
-    {"out", TEXT, AT(out), SL__TRAIN | SL__TOKENIZE, 0, "DIR", NULL, 0, 0,
-     "run directory (default runs/MODEL-DATE); tokenize: folder of the token files"},
+    {"init", TEXT, AT(init), SL__TRAIN, 1, "FILE|DIR", NULL, 0, 0,
+     "begin with these weights: Starling's, Hugging Face's or torchvision's"},
+    {"new-head", FLAG, AT(new_head), SL__TRAIN, 1, NULL, NULL, 0, 0,
+     "with --init: a classifier of fresh weights, for other classes"},
+    {"to", CHOICE, AT(to), SL__CONVERT, 0, "hf|torchvision|starling", NULL, 0, 0, "whose names and layout to write"},
+    {"model", TEXT, AT(model_name), SL__CONVERT, 0, "NAME", NULL, 0, 0,
+     "the model that the weights are of (default: that whose tensors they are)"},
+    {"shard-size", INTEGER, AT(shard_size), SL__CONVERT, 0, "MB", NULL, 1, 1e9,
+     "hf: write files of at most so many megabytes, and an index (default: one file)"},
+
+    {"out", TEXT, AT(out), SL__TRAIN | SL__TOKENIZE | SL__CONVERT, 0, "PATH", NULL, 0, 0,
+     "train: run directory (default runs/MODEL-DATE); tokenize: folder of the token files; convert: file to write, or with --to hf folder"},
     {"resume", FLAG, AT(resume), SL__TRAIN, 0, NULL, NULL, 0, 0, "go on with the run in --out"},
     {"force", FLAG, AT(force), SL__TRAIN, 0, NULL, NULL, 0, 0, "replace the run in --out"},
     {"trace", TEXT, AT(trace), SL__TRAIN | SL__BENCH, 0, "FILE", NULL, 0, 0,

@@ -19,7 +19,8 @@ enum {
   SL__INFO = 32,
   SL__GENERATE = 64,
   SL__TOKENIZE = 128,
-  SL__ALL = 255
+  SL__CONVERT = 256,
+  SL__ALL = 511
 };
 
 /* Not given and without a default: integers -1, reals NaN, texts NULL. Commands fill these in from the model or the
@@ -33,6 +34,9 @@ typedef struct sl__options {
   int64_t steps, epochs, warmup, rate_step, eval_every, log_every, seed, classes, length, top, tokens, top_k, vocabulary;
   double val_fraction, learning_rate, rate_gamma, rate_floor, momentum, beta1, beta2, eps, decay, clip, smoothing,
       dropout, temperature, top_p;
+  char *init, *to, *model_name;
+  int64_t shard_size;
+  int new_head;
   int resume, force, json, quiet, calibrate, tasks, dot, no_measure, help;
   char **files; /* predict: what follows the model */
   int n_files;

@@ -87,7 +87,7 @@ sl_status sl__predict(sl__options *o, int *exit_code) {
   sl_plan plan = f->plan;
   if (o->batch > 0) SL_TRY_OUT(sl__plan_of(o, f->model, &plan));
   SL_TRY_OUT(sl__evaluator_create(runtime, store, f->model, &f->data, &f->training, &plan, &evaluator));
-  SL_TRY_OUT(sl__model_read(file, store, NULL));
+  SL_TRY_OUT(sl__model_fill(file, store, &evaluator.network, f->model->name, 0));
   const int top = (int)(o->top < f->data.classes ? o->top : f->data.classes);
   for (int i = 0; i < o->n_files; i++) SL_TRY_OUT(predict_file(&evaluator, f, o->files[i], top, all));
   if (all) {

@@ -109,8 +109,21 @@ static const sl__command info = {
         "Prints topology and pinning, GPUs, memory, the builds of StarPU, MPI and OpenBLAS, the measured sgemm peak "
         "and memory "
         "bandwidth, and warns of what will hurt. Under mpiexec it prints one part for each rank."};
+static const sl__command convert = {
+    .name = "convert",
+    .bit = SL__CONVERT,
+    .arguments = "RUN|FILE|DIR ",
+    .least = 1,
+    .most = 1,
+    .run = sl__convert,
+    .summary = "Bring a model into another library's layout, or from it",
+    .description =
+        "Reads a run's best model, a model file, or weights as Hugging Face's GPT-2, BERT and ViT and torchvision's "
+        "ResNet are published (a folder, a safetensors file, or an index of several), and writes it to --out under "
+        "the names and in the layout that --to names. All tensors that are missing, of another shape or too many are "
+        "listed; then nothing is written."};
 
-const sl__command *const sl__commands[] = {&train, &eval, &generate, &predict, &bench, &graph, &tokenize, &info, NULL};
+const sl__command *const sl__commands[] = {&train, &eval, &generate, &predict, &convert, &bench, &graph, &tokenize, &info, NULL};
 
 static void usage(FILE *file) {
   fputs("Usage: starling COMMAND [OPTION]...\n\n", file);

@@ -38,6 +38,7 @@ typedef struct run {
   sl_network network;
   sl_program *program;
   sl__evaluator evaluator;
+  sl__model_file *init; /* --init's, until the weights are taken */
   sl_loader *loader;
   sl__model_facts facts;
   sl_rate rate;
@@ -273,7 +274,65 @@ static sl_status save_model(run *r) {
   return sl__model_save(sl_rundir_file_path(r->dir, SL_RUNDIR_MODEL), r->store, r->evaluator.network.graph, &r->facts);
 }
 
+/* ---- beginning with weights ------------------------------------------------------------------------------------- */
+
+static int on_command_line(const sl__options *o, const char *flag) {
+  for (int i = 1; i < o->argc; i++)
+    if (strncmp(o->argv[i], flag, strlen(flag)) == 0) return 1;
+  return 0;
+}
+
+/* Opens --init and takes its normalisation of images, which its weights were made for. A run that is resumed has both
+ * in its state already. */
+static sl_status open_init(run *r) {
+  sl__options *o = r->o;
+  sl__model_facts *f = &r->facts;
+  char *path = NULL;
+  sl_status status = SL_OK;
+  if (o->new_head && !o->init) return sl_fail(SL_EINVAL, "--new-head goes with --init");
+  if (!o->init) return SL_OK;
+  if (o->resume && (on_command_line(o, "--init") || on_command_line(o, "--new-head")))
+    return sl_fail(SL_EINVAL, "--resume goes on with a run; --init and --new-head begin one");
+  if (o->resume && asprintf(&path, "%s/%s", o->out, sl_rundir_file_name(SL_RUNDIR_STATE)) < 0)
+    return sl_fail(SL_ENOMEM, "no memory for a path");
+  const int goes_on = path && access(path, F_OK) == 0;
+  SL_TRY_OUT(sl__model_open_as(goes_on ? path : o->init, f->model, &r->init));
+  const sl_model_data *theirs = &sl__model_facts_of(r->init)->data;
+  if (f->model->task == SL_TASK_CLASSIFY) {
+    memcpy(f->data.mean, theirs->mean, sizeof f->data.mean);
+    memcpy(f->data.deviation, theirs->deviation, sizeof f->data.deviation);
+  }
+  if (goes_on) {
+    sl__model_close(r->init);
+    r->init = NULL;
+  } else {
+    char *real = realpath(o->init, NULL);
+    if (real) free(o->init), o->init = real;
+  }
+out:
+  free(path);
+  return status;
+}
+
+static sl_status take_init(run *r) {
+  if (!r->init) return SL_OK;
+  const sl_status status =
+      sl__model_fill(r->init, r->store, &r->evaluator.network, r->facts.model->name, r->o->new_head);
+  sl__model_close(r->init);
+  r->init = NULL;
+  return status;
+}
+
 /* ---- what is printed -------------------------------------------------------------------------------------------- */
+
+static void print_init(const run *r) {
+  const sl_model_data *d = &r->facts.data;
+  if (!r->o->init) return;
+  printf("begins with %s%s", r->o->init, r->o->new_head ? " and a new classifier" : "");
+  if (r->facts.model->task == SL_TASK_CLASSIFY)
+    printf("; images are normalised as there: mean %g, deviation %g in the first channel", d->mean[0], d->deviation[0]);
+  putchar('\n');
+}
 
 static void print_start(const run *r) {
   const sl__data *d = &r->data;
@@ -293,6 +352,7 @@ static void print_start(const run *r) {
       (long long)p->batch, p->shards, sl_program_graph(r->program)->n_nodes, 1e-6 * (double)r->predicted,
       share->nworkers, share->threads_per_worker, sl_runtime_gpus(r->runtime), sl_runtime_sched(r->runtime),
       p->kernels);
+  print_init(r);
   if (r->first)
     printf("resumed after step %lld\n", (long long)r->first);
   else if (r->o->resume)
@@ -568,8 +628,10 @@ static sl_status prepare(run *r) {
   f->data = r->data.model;
   f->class_names = r->data.class_names;
   f->val_fraction = o->val_fraction;
+  SL_TRY(open_init(r));
   SL_TRY(set_length(r));
   SL_TRY(build(r));
+  SL_TRY(take_init(r));
   if (o->resume) SL_TRY(read_state(r));
   SL_TRY(complete_options(r));
   SL_TRY(open_directory(r));
@@ -579,6 +641,7 @@ static sl_status prepare(run *r) {
 }
 
 static void release(run *r) {
+  sl__model_close(r->init);
   sl_loader_destroy(r->loader);
   sl__evaluator_destroy(&r->evaluator);
   sl_program_destroy(r->program);

@@ -1,0 +1,11 @@
+#!/bin/sh
+# Weights between Starling and the libraries that publish them: transformers and torchvision write networks that Starling reads,
+# and Starling's are read there; logits of both sides compared. $PYTHON (default python3) needs torch, torchvision, transformers
+# and safetensors.
+python=${PYTHON:-python3}
+"$python" -c 'import torch, torchvision, transformers, safetensors' 2>/dev/null || {
+  echo "SKIP: $python lacks torch, torchvision, transformers or safetensors; PYTHON names another"
+  exit 77
+}
+build=${top_builddir:-.}
+exec "$python" "$(dirname "$0")/interchange.py" "${STARLING:-$build/starling}" "$build/tests/figures/logits"

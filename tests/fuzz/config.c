@@ -1,0 +1,59 @@
+/* Fuzz target: the reader of config.json. What it accepts is written, and reads back the same. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "models/interchange.h"
+#include "tests/fuzz/fuzz.h"
+
+static int put(int fd, const void *bytes, size_t n) {
+  if (fd < 0) fd = memfd_create("fuzz", MFD_CLOEXEC);
+  if (fd < 0 || ftruncate(fd, 0) != 0 || pwrite(fd, bytes, n, 0) != (ssize_t)n) abort();
+  return fd;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
+  static int fd = -1, again = -1;
+  char path[64];
+  sl_config config, same;
+  json_t *json;
+  fd = put(fd, data, n);
+  snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+  if (sl_config_read(path, &config) != SL_OK) {
+    if (config.family || config.label_names || !strstr(sl_error(), path)) abort();
+    return -1;
+  }
+  if (sl_config_to_json(&config, &json) != SL_OK) abort();
+  char *text = json_dumps(json, 0);
+  again = put(again, text, strlen(text));
+  snprintf(path, sizeof path, "/proc/self/fd/%d", again);
+  if (sl_config_read(path, &same) != SL_OK || sl_config_compare(&same, path, &config, "itself") != SL_OK ||
+      same.labels != config.labels)
+    abort();
+  free(text);
+  json_decref(json);
+  sl_config_clear(&config);
+  sl_config_clear(&same);
+  return 0;
+}
+
+size_t fuzz_seed(int number, uint8_t *data, size_t room) {
+  static const char *const seeds[] = {
+      "{\"model_type\": \"gpt2\", \"n_embd\": 8, \"n_layer\": 1, \"n_head\": 2, \"n_positions\": 6, \"vocab_size\": "
+      "11}",
+      "{\"model_type\": \"gpt2\", \"n_inner\": null, \"layer_norm_epsilon\": 1e-05, \"activation_function\": "
+      "\"gelu_new\", \"scale_attn_weights\": true, \"tie_word_embeddings\": true}",
+      "{\"model_type\": \"bert\", \"hidden_size\": 8, \"num_attention_heads\": 2, \"layer_norm_eps\": 1e-12, "
+      "\"hidden_act\": \"gelu\", \"position_embedding_type\": \"absolute\", \"is_decoder\": false}",
+      "{\"model_type\": \"vit\", \"hidden_size\": 8, \"num_attention_heads\": 2, \"image_size\": 6, \"patch_size\": 3, "
+      "\"qkv_bias\": true, \"id2label\": {\"0\": \"cat\", \"1\": \"dog\"}, \"label2id\": {\"cat\": 0, \"dog\": 1}}",
+  };
+  if ((size_t)number >= sizeof seeds / sizeof *seeds) return 0;
+  const size_t n = strlen(seeds[number]);
+  if (n > room) abort();
+  memcpy(data, seeds[number], n);
+  return n;
+}
