@@ -167,17 +167,18 @@ def vit():
 
 images = torch.tensor((words(BATCH * 784, 100) & 255).astype(np.float64).reshape(BATCH, 1, 28, 28))
 images = (images / 255 - 0.5) / 0.25
-coloured = torch.tensor((words(BATCH * 15 * 13 * 3, 103) & 255).astype(np.float64).reshape(BATCH, 15, 13, 3)).permute(0, 3, 1, 2)
+coloured = torch.tensor((words(BATCH * 15 * 13 * 3, 107) & 255).astype(np.float64).reshape(BATCH, 15, 13, 3)).permute(0, 3, 1, 2)
 coloured = (coloured / 255 - 0.5) / 0.25
 labels = torch.tensor((words(BATCH, 101) % 10).astype(np.int64))
 windows = torch.tensor((words(BATCH * (LENGTH + 1), 102) % VOCABULARY).astype(np.int64).reshape(BATCH, LENGTH + 1))
 print("/* What record.py printed: PyTorch, double precision. */")
-for name, make in (("mlp", mlp), ("lenet", lenet), ("gpt", gpt), ("basic", lambda: resnet(False)), ("vit", vit)):
+for name, make in (("mlp", mlp), ("lenet", lenet), ("gpt", gpt), ("basic", lambda: resnet(False)),
+                   ("bottleneck", lambda: resnet(True)), ("vit", vit)):
     parameters, forward = make()
     for p in parameters:
         p.requires_grad_(True)
     matrices, vectors = [p for p in parameters if p.ndim > 1], [p for p in parameters if p.ndim == 1]
-    if name not in ("lenet", "basic"):
+    if name not in ("lenet", "basic", "bottleneck"):
         optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.01}, {"params": vectors, "weight_decay": 0}], lr=1e-3)
     else:
         optimizer = torch.optim.SGD([{"params": matrices, "weight_decay": 1e-4}, {"params": vectors, "weight_decay": 0}], lr=0.01,
