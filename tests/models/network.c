@@ -58,6 +58,22 @@ static const sl_model gpt = {
     .build = build_gpt,
     .training = {.optimizer = SL_OPTIMIZER_ADAMW, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .decay = 0.01}};
 
+/* A BERT in small, whose windows have padding at their ends (lengths), and some targets that do not count. */
+enum { SLOT_LENGTHS = 2 };
+static int32_t lengths[BATCH], some[BATCH];
+static sl_value build_bert(sl_graph *g, sl_value x, const sl_model_data *d, const sl_training *o, int training) {
+  return sl_bert(g, x, sl_input(g, "lengths", SLOT_LENGTHS, SL_I32, sl_shape_make(NULL, 0)), d,
+                 &(sl_bert_size){.layers = 2, .heads = 2, .width = 32, .positions = 16, .type = 1},
+                 training ? o->dropout : 0);
+}
+static const sl_model bert = {
+    .name = "bert",
+    .task = SL_TASK_NEXT_TOKEN, /* targets that PyTorch can have too */
+    .length = LENGTH,
+    .vocabulary = VOCABULARY,
+    .build = build_bert,
+    .training = {.optimizer = SL_OPTIMIZER_ADAMW, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .decay = 0.01}};
+
 /* Small residual networks and a small vision transformer, over images whose sides are odd. */
 static const sl_model_data photos = {
     .height = 15, .width = 13, .channels = 3, .classes = 10, .mean = {0.5, 0.5, 0.5}, .deviation = {0.25, 0.25, 0.25}};
@@ -87,15 +103,29 @@ static const struct {
   const sl_model *model;
   const sl_model_data *data;
   const void *samples;
-} small[] = {
-    {&gpt, &text, windows}, {&basic, &photos, coloured}, {&bottleneck, &photos, coloured}, {&vit, &photos, coloured}};
+  const int32_t *labels;
+} small[] = {{&gpt, &text, windows, labels},
+             {&bert, &text, windows, some},
+             {&basic, &photos, coloured, labels},
+             {&bottleneck, &photos, coloured, labels},
+             {&vit, &photos, coloured, labels}};
 
-/* Trains from the recorded start; losses to `loss`, squares of the first gradients from the first momenta to `squares`.
- */
-static void train(const char *name, sl_plan plan, double *loss, double *squares) {
+/* What is compared of an array: the sum of its squares, and its product with a fixed vector. */
+typedef struct measures {
+  double squares, product;
+} measures;
+
+static void add_to(measures *m, double x, int64_t i, uint32_t stream) {
+  m->squares += x * x;
+  m->product += x * ((double)(word((uint32_t)i, stream) >> 8) * 0x1p-23 - 1);
+}
+
+/* Trains from the recorded start. gradients: of the first step, from the first momenta. */
+static void train(const char *name, sl_plan plan, double *loss, measures *logits, measures *gradients) {
   const sl_model *model = NULL;
   const sl_model_data *of = &data;
   const void *samples = images;
+  const int32_t *label = labels;
   sl_runtime_options o = sl_runtime_defaults();
   sl_runtime *rt;
   sl_network network;
@@ -105,7 +135,8 @@ static void train(const char *name, sl_plan plan, double *loss, double *squares)
   o.workers = 2;
   assert_ok(sl_runtime_start(&o, &rt));
   for (size_t i = 0; i < sizeof small / sizeof *small; i++)
-    if (strcmp(name, small[i].model->name) == 0) model = small[i].model, of = small[i].data, samples = small[i].samples;
+    if (strcmp(name, small[i].model->name) == 0)
+      model = small[i].model, of = small[i].data, samples = small[i].samples, label = small[i].labels;
   if (!model) assert_ok(sl_model_find(name, &model));
   sl_training training = model->training; /* statistics are recorded over all samples */
   training.batchnorm = plan.leaves > 1 ? SL_BATCHNORM_GLOBAL : SL_BATCHNORM_LEAF;
@@ -113,18 +144,27 @@ static void train(const char *name, sl_plan plan, double *loss, double *squares)
   assert_ok(sl_plan_complete(&plan));
   assert_ok(sl_network_training(model, of, &training, BATCH, &network));
   assert_ok(sl_store_create(&store));
-  assert_ok(sl_program_create(rt, store, network.graph, &plan,
-                              &(sl_program_options){.keep = &network.loss, .n_keep = 1}, &program));
+  const sl_value keep[] = {network.loss, network.logits};
+  assert_ok(
+      sl_program_create(rt, store, network.graph, &plan, &(sl_program_options){.keep = keep, .n_keep = 2}, &program));
   assert_ok(sl_store_acquire(store, 1));
   uint32_t stream = 0;
   for (int i = 0; i < sl_store_count(store); i++)
     if (sl_store_at(store, i)->parameter) fill(sl_store_at(store, i), stream++);
   sl_store_release(store);
   for (int step = 1; step <= STEPS; step++) {
-    assert_ok(sl_program_run(
-        program, &(sl_step){.number = step, .seed = 1, .learning_rate = RATE(model), .input = {samples, labels}}));
+    assert_ok(sl_program_run(program, &(sl_step){.number = step,
+                                                 .seed = 1,
+                                                 .learning_rate = RATE(model),
+                                                 .input = {samples, label, [SLOT_LENGTHS] = lengths}}));
     assert_ok(sl_program_read(program, network.loss, &loss[step - 1]));
     if (step > 1) continue;
+    const int64_t n = sl_shape_count(&sl_graph_value(network.graph, network.logits)->shape);
+    float *values = malloc((size_t)n * sizeof *values);
+    assert_ok(sl_program_read(program, network.logits, values));
+    *logits = (measures){0};
+    for (int64_t i = 0; i < n; i++) add_to(logits, values[i], i, 200);
+    free(values);
     /* adamw: m = (1 - beta1) g after one step. sgd: v = g + decay p. */
     assert_ok(sl_store_acquire(store, 0));
     int k = 0;
@@ -137,14 +177,14 @@ static void train(const char *name, sl_plan plan, double *loss, double *squares)
       const sl_tensor *m = sl_store_find(store, state);
       assert_non_null(m);
       const double factor = adamw ? 1 / (1 - model->training.beta1) : 1;
-      squares[k] = 0;
       sl_tensor before = *p;
       before.data = malloc((size_t)sl_shape_count(&p->shape) * sizeof(float));
       fill(&before, (uint32_t)k);
+      gradients[k] = (measures){0};
       for (int64_t e = 0; e < sl_shape_count(&p->shape); e++) {
         double g = (double)((float *)m->data)[e] * factor;
         if (!adamw && p->shape.ndim > 1) g -= model->training.decay * (double)((float *)before.data)[e];
-        squares[k] += g * g;
+        add_to(&gradients[k], g, e, 300 + (uint32_t)k);
       }
       free(before.data);
       k++;
@@ -157,48 +197,43 @@ static void train(const char *name, sl_plan plan, double *loss, double *squares)
   sl_runtime_stop(rt);
 }
 
-static void compare(const char *name, const double *losses, const double *squares, int n) {
+/* Both measures scale with the array: a product's error is one of rounding errors with random signs. */
+static void compare_measures(const char *name, size_t plan, const char *what, int k, measures m,
+                             const double *recorded) {
+  if (!(fabs(m.squares - recorded[0]) <= 2e-5 * recorded[0]) ||
+      !(fabs(m.product - recorded[1]) <= 2e-5 * sqrt(recorded[0])))
+    fail_msg("%s, plan %zu, %s %d: sum of squares %.9g, product %.9g, recorded %.9g, %.9g", name, plan, what, k,
+             m.squares, m.product, recorded[0], recorded[1]);
+}
+
+static void compare(const char *name, const double *losses, const double *logits, const double (*gradients)[2],
+                    size_t n) {
   const sl_plan plans[] = {
       {.shards = 1}, {.shards = 4}, {.leaves = 3, .shards = 6}, {.leaves = 2, .shards = 4, .row_blocks = 4}};
   for (size_t p = 0; p < sizeof plans / sizeof *plans; p++) {
-    double loss[STEPS], square[64];
-    train(name, plans[p], loss, square);
+    double loss[STEPS];
+    measures first, gradient[64];
+    train(name, plans[p], loss, &first, gradient);
     for (int i = 0; i < STEPS; i++)
       if (!(fabs(loss[i] - losses[i]) <= 2e-4 * losses[i] + 1e-5))
         fail_msg("%s, plan %zu, step %d: loss %.9g, recorded %.9g", name, p, i + 1, loss[i], losses[i]);
     if (!(fabs(loss[0] - losses[0]) <= 2e-6 * losses[0]))
       fail_msg("%s: first loss %.9g, recorded %.9g", name, loss[0], losses[0]);
-    for (int k = 0; k < n; k++)
-      if (!(fabs(square[k] - squares[k]) <= 2e-5 * squares[k]))
-        fail_msg("%s, plan %zu, gradient %d: sum of squares %.9g, recorded %.9g", name, p, k, square[k], squares[k]);
+    compare_measures(name, p, "logits", 0, first, logits);
+    for (size_t k = 0; k < n; k++) compare_measures(name, p, "gradient", (int)k, gradient[k], gradients[k]);
   }
 }
 
-static void mlp_is_as_recorded(void **state) {
-  (void)state;
-  compare("mlp", mlp_losses, mlp_squares, sizeof mlp_squares / sizeof *mlp_squares);
-}
+#define COMPARE(name) \
+  compare(#name, name##_losses, name##_logits, name##_gradients, sizeof name##_gradients / sizeof *name##_gradients)
 
-static void lenet_is_as_recorded(void **state) {
-  (void)state;
-  compare("lenet", lenet_losses, lenet_squares, sizeof lenet_squares / sizeof *lenet_squares);
-}
-
-static void gpt_is_as_recorded(void **state) {
-  (void)state;
-  compare("gpt", gpt_losses, gpt_squares, sizeof gpt_squares / sizeof *gpt_squares);
-}
-
-static void residual_networks_are_as_recorded(void **state) {
-  (void)state;
-  compare("basic", basic_losses, basic_squares, sizeof basic_squares / sizeof *basic_squares);
-  compare("bottleneck", bottleneck_losses, bottleneck_squares, sizeof bottleneck_squares / sizeof *bottleneck_squares);
-}
-
-static void vit_is_as_recorded(void **state) {
-  (void)state;
-  compare("vit", vit_losses, vit_squares, sizeof vit_squares / sizeof *vit_squares);
-}
+static void perceptron_is_as_recorded(void **state) { (void)state, COMPARE(mlp); }
+static void lenet_is_as_recorded(void **state) { (void)state, COMPARE(lenet); }
+static void gpt_is_as_recorded(void **state) { (void)state, COMPARE(gpt); }
+static void bert_is_as_recorded(void **state) { (void)state, COMPARE(bert); }
+static void residual_network_is_as_recorded(void **state) { (void)state, COMPARE(basic); }
+static void bottlenecks_are_as_recorded(void **state) { (void)state, COMPARE(bottleneck); }
+static void vit_is_as_recorded(void **state) { (void)state, COMPARE(vit); }
 
 static void misfits_name_the_layer(void **state) {
   (void)state;
@@ -216,10 +251,17 @@ int main(void) {
   for (uint32_t i = 0; i < sizeof coloured; i++) coloured[i] = (uint8_t)(word(i, 107) & 255);
   for (uint32_t i = 0; i < BATCH; i++) labels[i] = (int32_t)(word(i, 101) % 10);
   for (uint32_t i = 0; i < BATCH * (LENGTH + 1); i++) windows[i] = (int32_t)(word(i, 102) % VOCABULARY);
+  for (uint32_t i = 0; i < BATCH; i++) lengths[i] = (int32_t)(word(i, 103) % LENGTH) + 1;
+  for (uint32_t i = 0; i < BATCH; i++) some[i] = labels[i] % 5 > 0 ? labels[i] : -1;
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(mlp_is_as_recorded), cmocka_unit_test(lenet_is_as_recorded),
-      cmocka_unit_test(gpt_is_as_recorded), cmocka_unit_test(residual_networks_are_as_recorded),
-      cmocka_unit_test(vit_is_as_recorded), cmocka_unit_test(misfits_name_the_layer),
+      cmocka_unit_test(perceptron_is_as_recorded),
+      cmocka_unit_test(lenet_is_as_recorded),
+      cmocka_unit_test(gpt_is_as_recorded),
+      cmocka_unit_test(bert_is_as_recorded),
+      cmocka_unit_test(residual_network_is_as_recorded),
+      cmocka_unit_test(bottlenecks_are_as_recorded),
+      cmocka_unit_test(vit_is_as_recorded),
+      cmocka_unit_test(misfits_name_the_layer),
   };
   return cmocka_run_group_tests_name("network", tests, NULL, NULL);
 }

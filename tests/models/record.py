@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Records what PyTorch makes of the models in double precision: ten training losses, and the sums of squares of the first step's
-gradients. Its output is tests/models/recorded.h; the tests need no PyTorch.
+"""Records what PyTorch makes of the models in double precision: ten training losses, and of the first step's logits and of each of its
+gradients the sum of squares and the product with a fixed vector of pseudo-random numbers. Its output is tests/models/recorded.h; the tests need no PyTorch.
 
 usage: record.py > recorded.h
 """
@@ -36,6 +36,13 @@ def tensor(stream, *shape):
     a = np.float32(1 / np.sqrt(n / shape[0])) if len(shape) > 1 else np.float32(0.05)
     u = (words(n, stream) >> np.uint32(8)).astype(np.float32) * np.float32(2**-23) - np.float32(1)
     return torch.tensor((u * a).astype(np.float64).reshape(shape))
+
+
+def against(stream, x):
+    """Sum of squares of x, and its product with a fixed vector."""
+    u = (words(x.numel(), stream) >> np.uint32(8)).astype(np.float64) * 2.0**-23 - 1
+    x = x.detach().reshape(-1)
+    return float((x ** 2).sum()), float((x * torch.tensor(u)).sum())
 
 
 def mlp():
@@ -165,14 +172,44 @@ def vit():
     return p, forward
 
 
+def bert():
+    """Every token sees the first lengths[b] of its window; those behind give zeros. Token type 1, a decoder tied to the embedding."""
+    p = [tensor(0, VOCABULARY, WIDTH), tensor(1, POSITIONS, WIDTH), tensor(2, 2, WIDTH), norm(3, WIDTH), tensor(4, WIDTH)]
+    for _ in range(LAYERS):
+        for kind, *shape in (("", 3 * WIDTH, WIDTH), ("", WIDTH, WIDTH), ("norm", WIDTH), ("", 4 * WIDTH, WIDTH),
+                             ("", WIDTH, 4 * WIDTH), ("norm", WIDTH)):
+            p.append(norm(len(p), *shape) if kind else tensor(len(p), *shape))
+            p.append(tensor(len(p), shape[0]))
+    p += [tensor(len(p), WIDTH, WIDTH), tensor(len(p) + 1, WIDTH)]
+    p += [norm(len(p), WIDTH), tensor(len(p) + 1, WIDTH)]
+    p.append(tensor(len(p), VOCABULARY))
+    inside = torch.arange(LENGTH) < lengths[:, None]
+
+    def forward(tokens):
+        x = F.layer_norm(p[0][tokens] + p[1][:LENGTH] + p[2][1], (WIDTH,), p[3], p[4], 1e-12)
+        for block in range(LAYERS):
+            w = p[5 + 12 * block:17 + 12 * block]
+            q, k, v = (t.reshape(BATCH, LENGTH, HEADS, -1).transpose(1, 2) for t in F.linear(x, w[0], w[1]).split(WIDTH, 2))
+            score = (q @ k.transpose(2, 3) / np.sqrt(WIDTH / HEADS)).masked_fill(~inside[:, None, None, :], -np.inf)
+            y = (score.softmax(3) @ v).transpose(1, 2).reshape(BATCH, LENGTH, WIDTH) * inside[:, :, None]
+            x = F.layer_norm(x + F.linear(y, w[2], w[3]), (WIDTH,), w[4], w[5], 1e-12)
+            y = F.linear(F.gelu(F.linear(x, w[6], w[7])), w[8], w[9])
+            x = F.layer_norm(x + y, (WIDTH,), w[10], w[11], 1e-12)
+        x = F.layer_norm(F.gelu(F.linear(x, p[-5], p[-4])), (WIDTH,), p[-3], p[-2], 1e-12)
+        return F.linear(x, p[0], p[-1])
+    return p, forward
+
+
 images = torch.tensor((words(BATCH * 784, 100) & 255).astype(np.float64).reshape(BATCH, 1, 28, 28))
 images = (images / 255 - 0.5) / 0.25
 coloured = torch.tensor((words(BATCH * 15 * 13 * 3, 107) & 255).astype(np.float64).reshape(BATCH, 15, 13, 3)).permute(0, 3, 1, 2)
 coloured = (coloured / 255 - 0.5) / 0.25
 labels = torch.tensor((words(BATCH, 101) % 10).astype(np.int64))
+lengths = torch.tensor((words(BATCH, 103) % LENGTH + 1).astype(np.int64))
+counts = labels % 5 > 0  # of bert, the others' targets are ignored
 windows = torch.tensor((words(BATCH * (LENGTH + 1), 102) % VOCABULARY).astype(np.int64).reshape(BATCH, LENGTH + 1))
 print("/* What record.py printed: PyTorch, double precision. */")
-for name, make in (("mlp", mlp), ("lenet", lenet), ("gpt", gpt), ("basic", lambda: resnet(False)),
+for name, make in (("mlp", mlp), ("lenet", lenet), ("gpt", gpt), ("bert", bert), ("basic", lambda: resnet(False)),
                    ("bottleneck", lambda: resnet(True)), ("vit", vit)):
     parameters, forward = make()
     for p in parameters:
@@ -183,17 +220,22 @@ for name, make in (("mlp", mlp), ("lenet", lenet), ("gpt", gpt), ("basic", lambd
     else:
         optimizer = torch.optim.SGD([{"params": matrices, "weight_decay": 1e-4}, {"params": vectors, "weight_decay": 0}], lr=0.01,
                                     momentum=0.9)
-    losses, squares = [], []
+    losses, logits, gradients = [], [], []
     for step in range(10):
         optimizer.zero_grad()
-        if name == "gpt":
-            loss = F.cross_entropy(forward(windows[:, :-1]).reshape(-1, VOCABULARY), windows[:, 1:].reshape(-1))
+        x = windows[:, :-1] if name in ("gpt", "bert") else images if name in ("mlp", "lenet") else coloured
+        y = forward(x)
+        if name in ("gpt", "bert"):
+            targets = windows[:, 1:] if name == "gpt" else torch.where(counts[:, None], windows[:, 1:], -1)
+            loss = F.cross_entropy(y.reshape(-1, VOCABULARY), targets.reshape(-1), ignore_index=-1)
         else:
-            loss = F.cross_entropy(forward(images if name in ("mlp", "lenet") else coloured), labels)
+            loss = F.cross_entropy(y, labels)
         loss.backward()
         if step == 0:
-            squares = [float((p.grad ** 2).sum()) for p in parameters]
+            logits = against(200, y)
+            gradients = [against(300 + k, p.grad) for k, p in enumerate(parameters)]
         optimizer.step()
         losses.append(float(loss))
     print(f"static const double {name}_losses[] = {{{', '.join(f'{x:.12g}' for x in losses)}}};")
-    print(f"static const double {name}_squares[] = {{{', '.join(f'{x:.12g}' for x in squares)}}};")
+    print(f"static const double {name}_logits[2] = {{{', '.join(f'{x:.12g}' for x in logits)}}};")
+    print(f"static const double {name}_gradients[][2] = {{{', '.join(f'{{{a:.9g}, {b:.9g}}}' for a, b in gradients)}}};")
