@@ -102,8 +102,8 @@ sl_value sl_resnet(sl_graph *g, sl_value x, const sl_model_data *data, const sl_
 #define SMALL_IMAGES 28, 28, 1
 #define IMAGENET 224, 224, 3
 
-RESNET(resnet8, "resnet8", "residual network of three basic blocks, 24 to 96 channels", 128, 10, SMALL_IMAGES, 10, 0.1,
-       5e-4, .small = 1, .width = 24, .blocks = {1, 1, 1});
+RESNET(resnet8, "resnet8", "residual network of three basic blocks, 32 to 128 channels", 128, 10, SMALL_IMAGES, 10, 0.1,
+       5e-4, .small = 1, .width = 32, .blocks = {1, 1, 1});
 RESNET(resnet18, "resnet18", "residual network of 18 layers, 12 million parameters", 32, 90, IMAGENET, 1000, 0.1, 1e-4,
        .width = 64, .blocks = {2, 2, 2, 2});
 RESNET(resnet34, "resnet34", "residual network of 34 layers, 22 million parameters", 32, 90, IMAGENET, 1000, 0.1, 1e-4,

@@ -2,7 +2,7 @@
 """Validation loss of gpt2-nano trained by PyTorch on a text, byte by byte: same sizes, initialisation, optimizer, schedule, batches'
 size and split as `starling train gpt2-nano --data TEXT`; only the random numbers differ.
 
-usage: torch_text.py TEXT STEPS THREADS [SEED]
+usage: torch_text.py TEXT STEPS THREADS RATE [SEED]
 Prints steps, seconds of training, and the loss (nats a byte) over all windows of the last tenth of the text.
 """
 import math
@@ -16,9 +16,9 @@ from torch.nn import functional as F
 import torch_models
 
 text, steps, threads = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-BATCH, LENGTH, RATE = 8, 256, 6e-4
+BATCH, LENGTH, RATE = 8, 256, float(sys.argv[4])
 torch.set_num_threads(threads)
-torch.manual_seed(int(sys.argv[4]) if len(sys.argv) > 4 else 1)
+torch.manual_seed(int(sys.argv[5]) if len(sys.argv) > 5 else 1)
 with open(text, "rb") as file:
     data = torch.frombuffer(bytearray(file.read()), dtype=torch.uint8).long()
 border = len(data) - len(data) // 10
