@@ -1,42 +1,42 @@
-/* Reading images. PNG goes through libpng's simplified interface, which does the conversions. */
+/* Reading images: what kind a file is, and whether it fits the model. */
 #include "tools/image.h"
 
 #include <errno.h>
-#include <png.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/file.h"
 #include "runtime/idx.h"
+#include "tools/decode.h"
+#include "tools/resize.h"
 
 static sl_status wrong_size(const char *path, int64_t h, int64_t w, int64_t height, int64_t width) {
-  return sl_fail(SL_ESHAPE, "%s is %lld high and %lld wide, the model takes %lldx%lld", path, (long long)h,
-                 (long long)w, (long long)height, (long long)width);
+  return sl_fail(SL_ESHAPE,
+                 "%s is %lld high and %lld wide, the model takes %lldx%lld; --resize fits JPEG and PNG files", path,
+                 (long long)h, (long long)w, (long long)height, (long long)width);
 }
 
-static sl_status read_png(const char *path, int64_t height, int64_t width, int64_t channels, sl__images *images) {
-  png_image png = {.version = PNG_IMAGE_VERSION};
-  const png_color black = {0};
+/* A JPEG or PNG; with resize, one of another size is resized (shorter side) and cut out of the middle. */
+static sl_status read_picture(const char *path, int64_t height, int64_t width, int64_t channels, int64_t resize,
+                              sl__images *images) {
+  const sl__fit fit = {.shorter = resize, .crop_height = height, .crop_width = width};
+  char *bytes;
+  size_t n;
+  sl__picture picture = {0};
   if (channels != 1 && channels != 3)
-    return sl_fail(SL_EUNSUPPORTED, "%s: a PNG has 1 or 3 channels and the model takes %lld", path,
+    return sl_fail(SL_EUNSUPPORTED, "%s: a JPEG or PNG has 1 or 3 channels and the model takes %lld", path,
                    (long long)channels);
-  if (!png_image_begin_read_from_file(&png, path)) return sl_fail(SL_EFORMAT, "%s: %s", path, png.message);
-  if (png.height != height || png.width != width) {
-    sl_status status = wrong_size(path, png.height, png.width, height, width);
-    png_image_free(&png);
-    return status;
-  }
-  png.format = channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
-  images->pixels = malloc(PNG_IMAGE_SIZE(png));
-  images->n = 1;
-  if (!images->pixels) {
-    png_image_free(&png);
-    return sl_fail(SL_ENOMEM, "no memory for %s", path);
-  }
-  if (png_image_finish_read(&png, &black, images->pixels, 0, NULL)) return SL_OK;
-  const sl_status status = sl_fail(SL_EFORMAT, "%s: %s", path, png.message);
-  png_image_free(&png);
-  sl__images_clear(images);
+  SL_TRY(sl_file_read(path, SL__PICTURE_BYTES, &bytes, &n));
+  sl_status status = sl__decode(path, bytes, n, channels, &picture);
+  free(bytes);
+  if (status == SL_OK && (picture.height != height || picture.width != width))
+    status = resize > 0 ? sl__fit_picture(path, &fit, &picture)
+                        : wrong_size(path, picture.height, picture.width, height, width);
+  if (status == SL_OK)
+    *images = (sl__images){.n = 1, .pixels = picture.pixels};
+  else
+    sl__picture_clear(&picture);
   return status;
 }
 
@@ -65,17 +65,15 @@ static sl_status read_idx(const char *path, int64_t height, int64_t width, int64
   return SL_OK;
 }
 
-sl_status sl__images_read(const char *path, int64_t height, int64_t width, int64_t channels, sl__images *images) {
+sl_status sl__images_read(const char *path, int64_t height, int64_t width, int64_t channels, int64_t resize,
+                          sl__images *images) {
   unsigned char head[8] = {0};
   memset(images, 0, sizeof *images);
   FILE *file = fopen(path, "rbe");
   if (!file) return sl_fail(errno == ENOENT ? SL_ENOTFOUND : SL_EIO, "cannot read %s: %s", path, strerror(errno));
   const size_t n = fread(head, 1, sizeof head, file);
   fclose(file);
-  if (n == sizeof head && memcmp(head, "\x89PNG\r\n\x1a\n", sizeof head) == 0)
-    return read_png(path, height, width, channels, images);
-  if (n >= 3 && memcmp(head, "\xff\xd8\xff", 3) == 0)
-    return sl_fail(SL_EUNSUPPORTED, "%s is a JPEG: this version reads PNG and IDX files", path);
+  if (sl__is_png(head, n) || sl__is_jpeg(head, n)) return read_picture(path, height, width, channels, resize, images);
   return read_idx(path, height, width, channels, images);
 }
 

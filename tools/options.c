@@ -65,8 +65,8 @@ static const option table[] = {
      "steps between lines of metrics.jsonl (default: a tenth of an epoch)"},
     {"batch", INTEGER, AT(batch), (RUNS | SL__GRAPH) & ~SL__GENERATE, 1, "N", NULL, 1, 1e9,
      "images or windows of a step (default: the model's)"},
-    {"seed", INTEGER, AT(seed), SL__TRAIN | SL__GENERATE | SL__BENCH, 1, "N", "1", 0, ANY,
-     "of first parameters, order of samples and dropout; generate: of what is drawn"},
+    {"seed", INTEGER, AT(seed), SL__TRAIN | SL__GENERATE | SL__BENCH | SL__IMPORT, 1, "N", "1", 0, ANY,
+     "of first parameters, order of samples and dropout; generate: of what is drawn; import: of the images set aside"},
 
     {"optimizer", CHOICE, AT(optimizer), BUILDS, 1, "sgd|adam|adamw|lamb", NULL, 0, 0,
      "update rule (default: the model's)"},
@@ -109,7 +109,7 @@ static const option table[] = {
 
     {"sched", TEXT, AT(sched), RUNS | SL__INFO, 1, "NAME", NULL, 0, 0,
      "StarPU's scheduling policy (default $STARPU_SCHED, else lws)"},
-    {"workers", INTEGER, AT(workers), MACHINE, 1, "N", NULL, 1, 4096, "CPU workers (default: all cores)"},
+    {"workers", INTEGER, AT(workers), MACHINE | SL__IMPORT, 1, "N", NULL, 1, 4096, "CPU workers (default: all cores)"},
     {"threads-per-worker", INTEGER, AT(threads_per_worker), MACHINE, 1, "K", NULL, 1, 1024,
      "cores of the team that each worker leads (default: the least that uses all cores)"},
     {"gpus", INTEGER, AT(gpus), RUNS | SL__INFO, 1, "N", NULL, 0, 1024, "GPUs (default: all)"},
@@ -128,8 +128,8 @@ static const option table[] = {
     {"shard-size", INTEGER, AT(shard_size), SL__CONVERT, 0, "MB", NULL, 1, 1e9,
      "hf: write files of at most so many megabytes, and an index (default: one file)"},
 
-    {"out", TEXT, AT(out), SL__TRAIN | SL__TOKENIZE | SL__CONVERT, 0, "PATH", NULL, 0, 0,
-     "train: run directory (default runs/MODEL-DATE); tokenize: folder of the token files; convert: file to write, or with --to hf folder"},
+    {"out", TEXT, AT(out), SL__TRAIN | SL__TOKENIZE | SL__CONVERT | SL__IMPORT, 0, "PATH", NULL, 0, 0,
+     "train: run directory (default runs/MODEL-DATE); tokenize, import: folder of the files; convert: file to write, or with --to hf folder"},
     {"resume", FLAG, AT(resume), SL__TRAIN, 0, NULL, NULL, 0, 0, "go on with the run in --out"},
     {"force", FLAG, AT(force), SL__TRAIN, 0, NULL, NULL, 0, 0, "replace the run in --out"},
     {"trace", TEXT, AT(trace), SL__TRAIN | SL__BENCH, 0, "FILE", NULL, 0, 0,
@@ -150,6 +150,17 @@ static const option table[] = {
     {"vocabulary", INTEGER, AT(vocabulary), SL__TOKENIZE, 0, "N", NULL, 257, 1e6, "tokens of the tokenizer to learn"},
     {"bits", CHOICE, AT(bits), SL__TOKENIZE, 0, "16|32", NULL, 0, 0, "of a token in the files (default: 16 where all ids fit)"},
     {"decode", TEXT, AT(decode), SL__TOKENIZE, 0, "FILE", NULL, 0, 0, "print the text of a token file"},
+    {"size", TEXT, AT(size), SL__IMPORT, 0, "HxW", NULL, 0, 0,
+     "resize images to this height and width, whatever their proportions"},
+    {"resize", INTEGER, AT(resize), SL__IMPORT | SL__PREDICT, 0, "N", NULL, 1, 65536,
+     "resize images so that the shorter side has N pixels (predict: those of another size than the model takes, and cut that "
+     "out of the middle)"},
+    {"crop", INTEGER, AT(crop), SL__IMPORT, 0, "N", NULL, 1, 65536, "then cut NxN pixels out of the middle"},
+    {"grey", FLAG, AT(grey), SL__IMPORT, 0, NULL, NULL, 0, 0, "make grey images, of one channel"},
+    {"test-fraction", REAL, AT(test_fraction), SL__IMPORT, 0, "F", NULL, 0, 0.9,
+     "part of each class's images that is set aside for testing, where there is no folder of those (default: none)"},
+    {"skip-bad", FLAG, AT(skip_bad), SL__IMPORT, 0, NULL, NULL, 0, 0,
+     "leave images out that cannot be read, and list them at the end"},
     {"top", INTEGER, AT(top), SL__PREDICT, 0, "N", "1", 1, 1e6, "classes shown for each image"},
     {"tasks", FLAG, AT(tasks), SL__GRAPH, 0, NULL, NULL, 0, 0, "show every task, not one line per layer and operation"},
     {"dot", FLAG, AT(dot), SL__GRAPH, 0, NULL, NULL, 0, 0, "print the graph for dot (graphviz)"},
@@ -327,16 +338,25 @@ sl_status sl__augment_parse(const char *text, sl_augment *augment) {
   }
 }
 
-sl_status sl__image_parse(const char *text, int64_t size[3]) {
-  const char *at = text;
-  for (int i = 0; i < 3; i++) {
+/* n numbers of 1 to 65536 with an x between; whether that is all. */
+static int numbers_of(const char *text, int n, int64_t *size) {
+  for (int i = 0; i < n; i++) {
     char *end;
-    size[i] = strtoll(at, &end, 10);
-    if (end == at || size[i] < 1 || size[i] > 65536 || *end != (i < 2 ? 'x' : 0))
-      return sl_fail(SL_EINVAL, "--image: '%s' is not HEIGHTxWIDTHxCHANNELS, such as 28x28x1", text);
-    at = end + 1;
+    size[i] = strtoll(text, &end, 10);
+    if (end == text || size[i] < 1 || size[i] > 65536 || *end != (i < n - 1 ? 'x' : 0)) return 0;
+    text = end + 1;
   }
-  return SL_OK;
+  return 1;
+}
+
+sl_status sl__image_parse(const char *text, int64_t size[3]) {
+  return numbers_of(text, 3, size) ? SL_OK
+                                   : sl_fail(SL_EINVAL, "--image: '%s' is not HEIGHTxWIDTHxCHANNELS, such as 28x28x1", text);
+}
+
+sl_status sl__size_parse(const char *text, int64_t size[2]) {
+  return numbers_of(text, 2, size) ? SL_OK
+                                   : sl_fail(SL_EINVAL, "--size: '%s' is not HEIGHTxWIDTH, such as 224x224", text);
 }
 
 void sl__option_default_integer(int64_t *option, int64_t value) {

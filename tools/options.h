@@ -20,25 +20,27 @@ enum {
   SL__GENERATE = 64,
   SL__TOKENIZE = 128,
   SL__CONVERT = 256,
-  SL__ALL = 511
+  SL__IMPORT = 512,
+  SL__ALL = 1023
 };
 
 /* Not given and without a default: integers -1, reals NaN, texts NULL. Commands fill these in from the model or the
  * machine. */
 typedef struct sl__options {
-  char *model; /* train, bench, graph: a model's name; eval, generate, predict: a file or run directory */
+  char *model; /* train, bench, graph: a model's name; eval, generate, predict: a file or run directory; import: "images" */
   char *data, *sched, *kernels, *optimizer, *batchnorm, *rate_schedule, *until, *split, *image, *augment;
   char *recompute;
-  char *out, *trace, *config, *prompt, *prompt_file, *tokenizer, *decode, *bits;
+  char *out, *trace, *config, *prompt, *prompt_file, *tokenizer, *decode, *bits, *size;
   int64_t workers, threads_per_worker, gpus, batch, leaves, shards, row_blocks, micro_batches;
-  int64_t steps, epochs, warmup, rate_step, eval_every, log_every, seed, classes, length, top, tokens, top_k, vocabulary;
-  double val_fraction, learning_rate, rate_gamma, rate_floor, momentum, beta1, beta2, eps, decay, clip, smoothing,
+  int64_t steps, epochs, warmup, rate_step, eval_every, log_every, seed, classes, length, top, tokens, top_k, vocabulary,
+      resize, crop;
+  double val_fraction, test_fraction, learning_rate, rate_gamma, rate_floor, momentum, beta1, beta2, eps, decay, clip, smoothing,
       dropout, temperature, top_p;
   char *init, *to, *model_name;
   int64_t shard_size;
   int new_head;
-  int resume, force, json, quiet, calibrate, tasks, dot, no_measure, help;
-  char **files; /* predict: what follows the model */
+  int resume, force, json, quiet, calibrate, tasks, dot, no_measure, grey, skip_bad, help;
+  char **files; /* what follows it: predict's images, import's folder */
   int n_files;
   int argc; /* of the whole command, for environment.json */
   const char **argv;
@@ -87,5 +89,7 @@ sl_status sl__until_parse(const char *text, sl__until *until);
 sl_status sl__augment_parse(const char *text, sl_augment *augment);
 /* --image: "28x28x1", height, width, channels. */
 sl_status sl__image_parse(const char *text, int64_t size[3]);
+/* --size: "224x224", height and width. */
+sl_status sl__size_parse(const char *text, int64_t size[2]);
 
 #endif

@@ -43,13 +43,14 @@ static sl_status collect(json_t *all, const sl__model_facts *f, const char *file
              : sl_fail(SL_ENOMEM, "no memory for the predictions (%s must be UTF-8)", file);
 }
 
-static sl_status predict_file(sl__evaluator *e, const sl__model_facts *f, const char *path, int top, json_t *all) {
+static sl_status predict_file(sl__evaluator *e, const sl__model_facts *f, const char *path, int top,
+                              int64_t resize, json_t *all) {
   sl__images images;
   const sl_model_data *d = &f->data;
   const int64_t bytes = d->height * d->width * d->channels, batch = e->plan.batch;
   float *p = malloc((size_t)(batch * d->classes) * sizeof *p);
   int *order = malloc((size_t)d->classes * sizeof *order);
-  sl_status status = sl__images_read(path, d->height, d->width, d->channels, &images);
+  sl_status status = sl__images_read(path, d->height, d->width, d->channels, resize, &images);
   if (status == SL_OK && (!p || !order)) status = sl_fail(SL_ENOMEM, "no memory for the probabilities");
   for (int64_t first = 0; status == SL_OK && first < images.n; first += batch) {
     const int64_t n = images.n - first < batch ? images.n - first : batch;
@@ -89,7 +90,7 @@ sl_status sl__predict(sl__options *o, int *exit_code) {
   SL_TRY_OUT(sl__evaluator_create(runtime, store, f->model, &f->data, &f->training, &plan, &evaluator));
   SL_TRY_OUT(sl__model_fill(file, store, &evaluator.network, f->model->name, 0));
   const int top = (int)(o->top < f->data.classes ? o->top : f->data.classes);
-  for (int i = 0; i < o->n_files; i++) SL_TRY_OUT(predict_file(&evaluator, f, o->files[i], top, all));
+  for (int i = 0; i < o->n_files; i++) SL_TRY_OUT(predict_file(&evaluator, f, o->files[i], top, o->resize, all));
   if (all) {
     json_dumpf(all, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
     putchar('\n');

@@ -44,8 +44,8 @@ static const sl__command predict = {.name = "predict",
                                     .run = sl__predict,
                                     .summary = "Say what a trained model sees in image files",
                                     .description =
-                                        "Prints class and probability of each image. An IMAGE is a PNG file of the "
-                                        "size that the model takes (grey and colour are "
+                                        "Prints class and probability of each image. An IMAGE is a JPEG or PNG file of the "
+                                        "size that the model takes, or of any with --resize (grey and colour are "
                                         "converted), or an IDX file, gzip or plain, of which every image is taken."};
 static const sl__command generate = {
     .name = "generate",
@@ -83,6 +83,18 @@ static const sl__command graph = {.name = "graph",
                                       "Prints the graph of a step, by layer and operation, with shapes, costs, "
                                       "buffers, critical path and predicted peak memory. "
                                       "Nothing is run."};
+static const sl__command import = {
+    .name = "import",
+    .bit = SL__IMPORT,
+    .arguments = "images DIR ",
+    .least = 2,
+    .most = 2,
+    .run = sl__import,
+    .summary = "Make a data set of folders of images",
+    .description =
+        "Reads JPEG and PNG files from a folder per class in DIR (or in DIR/train, and for testing DIR/test or DIR/val), "
+        "brings them to one size and writes the folder --out as --data takes it. The folders\\(aq names are the classes, in "
+        "the order of their bytes. Without --size and --crop all images must have one size."};
 static const sl__command tokenize = {
     .name = "tokenize",
     .bit = SL__TOKENIZE,
@@ -123,7 +135,8 @@ static const sl__command convert = {
         "the names and in the layout that --to names. All tensors that are missing, of another shape or too many are "
         "listed; then nothing is written."};
 
-const sl__command *const sl__commands[] = {&train, &eval, &generate, &predict, &convert, &bench, &graph, &tokenize, &info, NULL};
+const sl__command *const sl__commands[] = {&train, &eval, &generate, &predict, &convert, &bench, &graph, &import, &tokenize, &info,
+                                           NULL};
 
 static void usage(FILE *file) {
   fputs("Usage: starling COMMAND [OPTION]...\n\n", file);
