@@ -8,13 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "runtime/file.h"
 #include "runtime/idx.h"
 #include "runtime/log.h"
 #include "runtime/permutation.h"
 
-enum { MOST_CLASSES = 1 << 20, NAMES_LIMIT_BYTES = 16 << 20 };
+enum { MOST_CLASSES = 1 << 20, NAMES_LIMIT_BYTES = 16 << 20, MAP_BYTES = 256 << 20 };
 
 /* Sample i of a split is number i of its set, or, where a part is set aside, number permutation(first + i). */
 struct sl_split_order {
@@ -132,13 +133,32 @@ out:
   return status;
 }
 
+/* Dtype, shape and pixels; set owns what they are in. A set larger than memory is read anew from its file in each
+ * epoch, and one that fits stays in the system's cache, for all processes that train on it. */
+static sl_status read_images(const char *path, sl_image_set *set, sl_idx *images) {
+  struct stat info;
+  if (stat(path, &info) == 0 && info.st_size >= MAP_BYTES) {
+    const sl_status status = sl_idx_map(path, &set->map);
+    set->pixels = set->map.data;
+    *images = (sl_idx){.dtype = SL_U8, .shape = set->map.shape};
+    if (status != SL_EUNSUPPORTED) return status;
+  }
+  SL_TRY(sl_idx_read(path, images));
+  set->pixels = set->memory = images->data;
+  return SL_OK;
+}
+
+static void set_clear(sl_image_set *set) {
+  free(set->memory), free(set->labels);
+  sl_idx_unmap(&set->map);
+}
+
 /* Reads a pair; sample is set to [H, W, C]. */
 static sl_status read_pair(const char *images_path, const char *labels_path, sl_image_set *set, sl_shape *sample) {
-  sl_idx images;
+  sl_idx images = {0};
   char shape[SL_SHAPE_TEXT];
-  SL_TRY(sl_idx_read(images_path, &images));
+  SL_TRY(read_images(images_path, set, &images));
   const int64_t *d = images.shape.dim;
-  set->pixels = images.data;
   set->n = d[0];
   if (images.dtype != SL_U8 || images.shape.ndim < 3 || sl_shape_row(&images.shape) < 1)
     return sl_fail(
@@ -327,7 +347,7 @@ out:
 void sl_dataset_close(sl_dataset *d) {
   if (!d) return;
   free_names(d->class_names, d->classes);
-  free(d->train.pixels), free(d->train.labels), free(d->test.pixels), free(d->test.labels);
+  set_clear(&d->train), set_clear(&d->test);
   for (int s = 0; s < SL_SPLIT_COUNT; s++) free(d->order[s]);
   free(d->directory), free(d);
 }

@@ -1,4 +1,5 @@
-/* A labelled image set: a directory of IDX files, checked as a whole and held in memory as bytes.
+/* A labelled image set: a directory of IDX files, checked as a whole and held in memory as bytes, or, where a plain
+ * file of images is large, mapped.
  *
  * Files: train-images-idx3-ubyte and train-labels-idx1-ubyte, and the same with t10k; .gz or not. Other spellings are
  * found too: any name that has "images" or "labels", "idx", and train or t10k or test in it. idx3 images are [n, H, W],
@@ -8,6 +9,7 @@
 
 #include <stdint.h>
 
+#include "runtime/idx.h"
 #include "runtime/loader.h"
 #include "runtime/status.h"
 #include "runtime/tensor.h"
@@ -29,8 +31,10 @@ typedef struct sl_dataset_options {
 /* As read from one pair of files. */
 typedef struct sl_image_set {
   int64_t n;
-  uint8_t *pixels; /* [n, H, W, C] */
-  int32_t *labels; /* [n], each within [0, classes) */
+  const uint8_t *pixels; /* [n, H, W, C] */
+  int32_t *labels;       /* [n], each within [0, classes) */
+  void *memory;          /* what pixels are in, or ... */
+  sl_idx_mapping map;    /* ... the large file that they are in */
 } sl_image_set;
 
 typedef enum sl_split { SL_SPLIT_TRAIN, SL_SPLIT_VALIDATION, SL_SPLIT_TEST, SL_SPLIT_COUNT } sl_split;

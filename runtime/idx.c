@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -167,10 +168,11 @@ static sl_status out_of_memory(const stream *s, int64_t bytes) {
   return sl_fail(SL_ENOMEM, "out of memory for %s (%" PRId64 " bytes)", s->name, bytes);
 }
 
-/* The h->bytes bytes of the elements, as they stand in the file. */
-static sl_status read_elements(stream *s, const header *h, uint8_t **elements) {
-  sl_status status = SL_OK;
-  const int64_t behind = s->zipped || s->size < 0 ? -1 : s->size - s->given;
+/* Bytes of output that are still to come, -1 when only reading tells. */
+static int64_t length_behind(const stream *s) { return s->zipped || s->size < 0 ? -1 : s->size - s->given; }
+
+static sl_status check_length(const stream *s, const header *h) {
+  const int64_t behind = length_behind(s);
   if (behind >= 0 && behind < h->bytes)
     return sl_fail(SL_EFORMAT,
                    "%s: truncated, the header promises %s but only %" PRId64 " of %" PRId64 " bytes are there", s->name,
@@ -178,6 +180,14 @@ static sl_status read_elements(stream *s, const header *h, uint8_t **elements) {
   if (behind > h->bytes)
     return sl_fail(SL_EFORMAT, "%s: oversized, has %" PRId64 " bytes behind the %s that its header promises", s->name,
                    behind - h->bytes, h->text);
+  return SL_OK;
+}
+
+/* The h->bytes bytes of the elements, as they stand in the file. */
+static sl_status read_elements(stream *s, const header *h, uint8_t **elements) {
+  sl_status status = SL_OK;
+  SL_TRY(check_length(s, h));
+  const int64_t behind = length_behind(s);
   int64_t room = behind >= 0 || h->bytes < FIRST_ROOM ? h->bytes : FIRST_ROOM, used = 0;
   uint8_t *bytes = aligned((size_t)room);
   if (!bytes) SL_TRY_OUT(out_of_memory(s, room));
@@ -261,6 +271,38 @@ sl_status sl_idx_read_bytes(const char *name, const void *bytes, size_t n, sl_id
   sl_status status = read_stream(&s, idx);
   stream_end(&s);
   return status;
+}
+
+sl_status sl_idx_map(const char *path, sl_idx_mapping *mapping) {
+  stream s = {.name = path, .fd = -1};
+  header h = {0};
+  struct stat info;
+  sl_status status = SL_OK;
+  memset(mapping, 0, sizeof *mapping);
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return sl_fail(errno == ENOENT ? SL_ENOTFOUND : SL_EIO, "cannot read %s: %s", path, strerror(errno));
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size == 0)
+    SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "%s cannot be mapped: it is empty or no regular file", path));
+  void *base = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_SHARED, fd, 0);
+  if (base == MAP_FAILED) SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "%s cannot be mapped: %s", path, strerror(errno)));
+  mapping->base = base, mapping->bytes = (size_t)info.st_size;
+  s.at = base, s.left = mapping->bytes, s.size = info.st_size;
+  if (s.left >= 2 && s.at[0] == 0x1f && s.at[1] == 0x8b)
+    SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "%s cannot be mapped: it is gzip", path));
+  SL_TRY_OUT(read_header(&s, &h));
+  if (types[h.type].dtype != SL_U8)
+    SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "%s cannot be mapped: its elements are no bytes", path));
+  SL_TRY_OUT(check_length(&s, &h));
+  mapping->shape = h.shape, mapping->data = s.at;
+out:
+  close(fd);
+  if (status != SL_OK) sl_idx_unmap(mapping);
+  return status;
+}
+
+void sl_idx_unmap(sl_idx_mapping *mapping) {
+  if (mapping->base) munmap(mapping->base, mapping->bytes);
+  memset(mapping, 0, sizeof *mapping);
 }
 
 void sl_idx_clear(sl_idx *idx) {

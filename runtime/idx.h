@@ -6,6 +6,8 @@
 #ifndef SL_IDX_H
 #define SL_IDX_H
 
+#include <stdint.h>
+
 #include "runtime/status.h"
 #include "runtime/tensor.h"
 
@@ -28,6 +30,20 @@ sl_status sl_idx_read(const char *path, sl_idx *idx);
 /* The same of bytes in memory; `name` stands for the path in errors. */
 sl_status sl_idx_read_bytes(const char *name, const void *bytes, size_t n, sl_idx *idx);
 void sl_idx_clear(sl_idx *idx);
+
+/* A plain file of unsigned bytes, mapped: nothing is read before it is used, and it must stay as it is until unmapped.
+ */
+typedef struct sl_idx_mapping {
+  sl_shape shape;
+  const uint8_t *data; /* sl_shape_count(&shape) bytes within the file; not aligned */
+  void *base;          /* the file, of so many bytes */
+  size_t bytes;
+} sl_idx_mapping;
+
+/* The errors of sl_idx_read, and SL_EUNSUPPORTED where only that will do: gzip, other types, no regular file. On
+ * failure *mapping is all zero. */
+sl_status sl_idx_map(const char *path, sl_idx_mapping *mapping);
+void sl_idx_unmap(sl_idx_mapping *mapping);
 
 /* Writes dtype (SL_U8, SL_I32, SL_F32 or SL_F64) of the given shape atomically, gzip when path ends in ".gz". */
 sl_status sl_idx_write(const char *path, sl_dtype dtype, const sl_shape *shape, const void *data);

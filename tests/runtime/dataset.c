@@ -342,6 +342,33 @@ static void fashion_mnist(void **state) {
   sl_dataset_close(d);
 }
 
+/* 257 MB, all of it a hole but the last pixel. */
+static void large_files_are_mapped(void **state) {
+  enum { SIDE = 1024, N = 257 };
+  uint8_t head[16] = {0, 0, 8, 3, 0, 0, N >> 8, N & 255, 0, 0, SIDE >> 8, 0, 0, 0, SIDE >> 8, 0}, labels[N] = {0};
+  const sl_shape shape = SL_SHAPE(N);
+  const char *path = scratch_path(*state, usual[0]);
+  const off_t end = sizeof head + (off_t)N * SIDE * SIDE;
+  sl_dataset *d;
+  scratch_write(path, head, sizeof head);
+  labels[N - 1] = 1;
+  assert_ok(sl_idx_write(scratch_path(*state, usual[1]), SL_U8, &shape, labels));
+  FILE *file = fopen(path, "r+b");
+  assert_non_null(file);
+  assert_int_equal(fseeko(file, end - 1, SEEK_SET), 0);
+  assert_int_equal(fputc(77, file), 77);
+  assert_int_equal(fclose(file), 0);
+  assert_ok(open_set(*state, 0, 0, &d));
+  assert_non_null(d->train.map.base);
+  assert_null(d->train.memory);
+  assert_int_equal(d->train.n * 10000 + d->height + d->width, 2572048);
+  assert_int_equal(d->train.pixels[(int64_t)N * SIDE * SIDE - 1], 77);
+  assert_near(d->mean[0], 77.0 / 255 / N / SIDE / SIDE, 1e-15);
+  sl_dataset_close(d);
+  assert_int_equal(truncate(path, end - 1), 0);
+  assert_fails(SL_EFORMAT, "truncated", open_set(*state, 0, 0, &d));
+}
+
 int main(void) {
 #define TEST_IN(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
   const struct CMUnitTest tests[] = {
@@ -357,6 +384,7 @@ int main(void) {
       TEST_IN(files_that_do_not_belong_together),
       TEST_IN(broken_files_are_named),
       TEST_IN(missing_files_are_named),
+      TEST_IN(large_files_are_mapped),
       cmocka_unit_test(fashion_mnist),
   };
   return cmocka_run_group_tests_name("dataset", tests, NULL, NULL);

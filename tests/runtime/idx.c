@@ -220,13 +220,51 @@ static void writer_refuses(void **state) {
   assert_int_equal(scratch_entries(*state), 0);
 }
 
+static void mapped(void **state) {
+  const char *path = scratch_path(*state, "a");
+  const sl_shape shape = SL_SHAPE(2, 3, 4);
+  sl_idx_mapping map;
+  scratch_write(path, small, sizeof small);
+  assert_ok(sl_idx_map(path, &map));
+  assert_true(sl_shape_equal(&map.shape, &shape));
+  assert_memory_equal(map.data, small + SMALL_HEADER, sizeof small - SMALL_HEADER);
+  sl_idx_unmap(&map);
+  assert_null(map.base);
+  for (size_t n = 1; n < sizeof small; n++) {
+    scratch_write(path, small, n);
+    assert_fails(SL_EFORMAT, "truncated", sl_idx_map(path, &map));
+    assert_null(map.base);
+  }
+  uint8_t more[sizeof small + 1] = {0};
+  memcpy(more, small, sizeof small);
+  scratch_write(path, more, sizeof more);
+  assert_fails(SL_EFORMAT, "oversized", sl_idx_map(path, &map));
+  scratch_write(path, "", 0);
+  assert_fails(SL_EUNSUPPORTED, "empty", sl_idx_map(path, &map));
+  scratch_write(path, "\x1f\x8b", 2);
+  assert_fails(SL_EUNSUPPORTED, "gzip", sl_idx_map(path, &map));
+  more[2] = 9;
+  scratch_write(path, more, sizeof small);
+  assert_fails(SL_EUNSUPPORTED, "no bytes", sl_idx_map(path, &map));
+  assert_fails(SL_ENOTFOUND, "none", sl_idx_map(scratch_path(*state, "none"), &map));
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
   const struct CMUnitTest tests[] = {
-      TEST(every_type_comes_back), TEST(bytes_are_the_format_s),    TEST(small_integers_widen),
-      TEST(large_files),           TEST(every_truncation_is_found), TEST(oversized_is_found),
-      TEST(bad_headers_are_named), TEST(promises_are_not_believed), TEST(every_truncated_gzip_is_found),
-      TEST(corrupt_gzip_is_found), TEST(gzip_members_join),         TEST(files_that_cannot_be_read),
+      TEST(mapped),
+      TEST(every_type_comes_back),
+      TEST(bytes_are_the_format_s),
+      TEST(small_integers_widen),
+      TEST(large_files),
+      TEST(every_truncation_is_found),
+      TEST(oversized_is_found),
+      TEST(bad_headers_are_named),
+      TEST(promises_are_not_believed),
+      TEST(every_truncated_gzip_is_found),
+      TEST(corrupt_gzip_is_found),
+      TEST(gzip_members_join),
+      TEST(files_that_cannot_be_read),
       TEST(writer_refuses),
   };
   return cmocka_run_group_tests_name("idx", tests, NULL, NULL);
