@@ -84,6 +84,21 @@ check 'shares of worker time add up to 100' awk -v a="$(field kernel_percent out
 expect 'bench: the text' 0 '^worker time .* in kernels' bench mlp --batch 32 --steps 5 --no-measure --workers 1 --trace "$work/trace.json"
 check_json 'the trace is JSON' "$work/trace.json"
 
+# Two grey pixels, 65 and 66.
+mkdir -p photos/a photos/b
+printf '\211\120\116\107\015\012\032\012\000\000\000\015\111\110\104\122\000\000\000\002\000\000\000\001\010\000\000\000\000\321\111\040\126\000\000\000\013\111\104\101\124\170\332\143\160\164\002\000\000\307\000\204\202\237\054\112\000\000\000\000\111\105\116\104\256\102\140\202' >photos/a/1.png
+cp photos/a/1.png photos/b/2.png
+expect 'import' 0 '^set: images of 1x2x1 in 2 classes, 2 to train on, 0 to test on$' import images photos --out set --grey
+printf '\0\0\010\003\0\0\0\002\0\0\0\001\0\0\0\002ABAB' >wanted
+check 'the pixels are there' cmp wanted set/train-images-idx3-ubyte
+expect 'import --json' 0 '"height": 3' import images photos --out set2 --size 3x4 --json
+check_json 'import --json is JSON' "$work/out"
+head -c 50 photos/a/1.png >photos/b/3.png
+expect 'import: a broken image' 1 'photos/b/3.png: broken PNG' import images photos --out set3
+expect 'import --skip-bad lists it' 0 '^left out: photos/b/3.png: broken PNG' import images photos --out set3 --skip-bad
+expect 'import: neither images nor a folder' 2 'usage: starling import images DIR' import photos
+expect 'import: no place for it' 2 '--out DIR is needed' import images photos
+
 if [ -e /dev/full ]; then
   code=0
   "$starling" --version >/dev/full 2>err || code=$?
