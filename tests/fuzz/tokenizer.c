@@ -19,7 +19,7 @@ static int fd[FILES];
 static void clear(void) {
   static const char *const names[] = {"tokenizer.json", "vocab.txt", "vocab.json", "merges.txt"};
   for (int k = 0; k < KINDS; k++) {
-    char path[128];
+    char path[256];
     for (int i = 0; i < 4; i++) {
       snprintf(path, sizeof path, "%s/%s", folder[k], names[i]);
       unlink(path);
