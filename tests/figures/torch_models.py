@@ -5,9 +5,9 @@ from torch.nn import functional as F
 
 
 class Block(nn.Module):
-    def __init__(self, width, heads, causal=True, gelu="tanh", eps=1e-5):
+    def __init__(self, width, heads, causal=True, gelu="tanh", eps=1e-5, post_norm=False):
         super().__init__()
-        self.heads, self.causal, self.gelu = heads, causal, gelu
+        self.heads, self.causal, self.gelu, self.post_norm = heads, causal, gelu, post_norm
         self.ln_1, self.ln_2 = nn.LayerNorm(width, eps=eps), nn.LayerNorm(width, eps=eps)
         self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.fc, self.out = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
@@ -24,6 +24,9 @@ class Block(nn.Module):
         return self.proj(y.transpose(1, 2).flatten(2))
 
     def forward(self, x):
+        if self.post_norm:
+            x = self.ln_1(x + self.attention(x))
+            return self.ln_2(x + self.out(F.gelu(self.fc(x), approximate=self.gelu)))
         x = x + self.attention(self.ln_1(x))
         return x + self.out(F.gelu(self.fc(self.ln_2(x)), approximate=self.gelu))
 
@@ -40,6 +43,24 @@ class GPT(nn.Module):
     def forward(self, tokens):
         x = self.wte(tokens) + self.wpe.weight[:tokens.shape[1]]
         return F.linear(self.ln_f(self.blocks(x)), self.wte.weight).flatten(0, 1)
+
+
+class BERT(nn.Module):
+    """BertForMaskedLM of one token type: logits at every position, as Starling computes them."""
+
+    def __init__(self, vocabulary, width, layers, heads, positions):
+        super().__init__()
+        self.wte, self.wpe, self.token_type = nn.Embedding(vocabulary, width), nn.Embedding(positions, width), nn.Embedding(2, width)
+        self.ln_e, self.ln_f = nn.LayerNorm(width, eps=1e-12), nn.LayerNorm(width, eps=1e-12)
+        self.blocks = nn.Sequential(*(Block(width, heads, False, "none", 1e-12, True) for _ in range(layers)))
+        self.dense, self.bias = nn.Linear(width, width), nn.Parameter(torch.zeros(vocabulary))
+        for table in (self.wte, self.wpe, self.token_type):
+            nn.init.normal_(table.weight, std=0.02)
+
+    def forward(self, tokens):
+        x = self.blocks(self.ln_e(self.wte(tokens) + self.wpe.weight[:tokens.shape[1]] + self.token_type.weight[0]))
+        x = self.ln_f(F.gelu(self.dense(x)))
+        return F.linear(x, self.wte.weight, self.bias).flatten(0, 1)
 
 
 class ViT(nn.Module):
@@ -105,3 +126,7 @@ def gpt2_nano():
 
 def gpt2():
     return GPT(50257, 768, 12, 12, 1024)
+
+
+def bert_base():
+    return BERT(30522, 768, 12, 12, 512)

@@ -2,7 +2,7 @@
 """Samples/s of PyTorch on the CPU for the networks that Starling also has: identical layers, optimizer and batch.
 
 usage: torch_speed.py MODEL BATCH THREADS STEPS [--length T] [--compile]
-MODEL: mlp, lenet, gpt2-nano, gpt2, vit-b16 or resnet50. Prints samples/s at the median step, and the peak memory of the process in MB.
+MODEL: mlp, lenet, gpt2-nano, gpt2, bert-base, vit-b16 or resnet50. Prints samples/s at the median step, and the peak memory of the process in MB.
 Synthetic data; networks of convolutions in channels-last memory order, which is faster there.
 """
 import argparse
@@ -34,6 +34,7 @@ MODELS = {
     "lenet": (torch_models.lenet, SGD, 0, 0, 0),
     "gpt2-nano": (torch_models.gpt2_nano, ADAMW, 256, 256, 1),
     "gpt2": (torch_models.gpt2, ADAMW, 50257, 64, 1),
+    "bert-base": (torch_models.bert_base, {"lr": 1e-4, "eps": 1e-6, "weight_decay": 0.01}, 30522, 128, 1),
     "vit-b16": (torch_models.vit_b16, {"lr": 3e-4, "weight_decay": 0.1}, 0, 0, 1),
     "resnet50": (torch_models.resnet50, SGD, 0, 0, 0),
 }
@@ -42,6 +43,8 @@ network = make()
 if vocabulary:
     length = a.length or length
     inputs, labels = torch.randint(vocabulary, (a.batch, length)), torch.randint(vocabulary, (a.batch * length,))
+    if a.model == "bert-base":  # of the tokens, 15% are to be restored
+        labels[torch.rand(a.batch * length) > 0.15] = -100
 else:
     size, classes = ((3, 224, 224), 1000) if a.model in ("vit-b16", "resnet50") else ((1, 28, 28), 10)
     inputs, labels = torch.randn(a.batch, *size), torch.randint(classes, (a.batch,))
