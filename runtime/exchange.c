@@ -15,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { DEPTH = 4, LINE = 64, MOST_ITEMS = 64 };
+enum { DEPTH = 4, LINE = 64, PAGE = 4096, MOST_ITEMS = 64 };
 #define SEGMENT_SHARED ((size_t)256 << 10) /* stays in the caches between a rank's write and another's read */
 #define SEGMENT_MESSAGES ((size_t)1 << 20) /* long enough to hide a message's latency, short enough to overlap */
 
@@ -36,11 +36,18 @@ typedef struct program {
   int n;
 } program;
 
+typedef struct stretch {
+  int64_t begin, count; /* elements of the bucket */
+  void **mine;          /* [items of this rank] */
+  void **node;          /* [items of the node's ranks] where they are in this process; NULL: not shared */
+} stretch;
+
 typedef struct bucket {
   sl_dtype dtype;
-  sl_stretch *stretch;
+  stretch *stretch;
   int n;
   int64_t count; /* elements in all */
+  int direct;    /* added up where the ranks have them */
   int posted;    /* guarded by lock */
   void (*done)(void *arg);
   void *arg;
@@ -50,9 +57,7 @@ typedef struct bucket {
 typedef struct cursor {
   uint64_t number; /* segments before it, ever */
   int bucket;
-  int64_t at;  /* element of the bucket */
-  int stretch; /* that element `at` lies in ... */
-  int64_t in;  /* ... and where in it */
+  int64_t at; /* element of the bucket */
 } cursor;
 
 /* A segment between the nodes: the leader's messages. */
@@ -85,6 +90,10 @@ struct sl_exchange {
   size_t part_most, memory;
   crossing crossing[DEPTH];
   int most_requests;
+  void *arena; /* sl_exchange_allocate's */
+  size_t arena_bytes;
+  MPI_Win arena_window; /* MPI_WIN_NULL: not shared */
+  char **base;          /* [locals] the ranks' arenas, where they are in this process */
   bucket *bucket;
   int n_buckets;
   cursor fill, reduce, cross, ready, take; /* the thread's; cross: begun, ready: ended, by the leader */
@@ -193,29 +202,37 @@ static int advance(const sl_exchange *e, cursor *c) {
   c->at += segment_count(e, c);
   c->number++;
   if (c->at < e->bucket[c->bucket].count) return 0;
-  c->at = c->in = 0, c->stretch = 0;
+  c->at = 0;
   c->bucket = (c->bucket + 1) % e->n_buckets;
   return 1;
 }
 
-/* Copies the segment's elements of one item between the bucket's stretches and memory; the cursor's place in the
- * stretches is moved by the caller's last item. */
-static void copy(const sl_exchange *e, const cursor *c, int item, char *memory, int out, cursor *after) {
+/* The stretch that an element of the bucket lies in. */
+static const stretch *stretch_at(const bucket *b, int64_t element) {
+  int low = 0, high = b->n - 1;
+  while (low < high) {
+    const int middle = (low + high + 1) / 2;
+    if (b->stretch[middle].begin <= element)
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  return &b->stretch[low];
+}
+
+/* Copies the segment's elements of one item between the bucket's stretches and memory. */
+static void copy(const sl_exchange *e, const cursor *c, int item, char *memory, int out) {
   const bucket *b = &e->bucket[c->bucket];
   const size_t bytes = sl_dtype_bytes(b->dtype);
-  int64_t left = segment_count(e, c), in = c->in;
-  int s = c->stretch;
-  while (left > 0) {
-    const int64_t here = b->stretch[s].count - in, n = here < left ? here : left;
-    char *data = (char *)b->stretch[s].data[item] + (size_t)in * bytes;
-    if (out)
-      memcpy(data, memory, (size_t)n * bytes);
-    else
-      memcpy(memory, data, (size_t)n * bytes);
-    memory += (size_t)n * bytes, left -= n, in += n;
-    if (in == b->stretch[s].count) s++, in = 0;
+  const int64_t end = c->at + segment_count(e, c);
+  const stretch *s = stretch_at(b, c->at);
+  for (int64_t at = c->at; at < end; s++) {
+    const int64_t to = s->begin + s->count < end ? s->begin + s->count : end;
+    const size_t n = (size_t)(to - at) * bytes;
+    char *data = (char *)s->mine[item] + (size_t)(at - s->begin) * bytes;
+    memcpy(out ? data : memory, out ? memory : data, n);
+    memory += n, at = to;
   }
-  after->stretch = s, after->in = in;
 }
 
 static uint64_t least(const sl_exchange *e, size_t offset) {
@@ -236,11 +253,9 @@ static int try_fill(sl_exchange *e) {
   const int posted = e->n_buckets > 0 && e->bucket[e->fill.bucket].posted && e->status == SL_OK;
   pthread_mutex_unlock(&e->lock);
   if (!posted || e->fill.number >= LEAST(e, taken) + DEPTH) return 0;
-  cursor after = e->fill;
-  for (int i = 0; i < e->items; i++)
-    copy(e, &e->fill, i, item_memory(e, e->fill.number, e->local_items[e->local] + i), 0, &after);
-  e->fill.stretch = after.stretch, e->fill.in = after.in;
   const int b = e->fill.bucket;
+  for (int i = 0; i < e->items && !e->bucket[b].direct; i++)
+    copy(e, &e->fill, i, item_memory(e, e->fill.number, e->local_items[e->local] + i), 0);
   if (advance(e, &e->fill)) {
     pthread_mutex_lock(&e->lock);
     e->bucket[b].posted = 0; /* it may be posted for the next round once its sums are there */
@@ -250,19 +265,49 @@ static int try_fill(sl_exchange *e) {
   return 1;
 }
 
-static int try_reduce(sl_exchange *e) {
-  if (e->reduce.number >= e->fill.number || LEAST(e, filled) <= e->reduce.number) return 0;
-  const sl_dtype dtype = e->bucket[e->reduce.bucket].dtype;
+enum { BLOCK = 16384 }; /* bytes that are added up at once, out of the innermost caches */
+
+/* This rank's part of a segment, in the slabs. */
+static void reduce_slabs(sl_exchange *e, int64_t from, int64_t to, sl_dtype dtype) {
   const size_t bytes = sl_dtype_bytes(dtype);
-  enum { BLOCK = 16384 };
-  int64_t from, to;
-  part_of(segment_count(e, &e->reduce), bytes, e->local, e->locals, &from, &to);
-  for (int64_t at = from; at < to; at += BLOCK / (int64_t)bytes) {
-    const int64_t n = to - at < BLOCK / (int64_t)bytes ? to - at : BLOCK / (int64_t)bytes;
+  const int64_t block = BLOCK / (int64_t)bytes;
+  for (int64_t at = from; at < to; at += block) {
+    const int64_t n = to - at < block ? to - at : block;
     for (int i = 0; i < e->inside.n; i++)
       add(item_memory(e, e->reduce.number, e->inside.step[i].to) + (size_t)at * bytes,
           item_memory(e, e->reduce.number, e->inside.step[i].from) + (size_t)at * bytes, n, dtype);
   }
+}
+
+/* The same where the ranks have their items, whose first ones get the sums: no copy, and every byte comes from memory
+ * once and goes there once. */
+static void reduce_direct(sl_exchange *e, int64_t from, int64_t to, const bucket *b) {
+  const size_t bytes = sl_dtype_bytes(b->dtype);
+  const int64_t block = BLOCK / (int64_t)bytes;
+  const stretch *s = stretch_at(b, from);
+  for (int64_t at = from; at < to;) {
+    if (at == s->begin + s->count) s++;
+    int64_t n = to - at < block ? to - at : block;
+    if (n > s->begin + s->count - at) n = s->begin + s->count - at;
+    const size_t offset = (size_t)(at - s->begin) * bytes;
+    for (int i = 0; i < e->inside.n; i++)
+      add((char *)s->node[e->inside.step[i].to] + offset, (char *)s->node[e->inside.step[i].from] + offset, n,
+          b->dtype);
+    for (int r = 1; r < e->locals; r++)
+      memcpy((char *)s->node[e->local_items[r]] + offset, (char *)s->node[0] + offset, (size_t)n * bytes);
+    at += n;
+  }
+}
+
+static int try_reduce(sl_exchange *e) {
+  if (e->reduce.number >= e->fill.number || LEAST(e, filled) <= e->reduce.number) return 0;
+  const bucket *b = &e->bucket[e->reduce.bucket];
+  int64_t from, to;
+  part_of(segment_count(e, &e->reduce), sl_dtype_bytes(b->dtype), e->local, e->locals, &from, &to);
+  if (!b->direct)
+    reduce_slabs(e, from, to, b->dtype);
+  else if (from < to)
+    reduce_direct(e, e->reduce.at + from, e->reduce.at + to, b);
   advance(e, &e->reduce);
   set(&e->boards[e->local].reduced, e->reduce.number);
   return 1;
@@ -389,10 +434,8 @@ static int try_take(sl_exchange *e) {
   if (e->take.number >= e->fill.number ||
       atomic_load_explicit(&e->boards[0].ready.value, memory_order_acquire) <= e->take.number)
     return 0;
-  cursor after = e->take;
-  copy(e, &e->take, 0, item_memory(e, e->take.number, 0), 1, &after);
-  e->take.stretch = after.stretch, e->take.in = after.in;
   bucket *b = &e->bucket[e->take.bucket];
+  if (!b->direct) copy(e, &e->take, 0, item_memory(e, e->take.number, 0), 1);
   const int last = advance(e, &e->take);
   set(&e->boards[e->local].taken, e->take.number);
   if (!last) return 1;
@@ -505,37 +548,108 @@ char *sl_exchange_waits_for(sl_exchange *e, char *text, size_t n) {
 
 /* ---- making one ------------------------------------------------------------------------------------------------- */
 
-sl_status sl_exchange_add(sl_exchange *e, sl_dtype dtype, const sl_stretch *stretch, int n, int *number) {
+/* The same verdict on all ranks. */
+static sl_status agree(const sl_exchange *e, sl_status status) {
+  int mine = status, worst = SL_OK;
+  SL_TRY(mpi(MPI_Allreduce(&mine, &worst, 1, MPI_INT, MPI_MAX, e->comm), "MPI_Allreduce"));
+  if (worst != SL_OK && status == SL_OK)
+    return sl_fail((sl_status)worst, "another rank could not prepare its exchange: %s",
+                   sl_status_text((sl_status)worst));
+  return status;
+}
+
+sl_status sl_exchange_allocate(sl_exchange *e, size_t bytes, void **memory) {
+  *memory = NULL;
+  if (e->arena) return sl_fail(SL_EEXIST, "the exchange has allocated its memory already");
+  int shares = e->nodes == 1 && e->locals > 1;
+  if (shares) {
+    void *base;
+    shares = MPI_Win_allocate_shared((MPI_Aint)round_up(bytes + PAGE, PAGE), 1, MPI_INFO_NULL, e->node, &base,
+                                     &e->arena_window) == MPI_SUCCESS;
+    if (!shares) e->arena_window = MPI_WIN_NULL;
+  }
+  int all = 0;
+  SL_TRY(mpi(MPI_Allreduce(&shares, &all, 1, MPI_INT, MPI_MIN, e->comm), "MPI_Allreduce"));
+  if (shares && !all) MPI_Win_free(&e->arena_window);
+  e->base = calloc((size_t)e->locals, sizeof *e->base);
+  if (!all) e->arena = aligned_alloc(PAGE, round_up(bytes + 1, PAGE));
+  SL_TRY(agree(
+      e, e->base && (all || e->arena) ? SL_OK : sl_fail(SL_ENOMEM, "no memory for %zu bytes to exchange", bytes)));
+  for (int r = 0; r < e->locals && all; r++) {
+    MPI_Aint size;
+    int unit;
+    void *base;
+    SL_TRY(mpi(MPI_Win_shared_query(e->arena_window, r, &size, &unit, &base), "MPI_Win_shared_query"));
+    e->base[r] = (char *)round_up((uintptr_t)base, LINE);
+  }
+  if (all) e->arena = e->base[e->local];
+  e->arena_bytes = bytes;
+  *memory = e->arena;
+  return SL_OK;
+}
+
+/* Where the items of the node's ranks are here, if all of them lie in the memory that the ranks share. */
+static sl_status find_shared(sl_exchange *e, bucket *b) {
+  const int all = e->local_items[e->locals];
+  const size_t bytes = sl_dtype_bytes(b->dtype);
+  int64_t *mine = malloc((size_t)e->items * sizeof *mine), *offset = malloc((size_t)all * sizeof *offset);
+  int *count = malloc((size_t)e->locals * sizeof *count), inside = e->arena_window != MPI_WIN_NULL;
+  sl_status status = SL_OK;
+  SL_TRY_OUT(agree(e, mine && offset && count ? SL_OK : sl_fail(SL_ENOMEM, "no memory for a bucket")));
+  for (int r = 0; r < e->locals; r++) count[r] = e->local_items[r + 1] - e->local_items[r];
+  for (int s = 0; s < b->n; s++)
+    for (int i = 0; i < e->items && inside; i++) {
+      const int64_t at = (char *)b->stretch[s].mine[i] - (char *)e->arena;
+      inside = at >= 0 && (size_t)at + (size_t)b->stretch[s].count * bytes <= e->arena_bytes;
+    }
+  SL_TRY_OUT(mpi(MPI_Allreduce(&inside, &b->direct, 1, MPI_INT, MPI_MIN, e->comm), "MPI_Allreduce"));
+  for (int s = 0; s < b->n && b->direct; s++) {
+    for (int i = 0; i < e->items; i++) mine[i] = (char *)b->stretch[s].mine[i] - (char *)e->arena;
+    SL_TRY_OUT(mpi(MPI_Allgatherv(mine, e->items, MPI_INT64_T, offset, count, e->local_items, MPI_INT64_T, e->node),
+                   "MPI_Allgatherv"));
+    for (int r = 0; r < e->locals; r++)
+      for (int i = e->local_items[r]; i < e->local_items[r + 1]; i++) b->stretch[s].node[i] = e->base[r] + offset[i];
+  }
+out:
+  free(mine), free(offset), free(count);
+  return status;
+}
+
+static void release_bucket(bucket *b) {
+  for (int s = 0; s < b->n; s++) free(b->stretch[s].mine), free(b->stretch[s].node);
+  free(b->stretch);
+}
+
+sl_status sl_exchange_add(sl_exchange *e, sl_dtype dtype, const sl_stretch *from, int n, int *number) {
   if (dtype != SL_F32 && dtype != SL_F64) return sl_fail(SL_EINVAL, "an exchange of %s", sl_dtype_name(dtype));
+  sl_status status = SL_OK;
+  bucket b = {.dtype = dtype, .stretch = calloc((size_t)n, sizeof *b.stretch)};
   bucket *more = realloc(e->bucket, (size_t)(e->n_buckets + 1) * sizeof *more);
   if (more) e->bucket = more;
-  sl_stretch *copy = calloc((size_t)n, sizeof *copy);
-  if (!more || !copy) {
-    free(copy);
-    return sl_fail(SL_ENOMEM, "no memory for a bucket of %d arrays", n);
+  int fine = more && b.stretch;
+  for (int i = 0; i < n && fine; i++) {
+    if (from[i].count == 0) continue;
+    stretch *s = &b.stretch[b.n++];
+    *s = (stretch){.begin = b.count,
+                   .count = from[i].count,
+                   .mine = malloc((size_t)e->items * sizeof *s->mine),
+                   .node = malloc((size_t)e->local_items[e->locals] * sizeof *s->node)};
+    fine = s->mine && s->node;
+    if (fine) memcpy(s->mine, from[i].data, (size_t)e->items * sizeof *s->mine);
+    b.count += from[i].count;
   }
-  bucket b = {.dtype = dtype, .stretch = copy};
-  sl_status status = SL_OK;
-  for (int i = 0; i < n; i++) {
-    if (stretch[i].count == 0) continue;
-    void **data = malloc((size_t)e->items * sizeof *data);
-    if (!data) {
-      status = sl_fail(SL_ENOMEM, "no memory for a bucket of %d arrays", n);
-      break;
-    }
-    memcpy(data, stretch[i].data, (size_t)e->items * sizeof *data);
-    copy[b.n++] = (sl_stretch){data, stretch[i].count};
-    b.count += stretch[i].count;
-  }
-  if (status == SL_OK && b.count == 0) status = sl_fail(SL_EINVAL, "a bucket without elements");
-  if (status != SL_OK) {
-    for (int i = 0; i < b.n; i++) free((void *)copy[i].data);
-    free(copy);
-    return status;
-  }
+  if (!fine)
+    status = sl_fail(SL_ENOMEM, "no memory for a bucket of %d arrays", n);
+  else if (b.count == 0)
+    status = sl_fail(SL_EINVAL, "a bucket without elements");
+  SL_TRY_OUT(agree(e, status));
+  SL_TRY_OUT(find_shared(e, &b));
   *number = e->n_buckets;
   e->bucket[e->n_buckets++] = b;
   return SL_OK;
+out:
+  release_bucket(&b);
+  return status;
 }
 
 /* Groups of consecutive ranks that share memory; every rank on its own where they do not. */
@@ -670,16 +784,6 @@ static void release_groups(sl_exchange *e) {
   e->nodes = 0;
 }
 
-/* The same verdict on all ranks. */
-static sl_status agree(const sl_exchange *e, sl_status status) {
-  int mine = status, worst = SL_OK;
-  SL_TRY(mpi(MPI_Allreduce(&mine, &worst, 1, MPI_INT, MPI_MAX, e->comm), "MPI_Allreduce"));
-  if (worst != SL_OK && status == SL_OK)
-    return sl_fail((sl_status)worst, "another rank could not prepare its exchange: %s",
-                   sl_status_text((sl_status)worst));
-  return status;
-}
-
 static sl_status prepare(sl_exchange *e, const sl_exchange_options *o, int *fits) {
   *fits = 1;
   SL_TRY(find_nodes(e, o));
@@ -698,7 +802,7 @@ sl_status sl_exchange_create(const sl_exchange_options *o, sl_exchange **exchang
   sl_exchange *e = calloc(1, sizeof *e);
   if (!e) return sl_fail(SL_ENOMEM, "no memory for an exchange");
   e->comm = e->node = e->leaders = MPI_COMM_NULL;
-  e->window = MPI_WIN_NULL;
+  e->window = e->arena_window = MPI_WIN_NULL;
   pthread_mutex_init(&e->lock, NULL);
   pthread_cond_init(&e->work, NULL);
   pthread_cond_init(&e->idle, NULL);
@@ -751,12 +855,14 @@ void sl_exchange_destroy(sl_exchange *e) {
     pthread_mutex_unlock(&e->lock);
     pthread_join(e->thread, NULL);
   }
+  if (e->arena_window != MPI_WIN_NULL)
+    MPI_Win_free(&e->arena_window);
+  else
+    free(e->arena);
+  free(e->base);
   release_groups(e);
   if (e->comm != MPI_COMM_NULL) MPI_Comm_free(&e->comm);
-  for (int i = 0; i < e->n_buckets; i++) {
-    for (int s = 0; s < e->bucket[i].n; s++) free((void *)e->bucket[i].stretch[s].data);
-    free(e->bucket[i].stretch);
-  }
+  for (int i = 0; i < e->n_buckets; i++) release_bucket(&e->bucket[i]);
   pthread_cond_destroy(&e->work), pthread_cond_destroy(&e->idle), pthread_mutex_destroy(&e->lock);
   free(e->bucket), free(e->first), free(e->node_rank), free(e->cpus), free(e);
 }

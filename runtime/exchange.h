@@ -52,8 +52,12 @@ sl_status sl_exchange_create(const sl_exchange_options *options, sl_exchange **e
 /* Collective; waits for what is under way. NULL is allowed. */
 void sl_exchange_destroy(sl_exchange *exchange);
 
-/* Declares bucket 0, 1, ... before the first step, the same on all ranks but for addresses; its memory stays until the
- * end. dtype F32 or F64. */
+/* Memory for what is to be exchanged, once, before buckets are added; lives as long as the engine. Where all ranks are
+ * on one node they share it, and buckets that lie in it are added up in place, without a copy. Collective; contents
+ * undefined. */
+sl_status sl_exchange_allocate(sl_exchange *exchange, size_t bytes, void **memory);
+/* Collective. Declares bucket 0, 1, ... before the first step, the same on all ranks but for addresses; its memory
+ * stays until the end. dtype F32 or F64. */
 sl_status sl_exchange_add(sl_exchange *exchange, sl_dtype dtype, const sl_stretch *stretch, int n, int *bucket);
 /* Says that a bucket's items hold what is to be summed. done(arg) is called by the progress thread when the sums are
  * there; it must not wait. Each bucket once a round; the next round begins when all buckets of this one have been
