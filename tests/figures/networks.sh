@@ -50,6 +50,7 @@ for model in ${MODELS:-gpt2 bert-base vit-b16 gpt2-nano resnet50}; do
     echo "  PyTorch $name: $b samples/s ($(over "$a" "$b") times), $m MB"
     best=$(awk -v a="$best" -v b="$b" 'BEGIN { print (b > a ? b : a) }') least=$(awk -v a="$least" -v b="$m" 'BEGIN { print (b < a ? b : a) }')
   done
+  [ "$best" != 0 ] || { echo "  nothing to compare $model with"; missed=1; continue; }
   percent=80; [ "$model" != gpt2 ] || percent=75
   figure "samples/s over the best PyTorch's, or % of peak" "1.2 or $percent%" "$(over "$a" "$best") $(median "$peak")%" \
     "$(awk -v r="$(over "$a" "$best")" -v p="$(median "$peak")" -v t=$percent 'BEGIN { print (r >= 1.2 || p >= t) }')"
