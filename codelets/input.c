@@ -1,4 +1,4 @@
-/* input: the samples of a shard, out of the host array of the global batch. */
+/* input: the samples of a shard, out of the host array of the batch. */
 #include "codelets/attributes.h"
 #include "codelets/kernel.h"
 
@@ -11,7 +11,8 @@ static void body(void *arg, int64_t tile, int thread) {
   sl_range r = sl_tile_range(tile, c->tiles.elements, sl_shape_count(&c->out[0].shape));
   size_t size = sl_dtype_bytes(attr->dtype);
   const char *from =
-      (const char *)c->step->input[attr->slot] + (size_t)(c->row0 * sl_shape_row(&c->out[0].shape)) * size;
+      (const char *)c->step->input[attr->slot] +
+                     (size_t)((c->row0 - c->step->input_row0) * sl_shape_row(&c->out[0].shape)) * size;
   memcpy((char *)c->out[0].data + (size_t)r.from * size, from + (size_t)r.from * size, (size_t)(r.to - r.from) * size);
 }
 

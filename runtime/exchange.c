@@ -15,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { DEPTH = 4, LINE = 64, PAGE = 4096, MOST_ITEMS = 64 };
+enum { DEPTH = 4, LINE = 64, PAGE = 4096 };
 #define SEGMENT_SHARED ((size_t)256 << 10) /* stays in the caches between a rank's write and another's read */
 #define SEGMENT_MESSAGES ((size_t)1 << 20) /* long enough to hide a message's latency, short enough to overlap */
 
@@ -124,32 +124,11 @@ static sl_status mpi(int code, const char *what) {
 
 /* ---- the tree --------------------------------------------------------------------------------------------------- */
 
-static int half_of(int n) {
-  int half = 1;
-  while (2 * half < n) half *= 2;
-  return half;
-}
-
-static int subtrees(int first, int n, int from, int to, sl_subtree *items, int count) {
-  if (first >= to || first + n <= from) return count;
-  if (first >= from && first + n <= to) {
-    items[count] = (sl_subtree){first, n};
-    return count + 1;
-  }
-  const int half = half_of(n);
-  count = subtrees(first, half, from, to, items, count);
-  return subtrees(first + half, n - half, from, to, items, count);
-}
-
-int sl_subtrees(int leaves, int first, int n, sl_subtree *items) {
-  return subtrees(0, leaves, first, first + n, items, 0);
-}
-
 /* The additions that make the subtree over [first, first + n) of the items, which are ascending and whole subtrees. */
-static int sum(program *p, const sl_subtree *items, int count, int first, int n) {
+static int sum(program *p, const sl_leaves *items, int count, int first, int n) {
   for (int i = 0; i < count; i++)
     if (items[i].first == first && items[i].n == n) return i;
-  const int half = half_of(n), to = sum(p, items, count, first, half),
+  const int half = sl_left_branch(n), to = sum(p, items, count, first, half),
             from = sum(p, items, count, first + half, n - half);
   p->step[p->n++] = (addition){to, from};
   return to;
@@ -688,9 +667,9 @@ out:
 
 /* The tables of items, and the additions inside the node and across nodes. */
 static sl_status find_items(sl_exchange *e) {
-  sl_subtree mine[MOST_ITEMS];
+  sl_leaves mine[SL_MAX_SUBTREES];
   const int begin = e->node_rank[e->my_node], end = e->node_rank[e->my_node + 1];
-  sl_subtree *inside = malloc((size_t)e->leaves * sizeof *inside), *across = malloc((size_t)e->leaves * sizeof *across);
+  sl_leaves *inside = malloc((size_t)e->leaves * sizeof *inside), *across = malloc((size_t)e->leaves * sizeof *across);
   e->local_items = calloc((size_t)e->locals + 1, sizeof *e->local_items);
   e->node_items = calloc((size_t)e->nodes + 1, sizeof *e->node_items);
   e->inside.step = malloc((size_t)e->leaves * sizeof *e->inside.step);
@@ -702,7 +681,7 @@ static sl_status find_items(sl_exchange *e) {
     goto out;
   }
   for (int r = begin; r < end; r++) {
-    const int n = sl_subtrees(e->leaves, e->first[r], e->first[r + 1] - e->first[r], mine),
+    const int n = sl_subtrees(e->leaves, (sl_leaves){e->first[r], e->first[r + 1] - e->first[r]}, mine),
               at = e->local_items[r - begin];
     memcpy(inside + at, mine, (size_t)n * sizeof *mine);
     e->local_items[r - begin + 1] = at + n;
@@ -710,7 +689,7 @@ static sl_status find_items(sl_exchange *e) {
   }
   for (int k = 0; k < e->nodes; k++) {
     const int from = e->first[e->node_rank[k]], to = e->first[e->node_rank[k + 1]];
-    const int n = sl_subtrees(e->leaves, from, to - from, mine), at = e->node_items[k];
+    const int n = sl_subtrees(e->leaves, (sl_leaves){from, to - from}, mine), at = e->node_items[k];
     memcpy(across + at, mine, (size_t)n * sizeof *mine);
     e->node_items[k + 1] = at + n;
     for (int i = 0; k == e->my_node && i < n; i++)

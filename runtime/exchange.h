@@ -1,7 +1,6 @@
 /* The exchange engine: sums arrays over all ranks along a fixed binary tree, while the ranks go on computing.
  *
- * The tree is over leaves (plan.h), split at the largest power of two below their number, so sums have the same bits
- * for any number of ranks. A rank owns consecutive leaves and brings the sums of the largest whole subtrees within
+ * The tree is over leaves (leaves.h), so sums have the same bits for any number of ranks. A rank owns consecutive leaves and brings the sums of the largest whole subtrees within
  * them, its items. Bytes move in segments through a pipeline: ranks of a node meet in shared memory, each adding up a
  * part of the segment; one rank a node exchanges what is left with the other nodes, by reduce-scatter and allgather. A
  * progress thread does all of it, in the order of the buckets' numbers, whatever the order in which they are posted. */
@@ -12,20 +11,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/leaves.h"
 #include "runtime/status.h"
 #include "runtime/tensor.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* A whole subtree of the tree over leaves: leaves [first, first + n). */
-typedef struct sl_subtree {
-  int first, n;
-} sl_subtree;
-/* The largest subtrees, of the tree over `leaves`, that lie within [first, first + n), ascending. items has room for
- * 64. Returns how many there are. */
-int sl_subtrees(int leaves, int first, int n, sl_subtree *items);
 
 /* Where a bucket's elements are: stretches of host memory. */
 typedef struct sl_stretch {

@@ -273,7 +273,9 @@ size_t sl_value_bytes(const sl_value_info *value) {
   return (size_t)sl_shape_count(&value->shape) * sl_dtype_bytes(value->dtype);
 }
 
-int sl_node_reads_output(const sl_node *node, int i) { return (node->accumulate >> i & 1) || node->op->update[i]; }
+int sl_node_reads_output(const sl_node *node, int i) {
+  return node->bucket || (node->accumulate >> i & 1) || node->op->update[i];
+}
 
 sl_scope sl_node_scope(const sl_graph *g, const sl_node *node) {
   sl_scope finest = SL_SCOPE_WHOLE;
@@ -333,11 +335,10 @@ sl_cost sl_node_cost(const sl_graph *graph, const sl_node *node, const sl_tiles 
   call.tiles = *tiles;
   sl_cost cost = {0};
   for (int i = 0; i < node->n_in; i++) cost.bytes += (double)sl_value_bytes(graph->value[node->in[i]]);
-  for (int j = 0; j < node->n_out; j++)
-    if (!node->op->update[j])
-      cost.bytes += (double)sl_value_bytes(graph->value[node->out[j]]) * (node->accumulate >> j & 1 ? 2 : 1);
-    else
-      cost.bytes += (double)sl_value_bytes(graph->value[node->out[j]]);
+  for (int j = 0; j < node->n_out; j++) {
+    const int read_apart = !node->bucket && !node->op->update[j] && (node->accumulate >> j & 1);
+    cost.bytes += (double)sl_value_bytes(graph->value[node->out[j]]) * (read_apart ? 2 : 1);
+  }
   if (node->op->cost) node->op->cost(&call, &cost);
   if (arrays != small) free(arrays);
   return cost;

@@ -73,6 +73,7 @@ struct sl_node {
   int segment[SL_RECOMPUTE_COUNT]; /* that the node belongs to, of each kind, from 1; 0: to none */
   /* placement */
   int logical, leaf, shard, block;
+  int bucket;         /* an exchange (exchange.h): its number, from 1; 0: an operation's task */
   int micro_batch;    /* 0 ... micro_batches - 1: whose turn the task is in */
   int64_t row0, rows; /* samples [row0, row0 + rows) of the global batch; rows = 0 at WHOLE scope */
   int64_t leaf_rows, batch_rows;

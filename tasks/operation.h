@@ -37,7 +37,9 @@ typedef struct sl_step {
   int64_t number; /* counts from 1 */
   uint64_t seed;
   double learning_rate;
-  const void *input[SL_MAX_INPUTS]; /* host arrays of the global batch, by the slot of the input operation */
+  /* Host arrays, by the slot of the input operation: samples of the global batch from input_row0 on. */
+  const void *input[SL_MAX_INPUTS];
+  int64_t input_row0;
   int check;                        /* also look for the first operation with an output that is not finite */
 } sl_step;
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "tasks/exchange.h"
 #include "tasks/spread.h"
 #include "tasks/starpu_codelet.h"
 
@@ -22,9 +23,11 @@ struct sl_program {
   sl_plan plan;
   sl_tensor **tensor; /* [values] what persistent values are bound to */
   char *kept;         /* [values] */
-  void *arena;        /* all slots, one mapping */
+  void *arena;        /* slots, one mapping; those of values that are exchanged are in the exchanges' memory */
   size_t arena_bytes;
   starpu_data_handle_t *slot; /* [memory->n_slots] */
+  void **slot_data;           /* [memory->n_slots] */
+  sl__exchanges *exchanges;   /* NULL: one rank */
   sl__task *task;             /* [nodes] */
   sl_array *arrays;           /* of all tasks */
   int16_t *buffer_of;         /* likewise */
@@ -59,26 +62,51 @@ static sl_status bind_tensors(sl_program *p, const sl_graph *logical) {
   return SL_OK;
 }
 
-/* One mapping for all slots, touched here so that no step meets a page fault. */
+/* One mapping for all slots, touched here so that no step meets a page fault; and one, which the ranks of a node share,
+ * for those with values that are exchanged. */
 static sl_status make_slots(sl_program *p) {
   const sl_memory *m = p->memory;
   enum { HUGE_PAGE = 2 << 20 };
-  p->arena_bytes = (m->temporaries + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-  if (p->arena_bytes == 0) return SL_OK;
-  p->arena = aligned_alloc(HUGE_PAGE, p->arena_bytes);
-  p->slot = calloc((size_t)m->n_slots, sizeof *p->slot);
-  if (!p->arena || !p->slot)
-    return sl_fail(SL_ENOMEM, "no memory for %zu bytes of temporaries: a smaller batch needs less", p->arena_bytes);
-  madvise(p->arena, p->arena_bytes, MADV_HUGEPAGE);
-  memset(p->arena, 0, p->arena_bytes);
-  size_t at = 0;
-  for (int k = 0; k < m->n_slots; k++) {
-    starpu_vector_data_register(&p->slot[k], STARPU_MAIN_RAM, (uintptr_t)p->arena + at, (uint32_t)(m->bytes[k] / 16),
+  const size_t n = (size_t)m->n_slots + 1;
+  size_t private_bytes = 0, shared_bytes = 0;
+  char *shared = calloc(n, 1);
+  void *memory = NULL;
+  sl_status status = SL_OK;
+  p->slot = calloc(n, sizeof *p->slot);
+  p->slot_data = calloc(n, sizeof *p->slot_data);
+  if (!shared || !p->slot || !p->slot_data) {
+    status = sl_fail(SL_ENOMEM, "no memory for %d buffers", m->n_slots);
+    goto out;
+  }
+  for (int i = 0; i < p->graph->n_nodes; i++)
+    for (int k = 0; k < p->graph->node[i]->n_in && p->graph->node[i]->bucket; k++)
+      shared[m->slot[p->graph->node[i]->in[k]]] = 1;
+  for (int k = 0; k < m->n_slots; k++) *(shared[k] ? &shared_bytes : &private_bytes) += m->bytes[k];
+  if (shared_bytes) {
+    SL_TRY_OUT(sl__exchanges_allocate(p->exchanges, shared_bytes, &memory));
+    memset(memory, 0, shared_bytes);
+  }
+  p->arena_bytes = (private_bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+  if (p->arena_bytes) {
+    p->arena = aligned_alloc(HUGE_PAGE, p->arena_bytes);
+    if (!p->arena) {
+      status =
+          sl_fail(SL_ENOMEM, "no memory for %zu bytes of temporaries: a smaller batch needs less", p->arena_bytes);
+      goto out;
+    }
+    madvise(p->arena, p->arena_bytes, MADV_HUGEPAGE);
+    memset(p->arena, 0, p->arena_bytes);
+  }
+  char *next[2] = {p->arena, memory};
+  for (int k = 0; k < m->n_slots; next[(int)shared[k]] += m->bytes[k], k++) {
+    p->slot_data[k] = next[(int)shared[k]];
+    starpu_vector_data_register(&p->slot[k], STARPU_MAIN_RAM, (uintptr_t)p->slot_data[k], (uint32_t)(m->bytes[k] / 16),
                                 16);
     starpu_data_set_sequential_consistency_flag(p->slot[k], 0);
-    at += m->bytes[k];
   }
-  return SL_OK;
+out:
+  free(shared);
+  return status;
 }
 
 static starpu_data_handle_t handle_of(const sl_program *p, sl_value v) {
@@ -103,6 +131,20 @@ static int enter(starpu_data_handle_t *handle, enum starpu_data_access_mode *mod
   return (*n)++;
 }
 
+static sl_status make_exchange(sl_program *p, const sl_node *node, sl__task *t) {
+  void **data = malloc((size_t)node->n_in * sizeof *data);
+  starpu_data_handle_t *handle = malloc((size_t)node->n_in * sizeof *handle);
+  for (int k = 0; k < node->n_in && data && handle; k++) {
+    data[k] = p->slot_data[p->memory->slot[node->in[k]]];
+    handle[k] = handle_of(p, node->in[k]);
+  }
+  const sl_status status = data && handle
+                               ? sl__exchanges_add(p->exchanges, p->graph, node, data, handle, t)
+                               : sl_fail(SL_ENOMEM, "no memory for the exchange of layer '%s'", node->name);
+  free(data), free(handle);
+  return status;
+}
+
 static sl_status make_task(sl_program *p, int i, sl_array *arrays, int16_t *buffer_of) {
   const sl_node *node = p->graph->node[i];
   sl__task *t = &p->task[i];
@@ -120,6 +162,7 @@ static sl_status make_task(sl_program *p, int i, sl_array *arrays, int16_t *buff
                   .index = i,
                   .n_parts = node->n_in,
                   .split = node->in_part != NULL};
+  if (node->bucket) return make_exchange(p, node, t);
   sl_call_describe(p->graph, node, arrays, &t->call);
   t->call.tiles = p->plan.tiles;
   t->call.step = &p->step;
@@ -208,6 +251,7 @@ static sl_status reserve_scratch(sl_program *p) {
   for (int i = 0; i < p->graph->n_nodes; i++) {
     const sl_call *call = &p->task[i].call;
     size_t mine = 0;
+    if (p->graph->node[i]->bucket) continue;
     if (p->task[i].op->scratch && (mine = p->task[i].op->scratch(call)) > cpu) cpu = mine;
     p->task[i].call.scratch_bytes = mine;
     mine = 0;
@@ -237,7 +281,11 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
   p->plan = *plan;
   p->recorder = options->recorder;
   sl_status status = SL_OK;
-  SL_TRY_OUT(sl_spread(logical, plan, &p->graph));
+  const int rank = sl_runtime_rank(runtime), *first = options->first_leaf;
+  const sl_leaves mine = first ? (sl_leaves){first[rank], first[rank + 1] - first[rank]} : (sl_leaves){0, plan->leaves};
+  if (first && sl_runtime_ranks(runtime) > 1)
+    SL_TRY_OUT(sl__exchanges_create(runtime, plan->leaves, first, &p->exchanges));
+  SL_TRY_OUT(sl_spread(logical, plan, mine, &p->graph));
   size_t n = (size_t)p->graph->n_values + 1;
   p->tensor = calloc(n, sizeof *p->tensor);
   p->kept = calloc(n, 1);
@@ -272,8 +320,9 @@ void sl_program_destroy(sl_program *p) {
     if (p->task[i].task) starpu_task_destroy(p->task[i].task);
   for (int k = 0; p->slot && k < p->memory->n_slots; k++)
     if (p->slot[k]) starpu_data_unregister_no_coherency(p->slot[k]);
+  sl__exchanges_destroy(p->exchanges);
   sl__devices_close(p->runtime, p->devices);
-  free(p->arena), free(p->slot), free(p->task), free(p->arrays), free(p->buffer_of), free(p->tensor), free(p->kept);
+  free(p->arena), free(p->slot), free(p->slot_data), free(p->task), free(p->arrays), free(p->buffer_of), free(p->tensor), free(p->kept);
   sl_memory_destroy(p->memory);
   sl_schedule_destroy(p->schedule);
   sl_graph_destroy(p->graph);
@@ -290,6 +339,7 @@ sl_status sl_program_submit(sl_program *p, const sl_step *step) {
   for (int k = 0; k < p->graph->n_nodes; k++) {
     sl__task *t = &p->task[p->schedule->order[k]];
     t->submit = sl_now();
+    if (p->graph->node[t->index]->bucket) sl__exchanges_hold(t);
     int code = starpu_task_submit(t->task);
     if (code != 0) {
       starpu_task_wait_for_all();
@@ -306,6 +356,7 @@ sl_status sl_program_wait(sl_program *p) {
   int code = starpu_task_wait_for_all();
   p->in_flight = 0;
   if (code != 0) return sl_fail(SL_ESTARPU, "waiting for the step failed (%s)", strerror(-code));
+  SL_TRY(sl__exchanges_status(p->exchanges));
   sl_status status = (sl_status)atomic_load(&p->failure.status);
   return status == SL_OK ? SL_OK : sl_fail(status, "step %lld: %s", (long long)p->step.number, p->failure.text);
 }

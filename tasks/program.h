@@ -25,6 +25,9 @@ typedef struct sl_program_options {
   int n_keep;
   double slack;      /* memory planning, see memory.h; 0: the usual */
   int no_priorities; /* leave all priorities at 0 */
+  /* [ranks + 1] the runtime's rank r computes leaves [first_leaf[r], first_leaf[r + 1]); the making of the program and its
+   * steps are then collective. NULL: this process computes all of them. */
+  const int *first_leaf;
 } sl_program_options;
 
 /* Lowers a complete logical graph as the plan says. Parameters and state that the store lacks are added to it and

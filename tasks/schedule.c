@@ -5,7 +5,7 @@
 #include <string.h>
 
 sl_machine sl_machine_default(int workers, int threads) {
-  return (sl_machine){.workers = workers, .flops = 6e10 * threads, .bytes = 1e10 * threads, .overhead = 3e-6};
+  return (sl_machine){.workers = workers, .flops = 6e10 * threads, .bytes = 1e10 * threads, .exchange = 4e9, .overhead = 3e-6};
 }
 
 /* --- dependencies ------------------------------------------------------------------------------------------------ */
@@ -123,7 +123,7 @@ static sl_status find_in_place(sl_schedule *s, const sl_graph *g, const char *ke
     }
   for (int i = 0; i < g->n_nodes && fine; i++) {
     const sl_node *node = g->node[i];
-    for (int j = 0; j < node->n_out; j++) {
+    for (int j = 0; j < node->n_out && !node->bucket; j++) {
       int k = node->op->inplace[j] - 1;
       if (k < 0 || node->in_part || (node->accumulate >> j & 1)) continue;
       int from = node->in[k], to = node->out[j], uses = 0;
@@ -199,24 +199,48 @@ static int heap_pop(heap *h) {
   return top;
 }
 
+/* Exchanges occupy no worker; they follow one another in the order of their numbers. */
+typedef struct lane {
+  int *node; /* [buckets + 1] by number */
+  char *ready;
+  int n, next; /* buckets; the next to begin or, if it has, to end */
+  int busy;    /* the next one has begun */
+} lane;
+
+static sl_status find_lane(const sl_schedule *s, const sl_graph *g, lane *l) {
+  l->node = malloc(((size_t)s->n + 2) * sizeof *l->node);
+  l->ready = calloc((size_t)s->n + 2, 1);
+  if (!l->node || !l->ready) return sl_fail(SL_ENOMEM, "no memory to schedule %d tasks", s->n);
+  l->next = 1;
+  for (int i = 0; i < s->n; i++)
+    if (g->node[i]->bucket) l->node[g->node[i]->bucket] = i, l->n++;
+  return SL_OK;
+}
+
 /* Greedy list scheduling on `workers` equal workers, by urgency. */
-static sl_status simulate(sl_schedule *s, int workers) {
+static sl_status simulate(sl_schedule *s, const sl_graph *g, int workers) {
   int n = s->n, edges = s->from[n], done = 0;
   int *waits = malloc(((size_t)n + 1) * sizeof *waits), *first = calloc((size_t)n + 2, sizeof *first);
   int *after = malloc(((size_t)edges + 1) * sizeof *after), *running = malloc((size_t)workers * sizeof *running);
   heap ready = {.at = malloc(((size_t)n + 1) * sizeof(int)), .key = s->urgency};
+  lane lane = {0};
   sl_status status = SL_OK;
   if (!waits || !first || !after || !running || !ready.at) {
     status = sl_fail(SL_ENOMEM, "no memory to schedule %d tasks", n);
     goto out;
   }
+  SL_TRY_OUT(find_lane(s, g, &lane));
   for (int k = 0; k < edges; k++) first[s->before[k] + 2]++;
   for (int i = 0; i < n; i++) first[i + 1] += first[i];
   for (int i = 0; i < n; i++)
     for (int k = s->from[i]; k < s->from[i + 1]; k++) after[first[s->before[k] + 1]++] = i;
   for (int i = 0; i < n; i++) {
     waits[i] = s->from[i + 1] - s->from[i];
-    if (waits[i] == 0) heap_push(&ready, i);
+    if (waits[i] > 0) continue;
+    if (g->node[i]->bucket)
+      lane.ready[g->node[i]->bucket] = 1;
+    else
+      heap_push(&ready, i);
   }
   for (int w = 0; w < workers; w++) running[w] = -1;
   double now = 0;
@@ -227,23 +251,37 @@ static sl_status simulate(sl_schedule *s, int workers) {
         s->start[running[w]] = now;
         s->order[done++] = running[w];
       }
-    int next = -1;
+    if (!lane.busy && lane.next <= lane.n && lane.ready[lane.next]) {
+      lane.busy = 1;
+      s->start[lane.node[lane.next]] = now;
+      s->order[done++] = lane.node[lane.next];
+    }
+    int next = -1, node = lane.busy ? lane.node[lane.next] : -1;
     for (int w = 0; w < workers; w++)
-      if (running[w] >= 0 && (next < 0 || s->start[running[w]] + s->seconds[running[w]] <
-                                              s->start[running[next]] + s->seconds[running[next]]))
+      if (running[w] >= 0 && (node < 0 || s->start[running[w]] + s->seconds[running[w]] <
+                                              s->start[node] + s->seconds[node])) {
         next = w;
-    if (next < 0) break; /* a cycle: cannot happen with dependencies that follow the order of nodes */
-    int node = running[next];
+        node = running[w];
+      }
+    if (node < 0) break; /* a cycle: cannot happen with dependencies that follow the order of nodes */
     now = s->start[node] + s->seconds[node];
-    running[next] = -1;
-    for (int k = first[node]; k < first[node + 1]; k++)
-      if (--waits[after[k]] == 0) heap_push(&ready, after[k]);
+    if (next < 0)
+      lane.busy = 0, lane.next++;
+    else
+      running[next] = -1;
+    for (int k = first[node]; k < first[node + 1]; k++) {
+      if (--waits[after[k]] > 0) continue;
+      if (g->node[after[k]]->bucket)
+        lane.ready[g->node[after[k]]->bucket] = 1;
+      else
+        heap_push(&ready, after[k]);
+    }
   }
   for (int i = 0; i < n; i++)
     if (s->start[i] + s->seconds[i] > s->makespan) s->makespan = s->start[i] + s->seconds[i];
   if (done < n) status = sl_fail(SL_EINVAL, "the step graph has a cycle");
 out:
-  free(waits), free(first), free(after), free(running), free(ready.at);
+  free(waits), free(first), free(after), free(running), free(ready.at), free(lane.node), free(lane.ready);
   return status;
 }
 
@@ -279,7 +317,7 @@ static sl_status prefer_sums(sl_schedule *s, const sl_graph *g, int workers) {
         s->urgency[i] = most[v];
     }
   s->makespan = 0;
-  SL_TRY_OUT(simulate(s, workers));
+  SL_TRY_OUT(simulate(s, g, workers));
   if (s->makespan <= makespan * (1 + PERCENT / 100.0)) goto out;
   memcpy(s->urgency, urgency, n), memcpy(s->start, start, n), memcpy(s->order, order, (size_t)s->n * sizeof *order);
   s->makespan = makespan;
@@ -312,7 +350,8 @@ sl_status sl_schedule_create(const sl_graph *g, const char *keep, const sl_tiles
   SL_TRY_OUT(take_turns(s, g));
   for (int i = 0; i < s->n; i++) {
     s->cost[i] = sl_node_cost(g, g->node[i], tiles);
-    double compute = s->cost[i].flops / machine->flops, move = s->cost[i].bytes / machine->bytes;
+    double compute = s->cost[i].flops / machine->flops,
+           move = s->cost[i].bytes / (g->node[i]->bucket ? machine->exchange : machine->bytes);
     s->seconds[i] = machine->overhead + (compute > move ? compute : move);
   }
   for (int i = s->n - 1; i >= 0; i--) { /* urgency[i] so far: the longest path behind it */
@@ -322,7 +361,7 @@ sl_status sl_schedule_create(const sl_graph *g, const char *keep, const sl_tiles
       if (s->urgency[s->before[k]] < s->urgency[i]) s->urgency[s->before[k]] = s->urgency[i];
   }
   for (int i = 0; i < s->n; i++) s->urgency[i] += (g->micro_batches - 1 - g->node[i]->micro_batch) * s->critical_path;
-  SL_TRY_OUT(simulate(s, machine->workers > 0 ? machine->workers : 1));
+  SL_TRY_OUT(simulate(s, g, machine->workers > 0 ? machine->workers : 1));
   SL_TRY_OUT(prefer_sums(s, g, machine->workers > 0 ? machine->workers : 1));
   *schedule = s;
   s = NULL;

@@ -15,6 +15,7 @@ typedef struct sl_machine {
   int workers;
   double flops;    /* FLOP/s of one worker in matrix products */
   double bytes;    /* bytes/s of one worker */
+  double exchange; /* bytes/s of sums over ranks */
   double overhead; /* seconds a task */
 } sl_machine;
 /* What a worker of `threads` ordinary cores does; only ratios matter for priorities. */

@@ -6,25 +6,41 @@
 #include <string.h>
 
 #include "tasks/bits.h"
+#include "tasks/exchange.h"
+
+/* Sums that one exchange will complete: items[k][i] is subtree k of the i-th, and items[0] gets the sums. */
+typedef struct bucket {
+  sl_value *item; /* [n][subtrees], most * subtrees of them */
+  int n, most;
+  size_t bytes;
+  const char *name; /* of the layer that the first of them comes from */
+  sl_phase phase;
+} bucket;
+enum { BUCKET_BYTES = 2 << 20 };
 
 typedef struct spread {
   const sl_graph *from;
   sl_graph *to;
   const sl_plan *plan;
+  sl_leaves mine;
+  int per_leaf;     /* shards */
   int *blocks;      /* of each logical value */
-  sl_value **piece; /* of each logical value: [shards], [leaves], or [leaves or 1][blocks] */
+  sl_value **piece; /* of each logical value: [my shards], [my leaves], or [my leaves or 1][blocks] */
   int *last;        /* of each logical value: the last node that adds to it */
   char *partial;    /* logical values of WHOLE scope that leaves sum into: they have a piece per leaf */
+  sl_leaves subtree[SL_MAX_SUBTREES]; /* of my leaves */
+  int subtrees;
+  bucket bucket; /* the one that is being filled */
+  char *waiting; /* logical values in it */
+  int buckets;   /* so far */
 } spread;
 
 /* Adds the pieces of one logical value to the step graph. */
 static sl_status make_pieces(spread *s, sl_value v) {
   const sl_value_info *info = s->from->value[v];
-  const sl_plan *plan = s->plan;
-  int copies = info->scope == SL_SCOPE_SAMPLE ? plan->shards
-               : info->scope == SL_SCOPE_LEAF ? plan->leaves
-               : s->partial[v]                ? plan->leaves
-                                              : 1;
+  int copies = info->scope == SL_SCOPE_SAMPLE                     ? s->mine.n * s->per_leaf
+               : info->scope == SL_SCOPE_LEAF || s->partial[v] ? s->mine.n
+                                                               : 1;
   int blocks = s->blocks[v];
   s->piece[v] = malloc((size_t)copies * (size_t)blocks * sizeof(sl_value));
   if (!s->piece[v]) return sl_fail(SL_ENOMEM, "no memory for the pieces of '%s'", info->name);
@@ -36,11 +52,11 @@ static sl_status make_pieces(spread *s, sl_value v) {
       mine.blocks = blocks;
       mine.leaf = mine.shard = mine.block = -1;
       if (info->scope == SL_SCOPE_SAMPLE) {
-        mine.shard = c;
-        mine.leaf = c / (plan->shards / plan->leaves);
-        sl_plan_shard(plan, c, &mine.row0, &mine.shape.dim[0]);
+        mine.shard = s->mine.first * s->per_leaf + c;
+        mine.leaf = mine.shard / s->per_leaf;
+        sl_plan_shard(s->plan, mine.shard, &mine.row0, &mine.shape.dim[0]);
       } else if (info->scope == SL_SCOPE_LEAF || c > 0) {
-        mine.leaf = c; /* leaf 0's partial sum becomes the whole: it has leaf -1 */
+        mine.leaf = s->mine.first + c; /* the first partial sum becomes the whole: it has leaf -1 */
       }
       if (blocks > 1) {
         mine.block = b;
@@ -66,7 +82,8 @@ static int node_blocks(const spread *s, const sl_node *node) {
 static sl_status add_task(spread *s, int index, sl_scope scope, int shard, int leaf, int block) {
   const sl_node *node = s->from->node[index];
   sl_node mine = *node;
-  int most = 0, per_leaf = s->plan->shards / s->plan->leaves;
+  const int my_leaf = leaf - s->mine.first, my_shard = shard - s->mine.first * s->per_leaf;
+  int most = 0;
   for (int i = 0; i < node->n_in; i++) most += s->blocks[node->in[i]];
   sl_value *in = malloc((size_t)(most + 1) * sizeof *in), out[SL_MAX_OUT];
   int *part = malloc((size_t)(node->n_in + 1) * sizeof *part);
@@ -81,10 +98,10 @@ static sl_status add_task(spread *s, int index, sl_scope scope, int shard, int l
     part[i] = n;
     switch (s->from->value[v]->scope) {
       case SL_SCOPE_SAMPLE:
-        in[n++] = piece[shard];
+        in[n++] = piece[my_shard];
         break;
       case SL_SCOPE_LEAF:
-        in[n++] = piece[leaf];
+        in[n++] = piece[my_leaf];
         break;
       case SL_SCOPE_WHOLE:
         if (s->blocks[v] == 1)
@@ -101,14 +118,14 @@ static sl_status add_task(spread *s, int index, sl_scope scope, int shard, int l
     sl_value v = node->out[j];
     sl_scope of = s->from->value[v]->scope;
     if (of == SL_SCOPE_SAMPLE) {
-      out[j] = s->piece[v][shard];
+      out[j] = s->piece[v][my_shard];
     } else if (of == SL_SCOPE_LEAF) {
-      out[j] = s->piece[v][leaf];
+      out[j] = s->piece[v][my_leaf];
     } else {
-      int copy = s->partial[v] ? leaf : 0, b = s->blocks[v] > 1 ? block : 0;
+      int copy = s->partial[v] ? my_leaf : 0, b = s->blocks[v] > 1 ? block : 0;
       out[j] = s->piece[v][copy * s->blocks[v] + b];
     }
-    if (of > scope && shard >= 0 && shard % per_leaf > 0) mine.accumulate |= 1u << j;
+    if (of > scope && shard >= 0 && shard % s->per_leaf > 0) mine.accumulate |= 1u << j;
   }
   mine.in = in;
   mine.out = out;
@@ -119,7 +136,7 @@ static sl_status add_task(spread *s, int index, sl_scope scope, int shard, int l
   mine.after = SL_NONE;
   if (node->after != SL_NONE) {
     const sl_scope of = s->from->value[node->after]->scope;
-    const int piece = of == SL_SCOPE_SAMPLE ? shard : of == SL_SCOPE_LEAF ? leaf : 0;
+    const int piece = of == SL_SCOPE_SAMPLE ? my_shard : of == SL_SCOPE_LEAF ? my_leaf : 0;
     if (piece >= 0) mine.after = s->piece[node->after][piece];
   }
   mine.shard = shard;
@@ -139,54 +156,124 @@ static sl_status add_task(spread *s, int index, sl_scope scope, int shard, int l
   return sl_graph_status(s->to);
 }
 
-/* Adds leaves [first, first + n) of a value into the piece of leaf `first`. */
-static void add_tree(spread *s, int index, sl_value v, int first, int n) {
-  if (n == 1) return;
-  int half = 1, blocks = s->blocks[v];
-  while (2 * half < n) half *= 2;
-  add_tree(s, index, v, first, half);
-  add_tree(s, index, v, first + half, n - half);
+static sl_value piece_of(const spread *s, sl_value v, int leaf, int block) {
+  return s->piece[v][(leaf - s->mine.first) * s->blocks[v] + block];
+}
+
+/* Adds up a subtree of a value into the piece of its first leaf. */
+static void add_tree(spread *s, int index, sl_value v, sl_leaves tree) {
+  if (tree.n == 1) return;
+  const int half = sl_left_branch(tree.n), blocks = s->blocks[v];
+  add_tree(s, index, v, (sl_leaves){tree.first, half});
+  add_tree(s, index, v, (sl_leaves){tree.first + half, tree.n - half});
   const sl_node *node = s->from->node[index];
-  for (int b = 0; b < blocks; b++)
+  for (int b = 0; b < blocks; b++) {
+    sl_value from = piece_of(s, v, tree.first + half, b), to = piece_of(s, v, tree.first, b);
     sl_graph_push_node(s->to, &(sl_node){.op = s->from->copy,
                                          .name = node->name,
                                          .n_in = 1,
                                          .n_out = 1,
                                          .n_arg = 1,
-                                         .in = &s->piece[v][(first + half) * blocks + b],
-                                         .out = &s->piece[v][first * blocks + b],
+                                         .in = &from,
+                                         .out = &to,
                                          .phase = node->phase,
                                          .key = node->key,
                                          .after = SL_NONE,
                                          .accumulate = 1,
                                          .logical = index,
-                                         .leaf = first + n - 1, /* whose turn it is in */
+                                         .leaf = tree.first + tree.n - 1, /* whose turn it is in */
                                          .shard = -1,
                                          .block = blocks > 1 ? b : -1,
                                          .leaf_rows = s->plan->batch,
                                          .batch_rows = s->plan->batch});
+  }
+}
+
+/* --- exchanges ---------------------------------------------------------------------------------------------------- */
+
+/* Adds the node that exchanges the bucket; a new one begins. */
+static sl_status close_bucket(spread *s) {
+  bucket *b = &s->bucket;
+  if (b->n == 0) return sl_graph_status(s->to);
+  sl_value *in = malloc((size_t)(b->n * s->subtrees) * sizeof *in);
+  if (!in) return sl_fail(SL_ENOMEM, "no memory for an exchange of %d sums", b->n);
+  for (int i = 0; i < b->n; i++)
+    for (int k = 0; k < s->subtrees; k++) in[k * b->n + i] = b->item[i * s->subtrees + k];
+  sl_graph_push_node(s->to, &(sl_node){.op = &sl__exchange_operation,
+                                       .name = (char *)b->name,
+                                       .n_in = b->n * s->subtrees,
+                                       .n_out = b->n,
+                                       .n_arg = b->n * s->subtrees,
+                                       .in = in,
+                                       .out = in,
+                                       .phase = b->phase,
+                                       .after = SL_NONE,
+                                       .logical = -1,
+                                       .bucket = ++s->buckets,
+                                       .leaf = -1,
+                                       .shard = -1,
+                                       .block = -1,
+                                       .leaf_rows = s->plan->batch,
+                                       .batch_rows = s->plan->batch});
+  free(in);
+  b->n = 0;
+  b->bytes = 0;
+  memset(s->waiting, 0, (size_t)s->from->n_values);
+  return sl_graph_status(s->to);
+}
+
+/* Puts the sums of a value into the bucket. Those of the forward pass go alone: something waits for them at once. */
+static sl_status enter_bucket(spread *s, int index, sl_value v) {
+  bucket *b = &s->bucket;
+  const sl_value_info *info = s->from->value[v];
+  const sl_phase phase = s->from->node[index]->phase;
+  if (b->n > 0 && (b->phase != phase || s->to->value[b->item[0]]->dtype != info->dtype)) SL_TRY(close_bucket(s));
+  if (b->n == 0) b->name = s->from->node[index]->name;
+  b->phase = phase;
+  for (int block = 0; block < s->blocks[v]; block++) {
+    if (b->n == b->most) {
+      const int wanted = b->most ? 2 * b->most : 16;
+      sl_value *more = realloc(b->item, (size_t)(wanted * s->subtrees) * sizeof *more);
+      if (!more) return sl_fail(SL_ENOMEM, "no memory for an exchange of %d sums", wanted);
+      b->item = more;
+      b->most = wanted;
+    }
+    for (int k = 0; k < s->subtrees; k++)
+      b->item[b->n * s->subtrees + k] = piece_of(s, v, s->subtree[k].first, block);
+    b->bytes += sl_value_bytes(s->to->value[b->item[b->n * s->subtrees]]);
+    b->n++;
+  }
+  s->waiting[v] = 1;
+  return b->bytes >= BUCKET_BYTES || phase == SL_PHASE_FORWARD ? close_bucket(s) : SL_OK;
+}
+
+/* All partial sums of a value are there. */
+static sl_status complete_sum(spread *s, int index, sl_value v) {
+  for (int k = 0; k < s->subtrees; k++) add_tree(s, index, v, s->subtree[k]);
+  SL_TRY(sl_graph_status(s->to));
+  return s->mine.n < s->plan->leaves ? enter_bucket(s, index, v) : SL_OK;
 }
 
 static sl_status spread_node(spread *s, int index) {
   const sl_node *node = s->from->node[index];
   sl_scope scope = sl_node_scope(s->from, node);
-  int blocks = node_blocks(s, node), per_leaf = s->plan->shards / s->plan->leaves;
+  const int blocks = node_blocks(s, node), each = s->per_leaf;
+  for (int i = 0; i < node->n_in; i++)
+    if (s->waiting[node->in[i]]) SL_TRY(close_bucket(s));
   for (int j = 0; j < node->n_out; j++)
     if (!s->piece[node->out[j]]) {
       s->partial[node->out[j]] = s->from->value[node->out[j]]->scope == SL_SCOPE_WHOLE && scope != SL_SCOPE_WHOLE;
       SL_TRY(make_pieces(s, node->out[j]));
     }
-  int copies = scope == SL_SCOPE_SAMPLE ? s->plan->shards : scope == SL_SCOPE_LEAF ? s->plan->leaves : 1;
-  for (int c = 0; c < copies; c++)
-    for (int b = 0; b < blocks; b++)
-      SL_TRY(add_task(s, index, scope, scope == SL_SCOPE_SAMPLE ? c : -1,
-                      scope == SL_SCOPE_SAMPLE ? c / per_leaf
-                      : scope == SL_SCOPE_LEAF ? c
-                                               : -1,
-                      blocks > 1 ? b : -1));
+  if (scope == SL_SCOPE_WHOLE)
+    for (int b = 0; b < blocks; b++) SL_TRY(add_task(s, index, scope, -1, -1, blocks > 1 ? b : -1));
+  for (int leaf = s->mine.first; leaf < s->mine.first + s->mine.n && scope != SL_SCOPE_WHOLE; leaf++)
+    for (int shard = leaf * each; shard < (scope == SL_SCOPE_SAMPLE ? (leaf + 1) * each : leaf * each + 1); shard++)
+      for (int b = 0; b < blocks; b++)
+        SL_TRY(add_task(s, index, scope, scope == SL_SCOPE_SAMPLE ? shard : -1, leaf, blocks > 1 ? b : -1));
   for (int j = 0; j < node->n_out; j++)
     if (s->partial[node->out[j]] && !node->op->update[j] && s->last[node->out[j]] == index)
-      add_tree(s, index, node->out[j], 0, s->plan->leaves);
+      SL_TRY(complete_sum(s, index, node->out[j]));
   return sl_graph_status(s->to);
 }
 
@@ -194,10 +281,10 @@ static void lower_to(int *bound, int turn) {
   if (turn < *bound) *bound = turn;
 }
 
-/* Gives each task its micro-batch, that of its leaf (the last, for what all leaves add up to) or an earlier one where a
+/* Gives each task its micro-batch, that of its leaf among mine (the last, for what all leaves add up to) or an earlier one where a
  * task of that waits for it, and sorts the tasks by it. An order of execution stays one: no task waits for one of a
  * later micro-batch. */
-static sl_status take_turns(sl_graph *g, const sl_plan *plan) {
+static sl_status take_turns(sl_graph *g, const sl_plan *plan, sl_leaves mine) {
   const int turns = g->micro_batches = plan->micro_batches;
   if (turns == 1) return SL_OK;
   int *read = malloc(((size_t)g->n_values + 1) * sizeof *read),
@@ -211,7 +298,7 @@ static sl_status take_turns(sl_graph *g, const sl_plan *plan) {
   for (int i = g->n_nodes - 1; i >= 0; i--) {
     sl_node *node = g->node[i];
     int *turn = &node->micro_batch;
-    *turn = node->leaf < 0 ? turns - 1 : (int)((int64_t)node->leaf * turns / plan->leaves);
+    *turn = node->leaf < 0 ? turns - 1 : (int)((int64_t)(node->leaf - mine.first) * turns / mine.n);
     for (int k = 0; k < node->n_in; k++) lower_to(turn, written[node->in[k]]);
     for (int k = 0; k < node->n_out; k++) {
       lower_to(turn, read[node->out[k]]);
@@ -226,6 +313,8 @@ static sl_status take_turns(sl_graph *g, const sl_plan *plan) {
     for (int i = 0; i < g->n_nodes; i++)
       if (g->node[i]->micro_batch == turn) order[n++] = g->node[i];
   memcpy(g->node, order, (size_t)n * sizeof *order);
+  for (int i = 0, bucket = 0; i < n; i++)
+    if (g->node[i]->bucket) g->node[i]->bucket = ++bucket;
   for (sl_value v = 0; v < g->n_values; v++) g->value[v]->producer = -1;
   for (int i = 0; i < n; i++)
     for (int k = 0; k < g->node[i]->n_out; k++) {
@@ -236,37 +325,49 @@ static sl_status take_turns(sl_graph *g, const sl_plan *plan) {
   return SL_OK;
 }
 
-sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, sl_graph **step) {
+sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, sl_leaves mine, sl_graph **step) {
   *step = NULL;
   SL_TRY(sl_graph_status(logical));
   if (logical->batch != plan->batch)
     return sl_fail(SL_EINVAL, "the graph has a batch of %lld, the plan %lld", (long long)logical->batch,
                    (long long)plan->batch);
+  if (mine.first < 0 || mine.n < 1 || mine.first + mine.n > plan->leaves)
+    return sl_fail(SL_EINVAL, "leaves %d to %d of the plan's %d", mine.first, mine.first + mine.n - 1, plan->leaves);
+  if (plan->micro_batches > mine.n)
+    return sl_fail(SL_EINVAL, "%d micro-batches of a rank with %d of the %d leaves: use more leaves", plan->micro_batches,
+                   mine.n, plan->leaves);
   size_t n = (size_t)logical->n_values + 1;
   spread s = {.from = logical,
               .plan = plan,
+              .mine = mine,
+              .per_leaf = plan->shards / plan->leaves,
+              .waiting = calloc(n, 1),
               .to = sl_graph_create(plan->batch, logical->copy, logical->add),
               .blocks = malloc(n * sizeof(int)),
               .piece = calloc(n, sizeof(sl_value *)),
               .last = malloc(n * sizeof(int)),
               .partial = calloc(n, 1)};
   sl_status status = SL_OK;
-  if (!s.to || !s.blocks || !s.piece || !s.last || !s.partial) {
+  if (!s.to || !s.blocks || !s.piece || !s.last || !s.partial || !s.waiting) {
     status = sl_fail(SL_ENOMEM, "no memory to spread a graph of %d nodes", logical->n_nodes);
     goto out;
   }
+  s.subtrees = sl_subtrees(plan->leaves, mine, s.subtree);
   SL_TRY_OUT(sl_row_blocks(logical, plan, s.blocks));
   for (sl_value v = 0; v < logical->n_values; v++)
     if (logical->value[v]->role != SL_ROLE_TEMPORARY) SL_TRY_OUT(make_pieces(&s, v));
   for (int i = 0; i < logical->n_nodes; i++)
     for (int j = 0; j < logical->node[i]->n_out; j++) s.last[logical->node[i]->out[j]] = i;
   for (int i = 0; i < logical->n_nodes; i++) SL_TRY_OUT(spread_node(&s, i));
-  SL_TRY_OUT(take_turns(s.to, plan));
+  SL_TRY_OUT(close_bucket(&s));
+  SL_TRY_OUT(take_turns(s.to, plan, mine));
   *step = s.to;
   s.to = NULL;
 out:
   for (sl_value v = 0; s.piece && v < logical->n_values; v++) free(s.piece[v]);
   free(s.piece);
+  free(s.waiting);
+  free(s.bucket.item);
   free(s.blocks);
   free(s.last);
   free(s.partial);

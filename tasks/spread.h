@@ -3,10 +3,15 @@
  * A value of SAMPLE scope becomes a piece per shard, one of LEAF scope a piece per leaf. A node is repeated for each
  * piece of its finest argument. An output that is coarser than its node is a sum: the shards of a leaf add to it in
  * order (the first overwrites), and the leaves' sums are added by one binary tree over leaf numbers, split at the
- * largest power of two below their number. Large weights become row blocks, each with its own chain of additions. */
+ * largest power of two below their number. Large weights become row blocks, each with its own chain of additions.
+ *
+ * On several ranks each computes some of the leaves: its step graph has only their pieces, adds up the subtrees that lie
+ * within them, and exchange nodes sum those over the ranks. Sums that become ready one after another share a node (a
+ * bucket), until one is read or the bucket is full. Buckets are the same on all ranks, in the order of nodes. */
 #ifndef SL_SPREAD_H
 #define SL_SPREAD_H
 
+#include "runtime/leaves.h"
 #include "tasks/graph.h"
 #include "tasks/plan.h"
 
@@ -14,8 +19,9 @@
 extern "C" {
 #endif
 
-/* logical: a complete graph with graph->batch == plan->batch. *step is the caller's to destroy. */
-sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, sl_graph **step);
+/* logical: a complete graph with graph->batch == plan->batch. mine: the leaves that are computed here. *step is the
+ * caller's to destroy. */
+sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, sl_leaves mine, sl_graph **step);
 /* The piece (row block 0) of the step graph that holds a logical value of WHOLE scope; SL_NONE when there is none. */
 sl_value sl_spread_whole(const sl_graph *step, sl_value logical);
 /* Into how many row blocks a value is cut: 1, or plan->row_blocks. blocks has room for logical->n_values. */

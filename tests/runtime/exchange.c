@@ -63,8 +63,8 @@ static void sums(int leaves, const int *first, int no_shared, int ranks_per_node
                                        .segment = segment,
                                        .ranks_per_node = ranks_per_node};
   RANK_CHECK(sl_exchange_create(&options, &e) == SL_OK);
-  sl_subtree item[64];
-  const int items = sl_subtrees(leaves, first[rank], first[rank + 1] - first[rank], item);
+  sl_leaves item[SL_MAX_SUBTREES];
+  const int items = sl_subtrees(leaves, (sl_leaves){first[rank], first[rank + 1] - first[rank]}, item);
   RANK_CHECK(items == sl_exchange_items(e));
   void *data[BUCKETS][3][64], *memory = NULL;
   size_t bytes = 0;
@@ -246,31 +246,6 @@ static void four_ranks(void **state) { (void)state, start(4, "sum"); }
 static void five_ranks(void **state) { (void)state, start(5, "sum"); }
 static void late(void **state) { (void)state, start(3, "wait"); }
 
-static void subtrees(void **state) {
-  (void)state;
-  sl_subtree item[64];
-  assert_int_equal(sl_subtrees(12, 0, 4, item), 1);
-  assert_int_equal(sl_subtrees(12, 4, 4, item), 1);
-  assert_int_equal(sl_subtrees(12, 8, 4, item), 1);
-  assert_int_equal(sl_subtrees(12, 0, 12, item), 1);
-  assert_int_equal(sl_subtrees(12, 0, 6, item), 2);
-  assert_int_equal(item[0].n, 4);
-  assert_int_equal(item[1].first, 4);
-  assert_int_equal(item[1].n, 2);
-  assert_int_equal(sl_subtrees(13, 1, 12, item), 4); /* 1, 2 to 3, 4 to 7, 8 to 12 */
-  for (int leaves = 1; leaves < 40; leaves++)
-    for (int first = 0; first < leaves; first++)
-      for (int n = 1; first + n <= leaves; n++) {
-        int at = first;
-        const int count = sl_subtrees(leaves, first, n, item);
-        for (int i = 0; i < count; i++) {
-          assert_int_equal(item[i].first, at);
-          at += item[i].n;
-        }
-        assert_int_equal(at, first + n);
-      }
-}
-
 int main(int argc, char **argv) {
   program = argv[0];
   if (argc > 1) {
@@ -283,9 +258,8 @@ int main(int argc, char **argv) {
     return 0;
   }
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(subtrees),    cmocka_unit_test(one_rank),   cmocka_unit_test(two_ranks),
-      cmocka_unit_test(three_ranks), cmocka_unit_test(four_ranks), cmocka_unit_test(five_ranks),
-      cmocka_unit_test(late),
+      cmocka_unit_test(one_rank),   cmocka_unit_test(two_ranks),  cmocka_unit_test(three_ranks),
+      cmocka_unit_test(four_ranks), cmocka_unit_test(five_ranks), cmocka_unit_test(late),
   };
   return cmocka_run_group_tests_name("runtime/exchange", tests, NULL, NULL);
 }

@@ -31,7 +31,7 @@ static void sums_follow_the_tree(void **state) {
       sl_graph *g = toy_graph(53), *step;
       sl_value x = toy_input(g, 3), scaled = sl_graph_add1(g, &toy_square, "square", NULL, &x, 1);
       sl_value cubed = sl_graph_add1(g, &toy_square, "square2", NULL, &scaled, 1), loss = toy_loss(g, cubed);
-      assert_ok(sl_spread(g, &plan, &step));
+      assert_ok(sl_spread(g, &plan, (sl_leaves){0, plan.leaves}, &step));
       execution *e = execution_create(step, NULL);
       execution_run(e, NULL, 0);
       double leaf[7], got = *(double *)e->data[sl_spread_whole(step, loss)];
@@ -64,7 +64,7 @@ static void leaf_values_stay_in_their_leaf(void **state) {
   sl_graph *g = toy_graph(20), *step;
   sl_value x = toy_input(g, 2), sum = sl_graph_add1(g, &toy_leafsum, "sum", NULL, &x, 1);
   sl_value y = sl_graph_add1(g, &toy_leafscale, "scale", NULL, (sl_value[]){x, sum}, 2);
-  assert_ok(sl_spread(g, &plan, &step));
+  assert_ok(sl_spread(g, &plan, (sl_leaves){0, plan.leaves}, &step));
   execution *e = execution_create(step, NULL);
   execution_run(e, NULL, 0);
   double expected[2] = {0, 0};
@@ -90,7 +90,7 @@ static void leaf_values_stay_in_their_leaf(void **state) {
 static size_t train(const sl_plan *plan, float *to) {
   sl_value loss;
   sl_graph *g = toy_training(plan->batch, &loss), *step;
-  assert_ok(sl_spread(g, plan, &step));
+  assert_ok(sl_spread(g, plan, (sl_leaves){0, plan->leaves}, &step));
   execution *e = execution_create(step, NULL);
   execution_run(e, NULL, 0);
   size_t n = 0;
@@ -132,7 +132,7 @@ static void batches_must_agree(void **state) {
   sl_graph *g = toy_graph(20), *step;
   toy_input(g, 2);
   sl_plan plan = plan_of(24, 1, 1, 1);
-  assert_fails(SL_EINVAL, "batch of 20, the plan 24", sl_spread(g, &plan, &step));
+  assert_fails(SL_EINVAL, "batch of 20, the plan 24", sl_spread(g, &plan, (sl_leaves){0, plan.leaves}, &step));
   assert_null(step);
   sl_graph_destroy(g);
 }

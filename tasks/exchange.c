@@ -1,0 +1,148 @@
+/* Exchanges as StarPU tasks. */
+#include "tasks/exchange.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/comm.h"
+#include "runtime/exchange.h"
+
+const sl_operation sl__exchange_operation = {.name = "exchange"};
+
+/* One bucket. Its task is ready -> its values are acquired in host memory, each with a callback -> the last of them
+ * posts the bucket -> the engine's thread releases them and ends the task. */
+typedef struct bucket {
+  sl__exchanges *of;
+  sl__task *task;
+  int number; /* the engine's */
+  starpu_data_handle_t *handle;
+  int n;
+  atomic_int left; /* to be acquired */
+  int64_t posted;
+} bucket;
+
+struct sl__exchanges {
+  sl_exchange *engine;
+  bucket **bucket;
+  int n;
+  int64_t last; /* when the one before ended; the engine's thread */
+};
+
+static struct starpu_codelet nowhere = {
+    .where = STARPU_NOWHERE, .nbuffers = 0, .name = "exchange", .modes = {STARPU_NONE}};
+
+sl_status sl__exchanges_create(sl_runtime *runtime, int leaves, const int *first_leaf, sl__exchanges **exchanges) {
+  *exchanges = NULL;
+  sl__exchanges *x = calloc(1, sizeof *x);
+  if (!x) return sl_fail(SL_ENOMEM, "no memory for the exchanges");
+  const sl_share *share = sl_runtime_share(runtime);
+  enum { MOST_CPUS = 1024 };
+  int cpus[MOST_CPUS], n = 0;
+  for (int w = 0; w < share->nworkers; w++)
+    for (int i = 0; i < share->worker[w].threads && n < MOST_CPUS; i++) cpus[n++] = (int)share->worker[w].pu[i];
+  const sl_exchange_options options = {.comm = sl_runtime_comm(runtime),
+                                       .node = sl_runtime_node_comm(runtime),
+                                       .leaves = leaves,
+                                       .first = first_leaf,
+                                       .cpus = cpus,
+                                       .ncpus = n};
+  const sl_status status = sl_exchange_create(&options, &x->engine);
+  if (status == SL_OK)
+    *exchanges = x;
+  else
+    free(x);
+  return status;
+}
+
+sl_status sl__exchanges_allocate(sl__exchanges *x, size_t bytes, void **memory) {
+  return sl_exchange_allocate(x->engine, bytes, memory);
+}
+
+static void ended(void *arg) {
+  bucket *b = arg;
+  sl__task *t = b->task;
+  const int64_t now = sl_now();
+  for (int i = 0; i < b->n; i++) starpu_data_release_on_node(b->handle[i], STARPU_MAIN_RAM);
+  t->end = now;
+  if (t->recorder)
+    sl_recorder_add(t->recorder, &(sl_record){.step = t->program_step->number,
+                                              .submit = t->submit,
+                                              .ready = b->posted,
+                                              .start = b->posted > b->of->last ? b->posted : b->of->last,
+                                              .end = now,
+                                              .node = t->index,
+                                              .kind = SL_RECORD_EXCHANGE});
+  b->of->last = now;
+  starpu_task_end_dep_release(t->task);
+}
+
+static void acquired(void *arg) {
+  bucket *b = arg;
+  if (atomic_fetch_sub(&b->left, 1) > 1) return;
+  b->posted = sl_now();
+  sl_exchange_post(b->of->engine, b->number, ended, b);
+}
+
+static void ready(void *arg) {
+  bucket *b = arg;
+  atomic_store(&b->left, b->n);
+  for (int i = 0; i < b->n; i++)
+    starpu_data_acquire_on_node_cb_sequential_consistency(b->handle[i], STARPU_MAIN_RAM, STARPU_RW, acquired, b, 0);
+}
+
+sl_status sl__exchanges_add(sl__exchanges *x, const sl_graph *graph, const sl_node *node, void *const *data,
+                            const starpu_data_handle_t *handle, sl__task *t) {
+  const int values = node->n_out, subtrees = node->n_in / node->n_out;
+  sl_stretch *stretch = calloc((size_t)values, sizeof *stretch);
+  void **item = malloc((size_t)node->n_in * sizeof *item);
+  bucket *b = calloc(1, sizeof *b), **more = realloc(x->bucket, (size_t)(x->n + 1) * sizeof *more);
+  sl_status status = SL_OK;
+  if (more) x->bucket = more;
+  if (!stretch || !item || !b || !more || !(b->handle = malloc((size_t)node->n_in * sizeof *b->handle))) {
+    free(b);
+    status = sl_fail(SL_ENOMEM, "no memory for the exchange of layer '%s'", node->name);
+    goto out;
+  }
+  *b = (bucket){.of = x, .task = t, .handle = b->handle};
+  x->bucket[x->n++] = b;
+  for (int i = 0; i < values; i++) {
+    for (int k = 0; k < subtrees; k++) item[i * subtrees + k] = data[k * values + i];
+    stretch[i] = (sl_stretch){item + i * subtrees, sl_shape_count(&graph->value[node->in[i]]->shape)};
+  }
+  for (int i = 0; i < node->n_in; i++) {
+    int seen = 0;
+    for (int k = 0; k < b->n; k++) seen |= b->handle[k] == handle[i];
+    if (!seen) b->handle[b->n++] = handle[i];
+  }
+  SL_TRY_OUT(sl_exchange_add(x->engine, graph->value[node->in[0]]->dtype, stretch, values, &b->number));
+  struct starpu_task *task = t->task = starpu_task_create();
+  if (!task) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the exchange of layer '%s'", node->name));
+  task->cl = &nowhere;
+  task->prologue_callback_pop_func = ready;
+  task->prologue_callback_pop_arg = b;
+  task->destroy = 0;
+  task->sequential_consistency = 0;
+  task->name = node->name;
+out:
+  free(stretch), free(item);
+  return status;
+}
+
+/* Two ends of the task, the prologue's and the engine's, may meet, which leaves the count one too low: so it is set. */
+void sl__exchanges_hold(sl__task *t) {
+  starpu_task_end_dep_add(t->task, 1 - (int)t->task->nb_termination_call_required);
+}
+
+sl_status sl__exchanges_status(sl__exchanges *x) { return x ? sl_exchange_wait(x->engine) : SL_OK; }
+
+char *sl__exchanges_stall(sl__exchanges *x, double *seconds, char *text, size_t n) {
+  *seconds = sl_exchange_stalled(x->engine);
+  return sl_exchange_waits_for(x->engine, text, n);
+}
+
+void sl__exchanges_destroy(sl__exchanges *x) {
+  if (!x) return;
+  sl_exchange_destroy(x->engine);
+  for (int i = 0; i < x->n; i++) free(x->bucket[i]->handle), free(x->bucket[i]);
+  free(x->bucket), free(x);
+}

@@ -1,0 +1,37 @@
+/* The exchange of a bucket as a node of the step graph: the sums of several values over all ranks.
+ *
+ * Such a node's inputs are, subtree by subtree of this rank's leaves, the partial sums of its values; its outputs are
+ * the inputs of the first subtree, which the whole sums replace. It has no kernel and no worker: as a StarPU task it is
+ * held open while the engine (runtime/exchange.h) works, bucket by bucket in their order on all ranks. */
+#ifndef SL_TASKS_EXCHANGE_H
+#define SL_TASKS_EXCHANGE_H
+
+#include "tasks/starpu_codelet.h"
+
+extern const sl_operation sl__exchange_operation;
+
+/* All exchanges of a program. */
+typedef struct sl__exchanges sl__exchanges;
+
+/* Collective over the runtime's ranks. first_leaf[ranks + 1]: rank r computes leaves [first_leaf[r], first_leaf[r + 1]).
+ */
+sl_status sl__exchanges_create(sl_runtime *runtime, int leaves, const int *first_leaf, sl__exchanges **exchanges);
+/* Collective. Memory for the values that are exchanged, which the ranks of a node share where they can. Lives as long as
+ * the exchanges. */
+sl_status sl__exchanges_allocate(sl__exchanges *x, size_t bytes, void **memory);
+/* Collective; for the exchange nodes in the order of their buckets. data[n_in]: where the node's inputs are in host
+ * memory; handle[n_in]: their StarPU handles. Makes the StarPU task of t, whose other fields are filled in. */
+sl_status sl__exchanges_add(sl__exchanges *x, const sl_graph *graph, const sl_node *node, void *const *data,
+                            const starpu_data_handle_t *handle, sl__task *t);
+/* Before an exchange's task is submitted. */
+void sl__exchanges_hold(sl__task *t);
+/* SL_OK, or the failure that ended an exchange. After the step. */
+sl_status sl__exchanges_status(sl__exchanges *x);
+/* Collective. NULL is allowed. */
+void sl__exchanges_destroy(sl__exchanges *x);
+
+/* What a step that does not go on waits for, in words; "" when no exchange is under way. seconds: since something moved.
+ */
+char *sl__exchanges_stall(sl__exchanges *x, double *seconds, char *text, size_t n);
+
+#endif
