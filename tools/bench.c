@@ -9,6 +9,7 @@
 #include "tasks/program.h"
 #include "tools/commands.h"
 #include "tools/data.h"
+#include "tools/ranks.h"
 #include "tools/session.h"
 #include "tools/usage.h"
 
@@ -38,17 +39,19 @@ typedef struct bench {
   synthetic synthetic;
   sl__data opened;
   sl_runtime *runtime;
+  sl__ranks ranks;
   sl_recorder *recorder;
   sl_store *store;
   sl_network network;
   sl_program *program;
   sl_loader *loader;
   int64_t step;
+  double flops;    /* of a step, over all ranks */
   double *seconds; /* of each measured step */
   int64_t n;       /* of those */
   int64_t from, to;
   double input;            /* seconds waited for batches while measuring */
-  double before, after;    /* sgemm, GFLOP/s; 0: not measured */
+  double before, after;    /* sgemm, GFLOP/s over all ranks; 0: not measured */
   int64_t predicted, peak; /* bytes of the process, without what measuring sgemm takes */
   sl__usage usage;
 } bench;
@@ -100,20 +103,27 @@ static sl_status prepare(bench *b) {
   sl_sample_source source;
   SL_TRY(sl__find_model(b->o->model, &b->model));
   SL_TRY(sl__training_of(b->o, b->model, &b->training));
-  SL_TRY(sl__start(b->o, "bench", 0, &b->runtime));
-  SL_TRY(sl__plan_of(b->o, b->model, &b->plan));
+  SL_TRY(sl__start(b->o, "bench", 1, &b->runtime));
+  SL_TRY(sl__ranks_open(b->runtime, &b->ranks));
+  SL_TRY(sl__plan_of(b->o, b->model, b->ranks.n, &b->plan));
+  SL_TRY(sl__ranks_divide(&b->ranks, &b->plan));
   SL_TRY(open_data(b, &source));
   SL_TRY(sl_recorder_create(0, &b->recorder));
   SL_TRY(sl_store_create(&b->store));
   SL_TRY(sl_network_training(b->model, &b->data, &b->training, b->plan.batch, &b->network));
   const int64_t resident = sl__resident_memory();
-  const sl_program_options options = {.recorder = b->recorder, .keep = &b->network.loss, .n_keep = 1};
+  const sl_program_options options = {
+      .recorder = b->recorder, .keep = &b->network.loss, .n_keep = 1, .first_leaf = b->ranks.first_leaf};
   SL_TRY(sl_program_create(b->runtime, b->store, b->network.graph, &b->plan, &options, &b->program));
-  const sl_loader_options loader = {
-      .source = source, .mode = SL_LOADER_TRAIN, .batch = b->plan.batch, .seed = b->plan.seed};
+  const sl_loader_options loader = {.source = source,
+                                    .mode = SL_LOADER_TRAIN,
+                                    .batch = b->plan.batch,
+                                    .first = b->ranks.first_row,
+                                    .rows = b->ranks.rows,
+                                    .seed = b->plan.seed};
   SL_TRY(sl_loader_create(&loader, &b->loader));
   b->predicted = resident + (int64_t)sl_program_bytes(b->program, 0) +
-                 sl_loader_depth(b->loader) * b->plan.batch * (int64_t)(source.sample_bytes + sizeof(int32_t));
+                 sl_loader_depth(b->loader) * b->ranks.rows * (int64_t)(source.sample_bytes + sizeof(int32_t));
   return SL_OK;
 }
 
@@ -124,7 +134,8 @@ static sl_status one_step(bench *b) {
   const sl_step step = {.number = ++b->step,
                         .seed = b->plan.seed,
                         .learning_rate = b->training.learning_rate,
-                        .input = {[SL_SLOT_IMAGES] = batch->samples, [SL_SLOT_LABELS] = batch->labels}};
+                        .input = {[SL_SLOT_IMAGES] = batch->samples, [SL_SLOT_LABELS] = batch->labels},
+                        .input_row0 = b->ranks.first_row};
   sl_status status = sl_program_run(b->program, &step);
   if (status == SL_OK) status = sl_program_read(b->program, b->network.loss, &loss);
   sl_loader_release(b->loader, batch);
@@ -135,20 +146,28 @@ static sl_status one_step(bench *b) {
  * denormals do not, and neither matters here: labels follow from the image, so the network learns them. */
 static sl_status warm_up(bench *b, double *seconds) {
   enum { STEPS = 3 };
-  const int64_t least = 500000000, from = sl_now();
-  int64_t n = 0, last = from;
-  while (n < STEPS || (last - from < least && n < 1000)) {
-    SL_TRY(one_step(b));
-    n++;
-    last = sl_now();
+  const double least = 0.5;
+  int64_t n = STEPS;
+  for (int pass = 0; pass < 2; pass++) { /* as many on all ranks */
+    const int64_t from = sl_now();
+    for (int64_t i = 0; i < n; i++) SL_TRY(one_step(b));
+    *seconds = sl__ranks_sum(&b->ranks, 1e-9 * (double)(sl_now() - from) / (double)n) / b->ranks.n;
+    n = (int64_t)fmin(fmax(1, least / *seconds), 1000);
   }
-  *seconds = 1e-9 * (double)(last - from) / (double)n;
+  return SL_OK;
+}
+
+static sl_status peak(bench *b, double *gflops) {
+  const double cut = 1;
+  if (b->o->no_measure) return SL_OK;
+  SL_TRY(sl_measure_sgemm(b->runtime, cut, gflops));
+  *gflops = sl__ranks_sum(&b->ranks, *gflops);
   return SL_OK;
 }
 
 static sl_status measure(bench *b) {
-  double guess, cut = 1.0;
-  if (!b->o->no_measure) SL_TRY(sl_measure_sgemm(b->runtime, cut, &b->before));
+  double guess;
+  SL_TRY(peak(b, &b->before));
   sl__peak_memory_restart();
   SL_TRY(warm_up(b, &guess));
   b->n = b->o->steps > 0 ? b->o->steps : (int64_t)fmin(fmax(20, 5 / guess), 100000);
@@ -167,7 +186,8 @@ static sl_status measure(bench *b) {
   b->peak = sl__peak_memory();
   b->input = sl_loader_waited(b->loader) - b->input;
   SL_TRY(sl__usage_since(b->recorder, sl_runtime_workers(b->runtime), b->from, b->to, &b->usage));
-  return b->o->no_measure ? SL_OK : sl_measure_sgemm(b->runtime, cut, &b->after);
+  b->flops = sl__ranks_sum(&b->ranks, sl_program_flops(b->program));
+  return peak(b, &b->after);
 }
 
 static int ascending(const void *a, const void *b) {
@@ -207,15 +227,16 @@ static double per_second(const line *l, double cost) {
 static void print_text(const bench *b, const line *lines, int n, double total, double median, double gflops) {
   const sl_share *share = sl_runtime_share(b->runtime);
   printf(
-      "%s: batch %lld in %d leaves, %d shards, %d row blocks; %d workers (threads per worker %d), %d GPUs, policy %s, "
-      "%s kernels, %lld steps\n",
-      b->model->name, (long long)b->plan.batch, b->plan.leaves, b->plan.shards, b->plan.row_blocks, share->nworkers,
+      "%s: batch %lld in %d leaves, %d shards, %d row blocks; %d ranks of %d workers (threads per worker %d), %d GPUs, "
+      "policy %s, %s kernels, %lld steps\n",
+      b->model->name, (long long)b->plan.batch, b->plan.leaves, b->plan.shards, b->plan.row_blocks, b->ranks.n,
+      share->nworkers,
       share->threads_per_worker, sl_runtime_gpus(b->runtime), sl_runtime_sched(b->runtime), b->plan.kernels,
       (long long)b->n);
   printf("step time        %10.3f ms   median; 10%% of steps took less than %.3f, 10%% more than %.3f\n", 1e3 * median,
          1e3 * b->seconds[b->n / 10], 1e3 * b->seconds[b->n - 1 - b->n / 10]);
   printf("samples/s        %10.0f\n", (double)b->plan.batch / median);
-  printf("GFLOP/s          %10.1f      %.2f GFLOP in %d tasks a step\n", gflops, 1e-9 * sl_program_flops(b->program),
+  printf("GFLOP/s          %10.1f      %.2f GFLOP in %d tasks a step\n", gflops, 1e-9 * b->flops,
          sl_program_graph(b->program)->n_nodes);
   if (b->before > 0)
     printf("of sgemm peak    %10.1f %%    peak %.1f GFLOP/s: %.1f before, %.1f after\n",
@@ -246,12 +267,12 @@ static sl_status print_json(const bench *b, const line *lines, int n, double tot
                               1e-9 * per_second(&lines[i], lines[i].group->cost.flops), "gigabytes_per_s",
                               1e-9 * per_second(&lines[i], lines[i].group->cost.bytes)));
   json_t *all = json_pack(
-      "{s:s, s:o, s:i, s:i, s:i, s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "model", b->model->name, "plan",
-      sl_plan_to_json(&b->plan), "workers", share->nworkers, "threads_per_worker", share->threads_per_worker, "gpus",
+      "{s:s, s:o, s:i, s:i, s:i, s:i, s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "model", b->model->name, "plan",
+      sl_plan_to_json(&b->plan), "ranks", b->ranks.n, "workers", share->nworkers, "threads_per_worker", share->threads_per_worker, "gpus",
       sl_runtime_gpus(b->runtime), "sched", sl_runtime_sched(b->runtime), "starpu", sl_runtime_starpu(), "steps",
       (json_int_t)b->n, "step_s", median, "step_s_p10", b->seconds[b->n / 10], "step_s_p90",
       b->seconds[b->n - 1 - b->n / 10], "samples_per_s", (double)b->plan.batch / median, "gflops", gflops, "step_flops",
-      sl_program_flops(b->program), "tasks", sl_program_graph(b->program)->n_nodes);
+      b->flops, "tasks", sl_program_graph(b->program)->n_nodes);
   json_t *more =
       json_pack("{s:f, s:f, s:f, s:f, s:I, s:I, s:o}", "kernel_percent", 100 * b->usage.kernels, "waiting_percent",
                 100 * b->usage.waiting, "starpu_percent", 100 * b->usage.starpu, "input_percent",
@@ -278,7 +299,7 @@ static sl_status report(bench *b) {
   sl_status status =
       lines ? break_down(b, groups, lines, &total) : sl_fail(SL_ENOMEM, "no memory for %d operations", groups->n);
   qsort(b->seconds, (size_t)b->n, sizeof *b->seconds, ascending);
-  const double median = b->seconds[b->n / 2], gflops = 1e-9 * sl_program_flops(b->program) / median;
+  const double median = b->seconds[b->n / 2], gflops = 1e-9 * b->flops / median;
   if (status == SL_OK && b->o->json)
     status = print_json(b, lines, groups->n, total, median, gflops);
   else if (status == SL_OK)
@@ -294,18 +315,20 @@ sl_status sl__bench(sl__options *o, int *exit_code) {
   (void)exit_code;
   SL_TRY_OUT(prepare(&b));
   SL_TRY_OUT(measure(&b));
-  SL_TRY_OUT(report(&b));
-  if (o->trace) {
+  if (b.ranks.rank == 0) SL_TRY_OUT(report(&b));
+  if (o->trace && b.ranks.rank == 0) {
     const sl_trace_names names = sl_program_trace_names(b.program);
     status = sl_recorder_export(b.recorder, o->trace, 0, &names);
   }
 out:
+  if (status != SL_OK) sl__ranks_fail(&b.ranks, sl__exit_code(status));
   sl_loader_destroy(b.loader);
   sl_program_destroy(b.program);
   if (b.network.graph) sl_network_destroy(&b.network);
   sl_store_destroy(b.store);
   sl_recorder_destroy(b.recorder);
   sl__data_close(&b.opened);
+  sl__ranks_close(&b.ranks);
   sl_runtime_stop(b.runtime);
   free(b.synthetic.samples), free(b.seconds);
   return status;

@@ -51,6 +51,7 @@ static void print_text(const sl__model_facts *f, const char *split, const sl__sc
 
 sl_status sl__eval(sl__options *o, int *exit_code) {
   sl_runtime *runtime = NULL;
+  sl__ranks ranks = {0};
   sl__data data = {0};
   sl_store *store = NULL;
   sl__model_file *file = NULL;
@@ -64,7 +65,8 @@ sl_status sl__eval(sl__options *o, int *exit_code) {
     if (strcmp(o->split, splits[i]) == 0) split = i;
   SL_TRY_OUT(sl__model_open(o->model, &file));
   SL_TRY_OUT(find_data(o));
-  SL_TRY_OUT(sl__start(o, "eval", 0, &runtime));
+  SL_TRY_OUT(sl__start(o, "eval", 1, &runtime));
+  SL_TRY_OUT(sl__ranks_open(runtime, &ranks));
   const sl__model_facts *f = sl__model_facts_of(file);
   const sl__data_options options = {.model = f->model,
                                     .path = o->data,
@@ -80,17 +82,20 @@ sl_status sl__eval(sl__options *o, int *exit_code) {
   SL_TRY_OUT(sl_store_create(&store));
   sl_plan plan = f->plan;
   if (f->data.length > 0) sl__option_default_integer(&o->length, f->data.length);
-  if (o->batch > 0) SL_TRY_OUT(sl__plan_of(o, f->model, &plan));
-  SL_TRY_OUT(sl__evaluator_create(runtime, store, f->model, &f->data, &f->training, &plan, &evaluator));
+  if (o->batch > 0) SL_TRY_OUT(sl__plan_of(o, f->model, ranks.n, &plan));
+  SL_TRY_OUT(sl__ranks_divide(&ranks, &plan));
+  SL_TRY_OUT(sl__evaluator_create(runtime, store, f->model, &f->data, &f->training, &plan, &ranks, &evaluator));
   SL_TRY_OUT(sl__model_fill(file, store, &evaluator.network, f->model->name, 0));
   evaluator.step = f->step;
   SL_TRY_OUT(sl__evaluate(&evaluator, sl__data_source(&data, (sl_split)split), &score));
-  (o->json ? print_json : print_text)(f, splits[split], &score);
+  if (ranks.rank == 0) (o->json ? print_json : print_text)(f, splits[split], &score);
 out:
+  if (status != SL_OK) sl__ranks_fail(&ranks, sl__exit_code(status));
   sl__evaluator_destroy(&evaluator);
   sl_store_destroy(store);
   sl__data_close(&data);
   sl__model_close(file);
+  sl__ranks_close(&ranks);
   sl_runtime_stop(runtime);
   return status;
 }

@@ -6,13 +6,16 @@
 #include <string.h>
 
 sl_status sl__evaluator_create(sl_runtime *runtime, sl_store *store, const sl_model *model, const sl_model_data *data,
-                               const sl_training *training, const sl_plan *plan, sl__evaluator *e) {
+                               const sl_training *training, const sl_plan *plan, const sl__ranks *ranks,
+                               sl__evaluator *e) {
   memset(e, 0, sizeof *e);
   e->plan = *plan;
+  e->ranks = ranks;
   SL_TRY(sl_network_evaluation(model, data, training, plan->batch, &e->network));
   const sl_network *n = &e->network;
   const sl_value keep[] = {n->loss, n->correct, n->top5, n->count, n->probabilities};
-  const sl_program_options options = {.keep = keep, .n_keep = n->probabilities == SL_NONE ? 4 : 5};
+  const sl_program_options options = {
+      .keep = keep, .n_keep = n->probabilities == SL_NONE ? 4 : 5, .first_leaf = ranks->first_leaf};
   sl_status status = sl_program_create(runtime, store, n->graph, plan, &options, &e->program);
   if (status != SL_OK) sl__evaluator_destroy(e);
   return status;
@@ -27,7 +30,8 @@ void sl__evaluator_destroy(sl__evaluator *e) {
 static sl_status add_batch(sl__evaluator *e, const sl_batch *batch, sl__score *sum) {
   const sl_step step = {.number = ++e->batch,
                         .seed = e->plan.seed,
-                        .input = {[SL_SLOT_IMAGES] = batch->samples, [SL_SLOT_LABELS] = batch->labels}};
+                        .input = {[SL_SLOT_IMAGES] = batch->samples, [SL_SLOT_LABELS] = batch->labels},
+                        .input_row0 = e->ranks->first_row};
   double loss, correct, top5, count;
   SL_TRY(sl_program_run(e->program, &step));
   SL_TRY(sl_program_read(e->program, e->network.loss, &loss));
@@ -36,8 +40,9 @@ static sl_status add_batch(sl__evaluator *e, const sl_batch *batch, sl__score *s
   SL_TRY(sl_program_read(e->program, e->network.count, &count));
   if (count > 0 && !isfinite(loss)) {
     const sl_status status = sl_program_find_nonfinite(e->program, &step);
-    return status == SL_OK ? sl_fail(SL_ENONFINITE, "step %lld: the loss is %g", (long long)e->step, loss)
-                           : sl_context(status, "evaluation");
+    return sl__ranks_agree(e->ranks, status) == SL_OK
+               ? sl_fail(SL_ENONFINITE, "step %lld: the loss is %g", (long long)e->step, loss)
+               : sl_context(SL_ENONFINITE, "evaluation");
   }
   if (count > 0) sum->loss += loss * count;
   sum->accuracy += correct;
@@ -49,7 +54,10 @@ static sl_status add_batch(sl__evaluator *e, const sl_batch *batch, sl__score *s
 sl_status sl__evaluate(sl__evaluator *e, sl_sample_source source, sl__score *score) {
   sl__score sum = {0};
   sl_loader *loader;
-  const sl_loader_options options = {.source = source, .mode = SL_LOADER_EVAL, .batch = e->plan.batch};
+  const sl_loader_options options = {.source = source, .mode = SL_LOADER_EVAL,
+                                     .batch = e->plan.batch,
+                                     .first = e->ranks->first_row,
+                                     .rows = e->ranks->rows};
   *score = sum;
   e->batch = 0;
   if (source.n < 1) return sl_fail(SL_ENOTFOUND, "there are no samples to evaluate on");

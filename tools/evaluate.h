@@ -5,11 +5,13 @@
 #include "models/models.h"
 #include "runtime/loader.h"
 #include "tasks/program.h"
+#include "tools/ranks.h"
 
 typedef struct sl__evaluator {
   sl_network network;
   sl_program *program;
   sl_plan plan;
+  const sl__ranks *ranks;
   int64_t step;  /* that the parameters are of: for messages */
   int64_t batch; /* of the pass, from 1: the number of its step, so that tokens are masked alike in every pass */
 } sl__evaluator;
@@ -20,9 +22,11 @@ typedef struct sl__score {
   int64_t samples;       /* targets that count: images, or tokens */
 } sl__score;
 
-/* Over the store's parameters, which it adds (as initialised) where they are missing. The plan is the training's. */
+/* Over the store's parameters, which it adds (as initialised) where they are missing. The plan is the training's, and
+ * divided among the ranks, which outlive this; collective over them, as is a pass. */
 sl_status sl__evaluator_create(sl_runtime *runtime, sl_store *store, const sl_model *model, const sl_model_data *data,
-                               const sl_training *training, const sl_plan *plan, sl__evaluator *evaluator);
+                               const sl_training *training, const sl_plan *plan, const sl__ranks *ranks,
+                               sl__evaluator *evaluator);
 void sl__evaluator_destroy(sl__evaluator *evaluator); /* a zeroed one is allowed */
 /* One pass over source, read ahead by a loader of its own. A loss that is not finite is SL_ENONFINITE, naming the
  * operation. */

@@ -72,6 +72,7 @@ static sl_status predict_file(sl__evaluator *e, const sl__model_facts *f, const 
 
 sl_status sl__predict(sl__options *o, int *exit_code) {
   sl_runtime *runtime = NULL;
+  static const sl__ranks alone = {.n = 1};
   sl_store *store = NULL;
   sl__model_file *file = NULL;
   sl__evaluator evaluator = {0};
@@ -86,8 +87,8 @@ sl_status sl__predict(sl__options *o, int *exit_code) {
   SL_TRY_OUT(sl__start(o, "predict", 0, &runtime));
   SL_TRY_OUT(sl_store_create(&store));
   sl_plan plan = f->plan;
-  if (o->batch > 0) SL_TRY_OUT(sl__plan_of(o, f->model, &plan));
-  SL_TRY_OUT(sl__evaluator_create(runtime, store, f->model, &f->data, &f->training, &plan, &evaluator));
+  if (o->batch > 0) SL_TRY_OUT(sl__plan_of(o, f->model, 1, &plan));
+  SL_TRY_OUT(sl__evaluator_create(runtime, store, f->model, &f->data, &f->training, &plan, &alone, &evaluator));
   SL_TRY_OUT(sl__model_fill(file, store, &evaluator.network, f->model->name, 0));
   const int top = (int)(o->top < f->data.classes ? o->top : f->data.classes);
   for (int i = 0; i < o->n_files; i++) SL_TRY_OUT(predict_file(&evaluator, f, o->files[i], top, o->resize, all));

@@ -146,7 +146,7 @@ sl_status sl__published_facts(const sl_weights *weights, const sl_family *family
   }
   SL_TRY_OUT(name_classes(config, facts));
   const sl__options options = {.seed = 1, .length = facts->data.length};
-  status = sl__plan_of(&options, facts->model, &facts->plan);
+  status = sl__plan_of(&options, facts->model, 1, &facts->plan);
 out:
   free(path), free(processor);
   return status;

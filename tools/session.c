@@ -12,6 +12,13 @@
 
 const char *sl__commit(void) { return SL_COMMIT; }
 
+int sl__exit_code(sl_status status) {
+  return status == SL_OK              ? SL_EXIT_DONE
+         : status == SL_EINVAL        ? SL_EXIT_USAGE
+         : status == SL_EUNCALIBRATED ? SL_EXIT_UNCALIBRATED
+                                      : SL_EXIT_FAILURE;
+}
+
 sl_status sl__start(const sl__options *o, const char *what, int ranks, sl_runtime **runtime) {
   sl_runtime_options options = sl_runtime_defaults();
   options.sched = o->sched;
@@ -25,7 +32,7 @@ sl_status sl__start(const sl__options *o, const char *what, int ranks, sl_runtim
   const int n = sl_runtime_ranks(*runtime);
   sl_runtime_stop(*runtime);
   *runtime = NULL;
-  return sl_fail(SL_EUNSUPPORTED, "%s was started on %d ranks; this version computes on one: start it without mpiexec",
+  return sl_fail(SL_EUNSUPPORTED, "%s was started on %d ranks and computes on one: start it without mpiexec",
                  what, n);
 }
 
@@ -65,9 +72,10 @@ static sl_status image_of(const sl__options *o, const sl_model *model, int64_t s
   return SL_OK;
 }
 
-sl_status sl__plan_of(const sl__options *o, const sl_model *model, sl_plan *plan) {
+sl_status sl__plan_of(const sl__options *o, const sl_model *model, int ranks, sl_plan *plan) {
   *plan = (sl_plan){.batch = o->batch > 0 ? o->batch : model->batch, .seed = o->seed >= 0 ? (uint64_t)o->seed : 1};
-  if (o->micro_batches > 0) plan->micro_batches = plan->leaves = (int)o->micro_batches;
+  if (o->micro_batches > 0) plan->micro_batches = (int)o->micro_batches;
+  plan->leaves = ranks * (plan->micro_batches > 0 ? plan->micro_batches : 1);
   if (o->leaves > 0) plan->leaves = (int)o->leaves;
   if (o->shards > 0) plan->shards = (int)o->shards;
   if (o->row_blocks > 0) plan->row_blocks = (int)o->row_blocks;

@@ -13,8 +13,9 @@ sl_status sl__start(const sl__options *options, const char *what, int ranks, sl_
 sl_status sl__find_model(const char *name, const sl_model **model);
 /* The model's usual training, with what the options change. */
 sl_status sl__training_of(const sl__options *options, const sl_model *model, sl_training *training);
-/* A complete plan; the batch is the model's unless given. */
-sl_status sl__plan_of(const sl__options *options, const sl_model *model, sl_plan *plan);
+/* A complete plan for so many ranks; the batch is the model's unless given, and each rank has the micro-batches as
+ * leaves. */
+sl_status sl__plan_of(const sl__options *options, const sl_model *model, int ranks, sl_plan *plan);
 /* What a model is built for when no data set is named: --image and --classes, or --length and the model's vocabulary.
  */
 sl_status sl__synthetic_data(const sl__options *options, const sl_model *model, sl_model_data *data);
@@ -30,6 +31,9 @@ int64_t sl__resident_memory(void); /* bytes: VmRSS of this process; 0 when unkno
 /* Lets the peak count from now on, where the system allows it. */
 void sl__peak_memory_restart(void);
 int64_t sl__peak_memory(void); /* bytes: VmHWM of this process; 0 when unknown */
+
+/* What the command ends with after a failure. */
+int sl__exit_code(sl_status status);
 
 /* The commit that this was built from. */
 const char *sl__commit(void);

@@ -151,18 +151,11 @@ static void log_line(sl_log_level level, const char *message, void *arg) {
   fprintf(stderr, "starling: %s: %s\n", names[level], message);
 }
 
-static int exit_code_of(sl_status status) {
-  return status == SL_OK              ? SL_EXIT_DONE
-         : status == SL_EINVAL        ? SL_EXIT_USAGE
-         : status == SL_EUNCALIBRATED ? SL_EXIT_UNCALIBRATED
-                                      : SL_EXIT_FAILURE;
-}
-
 /* Ranks of a job fail together, with one voice. */
 static int complain(sl_status status) {
   fflush(stdout);
   if (status != SL_OK && sl__launch_rank() == 0) fprintf(stderr, "starling: %s\n", sl_error());
-  return exit_code_of(status);
+  return sl__exit_code(status);
 }
 
 static int run(const sl__command *command, int argc, const char **argv) {

@@ -15,6 +15,7 @@
 #include "tools/data.h"
 #include "tools/evaluate.h"
 #include "tools/model_file.h"
+#include "tools/ranks.h"
 #include "tools/session.h"
 #include "tools/usage.h"
 
@@ -31,6 +32,7 @@ typedef struct run {
   sl__options *o;
   json_t *environment; /* as it was before the runtime changed it */
   sl_runtime *runtime;
+  sl__ranks ranks;
   sl__data data;
   sl_rundir *dir;
   sl_recorder *recorder;
@@ -45,7 +47,8 @@ typedef struct run {
   sl__until until;
   int64_t first, step, total; /* steps done before this start, done, to do */
   int64_t eval_every, log_every;
-  int64_t predicted;    /* peak memory, bytes */
+  int64_t predicted;    /* peak memory of this rank, bytes */
+  double flops;         /* of a step, over all ranks */
   int64_t began, shown; /* ns: of the run, of the progress line last shown */
   interval now, line;   /* since the last line of metrics, since the last line printed */
   sl__score validation; /* of this step, if validated */
@@ -130,14 +133,19 @@ static sl_status build(run *r) {
   SL_TRY(sl_network_training(f->model, &f->data, &f->training, f->plan.batch, &r->network));
   const sl_value keep[] = {r->network.loss, r->network.correct, r->network.count, r->network.clip};
   const sl_program_options options = {
-      .recorder = r->recorder, .keep = keep, .n_keep = r->network.clip == SL_NONE ? 3 : 4};
+      .recorder = r->recorder,
+      .keep = keep,
+      .n_keep = r->network.clip == SL_NONE ? 3 : 4,
+      .first_leaf = r->ranks.first_leaf};
   const int64_t resident = sl__resident_memory();
   SL_TRY(sl_program_create(r->runtime, r->store, r->network.graph, &f->plan, &options, &r->program));
-  SL_TRY(sl__evaluator_create(r->runtime, r->store, f->model, &f->data, &f->training, &f->plan, &r->evaluator));
+  SL_TRY(sl__evaluator_create(r->runtime, r->store, f->model, &f->data, &f->training, &f->plan, &r->ranks,
+                             &r->evaluator));
+  r->flops = sl__ranks_sum(&r->ranks, sl_program_flops(r->program));
   enum { RINGS = 2, DEPTH = 3 }; /* of batches read ahead, to train and to validate */
   r->predicted = resident + (int64_t)sl_program_bytes(r->program, 0) +
                  (int64_t)sl_program_bytes(r->evaluator.program, 1) +
-                 RINGS * DEPTH * f->plan.batch * (int64_t)(r->network.sample_bytes + sizeof(int32_t));
+                 RINGS * DEPTH * r->ranks.rows * (int64_t)(r->network.sample_bytes + sizeof(int32_t));
   return SL_OK;
 }
 
@@ -163,6 +171,7 @@ static sl_status add_to_environment(run *r) {
 /* Opens the run directory last, when nothing but the run itself can fail. */
 static sl_status open_directory(run *r) {
   const sl__options *o = r->o;
+  if (r->ranks.rank > 0) return SL_OK; /* r->dir stays NULL */
   enum { TOKENIZER_BYTES = 256 << 20 };
   char *yaml = NULL, *tokenizer = NULL;
   size_t bytes;
@@ -260,6 +269,7 @@ out:
 }
 
 static sl_status save_state(run *r) {
+  if (r->ranks.rank > 0) return SL_OK;
   r->facts.step = r->step;
   json_t *progress = progress_of(r);
   const sl_status status =
@@ -270,6 +280,7 @@ static sl_status save_state(run *r) {
 }
 
 static sl_status save_model(run *r) {
+  if (r->ranks.rank > 0) return SL_OK;
   r->facts.step = r->step;
   return sl__model_save(sl_rundir_file_path(r->dir, SL_RUNDIR_MODEL), r->store, r->evaluator.network.graph, &r->facts);
 }
@@ -346,11 +357,12 @@ static void print_start(const run *r) {
          d->tokens ? "kinds" : "classes", (long long)d->n[SL_SPLIT_TRAIN], (long long)d->n[SL_SPLIT_VALIDATION],
          (long long)d->n[SL_SPLIT_TEST]);
   printf(
-      "batch %lld in %d shards, %d tasks a step, peak memory predicted %.1f MB; %d workers (threads per worker %d), %d "
+      "batch %lld in %d leaves, %d shards, %d tasks a step, peak memory predicted %.1f MB; %d ranks of %d workers (threads per "
+      "worker %d), %d "
       "GPUs, policy %s, %s "
       "kernels\n",
-      (long long)p->batch, p->shards, sl_program_graph(r->program)->n_nodes, 1e-6 * (double)r->predicted,
-      share->nworkers, share->threads_per_worker, sl_runtime_gpus(r->runtime), sl_runtime_sched(r->runtime),
+      (long long)p->batch, p->leaves, p->shards, sl_program_graph(r->program)->n_nodes, 1e-6 * (double)r->predicted,
+      r->ranks.n, share->nworkers, share->threads_per_worker, sl_runtime_gpus(r->runtime), sl_runtime_sched(r->runtime),
       p->kernels);
   print_init(r);
   if (r->first)
@@ -399,7 +411,7 @@ static void print_line(run *r, const json_t *metrics) {
     if (r->best_step == r->step) printf(" (best)");
   }
   printf("  %.0f %s  %.1f GFLOP/s  %.0f%% in kernels\n", units(r, steps) / seconds, unit(r),
-         1e-9 * sl_program_flops(r->program) * steps / seconds,
+         1e-9 * r->flops * steps / seconds,
          100 * json_number_value(json_object_get(metrics, "utilization")));
   fflush(stdout);
   r->line = (interval){0};
@@ -425,7 +437,8 @@ static sl_status one_step(run *r) {
   const sl_step step = {.number = r->step + 1,
                         .seed = r->facts.plan.seed,
                         .learning_rate = sl_rate_at(&r->rate, r->step + 1),
-                        .input = {[SL_SLOT_IMAGES] = batch->samples, [SL_SLOT_LABELS] = batch->labels}};
+                        .input = {[SL_SLOT_IMAGES] = batch->samples, [SL_SLOT_LABELS] = batch->labels},
+                        .input_row0 = r->ranks.first_row};
   sl_status status = SL_OK;
   SL_TRY_OUT(sl_program_run(r->program, &step));
   SL_TRY_OUT(sl_program_read(r->program, r->network.loss, &loss));
@@ -433,7 +446,7 @@ static sl_status one_step(run *r) {
   SL_TRY_OUT(sl_program_read(r->program, r->network.count, &count));
   if (r->network.clip != SL_NONE) SL_TRY_OUT(sl_program_read(r->program, r->network.clip, &clip));
   if (!isfinite(loss) || !isfinite(clip)) { /* the update was held back: the step can be looked at again */
-    status = sl_program_find_nonfinite(r->program, &step);
+    status = sl__ranks_agree(&r->ranks, sl_program_find_nonfinite(r->program, &step));
     if (status == SL_OK)
       status = sl_fail(SL_ENONFINITE, "step %lld: the loss is %g, the clip factor %g, and a second try finds no cause",
                        (long long)step.number, loss, clip);
@@ -461,7 +474,7 @@ static sl_status metrics(run *r, json_t **line) {
                     "epoch", epochs_done(r), "time_s", 1e-9 * (double)(now - r->began), "split", "train", "loss",
                     i->loss / steps, "accuracy", i->count > 0 ? i->correct / i->count : 0.0, "learning_rate",
                     sl_rate_at(&r->rate, r->step), "samples_per_s", steps * (double)r->facts.plan.batch / seconds,
-                    "gflops", 1e-9 * sl_program_flops(r->program) * steps / seconds, "utilization", usage.kernels,
+                    "gflops", 1e-9 * r->flops * steps / seconds, "utilization", usage.kernels,
                     "peak_memory_bytes", (json_int_t)sl__peak_memory(), "input_wait_s",
                     sl_loader_waited(r->loader) - i->input);
   if (*line && r->data.tokens)
@@ -525,6 +538,8 @@ static sl_status steps(run *r, int *exit_code) {
   const sl_loader_options options = {.source = sl__data_source(&r->data, SL_SPLIT_TRAIN),
                                      .mode = SL_LOADER_TRAIN,
                                      .batch = r->facts.plan.batch,
+                                     .first = r->ranks.first_row,
+                                     .rows = r->ranks.rows,
                                      .seed = r->facts.plan.seed,
                                      .cursor = r->step * r->facts.plan.batch,
                                      .augment = r->facts.augment,
@@ -534,9 +549,11 @@ static sl_status steps(run *r, int *exit_code) {
   SL_TRY(sl_loader_create(&options, &r->loader));
   begin_interval(r);
   while (r->step < r->total && !r->reached) {
+    sl__ranks_ask(&r->ranks, sl__signalled());
     SL_TRY(one_step(r));
+    const int stop = sl__ranks_answer(&r->ranks);
     SL_TRY(look(r, r->step == r->total));
-    if (!sl__signalled() || r->step == r->total || r->reached) continue;
+    if (!stop || r->step == r->total || r->reached) continue;
     SL_TRY(save_state(r));
     *exit_code = SL_EXIT_CHECKPOINTED;
     if (r->terminal) printf("\r\033[K");
@@ -550,14 +567,19 @@ static sl_status steps(run *r, int *exit_code) {
 
 /* ---- the end ---------------------------------------------------------------------------------------------------- */
 
+static sl_status read_best(run *r) {
+  sl__model_file *file;
+  SL_TRY(sl__model_open(sl_rundir_file_path(r->dir, SL_RUNDIR_MODEL), &file));
+  const sl_status status = sl__model_read(file, r->store, r->evaluator.network.graph);
+  sl__model_close(file);
+  return status;
+}
+
 /* Scores the model that is kept on the test images. */
 static sl_status test(run *r, sl__score *score) {
   if (r->best_step && r->best_step != r->step) {
-    sl__model_file *file;
-    SL_TRY(sl__model_open(sl_rundir_file_path(r->dir, SL_RUNDIR_MODEL), &file));
-    const sl_status status = sl__model_read(file, r->store, r->evaluator.network.graph);
-    sl__model_close(file);
-    SL_TRY(status);
+    SL_TRY(sl__ranks_agree(&r->ranks, r->ranks.rank == 0 ? read_best(r) : SL_OK));
+    SL_TRY(sl__ranks_broadcast(&r->ranks, r->store));
   }
   return sl__evaluate(&r->evaluator, sl__data_source(&r->data, SL_SPLIT_TEST), score);
 }
@@ -566,6 +588,7 @@ static sl_status finish(run *r) {
   sl__score score = {0};
   sl_status status = SL_OK;
   const int tests = r->data.n[SL_SPLIT_TEST] > 0;
+  if (r->ranks.rank > 0) return tests ? test(r, &score) : SL_OK;
   json_t *summary = json_pack(
       "{s:s, s:s, s:I, s:f, s:f, s:f, s:I}", "model", r->facts.model->name, "directory", sl_rundir_path(r->dir),
       "steps", (json_int_t)r->step, "epochs", epochs_done(r), "time_s", 1e-9 * (double)(sl_now() - r->began),
@@ -620,8 +643,11 @@ static sl_status prepare(run *r) {
   SL_TRY(sl__training_of(o, f->model, &f->training));
   r->environment = sl_environment(o->argc, o->argv, sl__commit());
   if (!r->environment) return sl_fail(SL_ENOMEM, "no memory for the environment");
-  SL_TRY(sl__start(o, "train", 0, &r->runtime));
-  SL_TRY(sl__plan_of(o, f->model, &f->plan));
+  SL_TRY(sl__start(o, "train", 1, &r->runtime));
+  SL_TRY(sl__ranks_open(r->runtime, &r->ranks));
+  if (r->ranks.rank > 0) o->quiet = 1, o->json = 0, r->terminal = 0; /* rank 0 speaks and writes for all */
+  SL_TRY(sl__plan_of(o, f->model, r->ranks.n, &f->plan));
+  SL_TRY(sl__ranks_divide(&r->ranks, &f->plan));
   const sl__data_options data = {
       .model = f->model, .path = o->data, .val_fraction = o->val_fraction, .seed = f->plan.seed, .length = o->length};
   SL_TRY(sl__data_open(&data, &r->data));
@@ -634,7 +660,7 @@ static sl_status prepare(run *r) {
   SL_TRY(take_init(r));
   if (o->resume) SL_TRY(read_state(r));
   SL_TRY(complete_options(r));
-  SL_TRY(open_directory(r));
+  SL_TRY(sl__ranks_agree(&r->ranks, open_directory(r)));
   if (o->resume) SL_TRY(sl_rundir_rewind_metrics(r->dir, r->step));
   r->reached = reached_before(r);
   return SL_OK;
@@ -649,6 +675,7 @@ static void release(run *r) {
   sl_store_destroy(r->store);
   sl_recorder_destroy(r->recorder);
   sl__data_close(&r->data);
+  sl__ranks_close(&r->ranks);
   json_decref(r->environment);
   sl_runtime_stop(r->runtime);
 }
@@ -662,7 +689,7 @@ sl_status sl__train(sl__options *o, int *exit_code) {
   print_start(&r);
   r.began = sl_now();
   SL_TRY_OUT(steps(&r, exit_code));
-  if (o->trace) {
+  if (o->trace && r.ranks.rank == 0) {
     const sl_trace_names names = sl_program_trace_names(r.program);
     SL_TRY_OUT(sl_recorder_export(r.recorder, o->trace, 0, &names));
   }
@@ -679,6 +706,7 @@ out:
     const sl_status closed = sl_rundir_close(r.dir);
     if (status == SL_OK) status = closed;
   }
+  if (status != SL_OK) sl__ranks_fail(&r.ranks, sl__exit_code(status));
   release(&r);
   return status;
 }

@@ -1,0 +1,194 @@
+/* What the ranks of a job do together. */
+#include "tools/ranks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/comm.h"
+#include "runtime/leaves.h"
+
+enum { TEXT = 1024 };
+
+static sl_status mpi(int code, const char *what) {
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int n;
+  if (code == MPI_SUCCESS) return SL_OK;
+  MPI_Error_string(code, text, &n);
+  return sl_fail(SL_EMPI, "%s: %s", what, text);
+}
+
+sl_status sl__ranks_open(sl_runtime *runtime, sl__ranks *r) {
+  *r = (sl__ranks){.rank = sl_runtime_rank(runtime),
+                   .n = sl_runtime_ranks(runtime),
+                   .comm = MPI_COMM_NULL,
+                   .last = MPI_COMM_NULL,
+                   .request = MPI_REQUEST_NULL};
+  if (r->n == 1) return SL_OK;
+  SL_TRY(mpi(MPI_Comm_dup(sl_runtime_comm(runtime), &r->comm), "MPI_Comm_dup"));
+  SL_TRY(mpi(MPI_Comm_dup(sl_runtime_comm(runtime), &r->last), "MPI_Comm_dup"));
+  MPI_Comm_set_errhandler(r->comm, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(r->last, MPI_ERRORS_RETURN);
+  return SL_OK;
+}
+
+void sl__ranks_close(sl__ranks *r) {
+  free(r->first_leaf);
+  if (r->n > 1) {
+    MPI_Comm_free(&r->comm);
+    MPI_Comm_free(&r->last);
+  }
+  memset(r, 0, sizeof *r);
+}
+
+sl_status sl__ranks_divide(sl__ranks *r, const sl_plan *plan) {
+  int64_t rows;
+  r->first_row = 0;
+  r->rows = plan->batch;
+  if (r->n <= 1) return SL_OK;
+  if (plan->leaves < r->n)
+    return sl_fail(SL_EINVAL, "%d ranks cannot share a batch of %d leaves: start it on at most %d ranks, or train with --leaves %d",
+                   r->n, plan->leaves, plan->leaves, r->n);
+  r->first_leaf = realloc(r->first_leaf, (size_t)(r->n + 1) * sizeof *r->first_leaf);
+  if (!r->first_leaf) return sl_fail(SL_ENOMEM, "no memory for %d ranks", r->n);
+  for (int k = 0; k < r->n; k++) r->first_leaf[k] = sl_leaves_of_rank(plan->leaves, k, r->n).first;
+  r->first_leaf[r->n] = plan->leaves;
+  sl_plan_leaf(plan, r->first_leaf[r->rank], &r->first_row, &rows);
+  int64_t last;
+  sl_plan_leaf(plan, r->first_leaf[r->rank + 1] - 1, &last, &rows);
+  r->rows = last + rows - r->first_row;
+  return SL_OK;
+}
+
+sl_status sl__ranks_agree(const sl__ranks *r, sl_status status) {
+  if (r->n <= 1) return status;
+  struct {
+    int failed, rank;
+  } mine = {status == SL_OK ? 0 : 1, r->rank}, worst;
+  SL_TRY(mpi(MPI_Allreduce(&mine, &worst, 1, MPI_2INT, MPI_MAXLOC, r->comm), "MPI_Allreduce"));
+  if (!worst.failed) return SL_OK;
+  struct {
+    int status;
+    char text[TEXT];
+  } cause = {.status = status};
+  if (worst.rank == r->rank) snprintf(cause.text, sizeof cause.text, "%s", sl_error());
+  SL_TRY(mpi(MPI_Bcast(&cause, (int)sizeof cause, MPI_BYTE, worst.rank, r->comm), "MPI_Bcast"));
+  return sl_fail((sl_status)cause.status, "%s", cause.text);
+}
+
+/* The first line of mine that differs from theirs, and theirs at that place; 0: none does. */
+static int differs(const char *mine, const char *theirs, char line[2][256]) {
+  while (*mine || *theirs) {
+    const size_t a = strcspn(mine, "\n"), b = strcspn(theirs, "\n");
+    if (a != b || memcmp(mine, theirs, a) != 0) {
+      snprintf(line[0], sizeof line[0], "%.*s", (int)a, mine);
+      snprintf(line[1], sizeof line[1], "%.*s", (int)b, theirs);
+      return 1;
+    }
+    mine += a + (mine[a] != '\0');
+    theirs += b + (theirs[b] != '\0');
+  }
+  return 0;
+}
+
+sl_status sl__ranks_compare(const sl__ranks *r, const char *text) {
+  if (r->n <= 1) return SL_OK;
+  int bytes = (int)strlen(text) + 1;
+  char line[2][256], host[256] = "";
+  sl_status status = SL_OK;
+  SL_TRY(mpi(MPI_Bcast(&bytes, 1, MPI_INT, 0, r->comm), "MPI_Bcast"));
+  char *first = malloc((size_t)bytes);
+  if (first && r->rank == 0) memcpy(first, text, (size_t)bytes);
+  if (!first) return sl_fail(SL_ENOMEM, "no memory to compare the ranks");
+  status = mpi(MPI_Bcast(first, bytes, MPI_CHAR, 0, r->comm), "MPI_Bcast");
+  if (status == SL_OK && differs(text, first, line)) {
+    gethostname(host, sizeof host - 1);
+    status = sl_fail(SL_EPLAN, "the ranks differ: rank %d (%s) has \"%s\", rank 0 \"%s\"", r->rank, host, line[0], line[1]);
+  }
+  free(first);
+  return sl__ranks_agree(r, status);
+}
+
+void sl__ranks_ask(sl__ranks *r, int flag) {
+  r->mine = r->all = flag;
+  if (r->n > 1) MPI_Iallreduce(&r->mine, &r->all, 1, MPI_INT, MPI_MAX, r->comm, &r->request);
+}
+
+int sl__ranks_answer(sl__ranks *r) {
+  if (r->n > 1) MPI_Wait(&r->request, MPI_STATUS_IGNORE);
+  return r->all;
+}
+
+double sl__ranks_sum(const sl__ranks *r, double value) {
+  double sum = value;
+  if (r->n > 1) MPI_Allreduce(&value, &sum, 1, MPI_DOUBLE, MPI_SUM, r->comm);
+  return sum;
+}
+
+sl_status sl__ranks_broadcast(const sl__ranks *r, sl_store *store) {
+  if (r->n <= 1) return SL_OK;
+  sl_status status = SL_OK;
+  SL_TRY(sl_store_acquire(store, 1));
+  for (int i = 0; i < sl_store_count(store) && status == SL_OK; i++) {
+    const sl_tensor *t = sl_store_at(store, i);
+    const size_t bytes = (size_t)sl_shape_count(&t->shape) * sl_dtype_bytes(t->dtype), most = (size_t)1 << 30;
+    for (size_t at = 0; at < bytes && status == SL_OK; at += most)
+      status = mpi(MPI_Bcast((char *)t->data + at, (int)(bytes - at < most ? bytes - at : most), MPI_BYTE, 0, r->comm),
+                   "MPI_Bcast");
+  }
+  sl_store_release(store);
+  return status;
+}
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Whether all ranks come here, too, before long: then none waits for another in vain. */
+static int all_fail(const sl__ranks *r) {
+  const double patience = 1 + 0.2 * r->rank, from = now(); /* so that one rank speaks first */
+  MPI_Request request;
+  int done = 0;
+  if (MPI_Ibarrier(r->last, &request) != MPI_SUCCESS) return 0;
+  while (!done && now() - from < patience) {
+    if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return 0;
+    if (!done) usleep(1000);
+  }
+  return done;
+}
+
+void sl__ranks_fail(const sl__ranks *r, int exit_code) {
+  char text[TEXT], host[256] = "";
+  if (r->n <= 1) return;
+  snprintf(text, sizeof text, "%s", sl_error());
+  fflush(stdout);
+  if (!all_fail(r)) {
+    gethostname(host, sizeof host - 1);
+    fprintf(stderr, "starling: rank %d of %d (%s): %s\n", r->rank, r->n, host, text);
+    fflush(stderr);
+    MPI_Abort(MPI_COMM_WORLD, exit_code);
+  }
+  char *texts = calloc((size_t)r->n, TEXT);
+  if (texts && MPI_Gather(text, TEXT, MPI_CHAR, texts, TEXT, MPI_CHAR, 0, r->last) == MPI_SUCCESS && r->rank == 0)
+    for (int k = 0; k < r->n; k++) {
+      int said = 0, by = 0;
+      for (int i = 0; i < r->n; i++) {
+        said |= i < k && strcmp(texts + i * TEXT, texts + k * TEXT) == 0;
+        by += strcmp(texts + i * TEXT, texts + k * TEXT) == 0;
+      }
+      if (said) continue;
+      if (by == r->n)
+        fprintf(stderr, "starling: %s\n", texts);
+      else
+        fprintf(stderr, "starling: rank %d: %s\n", k, texts + k * TEXT);
+    }
+  free(texts);
+  fflush(stderr);
+  MPI_Barrier(r->last);
+  MPI_Finalize();
+  _exit(exit_code); /* StarPU's workers may be in the middle of a step */
+}
