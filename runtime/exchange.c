@@ -482,47 +482,36 @@ double sl_exchange_stalled(sl_exchange *e) {
 }
 
 /* Reads what the thread writes; called when nothing moves. */
-char *sl_exchange_waits_for(sl_exchange *e, char *text, size_t n) {
-  size_t at = 0;
-  text[0] = '\0';
+int sl_exchange_waits_for(sl_exchange *e, int *number, char *late) {
+  memset(late, 0, (size_t)e->ranks);
   pthread_mutex_lock(&e->lock);
   const int pending = e->pending;
   pthread_mutex_unlock(&e->lock);
-  if (pending == 0) return text;
-  at += (size_t)snprintf(text, n, "bucket %d", e->take.bucket);
-  const char *between = ", waiting for ";
+  if (pending == 0) return 0;
+  *number = e->take.bucket;
   if (e->fill.number == e->take.number) { /* nothing of it has been posted here */
-    snprintf(text + at, n - at, "%srank %d", between, e->rank);
-    return text;
+    late[e->rank] = 1;
+    return 1;
   }
   /* the earliest stage that is not passed, and who has not */
-  int late = 0;
-  for (int stage = 0; stage < 2 && !late; stage++)
-    for (int i = 0; i < e->locals && at < n; i++) {
+  int n = 0;
+  for (int stage = 0; stage < 2 && n == 0; stage++)
+    for (int i = 0; i < e->locals; i++) {
       const counter *c = stage == 0 ? &e->boards[i].filled : &e->boards[i].reduced;
       if (atomic_load(&c->value) > e->take.number) continue;
-      at += (size_t)snprintf(text + at, n - at, "%srank %d", between, e->node_rank[e->my_node] + i);
-      between = ", ";
-      late = 1;
+      late[e->node_rank[e->my_node] + i] = 1;
+      n++;
     }
-  if (late) return text;
-  if (e->local == 0 && e->nodes > 1 && e->ready.number < e->cross.number) {
-    const crossing *x = &e->crossing[e->ready.number % DEPTH];
-    for (int k = 0; k < e->nodes && at < n; k++) {
-      int waits = 0;
-      for (int i = 0; i < x->n; i++) waits |= x->peer[i] == k && x->request[i] != MPI_REQUEST_NULL;
-      if (!waits) continue;
-      if (e->node_rank[k + 1] - e->node_rank[k] == 1)
-        at += (size_t)snprintf(text + at, n - at, "%srank %d", between, e->node_rank[k]);
-      else
-        at +=
-            (size_t)snprintf(text + at, n - at, "%sranks %d to %d", between, e->node_rank[k], e->node_rank[k + 1] - 1);
-      between = ", ";
-    }
-  } else if (e->local != 0) {
-    snprintf(text + at, n - at, "%srank %d, which speaks for this node", between, e->node_rank[e->my_node]);
+  if (n > 0) return n;
+  if (e->local != 0) { /* the leader knows more */
+    late[e->node_rank[e->my_node]] = 1;
+    return 1;
   }
-  return text;
+  const crossing *x = &e->crossing[e->ready.number % DEPTH];
+  for (int i = 0; i < x->n && e->ready.number < e->cross.number; i++)
+    for (int r = e->node_rank[x->peer[i]]; r < e->node_rank[x->peer[i] + 1] && x->request[i] != MPI_REQUEST_NULL; r++)
+      if (!late[r]) late[r] = 1, n++;
+  return n;
 }
 
 /* ---- making one ------------------------------------------------------------------------------------------------- */

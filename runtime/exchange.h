@@ -61,9 +61,9 @@ sl_status sl_exchange_wait(sl_exchange *exchange);
 int sl_exchange_items(const sl_exchange *exchange);     /* of this rank */
 int sl_exchange_nodes(const sl_exchange *exchange);     /* groups of ranks that share memory */
 size_t sl_exchange_memory(const sl_exchange *exchange); /* bytes of this rank's buffers */
-/* What an exchange that does not go on waits for: "bucket 3, waiting for rank 2, rank 5"; "" when nothing is under way.
- */
-char *sl_exchange_waits_for(sl_exchange *exchange, char *text, size_t n);
+/* Which ranks an exchange that does not go on waits for: late[ranks] is 1 for them, and *bucket its bucket. Of another
+ * node all ranks are meant. Returns how many; 0 when nothing is under way. */
+int sl_exchange_waits_for(sl_exchange *exchange, int *bucket, char *late);
 /* Seconds since anything moved; 0 when nothing is under way. */
 double sl_exchange_stalled(sl_exchange *exchange);
 

@@ -135,9 +135,13 @@ void sl__exchanges_hold(sl__task *t) {
 
 sl_status sl__exchanges_status(sl__exchanges *x) { return x ? sl_exchange_wait(x->engine) : SL_OK; }
 
-char *sl__exchanges_stall(sl__exchanges *x, double *seconds, char *text, size_t n) {
-  *seconds = sl_exchange_stalled(x->engine);
-  return sl_exchange_waits_for(x->engine, text, n);
+double sl__exchanges_stalled(sl__exchanges *x, int *node, char *late) {
+  int number;
+  const double seconds = sl_exchange_stalled(x->engine);
+  if (seconds == 0 || sl_exchange_waits_for(x->engine, &number, late) == 0) return 0;
+  for (int i = 0; i < x->n; i++)
+    if (x->bucket[i]->number == number) *node = x->bucket[i]->task->index;
+  return seconds;
 }
 
 void sl__exchanges_destroy(sl__exchanges *x) {

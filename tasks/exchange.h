@@ -13,11 +13,12 @@ extern const sl_operation sl__exchange_operation;
 /* All exchanges of a program. */
 typedef struct sl__exchanges sl__exchanges;
 
-/* Collective over the runtime's ranks. first_leaf[ranks + 1]: rank r computes leaves [first_leaf[r], first_leaf[r + 1]).
+/* Collective over the runtime's ranks. first_leaf[ranks + 1]: rank r computes leaves [first_leaf[r], first_leaf[r +
+ * 1]).
  */
 sl_status sl__exchanges_create(sl_runtime *runtime, int leaves, const int *first_leaf, sl__exchanges **exchanges);
-/* Collective. Memory for the values that are exchanged, which the ranks of a node share where they can. Lives as long as
- * the exchanges. */
+/* Collective. Memory for the values that are exchanged, which the ranks of a node share where they can. Lives as long
+ * as the exchanges. */
 sl_status sl__exchanges_allocate(sl__exchanges *x, size_t bytes, void **memory);
 /* Collective; for the exchange nodes in the order of their buckets. data[n_in]: where the node's inputs are in host
  * memory; handle[n_in]: their StarPU handles. Makes the StarPU task of t, whose other fields are filled in. */
@@ -30,8 +31,8 @@ sl_status sl__exchanges_status(sl__exchanges *x);
 /* Collective. NULL is allowed. */
 void sl__exchanges_destroy(sl__exchanges *x);
 
-/* What a step that does not go on waits for, in words; "" when no exchange is under way. seconds: since something moved.
- */
-char *sl__exchanges_stall(sl__exchanges *x, double *seconds, char *text, size_t n);
+/* Seconds since an exchange that is under way moved, its node, and the ranks that it waits for (late[ranks]); 0 when
+ * none is. */
+double sl__exchanges_stalled(sl__exchanges *x, int *node, char *late);
 
 #endif

@@ -33,7 +33,7 @@ struct sl_program {
   int16_t *buffer_of;         /* likewise */
   sl__devices *devices;
   sl_step step;
-  int in_flight;
+  atomic_int in_flight;
   size_t scratch; /* bytes of all CPU threads */
   double flops;
   sl__failure failure;
@@ -90,8 +90,7 @@ static sl_status make_slots(sl_program *p) {
   if (p->arena_bytes) {
     p->arena = aligned_alloc(HUGE_PAGE, p->arena_bytes);
     if (!p->arena) {
-      status =
-          sl_fail(SL_ENOMEM, "no memory for %zu bytes of temporaries: a smaller batch needs less", p->arena_bytes);
+      status = sl_fail(SL_ENOMEM, "no memory for %zu bytes of temporaries: a smaller batch needs less", p->arena_bytes);
       goto out;
     }
     madvise(p->arena, p->arena_bytes, MADV_HUGEPAGE);
@@ -138,9 +137,8 @@ static sl_status make_exchange(sl_program *p, const sl_node *node, sl__task *t) 
     data[k] = p->slot_data[p->memory->slot[node->in[k]]];
     handle[k] = handle_of(p, node->in[k]);
   }
-  const sl_status status = data && handle
-                               ? sl__exchanges_add(p->exchanges, p->graph, node, data, handle, t)
-                               : sl_fail(SL_ENOMEM, "no memory for the exchange of layer '%s'", node->name);
+  const sl_status status = data && handle ? sl__exchanges_add(p->exchanges, p->graph, node, data, handle, t)
+                                          : sl_fail(SL_ENOMEM, "no memory for the exchange of layer '%s'", node->name);
   free(data), free(handle);
   return status;
 }
@@ -322,7 +320,8 @@ void sl_program_destroy(sl_program *p) {
     if (p->slot[k]) starpu_data_unregister_no_coherency(p->slot[k]);
   sl__exchanges_destroy(p->exchanges);
   sl__devices_close(p->runtime, p->devices);
-  free(p->arena), free(p->slot), free(p->slot_data), free(p->task), free(p->arrays), free(p->buffer_of), free(p->tensor), free(p->kept);
+  free(p->arena), free(p->slot), free(p->slot_data), free(p->task), free(p->arrays), free(p->buffer_of),
+      free(p->tensor), free(p->kept);
   sl_memory_destroy(p->memory);
   sl_schedule_destroy(p->schedule);
   sl_graph_destroy(p->graph);
@@ -335,6 +334,7 @@ sl_status sl_program_submit(sl_program *p, const sl_step *step) {
   atomic_store(&p->failure.status, SL_OK);
   atomic_store(&p->failure.claimed, 0);
   atomic_store(&p->failure.first_bad, INT_MAX);
+  atomic_store(&p->failure.last, -1);
   p->in_flight = 1;
   for (int k = 0; k < p->graph->n_nodes; k++) {
     sl__task *t = &p->task[p->schedule->order[k]];
@@ -411,6 +411,30 @@ sl_status sl_program_find_nonfinite(sl_program *p, const sl_step *step) {
              (long long)(node->row0 + node->rows - 1));
   return sl_fail(SL_ENONFINITE, "step %lld: the first value that is not finite comes from operation %s of layer '%s'%s",
                  (long long)step->number, node->op->name, node->name, where);
+}
+
+int sl_program_running(const sl_program *p) { return p->in_flight; }
+
+char *sl_program_position(const sl_program *p, char *text, size_t n) {
+  const int last = atomic_load(&p->failure.last);
+  const long long step = (long long)p->step.number;
+  if (last < 0)
+    snprintf(text, n, "step %lld, at its start", step);
+  else
+    snprintf(text, n, "step %lld, after layer '%s' (%s)", step, p->graph->node[last]->name,
+             p->graph->node[last]->op->name);
+  return text;
+}
+
+double sl_program_stalled(const sl_program *p, char *what, size_t n, char *late) {
+  int node = -1, buckets = 0;
+  if (!p->exchanges) return 0;
+  const double seconds = sl__exchanges_stalled(p->exchanges, &node, late);
+  if (seconds == 0 || node < 0) return 0;
+  for (int i = 0; i < p->graph->n_nodes; i++) buckets += p->graph->node[i]->bucket > 0;
+  snprintf(what, n, "the sum of layer '%s' over the ranks (exchange %d of %d)", p->graph->node[node]->name,
+           p->graph->node[node]->bucket, buckets);
+  return seconds;
 }
 
 const sl_graph *sl_program_graph(const sl_program *p) { return p->graph; }

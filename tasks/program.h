@@ -50,6 +50,13 @@ sl_status sl_program_read(sl_program *program, sl_value logical, void *to);
  * is none. */
 sl_status sl_program_find_nonfinite(sl_program *program, const sl_step *step);
 
+int sl_program_running(const sl_program *program); /* a step is in flight */
+/* For whoever watches a step from another thread. Where the step is, in words: "step 12, after layer 'fc1' (linear)". */
+char *sl_program_position(const sl_program *program, char *text, size_t n);
+/* Seconds since an exchange that is under way moved; 0 when none is. what: "the sum of layer 'fc1' over the ranks
+ * (exchange 3 of 9)"; late[ranks]: 1 for those that it waits for. */
+double sl_program_stalled(const sl_program *program, char *what, size_t n, char *late);
+
 const sl_graph *sl_program_graph(const sl_program *program); /* the step graph */
 const sl_schedule *sl_program_schedule(const sl_program *program);
 const sl_memory *sl_program_memory(const sl_program *program);

@@ -5,7 +5,8 @@
 #include <string.h>
 
 sl_machine sl_machine_default(int workers, int threads) {
-  return (sl_machine){.workers = workers, .flops = 6e10 * threads, .bytes = 1e10 * threads, .exchange = 4e9, .overhead = 3e-6};
+  return (sl_machine){
+      .workers = workers, .flops = 6e10 * threads, .bytes = 1e10 * threads, .exchange = 4e9, .overhead = 3e-6};
 }
 
 /* --- dependencies ------------------------------------------------------------------------------------------------ */
@@ -258,8 +259,8 @@ static sl_status simulate(sl_schedule *s, const sl_graph *g, int workers) {
     }
     int next = -1, node = lane.busy ? lane.node[lane.next] : -1;
     for (int w = 0; w < workers; w++)
-      if (running[w] >= 0 && (node < 0 || s->start[running[w]] + s->seconds[running[w]] <
-                                              s->start[node] + s->seconds[node])) {
+      if (running[w] >= 0 &&
+          (node < 0 || s->start[running[w]] + s->seconds[running[w]] < s->start[node] + s->seconds[node])) {
         next = w;
         node = running[w];
       }

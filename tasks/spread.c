@@ -38,7 +38,7 @@ typedef struct spread {
 /* Adds the pieces of one logical value to the step graph. */
 static sl_status make_pieces(spread *s, sl_value v) {
   const sl_value_info *info = s->from->value[v];
-  int copies = info->scope == SL_SCOPE_SAMPLE                     ? s->mine.n * s->per_leaf
+  int copies = info->scope == SL_SCOPE_SAMPLE                  ? s->mine.n * s->per_leaf
                : info->scope == SL_SCOPE_LEAF || s->partial[v] ? s->mine.n
                                                                : 1;
   int blocks = s->blocks[v];
@@ -238,8 +238,7 @@ static sl_status enter_bucket(spread *s, int index, sl_value v) {
       b->item = more;
       b->most = wanted;
     }
-    for (int k = 0; k < s->subtrees; k++)
-      b->item[b->n * s->subtrees + k] = piece_of(s, v, s->subtree[k].first, block);
+    for (int k = 0; k < s->subtrees; k++) b->item[b->n * s->subtrees + k] = piece_of(s, v, s->subtree[k].first, block);
     b->bytes += sl_value_bytes(s->to->value[b->item[b->n * s->subtrees]]);
     b->n++;
   }
@@ -281,9 +280,9 @@ static void lower_to(int *bound, int turn) {
   if (turn < *bound) *bound = turn;
 }
 
-/* Gives each task its micro-batch, that of its leaf among mine (the last, for what all leaves add up to) or an earlier one where a
- * task of that waits for it, and sorts the tasks by it. An order of execution stays one: no task waits for one of a
- * later micro-batch. */
+/* Gives each task its micro-batch, that of its leaf among mine (the last, for what all leaves add up to) or an earlier
+ * one where a task of that waits for it, and sorts the tasks by it. An order of execution stays one: no task waits for
+ * one of a later micro-batch. */
 static sl_status take_turns(sl_graph *g, const sl_plan *plan, sl_leaves mine) {
   const int turns = g->micro_batches = plan->micro_batches;
   if (turns == 1) return SL_OK;
@@ -334,8 +333,8 @@ sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, sl_leaves mine
   if (mine.first < 0 || mine.n < 1 || mine.first + mine.n > plan->leaves)
     return sl_fail(SL_EINVAL, "leaves %d to %d of the plan's %d", mine.first, mine.first + mine.n - 1, plan->leaves);
   if (plan->micro_batches > mine.n)
-    return sl_fail(SL_EINVAL, "%d micro-batches of a rank with %d of the %d leaves: use more leaves", plan->micro_batches,
-                   mine.n, plan->leaves);
+    return sl_fail(SL_EINVAL, "%d micro-batches of a rank with %d of the %d leaves: use more leaves",
+                   plan->micro_batches, mine.n, plan->leaves);
   size_t n = (size_t)logical->n_values + 1;
   spread s = {.from = logical,
               .plan = plan,

@@ -5,9 +5,9 @@
  * order (the first overwrites), and the leaves' sums are added by one binary tree over leaf numbers, split at the
  * largest power of two below their number. Large weights become row blocks, each with its own chain of additions.
  *
- * On several ranks each computes some of the leaves: its step graph has only their pieces, adds up the subtrees that lie
- * within them, and exchange nodes sum those over the ranks. Sums that become ready one after another share a node (a
- * bucket), until one is read or the bucket is full. Buckets are the same on all ranks, in the order of nodes. */
+ * On several ranks each computes some of the leaves: its step graph has only their pieces, adds up the subtrees that
+ * lie within them, and exchange nodes sum those over the ranks. Sums that become ready one after another share a node
+ * (a bucket), until one is read or the bucket is full. Buckets are the same on all ranks, in the order of nodes. */
 #ifndef SL_SPREAD_H
 #define SL_SPREAD_H
 

@@ -62,6 +62,7 @@ static void look_for_nonfinite(sl__task *t) {
 
 static void record(sl__task *t, int64_t start, int64_t end) {
   t->end = end;
+  atomic_store_explicit(&t->failure->last, t->index, memory_order_relaxed);
   if (!t->recorder) return;
   int64_t ready = t->submit;
   for (int k = 0; k < t->n_before; k++)

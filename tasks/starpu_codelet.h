@@ -13,11 +13,12 @@
 
 typedef struct sl__devices sl__devices; /* what CUDA workers need; NULL without any */
 
-/* How a step failed: the first kernel to fail writes the text, later tasks are skipped. */
+/* How a step goes, and how it failed: the first kernel to fail writes the text, later tasks are skipped. */
 typedef struct sl__failure {
   atomic_int status;    /* sl_status */
   atomic_int claimed;   /* a task is writing the text */
   atomic_int first_bad; /* least node with an output that is not finite, in a checking step; INT_MAX: none */
+  atomic_int last;      /* the node that ended last; -1: none has */
   char text[1024];
 } sl__failure;
 

@@ -12,6 +12,7 @@
 #include "tools/ranks.h"
 #include "tools/session.h"
 #include "tools/usage.h"
+#include "tools/watch.h"
 
 /* Images, or windows of tokens, made up once and handed out in turn; reading one costs a copy, as it does from a data
  * set. */
@@ -44,6 +45,7 @@ typedef struct bench {
   sl_store *store;
   sl_network network;
   sl_program *program;
+  sl__watch *watch;
   sl_loader *loader;
   int64_t step;
   double flops;    /* of a step, over all ranks */
@@ -115,6 +117,7 @@ static sl_status prepare(bench *b) {
   const sl_program_options options = {
       .recorder = b->recorder, .keep = &b->network.loss, .n_keep = 1, .first_leaf = b->ranks.first_leaf};
   SL_TRY(sl_program_create(b->runtime, b->store, b->network.graph, &b->plan, &options, &b->program));
+  SL_TRY(sl__watch_start(&b->ranks, &b->program, 1, b->o->stall_timeout, &b->watch));
   const sl_loader_options loader = {.source = source,
                                     .mode = SL_LOADER_TRAIN,
                                     .batch = b->plan.batch,
@@ -230,9 +233,8 @@ static void print_text(const bench *b, const line *lines, int n, double total, d
       "%s: batch %lld in %d leaves, %d shards, %d row blocks; %d ranks of %d workers (threads per worker %d), %d GPUs, "
       "policy %s, %s kernels, %lld steps\n",
       b->model->name, (long long)b->plan.batch, b->plan.leaves, b->plan.shards, b->plan.row_blocks, b->ranks.n,
-      share->nworkers,
-      share->threads_per_worker, sl_runtime_gpus(b->runtime), sl_runtime_sched(b->runtime), b->plan.kernels,
-      (long long)b->n);
+      share->nworkers, share->threads_per_worker, sl_runtime_gpus(b->runtime), sl_runtime_sched(b->runtime),
+      b->plan.kernels, (long long)b->n);
   printf("step time        %10.3f ms   median; 10%% of steps took less than %.3f, 10%% more than %.3f\n", 1e3 * median,
          1e3 * b->seconds[b->n / 10], 1e3 * b->seconds[b->n - 1 - b->n / 10]);
   printf("samples/s        %10.0f\n", (double)b->plan.batch / median);
@@ -267,12 +269,12 @@ static sl_status print_json(const bench *b, const line *lines, int n, double tot
                               1e-9 * per_second(&lines[i], lines[i].group->cost.flops), "gigabytes_per_s",
                               1e-9 * per_second(&lines[i], lines[i].group->cost.bytes)));
   json_t *all = json_pack(
-      "{s:s, s:o, s:i, s:i, s:i, s:i, s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "model", b->model->name, "plan",
-      sl_plan_to_json(&b->plan), "ranks", b->ranks.n, "workers", share->nworkers, "threads_per_worker", share->threads_per_worker, "gpus",
-      sl_runtime_gpus(b->runtime), "sched", sl_runtime_sched(b->runtime), "starpu", sl_runtime_starpu(), "steps",
-      (json_int_t)b->n, "step_s", median, "step_s_p10", b->seconds[b->n / 10], "step_s_p90",
-      b->seconds[b->n - 1 - b->n / 10], "samples_per_s", (double)b->plan.batch / median, "gflops", gflops, "step_flops",
-      b->flops, "tasks", sl_program_graph(b->program)->n_nodes);
+      "{s:s, s:o, s:i, s:i, s:i, s:i, s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "model", b->model->name,
+      "plan", sl_plan_to_json(&b->plan), "ranks", b->ranks.n, "workers", share->nworkers, "threads_per_worker",
+      share->threads_per_worker, "gpus", sl_runtime_gpus(b->runtime), "sched", sl_runtime_sched(b->runtime), "starpu",
+      sl_runtime_starpu(), "steps", (json_int_t)b->n, "step_s", median, "step_s_p10", b->seconds[b->n / 10],
+      "step_s_p90", b->seconds[b->n - 1 - b->n / 10], "samples_per_s", (double)b->plan.batch / median, "gflops", gflops,
+      "step_flops", b->flops, "tasks", sl_program_graph(b->program)->n_nodes);
   json_t *more =
       json_pack("{s:f, s:f, s:f, s:f, s:I, s:I, s:o}", "kernel_percent", 100 * b->usage.kernels, "waiting_percent",
                 100 * b->usage.waiting, "starpu_percent", 100 * b->usage.starpu, "input_percent",
@@ -322,6 +324,7 @@ sl_status sl__bench(sl__options *o, int *exit_code) {
   }
 out:
   if (status != SL_OK) sl__ranks_fail(&b.ranks, sl__exit_code(status));
+  sl__watch_stop(b.watch);
   sl_loader_destroy(b.loader);
   sl_program_destroy(b.program);
   if (b.network.graph) sl_network_destroy(&b.network);

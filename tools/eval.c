@@ -10,6 +10,7 @@
 #include "tools/evaluate.h"
 #include "tools/model_file.h"
 #include "tools/session.h"
+#include "tools/watch.h"
 
 /* The data set of the run, when a run is named and --data is not. */
 static sl_status find_data(sl__options *o) {
@@ -52,6 +53,7 @@ static void print_text(const sl__model_facts *f, const char *split, const sl__sc
 sl_status sl__eval(sl__options *o, int *exit_code) {
   sl_runtime *runtime = NULL;
   sl__ranks ranks = {0};
+  sl__watch *watch = NULL;
   sl__data data = {0};
   sl_store *store = NULL;
   sl__model_file *file = NULL;
@@ -85,12 +87,14 @@ sl_status sl__eval(sl__options *o, int *exit_code) {
   if (o->batch > 0) SL_TRY_OUT(sl__plan_of(o, f->model, ranks.n, &plan));
   SL_TRY_OUT(sl__ranks_divide(&ranks, &plan));
   SL_TRY_OUT(sl__evaluator_create(runtime, store, f->model, &f->data, &f->training, &plan, &ranks, &evaluator));
+  SL_TRY_OUT(sl__watch_start(&ranks, &evaluator.program, 1, o->stall_timeout, &watch));
   SL_TRY_OUT(sl__model_fill(file, store, &evaluator.network, f->model->name, 0));
   evaluator.step = f->step;
   SL_TRY_OUT(sl__evaluate(&evaluator, sl__data_source(&data, (sl_split)split), &score));
   if (ranks.rank == 0) (o->json ? print_json : print_text)(f, splits[split], &score);
 out:
   if (status != SL_OK) sl__ranks_fail(&ranks, sl__exit_code(status));
+  sl__watch_stop(watch);
   sl__evaluator_destroy(&evaluator);
   sl_store_destroy(store);
   sl__data_close(&data);

@@ -54,7 +54,8 @@ static sl_status add_batch(sl__evaluator *e, const sl_batch *batch, sl__score *s
 sl_status sl__evaluate(sl__evaluator *e, sl_sample_source source, sl__score *score) {
   sl__score sum = {0};
   sl_loader *loader;
-  const sl_loader_options options = {.source = source, .mode = SL_LOADER_EVAL,
+  const sl_loader_options options = {.source = source,
+                                     .mode = SL_LOADER_EVAL,
                                      .batch = e->plan.batch,
                                      .first = e->ranks->first_row,
                                      .rows = e->ranks->rows};

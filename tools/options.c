@@ -59,6 +59,9 @@ static const option table[] = {
     {"until", TEXT, AT(until), SL__TRAIN, 1, "MEASURE=BOUND", NULL, 0, 0,
      "stop once validation reaches accuracy=A or loss=L; missing it within the steps or epochs (default: 5 times the "
      "model's) is a failure"},
+    {"stall-timeout", REAL, AT(stall_timeout), SL__TRAIN | SL__EVAL | SL__BENCH, 0, "SECONDS", "60", 0, 1e6,
+     "on several ranks: end the job, naming the ranks that keep the others waiting, when nothing has moved for so long "
+     "(0: never)"},
     {"eval-every", INTEGER, AT(eval_every), SL__TRAIN, 1, "N", NULL, 1, ANY,
      "steps between validations (default: an epoch)"},
     {"log-every", INTEGER, AT(log_every), SL__TRAIN, 1, "N", NULL, 1, ANY,

@@ -35,7 +35,7 @@ typedef struct sl__options {
   int64_t steps, epochs, warmup, rate_step, eval_every, log_every, seed, classes, length, top, tokens, top_k, vocabulary,
       resize, crop;
   double val_fraction, test_fraction, learning_rate, rate_gamma, rate_floor, momentum, beta1, beta2, eps, decay, clip, smoothing,
-      dropout, temperature, top_p;
+      dropout, temperature, top_p, stall_timeout;
   char *init, *to, *model_name;
   int64_t shard_size;
   int new_head;

@@ -1,6 +1,7 @@
 /* What the ranks of a job do together. */
 #include "tools/ranks.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,21 @@ static sl_status mpi(int code, const char *what) {
   if (code == MPI_SUCCESS) return SL_OK;
   MPI_Error_string(code, text, &n);
   return sl_fail(SL_EMPI, "%s: %s", what, text);
+}
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static _Atomic double waiting; /* since when; 0: not */
+static void wait_begins(void) { waiting = now(); }
+static void wait_ends(void) { waiting = 0; }
+
+double sl__ranks_waiting(void) {
+  const double since = waiting;
+  return since > 0 ? now() - since : 0;
 }
 
 sl_status sl__ranks_open(sl_runtime *runtime, sl__ranks *r) {
@@ -49,8 +65,10 @@ sl_status sl__ranks_divide(sl__ranks *r, const sl_plan *plan) {
   r->rows = plan->batch;
   if (r->n <= 1) return SL_OK;
   if (plan->leaves < r->n)
-    return sl_fail(SL_EINVAL, "%d ranks cannot share a batch of %d leaves: start it on at most %d ranks, or train with --leaves %d",
-                   r->n, plan->leaves, plan->leaves, r->n);
+    return sl_fail(
+        SL_EINVAL,
+        "%d ranks cannot share a batch of %d leaves: start it on at most %d ranks, or train with --leaves %d", r->n,
+        plan->leaves, plan->leaves, r->n);
   r->first_leaf = realloc(r->first_leaf, (size_t)(r->n + 1) * sizeof *r->first_leaf);
   if (!r->first_leaf) return sl_fail(SL_ENOMEM, "no memory for %d ranks", r->n);
   for (int k = 0; k < r->n; k++) r->first_leaf[k] = sl_leaves_of_rank(plan->leaves, k, r->n).first;
@@ -67,7 +85,10 @@ sl_status sl__ranks_agree(const sl__ranks *r, sl_status status) {
   struct {
     int failed, rank;
   } mine = {status == SL_OK ? 0 : 1, r->rank}, worst;
-  SL_TRY(mpi(MPI_Allreduce(&mine, &worst, 1, MPI_2INT, MPI_MAXLOC, r->comm), "MPI_Allreduce"));
+  wait_begins();
+  const int code = MPI_Allreduce(&mine, &worst, 1, MPI_2INT, MPI_MAXLOC, r->comm);
+  wait_ends();
+  SL_TRY(mpi(code, "MPI_Allreduce"));
   if (!worst.failed) return SL_OK;
   struct {
     int status;
@@ -105,7 +126,8 @@ sl_status sl__ranks_compare(const sl__ranks *r, const char *text) {
   status = mpi(MPI_Bcast(first, bytes, MPI_CHAR, 0, r->comm), "MPI_Bcast");
   if (status == SL_OK && differs(text, first, line)) {
     gethostname(host, sizeof host - 1);
-    status = sl_fail(SL_EPLAN, "the ranks differ: rank %d (%s) has \"%s\", rank 0 \"%s\"", r->rank, host, line[0], line[1]);
+    status =
+        sl_fail(SL_EPLAN, "the ranks differ: rank %d (%s) has \"%s\", rank 0 \"%s\"", r->rank, host, line[0], line[1]);
   }
   free(first);
   return sl__ranks_agree(r, status);
@@ -117,7 +139,9 @@ void sl__ranks_ask(sl__ranks *r, int flag) {
 }
 
 int sl__ranks_answer(sl__ranks *r) {
+  wait_begins();
   if (r->n > 1) MPI_Wait(&r->request, MPI_STATUS_IGNORE);
+  wait_ends();
   return r->all;
 }
 
@@ -131,6 +155,7 @@ sl_status sl__ranks_broadcast(const sl__ranks *r, sl_store *store) {
   if (r->n <= 1) return SL_OK;
   sl_status status = SL_OK;
   SL_TRY(sl_store_acquire(store, 1));
+  wait_begins();
   for (int i = 0; i < sl_store_count(store) && status == SL_OK; i++) {
     const sl_tensor *t = sl_store_at(store, i);
     const size_t bytes = (size_t)sl_shape_count(&t->shape) * sl_dtype_bytes(t->dtype), most = (size_t)1 << 30;
@@ -138,14 +163,9 @@ sl_status sl__ranks_broadcast(const sl__ranks *r, sl_store *store) {
       status = mpi(MPI_Bcast((char *)t->data + at, (int)(bytes - at < most ? bytes - at : most), MPI_BYTE, 0, r->comm),
                    "MPI_Bcast");
   }
+  wait_ends();
   sl_store_release(store);
   return status;
-}
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* Whether all ranks come here, too, before long: then none waits for another in vain. */

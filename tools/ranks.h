@@ -15,8 +15,8 @@ typedef struct sl__ranks {
   MPI_Comm comm; /* the command's own; MPI_COMM_NULL on one rank */
   MPI_Comm last; /* for failing: nothing else is said on it */
   MPI_Request request;
-  int mine, all; /* of the agreement under way */
-  int *first_leaf; /* [n + 1], for sl_program_options; NULL on one rank */
+  int mine, all;           /* of the agreement under way */
+  int *first_leaf;         /* [n + 1], for sl_program_options; NULL on one rank */
   int64_t first_row, rows; /* of the global batch that are computed here */
 } sl__ranks;
 
@@ -26,11 +26,11 @@ void sl__ranks_close(sl__ranks *ranks); /* collective; a zeroed one is allowed *
 /* Gives each rank its leaves of the plan, evenly. SL_EINVAL: fewer leaves than ranks. */
 sl_status sl__ranks_divide(sl__ranks *ranks, const sl_plan *plan);
 
-/* Collective: SL_OK where it is so on all ranks; else the failure of the first rank that has one, with its name, on all.
- * Only for statuses that no rank keeps the others waiting with. */
+/* Collective: SL_OK where it is so on all ranks; else the failure of the first rank that has one, with its name, on
+ * all. Only for statuses that no rank keeps the others waiting with. */
 sl_status sl__ranks_agree(const sl__ranks *ranks, sl_status status);
-/* Collective: text, lines of "NAME: VALUE", is the same on all ranks; SL_EPLAN names the first rank and line where it is
- * not. */
+/* Collective: text, lines of "NAME: VALUE", is the same on all ranks; SL_EPLAN names the first rank and line where it
+ * is not. */
 sl_status sl__ranks_compare(const sl__ranks *ranks, const char *text);
 /* Begins to find out whether any rank's flag is set; it goes on while a step runs. */
 void sl__ranks_ask(sl__ranks *ranks, int flag);
@@ -39,6 +39,8 @@ int sl__ranks_answer(sl__ranks *ranks); /* collective: ends what sl__ranks_ask b
 double sl__ranks_sum(const sl__ranks *ranks, double value);
 /* Collective: rank 0's parameters and state to all. */
 sl_status sl__ranks_broadcast(const sl__ranks *ranks, sl_store *store);
+
+double sl__ranks_waiting(void); /* seconds that the call under way has waited for the others; 0: none is. Any thread */
 
 /* Ends a job in which this rank failed with the text of sl_error(), while others may wait for it: the cause is printed
  * once, with the rank's name where it is not that of all, and no process stays. Returns on one rank only. */

@@ -13,11 +13,13 @@
 #include "tasks/program.h"
 #include "tools/commands.h"
 #include "tools/data.h"
+#include "tools/digest.h"
 #include "tools/evaluate.h"
 #include "tools/model_file.h"
 #include "tools/ranks.h"
 #include "tools/session.h"
 #include "tools/usage.h"
+#include "tools/watch.h"
 
 /* What has been added up since some step. */
 typedef struct interval {
@@ -40,6 +42,7 @@ typedef struct run {
   sl_network network;
   sl_program *program;
   sl__evaluator evaluator;
+  sl__watch *watch;
   sl__model_file *init; /* --init's, until the weights are taken */
   sl_loader *loader;
   sl__model_facts facts;
@@ -132,15 +135,16 @@ static sl_status build(run *r) {
   SL_TRY(sl_store_create(&r->store));
   SL_TRY(sl_network_training(f->model, &f->data, &f->training, f->plan.batch, &r->network));
   const sl_value keep[] = {r->network.loss, r->network.correct, r->network.count, r->network.clip};
-  const sl_program_options options = {
-      .recorder = r->recorder,
-      .keep = keep,
-      .n_keep = r->network.clip == SL_NONE ? 3 : 4,
-      .first_leaf = r->ranks.first_leaf};
+  const sl_program_options options = {.recorder = r->recorder,
+                                      .keep = keep,
+                                      .n_keep = r->network.clip == SL_NONE ? 3 : 4,
+                                      .first_leaf = r->ranks.first_leaf};
   const int64_t resident = sl__resident_memory();
   SL_TRY(sl_program_create(r->runtime, r->store, r->network.graph, &f->plan, &options, &r->program));
-  SL_TRY(sl__evaluator_create(r->runtime, r->store, f->model, &f->data, &f->training, &f->plan, &r->ranks,
-                             &r->evaluator));
+  SL_TRY(
+      sl__evaluator_create(r->runtime, r->store, f->model, &f->data, &f->training, &f->plan, &r->ranks, &r->evaluator));
+  SL_TRY(sl__watch_start(&r->ranks, (sl_program *[]){r->program, r->evaluator.program}, 2, r->o->stall_timeout,
+                         &r->watch));
   r->flops = sl__ranks_sum(&r->ranks, sl_program_flops(r->program));
   enum { RINGS = 2, DEPTH = 3 }; /* of batches read ahead, to train and to validate */
   r->predicted = resident + (int64_t)sl_program_bytes(r->program, 0) +
@@ -224,9 +228,12 @@ static sl_status check_same(const run *r, const sl__model_facts *f, const char *
   const struct {
     const char *option;
     double mine, theirs;
-  } kept[] = {{"beta1", t->beta1, u->beta1},       {"beta2", t->beta2, u->beta2},
-              {"eps", t->eps, u->eps},             {"momentum", t->momentum, u->momentum},
-              {"dropout", t->dropout, u->dropout}, {"smoothing", t->smoothing, u->smoothing}};
+  } kept[] = {{"beta1", t->beta1, u->beta1},
+              {"beta2", t->beta2, u->beta2},
+              {"eps", t->eps, u->eps},
+              {"momentum", t->momentum, u->momentum},
+              {"dropout", t->dropout, u->dropout},
+              {"smoothing", t->smoothing, u->smoothing}};
   for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
     if (kept[i].mine != kept[i].theirs)
       return sl_fail(SL_EPLAN, "--%s is %g here and %g in %s", kept[i].option, kept[i].mine, kept[i].theirs, path);
@@ -357,7 +364,8 @@ static void print_start(const run *r) {
          d->tokens ? "kinds" : "classes", (long long)d->n[SL_SPLIT_TRAIN], (long long)d->n[SL_SPLIT_VALIDATION],
          (long long)d->n[SL_SPLIT_TEST]);
   printf(
-      "batch %lld in %d leaves, %d shards, %d tasks a step, peak memory predicted %.1f MB; %d ranks of %d workers (threads per "
+      "batch %lld in %d leaves, %d shards, %d tasks a step, peak memory predicted %.1f MB; %d ranks of %d workers "
+      "(threads per "
       "worker %d), %d "
       "GPUs, policy %s, %s "
       "kernels\n",
@@ -411,8 +419,7 @@ static void print_line(run *r, const json_t *metrics) {
     if (r->best_step == r->step) printf(" (best)");
   }
   printf("  %.0f %s  %.1f GFLOP/s  %.0f%% in kernels\n", units(r, steps) / seconds, unit(r),
-         1e-9 * r->flops * steps / seconds,
-         100 * json_number_value(json_object_get(metrics, "utilization")));
+         1e-9 * r->flops * steps / seconds, 100 * json_number_value(json_object_get(metrics, "utilization")));
   fflush(stdout);
   r->line = (interval){0};
 }
@@ -474,9 +481,8 @@ static sl_status metrics(run *r, json_t **line) {
                     "epoch", epochs_done(r), "time_s", 1e-9 * (double)(now - r->began), "split", "train", "loss",
                     i->loss / steps, "accuracy", i->count > 0 ? i->correct / i->count : 0.0, "learning_rate",
                     sl_rate_at(&r->rate, r->step), "samples_per_s", steps * (double)r->facts.plan.batch / seconds,
-                    "gflops", 1e-9 * r->flops * steps / seconds, "utilization", usage.kernels,
-                    "peak_memory_bytes", (json_int_t)sl__peak_memory(), "input_wait_s",
-                    sl_loader_waited(r->loader) - i->input);
+                    "gflops", 1e-9 * r->flops * steps / seconds, "utilization", usage.kernels, "peak_memory_bytes",
+                    (json_int_t)sl__peak_memory(), "input_wait_s", sl_loader_waited(r->loader) - i->input);
   if (*line && r->data.tokens)
     json_object_update_new(
         *line, json_pack("{s:f, s:f}", "perplexity", exp(i->loss / steps), "tokens_per_s", units(r, steps) / seconds));
@@ -632,6 +638,16 @@ static int reached_before(const run *r) {
                           (r->until.measure == SL__UNTIL_LOSS && r->best.loss <= r->until.bound));
 }
 
+/* Before anything is done together: ranks that differ would wait for one another, or train on different things. */
+static sl_status compare(const run *r) {
+  char *text;
+  if (r->ranks.n == 1) return SL_OK;
+  SL_TRY(sl__digest(r->o, &r->facts, &r->data, &text));
+  const sl_status status = sl__ranks_compare(&r->ranks, text);
+  free(text);
+  return status;
+}
+
 static sl_status prepare(run *r) {
   sl__options *o = r->o;
   sl__model_facts *f = &r->facts;
@@ -656,6 +672,7 @@ static sl_status prepare(run *r) {
   f->val_fraction = o->val_fraction;
   SL_TRY(open_init(r));
   SL_TRY(set_length(r));
+  SL_TRY(compare(r));
   SL_TRY(build(r));
   SL_TRY(take_init(r));
   if (o->resume) SL_TRY(read_state(r));
@@ -667,6 +684,7 @@ static sl_status prepare(run *r) {
 }
 
 static void release(run *r) {
+  sl__watch_stop(r->watch);
   sl__model_close(r->init);
   sl_loader_destroy(r->loader);
   sl__evaluator_destroy(&r->evaluator);

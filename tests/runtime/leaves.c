@@ -10,7 +10,9 @@ static void branches(void **state) {
   assert_int_equal(sl_left_branch(INT32_MAX), 1 << 30);
 }
 
-static int count(int leaves, int first, int n, sl_leaves *tree) { return sl_subtrees(leaves, (sl_leaves){first, n}, tree); }
+static int count(int leaves, int first, int n, sl_leaves *tree) {
+  return sl_subtrees(leaves, (sl_leaves){first, n}, tree);
+}
 
 static void subtrees(void **state) {
   (void)state;

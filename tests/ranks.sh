@@ -1,0 +1,102 @@
+#!/bin/sh
+# Several ranks: the bytes of one rank, for every division of the leaves and every kind of sum over ranks; and an end with one clear
+# message where ranks differ, fail, die or stand still. RANKS_STEPS sets how many steps; tests/figures/bits.sh takes 100.
+. "$(dirname "$0")/command.shlib"
+steps=${RANKS_STEPS:-6}
+mpiexec=${MPIEXEC:-mpiexec.mpich}
+command -v "$mpiexec" >/dev/null || { echo "1..0 # SKIP no $mpiexec"; exit 0; }
+limit=${TIMEOUT:+$TIMEOUT -k 10 120}
+ranks() { # how many, then starling's arguments
+  n=$1 code=0
+  shift
+  $limit "$mpiexec" -n "$n" "$starling" "$@" >out 2>err || code=$?
+}
+make_set data 768 64 28 10
+awk 'BEGIN { for (i = 0; i < 3000; i++) print i, "the quick brown fox jumps over", i * i % 97, "lazy dogs" }' >text
+
+# name, ranks to try, train's arguments: all leave the bytes that one rank leaves
+same_bytes() {
+  plan=$1 counts=$2
+  shift 2
+  ranks 1 train "$@" --steps "$steps" --val-fraction 0 --quiet --out one --force
+  [ $code = 0 ] || { not_ok "$plan, 1 rank"; return; }
+  for count in $counts; do
+    ranks "$count" train "$@" --steps "$steps" --val-fraction 0 --quiet --out several --force
+    if [ $code = 0 ]; then check "$plan, $count ranks" cmp one/model.safetensors several/model.safetensors
+    else not_ok "$plan, $count ranks"; fi
+  done
+}
+same_bytes 'lenet, 4 leaves' '2 3 4' lenet --data data --batch 128 --leaves 4
+same_bytes 'lenet, 12 leaves, clipping, sgd' '3 5' lenet --data data --batch 96 --leaves 12 --clip 0.5 --optimizer sgd
+same_bytes 'mlp, row blocks, lamb, micro-batches' 2 mlp --data data --batch 128 --leaves 4 --micro-batches 2 --row-blocks 2 --optimizer lamb
+same_bytes 'resnet8, batchnorm over a leaf' '2 3' resnet8 --data data --batch 24 --leaves 6 --augment crop=2,flip
+same_bytes 'resnet8, batchnorm over the batch' 2 resnet8 --data data --batch 16 --leaves 4 --batchnorm global
+same_bytes 'gpt2-nano, dropout, recomputation' 2 gpt2-nano --data text --length 32 --batch 4 --leaves 4 --dropout 0.1 --recompute block
+same_bytes 'bert-nano' 2 bert-nano --data text --length 32 --batch 4 --leaves 2
+
+# Every sample once an epoch, and every one evaluated, where neither the batch nor the ranks divide their number.
+run train mlp --data data --batch 50 --leaves 3 --epochs 1 --quiet --out one --force
+ranks 3 train mlp --data data --batch 50 --leaves 3 --epochs 1 --quiet --out several --force
+for field in validation_loss validation_accuracy test_loss test_accuracy test_samples; do
+  check "uneven ends: $field" test "$(field $field one/summary.json)" = "$(field $field several/summary.json)"
+done
+ranks 3 eval several --json
+cp out of_three
+run eval several --json
+check 'eval on 3 ranks' cmp out of_three
+
+# Ends with one message.
+once() { # name, pattern: the run failed, and said this in one line
+  if [ $code != 0 ] && [ "$(grep -cE "$2" err)" = 1 ] && [ "$(grep '^starling: ' err | grep -vc 'warning: ')" = 1 ]; then ok "$1"; else not_ok "$1"; fi
+}
+ranks 3 train mlp --data data --leaves 2 --out x
+once 'fewer leaves than ranks' '3 ranks cannot share a batch of 2 leaves'
+ranks 2 train mlp --data nowhere --out x
+once 'no data on any rank' 'nowhere'
+code=0
+$limit "$mpiexec" -n 1 "$starling" train mlp --data data --batch 64 --steps 5 --out x : -n 1 "$starling" train mlp --data missing --batch 64 --steps 5 --out x >out 2>err || code=$?
+once 'no data on one rank' 'rank 1 of 2 .*missing'
+code=0
+$limit "$mpiexec" -n 1 "$starling" train mlp --data data --batch 64 --steps 5 --out x : -n 1 "$starling" train mlp --data data --batch 64 --steps 5 --out x --decay 0.3 >out 2>err || code=$?
+once 'another option on one rank' 'rank 1 .*decay: 0.3.*rank 0'
+cp "$starling" another && printf x >>another
+code=0
+$limit "$mpiexec" -n 1 "$starling" train mlp --data data --batch 64 --steps 5 --out x : -n 1 ./another train mlp --data data --batch 64 --steps 5 --out x >out 2>err || code=$?
+once 'another program on one rank' 'rank 1 .*program:'
+check 'none of these left a directory' test ! -e x
+
+# A rank that stands still is named, and one that dies ends the job, soon.
+start() { # train's arguments: in the background, until it has made steps
+  rm -rf long
+  $limit "$mpiexec" -n 3 "$starling" train mlp --data data --batch 60 --epochs 100000 --log-every 1 --out long "$@" >out 2>err &
+  job=$!
+  for _ in $(seq 300); do
+    [ ! -e long/metrics.jsonl ] || [ "$(wc -l <long/metrics.jsonl)" -lt 3 ] || return 0
+    sleep 0.1
+  done
+}
+victim() { pgrep -f "$starling train mlp --data data --batch 60 --epochs 100000" | while read -r pid; do
+  tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -q '^PMI_RANK=1$' && echo "$pid"
+done | head -n 1; }
+start --stall-timeout 2
+from=$(date +%s)
+kill -STOP "$(victim)"
+code=0
+wait $job || code=$?
+once 'a rank that stands still is named, with its last step' "nothing has moved for .* waits for rank 1 \(.* heard of .* ago in step [0-9]+, "
+check 'within seconds' test $(($(date +%s) - from)) -le 12
+check 'and nothing stays behind' test -z "$(victim)"
+start
+from=$(date +%s)
+kill -KILL "$(victim)"
+code=0
+wait $job || code=$?
+check 'a rank that is killed ends the job' test $code != 0
+check 'within seconds' test $(($(date +%s) - from)) -le 10
+check 'and nothing stays behind' test -z "$(pgrep -f "$starling train mlp --data data --batch 60 --epochs 100000")"
+start
+kill -TERM "$(victim)"
+code=0
+wait $job || code=$?
+check 'SIGTERM to one rank: all stop after the same step, and end with 75' test $code = 75
+finish

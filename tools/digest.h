@@ -1,0 +1,12 @@
+/* All that must be the same on the ranks of a job, as lines "NAME: VALUE" that sl__ranks_compare holds side by side. */
+#ifndef SL_TOOLS_DIGEST_H
+#define SL_TOOLS_DIGEST_H
+
+#include "tools/data.h"
+#include "tools/model_file.h"
+#include "tools/options.h"
+
+/* *text is the caller's to free(). */
+sl_status sl__digest(const sl__options *options, const sl__model_facts *facts, const sl__data *data, char **text);
+
+#endif
