@@ -14,7 +14,8 @@ sl_status sl_groups_create(const sl_graph *logical, const sl_graph *step, const 
   *groups = NULL;
   const size_t most = (size_t)step->n_nodes + 1;
   sl_groups *g = calloc(1, sizeof *g);
-  /* first[2 l + 1]: the additions over leaves that the spreading put behind logical node l, [2 l]: the node itself */
+  /* first[2 l + 1]: the additions over leaves that the spreading put behind logical node l, [2 l]: the node itself; at
+   * their end that of exchanges, which belong to no logical node */
   int *first = malloc(2 * ((size_t)logical->n_nodes + 1) * sizeof *first);
   if (g) g->group = calloc(most, sizeof *g->group), g->of = calloc(most, sizeof *g->of);
   if (!g || !first || !g->group || !g->of) {
@@ -22,11 +23,14 @@ sl_status sl_groups_create(const sl_graph *logical, const sl_graph *step, const 
     sl_groups_destroy(g);
     return sl_fail(SL_ENOMEM, "no memory to describe a graph of %d tasks", step->n_nodes);
   }
-  for (int i = 0; i < 2 * logical->n_nodes; i++) first[i] = -1;
+  for (int i = 0; i < 2 * logical->n_nodes + 1; i++) first[i] = -1;
   for (int i = 0; i < step->n_nodes; i++) {
-    const sl_node *node = step->node[i], *whole = logical->node[node->logical];
-    int *at = &first[2 * node->logical + (node->op != whole->op)];
-    if (*at < 0) {
+    const sl_node *node = step->node[i], *whole = node->bucket ? node : logical->node[node->logical];
+    int *at = &first[node->bucket ? 2 * logical->n_nodes : 2 * node->logical + (node->op != whole->op)];
+    if (*at < 0 && node->bucket) {
+      *at = g->n++;
+      g->group[*at] = (sl_group){.op = node->op, .layer = "(ranks)", .phase = node->phase, .dtype = SL_F32};
+    } else if (*at < 0) {
       *at = g->n++;
       const sl_value_info *out = node->n_out ? logical->value[whole->out[0]] : NULL;
       g->group[*at] =

@@ -1,0 +1,34 @@
+#!/bin/bash
+# Figure: two ranks of one worker each against one rank of two workers, the same plan and the same global batch, in turn: 95% of the
+# throughput or more for gpt2-nano. ROUNDS says how many times each is measured (default 5); a minute and a half on two cores.
+set -u
+top=$(cd "$(dirname "$0")/../.." && pwd)
+starling=${STARLING:-$top/build/starling} mpiexec=${MPIEXEC:-mpiexec.mpich} rounds=${ROUNDS:-5}
+[ -x "$starling" ] || { echo "SKIP: no $starling: run ./quickstart first"; exit 77; }
+command -v "$mpiexec" >/dev/null || { echo "SKIP: no $mpiexec"; exit 77; }
+[ "$(nproc)" -ge 2 ] || { echo 'SKIP: fewer than 2 cores'; exit 77; }
+missed=0
+speed() { grep -oE '"samples_per_s": *[0-9.]+' | grep -oE '[0-9.]+$'; }
+median() { sort -g | awk '{ x[NR] = $1 } END { print NR % 2 ? x[(NR + 1) / 2] : (x[NR / 2] + x[NR / 2 + 1]) / 2 }'; }
+compare() { # name, least ratio ('': none promised), bench's arguments
+  name=$1 target=$2
+  shift 2
+  work=$(mktemp -d)
+  for _ in $(seq "$rounds"); do
+    "$starling" bench "$@" --leaves 2 --workers 2 --no-measure --json 2>/dev/null | speed >>"$work/one"
+    "$mpiexec" -n 2 "$starling" bench "$@" --leaves 2 --workers 1 --no-measure --json 2>/dev/null | speed >>"$work/two"
+  done
+  paste "$work/one" "$work/two" | awk '{ print $2 / $1 }' >"$work/ratio"
+  ratio=$(median <"$work/ratio")
+  met=$(awk -v r="$ratio" -v t="${target:-0}" 'BEGIN { print (r >= t) }')
+  printf '%-36s 1 rank %8.2f/s  2 ranks %8.2f/s  ratio %.3f (%s to %s)  target %-5s %s\n' "$name" "$(median <"$work/one")" \
+    "$(median <"$work/two")" "$ratio" "$(sort -g "$work/ratio" | head -n 1)" "$(sort -g "$work/ratio" | tail -n 1)" "${target:--}" \
+    "$([ "$met" = 1 ] && echo met || echo MISSED)"
+  [ "$met" = 1 ] || missed=1
+  rm -rf "$work"
+}
+compare 'gpt2-nano, 8 windows of 256' 0.95 gpt2-nano --batch 8
+compare 'gpt2, 8 windows of 256' 0.95 gpt2 --batch 8 --length 256 --steps 5
+compare 'gpt2, 4 windows of 64' '' gpt2 --batch 4 --length 64 --steps 10
+compare 'lenet, 256 images' '' lenet --batch 256
+exit $missed
