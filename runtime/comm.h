@@ -1,4 +1,5 @@
-/* The runtime's MPI communicators; apart from runtime.h, so that only those who exchange need <mpi.h>. */
+/* The runtime's MPI communicators, and what all that exchange have in common; apart from runtime.h, so that only those
+ * who exchange need <mpi.h>. */
 #ifndef SL_COMM_H
 #define SL_COMM_H
 
@@ -14,6 +15,12 @@ extern "C" {
  */
 MPI_Comm sl_runtime_comm(const sl_runtime *runtime);
 MPI_Comm sl_runtime_node_comm(const sl_runtime *runtime);
+
+/* What an MPI function returned, as a status; what: its name. */
+sl_status sl_comm_status(int code, const char *what);
+/* The same verdict on all ranks: the first rank's that failed, with its words. Collective. comm MPI_COMM_NULL: one
+ * rank. */
+sl_status sl_comm_agree(MPI_Comm comm, sl_status status);
 
 #ifdef __cplusplus
 }

@@ -71,17 +71,21 @@ sl_status sl_file_overwrite(sl_file *file, uint64_t offset, const void *bytes, s
   return SL_OK;
 }
 
-/* Makes the rename itself last. File systems that cannot synchronise a folder say EINVAL; they have done what they can.
- */
-static sl_status sync_folder(const char *path) {
-  size_t start = name_start(path);
-  char *folder = start ? strndup(path, start) : strdup(".");
-  if (!folder) return sl_fail(SL_ENOMEM, "out of memory for writing %s", path);
+sl_status sl_folder_sync(const char *folder) {
   sl_status status = SL_OK;
   int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   /* A folder that may be written but not read (mode -wx) cannot be opened: nothing to be done about it. */
   if (fd >= 0 && fsync(fd) != 0 && errno != EINVAL && errno != EROFS) status = fail_on("synchronise", folder, errno);
   if (fd >= 0) close(fd);
+  return status;
+}
+
+/* Makes the rename of the file at path itself last. */
+static sl_status sync_folder_of(const char *path) {
+  size_t start = name_start(path);
+  char *folder = start ? strndup(path, start) : strdup(".");
+  if (!folder) return sl_fail(SL_ENOMEM, "out of memory for writing %s", path);
+  const sl_status status = sl_folder_sync(folder);
   free(folder);
   return status;
 }
@@ -95,7 +99,7 @@ sl_status sl_file_commit(sl_file *file) {
   if (status == SL_OK && rename(file->temporary, file->path) != 0)
     status = sl_fail(SL_EIO, "cannot write %s: %s", file->path, strerror(errno));
   if (status == SL_OK) {
-    status = sync_folder(file->path);
+    status = sync_folder_of(file->path);
     file->temporary[0] = '\0';
   }
   sl_file_discard(file);

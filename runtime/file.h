@@ -30,6 +30,10 @@ void sl_file_discard(sl_file *file);
 /* create, write, commit in one. */
 sl_status sl_file_replace(const char *path, const void *bytes, size_t n);
 
+/* Makes renames and new names in a folder last. File systems that cannot do so (they say EINVAL) have done what they can.
+ */
+sl_status sl_folder_sync(const char *folder);
+
 /* Reads the whole of a regular file or stream of at most limit bytes; *bytes is the caller's to free() and has a zero
  * byte after its end, so that text is a string. SL_ENOTFOUND, SL_EIO, SL_EFORMAT (larger than limit), SL_ENOMEM. */
 sl_status sl_file_read(const char *path, size_t limit, char **bytes, size_t *n);

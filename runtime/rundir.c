@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/checkpoint.h"
 #include "runtime/file.h"
 #include "runtime/json.h"
 
@@ -89,6 +90,18 @@ static int is_ours(const char *name) {
   return 0;
 }
 
+/* The checkpoints of a run; *others as below. */
+static sl_status remove_checkpoints(const char *path, int *others) {
+  char *folder;
+  int more = 0;
+  if (asprintf(&folder, "%s/%s", path, names[SL_RUNDIR_CHECKPOINTS]) < 0)
+    return sl_fail(SL_ENOMEM, "out of memory for %s", path);
+  const sl_status status = sl_checkpoint_tidy(folder, 1, &more);
+  *others += more;
+  free(folder);
+  return status;
+}
+
 /* Removes the files that a run writes, or only the temporaries; *others counts what is neither these nor the marker. */
 static sl_status remove_files(const char *path, int only_temporaries, int *others) {
   sl_status status = SL_OK;
@@ -99,6 +112,8 @@ static sl_status remove_files(const char *path, int only_temporaries, int *other
     if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strcmp(name, names[SL_RUNDIR_MARKER]) == 0) continue;
     if (!is_ours(name)) {
       ++*others;
+    } else if (strcmp(name, names[SL_RUNDIR_CHECKPOINTS]) == 0) {
+      if (!only_temporaries) SL_TRY_OUT(remove_checkpoints(path, others));
     } else if (!(only_temporaries && name[0] != '.') && unlinkat(dirfd(folder), name, 0) != 0) {
       SL_TRY_OUT(sl_fail(SL_EIO, "cannot remove %s/%s: %s", path, name, strerror(errno)));
     }

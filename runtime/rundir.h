@@ -13,7 +13,8 @@
 extern "C" {
 #endif
 
-/* The files, and what each is: the list that --force removes by. */
+/* The files, and what each is: the list that --force removes by. CHECKPOINTS is a folder; STATE is what versions before
+ * had in its place, which is no longer written. */
 #define SL_RUNDIR_FILES(X)                     \
   X(SL_RUNDIR_MARKER, ".starling-run")         \
   X(SL_RUNDIR_CONFIG, "config.yaml")           \
@@ -21,6 +22,7 @@ extern "C" {
   X(SL_RUNDIR_PLAN, "plan.json")               \
   X(SL_RUNDIR_METRICS, "metrics.jsonl")        \
   X(SL_RUNDIR_MODEL, "model.safetensors")      \
+  X(SL_RUNDIR_CHECKPOINTS, "checkpoints")      \
   X(SL_RUNDIR_STATE, "state.safetensors")      \
   X(SL_RUNDIR_TOKENIZER, "tokenizer.json")     \
   X(SL_RUNDIR_SUMMARY, "summary.json")         \

@@ -273,19 +273,32 @@ out:
   return status;
 }
 
+sl_status sl_safetensors_head(const char *path, const sl_named_array *arrays, int n, const char *const (*metadata)[2],
+                              int nmetadata, char **bytes, size_t *size) {
+  char *text = NULL;
+  *bytes = NULL, *size = 0;
+  SL_TRY(make_header(path, arrays, n, metadata, nmetadata, &text));
+  const size_t used = strlen(text), padded = (used + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  char *head = malloc(LENGTH_BYTES + padded);
+  if (head) {
+    for (int b = 0; b < LENGTH_BYTES; b++) head[b] = (char)((uint64_t)padded >> 8 * b & 255);
+    memcpy(head + LENGTH_BYTES, text, used);
+    memset(head + LENGTH_BYTES + used, ' ', padded - used);
+    *bytes = head, *size = LENGTH_BYTES + padded;
+  }
+  free(text);
+  return head ? SL_OK : sl_fail(SL_ENOMEM, "out of memory for the header of %s", path);
+}
+
 sl_status sl_safetensors_write(const char *path, const sl_named_array *arrays, int n, const char *const (*metadata)[2],
                                int nmetadata) {
-  char *header = NULL;
+  char *head = NULL;
+  size_t size;
   sl_file *file = NULL;
   sl_status status = SL_OK;
-  SL_TRY(make_header(path, arrays, n, metadata, nmetadata, &header));
-  const size_t used = strlen(header), padding = (ALIGNMENT - used % ALIGNMENT) % ALIGNMENT;
-  uint8_t length[LENGTH_BYTES];
-  for (int b = 0; b < LENGTH_BYTES; b++) length[b] = (uint8_t)((uint64_t)(used + padding) >> 8 * b);
+  SL_TRY(sl_safetensors_head(path, arrays, n, metadata, nmetadata, &head, &size));
   SL_TRY_OUT(sl_file_create(path, &file));
-  SL_TRY_OUT(sl_file_write(file, length, sizeof length));
-  SL_TRY_OUT(sl_file_write(file, header, used));
-  SL_TRY_OUT(sl_file_write(file, "        ", padding));
+  SL_TRY_OUT(sl_file_write(file, head, size));
   for (int i = 0; i < n; i++)
     SL_TRY_OUT(sl_file_write(file, arrays[i].data,
                              (size_t)sl_shape_count(&arrays[i].shape) * sl_dtype_bytes(arrays[i].dtype)));
@@ -293,6 +306,6 @@ sl_status sl_safetensors_write(const char *path, const sl_named_array *arrays, i
   file = NULL;
 out:
   sl_file_discard(file);
-  free(header);
+  free(head);
   return status;
 }

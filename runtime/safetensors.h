@@ -43,6 +43,10 @@ sl_status sl_safetensors_read(const sl_safetensors *st, int i, void *data);
  * arguments give the same bytes. SL_EINVAL (a name twice, or reserved), SL_EIO. */
 sl_status sl_safetensors_write(const char *path, const sl_named_array *arrays, int n, const char *const (*metadata)[2],
                                int nmetadata);
+/* What such a file begins with: all up to the first array's data; path is for messages. *bytes is the caller's to
+ * free(). */
+sl_status sl_safetensors_head(const char *path, const sl_named_array *arrays, int n, const char *const (*metadata)[2],
+                              int nmetadata, char **bytes, size_t *size);
 
 #ifdef __cplusplus
 }

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/checkpoint.h"
 #include "runtime/json.h"
 
 enum { MOST_FILES = 4096 };
@@ -22,6 +23,7 @@ struct sl_weights {
   char *path;
   part *parts;
   int n_parts, count;
+  sl_checkpoint *checkpoint; /* in place of parts */
 };
 
 static sl_status no_memory(const char *path) { return sl_fail(SL_ENOMEM, "out of memory for reading %s", path); }
@@ -123,7 +125,7 @@ sl_status sl_weights_open(const char *path, sl_weights **weights) {
   const size_t length = strlen(path);
   *weights = NULL;
   if (length > 5 && strcmp(path + length - 5, ".json") == 0) return sl_weights_open_index(path, weights);
-  if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
+  if (stat(path, &info) == 0 && S_ISDIR(info.st_mode) && !sl_checkpoint_is(path)) {
     char *inside;
     if (asprintf(&inside, "%s/%s", path, SL_WEIGHTS_INDEX) < 0) return no_memory(path);
     const int indexed = access(inside, F_OK) == 0;
@@ -137,7 +139,8 @@ sl_status sl_weights_open(const char *path, sl_weights **weights) {
   }
   sl_weights *w;
   SL_TRY(begin(path, &w));
-  const sl_status status = add_part(w, path);
+  const sl_status status = sl_checkpoint_is(path) ? sl_checkpoint_open(path, &w->checkpoint) : add_part(w, path);
+  if (w->checkpoint) w->count = sl_checkpoint_count(w->checkpoint);
   if (status == SL_OK)
     *weights = w;
   else
@@ -151,6 +154,7 @@ void sl_weights_close(sl_weights *w) {
     sl_safetensors_close(w->parts[p].file);
     free(w->parts[p].path);
   }
+  sl_checkpoint_close(w->checkpoint);
   free(w->parts), free(w->path), free(w);
 }
 
@@ -166,11 +170,13 @@ const char *sl_weights_path(const sl_weights *w) { return w->path; }
 int sl_weights_count(const sl_weights *w) { return w->count; }
 
 const sl_named_array *sl_weights_get(const sl_weights *w, int i) {
+  if (w->checkpoint) return sl_checkpoint_get(w->checkpoint, i);
   const part *p = part_of(w, i);
   return sl_safetensors_get(p->file, i - p->first);
 }
 
 int sl_weights_find(const sl_weights *w, const char *name) {
+  if (w->checkpoint) return sl_checkpoint_find(w->checkpoint, name);
   for (int p = 0; p < w->n_parts; p++) {
     const int i = sl_safetensors_find(w->parts[p].file, name);
     if (i >= 0) return w->parts[p].first + i;
@@ -178,8 +184,11 @@ int sl_weights_find(const sl_weights *w, const char *name) {
   return -1;
 }
 
-const char *sl_weights_file(const sl_weights *w, int i) { return part_of(w, i)->path; }
+const char *sl_weights_file(const sl_weights *w, int i) {
+  return w->checkpoint ? sl_checkpoint_file(w->checkpoint, i) : part_of(w, i)->path;
+}
 const char *sl_weights_metadata(const sl_weights *w, const char *key) {
+  if (w->checkpoint) return sl_checkpoint_metadata(w->checkpoint, key);
   return w->n_parts ? sl_safetensors_metadata(w->parts[0].file, key) : NULL;
 }
 
@@ -195,16 +204,15 @@ static uint32_t from_half(uint16_t half) {
 }
 
 sl_status sl_weights_read(const sl_weights *w, int i, float *data) {
-  const part *p = part_of(w, i);
   const sl_named_array *a = sl_weights_get(w, i);
-  if (a->dtype == SL_F32) return sl_safetensors_read(p->file, i - p->first, data);
+  if (a->dtype == SL_F32) return sl_weights_read_as_is(w, i, data);
   if (a->dtype != SL_F16 && a->dtype != SL_BF16)
-    return sl_fail(SL_EUNSUPPORTED, "%s: tensor %.200s is %s; weights are F32, F16 or BF16", p->path, a->name,
-                   sl_dtype_name(a->dtype));
+    return sl_fail(SL_EUNSUPPORTED, "%s: tensor %.200s is %s; weights are F32, F16 or BF16", sl_weights_file(w, i),
+                   a->name, sl_dtype_name(a->dtype));
   /* Into the upper half of the room, and from there in place: element i is written behind where those up to it lay. */
   const int64_t n = sl_shape_count(&a->shape);
   unsigned char *bytes = (unsigned char *)data, *half = bytes + 2 * n;
-  SL_TRY(sl_safetensors_read(p->file, i - p->first, half));
+  SL_TRY(sl_weights_read_as_is(w, i, half));
   for (int64_t k = 0; k < n; k++) {
     uint16_t value;
     memcpy(&value, half + 2 * k, sizeof value);
@@ -215,6 +223,7 @@ sl_status sl_weights_read(const sl_weights *w, int i, float *data) {
 }
 
 sl_status sl_weights_read_as_is(const sl_weights *w, int i, void *data) {
+  if (w->checkpoint) return sl_checkpoint_read(w->checkpoint, i, data);
   const part *p = part_of(w, i);
   return sl_safetensors_read(p->file, i - p->first, data);
 }

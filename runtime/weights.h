@@ -14,8 +14,8 @@ extern "C" {
 
 typedef struct sl_weights sl_weights;
 
-/* path: a safetensors file, an index (its name ends in .json), or a folder with model.safetensors or with
- * model.safetensors.index.json. Errors are those of sl_safetensors_open; an index must give each tensor that its files
+/* path: a safetensors file, an index (its name ends in .json), a checkpoint (checkpoint.h), or a folder with
+ * model.safetensors or with model.safetensors.index.json. Errors are those of sl_safetensors_open; an index must give each tensor that its files
  * have, and no other, one file beside it. SL_EFORMAT names index, tensor and file. */
 sl_status sl_weights_open(const char *path, sl_weights **weights);
 sl_status sl_weights_open_index(const char *path, sl_weights **weights); /* whatever its name ends in */
@@ -28,7 +28,7 @@ const sl_named_array *sl_weights_get(const sl_weights *weights, int i);
 int sl_weights_find(const sl_weights *weights, const char *name); /* -1 when there is none */
 /* The file that holds tensor i. */
 const char *sl_weights_file(const sl_weights *weights, int i);
-/* A string of the first file's __metadata__, or NULL. */
+/* A string of the first file's __metadata__, or of a checkpoint's header; NULL when there is none. */
 const char *sl_weights_metadata(const sl_weights *weights, const char *key);
 /* Tensor i's elements as F32: F16 and BF16 are converted, which is exact. SL_EUNSUPPORTED names a tensor of another
  * type; SL_EIO, SL_EFORMAT as sl_safetensors_read. */

@@ -43,7 +43,7 @@ static void makes_parents_and_files(void **state) {
   assert_fails(SL_EINVAL, "plan.json", sl_rundir_write_json(r, SL_RUNDIR_PLAN, json_real(NAN)));
   assert_content(scratch_path(*state, "a/b/c/config.yaml"), "batch: 256\n");
   assert_content(sl_rundir_file_path(r, SL_RUNDIR_PLAN), "{\n  \"shards\": 4\n}\n");
-  assert_string_equal(sl_rundir_file_name(SL_RUNDIR_STATE), "state.safetensors");
+  assert_string_equal(sl_rundir_file_name(SL_RUNDIR_CHECKPOINTS), "checkpoints");
   json_decref(plan);
   assert_ok(sl_rundir_close(r));
   assert_int_equal(scratch_entries(scratch_path(*state, "a/b/c")), 3);

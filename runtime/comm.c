@@ -1,0 +1,28 @@
+/* What all that exchange have in common. */
+#include "runtime/comm.h"
+
+#include <stdio.h>
+#include <string.h>
+
+sl_status sl_comm_status(int code, const char *what) {
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int n;
+  if (code == MPI_SUCCESS) return SL_OK;
+  MPI_Error_string(code, text, &n);
+  return sl_fail(SL_EMPI, "%s: %s", what, text);
+}
+
+sl_status sl_comm_agree(MPI_Comm comm, sl_status status) {
+  enum { TEXT = 1024 };
+  char text[TEXT] = "";
+  int rank, ranks;
+  if (comm == MPI_COMM_NULL) return status;
+  MPI_Comm_rank(comm, &rank), MPI_Comm_size(comm, &ranks);
+  int mine = status == SL_OK ? ranks : rank, first, code = status;
+  if (status != SL_OK) snprintf(text, sizeof text, "%s", sl_error());
+  SL_TRY(sl_comm_status(MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, comm), "MPI_Allreduce"));
+  if (first == ranks) return SL_OK;
+  SL_TRY(sl_comm_status(MPI_Bcast(&code, 1, MPI_INT, first, comm), "MPI_Bcast"));
+  SL_TRY(sl_comm_status(MPI_Bcast(text, TEXT, MPI_CHAR, first, comm), "MPI_Bcast"));
+  return ranks == 1 ? sl_fail((sl_status)code, "%s", text) : sl_fail((sl_status)code, "rank %d: %s", first, text);
+}
