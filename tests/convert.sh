@@ -26,7 +26,7 @@ make_set three 120 40 28 3
 expect 'without one both shapes are told' 1 'shape    fc.weight .fc.weight. is \[10, [0-9]*\] in the file, the network wants \[3, [0-9]*\]' train resnet8 --init r.tv --out f $small --data three
 check 'and no run is left' absent f
 # shellcheck disable=SC2086
-expect 'with one it trains' 0 'r.tv and a new classifier; images are normalised as there' train resnet8 --init r.tv --new-head --out f $small --data three
+expect 'with one it trains' 0 'r.tv and a new classifier; images are normalised as there' train resnet8 --init r.tv --new-head --out f $small --data three --rate-schedule constant
 check 'the configuration has it' grep -q '^init: .*r.tv' f/config.yaml
 expect 'the run goes on' 0 'resumed after step 3' train --resume --out f --steps 4
 expect 'but begins once only' 2 'resume goes on with a run' train --resume --out f --init r.tv --steps 5

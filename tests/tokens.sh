@@ -64,7 +64,7 @@ run generate a --prompt-file prompt --tokens 20 --temperature 0 --workers 1
 check 'generate --prompt-file' cmp one out
 run generate a --prompt-file prompt --tokens 20 --temperature 0 --workers 1 --quiet
 check 'generate --quiet leaves the prompt out' test "line $(cat out)" = "$(cat one)"
-run generate a/state.safetensors --prompt-file text.txt --tokens 3 --temperature 0 --workers 1 --json
+run generate "$(newest a)" --prompt-file text.txt --tokens 3 --temperature 0 --workers 1 --json
 check_json 'generate --json is JSON, of a prompt longer than the window, too' out
 check 'it counts' grep -q '"prompt_tokens": *'"$(wc -c <text.txt | tr -d ' ')" out
 expect 'generate without a prompt' 0 '.' generate a --tokens 3 --workers 1
@@ -79,12 +79,12 @@ expect 'generate is for language models' 1 'mlp, which foretells no next token' 
 # Stopping and resuming gives the bytes of a run that was never stopped.
 expect 'half a run' 0 '^validation' train gpt2-nano $small --steps 4 --eval-every 4 --log-every 2 --out b
 expect 'the other half' 0 'resumed after step 4' train --resume --out b --steps 8
-check 'the same state as in one go' cmp a/state.safetensors b/state.safetensors
+check 'the same state as in one go' same_state a b
 check 'the same model' cmp a/model.safetensors b/model.safetensors
-expect 'another length is refused' 1 'another than b/state.safetensors was trained on' train --resume --out b --length 8 --steps 9
+expect 'another length is refused' 1 'another than b/checkpoints/step-00000008 was trained on' train --resume --out b --length 8 --steps 9
 tr a e <text.txt >other.txt
-expect 'another text is refused' 1 'other.txt holds other tokens than b/state.safetensors was trained on' train --resume --out b --data other.txt --steps 9
-check 'and changes nothing' cmp a/state.safetensors b/state.safetensors
+expect 'another text is refused' 1 'data holds other tokens than b/checkpoints/step-00000008 was trained on' train --resume --out b --data other.txt --steps 9
+check 'and changes nothing' same_state a b
 
 # Token files, and a folder of them.
 mkdir ids && make_ids ids/x_train.bin 200 200 && make_ids ids/x_val.bin 40 100 && make_ids ids/x_test.bin 50 50

@@ -6,12 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/checkpoint.h"
+
 enum { BYTES = 256 };
 
-/* The tokenizer in the folder of the model's file; none there is no error. */
+/* The tokenizer in the folder of the model's file, or of the run that a checkpoint is of; none there is no error. */
 static sl_status open_beside(const char *model, sl__coder *c) {
   const char *slash = strrchr(model, '/');
-  char *folder = slash ? strndup(model, (size_t)(slash - model) + 1) : strdup(".");
+  char *folder = NULL;
+  if (sl_checkpoint_is(model))
+    folder = asprintf(&folder, "%s/../..", model) < 0 ? NULL : folder;
+  else
+    folder = slash ? strndup(model, (size_t)(slash - model) + 1) : strdup(".");
   if (!folder) return sl_fail(SL_ENOMEM, "no memory for a path");
   const sl_status status = sl_tokenizer_open(folder, &c->tokenizer);
   free(folder);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "runtime/checkpoint.h"
 #include "runtime/rundir.h"
 #include "tools/commands.h"
 #include "tools/data.h"
@@ -12,12 +13,13 @@
 #include "tools/session.h"
 #include "tools/watch.h"
 
-/* The data set of the run, when a run is named and --data is not. */
+/* The data set of the run, when a run is named, or a checkpoint of one, and --data is not. */
 static sl_status find_data(sl__options *o) {
   struct stat info;
   char path[4096];
   if (o->data || stat(o->model, &info) != 0 || !S_ISDIR(info.st_mode)) return SL_OK;
-  snprintf(path, sizeof path, "%s/%s", o->model, sl_rundir_file_name(SL_RUNDIR_CONFIG));
+  snprintf(path, sizeof path, "%s%s/%s", o->model, sl_checkpoint_is(o->model) ? "/../.." : "",
+           sl_rundir_file_name(SL_RUNDIR_CONFIG));
   return stat(path, &info) == 0 ? sl__options_data_of(sl__commands[0], path, &o->data) : SL_OK;
 }
 

@@ -1,4 +1,4 @@
-/* Reading and writing model and state files. */
+/* Reading and writing model files. */
 #include "tools/model_file.h"
 
 #include <errno.h>
@@ -55,40 +55,34 @@ static json_t *facts_to_json(const sl__model_facts *f) {
       f->augment.flip, "class_names", names);
 }
 
-static sl_status save(const char *path, sl_store *store, const sl_graph *graph, const sl__model_facts *facts,
-                      const json_t *progress) {
+json_t *sl__model_metadata(const sl__model_facts *facts) {
+  return json_pack("{s:s, s:o}", "format", FORMAT, "starling", facts_to_json(facts));
+}
+
+sl_status sl__model_save(const char *path, sl_store *store, const sl_graph *graph, const sl__model_facts *facts) {
   const int most = sl_store_count(store);
   int n = 0;
   sl_status status = SL_OK;
   json_t *json = facts_to_json(facts);
   char *text = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
-  char *state = progress ? json_dumps(progress, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
   sl_named_array *arrays = calloc((size_t)most + 1, sizeof *arrays);
-  if (!text || !arrays || (progress && !state)) {
+  if (!text || !arrays) {
     status = sl_fail(SL_ENOMEM, "no memory for writing %s", path);
     goto out;
   }
   for (int i = 0; i < most; i++) {
     const sl_tensor *t = sl_store_at(store, i);
-    if (graph && sl_graph_find(graph, t->name) == SL_NONE) continue;
+    if (sl_graph_find(graph, t->name) == SL_NONE) continue;
     arrays[n++] = (sl_named_array){.name = t->name, .dtype = t->dtype, .shape = t->shape, .data = t->data};
   }
-  const char *const metadata[][2] = {{"format", FORMAT}, {"starling", text}, {"progress", state}};
+  const char *const metadata[][2] = {{"format", FORMAT}, {"starling", text}};
   SL_TRY_OUT(sl_store_acquire(store, 0));
-  status = sl_safetensors_write(path, arrays, n, metadata, state ? 3 : 2);
+  status = sl_safetensors_write(path, arrays, n, metadata, 2);
   sl_store_release(store);
 out:
-  free(arrays), free(text), free(state);
+  free(arrays), free(text);
   json_decref(json);
   return status;
-}
-
-sl_status sl__model_save(const char *path, sl_store *store, const sl_graph *graph, const sl__model_facts *facts) {
-  return save(path, store, graph, facts, NULL);
-}
-
-sl_status sl__state_save(const char *path, sl_store *store, const sl__model_facts *facts, const json_t *progress) {
-  return save(path, store, NULL, facts, progress);
 }
 
 /* ---- reading ---------------------------------------------------------------------------------------------------- */
@@ -220,11 +214,11 @@ const sl__model_facts *sl__model_facts_of(const sl__model_file *f) { return &f->
 const char *sl__model_path(const sl__model_file *f) { return sl_weights_path(f->weights); }
 const sl_family *sl__model_family(const sl__model_file *f) { return f->family; }
 
-sl_status sl__state_progress(const sl__model_file *f, json_t **progress) {
-  const char *text = sl_weights_metadata(f->weights, "progress");
+sl_status sl__model_member(const sl__model_file *f, const char *key, json_t **value) {
+  const char *text = sl_weights_metadata(f->weights, key);
   json_error_t error;
-  *progress = text ? json_loads(text, JSON_REJECT_DUPLICATES, &error) : NULL;
-  return json_is_object(*progress) ? SL_OK : malformed(f, "no training progress in it");
+  *value = text ? json_loads(text, JSON_REJECT_DUPLICATES, &error) : NULL;
+  return *value ? SL_OK : sl_fail(SL_EFORMAT, "%s: no %s in it: it is no checkpoint", sl__model_path(f), key);
 }
 
 sl_status sl__model_fill(const sl__model_file *f, sl_store *store, const sl_network *network, const char *name,

@@ -1,6 +1,6 @@
 /* Model files: safetensors with all that evaluation needs beside the parameters (architecture, input, normalisation,
- * names of classes) in their metadata, so that a file is usable alone. A run's state file is one too, with the
- * optimizer's tensors and the position in training added: one file, replaced at once, is what a run resumes from. */
+ * names of classes) in their metadata, so that a file is usable alone. A checkpoint has all of it, too, and is read like
+ * a model file. */
 #ifndef SL_TOOLS_MODEL_FILE_H
 #define SL_TOOLS_MODEL_FILE_H
 
@@ -24,11 +24,11 @@ typedef struct sl__model_facts {
 
 /* graph: of the evaluation; its parameters and state are written. */
 sl_status sl__model_save(const char *path, sl_store *store, const sl_graph *graph, const sl__model_facts *facts);
-/* The whole store, and progress (any JSON object) with it. */
-sl_status sl__state_save(const char *path, sl_store *store, const sl__model_facts *facts, const json_t *progress);
+/* The same metadata for a checkpoint's header; NULL without memory. */
+json_t *sl__model_metadata(const sl__model_facts *facts);
 
 typedef struct sl__model_file sl__model_file;
-/* path: a model file, or a run directory (its model.safetensors); or published weights: a folder, file or index of
+/* path: a model file, a checkpoint, or a run directory (its model.safetensors); or published weights: a folder, file or index of
  * theirs, whose sizes tell the model. */
 sl_status sl__model_open(const char *path, sl__model_file **file);
 /* The same, but of published weights the model is known (NULL: not). */
@@ -37,8 +37,8 @@ void sl__model_close(sl__model_file *file);                            /* NULL i
 const sl__model_facts *sl__model_facts_of(const sl__model_file *file); /* valid until closed */
 const char *sl__model_path(const sl__model_file *file);
 const sl_family *sl__model_family(const sl__model_file *file); /* of published weights; NULL: written by Starling */
-/* What sl__state_save was given; SL_EFORMAT for a file that is no state. The caller's to json_decref(). */
-sl_status sl__state_progress(const sl__model_file *file, json_t **progress);
+/* Another member of a checkpoint's header; SL_EFORMAT where there is none. The caller's to json_decref(). */
+sl_status sl__model_member(const sl__model_file *file, const char *key, json_t **value);
 /* Fills the tensors of the store (those of graph; NULL: all) from the file. SL_EFORMAT names one that is missing or
  * does not fit. */
 sl_status sl__model_read(const sl__model_file *file, sl_store *store, const sl_graph *graph);

@@ -32,8 +32,10 @@ typedef struct sl__options {
   char *recompute;
   char *out, *trace, *config, *prompt, *prompt_file, *tokenizer, *decode, *bits, *size;
   int64_t workers, threads_per_worker, gpus, batch, leaves, shards, row_blocks, micro_batches;
+  int64_t checkpoint_every, keep;
   int64_t steps, epochs, warmup, rate_step, eval_every, log_every, seed, classes, length, top, tokens, top_k, vocabulary,
       resize, crop;
+  double checkpoint_minutes;
   double val_fraction, test_fraction, learning_rate, rate_gamma, rate_floor, momentum, beta1, beta2, eps, decay, clip, smoothing,
       dropout, temperature, top_p, stall_timeout;
   char *init, *to, *model_name;

@@ -121,6 +121,7 @@ void sl__catch_signals(void) {
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, NULL);
   sigaction(SIGTERM, &action, NULL);
+  sigaction(SIGUSR1, &action, NULL);
 }
 
 int sl__signalled(void) { return signalled; }

@@ -22,9 +22,10 @@ static const sl__command train = {
         "the effective "
         "configuration (config.yaml), where it ran (environment.json), what decides the bits (plan.json), metrics "
         "(metrics.jsonl), "
-        "the best model (model.safetensors) and the state to resume from (state.safetensors). At the end the best "
+        "the best model (model.safetensors) and the newest states to resume from (checkpoints). At the end the best "
         "model is "
-        "scored on the test part. SIGINT and SIGTERM end a run after the step under way, with its state saved."};
+        "scored on the test part. SIGINT, SIGTERM and SIGUSR1 end a run after the step under way, with its "
+        "state saved."};
 static const sl__command eval = {.name = "eval",
                                  .bit = SL__EVAL,
                                  .arguments = "RUN|FILE ",

@@ -1,4 +1,4 @@
-/* starling train: steps, validation, the best model kept, a state to resume from. */
+/* starling train: steps, validation, the best model kept, checkpoints to resume from. */
 #include <errno.h>
 #include <hwloc.h>
 #include <math.h>
@@ -9,14 +9,17 @@
 
 #include "runtime/environment.h"
 #include "runtime/file.h"
+#include "runtime/log.h"
 #include "runtime/rundir.h"
 #include "tasks/program.h"
+#include "tools/checkpoints.h"
 #include "tools/commands.h"
 #include "tools/data.h"
 #include "tools/digest.h"
 #include "tools/evaluate.h"
 #include "tools/model_file.h"
 #include "tools/ranks.h"
+#include "tools/resume.h"
 #include "tools/session.h"
 #include "tools/usage.h"
 #include "tools/watch.h"
@@ -25,8 +28,10 @@
 typedef struct interval {
   int64_t from; /* ns */
   int64_t steps;
+  int64_t before; /* those of an earlier start of the run: in the sums, not in the times */
   double loss, correct, count;
   double input;   /* loader's seconds of waiting at its start */
+  double stood;   /* seconds that checkpoints took, at its start */
   double seconds; /* that its steps took, known at its end */
 } interval;
 
@@ -37,6 +42,8 @@ typedef struct run {
   sl__ranks ranks;
   sl__data data;
   sl_rundir *dir;
+  sl__checkpoints *checkpoints;
+  char *configuration; /* as config.yaml has it */
   sl_recorder *recorder;
   sl_store *store;
   sl_network network;
@@ -59,7 +66,7 @@ typedef struct run {
   int64_t best_step; /* 0: none yet */
   int reached;       /* --until's bound */
   int terminal;
-  double stepping; /* seconds that steps took, without validation and checkpoints */
+  double stepping; /* seconds that steps took, without validation */
 } run;
 
 static int validates(const run *r) { return r->data.n[SL_SPLIT_VALIDATION] > 0; }
@@ -177,7 +184,7 @@ static sl_status open_directory(run *r) {
   const sl__options *o = r->o;
   if (r->ranks.rank > 0) return SL_OK; /* r->dir stays NULL */
   enum { TOKENIZER_BYTES = 256 << 20 };
-  char *yaml = NULL, *tokenizer = NULL;
+  char *tokenizer = NULL;
   size_t bytes;
   json_t *plan = NULL;
   sl_status status = SL_OK;
@@ -186,8 +193,8 @@ static sl_status open_directory(run *r) {
                         : o->force ? SL_RUNDIR_FORCE
                                    : SL_RUNDIR_NEW,
                         &r->dir));
-  SL_TRY_OUT(sl__options_to_yaml(o, &yaml));
-  SL_TRY_OUT(sl_rundir_write_text(r->dir, SL_RUNDIR_CONFIG, yaml));
+  SL_TRY_OUT(sl__options_to_yaml(o, &r->configuration));
+  SL_TRY_OUT(sl_rundir_write_text(r->dir, SL_RUNDIR_CONFIG, r->configuration));
   if (r->data.tokenizer) {
     SL_TRY_OUT(sl_file_read(r->data.tokenizer, TOKENIZER_BYTES, &tokenizer, &bytes));
     SL_TRY_OUT(sl_rundir_write_text(r->dir, SL_RUNDIR_TOKENIZER, tokenizer));
@@ -197,93 +204,62 @@ static sl_status open_directory(run *r) {
   plan = sl_plan_to_json(&r->facts.plan);
   SL_TRY_OUT(sl_rundir_write_json(r->dir, SL_RUNDIR_PLAN, plan));
 out:
-  free(yaml), free(tokenizer);
+  free(tokenizer);
   json_decref(plan);
   return status;
 }
 
 /* ---- resuming --------------------------------------------------------------------------------------------------- */
 
-static json_t *progress_of(const run *r) {
-  char digest[24];
-  snprintf(digest, sizeof digest, "%016llx", r->data.tokens ? (unsigned long long)r->data.tokens->digest : 0);
-  return json_pack("{s:s, s:I, s:I, s:I, s:f, s:f, s:I}", "data", digest, "step", (json_int_t)r->step, "cursor",
-                   (json_int_t)(r->step * r->facts.plan.batch), "best_step", (json_int_t)r->best_step, "best_accuracy",
-                   r->best.accuracy, "best_loss", r->best.loss, "best_samples", (json_int_t)r->best.samples);
+static uint64_t digest(const run *r) { return r->data.tokens ? r->data.tokens->digest : 0; }
+
+static void take_sums(interval *i, const sl__sums *sums) {
+  *i = (interval){
+      .steps = sums->steps, .before = sums->steps, .loss = sums->loss, .correct = sums->correct, .count = sums->count};
 }
 
-static sl_status check_same(const run *r, const sl__model_facts *f, const char *path) {
-  SL_TRY(sl_plan_compare(&r->facts.plan, &f->plan, path));
-  const sl_model_data *a = &r->facts.data, *b = &f->data;
-  if (r->facts.model != f->model)
-    return sl_fail(SL_EPLAN, "model is %s here and %s in %s", r->facts.model->name, f->model->name, path);
-  if (a->height != b->height || a->width != b->width || a->channels != b->channels || a->classes != b->classes ||
-      a->length != b->length || memcmp(a->mean, b->mean, sizeof a->mean) != 0 ||
-      memcmp(a->deviation, b->deviation, sizeof a->deviation) != 0 || r->facts.val_fraction != f->val_fraction)
-    return sl_fail(SL_EPLAN, "the data set or its validation part is another than %s was trained on", path);
-  const sl_training *t = &r->facts.training, *u = &f->training;
-  if (t->optimizer != u->optimizer)
-    return sl_fail(SL_EPLAN, "optimizer is %s here and %s in %s", sl_optimizer_name(t->optimizer),
-                   sl_optimizer_name(u->optimizer), path);
-  const struct {
-    const char *option;
-    double mine, theirs;
-  } kept[] = {{"beta1", t->beta1, u->beta1},
-              {"beta2", t->beta2, u->beta2},
-              {"eps", t->eps, u->eps},
-              {"momentum", t->momentum, u->momentum},
-              {"dropout", t->dropout, u->dropout},
-              {"smoothing", t->smoothing, u->smoothing}};
-  for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
-    if (kept[i].mine != kept[i].theirs)
-      return sl_fail(SL_EPLAN, "--%s is %g here and %g in %s", kept[i].option, kept[i].mine, kept[i].theirs, path);
-  if (r->facts.augment.pad != f->augment.pad || r->facts.augment.flip != f->augment.flip)
-    return sl_fail(SL_EPLAN, "--augment %s is another than %s was trained with (crop=%d, flip %s)", r->o->augment, path,
-                   f->augment.pad, f->augment.flip ? "yes" : "no");
-  return SL_OK;
+static sl__sums sums_of(const interval *i) {
+  return (sl__sums){.steps = i->steps, .loss = i->loss, .correct = i->correct, .count = i->count};
 }
 
 /* Before the directory is opened, so that a wrong plan changes nothing in it. */
-static sl_status read_state(run *r) {
-  char *path = NULL;
-  json_t *progress = NULL;
-  sl__model_file *file = NULL;
-  sl_status status = SL_OK;
-  if (asprintf(&path, "%s/%s", r->o->out, sl_rundir_file_name(SL_RUNDIR_STATE)) < 0)
-    return sl_fail(SL_ENOMEM, "no memory for a path");
-  if (access(path, F_OK) != 0) goto out; /* ended before its first checkpoint: from the first step again */
-  SL_TRY_OUT(sl__model_open(path, &file));
-  SL_TRY_OUT(check_same(r, sl__model_facts_of(file), path));
-  SL_TRY_OUT(sl__state_progress(file, &progress));
-  json_int_t step, cursor, best_step, best_samples;
-  const char *digest = "0"; /* of images nothing is kept: their mean and deviation tell other data */
-  if (json_unpack(progress, "{s?s, s:I, s:I, s:I, s:F, s:F, s:I}", "data", &digest, "step", &step, "cursor", &cursor,
-                  "best_step", &best_step, "best_accuracy", &r->best.accuracy, "best_loss", &r->best.loss,
-                  "best_samples", &best_samples) != 0 ||
-      step < 0 || cursor != step * r->facts.plan.batch)
-    SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s: the training progress in it cannot be read", path));
-  if (r->data.tokens && strtoull(digest, NULL, 16) != r->data.tokens->digest)
-    SL_TRY_OUT(sl_fail(SL_EPLAN, "%s holds other tokens than %s was trained on", r->data.path, path));
-  SL_TRY_OUT(sl__model_read(file, r->store, NULL));
-  r->first = r->step = step;
-  r->best_step = best_step;
-  r->best.samples = best_samples;
-out:
-  json_decref(progress);
-  sl__model_close(file);
-  free(path);
-  return status;
+static sl_status resume(run *r) {
+  sl__progress p;
+  const sl__resume_options options = {
+      .run = r->o->out, .ranks = &r->ranks, .facts = &r->facts, .rate = &r->rate, .data = digest(r), .store = r->store};
+  SL_TRY(sl__resume(&options, &p));
+  r->first = r->step = p.step;
+  r->best_step = p.best_step;
+  r->best = p.best;
+  take_sums(&r->now, &p.metrics);
+  take_sums(&r->line, &p.shown);
+  return SL_OK;
 }
 
-static sl_status save_state(run *r) {
-  if (r->ranks.rank > 0) return SL_OK;
+static sl_status save(run *r) {
+  const sl__progress p = {.step = r->step,
+                          .best_step = r->best_step,
+                          .best = r->best,
+                          .data = digest(r),
+                          .metrics = sums_of(&r->now),
+                          .shown = sums_of(&r->line)};
   r->facts.step = r->step;
-  json_t *progress = progress_of(r);
-  const sl_status status =
-      progress ? sl__state_save(sl_rundir_file_path(r->dir, SL_RUNDIR_STATE), r->store, &r->facts, progress)
-               : sl_fail(SL_ENOMEM, "no memory for the training state");
-  json_decref(progress);
-  return status;
+  json_t *header = r->ranks.rank == 0 ? sl__checkpoint_header(&r->facts, &r->rate, &p, r->configuration) : NULL;
+  return sl__checkpoints_save(r->checkpoints, r->step, header);
+}
+
+/* When nothing but the run itself can fail; the memory for a copy of this rank's share is taken now. */
+static sl_status open_checkpoints(run *r) {
+  const sl__checkpoints_options options = {.folder = r->dir ? sl_rundir_file_path(r->dir, SL_RUNDIR_CHECKPOINTS) : NULL,
+                                           .comm = r->ranks.comm,
+                                           .store = r->store,
+                                           .from = r->step,
+                                           .every = r->o->checkpoint_every,
+                                           .minutes = r->o->checkpoint_minutes,
+                                           .keep = (int)r->o->keep};
+  SL_TRY(sl__checkpoints_create(&options, &r->checkpoints));
+  r->predicted += (int64_t)sl__checkpoints_bytes(r->checkpoints);
+  return SL_OK;
 }
 
 static sl_status save_model(run *r) {
@@ -301,20 +277,17 @@ static int on_command_line(const sl__options *o, const char *flag) {
 }
 
 /* Opens --init and takes its normalisation of images, which its weights were made for. A run that is resumed has both
- * in its state already. */
+ * in its checkpoints already. */
 static sl_status open_init(run *r) {
   sl__options *o = r->o;
   sl__model_facts *f = &r->facts;
-  char *path = NULL;
-  sl_status status = SL_OK;
   if (o->new_head && !o->init) return sl_fail(SL_EINVAL, "--new-head goes with --init");
   if (!o->init) return SL_OK;
   if (o->resume && (on_command_line(o, "--init") || on_command_line(o, "--new-head")))
     return sl_fail(SL_EINVAL, "--resume goes on with a run; --init and --new-head begin one");
-  if (o->resume && asprintf(&path, "%s/%s", o->out, sl_rundir_file_name(SL_RUNDIR_STATE)) < 0)
-    return sl_fail(SL_ENOMEM, "no memory for a path");
-  const int goes_on = path && access(path, F_OK) == 0;
-  SL_TRY_OUT(sl__model_open_as(goes_on ? path : o->init, f->model, &r->init));
+  if (o->resume) SL_TRY(sl__open_newest(o->out, &r->init));
+  const int goes_on = r->init != NULL;
+  if (!goes_on) SL_TRY(sl__model_open_as(o->init, f->model, &r->init));
   const sl_model_data *theirs = &sl__model_facts_of(r->init)->data;
   if (f->model->task == SL_TASK_CLASSIFY) {
     memcpy(f->data.mean, theirs->mean, sizeof f->data.mean);
@@ -327,9 +300,7 @@ static sl_status open_init(run *r) {
     char *real = realpath(o->init, NULL);
     if (real) free(o->init), o->init = real;
   }
-out:
-  free(path);
-  return status;
+  return SL_OK;
 }
 
 static sl_status take_init(run *r) {
@@ -399,9 +370,10 @@ static void show_progress(run *r) {
   if (!r->terminal || now - r->shown < 200000000) return;
   r->shown = now;
   const double seconds = 1e-9 * (double)(now - r->now.from), steps = (double)r->now.steps;
+  const double ran = steps - (double)r->now.before;
   printf("\r\033[Kstep %lld of %lld  epoch %.2f ", (long long)r->step, (long long)r->total, epochs_done(r));
   print_scores(r, r->now.loss / steps, r->now.correct / r->now.count);
-  printf("  %.0f %s", units(r, steps) / seconds, unit(r));
+  printf("  %.0f %s", units(r, ran) / seconds, unit(r));
   fflush(stdout);
 }
 
@@ -410,7 +382,7 @@ static void print_line(run *r, const json_t *metrics) {
   if (r->o->quiet) return;
   if (r->terminal) printf("\r\033[K");
   const interval *i = &r->line;
-  const double steps = (double)i->steps, seconds = i->seconds;
+  const double steps = (double)i->steps, ran = steps - (double)i->before, seconds = i->seconds;
   printf("step %lld  epoch %.2f ", (long long)r->step, epochs_done(r));
   print_scores(r, i->loss / steps, i->correct / i->count);
   if (validates(r)) {
@@ -418,8 +390,8 @@ static void print_line(run *r, const json_t *metrics) {
     print_scores(r, r->validation.loss, r->validation.accuracy);
     if (r->best_step == r->step) printf(" (best)");
   }
-  printf("  %.0f %s  %.1f GFLOP/s  %.0f%% in kernels\n", units(r, steps) / seconds, unit(r),
-         1e-9 * r->flops * steps / seconds, 100 * json_number_value(json_object_get(metrics, "utilization")));
+  printf("  %.0f %s  %.1f GFLOP/s  %.0f%% in kernels\n", units(r, ran) / seconds, unit(r),
+         1e-9 * r->flops * ran / seconds, 100 * json_number_value(json_object_get(metrics, "utilization")));
   fflush(stdout);
   r->line = (interval){0};
 }
@@ -428,6 +400,7 @@ static void print_line(run *r, const json_t *metrics) {
 
 static void end_interval(run *r, double seconds) {
   r->line.steps += r->now.steps;
+  r->line.before += r->now.before;
   r->line.loss += r->now.loss;
   r->line.correct += r->now.correct;
   r->line.count += r->now.count;
@@ -435,7 +408,17 @@ static void end_interval(run *r, double seconds) {
   r->stepping += seconds;
 }
 
-static void begin_interval(run *r) { r->now = (interval){.from = sl_now(), .input = sl_loader_waited(r->loader)}; }
+/* The sums stay as they are. */
+static void begin_times(run *r) {
+  r->now.from = sl_now();
+  r->now.input = sl_loader_waited(r->loader);
+  r->now.stood = sl__checkpoints_stood(r->checkpoints);
+}
+
+static void begin_interval(run *r) {
+  r->now = (interval){0};
+  begin_times(r);
+}
 
 static sl_status one_step(run *r) {
   sl_batch *batch;
@@ -474,18 +457,20 @@ static sl_status metrics(run *r, json_t **line) {
   const interval *i = &r->now;
   const int64_t now = sl_now();
   const double seconds = 1e-9 * (double)(now - i->from), steps = (double)i->steps;
+  const double ran = steps - (double)i->before;
   sl__usage usage;
   SL_TRY(sl__usage_since(r->recorder, sl_runtime_workers(r->runtime), i->from, now, &usage));
   end_interval(r, seconds);
-  *line = json_pack("{s:I, s:f, s:f, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:f}", "step", (json_int_t)r->step,
+  *line = json_pack("{s:I, s:f, s:f, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:f, s:f}", "step", (json_int_t)r->step,
                     "epoch", epochs_done(r), "time_s", 1e-9 * (double)(now - r->began), "split", "train", "loss",
                     i->loss / steps, "accuracy", i->count > 0 ? i->correct / i->count : 0.0, "learning_rate",
-                    sl_rate_at(&r->rate, r->step), "samples_per_s", steps * (double)r->facts.plan.batch / seconds,
-                    "gflops", 1e-9 * r->flops * steps / seconds, "utilization", usage.kernels, "peak_memory_bytes",
-                    (json_int_t)sl__peak_memory(), "input_wait_s", sl_loader_waited(r->loader) - i->input);
+                    sl_rate_at(&r->rate, r->step), "samples_per_s", ran * (double)r->facts.plan.batch / seconds,
+                    "gflops", 1e-9 * r->flops * ran / seconds, "utilization", usage.kernels, "peak_memory_bytes",
+                    (json_int_t)sl__peak_memory(), "input_wait_s", sl_loader_waited(r->loader) - i->input,
+                    "checkpoint_s", sl__checkpoints_stood(r->checkpoints) - i->stood);
   if (*line && r->data.tokens)
     json_object_update_new(
-        *line, json_pack("{s:f, s:f}", "perplexity", exp(i->loss / steps), "tokens_per_s", units(r, steps) / seconds));
+        *line, json_pack("{s:f, s:f}", "perplexity", exp(i->loss / steps), "tokens_per_s", units(r, ran) / seconds));
   return *line ? SL_OK : sl_fail(SL_ENOMEM, "no memory for a line of metrics");
 }
 
@@ -516,12 +501,12 @@ static sl_status validate(run *r) {
   return save_model(r);
 }
 
-/* After a step: metrics, validation and checkpoint as they fall due. last: this is the end. */
-static sl_status look(run *r, int last) {
+/* After a step: metrics and validation as they fall due. last: this is the end. */
+static sl_status look(run *r, int last, int *validated) {
   const int64_t n = r->data.n[SL_SPLIT_TRAIN], batch = r->facts.plan.batch;
   const int crosses = r->step * batch / n > (r->step - 1) * batch / n;
-  const int checkpoint = last || (r->eval_every > 0 ? r->step % r->eval_every == 0 : crosses);
-  if (!checkpoint && r->step % r->log_every != 0) {
+  *validated = last || (r->eval_every > 0 ? r->step % r->eval_every == 0 : crosses);
+  if (!*validated && r->step % r->log_every != 0) {
     show_progress(r);
     return SL_OK;
   }
@@ -529,9 +514,8 @@ static sl_status look(run *r, int last) {
   sl_status status = SL_OK;
   SL_TRY_OUT(metrics(r, &line));
   SL_TRY_OUT(sl_rundir_append_metrics(r->dir, line));
-  if (checkpoint) {
+  if (*validated) {
     SL_TRY_OUT(validates(r) ? validate(r) : save_model(r));
-    SL_TRY_OUT(save_state(r));
     print_line(r, line);
   }
   begin_interval(r);
@@ -553,14 +537,17 @@ static sl_status steps(run *r, int *exit_code) {
                                      .width = r->facts.data.width,
                                      .channels = r->facts.data.channels};
   SL_TRY(sl_loader_create(&options, &r->loader));
-  begin_interval(r);
+  begin_times(r);
   while (r->step < r->total && !r->reached) {
-    sl__ranks_ask(&r->ranks, sl__signalled());
+    int validated;
+    sl__ranks_ask(&r->ranks, sl__checkpoints_wish(r->checkpoints));
     SL_TRY(one_step(r));
-    const int stop = sl__ranks_answer(&r->ranks);
-    SL_TRY(look(r, r->step == r->total));
-    if (!stop || r->step == r->total || r->reached) continue;
-    SL_TRY(save_state(r));
+    const sl__wish wish = (sl__wish)sl__ranks_answer(&r->ranks);
+    SL_TRY(look(r, r->step == r->total, &validated));
+    const int last = r->step == r->total || r->reached;
+    if (sl__checkpoints_due(r->checkpoints, r->step, validated, last, wish)) SL_TRY(save(r));
+    if (wish != SL__WISH_STOP || last) continue;
+    SL_TRY(sl__checkpoints_finish(r->checkpoints));
     *exit_code = SL_EXIT_CHECKPOINTED;
     if (r->terminal) printf("\r\033[K");
     if (!r->o->quiet)
@@ -675,16 +662,18 @@ static sl_status prepare(run *r) {
   SL_TRY(compare(r));
   SL_TRY(build(r));
   SL_TRY(take_init(r));
-  if (o->resume) SL_TRY(read_state(r));
+  if (o->resume) SL_TRY(resume(r));
   SL_TRY(complete_options(r));
   SL_TRY(sl__ranks_agree(&r->ranks, open_directory(r)));
   if (o->resume) SL_TRY(sl_rundir_rewind_metrics(r->dir, r->step));
+  SL_TRY(open_checkpoints(r));
   r->reached = reached_before(r);
   return SL_OK;
 }
 
 static void release(run *r) {
   sl__watch_stop(r->watch);
+  free(r->configuration);
   sl__model_close(r->init);
   sl_loader_destroy(r->loader);
   sl__evaluator_destroy(&r->evaluator);
@@ -712,12 +701,17 @@ sl_status sl__train(sl__options *o, int *exit_code) {
     SL_TRY_OUT(sl_recorder_export(r.recorder, o->trace, 0, &names));
   }
   if (*exit_code != SL_EXIT_DONE) goto out;
+  if (sl__checkpoints_finish(r.checkpoints) != SL_OK && r.ranks.rank == 0)
+    sl_log(SL_LOG_ERROR, "the last step has no checkpoint, only its model is kept: %s", sl_error());
   SL_TRY_OUT(finish(&r));
   if (r.until.measure != SL__UNTIL_NONE && !r.reached)
     status = sl_fail(SL_ENOTFOUND, "%s was not reached in %lld steps: the best was accuracy %.4f, loss %.4f", o->until,
                      (long long)r.step, r.best.accuracy, r.best.loss);
 out:
   if (r.terminal && status != SL_OK) printf("\r\033[K"), fflush(stdout);
+  /* Ends what is being written, while the directory is locked; where one rank of several fails it would wait in vain.
+   */
+  if (status == SL_OK || r.ranks.n <= 1) sl__checkpoints_destroy(r.checkpoints);
   if (r.dir && status != SL_OK && r.step == r.first && !o->resume) {
     sl_rundir_discard(r.dir);
   } else {

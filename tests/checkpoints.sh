@@ -1,0 +1,131 @@
+#!/bin/sh
+# Checkpoints of a run: when they are written and which are kept; that what is damaged, foreign or trained otherwise is refused by
+# name and the one before it used; that a full disk costs the new ones only. tests/kills.sh kills runs.
+. "$(dirname "$0")/command.shlib"
+make_set data 300 60 8 3
+small='--data data --batch 32 --workers 1 --learning-rate 1e-4'
+steps_of() { find "$1/checkpoints" -name 'step-*' | sed 's/.*step-0*//' | sort -n | tr '\n' ' '; }
+losses() { sed -n 's/.*"step":\([0-9]*\),.*"loss":\([^,]*\),"accuracy":\([^,}]*\).*/\1 \2 \3/p' "$1/metrics.jsonl"; }
+
+# shellcheck disable=SC2086 # $small is several words, here and below
+expect 'every 7 steps' 0 '^test' train mlp $small --steps 40 --eval-every 15 --log-every 5 --checkpoint-every 7 --keep 4 --out a
+check 'and the last; the newest 4 are kept' test "$(steps_of a)" = '21 28 35 40 '
+expect 'none but the last' 0 '^test' train mlp $small --steps 12 --eval-every 5 --checkpoint-every 0 --out last
+check 'there is one' test "$(steps_of last)" = '12 '
+expect 'by the clock' 0 '^test' train mlp $small --steps 5 --eval-every 5 --checkpoint-every 0 --checkpoint-minutes 1e-9 --out clock
+check 'each step had one' test "$(steps_of clock)" = '3 4 5 '
+expect 'nothing is kept: refused' 2 'keep: 0 is out of range' train mlp $small --steps 5 --keep 0 --out none
+check 'metrics say what they took' grep -qE '"checkpoint_s":[0-9]' a/metrics.jsonl
+check_json 'the manifest is JSON' a/checkpoints/step-00000040/checkpoint.json
+check 'it has the configuration' grep -q 'learning-rate: 0.0001' a/checkpoints/step-00000040/checkpoint.json
+if command -v xxhsum >/dev/null && xxhsum -H3 /dev/null >out 2>&1; then
+  check 'and checksums as xxhsum gives them' grep -q "$(xxhsum -H3 a/checkpoints/step-00000040/part-00000.safetensors | sed 's/^XXH3_//' | cut -d' ' -f1)" a/checkpoints/step-00000040/checkpoint.json
+else skip 'and checksums as xxhsum gives them: no xxhsum'; fi
+
+# What opens a model opens a checkpoint.
+expect 'eval' 0 'mlp after step 40' eval a/checkpoints/step-00000040
+expect 'eval of an older one' 0 'mlp after step 28' eval a/checkpoints/step-00000028
+expect 'predict' 0 '\[59\]' predict a/checkpoints/step-00000040 data/t10k-images-idx3-ubyte
+expect 'convert' 0 'mlp: ' convert a/checkpoints/step-00000040 --to starling --out converted.safetensors
+expect 'what was converted is a model' 0 'mlp after step 40' eval converted.safetensors --data data
+expect 'to begin with one' 0 '^test' train mlp $small --steps 1 --init a/checkpoints/step-00000040 --out begun
+
+# Damage. Each time: from the checkpoint before, to the end, with the bytes of the run that was never stopped.
+damaged() { # name, the warning's pattern, command that spoils the copy in spoilt/, the step that is used then
+  rm -rf run && cp -r a run && rm -rf run/checkpoints/step-00000040 && spoilt=run/checkpoints/step-00000035
+  eval "$3"
+  expect "$1" 0 "warning: .*$2.*; the checkpoint of step $4 is used" train --resume --out run
+  check "$1: it goes on from the one before" grep -q "resumed after step $4\$" out
+  check "$1: the same state in the end" same_state a run
+  check "$1: the same model" cmp a/model.safetensors run/model.safetensors
+  losses a >a.losses && losses run >run.losses
+  check "$1: the same losses" cmp a.losses run.losses
+  check "$1: it was put aside" test -d run/checkpoints/refused-step-00000035
+}
+flip() { # file, offset: another byte there
+  printf "\\$(printf %03o $((($(od -An -tu1 -j"$2" -N1 "$1") + 128) % 256)))" | dd of="$1" bs=1 seek="$2" conv=notrunc 2>/dev/null
+}
+damaged 'cut short' 'step-00000035/part-00000.safetensors has 1000000 bytes where [0-9]+ were written' 'truncate -s 1000000 $spoilt/part-00000.safetensors' 28
+damaged 'a flipped bit' 'step-00000035/part-00000.safetensors changed since it was written' 'flip $spoilt/part-00000.safetensors 5000000' 28
+damaged 'a changed manifest' 'step-00000035/checkpoint.json: changed since it was written' "sed -i 's/\"cursor\": /&1/' \$spoilt/checkpoint.json" 28
+damaged 'a missing part' 'step-00000035/part-00000.safetensors: No such file' 'rm $spoilt/part-00000.safetensors' 28
+damaged 'no manifest' 'step-00000035 has no checkpoint.json' 'rm $spoilt/checkpoint.json' 28
+damaged 'of a later format' 'of format starling-checkpoint-9; this version reads' "sed -i 's/starling-checkpoint-1/starling-checkpoint-9/' \$spoilt/checkpoint.json" 28
+make_set large 40 0 28 3
+expect 'a run of another model' 0 '^step 1' train lenet --data large --batch 8 --workers 1 --steps 1 --out foreign
+damaged 'of another model' '(is .* here and .* in|another than) .*step-00000035' 'rm -r $spoilt && cp -r foreign/checkpoints/step-00000001 $spoilt' 28
+damaged 'of another plan' 'seed is 1 here and 2 in .*step-00000035' '"$starling" train mlp $small --seed 2 --steps 1 --quiet --out seed >out && rm -r $spoilt && cp -r seed/checkpoints/step-00000001 $spoilt' 28
+
+rm -rf run && cp -r a run
+for step in 21 28 35 40; do flip "run/checkpoints/step-000000$step/part-00000.safetensors" 5000; done
+expect 'no whole one' 1 'step-00000040/part-00000.safetensors changed since it was written.*; nor can a checkpoint before it be used: --force' train --resume --out run --steps 50
+check 'nothing is lost' test "$(steps_of run)" = '21 28 35 40 '
+rm -rf run && cp -r a run && mkdir run/checkpoints/.step-00000099.partial && touch run/checkpoints/.step-00000099.partial/part-00000.safetensors
+expect 'what a killed writer left' 0 'resumed after step 40' train --resume --out run --steps 41
+check 'is removed' absent run/checkpoints/.step-00000099.partial
+mkdir older && touch older/.starling-run older/state.safetensors && cp a/config.yaml older
+expect 'a run of an earlier version' 1 'older/state.safetensors is the state of a run of an earlier version' train --resume --out older
+expect 'begun afresh' 0 '^test' train mlp $small --steps 1 --out run --force
+check 'only new checkpoints are left' test "$(ls run/checkpoints)" = step-00000001
+
+# What would change what is trained is refused by name; what would not is taken.
+for option in 'learning-rate 2e-4' 'decay 0.5' 'clip 1' 'smoothing 0.2' 'batchnorm global' 'rate-schedule cosine' 'warmup 3' 'beta2 0.9'; do
+  # shellcheck disable=SC2086
+  expect "--$option is refused" 1 "--${option% *} is ${option#* } here and .* in a/checkpoints/step-00000040|--${option% *} is [0-9.e-]* here" train --resume --out a --steps 50 --${option% *} ${option#* }
+done
+expect '--seed is refused' 1 'seed is 3 here and 1 in' train --resume --out a --steps 50 --seed 3
+expect 'a falling schedule' 0 '^test' train mlp $small --steps 12 --rate-schedule cosine --checkpoint-every 5 --out cosine
+rm -r cosine/checkpoints/step-00000012
+expect 'of another length is refused' 1 'cosine schedule is of 14 steps here \(--steps, --epochs\) and of 12 in' train --resume --out cosine --steps 14
+expect 'and goes on as it was' 0 'resumed after step 10' train --resume --out cosine --checkpoint-every 4 --keep 9 --log-every 2
+check 'with other checkpoints' test "$(steps_of cosine)" = '5 10 12 '
+
+# Signals.
+for signal in USR1 TERM; do
+  rm -rf s
+  "$starling" train mlp $small --steps 1000000 --eval-every 1000000 --log-every 7 --out s >out 2>err &
+  process=$!
+  for _ in $(seq 300); do grep -q 'run directory' out && break; sleep 0.1; done
+  sleep 0.3
+  kill -$signal $process
+  code=0
+  wait $process || code=$?
+  check "SIG$signal: the code of a checkpoint" test $code = 75
+  step=$(sed -n 's/^stopped by a signal after step \([0-9]*\).*/\1/p' out)
+  check "SIG$signal: it is there" test "$(steps_of s)" = "$step "
+done
+rm -rf r && cp -r s r
+expect 'on from there' 0 "resumed after step $step\$" train --resume --out s --steps $((step + 9))
+expect 'the same in one go' 0 '^test' train mlp $small --steps $((step + 9)) --eval-every 1000000 --log-every 7 --out one
+check 'the same state' same_state s one
+losses s >s.losses && losses one >one.losses
+check 'the same losses, though it stopped between two lines' cmp s.losses one.losses
+
+if [ "$(id -u)" = 0 ] && unshare --mount true 2>/dev/null; then
+  mkdir full
+  cat >full.sh <<END
+mount -t tmpfs -o size=38m none full || exit 99
+"$starling" train mlp $small --steps 20 --eval-every 20 --checkpoint-every 5 --keep 9 --out full/run --quiet
+code=\$?
+find full | grep -E 'tmp|partial' && exit 98
+ls full/run/checkpoints >kept
+"$starling" eval full/run/checkpoints/step-00000010 >>kept 2>&1
+exit \$code
+END
+  code=0
+  unshare --mount sh full.sh >out 2>err || code=$?
+  check 'a full disk: training goes on to its end' test $code = 0
+  check 'it says what was not written, and the mend' grep -qE 'no checkpoint was written, training goes on: .*full/run/checkpoints/.step-00000015.*space' err
+  check 'that the last step has none' grep -qE 'the last step has no checkpoint' err
+  check 'and the checkpoints before are there, whole' sh -c 'head -n 2 kept | tr "\n" " " | grep -q "step-00000005 step-00000010 " && grep -q "after step 10" kept'
+  sed -i 's/38m/2m/' full.sh
+  code=0
+  unshare --mount sh full.sh >out 2>err || code=$?
+  check 'no room for the model: a failure' test $code = 1
+  check 'and what it was' grep -qiE 'full/run/.*(space|full)' err
+else
+  for what in 'training goes on to its end' 'it says what was not written' 'that the last step has none' 'the checkpoints before are there' 'no room for the model' 'and what it was'; do
+    skip "a full disk: $what: no mounts may be made here"
+  done
+fi
+finish

@@ -1,0 +1,32 @@
+#!/bin/bash
+# Figure: steps a second of gpt2-nano with a checkpoint every 20 steps to a local disk (CHECKPOINT_DISK, default /var/tmp), over those
+# with none, in turn: at least 0.97. From the 20th step on, without start, validation and end. ROUNDS and STEPS make it longer.
+set -u
+top=$(cd "$(dirname "$0")/../.." && pwd)
+starling=${STARLING:-$top/build/starling}
+rounds=${ROUNDS:-5} steps=${STEPS:-120}
+[ -x "$starling" ] || { echo "SKIP: no $starling: run ./quickstart first"; exit 77; }
+work=$(mktemp -d "${CHECKPOINT_DISK:-/var/tmp}/starling.XXXXXX") || exit 1
+trap 'rm -rf "$work"' EXIT
+cat "$top"/runtime/*.c "$top"/tasks/*.c "$top"/codelets/*.c >"$work/text.txt"
+
+median() { sort -g | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
+times() { sed -n 's/.*"time_s":\([0-9.]*\),"split":"train".*/\1/p' "$work/run/metrics.jsonl"; }
+rate() { # options
+  "$starling" train gpt2-nano --data "$work/text.txt" --steps "$steps" --eval-every "$steps" --log-every 20 --quiet --checkpoint-minutes 0 \
+    --out "$work/run" --force "$@" >/dev/null || return 1
+  times | awk -v steps="$((steps - 20))" 'NR == 1 { first = $1 } { last = $1 } END { printf "%.4f\n", steps / (last - first) }'
+}
+with='' without='' ratios='' stood=''
+for _ in $(seq "$rounds"); do
+  a=$(rate --checkpoint-every 20) || exit 1
+  stood+="$(sed -n 's/.*"checkpoint_s":\([0-9.e-]*\).*/\1/p' "$work/run/metrics.jsonl" | median)"$'\n'
+  bytes=$(du -k "$work"/run/checkpoints/step-*/part-* | awk '{ n = $1 } END { print int(n * 1.024 / 1000) }')
+  b=$(rate --checkpoint-every 0) || exit 1
+  with+="$a"$'\n' without+="$b"$'\n' ratios+="$(awk -v a="$a" -v b="$b" 'BEGIN { printf "%.4f", a / b }')"$'\n'
+done
+ratio=$(printf '%s' "$ratios" | median)
+met=$(awk -v r="$ratio" 'BEGIN { print (r >= 0.97) }')
+echo "gpt2-nano: $(printf '%s' "$with" | median) steps/s with a checkpoint of $bytes MB every 20 steps, $(printf '%s' "$without" | median) with none, medians of $rounds in turn; training stood $(printf '%s' "$stood" | median) s for each"
+printf '%-44s target %-8s value %-10s %s\n' 'steps/s with checkpoints over those without' 0.97 "$ratio" "$([ "$met" = 1 ] && echo met || echo MISSED)"
+[ "$met" = 1 ] || exit 1

@@ -1,0 +1,72 @@
+#!/bin/sh
+# Nothing is lost: a run that is killed (SIGKILL, on several ranks to one of them) again and again, at random moments, mostly while
+# a checkpoint is being written, finds a whole checkpoint each time, and ends with the bytes of a run that nobody disturbed.
+# KILLS sets how many kills, KILLS_RANKS the numbers of ranks that starts take in turn; tests/figures/kills.sh takes 200.
+. "$(dirname "$0")/command.shlib"
+kills=${KILLS:-5} all_ranks=${KILLS_RANKS:-1} seed=${KILLS_SEED:-$$}
+make_set data 300 0 8 3
+# Enough steps that a run outlives its kills; every third one has a checkpoint of 13 MB.
+options="--data data --batch 36 --leaves 6 --shards 6 --workers 1 --learning-rate 1e-4 --steps 150 --eval-every 50 --log-every 10 --checkpoint-every 3"
+losses() { sed -n 's/.*"step":\([0-9]*\),.*"loss":\([^,]*\),"accuracy":\([^,}]*\).*/\1 \2 \3/p' "$1/metrics.jsonl"; }
+random() { seed=$(((seed * 1103515245 + 12345) % 2147483648)); echo $((seed / 65536 % $1)); }
+pids_of() { # of the ranks that run in $work
+  for pid in $(pgrep -f "^$starling train .*--out $work/run"); do
+    [ "$(cat /proc/"$pid"/comm 2>/dev/null)" != starling ] || echo "$pid"
+  done
+}
+launch() { # ranks, arguments
+  ranks=$1
+  shift
+  if [ "$ranks" = 1 ]; then exec "$starling" "$@"; else exec "$MPIEXEC" -n "$ranks" "$starling" "$@"; fi
+}
+for ranks in $all_ranks; do
+  [ "$ranks" = 1 ] || [ -x "${MPIEXEC-}" ] || { echo '1..0 # SKIP no mpiexec'; exit 0; }
+done
+
+# shellcheck disable=SC2086 # $options is several words, here and below
+expect 'a run that nobody disturbs' 0 '^step 150' train mlp $options --out undisturbed
+losses undisturbed >undisturbed.losses
+compare() {
+  check "after $done_kills kills: the same state" same_state undisturbed run
+  check "after $done_kills kills: the same model" cmp undisturbed/model.safetensors run/model.safetensors
+  losses run >run.losses
+  check "after $done_kills kills: the same losses" cmp undisturbed.losses run.losses
+}
+
+done_kills=0 resumed=0 lost=0 again=''
+# shellcheck disable=SC2086
+set -- $all_ranks
+while [ $done_kills -lt "$kills" ]; do
+  ranks=$1
+  shift
+  # shellcheck disable=SC2086
+  [ $# != 0 ] || set -- $all_ranks
+  if [ -z "$again" ]; then arguments="train mlp $options --out $work/run"; else arguments="train --resume --out $work/run"; fi
+  rm -f out err
+  # shellcheck disable=SC2086
+  launch "$ranks" $arguments >out 2>err &
+  process=$!
+  # Resumed, it may be killed at once; new, when there is something to come back to.
+  while kill -0 $process 2>/dev/null && ! { if [ -z "$again" ]; then [ -n "$(newest run 2>/dev/null)" ]; else grep -qs 'run directory' out; fi; }; do
+    sleep 0.02
+  done
+  sleep "0.$(random 10)$(random 10)"
+  victim=$(pids_of | shuf -n 1)
+  [ -z "$victim" ] || kill -KILL "$victim" 2>/dev/null
+  code=0
+  wait $process || code=$?
+  [ -z "$again" ] || { grep -q '^resumed after step' out && ! grep -q 'warning' err && resumed=$((resumed + 1)); } || { lost=$((lost + 1)); cat out err >>lost.log; }
+  again=yes
+  if [ $code = 0 ]; then # it was faster
+    compare
+    rm -rf run
+    again=''
+  else done_kills=$((done_kills + 1)); fi
+done
+cp lost.log out 2>/dev/null
+check "every start after a kill found a whole checkpoint ($resumed of $((resumed + lost)))" test $lost = 0
+if [ -n "$again" ]; then
+  run train --resume --out run
+  compare
+fi
+finish
