@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -189,6 +190,20 @@ static sl_status make_folder(const char *path) {
                  errno == ENOSPC || errno == EDQUOT ? "; free some space or choose another place (--out)" : "");
 }
 
+/* Looks for room first: a checkpoint that fills the disk before it fails would take the room of metrics and models. */
+static sl_status check_room(const sl_checkpoint_writer *w, const char *partial) {
+  struct statvfs disk;
+  double needed = 0;
+  for (int r = 0; r < w->ranks; r++) needed += 1.0625 * (double)w->bytes[r];
+  if (statvfs(w->folder, &disk) != 0) return SL_OK; /* writing will tell */
+  const double left = (double)disk.f_bavail * (double)disk.f_frsize;
+  return left >= needed ? SL_OK
+                        : sl_fail(SL_EIO,
+                                  "cannot write %s: it takes %.1f MB, and %.1f MB are left; free some space or choose "
+                                  "another place (--out)",
+                                  partial, 1e-6 * needed, 1e-6 * left);
+}
+
 /* Writes this rank's part, or sends it. *record: what the manifest is to say of it. */
 static sl_status write_part(sl_checkpoint_writer *w, const char *partial, json_t **record) {
   sl_status status = SL_OK;
@@ -200,6 +215,7 @@ static sl_status write_part(sl_checkpoint_writer *w, const char *partial, json_t
   if (!path || !hash) SL_TRY_OUT(no_memory());
   XXH3_64bits_reset(hash);
   if (!w->sends[w->rank]) {
+    SL_TRY_OUT(check_room(w, partial));
     SL_TRY_OUT(make_folder(partial));
     SL_TRY_OUT(sl_file_create(path, &file));
   }
