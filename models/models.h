@@ -94,6 +94,8 @@ typedef struct sl_vit_size {
   int layers, heads;
   int64_t width;
   int patch; /* pixels of a patch's side */
+  int stem;  /* 0: patches are cut and projected; else, with patches of 4, by two 3x3 convolutions of stride 2, the first
+                with so many channels (Xiao et al. 2021) */
 } sl_vit_size;
 sl_value sl_vit(sl_graph *graph, sl_value images, const sl_model_data *data, const sl_vit_size *size, double dropout);
 

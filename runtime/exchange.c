@@ -7,13 +7,16 @@
  * of how far each rank is lie in the shared memory too. Without shared memory every rank is a node of its own. */
 #include "runtime/exchange.h"
 
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { DEPTH = 4, LINE = 64, PAGE = 4096 };
 #define SEGMENT_SHARED ((size_t)256 << 10) /* stays in the caches between a rank's write and another's read */
@@ -24,7 +27,9 @@ typedef struct counter {
   _Alignas(LINE) atomic_uint_least64_t value;
 } counter;
 typedef struct board {
-  counter filled, reduced, ready, taken; /* ready: of the leader only */
+  counter filled, reduced, ready, taken; /* ready: of a leader among several nodes */
+  _Alignas(LINE) atomic_uint event;      /* goes up whenever the rank may have something to do; it sleeps on it */
+  atomic_int asleep;
 } board;
 
 /* One addition of the tree: item `to` += item `from`. */
@@ -48,7 +53,8 @@ typedef struct bucket {
   int n;
   int64_t count; /* elements in all */
   int direct;    /* added up where the ranks have them */
-  int posted;    /* guarded by lock */
+  int posted;    /* to be filled; guarded by lock */
+  int open;      /* posted and not ended; likewise */
   void (*done)(void *arg);
   void *arg;
 } bucket;
@@ -99,8 +105,8 @@ struct sl_exchange {
   cursor fill, reduce, cross, ready, take; /* the thread's; cross: begun, ready: ended, by the leader */
   pthread_t thread;
   int started, stopping;
-  pthread_mutex_t lock; /* guards posted, pending, stopping, status, stalled_since */
-  pthread_cond_t work, idle;
+  pthread_mutex_t lock; /* guards posted, open, pending, stopping, status */
+  pthread_cond_t idle;
   int pending; /* posted and not ended */
   sl_status status;
   char error[512];
@@ -227,13 +233,28 @@ static uint64_t least(const sl_exchange *e, size_t offset) {
 
 static void set(counter *c, uint64_t value) { atomic_store_explicit(&c->value, value, memory_order_release); }
 
+static void wake(board *b) {
+  atomic_fetch_add(&b->event, 1);
+  if (atomic_load(&b->asleep)) syscall(SYS_futex, &b->event, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+/* Until an event after `seen`. A thread that slept runs at once when it is woken, ahead of workers that compute; one
+ * that polls and yields would wait for their slices of time. */
+static void sleep_after(board *b, unsigned seen) {
+  const struct timespec most = {.tv_nsec = 100000000};
+  atomic_store(&b->asleep, 1);
+  syscall(SYS_futex, &b->event, FUTEX_WAIT, seen, &most, NULL, 0);
+  atomic_store(&b->asleep, 0);
+}
+
 static int try_fill(sl_exchange *e) {
   pthread_mutex_lock(&e->lock);
   const int posted = e->n_buckets > 0 && e->bucket[e->fill.bucket].posted && e->status == SL_OK;
   pthread_mutex_unlock(&e->lock);
-  if (!posted || e->fill.number >= LEAST(e, taken) + DEPTH) return 0;
-  const int b = e->fill.bucket;
-  for (int i = 0; i < e->items && !e->bucket[b].direct; i++)
+  if (!posted) return 0;
+  const int b = e->fill.bucket, direct = e->bucket[b].direct;
+  if (!direct && e->fill.number >= LEAST(e, taken) + DEPTH) return 0;
+  for (int i = 0; i < e->items && !direct; i++)
     copy(e, &e->fill, i, item_memory(e, e->fill.number, e->local_items[e->local] + i), 0);
   if (advance(e, &e->fill)) {
     pthread_mutex_lock(&e->lock);
@@ -372,14 +393,7 @@ static void send_sums(sl_exchange *e, crossing *x, uint64_t number, int64_t coun
 /* Moves the crossings on, oldest first; they end in order. */
 static int try_cross(sl_exchange *e) {
   int moved = 0;
-  if (e->local != 0) return 0;
-  if (e->nodes == 1) {
-    const uint64_t reduced = LEAST(e, reduced);
-    if (reduced <= e->ready.number) return 0;
-    e->ready.number = reduced;
-    set(&e->boards[0].ready, reduced);
-    return 1;
-  }
+  if (e->local != 0 || e->nodes == 1) return 0;
   while (e->cross.number < LEAST(e, reduced) && e->cross.number < e->ready.number + DEPTH) {
     crossing *x = &e->crossing[e->cross.number % DEPTH];
     send_parts(e, x, e->cross.number, segment_count(e, &e->cross), sl_dtype_bytes(e->bucket[e->cross.bucket].dtype));
@@ -409,19 +423,26 @@ static int try_cross(sl_exchange *e) {
   return moved;
 }
 
-static int try_take(sl_exchange *e) {
-  if (e->take.number >= e->fill.number ||
-      atomic_load_explicit(&e->boards[0].ready.value, memory_order_acquire) <= e->take.number)
-    return 0;
-  bucket *b = &e->bucket[e->take.bucket];
-  if (!b->direct) copy(e, &e->take, 0, item_memory(e, e->take.number, 0), 1);
-  const int last = advance(e, &e->take);
-  set(&e->boards[e->local].taken, e->take.number);
-  if (!last) return 1;
+static void end(sl_exchange *e, bucket *b) {
+  pthread_mutex_lock(&e->lock);
+  b->open = 0;
+  pthread_mutex_unlock(&e->lock);
   if (b->done) b->done(b->arg);
   pthread_mutex_lock(&e->lock);
   if (--e->pending == 0) pthread_cond_broadcast(&e->idle);
   pthread_mutex_unlock(&e->lock);
+}
+
+static int try_take(sl_exchange *e) {
+  if (e->take.number >= e->fill.number) return 0;
+  const uint64_t ready =
+      e->nodes == 1 ? LEAST(e, reduced) : atomic_load_explicit(&e->boards[0].ready.value, memory_order_acquire);
+  if (ready <= e->take.number) return 0;
+  bucket *b = &e->bucket[e->take.bucket];
+  if (!b->direct) copy(e, &e->take, 0, item_memory(e, e->take.number, 0), 1);
+  const int last = advance(e, &e->take);
+  set(&e->boards[e->local].taken, e->take.number);
+  if (last) end(e, b);
   return 1;
 }
 
@@ -435,40 +456,54 @@ static void bind_thread(const sl_exchange *e) {
   if (e->ncpus > 0) pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
 
-/* While something is under way it must not sleep, since MPI moves nothing meanwhile; it yields. */
+/* After a failure nothing is exchanged any more, and everything that was posted ends. */
+static void end_all(sl_exchange *e) {
+  for (int b = 0; b < e->n_buckets; b++) {
+    pthread_mutex_lock(&e->lock);
+    const int open = e->bucket[b].open;
+    pthread_mutex_unlock(&e->lock);
+    if (open) end(e, &e->bucket[b]);
+  }
+}
+
+/* While messages are under way it must not sleep, since MPI moves nothing meanwhile; it yields. */
 static void *run(void *arg) {
   sl_exchange *e = arg;
+  board *mine = &e->boards[e->local];
   bind_thread(e);
   for (;;) {
+    const unsigned seen = atomic_load(&mine->event);
     pthread_mutex_lock(&e->lock);
-    while (!e->stopping && (e->pending == 0 || e->status != SL_OK)) {
-      if (e->status != SL_OK) pthread_cond_broadcast(&e->idle);
-      pthread_cond_wait(&e->work, &e->lock);
-    }
-    const int stopping = e->stopping;
+    const int stopping = e->stopping, pending = e->pending, failed = e->status != SL_OK;
     pthread_mutex_unlock(&e->lock);
     if (stopping) return NULL;
-    const int moved = try_fill(e) | try_reduce(e) | try_cross(e) | try_take(e);
-    if (moved)
+    if (failed) end_all(e);
+    const int moved = pending && !failed && (try_fill(e) | try_reduce(e) | try_cross(e) | try_take(e));
+    if (moved) {
       e->moved = now();
-    else
+      for (int i = 0; i < e->locals; i++)
+        if (i != e->local) wake(&e->boards[i]);
+    } else if (e->ready.number < e->cross.number && !failed) {
       sched_yield();
+    } else {
+      sleep_after(mine, seen);
+    }
   }
 }
 
 void sl_exchange_post(sl_exchange *e, int number, void (*done)(void *arg), void *arg) {
   bucket *b = &e->bucket[number];
   pthread_mutex_lock(&e->lock);
-  b->posted = 1;
+  b->posted = b->open = 1;
   b->done = done, b->arg = arg;
   if (e->pending++ == 0) e->moved = now();
-  pthread_cond_signal(&e->work);
   pthread_mutex_unlock(&e->lock);
+  wake(&e->boards[e->local]);
 }
 
 sl_status sl_exchange_wait(sl_exchange *e) {
   pthread_mutex_lock(&e->lock);
-  while (e->pending > 0 && e->status == SL_OK) pthread_cond_wait(&e->idle, &e->lock);
+  while (e->pending > 0) pthread_cond_wait(&e->idle, &e->lock);
   const sl_status status = e->status;
   pthread_mutex_unlock(&e->lock);
   return status == SL_OK ? SL_OK : sl_fail(status, "%s", e->error);
@@ -503,7 +538,7 @@ int sl_exchange_waits_for(sl_exchange *e, int *number, char *late) {
       n++;
     }
   if (n > 0) return n;
-  if (e->local != 0) { /* the leader knows more */
+  if (e->local != 0 && e->nodes > 1) { /* the leader knows more */
     late[e->node_rank[e->my_node]] = 1;
     return 1;
   }
@@ -772,7 +807,6 @@ sl_status sl_exchange_create(const sl_exchange_options *o, sl_exchange **exchang
   e->comm = e->node = e->leaders = MPI_COMM_NULL;
   e->window = e->arena_window = MPI_WIN_NULL;
   pthread_mutex_init(&e->lock, NULL);
-  pthread_cond_init(&e->work, NULL);
   pthread_cond_init(&e->idle, NULL);
   SL_TRY_OUT(mpi(MPI_Comm_dup(o->comm, &e->comm), "MPI_Comm_dup"));
   MPI_Comm_set_errhandler(e->comm, MPI_ERRORS_RETURN);
@@ -819,8 +853,8 @@ void sl_exchange_destroy(sl_exchange *e) {
     sl_exchange_wait(e);
     pthread_mutex_lock(&e->lock);
     e->stopping = 1;
-    pthread_cond_signal(&e->work);
     pthread_mutex_unlock(&e->lock);
+    wake(&e->boards[e->local]);
     pthread_join(e->thread, NULL);
   }
   if (e->arena_window != MPI_WIN_NULL)
@@ -831,7 +865,7 @@ void sl_exchange_destroy(sl_exchange *e) {
   release_groups(e);
   if (e->comm != MPI_COMM_NULL) MPI_Comm_free(&e->comm);
   for (int i = 0; i < e->n_buckets; i++) release_bucket(&e->bucket[i]);
-  pthread_cond_destroy(&e->work), pthread_cond_destroy(&e->idle), pthread_mutex_destroy(&e->lock);
+  pthread_cond_destroy(&e->idle), pthread_mutex_destroy(&e->lock);
   free(e->bucket), free(e->first), free(e->node_rank), free(e->cpus), free(e);
 }
 
