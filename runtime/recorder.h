@@ -1,7 +1,8 @@
-/* The recorder: when every task and exchange was submitted, ready, started and ended, in a ring that keeps the latest.
+/* The recorder: when every task and exchange was submitted, ready, taken by a worker, started and ended, in a ring that
+ * keeps the latest.
  *
  * Adding is lock-free and costs tens of nanoseconds, so it is always on; it knows numbers only, names come in when a
- * trace is written. */
+ * timeline is made of it (timeline.h). */
 #ifndef SL_RECORDER_H
 #define SL_RECORDER_H
 
@@ -24,7 +25,9 @@ typedef enum sl_record_kind {
 /* Times are nanoseconds of CLOCK_MONOTONIC. */
 typedef struct sl_record {
   int64_t step;
-  int64_t submit, ready, start, end; /* ready: all dependencies met */
+  int64_t submit, ready; /* ready: all dependencies met */
+  int64_t taken;         /* a worker has it, and its inputs are brought there; exchange: its data are in host memory */
+  int64_t start, end;    /* of the kernel; of the exchange itself */
   int32_t node;                      /* of the graph */
   int16_t worker;
   int16_t kind; /* sl_record_kind */
@@ -47,32 +50,6 @@ uint64_t sl_recorder_added(
 sl_status sl_recorder_snapshot(const sl_recorder *recorder, sl_record **records, size_t *n);
 
 int64_t sl_now(void); /* nanoseconds of CLOCK_MONOTONIC */
-
-/* What a trace shows for one record; filled by the caller's function, texts are escaped when written. */
-enum { SL_TRACE_ARGS = 8 };
-typedef struct sl_trace_label {
-  char name[128];
-  char category[32];
-  int nargs;
-  struct {
-    char key[24];
-    char value[104];
-    int number; /* value is written without quotes */
-  } arg[SL_TRACE_ARGS];
-} sl_trace_label;
-
-/* Either function may be NULL: numbers are shown then. */
-typedef struct sl_trace_names {
-  void *arg;
-  void (*label)(void *arg, const sl_record *record, sl_trace_label *label); /* label comes zeroed */
-  void (*worker)(void *arg, int kind, int worker, char *name, size_t n);
-} sl_trace_names;
-
-/* Writes records as Chrome trace JSON (https://ui.perfetto.dev reads it): a process per rank, a thread per worker,
- * exchanges as asynchronous slices. The file appears whole or not at all. SL_EIO names the file. */
-sl_status sl_trace_write(const char *path, const sl_record *records, size_t n, int rank, const sl_trace_names *names);
-/* A snapshot, written. */
-sl_status sl_recorder_export(const sl_recorder *recorder, const char *path, int rank, const sl_trace_names *names);
 
 #ifdef __cplusplus
 }

@@ -16,6 +16,7 @@
 #include "runtime/checkpoint.h"
 #include "runtime/file.h"
 #include "runtime/json.h"
+#include "runtime/timeline.h"
 
 #define MARKER_TEXT "A run directory of Starling, format 1. docs/formats.md says what the files are.\n"
 static const size_t METRICS_LIMIT_BYTES = (size_t)4 << 30;
@@ -78,8 +79,10 @@ static void remove_made(const char *path, int made) {
   free(left);
 }
 
-/* Whether name is a listed file other than the marker, or the temporary that a killed run left of one. */
+/* Whether name is a listed file other than the marker, a rank's timeline, or the temporary that a killed run left of
+ * one of the first. */
 static int is_ours(const char *name) {
+  if (sl_timeline_is_name(name)) return 1;
   for (int i = 0; i < SL_RUNDIR_FILE_COUNT; i++) {
     const size_t n = strlen(names[i]), length = strlen(name);
     if (i != SL_RUNDIR_MARKER && strcmp(name, names[i]) == 0) return 1;

@@ -25,8 +25,7 @@ extern "C" {
   X(SL_RUNDIR_CHECKPOINTS, "checkpoints")      \
   X(SL_RUNDIR_STATE, "state.safetensors")      \
   X(SL_RUNDIR_TOKENIZER, "tokenizer.json")     \
-  X(SL_RUNDIR_SUMMARY, "summary.json")         \
-  X(SL_RUNDIR_TRACE, "trace.json")
+  X(SL_RUNDIR_SUMMARY, "summary.json")
 
 typedef enum sl_rundir_file {
 #define SL_RUNDIR_ENUM(name, file) name,

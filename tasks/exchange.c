@@ -67,7 +67,8 @@ static void ended(void *arg) {
   if (t->recorder)
     sl_recorder_add(t->recorder, &(sl_record){.step = t->program_step->number,
                                               .submit = t->submit,
-                                              .ready = b->posted,
+                                              .ready = sl__task_ready(t),
+                                              .taken = b->posted,
                                               .start = b->posted > b->of->last ? b->posted : b->of->last,
                                               .end = now,
                                               .node = t->index,

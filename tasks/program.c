@@ -9,7 +9,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "tasks/bound.h"
 #include "tasks/exchange.h"
+#include "tasks/print.h"
 #include "tasks/spread.h"
 #include "tasks/starpu_codelet.h"
 
@@ -32,6 +34,7 @@ struct sl_program {
   sl_array *arrays;           /* of all tasks */
   int16_t *buffer_of;         /* likewise */
   sl__devices *devices;
+  sl__counter *counters; /* [workers] */
   sl_step step;
   atomic_int in_flight;
   size_t scratch; /* bytes of all CPU threads */
@@ -150,6 +153,7 @@ static sl_status make_task(sl_program *p, int i, sl_array *arrays, int16_t *buff
                   .failure = &p->failure,
                   .recorder = p->recorder,
                   .devices = p->devices,
+                  .counters = p->counters,
                   .tasks = p->task,
                   .before = p->schedule->before + p->schedule->from[i],
                   .n_before = p->schedule->from[i + 1] - p->schedule->from[i],
@@ -195,6 +199,7 @@ static sl_status make_task(sl_program *p, int i, sl_array *arrays, int16_t *buff
   task->destroy = 0;
   task->sequential_consistency = 0;
   task->name = node->name;
+  if (p->recorder) sl__task_watch(t);
   t->hash = sl__footprint(p->graph, node);
   return SL_OK;
 }
@@ -294,6 +299,9 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
   for (sl_value v = 0; v < p->graph->n_values; v++)
     for (int k = 0; k < options->n_keep; k++) p->kept[v] |= p->graph->value[v]->logical == options->keep[k];
   int workers = sl_runtime_workers(runtime);
+  p->counters = aligned_alloc(_Alignof(sl__counter), ((size_t)workers + 1) * sizeof *p->counters);
+  if (!p->counters) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the counters of %d workers", workers));
+  memset(p->counters, 0, ((size_t)workers + 1) * sizeof *p->counters);
   sl_team *team = sl_runtime_team(runtime, 0);
   sl_machine machine = sl_machine_default(workers, team ? team->threads : 1);
   SL_TRY_OUT(sl_schedule_create(p->graph, p->kept, &plan->tiles, &machine, &p->schedule));
@@ -321,7 +329,7 @@ void sl_program_destroy(sl_program *p) {
   sl__exchanges_destroy(p->exchanges);
   sl__devices_close(p->runtime, p->devices);
   free(p->arena), free(p->slot), free(p->slot_data), free(p->task), free(p->arrays), free(p->buffer_of),
-      free(p->tensor), free(p->kept);
+      free(p->tensor), free(p->kept), free(p->counters);
   sl_memory_destroy(p->memory);
   sl_schedule_destroy(p->schedule);
   sl_graph_destroy(p->graph);
@@ -338,7 +346,7 @@ sl_status sl_program_submit(sl_program *p, const sl_step *step) {
   p->in_flight = 1;
   for (int k = 0; k < p->graph->n_nodes; k++) {
     sl__task *t = &p->task[p->schedule->order[k]];
-    t->submit = sl_now();
+    if (p->recorder) t->submit = sl_now();
     if (p->graph->node[t->index]->bucket) sl__exchanges_hold(t);
     int code = starpu_task_submit(t->task);
     if (code != 0) {
@@ -446,40 +454,83 @@ size_t sl_program_bytes(const sl_program *p, int shared) {
 }
 double sl_program_flops(const sl_program *p) { return p->flops; }
 
-/* --- names for traces -----------------------------------------------------------------------------------------------
- */
+/* --- timelines ------------------------------------------------------------------------------------------------------ */
 
-static void trace_label(void *arg, const sl_record *record, sl_trace_label *label) {
-  const sl_program *p = arg;
-  if (record->kind != SL_RECORD_TASK || record->node < 0 || record->node >= p->graph->n_nodes) return;
-  const sl_node *node = p->graph->node[record->node];
-  static const char *const phases[SL_PHASE_COUNT] = {"forward", "backward", "update"};
-  snprintf(label->name, sizeof label->name, "%s %s", node->name, node->op->name);
-  snprintf(label->category, sizeof label->category, "%s", phases[node->phase]);
-  const struct {
-    const char *key;
-    double value;
-  } numbers[] = {{"shard", node->shard},
-                 {"leaf", node->leaf},
-                 {"GFLOP", p->schedule->cost[record->node].flops / 1e9},
-                 {"MB", p->schedule->cost[record->node].bytes / 1e6},
-                 {"priority", p->task[record->node].task->priority}};
-  for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
-    snprintf(label->arg[k].key, sizeof label->arg[k].key, "%s", numbers[k].key);
-    snprintf(label->arg[k].value, sizeof label->arg[k].value, "%g", numbers[k].value);
-    label->arg[k].number = 1;
+sl_dependencies sl_program_dependencies(const sl_program *p) {
+  return (sl_dependencies){p->schedule->n, p->schedule->from, p->schedule->before};
+}
+
+/* "[64, 784] [128, 784] -> [64, 128]"; cut where there are very many. */
+static void put_shapes(const sl_graph *g, const sl_node *node, char *text, size_t n) {
+  size_t used = 0;
+  text[0] = 0;
+  for (int k = 0; k < node->n_in + node->n_out && used + SL_SHAPE_TEXT + 8 < n; k++) {
+    const sl_value v = k < node->n_in ? node->in[k] : node->out[k - node->n_in];
+    used += (size_t)snprintf(text + used, n - used, "%s%s", k == node->n_in ? k ? " -> " : "-> " : k ? " " : "",
+                             sl_shape_text(&g->value[v]->shape, (char[SL_SHAPE_TEXT]){0}, SL_SHAPE_TEXT));
   }
-  label->nargs = sizeof numbers / sizeof *numbers;
 }
 
-static void trace_worker(void *arg, int kind, int worker, char *name, size_t n) {
-  const sl_program *p = arg;
-  if (kind == SL_RECORD_TASK)
-    sl_runtime_worker_text(p->runtime, worker, name, n);
-  else
-    snprintf(name, n, "%s %d", kind == SL_RECORD_EXCHANGE ? "lane" : "input", worker);
+static sl_status put_node(const sl_program *p, int i, int kind, sl_timeline *t) {
+  const sl_node *node = p->graph->node[i];
+  char shapes[1024];
+  put_shapes(p->graph, node, shapes, sizeof shapes);
+  t->node[i] = (sl_timeline_node){.layer = sl_timeline_text(t, node->name),
+                                  .operation = sl_timeline_text(t, node->op->name),
+                                  .phase = sl_timeline_text(t, sl_phase_name(node->phase)),
+                                  .shapes = sl_timeline_text(t, shapes),
+                                  .kind = kind,
+                                  .shard = node->shard,
+                                  .leaf = node->leaf,
+                                  .micro_batch = node->micro_batch,
+                                  .priority = p->task[i].task->priority,
+                                  .flops = p->schedule->cost[i].flops,
+                                  .bytes = p->schedule->cost[i].bytes};
+  const sl_timeline_node *n = &t->node[i];
+  return n->layer && n->operation && n->phase && n->shapes
+             ? SL_OK
+             : sl_fail(SL_ENOMEM, "no memory for the timeline of %d tasks", p->graph->n_nodes);
 }
 
-sl_trace_names sl_program_trace_names(const sl_program *p) {
-  return (sl_trace_names){.arg = (void *)p, .label = trace_label, .worker = trace_worker};
+sl_status sl_program_timeline(const sl_program *p, const char *model, sl_timeline **timeline) {
+  const sl_schedule *s = p->schedule;
+  const int n = p->graph->n_nodes, workers = sl_runtime_workers(p->runtime);
+  int *kind = malloc(((size_t)n + 1) * sizeof *kind);
+  sl_timeline *t = NULL;
+  sl_status status = SL_OK;
+  *timeline = NULL;
+  if (!kind) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the timeline of %d tasks", n));
+  SL_TRY_OUT(sl_timeline_create(workers, n, s->from[n], &t));
+  SL_TRY_OUT(sl_bound_kinds(p->graph, kind, &t->n_kinds));
+  for (int i = 0; i < n; i++) SL_TRY_OUT(put_node(p, i, kind[i], t));
+  memcpy(t->from, s->from, ((size_t)n + 1) * sizeof *t->from);
+  memcpy(t->before, s->before, (size_t)s->from[n] * sizeof *t->before);
+  t->rank = sl_runtime_rank(p->runtime);
+  t->ranks = sl_runtime_ranks(p->runtime);
+  t->model = sl_timeline_text(t, model);
+  t->sched = sl_timeline_text(t, sl_runtime_sched(p->runtime));
+  for (int w = 0; w < workers; w++) {
+    char name[256];
+    t->worker[w] = (sl_timeline_worker){
+        .name = sl_timeline_text(t, sl_runtime_worker_text(p->runtime, w, name, sizeof name)),
+        .gpu = sl_runtime_worker_kind(p->runtime, w) == SL_WORKER_CUDA,
+        .tasks = p->counters[w].tasks,
+        .busy = p->counters[w].busy};
+    if (!t->worker[w].name) status = SL_ENOMEM;
+  }
+  if (status != SL_OK || !t->model || !t->sched) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the names of a timeline"));
+  if (p->recorder) SL_TRY_OUT(sl_timeline_take(t, p->recorder));
+  *timeline = t;
+  t = NULL;
+out:
+  sl_timeline_destroy(t);
+  free(kind);
+  return status;
+}
+
+double sl_program_expected(const sl_program *p, int node, int worker) {
+  if (p->graph->node[node]->bucket) return NAN;
+  struct starpu_perfmodel_arch *arch = starpu_worker_get_perf_archtype(worker, STARPU_NMAX_SCHED_CTXS);
+  const double us = starpu_task_expected_length(p->task[node].task, arch, 0);
+  return us > 0 ? 1e-6 * us : NAN; /* StarPU gives NaN or 0 for what it does not know yet */
 }

@@ -5,9 +5,11 @@
 #ifndef SL_PROGRAM_H
 #define SL_PROGRAM_H
 
+#include "runtime/idle.h"
 #include "runtime/recorder.h"
 #include "runtime/runtime.h"
 #include "runtime/store.h"
+#include "runtime/timeline.h"
 #include "tasks/graph.h"
 #include "tasks/memory.h"
 #include "tasks/plan.h"
@@ -64,8 +66,11 @@ const sl_memory *sl_program_memory(const sl_program *program);
  * without those, for a second program over the same store. */
 size_t sl_program_bytes(const sl_program *program, int shared);
 double sl_program_flops(const sl_program *program); /* of one step, by the operations' cost rules */
-/* What the recorder's traces show for a record of this program. */
-sl_trace_names sl_program_trace_names(const sl_program *program);
+sl_dependencies sl_program_dependencies(const sl_program *program); /* of the step graph; borrowed */
+/* What was recorded so far, with the step graph, workers and counters; the caller adds the clocks. Between steps. */
+sl_status sl_program_timeline(const sl_program *program, const char *model, sl_timeline **timeline);
+/* Seconds that StarPU's performance model expects of a node's task on that worker; NaN when it is not calibrated. */
+double sl_program_expected(const sl_program *program, int node, int worker);
 
 /* First contents of a tensor: reproducible from seed and name alone. */
 void sl_tensor_init(sl_tensor *tensor, const sl_init *init, uint64_t seed);

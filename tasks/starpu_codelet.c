@@ -60,26 +60,42 @@ static void look_for_nonfinite(sl__task *t) {
     }
 }
 
-static void record(sl__task *t, int64_t start, int64_t end) {
-  t->end = end;
-  atomic_store_explicit(&t->failure->last, t->index, memory_order_relaxed);
-  if (!t->recorder) return;
+int64_t sl__task_ready(const sl__task *t) {
   int64_t ready = t->submit;
   for (int k = 0; k < t->n_before; k++)
     if (t->tasks[t->before[k]].end > ready) ready = t->tasks[t->before[k]].end;
+  return ready;
+}
+
+static void taken(void *arg) { ((sl__task *)arg)->taken = sl_now(); }
+
+void sl__task_watch(sl__task *t) {
+  t->task->prologue_callback_pop_func = taken;
+  t->task->prologue_callback_pop_arg = t;
+}
+
+static void record(sl__task *t, int64_t start) {
+  atomic_store_explicit(&t->failure->last, t->index, memory_order_relaxed);
+  if (!t->recorder) return;
+  const int64_t end = t->end = sl_now(), ready = sl__task_ready(t);
+  const int worker = starpu_worker_get_id();
+  t->counters[worker].tasks++;
+  t->counters[worker].busy += end - start;
+  /* A worker may take a task ahead of its readiness, to fetch what is there already. */
   sl_recorder_add(t->recorder, &(sl_record){.step = t->program_step->number,
                                             .submit = t->submit,
                                             .ready = ready,
+                                            .taken = t->taken > ready ? t->taken : ready,
                                             .start = start,
                                             .end = end,
                                             .node = t->index,
-                                            .worker = (int16_t)starpu_worker_get_id(),
+                                            .worker = (int16_t)worker,
                                             .kind = SL_RECORD_TASK});
 }
 
 static void run_on_cpu(void *buffers[], void *arg) {
   sl__task *t = arg;
-  int64_t start = sl_now();
+  int64_t start = t->recorder ? sl_now() : 0;
   if (atomic_load_explicit(&t->failure->status, memory_order_relaxed) == SL_OK) {
     bind(t, buffers);
     t->call.team = sl_team_current();
@@ -89,7 +105,7 @@ static void run_on_cpu(void *buffers[], void *arg) {
     else if (t->program_step->check)
       look_for_nonfinite(t);
   }
-  record(t, start, sl_now());
+  record(t, start);
 }
 
 #if WITH_CUDA
@@ -101,7 +117,7 @@ struct sl__devices {
 
 static void run_on_cuda(void *buffers[], void *arg) {
   sl__task *t = arg;
-  int64_t start = sl_now();
+  int64_t start = t->recorder ? sl_now() : 0;
   if (atomic_load_explicit(&t->failure->status, memory_order_relaxed) == SL_OK) {
     bind(t, buffers);
     sl_call call = t->call;
@@ -110,7 +126,7 @@ static void run_on_cuda(void *buffers[], void *arg) {
     sl_status status = t->op->cuda(&call, t->devices->context[starpu_worker_get_id()]);
     if (status != SL_OK) fail(t, status);
   }
-  record(t, start, sl_now()); /* of queueing the work: the device runs it later */
+  record(t, start); /* of queueing the work: the device runs it later */
 }
 
 static void open_device(void *arg) {

@@ -22,6 +22,12 @@ typedef struct sl__failure {
   char text[1024];
 } sl__failure;
 
+/* What a worker has done; written by its thread alone. */
+typedef struct sl__counter {
+  _Alignas(64) int64_t tasks;
+  int64_t busy; /* ns in kernels */
+} sl__counter;
+
 /* A task's argument. */
 typedef struct sl__task {
   sl_call call;
@@ -41,8 +47,14 @@ typedef struct sl__task {
   const struct sl__task *tasks; /* of the program, by node */
   const int *before;            /* nodes it waits for */
   int n_before;
-  int64_t submit, end; /* of this step, ns */
+  int64_t submit, taken, end; /* of this step, ns; recorded ones only */
+  sl__counter *counters;      /* by worker */
 } sl__task;
+
+/* When the last of the tasks that it waits for ended, or it was submitted, if later. */
+int64_t sl__task_ready(const sl__task *task);
+/* For a recorded task: has StarPU tell when a worker takes it. */
+void sl__task_watch(sl__task *task);
 
 /* The codelet of an operation; made at its first use, kept for the life of the process since StarPU keeps its
  * performance model. NULL when out of memory. */

@@ -1,7 +1,7 @@
 #!/bin/sh
 # The command's surface: options and configuration files, help and manual, graph, info, bench; its exit codes.
 . "$(dirname "$0")/command.shlib"
-commands='train eval generate predict convert bench graph import tokenize info'
+commands='train eval generate predict convert bench graph trace import tokenize info'
 
 expect 'no command: usage' 2 '^Usage: starling COMMAND'
 expect 'an unknown command names the nearest' 2 "unknown command 'trian'; did you mean 'train'\?" trian
@@ -79,10 +79,30 @@ near() { awk -v a="$(field "$1" out)" -v b="$(field "$2" out)" 'BEGIN { exit !(a
 if grep -q __asan_init "$starling"; then
   skip 'bench: the peak memory is as predicted' 'a sanitizer needs memory of its own'
 else check 'bench: the peak memory is as predicted' near peak_memory_bytes predicted_peak_bytes; fi
-check 'shares of worker time add up to 100' awk -v a="$(field kernel_percent out)" -v b="$(field waiting_percent out)" -v c="$(field starpu_percent out)" \
-  'BEGIN { exit !(a > 0 && b >= 0 && c >= 0 && a + b + c > 99.9 && a + b + c < 100.1) }'
-expect 'bench: the text' 0 '^worker time .* in kernels' bench mlp --batch 32 --steps 5 --no-measure --workers 1 --trace "$work/trace.json"
-check_json 'the trace is JSON' "$work/trace.json"
+check 'shares of worker time add up to 100' awk -v list="$(for cause in kernel_percent runtime dependency data exchange policy; do field $cause out; done | tr '\n' ' ')" \
+  'BEGIN { n = split(list, v, " "); for (i = 1; i <= n; i++) { sum += v[i]; if (v[i] < 0) exit 1 } exit !(n == 6 && v[1] > 0 && sum > 99.9 && sum < 100.1) }'
+check 'the bound is not above the step' awk -v bound="$(field bound_s out)" -v step="$(field step_s out)" 'BEGIN { exit !(bound > 0 && bound <= step) }'
+expect 'bench: the text' 0 '^worker time .* in kernels; idle: runtime' bench mlp --batch 32 --steps 5 --no-measure --workers 1 --out timeline
+expect 'bench --no-record' 0 '^step time' bench mlp --batch 32 --steps 5 --no-measure --workers 1 --no-record
+
+# The timeline: its formats, and that they add up.
+expect 'trace: where the time went' 0 '^  kernels ' trace timeline
+expect 'trace --json' 0 '"mixed_s"' trace timeline --json
+check_json 'trace --json is JSON' "$work/out"
+cp out summary
+expect 'trace: a folder without a timeline' 1 'there is no timeline in' trace .
+expect 'trace: a format without a file' 2 '--format and --out go together' trace timeline --format csv
+check 'trace --format chrome' "$starling" trace timeline --format chrome --out trace.json
+check_json 'it is JSON' "$work/trace.json"
+check 'trace --format paje' "$starling" trace timeline --format paje --out trace.paje
+check 'it begins with definitions' grep -q '^%EventDef PajeDefineContainerType' trace.paje
+check 'trace --format csv' "$starling" trace timeline --format csv --out trace.csv
+sums=$(awk -F, 'NR > 1 { d = $NF - $(NF - 1); all += d; if ($2 == "task") { busy += d; n++ } } END { printf "%.0f %.0f %d", busy, all, n }' trace.csv)
+check 'its kernels are those that bench counted, to 1%' awk -v sums="$sums" -v percent="$(field kernel_percent summary)" -v window="$(field window_s summary)" \
+  'BEGIN { split(sums, s, " "); want = percent / 100 * window * 1e9; exit !(s[1] > 0.99 * want && s[1] < 1.01 * want) }'
+check 'kernels and idle time are all of the time' awk -v sums="$sums" -v window="$(field window_s summary)" \
+  'BEGIN { split(sums, s, " "); exit !(s[2] > 0.999e9 * window && s[2] < 1.001e9 * window) }'
+check 'its tasks are all' awk -v sums="$sums" -v tasks="$(field tasks summary)" 'BEGIN { split(sums, s, " "); exit !(s[3] == tasks) }'
 
 # Two grey pixels, 65 and 66.
 mkdir -p photos/a photos/b

@@ -53,8 +53,15 @@ expect '--quiet prints the result only' 0 '^test accuracy' train mlp $small --st
 check 'one line' test "$(wc -l <out)" -eq 1
 expect '--json prints the summary only' 0 '"test_accuracy"' train mlp $small --steps 2 --out q --force --json
 check_json 'and that is JSON' out
-expect 'no validation' 0 '^test accuracy' train mlp $small --steps 2 --val-fraction 0 --out q --force --trace q/trace.json
-check_json 'the trace is JSON' q/trace.json
+expect 'no validation' 0 '^test accuracy' train mlp $small --steps 2 --val-fraction 0 --out q --force
+expect 'the run left its timeline' 0 '^rank 0 of 1: mlp, .*; 2 whole steps' trace q
+run trace q --json
+cp out summary
+run trace q --format csv --out q.csv
+# Workers' counters are kept apart from the records.
+check 'its tasks and their time are those that the workers counted, to 1%' awk -F, -v counted="$(sed -n 's/.*"busy_s": *\([^,}]*\).*/\1/p' summary | tr '\n' ' ')" \
+  -v tasks="$(field tasks summary)" 'NR > 1 && $2 == "task" { busy += $NF - $(NF - 1); n++ }
+  END { k = split(counted, c, " "); for (i = 1; i <= k; i++) want += 1e9 * c[i]; exit !(k && n == tasks && busy > 0.99 * want && busy < 1.01 * want) }' q.csv
 expect 'the default directory' 0 'run directory runs/mlp-[0-9]{8}-' train mlp $small --steps 1
 for options in '--optimizer sgd --momentum 0.5' '--clip 1 --decay 0.1' '--rate-schedule cosine --warmup 3' '--batchnorm global --leaves 2' '--shards 4 --row-blocks 2'; do
   # shellcheck disable=SC2086

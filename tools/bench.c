@@ -1,17 +1,21 @@
 /* starling bench: the speed of training steps in the steady state, held against what the processors' sgemm gives. */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "runtime/idle.h"
 #include "runtime/measure.h"
+#include "tasks/bound.h"
 #include "tasks/print.h"
 #include "tasks/program.h"
 #include "tools/commands.h"
 #include "tools/data.h"
 #include "tools/ranks.h"
 #include "tools/session.h"
-#include "tools/usage.h"
+#include "tools/timeline.h"
 #include "tools/watch.h"
 
 /* Images, or windows of tokens, made up once and handed out in turn; reading one costs a copy, as it does from a data
@@ -55,7 +59,9 @@ typedef struct bench {
   double input;            /* seconds waited for batches while measuring */
   double before, after;    /* sgemm, GFLOP/s over all ranks; 0: not measured */
   int64_t predicted, peak; /* bytes of the process, without what measuring sgemm takes */
-  sl__usage usage;
+  sl_usage usage;          /* of nothing without a recorder */
+  sl_bound bound;          /* likewise, and where not every task was recorded */
+  sl__clocks clocks;
 } bench;
 
 /* One operation of one layer, as it ran. */
@@ -110,7 +116,7 @@ static sl_status prepare(bench *b) {
   SL_TRY(sl__plan_of(b->o, b->model, b->ranks.n, &b->plan));
   SL_TRY(sl__ranks_divide(&b->ranks, &b->plan));
   SL_TRY(open_data(b, &source));
-  SL_TRY(sl_recorder_create(0, &b->recorder));
+  if (!b->o->no_record) SL_TRY(sl_recorder_create(0, &b->recorder));
   SL_TRY(sl_store_create(&b->store));
   SL_TRY(sl_network_training(b->model, &b->data, &b->training, b->plan.batch, &b->network));
   const int64_t resident = sl__resident_memory();
@@ -168,6 +174,22 @@ static sl_status peak(bench *b, double *gflops) {
   return SL_OK;
 }
 
+/* Where the workers' time went, how far from the bound the steps were, and the timeline of them. */
+static sl_status look_at_records(bench *b) {
+  const sl_dependencies graph = sl_program_dependencies(b->program);
+  sl_timeline *timeline;
+  if (!b->recorder) return SL_OK;
+  SL_TRY(sl_usage_since(b->recorder, sl_runtime_workers(b->runtime), &graph, b->from, b->to, &b->usage));
+  SL_TRY(sl_program_timeline(b->program, b->model->name, &timeline));
+  const sl_status status = sl_bound_recorded(timeline, &b->bound);
+  sl_timeline_destroy(timeline);
+  if (status != SL_EINVAL) SL_TRY(status); /* a ring too small for a step has not seen every task */
+  if (!b->o->out) return SL_OK;
+  if (mkdir(b->o->out, 0777) != 0 && errno != EEXIST)
+    return sl_fail(SL_EIO, "cannot make %s: %s", b->o->out, strerror(errno));
+  return sl__timeline_save(b->program, b->model->name, &b->clocks, b->o->out);
+}
+
 static sl_status measure(bench *b) {
   double guess;
   SL_TRY(peak(b, &b->before));
@@ -177,7 +199,8 @@ static sl_status measure(bench *b) {
   b->seconds = malloc((size_t)b->n * sizeof *b->seconds);
   if (!b->seconds) return sl_fail(SL_ENOMEM, "no memory for the times of %lld steps", (long long)b->n);
   b->input = sl_loader_waited(b->loader);
-  sl_recorder_clear(b->recorder);
+  if (b->recorder) sl_recorder_clear(b->recorder);
+  SL_TRY(sl__clocks_look(b->runtime, &b->clocks));
   int64_t last = b->from = sl_now();
   for (int64_t i = 0; i < b->n; i++) {
     SL_TRY(one_step(b));
@@ -188,7 +211,8 @@ static sl_status measure(bench *b) {
   b->to = last;
   b->peak = sl__peak_memory();
   b->input = sl_loader_waited(b->loader) - b->input;
-  SL_TRY(sl__usage_since(b->recorder, sl_runtime_workers(b->runtime), b->from, b->to, &b->usage));
+  SL_TRY(sl__clocks_look(b->runtime, &b->clocks));
+  SL_TRY(look_at_records(b));
   b->flops = sl__ranks_sum(&b->ranks, sl_program_flops(b->program));
   return peak(b, &b->after);
 }
@@ -205,6 +229,7 @@ static int longest_first(const void *a, const void *b) {
 static sl_status break_down(const bench *b, const sl_groups *groups, line *lines, double *total) {
   sl_record *records;
   size_t n;
+  if (!b->recorder) return SL_OK;
   SL_TRY(sl_recorder_snapshot(b->recorder, &records, &n));
   for (int i = 0; i < groups->n; i++) lines[i] = (line){.group = &groups->group[i]};
   *total = 0;
@@ -243,8 +268,15 @@ static void print_text(const bench *b, const line *lines, int n, double total, d
   if (b->before > 0)
     printf("of sgemm peak    %10.1f %%    peak %.1f GFLOP/s: %.1f before, %.1f after\n",
            200 * gflops / (b->before + b->after), (b->before + b->after) / 2, b->before, b->after);
-  printf("worker time      %10.1f %%    in kernels, %.1f %% waiting for a ready task, %.1f %% in StarPU\n",
-         100 * b->usage.kernels, 100 * b->usage.waiting, 100 * b->usage.starpu);
+  if (b->bound.mixed > 0)
+    printf("of the bound     %10.1f %%    bound %.3f ms: critical path %.3f, area %.3f\n", 100 * b->bound.mixed / median,
+           1e3 * b->bound.mixed, 1e3 * b->bound.critical_path, 1e3 * b->bound.area);
+  if (b->recorder) {
+    printf("worker time      %10.1f %%    in kernels; idle:", 100 * b->usage.kernels);
+    for (int c = 0; c < SL_IDLE_CAUSES; c++)
+      printf("%s %s %.1f %%", c ? "," : "", sl_idle_cause_name((sl_idle_cause)c), 100 * b->usage.idle[c]);
+    printf("\n");
+  }
   printf("input            %10.1f %%    of the time spent waiting for batches\n",
          100e9 * b->input / (double)(b->to - b->from));
   printf("peak memory      %10.1f MB   predicted %.1f\n", 1e-6 * (double)b->peak, 1e-6 * (double)b->predicted);
@@ -276,10 +308,17 @@ static sl_status print_json(const bench *b, const line *lines, int n, double tot
       "step_s_p90", b->seconds[b->n - 1 - b->n / 10], "samples_per_s", (double)b->plan.batch / median, "gflops", gflops,
       "step_flops", b->flops, "tasks", sl_program_graph(b->program)->n_nodes);
   json_t *more =
-      json_pack("{s:f, s:f, s:f, s:f, s:I, s:I, s:o}", "kernel_percent", 100 * b->usage.kernels, "waiting_percent",
-                100 * b->usage.waiting, "starpu_percent", 100 * b->usage.starpu, "input_percent",
-                100e9 * b->input / (double)(b->to - b->from), "peak_memory_bytes", (json_int_t)b->peak,
+      json_pack("{s:f, s:I, s:I, s:o}", "input_percent", 100e9 * b->input / (double)(b->to - b->from), "peak_memory_bytes", (json_int_t)b->peak,
                 "predicted_peak_bytes", (json_int_t)b->predicted, "operations", operations);
+  if (all && b->recorder) {
+    json_t *idle = json_object();
+    for (int c = 0; c < SL_IDLE_CAUSES; c++)
+      json_object_set_new(idle, sl_idle_cause_name((sl_idle_cause)c), json_real(100 * b->usage.idle[c]));
+    json_object_update_new(all, json_pack("{s:f, s:o}", "kernel_percent", 100 * b->usage.kernels, "idle_percent", idle));
+  }
+  if (all && b->bound.mixed > 0)
+    json_object_update_new(all, json_pack("{s:f, s:f, s:f}", "bound_s", b->bound.mixed, "critical_path_s",
+                                          b->bound.critical_path, "area_s", b->bound.area));
   if (all && b->before > 0)
     json_object_update_new(all, json_pack("{s:f, s:f, s:f}", "sgemm_gflops_before", b->before, "sgemm_gflops_after",
                                           b->after, "percent_of_peak", 200 * gflops / (b->before + b->after)));
@@ -318,10 +357,6 @@ sl_status sl__bench(sl__options *o, int *exit_code) {
   SL_TRY_OUT(prepare(&b));
   SL_TRY_OUT(measure(&b));
   if (b.ranks.rank == 0) SL_TRY_OUT(report(&b));
-  if (o->trace && b.ranks.rank == 0) {
-    const sl_trace_names names = sl_program_trace_names(b.program);
-    status = sl_recorder_export(b.recorder, o->trace, 0, &names);
-  }
 out:
   if (status != SL_OK) sl__ranks_fail(&b.ranks, sl__exit_code(status));
   sl__watch_stop(b.watch);

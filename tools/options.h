@@ -21,7 +21,8 @@ enum {
   SL__TOKENIZE = 128,
   SL__CONVERT = 256,
   SL__IMPORT = 512,
-  SL__ALL = 1023
+  SL__TRACE = 1024,
+  SL__ALL = 2047
 };
 
 /* Not given and without a default: integers -1, reals NaN, texts NULL. Commands fill these in from the model or the
@@ -30,7 +31,7 @@ typedef struct sl__options {
   char *model; /* train, bench, graph: a model's name; eval, generate, predict: a file or run directory; import: "images" */
   char *data, *sched, *kernels, *optimizer, *batchnorm, *rate_schedule, *until, *split, *image, *augment;
   char *recompute;
-  char *out, *trace, *config, *prompt, *prompt_file, *tokenizer, *decode, *bits, *size;
+  char *out, *format, *config, *prompt, *prompt_file, *tokenizer, *decode, *bits, *size;
   int64_t workers, threads_per_worker, gpus, batch, leaves, shards, row_blocks, micro_batches;
   int64_t checkpoint_every, keep;
   int64_t steps, epochs, warmup, rate_step, eval_every, log_every, seed, classes, length, top, tokens, top_k, vocabulary,
@@ -41,7 +42,7 @@ typedef struct sl__options {
   char *init, *to, *model_name;
   int64_t shard_size;
   int new_head;
-  int resume, force, json, quiet, calibrate, tasks, dot, no_measure, grey, skip_bad, help;
+  int resume, force, json, quiet, calibrate, tasks, dot, no_measure, no_record, grey, skip_bad, help;
   char **files; /* what follows it: predict's images, import's folder */
   int n_files;
   int argc; /* of the whole command, for environment.json */

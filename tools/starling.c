@@ -72,7 +72,7 @@ static const sl__command bench = {.name = "bench",
                                       "operations really done, per cent of the sgemm "
                                       "peak (every worker thread multiplying matrices on its own, measured before and "
                                       "after), and how the workers' time "
-                                      "divides into kernels, waiting with no task ready, and StarPU."};
+                                      "divides into kernels and idle time, by cause (docs/timeline.md)."};
 static const sl__command graph = {.name = "graph",
                                   .bit = SL__GRAPH,
                                   .arguments = "MODEL ",
@@ -110,6 +110,19 @@ static const sl__command tokenize = {
         "Hugging Face's tokenizers read. Several texts have the end token between them, where the tokenizer has one. With "
         "--tokenizer=train a byte-level BPE of --vocabulary tokens is learnt from the FILEs first. With --decode the text "
         "of a token file is printed instead."};
+static const sl__command trace = {
+    .name = "trace",
+    .bit = SL__TRACE,
+    .arguments = "RUN ",
+    .least = 1,
+    .most = 1,
+    .run = sl__trace,
+    .summary = "Show where the time of a run's last steps went, or write it for other tools",
+    .description =
+        "Reads the timelines that the ranks of RUN left (a run directory, or the folder that bench wrote with --out). "
+        "Prints for each rank the time of a step, its lower bound, and the shares of worker time in kernels and idle, by "
+        "cause. With --format and --out it writes all tasks, exchanges and idle intervals of all ranks, on one clock, "
+        "instead: for ui.perfetto.dev (chrome), ViTE (paje) or a spreadsheet (csv). docs/timeline.md tells how to read them."};
 static const sl__command info = {
     .name = "info",
     .bit = SL__INFO,
@@ -136,7 +149,7 @@ static const sl__command convert = {
         "the names and in the layout that --to names. All tensors that are missing, of another shape or too many are "
         "listed; then nothing is written."};
 
-const sl__command *const sl__commands[] = {&train, &eval, &generate, &predict, &convert, &bench, &graph, &import, &tokenize, &info,
+const sl__command *const sl__commands[] = {&train, &eval, &generate, &predict, &convert, &bench, &graph, &trace, &import, &tokenize, &info,
                                            NULL};
 
 static void usage(FILE *file) {

@@ -21,7 +21,7 @@
 #include "tools/ranks.h"
 #include "tools/resume.h"
 #include "tools/session.h"
-#include "tools/usage.h"
+#include "tools/timeline.h"
 #include "tools/watch.h"
 
 /* What has been added up since some step. */
@@ -66,6 +66,8 @@ typedef struct run {
   int64_t best_step; /* 0: none yet */
   int reached;       /* --until's bound */
   int terminal;
+  sl__clocks clocks;
+  char *folder; /* the run directory's path, on all ranks */
   double stepping; /* seconds that steps took, without validation */
 } run;
 
@@ -458,8 +460,9 @@ static sl_status metrics(run *r, json_t **line) {
   const int64_t now = sl_now();
   const double seconds = 1e-9 * (double)(now - i->from), steps = (double)i->steps;
   const double ran = steps - (double)i->before;
-  sl__usage usage;
-  SL_TRY(sl__usage_since(r->recorder, sl_runtime_workers(r->runtime), i->from, now, &usage));
+  const sl_dependencies graph = sl_program_dependencies(r->program);
+  sl_usage usage;
+  SL_TRY(sl_usage_since(r->recorder, sl_runtime_workers(r->runtime), &graph, i->from, now, &usage));
   end_interval(r, seconds);
   *line = json_pack("{s:I, s:f, s:f, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:f, s:f}", "step", (json_int_t)r->step,
                     "epoch", epochs_done(r), "time_s", 1e-9 * (double)(now - r->began), "split", "train", "loss",
@@ -671,6 +674,27 @@ static sl_status prepare(run *r) {
   return SL_OK;
 }
 
+/* Collective. Where ranks leave their timelines; those of other machines only if they see the folder too. */
+static sl_status share_folder(run *r) {
+  int n = r->dir ? (int)strlen(sl_rundir_path(r->dir)) + 1 : 0;
+  if (r->ranks.n > 1) MPI_Bcast(&n, 1, MPI_INT, 0, r->ranks.comm);
+  r->folder = calloc((size_t)n + 1, 1);
+  const sl_status status = r->folder ? SL_OK : sl_fail(SL_ENOMEM, "no memory for a path");
+  SL_TRY(sl__ranks_agree(&r->ranks, status));
+  if (r->dir) memcpy(r->folder, sl_rundir_path(r->dir), (size_t)n);
+  if (r->ranks.n > 1) MPI_Bcast(r->folder, n, MPI_CHAR, 0, r->ranks.comm);
+  return SL_OK;
+}
+
+/* At the end, and after a failure too, whose status and text stay then. */
+static sl_status keep_timeline(const run *r, sl_status status) {
+  char text[2048];
+  if (!r->folder || sl_recorder_added(r->recorder) == 0 || access(r->folder, W_OK) != 0) return status;
+  snprintf(text, sizeof text, "%s", sl_error());
+  const sl_status saved = sl__timeline_save(r->program, r->facts.model->name, &r->clocks, r->folder);
+  return status == SL_OK ? saved : sl_fail(status, "%s", text);
+}
+
 static void release(run *r) {
   sl__watch_stop(r->watch);
   free(r->configuration);
@@ -684,6 +708,7 @@ static void release(run *r) {
   sl__data_close(&r->data);
   sl__ranks_close(&r->ranks);
   json_decref(r->environment);
+  free(r->folder);
   sl_runtime_stop(r->runtime);
 }
 
@@ -695,11 +720,10 @@ sl_status sl__train(sl__options *o, int *exit_code) {
   sl__catch_signals();
   print_start(&r);
   r.began = sl_now();
+  SL_TRY_OUT(share_folder(&r));
+  SL_TRY_OUT(sl__clocks_look(r.runtime, &r.clocks));
   SL_TRY_OUT(steps(&r, exit_code));
-  if (o->trace && r.ranks.rank == 0) {
-    const sl_trace_names names = sl_program_trace_names(r.program);
-    SL_TRY_OUT(sl_recorder_export(r.recorder, o->trace, 0, &names));
-  }
+  SL_TRY_OUT(sl__clocks_look(r.runtime, &r.clocks));
   if (*exit_code != SL_EXIT_DONE) goto out;
   if (sl__checkpoints_finish(r.checkpoints) != SL_OK && r.ranks.rank == 0)
     sl_log(SL_LOG_ERROR, "the last step has no checkpoint, only its model is kept: %s", sl_error());
@@ -715,6 +739,7 @@ out:
   if (r.dir && status != SL_OK && r.step == r.first && !o->resume) {
     sl_rundir_discard(r.dir);
   } else {
+    status = keep_timeline(&r, status);
     const sl_status closed = sl_rundir_close(r.dir);
     if (status == SL_OK) status = closed;
   }
