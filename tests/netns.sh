@@ -1,0 +1,38 @@
+#!/bin/sh
+# Ranks on hosts of their own (tests/hosts.sh: network namespaces joined by a link of 1 Gbit/s): each is seen as a node with its
+# name and CPUs, the exchange across them gives the bits of one rank, and nothing is left behind. Needs root.
+. "$(dirname "$0")/command.shlib"
+[ -n "${MPIEXEC-}" ] || { echo '1..0 # SKIP no MPI launcher'; exit 0; }
+[ "$(id -u)" = 0 ] || { echo '1..0 # SKIP network namespaces are for root'; exit 0; }
+for tool in ip tc nsenter unshare taskset hostname; do
+  command -v $tool >/dev/null || { echo "1..0 # SKIP no $tool (Debian: iproute2, util-linux, hostname)"; exit 0; }
+done
+HOSTS=netns$$
+export HOSTS
+hosts=$top/tests/hosts.sh
+trap '"$hosts" down; rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
+if ! "$hosts" up 3 1gbit 2>err; then echo "1..0 # SKIP no network namespaces, bridges or tbf here: $(tail -n 1 err)"; exit 0; fi
+
+over() { code=0; ${TIMEOUT:+"$TIMEOUT" -k 10 400} "$hosts" mpiexec "$@" >out 2>err || code=$?; }
+check 'the rate is set' sh -c "tc -n $HOSTS-1 qdisc show dev eth0 | grep -q 'tbf.* rate 1Gbit'"
+check 'no host has a way out' sh -c "! ip -n $HOSTS-1 route get 192.0.2.1 2>/dev/null"
+for n in 2 3; do
+  over -n $n "$starling" info --no-measure
+  check "info on $n hosts" test $code = 0
+  check 'each is a node' grep -q "^ranks      $n on $n nodes" out
+  check 'of its own name' test "$(grep -c "^host       $HOSTS-[1-$n]:" out)" = $n
+done
+over -n 4 -ppn 2 "$starling" info --no-measure
+check 'two ranks on each of two hosts' grep -q '^ranks      4 on 2 nodes' out
+exchange=${top_builddir:-.}/tests/runtime/exchange
+case $exchange in /*) ;; *) exchange=$OLDPWD/$exchange ;; esac
+if [ -x "$exchange" ]; then
+  for n in 2 3; do
+    over -n $n "$exchange" sum
+    check "the exchange on $n hosts: the bits of one rank" test $code = 0
+  done
+else skip "the exchange: no $exchange (cmocka is missing)"; fi
+"$hosts" down
+check 'nothing is left' test -z "$(find /run/netns -name "$HOSTS-*" 2>/dev/null)"
+finish
