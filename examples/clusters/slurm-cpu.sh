@@ -1,0 +1,28 @@
+#!/bin/sh
+# Slurm, CPU nodes, one rank a node, started by srun: each rank's workers use all the cores that it was given. Before the time limit
+# Slurm sends SIGUSR1; the ranks write a checkpoint and exit with 75, and the job goes back into the queue and resumes at its next
+# start. Whatever else fails ends the job, and so does the last of MAX_RESTARTS, so that nothing goes round for ever.
+#   sbatch --nodes=4 examples/clusters/slurm-cpu.sh gpt2-nano --data text.txt --epochs 3
+#SBATCH --job-name=starling
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=1
+#SBATCH --cpus-per-task=16
+#SBATCH --time=04:00:00
+#SBATCH --signal=USR1@120
+#SBATCH --requeue
+#SBATCH --open-mode=append
+: "${STARLING:=starling}" "${MAX_RESTARTS:=20}"
+[ $# -gt 0 ] || set -- lenet --epochs 5
+run=${RUN:-runs/slurm-$SLURM_JOB_ID} # in a folder that all nodes share
+export STARPU_HOME="${STARPU_HOME:-/tmp/starpu-$(id -un)}" # on each node's own disk
+[ ! -e "$run/.starling-run" ] || set -- "$@" --resume
+
+# pmi2 is what MPICH and srun have in common. Ranks that are left behind when others have died are ended after 60 s.
+srun --mpi=pmi2 --cpus-per-task="$SLURM_CPUS_PER_TASK" --wait=60 "$STARLING" train "$@" --out "$run"
+code=$?
+[ $code = 75 ] || exit $code
+if [ "${SLURM_RESTART_COUNT:-0}" -ge "$MAX_RESTARTS" ]; then
+  echo "stopped after $MAX_RESTARTS restarts; go on with: RUN=$run sbatch $SLURM_JOB_NAME ..." >&2
+  exit 75
+fi
+scontrol requeue "$SLURM_JOB_ID"

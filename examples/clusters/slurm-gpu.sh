@@ -1,0 +1,29 @@
+#!/bin/sh
+# Slurm, nodes of CPUs and GPUs, one rank a node: it drives all the node's GPUs, one core each, and computes on the other cores, too. (For one
+# rank a GPU: --ntasks-per-node=4 --gpus-per-task=1 --cpus-per-task=8 in place of the three lines below; a rank takes the GPUs that
+# Slurm lets it see.) Needs a StarPU with CUDA (tools/build-starpu --cuda). Checkpoint and requeue as in slurm-cpu.sh.
+#   sbatch examples/clusters/slurm-gpu.sh gpt2 --data tokens --epochs 1
+#SBATCH --job-name=starling
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=1
+#SBATCH --gpus-per-node=4
+#SBATCH --cpus-per-task=32
+#SBATCH --time=04:00:00
+#SBATCH --signal=USR1@120
+#SBATCH --requeue
+#SBATCH --open-mode=append
+: "${STARLING:=starling}" "${MAX_RESTARTS:=20}"
+[ $# -gt 0 ] || set -- resnet8 --epochs 5
+run=${RUN:-runs/slurm-$SLURM_JOB_ID}
+# dmdas weighs processors by StarPU's models of them, which --calibrate fills: this folder must outlive the job.
+export STARPU_HOME="${STARPU_HOME:-$HOME}"
+[ ! -e "$run/.starling-run" ] || set -- "$@" --resume
+
+srun --mpi=pmi2 --cpus-per-task="$SLURM_CPUS_PER_TASK" --wait=60 "$STARLING" train "$@" --sched dmdas --calibrate --out "$run"
+code=$?
+[ $code = 75 ] || exit $code
+if [ "${SLURM_RESTART_COUNT:-0}" -ge "$MAX_RESTARTS" ]; then
+  echo "stopped after $MAX_RESTARTS restarts; go on with: RUN=$run sbatch $SLURM_JOB_NAME ..." >&2
+  exit 75
+fi
+scontrol requeue "$SLURM_JOB_ID"

@@ -1,0 +1,35 @@
+#!/bin/sh
+# Slurm, CPU nodes, several ranks a node, started by MPICH's own mpiexec, which works whatever MPI plugins srun has. mpiexec binds
+# nothing, so the ranks of a node see all its cores that the job has, and Starling gives each its NUMA domains. A signal for the job's steps ends at
+# mpiexec's helpers: so it goes to this script (B:), which hands it to mpiexec, and that to every rank. Checkpoint and requeue as in slurm-cpu.sh.
+#   sbatch --nodes=4 --ntasks-per-node=2 examples/clusters/slurm-mpiexec.sh gpt2-nano --data text.txt --epochs 3
+#SBATCH --job-name=starling
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=2
+#SBATCH --cpus-per-task=8
+#SBATCH --time=04:00:00
+#SBATCH --signal=B:USR1@120
+#SBATCH --requeue
+#SBATCH --open-mode=append
+: "${STARLING:=starling}" "${MPIEXEC:=mpiexec.mpich}" "${MAX_RESTARTS:=20}"
+[ $# -gt 0 ] || set -- lenet --epochs 5
+run=${RUN:-runs/slurm-$SLURM_JOB_ID}
+export STARPU_HOME="${STARPU_HOME:-/tmp/starpu-$(id -un)}"
+[ ! -e "$run/.starling-run" ] || set -- "$@" --resume
+
+export SLURM_CPU_BIND=none # of mpiexec's helpers, whose binding the ranks would inherit
+trap 'kill -USR1 $pid' USR1
+"$MPIEXEC" "$STARLING" train "$@" --out "$run" &
+pid=$!
+wait $pid
+code=$?
+while kill -0 $pid 2>/dev/null; do # the trap ended the wait, not mpiexec
+  wait $pid
+  code=$?
+done
+[ $code = 75 ] || exit $code
+if [ "${SLURM_RESTART_COUNT:-0}" -ge "$MAX_RESTARTS" ]; then
+  echo "stopped after $MAX_RESTARTS restarts; go on with: RUN=$run sbatch $SLURM_JOB_NAME ..." >&2
+  exit 75
+fi
+scontrol requeue "$SLURM_JOB_ID"
