@@ -65,12 +65,18 @@ if [ -n "${MPIEXEC-}" ] && [ -x "$MPIEXEC" ]; then
   code=0
   "$MPIEXEC" -n 2 "$starling" info --no-measure >out 2>err || code=$?
   check 'info on two ranks: both, in order' test "$code $(grep -c '^rank [01] ' out) $(grep -n '^rank 0' out | cut -d: -f1)" = "0 2 $(grep -n '^rank ' out | head -n 1 | cut -d: -f1)"
+  check 'and a line for each of where it is' test "$(grep -cE "^ +[01]  $(hostname) +[0-9]" out)" = 2
+  cpu=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*\([0-9]*\).*/\1/p' /proc/self/status)
+  if command -v taskset >/dev/null; then
+    "$MPIEXEC" -n 2 taskset -c "$cpu" "$starling" info --no-measure >out 2>err
+    check 'two ranks on one core are warned of' grep -q '^warning    rank 1 runs on core [0-9]* of .* as rank 0 does' out
+  else skip 'two ranks on one core: no taskset'; fi
   code=0
   "$MPIEXEC" -n 2 "$starling" train mlp --steps 1 >out 2>err || code=$?
   check 'train on two ranks: refused' test "$code" -ne 0
   check 'with one voice' test "$(grep -c '^starling: train was started on 2 ranks' err)" = 1
 else
-  for what in 'info on two ranks' 'train on two ranks: refused' 'with one voice'; do skip "$what: no MPI launcher"; done
+  for what in 'info on two ranks' 'a line for each' 'two ranks on one core' 'train on two ranks: refused' 'with one voice'; do skip "$what: no MPI launcher"; done
 fi
 
 expect 'bench --json' 0 '"samples_per_s"' bench mlp --batch 32 --steps 5 --no-measure --json --workers 1

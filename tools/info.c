@@ -17,6 +17,15 @@
 #include "tools/commands.h"
 #include "tools/session.h"
 
+static const char *text_of(const json_t *object, const char *key) {
+  const char *text = json_string_value(json_object_get(object, key));
+  return text ? text : "";
+}
+static long long integer_of(const json_t *object, const char *key) {
+  return json_integer_value(json_object_get(object, key));
+}
+static double real_of(const json_t *object, const char *key) { return json_number_value(json_object_get(object, key)); }
+
 /* ---- what there is ---------------------------------------------------------------------------------------------- */
 
 static int count(hwloc_topology_t t, hwloc_obj_type_t type) {
@@ -41,6 +50,35 @@ static json_t *topology_part(sl_runtime *rt) {
                    count(t, HWLOC_OBJ_PACKAGE), "cores", count(t, HWLOC_OBJ_CORE), "hardware_threads",
                    count(t, HWLOC_OBJ_PU), "cores_usable", share->node_cores, "cores_of_rank", share->cores,
                    "cpu_quota", sl_runtime_quota(rt), "domains", domains);
+}
+
+static json_t *numbers(hwloc_const_bitmap_t set) {
+  char text[4096];
+  hwloc_bitmap_list_snprintf(text, sizeof text, set);
+  return json_string(text);
+}
+
+/* What this rank's workers and GPU drivers run on: "0-7,16", hwloc's numbers of cores and the system's of NUMA nodes.
+ */
+static json_t *place_part(sl_runtime *rt) {
+  const sl_share *share = sl_runtime_share(rt);
+  hwloc_bitmap_t cores = hwloc_bitmap_alloc(), domains = hwloc_bitmap_alloc();
+  json_t *part = NULL;
+  if (!cores || !domains) goto out;
+  for (int i = 0; i < share->nworkers; i++) {
+    const sl_place *p = &share->worker[i];
+    for (int t = 0; t < p->threads; t++) hwloc_bitmap_set(cores, p->core[t]);
+    for (int d = 0; d < p->domains; d++) hwloc_bitmap_set(domains, p->domain[d]);
+  }
+  for (int i = 0; i < share->ndrivers; i++) {
+    const hwloc_obj_t pu = hwloc_get_pu_obj_by_os_index(sl_runtime_topology(rt), share->driver_pu[i]);
+    const hwloc_obj_t core = pu ? hwloc_get_ancestor_obj_by_type(sl_runtime_topology(rt), HWLOC_OBJ_CORE, pu) : NULL;
+    if (core) hwloc_bitmap_set(cores, core->logical_index);
+  }
+  part = json_pack("{s:o, s:o}", "cores", numbers(cores), "numa", numbers(domains));
+out:
+  hwloc_bitmap_free(cores), hwloc_bitmap_free(domains);
+  return part;
 }
 
 static json_t *workers_part(sl_runtime *rt) {
@@ -201,11 +239,11 @@ static sl_status see(const sl__options *o, sl_runtime *rt, json_t **part) {
   gethostname(host, sizeof host - 1);
   json_t *memory = memory_part();
   json_t *warnings = warnings_part(rt, memory);
-  *part = json_pack("{s:i, s:i, s:i, s:i, s:s, s:o, s:o, s:i, s:i, s:o, s:o}", "rank", sl_runtime_rank(rt), "ranks",
-                    sl_runtime_ranks(rt), "local_rank", sl_runtime_local_rank(rt), "nodes", sl_runtime_nodes(rt),
-                    "host", host, "topology", topology_part(rt), "workers", workers_part(rt), "threads_per_worker",
-                    sl_runtime_share(rt)->threads_per_worker, "gpus", sl_runtime_gpus(rt), "memory", memory, "software",
-                    software_part(rt));
+  *part = json_pack("{s:i, s:i, s:i, s:i, s:s, s:o, s:o, s:o, s:i, s:i, s:o, s:o}", "rank", sl_runtime_rank(rt),
+                    "ranks", sl_runtime_ranks(rt), "local_rank", sl_runtime_local_rank(rt), "nodes",
+                    sl_runtime_nodes(rt), "host", host, "topology", topology_part(rt), "place", place_part(rt),
+                    "workers", workers_part(rt), "threads_per_worker", sl_runtime_share(rt)->threads_per_worker, "gpus",
+                    sl_runtime_gpus(rt), "memory", memory, "software", software_part(rt));
   if (!*part) return sl_fail(SL_ENOMEM, "no memory for what this machine is");
   json_object_set_new(*part, "gpu_names", gpu_names());
   if (!o->no_measure)
@@ -246,16 +284,32 @@ out:
   return status;
 }
 
-/* ---- as text ---------------------------------------------------------------------------------------------------- */
+/* Ranks of a host on the same cores: the later one's part gets a warning. */
+static void warn_of_sharing(json_t *all) {
+  hwloc_bitmap_t mine = hwloc_bitmap_alloc(), other = hwloc_bitmap_alloc();
+  for (size_t i = 1; mine && other && i < json_array_size(all); i++) {
+    json_t *part = json_array_get(all, i);
+    hwloc_bitmap_list_sscanf(mine, text_of(json_object_get(part, "place"), "cores"));
+    for (size_t j = 0; j < i; j++) {
+      const json_t *earlier = json_array_get(all, j);
+      char cores[1024];
+      if (strcmp(text_of(part, "host"), text_of(earlier, "host")) != 0) continue;
+      hwloc_bitmap_list_sscanf(other, text_of(json_object_get(earlier, "place"), "cores"));
+      hwloc_bitmap_and(other, other, mine);
+      if (hwloc_bitmap_iszero(other)) continue;
+      hwloc_bitmap_list_snprintf(cores, sizeof cores, other);
+      warn(
+          json_object_get(part, "warnings"),
+          "rank %lld runs on core %s of %s as rank %lld does, and they slow each other down: start fewer ranks a node, "
+          "or have the launcher give each its own cores (docs/clusters.md)",
+          integer_of(part, "rank"), cores, text_of(part, "host"), integer_of(earlier, "rank"));
+      break;
+    }
+  }
+  hwloc_bitmap_free(mine), hwloc_bitmap_free(other);
+}
 
-static const char *text_of(const json_t *object, const char *key) {
-  const char *text = json_string_value(json_object_get(object, key));
-  return text ? text : "";
-}
-static long long integer_of(const json_t *object, const char *key) {
-  return json_integer_value(json_object_get(object, key));
-}
-static double real_of(const json_t *object, const char *key) { return json_number_value(json_object_get(object, key)); }
+/* ---- as text ---------------------------------------------------------------------------------------------------- */
 
 static void print_software(const json_t *s) {
   const json_t *starpu = json_object_get(s, "starpu");
@@ -299,12 +353,47 @@ static void print_part(const json_t *p) {
   json_array_foreach(json_object_get(p, "warnings"), i, one) printf("warning    %s\n", json_string_value(one));
 }
 
+/* One line a rank: where it is and what it computes on. */
+static void print_ranks(const json_t *all) {
+  static const char *const titles[] = {"host", "cores", "NUMA"};
+  int width[3];
+  const json_t *one, *worker;
+  size_t i, w;
+  for (int c = 0; c < 3; c++) width[c] = (int)strlen(titles[c]);
+  json_array_foreach(all, i, one) {
+    const json_t *place = json_object_get(one, "place");
+    const int used[] = {(int)strlen(text_of(one, "host")), (int)strlen(text_of(place, "cores")),
+                        (int)strlen(text_of(place, "numa"))};
+    for (int c = 0; c < 3; c++)
+      if (used[c] > width[c]) width[c] = used[c];
+  }
+  printf("           rank  %-*s  %-*s  %-*s  CPU workers   GPUs\n", width[0], titles[0], width[1], titles[1], width[2],
+         titles[2]);
+  json_array_foreach(all, i, one) {
+    const json_t *place = json_object_get(one, "place"), *workers = json_object_get(one, "workers");
+    const long long threads = integer_of(one, "threads_per_worker"), gpus = integer_of(one, "gpus");
+    const char *gap = "";
+    char text[32];
+    snprintf(text, sizeof text, threads > 1 ? "%lld of %lld cores" : "%lld", (long long)json_array_size(workers) - gpus,
+             threads);
+    printf("           %4lld  %-*s  %-*s  %-*s  %-12s  ", integer_of(one, "rank"), width[0], text_of(one, "host"),
+           width[1], text_of(place, "cores"), width[2], text_of(place, "numa"), text);
+    json_array_foreach(workers, w, worker) {
+      int device;
+      if (sscanf(text_of(worker, "place"), "CUDA %d", &device) == 1) printf("%s%d", gap, device), gap = ",";
+    }
+    printf("%s\n", gpus ? "" : "none");
+  }
+}
+
 static void print_all(const json_t *all) {
   const json_t *first = json_array_get(all, 0), *one;
   size_t i;
   print_software(json_object_get(first, "software"));
-  if (integer_of(first, "ranks") > 1)
+  if (integer_of(first, "ranks") > 1) {
     printf("ranks      %lld on %lld nodes\n", integer_of(first, "ranks"), integer_of(first, "nodes"));
+    print_ranks(all);
+  }
   json_array_foreach(all, i, one) {
     if (json_array_size(all) > 1)
       printf("\nrank %lld (number %lld of its node)\n", integer_of(one, "rank"), integer_of(one, "local_rank"));
@@ -321,6 +410,7 @@ sl_status sl__info(sl__options *o, int *exit_code) {
   SL_TRY_OUT(sl__start(o, "info", 1, &runtime));
   SL_TRY_OUT(see(o, runtime, &part));
   SL_TRY_OUT(collect(runtime, part, &all));
+  if (all) warn_of_sharing(all);
   if (all && o->json) {
     json_dumpf(all, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     putchar('\n');

@@ -121,6 +121,7 @@ void sl__catch_signals(void) {
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, NULL);
   sigaction(SIGTERM, &action, NULL);
+  action.sa_flags = SA_RESTART; /* what batch systems warn with, some of them twice */
   sigaction(SIGUSR1, &action, NULL);
 }
 
