@@ -89,7 +89,7 @@ ended() { case $(of "$1" JobState) in COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FA
 ends() { # job, exit code
   wait_for 200 ended "$1"
   cat "$work/$1.out" >out
-  scontrol show job "$1" >err
+  scontrol show job "$1" | grep -E 'JobState|ExitCode' >err
   [ "$(of "$1" ExitCode)" = "$2:0" ]
 }
 lines() { grep -c '"split": *"train"' "$1/metrics.jsonl" 2>/dev/null || true; }
