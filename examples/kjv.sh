@@ -1,6 +1,6 @@
 #!/bin/sh
 # A language model of bytes on the King James text: gpt2-nano (10.8 million parameters) learns to spell, then verses, names and
-# numbers. About a quarter of an hour on two cores. Options given here are passed on to starling train:
+# numbers. About nine minutes on two cores. Options given here are passed on to starling train:
 #   examples/kjv.sh                 trains in runs/kjv and writes some verses
 #   examples/kjv.sh --steps 200     the same, shorter
 # The text comes from Debian's packages bible-kjv and bible-kjv-text, which quickstart does not install:
@@ -18,6 +18,6 @@ if [ ! -s "$text" ]; then
 fi
 
 # A tenth of the text, its end, is set aside for validation. A loss of 1.7 nats a byte is a perplexity of 5.5.
-"$starling" train gpt2-nano --data "$text" --out "$run" --steps 1100 --eval-every 275 --learning-rate 1e-3 --warmup 100 --rate-schedule cosine "$@"
+"$starling" train gpt2-nano --data "$text" --out "$run" --steps 1000 --eval-every 250 --learning-rate 1e-3 --warmup 100 --rate-schedule cosine "$@"
 "$starling" eval "$run" --split validation
 "$starling" generate "$run" --prompt 'Ge1:1 In the beginning' --tokens 400 --temperature 0.8 --top-p 0.95

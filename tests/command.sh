@@ -71,12 +71,8 @@ if [ -n "${MPIEXEC-}" ] && [ -x "$MPIEXEC" ]; then
     "$MPIEXEC" -n 2 taskset -c "$cpu" "$starling" info --no-measure >out 2>err
     check 'two ranks on one core are warned of' grep -q '^warning    rank 1 runs on core [0-9]* of .* as rank 0 does' out
   else skip 'two ranks on one core: no taskset'; fi
-  code=0
-  "$MPIEXEC" -n 2 "$starling" train mlp --steps 1 >out 2>err || code=$?
-  check 'train on two ranks: refused' test "$code" -ne 0
-  check 'with one voice' test "$(grep -c '^starling: train was started on 2 ranks' err)" = 1
 else
-  for what in 'info on two ranks' 'a line for each' 'two ranks on one core' 'train on two ranks: refused' 'with one voice'; do skip "$what: no MPI launcher"; done
+  for what in 'info on two ranks' 'a line for each' 'two ranks on one core'; do skip "$what: no MPI launcher"; done
 fi
 
 expect 'bench --json' 0 '"samples_per_s"' bench mlp --batch 32 --steps 5 --no-measure --json --workers 1
