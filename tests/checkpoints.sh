@@ -101,6 +101,34 @@ check 'the same state' same_state s one
 losses s >s.losses && losses one >one.losses
 check 'the same losses, though it stopped between two lines' cmp s.losses one.losses
 
+# A signal to one of two ranks stops both at one step; one rank goes on from there.
+if [ -x "${MPIEXEC-}" ]; then
+  rm -rf s one
+  options="--data data --batch 36 --leaves 6 --shards 6 --workers 1 --learning-rate 1e-4 --eval-every 1000000 --log-every 7"
+  # shellcheck disable=SC2086
+  "$MPIEXEC" -n 2 "$starling" train mlp $options --steps 1000000 --out "$work/s" >out 2>err &
+  process=$!
+  for _ in $(seq 300); do grep -qs 'run directory' out && break; sleep 0.1; done
+  sleep 0.3
+  for pid in $(pgrep -f "^$starling train .*--out $work/s\$"); do
+    [ "$(cat /proc/"$pid"/comm 2>/dev/null)" != starling ] || rank=$pid
+  done
+  kill -USR1 "$rank"
+  code=0
+  wait $process || code=$?
+  check 'two ranks stop together' test $code = 75
+  step=$(sed -n 's/^stopped by a signal after step \([0-9]*\).*/\1/p' out)
+  check 'with a part of each' test -s "$(newest s)/part-00001.safetensors"
+  expect 'one rank goes on' 0 "resumed after step $step\$" train --resume --out s --steps $((step + 9))
+  # shellcheck disable=SC2086
+  expect 'the same on one rank in one go' 0 '^test' train mlp $options --steps $((step + 9)) --out one
+  check 'the state of two ranks, then one' same_state s one
+else
+  for what in 'two ranks stop together' 'with a part of each' 'one rank goes on' 'the same on one rank in one go' 'the state of two ranks, then one'; do
+    skip "$what: no mpiexec"
+  done
+fi
+
 if [ "$(id -u)" = 0 ] && unshare --mount true 2>/dev/null; then
   mkdir full
   cat >full.sh <<END
