@@ -86,6 +86,7 @@ check 'shares of worker time add up to 100' awk -v list="$(for cause in kernel_p
 check 'the bound is not above the step' awk -v bound="$(field bound_s out)" -v step="$(field step_s out)" 'BEGIN { exit !(bound > 0 && bound <= step) }'
 expect 'bench: the text' 0 '^worker time .* in kernels; idle: runtime' bench mlp --batch 32 --steps 5 --no-measure --workers 1 --out timeline
 expect 'bench --no-record' 0 '^step time' bench mlp --batch 32 --steps 5 --no-measure --workers 1 --no-record
+expect 'bench --no-record --json' 0 '"step_s"' bench mlp --batch 32 --steps 5 --no-measure --workers 1 --no-record --json
 
 # The timeline: its formats, and that they add up.
 expect 'trace: where the time went' 0 '^  kernels ' trace timeline

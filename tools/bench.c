@@ -229,10 +229,10 @@ static int longest_first(const void *a, const void *b) {
 static sl_status break_down(const bench *b, const sl_groups *groups, line *lines, double *total) {
   sl_record *records;
   size_t n;
-  if (!b->recorder) return SL_OK;
-  SL_TRY(sl_recorder_snapshot(b->recorder, &records, &n));
   for (int i = 0; i < groups->n; i++) lines[i] = (line){.group = &groups->group[i]};
   *total = 0;
+  if (!b->recorder) return SL_OK;
+  SL_TRY(sl_recorder_snapshot(b->recorder, &records, &n));
   for (size_t i = 0; i < n; i++) {
     const int node = records[i].node;
     if (records[i].kind != SL_RECORD_TASK || node < 0 || node >= sl_program_graph(b->program)->n_nodes) continue;
