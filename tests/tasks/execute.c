@@ -83,6 +83,63 @@ void execution_run(execution *e, const sl_schedule *s, unsigned seed) {
   free(ready);
 }
 
+/* An element of the sum over a subtree: of the rank that has it whole, or of its branches. */
+static double element(execution *const *e, const sl_leaves *mine, const int *at, int n, int leaves, sl_leaves tree,
+                      int value, int64_t i) {
+  for (int r = 0; r < n; r++) {
+    sl_leaves own[SL_MAX_SUBTREES];
+    const int count = sl_subtrees(leaves, mine[r], own);
+    const sl_node *node = e[r]->g->node[at[r]];
+    for (int k = 0; k < count; k++)
+      if (own[k].first == tree.first && own[k].n == tree.n) {
+        const sl_value v = node->in[k * node->n_out + value];
+        return e[r]->g->value[v]->dtype == SL_F32 ? ((float *)e[r]->data[v])[i] : ((double *)e[r]->data[v])[i];
+      }
+  }
+  const int left = sl_left_branch(tree.n);
+  const double a = element(e, mine, at, n, leaves, (sl_leaves){tree.first, left}, value, i),
+               b = element(e, mine, at, n, leaves, (sl_leaves){tree.first + left, tree.n - left}, value, i);
+  return e[0]->g->value[e[0]->g->node[at[0]]->in[0]]->dtype == SL_F32 ? (float)a + (float)b : a + b;
+}
+
+void execution_run_ranks(execution *const *e, const sl_leaves *mine, int n, int leaves) {
+  int at[16] = {0}, buckets = 0;
+  assert_in_range(n, 1, 16);
+  for (int r = 0; r < n; r++)
+    for (sl_value v = 0; v < e[r]->g->n_values; v++)
+      if (e[r]->g->value[v]->role == SL_ROLE_TEMPORARY) memset(e[r]->data[v], 0xff, sl_value_bytes(e[r]->g->value[v]));
+  for (;;) {
+    int waiting = 0;
+    for (int r = 0; r < n; r++) {
+      for (; at[r] < e[r]->g->n_nodes && !e[r]->g->node[at[r]]->bucket; at[r]++) run_node(e[r], e[r]->g->node[at[r]]);
+      waiting += at[r] < e[r]->g->n_nodes;
+    }
+    if (waiting == 0) return;
+    assert_int_equal(waiting, n);
+    buckets++;
+    const sl_node *first = e[0]->g->node[at[0]];
+    for (int k = 0; k < first->n_out; k++) {
+      const int64_t count = sl_shape_count(&e[0]->g->value[first->in[k]]->shape);
+      double *sum = malloc((size_t)count * sizeof *sum);
+      for (int64_t i = 0; i < count; i++) sum[i] = element(e, mine, at, n, leaves, (sl_leaves){0, leaves}, k, i);
+      for (int r = 0; r < n; r++) {
+        const sl_node *node = e[r]->g->node[at[r]];
+        assert_int_equal(node->bucket, buckets);
+        assert_int_equal(node->n_out, first->n_out);
+        assert_int_equal(node->out[k], node->in[k]);
+        assert_int_equal(e[r]->g->value[node->out[k]]->logical, e[0]->g->value[first->out[k]]->logical);
+        for (int64_t i = 0; i < count; i++)
+          if (e[r]->g->value[node->out[k]]->dtype == SL_F32)
+            ((float *)e[r]->data[node->out[k]])[i] = (float)sum[i];
+          else
+            ((double *)e[r]->data[node->out[k]])[i] = sum[i];
+      }
+      free(sum);
+    }
+    for (int r = 0; r < n; r++) at[r]++;
+  }
+}
+
 void execution_destroy(execution *e) {
   for (sl_value v = 0; v < e->g->n_values; v++)
     if (!e->memory || e->g->value[v]->role != SL_ROLE_TEMPORARY || e->memory->slot[v] < 0) free(e->data[v]);

@@ -127,6 +127,52 @@ static void row_blocks_change_no_bit(void **state) {
   sl_graph_destroy(g);
 }
 
+/* Each rank's step graph has its leaves only; together they leave the parameters of one rank on every rank. */
+static void ranks_change_no_bit(void **state) {
+  (void)state;
+  static float whole[1024], mine[1024];
+  for (int leaves = 2; leaves <= 7; leaves++)
+    for (int ranks = 2; ranks <= leaves; ranks++)
+      for (int row_blocks = 1; row_blocks <= 2; row_blocks++) {
+        sl_plan plan = plan_of(28, leaves, 2 * leaves, row_blocks);
+        const size_t n = train(&plan, whole);
+        sl_value loss;
+        sl_graph *g = toy_training(plan.batch, &loss), *step[8];
+        execution *e[8];
+        sl_leaves leaf[8];
+        for (int r = 0; r < ranks; r++) {
+          leaf[r] = sl_leaves_of_rank(leaves, r, ranks);
+          assert_ok(sl_spread(g, &plan, leaf[r], &step[r]));
+          e[r] = execution_create(step[r], NULL);
+        }
+        execution_run_ranks(e, leaf, ranks, leaves);
+        for (int r = 0; r < ranks; r++) {
+          size_t at = 0;
+          for (sl_value v = 0; v < step[r]->n_values; v++)
+            if (step[r]->value[v]->role == SL_ROLE_PARAMETER) {
+              memcpy(mine + at, e[r]->data[v], sl_value_bytes(step[r]->value[v]));
+              at += (size_t)sl_shape_count(&step[r]->value[v]->shape);
+            }
+          assert_int_equal(at, n);
+          assert_memory_equal(whole, mine, n * sizeof(float));
+          assert_true(sl_spread_whole(step[r], loss) != SL_NONE);
+        }
+        for (int r = 0; r < ranks; r++) execution_destroy(e[r]), sl_graph_destroy(step[r]);
+        sl_graph_destroy(g);
+      }
+}
+
+static void leaves_are_checked(void **state) {
+  (void)state;
+  sl_graph *g = toy_graph(24), *step;
+  toy_loss(g, toy_input(g, 2));
+  sl_plan plan = plan_of(24, 4, 4, 1);
+  assert_fails(SL_EINVAL, "leaves 2 to 4 of the plan's 4", sl_spread(g, &plan, (sl_leaves){2, 3}, &step));
+  plan.micro_batches = 2;
+  assert_fails(SL_EINVAL, "2 micro-batches of a rank with 1", sl_spread(g, &plan, (sl_leaves){2, 1}, &step));
+  sl_graph_destroy(g);
+}
+
 static void batches_must_agree(void **state) {
   (void)state;
   sl_graph *g = toy_graph(20), *step;
@@ -139,10 +185,9 @@ static void batches_must_agree(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(sums_follow_the_tree),
-      cmocka_unit_test(leaf_values_stay_in_their_leaf),
-      cmocka_unit_test(row_blocks_change_no_bit),
-      cmocka_unit_test(batches_must_agree),
+      cmocka_unit_test(sums_follow_the_tree),     cmocka_unit_test(leaf_values_stay_in_their_leaf),
+      cmocka_unit_test(row_blocks_change_no_bit), cmocka_unit_test(ranks_change_no_bit),
+      cmocka_unit_test(leaves_are_checked),       cmocka_unit_test(batches_must_agree),
   };
   return cmocka_run_group_tests_name("spread", tests, NULL, NULL);
 }
