@@ -13,14 +13,6 @@
 
 enum { TEXT = 1024 };
 
-static sl_status mpi(int code, const char *what) {
-  char text[MPI_MAX_ERROR_STRING] = "";
-  int n;
-  if (code == MPI_SUCCESS) return SL_OK;
-  MPI_Error_string(code, text, &n);
-  return sl_fail(SL_EMPI, "%s: %s", what, text);
-}
-
 static double now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -43,8 +35,8 @@ sl_status sl__ranks_open(sl_runtime *runtime, sl__ranks *r) {
                    .last = MPI_COMM_NULL,
                    .request = MPI_REQUEST_NULL};
   if (r->n == 1) return SL_OK;
-  SL_TRY(mpi(MPI_Comm_dup(sl_runtime_comm(runtime), &r->comm), "MPI_Comm_dup"));
-  SL_TRY(mpi(MPI_Comm_dup(sl_runtime_comm(runtime), &r->last), "MPI_Comm_dup"));
+  SL_TRY(sl_comm_status(MPI_Comm_dup(sl_runtime_comm(runtime), &r->comm), "MPI_Comm_dup"));
+  SL_TRY(sl_comm_status(MPI_Comm_dup(sl_runtime_comm(runtime), &r->last), "MPI_Comm_dup"));
   MPI_Comm_set_errhandler(r->comm, MPI_ERRORS_RETURN);
   MPI_Comm_set_errhandler(r->last, MPI_ERRORS_RETURN);
   return SL_OK;
@@ -82,21 +74,10 @@ sl_status sl__ranks_divide(sl__ranks *r, const sl_plan *plan) {
 
 sl_status sl__ranks_agree(const sl__ranks *r, sl_status status) {
   if (r->n <= 1) return status;
-  struct {
-    int failed, rank;
-  } mine = {status == SL_OK ? 0 : 1, r->rank}, worst;
   wait_begins();
-  const int code = MPI_Allreduce(&mine, &worst, 1, MPI_2INT, MPI_MAXLOC, r->comm);
+  status = sl_comm_agree(r->comm, status);
   wait_ends();
-  SL_TRY(mpi(code, "MPI_Allreduce"));
-  if (!worst.failed) return SL_OK;
-  struct {
-    int status;
-    char text[TEXT];
-  } cause = {.status = status};
-  if (worst.rank == r->rank) snprintf(cause.text, sizeof cause.text, "%s", sl_error());
-  SL_TRY(mpi(MPI_Bcast(&cause, (int)sizeof cause, MPI_BYTE, worst.rank, r->comm), "MPI_Bcast"));
-  return sl_fail((sl_status)cause.status, "%s", cause.text);
+  return status;
 }
 
 /* The first line of mine that differs from theirs, and theirs at that place; 0: none does. */
@@ -119,11 +100,11 @@ sl_status sl__ranks_compare(const sl__ranks *r, const char *text) {
   int bytes = (int)strlen(text) + 1;
   char line[2][256], host[256] = "";
   sl_status status = SL_OK;
-  SL_TRY(mpi(MPI_Bcast(&bytes, 1, MPI_INT, 0, r->comm), "MPI_Bcast"));
+  SL_TRY(sl_comm_status(MPI_Bcast(&bytes, 1, MPI_INT, 0, r->comm), "MPI_Bcast"));
   char *first = malloc((size_t)bytes);
   if (first && r->rank == 0) memcpy(first, text, (size_t)bytes);
   if (!first) return sl_fail(SL_ENOMEM, "no memory to compare the ranks");
-  status = mpi(MPI_Bcast(first, bytes, MPI_CHAR, 0, r->comm), "MPI_Bcast");
+  status = sl_comm_status(MPI_Bcast(first, bytes, MPI_CHAR, 0, r->comm), "MPI_Bcast");
   if (status == SL_OK && differs(text, first, line)) {
     gethostname(host, sizeof host - 1);
     status =
@@ -160,8 +141,9 @@ sl_status sl__ranks_broadcast(const sl__ranks *r, sl_store *store) {
     const sl_tensor *t = sl_store_at(store, i);
     const size_t bytes = (size_t)sl_shape_count(&t->shape) * sl_dtype_bytes(t->dtype), most = (size_t)1 << 30;
     for (size_t at = 0; at < bytes && status == SL_OK; at += most)
-      status = mpi(MPI_Bcast((char *)t->data + at, (int)(bytes - at < most ? bytes - at : most), MPI_BYTE, 0, r->comm),
-                   "MPI_Bcast");
+      status = sl_comm_status(
+          MPI_Bcast((char *)t->data + at, (int)(bytes - at < most ? bytes - at : most), MPI_BYTE, 0, r->comm),
+          "MPI_Bcast");
   }
   wait_ends();
   sl_store_release(store);
