@@ -58,11 +58,11 @@ $limit "$mpiexec" -n 1 "$starling" train mlp --data data --batch 64 --steps 5 --
 once 'no data on one rank' 'rank 1 of 2 .*missing'
 code=0
 $limit "$mpiexec" -n 1 "$starling" train mlp --data data --batch 64 --steps 5 --out x : -n 1 "$starling" train mlp --data data --batch 64 --steps 5 --out x --decay 0.3 >out 2>err || code=$?
-once 'another option on one rank' 'rank 1 .*decay: 0.3.*rank 0'
+once 'another option on one rank' 'rank 1: .*decay: 0.3.*rank 0'
 cp "$starling" another && printf x >>another
 code=0
 $limit "$mpiexec" -n 1 "$starling" train mlp --data data --batch 64 --steps 5 --out x : -n 1 ./another train mlp --data data --batch 64 --steps 5 --out x >out 2>err || code=$?
-once 'another program on one rank' 'rank 1 .*program:'
+once 'another program on one rank' 'rank 1: .*program:'
 check 'none of these left a directory' test ! -e x
 
 # A rank that stands still is named, and one that dies ends the job, soon.

@@ -108,7 +108,7 @@ sl_status sl__ranks_compare(const sl__ranks *r, const char *text) {
   if (status == SL_OK && differs(text, first, line)) {
     gethostname(host, sizeof host - 1);
     status =
-        sl_fail(SL_EPLAN, "the ranks differ: rank %d (%s) has \"%s\", rank 0 \"%s\"", r->rank, host, line[0], line[1]);
+        sl_fail(SL_EPLAN, "the ranks differ: here, on %s, \"%s\"; on rank 0 \"%s\"", host, line[0], line[1]);
   }
   free(first);
   return sl__ranks_agree(r, status);
