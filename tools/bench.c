@@ -13,6 +13,7 @@
 #include "tasks/program.h"
 #include "tools/commands.h"
 #include "tools/data.h"
+#include "tools/digest.h"
 #include "tools/ranks.h"
 #include "tools/session.h"
 #include "tools/timeline.h"
@@ -52,9 +53,10 @@ typedef struct bench {
   sl__watch *watch;
   sl_loader *loader;
   int64_t step;
-  double flops;    /* of a step, over all ranks */
-  double *seconds; /* of each measured step */
-  int64_t n;       /* of those */
+  char digest[SL__DIGEST_TEXT]; /* of parameters and state after the first steps */
+  double flops;                 /* of a step, over all ranks */
+  double *seconds;              /* of each measured step */
+  int64_t n;                    /* of those */
   int64_t from, to;
   double input;            /* seconds waited for batches while measuring */
   double before, after;    /* sgemm, GFLOP/s over all ranks; 0: not measured */
@@ -120,8 +122,11 @@ static sl_status prepare(bench *b) {
   SL_TRY(sl_store_create(&b->store));
   SL_TRY(sl_network_training(b->model, &b->data, &b->training, b->plan.batch, &b->network));
   const int64_t resident = sl__resident_memory();
-  const sl_program_options options = {
-      .recorder = b->recorder, .keep = &b->network.loss, .n_keep = 1, .first_leaf = b->ranks.first_leaf};
+  const sl_program_options options = {.recorder = b->recorder,
+                                      .keep = &b->network.loss,
+                                      .n_keep = 1,
+                                      .first_leaf = b->ranks.first_leaf,
+                                      .no_priorities = b->o->no_priorities};
   SL_TRY(sl_program_create(b->runtime, b->store, b->network.graph, &b->plan, &options, &b->program));
   SL_TRY(sl__watch_start(&b->ranks, &b->program, 1, b->o->stall_timeout, &b->watch));
   const sl_loader_options loader = {.source = source,
@@ -161,6 +166,7 @@ static sl_status warm_up(bench *b, double *seconds) {
     const int64_t from = sl_now();
     for (int64_t i = 0; i < n; i++) SL_TRY(one_step(b));
     *seconds = sl__ranks_sum(&b->ranks, 1e-9 * (double)(sl_now() - from) / (double)n) / b->ranks.n;
+    if (pass == 0) SL_TRY(sl__state_digest(b->store, b->digest));
     n = (int64_t)fmin(fmax(1, least / *seconds), 1000);
   }
   return SL_OK;
@@ -269,8 +275,8 @@ static void print_text(const bench *b, const line *lines, int n, double total, d
     printf("of sgemm peak    %10.1f %%    peak %.1f GFLOP/s: %.1f before, %.1f after\n",
            200 * gflops / (b->before + b->after), (b->before + b->after) / 2, b->before, b->after);
   if (b->bound.mixed > 0)
-    printf("of the bound     %10.1f %%    bound %.3f ms: critical path %.3f, area %.3f\n", 100 * b->bound.mixed / median,
-           1e3 * b->bound.mixed, 1e3 * b->bound.critical_path, 1e3 * b->bound.area);
+    printf("of the bound     %10.1f %%    bound %.3f ms: critical path %.3f, area %.3f\n",
+           100 * b->bound.mixed / median, 1e3 * b->bound.mixed, 1e3 * b->bound.critical_path, 1e3 * b->bound.area);
   if (b->recorder) {
     printf("worker time      %10.1f %%    in kernels; idle:", 100 * b->usage.kernels);
     for (int c = 0; c < SL_IDLE_CAUSES; c++)
@@ -307,14 +313,15 @@ static sl_status print_json(const bench *b, const line *lines, int n, double tot
       sl_runtime_starpu(), "steps", (json_int_t)b->n, "step_s", median, "step_s_p10", b->seconds[b->n / 10],
       "step_s_p90", b->seconds[b->n - 1 - b->n / 10], "samples_per_s", (double)b->plan.batch / median, "gflops", gflops,
       "step_flops", b->flops, "tasks", sl_program_graph(b->program)->n_nodes);
-  json_t *more =
-      json_pack("{s:f, s:I, s:I, s:o}", "input_percent", 100e9 * b->input / (double)(b->to - b->from), "peak_memory_bytes", (json_int_t)b->peak,
-                "predicted_peak_bytes", (json_int_t)b->predicted, "operations", operations);
+  json_t *more = json_pack("{s:s, s:f, s:I, s:I, s:o}", "state_digest", b->digest, "input_percent",
+                           100e9 * b->input / (double)(b->to - b->from), "peak_memory_bytes", (json_int_t)b->peak,
+                           "predicted_peak_bytes", (json_int_t)b->predicted, "operations", operations);
   if (all && b->recorder) {
     json_t *idle = json_object();
     for (int c = 0; c < SL_IDLE_CAUSES; c++)
       json_object_set_new(idle, sl_idle_cause_name((sl_idle_cause)c), json_real(100 * b->usage.idle[c]));
-    json_object_update_new(all, json_pack("{s:f, s:o}", "kernel_percent", 100 * b->usage.kernels, "idle_percent", idle));
+    json_object_update_new(all,
+                           json_pack("{s:f, s:o}", "kernel_percent", 100 * b->usage.kernels, "idle_percent", idle));
   }
   if (all && b->bound.mixed > 0)
     json_object_update_new(all, json_pack("{s:f, s:f, s:f}", "bound_s", b->bound.mixed, "critical_path_s",

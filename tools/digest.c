@@ -75,3 +75,15 @@ out:
   if (status != SL_OK) free(*text), *text = NULL;
   return status;
 }
+
+sl_status sl__state_digest(sl_store *store, char text[SL__DIGEST_TEXT]) {
+  uint64_t digest = 0;
+  SL_TRY(sl_store_acquire(store, 0));
+  for (int i = 0; i < sl_store_count(store); i++) {
+    const sl_tensor *t = sl_store_at(store, i);
+    digest = XXH64(t->data, (size_t)sl_shape_count(&t->shape) * sl_dtype_bytes(t->dtype), digest);
+  }
+  sl_store_release(store);
+  snprintf(text, SL__DIGEST_TEXT, "%016llx", (unsigned long long)digest);
+  return SL_OK;
+}

@@ -22,7 +22,8 @@ enum {
   SL__CONVERT = 256,
   SL__IMPORT = 512,
   SL__TRACE = 1024,
-  SL__ALL = 2047
+  SL__COMPARE = 2048,
+  SL__ALL = 4095
 };
 
 /* Not given and without a default: integers -1, reals NaN, texts NULL. Commands fill these in from the model or the
@@ -42,7 +43,9 @@ typedef struct sl__options {
   char *init, *to, *model_name;
   int64_t shard_size;
   int new_head;
-  int resume, force, json, quiet, calibrate, tasks, dot, no_measure, no_record, grey, skip_bad, help;
+  char *policies, *priorities;
+  int64_t repetitions;
+  int resume, force, json, quiet, calibrate, tasks, dot, no_measure, no_record, no_priorities, grey, skip_bad, help;
   char **files; /* what follows it: predict's images, import's folder */
   int n_files;
   int argc; /* of the whole command, for environment.json */

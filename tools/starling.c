@@ -73,6 +73,20 @@ static const sl__command bench = {.name = "bench",
                                       "peak (every worker thread multiplying matrices on its own, measured before and "
                                       "after), and how the workers' time "
                                       "divides into kernels and idle time, by cause (docs/timeline.md)."};
+static const sl__command compare = {
+    .name = "compare",
+    .bit = SL__COMPARE | SL__BENCH, /* it takes what bench takes */
+    .arguments = "MODEL ",
+    .least = 1,
+    .most = 1,
+    .run = sl__compare,
+    .summary = "Compare scheduling policies on a model's training steps",
+    .description =
+        "Measures the steps of MODEL under each policy, with priorities and without, every time in a process of its own, in repetitions that take turns, "
+        "after StarPU's performance models have been calibrated. Prints the time of a step, its ratio to that under eager with a 95% interval, "
+        "its part of one lower bound that all share, how much longer kernels take than alone, and idle time by cause; says which policy to take and whether that is "
+        "more than noise, and fails where policies gave different bytes. --out gets every repetition (compare.csv) and the figures (compare.json). Other options are handed "
+        "to bench."};
 static const sl__command graph = {.name = "graph",
                                   .bit = SL__GRAPH,
                                   .arguments = "MODEL ",
@@ -149,7 +163,7 @@ static const sl__command convert = {
         "the names and in the layout that --to names. All tensors that are missing, of another shape or too many are "
         "listed; then nothing is written."};
 
-const sl__command *const sl__commands[] = {&train, &eval, &generate, &predict, &convert, &bench, &graph, &trace, &import, &tokenize, &info,
+const sl__command *const sl__commands[] = {&train, &eval, &generate, &predict, &convert, &bench, &compare, &graph, &trace, &import, &tokenize, &info,
                                            NULL};
 
 static void usage(FILE *file) {

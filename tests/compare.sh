@@ -1,0 +1,25 @@
+#!/bin/sh
+# starling compare: a table of policies with what was measured under each, the same bytes, a bound that none beats, files for others; and
+# clear errors.
+. "$(dirname "$0")/command.shlib"
+if grep -q __asan_init "$starling"; then echo '1..0 # SKIP processes under a sanitizer take too long'; exit 0; fi
+small='--batch 64 --steps 5 --repetitions 3 --workers 1'
+# shellcheck disable=SC2086 # $small is several words, here and below
+expect 'two policies' 0 '^(Take|No policy)' compare mlp $small --policies lws --out tables
+check 'a line for each, with priorities and without' test "$(grep -cE '^(eager|lws) +(on|off) ' out)" = 4
+check 'the same bytes' grep -q '^All left the same bytes' out
+check 'every repetition is in the table' test "$(grep -cE '^(eager|lws),[01],[0-2],' tables/compare.csv)" = 12
+check_json 'the figures are JSON' tables/compare.json
+check 'eager against itself is 1' test "$(field ratio tables/compare.json)" = 1.0
+for number in step_s ratio_low ratio_high of_bound kernel_percent kernel_inflation; do
+  check "figures: $number" grep -qE "\"$number\": [0-9]" tables/compare.json
+done
+none_beats_it() { grep -oE '"of_bound": [0-9.]+' "$1" | awk '{ if ($2 <= 0 || $2 > 1.05) exit 1; n++ } END { exit !n }'; }
+check 'no policy beats the bound' none_beats_it tables/compare.json
+expect 'priorities on only, as JSON' 0 '"verdict"' compare mlp $small --policies eager --priorities on --json
+check_json 'that is JSON' out
+expect 'an unknown policy' 2 "no policy 'best'; it has .*eager" compare mlp --policies lws,best
+expect 'an unknown model' 2 "mlq.*did you mean 'mlp'" compare mlq
+expect '--sched is not for it' 2 'compare takes --policies lws' compare mlp --sched lws
+expect 'what bench refuses' 2 'batch|leaves' compare mlp $small --batch 4 --leaves 9
+finish
