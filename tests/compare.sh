@@ -11,8 +11,8 @@ check 'the same bytes' grep -q '^All left the same bytes' out
 check 'every repetition is in the table' test "$(grep -cE '^(eager|lws),[01],[0-2],' tables/compare.csv)" = 12
 check_json 'the figures are JSON' tables/compare.json
 check 'eager against itself is 1' test "$(field ratio tables/compare.json)" = 1.0
-for number in step_s ratio_low ratio_high of_bound kernel_percent kernel_inflation; do
-  check "figures: $number" grep -qE "\"$number\": [0-9]" tables/compare.json
+for figure in step_s ratio_low ratio_high of_bound kernel_percent kernel_inflation; do
+  check "figures: $figure" grep -qE "\"$figure\": [0-9]" tables/compare.json
 done
 none_beats_it() { grep -oE '"of_bound": [0-9.]+' "$1" | awk '{ if ($2 <= 0 || $2 > 1.05) exit 1; n++ } END { exit !n }'; }
 check 'no policy beats the bound' none_beats_it tables/compare.json
