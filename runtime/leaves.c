@@ -29,3 +29,19 @@ sl_leaves sl_leaves_of_rank(int leaves, int rank, int ranks) {
   const int first = (int)((int64_t)leaves * rank / ranks);
   return (sl_leaves){first, (int)((int64_t)leaves * (rank + 1) / ranks) - first};
 }
+
+/* One leaf after another goes to the rank that would be done with it first: since a rank's time only grows with its
+ * leaves, no other division ends earlier. */
+double sl_leaves_divide(int leaves, int ranks, int least, const double *base, const double *each, int *count) {
+  double slowest = 0;
+  for (int r = 0; r < ranks; r++) count[r] = least;
+  for (int left = leaves - ranks * least; left > 0; left--) {
+    int best = 0;
+    for (int r = 1; r < ranks; r++)
+      if (base[r] + (count[r] + 1) * each[r] < base[best] + (count[best] + 1) * each[best]) best = r;
+    count[best]++;
+  }
+  for (int r = 0; r < ranks; r++)
+    if (base[r] + count[r] * each[r] > slowest) slowest = base[r] + count[r] * each[r];
+  return slowest;
+}

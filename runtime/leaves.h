@@ -20,6 +20,10 @@ int sl_left_branch(int n);
 int sl_subtrees(int leaves, sl_leaves within, sl_leaves *subtree);
 /* The leaves that a rank owns where all have as many as whole leaves allow. */
 sl_leaves sl_leaves_of_rank(int leaves, int rank, int ranks);
+/* How many leaves each rank gets, at least `least` (ranks * least <= leaves), so that the slowest is done soonest: rank
+ * r takes base[r] + n each[r] seconds for n leaves. Where ranks are equal the lower one gets more. Returns the slowest
+ * rank's seconds. The same on all ranks that call it with the same numbers. */
+double sl_leaves_divide(int leaves, int ranks, int least, const double *base, const double *each, int *count);
 
 #ifdef __cplusplus
 }

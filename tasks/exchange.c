@@ -6,6 +6,7 @@
 
 #include "runtime/comm.h"
 #include "runtime/exchange.h"
+#include "runtime/exchange_mpi.h"
 
 const sl_operation sl__exchange_operation = {.name = "exchange"};
 
@@ -22,7 +23,9 @@ typedef struct bucket {
 } bucket;
 
 struct sl__exchanges {
-  sl_exchange *engine;
+  sl_exchange *engine; /* NULL: by_mpi */
+  sl_exchange_mpi *by_mpi;
+  int rank, ranks;
   bucket **bucket;
   int n;
   int64_t last; /* when the one before ended; the engine's thread */
@@ -31,10 +34,13 @@ struct sl__exchanges {
 static struct starpu_codelet nowhere = {
     .where = STARPU_NOWHERE, .nbuffers = 0, .name = "exchange", .modes = {STARPU_NONE}};
 
-sl_status sl__exchanges_create(sl_runtime *runtime, int leaves, const int *first_leaf, sl__exchanges **exchanges) {
+sl_status sl__exchanges_create(sl_runtime *runtime, int leaves, const int *first_leaf, int by_mpi,
+                               sl__exchanges **exchanges) {
   *exchanges = NULL;
   sl__exchanges *x = calloc(1, sizeof *x);
   if (!x) return sl_fail(SL_ENOMEM, "no memory for the exchanges");
+  x->rank = sl_runtime_rank(runtime);
+  x->ranks = sl_runtime_ranks(runtime);
   const sl_share *share = sl_runtime_share(runtime);
   enum { MOST_CPUS = 1024 };
   int cpus[MOST_CPUS], n = 0;
@@ -46,7 +52,8 @@ sl_status sl__exchanges_create(sl_runtime *runtime, int leaves, const int *first
                                        .first = first_leaf,
                                        .cpus = cpus,
                                        .ncpus = n};
-  const sl_status status = sl_exchange_create(&options, &x->engine);
+  const sl_status status =
+      by_mpi ? sl_exchange_mpi_create(&options, &x->by_mpi) : sl_exchange_create(&options, &x->engine);
   if (status == SL_OK)
     *exchanges = x;
   else
@@ -55,7 +62,8 @@ sl_status sl__exchanges_create(sl_runtime *runtime, int leaves, const int *first
 }
 
 sl_status sl__exchanges_allocate(sl__exchanges *x, size_t bytes, void **memory) {
-  return sl_exchange_allocate(x->engine, bytes, memory);
+  return x->by_mpi ? sl_exchange_mpi_allocate(x->by_mpi, bytes, memory)
+                   : sl_exchange_allocate(x->engine, bytes, memory);
 }
 
 static void ended(void *arg) {
@@ -81,7 +89,10 @@ static void acquired(void *arg) {
   bucket *b = arg;
   if (atomic_fetch_sub(&b->left, 1) > 1) return;
   b->posted = sl_now();
-  sl_exchange_post(b->of->engine, b->number, ended, b);
+  if (b->of->by_mpi)
+    sl_exchange_mpi_post(b->of->by_mpi, b->number, ended, b);
+  else
+    sl_exchange_post(b->of->engine, b->number, ended, b);
 }
 
 static void ready(void *arg) {
@@ -115,7 +126,9 @@ sl_status sl__exchanges_add(sl__exchanges *x, const sl_graph *graph, const sl_no
     for (int k = 0; k < b->n; k++) seen |= b->handle[k] == handle[i];
     if (!seen) b->handle[b->n++] = handle[i];
   }
-  SL_TRY_OUT(sl_exchange_add(x->engine, graph->value[node->in[0]]->dtype, stretch, values, &b->number));
+  const sl_dtype dtype = graph->value[node->in[0]]->dtype;
+  SL_TRY_OUT(x->by_mpi ? sl_exchange_mpi_add(x->by_mpi, dtype, stretch, values, &b->number)
+                       : sl_exchange_add(x->engine, dtype, stretch, values, &b->number));
   struct starpu_task *task = t->task = starpu_task_create();
   if (!task) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the exchange of layer '%s'", node->name));
   task->cl = &nowhere;
@@ -134,12 +147,21 @@ void sl__exchanges_hold(sl__task *t) {
   starpu_task_end_dep_add(t->task, 1 - (int)t->task->nb_termination_call_required);
 }
 
-sl_status sl__exchanges_status(sl__exchanges *x) { return x ? sl_exchange_wait(x->engine) : SL_OK; }
+sl_status sl__exchanges_status(sl__exchanges *x) {
+  return !x ? SL_OK : x->by_mpi ? sl_exchange_mpi_wait(x->by_mpi) : sl_exchange_wait(x->engine);
+}
 
 double sl__exchanges_stalled(sl__exchanges *x, int *node, char *late) {
-  int number;
-  const double seconds = sl_exchange_stalled(x->engine);
-  if (seconds == 0 || sl_exchange_waits_for(x->engine, &number, late) == 0) return 0;
+  int number, self;
+  const double seconds = x->by_mpi ? sl_exchange_mpi_stalled(x->by_mpi) : sl_exchange_stalled(x->engine);
+  if (seconds == 0) return 0;
+  if (x->by_mpi) {
+    if ((number = sl_exchange_mpi_waits_for(x->by_mpi, &self)) < 0) return 0;
+    memset(late, 0, (size_t)x->ranks);
+    late[x->rank] = (char)self;
+  } else if (sl_exchange_waits_for(x->engine, &number, late) == 0) {
+    return 0;
+  }
   for (int i = 0; i < x->n; i++)
     if (x->bucket[i]->number == number) *node = x->bucket[i]->task->index;
   return seconds;
@@ -148,6 +170,7 @@ double sl__exchanges_stalled(sl__exchanges *x, int *node, char *late) {
 void sl__exchanges_destroy(sl__exchanges *x) {
   if (!x) return;
   sl_exchange_destroy(x->engine);
+  sl_exchange_mpi_destroy(x->by_mpi);
   for (int i = 0; i < x->n; i++) free(x->bucket[i]->handle), free(x->bucket[i]);
   free(x->bucket), free(x);
 }

@@ -14,9 +14,10 @@ extern const sl_operation sl__exchange_operation;
 typedef struct sl__exchanges sl__exchanges;
 
 /* Collective over the runtime's ranks. first_leaf[ranks + 1]: rank r computes leaves [first_leaf[r], first_leaf[r +
- * 1]).
+ * 1]). by_mpi: sums over ranks are MPI_Iallreduce's (runtime/exchange_mpi.h).
  */
-sl_status sl__exchanges_create(sl_runtime *runtime, int leaves, const int *first_leaf, sl__exchanges **exchanges);
+sl_status sl__exchanges_create(sl_runtime *runtime, int leaves, const int *first_leaf, int by_mpi,
+                               sl__exchanges **exchanges);
 /* Collective. Memory for the values that are exchanged, which the ranks of a node share where they can. Lives as long
  * as the exchanges. */
 sl_status sl__exchanges_allocate(sl__exchanges *x, size_t bytes, void **memory);
@@ -31,8 +32,8 @@ sl_status sl__exchanges_status(sl__exchanges *x);
 /* Collective. NULL is allowed. */
 void sl__exchanges_destroy(sl__exchanges *x);
 
-/* Seconds since an exchange that is under way moved, its node, and the ranks that it waits for (late[ranks]); 0 when
- * none is. */
+/* Seconds since an exchange that is under way moved, its node, and the ranks that it waits for (late[ranks]; none where
+ * MPI does not tell); 0 when none is. */
 double sl__exchanges_stalled(sl__exchanges *x, int *node, char *late);
 
 #endif

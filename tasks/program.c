@@ -287,7 +287,7 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
   const int rank = sl_runtime_rank(runtime), *first = options->first_leaf;
   const sl_leaves mine = first ? (sl_leaves){first[rank], first[rank + 1] - first[rank]} : (sl_leaves){0, plan->leaves};
   if (first && sl_runtime_ranks(runtime) > 1)
-    SL_TRY_OUT(sl__exchanges_create(runtime, plan->leaves, first, &p->exchanges));
+    SL_TRY_OUT(sl__exchanges_create(runtime, plan->leaves, first, options->by_mpi, &p->exchanges));
   SL_TRY_OUT(sl_spread(logical, plan, mine, &p->graph));
   size_t n = (size_t)p->graph->n_values + 1;
   p->tensor = calloc(n, sizeof *p->tensor);

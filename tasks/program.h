@@ -30,6 +30,7 @@ typedef struct sl_program_options {
   /* [ranks + 1] the runtime's rank r computes leaves [first_leaf[r], first_leaf[r + 1]); the making of the program and its
    * steps are then collective. NULL: this process computes all of them. */
   const int *first_leaf;
+  int by_mpi; /* sums over ranks are MPI_Iallreduce's, not those of the fixed tree: their bits depend on the ranks */
 } sl_program_options;
 
 /* Lowers a complete logical graph as the plan says. Parameters and state that the store lacks are added to it and
@@ -56,7 +57,7 @@ int sl_program_running(const sl_program *program); /* a step is in flight */
 /* For whoever watches a step from another thread. Where the step is, in words: "step 12, after layer 'fc1' (linear)". */
 char *sl_program_position(const sl_program *program, char *text, size_t n);
 /* Seconds since an exchange that is under way moved; 0 when none is. what: "the sum of layer 'fc1' over the ranks
- * (exchange 3 of 9)"; late[ranks]: 1 for those that it waits for. */
+ * (exchange 3 of 9)"; late[ranks]: 1 for those that it waits for, none where MPI does not tell (by_mpi). */
 double sl_program_stalled(const sl_program *program, char *what, size_t n, char *late);
 
 const sl_graph *sl_program_graph(const sl_program *program); /* the step graph */

@@ -34,6 +34,46 @@ same_bytes 'resnet8, batchnorm over the batch' 2 resnet8 --data data --batch 16 
 same_bytes 'gpt2-nano, dropout, recomputation' 2 gpt2-nano --data text --length 32 --batch 4 --leaves 4 --dropout 0.1 --recompute block
 same_bytes 'bert-nano' 2 bert-nano --data text --length 32 --batch 4 --leaves 2
 
+# Leaves of another number on each rank, as listed and as measured: a rank that stands still two thirds of the time gets fewer.
+cat >slow <<'END'
+#!/bin/sh
+"$@" &
+child=$!
+while kill -STOP $child 2>/dev/null; do
+  sleep 0.1
+  kill -CONT $child 2>/dev/null
+  sleep 0.05
+done
+wait $child
+END
+chmod +x slow
+set -- train lenet --data data --batch 96 --leaves 12 --steps "$steps" --quiet --force
+ranks 1 "$@" --out one
+ranks 3 "$@" --balance 2,9,1 --out several
+check 'uneven leaves, listed' cmp one/model.safetensors several/model.safetensors
+check 'and recorded' grep -A 4 '"balance"' several/environment.json
+with_slow() { # train's arguments
+  code=0
+  $limit "$mpiexec" -n 1 "$starling" train lenet "$@" : -n 1 ./slow "$starling" train lenet "$@" >said 2>err || code=$?
+}
+set -- --data data --batch 96 --workers 1 --steps 240 --eval-every 80 --force
+ranks 1 train lenet "$@" --leaves 12 --quiet --out one
+with_slow "$@" --leaves 12 --balance auto --out several
+check 'uneven leaves, measured' cmp one/model.safetensors several/model.safetensors
+check 'a slow rank gets fewer' grep -E '^balance: a leaf takes .* ms on ranks 0 to 1 .*; ([7-9]|1[01]), [1-5] leaves in place of 6, 6: ' said
+check 'and that is recorded, with what was measured' grep '"leaf_s"' several/environment.json
+with_slow "$@" --leaves 2 --balance auto --out several
+check 'too few leaves for that: how many would do' grep -E '; 1, 1 leaves stay; the plan has too few leaves .* a new run with --leaves [0-9]+ would$' said
+
+# Sums by MPI_Iallreduce: those of the tree, to rounding, and said so.
+set -- train lenet --data data --batch 96 --leaves 12 --steps "$steps" --force
+ranks 2 "$@" --out one
+ranks 2 "$@" --out several --allreduce mpi
+check 'MPI_Iallreduce: the promise that is given up is named' grep 'warning: --allreduce mpi gives up' err
+for field in validation_loss test_loss; do
+  check "MPI_Iallreduce: $field" awk -v a="$(field $field one/summary.json)" -v b="$(field $field several/summary.json)" 'BEGIN { exit !(a > 0 && (a - b) ^ 2 < (1e-4 * a) ^ 2) }'
+done
+
 # Every sample once an epoch, and every one evaluated, where neither the batch nor the ranks divide their number.
 run train mlp --data data --batch 50 --leaves 3 --epochs 1 --quiet --out one --force
 ranks 3 train mlp --data data --batch 50 --leaves 3 --epochs 1 --quiet --out several --force
@@ -51,6 +91,8 @@ once() { # name, pattern: the run failed, and said this in one line
 }
 ranks 3 train mlp --data data --leaves 2 --out x
 once 'fewer leaves than ranks' '3 ranks cannot share a batch of 2 leaves'
+ranks 2 train mlp --data data --leaves 4 --balance 3,2 --out x
+once 'leaves that do not add up' '2 ranks take even, auto, or 2 numbers .* add up to the 4 leaves'
 ranks 2 train mlp --data nowhere --out x
 once 'no data on any rank' 'nowhere'
 code=0
@@ -86,6 +128,11 @@ wait $job || code=$?
 once 'a rank that stands still is named, with its last step' "nothing has moved for .* waits for rank 1 \(.* heard of .* ago in step [0-9]+, "
 check 'within seconds' test $(($(date +%s) - from)) -le 12
 check 'and nothing stays behind' test -z "$(victim)"
+start --stall-timeout 2 --allreduce mpi
+kill -STOP "$(victim)"
+code=0
+wait $job || code=$?
+once 'and so where MPI_Iallreduce waits for it' "nothing has moved for .* waits for rank 1 \(.* heard of .* ago in step [0-9]+, "
 start
 from=$(date +%s)
 kill -KILL "$(victim)"

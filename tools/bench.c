@@ -11,6 +11,7 @@
 #include "tasks/bound.h"
 #include "tasks/print.h"
 #include "tasks/program.h"
+#include "tools/balance.h"
 #include "tools/commands.h"
 #include "tools/data.h"
 #include "tools/digest.h"
@@ -43,9 +44,11 @@ typedef struct bench {
   sl_training training;
   sl_plan plan;
   synthetic synthetic;
+  sl_sample_source source;
   sl__data opened;
   sl_runtime *runtime;
   sl__ranks ranks;
+  sl__balance balance;
   sl_recorder *recorder;
   sl_store *store;
   sl_network network;
@@ -109,37 +112,56 @@ static sl_status open_data(bench *b, sl_sample_source *source) {
   return SL_OK;
 }
 
-static sl_status prepare(bench *b) {
-  sl_sample_source source;
-  SL_TRY(sl__find_model(b->o->model, &b->model));
-  SL_TRY(sl__training_of(b->o, b->model, &b->training));
-  SL_TRY(sl__start(b->o, "bench", 1, &b->runtime));
-  SL_TRY(sl__ranks_open(b->runtime, &b->ranks));
-  SL_TRY(sl__plan_of(b->o, b->model, b->ranks.n, &b->plan));
-  SL_TRY(sl__ranks_divide(&b->ranks, &b->plan));
-  SL_TRY(open_data(b, &source));
-  if (!b->o->no_record) SL_TRY(sl_recorder_create(0, &b->recorder));
-  SL_TRY(sl_store_create(&b->store));
-  SL_TRY(sl_network_training(b->model, &b->data, &b->training, b->plan.batch, &b->network));
+/* The program over the store and its loader, for the leaves that this rank has now. */
+static sl_status make_program(bench *b) {
   const int64_t resident = sl__resident_memory();
   const sl_program_options options = {.recorder = b->recorder,
                                       .keep = &b->network.loss,
                                       .n_keep = 1,
                                       .first_leaf = b->ranks.first_leaf,
-                                      .no_priorities = b->o->no_priorities};
+                                      .no_priorities = b->o->no_priorities,
+                                      .by_mpi = b->ranks.by_mpi};
   SL_TRY(sl_program_create(b->runtime, b->store, b->network.graph, &b->plan, &options, &b->program));
   SL_TRY(sl__watch_start(&b->ranks, &b->program, 1, b->o->stall_timeout, &b->watch));
-  const sl_loader_options loader = {.source = source,
+  const sl_loader_options loader = {.source = b->source,
                                     .mode = SL_LOADER_TRAIN,
                                     .batch = b->plan.batch,
                                     .first = b->ranks.first_row,
                                     .rows = b->ranks.rows,
-                                    .seed = b->plan.seed};
+                                    .seed = b->plan.seed,
+                                    .cursor = b->step * b->plan.batch};
   SL_TRY(sl_loader_create(&loader, &b->loader));
-  b->predicted = resident + (int64_t)sl_program_bytes(b->program, 0) +
-                 sl_loader_depth(b->loader) * b->ranks.rows * (int64_t)(source.sample_bytes + sizeof(int32_t));
+  const int64_t batches =
+      sl_loader_depth(b->loader) * b->ranks.rows * (int64_t)(b->source.sample_bytes + sizeof(int32_t));
+  b->predicted = resident + (int64_t)sl_program_bytes(b->program, b->step > 0) + batches;
   return SL_OK;
 }
+
+static void release_program(bench *b) {
+  sl__watch_stop(b->watch);
+  sl_loader_destroy(b->loader);
+  sl_program_destroy(b->program);
+  b->watch = NULL, b->loader = NULL, b->program = NULL;
+}
+
+static sl_status prepare(bench *b) {
+  SL_TRY(sl__find_model(b->o->model, &b->model));
+  SL_TRY(sl__training_of(b->o, b->model, &b->training));
+  SL_TRY(sl__start(b->o, "bench", 1, &b->runtime));
+  SL_TRY(sl__ranks_open(b->runtime, &b->ranks));
+  sl__ranks_allreduce(&b->ranks, b->o->allreduce);
+  SL_TRY(sl__plan_of(b->o, b->model, b->ranks.n, &b->plan));
+  SL_TRY(sl__balance_open(b->runtime, b->o->balance, &b->ranks, &b->plan, &b->balance));
+  if (b->o->no_record && b->balance.measuring)
+    return sl_fail(SL_EINVAL, "--balance auto looks at what --no-record leaves out: list the leaves, or record");
+  SL_TRY(open_data(b, &b->source));
+  if (!b->o->no_record) SL_TRY(sl_recorder_create(0, &b->recorder));
+  SL_TRY(sl_store_create(&b->store));
+  SL_TRY(sl_network_training(b->model, &b->data, &b->training, b->plan.batch, &b->network));
+  return make_program(b);
+}
+
+enum { WARM = 3 }; /* first steps, which are not measured; the digest is of the state after them */
 
 static sl_status one_step(bench *b) {
   sl_batch *batch;
@@ -152,6 +174,7 @@ static sl_status one_step(bench *b) {
                         .input_row0 = b->ranks.first_row};
   sl_status status = sl_program_run(b->program, &step);
   if (status == SL_OK) status = sl_program_read(b->program, b->network.loss, &loss);
+  if (status == SL_OK && b->step == WARM) status = sl__state_digest(b->store, b->digest);
   sl_loader_release(b->loader, batch);
   return status;
 }
@@ -159,14 +182,12 @@ static sl_status one_step(bench *b) {
 /* The same data over and over with the usual learning rate may diverge; what is not finite costs the same time,
  * denormals do not, and neither matters here: labels follow from the image, so the network learns them. */
 static sl_status warm_up(bench *b, double *seconds) {
-  enum { STEPS = 3 };
   const double least = 0.5;
-  int64_t n = STEPS;
+  int64_t n = WARM;
   for (int pass = 0; pass < 2; pass++) { /* as many on all ranks */
     const int64_t from = sl_now();
     for (int64_t i = 0; i < n; i++) SL_TRY(one_step(b));
     *seconds = sl__ranks_sum(&b->ranks, 1e-9 * (double)(sl_now() - from) / (double)n) / b->ranks.n;
-    if (pass == 0) SL_TRY(sl__state_digest(b->store, b->digest));
     n = (int64_t)fmin(fmax(1, least / *seconds), 1000);
   }
   return SL_OK;
@@ -196,9 +217,22 @@ static sl_status look_at_records(bench *b) {
   return sl__timeline_save(b->program, b->model->name, &b->clocks, b->o->out);
 }
 
+/* With --balance auto, the steps that it measures; then the program again, where the division changes. */
+static sl_status balance(bench *b) {
+  int changed = 0;
+  while (b->balance.measuring) {
+    SL_TRY(one_step(b));
+    SL_TRY(sl__balance_step(&b->balance, b->program, b->recorder, &changed));
+  }
+  if (!changed) return SL_OK;
+  release_program(b);
+  return make_program(b);
+}
+
 static sl_status measure(bench *b) {
   double guess;
   SL_TRY(peak(b, &b->before));
+  SL_TRY(balance(b));
   sl__peak_memory_restart();
   SL_TRY(warm_up(b, &guess));
   b->n = b->o->steps > 0 ? b->o->steps : (int64_t)fmin(fmax(20, 5 / guess), 100000);
@@ -266,6 +300,7 @@ static void print_text(const bench *b, const line *lines, int n, double total, d
       b->model->name, (long long)b->plan.batch, b->plan.leaves, b->plan.shards, b->plan.row_blocks, b->ranks.n,
       share->nworkers, share->threads_per_worker, sl_runtime_gpus(b->runtime), sl_runtime_sched(b->runtime),
       b->plan.kernels, (long long)b->n);
+  if (*sl__balance_text(&b->balance)) printf("balance          %s\n", sl__balance_text(&b->balance));
   printf("step time        %10.3f ms   median; 10%% of steps took less than %.3f, 10%% more than %.3f\n", 1e3 * median,
          1e3 * b->seconds[b->n / 10], 1e3 * b->seconds[b->n - 1 - b->n / 10]);
   printf("samples/s        %10.0f\n", (double)b->plan.batch / median);
@@ -326,6 +361,7 @@ static sl_status print_json(const bench *b, const line *lines, int n, double tot
   if (all && b->bound.mixed > 0)
     json_object_update_new(all, json_pack("{s:f, s:f, s:f}", "bound_s", b->bound.mixed, "critical_path_s",
                                           b->bound.critical_path, "area_s", b->bound.area));
+  if (all && b->ranks.n > 1) json_object_set_new(all, "balance", sl__balance_json(&b->balance));
   if (all && b->before > 0)
     json_object_update_new(all, json_pack("{s:f, s:f, s:f}", "sgemm_gflops_before", b->before, "sgemm_gflops_after",
                                           b->after, "percent_of_peak", 200 * gflops / (b->before + b->after)));
@@ -366,13 +402,12 @@ sl_status sl__bench(sl__options *o, int *exit_code) {
   if (b.ranks.rank == 0) SL_TRY_OUT(report(&b));
 out:
   if (status != SL_OK) sl__ranks_fail(&b.ranks, sl__exit_code(status));
-  sl__watch_stop(b.watch);
-  sl_loader_destroy(b.loader);
-  sl_program_destroy(b.program);
+  release_program(&b);
   if (b.network.graph) sl_network_destroy(&b.network);
   sl_store_destroy(b.store);
   sl_recorder_destroy(b.recorder);
   sl__data_close(&b.opened);
+  sl__balance_close(&b.balance);
   sl__ranks_close(&b.ranks);
   sl_runtime_stop(b.runtime);
   free(b.synthetic.samples), free(b.seconds);

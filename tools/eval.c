@@ -87,7 +87,7 @@ sl_status sl__eval(sl__options *o, int *exit_code) {
   sl_plan plan = f->plan;
   if (f->data.length > 0) sl__option_default_integer(&o->length, f->data.length);
   if (o->batch > 0) SL_TRY_OUT(sl__plan_of(o, f->model, ranks.n, &plan));
-  SL_TRY_OUT(sl__ranks_divide(&ranks, &plan));
+  SL_TRY_OUT(sl__ranks_divide(&ranks, &plan, NULL));
   SL_TRY_OUT(sl__evaluator_create(runtime, store, f->model, &f->data, &f->training, &plan, &ranks, &evaluator));
   SL_TRY_OUT(sl__watch_start(&ranks, &evaluator.program, 1, o->stall_timeout, &watch));
   SL_TRY_OUT(sl__model_fill(file, store, &evaluator.network, f->model->name, 0));

@@ -111,6 +111,13 @@ static const option table[] = {
      "parts of the batch that are tasks of their own, a multiple of leaves (default: 64 images or more each)"},
     {"row-blocks", INTEGER, AT(row_blocks), BUILDS, 1, "N", NULL, 1, 1024,
      "blocks of rows that large weights are cut into (default 1)"},
+    {"balance", TEXT, AT(balance), SL__TRAIN | SL__BENCH, 1, "even|auto|N,N,...", "even", 0, 0,
+     "leaves of each rank: as many on all; by how long a leaf takes on each, measured in the first steps; or so many "
+     "(changes no bit)"},
+
+    {"allreduce", CHOICE, AT(allreduce), SL__TRAIN | SL__BENCH, 1, "tree|mpi", "tree", 0, 0,
+     "sums over ranks: by a fixed tree, with the same bits on any number of ranks, or by MPI_Iallreduce, without that "
+     "promise"},
 
     {"recompute", CHOICE, AT(recompute), BUILDS, 1, "none|attention|block", NULL, 0, 0,
      "compute again in the backward pass what attention, or each block, made, rather than keep it (default none)"},

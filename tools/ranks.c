@@ -10,6 +10,7 @@
 
 #include "runtime/comm.h"
 #include "runtime/leaves.h"
+#include "runtime/log.h"
 
 enum { TEXT = 1024 };
 
@@ -51,7 +52,7 @@ void sl__ranks_close(sl__ranks *r) {
   memset(r, 0, sizeof *r);
 }
 
-sl_status sl__ranks_divide(sl__ranks *r, const sl_plan *plan) {
+sl_status sl__ranks_divide(sl__ranks *r, const sl_plan *plan, const int *count) {
   int64_t rows;
   r->first_row = 0;
   r->rows = plan->batch;
@@ -63,13 +64,22 @@ sl_status sl__ranks_divide(sl__ranks *r, const sl_plan *plan) {
         plan->leaves, plan->leaves, r->n);
   r->first_leaf = realloc(r->first_leaf, (size_t)(r->n + 1) * sizeof *r->first_leaf);
   if (!r->first_leaf) return sl_fail(SL_ENOMEM, "no memory for %d ranks", r->n);
-  for (int k = 0; k < r->n; k++) r->first_leaf[k] = sl_leaves_of_rank(plan->leaves, k, r->n).first;
-  r->first_leaf[r->n] = plan->leaves;
+  r->first_leaf[0] = 0;
+  for (int k = 0; k < r->n; k++)
+    r->first_leaf[k + 1] = r->first_leaf[k] + (count ? count[k] : sl_leaves_of_rank(plan->leaves, k, r->n).n);
   sl_plan_leaf(plan, r->first_leaf[r->rank], &r->first_row, &rows);
   int64_t last;
   sl_plan_leaf(plan, r->first_leaf[r->rank + 1] - 1, &last, &rows);
   r->rows = last + rows - r->first_row;
   return SL_OK;
+}
+
+void sl__ranks_allreduce(sl__ranks *r, const char *how) {
+  r->by_mpi = r->n > 1 && strcmp(how, "mpi") == 0;
+  if (r->by_mpi)
+    sl_log(SL_LOG_WARNING,
+           "--allreduce mpi gives up the promise of the same bits on any number of ranks: training steps "
+           "are summed over ranks by MPI_Iallreduce, in an order of its own");
 }
 
 sl_status sl__ranks_agree(const sl__ranks *r, sl_status status) {
@@ -130,6 +140,17 @@ double sl__ranks_sum(const sl__ranks *r, double value) {
   double sum = value;
   if (r->n > 1) MPI_Allreduce(&value, &sum, 1, MPI_DOUBLE, MPI_SUM, r->comm);
   return sum;
+}
+
+sl_status sl__ranks_gather(const sl__ranks *r, const double *mine, int n, double *all) {
+  if (r->n <= 1) {
+    memcpy(all, mine, (size_t)n * sizeof *all);
+    return SL_OK;
+  }
+  wait_begins();
+  const int code = MPI_Allgather(mine, n, MPI_DOUBLE, all, n, MPI_DOUBLE, r->comm);
+  wait_ends();
+  return sl_comm_status(code, "MPI_Allgather");
 }
 
 sl_status sl__ranks_broadcast(const sl__ranks *r, sl_store *store) {

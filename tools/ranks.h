@@ -18,13 +18,18 @@ typedef struct sl__ranks {
   int mine, all;           /* of the agreement under way */
   int *first_leaf;         /* [n + 1], for sl_program_options; NULL on one rank */
   int64_t first_row, rows; /* of the global batch that are computed here */
+  int by_mpi;              /* training steps sum over ranks by MPI_Iallreduce */
 } sl__ranks;
 
 /* Collective. After sl__start. */
 sl_status sl__ranks_open(sl_runtime *runtime, sl__ranks *ranks);
 void sl__ranks_close(sl__ranks *ranks); /* collective; a zeroed one is allowed */
-/* Gives each rank its leaves of the plan, evenly. SL_EINVAL: fewer leaves than ranks. */
-sl_status sl__ranks_divide(sl__ranks *ranks, const sl_plan *plan);
+/* Gives each rank its leaves of the plan: count[ranks] of them, or evenly (NULL). SL_EINVAL: fewer leaves than ranks.
+ */
+sl_status sl__ranks_divide(sl__ranks *ranks, const sl_plan *plan, const int *count);
+/* "tree" or "mpi"; warns that the latter gives up the same bits on any number of ranks. On one rank nothing is summed
+ * over ranks. */
+void sl__ranks_allreduce(sl__ranks *ranks, const char *how);
 
 /* Collective: SL_OK where it is so on all ranks; else the failure of the first rank that has one, with its name, on
  * all. Only for statuses that no rank keeps the others waiting with. */
@@ -37,6 +42,8 @@ void sl__ranks_ask(sl__ranks *ranks, int flag);
 int sl__ranks_answer(sl__ranks *ranks); /* collective: ends what sl__ranks_ask began */
 /* Collective: the sum over the ranks, on all. */
 double sl__ranks_sum(const sl__ranks *ranks, double value);
+/* Collective: the n numbers of each rank, all[ranks][n], on all. */
+sl_status sl__ranks_gather(const sl__ranks *ranks, const double *mine, int n, double *all);
 /* Collective: rank 0's parameters and state to all. */
 sl_status sl__ranks_broadcast(const sl__ranks *ranks, sl_store *store);
 

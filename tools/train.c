@@ -12,6 +12,7 @@
 #include "runtime/log.h"
 #include "runtime/rundir.h"
 #include "tasks/program.h"
+#include "tools/balance.h"
 #include "tools/checkpoints.h"
 #include "tools/commands.h"
 #include "tools/data.h"
@@ -28,7 +29,8 @@
 typedef struct interval {
   int64_t from; /* ns */
   int64_t steps;
-  int64_t before; /* those of an earlier start of the run: in the sums, not in the times */
+  int64_t before; /* those of an earlier start of the run, or of another division of its leaves: in the sums, not in the
+                     times */
   double loss, correct, count;
   double input;   /* loader's seconds of waiting at its start */
   double stood;   /* seconds that checkpoints took, at its start */
@@ -40,6 +42,7 @@ typedef struct run {
   json_t *environment; /* as it was before the runtime changed it */
   sl_runtime *runtime;
   sl__ranks ranks;
+  sl__balance balance;
   sl__data data;
   sl_rundir *dir;
   sl__checkpoints *checkpoints;
@@ -138,23 +141,39 @@ static sl_status complete_options(run *r) {
   return SL_OK;
 }
 
-static sl_status build(run *r) {
-  sl__model_facts *f = &r->facts;
-  SL_TRY(sl_recorder_create(0, &r->recorder));
-  SL_TRY(sl_store_create(&r->store));
-  SL_TRY(sl_network_training(f->model, &f->data, &f->training, f->plan.batch, &r->network));
+/* The programs over the store, for the leaves that this rank has now. */
+static sl_status make_programs(run *r) {
+  const sl__model_facts *f = &r->facts;
   const sl_value keep[] = {r->network.loss, r->network.correct, r->network.count, r->network.clip};
   const sl_program_options options = {.recorder = r->recorder,
                                       .keep = keep,
                                       .n_keep = r->network.clip == SL_NONE ? 3 : 4,
-                                      .first_leaf = r->ranks.first_leaf};
-  const int64_t resident = sl__resident_memory();
+                                      .first_leaf = r->ranks.first_leaf,
+                                      .by_mpi = r->ranks.by_mpi};
   SL_TRY(sl_program_create(r->runtime, r->store, r->network.graph, &f->plan, &options, &r->program));
   SL_TRY(
       sl__evaluator_create(r->runtime, r->store, f->model, &f->data, &f->training, &f->plan, &r->ranks, &r->evaluator));
   SL_TRY(sl__watch_start(&r->ranks, (sl_program *[]){r->program, r->evaluator.program}, 2, r->o->stall_timeout,
                          &r->watch));
   r->flops = sl__ranks_sum(&r->ranks, sl_program_flops(r->program));
+  return SL_OK;
+}
+
+static void release_programs(run *r) {
+  sl__watch_stop(r->watch);
+  sl_loader_destroy(r->loader);
+  sl__evaluator_destroy(&r->evaluator);
+  sl_program_destroy(r->program);
+  r->watch = NULL, r->loader = NULL, r->program = NULL;
+}
+
+static sl_status build(run *r) {
+  const sl__model_facts *f = &r->facts;
+  SL_TRY(sl_recorder_create(0, &r->recorder));
+  SL_TRY(sl_store_create(&r->store));
+  SL_TRY(sl_network_training(f->model, &f->data, &f->training, f->plan.batch, &r->network));
+  const int64_t resident = sl__resident_memory();
+  SL_TRY(make_programs(r));
   enum { RINGS = 2, DEPTH = 3 }; /* of batches read ahead, to train and to validate */
   r->predicted = resident + (int64_t)sl_program_bytes(r->program, 0) +
                  (int64_t)sl_program_bytes(r->evaluator.program, 1) +
@@ -175,6 +194,7 @@ static sl_status add_to_environment(run *r) {
                               sl_isa_name(sl_runtime_isa(r->runtime)), "ranks", sl_runtime_ranks(r->runtime),
                               "threads_per_worker", sl_runtime_share(r->runtime)->threads_per_worker, "workers",
                               workers, "gpus", sl_runtime_gpus(r->runtime), "cpu_quota", sl_runtime_quota(r->runtime));
+  if (r->ranks.n > 1) json_object_set_new(machine, "balance", sl__balance_json(&r->balance));
   const int fine = libraries && json_object_update(json_object_get(r->environment, "libraries"), libraries) == 0 &&
                    json_object_set_new(r->environment, "machine", machine) == 0;
   json_decref(libraries);
@@ -346,6 +366,7 @@ static void print_start(const run *r) {
       r->ranks.n, share->nworkers, share->threads_per_worker, sl_runtime_gpus(r->runtime), sl_runtime_sched(r->runtime),
       p->kernels);
   print_init(r);
+  if (r->balance.listed) printf("balance: %s\n", sl__balance_text(&r->balance));
   if (r->first)
     printf("resumed after step %lld\n", (long long)r->first);
   else if (r->o->resume)
@@ -527,7 +548,7 @@ out:
   return status;
 }
 
-static sl_status steps(run *r, int *exit_code) {
+static sl_status open_loader(run *r) {
   const sl_loader_options options = {.source = sl__data_source(&r->data, SL_SPLIT_TRAIN),
                                      .mode = SL_LOADER_TRAIN,
                                      .batch = r->facts.plan.batch,
@@ -539,7 +560,39 @@ static sl_status steps(run *r, int *exit_code) {
                                      .height = r->facts.data.height,
                                      .width = r->facts.data.width,
                                      .channels = r->facts.data.channels};
-  SL_TRY(sl_loader_create(&options, &r->loader));
+  return sl_loader_create(&options, &r->loader);
+}
+
+/* Says and records how the leaves are divided by what was measured. */
+static sl_status tell_balance(run *r) {
+  if (r->ranks.rank > 0) return SL_OK;
+  if (r->terminal) printf("\r\033[K");
+  if (!r->o->quiet) printf("balance: %s\n", sl__balance_text(&r->balance)), fflush(stdout);
+  json_object_set_new(json_object_get(r->environment, "machine"), "balance", sl__balance_json(&r->balance));
+  return sl_rundir_write_json(r->dir, SL_RUNDIR_ENVIRONMENT, r->environment);
+}
+
+/* After one of the first steps, with --balance auto. Where the division changes, the programs are made again over the
+ * same store; the time for that, and for the steps before it, is not in the interval's rates. */
+static sl_status rebalance(run *r) {
+  int changed;
+  if (!r->balance.measuring) return SL_OK;
+  SL_TRY(sl__balance_step(&r->balance, r->program, r->recorder, &changed));
+  if (r->balance.measuring) return SL_OK;
+  SL_TRY(sl__ranks_agree(&r->ranks, tell_balance(r)));
+  if (!changed) return SL_OK;
+  r->stepping += 1e-9 * (double)(sl_now() - r->now.from);
+  r->now.before = r->now.steps;
+  release_programs(r);
+  sl_recorder_clear(r->recorder); /* its records are of nodes that are gone */
+  SL_TRY(make_programs(r));
+  SL_TRY(open_loader(r));
+  begin_times(r);
+  return SL_OK;
+}
+
+static sl_status steps(run *r, int *exit_code) {
+  SL_TRY(open_loader(r));
   begin_times(r);
   while (r->step < r->total && !r->reached) {
     int validated;
@@ -549,7 +602,11 @@ static sl_status steps(run *r, int *exit_code) {
     SL_TRY(look(r, r->step == r->total, &validated));
     const int last = r->step == r->total || r->reached;
     if (sl__checkpoints_due(r->checkpoints, r->step, validated, last, wish)) SL_TRY(save(r));
-    if (wish != SL__WISH_STOP || last) continue;
+    if (last) continue;
+    if (wish != SL__WISH_STOP) {
+      SL_TRY(rebalance(r));
+      continue;
+    }
     SL_TRY(sl__checkpoints_finish(r->checkpoints));
     *exit_code = SL_EXIT_CHECKPOINTED;
     if (r->terminal) printf("\r\033[K");
@@ -651,9 +708,10 @@ static sl_status prepare(run *r) {
   if (!r->environment) return sl_fail(SL_ENOMEM, "no memory for the environment");
   SL_TRY(sl__start(o, "train", 1, &r->runtime));
   SL_TRY(sl__ranks_open(r->runtime, &r->ranks));
+  sl__ranks_allreduce(&r->ranks, o->allreduce);
   if (r->ranks.rank > 0) o->quiet = 1, o->json = 0, r->terminal = 0; /* rank 0 speaks and writes for all */
   SL_TRY(sl__plan_of(o, f->model, r->ranks.n, &f->plan));
-  SL_TRY(sl__ranks_divide(&r->ranks, &f->plan));
+  SL_TRY(sl__balance_open(r->runtime, o->balance, &r->ranks, &f->plan, &r->balance));
   const sl__data_options data = {
       .model = f->model, .path = o->data, .val_fraction = o->val_fraction, .seed = f->plan.seed, .length = o->length};
   SL_TRY(sl__data_open(&data, &r->data));
@@ -696,16 +754,14 @@ static sl_status keep_timeline(const run *r, sl_status status) {
 }
 
 static void release(run *r) {
-  sl__watch_stop(r->watch);
+  release_programs(r);
   free(r->configuration);
   sl__model_close(r->init);
-  sl_loader_destroy(r->loader);
-  sl__evaluator_destroy(&r->evaluator);
-  sl_program_destroy(r->program);
   if (r->network.graph) sl_network_destroy(&r->network);
   sl_store_destroy(r->store);
   sl_recorder_destroy(r->recorder);
   sl__data_close(&r->data);
+  sl__balance_close(&r->balance);
   sl__ranks_close(&r->ranks);
   json_decref(r->environment);
   free(r->folder);

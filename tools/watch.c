@@ -82,17 +82,30 @@ static void end_job(const sl__watch *w, double seconds, const char *what) {
   MPI_Abort(MPI_COMM_WORLD, SL_EXIT_FAILURE);
 }
 
+/* Those that nothing has been heard of for half the time. Returns how many. */
+static int find_silent(sl__watch *w, double seconds) {
+  int n = 0;
+  for (int r = 0; r < w->ranks->n; r++) n += w->late[r] = w->when[r] > 0 && now() - w->when[r] > seconds / 2;
+  return n;
+}
+
 /* What this rank waits for: an exchange, or the others to agree on something; then those are late that nothing is heard
- * of. */
+ * of. So, too, where an exchange does not know for whom it waits; where all are heard of, it may be any of the others.
+ */
 static double stalled(sl__watch *w, char *what, size_t n) {
+  const size_t ranks = (size_t)w->ranks->n;
   for (int i = 0; i < w->n; i++) {
     const double seconds = sl_program_stalled(w->program[i], what, n, w->late);
-    if (seconds > 0) return seconds;
+    if (seconds == 0) continue;
+    if (!memchr(w->late, 1, ranks) && find_silent(w, seconds) == 0) {
+      memset(w->late, 1, ranks);
+      w->late[w->ranks->rank] = 0;
+    }
+    return seconds;
   }
   const double seconds = sl__ranks_waiting();
   snprintf(what, n, "an agreement among the ranks");
-  memset(w->late, 0, (size_t)w->ranks->n);
-  for (int r = 0; r < w->ranks->n; r++) w->late[r] = w->when[r] > 0 && now() - w->when[r] > seconds / 2;
+  find_silent(w, seconds);
   return seconds;
 }
 

@@ -1,6 +1,8 @@
 /* runtime/leaves.c: whole subtrees within a run of leaves, and the division of leaves among ranks. */
 #include "runtime/leaves.h"
 
+#include <math.h>
+
 #include "tests/scratch.h"
 
 static void branches(void **state) {
@@ -54,11 +56,70 @@ static void division(void **state) {
     }
 }
 
+static double slowest(int ranks, const double *base, const double *each, const int *count) {
+  double most = 0;
+  for (int r = 0; r < ranks; r++) most = fmax(most, base[r] + count[r] * each[r]);
+  return most;
+}
+
+/* Of all divisions of leaves among the ranks from r on, the least of the slowest rank's times. */
+static double best_of_all(int leaves, int ranks, int least, const double *base, const double *each, int *count, int r) {
+  if (r == ranks - 1) {
+    count[r] = leaves;
+    return slowest(ranks, base, each, count);
+  }
+  double best = INFINITY;
+  for (count[r] = least; count[r] <= leaves - least * (ranks - 1 - r); count[r]++) {
+    const int mine = count[r];
+    best = fmin(best, best_of_all(leaves - mine, ranks, least, base, each, count, r + 1));
+    count[r] = mine;
+  }
+  return best;
+}
+
+static void proportion(void **state) {
+  (void)state;
+  const double none[4] = {0}, even[4] = {1, 1, 1, 1}, half[4] = {1, 2, 1, 1}, crawling[4] = {1, 1000, 1, 1};
+  int count[4], tried[4];
+  assert_near(sl_leaves_divide(12, 2, 1, none, half, count), 8, 0);
+  assert_int_equal(count[0], 8);
+  assert_int_equal(count[1], 4);
+  assert_near(sl_leaves_divide(12, 2, 1, (double[]){0, 6}, even, count), 9, 0); /* what it does besides counts */
+  assert_int_equal(count[0], 9);
+  sl_leaves_divide(12, 3, 1, none, even, count);
+  for (int r = 0; r < 3; r++) assert_int_equal(count[r], 4);
+  sl_leaves_divide(11, 4, 1, none, even, count); /* among equals the lower ranks get more */
+  for (int r = 0; r < 4; r++) assert_int_equal(count[r], r < 3 ? 3 : 2);
+  sl_leaves_divide(9, 4, 1, none, crawling, count); /* no rank is left without */
+  assert_int_equal(count[1], 1);
+  sl_leaves_divide(9, 4, 2, none, crawling, count);
+  assert_int_equal(count[1], 2);
+  uint32_t x = 1;
+  for (int round = 0; round < 200; round++) {
+    double base[4], each[4];
+    for (int r = 0; r < 4; r++) {
+      x = x * 1664525u + 1013904223u, base[r] = (x >> 24) / 64.0;
+      x = x * 1664525u + 1013904223u, each[r] = 1 + (x >> 28);
+    }
+    const int ranks = 2 + round % 3, least = 1 + round % 2, leaves = ranks * least + round % 7;
+    const double got = sl_leaves_divide(leaves, ranks, least, base, each, count);
+    int sum = 0;
+    for (int r = 0; r < ranks; r++) {
+      assert_true(count[r] >= least);
+      sum += count[r];
+    }
+    assert_int_equal(sum, leaves);
+    assert_near(got, slowest(ranks, base, each, count), 0);
+    assert_near(got, best_of_all(leaves, ranks, least, base, each, tried, 0), 1e-12);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(branches),
       cmocka_unit_test(subtrees),
       cmocka_unit_test(division),
+      cmocka_unit_test(proportion),
   };
   return cmocka_run_group_tests_name("runtime/leaves", tests, NULL, NULL);
 }

@@ -1,0 +1,80 @@
+#!/bin/bash
+# Figure: two ranks of one worker, one of them with half a core, 12 leaves: the throughput with --balance auto as multiples of that
+# of the even division, in turn, at least 1.3; and the same bits. Half a core is a quota of the control group (v1 or v2), and QUOTA another
+# one in per cent; where none can be made, the rank is stopped half of the time. The machine must have nothing else to do, or the
+# other rank is slowed down, too. ROUNDS says how many times each is measured (default 3).
+set -u
+top=$(cd "$(dirname "$0")/../.." && pwd)
+starling=${STARLING:-$top/build/starling} mpiexec=${MPIEXEC:-mpiexec.mpich} rounds=${ROUNDS:-3} quota=${QUOTA:-50}
+[ -x "$starling" ] || { echo "SKIP: no $starling: run ./quickstart first"; exit 77; }
+command -v "$mpiexec" >/dev/null || { echo "SKIP: no $mpiexec"; exit 77; }
+[ "$(nproc)" -ge 2 ] || { echo 'SKIP: fewer than 2 cores'; exit 77; }
+export STARPU_SILENT=1
+work=$(mktemp -d) group=
+trap '[ -z "$group" ] || rmdir "$group"; rm -rf "$work"' EXIT
+
+for folder in /sys/fs/cgroup/cpu /sys/fs/cgroup; do
+  mkdir "$folder/starling-balance.$$" 2>/dev/null || continue
+  group=$folder/starling-balance.$$
+  if [ -e "$group/cpu.max" ]; then echo "$((quota * 1000)) 100000" >"$group/cpu.max"; else echo $((quota * 1000)) >"$group/cpu.cfs_quota_us"; fi 2>/dev/null && break
+  rmdir "$group"
+  group=
+done
+if [ -n "$group" ]; then
+  echo "$quota% of a core: a quota of $group"
+  cat >"$work/half" <<END
+#!/bin/sh
+echo \$\$ >$group/cgroup.procs
+exec "\$@"
+END
+else
+  echo 'half a core: stopped half of the time, since no control group with a quota can be made'
+  cat >"$work/half" <<'END'
+#!/bin/sh
+"$@" &
+child=$!
+while kill -STOP $child 2>/dev/null; do
+  sleep 0.05
+  kill -CONT $child 2>/dev/null
+  sleep 0.05
+done
+wait $child
+END
+fi
+chmod +x "$work/half"
+both() { "$mpiexec" -n 1 "$starling" "$@" : -n 1 "$work/half" "$starling" "$@" 2>"$work/err"; }
+speed() { grep -oE '"samples_per_s": *[0-9.]+' | grep -oE '[0-9.]+$'; }
+median() { sort -g | awk '{ x[NR] = $1 } END { print NR % 2 ? x[(NR + 1) / 2] : (x[NR / 2] + x[NR / 2 + 1]) / 2 }'; }
+missed=0
+report() { # name, target, value, met
+  printf '%-44s target %-8s value %-10s %s\n' "$1" "$2" "$3" "$([ "$4" = 1 ] && echo met || echo MISSED)"
+  [ "$4" = 1 ] || missed=1
+}
+compare() { # name, bench's arguments
+  name=$1
+  shift
+  rm -f "$work/even" "$work/auto"
+  for _ in $(seq "$rounds"); do
+    for how in even auto; do
+      both bench "$@" --leaves 12 --workers 1 --no-measure --json --balance $how >"$work/json" || { cat "$work/err"; exit 1; }
+      speed <"$work/json" >>"$work/$how"
+    done
+    tr -d ' \n' <"$work/json" | grep -oE '"balance":\{[^}]*\}'
+  done
+  ratio=$(paste "$work/even" "$work/auto" | awk '{ print $2 / $1 }' | median)
+  echo "$name: $(median <"$work/even") samples/s divided evenly, $(median <"$work/auto") by --balance auto"
+  report "$name: throughput, auto over even" 1.3 "$ratio" "$(awk -v r="$ratio" 'BEGIN { print (r >= 1.3) }')"
+}
+compare gpt2-nano gpt2-nano --batch 12 --length 128 --steps 20
+compare lenet lenet --batch 384 --steps 60
+
+cat "$top"/runtime/*.c >"$work/text.txt"
+for how in even auto; do
+  both train gpt2-nano --data "$work/text.txt" --batch 12 --length 64 --leaves 12 --workers 1 --steps 60 --val-fraction 0 --quiet --balance $how --out "$work/$how-run" ||
+    { cat "$work/err"; exit 1; }
+done
+grep -A 2 '"leaves"' "$work/auto-run/environment.json" | tr -d '\n'
+cmp "$work/even-run/model.safetensors" "$work/auto-run/model.safetensors" && same=1 || same=0
+echo
+report 'gpt2-nano: bytes of 60 steps, auto and even' same "$([ $same = 1 ] && echo same || echo differ)" $same
+exit $missed
