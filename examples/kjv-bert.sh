@@ -1,6 +1,6 @@
 #!/bin/sh
 # Masked-language training on the King James text: bert-nano (6 layers, 384 wide) restores the letters that were hidden from it, a seventh
-# of all, from both sides. About ten minutes on two cores. Options given here are passed on to starling train. The text comes from
+# of all, from both sides. About a quarter of an hour on two cores. Options given here are passed on to starling train. The text comes from
 # Debian's packages bible-kjv and bible-kjv-text, which quickstart does not install:
 #   apt-get install bible-kjv bible-kjv-text
 # STARLING, TEXT and RUN name another program, text or place.
@@ -16,5 +16,5 @@ if [ ! -s "$text" ]; then
 fi
 
 # The loss is that of the hidden letters alone.
-"$starling" train bert-nano --data "$text" --out "$run" --steps 700 --eval-every 175 --learning-rate 1e-3 "$@"
+"$starling" train bert-nano --data "$text" --out "$run" --steps 2000 --eval-every 500 --learning-rate 3e-4 "$@"
 "$starling" eval "$run" --split validation
