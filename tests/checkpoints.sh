@@ -106,7 +106,7 @@ if [ -x "${MPIEXEC-}" ]; then
   rm -rf s one
   options="--data data --batch 36 --leaves 6 --shards 6 --workers 1 --learning-rate 1e-4 --eval-every 1000000 --log-every 7"
   # shellcheck disable=SC2086
-  "$MPIEXEC" -n 2 "$starling" train mlp $options --steps 1000000 --out "$work/s" >out 2>err &
+  ${TIMEOUT:+"$TIMEOUT" -k 10 120} "$MPIEXEC" -n 2 "$starling" train mlp $options --steps 1000000 --out "$work/s" >out 2>err &
   process=$!
   for _ in $(seq 300); do grep -qs 'run directory' out && break; sleep 0.1; done
   sleep 0.3
