@@ -1,0 +1,105 @@
+#!/bin/sh
+# starling report: the page stands alone and says what `starling trace` says, whatever names are in it; a browser without a window
+# uses it (wheel, drag, keys, search, click) at two widths, light and dark, without a fault and in time.
+. "$(dirname "$0")/command.shlib"
+timelines=${top_builddir:-$top/build}/tests/timelines
+case $timelines in /*) ;; *) timelines=$(cd "$OLDPWD" && cd "$(dirname "$timelines")" && pwd)/timelines ;; esac
+
+make_set data 64 32 8 3
+expect 'a run' 0 '^test accuracy' train mlp --data data --batch 32 --steps 12 --eval-every 4 --log-every 2 --workers 1 --out a
+expect 'its report' 0 '^a/report\.html$' report a
+check 'the page is there' test -s a/report.html
+expect '--out' 0 '^elsewhere\.html$' report a --out elsewhere.html
+check 'the same page' cmp a/report.html elsewhere.html
+expect '--quiet' 0 '' report a --out elsewhere.html --quiet
+check 'says nothing' test ! -s out
+expect 'a folder without a timeline' 1 "there is no timeline in data.* 'starling train MODEL --out DIR' and 'starling bench MODEL --out DIR' leave one" report data
+expect 'no such folder' 1 'cannot read nowhere' report nowhere
+expect 'a place that cannot be written' 1 'nowhere/page.html' report a --out nowhere/page.html
+cp -r a torn
+printf '{"step": 99, "los' >>torn/metrics.jsonl
+expect 'a last line of metrics that is torn is left out' 0 'torn/report.html' report torn
+printf '\n{"step": 100, "loss": 1}\n' >>torn/metrics.jsonl
+expect 'a torn line within is refused' 1 'torn/metrics.jsonl, line [0-9]+, is no JSON object' report torn
+cp a/report.html report.before
+expect 'train --force' 0 '^test accuracy' train mlp --data data --batch 32 --steps 1 --workers 1 --out a --force
+check 'takes the page of the earlier run away' absent a/report.html
+cp report.before a/report.html
+
+# Names that end a script, open a tag or begin a comment.
+odd='odd</script><b>&"name'
+mkdir -p "$odd"
+check 'a run of 100,000 tasks' "$timelines" "$odd" 100000
+run report "$odd"
+check 'its report' test "$code" = 0
+page=$odd/report.html
+check 'the page has the scripts that were written, and no other' test "$(grep -c '<script' "$page")" = 2
+check 'and their ends' test "$(grep -c '</script' "$page")" = 2
+# shellcheck disable=SC2016
+check 'nothing in it loads anything' sh -c '! grep -vE "^\\{\"format\"" "$1" | grep -qEi "https?:|src=|@import|url\\(|href=\"[^\"d]|fetch\\(|XMLHttp|import\\("' - "$page"
+check 'it forbids all loading' grep -q "Content-Security-Policy\" content=\"default-src 'none'" "$page"
+sed -n '/^{"format"/p' "$page" >embedded
+check 'its data are one line' test "$(wc -l <embedded)" = 1
+check 'without a <' sh -c '! grep -q "<" embedded'
+check_json 'which is JSON' embedded
+run report "$odd" --json
+cp out printed
+check_json '--json is JSON' printed
+expect '--json --out' 0 '^data\.json$' report "$odd" --json --out data.json
+if command -v jq >/dev/null; then
+  check 'the data in the page are those that --json prints' sh -c 'jq -S . embedded >x && jq -S . printed >y && jq -S . data.json >z && cmp x y && cmp y z'
+  check 'the name is as it was' test "$(jq -r .run embedded)" = "$odd"
+  check 'a layer is as it was' test "$(jq -r '.texts[.timelines[0].nodes.layer[0]]' embedded)" = "</script><script>document.title='taken'</script>"
+  run trace "$odd" --json
+  check 'the totals are those of starling trace' sh -c 'jq -S .totals embedded >x && jq -S . out >y && cmp x y'
+  # Columns against trace's sums, to 1%: kernels, each cause, tasks; of this run they are also known.
+  jq -r 'def near(a; b): (a - b) as $d | ($d * $d) <= 1e-4 * b * b + 1e-12;
+    . as $all | [range(.totals | length)] | map(. as $k | $all.totals[$k] as $t | $all.timelines[$k] as $l | ($t.window_s * ($t.workers | length)) as $whole
+      | ([range($l.rows.name | length) | select($l.rows.kind[.] == 0) | $l.records.time[$l.rows.first[.]:$l.rows.last[.]] | add] | add * 1e-9) as $busy
+      | near($busy; $t.kernel_percent / 100 * $whole)
+        and ([range($all.causes | length)] | all(. as $c | near([range($l.idle.time | length) | select($l.idle.cause[.] == $c) | $l.idle.time[.]] | add // 0 | . * 1e-9;
+          $t.idle_percent[$all.causes[$c]] / 100 * $whole)))
+        and ($l.records.node | length) == $t.tasks + $t.exchanges and near($t.kernel_percent; 100 * 100 * 250 / (250 * 110 + 600) * (1 + 1e-4))) | all' embedded >agree 2>err
+  check 'kernels and causes of its columns agree with them, to 1%' test "$(cat agree)" = true
+else
+  for what in 'the data in the page' 'the name' 'a layer' 'the totals' 'columns'; do skip "$what: no jq"; done
+fi
+
+# In a browser: as many ways as there are of looking at it.
+browser=
+for name in chromium chromium-browser google-chrome; do command -v $name >/dev/null && browser=$name && break; done
+has() { grep -q "\"$1\":$2" result || { cat result; return 1; }; }
+below() { awk -v have="$(sed -n "s/.*\"$1\":\([0-9.]*\).*/\1/p" result)" -v most="$2" 'BEGIN { exit !(have != "" && have + 0 <= most) }' || { cat result; return 1; }; }
+look() { # name, page, width, dark: 0 or 1
+  what=$1 file=$2
+  # A window has a least width in some versions: a frame has not.
+  cp "$file" page.html
+  printf '<!doctype html><style>body{margin:0}iframe{border:0;width:%spx;height:2400px}</style><iframe id="f" src="page.html#test"></iframe>
+<script>f.onload=()=>{const r=f.contentDocument.getElementById("test-result");document.body.append(Object.assign(document.createElement("pre"),{id:"result",textContent:r?r.textContent:"none"}))}</script>' \
+    "$3" >frame.html
+  scheme=$((1 - $4))
+  # shellcheck disable=SC2086
+  ${TIMEOUT:+"$TIMEOUT" -k 10 120} $browser --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --allow-file-access-from-files --user-data-dir="$work/browser" \
+    --blink-settings=preferredColorScheme=$scheme --window-size="$3,2400" ${SCREENSHOTS:+--screenshot="$SCREENSHOTS/$5.png"} --dump-dom "file://$work/frame.html" >dom 2>err
+  sed -n 's/.*<pre id="result">\(.*\)<\/pre>.*/\1/p' dom | sed 's/&lt;/</g; s/&gt;/>/g; s/&quot;/"/g; s/&amp;/\&/g' >result
+  check "$what: no fault" has errors '\[\]'
+  check "$what: of that width" has width "$3"
+  check "$what: light or dark" has dark "$([ "$4" = 1 ] && echo true || echo false)"
+  check "$what: nothing sticks out" has overflows false
+  for action in wheel_zooms keys_pan keys_reset drag_pans click_finds search_finds next_steps table_sorts; do
+    check "$what: $action" has $action true
+  done
+}
+if [ -n "$browser" ]; then
+  look 'a small run, 1280 wide, light' report.before 1280 0 small-1280-light
+  look 'a small run, 400 wide, dark' report.before 400 1 small-400-dark
+  look '100,000 tasks, 1280 wide, dark' "$page" 1280 1 large-1280-dark
+  check 'all of them are there' has records 100200
+  check 'drawn within 2 s' below first_draw_ms 2000
+  check 'the wheel within 0.2 s' below wheel_ms 200
+  check 'a search within 1 s' below search_ms 1000
+  look '100,000 tasks, 400 wide, light' "$page" 400 0 large-400-light
+else
+  skip 'the page in a browser: no chromium'
+fi
+finish
