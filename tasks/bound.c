@@ -359,7 +359,8 @@ sl_status sl_bound_recorded(const sl_timeline *t, sl_bound *bound) {
 
 sl_status sl_bound_critical(const sl_timeline *t, unsigned char *on_path) {
   recorded r;
-  int *order = malloc(((size_t)t->n_nodes + 1) * sizeof *order), *count = malloc(((size_t)t->n_kinds + 1) * sizeof *count);
+  int *order = malloc(((size_t)t->n_nodes + 1) * sizeof *order),
+      *count = malloc(((size_t)t->n_kinds + 1) * sizeof *count);
   double *weight = malloc(((size_t)t->n_kinds + 1) * sizeof *weight), length;
   memset(on_path, 0, (size_t)t->n_nodes);
   sl_status status = recorded_of(t, &r);

@@ -2,8 +2,7 @@
 # starling report: the page stands alone and says what `starling trace` says, whatever names are in it; a browser without a window
 # uses it (wheel, drag, keys, search, click) at two widths, light and dark, without a fault and in time.
 . "$(dirname "$0")/command.shlib"
-timelines=${top_builddir:-$top/build}/tests/timelines
-case $timelines in /*) ;; *) timelines=$(cd "$OLDPWD" && cd "$(dirname "$timelines")" && pwd)/timelines ;; esac
+timelines=$(dirname "$starling")/tests/timelines
 
 make_set data 64 32 8 3
 expect 'a run' 0 '^test accuracy' train mlp --data data --batch 32 --steps 12 --eval-every 4 --log-every 2 --workers 1 --out a
@@ -11,8 +10,8 @@ expect 'its report' 0 '^a/report\.html$' report a
 check 'the page is there' test -s a/report.html
 expect '--out' 0 '^elsewhere\.html$' report a --out elsewhere.html
 check 'the same page' cmp a/report.html elsewhere.html
-expect '--quiet' 0 '' report a --out elsewhere.html --quiet
-check 'says nothing' test ! -s out
+run report a --out elsewhere.html --quiet
+check '--quiet says nothing' test "$code" = 0 -a ! -s out
 expect 'a folder without a timeline' 1 "there is no timeline in data.* 'starling train MODEL --out DIR' and 'starling bench MODEL --out DIR' leave one" report data
 expect 'no such folder' 1 'cannot read nowhere' report nowhere
 expect 'a place that cannot be written' 1 'nowhere/page.html' report a --out nowhere/page.html
@@ -29,7 +28,7 @@ cp report.before a/report.html
 # Names that end a script, open a tag or begin a comment.
 odd='odd</script><b>&"name'
 mkdir -p "$odd"
-check 'a run of 100,000 tasks' "$timelines" "$odd" 100000
+check 'a run with such names' "$timelines" "$odd" 2000
 run report "$odd"
 check 'its report' test "$code" = 0
 page=$odd/report.html
@@ -65,40 +64,52 @@ else
   for what in 'the data in the page' 'the name' 'a layer' 'the totals' 'columns'; do skip "$what: no jq"; done
 fi
 
-# In a browser: as many ways as there are of looking at it.
+# In a browser: a small run and one of 100,000 tasks, at two widths, light and dark. Frames have any width; windows have a least one.
 browser=
 for name in chromium chromium-browser google-chrome; do command -v $name >/dev/null && browser=$name && break; done
-has() { grep -q "\"$1\":$2" result || { cat result; return 1; }; }
-below() { awk -v have="$(sed -n "s/.*\"$1\":\([0-9.]*\).*/\1/p" result)" -v most="$2" 'BEGIN { exit !(have != "" && have + 0 <= most) }' || { cat result; return 1; }; }
-look() { # name, page, width, dark: 0 or 1
-  what=$1 file=$2
-  # A window has a least width in some versions: a frame has not.
-  cp "$file" page.html
-  printf '<!doctype html><style>body{margin:0}iframe{border:0;width:%spx;height:2400px}</style><iframe id="f" src="page.html#test"></iframe>
-<script>f.onload=()=>{const r=f.contentDocument.getElementById("test-result");document.body.append(Object.assign(document.createElement("pre"),{id:"result",textContent:r?r.textContent:"none"}))}</script>' \
-    "$3" >frame.html
-  scheme=$((1 - $4))
-  # shellcheck disable=SC2086
-  ${TIMEOUT:+"$TIMEOUT" -k 10 120} $browser --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --allow-file-access-from-files --user-data-dir="$work/browser" \
-    --blink-settings=preferredColorScheme=$scheme --window-size="$3,2400" ${SCREENSHOTS:+--screenshot="$SCREENSHOTS/$5.png"} --dump-dom "file://$work/frame.html" >dom 2>err
-  sed -n 's/.*<pre id="result">\(.*\)<\/pre>.*/\1/p' dom | sed 's/&lt;/</g; s/&gt;/>/g; s/&quot;/"/g; s/&amp;/\&/g' >result
-  check "$what: no fault" has errors '\[\]'
-  check "$what: of that width" has width "$3"
-  check "$what: light or dark" has dark "$([ "$4" = 1 ] && echo true || echo false)"
-  check "$what: nothing sticks out" has overflows false
-  for action in wheel_zooms keys_pan keys_reset drag_pans click_finds search_finds next_steps table_sorts; do
-    check "$what: $action" has $action true
+has() { grep -q "\"$1\":$2" "$result" || { cat "$result"; return 1; }; }
+below() { awk -v have="$(sed -n "s/.*\"$1\":\([0-9.]*\).*/\1/p" "$result")" -v most="$2" 'BEGIN { exit !(have != "" && have + 0 <= most) }' || { cat "$result"; return 1; }; }
+look() { # light or dark; for each frame "page width" in $frames a file result-SCHEME-NUMBER
+  { echo '<!doctype html><style>body{margin:0}iframe{border:0;height:2400px}</style>'
+    for frame in $frames; do printf '<iframe src="%s.html#test" style="width:%spx"></iframe>' "${frame%-*}" "${frame#*-}"; done
+    echo '<script>addEventListener("load",()=>{for(const f of document.querySelectorAll("iframe")){const r=f.contentDocument.getElementById("test-result");
+document.body.append("\n",Object.assign(document.createElement("pre"),{className:"result",textContent:r?r.textContent:"none"}),"\n")}})</script>'; } >frame.html
+  # shellcheck disable=SC2086,SC2154
+  ${TIMEOUT:+"$TIMEOUT" -k 10 240} $browser --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --allow-file-access-from-files --user-data-dir="$work/browser" \
+    --blink-settings=preferredColorScheme="$([ "$1" = dark ] && echo 0 || echo 1)" --window-size=2100,2450 ${SCREENSHOTS:+--screenshot="$SCREENSHOTS/$1.png"} --dump-dom "file://$work/frame.html" >dom 2>err
+  sed -n 's/^<pre class="result">\(.*\)<\/pre>$/\1/p' dom | sed 's/&lt;/</g; s/&gt;/>/g; s/&quot;/"/g; s/&amp;/\&/g' >results
+  check "$1: every page was there" test "$(wc -l <results)" = "$(echo "$frames" | wc -w)"
+  at=0
+  for frame in $frames; do
+    at=$((at + 1)) result=result-$1-$at
+    sed -n ${at}p results >"$result"
+    what="$1, ${frame%-*} run, ${frame#*-} pixels"
+    check "$what: no fault" has errors '\[\]'
+    check "$what: of that width" has width "${frame#*-}"
+    check "$what: light or dark" has dark "$([ "$1" = dark ] && echo true || echo false)"
+    check "$what: nothing sticks out" has overflows false
+    for action in wheel_zooms keys_pan keys_reset drag_pans click_finds search_finds next_steps table_sorts; do
+      check "$what: $action" has $action true
+    done
   done
 }
+busy() { awk -v cpus="$(nproc)" '{ exit !($1 > cpus) }' /proc/loadavg 2>/dev/null; }
 if [ -n "$browser" ]; then
-  look 'a small run, 1280 wide, light' report.before 1280 0 small-1280-light
-  look 'a small run, 400 wide, dark' report.before 400 1 small-400-dark
-  look '100,000 tasks, 1280 wide, dark' "$page" 1280 1 large-1280-dark
-  check 'all of them are there' has records 100200
-  check 'drawn within 2 s' below first_draw_ms 2000
-  check 'the wheel within 0.2 s' below wheel_ms 200
-  check 'a search within 1 s' below search_ms 1000
-  look '100,000 tasks, 400 wide, light' "$page" 400 0 large-400-light
+  mkdir large
+  check 'a run of 100,000 tasks' "$timelines" large 100000
+  run report large --out large.html
+  cp report.before small.html
+  frames='small-1280 small-400 large-400'
+  look light
+  frames='small-400 large-1280'
+  look dark
+  result=result-dark-2
+  check 'all of the 100,000 are there' has records 100200
+  if busy; then skip 'how fast: more is running here than there are cores'; else
+    check 'drawn within 2 s' below first_draw_ms 2000
+    check 'the wheel within 0.2 s' below wheel_ms 200
+    check 'a search within 1 s' below search_ms 1000
+  fi
 else
   skip 'the page in a browser: no chromium'
 fi

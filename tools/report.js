@@ -90,7 +90,7 @@ table('bounds', ['', 'whole steps', 'tasks', 'exchanges', 'critical path, ms', '
     ['GFLOP/s', (o) => o.flops / o.seconds, (o) => o.flops > 0 && o.seconds > 0 ? figure(1e-9 * o.flops / o.seconds) : '–'],
     ['GB/s', (o) => o.bytes / o.seconds, (o) => o.seconds > 0 ? figure(1e-9 * o.bytes / o.seconds) : '–'],
   ];
-  let by = 3, down = true;
+  let by = 4, down = true; // exchanges, which hold no worker, at the end
   const show = () => {
     const key = columns[by][1], list = data.operations.slice().sort((a, b) => {
       const x = key(a), y = key(b);

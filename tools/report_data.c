@@ -242,7 +242,7 @@ static sl_status first_shown(const sl__report_run *r, int64_t *first) {
 }
 
 static sl_status timelines_of(const sl__report_run *r, json_t *data) {
-  int64_t first, origin = INT64_MAX;
+  int64_t first = 0, origin = INT64_MAX;
   json_t *all = json_array();
   texts x = {json_array(), json_object()};
   sl_status status = SL_OK;

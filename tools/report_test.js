@@ -72,8 +72,9 @@ if (location.hash === '#test') {
     const counts = [...$('operations').tBodies[0].rows].map((tr) => +tr.cells[2].textContent.replace(/,/g, ''));
     result.table_sorts = $('operations').tHead.rows[0].cells[2].getAttribute('aria-sort') === 'descending' &&
       counts.every((n, i) => i === 0 || counts[i - 1] >= n);
-    $('operations').tHead.rows[0].cells[3].firstChild.click();
-    choose(null);
+    $('operations').tHead.rows[0].cells[4].firstChild.click();
+    canvas.focus({preventScroll: true});
+    if (target) choose({row: target, record: (target.first + target.last) >> 1});
     draw();
 
     // What the columns add up to, for holding against other accounts of the same run.
