@@ -25,7 +25,8 @@ extern "C" {
   X(SL_RUNDIR_CHECKPOINTS, "checkpoints")      \
   X(SL_RUNDIR_STATE, "state.safetensors")      \
   X(SL_RUNDIR_TOKENIZER, "tokenizer.json")     \
-  X(SL_RUNDIR_SUMMARY, "summary.json")
+  X(SL_RUNDIR_SUMMARY, "summary.json")         \
+  X(SL_RUNDIR_REPORT, "report.html")
 
 typedef enum sl_rundir_file {
 #define SL_RUNDIR_ENUM(name, file) name,

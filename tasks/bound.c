@@ -60,9 +60,10 @@ out:
   return status;
 }
 
-/* The longest path where tasks of kind k take weight[k]: its length, and in count[k] its tasks of kind k. */
+/* The longest path where tasks of kind k take weight[k]: its length, in count[k] its tasks of kind k, and which tasks
+ * are on it (NULL: not wanted). */
 static sl_status longest_path(const sl_bound_problem *p, const int *order, const double *weight, double *length,
-                              int *count) {
+                              int *count, unsigned char *on_path) {
   double *end = malloc(((size_t)p->n_tasks + 1) * sizeof *end);
   int *latest = malloc(((size_t)p->n_tasks + 1) * sizeof *latest), last = -1;
   if (!end || !latest) {
@@ -80,9 +81,19 @@ static sl_status longest_path(const sl_bound_problem *p, const int *order, const
   }
   *length = last < 0 ? 0 : end[last];
   memset(count, 0, (size_t)p->n_kinds * sizeof *count);
-  for (int i = last; i >= 0; i = latest[i]) count[p->kind[i]]++;
+  for (int i = last; i >= 0; i = latest[i]) {
+    count[p->kind[i]]++;
+    if (on_path) on_path[i] = 1;
+  }
   free(end), free(latest);
   return SL_OK;
+}
+
+static void shortest_times(const sl_bound_problem *p, double *weight) {
+  for (int k = 0; k < p->n_kinds; k++) {
+    weight[k] = INFINITY;
+    for (int w = 0; w < p->n_worker_kinds; w++) weight[k] = fmin(weight[k], p->seconds[k * p->n_worker_kinds + w]);
+  }
 }
 
 /* --- linear programs -----------------------------------------------------------------------------------------------
@@ -208,12 +219,9 @@ sl_status sl_bound_solve(const sl_bound_problem *p, sl_bound *b, double *share) 
     goto out;
   }
   for (int i = 0; i < p->n_tasks; i++) total[p->kind[i]]++;
-  for (int k = 0; k < K; k++) {
-    weight[k] = INFINITY;
-    for (int w = 0; w < W; w++) weight[k] = fmin(weight[k], p->seconds[k * W + w]);
-  }
+  shortest_times(p, weight);
   SL_TRY_OUT(order_of(p, order));
-  SL_TRY_OUT(longest_path(p, order, weight, &b->critical_path, paths));
+  SL_TRY_OUT(longest_path(p, order, weight, &b->critical_path, paths, NULL));
   SL_TRY_OUT(minimise(p, total, NULL, 0, 0, &b->area, x));
   b->mixed = fmax(b->area, b->critical_path);
   for (int n = 1; n <= PATHS; n++) {
@@ -225,7 +233,7 @@ sl_status sl_bound_solve(const sl_bound_problem *p, sl_bound *b, double *share) 
       for (int w = 0; w < W; w++)
         if (isfinite(p->seconds[k * W + w])) weight[k] += x[k * W + w] * p->seconds[k * W + w];
     }
-    SL_TRY_OUT(longest_path(p, order, weight, &length, paths + (size_t)n * (size_t)K));
+    SL_TRY_OUT(longest_path(p, order, weight, &length, paths + (size_t)n * (size_t)K, NULL));
     if (length <= b->mixed * (1 + 1e-9) || known(paths, n, K)) break;
   }
   if (share) memcpy(share, x, (size_t)K * (size_t)W * sizeof *x);
@@ -303,31 +311,70 @@ sl_status sl_bound_times(const sl_timeline *t, const int *worker_kind, int n_wor
   return SL_OK;
 }
 
-sl_status sl_bound_recorded(const sl_timeline *t, sl_bound *bound) {
-  enum { CPU, GPU, NETWORK, KINDS };
-  int workers[KINDS] = {0};
+/* A timeline's step as a problem, with the arrays that it borrows. */
+enum { CPU, GPU, NETWORK, PLACES };
+typedef struct recorded {
+  int workers[PLACES];
+  int *kind;
+  double *seconds;
+  sl_bound_problem problem;
+} recorded;
+
+static void recorded_free(recorded *r) { free(r->kind), free(r->seconds); }
+
+/* The caller ends with recorded_free, also after a failure. */
+static sl_status recorded_of(const sl_timeline *t, recorded *r) {
   int *worker_kind = calloc((size_t)t->n_workers + 1, sizeof *worker_kind);
-  int *kind = malloc(((size_t)t->n_nodes + 1) * sizeof *kind);
-  double *seconds = malloc(((size_t)t->n_kinds * KINDS + 1) * sizeof *seconds);
+  *r = (recorded){.kind = malloc(((size_t)t->n_nodes + 1) * sizeof *r->kind),
+                  .seconds = malloc(((size_t)t->n_kinds * PLACES + 1) * sizeof *r->seconds)};
   sl_status status = SL_OK;
-  if (!worker_kind || !kind || !seconds) {
+  if (!worker_kind || !r->kind || !r->seconds) {
     status = sl_fail(SL_ENOMEM, "no memory for the bound of %d tasks", t->n_nodes);
     goto out;
   }
-  for (int w = 0; w < t->n_workers; w++) workers[worker_kind[w] = t->worker[w].gpu ? GPU : CPU]++;
-  for (int i = 0; i < t->n_nodes; i++) kind[i] = t->node[i].kind;
-  SL_TRY_OUT(sl_bound_times(t, worker_kind, KINDS, NETWORK, seconds));
+  for (int w = 0; w < t->n_workers; w++) r->workers[worker_kind[w] = t->worker[w].gpu ? GPU : CPU]++;
+  for (int i = 0; i < t->n_nodes; i++) r->kind[i] = t->node[i].kind;
+  SL_TRY_OUT(sl_bound_times(t, worker_kind, PLACES, NETWORK, r->seconds));
   /* 0 workers would mean any number; of those that are missing nothing was recorded, so nothing is put there. */
-  SL_TRY_OUT(sl_bound_solve(&(sl_bound_problem){.n_tasks = t->n_nodes,
-                                                .kind = kind,
-                                                .from = t->from,
-                                                .before = t->before,
-                                                .n_kinds = t->n_kinds,
-                                                .n_worker_kinds = KINDS,
-                                                .workers = workers,
-                                                .seconds = seconds},
-                            bound, NULL));
+  r->problem = (sl_bound_problem){.n_tasks = t->n_nodes,
+                                  .kind = r->kind,
+                                  .from = t->from,
+                                  .before = t->before,
+                                  .n_kinds = t->n_kinds,
+                                  .n_worker_kinds = PLACES,
+                                  .workers = r->workers,
+                                  .seconds = r->seconds};
 out:
-  free(worker_kind), free(kind), free(seconds);
+  free(worker_kind);
+  return status;
+}
+
+sl_status sl_bound_recorded(const sl_timeline *t, sl_bound *bound) {
+  recorded r;
+  sl_status status = recorded_of(t, &r);
+  if (status == SL_OK) status = sl_bound_solve(&r.problem, bound, NULL);
+  recorded_free(&r);
+  return status;
+}
+
+sl_status sl_bound_critical(const sl_timeline *t, unsigned char *on_path) {
+  recorded r;
+  int *order = malloc(((size_t)t->n_nodes + 1) * sizeof *order),
+      *count = malloc(((size_t)t->n_kinds + 1) * sizeof *count);
+  double *weight = malloc(((size_t)t->n_kinds + 1) * sizeof *weight), length;
+  memset(on_path, 0, (size_t)t->n_nodes);
+  sl_status status = recorded_of(t, &r);
+  SL_TRY_OUT(status);
+  if (!order || !count || !weight) {
+    status = sl_fail(SL_ENOMEM, "no memory for the critical path of %d tasks", t->n_nodes);
+    goto out;
+  }
+  SL_TRY_OUT(check(&r.problem));
+  shortest_times(&r.problem, weight);
+  SL_TRY_OUT(order_of(&r.problem, order));
+  SL_TRY_OUT(longest_path(&r.problem, order, weight, &length, count, on_path));
+out:
+  recorded_free(&r);
+  free(order), free(count), free(weight);
   return status;
 }

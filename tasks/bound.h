@@ -56,6 +56,8 @@ sl_status sl_bound_times(const sl_timeline *timeline, const int *worker_kind, in
 /* The bound of one rank's steps from its own recorded medians. What a kind of task never ran on cannot run there, as
  * far as this bound knows; SL_EINVAL when a node of the graph was not recorded at all. */
 sl_status sl_bound_recorded(const sl_timeline *timeline, sl_bound *bound);
+/* on_path[i] (room for a byte a node): whether node i is on that bound's critical path. Errors as above. */
+sl_status sl_bound_critical(const sl_timeline *timeline, unsigned char *on_path);
 
 #ifdef __cplusplus
 }

@@ -143,9 +143,10 @@ static const option table[] = {
     {"shard-size", INTEGER, AT(shard_size), SL__CONVERT, 0, "MB", NULL, 1, 1e9,
      "hf: write files of at most so many megabytes, and an index (default: one file)"},
 
-    {"out", TEXT, AT(out), SL__TRAIN | SL__BENCH | SL__COMPARE | SL__TRACE | SL__TOKENIZE | SL__CONVERT | SL__IMPORT, 0, "PATH", NULL, 0, 0,
+    {"out", TEXT, AT(out), SL__TRAIN | SL__BENCH | SL__COMPARE | SL__TRACE | SL__REPORT | SL__TOKENIZE | SL__CONVERT | SL__IMPORT, 0, "PATH", NULL, 0, 0,
      "train: run directory (default runs/MODEL-DATE); tokenize, import: folder of the files; convert: file to write, or with --to hf folder; bench: "
-     "folder for the timeline (default: none is written); compare: folder for its tables (default: none); trace: file to write"},
+     "folder for the timeline (default: none is written); compare: folder for its tables (default: none); trace: file to write; report: file to "
+     "write (default RUN/report.html)"},
     {"resume", FLAG, AT(resume), SL__TRAIN, 0, NULL, NULL, 0, 0, "go on with the run in --out"},
     {"force", FLAG, AT(force), SL__TRAIN, 0, NULL, NULL, 0, 0, "replace the run in --out"},
     {"format", CHOICE, AT(format), SL__TRACE, 0, "chrome|paje|csv", NULL, 0, 0,

@@ -23,7 +23,8 @@ enum {
   SL__IMPORT = 512,
   SL__TRACE = 1024,
   SL__COMPARE = 2048,
-  SL__ALL = 4095
+  SL__REPORT = 4096,
+  SL__ALL = 8191
 };
 
 /* Not given and without a default: integers -1, reals NaN, texts NULL. Commands fill these in from the model or the

@@ -137,6 +137,18 @@ static const sl__command trace = {
         "Prints for each rank the time of a step, its lower bound, and the shares of worker time in kernels and idle, by "
         "cause. With --format and --out it writes all tasks, exchanges and idle intervals of all ranks, on one clock, "
         "instead: for ui.perfetto.dev (chrome), ViTE (paje) or a spreadsheet (csv). docs/timeline.md tells how to read them."};
+static const sl__command report = {
+    .name = "report",
+    .bit = SL__REPORT,
+    .arguments = "RUN ",
+    .least = 1,
+    .most = 1,
+    .run = sl__report,
+    .summary = "Write a run's timeline, figures and curves as one HTML file",
+    .description =
+        "Writes RUN/report.html, which any browser shows, without a network: why a step was as slow as it was, the timeline of all "
+        "ranks to look into, idle time by cause, bounds, operations, and loss and throughput where RUN has metrics. RUN is what "
+        "trace reads. With --json the page\(aqs data are printed instead, or written to --out. docs/timeline.md tells how to read it."};
 static const sl__command info = {
     .name = "info",
     .bit = SL__INFO,
@@ -163,7 +175,7 @@ static const sl__command convert = {
         "the names and in the layout that --to names. All tensors that are missing, of another shape or too many are "
         "listed; then nothing is written."};
 
-const sl__command *const sl__commands[] = {&train, &eval, &generate, &predict, &convert, &bench, &compare, &graph, &trace, &import, &tokenize, &info,
+const sl__command *const sl__commands[] = {&train, &eval, &generate, &predict, &convert, &bench, &compare, &graph, &trace, &report, &import, &tokenize, &info,
                                            NULL};
 
 static void usage(FILE *file) {

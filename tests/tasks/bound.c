@@ -223,6 +223,34 @@ static void from_records(void **state) {
   sl_bound b;
   assert_ok(sl_bound_recorded(t, &b));
   assert_near(b.mixed, 1 + 3 + 5, 1e-9); /* the chain on its fastest */
+  unsigned char on_path[16];
+  assert_true(t->n_nodes <= (int)sizeof on_path);
+  assert_ok(sl_bound_critical(t, on_path));
+  for (int i = 0; i < t->n_nodes; i++) assert_int_equal(on_path[i], 1);
+  sl_timeline_destroy(t);
+}
+
+static void the_critical_path(void **state) {
+  (void)state;
+  /* 0 -> {1, 2} -> 3, where 2 takes longer than 1. */
+  sl_timeline *t;
+  assert_ok(sl_timeline_create(2, 4, 4, &t));
+  const int from[] = {0, 0, 1, 2, 4}, before[] = {0, 0, 1, 2}, seconds[] = {1, 2, 5, 1};
+  memcpy(t->from, from, sizeof from);
+  memcpy(t->before, before, sizeof before);
+  t->n_kinds = 4;
+  t->record = calloc(4, sizeof *t->record);
+  assert_non_null(t->record);
+  for (int i = 0; i < 4; i++) {
+    t->node[i].kind = i;
+    t->record[t->n_records++] = (sl_record){.node = i, .end = seconds[i] * (int64_t)1000000000};
+  }
+  unsigned char on_path[4];
+  assert_ok(sl_bound_critical(t, on_path));
+  const unsigned char wanted[] = {1, 0, 1, 1};
+  assert_memory_equal(on_path, wanted, 4);
+  t->n_records = 3; /* a task that was never recorded */
+  assert_int_equal(sl_bound_critical(t, on_path), SL_EINVAL);
   sl_timeline_destroy(t);
 }
 
@@ -236,6 +264,7 @@ int main(void) {
                                      cmocka_unit_test(wrong_problems),
                                      cmocka_unit_test(never_above_a_schedule),
                                      cmocka_unit_test(kinds_of_a_graph),
-                                     cmocka_unit_test(from_records)};
+                                     cmocka_unit_test(from_records),
+                                     cmocka_unit_test(the_critical_path)};
   return cmocka_run_group_tests_name("tasks/bound", tests, NULL, NULL);
 }

@@ -1,0 +1,116 @@
+#!/bin/sh
+# starling report: the page stands alone and says what `starling trace` says, whatever names are in it; a browser without a window
+# uses it (wheel, drag, keys, search, click) at two widths, light and dark, without a fault and in time.
+. "$(dirname "$0")/command.shlib"
+timelines=$(dirname "$starling")/tests/timelines
+
+make_set data 64 32 8 3
+expect 'a run' 0 '^test accuracy' train mlp --data data --batch 32 --steps 12 --eval-every 4 --log-every 2 --workers 1 --out a
+expect 'its report' 0 '^a/report\.html$' report a
+check 'the page is there' test -s a/report.html
+expect '--out' 0 '^elsewhere\.html$' report a --out elsewhere.html
+check 'the same page' cmp a/report.html elsewhere.html
+run report a --out elsewhere.html --quiet
+check '--quiet says nothing' test "$code" = 0 -a ! -s out
+expect 'a folder without a timeline' 1 "there is no timeline in data.* 'starling train MODEL --out DIR' and 'starling bench MODEL --out DIR' leave one" report data
+expect 'no such folder' 1 'cannot read nowhere' report nowhere
+expect 'a place that cannot be written' 1 'nowhere/page.html' report a --out nowhere/page.html
+cp -r a torn
+printf '{"step": 99, "los' >>torn/metrics.jsonl
+expect 'a last line of metrics that is torn is left out' 0 'torn/report.html' report torn
+printf '\n{"step": 100, "loss": 1}\n' >>torn/metrics.jsonl
+expect 'a torn line within is refused' 1 'torn/metrics.jsonl, line [0-9]+, is no JSON object' report torn
+cp a/report.html report.before
+expect 'train --force' 0 '^test accuracy' train mlp --data data --batch 32 --steps 1 --workers 1 --out a --force
+check 'takes the page of the earlier run away' absent a/report.html
+cp report.before a/report.html
+
+# Names that end a script, open a tag or begin a comment.
+odd='odd</script><b>&"name'
+mkdir -p "$odd"
+check 'a run with such names' "$timelines" "$odd" 2000
+run report "$odd"
+check 'its report' test "$code" = 0
+page=$odd/report.html
+check 'the page has the scripts that were written, and no other' test "$(grep -c '<script' "$page")" = 2
+check 'and their ends' test "$(grep -c '</script' "$page")" = 2
+# shellcheck disable=SC2016
+check 'nothing in it loads anything' sh -c '! grep -vE "^\\{\"format\"" "$1" | grep -qEi "https?:|src=|@import|url\\(|href=\"[^\"d]|fetch\\(|XMLHttp|import\\("' - "$page"
+check 'it forbids all loading' grep -q "Content-Security-Policy\" content=\"default-src 'none'" "$page"
+sed -n '/^{"format"/p' "$page" >embedded
+check 'its data are one line' test "$(wc -l <embedded)" = 1
+check 'without a <' sh -c '! grep -q "<" embedded'
+check_json 'which is JSON' embedded
+run report "$odd" --json
+cp out printed
+check_json '--json is JSON' printed
+expect '--json --out' 0 '^data\.json$' report "$odd" --json --out data.json
+if command -v jq >/dev/null; then
+  check 'the data in the page are those that --json prints' sh -c 'jq -S . embedded >x && jq -S . printed >y && jq -S . data.json >z && cmp x y && cmp y z'
+  check 'the name is as it was' test "$(jq -r .run embedded)" = "$odd"
+  check 'a layer is as it was' test "$(jq -r '.texts[.timelines[0].nodes.layer[0]]' embedded)" = "</script><script>document.title='taken'</script>"
+  run trace "$odd" --json
+  check 'the totals are those of starling trace' sh -c 'jq -S .totals embedded >x && jq -S . out >y && cmp x y'
+  # Columns against trace's sums, to 1%: kernels, each cause, tasks; of this run they are also known.
+  jq -r 'def near(a; b): (a - b) as $d | ($d * $d) <= 1e-4 * b * b + 1e-12;
+    . as $all | [range(.totals | length)] | map(. as $k | $all.totals[$k] as $t | $all.timelines[$k] as $l | ($t.window_s * ($t.workers | length)) as $whole
+      | ([range($l.rows.name | length) | select($l.rows.kind[.] == 0) | $l.records.time[$l.rows.first[.]:$l.rows.last[.]] | add] | add * 1e-9) as $busy
+      | near($busy; $t.kernel_percent / 100 * $whole)
+        and ([range($all.causes | length)] | all(. as $c | near([range($l.idle.time | length) | select($l.idle.cause[.] == $c) | $l.idle.time[.]] | add // 0 | . * 1e-9;
+          $t.idle_percent[$all.causes[$c]] / 100 * $whole)))
+        and ($l.records.node | length) == $t.tasks + $t.exchanges and near($t.kernel_percent; 100 * 100 * 250 / (250 * 110 + 600))) | all' embedded >agree 2>err
+  check 'kernels and causes of its columns agree with them, to 1%' test "$(cat agree)" = true
+else
+  for what in 'the data in the page' 'the name' 'a layer' 'the totals' 'columns'; do skip "$what: no jq"; done
+fi
+
+# In a browser: a small run and one of 100,000 tasks, at two widths, light and dark. Frames have any width; windows have a least one.
+browser=
+for name in chromium chromium-browser google-chrome; do command -v $name >/dev/null && browser=$name && break; done
+has() { grep -q "\"$1\":$2" "$result" || { cat "$result"; return 1; }; }
+below() { awk -v have="$(sed -n "s/.*\"$1\":\([0-9.]*\).*/\1/p" "$result")" -v most="$2" 'BEGIN { exit !(have != "" && have + 0 <= most) }' || { cat "$result"; return 1; }; }
+look() { # light or dark; for each frame "page width" in $frames a file result-SCHEME-NUMBER
+  { echo '<!doctype html><style>body{margin:0}iframe{border:0;height:2400px}</style>'
+    for frame in $frames; do printf '<iframe src="%s.html#test" style="width:%spx"></iframe>' "${frame%-*}" "${frame#*-}"; done
+    printf '%s\n' '<script>addEventListener("load",()=>{for(const f of document.querySelectorAll("iframe")){const r=f.contentDocument.getElementById("test-result");
+document.body.append("\n",Object.assign(document.createElement("pre"),{className:"result",textContent:r?r.textContent:"none"}),"\n")}})</script>'; } >frame.html
+  # shellcheck disable=SC2086,SC2154
+  ${TIMEOUT:+"$TIMEOUT" -k 10 240} $browser --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --allow-file-access-from-files --user-data-dir="$work/browser" \
+    --blink-settings=preferredColorScheme="$([ "$1" = dark ] && echo 0 || echo 1)" --window-size=2100,2450 ${SCREENSHOTS:+--screenshot="$SCREENSHOTS/$1.png"} --dump-dom "file://$work/frame.html" >dom 2>browser.log
+  sed -n 's/^<pre class="result">\(.*\)<\/pre>$/\1/p' dom | sed 's/&lt;/</g; s/&gt;/>/g; s/&quot;/"/g; s/&amp;/\&/g' >results
+  check "$1: every page was there" test "$(wc -l <results)" = "$(echo "$frames" | wc -w)"
+  at=0
+  for frame in $frames; do
+    at=$((at + 1)) result=result-$1-$at
+    sed -n ${at}p results >"$result"
+    what="$1, ${frame%-*} run, ${frame#*-} pixels"
+    check "$what: no fault" has errors '\[\]'
+    check "$what: of that width" has width "${frame#*-}"
+    check "$what: light or dark" has dark "$([ "$1" = dark ] && echo true || echo false)"
+    check "$what: nothing sticks out" has overflows false
+    for action in wheel_zooms keys_pan keys_reset drag_pans click_finds search_finds next_steps table_sorts; do
+      check "$what: $action" has $action true
+    done
+  done
+}
+busy() { awk -v cpus="$(nproc)" '{ exit !($1 > cpus) }' /proc/loadavg 2>/dev/null; }
+if [ -n "$browser" ]; then
+  mkdir large
+  check 'a run of 100,000 tasks' "$timelines" large 100000
+  run report large --out large.html
+  cp report.before small.html
+  frames='small-1280 small-400 large-400'
+  look light
+  frames='small-400 large-1280'
+  look dark
+  result=result-dark-2
+  check 'all of the 100,000 are there' has records 100200
+  if busy; then skip 'how fast: more is running here than there are cores'; else
+    check 'drawn within 2 s' below first_draw_ms 2000
+    check 'the wheel within 0.2 s' below wheel_ms 200
+    check 'a search within 1 s' below search_ms 1000
+  fi
+else
+  skip 'the page in a browser: no chromium'
+fi
+finish

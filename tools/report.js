@@ -1,0 +1,236 @@
+// All but the timeline: the answer, tables, curves. Runs when the timeline's functions are there.
+const meanings = {
+  runtime: 'the next task was not submitted yet: loss read, batch awaited, validation, submission',
+  dependency: 'a task it needs was unfinished',
+  data: 'its inputs were on their way to this worker’s memory',
+  exchange: 'an exchange between ranks was under way',
+  policy: 'a task was ready, but placed elsewhere or held back',
+};
+
+document.title = 'Starling report: ' + data.run;
+$('title').textContent = 'Starling report: ' + data.run;
+$('subtitle').textContent = data.model + ', ' + data.ranks + (data.ranks === 1 ? ' rank' : ' ranks') + ', ' +
+  sum(data.totals.map((r) => r.workers.length)) + ' workers, policy ' + data.sched + ', ' +
+  Math.max(...data.totals.map((r) => r.steps)).toLocaleString('en') + ' whole steps kept' +
+  (data.totals.length < data.ranks ? '; of ' + (data.ranks - data.totals.length) + ' ranks there is no timeline' : '');
+data.answer.forEach((sentence) => $('answer').append(element('p', sentence)));
+
+// --- shares of time -------------------------------------------------------------------------------------------------
+
+// Percentages to one place that add up to 100.0: what rounding down leaves goes to the largest remainders.
+function rounded(percent) {
+  const tenths = percent.map((p) => Math.floor(p * 10)), left = Math.round(sum(percent) * 10) - sum(tenths);
+  const order = percent.map((p, i) => i).sort((a, b) => (percent[b] * 10 - tenths[b]) - (percent[a] * 10 - tenths[a]));
+  for (let k = 0; k < left; k++) tenths[order[k]]++;
+  return tenths.map((t) => (t / 10).toFixed(1));
+}
+
+function row(cells, tag) {
+  const tr = element('tr');
+  cells.forEach((cell) => tr.append(cell instanceof Node ? cell : element(tag || 'td', cell)));
+  return tr;
+}
+function table(id, heads, body, foot) {
+  const head = element('thead'), middle = element('tbody');
+  const tr = row(heads.map((h) => element('th', h, {scope: 'col'})));
+  head.append(tr);
+  middle.append(...body);
+  $(id).replaceChildren(head, middle);
+  if (foot) {
+    const tfoot = element('tfoot');
+    tfoot.append(foot);
+    $(id).append(tfoot);
+  }
+}
+function swatch(colour, text) {
+  const td = element('td'), mark = element('span', '', {class: 'swatch'});
+  mark.style.background = 'var(' + colour + ')';
+  td.append(mark, text);
+  return td;
+}
+
+{
+  // Of each rank, and of all workers together.
+  const names = ['kernels', ...data.causes], each = data.totals.filter((r) => r.steps > 0);
+  const list = each.map((r) => [r.kernel_percent, ...data.causes.map((c) => r.idle_percent[c])]);
+  const weight = each.map((r) => r.window_s * r.workers.length), all = sum(weight);
+  const mean = names.map((_, i) => all > 0 ? sum(list.map((l, k) => l[i] * weight[k])) / all : 0);
+  const columns = [mean, ...(list.length > 1 && list.length <= 8 ? list : [])].map(rounded);
+  const heads = ['', columns.length > 1 ? 'all ranks, %' : '%', ...(columns.length > 1 ? each.map((r) => 'rank ' + r.rank + ', %') : []), ''];
+  table('causes', heads, names.map((name, i) => {
+    const tr = row([swatch('--' + name, name), ...columns.map((c) => c[i])]);
+    tr.append(element('td', i ? meanings[name] : 'tasks at work', {class: 'meaning'}));
+    return tr;
+  }), row(['all of the workers’ time', ...columns.map((c) => (sum(c.map((x) => Math.round(x * 10))) / 10).toFixed(1)), '']));
+  names.forEach((name, i) => {
+    const part = element('span', '', {title: name + ' ' + columns[0][i] + ' %'});
+    part.style.flex = mean[i] + ' 0 0';
+    part.style.background = 'var(--' + name + ')';
+    $('shares').append(part);
+  });
+  $('shares').setAttribute('aria-label', names.map((name, i) => name + ' ' + columns[0][i] + ' %').join(', '));
+}
+
+table('bounds', ['', 'whole steps', 'tasks', 'exchanges', 'critical path, ms', 'area, ms', 'mixed bound, ms', 'a step took, ms', 'bound / step'],
+  data.totals.map((r) => row(['rank ' + r.rank, ...[r.steps, r.tasks, r.exchanges].map((n) => n.toLocaleString('en')),
+    ...(r.bound ? [r.bound.critical_path_s, r.bound.area_s, r.bound.mixed_s].map((s) => figure(1e3 * s)) : ['–', '–', '–']),
+    r.steps ? figure(1e3 * r.step_s) : '–', r.bound && r.step_s > 0 ? (100 * r.bound.mixed_s / r.step_s).toFixed(1) + ' %' : '–'])));
+
+// --- operations -----------------------------------------------------------------------------------------------------
+
+{
+  const kernels = sum(data.operations.filter((o) => !o.exchange).map((o) => o.seconds));
+  const columns = [
+    ['operation', (o) => o.operation, (o) => swatch(timeline.operationColour[o.operation], o.operation)],
+    ['phase', (o) => o.phase, (o) => element('td', o.phase, {class: 'words'})],
+    ['count', (o) => o.count, (o) => o.count.toLocaleString('en')],
+    ['time, ms', (o) => o.seconds, (o) => figure(1e3 * o.seconds)],
+    ['share of kernels', (o) => o.exchange ? -1 : o.seconds, (o) => o.exchange ? '–' : (100 * o.seconds / kernels).toFixed(1) + ' %'],
+    ['mean, µs', (o) => o.seconds / o.count, (o) => figure(1e6 * o.seconds / o.count)],
+    ['GFLOP/s', (o) => o.flops / o.seconds, (o) => o.flops > 0 && o.seconds > 0 ? figure(1e-9 * o.flops / o.seconds) : '–'],
+    ['GB/s', (o) => o.bytes / o.seconds, (o) => o.seconds > 0 ? figure(1e-9 * o.bytes / o.seconds) : '–'],
+  ];
+  let by = 4, down = true; // exchanges, which hold no worker, at the end
+  const show = () => {
+    const key = columns[by][1], list = data.operations.slice().sort((a, b) => {
+      const x = key(a), y = key(b);
+      return (typeof x === 'string' ? x.localeCompare(y) : x - y) * (down ? -1 : 1);
+    });
+    table('operations', columns.map(() => ''), list.map((o) => row(columns.map((c) => c[2](o)))));
+    [...$('operations').tHead.rows[0].cells].forEach((th, i) => {
+      const button = element('button', columns[i][0], {type: 'button'});
+      if (i === by) th.setAttribute('aria-sort', down ? 'descending' : 'ascending');
+      if (i === 1) th.className = 'words';
+      button.addEventListener('click', () => {
+        down = i === by ? !down : i > 1;
+        by = i;
+        show();
+        $('operations').tHead.rows[0].cells[i].firstChild.focus();
+      });
+      th.append(button);
+    });
+  };
+  show();
+
+  const legend = (colour, text) => {
+    const li = element('li'), mark = element('span', '', {class: 'swatch'});
+    mark.style.background = 'var(' + colour + ')';
+    li.append(mark, text);
+    $('legend').append(li);
+  };
+  const seen = new Set();
+  for (const o of data.operations) {
+    const colour = timeline.operationColour[o.operation];
+    if (seen.has(o.operation) || colour === '--other' || o.exchange) continue;
+    seen.add(o.operation);
+    legend(colour, o.operation);
+  }
+  if (Object.values(timeline.operationColour).includes('--other')) legend('--other', 'other operations');
+  if (data.operations.some((o) => o.exchange)) legend('--exchange', 'exchange');
+  data.causes.forEach((cause) => legend('--' + cause, 'idle: ' + cause));
+}
+
+{
+  const shown = ranks.map((r) => r.records.n ? r.records.step : [0]).map((s) => [s.reduce((a, b) => Math.min(a, b)), s.reduce((a, b) => Math.max(a, b))]);
+  const from = Math.min(...shown.map((s) => s[0])), to = Math.max(...shown.map((s) => s[1]));
+  const cut = data.totals.some((r) => r.lost > 0) ? ' What came before is no longer in the ring.' : '';
+  $('shown').textContent = 'Steps ' + from.toLocaleString('en') + ' to ' + to.toLocaleString('en') + ', ' +
+    sum(ranks.map((r) => r.records.n)).toLocaleString('en') + ' tasks, exchanges and batches, on one clock. Boxes are kernels, the band at a row’s foot is idle time, by cause.' + cut;
+}
+
+// --- curves ---------------------------------------------------------------------------------------------------------
+
+// Round numbers from low to high, about n of them.
+function ticks(low, high, n) {
+  const least = (high - low) / n || 1, power = 10 ** Math.floor(Math.log10(least));
+  const tick = [1, 2, 5, 10].map((f) => f * power).find((t) => t >= least * 0.999), list = [];
+  for (let k = Math.ceil(low / tick - 1e-9); k * tick <= high + tick * 1e-9; k++) list.push(k * tick);
+  return list;
+}
+
+// series: [{name, colour, x: [], y: []}], where y may hold null.
+function plot(title, series) {
+  const space = $('svg').namespaceURI, W = Math.max(240, Math.min(640, $('plots').clientWidth || 640)), H = 220;
+  const make = (tag, attributes, text) => {
+    const e = document.createElementNS(space, tag);
+    for (const name in attributes) e.setAttribute(name, attributes[name]);
+    if (text !== undefined) e.textContent = text;
+    return e;
+  };
+  const points = series.map((s) => s.x.map((x, i) => [x, s.y[i]]).filter((p) => p[0] !== null && p[1] !== null && p[1] !== undefined));
+  const all = points.flat();
+  const range = (k) => all.reduce((r, p) => [Math.min(r[0], p[k]), Math.max(r[1], p[k])], [Infinity, -Infinity]);
+  let [x0, x1] = range(0), [y0, y1] = range(1);
+  if (x0 === x1) x0 -= 1, x1 += 1;
+  if (y0 > 0 && y0 < 0.4 * y1) y0 = 0;
+  if (y0 === y1) y0 -= Math.abs(y0) / 10 || 1, y1 += Math.abs(y1) / 10 || 1;
+  const left = 48, right = W - 10, top = 10, bottom = H - 24;
+  const X = (x) => left + (x - x0) / (x1 - x0) * (right - left), Y = (y) => bottom - (y - y0) / (y1 - y0) * (bottom - top);
+  const svg = make('svg', {viewBox: '0 0 ' + W + ' ' + H, role: 'img'});
+  svg.setAttribute('aria-label', title + ': ' + series.map((s, k) => s.name + ' from ' + figure(points[k][0][1]) + ' at step ' + points[k][0][0] +
+    ' to ' + figure(points[k][points[k].length - 1][1]) + ' at step ' + points[k][points[k].length - 1][0]).join('; '));
+  for (const y of ticks(y0, y1, 5)) {
+    svg.append(make('path', {class: 'grid', d: 'M' + left + ' ' + Y(y) + 'H' + right}));
+    svg.append(make('text', {x: left - 5, y: Y(y) + 4, 'text-anchor': 'end'}, Math.abs(y) >= 1e4 ? (y / 1000).toLocaleString('en') + 'k' : String(+y.toPrecision(4))));
+  }
+  for (const x of ticks(x0, x1, W / 90)) if (Number.isInteger(x)) svg.append(make('text', {x: X(x), y: H - 8, 'text-anchor': 'middle'}, x.toLocaleString('en')));
+  series.forEach((s, k) => {
+    const path = points[k].map((p, i) => (i ? 'L' : 'M') + X(p[0]).toFixed(1) + ' ' + Y(p[1]).toFixed(1)).join('');
+    const curve = make('path', {class: 'curve', d: path});
+    curve.style.stroke = 'var(' + s.colour + ')';
+    svg.append(curve);
+    if (points[k].length <= 30)
+      for (const p of points[k]) {
+        const dot = make('circle', {cx: X(p[0]).toFixed(1), cy: Y(p[1]).toFixed(1), r: 2.5});
+        dot.style.fill = 'var(' + s.colour + ')';
+        svg.append(dot);
+      }
+  });
+  const caption = element('figcaption', title + (series.length > 1 ? ': ' : ''));
+  if (series.length > 1) series.forEach((s) => caption.append(...swatch(s.colour, s.name + ' ').childNodes));
+  const box = element('figure');
+  box.append(caption, svg);
+  return box;
+}
+
+function drawCurves() {
+  const train = data.train, validation = data.validation, has = (c, name) => c && c[name].some((v) => v !== null);
+  const of = (c, name, label, colour, factor) =>
+    has(c, name) ? [{name: label, colour, x: c.step, y: c[name].map((v) => v === null ? null : v * (factor || 1))}] : [];
+  const list = [
+    ['Loss, by step', [...of(train, 'loss', 'training', '--op0'), ...of(validation, 'loss', 'validation', '--op1')]],
+    ['Samples per second', of(train, 'samples_per_s', 'training', '--op2')],
+    ['Tokens per second', of(train, 'tokens_per_s', 'training', '--op2')],
+    ['GFLOP/s, all ranks', of(train, 'gflops', 'training', '--op3')],
+    ['Most resident memory so far, MB', of(train, 'peak_memory_bytes', 'rank 0', '--op6', 1e-6)],
+  ].filter(([, series]) => series.length);
+  $('curves').hidden = list.length === 0;
+  $('plots').replaceChildren(...list.map(([title, series]) => plot(title, series)));
+}
+
+// --- first picture, and again when the page changes --------------------------------------------------------------------
+
+readColours();
+light();
+draw();
+drawCurves();
+const firstDraw = performance.now();
+{
+  let wide = innerWidth;
+  addEventListener('resize', () => {
+    drawSoon();
+    if (innerWidth !== wide) drawCurves();
+    wide = innerWidth;
+  });
+  const again = () => {
+    readColours();
+    draw();
+  };
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', again);
+  const printing = (on) => () => { // paper is light
+    document.documentElement.classList.toggle('printing', on);
+    again();
+  };
+  addEventListener('beforeprint', printing(true));
+  addEventListener('afterprint', printing(false));
+}

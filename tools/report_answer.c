@@ -1,0 +1,119 @@
+/* "Why was this step as slow as it was?", answered in sentences from the shares of the workers' time, the bound and the
+ * operations: what a report begins with. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tools/report_parts.h"
+
+/* Of the cause that most idle time has: what happened, and what helps (docs/timeline.md has the same list). */
+static const struct {
+  const char *because, *helps;
+} causes[SL_IDLE_CAUSES] = {
+    [SL_IDLE_RUNTIME] = {"the next task had not been submitted yet",
+                         "Fewer, larger tasks help, and batches that are there in time."},
+    [SL_IDLE_DEPENDENCY] = {"a task had to wait for another to end",
+                            "More shards or row blocks help, so that there is other work meanwhile."},
+    [SL_IDLE_DATA] = {"a task\xE2\x80\x99s inputs were still on their way to the worker",
+                      "Larger tasks help, or another placement."},
+    [SL_IDLE_EXCHANGE] = {"an exchange between ranks was under way", "Smaller buckets help, or a faster network."},
+    [SL_IDLE_POLICY] = {"a task was ready, but placed elsewhere or held back",
+                        "Another scheduling policy (--sched) may help."},
+};
+
+/* Means over all ranks' workers, the slowest rank's step, the largest bound. */
+typedef struct mean {
+  double step, kernels, idle[SL_IDLE_CAUSES];
+  sl_bound bound;
+  int bounded, workers;
+  int64_t steps;
+} mean;
+
+static mean mean_of(const sl__report_run *r) {
+  mean m = {.bounded = 1};
+  double weight = 0;
+  for (int i = 0; i < r->n; i++) {
+    const sl__sums *s = &r->sums[i];
+    const double w = s->usage.seconds * s->t->n_workers;
+    if (s->steps == 0) continue;
+    weight += w;
+    m.workers += s->t->n_workers;
+    m.kernels += w * s->usage.kernels;
+    for (int c = 0; c < SL_IDLE_CAUSES; c++) m.idle[c] += w * s->usage.idle[c];
+    m.step = fmax(m.step, s->step);
+    if (s->steps > m.steps) m.steps = s->steps;
+    m.bounded &= s->bounded;
+    if (s->bounded && s->bound.mixed > m.bound.mixed) m.bound = s->bound;
+  }
+  if (weight > 0) m.kernels /= weight;
+  for (int c = 0; c < SL_IDLE_CAUSES && weight > 0; c++) m.idle[c] /= weight;
+  return m;
+}
+
+static void put(json_t *sentences, json_t *text) { json_array_append_new(sentences, text); }
+
+static void tell_time(const mean *m, json_t *to) {
+  int most = 0;
+  for (int c = 1; c < SL_IDLE_CAUSES; c++)
+    if (m->idle[c] > m->idle[most]) most = c;
+  const double idle = 1 - m->kernels;
+  if (idle < 0.01)
+    put(to, json_sprintf("A step took %.3g ms, and the workers were in kernels for %.1f %% of it: hardly idle.",
+                         1e3 * m->step, 100 * m->kernels));
+  else
+    put(to,
+        json_sprintf("A step took %.3g ms. The workers were in kernels for %.1f %% of it and idle for %.1f %%, most of "
+                     "that (%.1f %%) because %s. %s",
+                     1e3 * m->step, 100 * m->kernels, 100 * idle, 100 * m->idle[most], causes[most].because,
+                     causes[most].helps));
+}
+
+static void tell_bound(const mean *m, json_t *to) {
+  if (!m->bounded) {
+    put(to, json_string("How fast a step could be is not known: not every task of it was recorded."));
+    return;
+  }
+  const int path = m->bound.critical_path > m->bound.area;
+  put(to,
+      json_sprintf(
+          "With kernels as fast as in this run no schedule takes less than %.3g ms, which is %.1f %% of the step: %s.",
+          1e3 * m->bound.mixed, m->step > 0 ? 100 * m->bound.mixed / m->step : 0,
+          path
+              ? "so long is the longest chain of tasks that wait for one another, and more workers would not shorten it"
+              : "so long takes all work, evenly divided, and only faster kernels or more workers go below that"));
+}
+
+static void tell_operation(const sl__report_run *r, json_t *to) {
+  const sl__report_line *most = r->n_lines && !r->line[0].exchange ? &r->line[0] : NULL, *fastest = most;
+  if (!most || !(most->seconds > 0)) return;
+  /* Against the best that this run saw; what took next to nothing says little about the machine. */
+  for (int i = 0; i < r->n_lines; i++)
+    if (!r->line[i].exchange && r->line[i].seconds > 0.01 * r->kernels &&
+        r->line[i].flops / r->line[i].seconds > fastest->flops / fastest->seconds)
+      fastest = &r->line[i];
+  const double rate = 1e-9 * most->flops / most->seconds;
+  char *speed = NULL;
+  const int n = most->flops <= 0 ? asprintf(&speed, "moving %.3g GB/s on a worker", 1e-9 * most->bytes / most->seconds)
+                : fastest == most
+                    ? asprintf(&speed, "at %.3g GFLOP/s on a worker, more than any other operation that counts", rate)
+                    : asprintf(&speed, "at %.3g GFLOP/s on a worker, where %s (%s) came to %.3g", rate,
+                               fastest->operation, fastest->phase, 1e-9 * fastest->flops / fastest->seconds);
+  if (n < 0) return;
+  put(to, json_sprintf("Of the kernels, %s (%s) took most: %.1f %% of their time in %lld tasks, %s.", most->operation,
+                       most->phase, 100 * most->seconds / r->kernels, (long long)most->count, speed));
+  free(speed);
+}
+
+json_t *sl__report_answer(const sl__report_run *r) {
+  json_t *sentences = json_array();
+  const mean m = mean_of(r);
+  if (!sentences) return NULL;
+  if (m.steps == 0) {
+    put(sentences, json_string("The timeline holds no step, so there is nothing to tell."));
+    return sentences;
+  }
+  tell_time(&m, sentences);
+  tell_bound(&m, sentences);
+  tell_operation(r, sentences);
+  return sentences;
+}

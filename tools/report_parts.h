@@ -1,0 +1,37 @@
+/* What the parts of `starling report` share. */
+#ifndef SL_TOOLS_REPORT_PARTS_H
+#define SL_TOOLS_REPORT_PARTS_H
+
+#include <jansson.h>
+
+#include "tools/sums.h"
+
+/* All tasks of one operation and phase, of all ranks' whole steps; or all its exchanges, which hold no worker. */
+typedef struct sl__report_line {
+  const char *operation, *phase;
+  int exchange;
+  int64_t count;
+  double seconds, flops, bytes;
+} sl__report_line;
+
+typedef struct sl__report_run {
+  const char *run; /* the folder, as it was named */
+  sl_timeline *const *timelines;
+  int n;
+  sl__sums *sums;        /* [n] */
+  sl__report_line *line; /* kernels by the time they took, then exchanges */
+  int n_lines;
+  double kernels; /* seconds of all kernels */
+} sl__report_run;
+
+/* Borrows the timelines. The caller ends with sl__report_free, also after a failure. */
+sl_status sl__report_of(const char *run, sl_timeline *const *timelines, int n, sl__report_run *report);
+void sl__report_free(sl__report_run *report);
+
+/* "Why was this step as slow as it was?" in a few sentences, as an array of texts. NULL when out of memory. */
+json_t *sl__report_answer(const sl__report_run *report);
+
+/* All that the page shows; docs/formats.md has the fields. *data is the caller's to json_decref(). */
+sl_status sl__report_data(const sl__report_run *report, json_t **data);
+
+#endif

@@ -1,0 +1,92 @@
+// With #test behind the address the page uses itself, by the events that a person's hands make, and leaves what came of it as JSON
+// in the document: tests/report.sh reads it from a browser without a window.
+if (location.hash === '#test') {
+  const result = {}, canvas = timeline.canvas, span = () => timeline.view[1] - timeline.view[0];
+  const key = (name) => canvas.dispatchEvent(new KeyboardEvent('keydown', {key: name, bubbles: true, cancelable: true}));
+  const pointer = (type, x, y) => {
+    const box = canvas.getBoundingClientRect();
+    canvas.dispatchEvent(new PointerEvent(type, {pointerId: 1, button: 0, bubbles: true, cancelable: true,
+      clientX: box.left + canvas.clientLeft + x, clientY: box.top + canvas.clientTop + y}));
+  };
+  const timed = (action) => {
+    const began = performance.now();
+    action();
+    draw();
+    return Math.round((performance.now() - began) * 10) / 10;
+  };
+  try {
+    result.first_draw_ms = Math.round(firstDraw);
+    result.width = innerWidth;
+    result.dark = matchMedia('(prefers-color-scheme: dark)').matches;
+    result.records = sum(ranks.map((r) => r.records.n));
+    result.overflows = document.documentElement.scrollWidth > innerWidth;
+
+    const all = span(), target = rows.find((r) => r.kind === RECORD_TASK && r.last > r.first);
+    result.wheel_ms = timed(() => canvas.dispatchEvent(new WheelEvent('wheel', {deltaY: -300, ctrlKey: true, bubbles: true,
+      cancelable: true, clientX: canvas.getBoundingClientRect().left + timeline.width / 2})));
+    result.wheel_zooms = span() < 0.5 * all;
+    const before = timeline.view[0];
+    key('ArrowRight');
+    result.keys_pan = timeline.view[0] > before;
+    key('0');
+    result.keys_reset = span() === all;
+    key('+');
+    const held = toTime(200);
+    pointer('pointerdown', 200, 5), pointer('pointermove', 150, 5), pointer('pointerup', 150, 5);
+    result.drag_pans = Math.abs(toTime(150) - held) < span() / 1000;
+    key('0');
+
+    // A task in the middle of the first row, by zooming there and clicking it.
+    if (target) {
+      const r = target.rank.records, i = (target.first + target.last) >> 1, node = r.node[i];
+      look(r.start[i] - 50 * (r.end[i] - r.start[i] + 1), r.end[i] + 50 * (r.end[i] - r.start[i] + 1));
+      draw();
+      const x = (toX(r.start[i]) + toX(r.end[i])) / 2, y = rowY(target) + LABEL + BAR / 2;
+      pointer('pointerdown', x, y), pointer('pointerup', x, y);
+      const text = $('details').textContent;
+      result.click_finds = timeline.chosen !== null && timeline.chosen.record === i && text.includes(nodeText(target.rank, node, 'layer')) &&
+        text.includes(nodeText(target.rank, node, 'operation')) && text.includes('critical path');
+      result.details = text;
+      key('0');
+
+      const word = nodeText(target.rank, node, 'operation');
+      const wanted = sum(ranks.map((k) => k.records.node.reduce((n, at) =>
+        n + (at >= 0 && (nodeText(k, at, 'operation') + '\n' + nodeText(k, at, 'layer')).toLowerCase().includes(word.toLowerCase())), 0)));
+      result.search_ms = timed(() => {
+        $('search').value = word;
+        $('search').dispatchEvent(new Event('input', {bubbles: true}));
+      });
+      result.search_finds = wanted > 0 && timeline.matches === wanted;
+      choose(null);
+      $('next').click();
+      const first = timeline.chosen;
+      $('next').click();
+      result.next_steps = first !== null && timeline.chosen !== null && (wanted === 1 || timeline.chosen.record !== first.record || timeline.chosen.row !== first.row) &&
+        first.row.rank.lit[first.row.rank.records.node[first.record]] === 1;
+      $('search').value = '';
+      $('search').dispatchEvent(new Event('input', {bubbles: true}));
+      key('0');
+    }
+    const head = $('operations').tHead.rows[0].cells;
+    head[2].firstChild.click();
+    const counts = [...$('operations').tBodies[0].rows].map((tr) => +tr.cells[2].textContent.replace(/,/g, ''));
+    result.table_sorts = $('operations').tHead.rows[0].cells[2].getAttribute('aria-sort') === 'descending' &&
+      counts.every((n, i) => i === 0 || counts[i - 1] >= n);
+    $('operations').tHead.rows[0].cells[4].firstChild.click();
+    canvas.focus({preventScroll: true});
+    if (target) choose({row: target, record: (target.first + target.last) >> 1});
+    draw();
+
+    // What the columns add up to, for holding against other accounts of the same run.
+    result.kernel_s = 1e-9 * sum(rows.filter((r) => r.kind === RECORD_TASK).map((r) => {
+      let time = 0;
+      for (let i = r.first; i < r.last; i++) time += r.rank.records.end[i] - r.rank.records.start[i];
+      return time;
+    }));
+    result.idle_s = data.causes.map((_, cause) => 1e-9 * sum(ranks.map((r) => r.idle.cause.reduce((t, c, i) => t + (c === cause ? r.idle.end[i] - r.idle.start[i] : 0), 0))));
+  } catch (fault) {
+    errors.push(String(fault && fault.stack || fault));
+  }
+  result.errors = errors;
+  document.body.append(element('pre', JSON.stringify(result), {id: 'test-result', hidden: ''}));
+}
