@@ -126,6 +126,7 @@ static sl_status prepare(bench *b) {
                                       .keep = &b->network.loss,
                                       .n_keep = 1,
                                       .first_leaf = b->ranks.first_leaf,
+                                      .zero = (int)b->o->zero,
                                       .no_priorities = b->o->no_priorities};
   SL_TRY(sl_program_create(b->runtime, b->store, b->network.graph, &b->plan, &options, &b->program));
   SL_TRY(sl__watch_start(&b->ranks, &b->program, 1, b->o->stall_timeout, &b->watch));

@@ -112,6 +112,8 @@ static const option table[] = {
     {"row-blocks", INTEGER, AT(row_blocks), BUILDS, 1, "N", NULL, 1, 1024,
      "blocks of rows that large weights are cut into (default 1)"},
 
+    {"zero", INTEGER, AT(zero), SL__TRAIN | SL__BENCH, 1, "STAGE", "0", 0, 1,
+     "1: each of several ranks keeps and updates its share of the optimizer's state (ZeRO 1); 0: all of it"},
     {"recompute", CHOICE, AT(recompute), BUILDS, 1, "none|attention|block", NULL, 0, 0,
      "compute again in the backward pass what attention, or each block, made, rather than keep it (default none)"},
 

@@ -147,7 +147,8 @@ static sl_status build(run *r) {
   const sl_program_options options = {.recorder = r->recorder,
                                       .keep = keep,
                                       .n_keep = r->network.clip == SL_NONE ? 3 : 4,
-                                      .first_leaf = r->ranks.first_leaf};
+                                      .first_leaf = r->ranks.first_leaf,
+                                      .zero = (int)r->o->zero};
   const int64_t resident = sl__resident_memory();
   SL_TRY(sl_program_create(r->runtime, r->store, r->network.graph, &f->plan, &options, &r->program));
   SL_TRY(
@@ -305,13 +306,17 @@ static sl_status open_init(run *r) {
   return SL_OK;
 }
 
+/* Parameters that the ranks have in common are filled in by one of them. */
 static sl_status take_init(run *r) {
   if (!r->init) return SL_OK;
-  const sl_status status =
-      sl__model_fill(r->init, r->store, &r->evaluator.network, r->facts.model->name, r->o->new_head);
+  sl_status status = SL_OK;
+  if (r->ranks.rank == 0 || !r->o->zero)
+    status = sl__model_fill(r->init, r->store, &r->evaluator.network, r->facts.model->name, r->o->new_head);
   sl__model_close(r->init);
   r->init = NULL;
-  return status;
+  if (!r->o->zero) return status;
+  SL_TRY(sl__ranks_agree(&r->ranks, status));
+  return sl__ranks_broadcast(&r->ranks, r->store);
 }
 
 /* ---- what is printed -------------------------------------------------------------------------------------------- */
