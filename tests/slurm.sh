@@ -93,7 +93,7 @@ ends() { # job, exit code
   [ "$(of "$1" ExitCode)" = "$2:0" ]
 }
 lines() { grep -c '"split": *"train"' "$1/metrics.jsonl" 2>/dev/null || true; }
-trained() { [ "$(lines "$1")" -gt "$2" ]; } # run, lines of metrics before
+trained() { count=$(lines "$1"); [ "${count:-0}" -gt "${2:-0}" ]; } # run, lines of metrics before
 restarted() { [ "$(of "$1" Restarts)" = "$2" ]; }
 
 # shellcheck disable=SC2086 # $small is several words, here and below
