@@ -1,6 +1,6 @@
 #!/bin/sh
 # Several ranks: the bytes of one rank, for every division of the leaves and every kind of sum over ranks; and an end with one clear
-# message where ranks differ, fail, die or stand still. RANKS_STEPS sets how many steps; tests/figures/bits.sh takes 100.
+# message where ranks differ, fail, die or stand still. RANKS_STEPS sets how many steps (default 6).
 . "$(dirname "$0")/command.shlib"
 steps=${RANKS_STEPS:-6}
 mpiexec=${MPIEXEC:-mpiexec.mpich}

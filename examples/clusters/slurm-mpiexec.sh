@@ -18,7 +18,7 @@ export STARPU_HOME="${STARPU_HOME:-/tmp/starpu-$(id -un)}"
 [ ! -e "$run/.starling-run" ] || set -- "$@" --resume
 
 export SLURM_CPU_BIND=none # of mpiexec's helpers, whose binding the ranks would inherit
-trap 'kill -USR1 $pid; sleep 1; kill -USR1 $pid 2>/dev/null' USR1 # twice: Hydra passes the first on with the next thing it does
+trap 'kill -USR1 $pid; sleep 1; kill -USR1 $pid 2>/dev/null' USR1 # twice: the first alone was seen to have no effect; the cause is not known
 "$MPIEXEC" "$STARLING" train "$@" --out "$run" &
 pid=$!
 wait $pid

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Figure: what recording costs: steps with the recorder and without, in turn in one run. At most 2% of step time for gpt2-nano and lenet, and
-# 2 microseconds a task. A step has its best time of a round, so that what else the machine does counts little.
+# 2 microseconds a task. A step has the 10th percentile of its times in a round, so that what else the machine does counts little.
 # ROUNDS: how many of each; SECONDS_EACH: how long about.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
