@@ -4,7 +4,10 @@
  * (every rank has put its items into shared memory), reduced (every rank has added up its part of the segment, into the
  * place of the node's items), ready (the leader has summed the node's items with those of the other nodes) and taken
  * (every rank has copied the sums back). DEPTH segments are under way at once, so that the stages overlap; the counters
- * of how far each rank is lie in the shared memory too. Without shared memory every rank is a node of its own. */
+ * of how far each rank is lie in the shared memory too. Without shared memory every rank is a node of its own.
+ *
+ * Sums for one rank are taken by that rank only, and cross to its node whole instead of in parts. What is copied is
+ * filled in by one rank, crosses from its node, and is taken by the others. */
 #include "runtime/exchange.h"
 
 #include <linux/futex.h>
@@ -48,6 +51,9 @@ typedef struct stretch {
 } stretch;
 
 typedef struct bucket {
+  sl_exchange_move move;
+  int owner; /* move.rank within this node; -1: all, or of another node */
+  int home;  /* its node; -1: all */
   sl_dtype dtype;
   stretch *stretch;
   int n;
@@ -176,10 +182,22 @@ static void add(void *to, const void *from, int64_t n, sl_dtype dtype) {
 
 /* ---- segments --------------------------------------------------------------------------------------------------- */
 
+/* Sums that cross to one node whole come in shorter segments: there is room for a part of the usual one. */
 static int64_t segment_count(const sl_exchange *e, const cursor *c) {
   const bucket *b = &e->bucket[c->bucket];
-  const int64_t most = (int64_t)(e->segment / sl_dtype_bytes(b->dtype)), left = b->count - c->at;
+  const size_t bytes = b->move.kind == SL_EXCHANGE_SUM && b->home >= 0 ? e->segment / (size_t)e->nodes : e->segment;
+  const int64_t most = (int64_t)(bytes / sl_dtype_bytes(b->dtype)), left = b->count - c->at;
   return left < most ? left : most;
+}
+
+/* The elements of a segment of `count` that node k adds up, or has. */
+static void part_of_node(const sl_exchange *e, const bucket *b, int64_t count, int k, int64_t *from, int64_t *to) {
+  if (b->home < 0) {
+    part_of(count, sl_dtype_bytes(b->dtype), k, e->nodes, from, to);
+  } else {
+    *from = 0;
+    *to = k == b->home ? count : 0;
+  }
 }
 
 /* Goes to the next segment; 1 when that was the last of its bucket. */
@@ -252,10 +270,11 @@ static int try_fill(sl_exchange *e) {
   const int posted = e->n_buckets > 0 && e->bucket[e->fill.bucket].posted && e->status == SL_OK;
   pthread_mutex_unlock(&e->lock);
   if (!posted) return 0;
-  const int b = e->fill.bucket, direct = e->bucket[b].direct;
+  const int b = e->fill.bucket, direct = e->bucket[b].direct, sums = e->bucket[b].move.kind == SL_EXCHANGE_SUM;
   if (!direct && e->fill.number >= LEAST(e, taken) + DEPTH) return 0;
-  for (int i = 0; i < e->items && !direct; i++)
+  for (int i = 0; i < e->items && !direct && sums; i++)
     copy(e, &e->fill, i, item_memory(e, e->fill.number, e->local_items[e->local] + i), 0);
+  if (!direct && !sums && e->bucket[b].owner == e->local) copy(e, &e->fill, 0, item_memory(e, e->fill.number, 0), 0);
   if (advance(e, &e->fill)) {
     pthread_mutex_lock(&e->lock);
     e->bucket[b].posted = 0; /* it may be posted for the next round once its sums are there */
@@ -294,17 +313,34 @@ static void reduce_direct(sl_exchange *e, int64_t from, int64_t to, const bucket
       add((char *)s->node[e->inside.step[i].to] + offset, (char *)s->node[e->inside.step[i].from] + offset, n,
           b->dtype);
     for (int r = 1; r < e->locals; r++)
-      memcpy((char *)s->node[e->local_items[r]] + offset, (char *)s->node[0] + offset, (size_t)n * bytes);
+      if (b->owner < 0 || b->owner == r)
+        memcpy((char *)s->node[e->local_items[r]] + offset, (char *)s->node[0] + offset, (size_t)n * bytes);
     at += n;
+  }
+}
+
+/* Copies elements from where the owner has them. */
+static void copy_direct(const sl_exchange *e, int64_t from, int64_t to, const bucket *b) {
+  const size_t bytes = sl_dtype_bytes(b->dtype);
+  const int owners = e->local_items[b->owner], mine = e->local_items[e->local];
+  if (b->owner == e->local) return;
+  for (const stretch *s = stretch_at(b, from); from < to; s++) {
+    const int64_t end = s->begin + s->count < to ? s->begin + s->count : to;
+    const size_t offset = (size_t)(from - s->begin) * bytes;
+    memcpy((char *)s->node[mine] + offset, (const char *)s->node[owners] + offset, (size_t)(end - from) * bytes);
+    from = end;
   }
 }
 
 static int try_reduce(sl_exchange *e) {
   if (e->reduce.number >= e->fill.number || LEAST(e, filled) <= e->reduce.number) return 0;
   const bucket *b = &e->bucket[e->reduce.bucket];
+  const int64_t count = segment_count(e, &e->reduce);
   int64_t from, to;
-  part_of(segment_count(e, &e->reduce), sl_dtype_bytes(b->dtype), e->local, e->locals, &from, &to);
-  if (!b->direct)
+  part_of(count, sl_dtype_bytes(b->dtype), e->local, e->locals, &from, &to);
+  if (b->move.kind == SL_EXCHANGE_COPY) {
+    if (b->direct) copy_direct(e, e->reduce.at, e->reduce.at + count, b);
+  } else if (!b->direct)
     reduce_slabs(e, from, to, b->dtype);
   else if (from < to)
     reduce_direct(e, e->reduce.at + from, e->reduce.at + to, b);
@@ -333,12 +369,14 @@ static void request(sl_exchange *e, crossing *x, int code, int peer, const char 
 }
 
 /* Sends the other leaders their parts of this node's items, and receives this one's part of theirs. */
-static void send_parts(sl_exchange *e, crossing *x, uint64_t number, int64_t count, size_t bytes) {
+static void send_parts(sl_exchange *e, crossing *x, uint64_t number, int64_t count, const bucket *b) {
   const int tag = (int)(number % DEPTH) * 2;
+  const size_t bytes = sl_dtype_bytes(b->dtype);
   int64_t from, to;
-  x->n = 0;
-  part_of(count, bytes, e->my_node, e->nodes, &from, &to);
-  for (int k = 0; k < e->nodes; k++)
+  x->n = x->left = 0;
+  if (b->move.kind == SL_EXCHANGE_COPY) return;
+  part_of_node(e, b, count, e->my_node, &from, &to);
+  for (int k = 0; k < e->nodes && from < to; k++)
     for (int i = e->node_items[k]; k != e->my_node && i < e->node_items[k + 1]; i++)
       request(e, x,
               MPI_Irecv(received_memory(e, number, i), (int)((size_t)(to - from) * bytes), MPI_BYTE, k, tag, e->leaders,
@@ -347,8 +385,8 @@ static void send_parts(sl_exchange *e, crossing *x, uint64_t number, int64_t cou
   const int mine = e->node_items[e->my_node + 1] - e->node_items[e->my_node];
   for (int step = 1; step < e->nodes; step++) {
     const int k = (e->my_node + step) % e->nodes; /* not all to the same node at once */
-    part_of(count, bytes, k, e->nodes, &from, &to);
-    for (int i = 0; i < mine; i++)
+    part_of_node(e, b, count, k, &from, &to);
+    for (int i = 0; i < mine && from < to; i++)
       request(e, x,
               MPI_Isend(item_memory(e, number, e->place[i]) + (size_t)from * bytes, (int)((size_t)(to - from) * bytes),
                         MPI_BYTE, k, tag, e->leaders, &x->request[x->n]),
@@ -356,37 +394,46 @@ static void send_parts(sl_exchange *e, crossing *x, uint64_t number, int64_t cou
   }
 }
 
-/* Adds up this leader's part, sends it to the others and receives theirs into item 0. */
-static void send_sums(sl_exchange *e, crossing *x, uint64_t number, int64_t count, sl_dtype dtype) {
+/* Adds up this leader's part of the items, into item 0. */
+static void add_parts(sl_exchange *e, uint64_t number, int64_t from, int64_t to, sl_dtype dtype) {
   const size_t bytes = sl_dtype_bytes(dtype);
-  const int tag = (int)(number % DEPTH) * 2 + 1;
-  int64_t from, to;
-  x->n = 0;
-  part_of(count, bytes, e->my_node, e->nodes, &from, &to);
   const int mine = e->node_items[e->my_node];
-  char *whole = item_memory(e, number, 0);
 #define PART(i)                                                            \
   ((i) >= mine && (i) < e->node_items[e->my_node + 1]                      \
        ? item_memory(e, number, e->place[(i)-mine]) + (size_t)from * bytes \
        : received_memory(e, number, i))
   for (int i = 0; i < e->across.n; i++) add(PART(e->across.step[i].to), PART(e->across.step[i].from), to - from, dtype);
-  char *sums = whole + (size_t)from * bytes;
+  char *sums = item_memory(e, number, 0) + (size_t)from * bytes;
   if (PART(0) != sums) memcpy(sums, PART(0), (size_t)(to - from) * bytes);
 #undef PART
-  const int64_t n = to - from;
+}
+
+/* Adds up this leader's part, and where all are to have it sends it to the others and receives theirs into item 0. Of
+ * what is copied, one node's part is all of it. */
+static void send_sums(sl_exchange *e, crossing *x, uint64_t number, int64_t count, const bucket *b) {
+  const size_t bytes = sl_dtype_bytes(b->dtype);
+  const int tag = (int)(number % DEPTH) * 2 + 1;
+  int64_t from, to;
+  x->n = x->left = 0;
+  part_of_node(e, b, count, e->my_node, &from, &to);
+  char *whole = item_memory(e, number, 0);
+  if (b->move.kind == SL_EXCHANGE_SUM && from < to) add_parts(e, number, from, to, b->dtype);
+  if (b->move.kind == SL_EXCHANGE_SUM && b->home >= 0) return;
   for (int k = 0; k < e->nodes; k++) {
-    int64_t a, b;
-    if (k == e->my_node) continue;
-    part_of(count, bytes, k, e->nodes, &a, &b);
+    int64_t begin, end;
+    part_of_node(e, b, count, k, &begin, &end);
+    if (k == e->my_node || begin == end) continue;
     request(e, x,
-            MPI_Irecv(whole + (size_t)a * bytes, (int)((size_t)(b - a) * bytes), MPI_BYTE, k, tag, e->leaders,
+            MPI_Irecv(whole + (size_t)begin * bytes, (int)((size_t)(end - begin) * bytes), MPI_BYTE, k, tag, e->leaders,
                       &x->request[x->n]),
             k, "MPI_Irecv");
   }
-  for (int step = 1; step < e->nodes; step++) {
+  for (int step = 1; step < e->nodes && from < to; step++) {
     const int k = (e->my_node + step) % e->nodes;
-    request(e, x, MPI_Isend(sums, (int)((size_t)n * bytes), MPI_BYTE, k, tag, e->leaders, &x->request[x->n]), k,
-            "MPI_Isend");
+    request(e, x,
+            MPI_Isend(whole + (size_t)from * bytes, (int)((size_t)(to - from) * bytes), MPI_BYTE, k, tag, e->leaders,
+                      &x->request[x->n]),
+            k, "MPI_Isend");
   }
 }
 
@@ -396,7 +443,7 @@ static int try_cross(sl_exchange *e) {
   if (e->local != 0 || e->nodes == 1) return 0;
   while (e->cross.number < LEAST(e, reduced) && e->cross.number < e->ready.number + DEPTH) {
     crossing *x = &e->crossing[e->cross.number % DEPTH];
-    send_parts(e, x, e->cross.number, segment_count(e, &e->cross), sl_dtype_bytes(e->bucket[e->cross.bucket].dtype));
+    send_parts(e, x, e->cross.number, segment_count(e, &e->cross), &e->bucket[e->cross.bucket]);
     x->stage = 1;
     advance(e, &e->cross);
     moved = 1;
@@ -412,7 +459,7 @@ static int try_cross(sl_exchange *e) {
     if (done != MPI_UNDEFINED) x->left -= done;
     if (x->left > 0) continue;
     moved = 1;
-    if (x->stage == 1) send_sums(e, x, c.number, segment_count(e, &c), e->bucket[c.bucket].dtype);
+    if (x->stage == 1) send_sums(e, x, c.number, segment_count(e, &c), &e->bucket[c.bucket]);
     x->stage++;
   }
   while (e->ready.number < e->cross.number && e->crossing[e->ready.number % DEPTH].stage == 3) {
@@ -439,7 +486,8 @@ static int try_take(sl_exchange *e) {
       e->nodes == 1 ? LEAST(e, reduced) : atomic_load_explicit(&e->boards[0].ready.value, memory_order_acquire);
   if (ready <= e->take.number) return 0;
   bucket *b = &e->bucket[e->take.bucket];
-  if (!b->direct) copy(e, &e->take, 0, item_memory(e, e->take.number, 0), 1);
+  const int takes = b->move.kind == SL_EXCHANGE_COPY ? b->owner != e->local : b->move.rank < 0 || b->owner == e->local;
+  if (!b->direct && takes) copy(e, &e->take, 0, item_memory(e, e->take.number, 0), 1);
   const int last = advance(e, &e->take);
   set(&e->boards[e->local].taken, e->take.number);
   if (last) end(e, b);
@@ -623,10 +671,23 @@ static void release_bucket(bucket *b) {
   free(b->stretch);
 }
 
-sl_status sl_exchange_add(sl_exchange *e, sl_dtype dtype, const sl_stretch *from, int n, int *number) {
+/* Which node the bucket's rank is of, and which of its ranks. */
+static void find_owner(const sl_exchange *e, bucket *b) {
+  const int rank = b->move.rank;
+  b->owner = b->home = -1;
+  if (rank < 0) return;
+  while (e->node_rank[b->home + 1] <= rank) b->home++;
+  if (b->home == e->my_node) b->owner = rank - e->node_rank[e->my_node];
+}
+
+sl_status sl_exchange_add(sl_exchange *e, sl_exchange_move move, sl_dtype dtype, const sl_stretch *from, int n,
+                          int *number) {
   if (dtype != SL_F32 && dtype != SL_F64) return sl_fail(SL_EINVAL, "an exchange of %s", sl_dtype_name(dtype));
+  if (move.rank < (move.kind == SL_EXCHANGE_COPY ? 0 : -1) || move.rank >= e->ranks)
+    return sl_fail(SL_EINVAL, "an exchange with rank %d of %d", move.rank, e->ranks);
   sl_status status = SL_OK;
-  bucket b = {.dtype = dtype, .stretch = calloc((size_t)n, sizeof *b.stretch)};
+  bucket b = {.move = move, .dtype = dtype, .stretch = calloc((size_t)n + 1, sizeof *b.stretch)};
+  find_owner(e, &b);
   bucket *more = realloc(e->bucket, (size_t)(e->n_buckets + 1) * sizeof *more);
   if (more) e->bucket = more;
   int fine = more && b.stretch;
@@ -638,12 +699,12 @@ sl_status sl_exchange_add(sl_exchange *e, sl_dtype dtype, const sl_stretch *from
                    .mine = malloc((size_t)e->items * sizeof *s->mine),
                    .node = malloc((size_t)e->local_items[e->locals] * sizeof *s->node)};
     fine = s->mine && s->node;
-    if (fine) memcpy(s->mine, from[i].data, (size_t)e->items * sizeof *s->mine);
+    for (int k = 0; k < e->items && fine; k++) s->mine[k] = from[i].data[move.kind == SL_EXCHANGE_COPY ? 0 : k];
     b.count += from[i].count;
   }
   if (!fine)
     status = sl_fail(SL_ENOMEM, "no memory for a bucket of %d arrays", n);
-  else if (b.count == 0)
+  else if (b.count == 0 && move.kind == SL_EXCHANGE_SUM)
     status = sl_fail(SL_EINVAL, "a bucket without elements");
   SL_TRY_OUT(agree(e, status));
   SL_TRY_OUT(find_shared(e, &b));

@@ -1,9 +1,11 @@
-/* The exchange engine: sums arrays over all ranks along a fixed binary tree, while the ranks go on computing.
+/* The exchange engine: sums arrays over all ranks along a fixed binary tree, for all ranks or for one, and copies one
+ * rank's arrays to the others, while the ranks go on computing.
  *
- * The tree is over leaves (leaves.h), so sums have the same bits for any number of ranks. A rank owns consecutive leaves and brings the sums of the largest whole subtrees within
- * them, its items. Bytes move in segments through a pipeline: ranks of a node meet in shared memory, each adding up a
- * part of the segment; one rank a node exchanges what is left with the other nodes, by reduce-scatter and allgather. A
- * progress thread does all of it, in the order of the buckets' numbers, whatever the order in which they are posted. */
+ * The tree is over leaves (leaves.h), so sums have the same bits for any number of ranks. A rank owns consecutive
+ * leaves and brings the sums of the largest whole subtrees within them, its items. Bytes move in segments through a
+ * pipeline: ranks of a node meet in shared memory, each adding up a part of the segment; one rank a node exchanges what
+ * is left with the other nodes, by reduce-scatter and allgather. A progress thread does all of it, in the order of the
+ * buckets' numbers, whatever the order in which they are posted. */
 #ifndef SL_EXCHANGE_H
 #define SL_EXCHANGE_H
 
@@ -21,9 +23,20 @@ extern "C" {
 
 /* Where a bucket's elements are: stretches of host memory. */
 typedef struct sl_stretch {
-  void *const *data; /* [items of this rank]; the sums over all ranks replace data[0] */
+  void *const *data; /* [items of this rank]; of what is copied [1] */
   int64_t count;     /* elements */
 } sl_stretch;
+
+/* What is done with a bucket. */
+typedef enum sl_exchange_kind {
+  SL_EXCHANGE_SUM, /* the sums over all ranks replace data[0], on all ranks or on one; what the items hold then is
+                      undefined elsewhere */
+  SL_EXCHANGE_COPY /* one rank's data[0] replaces that of the others */
+} sl_exchange_kind;
+typedef struct sl_exchange_move {
+  sl_exchange_kind kind;
+  int rank; /* SUM: who gets the sums, -1: all; COPY: whose data it is */
+} sl_exchange_move;
 
 typedef struct sl_exchange_options {
   MPI_Comm comm;      /* copied; all its ranks take part */
@@ -49,10 +62,13 @@ void sl_exchange_destroy(sl_exchange *exchange);
  * undefined. */
 sl_status sl_exchange_allocate(sl_exchange *exchange, size_t bytes, void **memory);
 /* Collective. Declares bucket 0, 1, ... before the first step, the same on all ranks but for addresses; its memory
- * stays until the end. dtype F32 or F64. */
-sl_status sl_exchange_add(sl_exchange *exchange, sl_dtype dtype, const sl_stretch *stretch, int n, int *bucket);
-/* Says that a bucket's items hold what is to be summed. done(arg) is called by the progress thread when the sums are
- * there; it must not wait. Each bucket once a round; the next round begins when all buckets of this one have been
+ * stays until the end. dtype F32 or F64. Without elements (n = 0, COPY) nothing moves, and it ends when all ranks of
+ * the node have posted it: a barrier for memory that they have in common. */
+sl_status sl_exchange_add(sl_exchange *exchange, sl_exchange_move move, sl_dtype dtype, const sl_stretch *stretch,
+                          int n, int *bucket);
+/* Says that a bucket's items hold what is to be summed or copied, and that its memory may be written. done(arg) is
+ * called by the progress thread when what this rank is to get is there and nobody reads its memory any more; it must
+ * not wait. Each bucket once a round; the next round begins when all buckets of this one have been
  * posted. Any thread. */
 void sl_exchange_post(sl_exchange *exchange, int bucket, void (*done)(void *arg), void *arg);
 /* Waits until all that was posted has ended; the first failure. */

@@ -1,4 +1,4 @@
-/* The exchange by MPI_Iallreduce. A thread begins the buckets' reductions in their order, which MPI wants to be the
+/* The exchange by MPI's collectives. A thread begins those of the buckets in their order, which MPI wants to be the
  * same on all ranks, and tests those under way until they end, since MPI moves little otherwise. */
 #include "runtime/exchange_mpi.h"
 
@@ -14,15 +14,17 @@
 
 typedef struct stretch {
   int64_t count;
-  void **item; /* [items] */
+  void **item; /* [items]; of what is copied [1] */
 } stretch;
 
 typedef struct bucket {
+  sl_exchange_move move;
   sl_dtype dtype;
   stretch *stretch;
   int n;
   int64_t count;
-  void *sums; /* what MPI reduces: the only stretch, or memory of the bucket's own that gathers all of them */
+  void
+      *whole; /* what MPI reduces or copies: the only stretch, or memory of the bucket's own that gathers all of them */
   MPI_Request request;
   int posted, open; /* as in exchange.c; guarded by lock */
   void (*done)(void *arg);
@@ -31,7 +33,7 @@ typedef struct bucket {
 
 struct sl_exchange_mpi {
   MPI_Comm comm;
-  int items;
+  int rank, ranks, items;
   void *arena;
   bucket *bucket;
   int n;
@@ -61,22 +63,28 @@ static void add(void *to, const void *from, int64_t n, sl_dtype dtype) {
 
 static int own_memory(const bucket *b) { return b->n > 1; }
 
-/* Adds up this rank's items, in order, and begins to add up the ranks'. */
+/* Adds up this rank's items, in order, and begins to add up the ranks'; or to copy. */
 static int begin(sl_exchange_mpi *e, bucket *b) {
-  char *at = b->sums;
+  const MPI_Datatype type = b->dtype == SL_F32 ? MPI_FLOAT : MPI_DOUBLE;
+  const int root = b->move.rank, n = (int)b->count, here = root == e->rank;
+  char *at = b->whole;
+  if (n == 0) return MPI_Ibarrier(e->comm, &b->request);
   for (int s = 0; s < b->n; s++) {
     const stretch *t = &b->stretch[s];
-    for (int i = 1; i < e->items; i++) add(t->item[0], t->item[i], t->count, b->dtype);
+    for (int i = 1; i < e->items && b->move.kind == SL_EXCHANGE_SUM; i++)
+      add(t->item[0], t->item[i], t->count, b->dtype);
     if (!own_memory(b)) break;
     memcpy(at, t->item[0], (size_t)t->count * sl_dtype_bytes(b->dtype));
     at += (size_t)t->count * sl_dtype_bytes(b->dtype);
   }
-  return MPI_Iallreduce(MPI_IN_PLACE, b->sums, (int)b->count, b->dtype == SL_F32 ? MPI_FLOAT : MPI_DOUBLE, MPI_SUM,
-                        e->comm, &b->request);
+  if (b->move.kind == SL_EXCHANGE_COPY) return MPI_Ibcast(b->whole, n, type, root, e->comm, &b->request);
+  if (root < 0) return MPI_Iallreduce(MPI_IN_PLACE, b->whole, n, type, MPI_SUM, e->comm, &b->request);
+  return MPI_Ireduce(here ? MPI_IN_PLACE : b->whole, here ? b->whole : NULL, n, type, MPI_SUM, root, e->comm,
+                     &b->request);
 }
 
 static void put_back(const bucket *b) {
-  const char *at = b->sums;
+  const char *at = b->whole;
   for (int s = 0; s < b->n && own_memory(b); s++) {
     const size_t bytes = (size_t)b->stretch[s].count * sl_dtype_bytes(b->dtype);
     memcpy(b->stretch[s].item[0], at, bytes);
@@ -111,7 +119,7 @@ static int test_all(sl_exchange_mpi *e) {
     int done = 0;
     if (b->request == MPI_REQUEST_NULL) continue;
     const int code = MPI_Test(&b->request, &done, MPI_STATUS_IGNORE);
-    if (code != MPI_SUCCESS) fail(e, code, "MPI_Iallreduce");
+    if (code != MPI_SUCCESS) fail(e, code, "an exchange by MPI");
     if (code != MPI_SUCCESS || !done) continue;
     put_back(b);
     end(e, b);
@@ -147,7 +155,7 @@ static void *run(void *arg) {
     if (failed) e->flying = 0;
     if (begins) {
       const int code = begin(e, &e->bucket[e->next]);
-      if (code != MPI_SUCCESS) fail(e, code, "MPI_Iallreduce");
+      if (code != MPI_SUCCESS) fail(e, code, "an exchange by MPI");
       pthread_mutex_lock(&e->lock);
       e->next = (e->next + 1) % e->n;
       e->flying++;
@@ -159,7 +167,6 @@ static void *run(void *arg) {
 }
 
 sl_status sl_exchange_mpi_create(const sl_exchange_options *o, sl_exchange_mpi **exchange) {
-  int rank;
   sl_leaves subtree[SL_MAX_SUBTREES];
   *exchange = NULL;
   sl_exchange_mpi *e = calloc(1, sizeof *e);
@@ -173,8 +180,9 @@ sl_status sl_exchange_mpi_create(const sl_exchange_options *o, sl_exchange_mpi *
   pthread_cond_init(&e->work, NULL), pthread_cond_init(&e->idle, NULL);
   SL_TRY_OUT(sl_comm_status(MPI_Comm_dup(o->comm, &e->comm), "MPI_Comm_dup"));
   MPI_Comm_set_errhandler(e->comm, MPI_ERRORS_RETURN);
-  MPI_Comm_rank(e->comm, &rank);
-  e->items = sl_subtrees(o->leaves, (sl_leaves){o->first[rank], o->first[rank + 1] - o->first[rank]}, subtree);
+  MPI_Comm_rank(e->comm, &e->rank);
+  MPI_Comm_size(e->comm, &e->ranks);
+  e->items = sl_subtrees(o->leaves, (sl_leaves){o->first[e->rank], o->first[e->rank + 1] - o->first[e->rank]}, subtree);
   cpu_set_t set;
   pthread_attr_t attributes;
   CPU_ZERO(&set);
@@ -194,7 +202,7 @@ out:
 }
 
 static void release_bucket(bucket *b) {
-  if (own_memory(b)) free(b->sums);
+  if (own_memory(b)) free(b->whole);
   for (int s = 0; s < b->n; s++) free(b->stretch[s].item);
   free(b->stretch);
 }
@@ -225,9 +233,12 @@ sl_status sl_exchange_mpi_allocate(sl_exchange_mpi *e, size_t bytes, void **memo
   return SL_OK;
 }
 
-sl_status sl_exchange_mpi_add(sl_exchange_mpi *e, sl_dtype dtype, const sl_stretch *from, int n, int *number) {
+sl_status sl_exchange_mpi_add(sl_exchange_mpi *e, sl_exchange_move move, sl_dtype dtype, const sl_stretch *from, int n,
+                              int *number) {
+  const size_t items = move.kind == SL_EXCHANGE_SUM ? (size_t)e->items : 1;
   sl_status status = SL_OK;
-  bucket b = {.dtype = dtype, .request = MPI_REQUEST_NULL, .stretch = calloc((size_t)n, sizeof *b.stretch)};
+  bucket b = {
+      .move = move, .dtype = dtype, .request = MPI_REQUEST_NULL, .stretch = calloc((size_t)n + 1, sizeof *b.stretch)};
   pthread_mutex_lock(&e->lock);
   bucket *more = realloc(e->bucket, (size_t)(e->n + 1) * sizeof *more);
   if (more) e->bucket = more;
@@ -236,19 +247,21 @@ sl_status sl_exchange_mpi_add(sl_exchange_mpi *e, sl_dtype dtype, const sl_stret
   for (int i = 0; i < n && fine; i++) {
     if (from[i].count == 0) continue;
     stretch *s = &b.stretch[b.n++];
-    *s = (stretch){from[i].count, malloc((size_t)e->items * sizeof *s->item)};
+    *s = (stretch){from[i].count, malloc(items * sizeof *s->item)};
     fine = s->item != NULL;
-    if (fine) memcpy(s->item, from[i].data, (size_t)e->items * sizeof *s->item);
+    if (fine) memcpy(s->item, from[i].data, items * sizeof *s->item);
     b.count += from[i].count;
   }
-  if (fine && b.n == 1) b.sums = b.stretch[0].item[0];
-  if (fine && b.n > 1) fine = (b.sums = malloc((size_t)b.count * sl_dtype_bytes(dtype))) != NULL;
+  if (fine && b.n == 1) b.whole = b.stretch[0].item[0];
+  if (fine && b.n > 1) fine = (b.whole = malloc((size_t)b.count * sl_dtype_bytes(dtype))) != NULL;
   if (!fine)
     status = sl_fail(SL_ENOMEM, "no memory for a bucket of %d arrays", n);
   else if (dtype != SL_F32 && dtype != SL_F64)
     status = sl_fail(SL_EINVAL, "an exchange of %s", sl_dtype_name(dtype));
-  else if (b.count == 0 || b.count > INT_MAX)
-    status = sl_fail(SL_EINVAL, "MPI_Iallreduce of %lld elements", (long long)b.count);
+  else if (move.rank >= e->ranks || move.rank < (move.kind == SL_EXCHANGE_SUM ? -1 : 0))
+    status = sl_fail(SL_EINVAL, "an exchange with rank %d of %d", move.rank, e->ranks);
+  else if ((b.count == 0 && move.kind == SL_EXCHANGE_SUM) || b.count > INT_MAX)
+    status = sl_fail(SL_EINVAL, "an exchange by MPI of %lld elements", (long long)b.count);
   SL_TRY_OUT(sl_comm_agree(e->comm, status));
   pthread_mutex_lock(&e->lock);
   *number = e->n;

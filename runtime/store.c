@@ -5,14 +5,23 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "runtime/comm.h"
+
 struct sl_store {
   sl_tensor **tensor;
   int n, capacity;
+  MPI_Win window; /* with what ranks have in common; MPI_WIN_NULL: nothing */
+  char *common;
+  size_t common_bytes, used;
 };
+
+enum { CACHE_LINE = 64, PAGE = 4096, HUGE_PAGE = 2 << 20 };
 
 sl_status sl_store_create(sl_store **store) {
   *store = calloc(1, sizeof **store);
-  return *store ? SL_OK : sl_fail(SL_ENOMEM, "no memory for a store");
+  if (!*store) return sl_fail(SL_ENOMEM, "no memory for a store");
+  (*store)->window = MPI_WIN_NULL;
+  return SL_OK;
 }
 
 static void unregister(sl_tensor *tensor) {
@@ -26,10 +35,11 @@ void sl_store_destroy(sl_store *store) {
   if (!store) return;
   for (int i = 0; i < store->n; i++) {
     unregister(store->tensor[i]);
-    free(store->tensor[i]->data);
+    if (!store->tensor[i]->common) free(store->tensor[i]->data);
     free(store->tensor[i]->name);
     free(store->tensor[i]);
   }
+  if (store->window != MPI_WIN_NULL) MPI_Win_free(&store->window);
   free(store->tensor);
   free(store);
 }
@@ -43,14 +53,11 @@ sl_tensor *sl_store_find(const sl_store *store, const char *name) {
   return NULL;
 }
 
-sl_status sl_store_add(sl_store *store, const char *name, sl_dtype dtype, const sl_shape *shape, int parameter,
+/* A new entry without memory. */
+static sl_status enter(sl_store *store, const char *name, sl_dtype dtype, const sl_shape *shape, int parameter,
                        sl_tensor **tensor) {
   *tensor = NULL;
   if (sl_store_find(store, name)) return sl_fail(SL_EEXIST, "the store has a tensor '%s' already", name);
-  size_t bytes = (size_t)sl_shape_count(shape) * sl_dtype_bytes(dtype);
-  enum { CACHE_LINE = 64, PAGE = 4096, HUGE_PAGE = 2 << 20 };
-  const int large = bytes >= 2 * (size_t)HUGE_PAGE; /* huge pages, but for the end, which would waste half of one */
-  const size_t align = large ? HUGE_PAGE : CACHE_LINE, unit = large ? PAGE : CACHE_LINE;
   if (store->n == store->capacity) {
     int wanted = store->capacity ? 2 * store->capacity : 64;
     sl_tensor **more = realloc(store->tensor, (size_t)wanted * sizeof *more);
@@ -60,20 +67,87 @@ sl_status sl_store_add(sl_store *store, const char *name, sl_dtype dtype, const 
   }
   sl_tensor *mine = calloc(1, sizeof *mine);
   char *copy = strdup(name);
+  if (!mine || !copy) {
+    free(mine), free(copy);
+    return sl_fail(SL_ENOMEM, "no memory for tensor '%s'", name);
+  }
+  *mine = (sl_tensor){.name = copy, .dtype = dtype, .shape = *shape, .parameter = parameter, .owner = -1};
+  store->tensor[store->n++] = *tensor = mine;
+  return SL_OK;
+}
+
+static size_t bytes_of(sl_dtype dtype, const sl_shape *shape) {
+  return (size_t)sl_shape_count(shape) * sl_dtype_bytes(dtype);
+}
+
+sl_status sl_store_add(sl_store *store, const char *name, sl_dtype dtype, const sl_shape *shape, int parameter,
+                       sl_tensor **tensor) {
+  const size_t bytes = bytes_of(dtype, shape);
+  const int large = bytes >= 2 * (size_t)HUGE_PAGE; /* huge pages, but for the end, which would waste half of one */
+  const size_t align = large ? HUGE_PAGE : CACHE_LINE, unit = large ? PAGE : CACHE_LINE;
   const size_t room = (bytes + unit - 1) / unit * unit, whole = bytes / HUGE_PAGE * HUGE_PAGE;
   void *data = NULL;
-  if (posix_memalign(&data, align, room ? room : align) != 0) data = NULL;
-  if (!mine || !copy || !data) {
-    free(mine), free(copy), free(data);
+  *tensor = NULL;
+  if (posix_memalign(&data, align, room ? room : align) != 0)
     return sl_fail(SL_ENOMEM, "no memory for tensor '%s' of %zu bytes", name, bytes);
+  const sl_status status = enter(store, name, dtype, shape, parameter, tensor);
+  if (status != SL_OK) {
+    free(data);
+    return status;
   }
   if (large) {
     madvise(data, whole, MADV_HUGEPAGE);
     if (room > whole) madvise((char *)data + whole, room - whole, MADV_NOHUGEPAGE);
   }
   memset(data, 0, bytes);
-  *mine = (sl_tensor){.name = copy, .dtype = dtype, .shape = *shape, .parameter = parameter, .data = data};
-  store->tensor[store->n++] = *tensor = mine;
+  (*tensor)->data = data;
+  return SL_OK;
+}
+
+sl_status sl_store_reserve_common(sl_store *store, const sl_runtime *runtime, size_t bytes) {
+  const MPI_Comm node = sl_runtime_node_comm(runtime);
+  int rank, unit, fits, all;
+  void *base;
+  if (store->common) return sl_fail(SL_EEXIST, "the store has memory in common already");
+  MPI_Comm_rank(node, &rank);
+  fits = MPI_Win_allocate_shared(rank == 0 ? (MPI_Aint)(bytes + CACHE_LINE) : 0, 1, MPI_INFO_NULL, node, &base,
+                                 &store->window) == MPI_SUCCESS;
+  if (!fits) store->window = MPI_WIN_NULL;
+  SL_TRY(sl_comm_status(MPI_Allreduce(&fits, &all, 1, MPI_INT, MPI_MIN, node), "MPI_Allreduce"));
+  if (!all) {
+    if (fits) MPI_Win_free(&store->window);
+    return sl_fail(SL_ENOMEM, "no shared memory for %zu bytes of tensors", bytes);
+  }
+  MPI_Aint size;
+  SL_TRY(sl_comm_status(MPI_Win_shared_query(store->window, 0, &size, &unit, &base), "MPI_Win_shared_query"));
+  store->common = (char *)(((uintptr_t)base + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
+  store->common_bytes = bytes;
+  if (rank == 0) memset(store->common, 0, bytes);
+  return sl_comm_status(MPI_Barrier(node), "MPI_Barrier");
+}
+
+size_t sl_store_common_bytes(sl_dtype dtype, const sl_shape *shape) {
+  return (bytes_of(dtype, shape) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+}
+
+sl_status sl_store_add_common(sl_store *store, const char *name, sl_dtype dtype, const sl_shape *shape, int parameter,
+                              sl_tensor **tensor) {
+  const size_t bytes = sl_store_common_bytes(dtype, shape);
+  *tensor = NULL;
+  if (bytes > store->common_bytes - store->used)
+    return sl_fail(SL_ENOMEM, "tensor '%s' is more than was reserved in common", name);
+  SL_TRY(enter(store, name, dtype, shape, parameter, tensor));
+  (*tensor)->common = 1;
+  (*tensor)->data = store->common + store->used;
+  store->used += bytes;
+  return SL_OK;
+}
+
+sl_status sl_store_add_owned(sl_store *store, const char *name, sl_dtype dtype, const sl_shape *shape, int owner,
+                             int rank, sl_tensor **tensor) {
+  SL_TRY(owner == rank ? sl_store_add(store, name, dtype, shape, 0, tensor)
+                       : enter(store, name, dtype, shape, 0, tensor));
+  (*tensor)->owner = owner;
   return SL_OK;
 }
 

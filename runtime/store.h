@@ -5,6 +5,7 @@
 
 #include <starpu.h>
 
+#include "runtime/runtime.h"
 #include "runtime/status.h"
 #include "runtime/tensor.h"
 
@@ -18,6 +19,8 @@ typedef struct sl_tensor {
   sl_shape shape;
   int parameter; /* 1: part of the model; 0: state of its training (or running statistics) */
   void *data;    /* host memory, 64-byte aligned; valid for the host between sl_store_acquire and sl_store_release */
+  int owner;     /* the only rank that has it: on others data is NULL, and no task uses it; -1: all have it */
+  int common;    /* 1: the ranks of the node have it in one place */
   int blocks;    /* row blocks it is registered in with StarPU; 0: not yet */
   starpu_data_handle_t *handle; /* [blocks] */
 } sl_tensor;
@@ -33,6 +36,17 @@ sl_tensor *sl_store_find(const sl_store *store, const char *name); /* NULL when 
 /* A new tensor of zeros. SL_EEXIST, SL_ENOMEM. */
 sl_status sl_store_add(sl_store *store, const char *name, sl_dtype dtype, const sl_shape *shape, int parameter,
                        sl_tensor **tensor);
+/* Memory for the tensors that sl_store_add_common will add, in common with the other ranks of the runtime's node, which
+ * must see to it that none writes while another reads. Collective, and so is destroying the store then. Once.
+ * SL_ENOMEM, on all of them, where there is too little. */
+sl_status sl_store_reserve_common(sl_store *store, const sl_runtime *runtime, size_t bytes);
+size_t sl_store_common_bytes(sl_dtype dtype, const sl_shape *shape); /* what a tensor takes of it */
+/* The same tensors in the same order on all those ranks; each begins with zeros. SL_ENOMEM: more than was reserved. */
+sl_status sl_store_add_common(sl_store *store, const char *name, sl_dtype dtype, const sl_shape *shape, int parameter,
+                              sl_tensor **tensor);
+/* A tensor that rank `owner` alone has; data is NULL on the others. */
+sl_status sl_store_add_owned(sl_store *store, const char *name, sl_dtype dtype, const sl_shape *shape, int owner,
+                             int rank, sl_tensor **tensor);
 /* Registers the tensor with StarPU in `blocks` blocks of rows [rows b / blocks, rows (b + 1) / blocks); one that is registered
  * already must be so in as many (SL_EINVAL). */
 sl_status sl_store_register(sl_tensor *tensor, int blocks);

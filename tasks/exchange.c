@@ -5,10 +5,19 @@
 #include <string.h>
 
 #include "runtime/comm.h"
-#include "runtime/exchange.h"
 #include "runtime/exchange_mpi.h"
 
-const sl_operation sl__exchange_operation = {.name = "exchange"};
+/* What is only held back does not move. */
+static void cost(const sl_call *c, sl_cost *cost) {
+  const sl__exchange_attr *attr = c->attr;
+  cost->bytes = 0;
+  for (int i = 0; i < c->n_in + attr->values; i++) {
+    const sl_array *a = i < c->n_in ? &c->in[i] : &c->out[i - c->n_in];
+    cost->bytes += (double)sl_shape_count(&a->shape) * (double)sl_dtype_bytes(a->dtype);
+  }
+}
+
+const sl_operation sl__exchange_operation = {.name = "exchange", .attr_bytes = sizeof(sl__exchange_attr), .cost = cost};
 
 /* One bucket. Its task is ready -> its values are acquired in host memory, each with a callback -> the last of them
  * posts the bucket -> the engine's thread releases them and ends the task. */
@@ -66,6 +75,8 @@ sl_status sl__exchanges_allocate(sl__exchanges *x, size_t bytes, void **memory) 
                    : sl_exchange_allocate(x->engine, bytes, memory);
 }
 
+int sl__exchanges_share(const sl__exchanges *x) { return x->engine && sl_exchange_nodes(x->engine) == 1; }
+
 static void ended(void *arg) {
   bucket *b = arg;
   sl__task *t = b->task;
@@ -103,14 +114,15 @@ static void ready(void *arg) {
 }
 
 sl_status sl__exchanges_add(sl__exchanges *x, const sl_graph *graph, const sl_node *node, void *const *data,
-                            const starpu_data_handle_t *handle, sl__task *t) {
-  const int values = node->n_out, subtrees = node->n_in / node->n_out;
-  sl_stretch *stretch = calloc((size_t)values, sizeof *stretch);
-  void **item = malloc((size_t)node->n_in * sizeof *item);
+                            const starpu_data_handle_t *handle, int n, sl__task *t) {
+  const sl__exchange_attr *attr = node->attr;
+  const int values = data ? attr->values : 0, subtrees = attr->values ? node->n_in / attr->values : 0;
+  sl_stretch *stretch = calloc((size_t)values + 1, sizeof *stretch);
+  void **item = malloc((size_t)(node->n_in + 1) * sizeof *item);
   bucket *b = calloc(1, sizeof *b), **more = realloc(x->bucket, (size_t)(x->n + 1) * sizeof *more);
   sl_status status = SL_OK;
   if (more) x->bucket = more;
-  if (!stretch || !item || !b || !more || !(b->handle = malloc((size_t)node->n_in * sizeof *b->handle))) {
+  if (!stretch || !item || !b || !more || !(b->handle = malloc((size_t)n * sizeof *b->handle))) {
     free(b);
     status = sl_fail(SL_ENOMEM, "no memory for the exchange of layer '%s'", node->name);
     goto out;
@@ -121,14 +133,14 @@ sl_status sl__exchanges_add(sl__exchanges *x, const sl_graph *graph, const sl_no
     for (int k = 0; k < subtrees; k++) item[i * subtrees + k] = data[k * values + i];
     stretch[i] = (sl_stretch){item + i * subtrees, sl_shape_count(&graph->value[node->in[i]]->shape)};
   }
-  for (int i = 0; i < node->n_in; i++) {
+  for (int i = 0; i < n; i++) {
     int seen = 0;
     for (int k = 0; k < b->n; k++) seen |= b->handle[k] == handle[i];
     if (!seen) b->handle[b->n++] = handle[i];
   }
-  const sl_dtype dtype = graph->value[node->in[0]]->dtype;
-  SL_TRY_OUT(x->by_mpi ? sl_exchange_mpi_add(x->by_mpi, dtype, stretch, values, &b->number)
-                       : sl_exchange_add(x->engine, dtype, stretch, values, &b->number));
+  const sl_dtype dtype = node->n_in ? graph->value[node->in[0]]->dtype : SL_F32;
+  SL_TRY_OUT(x->by_mpi ? sl_exchange_mpi_add(x->by_mpi, attr->move, dtype, stretch, values, &b->number)
+                       : sl_exchange_add(x->engine, attr->move, dtype, stretch, values, &b->number));
   struct starpu_task *task = t->task = starpu_task_create();
   if (!task) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the exchange of layer '%s'", node->name));
   task->cl = &nowhere;

@@ -1,12 +1,22 @@
-/* The exchange of a bucket as a node of the step graph: the sums of several values over all ranks.
+/* The exchange of a bucket as a node of the step graph: the sums of several values over all ranks, for all or for one;
+ * or what one rank has, copied to the others.
  *
- * Such a node's inputs are, subtree by subtree of this rank's leaves, the partial sums of its values; its outputs are
- * the inputs of the first subtree, which the whole sums replace. It has no kernel and no worker: as a StarPU task it is
- * held open while the engine (runtime/exchange.h) works, bucket by bucket in their order on all ranks. */
+ * The inputs of a sum are, subtree by subtree of this rank's leaves, the partial sums of its values; its outputs are
+ * the inputs of the first subtree, which the whole sums replace. A copy's inputs are its outputs. Further outputs are
+ * values that nobody may write before the exchange has ended. The node has no kernel and no worker: as a StarPU task it
+ * is held open while the engine (runtime/exchange.h) works, bucket by bucket in their order on all ranks. */
 #ifndef SL_TASKS_EXCHANGE_H
 #define SL_TASKS_EXCHANGE_H
 
+#include "runtime/exchange.h"
 #include "tasks/starpu_codelet.h"
+
+enum { SL__BUCKET_BYTES = 2 << 20 }; /* one of so many bytes or more is full */
+
+typedef struct sl__exchange_attr {
+  sl_exchange_move move;
+  int values; /* that are summed or copied: the first so many outputs */
+} sl__exchange_attr;
 
 extern const sl_operation sl__exchange_operation;
 
@@ -21,10 +31,13 @@ sl_status sl__exchanges_create(sl_runtime *runtime, int leaves, const int *first
 /* Collective. Memory for the values that are exchanged, which the ranks of a node share where they can. Lives as long
  * as the exchanges. */
 sl_status sl__exchanges_allocate(sl__exchanges *x, size_t bytes, void **memory);
+/* Whether all ranks share memory that exchanges order the use of. */
+int sl__exchanges_share(const sl__exchanges *x);
 /* Collective; for the exchange nodes in the order of their buckets. data[n_in]: where the node's inputs are in host
- * memory; handle[n_in]: their StarPU handles. Makes the StarPU task of t, whose other fields are filled in. */
+ * memory; NULL: in memory that all ranks have in common, so that the node only orders its use. handle[n]: StarPU's of
+ * inputs and outputs. Makes the StarPU task of t, whose other fields are filled in. */
 sl_status sl__exchanges_add(sl__exchanges *x, const sl_graph *graph, const sl_node *node, void *const *data,
-                            const starpu_data_handle_t *handle, sl__task *t);
+                            const starpu_data_handle_t *handle, int n, sl__task *t);
 /* Before an exchange's task is submitted. */
 void sl__exchanges_hold(sl__task *t);
 /* SL_OK, or the failure that ended an exchange. After the step. */

@@ -9,8 +9,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "runtime/comm.h"
 #include "tasks/bound.h"
 #include "tasks/exchange.h"
+#include "tasks/owners.h"
 #include "tasks/print.h"
 #include "tasks/spread.h"
 #include "tasks/starpu_codelet.h"
@@ -30,6 +32,7 @@ struct sl_program {
   starpu_data_handle_t *slot; /* [memory->n_slots] */
   void **slot_data;           /* [memory->n_slots] */
   sl__exchanges *exchanges;   /* NULL: one rank */
+  sl_owners *owners;          /* NULL: every rank updates all */
   sl__task *task;             /* [nodes] */
   sl_array *arrays;           /* of all tasks */
   int16_t *buffer_of;         /* likewise */
@@ -44,21 +47,64 @@ struct sl_program {
 
 /* --- binding values to memory ------------------------------------------------------------------------------------ */
 
+static sl_status check_tensor(const sl_tensor *t, const sl_value_info *v) {
+  char a[SL_SHAPE_TEXT], b[SL_SHAPE_TEXT];
+  if (t->dtype == v->dtype && sl_shape_equal(&t->shape, &v->shape)) return SL_OK;
+  return sl_fail(SL_ESHAPE, "tensor '%s' is %s %s, the model wants %s %s", v->name, sl_dtype_name(t->dtype),
+                 sl_shape_text(&t->shape, a, sizeof a), sl_dtype_name(v->dtype), sl_shape_text(&v->shape, b, sizeof b));
+}
+
+/* Whether the parameters with an owner, of which the store has none yet, get one place for all ranks: then nothing need
+ * be copied to them. */
+static sl_status reserve_common(sl_program *p, const sl_graph *logical, int *common) {
+  size_t bytes = 0;
+  *common = p->owners && p->owners->n > 0 && sl__exchanges_share(p->exchanges);
+  for (int i = 0; *common && i < p->owners->n; i++) {
+    const sl_value_info *v = logical->value[p->owners->parameter[i]];
+    if (sl_store_find(p->store, v->name)) *common = 0;
+    bytes += sl_store_common_bytes(v->dtype, &v->shape);
+  }
+  if (!*common) return SL_OK;
+  const sl_status status = sl_store_reserve_common(p->store, p->runtime, bytes);
+  if (status == SL_ENOMEM) *common = 0;
+  return *common ? status : SL_OK;
+}
+
+/* Who alone has a tensor: state of a parameter with an owner. */
+static int owner_of(const sl_program *p, const sl_graph *logical, sl_value v) {
+  return p->owners && logical->value[v]->role == SL_ROLE_STATE ? p->owners->value[v] : -1;
+}
+
+/* What has one place is initialised by one rank; the exchanges that are made later wait for it. */
+static sl_status add_tensor(sl_program *p, const sl_graph *logical, sl_value v, int common, sl_tensor **t) {
+  const sl_value_info *info = logical->value[v];
+  const int parameter = info->role == SL_ROLE_PARAMETER, owner = p->owners ? p->owners->value[v] : -1;
+  if (parameter && owner >= 0 && common)
+    SL_TRY(sl_store_add_common(p->store, info->name, info->dtype, &info->shape, 1, t));
+  else if (!parameter && owner >= 0)
+    SL_TRY(sl_store_add_owned(p->store, info->name, info->dtype, &info->shape, owner, p->owners->rank, t));
+  else
+    SL_TRY(sl_store_add(p->store, info->name, info->dtype, &info->shape, parameter, t));
+  if ((*t)->data && (!(*t)->common || p->owners->rank == 0)) sl_tensor_init(*t, &info->init, p->plan.seed);
+  return SL_OK;
+}
+
 static sl_status bind_tensors(sl_program *p, const sl_graph *logical) {
+  int common;
+  SL_TRY(reserve_common(p, logical, &common));
+  for (sl_value v = 0; v < logical->n_values; v++) {
+    if (logical->value[v]->role == SL_ROLE_TEMPORARY) continue;
+    sl_tensor *t = sl_store_find(p->store, logical->value[v]->name);
+    if (!t) SL_TRY(add_tensor(p, logical, v, common, &t));
+    SL_TRY(check_tensor(t, logical->value[v]));
+    if (t->owner != owner_of(p, logical, v))
+      return sl_fail(SL_EINVAL, "the store has tensor '%s' for other ranks than this program wants it on", t->name);
+  }
   for (sl_value v = 0; v < p->graph->n_values; v++) {
     const sl_value_info *info = p->graph->value[v];
     if (info->role == SL_ROLE_TEMPORARY) continue;
-    const sl_value_info *whole = logical->value[info->logical];
-    sl_tensor *t = sl_store_find(p->store, whole->name);
-    if (!t) {
-      SL_TRY(sl_store_add(p->store, whole->name, whole->dtype, &whole->shape, whole->role == SL_ROLE_PARAMETER, &t));
-      sl_tensor_init(t, &whole->init, p->plan.seed);
-    } else if (t->dtype != whole->dtype || !sl_shape_equal(&t->shape, &whole->shape)) {
-      char a[SL_SHAPE_TEXT], b[SL_SHAPE_TEXT];
-      return sl_fail(SL_ESHAPE, "tensor '%s' is %s %s, the model wants %s %s", whole->name, sl_dtype_name(t->dtype),
-                     sl_shape_text(&t->shape, a, sizeof a), sl_dtype_name(whole->dtype),
-                     sl_shape_text(&whole->shape, b, sizeof b));
-    }
+    sl_tensor *t = sl_store_find(p->store, logical->value[info->logical]->name);
+    if (!t->data) return sl_fail(SL_EINVAL, "tensor '%s' is on rank %d only", t->name, t->owner);
     SL_TRY(sl_store_register(t, info->blocks));
     p->tensor[v] = t;
   }
@@ -83,7 +129,7 @@ static sl_status make_slots(sl_program *p) {
   }
   for (int i = 0; i < p->graph->n_nodes; i++)
     for (int k = 0; k < p->graph->node[i]->n_in && p->graph->node[i]->bucket; k++)
-      shared[m->slot[p->graph->node[i]->in[k]]] = 1;
+      if (m->slot[p->graph->node[i]->in[k]] >= 0) shared[m->slot[p->graph->node[i]->in[k]]] = 1;
   for (int k = 0; k < m->n_slots; k++) *(shared[k] ? &shared_bytes : &private_bytes) += m->bytes[k];
   if (shared_bytes) {
     SL_TRY_OUT(sl__exchanges_allocate(p->exchanges, shared_bytes, &memory));
@@ -133,15 +179,28 @@ static int enter(starpu_data_handle_t *handle, enum starpu_data_access_mode *mod
   return (*n)++;
 }
 
+/* Where a value is in host memory. */
+static void *data_of(const sl_program *p, sl_value v) {
+  const sl_value_info *info = p->graph->value[v];
+  if (!p->tensor[v]) return p->slot_data[p->memory->slot[v]];
+  return (char *)p->tensor[v]->data +
+         (size_t)info->row0 * (size_t)sl_shape_row(&info->shape) * sl_dtype_bytes(info->dtype);
+}
+
 static sl_status make_exchange(sl_program *p, const sl_node *node, sl__task *t) {
-  void **data = malloc((size_t)node->n_in * sizeof *data);
-  starpu_data_handle_t *handle = malloc((size_t)node->n_in * sizeof *handle);
-  for (int k = 0; k < node->n_in && data && handle; k++) {
-    data[k] = p->slot_data[p->memory->slot[node->in[k]]];
-    handle[k] = handle_of(p, node->in[k]);
+  const int n = node->n_in + node->n_out;
+  int moves = 0;
+  void **data = malloc((size_t)(n + 1) * sizeof *data);
+  starpu_data_handle_t *handle = malloc((size_t)(n + 1) * sizeof *handle);
+  for (int k = 0; k < n && data && handle; k++) {
+    const sl_value v = k < node->n_in ? node->in[k] : node->out[k - node->n_in];
+    data[k] = data_of(p, v);
+    handle[k] = handle_of(p, v);
+    moves |= k < node->n_in && !(p->tensor[v] && p->tensor[v]->common);
   }
-  const sl_status status = data && handle ? sl__exchanges_add(p->exchanges, p->graph, node, data, handle, t)
-                                          : sl_fail(SL_ENOMEM, "no memory for the exchange of layer '%s'", node->name);
+  const sl_status status = data && handle
+                               ? sl__exchanges_add(p->exchanges, p->graph, node, moves ? data : NULL, handle, n, t)
+                               : sl_fail(SL_ENOMEM, "no memory for the exchange of layer '%s'", node->name);
   free(data), free(handle);
   return status;
 }
@@ -288,7 +347,8 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
   const sl_leaves mine = first ? (sl_leaves){first[rank], first[rank + 1] - first[rank]} : (sl_leaves){0, plan->leaves};
   if (first && sl_runtime_ranks(runtime) > 1)
     SL_TRY_OUT(sl__exchanges_create(runtime, plan->leaves, first, options->by_mpi, &p->exchanges));
-  SL_TRY_OUT(sl_spread(logical, plan, mine, &p->graph));
+  if (p->exchanges && options->zero) SL_TRY_OUT(sl_owners_find(logical, rank, sl_runtime_ranks(runtime), &p->owners));
+  SL_TRY_OUT(sl_spread(logical, plan, mine, p->owners, &p->graph));
   size_t n = (size_t)p->graph->n_values + 1;
   p->tensor = calloc(n, sizeof *p->tensor);
   p->kept = calloc(n, 1);
@@ -333,6 +393,7 @@ void sl_program_destroy(sl_program *p) {
   sl_memory_destroy(p->memory);
   sl_schedule_destroy(p->schedule);
   sl_graph_destroy(p->graph);
+  sl_owners_destroy(p->owners);
   free(p);
 }
 
@@ -394,7 +455,7 @@ sl_status sl_program_read(sl_program *p, sl_value logical, void *to) {
 
 static int finite_tensor(const sl_tensor *t) {
   int64_t n = sl_shape_count(&t->shape);
-  return sl__all_finite(t->data, t->dtype, n);
+  return !t->data || sl__all_finite(t->data, t->dtype, n);
 }
 
 sl_status sl_program_find_nonfinite(sl_program *p, const sl_step *step) {
@@ -403,10 +464,13 @@ sl_status sl_program_find_nonfinite(sl_program *p, const sl_step *step) {
   for (int i = 0; i < sl_store_count(p->store) && !bad; i++)
     if (!finite_tensor(sl_store_at(p->store, i))) bad = sl_store_at(p->store, i)->name;
   sl_store_release(p->store);
+  sl_status status = SL_OK;
   if (bad)
-    return sl_fail(SL_ENONFINITE,
-                   "step %lld: tensor '%s' is not finite at its start: the update of the step before overflowed",
-                   (long long)step->number, bad);
+    status = sl_fail(SL_ENONFINITE,
+                     "step %lld: tensor '%s' is not finite at its start: the update of the step before overflowed",
+                     (long long)step->number, bad);
+  if (p->owners) status = sl_comm_agree(sl_runtime_comm(p->runtime), status); /* owners may see what others do not */
+  if (status != SL_OK) return status;
   sl_step again = *step;
   again.check = 1;
   SL_TRY(sl_program_run(p, &again));
@@ -440,7 +504,9 @@ double sl_program_stalled(const sl_program *p, char *what, size_t n, char *late)
   const double seconds = sl__exchanges_stalled(p->exchanges, &node, late);
   if (seconds == 0 || node < 0) return 0;
   for (int i = 0; i < p->graph->n_nodes; i++) buckets += p->graph->node[i]->bucket > 0;
-  snprintf(what, n, "the sum of layer '%s' over the ranks (exchange %d of %d)", p->graph->node[node]->name,
+  const sl__exchange_attr *attr = p->graph->node[node]->attr;
+  snprintf(what, n, "the %s of layer '%s' over the ranks (exchange %d of %d)",
+           attr->move.kind == SL_EXCHANGE_SUM ? "sum" : "update", p->graph->node[node]->name,
            p->graph->node[node]->bucket, buckets);
   return seconds;
 }
@@ -454,7 +520,8 @@ size_t sl_program_bytes(const sl_program *p, int shared) {
 }
 double sl_program_flops(const sl_program *p) { return p->flops; }
 
-/* --- timelines ------------------------------------------------------------------------------------------------------ */
+/* --- timelines ------------------------------------------------------------------------------------------------------
+ */
 
 sl_dependencies sl_program_dependencies(const sl_program *p) {
   return (sl_dependencies){p->schedule->n, p->schedule->from, p->schedule->before};
@@ -466,7 +533,10 @@ static void put_shapes(const sl_graph *g, const sl_node *node, char *text, size_
   text[0] = 0;
   for (int k = 0; k < node->n_in + node->n_out && used + SL_SHAPE_TEXT + 8 < n; k++) {
     const sl_value v = k < node->n_in ? node->in[k] : node->out[k - node->n_in];
-    used += (size_t)snprintf(text + used, n - used, "%s%s", k == node->n_in ? k ? " -> " : "-> " : k ? " " : "",
+    used += (size_t)snprintf(text + used, n - used, "%s%s",
+                             k == node->n_in ? k ? " -> " : "-> "
+                             : k             ? " "
+                                             : "",
                              sl_shape_text(&g->value[v]->shape, (char[SL_SHAPE_TEXT]){0}, SL_SHAPE_TEXT));
   }
 }
@@ -511,14 +581,15 @@ sl_status sl_program_timeline(const sl_program *p, const char *model, sl_timelin
   t->sched = sl_timeline_text(t, sl_runtime_sched(p->runtime));
   for (int w = 0; w < workers; w++) {
     char name[256];
-    t->worker[w] = (sl_timeline_worker){
-        .name = sl_timeline_text(t, sl_runtime_worker_text(p->runtime, w, name, sizeof name)),
-        .gpu = sl_runtime_worker_kind(p->runtime, w) == SL_WORKER_CUDA,
-        .tasks = p->counters[w].tasks,
-        .busy = p->counters[w].busy};
+    t->worker[w] =
+        (sl_timeline_worker){.name = sl_timeline_text(t, sl_runtime_worker_text(p->runtime, w, name, sizeof name)),
+                             .gpu = sl_runtime_worker_kind(p->runtime, w) == SL_WORKER_CUDA,
+                             .tasks = p->counters[w].tasks,
+                             .busy = p->counters[w].busy};
     if (!t->worker[w].name) status = SL_ENOMEM;
   }
-  if (status != SL_OK || !t->model || !t->sched) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the names of a timeline"));
+  if (status != SL_OK || !t->model || !t->sched)
+    SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the names of a timeline"));
   if (p->recorder) SL_TRY_OUT(sl_timeline_take(t, p->recorder));
   *timeline = t;
   t = NULL;

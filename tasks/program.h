@@ -31,10 +31,13 @@ typedef struct sl_program_options {
    * steps are then collective. NULL: this process computes all of them. */
   const int *first_leaf;
   int by_mpi; /* sums over ranks are MPI_Iallreduce's, not those of the fixed tree: their bits depend on the ranks */
+  int zero; /* 1: of several ranks each updates its share of the parameters (owners.h) and has only their optimizer
+             * state; on one node they have the parameters in common where shared memory is large enough */
 } sl_program_options;
 
 /* Lowers a complete logical graph as the plan says. Parameters and state that the store lacks are added to it and
- * initialised from plan->seed; those that it has must agree in type and shape. The store must outlive the program. */
+ * initialised from plan->seed; those that it has must agree in type and shape. The store must outlive the program; with
+ * zero it has none of them yet, and no other program that changes them. */
 sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph *logical, const sl_plan *plan,
                             const sl_program_options *options, sl_program **program);
 /* Waits for a step in flight. NULL is allowed. */
@@ -48,9 +51,9 @@ sl_status sl_program_wait(sl_program *program);
 sl_status sl_program_run(sl_program *program, const sl_step *step); /* submit and wait */
 /* Copies a kept logical value, all its pieces in order, to host memory of its whole size. After the wait. */
 sl_status sl_program_read(sl_program *program, sl_value logical, void *to);
-/* Runs the step again, looking at every output of every operation; SL_ENONFINITE names the first operation, in the
- * order of the graph, with an output that is not finite (or the parameter that was not finite before). SL_OK when there
- * is none. */
+/* Collective where the program is. Runs the step again, looking at every output of every operation; SL_ENONFINITE names
+ * the first operation, in the order of the graph, with an output that is not finite (or the parameter that was not
+ * finite before). SL_OK when there is none. */
 sl_status sl_program_find_nonfinite(sl_program *program, const sl_step *step);
 
 int sl_program_running(const sl_program *program); /* a step is in flight */

@@ -10,18 +10,19 @@
 
 /* Sums that one exchange will complete: items[k][i] is subtree k of the i-th, and items[0] gets the sums. */
 typedef struct bucket {
+  int owner;      /* who gets the sums; -1: all */
   sl_value *item; /* [n][subtrees], most * subtrees of them */
   int n, most;
   size_t bytes;
   const char *name; /* of the layer that the first of them comes from */
   sl_phase phase;
 } bucket;
-enum { BUCKET_BYTES = 2 << 20 };
 
 typedef struct spread {
   const sl_graph *from;
   sl_graph *to;
   const sl_plan *plan;
+  const sl_owners *owners; /* NULL: every rank updates all */
   sl_leaves mine;
   int per_leaf;     /* shards */
   int *blocks;      /* of each logical value */
@@ -33,6 +34,11 @@ typedef struct spread {
   bucket bucket; /* the one that is being filled */
   char *waiting; /* logical values in it */
   int buckets;   /* so far */
+  int done;      /* logical nodes that are spread */
+  int updating;  /* the update phase has begun */
+  int *last_read; /* of each logical parameter with an owner: the last node before the update phase that reads it; -1 */
+  char *released; /* of each logical value: an exchange sees to it that all ranks have read a parameter, or have a
+                   * copy of what was computed by one of them */
 } spread;
 
 /* Adds the pieces of one logical value to the step graph. */
@@ -191,22 +197,18 @@ static void add_tree(spread *s, int index, sl_value v, sl_leaves tree) {
 
 /* --- exchanges ---------------------------------------------------------------------------------------------------- */
 
-/* Adds the node that exchanges the bucket; a new one begins. */
-static sl_status close_bucket(spread *s) {
-  bucket *b = &s->bucket;
-  if (b->n == 0) return sl_graph_status(s->to);
-  sl_value *in = malloc((size_t)(b->n * s->subtrees) * sizeof *in);
-  if (!in) return sl_fail(SL_ENOMEM, "no memory for an exchange of %d sums", b->n);
-  for (int i = 0; i < b->n; i++)
-    for (int k = 0; k < s->subtrees; k++) in[k * b->n + i] = b->item[i * s->subtrees + k];
+/* Adds an exchange node: in[n_in] and the first `values` of out[n_out] are what it moves. */
+static sl_status add_exchange(spread *s, const char *name, sl_phase phase, sl_exchange_move move, const sl_value *in,
+                              int n_in, const sl_value *out, int n_out, int values) {
   sl_graph_push_node(s->to, &(sl_node){.op = &sl__exchange_operation,
-                                       .name = (char *)b->name,
-                                       .n_in = b->n * s->subtrees,
-                                       .n_out = b->n,
-                                       .n_arg = b->n * s->subtrees,
-                                       .in = in,
-                                       .out = in,
-                                       .phase = b->phase,
+                                       .attr = &(sl__exchange_attr){move, values},
+                                       .name = (char *)name,
+                                       .n_in = n_in,
+                                       .n_out = n_out,
+                                       .n_arg = n_in,
+                                       .in = (sl_value *)in,
+                                       .out = (sl_value *)out,
+                                       .phase = phase,
                                        .after = SL_NONE,
                                        .logical = -1,
                                        .bucket = ++s->buckets,
@@ -215,11 +217,115 @@ static sl_status close_bucket(spread *s) {
                                        .block = -1,
                                        .leaf_rows = s->plan->batch,
                                        .batch_rows = s->plan->batch});
-  free(in);
+  return sl_graph_status(s->to);
+}
+
+/* The pieces of parameters that no node will read any more before the update phase, into out; how many. Each once. */
+static int release_parameters(spread *s, sl_value *out) {
+  int n = 0;
+  for (int i = 0; s->owners && i < s->owners->n; i++) {
+    const sl_value v = s->owners->parameter[i];
+    if (s->released[v] || s->last_read[v] >= s->done) continue;
+    s->released[v] = 1;
+    for (int b = 0; b < s->blocks[v]; b++) out[n++] = s->piece[v][b];
+  }
+  return n;
+}
+
+/* All pieces of the parameters that have an owner. */
+static int owned_pieces(const spread *s) {
+  int n = 0;
+  for (int i = 0; s->owners && i < s->owners->n; i++) n += s->blocks[s->owners->parameter[i]];
+  return n;
+}
+
+/* Adds the node that exchanges the bucket; a new one begins. */
+static sl_status close_bucket(spread *s) {
+  bucket *b = &s->bucket;
+  if (b->n == 0) return sl_graph_status(s->to);
+  const int n_in = b->n * s->subtrees;
+  sl_value *in = malloc((size_t)n_in * sizeof *in), *out = malloc((size_t)(b->n + owned_pieces(s)) * sizeof *out);
+  sl_status status = in && out ? SL_OK : sl_fail(SL_ENOMEM, "no memory for an exchange of %d sums", b->n);
+  if (status == SL_OK) {
+    for (int i = 0; i < b->n; i++)
+      for (int k = 0; k < s->subtrees; k++) in[k * b->n + i] = b->item[i * s->subtrees + k];
+    memcpy(out, in, (size_t)b->n * sizeof *out);
+    const int n_out = b->n + (b->phase == SL_PHASE_BACKWARD ? release_parameters(s, out + b->n) : 0);
+    status =
+        add_exchange(s, b->name, b->phase, (sl_exchange_move){SL_EXCHANGE_SUM, b->owner}, in, n_in, out, n_out, b->n);
+  }
+  free(in), free(out);
   b->n = 0;
   b->bytes = 0;
   memset(s->waiting, 0, (size_t)s->from->n_values);
-  return sl_graph_status(s->to);
+  return status;
+}
+
+/* All gradients are there: the last are exchanged, and with them goes the last use of the parameters. */
+static sl_status begin_updates(spread *s) {
+  s->updating = 1;
+  SL_TRY(close_bucket(s));
+  sl_value *out = malloc((size_t)(owned_pieces(s) + 1) * sizeof *out);
+  if (!out) return sl_fail(SL_ENOMEM, "no memory to exchange parameters");
+  const int n = release_parameters(s, out);
+  sl_status status = SL_OK;
+  if (n > 0)
+    status = add_exchange(s, "update", SL_PHASE_BACKWARD, (sl_exchange_move){SL_EXCHANGE_COPY, 0}, NULL, 0, out, n, 0);
+  free(out);
+  return status;
+}
+
+/* Adds the node that copies pieces from their owner to all ranks. */
+static sl_status add_copy(spread *s, const char *name, int owner, const sl_value *pieces, int n) {
+  if (n == 0) return SL_OK;
+  SL_TRY(add_exchange(s, name, SL_PHASE_UPDATE, (sl_exchange_move){SL_EXCHANGE_COPY, owner}, pieces, n, pieces, n, n));
+  for (int i = 0; i < n; i++) {
+    sl_value_info *info = s->to->value[pieces[i]];
+    if (info->role == SL_ROLE_TEMPORARY && info->producer < 0) info->producer = s->to->n_nodes - 1;
+  }
+  return SL_OK;
+}
+
+/* What a node of all ranks reads that owners alone have: an exchange for each owner. */
+static sl_status fetch_inputs(spread *s, const sl_node *node) {
+  int n = 0;
+  for (int k = 0; k < node->n_in; k++) n += s->blocks[node->in[k]];
+  sl_value *pieces = malloc((size_t)(n + 1) * sizeof *pieces);
+  sl_status status = pieces ? SL_OK : sl_fail(SL_ENOMEM, "no memory for an exchange of %d values", n);
+  for (int owner = 0; owner < s->owners->ranks && status == SL_OK; owner++) {
+    n = 0;
+    for (int k = 0; k < node->n_in && status == SL_OK; k++) {
+      const sl_value v = node->in[k];
+      if (s->from->value[v]->role != SL_ROLE_TEMPORARY || s->owners->value[v] != owner || s->released[v]) continue;
+      s->released[v] = 1;
+      if (!s->piece[v]) status = make_pieces(s, v);
+      for (int b = 0; b < s->blocks[v] && status == SL_OK; b++) pieces[n++] = s->piece[v][b];
+    }
+    if (status == SL_OK) status = add_copy(s, node->name, owner, pieces, n);
+  }
+  free(pieces);
+  return status;
+}
+
+/* The updated parameters, from their owners to all. */
+static sl_status share_parameters(spread *s) {
+  const sl_owners *o = s->owners;
+  sl_value *pieces = malloc((size_t)(owned_pieces(s) + 1) * sizeof *pieces);
+  if (!pieces) return sl_fail(SL_ENOMEM, "no memory to exchange parameters");
+  size_t bytes = 0;
+  int n = 0;
+  sl_status status = SL_OK;
+  for (int i = 0; i < o->n && status == SL_OK; i++) {
+    const sl_value v = o->parameter[i];
+    for (int b = 0; b < s->blocks[v]; b++) pieces[n++] = s->piece[v][b];
+    bytes += sl_value_bytes(s->from->value[v]);
+    if (i + 1 < o->n && bytes < SL__BUCKET_BYTES && o->value[o->parameter[i + 1]] == o->value[v]) continue;
+    status = add_copy(s, s->from->value[v]->name, o->value[v], pieces, n);
+    n = 0;
+    bytes = 0;
+  }
+  free(pieces);
+  return status;
 }
 
 /* Puts the sums of a value into the bucket. Those of the forward pass go alone: something waits for them at once. */
@@ -227,8 +333,11 @@ static sl_status enter_bucket(spread *s, int index, sl_value v) {
   bucket *b = &s->bucket;
   const sl_value_info *info = s->from->value[v];
   const sl_phase phase = s->from->node[index]->phase;
-  if (b->n > 0 && (b->phase != phase || s->to->value[b->item[0]]->dtype != info->dtype)) SL_TRY(close_bucket(s));
+  const int owner = s->owners ? s->owners->value[v] : -1;
+  if (b->n > 0 && (b->phase != phase || b->owner != owner || s->to->value[b->item[0]]->dtype != info->dtype))
+    SL_TRY(close_bucket(s));
   if (b->n == 0) b->name = s->from->node[index]->name;
+  b->owner = owner;
   b->phase = phase;
   for (int block = 0; block < s->blocks[v]; block++) {
     if (b->n == b->most) {
@@ -243,7 +352,7 @@ static sl_status enter_bucket(spread *s, int index, sl_value v) {
     b->n++;
   }
   s->waiting[v] = 1;
-  return b->bytes >= BUCKET_BYTES || phase == SL_PHASE_FORWARD ? close_bucket(s) : SL_OK;
+  return b->bytes >= SL__BUCKET_BYTES || phase == SL_PHASE_FORWARD ? close_bucket(s) : SL_OK;
 }
 
 /* All partial sums of a value are there. */
@@ -259,6 +368,9 @@ static sl_status spread_node(spread *s, int index) {
   const int blocks = node_blocks(s, node), each = s->per_leaf;
   for (int i = 0; i < node->n_in; i++)
     if (s->waiting[node->in[i]]) SL_TRY(close_bucket(s));
+  if (s->owners && !s->updating && node->phase == SL_PHASE_UPDATE) SL_TRY(begin_updates(s));
+  if (sl_node_elsewhere(s->owners, index)) return SL_OK;
+  if (s->updating && s->owners->node[index] < 0) SL_TRY(fetch_inputs(s, node));
   for (int j = 0; j < node->n_out; j++)
     if (!s->piece[node->out[j]]) {
       s->partial[node->out[j]] = s->from->value[node->out[j]]->scope == SL_SCOPE_WHOLE && scope != SL_SCOPE_WHOLE;
@@ -270,6 +382,7 @@ static sl_status spread_node(spread *s, int index) {
     for (int shard = leaf * each; shard < (scope == SL_SCOPE_SAMPLE ? (leaf + 1) * each : leaf * each + 1); shard++)
       for (int b = 0; b < blocks; b++)
         SL_TRY(add_task(s, index, scope, scope == SL_SCOPE_SAMPLE ? shard : -1, leaf, blocks > 1 ? b : -1));
+  s->done = index + 1;
   for (int j = 0; j < node->n_out; j++)
     if (s->partial[node->out[j]] && !node->op->update[j] && s->last[node->out[j]] == index)
       SL_TRY(complete_sum(s, index, node->out[j]));
@@ -324,7 +437,8 @@ static sl_status take_turns(sl_graph *g, const sl_plan *plan, sl_leaves mine) {
   return SL_OK;
 }
 
-sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, sl_leaves mine, sl_graph **step) {
+sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, sl_leaves mine, const sl_owners *owners,
+                    sl_graph **step) {
   *step = NULL;
   SL_TRY(sl_graph_status(logical));
   if (logical->batch != plan->batch)
@@ -338,6 +452,7 @@ sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, sl_leaves mine
   size_t n = (size_t)logical->n_values + 1;
   spread s = {.from = logical,
               .plan = plan,
+              .owners = owners,
               .mine = mine,
               .per_leaf = plan->shards / plan->leaves,
               .waiting = calloc(n, 1),
@@ -345,20 +460,28 @@ sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, sl_leaves mine
               .blocks = malloc(n * sizeof(int)),
               .piece = calloc(n, sizeof(sl_value *)),
               .last = malloc(n * sizeof(int)),
+              .last_read = malloc(n * sizeof(int)),
+              .released = calloc(n, 1),
               .partial = calloc(n, 1)};
   sl_status status = SL_OK;
-  if (!s.to || !s.blocks || !s.piece || !s.last || !s.partial || !s.waiting) {
+  if (!s.to || !s.blocks || !s.piece || !s.last || !s.partial || !s.waiting || !s.last_read || !s.released) {
     status = sl_fail(SL_ENOMEM, "no memory to spread a graph of %d nodes", logical->n_nodes);
     goto out;
   }
   s.subtrees = sl_subtrees(plan->leaves, mine, s.subtree);
   SL_TRY_OUT(sl_row_blocks(logical, plan, s.blocks));
   for (sl_value v = 0; v < logical->n_values; v++)
-    if (logical->value[v]->role != SL_ROLE_TEMPORARY) SL_TRY_OUT(make_pieces(&s, v));
-  for (int i = 0; i < logical->n_nodes; i++)
-    for (int j = 0; j < logical->node[i]->n_out; j++) s.last[logical->node[i]->out[j]] = i;
+    if (logical->value[v]->role != SL_ROLE_TEMPORARY && !sl_value_elsewhere(owners, logical, v))
+      SL_TRY_OUT(make_pieces(&s, v));
+  for (sl_value v = 0; v < logical->n_values; v++) s.last_read[v] = -1;
+  for (int i = 0; i < logical->n_nodes; i++) {
+    const sl_node *node = logical->node[i];
+    for (int j = 0; j < node->n_out; j++) s.last[node->out[j]] = i;
+    for (int k = 0; k < node->n_in && node->phase != SL_PHASE_UPDATE; k++) s.last_read[node->in[k]] = i;
+  }
   for (int i = 0; i < logical->n_nodes; i++) SL_TRY_OUT(spread_node(&s, i));
   SL_TRY_OUT(close_bucket(&s));
+  if (owners) SL_TRY_OUT(share_parameters(&s));
   SL_TRY_OUT(take_turns(s.to, plan, mine));
   *step = s.to;
   s.to = NULL;
@@ -369,6 +492,7 @@ out:
   free(s.bucket.item);
   free(s.blocks);
   free(s.last);
+  free(s.last_read), free(s.released);
   free(s.partial);
   sl_graph_destroy(s.to);
   return status;

@@ -7,21 +7,28 @@
  *
  * On several ranks each computes some of the leaves: its step graph has only their pieces, adds up the subtrees that
  * lie within them, and exchange nodes sum those over the ranks. Sums that become ready one after another share a node
- * (a bucket), until one is read or the bucket is full. Buckets are the same on all ranks, in the order of nodes. */
+ * (a bucket), until one is read or the bucket is full. Buckets are the same on all ranks, in the order of nodes.
+ *
+ * With owners (owners.h) a gradient's sum goes to its owner, other ranks have neither the nodes nor the state of its
+ * update, and further exchange nodes copy what owners alone have to all: the norms that clipping reads, and at the end
+ * the parameters. So that ranks of a node can have those in common memory, no owner updates a parameter before all
+ * ranks have read it for the last time: the exchanges of the backward pass see to that. */
 #ifndef SL_SPREAD_H
 #define SL_SPREAD_H
 
 #include "runtime/leaves.h"
 #include "tasks/graph.h"
+#include "tasks/owners.h"
 #include "tasks/plan.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* logical: a complete graph with graph->batch == plan->batch. mine: the leaves that are computed here. *step is the
- * caller's to destroy. */
-sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, sl_leaves mine, sl_graph **step);
+/* logical: a complete graph with graph->batch == plan->batch. mine: the leaves that are computed here. owners: of this
+ * graph; NULL: every rank updates all. *step is the caller's to destroy. */
+sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, sl_leaves mine, const sl_owners *owners,
+                    sl_graph **step);
 /* The piece (row block 0) of the step graph that holds a logical value of WHOLE scope; SL_NONE when there is none. */
 sl_value sl_spread_whole(const sl_graph *step, sl_value logical);
 /* Into how many row blocks a value is cut: 1, or plan->row_blocks. blocks has room for logical->n_values. */

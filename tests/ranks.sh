@@ -33,6 +33,43 @@ same_bytes 'resnet8, batchnorm over a leaf' '2 3' resnet8 --data data --batch 24
 same_bytes 'resnet8, batchnorm over the batch' 2 resnet8 --data data --batch 16 --leaves 4 --batchnorm global
 same_bytes 'gpt2-nano, dropout, recomputation' 2 gpt2-nano --data text --length 32 --batch 4 --leaves 4 --dropout 0.1 --recompute block
 same_bytes 'bert-nano' 2 bert-nano --data text --length 32 --batch 4 --leaves 2
+same_bytes 'zero 1: lenet, adamw' '2 3' lenet --data data --batch 96 --leaves 4 --optimizer adamw --zero 1
+same_bytes 'zero 1: lenet, sgd, clipping' '2 3' lenet --data data --batch 96 --leaves 12 --clip 0.5 --optimizer sgd --zero 1
+same_bytes 'zero 1: mlp, lamb, clipping, row blocks, micro-batches' '2 3' mlp --data data --batch 120 --leaves 6 --micro-batches 2 --row-blocks 2 --optimizer lamb --clip 0.5 --zero 1
+same_bytes 'zero 1: resnet8, batchnorm over the batch' 2 resnet8 --data data --batch 16 --leaves 4 --batchnorm global --zero 1
+same_bytes 'zero 1: gpt2-nano, dropout, clipping, recomputation' '2 3' gpt2-nano --data text --length 32 --batch 6 --leaves 3 --dropout 0.1 --clip 0.1 --recompute block --zero 1
+# MPICH can be told that no two ranks share memory: then everything goes by messages.
+export MPIR_CVAR_NOLOCAL=1
+same_bytes 'messages' 3 mlp --data data --batch 96 --leaves 6 --workers 1
+same_bytes 'messages, zero 1, clipping' '2 3' mlp --data data --batch 96 --leaves 6 --workers 1 --clip 0.5 --optimizer adamw --zero 1
+unset MPIR_CVAR_NOLOCAL
+
+# A checkpoint goes on with optimizer state divided or not, among any number of ranks.
+for optimizer in adamw lamb; do
+  rm -rf one moved
+  same="mlp --data data --batch 120 --leaves 6 --clip 0.5 --optimizer $optimizer --val-fraction 0 --quiet"
+  # shellcheck disable=SC2086 # $same is several words
+  {
+    ranks 1 train $same --steps 8 --out one
+    ranks 3 train $same --steps 2 --zero 1 --out moved
+    for next in '2 --steps 4' '3 --steps 5 --zero 0' '2 --steps 6 --zero 1' '1 --steps 7' '3 --steps 7' '1 --steps 8 --zero 0'; do
+      [ $code != 0 ] || ranks ${next%% *} train --resume --out moved ${next#* }
+    done
+  }
+  if [ $code = 0 ]; then
+    check "$optimizer, divided by 3, 2, not, by 2, 3: the same model" cmp one/model.safetensors moved/model.safetensors
+    check "$optimizer: the same state" same_state one moved
+  else not_ok "$optimizer: a checkpoint of divided state"; fi
+done
+ranks 2 train mlp --data data --batch 120 --leaves 2 --steps 3 --val-fraction 0 --quiet --zero 1 --init one/model.safetensors --out several --force
+ranks_code=$code
+run train mlp --data data --batch 120 --leaves 2 --steps 3 --val-fraction 0 --quiet --init one/model.safetensors --out again --force
+if [ $code = 0 ] && [ $ranks_code = 0 ]; then check 'zero 1, begun with weights' cmp again/model.safetensors several/model.safetensors
+else not_ok 'zero 1, begun with weights'; fi
+predicted() { ranks 2 bench mlp --optimizer adamw --batch 64 --leaves 2 --steps 2 --no-measure --json "$@" && field predicted_peak_bytes out; }
+whole=$(predicted)
+divided=$(predicted --zero 1)
+check 'zero 1: less memory is predicted' test "$((whole - divided))" -gt 5000000
 
 # Leaves of another number on each rank, as listed and as measured: a rank that stands still two thirds of the time gets fewer.
 cat >slow <<'END'
@@ -52,6 +89,8 @@ ranks 1 "$@" --out one
 ranks 3 "$@" --balance 2,9,1 --out several
 check 'uneven leaves, listed' cmp one/model.safetensors several/model.safetensors
 check 'and recorded' grep -A 4 '"balance"' several/environment.json
+ranks 3 "$@" --balance 2,9,1 --zero 1 --out several
+check 'uneven leaves, zero 1' cmp one/model.safetensors several/model.safetensors
 with_slow() { # train's arguments
   code=0
   $limit "$mpiexec" -n 1 "$starling" train lenet "$@" : -n 1 ./slow "$starling" train lenet "$@" >said 2>err || code=$?
@@ -62,16 +101,21 @@ with_slow "$@" --leaves 12 --balance auto --out several
 check 'uneven leaves, measured' cmp one/model.safetensors several/model.safetensors
 check 'a slow rank gets fewer' grep -E '^balance: a leaf takes .* ms on ranks 0 to 1 .*; ([7-9]|1[01]), [1-5] leaves in place of 6, 6: ' said
 check 'and that is recorded, with what was measured' grep '"leaf_s"' several/environment.json
+with_slow "$@" --leaves 12 --balance auto --zero 1 --out several
+check 'uneven leaves, measured, zero 1: the state stays with its ranks' cmp one/model.safetensors several/model.safetensors
+check 'and a slow rank gets fewer' grep ' leaves in place of 6, 6: ' said
 with_slow "$@" --leaves 2 --balance auto --out several
 check 'too few leaves for that: how many would do' grep -E '; 1, 1 leaves stay; the plan has too few leaves .* a new run with --leaves [0-9]+ would$' said
 
-# Sums by MPI_Iallreduce: those of the tree, to rounding, and said so.
+# Sums by MPI's collectives: those of the tree, to rounding, and said so.
 set -- train lenet --data data --batch 96 --leaves 12 --steps "$steps" --force
-ranks 2 "$@" --out one
-ranks 2 "$@" --out several --allreduce mpi
-check 'MPI_Iallreduce: the promise that is given up is named' grep 'warning: --allreduce mpi gives up' err
-for field in validation_loss test_loss; do
-  check "MPI_Iallreduce: $field" awk -v a="$(field $field one/summary.json)" -v b="$(field $field several/summary.json)" 'BEGIN { exit !(a > 0 && (a - b) ^ 2 < (1e-4 * a) ^ 2) }'
+ranks 2 "$@" --out one --clip 10
+for zero in 0 1; do
+  ranks 2 "$@" --out several --allreduce mpi --zero $zero --clip 10
+  check "MPI, zero $zero: the promise that is given up is named" grep 'warning: --allreduce mpi gives up' err
+  for field in validation_loss test_loss; do
+    check "MPI, zero $zero: $field" awk -v a="$(field $field one/summary.json)" -v b="$(field $field several/summary.json)" 'BEGIN { exit !(a > 0 && (a - b) ^ 2 < (1e-4 * a) ^ 2) }'
+  done
 done
 
 # Every sample once an epoch, and every one evaluated, where neither the batch nor the ranks divide their number.
@@ -101,6 +145,9 @@ once 'no data on one rank' 'rank 1 of 2 .*missing'
 code=0
 $limit "$mpiexec" -n 1 "$starling" train mlp --data data --batch 64 --steps 5 --out x : -n 1 "$starling" train mlp --data data --batch 64 --steps 5 --out x --decay 0.3 >out 2>err || code=$?
 once 'another option on one rank' 'rank 1: .*decay: 0.3.*rank 0'
+code=0
+$limit "$mpiexec" -n 1 "$starling" train mlp --data data --batch 64 --steps 5 --out x : -n 1 "$starling" train mlp --data data --batch 64 --steps 5 --out x --zero 1 >out 2>err || code=$?
+once 'state divided on one rank only' 'rank 1: .*zero: 1.*rank 0'
 cp "$starling" another && printf x >>another
 code=0
 $limit "$mpiexec" -n 1 "$starling" train mlp --data data --batch 64 --steps 5 --out x : -n 1 ./another train mlp --data data --batch 64 --steps 5 --out x >out 2>err || code=$?

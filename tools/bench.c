@@ -120,7 +120,8 @@ static sl_status make_program(bench *b) {
                                       .n_keep = 1,
                                       .first_leaf = b->ranks.first_leaf,
                                       .no_priorities = b->o->no_priorities,
-                                      .by_mpi = b->ranks.by_mpi};
+                                      .by_mpi = b->ranks.by_mpi,
+                                      .zero = (int)b->o->zero};
   SL_TRY(sl_program_create(b->runtime, b->store, b->network.graph, &b->plan, &options, &b->program));
   SL_TRY(sl__watch_start(&b->ranks, &b->program, 1, b->o->stall_timeout, &b->watch));
   const sl_loader_options loader = {.source = b->source,

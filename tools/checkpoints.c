@@ -17,7 +17,7 @@ struct sl__checkpoints {
   int64_t at; /* ns: when the last one was begun */
 };
 
-/* This rank's share of the whole store. */
+/* This rank's share of what all have, and what it alone has. */
 static sl_status share_of_store(const sl__checkpoints_options *o, int ranks, int rank, sl_checkpoint_piece **mine,
                                 int *n) {
   const int count = sl_store_count(o->store);
@@ -27,15 +27,18 @@ static sl_status share_of_store(const sl__checkpoints_options *o, int ranks, int
     free(whole);
     return sl_fail(SL_ENOMEM, "no memory for checkpoints");
   }
+  int shared = 0, own = count; /* the one from the front, the other from the back */
   for (int i = 0; i < count; i++) {
     const sl_tensor *t = sl_store_at(o->store, i);
-    whole[i] = (sl_checkpoint_piece){.name = t->name,
-                                     .dtype = t->dtype,
-                                     .shape = t->shape,
-                                     .rows = t->shape.ndim ? t->shape.dim[0] : 1,
-                                     .data = t->data};
+    if (!t->data) continue;
+    whole[t->owner < 0 ? shared++ : --own] = (sl_checkpoint_piece){.name = t->name,
+                                                                   .dtype = t->dtype,
+                                                                   .shape = t->shape,
+                                                                   .rows = t->shape.ndim ? t->shape.dim[0] : 1,
+                                                                   .data = t->data};
   }
-  *n = sl_checkpoint_share(whole, count, rank, ranks, *mine);
+  *n = sl_checkpoint_share(whole, shared, rank, ranks, *mine);
+  for (; own < count; own++) (*mine)[(*n)++] = whole[own];
   free(whole);
   return SL_OK;
 }

@@ -10,7 +10,7 @@
 typedef struct sl__checkpoints_options {
   const char *folder; /* RUN/checkpoints; rank 0's counts */
   MPI_Comm comm;      /* MPI_COMM_NULL: one rank */
-  sl_store *store;    /* what is saved: held alike by all ranks, complete, its memory fixed */
+  sl_store *store;    /* what is saved: held alike by all ranks but for what has an owner, complete, its memory fixed */
   int64_t from;       /* step that this start goes on from */
   int64_t every;      /* steps; 0: none but the last; -1: with each validation */
   double minutes;     /* at least so often, too; 0: never for that */

@@ -81,7 +81,7 @@ sl_status sl__state_digest(sl_store *store, char text[SL__DIGEST_TEXT]) {
   SL_TRY(sl_store_acquire(store, 0));
   for (int i = 0; i < sl_store_count(store); i++) {
     const sl_tensor *t = sl_store_at(store, i);
-    digest = XXH64(t->data, (size_t)sl_shape_count(&t->shape) * sl_dtype_bytes(t->dtype), digest);
+    if (t->data) digest = XXH64(t->data, (size_t)sl_shape_count(&t->shape) * sl_dtype_bytes(t->dtype), digest);
   }
   sl_store_release(store);
   snprintf(text, SL__DIGEST_TEXT, "%016llx", (unsigned long long)digest);

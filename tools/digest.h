@@ -9,7 +9,7 @@
 /* *text is the caller's to free(). */
 sl_status sl__digest(const sl__options *options, const sl__model_facts *facts, const sl__data *data, char **text);
 
-/* Of all parameters and state of a store, in hexadecimal. Between steps. */
+/* Of all parameters and state of a store that this rank has, in hexadecimal. Between steps. */
 enum { SL__DIGEST_TEXT = 20 };
 sl_status sl__state_digest(sl_store *store, char text[SL__DIGEST_TEXT]);
 

@@ -237,22 +237,26 @@ sl_status sl__model_fill(const sl__model_file *f, sl_store *store, const sl_netw
   return status;
 }
 
+sl_status sl__model_read_tensor(const sl__model_file *f, const sl_tensor *t, void *data) {
+  char mine[SL_SHAPE_TEXT], theirs[SL_SHAPE_TEXT];
+  const int i = sl_weights_find(f->weights, t->name);
+  if (i < 0) return sl_fail(SL_EFORMAT, "%s: tensor '%s' of the model is missing", sl__model_path(f), t->name);
+  const sl_named_array *a = sl_weights_get(f->weights, i);
+  if (a->dtype != t->dtype || !sl_shape_equal(&a->shape, &t->shape))
+    return sl_fail(SL_EFORMAT, "%s: tensor '%s' is %s %s, the model wants %s %s", sl__model_path(f), t->name,
+                   sl_dtype_name(a->dtype), sl_shape_text(&a->shape, theirs, sizeof theirs), sl_dtype_name(t->dtype),
+                   sl_shape_text(&t->shape, mine, sizeof mine));
+  return sl_weights_read_as_is(f->weights, i, data);
+}
+
 sl_status sl__model_read(const sl__model_file *f, sl_store *store, const sl_graph *graph) {
   if (f->family) return sl_fail(SL_EFORMAT, "%s was not written by starling train", sl__model_path(f));
   SL_TRY(sl_store_acquire(store, 1));
   sl_status status = SL_OK;
   for (int k = 0; k < sl_store_count(store); k++) {
     sl_tensor *t = sl_store_at(store, k);
-    char mine[SL_SHAPE_TEXT], theirs[SL_SHAPE_TEXT];
-    if (graph && sl_graph_find(graph, t->name) == SL_NONE) continue;
-    const int i = sl_weights_find(f->weights, t->name);
-    if (i < 0) SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s: tensor '%s' of the model is missing", sl__model_path(f), t->name));
-    const sl_named_array *a = sl_weights_get(f->weights, i);
-    if (a->dtype != t->dtype || !sl_shape_equal(&a->shape, &t->shape))
-      SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s: tensor '%s' is %s %s, the model wants %s %s", sl__model_path(f), t->name,
-                         sl_dtype_name(a->dtype), sl_shape_text(&a->shape, theirs, sizeof theirs),
-                         sl_dtype_name(t->dtype), sl_shape_text(&t->shape, mine, sizeof mine)));
-    SL_TRY_OUT(sl_weights_read_as_is(f->weights, i, t->data));
+    if (!t->data || (graph && sl_graph_find(graph, t->name) == SL_NONE)) continue;
+    SL_TRY_OUT(sl__model_read_tensor(f, t, t->data));
   }
 out:
   sl_store_release(store);

@@ -39,9 +39,11 @@ const char *sl__model_path(const sl__model_file *file);
 const sl_family *sl__model_family(const sl__model_file *file); /* of published weights; NULL: written by Starling */
 /* Another member of a checkpoint's header; SL_EFORMAT where there is none. The caller's to json_decref(). */
 sl_status sl__model_member(const sl__model_file *file, const char *key, json_t **value);
-/* Fills the tensors of the store (those of graph; NULL: all) from the file. SL_EFORMAT names one that is missing or
- * does not fit. */
+/* Fills the tensors of the store that this rank has (those of graph; NULL: all) from the file. SL_EFORMAT names one
+ * that is missing or does not fit. */
 sl_status sl__model_read(const sl__model_file *file, sl_store *store, const sl_graph *graph);
+/* Reads one tensor of the file, which must have tensor's name, type and shape, into data. */
+sl_status sl__model_read_tensor(const sl__model_file *file, const sl_tensor *tensor, void *data);
 /* Fills the store's tensors of the network (an evaluation) from a file of either kind, and checks all of them: those
  * that do not fit are logged one by one. new_head: the classifier is left as it is. name: the model's. */
 sl_status sl__model_fill(const sl__model_file *file, sl_store *store, const sl_network *network, const char *name,

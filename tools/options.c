@@ -119,6 +119,8 @@ static const option table[] = {
      "sums over ranks: by a fixed tree, with the same bits on any number of ranks, or by MPI_Iallreduce, without that "
      "promise"},
 
+    {"zero", INTEGER, AT(zero), SL__TRAIN | SL__BENCH, 1, "STAGE", "0", 0, 1,
+     "1: each of several ranks keeps and updates its share of the optimizer's state (ZeRO 1); 0: all of it"},
     {"recompute", CHOICE, AT(recompute), BUILDS, 1, "none|attention|block", NULL, 0, 0,
      "compute again in the backward pass what attention, or each block, made, rather than keep it (default none)"},
 

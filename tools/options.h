@@ -35,7 +35,7 @@ typedef struct sl__options {
   char *recompute, *balance, *allreduce;
   char *out, *format, *config, *prompt, *prompt_file, *tokenizer, *decode, *bits, *size;
   int64_t workers, threads_per_worker, gpus, batch, leaves, shards, row_blocks, micro_batches;
-  int64_t checkpoint_every, keep;
+  int64_t checkpoint_every, keep, zero;
   int64_t steps, epochs, warmup, rate_step, eval_every, log_every, seed, classes, length, top, tokens, top_k, vocabulary,
       resize, crop;
   double checkpoint_minutes;

@@ -160,12 +160,14 @@ sl_status sl__ranks_broadcast(const sl__ranks *r, sl_store *store) {
   wait_begins();
   for (int i = 0; i < sl_store_count(store) && status == SL_OK; i++) {
     const sl_tensor *t = sl_store_at(store, i);
+    if (t->owner >= 0 || t->common) continue;
     const size_t bytes = (size_t)sl_shape_count(&t->shape) * sl_dtype_bytes(t->dtype), most = (size_t)1 << 30;
     for (size_t at = 0; at < bytes && status == SL_OK; at += most)
       status = sl_comm_status(
           MPI_Bcast((char *)t->data + at, (int)(bytes - at < most ? bytes - at : most), MPI_BYTE, 0, r->comm),
           "MPI_Bcast");
   }
+  if (status == SL_OK) status = sl_comm_status(MPI_Barrier(r->comm), "MPI_Barrier"); /* for what is common */
   wait_ends();
   sl_store_release(store);
   return status;

@@ -44,7 +44,7 @@ int sl__ranks_answer(sl__ranks *ranks); /* collective: ends what sl__ranks_ask b
 double sl__ranks_sum(const sl__ranks *ranks, double value);
 /* Collective: the n numbers of each rank, all[ranks][n], on all. */
 sl_status sl__ranks_gather(const sl__ranks *ranks, const double *mine, int n, double *all);
-/* Collective: rank 0's parameters and state to all. */
+/* Collective: rank 0's parameters and state to all, but for what one rank alone has. */
 sl_status sl__ranks_broadcast(const sl__ranks *ranks, sl_store *store);
 
 double sl__ranks_waiting(void); /* seconds that the call under way has waited for the others; 0: none is. Any thread */

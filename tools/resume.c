@@ -230,6 +230,37 @@ static sl_status check_older(const char *run) {
   return status;
 }
 
+/* From rank 0, which alone reads the checkpoint, to another one: what that rank alone has. */
+static sl_status hand_over(const sl__resume_options *o, const sl__model_file *file, const sl_tensor *t) {
+  const size_t bytes = (size_t)sl_shape_count(&t->shape) * sl_dtype_bytes(t->dtype), most = (size_t)1 << 30;
+  char *data = t->data;
+  sl_status status = SL_OK;
+  if (o->ranks->rank == 0) {
+    data = malloc(bytes + 1);
+    status = data ? sl__model_read_tensor(file, t, data) : sl_fail(SL_ENOMEM, "no memory to read '%s'", t->name);
+  }
+  status = sl__ranks_agree(o->ranks, status);
+  for (size_t at = 0; at < bytes && status == SL_OK; at += most) {
+    const int n = (int)(bytes - at < most ? bytes - at : most);
+    if (o->ranks->rank == 0)
+      status = sl_comm_status(MPI_Send(data + at, n, MPI_BYTE, t->owner, 0, o->ranks->comm), "MPI_Send");
+    else if (o->ranks->rank == t->owner)
+      status = sl_comm_status(MPI_Recv(data + at, n, MPI_BYTE, 0, 0, o->ranks->comm, MPI_STATUS_IGNORE), "MPI_Recv");
+  }
+  if (o->ranks->rank == 0) free(data);
+  return status;
+}
+
+static sl_status share_out(const sl__resume_options *o, const sl__model_file *file) {
+  SL_TRY(sl__ranks_broadcast(o->ranks, o->store));
+  SL_TRY(sl_store_acquire(o->store, 1));
+  sl_status status = SL_OK;
+  for (int i = 0; i < sl_store_count(o->store) && status == SL_OK; i++)
+    if (sl_store_at(o->store, i)->owner > 0) status = hand_over(o, file, sl_store_at(o->store, i));
+  sl_store_release(o->store);
+  return status;
+}
+
 sl_status sl__resume(const sl__resume_options *o, sl__progress *progress) {
   sl__model_file *file = NULL;
   sl_status status = SL_OK;
@@ -237,10 +268,12 @@ sl_status sl__resume(const sl__resume_options *o, sl__progress *progress) {
   if (o->ranks->rank == 0) {
     status = find(o->run, o, progress, &file);
     if (status == SL_OK) status = file ? sl__model_read(file, o->store, NULL) : check_older(o->run);
-    sl__model_close(file);
   }
-  SL_TRY(sl__ranks_agree(o->ranks, status));
-  if (o->ranks->n <= 1) return SL_OK;
-  SL_TRY(sl_comm_status(MPI_Bcast(progress, sizeof *progress, MPI_BYTE, 0, o->ranks->comm), "MPI_Bcast"));
-  return progress->step > 0 ? sl__ranks_broadcast(o->ranks, o->store) : SL_OK;
+  SL_TRY_OUT(sl__ranks_agree(o->ranks, status));
+  if (o->ranks->n <= 1) goto out;
+  SL_TRY_OUT(sl_comm_status(MPI_Bcast(progress, sizeof *progress, MPI_BYTE, 0, o->ranks->comm), "MPI_Bcast"));
+  if (progress->step > 0) status = share_out(o, file);
+out:
+  sl__model_close(file);
+  return status;
 }

@@ -70,7 +70,7 @@ typedef struct run {
   int reached;       /* --until's bound */
   int terminal;
   sl__clocks clocks;
-  char *folder; /* the run directory's path, on all ranks */
+  char *folder;    /* the run directory's path, on all ranks */
   double stepping; /* seconds that steps took, without validation */
 } run;
 
@@ -149,7 +149,8 @@ static sl_status make_programs(run *r) {
                                       .keep = keep,
                                       .n_keep = r->network.clip == SL_NONE ? 3 : 4,
                                       .first_leaf = r->ranks.first_leaf,
-                                      .by_mpi = r->ranks.by_mpi};
+                                      .by_mpi = r->ranks.by_mpi,
+                                      .zero = (int)r->o->zero};
   SL_TRY(sl_program_create(r->runtime, r->store, r->network.graph, &f->plan, &options, &r->program));
   SL_TRY(
       sl__evaluator_create(r->runtime, r->store, f->model, &f->data, &f->training, &f->plan, &r->ranks, &r->evaluator));
@@ -325,13 +326,17 @@ static sl_status open_init(run *r) {
   return SL_OK;
 }
 
+/* Parameters that the ranks have in common are filled in by one of them. */
 static sl_status take_init(run *r) {
   if (!r->init) return SL_OK;
-  const sl_status status =
-      sl__model_fill(r->init, r->store, &r->evaluator.network, r->facts.model->name, r->o->new_head);
+  sl_status status = SL_OK;
+  if (r->ranks.rank == 0 || !r->o->zero)
+    status = sl__model_fill(r->init, r->store, &r->evaluator.network, r->facts.model->name, r->o->new_head);
   sl__model_close(r->init);
   r->init = NULL;
-  return status;
+  if (!r->o->zero) return status;
+  SL_TRY(sl__ranks_agree(&r->ranks, status));
+  return sl__ranks_broadcast(&r->ranks, r->store);
 }
 
 /* ---- what is printed -------------------------------------------------------------------------------------------- */

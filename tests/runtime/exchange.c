@@ -1,5 +1,6 @@
 /* runtime/exchange.c: the same sums, bit for bit, as one rank adding up the tree, for every division of leaves over
- * ranks and of ranks over nodes, whatever the order of posting; what a stalled exchange says it waits for. Starts
+ * ranks and of ranks over nodes, whatever the order of posting; sums for one rank; copies of one rank's arrays; what a
+ * stalled exchange says it waits for. Starts
  * itself over under mpiexec. */
 #include "runtime/exchange.h"
 
@@ -43,17 +44,47 @@ static double tree64(int round, int bucket, int first, int n, int64_t i) {
   return a + tree64(round, bucket, first + half, n - half, i);
 }
 
-enum { BUCKETS = 4 };
-static const int64_t sizes[BUCKETS][3] = {{5, 0, 7001}, {1, 0, 0}, {33333, 17, 128}, {70000, 3, 1}};
-static const sl_dtype dtypes[BUCKETS] = {SL_F32, SL_F64, SL_F64, SL_F32};
+enum { BUCKETS = 10, EMPTY = 6, GARBAGE = 50 };
+static const sl_exchange_move ALL = {SL_EXCHANGE_SUM, -1};
+static const struct {
+  sl_exchange_kind kind;
+  int rank; /* modulo the ranks; -1: all */
+  sl_dtype dtype;
+  int64_t size[3];
+} buckets[BUCKETS] = {
+    {SL_EXCHANGE_SUM, -1, SL_F32, {5, 0, 7001}},     {SL_EXCHANGE_SUM, 1, SL_F32, {9001, 2, 333}},
+    {SL_EXCHANGE_SUM, -1, SL_F64, {1, 0, 0}},        {SL_EXCHANGE_COPY, 2, SL_F64, {17, 3333, 128}},
+    {SL_EXCHANGE_SUM, -1, SL_F64, {33333, 17, 128}}, {SL_EXCHANGE_SUM, 4, SL_F64, {3, 1, 5000}},
+    {SL_EXCHANGE_COPY, 1, SL_F32, {0, 0, 0}},        {SL_EXCHANGE_SUM, -1, SL_F32, {70000, 3, 1}},
+    {SL_EXCHANGE_COPY, 3, SL_F32, {12000, 3, 1}},    {SL_EXCHANGE_COPY, 0, SL_F32, {1, 0, 0}},
+};
+static int rank_of(int bucket, int ranks) { return buckets[bucket].rank < 0 ? -1 : buckets[bucket].rank % ranks; }
+
+/* What an element is to be: the sum, or what its rank has. */
+static double wanted(int round, int b, int s, int leaves, int64_t i) {
+  const int id = 3 * b + s;
+  if (buckets[b].kind == SL_EXCHANGE_COPY)
+    return buckets[b].dtype == SL_F32 ? (double)value(round, id, 0, i) : 1e-3 * (double)value(round, id, 0, i);
+  return buckets[b].dtype == SL_F32 ? (double)tree32(round, id, 0, leaves, i) : tree64(round, id, 0, leaves, i);
+}
+
+/* What it is before: the sum of an item's leaves; what is not to be copied is something else. */
+static double before(int round, int b, int s, sl_leaves item, int has, int64_t i) {
+  const int id = 3 * b + s;
+  if (buckets[b].kind == SL_EXCHANGE_COPY)
+    return has ? wanted(round, b, s, 0, i) : (double)value(round, id, GARBAGE, i);
+  return buckets[b].dtype == SL_F32 ? (double)tree32(round, id, item.first, item.n, i)
+                                    : tree64(round, id, item.first, item.n, i);
+}
 
 static void count_done(void *arg) { __atomic_add_fetch((int *)arg, 1, __ATOMIC_SEQ_CST); }
 
 /* One engine, three rounds of buckets of several stretches, posted in another order on each rank. allocate: the arrays
  * lie in the engine's memory. */
 static void sums(int leaves, const int *first, int no_shared, int ranks_per_node, size_t segment, int allocate) {
-  int rank, done = 0;
+  int rank, ranks, done = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   sl_exchange *e;
   const sl_exchange_options options = {.comm = MPI_COMM_WORLD,
                                        .node = MPI_COMM_NULL,
@@ -69,7 +100,7 @@ static void sums(int leaves, const int *first, int no_shared, int ranks_per_node
   void *data[BUCKETS][3][64], *memory = NULL;
   size_t bytes = 0;
   for (int b = 0; b < BUCKETS; b++)
-    for (int s = 0; s < 3; s++) bytes += (size_t)items * ((size_t)sizes[b][s] * 8 + (size_t)(8 * (rank + 1)));
+    for (int s = 0; s < 3; s++) bytes += (size_t)items * ((size_t)buckets[b].size[s] * 8 + (size_t)(8 * (rank + 1)));
   if (allocate)
     RANK_CHECK(sl_exchange_allocate(e, bytes, &memory) == SL_OK);
   else
@@ -79,31 +110,37 @@ static void sums(int leaves, const int *first, int no_shared, int ranks_per_node
     sl_stretch stretch[3];
     int number;
     for (int s = 0; s < 3; s++) {
-      for (int k = 0; k < items; k++, next += (size_t)sizes[b][s] * 8 + (size_t)(8 * (rank + 1))) data[b][s][k] = next;
-      stretch[s] = (sl_stretch){data[b][s], sizes[b][s]};
+      for (int k = 0; k < items; k++, next += (size_t)buckets[b].size[s] * 8 + (size_t)(8 * (rank + 1)))
+        data[b][s][k] = next;
+      stretch[s] = (sl_stretch){data[b][s], buckets[b].size[s]};
     }
-    RANK_CHECK(sl_exchange_add(e, dtypes[b], stretch, 3, &number) == SL_OK && number == b);
+    const sl_exchange_move move = {buckets[b].kind, rank_of(b, ranks)};
+    RANK_CHECK(sl_exchange_add(e, move, buckets[b].dtype, stretch, b == EMPTY ? 0 : 3, &number) == SL_OK &&
+               number == b);
   }
   for (int round = 0; round < 3; round++) {
     for (int b = 0; b < BUCKETS; b++)
       for (int s = 0; s < 3; s++)
         for (int k = 0; k < items; k++)
-          for (int64_t i = 0; i < sizes[b][s]; i++)
-            if (dtypes[b] == SL_F32)
-              ((float *)data[b][s][k])[i] = tree32(round, 3 * b + s, item[k].first, item[k].n, i);
+          for (int64_t i = 0; i < buckets[b].size[s]; i++) {
+            const double x = before(round, b, s, item[k], rank == rank_of(b, ranks), i);
+            if (buckets[b].dtype == SL_F32)
+              ((float *)data[b][s][k])[i] = (float)x;
             else
-              ((double *)data[b][s][k])[i] = tree64(round, 3 * b + s, item[k].first, item[k].n, i);
+              ((double *)data[b][s][k])[i] = x;
+          }
     for (int b = 0; b < BUCKETS; b++) sl_exchange_post(e, (b * 3 + rank + round) % BUCKETS, count_done, &done);
     RANK_CHECK(sl_exchange_wait(e) == SL_OK);
     RANK_CHECK(__atomic_load_n(&done, __ATOMIC_SEQ_CST) == BUCKETS * (round + 1));
     for (int b = 0; b < BUCKETS; b++)
       for (int s = 0; s < 3; s++)
-        for (int64_t i = 0; i < sizes[b][s]; i++) {
-          if (dtypes[b] == SL_F32) {
-            const float want = tree32(round, 3 * b + s, 0, leaves, i);
-            RANK_CHECK(memcmp(&((float *)data[b][s][0])[i], &want, sizeof want) == 0);
+        for (int64_t i = 0; i < buckets[b].size[s]; i++) {
+          if (buckets[b].kind == SL_EXCHANGE_SUM && rank_of(b, ranks) >= 0 && rank_of(b, ranks) != rank) continue;
+          const double want = wanted(round, b, s, leaves, i);
+          if (buckets[b].dtype == SL_F32) {
+            const float narrow = (float)want;
+            RANK_CHECK(memcmp(&((float *)data[b][s][0])[i], &narrow, sizeof narrow) == 0);
           } else {
-            const double want = tree64(round, 3 * b + s, 0, leaves, i);
             RANK_CHECK(memcmp(&((double *)data[b][s][0])[i], &want, sizeof want) == 0);
           }
         }
@@ -129,14 +166,15 @@ static void ranks_sum(void) {
     }
 }
 
-/* Rank 1 comes late; the others say so. */
+/* Rank 1 comes late; the others say so: of a sum in shared memory and by messages, and of an empty bucket. */
 static void ranks_wait(void) {
   int rank, ranks, number;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   int first[9];
   for (int r = 0; r <= ranks; r++) first[r] = r;
-  for (int no_shared = 0; no_shared < 2; no_shared++) {
+  for (int way = 0; way < 3; way++) {
+    const int no_shared = way == 1, empty = way == 2;
     sl_exchange *e;
     const sl_exchange_options options = {
         .comm = MPI_COMM_WORLD, .node = MPI_COMM_NULL, .leaves = ranks, .first = first, .no_shared = no_shared};
@@ -144,7 +182,8 @@ static void ranks_wait(void) {
     RANK_CHECK(sl_exchange_nodes(e) == (no_shared ? ranks : 1));
     float x[100] = {0};
     void *data = x;
-    RANK_CHECK(sl_exchange_add(e, SL_F32, &(sl_stretch){&data, 100}, 1, &number) == SL_OK);
+    const sl_exchange_move move = empty ? (sl_exchange_move){SL_EXCHANGE_COPY, 0} : ALL;
+    RANK_CHECK(sl_exchange_add(e, move, SL_F32, &(sl_stretch){&data, 100}, !empty, &number) == SL_OK);
     char late_ranks[9];
     int bucket = -1;
     if (rank != 1) {
@@ -162,9 +201,9 @@ static void ranks_wait(void) {
   }
 }
 
-/* Leaves that some rank has none of are refused, on all ranks. */
+/* Leaves that some rank has none of are refused, on all ranks; and a rank that there is not. */
 static void ranks_refuse(void) {
-  int ranks;
+  int ranks, number;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   int first[9] = {0};
   first[ranks] = 3;
@@ -172,6 +211,9 @@ static void ranks_refuse(void) {
   const sl_exchange_options options = {.comm = MPI_COMM_WORLD, .node = MPI_COMM_NULL, .leaves = 3, .first = first};
   const sl_status status = sl_exchange_create(&options, &e);
   RANK_CHECK(ranks == 1 ? status == SL_OK : status == SL_EINVAL && strstr(sl_error(), "rank 0 of"));
+  for (int kind = 0; ranks == 1 && kind < 2; kind++)
+    RANK_CHECK(sl_exchange_add(e, (sl_exchange_move){(sl_exchange_kind)kind, kind == SL_EXCHANGE_SUM ? 1 : -1}, SL_F32,
+                               NULL, 0, &number) == SL_EINVAL);
   sl_exchange_destroy(e);
 }
 
@@ -204,7 +246,7 @@ static void measure(size_t bytes) {
       RANK_CHECK(sl_exchange_allocate(e[k], bytes, &data) == SL_OK);
       memcpy(data, x, bytes);
     }
-    RANK_CHECK(sl_exchange_add(e[k], SL_F32, &(sl_stretch){&data, count}, 1, &number) == SL_OK);
+    RANK_CHECK(sl_exchange_add(e[k], ALL, SL_F32, &(sl_stretch){&data, count}, 1, &number) == SL_OK);
   }
   for (int round = -1; round < ROUNDS; round++)
     for (int way = 0; way < WAYS; way++) {

@@ -1,10 +1,12 @@
 /* Sequential execution of a step graph, for tests. */
 #include "tests/tasks/execute.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/store.h"
+#include "tasks/exchange.h"
 #include "tasks/program.h"
 #include "tests/scratch.h"
 
@@ -83,6 +85,10 @@ void execution_run(execution *e, const sl_schedule *s, unsigned seed) {
   free(ready);
 }
 
+static double element_of(const execution *e, sl_value v, int64_t i) {
+  return e->g->value[v]->dtype == SL_F32 ? ((float *)e->data[v])[i] : ((double *)e->data[v])[i];
+}
+
 /* An element of the sum over a subtree: of the rank that has it whole, or of its branches. */
 static double element(execution *const *e, const sl_leaves *mine, const int *at, int n, int leaves, sl_leaves tree,
                       int value, int64_t i) {
@@ -92,8 +98,8 @@ static double element(execution *const *e, const sl_leaves *mine, const int *at,
     const sl_node *node = e[r]->g->node[at[r]];
     for (int k = 0; k < count; k++)
       if (own[k].first == tree.first && own[k].n == tree.n) {
-        const sl_value v = node->in[k * node->n_out + value];
-        return e[r]->g->value[v]->dtype == SL_F32 ? ((float *)e[r]->data[v])[i] : ((double *)e[r]->data[v])[i];
+        const sl_value v = node->in[k * ((const sl__exchange_attr *)node->attr)->values + value];
+        return element_of(e[r], v, i);
       }
   }
   const int left = sl_left_branch(tree.n);
@@ -118,21 +124,27 @@ void execution_run_ranks(execution *const *e, const sl_leaves *mine, int n, int 
     assert_int_equal(waiting, n);
     buckets++;
     const sl_node *first = e[0]->g->node[at[0]];
-    for (int k = 0; k < first->n_out; k++) {
+    const sl__exchange_attr *attr = first->attr;
+    const int from = attr->move.rank, copies = attr->move.kind == SL_EXCHANGE_COPY;
+    for (int k = 0; k < attr->values; k++) {
       const int64_t count = sl_shape_count(&e[0]->g->value[first->in[k]]->shape);
       double *sum = malloc((size_t)count * sizeof *sum);
-      for (int64_t i = 0; i < count; i++) sum[i] = element(e, mine, at, n, leaves, (sl_leaves){0, leaves}, k, i);
+      for (int64_t i = 0; i < count; i++)
+        sum[i] = copies ? element_of(e[from], e[from]->g->node[at[from]]->in[k], i)
+                        : element(e, mine, at, n, leaves, (sl_leaves){0, leaves}, k, i);
       for (int r = 0; r < n; r++) {
         const sl_node *node = e[r]->g->node[at[r]];
+        const int gets = copies || from < 0 || from == r;
         assert_int_equal(node->bucket, buckets);
+        assert_memory_equal(node->attr, attr, sizeof *attr);
         assert_int_equal(node->n_out, first->n_out);
         assert_int_equal(node->out[k], node->in[k]);
         assert_int_equal(e[r]->g->value[node->out[k]]->logical, e[0]->g->value[first->out[k]]->logical);
         for (int64_t i = 0; i < count; i++)
           if (e[r]->g->value[node->out[k]]->dtype == SL_F32)
-            ((float *)e[r]->data[node->out[k]])[i] = (float)sum[i];
+            ((float *)e[r]->data[node->out[k]])[i] = gets ? (float)sum[i] : NAN;
           else
-            ((double *)e[r]->data[node->out[k]])[i] = sum[i];
+            ((double *)e[r]->data[node->out[k]])[i] = gets ? sum[i] : NAN;
       }
       free(sum);
     }

@@ -20,7 +20,7 @@ static void make(subject *s) {
   const sl_machine machine = sl_machine_default(2, 1);
   assert_ok(sl_plan_complete(&plan));
   s->logical = toy_training(24, &loss);
-  assert_ok(sl_spread(s->logical, &plan, (sl_leaves){0, plan.leaves}, &s->step));
+  assert_ok(sl_spread(s->logical, &plan, (sl_leaves){0, plan.leaves}, NULL, &s->step));
   assert_ok(sl_schedule_create(s->step, NULL, &plan.tiles, &machine, &s->schedule));
   assert_ok(sl_memory_plan(s->step, s->schedule, NULL, 0.02, &s->memory));
   s->picture = (sl_picture){.title = "a \"toy\"",

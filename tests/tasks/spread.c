@@ -31,7 +31,7 @@ static void sums_follow_the_tree(void **state) {
       sl_graph *g = toy_graph(53), *step;
       sl_value x = toy_input(g, 3), scaled = sl_graph_add1(g, &toy_square, "square", NULL, &x, 1);
       sl_value cubed = sl_graph_add1(g, &toy_square, "square2", NULL, &scaled, 1), loss = toy_loss(g, cubed);
-      assert_ok(sl_spread(g, &plan, (sl_leaves){0, plan.leaves}, &step));
+      assert_ok(sl_spread(g, &plan, (sl_leaves){0, plan.leaves}, NULL, &step));
       execution *e = execution_create(step, NULL);
       execution_run(e, NULL, 0);
       double leaf[7], got = *(double *)e->data[sl_spread_whole(step, loss)];
@@ -64,7 +64,7 @@ static void leaf_values_stay_in_their_leaf(void **state) {
   sl_graph *g = toy_graph(20), *step;
   sl_value x = toy_input(g, 2), sum = sl_graph_add1(g, &toy_leafsum, "sum", NULL, &x, 1);
   sl_value y = sl_graph_add1(g, &toy_leafscale, "scale", NULL, (sl_value[]){x, sum}, 2);
-  assert_ok(sl_spread(g, &plan, (sl_leaves){0, plan.leaves}, &step));
+  assert_ok(sl_spread(g, &plan, (sl_leaves){0, plan.leaves}, NULL, &step));
   execution *e = execution_create(step, NULL);
   execution_run(e, NULL, 0);
   double expected[2] = {0, 0};
@@ -90,7 +90,7 @@ static void leaf_values_stay_in_their_leaf(void **state) {
 static size_t train(const sl_plan *plan, float *to) {
   sl_value loss;
   sl_graph *g = toy_training(plan->batch, &loss), *step;
-  assert_ok(sl_spread(g, plan, (sl_leaves){0, plan->leaves}, &step));
+  assert_ok(sl_spread(g, plan, (sl_leaves){0, plan->leaves}, NULL, &step));
   execution *e = execution_create(step, NULL);
   execution_run(e, NULL, 0);
   size_t n = 0;
@@ -127,13 +127,15 @@ static void row_blocks_change_no_bit(void **state) {
   sl_graph_destroy(g);
 }
 
-/* Each rank's step graph has its leaves only; together they leave the parameters of one rank on every rank. */
+/* Each rank's step graph has its leaves only; together they leave the parameters of one rank on every rank, whether all
+ * update them or each its own. */
 static void ranks_change_no_bit(void **state) {
   (void)state;
   static float whole[1024], mine[1024];
   for (int leaves = 2; leaves <= 7; leaves++)
     for (int ranks = 2; ranks <= leaves; ranks++)
-      for (int row_blocks = 1; row_blocks <= 2; row_blocks++) {
+      for (int way = 0; way < 4; way++) {
+        const int row_blocks = 1 + way % 2, zero = way / 2;
         sl_plan plan = plan_of(28, leaves, 2 * leaves, row_blocks);
         const size_t n = train(&plan, whole);
         sl_value loss;
@@ -141,9 +143,12 @@ static void ranks_change_no_bit(void **state) {
         execution *e[8];
         sl_leaves leaf[8];
         for (int r = 0; r < ranks; r++) {
+          sl_owners *owners = NULL;
           leaf[r] = sl_leaves_of_rank(leaves, r, ranks);
-          assert_ok(sl_spread(g, &plan, leaf[r], &step[r]));
+          if (zero) assert_ok(sl_owners_find(g, r, ranks, &owners));
+          assert_ok(sl_spread(g, &plan, leaf[r], owners, &step[r]));
           e[r] = execution_create(step[r], NULL);
+          sl_owners_destroy(owners);
         }
         execution_run_ranks(e, leaf, ranks, leaves);
         for (int r = 0; r < ranks; r++) {
@@ -167,9 +172,9 @@ static void leaves_are_checked(void **state) {
   sl_graph *g = toy_graph(24), *step;
   toy_loss(g, toy_input(g, 2));
   sl_plan plan = plan_of(24, 4, 4, 1);
-  assert_fails(SL_EINVAL, "leaves 2 to 4 of the plan's 4", sl_spread(g, &plan, (sl_leaves){2, 3}, &step));
+  assert_fails(SL_EINVAL, "leaves 2 to 4 of the plan's 4", sl_spread(g, &plan, (sl_leaves){2, 3}, NULL, &step));
   plan.micro_batches = 2;
-  assert_fails(SL_EINVAL, "2 micro-batches of a rank with 1", sl_spread(g, &plan, (sl_leaves){2, 1}, &step));
+  assert_fails(SL_EINVAL, "2 micro-batches of a rank with 1", sl_spread(g, &plan, (sl_leaves){2, 1}, NULL, &step));
   sl_graph_destroy(g);
 }
 
@@ -178,7 +183,7 @@ static void batches_must_agree(void **state) {
   sl_graph *g = toy_graph(20), *step;
   toy_input(g, 2);
   sl_plan plan = plan_of(24, 1, 1, 1);
-  assert_fails(SL_EINVAL, "batch of 20, the plan 24", sl_spread(g, &plan, (sl_leaves){0, plan.leaves}, &step));
+  assert_fails(SL_EINVAL, "batch of 20, the plan 24", sl_spread(g, &plan, (sl_leaves){0, plan.leaves}, NULL, &step));
   assert_null(step);
   sl_graph_destroy(g);
 }
