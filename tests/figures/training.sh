@@ -16,7 +16,7 @@ figure() { # name, target, value, 1: met
   printf '%-52s target %-10s value %-10s %s\n' "$1" "$2" "$3" "$([ "$4" = 1 ] && echo met || echo MISSED)"
   [ "$4" = 1 ] || missed=1
 }
-summary() { grep -oE "\"$2\": *[0-9.eE+-]+" "$runs/$1/summary.json" | grep -oE '[0-9.eE+-]+$'; }
+summary() { grep -oE "\"$2\": *[0-9.eE+-]+" "$runs/$1/summary.json" | grep -oE '[0-9.eE+-]+$' | awk '{ printf "%.6g", $1 }'; }
 over() { awk -v a="$1" -v b="$2" 'BEGIN { print (a >= b) }'; }
 mkdir -p "$runs"
 RUN=$runs/fashion-resnet8 "$top/examples/fashion-resnet8.sh" --force >"$runs/fashion-resnet8.log" 2>&1 || exit 1
