@@ -135,6 +135,7 @@ const sl_operation sl_op_embedding_grad = {
     .cpu = SL_KERNELS(embedding_grad),
     .cuda = SL_CUDA_KERNEL(embedding_grad),
     .map_out = 1,
+    .gathers = 1,
 };
 
 sl_value sl_embedding(sl_graph *graph, const char *layer, sl_value tokens, int64_t vocabulary, int64_t features,

@@ -138,7 +138,9 @@ sl_status sl__exchanges_add(sl__exchanges *x, const sl_graph *graph, const sl_no
     for (int k = 0; k < b->n; k++) seen |= b->handle[k] == handle[i];
     if (!seen) b->handle[b->n++] = handle[i];
   }
-  const sl_dtype dtype = node->n_in ? graph->value[node->in[0]]->dtype : SL_F32;
+  sl_dtype dtype = node->n_in ? graph->value[node->in[0]]->dtype : SL_F32;
+  if (attr->move.kind == SL_EXCHANGE_COPY) /* of bits, whatever they mean */
+    dtype = sl_dtype_bytes(dtype) == sl_dtype_bytes(SL_F32) ? SL_F32 : SL_F64;
   SL_TRY_OUT(x->by_mpi ? sl_exchange_mpi_add(x->by_mpi, attr->move, dtype, stretch, values, &b->number)
                        : sl_exchange_add(x->engine, attr->move, dtype, stretch, values, &b->number));
   struct starpu_task *task = t->task = starpu_task_create();

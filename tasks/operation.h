@@ -40,7 +40,7 @@ typedef struct sl_step {
   /* Host arrays, by the slot of the input operation: samples of the global batch from input_row0 on. */
   const void *input[SL_MAX_INPUTS];
   int64_t input_row0;
-  int check;                        /* also look for the first operation with an output that is not finite */
+  int check; /* also look for the first operation with an output that is not finite */
 } sl_step;
 
 /* An argument. A value that the plan cut into row blocks and that the operation takes whole (all_in) has parts > 1,
@@ -106,6 +106,10 @@ struct sl_operation {
   /* Which arguments may be cut into row blocks: map: one task a block, which gets that block; all: every task gets all
    * blocks. Bit i is argument i; the last bit stands for all further ones. */
   uint32_t map_in, map_out, all_in;
+
+  /* 1: a sum over samples that costs no more than reading its inputs (rows added up by index). Where those are small
+   * beside output 0, all samples' are added to the whole sum in their order, on every rank (spread.h). */
+  int gathers;
 
   int8_t update[SL_MAX_OUT];  /* update[j] = k + 1: output j is input k itself, updated in place */
   int8_t inplace[SL_MAX_OUT]; /* inplace[j] = k + 1: output j may overwrite input k's buffer if nobody else needs it */

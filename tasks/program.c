@@ -344,11 +344,11 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
   p->recorder = options->recorder;
   sl_status status = SL_OK;
   const int rank = sl_runtime_rank(runtime), *first = options->first_leaf;
-  const sl_leaves mine = first ? (sl_leaves){first[rank], first[rank + 1] - first[rank]} : (sl_leaves){0, plan->leaves};
+  const sl_division division = {rank, sl_runtime_ranks(runtime), first};
   if (first && sl_runtime_ranks(runtime) > 1)
     SL_TRY_OUT(sl__exchanges_create(runtime, plan->leaves, first, options->by_mpi, &p->exchanges));
   if (p->exchanges && options->zero) SL_TRY_OUT(sl_owners_find(logical, rank, sl_runtime_ranks(runtime), &p->owners));
-  SL_TRY_OUT(sl_spread(logical, plan, mine, p->owners, &p->graph));
+  SL_TRY_OUT(sl_spread(logical, plan, first ? &division : NULL, p->owners, &p->graph));
   size_t n = (size_t)p->graph->n_values + 1;
   p->tensor = calloc(n, sizeof *p->tensor);
   p->kept = calloc(n, 1);

@@ -23,23 +23,38 @@ typedef struct spread {
   sl_graph *to;
   const sl_plan *plan;
   const sl_owners *owners; /* NULL: every rank updates all */
+  const sl_division *division;
   sl_leaves mine;
   int per_leaf;     /* shards */
   int *blocks;      /* of each logical value */
   sl_value **piece; /* of each logical value: [my shards], [my leaves], or [my leaves or 1][blocks] */
-  int *last;        /* of each logical value: the last node that adds to it */
+  sl_value **copy;  /* of what is gathered: [all shards], on several ranks; else NULL */
+  char *gathers;    /* logical nodes that add to a whole sum */
+  int *last;        /* of each logical value: the last node that adds to it, but for one that gathers */
   char *partial;    /* logical values of WHOLE scope that leaves sum into: they have a piece per leaf */
   sl_leaves subtree[SL_MAX_SUBTREES]; /* of my leaves */
   int subtrees;
-  bucket bucket; /* the one that is being filled */
-  char *waiting; /* logical values in it */
-  int buckets;   /* so far */
-  int done;      /* logical nodes that are spread */
-  int updating;  /* the update phase has begun */
+  bucket bucket;  /* the one that is being filled */
+  char *waiting;  /* logical values in it */
+  int buckets;    /* so far */
+  int done;       /* logical nodes that are spread */
+  int updating;   /* the update phase has begun */
   int *last_read; /* of each logical parameter with an owner: the last node before the update phase that reads it; -1 */
   char *released; /* of each logical value: an exchange sees to it that all ranks have read a parameter, or have a
                    * copy of what was computed by one of them */
 } spread;
+
+/* The piece of a value that a shard of the batch has. */
+static sl_value_info shard_of(const spread *s, sl_value v, int shard) {
+  sl_value_info piece = *s->from->value[v];
+  piece.logical = v;
+  piece.producer = piece.block = -1;
+  piece.blocks = 1;
+  piece.shard = shard;
+  piece.leaf = shard / s->per_leaf;
+  sl_plan_shard(s->plan, shard, &piece.row0, &piece.shape.dim[0]);
+  return piece;
+}
 
 /* Adds the pieces of one logical value to the step graph. */
 static sl_status make_pieces(spread *s, sl_value v) {
@@ -58,9 +73,7 @@ static sl_status make_pieces(spread *s, sl_value v) {
       mine.blocks = blocks;
       mine.leaf = mine.shard = mine.block = -1;
       if (info->scope == SL_SCOPE_SAMPLE) {
-        mine.shard = s->mine.first * s->per_leaf + c;
-        mine.leaf = mine.shard / s->per_leaf;
-        sl_plan_shard(s->plan, mine.shard, &mine.row0, &mine.shape.dim[0]);
+        mine = shard_of(s, v, s->mine.first * s->per_leaf + c);
       } else if (info->scope == SL_SCOPE_LEAF || c > 0) {
         mine.leaf = s->mine.first + c; /* the first partial sum becomes the whole: it has leaf -1 */
       }
@@ -84,7 +97,8 @@ static int node_blocks(const spread *s, const sl_node *node) {
   return blocks;
 }
 
-/* Adds one task of a node: for a shard, a leaf (-1: whole), and a row block (-1: not mapped). */
+/* Adds one task of a node: for a shard, a leaf (-1: whole), and a row block (-1: not mapped). One that gathers has a
+ * shard and no leaf. */
 static sl_status add_task(spread *s, int index, sl_scope scope, int shard, int leaf, int block) {
   const sl_node *node = s->from->node[index];
   sl_node mine = *node;
@@ -104,7 +118,7 @@ static sl_status add_task(spread *s, int index, sl_scope scope, int shard, int l
     part[i] = n;
     switch (s->from->value[v]->scope) {
       case SL_SCOPE_SAMPLE:
-        in[n++] = piece[my_shard];
+        in[n++] = leaf < 0 && s->copy[v] ? s->copy[v][shard] : piece[my_shard];
         break;
       case SL_SCOPE_LEAF:
         in[n++] = piece[my_leaf];
@@ -128,10 +142,11 @@ static sl_status add_task(spread *s, int index, sl_scope scope, int shard, int l
     } else if (of == SL_SCOPE_LEAF) {
       out[j] = s->piece[v][my_leaf];
     } else {
-      int copy = s->partial[v] ? my_leaf : 0, b = s->blocks[v] > 1 ? block : 0;
+      int copy = s->partial[v] && leaf >= 0 ? my_leaf : 0, b = s->blocks[v] > 1 ? block : 0;
       out[j] = s->piece[v][copy * s->blocks[v] + b];
     }
-    if (of > scope && shard >= 0 && shard % s->per_leaf > 0) mine.accumulate |= 1u << j;
+    const int first = leaf < 0 ? shard == 0 && !s->partial[v] : shard % s->per_leaf == 0;
+    if (of > scope && shard >= 0 && !first) mine.accumulate |= 1u << j;
   }
   mine.in = in;
   mine.out = out;
@@ -143,7 +158,7 @@ static sl_status add_task(spread *s, int index, sl_scope scope, int shard, int l
   if (node->after != SL_NONE) {
     const sl_scope of = s->from->value[node->after]->scope;
     const int piece = of == SL_SCOPE_SAMPLE ? my_shard : of == SL_SCOPE_LEAF ? my_leaf : 0;
-    if (piece >= 0) mine.after = s->piece[node->after][piece];
+    if (of == SL_SCOPE_WHOLE || leaf >= 0) mine.after = s->piece[node->after][piece];
   }
   mine.shard = shard;
   mine.leaf = leaf;
@@ -275,10 +290,10 @@ static sl_status begin_updates(spread *s) {
   return status;
 }
 
-/* Adds the node that copies pieces from their owner to all ranks. */
-static sl_status add_copy(spread *s, const char *name, int owner, const sl_value *pieces, int n) {
+/* Adds the node that copies pieces from one rank to all. */
+static sl_status add_copy(spread *s, const char *name, sl_phase phase, int owner, const sl_value *pieces, int n) {
   if (n == 0) return SL_OK;
-  SL_TRY(add_exchange(s, name, SL_PHASE_UPDATE, (sl_exchange_move){SL_EXCHANGE_COPY, owner}, pieces, n, pieces, n, n));
+  SL_TRY(add_exchange(s, name, phase, (sl_exchange_move){SL_EXCHANGE_COPY, owner}, pieces, n, pieces, n, n));
   for (int i = 0; i < n; i++) {
     sl_value_info *info = s->to->value[pieces[i]];
     if (info->role == SL_ROLE_TEMPORARY && info->producer < 0) info->producer = s->to->n_nodes - 1;
@@ -301,7 +316,7 @@ static sl_status fetch_inputs(spread *s, const sl_node *node) {
       if (!s->piece[v]) status = make_pieces(s, v);
       for (int b = 0; b < s->blocks[v] && status == SL_OK; b++) pieces[n++] = s->piece[v][b];
     }
-    if (status == SL_OK) status = add_copy(s, node->name, owner, pieces, n);
+    if (status == SL_OK) status = add_copy(s, node->name, SL_PHASE_UPDATE, owner, pieces, n);
   }
   free(pieces);
   return status;
@@ -320,7 +335,7 @@ static sl_status share_parameters(spread *s) {
     for (int b = 0; b < s->blocks[v]; b++) pieces[n++] = s->piece[v][b];
     bytes += sl_value_bytes(s->from->value[v]);
     if (i + 1 < o->n && bytes < SL__BUCKET_BYTES && o->value[o->parameter[i + 1]] == o->value[v]) continue;
-    status = add_copy(s, s->from->value[v]->name, o->value[v], pieces, n);
+    status = add_copy(s, s->from->value[v]->name, SL_PHASE_UPDATE, o->value[v], pieces, n);
     n = 0;
     bytes = 0;
   }
@@ -362,6 +377,58 @@ static sl_status complete_sum(spread *s, int index, sl_value v) {
   return s->mine.n < s->plan->leaves ? enter_bucket(s, index, v) : SL_OK;
 }
 
+/* --- sums of what is gathered ------------------------------------------------------------------------------------ */
+
+static int gathers(const sl_graph *g, const sl_node *node) {
+  size_t bytes = 0;
+  if (!node->op->gathers || node->n_out != 1 || g->value[node->out[0]]->scope != SL_SCOPE_WHOLE) return 0;
+  for (int k = 0; k < node->n_in; k++) {
+    const sl_value_info *info = g->value[node->in[k]];
+    if (info->scope != SL_SCOPE_SAMPLE || sl_dtype_bytes(info->dtype) != sizeof(float)) return 0;
+    bytes += sl_value_bytes(info);
+  }
+  return 2 * bytes < sl_value_bytes(g->value[node->out[0]]);
+}
+
+/* Brings the inputs of a node to all ranks: one exchange for each rank that has some. */
+static sl_status gather(spread *s, const sl_node *node) {
+  const int shards = s->plan->shards, first = s->mine.first * s->per_leaf, end = first + s->mine.n * s->per_leaf;
+  for (int k = 0; k < node->n_in; k++) {
+    const sl_value v = node->in[k];
+    if (s->copy[v]) continue;
+    s->copy[v] = malloc((size_t)shards * sizeof(sl_value));
+    if (!s->copy[v]) return sl_fail(SL_ENOMEM, "no memory for the pieces of '%s'", s->from->value[v]->name);
+    for (int shard = 0; shard < shards; shard++) {
+      const sl_value_info piece = shard_of(s, v, shard);
+      s->copy[v][shard] =
+          shard >= first && shard < end ? s->piece[v][shard - first] : sl_graph_push_value(s->to, &piece);
+    }
+  }
+  sl_value *pieces = malloc((size_t)(node->n_in * shards + 1) * sizeof *pieces);
+  sl_status status = pieces ? sl_graph_status(s->to) : sl_fail(SL_ENOMEM, "no memory to gather %d shards", shards);
+  for (int r = 0; r < s->division->ranks && status == SL_OK; r++) {
+    int n = 0;
+    for (int k = 0; k < node->n_in; k++)
+      for (int leaf = s->division->first[r]; leaf < s->division->first[r + 1]; leaf++)
+        for (int i = 0; i < s->per_leaf; i++) pieces[n++] = s->copy[node->in[k]][leaf * s->per_leaf + i];
+    status = add_copy(s, node->name, SL_PHASE_BACKWARD, r, pieces, n);
+  }
+  free(pieces);
+  return status;
+}
+
+/* Adds all shards of the batch to the whole sum, which is there but for them. */
+static sl_status add_gathered(spread *s, int index) {
+  const sl_node *node = s->from->node[index];
+  const int blocks = node_blocks(s, node), owner = s->owners ? s->owners->value[node->out[0]] : -1;
+  if (s->waiting[node->out[0]]) SL_TRY(close_bucket(s));
+  if (s->division) SL_TRY(gather(s, node));
+  if (owner >= 0 && owner != s->owners->rank) return SL_OK;
+  for (int shard = 0; shard < s->plan->shards; shard++)
+    for (int b = 0; b < blocks; b++) SL_TRY(add_task(s, index, SL_SCOPE_SAMPLE, shard, -1, blocks > 1 ? b : -1));
+  return SL_OK;
+}
+
 static sl_status spread_node(spread *s, int index) {
   const sl_node *node = s->from->node[index];
   sl_scope scope = sl_node_scope(s->from, node);
@@ -373,9 +440,14 @@ static sl_status spread_node(spread *s, int index) {
   if (s->updating && s->owners->node[index] < 0) SL_TRY(fetch_inputs(s, node));
   for (int j = 0; j < node->n_out; j++)
     if (!s->piece[node->out[j]]) {
-      s->partial[node->out[j]] = s->from->value[node->out[j]]->scope == SL_SCOPE_WHOLE && scope != SL_SCOPE_WHOLE;
+      s->partial[node->out[j]] =
+          s->from->value[node->out[j]]->scope == SL_SCOPE_WHOLE && scope != SL_SCOPE_WHOLE && !s->gathers[index];
       SL_TRY(make_pieces(s, node->out[j]));
     }
+  if (s->gathers[index]) {
+    s->done = index + 1;
+    return add_gathered(s, index);
+  }
   if (scope == SL_SCOPE_WHOLE)
     for (int b = 0; b < blocks; b++) SL_TRY(add_task(s, index, scope, -1, -1, blocks > 1 ? b : -1));
   for (int leaf = s->mine.first; leaf < s->mine.first + s->mine.n && scope != SL_SCOPE_WHOLE; leaf++)
@@ -437,15 +509,44 @@ static sl_status take_turns(sl_graph *g, const sl_plan *plan, sl_leaves mine) {
   return SL_OK;
 }
 
-sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, sl_leaves mine, const sl_owners *owners,
+/* The leaves of this rank. */
+static sl_status find_leaves(const sl_plan *plan, const sl_division *d, sl_leaves *mine) {
+  *mine = (sl_leaves){0, plan->leaves};
+  if (!d) return SL_OK;
+  for (int r = 0; r < d->ranks; r++)
+    if (d->first[r + 1] <= d->first[r])
+      return sl_fail(SL_EINVAL, "rank %d of %d has none of the plan's %d leaves", r, d->ranks, plan->leaves);
+  if (d->first[0] != 0 || d->first[d->ranks] != plan->leaves)
+    return sl_fail(SL_EINVAL, "the ranks have leaves %d to %d of the plan's %d", d->first[0], d->first[d->ranks] - 1,
+                   plan->leaves);
+  *mine = (sl_leaves){d->first[d->rank], d->first[d->rank + 1] - d->first[d->rank]};
+  return SL_OK;
+}
+
+/* Which nodes gather, and the last of the others that add to a sum: there the leaves' sums are complete. */
+static void find_last(spread *s) {
+  const sl_graph *g = s->from;
+  for (sl_value v = 0; v < g->n_values; v++) s->last[v] = s->last_read[v] = -1;
+  for (int i = 0; i < g->n_nodes; i++) {
+    const sl_node *node = g->node[i];
+    for (int j = 0; j < node->n_out; j++) s->last[node->out[j]] = i;
+    for (int k = 0; k < node->n_in && node->phase != SL_PHASE_UPDATE; k++) s->last_read[node->in[k]] = i;
+  }
+  for (int i = 0; i < g->n_nodes; i++) s->gathers[i] = gathers(g, g->node[i]) && s->last[g->node[i]->out[0]] == i;
+  for (sl_value v = 0; v < g->n_values; v++) s->last[v] = -1;
+  for (int i = 0; i < g->n_nodes; i++)
+    for (int j = 0; j < g->node[i]->n_out && !s->gathers[i]; j++) s->last[g->node[i]->out[j]] = i;
+}
+
+sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, const sl_division *division, const sl_owners *owners,
                     sl_graph **step) {
+  sl_leaves mine;
   *step = NULL;
   SL_TRY(sl_graph_status(logical));
   if (logical->batch != plan->batch)
     return sl_fail(SL_EINVAL, "the graph has a batch of %lld, the plan %lld", (long long)logical->batch,
                    (long long)plan->batch);
-  if (mine.first < 0 || mine.n < 1 || mine.first + mine.n > plan->leaves)
-    return sl_fail(SL_EINVAL, "leaves %d to %d of the plan's %d", mine.first, mine.first + mine.n - 1, plan->leaves);
+  SL_TRY(find_leaves(plan, division, &mine));
   if (plan->micro_batches > mine.n)
     return sl_fail(SL_EINVAL, "%d micro-batches of a rank with %d of the %d leaves: use more leaves",
                    plan->micro_batches, mine.n, plan->leaves);
@@ -453,6 +554,7 @@ sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, sl_leaves mine
   spread s = {.from = logical,
               .plan = plan,
               .owners = owners,
+              .division = division && division->ranks > 1 ? division : NULL,
               .mine = mine,
               .per_leaf = plan->shards / plan->leaves,
               .waiting = calloc(n, 1),
@@ -462,9 +564,12 @@ sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, sl_leaves mine
               .last = malloc(n * sizeof(int)),
               .last_read = malloc(n * sizeof(int)),
               .released = calloc(n, 1),
+              .copy = calloc(n, sizeof(sl_value *)),
+              .gathers = calloc((size_t)logical->n_nodes + 1, 1),
               .partial = calloc(n, 1)};
   sl_status status = SL_OK;
-  if (!s.to || !s.blocks || !s.piece || !s.last || !s.partial || !s.waiting || !s.last_read || !s.released) {
+  if (!s.to || !s.blocks || !s.piece || !s.last || !s.partial || !s.waiting || !s.last_read || !s.released || !s.copy ||
+      !s.gathers) {
     status = sl_fail(SL_ENOMEM, "no memory to spread a graph of %d nodes", logical->n_nodes);
     goto out;
   }
@@ -473,12 +578,7 @@ sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, sl_leaves mine
   for (sl_value v = 0; v < logical->n_values; v++)
     if (logical->value[v]->role != SL_ROLE_TEMPORARY && !sl_value_elsewhere(owners, logical, v))
       SL_TRY_OUT(make_pieces(&s, v));
-  for (sl_value v = 0; v < logical->n_values; v++) s.last_read[v] = -1;
-  for (int i = 0; i < logical->n_nodes; i++) {
-    const sl_node *node = logical->node[i];
-    for (int j = 0; j < node->n_out; j++) s.last[node->out[j]] = i;
-    for (int k = 0; k < node->n_in && node->phase != SL_PHASE_UPDATE; k++) s.last_read[node->in[k]] = i;
-  }
+  find_last(&s);
   for (int i = 0; i < logical->n_nodes; i++) SL_TRY_OUT(spread_node(&s, i));
   SL_TRY_OUT(close_bucket(&s));
   if (owners) SL_TRY_OUT(share_parameters(&s));
@@ -487,7 +587,8 @@ sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, sl_leaves mine
   s.to = NULL;
 out:
   for (sl_value v = 0; s.piece && v < logical->n_values; v++) free(s.piece[v]);
-  free(s.piece);
+  for (sl_value v = 0; s.copy && v < logical->n_values; v++) free(s.copy[v]);
+  free(s.piece), free(s.copy), free(s.gathers);
   free(s.waiting);
   free(s.bucket.item);
   free(s.blocks);

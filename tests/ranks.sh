@@ -38,6 +38,11 @@ same_bytes 'zero 1: lenet, sgd, clipping' '2 3' lenet --data data --batch 96 --l
 same_bytes 'zero 1: mlp, lamb, clipping, row blocks, micro-batches' '2 3' mlp --data data --batch 120 --leaves 6 --micro-batches 2 --row-blocks 2 --optimizer lamb --clip 0.5 --zero 1
 same_bytes 'zero 1: resnet8, batchnorm over the batch' 2 resnet8 --data data --batch 16 --leaves 4 --batchnorm global --zero 1
 same_bytes 'zero 1: gpt2-nano, dropout, clipping, recomputation' '2 3' gpt2-nano --data text --length 32 --batch 6 --leaves 3 --dropout 0.1 --clip 0.1 --recompute block --zero 1
+run tokenize text --tokenizer train --vocabulary 900 --out tokens
+for options in '' '--zero 1 --micro-batches 2'; do
+  # shellcheck disable=SC2086 # $options is several words
+  same_bytes "gpt2-nano, an embedding whose gradient is gathered $options" '2 3' gpt2-nano --data tokens --length 16 --batch 12 --leaves 6 --clip 0.1 $options
+done
 # MPICH can be told that no two ranks share memory: then everything goes by messages.
 export MPIR_CVAR_NOLOCAL=1
 same_bytes 'messages' 3 mlp --data data --batch 96 --leaves 6 --workers 1

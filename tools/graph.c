@@ -65,7 +65,7 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
   SL_TRY_OUT(sl__plan_of(o, model, 1, &plan));
   if (workers < 1) SL_TRY_OUT(find_workers(o, &workers, &threads));
   SL_TRY_OUT(sl_network_training(model, &data, &training, plan.batch, &network));
-  SL_TRY_OUT(sl_spread(network.graph, &plan, (sl_leaves){0, plan.leaves}, NULL, &step));
+  SL_TRY_OUT(sl_spread(network.graph, &plan, NULL, NULL, &step));
   const sl_machine machine = sl_machine_default(workers, threads);
   keep = calloc((size_t)step->n_values + 1, 1);
   if (!keep) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for %d values", step->n_values));

@@ -126,20 +126,31 @@ void execution_run_ranks(execution *const *e, const sl_leaves *mine, int n, int 
     const sl_node *first = e[0]->g->node[at[0]];
     const sl__exchange_attr *attr = first->attr;
     const int from = attr->move.rank, copies = attr->move.kind == SL_EXCHANGE_COPY;
-    for (int k = 0; k < attr->values; k++) {
-      const int64_t count = sl_shape_count(&e[0]->g->value[first->in[k]]->shape);
-      double *sum = malloc((size_t)count * sizeof *sum);
-      for (int64_t i = 0; i < count; i++)
-        sum[i] = copies ? element_of(e[from], e[from]->g->node[at[from]]->in[k], i)
-                        : element(e, mine, at, n, leaves, (sl_leaves){0, leaves}, k, i);
+    for (int k = 0; k < attr->values && copies; k++) {
+      const sl_value theirs = e[from]->g->node[at[from]]->in[k];
       for (int r = 0; r < n; r++) {
-        const sl_node *node = e[r]->g->node[at[r]];
-        const int gets = copies || from < 0 || from == r;
-        assert_int_equal(node->bucket, buckets);
-        assert_memory_equal(node->attr, attr, sizeof *attr);
-        assert_int_equal(node->n_out, first->n_out);
+        const sl_value v = e[r]->g->node[at[r]]->in[k];
+        assert_int_equal(sl_value_bytes(e[r]->g->value[v]), sl_value_bytes(e[from]->g->value[theirs]));
+        if (r != from) memcpy(e[r]->data[v], e[from]->data[theirs], sl_value_bytes(e[r]->g->value[v]));
+      }
+    }
+    for (int r = 0; r < n; r++) {
+      const sl_node *node = e[r]->g->node[at[r]];
+      assert_int_equal(node->bucket, buckets);
+      assert_memory_equal(node->attr, attr, sizeof *attr);
+      assert_int_equal(node->n_out, first->n_out);
+      for (int k = 0; k < attr->values; k++) {
         assert_int_equal(node->out[k], node->in[k]);
         assert_int_equal(e[r]->g->value[node->out[k]]->logical, e[0]->g->value[first->out[k]]->logical);
+      }
+    }
+    for (int k = 0; k < attr->values && !copies; k++) {
+      const int64_t count = sl_shape_count(&e[0]->g->value[first->in[k]]->shape);
+      double *sum = malloc((size_t)count * sizeof *sum);
+      for (int64_t i = 0; i < count; i++) sum[i] = element(e, mine, at, n, leaves, (sl_leaves){0, leaves}, k, i);
+      for (int r = 0; r < n; r++) {
+        const sl_node *node = e[r]->g->node[at[r]];
+        const int gets = from < 0 || from == r;
         for (int64_t i = 0; i < count; i++)
           if (e[r]->g->value[node->out[k]]->dtype == SL_F32)
             ((float *)e[r]->data[node->out[k]])[i] = gets ? (float)sum[i] : NAN;

@@ -30,7 +30,7 @@ static void any_order_gives_the_same_bits(void **state) {
         assert_ok(sl_plan_complete(&plan));
         sl_value loss;
         sl_graph *g = toy_training(24, &loss), *step;
-        assert_ok(sl_spread(g, &plan, (sl_leaves){0, plan.leaves}, NULL, &step));
+        assert_ok(sl_spread(g, &plan, NULL, NULL, &step));
         sl_machine machine = {.workers = workers, .flops = 1e8, .bytes = 1e9, .overhead = 1e-6};
         sl_schedule *schedule;
         sl_memory *memory;
@@ -96,7 +96,7 @@ static void micro_batches_change_no_bit(void **state) {
     sl_value loss;
     lowered l = {.logical = toy_training(BATCH, &loss)};
     const sl_machine machine = {.workers = 2, .flops = 1e8, .bytes = 1e9, .overhead = 1e-6};
-    assert_ok(sl_spread(l.logical, &plan, (sl_leaves){0, plan.leaves}, NULL, &l.step));
+    assert_ok(sl_spread(l.logical, &plan, NULL, NULL, &l.step));
     assert_ok(sl_schedule_create(l.step, NULL, &plan.tiles, &machine, &l.schedule));
     assert_ok(sl_memory_plan(l.step, l.schedule, NULL, 0.1, &l.memory));
     temporaries[turn] = l.memory->temporaries;
@@ -142,7 +142,7 @@ static void what_is_waited_for_comes_first(void **state) {
   sl_graph_add1(g, &toy_leafscale, "scale", NULL, (sl_value[]){x, total}, 2);
   sl_plan plan = {.batch = 16, .leaves = 4, .micro_batches = 4};
   assert_ok(sl_plan_complete(&plan));
-  assert_ok(sl_spread(g, &plan, (sl_leaves){0, plan.leaves}, NULL, &step));
+  assert_ok(sl_spread(g, &plan, NULL, NULL, &step));
   for (int i = 0; i < step->n_nodes; i++)
     assert_int_equal(step->node[i]->micro_batch, step->node[i]->op == &toy_leafscale ? step->node[i]->leaf : 0);
   sl_graph_destroy(step), sl_graph_destroy(g);
@@ -156,7 +156,7 @@ static void chains_run_in_place(void **state) {
   for (int i = 0; i < 5; i++) x = sl_graph_add1(g, &toy_square, "square", NULL, &x, 1);
   sl_plan plan = {.batch = 16, .shards = 1};
   assert_ok(sl_plan_complete(&plan));
-  assert_ok(sl_spread(g, &plan, (sl_leaves){0, plan.leaves}, NULL, &step));
+  assert_ok(sl_spread(g, &plan, NULL, NULL, &step));
   sl_machine machine = sl_machine_default(1, 1);
   sl_schedule *schedule;
   sl_memory *memory;
@@ -180,7 +180,7 @@ static void waits_for_earlier_readers(void **state) {
   toy_loss(g, y);
   sl_plan plan = {.batch = 16, .shards = 1};
   assert_ok(sl_plan_complete(&plan));
-  assert_ok(sl_spread(g, &plan, (sl_leaves){0, plan.leaves}, NULL, &step));
+  assert_ok(sl_spread(g, &plan, NULL, NULL, &step));
   sl_machine machine = sl_machine_default(2, 1);
   sl_schedule *s;
   assert_ok(sl_schedule_create(step, NULL, &plan.tiles, &machine, &s));
@@ -214,7 +214,7 @@ static void predicts_known_schedules(void **state) {
   sl_graph_add1(g, &toy_square, "square", NULL, &x, 1);
   sl_plan plan = {.batch = 16, .shards = 4};
   assert_ok(sl_plan_complete(&plan));
-  assert_ok(sl_spread(g, &plan, (sl_leaves){0, plan.leaves}, NULL, &step));
+  assert_ok(sl_spread(g, &plan, NULL, NULL, &step));
   for (int workers = 1; workers <= 4; workers *= 2) {
     sl_machine machine = {.workers = workers, .flops = 1e9, .bytes = 1e30, .overhead = 1};
     sl_schedule *s;

@@ -190,7 +190,7 @@ static void steps_fit_together(void **state) {
         for (int rank = 0; rank < RANKS; rank++) {
           sl_owners *o;
           assert_ok(sl_owners_find(n.g, rank, RANKS, &o));
-          assert_ok(sl_spread(n.g, &plan, (sl_leaves){2 * rank, 2}, o, &g[rank]));
+          assert_ok(sl_spread(n.g, &plan, &(sl_division){rank, RANKS, (int[]){0, 2, 4, 6}}, o, &g[rank]));
           check_rank(o, g[rank]);
           sl_owners_destroy(o);
         }

@@ -20,7 +20,7 @@ static void make(subject *s) {
   const sl_machine machine = sl_machine_default(2, 1);
   assert_ok(sl_plan_complete(&plan));
   s->logical = toy_training(24, &loss);
-  assert_ok(sl_spread(s->logical, &plan, (sl_leaves){0, plan.leaves}, NULL, &s->step));
+  assert_ok(sl_spread(s->logical, &plan, NULL, NULL, &s->step));
   assert_ok(sl_schedule_create(s->step, NULL, &plan.tiles, &machine, &s->schedule));
   assert_ok(sl_memory_plan(s->step, s->schedule, NULL, 0.02, &s->memory));
   s->picture = (sl_picture){.title = "a \"toy\"",
@@ -91,10 +91,9 @@ static void json_tells_all(void **state) {
                      s.schedule->from[i + 1] - s.schedule->from[i]);
   const json_t *memory = json_object_get(json, "memory");
   assert_int_equal(json_integer_value(json_object_get(memory, "temporary_bytes")), s.memory->temporaries);
-  assert_int_equal(
-      json_integer_value(json_object_get(memory, "peak_bytes")),
-      sl_memory_of_program(s.step, s.memory) + 1000 + s.picture.process +
-          2 * sl_graph_scratch(s.step, &s.picture.tiles));
+  assert_int_equal(json_integer_value(json_object_get(memory, "peak_bytes")),
+                   sl_memory_of_program(s.step, s.memory) + 1000 + s.picture.process +
+                       2 * sl_graph_scratch(s.step, &s.picture.tiles));
   json_decref(json);
   end(&s);
 }

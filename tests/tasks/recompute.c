@@ -63,7 +63,7 @@ static lowered lower(sl_recompute kind, int leaves) {
   const sl_machine machine = {.workers = 2, .flops = 1e8, .bytes = 1e9, .overhead = 1e-6};
   assert_ok(sl_plan_complete(&plan));
   l.logical = build(kind, &loss);
-  assert_ok(sl_spread(l.logical, &plan, (sl_leaves){0, plan.leaves}, NULL, &l.step));
+  assert_ok(sl_spread(l.logical, &plan, NULL, NULL, &l.step));
   assert_ok(sl_schedule_create(l.step, NULL, &plan.tiles, &machine, &l.schedule));
   assert_ok(sl_memory_plan(l.step, l.schedule, NULL, 0, &l.memory));
   return l;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tasks/exchange.h"
 #include "tests/tasks/execute.h"
 #include "tests/tasks/toy.h"
 
@@ -22,6 +23,12 @@ static double tree(const double *leaf, int n) {
   return tree(leaf, half) + tree(leaf + half, n - half);
 }
 
+static float tree32(const float *leaf, int n) {
+  if (n == 1) return leaf[0];
+  const int half = sl_left_branch(n);
+  return tree32(leaf, half) + tree32(leaf + half, n - half);
+}
+
 /* The loss of the input itself, summed as the plan says, to the bit. Squares of these samples round in double. */
 static void sums_follow_the_tree(void **state) {
   (void)state;
@@ -31,7 +38,7 @@ static void sums_follow_the_tree(void **state) {
       sl_graph *g = toy_graph(53), *step;
       sl_value x = toy_input(g, 3), scaled = sl_graph_add1(g, &toy_square, "square", NULL, &x, 1);
       sl_value cubed = sl_graph_add1(g, &toy_square, "square2", NULL, &scaled, 1), loss = toy_loss(g, cubed);
-      assert_ok(sl_spread(g, &plan, (sl_leaves){0, plan.leaves}, NULL, &step));
+      assert_ok(sl_spread(g, &plan, NULL, NULL, &step));
       execution *e = execution_create(step, NULL);
       execution_run(e, NULL, 0);
       double leaf[7], got = *(double *)e->data[sl_spread_whole(step, loss)];
@@ -64,7 +71,7 @@ static void leaf_values_stay_in_their_leaf(void **state) {
   sl_graph *g = toy_graph(20), *step;
   sl_value x = toy_input(g, 2), sum = sl_graph_add1(g, &toy_leafsum, "sum", NULL, &x, 1);
   sl_value y = sl_graph_add1(g, &toy_leafscale, "scale", NULL, (sl_value[]){x, sum}, 2);
-  assert_ok(sl_spread(g, &plan, (sl_leaves){0, plan.leaves}, NULL, &step));
+  assert_ok(sl_spread(g, &plan, NULL, NULL, &step));
   execution *e = execution_create(step, NULL);
   execution_run(e, NULL, 0);
   double expected[2] = {0, 0};
@@ -90,7 +97,7 @@ static void leaf_values_stay_in_their_leaf(void **state) {
 static size_t train(const sl_plan *plan, float *to) {
   sl_value loss;
   sl_graph *g = toy_training(plan->batch, &loss), *step;
-  assert_ok(sl_spread(g, plan, (sl_leaves){0, plan->leaves}, NULL, &step));
+  assert_ok(sl_spread(g, plan, NULL, NULL, &step));
   execution *e = execution_create(step, NULL);
   execution_run(e, NULL, 0);
   size_t n = 0;
@@ -142,11 +149,15 @@ static void ranks_change_no_bit(void **state) {
         sl_graph *g = toy_training(plan.batch, &loss), *step[8];
         execution *e[8];
         sl_leaves leaf[8];
+        int first[9] = {0};
+        for (int r = 0; r < ranks; r++) {
+          leaf[r] = sl_leaves_of_rank(leaves, r, ranks);
+          first[r + 1] = leaf[r].first + leaf[r].n;
+        }
         for (int r = 0; r < ranks; r++) {
           sl_owners *owners = NULL;
-          leaf[r] = sl_leaves_of_rank(leaves, r, ranks);
           if (zero) assert_ok(sl_owners_find(g, r, ranks, &owners));
-          assert_ok(sl_spread(g, &plan, leaf[r], owners, &step[r]));
+          assert_ok(sl_spread(g, &plan, &(sl_division){r, ranks, first}, owners, &step[r]));
           e[r] = execution_create(step[r], NULL);
           sl_owners_destroy(owners);
         }
@@ -167,14 +178,98 @@ static void ranks_change_no_bit(void **state) {
       }
 }
 
+/* The table that a step leaves: of what is summed over leaves first (both), and then gathered, in the batch's order. */
+static void table_of(const sl_plan *plan, int both, float *table) {
+  float leaf[8][TOY_TABLE], sums[8];
+  memset(leaf, 0, sizeof leaf);
+  for (int64_t i = 0; i < plan->batch; i++)
+    for (int k = 0; k < 3; k++)
+      leaf[i / (plan->batch / plan->leaves)][(7 * i + 3 * k) % 31] += (float)toy_element(i, k);
+  for (int t = 0; t < TOY_TABLE; t++) {
+    for (int l = 0; l < plan->leaves; l++) sums[l] = leaf[l][t];
+    table[t] = both ? tree32(sums, plan->leaves) : 0;
+  }
+  for (int64_t i = 0; i < plan->batch; i++)
+    for (int k = 0; k < 3; k++) {
+      const float x = (float)toy_element(i, k);
+      table[(7 * i + 3 * k) % 31] += x * x;
+    }
+}
+
+/* What gathers adds to the whole sum, shard by shard, whoever has them. */
+static void gathered_sums(void **state) {
+  (void)state;
+  float want[TOY_TABLE];
+  for (int way = 0; way < 8; way++)
+    for (int ranks = 1; ranks <= 4; ranks++) {
+      const int both = way & 1, zero = way >> 1 & 1, micro = 1 + (way >> 2);
+      sl_plan plan = plan_of(32, 8, 16, 1);
+      plan.micro_batches = micro;
+      sl_graph *g = toy_graph(plan.batch), *step[4];
+      g->phase = SL_PHASE_FORWARD;
+      sl_value x = toy_input(g, 3), W;
+      sl_value squared = sl_graph_add1(g, &toy_square, "square", NULL, &x, 1);
+      W = sl_graph_tensor(g, SL_ROLE_PARAMETER, "table", "weight", SL_F32, SL_SHAPE(TOY_TABLE), (sl_init){0});
+      g->phase = SL_PHASE_BACKWARD;
+      sl_value sum = sl_graph_add1(g, both ? &toy_spray : &toy_gather, "head", NULL, both ? &x : &squared, 1);
+      if (both)
+        sl_graph_push_node(g, &(sl_node){.op = &toy_gather,
+                                         .name = "table",
+                                         .n_in = 1,
+                                         .n_out = 1,
+                                         .n_arg = 1,
+                                         .in = &squared,
+                                         .out = &sum,
+                                         .phase = SL_PHASE_BACKWARD,
+                                         .accumulate = 1,
+                                         .after = SL_NONE});
+      g->phase = SL_PHASE_UPDATE;
+      sl_graph_add1(g, &toy_step, "update", NULL, (sl_value[]){W, sum}, 2);
+      assert_ok(sl_graph_status(g));
+      table_of(&plan, both, want);
+      execution *e[4];
+      sl_leaves leaf[4];
+      int first[5] = {0};
+      for (int r = 0; r < ranks; r++) {
+        leaf[r] = sl_leaves_of_rank(plan.leaves, r, ranks);
+        first[r + 1] = leaf[r].first + leaf[r].n;
+      }
+      for (int r = 0; r < ranks; r++) {
+        sl_owners *owners = NULL;
+        int early = 0;
+        if (zero && ranks > 1) assert_ok(sl_owners_find(g, r, ranks, &owners));
+        assert_ok(sl_spread(g, &plan, ranks > 1 ? &(sl_division){r, ranks, first} : NULL, owners, &step[r]));
+        for (int i = 0; i < step[r]->n_nodes; i++) {
+          const sl_node *node = step[r]->node[i];
+          if (node->bucket && ((const sl__exchange_attr *)node->attr)->move.kind == SL_EXCHANGE_SUM) early = 1;
+          if (node->op == &toy_gather) assert_true(early == (both && ranks > 1)); /* the other use went out before */
+        }
+        e[r] = execution_create(step[r], NULL);
+        sl_owners_destroy(owners);
+      }
+      execution_run_ranks(e, leaf, ranks, plan.leaves);
+      for (int r = 0; r < ranks; r++) {
+        for (sl_value v = 0; v < step[r]->n_values; v++)
+          if (step[r]->value[v]->role == SL_ROLE_PARAMETER)
+            for (int t = 0; t < TOY_TABLE; t++) assert_true(((float *)e[r]->data[v])[t] == -0.125f * want[t]);
+        execution_destroy(e[r]), sl_graph_destroy(step[r]);
+      }
+      sl_graph_destroy(g);
+    }
+}
+
 static void leaves_are_checked(void **state) {
   (void)state;
   sl_graph *g = toy_graph(24), *step;
   toy_loss(g, toy_input(g, 2));
   sl_plan plan = plan_of(24, 4, 4, 1);
-  assert_fails(SL_EINVAL, "leaves 2 to 4 of the plan's 4", sl_spread(g, &plan, (sl_leaves){2, 3}, NULL, &step));
+  sl_division d = {.rank = 1, .ranks = 2, .first = (int[]){0, 2, 5}};
+  assert_fails(SL_EINVAL, "leaves 0 to 4 of the plan's 4", sl_spread(g, &plan, &d, NULL, &step));
+  d.first = (int[]){0, 4, 4};
+  assert_fails(SL_EINVAL, "rank 1 of 2 has none", sl_spread(g, &plan, &d, NULL, &step));
   plan.micro_batches = 2;
-  assert_fails(SL_EINVAL, "2 micro-batches of a rank with 1", sl_spread(g, &plan, (sl_leaves){2, 1}, NULL, &step));
+  d.first = (int[]){0, 3, 4};
+  assert_fails(SL_EINVAL, "2 micro-batches of a rank with 1", sl_spread(g, &plan, &d, NULL, &step));
   sl_graph_destroy(g);
 }
 
@@ -183,16 +278,20 @@ static void batches_must_agree(void **state) {
   sl_graph *g = toy_graph(20), *step;
   toy_input(g, 2);
   sl_plan plan = plan_of(24, 1, 1, 1);
-  assert_fails(SL_EINVAL, "batch of 20, the plan 24", sl_spread(g, &plan, (sl_leaves){0, plan.leaves}, NULL, &step));
+  assert_fails(SL_EINVAL, "batch of 20, the plan 24", sl_spread(g, &plan, NULL, NULL, &step));
   assert_null(step);
   sl_graph_destroy(g);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(sums_follow_the_tree),     cmocka_unit_test(leaf_values_stay_in_their_leaf),
-      cmocka_unit_test(row_blocks_change_no_bit), cmocka_unit_test(ranks_change_no_bit),
-      cmocka_unit_test(leaves_are_checked),       cmocka_unit_test(batches_must_agree),
+      cmocka_unit_test(sums_follow_the_tree),
+      cmocka_unit_test(leaf_values_stay_in_their_leaf),
+      cmocka_unit_test(row_blocks_change_no_bit),
+      cmocka_unit_test(ranks_change_no_bit),
+      cmocka_unit_test(gathered_sums),
+      cmocka_unit_test(leaves_are_checked),
+      cmocka_unit_test(batches_must_agree),
   };
   return cmocka_run_group_tests_name("spread", tests, NULL, NULL);
 }

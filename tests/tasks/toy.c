@@ -231,6 +231,26 @@ static sl_status run_faulty(const sl_call *c) {
 const sl_operation toy_faulty = {
     .name = "toy_faulty", .attr_bytes = sizeof(toy_fault), .shape = like_first, .cpu = ALL(run_faulty)};
 
+/* x [B, k] -> table [TOY_TABLE]: element (row, j) is added at 7 row + 3 j, modulo 31. */
+static sl_status spray_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out,
+                             int n_out) {
+  (void)attr, (void)in, (void)n_in, (void)n_out;
+  out[0].scope = SL_SCOPE_WHOLE;
+  out[0].shape = SL_SHAPE(TOY_TABLE);
+  return SL_OK;
+}
+static sl_status run_spray(const sl_call *c) {
+  const int64_t k = c->in[0].shape.dim[1];
+  float *table = c->out[0].data;
+  if (!(c->accumulate & 1)) memset(table, 0, TOY_TABLE * sizeof *table);
+  for (int64_t i = 0; i < c->rows; i++)
+    for (int64_t j = 0; j < k; j++)
+      table[(7 * (c->row0 + i) + 3 * j) % 31] += ((const float *)c->in[0].data)[i * k + j];
+  return SL_OK;
+}
+const sl_operation toy_spray = {.name = "toy_spray", .shape = spray_shape, .cpu = ALL(run_spray)};
+const sl_operation toy_gather = {.name = "toy_gather", .shape = spray_shape, .cpu = ALL(run_spray), .gathers = 1};
+
 sl_graph *toy_graph(int64_t batch) { return sl_graph_create(batch, &toy_copy, &toy_add); }
 
 sl_value toy_input(sl_graph *g, int64_t k) {

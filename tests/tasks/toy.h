@@ -8,7 +8,8 @@
 #include "tests/scratch.h"
 
 extern const sl_operation toy_copy, toy_add, toy_rows, toy_matmul, toy_dx, toy_dw, toy_total, toy_step, toy_leafsum,
-    toy_leafscale, toy_square, toy_dsquare, toy_faulty;
+    toy_leafscale, toy_square, toy_dsquare, toy_faulty, toy_spray, toy_gather;
+enum { TOY_TABLE = 400 };
 
 /* Element (row, k) of what toy_rows gives. */
 double toy_element(int64_t row, int64_t k);
