@@ -6,6 +6,9 @@
  * (every rank has copied the sums back). DEPTH segments are under way at once, so that the stages overlap; the counters
  * of how far each rank is lie in the shared memory too. Without shared memory every rank is a node of its own.
  *
+ * Between nodes lossy sums can be compressed: leaders pack their parts and later the sums of their own part, with what
+ * earlier messages lacked, and unpack the others'. The own part is unpacked too, so that all nodes have the same sums.
+ *
  * Sums for one rank are taken by that rank only, and cross to its node whole instead of in parts. What is copied is
  * filled in by one rank, crosses from its node, and is taken by the others. */
 #include "runtime/exchange.h"
@@ -59,6 +62,7 @@ typedef struct bucket {
   int n;
   int64_t count; /* elements in all */
   int direct;    /* added up where the ranks have them */
+  float *lacks;  /* compressed: [node's items][count] what this leader's messages lacked; NULL: not compressed */
   int posted;    /* to be filled; guarded by lock */
   int open;      /* posted and not ended; likewise */
   void (*done)(void *arg);
@@ -96,10 +100,14 @@ struct sl_exchange {
   size_t segment; /* bytes */
   MPI_Win window;
   void *private_memory;
-  board *boards;  /* [locals] */
-  char *slab;     /* [DEPTH][ranks' items of the node][segment] */
-  char *received; /* leader: [DEPTH][nodes' items][largest part of a segment] */
-  size_t part_most, memory;
+  board *boards;           /* [locals] */
+  char *slab;              /* [DEPTH][ranks' items of the node][segment] */
+  char *received;          /* leader: [DEPTH][nodes' items][largest part of a segment] */
+  char *packed, *unpacked; /* leader: [DEPTH][packed_slots][packed_most] messages to be sent; received */
+  size_t part_most, memory, packed_most;
+  int packed_slots;
+  sl_compression compression;
+  uint64_t sent;
   crossing crossing[DEPTH];
   int most_requests;
   void *arena; /* sl_exchange_allocate's */
@@ -155,6 +163,11 @@ static char *item_memory(const sl_exchange *e, uint64_t number, int item) {
 
 static char *received_memory(const sl_exchange *e, uint64_t number, int item) {
   return e->received + ((size_t)(number % DEPTH) * (size_t)e->node_items[e->nodes] + (size_t)item) * e->part_most;
+}
+
+/* Messages of a segment: a node's items for the nodes, or those of the nodes' items; then the sums, of each node. */
+static char *packed_memory(const sl_exchange *e, char *memory, uint64_t number, int slot) {
+  return memory + ((size_t)(number % DEPTH) * (size_t)e->packed_slots + (size_t)slot) * e->packed_most;
 }
 
 static size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
@@ -368,8 +381,24 @@ static void request(sl_exchange *e, crossing *x, int code, int peer, const char 
   fail(e, code, what);
 }
 
+static void send_to(sl_exchange *e, crossing *x, const void *data, size_t bytes, int node, int tag) {
+  e->sent += bytes;
+  request(e, x, MPI_Isend(data, (int)bytes, MPI_BYTE, node, tag, e->leaders, &x->request[x->n]), node, "MPI_Isend");
+}
+
+static void receive_from(sl_exchange *e, crossing *x, void *data, size_t bytes, int node, int tag) {
+  request(e, x, MPI_Irecv(data, (int)bytes, MPI_BYTE, node, tag, e->leaders, &x->request[x->n]), node, "MPI_Irecv");
+}
+
+static size_t message_bytes(const sl_exchange *e, const bucket *b, int64_t n) {
+  return b->lacks ? sl_compressed_bytes(&e->compression, n) : (size_t)n * sl_dtype_bytes(b->dtype);
+}
+
 /* Sends the other leaders their parts of this node's items, and receives this one's part of theirs. */
-static void send_parts(sl_exchange *e, crossing *x, uint64_t number, int64_t count, const bucket *b) {
+static void send_parts(sl_exchange *e, crossing *x, const cursor *c) {
+  bucket *b = &e->bucket[c->bucket];
+  const uint64_t number = c->number;
+  const int64_t count = segment_count(e, c);
   const int tag = (int)(number % DEPTH) * 2;
   const size_t bytes = sl_dtype_bytes(b->dtype);
   int64_t from, to;
@@ -378,19 +407,21 @@ static void send_parts(sl_exchange *e, crossing *x, uint64_t number, int64_t cou
   part_of_node(e, b, count, e->my_node, &from, &to);
   for (int k = 0; k < e->nodes && from < to; k++)
     for (int i = e->node_items[k]; k != e->my_node && i < e->node_items[k + 1]; i++)
-      request(e, x,
-              MPI_Irecv(received_memory(e, number, i), (int)((size_t)(to - from) * bytes), MPI_BYTE, k, tag, e->leaders,
-                        &x->request[x->n]),
-              k, "MPI_Irecv");
+      receive_from(e, x, b->lacks ? packed_memory(e, e->unpacked, number, i) : received_memory(e, number, i),
+                   message_bytes(e, b, to - from), k, tag);
   const int mine = e->node_items[e->my_node + 1] - e->node_items[e->my_node];
   for (int step = 1; step < e->nodes; step++) {
     const int k = (e->my_node + step) % e->nodes; /* not all to the same node at once */
     part_of_node(e, b, count, k, &from, &to);
-    for (int i = 0; i < mine && from < to; i++)
-      request(e, x,
-              MPI_Isend(item_memory(e, number, e->place[i]) + (size_t)from * bytes, (int)((size_t)(to - from) * bytes),
-                        MPI_BYTE, k, tag, e->leaders, &x->request[x->n]),
-              k, "MPI_Isend");
+    for (int i = 0; i < mine && from < to; i++) {
+      const char *data = item_memory(e, number, e->place[i]) + (size_t)from * bytes;
+      if (b->lacks) {
+        char *message = packed_memory(e, e->packed, number, k * mine + i);
+        sl_compress(&e->compression, (const float *)data, b->lacks + i * b->count + c->at + from, to - from, message);
+        data = message;
+      }
+      send_to(e, x, data, message_bytes(e, b, to - from), k, tag);
+    }
   }
 }
 
@@ -408,32 +439,60 @@ static void add_parts(sl_exchange *e, uint64_t number, int64_t from, int64_t to,
 #undef PART
 }
 
+/* The others' items, out of their messages. */
+static void unpack_parts(sl_exchange *e, uint64_t number, int64_t n) {
+  for (int i = 0; i < e->node_items[e->nodes]; i++)
+    if (i < e->node_items[e->my_node] || i >= e->node_items[e->my_node + 1])
+      sl_decompress(&e->compression, packed_memory(e, e->unpacked, number, i), n,
+                    (float *)received_memory(e, number, i));
+}
+
+static char *sums_of_node(const sl_exchange *e, char *memory, uint64_t number, int node) {
+  return packed_memory(e, memory, number, e->packed_slots - e->nodes + node);
+}
+
 /* Adds up this leader's part, and where all are to have it sends it to the others and receives theirs into item 0. Of
  * what is copied, one node's part is all of it. */
-static void send_sums(sl_exchange *e, crossing *x, uint64_t number, int64_t count, const bucket *b) {
+static void send_sums(sl_exchange *e, crossing *x, const cursor *c) {
+  bucket *b = &e->bucket[c->bucket];
+  const uint64_t number = c->number;
+  const int64_t count = segment_count(e, c);
   const size_t bytes = sl_dtype_bytes(b->dtype);
   const int tag = (int)(number % DEPTH) * 2 + 1;
   int64_t from, to;
   x->n = x->left = 0;
   part_of_node(e, b, count, e->my_node, &from, &to);
-  char *whole = item_memory(e, number, 0);
+  char *whole = item_memory(e, number, 0), *own = whole + (size_t)from * bytes;
+  if (b->lacks && from < to) unpack_parts(e, number, to - from);
   if (b->move.kind == SL_EXCHANGE_SUM && from < to) add_parts(e, number, from, to, b->dtype);
   if (b->move.kind == SL_EXCHANGE_SUM && b->home >= 0) return;
   for (int k = 0; k < e->nodes; k++) {
     int64_t begin, end;
     part_of_node(e, b, count, k, &begin, &end);
     if (k == e->my_node || begin == end) continue;
-    request(e, x,
-            MPI_Irecv(whole + (size_t)begin * bytes, (int)((size_t)(end - begin) * bytes), MPI_BYTE, k, tag, e->leaders,
-                      &x->request[x->n]),
-            k, "MPI_Irecv");
+    receive_from(e, x, b->lacks ? sums_of_node(e, e->unpacked, number, k) : whole + (size_t)begin * bytes,
+                 message_bytes(e, b, end - begin), k, tag);
   }
-  for (int step = 1; step < e->nodes && from < to; step++) {
-    const int k = (e->my_node + step) % e->nodes;
-    request(e, x,
-            MPI_Isend(whole + (size_t)from * bytes, (int)((size_t)(to - from) * bytes), MPI_BYTE, k, tag, e->leaders,
-                      &x->request[x->n]),
-            k, "MPI_Isend");
+  if (b->lacks && from < to) {
+    char *message = sums_of_node(e, e->packed, number, e->my_node);
+    sl_compress(&e->compression, (const float *)own, b->lacks + c->at + from, to - from, message);
+    sl_decompress(&e->compression, message, to - from, (float *)own);
+    own = message;
+  }
+  for (int step = 1; step < e->nodes && from < to; step++)
+    send_to(e, x, own, message_bytes(e, b, to - from), (e->my_node + step) % e->nodes, tag);
+}
+
+/* The other nodes' parts of the sums, out of their messages. */
+static void unpack_sums(sl_exchange *e, const cursor *c) {
+  const bucket *b = &e->bucket[c->bucket];
+  if (!b->lacks || b->home >= 0) return;
+  for (int k = 0; k < e->nodes; k++) {
+    int64_t from, to;
+    part_of_node(e, b, segment_count(e, c), k, &from, &to);
+    if (k != e->my_node && from < to)
+      sl_decompress(&e->compression, sums_of_node(e, e->unpacked, c->number, k), to - from,
+                    (float *)item_memory(e, c->number, 0) + from);
   }
 }
 
@@ -443,7 +502,7 @@ static int try_cross(sl_exchange *e) {
   if (e->local != 0 || e->nodes == 1) return 0;
   while (e->cross.number < LEAST(e, reduced) && e->cross.number < e->ready.number + DEPTH) {
     crossing *x = &e->crossing[e->cross.number % DEPTH];
-    send_parts(e, x, e->cross.number, segment_count(e, &e->cross), &e->bucket[e->cross.bucket]);
+    send_parts(e, x, &e->cross);
     x->stage = 1;
     advance(e, &e->cross);
     moved = 1;
@@ -459,7 +518,10 @@ static int try_cross(sl_exchange *e) {
     if (done != MPI_UNDEFINED) x->left -= done;
     if (x->left > 0) continue;
     moved = 1;
-    if (x->stage == 1) send_sums(e, x, c.number, segment_count(e, &c), &e->bucket[c.bucket]);
+    if (x->stage == 1)
+      send_sums(e, x, &c);
+    else
+      unpack_sums(e, &c);
     x->stage++;
   }
   while (e->ready.number < e->cross.number && e->crossing[e->ready.number % DEPTH].stage == 3) {
@@ -668,7 +730,7 @@ out:
 
 static void release_bucket(bucket *b) {
   for (int s = 0; s < b->n; s++) free(b->stretch[s].mine), free(b->stretch[s].node);
-  free(b->stretch);
+  free(b->stretch), free(b->lacks);
 }
 
 /* Which node the bucket's rank is of, and which of its ranks. */
@@ -678,6 +740,12 @@ static void find_owner(const sl_exchange *e, bucket *b) {
   if (rank < 0) return;
   while (e->node_rank[b->home + 1] <= rank) b->home++;
   if (b->home == e->my_node) b->owner = rank - e->node_rank[e->my_node];
+}
+
+/* Whether this rank compresses what it sends of the bucket. */
+static int compresses(const sl_exchange *e, const bucket *b) {
+  return e->compression.kind != SL_COMPRESSION_NONE && e->nodes > 1 && e->local == 0 && b->dtype == SL_F32 &&
+         b->move.lossy && b->move.kind == SL_EXCHANGE_SUM;
 }
 
 sl_status sl_exchange_add(sl_exchange *e, sl_exchange_move move, sl_dtype dtype, const sl_stretch *from, int n,
@@ -702,6 +770,8 @@ sl_status sl_exchange_add(sl_exchange *e, sl_exchange_move move, sl_dtype dtype,
     for (int k = 0; k < e->items && fine; k++) s->mine[k] = from[i].data[move.kind == SL_EXCHANGE_COPY ? 0 : k];
     b.count += from[i].count;
   }
+  const size_t lacks = compresses(e, &b) ? (size_t)(e->node_items[e->my_node + 1] - e->node_items[e->my_node]) : 0;
+  if (fine && lacks) fine = (b.lacks = calloc(lacks * (size_t)b.count + 1, sizeof *b.lacks)) != NULL;
   if (!fine)
     status = sl_fail(SL_ENOMEM, "no memory for a bucket of %d arrays", n);
   else if (b.count == 0 && move.kind == SL_EXCHANGE_SUM)
@@ -710,6 +780,7 @@ sl_status sl_exchange_add(sl_exchange *e, sl_exchange_move move, sl_dtype dtype,
   SL_TRY_OUT(find_shared(e, &b));
   *number = e->n_buckets;
   e->bucket[e->n_buckets++] = b;
+  e->memory += lacks * (size_t)b.count * sizeof *b.lacks;
   return SL_OK;
 out:
   release_bucket(&b);
@@ -786,6 +857,18 @@ out:
   return status;
 }
 
+/* Memory for compressed messages. */
+static sl_status find_packed(sl_exchange *e) {
+  const int mine = e->node_items[e->my_node + 1] - e->node_items[e->my_node], all = e->node_items[e->nodes];
+  e->packed_slots = (mine * e->nodes > all ? mine * e->nodes : all) + e->nodes;
+  e->packed_most = round_up(sl_compressed_bytes(&e->compression, (int64_t)(e->part_most / sizeof(float))), LINE);
+  const size_t bytes = DEPTH * (size_t)e->packed_slots * e->packed_most;
+  e->packed = aligned_alloc(LINE, bytes);
+  e->unpacked = aligned_alloc(LINE, bytes);
+  e->memory += 2 * bytes;
+  return e->packed && e->unpacked ? SL_OK : sl_fail(SL_ENOMEM, "no memory for messages of %zu bytes", bytes);
+}
+
 /* The node's slabs, in a window that its ranks share. *fits: 0 when this node's shared memory is too small. */
 static sl_status find_memory(sl_exchange *e, int *fits) {
   const size_t boards = round_up((size_t)e->locals * sizeof(board), LINE),
@@ -822,6 +905,7 @@ static sl_status find_memory(sl_exchange *e, int *fits) {
   e->memory += received;
   if (!e->received) return sl_fail(SL_ENOMEM, "no memory for exchanging %zu bytes at once", received);
   memset(e->received, 0, received);
+  if (e->compression.kind != SL_COMPRESSION_NONE) SL_TRY(find_packed(e));
   for (int d = 0; d < DEPTH; d++) {
     e->crossing[d].request = malloc((size_t)e->most_requests * sizeof(MPI_Request));
     e->crossing[d].peer = malloc((size_t)e->most_requests * sizeof(int));
@@ -841,7 +925,8 @@ static void release_groups(sl_exchange *e) {
     free(e->crossing[d].request), free(e->crossing[d].peer), free(e->crossing[d].done), free(e->crossing[d].status);
     e->crossing[d] = (crossing){0};
   }
-  free(e->private_memory), free(e->received);
+  free(e->private_memory), free(e->received), free(e->packed), free(e->unpacked);
+  e->packed = e->unpacked = NULL;
   free(e->local_items), free(e->node_items), free(e->place), free(e->inside.step), free(e->across.step);
   e->private_memory = NULL, e->received = NULL, e->local_items = e->node_items = e->place = NULL;
   e->inside = e->across = (program){0};
@@ -874,6 +959,7 @@ sl_status sl_exchange_create(const sl_exchange_options *o, sl_exchange **exchang
   MPI_Comm_rank(e->comm, &e->rank);
   MPI_Comm_size(e->comm, &e->ranks);
   e->leaves = o->leaves;
+  e->compression = o->compression;
   e->first = malloc((size_t)(e->ranks + 1) * sizeof *e->first);
   e->node_rank = malloc((size_t)(e->ranks + 1) * sizeof *e->node_rank);
   if (!e->first || !e->node_rank) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for %d ranks", e->ranks));
@@ -933,3 +1019,4 @@ void sl_exchange_destroy(sl_exchange *e) {
 int sl_exchange_items(const sl_exchange *e) { return e->items; }
 int sl_exchange_nodes(const sl_exchange *e) { return e->nodes; }
 size_t sl_exchange_memory(const sl_exchange *e) { return e->memory; }
+uint64_t sl_exchange_sent(const sl_exchange *e) { return e->sent; }

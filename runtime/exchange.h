@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/compress.h"
 #include "runtime/leaves.h"
 #include "runtime/status.h"
 #include "runtime/tensor.h"
@@ -35,19 +36,21 @@ typedef enum sl_exchange_kind {
 } sl_exchange_kind;
 typedef struct sl_exchange_move {
   sl_exchange_kind kind;
-  int rank; /* SUM: who gets the sums, -1: all; COPY: whose data it is */
+  int rank;  /* SUM: who gets the sums, -1: all; COPY: whose data it is */
+  int lossy; /* SUM: may be compressed between nodes: the same sum is formed round after round, and added up */
 } sl_exchange_move;
 
 typedef struct sl_exchange_options {
-  MPI_Comm comm;      /* copied; all its ranks take part */
-  MPI_Comm node;      /* its ranks that share memory; MPI_COMM_NULL: found out */
-  int leaves;         /* of the tree, >= ranks */
-  const int *first;   /* [ranks + 1] rank r owns leaves [first[r], first[r + 1]) */
-  int no_shared;      /* 1: messages only */
-  size_t segment;     /* bytes that move at once; 0: the usual */
-  int ranks_per_node; /* for tests: pretend that nodes are smaller; 0: as it is */
-  const int *cpus;    /* operating-system numbers of the CPUs that the thread is bound to; copied */
-  int ncpus;          /* 0: not bound */
+  MPI_Comm comm;              /* copied; all its ranks take part */
+  MPI_Comm node;              /* its ranks that share memory; MPI_COMM_NULL: found out */
+  int leaves;                 /* of the tree, >= ranks */
+  const int *first;           /* [ranks + 1] rank r owns leaves [first[r], first[r + 1]) */
+  int no_shared;              /* 1: messages only */
+  sl_compression compression; /* of lossy sums of F32 between nodes; on all nodes the sums are the same */
+  size_t segment;             /* bytes that move at once; 0: the usual */
+  int ranks_per_node;         /* for tests: pretend that nodes are smaller; 0: as it is */
+  const int *cpus;            /* operating-system numbers of the CPUs that the thread is bound to; copied */
+  int ncpus;                  /* 0: not bound */
 } sl_exchange_options;
 
 typedef struct sl_exchange sl_exchange;
@@ -74,8 +77,10 @@ void sl_exchange_post(sl_exchange *exchange, int bucket, void (*done)(void *arg)
 /* Waits until all that was posted has ended; the first failure. */
 sl_status sl_exchange_wait(sl_exchange *exchange);
 
-int sl_exchange_items(const sl_exchange *exchange);     /* of this rank */
-int sl_exchange_nodes(const sl_exchange *exchange);     /* groups of ranks that share memory */
+int sl_exchange_items(const sl_exchange *exchange); /* of this rank */
+int sl_exchange_nodes(const sl_exchange *exchange); /* groups of ranks that share memory */
+uint64_t sl_exchange_sent(
+    const sl_exchange *exchange); /* bytes that this rank has sent to other nodes; between rounds */
 size_t sl_exchange_memory(const sl_exchange *exchange); /* bytes of this rank's buffers */
 /* Which ranks an exchange that does not go on waits for: late[ranks] is 1 for them, and *bucket its bucket. Of another
  * node all ranks are meant. Returns how many; 0 when nothing is under way. */

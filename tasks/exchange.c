@@ -44,7 +44,7 @@ static struct starpu_codelet nowhere = {
     .where = STARPU_NOWHERE, .nbuffers = 0, .name = "exchange", .modes = {STARPU_NONE}};
 
 sl_status sl__exchanges_create(sl_runtime *runtime, int leaves, const int *first_leaf, int by_mpi,
-                               sl__exchanges **exchanges) {
+                               sl_compression compression, sl__exchanges **exchanges) {
   *exchanges = NULL;
   sl__exchanges *x = calloc(1, sizeof *x);
   if (!x) return sl_fail(SL_ENOMEM, "no memory for the exchanges");
@@ -59,6 +59,7 @@ sl_status sl__exchanges_create(sl_runtime *runtime, int leaves, const int *first
                                        .node = sl_runtime_node_comm(runtime),
                                        .leaves = leaves,
                                        .first = first_leaf,
+                                       .compression = compression,
                                        .cpus = cpus,
                                        .ncpus = n};
   const sl_status status =
@@ -155,6 +156,8 @@ out:
   free(stretch), free(item);
   return status;
 }
+
+uint64_t sl__exchanges_sent(const sl__exchanges *x) { return x->engine ? sl_exchange_sent(x->engine) : 0; }
 
 /* Two ends of the task, the prologue's and the engine's, may meet, which leaves the count one too low: so it is set. */
 void sl__exchanges_hold(sl__task *t) {

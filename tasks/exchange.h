@@ -24,10 +24,10 @@ extern const sl_operation sl__exchange_operation;
 typedef struct sl__exchanges sl__exchanges;
 
 /* Collective over the runtime's ranks. first_leaf[ranks + 1]: rank r computes leaves [first_leaf[r], first_leaf[r +
- * 1]). by_mpi: sums over ranks are MPI_Iallreduce's (runtime/exchange_mpi.h).
+ * 1]). by_mpi: sums over ranks are MPI_Iallreduce's (runtime/exchange_mpi.h), and not compressed.
  */
 sl_status sl__exchanges_create(sl_runtime *runtime, int leaves, const int *first_leaf, int by_mpi,
-                               sl__exchanges **exchanges);
+                               sl_compression compression, sl__exchanges **exchanges);
 /* Collective. Memory for the values that are exchanged, which the ranks of a node share where they can. Lives as long
  * as the exchanges. */
 sl_status sl__exchanges_allocate(sl__exchanges *x, size_t bytes, void **memory);
@@ -38,6 +38,7 @@ int sl__exchanges_share(const sl__exchanges *x);
  * inputs and outputs. Makes the StarPU task of t, whose other fields are filled in. */
 sl_status sl__exchanges_add(sl__exchanges *x, const sl_graph *graph, const sl_node *node, void *const *data,
                             const starpu_data_handle_t *handle, int n, sl__task *t);
+uint64_t sl__exchanges_sent(const sl__exchanges *x); /* sl_exchange_sent; 0: MPI's are not counted */
 /* Before an exchange's task is submitted. */
 void sl__exchanges_hold(sl__task *t);
 /* SL_OK, or the failure that ended an exchange. After the step. */

@@ -346,7 +346,8 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
   const int rank = sl_runtime_rank(runtime), *first = options->first_leaf;
   const sl_division division = {rank, sl_runtime_ranks(runtime), first};
   if (first && sl_runtime_ranks(runtime) > 1)
-    SL_TRY_OUT(sl__exchanges_create(runtime, plan->leaves, first, options->by_mpi, &p->exchanges));
+    SL_TRY_OUT(
+        sl__exchanges_create(runtime, plan->leaves, first, options->by_mpi, options->compression, &p->exchanges));
   if (p->exchanges && options->zero) SL_TRY_OUT(sl_owners_find(logical, rank, sl_runtime_ranks(runtime), &p->owners));
   SL_TRY_OUT(sl_spread(logical, plan, first ? &division : NULL, p->owners, &p->graph));
   size_t n = (size_t)p->graph->n_values + 1;
@@ -497,6 +498,8 @@ char *sl_program_position(const sl_program *p, char *text, size_t n) {
              p->graph->node[last]->op->name);
   return text;
 }
+
+uint64_t sl_program_sent(const sl_program *p) { return p->exchanges ? sl__exchanges_sent(p->exchanges) : 0; }
 
 double sl_program_stalled(const sl_program *p, char *what, size_t n, char *late) {
   int node = -1, buckets = 0;

@@ -5,6 +5,7 @@
 #ifndef SL_PROGRAM_H
 #define SL_PROGRAM_H
 
+#include "runtime/compress.h"
 #include "runtime/idle.h"
 #include "runtime/recorder.h"
 #include "runtime/runtime.h"
@@ -27,10 +28,12 @@ typedef struct sl_program_options {
   int n_keep;
   double slack;      /* memory planning, see memory.h; 0: the usual */
   int no_priorities; /* leave all priorities at 0 */
-  /* [ranks + 1] the runtime's rank r computes leaves [first_leaf[r], first_leaf[r + 1]); the making of the program and its
-   * steps are then collective. NULL: this process computes all of them. */
+  /* [ranks + 1] the runtime's rank r computes leaves [first_leaf[r], first_leaf[r + 1]); the making of the program and
+   * its steps are then collective. NULL: this process computes all of them. */
   const int *first_leaf;
   int by_mpi; /* sums over ranks are MPI_Iallreduce's, not those of the fixed tree: their bits depend on the ranks */
+  sl_compression compression; /* of gradients' sums between nodes, unless by_mpi: with error feedback, whose memory
+                               * begins empty and belongs to the ranks, and so do the bits then */
   int zero; /* 1: of several ranks each updates its share of the parameters (owners.h) and has only their optimizer
              * state; on one node they have the parameters in common where shared memory is large enough */
 } sl_program_options;
@@ -57,8 +60,11 @@ sl_status sl_program_read(sl_program *program, sl_value logical, void *to);
 sl_status sl_program_find_nonfinite(sl_program *program, const sl_step *step);
 
 int sl_program_running(const sl_program *program); /* a step is in flight */
-/* For whoever watches a step from another thread. Where the step is, in words: "step 12, after layer 'fc1' (linear)". */
+/* For whoever watches a step from another thread. Where the step is, in words: "step 12, after layer 'fc1' (linear)".
+ */
 char *sl_program_position(const sl_program *program, char *text, size_t n);
+/* Bytes that this rank has sent to other nodes in all steps, by MPI_Iallreduce not counted. Between steps. */
+uint64_t sl_program_sent(const sl_program *program);
 /* Seconds since an exchange that is under way moved; 0 when none is. what: "the sum of layer 'fc1' over the ranks
  * (exchange 3 of 9)"; late[ranks]: 1 for those that it waits for, none where MPI does not tell (by_mpi). */
 double sl_program_stalled(const sl_program *program, char *what, size_t n, char *late);
@@ -69,7 +75,7 @@ const sl_memory *sl_program_memory(const sl_program *program);
 /* Bytes of this process that the program takes, its tensors and its threads' scratch memory included; shared = 1:
  * without those, for a second program over the same store. */
 size_t sl_program_bytes(const sl_program *program, int shared);
-double sl_program_flops(const sl_program *program); /* of one step, by the operations' cost rules */
+double sl_program_flops(const sl_program *program);                 /* of one step, by the operations' cost rules */
 sl_dependencies sl_program_dependencies(const sl_program *program); /* of the step graph; borrowed */
 /* What was recorded so far, with the step graph, workers and counters; the caller adds the clocks. Between steps. */
 sl_status sl_program_timeline(const sl_program *program, const char *model, sl_timeline **timeline);

@@ -11,6 +11,7 @@
 /* Sums that one exchange will complete: items[k][i] is subtree k of the i-th, and items[0] gets the sums. */
 typedef struct bucket {
   int owner;      /* who gets the sums; -1: all */
+  int lossy;      /* they are gradients, which only the update reads */
   sl_value *item; /* [n][subtrees], most * subtrees of them */
   int n, most;
   size_t bytes;
@@ -39,7 +40,7 @@ typedef struct spread {
   int buckets;    /* so far */
   int done;       /* logical nodes that are spread */
   int updating;   /* the update phase has begun */
-  int *last_read; /* of each logical parameter with an owner: the last node before the update phase that reads it; -1 */
+  int *last_read; /* of each logical value: the last node before the update phase that reads it; -1 */
   char *released; /* of each logical value: an exchange sees to it that all ranks have read a parameter, or have a
                    * copy of what was computed by one of them */
 } spread;
@@ -266,8 +267,8 @@ static sl_status close_bucket(spread *s) {
       for (int k = 0; k < s->subtrees; k++) in[k * b->n + i] = b->item[i * s->subtrees + k];
     memcpy(out, in, (size_t)b->n * sizeof *out);
     const int n_out = b->n + (b->phase == SL_PHASE_BACKWARD ? release_parameters(s, out + b->n) : 0);
-    status =
-        add_exchange(s, b->name, b->phase, (sl_exchange_move){SL_EXCHANGE_SUM, b->owner}, in, n_in, out, n_out, b->n);
+    status = add_exchange(s, b->name, b->phase, (sl_exchange_move){SL_EXCHANGE_SUM, b->owner, b->lossy}, in, n_in, out,
+                          n_out, b->n);
   }
   free(in), free(out);
   b->n = 0;
@@ -285,7 +286,8 @@ static sl_status begin_updates(spread *s) {
   const int n = release_parameters(s, out);
   sl_status status = SL_OK;
   if (n > 0)
-    status = add_exchange(s, "update", SL_PHASE_BACKWARD, (sl_exchange_move){SL_EXCHANGE_COPY, 0}, NULL, 0, out, n, 0);
+    status =
+        add_exchange(s, "update", SL_PHASE_BACKWARD, (sl_exchange_move){SL_EXCHANGE_COPY, 0, 0}, NULL, 0, out, n, 0);
   free(out);
   return status;
 }
@@ -293,7 +295,7 @@ static sl_status begin_updates(spread *s) {
 /* Adds the node that copies pieces from one rank to all. */
 static sl_status add_copy(spread *s, const char *name, sl_phase phase, int owner, const sl_value *pieces, int n) {
   if (n == 0) return SL_OK;
-  SL_TRY(add_exchange(s, name, phase, (sl_exchange_move){SL_EXCHANGE_COPY, owner}, pieces, n, pieces, n, n));
+  SL_TRY(add_exchange(s, name, phase, (sl_exchange_move){SL_EXCHANGE_COPY, owner, 0}, pieces, n, pieces, n, n));
   for (int i = 0; i < n; i++) {
     sl_value_info *info = s->to->value[pieces[i]];
     if (info->role == SL_ROLE_TEMPORARY && info->producer < 0) info->producer = s->to->n_nodes - 1;
@@ -349,10 +351,13 @@ static sl_status enter_bucket(spread *s, int index, sl_value v) {
   const sl_value_info *info = s->from->value[v];
   const sl_phase phase = s->from->node[index]->phase;
   const int owner = s->owners ? s->owners->value[v] : -1;
-  if (b->n > 0 && (b->phase != phase || b->owner != owner || s->to->value[b->item[0]]->dtype != info->dtype))
+  const int lossy = phase == SL_PHASE_BACKWARD && s->last_read[v] < 0;
+  if (b->n > 0 &&
+      (b->phase != phase || b->owner != owner || b->lossy != lossy || s->to->value[b->item[0]]->dtype != info->dtype))
     SL_TRY(close_bucket(s));
   if (b->n == 0) b->name = s->from->node[index]->name;
   b->owner = owner;
+  b->lossy = lossy;
   b->phase = phase;
   for (int block = 0; block < s->blocks[v]; block++) {
     if (b->n == b->most) {

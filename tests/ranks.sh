@@ -123,6 +123,32 @@ for zero in 0 1; do
   done
 done
 
+# Compressed between nodes: fewer bytes, near the same loss, the same bytes when it is run again; within a node nothing is.
+set -- "$@" --steps 15 --optimizer sgd --learning-rate 0.02
+ranks 2 "$@" --out several --compress bf16
+check 'compress: nothing, within a node' grep 'all ranks are on one node' err
+export MPIR_CVAR_NOLOCAL=1
+sent() { ranks 2 bench mlp --batch 64 --leaves 2 --steps 2 --no-measure --json "$@" && field sent_bytes out; }
+whole=$(sent)
+ranks 2 "$@" --out one
+for way in 'bf16 0.6 0.02' 'topk=0.05 0.2 0.3'; do
+  # shellcheck disable=SC2086 # $way is three words
+  set -- $way -- "$@"
+  how=$1 part=$2 near=$3
+  shift 4
+  bytes=$(sent --compress "$how")
+  check "compress $how: bytes" awk -v a="$bytes" -v b="$whole" -v r="$part" 'BEGIN { exit !(a > 0 && a < r * b) }'
+  for zero in 0 1; do
+    ranks 2 "$@" --out several --zero $zero --compress "$how"
+    check "compress $how: the promise that is given up is named" grep 'gives up the promise of the same bits' err
+    check "compress $how, zero $zero: the loss" awk -v a="$(field validation_loss one/summary.json)" -v b="$(field validation_loss several/summary.json)" -v r="$near" 'BEGIN { exit !(a > 0 && a != b && b < (1 + r) * a) }'
+    cp several/model.safetensors before
+    ranks 2 "$@" --out several --zero $zero --compress "$how"
+    check "compress $how, zero $zero: again" cmp before several/model.safetensors
+  done
+done
+unset MPIR_CVAR_NOLOCAL
+
 # Every sample once an epoch, and every one evaluated, where neither the batch nor the ranks divide their number.
 run train mlp --data data --batch 50 --leaves 3 --epochs 1 --quiet --out one --force
 ranks 3 train mlp --data data --batch 50 --leaves 3 --epochs 1 --quiet --out several --force
@@ -140,6 +166,10 @@ once() { # name, pattern: the run failed, and said this in one line
 }
 ranks 3 train mlp --data data --leaves 2 --out x
 once 'fewer leaves than ranks' '3 ranks cannot share a batch of 2 leaves'
+ranks 2 train mlp --data data --leaves 4 --compress half --out x
+once 'a compression that is none' "compression 'half' is none of: none, bf16, topk, topk=FRACTION"
+ranks 2 train mlp --data data --leaves 4 --compress bf16 --allreduce mpi --out x
+once 'compression by MPI' 'compress bf16 is for --allreduce tree'
 ranks 2 train mlp --data data --leaves 4 --balance 3,2 --out x
 once 'leaves that do not add up' '2 ranks take even, auto, or 2 numbers .* add up to the 4 leaves'
 ranks 2 train mlp --data nowhere --out x

@@ -63,6 +63,7 @@ typedef struct bench {
   int64_t from, to;
   double input;            /* seconds waited for batches while measuring */
   double before, after;    /* sgemm, GFLOP/s over all ranks; 0: not measured */
+  int64_t sent;            /* bytes to other nodes in a step, over all ranks */
   int64_t predicted, peak; /* bytes of the process, without what measuring sgemm takes */
   sl_usage usage;          /* of nothing without a recorder */
   sl_bound bound;          /* likewise, and where not every task was recorded */
@@ -121,6 +122,7 @@ static sl_status make_program(bench *b) {
                                       .first_leaf = b->ranks.first_leaf,
                                       .no_priorities = b->o->no_priorities,
                                       .by_mpi = b->ranks.by_mpi,
+                                      .compression = b->ranks.compression,
                                       .zero = (int)b->o->zero};
   SL_TRY(sl_program_create(b->runtime, b->store, b->network.graph, &b->plan, &options, &b->program));
   SL_TRY(sl__watch_start(&b->ranks, &b->program, 1, b->o->stall_timeout, &b->watch));
@@ -150,7 +152,7 @@ static sl_status prepare(bench *b) {
   SL_TRY(sl__training_of(b->o, b->model, &b->training));
   SL_TRY(sl__start(b->o, "bench", 1, &b->runtime));
   SL_TRY(sl__ranks_open(b->runtime, &b->ranks));
-  sl__ranks_allreduce(&b->ranks, b->o->allreduce);
+  SL_TRY(sl__ranks_exchange(&b->ranks, b->runtime, b->o->allreduce, b->o->compress));
   SL_TRY(sl__plan_of(b->o, b->model, b->ranks.n, &b->plan));
   SL_TRY(sl__balance_open(b->runtime, b->o->balance, &b->ranks, &b->plan, &b->balance));
   if (b->o->no_record && b->balance.measuring)
@@ -240,6 +242,7 @@ static sl_status measure(bench *b) {
   b->seconds = malloc((size_t)b->n * sizeof *b->seconds);
   if (!b->seconds) return sl_fail(SL_ENOMEM, "no memory for the times of %lld steps", (long long)b->n);
   b->input = sl_loader_waited(b->loader);
+  const uint64_t sent = sl_program_sent(b->program);
   if (b->recorder) sl_recorder_clear(b->recorder);
   SL_TRY(sl__clocks_look(b->runtime, &b->clocks));
   int64_t last = b->from = sl_now();
@@ -250,6 +253,7 @@ static sl_status measure(bench *b) {
     last = now;
   }
   b->to = last;
+  b->sent = (int64_t)sl__ranks_sum(&b->ranks, (double)(sl_program_sent(b->program) - sent) / (double)b->n);
   b->peak = sl__peak_memory();
   b->input = sl_loader_waited(b->loader) - b->input;
   SL_TRY(sl__clocks_look(b->runtime, &b->clocks));
@@ -349,9 +353,10 @@ static sl_status print_json(const bench *b, const line *lines, int n, double tot
       sl_runtime_starpu(), "steps", (json_int_t)b->n, "step_s", median, "step_s_p10", b->seconds[b->n / 10],
       "step_s_p90", b->seconds[b->n - 1 - b->n / 10], "samples_per_s", (double)b->plan.batch / median, "gflops", gflops,
       "step_flops", b->flops, "tasks", sl_program_graph(b->program)->n_nodes);
-  json_t *more = json_pack("{s:s, s:f, s:I, s:I, s:o}", "state_digest", b->digest, "input_percent",
+  json_t *more = json_pack("{s:s, s:f, s:I, s:I, s:I, s:o}", "state_digest", b->digest, "input_percent",
                            100e9 * b->input / (double)(b->to - b->from), "peak_memory_bytes", (json_int_t)b->peak,
-                           "predicted_peak_bytes", (json_int_t)b->predicted, "operations", operations);
+                           "predicted_peak_bytes", (json_int_t)b->predicted, "sent_bytes", (json_int_t)b->sent,
+                           "operations", operations);
   if (all && b->recorder) {
     json_t *idle = json_object();
     for (int c = 0; c < SL_IDLE_CAUSES; c++)

@@ -119,6 +119,10 @@ static const option table[] = {
      "sums over ranks: by a fixed tree, with the same bits on any number of ranks, or by MPI_Iallreduce, without that "
      "promise"},
 
+    {"compress", TEXT, AT(compress), SL__TRAIN | SL__BENCH, 1, "none|bf16|topk[=F]", "none", 0, 0,
+     "send gradients between nodes as they are, in half the bytes, or only the largest, a part F of them (default "
+     "0.01); "
+     "what is left out is sent later. Gives up the same bits on any number of ranks"},
     {"zero", INTEGER, AT(zero), SL__TRAIN | SL__BENCH, 1, "STAGE", "0", 0, 1,
      "1: each of several ranks keeps and updates its share of the optimizer's state (ZeRO 1); 0: all of it"},
     {"recompute", CHOICE, AT(recompute), BUILDS, 1, "none|attention|block", NULL, 0, 0,
@@ -145,9 +149,13 @@ static const option table[] = {
     {"shard-size", INTEGER, AT(shard_size), SL__CONVERT, 0, "MB", NULL, 1, 1e9,
      "hf: write files of at most so many megabytes, and an index (default: one file)"},
 
-    {"out", TEXT, AT(out), SL__TRAIN | SL__BENCH | SL__COMPARE | SL__TRACE | SL__REPORT | SL__TOKENIZE | SL__CONVERT | SL__IMPORT, 0, "PATH", NULL, 0, 0,
-     "train: run directory (default runs/MODEL-DATE); tokenize, import: folder of the files; convert: file to write, or with --to hf folder; bench: "
-     "folder for the timeline (default: none is written); compare: folder for its tables (default: none); trace: file to write; report: file to "
+    {"out", TEXT, AT(out),
+     SL__TRAIN | SL__BENCH | SL__COMPARE | SL__TRACE | SL__REPORT | SL__TOKENIZE | SL__CONVERT | SL__IMPORT, 0, "PATH",
+     NULL, 0, 0,
+     "train: run directory (default runs/MODEL-DATE); tokenize, import: folder of the files; convert: file to write, "
+     "or with --to hf folder; bench: "
+     "folder for the timeline (default: none is written); compare: folder for its tables (default: none); trace: file "
+     "to write; report: file to "
      "write (default RUN/report.html)"},
     {"resume", FLAG, AT(resume), SL__TRAIN, 0, NULL, NULL, 0, 0, "go on with the run in --out"},
     {"force", FLAG, AT(force), SL__TRAIN, 0, NULL, NULL, 0, 0, "replace the run in --out"},
@@ -164,15 +172,18 @@ static const option table[] = {
      "draw from the fewest tokens whose probability is P or more"},
     {"tokenizer", TEXT, AT(tokenizer), SL__GENERATE | SL__TOKENIZE, 0, "PATH", NULL, 0, 0,
      "tokenizer of the text: bytes, tokenizer.json, vocab.txt, or a folder with one of them or with vocab.json and "
-     "merges.txt (generate: by default tokenizer.json beside the model, bytes where the vocabulary is 256; tokenize: or "
+     "merges.txt (generate: by default tokenizer.json beside the model, bytes where the vocabulary is 256; tokenize: "
+     "or "
      "train, to learn one)"},
     {"vocabulary", INTEGER, AT(vocabulary), SL__TOKENIZE, 0, "N", NULL, 257, 1e6, "tokens of the tokenizer to learn"},
-    {"bits", CHOICE, AT(bits), SL__TOKENIZE, 0, "16|32", NULL, 0, 0, "of a token in the files (default: 16 where all ids fit)"},
+    {"bits", CHOICE, AT(bits), SL__TOKENIZE, 0, "16|32", NULL, 0, 0,
+     "of a token in the files (default: 16 where all ids fit)"},
     {"decode", TEXT, AT(decode), SL__TOKENIZE, 0, "FILE", NULL, 0, 0, "print the text of a token file"},
     {"size", TEXT, AT(size), SL__IMPORT, 0, "HxW", NULL, 0, 0,
      "resize images to this height and width, whatever their proportions"},
     {"resize", INTEGER, AT(resize), SL__IMPORT | SL__PREDICT, 0, "N", NULL, 1, 65536,
-     "resize images so that the shorter side has N pixels (predict: those of another size than the model takes, and cut that "
+     "resize images so that the shorter side has N pixels (predict: those of another size than the model takes, and "
+     "cut that "
      "out of the middle)"},
     {"crop", INTEGER, AT(crop), SL__IMPORT, 0, "N", NULL, 1, 65536, "then cut NxN pixels out of the middle"},
     {"grey", FLAG, AT(grey), SL__IMPORT, 0, NULL, NULL, 0, 0, "make grey images, of one channel"},
@@ -379,8 +390,9 @@ static int numbers_of(const char *text, int n, int64_t *size) {
 }
 
 sl_status sl__image_parse(const char *text, int64_t size[3]) {
-  return numbers_of(text, 3, size) ? SL_OK
-                                   : sl_fail(SL_EINVAL, "--image: '%s' is not HEIGHTxWIDTHxCHANNELS, such as 28x28x1", text);
+  return numbers_of(text, 3, size)
+             ? SL_OK
+             : sl_fail(SL_EINVAL, "--image: '%s' is not HEIGHTxWIDTHxCHANNELS, such as 28x28x1", text);
 }
 
 sl_status sl__size_parse(const char *text, int64_t size[2]) {

@@ -74,12 +74,32 @@ sl_status sl__ranks_divide(sl__ranks *r, const sl_plan *plan, const int *count) 
   return SL_OK;
 }
 
-void sl__ranks_allreduce(sl__ranks *r, const char *how) {
-  r->by_mpi = r->n > 1 && strcmp(how, "mpi") == 0;
+sl_status sl__ranks_exchange(sl__ranks *r, const sl_runtime *runtime, const char *allreduce, const char *compress) {
+  SL_TRY(sl_compression_parse(compress, &r->compression));
+  r->by_mpi = strcmp(allreduce, "mpi") == 0;
+  if (r->by_mpi && r->compression.kind != SL_COMPRESSION_NONE)
+    return sl_fail(SL_EINVAL, "--compress %s is for --allreduce tree: MPI_Iallreduce sends what it is given", compress);
+  if (r->n <= 1) {
+    r->by_mpi = 0;
+    r->compression.kind = SL_COMPRESSION_NONE;
+    return SL_OK;
+  }
   if (r->by_mpi)
     sl_log(SL_LOG_WARNING,
            "--allreduce mpi gives up the promise of the same bits on any number of ranks: training steps "
            "are summed over ranks by MPI_Iallreduce, in an order of its own");
+  if (r->compression.kind == SL_COMPRESSION_NONE) return SL_OK;
+  int together;
+  MPI_Comm_size(sl_runtime_node_comm(runtime), &together);
+  if (together == r->n)
+    sl_log(SL_LOG_WARNING, "--compress %s: all ranks are on one node and share its memory, so nothing is compressed",
+           compress);
+  else
+    sl_log(SL_LOG_WARNING,
+           "--compress %s gives up the promise of the same bits on any number of ranks, and after --resume: what "
+           "messages leave out is kept where they are sent, and by no checkpoint",
+           compress);
+  return SL_OK;
 }
 
 sl_status sl__ranks_agree(const sl__ranks *r, sl_status status) {
@@ -117,8 +137,7 @@ sl_status sl__ranks_compare(const sl__ranks *r, const char *text) {
   status = sl_comm_status(MPI_Bcast(first, bytes, MPI_CHAR, 0, r->comm), "MPI_Bcast");
   if (status == SL_OK && differs(text, first, line)) {
     gethostname(host, sizeof host - 1);
-    status =
-        sl_fail(SL_EPLAN, "the ranks differ: here, on %s, \"%s\"; on rank 0 \"%s\"", host, line[0], line[1]);
+    status = sl_fail(SL_EPLAN, "the ranks differ: here, on %s, \"%s\"; on rank 0 \"%s\"", host, line[0], line[1]);
   }
   free(first);
   return sl__ranks_agree(r, status);

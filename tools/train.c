@@ -150,6 +150,7 @@ static sl_status make_programs(run *r) {
                                       .n_keep = r->network.clip == SL_NONE ? 3 : 4,
                                       .first_leaf = r->ranks.first_leaf,
                                       .by_mpi = r->ranks.by_mpi,
+                                      .compression = r->ranks.compression,
                                       .zero = (int)r->o->zero};
   SL_TRY(sl_program_create(r->runtime, r->store, r->network.graph, &f->plan, &options, &r->program));
   SL_TRY(
@@ -713,7 +714,7 @@ static sl_status prepare(run *r) {
   if (!r->environment) return sl_fail(SL_ENOMEM, "no memory for the environment");
   SL_TRY(sl__start(o, "train", 1, &r->runtime));
   SL_TRY(sl__ranks_open(r->runtime, &r->ranks));
-  sl__ranks_allreduce(&r->ranks, o->allreduce);
+  SL_TRY(sl__ranks_exchange(&r->ranks, r->runtime, o->allreduce, o->compress));
   if (r->ranks.rank > 0) o->quiet = 1, o->json = 0, r->terminal = 0; /* rank 0 speaks and writes for all */
   SL_TRY(sl__plan_of(o, f->model, r->ranks.n, &f->plan));
   SL_TRY(sl__balance_open(r->runtime, o->balance, &r->ranks, &f->plan, &r->balance));

@@ -1,9 +1,9 @@
 /* runtime/exchange.c: the same sums, bit for bit, as one rank adding up the tree, for every division of leaves over
- * ranks and of ranks over nodes, whatever the order of posting; sums for one rank; copies of one rank's arrays; what a
- * stalled exchange says it waits for. Starts
- * itself over under mpiexec. */
+ * ranks and of ranks over nodes, whatever the order of posting; sums for one rank; copies of one rank's arrays; what is
+ * compressed; what a stalled exchange says it waits for. Starts itself over under mpiexec. */
 #include "runtime/exchange.h"
 
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static double tree64(int round, int bucket, int first, int n, int64_t i) {
 }
 
 enum { BUCKETS = 10, EMPTY = 6, GARBAGE = 50 };
-static const sl_exchange_move ALL = {SL_EXCHANGE_SUM, -1};
+static const sl_exchange_move ALL = {SL_EXCHANGE_SUM, -1, 0};
 static const struct {
   sl_exchange_kind kind;
   int rank; /* modulo the ranks; -1: all */
@@ -114,7 +114,7 @@ static void sums(int leaves, const int *first, int no_shared, int ranks_per_node
         data[b][s][k] = next;
       stretch[s] = (sl_stretch){data[b][s], buckets[b].size[s]};
     }
-    const sl_exchange_move move = {buckets[b].kind, rank_of(b, ranks)};
+    const sl_exchange_move move = {buckets[b].kind, rank_of(b, ranks), 0};
     RANK_CHECK(sl_exchange_add(e, move, buckets[b].dtype, stretch, b == EMPTY ? 0 : 3, &number) == SL_OK &&
                number == b);
   }
@@ -182,7 +182,7 @@ static void ranks_wait(void) {
     RANK_CHECK(sl_exchange_nodes(e) == (no_shared ? ranks : 1));
     float x[100] = {0};
     void *data = x;
-    const sl_exchange_move move = empty ? (sl_exchange_move){SL_EXCHANGE_COPY, 0} : ALL;
+    const sl_exchange_move move = empty ? (sl_exchange_move){SL_EXCHANGE_COPY, 0, 0} : ALL;
     RANK_CHECK(sl_exchange_add(e, move, SL_F32, &(sl_stretch){&data, 100}, !empty, &number) == SL_OK);
     char late_ranks[9];
     int bucket = -1;
@@ -212,8 +212,8 @@ static void ranks_refuse(void) {
   const sl_status status = sl_exchange_create(&options, &e);
   RANK_CHECK(ranks == 1 ? status == SL_OK : status == SL_EINVAL && strstr(sl_error(), "rank 0 of"));
   for (int kind = 0; ranks == 1 && kind < 2; kind++)
-    RANK_CHECK(sl_exchange_add(e, (sl_exchange_move){(sl_exchange_kind)kind, kind == SL_EXCHANGE_SUM ? 1 : -1}, SL_F32,
-                               NULL, 0, &number) == SL_EINVAL);
+    RANK_CHECK(sl_exchange_add(e, (sl_exchange_move){(sl_exchange_kind)kind, kind == SL_EXCHANGE_SUM ? 1 : -1, 0},
+                               SL_F32, NULL, 0, &number) == SL_EINVAL);
   sl_exchange_destroy(e);
 }
 
@@ -271,6 +271,72 @@ static void measure(size_t bytes) {
   free(x), free(sum);
 }
 
+/* The same sums again and again, compressed between nodes: all ranks get the same bytes, fewer are sent, and over the
+ * rounds the sums come near what they are; those that are not lossy are what they always are. */
+static void ranks_compress(void) {
+  int rank, ranks, number;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  enum { COUNT = 9000, ROUNDS = 50 };
+  const int leaves = ranks + 2;
+  int first[9];
+  for (int r = 0; r <= ranks; r++) first[r] = r == ranks ? leaves : r;
+  sl_leaves item[SL_MAX_SUBTREES];
+  const int items = sl_subtrees(leaves, (sl_leaves){first[rank], first[rank + 1] - first[rank]}, item);
+  const char *ways[] = {"none", "bf16", "topk=0.25"};
+  uint64_t plain = 0;
+  for (int way = 0; way < 3; way++)
+    for (int ranks_per_node = 1; ranks_per_node < ranks; ranks_per_node++) {
+      sl_exchange_options options = {.comm = MPI_COMM_WORLD,
+                                     .node = MPI_COMM_NULL,
+                                     .leaves = leaves,
+                                     .first = first,
+                                     .segment = 8192,
+                                     .ranks_per_node = ranks_per_node};
+      RANK_CHECK(sl_compression_parse(ways[way], &options.compression) == SL_OK);
+      sl_exchange *e;
+      RANK_CHECK(sl_exchange_create(&options, &e) == SL_OK);
+      float *data[3][SL_MAX_SUBTREES];
+      double *sum = calloc(COUNT, sizeof *sum), off = 0, all = 0;
+      const sl_exchange_move moves[3] = {{SL_EXCHANGE_SUM, -1, 1}, {SL_EXCHANGE_SUM, -1, 0}, {SL_EXCHANGE_SUM, 1, 1}};
+      for (int b = 0; b < 3; b++) {
+        for (int k = 0; k < items; k++) data[b][k] = malloc(COUNT * sizeof(float));
+        RANK_CHECK(sl_exchange_add(e, moves[b], SL_F32, &(sl_stretch){(void **)data[b], COUNT}, 1, &number) == SL_OK);
+      }
+      for (int round = 0; round < ROUNDS; round++) {
+        for (int b = 0; b < 3; b++)
+          for (int k = 0; k < items; k++)
+            for (int i = 0; i < COUNT; i++) data[b][k][i] = tree32(0, 0, item[k].first, item[k].n, i);
+        for (int b = 0; b < 3; b++) sl_exchange_post(e, b, NULL, NULL);
+        RANK_CHECK(sl_exchange_wait(e) == SL_OK);
+        for (int i = 0; i < COUNT; i++) {
+          const float want = tree32(0, 0, 0, leaves, i);
+          RANK_CHECK(data[1][0][i] == want);
+          if (way == 0) RANK_CHECK(data[0][0][i] == want && (rank != 1 || data[2][0][i] == want));
+          sum[i] += (double)data[0][0][i];
+        }
+        float *theirs = malloc(COUNT * sizeof *theirs);
+        memcpy(theirs, data[0][0], COUNT * sizeof *theirs);
+        MPI_Bcast(theirs, COUNT, MPI_FLOAT, 0, MPI_COMM_WORLD);
+        RANK_CHECK(memcmp(theirs, data[0][0], COUNT * sizeof *theirs) == 0);
+        free(theirs);
+      }
+      for (int i = 0; i < COUNT; i++) {
+        const double want = (double)tree32(0, 0, 0, leaves, i), d = sum[i] / ROUNDS - want;
+        off += d * d, all += want * want;
+      }
+      RANK_CHECK(sqrt(off) <= (way == 0 ? 0 : way == 1 ? 2e-4 : 0.1) * sqrt(all));
+      unsigned long long mine = sl_exchange_sent(e), sent;
+      MPI_Allreduce(&mine, &sent, 1, MPI_UNSIGNED_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
+      if (ranks_per_node == 1 && way == 0) plain = sent;
+      if (ranks_per_node == 1 && way > 0) RANK_CHECK((double)sent < 0.75 * (double)plain); /* one of three is whole */
+      sl_exchange_destroy(e);
+      for (int b = 0; b < 3; b++)
+        for (int k = 0; k < items; k++) free(data[b][k]);
+      free(sum);
+    }
+}
+
 static void start(int ranks, const char *what) {
   const char *mpiexec = getenv("MPIEXEC");
   char command[8192];
@@ -287,6 +353,11 @@ static void three_ranks(void **state) { (void)state, start(3, "sum"); }
 static void four_ranks(void **state) { (void)state, start(4, "sum"); }
 static void five_ranks(void **state) { (void)state, start(5, "sum"); }
 static void late(void **state) { (void)state, start(3, "wait"); }
+static void compressed(void **state) {
+  (void)state;
+  start(2, "compress");
+  start(4, "compress");
+}
 
 int main(int argc, char **argv) {
   program = argv[0];
@@ -295,6 +366,7 @@ int main(int argc, char **argv) {
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
     if (strcmp(argv[1], "sum") == 0) ranks_sum(), ranks_refuse();
     if (strcmp(argv[1], "wait") == 0) ranks_wait();
+    if (strcmp(argv[1], "compress") == 0) ranks_compress();
     if (strcmp(argv[1], "measure") == 0 && argc > 2) measure((size_t)strtoull(argv[2], NULL, 10));
     MPI_Finalize();
     return 0;
@@ -302,6 +374,7 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(one_rank),   cmocka_unit_test(two_ranks),  cmocka_unit_test(three_ranks),
       cmocka_unit_test(four_ranks), cmocka_unit_test(five_ranks), cmocka_unit_test(late),
+      cmocka_unit_test(compressed),
   };
   return cmocka_run_group_tests_name("runtime/exchange", tests, NULL, NULL);
 }

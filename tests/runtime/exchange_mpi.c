@@ -24,7 +24,7 @@ static double value(int round, int bucket, int leaf, int64_t i) {
 }
 
 enum { BUCKETS = 8, LEAVES = 11, EMPTY = 5, GARBAGE = 50 };
-static const sl_exchange_move ALL = {SL_EXCHANGE_SUM, -1};
+static const sl_exchange_move ALL = {SL_EXCHANGE_SUM, -1, 0};
 static const struct {
   sl_exchange_kind kind;
   int rank; /* modulo the ranks; -1: all */
@@ -79,7 +79,7 @@ static void ranks_sum(void) {
       for (int k = 0; k < items; k++, next += 8 * buckets[b].size[s]) data[b][s][k] = next;
       stretch[s] = (sl_stretch){data[b][s], buckets[b].size[s]};
     }
-    const sl_exchange_move move = {buckets[b].kind, rank_of(b, ranks)};
+    const sl_exchange_move move = {buckets[b].kind, rank_of(b, ranks), 0};
     RANK_CHECK(sl_exchange_mpi_add(e, move, buckets[b].dtype, stretch, b == EMPTY ? 0 : 3, &number) == SL_OK &&
                number == b);
   }
@@ -155,9 +155,10 @@ static void ranks_refuse(void) {
   RANK_CHECK(sl_exchange_mpi_add(e, ALL, SL_I32, &(sl_stretch){data, 1}, 1, &number) == SL_EINVAL);
   RANK_CHECK(sl_exchange_mpi_add(e, ALL, SL_F32, &(sl_stretch){data, 0}, 1, &number) == SL_EINVAL);
   RANK_CHECK(sl_exchange_mpi_add(e, ALL, SL_F32, &(sl_stretch){data, (int64_t)1 << 31}, 1, &number) == SL_EINVAL);
-  RANK_CHECK(sl_exchange_mpi_add(e, (sl_exchange_move){SL_EXCHANGE_SUM, 9}, SL_F32, &(sl_stretch){data, 1}, 1,
+  RANK_CHECK(sl_exchange_mpi_add(e, (sl_exchange_move){SL_EXCHANGE_SUM, 9, 0}, SL_F32, &(sl_stretch){data, 1}, 1,
                                  &number) == SL_EINVAL);
-  RANK_CHECK(sl_exchange_mpi_add(e, (sl_exchange_move){SL_EXCHANGE_COPY, -1}, SL_F32, NULL, 0, &number) == SL_EINVAL);
+  RANK_CHECK(sl_exchange_mpi_add(e, (sl_exchange_move){SL_EXCHANGE_COPY, -1, 0}, SL_F32, NULL, 0, &number) ==
+             SL_EINVAL);
   sl_exchange_mpi_destroy(e);
 }
 
