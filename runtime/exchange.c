@@ -891,7 +891,7 @@ static sl_status find_memory(sl_exchange *e, int *fits) {
     }
     SL_TRY(mpi(MPI_Win_shared_query(e->window, 0, &bytes, &unit, &base), "MPI_Win_shared_query"));
     e->boards = (board *)(((uintptr_t)base + LINE - 1) / LINE * LINE);
-    e->memory = e->local == 0 ? boards + slabs : 0;
+    e->memory = boards + DEPTH * (size_t)e->items * e->segment;
   }
   e->slab = (char *)e->boards + boards;
   for (int i = 0; i < e->items; i++) /* touched where they are filled */
@@ -1018,5 +1018,8 @@ void sl_exchange_destroy(sl_exchange *e) {
 
 int sl_exchange_items(const sl_exchange *e) { return e->items; }
 int sl_exchange_nodes(const sl_exchange *e) { return e->nodes; }
-size_t sl_exchange_memory(const sl_exchange *e) { return e->memory; }
+size_t sl_exchange_memory(const sl_exchange *e) {
+  const size_t others = e->arena_window == MPI_WIN_NULL ? 0 : e->arena_bytes * (size_t)(e->locals - 1);
+  return e->memory + others / (size_t)e->locals;
+}
 uint64_t sl_exchange_sent(const sl_exchange *e) { return e->sent; }

@@ -81,7 +81,9 @@ int sl_exchange_items(const sl_exchange *exchange); /* of this rank */
 int sl_exchange_nodes(const sl_exchange *exchange); /* groups of ranks that share memory */
 uint64_t sl_exchange_sent(
     const sl_exchange *exchange); /* bytes that this rank has sent to other nodes; between rounds */
-size_t sl_exchange_memory(const sl_exchange *exchange); /* bytes of this rank's buffers */
+/* Bytes that this rank has resident for it, beside its own of sl_exchange_allocate: buffers, and what it touches of
+ * other ranks' memory. */
+size_t sl_exchange_memory(const sl_exchange *exchange);
 /* Which ranks an exchange that does not go on waits for: late[ranks] is 1 for them, and *bucket its bucket. Of another
  * node all ranks are meant. Returns how many; 0 when nothing is under way. */
 int sl_exchange_waits_for(sl_exchange *exchange, int *bucket, char *late);

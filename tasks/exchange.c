@@ -157,6 +157,8 @@ out:
   return status;
 }
 
+size_t sl__exchanges_bytes(const sl__exchanges *x) { return x->engine ? sl_exchange_memory(x->engine) : 0; }
+
 uint64_t sl__exchanges_sent(const sl__exchanges *x) { return x->engine ? sl_exchange_sent(x->engine) : 0; }
 
 /* Two ends of the task, the prologue's and the engine's, may meet, which leaves the count one too low: so it is set. */

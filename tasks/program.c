@@ -518,7 +518,7 @@ const sl_graph *sl_program_graph(const sl_program *p) { return p->graph; }
 const sl_schedule *sl_program_schedule(const sl_program *p) { return p->schedule; }
 const sl_memory *sl_program_memory(const sl_program *p) { return p->memory; }
 size_t sl_program_bytes(const sl_program *p, int shared) {
-  const size_t all = sl_memory_of_program(p->graph, p->memory);
+  const size_t all = sl_memory_of_program(p->graph, p->memory) + (p->exchanges ? sl__exchanges_bytes(p->exchanges) : 0);
   return shared ? all - p->memory->persistent : all + p->scratch;
 }
 double sl_program_flops(const sl_program *p) { return p->flops; }
