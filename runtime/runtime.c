@@ -203,6 +203,9 @@ void sl_runtime_end_mpi(void) {
   int down = 0;
   if (!mpi_is_ours || MPI_Finalized(&down) != MPI_SUCCESS || down) return;
   mpi_is_ours = 0;
+  /* MPICH 4.0 over UCX's TCP: a rank that is early blocks in MPI_Finalize until all are there, and does not answer those
+   * that still flush their connections, for ever. Ranks that come together from a barrier answer one another. */
+  MPI_Barrier(MPI_COMM_WORLD), MPI_Barrier(MPI_COMM_WORLD);
   MPI_Finalize();
 }
 

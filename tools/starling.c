@@ -1,10 +1,13 @@
 /* The starling command: its list of subcommands, and how a status becomes a message and an exit code. */
 #include <config.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/log.h"
+#include "runtime/runtime.h"
 #include "tools/commands.h"
 #include "tools/session.h"
 
@@ -215,7 +218,7 @@ static int run(const sl__command *command, int argc, const char **argv) {
   return exit_code;
 }
 
-int main(int argc, char **argv) {
+static int command(int argc, char **argv) {
   const char *name = argc > 1 ? argv[1] : NULL;
   int code = -1;
   if (!name) {
@@ -239,5 +242,24 @@ int main(int argc, char **argv) {
   /* What was printed may be all that the caller wanted: a full disk is a failure. */
   if ((fflush(stdout) != 0 || ferror(stdout)) && code == SL_EXIT_DONE)
     return complain(sl_fail(SL_EIO, "cannot write to standard output: %s", strerror(errno)));
+  return code;
+}
+
+/* MPI_Finalize may wait for ever between hosts that TCP joins (docs/clusters.md). The work is done by then, and its
+ * results are on disk: the process ends without it. */
+enum { END_SECONDS = 30 };
+static void *end_anyway(void *code) {
+  sleep(END_SECONDS);
+  sl_log(SL_LOG_WARNING, "MPI_Finalize did not return in %d s: this process, whose work is done, ends without it",
+         END_SECONDS);
+  _exit(*(int *)code);
+}
+
+int main(int argc, char **argv) {
+  static int code; /* outlives main's frame, which the thread may */
+  pthread_t guard;
+  code = command(argc, argv);
+  if (fflush(stdout) == 0) pthread_create(&guard, NULL, end_anyway, &code);
+  sl_runtime_end_mpi();
   return code;
 }

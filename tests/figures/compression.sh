@@ -1,0 +1,31 @@
+#!/bin/bash
+# Figure: what gpt2-nano has learnt of the King James text after STEPS steps (default 300) on 2 ranks that share no memory, its gradients sent
+# as they are, as bf16, and the hundredth part that is largest; with the bytes of a step. OUT=FILE.svg draws the three curves.
+set -u
+top=$(cd "$(dirname "$0")/../.." && pwd)
+starling=${STARLING:-$top/build/starling} mpiexec=${MPIEXEC:-mpiexec.mpich} steps=${STEPS:-300}
+[ -x "$starling" ] || { echo "SKIP: no $starling: run ./quickstart first"; exit 77; }
+command -v "$mpiexec" >/dev/null || { echo "SKIP: no $mpiexec"; exit 77; }
+command -v jq >/dev/null || { echo 'SKIP: no jq'; exit 77; }
+command -v bible >/dev/null || { echo 'SKIP: no King James text (apt-get install bible-kjv bible-kjv-text)'; exit 77; }
+export MPIR_CVAR_NOLOCAL=1 # MPICH: ranks of a host are as far apart as those of two
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+bible -f 'Gen1:1-Rev22:21' >"$work/kjv.txt"
+missed=0 plot=
+for way in none bf16 topk; do
+  "$mpiexec" -n 2 "$starling" train gpt2-nano --data "$work/kjv.txt" --batch 8 --leaves 2 --workers 1 --steps "$steps" --log-every 10 --eval-every "$steps" \
+    --learning-rate 1e-3 --compress $way --quiet --out "$work/$way" >"$work/log" 2>&1 || { tail -n 3 "$work/log"; exit 1; }
+  loss=$(jq .validation_loss "$work/$way/summary.json")
+  bytes=$("$mpiexec" -n 2 "$starling" bench gpt2-nano --batch 8 --leaves 2 --workers 1 --steps 2 --no-measure --compress $way --json 2>/dev/null | jq '.sent_bytes / 1e6')
+  [ $way != none ] || plain=$loss
+  met=$(awk -v a="$plain" -v b="$loss" -v way=$way 'BEGIN { print (b <= a * (way == "bf16" ? 1.02 : 1.15)) }')
+  printf '%-6s validation loss %.4f (%s), %6.2f MB sent a step\n' $way "$loss" "$([ "$met" = 1 ] && echo met || echo MISSED)" "$bytes"
+  [ "$met" = 1 ] || missed=1
+  jq -r 'select(.split == "train") | [.step, .loss] | @tsv' "$work/$way/metrics.jsonl" >"$work/$way.tsv"
+  plot+="${plot:+, }'$work/$way.tsv' with lines linewidth 2 title '--compress $way'"
+done
+if [ -n "${OUT-}" ] && command -v gnuplot >/dev/null; then
+  gnuplot -e "set terminal svg size 560,320 font 'sans-serif,12' background rgb 'white'; set output '$OUT'; set xlabel 'steps'; set ylabel 'training loss'; set grid; plot $plot"
+fi
+exit $missed
