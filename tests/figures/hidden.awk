@@ -22,5 +22,5 @@ END {
     can += most
     hidden += was < 0 ? 0 : was > most ? most : was
   }
-  printf "%.3f\n", can > 0 ? hidden / can : 1
+  printf "%.3f\n", (can > 0 ? hidden / can : 1)
 }

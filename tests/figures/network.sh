@@ -1,7 +1,7 @@
 #!/bin/bash
-# Figure: the link between two test hosts (tests/hosts.sh) limited to 1 Gbit/s: each rank sends and receives what a reduce-scatter and an
-# allgather of 64 MB need, 64 MB each way, and that takes the time that the limit allows, within 25%, on machines with a core for each host.
-# What shared memory would do stands beside it, to show that no rank went round the link.
+# Figure: two test hosts (tests/hosts.sh) with a link of 1 Gbit/s between them. Alone, a reduce-scatter and an allgather of 64 MB, 64 MB each
+# way, take the time that the limit allows, within 25%. In steps of gpt2-nano, of the exchange 80% of what the backward pass can hide is hidden.
+# And what ranks that share a host's memory (hierarchy) and compression bring there. For machines with a core for each host.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 build=${BUILD:-$top/build}
@@ -25,4 +25,23 @@ share=$(awk -v a="$limit" -v b="$messages" 'BEGIN { printf "%.2f", a / b }')
 figure "part of the link's rate" 0.75 "$share" "$(awk -v v="$share" 'BEGIN { print (v >= 0.75 && v <= 1) }')"
 gain=$(awk -v a="$mpi" -v b="$messages" 'BEGIN { printf "%.2f", a / b }')
 figure "speed as multiples of MPI_Iallreduce's" 0.95 "$gain" "$(awk -v v="$gain" 'BEGIN { print (v >= 0.95) }')"
+
+# The backward pass can hide as much of the exchange as it lasts from the first bucket on (hidden.awk); a worker that has nothing to do for
+# want of an exchange shows what was not hidden.
+starling=${STARLING:-$top/build/starling}
+command -v jq >/dev/null || { echo 'SKIP: no jq'; exit $missed; }
+work=$(mktemp -d)
+trap '"$top/tests/hosts.sh" down; rm -rf "$work"' EXIT
+steps() { # ranks a host, bench's arguments
+  timeout 300 "$top/tests/hosts.sh" mpiexec -n $((2 * $1)) -ppn "$1" "$starling" bench gpt2-nano --batch 8 --leaves 4 --workers 1 --steps 12 --no-measure --json "${@:2}" 2>"$work/err"
+}
+steps 1 --out "$work/run" >"$work/plain" || { tail -n 2 "$work/err"; exit 1; }
+"$starling" trace "$work/run" --out "$work/csv" --format csv --quiet
+share=$(awk -F, -f "$top/tests/figures/hidden.awk" "$work/csv")
+figure 'of what can be hidden, hidden' 0.80 "$share" "$(awk -v v="$share" 'BEGIN { print (v >= 0.8) }')"
+speed() { jq -r '"\(.samples_per_s) samples/s, \(.sent_bytes / 1e6 | floor) MB sent a step"' "$1"; }
+echo "  gpt2-nano, 2 hosts of 1 rank: $(speed "$work/plain")"
+for way in bf16 topk; do steps 1 --compress $way >"$work/$way" && echo "    --compress $way: $(speed "$work/$way")"; done
+steps 2 >"$work/two" && echo "  2 hosts of 2 ranks, exchange inside a host first: $(speed "$work/two")"
+MPIR_CVAR_NOLOCAL=1 steps 2 >"$work/flat" && echo "    each rank for itself: $(speed "$work/flat")"
 exit $missed
