@@ -16,5 +16,5 @@ if [ ! -s "$text" ]; then
 fi
 
 # The loss is that of the hidden letters alone.
-"$starling" train bert-nano --data "$text" --out "$run" --steps 2000 --eval-every 500 --learning-rate 3e-4 "$@"
+"$starling" train bert-nano --data "$text" --out "$run" --length 32 --batch 64 --steps 2000 --eval-every 500 --learning-rate 8e-4 --warmup 60 "$@"
 "$starling" eval "$run" --split validation

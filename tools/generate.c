@@ -26,7 +26,7 @@ typedef struct writer {
   sl_network network;
   sl_program *program; /* over windows of `length` tokens; NULL before the first */
   int64_t length, limit;
-  int read; /* whether the store has the model */
+  int read;        /* whether the store has the model */
   int32_t *window; /* [length] */
   float *logits;   /* [length, vocabulary] */
   sl__candidate *room;
