@@ -1,8 +1,10 @@
 #!/bin/bash
 # Figure: two ranks of one worker, one of them with half a core, 12 leaves: the throughput with --balance auto as multiples of that
-# of the even division, in turn, at least 1.3; and the same bits. Half a core is a quota of the control group (v1 or v2), and QUOTA another
-# one in per cent; where none can be made, the rank is stopped half of the time. The machine must have nothing else to do, or the
-# other rank is slowed down, too. ROUNDS says how many times each is measured (default 3).
+# of the even division, in turn, at least 1.3; and the same bits. Half a core is a quota of the control group (v1 or v2), and QUOTA
+# another one in per cent. Its period is 10 ms, shorter than any step here: a worker that waits uses up its quota, too, so with a
+# period as long as a step the whole job would stand still for half of the time. Where no group can be made, the rank is stopped half
+# of the time. The machine must have nothing else to do, or the other rank is slowed down, too. ROUNDS says how many times each is
+# measured (default 3).
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 starling=${STARLING:-$top/build/starling} mpiexec=${MPIEXEC:-mpiexec.mpich} rounds=${ROUNDS:-3} quota=${QUOTA:-50}
@@ -16,7 +18,9 @@ trap '[ -z "$group" ] || rmdir "$group"; rm -rf "$work"' EXIT
 for folder in /sys/fs/cgroup/cpu /sys/fs/cgroup; do
   mkdir "$folder/starling-balance.$$" 2>/dev/null || continue
   group=$folder/starling-balance.$$
-  if [ -e "$group/cpu.max" ]; then echo "$((quota * 1000)) 100000" >"$group/cpu.max"; else echo $((quota * 1000)) >"$group/cpu.cfs_quota_us"; fi 2>/dev/null && break
+  if [ -e "$group/cpu.max" ]; then echo "$((quota * 100)) 10000" >"$group/cpu.max"; else
+    echo 10000 >"$group/cpu.cfs_period_us" && echo $((quota * 100)) >"$group/cpu.cfs_quota_us"
+  fi 2>/dev/null && break
   rmdir "$group"
   group=
 done
