@@ -41,6 +41,7 @@ sed -n '/^{"format"/p' "$page" >embedded
 check 'its data are one line' test "$(wc -l <embedded)" = 1
 check 'without a <' sh -c '! grep -q "<" embedded'
 check_json 'which is JSON' embedded
+expect 'starling trace tells what of the exchange was hidden' 0 'exchange +0\.500 ms +of a step under way: 0\.000 hidden \(0\.0 %\), 0\.500 exposed' trace "$odd"
 run report "$odd" --json
 cp out printed
 check_json '--json is JSON' printed
@@ -58,7 +59,9 @@ if command -v jq >/dev/null; then
       | near($busy; $t.kernel_percent / 100 * $whole)
         and ([range($all.causes | length)] | all(. as $c | near([range($l.idle.time | length) | select($l.idle.cause[.] == $c) | $l.idle.time[.]] | add // 0 | . * 1e-9;
           $t.idle_percent[$all.causes[$c]] / 100 * $whole)))
-        and ($l.records.node | length) == $t.tasks + $t.exchanges and near($t.kernel_percent; 100 * 100 * 250 / (250 * 110 + 600))) | all' embedded >agree 2>err
+        and ($l.records.node | length) == $t.tasks + $t.exchanges and near($t.kernel_percent; 100 * 100 * 250 / (250 * 110 + 600))
+        and near($t.exchange.under_way_s; $t.steps * 500e-6) and near($t.exchange.exposed_s; $t.idle_percent.exchange / 100 * $t.window_s)
+        and near($t.exchange.hidden_s + $t.exchange.exposed_s; $t.exchange.under_way_s)) | all' embedded >agree 2>err
   check 'kernels and causes of its columns agree with them, to 1%' test "$(cat agree)" = true
 else
   for what in 'the data in the page' 'the name' 'a layer' 'the totals' 'columns'; do skip "$what: no jq"; done
@@ -88,7 +91,7 @@ document.body.append("\n",Object.assign(document.createElement("pre"),{className
     check "$what: of that width" has width "${frame#*-}"
     check "$what: light or dark" has dark "$([ "$1" = dark ] && echo true || echo false)"
     check "$what: nothing sticks out" has overflows false
-    for action in wheel_zooms keys_pan keys_reset drag_pans click_finds search_finds next_steps table_sorts; do
+    for action in wheel_zooms keys_pan keys_reset drag_pans click_finds search_finds next_steps table_sorts exchange_told; do
       check "$what: $action" has $action true
     done
   done

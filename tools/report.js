@@ -13,7 +13,7 @@ $('subtitle').textContent = data.model + ', ' + data.ranks + (data.ranks === 1 ?
   sum(data.totals.map((r) => r.workers.length)) + ' workers, policy ' + data.sched + ', ' +
   Math.max(...data.totals.map((r) => r.steps)).toLocaleString('en') + ' whole steps kept' +
   (data.totals.length < data.ranks ? '; of ' + (data.ranks - data.totals.length) + ' ranks there is no timeline' : '');
-data.answer.forEach((sentence) => $('answer').append(element('p', sentence)));
+data.answer.forEach((sentence) => $('answer').append(element('p', sentence.replace(/(\d) (%|ms|s)(?!\w)/g, '$1\u00a0$2'))));
 
 // --- shares of time -------------------------------------------------------------------------------------------------
 
@@ -75,6 +75,23 @@ table('bounds', ['', 'whole steps', 'tasks', 'exchanges', 'critical path, ms', '
   data.totals.map((r) => row(['rank ' + r.rank, ...[r.steps, r.tasks, r.exchanges].map((n) => n.toLocaleString('en')),
     ...(r.bound ? [r.bound.critical_path_s, r.bound.area_s, r.bound.mixed_s].map((s) => figure(1e3 * s)) : ['–', '–', '–']),
     r.steps ? figure(1e3 * r.step_s) : '–', r.bound && r.step_s > 0 ? (100 * r.bound.mixed_s / r.step_s).toFixed(1) + ' %' : '–'])));
+
+{
+  const each = data.totals.filter((r) => r.exchange && r.exchange.under_way_s > 0), of = (a, b) => b > 0 ? (100 * a / b).toFixed(1) + ' %' : '–';
+  $('exchange').hidden = each.length === 0;
+  table('exchanges', ['', 'under way, ms a step', 'hidden, ms', 'exposed, ms', 'hidden', '', 'gradients: can be hidden, ms', 'of these, hidden'], each.map((r) => {
+    const e = r.exchange, bar = element('div', '', {class: 'bar'}), cell = element('td');
+    for (const [part, colour] of [[e.hidden_s, '--kernels'], [e.exposed_s, '--exchange']]) {
+      const span = element('span');
+      span.style.flex = part + ' 0 0';
+      span.style.background = 'var(' + colour + ')';
+      bar.append(span);
+    }
+    cell.append(bar);
+    return row(['rank ' + r.rank, ...[e.under_way_s, e.hidden_s, e.exposed_s].map((s) => figure(1e3 * s / r.steps)), of(e.hidden_s, e.under_way_s), cell,
+      figure(1e3 * e.hideable_s / r.steps), of(e.achieved_s, e.hideable_s)]);
+  }));
+}
 
 // --- operations -----------------------------------------------------------------------------------------------------
 

@@ -21,6 +21,17 @@ static const struct {
                         "Another scheduling policy (--sched) may help."},
 };
 
+/* "8.33 s", "12.5 ms" */
+static const char *duration(double seconds, char text[32]) {
+  if (seconds >= 99.95)
+    snprintf(text, 32, "%.0f s", seconds);
+  else if (seconds >= 0.9995)
+    snprintf(text, 32, "%.3g s", seconds);
+  else
+    snprintf(text, 32, "%.3g ms", 1e3 * seconds);
+  return text;
+}
+
 /* Means over all ranks' workers, the slowest rank's step, the largest bound. */
 typedef struct mean {
   double step, kernels, idle[SL_IDLE_CAUSES];
@@ -57,15 +68,16 @@ static void tell_time(const mean *m, json_t *to) {
   for (int c = 1; c < SL_IDLE_CAUSES; c++)
     if (m->idle[c] > m->idle[most]) most = c;
   const double idle = 1 - m->kernels;
+  char step[32];
+  duration(m->step, step);
   if (idle < 0.01)
-    put(to, json_sprintf("A step took %.3g ms, and the workers were in kernels for %.1f %% of it: hardly idle.",
-                         1e3 * m->step, 100 * m->kernels));
+    put(to, json_sprintf("A step took %s, and the workers were in kernels for %.1f %% of it: hardly idle.", step,
+                         100 * m->kernels));
   else
-    put(to,
-        json_sprintf("A step took %.3g ms. The workers were in kernels for %.1f %% of it and idle for %.1f %%, most of "
-                     "that (%.1f %%) because %s. %s",
-                     1e3 * m->step, 100 * m->kernels, 100 * idle, 100 * m->idle[most], causes[most].because,
-                     causes[most].helps));
+    put(to, json_sprintf("A step took %s. The workers were in kernels for %.1f %% of it and idle for %.1f %%, most of "
+                         "that (%.1f %%) because %s. %s",
+                         step, 100 * m->kernels, 100 * idle, 100 * m->idle[most], causes[most].because,
+                         causes[most].helps));
 }
 
 static void tell_bound(const mean *m, json_t *to) {
@@ -76,11 +88,36 @@ static void tell_bound(const mean *m, json_t *to) {
   const int path = m->bound.critical_path > m->bound.area;
   put(to,
       json_sprintf(
-          "With kernels as fast as in this run no schedule takes less than %.3g ms, which is %.1f %% of the step: %s.",
-          1e3 * m->bound.mixed, m->step > 0 ? 100 * m->bound.mixed / m->step : 0,
+          "With kernels as fast as in this run no schedule takes less than %s, which is %.1f %% of the step: %s.",
+          duration(m->bound.mixed, (char[32]){0}), m->step > 0 ? 100 * m->bound.mixed / m->step : 0,
           path
               ? "so long is the longest chain of tasks that wait for one another, and more workers would not shorten it"
               : "so long takes all work, evenly divided, and only faster kernels or more workers go below that"));
+}
+
+static void tell_exchange(const sl__report_run *r, json_t *to) {
+  double under_way = 0, hidden = 0;
+  int longest = 0, most = -1, least = -1; /* ranks: under way longest; idle for it most and least */
+  for (int i = 0; i < r->n; i++) {
+    const sl__sums *s = &r->sums[i];
+    under_way += s->overlap.under_way, hidden += s->overlap.hidden;
+    if (s->overlap.under_way > r->sums[longest].overlap.under_way) longest = i;
+    if (s->steps == 0) continue;
+    const double idle = s->usage.idle[SL_IDLE_EXCHANGE];
+    if (most < 0 || idle > r->sums[most].usage.idle[SL_IDLE_EXCHANGE]) most = i;
+    if (least < 0 || idle < r->sums[least].usage.idle[SL_IDLE_EXCHANGE]) least = i;
+  }
+  if (!(under_way > 0) || most < 0) return;
+  const sl__sums *s = &r->sums[longest], *m = &r->sums[most], *l = &r->sums[least];
+  const double at_most = m->usage.idle[SL_IDLE_EXCHANGE], at_least = l->usage.idle[SL_IDLE_EXCHANGE];
+  put(to, json_sprintf("Exchanges between ranks were under way for %s of a step (rank %d), and over all ranks %.1f %% "
+                       "of that time was hidden behind tasks.",
+                       duration(s->overlap.under_way / (double)s->steps, (char[32]){0}), s->t->rank,
+                       100 * hidden / under_way));
+  if (at_most > 0.1 && at_least < at_most / 3)
+    put(to, json_sprintf("Rank %d waited in them for %.1f %% of its time, rank %d for %.1f %%: so the ranks are uneven "
+                         "rather than the network slow, and --balance auto divides the work by their speed.",
+                         m->t->rank, 100 * at_most, l->t->rank, 100 * at_least));
 }
 
 static void tell_operation(const sl__report_run *r, json_t *to) {
@@ -114,6 +151,7 @@ json_t *sl__report_answer(const sl__report_run *r) {
   }
   tell_time(&m, sentences);
   tell_bound(&m, sentences);
+  tell_exchange(r, sentences);
   tell_operation(r, sentences);
   return sentences;
 }

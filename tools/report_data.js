@@ -82,5 +82,5 @@ function time(ns) {
 function figure(x) { // three digits that matter
   if (!isFinite(x)) return '–';
   const size = Math.abs(x);
-  return size >= 100 || x === 0 ? Math.round(x).toLocaleString('en') : size >= 0.001 ? String(+x.toPrecision(3)) : x.toExponential(1);
+  return size >= 100 || x === 0 ? Math.round(x).toLocaleString('en') : size >= 0.001 ? String(+x.toPrecision(3)) : x > 0 ? '<0.001' : '>-0.001';
 }

@@ -67,6 +67,8 @@ if (location.hash === '#test') {
       $('search').dispatchEvent(new Event('input', {bubbles: true}));
       key('0');
     }
+    const exchanged = data.totals.filter((r) => r.exchange && r.exchange.under_way_s > 0).length;
+    result.exchange_told = $('exchange').hidden === (exchanged === 0) && $('exchanges').tBodies[0].rows.length === exchanged;
     const head = $('operations').tHead.rows[0].cells;
     head[2].firstChild.click();
     const counts = [...$('operations').tBodies[0].rows].map((tr) => +tr.cells[2].textContent.replace(/,/g, ''));

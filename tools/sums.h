@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "runtime/idle.h"
+#include "runtime/overlap.h"
 #include "runtime/timeline.h"
 #include "tasks/bound.h"
 
@@ -13,9 +13,9 @@ typedef struct sl__sums {
   const sl_timeline *t;
   int64_t from, to, first; /* of the window, its first step */
   int64_t steps, tasks, exchanges;
-  double step;       /* seconds: the window over its steps */
-  double exchanging; /* seconds of all exchanges */
+  double step; /* seconds: the window over its steps */
   sl_usage usage;
+  sl_overlap overlap;
   sl_bound bound;
   int bounded; /* 0: not every task was recorded */
 } sl__sums;

@@ -21,6 +21,12 @@ static void print_text(const sl__sums *s) {
   printf("  %-14s %10.2f %%    of worker time\n", "kernels", 100 * s->usage.kernels);
   for (int c = 0; c < SL_IDLE_CAUSES; c++)
     printf("  %-14s %10.2f %%    idle\n", sl_idle_cause_name((sl_idle_cause)c), 100 * s->usage.idle[c]);
+  const sl_overlap *o = &s->overlap;
+  const double steps = (double)s->steps;
+  if (o->under_way > 0)
+    printf("  %-14s %10.3f ms   of a step under way: %.3f hidden (%.1f %%), %.3f exposed\n", "exchange",
+           1e3 * o->under_way / steps, 1e3 * o->hidden / steps, 100 * o->hidden / o->under_way,
+           1e3 * o->exposed / steps);
 }
 
 static sl_status summarise(const sl__options *o, sl_timeline *const *timelines, int n) {

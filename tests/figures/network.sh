@@ -26,8 +26,8 @@ figure "part of the link's rate" 0.75 "$share" "$(awk -v v="$share" 'BEGIN { pri
 gain=$(awk -v a="$mpi" -v b="$messages" 'BEGIN { printf "%.2f", a / b }')
 figure "speed as multiples of MPI_Iallreduce's" 0.95 "$gain" "$(awk -v v="$gain" 'BEGIN { print (v >= 0.95) }')"
 
-# The backward pass can hide as much of the exchange as it lasts from the first bucket on (hidden.awk); a worker that has nothing to do for
-# want of an exchange shows what was not hidden.
+# The backward pass can hide as much of the exchange as it lasts from the first bucket on (runtime/overlap.h); a worker that has nothing to do
+# for want of an exchange shows what was not hidden.
 starling=${STARLING:-$top/build/starling}
 command -v jq >/dev/null || { echo 'SKIP: no jq'; exit $missed; }
 work=$(mktemp -d)
@@ -36,8 +36,7 @@ steps() { # ranks a host, bench's arguments
   timeout 300 "$top/tests/hosts.sh" mpiexec -n $((2 * $1)) -ppn "$1" "$starling" bench gpt2-nano --batch 8 --leaves 4 --workers 1 --steps 12 --no-measure --json "${@:2}" 2>"$work/err"
 }
 steps 1 --out "$work/run" >"$work/plain" || { tail -n 2 "$work/err"; exit 1; }
-"$starling" trace "$work/run" --out "$work/csv" --format csv --quiet
-share=$(awk -F, -f "$top/tests/figures/hidden.awk" "$work/csv")
+share=$("$starling" trace "$work/run" --json | jq '(map(.exchange.achieved_s) | add) / (map(.exchange.hideable_s) | add)')
 figure 'of what can be hidden, hidden' 0.80 "$share" "$(awk -v v="$share" 'BEGIN { print (v >= 0.8) }')"
 speed() { jq -r '"\(.samples_per_s) samples/s, \(.sent_bytes / 1e6 | floor) MB sent a step"' "$1"; }
 echo "  gpt2-nano, 2 hosts of 1 rank: $(speed "$work/plain")"
