@@ -4,8 +4,10 @@
 . "$(dirname "$0")/command.shlib"
 if grep -q __asan_init "$starling"; then echo '1..0 # SKIP processes under a sanitizer take too long'; exit 0; fi
 small='--batch 64 --steps 5 --repetitions 3 --workers 1'
+odd="odd<b>&'name"
+make_set "$odd" 64 32 8 3
 # shellcheck disable=SC2086 # $small is several words, here and below
-expect 'two policies' 0 '^(Take|No policy)' compare mlp $small --policies lws --out tables
+expect 'two policies' 0 '^(Take|No policy)' compare mlp $small --data "$odd" --policies lws --out tables
 check 'a line for each, with priorities and without' test "$(grep -cE '^(eager|lws) +(on|off) ' out)" = 4
 check 'the same bytes' grep -q '^All left the same bytes' out
 check 'every repetition is in the table' test "$(grep -cE '^(eager|lws),[01],[0-2],' tables/compare.csv)" = 12
@@ -14,6 +16,17 @@ check 'eager against itself is 1' test "$(field ratio tables/compare.json)" = 1.
 for figure in step_s ratio_low ratio_high of_bound kernel_percent kernel_inflation; do
   check "figures: $figure" grep -qE "\"$figure\": [0-9]" tables/compare.json
 done
+page=tables/compare.html
+check 'a page with a plot of ratios and one of shares' test "$(grep -c '^<svg ' $page)" = 2
+check 'an interval and a point for each that ran' test "$(grep -c '<circle ' $page)" = 4
+check 'the verdict' grep -qE '<p>(Take|No policy)' $page
+check 'the figures, a row each' test "$(grep -cE '^<tr><td>(eager|lws)</td><td>(on|off)</td>' $page)" = 4
+check 'the command that repeats it, quoted for a shell and escaped' grep -qF "starling compare mlp --batch 64 --steps 5 --repetitions 3 --workers 1 --data &#39;odd&#60;b&#62;&#38;&#39;\\&#39;&#39;name&#39;" $page
+check 'no markup from names' sh -c '! grep -q "<b>" "$1"' - $page
+check 'no script, and nothing loaded' sh -c '! sed "s/ xmlns=\"[^\"]*\"//" "$1" | grep -qE "<script|src=|@import|url\(|https?:"' - $page
+check 'machine and versions' grep -qE '<tr><td>libraries starpu</td><td class="meaning">[0-9.]+' $page
+adds_up() { awk -F, 'NR > 1 { s = 0; for (i = 6; i <= 11; i++) s += $i; if (s < 99.9 || s > 100.1) exit 1; n++ } END { exit !n }' "$1"; }
+check 'kernels and causes add up to 100%' adds_up tables/compare.csv
 none_beats_it() { grep -oE '"of_bound": [0-9.]+' "$1" | awk '{ if ($2 <= 0 || $2 > 1.05) exit 1; n++ } END { exit !n }'; }
 check 'no policy beats the bound' none_beats_it tables/compare.json
 expect 'priorities on only, as JSON' 0 '"verdict"' compare mlp $small --policies eager --priorities on --json

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "runtime/environment.h"
 #include "runtime/idle.h"
 #include "runtime/measure.h"
 #include "tasks/bound.h"
@@ -68,6 +69,7 @@ typedef struct bench {
   sl_usage usage;          /* of nothing without a recorder */
   sl_bound bound;          /* likewise, and where not every task was recorded */
   sl__clocks clocks;
+  json_t *environment; /* as it was before the runtime changed it, and what the runtime is */
 } bench;
 
 /* One operation of one layer, as it ran. */
@@ -150,7 +152,10 @@ static void release_program(bench *b) {
 static sl_status prepare(bench *b) {
   SL_TRY(sl__find_model(b->o->model, &b->model));
   SL_TRY(sl__training_of(b->o, b->model, &b->training));
+  b->environment = sl_environment(b->o->argc, b->o->argv, sl__commit());
+  if (!b->environment) return sl_fail(SL_ENOMEM, "no memory for the environment");
   SL_TRY(sl__start(b->o, "bench", 1, &b->runtime));
+  SL_TRY(sl__environment_complete(b->environment, b->runtime));
   SL_TRY(sl__ranks_open(b->runtime, &b->ranks));
   SL_TRY(sl__ranks_exchange(&b->ranks, b->runtime, b->o->allreduce, b->o->compress));
   SL_TRY(sl__plan_of(b->o, b->model, b->ranks.n, &b->plan));
@@ -353,10 +358,10 @@ static sl_status print_json(const bench *b, const line *lines, int n, double tot
       sl_runtime_starpu(), "steps", (json_int_t)b->n, "step_s", median, "step_s_p10", b->seconds[b->n / 10],
       "step_s_p90", b->seconds[b->n - 1 - b->n / 10], "samples_per_s", (double)b->plan.batch / median, "gflops", gflops,
       "step_flops", b->flops, "tasks", sl_program_graph(b->program)->n_nodes);
-  json_t *more = json_pack("{s:s, s:f, s:I, s:I, s:I, s:o}", "state_digest", b->digest, "input_percent",
+  json_t *more = json_pack("{s:s, s:f, s:I, s:I, s:I, s:o, s:O}", "state_digest", b->digest, "input_percent",
                            100e9 * b->input / (double)(b->to - b->from), "peak_memory_bytes", (json_int_t)b->peak,
                            "predicted_peak_bytes", (json_int_t)b->predicted, "sent_bytes", (json_int_t)b->sent,
-                           "operations", operations);
+                           "operations", operations, "environment", b->environment);
   if (all && b->recorder) {
     json_t *idle = json_object();
     for (int c = 0; c < SL_IDLE_CAUSES; c++)
@@ -416,6 +421,7 @@ out:
   sl__balance_close(&b.balance);
   sl__ranks_close(&b.ranks);
   sl_runtime_stop(b.runtime);
+  json_decref(b.environment);
   free(b.synthetic.samples), free(b.seconds);
   return status;
 }

@@ -661,6 +661,55 @@ sl_status sl__options_data_of(const sl__command *train, const char *path, char *
   return status;
 }
 
+static int listed(const char *const *names, const char *name) {
+  while (*names && strcmp(*names, name) != 0) names++;
+  return *names != NULL;
+}
+
+sl_status sl__options_words(const sl__options *options, const sl__command *command, const char *const *except,
+                            char ***words, int *n) {
+  sl__options defaults;
+  char number[32], other[32];
+  sl_status status = SL_OK;
+  set_defaults(command, &defaults);
+  *n = 0;
+  *words = calloc(OPTIONS, sizeof **words);
+  if (!*words) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for a command"));
+  for (int i = 0; i < OPTIONS; i++) {
+    const option *o = &table[i];
+    const char *value = show(options, o, number), *usual = show(&defaults, o, other);
+    if (!(o->commands & command->bit) || !value || (usual && strcmp(value, usual) == 0)) continue;
+    if (o->offset == AT(config) || listed(except, o->name)) continue;
+    const int flag = o->kind == FLAG;
+    if (asprintf(&(*words)[*n], "--%s%s%s", o->name, flag ? "" : "=", flag ? "" : value) < 0)
+      SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for a command"));
+    ++*n;
+  }
+out:
+  sl__options_free(&defaults);
+  return status;
+}
+
+void sl__options_words_free(char **words, int n) {
+  for (int i = 0; i < n; i++) free(words[i]);
+  free(words);
+}
+
+void sl__options_quote(FILE *file, const char *const *words, int n) {
+  static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+,./:@%";
+  for (int i = 0; i < n; i++) {
+    if (i) fputc(' ', file);
+    const int quoted = !*words[i] || words[i][strspn(words[i], plain)];
+    if (quoted) fputc('\'', file);
+    for (const char *c = words[i]; *c; c++)
+      if (*c == '\'')
+        fputs("'\\''", file);
+      else
+        fputc(*c, file);
+    if (quoted) fputc('\'', file);
+  }
+}
+
 void sl__options_free(sl__options *options) {
   for (int i = 0; i < OPTIONS; i++)
     if (table[i].kind == TEXT || table[i].kind == CHOICE) free(*(char **)((char *)options + table[i].offset));

@@ -77,6 +77,15 @@ void sl__option_default_integer(int64_t *option, int64_t value);
 void sl__option_default_real(double *option, double value);
 sl_status sl__option_default_text(char **option, const char *value);
 
+/* What was given of the options that another command takes, as its words ("--batch=64", "--grey"), but for those named
+ * in `except`, which NULL ends, and --config, whose keys count as given. *words is the caller's to
+ * sl__options_words_free(). */
+sl_status sl__options_words(const sl__options *options, const sl__command *command, const char *const *except,
+                            char ***words, int *n);
+void sl__options_words_free(char **words, int n);
+/* Words as a shell takes them, quoted where that is needed, with blanks between. */
+void sl__options_quote(FILE *file, const char *const *words, int n);
+
 void sl__options_help(const sl__command *command, FILE *file);
 /* The options as paragraphs of a manual page (man macros). */
 void sl__options_manual(const sl__command *const *commands, FILE *file);

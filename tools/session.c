@@ -37,6 +37,25 @@ sl_status sl__start(const sl__options *o, const char *what, int ranks, sl_runtim
                  what, n);
 }
 
+sl_status sl__environment_complete(json_t *environment, const sl_runtime *runtime) {
+  char line[1024];
+  json_t *workers = json_array();
+  for (int w = 0; w < sl_runtime_workers(runtime); w++)
+    json_array_append_new(workers, json_string(sl_runtime_worker_text(runtime, w, line, sizeof line)));
+  const unsigned hwloc = hwloc_get_api_version();
+  snprintf(line, sizeof line, "%u.%u.%u", hwloc >> 16, hwloc >> 8 & 255, hwloc & 255);
+  json_t *libraries = json_pack("{s:s, s:s, s:s, s:s}", "starpu", sl_runtime_starpu(), "mpi", sl_runtime_mpi(), "hwloc",
+                                line, "openblas", sl_runtime_blas());
+  json_t *machine = json_pack("{s:s, s:s, s:i, s:i, s:o, s:i, s:f}", "sched", sl_runtime_sched(runtime), "kernels",
+                              sl_isa_name(sl_runtime_isa(runtime)), "ranks", sl_runtime_ranks(runtime),
+                              "threads_per_worker", sl_runtime_share(runtime)->threads_per_worker, "workers", workers,
+                              "gpus", sl_runtime_gpus(runtime), "cpu_quota", sl_runtime_quota(runtime));
+  const int fine = libraries && json_object_update(json_object_get(environment, "libraries"), libraries) == 0 &&
+                   json_object_set_new(environment, "machine", machine) == 0;
+  json_decref(libraries);
+  return fine ? SL_OK : sl_fail(SL_ENOMEM, "no memory for the environment");
+}
+
 sl_status sl__find_model(const char *name, const sl_model **model) {
   const char *names[64];
   char suggestion[128];

@@ -2,12 +2,17 @@
 #ifndef SL_TOOLS_SESSION_H
 #define SL_TOOLS_SESSION_H
 
+#include <jansson.h>
+
 #include "models/models.h"
 #include "runtime/runtime.h"
 #include "tools/options.h"
 
 /* Starts the runtime as the options say. what: the command's name; several ranks are refused unless `ranks`. */
 sl_status sl__start(const sl__options *options, const char *what, int ranks, sl_runtime **runtime);
+
+/* Adds to sl_environment's object what is known once the runtime is up: `machine`, and versions to `libraries`. */
+sl_status sl__environment_complete(json_t *environment, const sl_runtime *runtime);
 
 /* The model that the options name; an unknown one is a usage error with the nearest name. */
 sl_status sl__find_model(const char *name, const sl_model **model);

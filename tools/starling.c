@@ -88,7 +88,7 @@ static const sl__command compare = {
         "Measures the steps of MODEL under each policy, with priorities and without, every time in a process of its own, in repetitions that take turns, "
         "after StarPU's performance models have been calibrated. Prints the time of a step, its ratio to that under eager with a 95% interval, "
         "its part of one lower bound that all share, how much longer kernels take than alone, and idle time by cause; says which policy to take and whether that is "
-        "more than noise, and fails where policies gave different bytes. --out gets every repetition (compare.csv) and the figures (compare.json). Other options are handed "
+        "more than noise, and fails where policies gave different bytes. --out gets a page with plots (compare.html), every repetition (compare.csv) and the figures (compare.json). Other options are handed "
         "to bench."};
 static const sl__command graph = {.name = "graph",
                                   .bit = SL__GRAPH,

@@ -1,6 +1,5 @@
 /* starling train: steps, validation, the best model kept, checkpoints to resume from. */
 #include <errno.h>
-#include <hwloc.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -183,26 +182,6 @@ static sl_status build(run *r) {
   return SL_OK;
 }
 
-static sl_status add_to_environment(run *r) {
-  char line[1024];
-  json_t *workers = json_array();
-  for (int w = 0; w < sl_runtime_workers(r->runtime); w++)
-    json_array_append_new(workers, json_string(sl_runtime_worker_text(r->runtime, w, line, sizeof line)));
-  const unsigned hwloc = hwloc_get_api_version();
-  snprintf(line, sizeof line, "%u.%u.%u", hwloc >> 16, hwloc >> 8 & 255, hwloc & 255);
-  json_t *libraries = json_pack("{s:s, s:s, s:s, s:s}", "starpu", sl_runtime_starpu(), "mpi", sl_runtime_mpi(), "hwloc",
-                                line, "openblas", sl_runtime_blas());
-  json_t *machine = json_pack("{s:s, s:s, s:i, s:i, s:o, s:i, s:f}", "sched", sl_runtime_sched(r->runtime), "kernels",
-                              sl_isa_name(sl_runtime_isa(r->runtime)), "ranks", sl_runtime_ranks(r->runtime),
-                              "threads_per_worker", sl_runtime_share(r->runtime)->threads_per_worker, "workers",
-                              workers, "gpus", sl_runtime_gpus(r->runtime), "cpu_quota", sl_runtime_quota(r->runtime));
-  if (r->ranks.n > 1) json_object_set_new(machine, "balance", sl__balance_json(&r->balance));
-  const int fine = libraries && json_object_update(json_object_get(r->environment, "libraries"), libraries) == 0 &&
-                   json_object_set_new(r->environment, "machine", machine) == 0;
-  json_decref(libraries);
-  return fine ? SL_OK : sl_fail(SL_ENOMEM, "no memory for the environment");
-}
-
 /* Opens the run directory last, when nothing but the run itself can fail. */
 static sl_status open_directory(run *r) {
   const sl__options *o = r->o;
@@ -223,7 +202,9 @@ static sl_status open_directory(run *r) {
     SL_TRY_OUT(sl_file_read(r->data.tokenizer, TOKENIZER_BYTES, &tokenizer, &bytes));
     SL_TRY_OUT(sl_rundir_write_text(r->dir, SL_RUNDIR_TOKENIZER, tokenizer));
   }
-  SL_TRY_OUT(add_to_environment(r));
+  SL_TRY_OUT(sl__environment_complete(r->environment, r->runtime));
+  if (r->ranks.n > 1)
+    json_object_set_new(json_object_get(r->environment, "machine"), "balance", sl__balance_json(&r->balance));
   SL_TRY_OUT(sl_rundir_write_json(r->dir, SL_RUNDIR_ENVIRONMENT, r->environment));
   plan = sl_plan_to_json(&r->facts.plan);
   SL_TRY_OUT(sl_rundir_write_json(r->dir, SL_RUNDIR_PLAN, plan));

@@ -1,0 +1,67 @@
+/* What `starling compare` is made of: what is measured, by whom, and what is told of it. Private to its files. */
+#ifndef SL_TOOLS_COMPARE_PARTS_H
+#define SL_TOOLS_COMPARE_PARTS_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "runtime/idle.h"
+#include "tools/options.h"
+
+/* What one process measured. */
+typedef struct sl__measured {
+  double step;                          /* s, median */
+  double kernels, idle[SL_IDLE_CAUSES]; /* %, of worker time */
+  int order;                            /* of all processes, from 0 */
+} sl__measured;
+
+/* Of all repetitions. */
+typedef struct sl__figures {
+  double step;                          /* s, median */
+  double kernels, idle[SL_IDLE_CAUSES]; /* means, which add up to 100% */
+  double ratio, low, high;              /* to the base, paired: median, 95% interval */
+  double of_bound;  /* the bound over the step */
+  double inflation; /* of kernels: their time over that of the same kernels run alone; median */
+} sl__figures;
+
+/* A policy, with priorities or without. */
+typedef struct sl__variant {
+  char policy[64];
+  int priorities;
+  char *reason;           /* why it cannot serve; NULL: it can */
+  sl__measured *measured; /* [repetitions] */
+  char digest[24];        /* of parameters and state after the first steps; "varies": not one */
+  sl__figures figures;
+} sl__variant;
+
+typedef struct sl__comparison {
+  const sl__options *o;
+  char program[4096], folder[64]; /* the command's own file; where the bound's timelines are */
+  sl__variant *variant;
+  int n, repetitions, base;
+  int workers, threads;
+  double bound, kernels; /* s: of a step; kernels alone, summed over workers, with nothing beside them */
+  json_t *environment;   /* as a run's environment.json */
+  int processes;
+} sl__comparison;
+
+/* Runs `starling COMMAND MODEL --json` with those of our options that it takes, and the words in `more`, ended by NULL.
+ * *out: its JSON; or NULL, and why it failed in *reason, which is the caller's to free(); *code: what it ended with. */
+sl_status sl__compare_run(sl__comparison *c, const char *command, const char *const *more, json_t **out, char **reason,
+                          int *code);
+
+/* Fills in base and figures. SL_ENOTFOUND: no policy could serve. */
+sl_status sl__compare_figures(sl__comparison *c);
+/* In words: which one to take, and whether the difference is more than noise. */
+char *sl__compare_verdict(const sl__comparison *c, char *text, size_t n);
+/* Whether all that ran left the same bytes. */
+int sl__compare_same_bits(const sl__comparison *c);
+
+/* The command line as a shell takes it; the caller's to free(). */
+sl_status sl__compare_command(const sl__comparison *c, char **text);
+void sl__compare_table(const sl__comparison *c);
+json_t *sl__compare_json(const sl__comparison *c);                    /* NULL: out of memory */
+sl_status sl__compare_csv(const sl__comparison *c, const char *path); /* every repetition */
+sl_status sl__compare_html(const sl__comparison *c, const char *path);
+
+#endif
