@@ -21,6 +21,8 @@ resume=
 timeout --preserve-status -s USR1 "$limit" \
   "$MPIEXEC" -f "$PBS_NODEFILE" -n "$(wc -l <"$PBS_NODEFILE")" "$STARLING" train $ARGS --out "$RUN" $resume
 code=$?
+# An mpiexec of MPICH 4.0 that was signalled loses the exit codes of ranks on several nodes; only a run that is complete has a summary.
+[ $code != 0 ] || [ -e "$RUN/summary.json" ] || code=75
 [ $code = 75 ] || exit $code
 if [ "$RESTARTS" -ge "$MAX_RESTARTS" ]; then
   echo "stopped after $MAX_RESTARTS restarts; go on with: qsub -v RUN=$RUN,ARGS='$ARGS' $SCRIPT" >&2

@@ -18,15 +18,19 @@ export STARPU_HOME="${STARPU_HOME:-/tmp/starpu-$(id -un)}"
 [ ! -e "$run/.starling-run" ] || set -- "$@" --resume
 
 export SLURM_CPU_BIND=none # of mpiexec's helpers, whose binding the ranks would inherit
-trap 'kill -USR1 $pid; sleep 1; kill -USR1 $pid 2>/dev/null' USR1 # twice: the first alone was seen to have no effect; the cause is not known
+signalled= code=127
+trap 'signalled=1; kill -USR1 $pid' USR1
 "$MPIEXEC" "$STARLING" train "$@" --out "$run" &
 pid=$!
-wait $pid
-code=$?
-while kill -0 $pid 2>/dev/null; do # the trap ended the wait, not mpiexec
+while :; do
   wait $pid
-  code=$?
+  last=$?
+  [ $last = 127 ] || code=$last # 127: the wait before had it already
+  [ -n "$signalled" ] || break
+  signalled= # the trap ended the wait, not mpiexec
 done
+# An mpiexec of MPICH 4.0 that was signalled loses the exit codes of ranks on several nodes; only a run that is complete has a summary.
+[ $code != 0 ] || [ -e "$run/summary.json" ] || code=75
 [ $code = 75 ] || exit $code
 if [ "${SLURM_RESTART_COUNT:-0}" -ge "$MAX_RESTARTS" ]; then
   echo "stopped after $MAX_RESTARTS restarts; go on with: RUN=$run sbatch $SLURM_JOB_NAME ..." >&2
