@@ -670,6 +670,16 @@ char *sl_runtime_worker_text(const sl_runtime *rt, int worker, char *text, size_
   return text;
 }
 
+char *sl_runtime_gpu_address(const sl_runtime *rt, int i, char *text, size_t n) {
+  if (n) text[0] = 0;
+#if CAN_USE_CUDA
+  if (cudaDeviceGetPCIBusId(text, (int)n, rt->first_gpu + i) != cudaSuccess && n) text[0] = 0;
+#else
+  (void)rt, (void)i;
+#endif
+  return text;
+}
+
 sl_team *sl_runtime_team(const sl_runtime *rt, int worker) {
   return worker >= 0 && worker < rt->workers ? rt->team[worker] : NULL;
 }

@@ -58,6 +58,8 @@ int sl_runtime_gpus(const sl_runtime *runtime);
 sl_worker_kind sl_runtime_worker_kind(const sl_runtime *runtime, int worker);
 /* "CPU 0, cores 0-3 (NUMA 0)" */
 char *sl_runtime_worker_text(const sl_runtime *runtime, int worker, char *text, size_t n);
+/* PCI address of this rank's GPU number i: "0000:17:00.0"; "" where it is not known. */
+char *sl_runtime_gpu_address(const sl_runtime *runtime, int i, char *text, size_t n);
 sl_team *sl_runtime_team(const sl_runtime *runtime, int worker); /* NULL for a GPU */
 
 /* Runs function(arg, worker, team) on the thread of every CPU worker at once and returns when all have ended. Outside

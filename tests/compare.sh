@@ -25,6 +25,10 @@ check 'the command that repeats it, quoted for a shell and escaped' grep -qF "st
 check 'no markup from names' sh -c '! grep -q "<b>" "$1"' - $page
 check 'no script, and nothing loaded' sh -c '! sed "s/ xmlns=\"[^\"]*\"//" "$1" | grep -qE "<script|src=|@import|url\(|https?:"' - $page
 check 'machine and versions' grep -qE '<tr><td>libraries starpu</td><td class="meaning">[0-9.]+' $page
+moves() { [ "$(field memory_nodes "$1")" != 1 ] || [ "$(grep -cE '"moved_bytes": 0' "$1")" = 4 ]; }
+check 'with one memory nothing is moved' moves tables/compare.json
+tells_energy() { grep -qE '"energy_j": [0-9]' "$1" || { grep -q '"energy_j": null' "$1" && grep -qE '"no_energy": "[^"]*RAPL' "$1" && grep -qE '<p class="note">Energy: .*RAPL' "$2"; }; }
+check 'energy, or why it is not known' tells_energy tables/compare.json $page
 adds_up() { awk -F, 'NR > 1 { s = 0; for (i = 6; i <= 11; i++) s += $i; if (s < 99.9 || s > 100.1) exit 1; n++ } END { exit !n }' "$1"; }
 check 'kernels and causes add up to 100%' adds_up tables/compare.csv
 none_beats_it() { grep -oE '"of_bound": [0-9.]+' "$1" | awk '{ if ($2 <= 0 || $2 > 1.05) exit 1; n++ } END { exit !n }'; }

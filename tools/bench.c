@@ -6,9 +6,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "runtime/energy.h"
 #include "runtime/environment.h"
 #include "runtime/idle.h"
 #include "runtime/measure.h"
+#include "runtime/transfers.h"
 #include "tasks/bound.h"
 #include "tasks/print.h"
 #include "tasks/program.h"
@@ -62,12 +64,15 @@ typedef struct bench {
   double *seconds;              /* of each measured step */
   int64_t n;                    /* of those */
   int64_t from, to;
-  double input;            /* seconds waited for batches while measuring */
-  double before, after;    /* sgemm, GFLOP/s over all ranks; 0: not measured */
-  int64_t sent;            /* bytes to other nodes in a step, over all ranks */
-  int64_t predicted, peak; /* bytes of the process, without what measuring sgemm takes */
-  sl_usage usage;          /* of nothing without a recorder */
-  sl_bound bound;          /* likewise, and where not every task was recorded */
+  double input;         /* seconds waited for batches while measuring */
+  double before, after; /* sgemm, GFLOP/s over all ranks; 0: not measured */
+  int64_t sent;         /* bytes to other nodes in a step, over all ranks */
+  int64_t moved;        /* bytes between memory nodes in a step, over all ranks */
+  sl_energy *energy;
+  double joules[SL_ENERGY_PARTS]; /* of a step, over all ranks; NaN: not known */
+  int64_t predicted, peak;        /* bytes of the process, without what measuring sgemm takes */
+  sl_usage usage;                 /* of nothing without a recorder */
+  sl_bound bound;                 /* likewise, and where not every task was recorded */
   sl__clocks clocks;
   json_t *environment; /* as it was before the runtime changed it, and what the runtime is */
 } bench;
@@ -149,6 +154,25 @@ static void release_program(bench *b) {
   b->watch = NULL, b->loader = NULL, b->program = NULL;
 }
 
+/* Packages are the node's: one of its ranks counts them. */
+static sl_status open_energy(bench *b) {
+  enum { MOST = 64, ADDRESS = 32 };
+  static char address[MOST][ADDRESS];
+  const char *gpus[MOST];
+  const int n = sl_runtime_gpus(b->runtime) < MOST ? sl_runtime_gpus(b->runtime) : MOST;
+  for (int i = 0; i < n; i++) gpus[i] = sl_runtime_gpu_address(b->runtime, i, address[i], ADDRESS);
+  return sl_energy_open(&(sl_energy_options){.gpus = gpus, .n_gpus = n}, &b->energy);
+}
+
+static void add_energy(bench *b) {
+  const char *reason;
+  for (int k = 0; k < SL_ENERGY_PARTS; k++) {
+    const double mine = sl_energy_joules(b->energy, (sl_energy_part)k, &reason);
+    const int counts = k != SL_ENERGY_PACKAGES || sl_runtime_local_rank(b->runtime) == 0;
+    b->joules[k] = sl__ranks_sum(&b->ranks, counts ? mine : 0) / (double)b->n;
+  }
+}
+
 static sl_status prepare(bench *b) {
   SL_TRY(sl__find_model(b->o->model, &b->model));
   SL_TRY(sl__training_of(b->o, b->model, &b->training));
@@ -156,6 +180,7 @@ static sl_status prepare(bench *b) {
   if (!b->environment) return sl_fail(SL_ENOMEM, "no memory for the environment");
   SL_TRY(sl__start(b->o, "bench", 1, &b->runtime));
   SL_TRY(sl__environment_complete(b->environment, b->runtime));
+  SL_TRY(open_energy(b));
   SL_TRY(sl__ranks_open(b->runtime, &b->ranks));
   SL_TRY(sl__ranks_exchange(&b->ranks, b->runtime, b->o->allreduce, b->o->compress));
   SL_TRY(sl__plan_of(b->o, b->model, b->ranks.n, &b->plan));
@@ -250,14 +275,20 @@ static sl_status measure(bench *b) {
   const uint64_t sent = sl_program_sent(b->program);
   if (b->recorder) sl_recorder_clear(b->recorder);
   SL_TRY(sl__clocks_look(b->runtime, &b->clocks));
+  sl_transfers_bytes();
+  sl_energy_start(b->energy);
   int64_t last = b->from = sl_now();
   for (int64_t i = 0; i < b->n; i++) {
     SL_TRY(one_step(b));
     const int64_t now = sl_now();
     b->seconds[i] = 1e-9 * (double)(now - last);
     last = now;
+    sl_energy_watch(b->energy);
   }
   b->to = last;
+  sl_energy_stop(b->energy);
+  add_energy(b);
+  b->moved = (int64_t)sl__ranks_sum(&b->ranks, (double)sl_transfers_bytes() / (double)b->n);
   b->sent = (int64_t)sl__ranks_sum(&b->ranks, (double)(sl_program_sent(b->program) - sent) / (double)b->n);
   b->peak = sl__peak_memory();
   b->input = sl_loader_waited(b->loader) - b->input;
@@ -302,6 +333,35 @@ static double per_second(const line *l, double cost) {
   return l->seconds > 0 ? cost * (double)l->tasks / l->group->tasks / l->seconds : 0;
 }
 
+static void print_energy(const bench *b) {
+  static const char *const names[SL_ENERGY_PARTS] = {"packages", "GPUs"};
+  const char *reason;
+  for (int k = 0; k < SL_ENERGY_PARTS; k++) {
+    if (k == SL_ENERGY_GPUS && sl_runtime_gpus(b->runtime) == 0) continue;
+    sl_energy_joules(b->energy, (sl_energy_part)k, &reason);
+    if (isfinite(b->joules[k]))
+      printf("energy           %10.3f J    a step, all of the %s\n", b->joules[k], names[k]);
+    else
+      printf("energy                    -      of the %s: %s\n", names[k], reason ? reason : "not known on all ranks");
+  }
+}
+
+/* package_j, gpu_j: joules of a step; or why they are not known. */
+static json_t *energy_json(const bench *b) {
+  static const char *const names[SL_ENERGY_PARTS] = {"package_j", "gpu_j"}, *const whys[] = {"package_why", "gpu_why"};
+  const char *reason;
+  json_t *all = json_object();
+  for (int k = 0; k < SL_ENERGY_PARTS; k++) {
+    if (k == SL_ENERGY_GPUS && sl_runtime_gpus(b->runtime) == 0) continue;
+    sl_energy_joules(b->energy, (sl_energy_part)k, &reason);
+    if (isfinite(b->joules[k]))
+      json_object_set_new(all, names[k], json_real(b->joules[k]));
+    else
+      json_object_set_new(all, whys[k], json_string(reason ? reason : "not known on all ranks"));
+  }
+  return all;
+}
+
 static void print_text(const bench *b, const line *lines, int n, double total, double median, double gflops) {
   const sl_share *share = sl_runtime_share(b->runtime);
   printf(
@@ -330,6 +390,9 @@ static void print_text(const bench *b, const line *lines, int n, double total, d
   }
   printf("input            %10.1f %%    of the time spent waiting for batches\n",
          100e9 * b->input / (double)(b->to - b->from));
+  if (sl_transfers_nodes() > 1)
+    printf("moved            %10.1f MB   a step, between %d memories\n", 1e-6 * (double)b->moved, sl_transfers_nodes());
+  print_energy(b);
   printf("peak memory      %10.1f MB   predicted %.1f\n", 1e-6 * (double)b->peak, 1e-6 * (double)b->predicted);
   if (b->o->quiet) return;
   printf("\n%-8s  %-16s  %-18s %6s  %8s  %9s  %8s\n", "phase", "layer", "operation", "tasks", "of time", "us a task",
@@ -358,10 +421,11 @@ static sl_status print_json(const bench *b, const line *lines, int n, double tot
       sl_runtime_starpu(), "steps", (json_int_t)b->n, "step_s", median, "step_s_p10", b->seconds[b->n / 10],
       "step_s_p90", b->seconds[b->n - 1 - b->n / 10], "samples_per_s", (double)b->plan.batch / median, "gflops", gflops,
       "step_flops", b->flops, "tasks", sl_program_graph(b->program)->n_nodes);
-  json_t *more = json_pack("{s:s, s:f, s:I, s:I, s:I, s:o, s:O}", "state_digest", b->digest, "input_percent",
-                           100e9 * b->input / (double)(b->to - b->from), "peak_memory_bytes", (json_int_t)b->peak,
-                           "predicted_peak_bytes", (json_int_t)b->predicted, "sent_bytes", (json_int_t)b->sent,
-                           "operations", operations, "environment", b->environment);
+  json_t *more = json_pack(
+      "{s:s, s:f, s:I, s:I, s:I, s:i, s:I, s:o, s:o, s:O}", "state_digest", b->digest, "input_percent",
+      100e9 * b->input / (double)(b->to - b->from), "peak_memory_bytes", (json_int_t)b->peak, "predicted_peak_bytes",
+      (json_int_t)b->predicted, "sent_bytes", (json_int_t)b->sent, "memory_nodes", sl_transfers_nodes(), "moved_bytes",
+      (json_int_t)b->moved, "energy", energy_json(b), "operations", operations, "environment", b->environment);
   if (all && b->recorder) {
     json_t *idle = json_object();
     for (int c = 0; c < SL_IDLE_CAUSES; c++)
@@ -417,6 +481,7 @@ out:
   if (b.network.graph) sl_network_destroy(&b.network);
   sl_store_destroy(b.store);
   sl_recorder_destroy(b.recorder);
+  sl_energy_close(b.energy);
   sl__data_close(&b.opened);
   sl__balance_close(&b.balance);
   sl__ranks_close(&b.ranks);

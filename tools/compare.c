@@ -128,6 +128,7 @@ static sl_status find_bound(sl__comparison *c) {
     SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "compare measures on CPUs so far: --gpus 0"));
   c->workers = (int)json_integer_value(json_object_get(json, "workers"));
   c->threads = (int)json_integer_value(json_object_get(json, "threads_per_worker"));
+  c->memories = (int)json_integer_value(json_object_get(json, "memory_nodes"));
   SL_TRY_OUT(keep_environment(c, json_object_get(json, "environment")));
   json_decref(json), json = NULL;
   snprintf(threads, sizeof threads, "%d", c->threads);
@@ -186,7 +187,16 @@ static sl_status measure(sl__comparison *c, sl__variant *v, int repetition) {
   }
   sl__measured *s = &v->measured[repetition];
   const json_t *idle = json_object_get(json, "idle_percent");
-  *s = (sl__measured){.step = number(json, "step_s"), .kernels = number(json, "kernel_percent"), .order = order};
+  const json_t *energy = json_object_get(json, "energy"), *joules = json_object_get(energy, "package_j");
+  if (!joules && !c->no_energy) {
+    const char *why = json_string_value(json_object_get(energy, "package_why"));
+    c->no_energy = strdup(why ? why : "not told");
+  }
+  *s = (sl__measured){.step = number(json, "step_s"),
+                      .kernels = number(json, "kernel_percent"),
+                      .moved = number(json, "moved_bytes"),
+                      .energy = json_number_value(joules),
+                      .order = order};
   for (int k = 0; k < SL_IDLE_CAUSES; k++) s->idle[k] = number(idle, sl_idle_cause_name((sl_idle_cause)k));
   const char *digest = json_string_value(json_object_get(json, "state_digest"));
   if (repetition == 0) snprintf(v->digest, sizeof v->digest, "%s", digest ? digest : "");
@@ -288,7 +298,7 @@ sl_status sl__compare(sl__options *o, int *exit_code) {
 out:
   remove_folder(&c);
   for (int i = 0; i < c.n; i++) free(c.variant[i].measured), free(c.variant[i].reason);
-  free(c.variant);
+  free(c.variant), free(c.no_energy);
   json_decref(c.environment);
   return status;
 }

@@ -1,4 +1,5 @@
 /* starling compare: figures of all repetitions, and what they say. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,12 +63,13 @@ sl_status sl__compare_figures(sl__comparison *c) {
     if (v->reason) continue;
     compare(&c->variant[c->base], v, n, ratio, drawn, medians);
     f->step = median_of(v, n, offsetof(sl__measured, step), drawn);
+    f->moved = median_of(v, n, offsetof(sl__measured, moved), drawn);
+    f->energy = c->no_energy ? NAN : median_of(v, n, offsetof(sl__measured, energy), drawn);
     f->of_bound = c->bound / f->step;
     f->kernels = mean_of(v, n, offsetof(sl__measured, kernels));
     for (int k = 0; k < SL_IDLE_CAUSES; k++)
       f->idle[k] = mean_of(v, n, offsetof(sl__measured, idle) + (size_t)k * sizeof(double));
-    for (int r = 0; r < n; r++)
-      drawn[r] = v->measured[r].kernels / 100 * v->measured[r].step * c->workers / c->kernels;
+    for (int r = 0; r < n; r++) drawn[r] = v->measured[r].kernels / 100 * v->measured[r].step * c->workers / c->kernels;
     f->inflation = median(drawn, n);
   }
 out:

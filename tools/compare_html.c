@@ -92,13 +92,14 @@ static sl_status put_shares(const sl__comparison *c, const rows *r, FILE *to) {
 }
 
 static void put_table(const sl__comparison *c, FILE *to) {
+  char moved[32], energy[32];
   fputs(
       "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"All figures\"><table><thead><tr><th>policy</th>"
       "<th>priorities</th><th>step, ms</th><th>ratio</th><th>95% interval</th><th>of bound, %</th><th>kernels, %</th>"
       "<th>inflation</th>",
       to);
   for (int k = 0; k < SL_IDLE_CAUSES; k++) fprintf(to, "<th>%s, %%</th>", sl_idle_cause_name((sl_idle_cause)k));
-  fputs("</tr></thead>\n<tbody>\n", to);
+  fputs("<th>moved, MB</th><th>energy, J</th></tr></thead>\n<tbody>\n", to);
   for (int i = 0; i < c->n; i++) {
     const sl__variant *v = &c->variant[i];
     const sl__figures *f = &v->figures;
@@ -109,9 +110,10 @@ static void put_table(const sl__comparison *c, FILE *to) {
             v->priorities ? "on" : "off", 1e3 * f->step, f->ratio, f->low, f->high, 100 * f->of_bound, f->kernels,
             f->inflation);
     for (int k = 0; k < SL_IDLE_CAUSES; k++) fprintf(to, "<td>%.1f</td>", f->idle[k]);
-    fputs("</tr>\n", to);
+    fprintf(to, "<td>%s</td><td>%s</td></tr>\n", sl__compare_moved(c, v, moved), sl__compare_energy(c, v, energy));
   }
   fputs("</tbody></table></div>\n", to);
+  if (c->no_energy) fputs("<p class=\"note\">Energy: ", to), put(to, c->no_energy), fputs("</p>\n", to);
 }
 
 static void put_others(const sl__comparison *c, FILE *to) {
@@ -167,7 +169,8 @@ static sl_status put_page(const sl__comparison *c, const rows *r, FILE *to) {
   fputs("</title>\n<style>\n", to);
   fwrite(report_style, 1, sizeof report_style, to);
   fputs(
-      "pre { white-space: pre-wrap; overflow-wrap: anywhere; padding: .5rem; background: var(--field); border: 1px solid var(--line); border-radius: "
+      "pre { white-space: pre-wrap; overflow-wrap: anywhere; padding: .5rem; background: var(--field); border: 1px "
+      "solid var(--line); border-radius: "
       "4px; }\nfigure { margin: 1rem 0; }\nth { vertical-align: bottom; }\n</style>\n</head>\n<body>\n<h1>Scheduling "
       "policies: ",
       to);
@@ -190,7 +193,8 @@ static sl_status put_page(const sl__comparison *c, const rows *r, FILE *to) {
   put_table(c, to);
   fputs(
       "<p class=\"note\">Step: median of the processes’ medians. Of bound: the bound over the step. Inflation: time in "
-      "kernels over that of the same kernels run alone. The rest are parts of worker time, means of the processes: in kernels, and idle by "
+      "kernels over that of the same kernels run alone. The rest are parts of worker time, means of the processes: in "
+      "kernels, and idle by "
       "cause. docs/timeline.md has the rules.</p>\n",
       to);
   put_others(c, to);

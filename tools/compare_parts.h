@@ -12,6 +12,7 @@
 typedef struct sl__measured {
   double step;                          /* s, median */
   double kernels, idle[SL_IDLE_CAUSES]; /* %, of worker time */
+  double moved, energy;                 /* bytes between memories, joules: of a step; NaN: not known */
   int order;                            /* of all processes, from 0 */
 } sl__measured;
 
@@ -20,8 +21,9 @@ typedef struct sl__figures {
   double step;                          /* s, median */
   double kernels, idle[SL_IDLE_CAUSES]; /* means, which add up to 100% */
   double ratio, low, high;              /* to the base, paired: median, 95% interval */
-  double of_bound;  /* the bound over the step */
-  double inflation; /* of kernels: their time over that of the same kernels run alone; median */
+  double moved, energy;                 /* of a step, medians; NaN: not known */
+  double of_bound;                      /* the bound over the step */
+  double inflation;                     /* of kernels: their time over that of the same kernels run alone; median */
 } sl__figures;
 
 /* A policy, with priorities or without. */
@@ -40,6 +42,8 @@ typedef struct sl__comparison {
   sl__variant *variant;
   int n, repetitions, base;
   int workers, threads;
+  int memories;          /* memory nodes; 1: there is nothing to move */
+  char *no_energy;       /* why it is not known; NULL: it is */
   double bound, kernels; /* s: of a step; kernels alone, summed over workers, with nothing beside them */
   json_t *environment;   /* as a run's environment.json */
   int processes;
@@ -57,6 +61,9 @@ char *sl__compare_verdict(const sl__comparison *c, char *text, size_t n);
 /* Whether all that ran left the same bytes. */
 int sl__compare_same_bits(const sl__comparison *c);
 
+/* Megabytes moved and joules of a step as they stand in tables; where there are none, what else. */
+char *sl__compare_moved(const sl__comparison *c, const sl__variant *v, char text[32]);
+char *sl__compare_energy(const sl__comparison *c, const sl__variant *v, char text[32]);
 /* The command line as a shell takes it; the caller's to free(). */
 sl_status sl__compare_command(const sl__comparison *c, char **text);
 void sl__compare_table(const sl__comparison *c);
