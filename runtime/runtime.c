@@ -44,7 +44,7 @@ struct sl_runtime {
   int starpu_up;
   int workers;
   sl_team **team; /* [STARPU_NMAXWORKERS], NULL for GPUs */
-  char sched[NAME_BYTES], model_host[NAME_BYTES];
+  char sched[NAME_BYTES], model_host[NAME_BYTES], sampling[PATH_MAX];
   int nsaved;
   saved_variable saved[MAX_ENVIRONMENT];
 };
@@ -422,9 +422,11 @@ static sl_status choose_home(sl_runtime *rt) {
   const char *home = getenv("STARPU_HOME"), *cache = getenv("XDG_CACHE_HOME"), *tmp = getenv("TMPDIR");
   if (home && cache) SL_TRY(set_variable(rt, "XDG_CACHE_HOME", NULL)); /* which StarPU would prefer to its own */
   if (!home) home = cache ? cache : getenv("HOME");
-  char place[PATH_MAX];
+  static const char below[] = ".starpu/sampling";
+  char place[PATH_MAX - sizeof below];
   struct stat info;
-  if (home && snprintf(place, sizeof place, "%s/.starpu/sampling", home) < (int)sizeof place && make_folder(place))
+  if (home && snprintf(rt->sampling, sizeof rt->sampling, "%s/%s", home, below) < (int)sizeof rt->sampling &&
+      make_folder(rt->sampling))
     return SL_OK;
   const char *shown = home && *home ? home : "the home folder";
   snprintf(place, sizeof place, "%s/starling-%ld", tmp && *tmp ? tmp : "/tmp", (long)getuid());
@@ -435,6 +437,7 @@ static sl_status choose_home(sl_runtime *rt) {
   sl_log(SL_LOG_WARNING, "%s cannot be written: StarPU's calibration goes to %s and may be lost; set STARPU_HOME",
          shown, place);
   if (cache) SL_TRY(set_variable(rt, "XDG_CACHE_HOME", NULL));
+  snprintf(rt->sampling, sizeof rt->sampling, "%s/%s", place, below);
   return set_variable(rt, "STARPU_HOME", place);
 }
 
@@ -690,6 +693,7 @@ double sl_runtime_quota(const sl_runtime *rt) { return rt->quota; }
 const char *sl_runtime_sched(const sl_runtime *rt) { return rt->sched; }
 sl_isa sl_runtime_isa(const sl_runtime *rt) { return (void)rt, sl_isa_current(); }
 const char *sl_runtime_model_host(const sl_runtime *rt) { return rt->model_host; }
+const char *sl_runtime_sampling(const sl_runtime *rt) { return rt->sampling; }
 MPI_Comm sl_runtime_comm(const sl_runtime *rt) { return rt->comm; }
 MPI_Comm sl_runtime_node_comm(const sl_runtime *rt) { return rt->node_comm; }
 

@@ -75,6 +75,7 @@ double sl_runtime_quota(const sl_runtime *runtime);              /* the cgroup's
 const char *sl_runtime_sched(const sl_runtime *runtime);         /* the policy in use */
 sl_isa sl_runtime_isa(const sl_runtime *runtime);
 const char *sl_runtime_model_host(const sl_runtime *runtime); /* the name that StarPU's models are filed under */
+const char *sl_runtime_sampling(const sl_runtime *runtime);   /* the folder of StarPU's calibration */
 
 /* Of the installation; no runtime needed. */
 const char *sl_runtime_starpu(void); /* "1.3.10" */

@@ -198,6 +198,9 @@ sl_status sl_timeline_write(const char *path, const sl_timeline *t) {
   if (texts)
     facts = json_pack("{s:i, s:i, s:s, s:s, s:i, s:I, s:o}", "rank", t->rank, "ranks", t->ranks, "model", t->model,
                       "sched", t->sched, "kinds", t->n_kinds, "lost", (json_int_t)t->lost, "texts", texts);
+  if (facts && t->peak_gflops > 0 && t->peak_gigabytes > 0)
+    json_object_set_new(facts, "peak",
+                        json_pack("{s:f, s:f}", "gflops", t->peak_gflops, "gigabytes_per_s", t->peak_gigabytes));
   if (facts) text = json_dumps(facts, JSON_COMPACT);
   if (!values || !text) {
     status = sl_fail(SL_ENOMEM, "no memory for writing %s", path);
@@ -232,8 +235,9 @@ static sl_status read_facts(const sl_safetensors *st, const char *path, sl_timel
   json_int_t lost;
   size_t i;
   sl_status status = SL_OK;
-  if (!facts || json_unpack(facts, "{s:i, s:i, s:s, s:s, s:i, s:I, s:o}", "rank", &t->rank, "ranks", &t->ranks, "model",
-                            &model, "sched", &sched, "kinds", &t->n_kinds, "lost", &lost, "texts", &texts) != 0) {
+  if (!facts || json_unpack(facts, "{s:i, s:i, s:s, s:s, s:i, s:I, s:o, s?{s:F, s:F}}", "rank", &t->rank, "ranks",
+                            &t->ranks, "model", &model, "sched", &sched, "kinds", &t->n_kinds, "lost", &lost, "texts",
+                            &texts, "peak", "gflops", &t->peak_gflops, "gigabytes_per_s", &t->peak_gigabytes) != 0) {
     status = sl_fail(SL_EFORMAT, "%s: the facts of the timeline cannot be read", path);
     goto out;
   }
@@ -272,7 +276,7 @@ static sl_status read_column(const sl_safetensors *st, const char *path, const s
 }
 
 static sl_status check(const char *path, const sl_timeline *t, int n_before) {
-  int fine = t->rank >= 0 && t->rank < t->ranks && t->from[0] == 0 && t->from[t->n_nodes] == n_before;
+  int fine = t->peak_gflops >= 0 && t->peak_gigabytes >= 0 && t->rank >= 0 && t->rank < t->ranks && t->from[0] == 0 && t->from[t->n_nodes] == n_before;
   for (int i = 0; i < t->n_nodes && fine; i++) {
     fine = t->from[i] <= t->from[i + 1] && t->from[i + 1] <= n_before && t->node[i].kind >= 0 &&
            t->node[i].kind < t->n_kinds;

@@ -1,6 +1,6 @@
 /* The timeline of one rank: what the recorder kept, with all that is needed to read it without the program - workers,
- * the step graph's tasks and their dependencies, the clock. Plain data, written into a file for each rank and read back;
- * traces, causes of idle time, bounds and reports are made of it. */
+ * the step graph's tasks and their dependencies, the clock. Plain data, written into a file for each rank and read
+ * back; traces, causes of idle time, bounds and reports are made of it. */
 #ifndef SL_TIMELINE_H
 #define SL_TIMELINE_H
 
@@ -34,6 +34,8 @@ typedef struct sl_timeline_node {
 typedef struct sl_timeline {
   const char *model, *sched;
   int rank, ranks;
+  double peak_gflops,
+      peak_gigabytes; /* sgemm and triad of one CPU worker while all work, each a second; 0: not known */
   int n_workers, n_nodes, n_kinds, n_clocks;
   sl_timeline_worker *worker;
   sl_timeline_node *node;

@@ -66,6 +66,8 @@ typedef struct bench {
   int64_t from, to;
   double input;         /* seconds waited for batches while measuring */
   double before, after; /* sgemm, GFLOP/s over all ranks; 0: not measured */
+  double memory;        /* triad, GB/s over all ranks; likewise */
+  sl__machine machine;  /* peaks of a worker: measured here, or kept from an earlier run */
   int64_t sent;         /* bytes to other nodes in a step, over all ranks */
   int64_t moved;        /* bytes between memory nodes in a step, over all ranks */
   sl_energy *energy;
@@ -226,11 +228,26 @@ static sl_status warm_up(bench *b, double *seconds) {
   return SL_OK;
 }
 
-static sl_status peak(bench *b, double *gflops) {
-  const double cut = 1;
-  if (b->o->no_measure) return SL_OK;
-  SL_TRY(sl_measure_sgemm(b->runtime, cut, gflops));
-  *gflops = sl__ranks_sum(&b->ranks, *gflops);
+/* sgemm over all ranks' workers at once; *gflops is this rank's part. */
+static sl_status measure_sgemm(bench *b, double *gflops, double *all) {
+  SL_TRY(sl_measure_sgemm(b->runtime, 1, gflops));
+  *all = sl__ranks_sum(&b->ranks, *gflops);
+  return SL_OK;
+}
+
+/* What the steps are held against, measured before them; without that, what an earlier run found. */
+static sl_status find_peaks(bench *b) {
+  double gflops = 0, gigabytes = 0;
+  const int workers = sl_runtime_cpu_workers(b->runtime);
+  if (b->o->no_measure || workers < 1) {
+    b->machine = sl__machine_read(b->runtime);
+    return SL_OK;
+  }
+  SL_TRY(measure_sgemm(b, &gflops, &b->before));
+  SL_TRY(sl_measure_triad(b->runtime, 0.5, 0, &gigabytes));
+  b->memory = sl__ranks_sum(&b->ranks, gigabytes);
+  b->machine = (sl__machine){.gflops = gflops / workers, .gigabytes = gigabytes / workers};
+  sl__machine_keep(b->runtime, &b->machine);
   return SL_OK;
 }
 
@@ -247,7 +264,7 @@ static sl_status look_at_records(bench *b) {
   if (!b->o->out) return SL_OK;
   if (mkdir(b->o->out, 0777) != 0 && errno != EEXIST)
     return sl_fail(SL_EIO, "cannot make %s: %s", b->o->out, strerror(errno));
-  return sl__timeline_save(b->program, b->model->name, &b->clocks, b->o->out);
+  return sl__timeline_save(b->program, b->model->name, &b->clocks, &b->machine, b->o->out);
 }
 
 /* With --balance auto, the steps that it measures; then the program again, where the division changes. */
@@ -263,8 +280,8 @@ static sl_status balance(bench *b) {
 }
 
 static sl_status measure(bench *b) {
-  double guess;
-  SL_TRY(peak(b, &b->before));
+  double guess, gflops;
+  SL_TRY(find_peaks(b));
   SL_TRY(balance(b));
   sl__peak_memory_restart();
   SL_TRY(warm_up(b, &guess));
@@ -295,7 +312,7 @@ static sl_status measure(bench *b) {
   SL_TRY(sl__clocks_look(b->runtime, &b->clocks));
   SL_TRY(look_at_records(b));
   b->flops = sl__ranks_sum(&b->ranks, sl_program_flops(b->program));
-  return peak(b, &b->after);
+  return b->before > 0 ? measure_sgemm(b, &gflops, &b->after) : SL_OK;
 }
 
 static int ascending(const void *a, const void *b) {
@@ -379,6 +396,7 @@ static void print_text(const bench *b, const line *lines, int n, double total, d
   if (b->before > 0)
     printf("of sgemm peak    %10.1f %%    peak %.1f GFLOP/s: %.1f before, %.1f after\n",
            200 * gflops / (b->before + b->after), (b->before + b->after) / 2, b->before, b->after);
+  if (b->memory > 0) printf("memory           %10.1f GB/s   triad on all workers at once\n", b->memory);
   if (b->bound.mixed > 0)
     printf("of the bound     %10.1f %%    bound %.3f ms: critical path %.3f, area %.3f\n",
            100 * b->bound.mixed / median, 1e3 * b->bound.mixed, 1e3 * b->bound.critical_path, 1e3 * b->bound.area);
@@ -438,8 +456,9 @@ static sl_status print_json(const bench *b, const line *lines, int n, double tot
                                           b->bound.critical_path, "area_s", b->bound.area));
   if (all && b->ranks.n > 1) json_object_set_new(all, "balance", sl__balance_json(&b->balance));
   if (all && b->before > 0)
-    json_object_update_new(all, json_pack("{s:f, s:f, s:f}", "sgemm_gflops_before", b->before, "sgemm_gflops_after",
-                                          b->after, "percent_of_peak", 200 * gflops / (b->before + b->after)));
+    json_object_update_new(
+        all, json_pack("{s:f, s:f, s:f, s:f}", "sgemm_gflops_before", b->before, "sgemm_gflops_after", b->after,
+                       "percent_of_peak", 200 * gflops / (b->before + b->after), "triad_gigabytes_per_s", b->memory));
   if (!all || !more || json_object_update_new(all, more) != 0) {
     json_decref(all);
     return sl_fail(SL_ENOMEM, "no memory for the figures as JSON");

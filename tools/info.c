@@ -15,6 +15,7 @@
 #include "runtime/environment.h"
 #include "runtime/measure.h"
 #include "tools/commands.h"
+#include "tools/machine.h"
 #include "tools/session.h"
 
 static const char *text_of(const json_t *object, const char *key) {
@@ -231,9 +232,11 @@ static json_t *warnings_part(sl_runtime *rt, const json_t *memory) {
 
 static sl_status see(const sl__options *o, sl_runtime *rt, json_t **part) {
   double gflops = 0, gigabytes = 0;
+  const int workers = sl_runtime_cpu_workers(rt);
   if (!o->no_measure) {
     SL_TRY(sl_measure_sgemm(rt, 2, &gflops));
     SL_TRY(sl_measure_triad(rt, 1, 0, &gigabytes));
+    if (workers > 0) sl__machine_keep(rt, &(sl__machine){gflops / workers, gigabytes / workers});
   }
   char host[256] = "";
   gethostname(host, sizeof host - 1);

@@ -102,11 +102,15 @@ table('bounds', ['', 'whole steps', 'tasks', 'exchanges', 'critical path, ms', '
     ['phase', (o) => o.phase, (o) => element('td', o.phase, {class: 'words'})],
     ['count', (o) => o.count, (o) => o.count.toLocaleString('en')],
     ['time, ms', (o) => o.seconds, (o) => figure(1e3 * o.seconds)],
-    ['share of kernels', (o) => o.exchange ? -1 : o.seconds, (o) => o.exchange ? '–' : (100 * o.seconds / kernels).toFixed(1) + ' %'],
+    ['share', (o) => o.exchange ? -1 : o.seconds, (o) => o.exchange ? '–' : (100 * o.seconds / kernels).toFixed(1) + ' %'],
     ['mean, µs', (o) => o.seconds / o.count, (o) => figure(1e6 * o.seconds / o.count)],
     ['GFLOP/s', (o) => o.flops / o.seconds, (o) => o.flops > 0 && o.seconds > 0 ? figure(1e-9 * o.flops / o.seconds) : '–'],
     ['GB/s', (o) => o.bytes / o.seconds, (o) => o.seconds > 0 ? figure(1e-9 * o.bytes / o.seconds) : '–'],
+    ['FLOP/byte', (o) => o.flops / o.bytes, (o) => o.flops > 0 && o.bytes > 0 ? figure(o.flops / o.bytes) : '–'],
   ];
+  if (data.roofline.peak_gflops > 0)
+    columns.push(['roof', (o) => o.roof_seconds > 0 ? o.flops / o.roof_seconds : -1, (o) => o.flops > 0 && o.roof_seconds > 0 ? figure(1e-9 * o.flops / o.roof_seconds) : '–'],
+      ['of the roof', (o) => o.roof_seconds / o.seconds, (o) => o.roof_seconds > 0 && o.seconds > 0 ? figure(100 * o.roof_seconds / o.seconds) + ' %' : '–']);
   let by = 4, down = true; // exchanges, which hold no worker, at the end
   const show = () => {
     const key = columns[by][1], list = data.operations.slice().sort((a, b) => {
@@ -155,88 +159,19 @@ table('bounds', ['', 'whole steps', 'tasks', 'exchanges', 'critical path, ms', '
     sum(ranks.map((r) => r.records.n)).toLocaleString('en') + ' tasks, exchanges and batches, on one clock. Boxes are kernels, the band at a row’s foot is idle time, by cause.' + cut;
 }
 
-// --- curves ---------------------------------------------------------------------------------------------------------
-
-// Round numbers from low to high, about n of them.
-function ticks(low, high, n) {
-  const least = (high - low) / n || 1, power = 10 ** Math.floor(Math.log10(least));
-  const tick = [1, 2, 5, 10].map((f) => f * power).find((t) => t >= least * 0.999), list = [];
-  for (let k = Math.ceil(low / tick - 1e-9); k * tick <= high + tick * 1e-9; k++) list.push(k * tick);
-  return list;
-}
-
-// series: [{name, colour, x: [], y: []}], where y may hold null.
-function plot(title, series) {
-  const space = $('svg').namespaceURI, W = Math.max(240, Math.min(640, $('plots').clientWidth || 640)), H = 220;
-  const make = (tag, attributes, text) => {
-    const e = document.createElementNS(space, tag);
-    for (const name in attributes) e.setAttribute(name, attributes[name]);
-    if (text !== undefined) e.textContent = text;
-    return e;
-  };
-  const points = series.map((s) => s.x.map((x, i) => [x, s.y[i]]).filter((p) => p[0] !== null && p[1] !== null && p[1] !== undefined));
-  const all = points.flat();
-  const range = (k) => all.reduce((r, p) => [Math.min(r[0], p[k]), Math.max(r[1], p[k])], [Infinity, -Infinity]);
-  let [x0, x1] = range(0), [y0, y1] = range(1);
-  if (x0 === x1) x0 -= 1, x1 += 1;
-  if (y0 > 0 && y0 < 0.4 * y1) y0 = 0;
-  if (y0 === y1) y0 -= Math.abs(y0) / 10 || 1, y1 += Math.abs(y1) / 10 || 1;
-  const left = 48, right = W - 10, top = 10, bottom = H - 24;
-  const X = (x) => left + (x - x0) / (x1 - x0) * (right - left), Y = (y) => bottom - (y - y0) / (y1 - y0) * (bottom - top);
-  const svg = make('svg', {viewBox: '0 0 ' + W + ' ' + H, role: 'img'});
-  svg.setAttribute('aria-label', title + ': ' + series.map((s, k) => s.name + ' from ' + figure(points[k][0][1]) + ' at step ' + points[k][0][0] +
-    ' to ' + figure(points[k][points[k].length - 1][1]) + ' at step ' + points[k][points[k].length - 1][0]).join('; '));
-  for (const y of ticks(y0, y1, 5)) {
-    svg.append(make('path', {class: 'grid', d: 'M' + left + ' ' + Y(y) + 'H' + right}));
-    svg.append(make('text', {x: left - 5, y: Y(y) + 4, 'text-anchor': 'end'}, Math.abs(y) >= 1e4 ? (y / 1000).toLocaleString('en') + 'k' : String(+y.toPrecision(4))));
-  }
-  for (const x of ticks(x0, x1, W / 90)) if (Number.isInteger(x)) svg.append(make('text', {x: X(x), y: H - 8, 'text-anchor': 'middle'}, x.toLocaleString('en')));
-  series.forEach((s, k) => {
-    const path = points[k].map((p, i) => (i ? 'L' : 'M') + X(p[0]).toFixed(1) + ' ' + Y(p[1]).toFixed(1)).join('');
-    const curve = make('path', {class: 'curve', d: path});
-    curve.style.stroke = 'var(' + s.colour + ')';
-    svg.append(curve);
-    if (points[k].length <= 30)
-      for (const p of points[k]) {
-        const dot = make('circle', {cx: X(p[0]).toFixed(1), cy: Y(p[1]).toFixed(1), r: 2.5});
-        dot.style.fill = 'var(' + s.colour + ')';
-        svg.append(dot);
-      }
-  });
-  const caption = element('figcaption', title + (series.length > 1 ? ': ' : ''));
-  if (series.length > 1) series.forEach((s) => caption.append(...swatch(s.colour, s.name + ' ').childNodes));
-  const box = element('figure');
-  box.append(caption, svg);
-  return box;
-}
-
-function drawCurves() {
-  const train = data.train, validation = data.validation, has = (c, name) => c && c[name].some((v) => v !== null);
-  const of = (c, name, label, colour, factor) =>
-    has(c, name) ? [{name: label, colour, x: c.step, y: c[name].map((v) => v === null ? null : v * (factor || 1))}] : [];
-  const list = [
-    ['Loss, by step', [...of(train, 'loss', 'training', '--op0'), ...of(validation, 'loss', 'validation', '--op1')]],
-    ['Samples per second', of(train, 'samples_per_s', 'training', '--op2')],
-    ['Tokens per second', of(train, 'tokens_per_s', 'training', '--op2')],
-    ['GFLOP/s, all ranks', of(train, 'gflops', 'training', '--op3')],
-    ['Most resident memory so far, MB', of(train, 'peak_memory_bytes', 'rank 0', '--op6', 1e-6)],
-  ].filter(([, series]) => series.length);
-  $('curves').hidden = list.length === 0;
-  $('plots').replaceChildren(...list.map(([title, series]) => plot(title, series)));
-}
-
 // --- first picture, and again when the page changes --------------------------------------------------------------------
 
 readColours();
 light();
 draw();
+drawRoofline();
 drawCurves();
 const firstDraw = performance.now();
 {
   let wide = innerWidth;
   addEventListener('resize', () => {
     drawSoon();
-    if (innerWidth !== wide) drawCurves();
+    if (innerWidth !== wide) drawRoofline(), drawCurves();
     wide = innerWidth;
   });
   const again = () => {

@@ -120,25 +120,48 @@ static void tell_exchange(const sl__report_run *r, json_t *to) {
                          m->t->rank, 100 * at_most, l->t->rank, 100 * at_least));
 }
 
-static void tell_operation(const sl__report_run *r, json_t *to) {
-  const sl__report_line *most = r->n_lines && !r->line[0].exchange ? &r->line[0] : NULL, *fastest = most;
-  if (!most || !(most->seconds > 0)) return;
-  /* Against the best that this run saw; what took next to nothing says little about the machine. */
+/* The line's speed on a worker, and what that is held against: the machine's roofline, or else the best that this run
+ * saw (what took next to nothing says little). NULL when out of memory. */
+static char *speed_of(const sl__report_run *r, const sl__report_line *l) {
+  const double gflops = 1e-9 * l->flops / l->seconds, gigabytes = 1e-9 * l->bytes / l->seconds;
+  const double percent = 100 * l->at_roof / l->seconds;
+  const sl__report_line *fastest = l;
+  char *text = NULL;
   for (int i = 0; i < r->n_lines; i++)
     if (!r->line[i].exchange && r->line[i].seconds > 0.01 * r->kernels &&
         r->line[i].flops / r->line[i].seconds > fastest->flops / fastest->seconds)
       fastest = &r->line[i];
-  const double rate = 1e-9 * most->flops / most->seconds;
-  char *speed = NULL;
-  const int n = most->flops <= 0 ? asprintf(&speed, "moving %.3g GB/s on a worker", 1e-9 * most->bytes / most->seconds)
-                : fastest == most
-                    ? asprintf(&speed, "at %.3g GFLOP/s on a worker, more than any other operation that counts", rate)
-                    : asprintf(&speed, "at %.3g GFLOP/s on a worker, where %s (%s) came to %.3g", rate,
-                               fastest->operation, fastest->phase, 1e-9 * fastest->flops / fastest->seconds);
-  if (n < 0) return;
+  int n;
+  if (r->peak_gflops > 0 && l->flops / r->peak_gflops >= l->bytes / r->peak_gigabytes)
+    n = asprintf(&text, "at %.3g GFLOP/s on a worker, which is %.0f %% of what sgemm gives there (%.3g)", gflops,
+                 percent, r->peak_gflops);
+  else if (r->peak_gflops > 0)
+    n = asprintf(&text,
+                 "moving %.3g GB/s on a worker, which is %.0f %% of what memory gives there (%.3g) and sets its speed",
+                 gigabytes, percent, r->peak_gigabytes);
+  else if (l->flops <= 0)
+    n = asprintf(&text, "moving %.3g GB/s on a worker", gigabytes);
+  else if (fastest == l)
+    n = asprintf(&text, "at %.3g GFLOP/s on a worker, more than any other operation that counts", gflops);
+  else
+    n = asprintf(&text, "at %.3g GFLOP/s on a worker, where %s (%s) came to %.3g", gflops, fastest->operation,
+                 fastest->phase, 1e-9 * fastest->flops / fastest->seconds);
+  return n < 0 ? NULL : text;
+}
+
+static void tell_operation(const sl__report_run *r, json_t *to) {
+  const sl__report_line *most = r->n_lines && !r->line[0].exchange ? &r->line[0] : NULL;
+  if (!most || !(most->seconds > 0)) return;
+  char *speed = speed_of(r, most);
+  if (!speed) return;
   put(to, json_sprintf("Of the kernels, %s (%s) took most: %.1f %% of their time in %lld tasks, %s.", most->operation,
                        most->phase, 100 * most->seconds / r->kernels, (long long)most->count, speed));
   free(speed);
+  double at_roof = 0;
+  for (int i = 0; i < r->n_lines; i++) at_roof += r->line[i].at_roof;
+  if (at_roof > 0)
+    put(to,
+        json_sprintf("All kernels together came to %.0f %% of this machine's roofline.", 100 * at_roof / r->kernels));
 }
 
 json_t *sl__report_answer(const sl__report_run *r) {

@@ -330,9 +330,9 @@ static json_t *lines_of(const sl__report_run *r) {
   json_t *all = json_array();
   for (int i = 0; i < r->n_lines; i++) {
     const sl__report_line *l = &r->line[i];
-    json_array_append_new(all, json_pack("{s:s, s:s, s:b, s:I, s:f, s:f, s:f}", "operation", l->operation, "phase",
+    json_array_append_new(all, json_pack("{s:s, s:s, s:b, s:I, s:f, s:f, s:f, s:f}", "operation", l->operation, "phase",
                                          l->phase, "exchange", l->exchange, "count", (json_int_t)l->count, "seconds",
-                                         l->seconds, "flops", l->flops, "bytes", l->bytes));
+                                         l->seconds, "flops", l->flops, "bytes", l->bytes, "roof_seconds", l->at_roof));
   }
   return all;
 }
@@ -359,6 +359,10 @@ sl_status sl__report_data(const sl__report_run *r, json_t **data) {
   *data = json_pack("{s:s, s:o, s:s, s:s, s:i, s:o, s:o, s:o, s:o}", "format", "starling-report-1", "run",
                     path_text(r->run), "model", t->model, "sched", t->sched, "ranks", t->ranks, "answer",
                     sl__report_answer(r), "totals", ranks, "causes", names, "operations", lines_of(r));
+  if (*data)
+    json_object_set_new(*data, "roofline",
+                        json_pack("{s:f, s:f, s:s}", "peak_gflops", r->peak_gflops, "peak_gigabytes_per_s",
+                                  r->peak_gigabytes, "note", sl__report_roof_note(r)));
   if (!*data) return sl_fail(SL_ENOMEM, "no memory for the report of %s", r->run);
   SL_TRY_OUT(metrics_of(r, *data));
   SL_TRY_OUT(timelines_of(r, *data));

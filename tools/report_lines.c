@@ -1,4 +1,5 @@
 /* A run's tasks by operation and phase: how many, how long, how much they computed and moved. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,6 +52,37 @@ static int by_time(const void *a, const void *b) {
   return (x->seconds < y->seconds) - (x->seconds > y->seconds);
 }
 
+/* Peaks are those of a worker of CPUs; where a rank does not know its own, nothing is held against any. */
+static void hold_against_roof(sl__report_run *r) {
+  for (int i = 0; i < r->n; i++) {
+    const sl_timeline *t = r->timelines[i];
+    for (int w = 0; w < t->n_workers; w++) r->gpus |= t->worker[w].gpu;
+    if (!(t->peak_gflops > 0) || !(t->peak_gigabytes > 0)) {
+      r->peak_gflops = r->peak_gigabytes = 0;
+      return;
+    }
+    r->peak_gflops += t->peak_gflops / r->n, r->peak_gigabytes += t->peak_gigabytes / r->n;
+  }
+  if (r->gpus) r->peak_gflops = r->peak_gigabytes = 0;
+  for (int i = 0; i < r->n_lines && r->peak_gflops > 0; i++)
+    if (!r->line[i].exchange)
+      r->line[i].at_roof = 1e-9 * fmax(r->line[i].flops / r->peak_gflops, r->line[i].bytes / r->peak_gigabytes);
+}
+
+const char *sl__report_roof_note(const sl__report_run *r) {
+  if (r->gpus) return "GPUs had a part in this run; the roofline is known of CPU workers only.";
+  if (!(r->peak_gflops > 0))
+    return "Of this machine's peaks the run knew nothing: 'starling bench MODEL' measures them, and later runs on this "
+           "machine with as many workers are held against them.";
+  for (int i = 0; i < r->n_lines; i++)
+    if (r->line[i].at_roof > r->line[i].seconds)
+      return "Above 100 % an operation is faster than the roof: Starling's own kernels can exceed OpenBLAS's sgemm, "
+             "whose "
+             "build may lack kernels for this processor, and data that are still in a cache come faster than memory "
+             "gives them.";
+  return "";
+}
+
 sl_status sl__report_of(const char *run, sl_timeline *const *timelines, int n, sl__report_run *r) {
   *r = (sl__report_run){.run = run, .timelines = timelines, .n = n, .sums = calloc((size_t)n + 1, sizeof *r->sums)};
   if (!r->sums) return sl_fail(SL_ENOMEM, "no memory for the figures of %d ranks", n);
@@ -59,6 +91,7 @@ sl_status sl__report_of(const char *run, sl_timeline *const *timelines, int n, s
     SL_TRY(add(r, &r->sums[i]));
   }
   if (r->n_lines) qsort(r->line, (size_t)r->n_lines, sizeof *r->line, by_time);
+  hold_against_roof(r);
   return SL_OK;
 }
 

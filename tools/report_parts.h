@@ -12,6 +12,7 @@ typedef struct sl__report_line {
   int exchange;
   int64_t count;
   double seconds, flops, bytes;
+  double at_roof; /* seconds that all of it would take on the machine's roofline; 0: not known */
 } sl__report_line;
 
 typedef struct sl__report_run {
@@ -22,6 +23,8 @@ typedef struct sl__report_run {
   sl__report_line *line; /* kernels by the time they took, then exchanges */
   int n_lines;
   double kernels; /* seconds of all kernels */
+  int gpus;       /* whether GPUs had a part: then the roofline, which is of CPU workers, is left out */
+  double peak_gflops, peak_gigabytes; /* of a worker, the mean of the ranks; 0: not known */
 } sl__report_run;
 
 /* Borrows the timelines. The caller ends with sl__report_free, also after a failure. */
@@ -30,6 +33,10 @@ void sl__report_free(sl__report_run *report);
 
 /* "Why was this step as slow as it was?" in a few sentences, as an array of texts. NULL when out of memory. */
 json_t *sl__report_answer(const sl__report_run *report);
+
+/* Roofline (Williams, Waterman and Patterson, 2009): n lines take at least max(flops / peak, bytes / bandwidth). What
+ * to know about it here, as a sentence or two; "" when nothing. *text lives as long as the program. */
+const char *sl__report_roof_note(const sl__report_run *report);
 
 /* All that the page shows; docs/formats.md has the fields. *data is the caller's to json_decref(). */
 sl_status sl__report_data(const sl__report_run *report, json_t **data);

@@ -69,6 +69,15 @@ if (location.hash === '#test') {
     }
     const exchanged = data.totals.filter((r) => r.exchange && r.exchange.under_way_s > 0).length;
     result.exchange_told = $('exchange').hidden === (exchanged === 0) && $('exchanges').tBodies[0].rows.length === exchanged;
+    const peak = data.roofline.peak_gflops;
+    result.roofline_drawn = peak > 0 ? $('roofline').querySelectorAll('circle').length === data.operations.filter((o) => !o.exchange && o.flops > 0 && o.bytes > 0).length
+      : $('roofline').hidden && $('roof-note').textContent.includes('starling bench');
+    // Every picture as a file: XML, with nothing left to a style sheet.
+    const files = [...document.querySelectorAll('button.save')].map((button) => button.save());
+    result.svg_files = files.length >= 1 && files.every((text) => {
+      const xml = new DOMParser().parseFromString(text, 'image/svg+xml');
+      return xml.documentElement.tagName === 'svg' && !xml.querySelector('parsererror') && !text.includes('var(');
+    });
     const head = $('operations').tHead.rows[0].cells;
     head[2].firstChild.click();
     const counts = [...$('operations').tBodies[0].rows].map((tr) => +tr.cells[2].textContent.replace(/,/g, ''));

@@ -161,6 +161,9 @@ function draw() {
   timeline.drawn = 0;
   c.setTransform(ratio, 0, 0, ratio, 0, 0);
   c.clearRect(0, 0, timeline.width, timeline.height);
+  paintAll();
+}
+function paintAll() {
   drawAxis();
   rows.forEach((row, i) => drawRow(row, AXIS + i * ROW));
   drawChosen();

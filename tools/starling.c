@@ -74,7 +74,7 @@ static const sl__command bench = {.name = "bench",
                                       "Prints the step time in the steady state (median), samples/s, GFLOP/s of the "
                                       "operations really done, per cent of the sgemm "
                                       "peak (every worker thread multiplying matrices on its own, measured before and "
-                                      "after), and how the workers' time "
+                                      "after), the memory bandwidth (a triad on all of them), and how the workers' time "
                                       "divides into kernels and idle time, by cause (docs/timeline.md)."};
 static const sl__command compare = {
     .name = "compare",

@@ -3,6 +3,7 @@
 #define SL_TOOLS_TIMELINE_H
 
 #include "tasks/program.h"
+#include "tools/machine.h"
 
 /* Clocks of this rank: at the start, and at the end where all ranks come to it. */
 typedef struct sl__clocks {
@@ -14,6 +15,7 @@ typedef struct sl__clocks {
 sl_status sl__clocks_look(const sl_runtime *runtime, sl__clocks *clocks);
 
 /* Writes this rank's file into the folder. */
-sl_status sl__timeline_save(const sl_program *program, const char *model, const sl__clocks *clocks, const char *folder);
+sl_status sl__timeline_save(const sl_program *program, const char *model, const sl__clocks *clocks,
+                            const sl__machine *machine, const char *folder);
 
 #endif

@@ -736,7 +736,8 @@ static sl_status keep_timeline(const run *r, sl_status status) {
   char text[2048];
   if (!r->folder || sl_recorder_added(r->recorder) == 0 || access(r->folder, W_OK) != 0) return status;
   snprintf(text, sizeof text, "%s", sl_error());
-  const sl_status saved = sl__timeline_save(r->program, r->facts.model->name, &r->clocks, r->folder);
+  const sl__machine machine = sl__machine_read(r->runtime);
+  const sl_status saved = sl__timeline_save(r->program, r->facts.model->name, &r->clocks, &machine, r->folder);
   return status == SL_OK ? saved : sl_fail(status, "%s", text);
 }
 

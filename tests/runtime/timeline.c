@@ -16,6 +16,7 @@ static sl_timeline *example(int rank, int ranks) {
   t->model = sl_timeline_text(t, "mlp");
   t->sched = sl_timeline_text(t, "lws");
   t->n_kinds = 2;
+  if (rank % 2 == 0) t->peak_gflops = 101.0 / 3, t->peak_gigabytes = 12.5; /* known or not */
   for (int i = 0; i < 3; i++) {
     char layer[16];
     snprintf(layer, sizeof layer, "fc%d", i);
@@ -61,7 +62,8 @@ static void same(const sl_timeline *a, const sl_timeline *b) {
   assert_string_equal(a->sched, b->sched);
   assert_true(a->rank == b->rank && a->ranks == b->ranks && a->n_workers == b->n_workers && a->n_nodes == b->n_nodes &&
               a->n_kinds == b->n_kinds && a->n_clocks == b->n_clocks && a->lost == b->lost &&
-              a->n_records == b->n_records);
+              a->n_records == b->n_records && a->peak_gflops == b->peak_gflops &&
+              a->peak_gigabytes == b->peak_gigabytes);
   assert_memory_equal(a->record, b->record, a->n_records * sizeof *a->record);
   assert_memory_equal(a->clock, b->clock, sizeof a->clock);
   assert_memory_equal(a->from, b->from, ((size_t)a->n_nodes + 1) * sizeof *a->from);
