@@ -35,11 +35,12 @@ function table(id, heads, body, foot) {
   const tr = row(heads.map((h) => element('th', h, {scope: 'col'})));
   head.append(tr);
   middle.append(...body);
-  $(id).replaceChildren(head, middle);
+  const t = typeof id === 'string' ? $(id) : id;
+  t.replaceChildren(head, middle);
   if (foot) {
     const tfoot = element('tfoot');
     tfoot.append(foot);
-    $(id).append(tfoot);
+    t.append(tfoot);
   }
 }
 function swatch(colour, text) {
@@ -164,6 +165,7 @@ table('bounds', ['', 'whole steps', 'tasks', 'exchanges', 'critical path, ms', '
 readColours();
 light();
 draw();
+drawGraph();
 drawRoofline();
 drawCurves();
 const firstDraw = performance.now();

@@ -33,7 +33,7 @@ function svgText(svg) {
     const style = getComputedStyle(e);
     for (const name of ['style', 'class', 'tabindex', 'role', 'id']) to[i].removeAttribute(name);
     if (!['path', 'circle', 'rect', 'text', 'line'].includes(e.tagName)) return;
-    for (const name of ['fill', 'fill-opacity', 'stroke', 'stroke-width', 'stroke-dasharray', 'opacity', 'paint-order']) to[i].setAttribute(name, style.getPropertyValue(name));
+    for (const name of ['fill', 'fill-opacity', 'stroke', 'stroke-opacity', 'stroke-width', 'stroke-dasharray', 'opacity', 'paint-order']) to[i].setAttribute(name, style.getPropertyValue(name));
     if (e.tagName === 'text') for (const name of ['font-size', 'font-family', 'font-weight', 'text-anchor']) to[i].setAttribute(name, style.getPropertyValue(name));
   }));
   copy.setAttribute('width', w);

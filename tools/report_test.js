@@ -67,6 +67,30 @@ if (location.hash === '#test') {
       $('search').dispatchEvent(new Event('input', {bubbles: true}));
       key('0');
     }
+    // The graph: shares add up to all, a click makes the group's tasks stand out and nothing else, a word typed takes their place.
+    const kernels = graph.groups.filter((g) => g.phase !== 'exchange'), busiest = kernels.reduce((a, b) => b.time > a.time ? b : a);
+    result.graph_whole = Math.abs(sum(kernels.map(part)) - 1) < 1e-9 && sum(graph.groups.map((g) => g.tasks)) === ranks[0].nodes.layer.length;
+    busiest.box.dispatchEvent(new MouseEvent('click', {bubbles: true}));
+    const mine = sum(ranks.map((k) => k.records.node.reduce((n, at) => {
+      const p = at >= 0 && placeOf(k, at);
+      return n + (p && p.row === busiest.row && p.phase === busiest.phase ? 1 : 0);
+    }, 0)));
+    result.graph_click = timeline.matches === mine && mine > 0 && $('search').value === nameOf(busiest) &&
+      sum([...$('group-table').tBodies[0].rows].map((tr) => +tr.cells[2].textContent.replace(/,/g, ''))) === busiest.tasks;
+    $('group').querySelector('button').click();
+    result.graph_shows = timeline.chosen !== null && timeline.chosen.row.rank.lit[timeline.chosen.row.rank.records.node[timeline.chosen.record]] === 1;
+    for (const by of ['layer', 'block']) {
+      $('by-' + by).click();
+      const places = new Set(ranks[0].nodes.layer.map((_, i) => Object.values(placeOf(ranks[0], i)).slice(1).join('\n')));
+      result['graph_by_' + by] = graph.groups.length === places.size && $('graph').querySelectorAll('.group').length === places.size;
+    }
+    const critical = [...graph.edges.values()].filter((e) => e.critical);
+    result.graph_path = critical.every((e) => e.a.critical && e.b.critical);
+    $('search').dispatchEvent(new Event('input', {bubbles: true}));
+    $('search').value = '';
+    $('search').dispatchEvent(new Event('input', {bubbles: true}));
+    result.graph_ends = timeline.only === null && !timeline.filtered;
+    choose(null);
     const exchanged = data.totals.filter((r) => r.exchange && r.exchange.under_way_s > 0).length;
     result.exchange_told = $('exchange').hidden === (exchanged === 0) && $('exchanges').tBodies[0].rows.length === exchanged;
     const peak = data.roofline.peak_gflops;

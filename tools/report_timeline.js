@@ -5,7 +5,8 @@ const timeline = {
   canvas: $('timeline'), width: 0, height: AXIS + ROW * Math.max(1, rows.length) + 6,
   extent: [0, 1], view: [0, 1], colours: {}, operationColour: {},
   chosen: null, // {row, record} or {row, idle}, and before: a task's predecessors
-  wanted: '', criticalOnly: false, pending: false, drawn: 0,
+  wanted: '', criticalOnly: false,
+  only: null, // {name, has(rank, node)}: a part of the graph in place of a word pending: false, drawn: 0,
 };
 timeline.context = timeline.canvas.getContext('2d');
 timeline.extent = ranks.length && rows.length ? [Math.min(...ranks.map((r) => r.from)), Math.max(...ranks.map((r) => r.to))] : [0, 1];
@@ -30,17 +31,26 @@ function readColours() {
 // Which nodes stand out: all where nothing is asked for.
 function light() {
   const word = timeline.wanted.trim().toLowerCase();
-  timeline.filtered = word !== '' || timeline.criticalOnly;
+  const part = timeline.only;
+  timeline.filtered = word !== '' || timeline.criticalOnly || part !== null;
   let n = 0;
   for (const r of ranks) {
     const count = r.nodes.layer.length, found = data.texts.map((t) => t.toLowerCase().includes(word));
     r.lit = new Uint8Array(count);
     for (let i = 0; i < count; i++)
-      r.lit[i] = (word === '' || found[r.nodes.layer[i]] || found[r.nodes.operation[i]]) && (!timeline.criticalOnly || r.nodes.critical[i] === 1);
+      r.lit[i] = (part ? part.has(r, i) : word === '' || found[r.nodes.layer[i]] || found[r.nodes.operation[i]]) && (!timeline.criticalOnly || r.nodes.critical[i] === 1);
     for (let i = 0; i < r.records.n; i++) n += r.records.node[i] >= 0 && r.lit[r.records.node[i]];
   }
   timeline.matches = n;
   $('matches').textContent = timeline.filtered ? n.toLocaleString('en') + (n === 1 ? ' match' : ' matches') : '';
+}
+// A part of the graph stands out as what is searched for does; what is typed next takes its place.
+function only(part) {
+  timeline.only = part;
+  timeline.wanted = '';
+  $('search').value = part ? part.name : '';
+  light();
+  drawSoon();
 }
 
 // The first of list[first] ... list[last - 1], which rise, that is above x; last if none is.
@@ -405,6 +415,7 @@ function link(rank, record) {
   $('previous').addEventListener('click', () => nextMatch(-1));
   $('search').addEventListener('input', (event) => {
     timeline.wanted = event.target.value;
+    timeline.only = null;
     light();
     drawSoon();
   });
