@@ -19,8 +19,8 @@ for rule in 'runtime:runtime' 'tasks:tasks|runtime' 'codelets:codelets|tasks|run
 done >"$found"
 report 'each folder includes only from those below it, by path from the root' "$found"
 
-grep -nE '^ *# *include *"(examples|tests)/' tools/*.[ch] examples/*.[ch] 2>/dev/null >"$found"
-grep -nE '^ *# *include *"tools/' examples/*.[ch] 2>/dev/null >>"$found"
+grep -rnE '^ *# *include *"(examples|tests)/' tools examples --include='*.[ch]' >"$found"
+grep -rnE '^ *# *include *"tools/' examples --include='*.[ch]' >>"$found"
 report 'tools and examples include from neither examples nor tests' "$found"
 
 # What is installed stands alone: it leans neither on config.h nor on headers that stay behind.

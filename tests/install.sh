@@ -4,7 +4,7 @@
 build=${top_builddir:-.}
 [ -e "$build/starling.pc" ] || { echo '1..0 # SKIP no build here'; exit 0; }
 command -v pkg-config >/dev/null || { echo '1..0 # SKIP no pkg-config'; exit 0; }
-echo 1..5
+echo 1..6
 work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
 number=0
@@ -47,3 +47,13 @@ else
   echo "ok $number # SKIP no C++ compiler"
 fi
 check 'the command is there' test -x "$work/bin/starling"
+
+sed -i "s,^prefix=.*,prefix=$work," "$work/lib/pkgconfig/starling.pc"
+# shellcheck disable=SC2317 # reached by name
+lesson() {
+  PKG_CONFIG_PATH=$work/lib/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}
+  export PKG_CONFIG_PATH
+  examples=$(pkg-config --variable=examples starling) &&
+    env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -C "$examples/03-graph" CC="$(made_of CC)" CFLAGS="$flags" && test -x "$examples/03-graph/graph"
+}
+check 'a lesson that was installed builds' lesson

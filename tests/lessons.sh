@@ -1,0 +1,87 @@
+#!/bin/sh
+# Every lesson, as its reader has it: built in a copy of its folder by its own Makefile against this build, run, its answer checked by
+# itself, within a minute. Each has a page and solutions, and the C code that a page quotes stands in the lesson.
+. "$(dirname "$0")/command.shlib"
+build=$(dirname "$starling")
+data=${DATA:-/usr/share/datasets/fashion-mnist}
+PKG_CONFIG_PATH=$build${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}
+export PKG_CONFIG_PATH
+made_of() { sed -n "s/^$1 = //p" "$build/Makefile"; }
+number_of_lessons=0
+
+# Blocks of C in a page, each of which must stand in the sources as it is, but for white space.
+quoted() { # page, sources...
+  awk 'function plain(s) { gsub(/[ \t\n]+/, " ", s); sub(/^ /, "", s); sub(/ $/, "", s); return s }
+    FILENAME != ARGV[1] { source = source $0 "\n"; next }
+    /^ *```c$/ { inside = 1; block = ""; next }
+    /^ *```$/ && inside { inside = 0; blocks[++n] = plain(block); next }
+    inside { block = block $0 "\n" }
+    END {
+      source = plain(source)
+      for (i = 1; i <= n; i++) if (!index(source, blocks[i])) { print "not in the program: " blocks[i]; bad = 1 }
+      exit bad || !n
+    }' "$@"
+}
+# name, command...: within a minute of two cores, whatever else runs here, with "ok" as the last line.
+answers() {
+  name=$1 code=0
+  shift
+  began=$(date +%s)
+  ( # the time of this shell's children is the lesson's
+    ${TIMEOUT:+"$TIMEOUT" -k 10 300} "$@" >"$work/out" 2>"$work/err"
+    code=$?
+    times >"$work/times"
+    exit $code
+  ) || code=$?
+  used=$(awk -F '[ms ]+' 'NR == 2 { printf "%.0f", 60 * ($1 + $3) + $2 + $4 }' "$work/times")
+  took=$(($(date +%s) - began))
+  if [ "$code" = 0 ] && [ "$(tail -n 1 "$work/out")" = ok ] && { [ "$took" -le 60 ] || [ "$used" -le 120 ]; }; then
+    ok "$name ($took s, $used s of processors)"
+  else
+    echo "# exit code $code after $took s, $used s of processors" >>"$work/err"
+    not_ok "$name"
+  fi
+}
+# shellcheck disable=SC2317 # reached by name
+build_lesson() { env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -C "$1" CC="$(made_of CC)" CFLAGS="-O3 -g -Wall -Wextra -Werror $(made_of SANITIZE_CFLAGS)"; }
+
+for folder in "$top"/examples/[0-9][0-9]-*; do
+  lesson=$(basename "$folder") program=${folder##*/[0-9][0-9]-}
+  number_of_lessons=$((number_of_lessons + 1))
+  check "$lesson: a page and solutions" test -s "$top/docs/lessons/$lesson.md" -a -s "$top/docs/lessons/solutions/$lesson.md"
+  # shellcheck disable=SC2046 # names without blanks
+  check "$lesson: code in the page is the lesson's" quoted "$top/docs/lessons/$lesson.md" $(find "$folder" -name '*.[ch]')
+  check "$lesson: listed among the lessons" grep -qF "($lesson.md)" "$top/docs/lessons/README.md"
+  cp -R "$folder" "$work/$lesson"
+  check "$lesson: builds" build_lesson "$work/$lesson"
+  cd "$work/$lesson" || exit 99
+  if [ "$program" = own-operation ]; then
+    answers "$lesson" ./own-operation
+  elif [ ! -d "$data" ]; then
+    skip "$lesson: no Fashion-MNIST (Debian: dataset-fashion-mnist)"
+  else
+    answers "$lesson" "./$program" "$data"
+    cp "$work/out" "$work/$lesson.one"
+    case $program in
+    train) check "$lesson: the report is of its training" "$starling" report run --out report.html ;;
+    ranks|by-hand)
+      if [ -x "$MPIEXEC" ]; then
+        fingerprint=$(sed -n 's/.*fingerprint //p' "$work/out")
+        answers "$lesson: two ranks" "$MPIEXEC" -n 2 "./$program" "$data" $fingerprint
+        if [ "$program" = ranks ]; then
+          ! "./$program" "$data" 1234 >"$work/out" 2>&1 && tail -n 1 "$work/out" | grep -qx 'not ok'
+          check "$lesson: another fingerprint is noticed" test $? = 0
+        else
+          grep '^step' "$work/$lesson.one" >"$work/one"
+          grep '^step' "$work/out" >"$work/two"
+          check "$lesson: the same losses on two ranks as on one" cmp "$work/one" "$work/two"
+        fi
+      else
+        skip "$lesson: no mpiexec"
+      fi ;;
+    esac
+  fi
+  cd "$work" || exit 99
+done
+check 'lessons were found' test "$number_of_lessons" -ge 8
+finish
