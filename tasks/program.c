@@ -602,6 +602,10 @@ out:
   return status;
 }
 
+struct starpu_task *sl__program_task(const sl_program *p, int node) {
+  return p->graph->node[node]->bucket ? NULL : p->task[node].task;
+}
+
 double sl_program_expected(const sl_program *p, int node, int worker) {
   if (p->graph->node[node]->bucket) return NAN;
   struct starpu_perfmodel_arch *arch = starpu_worker_get_perf_archtype(worker, STARPU_NMAX_SCHED_CTXS);

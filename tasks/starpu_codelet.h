@@ -11,6 +11,7 @@
 #include "runtime/runtime.h"
 #include "tasks/graph.h"
 
+struct sl_program;
 typedef struct sl__devices sl__devices; /* what CUDA workers need; NULL without any */
 
 /* How a step goes, and how it failed: the first kernel to fail writes the text, later tasks are skipped. */
@@ -53,6 +54,8 @@ typedef struct sl__task {
 
 /* When the last of the tasks that it waits for ended, or it was submitted, if later. */
 int64_t sl__task_ready(const sl__task *task);
+/* StarPU's task of a node; NULL: it is an exchange. */
+struct starpu_task *sl__program_task(const struct sl_program *program, int node);
 /* For a recorded task: has StarPU tell when a worker takes it. */
 void sl__task_watch(sl__task *task);
 

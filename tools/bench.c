@@ -16,49 +16,15 @@
 #include "tasks/program.h"
 #include "tools/balance.h"
 #include "tools/commands.h"
-#include "tools/data.h"
 #include "tools/digest.h"
-#include "tools/ranks.h"
 #include "tools/session.h"
+#include "tools/steps.h"
 #include "tools/timeline.h"
-#include "tools/watch.h"
-
-/* Images, or windows of tokens, made up once and handed out in turn; reading one costs a copy, as it does from a data
- * set. */
-enum { POOL = 4096, POOL_BYTES = 32 << 20 };
-typedef struct synthetic {
-  int64_t n;
-  size_t bytes;
-  int32_t classes;
-  uint8_t *samples; /* [n, bytes], n at most POOL, and fewer where they are large */
-} synthetic;
-
-static sl_status read_synthetic(void *arg, int64_t i, void *sample, int32_t *label) {
-  const synthetic *s = arg;
-  memcpy(sample, s->samples + (size_t)(i % s->n) * s->bytes, s->bytes);
-  *label = (int32_t)(i % s->n % s->classes);
-  return SL_OK;
-}
 
 typedef struct bench {
   const sl__options *o;
-  const sl_model *model;
-  sl_model_data data;
-  sl_training training;
-  sl_plan plan;
-  synthetic synthetic;
-  sl_sample_source source;
-  sl__data opened;
-  sl_runtime *runtime;
-  sl__ranks ranks;
+  sl__steps steps;
   sl__balance balance;
-  sl_recorder *recorder;
-  sl_store *store;
-  sl_network network;
-  sl_program *program;
-  sl__watch *watch;
-  sl_loader *loader;
-  int64_t step;
   char digest[SL__DIGEST_TEXT]; /* of parameters and state after the first steps */
   double flops;                 /* of a step, over all ranks */
   double *seconds;              /* of each measured step */
@@ -72,7 +38,7 @@ typedef struct bench {
   int64_t moved;        /* bytes between memory nodes in a step, over all ranks */
   sl_energy *energy;
   double joules[SL_ENERGY_PARTS]; /* of a step, over all ranks; NaN: not known */
-  int64_t predicted, peak;        /* bytes of the process, without what measuring sgemm takes */
+  int64_t peak;                   /* bytes of the process, without what measuring sgemm takes */
   sl_usage usage;                 /* of nothing without a recorder */
   sl_bound bound;                 /* likewise, and where not every task was recorded */
   sl__clocks clocks;
@@ -86,83 +52,13 @@ typedef struct line {
   double seconds;
 } line;
 
-static sl_status make_samples(bench *b) {
-  SL_TRY(sl__synthetic_data(b->o, b->model, &b->data));
-  const sl_model_data *d = &b->data;
-  synthetic *s = &b->synthetic;
-  const size_t tokens = sl__of_tokens(b->model) ? (size_t)sl__window(b->model, d->length) : 0;
-  s->bytes = tokens ? 4 * tokens : (size_t)(d->height * d->width * d->channels);
-  s->classes = (int32_t)d->classes;
-  s->n = (int64_t)(POOL_BYTES / s->bytes);
-  s->n = s->n < 1 ? 1 : s->n > POOL ? POOL : s->n;
-  s->samples = malloc((size_t)s->n * s->bytes);
-  if (!s->samples) return sl_fail(SL_ENOMEM, "no memory for %lld samples of %zu bytes", (long long)s->n, s->bytes);
-  uint64_t x = 88172645463325252u; /* xorshift (Marsaglia 2003): any noise does */
-  for (size_t i = 0; i < (size_t)s->n * (tokens ? tokens : s->bytes); i++) {
-    x ^= x << 13, x ^= x >> 7, x ^= x << 17;
-    if (tokens)
-      ((int32_t *)(void *)s->samples)[i] = (int32_t)((x >> 33) % (uint64_t)d->classes);
-    else
-      s->samples[i] = (uint8_t)(x >> 32);
-  }
-  return SL_OK;
-}
-
-static sl_status open_data(bench *b, sl_sample_source *source) {
-  if (!b->o->data) {
-    SL_TRY(make_samples(b));
-    *source = (sl_sample_source){
-        .n = 65536, .sample_bytes = b->synthetic.bytes, .read = read_synthetic, .arg = &b->synthetic};
-    return SL_OK;
-  }
-  const sl__data_options options = {.model = b->model, .path = b->o->data, .length = b->o->length};
-  SL_TRY(sl__data_open(&options, &b->opened));
-  b->data = b->opened.model;
-  *source = sl__data_source(&b->opened, SL_SPLIT_TRAIN);
-  return SL_OK;
-}
-
-/* The program over the store and its loader, for the leaves that this rank has now. */
-static sl_status make_program(bench *b) {
-  const int64_t resident = sl__resident_memory();
-  const sl_program_options options = {.recorder = b->recorder,
-                                      .keep = &b->network.loss,
-                                      .n_keep = 1,
-                                      .first_leaf = b->ranks.first_leaf,
-                                      .no_priorities = b->o->no_priorities,
-                                      .by_mpi = b->ranks.by_mpi,
-                                      .compression = b->ranks.compression,
-                                      .zero = (int)b->o->zero};
-  SL_TRY(sl_program_create(b->runtime, b->store, b->network.graph, &b->plan, &options, &b->program));
-  SL_TRY(sl__watch_start(&b->ranks, &b->program, 1, b->o->stall_timeout, &b->watch));
-  const sl_loader_options loader = {.source = b->source,
-                                    .mode = SL_LOADER_TRAIN,
-                                    .batch = b->plan.batch,
-                                    .first = b->ranks.first_row,
-                                    .rows = b->ranks.rows,
-                                    .seed = b->plan.seed,
-                                    .cursor = b->step * b->plan.batch};
-  SL_TRY(sl_loader_create(&loader, &b->loader));
-  const int64_t batches =
-      sl_loader_depth(b->loader) * b->ranks.rows * (int64_t)(b->source.sample_bytes + sizeof(int32_t));
-  b->predicted = resident + (int64_t)sl_program_bytes(b->program, b->step > 0) + batches;
-  return SL_OK;
-}
-
-static void release_program(bench *b) {
-  sl__watch_stop(b->watch);
-  sl_loader_destroy(b->loader);
-  sl_program_destroy(b->program);
-  b->watch = NULL, b->loader = NULL, b->program = NULL;
-}
-
 /* Packages are the node's: one of its ranks counts them. */
 static sl_status open_energy(bench *b) {
   enum { MOST = 64, ADDRESS = 32 };
   static char address[MOST][ADDRESS];
   const char *gpus[MOST];
-  const int n = sl_runtime_gpus(b->runtime) < MOST ? sl_runtime_gpus(b->runtime) : MOST;
-  for (int i = 0; i < n; i++) gpus[i] = sl_runtime_gpu_address(b->runtime, i, address[i], ADDRESS);
+  const int n = sl_runtime_gpus(b->steps.runtime) < MOST ? sl_runtime_gpus(b->steps.runtime) : MOST;
+  for (int i = 0; i < n; i++) gpus[i] = sl_runtime_gpu_address(b->steps.runtime, i, address[i], ADDRESS);
   return sl_energy_open(&(sl_energy_options){.gpus = gpus, .n_gpus = n}, &b->energy);
 }
 
@@ -170,48 +66,29 @@ static void add_energy(bench *b) {
   const char *reason;
   for (int k = 0; k < SL_ENERGY_PARTS; k++) {
     const double mine = sl_energy_joules(b->energy, (sl_energy_part)k, &reason);
-    const int counts = k != SL_ENERGY_PACKAGES || sl_runtime_local_rank(b->runtime) == 0;
-    b->joules[k] = sl__ranks_sum(&b->ranks, counts ? mine : 0) / (double)b->n;
+    const int counts = k != SL_ENERGY_PACKAGES || sl_runtime_local_rank(b->steps.runtime) == 0;
+    b->joules[k] = sl__ranks_sum(&b->steps.ranks, counts ? mine : 0) / (double)b->n;
   }
 }
 
 static sl_status prepare(bench *b) {
-  SL_TRY(sl__find_model(b->o->model, &b->model));
-  SL_TRY(sl__training_of(b->o, b->model, &b->training));
+  sl__steps *s = &b->steps;
   b->environment = sl_environment(b->o->argc, b->o->argv, sl__commit());
   if (!b->environment) return sl_fail(SL_ENOMEM, "no memory for the environment");
-  SL_TRY(sl__start(b->o, "bench", 1, &b->runtime));
-  SL_TRY(sl__environment_complete(b->environment, b->runtime));
+  SL_TRY(sl__steps_start(s, b->o, "bench", 1));
+  SL_TRY(sl__environment_complete(b->environment, s->runtime));
   SL_TRY(open_energy(b));
-  SL_TRY(sl__ranks_open(b->runtime, &b->ranks));
-  SL_TRY(sl__ranks_exchange(&b->ranks, b->runtime, b->o->allreduce, b->o->compress));
-  SL_TRY(sl__plan_of(b->o, b->model, b->ranks.n, &b->plan));
-  SL_TRY(sl__balance_open(b->runtime, b->o->balance, &b->ranks, &b->plan, &b->balance));
+  SL_TRY(sl__balance_open(s->runtime, b->o->balance, &s->ranks, &s->plan, &b->balance));
   if (b->o->no_record && b->balance.measuring)
     return sl_fail(SL_EINVAL, "--balance auto looks at what --no-record leaves out: list the leaves, or record");
-  SL_TRY(open_data(b, &b->source));
-  if (!b->o->no_record) SL_TRY(sl_recorder_create(0, &b->recorder));
-  SL_TRY(sl_store_create(&b->store));
-  SL_TRY(sl_network_training(b->model, &b->data, &b->training, b->plan.batch, &b->network));
-  return make_program(b);
+  return sl__steps_build(s);
 }
 
 enum { WARM = 3 }; /* first steps, which are not measured; the digest is of the state after them */
 
 static sl_status one_step(bench *b) {
-  sl_batch *batch;
-  double loss;
-  SL_TRY(sl_loader_next(b->loader, &batch));
-  const sl_step step = {.number = ++b->step,
-                        .seed = b->plan.seed,
-                        .learning_rate = b->training.learning_rate,
-                        .input = {[SL_SLOT_IMAGES] = batch->samples, [SL_SLOT_LABELS] = batch->labels},
-                        .input_row0 = b->ranks.first_row};
-  sl_status status = sl_program_run(b->program, &step);
-  if (status == SL_OK) status = sl_program_read(b->program, b->network.loss, &loss);
-  if (status == SL_OK && b->step == WARM) status = sl__state_digest(b->store, b->digest);
-  sl_loader_release(b->loader, batch);
-  return status;
+  SL_TRY(sl__steps_one(&b->steps));
+  return b->steps.step == WARM ? sl__state_digest(b->steps.store, b->digest) : SL_OK;
 }
 
 /* The same data over and over with the usual learning rate may diverge; what is not finite costs the same time,
@@ -222,7 +99,7 @@ static sl_status warm_up(bench *b, double *seconds) {
   for (int pass = 0; pass < 2; pass++) { /* as many on all ranks */
     const int64_t from = sl_now();
     for (int64_t i = 0; i < n; i++) SL_TRY(one_step(b));
-    *seconds = sl__ranks_sum(&b->ranks, 1e-9 * (double)(sl_now() - from) / (double)n) / b->ranks.n;
+    *seconds = sl__ranks_sum(&b->steps.ranks, 1e-9 * (double)(sl_now() - from) / (double)n) / b->steps.ranks.n;
     n = (int64_t)fmin(fmax(1, least / *seconds), 1000);
   }
   return SL_OK;
@@ -230,41 +107,41 @@ static sl_status warm_up(bench *b, double *seconds) {
 
 /* sgemm over all ranks' workers at once; *gflops is this rank's part. */
 static sl_status measure_sgemm(bench *b, double *gflops, double *all) {
-  SL_TRY(sl_measure_sgemm(b->runtime, 1, gflops));
-  *all = sl__ranks_sum(&b->ranks, *gflops);
+  SL_TRY(sl_measure_sgemm(b->steps.runtime, 1, gflops));
+  *all = sl__ranks_sum(&b->steps.ranks, *gflops);
   return SL_OK;
 }
 
 /* What the steps are held against, measured before them; without that, what an earlier run found. */
 static sl_status find_peaks(bench *b) {
   double gflops = 0, gigabytes = 0;
-  const int workers = sl_runtime_cpu_workers(b->runtime);
+  const int workers = sl_runtime_cpu_workers(b->steps.runtime);
   if (b->o->no_measure || workers < 1) {
-    b->machine = sl__machine_read(b->runtime);
+    b->machine = sl__machine_read(b->steps.runtime);
     return SL_OK;
   }
   SL_TRY(measure_sgemm(b, &gflops, &b->before));
-  SL_TRY(sl_measure_triad(b->runtime, 0.5, 0, &gigabytes));
-  b->memory = sl__ranks_sum(&b->ranks, gigabytes);
+  SL_TRY(sl_measure_triad(b->steps.runtime, 0.5, 0, &gigabytes));
+  b->memory = sl__ranks_sum(&b->steps.ranks, gigabytes);
   b->machine = (sl__machine){.gflops = gflops / workers, .gigabytes = gigabytes / workers};
-  sl__machine_keep(b->runtime, &b->machine);
+  sl__machine_keep(b->steps.runtime, &b->machine);
   return SL_OK;
 }
 
 /* Where the workers' time went, how far from the bound the steps were, and the timeline of them. */
 static sl_status look_at_records(bench *b) {
-  const sl_dependencies graph = sl_program_dependencies(b->program);
+  const sl_dependencies graph = sl_program_dependencies(b->steps.program);
   sl_timeline *timeline;
-  if (!b->recorder) return SL_OK;
-  SL_TRY(sl_usage_since(b->recorder, sl_runtime_workers(b->runtime), &graph, b->from, b->to, &b->usage));
-  SL_TRY(sl_program_timeline(b->program, b->model->name, &timeline));
+  if (!b->steps.recorder) return SL_OK;
+  SL_TRY(sl_usage_since(b->steps.recorder, sl_runtime_workers(b->steps.runtime), &graph, b->from, b->to, &b->usage));
+  SL_TRY(sl_program_timeline(b->steps.program, b->steps.model->name, &timeline));
   const sl_status status = sl_bound_recorded(timeline, &b->bound);
   sl_timeline_destroy(timeline);
   if (status != SL_EINVAL) SL_TRY(status); /* a ring too small for a step has not seen every task */
   if (!b->o->out) return SL_OK;
   if (mkdir(b->o->out, 0777) != 0 && errno != EEXIST)
     return sl_fail(SL_EIO, "cannot make %s: %s", b->o->out, strerror(errno));
-  return sl__timeline_save(b->program, b->model->name, &b->clocks, &b->machine, b->o->out);
+  return sl__timeline_save(b->steps.program, b->steps.model->name, &b->clocks, &b->machine, b->o->out);
 }
 
 /* With --balance auto, the steps that it measures; then the program again, where the division changes. */
@@ -272,11 +149,10 @@ static sl_status balance(bench *b) {
   int changed = 0;
   while (b->balance.measuring) {
     SL_TRY(one_step(b));
-    SL_TRY(sl__balance_step(&b->balance, b->program, b->recorder, &changed));
+    SL_TRY(sl__balance_step(&b->balance, b->steps.program, b->steps.recorder, &changed));
   }
   if (!changed) return SL_OK;
-  release_program(b);
-  return make_program(b);
+  return sl__steps_rebuild(&b->steps);
 }
 
 static sl_status measure(bench *b) {
@@ -288,10 +164,10 @@ static sl_status measure(bench *b) {
   b->n = b->o->steps > 0 ? b->o->steps : (int64_t)fmin(fmax(20, 5 / guess), 100000);
   b->seconds = malloc((size_t)b->n * sizeof *b->seconds);
   if (!b->seconds) return sl_fail(SL_ENOMEM, "no memory for the times of %lld steps", (long long)b->n);
-  b->input = sl_loader_waited(b->loader);
-  const uint64_t sent = sl_program_sent(b->program);
-  if (b->recorder) sl_recorder_clear(b->recorder);
-  SL_TRY(sl__clocks_look(b->runtime, &b->clocks));
+  b->input = sl_loader_waited(b->steps.loader);
+  const uint64_t sent = sl_program_sent(b->steps.program);
+  if (b->steps.recorder) sl_recorder_clear(b->steps.recorder);
+  SL_TRY(sl__clocks_look(b->steps.runtime, &b->clocks));
   sl_transfers_bytes();
   sl_energy_start(b->energy);
   int64_t last = b->from = sl_now();
@@ -305,13 +181,13 @@ static sl_status measure(bench *b) {
   b->to = last;
   sl_energy_stop(b->energy);
   add_energy(b);
-  b->moved = (int64_t)sl__ranks_sum(&b->ranks, (double)sl_transfers_bytes() / (double)b->n);
-  b->sent = (int64_t)sl__ranks_sum(&b->ranks, (double)(sl_program_sent(b->program) - sent) / (double)b->n);
+  b->moved = (int64_t)sl__ranks_sum(&b->steps.ranks, (double)sl_transfers_bytes() / (double)b->n);
+  b->sent = (int64_t)sl__ranks_sum(&b->steps.ranks, (double)(sl_program_sent(b->steps.program) - sent) / (double)b->n);
   b->peak = sl__peak_memory();
-  b->input = sl_loader_waited(b->loader) - b->input;
-  SL_TRY(sl__clocks_look(b->runtime, &b->clocks));
+  b->input = sl_loader_waited(b->steps.loader) - b->input;
+  SL_TRY(sl__clocks_look(b->steps.runtime, &b->clocks));
   SL_TRY(look_at_records(b));
-  b->flops = sl__ranks_sum(&b->ranks, sl_program_flops(b->program));
+  b->flops = sl__ranks_sum(&b->steps.ranks, sl_program_flops(b->steps.program));
   return b->before > 0 ? measure_sgemm(b, &gflops, &b->after) : SL_OK;
 }
 
@@ -329,11 +205,11 @@ static sl_status break_down(const bench *b, const sl_groups *groups, line *lines
   size_t n;
   for (int i = 0; i < groups->n; i++) lines[i] = (line){.group = &groups->group[i]};
   *total = 0;
-  if (!b->recorder) return SL_OK;
-  SL_TRY(sl_recorder_snapshot(b->recorder, &records, &n));
+  if (!b->steps.recorder) return SL_OK;
+  SL_TRY(sl_recorder_snapshot(b->steps.recorder, &records, &n));
   for (size_t i = 0; i < n; i++) {
     const int node = records[i].node;
-    if (records[i].kind != SL_RECORD_TASK || node < 0 || node >= sl_program_graph(b->program)->n_nodes) continue;
+    if (records[i].kind != SL_RECORD_TASK || node < 0 || node >= sl_program_graph(b->steps.program)->n_nodes) continue;
     line *l = &lines[groups->of[node]];
     const double seconds = 1e-9 * (double)(records[i].end - records[i].start);
     l->tasks++;
@@ -354,7 +230,7 @@ static void print_energy(const bench *b) {
   static const char *const names[SL_ENERGY_PARTS] = {"packages", "GPUs"};
   const char *reason;
   for (int k = 0; k < SL_ENERGY_PARTS; k++) {
-    if (k == SL_ENERGY_GPUS && sl_runtime_gpus(b->runtime) == 0) continue;
+    if (k == SL_ENERGY_GPUS && sl_runtime_gpus(b->steps.runtime) == 0) continue;
     sl_energy_joules(b->energy, (sl_energy_part)k, &reason);
     if (isfinite(b->joules[k]))
       printf("energy           %10.3f J    a step, all of the %s\n", b->joules[k], names[k]);
@@ -369,7 +245,7 @@ static json_t *energy_json(const bench *b) {
   const char *reason;
   json_t *all = json_object();
   for (int k = 0; k < SL_ENERGY_PARTS; k++) {
-    if (k == SL_ENERGY_GPUS && sl_runtime_gpus(b->runtime) == 0) continue;
+    if (k == SL_ENERGY_GPUS && sl_runtime_gpus(b->steps.runtime) == 0) continue;
     sl_energy_joules(b->energy, (sl_energy_part)k, &reason);
     if (isfinite(b->joules[k]))
       json_object_set_new(all, names[k], json_real(b->joules[k]));
@@ -380,19 +256,19 @@ static json_t *energy_json(const bench *b) {
 }
 
 static void print_text(const bench *b, const line *lines, int n, double total, double median, double gflops) {
-  const sl_share *share = sl_runtime_share(b->runtime);
+  const sl_share *share = sl_runtime_share(b->steps.runtime);
   printf(
       "%s: batch %lld in %d leaves, %d shards, %d row blocks; %d ranks of %d workers (threads per worker %d), %d GPUs, "
       "policy %s, %s kernels, %lld steps\n",
-      b->model->name, (long long)b->plan.batch, b->plan.leaves, b->plan.shards, b->plan.row_blocks, b->ranks.n,
-      share->nworkers, share->threads_per_worker, sl_runtime_gpus(b->runtime), sl_runtime_sched(b->runtime),
-      b->plan.kernels, (long long)b->n);
+      b->steps.model->name, (long long)b->steps.plan.batch, b->steps.plan.leaves, b->steps.plan.shards,
+      b->steps.plan.row_blocks, b->steps.ranks.n, share->nworkers, share->threads_per_worker,
+      sl_runtime_gpus(b->steps.runtime), sl_runtime_sched(b->steps.runtime), b->steps.plan.kernels, (long long)b->n);
   if (*sl__balance_text(&b->balance)) printf("balance          %s\n", sl__balance_text(&b->balance));
   printf("step time        %10.3f ms   median; 10%% of steps took less than %.3f, 10%% more than %.3f\n", 1e3 * median,
          1e3 * b->seconds[b->n / 10], 1e3 * b->seconds[b->n - 1 - b->n / 10]);
-  printf("samples/s        %10.0f\n", (double)b->plan.batch / median);
+  printf("samples/s        %10.0f\n", (double)b->steps.plan.batch / median);
   printf("GFLOP/s          %10.1f      %.2f GFLOP in %d tasks a step\n", gflops, 1e-9 * b->flops,
-         sl_program_graph(b->program)->n_nodes);
+         sl_program_graph(b->steps.program)->n_nodes);
   if (b->before > 0)
     printf("of sgemm peak    %10.1f %%    peak %.1f GFLOP/s: %.1f before, %.1f after\n",
            200 * gflops / (b->before + b->after), (b->before + b->after) / 2, b->before, b->after);
@@ -400,7 +276,7 @@ static void print_text(const bench *b, const line *lines, int n, double total, d
   if (b->bound.mixed > 0)
     printf("of the bound     %10.1f %%    bound %.3f ms: critical path %.3f, area %.3f\n",
            100 * b->bound.mixed / median, 1e3 * b->bound.mixed, 1e3 * b->bound.critical_path, 1e3 * b->bound.area);
-  if (b->recorder) {
+  if (b->steps.recorder) {
     printf("worker time      %10.1f %%    in kernels; idle:", 100 * b->usage.kernels);
     for (int c = 0; c < SL_IDLE_CAUSES; c++)
       printf("%s %s %.1f %%", c ? "," : "", sl_idle_cause_name((sl_idle_cause)c), 100 * b->usage.idle[c]);
@@ -411,7 +287,7 @@ static void print_text(const bench *b, const line *lines, int n, double total, d
   if (sl_transfers_nodes() > 1)
     printf("moved            %10.1f MB   a step, between %d memories\n", 1e-6 * (double)b->moved, sl_transfers_nodes());
   print_energy(b);
-  printf("peak memory      %10.1f MB   predicted %.1f\n", 1e-6 * (double)b->peak, 1e-6 * (double)b->predicted);
+  printf("peak memory      %10.1f MB   predicted %.1f\n", 1e-6 * (double)b->peak, 1e-6 * (double)b->steps.predicted);
   if (b->o->quiet) return;
   printf("\n%-8s  %-16s  %-18s %6s  %8s  %9s  %8s\n", "phase", "layer", "operation", "tasks", "of time", "us a task",
          "GFLOP/s");
@@ -422,7 +298,7 @@ static void print_text(const bench *b, const line *lines, int n, double total, d
 }
 
 static sl_status print_json(const bench *b, const line *lines, int n, double total, double median, double gflops) {
-  const sl_share *share = sl_runtime_share(b->runtime);
+  const sl_share *share = sl_runtime_share(b->steps.runtime);
   json_t *operations = json_array();
   for (int i = 0; i < n; i++)
     json_array_append_new(
@@ -432,19 +308,21 @@ static sl_status print_json(const bench *b, const line *lines, int n, double tot
                               "task_s", lines[i].tasks ? lines[i].seconds / (double)lines[i].tasks : 0.0, "gflops",
                               1e-9 * per_second(&lines[i], lines[i].group->cost.flops), "gigabytes_per_s",
                               1e-9 * per_second(&lines[i], lines[i].group->cost.bytes)));
-  json_t *all = json_pack(
-      "{s:s, s:o, s:i, s:i, s:i, s:i, s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "model", b->model->name,
-      "plan", sl_plan_to_json(&b->plan), "ranks", b->ranks.n, "workers", share->nworkers, "threads_per_worker",
-      share->threads_per_worker, "gpus", sl_runtime_gpus(b->runtime), "sched", sl_runtime_sched(b->runtime), "starpu",
-      sl_runtime_starpu(), "steps", (json_int_t)b->n, "step_s", median, "step_s_p10", b->seconds[b->n / 10],
-      "step_s_p90", b->seconds[b->n - 1 - b->n / 10], "samples_per_s", (double)b->plan.batch / median, "gflops", gflops,
-      "step_flops", b->flops, "tasks", sl_program_graph(b->program)->n_nodes);
-  json_t *more = json_pack(
-      "{s:s, s:f, s:I, s:I, s:I, s:i, s:I, s:o, s:o, s:O}", "state_digest", b->digest, "input_percent",
-      100e9 * b->input / (double)(b->to - b->from), "peak_memory_bytes", (json_int_t)b->peak, "predicted_peak_bytes",
-      (json_int_t)b->predicted, "sent_bytes", (json_int_t)b->sent, "memory_nodes", sl_transfers_nodes(), "moved_bytes",
-      (json_int_t)b->moved, "energy", energy_json(b), "operations", operations, "environment", b->environment);
-  if (all && b->recorder) {
+  json_t *all =
+      json_pack("{s:s, s:o, s:i, s:i, s:i, s:i, s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "model",
+                b->steps.model->name, "plan", sl_plan_to_json(&b->steps.plan), "ranks", b->steps.ranks.n, "workers",
+                share->nworkers, "threads_per_worker", share->threads_per_worker, "gpus",
+                sl_runtime_gpus(b->steps.runtime), "sched", sl_runtime_sched(b->steps.runtime), "starpu",
+                sl_runtime_starpu(), "steps", (json_int_t)b->n, "step_s", median, "step_s_p10", b->seconds[b->n / 10],
+                "step_s_p90", b->seconds[b->n - 1 - b->n / 10], "samples_per_s", (double)b->steps.plan.batch / median,
+                "gflops", gflops, "step_flops", b->flops, "tasks", sl_program_graph(b->steps.program)->n_nodes);
+  json_t *more =
+      json_pack("{s:s, s:f, s:I, s:I, s:I, s:i, s:I, s:o, s:o, s:O}", "state_digest", b->digest, "input_percent",
+                100e9 * b->input / (double)(b->to - b->from), "peak_memory_bytes", (json_int_t)b->peak,
+                "predicted_peak_bytes", (json_int_t)b->steps.predicted, "sent_bytes", (json_int_t)b->sent,
+                "memory_nodes", sl_transfers_nodes(), "moved_bytes", (json_int_t)b->moved, "energy", energy_json(b),
+                "operations", operations, "environment", b->environment);
+  if (all && b->steps.recorder) {
     json_t *idle = json_object();
     for (int c = 0; c < SL_IDLE_CAUSES; c++)
       json_object_set_new(idle, sl_idle_cause_name((sl_idle_cause)c), json_real(100 * b->usage.idle[c]));
@@ -454,7 +332,7 @@ static sl_status print_json(const bench *b, const line *lines, int n, double tot
   if (all && b->bound.mixed > 0)
     json_object_update_new(all, json_pack("{s:f, s:f, s:f}", "bound_s", b->bound.mixed, "critical_path_s",
                                           b->bound.critical_path, "area_s", b->bound.area));
-  if (all && b->ranks.n > 1) json_object_set_new(all, "balance", sl__balance_json(&b->balance));
+  if (all && b->steps.ranks.n > 1) json_object_set_new(all, "balance", sl__balance_json(&b->balance));
   if (all && b->before > 0)
     json_object_update_new(
         all, json_pack("{s:f, s:f, s:f, s:f}", "sgemm_gflops_before", b->before, "sgemm_gflops_after", b->after,
@@ -472,7 +350,8 @@ static sl_status print_json(const bench *b, const line *lines, int n, double tot
 static sl_status report(bench *b) {
   sl_groups *groups;
   double total = 0;
-  SL_TRY(sl_groups_create(b->network.graph, sl_program_graph(b->program), sl_program_schedule(b->program), &groups));
+  SL_TRY(sl_groups_create(b->steps.network.graph, sl_program_graph(b->steps.program),
+                          sl_program_schedule(b->steps.program), &groups));
   line *lines = calloc((size_t)groups->n + 1, sizeof *lines);
   sl_status status =
       lines ? break_down(b, groups, lines, &total) : sl_fail(SL_ENOMEM, "no memory for %d operations", groups->n);
@@ -493,19 +372,13 @@ sl_status sl__bench(sl__options *o, int *exit_code) {
   (void)exit_code;
   SL_TRY_OUT(prepare(&b));
   SL_TRY_OUT(measure(&b));
-  if (b.ranks.rank == 0) SL_TRY_OUT(report(&b));
+  if (b.steps.ranks.rank == 0) SL_TRY_OUT(report(&b));
 out:
-  if (status != SL_OK) sl__ranks_fail(&b.ranks, sl__exit_code(status));
-  release_program(&b);
-  if (b.network.graph) sl_network_destroy(&b.network);
-  sl_store_destroy(b.store);
-  sl_recorder_destroy(b.recorder);
+  if (status != SL_OK) sl__ranks_fail(&b.steps.ranks, sl__exit_code(status));
   sl_energy_close(b.energy);
-  sl__data_close(&b.opened);
   sl__balance_close(&b.balance);
-  sl__ranks_close(&b.ranks);
-  sl_runtime_stop(b.runtime);
+  sl__steps_close(&b.steps);
   json_decref(b.environment);
-  free(b.synthetic.samples), free(b.seconds);
+  free(b.seconds);
   return status;
 }
