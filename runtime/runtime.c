@@ -17,6 +17,7 @@
 
 #include "runtime/comm.h"
 #include "runtime/log.h"
+#include "runtime/policies.h"
 
 #if defined(SL_HAVE_CUDA) && defined(STARPU_USE_CUDA)
 #include <cuda_runtime_api.h>
@@ -51,6 +52,7 @@ struct sl_runtime {
 
 static _Atomic(sl_runtime *) running;
 static atomic_int starting; /* set from start to stop */
+static atomic_int abandoned;
 static int mpi_is_ours;     /* MPI_Init was called here */
 static int world_ranks = 1; /* of the job, as MPI said while it was up */
 
@@ -342,26 +344,11 @@ out:
 
 /* ---- StarPU ---- */
 
-char *sl_runtime_policies(char *text, size_t n) {
-  size_t used = 0;
-  if (n) text[0] = 0;
-  for (struct starpu_sched_policy **p = starpu_sched_get_predefined_policies(); *p && used < n; p++)
-    used += (size_t)snprintf(text + used, n - used, "%s%s", used ? ", " : "", (*p)->policy_name);
-  return text;
-}
-
-static sl_status choose_policy(sl_runtime *rt) {
+static sl_status choose_policy(sl_runtime *rt, struct starpu_sched_policy **policy, int *own) {
   const char *name = rt->options.sched && *rt->options.sched ? rt->options.sched : getenv("STARPU_SCHED");
-  if (!name || !*name) name = "lws";
-  int known = getenv("STARPU_SCHED_LIB") != NULL; /* a policy of the user's own: StarPU 1.4 looks there */
-  for (struct starpu_sched_policy **p = starpu_sched_get_predefined_policies(); *p && !known; p++)
-    known = strcmp((*p)->policy_name, name) == 0;
-  if (!known) {
-    char text[1024];
-    return sl_fail(SL_EINVAL, "unknown scheduling policy '%s'; StarPU %s has %s", name, sl_runtime_starpu(),
-                   sl_runtime_policies(text, sizeof text));
-  }
-  if (snprintf(rt->sched, sizeof rt->sched, "%s", name) >= (int)sizeof rt->sched)
+  const char *library = rt->options.sched_lib ? rt->options.sched_lib : getenv("STARPU_SCHED_LIB");
+  SL_TRY(sl_policies_find(library, name, policy, own));
+  if (snprintf(rt->sched, sizeof rt->sched, "%s", (*policy)->policy_name) >= (int)sizeof rt->sched)
     return sl_fail(SL_EINVAL, "the scheduling policy's name is too long");
   return SL_OK;
 }
@@ -441,12 +428,12 @@ static sl_status choose_home(sl_runtime *rt) {
   return set_variable(rt, "STARPU_HOME", place);
 }
 
-static sl_status prepare_environment(sl_runtime *rt) {
+static sl_status prepare_environment(sl_runtime *rt, const char *sched) {
   SL_TRY(choose_home(rt));
   name_model_host(rt);
   SL_TRY(set_variable(rt, "STARPU_HOSTNAME", rt->model_host));
   if (!getenv("STARPU_SILENT")) SL_TRY(set_variable(rt, "STARPU_SILENT", "1"));
-  SL_TRY(set_variable(rt, "STARPU_SCHED", rt->sched)); /* wins over starpu_conf */
+  SL_TRY(set_variable(rt, "STARPU_SCHED", sched)); /* wins over starpu_conf */
   /* So would these; pinning is ours. 1.4 by default numbers PUs anew when the process is bound. */
   SL_TRY(set_variable(rt, "STARPU_WORKERS_CPUID", NULL));
   SL_TRY(set_variable(rt, "STARPU_WORKERS_COREID", NULL));
@@ -466,11 +453,14 @@ static unsigned logical_pu(const sl_runtime *rt, unsigned pu) {
 
 static sl_status start_starpu(sl_runtime *rt) {
   struct starpu_conf conf;
-  SL_TRY(choose_policy(rt));
-  SL_TRY(prepare_environment(rt));
+  struct starpu_sched_policy *policy;
+  int own;
+  SL_TRY(choose_policy(rt, &policy, &own));
+  SL_TRY(prepare_environment(rt, own ? NULL : rt->sched));
   if (starpu_conf_init(&conf) != 0) return sl_fail(SL_ESTARPU, "StarPU cannot make its configuration");
   conf.precedence_over_environment_variables = 1;
-  conf.sched_policy_name = rt->sched;
+  conf.sched_policy_name = own ? NULL : rt->sched;
+  conf.sched_policy = own ? policy : NULL;
   conf.ncpus = rt->share.nworkers;
   conf.reserve_ncpus = 0;
   conf.ncuda = rt->gpus;
@@ -587,6 +577,10 @@ sl_runtime_options sl_runtime_defaults(void) { return (sl_runtime_options){.mpi 
 
 /* Undoes whatever was done. */
 static void take_down(sl_runtime *rt) {
+  if (sl_runtime_abandoned()) {
+    leave_mpi(rt);
+    return;
+  }
   if (rt->starpu_up) {
     starpu_task_wait_for_all();
     starpu_shutdown();
@@ -646,6 +640,8 @@ void sl_runtime_stop(sl_runtime *rt) {
 /* ---- what it is ---- */
 
 sl_runtime *sl_runtime_current(void) { return atomic_load(&running); }
+void sl_runtime_abandon(sl_runtime *rt) { (void)rt, atomic_store(&abandoned, 1); }
+int sl_runtime_abandoned(void) { return atomic_load(&abandoned); }
 int sl_runtime_rank(const sl_runtime *rt) { return rt->rank; }
 int sl_runtime_ranks(const sl_runtime *rt) { return rt->ranks; }
 int sl_runtime_local_rank(const sl_runtime *rt) { return rt->local_rank; }

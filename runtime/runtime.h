@@ -23,7 +23,8 @@ typedef struct sl_runtime sl_runtime;
 typedef struct sl_runtime_options {
   int mpi;                /* 1: MPI is started (unless the program did) and its ranks work together */
   int keep_mpi;           /* 1: sl_runtime_stop leaves MPI up for a later start; then sl_runtime_end_mpi ends it */
-  const char *sched;      /* StarPU's scheduling policy; NULL: $STARPU_SCHED, else "lws" */
+  const char *sched;      /* the scheduling policy; NULL: $STARPU_SCHED, else the library's first, else "lws" */
+  const char *sched_lib;  /* a shared library with policies of one's own (policies.h); NULL: $STARPU_SCHED_LIB */
   int workers;            /* CPU workers of this rank; 0: all its cores (with GPUs: less one each) */
   int threads_per_worker; /* K; 0: the least that lets StarPU drive all cores */
   int gpus;               /* GPUs of this rank; -1: its part of those that the node's ranks see */
@@ -44,6 +45,12 @@ void sl_runtime_stop(sl_runtime *runtime);
 void sl_runtime_end_mpi(void);
 
 sl_runtime *sl_runtime_current(void); /* the one that runs, or NULL */
+
+/* Tasks that will never run are still with StarPU, which neither shuts down nor gives up what they name: from here on
+ * nothing of it is touched any more, and all that is left for the process is to end. Whatever is destroyed after this
+ * keeps its memory. */
+void sl_runtime_abandon(sl_runtime *runtime);
+int sl_runtime_abandoned(void);
 
 int sl_runtime_rank(const sl_runtime *runtime);       /* 0 without MPI */
 int sl_runtime_ranks(const sl_runtime *runtime);      /* 1 without MPI */
@@ -84,8 +91,6 @@ int sl_runtime_starpu_max_buffers(void);
 int sl_runtime_starpu_has_cuda(void);
 const char *sl_runtime_blas(void); /* OpenBLAS's kernels, "Zen"; they give the sgemm peak that runs are held against */
 const char *sl_runtime_mpi(void);  /* the MPI library's version, one line */
-/* The policies of the installed StarPU, "eager, lws, dmda": comma-separated. */
-char *sl_runtime_policies(char *text, size_t n);
 
 #ifdef __cplusplus
 }

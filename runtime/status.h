@@ -27,7 +27,8 @@ extern "C" {
   X(SL_ENONFINITE, "a value is not finite", 1)                            \
   X(SL_EUNSUPPORTED, "not supported by this build or machine", 1)         \
   X(SL_EUNCALIBRATED, "performance models are not calibrated", 1)         \
-  X(SL_EPLAN, "the plan does not match", 1)
+  X(SL_EPLAN, "the plan does not match", 1)                               \
+  X(SL_EPOLICY, "the scheduling policy leaves ready tasks lying", 0)
 
 typedef enum sl_status {
 #define SL_STATUS_ENUM(code, text, survives) code,

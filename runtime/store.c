@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "runtime/comm.h"
+#include "runtime/runtime.h"
 
 struct sl_store {
   sl_tensor **tensor;
@@ -32,7 +33,7 @@ static void unregister(sl_tensor *tensor) {
 }
 
 void sl_store_destroy(sl_store *store) {
-  if (!store) return;
+  if (!store || sl_runtime_abandoned()) return;
   for (int i = 0; i < store->n; i++) {
     unregister(store->tensor[i]);
     if (!store->tensor[i]->common) free(store->tensor[i]->data);

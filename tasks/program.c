@@ -42,7 +42,7 @@ struct sl_program {
   atomic_int in_flight;
   size_t scratch; /* bytes of all CPU threads */
   double flops;
-  sl__failure failure;
+  sl__progress progress;
 };
 
 /* --- binding values to memory ------------------------------------------------------------------------------------ */
@@ -209,13 +209,14 @@ static sl_status make_task(sl_program *p, int i, sl_array *arrays, int16_t *buff
   const sl_node *node = p->graph->node[i];
   sl__task *t = &p->task[i];
   *t = (sl__task){.program_step = &p->step,
-                  .failure = &p->failure,
+                  .progress = &p->progress,
                   .recorder = p->recorder,
                   .devices = p->devices,
                   .counters = p->counters,
                   .tasks = p->task,
                   .before = p->schedule->before + p->schedule->from[i],
                   .n_before = p->schedule->from[i + 1] - p->schedule->from[i],
+                  .exchange = node->bucket > 0,
                   .op = node->op,
                   .name = node->name,
                   .arrays = arrays,
@@ -259,6 +260,7 @@ static sl_status make_task(sl_program *p, int i, sl_array *arrays, int16_t *buff
   task->sequential_consistency = 0;
   task->name = node->name;
   if (p->recorder) sl__task_watch(t);
+  if (sl_runtime_gpus(p->runtime)) sl__task_tell(t);
   t->hash = sl__footprint(p->graph, node);
   return SL_OK;
 }
@@ -342,7 +344,11 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
   p->store = store;
   p->plan = *plan;
   p->recorder = options->recorder;
-  sl_status status = SL_OK;
+  sl_status status = sl__progress_create(&p->progress);
+  if (status != SL_OK) {
+    free(p);
+    return status;
+  }
   const int rank = sl_runtime_rank(runtime), *first = options->first_leaf;
   const sl_division division = {rank, sl_runtime_ranks(runtime), first};
   if (first && sl_runtime_ranks(runtime) > 1)
@@ -381,7 +387,7 @@ out:
 }
 
 void sl_program_destroy(sl_program *p) {
-  if (!p) return;
+  if (!p || sl_runtime_abandoned()) return;
   if (p->in_flight) starpu_task_wait_for_all();
   for (int i = 0; p->task && i < p->graph->n_nodes; i++)
     if (p->task[i].task) starpu_task_destroy(p->task[i].task);
@@ -395,16 +401,14 @@ void sl_program_destroy(sl_program *p) {
   sl_schedule_destroy(p->schedule);
   sl_graph_destroy(p->graph);
   sl_owners_destroy(p->owners);
+  sl__progress_destroy(&p->progress);
   free(p);
 }
 
 sl_status sl_program_submit(sl_program *p, const sl_step *step) {
   if (p->in_flight) return sl_fail(SL_EINVAL, "a step is in flight: wait for it first");
   p->step = *step;
-  atomic_store(&p->failure.status, SL_OK);
-  atomic_store(&p->failure.claimed, 0);
-  atomic_store(&p->failure.first_bad, INT_MAX);
-  atomic_store(&p->failure.last, -1);
+  sl__progress_begin(&p->progress, p->task, p->graph->n_nodes);
   p->in_flight = 1;
   for (int k = 0; k < p->graph->n_nodes; k++) {
     sl__task *t = &p->task[p->schedule->order[k]];
@@ -423,12 +427,17 @@ sl_status sl_program_submit(sl_program *p, const sl_step *step) {
 
 sl_status sl_program_wait(sl_program *p) {
   if (!p->in_flight) return SL_OK;
+  starpu_do_schedule(); /* policies may leave all to the moment when the program waits */
+  const sl_status scheduled = sl__progress_wait(&p->progress, p->task, p->schedule->order, p->graph->n_nodes,
+                                                sl_runtime_sched(p->runtime));
+  if (scheduled == SL_EPOLICY) sl_runtime_abandon(p->runtime);
+  SL_TRY(scheduled);
   int code = starpu_task_wait_for_all();
   p->in_flight = 0;
   if (code != 0) return sl_fail(SL_ESTARPU, "waiting for the step failed (%s)", strerror(-code));
   SL_TRY(sl__exchanges_status(p->exchanges));
-  sl_status status = (sl_status)atomic_load(&p->failure.status);
-  return status == SL_OK ? SL_OK : sl_fail(status, "step %lld: %s", (long long)p->step.number, p->failure.text);
+  sl_status status = (sl_status)atomic_load(&p->progress.status);
+  return status == SL_OK ? SL_OK : sl_fail(status, "step %lld: %s", (long long)p->step.number, p->progress.text);
 }
 
 sl_status sl_program_run(sl_program *p, const sl_step *step) {
@@ -475,7 +484,7 @@ sl_status sl_program_find_nonfinite(sl_program *p, const sl_step *step) {
   sl_step again = *step;
   again.check = 1;
   SL_TRY(sl_program_run(p, &again));
-  int first = atomic_load(&p->failure.first_bad);
+  int first = atomic_load(&p->progress.first_bad);
   if (first == INT_MAX) return SL_OK;
   const sl_node *node = p->graph->node[first];
   char where[64] = "";
@@ -489,7 +498,7 @@ sl_status sl_program_find_nonfinite(sl_program *p, const sl_step *step) {
 int sl_program_running(const sl_program *p) { return p->in_flight; }
 
 char *sl_program_position(const sl_program *p, char *text, size_t n) {
-  const int last = atomic_load(&p->failure.last);
+  const int last = atomic_load(&p->progress.last);
   const long long step = (long long)p->step.number;
   if (last < 0)
     snprintf(text, n, "step %lld, at its start", step);

@@ -3,25 +3,16 @@
 #ifndef SL_STARPU_CODELET_H
 #define SL_STARPU_CODELET_H
 
-#include <limits.h>
 #include <starpu.h>
 #include <stdatomic.h>
 
 #include "runtime/recorder.h"
 #include "runtime/runtime.h"
 #include "tasks/graph.h"
+#include "tasks/progress.h"
 
 struct sl_program;
 typedef struct sl__devices sl__devices; /* what CUDA workers need; NULL without any */
-
-/* How a step goes, and how it failed: the first kernel to fail writes the text, later tasks are skipped. */
-typedef struct sl__failure {
-  atomic_int status;    /* sl_status */
-  atomic_int claimed;   /* a task is writing the text */
-  atomic_int first_bad; /* least node with an output that is not finite, in a checking step; INT_MAX: none */
-  atomic_int last;      /* the node that ended last; -1: none has */
-  char text[1024];
-} sl__failure;
 
 /* What a worker has done; written by its thread alone. */
 typedef struct sl__counter {
@@ -38,7 +29,7 @@ typedef struct sl__task {
   int index;     /* node of the step graph */
   uint32_t hash; /* of all that changes its time, for performance models */
   const sl_step *program_step;
-  sl__failure *failure;
+  sl__progress *progress;
   sl_recorder *recorder;
   sl__devices *devices;
   size_t scratch_cuda;
@@ -49,6 +40,9 @@ typedef struct sl__task {
   const int *before;            /* nodes it waits for */
   int n_before;
   int64_t submit, taken, end; /* of this step, ns; recorded ones only */
+  atomic_char state;          /* SL__WAITING ... */
+  char exchange;              /* no kernel, no worker */
+  char told;                  /* that it has ended StarPU tells, not its kernel: a device is done later */
   sl__counter *counters;      /* by worker */
 } sl__task;
 
@@ -58,6 +52,8 @@ int64_t sl__task_ready(const sl__task *task);
 struct starpu_task *sl__program_task(const struct sl_program *program, int node);
 /* For a recorded task: has StarPU tell when a worker takes it. */
 void sl__task_watch(sl__task *task);
+/* Has StarPU tell when the task has ended. */
+void sl__task_tell(sl__task *task);
 
 /* The codelet of an operation; made at its first use, kept for the life of the process since StarPU keeps its
  * performance model. NULL when out of memory. */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "runtime/json.h"
+#include "runtime/policies.h"
 #include "runtime/runtime.h"
 #include "tasks/bound.h"
 #include "tools/commands.h"
@@ -34,7 +35,7 @@ static sl_status add_variants(sl__comparison *c) {
   const int on = strcmp(o->priorities, "off") != 0, off = strcmp(o->priorities, "on") != 0;
   c->variant = calloc(2 * MOST_POLICIES, sizeof *c->variant);
   if (!c->variant) return sl_fail(SL_ENOMEM, "no memory for the policies");
-  sl_runtime_policies(all, sizeof all);
+  SL_TRY(sl_policies_names(o->sched_lib, all, sizeof all));
   char *known = strdup(all);
   for (const char *at = o->policies; known && at && *at;) { /* those named must exist */
     char name[64];
@@ -45,7 +46,8 @@ static sl_status add_variants(sl__comparison *c) {
       found |= !strcmp(p, name);
     if (!found) {
       free(known);
-      return sl_fail(SL_EINVAL, "--policies: StarPU %s has no policy '%s'; it has %s", sl_runtime_starpu(), name, all);
+      return sl_fail(SL_EINVAL, "--policies: there is no policy '%s'; StarPU %s%s%s has %s", name, sl_runtime_starpu(),
+                     o->sched_lib ? " with " : "", o->sched_lib ? o->sched_lib : "", all);
     }
     at += n + (at[n] == ',');
   }

@@ -14,6 +14,7 @@
 #include "runtime/comm.h"
 #include "runtime/environment.h"
 #include "runtime/measure.h"
+#include "runtime/policies.h"
 #include "tools/commands.h"
 #include "tools/machine.h"
 #include "tools/session.h"
@@ -125,8 +126,8 @@ static json_t *memory_part(void) {
                    fine ? (json_int_t)(shm.f_bavail * shm.f_frsize) : (json_int_t)-1);
 }
 
-static json_t *software_part(sl_runtime *rt) {
-  char policies[1024];
+static json_t *software_part(const sl__options *o, sl_runtime *rt) {
+  char policies[2048];
   const unsigned hwloc = hwloc_get_api_version();
   char version[32];
   snprintf(version, sizeof version, "%u.%u.%u", hwloc >> 16, hwloc >> 8 & 255, hwloc & 255);
@@ -134,7 +135,7 @@ static json_t *software_part(sl_runtime *rt) {
                    PACKAGE_VERSION, "commit", sl__commit(), "starpu", "version", sl_runtime_starpu(), "max_cpu_workers",
                    sl_runtime_starpu_max_cpus(), "max_buffers", sl_runtime_starpu_max_buffers(), "cuda",
                    sl_runtime_starpu_has_cuda(), "sched", sl_runtime_sched(rt), "policies",
-                   sl_runtime_policies(policies, sizeof policies), "models_of", sl_runtime_model_host(rt), "mpi",
+                   sl_policies_names(o->sched_lib, policies, sizeof policies) == SL_OK ? policies : "", "models_of", sl_runtime_model_host(rt), "mpi",
                    sl_runtime_mpi(), "hwloc", version, "openblas", sl_runtime_blas(), "kernels",
                    sl_isa_name(sl_runtime_isa(rt)), "best_kernels", sl_isa_name(sl_isa_best()));
 }
@@ -246,7 +247,7 @@ static sl_status see(const sl__options *o, sl_runtime *rt, json_t **part) {
                     "ranks", sl_runtime_ranks(rt), "local_rank", sl_runtime_local_rank(rt), "nodes",
                     sl_runtime_nodes(rt), "host", host, "topology", topology_part(rt), "place", place_part(rt),
                     "workers", workers_part(rt), "threads_per_worker", sl_runtime_share(rt)->threads_per_worker, "gpus",
-                    sl_runtime_gpus(rt), "memory", memory, "software", software_part(rt));
+                    sl_runtime_gpus(rt), "memory", memory, "software", software_part(o, rt));
   if (!*part) return sl_fail(SL_ENOMEM, "no memory for what this machine is");
   json_object_set_new(*part, "gpu_names", gpu_names());
   if (!o->no_measure)

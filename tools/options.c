@@ -129,7 +129,9 @@ static const option table[] = {
      "compute again in the backward pass what attention, or each block, made, rather than keep it (default none)"},
 
     {"sched", TEXT, AT(sched), RUNS | SL__INFO, 1, "NAME", NULL, 0, 0,
-     "StarPU's scheduling policy (default $STARPU_SCHED, else lws)"},
+     "scheduling policy (default $STARPU_SCHED, else the first of --sched-lib, else lws)"},
+    {"sched-lib", TEXT, AT(sched_lib), RUNS | SL__INFO | SL__COMPARE, 1, "FILE.so", NULL, 0, 0,
+     "a shared library with scheduling policies of your own (default $STARPU_SCHED_LIB)"},
     {"workers", INTEGER, AT(workers), MACHINE | SL__IMPORT, 1, "N", NULL, 1, 4096, "CPU workers (default: all cores)"},
     {"threads-per-worker", INTEGER, AT(threads_per_worker), MACHINE, 1, "K", NULL, 1, 1024,
      "cores of the team that each worker leads (default: the least that uses all cores)"},

@@ -31,7 +31,7 @@ enum {
  * machine. */
 typedef struct sl__options {
   char *model; /* train, bench, graph: a model's name; eval, generate, predict: a file or run directory; import: "images" */
-  char *data, *sched, *kernels, *optimizer, *batchnorm, *rate_schedule, *until, *split, *image, *augment;
+  char *data, *sched, *sched_lib, *kernels, *optimizer, *batchnorm, *rate_schedule, *until, *split, *image, *augment;
   char *recompute, *balance, *allreduce, *compress;
   char *out, *format, *config, *prompt, *prompt_file, *tokenizer, *decode, *bits, *size;
   int64_t workers, threads_per_worker, gpus, batch, leaves, shards, row_blocks, micro_batches;

@@ -22,6 +22,7 @@ int sl__exit_code(sl_status status) {
 sl_status sl__start(const sl__options *o, const char *what, int ranks, sl_runtime **runtime) {
   sl_runtime_options options = sl_runtime_defaults();
   options.sched = o->sched;
+  options.sched_lib = o->sched_lib;
   options.kernels = o->kernels;
   options.calibrate = o->calibrate;
   options.keep_mpi = 1; /* main ends it */

@@ -261,5 +261,6 @@ int main(int argc, char **argv) {
   code = command(argc, argv);
   if (fflush(stdout) == 0) pthread_create(&guard, NULL, end_anyway, &code);
   sl_runtime_end_mpi();
+  if (sl_runtime_abandoned()) _exit(code); /* StarPU's threads go on */
   return code;
 }

@@ -1,0 +1,44 @@
+#!/bin/sh
+# --sched-lib: the policies of a library are found by name, serve the commands, give the same bits and are compared like the
+# rest; one that keeps its tasks is ended by name; what is no such library is refused.
+. "$(dirname "$0")/command.shlib"
+build=$(dirname "$starling")
+made_of() { sed -n "s/^$1 = //p" "$build/Makefile"; }
+lesson=$top/examples/08-own-policy
+# shellcheck disable=SC2046,SC2086 # words
+library() { $(made_of CC) -std=gnu11 -shared -fPIC $(made_of CFLAGS) $(made_of DEPS_CFLAGS) "$1" -o "$2"; }
+check 'a policy is compiled' library "$lesson/policy.c" own.so
+check 'one that keeps its tasks, too' library "$lesson/skeleton/policy.c" stuck.so
+echo 'int nothing;' >nothing.c
+check 'and a library without policies' library nothing.c nothing.so
+
+expect 'the first policy of the library is taken' 0 'policy own,' bench uneven --steps 3 --no-measure --sched-lib own.so
+expect "by name one of StarPU's" 0 'policy lws,' bench uneven --steps 3 --no-measure --sched-lib ./own.so --sched lws
+expect 'an unknown name' 2 "unknown scheduling policy 'mine'; own.so and StarPU [0-9.]+ have own, " bench uneven --sched-lib own.so --sched mine
+expect 'without the library it is unknown' 2 "unknown scheduling policy 'own'; StarPU " bench uneven --sched own
+expect 'no such file' 1 'there is no library elsewhere.so' bench uneven --sched-lib elsewhere.so
+expect 'no library' 1 'nothing.c cannot be loaded' bench uneven --sched-lib nothing.c
+expect 'a library without policies' 1 'nothing.so has no function starpu_get_sched_lib_policies' bench uneven --sched-lib nothing.so
+expect 'info names it' 0 'own, ' info --json --no-measure --sched-lib own.so
+
+make_set data 300 60 8 3
+# shellcheck disable=SC2086
+for policy in '--sched eager' '--sched-lib own.so' '--sched-lib own.so --no-priorities'; do
+  run bench mlp --json --no-measure --steps 4 --batch 64 --shards 4 $policy
+  grep -oE '"state_digest": *"[0-9a-f]+"' out >>digests
+done
+check 'it gives the bits of the others' test "$(wc -l <digests)" = 3 -a "$(sort -u digests | wc -l)" = 1
+expect 'it trains' 0 '^test accuracy' train mlp --data data --batch 32 --epochs 1 --sched-lib own.so --out a --workers 1
+check 'the run names it' grep -q 'sched-lib: own.so' a/config.yaml
+
+began=$(date +%s)
+expect 'one that keeps its tasks is ended' 1 \
+  "scheduling policy 'own' has left [0-9]+ ready tasks lying for 10 s, the first of layer '[a-z]+' \([a-z]+\)" train mlp --data data --batch 32 --epochs 1 --sched-lib stuck.so --out b
+check 'within half a minute' test $(($(date +%s) - began)) -lt 30
+if [ -x "$MPIEXEC" ]; then
+  code=0
+  "$MPIEXEC" -n 2 "$starling" train mlp --data data --batch 32 --epochs 1 --workers 1 --sched-lib stuck.so --out c >out 2>err || code=$?
+  check 'on two ranks it ends the job' test $code != 0
+  check 'with its name' grep -q "scheduling policy 'own' has left" err
+else for what in 'it ends the job' 'with its name'; do skip "$what: no MPI launcher"; done; fi
+finish
