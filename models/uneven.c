@@ -1,8 +1,8 @@
 /* uneven: a deep path of short tasks beside wide ones of long tasks, for images of ten classes. It is there to tell
- * schedulers apart. The deep path normalises and bends the same features again and again: a chain that nothing shortens,
- * in the forward pass as in the backward pass, and hardly any parameters. The wide paths are independent of it and of one
- * another, and ready at once. Whoever takes tasks in the order in which they became ready computes the wide ones first,
- * and then the chain, with one worker. */
+ * schedulers apart. The deep path normalises and bends the same features again and again: a chain that nothing
+ * shortens, in the forward pass as in the backward pass, and hardly any parameters. The wide paths are independent of
+ * it and of one another, and ready at once. Whoever takes tasks in the order in which they became ready computes the
+ * wide ones first, and then the chain, with one worker. */
 #include <stdio.h>
 
 #include "models/models.h"

@@ -2,12 +2,11 @@
 #include "runtime/policies.h"
 
 #include <dlfcn.h>
+#include <starpu.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <starpu.h>
 
 #include "runtime/runtime.h"
 

@@ -84,7 +84,7 @@ static void ended(void *arg) {
   const int64_t now = sl_now();
   for (int i = 0; i < b->n; i++) starpu_data_release_on_node(b->handle[i], STARPU_MAIN_RAM);
   t->end = now;
-  sl__progress_end(t);
+  sl__run_end(t);
   if (t->recorder)
     sl_recorder_add(t->recorder, &(sl_record){.step = t->program_step->number,
                                               .submit = t->submit,

@@ -42,7 +42,7 @@ struct sl_program {
   atomic_int in_flight;
   size_t scratch; /* bytes of all CPU threads */
   double flops;
-  sl__progress progress;
+  sl__run run;
 };
 
 /* --- binding values to memory ------------------------------------------------------------------------------------ */
@@ -209,7 +209,7 @@ static sl_status make_task(sl_program *p, int i, sl_array *arrays, int16_t *buff
   const sl_node *node = p->graph->node[i];
   sl__task *t = &p->task[i];
   *t = (sl__task){.program_step = &p->step,
-                  .progress = &p->progress,
+                  .run = &p->run,
                   .recorder = p->recorder,
                   .devices = p->devices,
                   .counters = p->counters,
@@ -344,7 +344,7 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
   p->store = store;
   p->plan = *plan;
   p->recorder = options->recorder;
-  sl_status status = sl__progress_create(&p->progress);
+  sl_status status = sl__run_create(&p->run);
   if (status != SL_OK) {
     free(p);
     return status;
@@ -401,14 +401,14 @@ void sl_program_destroy(sl_program *p) {
   sl_schedule_destroy(p->schedule);
   sl_graph_destroy(p->graph);
   sl_owners_destroy(p->owners);
-  sl__progress_destroy(&p->progress);
+  sl__run_destroy(&p->run);
   free(p);
 }
 
 sl_status sl_program_submit(sl_program *p, const sl_step *step) {
   if (p->in_flight) return sl_fail(SL_EINVAL, "a step is in flight: wait for it first");
   p->step = *step;
-  sl__progress_begin(&p->progress, p->task, p->graph->n_nodes);
+  sl__run_begin(&p->run, p->task, p->graph->n_nodes);
   p->in_flight = 1;
   for (int k = 0; k < p->graph->n_nodes; k++) {
     sl__task *t = &p->task[p->schedule->order[k]];
@@ -428,7 +428,7 @@ sl_status sl_program_submit(sl_program *p, const sl_step *step) {
 sl_status sl_program_wait(sl_program *p) {
   if (!p->in_flight) return SL_OK;
   starpu_do_schedule(); /* policies may leave all to the moment when the program waits */
-  const sl_status scheduled = sl__progress_wait(&p->progress, p->task, p->schedule->order, p->graph->n_nodes,
+  const sl_status scheduled = sl__run_wait(&p->run, p->task, p->schedule->order, p->graph->n_nodes,
                                                 sl_runtime_sched(p->runtime));
   if (scheduled == SL_EPOLICY) sl_runtime_abandon(p->runtime);
   SL_TRY(scheduled);
@@ -436,8 +436,8 @@ sl_status sl_program_wait(sl_program *p) {
   p->in_flight = 0;
   if (code != 0) return sl_fail(SL_ESTARPU, "waiting for the step failed (%s)", strerror(-code));
   SL_TRY(sl__exchanges_status(p->exchanges));
-  sl_status status = (sl_status)atomic_load(&p->progress.status);
-  return status == SL_OK ? SL_OK : sl_fail(status, "step %lld: %s", (long long)p->step.number, p->progress.text);
+  sl_status status = (sl_status)atomic_load(&p->run.status);
+  return status == SL_OK ? SL_OK : sl_fail(status, "step %lld: %s", (long long)p->step.number, p->run.text);
 }
 
 sl_status sl_program_run(sl_program *p, const sl_step *step) {
@@ -484,7 +484,7 @@ sl_status sl_program_find_nonfinite(sl_program *p, const sl_step *step) {
   sl_step again = *step;
   again.check = 1;
   SL_TRY(sl_program_run(p, &again));
-  int first = atomic_load(&p->progress.first_bad);
+  int first = atomic_load(&p->run.first_bad);
   if (first == INT_MAX) return SL_OK;
   const sl_node *node = p->graph->node[first];
   char where[64] = "";
@@ -498,7 +498,7 @@ sl_status sl_program_find_nonfinite(sl_program *p, const sl_step *step) {
 int sl_program_running(const sl_program *p) { return p->in_flight; }
 
 char *sl_program_position(const sl_program *p, char *text, size_t n) {
-  const int last = atomic_load(&p->progress.last);
+  const int last = atomic_load(&p->run.last);
   const long long step = (long long)p->step.number;
   if (last < 0)
     snprintf(text, n, "step %lld, at its start", step);

@@ -30,9 +30,9 @@ static void bind(sl__task *t, void *buffers[]) {
 }
 
 static void fail(sl__task *t, sl_status status) {
-  if (atomic_exchange(&t->progress->claimed, 1) != 0) return;
-  snprintf(t->progress->text, sizeof t->progress->text, "layer '%s' (%s): %s", t->name, t->op->name, sl_error());
-  atomic_store(&t->progress->status, (int)status);
+  if (atomic_exchange(&t->run->claimed, 1) != 0) return;
+  snprintf(t->run->text, sizeof t->run->text, "layer '%s' (%s): %s", t->name, t->op->name, sl_error());
+  atomic_store(&t->run->status, (int)status);
 }
 
 static int is_finite_bits(uint32_t word) { return (word & 0x7f800000u) != 0x7f800000u; }
@@ -53,8 +53,8 @@ int sl__all_finite(const void *data, sl_dtype dtype, int64_t n) {
 static void look_for_nonfinite(sl__task *t) {
   for (int k = 0; k < t->call.n_out; k++)
     if (!sl__all_finite(t->call.out[k].data, t->call.out[k].dtype, sl_shape_count(&t->call.out[k].shape))) {
-      int seen = atomic_load(&t->progress->first_bad);
-      while (t->index < seen && !atomic_compare_exchange_weak(&t->progress->first_bad, &seen, t->index)) {
+      int seen = atomic_load(&t->run->first_bad);
+      while (t->index < seen && !atomic_compare_exchange_weak(&t->run->first_bad, &seen, t->index)) {
       }
       return;
     }
@@ -67,7 +67,7 @@ int64_t sl__task_ready(const sl__task *t) {
   return ready;
 }
 
-static void told(void *arg) { sl__progress_end(arg); }
+static void told(void *arg) { sl__run_end(arg); }
 
 void sl__task_tell(sl__task *t) {
   t->told = 1;
@@ -83,8 +83,8 @@ void sl__task_watch(sl__task *t) {
 }
 
 static void record(sl__task *t, int64_t start) {
-  atomic_store_explicit(&t->progress->last, t->index, memory_order_relaxed);
-  if (!t->told) sl__progress_end(t);
+  atomic_store_explicit(&t->run->last, t->index, memory_order_relaxed);
+  if (!t->told) sl__run_end(t);
   if (!t->recorder) return;
   const int64_t end = t->end = sl_now(), ready = sl__task_ready(t);
   const int worker = starpu_worker_get_id();
@@ -106,7 +106,7 @@ static void run_on_cpu(void *buffers[], void *arg) {
   sl__task *t = arg;
   int64_t start = t->recorder ? sl_now() : 0;
   atomic_store_explicit(&t->state, SL__BEGUN, memory_order_relaxed);
-  if (atomic_load_explicit(&t->progress->status, memory_order_relaxed) == SL_OK) {
+  if (atomic_load_explicit(&t->run->status, memory_order_relaxed) == SL_OK) {
     bind(t, buffers);
     t->call.team = sl_team_current();
     sl_status status = t->op->cpu[sl_isa_current()](&t->call);
@@ -129,7 +129,7 @@ static void run_on_cuda(void *buffers[], void *arg) {
   sl__task *t = arg;
   int64_t start = t->recorder ? sl_now() : 0;
   atomic_store_explicit(&t->state, SL__BEGUN, memory_order_relaxed);
-  if (atomic_load_explicit(&t->progress->status, memory_order_relaxed) == SL_OK) {
+  if (atomic_load_explicit(&t->run->status, memory_order_relaxed) == SL_OK) {
     bind(t, buffers);
     sl_call call = t->call;
     call.team = NULL;

@@ -9,7 +9,7 @@
 #include "runtime/recorder.h"
 #include "runtime/runtime.h"
 #include "tasks/graph.h"
-#include "tasks/progress.h"
+#include "tasks/run.h"
 
 struct sl_program;
 typedef struct sl__devices sl__devices; /* what CUDA workers need; NULL without any */
@@ -29,7 +29,7 @@ typedef struct sl__task {
   int index;     /* node of the step graph */
   uint32_t hash; /* of all that changes its time, for performance models */
   const sl_step *program_step;
-  sl__progress *progress;
+  sl__run *run;
   sl_recorder *recorder;
   sl__devices *devices;
   size_t scratch_cuda;

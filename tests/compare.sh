@@ -35,7 +35,7 @@ none_beats_it() { grep -oE '"of_bound": [0-9.]+' "$1" | awk '{ if ($2 <= 0 || $2
 check 'no policy beats the bound' none_beats_it tables/compare.json
 expect 'priorities on only, as JSON' 0 '"verdict"' compare mlp $small --policies eager --priorities on --json
 check_json 'that is JSON' out
-expect 'an unknown policy' 2 "no policy 'best'; it has .*eager" compare mlp --policies lws,best
+expect 'an unknown policy' 2 "no policy 'best'; StarPU .* has .*eager" compare mlp --policies lws,best
 expect 'an unknown model' 2 "mlq.*did you mean 'mlp'" compare mlq
 expect '--sched is not for it' 2 'compare takes --policies lws' compare mlp --sched lws
 expect 'what bench refuses' 2 'batch|leaves' compare mlp $small --batch 4 --leaves 9

@@ -1,6 +1,6 @@
 /* Waiting for a step's tasks, with an eye on the scheduling policy: one that keeps what it was given would let the step
  * wait for ever. */
-#include "tasks/progress.h"
+#include "tasks/run.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -8,7 +8,7 @@
 
 #include "tasks/starpu_codelet.h"
 
-sl_status sl__progress_create(sl__progress *p) {
+sl_status sl__run_create(sl__run *p) {
   pthread_condattr_t attr;
   pthread_condattr_init(&attr);
   pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -17,12 +17,12 @@ sl_status sl__progress_create(sl__progress *p) {
   return failed ? sl_fail(SL_ENOMEM, "no memory to wait for a program's tasks") : SL_OK;
 }
 
-void sl__progress_destroy(sl__progress *p) {
+void sl__run_destroy(sl__run *p) {
   pthread_cond_destroy(&p->none_left);
   pthread_mutex_destroy(&p->mutex);
 }
 
-void sl__progress_begin(sl__progress *p, sl__task *task, int n) {
+void sl__run_begin(sl__run *p, sl__task *task, int n) {
   int left = 0;
   atomic_store(&p->status, SL_OK);
   atomic_store(&p->claimed, 0);
@@ -35,8 +35,8 @@ void sl__progress_begin(sl__progress *p, sl__task *task, int n) {
   atomic_store(&p->left, left);
 }
 
-void sl__progress_end(sl__task *t) {
-  sl__progress *p = t->progress;
+void sl__run_end(sl__task *t) {
+  sl__run *p = t->run;
   atomic_store_explicit(&t->state, SL__ENDED, memory_order_release);
   if (t->exchange || atomic_fetch_sub(&p->left, 1) > 1) return;
   pthread_mutex_lock(&p->mutex);
@@ -60,7 +60,7 @@ static int left_lying(const sl__task *task, const int *order, int n, const sl__t
 }
 
 /* Seconds are counted by waking up, not by the clock, so that a process that was stopped for a while blames nobody. */
-sl_status sl__progress_wait(sl__progress *p, const sl__task *task, const int *order, int n, const char *policy) {
+sl_status sl__run_wait(sl__run *p, const sl__task *task, const int *order, int n, const char *policy) {
   sl_status status = SL_OK;
   int before = -1, seconds = 0;
   pthread_mutex_lock(&p->mutex);
@@ -76,12 +76,12 @@ sl_status sl__progress_wait(sl__progress *p, const sl__task *task, const int *or
     const sl__task *first = NULL;
     const int lying = left_lying(task, order, n, &first);
     if (lying)
-      status = sl_fail(SL_EPOLICY,
-                       "step %lld: scheduling policy '%s' has left %d ready tasks lying for %d s, the first of layer "
-                       "'%s' (%s), and no worker has anything to do: does its pop_task give out all that its push_task "
-                       "was given?",
-                       (long long)first->program_step->number, policy, lying, SL__PATIENCE, first->name,
-                       first->op->name);
+      status =
+          sl_fail(SL_EPOLICY,
+                  "step %lld: scheduling policy '%s' has left %d ready tasks lying for %d s, the first of layer "
+                  "'%s' (%s), and no worker has anything to do: does its pop_task give out all that its push_task "
+                  "was given?",
+                  (long long)first->program_step->number, policy, lying, SL__PATIENCE, first->name, first->op->name);
     seconds = 0;
   }
   pthread_mutex_unlock(&p->mutex);
