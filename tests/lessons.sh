@@ -55,8 +55,8 @@ for folder in "$top"/examples/[0-9][0-9]-*; do
   cp -R "$folder" "$work/$lesson"
   check "$lesson: builds" build_lesson "$work/$lesson"
   cd "$work/$lesson" || exit 99
-  if [ "$program" = own-operation ]; then
-    answers "$lesson" ./own-operation
+  if [ "$program" = own-operation ] || [ "$program" = own-policy ]; then
+    answers "$lesson" "./$program"
   elif [ ! -d "$data" ]; then
     skip "$lesson: no Fashion-MNIST (Debian: dataset-fashion-mnist)"
   else
