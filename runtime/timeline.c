@@ -43,7 +43,18 @@ void sl_timeline_destroy(sl_timeline *t) {
   if (!t) return;
   for (int i = 0; i < t->n_texts; i++) free(t->text[i]);
   free(t->text), free(t->worker), free(t->node), free(t->from), free(t->before), free(t->record);
+  free(t->buffer), free(t->use);
   free(t);
+}
+
+sl_status sl_timeline_reserve_buffers(sl_timeline *t, int n_buffers, int n_uses) {
+  free(t->buffer), free(t->use);
+  t->n_buffers = t->n_uses = 0;
+  t->buffer = calloc((size_t)n_buffers + 1, sizeof *t->buffer);
+  t->use = calloc((size_t)n_uses + 1, sizeof *t->use);
+  if (!t->buffer || !t->use) return sl_fail(SL_ENOMEM, "no memory for the %d buffers of a timeline", n_buffers);
+  t->n_buffers = n_buffers, t->n_uses = n_uses;
+  return SL_OK;
 }
 
 const char *sl_timeline_text(sl_timeline *t, const char *text) {
@@ -96,12 +107,13 @@ typedef struct column {
   size_t stride, n;
 } column;
 
-enum { COLUMNS = 32 };
+enum { COLUMNS = 40 };
 #define COLUMN(name, kind, array, field, n) \
   (column) { name, kind, (array) ? (char *)&(array)->field : NULL, sizeof *(array), n }
 
 static int columns_of(const sl_timeline *t, column c[COLUMNS]) {
   const size_t N = t->n_records, M = (size_t)t->n_nodes, W = (size_t)t->n_workers, D = (size_t)t->from[M];
+  const size_t B = (size_t)t->n_buffers, U = (size_t)t->n_uses;
   int n = 0;
   c[n++] = COLUMN("record.step", LONG, t->record, step, N);
   c[n++] = COLUMN("record.submit", LONG, t->record, submit, N);
@@ -129,6 +141,10 @@ static int columns_of(const sl_timeline *t, column c[COLUMNS]) {
   c[n++] = COLUMN("worker.gpu", INT, t->worker, gpu, W);
   c[n++] = COLUMN("worker.tasks", LONG, t->worker, tasks, W);
   c[n++] = COLUMN("worker.busy", LONG, t->worker, busy, W);
+  c[n++] = COLUMN("buffer.bytes", LONG, t->buffer, bytes, B);
+  c[n++] = COLUMN("buffer.slot", INT, t->buffer, slot, B);
+  c[n++] = COLUMN("use.node", INT, t->use, node, U);
+  c[n++] = COLUMN("use.buffer", INT, t->use, buffer, U);
   c[n++] = COLUMN("clock.local", LONG, t->clock, local, (size_t)t->n_clocks);
   c[n++] = COLUMN("clock.offset", LONG, t->clock, offset, (size_t)t->n_clocks);
   c[n++] = COLUMN("clock.error", LONG, t->clock, error, (size_t)t->n_clocks);
@@ -262,6 +278,7 @@ out:
 
 static sl_status read_column(const sl_safetensors *st, const char *path, const sl_timeline *t, const column *c) {
   const int i = sl_safetensors_find(st, c->name);
+  if (i < 0 && c->n == 0) return SL_OK; /* files of earlier versions have no buffers */
   const sl_named_array *a = i < 0 ? NULL : sl_safetensors_get(st, i);
   if (!a || a->dtype != dtype_of(c) || a->shape.ndim != 1 || a->shape.dim[0] != (int64_t)c->n)
     return sl_fail(SL_EFORMAT, "%s: '%s' is missing, or not %s [%zu]", path, c->name, sl_dtype_name(dtype_of(c)), c->n);
@@ -282,6 +299,11 @@ static sl_status check(const char *path, const sl_timeline *t, int n_before) {
            t->node[i].kind < t->n_kinds;
     for (int k = t->from[i]; k < t->from[i + 1] && fine; k++) fine = t->before[k] >= 0 && t->before[k] < t->n_nodes && t->before[k] != i;
   }
+  for (int i = 0; i < t->n_buffers && fine; i++)
+    fine = t->buffer[i].bytes >= 0 && t->buffer[i].slot >= 0 && t->buffer[i].slot < t->n_buffers;
+  for (int i = 0; i < t->n_uses && fine; i++)
+    fine = t->use[i].node >= 0 && t->use[i].node < t->n_nodes && t->use[i].buffer >= 0 &&
+           t->use[i].buffer < t->n_buffers;
   return fine ? SL_OK : sl_fail(SL_EFORMAT, "%s: the graph in it is none", path);
 }
 
@@ -290,7 +312,7 @@ sl_status sl_timeline_read(const char *path, sl_timeline **timeline) {
   sl_safetensors *st;
   sl_timeline *t = NULL;
   sl_status status = SL_OK;
-  int workers = 0, nodes = 0, before = 0, records = 0, clocks = 0;
+  int workers = 0, nodes = 0, before = 0, records = 0, clocks = 0, buffers = 0, uses = 0;
   SL_TRY(sl_safetensors_open(path, &st));
   const char *format = sl_safetensors_metadata(st, "format");
   if (!format || strcmp(format, FORMAT) != 0) {
@@ -303,7 +325,12 @@ sl_status sl_timeline_read(const char *path, sl_timeline **timeline) {
   SL_TRY_OUT(count_of(st, path, "node.before", &before));
   SL_TRY_OUT(count_of(st, path, "record.step", &records));
   SL_TRY_OUT(count_of(st, path, "clock.local", &clocks));
+  if (sl_safetensors_find(st, "buffer.bytes") >= 0) {
+    SL_TRY_OUT(count_of(st, path, "buffer.bytes", &buffers));
+    SL_TRY_OUT(count_of(st, path, "use.node", &uses));
+  }
   SL_TRY_OUT(sl_timeline_create(workers, nodes, before, &t));
+  SL_TRY_OUT(sl_timeline_reserve_buffers(t, buffers, uses));
   if (clocks > (int)(sizeof t->clock / sizeof *t->clock)) {
     status = sl_fail(SL_EFORMAT, "%s: %d clocks", path, clocks);
     goto out;

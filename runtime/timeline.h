@@ -31,6 +31,18 @@ typedef struct sl_timeline_node {
   double flops, bytes;
 } sl_timeline_node;
 
+/* A buffer of the memory plan: of one value, or of several that are computed in place. Those of a slot share its
+ * memory, one after another. */
+typedef struct sl_timeline_buffer {
+  int64_t bytes;
+  int32_t slot;
+} sl_timeline_buffer;
+
+/* The node reads or writes the buffer. */
+typedef struct sl_timeline_use {
+  int32_t node, buffer;
+} sl_timeline_use;
+
 typedef struct sl_timeline {
   const char *model, *sched;
   int rank, ranks;
@@ -39,9 +51,12 @@ typedef struct sl_timeline {
   int n_workers, n_nodes, n_kinds, n_clocks;
   sl_timeline_worker *worker;
   sl_timeline_node *node;
-  int *from, *before; /* node i waits for before[from[i]] ... before[from[i + 1] - 1] */
-  sl_clock clock[2];  /* at the start and at the end; n_clocks of them */
-  sl_record *record;  /* in the order of adding */
+  int *from, *before;         /* node i waits for before[from[i]] ... before[from[i + 1] - 1] */
+  sl_timeline_buffer *buffer; /* [n_buffers] of temporaries */
+  sl_timeline_use *use;       /* [n_uses] */
+  int n_buffers, n_uses;
+  sl_clock clock[2]; /* at the start and at the end; n_clocks of them */
+  sl_record *record; /* in the order of adding */
   size_t n_records;
   uint64_t lost; /* records before these that the ring no longer had */
   char **text;   /* what the names above point into; each stands there once */
@@ -51,6 +66,8 @@ typedef struct sl_timeline {
 /* An empty timeline with room for so many; texts come by sl_timeline_text. */
 sl_status sl_timeline_create(int n_workers, int n_nodes, int n_dependencies, sl_timeline **timeline);
 void sl_timeline_destroy(sl_timeline *timeline); /* NULL is allowed */
+/* Room for so many buffers and uses, in place of those there were. */
+sl_status sl_timeline_reserve_buffers(sl_timeline *timeline, int n_buffers, int n_uses);
 /* A copy of text that lives as long as the timeline; the same for equal texts. NULL when out of memory. */
 const char *sl_timeline_text(sl_timeline *timeline, const char *text);
 /* Takes the recorder's records in, in place of those there were. */

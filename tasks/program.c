@@ -574,6 +574,45 @@ static sl_status put_node(const sl_program *p, int i, int kind, sl_timeline *t) 
              : sl_fail(SL_ENOMEM, "no memory for the timeline of %d tasks", p->graph->n_nodes);
 }
 
+/* Values that are computed in place of one another are one buffer, called by the first of them. */
+static int first_in_place(const sl_schedule *s, int v) {
+  while (s->onto[v] >= 0) v = s->onto[v];
+  return v;
+}
+
+/* Which buffers of the memory plan each node touches. */
+static sl_status put_buffers(const sl_program *p, sl_timeline *t) {
+  const sl_graph *g = p->graph;
+  int *number = malloc(((size_t)g->n_values + 1) * sizeof *number), *last = malloc(((size_t)g->n_values + 1) * sizeof *last);
+  int buffers = 0, uses = 0;
+  sl_status status = number && last ? SL_OK : sl_fail(SL_ENOMEM, "no memory for the buffers of %d values", g->n_values);
+  SL_TRY_OUT(status);
+  for (int v = 0; v < g->n_values; v++)
+    number[v] = p->memory->slot[v] >= 0 && first_in_place(p->schedule, v) == v ? buffers++ : -1;
+  for (int fill = 0; fill < 2; fill++) {
+    if (fill) SL_TRY_OUT(sl_timeline_reserve_buffers(t, buffers, uses));
+    uses = 0;
+    for (int v = 0; v < g->n_values; v++) last[v] = -1;
+    for (int i = 0; i < g->n_nodes; i++)
+      for (int k = 0; k < g->node[i]->n_in + g->node[i]->n_out; k++) {
+        const sl_node *node = g->node[i];
+        const int v = first_in_place(p->schedule, k < node->n_in ? node->in[k] : node->out[k - node->n_in]);
+        if (number[v] < 0 || last[v] == i) continue;
+        last[v] = i;
+        if (fill) {
+          t->use[uses] = (sl_timeline_use){i, number[v]};
+          sl_timeline_buffer *b = &t->buffer[number[v]];
+          b->slot = p->memory->slot[v];
+          b->bytes = (int64_t)sl_value_bytes(g->value[v]);
+        }
+        uses++;
+      }
+  }
+out:
+  free(number), free(last);
+  return status;
+}
+
 sl_status sl_program_timeline(const sl_program *p, const char *model, sl_timeline **timeline) {
   const sl_schedule *s = p->schedule;
   const int n = p->graph->n_nodes, workers = sl_runtime_workers(p->runtime);
@@ -585,6 +624,7 @@ sl_status sl_program_timeline(const sl_program *p, const char *model, sl_timelin
   SL_TRY_OUT(sl_timeline_create(workers, n, s->from[n], &t));
   SL_TRY_OUT(sl_bound_kinds(p->graph, kind, &t->n_kinds));
   for (int i = 0; i < n; i++) SL_TRY_OUT(put_node(p, i, kind[i], t));
+  SL_TRY_OUT(put_buffers(p, t));
   memcpy(t->from, s->from, ((size_t)n + 1) * sizeof *t->from);
   memcpy(t->before, s->before, (size_t)s->from[n] * sizeof *t->before);
   t->rank = sl_runtime_rank(p->runtime);

@@ -38,10 +38,12 @@ if command -v jq >/dev/null; then
   check 'they are known' sh -c 'jq -e ".peak_gflops > 0 and .peak_gigabytes_per_s > 0" known.roofline'
   check 'and the same later' cmp known.roofline later.roofline
   check 'in trainings too' sh -c 'for f in known trained; do jq "[.peak_gflops, .peak_gigabytes_per_s]" $f.roofline >$f.peaks; done; cmp known.peaks trained.peaks'
-  run report known --json
+  run report known --json --out known.json
   check 'operations are held against the roof' sh -c 'jq -e ".roofline as \$r | .operations | all(
-    ([.flops / \$r.peak_gflops, .bytes / \$r.peak_gigabytes_per_s] | max * 1e-9) as \$roof | (\$roof - .roof_seconds | fabs) <= 1e-6 * \$roof)" out'
-  check 'and so is the answer' grep -qE 'All kernels together came to [0-9]+ % of this machine.s roofline' out
+    ([.flops / \$r.peak_gflops, .bytes / \$r.peak_gigabytes_per_s] | max * 1e-9) as \$roof | (\$roof - .roof_seconds | fabs) <= 1e-6 * \$roof)" known.json'
+  check 'what is in use fits into what the plan sets aside, and is nothing at the end' sh -c 'jq -e ".timelines | length > 0 and all(
+    .memory | .slots_bytes >= (.bytes | max) and (.bytes | max) > 0.3 * .slots_bytes and .bytes[-1] == 0)" known.json'
+  check 'the answer too is held against the roof' grep -qE 'All kernels together came to [0-9]+ % of this machine.s roofline' known.json
 else
   skip 'peaks: no jq'
 fi
@@ -112,7 +114,7 @@ document.body.append("\n",Object.assign(document.createElement("pre"),{className
     check "$what: of that width" has width "${frame#*-}"
     check "$what: light or dark" has dark "$([ "$1" = dark ] && echo true || echo false)"
     check "$what: nothing sticks out" has overflows false
-    for action in wheel_zooms keys_pan keys_reset drag_pans click_finds search_finds next_steps table_sorts exchange_told roofline_drawn svg_files graph_whole graph_click graph_shows graph_by_layer graph_by_block graph_path graph_ends; do
+    for action in wheel_zooms keys_pan keys_reset drag_pans click_finds search_finds next_steps table_sorts exchange_told roofline_drawn memory_drawn svg_files graph_whole graph_click graph_shows graph_by_layer graph_by_block graph_path graph_ends; do
       check "$what: $action" has $action true
     done
   done

@@ -16,7 +16,7 @@ check_json 'summary.json is JSON' a/summary.json
 check_json 'metrics.jsonl is JSON, line for line' a/metrics.jsonl
 check 'a line of training every 5 steps' test "$(grep -c '"split": *"train"' a/metrics.jsonl)" = 8
 check 'a line of validation every 10 steps' test "$(grep -c '"split": *"validation"' a/metrics.jsonl)" = 4
-for name in loss accuracy learning_rate samples_per_s gflops utilization peak_memory_bytes input_wait_s time_s epoch; do
+for name in loss accuracy learning_rate samples_per_s gflops utilization peak_memory_bytes memory_bytes input_wait_s time_s epoch; do
   grep '"train"' a/metrics.jsonl | head -n 1 >line
   check "metrics: $name" grep -qE "\"$name\": *[0-9]" line
 done

@@ -168,12 +168,13 @@ draw();
 drawGraph();
 drawRoofline();
 drawCurves();
+drawMemory();
 const firstDraw = performance.now();
 {
   let wide = innerWidth;
   addEventListener('resize', () => {
     drawSoon();
-    if (innerWidth !== wide) drawRoofline(), drawCurves();
+    if (innerWidth !== wide) drawRoofline(), drawCurves(), drawMemory();
     wide = innerWidth;
   });
   const again = () => {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/file.h"
+#include "runtime/live.h"
 #include "runtime/rundir.h"
 #include "tools/report_parts.h"
 
@@ -189,33 +190,61 @@ static sl_status idle_of(const sl__sums *s, int64_t from, int64_t origin, json_t
   return *all ? SL_OK : sl_fail(SL_ENOMEM, "no memory for the idle time of a report");
 }
 
+/* Temporaries in use over the last step; null where the file knows no buffers. */
+static sl_status memory_of(const sl_timeline *t, int64_t step, int64_t origin, json_t **all) {
+  static const char *const names[] = {"time", "bytes", NULL};
+  sl_live *live;
+  size_t n;
+  int64_t slots;
+  *all = json_null();
+  SL_TRY(sl_live_slots(t, &slots));
+  SL_TRY(sl_live_find(t, step, &live, &n));
+  if (n == 0) return SL_OK;
+  columns c = columns_create(names);
+  for (size_t i = 0; i < n && !c.failed; i++) {
+    put_integer(&c, 0, live[i].time - (i ? live[i - 1].time : origin));
+    put_integer(&c, 1, live[i].bytes);
+  }
+  free(live);
+  *all = columns_end(&c);
+  if (!*all || json_object_set_new(*all, "step", json_integer(step)) != 0 ||
+      json_object_set_new(*all, "slots_bytes", json_integer(slots)) != 0) {
+    json_decref(*all);
+    return sl_fail(SL_ENOMEM, "no memory for the buffers of a report");
+  }
+  return SL_OK;
+}
+
 /* One rank, its steps from `first` on. */
 static sl_status timeline_of(const sl__sums *s, int64_t first, int64_t origin, texts *x, json_t **all) {
   const sl_timeline *t = s->t;
   drawn *d = malloc((t->n_records + 1) * sizeof *d);
   size_t n = 0;
-  int64_t from = s->to;
-  json_t *idle = NULL;
+  int64_t from = s->to, last = first;
+  json_t *idle = NULL, *memory = NULL;
   sl_status status = d ? SL_OK : sl_fail(SL_ENOMEM, "no memory for %zu records", t->n_records);
   SL_TRY_OUT(status);
   for (size_t i = 0; i < t->n_records; i++) {
     if (!shows(t, &t->record[i], first)) continue;
     d[n++] = (drawn){&t->record[i], 0};
     if (t->record[i].submit < from) from = t->record[i].submit;
+    if (t->record[i].kind != SL_RECORD_INPUT && t->record[i].step > last) last = t->record[i].step;
   }
   qsort(d, n, sizeof *d, by_track);
   SL_TRY_OUT(stack(d, n));
   qsort(d, n, sizeof *d, by_track);
   SL_TRY_OUT(idle_of(s, from, origin, &idle));
+  SL_TRY_OUT(memory_of(t, last, origin, &memory));
   json_t *nodes = nodes_of(t, x), *rows = rows_of(t, d, n), *records = records_of(d, n, origin);
   /* Takes the parts over, also when it fails, and fails where one is missing. */
-  *all = json_pack("{s:i, s:I, s:I, s:o, s:o, s:o, s:o}", "rank", t->rank, "from", (json_int_t)(from - origin), "to",
-                   (json_int_t)(s->to - origin), "rows", rows, "nodes", nodes, "records", records, "idle", idle);
-  idle = NULL;
+  *all = json_pack("{s:i, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "rank", t->rank, "from", (json_int_t)(from - origin),
+                   "to", (json_int_t)(s->to - origin), "rows", rows, "nodes", nodes, "records", records, "idle", idle,
+                   "memory", memory);
+  idle = memory = NULL;
   if (!*all) status = sl_fail(SL_ENOMEM, "no memory for the timeline of rank %d", t->rank);
 out:
   free(d);
-  json_decref(idle);
+  json_decref(idle), json_decref(memory);
   return status;
 }
 
@@ -270,7 +299,7 @@ out:
  */
 
 static const char *const curves[] = {
-    "step", "time_s", "loss", "samples_per_s", "tokens_per_s", "gflops", "peak_memory_bytes", NULL};
+    "step", "time_s", "loss", "samples_per_s", "tokens_per_s", "gflops", "peak_memory_bytes", "memory_bytes", NULL};
 
 static sl_status add_line(const char *path, int number, const char *line, size_t n, int last, columns *train,
                           columns *validation) {

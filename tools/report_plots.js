@@ -92,7 +92,11 @@ $('save').append(saver('timeline', timelineText));
 // A plot with its title, what its colours mean, and the button.
 function figureOf(title, svg, meanings) {
   const caption = element('figcaption', title + (meanings ? ': ' : '')), box = element('figure');
-  for (const [colour, text] of meanings || []) caption.append(...swatch(colour, text + ' ').childNodes);
+  for (const [colour, text] of meanings || []) {
+    const key = element('span', '', {class: 'key'});
+    key.append(...swatch(colour, text).childNodes);
+    caption.append(key, ' ');
+  }
   caption.append(saver(title.toLowerCase().replace(/[^a-z0-9]+/g, '-'), () => svgText(svg)));
   box.append(caption, svg);
   return box;
@@ -110,48 +114,77 @@ function ticks(low, high, n) {
 const number = (y) => Math.abs(y) >= 1e4 ? (y / 1000).toLocaleString('en') + 'k' : String(+y.toPrecision(4));
 const widthOf = (box) => Math.max(240, Math.min(640, $(box).clientWidth || 640));
 
-// series: [{name, colour, x: [], y: []}], where y may hold null.
-function plot(title, series) {
-  const W = widthOf('plots'), H = 220;
+// series: [{name, colour, x: [], y: []}], where y may hold null. x are steps, or what `unit` names; stairs: y stays until the next x; rule:
+// a line across at that y, with its name; zero: y begins there.
+function plot(box, title, series, {unit = 'step', stairs = false, rule = null, zero = false} = {}) {
+  const W = widthOf(box), H = 220;
   const points = series.map((s) => s.x.map((x, i) => [x, s.y[i]]).filter((p) => p[0] !== null && p[1] !== null && p[1] !== undefined));
   const all = points.flat();
   const range = (k) => all.reduce((r, p) => [Math.min(r[0], p[k]), Math.max(r[1], p[k])], [Infinity, -Infinity]);
   let [x0, x1] = range(0), [y0, y1] = range(1);
+  if (rule) y1 = Math.max(y1, 1.12 * rule.y);
   if (x0 === x1) x0 -= 1, x1 += 1;
-  if (y0 > 0 && y0 < 0.4 * y1) y0 = 0;
+  if (y0 > 0 && (zero || y0 < 0.4 * y1)) y0 = 0;
   if (y0 === y1) y0 -= Math.abs(y0) / 10 || 1, y1 += Math.abs(y1) / 10 || 1;
   const left = 48, right = W - 10, top = 10, bottom = H - 24;
   const X = (x) => left + (x - x0) / (x1 - x0) * (right - left), Y = (y) => bottom - (y - y0) / (y1 - y0) * (bottom - top);
   const svg = make('svg', {viewBox: '0 0 ' + W + ' ' + H, role: 'img'});
-  svg.setAttribute('aria-label', title + ': ' + series.map((s, k) => s.name + ' from ' + figure(points[k][0][1]) + ' at step ' + points[k][0][0] +
-    ' to ' + figure(points[k][points[k].length - 1][1]) + ' at step ' + points[k][points[k].length - 1][0]).join('; '));
+  svg.setAttribute('aria-label', title + ': ' + series.map((s, k) => {
+    const [a, b] = [points[k][0], points[k][points[k].length - 1]], most = points[k].reduce((m, p) => Math.max(m, p[1]), -Infinity);
+    return stairs ? s.name + ' ' + figure(most) + ' at most' : s.name + ' from ' + figure(a[1]) + ' at ' + unit + ' ' + a[0] + ' to ' + figure(b[1]) + ' at ' + unit + ' ' + b[0];
+  }).join('; '));
   for (const y of ticks(y0, y1, 5)) {
     svg.append(make('path', {class: 'grid', d: 'M' + left + ' ' + Y(y) + 'H' + right}));
     svg.append(make('text', {x: left - 5, y: Y(y) + 4, 'text-anchor': 'end'}, number(y)));
   }
-  for (const x of ticks(x0, x1, W / 90)) if (Number.isInteger(x)) svg.append(make('text', {x: X(x), y: H - 8, 'text-anchor': 'middle'}, x.toLocaleString('en')));
+  const marks = ticks(x0, x1, W / 90).filter((x) => unit !== 'step' || Number.isInteger(x));
+  marks.forEach((x, i) => svg.append(make('text', {x: X(x), y: H - 8, 'text-anchor': X(x) > right - 20 ? 'end' : 'middle'},
+    unit === 'step' ? x.toLocaleString('en') : number(x) + (i === marks.length - 1 ? ' ' + unit : ''))));
+  if (rule) {
+    svg.append(make('path', {class: 'curve rule', d: 'M' + left + ' ' + Y(rule.y) + 'H' + right}));
+    svg.append(make('text', {x: right, y: Y(rule.y) - 4, 'text-anchor': 'end', class: 'name strong'}, rule.name));
+  }
   series.forEach((s, k) => {
-    const path = points[k].map((p, i) => (i ? 'L' : 'M') + X(p[0]).toFixed(1) + ' ' + Y(p[1]).toFixed(1)).join('');
+    const path = points[k].map((p, i) => (i ? stairs ? 'H' + X(p[0]).toFixed(1) + 'V' : 'L' + X(p[0]).toFixed(1) + ' ' : 'M' + X(p[0]).toFixed(1) + ' ') + Y(p[1]).toFixed(1)).join('');
     svg.append(coloured(make('path', {class: 'curve', d: path}), 'stroke', s.colour));
-    if (points[k].length <= 30)
+    if (points[k].length <= 30 && !stairs)
       for (const p of points[k]) svg.append(coloured(make('circle', {cx: X(p[0]).toFixed(1), cy: Y(p[1]).toFixed(1), r: 2.5}), 'fill', s.colour));
   });
   return figureOf(title, svg, series.length > 1 && series.map((s) => [s.colour, s.name]));
 }
 
+// A curve of metrics.jsonl as a list of one series; of what no line has, an empty one.
+const curveOf = (lines, name, label, colour, factor) => lines && lines[name].some((v) => v !== null) ?
+  [{name: label, colour, x: lines.step, y: lines[name].map((v) => v === null ? null : v * (factor || 1))}] : [];
+
 function drawCurves() {
-  const train = data.train, validation = data.validation, has = (c, name) => c && c[name].some((v) => v !== null);
-  const of = (c, name, label, colour, factor) =>
-    has(c, name) ? [{name: label, colour, x: c.step, y: c[name].map((v) => v === null ? null : v * (factor || 1))}] : [];
-  const list = [
-    ['Loss, by step', [...of(train, 'loss', 'training', '--op0'), ...of(validation, 'loss', 'validation', '--op1')]],
-    ['Samples per second', of(train, 'samples_per_s', 'training', '--op2')],
-    ['Tokens per second', of(train, 'tokens_per_s', 'training', '--op2')],
-    ['GFLOP/s, all ranks', of(train, 'gflops', 'training', '--op3')],
-    ['Most resident memory so far, MB', of(train, 'peak_memory_bytes', 'rank 0', '--op6', 1e-6)],
+  const train = data.train, validation = data.validation, list = [
+    ['Loss, by step', [...curveOf(train, 'loss', 'training', '--op0'), ...curveOf(validation, 'loss', 'validation', '--op1')]],
+    ['Samples per second', curveOf(train, 'samples_per_s', 'training', '--op2')],
+    ['Tokens per second', curveOf(train, 'tokens_per_s', 'training', '--op2')],
+    ['GFLOP/s, all ranks', curveOf(train, 'gflops', 'training', '--op3')],
   ].filter(([, series]) => series.length);
   $('curves').hidden = list.length === 0;
-  $('plots').replaceChildren(...list.map(([title, series]) => plot(title, series)));
+  $('plots').replaceChildren(...list.map(([title, series]) => plot('plots', title, series)));
+}
+
+// Temporaries in use over a step of each rank (eight at most), and the process's memory over the run.
+function drawMemory() {
+  const known = data.timelines.filter((t) => t.memory).slice(0, 8), list = [];
+  if (known.length) {
+    const slots = Math.max(...known.map((t) => t.memory.slots_bytes));
+    const series = known.map((t, k) => {
+      let at = 0;
+      const x = t.memory.time.map((d, i) => (at += i ? d : 0) / 1e6);
+      return {name: 'rank ' + t.rank, colour: '--op' + k, x, y: t.memory.bytes.map((b) => b / 1e6)};
+    });
+    list.push(plot('memory-plots', 'Temporaries in use over step ' + known[0].memory.step.toLocaleString('en') + ', MB', series,
+      {unit: 'ms', stairs: true, rule: {y: slots / 1e6, name: 'set aside by the plan: ' + figure(slots / 1e6)}}));
+  }
+  const resident = [...curveOf(data.train, 'memory_bytes', 'now', '--op6', 1e-6), ...curveOf(data.train, 'peak_memory_bytes', 'most so far', '--op1', 1e-6)];
+  if (resident.length) list.push(plot('memory-plots', 'Resident memory of rank 0 by step, MB', resident, {zero: true}));
+  $('memory').hidden = list.length === 0;
+  $('memory-plots').replaceChildren(...list);
 }
 
 // --- the roofline ---------------------------------------------------------------------------------------------------

@@ -96,6 +96,8 @@ if (location.hash === '#test') {
     const peak = data.roofline.peak_gflops;
     result.roofline_drawn = peak > 0 ? $('roofline').querySelectorAll('circle').length === data.operations.filter((o) => !o.exchange && o.flops > 0 && o.bytes > 0).length
       : $('roofline').hidden && $('roof-note').textContent.includes('starling bench');
+    const memories = (data.timelines.some((t) => t.memory) ? 1 : 0) + (data.train && data.train.memory_bytes.some((v) => v !== null) ? 1 : 0);
+    result.memory_drawn = $('memory').hidden === (memories === 0) && $('memory-plots').querySelectorAll('svg').length === memories;
     // Every picture as a file: XML, with nothing left to a style sheet.
     const files = [...document.querySelectorAll('button.save')].map((button) => button.save());
     result.svg_files = files.length >= 1 && files.every((text) => {

@@ -472,12 +472,12 @@ static sl_status metrics(run *r, json_t **line) {
   sl_usage usage;
   SL_TRY(sl_usage_since(r->recorder, sl_runtime_workers(r->runtime), &graph, i->from, now, &usage));
   end_interval(r, seconds);
-  *line = json_pack("{s:I, s:f, s:f, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:f, s:f}", "step", (json_int_t)r->step,
+  *line = json_pack("{s:I, s:f, s:f, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:f, s:f}", "step", (json_int_t)r->step,
                     "epoch", epochs_done(r), "time_s", 1e-9 * (double)(now - r->began), "split", "train", "loss",
                     i->loss / steps, "accuracy", i->count > 0 ? i->correct / i->count : 0.0, "learning_rate",
                     sl_rate_at(&r->rate, r->step), "samples_per_s", ran * (double)r->facts.plan.batch / seconds,
                     "gflops", 1e-9 * r->flops * ran / seconds, "utilization", usage.kernels, "peak_memory_bytes",
-                    (json_int_t)sl__peak_memory(), "input_wait_s", sl_loader_waited(r->loader) - i->input,
+                    (json_int_t)sl__peak_memory(), "memory_bytes", (json_int_t)sl__resident_memory(), "input_wait_s", sl_loader_waited(r->loader) - i->input,
                     "checkpoint_s", sl__checkpoints_stood(r->checkpoints) - i->stood);
   if (*line && r->data.tokens)
     json_object_update_new(

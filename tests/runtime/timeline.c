@@ -32,6 +32,9 @@ static sl_timeline *example(int rank, int ranks) {
                                     .bytes = 5};
   }
   t->from[2] = 1, t->from[3] = 2, t->before[0] = 0, t->before[1] = 1;
+  assert_ok(sl_timeline_reserve_buffers(t, 2, 3));
+  t->buffer[0] = (sl_timeline_buffer){INT64_C(5000000000), 1}, t->buffer[1] = (sl_timeline_buffer){16, 0};
+  t->use[0] = (sl_timeline_use){0, 0}, t->use[1] = (sl_timeline_use){1, 0}, t->use[2] = (sl_timeline_use){1, 1};
   t->worker[0] = (sl_timeline_worker){sl_timeline_text(t, "CPU 0"), 0, 2, 700};
   t->worker[1] = (sl_timeline_worker){sl_timeline_text(t, "GPU 0"), 1, 1, 300};
   t->clock[0] = (sl_clock){0, 1000 * rank, 3};
@@ -64,6 +67,11 @@ static void same(const sl_timeline *a, const sl_timeline *b) {
               a->n_kinds == b->n_kinds && a->n_clocks == b->n_clocks && a->lost == b->lost &&
               a->n_records == b->n_records && a->peak_gflops == b->peak_gflops &&
               a->peak_gigabytes == b->peak_gigabytes);
+  assert_int_equal(a->n_buffers, b->n_buffers);
+  assert_int_equal(a->n_uses, b->n_uses);
+  for (int i = 0; i < a->n_buffers; i++)
+    assert_true(a->buffer[i].bytes == b->buffer[i].bytes && a->buffer[i].slot == b->buffer[i].slot);
+  if (a->n_uses) assert_memory_equal(a->use, b->use, (size_t)a->n_uses * sizeof *a->use);
   assert_memory_equal(a->record, b->record, a->n_records * sizeof *a->record);
   assert_memory_equal(a->clock, b->clock, sizeof a->clock);
   assert_memory_equal(a->from, b->from, ((size_t)a->n_nodes + 1) * sizeof *a->from);
