@@ -7,7 +7,7 @@
 
 #include "models/models.h"
 
-enum { DEPTH = 20, NARROW = 4096, TOWERS = 6, WIDE = 2048, FEATURES = 128 };
+enum { DEPTH = 28, NARROW = 4096, TOWERS = 4, WIDE = 4096, FEATURES = 64 };
 
 static sl_value build(sl_graph *g, sl_value x, const sl_model_data *data, const sl_training *options, int training) {
   char layer[32];
