@@ -57,8 +57,12 @@ for folder in "$top"/examples/[0-9][0-9]-*; do
   cd "$work/$lesson" || exit 99
   if [ "$program" = own-operation ] || [ "$program" = own-policy ]; then
     answers "$lesson" "./$program"
+  elif [ "$program" = faults ] && [ ! -x "$MPIEXEC" ]; then
+    skip "$lesson: no mpiexec"
   elif [ ! -d "$data" ]; then
     skip "$lesson: no Fashion-MNIST (Debian: dataset-fashion-mnist)"
+  elif [ "$program" = faults ]; then
+    answers "$lesson" env DATA="$data" ./faults
   else
     answers "$lesson" "./$program" "$data"
     cp "$work/out" "$work/$lesson.one"
