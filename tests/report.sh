@@ -90,6 +90,27 @@ else
   for what in 'the data in the page' 'the name' 'a layer' 'the totals' 'columns'; do skip "$what: no jq"; done
 fi
 
+# Plots as files: each whole XML, with what is known and no other.
+if command -v python3 >/dev/null; then is_xml() { python3 -c 'import sys, xml.dom.minidom; [xml.dom.minidom.parse(f) for f in sys.argv[1:]]' "$@"; }
+elif command -v xmllint >/dev/null; then is_xml() { xmllint --noout "$@"; }
+else is_xml() { return 3; }; fi
+expect '--svg' 0 '^plots/loss\.svg$' report trained --out x.html --svg plots
+check 'all of a training on a known machine' test "$(cd plots && echo *)" = 'idle.svg loss.svg roofline.svg throughput.svg timeline.svg'
+expect 'of bench on an unknown one' 0 '^some/idle\.svg$' report unknown --out x.html --svg some
+check 'there are two' test "$(cd some && echo *)" = 'idle.svg timeline.svg'
+run report "$odd" --out x.html --svg odd-plots --quiet
+check '--quiet says nothing of them' test "$code" = 0 -a ! -s out
+is_xml plots/idle.svg 2>/dev/null
+if [ $? = 3 ]; then skip 'they are XML: neither python3 nor xmllint'; else check 'they are XML' is_xml plots/*.svg some/*.svg odd-plots/*.svg; fi
+check 'nothing in them loads or runs anything' sh -c '! grep -qiE "<script|<image|href|@import|url\\(|onerror" plots/*.svg odd-plots/*.svg'
+if command -v jq >/dev/null; then
+  run report trained --json
+  check 'a point for each operation that computes' test "$(grep -c '<circle' plots/roofline.svg)" = "$(jq '[.operations[] | select(.exchange == false and .flops > 0 and .bytes > 0)] | length' out)"
+else
+  skip 'points: no jq'
+fi
+expect 'a folder that cannot be made' 1 'cannot make /proc/nowhere' report trained --out x.html --svg /proc/nowhere
+
 # In a browser: a small run and one of 100,000 tasks, at two widths, light and dark. Frames have any width; windows have a least one.
 browser=
 for name in chromium chromium-browser google-chrome; do command -v $name >/dev/null && browser=$name && break; done

@@ -161,6 +161,8 @@ static const option table[] = {
      "write (default RUN/report.html)"},
     {"resume", FLAG, AT(resume), SL__TRAIN, 0, NULL, NULL, 0, 0, "go on with the run in --out"},
     {"force", FLAG, AT(force), SL__TRAIN, 0, NULL, NULL, 0, 0, "replace the run in --out"},
+    {"svg", TEXT, AT(svg), SL__REPORT, 0, "DIR", NULL, 0, 0,
+     "also write its plots as SVG files into this folder: timeline, idle, loss, throughput, roofline"},
     {"format", CHOICE, AT(format), SL__TRACE, 0, "chrome|paje|csv", NULL, 0, 0,
      "write the timeline to --out for ui.perfetto.dev (chrome), ViTE (paje) or a spreadsheet (csv)"},
     {"split", CHOICE, AT(split), SL__EVAL, 0, "test|validation|train", "test", 0, 0, "images to evaluate on"},

@@ -33,7 +33,7 @@ typedef struct sl__options {
   char *model; /* train, bench, graph: a model's name; eval, generate, predict: a file or run directory; import: "images" */
   char *data, *sched, *sched_lib, *kernels, *optimizer, *batchnorm, *rate_schedule, *until, *split, *image, *augment;
   char *recompute, *balance, *allreduce, *compress;
-  char *out, *format, *config, *prompt, *prompt_file, *tokenizer, *decode, *bits, *size;
+  char *out, *format, *config, *prompt, *prompt_file, *tokenizer, *decode, *bits, *size, *svg;
   int64_t workers, threads_per_worker, gpus, batch, leaves, shards, row_blocks, micro_batches;
   int64_t checkpoint_every, keep, zero;
   int64_t steps, epochs, warmup, rate_step, eval_every, log_every, seed, classes, length, top, tokens, top_k, vocabulary,

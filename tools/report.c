@@ -75,6 +75,7 @@ sl_status sl__report(sl__options *o, int *exit_code) {
   SL_TRY_OUT(sl__report_of(o->model, timelines, n, &report));
   SL_TRY_OUT(sl__report_data(&report, &data));
   SL_TRY_OUT(write_all(o, data));
+  if (o->svg) SL_TRY_OUT(sl__report_svg(&report, data, o->svg, o->quiet || o->json));
 out:
   json_decref(data);
   sl__report_free(&report);

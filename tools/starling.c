@@ -151,7 +151,7 @@ static const sl__command report = {
     .description =
         "Writes RUN/report.html, which any browser shows, without a network: why a step was as slow as it was, the timeline of all "
         "ranks to look into, idle time by cause, bounds, operations, and loss and throughput where RUN has metrics. RUN is what "
-        "trace reads. With --json the page\(aqs data are printed instead, or written to --out. docs/timeline.md tells how to read it."};
+        "trace reads. With --json the page\(aqs data are printed instead, or written to --out; --svg writes plots as files, for papers. docs/timeline.md tells how to read it."};
 static const sl__command info = {
     .name = "info",
     .bit = SL__INFO,

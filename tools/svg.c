@@ -27,7 +27,7 @@ enum { COLOURS = sizeof colours / sizeof *colours };
 typedef struct axis {
   double least, most, from, to;
   double tick[MOST_TICKS];
-  int n, decimals;
+  int n, decimals, logarithmic;
 } axis;
 
 typedef struct frame {
@@ -107,8 +107,10 @@ static void put_line(FILE *to, const char *colour, double width, double x0, doub
 
 /* ---- axes ------------------------------------------------------------------------------------------------------- */
 
+static int has(const axis *a, double x) { return isfinite(x) && (!a->logarithmic || x > 0); }
+
 static void include(axis *a, double x) {
-  if (!isfinite(x)) return;
+  if (!has(a, x)) return;
   a->least = fmin(a->least, x);
   a->most = fmax(a->most, x);
 }
@@ -130,6 +132,18 @@ static void set_ticks(axis *a, int about, int fixed) {
     a->tick[a->n++] = k * step;
 }
 
+/* Ticks at powers of ten, the axis from one of them to another. */
+static void set_decades(axis *a) {
+  if (!(a->least <= a->most)) a->least = 1, a->most = 10; /* no data */
+  const int low = (int)floor(log10(a->least) + 1e-9);
+  int high = (int)ceil(log10(a->most) - 1e-9);
+  if (high == low) high++;
+  a->least = pow(10, low), a->most = pow(10, high);
+  a->decimals = 7; /* as many digits as the number needs */
+  a->n = 0;
+  for (int e = low; e <= high && a->n < MOST_TICKS; e++) a->tick[a->n++] = pow(10, e);
+}
+
 static char *number(double x, int decimals, char text[32]) {
   if (decimals > 6 || fabs(x) >= 1e7)
     snprintf(text, 32, "%.4g", x);
@@ -139,6 +153,7 @@ static char *number(double x, int decimals, char text[32]) {
 }
 
 static double at(const axis *a, double value) {
+  if (a->logarithmic) return a->from + log10(value / a->least) / log10(a->most / a->least) * (a->to - a->from);
   return a->from + (value - a->least) / (a->most - a->least) * (a->to - a->from);
 }
 
@@ -147,7 +162,7 @@ static double at(const axis *a, double value) {
 static void find_ranges(frame *f) {
   const sl__plot *p = f->plot;
   axis *data = p->row ? &f->x : &f->y;
-  f->x = f->y = (axis){.least = DBL_MAX, .most = -DBL_MAX};
+  f->x = f->y = (axis){.least = DBL_MAX, .most = -DBL_MAX, .logarithmic = p->logarithmic};
   for (int k = 0; k < p->n_series; k++) {
     const sl__series *s = &p->series[k];
     for (int i = 0; i < s->n; i++) {
@@ -196,14 +211,17 @@ static void lay_out(frame *f) {
   char text[32];
   double labels = 0;
   f->width = p->width > 0 ? p->width : 720;
-  set_ticks(&f->x, f->width < 500 ? 4 : 8, 0);
-  if (p->least < p->most) {
+  if (p->logarithmic)
+    set_decades(&f->x), set_decades(&f->y);
+  else
+    set_ticks(&f->x, f->width < 500 ? 4 : 8, 0);
+  if (p->least < p->most && !p->logarithmic) {
     f->x.least = p->least, f->x.most = p->most;
     set_ticks(&f->x, f->width < 500 ? 4 : 8, 1);
   }
   for (int i = 0; i < p->n_rows && p->row; i++) labels = fmax(labels, LETTER * length_of(p->row[i]));
   if (!p->row) {
-    set_ticks(&f->y, 5, 0);
+    if (!p->logarithmic) set_ticks(&f->y, 5, 0);
     for (int i = 0; i < f->y.n; i++)
       labels = fmax(labels, LETTER * (double)strlen(number(f->y.tick[i], f->y.decimals, text)));
   }
@@ -291,7 +309,7 @@ static void put_curve(const frame *f, FILE *to, const sl__series *s) {
   paint(to, "stroke", s->colour);
   fputs(" d=\"", to);
   for (int i = 0; i < s->n; i++) {
-    const int fine = isfinite(s->x[i]) && isfinite(s->y[i]);
+    const int fine = has(&f->x, s->x[i]) && has(&f->y, s->y[i]);
     if (fine) fprintf(to, "%c%.1f %.1f", open ? 'L' : 'M', at(&f->x, s->x[i]), at(&f->y, s->y[i]));
     open = fine;
   }
@@ -300,7 +318,7 @@ static void put_curve(const frame *f, FILE *to, const sl__series *s) {
 
 static void put_points(const frame *f, FILE *to, const sl__series *s) {
   for (int i = 0; i < s->n; i++) {
-    if (!isfinite(s->x[i]) || !isfinite(s->y[i])) continue;
+    if (!has(&f->x, s->x[i]) || !has(&f->y, s->y[i])) continue;
     const double x = at(&f->x, s->x[i]), y = at(&f->y, s->y[i] + (f->plot->row ? 0.5 : 0));
     const double low = s->low ? s->low[i] : NAN, high = s->high ? s->high[i] : NAN;
     if (isfinite(low) && isfinite(high)) {
@@ -364,6 +382,7 @@ static void put_rule(const frame *f, FILE *to) {
 }
 
 static sl_status check(const sl__plot *p) {
+  if (p->logarithmic && p->row) return sl_fail(SL_EINVAL, "plot: rows are not logarithmic");
   for (int k = 0; k < p->n_series; k++) {
     const sl__series *s = &p->series[k];
     int known = 0;

@@ -39,6 +39,7 @@ typedef struct sl__plot {
   const char *const *row;                /* names of rows from the top; NULL: y is a number */
   int n_rows;
   double least, most; /* of x; equal: what the data need */
+  int logarithmic;    /* both axes; no rows. What is not above 0 is left out */
   int from_zero;      /* the axes of the data (x of rows, else y) begin at 0 at the latest */
   const double *rule; /* a line across at this value (of x in rows, else of y); NULL: none */
   const sl__series *series;
@@ -46,7 +47,8 @@ typedef struct sl__plot {
   double width, height; /* in pixels of 1:1; 0: 720, and what the rows need or 300 */
 } sl__plot;
 
-/* *text: the caller's to free(). SL_EINVAL: an unknown colour, bars or boxes without rows. */
+/* *text: the caller's to free(). SL_EINVAL: an unknown colour, bars or boxes without rows, logarithmic with rows.
+ */
 sl_status sl__svg_plot(const sl__plot *plot, char **text);
 
 /* Text as the content or an attribute's value of XML and HTML: markup is escaped; what is no UTF-8, or no character

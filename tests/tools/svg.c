@@ -2,6 +2,7 @@
 #include "tools/svg.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "tests/scratch.h"
@@ -179,6 +180,27 @@ static void edges(void **state) {
   free(svg);
 }
 
+/* Decades at equal distances; what has no logarithm is left out. */
+static void logarithmic(void **state) {
+  (void)state;
+  const double x[] = {0.1, 1, 0, 100}, y[] = {2, 20, 30, 200};
+  const sl__series points = {.kind = SL__POINTS, .colour = "op0", .n = 4, .x = x, .y = y};
+  char *svg;
+  double at[3] = {0, 0, 0};
+  assert_ok(sl__svg_plot(&(sl__plot){.series = &points, .n_series = 1, .logarithmic = 1}, &svg));
+  assert_well_formed(svg);
+  assert_int_equal(count(svg, "<circle"), 3);
+  const char *circle = svg;
+  for (int i = 0; i < 3; i++) {
+    circle = strstr(circle + 1, "<circle");
+    assert_int_equal(sscanf(circle, "<circle cx=\"%lf\"", &at[i]), 1);
+  }
+  assert_near(at[2] - at[1], 2 * (at[1] - at[0]), 0.3); /* 1 to 100 is twice as far as 0.1 to 1 */
+  for (const char *const *tick = (const char *const[]){">0.1<", ">1<", ">10<", ">100<", ">1000<", NULL}; *tick; tick++)
+    assert_non_null(strstr(svg, *tick));
+  free(svg);
+}
+
 static void refused(void **state) {
   (void)state;
   const double x[] = {1}, beyond[] = {1};
@@ -187,6 +209,8 @@ static void refused(void **state) {
   sl__series s = {.kind = SL__POINTS, .colour = "pink", .n = 1, .x = x, .y = x};
   assert_fails(SL_EINVAL, "no colour 'pink'", sl__svg_plot(&(sl__plot){.series = &s, .n_series = 1}, &svg));
   assert_null(svg);
+  assert_fails(SL_EINVAL, "not logarithmic",
+               sl__svg_plot(&(sl__plot){.row = rows, .n_rows = 1, .logarithmic = 1}, &svg));
   s = (sl__series){.kind = SL__BARS, .colour = "op0", .n = 1, .x = x};
   assert_fails(SL_EINVAL, "want rows", sl__svg_plot(&(sl__plot){.series = &s, .n_series = 1}, &svg));
   s = (sl__series){.kind = SL__BOXES, .colour = "op0", .n = 1, .y = beyond, .low = x, .high = x};
@@ -195,7 +219,8 @@ static void refused(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(ticks),     cmocka_unit_test(places), cmocka_unit_test(stacked),
-                                     cmocka_unit_test(odd_texts), cmocka_unit_test(edges),  cmocka_unit_test(refused)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(ticks), cmocka_unit_test(places),      cmocka_unit_test(stacked), cmocka_unit_test(odd_texts),
+      cmocka_unit_test(edges), cmocka_unit_test(logarithmic), cmocka_unit_test(refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
