@@ -16,6 +16,7 @@ sl_status sl__tokenize(sl__options *options, int *exit_code);
 sl_status sl__convert(sl__options *options, int *exit_code);
 sl_status sl__trace(sl__options *options, int *exit_code);
 sl_status sl__report(sl__options *options, int *exit_code);
+sl_status sl__grade(sl__options *options, int *exit_code);
 sl_status sl__info(sl__options *options, int *exit_code);
 
 extern const sl__command *const sl__commands[]; /* ended by NULL; the first is train */

@@ -152,13 +152,14 @@ static const option table[] = {
      "hf: write files of at most so many megabytes, and an index (default: one file)"},
 
     {"out", TEXT, AT(out),
-     SL__TRAIN | SL__BENCH | SL__COMPARE | SL__TRACE | SL__REPORT | SL__TOKENIZE | SL__CONVERT | SL__IMPORT, 0, "PATH",
+     SL__TRAIN | SL__BENCH | SL__COMPARE | SL__TRACE | SL__REPORT | SL__TOKENIZE | SL__CONVERT | SL__IMPORT | SL__GRADE, 0,
+     "PATH",
      NULL, 0, 0,
      "train: run directory (default runs/MODEL-DATE); tokenize, import: folder of the files; convert: file to write, "
      "or with --to hf folder; bench: "
      "folder for the timeline (default: none is written); compare: folder for its tables (default: none); trace: file "
      "to write; report: file to "
-     "write (default RUN/report.html)"},
+     "write (default RUN/report.html); grade: table to write (default: standard output)"},
     {"resume", FLAG, AT(resume), SL__TRAIN, 0, NULL, NULL, 0, 0, "go on with the run in --out"},
     {"force", FLAG, AT(force), SL__TRAIN, 0, NULL, NULL, 0, 0, "replace the run in --out"},
     {"svg", TEXT, AT(svg), SL__REPORT, 0, "DIR", NULL, 0, 0,
@@ -208,6 +209,9 @@ static const option table[] = {
      "compare each policy with priorities of tasks, without, or both"},
     {"repetitions", INTEGER, AT(repetitions), SL__COMPARE, 0, "N", "10", 3, 1e6,
      "processes of each policy, which take turns"},
+    {"timeout", REAL, AT(timeout), SL__GRADE, 0, "SECONDS", "60", 0.1, 1e6, "end a submission that takes longer"},
+    {"memory", INTEGER, AT(memory), SL__GRADE, 0, "MB", "2048", 1, 1e9,
+     "end a submission whose processes have more in memory"},
     {"no-record", FLAG, AT(no_record), SL__BENCH, 0, NULL, NULL, 0, 0,
      "record no tasks, to see what recording costs; shares of worker time are not known then"},
     {"config", TEXT, AT(config), SL__ALL, 0, "FILE", NULL, 0, 0, "YAML file with options as keys; flags win"},

@@ -24,7 +24,8 @@ enum {
   SL__TRACE = 1024,
   SL__COMPARE = 2048,
   SL__REPORT = 4096,
-  SL__ALL = 8191
+  SL__GRADE = 8192,
+  SL__ALL = 16383
 };
 
 /* Not given and without a default: integers -1, reals NaN, texts NULL. Commands fill these in from the model or the
@@ -45,7 +46,8 @@ typedef struct sl__options {
   int64_t shard_size;
   int new_head;
   char *policies, *priorities;
-  int64_t repetitions;
+  int64_t repetitions, memory;
+  double timeout;
   int resume, force, json, quiet, calibrate, tasks, dot, no_measure, no_record, no_priorities, grey, skip_bad, help;
   char **files; /* what follows it: predict's images, import's folder */
   int n_files;

@@ -178,7 +178,21 @@ static const sl__command convert = {
         "the names and in the layout that --to names. All tensors that are missing, of another shape or too many are "
         "listed; then nothing is written."};
 
-const sl__command *const sl__commands[] = {&train, &eval, &generate, &predict, &convert, &bench, &compare, &graph, &trace, &report, &import, &tokenize, &info,
+static const sl__command grade = {
+    .name = "grade",
+    .bit = SL__GRADE,
+    .arguments = "LESSON DIR ",
+    .least = 2,
+    .most = 2,
+    .run = sl__grade,
+    .summary = "Build, run and judge what students hand in",
+    .description =
+        "DIR has a folder for each submission, or one C file. LESSON is the folder of a lesson with a skeleton, or its name, such as "
+        "07-own-operation. The files of each submission that the skeleton names are put into a copy of the lesson, which is built "
+        "and run under limits of time and memory; the lesson\\(aqs own check decides. Prints a line for each, and writes a table "
+        "(CSV): submission, built, passed, exit, seconds, peak_mb, failure. The limits keep one submission from stopping the others; they are "
+        "no sandbox. docs/lessons/README.md tells more."};
+const sl__command *const sl__commands[] = {&train, &eval, &generate, &predict, &convert, &bench, &compare, &graph, &trace, &report, &import, &tokenize, &grade, &info,
                                            NULL};
 
 static void usage(FILE *file) {
