@@ -217,7 +217,7 @@ static char *reason(const grade *g, const char *mark) {
 
 static sl_status judge(grade *g, const char *path, const char *copy, int *built, int *passed, char **failure) {
   char *program = joined(".", g->program);
-  char *const make[] = {(char *)"make", (char *)"-s", (char *)"-B", (char *)g->program, NULL}, *const run[] = {program, NULL};
+  char *const make[] = {(char *)"make", (char *)"-s", (char *)"-B", NULL}, *const run[] = {program, NULL};
   const sl__limits limits = {g->o->timeout, (size_t)g->o->memory << 20, MOST_PROCESSES};
   sl__limits building = limits;
   building.seconds = fmax(building.seconds, BUILD_SECONDS);
