@@ -26,6 +26,9 @@ sl_status sl_policies_names(const char *library, char *text, size_t n);
  * library's. Further errors: SL_EINVAL, listing the policies that there are. */
 sl_status sl_policies_find(const char *library, const char *name, struct starpu_sched_policy **policy, int *own);
 
+/* Whether a policy of that name goes by StarPU's performance models: dm..., and all with heft in their names. */
+int sl_policies_need_models(const char *name);
+
 #ifdef __cplusplus
 }
 #endif

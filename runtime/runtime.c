@@ -361,11 +361,15 @@ static uint64_t mix(uint64_t hash, const char *text) { /* FNV-1a */
 /* Performance models are filed under the host's name. A container's name changes with every start, equal nodes differ
  * in theirs, and StarPU does not tell a worker of one core from one that leads four: so they go by what decides times.
  */
-static void name_model_host(sl_runtime *rt) {
-  const char *given = getenv("STARPU_HOSTNAME");
+static sl_status name_model_host(sl_runtime *rt) {
+  const char *given = rt->options.machine ? rt->options.machine : getenv("STARPU_HOSTNAME");
   if (given && *given) {
-    snprintf(rt->model_host, sizeof rt->model_host, "%s", given);
-    return;
+    if (strpbrk(given, "/ \t\n") || snprintf(rt->model_host, sizeof rt->model_host, "%s", given) >= NAME_BYTES)
+      return sl_fail(SL_EINVAL,
+                     "'%.100s' names no machine: it is part of names of files, without / and blanks, and shorter than %d "
+                     "bytes",
+                     given, NAME_BYTES);
+    return SL_OK;
   }
   hwloc_topology_t t = rt->topology;
   hwloc_obj_t package = hwloc_get_obj_by_type(t, HWLOC_OBJ_PACKAGE, 0);
@@ -384,6 +388,7 @@ static void name_model_host(sl_runtime *rt) {
 #endif
   snprintf(rt->model_host, sizeof rt->model_host, "starling-%08x-%s-k%d", (unsigned)(hash ^ hash >> 32),
            sl_isa_name(sl_isa_current()), rt->share.threads_per_worker);
+  return SL_OK;
 }
 
 /* Makes the folder and those above it; whether files can be made there. */
@@ -430,7 +435,7 @@ static sl_status choose_home(sl_runtime *rt) {
 
 static sl_status prepare_environment(sl_runtime *rt, const char *sched) {
   SL_TRY(choose_home(rt));
-  name_model_host(rt);
+  SL_TRY(name_model_host(rt));
   SL_TRY(set_variable(rt, "STARPU_HOSTNAME", rt->model_host));
   if (!getenv("STARPU_SILENT")) SL_TRY(set_variable(rt, "STARPU_SILENT", "1"));
   SL_TRY(set_variable(rt, "STARPU_SCHED", sched)); /* wins over starpu_conf */

@@ -29,6 +29,7 @@ typedef struct sl_runtime_options {
   int threads_per_worker; /* K; 0: the least that lets StarPU drive all cores */
   int gpus;               /* GPUs of this rank; -1: its part of those that the node's ranks see */
   const char *kernels;    /* "base", "avx2", "avx512"; NULL: the best that runs here */
+  const char *machine;    /* whose performance models; NULL: $STARPU_HOSTNAME, else a name of what decides times here */
   int calibrate;          /* 1: StarPU refines its performance models in this run (dm* policies need them) */
 } sl_runtime_options;
 

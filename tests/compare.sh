@@ -3,6 +3,9 @@
 # clear errors.
 . "$(dirname "$0")/command.shlib"
 if grep -q __asan_init "$starling"; then echo '1..0 # SKIP processes under a sanitizer take too long'; exit 0; fi
+STARPU_HOME=$work/home
+export STARPU_HOME
+unset STARPU_HOSTNAME STARPU_CALIBRATE_MINIMUM
 small='--batch 64 --steps 5 --repetitions 3 --workers 1'
 odd="odd<b>&'name"
 make_set "$odd" 64 32 8 3
@@ -35,6 +38,18 @@ none_beats_it() { grep -oE '"of_bound": [0-9.]+' "$1" | awk '{ if ($2 <= 0 || $2
 check 'no policy beats the bound' none_beats_it tables/compare.json
 expect 'priorities on only, as JSON' 0 '"verdict"' compare mlp $small --policies eager --priorities on --json
 check_json 'that is JSON' out
+
+# Models that lack samples.
+expect 'they are refused' 3 'have samples of 0 of [0-9]+ kinds of tasks: .starling calibrate mlp --batch=64 --workers=1. calibrates them' compare mlp $small --policies dmda --priorities on
+mend=$(sed -n "s/.*'starling \(calibrate [^']*\)'.*/\1/p" err)
+expect 'the command that is named calibrates them' 0 'are stored' $mend
+expect 'then they serve' 0 '^dmda +on ' compare mlp $small --policies dmda --priorities on --out calibrated
+check 'and nothing is marked' grep -q '"uncalibrated": false' calibrated/compare.json
+expect '--uncalibrated goes on without' 0 '^Uncalibrated: .* 0 of [0-9]+ kinds of tasks' compare mlp $small --policies dmda --priorities on --machine shed --uncalibrated --out marked
+check 'it is marked in the figures' grep -q '"uncalibrated": true' marked/compare.json
+check 'and on the page' grep -q '<strong>Uncalibrated: ' marked/compare.html
+expect '--calibrate calibrates first' 0 '"uncalibrated": false' compare mlp $small --policies dmda --priorities on --machine hut --calibrate --json
+
 expect 'an unknown policy' 2 "no policy 'best'; StarPU .* has .*eager" compare mlp --policies lws,best
 expect 'an unknown model' 2 "mlq.*did you mean 'mlp'" compare mlq
 expect '--sched is not for it' 2 'compare takes --policies lws' compare mlp --sched lws

@@ -1,10 +1,12 @@
 /* starling bench: the speed of training steps in the steady state, held against what the processors' sgemm gives. */
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "runtime/energy.h"
 #include "runtime/environment.h"
@@ -12,6 +14,7 @@
 #include "runtime/measure.h"
 #include "runtime/transfers.h"
 #include "tasks/bound.h"
+#include "tasks/calibration.h"
 #include "tasks/print.h"
 #include "tasks/program.h"
 #include "tools/balance.h"
@@ -255,6 +258,26 @@ static json_t *energy_json(const bench *b) {
   return all;
 }
 
+/* Whether StarPU's performance models know these tasks; where they are. */
+static sl_status calibration_json(const bench *b, json_t **json) {
+  const sl_program *p = b->steps.program;
+  int covered, kinds;
+  SL_TRY(sl_calibration_covered(p, &covered, &kinds));
+  json_t *files = json_object(), *names = json_array();
+  const char *name;
+  json_t *value;
+  for (int i = 0; i < sl_program_graph(p)->n_nodes; i++) {
+    char path[PATH_MAX];
+    if (*sl_calibration_file(p, i, path, sizeof path) && access(path, R_OK) == 0)
+      json_object_set_new(files, path, json_null()); /* each once */
+  }
+  json_object_foreach(files, name, value) json_array_append_new(names, json_string(name));
+  json_decref(files);
+  *json = json_pack("{s:s, s:i, s:i, s:o}", "machine", sl_runtime_model_host(b->steps.runtime), "kinds", kinds,
+                    "calibrated", covered, "files", names);
+  return *json ? SL_OK : sl_fail(SL_ENOMEM, "no memory for the figures as JSON");
+}
+
 static void print_text(const bench *b, const line *lines, int n, double total, double median, double gflops) {
   const sl_share *share = sl_runtime_share(b->steps.runtime);
   printf(
@@ -299,7 +322,8 @@ static void print_text(const bench *b, const line *lines, int n, double total, d
 
 static sl_status print_json(const bench *b, const line *lines, int n, double total, double median, double gflops) {
   const sl_share *share = sl_runtime_share(b->steps.runtime);
-  json_t *operations = json_array();
+  json_t *operations = json_array(), *calibration;
+  SL_TRY(calibration_json(b, &calibration));
   for (int i = 0; i < n; i++)
     json_array_append_new(
         operations, json_pack("{s:s, s:s, s:s, s:i, s:f, s:f, s:f, s:f}", "phase", sl_phase_name(lines[i].group->phase),
@@ -317,11 +341,11 @@ static sl_status print_json(const bench *b, const line *lines, int n, double tot
                 "step_s_p90", b->seconds[b->n - 1 - b->n / 10], "samples_per_s", (double)b->steps.plan.batch / median,
                 "gflops", gflops, "step_flops", b->flops, "tasks", sl_program_graph(b->steps.program)->n_nodes);
   json_t *more =
-      json_pack("{s:s, s:f, s:I, s:I, s:I, s:i, s:I, s:o, s:o, s:O}", "state_digest", b->digest, "input_percent",
+      json_pack("{s:s, s:f, s:I, s:I, s:I, s:i, s:I, s:o, s:o, s:o, s:O}", "state_digest", b->digest, "input_percent",
                 100e9 * b->input / (double)(b->to - b->from), "peak_memory_bytes", (json_int_t)b->peak,
                 "predicted_peak_bytes", (json_int_t)b->steps.predicted, "sent_bytes", (json_int_t)b->sent,
                 "memory_nodes", sl_transfers_nodes(), "moved_bytes", (json_int_t)b->moved, "energy", energy_json(b),
-                "operations", operations, "environment", b->environment);
+                "calibration", calibration, "operations", operations, "environment", b->environment);
   if (all && b->steps.recorder) {
     json_t *idle = json_object();
     for (int c = 0; c < SL_IDLE_CAUSES; c++)

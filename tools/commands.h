@@ -9,6 +9,7 @@ sl_status sl__eval(sl__options *options, int *exit_code);
 sl_status sl__predict(sl__options *options, int *exit_code);
 sl_status sl__generate(sl__options *options, int *exit_code);
 sl_status sl__bench(sl__options *options, int *exit_code);
+sl_status sl__calibrate(sl__options *options, int *exit_code);
 sl_status sl__compare(sl__options *options, int *exit_code);
 sl_status sl__graph(sl__options *options, int *exit_code);
 sl_status sl__import(sl__options *options, int *exit_code);

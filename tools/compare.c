@@ -1,6 +1,7 @@
 /* starling compare: the same training steps under one scheduling policy after another, each in a process of its own, in
  * repetitions that take turns, held against each other and against one bound. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,16 +80,49 @@ static sl_status bench(sl__comparison *c, const char *const *more, json_t **json
 
 static double number(const json_t *json, const char *key) { return json_number_value(json_object_get(json, key)); }
 
-/* Lets StarPU's models learn all operations, which dm* and heft policies go by. */
-static sl_status calibrate(sl__comparison *c) {
-  json_t *json;
-  char *reason;
-  SL_TRY(bench(c, (const char *[]){"--no-measure", "--sched", "dmda", "--calibrate", "--no-record", NULL}, &json,
-               &reason));
+/* `starling calibrate MODEL` with our options, as a user would type it; the caller's to free(). */
+static sl_status calibrate_command(const sl__comparison *c, char **text) {
+  char **words;
+  int n;
+  size_t bytes;
+  *text = NULL;
+  SL_TRY(sl__compare_words(c, "calibrate", &words, &n));
+  FILE *to = open_memstream(text, &bytes);
+  if (to) {
+    fputs("starling calibrate ", to);
+    sl__options_quote(to, (const char *const *)&c->o->model, 1);
+    if (n) fputc(' ', to);
+    sl__options_quote(to, (const char *const *)words, n);
+  }
+  sl__options_words_free(words, n);
+  return to && fclose(to) == 0 ? SL_OK : sl_fail(SL_ENOMEM, "no memory for a command");
+}
+
+/* Policies that go by StarPU's performance models want these calibrated, by us if --calibrate says so. */
+static sl_status see_to_models(sl__comparison *c) {
+  json_t *json = NULL;
+  char *reason = NULL, *command = NULL;
+  int code;
+  sl_status status = SL_OK;
+  for (int i = 0; i < c->n; i++) c->models_needed |= sl_policies_need_models(c->variant[i].policy);
+  if (!c->models_needed) return SL_OK;
+  if (c->o->calibrate) {
+    SL_TRY_OUT(sl__compare_run(c, "calibrate", (const char *[]){NULL}, &json, &reason, &code));
+    if (!json) SL_TRY_OUT(sl_fail(SL_EUNCALIBRATED, "calibrate %s: %s", c->o->model, reason));
+    c->calibrated = c->kinds;
+  }
+  if (!sl__compare_uncalibrated(c) || c->o->uncalibrated) goto out;
+  SL_TRY_OUT(calibrate_command(c, &command));
+  status =
+      sl_fail(SL_EUNCALIBRATED,
+              "StarPU's performance models, which some of these policies go by, have samples of %d of %d kinds of "
+              "tasks: '%s' calibrates them, and so does compare --calibrate; --policies with none of dm* and *heft* "
+              "needs none, and --uncalibrated goes on without",
+              c->calibrated, c->kinds, command);
+out:
   json_decref(json);
-  if (reason) sl_fail(SL_EUNCALIBRATED, "the performance models cannot be calibrated: %s", reason);
-  free(reason);
-  return json ? SL_OK : SL_EUNCALIBRATED;
+  free(reason), free(command);
+  return status;
 }
 
 /* What bench says of the machine, with our own command. */
@@ -115,15 +149,12 @@ static void destroy(sl_timeline **timelines, int n) {
   free(timelines);
 }
 
-/* One bound for all: the graph as it runs on all workers, with the times that its tasks take on one worker alone. */
-static sl_status find_bound(sl__comparison *c) {
-  char whole[96], alone[96], threads[16], *reason = NULL;
+/* The graph as it runs on all workers, and what bench says of the machine. */
+static sl_status look(sl__comparison *c) {
+  char whole[96], *reason = NULL;
   json_t *json = NULL;
-  sl_timeline **graph = NULL, **times = NULL;
-  int n_graph = 0, n_times = 0, *kind = NULL, *cpu = NULL;
-  double *seconds = NULL;
   sl_status status = SL_OK;
-  snprintf(whole, sizeof whole, "%s/whole", c->folder), snprintf(alone, sizeof alone, "%s/alone", c->folder);
+  snprintf(whole, sizeof whole, "%s/whole", c->folder);
   SL_TRY_OUT(bench(c, (const char *[]){"--no-measure", "--sched", BASE, "--out", whole, NULL}, &json, &reason));
   if (!json) SL_TRY_OUT(sl_fail(SL_EINVAL, "bench %s: %s", c->o->model, reason));
   if (json_integer_value(json_object_get(json, "gpus")) > 0)
@@ -131,26 +162,59 @@ static sl_status find_bound(sl__comparison *c) {
   c->workers = (int)json_integer_value(json_object_get(json, "workers"));
   c->threads = (int)json_integer_value(json_object_get(json, "threads_per_worker"));
   c->memories = (int)json_integer_value(json_object_get(json, "memory_nodes"));
+  const json_t *calibration = json_object_get(json, "calibration");
+  c->kinds = (int)json_integer_value(json_object_get(calibration, "kinds"));
+  c->calibrated = (int)json_integer_value(json_object_get(calibration, "calibrated"));
   SL_TRY_OUT(keep_environment(c, json_object_get(json, "environment")));
-  json_decref(json), json = NULL;
+  SL_TRY_OUT(read_timeline(c, "whole", &c->graph, &c->n_graph));
+  c->alone = malloc(((size_t)c->graph[0]->n_kinds + 1) * sizeof *c->alone);
+  if (!c->alone) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for %d kinds of tasks", c->graph[0]->n_kinds));
+  for (int k = 0; k < c->graph[0]->n_kinds; k++) c->alone[k] = INFINITY;
+out:
+  json_decref(json);
+  free(reason);
+  return status;
+}
+
+/* Times of the tasks on one worker alone. Something else may have run beside it: it is done again and again, and the
+ * least of the medians counts. */
+static sl_status time_alone(sl__comparison *c) {
+  char alone[96], threads[16], *reason = NULL;
+  json_t *json = NULL;
+  sl_timeline **times = NULL;
+  int n = 0, *cpu = NULL;
+  double *seconds = NULL;
+  sl_status status = SL_OK;
+  snprintf(alone, sizeof alone, "%s/alone", c->folder);
   snprintf(threads, sizeof threads, "%d", c->threads);
   SL_TRY_OUT(bench(c,
                    (const char *[]){"--no-measure", "--sched", BASE, "--workers", "1", "--threads-per-worker", threads,
                                     "--out", alone, NULL},
                    &json, &reason));
   if (!json) SL_TRY_OUT(sl_fail(SL_EINVAL, "bench %s: %s", c->o->model, reason));
-  SL_TRY_OUT(read_timeline(c, "whole", &graph, &n_graph));
-  SL_TRY_OUT(read_timeline(c, "alone", &times, &n_times));
-  const sl_timeline *g = graph[0];
-  kind = malloc((size_t)g->n_nodes * sizeof *kind), cpu = calloc((size_t)times[0]->n_workers, sizeof *cpu);
-  seconds = malloc((size_t)g->n_kinds * sizeof *seconds);
-  if (!kind || !cpu || !seconds) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the bound of %d tasks", g->n_nodes));
-  if (times[0]->n_nodes != g->n_nodes || times[0]->n_kinds != g->n_kinds)
+  SL_TRY_OUT(read_timeline(c, "alone", &times, &n));
+  if (times[0]->n_nodes != c->graph[0]->n_nodes || times[0]->n_kinds != c->graph[0]->n_kinds)
     SL_TRY_OUT(sl_fail(SL_EPLAN, "the graph is another on one worker: fix --shards and --leaves"));
+  cpu = calloc((size_t)times[0]->n_workers, sizeof *cpu), seconds = malloc((size_t)times[0]->n_kinds * sizeof *seconds);
+  if (!cpu || !seconds) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the times of %d tasks", times[0]->n_nodes));
   SL_TRY_OUT(sl_bound_times(times[0], cpu, 1, -1, seconds));
+  for (int k = 0; k < times[0]->n_kinds; k++)
+    if (seconds[k] < c->alone[k]) c->alone[k] = seconds[k];
+out:
+  destroy(times, n);
+  json_decref(json);
+  free(reason), free(cpu), free(seconds);
+  return status;
+}
+
+/* One bound for all: the graph as it runs on all workers, with those times. */
+static sl_status find_bound(sl__comparison *c) {
+  const sl_timeline *g = c->graph[0];
+  int *kind = malloc(((size_t)g->n_nodes + 1) * sizeof *kind);
+  if (!kind) return sl_fail(SL_ENOMEM, "no memory for the bound of %d tasks", g->n_nodes);
   for (int i = 0; i < g->n_nodes; i++) {
     kind[i] = g->node[i].kind;
-    c->kernels += seconds[kind[i]];
+    c->kernels += c->alone[kind[i]];
   }
   sl_bound bound;
   const sl_bound_problem problem = {.n_tasks = g->n_nodes,
@@ -160,13 +224,10 @@ static sl_status find_bound(sl__comparison *c) {
                                     .n_kinds = g->n_kinds,
                                     .n_worker_kinds = 1,
                                     .workers = &c->workers,
-                                    .seconds = seconds};
-  SL_TRY_OUT(sl_bound_solve(&problem, &bound, NULL));
-  c->bound = bound.mixed;
-out:
-  destroy(graph, n_graph), destroy(times, n_times);
-  json_decref(json);
-  free(reason), free(kind), free(cpu), free(seconds);
+                                    .seconds = c->alone};
+  const sl_status status = sl_bound_solve(&problem, &bound, NULL);
+  free(kind);
+  if (status == SL_OK) c->bound = bound.mixed;
   return status;
 }
 
@@ -218,6 +279,7 @@ static void progress(const sl__comparison *c, int repetition) {
 static sl_status measure_all(sl__comparison *c) {
   for (int r = 0; r < c->repetitions; r++) {
     progress(c, r);
+    if (r == 0 || r == c->repetitions / 2 || r == c->repetitions - 1) SL_TRY(time_alone(c));
     for (int i = 0; i < c->n; i++) {
       sl__variant *v = &c->variant[(i * (r % 2 ? c->n - 1 : 1) + r) % c->n];
       if (!v->reason) SL_TRY(measure(c, v, r));
@@ -291,16 +353,18 @@ sl_status sl__compare(sl__options *o, int *exit_code) {
     SL_TRY_OUT(sl_fail(SL_EIO, "no folder in /tmp: %s", strerror(errno)));
   }
   SL_TRY_OUT(add_variants(&c));
-  SL_TRY_OUT(find_bound(&c));
-  SL_TRY_OUT(calibrate(&c));
+  SL_TRY_OUT(look(&c));
+  SL_TRY_OUT(see_to_models(&c));
   SL_TRY_OUT(measure_all(&c));
+  SL_TRY_OUT(find_bound(&c));
   SL_TRY_OUT(sl__compare_figures(&c));
   SL_TRY_OUT(report(&c));
   if (!sl__compare_same_bits(&c)) status = sl_fail(SL_ETASK, "policies gave different bytes for one plan");
 out:
   remove_folder(&c);
   for (int i = 0; i < c.n; i++) free(c.variant[i].measured), free(c.variant[i].reason);
-  free(c.variant), free(c.no_energy);
+  destroy(c.graph, c.n_graph);
+  free(c.variant), free(c.alone), free(c.no_energy);
   json_decref(c.environment);
   return status;
 }

@@ -77,6 +77,16 @@ out:
   return status;
 }
 
+int sl__compare_uncalibrated(const sl__comparison *c) { return c->models_needed && c->calibrated < c->kinds; }
+
+char *sl__compare_mark(const sl__comparison *c, char *text, size_t n) {
+  snprintf(text, n,
+           "Uncalibrated: policies with dm or heft in their names went by performance models with samples of %d of %d "
+           "kinds of tasks.",
+           c->calibrated, c->kinds);
+  return text;
+}
+
 char *sl__compare_verdict(const sl__comparison *c, char *text, size_t n) {
   const sl__variant *base = &c->variant[c->base], *best = base;
   for (int i = 0; i < c->n; i++)

@@ -180,6 +180,8 @@ static sl_status put_page(const sl__comparison *c, const rows *r, FILE *to) {
           "repetition, with 95%% intervals of their bootstrap.</p>\n<main>\n<div id=\"answer\"><p>",
           c->repetitions, c->workers, c->threads, c->variant[c->base].policy);
   put(to, sl__compare_verdict(c, text, sizeof text));
+  if (sl__compare_uncalibrated(c))
+    fputs("</p>\n<p><strong>", to), put(to, sl__compare_mark(c, text, sizeof text)), fputs("</strong>", to);
   fprintf(
       to,
       "</p>\n<p>%s</p>\n<p>No schedule of this step takes less than %.3f ms: the bound, from the times of its tasks "

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "runtime/idle.h"
+#include "runtime/timeline.h"
 #include "tools/options.h"
 
 /* What one process measured. */
@@ -42,17 +43,27 @@ typedef struct sl__comparison {
   sl__variant *variant;
   int n, repetitions, base;
   int workers, threads;
+  int kinds, calibrated; /* kinds of tasks; those that StarPU's models have enough samples of */
+  int models_needed;     /* a policy goes by the models */
   int memories;          /* memory nodes; 1: there is nothing to move */
   char *no_energy;       /* why it is not known; NULL: it is */
+  sl_timeline **graph;   /* of the step, as it ran on all workers; n_graph is 1 */
+  int n_graph;
+  double *alone;         /* s, of each kind of task with nothing beside it */
   double bound, kernels; /* s: of a step; kernels alone, summed over workers, with nothing beside them */
   json_t *environment;   /* as a run's environment.json */
   int processes;
 } sl__comparison;
 
+/* Those of our options that another command takes, and that are not ours to set; see sl__options_words. */
+sl_status sl__compare_words(const sl__comparison *c, const char *command, char ***words, int *n);
 /* Runs `starling COMMAND MODEL --json` with those of our options that it takes, and the words in `more`, ended by NULL.
  * *out: its JSON; or NULL, and why it failed in *reason, which is the caller's to free(); *code: what it ended with. */
 sl_status sl__compare_run(sl__comparison *c, const char *command, const char *const *more, json_t **out, char **reason,
                           int *code);
+/* Whether policies go by models that lack samples, and the sentence that marks a comparison with such. */
+int sl__compare_uncalibrated(const sl__comparison *c);
+char *sl__compare_mark(const sl__comparison *c, char *text, size_t n);
 
 /* Fills in base and figures. SL_ENOTFOUND: no policy could serve. */
 sl_status sl__compare_figures(sl__comparison *c);

@@ -10,7 +10,7 @@
 #include "tools/commands.h"
 #include "tools/compare_parts.h"
 
-enum { PATIENCE = 120 /* s beyond what a process should take */ };
+enum { PATIENCE = 120, CALIBRATING = 7200 /* s beyond what a process should take */ };
 
 static double now(void) {
   struct timespec t;
@@ -67,23 +67,28 @@ static const sl__command *named(const char *command) {
   return sl__commands[i];
 }
 
+sl_status sl__compare_words(const sl__comparison *c, const char *command, char ***words, int *n) {
+  static const char *const ours[] = {"out", "json", "quiet", "sched", "calibrate", NULL};
+  return sl__options_words(c->o, named(command), ours, words, n);
+}
+
 sl_status sl__compare_run(sl__comparison *c, const char *command, const char *const *more, json_t **out, char **reason,
                           int *code) {
-  static const char *const ours[] = {"out", "json", "quiet", "sched", "calibrate", NULL};
   char **words = NULL, **argv = NULL, *said = NULL, *complaint = NULL;
   int n = 0, n_more = 0, state = 0, late = 0;
   FILE *output = tmpfile(), *errors = tmpfile();
   sl_status status = SL_OK;
   *out = NULL, *reason = NULL, *code = SL_EXIT_FAILURE;
   if (!output || !errors) SL_TRY_OUT(sl_fail(SL_EIO, "no temporary file: %s", strerror(errno)));
-  SL_TRY_OUT(sl__options_words(c->o, named(command), ours, &words, &n));
+  SL_TRY_OUT(sl__compare_words(c, command, &words, &n));
   while (more[n_more]) n_more++;
   argv = calloc((size_t)(n + n_more) + 5, sizeof *argv);
   if (!argv) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for %d arguments", n));
   argv[0] = (char *)"starling", argv[1] = (char *)command, argv[2] = c->o->model, argv[3] = (char *)"--json";
   for (int i = 0; i < n; i++) argv[4 + i] = words[i];
   for (int i = 0; i < n_more; i++) argv[4 + n + i] = (char *)more[i];
-  const double most = PATIENCE + 30 * (c->o->steps > 0 ? (double)c->o->steps / 10 : 1);
+  const double most = (strcmp(command, "calibrate") == 0 ? CALIBRATING : PATIENCE) +
+                      30 * (c->o->steps > 0 ? (double)c->o->steps / 10 : 1);
   SL_TRY_OUT(run(c->program, argv, most, output, errors, &state, &late));
   c->processes++;
   SL_TRY_OUT(read_all(output, &said));

@@ -30,13 +30,14 @@ typedef struct option {
 #define AT(field) offsetof(sl__options, field)
 enum {
   RUNS = SL__TRAIN | SL__EVAL | SL__GENERATE | SL__PREDICT | SL__BENCH,
-  BUILDS = SL__TRAIN | SL__BENCH | SL__GRAPH,
-  MACHINE = RUNS | SL__GRAPH | SL__INFO
+  MEASURES = SL__BENCH | SL__CALIBRATE,
+  BUILDS = SL__TRAIN | MEASURES | SL__GRAPH,
+  MACHINE = RUNS | SL__CALIBRATE | SL__GRAPH | SL__INFO
 };
 static const double ANY = 1e18;
 
 static const option table[] = {
-    {"data", TEXT, AT(data), SL__TRAIN | SL__EVAL | SL__BENCH | SL__GRAPH, 1, "DIR|FILES", NULL, 0, 0,
+    {"data", TEXT, AT(data), SL__TRAIN | SL__EVAL | MEASURES | SL__GRAPH, 1, "DIR|FILES", NULL, 0, 0,
      "folder of IDX files, gzip or plain (default " SL_DATASET_DEFAULT
      "); for models of tokens a text, token files (.bin), several with commas between, or a folder of them (eval: by "
      "default the run's; bench and graph: synthetic)"},
@@ -45,9 +46,9 @@ static const option table[] = {
     {"augment", TEXT, AT(augment), SL__TRAIN, 1, "LIST", "none", 0, 0,
      "training images at random mirrored (flip), cut out of a border of N black pixels (crop=N), or both "
      "(crop=4,flip)"},
-    {"image", TEXT, AT(image), SL__BENCH | SL__GRAPH, 0, "HxWxC", NULL, 0, 0,
+    {"image", TEXT, AT(image), MEASURES | SL__GRAPH, 0, "HxWxC", NULL, 0, 0,
      "size of synthetic images (default: the model's)"},
-    {"classes", INTEGER, AT(classes), SL__BENCH | SL__GRAPH, 0, "N", NULL, 1, 1e6,
+    {"classes", INTEGER, AT(classes), MEASURES | SL__GRAPH, 0, "N", NULL, 1, 1e6,
      "classes of synthetic images (default: the model's)"},
     {"length", INTEGER, AT(length), BUILDS | SL__GENERATE, 1, "N", NULL, 1, 1e6,
      "tokens of a window of a language model (default: the model's; generate: as it was trained)"},
@@ -71,14 +72,14 @@ static const option table[] = {
     {"checkpoint-minutes", REAL, AT(checkpoint_minutes), SL__TRAIN, 1, "M", "10", 0, 1e9,
      "minutes after which a checkpoint is written anyhow, 0: none for that"},
     {"keep", INTEGER, AT(keep), SL__TRAIN, 1, "N", "3", 1, 1e6, "checkpoints that are kept, the newest ones"},
-    {"batch", INTEGER, AT(batch), (RUNS | SL__GRAPH) & ~SL__GENERATE, 1, "N", NULL, 1, 1e9,
+    {"batch", INTEGER, AT(batch), (RUNS | SL__CALIBRATE | SL__GRAPH) & ~SL__GENERATE, 1, "N", NULL, 1, 1e9,
      "images or windows of a step (default: the model's)"},
-    {"seed", INTEGER, AT(seed), SL__TRAIN | SL__GENERATE | SL__BENCH | SL__IMPORT, 1, "N", "1", 0, ANY,
+    {"seed", INTEGER, AT(seed), SL__TRAIN | SL__GENERATE | MEASURES | SL__IMPORT, 1, "N", "1", 0, ANY,
      "of first parameters, order of samples and dropout; generate: of what is drawn; import: of the images set aside"},
 
     {"optimizer", CHOICE, AT(optimizer), BUILDS, 1, "sgd|adam|adamw|lamb", NULL, 0, 0,
      "update rule (default: the model's)"},
-    {"learning-rate", REAL, AT(learning_rate), SL__TRAIN | SL__BENCH, 1, "R", NULL, 0, 1e38,
+    {"learning-rate", REAL, AT(learning_rate), SL__TRAIN | MEASURES, 1, "R", NULL, 0, 1e38,
      "its largest value (default: the model's)"},
     {"rate-schedule", CHOICE, AT(rate_schedule), SL__TRAIN, 1, "constant|step|linear|cosine", NULL, 0, 0,
      "how the learning rate falls (default: the model's)"},
@@ -135,11 +136,20 @@ static const option table[] = {
     {"workers", INTEGER, AT(workers), MACHINE | SL__IMPORT, 1, "N", NULL, 1, 4096, "CPU workers (default: all cores)"},
     {"threads-per-worker", INTEGER, AT(threads_per_worker), MACHINE, 1, "K", NULL, 1, 1024,
      "cores of the team that each worker leads (default: the least that uses all cores)"},
-    {"gpus", INTEGER, AT(gpus), RUNS | SL__INFO, 1, "N", NULL, 0, 1024, "GPUs (default: all)"},
-    {"kernels", CHOICE, AT(kernels), RUNS | SL__INFO, 1, "base|avx2|avx512", NULL, 0, 0,
+    {"gpus", INTEGER, AT(gpus), RUNS | SL__CALIBRATE | SL__INFO, 1, "N", NULL, 0, 1024, "GPUs (default: all)"},
+    {"kernels", CHOICE, AT(kernels), RUNS | SL__CALIBRATE | SL__INFO, 1, "base|avx2|avx512", NULL, 0, 0,
      "instruction set of the CPU kernels (default: the best that runs)"},
     {"calibrate", FLAG, AT(calibrate), SL__TRAIN | SL__BENCH, 1, NULL, NULL, 0, 0,
-     "let StarPU refine its performance models, which dm* policies need"},
+     "let StarPU refine its performance models, which dm* policies need, as it runs; compare: have 'starling calibrate' "
+     "do so first"},
+    {"uncalibrated", FLAG, AT(uncalibrated), SL__COMPARE, 0, NULL, NULL, 0, 0,
+     "compare although models lack samples, and mark what is found"},
+    {"machine", TEXT, AT(machine), RUNS | SL__CALIBRATE | SL__INFO, 0, "NAME", NULL, 0, 0,
+     "whose performance models to use (default $STARPU_HOSTNAME, else a name made of what decides times here)"},
+    {"samples", INTEGER, AT(samples), SL__CALIBRATE, 0, "N", NULL, 1, 1e6,
+     "accepted samples that each kind of task is to have (default 10, as StarPU wants)"},
+    {"most-steps", INTEGER, AT(most_steps), SL__CALIBRATE, 0, "N", "1000", 1, ANY,
+     "give up after N steps, and list what lacks samples"},
 
     {"init", TEXT, AT(init), SL__TRAIN, 1, "FILE|DIR", NULL, 0, 0,
      "begin with these weights: Starling's, Hugging Face's or torchvision's"},

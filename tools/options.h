@@ -25,7 +25,8 @@ enum {
   SL__COMPARE = 2048,
   SL__REPORT = 4096,
   SL__GRADE = 8192,
-  SL__ALL = 16383
+  SL__CALIBRATE = 16384,
+  SL__ALL = 32767
 };
 
 /* Not given and without a default: integers -1, reals NaN, texts NULL. Commands fill these in from the model or the
@@ -48,6 +49,9 @@ typedef struct sl__options {
   char *policies, *priorities;
   int64_t repetitions, memory;
   double timeout;
+  char *machine;
+  int64_t samples, most_steps;
+  int uncalibrated;
   int resume, force, json, quiet, calibrate, tasks, dot, no_measure, no_record, no_priorities, grey, skip_bad, help;
   char **files; /* what follows it: predict's images, import's folder */
   int n_files;

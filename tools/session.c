@@ -25,6 +25,7 @@ sl_status sl__start(const sl__options *o, const char *what, int ranks, sl_runtim
   options.sched_lib = o->sched_lib;
   options.kernels = o->kernels;
   options.calibrate = o->calibrate;
+  options.machine = o->machine;
   options.keep_mpi = 1; /* main ends it */
   if (o->workers > 0) options.workers = (int)o->workers;
   if (o->threads_per_worker > 0) options.threads_per_worker = (int)o->threads_per_worker;

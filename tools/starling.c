@@ -76,6 +76,18 @@ static const sl__command bench = {.name = "bench",
                                       "peak (every worker thread multiplying matrices on its own, measured before and "
                                       "after), the memory bandwidth (a triad on all of them), and how the workers' time "
                                       "divides into kernels and idle time, by cause (docs/timeline.md)."};
+static const sl__command calibrate = {
+    .name = "calibrate",
+    .bit = SL__CALIBRATE,
+    .arguments = "MODEL ",
+    .least = 1,
+    .most = 1,
+    .run = sl__calibrate,
+    .summary = "Let StarPU's performance models learn a model's tasks",
+    .description =
+        "Runs training steps of MODEL until each kind of task (operation and size) has its samples on CPU workers, leaves out first calls and outliers, shows samples, medians and spread, "
+        "and stores them in StarPU's performance models, which dm* and heft policies go by. They are filed under the name of the machine (--machine), and are of the sizes that "
+        "the options make: give those that train, bench or compare will have. Ends with exit code 3 where samples are lacking after --most-steps."};
 static const sl__command compare = {
     .name = "compare",
     .bit = SL__COMPARE | SL__BENCH, /* it takes what bench takes */
@@ -86,7 +98,7 @@ static const sl__command compare = {
     .summary = "Compare scheduling policies on a model's training steps",
     .description =
         "Measures the steps of MODEL under each policy, with priorities and without, every time in a process of its own, in repetitions that take turns, "
-        "after StarPU's performance models have been calibrated. Prints the time of a step, its ratio to that under eager with a 95% interval, "
+        "and refuses (exit code 3) where a policy goes by StarPU's performance models and these were not calibrated (see calibrate, --calibrate and --uncalibrated). Prints the time of a step, its ratio to that under eager with a 95% interval, "
         "its part of one lower bound that all share, how much longer kernels take than alone, and idle time by cause; says which policy to take and whether that is "
         "more than noise, and fails where policies gave different bytes. --out gets a page with plots (compare.html), every repetition (compare.csv) and the figures (compare.json). Other options are handed "
         "to bench."};
@@ -192,13 +204,13 @@ static const sl__command grade = {
         "and run under limits of time and memory; the lesson\\(aqs own check decides. Prints a line for each, and writes a table "
         "(CSV): submission, built, passed, exit, seconds, peak_mb, failure. The limits keep one submission from stopping the others; they are "
         "no sandbox. docs/lessons/README.md tells more."};
-const sl__command *const sl__commands[] = {&train, &eval, &generate, &predict, &convert, &bench, &compare, &graph, &trace, &report, &import, &tokenize, &grade, &info,
+const sl__command *const sl__commands[] = {&train, &eval, &generate, &predict, &convert, &bench, &calibrate, &compare, &graph, &trace, &report, &import, &tokenize, &grade, &info,
                                            NULL};
 
 static void usage(FILE *file) {
   fputs("Usage: starling COMMAND [OPTION]...\n\n", file);
   for (int i = 0; sl__commands[i]; i++)
-    fprintf(file, "  %-8s %-19s %s\n", sl__commands[i]->name, sl__commands[i]->arguments, sl__commands[i]->summary);
+    fprintf(file, "  %-9s %-19s %s\n", sl__commands[i]->name, sl__commands[i]->arguments, sl__commands[i]->summary);
   fputs("\n'starling COMMAND --help' lists a command's options; 'starling --version' names the build.\n", file);
 }
 

@@ -1,0 +1,48 @@
+#!/bin/sh
+# starling calibrate: every kind of task gets its samples, StarPU's models then have them, of the machine that was named; what is lacking is
+# said, with exit code 3.
+. "$(dirname "$0")/command.shlib"
+STARPU_HOME=$work/home
+export STARPU_HOME
+unset STARPU_HOSTNAME STARPU_CALIBRATE_MINIMUM
+small='--batch 32 --shards 2 --workers 1'
+all() { grep -o "\"$1\": [0-9.e-]*" out | awk -v least="$2" '{ if ($2 + 0 < least) exit 1; n++ } END { exit !n }'; }
+covered() { # starling bench's arguments: are all kinds of tasks calibrated?
+  run bench "$@" --steps 1 --no-measure --json
+  kinds=$(field kinds out)
+  [ "$code" = 0 ] && [ "$kinds" -gt 5 ] && [ "$(field calibrated out)" = "$kinds" ]
+}
+uncovered() { # is none?
+  run bench "$@" --steps 1 --no-measure --json
+  [ "$code" = 0 ] && [ "$(field calibrated out)" = 0 ]
+}
+lacking() { # are some not?
+  run bench "$@" --steps 1 --no-measure --json
+  [ "$code" = 0 ] && [ "$(field calibrated out)" -lt "$(field kinds out)" ]
+}
+# shellcheck disable=SC2086 # $small is several words, here and below
+check 'at first nothing is calibrated' uncovered mlp $small
+expect 'a table' 0 '^linear +CPU +[0-9]+ +[0-9]+ +[0-9]+ +[0-9.]+ +[0-9.]+ %  \[16, 784\] \[[0-9]+, 784\] \[[0-9]+\] -> \[16, [0-9]+\]$' calibrate mlp $small
+check 'tasks that add are kinds of their own' grep -qE '^linear_dw .*, adds$' out
+check 'all are stored' grep -qE '^([0-9]+) of \1 have 10 samples or more, and are stored for machine [^ /]+ in /' out
+check 'StarPU reads them' covered mlp $small
+check 'other sizes are not calibrated by that' lacking mlp --batch 48 --shards 2 --workers 1
+expect 'as JSON, of another machine' 0 '"lacking": 0' calibrate mlp $small --machine lab --samples 15 --json
+check_json 'that is JSON' out
+check 'each kind has 15 samples' all samples 15
+check 'and a median' all median_s 1e-9
+check 'the machine' test "$(field machine out)" = lab
+check 'files of that machine' test -s "$(field folder out)/starling_linear.lab"
+check 'StarPU reads them for that machine' covered mlp $small --machine lab
+check 'and for no other' uncovered mlp $small --machine shed
+expect 'too few steps' 3 'kinds of tasks lack samples after 4 steps: [a-z_]+ .* has [0-9] of 10' calibrate mlp $small --machine hut --most-steps 4
+check 'what lacks samples is not stored' lacking mlp $small --machine hut
+"$starling" calibrate mlp $small --machine shed --json 2>err | head -n 1 >out
+check 'they are stored whatever becomes of the output' covered mlp $small --machine shed
+expect 'a machine has a name for files' 2 "'a/b' names no machine" calibrate mlp --machine a/b
+expect 'an unknown model' 2 "mlq.*did you mean 'mlp'" calibrate mlq
+if [ -x "$MPIEXEC" ]; then
+  ${TIMEOUT:+"$TIMEOUT" -k 10 60} "$MPIEXEC" -n 2 "$starling" calibrate mlp $small >out 2>err
+  check 'on one rank' grep -q 'calibrate was started on 2 ranks and computes on one' err
+else skip 'on one rank: no MPI launcher'; fi
+finish
