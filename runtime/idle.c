@@ -213,7 +213,7 @@ sl_status sl_usage_since(const sl_recorder *recorder, int workers, const sl_depe
   sl_record *records;
   size_t n;
   SL_TRY(sl_recorder_snapshot(recorder, &records, &n));
-  if (n && sl_recorder_added(recorder) > sl_recorder_capacity(recorder)) {
+  if (n && sl_recorder_lost(recorder) > 0) {
     int64_t oldest = INT64_MAX;
     for (size_t i = 0; i < n; i++)
       if (records[i].step > records[0].step && records[i].submit < oldest) oldest = records[i].submit;

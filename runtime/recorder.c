@@ -81,12 +81,21 @@ uint64_t sl_recorder_added(const sl_recorder *recorder) {
   return atomic_load_explicit(&recorder->next, memory_order_relaxed);
 }
 
+/* The oldest record that may still be there, of those since the last clear. */
+static uint64_t oldest(const sl_recorder *recorder, uint64_t end) {
+  const uint64_t capacity = recorder->mask + 1, first = atomic_load(&recorder->first);
+  return end > capacity && first < end - capacity ? end - capacity : first;
+}
+
+uint64_t sl_recorder_lost(const sl_recorder *recorder) {
+  const uint64_t first = atomic_load(&recorder->first);
+  return oldest(recorder, atomic_load(&recorder->next)) - first;
+}
+
 sl_status sl_recorder_snapshot(const sl_recorder *recorder, sl_record **records, size_t *n) {
   *records = NULL;
   *n = 0;
-  const uint64_t end = atomic_load(&recorder->next), capacity = recorder->mask + 1;
-  uint64_t begin = atomic_load(&recorder->first);
-  if (end > capacity && begin < end - capacity) begin = end - capacity;
+  const uint64_t end = atomic_load(&recorder->next), begin = oldest(recorder, end);
   if (begin >= end) return SL_OK;
   sl_record *copy = malloc((size_t)(end - begin) * sizeof *copy);
   if (!copy) return sl_fail(SL_ENOMEM, "no memory for a copy of %" PRIu64 " task records", end - begin);

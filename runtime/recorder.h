@@ -45,6 +45,9 @@ size_t sl_recorder_capacity(const sl_recorder *recorder);
 uint64_t sl_recorder_added(
     const sl_recorder *recorder); /* since the start, clear or not; more than capacity: the oldest are lost */
 
+/* Records since the last clear that the ring no longer has. */
+uint64_t sl_recorder_lost(const sl_recorder *recorder);
+
 /* A copy of what is kept, in the order of adding; *records is the caller's to free() (NULL when *n is 0). May run while
  * others add: records being overwritten meanwhile are left out. */
 sl_status sl_recorder_snapshot(const sl_recorder *recorder, sl_record **records, size_t *n);

@@ -74,7 +74,7 @@ sl_status sl_timeline_take(sl_timeline *t, const sl_recorder *recorder) {
   free(t->record);
   t->record = NULL;
   SL_TRY(sl_recorder_snapshot(recorder, &t->record, &t->n_records));
-  t->lost = sl_recorder_added(recorder) - t->n_records;
+  t->lost = sl_recorder_lost(recorder);
   return SL_OK;
 }
 

@@ -84,7 +84,7 @@ table('bounds', ['', 'whole steps', 'tasks', 'exchanges', 'critical path, ms', '
     const e = r.exchange, bar = element('div', '', {class: 'bar'}), cell = element('td');
     for (const [part, colour] of [[e.hidden_s, '--kernels'], [e.exposed_s, '--exchange']]) {
       const span = element('span');
-      span.style.flex = part + ' 0 0';
+      span.style.width = 100 * part / (e.hidden_s + e.exposed_s) + '%';
       span.style.background = 'var(' + colour + ')';
       bar.append(span);
     }

@@ -32,9 +32,12 @@ static const char *duration(double seconds, char text[32]) {
   return text;
 }
 
-/* Means over all ranks' workers, the slowest rank's step, the largest bound. */
+/* Means over all ranks' workers, the slowest rank's step, the largest bound; the ranks that waited in exchanges for
+ * most and for least of their time, uneven where those differ much. */
 typedef struct mean {
   double step, kernels, idle[SL_IDLE_CAUSES];
+  const sl__sums *most, *least;
+  int uneven;
   sl_bound bound;
   int bounded, workers;
   int64_t steps;
@@ -51,11 +54,17 @@ static mean mean_of(const sl__report_run *r) {
     m.workers += s->t->n_workers;
     m.kernels += w * s->usage.kernels;
     for (int c = 0; c < SL_IDLE_CAUSES; c++) m.idle[c] += w * s->usage.idle[c];
+    const double waited = s->usage.idle[SL_IDLE_EXCHANGE];
+    if (!m.most || waited > m.most->usage.idle[SL_IDLE_EXCHANGE]) m.most = s;
+    if (!m.least || waited < m.least->usage.idle[SL_IDLE_EXCHANGE]) m.least = s;
     m.step = fmax(m.step, s->step);
     if (s->steps > m.steps) m.steps = s->steps;
     m.bounded &= s->bounded;
     if (s->bounded && s->bound.mixed > m.bound.mixed) m.bound = s->bound;
   }
+  if (m.most)
+    m.uneven = m.most->usage.idle[SL_IDLE_EXCHANGE] > 0.1 &&
+               m.least->usage.idle[SL_IDLE_EXCHANGE] < m.most->usage.idle[SL_IDLE_EXCHANGE] / 3;
   if (weight > 0) m.kernels /= weight;
   for (int c = 0; c < SL_IDLE_CAUSES && weight > 0; c++) m.idle[c] /= weight;
   return m;
@@ -70,14 +79,16 @@ static void tell_time(const mean *m, json_t *to) {
   const double idle = 1 - m->kernels;
   char step[32];
   duration(m->step, step);
+  /* Where ranks are uneven another sentence tells what helps. */
+  const char *helps = most == SL_IDLE_EXCHANGE && m->uneven ? NULL : causes[most].helps;
   if (idle < 0.01)
     put(to, json_sprintf("A step took %s, and the workers were in kernels for %.1f %% of it: hardly idle.", step,
                          100 * m->kernels));
   else
     put(to, json_sprintf("A step took %s. The workers were in kernels for %.1f %% of it and idle for %.1f %%, most of "
-                         "that (%.1f %%) because %s. %s",
+                         "that (%.1f %%) because %s.%s%s",
                          step, 100 * m->kernels, 100 * idle, 100 * m->idle[most], causes[most].because,
-                         causes[most].helps));
+                         helps ? " " : "", helps ? helps : ""));
 }
 
 static void tell_bound(const mean *m, json_t *to) {
@@ -95,29 +106,23 @@ static void tell_bound(const mean *m, json_t *to) {
               : "so long takes all work, evenly divided, and only faster kernels or more workers go below that"));
 }
 
-static void tell_exchange(const sl__report_run *r, json_t *to) {
+static void tell_exchange(const sl__report_run *r, const mean *m, json_t *to) {
+  const sl__sums *longest = &r->sums[0]; /* under way */
   double under_way = 0, hidden = 0;
-  int longest = 0, most = -1, least = -1; /* ranks: under way longest; idle for it most and least */
   for (int i = 0; i < r->n; i++) {
-    const sl__sums *s = &r->sums[i];
-    under_way += s->overlap.under_way, hidden += s->overlap.hidden;
-    if (s->overlap.under_way > r->sums[longest].overlap.under_way) longest = i;
-    if (s->steps == 0) continue;
-    const double idle = s->usage.idle[SL_IDLE_EXCHANGE];
-    if (most < 0 || idle > r->sums[most].usage.idle[SL_IDLE_EXCHANGE]) most = i;
-    if (least < 0 || idle < r->sums[least].usage.idle[SL_IDLE_EXCHANGE]) least = i;
+    under_way += r->sums[i].overlap.under_way, hidden += r->sums[i].overlap.hidden;
+    if (r->sums[i].overlap.under_way > longest->overlap.under_way) longest = &r->sums[i];
   }
-  if (!(under_way > 0) || most < 0) return;
-  const sl__sums *s = &r->sums[longest], *m = &r->sums[most], *l = &r->sums[least];
-  const double at_most = m->usage.idle[SL_IDLE_EXCHANGE], at_least = l->usage.idle[SL_IDLE_EXCHANGE];
+  if (!(under_way > 0)) return;
   put(to, json_sprintf("Exchanges between ranks were under way for %s of a step (rank %d), and over all ranks %.1f %% "
                        "of that time was hidden behind tasks.",
-                       duration(s->overlap.under_way / (double)s->steps, (char[32]){0}), s->t->rank,
+                       duration(longest->overlap.under_way / (double)longest->steps, (char[32]){0}), longest->t->rank,
                        100 * hidden / under_way));
-  if (at_most > 0.1 && at_least < at_most / 3)
+  if (m->uneven)
     put(to, json_sprintf("Rank %d waited in them for %.1f %% of its time, rank %d for %.1f %%: so the ranks are uneven "
                          "rather than the network slow, and --balance auto divides the work by their speed.",
-                         m->t->rank, 100 * at_most, l->t->rank, 100 * at_least));
+                         m->most->t->rank, 100 * m->most->usage.idle[SL_IDLE_EXCHANGE], m->least->t->rank,
+                         100 * m->least->usage.idle[SL_IDLE_EXCHANGE]));
 }
 
 /* The line's speed on a worker, and what that is held against: the machine's roofline, or else the best that this run
@@ -174,7 +179,7 @@ json_t *sl__report_answer(const sl__report_run *r) {
   }
   tell_time(&m, sentences);
   tell_bound(&m, sentences);
-  tell_exchange(r, sentences);
+  tell_exchange(r, &m, sentences);
   tell_operation(r, sentences);
   return sentences;
 }

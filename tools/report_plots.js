@@ -230,9 +230,11 @@ function drawRoofline() {
     svg.append(disc);
     taken.push([p.cx - p.r, p.cy - p.r, p.cx + p.r, p.cy + p.r]);
   });
-  const roof = 'sgemm ' + figure(peak) + ' GFLOP/s', long = 6 * roof.length, above = clear(right - 4 - long, Y(peak) - 5, long);
-  label(right - 4, Y(peak) + (above ? -5 : 13), roof, {'text-anchor': 'end', class: 'name strong'});
-  taken.push([right - 4 - long, Y(peak) - 14, right, Y(peak) + 15]);
+  const roof = 'sgemm ' + figure(peak) + ' GFLOP/s', long = 6.4 * roof.length;
+  const flat = [[right - 4 - long, -5], [right - 4 - long, 13], [X(ridge) + 4, -5], [Math.max(left + 4, X(ridge) - long - 4), -5], [right - 4 - long, -24], [right - 4 - long, -40]];
+  const [roofX, roofY] = flat.find(([x, y]) => clear(x, Y(peak) + y, long)) || flat[0];
+  label(roofX, Y(peak) + roofY, roof, {class: 'name strong'});
+  taken.push([roofX, Y(peak) + roofY - 9, roofX + long, Y(peak) + roofY + 2]);
   label(0, 0, 'memory ' + figure(memory) + ' GB/s', {'text-anchor': 'middle', class: 'name strong',
     transform: 'translate(' + (X(along) - 5) + ' ' + (Y(memory * along) - 5) + ') rotate(' + slope + ')'});
   for (const p of list.filter((p) => p.share >= 0.005)) {

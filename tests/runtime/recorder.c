@@ -49,7 +49,9 @@ static void order_and_wraparound(void **state) {
     free(records);
   }
   assert_int_equal(sl_recorder_added(recorder), 300);
+  assert_int_equal(sl_recorder_lost(recorder), 300 - 128);
   sl_recorder_clear(recorder);
+  assert_int_equal(sl_recorder_lost(recorder), 0);
   assert_ok(sl_recorder_snapshot(recorder, &records, &n));
   assert_int_equal(n, 0);
   const sl_record r = whole(7, 3);
@@ -58,6 +60,9 @@ static void order_and_wraparound(void **state) {
   assert_int_equal(n, 1);
   assert_int_equal(records[0].worker, 3);
   free(records);
+  assert_int_equal(sl_recorder_lost(recorder), 0); /* what was cleared is not lost */
+  for (int i = 0; i < 130; i++) sl_recorder_add(recorder, &r);
+  assert_int_equal(sl_recorder_lost(recorder), 3);
   sl_recorder_destroy(recorder);
   sl_recorder_destroy(NULL);
 }
