@@ -231,5 +231,9 @@ char *sl_calibration_file(const sl_program *program, int node, char *path, size_
   const struct starpu_task *task = sl__program_task(program, node);
   if (n) path[0] = 0;
   if (task) starpu_perfmodel_get_model_path(task->cl->model->symbol, path, n);
+  char *to = path;
+  for (const char *from = path; n && *from; from++) /* StarPU doubles slashes */
+    if (from == path || from[0] != '/' || from[-1] != '/') *to++ = *from;
+  if (n) *to = 0;
   return path;
 }

@@ -43,8 +43,24 @@ check_json 'that is JSON' out
 expect 'they are refused' 3 'have samples of 0 of [0-9]+ kinds of tasks: .starling calibrate mlp --batch=64 --workers=1. calibrates them' compare mlp $small --policies dmda --priorities on
 mend=$(sed -n "s/.*'starling \(calibrate [^']*\)'.*/\1/p" err)
 expect 'the command that is named calibrates them' 0 'are stored' $mend
-expect 'then they serve' 0 '^dmda +on ' compare mlp $small --policies dmda --priorities on --out calibrated
+expect 'then they serve' 0 '^dmda +on ' compare mlp $small --policies dmda --priorities on --out calibrated --bundle bundle.tar.gz
 check 'and nothing is marked' grep -q '"uncalibrated": false' calibrated/compare.json
+check 'a bundle of it' sh -c 'tar tzf bundle.tar.gz >names'
+check 'in a folder of its own' test "$(cut -d/ -f1 names | sort -u)" = bundle
+for file in README run.sh config.yaml environment.json topology.xml compare.json compare.csv compare.html; do check "with $file" grep -qx "bundle/$file" names; done
+check 'and the models' grep -qE '^bundle/starpu/\.starpu/sampling/codelets/[0-9]+/starling_linear\.' names
+mkdir far
+tar xzf bundle.tar.gz -C far
+check 'the figures are those that --out got' sh -c 'for f in csv json html; do cmp calibrated/compare.$f far/bundle/compare.$f || exit 1; done'
+check_json 'where it ran is JSON' far/bundle/environment.json
+check 'the options, defaults written out' grep -qx 'leaves: 1' far/bundle/config.yaml
+check 'its script repeats it' env STARPU_HOME="$work/elsewhere" STARLING="$starling" far/bundle/run.sh --steps 3 --json
+check 'the same policies' test "$(cut -d, -f1 far/bundle/repeated/compare.csv | sort -u | tr '\n' ' ')" = 'dmda eager policy '
+check 'with the models of the machine that was measured' env STARPU_HOME="$work/nowhere" MODELS=original STARLING="$starling" far/bundle/run.sh --steps 3 --out again --json
+check 'which count as calibrated' grep -q '"uncalibrated": false' again/compare.json
+check 'from the bundle' absent nowhere
+expect 'a bundle of another kind' 2 "'b.zip' is no name that ends in .tar.gz" compare mlp $small --bundle b.zip
+expect 'a place that cannot be written is told at once' 1 'nowhere/b.tar.gz' compare mlp $small --bundle nowhere/b.tar.gz
 expect '--uncalibrated goes on without' 0 '^Uncalibrated: .* 0 of [0-9]+ kinds of tasks' compare mlp $small --policies dmda --priorities on --machine shed --uncalibrated --out marked
 check 'it is marked in the figures' grep -q '"uncalibrated": true' marked/compare.json
 check 'and on the page' grep -q '<strong>Uncalibrated: ' marked/compare.html

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/json.h"
+#include "runtime/file.h"
 #include "runtime/policies.h"
 #include "runtime/runtime.h"
 #include "tasks/bound.h"
@@ -162,9 +162,11 @@ static sl_status look(sl__comparison *c) {
   c->workers = (int)json_integer_value(json_object_get(json, "workers"));
   c->threads = (int)json_integer_value(json_object_get(json, "threads_per_worker"));
   c->memories = (int)json_integer_value(json_object_get(json, "memory_nodes"));
+  c->plan = json_incref(json_object_get(json, "plan"));
   const json_t *calibration = json_object_get(json, "calibration");
   c->kinds = (int)json_integer_value(json_object_get(calibration, "kinds"));
   c->calibrated = (int)json_integer_value(json_object_get(calibration, "calibrated"));
+  c->machine = strdup(json_string_value(json_object_get(calibration, "machine")));
   SL_TRY_OUT(keep_environment(c, json_object_get(json, "environment")));
   SL_TRY_OUT(read_timeline(c, "whole", &c->graph, &c->n_graph));
   c->alone = malloc(((size_t)c->graph[0]->n_kinds + 1) * sizeof *c->alone);
@@ -250,6 +252,8 @@ static sl_status measure(sl__comparison *c, sl__variant *v, int repetition) {
   }
   sl__measured *s = &v->measured[repetition];
   const json_t *idle = json_object_get(json, "idle_percent");
+  json_decref(c->models); /* they are the same in all processes, once there are any */
+  c->models = json_incref(json_object_get(json_object_get(json, "calibration"), "files"));
   const json_t *energy = json_object_get(json, "energy"), *joules = json_object_get(energy, "package_j");
   if (!joules && !c->no_energy) {
     const char *why = json_string_value(json_object_get(energy, "package_why"));
@@ -290,41 +294,41 @@ static sl_status measure_all(sl__comparison *c) {
 
 /* ---- the end ---------------------------------------------------------------------------------------------------- */
 
-/* The path of a file in --out, the caller's to free(). */
-static sl_status path_of(const sl__comparison *c, const char *name, char **path) {
-  if (asprintf(path, "%s/%s", c->o->out, name) >= 0) return SL_OK;
-  *path = NULL;
-  return sl_fail(SL_ENOMEM, "no memory for a path");
-}
-
-static sl_status write_files(const sl__comparison *c, const json_t *json) {
-  char *csv = NULL, *file = NULL, *page = NULL;
-  sl_status status = SL_OK;
-  if (mkdir(c->o->out, 0777) != 0 && errno != EEXIST)
-    SL_TRY_OUT(sl_fail(SL_EIO, "cannot make the folder %s: %s", c->o->out, strerror(errno)));
-  SL_TRY_OUT(path_of(c, "compare.csv", &csv));
-  SL_TRY_OUT(path_of(c, "compare.json", &file));
-  SL_TRY_OUT(path_of(c, "compare.html", &page));
-  SL_TRY_OUT(sl__compare_csv(c, csv));
-  SL_TRY_OUT(sl_json_write(file, json));
-  SL_TRY_OUT(sl__compare_html(c, page));
-out:
-  free(csv), free(file), free(page);
+static sl_status write_file(const sl__comparison *c, const char *name, const char *text) {
+  char *path = NULL;
+  if (asprintf(&path, "%s/%s", c->o->out, name) < 0) return sl_fail(SL_ENOMEM, "no memory for a path");
+  const sl_status status = sl_file_replace(path, text, strlen(text));
+  free(path);
   return status;
 }
 
-static sl_status report(const sl__comparison *c) {
-  json_t *json = sl__compare_json(c);
+static sl_status write_files(const sl__comparison *c, const sl__tables *t) {
+  char *json = json_dumps(t->json, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+  sl_status status = json ? write_file(c, "compare.json", json) : sl_fail(SL_ENOMEM, "no memory for the figures");
+  if (status == SL_OK) status = write_file(c, "compare.csv", t->csv);
+  if (status == SL_OK) status = write_file(c, "compare.html", t->html);
+  free(json);
+  return status;
+}
+
+static sl_status report(const sl__comparison *c, sl__bundle *bundle) {
+  sl__tables t = {.json = sl__compare_json(c)};
   sl_status status = SL_OK;
-  if (!json) return sl_fail(SL_ENOMEM, "no memory for the figures");
+  if (!t.json) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the figures"));
   if (c->o->json) {
-    json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    json_dumpf(t.json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     putchar('\n');
   } else {
     sl__compare_table(c);
   }
-  if (c->o->out) status = write_files(c, json);
-  json_decref(json);
+  if (!c->o->out && !bundle) goto out;
+  SL_TRY_OUT(sl__compare_csv(c, &t.csv));
+  SL_TRY_OUT(sl__compare_html(c, &t.html));
+  if (c->o->out) SL_TRY_OUT(write_files(c, &t));
+  if (bundle) SL_TRY_OUT(sl__bundle_fill(bundle, c, &t));
+out:
+  json_decref(t.json);
+  free(t.csv), free(t.html);
   return status;
 }
 
@@ -341,10 +345,14 @@ static void remove_folder(const sl__comparison *c) {
 sl_status sl__compare(sl__options *o, int *exit_code) {
   sl__comparison c = {.o = o, .repetitions = (int)o->repetitions};
   const sl_model *model;
+  sl__bundle *bundle = NULL;
   sl_status status = SL_OK;
   (void)exit_code;
   SL_TRY_OUT(sl__find_model(o->model, &model));
   if (o->sched) SL_TRY_OUT(sl_fail(SL_EINVAL, "--sched: compare takes --policies %s", o->sched));
+  if (o->out && mkdir(o->out, 0777) != 0 && errno != EEXIST)
+    SL_TRY_OUT(sl_fail(SL_EIO, "cannot make the folder %s: %s", o->out, strerror(errno)));
+  if (o->bundle) SL_TRY_OUT(sl__bundle_open(o->bundle, &bundle));
   const ssize_t n = readlink("/proc/self/exe", c.program, sizeof c.program - 1);
   if (n <= 0) SL_TRY_OUT(sl_fail(SL_EIO, "/proc/self/exe cannot be read: %s", strerror(errno)));
   snprintf(c.folder, sizeof c.folder, "/tmp/starling-compare-XXXXXX");
@@ -358,13 +366,15 @@ sl_status sl__compare(sl__options *o, int *exit_code) {
   SL_TRY_OUT(measure_all(&c));
   SL_TRY_OUT(find_bound(&c));
   SL_TRY_OUT(sl__compare_figures(&c));
-  SL_TRY_OUT(report(&c));
+  SL_TRY_OUT(report(&c, bundle));
   if (!sl__compare_same_bits(&c)) status = sl_fail(SL_ETASK, "policies gave different bytes for one plan");
 out:
+  sl__bundle_discard(bundle);
   remove_folder(&c);
   for (int i = 0; i < c.n; i++) free(c.variant[i].measured), free(c.variant[i].reason);
   destroy(c.graph, c.n_graph);
   free(c.variant), free(c.alone), free(c.no_energy);
-  json_decref(c.environment);
+  free(c.machine);
+  json_decref(c.environment), json_decref(c.plan), json_decref(c.models);
   return status;
 }

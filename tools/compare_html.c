@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "report_style.h"
-#include "runtime/file.h"
 #include "tools/compare_parts.h"
 #include "tools/svg.h"
 
@@ -213,22 +212,19 @@ static sl_status put_page(const sl__comparison *c, const rows *r, FILE *to) {
   return SL_OK;
 }
 
-sl_status sl__compare_html(const sl__comparison *c, const char *path) {
-  char *text = NULL;
+sl_status sl__compare_html(const sl__comparison *c, char **text) {
   size_t bytes;
   rows r = {0};
   FILE *to = NULL;
   sl_status status = SL_OK;
+  *text = NULL;
   SL_TRY_OUT(make_rows(c, &r));
-  to = open_memstream(&text, &bytes);
+  to = open_memstream(text, &bytes);
   if (!to) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the page"));
-  SL_TRY_OUT(put_page(c, &r, to));
-  const int failed = fclose(to) != 0;
-  to = NULL;
-  if (failed) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the page"));
-  SL_TRY_OUT(sl_file_replace(path, text, bytes));
+  status = put_page(c, &r, to);
+  if (fclose(to) != 0 && status == SL_OK) status = sl_fail(SL_ENOMEM, "no memory for the page");
+  if (status != SL_OK) free(*text), *text = NULL;
 out:
-  if (to) fclose(to);
-  free(r.name), free(r.text), free(r.at), free(text);
+  free(r.name), free(r.text), free(r.at);
   return status;
 }

@@ -1,7 +1,6 @@
 /* starling compare: its figures as a table, as JSON, and every repetition as CSV. */
 #include <stdlib.h>
 
-#include "runtime/file.h"
 #include "tools/compare_parts.h"
 
 char *sl__compare_moved(const sl__comparison *c, const sl__variant *v, char text[32]) {
@@ -90,10 +89,10 @@ json_t *sl__compare_json(const sl__comparison *c) {
                    c->no_energy ? json_string(c->no_energy) : json_null(), "environment", c->environment);
 }
 
-sl_status sl__compare_csv(const sl__comparison *c, const char *path) {
-  char *text = NULL;
+sl_status sl__compare_csv(const sl__comparison *c, char **text) {
   size_t bytes;
-  FILE *to = open_memstream(&text, &bytes);
+  *text = NULL;
+  FILE *to = open_memstream(text, &bytes);
   if (!to) return sl_fail(SL_ENOMEM, "no memory for the table");
   fputs("policy,priorities,repetition,order,step_s,kernel_percent", to);
   for (int k = 0; k < SL_IDLE_CAUSES; k++) fprintf(to, ",idle_%s_percent", sl_idle_cause_name((sl_idle_cause)k));
@@ -108,8 +107,7 @@ sl_status sl__compare_csv(const sl__comparison *c, const char *path) {
       if (!c->no_energy) fprintf(to, "%.6g", m->energy);
       fprintf(to, ",%s\n", v->digest);
     }
-  const sl_status status =
-      fclose(to) == 0 ? sl_file_replace(path, text, bytes) : sl_fail(SL_ENOMEM, "no memory for the table");
-  free(text);
-  return status;
+  if (fclose(to) == 0) return SL_OK;
+  free(*text), *text = NULL;
+  return sl_fail(SL_ENOMEM, "no memory for the table");
 }

@@ -51,10 +51,15 @@ typedef struct sl__comparison {
   int n_graph;
   double *alone;         /* s, of each kind of task with nothing beside it */
   double bound, kernels; /* s: of a step; kernels alone, summed over workers, with nothing beside them */
+  json_t *plan;          /* as bench tells it */
+  json_t *models;        /* paths of the performance models' files */
+  char *machine;         /* whose models these are */
   json_t *environment;   /* as a run's environment.json */
   int processes;
 } sl__comparison;
 
+/* The command's own entry in the list of commands. */
+const sl__command *sl__compare_itself(void);
 /* Those of our options that another command takes, and that are not ours to set; see sl__options_words. */
 sl_status sl__compare_words(const sl__comparison *c, const char *command, char ***words, int *n);
 /* Runs `starling COMMAND MODEL --json` with those of our options that it takes, and the words in `more`, ended by NULL.
@@ -78,8 +83,22 @@ char *sl__compare_energy(const sl__comparison *c, const sl__variant *v, char tex
 /* The command line as a shell takes it; the caller's to free(). */
 sl_status sl__compare_command(const sl__comparison *c, char **text);
 void sl__compare_table(const sl__comparison *c);
-json_t *sl__compare_json(const sl__comparison *c);                    /* NULL: out of memory */
-sl_status sl__compare_csv(const sl__comparison *c, const char *path); /* every repetition */
-sl_status sl__compare_html(const sl__comparison *c, const char *path);
+json_t *sl__compare_json(const sl__comparison *c); /* NULL: out of memory */
+/* Every repetition, and the page; *text is the caller's to free(). */
+sl_status sl__compare_csv(const sl__comparison *c, char **text);
+sl_status sl__compare_html(const sl__comparison *c, char **text);
+
+typedef struct sl__tables {
+  json_t *json;
+  char *csv, *html;
+} sl__tables;
+
+/* The archive of --bundle. Opened before anything is measured, so that a wrong place is told early; nothing is at its
+ * path until it was filled. The caller ends with sl__bundle_discard in any case. SL_EINVAL: another ending than .tar.gz
+ * or .tgz. */
+typedef struct sl__bundle sl__bundle;
+sl_status sl__bundle_open(const char *path, sl__bundle **bundle);
+sl_status sl__bundle_fill(sl__bundle *bundle, const sl__comparison *c, const sl__tables *tables);
+void sl__bundle_discard(sl__bundle *bundle); /* NULL is allowed */
 
 #endif

@@ -67,8 +67,10 @@ static const sl__command *named(const char *command) {
   return sl__commands[i];
 }
 
+const sl__command *sl__compare_itself(void) { return named("compare"); }
+
 sl_status sl__compare_words(const sl__comparison *c, const char *command, char ***words, int *n) {
-  static const char *const ours[] = {"out", "json", "quiet", "sched", "calibrate", NULL};
+  static const char *const ours[] = {"out", "bundle", "json", "quiet", "sched", "calibrate", NULL};
   return sl__options_words(c->o, named(command), ours, words, n);
 }
 

@@ -222,6 +222,8 @@ static const option table[] = {
     {"timeout", REAL, AT(timeout), SL__GRADE, 0, "SECONDS", "60", 0.1, 1e6, "end a submission that takes longer"},
     {"memory", INTEGER, AT(memory), SL__GRADE, 0, "MB", "2048", 1, 1e9,
      "end a submission whose processes have more in memory"},
+    {"bundle", TEXT, AT(bundle), SL__COMPARE, 0, "FILE.tar.gz", NULL, 0, 0,
+     "pack what another person needs to repeat the comparison: options, machine, every repetition, models, a script"},
     {"no-record", FLAG, AT(no_record), SL__BENCH, 0, NULL, NULL, 0, 0,
      "record no tasks, to see what recording costs; shares of worker time are not known then"},
     {"config", TEXT, AT(config), SL__ALL, 0, "FILE", NULL, 0, 0, "YAML file with options as keys; flags win"},
@@ -533,7 +535,14 @@ static const char *show(const sl__options *options, const option *o, char text[3
   }
 }
 
-sl_status sl__options_to_yaml(const sl__options *options, char **text) {
+static int listed(const char *const *names, const char *name) {
+  while (*names && strcmp(*names, name) != 0) names++;
+  return *names != NULL;
+}
+
+/* command NULL: what is part of a run's configuration. */
+static sl_status to_yaml(const sl__options *options, const sl__command *command, const char *const *except,
+                         char **text) {
   yaml_emitter_t emitter;
   yaml_event_t event;
   char number[32];
@@ -547,7 +556,10 @@ sl_status sl__options_to_yaml(const sl__options *options, char **text) {
              yaml_emitter_emit(&emitter, &event) && emit_scalar(&emitter, "model") &&
              emit_scalar(&emitter, options->model);
   for (int i = 0; i < OPTIONS && fine; i++) {
-    const char *value = table[i].saved ? show(options, &table[i], number) : NULL;
+    const int wanted = command ? (table[i].commands & command->bit) && table[i].offset != AT(config) &&
+                                     table[i].offset != AT(help) && !listed(except, table[i].name)
+                               : table[i].saved;
+    const char *value = wanted ? show(options, &table[i], number) : NULL;
     if (value) fine = emit_scalar(&emitter, table[i].name) && emit_scalar(&emitter, value);
   }
   fine = fine && yaml_mapping_end_event_initialize(&event) && yaml_emitter_emit(&emitter, &event) &&
@@ -555,6 +567,13 @@ sl_status sl__options_to_yaml(const sl__options *options, char **text) {
          yaml_stream_end_event_initialize(&event) && yaml_emitter_emit(&emitter, &event);
   yaml_emitter_delete(&emitter);
   return fine ? SL_OK : sl_fail(SL_ENOMEM, "the configuration cannot be written as YAML");
+}
+
+sl_status sl__options_to_yaml(const sl__options *options, char **text) { return to_yaml(options, NULL, NULL, text); }
+
+sl_status sl__options_effective(const sl__options *options, const sl__command *command, const char *const *except,
+                                char **text) {
+  return to_yaml(options, command, except, text);
 }
 
 /* ---- flags ------------------------------------------------------------------------------------------------------ */
@@ -677,11 +696,6 @@ sl_status sl__options_data_of(const sl__command *train, const char *path, char *
   if (status == SL_OK && options.data) status = set_text(data, options.data);
   sl__options_free(&options);
   return status;
-}
-
-static int listed(const char *const *names, const char *name) {
-  while (*names && strcmp(*names, name) != 0) names++;
-  return *names != NULL;
 }
 
 sl_status sl__options_words(const sl__options *options, const sl__command *command, const char *const *except,

@@ -49,7 +49,7 @@ typedef struct sl__options {
   char *policies, *priorities;
   int64_t repetitions, memory;
   double timeout;
-  char *machine;
+  char *machine, *bundle;
   int64_t samples, most_steps;
   int uncalibrated;
   int resume, force, json, quiet, calibrate, tasks, dot, no_measure, no_record, no_priorities, grey, skip_bad, help;
@@ -76,6 +76,9 @@ sl_status sl__options_parse(const sl__command *command, int argc, const char **a
 void sl__options_free(sl__options *options);
 /* Those options that decide what a run does, as a YAML mapping; *text is the caller's to free(). */
 sl_status sl__options_to_yaml(const sl__options *options, char **text);
+/* Likewise all that a command takes, but for those named in `except`, which NULL ends: what --config reads. */
+sl_status sl__options_effective(const sl__options *options, const sl__command *command, const char *const *except,
+                                char **text);
 /* The data set that the configuration of a run (train's, at path) names; *data stays when it names none. */
 sl_status sl__options_data_of(const sl__command *train, const char *path, char **data);
 /* Puts a value where the user gave none, so that the effective configuration shows it. */

@@ -3,6 +3,7 @@
 #include "tools/options.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "runtime/dataset.h"
@@ -83,6 +84,49 @@ static void written_and_read_again(void **state) {
   sl__options_free(&o), sl__options_free(&again);
 }
 
+/* From compare's words to those of a command that it starts, and to what --config reads. */
+static void handed_on(void **state) {
+  static const sl__command compare = {
+      .name = "compare", .bit = SL__COMPARE | SL__BENCH, .arguments = "MODEL ", .least = 1, .most = 1};
+  static const sl__command calibrate = {
+      .name = "calibrate", .bit = SL__CALIBRATE, .arguments = "MODEL ", .least = 1, .most = 1};
+  static const char *const none[] = {NULL}, *const some[] = {"gpus", "json", NULL};
+  const char *config = scratch_path(*state, "c.yaml"), *text = "learning_rate: 0.25\nworkers: 2\n";
+  sl__options o, again;
+  char **words, *quoted, *yaml;
+  size_t bytes;
+  int n;
+  scratch_write(config, text, strlen(text));
+  assert_ok(parse(&compare, &o,
+                  WORDS("compare", "mlp", "--config", config, "--data", "it's here", "--steps", "5", "--gpus", "0",
+                        "--policies", "lws", "--seed", "1", "--json", "--no-priorities")));
+  assert_ok(sl__options_words(&o, &calibrate, some, &words, &n));
+  FILE *to = open_memstream(&quoted, &bytes);
+  sl__options_quote(to, (const char *const *)words, n);
+  fclose(to);
+  assert_string_equal(quoted,
+                      "'--data=it'\\''s here' --learning-rate=0.25 --workers=2"); /* neither bench's nor defaults */
+  sl__options_words_free(words, n);
+  free(quoted);
+  assert_ok(sl__options_words(&o, &compare, none, &words, &n));
+  int flags = 0;
+  for (int i = 0; i < n; i++) flags += !strcmp(words[i], "--json") + !strcmp(words[i], "--no-priorities");
+  assert_int_equal(flags, 2);
+  sl__options_words_free(words, n);
+
+  assert_ok(sl__options_effective(&o, &compare, some, &yaml));
+  scratch_write(config, yaml, strlen(yaml));
+  assert_null(strstr(yaml, "json"));
+  assert_non_null(strstr(yaml, "repetitions: 10")); /* a default */
+  assert_ok(parse(&compare, &again, WORDS("compare", "--config", config)));
+  assert_string_equal(again.policies, "lws");
+  assert_string_equal(again.data, "it's here");
+  assert_int_equal(again.no_priorities, 1);
+  assert_int_equal(again.gpus, -1);
+  free(yaml);
+  sl__options_free(&o), sl__options_free(&again);
+}
+
 static void arguments(void **state) {
   (void)state;
   sl__options o;
@@ -156,6 +200,7 @@ int main(void) {
       cmocka_unit_test(defaults),
       cmocka_unit_test_setup_teardown(the_nearer_wins, scratch_setup, scratch_teardown),
       cmocka_unit_test_setup_teardown(written_and_read_again, scratch_setup, scratch_teardown),
+      cmocka_unit_test_setup_teardown(handed_on, scratch_setup, scratch_teardown),
       cmocka_unit_test(arguments),
       cmocka_unit_test(nearest_names),
       cmocka_unit_test(augment),
