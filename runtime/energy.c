@@ -117,6 +117,10 @@ static void read_packages(sl_energy *e, int add) {
                errno == EACCES ? " (root may allow it: chmod a+r)" : "");
       return;
     }
+    if (add && now < p->last && p->range <= p->last - now) {
+      snprintf(why, REASON_BYTES, "RAPL's counter %s went back, and not because it was full", p->path);
+      return;
+    }
     if (add)
       e->joules[SL_ENERGY_PACKAGES] += 1e-6 * (double)(now >= p->last ? now - p->last : now + p->range - p->last);
     p->last = now;

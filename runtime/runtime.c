@@ -435,6 +435,8 @@ static sl_status choose_home(sl_runtime *rt) {
 
 static sl_status prepare_environment(sl_runtime *rt, const char *sched) {
   SL_TRY(choose_home(rt));
+  const char *models = getenv("STARPU_PERF_MODEL_DIR"); /* which StarPU prefers */
+  if (models) snprintf(rt->sampling, sizeof rt->sampling, "%s", models);
   SL_TRY(name_model_host(rt));
   SL_TRY(set_variable(rt, "STARPU_HOSTNAME", rt->model_host));
   if (!getenv("STARPU_SILENT")) SL_TRY(set_variable(rt, "STARPU_SILENT", "1"));

@@ -47,7 +47,8 @@ sl_status sl_calibration_store(sl_calibration *calibration, int least);
 int sl_calibration_stored(const sl_program *program, int node);
 /* Of how many kinds of the program's tasks the models have enough. After a step. */
 sl_status sl_calibration_covered(const sl_program *program, int *covered, int *kinds);
-/* The file in which the models of a node's operation are, on this machine. */
+/* The file in which the models of a node's operation are, on this machine. There may be none yet; StarPU 1.4 then gives
+ * "". */
 char *sl_calibration_file(const sl_program *program, int node, char *path, size_t n);
 
 /* Which of n samples are no outliers, by the rule above: accepted[n] gets 1 or 0. Returns how many are. Of those

@@ -1,8 +1,6 @@
 /* starling calibrate: runs training steps of a model until StarPU's performance models, by which dm* and heft policies
  * place tasks, have samples of every kind of task; shows what they learnt, and how sure it is. */
 #include <jansson.h>
-#include <libgen.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +19,6 @@ typedef struct calibrate {
   int n, lacking;        /* kinds; those with fewer samples than wanted */
   int samples;           /* wanted */
   sl_timeline *timeline; /* for the sizes of tasks */
-  char folder[PATH_MAX]; /* of StarPU's models */
   char *said;            /* what is to be printed */
 } calibrate;
 
@@ -85,7 +82,7 @@ static sl_status print_table(const calibrate *c, FILE *to) {
     fputc('\n', to);
   }
   fprintf(to, "%d of %d have %d samples or more, and are stored for machine %s in %s\n", c->n - c->lacking, c->n,
-          c->samples, sl_runtime_model_host(s->runtime), c->folder);
+          c->samples, sl_runtime_model_host(s->runtime), sl_runtime_sampling(s->runtime));
   return SL_OK;
 }
 
@@ -103,9 +100,9 @@ static sl_status print_json(const calibrate *c, FILE *to) {
                          kind->spread, "stored", kind->samples >= c->samples));
   }
   json_t *all = json_pack("{s:s, s:o, s:s, s:s, s:i, s:I, s:i, s:i, s:o}", "model", s->model->name, "plan",
-                          sl_plan_to_json(&s->plan), "machine", sl_runtime_model_host(s->runtime), "folder", c->folder,
-                          "workers", sl_runtime_cpu_workers(s->runtime), "steps", (json_int_t)s->step, "samples",
-                          c->samples, "lacking", c->lacking, "kinds", kinds);
+                          sl_plan_to_json(&s->plan), "machine", sl_runtime_model_host(s->runtime), "folder",
+                          sl_runtime_sampling(s->runtime), "workers", sl_runtime_cpu_workers(s->runtime), "steps",
+                          (json_int_t)s->step, "samples", c->samples, "lacking", c->lacking, "kinds", kinds);
   if (!all) return sl_fail(SL_ENOMEM, "no memory for the figures as JSON");
   json_dumpf(all, to, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
   fputc('\n', to);
@@ -128,7 +125,6 @@ static sl_status complain(const calibrate *c) {
 }
 
 static sl_status run(calibrate *c) {
-  char path[PATH_MAX];
   size_t bytes;
   c->samples = c->o->samples > 0 ? (int)c->o->samples : sl_calibration_minimum();
   unsetenv("STARPU_CALIBRATE"); /* StarPU is to add no samples of its own */
@@ -138,7 +134,6 @@ static sl_status run(calibrate *c) {
   SL_TRY(collect(c));
   SL_TRY(sl_calibration_store(c->calibration, c->samples));
   SL_TRY(sl_program_timeline(c->steps.program, c->steps.model->name, &c->timeline));
-  snprintf(c->folder, sizeof c->folder, "%s", dirname(sl_calibration_file(c->steps.program, 0, path, sizeof path)));
   FILE *to = open_memstream(&c->said, &bytes);
   if (!to) return sl_fail(SL_ENOMEM, "no memory for the table");
   const sl_status status = c->o->json ? print_json(c, to) : print_table(c, to);

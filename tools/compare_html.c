@@ -170,7 +170,8 @@ static sl_status put_page(const sl__comparison *c, const rows *r, FILE *to) {
   fputs(
       "pre { white-space: pre-wrap; overflow-wrap: anywhere; padding: .5rem; background: var(--field); border: 1px "
       "solid var(--line); border-radius: "
-      "4px; }\nfigure { margin: 1rem 0; }\nth { vertical-align: bottom; }\n</style>\n</head>\n<body>\n<h1>Scheduling "
+      "4px; }\nfigure { margin: 1rem 0; overflow-x: auto; }\nfigure svg { min-width: 34rem; }\nth { vertical-align: "
+      "bottom; }\n</style>\n</head>\n<body>\n<h1>Scheduling "
       "policies: ",
       to);
   put(to, c->o->model);

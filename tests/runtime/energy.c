@@ -76,6 +76,20 @@ static void packages(void **state) {
   sl_energy_close(e);
 }
 
+static void back(void **state) {
+  const char *folder = *state, *reason;
+  sl_energy *e;
+  put_domain(folder, "intel-rapl:0", "package-0\n", "5000000\n");
+  remove(scratch_path(folder, "intel-rapl:0/max_energy_range_uj"));
+  assert_ok(sl_energy_open(&(sl_energy_options){.powercap = folder}, &e));
+  sl_energy_start(e);
+  put(folder, "intel-rapl:0", "energy_uj", "4000000\n");
+  sl_energy_stop(e);
+  assert_true(isnan(sl_energy_joules(e, SL_ENERGY_PACKAGES, &reason)));
+  assert_non_null(strstr(reason, "went back"));
+  sl_energy_close(e);
+}
+
 static void assert_unknown(const char *folder, const char *words) {
   sl_energy *e;
   const char *reason;
@@ -143,6 +157,7 @@ static void gpus(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(packages, scratch_setup, scratch_teardown),
+                                     cmocka_unit_test_setup_teardown(back, scratch_setup, scratch_teardown),
                                      cmocka_unit_test_setup_teardown(unknown, scratch_setup, scratch_teardown),
                                      cmocka_unit_test_setup_teardown(gpus, scratch_setup, scratch_teardown)};
   return cmocka_run_group_tests(tests, NULL, NULL);
