@@ -22,6 +22,7 @@ done
 page=tables/compare.html
 check 'a page with a plot of ratios and one of shares' test "$(grep -c '^<svg ' $page)" = 2
 check 'an interval and a point for each that ran' test "$(grep -c '<circle ' $page)" = 4
+check 'which are files for papers too' sh -c 'grep -q "<circle " tables/compare-ratios.svg && grep -q ">dependency<" tables/compare-shares.svg'
 check 'the verdict' grep -qE '<p>(Take|No policy)' $page
 check 'the figures, a row each' test "$(grep -cE '^<tr><td>(eager|lws)</td><td>(on|off)</td>' $page)" = 4
 check 'the command that repeats it, quoted for a shell and escaped' grep -qF "starling compare mlp --batch 64 --steps 5 --repetitions 3 --workers 1 --data &#39;odd&#60;b&#62;&#38;&#39;\\&#39;&#39;name&#39;" $page

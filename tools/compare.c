@@ -307,6 +307,8 @@ static sl_status write_files(const sl__comparison *c, const sl__tables *t) {
   sl_status status = json ? write_file(c, "compare.json", json) : sl_fail(SL_ENOMEM, "no memory for the figures");
   if (status == SL_OK) status = write_file(c, "compare.csv", t->csv);
   if (status == SL_OK) status = write_file(c, "compare.html", t->html);
+  if (status == SL_OK) status = write_file(c, "compare-ratios.svg", t->plot[0]);
+  if (status == SL_OK) status = write_file(c, "compare-shares.svg", t->plot[1]);
   free(json);
   return status;
 }
@@ -323,12 +325,13 @@ static sl_status report(const sl__comparison *c, sl__bundle *bundle) {
   }
   if (!c->o->out && !bundle) goto out;
   SL_TRY_OUT(sl__compare_csv(c, &t.csv));
-  SL_TRY_OUT(sl__compare_html(c, &t.html));
+  SL_TRY_OUT(sl__compare_plots(c, t.plot));
+  SL_TRY_OUT(sl__compare_html(c, t.plot, &t.html));
   if (c->o->out) SL_TRY_OUT(write_files(c, &t));
   if (bundle) SL_TRY_OUT(sl__bundle_fill(bundle, c, &t));
 out:
   json_decref(t.json);
-  free(t.csv), free(t.html);
+  free(t.csv), free(t.html), free(t.plot[0]), free(t.plot[1]);
   return status;
 }
 

@@ -9,87 +9,6 @@
 
 static void put(FILE *to, const char *text) { sl__svg_escape(to, text); }
 
-static void name_of(const sl__variant *v, char *text, size_t n) {
-  snprintf(text, n, "%s%s", v->policy, v->priorities ? "" : ", no priorities");
-}
-
-/* A row of a plot for each policy that ran: names, and the figures at these offsets. */
-typedef struct rows {
-  int n;
-  char (*name)[96];
-  const char **text;
-  double *at; /* 0, 1, 2 ... */
-} rows;
-
-static sl_status make_rows(const sl__comparison *c, rows *r) {
-  r->name = calloc((size_t)c->n, sizeof *r->name), r->text = calloc((size_t)c->n, sizeof *r->text);
-  r->at = calloc((size_t)c->n, sizeof *r->at);
-  if (!r->name || !r->text || !r->at) return sl_fail(SL_ENOMEM, "no memory for %d policies", c->n);
-  for (int i = 0; i < c->n; i++) {
-    if (c->variant[i].reason) continue;
-    name_of(&c->variant[i], r->name[r->n], sizeof r->name[0]);
-    r->text[r->n] = r->name[r->n], r->at[r->n] = r->n;
-    r->n++;
-  }
-  return SL_OK;
-}
-
-static void column(const sl__comparison *c, size_t offset, double *to) {
-  for (int i = 0; i < c->n; i++)
-    if (!c->variant[i].reason) *to++ = *(const double *)(const void *)((const char *)&c->variant[i].figures + offset);
-}
-
-static sl_status put_plot(FILE *to, const sl__plot *plot) {
-  char *svg;
-  SL_TRY(sl__svg_plot(plot, &svg));
-  fprintf(to, "<figure>\n%s</figure>\n", svg);
-  free(svg);
-  return SL_OK;
-}
-
-static sl_status put_ratios(const sl__comparison *c, const rows *r, FILE *to) {
-  double *x = malloc(3 * ((size_t)r->n + 1) * sizeof *x), one = 1;
-  char label[160];
-  if (!x) return sl_fail(SL_ENOMEM, "no memory for a plot");
-  double *low = x + r->n, *high = low + r->n;
-  column(c, offsetof(sl__figures, ratio), x);
-  column(c, offsetof(sl__figures, low), low), column(c, offsetof(sl__figures, high), high);
-  snprintf(label, sizeof label, "ratio to %s; left of 1 is faster", c->variant[c->base].policy);
-  const sl__series points = {
-      .kind = SL__POINTS, .colour = "accent", .n = r->n, .x = x, .y = r->at, .low = low, .high = high};
-  const sl_status status = put_plot(to, &(sl__plot){.title = "Time of a step, with 95% intervals",
-                                                    .x_label = label,
-                                                    .row = r->text,
-                                                    .n_rows = r->n,
-                                                    .rule = &one,
-                                                    .series = &points,
-                                                    .n_series = 1});
-  free(x);
-  return status;
-}
-
-static sl_status put_shares(const sl__comparison *c, const rows *r, FILE *to) {
-  sl__series bars[1 + SL_IDLE_CAUSES];
-  double *x = malloc((1 + SL_IDLE_CAUSES) * ((size_t)r->n + 1) * sizeof *x);
-  if (!x) return sl_fail(SL_ENOMEM, "no memory for a plot");
-  for (int k = 0; k <= SL_IDLE_CAUSES; k++) {
-    const char *name = k ? sl_idle_cause_name((sl_idle_cause)(k - 1)) : "kernels";
-    column(c, k ? offsetof(sl__figures, idle) + (size_t)(k - 1) * sizeof(double) : offsetof(sl__figures, kernels),
-           x + k * r->n);
-    bars[k] = (sl__series){.kind = SL__BARS, .name = name, .colour = name, .n = r->n, .x = x + k * r->n};
-  }
-  const sl_status status = put_plot(to, &(sl__plot){.title = "Where the workers’ time went",
-                                                    .x_label = "% of worker time, mean of all repetitions",
-                                                    .unit = " %",
-                                                    .row = r->text,
-                                                    .n_rows = r->n,
-                                                    .most = 100,
-                                                    .series = bars,
-                                                    .n_series = 1 + SL_IDLE_CAUSES});
-  free(x);
-  return status;
-}
-
 static void put_table(const sl__comparison *c, FILE *to) {
   char moved[32], energy[32];
   fputs(
@@ -122,8 +41,8 @@ static void put_others(const sl__comparison *c, FILE *to) {
     char name[96];
     if (!v->reason) continue;
     if (!any++) fputs("<h2>Cannot serve</h2>\n<ul>\n", to);
-    name_of(v, name, sizeof name);
-    fputs("<li>", to), put(to, name), fputs(": ", to), put(to, v->reason), fputs("</li>\n", to);
+    fputs("<li>", to), put(to, sl__compare_name(v, name, sizeof name)), fputs(": ", to), put(to, v->reason),
+        fputs("</li>\n", to);
   }
   if (any) fputs("</ul>\n", to);
 }
@@ -156,7 +75,7 @@ static void put_facts(FILE *to, const char *path, const json_t *json) {
   fputs("</td></tr>\n", to);
 }
 
-static sl_status put_page(const sl__comparison *c, const rows *r, FILE *to) {
+static sl_status put_page(const sl__comparison *c, char *const plot[SL__COMPARE_PLOTS], FILE *to) {
   char text[512], *command;
   fputs(
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -189,8 +108,7 @@ static sl_status put_page(const sl__comparison *c, const rows *r, FILE *to) {
       sl__compare_same_bits(c) ? "All left the same bytes."
                                : "They did not leave the same bytes: that is a defect; please report it.",
       1e3 * c->bound);
-  SL_TRY(put_ratios(c, r, to));
-  SL_TRY(put_shares(c, r, to));
+  for (int k = 0; k < SL__COMPARE_PLOTS; k++) fprintf(to, "<figure>\n%s</figure>\n", plot[k]);
   fputs("<h2>All figures</h2>\n", to);
   put_table(c, to);
   fputs(
@@ -213,19 +131,13 @@ static sl_status put_page(const sl__comparison *c, const rows *r, FILE *to) {
   return SL_OK;
 }
 
-sl_status sl__compare_html(const sl__comparison *c, char **text) {
+sl_status sl__compare_html(const sl__comparison *c, char *const plot[SL__COMPARE_PLOTS], char **text) {
   size_t bytes;
-  rows r = {0};
-  FILE *to = NULL;
-  sl_status status = SL_OK;
   *text = NULL;
-  SL_TRY_OUT(make_rows(c, &r));
-  to = open_memstream(text, &bytes);
-  if (!to) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the page"));
-  status = put_page(c, &r, to);
+  FILE *to = open_memstream(text, &bytes);
+  if (!to) return sl_fail(SL_ENOMEM, "no memory for the page");
+  sl_status status = put_page(c, plot, to);
   if (fclose(to) != 0 && status == SL_OK) status = sl_fail(SL_ENOMEM, "no memory for the page");
   if (status != SL_OK) free(*text), *text = NULL;
-out:
-  free(r.name), free(r.text), free(r.at);
   return status;
 }

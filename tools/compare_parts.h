@@ -84,13 +84,18 @@ char *sl__compare_energy(const sl__comparison *c, const sl__variant *v, char tex
 sl_status sl__compare_command(const sl__comparison *c, char **text);
 void sl__compare_table(const sl__comparison *c);
 json_t *sl__compare_json(const sl__comparison *c); /* NULL: out of memory */
-/* Every repetition, and the page; *text is the caller's to free(). */
+/* "dmda, no priorities" */
+char *sl__compare_name(const sl__variant *v, char *text, size_t n);
+/* Every repetition; the plots as SVG (ratios, shares of worker time); the page. Texts are the caller's to free(), plots
+ * also after a failure. */
+enum { SL__COMPARE_PLOTS = 2 };
 sl_status sl__compare_csv(const sl__comparison *c, char **text);
-sl_status sl__compare_html(const sl__comparison *c, char **text);
+sl_status sl__compare_plots(const sl__comparison *c, char *plot[SL__COMPARE_PLOTS]);
+sl_status sl__compare_html(const sl__comparison *c, char *const plot[SL__COMPARE_PLOTS], char **text);
 
 typedef struct sl__tables {
   json_t *json;
-  char *csv, *html;
+  char *csv, *html, *plot[SL__COMPARE_PLOTS];
 } sl__tables;
 
 /* The archive of --bundle. Opened before anything is measured, so that a wrong place is told early; nothing is at its
