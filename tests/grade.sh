@@ -21,6 +21,8 @@ hand_in value && change value 's/y\[i\] = .*/y[i] = x[i] \/ (1.01f + fabsf(x[i])
 hand_in cost && change cost 's/cost->flops = 3 .*/cost->flops = 0; (void)c; }/'
 hand_in syntax && change syntax 's/return SL_OK;/return SL_OK/'
 hand_in crash && change crash 's/y\[i\] = .*/*(volatile float *)0 = 1;/'
+mkdir "$all/nothing"
+echo 'static int unused __attribute__((unused));' >"$all/nothing/operation.c"
 mkdir "$all/empty" "$all/link"
 ln -s "$lesson/operation.c" "$all/link/operation.c"
 hand_in check && change check 's/dx\[i\] = .*/dx[i] = dy[i];/'
@@ -51,7 +53,8 @@ row skeleton.c yes no 2 '.*fc1.weight.* has no gradient.*'
 row gradient yes no 1 'wrong: the gradient is not the slope of the loss'
 row value yes no 1 "wrong: the values are not softsign's"
 row cost yes no 1 'wrong: the cost is not that of .*'
-row syntax no no 2 "operation.c:[0-9:]+ error: expected .*"
+row syntax no no 2 "operation.c:[0-9:]+ error: expected '[;,].*"
+row nothing no no 2 ".*undefined reference to .softsign'"
 row crash yes no 139 'signal 11 .*'
 row empty no no 0 'there is no file operation.c'
 row link no no 0 'there is no file operation.c'
@@ -66,7 +69,7 @@ row silent yes no 0 'it printed nothing'
 row flood yes no 137 'no end after 10 s'
 row early yes no 3 early
 row deaf yes no 137 'no end after 10 s'
-check 'a line each, and the head' test "$(wc -l <table.csv)" = 22
+check 'a line each, and the head' test "$(wc -l <table.csv)" = 23
 seconds() { awk -F, -v name="\"$1\"" '$1 == name { print $5 }' table.csv; }
 check 'a loop ends in time' awk -v s="$(seconds loop)" 'BEGIN { exit !(s >= 10 && s < 20) }'
 peak() { awk -F, -v name="\"$1\"" '$1 == name { print $6 }' table.csv; }

@@ -176,11 +176,12 @@ static char *next_line(char **text) {
   return line;
 }
 
-/* What to tell of an output: its first line with `mark`, or the last that is not the verdict; "" when there is none. */
-static const char *telling(char *output, const char *mark) {
+/* What to tell of an output: its first line with one of the marks, or the last that is not the verdict; "" when there is
+ * none. */
+static const char *telling(char *output, const char *const marks[2]) {
   const char *last = "";
   for (char *line; (line = next_line(&output));) {
-    if (strstr(line, mark)) return line;
+    if (strstr(line, marks[0]) || strstr(line, marks[1])) return line;
     if (*line && strcmp(line, "ok") != 0 && strcmp(line, "not ok") != 0) last = line;
   }
   return last;
@@ -194,7 +195,8 @@ static int says_ok(const char *output) {
 }
 
 /* Why a trial did not go well, in words. */
-static char *reason(const grade *g, const char *mark) {
+static char *reason(const grade *g, int built) {
+  static const char *const marks[2][2] = {{"error: ", "undefined reference"}, {"wrong: ", "wrong: "}};
   sl__trial *t = g->trial;
   char *text = NULL;
   int n = 0;
@@ -209,9 +211,9 @@ static char *reason(const grade *g, const char *mark) {
   else if (!t->output[0])
     n = asprintf(&text, "it printed nothing");
   else if (t->exit == 0)
-    n = asprintf(&text, "its last line is not ok: %s", telling(t->output, mark));
+    n = asprintf(&text, "its last line is not ok: %s", telling(t->output, marks[built]));
   else
-    n = asprintf(&text, "%s", telling(t->output, mark));
+    n = asprintf(&text, "%s", telling(t->output, marks[built]));
   return n < 0 ? NULL : text;
 }
 
@@ -233,7 +235,7 @@ static sl_status judge(grade *g, const char *path, const char *copy, int *built,
   *built = g->trial->end == SL__TRIAL_EXITED && g->trial->exit == 0;
   if (*built) SL_TRY_OUT(sl__try(copy, run, &limits, g->trial));
   *passed = *built && g->trial->end == SL__TRIAL_EXITED && g->trial->exit == 0 && says_ok(g->trial->output);
-  if (!*passed) *failure = reason(g, *built ? "wrong: " : "error: ");
+  if (!*passed) *failure = reason(g, *built);
 out:
   free(program);
   return status;
@@ -323,6 +325,7 @@ static sl_status prepare(grade *g, char *home) {
   if (mkdir(home, 0777) != 0) return sl_fail(SL_EIO, "cannot make %s: %s", home, strerror(errno));
   setenv("STARPU_HOME", home, 1);
   setenv("STARPU_SILENT", "1", 1);
+  setenv("LC_ALL", "C", 1); /* so that a compiler's message is one that all can read, and we can find */
   return SL_OK;
 }
 
