@@ -125,8 +125,10 @@ static sl_status find_lesson(grade *g) {
 
 static int remove_one(const char *path, const struct stat *s, int kind, struct FTW *at) {
   (void)s, (void)at;
-  if (kind == FTW_DP) rmdir(path);
-  else unlink(path);
+  if (kind == FTW_DP)
+    rmdir(path);
+  else
+    unlink(path);
   return 0;
 }
 
@@ -176,8 +178,8 @@ static char *next_line(char **text) {
   return line;
 }
 
-/* What to tell of an output: its first line with one of the marks, or the last that is not the verdict; "" when there is
- * none. */
+/* What to tell of an output: its first line with one of the marks, or the last that is not the verdict; "" when there
+ * is none. */
 static const char *telling(char *output, const char *const marks[2]) {
   const char *last = "";
   for (char *line; (line = next_line(&output));) {
@@ -254,14 +256,17 @@ static sl_status add_row(grade *g, const char *path, const char *name) {
   if (status == SL_OK) status = judge(g, path, copy, &built, &passed, &failure);
   const sl__trial *t = g->trial;
   printable(shown), printable(failure);
-  json_t *row = json_pack("{s:s, s:b, s:b, s:i, s:f, s:f, s:s}", "submission", shown ? shown : "", "built", built, "passed",
-                          passed, "exit", t->exit, "seconds", t->seconds, "peak_mb", (double)t->peak / (1 << 20),
-                          "failure", failure ? failure : "");
+  json_t *row = json_pack("{s:s, s:b, s:b, s:i, s:f, s:f, s:s}", "submission", shown ? shown : "", "built", built,
+                          "passed", passed, "exit", t->exit, "seconds", t->seconds, "peak_mb",
+                          (double)t->peak / (1 << 20), "failure", failure ? failure : "");
   if (status == SL_OK && (!row || json_array_append_new(g->rows, row) != 0))
     status = sl_fail(SL_ENOMEM, "no memory for a row");
   if (status == SL_OK && !g->o->quiet)
-    fprintf(stderr, "%s: %s%s%s\n", shown, passed ? "passed" : built ? "failed" : "not built", failure ? ": " : "",
-            failure ? failure : "");
+    fprintf(stderr, "%s: %s%s%s\n", shown,
+            passed  ? "passed"
+            : built ? "failed"
+                    : "not built",
+            failure ? ": " : "", failure ? failure : "");
   if (copy) remove_all(copy);
   free(failure), free(shown), free(copy);
   return status;
@@ -279,7 +284,9 @@ static void put_text(FILE *file, const char *text, char end) {
   putc('"', file), putc(end, file);
 }
 
-static const char *yes(const json_t *row, const char *field) { return json_is_true(json_object_get(row, field)) ? "yes" : "no"; }
+static const char *yes(const json_t *row, const char *field) {
+  return json_is_true(json_object_get(row, field)) ? "yes" : "no";
+}
 
 static void print_csv(const json_t *rows, FILE *file) {
   size_t i;
@@ -306,7 +313,8 @@ static sl_status write_table(const grade *g) {
   FILE *file = open_memstream(&text, &n);
   if (!file) return sl_fail(SL_ENOMEM, "no memory for the table");
   print_csv(g->rows, file);
-  sl_status status = fclose(file) == 0 ? sl_file_replace(g->o->out, text, n) : sl_fail(SL_ENOMEM, "no memory for the table");
+  sl_status status =
+      fclose(file) == 0 ? sl_file_replace(g->o->out, text, n) : sl_fail(SL_ENOMEM, "no memory for the table");
   free(text);
   return status;
 }

@@ -1,5 +1,5 @@
-/* Running under limits. What the kernel limits of one process (setrlimit) is the outer wall; a look at /proc, twenty times
- * a second, sees what descends from it, whatever sessions that has made, and adds up. */
+/* Running under limits. What the kernel limits of one process (setrlimit) is the outer wall; a look at /proc, twenty
+ * times a second, sees what descends from it, whatever sessions that has made, and adds up. */
 #include "tools/trial.h"
 
 #include <dirent.h>
@@ -43,9 +43,8 @@ static int read_process(const char *pid, process *p) {
   char *at = strrchr(line, ')');
   long pages = 0;
   int parent;
-  if (!at || sscanf(at + 1,
-                    " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %*u %*u %ld", &parent,
-                    &pages) != 2)
+  if (!at || sscanf(at + 1, " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %*u %*u %ld",
+                    &parent, &pages) != 2)
     return 0;
   *p = (process){.pid = (pid_t)atol(pid), .parent = parent, .bytes = (size_t)pages * (size_t)sysconf(_SC_PAGESIZE)};
   return 1;

@@ -1,7 +1,8 @@
 /* Lesson 2: a copy of lesson 1, but the forward product of a layer is a StarPU task.
  *
- * A task names its function (the codelet) and its data (handles), not its processor: StarPU puts it on a worker when all
- * that it reads has been written. From then on the arrays are StarPU's, and main() asks for one before it touches it. */
+ * A task names its function (the codelet) and its data (handles), not its processor: StarPU puts it on a worker when
+ * all that it reads has been written. From then on the arrays are StarPU's, and main() asks for one before it touches
+ * it. */
 #include <math.h>
 #include <starpu.h>
 #include <stdint.h>
@@ -20,8 +21,8 @@ typedef struct network {
 } network;
 
 static uint8_t images[STEPS * B * P], labels[STEPS * B];
-/* What lesson 1 prints. Sums formed in another order differ in their last bits, and once a unit of the hidden layer is on
- * one side of 0 here and on the other there, no longer in these alone. */
+/* What lesson 1 prints. Sums formed in another order differ in their last bits, and once a unit of the hidden layer is
+ * on one side of 0 here and on the other there, no longer in these alone. */
 static const int shown[] = {1, 10, 100, STEPS};
 static const double lesson1[] = {2.298073, 1.973729, 0.754628, 0.322980};
 static int agrees(int i, double loss) { return fabs(loss - lesson1[i]) < (shown[i] <= 10 ? 1e-4 : 0.02); }
@@ -87,10 +88,8 @@ static void linear_cpu(void *buffers[], void *packed) {
   for (int i = 0; i < 4; i++) array[i] = (float *)STARPU_VECTOR_GET_PTR(buffers[i]);
   linear(array[3], array[0], array[1], array[2], rows, in, out);
 }
-static struct starpu_codelet linear_codelet = {.cpu_funcs = {linear_cpu},
-                                               .nbuffers = 4,
-                                               .modes = {STARPU_R, STARPU_R, STARPU_R, STARPU_W},
-                                               .name = "linear"};
+static struct starpu_codelet linear_codelet = {
+    .cpu_funcs = {linear_cpu}, .nbuffers = 4, .modes = {STARPU_R, STARPU_R, STARPU_R, STARPU_W}, .name = "linear"};
 
 static starpu_data_handle_t handle(float *array, size_t n) {
   starpu_data_handle_t h;

@@ -14,8 +14,8 @@
 enum { B = 64, P = 784, H = 64, K = 10, STEPS = 500, PARAMETERS = 4 };
 enum { IMAGES, LABELS }; /* slots of a step's input */
 static const char *const names[PARAMETERS] = {"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"};
-/* What lesson 1 prints. Sums formed in another order differ in their last bits, and once a unit of the hidden layer is on
- * one side of 0 here and on the other there, no longer in these alone. */
+/* What lesson 1 prints. Sums formed in another order differ in their last bits, and once a unit of the hidden layer is
+ * on one side of 0 here and on the other there, no longer in these alone. */
 static const int shown[] = {1, 10, 100, STEPS};
 static const double lesson1[] = {2.298073, 1.973729, 0.754628, 0.322980};
 static int agrees(int i, double loss) { return fabs(loss - lesson1[i]) < (shown[i] <= 10 ? 1e-4 : 0.02); }
@@ -91,8 +91,8 @@ static sl_status lesson(const char *folder, int *ok) {
   SL_TRY_OUT(sl_store_create(&store));
   graph = sl_graph_new(B);
   SL_TRY_OUT(describe(graph, &loss));
-  SL_TRY_OUT(sl_program_create(runtime, store, graph, &plan,
-                               &(sl_program_options){.keep = &loss, .n_keep = 1}, &program));
+  SL_TRY_OUT(
+      sl_program_create(runtime, store, graph, &plan, &(sl_program_options){.keep = &loss, .n_keep = 1}, &program));
   const sl_schedule *schedule = sl_program_schedule(program);
   printf("the program: %d tasks and %d dependencies a step\n", schedule->n, schedule->from[schedule->n]);
   printf("predicted: %.0f us on %d workers; critical path %.0f us\n", 1e6 * schedule->makespan,

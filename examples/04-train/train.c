@@ -1,7 +1,8 @@
-/* Lesson 4: a copy of lesson 3, but with a model of the library, a loader that reads ahead, epochs, a test, and a record.
+/* Lesson 4: a copy of lesson 3, but with a model of the library, a loader that reads ahead, epochs, a test, and a
+ * record.
  *
- * The training step and the evaluation are two programs over one store: what one learns the other sees. A recorder notes
- * when each task ran and where; what it has kept at the end goes into a file that `starling report` shows.
+ * The training step and the evaluation are two programs over one store: what one learns the other sees. A recorder
+ * notes when each task ran and where; what it has kept at the end goes into a file that `starling report` shows.
  *
  * Usage: train [DATA [MODEL [EPOCHS]]] */
 #include <errno.h>
@@ -28,7 +29,8 @@ typedef struct lesson {
   sl_program *train, *test;
 } lesson;
 
-/* Both graphs come from the same description of the model; their parameters have the same names, and so are the same. */
+/* Both graphs come from the same description of the model; their parameters have the same names, and so are the same.
+ */
 static sl_status prepare(lesson *l, const char *folder, const char *model) {
   const sl_runtime_options alone = {.mpi = 0};
   SL_TRY(sl_model_find(model, &l->model));
@@ -36,10 +38,8 @@ static sl_status prepare(lesson *l, const char *folder, const char *model) {
   SL_TRY(sl_runtime_start(&alone, &l->runtime));
   SL_TRY(sl_store_create(&l->store));
   SL_TRY(sl_recorder_create(0, &l->recorder));
-  sl_model_data data = {.height = l->data->height,
-                        .width = l->data->width,
-                        .channels = l->data->channels,
-                        .classes = l->data->classes};
+  sl_model_data data = {
+      .height = l->data->height, .width = l->data->width, .channels = l->data->channels, .classes = l->data->classes};
   memcpy(data.mean, l->data->mean, sizeof data.mean);
   memcpy(data.deviation, l->data->std, sizeof data.deviation);
   const sl_training *usual = &l->model->training;
@@ -55,8 +55,8 @@ static sl_status prepare(lesson *l, const char *folder, const char *model) {
                            &(sl_program_options){.keep = scores, .n_keep = 2}, &l->test);
 }
 
-/* Trains for so many epochs; *loss is the mean of the last. The loader's thread gathers the next batches, in an order that
- * only the seed decides, while the workers compute. */
+/* Trains for so many epochs; *loss is the mean of the last. The loader's thread gathers the next batches, in an order
+ * that only the seed decides, while the workers compute. */
 static sl_status train(lesson *l, int epochs, double *loss) {
   sl_status status = SL_OK;
   sl_loader *loader = NULL;

@@ -1,8 +1,8 @@
 /* Lesson 6: a copy of lesson 4, but for any number of MPI ranks: processes, on one machine or many, that share a batch.
  *
  * The plan cuts the batch into leaves, and their gradients are added by one binary tree over the leaves' numbers. Ranks
- * own leaves, so who computes what changes neither the tree nor a bit of the result. Run it on one rank, then on two with
- * the fingerprint that one rank printed:
+ * own leaves, so who computes what changes neither the tree nor a bit of the result. Run it on one rank, then on two
+ * with the fingerprint that one rank printed:
  *
  * Usage: [mpiexec -n N] ranks [DATA [FINGERPRINT]] */
 #include <stdio.h>

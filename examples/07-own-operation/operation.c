@@ -1,5 +1,5 @@
-/* softsign: y = x / (1 + |x|), and dx = dy / (1 + |x|)^2 = dy (1 - |y|)^2: the gradient is taken from the output, so that
- * the input need not be kept until the backward pass. */
+/* softsign: y = x / (1 + |x|), and dx = dy / (1 + |x|)^2 = dy (1 - |y|)^2: the gradient is taken from the output, so
+ * that the input need not be kept until the backward pass. */
 #include "operation.h"
 
 #include <math.h>

@@ -1,6 +1,7 @@
-/* Lesson 7: a copy of lesson 3, but with an operation that the library does not have. It stands in operation.c: kernels,
- * shape, cost and gradient, all that the engine asks for. This program puts it into a network and does not trust it:
- * values are held against the definition, gradients against differences of the loss, one shard against four. */
+/* Lesson 7: a copy of lesson 3, but with an operation that the library does not have. It stands in operation.c:
+ * kernels, shape, cost and gradient, all that the engine asks for. This program puts it into a network and does not
+ * trust it: values are held against the definition, gradients against differences of the loss, one shard against four.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,8 +89,8 @@ static sl_status check_values(network *n, int *ok) {
   return SL_OK;
 }
 
-/* (L(w + e d) - L(w - e d)) / 2 e is the slope along d, and so is the product of gradient and d. Here d is the gradient of
- * fc1.weight, scaled to length 1, since along it the slope is large beside the loss's rounding. */
+/* (L(w + e d) - L(w - e d)) / 2 e is the slope along d, and so is the product of gradient and d. Here d is the gradient
+ * of fc1.weight, scaled to length 1, since along it the slope is large beside the loss's rounding. */
 static sl_status check_gradient(network *n, const float *data, const int32_t *labels, int *ok) {
   static float w[H * P], g[H * P];
   double squares = 0, loss, side[2], e = 0.05;

@@ -1,4 +1,5 @@
-/* Lesson 9: the network of lesson 1 once more, scheduled by hand: MPI between processes, OpenMP inside, no task anywhere.
+/* Lesson 9: the network of lesson 1 once more, scheduled by hand: MPI between processes, OpenMP inside, no task
+ * anywhere.
  *
  * Who computes what, in which order sums are formed, when processes wait for one another: all of it stands here, where
  * the graph of lesson 3, which runs afterwards, finds it out. Both must come to the same losses.
@@ -72,8 +73,8 @@ static void add(network *to, const network *from) {
   for (int i = 0; i < FLOATS; i++) ((float *)to)[i] += ((const float *)from)[i];
 }
 
-/* A step. Rank r has leaves [r LEAVES / ranks, (r + 1) LEAVES / ranks). The sums form the tree (0 + 1) + (2 + 3), the lower
- * levels in memory, the upper ones by messages; a + b = b + a, so that partners get the same bits. */
+/* A step. Rank r has leaves [r LEAVES / ranks, (r + 1) LEAVES / ranks). The sums form the tree (0 + 1) + (2 + 3), the
+ * lower levels in memory, the upper ones by messages; a + b = b + a, so that partners get the same bits. */
 static void step(network *net, const uint8_t *images, const int32_t *labels) {
   static network g[LEAVES], other;
   const int own = LEAVES / ranks, first = rank * own;
@@ -164,7 +165,8 @@ int main(int argc, char **argv) {
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &given);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (ranks != 1 && ranks != 2 && ranks != LEAVES) return fprintf(stderr, "run it on 1, 2 or 4 ranks\n"), MPI_Finalize(), 2;
+  if (ranks != 1 && ranks != 2 && ranks != LEAVES)
+    return fprintf(stderr, "run it on 1, 2 or 4 ranks\n"), MPI_Finalize(), 2;
   /* By hand, too: ranks of one machine must share its cores, or their threads fight over them. */
   MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
   MPI_Comm_size(node, &local);
