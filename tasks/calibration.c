@@ -155,14 +155,18 @@ sl_status sl_calibration_kinds(sl_calibration *c, const sl_calibration_kind **ki
 
 /* ---- StarPU's models -------------------------------------------------------------------------------------------- */
 
-/* All CPU workers of a process have one model. */
-static struct starpu_perfmodel_arch *cpu(void) { return starpu_worker_get_perf_archtype(0, STARPU_NMAX_SCHED_CTXS); }
+/* All CPU workers of a process have one model. NULL: there are none. */
+static struct starpu_perfmodel_arch *cpu(void) {
+  const int worker = starpu_worker_get_by_type(STARPU_CPU_WORKER, 0);
+  return worker < 0 ? NULL : starpu_worker_get_perf_archtype(worker, STARPU_NMAX_SCHED_CTXS);
+}
 
 /* The model's entry of a task's footprint; NULL: there is none yet, or the model was not loaded. */
 static struct starpu_perfmodel_history_entry *entry_of(const struct starpu_task *task) {
   struct starpu_perfmodel *model = task->cl->model;
-  if (!model->is_loaded) return NULL;
-  struct starpu_perfmodel_per_arch *history = starpu_perfmodel_get_model_per_arch(model, cpu(), 0);
+  struct starpu_perfmodel_arch *arch = cpu();
+  if (!model->is_loaded || !arch) return NULL;
+  struct starpu_perfmodel_per_arch *history = starpu_perfmodel_get_model_per_arch(model, arch, 0);
   const uint32_t footprint = ((const sl__task *)task->cl_arg)->hash;
   for (struct starpu_perfmodel_history_list *l = history ? history->list : NULL; l; l = l->next)
     if (l->entry->footprint == footprint) return l->entry;

@@ -313,7 +313,7 @@ static sl_status write_files(const sl__comparison *c, const sl__tables *t) {
   return status;
 }
 
-static sl_status report(const sl__comparison *c, sl__bundle *bundle) {
+static sl_status report(const sl__comparison *c) {
   sl__tables t = {.json = sl__compare_json(c)};
   sl_status status = SL_OK;
   if (!t.json) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the figures"));
@@ -323,12 +323,12 @@ static sl_status report(const sl__comparison *c, sl__bundle *bundle) {
   } else {
     sl__compare_table(c);
   }
-  if (!c->o->out && !bundle) goto out;
+  if (!c->o->out && !c->o->bundle) goto out;
   SL_TRY_OUT(sl__compare_csv(c, &t.csv));
   SL_TRY_OUT(sl__compare_plots(c, t.plot));
   SL_TRY_OUT(sl__compare_html(c, t.plot, &t.html));
   if (c->o->out) SL_TRY_OUT(write_files(c, &t));
-  if (bundle) SL_TRY_OUT(sl__bundle_fill(bundle, c, &t));
+  if (c->o->bundle) SL_TRY_OUT(sl__bundle_write(c->o->bundle, c, &t));
 out:
   json_decref(t.json);
   free(t.csv), free(t.html), free(t.plot[0]), free(t.plot[1]);
@@ -348,14 +348,13 @@ static void remove_folder(const sl__comparison *c) {
 sl_status sl__compare(sl__options *o, int *exit_code) {
   sl__comparison c = {.o = o, .repetitions = (int)o->repetitions};
   const sl_model *model;
-  sl__bundle *bundle = NULL;
   sl_status status = SL_OK;
   (void)exit_code;
   SL_TRY_OUT(sl__find_model(o->model, &model));
   if (o->sched) SL_TRY_OUT(sl_fail(SL_EINVAL, "--sched: compare takes --policies %s", o->sched));
   if (o->out && mkdir(o->out, 0777) != 0 && errno != EEXIST)
     SL_TRY_OUT(sl_fail(SL_EIO, "cannot make the folder %s: %s", o->out, strerror(errno)));
-  if (o->bundle) SL_TRY_OUT(sl__bundle_open(o->bundle, &bundle));
+  if (o->bundle) SL_TRY_OUT(sl__bundle_check(o->bundle));
   const ssize_t n = readlink("/proc/self/exe", c.program, sizeof c.program - 1);
   if (n <= 0) SL_TRY_OUT(sl_fail(SL_EIO, "/proc/self/exe cannot be read: %s", strerror(errno)));
   snprintf(c.folder, sizeof c.folder, "/tmp/starling-compare-XXXXXX");
@@ -369,10 +368,9 @@ sl_status sl__compare(sl__options *o, int *exit_code) {
   SL_TRY_OUT(measure_all(&c));
   SL_TRY_OUT(find_bound(&c));
   SL_TRY_OUT(sl__compare_figures(&c));
-  SL_TRY_OUT(report(&c, bundle));
+  SL_TRY_OUT(report(&c));
   if (!sl__compare_same_bits(&c)) status = sl_fail(SL_ETASK, "policies gave different bytes for one plan");
 out:
-  sl__bundle_discard(bundle);
   remove_folder(&c);
   for (int i = 0; i < c.n; i++) free(c.variant[i].measured), free(c.variant[i].reason);
   destroy(c.graph, c.n_graph);

@@ -15,61 +15,60 @@
 #include "tools/compare_parts.h"
 #include "tools/session.h"
 
-struct sl__bundle {
+typedef struct bundle {
   sl_file *file;
   struct archive *archive;
   char folder[NAME_MAX + 1]; /* all is in it */
   sl_status wrote;           /* what the file said */
-};
+} bundle;
 
 static la_ssize_t write_part(struct archive *a, void *arg, const void *bytes, size_t n) {
-  sl__bundle *b = arg;
+  bundle *b = arg;
   b->wrote = sl_file_write(b->file, bytes, n);
   if (b->wrote == SL_OK) return (la_ssize_t)n;
   archive_set_error(a, EIO, "%s", sl_error());
   return -1;
 }
 
-static sl_status failed(const sl__bundle *b) {
+static sl_status failed(const bundle *b) {
   return b->wrote != SL_OK ? b->wrote : sl_fail(SL_EIO, "--bundle: %s", archive_error_string(b->archive));
 }
 
-sl_status sl__bundle_open(const char *path, sl__bundle **bundle) {
+static void discard(bundle *b) {
+  if (b->archive) archive_write_free(b->archive);
+  sl_file_discard(b->file);
+}
+
+/* Nothing is at path until the file is committed. */
+static sl_status begin(const char *path, bundle *b) {
   static const char *const ends[] = {".tar.gz", ".tgz"};
-  sl_status status = SL_OK;
   size_t n = 0;
-  *bundle = NULL;
   const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
   for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
     const size_t whole = strlen(name), end = strlen(ends[i]);
     if (whole > end && whole <= NAME_MAX && strcmp(name + whole - end, ends[i]) == 0) n = whole - end;
   }
+  *b = (bundle){0};
   if (n == 0) return sl_fail(SL_EINVAL, "--bundle: '%s' is no name that ends in .tar.gz or .tgz", path);
-  sl__bundle *b = calloc(1, sizeof *b);
-  if (!b) return sl_fail(SL_ENOMEM, "no memory for a bundle");
   memcpy(b->folder, name, n);
-  SL_TRY_OUT(sl_file_create(path, &b->file));
+  SL_TRY(sl_file_create(path, &b->file));
   b->archive = archive_write_new();
-  if (!b->archive) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for a bundle"));
-  if (archive_write_add_filter_gzip(b->archive) < ARCHIVE_WARN ||
-      archive_write_set_format_pax_restricted(b->archive) != ARCHIVE_OK ||
-      archive_write_open(b->archive, b, NULL, write_part, NULL) != ARCHIVE_OK)
-    SL_TRY_OUT(failed(b));
-  *bundle = b;
-  b = NULL;
-out:
-  sl__bundle_discard(b);
+  if (!b->archive) return sl_fail(SL_ENOMEM, "no memory for a bundle");
+  return archive_write_add_filter_gzip(b->archive) < ARCHIVE_WARN ||
+                 archive_write_set_format_pax_restricted(b->archive) != ARCHIVE_OK ||
+                 archive_write_open(b->archive, b, NULL, write_part, NULL) != ARCHIVE_OK
+             ? failed(b)
+             : SL_OK;
+}
+
+sl_status sl__bundle_check(const char *path) {
+  bundle b;
+  const sl_status status = begin(path, &b);
+  discard(&b);
   return status;
 }
 
-void sl__bundle_discard(sl__bundle *b) {
-  if (!b) return;
-  if (b->archive) archive_write_free(b->archive);
-  sl_file_discard(b->file);
-  free(b);
-}
-
-static sl_status add(sl__bundle *b, const char *name, int executable, const void *bytes, size_t n) {
+static sl_status add(bundle *b, const char *name, int executable, const void *bytes, size_t n) {
   char path[PATH_MAX];
   struct archive_entry *entry = archive_entry_new();
   if (!entry) return sl_fail(SL_ENOMEM, "no memory for a bundle");
@@ -85,18 +84,16 @@ static sl_status add(sl__bundle *b, const char *name, int executable, const void
   return fine ? SL_OK : failed(b);
 }
 
-static sl_status add_text(sl__bundle *b, const char *name, const char *text) {
-  return add(b, name, 0, text, strlen(text));
-}
+static sl_status add_text(bundle *b, const char *name, const char *text) { return add(b, name, 0, text, strlen(text)); }
 
-static sl_status add_json(sl__bundle *b, const char *name, const json_t *json) {
+static sl_status add_json(bundle *b, const char *name, const json_t *json) {
   char *text = json_dumps(json, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
   const sl_status status = text ? add_text(b, name, text) : sl_fail(SL_ENOMEM, "no memory for %s", name);
   free(text);
   return status;
 }
 
-static sl_status add_file(sl__bundle *b, const char *name, int executable, const char *path) {
+static sl_status add_file(bundle *b, const char *name, int executable, const char *path) {
   enum { LIMIT = 256 << 20 };
   char *bytes;
   size_t n;
@@ -120,7 +117,7 @@ static sl_status join_policies(const sl__comparison *c, char **text) {
 }
 
 /* The options that decide what is measured, with what they were by default: of another machine the defaults differ. */
-static sl_status add_configuration(sl__bundle *b, const sl__comparison *c) {
+static sl_status add_configuration(bundle *b, const sl__comparison *c) {
   static const char *const others[] = {"out",       "bundle",       "json",    "quiet",     "sched",
                                        "calibrate", "uncalibrated", "machine", "sched-lib", NULL};
   sl__options o = *c->o;
@@ -140,7 +137,7 @@ static sl_status add_configuration(sl__bundle *b, const sl__comparison *c) {
   return status;
 }
 
-static sl_status add_topology(sl__bundle *b) {
+static sl_status add_topology(bundle *b) {
   hwloc_topology_t topology;
   char *xml = NULL;
   int n = 0;
@@ -154,7 +151,7 @@ static sl_status add_topology(sl__bundle *b) {
 }
 
 /* StarPU's models where it looks for them under STARPU_HOME. */
-static sl_status add_models(sl__bundle *b, const sl__comparison *c) {
+static sl_status add_models(bundle *b, const sl__comparison *c) {
   size_t i;
   json_t *value;
   json_array_foreach(c->models, i, value) {
@@ -168,7 +165,7 @@ static sl_status add_models(sl__bundle *b, const sl__comparison *c) {
   return SL_OK;
 }
 
-static sl_status add_script(sl__bundle *b, const sl__comparison *c) {
+static sl_status add_script(bundle *b, const sl__comparison *c) {
   char *text = NULL;
   size_t n;
   FILE *to = open_memstream(&text, &n);
@@ -202,7 +199,7 @@ static sl_status add_script(sl__bundle *b, const sl__comparison *c) {
   return status;
 }
 
-static sl_status add_readme(sl__bundle *b, const sl__comparison *c) {
+static sl_status add_readme(bundle *b, const sl__comparison *c) {
   char *text = NULL, *command;
   size_t n;
   SL_TRY(sl__compare_command(c, &command));
@@ -231,7 +228,7 @@ static sl_status add_readme(sl__bundle *b, const sl__comparison *c) {
   return status;
 }
 
-sl_status sl__bundle_fill(sl__bundle *b, const sl__comparison *c, const sl__tables *tables) {
+static sl_status fill(bundle *b, const sl__comparison *c, const sl__tables *tables) {
   SL_TRY(add_readme(b, c));
   SL_TRY(add_script(b, c));
   SL_TRY(add_configuration(b, c));
@@ -242,8 +239,18 @@ sl_status sl__bundle_fill(sl__bundle *b, const sl__comparison *c, const sl__tabl
   SL_TRY(add_text(b, "compare.html", tables->html));
   if (c->models_needed) SL_TRY(add_models(b, c));
   if (c->o->sched_lib) SL_TRY(add_file(b, "policy.so", 1, c->o->sched_lib));
-  if (archive_write_close(b->archive) != ARCHIVE_OK) return failed(b);
-  sl_file *file = b->file;
-  b->file = NULL;
-  return sl_file_commit(file);
+  return archive_write_close(b->archive) == ARCHIVE_OK ? SL_OK : failed(b);
+}
+
+sl_status sl__bundle_write(const char *path, const sl__comparison *c, const sl__tables *tables) {
+  bundle b;
+  sl_status status = begin(path, &b);
+  if (status == SL_OK) status = fill(&b, c, tables);
+  if (status == SL_OK) {
+    sl_file *file = b.file;
+    b.file = NULL;
+    status = sl_file_commit(file);
+  }
+  discard(&b);
+  return status;
 }

@@ -98,12 +98,9 @@ typedef struct sl__tables {
   char *csv, *html, *plot[SL__COMPARE_PLOTS];
 } sl__tables;
 
-/* The archive of --bundle. Opened before anything is measured, so that a wrong place is told early; nothing is at its
- * path until it was filled. The caller ends with sl__bundle_discard in any case. SL_EINVAL: another ending than .tar.gz
- * or .tgz. */
-typedef struct sl__bundle sl__bundle;
-sl_status sl__bundle_open(const char *path, sl__bundle **bundle);
-sl_status sl__bundle_fill(sl__bundle *bundle, const sl__comparison *c, const sl__tables *tables);
-void sl__bundle_discard(sl__bundle *bundle); /* NULL is allowed */
+/* The archive of --bundle. Check, before anything is measured, that one could be written there. SL_EINVAL: another
+ * ending than .tar.gz or .tgz. */
+sl_status sl__bundle_check(const char *path);
+sl_status sl__bundle_write(const char *path, const sl__comparison *c, const sl__tables *tables);
 
 #endif
