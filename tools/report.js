@@ -50,6 +50,7 @@ function swatch(colour, text) {
   return td;
 }
 
+const usage = {names: [], rows: []}; // kernels and causes; per cent of them for all ranks, and each
 {
   // Of each rank, and of all workers together.
   const names = ['kernels', ...data.causes], each = data.totals.filter((r) => r.steps > 0);
@@ -63,13 +64,8 @@ function swatch(colour, text) {
     tr.append(element('td', i ? meanings[name] : 'tasks at work', {class: 'meaning'}));
     return tr;
   }), row(['all of the workers’ time', ...columns.map((c) => (sum(c.map((x) => Math.round(x * 10))) / 10).toFixed(1)), '']));
-  names.forEach((name, i) => {
-    const part = element('span', '', {title: name + ' ' + columns[0][i] + ' %'});
-    part.style.flex = mean[i] + ' 0 0';
-    part.style.background = 'var(--' + name + ')';
-    $('shares').append(part);
-  });
-  $('shares').setAttribute('aria-label', names.map((name, i) => name + ' ' + columns[0][i] + ' %').join(', '));
+  usage.names = names;
+  usage.rows = columns.map((percent, k) => ({name: k ? 'rank ' + each[k - 1].rank : 'all ranks', percent: percent.map(Number)}));
 }
 
 table('bounds', ['', 'whole steps', 'tasks', 'exchanges', 'critical path, ms', 'area, ms', 'mixed bound, ms', 'a step took, ms', 'bound / step'],
@@ -165,6 +161,7 @@ table('bounds', ['', 'whole steps', 'tasks', 'exchanges', 'critical path, ms', '
 readColours();
 light();
 draw();
+drawShares();
 drawGraph();
 drawRoofline();
 drawCurves();
@@ -174,7 +171,7 @@ const firstDraw = performance.now();
   let wide = innerWidth;
   addEventListener('resize', () => {
     drawSoon();
-    if (innerWidth !== wide) drawRoofline(), drawCurves(), drawMemory();
+    if (innerWidth !== wide) drawShares(), drawRoofline(), drawCurves(), drawMemory();
     wide = innerWidth;
   });
   const again = () => {

@@ -77,9 +77,8 @@ const char *sl__report_roof_note(const sl__report_run *r) {
   for (int i = 0; i < r->n_lines; i++)
     if (r->line[i].at_roof > r->line[i].seconds)
       return "Above 100 % an operation is faster than the roof: Starling's own kernels can exceed OpenBLAS's sgemm, "
-             "whose "
-             "build may lack kernels for this processor, and data that are still in a cache come faster than memory "
-             "gives them.";
+             "whose build may lack kernels for this processor, data that are still in a cache come faster than memory "
+             "gives them, and peaks that were measured beside other work are too low.";
   return "";
 }
 

@@ -114,6 +114,25 @@ function ticks(low, high, n) {
 const number = (y) => Math.abs(y) >= 1e4 ? (y / 1000).toLocaleString('en') + 'k' : String(+y.toPrecision(4));
 const widthOf = (box) => Math.max(240, Math.min(640, $(box).clientWidth || 640));
 
+// A bar for all ranks, and one for each.
+function drawShares() {
+  const W = Math.max(240, $('shares').clientWidth || 640), left = usage.rows.length > 1 ? 58 : 0, scale = (W - left) / 100;
+  const svg = make('svg', {viewBox: '0 0 ' + W + ' ' + (26 * usage.rows.length + 2), role: 'img'});
+  svg.setAttribute('aria-label', usage.rows.map((r) => r.name + ': ' + usage.names.map((name, i) => name + ' ' + r.percent[i] + ' %').join(', ')).join('; '));
+  usage.rows.forEach((r, k) => {
+    let from = 0;
+    if (left) svg.append(make('text', {x: left - 6, y: 26 * k + 17, 'text-anchor': 'end', class: 'strong'}, r.name));
+    usage.names.forEach((name, i) => {
+      if (!(r.percent[i] > 0)) return;
+      const part = coloured(make('rect', {x: left + scale * from, y: 26 * k + 2, width: scale * r.percent[i], height: 22}), 'fill', '--' + name);
+      part.append(make('title', {}, r.name + ': ' + name + ' ' + r.percent[i].toFixed(1) + ' %'));
+      svg.append(part);
+      from += r.percent[i];
+    });
+  });
+  $('shares').replaceChildren(figureOf('Kernels, and idle time by cause', svg));
+}
+
 // series: [{name, colour, x: [], y: []}], where y may hold null. x are steps, or what `unit` names; stairs: y stays until the next x; rule:
 // a line across at that y, with its name; zero: y begins there.
 function plot(box, title, series, {unit = 'step', stairs = false, rule = null, zero = false} = {}) {

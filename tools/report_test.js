@@ -96,6 +96,8 @@ if (location.hash === '#test') {
     const peak = data.roofline.peak_gflops;
     result.roofline_drawn = peak > 0 ? $('roofline').querySelectorAll('circle').length === data.operations.filter((o) => !o.exchange && o.flops > 0 && o.bytes > 0).length
       : $('roofline').hidden && $('roof-note').textContent.includes('starling bench');
+    result.shares_drawn = $('shares').querySelectorAll('rect').length === sum(usage.rows.map((r) => r.percent.filter((p) => p > 0).length)) &&
+      usage.rows.every((r) => Math.abs(sum(r.percent) - 100) < 1e-6);
     const memories = (data.timelines.some((t) => t.memory) ? 1 : 0) + (data.train && data.train.memory_bytes.some((v) => v !== null) ? 1 : 0);
     result.memory_drawn = $('memory').hidden === (memories === 0) && $('memory-plots').querySelectorAll('svg').length === memories;
     // Every picture as a file: XML, with nothing left to a style sheet.
