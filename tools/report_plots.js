@@ -25,10 +25,11 @@ function inLight(look) {
   }
 }
 
-// An <svg> of the page as a text that stands alone: what style sheets said becomes attributes.
-function svgText(svg) {
+// An <svg> of the page as a text that stands alone: what style sheets said becomes attributes, and what its colours mean ([[colour, text]]) stands
+// below it.
+function svgText(svg, meanings) {
   const copy = svg.cloneNode(true), from = [svg, ...svg.querySelectorAll('*')], to = [copy, ...copy.querySelectorAll('*')];
-  const [, , w, h] = svg.getAttribute('viewBox').split(' ');
+  let [, , w, h] = svg.getAttribute('viewBox').split(' ').map(Number), x = 8;
   inLight(() => from.forEach((e, i) => {
     const style = getComputedStyle(e);
     for (const name of ['style', 'class', 'tabindex', 'role', 'id']) to[i].removeAttribute(name);
@@ -36,6 +37,14 @@ function svgText(svg) {
     for (const name of ['fill', 'fill-opacity', 'stroke', 'stroke-opacity', 'stroke-width', 'stroke-dasharray', 'opacity', 'paint-order']) to[i].setAttribute(name, style.getPropertyValue(name));
     if (e.tagName === 'text') for (const name of ['font-size', 'font-family', 'font-weight', 'text-anchor']) to[i].setAttribute(name, style.getPropertyValue(name));
   }));
+  for (const [colour, text] of meanings || []) {
+    const wide = 16 + 6.6 * text.length;
+    if (x === 8 || x + wide > w) x = 8, h += 18;
+    copy.append(make('rect', {x, y: h - 13, width: 10, height: 10, fill: inLight(() => getComputedStyle(document.documentElement).getPropertyValue(colour).trim())}),
+      make('text', {x: x + 14, y: h - 4, fill: '#333', 'font-size': 11, 'font-family': 'system-ui, sans-serif'}, text));
+    x += wide + 8;
+  }
+  copy.setAttribute('viewBox', '0 0 ' + w + ' ' + h);
   copy.setAttribute('width', w);
   copy.setAttribute('height', h);
   copy.prepend(make('rect', {width: w, height: h, fill: '#fff'}));
@@ -89,15 +98,15 @@ function timelineText() {
 }
 $('save').append(saver('timeline', timelineText));
 
-// A plot with its title, what its colours mean, and the button.
-function figureOf(title, svg, meanings) {
+// A plot with its title, what its colours mean, and the button. legend: what they mean where the page tells it elsewhere, for the file.
+function figureOf(title, svg, meanings, legend) {
   const caption = element('figcaption', title + (meanings ? ': ' : '')), box = element('figure');
   for (const [colour, text] of meanings || []) {
     const key = element('span', '', {class: 'key'});
     key.append(...swatch(colour, text).childNodes);
     caption.append(key, ' ');
   }
-  caption.append(saver(title.toLowerCase().replace(/[^a-z0-9]+/g, '-'), () => svgText(svg)));
+  caption.append(saver(title.toLowerCase().replace(/[^a-z0-9]+/g, '-'), () => svgText(svg, legend || meanings)));
   box.append(caption, svg);
   return box;
 }
@@ -130,7 +139,7 @@ function drawShares() {
       from += r.percent[i];
     });
   });
-  $('shares').replaceChildren(figureOf('Kernels, and idle time by cause', svg));
+  $('shares').replaceChildren(figureOf('Kernels, and idle time by cause', svg, null, usage.names.map((name) => ['--' + name, name])));
 }
 
 // series: [{name, colour, x: [], y: []}], where y may hold null. x are steps, or what `unit` names; stairs: y stays until the next x; rule:
