@@ -69,10 +69,10 @@ static json_t *variant_json(const sl__comparison *c, const sl__variant *v) {
   json_t *idle = json_object();
   for (int k = 0; k < SL_IDLE_CAUSES; k++)
     json_object_set_new(idle, sl_idle_cause_name((sl_idle_cause)k), json_real(f->idle[k]));
-  return json_pack("{s:s, s:b, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:f, s:o, s:s}", "policy", v->policy,
+  return json_pack("{s:s, s:b, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:f, s:o, s:s}", "policy", v->policy,
                    "priorities", v->priorities, "step_s", f->step, "ratio", f->ratio, "ratio_low", f->low, "ratio_high",
-                   f->high, "of_bound", f->of_bound, "kernel_percent", f->kernels, "kernel_inflation", f->inflation,
-                   "idle_percent", idle, "moved_bytes", f->moved, "energy_j",
+                   f->high, "ratio_surely", f->surely, "of_bound", f->of_bound, "kernel_percent", f->kernels,
+                   "kernel_inflation", f->inflation, "idle_percent", idle, "moved_bytes", f->moved, "energy_j",
                    c->no_energy ? json_null() : json_real(f->energy), "state_digest", v->digest);
 }
 

@@ -22,6 +22,7 @@ typedef struct sl__figures {
   double step;                          /* s, median */
   double kernels, idle[SL_IDLE_CAUSES]; /* means, which add up to 100% */
   double ratio, low, high;              /* to the base, paired: median, 95% interval */
+  double surely;                        /* upper end of the interval that holds for all policies at once */
   double moved, energy;                 /* of a step, medians; NaN: not known */
   double of_bound;                      /* the bound over the step */
   double inflation;                     /* of kernels: their time over that of the same kernels run alone; median */

@@ -217,7 +217,7 @@ static const option table[] = {
      "scheduling policies to compare, with commas between; eager is always among them (default: all that StarPU has)"},
     {"priorities", CHOICE, AT(priorities), SL__COMPARE, 0, "on|off|both", "both", 0, 0,
      "compare each policy with priorities of tasks, without, or both"},
-    {"repetitions", INTEGER, AT(repetitions), SL__COMPARE, 0, "N", "10", 3, 1e6,
+    {"repetitions", INTEGER, AT(repetitions), SL__COMPARE, 0, "N", "12", 3, 1e6,
      "processes of each policy, which take turns"},
     {"timeout", REAL, AT(timeout), SL__GRADE, 0, "SECONDS", "60", 0.1, 1e6, "end a submission that takes longer"},
     {"memory", INTEGER, AT(memory), SL__GRADE, 0, "MB", "2048", 1, 1e9,
