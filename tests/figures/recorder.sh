@@ -20,6 +20,11 @@ figure() { # name, target, values of all pairs
   printf '%-44s target %-4s value %-8.3g %s (half of the pairs: %.3g to %.3g%s)\n' "$1" "$2" "$value" "$([ "$met" = 1 ] && echo met || echo MISSED)" "$from" "$to" "$noise"
   [ "$met" = 1 ] || missed=1
 }
+cost=$(dirname "$starling")/tests/figures/recorder_cost
+[ -x "$cost" ] || { echo "SKIP: no $cost: make has it"; exit 77; }
+alone=
+for _ in 1 2 3 4 5; do alone+=$(awk -v ns="$("$cost" 2)" 'BEGIN { printf "%.4f", ns / 1000 }')$'\n'; done
+figure 'microseconds a task, by itself, on 2 threads' 2 "$alone"
 for model in lenet gpt2-nano; do
   first=$("$starling" bench $model --steps 5 --no-measure --json) || exit 1
   steps=$(awk -v s="$(echo "$first" | field step_s)" -v t="$each" 'BEGIN { n = int(t / s); print n < 10 ? 10 : n }')

@@ -1,0 +1,50 @@
+/* Figure: what recording adds to a task, by itself and without the noise of whole steps: the five looks at the clock, the
+ * latest end of its predecessors, and the record; on as many threads at once as there are workers. Nanoseconds, the
+ * median of rounds. (StarPU's call when a worker takes a task is not in it: recorder.sh compares whole steps.)
+ *
+ * Usage: recorder_cost THREADS */
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "runtime/recorder.h"
+
+enum { TASKS = 200000, PREDECESSORS = 4, ROUNDS = 15 };
+
+static int ascending(const void *a, const void *b) {
+  return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
+}
+
+int main(int argc, char **argv) {
+  const int threads = argc > 1 ? atoi(argv[1]) : 1;
+  double ns[ROUNDS];
+  sl_recorder *recorder;
+  if (threads < 1 || sl_recorder_create(0, &recorder) != SL_OK) return 1;
+  int64_t *end = calloc(TASKS, sizeof *end);
+  if (!end) return 1;
+  for (int r = 0; r < ROUNDS; r++) {
+    const int64_t from = sl_now();
+#pragma omp parallel num_threads(threads)
+    for (int i = omp_get_thread_num(); i < TASKS; i += threads) {
+      const int64_t submit = sl_now(), taken = sl_now(), start = sl_now();
+      int64_t ready = submit;
+      for (int k = 1; k <= PREDECESSORS; k++)
+        if (i >= k * threads && end[i - k * threads] > ready) ready = end[i - k * threads];
+      end[i] = sl_now();
+      sl_recorder_add(recorder, &(sl_record){.step = r,
+                                             .submit = submit,
+                                             .ready = ready,
+                                             .taken = taken > ready ? taken : ready,
+                                             .start = start,
+                                             .end = sl_now(),
+                                             .node = i,
+                                             .kind = SL_RECORD_TASK});
+    }
+    ns[r] = (double)(sl_now() - from) * threads / TASKS;
+  }
+  qsort(ns, ROUNDS, sizeof *ns, ascending);
+  printf("%.1f\n", ns[ROUNDS / 2]);
+  sl_recorder_destroy(recorder);
+  free(end);
+  return 0;
+}
