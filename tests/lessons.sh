@@ -38,6 +38,7 @@ answers() {
   if [ "$code" = 0 ] && [ "$(tail -n 1 "$work/out")" = ok ] && { [ "$took" -le 60 ] || [ "$used" -le 120 ]; }; then
     ok "$name ($took s, $used s of processors)"
   else
+    grep -E "NOT SEEN|^wrong: " "$work/out" >>"$work/err" # which the end of the output may not show
     echo "# exit code $code after $took s, $used s of processors" >>"$work/err"
     not_ok "$name"
   fi
