@@ -81,6 +81,23 @@ static void look(processes *all, int *n, size_t *bytes) {
   }
 }
 
+/* Bytes of ours, each page counted once though several processes share it (their proportional set sizes, in kB). 0 where
+ * the kernel does not tell. */
+static size_t proportional(const processes *all) {
+  size_t bytes = 0;
+  for (int i = 0; i < all->n; i++) {
+    char path[64], line[256];
+    long kilobytes;
+    if (!all->process[i].ours) continue;
+    snprintf(path, sizeof path, "/proc/%ld/smaps_rollup", (long)all->process[i].pid);
+    FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof line, file))
+      if (sscanf(line, "Pss: %ld", &kilobytes) == 1) bytes += (size_t)kilobytes * 1024;
+    if (file) fclose(file);
+  }
+  return bytes;
+}
+
 /* Kills what is left, until nothing is. The first process has been waited for. */
 static sl_status clear(processes *all, pid_t group) {
   const int64_t from = sl_now();
@@ -157,9 +174,13 @@ static void watch(pid_t pid, int fd, const sl__limits *limits, processes *all, s
       size_t bytes;
       look(all, &processes, &bytes);
       looked = now;
-      if (bytes > t->peak) t->peak = bytes;
-      if (bytes > limits->bytes) t->end = SL__TRIAL_MEMORY;
       if (processes > limits->processes) t->end = SL__TRIAL_PROCESSES;
+      if (processes > 1 && processes <= limits->processes && bytes > limits->bytes) { /* many that share much? */
+        const size_t shared_once = proportional(all);
+        if (shared_once) bytes = shared_once;
+      }
+      if (bytes > t->peak) t->peak = bytes;
+      if (bytes > limits->bytes && t->end == SL__TRIAL_EXITED) t->end = SL__TRIAL_MEMORY;
     }
     if (t->end == SL__TRIAL_EXITED && t->seconds > limits->seconds) t->end = SL__TRIAL_TIME;
     if (t->end != SL__TRIAL_EXITED) killed = kill(-pid, SIGKILL) == 0;
