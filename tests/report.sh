@@ -141,6 +141,9 @@ document.body.append("\n",Object.assign(document.createElement("pre"),{className
   done
 }
 busy() { awk -v cpus="$(nproc)" '{ exit !($1 > cpus) }' /proc/loadavg 2>/dev/null; }
+within() { # name, figure, most: too slow counts only where nothing else kept the cores from it
+  if ! below "$2" "$3" >"$work/slow" && busy; then skip "$1: more is running here than there are cores"; else check "$1" below "$2" "$3"; fi
+}
 if [ -n "$browser" ]; then
   mkdir large
   check 'a run of 100,000 tasks' "$timelines" large 100000
@@ -152,11 +155,9 @@ if [ -n "$browser" ]; then
   look dark
   result=result-dark-2
   check 'all of the 100,000 are there' has records 100200
-  if busy; then skip 'how fast: more is running here than there are cores'; else
-    check 'drawn within 2 s' below first_draw_ms 2000
-    check 'the wheel within 0.2 s' below wheel_ms 200
-    check 'a search within 1 s' below search_ms 1000
-  fi
+  within 'drawn within 2 s' first_draw_ms 2000
+  within 'the wheel within 0.2 s' wheel_ms 200
+  within 'a search within 1 s' search_ms 1000
 else
   skip 'the page in a browser: no chromium'
 fi
