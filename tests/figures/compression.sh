@@ -1,7 +1,7 @@
 #!/bin/bash
 # Figure: what gpt2-nano has learnt of the King James text after STEPS steps (default 300) on 2 ranks that share no memory, its gradients sent
-# as they are, as bf16, and the tenth and the hundredth part that are largest; with the bytes of a step. bf16 may lose 2% of the loss. What top-k
-# loses is shown, without a target: it depends on how long one trains. OUT=FILE.svg draws the curves.
+# as they are, as bf16, and the tenth and the hundredth part that are largest; with the bytes of a step. bf16 may lose 2% of the loss,
+# top-k 15%. OUT=FILE.svg draws the curves.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 starling=${STARLING:-$top/build/starling} mpiexec=${MPIEXEC:-mpiexec.mpich} steps=${STEPS:-300}
@@ -20,11 +20,10 @@ for way in none bf16 topk=0.1 topk; do
   loss=$(jq .validation_loss "$work/$way/summary.json")
   bytes=$("$mpiexec" -n 2 "$starling" bench gpt2-nano --batch 8 --leaves 2 --workers 1 --steps 2 --no-measure --compress $way --json 2>/dev/null | jq '.sent_bytes / 1e6')
   [ $way != none ] || plain=$loss
-  verdict='no target'
-  if [ $way = bf16 ]; then
-    verdict=met
-    awk -v a="$plain" -v b="$loss" 'BEGIN { exit !(b <= 1.02 * a) }' || verdict=MISSED missed=1
-  fi
+  most=1.15
+  [ $way != bf16 ] || most=1.02
+  verdict=met
+  awk -v a="$plain" -v b="$loss" -v most=$most 'BEGIN { exit !(b <= most * a) }' || verdict=MISSED missed=1
   printf '%-8s validation loss %.4f (%s), %6.2f MB sent a step\n' $way "$loss" "$verdict" "$bytes"
   jq -r 'select(.split == "train") | [.step, .loss] | @tsv' "$work/$way/metrics.jsonl" >"$work/$way.tsv"
   plot+="${plot:+, }'$work/$way.tsv' with lines linewidth 2 title '--compress $way'"
