@@ -2,6 +2,7 @@
 #include "runtime/comm.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 sl_status sl_comm_status(int code, const char *what) {
@@ -10,6 +11,11 @@ sl_status sl_comm_status(int code, const char *what) {
   if (code == MPI_SUCCESS) return SL_OK;
   MPI_Error_string(code, text, &n);
   return sl_fail(SL_EMPI, "%s: %s", what, text);
+}
+
+sl_status sl_comm_start(int *level) {
+  setenv("UCX_TCP_PUT_ENABLE", "n", 0);
+  return sl_comm_status(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, level), "MPI_Init_thread");
 }
 
 sl_status sl_comm_agree(MPI_Comm comm, sl_status status) {

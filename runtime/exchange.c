@@ -24,6 +24,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/comm.h"
+
 enum { DEPTH = 4, LINE = 64, PAGE = 4096 };
 #define SEGMENT_SHARED ((size_t)256 << 10) /* stays in the caches between a rank's write and another's read */
 #define SEGMENT_MESSAGES ((size_t)1 << 20) /* long enough to hide a message's latency, short enough to overlap */
@@ -73,7 +75,8 @@ typedef struct bucket {
 typedef struct cursor {
   uint64_t number; /* segments before it, ever */
   int bucket;
-  int64_t at; /* element of the bucket */
+  int64_t at;     /* element of the bucket */
+  uint64_t round; /* of all buckets */
 } cursor;
 
 /* A segment between the nodes: the leader's messages. */
@@ -132,14 +135,6 @@ static double now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static sl_status mpi(int code, const char *what) {
-  char text[MPI_MAX_ERROR_STRING] = "";
-  int n;
-  if (code == MPI_SUCCESS) return SL_OK;
-  MPI_Error_string(code, text, &n);
-  return sl_fail(SL_EMPI, "%s: %s", what, text);
 }
 
 /* ---- the tree --------------------------------------------------------------------------------------------------- */
@@ -220,6 +215,7 @@ static int advance(const sl_exchange *e, cursor *c) {
   if (c->at < e->bucket[c->bucket].count) return 0;
   c->at = 0;
   c->bucket = (c->bucket + 1) % e->n_buckets;
+  c->round += c->bucket == 0;
   return 1;
 }
 
@@ -366,7 +362,7 @@ static int try_reduce(sl_exchange *e) {
 
 static void fail(sl_exchange *e, int code, const char *what) {
   if (e->status != SL_OK) return;
-  const sl_status status = mpi(code, what);
+  const sl_status status = sl_comm_status(code, what);
   pthread_mutex_lock(&e->lock);
   snprintf(e->error, sizeof e->error, "%s", sl_error());
   e->status = status;
@@ -390,14 +386,16 @@ static void receive_from(sl_exchange *e, crossing *x, void *data, size_t bytes, 
   request(e, x, MPI_Irecv(data, (int)bytes, MPI_BYTE, node, tag, e->leaders, &x->request[x->n]), node, "MPI_Irecv");
 }
 
-static size_t message_bytes(const sl_exchange *e, const bucket *b, int64_t n) {
-  return b->lacks ? sl_compressed_bytes(&e->compression, n) : (size_t)n * sl_dtype_bytes(b->dtype);
+/* A message of n elements of the bucket. */
+static size_t message_bytes(const bucket *b, const sl_compression *how, int64_t n) {
+  return b->lacks ? sl_compressed_bytes(how, n) : (size_t)n * sl_dtype_bytes(b->dtype);
 }
 
 /* Sends the other leaders their parts of this node's items, and receives this one's part of theirs. */
 static void send_parts(sl_exchange *e, crossing *x, const cursor *c) {
   bucket *b = &e->bucket[c->bucket];
   const uint64_t number = c->number;
+  const sl_compression how = sl_compression_at(&e->compression, c->round, 0);
   const int64_t count = segment_count(e, c);
   const int tag = (int)(number % DEPTH) * 2;
   const size_t bytes = sl_dtype_bytes(b->dtype);
@@ -408,7 +406,7 @@ static void send_parts(sl_exchange *e, crossing *x, const cursor *c) {
   for (int k = 0; k < e->nodes && from < to; k++)
     for (int i = e->node_items[k]; k != e->my_node && i < e->node_items[k + 1]; i++)
       receive_from(e, x, b->lacks ? packed_memory(e, e->unpacked, number, i) : received_memory(e, number, i),
-                   message_bytes(e, b, to - from), k, tag);
+                   message_bytes(b, &how, to - from), k, tag);
   const int mine = e->node_items[e->my_node + 1] - e->node_items[e->my_node];
   for (int step = 1; step < e->nodes; step++) {
     const int k = (e->my_node + step) % e->nodes; /* not all to the same node at once */
@@ -417,10 +415,10 @@ static void send_parts(sl_exchange *e, crossing *x, const cursor *c) {
       const char *data = item_memory(e, number, e->place[i]) + (size_t)from * bytes;
       if (b->lacks) {
         char *message = packed_memory(e, e->packed, number, k * mine + i);
-        sl_compress(&e->compression, (const float *)data, b->lacks + i * b->count + c->at + from, to - from, message);
+        sl_compress(&how, (const float *)data, b->lacks + i * b->count + c->at + from, to - from, message);
         data = message;
       }
-      send_to(e, x, data, message_bytes(e, b, to - from), k, tag);
+      send_to(e, x, data, message_bytes(b, &how, to - from), k, tag);
     }
   }
 }
@@ -440,11 +438,11 @@ static void add_parts(sl_exchange *e, uint64_t number, int64_t from, int64_t to,
 }
 
 /* The others' items, out of their messages. */
-static void unpack_parts(sl_exchange *e, uint64_t number, int64_t n) {
+static void unpack_parts(sl_exchange *e, const cursor *c, int64_t n) {
+  const sl_compression how = sl_compression_at(&e->compression, c->round, 0);
   for (int i = 0; i < e->node_items[e->nodes]; i++)
     if (i < e->node_items[e->my_node] || i >= e->node_items[e->my_node + 1])
-      sl_decompress(&e->compression, packed_memory(e, e->unpacked, number, i), n,
-                    (float *)received_memory(e, number, i));
+      sl_decompress(&how, packed_memory(e, e->unpacked, c->number, i), n, (float *)received_memory(e, c->number, i));
 }
 
 static char *sums_of_node(const sl_exchange *e, char *memory, uint64_t number, int node) {
@@ -456,6 +454,7 @@ static char *sums_of_node(const sl_exchange *e, char *memory, uint64_t number, i
 static void send_sums(sl_exchange *e, crossing *x, const cursor *c) {
   bucket *b = &e->bucket[c->bucket];
   const uint64_t number = c->number;
+  const sl_compression how = sl_compression_at(&e->compression, c->round, 1);
   const int64_t count = segment_count(e, c);
   const size_t bytes = sl_dtype_bytes(b->dtype);
   const int tag = (int)(number % DEPTH) * 2 + 1;
@@ -463,7 +462,7 @@ static void send_sums(sl_exchange *e, crossing *x, const cursor *c) {
   x->n = x->left = 0;
   part_of_node(e, b, count, e->my_node, &from, &to);
   char *whole = item_memory(e, number, 0), *own = whole + (size_t)from * bytes;
-  if (b->lacks && from < to) unpack_parts(e, number, to - from);
+  if (b->lacks && from < to) unpack_parts(e, c, to - from);
   if (b->move.kind == SL_EXCHANGE_SUM && from < to) add_parts(e, number, from, to, b->dtype);
   if (b->move.kind == SL_EXCHANGE_SUM && b->home >= 0) return;
   for (int k = 0; k < e->nodes; k++) {
@@ -471,27 +470,28 @@ static void send_sums(sl_exchange *e, crossing *x, const cursor *c) {
     part_of_node(e, b, count, k, &begin, &end);
     if (k == e->my_node || begin == end) continue;
     receive_from(e, x, b->lacks ? sums_of_node(e, e->unpacked, number, k) : whole + (size_t)begin * bytes,
-                 message_bytes(e, b, end - begin), k, tag);
+                 message_bytes(b, &how, end - begin), k, tag);
   }
   if (b->lacks && from < to) {
     char *message = sums_of_node(e, e->packed, number, e->my_node);
-    sl_compress(&e->compression, (const float *)own, b->lacks + c->at + from, to - from, message);
-    sl_decompress(&e->compression, message, to - from, (float *)own);
+    sl_compress(&how, (const float *)own, b->lacks + c->at + from, to - from, message);
+    sl_decompress(&how, message, to - from, (float *)own);
     own = message;
   }
   for (int step = 1; step < e->nodes && from < to; step++)
-    send_to(e, x, own, message_bytes(e, b, to - from), (e->my_node + step) % e->nodes, tag);
+    send_to(e, x, own, message_bytes(b, &how, to - from), (e->my_node + step) % e->nodes, tag);
 }
 
 /* The other nodes' parts of the sums, out of their messages. */
 static void unpack_sums(sl_exchange *e, const cursor *c) {
   const bucket *b = &e->bucket[c->bucket];
+  const sl_compression how = sl_compression_at(&e->compression, c->round, 1);
   if (!b->lacks || b->home >= 0) return;
   for (int k = 0; k < e->nodes; k++) {
     int64_t from, to;
     part_of_node(e, b, segment_count(e, c), k, &from, &to);
     if (k != e->my_node && from < to)
-      sl_decompress(&e->compression, sums_of_node(e, e->unpacked, c->number, k), to - from,
+      sl_decompress(&how, sums_of_node(e, e->unpacked, c->number, k), to - from,
                     (float *)item_memory(e, c->number, 0) + from);
   }
 }
@@ -664,7 +664,7 @@ int sl_exchange_waits_for(sl_exchange *e, int *number, char *late) {
 /* The same verdict on all ranks. */
 static sl_status agree(const sl_exchange *e, sl_status status) {
   int mine = status, worst = SL_OK;
-  SL_TRY(mpi(MPI_Allreduce(&mine, &worst, 1, MPI_INT, MPI_MAX, e->comm), "MPI_Allreduce"));
+  SL_TRY(sl_comm_status(MPI_Allreduce(&mine, &worst, 1, MPI_INT, MPI_MAX, e->comm), "MPI_Allreduce"));
   if (worst != SL_OK && status == SL_OK)
     return sl_fail((sl_status)worst, "another rank could not prepare its exchange: %s",
                    sl_status_text((sl_status)worst));
@@ -682,7 +682,7 @@ sl_status sl_exchange_allocate(sl_exchange *e, size_t bytes, void **memory) {
     if (!shares) e->arena_window = MPI_WIN_NULL;
   }
   int all = 0;
-  SL_TRY(mpi(MPI_Allreduce(&shares, &all, 1, MPI_INT, MPI_MIN, e->comm), "MPI_Allreduce"));
+  SL_TRY(sl_comm_status(MPI_Allreduce(&shares, &all, 1, MPI_INT, MPI_MIN, e->comm), "MPI_Allreduce"));
   if (shares && !all) MPI_Win_free(&e->arena_window);
   e->base = calloc((size_t)e->locals, sizeof *e->base);
   if (!all) e->arena = aligned_alloc(PAGE, round_up(bytes + 1, PAGE));
@@ -692,7 +692,7 @@ sl_status sl_exchange_allocate(sl_exchange *e, size_t bytes, void **memory) {
     MPI_Aint size;
     int unit;
     void *base;
-    SL_TRY(mpi(MPI_Win_shared_query(e->arena_window, r, &size, &unit, &base), "MPI_Win_shared_query"));
+    SL_TRY(sl_comm_status(MPI_Win_shared_query(e->arena_window, r, &size, &unit, &base), "MPI_Win_shared_query"));
     e->base[r] = (char *)round_up((uintptr_t)base, LINE);
   }
   if (all) e->arena = e->base[e->local];
@@ -715,11 +715,12 @@ static sl_status find_shared(sl_exchange *e, bucket *b) {
       const int64_t at = (char *)b->stretch[s].mine[i] - (char *)e->arena;
       inside = at >= 0 && (size_t)at + (size_t)b->stretch[s].count * bytes <= e->arena_bytes;
     }
-  SL_TRY_OUT(mpi(MPI_Allreduce(&inside, &b->direct, 1, MPI_INT, MPI_MIN, e->comm), "MPI_Allreduce"));
+  SL_TRY_OUT(sl_comm_status(MPI_Allreduce(&inside, &b->direct, 1, MPI_INT, MPI_MIN, e->comm), "MPI_Allreduce"));
   for (int s = 0; s < b->n && b->direct; s++) {
     for (int i = 0; i < e->items; i++) mine[i] = (char *)b->stretch[s].mine[i] - (char *)e->arena;
-    SL_TRY_OUT(mpi(MPI_Allgatherv(mine, e->items, MPI_INT64_T, offset, count, e->local_items, MPI_INT64_T, e->node),
-                   "MPI_Allgatherv"));
+    SL_TRY_OUT(
+        sl_comm_status(MPI_Allgatherv(mine, e->items, MPI_INT64_T, offset, count, e->local_items, MPI_INT64_T, e->node),
+                       "MPI_Allgatherv"));
     for (int r = 0; r < e->locals; r++)
       for (int i = e->local_items[r]; i < e->local_items[r + 1]; i++) b->stretch[s].node[i] = e->base[r] + offset[i];
   }
@@ -795,14 +796,14 @@ static sl_status find_nodes(sl_exchange *e, const sl_exchange_options *o) {
   sl_status status = SL_OK;
   if (!o->no_shared) {
     if (o->node != MPI_COMM_NULL)
-      SL_TRY_OUT(mpi(MPI_Comm_dup(o->node, &node), "MPI_Comm_dup"));
+      SL_TRY_OUT(sl_comm_status(MPI_Comm_dup(o->node, &node), "MPI_Comm_dup"));
     else
-      SL_TRY_OUT(mpi(MPI_Comm_split_type(e->comm, MPI_COMM_TYPE_SHARED, e->rank, MPI_INFO_NULL, &node),
-                     "MPI_Comm_split_type"));
-    SL_TRY_OUT(mpi(MPI_Allreduce(&e->rank, &own, 1, MPI_INT, MPI_MIN, node), "MPI_Allreduce"));
+      SL_TRY_OUT(sl_comm_status(MPI_Comm_split_type(e->comm, MPI_COMM_TYPE_SHARED, e->rank, MPI_INFO_NULL, &node),
+                                "MPI_Comm_split_type"));
+    SL_TRY_OUT(sl_comm_status(MPI_Allreduce(&e->rank, &own, 1, MPI_INT, MPI_MIN, node), "MPI_Allreduce"));
     if (o->ranks_per_node > 0) own += (e->rank - own) / o->ranks_per_node * o->ranks_per_node;
   }
-  SL_TRY_OUT(mpi(MPI_Allgather(&own, 1, MPI_INT, leader, 1, MPI_INT, e->comm), "MPI_Allgather"));
+  SL_TRY_OUT(sl_comm_status(MPI_Allgather(&own, 1, MPI_INT, leader, 1, MPI_INT, e->comm), "MPI_Allgather"));
   int scattered = 0;
   for (int r = 0; r < e->ranks; r++) scattered |= leader[r] != r && (r == 0 || leader[r] != leader[r - 1]);
   for (int r = 0; r < e->ranks; r++) {
@@ -811,10 +812,11 @@ static sl_status find_nodes(sl_exchange *e, const sl_exchange_options *o) {
     if (r == e->rank) e->my_node = e->nodes - 1;
   }
   e->node_rank[e->nodes] = e->ranks;
-  SL_TRY_OUT(mpi(MPI_Comm_split(e->comm, leader[e->rank], e->rank, &e->node), "MPI_Comm_split"));
+  SL_TRY_OUT(sl_comm_status(MPI_Comm_split(e->comm, leader[e->rank], e->rank, &e->node), "MPI_Comm_split"));
   MPI_Comm_rank(e->node, &e->local);
   MPI_Comm_size(e->node, &e->locals);
-  SL_TRY_OUT(mpi(MPI_Comm_split(e->comm, e->local == 0 ? 0 : MPI_UNDEFINED, e->rank, &e->leaders), "MPI_Comm_split"));
+  SL_TRY_OUT(sl_comm_status(MPI_Comm_split(e->comm, e->local == 0 ? 0 : MPI_UNDEFINED, e->rank, &e->leaders),
+                            "MPI_Comm_split"));
 out:
   if (node != MPI_COMM_NULL) MPI_Comm_free(&node);
   free(leader);
@@ -861,7 +863,8 @@ out:
 static sl_status find_packed(sl_exchange *e) {
   const int mine = e->node_items[e->my_node + 1] - e->node_items[e->my_node], all = e->node_items[e->nodes];
   e->packed_slots = (mine * e->nodes > all ? mine * e->nodes : all) + e->nodes;
-  e->packed_most = round_up(sl_compressed_bytes(&e->compression, (int64_t)(e->part_most / sizeof(float))), LINE);
+  const sl_compression most = sl_compression_at(&e->compression, 0, 1);
+  e->packed_most = round_up(sl_compressed_bytes(&most, (int64_t)(e->part_most / sizeof(float))), LINE);
   const size_t bytes = DEPTH * (size_t)e->packed_slots * e->packed_most;
   e->packed = aligned_alloc(LINE, bytes);
   e->unpacked = aligned_alloc(LINE, bytes);
@@ -889,7 +892,7 @@ static sl_status find_memory(sl_exchange *e, int *fits) {
       *fits = 0;
       return SL_OK;
     }
-    SL_TRY(mpi(MPI_Win_shared_query(e->window, 0, &bytes, &unit, &base), "MPI_Win_shared_query"));
+    SL_TRY(sl_comm_status(MPI_Win_shared_query(e->window, 0, &bytes, &unit, &base), "MPI_Win_shared_query"));
     e->boards = (board *)(((uintptr_t)base + LINE - 1) / LINE * LINE);
     e->memory = boards + DEPTH * (size_t)e->items * e->segment;
   }
@@ -941,7 +944,7 @@ static sl_status prepare(sl_exchange *e, const sl_exchange_options *o, int *fits
   if (status == SL_OK) status = agree(e, find_memory(e, fits));
   if (status != SL_OK) return status;
   int mine = *fits;
-  return mpi(MPI_Allreduce(&mine, fits, 1, MPI_INT, MPI_MIN, e->comm), "MPI_Allreduce");
+  return sl_comm_status(MPI_Allreduce(&mine, fits, 1, MPI_INT, MPI_MIN, e->comm), "MPI_Allreduce");
 }
 
 sl_status sl_exchange_create(const sl_exchange_options *o, sl_exchange **exchange) {
@@ -954,7 +957,7 @@ sl_status sl_exchange_create(const sl_exchange_options *o, sl_exchange **exchang
   e->window = e->arena_window = MPI_WIN_NULL;
   pthread_mutex_init(&e->lock, NULL);
   pthread_cond_init(&e->idle, NULL);
-  SL_TRY_OUT(mpi(MPI_Comm_dup(o->comm, &e->comm), "MPI_Comm_dup"));
+  SL_TRY_OUT(sl_comm_status(MPI_Comm_dup(o->comm, &e->comm), "MPI_Comm_dup"));
   MPI_Comm_set_errhandler(e->comm, MPI_ERRORS_RETURN);
   MPI_Comm_rank(e->comm, &e->rank);
   MPI_Comm_size(e->comm, &e->ranks);
@@ -986,7 +989,7 @@ sl_status sl_exchange_create(const sl_exchange_options *o, sl_exchange **exchang
   if (pthread_create(&e->thread, NULL, run, e) != 0) SL_TRY_OUT(sl_fail(SL_EIO, "no thread for the exchange"));
   e->started = 1;
   pthread_setname_np(e->thread, "sl-exchange");
-  SL_TRY_OUT(mpi(MPI_Barrier(e->comm), "MPI_Barrier"));
+  SL_TRY_OUT(sl_comm_status(MPI_Barrier(e->comm), "MPI_Barrier"));
   *exchange = e;
   e = NULL;
 out:

@@ -92,18 +92,7 @@ static int number_in(const char *name, int otherwise) {
 
 /* ---- MPI ---- */
 
-static sl_status mpi_failed(const char *what, int error) {
-  char text[MPI_MAX_ERROR_STRING] = "";
-  int n = 0;
-  MPI_Error_string(error, text, &n);
-  return sl_fail(SL_EMPI, "%s: %s", what, text);
-}
-
-#define MPI_TRY_OUT(call)                                                   \
-  do {                                                                      \
-    const int mpi_error = (call);                                           \
-    if (mpi_error != MPI_SUCCESS) SL_TRY_OUT(mpi_failed(#call, mpi_error)); \
-  } while (0)
+#define MPI_TRY_OUT(call) SL_TRY_OUT(sl_comm_status((call), #call))
 
 /* How many ranks the launcher says that it started, and which variable says so; 1 when no launcher is seen. */
 static int promised_ranks(const char **variable) {
@@ -152,7 +141,7 @@ static sl_status start_mpi(sl_runtime *rt) {
   if (up) {
     MPI_TRY_OUT(MPI_Query_thread(&level));
   } else {
-    MPI_TRY_OUT(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level));
+    SL_TRY_OUT(sl_comm_start(&level));
     mpi_is_ours = 1;
   }
   MPI_TRY_OUT(MPI_Comm_dup(MPI_COMM_WORLD, &rt->comm));
@@ -177,24 +166,6 @@ out:
   return status;
 }
 
-/* Every rank's outcome of what was done so far: when one failed all fail, with its message, and none waits for it. */
-static sl_status agree(sl_runtime *rt, sl_status mine) {
-  if (rt->comm == MPI_COMM_NULL || rt->ranks == 1) return mine;
-  struct {
-    int failed, rank;
-  } here = {mine != SL_OK ? 0 : 1, rt->rank}, first;
-  char text[1024];
-  int code = (int)mine;
-  snprintf(text, sizeof text, "%s", sl_error());
-  if (MPI_Allreduce(&here, &first, 1, MPI_2INT, MPI_MINLOC, rt->comm) != MPI_SUCCESS)
-    return sl_fail(SL_EMPI, "MPI failed while the ranks started");
-  if (first.failed == 1) return SL_OK;
-  MPI_Bcast(text, sizeof text, MPI_CHAR, first.rank, rt->comm);
-  MPI_Bcast(&code, 1, MPI_INT, first.rank, rt->comm);
-  if (mine != SL_OK) return mine;
-  return sl_fail((sl_status)code, "rank %d: %s", first.rank, text);
-}
-
 static void leave_mpi(sl_runtime *rt) {
   if (rt->node_comm != MPI_COMM_NULL) MPI_Comm_free(&rt->node_comm);
   if (rt->comm != MPI_COMM_NULL) MPI_Comm_free(&rt->comm);
@@ -205,8 +176,8 @@ void sl_runtime_end_mpi(void) {
   int down = 0;
   if (!mpi_is_ours || MPI_Finalized(&down) != MPI_SUCCESS || down) return;
   mpi_is_ours = 0;
-  /* MPICH 4.0 over UCX's TCP: a rank that is early blocks in MPI_Finalize until all are there, and does not answer those
-   * that still flush their connections, for ever. Ranks that come together from a barrier answer one another. */
+  /* MPICH 4.0 over UCX's TCP: a rank that is early blocks in MPI_Finalize until all are there, and does not answer
+   * those that still flush their connections, for ever. Ranks that come together from a barrier answer one another. */
   MPI_Barrier(MPI_COMM_WORLD), MPI_Barrier(MPI_COMM_WORLD);
   MPI_Finalize();
 }
@@ -365,10 +336,11 @@ static sl_status name_model_host(sl_runtime *rt) {
   const char *given = rt->options.machine ? rt->options.machine : getenv("STARPU_HOSTNAME");
   if (given && *given) {
     if (strpbrk(given, "/ \t\n") || snprintf(rt->model_host, sizeof rt->model_host, "%s", given) >= NAME_BYTES)
-      return sl_fail(SL_EINVAL,
-                     "'%.100s' names no machine: it is part of names of files, without / and blanks, and shorter than %d "
-                     "bytes",
-                     given, NAME_BYTES);
+      return sl_fail(
+          SL_EINVAL,
+          "'%.100s' names no machine: it is part of names of files, without / and blanks, and shorter than %d "
+          "bytes",
+          given, NAME_BYTES);
     return SL_OK;
   }
   hwloc_topology_t t = rt->topology;
@@ -618,15 +590,15 @@ sl_status sl_runtime_start(const sl_runtime_options *options, sl_runtime **resul
   if (options->kernels && *options->kernels) status = sl_isa_parse(options->kernels, &isa);
   if (status == SL_OK) status = sl_isa_use(isa);
   if (status == SL_OK) status = load_topology(rt);
-  SL_TRY_OUT(agree(rt, status));
-  SL_TRY_OUT(agree(rt, divide(rt)));
-  SL_TRY_OUT(agree(rt, start_starpu_in_turn(rt)));
+  SL_TRY_OUT(sl_comm_agree(rt->comm, status));
+  SL_TRY_OUT(sl_comm_agree(rt->comm, divide(rt)));
+  SL_TRY_OUT(sl_comm_agree(rt->comm, start_starpu_in_turn(rt)));
   rt->team = calloc(STARPU_NMAXWORKERS, sizeof *rt->team);
   if (!rt->team)
     status = sl_fail(SL_ENOMEM, "no memory for %d teams", STARPU_NMAXWORKERS);
   else
     status = start_teams(rt);
-  SL_TRY_OUT(agree(rt, status));
+  SL_TRY_OUT(sl_comm_agree(rt->comm, status));
   atomic_store(&running, rt);
   *result = rt;
 out:

@@ -141,6 +141,7 @@ for way in 'bf16 0.6 0.02' 'topk=0.05 0.2 0.3'; do
   for zero in 0 1; do
     ranks 2 "$@" --out several --zero $zero --compress "$how"
     check "compress $how: the promise that is given up is named" grep 'gives up the promise of the same bits' err
+    check "compress $how, zero $zero: bytes of all steps" awk -v a="$(field sent_bytes several/summary.json)" -v b="$(field sent_bytes one/summary.json)" -v r="$part" -v zero=$zero 'BEGIN { exit !(a > 0 && a < (zero ? (1 + r) / 2 : r) * b) }' # parameters are sent whole
     check "compress $how, zero $zero: the loss" awk -v a="$(field validation_loss one/summary.json)" -v b="$(field validation_loss several/summary.json)" -v r="$near" 'BEGIN { exit !(a > 0 && a != b && b < (1 + r) * a) }'
     cp several/model.safetensors before
     ranks 2 "$@" --out several --zero $zero --compress "$how"

@@ -122,8 +122,7 @@ static const option table[] = {
 
     {"compress", TEXT, AT(compress), SL__TRAIN | SL__BENCH, 1, "none|bf16|topk[=F]", "none", 0, 0,
      "send gradients between nodes as they are, in half the bytes, or only the largest, a part F of them (default "
-     "0.01); "
-     "what is left out is sent later. Gives up the same bits on any number of ranks"},
+     "0.01; more during --warmup); what is left out is sent later. Gives up the same bits on any number of ranks"},
     {"zero", INTEGER, AT(zero), SL__TRAIN | SL__BENCH, 1, "STAGE", "0", 0, 1,
      "1: each of several ranks keeps and updates its share of the optimizer's state (ZeRO 1); 0: all of it"},
     {"recompute", CHOICE, AT(recompute), BUILDS, 1, "none|attention|block", NULL, 0, 0,

@@ -42,6 +42,7 @@ typedef struct run {
   sl_runtime *runtime;
   sl__ranks ranks;
   sl__balance balance;
+  uint64_t sent; /* by programs that are no more */
   sl__data data;
   sl_rundir *dir;
   sl__checkpoints *checkpoints;
@@ -105,6 +106,7 @@ static sl_status set_length(run *r) {
                       .gamma = o->rate_gamma,
                       .floor = o->rate_floor};
   SL_TRY(sl_rate_parse(o->rate_schedule, &r->rate.kind));
+  r->ranks.compression.warmup = o->warmup;
   return SL_OK;
 }
 
@@ -161,6 +163,7 @@ static sl_status make_programs(run *r) {
 }
 
 static void release_programs(run *r) {
+  if (r->program) r->sent += sl_program_sent(r->program);
   sl__watch_stop(r->watch);
   sl_loader_destroy(r->loader);
   sl__evaluator_destroy(&r->evaluator);
@@ -472,12 +475,13 @@ static sl_status metrics(run *r, json_t **line) {
   sl_usage usage;
   SL_TRY(sl_usage_since(r->recorder, sl_runtime_workers(r->runtime), &graph, i->from, now, &usage));
   end_interval(r, seconds);
-  *line = json_pack("{s:I, s:f, s:f, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:f, s:f}", "step", (json_int_t)r->step,
-                    "epoch", epochs_done(r), "time_s", 1e-9 * (double)(now - r->began), "split", "train", "loss",
-                    i->loss / steps, "accuracy", i->count > 0 ? i->correct / i->count : 0.0, "learning_rate",
-                    sl_rate_at(&r->rate, r->step), "samples_per_s", ran * (double)r->facts.plan.batch / seconds,
-                    "gflops", 1e-9 * r->flops * ran / seconds, "utilization", usage.kernels, "peak_memory_bytes",
-                    (json_int_t)sl__peak_memory(), "memory_bytes", (json_int_t)sl__resident_memory(), "input_wait_s", sl_loader_waited(r->loader) - i->input,
+  *line = json_pack("{s:I, s:f, s:f, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:f, s:f}", "step",
+                    (json_int_t)r->step, "epoch", epochs_done(r), "time_s", 1e-9 * (double)(now - r->began), "split",
+                    "train", "loss", i->loss / steps, "accuracy", i->count > 0 ? i->correct / i->count : 0.0,
+                    "learning_rate", sl_rate_at(&r->rate, r->step), "samples_per_s",
+                    ran * (double)r->facts.plan.batch / seconds, "gflops", 1e-9 * r->flops * ran / seconds,
+                    "utilization", usage.kernels, "peak_memory_bytes", (json_int_t)sl__peak_memory(), "memory_bytes",
+                    (json_int_t)sl__resident_memory(), "input_wait_s", sl_loader_waited(r->loader) - i->input,
                     "checkpoint_s", sl__checkpoints_stood(r->checkpoints) - i->stood);
   if (*line && r->data.tokens)
     json_object_update_new(
@@ -628,6 +632,7 @@ static sl_status finish(run *r) {
   sl__score score = {0};
   sl_status status = SL_OK;
   const int tests = r->data.n[SL_SPLIT_TEST] > 0;
+  const double sent = sl__ranks_sum(&r->ranks, (double)(r->sent + sl_program_sent(r->program)));
   if (r->ranks.rank > 0) return tests ? test(r, &score) : SL_OK;
   json_t *summary = json_pack(
       "{s:s, s:s, s:I, s:f, s:f, s:f, s:I}", "model", r->facts.model->name, "directory", sl_rundir_path(r->dir),
@@ -638,6 +643,7 @@ static sl_status finish(run *r) {
   if (r->data.tokens)
     json_object_set_new(summary, "tokens_per_s",
                         json_real(r->stepping > 0 ? units(r, (double)(r->step - r->first)) / r->stepping : 0.0));
+  if (r->ranks.n > 1) json_object_set_new(summary, "sent_bytes", json_integer((json_int_t)sent));
   if (r->best_step)
     json_object_update_new(
         summary, json_pack("{s:I, s:f, s:f}", "best_step", (json_int_t)r->best_step, "validation_loss", r->best.loss,

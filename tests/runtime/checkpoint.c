@@ -9,17 +9,8 @@
 
 #include "runtime/checkpoint_writer.h"
 #include "runtime/comm.h"
+#include "tests/ranks.h"
 #include "tests/scratch.h"
-
-static const char *program;
-
-#define RANK_CHECK(condition)                                                          \
-  do {                                                                                 \
-    if (!(condition)) {                                                                \
-      fprintf(stderr, "%s:%d: %s (%s)\n", __FILE__, __LINE__, #condition, sl_error()); \
-      MPI_Abort(MPI_COMM_WORLD, 1);                                                    \
-    }                                                                                  \
-  } while (0)
 
 /* ---- a state of some tensors ------------------------------------------------------------------------------------ */
 
@@ -359,32 +350,20 @@ static int run_ranks(const char *folder) {
   return 0;
 }
 
-static void start(const char *folder, int ranks) {
-  const char *mpiexec = getenv("MPIEXEC");
-  char command[8192];
-  if (!mpiexec || !*mpiexec) skip();
-  snprintf(command, sizeof command, "timeout 120 %s -n %d %s %s", mpiexec, ranks, program, folder);
-  const int result = system(command);
-  assert_true(WIFEXITED(result));
-  assert_int_equal(WEXITSTATUS(result), 0);
-}
-
 /* What three ranks wrote, one process reads, and writes the same again. */
 static void three_ranks(void **state) {
-  start(*state, 3);
+  ranks_run(3, *state);
   char folder[4096];
   snprintf(folder, sizeof folder, "%s/shared", (const char *)*state);
   assert_true(holds(folder, 6));
   snprintf(folder, sizeof folder, "%s/sent", (const char *)*state);
   assert_true(holds(folder, 6));
 }
-static void eight_ranks(void **state) { start(*state, 8); }
+static void eight_ranks(void **state) { ranks_run(8, *state); }
 
 int main(int argc, char **argv) {
-  program = argv[0];
   if (argc > 1) {
-    int provided;
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+    ranks_begin();
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     const int failed = run_ranks(argv[1]);
     MPI_Finalize();

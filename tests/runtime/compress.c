@@ -34,6 +34,41 @@ static void texts(void **state) {
   }
 }
 
+/* In the rounds of the warm-up the fraction falls from a quarter, by halves, to what was asked for. Of sums twice as
+ * much is sent. */
+static void warmup(void **state) {
+  (void)state;
+  sl_compression c;
+  assert_ok(sl_compression_parse("topk", &c));
+  assert_int_equal(c.warmup, 0);
+  assert_true(sl_compression_at(&c, 0, 0).fraction == 0.01);
+  c.warmup = 10;
+  const double want[] = {0.25, 0.25, 0.125, 0.125, 0.0625, 0.0625, 0.03125, 0.03125, 0.015625, 0.015625, 0.01, 0.01};
+  for (size_t r = 0; r < sizeof want / sizeof *want; r++) {
+    const sl_compression now = sl_compression_at(&c, r, 0);
+    assert_true(now.kind == SL_COMPRESSION_TOPK && now.warmup == 0 && now.fraction == want[r]);
+    assert_true(sl_compression_at(&c, r, 1).fraction == 2 * want[r]);
+  }
+  assert_ok(sl_compression_parse("topk=0.25", &c));
+  c.warmup = 10;
+  assert_true(sl_compression_at(&c, 0, 0).fraction == 0.25);
+  assert_ok(sl_compression_parse("bf16", &c));
+  assert_int_equal(sl_compression_at(&c, 0, 0).kind, SL_COMPRESSION_BF16);
+}
+
+/* A longer message is never of fewer bytes; at a hundredth it takes little more than 3 a float that is sent. */
+static void bytes(void **state) {
+  (void)state;
+  const char *ways[] = {"topk=0.25", "topk=0.1", "topk=0.013", "topk=0.01", "topk=0.0001"};
+  sl_compression c;
+  for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
+    assert_ok(sl_compression_parse(ways[w], &c));
+    for (int64_t n = 1; n < 200000; n++) assert_true(sl_compressed_bytes(&c, n) <= sl_compressed_bytes(&c, n + 1));
+  }
+  assert_ok(sl_compression_parse("topk", &c));
+  assert_in_range(sl_compressed_bytes(&c, 1000000), 30000, 31000);
+}
+
 /* What was there before is what the message says and what it lacks, exactly; in the end nothing is lost. */
 static void nothing_is_lost(void **state) {
   (void)state;
@@ -67,7 +102,7 @@ static void nothing_is_lost(void **state) {
 
 static void bf16_rounds_to_nearest(void **state) {
   (void)state;
-  const sl_compression c = {SL_COMPRESSION_BF16, 0};
+  const sl_compression c = {SL_COMPRESSION_BF16, 0, 0};
   const struct {
     uint32_t x;
     uint16_t want;
@@ -94,7 +129,7 @@ static void bf16_rounds_to_nearest(void **state) {
 
 static void topk_takes_the_largest(void **state) {
   (void)state;
-  const sl_compression c = {SL_COMPRESSION_TOPK, 0.02};
+  const sl_compression c = {SL_COMPRESSION_TOPK, 0.02, 0};
   static float x[N], residual[N], said[N];
   uint32_t seed = 3;
   for (int i = 0; i < N; i++) x[i] = next(&seed), residual[i] = 0;
@@ -118,12 +153,38 @@ static void topk_takes_the_largest(void **state) {
   for (int i = 0; i < N; i++) assert_true(said[i] == (i < N / 50 ? 1 : 0));
 }
 
+/* Wherever those that are sent lie: at the beginning, at the end, together, far apart. */
+static void indices(void **state) {
+  (void)state;
+  sl_compression c;
+  const char *ways[] = {"topk=0.25", "topk=0.02", "topk=0.0004"};
+  static float x[N], residual[N], said[N];
+  char message[2 * N];
+  for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
+    assert_ok(sl_compression_parse(ways[w], &c));
+    const int k = (int)ceil(c.fraction * N), firsts[] = {0, N - k, N / 3};
+    for (int apart = 1; apart <= N / k; apart = apart * 2 + 1)
+      for (size_t f = 0; f < sizeof firsts / sizeof *firsts; f++) {
+        memset(x, 0, sizeof x);
+        memset(residual, 0, sizeof residual);
+        for (int i = 0; i < k; i++) x[(firsts[f] + i * apart) % N] = (float)(i % 100 + 1);
+        assert_in_range(sl_compressed_bytes(&c, N), 1, sizeof message);
+        sl_compress(&c, x, residual, N, message);
+        sl_decompress(&c, message, N, said);
+        assert_memory_equal(said, x, sizeof x);
+      }
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(texts),
+      cmocka_unit_test(warmup),
+      cmocka_unit_test(bytes),
       cmocka_unit_test(nothing_is_lost),
       cmocka_unit_test(bf16_rounds_to_nearest),
       cmocka_unit_test(topk_takes_the_largest),
+      cmocka_unit_test(indices),
   };
   return cmocka_run_group_tests_name("runtime/compress", tests, NULL, NULL);
 }

@@ -7,17 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "tests/ranks.h"
 #include "tests/scratch.h"
-
-static const char *program;
-
-#define RANK_CHECK(condition)                                                          \
-  do {                                                                                 \
-    if (!(condition)) {                                                                \
-      fprintf(stderr, "%s:%d: %s (%s)\n", __FILE__, __LINE__, #condition, sl_error()); \
-      MPI_Abort(MPI_COMM_WORLD, 1);                                                    \
-    }                                                                                  \
-  } while (0)
 
 static double value(int round, int bucket, int leaf, int64_t i) {
   return sin((double)i + 10 * leaf + 100 * bucket + 1000 * round);
@@ -162,26 +153,14 @@ static void ranks_refuse(void) {
   sl_exchange_mpi_destroy(e);
 }
 
-static void start(int ranks, const char *what) {
-  const char *mpiexec = getenv("MPIEXEC");
-  char command[8192];
-  if (!mpiexec || !*mpiexec) skip();
-  snprintf(command, sizeof command, "timeout 120 %s -n %d %s %s", mpiexec, ranks, program, what);
-  const int result = system(command);
-  assert_true(WIFEXITED(result));
-  assert_int_equal(WEXITSTATUS(result), 0);
-}
-
-static void one_rank(void **state) { (void)state, start(1, "sum"); }
-static void two_ranks(void **state) { (void)state, start(2, "sum"); }
-static void three_ranks(void **state) { (void)state, start(3, "sum"); }
-static void late(void **state) { (void)state, start(3, "wait"); }
+static void one_rank(void **state) { (void)state, ranks_run(1, "sum"); }
+static void two_ranks(void **state) { (void)state, ranks_run(2, "sum"); }
+static void three_ranks(void **state) { (void)state, ranks_run(3, "sum"); }
+static void late(void **state) { (void)state, ranks_run(3, "wait"); }
 
 int main(int argc, char **argv) {
-  program = argv[0];
   if (argc > 1) {
-    int level;
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+    ranks_begin();
     if (strcmp(argv[1], "sum") == 0) ranks_sum(), ranks_refuse();
     if (strcmp(argv[1], "wait") == 0) ranks_wait();
     MPI_Finalize();

@@ -11,9 +11,8 @@
 
 #include "runtime/comm.h"
 #include "runtime/policies.h"
+#include "tests/ranks.h"
 #include "tests/scratch.h"
-
-static const char *program; /* argv[0], which starts itself over under mpiexec */
 
 typedef struct visit {
   sl_runtime *rt;
@@ -215,14 +214,6 @@ static void launcher_and_mpi(void **state) {
 
 /* ---- under mpiexec ---- */
 
-#define RANK_CHECK(condition)                                                          \
-  do {                                                                                 \
-    if (!(condition)) {                                                                \
-      fprintf(stderr, "%s:%d: %s (%s)\n", __FILE__, __LINE__, #condition, sl_error()); \
-      MPI_Abort(MPI_COMM_WORLD, 1);                                                    \
-    }                                                                                  \
-  } while (0)
-
 static void one_rank(void) {
   sl_runtime_options options = sl_runtime_defaults();
   sl_runtime *rt;
@@ -253,17 +244,10 @@ static void one_rank(void) {
 
 static void two_ranks(void **state) {
   (void)state;
-  const char *mpiexec = getenv("MPIEXEC");
-  char command[8192];
-  if (!mpiexec || !*mpiexec) skip();
-  snprintf(command, sizeof command, "timeout 120 %s -n 2 %s one-rank", mpiexec, program);
-  const int result = system(command);
-  assert_true(WIFEXITED(result));
-  assert_int_equal(WEXITSTATUS(result), 0);
+  ranks_run(2, "one-rank");
 }
 
 int main(int argc, char **argv) {
-  program = argv[0];
   if (argc > 1 && strcmp(argv[1], "one-rank") == 0) {
     one_rank();
     return 0;
