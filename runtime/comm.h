@@ -16,9 +16,9 @@ extern "C" {
 MPI_Comm sl_runtime_comm(const sl_runtime *runtime);
 MPI_Comm sl_runtime_node_comm(const sl_runtime *runtime);
 
-/* MPI_Init_thread with MPI_THREAD_MULTIPLE; *level: what it grants. Where MPICH speaks TCP by UCX, a long message takes a
- * turn there and back for each of its parts, to be told that it has been put in place: 68% of a link of 1 Gbit/s is used
- * where messages that are only sent use 89% (docs/performance.md). So UCX_TCP_PUT_ENABLE becomes n unless it is set. */
+/* MPI_Init_thread with MPI_THREAD_MULTIPLE; *level: what it grants. Where there is no RDMA network, UCX_RNDV_THRESH
+ * becomes 2mb unless it is set, so that MPICH sends what the exchange engine sends without asking first: a rank that
+ * computes answers late, and over TCP that cost a third of the link (docs/performance.md). */
 sl_status sl_comm_start(int *level);
 /* What an MPI function returned, as a status; what: its name. */
 sl_status sl_comm_status(int code, const char *what);
