@@ -23,8 +23,14 @@ static int rdma(void) {
   return found;
 }
 
+/* Whether the launcher says that all ranks are on this node: MPICH's mpiexec, Slurm. */
+static int one_node(void) {
+  const char *here = getenv("MPI_LOCALNRANKS"), *all = getenv("PMI_SIZE"), *nodes = getenv("SLURM_STEP_NUM_NODES");
+  return (here && all && strcmp(here, all) == 0) || (nodes && strcmp(nodes, "1") == 0);
+}
+
 sl_status sl_comm_start(int *level) {
-  if (!rdma()) setenv("UCX_RNDV_THRESH", "2mb", 0);
+  if (!one_node() && !rdma()) setenv("UCX_RNDV_THRESH", "2mb", 0);
   return sl_comm_status(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, level), "MPI_Init_thread");
 }
 
