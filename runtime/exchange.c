@@ -260,7 +260,7 @@ int sl_exchange_waits_for(sl_exchange *e, int *number, char *late) {
   int n = 0;
   for (int stage = 0; stage < 2 && n == 0; stage++)
     for (int i = 0; i < e->locals; i++) {
-      const sl__counter *c = stage == 0 ? &e->boards[i].filled : &e->boards[i].reduced;
+      const sl__reached *c = stage == 0 ? &e->boards[i].filled : &e->boards[i].reduced;
       if (atomic_load(&c->value) > e->take.number) continue;
       late[e->node_rank[e->my_node] + i] = 1;
       n++;

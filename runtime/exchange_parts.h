@@ -12,11 +12,11 @@
 enum { SL__DEPTH = 4, SL__LINE = 64 }; /* segments under way at once; bytes of a cache line */
 
 /* How far a rank of the node is: numbers of segments, ever. Each on a line of its own, since others poll it. */
-typedef struct sl__counter {
+typedef struct sl__reached {
   _Alignas(SL__LINE) atomic_uint_least64_t value;
-} sl__counter;
+} sl__reached;
 typedef struct sl__board {
-  sl__counter filled, reduced, ready, taken; /* ready: of a leader among several nodes */
+  sl__reached filled, reduced, ready, taken; /* ready: of a leader among several nodes */
   _Alignas(SL__LINE) atomic_uint event;      /* goes up whenever the rank may have something to do; it sleeps on it */
   atomic_int asleep;
 } sl__board;
@@ -172,7 +172,7 @@ static inline int sl__advance(const sl_exchange *e, sl__cursor *c) {
 static inline uint64_t sl__least(const sl_exchange *e, size_t offset) {
   uint64_t all = UINT64_MAX;
   for (int i = 0; i < e->locals; i++) {
-    const sl__counter *c = (const sl__counter *)((const char *)&e->boards[i] + offset);
+    const sl__reached *c = (const sl__reached *)((const char *)&e->boards[i] + offset);
     const uint64_t v = atomic_load_explicit(&c->value, memory_order_acquire);
     if (v < all) all = v;
   }
@@ -180,7 +180,7 @@ static inline uint64_t sl__least(const sl_exchange *e, size_t offset) {
 }
 #define SL__LEAST(e, which) sl__least(e, offsetof(sl__board, which))
 
-static inline void sl__set(sl__counter *c, uint64_t value) {
+static inline void sl__set(sl__reached *c, uint64_t value) {
   atomic_store_explicit(&c->value, value, memory_order_release);
 }
 
