@@ -38,7 +38,7 @@ steps() { # ranks a host, bench's arguments
 steps 1 --out "$work/run" >"$work/plain" || { tail -n 2 "$work/err"; exit 1; }
 share=$("$starling" trace "$work/run" --json | jq '(map(.exchange.achieved_s) | add) / (map(.exchange.hideable_s) | add)')
 figure 'of what can be hidden, hidden' 0.80 "$share" "$(awk -v v="$share" 'BEGIN { print (v >= 0.8) }')"
-speed() { jq -r '"\(.samples_per_s) samples/s, \(.sent_bytes / 1e6 | floor) MB sent a step"' "$1"; }
+speed() { jq -r '"\(.samples_per_s) samples/s, \(.sent_bytes / 1e5 | round / 10) MB sent a step"' "$1"; }
 echo "  gpt2-nano, 2 hosts of 1 rank: $(speed "$work/plain")"
 for way in bf16 topk; do steps 1 --compress $way >"$work/$way" && echo "    --compress $way: $(speed "$work/$way")"; done
 steps 2 >"$work/two" && echo "  2 hosts of 2 ranks, exchange inside a host first: $(speed "$work/two")"
