@@ -17,8 +17,8 @@ MPI_Comm sl_runtime_comm(const sl_runtime *runtime);
 MPI_Comm sl_runtime_node_comm(const sl_runtime *runtime);
 
 /* MPI_Init_thread with MPI_THREAD_MULTIPLE; *level: what it grants. In a job on several nodes without an RDMA network
- * UCX_RNDV_THRESH becomes 2mb unless it is set, so that MPICH sends what the exchange engine sends without asking
- * first: a rank that computes answers late, and over TCP that cost a third of the link (docs/performance.md). */
+ * UCX_RNDV_THRESH becomes 2mb unless it is set, so that MPICH sends what the exchange engine sends without asking the
+ * receiver first: over TCP 94% of a link are used then, where it was 68% (docs/performance.md). */
 sl_status sl_comm_start(int *level);
 /* What an MPI function returned, as a status; what: its name. */
 sl_status sl_comm_status(int code, const char *what);

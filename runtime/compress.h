@@ -8,7 +8,8 @@
  * takes 3.1 bytes in all. Of those whose upper 16 bits are the same the first ones are taken, so that a message depends
  * on nothing but its floats. In the first rounds a larger part is sent, since what is left out then costs most (Lin et
  * al. 2018, Deep Gradient Compression, warm-up training): it falls from a quarter by halves. Of sums twice
- * the part is sent, since what the nodes chose differs: for two nodes nothing then waits a second time. */
+ * the part is sent, since they hold what all other nodes chose and all that the leader has itself (docs/performance.md
+ * has what that brings). */
 #ifndef SL_COMPRESS_H
 #define SL_COMPRESS_H
 

@@ -321,7 +321,7 @@ static void ranks_compress(void) {
         const double want = (double)tree32(0, 0, 0, leaves, i), d = sum[i] / ROUNDS - want;
         off += d * d, all += want * want;
       }
-RANK_CHECK(sqrt(off) <= ways[way].most * sqrt(all));
+      RANK_CHECK(sqrt(off) <= ways[way].most * sqrt(all));
       unsigned long long mine = sl_exchange_sent(e), sent;
       MPI_Allreduce(&mine, &sent, 1, MPI_UNSIGNED_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
       if (ranks_per_node == 1 && way == 0) plain = sent;
