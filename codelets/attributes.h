@@ -4,7 +4,7 @@
 #define SL_ATTRIBUTES_H
 
 #include "codelets/codelets.h"
-#include "runtime/philox.h"
+#include "runtime/base/philox.h"
 
 typedef struct sl_input_attr {
   int slot;

@@ -6,7 +6,7 @@
 #define SL_CODELETS_H
 
 #include "codelets/list.h"
-#include "tasks/graph.h"
+#include "tasks/graph/graph.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -4,9 +4,9 @@
 
 #include "codelets/codelets.h"
 #include "models/rate.h"
-#include "tasks/graph.h"
-#include "tasks/plan.h"
-#include "tasks/recompute.h"
+#include "tasks/graph/graph.h"
+#include "tasks/graph/plan.h"
+#include "tasks/graph/recompute.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "models/models.h"
-#include "tasks/gradient.h"
+#include "tasks/graph/gradient.h"
 
 static sl_masking masking_of(const sl_model *model, const sl_model_data *data) {
   sl_masking m = data->masking.to > 0 ? data->masking : model->masking;

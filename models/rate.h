@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 
 #ifdef __cplusplus
 extern "C" {

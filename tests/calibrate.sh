@@ -1,7 +1,7 @@
 #!/bin/sh
 # starling calibrate: every kind of task gets its samples, StarPU's models then have them, of the machine that was named; what is lacking is
 # said, with exit code 3.
-. "$(dirname "$0")/command.shlib"
+. "$(dirname "$0")/support/command.shlib"
 STARPU_HOME=$work/home
 export STARPU_HOME
 unset STARPU_HOSTNAME STARPU_CALIBRATE_MINIMUM

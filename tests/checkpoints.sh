@@ -1,7 +1,7 @@
 #!/bin/sh
 # Checkpoints of a run: when they are written and which are kept; that what is damaged, foreign or trained otherwise is refused by
 # name and the one before it used; that a full disk costs the new ones only. tests/kills.sh kills runs.
-. "$(dirname "$0")/command.shlib"
+. "$(dirname "$0")/support/command.shlib"
 make_set data 300 60 8 3
 small='--data data --batch 32 --workers 1 --learning-rate 1e-4'
 steps_of() { find "$1/checkpoints" -name 'step-*' | sed 's/.*step-0*//' | sort -n | tr '\n' ' '; }

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The command's surface: options and configuration files, help and manual, graph, info, bench; its exit codes.
-. "$(dirname "$0")/command.shlib"
+. "$(dirname "$0")/support/command.shlib"
 commands='train eval generate predict convert bench calibrate compare graph trace report import tokenize grade info'
 
 expect 'no command: usage' 2 '^Usage: starling COMMAND'

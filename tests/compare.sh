@@ -1,7 +1,7 @@
 #!/bin/sh
 # starling compare: a table of policies with what was measured under each, the same bytes, a bound that none beats, files for others; and
 # clear errors.
-. "$(dirname "$0")/command.shlib"
+. "$(dirname "$0")/support/command.shlib"
 if grep -q __asan_init "$starling"; then echo '1..0 # SKIP processes under a sanitizer take too long'; exit 0; fi
 STARPU_HOME=$work/home
 export STARPU_HOME

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Every lesson, as its reader has it: built in a copy of its folder by its own Makefile against this build, run, its answer checked by
 # itself, within a minute. Each has a page and solutions, and the C code that a page quotes stands in the lesson.
-. "$(dirname "$0")/command.shlib"
+. "$(dirname "$0")/support/command.shlib"
 build=$(dirname "$starling")
 data=${DATA:-/usr/share/datasets/fashion-mnist}
 PKG_CONFIG_PATH=$build${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}

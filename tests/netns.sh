@@ -1,7 +1,7 @@
 #!/bin/sh
-# Ranks on hosts of their own (tests/hosts.sh: network namespaces joined by a link of 1 Gbit/s): each is seen as a node with its
+# Ranks on hosts of their own (tests/support/hosts.sh: network namespaces joined by a link of 1 Gbit/s): each is seen as a node with its
 # name and CPUs, the exchange across them gives the bits of one rank, and nothing is left behind. Needs root.
-. "$(dirname "$0")/command.shlib"
+. "$(dirname "$0")/support/command.shlib"
 [ -n "${MPIEXEC-}" ] || { echo '1..0 # SKIP no MPI launcher'; exit 0; }
 [ "$(id -u)" = 0 ] || { echo '1..0 # SKIP network namespaces are for root'; exit 0; }
 for tool in ip tc nsenter unshare taskset hostname; do
@@ -9,7 +9,7 @@ for tool in ip tc nsenter unshare taskset hostname; do
 done
 HOSTS=netns$$
 export HOSTS
-hosts=$top/tests/hosts.sh
+hosts=$top/tests/support/hosts.sh
 trap '"$hosts" down; rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 if ! "$hosts" up 3 1gbit 2>err; then echo "1..0 # SKIP no network namespaces, bridges or tbf here: $(tail -n 1 err)"; exit 0; fi

@@ -1,7 +1,7 @@
 #!/bin/sh
 # --sched-lib: the policies of a library are found by name, serve the commands, give the same bits and are compared like the
 # rest; one that keeps its tasks is ended by name; what is no such library is refused.
-. "$(dirname "$0")/command.shlib"
+. "$(dirname "$0")/support/command.shlib"
 build=$(dirname "$starling")
 made_of() { sed -n "s/^$1 = //p" "$build/Makefile"; }
 lesson=$top/examples/08-own-policy

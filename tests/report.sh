@@ -1,8 +1,8 @@
 #!/bin/sh
 # starling report: the page stands alone and says what `starling trace` says, whatever names are in it; a browser without a window
 # uses it (wheel, drag, keys, search, click) at two widths, light and dark, without a fault and in time.
-. "$(dirname "$0")/command.shlib"
-timelines=$(dirname "$starling")/tests/timelines
+. "$(dirname "$0")/support/command.shlib"
+timelines=$(dirname "$starling")/tests/support/timelines
 
 make_set data 64 32 8 3
 expect 'a run' 0 '^test accuracy' train mlp --data data --batch 32 --steps 12 --eval-every 4 --log-every 2 --workers 1 --out a

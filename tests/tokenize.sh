@@ -1,6 +1,6 @@
 #!/bin/sh
 # starling tokenize: token files of texts by every kind of tokenizer, one learnt here, the text back, and what is said of what is wrong.
-. "$(dirname "$0")/command.shlib"
+. "$(dirname "$0")/support/command.shlib"
 data=$top/tests/runtime
 little() { od -An -tu"$3" -j "$2" -N "$3" "$1" | tr -d ' '; } # file, byte, width
 tokens_are() { [ "$(od -An -v -tu"$2" -j 1024 "$1" | tr -s ' \n' ' ' | sed 's/^ //; s/ $//')" = "$3" ]; }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Models of tokens by the command: training on text and token files, stopping and resuming, scoring, and what is said of data that
 # are wrong.
-. "$(dirname "$0")/command.shlib"
+. "$(dirname "$0")/support/command.shlib"
 same() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a != "" && b != "" && (a - b) ^ 2 < 1e-12) }'; }
 le32() { printf '\\%03o\\%03o\\%03o\\%03o' $(($1 & 255)) $(($1 >> 8 & 255)) $(($1 >> 16 & 255)) $(($1 >> 24 & 255)); }
 # A token file of 16-bit ids 0 .. kinds - 1 in turn, over and over.
@@ -96,7 +96,7 @@ expect 'bench on a text' 0 '^samples/s' bench gpt2-nano --data text.txt --length
 expect 'graph of a text' 0 'windows of 16 tokens of 256 classes' graph gpt2-nano --data text.txt --length 16
 
 # A tokenizer beside the tokens: its vocabulary is the model's, and the run keeps it.
-tokenizer=$top/tests/runtime/tokenizer_bpe.json
+tokenizer=$top/tests/runtime/text/tokenizer_bpe.json
 mkdir bpe && make_ids bpe/x.bin 300 290 && cp "$tokenizer" bpe/tokenizer.json
 expect 'tokens of a tokenizer' 0 'windows of 16 tokens of 400 kinds' train gpt2-nano $small --data bpe --steps 1 --out t
 check 'the run has the tokenizer' cmp t/tokenizer.json "$tokenizer"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # A run from its data to its files: what train, eval and predict leave and say; stopping and resuming; and that whatever is wrong
 # gets a clear error, the right exit code, and leaves nothing half-written.
-. "$(dirname "$0")/command.shlib"
+. "$(dirname "$0")/support/command.shlib"
 make_set data 300 60 8 3
 small='--data data --batch 32 --workers 1'
 same() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a != "" && b != "" && (a - b) ^ 2 < 1e-12) }'; }

@@ -6,10 +6,10 @@
 #include <stdio.h>
 
 #include "codelets/codelets.h"
-#include "runtime/dataset.h"
-#include "runtime/runtime.h"
-#include "tasks/gradient.h"
-#include "tasks/program.h"
+#include "runtime/data/dataset.h"
+#include "runtime/machine/runtime.h"
+#include "tasks/graph/gradient.h"
+#include "tasks/starpu/program.h"
 
 enum { B = 64, P = 784, H = 64, K = 10, STEPS = 500, PARAMETERS = 4 };
 enum { IMAGES, LABELS }; /* slots of a step's input */

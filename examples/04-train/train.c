@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 
 #include "models/models.h"
-#include "runtime/dataset.h"
-#include "runtime/loader.h"
-#include "tasks/program.h"
+#include "runtime/data/dataset.h"
+#include "runtime/data/loader.h"
+#include "tasks/starpu/program.h"
 
 #define RUN "run" /* the folder that the record goes to */
 

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "models/models.h"
-#include "runtime/dataset.h"
-#include "tasks/program.h"
+#include "runtime/data/dataset.h"
+#include "tasks/starpu/program.h"
 
 enum { WARM = 3, STEPS = 12, ROUNDS = 5, MOST_WORKERS = 1024 };
 enum { PINNED, FREE, ONE_CORE, PLACES };

@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "models/models.h"
-#include "runtime/dataset.h"
-#include "runtime/leaves.h"
-#include "runtime/loader.h"
-#include "tasks/program.h"
+#include "runtime/data/dataset.h"
+#include "runtime/exchange/leaves.h"
+#include "runtime/data/loader.h"
+#include "tasks/starpu/program.h"
 
 enum { BATCH = 256, LEAVES = 4, STEPS = 100 };
 

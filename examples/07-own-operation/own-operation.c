@@ -9,9 +9,9 @@
 
 #include "codelets/codelets.h"
 #include "operation.h"
-#include "runtime/runtime.h"
-#include "tasks/gradient.h"
-#include "tasks/program.h"
+#include "runtime/machine/runtime.h"
+#include "tasks/graph/gradient.h"
+#include "tasks/starpu/program.h"
 
 enum { B = 64, P = 20, H = 32, K = 3, STEPS = 200, PARAMETERS = 4 };
 enum { DATA, LABELS }; /* slots of a step's input */

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "models/models.h"
-#include "runtime/runtime.h"
-#include "tasks/program.h"
+#include "runtime/machine/runtime.h"
+#include "tasks/starpu/program.h"
 
 enum { WARM = 3, STEPS = 15, ROUNDS = 5, SAMPLES = 64 };
 enum { EAGER, OWN, POLICIES };

@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "codelets/codelets.h"
-#include "runtime/dataset.h"
-#include "tasks/gradient.h"
-#include "tasks/program.h"
+#include "runtime/data/dataset.h"
+#include "tasks/graph/gradient.h"
+#include "tasks/starpu/program.h"
 
 enum { B = 64, P = 784, H = 64, K = 10, STEPS = 500, SHOWN = 4, PARAMETERS = 4 };
 enum { LEAVES = 4, ROWS = B / LEAVES }; /* a leaf is a fixed part of the batch, whoever computes it */

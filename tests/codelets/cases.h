@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "codelets/attributes.h"
-#include "runtime/philox.h"
+#include "runtime/base/philox.h"
 
 #define CASE_FILES(X) \
   X(accuracy)         \

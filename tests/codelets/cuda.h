@@ -2,7 +2,7 @@
 #ifndef TESTS_CUDA_H
 #define TESTS_CUDA_H
 
-#include "tasks/operation.h"
+#include "tasks/graph/operation.h"
 
 /* Why no case can run on a GPU here; NULL when it can. */
 const char *cuda_case_missing(void);

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "tests/codelets/cases.h"
-#include "tests/interpret.h"
-#include "tests/scratch.h"
+#include "tests/support/interpret.h"
+#include "tests/support/scratch.h"
 
 static sl_team *team;
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "tasks/gradient.h"
+#include "tasks/graph/gradient.h"
 #include "tests/codelets/cuda.h"
 #include "tests/codelets/setting.h"
 

@@ -3,8 +3,8 @@
 #define TESTS_SETTING_H
 
 #include "tests/codelets/cases.h"
-#include "tests/interpret.h"
-#include "tests/scratch.h"
+#include "tests/support/interpret.h"
+#include "tests/support/scratch.h"
 
 typedef struct setting {
   const test_case *c;

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "runtime/runtime.h"
-#include "tasks/program.h"
+#include "runtime/machine/runtime.h"
+#include "tasks/starpu/program.h"
 #include "tests/codelets/setting.h"
 
 static sl_runtime *runtime;

@@ -62,7 +62,7 @@ cd "$here/build" || exit 99
 passed=0 failed=0 skipped=0
 for program in $(find tests -type f | sort); do
   echo "== $program"
-  sh "$here/source/tests/run-program" "./$program" >"$here/log" 2>&1
+  sh "$here/source/tests/support/run-program" "./$program" >"$here/log" 2>&1
   code=$?
   cat "$here/log"
   p=$(grep -c '^ok ' "$here/log") s=$(grep -c '^ok .*# SKIP' "$here/log") f=$(grep -c '^not ok ' "$here/log")

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/file.h"
-#include "tasks/program.h"
-#include "tools/data.h"
-#include "tools/model_file.h"
+#include "runtime/base/file.h"
+#include "tasks/starpu/program.h"
+#include "tools/run/data.h"
+#include "tools/files/model_file.h"
 
 static sl_status run(int argc, char **argv) {
   sl_runtime_options options = sl_runtime_defaults();

@@ -1,19 +1,19 @@
 #!/bin/bash
-# Figure: two test hosts (tests/hosts.sh) with a link of 1 Gbit/s between them. Alone, a reduce-scatter and an allgather of 64 MB, 64 MB each
+# Figure: two test hosts (tests/support/hosts.sh) with a link of 1 Gbit/s between them. Alone, a reduce-scatter and an allgather of 64 MB, 64 MB each
 # way, take the time that the limit allows, within 25%. In steps of gpt2-nano, of the exchange 80% of what the backward pass can hide is hidden.
 # And what ranks that share a host's memory (hierarchy) and compression bring there. For machines with a core for each host.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 build=${BUILD:-$top/build}
 export MPIEXEC=${MPIEXEC:-mpiexec.mpich} HOSTS=network$$
-[ -x "$build/tests/runtime/exchange" ] || { echo "SKIP: no $build/tests/runtime/exchange: run ./quickstart check first"; exit 77; }
+[ -x "$build/tests/runtime/exchange/exchange" ] || { echo "SKIP: no $build/tests/runtime/exchange/exchange: run ./quickstart check first"; exit 77; }
 [ "$(id -u)" = 0 ] || { echo 'SKIP: network namespaces are for root'; exit 77; }
-trap '"$top/tests/hosts.sh" down' EXIT
+trap '"$top/tests/support/hosts.sh" down' EXIT
 trap 'exit 130' INT TERM
-"$top/tests/hosts.sh" up 2 1gbit || { echo 'SKIP: no network namespaces, bridges or tbf here'; exit 77; }
+"$top/tests/support/hosts.sh" up 2 1gbit || { echo 'SKIP: no network namespaces, bridges or tbf here'; exit 77; }
 bytes=64000000
-read -r _ _ messages mpi < <(timeout 300 "$top/tests/hosts.sh" mpiexec "$build/tests/runtime/exchange" measure $bytes) || exit 1
-read -r shared _ < <(timeout 300 "$MPIEXEC" -n 2 "$build/tests/runtime/exchange" measure $bytes) || exit 1
+read -r _ _ messages mpi < <(timeout 300 "$top/tests/support/hosts.sh" mpiexec "$build/tests/runtime/exchange/exchange" measure $bytes) || exit 1
+read -r shared _ < <(timeout 300 "$MPIEXEC" -n 2 "$build/tests/runtime/exchange/exchange" measure $bytes) || exit 1
 limit=$(awk -v b=$bytes 'BEGIN { print 8 * b / 1e9 }')
 echo "64 MB between two hosts: ${messages} s, MPI_Iallreduce ${mpi} s; the link's rate allows ${limit} s; on one host ${shared} s"
 missed=0
@@ -26,14 +26,14 @@ figure "part of the link's rate" 0.75 "$share" "$(awk -v v="$share" 'BEGIN { pri
 gain=$(awk -v a="$mpi" -v b="$messages" 'BEGIN { printf "%.2f", a / b }')
 figure "speed as multiples of MPI_Iallreduce's" 0.95 "$gain" "$(awk -v v="$gain" 'BEGIN { print (v >= 0.95) }')"
 
-# The backward pass can hide as much of the exchange as it lasts from the first bucket on (runtime/overlap.h); a worker that has nothing to do
+# The backward pass can hide as much of the exchange as it lasts from the first bucket on (runtime/trace/overlap.h); a worker that has nothing to do
 # for want of an exchange shows what was not hidden.
 starling=${STARLING:-$top/build/starling}
 command -v jq >/dev/null || { echo 'SKIP: no jq'; exit $missed; }
 work=$(mktemp -d)
-trap '"$top/tests/hosts.sh" down; rm -rf "$work"' EXIT
+trap '"$top/tests/support/hosts.sh" down; rm -rf "$work"' EXIT
 steps() { # ranks a host, bench's arguments
-  timeout 300 "$top/tests/hosts.sh" mpiexec -n $((2 * $1)) -ppn "$1" "$starling" bench gpt2-nano --batch 8 --leaves 4 --workers 1 --steps 12 --no-measure --json "${@:2}" 2>"$work/err"
+  timeout 300 "$top/tests/support/hosts.sh" mpiexec -n $((2 * $1)) -ppn "$1" "$starling" bench gpt2-nano --batch 8 --leaves 4 --workers 1 --steps 12 --no-measure --json "${@:2}" 2>"$work/err"
 }
 steps 1 --out "$work/run" >"$work/plain" || { tail -n 2 "$work/err"; exit 1; }
 share=$("$starling" trace "$work/run" --json | jq '(map(.exchange.achieved_s) | add) / (map(.exchange.hideable_s) | add)')

@@ -38,7 +38,7 @@ for model in ${MODELS:-gpt2 bert-base vit-b16 gpt2-nano resnet50}; do
     for v in "${variants[@]}"; do
       IFS='|' read -r name python flag <<<"$v"
       # shellcheck disable=SC2086
-      line=$("$python" "$top/tests/figures/torch_speed.py" "$model" "${batch[$model]}" 2 "${STEPS:-6}" ${options[$model]:-} $flag 2>/dev/null) ||
+      line=$("$python" "$top/tests/figures/peers/torch_speed.py" "$model" "${batch[$model]}" 2 "${STEPS:-6}" ${options[$model]:-} $flag 2>/dev/null) ||
         { echo "  PyTorch $name cannot run $model"; continue; }
       rates[$name]+="${line% *}"$'\n' sizes[$name]+="${line#* }"$'\n'
     done

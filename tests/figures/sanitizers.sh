@@ -20,9 +20,9 @@ grep -hE '^# (TOTAL|PASS|SKIP)' check.log
 grep -lE 'ERROR: (Address|Leak)Sanitizer|runtime error:' -r tests --include='*.log' | sed 's/^/see /'
 if command -v valgrind >/dev/null; then
   mkdir "$work/plain" && cd "$work/plain" || exit 1
-  "$top/configure" -q --without-cuda >configure.log 2>&1 && make -s -j"${JOBS:-2}" >make.log 2>&1 && make -s tests/tasks/program >>make.log 2>&1 || exit 1
+  "$top/configure" -q --without-cuda >configure.log 2>&1 && make -s -j"${JOBS:-2}" >make.log 2>&1 && make -s tests/tasks/starpu/program >>make.log 2>&1 || exit 1
   STARPU_HOME=$work STARPU_SILENT=1 valgrind -q --error-exitcode=9 --leak-check=full --show-leak-kinds=definite \
-    --errors-for-leak-kinds=definite tests/tasks/program >valgrind.log 2>&1
+    --errors-for-leak-kinds=definite tests/tasks/starpu/program >valgrind.log 2>&1
   figure 'valgrind on the engine: exit code' $?
   grep -E '^==' valgrind.log | head -n 20
 else

@@ -27,7 +27,7 @@ for model in mlp lenet; do
   for _ in $(seq "$rounds"); do
     json=$("$starling" bench $model --batch 256 --workers 2 --json) || exit 1
     a=$(echo "$json" | field samples_per_s)
-    b=$("$python" "$top/tests/figures/torch_speed.py" $model 256 2 15) || exit 1
+    b=$("$python" "$top/tests/figures/peers/torch_speed.py" $model 256 2 15) || exit 1
     b=${b% *}
     ours+="$a"$'\n' theirs+="$b"$'\n' ratios+="$(ratio "$a" "$b")"$'\n'
     peak+="$(echo "$json" | field percent_of_peak)"$'\n' kernels+="$(echo "$json" | field kernel_percent)"$'\n'

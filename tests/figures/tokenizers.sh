@@ -17,4 +17,4 @@ if [ -z "${TEXT:-}" ]; then
   TEXT=$out/kjv.txt
   bible -f 'Gen1:1-Rev22:21' >"$TEXT"
 fi
-"$PYTHON" "$top_srcdir/tests/figures/tokenizers_compare.py" compare "$STARLING" "$TEXT" "$out"
+"$PYTHON" "$top_srcdir/tests/figures/peers/tokenizers_compare.py" compare "$STARLING" "$TEXT" "$out"

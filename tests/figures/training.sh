@@ -1,5 +1,5 @@
 #!/bin/bash
-# Figure: the examples train to what docs/models.md promises: gpt2-nano on the King James text below 1.7 nats a byte within 15 minutes and no
+# Figure: the examples train to what docs/reference/models.md promises: gpt2-nano on the King James text below 1.7 nats a byte within 15 minutes and no
 # worse than PyTorch after the same bytes, resnet8 92.5% and vit-tiny 89% on Fashion-MNIST's test images; bert-nano's loss. Three quarters
 # of an hour on two cores; RUNS names where the runs go, so that curve.sh can draw them. PYTHON names the Python whose torch is compared
 # (default /usr/bin/python3, Debian's python3-torch); without one that part is skipped.
@@ -34,7 +34,7 @@ loss=$(summary kjv validation_loss) seconds=$(summary kjv time_s) steps=$(summar
 figure 'gpt2-nano, validation loss on the King James text' 1.7 "$loss" "$(over 1.7 "$loss")"
 figure 'gpt2-nano, seconds for that' 900 "$seconds" "$(over 900 "$seconds")"
 if "$python" -c 'import torch' 2>/dev/null; then
-  read -r _ theirs_seconds theirs < <("$python" "$top/tests/figures/torch_text.py" "$TEXT" "$steps" 2 1e-3)
+  read -r _ theirs_seconds theirs < <("$python" "$top/tests/figures/peers/torch_text.py" "$TEXT" "$steps" 2 1e-3)
   echo "PyTorch after $steps steps: loss $theirs, $theirs_seconds s"
   figure "gpt2-nano, loss over PyTorch's after the same bytes" 1 "$(awk -v a="$loss" -v b="$theirs" 'BEGIN { printf "%.3f", a / b }')" \
     "$(awk -v a="$loss" -v b="$theirs" 'BEGIN { print (a <= b) }')"

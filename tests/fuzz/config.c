@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "models/interchange.h"
+#include "models/interchange/interchange.h"
 #include "tests/fuzz/fuzz.h"
 
 static int put(int fd, const void *bytes, size_t n) {

@@ -1,5 +1,5 @@
 /* Fuzz target: the reader of IDX files, plain and gzip. */
-#include "runtime/idx.h"
+#include "runtime/data/idx.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "tests/fuzz/fuzz.h"
-#include "tests/pictures.h"
-#include "tools/decode.h"
+#include "tests/support/pictures.h"
+#include "tools/images/decode.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   sl__picture p;

@@ -5,8 +5,8 @@
 #include <zlib.h>
 
 #include "tests/fuzz/fuzz.h"
-#include "tests/pictures.h"
-#include "tools/decode.h"
+#include "tests/support/pictures.h"
+#include "tools/images/decode.h"
 
 static void mend(uint8_t *data, size_t n) {
   for (size_t at = 8; at + 12 <= n;) {

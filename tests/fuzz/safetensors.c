@@ -1,5 +1,5 @@
 /* Fuzz target: the reader of safetensors files. */
-#include "runtime/safetensors.h"
+#include "runtime/files/safetensors.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Fuzz target: the readers of tokenizers. The first byte says of which file the rest is: v, vocab.txt; p, vocab.json
  * and, behind a byte 0xff, merges.txt; else tokenizer.json. */
-#include "runtime/tokenizer.h"
+#include "runtime/text/tokenizer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

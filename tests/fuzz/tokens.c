@@ -1,5 +1,5 @@
 /* Fuzz target: the reader of token files. */
-#include "runtime/tokens.h"
+#include "runtime/data/tokens.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Fuzz target: the reader of an index of several safetensors files. The index and the one file that a seed names are
  * memory files, which lie beside each other in /proc/self/fd. */
-#include "runtime/weights.h"
+#include "runtime/files/weights.h"
 
 #include <fcntl.h>
 #include <stdio.h>

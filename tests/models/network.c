@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "models/models.h"
-#include "runtime/store.h"
-#include "tasks/program.h"
+#include "runtime/machine/store.h"
+#include "tasks/starpu/program.h"
 #include "tests/models/recorded.h"
-#include "tests/scratch.h"
+#include "tests/support/scratch.h"
 
 enum { BATCH = 12, STEPS = 10 };
 /* sgd at the usual rate would amplify rounding here: twelve samples are not enough for it. */

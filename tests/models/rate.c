@@ -1,7 +1,7 @@
 /* models/rate.c: the ends and the middle of each schedule. */
 #include "models/rate.h"
 
-#include "tests/scratch.h"
+#include "tests/support/scratch.h"
 
 static void constant(void **state) {
   (void)state;

@@ -1,14 +1,14 @@
 /* What changes a training step's memory but none of its bits: recomputation and micro-batches, on a small GPT with
  * dropout and a small ResNet, run by StarPU. */
-#include "tasks/recompute.h"
+#include "tasks/graph/recompute.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "models/models.h"
-#include "runtime/store.h"
-#include "tasks/program.h"
-#include "tests/scratch.h"
+#include "runtime/machine/store.h"
+#include "tasks/starpu/program.h"
+#include "tests/support/scratch.h"
 
 enum { BATCH = 8, LENGTH = 21, VOCABULARY = 41, STEPS = 3 };
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Records small networks as transformers writes them, with their logits, for tests/models/interchange.c.
+"""Records small networks as transformers writes them, with their logits, for tests/models/interchange/interchange.c.
 
 usage: record_published.py FOLDER   (tests/models/published; needs torch, transformers, safetensors)
 """

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/store.h"
-#include "tasks/exchange.h"
-#include "tasks/program.h"
-#include "tests/scratch.h"
+#include "runtime/machine/store.h"
+#include "tasks/starpu/exchange.h"
+#include "tasks/starpu/program.h"
+#include "tests/support/scratch.h"
 
 execution *execution_create(const sl_graph *g, const sl_memory *memory) {
   execution *e = calloc(1, sizeof *e);

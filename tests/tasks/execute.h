@@ -3,9 +3,9 @@
 #ifndef SL_TESTS_EXECUTE_H
 #define SL_TESTS_EXECUTE_H
 
-#include "runtime/leaves.h"
-#include "tasks/memory.h"
-#include "tasks/schedule.h"
+#include "runtime/exchange/leaves.h"
+#include "tasks/graph/memory.h"
+#include "tasks/graph/schedule.h"
 
 typedef struct execution {
   const sl_graph *g;

@@ -3,9 +3,9 @@
 #ifndef SL_TESTS_TOY_H
 #define SL_TESTS_TOY_H
 
-#include "tasks/gradient.h"
-#include "tasks/graph.h"
-#include "tests/scratch.h"
+#include "tasks/graph/gradient.h"
+#include "tasks/graph/graph.h"
+#include "tests/support/scratch.h"
 
 extern const sl_operation toy_copy, toy_add, toy_rows, toy_matmul, toy_dx, toy_dw, toy_total, toy_step, toy_leafsum,
     toy_leafscale, toy_square, toy_dsquare, toy_faulty, toy_spray, toy_gather;

@@ -1,0 +1,21 @@
+/* relu on a GPU; the meaning is relu.c's. */
+#include "codelets/kernels/cuda.h"
+
+namespace {
+struct forward {
+  __device__ float operator()(float x) const { return x < 0 ? 0 : x; }
+};
+struct backward {
+  __device__ float operator()(float dy, float y) const { return y > 0 ? dy : 0; }
+};
+}  // namespace
+
+extern "C" sl_status sl__relu_cuda(const sl_call *c, sl_cuda *cuda) {
+  return sl_cuda_map(cuda, "relu", forward(), sl_shape_count(&c->out[0].shape), (float *)c->out[0].data,
+                     (const float *)c->in[0].data);
+}
+
+extern "C" sl_status sl__relu_grad_cuda(const sl_call *c, sl_cuda *cuda) {
+  return sl_cuda_map(cuda, "relu_grad", backward(), sl_shape_count(&c->out[0].shape), (float *)c->out[0].data,
+                     (const float *)c->in[0].data, (const float *)c->in[1].data);
+}

@@ -1,0 +1,14 @@
+/* input on a GPU: the samples of a shard from the host to the device. The host array is to stay as it is until the step
+ * has ended; where it is pinned memory the copy runs beside other work, else CUDA stages it. */
+#include "codelets/attributes.h"
+#include "codelets/kernels/cuda.h"
+
+extern "C" sl_status sl__input_cuda(const sl_call *c, sl_cuda *cuda) {
+  const sl_input_attr *attr = (const sl_input_attr *)c->attr;
+  const char *array = (const char *)c->step->input[attr->slot];
+  if (!array) return sl_fail(SL_EINVAL, "input: the step has no array in slot %d", attr->slot);
+  size_t row = (size_t)sl_shape_row(&c->out[0].shape) * sl_dtype_bytes(attr->dtype);
+  return sl_cuda_check(cudaMemcpyAsync(c->out[0].data, array + (size_t)(c->row0 - c->step->input_row0) * row,
+                                       (size_t)c->out[0].shape.dim[0] * row, cudaMemcpyHostToDevice, cuda->stream),
+                       "input");
+}

@@ -1,0 +1,259 @@
+/* What the CUDA kernels share: the launch helpers that keep them asynchronous and their bits fixed. For .cu files only.
+ *
+ * Everything is queued on the worker's stream; nothing here allocates or waits. Sums are trees whose shape depends on
+ * the array's shape alone (never on the number of multiprocessors nor on timing, hence no atomics), in double. */
+#ifndef SL_CUDA_H
+#define SL_CUDA_H
+
+#include <cublas_v2.h>
+#include <cuda_runtime.h>
+#include <stdint.h>
+
+#include "runtime/base/philox.h"
+#include "tasks/starpu/cuda_context.h"
+#include "tasks/graph/graph.h"
+
+struct sl_cuda {
+  cudaStream_t stream;
+  cublasHandle_t blas; /* its workspace is ours, so that it picks the same algorithms every time */
+  void *scratch;       /* 256-byte aligned; used by one task at a time, in the order of the stream */
+  size_t scratch_bytes;
+  int device;
+  void *workspace; /* of blas; a little more behind it for the first use */
+};
+
+constexpr int SL_CUDA_THREADS = 256;     /* of every block */
+constexpr int64_t SL_CUDA_BLOCKS = 4096; /* at most in a grid whose threads stride over the elements */
+
+/* ---- errors ---------------------------------------------------------------------------------------------------- */
+
+static inline sl_status sl_cuda_check(cudaError_t error, const char *operation) {
+  if (error == cudaSuccess) return SL_OK;
+  return sl_fail(SL_ETASK, "%s on a GPU: %s (%s)", operation, cudaGetErrorString(error), cudaGetErrorName(error));
+}
+/* After every launch: whether it could be queued. (What goes wrong later shows at the next call, as CUDA has it.) */
+static inline sl_status sl_cuda_launched(const char *operation) { return sl_cuda_check(cudaGetLastError(), operation); }
+
+/* The scratch memory, or SL_ETASK where the plan reserved less than the kernel needs: a wrong scratch_cuda rule. */
+static inline sl_status sl_cuda_scratch(const sl_cuda *cuda, size_t bytes, const char *operation) {
+  if (bytes <= cuda->scratch_bytes) return SL_OK;
+  return sl_fail(SL_ETASK, "%s on a GPU: needs %zu bytes of scratch memory and has %zu; mend its scratch_cuda rule",
+                 operation, bytes, cuda->scratch_bytes);
+}
+
+/* ---- elements -------------------------------------------------------------------------------------------------- */
+
+/* Blocks of a grid-stride loop over n items. */
+static inline unsigned sl_cuda_grid(int64_t n) {
+  int64_t blocks = (n + SL_CUDA_THREADS - 1) / SL_CUDA_THREADS;
+  return (unsigned)(blocks < 1 ? 1 : blocks > SL_CUDA_BLOCKS ? SL_CUDA_BLOCKS : blocks);
+}
+static __device__ inline int64_t sl_cuda_index() { return (int64_t)blockIdx.x * blockDim.x + threadIdx.x; }
+static __device__ inline int64_t sl_cuda_stride() { return (int64_t)gridDim.x * blockDim.x; }
+
+static inline bool sl_cuda_aligned(const void *p) { return ((uintptr_t)p & 15) == 0; }
+
+template <class F, class... V>
+static __device__ inline float4 sl_cuda_each(F f, V... v) {
+  return make_float4(f(v.x...), f(v.y...), f(v.z...), f(v.w...));
+}
+
+/* y may be one of x: an element is read before it is written, by the same thread. */
+template <class F, class... X>
+__global__ void sl_cuda_map_kernel(F f, int64_t n, int64_t n4, float *y, const X *...x) {
+  for (int64_t i = sl_cuda_index(); i < n4; i += sl_cuda_stride())
+    ((float4 *)y)[i] = sl_cuda_each(f, ((const float4 *)x)[i]...);
+  for (int64_t i = 4 * n4 + sl_cuda_index(); i < n; i += sl_cuda_stride()) y[i] = f(x[i]...);
+}
+
+/* y[i] = f(x[i]...) for i in [0, n); F is a function object with a __device__ operator(). By fours where all are
+ * aligned: the bits are the same, since an element's result depends on its inputs alone. */
+template <class F, class... X>
+static sl_status sl_cuda_map(sl_cuda *cuda, const char *operation, F f, int64_t n, float *y, const X *...x) {
+  if (n == 0) return SL_OK;
+  int64_t n4 = sl_cuda_aligned(y) && (sl_cuda_aligned(x) && ...) ? n / 4 : 0;
+  sl_cuda_map_kernel<<<sl_cuda_grid(n4 ? n4 : n), SL_CUDA_THREADS, 0, cuda->stream>>>(f, n, n4, y, x...);
+  return sl_cuda_launched(operation);
+}
+
+/* ---- rows and sums
+ * ------------------------------------------------------------------------------------------------------ */
+
+/* Reduction over the T threads (32, or a block's SL_CUDA_THREADS) that work on one row; all get the result. T threads
+ * of a block call it together. */
+struct sl_cuda_plus {
+  template <class V>
+  __device__ V operator()(V a, V b) const {
+    return a + b;
+  }
+};
+/* A NaN wins, so that it is seen. */
+struct sl_cuda_greater {
+  __device__ float operator()(float a, float b) const { return a != a || a > b ? a : b; }
+};
+template <int T, class V, class F>
+static __device__ inline V sl_cuda_reduce(V v, F f) {
+  static_assert(T == 32 || T == SL_CUDA_THREADS, "a warp or a block");
+  for (int offset = 16; offset; offset /= 2) v = f(v, __shfl_xor_sync(0xffffffffu, v, offset));
+  if (T == 32) return v;
+  __shared__ V warp[SL_CUDA_THREADS / 32];
+  __syncthreads(); /* an earlier reduction's values have been read */
+  if (threadIdx.x % 32 == 0) warp[threadIdx.x / 32] = v;
+  __syncthreads();
+  v = warp[0];
+  for (int i = 1; i < SL_CUDA_THREADS / 32; i++) v = f(v, warp[i]);
+  return v;
+}
+
+/* f.template row<T>(i, thread) for every row i in [0, rows), by a warp a row, or a block where rows are long (n
+ * elements each): thread is that within its row, in [0, T), and takes elements thread, thread + T, ..., so that rows
+ * may be changed in place. */
+template <int T, class F>
+__global__ void sl_cuda_rows_kernel(F f, int64_t rows) {
+  constexpr int each = SL_CUDA_THREADS / T;
+  for (int64_t i = (int64_t)blockIdx.x * each + threadIdx.x / T; i < rows; i += (int64_t)gridDim.x * each)
+    f.template row<T>(i, (int)threadIdx.x % T);
+}
+template <class F>
+static sl_status sl_cuda_rows(sl_cuda *cuda, const char *operation, int64_t rows, int64_t n, F f) {
+  if (rows == 0) return SL_OK;
+  if (n > 1024)
+    sl_cuda_rows_kernel<SL_CUDA_THREADS>
+        <<<sl_cuda_grid(rows * SL_CUDA_THREADS), SL_CUDA_THREADS, 0, cuda->stream>>>(f, rows);
+  else
+    sl_cuda_rows_kernel<32><<<sl_cuda_grid(rows * 32), SL_CUDA_THREADS, 0, cuda->stream>>>(f, rows);
+  return sl_cuda_launched(operation);
+}
+
+/* Chunks of the first level, for n items: each has 4096 or more, so that a thread adds 16 or more. */
+static inline int64_t sl_cuda_chunks(int64_t n) {
+  int64_t chunks = (n + 4095) / 4096;
+  return chunks < 1 ? 1 : chunks > SL_CUDA_SUM_CHUNKS ? (int64_t)SL_CUDA_SUM_CHUNKS : chunks;
+}
+
+template <class F>
+__global__ void sl_cuda_sum_kernel(F f, int64_t n, double *partial) {
+  double sum = 0;
+  for (int64_t i = sl_cuda_index(); i < n; i += sl_cuda_stride()) sum += f(i);
+  sum = sl_cuda_reduce<SL_CUDA_THREADS>(sum, sl_cuda_plus());
+  if (threadIdx.x == 0) partial[blockIdx.x] = sum;
+}
+template <class G>
+__global__ void sl_cuda_sum_last_kernel(G store, int chunks, const double *partial) {
+  double sum = 0;
+  for (int i = threadIdx.x; i < chunks; i += SL_CUDA_THREADS) sum += partial[i];
+  sum = sl_cuda_reduce<SL_CUDA_THREADS>(sum, sl_cuda_plus());
+  if (threadIdx.x == 0) store(sum);
+}
+
+/* store(sum of f(i), i in [0, n)) on one thread. Scratch, beginning at `scratch` bytes within it: SL_CUDA_SUM_BYTES. */
+template <class F, class G>
+static sl_status sl_cuda_sum(sl_cuda *cuda, const char *operation, size_t scratch, int64_t n, F f, G store) {
+  SL_TRY(sl_cuda_scratch(cuda, scratch + SL_CUDA_SUM_BYTES, operation));
+  int chunks = (int)sl_cuda_chunks(n);
+  double *partial = (double *)((char *)cuda->scratch + scratch);
+  sl_cuda_sum_kernel<<<chunks, SL_CUDA_THREADS, 0, cuda->stream>>>(f, n, partial);
+  SL_TRY(sl_cuda_launched(operation));
+  sl_cuda_sum_last_kernel<<<1, SL_CUDA_THREADS, 0, cuda->stream>>>(store, chunks, partial);
+  return sl_cuda_launched(operation);
+}
+
+/* The usual end of such a sum: an F64 [1] output, added to when the call accumulates. */
+struct sl_cuda_store {
+  double *out;
+  bool add;
+  __device__ void operator()(double sum) const { *out = add ? *out + sum : sum; }
+};
+static inline sl_cuda_store sl_cuda_output(const sl_call *c, int i) {
+  return {(double *)c->out[i].data, (c->accumulate >> i & 1) != 0};
+}
+
+/* Sums down the columns of a matrix [M, N], K of them at once. */
+template <int K>
+struct sl_cuda_vector {
+  double v[K];
+};
+
+/* Block (x, y) adds chunk y's rows of columns 32 x .. 32 x + 31: 8 rows at a time, then over those 8 in order. */
+template <int K, class F>
+__global__ void sl_cuda_columns_kernel(F f, int64_t M, int64_t N, int64_t rows, double *partial) {
+  __shared__ double part[SL_CUDA_THREADS / 32][32][K];
+  int64_t lane = threadIdx.x % 32, group = threadIdx.x / 32, n = (int64_t)blockIdx.x * 32 + lane;
+  int64_t from = (int64_t)blockIdx.y * rows, to = from + rows < M ? from + rows : M;
+  double sum[K] = {0};
+  if (n < N)
+    for (int64_t m = from + group; m < to; m += SL_CUDA_THREADS / 32) {
+      sl_cuda_vector<K> value = f(m, n);
+      for (int k = 0; k < K; k++) sum[k] += value.v[k];
+    }
+  for (int k = 0; k < K; k++) part[group][lane][k] = sum[k];
+  __syncthreads();
+  if (group == 0 && n < N)
+    for (int k = 0; k < K; k++) {
+      for (int g = 1; g < SL_CUDA_THREADS / 32; g++) sum[k] += part[g][lane][k];
+      partial[((int64_t)blockIdx.y * N + n) * K + k] = sum[k];
+    }
+}
+template <int K, class G>
+__global__ void sl_cuda_columns_last_kernel(G store, int64_t N, int chunks, const double *partial) {
+  for (int64_t n = sl_cuda_index(); n < N; n += sl_cuda_stride()) {
+    sl_cuda_vector<K> sum = {};
+    for (int64_t chunk = 0; chunk < chunks; chunk++)
+      for (int k = 0; k < K; k++) sum.v[k] += partial[(chunk * N + n) * K + k];
+    store(n, sum);
+  }
+}
+
+/* store(n, sum over m in [0, M) of f(m, n)) for every n in [0, N); f gives an sl_cuda_vector<K>. Scratch, beginning at
+ * `scratch` bytes within it: sl_cuda_columns_bytes(K, M, N). */
+template <int K, class F, class G>
+static sl_status sl_cuda_columns(sl_cuda *cuda, const char *operation, size_t scratch, int64_t M, int64_t N, F f,
+                                 G store) {
+  if (N == 0) return SL_OK;
+  int64_t rows = sl_cuda_column_rows(M), chunks = sl_cuda_column_chunks(M);
+  double *partial = (double *)((char *)cuda->scratch + scratch);
+  SL_TRY(sl_cuda_scratch(cuda, scratch + sl_cuda_columns_bytes(K, M, N), operation));
+  if (chunks > 0) {
+    dim3 grid((unsigned)((N + 31) / 32), (unsigned)chunks);
+    sl_cuda_columns_kernel<K><<<grid, SL_CUDA_THREADS, 0, cuda->stream>>>(f, M, N, rows, partial);
+    SL_TRY(sl_cuda_launched(operation));
+  }
+  sl_cuda_columns_last_kernel<K><<<sl_cuda_grid(N), SL_CUDA_THREADS, 0, cuda->stream>>>(store, N, (int)chunks, partial);
+  return sl_cuda_launched(operation);
+}
+
+/* ---- images ---------------------------------------------------------------------------------------------------- */
+
+/* Windows of `kernel` pixels every `stride`, the first beginning `pad` before the image. Indices [from, to): of the
+ * pixels in window `at`, along an axis of `size`; of the windows over pixel `at`, `count` in all. */
+struct sl_cuda_range {
+  int from, to;
+};
+static __device__ inline sl_cuda_range sl_cuda_pixels(int at, int kernel, int stride, int pad, int size) {
+  int start = at * stride - pad, end = start + kernel;
+  return {start < 0 ? 0 : start, end > size ? size : end};
+}
+static __device__ inline sl_cuda_range sl_cuda_windows(int at, int kernel, int stride, int pad, int count) {
+  int last = (at + pad) / stride + 1, before = at + pad - kernel;
+  return {before < 0 ? 0 : before / stride + 1, last > count ? count : last};
+}
+
+/* ---- columns --------------------------------------------------------------------------------------------------- */
+
+/* y[m ld + n] = max(y[m ld + n] + b[n], 0), or without the maximum, for m in [0, rows), n in [0, N). */
+sl_status sl_cuda_bias(sl_cuda *cuda, const char *operation, bool rectify, int64_t rows, int64_t N, int64_t ld,
+                       const float *b, float *y);
+
+/* sum[n] = or += the sum over m in [0, M) of y[m ld + n], n in [0, N). Scratch: sl_cuda_columns_bytes(1, M, N). */
+sl_status sl_cuda_sum_rows(sl_cuda *cuda, const char *operation, int64_t M, int64_t N, int64_t ld, const float *y,
+                           bool add, float *sum);
+
+/* ---- matrices -------------------------------------------------------------------------------------------------- */
+
+/* Row-major C[M, N] = op(A) op(B) + beta C, op(A) [M, K] and op(B) [K, N], ld: elements from row to row. cuBLAS is
+ * column-major, so it is asked for C^T = op(B)^T op(A)^T. */
+sl_status sl_cuda_gemm(sl_cuda *cuda, const char *operation, bool transpose_a, bool transpose_b, int64_t M, int64_t N,
+                       int64_t K, const float *A, int64_t lda, const float *B, int64_t ldb, float beta, float *C,
+                       int64_t ldc);
+
+#endif

@@ -1,0 +1,125 @@
+/* Vector mathematics for kernels: exp, erf and GELU on whole registers, loads and stores of part of one, and sums in
+ * double. Our own because libm has no vectors in the baseline and its bits change with its version.
+ *
+ * An element's result depends on its value alone, never on its place in the array: the ends of arrays go through the
+ * same instructions, padded. Polynomials are minimax fits (Remez); errors are below 2 units in the last place, of
+ * exp(x), erf(x) and, for GELU, of the larger of |x| and |y|. NaN goes in and out. */
+#ifndef SL_MATH_H
+#define SL_MATH_H
+
+#include <float.h>
+
+#include "codelets/kernels/kernel.h"
+
+typedef int32_t sl_veci __attribute__((vector_size(SL_LANES * 4)));
+typedef uint32_t sl_vecw __attribute__((vector_size(SL_LANES * 4)));
+
+/* a where the mask (all ones or zero, as comparisons give it) is set, b elsewhere. */
+static inline sl_vec sl_select(sl_veci mask, sl_vec a, sl_vec b) {
+  return (sl_vec)((mask & (sl_veci)a) | (~mask & (sl_veci)b));
+}
+static inline sl_vec sl_abs(sl_vec x) { return (sl_vec)((sl_veci)x & 0x7fffffff); }
+
+/* The first n < SL_LANES elements; the others are `fill`. */
+static inline sl_vec sl_load_n(const float *p, int64_t n, float fill) {
+  sl_vec v = sl_splat(fill);
+  memcpy(&v, p, (size_t)n * sizeof *p);
+  return v;
+}
+static inline void sl_store_n(float *p, sl_vec v, int64_t n) { memcpy(p, &v, (size_t)n * sizeof *p); }
+
+/* Sum and maximum over lanes, by halves: the same order on every compiler. A NaN is the maximum. */
+static inline float sl_sum_lanes(sl_vec v) {
+  float a[SL_LANES];
+  memcpy(a, &v, sizeof a);
+  for (int n = SL_LANES / 2; n; n /= 2)
+    for (int i = 0; i < n; i++) a[i] += a[i + n];
+  return a[0];
+}
+static inline float sl_max_lanes(sl_vec v) {
+  float a[SL_LANES];
+  memcpy(a, &v, sizeof a);
+  for (int n = SL_LANES / 2; n; n /= 2)
+    for (int i = 0; i < n; i++) a[i] = a[i + n] > a[i] || a[i + n] != a[i + n] ? a[i + n] : a[i];
+  return a[0];
+}
+static inline sl_vec sl_greater(sl_vec a, sl_vec b) { return sl_select((b > a) | (b != b), b, a); }
+static inline float sl_max_row(const float *x, int64_t n) {
+  sl_vec m = sl_splat(-INFINITY);
+  int64_t i = 0;
+  for (; i + SL_LANES <= n; i += SL_LANES) m = sl_greater(m, sl_load(x + i));
+  if (i < n) m = sl_greater(m, sl_load_n(x + i, n - i, -INFINITY));
+  return sl_max_lanes(m);
+}
+
+/* exp(x) = 2^n exp(r), |r| <= log(2) / 2; right down to the denormal numbers and up to infinity. */
+static inline sl_vec sl_exp(sl_vec x) {
+  const float magic = 0x1.8p23f; /* adding it rounds to a whole number, which stands in the low bits then */
+  x = sl_select(x > 89.0f, sl_splat(89.0f), x);
+  x = sl_select(x < -104.0f, sl_splat(-104.0f), x);
+  sl_vec t = x * 0x1.715476p0f + magic, n = t - magic;
+  sl_vec r = x - n * 0x1.62ep-1f; /* log 2 in two parts, the first with so few bits that n times it is exact */
+  r = r - n * 0x1.0bfbe8p-15f;
+  sl_vec p = r * 0x1.6a2256p-10f + 0x1.123b02p-7f;
+  p = p * r + 0x1.5558f8p-5f;
+  p = p * r + 0x1.55549p-3f;
+  p = p * r + 0x1.fffffcp-2f;
+  sl_vec e = 1.0f + (r + r * r * p);
+  sl_veci whole = (sl_veci)t - 0x4b400000, half = whole >> 1;
+  sl_vec a = (sl_vec)((sl_vecw)(half + 127) << 23), b = (sl_vec)((sl_vecw)(whole - half + 127) << 23);
+  return e * a * b;
+}
+
+/* erf(x) = x + x P(x^2) up to 1, sign(x) (1 - exp(Q(|x|))) beyond; 1 from 4.1 on. */
+static inline sl_vec sl_erf(sl_vec x) {
+  sl_vec a = sl_abs(x), s = x * x;
+  sl_vec p = s * 7.853861089e-5f - 8.010193533714e-4f;
+  p = p * s + 5.188327673674e-3f;
+  p = p * s - 2.685381192786e-2f;
+  p = p * s + 1.128358514840522e-1f;
+  p = p * s - 3.761262582421299e-1f;
+  p = p * s + 1.283791657267128e-1f;
+  sl_vec small = x + x * p;
+  sl_vec t = sl_select(a > 4.1f, sl_splat(4.1f), a);
+  sl_vec q = t * 1.9242507193573098e-4f - 3.0085280398519784e-3f;
+  q = q * t + 2.2087606763513557e-2f;
+  q = q * t - 1.0364025564206035e-1f;
+  q = q * t - 6.375170847451348e-1f;
+  q = q * t - 1.1274749427603277f;
+  q = q * t - 2.447235080608595e-4f;
+  sl_vec large = (sl_vec)((sl_veci)(1.0f - sl_exp(q)) | ((sl_veci)x & INT32_MIN));
+  return sl_select(a <= 1.0f, small, large);
+}
+
+#define SL_SQRT_HALF 0.70710678118654752f
+#define SL_SQRT_2_BY_PI 0.79788456080286536f
+
+/* x Phi(x), and its derivative Phi(x) + x phi(x). */
+static inline sl_vec sl_gelu_erf(sl_vec x) { return 0.5f * x * (1.0f + sl_erf(x * SL_SQRT_HALF)); }
+static inline sl_vec sl_gelu_erf_slope(sl_vec x) {
+  sl_vec density = 0.39894228040143268f * sl_exp(x * x * -0.5f);
+  return 0.5f + 0.5f * sl_erf(x * SL_SQRT_HALF) + x * density;
+}
+
+/* x (1 + tanh u) / 2 = x / (1 + e), e = exp(-2u), u = sqrt(2 / pi) (x + 0.044715 x^3). */
+static inline sl_vec sl_gelu_tanh_exp(sl_vec x) {
+  return sl_exp(x * (x * x * (-2 * 0.044715f * SL_SQRT_2_BY_PI) - 2 * SL_SQRT_2_BY_PI));
+}
+static inline sl_vec sl_gelu_tanh(sl_vec x) { return x * (1.0f / (1.0f + sl_gelu_tanh_exp(x))); }
+/* s + 2 x u' s (1 - s), s = 1 / (1 + e), where 1 - s = e s. Beyond 9 s is 0 or 1, and e stays finite before. */
+static inline sl_vec sl_gelu_tanh_slope(sl_vec x) {
+  x = sl_select(x > 9.0f, sl_splat(9.0f), x);
+  x = sl_select(x < -9.0f, sl_splat(-9.0f), x);
+  sl_vec e = sl_gelu_tanh_exp(x), s = 1.0f / (1.0f + e);
+  sl_vec slope2 = x * x * (6 * 0.044715f * SL_SQRT_2_BY_PI) + 2 * SL_SQRT_2_BY_PI; /* 2 u' */
+  return s + x * slope2 * (e * s) * s;
+}
+
+/* Doubles: a vector of as many bytes, read from half as many floats. */
+enum { SL_LANES_D = SL_LANES / 2 };
+typedef double sl_vecd __attribute__((vector_size(SL_LANES * 4)));
+typedef double sl_vecdu __attribute__((vector_size(SL_LANES * 4), aligned(8)));
+typedef float sl_vechu __attribute__((vector_size(SL_LANES * 2), aligned(4)));
+static inline sl_vecd sl_load_d(const float *p) { return __builtin_convertvector(*(const sl_vechu *)p, sl_vecd); }
+
+#endif

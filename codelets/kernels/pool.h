@@ -1,0 +1,59 @@
+/* What max- and average-pooling share: the geometry of windows over [B, H, W, C], and the shape rule. */
+#ifndef SL_POOL_H
+#define SL_POOL_H
+
+#include "codelets/attributes.h"
+#include "codelets/kernels/math.h"
+
+/* The part [from, to) of output `at`'s window that lies in the image, along one axis, and where the window begins. */
+typedef struct sl_window {
+  int start, from, to;
+} sl_window;
+static inline sl_window sl_pool_window(const sl_pool_attr *a, int64_t at, int size) {
+  int start = (int)at * a->stride - a->pad, end = start + a->kernel;
+  return (sl_window){start, start < 0 ? 0 : start, end > size ? size : end};
+}
+
+/* Every pixel that counts lies in one window, so a gradient can be written at once rather than added up. */
+static inline int sl_pool_disjoint(const sl_pool_attr *a) { return a->stride == a->kernel && a->pad == 0; }
+
+#ifdef SL_ISA_BASE
+/* [B, H, W, C] -> [B, H', W', C]; x_shape gets the attribute's height and width. */
+static sl_status pool_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+  (void)n_in;
+  const sl_pool_attr *a = attr;
+  const sl_shape *x = &in[0]->shape;
+  char text[SL_SHAPE_TEXT];
+  if (x->ndim != 4) return sl_fail(SL_ESHAPE, "images are [B, H, W, C], not %s", sl_shape_text(x, text, sizeof text));
+  if (a->kernel < 1 || a->kernel > 16 || a->stride < 1 || a->pad < 0 || 2 * a->pad > a->kernel)
+    return sl_fail(SL_EINVAL, "kernel %d (1 to 16), stride %d (1 or more), pad %d (at most half the kernel)", a->kernel,
+                   a->stride, a->pad);
+  if (x->dim[1] + 2 * a->pad < a->kernel || x->dim[2] + 2 * a->pad < a->kernel)
+    return sl_fail(SL_ESHAPE, "a kernel of %d does not fit into %s", a->kernel, sl_shape_text(x, text, sizeof text));
+  for (int j = 0; j < n_out; j++)
+    out[j].shape = SL_SHAPE(x->dim[0], (x->dim[1] + 2 * a->pad - a->kernel) / a->stride + 1,
+                            (x->dim[2] + 2 * a->pad - a->kernel) / a->stride + 1, x->dim[3]);
+  return SL_OK;
+}
+
+/* The gradient has the input's shape; in[0] is dy. */
+static sl_status pool_grad_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out,
+                                 int n_out) {
+  (void)n_in, (void)n_out;
+  const sl_pool_attr *a = attr;
+  out[0].shape = SL_SHAPE(in[0]->shape.dim[0], a->height, a->width, in[0]->shape.dim[3]);
+  return SL_OK;
+}
+
+/* Adds the pooling node; sizes beyond int are no images. */
+static sl_value pool_add(sl_graph *graph, const sl_operation *op, const char *layer, sl_value x, int n_out,
+                         const sl_pool_attr *given) {
+  sl_value out[2];
+  sl_pool_attr attr = *given;
+  const sl_value_info *info = sl_graph_value(graph, x);
+  if (info && info->shape.ndim == 4) attr.height = (int)info->shape.dim[1], attr.width = (int)info->shape.dim[2];
+  sl_graph_add(graph, op, layer, &attr, &x, 1, out, n_out);
+  return out[0];
+}
+#endif
+#endif

@@ -1,0 +1,204 @@
+/* Register tiles of matrix products, and transposition: see product.h. Plain C on vector types; the compiler keeps the
+ * accumulators in registers because all loops over the tile have constant bounds. */
+#include "codelets/kernels/product.h"
+
+#ifdef __clang__
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+typedef void tile(int64_t k, const float *restrict a, int64_t a_row, const int32_t *restrict a_at,
+                  const float *restrict b, int64_t b_row, float *restrict c, int64_t c_row, const float *start, int add,
+                  const sl_product_copy *copy);
+
+static inline __attribute__((always_inline)) void tile_of(const int rows, const int vectors, const int dense, int64_t k,
+                                                          const float *restrict a, int64_t a_row,
+                                                          const int32_t *restrict a_at, const float *restrict b,
+                                                          int64_t b_row, float *restrict c, int64_t c_row,
+                                                          const float *start, int add, const sl_product_copy *copy) {
+  sl_vec sum[SL_PRODUCT_ROWS][2];
+  UNROLL
+  for (int m = 0; m < rows; m++) {
+    UNROLL
+    for (int v = 0; v < vectors; v++) {
+      __builtin_prefetch(c + m * c_row + v * SL_LANES, 1);
+      sum[m][v] = sl_load(start + v * SL_LANES);
+    }
+  }
+  /* Keeps the compiler from carrying all those addresses through the loop. */
+  __asm__("" : "+r"(c), "+r"(c_row));
+  for (int64_t i = 0; i < k; i++) {
+    const float *at = a + a_at[i];
+    sl_vec x[2];
+    if (copy) {
+      __builtin_prefetch(copy->from + copy->from_at[i + SL_PRODUCT_AHEAD]);
+      sl_store(copy->to + copy->to_at[i], sl_load(copy->from + copy->from_at[i]));
+    }
+    UNROLL
+    for (int v = 0; v < vectors; v++) x[v] = sl_load(b + v * SL_LANES);
+    b += b_row;
+    UNROLL
+    for (int m = 0; m < rows; m++) {
+      sl_vec w = sl_splat(dense ? at[m] : *at);
+      if (!dense) {
+        at += a_row;
+        __asm__("" : "+r"(at)); /* or clang keeps a pointer for each row, on the stack */
+      }
+      UNROLL
+      for (int v = 0; v < vectors; v++) sum[m][v] += w * x[v];
+    }
+  }
+  UNROLL
+  for (int m = 0; m < rows; m++) {
+    UNROLL
+    for (int v = 0; v < vectors; v++) {
+      float *at = c + m * c_row + v * SL_LANES;
+      sl_store(at, add ? sl_load(at) + sum[m][v] : sum[m][v]);
+    }
+  }
+}
+
+#if SL_PRODUCT_ROWS == 14
+#define EACH_ROWS(X, v) \
+  X(1, v) X(2, v) X(3, v) X(4, v) X(5, v) X(6, v) X(7, v) X(8, v) X(9, v) X(10, v) X(11, v) X(12, v) X(13, v) X(14, v)
+#else
+#define EACH_ROWS(X, v) X(1, v) X(2, v) X(3, v) X(4, v) X(5, v) X(6, v)
+#endif
+/* Rows any stride apart; the same with packing; rows that are neighbours (a gradient's broadcast factor). */
+#define DEFINE_TILE(kind, rows, vectors, dense, packing)                                                           \
+  static void kind##_##rows##_##vectors(                                                                           \
+      int64_t k, const float *restrict a, int64_t a_row, const int32_t *restrict a_at, const float *restrict b,    \
+      int64_t b_row, float *restrict c, int64_t c_row, const float *start, int add, const sl_product_copy *copy) { \
+    (void)a_row, (void)copy;                                                                                       \
+    tile_of(rows, vectors, dense, k, a, a_row, a_at, b, b_row, c, c_row, start, add, packing);                     \
+  }
+#define DEFINE_TILES(rows, vectors)            \
+  DEFINE_TILE(strided, rows, vectors, 0, NULL) \
+  DEFINE_TILE(packing, rows, vectors, 0, copy) \
+  DEFINE_TILE(dense, rows, vectors, 1, NULL)
+EACH_ROWS(DEFINE_TILES, 1)
+EACH_ROWS(DEFINE_TILES, 2)
+
+enum { KIND_STRIDED, KIND_PACKING, KIND_DENSE, KIND_COUNT };
+#define STRIDED(rows, vectors) strided_##rows##_##vectors,
+#define PACKING(rows, vectors) packing_##rows##_##vectors,
+#define DENSE(rows, vectors) dense_##rows##_##vectors,
+static tile *const tiles[KIND_COUNT][2][SL_PRODUCT_ROWS] = {
+    {{EACH_ROWS(STRIDED, 1)}, {EACH_ROWS(STRIDED, 2)}},
+    {{EACH_ROWS(PACKING, 1)}, {EACH_ROWS(PACKING, 2)}},
+    {{EACH_ROWS(DENSE, 1)}, {EACH_ROWS(DENSE, 2)}},
+};
+
+static const float zeros[SL_PRODUCT_COLUMNS];
+
+void SL_KERNEL(product)(int64_t rows, int64_t columns, int64_t k, const float *a, int64_t a_row, const int32_t *a_at,
+                        const float *b, int64_t b_row, float *c, int64_t c_row, const float *start, int add,
+                        const sl_product_copy *copy) {
+  tile *t = tiles[copy ? KIND_PACKING : a_row == 1 ? KIND_DENSE : KIND_STRIDED][columns > SL_LANES][rows - 1];
+  if (start == NULL) start = zeros;
+  if (columns % SL_LANES == 0) {
+    t(k, a, a_row, a_at, b, b_row, c, c_row, start, add, copy);
+    return;
+  }
+  float whole[SL_PRODUCT_ROWS * SL_PRODUCT_COLUMNS] __attribute__((aligned(64)));
+  t(k, a, a_row, a_at, b, b_row, whole, SL_PRODUCT_COLUMNS, start, 0, copy);
+  for (int64_t m = 0; m < rows; m++)
+    for (int64_t n = 0; n < columns; n++) {
+      float sum = whole[m * SL_PRODUCT_COLUMNS + n];
+      c[m * c_row + n] = add ? c[m * c_row + n] + sum : sum;
+    }
+}
+
+#if defined __clang__ || __GNUC__ >= 12
+#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+typedef int32_t lanes __attribute__((vector_size(SL_LANES * 4)));
+#define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (lanes){__VA_ARGS__})
+#endif
+
+/* Rows in, columns out: pairs of elements, pairs of pairs (both within 128 bits), then 128-bit quarters. */
+static inline __attribute__((always_inline)) void turn(sl_vec r[SL_LANES]) {
+  sl_vec t[SL_LANES];
+#if SL_LANES == 16
+#define LOW1 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29
+#define HIGH1 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31
+#define LOW2 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29
+#define HIGH2 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31
+#elif SL_LANES == 8
+#define LOW1 0, 8, 1, 9, 4, 12, 5, 13
+#define HIGH1 2, 10, 3, 11, 6, 14, 7, 15
+#define LOW2 0, 1, 8, 9, 4, 5, 12, 13
+#define HIGH2 2, 3, 10, 11, 6, 7, 14, 15
+#else
+#define LOW1 0, 4, 1, 5
+#define HIGH1 2, 6, 3, 7
+#define LOW2 0, 1, 4, 5
+#define HIGH2 2, 3, 6, 7
+#endif
+  UNROLL
+  for (int i = 0; i < SL_LANES; i += 4) {
+    sl_vec a = SHUFFLE(r[i], r[i + 1], LOW1), b = SHUFFLE(r[i], r[i + 1], HIGH1);
+    sl_vec c = SHUFFLE(r[i + 2], r[i + 3], LOW1), d = SHUFFLE(r[i + 2], r[i + 3], HIGH1);
+    t[i] = SHUFFLE(a, c, LOW2), t[i + 1] = SHUFFLE(a, c, HIGH2);
+    t[i + 2] = SHUFFLE(b, d, LOW2), t[i + 3] = SHUFFLE(b, d, HIGH2);
+  }
+  /* t[4 g + q] holds, in quarter j, rows 4 g .. 4 g + 3 of column 4 j + q. */
+#if SL_LANES == 16
+  UNROLL
+  for (int q = 0; q < 4; q++) {
+    sl_vec a = SHUFFLE(t[q], t[4 + q], 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27);
+    sl_vec b = SHUFFLE(t[q], t[4 + q], 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+    sl_vec c = SHUFFLE(t[8 + q], t[12 + q], 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27);
+    sl_vec d = SHUFFLE(t[8 + q], t[12 + q], 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+    r[q] = SHUFFLE(a, c, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27);
+    r[8 + q] = SHUFFLE(a, c, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+    r[4 + q] = SHUFFLE(b, d, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27);
+    r[12 + q] = SHUFFLE(b, d, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+  }
+#elif SL_LANES == 8
+  UNROLL
+  for (int q = 0; q < 4; q++) {
+    r[q] = SHUFFLE(t[q], t[4 + q], 0, 1, 2, 3, 8, 9, 10, 11);
+    r[4 + q] = SHUFFLE(t[q], t[4 + q], 4, 5, 6, 7, 12, 13, 14, 15);
+  }
+#else
+  memcpy(r, t, sizeof t);
+#endif
+}
+
+void SL_KERNEL(transpose)(int64_t rows, int64_t columns, const float *from, int64_t from_row, float *to,
+                          int64_t to_row) {
+  int64_t whole_rows = rows - rows % SL_LANES, whole_columns = columns - columns % SL_LANES;
+  for (int64_t i = 0; i < whole_rows; i += SL_LANES)
+    for (int64_t j = 0; j < whole_columns; j += SL_LANES) {
+      sl_vec r[SL_LANES];
+      UNROLL
+      for (int l = 0; l < SL_LANES; l++) r[l] = sl_load(from + (i + l) * from_row + j);
+      turn(r);
+      UNROLL
+      for (int l = 0; l < SL_LANES; l++) sl_store(to + (j + l) * to_row + i, r[l]);
+    }
+  for (int64_t i = 0; i < rows; i++)
+    for (int64_t j = i < whole_rows ? whole_columns : 0; j < columns; j++) to[j * to_row + i] = from[i * from_row + j];
+}
+
+void SL_KERNEL(add_columns)(int64_t rows, int64_t columns, const float *from, int64_t from_row, float *to) {
+  int64_t j = 0;
+  for (; j + 4 * SL_LANES <= columns; j += 4 * SL_LANES) {
+    sl_vec sum[4] = {{0}, {0}, {0}, {0}};
+    for (int64_t i = 0; i < rows; i++)
+      for (int v = 0; v < 4; v++) sum[v] += sl_load(from + i * from_row + j + v * SL_LANES);
+    for (int v = 0; v < 4; v++) sl_store(to + j + v * SL_LANES, sl_load(to + j + v * SL_LANES) + sum[v]);
+  }
+  for (; j + SL_LANES <= columns; j += SL_LANES) {
+    sl_vec sum = {0};
+    for (int64_t i = 0; i < rows; i++) sum += sl_load(from + i * from_row + j);
+    sl_store(to + j, sl_load(to + j) + sum);
+  }
+  for (; j < columns; j++) {
+    float sum = 0;
+    for (int64_t i = 0; i < rows; i++) sum += from[i * from_row + j];
+    to[j] += sum;
+  }
+}

@@ -1,0 +1,67 @@
+/* The one loop under linear layers and convolutions: a small tile of a matrix product, held in registers.
+ *
+ * One factor is read element by element and broadcast, its rows a fixed stride apart and its columns wherever an offset
+ * table says; the other is read in vectors. With offsets a convolution needs no im2col: the table holds, for each
+ * filter tap and channel, where that element lies relative to the first tap in the (padded) image.
+ *
+ * Every element of the result is one chain of multiply-adds in the order of k, whatever the shape of the tile and the
+ * width of the vectors. So tiles, teams and AVX2 against AVX-512 do not change bits; only SL_PRODUCT_DEPTH and fused
+ * multiply-adds do. */
+#ifndef SL_PRODUCT_H
+#define SL_PRODUCT_H
+
+#include "codelets/kernels/kernel.h"
+
+/* Largest tile: SL_PRODUCT_ROWS x SL_PRODUCT_COLUMNS; accumulators, two vectors and a broadcast fill the registers
+ * (32 with AVX-512 and on AArch64 and POWER, else 16). */
+#if SL_LANES == 16 || defined __aarch64__ || defined __powerpc64__
+#define SL_PRODUCT_ROWS 14
+#else
+#define SL_PRODUCT_ROWS 6
+#endif
+#define SL_PRODUCT_COLUMNS (2 * SL_LANES)
+/* Of all instruction sets: scratch rules are compiled once and must do for every kernel. */
+enum { SL_PRODUCT_ROWS_MOST = 14, SL_PRODUCT_COLUMNS_MOST = 32 };
+/* Length of a chain; longer sums are added up from pieces of about this length, so that a panel of the vector factor
+ * stays in the L2 cache. */
+enum { SL_PRODUCT_DEPTH = 1024 };
+
+/* Packing meanwhile: in step i of a product's k, SL_LANES elements go from from + from_at[i] to to + to_at[i]. So the
+ * next panel or slab costs no time of its own. from_at has SL_PRODUCT_AHEAD entries more, which are only prefetched. */
+enum { SL_PRODUCT_AHEAD = 16 };
+typedef struct sl_product_copy {
+  const float *from;
+  float *to;
+  const int32_t *from_at, *to_at;
+} sl_product_copy;
+
+/* c[m c_row + n] = start[n] + sum over i < k of a[m a_row + a_at[i]] b[i b_row + n] for m < rows, n < columns; with
+ * add, that is added to c. Strides in elements. rows <= SL_PRODUCT_ROWS, columns <= SL_PRODUCT_COLUMNS; start may be
+ * NULL (zeros). b and start must be readable up to the next multiple of SL_LANES columns. copy may be NULL; it needs
+ * a_row != 1. */
+void SL_KERNEL(product)(int64_t rows, int64_t columns, int64_t k, const float *a, int64_t a_row, const int32_t *a_at,
+                        const float *b, int64_t b_row, float *c, int64_t c_row, const float *start, int add,
+                        const sl_product_copy *copy);
+
+/* to[j to_row + i] = from[i from_row + j] for i < rows, j < columns. */
+void SL_KERNEL(transpose)(int64_t rows, int64_t columns, const float *from, int64_t from_row, float *to,
+                          int64_t to_row);
+
+/* Sums columns of from[rows][columns] in the order of rows and adds them to `to`. */
+void SL_KERNEL(add_columns)(int64_t rows, int64_t columns, const float *from, int64_t from_row, float *to);
+
+/* First of n things in piece i of `pieces` that differ by one at most. */
+static inline int64_t sl_piece(int64_t n, int64_t pieces, int64_t i) {
+  return n / pieces * i + sl_min64(i, n % pieces);
+}
+
+/* A row stride (elements) at least n that spreads a tile's rows over the sets of an L1 cache: no multiple of 2 KB. */
+static inline int64_t sl_spread_stride(int64_t n) {
+  n = sl_tiles_of(n, 16) * 16;
+  return n % 256 == 0 ? n + 16 : n;
+}
+static inline int sl_stride_clashes(int64_t stride) { return stride > 0 && stride % 256 == 0; }
+
+static inline int64_t sl_round_up(int64_t n, int64_t to) { return sl_tiles_of(n, to) * to; }
+
+#endif

@@ -1,0 +1,500 @@
+/* attention: softmax(q k^T / sqrt(d)) v for every head (Vaswani et al. 2017, eq. 1), and its gradient.
+ *
+ * No T x T matrix is stored. The forward pass goes over the keys in tiles with an online softmax (Milakov and
+ * Gimelshein 2018) and keeps each row's log-sum-exp; the backward pass makes the probabilities of a tile again from
+ * that (Dao et al. 2022, algorithm 4): 10 d operations a pair of query and key in place of the 8 d that stored ones
+ * would cost. Products are the register tile of product.h.
+ *
+ * Scores stand transposed, keys by panels of queries, so that a query is a lane: its maximum and sum need no work
+ * across lanes, and its log-sum-exp is loaded, not broadcast.
+ *
+ * One (sample, head) is one tile of the team's work, in the backward pass as well: all of its dq, dk and dv are one
+ * thread's, so nothing is summed across threads. Causal work stops at the diagonal, to within a vector of queries.
+ *
+ * The first `length` tokens of a sample count, as keys and as queries; the others' result and gradient are zero, and
+ * what stands in them is never read. */
+#include "codelets/attributes.h"
+#include "codelets/kernels/math.h"
+#include "codelets/kernels/product.h"
+
+SL_KERNEL_DECLARE(attention);
+SL_KERNEL_DECLARE(attention_grad);
+
+enum {
+  PANEL = SL_PRODUCT_COLUMNS, /* queries whose scores are worked on at once */
+  WIDEST = SL_PRODUCT_COLUMNS_MOST,
+  /* These decide bits: */
+  KEYS = 128,         /* of a tile of the forward pass */
+  GRAD_KEYS = 128,    /* and of the backward pass, */
+  GRAD_QUERIES = 128, /* where queries come in tiles, too: the length of a chain in dk and dv */
+};
+
+/* Where a thread's scratch memory has what, in floats. Rows of q, k, v, out are d elements, padded with zeros to dp. */
+typedef struct layout {
+  int64_t d, dp;
+  size_t qt, doutt;     /* panels [d][PANEL]: queries are columns, zeros behind the last; backward: of a tile */
+  size_t q, k, v, dout; /* [T][dp] */
+  size_t o;             /* forward: [PANEL][dp] */
+  size_t lse, D;        /* backward: of a tile's queries, zeros behind the last */
+  size_t dq, dk, dv;    /* [GRAD_QUERIES][dp], [T][dp] */
+  size_t p, ds;         /* panels [KEYS][PANEL] of a tile */
+  size_t along, down;   /* int32_t: offsets along a row, 0, 1, 2, ..., and down the rows of a panel */
+  size_t queries;       /* backward, int32_t: offset of each query of a tile in p and ds */
+  size_t end;
+} layout;
+
+typedef struct job {
+  const sl_call *c;
+  const float *qkv;
+  const int32_t *length; /* NULL: all T */
+  int64_t T, C, d;
+  int heads, causal;
+  float scale;
+} job;
+
+static size_t take(layout *l, int64_t n) {
+  size_t at = l->end;
+  l->end += (size_t)sl_round_up(n, 16);
+  return at;
+}
+static layout layout_of(int64_t T, int64_t d, int backward) {
+  layout l = {.d = d, .dp = sl_round_up(d, 16)};
+  const int64_t rows = T * l.dp, queries = backward ? GRAD_QUERIES : WIDEST, keys = backward ? GRAD_KEYS : KEYS;
+  l.qt = take(&l, queries * d);
+  l.k = take(&l, rows), l.v = take(&l, rows);
+  l.p = take(&l, queries * keys);
+  l.along = take(&l, d), l.down = take(&l, keys);
+  if (!backward) {
+    l.o = take(&l, WIDEST * l.dp);
+    return l;
+  }
+  l.doutt = take(&l, queries * d), l.ds = take(&l, queries * keys), l.queries = take(&l, queries);
+  l.lse = take(&l, queries), l.D = take(&l, queries), l.dq = take(&l, queries * l.dp);
+  l.q = take(&l, rows), l.dout = take(&l, rows), l.dk = take(&l, rows), l.dv = take(&l, rows);
+  return l;
+}
+
+/* qkv is [B, T, 3C]. */
+static job job_of(const sl_call *c, const sl_array *qkv, const sl_array *length) {
+  const sl_attention_attr *a = c->attr;
+  job j = {.c = c, .qkv = qkv->data, .length = length ? length->data : NULL, .heads = a->heads, .causal = a->causal};
+  j.T = qkv->shape.dim[1], j.C = qkv->shape.dim[2] / 3, j.d = j.C / a->heads;
+  j.scale = (float)(1 / sqrt((double)j.d));
+  return j;
+}
+
+static sl_status check_lengths(const job *j, int64_t B) {
+  for (int64_t b = 0; j->length && b < B; b++)
+    if (j->length[b] < 0 || j->length[b] > j->T)
+      return sl_fail(SL_EINVAL, "length %d of sample %lld is not within its %lld tokens", (int)j->length[b],
+                     (long long)(j->c->row0 + b), (long long)j->T);
+  return SL_OK;
+}
+
+static void offsets(const layout *l, float *base, int64_t keys) {
+  int32_t *along = (int32_t *)(base + l->along), *down = (int32_t *)(base + l->down);
+  for (int32_t i = 0; i < l->d; i++) along[i] = i;
+  for (int32_t i = 0; i < keys; i++) down[i] = i * PANEL;
+}
+
+/* to[rows][dp] = from[rows][d], padded with zeros. */
+static void pack_rows(int64_t rows, const layout *l, const float *from, int64_t from_row, float *to) {
+  for (int64_t i = 0; i < rows; i++, from += from_row, to += l->dp) {
+    for (int64_t n = 0; n < l->d; n += 16) __builtin_prefetch(from + 8 * from_row + n);
+    for (int64_t n = 0; n < l->d; n++) to[n] = from[n];
+    for (int64_t n = l->d; n < l->dp; n++) to[n] = 0;
+  }
+}
+
+/* Panels of the transposed: to[panel][d][PANEL], from[rows][d]. */
+static void pack_columns(int64_t rows, const layout *l, const float *from, int64_t from_row, float *to) {
+  for (int64_t i = 0; i < rows; i += PANEL, to += PANEL * l->d) {
+    int64_t n = sl_min64(PANEL, rows - i);
+    if (n < PANEL) memset(to, 0, (size_t)(PANEL * l->d) * sizeof *to);
+    SL_KERNEL(transpose)(n, l->d, from + i * from_row, from_row, to, PANEL);
+  }
+}
+
+/* Into the caches: to be read as the next head's, and to be written. */
+static void fetch_rows(int64_t rows, int64_t d, const float *from, int64_t from_row) {
+  for (int64_t i = 0; i < rows; i++, from += from_row)
+    for (int64_t n = 0; n < d; n += 16) __builtin_prefetch(from + n, 0, 2);
+}
+static void expect_rows(int64_t rows, int64_t d, float *to, int64_t to_row) {
+  for (int64_t i = 0; i < rows; i++, to += to_row)
+    for (int64_t n = 0; n < d; n += 16) __builtin_prefetch(to + n, 1);
+}
+
+static void unpack_rows(int64_t rows, const layout *l, float factor, const float *from, float *to, int64_t to_row) {
+  for (int64_t i = 0; i < rows; i++, from += l->dp, to += to_row)
+    for (int64_t n = 0; n < l->d; n++) to[n] = factor * from[n];
+}
+
+static void clear_rows(int64_t rows, int64_t d, float *to, int64_t to_row) {
+  for (int64_t i = 0; i < rows; i++) memset(to + i * to_row, 0, (size_t)d * sizeof *to);
+}
+
+/* s[keys][PANEL] = k[keys][dp] times a panel, `queries` columns of it (in whole vectors). Causal: key r is seen by
+ * query r - first and later ones; what no lane of a vector sees is left out. */
+static void scores(const job *j, const layout *l, const int32_t *along, int64_t keys, int64_t queries, int64_t first,
+                   const float *k, const float *panel, float *s) {
+  const int64_t columns = sl_round_up(queries, SL_LANES),
+                both = j->causal ? sl_max64(0, sl_min64(keys, first + SL_LANES)) : keys;
+  for (int later = 0; later < 2; later++) {
+    const int64_t from = later ? both : 0, rows = later ? keys - both : both, x = later ? SL_LANES : 0,
+                  strips = sl_tiles_of(rows, SL_PRODUCT_ROWS);
+    for (int64_t g = 0; g < strips; g++) {
+      const int64_t r = from + sl_piece(rows, strips, g), m = from + sl_piece(rows, strips, g + 1) - r;
+      SL_KERNEL(product)
+      (m, columns - x, l->d, k + r * l->dp, l->dp, along, panel + x, PANEL, s + r * PANEL + x, PANEL, NULL, 0, NULL);
+    }
+  }
+}
+
+/* c[rows][dp] = or += a[rows][depth] b[depth][dp]. */
+static void combine(int64_t rows, int64_t depth, const layout *l, const float *a, int64_t a_row, const int32_t *a_at,
+                    const float *b, float *c, int add) {
+  for (int64_t x = 0; x < l->dp; x += PANEL) SL_KERNEL(product)
+  (rows, sl_min64(PANEL, l->dp - x), depth, a, a_row, a_at, b + x, l->dp, c + x, l->dp, NULL, add, NULL);
+}
+
+/* Whether each query of a vector, the first of them `query`, sees the key: all ones where it does. */
+static inline sl_veci sees(int64_t query, int64_t key) {
+  sl_veci lane;
+  for (int i = 0; i < SL_LANES; i++) lane[i] = i;
+  return lane >= (int32_t)(key - query);
+}
+
+/* exp(x) of what is at most a rounding error above 0, or NaN; 0 below -87. Half as long as sl_exp, which it follows. */
+static inline sl_vec exp_low(sl_vec x) {
+  const float magic = 0x1.8p23f + 127; /* the whole number that it leaves in the low bits is an exponent */
+  sl_vec t = x * 0x1.715476p0f + magic, n = t - magic;
+  sl_vec r = x - n * 0x1.62ep-1f;
+  r = r - n * 0x1.0bfbe8p-15f;
+  sl_vec p = r * 0x1.6a2256p-10f + 0x1.123b02p-7f;
+  p = p * r + 0x1.5558f8p-5f;
+  p = p * r + 0x1.55549p-3f;
+  p = p * r + 0x1.fffffcp-2f;
+  sl_vec e = (1.0f + (r + r * r * p)) * (sl_vec)((sl_vecw)t << 23);
+  return sl_select(x < -87.0f, sl_splat(0), e);
+}
+
+/* ---- attention ------------------------------------------------------------------------------------------------- */
+
+/* Scores s[keys][PANEL] of a vector of queries become probabilities up to a factor of each query's own, whose maximum
+ * and sum are brought up to date; returns what earlier results are to be multiplied by. A NaN is no maximum, but makes
+ * the sum one. */
+static sl_vec soften(int64_t keys, float scale, int first, float *s, sl_vec *max, sl_vec *sum) {
+  sl_vec high[4], part[4];
+  for (int u = 0; u < 4; u++) high[u] = first ? sl_splat(-INFINITY) : *max, part[u] = sl_splat(0);
+  int64_t r = 0;
+  for (; r + 4 <= keys; r += 4)
+    for (int u = 0; u < 4; u++) {
+      sl_vec v = sl_load(s + (r + u) * PANEL);
+      high[u] = sl_select(v > high[u], v, high[u]);
+    }
+  for (; r < keys; r++) {
+    sl_vec v = sl_load(s + r * PANEL);
+    high[0] = sl_select(v > high[0], v, high[0]);
+  }
+  for (int u = 1; u < 4; u++) high[0] = sl_select(high[u] > high[0], high[u], high[0]);
+  const sl_vec shift = high[0] * scale;
+  for (r = 0; r + 4 <= keys; r += 4)
+    for (int u = 0; u < 4; u++) {
+      sl_vec e = exp_low(sl_load(s + (r + u) * PANEL) * scale - shift);
+      part[u] += e;
+      sl_store(s + (r + u) * PANEL, e);
+    }
+  for (; r < keys; r++) {
+    sl_vec e = exp_low(sl_load(s + r * PANEL) * scale - shift);
+    part[0] += e;
+    sl_store(s + r * PANEL, e);
+  }
+  sl_vec factor = first ? sl_splat(0) : exp_low(*max * scale - shift);
+  *sum = (first ? sl_splat(0) : *sum * factor) + ((part[0] + part[1]) + (part[2] + part[3]));
+  *max = high[0];
+  return factor;
+}
+
+static void forward(void *arg, int64_t tile, int thread) {
+  const job *j = arg;
+  const layout l = layout_of(j->T, j->d, 0);
+  const int64_t b = tile / j->heads, h = tile % j->heads, row = 3 * j->C, n = j->length ? j->length[b] : j->T;
+  const float *q = j->qkv + b * j->T * row + h * j->d;
+  float *out = (float *)j->c->out[0].data + b * j->T * j->C + h * j->d, *lse = (float *)j->c->out[1].data + tile * j->T;
+  float *base = j->c->team->scratch[thread], *panel = base + l.qt, *s = base + l.p, *o = base + l.o;
+  const int32_t *along = (int32_t *)(base + l.along), *down = (int32_t *)(base + l.down);
+  offsets(&l, base, KEYS);
+  pack_rows(n, &l, q + j->C, row, base + l.k);
+  pack_rows(n, &l, q + 2 * j->C, row, base + l.v);
+  for (int64_t i = 0; i < n; i += PANEL) {
+    const int64_t m = sl_min64(PANEL, n - i), end = j->causal ? i + m : n, strips = sl_tiles_of(m, SL_PRODUCT_ROWS);
+    sl_vec max[2], sum[2];
+    float factor[PANEL], high[PANEL];
+    pack_columns(m, &l, q + i * row, row, panel);
+    expect_rows(m, j->d, out + i * j->C, j->C);
+    if (h + 1 < j->heads)
+      for (int part = 0; part < 3; part++) fetch_rows(m, j->d, q + i * row + part * j->C + j->d, row);
+    for (int64_t k = 0; k < end; k += KEYS) {
+      const int64_t keys = sl_min64(KEYS, end - k);
+      scores(j, &l, along, keys, m, i - k, base + l.k + k * l.dp, panel, s);
+      for (int v = 0; v < 2 && v * SL_LANES < m; v++) {
+        for (int64_t r = sl_max64(0, i - k); j->causal && r < keys; r++) {
+          float *at = s + r * PANEL + v * SL_LANES;
+          sl_store(at, sl_select(sees(i + v * SL_LANES, k + r), sl_load(at), sl_splat(-INFINITY)));
+        }
+        sl_store(factor + v * SL_LANES, soften(keys, j->scale, k == 0, s + v * SL_LANES, &max[v], &sum[v]));
+      }
+      for (int64_t r = 0; k > 0 && r < m; r++)
+        for (int64_t x = 0; x < l.dp; x++) o[r * l.dp + x] *= factor[r];
+      for (int64_t g = 0; g < strips; g++) {
+        const int64_t r = sl_piece(m, strips, g), rows = sl_piece(m, strips, g + 1) - r;
+        const int64_t depth = j->causal ? sl_min64(keys, i + r + rows - k) : keys;
+        if (depth > 0) combine(rows, depth, &l, s + r, 1, down, base + l.v + k * l.dp, o + r * l.dp, k > 0);
+      }
+    }
+    for (int v = 0; v < 2 && v * SL_LANES < m; v++)
+      sl_store(factor + v * SL_LANES, sum[v]), sl_store(high + v * SL_LANES, max[v] * j->scale);
+    for (int64_t r = 0; r < m; r++) {
+      unpack_rows(1, &l, 1 / factor[r], o + r * l.dp, out + (i + r) * j->C, 0);
+      lse[i + r] = (float)((double)high[r] + log((double)factor[r]));
+    }
+  }
+  clear_rows(j->T - n, j->d, out + n * j->C, j->C);
+  for (int64_t i = n; i < j->T; i++) lse[i] = 0;
+}
+
+sl_status SL_KERNEL(attention)(const sl_call *c) {
+  job j = job_of(c, &c->in[0], c->n_in > 1 ? &c->in[1] : NULL);
+  SL_TRY(check_lengths(&j, c->in[0].shape.dim[0]));
+  sl_team_for(c->team, c->in[0].shape.dim[0] * j.heads, forward, &j);
+  return SL_OK;
+}
+
+/* ---- attention_grad -------------------------------------------------------------------------------------------- */
+
+/* Scores p[keys][PANEL] of a vector of queries become probabilities, and ds (derivatives by those) derivatives by the
+ * scores, but for their scale: p = exp(scale p - lse), ds = p (ds - D). Causal: zeros where key r > query - first, and
+ * in as many rows more as a strip of keys across the diagonal reads. */
+static void differentiate(const job *j, int64_t keys, int64_t first, sl_vec lse, sl_vec D, float *p, float *ds) {
+  const float scale = j->scale;
+  const int64_t whole = j->causal ? sl_max64(0, sl_min64(keys, first + 1)) : keys,
+                part = j->causal ? sl_max64(0, sl_min64(keys, first + SL_LANES)) : keys,
+                zeros = j->causal ? sl_min64(GRAD_KEYS, keys + SL_PRODUCT_ROWS) : keys;
+  int64_t r = 0;
+  for (; r < whole; r++) {
+    sl_vec e = exp_low(sl_load(p + r * PANEL) * scale - lse);
+    sl_store(p + r * PANEL, e);
+    sl_store(ds + r * PANEL, e * (sl_load(ds + r * PANEL) - D));
+  }
+  for (; r < part; r++) {
+    const sl_veci seen = sees(first, r);
+    sl_vec e = exp_low(sl_load(p + r * PANEL) * scale - lse);
+    sl_store(p + r * PANEL, sl_select(seen, e, sl_splat(0)));
+    sl_store(ds + r * PANEL, sl_select(seen, e * (sl_load(ds + r * PANEL) - D), sl_splat(0)));
+  }
+  for (; r < zeros; r++) sl_store(p + r * PANEL, sl_splat(0)), sl_store(ds + r * PANEL, sl_splat(0));
+}
+
+/* lse and D = rowsum(dout out) of a tile's queries. */
+static void row_terms(int64_t queries, const layout *l, const float *dout, const float *out, int64_t out_row,
+                      const float *lse_in, float *lse, float *D) {
+  memset(lse, 0, GRAD_QUERIES * sizeof *lse);
+  memset(D, 0, GRAD_QUERIES * sizeof *D);
+  for (int64_t i = 0; i < queries; i++, dout += l->dp, out += out_row) {
+    sl_vec sum = sl_splat(0);
+    int64_t x = 0;
+    for (; x + SL_LANES <= l->d; x += SL_LANES) sum += sl_load(dout + x) * sl_load(out + x);
+    if (x < l->d) sum += sl_load(dout + x) * sl_load_n(out + x, l->d - x, 0);
+    lse[i] = lse_in[i];
+    D[i] = sl_sum_lanes(sum);
+  }
+}
+
+static void backward(void *arg, int64_t tile, int thread) {
+  const job *j = arg;
+  const layout l = layout_of(j->T, j->d, 1);
+  const int64_t b = tile / j->heads, h = tile % j->heads, row = 3 * j->C, n = j->length ? j->length[b] : j->T;
+  const int64_t in_row = b * j->T, dp = l.dp;
+  const float *qkv = j->qkv + in_row * row + h * j->d, *lse_in = (const float *)j->c->in[3].data + tile * j->T;
+  const float *dout_in = (const float *)j->c->in[0].data + in_row * j->C + h * j->d,
+              *out = (const float *)j->c->in[2].data + in_row * j->C + h * j->d;
+  float *dqkv = (float *)j->c->out[0].data + in_row * row + h * j->d;
+  float *base = j->c->team->scratch[thread], *q = base + l.q, *k = base + l.k, *v = base + l.v, *dout = base + l.dout,
+        *lse = base + l.lse, *D = base + l.D, *p = base + l.p, *ds = base + l.ds, *dq = base + l.dq, *dk = base + l.dk,
+        *dv = base + l.dv;
+  const int32_t *along = (int32_t *)(base + l.along), *down = (int32_t *)(base + l.down);
+  int32_t *at = (int32_t *)(base + l.queries);
+  offsets(&l, base, GRAD_KEYS);
+  for (int32_t i = 0; i < GRAD_QUERIES; i++) at[i] = i / PANEL * (PANEL * GRAD_KEYS) + i % PANEL;
+
+  pack_rows(n, &l, qkv, row, q);
+  pack_rows(n, &l, qkv + j->C, row, k);
+  pack_rows(n, &l, qkv + 2 * j->C, row, v);
+  pack_rows(n, &l, dout_in, j->C, dout);
+  memset(dk, 0, (size_t)(n * dp) * sizeof *dk);
+  memset(dv, 0, (size_t)(n * dp) * sizeof *dv);
+
+  for (int64_t q0 = 0; q0 < n; q0 += GRAD_QUERIES) {
+    const int64_t queries = sl_min64(GRAD_QUERIES, n - q0);
+    pack_columns(queries, &l, q + q0 * dp, dp, base + l.qt);
+    pack_columns(queries, &l, dout + q0 * dp, dp, base + l.doutt);
+    row_terms(queries, &l, dout + q0 * dp, out + q0 * j->C, j->C, lse_in + q0, lse, D);
+    for (int64_t k0 = 0; k0 < (j->causal ? q0 + queries : n); k0 += GRAD_KEYS) {
+      const int64_t keys = sl_min64(GRAD_KEYS, n - k0), key_strips = sl_tiles_of(keys, SL_PRODUCT_ROWS);
+      for (int64_t x = 0; x < queries; x += PANEL) {
+        const int64_t i = q0 + x, m = sl_min64(PANEL, queries - x), strips = sl_tiles_of(m, SL_PRODUCT_ROWS),
+                      seen = j->causal ? sl_min64(keys, i + m - k0) : keys;
+        if (seen <= 0) continue;
+        if (k0 == 0)
+          for (int part = 0; part < 3; part++) {
+            expect_rows(m, j->d, dqkv + i * row + part * j->C, row);
+            if (h + 1 < j->heads) fetch_rows(m, j->d, qkv + i * row + part * j->C + j->d, row);
+          }
+        if (k0 == 0 && h + 1 < j->heads) {
+          fetch_rows(m, j->d, dout_in + i * j->C + j->d, j->C);
+          fetch_rows(m, j->d, out + i * j->C + j->d, j->C);
+        }
+        float *p_at = p + x * GRAD_KEYS, *ds_at = ds + x * GRAD_KEYS;
+        scores(j, &l, along, seen, m, i - k0, k + k0 * dp, base + l.qt + x * l.d, p_at);
+        scores(j, &l, along, seen, m, i - k0, v + k0 * dp, base + l.doutt + x * l.d, ds_at);
+        for (int64_t w = 0; w < m; w += SL_LANES)
+          differentiate(j, seen, i + w - k0, sl_load(lse + x + w), sl_load(D + x + w), p_at + w, ds_at + w);
+        for (int64_t g = 0; g < strips; g++) {
+          const int64_t r = sl_piece(m, strips, g), rows = sl_piece(m, strips, g + 1) - r,
+                        depth = j->causal ? sl_min64(seen, i + r + rows - k0) : seen;
+          if (depth > 0) combine(rows, depth, &l, ds_at + r, 1, down, k + k0 * dp, dq + (x + r) * dp, k0 > 0);
+        }
+      }
+      for (int64_t g = 0; g < key_strips; g++) {
+        const int64_t r = sl_piece(keys, key_strips, g), rows = sl_piece(keys, key_strips, g + 1) - r;
+        const int64_t first = j->causal ? sl_max64(0, k0 + r - q0) : 0; /* query that sees one of these keys */
+        if (first >= queries) continue;
+        combine(rows, queries - first, &l, p + r * PANEL, PANEL, at + first, dout + (q0 + first) * dp,
+                dv + (k0 + r) * dp, 1);
+        combine(rows, queries - first, &l, ds + r * PANEL, PANEL, at + first, q + (q0 + first) * dp, dk + (k0 + r) * dp,
+                1);
+      }
+    }
+    unpack_rows(queries, &l, j->scale, dq, dqkv + q0 * row, row);
+  }
+  unpack_rows(n, &l, j->scale, dk, dqkv + j->C, row);
+  unpack_rows(n, &l, 1, dv, dqkv + 2 * j->C, row);
+  for (int part = 0; part < 3; part++) clear_rows(j->T - n, j->d, dqkv + n * row + part * j->C, row);
+}
+
+sl_status SL_KERNEL(attention_grad)(const sl_call *c) {
+  job j = job_of(c, &c->in[1], c->n_in > 4 ? &c->in[4] : NULL);
+  SL_TRY(check_lengths(&j, c->in[1].shape.dim[0]));
+  sl_team_for(c->team, c->in[1].shape.dim[0] * j.heads, backward, &j);
+  return SL_OK;
+}
+
+#ifdef SL_ISA_BASE
+SL_CUDA_DECLARE(attention);
+SL_CUDA_DECLARE(attention_grad);
+
+static size_t scratch(const sl_call *c) {
+  job j = job_of(c, &c->in[0], NULL);
+  return layout_of(j.T, j.d, 0).end * sizeof(float);
+}
+static size_t scratch_grad(const sl_call *c) {
+  job j = job_of(c, &c->in[1], NULL);
+  return layout_of(j.T, j.d, 1).end * sizeof(float);
+}
+static size_t scratch_cuda_grad(const sl_call *c) {
+  return (size_t)sl_shape_count(&c->in[3].shape) * sizeof(float); /* D */
+}
+
+static sl_status check(const sl_attention_attr *a, const sl_value_info *qkv, const sl_value_info *length) {
+  char x[SL_SHAPE_TEXT], y[SL_SHAPE_TEXT];
+  if (a->heads < 1) return sl_fail(SL_EINVAL, "%d heads; expects at least one", a->heads);
+  if (qkv->dtype != SL_F32 || qkv->shape.ndim != 3)
+    return sl_fail(SL_ESHAPE, "takes q, k and v as F32 [B, T, 3C], not %s %s", sl_dtype_name(qkv->dtype),
+                   sl_shape_text(&qkv->shape, x, sizeof x));
+  if (qkv->shape.dim[2] < 1 || qkv->shape.dim[2] % (3 * (int64_t)a->heads))
+    return sl_fail(SL_ESHAPE,
+                   "%s does not hold q, k and v of %d heads side by side: expects a multiple of %lld in the "
+                   "last dimension",
+                   sl_shape_text(&qkv->shape, x, sizeof x), a->heads, 3 * (long long)a->heads);
+  if (length && (length->dtype != SL_I32 || length->shape.ndim != 1 || length->shape.dim[0] != qkv->shape.dim[0]))
+    return sl_fail(SL_ESHAPE, "lengths are I32, one for each sample of %s, not %s %s",
+                   sl_shape_text(&qkv->shape, x, sizeof x), sl_dtype_name(length->dtype),
+                   sl_shape_text(&length->shape, y, sizeof y));
+  return SL_OK;
+}
+
+static sl_status shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+  (void)n_out;
+  SL_TRY(check(attr, in[0], n_in > 1 ? in[1] : NULL));
+  const int64_t *dim = in[0]->shape.dim;
+  out[0].shape = SL_SHAPE(dim[0], dim[1], dim[2] / 3);
+  out[1].shape = SL_SHAPE(dim[0], ((const sl_attention_attr *)attr)->heads, dim[1]);
+  return SL_OK;
+}
+
+static sl_status shape_grad(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+  (void)n_out;
+  SL_TRY(check(attr, in[1], n_in > 4 ? in[4] : NULL));
+  const int64_t *dim = in[1]->shape.dim;
+  const sl_shape y = SL_SHAPE(dim[0], dim[1], dim[2] / 3),
+                 lse = SL_SHAPE(dim[0], ((const sl_attention_attr *)attr)->heads, dim[1]);
+  char a[SL_SHAPE_TEXT], b[SL_SHAPE_TEXT];
+  for (int i = 0; i < 4; i++) {
+    const sl_shape *want = i == 1 ? &in[1]->shape : i == 3 ? &lse : &y;
+    if (!sl_shape_equal(&in[i]->shape, want))
+      return sl_fail(SL_ESHAPE, "input %d is %s where %s belongs", i, sl_shape_text(&in[i]->shape, a, sizeof a),
+                     sl_shape_text(want, b, sizeof b));
+  }
+  out[0].shape = in[1]->shape;
+  return SL_OK;
+}
+
+/* The products' operations alone; lengths are not known here. */
+static double pairs(const job *j, int64_t B) {
+  double T = (double)j->T;
+  return (double)B * j->heads * (j->causal ? T * (T + 1) / 2 : T * T);
+}
+static void cost(const sl_call *c, sl_cost *cost) {
+  job j = job_of(c, &c->in[0], NULL);
+  cost->flops = pairs(&j, c->in[0].shape.dim[0]) * 4 * (double)j.d;
+}
+static void cost_grad(const sl_call *c, sl_cost *cost) {
+  job j = job_of(c, &c->in[1], NULL);
+  cost->flops = pairs(&j, c->in[1].shape.dim[0]) * 10 * (double)j.d;
+}
+
+static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
+  sl_value in[5] = {dout[0], node->in[0], node->out[0], node->out[1], node->n_in > 1 ? node->in[1] : SL_NONE};
+  if (need[0] && dout[0] != SL_NONE)
+    din[0] = sl_graph_add1(graph, &sl_op_attention_grad, node->name, node->attr, in, 3 + node->n_in);
+}
+
+const sl_operation sl_op_attention = {
+    .name = "attention",
+    .attr_bytes = sizeof(sl_attention_attr),
+    .shape = shape,
+    .gradient = gradient,
+    .cost = cost,
+    .scratch = scratch,
+    .cpu = SL_KERNELS(attention),
+    .cuda = SL_CUDA_KERNEL(attention),
+};
+const sl_operation sl_op_attention_grad = {
+    .name = "attention_grad",
+    .attr_bytes = sizeof(sl_attention_attr),
+    .shape = shape_grad,
+    .cost = cost_grad,
+    .scratch = scratch_grad,
+    .scratch_cuda = scratch_cuda_grad,
+    .cpu = SL_KERNELS(attention_grad),
+    .cuda = SL_CUDA_KERNEL(attention_grad),
+};
+
+sl_value sl_attention(sl_graph *graph, const char *layer, sl_value qkv, int heads, int causal, sl_value lengths) {
+  sl_value out[2], in[2] = {qkv, lengths};
+  sl_attention_attr attr = {.heads = heads, .causal = causal != 0};
+  sl_graph_add(graph, &sl_op_attention, layer, &attr, in, lengths == SL_NONE ? 1 : 2, out, 2);
+  return out[0];
+}
+#endif

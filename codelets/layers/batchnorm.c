@@ -1,0 +1,485 @@
+/* Batch normalisation as a graph of small operations, so that "over a leaf" and "over the global batch" differ only in
+ * the scope of the sums between them: bn_stats -> bn_normalize, and backward bn_grad_stats -> bn_dx and bn_dparam
+ * (Ioffe and Szegedy 2015, section 3). Sums are in double, where sum of squares less square of sum loses nothing that a
+ * float had.
+ *
+ * All of it is bound by memory, so a rectifier, and a residual added before it, go along in the same passes (attribute
+ * relu). Backward, the rectifier's mask is computed again from x, as forward did it; after a residual it is read off
+ * the output, and bn_grad_stats writes the masked gradient, which is the residual's. */
+#include "codelets/attributes.h"
+#include "codelets/kernels/math.h"
+#include "tasks/starpu/cuda_context.h"
+
+SL_KERNEL_DECLARE(bn_stats);
+SL_KERNEL_DECLARE(bn_normalize);
+SL_KERNEL_DECLARE(bn_grad_stats);
+SL_KERNEL_DECLARE(bn_dx);
+SL_KERNEL_DECLARE(bn_dparam);
+SL_KERNEL_DECLARE(bn_total);
+SL_KERNEL_DECLARE(bn_running);
+SL_KERNEL_DECLARE(bn_infer);
+
+static int64_t channels(const sl_array *x) { return x->shape.dim[x->shape.ndim - 1]; }
+static int64_t positions(const sl_array *x) { return sl_shape_count(&x->shape) / channels(x); }
+
+typedef struct moments {
+  double mean, rstd;
+} moments;
+static inline moments moments_of(double sum, double squares, double count) {
+  double mean = sum / count, var = squares / count - mean * mean;
+  return (moments){mean, 1 / sqrt((var < 0 ? 0 : var) + SL_BATCHNORM_EPS)};
+}
+
+/* --- sums down the channels: of a, and of a b, over [M, C] ------------------------------------------------------- */
+
+/* Positions of a tile: at most 64 tiles, so that the partial sums stay small. */
+static int64_t sum_tile(const sl_call *c) {
+  return sl_max64(sl_tile_rows(c, channels(&c->in[0])), (positions(&c->in[0]) + 63) / 64);
+}
+
+/* What the sums are over. MASKED: a counts where (b - shift) scale + add > 0; OUTPUT: where y > 0, and it is written to
+ * g.
+ */
+typedef enum sums_kind { SUMS_PLAIN, SUMS_MASKED, SUMS_OUTPUT } sums_kind;
+typedef struct columns {
+  const float *a, *b, *y;
+  float *g; /* may be a */
+  const float *shift, *scale, *add;
+} columns;
+
+typedef float half __attribute__((vector_size(SL_LANES * 2)));
+typedef int32_t half_mask __attribute__((vector_size(SL_LANES * 2)));
+static inline half load_half(const float *p) { return *(const sl_vechu *)p; }
+
+/* s and q are [C], to be added to, four positions at a time: memory is read in its order, and the sums stay in the
+ * first cache. */
+static inline __attribute__((always_inline)) void column_sums(const sums_kind kind, columns m, int rows, int64_t C,
+                                                              double *s, double *q) {
+  int64_t k = 0;
+  for (; k + SL_LANES_D <= C; k += SL_LANES_D) {
+    sl_vecd sum = *(sl_vecdu *)(s + k), product = *(sl_vecdu *)(q + k);
+    for (int64_t i = k; i < k + rows * C; i += C) {
+      half a = load_half(m.a + i), b = load_half(m.b + i);
+      if (kind == SUMS_MASKED) {
+        half z = (b - load_half(m.shift + k)) * load_half(m.scale + k) + load_half(m.add + k);
+        a = (half)((half_mask)a & (half_mask)(z > 0));
+      } else if (kind == SUMS_OUTPUT) {
+        a = (half)((half_mask)a & (half_mask)(load_half(m.y + i) > 0));
+        *(sl_vechu *)(m.g + i) = a;
+      }
+      sl_vecd v = __builtin_convertvector(a, sl_vecd);
+      sum += v;
+      product += v * __builtin_convertvector(b, sl_vecd);
+    }
+    *(sl_vecdu *)(s + k) = sum, *(sl_vecdu *)(q + k) = product;
+  }
+  for (; k < C; k++)
+    for (int64_t i = k; i < k + rows * C; i += C) {
+      float a = m.a[i];
+      if (kind == SUMS_MASKED) a = (m.b[i] - m.shift[k]) * m.scale[k] + m.add[k] > 0 ? a : 0;
+      if (kind == SUMS_OUTPUT) m.g[i] = a = m.y[i] > 0 ? a : 0;
+      s[k] += (double)a;
+      q[k] += (double)a * (double)m.b[i];
+    }
+}
+
+static inline __attribute__((always_inline)) void tile_sums(const sums_kind kind, const sl_call *c, columns all,
+                                                            int64_t tile) {
+  const int64_t C = channels(&c->in[0]);
+  double *partial = (double *)c->team->scratch[0] + 2 * C * tile;
+  memset(partial, 0, (size_t)(2 * C) * sizeof *partial);
+  sl_range r = sl_tile_range(tile, sum_tile(c), positions(&c->in[0]));
+  for (int64_t m = r.from, rows; m < r.to; m += rows) {
+    rows = r.to - m < 4 ? 1 : 4;
+    columns here = all;
+    here.a += m * C, here.b += m * C;
+    if (kind == SUMS_OUTPUT) here.y += m * C, here.g += m * C;
+    if (rows == 4)
+      column_sums(kind, here, 4, C, partial, partial + C);
+    else
+      column_sums(kind, here, 1, C, partial, partial + C);
+  }
+}
+
+/* The constants of a rectifier's mask stand behind the partial sums. */
+static float *mask_constants(const sl_call *c) {
+  const int64_t C = channels(&c->in[0]), n = sl_tiles_of(positions(&c->in[0]), sum_tile(c));
+  return (float *)((double *)c->team->scratch[0] + 2 * C * n);
+}
+
+static void sums_body(void *arg, int64_t tile, int thread) {
+  (void)thread;
+  const sl_call *c = arg;
+  tile_sums(SUMS_PLAIN, c, (columns){.a = c->in[0].data, .b = c->in[c->n_in > 1 ? 1 : 0].data}, tile);
+}
+static void masked_sums_body(void *arg, int64_t tile, int thread) {
+  (void)thread;
+  const sl_call *c = arg;
+  const int64_t C = channels(&c->in[0]);
+  const float *constant = mask_constants(c);
+  tile_sums(
+      SUMS_MASKED, c,
+      (columns){
+          .a = c->in[0].data, .b = c->in[1].data, .shift = constant, .scale = constant + C, .add = constant + 2 * C},
+      tile);
+}
+static void output_sums_body(void *arg, int64_t tile, int thread) {
+  (void)thread;
+  const sl_call *c = arg;
+  tile_sums(SUMS_OUTPUT, c, (columns){.a = c->in[0].data, .b = c->in[1].data, .y = c->in[4].data, .g = c->out[2].data},
+            tile);
+}
+
+/* The sums over all tiles, in the first tile's place: [2, C]. */
+static const double *sums(const sl_call *c, sl_team_body body) {
+  const int64_t C = channels(&c->in[0]), n = sl_tiles_of(positions(&c->in[0]), sum_tile(c));
+  double *total = c->team->scratch[0];
+  sl_team_for(c->team, n, body, (void *)c);
+  for (int64_t tile = 1; tile < n; tile++)
+    for (int64_t i = 0; i < 2 * C; i++) total[i] += total[2 * C * tile + i];
+  return total;
+}
+
+static inline void put(const sl_call *c, int i, int64_t k, double x) {
+  double *out = c->out[i].data;
+  out[k] = c->accumulate >> i & 1 ? out[k] + x : x;
+}
+
+/* x -> sum, sum of squares: F64 [C]. */
+sl_status SL_KERNEL(bn_stats)(const sl_call *c) {
+  const int64_t C = channels(&c->in[0]);
+  const double *total = sums(c, sums_body);
+  for (int64_t k = 0; k < C; k++) {
+    put(c, 0, k, total[k]);
+    put(c, 1, k, total[C + k]);
+  }
+  return SL_OK;
+}
+
+/* [shift, scale, add] of the channels: y = (x - shift) scale + add. */
+static void affine_constants(const sl_call *c, const double *sum, const double *squares, const float *gamma,
+                             const float *beta, int64_t C, float *constant) {
+  for (int64_t k = 0; k < C; k++) {
+    moments m = moments_of(sum[k], squares[k], sl_batchnorm_count(c));
+    constant[k] = (float)m.mean;
+    constant[C + k] = (float)((double)gamma[k] * m.rstd);
+  }
+  memcpy(constant + 2 * C, beta, (size_t)C * sizeof *constant);
+}
+
+/* dy, x, sum, squares -> sums of dy, and of dy (x - mean) rstd. With a rectifier dy is masked first: dy, x, sum,
+ * squares, gamma, beta; or, after a residual, dy, x, sum, squares, y -> sums, and the masked dy. */
+sl_status SL_KERNEL(bn_grad_stats)(const sl_call *c) {
+  const int64_t C = channels(&c->in[0]);
+  const double *sum = c->in[2].data, *squares = c->in[3].data;
+  if (c->n_in == 6) affine_constants(c, sum, squares, c->in[4].data, c->in[5].data, C, mask_constants(c));
+  const double *total = sums(c, c->n_in == 6 ? masked_sums_body : c->n_in == 5 ? output_sums_body : sums_body);
+  for (int64_t k = 0; k < C; k++) {
+    moments m = moments_of(sum[k], squares[k], sl_batchnorm_count(c));
+    put(c, 0, k, total[k]);
+    put(c, 1, k, (total[C + k] - m.mean * total[k]) * m.rstd);
+  }
+  return SL_OK;
+}
+
+/* --- elementwise, with constants of each channel in the leader's scratch ------------------------------------------ */
+
+/* [shift, scale, add]: y = (x - shift) scale + add, and the residual, and the rectifier. A NaN passes, as in relu. */
+static inline __attribute__((always_inline)) void affine(const sl_call *c, const int relu, const int residual,
+                                                         int64_t tile) {
+  const int64_t C = channels(&c->out[0]);
+  const float *shift = c->team->scratch[0], *scale = shift + C, *add = scale + C;
+  sl_range r = sl_tile_range(tile, sl_tile_rows(c, C), positions(&c->out[0]));
+  for (int64_t m = r.from; m < r.to; m++) {
+    const float *x = (const float *)c->in[0].data + m * C;
+    const float *other = residual ? (const float *)c->in[5].data + m * C : NULL;
+    float *y = (float *)c->out[0].data + m * C;
+    SL_IVDEP
+    for (int64_t k = 0; k < C; k++) {
+      float z = (x[k] - shift[k]) * scale[k] + add[k];
+      if (residual) z += other[k];
+      y[k] = relu && z < 0 ? 0 : z;
+    }
+  }
+}
+static void affine_body(void *arg, int64_t tile, int thread) {
+  (void)thread;
+  affine(arg, 0, 0, tile);
+}
+static void affine_relu_body(void *arg, int64_t tile, int thread) {
+  (void)thread;
+  affine(arg, 1, 0, tile);
+}
+static void residual_relu_body(void *arg, int64_t tile, int thread) {
+  (void)thread;
+  affine(arg, 1, 1, tile);
+}
+
+static void each_tile(const sl_call *c, sl_team_body body) {
+  sl_team_for(c->team, sl_tiles_of(positions(&c->out[0]), sl_tile_rows(c, channels(&c->out[0]))), body, (void *)c);
+}
+
+static void each_affine(const sl_call *c) {
+  const sl_batchnorm_attr *a = c->attr;
+  each_tile(c, c->n_in > 5 ? residual_relu_body : a->relu ? affine_relu_body : affine_body);
+}
+
+/* x, sum, squares, gamma, beta (, residual) -> y. */
+sl_status SL_KERNEL(bn_normalize)(const sl_call *c) {
+  affine_constants(c, c->in[1].data, c->in[2].data, c->in[3].data, c->in[4].data, channels(&c->out[0]),
+                   c->team->scratch[0]);
+  each_affine(c);
+  return SL_OK;
+}
+
+/* x, running mean, running variance, gamma, beta (, residual) -> y. */
+sl_status SL_KERNEL(bn_infer)(const sl_call *c) {
+  const int64_t C = channels(&c->out[0]);
+  const float *var = c->in[2].data, *gamma = c->in[3].data;
+  float *constant = c->team->scratch[0];
+  memcpy(constant, c->in[1].data, (size_t)C * sizeof *constant);
+  for (int64_t k = 0; k < C; k++) constant[C + k] = (float)((double)gamma[k] / sqrt((double)var[k] + SL_BATCHNORM_EPS));
+  memcpy(constant + 2 * C, c->in[4].data, (size_t)C * sizeof *constant);
+  each_affine(c);
+  return SL_OK;
+}
+
+/* [mean, scale, beta, mean of dy, mean of dy xhat times rstd]. */
+static inline __attribute__((always_inline)) void dx_of(const sl_call *c, const int masked, int64_t tile) {
+  const int64_t C = channels(&c->out[0]);
+  const float *mean = c->team->scratch[0], *scale = mean + C, *beta = scale + C, *a = beta + C, *b = a + C;
+  sl_range r = sl_tile_range(tile, sl_tile_rows(c, C), positions(&c->out[0]));
+  for (int64_t m = r.from; m < r.to; m++) {
+    const float *dy = (const float *)c->in[0].data + m * C, *x = (const float *)c->in[1].data + m * C;
+    float *dx = (float *)c->out[0].data + m * C;
+    SL_IVDEP
+    for (int64_t k = 0; k < C; k++) {
+      float centred = x[k] - mean[k], g = dy[k];
+      if (masked) g = centred * scale[k] + beta[k] > 0 ? g : 0;
+      dx[k] = scale[k] * (g - a[k] - centred * b[k]);
+    }
+  }
+}
+static void dx_body(void *arg, int64_t tile, int thread) {
+  (void)thread;
+  dx_of(arg, 0, tile);
+}
+static void masked_dx_body(void *arg, int64_t tile, int thread) {
+  (void)thread;
+  dx_of(arg, 1, tile);
+}
+
+/* dy, x, sum, squares, gamma, sum of dy, sum of dy xhat -> dx; with beta, dy is masked by a rectifier first. */
+sl_status SL_KERNEL(bn_dx)(const sl_call *c) {
+  const int64_t C = channels(&c->out[0]);
+  const double *sum = c->in[2].data, *squares = c->in[3].data, *sdy = c->in[5].data, *sdyx = c->in[6].data;
+  const double N = sl_batchnorm_count(c);
+  const float *gamma = c->in[4].data;
+  float *constant = c->team->scratch[0];
+  affine_constants(c, sum, squares, gamma, c->in[c->n_in > 7 ? 7 : 4].data, C, constant);
+  for (int64_t k = 0; k < C; k++) {
+    constant[3 * C + k] = (float)(sdy[k] / N);
+    constant[4 * C + k] = (float)(sdyx[k] / N * moments_of(sum[k], squares[k], N).rstd);
+  }
+  each_tile(c, c->n_in > 7 ? masked_dx_body : dx_body);
+  return SL_OK;
+}
+
+/* --- over channels alone ------------------------------------------------------------------------------------------ */
+
+/* Sums of dy and dy xhat -> dgamma, dbeta. */
+sl_status SL_KERNEL(bn_dparam)(const sl_call *c) {
+  const int64_t C = channels(&c->in[0]);
+  const double *sdy = c->in[0].data, *sdyx = c->in[1].data;
+  float *dgamma = c->out[0].data, *dbeta = c->out[1].data;
+  for (int64_t k = 0; k < C; k++) {
+    dgamma[k] = (c->accumulate & 1 ? dgamma[k] : 0) + (float)sdyx[k];
+    dbeta[k] = (c->accumulate & 2 ? dbeta[k] : 0) + (float)sdy[k];
+  }
+  return SL_OK;
+}
+
+/* Sums of leaves -> of the batch. */
+sl_status SL_KERNEL(bn_total)(const sl_call *c) {
+  const int64_t C = channels(&c->in[0]);
+  for (int i = 0; i < 2; i++)
+    for (int64_t k = 0; k < C; k++) put(c, i, k, ((const double *)c->in[i].data)[k]);
+  return SL_OK;
+}
+
+/* Sums of the batch; running mean and (unbiased) variance, updated. */
+sl_status SL_KERNEL(bn_running)(const sl_call *c) {
+  const int64_t C = channels(&c->in[0]);
+  const double *sum = c->in[0].data, *squares = c->in[1].data, N = sl_batchnorm_count(c);
+  float *mean = c->out[0].data, *var = c->out[1].data;
+  for (int64_t k = 0; k < C; k++) {
+    double m = sum[k] / N, v = squares[k] / N - m * m;
+    v = (v < 0 ? 0 : v) * (N > 1 ? N / (N - 1) : 1);
+    mean[k] = (float)((1 - SL_BATCHNORM_MOMENTUM) * (double)mean[k] + SL_BATCHNORM_MOMENTUM * m);
+    var[k] = (float)((1 - SL_BATCHNORM_MOMENTUM) * (double)var[k] + SL_BATCHNORM_MOMENTUM * v);
+  }
+  return SL_OK;
+}
+
+#ifdef SL_ISA_BASE
+SL_CUDA_DECLARE(bn_stats);
+SL_CUDA_DECLARE(bn_normalize);
+SL_CUDA_DECLARE(bn_grad_stats);
+SL_CUDA_DECLARE(bn_dx);
+SL_CUDA_DECLARE(bn_dparam);
+SL_CUDA_DECLARE(bn_total);
+SL_CUDA_DECLARE(bn_running);
+SL_CUDA_DECLARE(bn_infer);
+
+static size_t sums_scratch(const sl_call *c) {
+  return (size_t)(sl_tiles_of(positions(&c->in[0]), sum_tile(c)) * 2 * channels(&c->in[0])) * sizeof(double) +
+         (size_t)(3 * channels(&c->in[0])) * sizeof(float);
+}
+static size_t sums_scratch_cuda(const sl_call *c) {
+  return sl_batchnorm_mask_bytes(channels(&c->in[0])) +
+         sl_cuda_columns_bytes(2, positions(&c->in[0]), channels(&c->in[0]));
+}
+static size_t constants_scratch(const sl_call *c) { return (size_t)(5 * channels(&c->out[0])) * sizeof(float); }
+
+static void cost4(const sl_call *c, sl_cost *cost) { cost->flops = 4 * (double)sl_shape_count(&c->in[0].shape); }
+
+/* in[0] [..., C] -> two F64 [C] at the attribute's scope, and perhaps another of in[0]'s kind. */
+static sl_status sums_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+  (void)n_in;
+  const sl_batchnorm_attr *a = attr;
+  for (int j = 0; j < 2; j++) {
+    out[j].shape = SL_SHAPE(in[0]->shape.dim[in[0]->shape.ndim - 1]);
+    out[j].dtype = SL_F64;
+    out[j].scope = (sl_scope)a->scope;
+  }
+  if (n_out > 2) out[2].shape = in[0]->shape;
+  return SL_OK;
+}
+static sl_status same_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+  (void)attr, (void)n_in, (void)n_out;
+  out[0].shape = in[0]->shape;
+  return SL_OK;
+}
+/* Two [C] of the whole batch: F32 parameters' gradients, or F64 totals. */
+static sl_status dparam_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out,
+                              int n_out) {
+  (void)attr, (void)n_in;
+  for (int j = 0; j < n_out; j++) {
+    out[j].shape = in[0]->shape;
+    out[j].scope = SL_SCOPE_WHOLE;
+  }
+  return SL_OK;
+}
+static sl_status total_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out,
+                             int n_out) {
+  SL_TRY(dparam_shape(attr, in, n_in, out, n_out));
+  for (int j = 0; j < n_out; j++) out[j].dtype = SL_F64;
+  return SL_OK;
+}
+static sl_status running_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out,
+                               int n_out) {
+  (void)attr, (void)n_in, (void)n_out;
+  out[0].shape = in[2]->shape;
+  out[1].shape = in[3]->shape;
+  return SL_OK;
+}
+
+/* The sums depend on x too; dx has all of that, so bn_stats has no rule of its own. */
+static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
+  const sl_batchnorm_attr *a = node->attr;
+  const sl_value x = node->in[0], sum = node->in[1], squares = node->in[2], gamma = node->in[3], beta = node->in[4];
+  const int residual = node->n_in > 5, masked = a->relu && !residual;
+  sl_value stats[3], dparam[2], dy = dout[0];
+  sl_graph_add(graph, &sl_op_bn_grad_stats, node->name, node->attr,
+               (sl_value[]){dy, x, sum, squares, residual ? node->out[0] : gamma, beta},
+               masked     ? 6
+               : residual ? 5
+                          : 4,
+               stats, residual ? 3 : 2);
+  if (residual) dy = stats[2];
+  if (residual && need[5]) din[5] = dy;
+  if (need[0])
+    din[0] = sl_graph_add1(graph, &sl_op_bn_dx, node->name, node->attr,
+                           (sl_value[]){dy, x, sum, squares, gamma, stats[0], stats[1], beta}, masked ? 8 : 7);
+  if (!need[3] && !need[4]) return;
+  sl_graph_add(graph, &sl_op_bn_dparam, node->name, node->attr, stats, 2, dparam, 2);
+  if (need[3]) din[3] = dparam[0];
+  if (need[4]) din[4] = dparam[1];
+}
+
+#define BATCHNORM_OPERATION(NAME) \
+  .name = #NAME, .attr_bytes = sizeof(sl_batchnorm_attr), .cpu = SL_KERNELS(NAME), .cuda = SL_CUDA_KERNEL(NAME)
+
+const sl_operation sl_op_bn_stats = {BATCHNORM_OPERATION(bn_stats), .shape = sums_shape, .cost = cost4,
+                                     .scratch = sums_scratch, .scratch_cuda = sums_scratch_cuda};
+const sl_operation sl_op_bn_normalize = {BATCHNORM_OPERATION(bn_normalize),
+                                         .shape = same_shape,
+                                         .gradient = gradient,
+                                         .cost = cost4,
+                                         .scratch = constants_scratch,
+                                         .scratch_cuda = constants_scratch,
+                                         .inplace = {1}};
+const sl_operation sl_op_bn_grad_stats = {
+    BATCHNORM_OPERATION(bn_grad_stats), .shape = sums_shape, .cost = cost4, .scratch = sums_scratch,
+    .scratch_cuda = sums_scratch_cuda,  .inplace = {0, 0, 1}};
+const sl_operation sl_op_bn_dx = {
+    BATCHNORM_OPERATION(bn_dx),        .shape = same_shape, .cost = cost4, .scratch = constants_scratch,
+    .scratch_cuda = constants_scratch, .inplace = {1}};
+const sl_operation sl_op_bn_dparam = {BATCHNORM_OPERATION(bn_dparam), .shape = dparam_shape};
+const sl_operation sl_op_bn_total = {BATCHNORM_OPERATION(bn_total), .shape = total_shape};
+const sl_operation sl_op_bn_running = {BATCHNORM_OPERATION(bn_running), .shape = running_shape, .update = {3, 4}};
+const sl_operation sl_op_bn_infer = {
+    BATCHNORM_OPERATION(bn_infer),     .shape = same_shape, .cost = cost4, .scratch = constants_scratch,
+    .scratch_cuda = constants_scratch, .inplace = {1}};
+
+static sl_value batchnorm(sl_graph *graph, const char *layer, sl_value x, int relu, sl_value residual,
+                          sl_batchnorm_over over, int training) {
+  const sl_value_info *info = sl_graph_value(graph, x);
+  if (!info) return SL_NONE;
+  const sl_shape *shape = &info->shape;
+  if (shape->ndim < 2 || info->scope != SL_SCOPE_SAMPLE || info->dtype != SL_F32) {
+    char text[SL_SHAPE_TEXT];
+    sl_fail(SL_ESHAPE, "batchnorm: takes samples F32 [B, ..., C], not %s %s", sl_dtype_name(info->dtype),
+            sl_shape_text(shape, text, sizeof text));
+    sl_graph_fail(graph, SL_ESHAPE, layer);
+    return SL_NONE;
+  }
+  const sl_value_info *other = residual == SL_NONE ? NULL : sl_graph_value(graph, residual);
+  if (residual != SL_NONE && !other) return SL_NONE;
+  if (other && (!sl_shape_equal(&other->shape, shape) || other->dtype != SL_F32)) {
+    char a[SL_SHAPE_TEXT], b[SL_SHAPE_TEXT];
+    sl_fail(SL_ESHAPE, "batchnorm: residual %s %s cannot be added to F32 %s", sl_dtype_name(other->dtype),
+            sl_shape_text(&other->shape, a, sizeof a), sl_shape_text(shape, b, sizeof b));
+    sl_graph_fail(graph, SL_ESHAPE, layer);
+    return SL_NONE;
+  }
+  const int64_t C = shape->dim[shape->ndim - 1];
+  const sl_batchnorm_attr attr = {over == SL_BATCHNORM_LEAF ? SL_SCOPE_LEAF : SL_SCOPE_WHOLE, sl_shape_row(shape) / C,
+                                  relu},
+                          whole = {SL_SCOPE_WHOLE, attr.spatial, 0};
+  const int n = other ? 6 : 5;
+  const sl_init zero = {SL_INIT_CONSTANT, 0}, one = {SL_INIT_CONSTANT, 1};
+  sl_value gamma = sl_graph_tensor(graph, SL_ROLE_PARAMETER, layer, "weight", SL_F32, SL_SHAPE(C), one);
+  sl_value beta = sl_graph_tensor(graph, SL_ROLE_PARAMETER, layer, "bias", SL_F32, SL_SHAPE(C), zero);
+  sl_value mean = sl_graph_tensor(graph, SL_ROLE_STATE, layer, "running_mean", SL_F32, SL_SHAPE(C), zero);
+  sl_value var = sl_graph_tensor(graph, SL_ROLE_STATE, layer, "running_var", SL_F32, SL_SHAPE(C), one);
+  if (!training)
+    return sl_graph_add1(graph, &sl_op_bn_infer, layer, &attr, (sl_value[]){x, mean, var, gamma, beta, residual}, n);
+  sl_value stats[2], total[2], running[2];
+  sl_graph_add(graph, &sl_op_bn_stats, layer, &attr, &x, 1, stats, 2);
+  sl_value y = sl_graph_add1(graph, &sl_op_bn_normalize, layer, &attr,
+                             (sl_value[]){x, stats[0], stats[1], gamma, beta, residual}, n);
+  memcpy(total, stats, sizeof total);
+  if (over == SL_BATCHNORM_LEAF) sl_graph_add(graph, &sl_op_bn_total, layer, &attr, stats, 2, total, 2);
+  sl_graph_add(graph, &sl_op_bn_running, layer, &whole, (sl_value[]){total[0], total[1], mean, var}, 4, running, 2);
+  return y;
+}
+
+sl_value sl_batchnorm(sl_graph *graph, const char *layer, sl_value x, sl_batchnorm_over over, int training) {
+  return batchnorm(graph, layer, x, 0, SL_NONE, over, training);
+}
+sl_value sl_batchnorm_relu(sl_graph *graph, const char *layer, sl_value x, sl_value residual, sl_batchnorm_over over,
+                           int training) {
+  return batchnorm(graph, layer, x, 1, residual, over, training);
+}
+#endif

@@ -1,0 +1,655 @@
+/* conv2d: y[b, i, j, o] = bias[o] + sum over (r, s, c) of x[b, i stride + r - pad, j stride + s - pad, c] w[o, r, s,
+ * c], and its gradients. Images are NHWC, filters [O, kernel, kernel, C].
+ *
+ * Direct convolutions, no im2col: a register tile (product.h) takes up to 14 neighbouring pixels and two vectors of
+ * output channels; a table of offsets finds the taps in a copy of a few image rows with zeros around them, which stays
+ * in the cache. The gradient by x is a convolution of dy with the filters turned round, one for each phase of the
+ * stride, so that no product with a zero in between is computed. The gradient by w sums over pixels with the taps as
+ * rows of the tile.
+ *
+ * A "view" below is one such convolution: the source image [B, H, W, C], a grid of outputs over it and a list of taps.
+ * It is worked on in blocks of about BLOCK output pixels: several images, one, or some rows of one. */
+#include "codelets/attributes.h"
+#include "codelets/kernels/product.h"
+#include "tasks/starpu/cuda_context.h"
+
+SL_KERNEL_DECLARE(conv2d);
+SL_KERNEL_DECLARE(conv2d_dx);
+SL_KERNEL_DECLARE(conv2d_dw);
+
+enum { PANEL = SL_PRODUCT_COLUMNS, WIDEST = SL_PRODUCT_COLUMNS_MOST, BLOCK = 256 };
+
+/* A filter tap: where it lies relative to an output's first one (rows and columns of the padded source), and which of
+ * the kernel^2 positions it is. */
+typedef struct tap {
+  int32_t row, column, position;
+} tap;
+
+typedef struct view {
+  const float *x;
+  int64_t B, H, W, C; /* the source */
+  int64_t stride;
+  int64_t top, left; /* zeros before the first row and column (negative: rows and columns left out) */
+  int64_t OH, OW;    /* the grid */
+  int64_t taps;
+  tap *tap;
+  int64_t reach_row, reach_column; /* largest tap row and column */
+  int64_t pixel;                   /* floats from pixel to pixel in what products read */
+  int direct;                      /* they read the source itself */
+  int64_t image_groups, row_groups, column_groups;
+} view;
+
+typedef struct box {
+  int64_t image, images, row, rows, column, columns;
+} box;
+
+/* Where a block's pixels are for products: base + image * image_step + i * stride * row_step + j * stride * pixel +
+ * tap. */
+typedef struct source {
+  const float *base;
+  int64_t row_step, image_step;
+} source;
+
+/* ---- views ------------------------------------------------------------------------------------------------------- */
+
+static int64_t grid_of(int64_t size, const sl_conv2d_attr *a) {
+  return (size + 2 * a->pad - a->kernel) / a->stride + 1;
+}
+
+/* Fills in the rest once source, stride, grid, taps, top and left stand, from shapes alone. in_order: outputs lie one
+ * after another in memory. */
+static void view_finish(view *v, int in_order) {
+  int64_t span = (v->OW - 1) * v->stride + v->reach_column + 1, height = (v->OH - 1) * v->stride + v->reach_row + 1;
+  int clash = sl_stride_clashes(v->stride * v->C);
+  v->direct = !clash && v->top == 0 && v->left == 0 && span <= v->W && height <= v->H;
+  v->pixel = clash ? v->C + 16 : v->C;
+  if (in_order && v->taps == 1 && v->stride == 1 && v->top == 0 && v->left == 0 && v->OH == v->H &&
+      v->OW == v->W) { /* a product of matrices: one long row of pixels */
+    v->W = v->OW = v->B * v->H * v->W;
+    v->B = v->H = v->OH = 1;
+  }
+  int64_t pixels = sl_max64(1, v->OH * v->OW);
+  v->image_groups = sl_max64(1, sl_tiles_of(v->B, sl_max64(1, BLOCK / pixels)));
+  v->row_groups = sl_max64(1, sl_min64(v->OH, sl_tiles_of(pixels, BLOCK)));
+  v->column_groups = v->taps == 1 && v->B * v->OH == 1 ? sl_max64(1, sl_tiles_of(v->OW, BLOCK)) : 1;
+}
+
+static int64_t view_blocks(const view *v) { return v->image_groups * v->row_groups * v->column_groups; }
+
+static box view_box(const view *v, int64_t i) {
+  int64_t column = i % v->column_groups, row = i / v->column_groups % v->row_groups;
+  int64_t image = i / v->column_groups / v->row_groups;
+  box b = {.image = sl_piece(v->B, v->image_groups, image),
+           .row = sl_piece(v->OH, v->row_groups, row),
+           .column = sl_piece(v->OW, v->column_groups, column)};
+  b.images = sl_piece(v->B, v->image_groups, image + 1) - b.image;
+  b.rows = sl_piece(v->OH, v->row_groups, row + 1) - b.row;
+  b.columns = sl_piece(v->OW, v->column_groups, column + 1) - b.column;
+  return b;
+}
+
+static int64_t padded_rows(const view *v, int64_t rows) { return (rows - 1) * v->stride + v->reach_row + 1; }
+static int64_t padded_columns(const view *v, int64_t n) { return (n - 1) * v->stride + v->reach_column + 1; }
+static int64_t row_step(const view *v) { return v->direct ? v->W * v->C : padded_columns(v, v->OW) * v->pixel; }
+
+/* Largest blocks: output pixels, and floats of the padded copy (0 when products read the source itself). */
+static int64_t block_pixels(const view *v) {
+  return sl_tiles_of(v->B, v->image_groups) * sl_tiles_of(v->OH, v->row_groups) * sl_tiles_of(v->OW, v->column_groups);
+}
+static int64_t block_floats(const view *v) {
+  return v->direct ? 0
+                   : sl_tiles_of(v->B, v->image_groups) * padded_rows(v, sl_tiles_of(v->OH, v->row_groups)) *
+                         padded_columns(v, sl_tiles_of(v->OW, v->column_groups)) * v->pixel;
+}
+
+/* The block's pixels: in place, or copied into `to` with zeros around. */
+static source view_source(const view *v, const box *b, float *to) {
+  if (v->direct)
+    return (source){v->x + ((b->image * v->H + b->row * v->stride) * v->W + b->column * v->stride) * v->C, v->W * v->C,
+                    v->H * v->W * v->C};
+  int64_t rows = padded_rows(v, b->rows), columns = padded_columns(v, b->columns), step = columns * v->pixel;
+  int64_t first = b->column * v->stride - v->left; /* the source's column under the copy's first */
+  int64_t from = sl_min64(sl_max64(0, -first), columns), end = sl_max64(from, sl_min64(columns, v->W - first));
+  for (int64_t image = 0; image < b->images; image++)
+    for (int64_t row = 0; row < rows; row++) {
+      int64_t h = b->row * v->stride + row - v->top;
+      float *line = to + (image * rows + row) * step;
+      if (h < 0 || h >= v->H || from == end) {
+        memset(line, 0, (size_t)step * sizeof *line);
+        continue;
+      }
+      const float *x = v->x + (((b->image + image) * v->H + h) * v->W + first + from) * v->C;
+      memset(line, 0, (size_t)(from * v->pixel) * sizeof *line);
+      if (v->pixel == v->C)
+        memcpy(line + from * v->pixel, x, (size_t)((end - from) * v->C) * sizeof *x);
+      else
+        for (int64_t w = from; w < end; w++)
+          memcpy(line + w * v->pixel, x + (w - from) * v->C, (size_t)v->C * sizeof *x);
+      memset(line + end * v->pixel, 0, (size_t)((columns - end) * v->pixel) * sizeof *line);
+    }
+  return (source){to, step, rows * step};
+}
+
+/* The convolution's own view of x, for conv2d and conv2d_dw. tap may be NULL (sizes only). */
+static view view_forward(const sl_conv2d_attr *a, const sl_array *x, tap *taps) {
+  view v = {.x = x->data,
+            .B = x->shape.dim[0],
+            .H = x->shape.dim[1],
+            .W = x->shape.dim[2],
+            .C = x->shape.dim[3],
+            .stride = a->stride,
+            .top = a->pad,
+            .left = a->pad,
+            .taps = (int64_t)a->kernel * a->kernel,
+            .tap = taps,
+            .reach_row = a->kernel - 1,
+            .reach_column = a->kernel - 1};
+  v.OH = grid_of(v.H, a), v.OW = grid_of(v.W, a);
+  for (int32_t r = 0; taps && r < a->kernel; r++)
+    for (int32_t s = 0; s < a->kernel; s++) taps[r * a->kernel + s] = (tap){r, s, r * a->kernel + s};
+  view_finish(&v, 1);
+  return v;
+}
+
+/* Taps of dx at rows = phase (mod stride): output row i of dy reaches input row i stride + r - pad. Offsets of dy's
+ * rows are (phase + pad - r) / stride; returns their number, the least and the largest. */
+static int64_t phase_taps(const sl_conv2d_attr *a, int phase, int32_t *position, int32_t *offset, int64_t *least,
+                          int64_t *most) {
+  int64_t n = 0;
+  *least = *most = 0;
+  for (int32_t r = a->kernel - 1; r >= 0; r--) { /* offsets ascend */
+    int32_t d = phase + a->pad - r;
+    if (d % a->stride) continue;
+    d /= a->stride;
+    if (n == 0) *least = d;
+    *most = d;
+    if (position) position[n] = r, offset[n] = d;
+    n++;
+  }
+  return n;
+}
+
+/* The view of dy whose outputs are dx at rows = row (mod stride), columns = column (mod stride). work has room for
+ * 4 kernel numbers; taps and work may be NULL (sizes only). */
+static view view_phase(const sl_conv2d_attr *a, const sl_array *dy, int row, int column, tap *taps, int32_t *work) {
+  view v = {.x = dy->data,
+            .B = dy->shape.dim[0],
+            .H = dy->shape.dim[1],
+            .W = dy->shape.dim[2],
+            .C = dy->shape.dim[3],
+            .stride = 1,
+            .tap = taps,
+            .OH = sl_tiles_of(a->height - row, a->stride),
+            .OW = sl_tiles_of(a->width - column, a->stride)};
+  int64_t row0, row1, column0, column1;
+  int32_t *r = work, *dr = work ? r + a->kernel : NULL, *s = work ? dr + a->kernel : NULL,
+          *ds = work ? s + a->kernel : NULL;
+  int64_t R = phase_taps(a, row, r, dr, &row0, &row1);
+  int64_t S = phase_taps(a, column, s, ds, &column0, &column1);
+  v.taps = R * S;
+  v.top = -row0, v.left = -column0, v.reach_row = row1 - row0, v.reach_column = column1 - column0;
+  for (int64_t i = 0; taps && i < R; i++)
+    for (int64_t j = 0; j < S; j++)
+      taps[i * S + j] = (tap){(int32_t)(dr[i] - row0), (int32_t)(ds[j] - column0), r[i] * a->kernel + s[j]};
+  view_finish(&v, a->stride == 1);
+  return v;
+}
+
+/* ---- conv2d and conv2d_dx ---------------------------------------------------------------------------------------- */
+
+/* Products sum over k = (channel piece, tap, channel in the piece): pieces keep the part of the image that is read
+ * between two visits of a result small. */
+typedef struct job {
+  const sl_call *c;
+  const sl_conv2d_attr *attr;
+  view v;
+  int transposed;      /* dx: the view's channels are filters, its outputs the filters' channels */
+  int64_t O, channels; /* outputs of the view; the filters' channels */
+  int64_t pieces;
+  int32_t *at;                                /* [taps C] */
+  float *start, *panels;                      /* [ceil(O / PANEL)][PANEL]; [ceil(O / PANEL)][taps C][PANEL] */
+  size_t own;                                 /* offset of a thread's own scratch */
+  float *y;                                   /* of the phase's first output */
+  int64_t column_step, line_step, image_step; /* of y */
+} job;
+
+static size_t floats(int64_t n) { return (size_t)sl_round_up(n, 16) * sizeof(float); }
+static size_t taps_bytes(const sl_conv2d_attr *a) {
+  return floats((int64_t)a->kernel * a->kernel * (int64_t)(sizeof(tap) / sizeof(float)));
+}
+static float *own(const job *j, int thread) { return (float *)((char *)j->c->team->scratch[thread] + j->own); }
+static int64_t pieces_of(const view *v) {
+  return sl_max64(1, sl_min64(v->C, sl_tiles_of(v->taps * v->C, SL_PRODUCT_DEPTH)));
+}
+
+static void pack_filters(void *arg, int64_t panel, int thread) {
+  (void)thread;
+  const job *j = arg;
+  const sl_array *weights = &j->c->in[1];
+  int64_t K = j->v.taps * j->v.C, row = (int64_t)j->attr->kernel * j->attr->kernel * j->channels;
+  int64_t first = panel * PANEL, n = sl_min64(PANEL, j->O - first);
+  float *to = j->panels + panel * K * PANEL;
+  if (n < PANEL) memset(to, 0, (size_t)(K * PANEL) * sizeof *to);
+  for (int64_t piece = 0; piece < j->pieces; piece++) {
+    int64_t from = sl_piece(j->v.C, j->pieces, piece), end = sl_piece(j->v.C, j->pieces, piece + 1);
+    for (int64_t t = 0; t < j->v.taps; t++, to += (end - from) * PANEL)
+      for (int part = 0; part < weights->parts; part++) {
+        const sl_array *w = &weights->part[part];
+        const float *data = (const float *)w->data + j->v.tap[t].position * j->channels;
+        int64_t w_end = w->row0 + w->shape.dim[0];
+        if (j->transposed) {
+          int64_t o = sl_max64(from, w->row0), last = sl_min64(end, w_end);
+          for (; o < last; o++)
+            memcpy(to + (o - from) * PANEL, data + (o - w->row0) * row + first, (size_t)n * sizeof *to);
+        } else {
+          int64_t o = sl_max64(first, w->row0), last = sl_min64(first + n, w_end);
+          if (o < last)
+            SL_KERNEL(transpose)(last - o, end - from, data + (o - w->row0) * row + from, row, to + o - first, PANEL);
+        }
+      }
+  }
+}
+
+static void convolve(void *arg, int64_t tile, int thread) {
+  const job *j = arg;
+  const view *v = &j->v;
+  box b = view_box(v, tile);
+  source x = view_source(v, &b, own(j, thread));
+  int64_t K = v->taps * v->C, segments = sl_tiles_of(b.columns, SL_PRODUCT_ROWS);
+  int64_t least = b.columns / segments, longer = b.columns % segments; /* as sl_piece has it */
+  float *y = j->y + b.image * j->image_step + b.row * j->line_step + b.column * j->column_step;
+  for (int64_t piece = 0; piece < j->pieces; piece++) {
+    int64_t k = v->taps * sl_piece(v->C, j->pieces, piece), depth = v->taps * sl_piece(v->C, j->pieces, piece + 1) - k;
+    for (int64_t o = 0; o < j->O; o += PANEL)
+      for (int64_t image = 0; image < b.images; image++)
+        for (int64_t row = 0; row < b.rows; row++)
+          for (int64_t segment = 0, from = 0, n; segment < segments; segment++, from += n) {
+            n = least + (segment < longer);
+            SL_KERNEL(product)
+            (n, sl_min64(PANEL, j->O - o), depth,
+             x.base + image * x.image_step + row * v->stride * x.row_step + from * v->stride * v->pixel,
+             v->stride * v->pixel, j->at + k, j->panels + o * K + k * PANEL, PANEL,
+             y + image * j->image_step + row * j->line_step + from * j->column_step + o, j->column_step,
+             piece ? NULL : j->start + o, piece > 0, NULL);
+          }
+  }
+}
+
+/* What conv2d and conv2d_dx need of scratch memory: shared by all threads, and of each. */
+static size_t shared_bytes(const sl_conv2d_attr *a, int64_t K, int64_t O) {
+  return taps_bytes(a) + floats(4 * a->kernel) + floats(K) + floats(sl_round_up(O, WIDEST)) +
+         floats(sl_round_up(O, WIDEST) * K);
+}
+
+/* Lays the shared memory out; taps, at and panels are filled afterwards. */
+static tap *lay_out(job *j, int64_t K, int64_t O, int32_t **work) {
+  char *at = j->c->team->scratch[0];
+  tap *taps = (tap *)at;
+  at += taps_bytes(j->attr);
+  *work = (int32_t *)at, at += floats(4 * j->attr->kernel);
+  j->at = (int32_t *)at, at += floats(K);
+  j->start = (float *)at, at += floats(sl_round_up(O, WIDEST));
+  j->panels = (float *)at;
+  j->own = shared_bytes(j->attr, K, O);
+  memset(j->start, 0, floats(sl_round_up(O, WIDEST)));
+  return taps;
+}
+
+static void run(job *j) {
+  const view *v = &j->v;
+  int32_t *at = j->at;
+  j->pieces = pieces_of(v);
+  for (int64_t piece = 0; piece < j->pieces; piece++)
+    for (int64_t t = 0; t < v->taps; t++)
+      for (int64_t c = sl_piece(v->C, j->pieces, piece); c < sl_piece(v->C, j->pieces, piece + 1); c++)
+        *at++ = (int32_t)(v->tap[t].row * row_step(v) + v->tap[t].column * v->pixel + c);
+  sl_team_for(j->c->team, sl_tiles_of(j->O, PANEL), pack_filters, j);
+  sl_team_for(j->c->team, view_blocks(v), convolve, j);
+}
+
+sl_status SL_KERNEL(conv2d)(const sl_call *c) {
+  const sl_shape *y = &c->out[0].shape;
+  job j = {.c = c, .attr = c->attr, .O = y->dim[3], .channels = c->in[0].shape.dim[3], .y = c->out[0].data};
+  int32_t *work;
+  tap *taps = lay_out(&j, (int64_t)j.attr->kernel * j.attr->kernel * j.channels, j.O, &work);
+  for (int part = 0; c->n_in > 2 && part < c->in[2].parts; part++) {
+    const sl_array *bias = &c->in[2].part[part];
+    memcpy(j.start + bias->row0, bias->data, (size_t)bias->shape.dim[0] * sizeof(float));
+  }
+  j.v = view_forward(j.attr, &c->in[0], taps);
+  j.column_step = j.O, j.line_step = y->dim[2] * j.O, j.image_step = y->dim[1] * j.line_step;
+  run(&j);
+  return SL_OK;
+}
+
+/* Most taps that a phase of the stride has. */
+static int64_t most_taps(const sl_conv2d_attr *a) {
+  int64_t side = sl_tiles_of(a->kernel, a->stride);
+  return side * side;
+}
+
+sl_status SL_KERNEL(conv2d_dx)(const sl_call *c) {
+  const sl_shape *dx = &c->out[0].shape;
+  job j = {.c = c, .attr = c->attr, .transposed = 1, .O = dx->dim[3], .channels = dx->dim[3]};
+  int32_t *work;
+  tap *taps = lay_out(&j, most_taps(j.attr) * c->in[0].shape.dim[3], j.O, &work);
+  int64_t stride = j.attr->stride, line = dx->dim[2] * j.O;
+  j.column_step = stride * j.O, j.line_step = stride * line, j.image_step = dx->dim[1] * line;
+  for (int row = 0; row < sl_min64(stride, dx->dim[1]); row++)
+    for (int column = 0; column < sl_min64(stride, dx->dim[2]); column++) {
+      j.y = (float *)c->out[0].data + row * line + column * j.O;
+      j.v = view_phase(j.attr, &c->in[0], row, column, taps, work);
+      run(&j);
+    }
+  return SL_OK;
+}
+
+/* ---- conv2d_dw --------------------------------------------------------------------------------------------------- */
+
+typedef struct dw_job {
+  const sl_call *c;
+  view v;
+  int64_t kernel, O, width; /* all filters; of a tile */
+} dw_job;
+
+/* Scratch memory of a thread, in floats. */
+typedef struct dw_scratch {
+  int64_t copy, sum, bias, tail, at, turned, all;
+} dw_scratch;
+enum { TURN = 256 }; /* sums that are transposed at once */
+
+static int64_t dw_width(int64_t filters) { return sl_min64(256, sl_round_up(sl_tiles_of(filters, 4), WIDEST)); }
+
+static dw_scratch dw_layout(const view *v, int64_t width) {
+  dw_scratch s = {0};
+  s.copy = 0;
+  s.sum = s.copy + sl_round_up(block_floats(v), 16);
+  s.bias = s.sum + v->taps * v->C * width;
+  s.tail = s.bias + sl_round_up(width, 16);
+  s.at = s.tail + block_pixels(v) * WIDEST;
+  s.turned = s.at + sl_round_up(block_pixels(v), 16);
+  s.all = s.turned + WIDEST * TURN;
+  return s;
+}
+
+/* Adds the sums [K][width] of `n` filters to dw, or sets it. */
+static void dw_finish(const float *sum, int64_t width, int64_t n, int64_t K, float *turned, float *dw, int add) {
+  for (int64_t o = 0; o < n; o += SL_LANES)
+    for (int64_t k = 0; k < K; k += TURN) {
+      int64_t rows = sl_min64(TURN, K - k), filters = sl_min64(SL_LANES, n - o);
+      SL_KERNEL(transpose)(rows, filters, sum + k * width + o, width, turned, TURN);
+      for (int64_t f = 0; f < filters; f++) {
+        float *restrict to = dw + (o + f) * K + k;
+        const float *restrict from = turned + f * TURN;
+        if (add)
+          for (int64_t i = 0; i < rows; i++) to[i] += from[i];
+        else
+          memcpy(to, from, (size_t)rows * sizeof *to);
+      }
+    }
+}
+
+static void weight_gradient(void *arg, int64_t tile, int thread) {
+  const dw_job *j = arg;
+  const sl_call *c = j->c;
+  const view *v = &j->v;
+  sl_range filters = sl_tile_range(tile, j->width, c->out[0].shape.dim[0]);
+  int64_t n = filters.to - filters.from, K = v->taps * v->C;
+  dw_scratch s = dw_layout(v, j->width);
+  float *memory = c->team->scratch[thread], *sum = memory + s.sum, *bias = memory + s.bias, *tail = memory + s.tail;
+  int32_t *at = (int32_t *)(memory + s.at);
+  /* Taps whose channels follow one another are rows of one tile: those of a kernel row, unless pixels were spread. */
+  int64_t run_taps = v->pixel == v->C ? j->kernel : 1, run = run_taps * v->C,
+          pieces = sl_tiles_of(run, SL_PRODUCT_ROWS);
+  memset(bias, 0, (size_t)n * sizeof *bias);
+  for (int64_t block = 0; block < view_blocks(v); block++) {
+    box b = view_box(v, block);
+    source x = view_source(v, &b, memory + s.copy);
+    int64_t pixels = 0;
+    for (int64_t image = 0; image < b.images; image++)
+      for (int64_t i = 0; i < b.rows; i++)
+        for (int64_t column = 0; column < b.columns; column++)
+          at[pixels++] = (int32_t)(image * x.image_step + i * v->stride * x.row_step + column * v->stride * v->pixel);
+    const float *dy = (const float *)c->in[0].data + ((b.image * v->OH + b.row) * v->OW + b.column) * j->O +
+                      c->out[0].row0 + filters.from;
+    for (int64_t o = 0; o < n; o += PANEL) {
+      const float *panel = dy + o;
+      int64_t columns = sl_min64(PANEL, n - o), row = j->O;
+      if (columns % SL_LANES) { /* vectors would reach behind the last pixel */
+        memset(tail, 0, (size_t)(pixels * PANEL) * sizeof *tail);
+        for (int64_t p = 0; p < pixels; p++) memcpy(tail + p * PANEL, panel + p * row, (size_t)columns * sizeof *tail);
+        panel = tail, row = PANEL;
+      }
+      for (int64_t t = 0; t < v->taps; t += run_taps)
+        for (int64_t piece = 0; piece < pieces; piece++) {
+          int64_t k = sl_piece(run, pieces, piece), m = sl_piece(run, pieces, piece + 1) - k;
+          SL_KERNEL(product)
+          (m, sl_round_up(columns, SL_LANES), pixels,
+           x.base + v->tap[t].row * x.row_step + v->tap[t].column * v->pixel + k, 1, at, panel, row,
+           sum + (t * v->C + k) * j->width + o, j->width, NULL, block > 0, NULL);
+        }
+    }
+    if (c->n_out > 1) SL_KERNEL(add_columns)(pixels, n, dy, j->O, bias);
+  }
+  dw_finish(sum, j->width, n, K, memory + s.turned, (float *)c->out[0].data + filters.from * K, c->accumulate & 1);
+  if (c->n_out > 1) {
+    float *db = (float *)c->out[1].data + filters.from;
+    for (int64_t o = 0; o < n; o++) db[o] = c->accumulate & 2 ? db[o] + bias[o] : bias[o];
+  }
+}
+
+sl_status SL_KERNEL(conv2d_dw)(const sl_call *c) {
+  const sl_conv2d_attr *a = c->attr;
+  dw_job j = {.c = c, .kernel = a->kernel, .O = c->in[0].shape.dim[3], .width = dw_width(c->out[0].shape.dim[0])};
+  j.v = view_forward(a, &c->in[1], NULL);
+  j.v = view_forward(a, &c->in[1], (tap *)((float *)c->team->scratch[0] + dw_layout(&j.v, j.width).all));
+  sl_team_for(c->team, sl_tiles_of(c->out[0].shape.dim[0], j.width), weight_gradient, &j);
+  return SL_OK;
+}
+
+#ifdef SL_ISA_BASE
+SL_CUDA_DECLARE(conv2d);
+SL_CUDA_DECLARE(conv2d_dx);
+SL_CUDA_DECLARE(conv2d_dw);
+
+static sl_status check_types(const sl_value_info *const *in, int n_in) {
+  for (int i = 0; i < n_in; i++)
+    if (in[i]->dtype != SL_F32) return sl_fail(SL_ESHAPE, "takes F32, not %s", sl_dtype_name(in[i]->dtype));
+  return SL_OK;
+}
+
+static sl_status shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+  (void)n_out;
+  SL_TRY(check_types(in, n_in));
+  const sl_conv2d_attr *a = attr;
+  char x[SL_SHAPE_TEXT], w[SL_SHAPE_TEXT];
+  sl_shape_text(&in[0]->shape, x, sizeof x), sl_shape_text(&in[1]->shape, w, sizeof w);
+  if (in[0]->shape.ndim != 4) return sl_fail(SL_ESHAPE, "expects images [B, H, W, C], got %s", x);
+  if (a->kernel < 1 || a->stride < 1 || a->pad < 0)
+    return sl_fail(SL_ESHAPE, "kernel %d, stride %d, pad %d: expects kernel and stride 1 or more, pad 0 or more",
+                   a->kernel, a->stride, a->pad);
+  if (in[1]->shape.ndim != 4 || in[1]->shape.dim[1] != a->kernel || in[1]->shape.dim[2] != a->kernel ||
+      in[1]->shape.dim[3] != in[0]->shape.dim[3])
+    return sl_fail(SL_ESHAPE, "filters %s do not fit images %s: expects [filters, %d, %d, %lld]", w, x, a->kernel,
+                   a->kernel, (long long)in[0]->shape.dim[3]);
+  if (n_in > 2 && (in[2]->shape.ndim != 1 || in[2]->shape.dim[0] != in[1]->shape.dim[0]))
+    return sl_fail(SL_ESHAPE, "bias %s does not fit filters %s: expects one for each",
+                   sl_shape_text(&in[2]->shape, x, sizeof x), w);
+  int64_t H = in[0]->shape.dim[1], W = in[0]->shape.dim[2];
+  if (a->kernel > H + 2 * a->pad || a->kernel > W + 2 * a->pad)
+    return sl_fail(SL_ESHAPE, "kernel %d does not fit the padded input %lldx%lld", a->kernel,
+                   (long long)(H + 2 * a->pad), (long long)(W + 2 * a->pad));
+  out[0].shape = SL_SHAPE(in[0]->shape.dim[0], grid_of(H, a), grid_of(W, a), in[1]->shape.dim[0]);
+  return SL_OK;
+}
+
+/* dy must be what conv2d makes of images [B, height, width, ...]. */
+static sl_status check_gradient(const sl_conv2d_attr *a, const sl_shape *dy) {
+  if (dy->ndim == 4 && a->kernel >= 1 && a->stride >= 1 && dy->dim[1] == grid_of(a->height, a) &&
+      dy->dim[2] == grid_of(a->width, a))
+    return SL_OK;
+  char text[SL_SHAPE_TEXT];
+  return sl_fail(SL_ESHAPE, "gradient %s is not that of a convolution of %dx%d images by kernel %d, stride %d, pad %d",
+                 sl_shape_text(dy, text, sizeof text), a->height, a->width, a->kernel, a->stride, a->pad);
+}
+
+static sl_status shape_dx(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+  (void)n_out;
+  SL_TRY(check_types(in, n_in));
+  const sl_conv2d_attr *a = attr;
+  SL_TRY(check_gradient(a, &in[0]->shape));
+  char w[SL_SHAPE_TEXT], dy[SL_SHAPE_TEXT];
+  if (in[1]->shape.ndim != 4 || in[1]->shape.dim[0] != in[0]->shape.dim[3])
+    return sl_fail(SL_ESHAPE, "filters %s do not fit the gradient %s: expects one for each channel",
+                   sl_shape_text(&in[1]->shape, w, sizeof w), sl_shape_text(&in[0]->shape, dy, sizeof dy));
+  out[0].shape = SL_SHAPE(in[0]->shape.dim[0], a->height, a->width, in[1]->shape.dim[3]);
+  return SL_OK;
+}
+
+static sl_status shape_dw(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+  SL_TRY(check_types(in, n_in));
+  const sl_conv2d_attr *a = attr;
+  SL_TRY(check_gradient(a, &in[0]->shape));
+  const sl_shape *x = &in[1]->shape;
+  char text[SL_SHAPE_TEXT];
+  if (x->ndim != 4 || x->dim[0] != in[0]->shape.dim[0] || x->dim[1] != a->height || x->dim[2] != a->width)
+    return sl_fail(SL_ESHAPE, "expects images [%lld, %d, %d, C], got %s", (long long)in[0]->shape.dim[0], a->height,
+                   a->width, sl_shape_text(x, text, sizeof text));
+  out[0].shape = SL_SHAPE(in[0]->shape.dim[3], a->kernel, a->kernel, x->dim[3]);
+  out[0].scope = SL_SCOPE_WHOLE;
+  if (n_out > 1) out[1].shape = SL_SHAPE(in[0]->shape.dim[3]), out[1].scope = SL_SCOPE_WHOLE;
+  return SL_OK;
+}
+
+static double bytes(const sl_call *c) {
+  double sum = 0;
+  for (int i = 0; i < c->n_in; i++)
+    for (int part = 0; part < c->in[i].parts; part++) sum += (double)sl_shape_count(&c->in[i].part[part].shape);
+  for (int i = 0; i < c->n_out; i++) sum += (1 + (c->accumulate >> i & 1)) * (double)sl_shape_count(&c->out[i].shape);
+  return sum * sizeof(float);
+}
+
+/* Products with the zeros of the padding count, as is usual. */
+static void cost(const sl_call *c, sl_cost *cost) {
+  const sl_conv2d_attr *a = c->attr;
+  cost->flops = (double)sl_shape_count(&c->out[0].shape) *
+                (2 * (double)a->kernel * a->kernel * (double)c->in[0].shape.dim[3] + (c->n_in > 2));
+  cost->bytes = bytes(c);
+}
+
+static void cost_dx(const sl_call *c, sl_cost *cost) {
+  const sl_conv2d_attr *a = c->attr;
+  cost->flops = 2 * (double)sl_shape_count(&c->in[0].shape) * a->kernel * a->kernel * (double)c->out[0].shape.dim[3];
+  cost->bytes = bytes(c);
+}
+
+static void cost_dw(const sl_call *c, sl_cost *cost) {
+  double pixels = (double)sl_shape_count(&c->in[0].shape) / (double)sl_max64(1, c->in[0].shape.dim[3]);
+  cost->flops = 2 * pixels * (double)sl_shape_count(&c->out[0].shape);
+  if (c->n_out > 1) cost->flops += pixels * (double)c->out[0].shape.dim[0];
+  cost->bytes = bytes(c);
+}
+
+static size_t scratch(const sl_call *c) {
+  const sl_conv2d_attr *a = c->attr;
+  view v = view_forward(a, &c->in[0], NULL);
+  return shared_bytes(a, v.taps * v.C, c->out[0].shape.dim[3]) + floats(block_floats(&v));
+}
+
+static size_t scratch_dx(const sl_call *c) {
+  const sl_conv2d_attr *a = c->attr;
+  int64_t most = 0;
+  for (int row = 0; row < sl_min64(a->stride, a->height); row++)
+    for (int column = 0; column < sl_min64(a->stride, a->width); column++) {
+      view v = view_phase(a, &c->in[0], row, column, NULL, NULL);
+      most = sl_max64(most, block_floats(&v));
+    }
+  return shared_bytes(a, most_taps(a) * c->in[0].shape.dim[3], c->out[0].shape.dim[3]) + floats(most);
+}
+
+static size_t scratch_dw(const sl_call *c) {
+  view v = view_forward(c->attr, &c->in[1], NULL);
+  return floats(dw_layout(&v, dw_width(c->out[0].shape.dim[0])).all) + taps_bytes(c->attr);
+}
+
+/* On a GPU: columns of some images, and after them, in the same place, the sums of the bias. y is in[0] of the
+ * gradients. */
+static size_t columns_cuda(const sl_call *c, const sl_shape *x, const sl_shape *y) {
+  return sl_conv2d_columns_bytes(c->attr, x->dim[0], y->dim[1] * y->dim[2], x->dim[3]);
+}
+static size_t scratch_cuda(const sl_call *c) { return columns_cuda(c, &c->in[0].shape, &c->out[0].shape); }
+static size_t scratch_dx_cuda(const sl_call *c) { return columns_cuda(c, &c->out[0].shape, &c->in[0].shape); }
+static size_t scratch_dw_cuda(const sl_call *c) {
+  const sl_shape *y = &c->in[0].shape;
+  size_t columns = columns_cuda(c, &c->in[1].shape, y);
+  size_t sums = sl_cuda_columns_bytes(1, y->dim[0] * y->dim[1] * y->dim[2], c->out[0].shape.dim[0]);
+  return c->n_out > 1 && sums > columns ? sums : columns;
+}
+
+static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
+  sl_value dw[2] = {SL_NONE, SL_NONE};
+  if (need[0])
+    din[0] = sl_graph_add1(graph, &sl_op_conv2d_dx, node->name, node->attr, (sl_value[]){dout[0], node->in[1]}, 2);
+  int bias = node->n_in > 2 && need[2];
+  if (!need[1] && !bias) return;
+  sl_graph_add(graph, &sl_op_conv2d_dw, node->name, node->attr, (sl_value[]){dout[0], node->in[0]}, 2, dw, 1 + bias);
+  if (need[1]) din[1] = dw[0];
+  if (bias) din[2] = dw[1];
+}
+
+const sl_operation sl_op_conv2d = {
+    .name = "conv2d",
+    .attr_bytes = sizeof(sl_conv2d_attr),
+    .shape = shape,
+    .gradient = gradient,
+    .cost = cost,
+    .scratch = scratch,
+    .scratch_cuda = scratch_cuda,
+    .cpu = SL_KERNELS(conv2d),
+    .cuda = SL_CUDA_KERNEL(conv2d),
+    .all_in = 2 | 4,
+};
+const sl_operation sl_op_conv2d_dx = {
+    .name = "conv2d_dx",
+    .attr_bytes = sizeof(sl_conv2d_attr),
+    .shape = shape_dx,
+    .cost = cost_dx,
+    .scratch = scratch_dx,
+    .scratch_cuda = scratch_dx_cuda,
+    .cpu = SL_KERNELS(conv2d_dx),
+    .cuda = SL_CUDA_KERNEL(conv2d_dx),
+    .all_in = 2,
+};
+const sl_operation sl_op_conv2d_dw = {
+    .name = "conv2d_dw",
+    .attr_bytes = sizeof(sl_conv2d_attr),
+    .shape = shape_dw,
+    .cost = cost_dw,
+    .scratch = scratch_dw,
+    .scratch_cuda = scratch_dw_cuda,
+    .cpu = SL_KERNELS(conv2d_dw),
+    .cuda = SL_CUDA_KERNEL(conv2d_dw),
+    .map_out = 1 | 2,
+};
+
+sl_value sl_conv2d(sl_graph *graph, const char *layer, sl_value x, int64_t channels, int kernel, int stride, int pad,
+                   int bias) {
+  const sl_value_info *info = sl_graph_value(graph, x);
+  if (!info) return SL_NONE;
+  char text[SL_SHAPE_TEXT];
+  if (info->shape.ndim != 4) {
+    sl_graph_fail(
+        graph,
+        sl_fail(SL_ESHAPE, "expects images [B, H, W, C], got %s", sl_shape_text(&info->shape, text, sizeof text)),
+        layer);
+    return SL_NONE;
+  }
+  int64_t C = info->shape.dim[3];
+  sl_conv2d_attr attr = {kernel, stride, pad, (int)info->shape.dim[1], (int)info->shape.dim[2]};
+  sl_init init = {SL_INIT_UNIFORM, 1 / sqrt((double)sl_max64(1, C * kernel * kernel))};
+  sl_value in[3] = {x, sl_graph_tensor(graph, SL_ROLE_PARAMETER, layer, "weight", SL_F32,
+                                       SL_SHAPE(channels, kernel, kernel, C), init)};
+  if (bias) in[2] = sl_graph_tensor(graph, SL_ROLE_PARAMETER, layer, "bias", SL_F32, SL_SHAPE(channels), init);
+  return sl_graph_add1(graph, &sl_op_conv2d, layer, &attr, in, bias ? 3 : 2);
+}
+#endif

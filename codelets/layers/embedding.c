@@ -1,0 +1,147 @@
+/* embedding: y[i] = W[token i], and its gradient: the rows of dy added up by token, in the order of positions. The
+ * gradient's work is divided by columns, so that each element is one chain of additions whatever the team, and however
+ * often a token comes. */
+#include "codelets/attributes.h"
+#include "codelets/kernels/kernel.h"
+
+SL_KERNEL_DECLARE(embedding);
+SL_KERNEL_DECLARE(embedding_grad);
+
+enum {
+  CLEAR = 1 << 18, /* elements that a thread clears at once */
+  COLUMNS = 64,    /* columns that a thread adds up at once: whole cache lines */
+};
+
+static int64_t features(const sl_array *a) { return a->shape.dim[a->shape.ndim - 1]; }
+
+/* Row `token` of a W that may come in row blocks. */
+static const float *row_of(const sl_array *W, int32_t token, int64_t C) {
+  int p = 0;
+  while (p + 1 < W->parts && W->part[p + 1].row0 <= token) p++;
+  return (const float *)W->part[p].data + (token - W->part[p].row0) * C;
+}
+
+/* A tile is a run of positions. */
+static void forward(void *arg, int64_t tile, int thread) {
+  (void)thread;
+  const sl_call *c = arg;
+  const int64_t C = features(&c->out[0]);
+  const int32_t *token = c->in[0].data;
+  float *y = c->out[0].data;
+  sl_range r = sl_tile_range(tile, sl_tile_rows(c, C), sl_shape_count(&c->in[0].shape));
+  for (int64_t i = r.from; i < r.to; i++) memcpy(y + i * C, row_of(&c->in[1], token[i], C), (size_t)C * sizeof *y);
+}
+
+/* tokens I32 [B, ...], W [V, C] -> y [B, ..., C]. */
+sl_status SL_KERNEL(embedding)(const sl_call *c) {
+  const int64_t n = sl_shape_count(&c->in[0].shape), each = sl_shape_row(&c->in[0].shape), V = c->in[1].shape.dim[0];
+  const int32_t *token = c->in[0].data;
+  for (int64_t i = 0; i < n; i++)
+    if (token[i] < 0 || token[i] >= V)
+      return sl_fail(SL_EINVAL, "token %d at position %lld of sample %lld is none of the %lld in the vocabulary",
+                     (int)token[i], (long long)(i % each), (long long)(c->row0 + i / each), (long long)V);
+  sl_team_for(c->team, sl_tiles_of(n, sl_tile_rows(c, features(&c->out[0]))), forward, (void *)c);
+  return SL_OK;
+}
+
+static void clear(void *arg, int64_t tile, int thread) {
+  (void)thread;
+  const sl_call *c = arg;
+  sl_range r = sl_tile_range(tile, CLEAR, sl_shape_count(&c->out[0].shape));
+  memset((float *)c->out[0].data + r.from, 0, (size_t)(r.to - r.from) * sizeof(float));
+}
+
+static void backward(void *arg, int64_t tile, int thread) {
+  (void)thread;
+  const sl_call *c = arg;
+  const int64_t C = features(&c->in[0]), first = c->out[0].row0, rows = c->out[0].shape.dim[0];
+  const int64_t n = sl_shape_count(&c->in[1].shape);
+  const int32_t *token = c->in[1].data;
+  sl_range r = sl_tile_range(tile, COLUMNS, C);
+  for (int64_t i = 0; i < n; i++) {
+    const int64_t row = token[i] - first;
+    if (row < 0 || row >= rows) continue;
+    const float *dy = (const float *)c->in[0].data + i * C;
+    float *dw = (float *)c->out[0].data + row * C;
+    SL_IVDEP
+    for (int64_t k = r.from; k < r.to; k++) dw[k] += dy[k];
+  }
+}
+
+/* dy [B, ..., C], tokens -> dW [V, C], or rows [row0, row0 + rows) of it. */
+sl_status SL_KERNEL(embedding_grad)(const sl_call *c) {
+  if (!(c->accumulate & 1))
+    sl_team_for(c->team, sl_tiles_of(sl_shape_count(&c->out[0].shape), CLEAR), clear, (void *)c);
+  sl_team_for(c->team, sl_tiles_of(features(&c->in[0]), COLUMNS), backward, (void *)c);
+  return SL_OK;
+}
+
+#ifdef SL_ISA_BASE
+SL_CUDA_DECLARE(embedding);
+SL_CUDA_DECLARE(embedding_grad);
+
+static sl_status shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+  (void)attr, (void)n_in, (void)n_out;
+  const sl_shape *token = &in[0]->shape, *W = &in[1]->shape;
+  char a[SL_SHAPE_TEXT], b[SL_SHAPE_TEXT];
+  if (in[0]->dtype != SL_I32 || token->ndim < 1 || token->ndim >= SL_MAX_DIMS || in[1]->dtype != SL_F32 || W->ndim != 2)
+    return sl_fail(SL_ESHAPE, "tokens %s %s and table %s %s: takes I32 [B, ...] and F32 [vocabulary, features]",
+                   sl_dtype_name(in[0]->dtype), sl_shape_text(token, a, sizeof a), sl_dtype_name(in[1]->dtype),
+                   sl_shape_text(W, b, sizeof b));
+  out[0].shape = *token;
+  out[0].shape.dim[out[0].shape.ndim++] = W->dim[1];
+  return SL_OK;
+}
+
+static sl_status grad_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+  (void)n_in, (void)n_out;
+  const sl_shape *dy = &in[0]->shape;
+  out[0].shape = SL_SHAPE(((const sl_embedding_attr *)attr)->rows, dy->dim[dy->ndim - 1]);
+  out[0].scope = SL_SCOPE_WHOLE;
+  return SL_OK;
+}
+
+/* Of W only the rows that are named. */
+static void cost(const sl_call *c, sl_cost *cost) {
+  cost->bytes = 4.0 * (double)(sl_shape_count(&c->in[0].shape) + 2 * sl_shape_count(&c->out[0].shape));
+}
+static void grad_cost(const sl_call *c, sl_cost *cost) {
+  const double added = (double)sl_shape_count(&c->in[0].shape);
+  cost->flops = added;
+  cost->bytes = 4 * (3 * added + (double)sl_shape_count(&c->in[1].shape) +
+                     (c->accumulate & 1 ? 0 : (double)sl_shape_count(&c->out[0].shape)));
+}
+
+static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
+  const sl_embedding_attr attr = {sl_graph_value(graph, node->in[1])->shape.dim[0]};
+  if (need[1])
+    din[1] = sl_graph_add1(graph, &sl_op_embedding_grad, node->name, &attr, (sl_value[]){dout[0], node->in[0]}, 2);
+}
+
+const sl_operation sl_op_embedding = {
+    .name = "embedding",
+    .shape = shape,
+    .gradient = gradient,
+    .cost = cost,
+    .cpu = SL_KERNELS(embedding),
+    .cuda = SL_CUDA_KERNEL(embedding),
+    .all_in = 2,
+};
+const sl_operation sl_op_embedding_grad = {
+    .name = "embedding_grad",
+    .attr_bytes = sizeof(sl_embedding_attr),
+    .shape = grad_shape,
+    .cost = grad_cost,
+    .cpu = SL_KERNELS(embedding_grad),
+    .cuda = SL_CUDA_KERNEL(embedding_grad),
+    .map_out = 1,
+    .gathers = 1,
+};
+
+sl_value sl_embedding(sl_graph *graph, const char *layer, sl_value tokens, int64_t vocabulary, int64_t features,
+                      double deviation) {
+  sl_value W = sl_graph_tensor(graph, SL_ROLE_PARAMETER, layer, "weight", SL_F32, SL_SHAPE(vocabulary, features),
+                               (sl_init){SL_INIT_NORMAL, deviation});
+  return sl_graph_add1(graph, &sl_op_embedding, layer, NULL, (sl_value[]){tokens, W}, 2);
+}
+#endif

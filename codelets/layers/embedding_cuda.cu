@@ -1,0 +1,66 @@
+/* embedding on a GPU; the meaning is embedding.c's, with one difference: a kernel cannot fail the step at once, so a
+ * token beyond the vocabulary gives NaN, which the check of the loss sees. */
+#include "codelets/kernels/cuda.h"
+
+namespace {
+/* Rows [row0, row0 + rows) of the table; the first part also answers for tokens that are nowhere. */
+struct gather {
+  const int32_t *token;
+  const float *W;
+  float *to;
+  int64_t C, V, row0, rows;
+  template <int T>
+  __device__ void row(int64_t i, int thread) const {
+    const int64_t at = token[i] - row0;
+    const bool nowhere = row0 == 0 && (token[i] < 0 || token[i] >= V);
+    if (!nowhere && (at < 0 || at >= rows)) return;
+    for (int64_t k = thread; k < C; k += T) to[i * C + k] = nowhere ? NAN : W[at * C + k];
+  }
+};
+
+/* Block i adds up all positions of its token, in order, if it is the first of them; so each element has one thread. */
+__global__ void grad_kernel(const int32_t *token, const float *dy, int64_t n, int64_t C, int64_t row0, int64_t rows,
+                            float *dw) {
+  __shared__ int32_t some[SL_CUDA_THREADS];
+  for (int64_t i = blockIdx.x; i < n; i += gridDim.x) {
+    const int32_t mine = token[i];
+    const int64_t at = mine - row0;
+    if (at < 0 || at >= rows) continue; /* the same for all threads of the block, as are the loops below */
+    int earlier = 0;
+    for (int64_t j = threadIdx.x; j < i; j += SL_CUDA_THREADS) earlier |= token[j] == mine;
+    if (__syncthreads_or(earlier)) continue;
+    for (int64_t from = i; from < n; from += SL_CUDA_THREADS) {
+      const int64_t count = n - from < SL_CUDA_THREADS ? n - from : SL_CUDA_THREADS;
+      __syncthreads();
+      if (threadIdx.x < count) some[threadIdx.x] = token[from + threadIdx.x];
+      __syncthreads();
+      for (int64_t j = 0; j < count; j++)
+        for (int64_t k = threadIdx.x; some[j] == mine && k < C; k += SL_CUDA_THREADS)
+          dw[at * C + k] += dy[(from + j) * C + k];
+    }
+  }
+}
+}  // namespace
+
+extern "C" sl_status sl__embedding_cuda(const sl_call *c, sl_cuda *cuda) {
+  const int64_t C = c->out[0].shape.dim[c->out[0].shape.ndim - 1];
+  for (int p = 0; p < c->in[1].parts; p++) {
+    const sl_array *W = &c->in[1].part[p];
+    SL_TRY(sl_cuda_rows(cuda, "embedding", sl_shape_count(&c->in[0].shape), C,
+                        gather{(const int32_t *)c->in[0].data, (const float *)W->data, (float *)c->out[0].data, C,
+                               c->in[1].shape.dim[0], W->row0, W->shape.dim[0]}));
+  }
+  return SL_OK;
+}
+
+extern "C" sl_status sl__embedding_grad_cuda(const sl_call *c, sl_cuda *cuda) {
+  const int64_t C = c->in[0].shape.dim[c->in[0].shape.ndim - 1], n = sl_shape_count(&c->in[1].shape);
+  float *dw = (float *)c->out[0].data;
+  if (!(c->accumulate & 1))
+    SL_TRY(sl_cuda_check(cudaMemsetAsync(dw, 0, (size_t)sl_shape_count(&c->out[0].shape) * sizeof *dw, cuda->stream),
+                         "embedding_grad"));
+  if (n == 0) return SL_OK;
+  grad_kernel<<<sl_cuda_grid(n * SL_CUDA_THREADS), SL_CUDA_THREADS, 0, cuda->stream>>>(
+      (const int32_t *)c->in[1].data, (const float *)c->in[0].data, n, C, c->out[0].row0, c->out[0].shape.dim[0], dw);
+  return sl_cuda_launched("embedding_grad");
+}

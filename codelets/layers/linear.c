@@ -1,0 +1,521 @@
+/* linear: y = activation(x W^T + b), and its gradients dx = dy W and dW = dy^T x, db = the column sums of dy.
+ *
+ * The products are ours, not the BLAS's: with the few rows of a shard (64 to 128) OpenBLAS spends a quarter of its time
+ * packing W for x W^T, and its bits depend on the core that it picks. Here y is computed transposed: features are the
+ * rows of a register tile, so that W is read as it lies, once, and only the small x is packed. See docs/performance.md.
+ *
+ * R rows (all dimensions but the last), K inputs, N features. */
+#include "codelets/attributes.h"
+#include "codelets/kernels/product.h"
+#include "tasks/starpu/cuda_context.h"
+
+SL_KERNEL_DECLARE(linear);
+SL_KERNEL_DECLARE(linear_dx);
+SL_KERNEL_DECLARE(linear_dw);
+
+enum {
+  PANEL = SL_PRODUCT_COLUMNS,
+  WIDEST = SL_PRODUCT_COLUMNS_MOST,
+  WIDEST_ROWS = SL_PRODUCT_ROWS_MOST,
+  ROW_BLOCK = 128,  /* rows of x or dy worked on at once by linear and linear_dx: their panels stay in the L2 cache */
+  SUM_BLOCK = 256,  /* rows that linear_dw adds up in one chain */
+  PANEL_GROUP = 16, /* panels of x that linear_dw goes through before the next features: likewise */
+};
+
+typedef struct job {
+  const sl_call *c;
+  int64_t R, K, N;
+  int64_t row, rows; /* the row block */
+  int add;           /* linear_dw: onto what is there */
+  const float *left; /* linear_dx: rows of dy, as they lie or copied */
+  int64_t left_row;
+  int32_t *at;   /* offsets of the broadcast factor */
+  float *shared; /* all threads' part of the scratch memory */
+  size_t own;    /* offset of a thread's own part */
+} job;
+
+static int64_t last(const sl_shape *s) { return s->dim[s->ndim - 1]; }
+static int64_t rows_of(const sl_shape *s) { return last(s) ? sl_shape_count(s) / last(s) : 0; }
+static float *own(const job *j, int thread) { return (float *)((char *)j->c->team->scratch[thread] + j->own); }
+static int64_t pieces_of(int64_t n, int64_t depth) { return sl_max64(1, sl_tiles_of(n, depth)); }
+/* Columns of a tile: the plan's, evened out. */
+static int64_t tile_width(const sl_call *c, int64_t n) {
+  int64_t tiles = pieces_of(n, c->tiles.columns);
+  return sl_min64(c->tiles.columns, sl_round_up(sl_tiles_of(n, tiles), 16));
+}
+static size_t table_bytes(void) { return SL_PRODUCT_DEPTH * sizeof(int32_t); }
+static size_t floats(int64_t n) { return (size_t)sl_round_up(n, 16) * sizeof(float); }
+
+/* ---- linear ---------------------------------------------------------------------------------------------------- */
+
+/* Packed x: panel p holds [K][PANEL], row i of x in column i % PANEL; zeros behind the last row. */
+static void pack_rows(void *arg, int64_t panel, int thread) {
+  (void)thread;
+  const job *j = arg;
+  int64_t from = panel * PANEL, n = sl_min64(PANEL, j->rows - from);
+  float *to = j->shared + panel * PANEL * j->K;
+  if (n < PANEL) memset(to, 0, (size_t)(PANEL * j->K) * sizeof *to);
+  SL_KERNEL(transpose)(n, j->K, (const float *)j->c->in[0].data + (j->row + from) * j->K, j->K, to, PANEL);
+}
+
+static void finish(const job *j, const float *yt, int64_t yt_row, int64_t feature, int64_t features) {
+  const sl_call *c = j->c;
+  const sl_linear_attr *attr = c->attr;
+  float *y = (float *)c->out[0].data + j->row * j->N + feature;
+  SL_KERNEL(transpose)(features, j->rows, yt, yt_row, y, j->N);
+  for (int part = 0; c->n_in > 2 && part < c->in[2].parts; part++) {
+    const sl_array *bias = &c->in[2].part[part];
+    int64_t from = sl_max64(feature, bias->row0), to = sl_min64(feature + features, bias->row0 + bias->shape.dim[0]);
+    const float *b = (const float *)bias->data - bias->row0;
+    for (int64_t i = 0; i < j->rows; i++)
+      for (int64_t n = from; n < to; n++) y[i * j->N + n - feature] += b[n];
+  }
+  if (attr->activation == SL_ACTIVATION_RELU)
+    for (int64_t i = 0; i < j->rows; i++)
+      for (int64_t n = 0; n < features; n++) y[i * j->N + n] = y[i * j->N + n] < 0 ? 0 : y[i * j->N + n];
+}
+
+static int64_t transposed_row(int64_t rows) { return sl_round_up(rows, WIDEST) + 16; }
+
+/* Rows of W that are the rows of a register tile together: m of them from feature n, inputs [k, k + depth). */
+typedef struct slab {
+  int part;
+  int64_t piece, n, m, k, depth;
+} slab;
+
+/* Offsets of the vectors that are copied while a tile is computed; they are remade when one of the sizes changes. */
+typedef struct copy_table {
+  int64_t m, depth, steps;
+  int32_t *from_at, *to_at;
+} copy_table;
+enum { TABLE = SL_PRODUCT_DEPTH + SL_PRODUCT_AHEAD };
+static int fits(int64_t rows, int64_t row) { return rows * row <= INT32_MAX; }
+
+/* The slab after s (s->m = 0: the first): all features for a piece of the inputs, then the next piece. */
+static int next_slab(const job *j, sl_range features, slab *s) {
+  const sl_array *W = &j->c->in[1];
+  int64_t pieces = pieces_of(j->K, SL_PRODUCT_DEPTH);
+  s->n = s->m ? s->n + s->m : features.from;
+  while (1) {
+    if (s->n >= features.to) s->piece++, s->n = features.from, s->part = 0;
+    if (s->piece >= pieces) return 0;
+    const sl_array *w = &W->part[s->part];
+    int64_t from = sl_max64(features.from, w->row0), to = sl_min64(features.to, w->row0 + w->shape.dim[0]);
+    if (s->n < from || s->n >= to) {
+      s->part++;
+      continue;
+    }
+    int64_t slabs = sl_tiles_of(to - from, SL_PRODUCT_ROWS), i = 0;
+    while (from + sl_piece(to - from, slabs, i + 1) <= s->n) i++;
+    s->m = from + sl_piece(to - from, slabs, i + 1) - s->n;
+    s->k = sl_piece(j->K, pieces, s->piece);
+    s->depth = sl_piece(j->K, pieces, s->piece + 1) - s->k;
+    return 1;
+  }
+}
+
+static const float *slab_data(const job *j, const slab *s) {
+  const sl_array *w = &j->c->in[1].part[s->part];
+  return (const float *)w->data + (s->n - w->row0) * j->K + s->k;
+}
+
+static void forward(void *arg, int64_t tile, int thread) {
+  const job *j = arg;
+  const sl_call *c = j->c;
+  sl_range features = sl_tile_range(tile, tile_width(c, j->N), j->N);
+  int64_t yt_row = transposed_row(j->rows), a_row = sl_spread_stride(sl_min64(j->K, SL_PRODUCT_DEPTH));
+  float *yt = own(j, thread), *a = yt + c->tiles.columns * yt_row, *other = a + WIDEST_ROWS * a_row;
+  copy_table table = {.from_at = (int32_t *)(other + WIDEST_ROWS * a_row)};
+  table.to_at = table.from_at + TABLE;
+  slab s = {0};
+  next_slab(j, features, &s);
+  for (int64_t i = 0; i < s.m; i++) memcpy(a + i * a_row, slab_data(j, &s) + i * j->K, (size_t)s.depth * sizeof *a);
+  for (int more = 1; more;) {
+    /* W is read a slab ahead, into rows whose distance suits the L1 cache, while the products of this one run. */
+    slab next = s;
+    more = next_slab(j, features, &next);
+    int64_t vectors = next.depth / SL_LANES,
+            ahead = more && next.m * vectors <= s.depth && fits(next.m, j->K) ? vectors : 0;
+    if (ahead && (table.m != next.m || table.depth != next.depth || table.steps != s.depth)) {
+      table.m = next.m, table.depth = next.depth, table.steps = s.depth;
+      int64_t n = 0;
+      for (int64_t i = 0; i < next.m; i++)
+        for (int64_t v = 0; v < vectors; v++, n++) {
+          table.from_at[n] = (int32_t)(i * j->K + v * SL_LANES);
+          table.to_at[n] = (int32_t)(i * a_row + v * SL_LANES);
+        }
+      for (; n < s.depth + SL_PRODUCT_AHEAD; n++)
+        table.from_at[n] = table.from_at[n - 1], table.to_at[n] = table.to_at[n - 1];
+    }
+    sl_product_copy copy = {more ? slab_data(j, &next) : NULL, other, table.from_at, table.to_at};
+    for (int64_t row = 0; row < j->rows; row += PANEL) {
+      int64_t columns = j->rows - row > SL_LANES ? PANEL : SL_LANES;
+      SL_KERNEL(product)
+      (s.m, columns, s.depth, a, a_row, j->at, j->shared + row * j->K + s.k * PANEL, PANEL,
+       yt + (s.n - features.from) * yt_row + row, yt_row, NULL, s.piece > 0, ahead && row == 0 ? &copy : NULL);
+    }
+    for (int64_t i = 0; more && i < next.m; i++)
+      memcpy(other + i * a_row + ahead * SL_LANES, copy.from + i * j->K + ahead * SL_LANES,
+             (size_t)(next.depth - ahead * SL_LANES) * sizeof *a);
+    float *turn = a;
+    a = other, other = turn, s = next;
+  }
+  finish(j, yt, yt_row, features.from, features.to - features.from);
+}
+
+static size_t linear_shared(int64_t rows, int64_t K) {
+  return table_bytes() + floats(sl_round_up(sl_min64(rows, ROW_BLOCK), WIDEST) * K);
+}
+
+sl_status SL_KERNEL(linear)(const sl_call *c) {
+  job j = {.c = c, .R = rows_of(&c->in[0].shape), .K = last(&c->in[0].shape), .N = last(&c->out[0].shape)};
+  j.at = c->team->scratch[0];
+  j.shared = (float *)((char *)c->team->scratch[0] + table_bytes());
+  j.own = linear_shared(j.R, j.K);
+  for (int32_t i = 0; i < SL_PRODUCT_DEPTH; i++) j.at[i] = i;
+  for (j.row = 0; j.row < j.R; j.row += ROW_BLOCK) {
+    j.rows = sl_min64(ROW_BLOCK, j.R - j.row);
+    sl_team_for(c->team, sl_tiles_of(j.rows, PANEL), pack_rows, &j);
+    sl_team_for(c->team, sl_tiles_of(j.N, tile_width(c, j.N)), forward, &j);
+  }
+  return SL_OK;
+}
+
+/* ---- linear_dx ------------------------------------------------------------------------------------------------- */
+
+static void copy_rows(void *arg, int64_t tile, int thread) {
+  (void)thread;
+  const job *j = arg;
+  sl_range r = sl_tile_range(tile, 16, j->rows);
+  for (int64_t i = r.from; i < r.to; i++)
+    memcpy(j->shared + i * j->left_row, (const float *)j->c->in[0].data + (j->row + i) * j->N,
+           (size_t)j->N * sizeof(float));
+}
+
+/* to[PANEL of them][rows][PANEL] = from[rows][columns], zeros behind the last column of the last panel. */
+static void pack_panel(int64_t rows, int64_t columns, const float *from, int64_t from_row, float *to) {
+  if (columns == PANEL) {
+    for (int64_t i = 0; i < rows; i++, from += from_row, to += PANEL) {
+      __builtin_prefetch(from + 32 * from_row);
+      __builtin_prefetch(from + 32 * from_row + PANEL - 1);
+      sl_vec a = sl_load(from), b = sl_load(from + SL_LANES);
+      sl_store(to, a), sl_store(to + SL_LANES, b);
+    }
+    return;
+  }
+  for (int64_t i = 0; i < rows; i++, from += from_row, to += PANEL) {
+    for (int64_t n = 0; n < columns; n++) to[n] = from[n];
+    for (int64_t n = columns; n < PANEL; n++) to[n] = 0;
+  }
+}
+
+/* What a panel of W holds: inputs [k, k + columns) of features [n, n + depth) of a part. */
+typedef struct block {
+  int part;
+  int64_t piece, k, columns, n, depth;
+} block;
+
+/* The block after b (b->columns = 0: the first): all panels for a piece of the features, then the next piece, so that
+ * W's pages stay in the TLB. */
+static int next_block(const job *j, sl_range inputs, block *b) {
+  const sl_array *W = &j->c->in[1];
+  b->k = b->columns ? b->k + PANEL : inputs.from;
+  if (b->k >= inputs.to) b->k = inputs.from, b->piece++;
+  for (; b->part < W->parts; b->part++, b->piece = 0) {
+    int64_t features = W->part[b->part].shape.dim[0], pieces = pieces_of(features, SL_PRODUCT_DEPTH);
+    if (b->piece >= pieces) continue;
+    b->columns = sl_min64(PANEL, inputs.to - b->k);
+    b->n = sl_piece(features, pieces, b->piece);
+    b->depth = sl_piece(features, pieces, b->piece + 1) - b->n;
+    return 1;
+  }
+  return 0;
+}
+
+static const float *block_data(const job *j, const block *b) {
+  return (const float *)j->c->in[1].part[b->part].data + b->n * j->K + b->k;
+}
+
+static void backward(void *arg, int64_t tile, int thread) {
+  const job *j = arg;
+  const sl_call *c = j->c;
+  sl_range inputs = sl_tile_range(tile, tile_width(c, j->K), j->K);
+  float *panel = own(j, thread), *other = panel + SL_PRODUCT_DEPTH * PANEL,
+        *dx = (float *)c->out[0].data + j->row * j->K;
+  copy_table table = {.from_at = (int32_t *)(other + SL_PRODUCT_DEPTH * PANEL)};
+  table.to_at = table.from_at + TABLE;
+  int64_t slabs = sl_tiles_of(j->rows, SL_PRODUCT_ROWS);
+  block b = {0};
+  next_block(j, inputs, &b);
+  pack_panel(b.depth, b.columns, block_data(j, &b), j->K, panel);
+  for (int more = 1; more;) {
+    /* The next panel is packed meanwhile, its left half in the first product, its right half in the second. */
+    block next = b;
+    more = next_block(j, inputs, &next);
+    int ahead = more && slabs > 1 && next.columns == PANEL && next.depth <= b.depth && fits(next.depth, j->K);
+    if (ahead && (table.depth != next.depth || table.steps != b.depth)) {
+      table.depth = next.depth, table.steps = b.depth;
+      for (int64_t i = 0; i < b.depth + SL_PRODUCT_AHEAD; i++) {
+        int64_t n = sl_min64(i, next.depth - 1);
+        table.from_at[i] = (int32_t)(n * j->K), table.to_at[i] = (int32_t)(n * PANEL);
+      }
+    }
+    sl_product_copy copy[2] = {{more ? block_data(j, &next) : NULL, other, table.from_at, table.to_at}};
+    if (more) copy[1] = (sl_product_copy){copy[0].from + SL_LANES, other + SL_LANES, table.from_at, table.to_at};
+    for (int64_t slab = 0; slab < slabs; slab++) {
+      int64_t i = sl_piece(j->rows, slabs, slab), m = sl_piece(j->rows, slabs, slab + 1) - i;
+      SL_KERNEL(product)
+      (m, b.columns, b.depth, j->left + i * j->left_row + c->in[1].part[b.part].row0 + b.n, j->left_row, j->at, panel,
+       PANEL, dx + i * j->K + b.k, j->K, NULL, b.part > 0 || b.piece > 0, ahead && slab < 2 ? &copy[slab] : NULL);
+    }
+    if (more && !ahead) pack_panel(next.depth, next.columns, copy[0].from, j->K, other);
+    float *turn = panel;
+    panel = other, other = turn, b = next;
+  }
+}
+
+static size_t linear_dx_shared(int64_t rows, int64_t N) {
+  return table_bytes() + (sl_stride_clashes(N) ? floats(sl_min64(rows, ROW_BLOCK) * sl_spread_stride(N)) : 0);
+}
+
+sl_status SL_KERNEL(linear_dx)(const sl_call *c) {
+  job j = {.c = c, .R = rows_of(&c->in[0].shape), .K = last(&c->out[0].shape), .N = last(&c->in[0].shape)};
+  j.at = c->team->scratch[0];
+  j.shared = (float *)((char *)c->team->scratch[0] + table_bytes());
+  j.own = linear_dx_shared(j.R, j.N);
+  for (int32_t i = 0; i < SL_PRODUCT_DEPTH; i++) j.at[i] = i;
+  for (j.row = 0; j.row < j.R; j.row += ROW_BLOCK) {
+    j.rows = sl_min64(ROW_BLOCK, j.R - j.row);
+    j.left = (const float *)c->in[0].data + j.row * j.N, j.left_row = j.N;
+    if (sl_stride_clashes(j.N)) {
+      j.left = j.shared, j.left_row = sl_spread_stride(j.N);
+      sl_team_for(c->team, sl_tiles_of(j.rows, 16), copy_rows, &j);
+    }
+    sl_team_for(c->team, sl_tiles_of(j.K, tile_width(c, j.K)), backward, &j);
+  }
+  return SL_OK;
+}
+
+/* ---- linear_dw ------------------------------------------------------------------------------------------------- */
+
+/* Panel p of x: [rows][PANEL], columns p * PANEL and on. */
+static void pack_columns(void *arg, int64_t panel, int thread) {
+  (void)thread;
+  const job *j = arg;
+  int64_t k = panel * PANEL;
+  pack_panel(j->rows, sl_min64(PANEL, j->K - k), (const float *)j->c->in[1].data + j->row * j->K + k, j->K,
+             j->shared + panel * PANEL * j->rows);
+}
+
+static void weight_gradient(void *arg, int64_t tile, int thread) {
+  const job *j = arg;
+  const sl_call *c = j->c;
+  int64_t N = c->out[0].shape.dim[0], features = last(&c->in[0].shape);
+  sl_range all = sl_tile_range(tile, tile_width(c, N), N);
+  int64_t width = all.to - all.from, dy_row = sl_spread_stride(width), slabs = sl_tiles_of(width, SL_PRODUCT_ROWS);
+  float *dy = own(j, thread), *dw = (float *)c->out[0].data + all.from * j->K;
+  int32_t *at = (int32_t *)(dy + SUM_BLOCK * sl_spread_stride(c->tiles.columns));
+  for (int64_t i = 0; i < j->rows; i++) {
+    at[i] = (int32_t)(i * dy_row);
+    memcpy(dy + i * dy_row, (const float *)c->in[0].data + (j->row + i) * features + c->out[0].row0 + all.from,
+           (size_t)width * sizeof *dy);
+  }
+  for (int64_t group = 0; group < j->K; group += PANEL_GROUP * PANEL)
+    for (int64_t slab = 0; slab < slabs; slab++) {
+      int64_t n = sl_piece(width, slabs, slab), m = sl_piece(width, slabs, slab + 1) - n;
+      for (int64_t k = group; k < sl_min64(j->K, group + PANEL_GROUP * PANEL); k += PANEL) SL_KERNEL(product)
+      (m, sl_min64(PANEL, j->K - k), j->rows, dy + n, 1, at, j->shared + k * j->rows, PANEL, dw + n * j->K + k, j->K,
+       NULL, j->add || (c->accumulate & 1), NULL);
+    }
+  if (c->n_out > 1) {
+    float *db = (float *)c->out[1].data + all.from;
+    if (!j->add && !(c->accumulate & 2)) memset(db, 0, (size_t)width * sizeof *db);
+    SL_KERNEL(add_columns)(j->rows, width, dy, dy_row, db);
+  }
+}
+
+static size_t linear_dw_shared(int64_t rows, int64_t K) {
+  return floats(sl_min64(rows, SUM_BLOCK) * sl_round_up(K, WIDEST));
+}
+
+sl_status SL_KERNEL(linear_dw)(const sl_call *c) {
+  job j = {.c = c, .R = rows_of(&c->in[0].shape), .K = last(&c->in[1].shape)};
+  j.shared = c->team->scratch[0];
+  j.own = linear_dw_shared(j.R, j.K);
+  for (j.row = 0; j.row < j.R; j.row += SUM_BLOCK, j.add = 1) {
+    j.rows = sl_min64(SUM_BLOCK, j.R - j.row);
+    sl_team_for(c->team, sl_tiles_of(j.K, PANEL), pack_columns, &j);
+    sl_team_for(c->team, sl_tiles_of(c->out[0].shape.dim[0], tile_width(c, c->out[0].shape.dim[0])), weight_gradient,
+                &j);
+  }
+  return SL_OK;
+}
+
+#ifdef SL_ISA_BASE
+SL_CUDA_DECLARE(linear);
+SL_CUDA_DECLARE(linear_dx);
+SL_CUDA_DECLARE(linear_dw);
+
+static sl_status check_types(const sl_value_info *const *in, int n_in) {
+  for (int i = 0; i < n_in; i++)
+    if (in[i]->dtype != SL_F32) return sl_fail(SL_ESHAPE, "takes F32, not %s", sl_dtype_name(in[i]->dtype));
+  return SL_OK;
+}
+
+static sl_status shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+  (void)attr, (void)n_out;
+  SL_TRY(check_types(in, n_in));
+  char x[SL_SHAPE_TEXT], w[SL_SHAPE_TEXT];
+  if (in[0]->shape.ndim < 1 || in[1]->shape.ndim != 2 || last(&in[0]->shape) != in[1]->shape.dim[1])
+    return sl_fail(SL_ESHAPE, "weights %s do not fit inputs %s: expects [features, inputs] and [..., inputs]",
+                   sl_shape_text(&in[1]->shape, w, sizeof w), sl_shape_text(&in[0]->shape, x, sizeof x));
+  if (n_in > 2 && (in[2]->shape.ndim != 1 || in[2]->shape.dim[0] != in[1]->shape.dim[0]))
+    return sl_fail(SL_ESHAPE, "bias %s does not fit weights %s: expects one for each row",
+                   sl_shape_text(&in[2]->shape, x, sizeof x), sl_shape_text(&in[1]->shape, w, sizeof w));
+  out[0].shape = in[0]->shape;
+  out[0].shape.dim[out[0].shape.ndim - 1] = in[1]->shape.dim[0];
+  return SL_OK;
+}
+
+static sl_status shape_dx(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+  (void)attr, (void)n_out;
+  SL_TRY(check_types(in, n_in));
+  char dy[SL_SHAPE_TEXT], w[SL_SHAPE_TEXT];
+  if (in[0]->shape.ndim < 1 || in[1]->shape.ndim != 2 || last(&in[0]->shape) != in[1]->shape.dim[0])
+    return sl_fail(SL_ESHAPE, "weights %s do not fit the gradient %s: expects [features, inputs] and [..., features]",
+                   sl_shape_text(&in[1]->shape, w, sizeof w), sl_shape_text(&in[0]->shape, dy, sizeof dy));
+  out[0].shape = in[0]->shape;
+  out[0].shape.dim[out[0].shape.ndim - 1] = in[1]->shape.dim[1];
+  return SL_OK;
+}
+
+static sl_status shape_dw(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+  (void)attr;
+  SL_TRY(check_types(in, n_in));
+  char dy[SL_SHAPE_TEXT], x[SL_SHAPE_TEXT];
+  if (in[0]->shape.ndim < 1 || in[1]->shape.ndim < 1 || rows_of(&in[0]->shape) != rows_of(&in[1]->shape))
+    return sl_fail(SL_ESHAPE, "gradient %s and inputs %s differ in rows", sl_shape_text(&in[0]->shape, dy, sizeof dy),
+                   sl_shape_text(&in[1]->shape, x, sizeof x));
+  out[0].shape = SL_SHAPE(last(&in[0]->shape), last(&in[1]->shape));
+  out[0].scope = SL_SCOPE_WHOLE;
+  if (n_out > 1) out[1].shape = SL_SHAPE(last(&in[0]->shape)), out[1].scope = SL_SCOPE_WHOLE;
+  return SL_OK;
+}
+
+static double bytes(const sl_call *c) {
+  double sum = 0;
+  for (int i = 0; i < c->n_in; i++)
+    for (int part = 0; part < c->in[i].parts; part++) sum += (double)sl_shape_count(&c->in[i].part[part].shape);
+  for (int i = 0; i < c->n_out; i++) sum += (1 + (c->accumulate >> i & 1)) * (double)sl_shape_count(&c->out[i].shape);
+  return sum * sizeof(float);
+}
+
+static void cost(const sl_call *c, sl_cost *cost) {
+  const sl_linear_attr *attr = c->attr;
+  double y = (double)sl_shape_count(&c->out[0].shape);
+  cost->flops = y * (2 * (double)last(&c->in[0].shape) + (c->n_in > 2) + (attr->activation == SL_ACTIVATION_RELU));
+  cost->bytes = bytes(c);
+}
+
+static void cost_dx(const sl_call *c, sl_cost *cost) {
+  cost->flops = 2 * (double)sl_shape_count(&c->out[0].shape) * (double)last(&c->in[0].shape);
+  cost->bytes = bytes(c);
+}
+
+static void cost_dw(const sl_call *c, sl_cost *cost) {
+  double rows = (double)rows_of(&c->in[0].shape);
+  cost->flops = 2 * (double)sl_shape_count(&c->out[0].shape) * rows;
+  if (c->n_out > 1) cost->flops += (double)sl_shape_count(&c->out[1].shape) * rows;
+  cost->bytes = bytes(c);
+}
+
+static size_t scratch(const sl_call *c) {
+  int64_t R = rows_of(&c->in[0].shape);
+  return linear_shared(R, last(&c->in[0].shape)) +
+         floats(c->tiles.columns * transposed_row(sl_min64(R, ROW_BLOCK)) +
+                2 * WIDEST_ROWS * sl_spread_stride(SL_PRODUCT_DEPTH) + 2 * TABLE);
+}
+
+static size_t scratch_dx(const sl_call *c) {
+  return linear_dx_shared(rows_of(&c->in[0].shape), last(&c->in[0].shape)) +
+         floats(2 * SL_PRODUCT_DEPTH * WIDEST + 2 * TABLE);
+}
+
+static size_t scratch_dw(const sl_call *c) {
+  return linear_dw_shared(rows_of(&c->in[0].shape), last(&c->in[1].shape)) +
+         floats(SUM_BLOCK * sl_spread_stride(c->tiles.columns)) + floats(SUM_BLOCK);
+}
+
+static size_t scratch_dw_cuda(const sl_call *c) {
+  return c->n_out > 1 ? sl_cuda_columns_bytes(1, rows_of(&c->in[0].shape), c->out[0].shape.dim[0]) : 0;
+}
+
+static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
+  const sl_linear_attr *attr = node->attr;
+  sl_value dy = dout[0], dw[2] = {SL_NONE, SL_NONE};
+  if (attr->activation == SL_ACTIVATION_RELU)
+    dy = sl_graph_add1(graph, &sl_op_relu_grad, node->name, NULL, (sl_value[]){dy, node->out[0]}, 2);
+  if (need[0]) din[0] = sl_graph_add1(graph, &sl_op_linear_dx, node->name, NULL, (sl_value[]){dy, node->in[1]}, 2);
+  int bias = node->n_in > 2 && need[2];
+  if (!need[1] && !bias) return;
+  sl_graph_add(graph, &sl_op_linear_dw, node->name, NULL, (sl_value[]){dy, node->in[0]}, 2, dw, 1 + bias);
+  if (need[1]) din[1] = dw[0];
+  if (bias) din[2] = dw[1];
+}
+
+const sl_operation sl_op_linear = {
+    .name = "linear",
+    .attr_bytes = sizeof(sl_linear_attr),
+    .shape = shape,
+    .gradient = gradient,
+    .cost = cost,
+    .scratch = scratch,
+    .cpu = SL_KERNELS(linear),
+    .cuda = SL_CUDA_KERNEL(linear),
+    .all_in = 2 | 4,
+};
+const sl_operation sl_op_linear_dx = {
+    .name = "linear_dx",
+    .shape = shape_dx,
+    .cost = cost_dx,
+    .scratch = scratch_dx,
+    .cpu = SL_KERNELS(linear_dx),
+    .cuda = SL_CUDA_KERNEL(linear_dx),
+    .all_in = 2,
+};
+const sl_operation sl_op_linear_dw = {
+    .name = "linear_dw",
+    .shape = shape_dw,
+    .cost = cost_dw,
+    .scratch = scratch_dw,
+    .scratch_cuda = scratch_dw_cuda,
+    .cpu = SL_KERNELS(linear_dw),
+    .cuda = SL_CUDA_KERNEL(linear_dw),
+    .map_out = 1 | 2,
+};
+
+static sl_value activated(sl_graph *graph, const char *layer, sl_value x, sl_value weight, sl_value bias,
+                          sl_activation activation) {
+  const sl_linear_attr attr = {activation == SL_ACTIVATION_RELU ? SL_ACTIVATION_RELU : SL_ACTIVATION_NONE};
+  sl_value y =
+      sl_graph_add1(graph, &sl_op_linear, layer, &attr, (sl_value[]){x, weight, bias}, bias == SL_NONE ? 2 : 3);
+  /* gelu's gradient needs what goes into it, so that fusing would write both and save next to nothing. */
+  if (activation == SL_ACTIVATION_GELU_ERF) return sl_gelu(graph, layer, y, SL_GELU_ERF);
+  if (activation == SL_ACTIVATION_GELU_TANH) return sl_gelu(graph, layer, y, SL_GELU_TANH);
+  return y;
+}
+
+sl_value sl_linear_with(sl_graph *graph, const char *layer, sl_value x, sl_value weight, sl_value bias) {
+  return activated(graph, layer, x, weight, bias, SL_ACTIVATION_NONE);
+}
+
+sl_value sl_linear(sl_graph *graph, const char *layer, sl_value x, int64_t features, sl_activation activation) {
+  const sl_value_info *info = sl_graph_value(graph, x);
+  if (!info || info->shape.ndim < 1) return SL_NONE;
+  int64_t K = last(&info->shape);
+  sl_init init = {SL_INIT_UNIFORM, 1 / sqrt((double)sl_max64(1, K))};
+  sl_value w = sl_graph_tensor(graph, SL_ROLE_PARAMETER, layer, "weight", SL_F32, SL_SHAPE(features, K), init);
+  sl_value b = sl_graph_tensor(graph, SL_ROLE_PARAMETER, layer, "bias", SL_F32, SL_SHAPE(features), init);
+  return activated(graph, layer, x, w, b, activation);
+}
+#endif

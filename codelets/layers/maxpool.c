@@ -1,0 +1,177 @@
+/* maxpool: the largest of each window, and where in the window it was (U8), which is all that the gradient needs.
+ * Padding counts as minus infinity; of equals the first wins; a NaN wins over all. */
+#include "codelets/kernels/pool.h"
+
+SL_KERNEL_DECLARE(maxpool);
+SL_KERNEL_DECLARE(maxpool_grad);
+
+typedef uint8_t bytes __attribute__((vector_size(SL_LANES)));
+
+static inline void store_index(uint8_t *p, sl_veci index, int64_t n) {
+  bytes b = __builtin_convertvector(index, bytes);
+  memcpy(p, &b, (size_t)n);
+}
+
+/* SL_LANES channels of one output pixel, n of which count: x is at the image's first row. */
+static inline void window_max(const float *x, int64_t row, int64_t C, sl_window h, sl_window w, int kernel, int64_t n,
+                              float *y, uint8_t *index) {
+  sl_vec best = sl_splat(0);
+  sl_veci at = {0};
+  int first = 1;
+  for (int i = h.from; i < h.to; i++)
+    for (int j = w.from; j < w.to; j++) {
+      const float *p = x + i * row + j * C;
+      sl_vec v = n == SL_LANES ? sl_load(p) : sl_load_n(p, n, 0);
+      int k = (i - h.start) * kernel + (j - w.start);
+      sl_veci take = first ? ~(sl_veci){0} : (v > best) | (v != v);
+      best = sl_select(take, v, best);
+      at = (take & k) | (~take & at);
+      first = 0;
+    }
+  if (n == SL_LANES)
+    sl_store(y, best);
+  else
+    sl_store_n(y, best, n);
+  store_index(index, at, n);
+}
+
+/* A tile is a run of output rows. */
+static void forward(void *arg, int64_t tile, int thread) {
+  (void)thread;
+  const sl_call *c = arg;
+  const sl_pool_attr *a = c->attr;
+  const int64_t *out = c->out[0].shape.dim, C = out[3], row = a->width * C;
+  sl_range r = sl_tile_range(tile, sl_tile_rows(c, a->kernel * row), out[0] * out[1]);
+  for (int64_t i = r.from; i < r.to; i++) {
+    const float *x = (const float *)c->in[0].data + i / out[1] * a->height * row;
+    float *y = (float *)c->out[0].data + i * out[2] * C;
+    uint8_t *index = (uint8_t *)c->out[1].data + i * out[2] * C;
+    sl_window h = sl_pool_window(a, i % out[1], a->height);
+    for (int64_t j = 0; j < out[2]; j++) {
+      sl_window w = sl_pool_window(a, j, a->width);
+      int64_t k = 0;
+      if (a->kernel == 2 && h.to - h.from == 2 && w.to - w.from == 2) /* constants, so that the loops unroll */
+        for (; k + SL_LANES <= C; k += SL_LANES)
+          window_max(x + h.from * row + w.from * C + k, row, C, (sl_window){0, 0, 2}, (sl_window){0, 0, 2}, 2, SL_LANES,
+                     y + j * C + k, index + j * C + k);
+      else
+        for (; k + SL_LANES <= C; k += SL_LANES)
+          window_max(x + k, row, C, h, w, a->kernel, SL_LANES, y + j * C + k, index + j * C + k);
+      if (k < C) window_max(x + k, row, C, h, w, a->kernel, C - k, y + j * C + k, index + j * C + k);
+    }
+  }
+}
+
+sl_status SL_KERNEL(maxpool)(const sl_call *c) {
+  const sl_pool_attr *a = c->attr;
+  const int64_t *out = c->out[0].shape.dim;
+  sl_team_for(c->team, sl_tiles_of(out[0] * out[1], sl_tile_rows(c, a->kernel * a->width * out[3])), forward,
+              (void *)c);
+  return SL_OK;
+}
+
+/* dx of one window and SL_LANES channels, n of which count: dy at its largest pixel, 0 (or nothing more) at the others.
+ * dx is at the image's first row. */
+static inline void window_grad(const float *dy, const uint8_t *index, int64_t row, int64_t C, sl_window h, sl_window w,
+                               int kernel, int add, int64_t n, float *dx) {
+  bytes b = {0};
+  memcpy(&b, index, (size_t)n);
+  const sl_veci at = __builtin_convertvector(b, sl_veci);
+  const sl_vec g = n == SL_LANES ? sl_load(dy) : sl_load_n(dy, n, 0);
+  for (int i = h.from; i < h.to; i++)
+    for (int j = w.from; j < w.to; j++) {
+      float *p = dx + i * row + j * C;
+      sl_vec v = (sl_vec)((at == (i - h.start) * kernel + (j - w.start)) & (sl_veci)g);
+      if (n == SL_LANES)
+        sl_store(p, add ? sl_load(p) + v : v);
+      else
+        sl_store_n(p, add ? sl_load_n(p, n, 0) + v : v, n);
+    }
+}
+
+/* A tile is a run of samples. */
+static void backward(void *arg, int64_t tile, int thread) {
+  (void)thread;
+  const sl_call *c = arg;
+  const sl_pool_attr *a = c->attr;
+  const int64_t *out = c->in[0].shape.dim, C = out[3], row = a->width * C, image = a->height * row;
+  const int64_t right = out[2] * a->stride * C, bottom = out[1] * a->stride * row; /* where disjoint windows end */
+  const int disjoint = sl_pool_disjoint(a);
+  sl_range r = sl_tile_range(tile, sl_tile_rows(c, image), out[0]);
+  for (int64_t b = r.from; b < r.to; b++) {
+    const float *dy = (const float *)c->in[0].data + b * out[1] * out[2] * C;
+    const uint8_t *index = (const uint8_t *)c->in[1].data + b * out[1] * out[2] * C;
+    float *dx = (float *)c->out[0].data + b * image;
+    if (!disjoint) memset(dx, 0, (size_t)image * sizeof *dx);
+    for (int64_t i = 0; i < out[1]; i++) {
+      sl_window h = sl_pool_window(a, i, a->height);
+      for (int64_t j = 0; j < out[2]; j++, dy += C, index += C) {
+        sl_window w = sl_pool_window(a, j, a->width);
+        int64_t k = 0;
+        if (disjoint && a->kernel == 2) /* constants, so that the loops unroll */
+          for (; k + SL_LANES <= C; k += SL_LANES)
+            window_grad(dy + k, index + k, row, C, (sl_window){0, 0, 2}, (sl_window){0, 0, 2}, 2, 0, SL_LANES,
+                        dx + h.from * row + w.from * C + k);
+        else
+          for (; k + SL_LANES <= C; k += SL_LANES)
+            window_grad(dy + k, index + k, row, C, h, w, a->kernel, !disjoint, SL_LANES, dx + k);
+        if (k < C) window_grad(dy + k, index + k, row, C, h, w, a->kernel, !disjoint, C - k, dx + k);
+      }
+      if (disjoint && right < row)
+        for (int p = h.from; p < h.to; p++) memset(dx + p * row + right, 0, (size_t)(row - right) * sizeof *dx);
+    }
+    if (disjoint && bottom < image) memset(dx + bottom, 0, (size_t)(image - bottom) * sizeof *dx);
+  }
+}
+
+sl_status SL_KERNEL(maxpool_grad)(const sl_call *c) {
+  const sl_pool_attr *a = c->attr;
+  const int64_t *out = c->in[0].shape.dim;
+  sl_team_for(c->team, sl_tiles_of(out[0], sl_tile_rows(c, (int64_t)a->height * a->width * out[3])), backward,
+              (void *)c);
+  return SL_OK;
+}
+
+#ifdef SL_ISA_BASE
+SL_CUDA_DECLARE(maxpool);
+SL_CUDA_DECLARE(maxpool_grad);
+
+static sl_status shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+  SL_TRY(pool_shape(attr, in, n_in, out, n_out));
+  out[1].dtype = SL_U8;
+  return SL_OK;
+}
+
+static void cost(const sl_call *c, sl_cost *cost) {
+  const sl_pool_attr *a = c->attr;
+  cost->flops = (double)sl_shape_count(&c->out[0].shape) * a->kernel * a->kernel;
+}
+static void cost_grad(const sl_call *c, sl_cost *cost) { cost->flops = (double)sl_shape_count(&c->out[0].shape); }
+
+static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
+  if (need[0])
+    din[0] = sl_graph_add1(graph, &sl_op_maxpool_grad, node->name, node->attr, (sl_value[]){dout[0], node->out[1]}, 2);
+}
+
+const sl_operation sl_op_maxpool = {
+    .name = "maxpool",
+    .attr_bytes = sizeof(sl_pool_attr),
+    .shape = shape,
+    .gradient = gradient,
+    .cost = cost,
+    .cpu = SL_KERNELS(maxpool),
+    .cuda = SL_CUDA_KERNEL(maxpool),
+};
+const sl_operation sl_op_maxpool_grad = {
+    .name = "maxpool_grad",
+    .attr_bytes = sizeof(sl_pool_attr),
+    .shape = pool_grad_shape,
+    .cost = cost_grad,
+    .cpu = SL_KERNELS(maxpool_grad),
+    .cuda = SL_CUDA_KERNEL(maxpool_grad),
+};
+
+sl_value sl_maxpool(sl_graph *graph, const char *layer, sl_value x, int kernel, int stride, int pad) {
+  return pool_add(graph, &sl_op_maxpool, layer, x, 2, &(sl_pool_attr){kernel, stride, pad, 0, 0});
+}
+#endif

@@ -1,0 +1,107 @@
+/* adamw (Loshchilov and Hutter 2019, algorithm 2, as torch.optim.AdamW has it):
+ *   p = p - lr decay p;  m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
+ *   p = p - lr / (1 - b1^t) m / (sqrt(v / (1 - b2^t)) + eps)
+ * and Adam (Kingma and Ba 2015, algorithm 1, as torch.optim.Adam has it), where decay p is added to g instead. In one
+ * pass over memory; what depends on the step alone is computed in double. */
+#include "codelets/attributes.h"
+#include "codelets/optimizers/optimizer.h"
+
+SL_KERNEL_DECLARE(adamw);
+
+typedef struct factors {
+  float keep, l2, beta1, rest1, beta2, rest2, rate, root, eps, clip;
+} factors;
+
+static __attribute__((noinline)) void chunk(float *p, const float *gradient, float *m, float *v,
+                                            const factors *factor) {
+  const factors f = *factor;
+  SL_IVDEP
+  for (int i = 0; i < SL_CHUNK; i++) {
+    float g = gradient[i] * f.clip + p[i] * f.l2;
+    m[i] = m[i] * f.beta1 + g * f.rest1;
+    v[i] = v[i] * f.beta2 + g * g * f.rest2;
+    p[i] = p[i] * f.keep - m[i] * f.rate / (sqrtf(v[i]) * f.root + f.eps);
+  }
+}
+
+static void body(void *arg, int64_t tile, int thread) {
+  (void)thread;
+  const sl_call *c = arg;
+  const sl_adamw_attr *attr = c->attr;
+  const sl_adamw_options *o = &attr->options;
+  const double t = (double)c->step->number, rate = c->step->learning_rate;
+  factors f = {.keep = attr->l2 ? 1 : (float)(1 - rate * o->decay),
+               .l2 = attr->l2 ? (float)o->decay : 0,
+               .beta1 = (float)o->beta1,
+               .rest1 = (float)(1 - o->beta1),
+               .beta2 = (float)o->beta2,
+               .rest2 = (float)(1 - o->beta2),
+               .rate = (float)(rate / (1 - pow(o->beta1, t))),
+               .root = (float)(1 / sqrt(1 - pow(o->beta2, t))),
+               .eps = (float)o->eps};
+  sl_optimizer_may(c, 2, &f.clip);
+  float *p = c->out[0].data, *m = c->out[1].data, *v = c->out[2].data;
+  const float *g = c->in[1].data;
+  sl_range r = sl_tile_range(tile, c->tiles.elements, sl_shape_count(&c->out[0].shape));
+  int64_t i = r.from;
+  for (; i + SL_CHUNK <= r.to; i += SL_CHUNK) chunk(p + i, g + i, m + i, v + i, &f);
+  if (i < r.to) {
+    float end[4][SL_CHUNK] = {{0}};
+    size_t bytes = (size_t)(r.to - i) * sizeof(float);
+    memcpy(end[0], p + i, bytes);
+    memcpy(end[1], g + i, bytes);
+    memcpy(end[2], m + i, bytes);
+    memcpy(end[3], v + i, bytes);
+    chunk(end[0], end[1], end[2], end[3], &f);
+    memcpy(p + i, end[0], bytes);
+    memcpy(m + i, end[2], bytes);
+    memcpy(v + i, end[3], bytes);
+  }
+}
+
+sl_status SL_KERNEL(adamw)(const sl_call *c) {
+  float clip;
+  if (sl_optimizer_may(c, 2, &clip))
+    sl_team_for(c->team, sl_tiles_of(sl_shape_count(&c->out[0].shape), c->tiles.elements), body, (void *)c);
+  return SL_OK;
+}
+
+#ifdef SL_ISA_BASE
+SL_CUDA_DECLARE(adamw);
+
+static void cost(const sl_call *c, sl_cost *cost) { cost->flops = 16 * (double)sl_shape_count(&c->out[0].shape); }
+
+const sl_operation sl_op_adamw = {
+    .name = "adamw",
+    .attr_bytes = sizeof(sl_adamw_attr),
+    .shape = optimizer_shape,
+    .cost = cost,
+    .cpu = SL_KERNELS(adamw),
+    .cuda = SL_CUDA_KERNEL(adamw),
+    .map_in = 15,
+    .map_out = 7,
+    .update = {1, 3, 4},
+};
+
+static void each(sl_graph *graph, const sl_adamw_options *options, int l2, const sl_value *parameters,
+                 const sl_value *gradients, int n, sl_value guard, sl_value clip) {
+  for (int i = 0; i < n; i++) {
+    const sl_value_info *info = sl_graph_value(graph, parameters[i]);
+    sl_adamw_attr attr = {*options, l2};
+    if (info && !info->decay) attr.options.decay = 0;
+    optimizer_add(graph, &sl_op_adamw, &attr, parameters[i], gradients[i], (const char *const[]){"m", "v"}, 2, guard,
+                  clip);
+  }
+}
+
+void sl_adamw(sl_graph *graph, const sl_adamw_options *options, const sl_value *parameters, const sl_value *gradients,
+              int n, sl_value guard, sl_value clip) {
+  each(graph, options, 0, parameters, gradients, n, guard, clip);
+}
+
+void sl_adam(sl_graph *graph, const sl_adam_options *options, const sl_value *parameters, const sl_value *gradients,
+             int n, sl_value guard, sl_value clip) {
+  const sl_adamw_options same = {options->beta1, options->beta2, options->eps, options->decay};
+  each(graph, &same, 1, parameters, gradients, n, guard, clip);
+}
+#endif

@@ -1,0 +1,92 @@
+/* Gradient clipping on a GPU; the meaning is clip.c's. The tree that splits n at the largest power of two below it is
+ * also: add neighbours, then neighbours of those, and so on, an odd one out passing on as it is. So a block can do it
+ * level by level. */
+#include "codelets/attributes.h"
+#include "codelets/kernels/cuda.h"
+
+namespace {
+struct squares {
+  const float *from;
+  double *to;
+  int64_t n;
+  template <int T>
+  __device__ void row(int64_t i, int thread) const {
+    const float *x = from + i * n;
+    double sum = 0;
+    for (int64_t k = thread; k < n; k += T) sum += (double)x[k] * (double)x[k];
+    sum = sl_cuda_reduce<T>(sum, sl_cuda_plus());
+    if (thread == 0) to[i] = sum;
+  }
+};
+
+/* So many arrays at once, as arguments of a launch: 3 KB of the 4 that any GPU takes. */
+constexpr int LIST = 128;
+struct list {
+  const double *from[LIST];
+  int64_t to[LIST], n[LIST]; /* offset in the scratch memory, elements */
+};
+__global__ void gather_kernel(list l, double *all) {
+  for (int64_t i = threadIdx.x; i < l.n[blockIdx.x]; i += SL_CUDA_THREADS)
+    all[l.to[blockIdx.x] + i] = l.from[blockIdx.x][i];
+}
+
+/* The sum of a[0 .. n) on every thread of the block; a is destroyed. */
+__device__ double tree(double *a, int64_t n) {
+  for (int64_t s = 1; s < n; s *= 2) {
+    __syncthreads();
+    for (int64_t i = 2 * s * threadIdx.x; i + s < n; i += 2 * s * SL_CUDA_THREADS) a[i] += a[i + s];
+  }
+  __syncthreads();
+  return n ? a[0] : 0;
+}
+__global__ void tree_kernel(list l, double *all, double *total) {
+  double sum = tree(all + l.to[blockIdx.x], l.n[blockIdx.x]);
+  if (threadIdx.x == 0) total[blockIdx.x] = sum;
+}
+__global__ void factor_kernel(double *total, int64_t n, double bound, double *out) {
+  double norm = sqrt(tree(total, n));
+  if (threadIdx.x == 0) *out = !isfinite(norm) ? (double)NAN : norm > bound ? bound / norm : 1;
+}
+}  // namespace
+
+extern "C" sl_status sl__row_norms_cuda(const sl_call *c, sl_cuda *cuda) {
+  int64_t rows = c->in[0].shape.ndim > 0 ? c->in[0].shape.dim[0] : 1,
+          n = rows ? sl_shape_count(&c->in[0].shape) / rows : 0;
+  return sl_cuda_rows(cuda, "row_norms", rows, n, squares{(const float *)c->in[0].data, (double *)c->out[0].data, n});
+}
+
+/* Scratch: the inputs' totals, then all their rows. */
+extern "C" sl_status sl__clip_factor_cuda(const sl_call *c, sl_cuda *cuda) {
+  double *total = (double *)cuda->scratch, *all = total + c->n_in;
+  int64_t at = 0;
+  list l;
+  int n = 0;
+  for (int i = 0; i < c->n_in; i++)
+    for (int p = 0; p < c->in[i].parts; p++) at += c->in[i].part[p].shape.dim[0];
+  SL_TRY(sl_cuda_scratch(cuda, (size_t)(c->n_in + at) * sizeof(double), "clip_factor"));
+  at = 0;
+  for (int i = 0; i < c->n_in; i++)
+    for (int p = 0; p < c->in[i].parts; p++) {
+      const sl_array *part = &c->in[i].part[p];
+      l.from[n] = (const double *)part->data, l.to[n] = at, l.n[n] = part->shape.dim[0];
+      at += part->shape.dim[0];
+      if (++n < LIST && !(i == c->n_in - 1 && p == c->in[i].parts - 1)) continue;
+      gather_kernel<<<n, SL_CUDA_THREADS, 0, cuda->stream>>>(l, all);
+      SL_TRY(sl_cuda_launched("clip_factor"));
+      n = 0;
+    }
+  at = 0;
+  for (int i = 0; i < c->n_in; i++) {
+    int64_t rows = 0;
+    for (int p = 0; p < c->in[i].parts; p++) rows += c->in[i].part[p].shape.dim[0];
+    l.to[n] = at, l.n[n] = rows;
+    at += rows;
+    if (++n < LIST && i < c->n_in - 1) continue;
+    tree_kernel<<<n, SL_CUDA_THREADS, 0, cuda->stream>>>(l, all, total + i + 1 - n);
+    SL_TRY(sl_cuda_launched("clip_factor"));
+    n = 0;
+  }
+  factor_kernel<<<1, SL_CUDA_THREADS, 0, cuda->stream>>>(total, c->n_in, ((const sl_clip_attr *)c->attr)->bound,
+                                                         (double *)c->out[0].data);
+  return sl_cuda_launched("clip_factor");
+}

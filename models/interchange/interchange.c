@@ -1,0 +1,455 @@
+/* From published tensors to ours and back, by the tables of families.c. */
+#include "models/interchange/interchange.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/interchange/families.h"
+
+enum { NAME = 256, MOST_CAPTURES = 8 };
+
+const char *sl_family_name(const sl_family *family) { return family->name; }
+const char *sl_family_library(const sl_family *family) { return family->library; }
+
+/* ---- names ------------------------------------------------------------------------------------------------------ */
+
+typedef struct captures {
+  const char *at[MOST_CAPTURES];
+  int length[MOST_CAPTURES], n;
+} captures;
+
+static int match(const char *pattern, const char *name, captures *c) {
+  for (; *pattern && *pattern != '#' && *pattern != '*'; pattern++, name++)
+    if (*pattern != *name) return 0;
+  if (!*pattern) return !*name;
+  if (c->n == MOST_CAPTURES) return 0;
+  const int mine = c->n, numbers = *pattern == '#';
+  int longest = 0;
+  while (name[longest] && (!numbers || isdigit((unsigned char)name[longest]))) longest++;
+  for (int length = longest; length >= numbers; length--) {
+    c->n = mine + 1;
+    c->at[mine] = name, c->length[mine] = length;
+    if (match(pattern + 1, name + length, c)) return 1;
+  }
+  return 0;
+}
+
+int sl__rename(const char *pattern, const char *name, const char *other, char *text, size_t n) {
+  captures c = {0};
+  size_t at = 0;
+  if (strlen(name) >= NAME || !match(pattern, name, &c)) return 0;
+  for (int k = 0; *other; other++) {
+    const int captured = (*other == '#' || *other == '*') && k < c.n;
+    const char *from = captured ? c.at[k] : other;
+    const size_t length = captured ? (size_t)c.length[k++] : 1;
+    if (at + length >= n) return 0;
+    memcpy(text + at, from, length);
+    at += length;
+  }
+  text[at] = 0;
+  return 1;
+}
+
+/* A published name without the prefix that it may have, spelt as today. */
+static const char *plain(const sl_family *f, const char *name, char text[NAME]) {
+  const size_t prefix = strlen(f->prefix);
+  if (strncmp(name, f->prefix, prefix) == 0) name += prefix;
+  if (strlen(name) >= NAME) return name;
+  const size_t length = strlen(name);
+  for (int i = 0; f->spellings[i][0]; i++) {
+    const size_t end = strlen(f->spellings[i][0]);
+    if (length < end || strcmp(name + length - end, f->spellings[i][0]) != 0) continue;
+    snprintf(text, NAME, "%.*s%s", (int)(length - end), name, f->spellings[i][1]);
+    return text;
+  }
+  return name;
+}
+
+static int find(const sl_family *f, const sl_weights *w, const char *name) {
+  char mine[NAME], theirs[NAME];
+  const char *wanted = plain(f, name, mine);
+  for (int i = 0; i < sl_weights_count(w); i++)
+    if (strcmp(plain(f, sl_weights_get(w, i)->name, theirs), wanted) == 0) return i;
+  return -1;
+}
+
+static const sl__rule *rule_of(const sl_family *f, const char *ours) {
+  captures c = {0};
+  for (const sl__rule *r = f->rules; r->ours; r++, c.n = 0)
+    if (match(r->ours, ours, &c)) return r;
+  return NULL;
+}
+
+/* The rule that a published name is of. */
+static const sl__rule *rule_of_published(const sl_family *f, const char *name) {
+  char mine[NAME], theirs[NAME];
+  captures c = {0};
+  for (const sl__rule *r = f->rules; r->ours; r++)
+    for (int p = 0; p < SL__PARTS && r->published[p]; p++, c.n = 0)
+      if (match(plain(f, r->published[p], mine), plain(f, name, theirs), &c)) return r;
+  return NULL;
+}
+
+const sl_family *sl_family_of_graph(const sl_graph *graph) {
+  for (int f = 0; sl__families[f]; f++)
+    if (sl_graph_find(graph, sl__families[f]->marker) != SL_NONE) return sl__families[f];
+  return NULL;
+}
+
+const sl_family *sl_family_of_weights(const sl_weights *weights) {
+  for (int f = 0; sl__families[f]; f++)
+    if (find(sl__families[f], weights, sl__families[f]->mark) >= 0) return sl__families[f];
+  return NULL;
+}
+
+int sl_family_has_config(const sl_family *family) { return family->keys != NULL; }
+
+int64_t sl_family_classes(const sl_family *family, const sl_weights *weights) {
+  const int i = find(family, weights, family->classes);
+  const sl_named_array *a = i < 0 ? NULL : sl_weights_get(weights, i);
+  return a && a->shape.ndim == 2 && a->shape.dim[0] < INT32_MAX ? a->shape.dim[0] : 0;
+}
+
+/* ---- shapes ----------------------------------------------------------------------------------------------------- */
+
+static sl_shape stripped(const sl_shape *shape) {
+  int ones = 0;
+  while (ones < shape->ndim && shape->dim[ones] == 1) ones++;
+  return sl_shape_make(shape->dim + ones, shape->ndim - ones);
+}
+
+static sl_shape padded(const sl_shape *shape, int dims) {
+  sl_shape p = sl_shape_make(NULL, 0);
+  for (int d = shape->ndim; d < dims; d++) p.dim[p.ndim++] = 1;
+  for (int d = 0; d < shape->ndim; d++) p.dim[p.ndim++] = shape->dim[d];
+  return p;
+}
+
+static int filters(const sl__rule *r, const sl_shape *ours) { return r->layout == SL__FILTERS && ours->ndim == 4; }
+
+/* The shape that a part of ours has where it is published. */
+static sl_shape published_shape(const sl__rule *r, const sl_shape *ours) {
+  sl_shape s = *ours;
+  switch (r->layout) {
+    case SL__TRANSPOSED:
+      return SL_SHAPE(ours->dim[1], ours->dim[0]);
+    case SL__STACKED:
+      s.dim[0] /= SL__PARTS;
+      return s;
+    case SL__PADDED:
+      s = stripped(ours);
+      return padded(&s, r->dims);
+    case SL__FILTERS:
+      return filters(r, ours) ? SL_SHAPE(ours->dim[0], ours->dim[3], ours->dim[1], ours->dim[2]) : s;
+    default:
+      return s;
+  }
+}
+
+static int fits(const sl__rule *r, const sl_shape *want, const sl_shape *have) {
+  if (sl_shape_equal(want, have)) return 1;
+  if (r->layout == SL__PADDED) {
+    const sl_shape a = stripped(want), b = stripped(have);
+    if (sl_shape_equal(&a, &b)) return 1;
+  }
+  if (r->layout != SL__LONGER) return 0;
+  sl_shape shorter = stripped(have);
+  const sl_shape a = stripped(want);
+  if (shorter.ndim != a.ndim || a.ndim < 1 || shorter.dim[0] < a.dim[0]) return 0;
+  shorter.dim[0] = a.dim[0];
+  return sl_shape_equal(&shorter, &a);
+}
+
+/* ---- layouts ---------------------------------------------------------------------------------------------------- */
+
+/* x [rows, columns] to y [columns, rows]. */
+static void transpose(const float *x, int64_t rows, int64_t columns, float *y) {
+  for (int64_t r = 0; r < rows; r++)
+    for (int64_t c = 0; c < columns; c++) y[c * rows + r] = x[r * columns + c];
+}
+
+/* published, the array of part `part` in the file's layout and shape, into ours. */
+static void take(const sl__rule *r, const sl_shape *ours, const sl_shape *shape, int part, const float *published,
+                 float *data) {
+  const int64_t n = sl_shape_count(ours);
+  if (r->layout == SL__TRANSPOSED) {
+    transpose(published, shape->dim[0], shape->dim[1], data);
+  } else if (r->layout == SL__STACKED) {
+    memcpy(data + n / SL__PARTS * part, published, (size_t)(n / SL__PARTS) * sizeof *data);
+  } else if (filters(r, ours)) {
+    const int64_t C = shape->dim[1], taps = shape->dim[2] * shape->dim[3];
+    for (int64_t o = 0; o < shape->dim[0]; o++) transpose(published + o * C * taps, C, taps, data + o * C * taps);
+  } else {
+    memcpy(data, published, (size_t)n * sizeof *data);
+  }
+}
+
+static void give(const sl__rule *r, const sl_shape *ours, const sl_shape *shape, const float *data, float *published) {
+  if (r->layout == SL__TRANSPOSED) {
+    transpose(data, ours->dim[0], ours->dim[1], published);
+  } else {
+    const int64_t C = shape->dim[1], taps = shape->dim[2] * shape->dim[3];
+    for (int64_t o = 0; o < shape->dim[0]; o++) transpose(data + o * C * taps, taps, C, published + o * C * taps);
+  }
+}
+
+/* ---- reading ---------------------------------------------------------------------------------------------------- */
+
+void sl_fit_clear(sl_fit *fit) {
+  free(fit->lines);
+  *fit = (sl_fit){0};
+}
+
+sl_status sl_fit_status(const sl_fit *fit, const char *path) {
+  if (fit->missing + fit->wrong + fit->extra == 0) return SL_OK;
+  return sl_fail(SL_EFORMAT,
+                 "%s: tensors that do not fit the network: %d missing, %d wrong, %d too many; the first: %.*s", path,
+                 fit->missing, fit->wrong, fit->extra, (int)strcspn(fit->lines, "\n"), fit->lines);
+}
+
+typedef struct reading {
+  const sl_weights *weights;
+  const sl_family *family;
+  sl_store *store;
+  sl_fit *fit;
+  FILE *lines;
+  char *used; /* [tensors of weights] */
+} reading;
+
+static const sl__rule same = {"*", SL__SAME, {"*"}, 0};
+
+/* The published tensor of one part of ours, or another that is tied to it; -1. */
+static int resolve(const reading *r, const char *name) {
+  if (!r->family) return sl_weights_find(r->weights, name);
+  char text[NAME];
+  int i = find(r->family, r->weights, name);
+  for (int t = 0; i < 0 && r->family->tied[t][0]; t++)
+    if (strcmp(plain(r->family, name, text), r->family->tied[t][1]) == 0)
+      i = find(r->family, r->weights, r->family->tied[t][0]);
+  return i;
+}
+
+static sl_status read_part(reading *r, const sl__rule *rule, const sl_value_info *v, const char *name, int part) {
+  const int i = resolve(r, name);
+  char mine[SL_SHAPE_TEXT], theirs[SL_SHAPE_TEXT];
+  if (i < 0) {
+    fprintf(r->lines, "missing  %s (%s)\n", name, v->name);
+    r->fit->missing++;
+    return SL_OK;
+  }
+  r->used[i] = 1;
+  const sl_named_array *a = sl_weights_get(r->weights, i);
+  const sl_shape want = published_shape(rule, &v->shape);
+  if (!fits(rule, &want, &a->shape)) {
+    fprintf(r->lines, "shape    %s (%s) is %s in the file, the network wants %s\n", a->name, v->name,
+            sl_shape_text(&a->shape, theirs, sizeof theirs), sl_shape_text(&want, mine, sizeof mine));
+    r->fit->wrong++;
+    return SL_OK;
+  }
+  if (v->dtype != SL_F32 || (a->dtype != SL_F32 && a->dtype != SL_F16 && a->dtype != SL_BF16)) {
+    fprintf(r->lines, "type     %s (%s) is %s in the file, weights are F32, F16 or BF16\n", a->name, v->name,
+            sl_dtype_name(a->dtype));
+    r->fit->wrong++;
+    return SL_OK;
+  }
+  if (!r->store) return SL_OK;
+  sl_tensor *t = sl_store_find(r->store, v->name);
+  if (!t) return sl_fail(SL_ENOTFOUND, "the store has no tensor '%s'", v->name);
+  if (rule->layout == SL__SAME || (rule->layout == SL__FILTERS && !filters(rule, &v->shape)))
+    return sl_weights_read(r->weights, i, t->data);
+  float *room = malloc((size_t)sl_shape_count(&a->shape) * sizeof *room + 1);
+  if (!room) return sl_fail(SL_ENOMEM, "no memory for tensor %s of %s", a->name, sl_weights_file(r->weights, i));
+  const sl_status status = sl_weights_read(r->weights, i, room);
+  if (status == SL_OK) take(rule, &v->shape, &a->shape, part, room, t->data);
+  free(room);
+  return status;
+}
+
+static sl_status read_tensor(reading *r, const sl_value_info *v, int fresh) {
+  char name[NAME];
+  const sl__rule *rule = r->family ? rule_of(r->family, v->name) : &same;
+  if (!rule) return sl_fail(SL_EUNSUPPORTED, "tensor '%s' has no name among published %s", v->name, r->family->name);
+  for (int p = 0; p < SL__PARTS && rule->published[p]; p++) {
+    if (!sl__rename(rule->ours, v->name, rule->published[p], name, sizeof name))
+      return sl_fail(SL_EUNSUPPORTED, "the name of tensor '%s' is too long", v->name);
+    if (fresh) {
+      const int i = resolve(r, name);
+      if (i >= 0) r->used[i] = 1;
+      r->fit->fresh++;
+    } else {
+      SL_TRY(read_part(r, rule, v, name, p));
+    }
+  }
+  return SL_OK;
+}
+
+static int is_left_out(const sl_family *f, const char *name) {
+  char text[NAME];
+  captures c = {0};
+  for (int k = 0; f && f->left_out[k]; k++, c.n = 0)
+    if (match(f->left_out[k], plain(f, name, text), &c)) return 1;
+  return 0;
+}
+
+/* A second copy of a tied tensor must be one. */
+static sl_status check_tied(reading *r, int i, int *tied) {
+  const sl_family *f = r->family;
+  const sl_named_array *a = sl_weights_get(r->weights, i);
+  char text[NAME];
+  *tied = 0;
+  for (int t = 0; f && f->tied[t][0]; t++) {
+    if (strcmp(plain(f, a->name, text), f->tied[t][0]) != 0) continue;
+    *tied = 1;
+    const int j = find(f, r->weights, f->tied[t][1]);
+    const sl_named_array *b = j < 0 ? NULL : sl_weights_get(r->weights, j);
+    if (!b || !r->store) continue;
+    int equal = a->dtype == b->dtype && sl_shape_equal(&a->shape, &b->shape);
+    if (equal && (a->dtype == SL_F32 || a->dtype == SL_F16 || a->dtype == SL_BF16)) {
+      const size_t bytes = (size_t)sl_shape_count(&a->shape) * sizeof(float);
+      float *x = malloc(bytes + 1), *y = malloc(bytes + 1);
+      sl_status status = x && y ? SL_OK : sl_fail(SL_ENOMEM, "no memory to compare tensor %s", a->name);
+      if (status == SL_OK) status = sl_weights_read(r->weights, i, x);
+      if (status == SL_OK) status = sl_weights_read(r->weights, j, y);
+      equal = status == SL_OK && memcmp(x, y, bytes) == 0;
+      free(x), free(y);
+      SL_TRY(status);
+    }
+    if (equal) continue;
+    fprintf(r->lines, "tied     %s is not the same as %s; the network has one tensor for both\n", a->name, b->name);
+    r->fit->wrong++;
+  }
+  return SL_OK;
+}
+
+/* What the file has and the network has no place for. */
+static sl_status look_at_rest(reading *r) {
+  for (int i = 0; i < sl_weights_count(r->weights); i++) {
+    const sl_named_array *a = sl_weights_get(r->weights, i);
+    char text[SL_SHAPE_TEXT];
+    int tied;
+    SL_TRY(check_tied(r, i, &tied));
+    if (r->used[i] || tied || is_left_out(r->family, a->name)) continue;
+    const int matters = r->family && rule_of_published(r->family, a->name) != NULL;
+    fprintf(r->lines, "%s %s %s\n", matters ? "extra   " : "unknown ", a->name,
+            sl_shape_text(&a->shape, text, sizeof text));
+    (*(matters ? &r->fit->extra : &r->fit->unknown))++;
+  }
+  return SL_OK;
+}
+
+/* The classifier: parameters that only the node which makes the logits reads. */
+static int is_head(const sl_graph *g, sl_value head, sl_value v) {
+  int reads = 0, others = 0;
+  if (head == SL_NONE) return 0;
+  for (int n = 0; n < g->n_nodes; n++)
+    for (int i = 0; i < g->node[n]->n_in; i++)
+      if (g->node[n]->in[i] == v) (*(n == g->value[head]->producer ? &reads : &others))++;
+  return reads > 0 && others == 0;
+}
+
+sl_status sl_interchange_read(const sl_weights *weights, const sl_family *family, const sl_graph *g, sl_store *store,
+                              sl_value head, sl_fit *fit) {
+  size_t length;
+  sl_status status = SL_OK;
+  *fit = (sl_fit){0};
+  reading r = {.weights = weights, .family = family, .store = store, .fit = fit};
+  r.used = calloc((size_t)sl_weights_count(weights) + 1, 1);
+  r.lines = open_memstream(&fit->lines, &length);
+  int acquired = 0;
+  if (!r.used || !r.lines) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for reading %s", sl_weights_path(weights)));
+  if (store) SL_TRY_OUT(sl_store_acquire(store, 1));
+  acquired = store != NULL;
+  for (sl_value v = 0; v < g->n_values; v++) {
+    const sl_value_info *info = g->value[v];
+    if (info->role != SL_ROLE_TEMPORARY) SL_TRY_OUT(read_tensor(&r, info, is_head(g, head, v)));
+  }
+  if (head != SL_NONE && fit->fresh == 0)
+    SL_TRY_OUT(sl_fail(SL_EINVAL, "the network has no classifier of its own that could be new: it is tied"));
+  if (family) status = look_at_rest(&r); /* a state of ours has the optimizer's tensors, too */
+out:
+  if (acquired) sl_store_release(store);
+  if (r.lines) fclose(r.lines);
+  free(r.used);
+  if (status != SL_OK) sl_fit_clear(fit);
+  return status;
+}
+
+/* ---- writing ---------------------------------------------------------------------------------------------------- */
+
+sl_status sl_interchange_store(const sl_graph *g, sl_store *store) {
+  for (sl_value v = 0; v < g->n_values; v++) {
+    const sl_value_info *i = g->value[v];
+    sl_tensor *tensor;
+    if (i->role != SL_ROLE_TEMPORARY)
+      SL_TRY(sl_store_add(store, i->name, i->dtype, &i->shape, i->role == SL_ROLE_PARAMETER, &tensor));
+  }
+  return SL_OK;
+}
+
+void sl_published_clear(sl_published *p) {
+  for (int i = 0; i < p->n; i++) free(p->names[i]), free(p->buffers[i]);
+  free(p->names), free(p->buffers), free(p->arrays);
+  *p = (sl_published){0};
+}
+
+/* data: the store's, or a buffer that goes over to p. */
+static sl_status add_array(sl_published *p, const char *name, sl_dtype dtype, const sl_shape *shape, const void *data,
+                           void *buffer) {
+  p->names[p->n] = strdup(name);
+  if (!p->names[p->n]) {
+    free(buffer);
+    return sl_fail(SL_ENOMEM, "no memory for a name");
+  }
+  p->buffers[p->n] = buffer;
+  p->arrays[p->n] = (sl_named_array){.name = p->names[p->n], .dtype = dtype, .shape = *shape, .data = data};
+  p->n++;
+  return SL_OK;
+}
+
+static sl_status add_tensor(const sl_family *f, const sl_tensor *t, sl_published *p) {
+  char name[NAME];
+  const sl__rule *rule = rule_of(f, t->name);
+  if (!rule || t->dtype != SL_F32)
+    return sl_fail(SL_EUNSUPPORTED, "tensor '%s' has no name among published %s", t->name, f->name);
+  const sl_shape shape = published_shape(rule, &t->shape);
+  const int64_t part = sl_shape_count(&shape);
+  for (int k = 0; k < SL__PARTS && rule->published[k]; k++) {
+    const float *data = (const float *)t->data + part * k;
+    float *buffer = NULL;
+    if (!sl__rename(rule->ours, t->name, rule->published[k], name, sizeof name))
+      return sl_fail(SL_EUNSUPPORTED, "the name of tensor '%s' is too long", t->name);
+    if (rule->layout == SL__TRANSPOSED || filters(rule, &t->shape)) {
+      buffer = malloc((size_t)part * sizeof *buffer + 1);
+      if (!buffer) return sl_fail(SL_ENOMEM, "no memory for tensor '%s'", t->name);
+      give(rule, &t->shape, &shape, data, buffer);
+    }
+    SL_TRY(add_array(p, name, SL_F32, &shape, buffer ? buffer : data, buffer));
+  }
+  if (f->counters && sl__rename("*.running_var", t->name, "*.num_batches_tracked", name, sizeof name)) {
+    const sl_shape scalar = sl_shape_make(NULL, 0);
+    void *zero = calloc(1, sizeof(int64_t));
+    if (!zero) return sl_fail(SL_ENOMEM, "no memory for tensor '%s'", name);
+    SL_TRY(add_array(p, name, SL_I64, &scalar, zero, zero));
+  }
+  return SL_OK;
+}
+
+sl_status sl_interchange_arrays(const sl_family *f, const sl_graph *g, const sl_store *store, sl_published *p) {
+  const size_t most = (size_t)g->n_values * SL__PARTS + 1;
+  *p = (sl_published){.arrays = calloc(most, sizeof *p->arrays),
+                      .names = calloc(most, sizeof *p->names),
+                      .buffers = calloc(most, sizeof *p->buffers)};
+  sl_status status = SL_OK;
+  if (!p->arrays || !p->names || !p->buffers) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the tensors' names"));
+  for (sl_value v = 0; v < g->n_values; v++) {
+    if (g->value[v]->role == SL_ROLE_TEMPORARY) continue;
+    const sl_tensor *t = sl_store_find(store, g->value[v]->name);
+    if (!t) SL_TRY_OUT(sl_fail(SL_ENOTFOUND, "the store has no tensor '%s'", g->value[v]->name));
+    SL_TRY_OUT(add_tensor(f, t, p));
+  }
+out:
+  if (status != SL_OK) sl_published_clear(p);
+  return status;
+}

@@ -1,0 +1,157 @@
+/* Whole files, by way of a temporary beside them: a rename is the one step that readers see. */
+#include "runtime/base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct sl_file {
+  int fd;
+  char *path, *temporary;
+};
+
+static sl_status fail_on(const char *what, const char *path, int error) {
+  return sl_fail(error == ENOENT ? SL_ENOTFOUND : SL_EIO, "cannot %s %s: %s%s", what, path, strerror(error),
+                 error == ENOSPC || error == EDQUOT ? "; free some space or choose another place (--out)" : "");
+}
+
+/* "a/b/c" -> 4; "c" -> 0: where the last name begins. */
+static size_t name_start(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+sl_status sl_file_create(const char *path, sl_file **result) {
+  static atomic_uint serial; /* several threads may write the same path */
+  *result = NULL;
+  size_t start = name_start(path), room = strlen(path) + 64;
+  if (!path[start]) return sl_fail(SL_EINVAL, "cannot write %s: it names a folder, not a file", path);
+  sl_file *file = calloc(1, sizeof *file);
+  if (file) file->path = strdup(path), file->temporary = malloc(room);
+  if (!file || !file->path || !file->temporary) {
+    if (file) free(file->path), free(file->temporary), free(file);
+    return sl_fail(SL_ENOMEM, "out of memory for writing %s", path);
+  }
+  do {
+    snprintf(file->temporary, room, "%.*s.%s.%ld-%u.tmp", (int)start, path, path + start, (long)getpid(),
+             atomic_fetch_add(&serial, 1));
+    file->fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (file->fd < 0 && errno == EEXIST); /* left by a killed process of the same number */
+  if (file->fd < 0) {
+    sl_status status = sl_fail(SL_EIO, "cannot write %s: %s", path, strerror(errno));
+    free(file->path), free(file->temporary), free(file);
+    return status;
+  }
+  *result = file;
+  return SL_OK;
+}
+
+sl_status sl_file_write(sl_file *file, const void *bytes, size_t n) {
+  for (const char *at = bytes; n > 0;) {
+    ssize_t done = write(file->fd, at, n < (size_t)1 << 30 ? n : (size_t)1 << 30);
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) return fail_on("write", file->path, done < 0 ? errno : ENOSPC);
+    at += done, n -= (size_t)done;
+  }
+  return SL_OK;
+}
+
+sl_status sl_file_overwrite(sl_file *file, uint64_t offset, const void *bytes, size_t n) {
+  for (const char *at = bytes; n > 0;) {
+    const ssize_t done = pwrite(file->fd, at, n, (off_t)offset);
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) return fail_on("write", file->path, done < 0 ? errno : ENOSPC);
+    at += done, offset += (uint64_t)done, n -= (size_t)done;
+  }
+  return SL_OK;
+}
+
+sl_status sl_folder_sync(const char *folder) {
+  sl_status status = SL_OK;
+  int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  /* A folder that may be written but not read (mode -wx) cannot be opened: nothing to be done about it. */
+  if (fd >= 0 && fsync(fd) != 0 && errno != EINVAL && errno != EROFS) status = fail_on("synchronise", folder, errno);
+  if (fd >= 0) close(fd);
+  return status;
+}
+
+/* Makes the rename of the file at path itself last. */
+static sl_status sync_folder_of(const char *path) {
+  size_t start = name_start(path);
+  char *folder = start ? strndup(path, start) : strdup(".");
+  if (!folder) return sl_fail(SL_ENOMEM, "out of memory for writing %s", path);
+  const sl_status status = sl_folder_sync(folder);
+  free(folder);
+  return status;
+}
+
+sl_status sl_file_commit(sl_file *file) {
+  sl_status status = SL_OK;
+  if (fsync(file->fd) != 0 && errno != EINVAL) status = fail_on("write", file->path, errno);
+  int closed = close(file->fd);
+  file->fd = -1;
+  if (status == SL_OK && closed != 0) status = fail_on("write", file->path, errno);
+  if (status == SL_OK && rename(file->temporary, file->path) != 0)
+    status = sl_fail(SL_EIO, "cannot write %s: %s", file->path, strerror(errno));
+  if (status == SL_OK) {
+    status = sync_folder_of(file->path);
+    file->temporary[0] = '\0';
+  }
+  sl_file_discard(file);
+  return status;
+}
+
+void sl_file_discard(sl_file *file) {
+  if (!file) return;
+  if (file->fd >= 0) close(file->fd);
+  if (file->temporary[0]) unlink(file->temporary);
+  free(file->path), free(file->temporary), free(file);
+}
+
+sl_status sl_file_replace(const char *path, const void *bytes, size_t n) {
+  sl_file *file;
+  SL_TRY(sl_file_create(path, &file));
+  sl_status status = sl_file_write(file, bytes, n);
+  if (status == SL_OK) return sl_file_commit(file);
+  sl_file_discard(file);
+  return status;
+}
+
+sl_status sl_file_read(const char *path, size_t limit, char **bytes, size_t *n) {
+  *bytes = NULL, *n = 0;
+  sl_status status = SL_OK;
+  char *buffer = NULL;
+  size_t used = 0, room = 0;
+  struct stat info;
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return fail_on("read", path, errno);
+  if (fstat(fd, &info) != 0) SL_TRY_OUT(fail_on("read", path, errno));
+  if (S_ISREG(info.st_mode) && (uint64_t)info.st_size > limit)
+    SL_TRY_OUT(
+        sl_fail(SL_EFORMAT, "%s has %lld bytes, more than the %zu allowed here", path, (long long)info.st_size, limit));
+  for (;;) {
+    if (used == room) { /* one byte more than is there, so that the end is seen without growing again */
+      room = room ? 2 * room : S_ISREG(info.st_mode) ? (size_t)info.st_size + 1 : 4096;
+      char *larger = realloc(buffer, room + 1);
+      if (!larger) SL_TRY_OUT(sl_fail(SL_ENOMEM, "out of memory for %s (%zu bytes)", path, room));
+      buffer = larger;
+    }
+    ssize_t got = read(fd, buffer + used, room - used);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) SL_TRY_OUT(fail_on("read", path, errno));
+    if (got == 0) break;
+    used += (size_t)got;
+    if (used > limit) SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s has more than the %zu bytes allowed here", path, limit));
+  }
+  buffer[used] = '\0';
+  *bytes = buffer, *n = used;
+out:
+  close(fd);
+  if (status != SL_OK) free(buffer);
+  return status;
+}

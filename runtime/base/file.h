@@ -1,0 +1,44 @@
+/* Whole files: written so that a reader sees the old content or the new one and never a part, read within a bound. A
+ * new content goes to a temporary in the same folder, which is synchronised and renamed; on any failure (a full disk,
+ * say) the temporary is removed and the old file stays. Errors name the path and the cause. */
+#ifndef SL_FILE_H
+#define SL_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/base/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A file being written; nothing is at its path until sl_file_commit. */
+typedef struct sl_file sl_file;
+
+/* Starts a new content for path. SL_EIO when the folder cannot be written. */
+sl_status sl_file_create(const char *path, sl_file **file);
+/* Appends n bytes. After a failure only sl_file_discard is useful. */
+sl_status sl_file_write(sl_file *file, const void *bytes, size_t n);
+/* Writes n bytes over what was written at offset; a header, say, whose numbers are known at the end. */
+sl_status sl_file_overwrite(sl_file *file, uint64_t offset, const void *bytes, size_t n);
+/* Puts the content at its path and frees file; on failure the temporary is gone and what was at path is untouched. */
+sl_status sl_file_commit(sl_file *file);
+/* Removes the temporary and frees file; NULL is allowed. */
+void sl_file_discard(sl_file *file);
+
+/* create, write, commit in one. */
+sl_status sl_file_replace(const char *path, const void *bytes, size_t n);
+
+/* Makes renames and new names in a folder last. File systems that cannot do so (they say EINVAL) have done what they can.
+ */
+sl_status sl_folder_sync(const char *folder);
+
+/* Reads the whole of a regular file or stream of at most limit bytes; *bytes is the caller's to free() and has a zero
+ * byte after its end, so that text is a string. SL_ENOTFOUND, SL_EIO, SL_EFORMAT (larger than limit), SL_ENOMEM. */
+sl_status sl_file_read(const char *path, size_t limit, char **bytes, size_t *n);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,22 @@
+/* JSON files by jansson: read strictly (duplicate keys rejected), written atomically. */
+#ifndef SL_JSON_H
+#define SL_JSON_H
+
+#include <jansson.h>
+
+#include "runtime/base/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* *value is the caller's to json_decref(). Errors name path, line and column. */
+sl_status sl_json_read(const char *path, json_t **value);
+/* Indented, keys in the order of insertion. Does not take over the reference. NULL (a failed jansson constructor, such
+ * as json_real(NAN)) is SL_EINVAL. */
+sl_status sl_json_write(const char *path, const json_t *value);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

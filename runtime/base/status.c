@@ -1,0 +1,46 @@
+/* Status codes and the per-thread error text. */
+#include "runtime/base/status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { ERROR_TEXT_BYTES = 2048 };
+static _Thread_local char error_text[ERROR_TEXT_BYTES];
+
+static const struct {
+  const char *name, *text;
+  int survives;
+} table[SL_STATUS_COUNT] = {
+#define SL_STATUS_ROW(code, text, survives) {#code, text, survives},
+    SL_STATUS_LIST(SL_STATUS_ROW)
+#undef SL_STATUS_ROW
+};
+
+sl_status sl_fail(sl_status code, const char *format, ...) {
+  char text[ERROR_TEXT_BYTES]; /* the arguments may contain sl_error() itself */
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  memcpy(error_text, text, sizeof text);
+  return code;
+}
+
+sl_status sl_context(sl_status code, const char *format, ...) {
+  char prefix[ERROR_TEXT_BYTES / 4], old[ERROR_TEXT_BYTES];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(prefix, sizeof prefix, format, args);
+  va_end(args);
+  memcpy(old, error_text, sizeof old);
+  snprintf(error_text, sizeof error_text, "%s: %.*s", prefix, (int)(sizeof old - sizeof prefix - 3), old);
+  return code;
+}
+
+const char *sl_error(void) { return error_text; }
+
+static int known(sl_status code) { return (unsigned)code < SL_STATUS_COUNT; }
+const char *sl_status_name(sl_status code) { return known(code) ? table[code].name : "unknown status"; }
+const char *sl_status_text(sl_status code) { return known(code) ? table[code].text : "unknown status"; }
+int sl_status_survives(sl_status code) { return known(code) ? table[code].survives : 0; }

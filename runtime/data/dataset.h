@@ -1,0 +1,72 @@
+/* A labelled image set: a directory of IDX files, checked as a whole and held in memory as bytes, or, where a plain
+ * file of images is large, mapped.
+ *
+ * Files: train-images-idx3-ubyte and train-labels-idx1-ubyte, and the same with t10k; .gz or not. Other spellings are
+ * found too: any name that has "images" or "labels", "idx", and train or t10k or test in it. idx3 images are [n, H, W],
+ * idx4 are [n, H, W, C]. The test pair may be missing. labels.txt, if there, names the classes, one a line. */
+#ifndef SL_DATASET_H
+#define SL_DATASET_H
+
+#include <stdint.h>
+
+#include "runtime/data/idx.h"
+#include "runtime/data/loader.h"
+#include "runtime/base/status.h"
+#include "runtime/base/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SL_DATASET_DEFAULT "/usr/share/datasets/fashion-mnist" /* Debian's dataset-fashion-mnist */
+
+enum { SL_DATASET_CHANNELS = 4 };
+
+typedef struct sl_dataset_options {
+  const char *directory;      /* NULL: SL_DATASET_DEFAULT */
+  double validation_fraction; /* of the training file, set aside; 0 <= f < 1 */
+  uint64_t seed;              /* chooses which; the same seed gives the same split */
+} sl_dataset_options;
+
+/* As read from one pair of files. */
+typedef struct sl_image_set {
+  int64_t n;
+  const uint8_t *pixels; /* [n, H, W, C] */
+  int32_t *labels;       /* [n], each within [0, classes) */
+  void *memory;          /* what pixels are in, or ... */
+  sl_idx_mapping map;    /* ... the large file that they are in */
+} sl_image_set;
+
+typedef enum sl_split { SL_SPLIT_TRAIN, SL_SPLIT_VALIDATION, SL_SPLIT_TEST, SL_SPLIT_COUNT } sl_split;
+
+typedef struct sl_dataset {
+  char *directory;
+  int64_t height, width, channels; /* of every image */
+  int32_t classes;                 /* largest training label + 1 */
+  char **class_names;              /* [classes] */
+  sl_image_set train, test;        /* train includes the validation samples; test.n is 0 without a test pair */
+  int64_t n[SL_SPLIT_COUNT];       /* samples in each split */
+  /* Of the pixels of each channel in the training file (whatever is set aside), as parts of 255: 0 to 1; from exact
+   * integer sums, so the same on any machine. std is never 0. With more channels than there is room for the first is of
+   * all; entries without a channel are 0 and 1. */
+  double mean[SL_DATASET_CHANNELS], std[SL_DATASET_CHANNELS];
+  struct sl_split_order *order[SL_SPLIT_COUNT]; /* private */
+} sl_dataset;
+
+/* SL_ENOTFOUND (with the package to install when it is the default that is missing), SL_EFORMAT naming the file and the
+ * index at fault: counts that differ, labels out of range, shapes of train and test that differ. */
+sl_status sl_dataset_open(const sl_dataset_options *options, sl_dataset **dataset);
+void sl_dataset_close(sl_dataset *dataset);
+
+/* The samples of one split, for a loader; valid until the data set is closed. Sample i of the training and validation
+ * splits is the one that the seeded permutation put there. A sample is H*W*C bytes. */
+sl_sample_source sl_dataset_source(const sl_dataset *dataset, sl_split split);
+/* Number in its file (train or test pair) of sample i of a split. */
+int64_t sl_dataset_index(const sl_dataset *dataset, sl_split split, int64_t i);
+/* [H, W, C] */
+sl_shape sl_dataset_sample_shape(const sl_dataset *dataset);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,85 @@
+/* A prefetching loader: one thread fills a ring of batches ahead of their use, so that reading, decoding and gathering
+ * samples stays off the workers' critical path. It sleeps when all slots are full.
+ *
+ * Training order is one endless stream of samples: epoch 0's permutation of all samples, then epoch 1's, and so on. A
+ * batch is the next `batch` samples of that stream, so one may cross the border of epochs, and within an epoch no
+ * sample is dropped or repeated. The cursor (samples consumed so far, over all ranks) is the loader's whole state: a
+ * loader started at cursor c yields what an older one would have after c samples. Evaluation is one pass in order, the
+ * last batch padded. Training images may be augmented: then a batch's rows depend on seed, epoch and sample, too.
+ *
+ * All functions are called by one thread (or one at a time). */
+#ifndef SL_LOADER_H
+#define SL_LOADER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/data/augment.h"
+#include "runtime/base/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Where samples come from: n samples of sample_bytes each. */
+typedef struct sl_sample_source {
+  int64_t n;           /* samples, >= 1 for training */
+  size_t sample_bytes; /* of one sample */
+  /* Writes sample i's bytes at sample (sample_bytes of them) and its label (-1: ignored). Called by the loader's
+   * thread; must not touch what others write. A failure reaches the caller of sl_loader_next. */
+  sl_status (*read)(void *arg, int64_t i, void *sample, int32_t *label);
+  void *arg; /* outlives the loader */
+} sl_sample_source;
+
+typedef enum sl_loader_mode { SL_LOADER_TRAIN, SL_LOADER_EVAL } sl_loader_mode;
+
+typedef struct sl_loader_options {
+  sl_sample_source source;
+  sl_loader_mode mode;
+  int64_t batch;                   /* B, the global batch */
+  int64_t first;                   /* this rank's part of each batch: rows [first, first + rows) of its B ... */
+  int64_t rows;                    /* ... 0 means all behind first */
+  uint64_t seed;                   /* of the order and of augmentation; unused by evaluation */
+  int64_t cursor;                  /* samples consumed before, over all ranks */
+  int depth;                       /* slots; 0 means 3, and 2 is the least */
+  const int *cpus;                 /* operating-system numbers of the CPUs that the thread is bound to; copied */
+  int ncpus;                       /* 0: not bound */
+  sl_augment augment;              /* of training; all 0: none */
+  int64_t height, width, channels; /* of a sample, where augment is not 0: its bytes are [height, width, channels] */
+} sl_loader_options;
+
+/* One slot of the ring. From sl_loader_next until sl_loader_release it is the caller's, who may also write to it. */
+typedef struct sl_batch {
+  int slot;           /* its number, 0 <= slot < depth; slots do not move, so they can be registered once */
+  int64_t rows;       /* rows here: the loader's rows */
+  int64_t valid;      /* rows of the global batch that are real samples; B in training */
+  int64_t valid_here; /* of the rows here, those that are real; padding has zero bytes and label -1 */
+  int64_t cursor;     /* the cursor after this batch */
+  void *samples;      /* [rows, sample_bytes], 64-byte aligned */
+  int32_t *labels;    /* [rows], 64-byte aligned */
+} sl_batch;
+
+typedef struct sl_loader sl_loader;
+
+/* Starts the thread, which begins to fill slots at once. SL_EINVAL, SL_ENOMEM, SL_EIO (no thread). */
+sl_status sl_loader_create(const sl_loader_options *options, sl_loader **loader);
+/* The next batch, in order; waits only when it is not ready. *batch is NULL after the last batch of an evaluation.
+ * SL_EINVAL when the caller holds all slots. A failure of the source is returned here, in its place in the order, with
+ * its text; the loader can then only be rewound or destroyed. */
+sl_status sl_loader_next(sl_loader *loader, sl_batch **batch);
+/* Gives the slot back to be filled; in any order. */
+void sl_loader_release(sl_loader *loader, sl_batch *batch);
+/* Starts again at a cursor (evaluation: 0 for another pass). The caller holds no slot. */
+sl_status sl_loader_rewind(sl_loader *loader, int64_t cursor);
+/* Stops the thread; the caller's batches are gone. NULL is allowed. */
+void sl_loader_destroy(sl_loader *loader);
+
+int64_t sl_loader_cursor(const sl_loader *loader); /* after the last batch that sl_loader_next gave */
+double sl_loader_waited(const sl_loader *loader);  /* seconds spent waiting in sl_loader_next, since creation */
+int sl_loader_depth(const sl_loader *loader);
+const sl_batch *sl_loader_slot(const sl_loader *loader, int slot); /* for registering its memory */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,52 @@
+/* A token set: one or more files of token ids, or of text whose bytes are the tokens, mapped into memory and checked as
+ * a whole at opening. Samples are windows of consecutive tokens of one file; no window crosses from file to file.
+ *
+ * What begins with a token file's magic (runtime/data/token_file.h) is one, and what is named .bin must be; any other file
+ * is text. */
+#ifndef SL_TOKENS_H
+#define SL_TOKENS_H
+
+#include <stdint.h>
+
+#include "runtime/data/dataset.h"
+#include "runtime/data/loader.h"
+#include "runtime/base/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct sl_tokens_options {
+  /* A file, a folder, or several with commas between. Of a folder the files named .bin are taken or, where there are
+   * none, those named .txt, in the order of their names. Files with "val" in their name are for validation, those with
+   * "test" for testing, the others for training. */
+  const char *paths;
+  int64_t vocabulary;         /* every id is below it */
+  int64_t window;             /* tokens of a sample */
+  int64_t stride;             /* from one sample's first token to the next's; 0: window */
+  double validation_fraction; /* without a file for validation, the last part of the training tokens is; 0 <= f < 1 */
+} sl_tokens_options;
+
+typedef struct sl_tokens {
+  char *paths;                    /* absolute, as options.paths takes them */
+  int64_t n[SL_SPLIT_COUNT];      /* samples in each split */
+  int64_t tokens[SL_SPLIT_COUNT]; /* tokens in each split */
+  int text;                       /* whether a file of it is text */
+  uint64_t digest;                /* of all contents (XXH3): tells another set */
+  struct sl_tokens_file *files;   /* private */
+  int n_files;
+  struct sl_tokens_split *split[SL_SPLIT_COUNT]; /* private */
+} sl_tokens;
+
+/* SL_ENOTFOUND; SL_EIO; SL_EFORMAT names the file and what is wrong where: magic, version, a count that is not the
+ * file's size, an id beyond the vocabulary (with index and byte offset); SL_EINVAL: a split too short for a window. */
+sl_status sl_tokens_open(const sl_tokens_options *options, sl_tokens **tokens);
+void sl_tokens_close(sl_tokens *tokens); /* NULL is allowed */
+
+/* The samples of one split, I32 [window] each, labels 0, in the order of the files; valid until closed. */
+sl_sample_source sl_tokens_source(const sl_tokens *tokens, sl_split split);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,68 @@
+/* Checkpoints: folders that hold named tensors and what goes with them, written whole or not at all
+ * (checkpoint_writer.h writes them). A checkpoint knows no ranks: its tensors are logical, by name and whole shape,
+ * whatever the number of files that they are divided into.
+ *
+ * CHECKPOINTS/step-00001200/ holds checkpoint.json, the manifest, and part-00000.safetensors and so on. The manifest
+ * names each part with its size and checksum, and the rows of each tensor that lie in it, so a file that is cut short,
+ * changed or of another checkpoint is noticed when it is opened. docs/reference/formats.md has the fields. */
+#ifndef SL_CHECKPOINT_H
+#define SL_CHECKPOINT_H
+
+#include <jansson.h>
+
+#include "runtime/files/safetensors.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SL_CHECKPOINT_MANIFEST "checkpoint.json"
+#define SL_CHECKPOINT_FORMAT "starling-checkpoint-1"
+
+/* The steps of the checkpoints in folder, newest first; *steps is the caller's to free(). None where there is no
+ * folder. SL_EIO, SL_ENOMEM. */
+sl_status sl_checkpoint_newest(const char *folder, int64_t **steps, int *n);
+/* "FOLDER/step-00001200"; the caller's to free(), NULL without memory. */
+char *sl_checkpoint_path(const char *folder, int64_t step);
+/* Whether path is a folder with a manifest. */
+int sl_checkpoint_is(const char *path);
+
+typedef struct sl_checkpoint sl_checkpoint;
+/* Reads the manifest and every byte of the parts. SL_EFORMAT names the file that is missing, cut short or changed;
+ * SL_EIO, SL_ENOMEM. */
+sl_status sl_checkpoint_open(const char *path, sl_checkpoint **checkpoint);
+void sl_checkpoint_close(sl_checkpoint *checkpoint); /* NULL is allowed */
+
+/* What follows is valid until the checkpoint is closed. */
+const char *sl_checkpoint_folder(const sl_checkpoint *checkpoint);
+int64_t sl_checkpoint_step(const sl_checkpoint *checkpoint);
+/* What the writer was given for it. */
+const json_t *sl_checkpoint_header(const sl_checkpoint *checkpoint);
+/* A member of the header: a string as it is, anything else as JSON; NULL when there is none. */
+const char *sl_checkpoint_metadata(const sl_checkpoint *checkpoint, const char *key);
+int sl_checkpoint_count(const sl_checkpoint *checkpoint);
+const sl_named_array *sl_checkpoint_get(const sl_checkpoint *checkpoint, int i); /* of whole shape */
+int sl_checkpoint_find(const sl_checkpoint *checkpoint, const char *name);       /* -1 when there is none */
+/* The file that holds tensor i, or its first rows. */
+const char *sl_checkpoint_file(const sl_checkpoint *checkpoint, int i);
+/* Reads all of tensor i into data, which has room for it. SL_EIO, SL_EFORMAT (changed meanwhile). */
+sl_status sl_checkpoint_read(const sl_checkpoint *checkpoint, int i, void *data);
+
+/* ---- for those that write and tidy up --------------------------------------------------------------------------- */
+
+/* Puts the checksum into a manifest, over all its other members. */
+sl_status sl_checkpoint_seal(json_t *manifest);
+/* "FOLDER/.step-00001200.partial": one that is being written, or removed. */
+char *sl_checkpoint_partial(const char *folder, int64_t step);
+/* Removes the checkpoint of a step: renamed to a partial one first, so that no half of it can be taken for one. */
+sl_status sl_checkpoint_remove(const char *folder, int64_t step);
+/* Renames the checkpoint of a step to refused-..., where nothing reads it. */
+sl_status sl_checkpoint_put_aside(const char *folder, int64_t step);
+/* Removes partial checkpoints and other leftovers of a killed run; with all != 0 all checkpoints and the folder, too,
+ * but never what is not of a checkpoint: where that is left, *others is 1 (NULL is allowed). No folder is no error. */
+sl_status sl_checkpoint_tidy(const char *folder, int all, int *others);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,620 @@
+/* Writing checkpoints: a buffer that is laid out as this rank's file, and a thread that brings it to the disk. The
+ * threads of the ranks have a communicator of their own, and sleep between looks at it: MPI's own waiting would take
+ * the processor from the workers. */
+#include "runtime/files/checkpoint_writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "runtime/machine/comm.h"
+#include "runtime/base/file.h"
+#include "runtime/base/json.h"
+#include "runtime/base/log.h"
+
+enum { CHUNK = 1 << 20, HUGE_PAGE = 2 << 20, TEXT = 1024 };
+static const double LONG_WAIT_S = 1;
+
+struct sl_checkpoint_writer {
+  char *folder;
+  MPI_Comm comm;
+  int rank, ranks, keep;
+  int *sends;     /* [ranks] whether that rank's part goes through rank 0 */
+  int64_t *bytes; /* [ranks] of the parts; 0: that rank has none */
+  sl_checkpoint_piece *piece;
+  int n;
+  json_t *tensors; /* what the manifest says of the pieces */
+  char *buffer;    /* the file: its head, then the pieces one behind the other */
+  size_t head, size, room;
+  double stood;
+  int warned; /* that checkpoints wait for one another */
+
+  pthread_t thread;
+  int started;
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  int busy, stop; /* below here: by lock */
+  int64_t step;
+  json_t *header;
+  sl_status result; /* not asked for yet */
+  char text[TEXT];
+};
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static sl_status no_memory(void) { return sl_fail(SL_ENOMEM, "no memory for writing checkpoints"); }
+
+/* The first of two failures, with its words, which were kept while the second thing was done. */
+static sl_status first_of(sl_status first, const char *words, sl_status second) {
+  return first == SL_OK ? second : sl_fail(first, "%s", words);
+}
+
+static size_t row_bytes(const sl_checkpoint_piece *p) {
+  return (size_t)sl_shape_row(&p->shape) * sl_dtype_bytes(p->dtype);
+}
+static size_t piece_bytes(const sl_checkpoint_piece *p) { return (size_t)p->rows * row_bytes(p); }
+
+/* ---- shares ----------------------------------------------------------------------------------------------------- */
+
+/* The place nearest to `at` (bytes from the first tensor) where shares may meet: tensor *i, row *row. */
+static void nearest_cut(const sl_checkpoint_piece *whole, int n, size_t at, size_t share, int *i, int64_t *row) {
+  size_t begin = 0;
+  for (*i = 0, *row = 0; *i < n; ++*i) {
+    const size_t bytes = piece_bytes(&whole[*i]), each = row_bytes(&whole[*i]);
+    if (at < begin + bytes) {
+      if (bytes > share && each)
+        *row = (int64_t)((at - begin + each / 2) / each);
+      else if (at - begin > bytes / 2)
+        *row = whole[*i].rows;
+      return;
+    }
+    begin += bytes;
+  }
+}
+
+int sl_checkpoint_share(const sl_checkpoint_piece *whole, int n, int rank, int ranks, sl_checkpoint_piece *mine) {
+  size_t total = 0;
+  int first, last, count = 0;
+  int64_t from, to;
+  for (int i = 0; i < n; i++) total += piece_bytes(&whole[i]);
+  const size_t share = total / (size_t)ranks;
+  nearest_cut(whole, n, (size_t)((double)total * rank / ranks), share, &first, &from);
+  nearest_cut(whole, n, (size_t)((double)total * (rank + 1) / ranks), share, &last, &to);
+  if (rank == 0) first = 0, from = 0;
+  if (rank == ranks - 1) last = n, to = 0;
+  for (int i = first; i < n && i <= last; i++) {
+    sl_checkpoint_piece p = whole[i];
+    const int64_t begin = i == first ? from : 0, end = i == last ? to : p.rows;
+    if (end <= begin && (p.rows > 0 || i == last)) continue;
+    p.first = begin, p.rows = end - begin;
+    p.data = (const char *)p.data + (size_t)begin * row_bytes(&p);
+    mine[count++] = p;
+  }
+  return count;
+}
+
+/* ---- between the threads of the ranks --------------------------------------------------------------------------- */
+
+static sl_status await(MPI_Request *request) {
+  const struct timespec pause = {.tv_nsec = 500000};
+  for (int done = 0;;) {
+    SL_TRY(sl_comm_status(MPI_Test(request, &done, MPI_STATUS_IGNORE), "MPI_Test"));
+    if (done) return SL_OK;
+    nanosleep(&pause, NULL);
+  }
+}
+
+/* Rank 0 gets the texts of all ranks, one behind the other with a zero byte after each; *all is to be freed. */
+static sl_status gather(sl_checkpoint_writer *w, const char *text, char **all) {
+  sl_status status = SL_OK;
+  int mine = (int)strlen(text) + 1, total = 0;
+  MPI_Request request;
+  int *length = calloc((size_t)w->ranks, sizeof *length), *place = calloc((size_t)w->ranks, sizeof *place);
+  *all = NULL;
+  if (!length || !place) SL_TRY_OUT(no_memory());
+  length[0] = mine;
+  if (w->comm != MPI_COMM_NULL) {
+    SL_TRY_OUT(sl_comm_status(MPI_Igather(&mine, 1, MPI_INT, length, 1, MPI_INT, 0, w->comm, &request), "MPI_Igather"));
+    SL_TRY_OUT(await(&request));
+  }
+  for (int r = 0; w->rank == 0 && r < w->ranks; r++) place[r] = total, total += length[r];
+  if (w->rank == 0 && !(*all = malloc((size_t)total))) SL_TRY_OUT(no_memory());
+  if (w->comm != MPI_COMM_NULL) {
+    SL_TRY_OUT(sl_comm_status(MPI_Igatherv(text, mine, MPI_CHAR, *all, length, place, MPI_CHAR, 0, w->comm, &request),
+                              "MPI_Igatherv"));
+    SL_TRY_OUT(await(&request));
+  } else {
+    memcpy(*all, text, (size_t)mine);
+  }
+out:
+  free(length), free(place);
+  return status;
+}
+
+/* Rank 0's verdict, on all ranks. */
+static sl_status announce(sl_checkpoint_writer *w, sl_status status) {
+  struct {
+    int code;
+    char text[TEXT];
+  } verdict = {.code = status};
+  MPI_Request request;
+  if (w->comm == MPI_COMM_NULL) return status;
+  if (status != SL_OK) snprintf(verdict.text, sizeof verdict.text, "%s", sl_error());
+  SL_TRY(sl_comm_status(MPI_Ibcast(&verdict, sizeof verdict, MPI_BYTE, 0, w->comm, &request), "MPI_Ibcast"));
+  SL_TRY(await(&request));
+  return verdict.code == SL_OK ? SL_OK : sl_fail((sl_status)verdict.code, "%s", verdict.text);
+}
+
+/* ---- parts ------------------------------------------------------------------------------------------------------ */
+
+static char *part_path(const char *folder, int rank) {
+  char *path;
+  return asprintf(&path, "%s/part-%05d.safetensors", folder, rank) < 0 ? NULL : path;
+}
+
+/* The part's bytes, a chunk at a time: into the checksum and, with a file, into it; or to rank 0. */
+static sl_status put_out(sl_checkpoint_writer *w, sl_file *file, XXH3_state_t *hash) {
+  for (size_t at = 0; at < w->size; at += CHUNK) {
+    const size_t n = w->size - at < CHUNK ? w->size - at : CHUNK;
+    XXH3_64bits_update(hash, w->buffer + at, n);
+    if (file) {
+      SL_TRY(sl_file_write(file, w->buffer + at, n));
+    } else {
+      MPI_Request request;
+      SL_TRY(sl_comm_status(MPI_Isend(w->buffer + at, (int)n, MPI_BYTE, 0, 0, w->comm, &request), "MPI_Isend"));
+      SL_TRY(await(&request));
+    }
+  }
+  return SL_OK;
+}
+
+static sl_status make_folder(const char *path) {
+  if (mkdir(path, 0777) == 0 || errno == EEXIST) return SL_OK;
+  return sl_fail(SL_EIO, "cannot make %s: %s%s", path, strerror(errno),
+                 errno == ENOSPC || errno == EDQUOT ? "; free some space or choose another place (--out)" : "");
+}
+
+/* Looks for room first: a checkpoint that fills the disk before it fails would take the room of metrics and models. */
+static sl_status check_room(const sl_checkpoint_writer *w, const char *partial) {
+  struct statvfs disk;
+  double needed = 0;
+  for (int r = 0; r < w->ranks; r++) needed += 1.0625 * (double)w->bytes[r];
+  if (statvfs(w->folder, &disk) != 0) return SL_OK; /* writing will tell */
+  const double left = (double)disk.f_bavail * (double)disk.f_frsize;
+  return left >= needed ? SL_OK
+                        : sl_fail(SL_EIO,
+                                  "cannot write %s: it takes %.1f MB, and %.1f MB are left; free some space or choose "
+                                  "another place (--out)",
+                                  partial, 1e-6 * needed, 1e-6 * left);
+}
+
+/* Writes this rank's part, or sends it. *record: what the manifest is to say of it. */
+static sl_status write_part(sl_checkpoint_writer *w, const char *partial, json_t **record) {
+  sl_status status = SL_OK;
+  char text[17];
+  sl_file *file = NULL;
+  char *path = part_path(partial, w->rank);
+  XXH3_state_t *hash = XXH3_createState();
+  *record = NULL;
+  if (!path || !hash) SL_TRY_OUT(no_memory());
+  XXH3_64bits_reset(hash);
+  if (!w->sends[w->rank]) {
+    SL_TRY_OUT(check_room(w, partial));
+    SL_TRY_OUT(make_folder(partial));
+    SL_TRY_OUT(sl_file_create(path, &file));
+  }
+  SL_TRY_OUT(put_out(w, file, hash));
+  if (file) {
+    status = sl_file_commit(file);
+    file = NULL;
+    if (status != SL_OK) goto out;
+  }
+  snprintf(text, sizeof text, "%016" PRIx64, (uint64_t)XXH3_64bits_digest(hash));
+  *record = json_pack("{s:s, s:I, s:s, s:O}", "file", strrchr(path, '/') + 1, "bytes", (json_int_t)w->size, "xxh3",
+                      text, "tensors", w->tensors);
+  if (!*record) status = no_memory();
+out:
+  sl_file_discard(file);
+  XXH3_freeState(hash);
+  free(path);
+  return status;
+}
+
+/* Rank 0: takes the part of a rank that does not see the folder. A failure here still takes all that is sent. */
+static sl_status receive_part(sl_checkpoint_writer *w, const char *partial, int rank, char *chunk) {
+  sl_status status = SL_OK, moved = SL_OK;
+  sl_file *file = NULL;
+  char *path = part_path(partial, rank);
+  status = !path ? no_memory() : make_folder(partial);
+  if (status == SL_OK) status = sl_file_create(path, &file);
+  for (int64_t at = 0; at < w->bytes[rank] && moved == SL_OK; at += CHUNK) {
+    const int64_t n = w->bytes[rank] - at < CHUNK ? w->bytes[rank] - at : CHUNK;
+    MPI_Request request;
+    moved = sl_comm_status(MPI_Irecv(chunk, (int)n, MPI_BYTE, rank, 0, w->comm, &request), "MPI_Irecv");
+    if (moved == SL_OK) moved = await(&request);
+    if (moved == SL_OK && status == SL_OK) status = sl_file_write(file, chunk, (size_t)n);
+  }
+  if (status == SL_OK && moved == SL_OK) {
+    status = sl_file_commit(file);
+    file = NULL;
+  }
+  sl_file_discard(file);
+  free(path);
+  return moved == SL_OK ? status : moved;
+}
+
+static sl_status receive_parts(sl_checkpoint_writer *w, const char *partial) {
+  sl_status status = SL_OK;
+  int any = 0;
+  for (int r = 1; r < w->ranks; r++) any |= w->sends[r] && w->bytes[r] > 0;
+  if (!any) return SL_OK;
+  char *chunk = malloc(CHUNK);
+  if (!chunk) return no_memory();
+  for (int r = 1; r < w->ranks; r++) {
+    if (!w->sends[r] || w->bytes[r] == 0) continue;
+    char words[TEXT];
+    snprintf(words, sizeof words, "%s", sl_error());
+    status = first_of(status, words, receive_part(w, partial, r, chunk));
+  }
+  free(chunk);
+  return status;
+}
+
+/* ---- the whole -------------------------------------------------------------------------------------------------- */
+
+/* Rank 0: the manifest's list of parts, out of the texts of all ranks; the first failure of any. */
+static sl_status collect(sl_checkpoint_writer *w, const char *all, json_t *parts) {
+  for (int r = 0; r < w->ranks; r++, all += strlen(all) + 1) {
+    json_error_t error;
+    json_t *record = json_loads(all, JSON_DECODE_ANY, &error);
+    const json_t *failure = json_object_get(record, "failure");
+    if (!record) return no_memory();
+    if (failure) {
+      const char *words = json_string_value(json_object_get(record, "words"));
+      const sl_status status = sl_fail((sl_status)json_integer_value(failure), "rank %d: %s", r, words);
+      json_decref(record);
+      return status;
+    }
+    if (json_is_null(record))
+      json_decref(record);
+    else if (json_array_append_new(parts, record) != 0)
+      return no_memory();
+  }
+  return SL_OK;
+}
+
+/* Rank 0 looks whether all parts are where it will say they are. */
+static sl_status check_parts(const sl_checkpoint_writer *w, const char *partial) {
+  for (int r = 0; r < w->ranks; r++) {
+    struct stat info;
+    if (w->bytes[r] == 0) continue;
+    char *path = part_path(partial, r);
+    if (!path) return no_memory();
+    const int there = stat(path, &info) == 0 && info.st_size == w->bytes[r];
+    const sl_status status =
+        there ? SL_OK : sl_fail(SL_EIO, "%s, which rank %d wrote, is not to be seen from rank 0", path, r);
+    free(path);
+    SL_TRY(status);
+  }
+  return SL_OK;
+}
+
+static sl_status keep_newest(const sl_checkpoint_writer *w) {
+  int64_t *steps;
+  int n;
+  SL_TRY(sl_checkpoint_newest(w->folder, &steps, &n));
+  sl_status status = SL_OK;
+  for (int i = n - 1; i >= w->keep && status == SL_OK; i--) status = sl_checkpoint_remove(w->folder, steps[i]);
+  free(steps);
+  return status;
+}
+
+/* Rank 0: the manifest, and everything into place. */
+static sl_status put_in_place(sl_checkpoint_writer *w, const char *partial, json_t *header, const char *all) {
+  sl_status status = SL_OK;
+  char *manifest_path = NULL, *path = sl_checkpoint_path(w->folder, w->step);
+  json_t *parts = json_array(), *manifest = NULL;
+  if (!parts || !path || asprintf(&manifest_path, "%s/%s", partial, SL_CHECKPOINT_MANIFEST) < 0) {
+    manifest_path = NULL;
+    SL_TRY_OUT(no_memory());
+  }
+  SL_TRY_OUT(collect(w, all, parts));
+  SL_TRY_OUT(check_parts(w, partial));
+  SL_TRY_OUT(make_folder(partial)); /* there is none yet where no rank has a part */
+  manifest = json_pack("{s:s, s:I, s:O, s:O}", "format", SL_CHECKPOINT_FORMAT, "step", (json_int_t)w->step, "header",
+                       header, "parts", parts);
+  if (!manifest) SL_TRY_OUT(no_memory());
+  SL_TRY_OUT(sl_checkpoint_seal(manifest));
+  SL_TRY_OUT(sl_json_write(manifest_path, manifest));
+  if (rename(partial, path) != 0)
+    SL_TRY_OUT(sl_fail(SL_EIO, "cannot put the checkpoint %s in place: %s", path, strerror(errno)));
+  SL_TRY_OUT(sl_folder_sync(w->folder));
+  status = keep_newest(w);
+out:
+  json_decref(manifest), json_decref(parts);
+  free(manifest_path), free(path);
+  return status;
+}
+
+/* A failure as a record; JSON wants UTF-8, and a path may be anything. */
+static char *failure_text(sl_status status) {
+  char words[TEXT];
+  snprintf(words, sizeof words, "%s", sl_error());
+  for (char *c = words; *c; c++)
+    if ((unsigned char)*c >= 128) *c = '?';
+  json_t *record = json_pack("{s:i, s:s}", "failure", (int)status, "words", words);
+  char *text = json_dumps(record, JSON_COMPACT);
+  json_decref(record);
+  return text;
+}
+
+/* One checkpoint, from the buffer to its place. Every rank goes through the same messages, whatever fails on it. */
+static sl_status write_one(sl_checkpoint_writer *w, json_t *header) {
+  char *partial = sl_checkpoint_partial(w->folder, w->step), *text = NULL, *all = NULL, words[TEXT];
+  json_t *record = NULL;
+  sl_status status = partial ? SL_OK : no_memory();
+  if (status == SL_OK && w->size) status = write_part(w, partial, &record);
+  snprintf(words, sizeof words, "%s", sl_error());
+  if (w->rank == 0 && w->ranks > 1) status = first_of(status, words, receive_parts(w, partial));
+  snprintf(words, sizeof words, "%s", sl_error());
+  text = status == SL_OK ? record ? json_dumps(record, JSON_COMPACT) : strdup("null") : failure_text(status);
+  status = first_of(status, words, gather(w, text ? text : "{\"failure\": 2, \"words\": \"out of memory\"}", &all));
+  if (status == SL_OK && w->rank == 0) status = put_in_place(w, partial, header, all);
+  if (status != SL_OK && w->rank == 0) { /* before any rank may begin the next one */
+    snprintf(words, sizeof words, "%s", sl_error());
+    sl_checkpoint_tidy(w->folder, 0, NULL);
+    sl_fail(status, "%s", words);
+  }
+  status = announce(w, status);
+  json_decref(record);
+  free(partial), free(text), free(all);
+  return status;
+}
+
+static void *writer_main(void *arg) {
+  sl_checkpoint_writer *w = arg;
+  pthread_mutex_lock(&w->lock);
+  for (;;) {
+    while (!w->busy && !w->stop) pthread_cond_wait(&w->changed, &w->lock);
+    if (!w->busy) break;
+    json_t *header = w->header;
+    pthread_mutex_unlock(&w->lock);
+    const sl_status status = write_one(w, header);
+    json_decref(header);
+    pthread_mutex_lock(&w->lock);
+    w->header = NULL;
+    if (status != SL_OK) {
+      w->result = status;
+      snprintf(w->text, sizeof w->text, "%s", sl_error());
+    }
+    w->busy = 0;
+    pthread_cond_broadcast(&w->changed);
+  }
+  pthread_mutex_unlock(&w->lock);
+  return NULL;
+}
+
+/* ---- what training calls ---------------------------------------------------------------------------------------- */
+
+sl_status sl_checkpoint_begin(sl_checkpoint_writer *w, int64_t step, json_t *header) {
+  const double from = now();
+  if (!header && w->rank == 0) return no_memory();
+  pthread_mutex_lock(&w->lock);
+  while (w->busy) pthread_cond_wait(&w->changed, &w->lock);
+  pthread_mutex_unlock(&w->lock);
+  const double waited = now() - from;
+  if (waited > LONG_WAIT_S && w->rank == 0 && !w->warned++)
+    sl_log(
+        SL_LOG_WARNING,
+        "training waited %.1f s at step %lld for the checkpoint before to be written: they come faster than %s takes "
+        "them; --checkpoint-every makes them rarer",
+        waited, (long long)step, w->folder);
+  char *at = w->buffer + w->head;
+  for (int i = 0; i < w->n; at += piece_bytes(&w->piece[i]), i++)
+    memcpy(at, w->piece[i].data, piece_bytes(&w->piece[i]));
+  pthread_mutex_lock(&w->lock);
+  w->step = step, w->header = header, w->busy = 1;
+  pthread_cond_broadcast(&w->changed);
+  pthread_mutex_unlock(&w->lock);
+  w->stood += now() - from;
+  return SL_OK;
+}
+
+static sl_status ask(sl_checkpoint_writer *w, int wait) {
+  pthread_mutex_lock(&w->lock);
+  while (wait && w->busy) pthread_cond_wait(&w->changed, &w->lock);
+  const sl_status status = w->result == SL_OK ? SL_OK : sl_fail(w->result, "%s", w->text);
+  w->result = SL_OK;
+  pthread_mutex_unlock(&w->lock);
+  return status;
+}
+
+sl_status sl_checkpoint_poll(sl_checkpoint_writer *w) { return ask(w, 0); }
+sl_status sl_checkpoint_wait(sl_checkpoint_writer *w) { return ask(w, 1); }
+
+size_t sl_checkpoint_bytes(const sl_checkpoint_writer *w) { return w->size; }
+double sl_checkpoint_stood(const sl_checkpoint_writer *w) { return w->stood; }
+int sl_checkpoint_sends(const sl_checkpoint_writer *w) { return w->sends[w->rank]; }
+
+/* ---- making one ------------------------------------------------------------------------------------------------- */
+
+/* Rank 0: the folder, without what a killed run or another one left in it. */
+static sl_status prepare_folder(const sl_checkpoint_writer *w, int64_t from) {
+  int64_t *steps;
+  int n;
+  SL_TRY(make_folder(w->folder));
+  SL_TRY(sl_checkpoint_tidy(w->folder, 0, NULL));
+  SL_TRY(sl_checkpoint_newest(w->folder, &steps, &n));
+  sl_status status = SL_OK;
+  for (int i = 0; i < n && steps[i] > from && status == SL_OK; i++)
+    status = sl_checkpoint_put_aside(w->folder, steps[i]);
+  free(steps);
+  return status;
+}
+
+/* Whether this rank sees the file with these bytes. A network file system may take a moment. */
+static int sees(const char *path, const void *bytes, size_t n) {
+  enum { TRIES = 10 };
+  const struct timespec pause = {.tv_nsec = 100000000};
+  for (int i = 0; i < TRIES; i++) {
+    char *text = NULL;
+    size_t size;
+    const int same = sl_file_read(path, n, &text, &size) == SL_OK && size == n && memcmp(text, bytes, n) == 0;
+    free(text);
+    if (same) return 1;
+    nanosleep(&pause, NULL);
+  }
+  return 0;
+}
+
+/* Rank 0 writes a file of a name and content that no other folder has; who does not see it will send. Collective. */
+static sl_status find_senders(sl_checkpoint_writer *w, int send) {
+  uint64_t token = 0;
+  char *path = NULL;
+  sl_status status = SL_OK;
+  if (w->rank == 0 && getrandom(&token, sizeof token, 0) != (ssize_t)sizeof token)
+    token = (uint64_t)getpid() << 32 ^ (uint64_t)time(NULL);
+  SL_TRY(sl_comm_status(MPI_Bcast(&token, sizeof token, MPI_BYTE, 0, w->comm), "MPI_Bcast"));
+  if (asprintf(&path, "%s/.shared-%016" PRIx64 ".tmp", w->folder, token) < 0) {
+    path = NULL;
+    status = no_memory();
+  }
+  if (status == SL_OK && w->rank == 0) status = sl_file_replace(path, &token, sizeof token);
+  status = sl_comm_agree(w->comm, status);
+  if (status == SL_OK) {
+    int sends = w->rank != 0 && (send || !sees(path, &token, sizeof token));
+    status = sl_comm_status(MPI_Allgather(&sends, 1, MPI_INT, w->sends, 1, MPI_INT, w->comm), "MPI_Allgather");
+  }
+  if (w->rank == 0 && path) unlink(path);
+  free(path);
+  return status;
+}
+
+/* The file's head, room for the rest, and what the manifest says of it. */
+static sl_status lay_out(sl_checkpoint_writer *w) {
+  sl_status status = SL_OK;
+  char *head = NULL;
+  sl_named_array *arrays = calloc((size_t)w->n + 1, sizeof *arrays);
+  w->tensors = json_array();
+  if (!arrays || !w->tensors) SL_TRY_OUT(no_memory());
+  for (int i = 0; i < w->n; i++) {
+    const sl_checkpoint_piece *p = &w->piece[i];
+    arrays[i] = (sl_named_array){.name = p->name, .dtype = p->dtype, .shape = p->shape};
+    if (p->shape.ndim) arrays[i].shape.dim[0] = p->rows;
+    json_t *shape = json_array();
+    for (int d = 0; d < p->shape.ndim; d++) json_array_append_new(shape, json_integer(p->shape.dim[d]));
+    if (json_array_append_new(w->tensors, json_pack("{s:s, s:o, s:I}", "name", p->name, "shape", shape, "first",
+                                                    (json_int_t)p->first)) != 0)
+      SL_TRY_OUT(no_memory());
+    w->size += piece_bytes(p);
+  }
+  if (w->n == 0) goto out;
+  SL_TRY_OUT(sl_safetensors_head(w->folder, arrays, w->n, NULL, 0, &head, &w->head));
+  w->size += w->head;
+  w->room = (w->size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+  w->buffer = mmap(NULL, w->room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (w->buffer == MAP_FAILED) {
+    w->buffer = NULL;
+    SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for a copy of %zu bytes, out of which checkpoints are written", w->size));
+  }
+  madvise(w->buffer, w->room, MADV_HUGEPAGE);
+  memset(w->buffer, 0, w->size); /* touched now, not while a step waits */
+  memcpy(w->buffer, head, w->head);
+out:
+  free(head), free(arrays);
+  return status;
+}
+
+/* Rank 0's folder on all ranks. Collective. */
+static sl_status name_folder(sl_checkpoint_writer *w, const sl_checkpoint_options *o) {
+  int bytes = w->rank == 0 ? (int)strlen(o->folder) + 1 : 0;
+  if (w->ranks > 1) SL_TRY(sl_comm_status(MPI_Bcast(&bytes, 1, MPI_INT, 0, o->comm), "MPI_Bcast"));
+  w->folder = malloc((size_t)bytes);
+  SL_TRY(sl_comm_agree(o->comm, w->folder ? SL_OK : no_memory()));
+  if (w->rank == 0) memcpy(w->folder, o->folder, (size_t)bytes);
+  return w->ranks > 1 ? sl_comm_status(MPI_Bcast(w->folder, bytes, MPI_CHAR, 0, o->comm), "MPI_Bcast") : SL_OK;
+}
+
+static sl_status prepare(sl_checkpoint_writer *w, const sl_checkpoint_options *o) {
+  w->piece = calloc((size_t)o->n + 1, sizeof *w->piece);
+  if (!w->piece) return no_memory();
+  for (; w->n < o->n; w->n++) {
+    w->piece[w->n] = o->piece[w->n];
+    if (!(w->piece[w->n].name = strdup(o->piece[w->n].name))) return no_memory();
+  }
+  SL_TRY(lay_out(w));
+  return w->rank == 0 ? prepare_folder(w, o->from) : SL_OK;
+}
+
+static sl_status start(sl_checkpoint_writer *w) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the training's own thread */
+  w->started = pthread_create(&w->thread, NULL, writer_main, w) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return w->started ? SL_OK : sl_fail(SL_ENOMEM, "cannot start a thread to write checkpoints");
+}
+
+sl_status sl_checkpoint_writer_create(const sl_checkpoint_options *o, sl_checkpoint_writer **result) {
+  sl_status status = SL_OK;
+  int rank = 0, ranks = 1;
+  *result = NULL;
+  if (o->keep < 1) return sl_fail(SL_EINVAL, "checkpoints to keep: %d; at least 1", o->keep);
+  if (o->comm != MPI_COMM_NULL) MPI_Comm_rank(o->comm, &rank), MPI_Comm_size(o->comm, &ranks);
+  sl_checkpoint_writer *w = calloc(1, sizeof *w);
+  if (w) {
+    *w = (sl_checkpoint_writer){.comm = MPI_COMM_NULL, .rank = rank, .ranks = ranks, .keep = o->keep};
+    pthread_mutex_init(&w->lock, NULL), pthread_cond_init(&w->changed, NULL);
+    w->sends = calloc((size_t)ranks, sizeof *w->sends), w->bytes = calloc((size_t)ranks, sizeof *w->bytes);
+  }
+  SL_TRY_OUT(sl_comm_agree(o->comm, w && w->sends && w->bytes ? SL_OK : no_memory()));
+  SL_TRY_OUT(name_folder(w, o));
+  SL_TRY_OUT(sl_comm_agree(o->comm, prepare(w, o)));
+  w->bytes[rank] = (int64_t)w->size;
+  if (ranks > 1) {
+    SL_TRY_OUT(sl_comm_status(MPI_Comm_dup(o->comm, &w->comm), "MPI_Comm_dup"));
+    int64_t mine = (int64_t)w->size;
+    SL_TRY_OUT(
+        sl_comm_status(MPI_Allgather(&mine, 1, MPI_INT64_T, w->bytes, 1, MPI_INT64_T, w->comm), "MPI_Allgather"));
+    SL_TRY_OUT(find_senders(w, o->send));
+  }
+  SL_TRY_OUT(sl_comm_agree(o->comm, start(w)));
+  *result = w;
+  w = NULL;
+out:
+  sl_checkpoint_writer_destroy(w);
+  return status;
+}
+
+void sl_checkpoint_writer_destroy(sl_checkpoint_writer *w) {
+  if (!w) return;
+  if (w->started) {
+    pthread_mutex_lock(&w->lock);
+    w->stop = 1;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+    pthread_join(w->thread, NULL);
+  }
+  if (w->comm != MPI_COMM_NULL) MPI_Comm_free(&w->comm);
+  pthread_mutex_destroy(&w->lock), pthread_cond_destroy(&w->changed);
+  for (int i = 0; w->piece && i < w->n; i++) free((char *)w->piece[i].name);
+  if (w->buffer) munmap(w->buffer, w->room);
+  json_decref(w->tensors);
+  free(w->piece), free(w->folder), free(w->sends), free(w->bytes), free(w);
+}

@@ -1,0 +1,50 @@
+/* What all that exchange have in common. */
+#include "runtime/machine/comm.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+sl_status sl_comm_status(int code, const char *what) {
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int n;
+  if (code == MPI_SUCCESS) return SL_OK;
+  MPI_Error_string(code, text, &n);
+  return sl_fail(SL_EMPI, "%s: %s", what, text);
+}
+
+/* Whether this machine has a network that writes to other machines' memory by itself. */
+static int rdma(void) {
+  DIR *devices = opendir("/sys/class/infiniband");
+  int found = 0;
+  for (struct dirent *d; devices && (d = readdir(devices));) found |= d->d_name[0] != '.';
+  if (devices) closedir(devices);
+  return found;
+}
+
+/* Whether the launcher says that all ranks are on this node: MPICH's mpiexec, Slurm. */
+static int one_node(void) {
+  const char *here = getenv("MPI_LOCALNRANKS"), *all = getenv("PMI_SIZE"), *nodes = getenv("SLURM_STEP_NUM_NODES");
+  return (here && all && strcmp(here, all) == 0) || (nodes && strcmp(nodes, "1") == 0);
+}
+
+sl_status sl_comm_start(int *level) {
+  if (!one_node() && !rdma()) setenv("UCX_RNDV_THRESH", "2mb", 0);
+  return sl_comm_status(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, level), "MPI_Init_thread");
+}
+
+sl_status sl_comm_agree(MPI_Comm comm, sl_status status) {
+  enum { TEXT = 1024 };
+  char text[TEXT] = "";
+  int rank, ranks;
+  if (comm == MPI_COMM_NULL) return status;
+  MPI_Comm_rank(comm, &rank), MPI_Comm_size(comm, &ranks);
+  int mine = status == SL_OK ? ranks : rank, first, code = status;
+  if (status != SL_OK) snprintf(text, sizeof text, "%s", sl_error());
+  SL_TRY(sl_comm_status(MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, comm), "MPI_Allreduce"));
+  if (first == ranks) return SL_OK;
+  SL_TRY(sl_comm_status(MPI_Bcast(&code, 1, MPI_INT, first, comm), "MPI_Bcast"));
+  SL_TRY(sl_comm_status(MPI_Bcast(text, TEXT, MPI_CHAR, first, comm), "MPI_Bcast"));
+  return ranks == 1 ? sl_fail((sl_status)code, "%s", text) : sl_fail((sl_status)code, "rank %d: %s", first, text);
+}

@@ -1,0 +1,59 @@
+/* The choice of instruction set. */
+#include "runtime/machine/isa.h"
+
+#include <string.h>
+
+static const char *const names[SL_ISA_COUNT] = {"base", "avx2", "avx512"};
+static int current = -1;
+
+const char *sl_isa_name(sl_isa isa) { return (unsigned)isa < SL_ISA_COUNT ? names[isa] : "unknown"; }
+
+int sl_isa_runs(sl_isa isa) {
+#ifdef SL_HAVE_X86_KERNELS /* by the build: the compiler made kernels for them */
+  /* The compiler's runtime asks the CPU and whether the system saves the wide registers. */
+  __builtin_cpu_init();
+  const int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  switch (isa) {
+    case SL_ISA_BASELINE:
+      return 1;
+    case SL_ISA_AVX2_FMA:
+      return avx2;
+    case SL_ISA_AVX512_VL:
+      return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+             __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    default:
+      return 0;
+  }
+#else
+  return isa == SL_ISA_BASELINE;
+#endif
+}
+
+sl_isa sl_isa_best(void) {
+  for (int isa = SL_ISA_COUNT - 1; isa > 0; isa--)
+    if (sl_isa_runs((sl_isa)isa)) return (sl_isa)isa;
+  return SL_ISA_BASELINE;
+}
+
+static sl_status refuse(sl_isa isa) {
+  return sl_fail(SL_EUNSUPPORTED, "this CPU or build cannot run kernels '%s'; the best that runs here is '%s'",
+                 sl_isa_name(isa), sl_isa_name(sl_isa_best()));
+}
+
+sl_status sl_isa_parse(const char *name, sl_isa *isa) {
+  for (int i = 0; i < SL_ISA_COUNT; i++) {
+    if (strcmp(name, names[i]) != 0) continue;
+    if (!sl_isa_runs((sl_isa)i)) return refuse((sl_isa)i);
+    *isa = (sl_isa)i;
+    return SL_OK;
+  }
+  return sl_fail(SL_EINVAL, "unknown kernels '%s'; the choices are base, avx2, avx512", name);
+}
+
+sl_isa sl_isa_current(void) { return current < 0 ? sl_isa_best() : (sl_isa)current; }
+
+sl_status sl_isa_use(sl_isa isa) {
+  if (!sl_isa_runs(isa)) return refuse(isa);
+  current = isa;
+  return SL_OK;
+}

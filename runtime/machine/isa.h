@@ -1,0 +1,38 @@
+/* Instruction sets that CPU kernels are compiled for, and the choice among them at start: one binary serves every
+ * machine, and the choice is part of the plan since fused multiply-adds change bits. */
+#ifndef SL_ISA_H
+#define SL_ISA_H
+
+#include <stddef.h>
+
+#include "runtime/base/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Ascending: a CPU that runs one runs all before it. (The macros SL_ISA_BASE, SL_ISA_AVX2 and SL_ISA_AVX512 are
+ * compiler flags of kernel files; these names differ from them on purpose.) */
+typedef enum sl_isa {
+  SL_ISA_BASELINE,  /* "base": whatever the compiler's default target has (SSE2 on x86-64) */
+  SL_ISA_AVX2_FMA,  /* "avx2": AVX2 and FMA */
+  SL_ISA_AVX512_VL, /* "avx512": AVX-512 F, BW, DQ and VL */
+  SL_ISA_COUNT
+} sl_isa;
+
+const char *sl_isa_name(sl_isa isa);
+int sl_isa_runs(sl_isa isa); /* whether this CPU and its operating system run it, and this build has it */
+sl_isa sl_isa_best(void);    /* the last that runs here */
+
+/* The isa of that name. SL_EINVAL with the choices when there is none, SL_EUNSUPPORTED when this CPU cannot run it. */
+sl_status sl_isa_parse(const char *name, sl_isa *isa);
+
+/* What kernels are to use in this process: the best, until sl_isa_use (before the first task; sl_runtime_start calls
+ * it). */
+sl_isa sl_isa_current(void);
+sl_status sl_isa_use(sl_isa isa);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,115 @@
+/* Peak measurements. */
+#include "runtime/machine/measure.h"
+
+#include <cblas.h>
+#include <omp.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/trace/recorder.h"
+
+/* One round of measuring: every thread works from a common start until `until`, and adds its own rate. */
+typedef struct round {
+  int n;        /* sgemm: rows; triad: floats in an array */
+  int64_t span; /* ns */
+  int threads;  /* that take part, over all workers */
+  atomic_int ready, failed;
+  _Atomic int64_t milli; /* sum of rates, 1e-3 GFLOP/s or GB/s */
+} round;
+
+/* Waits for all, so that none measures while others still fill their arrays; then the time to stop at. */
+static int64_t begin(round *r) {
+  atomic_fetch_add(&r->ready, 1);
+  while (atomic_load(&r->ready) < r->threads) sched_yield();
+  return sl_now();
+}
+
+static void sgemm_thread(round *r) {
+  const size_t count = (size_t)r->n * (size_t)r->n;
+  float *a = aligned_alloc(64, 3 * count * sizeof *a), *b = a + count, *c = b + count;
+  if (a) {
+    for (size_t i = 0; i < 2 * count; i++) a[i] = (float)(i % 7) - 3.0f;
+    memset(c, 0, count * sizeof *c);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, r->n, r->n, r->n / 4, 1, a, r->n, b, r->n, 0, c, r->n);
+  } else {
+    atomic_fetch_add(&r->failed, 1);
+  }
+  const int64_t from = begin(r);
+  if (!a) return;
+  int64_t now;
+  int calls = 0;
+  do {
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, r->n, r->n, r->n, 1, a, r->n, b, r->n, 0, c, r->n);
+    calls++;
+    now = sl_now();
+  } while (now - from < r->span);
+  const double flops = 2.0 * calls * (double)count * r->n;
+  atomic_fetch_add(&r->milli, (int64_t)(1e3 * flops / (double)(now - from)));
+  free(a);
+}
+
+static void triad(float *restrict a, const float *restrict b, const float *restrict c, float s, size_t n) {
+#pragma omp simd
+  for (size_t i = 0; i < n; i++) a[i] = b[i] + s * c[i];
+}
+
+static void triad_thread(round *r) {
+  const size_t n = (size_t)r->n;
+  float *a = aligned_alloc(64, 3 * n * sizeof *a), *b = a + n, *c = b + n;
+  if (a)
+    for (size_t i = 0; i < 3 * n; i++) a[i] = 1.0f;
+  else
+    atomic_fetch_add(&r->failed, 1);
+  const int64_t from = begin(r);
+  if (!a) return;
+  int64_t now;
+  int calls = 0;
+  do {
+    triad(a, b, c, 0.25f + (float)calls, n);
+    calls++;
+    now = sl_now();
+  } while (now - from < r->span);
+  /* The result is used, so the compiler must keep the work. */
+  if (a[calls % r->n] > 0)
+    atomic_fetch_add(&r->milli, (int64_t)(1e3 * 12.0 * calls * (double)n / (double)(now - from)));
+  free(a);
+}
+
+static void sgemm_worker(void *arg, int worker, sl_team *team) {
+  (void)worker;
+#pragma omp parallel num_threads(team->threads) if (team->threads > 1)
+  sgemm_thread(arg);
+}
+
+static void triad_worker(void *arg, int worker, sl_team *team) {
+  (void)worker;
+#pragma omp parallel num_threads(team->threads) if (team->threads > 1)
+  triad_thread(arg);
+}
+
+static sl_status measure(sl_runtime *rt, sl_worker_function function, int n, double seconds, double *rate) {
+  round r = {.n = n, .span = (int64_t)(1e9 * seconds)};
+  for (int w = 0; w < sl_runtime_workers(rt); w++) {
+    const sl_team *team = sl_runtime_team(rt, w);
+    if (team) r.threads += team->threads;
+  }
+  SL_TRY(sl_runtime_each_worker(rt, function, &r));
+  if (atomic_load(&r.failed)) return sl_fail(SL_ENOMEM, "no memory for measuring with %d threads", r.threads);
+  const double found = 1e-3 * (double)atomic_load(&r.milli);
+  if (found > *rate) *rate = found;
+  return SL_OK;
+}
+
+sl_status sl_measure_sgemm(sl_runtime *rt, double seconds, double *gflops) {
+  *gflops = 0;
+  SL_TRY(measure(rt, sgemm_worker, 1024, seconds / 2, gflops));
+  return measure(rt, sgemm_worker, 2048, seconds / 2, gflops);
+}
+
+sl_status sl_measure_triad(sl_runtime *rt, double seconds, size_t megabytes, double *gigabytes) {
+  *gigabytes = 0;
+  if (megabytes == 0) megabytes = 64;
+  if (megabytes > 4096) return sl_fail(SL_EINVAL, "%zu MB a thread to measure memory with: at most 4096", megabytes);
+  return measure(rt, triad_worker, (int)(megabytes * 1000000 / 12 / 16 * 16), seconds, gigabytes);
+}

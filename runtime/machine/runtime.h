@@ -1,0 +1,99 @@
+/* Start and stop of MPI, hwloc, StarPU and the workers' teams, in one place since each needs what the one before found:
+ * the ranks of a node share its cores, StarPU's workers are bound to the share, teams grow from the workers.
+ *
+ * One runtime at a time in a process. */
+#ifndef SL_RUNTIME_H
+#define SL_RUNTIME_H
+
+#include <stddef.h>
+
+#include "runtime/machine/isa.h"
+#include "runtime/base/status.h"
+#include "runtime/machine/team.h"
+#include "runtime/machine/topology.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct sl_runtime sl_runtime;
+
+/* Zeroed options mean: no MPI, StarPU's own policy, all cores, no GPU; sl_runtime_defaults() is what a program wants.
+ */
+typedef struct sl_runtime_options {
+  int mpi;                /* 1: MPI is started (unless the program did) and its ranks work together */
+  int keep_mpi;           /* 1: sl_runtime_stop leaves MPI up for a later start; then sl_runtime_end_mpi ends it */
+  const char *sched;      /* the scheduling policy; NULL: $STARPU_SCHED, else the library's first, else "lws" */
+  const char *sched_lib;  /* a shared library with policies of one's own (policies.h); NULL: $STARPU_SCHED_LIB */
+  int workers;            /* CPU workers of this rank; 0: all its cores (with GPUs: less one each) */
+  int threads_per_worker; /* K; 0: the least that lets StarPU drive all cores */
+  int gpus;               /* GPUs of this rank; -1: its part of those that the node's ranks see */
+  const char *kernels;    /* "base", "avx2", "avx512"; NULL: the best that runs here */
+  const char *machine;    /* whose performance models; NULL: $STARPU_HOSTNAME, else a name of what decides times here */
+  int calibrate;          /* 1: StarPU refines its performance models in this run (dm* policies need them) */
+} sl_runtime_options;
+
+sl_runtime_options sl_runtime_defaults(void); /* MPI on, all processors, K automatic */
+
+/* Collective over the ranks when options->mpi. Errors: SL_EINVAL (a runtime runs already; unknown policy, listing those
+ * that the installed StarPU has), SL_EMPI (a launcher promised more ranks than MPI has; thread level), SL_ETOPOLOGY,
+ * SL_ESTARPU, SL_EUNSUPPORTED (kernels; GPUs asked of a StarPU without CUDA). */
+sl_status sl_runtime_start(const sl_runtime_options *options, sl_runtime **runtime);
+/* Waits for all tasks, ends the teams, StarPU, and MPI if it was started here and keep_mpi is 0. NULL is allowed. MPI
+ * cannot start twice in a process: after that, one rank starts again without it, more cannot. */
+void sl_runtime_stop(sl_runtime *runtime);
+/* Ends MPI if an earlier start began it. */
+void sl_runtime_end_mpi(void);
+
+sl_runtime *sl_runtime_current(void); /* the one that runs, or NULL */
+
+/* Tasks that will never run are still with StarPU, which neither shuts down nor gives up what they name: from here on
+ * nothing of it is touched any more, and all that is left for the process is to end. Whatever is destroyed after this
+ * keeps its memory. */
+void sl_runtime_abandon(sl_runtime *runtime);
+int sl_runtime_abandoned(void);
+
+int sl_runtime_rank(const sl_runtime *runtime);       /* 0 without MPI */
+int sl_runtime_ranks(const sl_runtime *runtime);      /* 1 without MPI */
+int sl_runtime_local_rank(const sl_runtime *runtime); /* among the ranks of this node */
+int sl_runtime_local_ranks(const sl_runtime *runtime);
+int sl_runtime_nodes(const sl_runtime *runtime); /* machines in the job */
+
+typedef enum sl_worker_kind { SL_WORKER_CPU, SL_WORKER_CUDA } sl_worker_kind;
+int sl_runtime_workers(const sl_runtime *runtime); /* CPU and CUDA together; ids are StarPU's, 0 .. workers - 1 */
+int sl_runtime_cpu_workers(const sl_runtime *runtime);
+int sl_runtime_gpus(const sl_runtime *runtime);
+sl_worker_kind sl_runtime_worker_kind(const sl_runtime *runtime, int worker);
+/* "CPU 0, cores 0-3 (NUMA 0)" */
+char *sl_runtime_worker_text(const sl_runtime *runtime, int worker, char *text, size_t n);
+/* PCI address of this rank's GPU number i: "0000:17:00.0"; "" where it is not known. */
+char *sl_runtime_gpu_address(const sl_runtime *runtime, int i, char *text, size_t n);
+sl_team *sl_runtime_team(const sl_runtime *runtime, int worker); /* NULL for a GPU */
+
+/* Runs function(arg, worker, team) on the thread of every CPU worker at once and returns when all have ended. Outside
+ * of steps only. */
+typedef void (*sl_worker_function)(void *arg, int worker, sl_team *team);
+sl_status sl_runtime_each_worker(sl_runtime *runtime, sl_worker_function function, void *arg);
+/* Sees to `bytes` of scratch for each thread of each team (sl_team_reserve). */
+sl_status sl_runtime_reserve_scratch(sl_runtime *runtime, size_t bytes);
+
+const sl_share *sl_runtime_share(const sl_runtime *runtime);     /* cores of this rank */
+hwloc_topology_t sl_runtime_topology(const sl_runtime *runtime); /* borrowed */
+double sl_runtime_quota(const sl_runtime *runtime);              /* the cgroup's, in cores; 0: none */
+const char *sl_runtime_sched(const sl_runtime *runtime);         /* the policy in use */
+sl_isa sl_runtime_isa(const sl_runtime *runtime);
+const char *sl_runtime_model_host(const sl_runtime *runtime); /* the name that StarPU's models are filed under */
+const char *sl_runtime_sampling(const sl_runtime *runtime);   /* the folder of StarPU's calibration */
+
+/* Of the installation; no runtime needed. */
+const char *sl_runtime_starpu(void); /* "1.3.10" */
+int sl_runtime_starpu_max_cpus(void);
+int sl_runtime_starpu_max_buffers(void);
+int sl_runtime_starpu_has_cuda(void);
+const char *sl_runtime_blas(void); /* OpenBLAS's kernels, "Zen"; they give the sgemm peak that runs are held against */
+const char *sl_runtime_mpi(void);  /* the MPI library's version, one line */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,185 @@
+/* Named tensors and their StarPU handles. */
+#include "runtime/machine/store.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "runtime/machine/comm.h"
+#include "runtime/machine/runtime.h"
+
+struct sl_store {
+  sl_tensor **tensor;
+  int n, capacity;
+  MPI_Win window; /* with what ranks have in common; MPI_WIN_NULL: nothing */
+  char *common;
+  size_t common_bytes, used;
+};
+
+enum { CACHE_LINE = 64, PAGE = 4096, HUGE_PAGE = 2 << 20 };
+
+sl_status sl_store_create(sl_store **store) {
+  *store = calloc(1, sizeof **store);
+  if (!*store) return sl_fail(SL_ENOMEM, "no memory for a store");
+  (*store)->window = MPI_WIN_NULL;
+  return SL_OK;
+}
+
+static void unregister(sl_tensor *tensor) {
+  for (int b = 0; b < tensor->blocks; b++) starpu_data_unregister(tensor->handle[b]);
+  free(tensor->handle);
+  tensor->handle = NULL;
+  tensor->blocks = 0;
+}
+
+void sl_store_destroy(sl_store *store) {
+  if (!store || sl_runtime_abandoned()) return;
+  for (int i = 0; i < store->n; i++) {
+    unregister(store->tensor[i]);
+    if (!store->tensor[i]->common) free(store->tensor[i]->data);
+    free(store->tensor[i]->name);
+    free(store->tensor[i]);
+  }
+  if (store->window != MPI_WIN_NULL) MPI_Win_free(&store->window);
+  free(store->tensor);
+  free(store);
+}
+
+int sl_store_count(const sl_store *store) { return store->n; }
+sl_tensor *sl_store_at(const sl_store *store, int i) { return store->tensor[i]; }
+
+sl_tensor *sl_store_find(const sl_store *store, const char *name) {
+  for (int i = 0; i < store->n; i++)
+    if (strcmp(store->tensor[i]->name, name) == 0) return store->tensor[i];
+  return NULL;
+}
+
+/* A new entry without memory. */
+static sl_status enter(sl_store *store, const char *name, sl_dtype dtype, const sl_shape *shape, int parameter,
+                       sl_tensor **tensor) {
+  *tensor = NULL;
+  if (sl_store_find(store, name)) return sl_fail(SL_EEXIST, "the store has a tensor '%s' already", name);
+  if (store->n == store->capacity) {
+    int wanted = store->capacity ? 2 * store->capacity : 64;
+    sl_tensor **more = realloc(store->tensor, (size_t)wanted * sizeof *more);
+    if (!more) return sl_fail(SL_ENOMEM, "no memory for tensor '%s'", name);
+    store->tensor = more;
+    store->capacity = wanted;
+  }
+  sl_tensor *mine = calloc(1, sizeof *mine);
+  char *copy = strdup(name);
+  if (!mine || !copy) {
+    free(mine), free(copy);
+    return sl_fail(SL_ENOMEM, "no memory for tensor '%s'", name);
+  }
+  *mine = (sl_tensor){.name = copy, .dtype = dtype, .shape = *shape, .parameter = parameter, .owner = -1};
+  store->tensor[store->n++] = *tensor = mine;
+  return SL_OK;
+}
+
+static size_t bytes_of(sl_dtype dtype, const sl_shape *shape) {
+  return (size_t)sl_shape_count(shape) * sl_dtype_bytes(dtype);
+}
+
+sl_status sl_store_add(sl_store *store, const char *name, sl_dtype dtype, const sl_shape *shape, int parameter,
+                       sl_tensor **tensor) {
+  const size_t bytes = bytes_of(dtype, shape);
+  const int large = bytes >= 2 * (size_t)HUGE_PAGE; /* huge pages, but for the end, which would waste half of one */
+  const size_t align = large ? HUGE_PAGE : CACHE_LINE, unit = large ? PAGE : CACHE_LINE;
+  const size_t room = (bytes + unit - 1) / unit * unit, whole = bytes / HUGE_PAGE * HUGE_PAGE;
+  void *data = NULL;
+  *tensor = NULL;
+  if (posix_memalign(&data, align, room ? room : align) != 0)
+    return sl_fail(SL_ENOMEM, "no memory for tensor '%s' of %zu bytes", name, bytes);
+  const sl_status status = enter(store, name, dtype, shape, parameter, tensor);
+  if (status != SL_OK) {
+    free(data);
+    return status;
+  }
+  if (large) {
+    madvise(data, whole, MADV_HUGEPAGE);
+    if (room > whole) madvise((char *)data + whole, room - whole, MADV_NOHUGEPAGE);
+  }
+  memset(data, 0, bytes);
+  (*tensor)->data = data;
+  return SL_OK;
+}
+
+sl_status sl_store_reserve_common(sl_store *store, const sl_runtime *runtime, size_t bytes) {
+  const MPI_Comm node = sl_runtime_node_comm(runtime);
+  int rank, unit, fits, all;
+  void *base;
+  if (store->common) return sl_fail(SL_EEXIST, "the store has memory in common already");
+  MPI_Comm_rank(node, &rank);
+  fits = MPI_Win_allocate_shared(rank == 0 ? (MPI_Aint)(bytes + CACHE_LINE) : 0, 1, MPI_INFO_NULL, node, &base,
+                                 &store->window) == MPI_SUCCESS;
+  if (!fits) store->window = MPI_WIN_NULL;
+  SL_TRY(sl_comm_status(MPI_Allreduce(&fits, &all, 1, MPI_INT, MPI_MIN, node), "MPI_Allreduce"));
+  if (!all) {
+    if (fits) MPI_Win_free(&store->window);
+    return sl_fail(SL_ENOMEM, "no shared memory for %zu bytes of tensors", bytes);
+  }
+  MPI_Aint size;
+  SL_TRY(sl_comm_status(MPI_Win_shared_query(store->window, 0, &size, &unit, &base), "MPI_Win_shared_query"));
+  store->common = (char *)(((uintptr_t)base + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
+  store->common_bytes = bytes;
+  if (rank == 0) memset(store->common, 0, bytes);
+  return sl_comm_status(MPI_Barrier(node), "MPI_Barrier");
+}
+
+size_t sl_store_common_bytes(sl_dtype dtype, const sl_shape *shape) {
+  return (bytes_of(dtype, shape) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+}
+
+sl_status sl_store_add_common(sl_store *store, const char *name, sl_dtype dtype, const sl_shape *shape, int parameter,
+                              sl_tensor **tensor) {
+  const size_t bytes = sl_store_common_bytes(dtype, shape);
+  *tensor = NULL;
+  if (bytes > store->common_bytes - store->used)
+    return sl_fail(SL_ENOMEM, "tensor '%s' is more than was reserved in common", name);
+  SL_TRY(enter(store, name, dtype, shape, parameter, tensor));
+  (*tensor)->common = 1;
+  (*tensor)->data = store->common + store->used;
+  store->used += bytes;
+  return SL_OK;
+}
+
+sl_status sl_store_add_owned(sl_store *store, const char *name, sl_dtype dtype, const sl_shape *shape, int owner,
+                             int rank, sl_tensor **tensor) {
+  SL_TRY(owner == rank ? sl_store_add(store, name, dtype, shape, 0, tensor)
+                       : enter(store, name, dtype, shape, 0, tensor));
+  (*tensor)->owner = owner;
+  return SL_OK;
+}
+
+sl_status sl_store_register(sl_tensor *t, int blocks) {
+  if (t->blocks == blocks) return SL_OK;
+  if (t->blocks)
+    return sl_fail(SL_EINVAL, "tensor '%s' is in use in %d row blocks and wanted in %d", t->name, t->blocks, blocks);
+  t->handle = calloc((size_t)blocks, sizeof *t->handle);
+  if (!t->handle) return sl_fail(SL_ENOMEM, "no memory to register tensor '%s'", t->name);
+  int64_t rows = t->shape.ndim ? t->shape.dim[0] : 1;
+  size_t row = (size_t)sl_shape_row(&t->shape) * sl_dtype_bytes(t->dtype);
+  for (int b = 0; b < blocks; b++) {
+    int64_t first = rows * b / blocks, last = rows * (b + 1) / blocks;
+    starpu_vector_data_register(&t->handle[b], STARPU_MAIN_RAM, (uintptr_t)t->data + (size_t)first * row,
+                                (uint32_t)((size_t)(last - first) * row / sl_dtype_bytes(t->dtype)),
+                                sl_dtype_bytes(t->dtype));
+    starpu_data_set_sequential_consistency_flag(t->handle[b], 0);
+  }
+  t->blocks = blocks;
+  return SL_OK;
+}
+
+sl_status sl_store_acquire(sl_store *store, int write) {
+  for (int i = 0; i < store->n; i++)
+    for (int b = 0; b < store->tensor[i]->blocks; b++)
+      if (starpu_data_acquire(store->tensor[i]->handle[b], write ? STARPU_RW : STARPU_R) != 0)
+        return sl_fail(SL_ESTARPU, "tensor '%s' cannot be brought to host memory", store->tensor[i]->name);
+  return SL_OK;
+}
+
+void sl_store_release(sl_store *store) {
+  for (int i = 0; i < store->n; i++)
+    for (int b = 0; b < store->tensor[i]->blocks; b++) starpu_data_release(store->tensor[i]->handle[b]);
+}

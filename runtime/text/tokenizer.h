@@ -1,0 +1,75 @@
+/* Tokenizers: text to token ids, and back. Three kinds, each as published files have them, with the ids that Hugging
+ * Face's tokenizers give without special tokens added around the text:
+ *   bytes      256 ids, the bytes themselves.
+ *   BPE        byte-level byte-pair encoding, GPT-2's (Radford et al. 2019; Sennrich et al. 2016): text is cut into
+ * words by a fixed pattern, and in each word the pair that was learnt first is joined, until none is left. Every
+ *              sequence of bytes has tokens and comes back from them; bytes that are not UTF-8 count as punctuation.
+ *   WordPiece  BERT's (Devlin et al. 2019): text is cleaned, lower-cased where the vocabulary is uncased, cut into
+ * words and punctuation, and each word covered by the longest pieces from its left, or becomes [UNK]. Special tokens
+ * are found in text before all else. Which characters are letters, digits and marks is utf8proc's answer; a character
+ * newer than the Unicode of either library may be cut differently. */
+#ifndef SL_TOKENIZER_H
+#define SL_TOKENIZER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/base/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Remembers the tokens of words that it has met, so one thread at a time may use it. */
+typedef struct sl_tokenizer sl_tokenizer;
+
+typedef enum sl_special {
+  SL_SPECIAL_END,
+  SL_SPECIAL_MASK,
+  SL_SPECIAL_UNKNOWN,
+  SL_SPECIAL_CLS,
+  SL_SPECIAL_SEP,
+  SL_SPECIAL_PAD
+} sl_special;
+
+/* path: "bytes", or a tokenizer.json, a vocab.txt (WordPiece), or a folder that holds one of these or vocab.json and
+ * merges.txt (BPE), looked for in this order. A vocab.txt is uncased unless a tokenizer_config.json beside it says
+ * otherwise (do_lower_case, strip_accents, tokenize_chinese_chars) or its tokens have capital letters.
+ * SL_ENOTFOUND, SL_EIO; SL_EFORMAT names file and line or key: JSON that is none, ids twice or with gaps, tokens twice,
+ * merges of unknown tokens; SL_EUNSUPPORTED: another model, normalizer or pre-tokenizer. */
+sl_status sl_tokenizer_open(const char *path, sl_tokenizer **tokenizer);
+void sl_tokenizer_close(sl_tokenizer *tokenizer); /* NULL is allowed */
+
+int64_t sl_tokenizer_vocabulary(const sl_tokenizer *tokenizer);                /* ids are 0 .. vocabulary - 1 */
+int32_t sl_tokenizer_special(const sl_tokenizer *tokenizer, sl_special which); /* -1: it has none */
+
+/* *tokens is the caller's to free(), never NULL on success. SL_EINVAL: a byte without a token, in a vocabulary that
+ * lacks some and has no unknown token; or a word of 2^30 bytes. */
+sl_status sl_tokenizer_encode(sl_tokenizer *tokenizer, const char *text, size_t bytes, int32_t **tokens, size_t *n);
+/* Where a long text may be cut: the largest position in 1 .. bytes - 1 such that the tokens of what is before it and
+ * those of what follows, whatever more comes, are the tokens of the whole; 0: there is none. */
+size_t sl_tokenizer_cut(const sl_tokenizer *tokenizer, const char *text, size_t bytes);
+/* *text is the caller's to free() and has a zero byte after its end. BPE gives the text back as it was; WordPiece puts
+ * a space between words. SL_EINVAL: an id beyond the vocabulary. Parts may be decoded one by one; of WordPiece only
+ * between words. */
+sl_status sl_tokenizer_decode(const sl_tokenizer *tokenizer, const int32_t *tokens, size_t n, char **text,
+                              size_t *bytes);
+/* A tokenizer.json as Hugging Face's tokenizers read it; "bytes" becomes a BPE without merges. */
+sl_status sl_tokenizer_save(const sl_tokenizer *tokenizer, const char *path);
+
+/* Learning a byte-level BPE: texts are added, then the most frequent pair of tokens becomes a token (of equally
+ * frequent ones that of the smaller ids), until the vocabulary is full or no pair occurs twice. Ids are 256 bytes in
+ * GPT-2's order, the joined pairs, and <|endoftext|> last. Of a word only the first 1,024 bytes are learnt from. */
+typedef struct sl_bpe_trainer sl_bpe_trainer;
+sl_status sl_bpe_trainer_create(sl_bpe_trainer **trainer);
+/* Occurrences of <|endoftext|> part the text and are not learnt from. Cut long texts with sl_bpe_trainer_cut. */
+sl_status sl_bpe_trainer_add(sl_bpe_trainer *trainer, const char *text, size_t bytes);
+size_t sl_bpe_trainer_cut(const char *text, size_t bytes); /* as sl_tokenizer_cut */
+/* vocabulary: 257 or more; the result may have fewer. SL_EINVAL. The trainer can only be destroyed afterwards. */
+sl_status sl_bpe_trainer_finish(sl_bpe_trainer *trainer, int64_t vocabulary, sl_tokenizer **tokenizer);
+void sl_bpe_trainer_destroy(sl_bpe_trainer *trainer); /* NULL is allowed */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,118 @@
+/* The gradient pass: walks the nodes backwards, asks each operation on the way from the parameters to the loss for the
+ * nodes of its gradient, and adds up what reaches a value from several uses. */
+#include "tasks/graph/gradient.h"
+
+#include <stdlib.h>
+
+/* A backward node's sum over samples, which its kernel adds to what is there when told to, and which nobody has read.
+ */
+static int open_sum(const sl_graph *graph, int first, sl_value v) {
+  const sl_value_info *info = graph->value[v];
+  if (info->producer < first || info->scope == sl_node_scope(graph, graph->node[info->producer])) return 0;
+  for (int i = first; i < graph->n_nodes; i++)
+    for (int k = 0; k < graph->node[i]->n_in; k++)
+      if (graph->node[i]->in[k] == v) return 0;
+  return 1;
+}
+
+/* Of how many values (or inputs of one node) v is the gradient. */
+static int times(const sl_value *list, int n, sl_value v) {
+  int count = 0;
+  for (int i = 0; i < n; i++) count += list[i] == v;
+  return count;
+}
+
+/* Adds input k's gradient to what its value has from later uses. Sums (a weight's gradient) go on in the same buffer:
+ * the node that makes `more` writes onto `total` instead; so its shards come after all shards of the later use.
+ * Everything else takes a node of its own. first: the first backward node; of[n]: the values' gradients so far. */
+static void add_contribution(sl_graph *graph, int first, sl_value *of, int n, const sl_node *node, int k,
+                             const sl_value *din) {
+  sl_value *total = &of[node->in[k]], more = din[k];
+  if (more == SL_NONE || graph->status != SL_OK) return;
+  if (*total == SL_NONE) {
+    *total = more;
+    return;
+  }
+  const sl_value_info *a = graph->value[*total], *b = graph->value[more];
+  if (a->dtype == b->dtype && sl_shape_equal(&a->shape, &b->shape) && a->scope == b->scope &&
+      open_sum(graph, first, *total) && open_sum(graph, first, more) && times(of, n, *total) == 1 &&
+      times(of, n, more) == 0 && times(din, node->n_in, more) == 1) {
+    sl_node *maker = graph->node[b->producer];
+    for (int j = 0; j < maker->n_out; j++)
+      if (maker->out[j] == more) {
+        maker->out[j] = *total;
+        maker->accumulate |= 1u << j;
+      }
+    return;
+  }
+  *total = sl_graph_add1(graph, graph->add, node->name, NULL, (sl_value[]){*total, more}, 2);
+}
+
+sl_status sl_gradient(sl_graph *graph, sl_value loss, const sl_value *parameters, int n, sl_value *gradients) {
+  SL_TRY(sl_graph_status(graph));
+  if (!sl_graph_value(graph, loss)) return sl_fail(SL_EINVAL, "the loss is no value of this graph");
+  int n_values = graph->n_values, n_nodes = graph->n_nodes;
+  char *wanted = calloc((size_t)n_values, 1); /* depends on a parameter */
+  sl_value *of = malloc((size_t)n_values * sizeof *of);
+  int *need = NULL;
+  sl_value *din = NULL;
+  sl_status status = SL_OK;
+  if (!wanted || !of) {
+    status = sl_fail(SL_ENOMEM, "no memory for the gradients of %d values", n_values);
+    goto out;
+  }
+  for (int v = 0; v < n_values; v++) of[v] = SL_NONE;
+  for (int p = 0; p < n; p++) wanted[parameters[p]] = 1;
+  int most = 1;
+  for (int i = 0; i < n_nodes; i++) {
+    const sl_node *node = graph->node[i];
+    if (node->n_in > most) most = node->n_in;
+    if (!node->op->gradient) continue;
+    int any = 0;
+    for (int k = 0; k < node->n_in; k++) any |= wanted[node->in[k]];
+    for (int k = 0; k < node->n_out && any; k++) wanted[node->out[k]] = 1;
+  }
+  need = malloc((size_t)most * sizeof *need);
+  din = malloc((size_t)most * sizeof *din);
+  if (!need || !din) {
+    status = sl_fail(SL_ENOMEM, "no memory for the gradients of %d inputs", most);
+    goto out;
+  }
+  sl_phase before = graph->phase;
+  graph->phase = SL_PHASE_BACKWARD;
+  for (int i = n_nodes - 1; i >= 0 && graph->status == SL_OK; i--) {
+    const sl_node *node = graph->node[i];
+    if (!node->op->gradient) continue;
+    sl_value dout[SL_MAX_OUT];
+    int reached = 0, any = 0;
+    for (int k = 0; k < node->n_out; k++) {
+      dout[k] = of[node->out[k]];
+      reached |= dout[k] != SL_NONE || node->out[k] == loss;
+    }
+    for (int k = 0; k < node->n_in; k++) {
+      need[k] = wanted[node->in[k]];
+      din[k] = SL_NONE;
+      any |= need[k];
+    }
+    if (!reached || !any) continue;
+    node->op->gradient(graph, node, dout, need, din);
+    for (int k = 0; k < node->n_in; k++)
+      if (need[k]) add_contribution(graph, n_nodes, of, n_values, node, k, din);
+  }
+  graph->phase = before;
+  SL_TRY_OUT(sl_graph_status(graph));
+  for (int p = 0; p < n; p++) {
+    gradients[p] = of[parameters[p]];
+    if (gradients[p] == SL_NONE) {
+      status = sl_fail(SL_EINVAL, "parameter '%s' has no gradient: the loss does not depend on it",
+                       graph->value[parameters[p]]->name);
+      goto out;
+    }
+  }
+out:
+  free(wanted);
+  free(of);
+  free(need);
+  free(din);
+  return status;
+}

@@ -1,0 +1,20 @@
+/* The gradient pass: reverse-mode differentiation as an addition to the graph. */
+#ifndef SL_GRADIENT_H
+#define SL_GRADIENT_H
+
+#include "tasks/graph/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Adds the nodes that compute d loss / d parameters[i] and puts their values into gradients[i], F32 with the
+ * parameter's shape. loss is a scalar (its own gradient is 1: the root's operation gets dout = SL_NONE). Contributions
+ * of several uses are added in reverse order of use. Nodes are added with phase SL_PHASE_BACKWARD. A parameter that the
+ * loss does not depend on, or only through an operation that has no gradient, is an error that names it. */
+sl_status sl_gradient(sl_graph *graph, sl_value loss, const sl_value *parameters, int n, sl_value *gradients);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

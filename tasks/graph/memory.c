@@ -1,0 +1,250 @@
+/* Memory planning: in-place chains first, then slots along the predicted schedule: shared objects, greedy by
+ * size (Pisarchyk and Lee 2020). */
+#include "tasks/graph/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A group of values in one buffer: one value, or a chain of in-place operations. */
+typedef struct group {
+  size_t bytes;
+  double start, end;         /* predicted first write, last use */
+  int writer;                /* node of the first write */
+  int first_turn, last_turn; /* micro-batches of the first write and the last use */
+  int keep;
+} group;
+
+typedef struct planner {
+  const sl_graph *g;
+  sl_schedule *s;
+  int *group_of;           /* [values] the value that stands for its group */
+  int *next;               /* [values] next member of the group, -1 at its end */
+  group *group;            /* [values], valid where group_of[v] == v */
+  int *users, *first_user; /* nodes that touch each value: users[first_user[v]] ... */
+} planner;
+
+static size_t rounded(size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+static int temporary(const planner *p, int v) { return p->g->value[v]->role == SL_ROLE_TEMPORARY; }
+
+/* Nodes that touch each value, in node order; a node that reads and writes a value counts once. */
+static sl_status list_users(planner *p) {
+  const sl_graph *g = p->g;
+  int *count = calloc((size_t)g->n_values + 2, sizeof *count), total = 0;
+  if (!count) return sl_fail(SL_ENOMEM, "no memory to plan %d values", g->n_values);
+  p->first_user = count;
+  for (int i = 0; i < g->n_nodes; i++) total += g->node[i]->n_in + g->node[i]->n_out;
+  p->users = malloc(((size_t)total + 1) * sizeof *p->users);
+  int *last = malloc(((size_t)g->n_values + 1) * sizeof *last);
+  if (!p->users || !last) {
+    free(last);
+    return sl_fail(SL_ENOMEM, "no memory to plan %d values", g->n_values);
+  }
+  for (int fill = 0; fill < 2; fill++) {
+    for (int v = 0; v < g->n_values; v++) last[v] = -1;
+    for (int i = 0; i < g->n_nodes; i++) {
+      const sl_node *node = g->node[i];
+      for (int k = 0; k < node->n_in + node->n_out; k++) {
+        int v = k < node->n_in ? node->in[k] : node->out[k - node->n_in];
+        if (last[v] == i) continue;
+        last[v] = i;
+        if (fill)
+          p->users[count[v + 1]++] = i;
+        else
+          count[v + 2]++;
+      }
+    }
+    if (!fill)
+      for (int v = 0; v < g->n_values; v++) count[v + 1] += count[v];
+  }
+  free(last);
+  return SL_OK;
+}
+
+static int n_users(const planner *p, int v) { return p->first_user[v + 1] - p->first_user[v]; }
+
+/* Values computed in place share their input's group. */
+static void join_in_place(planner *p) {
+  for (int i = 0; i < p->g->n_nodes; i++)
+    for (int j = 0; j < p->g->node[i]->n_out; j++) {
+      int to = p->g->node[i]->out[j], from = p->s->onto[to];
+      if (from < 0 || p->group_of[to] != to) continue;
+      p->group_of[to] = p->group_of[from];
+      p->next[to] = p->next[p->group_of[from]];
+      p->next[p->group_of[from]] = to;
+    }
+}
+
+static int largest_first(const void *a, const void *b) {
+  const group *x = *(group *const *)a, *y = *(group *const *)b;
+  if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
+  if (x->start != y->start) return x->start < y->start ? -1 : 1;
+  return x->writer < y->writer ? -1 : x->writer > y->writer;
+}
+
+/* A buffer and its tenants, in the order of time. */
+typedef struct slot {
+  group **tenant;
+  int n, capacity;
+} slot;
+
+/* Whether b can have a's buffer: a's last use ends well before b's first write, or in an earlier micro-batch. */
+static int gives_way(const group *a, const group *b, double slack) {
+  return a->end + (a->last_turn < b->first_turn ? 0 : slack) <= b->start;
+}
+
+/* Where a group would go among a slot's tenants, and how long the slot would stand empty around it; -1: it is in the
+ * way of one of them. */
+static int place_in(const slot *s, const group *mine, double slack, double *idle) {
+  int low = 0, high = s->n;
+  while (low < high) {
+    const int mid = (low + high) / 2;
+    if (s->tenant[mid]->start < mine->start)
+      low = mid + 1;
+    else
+      high = mid;
+  }
+  if (low > 0 && !gives_way(s->tenant[low - 1], mine, slack)) return -1;
+  if (low < s->n && !gives_way(mine, s->tenant[low], slack)) return -1;
+  *idle = (low > 0 ? mine->start - s->tenant[low - 1]->end : 0) + (low < s->n ? s->tenant[low]->start - mine->end : 0);
+  return low;
+}
+
+static int insert(slot *s, int at, group *mine) {
+  if (s->n == s->capacity) {
+    const int wanted = s->capacity ? 2 * s->capacity : 8;
+    group **more = realloc(s->tenant, (size_t)wanted * sizeof *more);
+    if (!more) return 0;
+    s->tenant = more;
+    s->capacity = wanted;
+  }
+  memmove(s->tenant + at + 1, s->tenant + at, (size_t)(s->n++ - at) * sizeof *s->tenant);
+  s->tenant[at] = mine;
+  return 1;
+}
+
+/* Whether another user of the group waits for this one directly, so that waiting for that other is enough. */
+static int covered(const planner *p, int old, int node) {
+  for (int v = old; v >= 0; v = p->next[v])
+    for (int u = p->first_user[v]; u < p->first_user[v + 1]; u++)
+      for (int k = p->s->from[p->users[u]]; k < p->s->from[p->users[u] + 1]; k++)
+        if (p->s->before[k] == node) return 1;
+  return 0;
+}
+
+/* All users of the old tenant's group end before the new group's first write. */
+static sl_status order_after(planner *p, int old, int writer, int **pairs, int *n, int *capacity) {
+  for (int v = old; v >= 0; v = p->next[v])
+    for (int u = p->first_user[v]; u < p->first_user[v + 1]; u++) {
+      if (covered(p, old, p->users[u])) continue;
+      if (*n == *capacity) {
+        int wanted = *capacity ? 2 * *capacity : 256;
+        int *more = realloc(*pairs, (size_t)wanted * 2 * sizeof *more);
+        if (!more) return sl_fail(SL_ENOMEM, "no memory to order buffers");
+        *pairs = more;
+        *capacity = wanted;
+      }
+      (*pairs)[2 * *n] = p->users[u];
+      (*pairs)[2 * (*n)++ + 1] = writer;
+    }
+  return SL_OK;
+}
+
+sl_status sl_memory_plan(const sl_graph *g, sl_schedule *s, const char *keep, double slack, sl_memory **memory) {
+  *memory = NULL;
+  size_t n = (size_t)g->n_values + 1;
+  planner p = {.g = g,
+               .s = s,
+               .group_of = malloc(n * sizeof(int)),
+               .next = malloc(n * sizeof(int)),
+               .group = calloc(n, sizeof(group))};
+  group **list = malloc(n * sizeof *list);
+  slot *slots = calloc(n, sizeof *slots);
+  int *pairs = NULL, n_pairs = 0, capacity = 0, n_groups = 0;
+  sl_memory *m = calloc(1, sizeof *m);
+  sl_status status = SL_OK;
+  if (!p.group_of || !p.next || !p.group || !list || !slots || !m || !(m->slot = malloc(n * sizeof(int))) ||
+      !(m->bytes = calloc(n, sizeof(size_t)))) {
+    status = sl_fail(SL_ENOMEM, "no memory to plan %d values", g->n_values);
+    goto out;
+  }
+  SL_TRY_OUT(list_users(&p));
+  for (int v = 0; v < g->n_values; v++) p.group_of[v] = v, p.next[v] = -1, m->slot[v] = -1;
+  join_in_place(&p);
+  for (int v = 0; v < g->n_values; v++) {
+    if (!temporary(&p, v)) {
+      m->persistent += sl_value_bytes(g->value[v]);
+      continue;
+    }
+    if (n_users(&p, v) == 0) continue;
+    group *mine = &p.group[p.group_of[v]];
+    if (mine->bytes == 0) {
+      *mine = (group){.bytes = rounded(sl_value_bytes(g->value[v])), .writer = p.users[p.first_user[v]]};
+      mine->start = s->start[mine->writer];
+      list[n_groups++] = mine;
+    }
+    m->unshared += rounded(sl_value_bytes(g->value[v]));
+    mine->keep |= keep && keep[v];
+    for (int u = p.first_user[v]; u < p.first_user[v + 1]; u++) {
+      int node = p.users[u];
+      if (s->start[node] + s->seconds[node] > mine->end) mine->end = s->start[node] + s->seconds[node];
+      if (g->node[node]->micro_batch > mine->last_turn) mine->last_turn = g->node[node]->micro_batch;
+      if (s->start[node] < mine->start) mine->start = s->start[node], mine->writer = node;
+    }
+  }
+  for (int i = 0; i < n_groups; i++) list[i]->first_turn = g->node[list[i]->writer]->micro_batch;
+  /* Largest first: a slot is as large as its first tenant, and smaller ones fill its gaps, the tightest that fits. */
+  qsort(list, (size_t)n_groups, sizeof *list, largest_first);
+  for (int i = 0; i < n_groups; i++) {
+    group *mine = list[i];
+    int best = -1, at = 0;
+    double least = 0, idle;
+    for (int k = 0; k < m->n_slots && !mine->keep; k++) {
+      const int place =
+          slots[k].tenant[0]->keep ? -1 : place_in(&slots[k], mine, slack * s->makespan / g->micro_batches, &idle);
+      if (place < 0 || (best >= 0 && idle >= least)) continue;
+      best = k, at = place, least = idle;
+    }
+    if (best < 0) {
+      best = m->n_slots++;
+      m->bytes[best] = mine->bytes;
+    }
+    if (!insert(&slots[best], at, mine)) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory to plan %d values", g->n_values));
+    m->slot[mine - p.group] = best;
+  }
+  for (int k = 0; k < m->n_slots; k++)
+    for (int i = 1; i < slots[k].n; i++)
+      SL_TRY_OUT(order_after(&p, (int)(slots[k].tenant[i - 1] - p.group), slots[k].tenant[i]->writer, &pairs, &n_pairs,
+                             &capacity));
+  for (int v = 0; v < g->n_values; v++)
+    if (temporary(&p, v) && n_users(&p, v)) m->slot[v] = m->slot[p.group_of[v]];
+  for (int k = 0; k < m->n_slots; k++) m->temporaries += m->bytes[k];
+  int before = s->from[s->n];
+  SL_TRY_OUT(sl_schedule_add(s, pairs, n_pairs));
+  m->added = s->from[s->n] - before;
+  *memory = m;
+  m = NULL;
+out:
+  sl_memory_destroy(m);
+  for (size_t k = 0; slots && k < n; k++) free(slots[k].tenant);
+  free(p.group_of), free(p.next), free(p.group), free(p.users), free(p.first_user), free(list), free(slots),
+      free(pairs);
+  return status;
+}
+
+/* What StarPU 1.3 and 1.4 and this engine keep for a task and for a handle, measured on x86-64. */
+enum { TASK_BYTES = 2600, HANDLE_BYTES = 4500, HUGE_PAGE = 2 << 20 };
+
+size_t sl_memory_of_program(const sl_graph *g, const sl_memory *m) {
+  size_t handles = (size_t)m->n_slots;
+  for (int v = 0; v < g->n_values; v++) handles += g->value[v]->role != SL_ROLE_TEMPORARY;
+  return (m->temporaries + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE + m->persistent + handles * HANDLE_BYTES +
+         (size_t)g->n_nodes * TASK_BYTES;
+}
+
+void sl_memory_destroy(sl_memory *m) {
+  if (!m) return;
+  free(m->bytes);
+  free(m->slot);
+  free(m);
+}

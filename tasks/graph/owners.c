@@ -1,0 +1,181 @@
+/* Families of nodes and values around a parameter, and their owners. */
+#include "tasks/graph/owners.h"
+
+#include <stdlib.h>
+
+#include "tasks/graph/bits.h"
+#include "tasks/starpu/exchange.h"
+
+enum { NONE = -1, SEVERAL = -2 };
+
+typedef struct finder {
+  const sl_graph *g;
+  int *value, *node; /* the parameter that each belongs to; NONE, SEVERAL */
+  int *last;         /* [values] the last node that writes it */
+} finder;
+
+static void join(int *family, int with) {
+  if (*family == NONE)
+    *family = with;
+  else if (*family != with)
+    *family = SEVERAL;
+}
+
+static int updates(const finder *f, int i) {
+  return f->g->node[i]->phase == SL_PHASE_UPDATE && sl_node_scope(f->g, f->g->node[i]) == SL_SCOPE_WHOLE;
+}
+
+/* A sum of the backward pass: a gradient. */
+static int is_gradient(const finder *f, sl_value v) {
+  const sl_value_info *info = f->g->value[v];
+  const int last = f->last[v];
+  return info->role == SL_ROLE_TEMPORARY && info->scope == SL_SCOPE_WHOLE && last >= 0 &&
+         f->g->node[last]->phase == SL_PHASE_BACKWARD && sl_node_scope(f->g, f->g->node[last]) != SL_SCOPE_WHOLE;
+}
+
+/* Nodes that touch one parameter, and the state that they alone touch. */
+static void find_families(finder *f) {
+  const sl_graph *g = f->g;
+  for (int i = 0; i < g->n_nodes; i++) {
+    const sl_node *node = g->node[i];
+    for (int k = 0; k < node->n_in && updates(f, i); k++)
+      if (g->value[node->in[k]]->role == SL_ROLE_PARAMETER) join(&f->node[i], node->in[k]);
+  }
+  for (int i = 0; i < g->n_nodes; i++)
+    for (int k = 0; k < g->node[i]->n_in; k++) {
+      const sl_value v = g->node[i]->in[k];
+      if (g->value[v]->role == SL_ROLE_STATE) join(&f->value[v], f->node[i] == NONE ? SEVERAL : f->node[i]);
+    }
+}
+
+/* Gradients that only one family reads; what takes them by rows, and what a family makes for itself. */
+static void follow_values(finder *f) {
+  const sl_graph *g = f->g;
+  for (int i = 0; i < g->n_nodes; i++) {
+    const sl_node *node = g->node[i];
+    for (int k = 0; k < node->n_in; k++) {
+      if (!is_gradient(f, node->in[k]) || i <= f->last[node->in[k]]) continue;
+      if (!updates(f, i))
+        f->value[node->in[k]] = SEVERAL;
+      else if (f->node[i] != NONE)
+        join(&f->value[node->in[k]], f->node[i]);
+      else if (!sl__mask_has(node->op->map_in, k))
+        f->value[node->in[k]] = SEVERAL;
+    }
+  }
+  for (int i = 0; i < g->n_nodes; i++) {
+    const sl_node *node = g->node[i];
+    if (!updates(f, i)) continue;
+    for (int k = 0; k < node->n_in && f->node[i] == NONE; k++)
+      if (sl__mask_has(node->op->map_in, k) && f->value[node->in[k]] >= 0) f->node[i] = f->value[node->in[k]];
+    for (int j = 0; j < node->n_out && f->node[i] >= 0; j++)
+      if (g->value[node->out[j]]->role == SL_ROLE_TEMPORARY) f->value[node->out[j]] = f->node[i];
+  }
+}
+
+/* A parameter that a node updates together with another one, or whose state has to do with another, has no owner. */
+static void leave_out(const finder *f, char *listed) {
+  const sl_graph *g = f->g;
+  for (int i = 0; i < g->n_nodes; i++)
+    for (int k = 0; k < g->node[i]->n_in && updates(f, i); k++) {
+      const sl_value v = g->node[i]->in[k];
+      if (f->node[i] == SEVERAL && g->value[v]->role == SL_ROLE_PARAMETER) listed[v] = 1;
+      if (f->node[i] >= 0 && g->value[v]->role == SL_ROLE_STATE && f->value[v] == SEVERAL) listed[f->node[i]] = 1;
+    }
+}
+
+/* A run of parameters that has one owner. */
+typedef struct run {
+  int first, n;
+  size_t bytes;
+} run;
+
+static int largest_first(const void *a, const void *b) {
+  const run *x = a, *y = b;
+  if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
+  return x->first - y->first;
+}
+
+/* Parameters with a family, as their gradients are completed. */
+static void order_parameters(const finder *f, sl_owners *o, char *listed) {
+  const sl_graph *g = f->g;
+  for (int i = 0; i < g->n_nodes; i++)
+    for (int j = 0; j < g->node[i]->n_out; j++) {
+      const sl_value v = g->node[i]->out[j];
+      const int p = f->last[v] != i ? NONE : is_gradient(f, v) ? f->value[v] : f->node[i];
+      if (p < 0 || listed[p]) continue;
+      listed[p] = 1;
+      o->parameter[o->n++] = p;
+    }
+}
+
+static void choose_owners(const finder *f, sl_owners *o, run *runs, size_t *load, int *owner) {
+  int n = 0;
+  for (int i = 0; i < o->n; i++) {
+    if (n == 0 || runs[n - 1].bytes >= SL__BUCKET_BYTES) runs[n++] = (run){.first = i};
+    runs[n - 1].n++;
+    runs[n - 1].bytes += sl_value_bytes(f->g->value[o->parameter[i]]);
+  }
+  qsort(runs, (size_t)n, sizeof *runs, largest_first);
+  for (int k = 0; k < n; k++) {
+    int least = 0;
+    for (int r = 1; r < o->ranks; r++)
+      if (load[r] < load[least]) least = r;
+    load[least] += runs[k].bytes;
+    for (int i = runs[k].first; i < runs[k].first + runs[k].n; i++) owner[o->parameter[i]] = least;
+  }
+}
+
+sl_status sl_owners_find(const sl_graph *g, int rank, int ranks, sl_owners **owners) {
+  *owners = NULL;
+  const size_t values = (size_t)g->n_values + 1, nodes = (size_t)g->n_nodes + 1;
+  sl_owners *o = calloc(1, sizeof *o);
+  finder f = {.g = g,
+              .value = malloc(values * sizeof(int)),
+              .node = malloc(nodes * sizeof(int)),
+              .last = malloc(values * sizeof(int))};
+  char *listed = calloc(values, 1);
+  run *runs = malloc(values * sizeof *runs);
+  size_t *load = calloc((size_t)ranks, sizeof *load);
+  int *owner = malloc(values * sizeof *owner);
+  sl_status status = SL_OK;
+  if (!o || !f.value || !f.node || !f.last || !listed || !runs || !load || !owner ||
+      !(o->value = malloc(values * sizeof *o->value)) || !(o->node = malloc(nodes * sizeof *o->node)) ||
+      !(o->parameter = malloc(values * sizeof *o->parameter))) {
+    status = sl_fail(SL_ENOMEM, "no memory to divide %d values among %d ranks", g->n_values, ranks);
+    goto out;
+  }
+  o->rank = rank, o->ranks = ranks;
+  for (sl_value v = 0; v < g->n_values; v++) f.value[v] = f.last[v] = owner[v] = NONE;
+  for (int i = 0; i < g->n_nodes; i++) {
+    f.node[i] = NONE;
+    for (int j = 0; j < g->node[i]->n_out; j++) f.last[g->node[i]->out[j]] = i;
+  }
+  find_families(&f);
+  follow_values(&f);
+  leave_out(&f, listed);
+  order_parameters(&f, o, listed);
+  choose_owners(&f, o, runs, load, owner);
+  for (sl_value v = 0; v < g->n_values; v++) {
+    const int family = g->value[v]->role == SL_ROLE_PARAMETER ? v : f.value[v];
+    o->value[v] = family >= 0 ? owner[family] : NONE;
+  }
+  for (int i = 0; i < g->n_nodes; i++) o->node[i] = f.node[i] >= 0 ? owner[f.node[i]] : NONE;
+  *owners = o;
+  o = NULL;
+out:
+  sl_owners_destroy(o);
+  free(f.value), free(f.node), free(f.last), free(listed), free(runs), free(load), free(owner);
+  return status;
+}
+
+void sl_owners_destroy(sl_owners *o) {
+  if (!o) return;
+  free(o->value), free(o->node), free(o->parameter), free(o);
+}
+
+int sl_value_elsewhere(const sl_owners *o, const sl_graph *g, sl_value v) {
+  return o && g->value[v]->role != SL_ROLE_PARAMETER && o->value[v] >= 0 && o->value[v] != o->rank;
+}
+
+int sl_node_elsewhere(const sl_owners *o, int node) { return o && o->node[node] >= 0 && o->node[node] != o->rank; }

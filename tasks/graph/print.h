@@ -1,0 +1,63 @@
+/* Showing a step graph to people: a table, JSON, a drawing for dot. Tasks that one node of the logical graph was spread
+ * into form a group, and a group is a line. */
+#ifndef SL_PRINT_H
+#define SL_PRINT_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "tasks/graph/graph.h"
+#include "tasks/graph/memory.h"
+#include "tasks/graph/schedule.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct sl_group {
+  const sl_operation *op;
+  const char *layer; /* the graph's */
+  sl_phase phase;
+  int tasks;
+  sl_dtype dtype; /* of the first output ... */
+  sl_shape shape; /* ... over the whole batch */
+  sl_cost cost;   /* of all its tasks */
+  double seconds; /* predicted, of all its tasks */
+} sl_group;
+
+typedef struct sl_groups {
+  int n;
+  sl_group *group; /* in the order of the step graph */
+  int *of;         /* [step->n_nodes] each task's group */
+} sl_groups;
+
+sl_status sl_groups_create(const sl_graph *logical, const sl_graph *step, const sl_schedule *schedule,
+                           sl_groups **groups);
+void sl_groups_destroy(sl_groups *groups); /* NULL is allowed */
+const char *sl_phase_name(sl_phase phase); /* "forward" */
+
+/* What is shown; borrowed. */
+typedef struct sl_picture {
+  const char *title;
+  const sl_graph *logical, *step;
+  const sl_schedule *schedule;
+  const sl_memory *memory; /* NULL: nothing is said of memory */
+  sl_tiles tiles;
+  int workers, threads; /* that scratch memory and predictions are for */
+  size_t inputs;        /* bytes of batches read ahead */
+  size_t process;       /* bytes of the process without a program */
+  int tasks;            /* 1: every task; 0: groups */
+} sl_picture;
+
+/* Bytes of scratch memory that each thread needs. */
+size_t sl_graph_scratch(const sl_graph *step, const sl_tiles *tiles);
+
+sl_status sl_print_table(const sl_picture *picture, FILE *file);
+sl_status sl_print_dot(const sl_picture *picture, FILE *file);
+/* *json is the caller's to json_decref(). */
+sl_status sl_picture_to_json(const sl_picture *picture, json_t **json);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

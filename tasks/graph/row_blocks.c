@@ -1,0 +1,67 @@
+/* Which weights are cut into row blocks. Values that one operation maps block by block (a weight, its gradient, its
+ * momentum) must be cut alike, so they form classes; a class is cut when every use allows it and it has rows enough. */
+#include <stdlib.h>
+
+#include "tasks/graph/bits.h"
+#include "tasks/graph/spread.h"
+
+enum { LEAST_ROWS = 32 };
+
+static int root(int *class, int v) {
+  while (class[v] != v) v = class[v] = class[class[v]];
+  return v;
+}
+
+static void join(int *class, int *last, int v) {
+  if (*last != SL_NONE) class[root(class, v)] = root(class, *last);
+  *last = v;
+}
+
+sl_status sl_row_blocks(const sl_graph *g, const sl_plan *plan, int *blocks) {
+  for (int v = 0; v < g->n_values; v++) blocks[v] = 1;
+  if (plan->row_blocks == 1) return SL_OK;
+  int *class = malloc((size_t)g->n_values * sizeof *class);
+  char *fixed = calloc((size_t)g->n_values, 1); /* by value, later by class: may not be cut */
+  char *large = calloc((size_t)g->n_values, 1); /* class has a matrix */
+  if (!class || !fixed || !large) {
+    free(class), free(fixed), free(large);
+    return sl_fail(SL_ENOMEM, "no memory to cut %d values into row blocks", g->n_values);
+  }
+  for (int v = 0; v < g->n_values; v++) {
+    class[v] = v;
+    if (g->value[v]->scope != SL_SCOPE_WHOLE || g->value[v]->shape.ndim == 0 ||
+        g->value[v]->shape.dim[0] < (int64_t)LEAST_ROWS * plan->row_blocks)
+      fixed[v] = 1;
+  }
+  for (int i = 0; i < g->n_nodes; i++) {
+    const sl_node *node = g->node[i];
+    int mapped = SL_NONE, whole = SL_NONE;
+    for (int k = 0; k < node->n_in; k++) {
+      int v = node->in[k];
+      if (g->value[v]->scope != SL_SCOPE_WHOLE) continue;
+      if (sl__mask_has(node->op->map_in, k))
+        join(class, &mapped, v);
+      else if (!sl__mask_has(node->op->all_in, k))
+        fixed[v] = 1;
+      else if (g->value[v]->role == SL_ROLE_PARAMETER &&
+               (whole == SL_NONE || g->value[v]->shape.dim[0] == g->value[whole]->shape.dim[0]))
+        join(class, &whole, v);
+    }
+    for (int k = 0; k < node->n_out; k++)
+      if (g->value[node->out[k]]->scope == SL_SCOPE_WHOLE) {
+        if (sl__mask_has(node->op->map_out, k))
+          join(class, &mapped, node->out[k]);
+        else
+          fixed[node->out[k]] = 1;
+      }
+  }
+  for (int v = 0; v < g->n_values; v++) {
+    int r = root(class, v);
+    if (fixed[v] || g->value[v]->shape.dim[0] != g->value[r]->shape.dim[0]) fixed[r] = 1;
+    if (g->value[v]->shape.ndim > 1) large[r] = 1;
+  }
+  for (int v = 0; v < g->n_values; v++)
+    if (!fixed[root(class, v)] && large[root(class, v)]) blocks[v] = plan->row_blocks;
+  free(class), free(fixed), free(large);
+  return SL_OK;
+}

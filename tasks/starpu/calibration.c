@@ -1,0 +1,243 @@
+/* Calibration: samples by kind of task, what is rejected, and StarPU's history models. */
+#include "tasks/starpu/calibration.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tasks/graph/bound.h"
+#include "tasks/starpu/codelet.h"
+
+/* What was seen of a kind: samples but for first calls. */
+typedef struct seen {
+  double *x; /* s */
+  int n, room;
+  int first_calls;
+  unsigned char *called; /* [workers] */
+  unsigned char *accepted;
+} seen;
+
+struct sl_calibration {
+  const sl_program *program;
+  int workers, n_kinds;
+  int *kind_of; /* [nodes] */
+  seen *seen;   /* [n_kinds] */
+  sl_calibration_kind *kind;
+};
+
+int sl_calibration_minimum(void) {
+  const char *text = getenv("STARPU_CALIBRATE_MINIMUM");
+  const int n = text ? atoi(text) : 0;
+  return n > 0 ? n : 10;
+}
+
+/* ---- what is accepted ------------------------------------------------------------------------------------------- */
+
+static int ascending(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static double median(double *x, int n) {
+  qsort(x, (size_t)n, sizeof *x, ascending);
+  return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
+}
+
+/* room: [n] */
+static double deviation(const double *x, int n, double middle, double *room) {
+  for (int i = 0; i < n; i++) room[i] = fabs(x[i] - middle);
+  return median(room, n);
+}
+
+sl_status sl_calibration_accept(const double *x, int n, unsigned char *accepted, int *count, double *middle,
+                                double *spread) {
+  *count = 0, *middle = *spread = 0;
+  if (n == 0) return SL_OK;
+  double *kept = malloc(2 * (size_t)n * sizeof *kept);
+  if (!kept) return sl_fail(SL_ENOMEM, "no memory for %d samples", n);
+  double *room = kept + n;
+  memcpy(room, x, (size_t)n * sizeof *x);
+  const double m = median(room, n), mad = fmax(deviation(x, n, m, room), 0.01 * m);
+  for (int i = 0; i < n; i++) {
+    accepted[i] = 0.6745 * fabs(x[i] - m) <= 3.5 * mad;
+    if (accepted[i]) kept[(*count)++] = x[i];
+  }
+  *middle = median(kept, *count);
+  *spread = *middle > 0 ? 1.4826 * deviation(kept, *count, *middle, room) / *middle : 0;
+  free(kept);
+  return SL_OK;
+}
+
+/* ---- collecting ------------------------------------------------------------------------------------------------- */
+
+sl_status sl_calibration_create(sl_runtime *runtime, const sl_program *program, sl_calibration **calibration) {
+  *calibration = NULL;
+  const sl_graph *g = sl_program_graph(program);
+  sl_status status = SL_OK;
+  if (sl_runtime_gpus(runtime) > 0)
+    return sl_fail(SL_EUNSUPPORTED,
+                   "the recorder does not know how long tasks take on GPUs: calibrate CPU workers (--gpus 0), and let "
+                   "StarPU learn GPUs while it runs (train or bench with --calibrate)");
+  sl_calibration *c = calloc(1, sizeof *c);
+  if (!c) return sl_fail(SL_ENOMEM, "no memory for a calibration");
+  c->program = program;
+  c->workers = sl_runtime_workers(runtime);
+  c->kind_of = malloc(((size_t)g->n_nodes + 1) * sizeof *c->kind_of);
+  if (!c->kind_of) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for a calibration"));
+  SL_TRY_OUT(sl_bound_kinds(g, c->kind_of, &c->n_kinds));
+  c->seen = calloc((size_t)c->n_kinds + 1, sizeof *c->seen);
+  c->kind = calloc((size_t)c->n_kinds + 1, sizeof *c->kind);
+  if (!c->seen || !c->kind) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for %d kinds of tasks", c->n_kinds));
+  for (int k = 0; k < c->n_kinds; k++) {
+    c->seen[k].called = calloc((size_t)c->workers, 1);
+    if (!c->seen[k].called) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for %d kinds of tasks", c->n_kinds));
+  }
+  for (int i = g->n_nodes - 1; i >= 0; i--) {
+    c->kind[c->kind_of[i]].node = i;
+    c->kind[c->kind_of[i]].tasks++;
+  }
+  *calibration = c;
+  c = NULL;
+out:
+  sl_calibration_destroy(c);
+  return status;
+}
+
+void sl_calibration_destroy(sl_calibration *c) {
+  if (!c) return;
+  for (int k = 0; c->seen && k < c->n_kinds; k++)
+    free(c->seen[k].x), free(c->seen[k].called), free(c->seen[k].accepted);
+  free(c->kind_of), free(c->seen), free(c->kind), free(c);
+}
+
+static sl_status add(sl_calibration *c, int kind, int worker, double seconds) {
+  seen *s = &c->seen[kind];
+  if (!s->called[worker]) {
+    s->called[worker] = 1;
+    s->first_calls++;
+    return SL_OK;
+  }
+  if (s->n == s->room) {
+    const int room = s->room ? 2 * s->room : 32;
+    double *x = realloc(s->x, (size_t)room * sizeof *x);
+    if (x) s->x = x;
+    unsigned char *accepted = realloc(s->accepted, (size_t)room);
+    if (accepted) s->accepted = accepted;
+    if (!x || !accepted) return sl_fail(SL_ENOMEM, "no memory for %d samples", room);
+    s->room = room;
+  }
+  s->x[s->n++] = seconds;
+  return SL_OK;
+}
+
+sl_status sl_calibration_add(sl_calibration *c, const sl_record *records, size_t n) {
+  const int nodes = sl_program_graph(c->program)->n_nodes;
+  for (size_t i = 0; i < n; i++) {
+    const sl_record *r = &records[i];
+    if (r->kind != SL_RECORD_TASK || r->node < 0 || r->node >= nodes || r->worker < 0 || r->worker >= c->workers)
+      continue;
+    SL_TRY(add(c, c->kind_of[r->node], r->worker, 1e-9 * (double)(r->end - r->start)));
+  }
+  return SL_OK;
+}
+
+sl_status sl_calibration_kinds(sl_calibration *c, const sl_calibration_kind **kinds, int *n) {
+  for (int k = 0; k < c->n_kinds; k++) {
+    const seen *s = &c->seen[k];
+    sl_calibration_kind *kind = &c->kind[k];
+    SL_TRY(sl_calibration_accept(s->x, s->n, s->accepted, &kind->samples, &kind->median, &kind->spread));
+    kind->rejected = s->n - kind->samples + s->first_calls;
+  }
+  *kinds = c->kind;
+  *n = c->n_kinds;
+  return SL_OK;
+}
+
+/* ---- StarPU's models -------------------------------------------------------------------------------------------- */
+
+/* All CPU workers of a process have one model. NULL: there are none. */
+static struct starpu_perfmodel_arch *cpu(void) {
+  const int worker = starpu_worker_get_by_type(STARPU_CPU_WORKER, 0);
+  return worker < 0 ? NULL : starpu_worker_get_perf_archtype(worker, STARPU_NMAX_SCHED_CTXS);
+}
+
+/* The model's entry of a task's footprint; NULL: there is none yet, or the model was not loaded. */
+static struct starpu_perfmodel_history_entry *entry_of(const struct starpu_task *task) {
+  struct starpu_perfmodel *model = task->cl->model;
+  struct starpu_perfmodel_arch *arch = cpu();
+  if (!model->is_loaded || !arch) return NULL;
+  struct starpu_perfmodel_per_arch *history = starpu_perfmodel_get_model_per_arch(model, arch, 0);
+  const uint32_t footprint = ((const sl__task *)task->cl_arg)->hash;
+  for (struct starpu_perfmodel_history_list *l = history ? history->list : NULL; l; l = l->next)
+    if (l->entry->footprint == footprint) return l->entry;
+  return NULL;
+}
+
+/* In microseconds, as StarPU adds samples up. */
+static void set(struct starpu_perfmodel_history_entry *entry, const seen *s) {
+  double sum = 0, sum2 = 0;
+  unsigned n = 0;
+  for (int i = 0; i < s->n; i++) {
+    if (!s->accepted[i]) continue;
+    const double us = 1e6 * s->x[i];
+    sum += us, sum2 += us * us, n++;
+  }
+  entry->sum = sum, entry->sum2 = sum2, entry->nsample = n, entry->nerror = 0;
+  entry->mean = sum / n;
+  entry->deviation = sqrt(fabs(sum2 - sum * sum / n) / n);
+}
+
+sl_status sl_calibration_store(sl_calibration *c, int least) {
+  const sl_calibration_kind *kind;
+  int n;
+  SL_TRY(sl_calibration_kinds(c, &kind, &n));
+  for (int k = 0; k < n; k++) {
+    struct starpu_task *task = sl__program_task(c->program, kind[k].node);
+    if (!task || kind[k].samples < least) continue;
+    struct starpu_perfmodel_history_entry *entry = entry_of(task);
+    if (entry) set(entry, &c->seen[k]); /* so that StarPU finds the next sample likely */
+    /* This makes the entry where there is none, and has the models saved at the end. */
+    starpu_perfmodel_update_history(task->cl->model, task, cpu(), 0, 0, 1e6 * kind[k].median);
+    entry = entry_of(task);
+    if (!entry)
+      return sl_fail(SL_ESTARPU, "StarPU's model of %s took no sample",
+                     sl_program_graph(c->program)->node[kind[k].node]->op->name);
+    set(entry, &c->seen[k]);
+  }
+  return SL_OK;
+}
+
+int sl_calibration_stored(const sl_program *program, int node) {
+  const struct starpu_task *task = sl__program_task(program, node);
+  const struct starpu_perfmodel_history_entry *entry = task ? entry_of(task) : NULL;
+  return entry ? (int)entry->nsample : 0;
+}
+
+sl_status sl_calibration_covered(const sl_program *program, int *covered, int *kinds) {
+  const sl_graph *g = sl_program_graph(program);
+  int *kind = malloc(((size_t)g->n_nodes + 1) * sizeof *kind), next = 0;
+  *covered = *kinds = 0;
+  if (!kind) return sl_fail(SL_ENOMEM, "no memory for the kinds of %d tasks", g->n_nodes);
+  const sl_status status = sl_bound_kinds(g, kind, &next);
+  next = 0;
+  for (int i = 0; i < g->n_nodes && status == SL_OK; i++) {
+    if (kind[i] != next) continue; /* not the first of its kind */
+    next++;
+    if (!sl__program_task(program, i)) continue;
+    ++*kinds;
+    *covered += sl_calibration_stored(program, i) >= sl_calibration_minimum();
+  }
+  free(kind);
+  return status;
+}
+
+char *sl_calibration_file(const sl_program *program, int node, char *path, size_t n) {
+  const struct starpu_task *task = sl__program_task(program, node);
+  if (n) path[0] = 0;
+  if (task) starpu_perfmodel_get_model_path(task->cl->model->symbol, path, n);
+  char *to = path;
+  for (const char *from = path; n && *from; from++) /* StarPU doubles slashes */
+    if (from == path || from[0] != '/' || from[-1] != '/') *to++ = *from;
+  if (n) *to = 0;
+  return path;
+}

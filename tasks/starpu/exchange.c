@@ -1,0 +1,196 @@
+/* Exchanges as StarPU tasks. */
+#include "tasks/starpu/exchange.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/machine/comm.h"
+#include "runtime/exchange/exchange_mpi.h"
+
+/* What is only held back does not move. */
+static void cost(const sl_call *c, sl_cost *cost) {
+  const sl__exchange_attr *attr = c->attr;
+  cost->bytes = 0;
+  for (int i = 0; i < c->n_in + attr->values; i++) {
+    const sl_array *a = i < c->n_in ? &c->in[i] : &c->out[i - c->n_in];
+    cost->bytes += (double)sl_shape_count(&a->shape) * (double)sl_dtype_bytes(a->dtype);
+  }
+}
+
+const sl_operation sl__exchange_operation = {.name = "exchange", .attr_bytes = sizeof(sl__exchange_attr), .cost = cost};
+
+/* One bucket. Its task is ready -> its values are acquired in host memory, each with a callback -> the last of them
+ * posts the bucket -> the engine's thread releases them and ends the task. */
+typedef struct bucket {
+  sl__exchanges *of;
+  sl__task *task;
+  int number; /* the engine's */
+  starpu_data_handle_t *handle;
+  int n;
+  atomic_int left; /* to be acquired */
+  int64_t posted;
+} bucket;
+
+struct sl__exchanges {
+  sl_exchange *engine; /* NULL: by_mpi */
+  sl_exchange_mpi *by_mpi;
+  int rank, ranks;
+  bucket **bucket;
+  int n;
+  int64_t last; /* when the one before ended; the engine's thread */
+};
+
+static struct starpu_codelet nowhere = {
+    .where = STARPU_NOWHERE, .nbuffers = 0, .name = "exchange", .modes = {STARPU_NONE}};
+
+sl_status sl__exchanges_create(sl_runtime *runtime, int leaves, const int *first_leaf, int by_mpi,
+                               sl_compression compression, sl__exchanges **exchanges) {
+  *exchanges = NULL;
+  sl__exchanges *x = calloc(1, sizeof *x);
+  if (!x) return sl_fail(SL_ENOMEM, "no memory for the exchanges");
+  x->rank = sl_runtime_rank(runtime);
+  x->ranks = sl_runtime_ranks(runtime);
+  const sl_share *share = sl_runtime_share(runtime);
+  enum { MOST_CPUS = 1024 };
+  int cpus[MOST_CPUS], n = 0;
+  for (int w = 0; w < share->nworkers; w++)
+    for (int i = 0; i < share->worker[w].threads && n < MOST_CPUS; i++) cpus[n++] = (int)share->worker[w].pu[i];
+  const sl_exchange_options options = {.comm = sl_runtime_comm(runtime),
+                                       .node = sl_runtime_node_comm(runtime),
+                                       .leaves = leaves,
+                                       .first = first_leaf,
+                                       .compression = compression,
+                                       .cpus = cpus,
+                                       .ncpus = n};
+  const sl_status status =
+      by_mpi ? sl_exchange_mpi_create(&options, &x->by_mpi) : sl_exchange_create(&options, &x->engine);
+  if (status == SL_OK)
+    *exchanges = x;
+  else
+    free(x);
+  return status;
+}
+
+sl_status sl__exchanges_allocate(sl__exchanges *x, size_t bytes, void **memory) {
+  return x->by_mpi ? sl_exchange_mpi_allocate(x->by_mpi, bytes, memory)
+                   : sl_exchange_allocate(x->engine, bytes, memory);
+}
+
+int sl__exchanges_share(const sl__exchanges *x) { return x->engine && sl_exchange_nodes(x->engine) == 1; }
+
+static void ended(void *arg) {
+  bucket *b = arg;
+  sl__task *t = b->task;
+  const int64_t now = sl_now();
+  for (int i = 0; i < b->n; i++) starpu_data_release_on_node(b->handle[i], STARPU_MAIN_RAM);
+  t->end = now;
+  sl__run_end(t);
+  if (t->recorder)
+    sl_recorder_add(t->recorder, &(sl_record){.step = t->program_step->number,
+                                              .submit = t->submit,
+                                              .ready = sl__task_ready(t),
+                                              .taken = b->posted,
+                                              .start = b->posted > b->of->last ? b->posted : b->of->last,
+                                              .end = now,
+                                              .node = t->index,
+                                              .kind = SL_RECORD_EXCHANGE});
+  b->of->last = now;
+  starpu_task_end_dep_release(t->task);
+}
+
+static void acquired(void *arg) {
+  bucket *b = arg;
+  if (atomic_fetch_sub(&b->left, 1) > 1) return;
+  b->posted = sl_now();
+  if (b->of->by_mpi)
+    sl_exchange_mpi_post(b->of->by_mpi, b->number, ended, b);
+  else
+    sl_exchange_post(b->of->engine, b->number, ended, b);
+}
+
+static void ready(void *arg) {
+  bucket *b = arg;
+  atomic_store(&b->left, b->n);
+  for (int i = 0; i < b->n; i++)
+    starpu_data_acquire_on_node_cb_sequential_consistency(b->handle[i], STARPU_MAIN_RAM, STARPU_RW, acquired, b, 0);
+}
+
+sl_status sl__exchanges_add(sl__exchanges *x, const sl_graph *graph, const sl_node *node, void *const *data,
+                            const starpu_data_handle_t *handle, int n, sl__task *t) {
+  const sl__exchange_attr *attr = node->attr;
+  const int values = data ? attr->values : 0, subtrees = attr->values ? node->n_in / attr->values : 0;
+  sl_stretch *stretch = calloc((size_t)values + 1, sizeof *stretch);
+  void **item = malloc((size_t)(node->n_in + 1) * sizeof *item);
+  bucket *b = calloc(1, sizeof *b), **more = realloc(x->bucket, (size_t)(x->n + 1) * sizeof *more);
+  sl_status status = SL_OK;
+  if (more) x->bucket = more;
+  if (!stretch || !item || !b || !more || !(b->handle = malloc((size_t)n * sizeof *b->handle))) {
+    free(b);
+    status = sl_fail(SL_ENOMEM, "no memory for the exchange of layer '%s'", node->name);
+    goto out;
+  }
+  *b = (bucket){.of = x, .task = t, .handle = b->handle};
+  x->bucket[x->n++] = b;
+  for (int i = 0; i < values; i++) {
+    for (int k = 0; k < subtrees; k++) item[i * subtrees + k] = data[k * values + i];
+    stretch[i] = (sl_stretch){item + i * subtrees, sl_shape_count(&graph->value[node->in[i]]->shape)};
+  }
+  for (int i = 0; i < n; i++) {
+    int seen = 0;
+    for (int k = 0; k < b->n; k++) seen |= b->handle[k] == handle[i];
+    if (!seen) b->handle[b->n++] = handle[i];
+  }
+  sl_dtype dtype = node->n_in ? graph->value[node->in[0]]->dtype : SL_F32;
+  if (attr->move.kind == SL_EXCHANGE_COPY) /* of bits, whatever they mean */
+    dtype = sl_dtype_bytes(dtype) == sl_dtype_bytes(SL_F32) ? SL_F32 : SL_F64;
+  SL_TRY_OUT(x->by_mpi ? sl_exchange_mpi_add(x->by_mpi, attr->move, dtype, stretch, values, &b->number)
+                       : sl_exchange_add(x->engine, attr->move, dtype, stretch, values, &b->number));
+  struct starpu_task *task = t->task = starpu_task_create();
+  if (!task) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the exchange of layer '%s'", node->name));
+  task->cl = &nowhere;
+  task->prologue_callback_pop_func = ready;
+  task->prologue_callback_pop_arg = b;
+  task->destroy = 0;
+  task->sequential_consistency = 0;
+  task->name = node->name;
+out:
+  free(stretch), free(item);
+  return status;
+}
+
+size_t sl__exchanges_bytes(const sl__exchanges *x) { return x->engine ? sl_exchange_memory(x->engine) : 0; }
+
+uint64_t sl__exchanges_sent(const sl__exchanges *x) { return x->engine ? sl_exchange_sent(x->engine) : 0; }
+
+/* Two ends of the task, the prologue's and the engine's, may meet, which leaves the count one too low: so it is set. */
+void sl__exchanges_hold(sl__task *t) {
+  starpu_task_end_dep_add(t->task, 1 - (int)t->task->nb_termination_call_required);
+}
+
+sl_status sl__exchanges_status(sl__exchanges *x) {
+  return !x ? SL_OK : x->by_mpi ? sl_exchange_mpi_wait(x->by_mpi) : sl_exchange_wait(x->engine);
+}
+
+double sl__exchanges_stalled(sl__exchanges *x, int *node, char *late) {
+  int number, self;
+  const double seconds = x->by_mpi ? sl_exchange_mpi_stalled(x->by_mpi) : sl_exchange_stalled(x->engine);
+  if (seconds == 0) return 0;
+  if (x->by_mpi) {
+    if ((number = sl_exchange_mpi_waits_for(x->by_mpi, &self)) < 0) return 0;
+    memset(late, 0, (size_t)x->ranks);
+    late[x->rank] = (char)self;
+  } else if (sl_exchange_waits_for(x->engine, &number, late) == 0) {
+    return 0;
+  }
+  for (int i = 0; i < x->n; i++)
+    if (x->bucket[i]->number == number) *node = x->bucket[i]->task->index;
+  return seconds;
+}
+
+void sl__exchanges_destroy(sl__exchanges *x) {
+  if (!x) return;
+  sl_exchange_destroy(x->engine);
+  sl_exchange_mpi_destroy(x->by_mpi);
+  for (int i = 0; i < x->n; i++) free(x->bucket[i]->handle), free(x->bucket[i]);
+  free(x->bucket), free(x);
+}

@@ -1,0 +1,54 @@
+/* The exchange of a bucket as a node of the step graph: the sums of several values over all ranks, for all or for one;
+ * or what one rank has, copied to the others.
+ *
+ * The inputs of a sum are, subtree by subtree of this rank's leaves, the partial sums of its values; its outputs are
+ * the inputs of the first subtree, which the whole sums replace. A copy's inputs are its outputs. Further outputs are
+ * values that nobody may write before the exchange has ended. The node has no kernel and no worker: as a StarPU task it
+ * is held open while the engine (runtime/exchange/exchange.h) works, bucket by bucket in their order on all ranks. */
+#ifndef SL_TASKS_EXCHANGE_H
+#define SL_TASKS_EXCHANGE_H
+
+#include "runtime/exchange/exchange.h"
+#include "tasks/starpu/codelet.h"
+
+enum { SL__BUCKET_BYTES = 2 << 20 }; /* one of so many bytes or more is full */
+
+typedef struct sl__exchange_attr {
+  sl_exchange_move move;
+  int values; /* that are summed or copied: the first so many outputs */
+} sl__exchange_attr;
+
+extern const sl_operation sl__exchange_operation;
+
+/* All exchanges of a program. */
+typedef struct sl__exchanges sl__exchanges;
+
+/* Collective over the runtime's ranks. first_leaf[ranks + 1]: rank r computes leaves [first_leaf[r], first_leaf[r +
+ * 1]). by_mpi: sums over ranks are MPI_Iallreduce's (runtime/exchange/exchange_mpi.h), and not compressed.
+ */
+sl_status sl__exchanges_create(sl_runtime *runtime, int leaves, const int *first_leaf, int by_mpi,
+                               sl_compression compression, sl__exchanges **exchanges);
+/* Collective. Memory for the values that are exchanged, which the ranks of a node share where they can. Lives as long
+ * as the exchanges. */
+sl_status sl__exchanges_allocate(sl__exchanges *x, size_t bytes, void **memory);
+/* Whether all ranks share memory that exchanges order the use of. */
+int sl__exchanges_share(const sl__exchanges *x);
+/* Collective; for the exchange nodes in the order of their buckets. data[n_in]: where the node's inputs are in host
+ * memory; NULL: in memory that all ranks have in common, so that the node only orders its use. handle[n]: StarPU's of
+ * inputs and outputs. Makes the StarPU task of t, whose other fields are filled in. */
+sl_status sl__exchanges_add(sl__exchanges *x, const sl_graph *graph, const sl_node *node, void *const *data,
+                            const starpu_data_handle_t *handle, int n, sl__task *t);
+size_t sl__exchanges_bytes(const sl__exchanges *x); /* sl_exchange_memory; 0: MPI's is not known */
+uint64_t sl__exchanges_sent(const sl__exchanges *x); /* sl_exchange_sent; 0: MPI's are not counted */
+/* Before an exchange's task is submitted. */
+void sl__exchanges_hold(sl__task *t);
+/* SL_OK, or the failure that ended an exchange. After the step. */
+sl_status sl__exchanges_status(sl__exchanges *x);
+/* Collective. NULL is allowed. */
+void sl__exchanges_destroy(sl__exchanges *x);
+
+/* Seconds since an exchange that is under way moved, its node, and the ranks that it waits for (late[ranks]; none where
+ * MPI does not tell); 0 when none is. */
+double sl__exchanges_stalled(sl__exchanges *x, int *node, char *late);
+
+#endif

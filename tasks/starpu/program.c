@@ -1,0 +1,663 @@
+/* Lowering: the step graph becomes StarPU handles and tasks, which every step submits again. */
+#include "tasks/starpu/program.h"
+
+#include <config.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "runtime/machine/comm.h"
+#include "tasks/graph/bound.h"
+#include "tasks/starpu/exchange.h"
+#include "tasks/graph/owners.h"
+#include "tasks/graph/print.h"
+#include "tasks/graph/spread.h"
+#include "tasks/starpu/codelet.h"
+
+struct sl_program {
+  sl_runtime *runtime;
+  sl_store *store;
+  sl_graph *graph;
+  sl_schedule *schedule;
+  sl_memory *memory;
+  sl_recorder *recorder;
+  sl_plan plan;
+  sl_tensor **tensor; /* [values] what persistent values are bound to */
+  char *kept;         /* [values] */
+  void *arena;        /* slots, one mapping; those of values that are exchanged are in the exchanges' memory */
+  size_t arena_bytes;
+  starpu_data_handle_t *slot; /* [memory->n_slots] */
+  void **slot_data;           /* [memory->n_slots] */
+  sl__exchanges *exchanges;   /* NULL: one rank */
+  sl_owners *owners;          /* NULL: every rank updates all */
+  sl__task *task;             /* [nodes] */
+  sl_array *arrays;           /* of all tasks */
+  int16_t *buffer_of;         /* likewise */
+  sl__devices *devices;
+  sl__counter *counters; /* [workers] */
+  sl_step step;
+  atomic_int in_flight;
+  size_t scratch; /* bytes of all CPU threads */
+  double flops;
+  sl__run run;
+};
+
+/* --- binding values to memory ------------------------------------------------------------------------------------ */
+
+static sl_status check_tensor(const sl_tensor *t, const sl_value_info *v) {
+  char a[SL_SHAPE_TEXT], b[SL_SHAPE_TEXT];
+  if (t->dtype == v->dtype && sl_shape_equal(&t->shape, &v->shape)) return SL_OK;
+  return sl_fail(SL_ESHAPE, "tensor '%s' is %s %s, the model wants %s %s", v->name, sl_dtype_name(t->dtype),
+                 sl_shape_text(&t->shape, a, sizeof a), sl_dtype_name(v->dtype), sl_shape_text(&v->shape, b, sizeof b));
+}
+
+/* Whether the parameters with an owner, of which the store has none yet, get one place for all ranks: then nothing need
+ * be copied to them. */
+static sl_status reserve_common(sl_program *p, const sl_graph *logical, int *common) {
+  size_t bytes = 0;
+  *common = p->owners && p->owners->n > 0 && sl__exchanges_share(p->exchanges);
+  for (int i = 0; *common && i < p->owners->n; i++) {
+    const sl_value_info *v = logical->value[p->owners->parameter[i]];
+    if (sl_store_find(p->store, v->name)) *common = 0;
+    bytes += sl_store_common_bytes(v->dtype, &v->shape);
+  }
+  if (!*common) return SL_OK;
+  const sl_status status = sl_store_reserve_common(p->store, p->runtime, bytes);
+  if (status == SL_ENOMEM) *common = 0;
+  return *common ? status : SL_OK;
+}
+
+/* Who alone has a tensor: state of a parameter with an owner. */
+static int owner_of(const sl_program *p, const sl_graph *logical, sl_value v) {
+  return p->owners && logical->value[v]->role == SL_ROLE_STATE ? p->owners->value[v] : -1;
+}
+
+/* What has one place is initialised by one rank; the exchanges that are made later wait for it. */
+static sl_status add_tensor(sl_program *p, const sl_graph *logical, sl_value v, int common, sl_tensor **t) {
+  const sl_value_info *info = logical->value[v];
+  const int parameter = info->role == SL_ROLE_PARAMETER, owner = p->owners ? p->owners->value[v] : -1;
+  if (parameter && owner >= 0 && common)
+    SL_TRY(sl_store_add_common(p->store, info->name, info->dtype, &info->shape, 1, t));
+  else if (!parameter && owner >= 0)
+    SL_TRY(sl_store_add_owned(p->store, info->name, info->dtype, &info->shape, owner, p->owners->rank, t));
+  else
+    SL_TRY(sl_store_add(p->store, info->name, info->dtype, &info->shape, parameter, t));
+  if ((*t)->data && (!(*t)->common || p->owners->rank == 0)) sl_tensor_init(*t, &info->init, p->plan.seed);
+  return SL_OK;
+}
+
+static sl_status bind_tensors(sl_program *p, const sl_graph *logical) {
+  int common;
+  SL_TRY(reserve_common(p, logical, &common));
+  for (sl_value v = 0; v < logical->n_values; v++) {
+    if (logical->value[v]->role == SL_ROLE_TEMPORARY) continue;
+    sl_tensor *t = sl_store_find(p->store, logical->value[v]->name);
+    if (!t) SL_TRY(add_tensor(p, logical, v, common, &t));
+    SL_TRY(check_tensor(t, logical->value[v]));
+    if (t->owner != owner_of(p, logical, v))
+      return sl_fail(SL_EINVAL, "the store has tensor '%s' for other ranks than this program wants it on", t->name);
+  }
+  for (sl_value v = 0; v < p->graph->n_values; v++) {
+    const sl_value_info *info = p->graph->value[v];
+    if (info->role == SL_ROLE_TEMPORARY) continue;
+    sl_tensor *t = sl_store_find(p->store, logical->value[info->logical]->name);
+    if (!t->data) return sl_fail(SL_EINVAL, "tensor '%s' is on rank %d only", t->name, t->owner);
+    SL_TRY(sl_store_register(t, info->blocks));
+    p->tensor[v] = t;
+  }
+  return SL_OK;
+}
+
+/* One mapping for all slots, touched here so that no step meets a page fault; and one, which the ranks of a node share,
+ * for those with values that are exchanged. */
+static sl_status make_slots(sl_program *p) {
+  const sl_memory *m = p->memory;
+  enum { HUGE_PAGE = 2 << 20 };
+  const size_t n = (size_t)m->n_slots + 1;
+  size_t private_bytes = 0, shared_bytes = 0;
+  char *shared = calloc(n, 1);
+  void *memory = NULL;
+  sl_status status = SL_OK;
+  p->slot = calloc(n, sizeof *p->slot);
+  p->slot_data = calloc(n, sizeof *p->slot_data);
+  if (!shared || !p->slot || !p->slot_data) {
+    status = sl_fail(SL_ENOMEM, "no memory for %d buffers", m->n_slots);
+    goto out;
+  }
+  for (int i = 0; i < p->graph->n_nodes; i++)
+    for (int k = 0; k < p->graph->node[i]->n_in && p->graph->node[i]->bucket; k++)
+      if (m->slot[p->graph->node[i]->in[k]] >= 0) shared[m->slot[p->graph->node[i]->in[k]]] = 1;
+  for (int k = 0; k < m->n_slots; k++) *(shared[k] ? &shared_bytes : &private_bytes) += m->bytes[k];
+  if (shared_bytes) {
+    SL_TRY_OUT(sl__exchanges_allocate(p->exchanges, shared_bytes, &memory));
+    memset(memory, 0, shared_bytes);
+  }
+  p->arena_bytes = (private_bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+  if (p->arena_bytes) {
+    p->arena = aligned_alloc(HUGE_PAGE, p->arena_bytes);
+    if (!p->arena) {
+      status = sl_fail(SL_ENOMEM, "no memory for %zu bytes of temporaries: a smaller batch needs less", p->arena_bytes);
+      goto out;
+    }
+    madvise(p->arena, p->arena_bytes, MADV_HUGEPAGE);
+    memset(p->arena, 0, p->arena_bytes);
+  }
+  char *next[2] = {p->arena, memory};
+  for (int k = 0; k < m->n_slots; next[(int)shared[k]] += m->bytes[k], k++) {
+    p->slot_data[k] = next[(int)shared[k]];
+    starpu_vector_data_register(&p->slot[k], STARPU_MAIN_RAM, (uintptr_t)p->slot_data[k], (uint32_t)(m->bytes[k] / 16),
+                                16);
+    starpu_data_set_sequential_consistency_flag(p->slot[k], 0);
+  }
+out:
+  free(shared);
+  return status;
+}
+
+static starpu_data_handle_t handle_of(const sl_program *p, sl_value v) {
+  const sl_value_info *info = p->graph->value[v];
+  if (p->tensor[v]) return p->tensor[v]->handle[info->block < 0 ? 0 : info->block];
+  return p->slot[p->memory->slot[v]];
+}
+
+/* --- tasks ---------------------------------------------------------------------------------------------------------
+ */
+
+/* Enters a value into the task's list of buffers; returns its place. */
+static int enter(starpu_data_handle_t *handle, enum starpu_data_access_mode *mode, int *n, starpu_data_handle_t mine,
+                 enum starpu_data_access_mode how) {
+  for (int b = 0; b < *n; b++)
+    if (handle[b] == mine) {
+      mode[b] |= how;
+      return b;
+    }
+  handle[*n] = mine;
+  mode[*n] = how;
+  return (*n)++;
+}
+
+/* Where a value is in host memory. */
+static void *data_of(const sl_program *p, sl_value v) {
+  const sl_value_info *info = p->graph->value[v];
+  if (!p->tensor[v]) return p->slot_data[p->memory->slot[v]];
+  return (char *)p->tensor[v]->data +
+         (size_t)info->row0 * (size_t)sl_shape_row(&info->shape) * sl_dtype_bytes(info->dtype);
+}
+
+static sl_status make_exchange(sl_program *p, const sl_node *node, sl__task *t) {
+  const int n = node->n_in + node->n_out;
+  int moves = 0;
+  void **data = malloc((size_t)(n + 1) * sizeof *data);
+  starpu_data_handle_t *handle = malloc((size_t)(n + 1) * sizeof *handle);
+  for (int k = 0; k < n && data && handle; k++) {
+    const sl_value v = k < node->n_in ? node->in[k] : node->out[k - node->n_in];
+    data[k] = data_of(p, v);
+    handle[k] = handle_of(p, v);
+    moves |= k < node->n_in && !(p->tensor[v] && p->tensor[v]->common);
+  }
+  const sl_status status = data && handle
+                               ? sl__exchanges_add(p->exchanges, p->graph, node, moves ? data : NULL, handle, n, t)
+                               : sl_fail(SL_ENOMEM, "no memory for the exchange of layer '%s'", node->name);
+  free(data), free(handle);
+  return status;
+}
+
+static sl_status make_task(sl_program *p, int i, sl_array *arrays, int16_t *buffer_of) {
+  const sl_node *node = p->graph->node[i];
+  sl__task *t = &p->task[i];
+  *t = (sl__task){.program_step = &p->step,
+                  .run = &p->run,
+                  .recorder = p->recorder,
+                  .devices = p->devices,
+                  .counters = p->counters,
+                  .tasks = p->task,
+                  .before = p->schedule->before + p->schedule->from[i],
+                  .n_before = p->schedule->from[i + 1] - p->schedule->from[i],
+                  .exchange = node->bucket > 0,
+                  .op = node->op,
+                  .name = node->name,
+                  .arrays = arrays,
+                  .buffer_of = buffer_of,
+                  .index = i,
+                  .n_parts = node->n_in,
+                  .split = node->in_part != NULL};
+  if (node->bucket) return make_exchange(p, node, t);
+  sl_call_describe(p->graph, node, arrays, &t->call);
+  t->call.tiles = p->plan.tiles;
+  t->call.step = &p->step;
+  struct starpu_task *task = t->task = starpu_task_create();
+  int most = node->n_in + node->n_out, n = 0;
+  starpu_data_handle_t *handle = malloc((size_t)(most + 1) * sizeof *handle);
+  enum starpu_data_access_mode *mode = malloc((size_t)(most + 1) * sizeof *mode);
+  if (!task || !handle || !mode) {
+    free(handle), free(mode);
+    return sl_fail(SL_ENOMEM, "no memory for the task of layer '%s'", node->name);
+  }
+  for (int k = 0; k < node->n_in; k++)
+    buffer_of[k] = (int16_t)enter(handle, mode, &n, handle_of(p, node->in[k]), STARPU_R);
+  for (int k = 0; k < node->n_out; k++)
+    buffer_of[node->n_in + k] = (int16_t)enter(handle, mode, &n, handle_of(p, node->out[k]),
+                                               sl_node_reads_output(node, k) ? STARPU_RW : STARPU_W);
+  t->first_out = (int)(t->call.out - arrays);
+  if (n > STARPU_NMAXBUFS) {
+    task->dyn_handles = handle; /* StarPU frees both with the task */
+    task->dyn_modes = mode;
+  } else {
+    for (int b = 0; b < n; b++) {
+      task->handles[b] = handle[b];
+      task->modes[b] = mode[b];
+    }
+    free(handle), free(mode);
+  }
+  task->nbuffers = n;
+  task->cl = sl__codelet_of(node->op);
+  if (!task->cl) return sl_fail(SL_ENOMEM, "no memory for the codelet of %s", node->op->name);
+  task->cl_arg = t;
+  task->destroy = 0;
+  task->sequential_consistency = 0;
+  task->name = node->name;
+  if (p->recorder) sl__task_watch(t);
+  if (sl_runtime_gpus(p->runtime)) sl__task_tell(t);
+  t->hash = sl__footprint(p->graph, node);
+  return SL_OK;
+}
+
+/* Priorities as microseconds of urgency where the policy takes any, else spread over its range. */
+static void set_priorities(sl_program *p) {
+  int low = starpu_sched_get_min_priority(), high = starpu_sched_get_max_priority();
+  const double most = p->schedule->critical_path * p->graph->micro_batches + 1e-12;
+  for (int i = 0; i < p->graph->n_nodes; i++) {
+    double share = p->schedule->urgency[i] / most;
+    double wide = (double)high - low;
+    p->task[i].task->priority = wide > 1e6 ? (int)fmin(p->schedule->urgency[i] * 1e6, 1e9) : low + (int)(share * wide);
+  }
+}
+
+static sl_status make_tasks(sl_program *p) {
+  int n = p->graph->n_nodes, total = 0, values = 0;
+  for (int i = 0; i < n; i++) {
+    total += sl_call_arrays(p->graph->node[i]);
+    values += p->graph->node[i]->n_in + p->graph->node[i]->n_out;
+  }
+  p->task = calloc((size_t)n + 1, sizeof *p->task);
+  p->arrays = calloc((size_t)total + 1, sizeof *p->arrays);
+  p->buffer_of = calloc((size_t)values + 1, sizeof *p->buffer_of);
+  struct starpu_task **before = malloc(((size_t)n + 1) * sizeof *before);
+  sl_status status = SL_OK;
+  if (!p->task || !p->arrays || !p->buffer_of || !before) {
+    status = sl_fail(SL_ENOMEM, "no memory for %d tasks", n);
+    goto out;
+  }
+  sl_array *arrays = p->arrays;
+  int16_t *buffer_of = p->buffer_of;
+  for (int i = 0; i < n; i++) {
+    SL_TRY_OUT(make_task(p, i, arrays, buffer_of));
+    arrays += sl_call_arrays(p->graph->node[i]);
+    buffer_of += p->graph->node[i]->n_in + p->graph->node[i]->n_out;
+    p->flops += p->schedule->cost[i].flops;
+  }
+  for (int i = 0; i < n; i++) {
+    int count = p->task[i].n_before;
+    for (int k = 0; k < count; k++) before[k] = p->task[p->task[i].before[k]].task;
+    if (count) starpu_task_declare_deps_array(p->task[i].task, (unsigned)count, before);
+  }
+out:
+  free(before);
+  return status;
+}
+
+/* Scratch memory that the most demanding task wants; each call learns how much it may use. */
+static sl_status reserve_scratch(sl_program *p) {
+  size_t cpu = 0, cuda = 0;
+  for (int i = 0; i < p->graph->n_nodes; i++) {
+    const sl_call *call = &p->task[i].call;
+    size_t mine = 0;
+    if (p->graph->node[i]->bucket) continue;
+    if (p->task[i].op->scratch && (mine = p->task[i].op->scratch(call)) > cpu) cpu = mine;
+    p->task[i].call.scratch_bytes = mine;
+    mine = 0;
+    if (p->task[i].op->scratch_cuda && (mine = p->task[i].op->scratch_cuda(call)) > cuda) cuda = mine;
+    p->task[i].scratch_cuda = mine;
+  }
+  if (cpu) SL_TRY(sl_runtime_reserve_scratch(p->runtime, cpu));
+  for (int w = 0; w < sl_runtime_workers(p->runtime); w++) {
+    const sl_team *team = sl_runtime_team(p->runtime, w);
+    if (team) p->scratch += cpu * (size_t)team->threads;
+  }
+  return sl__devices_open(p->runtime, cuda, &p->devices);
+}
+
+/* --- life -----------------------------------------------------------------------------------------------------------
+ */
+
+sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph *logical, const sl_plan *plan,
+                            const sl_program_options *options, sl_program **program) {
+  *program = NULL;
+  static const sl_program_options none = {0};
+  if (!options) options = &none;
+  sl_program *p = calloc(1, sizeof *p);
+  if (!p) return sl_fail(SL_ENOMEM, "no memory for a program");
+  p->runtime = runtime;
+  p->store = store;
+  p->plan = *plan;
+  p->recorder = options->recorder;
+  sl_status status = sl__run_create(&p->run);
+  if (status != SL_OK) {
+    free(p);
+    return status;
+  }
+  const int rank = sl_runtime_rank(runtime), *first = options->first_leaf;
+  const sl_division division = {rank, sl_runtime_ranks(runtime), first};
+  if (first && sl_runtime_ranks(runtime) > 1)
+    SL_TRY_OUT(
+        sl__exchanges_create(runtime, plan->leaves, first, options->by_mpi, options->compression, &p->exchanges));
+  if (p->exchanges && options->zero) SL_TRY_OUT(sl_owners_find(logical, rank, sl_runtime_ranks(runtime), &p->owners));
+  SL_TRY_OUT(sl_spread(logical, plan, first ? &division : NULL, p->owners, &p->graph));
+  size_t n = (size_t)p->graph->n_values + 1;
+  p->tensor = calloc(n, sizeof *p->tensor);
+  p->kept = calloc(n, 1);
+  if (!p->tensor || !p->kept) {
+    status = sl_fail(SL_ENOMEM, "no memory for a program of %d values", p->graph->n_values);
+    goto out;
+  }
+  for (sl_value v = 0; v < p->graph->n_values; v++)
+    for (int k = 0; k < options->n_keep; k++) p->kept[v] |= p->graph->value[v]->logical == options->keep[k];
+  int workers = sl_runtime_workers(runtime);
+  p->counters = aligned_alloc(_Alignof(sl__counter), ((size_t)workers + 1) * sizeof *p->counters);
+  if (!p->counters) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the counters of %d workers", workers));
+  memset(p->counters, 0, ((size_t)workers + 1) * sizeof *p->counters);
+  sl_team *team = sl_runtime_team(runtime, 0);
+  sl_machine machine = sl_machine_default(workers, team ? team->threads : 1);
+  SL_TRY_OUT(sl_schedule_create(p->graph, p->kept, &plan->tiles, &machine, &p->schedule));
+  SL_TRY_OUT(sl_memory_plan(p->graph, p->schedule, p->kept, options->slack > 0 ? options->slack : 0.02, &p->memory));
+  SL_TRY_OUT(bind_tensors(p, logical));
+  SL_TRY_OUT(make_slots(p));
+  SL_TRY_OUT(make_tasks(p));
+  if (!options->no_priorities) set_priorities(p);
+  SL_TRY_OUT(reserve_scratch(p));
+  for (int i = 0; i < p->graph->n_nodes; i++) p->task[i].devices = p->devices;
+  *program = p;
+  p = NULL;
+out:
+  sl_program_destroy(p);
+  return status;
+}
+
+void sl_program_destroy(sl_program *p) {
+  if (!p || sl_runtime_abandoned()) return;
+  if (p->in_flight) starpu_task_wait_for_all();
+  for (int i = 0; p->task && i < p->graph->n_nodes; i++)
+    if (p->task[i].task) starpu_task_destroy(p->task[i].task);
+  for (int k = 0; p->slot && k < p->memory->n_slots; k++)
+    if (p->slot[k]) starpu_data_unregister_no_coherency(p->slot[k]);
+  sl__exchanges_destroy(p->exchanges);
+  sl__devices_close(p->runtime, p->devices);
+  free(p->arena), free(p->slot), free(p->slot_data), free(p->task), free(p->arrays), free(p->buffer_of),
+      free(p->tensor), free(p->kept), free(p->counters);
+  sl_memory_destroy(p->memory);
+  sl_schedule_destroy(p->schedule);
+  sl_graph_destroy(p->graph);
+  sl_owners_destroy(p->owners);
+  sl__run_destroy(&p->run);
+  free(p);
+}
+
+sl_status sl_program_submit(sl_program *p, const sl_step *step) {
+  if (p->in_flight) return sl_fail(SL_EINVAL, "a step is in flight: wait for it first");
+  p->step = *step;
+  sl__run_begin(&p->run, p->task, p->graph->n_nodes);
+  p->in_flight = 1;
+  for (int k = 0; k < p->graph->n_nodes; k++) {
+    sl__task *t = &p->task[p->schedule->order[k]];
+    if (p->recorder) t->submit = sl_now();
+    if (p->graph->node[t->index]->bucket) sl__exchanges_hold(t);
+    int code = starpu_task_submit(t->task);
+    if (code != 0) {
+      starpu_task_wait_for_all();
+      p->in_flight = 0;
+      return sl_fail(SL_ESTARPU, "layer '%s' (%s): StarPU refused the task (%s): no worker can run it", t->name,
+                     t->op->name, strerror(-code));
+    }
+  }
+  return SL_OK;
+}
+
+sl_status sl_program_wait(sl_program *p) {
+  if (!p->in_flight) return SL_OK;
+  starpu_do_schedule(); /* policies may leave all to the moment when the program waits */
+  const sl_status scheduled = sl__run_wait(&p->run, p->task, p->schedule->order, p->graph->n_nodes,
+                                                sl_runtime_sched(p->runtime));
+  if (scheduled == SL_EPOLICY) sl_runtime_abandon(p->runtime);
+  SL_TRY(scheduled);
+  int code = starpu_task_wait_for_all();
+  p->in_flight = 0;
+  if (code != 0) return sl_fail(SL_ESTARPU, "waiting for the step failed (%s)", strerror(-code));
+  SL_TRY(sl__exchanges_status(p->exchanges));
+  sl_status status = (sl_status)atomic_load(&p->run.status);
+  return status == SL_OK ? SL_OK : sl_fail(status, "step %lld: %s", (long long)p->step.number, p->run.text);
+}
+
+sl_status sl_program_run(sl_program *p, const sl_step *step) {
+  SL_TRY(sl_program_submit(p, step));
+  return sl_program_wait(p);
+}
+
+sl_status sl_program_read(sl_program *p, sl_value logical, void *to) {
+  int found = 0;
+  for (sl_value v = 0; v < p->graph->n_values; v++) {
+    const sl_value_info *info = p->graph->value[v];
+    if (info->logical != logical || (info->scope == SL_SCOPE_WHOLE && info->leaf >= 0)) continue;
+    if (info->scope == SL_SCOPE_LEAF && info->leaf > 0) continue;
+    if (!p->kept[v] && info->role == SL_ROLE_TEMPORARY)
+      return sl_fail(SL_EINVAL, "value '%s' was not kept: its memory serves others", info->name);
+    starpu_data_handle_t handle = handle_of(p, v);
+    if (starpu_data_acquire(handle, STARPU_R) != 0) return sl_fail(SL_ESTARPU, "value '%s' cannot be read", info->name);
+    size_t row = (size_t)sl_shape_row(&info->shape) * sl_dtype_bytes(info->dtype);
+    memcpy((char *)to + (size_t)info->row0 * row, (void *)starpu_vector_get_local_ptr(handle), sl_value_bytes(info));
+    starpu_data_release(handle);
+    found = 1;
+  }
+  return found ? SL_OK : sl_fail(SL_ENOTFOUND, "value %d is not in this program", logical);
+}
+
+static int finite_tensor(const sl_tensor *t) {
+  int64_t n = sl_shape_count(&t->shape);
+  return !t->data || sl__all_finite(t->data, t->dtype, n);
+}
+
+sl_status sl_program_find_nonfinite(sl_program *p, const sl_step *step) {
+  SL_TRY(sl_store_acquire(p->store, 0));
+  const char *bad = NULL;
+  for (int i = 0; i < sl_store_count(p->store) && !bad; i++)
+    if (!finite_tensor(sl_store_at(p->store, i))) bad = sl_store_at(p->store, i)->name;
+  sl_store_release(p->store);
+  sl_status status = SL_OK;
+  if (bad)
+    status = sl_fail(SL_ENONFINITE,
+                     "step %lld: tensor '%s' is not finite at its start: the update of the step before overflowed",
+                     (long long)step->number, bad);
+  if (p->owners) status = sl_comm_agree(sl_runtime_comm(p->runtime), status); /* owners may see what others do not */
+  if (status != SL_OK) return status;
+  sl_step again = *step;
+  again.check = 1;
+  SL_TRY(sl_program_run(p, &again));
+  int first = atomic_load(&p->run.first_bad);
+  if (first == INT_MAX) return SL_OK;
+  const sl_node *node = p->graph->node[first];
+  char where[64] = "";
+  if (node->rows > 0)
+    snprintf(where, sizeof where, ", samples %lld to %lld of the batch", (long long)node->row0,
+             (long long)(node->row0 + node->rows - 1));
+  return sl_fail(SL_ENONFINITE, "step %lld: the first value that is not finite comes from operation %s of layer '%s'%s",
+                 (long long)step->number, node->op->name, node->name, where);
+}
+
+int sl_program_running(const sl_program *p) { return p->in_flight; }
+
+char *sl_program_position(const sl_program *p, char *text, size_t n) {
+  const int last = atomic_load(&p->run.last);
+  const long long step = (long long)p->step.number;
+  if (last < 0)
+    snprintf(text, n, "step %lld, at its start", step);
+  else
+    snprintf(text, n, "step %lld, after layer '%s' (%s)", step, p->graph->node[last]->name,
+             p->graph->node[last]->op->name);
+  return text;
+}
+
+uint64_t sl_program_sent(const sl_program *p) { return p->exchanges ? sl__exchanges_sent(p->exchanges) : 0; }
+
+double sl_program_stalled(const sl_program *p, char *what, size_t n, char *late) {
+  int node = -1, buckets = 0;
+  if (!p->exchanges) return 0;
+  const double seconds = sl__exchanges_stalled(p->exchanges, &node, late);
+  if (seconds == 0 || node < 0) return 0;
+  for (int i = 0; i < p->graph->n_nodes; i++) buckets += p->graph->node[i]->bucket > 0;
+  const sl__exchange_attr *attr = p->graph->node[node]->attr;
+  snprintf(what, n, "the %s of layer '%s' over the ranks (exchange %d of %d)",
+           attr->move.kind == SL_EXCHANGE_SUM ? "sum" : "update", p->graph->node[node]->name,
+           p->graph->node[node]->bucket, buckets);
+  return seconds;
+}
+
+const sl_graph *sl_program_graph(const sl_program *p) { return p->graph; }
+const sl_schedule *sl_program_schedule(const sl_program *p) { return p->schedule; }
+const sl_memory *sl_program_memory(const sl_program *p) { return p->memory; }
+size_t sl_program_bytes(const sl_program *p, int shared) {
+  const size_t all = sl_memory_of_program(p->graph, p->memory) + (p->exchanges ? sl__exchanges_bytes(p->exchanges) : 0);
+  return shared ? all - p->memory->persistent : all + p->scratch;
+}
+double sl_program_flops(const sl_program *p) { return p->flops; }
+
+/* --- timelines ------------------------------------------------------------------------------------------------------
+ */
+
+sl_dependencies sl_program_dependencies(const sl_program *p) {
+  return (sl_dependencies){p->schedule->n, p->schedule->from, p->schedule->before};
+}
+
+/* "[64, 784] [128, 784] -> [64, 128]"; cut where there are very many. */
+static void put_shapes(const sl_graph *g, const sl_node *node, char *text, size_t n) {
+  size_t used = 0;
+  text[0] = 0;
+  for (int k = 0; k < node->n_in + node->n_out && used + SL_SHAPE_TEXT + 8 < n; k++) {
+    const sl_value v = k < node->n_in ? node->in[k] : node->out[k - node->n_in];
+    used += (size_t)snprintf(text + used, n - used, "%s%s",
+                             k == node->n_in ? k ? " -> " : "-> "
+                             : k             ? " "
+                                             : "",
+                             sl_shape_text(&g->value[v]->shape, (char[SL_SHAPE_TEXT]){0}, SL_SHAPE_TEXT));
+  }
+}
+
+static sl_status put_node(const sl_program *p, int i, int kind, sl_timeline *t) {
+  const sl_node *node = p->graph->node[i];
+  char shapes[1024];
+  put_shapes(p->graph, node, shapes, sizeof shapes);
+  t->node[i] = (sl_timeline_node){.layer = sl_timeline_text(t, node->name),
+                                  .operation = sl_timeline_text(t, node->op->name),
+                                  .phase = sl_timeline_text(t, sl_phase_name(node->phase)),
+                                  .shapes = sl_timeline_text(t, shapes),
+                                  .kind = kind,
+                                  .shard = node->shard,
+                                  .leaf = node->leaf,
+                                  .micro_batch = node->micro_batch,
+                                  .priority = p->task[i].task->priority,
+                                  .flops = p->schedule->cost[i].flops,
+                                  .bytes = p->schedule->cost[i].bytes};
+  const sl_timeline_node *n = &t->node[i];
+  return n->layer && n->operation && n->phase && n->shapes
+             ? SL_OK
+             : sl_fail(SL_ENOMEM, "no memory for the timeline of %d tasks", p->graph->n_nodes);
+}
+
+/* Values that are computed in place of one another are one buffer, called by the first of them. */
+static int first_in_place(const sl_schedule *s, int v) {
+  while (s->onto[v] >= 0) v = s->onto[v];
+  return v;
+}
+
+/* Which buffers of the memory plan each node touches. */
+static sl_status put_buffers(const sl_program *p, sl_timeline *t) {
+  const sl_graph *g = p->graph;
+  int *number = malloc(((size_t)g->n_values + 1) * sizeof *number), *last = malloc(((size_t)g->n_values + 1) * sizeof *last);
+  int buffers = 0, uses = 0;
+  sl_status status = number && last ? SL_OK : sl_fail(SL_ENOMEM, "no memory for the buffers of %d values", g->n_values);
+  SL_TRY_OUT(status);
+  for (int v = 0; v < g->n_values; v++)
+    number[v] = p->memory->slot[v] >= 0 && first_in_place(p->schedule, v) == v ? buffers++ : -1;
+  for (int fill = 0; fill < 2; fill++) {
+    if (fill) SL_TRY_OUT(sl_timeline_reserve_buffers(t, buffers, uses));
+    uses = 0;
+    for (int v = 0; v < g->n_values; v++) last[v] = -1;
+    for (int i = 0; i < g->n_nodes; i++)
+      for (int k = 0; k < g->node[i]->n_in + g->node[i]->n_out; k++) {
+        const sl_node *node = g->node[i];
+        const int v = first_in_place(p->schedule, k < node->n_in ? node->in[k] : node->out[k - node->n_in]);
+        if (number[v] < 0 || last[v] == i) continue;
+        last[v] = i;
+        if (fill) {
+          t->use[uses] = (sl_timeline_use){i, number[v]};
+          sl_timeline_buffer *b = &t->buffer[number[v]];
+          b->slot = p->memory->slot[v];
+          b->bytes = (int64_t)sl_value_bytes(g->value[v]);
+        }
+        uses++;
+      }
+  }
+out:
+  free(number), free(last);
+  return status;
+}
+
+sl_status sl_program_timeline(const sl_program *p, const char *model, sl_timeline **timeline) {
+  const sl_schedule *s = p->schedule;
+  const int n = p->graph->n_nodes, workers = sl_runtime_workers(p->runtime);
+  int *kind = malloc(((size_t)n + 1) * sizeof *kind);
+  sl_timeline *t = NULL;
+  sl_status status = SL_OK;
+  *timeline = NULL;
+  if (!kind) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the timeline of %d tasks", n));
+  SL_TRY_OUT(sl_timeline_create(workers, n, s->from[n], &t));
+  SL_TRY_OUT(sl_bound_kinds(p->graph, kind, &t->n_kinds));
+  for (int i = 0; i < n; i++) SL_TRY_OUT(put_node(p, i, kind[i], t));
+  SL_TRY_OUT(put_buffers(p, t));
+  memcpy(t->from, s->from, ((size_t)n + 1) * sizeof *t->from);
+  memcpy(t->before, s->before, (size_t)s->from[n] * sizeof *t->before);
+  t->rank = sl_runtime_rank(p->runtime);
+  t->ranks = sl_runtime_ranks(p->runtime);
+  t->model = sl_timeline_text(t, model);
+  t->sched = sl_timeline_text(t, sl_runtime_sched(p->runtime));
+  for (int w = 0; w < workers; w++) {
+    char name[256];
+    t->worker[w] =
+        (sl_timeline_worker){.name = sl_timeline_text(t, sl_runtime_worker_text(p->runtime, w, name, sizeof name)),
+                             .gpu = sl_runtime_worker_kind(p->runtime, w) == SL_WORKER_CUDA,
+                             .tasks = p->counters[w].tasks,
+                             .busy = p->counters[w].busy};
+    if (!t->worker[w].name) status = SL_ENOMEM;
+  }
+  if (status != SL_OK || !t->model || !t->sched)
+    SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the names of a timeline"));
+  if (p->recorder) SL_TRY_OUT(sl_timeline_take(t, p->recorder));
+  *timeline = t;
+  t = NULL;
+out:
+  sl_timeline_destroy(t);
+  free(kind);
+  return status;
+}
+
+struct starpu_task *sl__program_task(const sl_program *p, int node) {
+  return p->graph->node[node]->bucket ? NULL : p->task[node].task;
+}
+
+double sl_program_expected(const sl_program *p, int node, int worker) {
+  if (p->graph->node[node]->bucket) return NAN;
+  struct starpu_perfmodel_arch *arch = starpu_worker_get_perf_archtype(worker, STARPU_NMAX_SCHED_CTXS);
+  const double us = starpu_task_expected_length(p->task[node].task, arch, 0);
+  return us > 0 ? 1e-6 * us : NAN; /* StarPU gives NaN or 0 for what it does not know yet */
+}

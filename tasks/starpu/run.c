@@ -1,0 +1,89 @@
+/* Waiting for a step's tasks, with an eye on the scheduling policy: one that keeps what it was given would let the step
+ * wait for ever. */
+#include "tasks/starpu/run.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <time.h>
+
+#include "tasks/starpu/codelet.h"
+
+sl_status sl__run_create(sl__run *p) {
+  pthread_condattr_t attr;
+  pthread_condattr_init(&attr);
+  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+  const int failed = pthread_mutex_init(&p->mutex, NULL) || pthread_cond_init(&p->none_left, &attr);
+  pthread_condattr_destroy(&attr);
+  return failed ? sl_fail(SL_ENOMEM, "no memory to wait for a program's tasks") : SL_OK;
+}
+
+void sl__run_destroy(sl__run *p) {
+  pthread_cond_destroy(&p->none_left);
+  pthread_mutex_destroy(&p->mutex);
+}
+
+void sl__run_begin(sl__run *p, sl__task *task, int n) {
+  int left = 0;
+  atomic_store(&p->status, SL_OK);
+  atomic_store(&p->claimed, 0);
+  atomic_store(&p->first_bad, INT_MAX);
+  atomic_store(&p->last, -1);
+  for (int i = 0; i < n; i++) {
+    atomic_store_explicit(&task[i].state, SL__WAITING, memory_order_relaxed);
+    left += !task[i].exchange;
+  }
+  atomic_store(&p->left, left);
+}
+
+void sl__run_end(sl__task *t) {
+  sl__run *p = t->run;
+  atomic_store_explicit(&t->state, SL__ENDED, memory_order_release);
+  if (t->exchange || atomic_fetch_sub(&p->left, 1) > 1) return;
+  pthread_mutex_lock(&p->mutex);
+  pthread_cond_signal(&p->none_left);
+  pthread_mutex_unlock(&p->mutex);
+}
+
+static int state_of(const sl__task *t) { return atomic_load_explicit(&t->state, memory_order_acquire); }
+
+/* Tasks that could run and that nobody has begun, the first of them; none as long as some kernel runs. */
+static int left_lying(const sl__task *task, const int *order, int n, const sl__task **first) {
+  int lying = 0;
+  for (int k = 0; k < n; k++) {
+    const sl__task *t = &task[order[k]];
+    int ready = !t->exchange && state_of(t) == SL__WAITING;
+    if (!t->exchange && state_of(t) == SL__BEGUN) return 0;
+    for (int i = 0; ready && i < t->n_before; i++) ready = state_of(&task[t->before[i]]) == SL__ENDED;
+    if (ready && lying++ == 0) *first = t;
+  }
+  return lying;
+}
+
+/* Seconds are counted by waking up, not by the clock, so that a process that was stopped for a while blames nobody. */
+sl_status sl__run_wait(sl__run *p, const sl__task *task, const int *order, int n, const char *policy) {
+  sl_status status = SL_OK;
+  int before = -1, seconds = 0;
+  pthread_mutex_lock(&p->mutex);
+  while (atomic_load(&p->left) > 0 && status == SL_OK) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec++;
+    if (pthread_cond_timedwait(&p->none_left, &p->mutex, &until) != ETIMEDOUT) continue;
+    const int left = atomic_load(&p->left);
+    seconds = left == before ? seconds + 1 : 0;
+    before = left;
+    if (seconds < SL__PATIENCE) continue;
+    const sl__task *first = NULL;
+    const int lying = left_lying(task, order, n, &first);
+    if (lying)
+      status =
+          sl_fail(SL_EPOLICY,
+                  "step %lld: scheduling policy '%s' has left %d ready tasks lying for %d s, the first of layer "
+                  "'%s' (%s), and no worker has anything to do: does its pop_task give out all that its push_task "
+                  "was given?",
+                  (long long)first->program_step->number, policy, lying, SL__PATIENCE, first->name, first->op->name);
+    seconds = 0;
+  }
+  pthread_mutex_unlock(&p->mutex);
+  return status;
+}

@@ -1,0 +1,297 @@
+/* models/interchange/interchange.c and config.c: small networks as transformers wrote them (record_published.py) give its logits,
+ * and are written as they were; what does not fit is listed whole. */
+#include "models/interchange/interchange.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tasks/starpu/program.h"
+#include "tests/support/scratch.h"
+
+enum { BATCH = 2, LENGTH = 5, VOCABULARY = 11 };
+
+static sl_value build_gpt(sl_graph *g, sl_value x, const sl_model_data *d, const sl_training *o, int training) {
+  (void)o, (void)training;
+  return sl_gpt(g, x, d, &(sl_gpt_size){.layers = 2, .heads = 2, .width = 8, .positions = LENGTH}, 0);
+}
+static const sl_model gpt = {.name = "gpt2", .task = SL_TASK_NEXT_TOKEN, .length = LENGTH, .build = build_gpt};
+static const sl_model_data tokens = {.length = LENGTH, .classes = VOCABULARY};
+
+static sl_value build_vit(sl_graph *g, sl_value x, const sl_model_data *d, const sl_training *o, int training) {
+  (void)o, (void)training;
+  return sl_vit(g, x, d, &(sl_vit_size){.layers = 1, .heads = 2, .width = 8, .patch = 3}, 0);
+}
+static const sl_model vit = {.name = "vit", .task = SL_TASK_CLASSIFY, .build = build_vit};
+static const sl_model_data images = {
+    .height = 6, .width = 6, .channels = 3, .classes = 3, .mean = {0.5, 0.5, 0.5}, .deviation = {0.5, 0.5, 0.5}};
+
+static sl_value build_bert(sl_graph *g, sl_value x, const sl_model_data *d, const sl_training *o, int training) {
+  (void)o, (void)training;
+  return sl_bert(g, x, SL_NONE, d, &(sl_bert_size){.layers = 1, .heads = 2, .width = 8, .positions = LENGTH}, 0);
+}
+static const sl_model bert = {.name = "bert", .task = SL_TASK_MASKED_TOKEN, .length = LENGTH, .build = build_bert};
+
+static const struct {
+  const sl_model *model;
+  const sl_model_data *data;
+} cases[] = {{&gpt, &tokens}, {&vit, &images}, {&bert, &tokens}};
+enum { CASES = sizeof cases / sizeof *cases };
+
+static char *path_of(const char *model, const char *rest, char *text, size_t n) {
+  const char *top = getenv("top_srcdir");
+  snprintf(text, n, "%s/tests/models/published/%s%s", top ? top : ".", model, rest);
+  return text;
+}
+
+static void network_of(int k, sl_network *network) {
+  const sl_model *m = cases[k].model;
+  assert_ok((m->task == SL_TASK_CLASSIFY ? sl_network_evaluation : sl_network_logits)(m, cases[k].data, &m->training,
+                                                                                      BATCH, network));
+}
+
+static int64_t read_array(const sl_weights *w, const char *name, void *data, size_t room) {
+  const int i = sl_weights_find(w, name);
+  assert_true(i >= 0);
+  const sl_named_array *a = sl_weights_get(w, i);
+  assert_true((size_t)sl_shape_count(&a->shape) * sl_dtype_bytes(a->dtype) <= room);
+  assert_ok(sl_weights_read_as_is(w, i, data));
+  return sl_shape_count(&a->shape);
+}
+
+static void logits_are_as_recorded(void **state) {
+  (void)state;
+  sl_runtime_options o = sl_runtime_defaults();
+  sl_runtime *rt;
+  o.mpi = o.gpus = 0;
+  o.workers = 2;
+  assert_ok(sl_runtime_start(&o, &rt));
+  for (int k = 0; k < CASES; k++) {
+    char path[4096];
+    float expected[256], got[256];
+    _Alignas(64) uint8_t samples[512];
+    int32_t labels[BATCH] = {0};
+    const char *name = cases[k].model->name;
+    sl_weights *w, *recorded;
+    sl_network network;
+    sl_store *store;
+    sl_program *program;
+    sl_fit fit;
+    sl_config theirs, mine;
+    network_of(k, &network);
+    assert_ok(sl_config_read(path_of(name, "/config.json", path, sizeof path), &theirs));
+    assert_ok(sl_config_of_graph(network.graph, cases[k].data, &mine));
+    assert_ok(sl_config_compare(&theirs, path, &mine, name));
+    assert_int_equal(theirs.labels, mine.labels);
+    sl_config_clear(&theirs);
+    assert_ok(sl_weights_open(path_of(name, "", path, sizeof path), &w));
+    assert_ok(sl_weights_open(path_of(name, ".safetensors", path, sizeof path), &recorded));
+    const int64_t n = read_array(recorded, "logits", expected, sizeof expected);
+    read_array(recorded, "samples", samples, sizeof samples);
+    const sl_family *family = sl_family_of_weights(w);
+    assert_non_null(family);
+    assert_ptr_equal(family, sl_family_of_graph(network.graph));
+    assert_string_equal(sl_family_name(family), name);
+    assert_int_equal(sl_family_classes(family, w), cases[k].data->classes);
+    sl_plan plan = {.batch = BATCH};
+    assert_ok(sl_plan_complete(&plan));
+    assert_ok(sl_store_create(&store));
+    assert_ok(sl_program_create(rt, store, network.graph, &plan,
+                                &(sl_program_options){.keep = &network.logits, .n_keep = 1}, &program));
+    assert_ok(sl_interchange_read(w, family, network.graph, store, SL_NONE, &fit));
+    assert_string_equal(fit.lines, "");
+    sl_fit_clear(&fit);
+    assert_ok(sl_program_run(
+        program, &(sl_step){.number = 1, .input = {[SL_SLOT_IMAGES] = samples, [SL_SLOT_LABELS] = labels}}));
+    assert_ok(sl_program_read(program, network.logits, got));
+    for (int64_t i = 0; i < n; i++)
+      if (!(fabsf(got[i] - expected[i]) <= 2e-6f * (1 + fabsf(expected[i]))))
+        fail_msg("%s: logit %d is %.9g, recorded %.9g", name, (int)i, (double)got[i], (double)expected[i]);
+    sl_program_destroy(program);
+    sl_store_destroy(store);
+    sl_network_destroy(&network);
+    sl_weights_close(w);
+    sl_weights_close(recorded);
+  }
+  sl_runtime_stop(rt);
+}
+
+/* Reads the recorded weights of case k into a store. */
+static void fill(int k, const char *path, sl_network *network, sl_store **store) {
+  sl_weights *w;
+  sl_fit fit;
+  network_of(k, network);
+  assert_ok(sl_store_create(store));
+  assert_ok(sl_interchange_store(network->graph, *store));
+  assert_ok(sl_weights_open(path, &w));
+  assert_ok(sl_interchange_read(w, sl_family_of_weights(w), network->graph, *store, SL_NONE, &fit));
+  assert_ok(sl_fit_status(&fit, path));
+  sl_fit_clear(&fit);
+  sl_weights_close(w);
+}
+
+/* Tensors of `path` are in `recorded`, bit for bit, and the other way about. Positions may have been cut. */
+static void same_tensors(const char *path, const char *recorded) {
+  sl_weights *a, *b;
+  assert_ok(sl_weights_open(path, &a));
+  assert_ok(sl_weights_open(recorded, &b));
+  assert_int_equal(sl_weights_count(a), sl_weights_count(b));
+  for (int i = 0; i < sl_weights_count(a); i++) {
+    const sl_named_array *x = sl_weights_get(a, i);
+    const int j = sl_weights_find(b, x->name);
+    static float mine[4096], theirs[4096];
+    if (j < 0) fail_msg("%s is not in %s", x->name, recorded);
+    const sl_named_array *y = sl_weights_get(b, j);
+    const int cut = strstr(x->name, "wpe") || strstr(x->name, "position_embeddings.");
+    if (!cut) assert_true(sl_shape_equal(&x->shape, &y->shape));
+    assert_true(sl_shape_count(&y->shape) <= 4096);
+    assert_ok(sl_weights_read(a, i, mine));
+    assert_ok(sl_weights_read(b, j, theirs));
+    assert_memory_equal(mine, theirs, (size_t)sl_shape_count(&x->shape) * sizeof *mine);
+  }
+  sl_weights_close(a);
+  sl_weights_close(b);
+}
+
+static void written_as_they_were(void **state) {
+  for (int k = 0; k < CASES; k++) {
+    char path[4096];
+    sl_network network;
+    sl_store *store;
+    sl_published published;
+    fill(k, path_of(cases[k].model->name, "", path, sizeof path), &network, &store);
+    assert_ok(sl_interchange_arrays(sl_family_of_graph(network.graph), network.graph, store, &published));
+    assert_ok(sl_weights_write(*state, published.arrays, published.n, NULL, 0, 0));
+    same_tensors(*state, path);
+    sl_published_clear(&published);
+    sl_store_destroy(store);
+    sl_network_destroy(&network);
+  }
+}
+
+/* Without prefixes, with old spellings, with the tied tensor: the same. */
+static void other_spellings(void **state) {
+  for (int k = 0; k < CASES; k++) {
+    char path[4096];
+    sl_network network;
+    sl_store *store, *again;
+    sl_published p;
+    fill(k, path_of(cases[k].model->name, "", path, sizeof path), &network, &store);
+    const sl_family *family = sl_family_of_graph(network.graph);
+    assert_ok(sl_interchange_arrays(family, network.graph, store, &p));
+    for (int i = 0; i < p.n; i++) {
+      static const char *const prefixes[] = {"transformer.", "bert.", "vit."};
+      char *at;
+      for (int f = 0; f < 3; f++)
+        if (strncmp(p.names[i], prefixes[f], strlen(prefixes[f])) == 0) p.arrays[i].name += strlen(prefixes[f]);
+      if ((at = strstr(p.names[i], "LayerNorm.weight"))) strcpy(at, "LayerNorm.gamma");
+      if ((at = strstr(p.names[i], "LayerNorm.bias"))) strcpy(at, "LayerNorm.beta");
+      if (strcmp(p.arrays[i].name, "wte.weight") == 0) p.arrays[i].name = "lm_head.weight";
+    }
+    assert_ok(sl_weights_write(*state, p.arrays, p.n, NULL, 0, 0));
+    sl_published_clear(&p);
+    sl_network_destroy(&network);
+    fill(k, *state, &network, &again);
+    for (int i = 0; i < sl_store_count(store); i++) {
+      const sl_tensor *t = sl_store_at(store, i), *u = sl_store_find(again, t->name);
+      assert_memory_equal(t->data, u->data, (size_t)sl_shape_count(&t->shape) * sizeof(float));
+    }
+    sl_store_destroy(store);
+    sl_store_destroy(again);
+    sl_network_destroy(&network);
+  }
+}
+
+static void misfits_are_all_listed(void **state) {
+  char path[4096];
+  sl_network network;
+  sl_store *store;
+  sl_published p;
+  sl_weights *w;
+  sl_fit fit;
+  fill(0, path_of("gpt2", "", path, sizeof path), &network, &store);
+  assert_ok(sl_interchange_arrays(sl_family_of_graph(network.graph), network.graph, store, &p));
+  float *head = calloc(VOCABULARY * 8, sizeof *head);
+  for (int i = 0; i < p.n; i++) {
+    if (strcmp(p.names[i], "transformer.h.1.ln_2.bias") == 0) p.arrays[i].name = "transformer.h.2.ln_2.bias";
+    if (strcmp(p.names[i], "transformer.ln_f.bias") == 0) p.arrays[i].name = "transformer.ln_g.bias";
+    if (strcmp(p.names[i], "transformer.h.0.mlp.c_fc.weight") == 0) p.arrays[i].shape = SL_SHAPE(32, 8);
+    if (strcmp(p.names[i], "transformer.h.0.mlp.c_proj.weight") == 0) p.arrays[i].dtype = SL_I32; /* of the same size */
+  }
+  p.arrays[p.n] = (sl_named_array){.name = "lm_head.weight", .shape = SL_SHAPE(VOCABULARY, 8), .data = head};
+  assert_ok(sl_weights_write(*state, p.arrays, p.n + 1, NULL, 0, 0));
+  assert_ok(sl_weights_open(*state, &w));
+  assert_ok(sl_interchange_read(w, sl_family_of_weights(w), network.graph, store, SL_NONE, &fit));
+  assert_int_equal(fit.missing, 2);
+  assert_int_equal(fit.wrong, 3);
+  assert_int_equal(fit.extra, 1);
+  assert_int_equal(fit.unknown, 1);
+  static const char *const lines[] = {
+      "missing  transformer.h.1.ln_2.bias (h.1.ln_2.bias)\n",
+      "missing  transformer.ln_f.bias (ln_f.bias)\n",
+      "shape    transformer.h.0.mlp.c_fc.weight (h.0.mlp.fc.weight) is [32, 8] in the file, the network wants [8, "
+      "32]\n",
+      "type     transformer.h.0.mlp.c_proj.weight (h.0.mlp.proj.weight) is I32 in the file",
+      "extra    transformer.h.2.ln_2.bias [8]\n",
+      "unknown  transformer.ln_g.bias [8]\n",
+      "tied     lm_head.weight is not the same as transformer.wte.weight"};
+  for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+    if (!strstr(fit.lines, lines[i])) fail_msg("\"%s\" is not among\n%s", lines[i], fit.lines);
+  assert_fails(SL_EFORMAT, "2 missing, 3 wrong, 1 too many", sl_fit_status(&fit, "x"));
+  sl_fit_clear(&fit);
+  assert_fails(SL_EINVAL, "tied",
+               sl_interchange_read(w, sl_family_of_weights(w), network.graph, store, network.logits, &fit));
+  free(head);
+  sl_weights_close(w);
+  sl_published_clear(&p);
+  sl_store_destroy(store);
+  sl_network_destroy(&network);
+}
+
+static void configs_that_lie(void **state) {
+  static const struct {
+    const char *text;
+    sl_status status;
+    const char *error;
+  } bad[] = {
+      {"{}", SL_EFORMAT, "no model_type"},
+      {"{\"model_type\": \"llama\"}", SL_EUNSUPPORTED, "'llama'"},
+      {"{\"model_type\": \"gpt2\", \"n_layer\": 1e3}", SL_EFORMAT, "n_layer is not a whole number"},
+      {"{\"model_type\": \"gpt2\", \"n_layer\": -1}", SL_EFORMAT, "n_layer is not a whole number"},
+      {"{\"model_type\": \"gpt2\", \"n_embd\": 99999999999999999999}", SL_EFORMAT, "integer"},
+      {"{\"model_type\": \"gpt2\", \"n_embd\": 8, \"n_head\": 3}", SL_EFORMAT, "no multiple of 3 heads"},
+      {"{\"model_type\": \"gpt2\", \"n_head\": 12, \"n_head\": 12}", SL_EFORMAT, "duplicate"},
+      {"{\"model_type\": \"gpt2\", \"activation_function\": \"relu\"}", SL_EUNSUPPORTED, "'relu'"},
+      {"{\"model_type\": \"gpt2\", \"layer_norm_epsilon\": 0}", SL_EFORMAT, "layer_norm_epsilon"},
+      {"{\"model_type\": \"gpt2\", \"scale_attn_weights\": false}", SL_EUNSUPPORTED, "scale_attn_weights is false"},
+  };
+  const char *path = scratch_path(*state, "config.json");
+  sl_config config, mine;
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    scratch_write(path, bad[i].text, strlen(bad[i].text));
+    assert_fails(bad[i].status, bad[i].error, sl_config_read(path, &config));
+    assert_non_null(strstr(sl_error(), path));
+  }
+  static const char other[] =
+      "{\"model_type\": \"gpt2\", \"n_layer\": 3, \"n_head\": 4, \"n_embd\": 8, "
+      "\"n_positions\": 9, \"vocab_size\": 11}";
+  sl_network network;
+  scratch_write(path, other, strlen(other));
+  assert_ok(sl_config_read(path, &config));
+  network_of(0, &network);
+  assert_ok(sl_config_of_graph(network.graph, &tokens, &mine));
+  assert_fails(SL_ESHAPE, "n_layer is 3, the network's 2; n_head is 4, the network's 2",
+               sl_config_compare(&config, path, &mine, "gpt"));
+  sl_network_destroy(&network);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(logits_are_as_recorded),
+      cmocka_unit_test_setup_teardown(written_as_they_were, scratch_setup, scratch_teardown),
+      cmocka_unit_test_setup_teardown(other_spellings, scratch_setup, scratch_teardown),
+      cmocka_unit_test_setup_teardown(misfits_are_all_listed, scratch_setup, scratch_teardown),
+      cmocka_unit_test_setup_teardown(configs_that_lie, scratch_setup, scratch_teardown),
+  };
+  return cmocka_run_group_tests_name("interchange", tests, NULL, NULL);
+}

@@ -1,0 +1,147 @@
+/* runtime/base/file.c: that a reader sees the old file or the new one whatever fails. */
+#include "runtime/base/file.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/support/scratch.h"
+
+static void assert_content(const char *path, const char *text) {
+  size_t n;
+  char *bytes = scratch_read(path, &n);
+  assert_non_null(bytes);
+  assert_string_equal(bytes, text);
+  free(bytes);
+}
+
+static void replaces_whole(void **state) {
+  const char *path = scratch_path(*state, "a.txt");
+  char *bytes;
+  size_t n;
+  assert_ok(sl_file_replace(path, "old", 3));
+  assert_ok(sl_file_replace(path, "newer", 5));
+  assert_ok(sl_file_read(path, 5, &bytes, &n));
+  assert_int_equal(n, 5);
+  assert_string_equal(bytes, "newer");
+  free(bytes);
+  assert_int_equal(scratch_entries(*state), 1);
+}
+
+static void nothing_is_there_before_commit(void **state) {
+  const char *path = scratch_path(*state, "a.txt");
+  sl_file *file;
+  assert_ok(sl_file_create(path, &file));
+  assert_ok(sl_file_write(file, "half", 4));
+  assert_int_not_equal(access(path, F_OK), 0);
+  sl_file_discard(file);
+  assert_int_equal(scratch_entries(*state), 0);
+}
+
+static void mode_follows_umask(void **state) {
+  const char *path = scratch_path(*state, "a.txt");
+  struct stat info;
+  const mode_t old = umask(027);
+  assert_ok(sl_file_replace(path, "x", 1));
+  umask(old);
+  assert_int_equal(stat(path, &info), 0);
+  assert_int_equal(info.st_mode & 0777, 0640);
+}
+
+static void two_writers_of_one_path_do_not_mix(void **state) {
+  const char *path = scratch_path(*state, "a.txt");
+  sl_file *first, *second;
+  assert_ok(sl_file_create(path, &first));
+  assert_ok(sl_file_create(path, &second));
+  assert_ok(sl_file_write(first, "first", 5));
+  assert_ok(sl_file_write(second, "second", 6));
+  assert_ok(sl_file_commit(second));
+  assert_content(path, "second");
+  assert_ok(sl_file_commit(first));
+  assert_content(path, "first");
+  assert_int_equal(scratch_entries(*state), 1);
+}
+
+/* The limit on a file's size fails a write as a full disk does, on any machine. */
+static void size_limit_leaves_the_old_file(void **state) {
+  static char block[1 << 16];
+  const char *path = scratch_path(*state, "a.txt");
+  struct rlimit old, small;
+  assert_ok(sl_file_replace(path, "old", 3));
+  assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+  small = old, small.rlim_cur = 4096;
+  void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &small);
+  sl_status status = sl_file_replace(path, block, sizeof block);
+  setrlimit(RLIMIT_FSIZE, &old);
+  signal(SIGXFSZ, handler);
+  assert_fails(SL_EIO, path, status);
+  assert_content(path, "old");
+  assert_int_equal(scratch_entries(*state), 1);
+}
+
+static void full_disk_leaves_the_old_file(void **state) {
+  static char block[1 << 20];
+  const char *path = scratch_path(*state, "a.txt");
+  if (!scratch_small_disk(*state, 256 << 10)) skip(); /* a file system cannot be mounted here */
+  assert_ok(sl_file_replace(path, "old", 3));
+  assert_fails(SL_EIO, "No space left on device; free some space", sl_file_replace(path, block, sizeof block));
+  assert_content(path, "old");
+  assert_int_equal(scratch_entries(*state), 1);
+  scratch_small_disk_end(*state);
+}
+
+static void unwritable_folder(void **state) {
+  const char *folder = scratch_path(*state, "locked");
+  mkdir(folder, 0555);
+  chmod(*state, 0755);
+  if (!scratch_unprivileged(folder)) skip();
+  sl_status status = sl_file_replace(scratch_path(folder, "a.txt"), "x", 1);
+  scratch_unprivileged_end();
+  assert_fails(SL_EIO, "locked/a.txt: Permission denied", status);
+}
+
+static void names_what_cannot_be(void **state) {
+  char *bytes;
+  size_t n;
+  const char *path = scratch_path(*state, "missing/a.txt");
+  assert_fails(SL_EIO, path, sl_file_replace(path, "x", 1));
+  assert_fails(SL_EINVAL, "folder", sl_file_replace(scratch_path(*state, ""), "x", 1));
+  assert_fails(SL_ENOTFOUND, path, sl_file_read(path, 100, &bytes, &n));
+  assert_null(bytes);
+  assert_fails(SL_EIO, "directory", sl_file_read(*state, 1 << 20, &bytes, &n));
+  path = scratch_path(*state, "folder");
+  mkdir(path, 0777);
+  assert_fails(SL_EIO, "folder", sl_file_replace(path, "x", 1)); /* a file cannot take a folder's place */
+  assert_int_equal(scratch_entries(*state), 1);
+}
+
+static void reading_is_bounded(void **state) {
+  char *bytes;
+  size_t n;
+  const char *path = scratch_path(*state, "a.txt");
+  assert_ok(sl_file_replace(path, "12345", 5));
+  assert_fails(SL_EFORMAT, "5 bytes, more than the 4", sl_file_read(path, 4, &bytes, &n));
+  assert_fails(SL_EFORMAT, "more than the 1000", sl_file_read("/dev/zero", 1000, &bytes, &n)); /* no end of its own */
+  assert_ok(sl_file_read("/dev/null", 0, &bytes, &n));
+  assert_int_equal(n, 0);
+  free(bytes);
+}
+
+int main(void) {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
+  const struct CMUnitTest tests[] = {
+      TEST(replaces_whole),
+      TEST(nothing_is_there_before_commit),
+      TEST(mode_follows_umask),
+      TEST(two_writers_of_one_path_do_not_mix),
+      TEST(size_limit_leaves_the_old_file),
+      TEST(unwritable_folder),
+      TEST(names_what_cannot_be),
+      TEST(reading_is_bounded),
+      TEST(full_disk_leaves_the_old_file), /* last: it changes the process's view of the file systems */
+  };
+  return cmocka_run_group_tests_name("file", tests, NULL, NULL);
+}

@@ -1,0 +1,42 @@
+/* The choice of instruction set: names round-trip, what cannot run is refused, the best is the last that runs. */
+#include "runtime/machine/isa.h"
+
+#include "tests/support/scratch.h"
+
+static void names(void **state) {
+  (void)state;
+  for (int i = 0; i < SL_ISA_COUNT; i++) {
+    sl_isa isa = SL_ISA_COUNT;
+    if (sl_isa_runs((sl_isa)i)) {
+      assert_ok(sl_isa_parse(sl_isa_name((sl_isa)i), &isa));
+      assert_int_equal(isa, i);
+    } else {
+      assert_fails(SL_EUNSUPPORTED, sl_isa_name(sl_isa_best()), sl_isa_parse(sl_isa_name((sl_isa)i), &isa));
+      assert_fails(SL_EUNSUPPORTED, sl_isa_name((sl_isa)i), sl_isa_use((sl_isa)i));
+      assert_int_equal(isa, SL_ISA_COUNT);
+    }
+  }
+}
+
+static void unknown(void **state) {
+  (void)state;
+  sl_isa isa;
+  assert_fails(SL_EINVAL, "base, avx2, avx512", sl_isa_parse("sse9", &isa));
+  assert_fails(SL_EINVAL, "base, avx2, avx512", sl_isa_parse("", &isa));
+  assert_int_equal(sl_isa_runs(SL_ISA_COUNT), 0);
+}
+
+static void best(void **state) {
+  (void)state;
+  assert_true(sl_isa_runs(SL_ISA_BASELINE));
+  for (int i = 0; i < SL_ISA_COUNT; i++) /* ascending: no gap below the best, nothing above it */
+    assert_int_equal(sl_isa_runs((sl_isa)i) != 0, i <= (int)sl_isa_best());
+  assert_int_equal(sl_isa_current(), sl_isa_best());
+  assert_ok(sl_isa_use(SL_ISA_BASELINE));
+  assert_int_equal(sl_isa_current(), SL_ISA_BASELINE);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(names), cmocka_unit_test(unknown), cmocka_unit_test(best)};
+  return cmocka_run_group_tests_name("runtime/isa", tests, NULL, NULL);
+}

@@ -1,0 +1,27 @@
+/* Peak measurements: plausible, and more threads measure more than nothing; the numbers themselves belong to the
+ * machine. */
+#include "runtime/machine/measure.h"
+
+#include "tests/support/scratch.h"
+
+static void measures(void **state) {
+  (void)state;
+  for (int threads = 1; threads <= 2; threads++) {
+    sl_runtime_options options = {.workers = 1, .threads_per_worker = threads};
+    sl_runtime *rt;
+    double gflops = -1, gigabytes = -1;
+    assert_ok(sl_runtime_start(&options, &rt));
+    assert_ok(sl_measure_sgemm(rt, 0.1, &gflops));
+    assert_fails(SL_EINVAL, "at most", sl_measure_triad(rt, 0.05, 1 << 20, &gigabytes));
+    assert_ok(sl_measure_triad(rt, 0.05, 8, &gigabytes));
+    print_message("# %d threads: %.1f GFLOP/s, %.1f GB/s\n", threads, gflops, gigabytes);
+    assert_true(gflops > 0.1 && gflops < 1e5);
+    assert_true(gigabytes > 0.01 && gigabytes < 1e5);
+    sl_runtime_stop(rt);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(measures)};
+  return cmocka_run_group_tests_name("runtime/measure", tests, NULL, NULL);
+}

@@ -1,0 +1,240 @@
+/* tasks/graph/memory.c and schedule.c: every order that the dependencies allow gives the bits of the order of nodes, with
+ * memory shared; sharing saves; and graphs whose schedule is known. */
+#include "tasks/graph/memory.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tasks/graph/spread.h"
+#include "tests/tasks/execute.h"
+#include "tests/tasks/toy.h"
+
+typedef struct lowered {
+  sl_graph *logical, *step;
+  sl_schedule *schedule;
+  sl_memory *memory;
+} lowered;
+
+static void raise(lowered *l) {
+  sl_memory_destroy(l->memory), sl_schedule_destroy(l->schedule);
+  sl_graph_destroy(l->step), sl_graph_destroy(l->logical);
+}
+
+static void any_order_gives_the_same_bits(void **state) {
+  (void)state;
+  for (int workers = 1; workers <= 4; workers++)
+    for (int leaves = 1; leaves <= 3; leaves++)
+      for (int blocks = 1; blocks <= 2; blocks++) {
+        sl_plan plan = {.batch = 24, .leaves = leaves, .shards = 4 * leaves, .row_blocks = blocks, .seed = 1};
+        assert_ok(sl_plan_complete(&plan));
+        sl_value loss;
+        sl_graph *g = toy_training(24, &loss), *step;
+        assert_ok(sl_spread(g, &plan, NULL, NULL, &step));
+        sl_machine machine = {.workers = workers, .flops = 1e8, .bytes = 1e9, .overhead = 1e-6};
+        sl_schedule *schedule;
+        sl_memory *memory;
+        char *keep = calloc((size_t)step->n_values, 1);
+        keep[sl_spread_whole(step, loss)] = 1;
+        assert_ok(sl_schedule_create(step, keep, &plan.tiles, &machine, &schedule));
+        assert_ok(sl_memory_plan(step, schedule, keep, 0.0, &memory));
+        assert_true(memory->temporaries < memory->unshared);
+        execution *plain = execution_create(step, NULL), *shared = execution_create(step, memory);
+        execution_run(plain, NULL, 0);
+        for (unsigned seed = 1; seed <= 10; seed++) {
+          execution *again = execution_create(step, memory);
+          execution_run(again, schedule, seed);
+          for (sl_value v = 0; v < step->n_values; v++)
+            if (step->value[v]->role == SL_ROLE_PARAMETER || keep[v])
+              if (memcmp(plain->data[v], again->data[v], sl_value_bytes(step->value[v])) != 0)
+                fail_msg("%d workers, %d leaves, seed %u: '%s' differs", workers, leaves, seed, step->value[v]->name);
+          execution_destroy(again);
+        }
+        execution_destroy(plain), execution_destroy(shared);
+        free(keep);
+        sl_memory_destroy(memory), sl_schedule_destroy(schedule);
+        sl_graph_destroy(step), sl_graph_destroy(g);
+      }
+}
+
+/* Most pieces of a logical value that are alive at once in the predicted schedule. */
+static int most_alive(const sl_graph *step, const sl_schedule *s, sl_value logical) {
+  int most = 0;
+  double first[64], last[64];
+  int n = 0;
+  for (sl_value v = 0; v < step->n_values; v++) {
+    if (step->value[v]->logical != logical) continue;
+    assert_true(n < 64);
+    first[n] = 1e30, last[n] = 0;
+    for (int i = 0; i < step->n_nodes; i++)
+      for (int k = 0; k < step->node[i]->n_in + step->node[i]->n_out; k++)
+        if ((k < step->node[i]->n_in ? step->node[i]->in[k] : step->node[i]->out[k - step->node[i]->n_in]) == v) {
+          first[n] = fmin(first[n], s->start[i]);
+          last[n] = fmax(last[n], s->start[i] + s->seconds[i]);
+        }
+    n++;
+  }
+  for (int a = 0; a < n; a++) {
+    int alive = 0;
+    for (int b = 0; b < n; b++) alive += first[b] <= first[a] && first[a] < last[b];
+    if (alive > most) most = alive;
+  }
+  return most;
+}
+
+/* Leaves in turns: the bits of all at once, under any order, in less memory, whatever the slack; of partial gradients
+ * no more than the tree's depth + 1. The count behind the loss sums over all leaves before the first one's loss. */
+static void micro_batches_change_no_bit(void **state) {
+  (void)state;
+  enum { BATCH = 96, LEAVES = 4 };
+  execution *reference = NULL;
+  lowered first = {0};
+  size_t temporaries[3];
+  for (int turn = 0; turn < 3; turn++) {
+    sl_plan plan = {.batch = BATCH, .leaves = LEAVES, .shards = 2 * LEAVES, .micro_batches = 1 << turn, .seed = 1};
+    assert_ok(sl_plan_complete(&plan));
+    sl_value loss;
+    lowered l = {.logical = toy_training(BATCH, &loss)};
+    const sl_machine machine = {.workers = 2, .flops = 1e8, .bytes = 1e9, .overhead = 1e-6};
+    assert_ok(sl_spread(l.logical, &plan, NULL, NULL, &l.step));
+    assert_ok(sl_schedule_create(l.step, NULL, &plan.tiles, &machine, &l.schedule));
+    assert_ok(sl_memory_plan(l.step, l.schedule, NULL, 0.1, &l.memory));
+    temporaries[turn] = l.memory->temporaries;
+    for (int i = 0; i < l.step->n_nodes; i++) {
+      const sl_node *node = l.step->node[i];
+      if (node->shard >= 0) assert_int_equal(node->micro_batch, node->shard / 2 * plan.micro_batches / LEAVES);
+      for (int k = l.schedule->from[i]; k < l.schedule->from[i + 1]; k++) {
+        const sl_node *before = l.step->node[l.schedule->before[k]];
+        assert_true(before->micro_batch <= node->micro_batch);
+      }
+    }
+    if (plan.micro_batches == LEAVES) {
+      const sl_value w = sl_graph_find(l.logical, "fc2.weight");
+      for (int i = 0; i < l.logical->n_nodes; i++)
+        if (l.logical->node[i]->op == &toy_step && l.logical->node[i]->in[0] == w)
+          assert_in_range(most_alive(l.step, l.schedule, l.logical->node[i]->in[1]), 2, 3);
+    }
+    for (unsigned seed = 1; seed <= 10; seed++) {
+      execution *e = execution_create(l.step, l.memory);
+      execution_run(e, l.schedule, seed);
+      if (!reference) {
+        reference = e, first = l;
+        continue;
+      }
+      for (sl_value v = 0; v < first.step->n_values; v++)
+        if (first.step->value[v]->role == SL_ROLE_PARAMETER)
+          assert_memory_equal(reference->data[v], e->data[sl_graph_find(l.step, first.step->value[v]->name)],
+                              sl_value_bytes(first.step->value[v]));
+      execution_destroy(e);
+    }
+    if (turn > 0) raise(&l);
+  }
+  execution_destroy(reference);
+  raise(&first);
+  assert_true(temporaries[1] < temporaries[0] && temporaries[2] < temporaries[1]);
+}
+
+/* What all leaves must have done before the first can go on is done first. */
+static void what_is_waited_for_comes_first(void **state) {
+  (void)state;
+  sl_graph *g = toy_graph(16), *step;
+  sl_value x = toy_input(g, 4), total = toy_loss(g, x);
+  sl_graph_add1(g, &toy_leafscale, "scale", NULL, (sl_value[]){x, total}, 2);
+  sl_plan plan = {.batch = 16, .leaves = 4, .micro_batches = 4};
+  assert_ok(sl_plan_complete(&plan));
+  assert_ok(sl_spread(g, &plan, NULL, NULL, &step));
+  for (int i = 0; i < step->n_nodes; i++)
+    assert_int_equal(step->node[i]->micro_batch, step->node[i]->op == &toy_leafscale ? step->node[i]->leaf : 0);
+  sl_graph_destroy(step), sl_graph_destroy(g);
+}
+
+/* One chain of in-place operations needs one buffer. */
+static void chains_run_in_place(void **state) {
+  (void)state;
+  sl_graph *g = toy_graph(16), *step;
+  sl_value x = toy_input(g, 8);
+  for (int i = 0; i < 5; i++) x = sl_graph_add1(g, &toy_square, "square", NULL, &x, 1);
+  sl_plan plan = {.batch = 16, .shards = 1};
+  assert_ok(sl_plan_complete(&plan));
+  assert_ok(sl_spread(g, &plan, NULL, NULL, &step));
+  sl_machine machine = sl_machine_default(1, 1);
+  sl_schedule *schedule;
+  sl_memory *memory;
+  assert_ok(sl_schedule_create(step, NULL, &plan.tiles, &machine, &schedule));
+  assert_ok(sl_memory_plan(step, schedule, NULL, 0.0, &memory));
+  assert_int_equal(memory->n_slots, 1);
+  assert_int_equal(memory->temporaries, 16 * 8 * 4);
+  assert_int_equal(memory->added, 0);
+  sl_memory_destroy(memory), sl_schedule_destroy(schedule);
+  sl_graph_destroy(step), sl_graph_destroy(g);
+}
+
+/* An input that others read before is computed onto too, after them; one that is read later is not. */
+static void waits_for_earlier_readers(void **state) {
+  (void)state;
+  sl_graph *g = toy_graph(16), *step;
+  sl_value x = toy_input(g, 64);
+  toy_loss(g, x); /* reads x first */
+  sl_value y = sl_graph_add1(g, &toy_square, "onto x", NULL, &x, 1);
+  sl_value z = sl_graph_add1(g, &toy_square, "not onto y", NULL, &y, 1);
+  toy_loss(g, y);
+  sl_plan plan = {.batch = 16, .shards = 1};
+  assert_ok(sl_plan_complete(&plan));
+  assert_ok(sl_spread(g, &plan, NULL, NULL, &step));
+  sl_machine machine = sl_machine_default(2, 1);
+  sl_schedule *s;
+  assert_ok(sl_schedule_create(step, NULL, &plan.tiles, &machine, &s));
+  sl_value on[3] = {x, y, z};
+  for (int i = 0; i < 3; i++)
+    for (sl_value v = 0; v < step->n_values; v++)
+      if (step->value[v]->logical == on[i]) {
+        on[i] = v;
+        break;
+      }
+  assert_int_equal(s->onto[on[1]], on[0]);
+  assert_int_equal(s->onto[on[2]], -1);
+  int waits = 0; /* node 2 (square) for node 1 (loss) */
+  for (int k = s->from[2]; k < s->from[3]; k++) waits |= s->before[k] == 1;
+  assert_true(waits);
+  sl_schedule_destroy(s);
+  char *keep = calloc((size_t)step->n_values, 1);
+  keep[on[0]] = 1;
+  assert_ok(sl_schedule_create(step, keep, &plan.tiles, &machine, &s));
+  assert_int_equal(s->onto[on[1]], -1);
+  sl_schedule_destroy(s);
+  free(keep);
+  sl_graph_destroy(step), sl_graph_destroy(g);
+}
+
+/* Four independent chains of two tasks: predicted makespan and critical path by hand. */
+static void predicts_known_schedules(void **state) {
+  (void)state;
+  sl_graph *g = toy_graph(16), *step;
+  sl_value x = toy_input(g, 64);
+  sl_graph_add1(g, &toy_square, "square", NULL, &x, 1);
+  sl_plan plan = {.batch = 16, .shards = 4};
+  assert_ok(sl_plan_complete(&plan));
+  assert_ok(sl_spread(g, &plan, NULL, NULL, &step));
+  for (int workers = 1; workers <= 4; workers *= 2) {
+    sl_machine machine = {.workers = workers, .flops = 1e9, .bytes = 1e30, .overhead = 1};
+    sl_schedule *s;
+    assert_ok(sl_schedule_create(step, NULL, &plan.tiles, &machine, &s));
+    assert_int_equal(s->n, 8);
+    assert_true(fabs(s->critical_path - 2) < 1e-6);
+    assert_true(fabs(s->makespan - 8.0 / workers) < 1e-6);
+    for (int i = 0; i < s->n; i++)
+      for (int k = s->from[i]; k < s->from[i + 1]; k++)
+        assert_true(s->start[s->before[k]] + s->seconds[s->before[k]] <= s->start[i] + 1e-9);
+    sl_schedule_destroy(s);
+  }
+  sl_graph_destroy(step), sl_graph_destroy(g);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(any_order_gives_the_same_bits),  cmocka_unit_test(micro_batches_change_no_bit),
+      cmocka_unit_test(what_is_waited_for_comes_first), cmocka_unit_test(chains_run_in_place),
+      cmocka_unit_test(waits_for_earlier_readers),      cmocka_unit_test(predicts_known_schedules),
+  };
+  return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
+}

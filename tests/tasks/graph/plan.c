@@ -1,0 +1,93 @@
+/* tasks/graph/plan.c: defaults, checks, JSON and back, what differs, and how samples are divided. */
+#include "tasks/graph/plan.h"
+
+#include <string.h>
+
+#include "tests/support/scratch.h"
+
+static void completes(void **state) {
+  (void)state;
+  sl_plan p = {.batch = 256};
+  assert_ok(sl_plan_complete(&p));
+  assert_int_equal(p.leaves, 1);
+  assert_int_equal(p.row_blocks, 1);
+  assert_in_range(p.shards, 1, 8);
+  assert_string_equal(p.precision, "f32");
+  assert_true(p.kernels[0]);
+  p = (sl_plan){.batch = 10};
+  assert_ok(sl_plan_complete(&p));
+  assert_int_equal(p.shards, 1);
+}
+
+static void refuses(void **state) {
+  (void)state;
+  const struct {
+    sl_plan plan;
+    const char *words;
+  } cases[] = {
+      {{.batch = 0}, "batch 0"},
+      {{.batch = 8, .leaves = 9}, "leaves 9"},
+      {{.batch = 8, .leaves = 2, .shards = 3}, "shards 3"},
+      {{.batch = 8, .shards = 9}, "shards 9"},
+      {{.batch = 8, .shards = -1}, "shards -1"},
+      {{.batch = 8, .row_blocks = -2}, "row blocks -2"},
+      {{.batch = 8, .precision = "f8"}, "precision 'f8'"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    sl_plan p = cases[i].plan;
+    assert_fails(SL_EINVAL, cases[i].words, sl_plan_complete(&p));
+  }
+}
+
+static void survives_json(void **state) {
+  (void)state;
+  sl_plan p = {.batch = 100, .leaves = 3, .shards = 6, .seed = UINT64_C(0xfedcba9876543210)}, q;
+  assert_ok(sl_plan_complete(&p));
+  json_t *json = sl_plan_to_json(&p);
+  assert_ok(sl_plan_from_json(json, &q));
+  assert_ok(sl_plan_compare(&p, &q, "the file"));
+  q.shards = 3;
+  assert_fails(SL_EPLAN, "shards is 6 here and 3 in the file", sl_plan_compare(&p, &q, "the file"));
+  q = p;
+  strcpy(q.kernels, "z80");
+  assert_fails(SL_EPLAN, "'z80' in rank 1", sl_plan_compare(&p, &q, "rank 1"));
+  json_object_del(json, "leaves");
+  assert_fails(SL_EFORMAT, "'leaves' is missing", sl_plan_from_json(json, &q));
+  json_object_set_new(json, "leaves", json_string("three"));
+  assert_fails(SL_EFORMAT, "'leaves' is of the wrong type", sl_plan_from_json(json, &q));
+  json_decref(json);
+}
+
+static void divides_all_samples(void **state) {
+  (void)state;
+  for (int batch = 1; batch < 40; batch++)
+    for (int leaves = 1; leaves <= batch && leaves <= 5; leaves++)
+      for (int each = 1; each <= batch / leaves && each < 4; each++) {
+        sl_plan p = {.batch = batch, .leaves = leaves, .shards = leaves * each};
+        assert_ok(sl_plan_complete(&p));
+        int64_t next = 0, first, rows;
+        for (int s = 0; s < p.shards; s++) {
+          sl_plan_shard(&p, s, &first, &rows);
+          assert_int_equal(first, next);
+          assert_true(rows >= 1);
+          next += rows;
+        }
+        assert_int_equal(next, batch);
+        for (int l = 0; l < leaves; l++) {
+          int64_t shard_first;
+          sl_plan_leaf(&p, l, &first, &rows);
+          sl_plan_shard(&p, l * each, &shard_first, &rows);
+          assert_int_equal(first, shard_first);
+        }
+      }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(completes),
+      cmocka_unit_test(refuses),
+      cmocka_unit_test(survives_json),
+      cmocka_unit_test(divides_all_samples),
+  };
+  return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
+}

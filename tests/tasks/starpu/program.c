@@ -1,0 +1,152 @@
+/* tasks/starpu/program.c: on StarPU, the bits of sequential execution, step after step; failures named, values that are not
+ * finite found. */
+#include "tasks/starpu/program.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tasks/graph/spread.h"
+#include "tests/tasks/execute.h"
+#include "tests/tasks/toy.h"
+
+static sl_runtime *start(const char *sched, int workers) {
+  sl_runtime_options o = sl_runtime_defaults();
+  sl_runtime *rt;
+  o.mpi = 0;
+  o.gpus = 0;
+  o.sched = sched;
+  o.workers = workers;
+  assert_ok(sl_runtime_start(&o, &rt));
+  return rt;
+}
+
+static void gives_sequential_bits(void **state) {
+  (void)state;
+  const char *const policies[] = {"eager", "lws", "dmda", "dmdas", "prio"};
+  for (size_t p = 0; p < sizeof policies / sizeof *policies; p++)
+    for (int workers = 1; workers <= 2; workers++) {
+      sl_runtime *rt = start(policies[p], workers);
+      for (int blocks = 1; blocks <= 2; blocks++) {
+        sl_plan plan = {.batch = 24, .leaves = 3, .shards = 6, .row_blocks = blocks, .seed = 1};
+        assert_ok(sl_plan_complete(&plan));
+        sl_value loss;
+        sl_graph *g = toy_training(24, &loss);
+        sl_store *store;
+        sl_program *program;
+        sl_recorder *recorder;
+        assert_ok(sl_store_create(&store));
+        assert_ok(sl_recorder_create(0, &recorder));
+        assert_ok(sl_program_create(rt, store, g, &plan,
+                                    &(sl_program_options){.keep = &loss, .n_keep = 1, .recorder = recorder}, &program));
+        execution *e = execution_create(sl_program_graph(program), NULL);
+        for (int step = 1; step <= 30; step++) {
+          double got, expected;
+          assert_ok(sl_program_run(program, &(sl_step){.number = step, .seed = 1, .learning_rate = 0.125}));
+          assert_ok(sl_program_read(program, loss, &got));
+          execution_run(e, NULL, 0);
+          expected = *(double *)e->data[sl_spread_whole(sl_program_graph(program), loss)];
+          if (memcmp(&got, &expected, 8) != 0)
+            fail_msg("%s, %d workers, step %d: loss %.17g, not %.17g", policies[p], workers, step, got, expected);
+        }
+        assert_int_equal(sl_recorder_added(recorder), 30 * sl_program_graph(program)->n_nodes);
+        execution_destroy(e);
+        sl_program_destroy(program);
+        sl_recorder_destroy(recorder);
+        sl_store_destroy(store);
+        sl_graph_destroy(g);
+      }
+      sl_runtime_stop(rt);
+    }
+}
+
+static sl_program *faulty(sl_runtime *rt, sl_store *store, const toy_fault *fault, sl_value *loss, sl_graph **g) {
+  *g = toy_graph(24);
+  sl_value x = toy_input(*g, 5);
+  x = sl_graph_add1(*g, &toy_faulty, "weak", fault, &x, 1);
+  *loss = toy_loss(*g, toy_layer(*g, "fc", x, 3));
+  sl_plan plan = {.batch = 24, .shards = 4, .seed = 1};
+  assert_ok(sl_plan_complete(&plan));
+  sl_program *program;
+  assert_ok(sl_program_create(rt, store, *g, &plan, &(sl_program_options){.keep = loss, .n_keep = 1}, &program));
+  return program;
+}
+
+static void names_what_failed(void **state) {
+  (void)state;
+  sl_runtime *rt = start("eager", 2);
+  sl_store *store;
+  sl_graph *g;
+  sl_value loss;
+  assert_ok(sl_store_create(&store));
+  sl_program *program = faulty(rt, store, &(toy_fault){.row = 13}, &loss, &g);
+  for (int step = 1; step <= 3; step++)
+    assert_fails(SL_EINVAL, "layer 'weak' (toy_faulty): sample 13 is broken",
+                 sl_program_run(program, &(sl_step){.number = step}));
+  sl_program_destroy(program);
+  sl_graph_destroy(g);
+  program = faulty(rt, store, &(toy_fault){.row = -1}, &loss, &g);
+  assert_ok(sl_program_run(program, &(sl_step){.number = 1}));
+  assert_ok(sl_program_find_nonfinite(program, &(sl_step){.number = 1}));
+  sl_program_destroy(program);
+  sl_graph_destroy(g);
+  sl_store_destroy(store);
+  sl_runtime_stop(rt);
+}
+
+static void finds_the_first_nonfinite(void **state) {
+  (void)state;
+  sl_runtime *rt = start("lws", 2);
+  sl_store *store;
+  sl_graph *g;
+  sl_value loss;
+  assert_ok(sl_store_create(&store));
+  sl_program *program = faulty(rt, store, &(toy_fault){.row = 13, .nan = 1}, &loss, &g);
+  sl_step step = {.number = 7};
+  double got;
+  assert_ok(sl_program_run(program, &step));
+  assert_ok(sl_program_read(program, loss, &got));
+  assert_true(isnan(got));
+  assert_fails(SL_ENONFINITE,
+               "step 7: the first value that is not finite comes from operation toy_faulty of layer 'weak', "
+               "samples 12 to 17",
+               sl_program_find_nonfinite(program, &step));
+  assert_ok(sl_store_acquire(store, 1));
+  ((float *)sl_store_find(store, "fc.weight")->data)[2] = INFINITY;
+  sl_store_release(store);
+  assert_fails(SL_ENONFINITE, "tensor 'fc.weight'", sl_program_find_nonfinite(program, &step));
+  sl_program_destroy(program);
+  sl_graph_destroy(g);
+  sl_store_destroy(store);
+  sl_runtime_stop(rt);
+}
+
+static void refuses_other_tensors(void **state) {
+  (void)state;
+  sl_runtime *rt = start("eager", 1);
+  sl_store *store;
+  sl_tensor *t;
+  assert_ok(sl_store_create(&store));
+  sl_shape shape = SL_SHAPE(4, 4);
+  assert_ok(sl_store_add(store, "fc1.weight", SL_F32, &shape, 1, &t));
+  sl_value loss;
+  sl_graph *g = toy_training(24, &loss);
+  sl_plan plan = {.batch = 24};
+  assert_ok(sl_plan_complete(&plan));
+  sl_program *program;
+  assert_fails(SL_ESHAPE, "'fc1.weight' is F32 [4, 4], the model wants F32 [64, 5]",
+               sl_program_create(rt, store, g, &plan, NULL, &program));
+  sl_graph_destroy(g);
+  sl_store_destroy(store);
+  sl_runtime_stop(rt);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(gives_sequential_bits),
+      cmocka_unit_test(names_what_failed),
+      cmocka_unit_test(finds_the_first_nonfinite),
+      cmocka_unit_test(refuses_other_tensors),
+  };
+  return cmocka_run_group_tests_name("program", tests, NULL, NULL);
+}

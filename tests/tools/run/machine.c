@@ -1,0 +1,57 @@
+/* Peaks of the machine: kept by one run, known to the next with as many workers, and to no other; a damaged file is as
+ * none. */
+#include "tools/run/machine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "runtime/base/file.h"
+#include "tests/support/scratch.h"
+
+static sl_runtime *start(int workers) {
+  sl_runtime_options options = sl_runtime_defaults();
+  sl_runtime *rt;
+  options.mpi = 0, options.gpus = 0, options.workers = workers, options.threads_per_worker = 1;
+  assert_ok(sl_runtime_start(&options, &rt));
+  return rt;
+}
+
+static void kept(void **state) {
+  char path[4096];
+  setenv("STARPU_HOME", *state, 1);
+  sl_runtime *rt = start(1);
+  sl__machine m = sl__machine_read(rt);
+  assert_true(m.gflops == 0 && m.gigabytes == 0);
+  sl__machine_keep(rt, &(sl__machine){0, 3});
+  m = sl__machine_read(rt);
+  assert_true(m.gflops == 0 && m.gigabytes == 0); /* half of it is nothing */
+  sl__machine_keep(rt, &(sl__machine){101.0 / 3, 12.5});
+  snprintf(path, sizeof path, "%s/%s-1x1.json", sl_runtime_sampling(rt), sl_runtime_model_host(rt));
+  sl_runtime_stop(rt);
+
+  rt = start(1);
+  m = sl__machine_read(rt);
+  assert_true(m.gflops == 101.0 / 3 && m.gigabytes == 12.5);
+  m = (sl__machine){20, 13};
+  sl__machine_keep(rt, &m);
+  assert_true(m.gflops == 101.0 / 3 && m.gigabytes == 13); /* the best of both */
+  m = sl__machine_read(rt);
+  assert_true(m.gflops == 101.0 / 3 && m.gigabytes == 13);
+  assert_ok(sl_file_replace(path, "{\"format\": \"starling-machine-1\"}", 32));
+  m = sl__machine_read(rt);
+  assert_true(m.gflops == 0 && m.gigabytes == 0);
+  sl__machine_keep(rt, &(sl__machine){1, 2});
+  sl_runtime_stop(rt);
+
+  if (sysconf(_SC_NPROCESSORS_ONLN) < 2) return;
+  rt = start(2);
+  m = sl__machine_read(rt);
+  assert_true(m.gflops == 0 && m.gigabytes == 0);
+  sl_runtime_stop(rt);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(kept, scratch_setup, scratch_teardown)};
+  return cmocka_run_group_tests_name("tools/machine", tests, NULL, NULL);
+}

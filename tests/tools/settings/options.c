@@ -1,0 +1,211 @@
+/* tools/settings/options.c: who wins, what is written back, and which name is nearest. What the command prints of it is in
+ * tests/command.sh. */
+#include "tools/settings/options.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "runtime/data/dataset.h"
+#include "runtime/machine/isa.h"
+#include "tests/support/scratch.h"
+
+static const sl__command train = {.name = "train", .bit = SL__TRAIN, .arguments = "MODEL ", .least = 1, .most = 1};
+static const sl__command predict = {
+    .name = "predict", .bit = SL__PREDICT, .arguments = "RUN IMAGE... ", .least = 2, .most = -1};
+
+static sl_status parse(const sl__command *command, sl__options *o, const char **words) {
+  int n = 0;
+  while (words[n]) n++;
+  return sl__options_parse(command, n, words, o);
+}
+#define WORDS(...) ((const char *[]){__VA_ARGS__, NULL})
+
+static void defaults(void **state) {
+  (void)state;
+  sl__options o;
+  assert_ok(parse(&train, &o, WORDS("train", "mlp")));
+  assert_string_equal(o.model, "mlp");
+  assert_near(o.val_fraction, 0.1, 0);
+  assert_int_equal(o.seed, 1);
+  assert_int_equal(o.batch, -1);
+  assert_true(isnan(o.learning_rate));
+  assert_null(o.optimizer);
+  assert_null(o.rate_schedule); /* the model's */
+  assert_near(o.rate_gamma, 0.1, 0);
+  sl__option_default_integer(&o.batch, 64);
+  sl__option_default_integer(&o.seed, 7);
+  sl__option_default_real(&o.learning_rate, 0.5);
+  sl__option_default_real(&o.val_fraction, 0.5);
+  assert_int_equal(o.batch, 64);
+  assert_int_equal(o.seed, 1);
+  assert_near(o.learning_rate, 0.5, 0);
+  assert_near(o.val_fraction, 0.1, 0);
+  sl__options_free(&o);
+}
+
+static void the_nearer_wins(void **state) {
+  sl__options o;
+  const char *config = scratch_path(*state, "c.yaml"), *run = scratch_path(*state, "config.yaml");
+  const char *text = "batch: 32\nlearning_rate: 0.25\nseed: 3\n", *old = "model: lenet\nbatch: 16\nseed: 2\nsteps: 9\n";
+  scratch_write(config, text, strlen(text));
+  scratch_write(run, old, strlen(old));
+  assert_ok(parse(&train, &o, WORDS("train", "--resume", "--out", *state, "--config", config, "--batch=8")));
+  assert_string_equal(o.model, "lenet"); /* the run resumed */
+  assert_int_equal(o.steps, 9);
+  assert_int_equal(o.seed, 3); /* over it, the file */
+  assert_near(o.learning_rate, 0.25, 0);
+  assert_int_equal(o.batch, 8);        /* over that, flags */
+  assert_near(o.val_fraction, 0.1, 0); /* below all, defaults */
+  sl__options_free(&o);
+}
+
+static void written_and_read_again(void **state) {
+  sl__options o, again;
+  char *yaml, *twice;
+  const char *path = scratch_path(*state, "c.yaml");
+  assert_ok(parse(
+      &train, &o,
+      WORDS("train", "mlp", "--data", "a: folder #1", "--learning-rate", "0.1", "--decay", "1e-4", "--clip",
+            "0.30000000000000004", "--until", "accuracy=0.9", "--calibrate", "--gpus", "0", "--force", "--out", "x")));
+  assert_ok(sl__options_to_yaml(&o, &yaml));
+  scratch_write(path, yaml, strlen(yaml));
+  assert_null(strstr(yaml, "force"));
+  assert_null(strstr(yaml, "out"));
+  assert_ok(parse(&train, &again, WORDS("train", "--config", path)));
+  assert_string_equal(again.data, "a: folder #1");
+  assert_true(again.learning_rate == 0.1 && again.decay == 1e-4 && again.clip == 0.30000000000000004);
+  assert_int_equal(again.calibrate, 1);
+  assert_int_equal(again.gpus, 0);
+  assert_int_equal(again.force, 0);
+  assert_ok(sl__options_to_yaml(&again, &twice));
+  assert_string_equal(yaml, twice);
+  free(yaml), free(twice);
+  sl__options_free(&o), sl__options_free(&again);
+}
+
+/* From compare's words to those of a command that it starts, and to what --config reads. */
+static void handed_on(void **state) {
+  static const sl__command compare = {
+      .name = "compare", .bit = SL__COMPARE | SL__BENCH, .arguments = "MODEL ", .least = 1, .most = 1};
+  static const sl__command calibrate = {
+      .name = "calibrate", .bit = SL__CALIBRATE, .arguments = "MODEL ", .least = 1, .most = 1};
+  static const char *const none[] = {NULL}, *const some[] = {"gpus", "json", NULL};
+  const char *config = scratch_path(*state, "c.yaml"), *text = "learning_rate: 0.25\nworkers: 2\n";
+  sl__options o, again;
+  char **words, *quoted, *yaml;
+  size_t bytes;
+  int n;
+  scratch_write(config, text, strlen(text));
+  assert_ok(parse(&compare, &o,
+                  WORDS("compare", "mlp", "--config", config, "--data", "it's here", "--steps", "5", "--gpus", "0",
+                        "--policies", "lws", "--seed", "1", "--json", "--no-priorities")));
+  assert_ok(sl__options_words(&o, &calibrate, some, &words, &n));
+  FILE *to = open_memstream(&quoted, &bytes);
+  sl__options_quote(to, (const char *const *)words, n);
+  fclose(to);
+  assert_string_equal(quoted,
+                      "'--data=it'\\''s here' --learning-rate=0.25 --workers=2"); /* neither bench's nor defaults */
+  sl__options_words_free(words, n);
+  free(quoted);
+  assert_ok(sl__options_words(&o, &compare, none, &words, &n));
+  int flags = 0;
+  for (int i = 0; i < n; i++) flags += !strcmp(words[i], "--json") + !strcmp(words[i], "--no-priorities");
+  assert_int_equal(flags, 2);
+  sl__options_words_free(words, n);
+
+  assert_ok(sl__options_effective(&o, &compare, some, &yaml));
+  scratch_write(config, yaml, strlen(yaml));
+  assert_null(strstr(yaml, "json"));
+  assert_non_null(strstr(yaml, "repetitions: 12")); /* a default */
+  assert_ok(parse(&compare, &again, WORDS("compare", "--config", config)));
+  assert_string_equal(again.policies, "lws");
+  assert_string_equal(again.data, "it's here");
+  assert_int_equal(again.no_priorities, 1);
+  assert_int_equal(again.gpus, -1);
+  free(yaml);
+  sl__options_free(&o), sl__options_free(&again);
+}
+
+static void arguments(void **state) {
+  (void)state;
+  sl__options o;
+  assert_ok(parse(&predict, &o, WORDS("predict", "run", "a.png", "--top", "3", "b.png")));
+  assert_string_equal(o.model, "run");
+  assert_int_equal(o.n_files, 2);
+  assert_string_equal(o.files[1], "b.png");
+  assert_int_equal(o.top, 3);
+  sl__options_free(&o);
+  assert_fails(SL_EINVAL, "an argument is missing", parse(&predict, &o, WORDS("predict", "run")));
+  sl__options_free(&o);
+}
+
+static void nearest_names(void **state) {
+  (void)state;
+  static const char *const names[] = {"batch", "batchnorm", "threads-per-worker", "workers", "out"};
+  assert_string_equal(sl__nearest("batchs", names, 5), "batch");
+  assert_string_equal(sl__nearest("thread", names, 5), "threads-per-worker");
+  assert_string_equal(sl__nearest("wrokers", names, 5), "workers");
+  assert_string_equal(sl__nearest("oout", names, 5), "out");
+  assert_null(sl__nearest("xyzzy", names, 5));
+  assert_null(sl__nearest("q", names, 5));
+  assert_null(sl__nearest("anything", names, 0));
+}
+
+static void augment(void **state) {
+  (void)state;
+  sl_augment a;
+  assert_ok(sl__augment_parse(NULL, &a));
+  assert_ok(sl__augment_parse("none", &a));
+  assert_true(!a.pad && !a.flip);
+  assert_ok(sl__augment_parse("crop=4,flip", &a));
+  assert_true(a.pad == 4 && a.flip);
+  assert_ok(sl__augment_parse("flip,crop=12", &a));
+  assert_true(a.pad == 12 && a.flip);
+  const char *const wrong[] = {"",          "crop",          "crop=",   "crop=0",    "crop=4x",
+                               "crop=-1",   "crop=2000",     "flips",   "flip,",     ",flip",
+                               "flip,flip", "crop=1,crop=2", "crop= 4", "none,flip", "crop=99999999999999999999"};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+    assert_fails(SL_EINVAL, "--augment", sl__augment_parse(wrong[i], &a));
+}
+
+static void until(void **state) {
+  (void)state;
+  sl__until u;
+  assert_ok(sl__until_parse(NULL, &u));
+  assert_int_equal(u.measure, SL__UNTIL_NONE);
+  assert_ok(sl__until_parse("accuracy=0.905", &u));
+  assert_int_equal(u.measure, SL__UNTIL_ACCURACY);
+  assert_near(u.bound, 0.905, 0);
+  assert_ok(sl__until_parse("loss=0.3", &u));
+  assert_int_equal(u.measure, SL__UNTIL_LOSS);
+  static const char *const wrong[] = {"accuracy", "accuracy=", "accuracy=2", "accuracy=0", "loss=-1",
+                                      "loss=nan", "acc=0.9",   "=1",         "loss=0.3x"};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+    assert_fails(SL_EINVAL, "--until", sl__until_parse(wrong[i], &u));
+}
+
+/* The lists that the table repeats are those of the library. */
+static void choices_are_the_librarys(void **state) {
+  (void)state;
+  sl__options o;
+  for (int isa = 0; isa < SL_ISA_COUNT; isa++) {
+    assert_ok(parse(&train, &o, WORDS("train", "mlp", "--kernels", sl_isa_name((sl_isa)isa))));
+    sl__options_free(&o);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(defaults),
+      cmocka_unit_test_setup_teardown(the_nearer_wins, scratch_setup, scratch_teardown),
+      cmocka_unit_test_setup_teardown(written_and_read_again, scratch_setup, scratch_teardown),
+      cmocka_unit_test_setup_teardown(handed_on, scratch_setup, scratch_teardown),
+      cmocka_unit_test(arguments),
+      cmocka_unit_test(nearest_names),
+      cmocka_unit_test(augment),
+      cmocka_unit_test(until),
+      cmocka_unit_test(choices_are_the_librarys),
+  };
+  return cmocka_run_group_tests_name("options", tests, NULL, NULL);
+}

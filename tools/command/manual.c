@@ -1,0 +1,44 @@
+/* The manual page, made from the tables of commands and options, so that it says what the program does: man/starling.1
+ * is what `starling --manual` prints, and a test compares the two. */
+#include <config.h>
+#include <stdio.h>
+
+#include "tools/commands/commands.h"
+
+void sl__print_manual(FILE *file) {
+  fputs(
+      ".\\\" Made by `starling --manual`; edit tools/settings/options.c and tools/command/starling.c instead.\n.TH STARLING 1 \"\" "
+      "\"" PACKAGE_STRING
+      "\"\n"
+      ".SH NAME\nstarling \\- train neural networks as a graph of StarPU tasks\n.SH SYNOPSIS\n",
+      file);
+  for (int i = 0; sl__commands[i]; i++)
+    fprintf(file, "%s.B starling %s\n.RI \"%s\" [ OPTION ]...\n", i ? ".br\n" : "", sl__commands[i]->name,
+            sl__commands[i]->arguments);
+  fputs(".SH COMMANDS\n", file);
+  for (int i = 0; sl__commands[i]; i++)
+    fprintf(file, ".TP\n.B %s %s\n%s.\n%s\n", sl__commands[i]->name, sl__commands[i]->arguments,
+            sl__commands[i]->summary, sl__commands[i]->description);
+  fputs(
+      ".SH OPTIONS\nIn brackets: the commands that take an option, where not all do. The same names, with "
+      "\\(aq\\-\\(aq or \\(aq_\\(aq, are the keys of the "
+      "YAML file that\n.B \\-\\-config\nnames, such as\n.IR \"batch: 256\" ;\nflags win over the file, the file over a "
+      "resumed run\\(aqs configuration, "
+      "and that over defaults.\n",
+      file);
+  sl__options_manual(sl__commands, file);
+  fputs(
+      ".SH EXIT STATUS\n.TP\n.B 0\nDone.\n.TP\n.B 1\nFailure; the message says of what.\n.TP\n.B 2\nAn option, key or "
+      "argument is wrong.\n.TP\n.B 3\n"
+      "Refused: performance models are not calibrated.\n.TP\n.B 75\nStopped by a signal, with a state to resume from.\n"
+      ".SH FILES\nThe files of a run directory, their fields and units are described in docs/reference/formats.md.\n"
+      ".SH ENVIRONMENT\nStarPU\\(aqs variables\n.RB ( STARPU_SCHED ,\n.BR STARPU_HOME ,\nand others) are heeded, but "
+      "for those that bind workers: pinning is "
+      "Starling\\(aqs.\n"
+      ".SH EXAMPLES\n.nf\nstarling train lenet \\-\\-until accuracy=0.905 \\-\\-out runs/first\nstarling train "
+      "\\-\\-resume \\-\\-out runs/first\n"
+      "starling eval runs/first\nstarling predict runs/first shirt.png\nstarling bench mlp \\-\\-sched dmdas\nstarling "
+      "graph lenet \\-\\-dot | dot \\-Tsvg >lenet.svg\n"
+      "mpiexec.mpich \\-n 2 starling info\n.fi\n",
+      file);
+}

@@ -1,0 +1,408 @@
+/* starling bench: the speed of training steps in the steady state, held against what the processors' sgemm gives. */
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/machine/energy.h"
+#include "runtime/machine/environment.h"
+#include "runtime/trace/idle.h"
+#include "runtime/machine/measure.h"
+#include "runtime/machine/transfers.h"
+#include "tasks/graph/bound.h"
+#include "tasks/starpu/calibration.h"
+#include "tasks/graph/print.h"
+#include "tasks/starpu/program.h"
+#include "tools/run/balance.h"
+#include "tools/commands/commands.h"
+#include "tools/run/digest.h"
+#include "tools/run/session.h"
+#include "tools/run/steps.h"
+#include "tools/run/timeline.h"
+
+typedef struct bench {
+  const sl__options *o;
+  sl__steps steps;
+  sl__balance balance;
+  char digest[SL__DIGEST_TEXT]; /* of parameters and state after the first steps */
+  double flops;                 /* of a step, over all ranks */
+  double *seconds;              /* of each measured step */
+  int64_t n;                    /* of those */
+  int64_t from, to;
+  double input;         /* seconds waited for batches while measuring */
+  double before, after; /* sgemm, GFLOP/s over all ranks; 0: not measured */
+  double memory;        /* triad, GB/s over all ranks; likewise */
+  sl__machine machine;  /* peaks of a worker: measured here, or kept from an earlier run */
+  int64_t sent;         /* bytes to other nodes in a step, over all ranks */
+  int64_t moved;        /* bytes between memory nodes in a step, over all ranks */
+  sl_energy *energy;
+  double joules[SL_ENERGY_PARTS]; /* of a step, over all ranks; NaN: not known */
+  int64_t peak;                   /* bytes of the process, without what measuring sgemm takes */
+  sl_usage usage;                 /* of nothing without a recorder */
+  sl_bound bound;                 /* likewise, and where not every task was recorded */
+  sl__clocks clocks;
+  json_t *environment; /* as it was before the runtime changed it, and what the runtime is */
+} bench;
+
+/* One operation of one layer, as it ran. */
+typedef struct line {
+  const sl_group *group;
+  int64_t tasks;
+  double seconds;
+} line;
+
+/* Packages are the node's: one of its ranks counts them. */
+static sl_status open_energy(bench *b) {
+  enum { MOST = 64, ADDRESS = 32 };
+  static char address[MOST][ADDRESS];
+  const char *gpus[MOST];
+  const int n = sl_runtime_gpus(b->steps.runtime) < MOST ? sl_runtime_gpus(b->steps.runtime) : MOST;
+  for (int i = 0; i < n; i++) gpus[i] = sl_runtime_gpu_address(b->steps.runtime, i, address[i], ADDRESS);
+  return sl_energy_open(&(sl_energy_options){.gpus = gpus, .n_gpus = n}, &b->energy);
+}
+
+static void add_energy(bench *b) {
+  const char *reason;
+  for (int k = 0; k < SL_ENERGY_PARTS; k++) {
+    const double mine = sl_energy_joules(b->energy, (sl_energy_part)k, &reason);
+    const int counts = k != SL_ENERGY_PACKAGES || sl_runtime_local_rank(b->steps.runtime) == 0;
+    b->joules[k] = sl__ranks_sum(&b->steps.ranks, counts ? mine : 0) / (double)b->n;
+  }
+}
+
+static sl_status prepare(bench *b) {
+  sl__steps *s = &b->steps;
+  b->environment = sl_environment(b->o->argc, b->o->argv, sl__commit());
+  if (!b->environment) return sl_fail(SL_ENOMEM, "no memory for the environment");
+  SL_TRY(sl__steps_start(s, b->o, "bench", 1));
+  SL_TRY(sl__environment_complete(b->environment, s->runtime));
+  SL_TRY(open_energy(b));
+  SL_TRY(sl__balance_open(s->runtime, b->o->balance, &s->ranks, &s->plan, &b->balance));
+  if (b->o->no_record && b->balance.measuring)
+    return sl_fail(SL_EINVAL, "--balance auto looks at what --no-record leaves out: list the leaves, or record");
+  return sl__steps_build(s);
+}
+
+enum { WARM = 3 }; /* first steps, which are not measured; the digest is of the state after them */
+
+static sl_status one_step(bench *b) {
+  SL_TRY(sl__steps_one(&b->steps));
+  return b->steps.step == WARM ? sl__state_digest(b->steps.store, b->digest) : SL_OK;
+}
+
+/* The same data over and over with the usual learning rate may diverge; what is not finite costs the same time,
+ * denormals do not, and neither matters here: labels follow from the image, so the network learns them. */
+static sl_status warm_up(bench *b, double *seconds) {
+  const double least = 0.5;
+  int64_t n = WARM;
+  for (int pass = 0; pass < 2; pass++) { /* as many on all ranks */
+    const int64_t from = sl_now();
+    for (int64_t i = 0; i < n; i++) SL_TRY(one_step(b));
+    *seconds = sl__ranks_sum(&b->steps.ranks, 1e-9 * (double)(sl_now() - from) / (double)n) / b->steps.ranks.n;
+    n = (int64_t)fmin(fmax(1, least / *seconds), 1000);
+  }
+  return SL_OK;
+}
+
+/* sgemm over all ranks' workers at once; *gflops is this rank's part. */
+static sl_status measure_sgemm(bench *b, double *gflops, double *all) {
+  SL_TRY(sl_measure_sgemm(b->steps.runtime, 1, gflops));
+  *all = sl__ranks_sum(&b->steps.ranks, *gflops);
+  return SL_OK;
+}
+
+/* What the steps are held against, measured before them; without that, what an earlier run found. */
+static sl_status find_peaks(bench *b) {
+  double gflops = 0, gigabytes = 0;
+  const int workers = sl_runtime_cpu_workers(b->steps.runtime);
+  if (b->o->no_measure || workers < 1) {
+    b->machine = sl__machine_read(b->steps.runtime);
+    return SL_OK;
+  }
+  SL_TRY(measure_sgemm(b, &gflops, &b->before));
+  SL_TRY(sl_measure_triad(b->steps.runtime, 0.5, 0, &gigabytes));
+  b->memory = sl__ranks_sum(&b->steps.ranks, gigabytes);
+  b->machine = (sl__machine){.gflops = gflops / workers, .gigabytes = gigabytes / workers};
+  sl__machine_keep(b->steps.runtime, &b->machine);
+  return SL_OK;
+}
+
+/* Where the workers' time went, how far from the bound the steps were, and the timeline of them. */
+static sl_status look_at_records(bench *b) {
+  const sl_dependencies graph = sl_program_dependencies(b->steps.program);
+  sl_timeline *timeline;
+  if (!b->steps.recorder) return SL_OK;
+  SL_TRY(sl_usage_since(b->steps.recorder, sl_runtime_workers(b->steps.runtime), &graph, b->from, b->to, &b->usage));
+  SL_TRY(sl_program_timeline(b->steps.program, b->steps.model->name, &timeline));
+  const sl_status status = sl_bound_recorded(timeline, &b->bound);
+  sl_timeline_destroy(timeline);
+  if (status != SL_EINVAL) SL_TRY(status); /* a ring too small for a step has not seen every task */
+  if (!b->o->out) return SL_OK;
+  if (mkdir(b->o->out, 0777) != 0 && errno != EEXIST)
+    return sl_fail(SL_EIO, "cannot make %s: %s", b->o->out, strerror(errno));
+  return sl__timeline_save(b->steps.program, b->steps.model->name, &b->clocks, &b->machine, b->o->out);
+}
+
+/* With --balance auto, the steps that it measures; then the program again, where the division changes. */
+static sl_status balance(bench *b) {
+  int changed = 0;
+  while (b->balance.measuring) {
+    SL_TRY(one_step(b));
+    SL_TRY(sl__balance_step(&b->balance, b->steps.program, b->steps.recorder, &changed));
+  }
+  if (!changed) return SL_OK;
+  return sl__steps_rebuild(&b->steps);
+}
+
+static sl_status measure(bench *b) {
+  double guess, gflops;
+  SL_TRY(find_peaks(b));
+  SL_TRY(balance(b));
+  sl__peak_memory_restart();
+  SL_TRY(warm_up(b, &guess));
+  b->n = b->o->steps > 0 ? b->o->steps : (int64_t)fmin(fmax(20, 5 / guess), 100000);
+  b->seconds = malloc((size_t)b->n * sizeof *b->seconds);
+  if (!b->seconds) return sl_fail(SL_ENOMEM, "no memory for the times of %lld steps", (long long)b->n);
+  b->input = sl_loader_waited(b->steps.loader);
+  const uint64_t sent = sl_program_sent(b->steps.program);
+  if (b->steps.recorder) sl_recorder_clear(b->steps.recorder);
+  SL_TRY(sl__clocks_look(b->steps.runtime, &b->clocks));
+  sl_transfers_bytes();
+  sl_energy_start(b->energy);
+  int64_t last = b->from = sl_now();
+  for (int64_t i = 0; i < b->n; i++) {
+    SL_TRY(one_step(b));
+    const int64_t now = sl_now();
+    b->seconds[i] = 1e-9 * (double)(now - last);
+    last = now;
+    sl_energy_watch(b->energy);
+  }
+  b->to = last;
+  sl_energy_stop(b->energy);
+  add_energy(b);
+  b->moved = (int64_t)sl__ranks_sum(&b->steps.ranks, (double)sl_transfers_bytes() / (double)b->n);
+  b->sent = (int64_t)sl__ranks_sum(&b->steps.ranks, (double)(sl_program_sent(b->steps.program) - sent) / (double)b->n);
+  b->peak = sl__peak_memory();
+  b->input = sl_loader_waited(b->steps.loader) - b->input;
+  SL_TRY(sl__clocks_look(b->steps.runtime, &b->clocks));
+  SL_TRY(look_at_records(b));
+  b->flops = sl__ranks_sum(&b->steps.ranks, sl_program_flops(b->steps.program));
+  return b->before > 0 ? measure_sgemm(b, &gflops, &b->after) : SL_OK;
+}
+
+static int ascending(const void *a, const void *b) {
+  return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
+}
+static int longest_first(const void *a, const void *b) {
+  return (((const line *)a)->seconds < ((const line *)b)->seconds) -
+         (((const line *)a)->seconds > ((const line *)b)->seconds);
+}
+
+/* Kernel time by layer and operation, from the records that are left. *lines has room for groups->n. */
+static sl_status break_down(const bench *b, const sl_groups *groups, line *lines, double *total) {
+  sl_record *records;
+  size_t n;
+  for (int i = 0; i < groups->n; i++) lines[i] = (line){.group = &groups->group[i]};
+  *total = 0;
+  if (!b->steps.recorder) return SL_OK;
+  SL_TRY(sl_recorder_snapshot(b->steps.recorder, &records, &n));
+  for (size_t i = 0; i < n; i++) {
+    const int node = records[i].node;
+    if (records[i].kind != SL_RECORD_TASK || node < 0 || node >= sl_program_graph(b->steps.program)->n_nodes) continue;
+    line *l = &lines[groups->of[node]];
+    const double seconds = 1e-9 * (double)(records[i].end - records[i].start);
+    l->tasks++;
+    l->seconds += seconds;
+    *total += seconds;
+  }
+  free(records);
+  qsort(lines, (size_t)groups->n, sizeof *lines, longest_first);
+  return SL_OK;
+}
+
+/* Rates of a line: its group's cost is that of group->tasks tasks. */
+static double per_second(const line *l, double cost) {
+  return l->seconds > 0 ? cost * (double)l->tasks / l->group->tasks / l->seconds : 0;
+}
+
+static void print_energy(const bench *b) {
+  static const char *const names[SL_ENERGY_PARTS] = {"packages", "GPUs"};
+  const char *reason;
+  for (int k = 0; k < SL_ENERGY_PARTS; k++) {
+    if (k == SL_ENERGY_GPUS && sl_runtime_gpus(b->steps.runtime) == 0) continue;
+    sl_energy_joules(b->energy, (sl_energy_part)k, &reason);
+    if (isfinite(b->joules[k]))
+      printf("energy           %10.3f J    a step, all of the %s\n", b->joules[k], names[k]);
+    else
+      printf("energy                    -      of the %s: %s\n", names[k], reason ? reason : "not known on all ranks");
+  }
+}
+
+/* package_j, gpu_j: joules of a step; or why they are not known. */
+static json_t *energy_json(const bench *b) {
+  static const char *const names[SL_ENERGY_PARTS] = {"package_j", "gpu_j"}, *const whys[] = {"package_why", "gpu_why"};
+  const char *reason;
+  json_t *all = json_object();
+  for (int k = 0; k < SL_ENERGY_PARTS; k++) {
+    if (k == SL_ENERGY_GPUS && sl_runtime_gpus(b->steps.runtime) == 0) continue;
+    sl_energy_joules(b->energy, (sl_energy_part)k, &reason);
+    if (isfinite(b->joules[k]))
+      json_object_set_new(all, names[k], json_real(b->joules[k]));
+    else
+      json_object_set_new(all, whys[k], json_string(reason ? reason : "not known on all ranks"));
+  }
+  return all;
+}
+
+/* Whether StarPU's performance models know these tasks; where they are. */
+static sl_status calibration_json(const bench *b, json_t **json) {
+  const sl_program *p = b->steps.program;
+  int covered, kinds;
+  SL_TRY(sl_calibration_covered(p, &covered, &kinds));
+  json_t *files = json_object(), *names = json_array();
+  const char *name;
+  json_t *value;
+  for (int i = 0; i < sl_program_graph(p)->n_nodes; i++) {
+    char path[PATH_MAX];
+    if (*sl_calibration_file(p, i, path, sizeof path) && access(path, R_OK) == 0)
+      json_object_set_new(files, path, json_null()); /* each once */
+  }
+  json_object_foreach(files, name, value) json_array_append_new(names, json_string(name));
+  json_decref(files);
+  *json = json_pack("{s:s, s:i, s:i, s:o}", "machine", sl_runtime_model_host(b->steps.runtime), "kinds", kinds,
+                    "calibrated", covered, "files", names);
+  return *json ? SL_OK : sl_fail(SL_ENOMEM, "no memory for the figures as JSON");
+}
+
+static void print_text(const bench *b, const line *lines, int n, double total, double median, double gflops) {
+  const sl_share *share = sl_runtime_share(b->steps.runtime);
+  printf(
+      "%s: batch %lld in %d leaves, %d shards, %d row blocks; %d ranks of %d workers (threads per worker %d), %d GPUs, "
+      "policy %s, %s kernels, %lld steps\n",
+      b->steps.model->name, (long long)b->steps.plan.batch, b->steps.plan.leaves, b->steps.plan.shards,
+      b->steps.plan.row_blocks, b->steps.ranks.n, share->nworkers, share->threads_per_worker,
+      sl_runtime_gpus(b->steps.runtime), sl_runtime_sched(b->steps.runtime), b->steps.plan.kernels, (long long)b->n);
+  if (*sl__balance_text(&b->balance)) printf("balance          %s\n", sl__balance_text(&b->balance));
+  printf("step time        %10.3f ms   median; 10%% of steps took less than %.3f, 10%% more than %.3f\n", 1e3 * median,
+         1e3 * b->seconds[b->n / 10], 1e3 * b->seconds[b->n - 1 - b->n / 10]);
+  printf("samples/s        %10.0f\n", (double)b->steps.plan.batch / median);
+  printf("GFLOP/s          %10.1f      %.2f GFLOP in %d tasks a step\n", gflops, 1e-9 * b->flops,
+         sl_program_graph(b->steps.program)->n_nodes);
+  if (b->before > 0)
+    printf("of sgemm peak    %10.1f %%    peak %.1f GFLOP/s: %.1f before, %.1f after\n",
+           200 * gflops / (b->before + b->after), (b->before + b->after) / 2, b->before, b->after);
+  if (b->memory > 0) printf("memory           %10.1f GB/s   triad on all workers at once\n", b->memory);
+  if (b->bound.mixed > 0)
+    printf("of the bound     %10.1f %%    bound %.3f ms: critical path %.3f, area %.3f\n",
+           100 * b->bound.mixed / median, 1e3 * b->bound.mixed, 1e3 * b->bound.critical_path, 1e3 * b->bound.area);
+  if (b->steps.recorder) {
+    printf("worker time      %10.1f %%    in kernels; idle:", 100 * b->usage.kernels);
+    for (int c = 0; c < SL_IDLE_CAUSES; c++)
+      printf("%s %s %.1f %%", c ? "," : "", sl_idle_cause_name((sl_idle_cause)c), 100 * b->usage.idle[c]);
+    printf("\n");
+  }
+  printf("input            %10.1f %%    of the time spent waiting for batches\n",
+         100e9 * b->input / (double)(b->to - b->from));
+  if (sl_transfers_nodes() > 1)
+    printf("moved            %10.1f MB   a step, between %d memories\n", 1e-6 * (double)b->moved, sl_transfers_nodes());
+  print_energy(b);
+  printf("peak memory      %10.1f MB   predicted %.1f\n", 1e-6 * (double)b->peak, 1e-6 * (double)b->steps.predicted);
+  if (b->o->quiet) return;
+  printf("\n%-8s  %-16s  %-18s %6s  %8s  %9s  %8s\n", "phase", "layer", "operation", "tasks", "of time", "us a task",
+         "GFLOP/s");
+  for (int i = 0; i < n && lines[i].seconds > 0.002 * total; i++)
+    printf("%-8s  %-16s  %-18s %6d  %6.1f %%  %9.1f  %8.1f\n", sl_phase_name(lines[i].group->phase),
+           lines[i].group->layer, lines[i].group->op->name, lines[i].group->tasks, 100 * lines[i].seconds / total,
+           1e6 * lines[i].seconds / (double)lines[i].tasks, 1e-9 * per_second(&lines[i], lines[i].group->cost.flops));
+}
+
+static sl_status print_json(const bench *b, const line *lines, int n, double total, double median, double gflops) {
+  const sl_share *share = sl_runtime_share(b->steps.runtime);
+  json_t *operations = json_array(), *calibration;
+  SL_TRY(calibration_json(b, &calibration));
+  for (int i = 0; i < n; i++)
+    json_array_append_new(
+        operations, json_pack("{s:s, s:s, s:s, s:i, s:f, s:f, s:f, s:f}", "phase", sl_phase_name(lines[i].group->phase),
+                              "layer", lines[i].group->layer, "operation", lines[i].group->op->name, "tasks",
+                              lines[i].group->tasks, "percent", total > 0 ? 100 * lines[i].seconds / total : 0.0,
+                              "task_s", lines[i].tasks ? lines[i].seconds / (double)lines[i].tasks : 0.0, "gflops",
+                              1e-9 * per_second(&lines[i], lines[i].group->cost.flops), "gigabytes_per_s",
+                              1e-9 * per_second(&lines[i], lines[i].group->cost.bytes)));
+  json_t *all =
+      json_pack("{s:s, s:o, s:i, s:i, s:i, s:i, s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "model",
+                b->steps.model->name, "plan", sl_plan_to_json(&b->steps.plan), "ranks", b->steps.ranks.n, "workers",
+                share->nworkers, "threads_per_worker", share->threads_per_worker, "gpus",
+                sl_runtime_gpus(b->steps.runtime), "sched", sl_runtime_sched(b->steps.runtime), "starpu",
+                sl_runtime_starpu(), "steps", (json_int_t)b->n, "step_s", median, "step_s_p10", b->seconds[b->n / 10],
+                "step_s_p90", b->seconds[b->n - 1 - b->n / 10], "samples_per_s", (double)b->steps.plan.batch / median,
+                "gflops", gflops, "step_flops", b->flops, "tasks", sl_program_graph(b->steps.program)->n_nodes);
+  json_t *more =
+      json_pack("{s:s, s:f, s:I, s:I, s:I, s:i, s:I, s:o, s:o, s:o, s:O}", "state_digest", b->digest, "input_percent",
+                100e9 * b->input / (double)(b->to - b->from), "peak_memory_bytes", (json_int_t)b->peak,
+                "predicted_peak_bytes", (json_int_t)b->steps.predicted, "sent_bytes", (json_int_t)b->sent,
+                "memory_nodes", sl_transfers_nodes(), "moved_bytes", (json_int_t)b->moved, "energy", energy_json(b),
+                "calibration", calibration, "operations", operations, "environment", b->environment);
+  if (all && b->steps.recorder) {
+    json_t *idle = json_object();
+    for (int c = 0; c < SL_IDLE_CAUSES; c++)
+      json_object_set_new(idle, sl_idle_cause_name((sl_idle_cause)c), json_real(100 * b->usage.idle[c]));
+    json_object_update_new(all,
+                           json_pack("{s:f, s:o}", "kernel_percent", 100 * b->usage.kernels, "idle_percent", idle));
+  }
+  if (all && b->bound.mixed > 0)
+    json_object_update_new(all, json_pack("{s:f, s:f, s:f}", "bound_s", b->bound.mixed, "critical_path_s",
+                                          b->bound.critical_path, "area_s", b->bound.area));
+  if (all && b->steps.ranks.n > 1) json_object_set_new(all, "balance", sl__balance_json(&b->balance));
+  if (all && b->before > 0)
+    json_object_update_new(
+        all, json_pack("{s:f, s:f, s:f, s:f}", "sgemm_gflops_before", b->before, "sgemm_gflops_after", b->after,
+                       "percent_of_peak", 200 * gflops / (b->before + b->after), "triad_gigabytes_per_s", b->memory));
+  if (!all || !more || json_object_update_new(all, more) != 0) {
+    json_decref(all);
+    return sl_fail(SL_ENOMEM, "no memory for the figures as JSON");
+  }
+  json_dumpf(all, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+  putchar('\n');
+  json_decref(all);
+  return SL_OK;
+}
+
+static sl_status report(bench *b) {
+  sl_groups *groups;
+  double total = 0;
+  SL_TRY(sl_groups_create(b->steps.network.graph, sl_program_graph(b->steps.program),
+                          sl_program_schedule(b->steps.program), &groups));
+  line *lines = calloc((size_t)groups->n + 1, sizeof *lines);
+  sl_status status =
+      lines ? break_down(b, groups, lines, &total) : sl_fail(SL_ENOMEM, "no memory for %d operations", groups->n);
+  qsort(b->seconds, (size_t)b->n, sizeof *b->seconds, ascending);
+  const double median = b->seconds[b->n / 2], gflops = 1e-9 * b->flops / median;
+  if (status == SL_OK && b->o->json)
+    status = print_json(b, lines, groups->n, total, median, gflops);
+  else if (status == SL_OK)
+    print_text(b, lines, groups->n, total, median, gflops);
+  free(lines);
+  sl_groups_destroy(groups);
+  return status;
+}
+
+sl_status sl__bench(sl__options *o, int *exit_code) {
+  bench b = {.o = o};
+  sl_status status = SL_OK;
+  (void)exit_code;
+  SL_TRY_OUT(prepare(&b));
+  SL_TRY_OUT(measure(&b));
+  if (b.steps.ranks.rank == 0) SL_TRY_OUT(report(&b));
+out:
+  if (status != SL_OK) sl__ranks_fail(&b.steps.ranks, sl__exit_code(status));
+  sl_energy_close(b.energy);
+  sl__balance_close(&b.balance);
+  sl__steps_close(&b.steps);
+  json_decref(b.environment);
+  free(b.seconds);
+  return status;
+}

@@ -1,0 +1,154 @@
+/* starling calibrate: runs training steps of a model until StarPU's performance models, by which dm* and heft policies
+ * place tasks, have samples of every kind of task; shows what they learnt, and how sure it is. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tasks/starpu/calibration.h"
+#include "tools/commands/commands.h"
+#include "tools/run/session.h"
+#include "tools/run/steps.h"
+
+typedef struct calibrate {
+  const sl__options *o;
+  sl__steps steps;
+  sl_calibration *calibration;
+  const sl_calibration_kind *kind;
+  int n, lacking;        /* kinds; those with fewer samples than wanted */
+  int samples;           /* wanted */
+  sl_timeline *timeline; /* for the sizes of tasks */
+  char *said;            /* what is to be printed */
+} calibrate;
+
+static sl_status look(calibrate *c) {
+  SL_TRY(sl_calibration_kinds(c->calibration, &c->kind, &c->n));
+  c->lacking = 0;
+  for (int k = 0; k < c->n; k++) c->lacking += c->kind[k].samples < c->samples;
+  return SL_OK;
+}
+
+static void progress(const calibrate *c, int end) {
+  if (c->o->quiet || c->o->json || !isatty(STDERR_FILENO)) return;
+  if (end)
+    fputs("\r\033[K", stderr);
+  else
+    fprintf(stderr, "\r\033[Kstep %lld: %d of %d kinds of tasks have their samples", (long long)c->steps.step,
+            c->n - c->lacking, c->n);
+  fflush(stderr);
+}
+
+static sl_status collect(calibrate *c) {
+  sl__steps *s = &c->steps;
+  do {
+    sl_record *records;
+    size_t n;
+    sl_recorder_clear(s->recorder);
+    SL_TRY(sl__steps_one(s));
+    SL_TRY(sl_recorder_snapshot(s->recorder, &records, &n));
+    const sl_status status = sl_calibration_add(c->calibration, records, n);
+    free(records);
+    SL_TRY(status);
+    SL_TRY(look(c));
+    progress(c, 0);
+  } while (c->lacking && s->step < c->o->most_steps);
+  progress(c, 1);
+  return SL_OK;
+}
+
+/* "[64, 784] [128, 784] -> [64, 128]"; tasks that add to their outputs are kinds of their own. */
+static void size_of(const calibrate *c, int k, char *text, size_t n) {
+  const int node = c->kind[k].node;
+  snprintf(text, n, "%s%s", c->timeline->node[node].shapes,
+           sl_program_graph(c->steps.program)->node[node]->accumulate ? ", adds" : "");
+}
+
+static sl_status print_table(const calibrate *c, FILE *to) {
+  char size[1100];
+  const sl__steps *s = &c->steps;
+  const sl_share *share = sl_runtime_share(s->runtime);
+  fprintf(to, "%s: %d kinds of tasks in %lld steps, %d workers (threads per worker %d), %s kernels\n", s->model->name,
+          c->n, (long long)s->step, share->nworkers, share->threads_per_worker, s->plan.kernels);
+  if (!c->o->quiet) {
+    fprintf(to, "\n%-18s %-6s %6s %8s %9s %12s %8s  %s\n", "operation", "worker", "tasks", "samples", "rejected",
+            "median us", "spread", "size");
+    for (int k = 0; k < c->n; k++) {
+      const sl_calibration_kind *kind = &c->kind[k];
+      size_of(c, k, size, sizeof size);
+      fprintf(to, "%-18s %-6s %6d %8d %9d %12.1f %6.1f %%  %s\n", c->timeline->node[kind->node].operation, "CPU",
+              kind->tasks, kind->samples, kind->rejected, 1e6 * kind->median, 100 * kind->spread, size);
+    }
+    fputc('\n', to);
+  }
+  fprintf(to, "%d of %d have %d samples or more, and are stored for machine %s in %s\n", c->n - c->lacking, c->n,
+          c->samples, sl_runtime_model_host(s->runtime), sl_runtime_sampling(s->runtime));
+  return SL_OK;
+}
+
+static sl_status print_json(const calibrate *c, FILE *to) {
+  char size[1100];
+  const sl__steps *s = &c->steps;
+  json_t *kinds = json_array();
+  for (int k = 0; k < c->n; k++) {
+    const sl_calibration_kind *kind = &c->kind[k];
+    size_of(c, k, size, sizeof size);
+    json_array_append_new(
+        kinds, json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:f, s:f, s:b}", "operation",
+                         c->timeline->node[kind->node].operation, "size", size, "worker", "CPU", "tasks", kind->tasks,
+                         "samples", kind->samples, "rejected", kind->rejected, "median_s", kind->median, "spread",
+                         kind->spread, "stored", kind->samples >= c->samples));
+  }
+  json_t *all = json_pack("{s:s, s:o, s:s, s:s, s:i, s:I, s:i, s:i, s:o}", "model", s->model->name, "plan",
+                          sl_plan_to_json(&s->plan), "machine", sl_runtime_model_host(s->runtime), "folder",
+                          sl_runtime_sampling(s->runtime), "workers", sl_runtime_cpu_workers(s->runtime), "steps",
+                          (json_int_t)s->step, "samples", c->samples, "lacking", c->lacking, "kinds", kinds);
+  if (!all) return sl_fail(SL_ENOMEM, "no memory for the figures as JSON");
+  json_dumpf(all, to, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+  fputc('\n', to);
+  json_decref(all);
+  return SL_OK;
+}
+
+/* What lacks samples, the first of them by name. */
+static sl_status complain(const calibrate *c) {
+  char size[1100];
+  int k = 0;
+  if (!c->lacking) return SL_OK;
+  while (c->kind[k].samples >= c->samples) k++;
+  size_of(c, k, size, sizeof size);
+  return sl_fail(
+      SL_EUNCALIBRATED,
+      "%d of %d kinds of tasks lack samples after %lld steps: %s %s has %d of %d, ...; give more --most-steps",
+      c->lacking, c->n, (long long)c->steps.step, c->timeline->node[c->kind[k].node].operation, size,
+      c->kind[k].samples, c->samples);
+}
+
+static sl_status run(calibrate *c) {
+  size_t bytes;
+  c->samples = c->o->samples > 0 ? (int)c->o->samples : sl_calibration_minimum();
+  unsetenv("STARPU_CALIBRATE"); /* StarPU is to add no samples of its own */
+  SL_TRY(sl__steps_start(&c->steps, c->o, "calibrate", 0));
+  SL_TRY(sl__steps_build(&c->steps));
+  SL_TRY(sl_calibration_create(c->steps.runtime, c->steps.program, &c->calibration));
+  SL_TRY(collect(c));
+  SL_TRY(sl_calibration_store(c->calibration, c->samples));
+  SL_TRY(sl_program_timeline(c->steps.program, c->steps.model->name, &c->timeline));
+  FILE *to = open_memstream(&c->said, &bytes);
+  if (!to) return sl_fail(SL_ENOMEM, "no memory for the table");
+  const sl_status status = c->o->json ? print_json(c, to) : print_table(c, to);
+  if (fclose(to) != 0) return sl_fail(SL_ENOMEM, "no memory for the table");
+  return status == SL_OK ? complain(c) : status;
+}
+
+sl_status sl__calibrate(sl__options *o, int *exit_code) {
+  calibrate c = {.o = o};
+  (void)exit_code;
+  const sl_status status = run(&c);
+  sl_timeline_destroy(c.timeline);
+  sl_calibration_destroy(c.calibration);
+  sl__steps_close(&c.steps); /* StarPU writes its models here, before anything can go wrong with the output */
+  if (c.said) fputs(c.said, stdout);
+  free(c.said);
+  return status;
+}

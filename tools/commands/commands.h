@@ -1,0 +1,28 @@
+/* The subcommands, one file each. A function returns a status with its text, or sets another exit code than 0. */
+#ifndef SL_TOOLS_COMMANDS_H
+#define SL_TOOLS_COMMANDS_H
+
+#include "tools/settings/options.h"
+
+sl_status sl__train(sl__options *options, int *exit_code);
+sl_status sl__eval(sl__options *options, int *exit_code);
+sl_status sl__predict(sl__options *options, int *exit_code);
+sl_status sl__generate(sl__options *options, int *exit_code);
+sl_status sl__bench(sl__options *options, int *exit_code);
+sl_status sl__calibrate(sl__options *options, int *exit_code);
+sl_status sl__compare(sl__options *options, int *exit_code);
+sl_status sl__graph(sl__options *options, int *exit_code);
+sl_status sl__import(sl__options *options, int *exit_code);
+sl_status sl__tokenize(sl__options *options, int *exit_code);
+sl_status sl__convert(sl__options *options, int *exit_code);
+sl_status sl__trace(sl__options *options, int *exit_code);
+sl_status sl__report(sl__options *options, int *exit_code);
+sl_status sl__grade(sl__options *options, int *exit_code);
+sl_status sl__info(sl__options *options, int *exit_code);
+
+extern const sl__command *const sl__commands[]; /* ended by NULL; the first is train */
+
+/* starling.1, whole, made from the tables of commands and options. */
+void sl__print_manual(FILE *file);
+
+#endif

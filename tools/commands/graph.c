@@ -1,0 +1,114 @@
+/* starling graph: the tasks of a training step, their costs and buffers, and the peak memory that is predicted; nothing
+ * runs. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tasks/graph/memory.h"
+#include "tasks/graph/print.h"
+#include "tasks/graph/schedule.h"
+#include "tasks/graph/spread.h"
+#include "tools/commands/commands.h"
+#include "tools/run/data.h"
+#include "tools/run/session.h"
+
+/* Of the data set when one is named, else of the options. */
+static sl_status find_data(const sl__options *o, const sl_model *model, sl_model_data *data) {
+  if (!o->data) return sl__synthetic_data(o, model, data);
+  sl__data opened;
+  const sl__data_options options = {.model = model, .path = o->data, .length = o->length};
+  SL_TRY(sl__data_open(&options, &opened));
+  *data = opened.model;
+  sl__data_close(&opened);
+  return SL_OK;
+}
+
+/* Cores that this process may use, shared out as a run would. */
+static sl_status find_workers(const sl__options *o, int *workers, int *threads) {
+  hwloc_topology_t topology;
+  sl_share share;
+  if (hwloc_topology_init(&topology) != 0 || hwloc_topology_load(topology) != 0)
+    return sl_fail(SL_ETOPOLOGY, "hwloc cannot read this machine's topology: give --workers");
+  const sl_topology_request request = {.topology = topology,
+                                       .quota = sl_cgroup_cpu_quota(""),
+                                       .ranks = 1,
+                                       .threads_per_worker = o->threads_per_worker > 0 ? (int)o->threads_per_worker : 0,
+                                       .max_workers = sl_runtime_starpu_max_cpus()};
+  sl_status status = sl_topology_divide(&request, &share);
+  if (status == SL_OK) {
+    *workers = share.nworkers;
+    *threads = share.threads_per_worker;
+    sl_share_free(&share);
+  }
+  hwloc_topology_destroy(topology);
+  return status;
+}
+
+sl_status sl__graph(sl__options *o, int *exit_code) {
+  const sl_model *model;
+  sl_model_data data;
+  sl_training training;
+  sl_plan plan;
+  sl_network network = {0};
+  sl_graph *step = NULL;
+  sl_schedule *schedule = NULL;
+  sl_memory *memory = NULL;
+  char *keep = NULL, title[256];
+  json_t *json = NULL;
+  int workers = (int)o->workers, threads = o->threads_per_worker > 0 ? (int)o->threads_per_worker : 1;
+  sl_status status = SL_OK;
+  (void)exit_code;
+  SL_TRY_OUT(sl__find_model(o->model, &model));
+  SL_TRY_OUT(find_data(o, model, &data));
+  SL_TRY_OUT(sl__training_of(o, model, &training));
+  SL_TRY_OUT(sl__plan_of(o, model, 1, &plan));
+  if (workers < 1) SL_TRY_OUT(find_workers(o, &workers, &threads));
+  SL_TRY_OUT(sl_network_training(model, &data, &training, plan.batch, &network));
+  SL_TRY_OUT(sl_spread(network.graph, &plan, NULL, NULL, &step));
+  const sl_machine machine = sl_machine_default(workers, threads);
+  keep = calloc((size_t)step->n_values + 1, 1);
+  if (!keep) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for %d values", step->n_values));
+  for (sl_value v = 0; v < step->n_values; v++) {
+    const sl_value l = step->value[v]->logical;
+    keep[v] = l == network.loss || l == network.correct || l == network.count;
+  }
+  SL_TRY_OUT(sl_schedule_create(step, keep, &plan.tiles, &machine, &schedule));
+  SL_TRY_OUT(sl_memory_plan(step, schedule, keep, 0.02, &memory));
+  char samples[64];
+  snprintf(title, sizeof title,
+           "%s: a training step on %lld %s of %lld classes, %d leaves, %d shards, %d row blocks; %lld parameters",
+           model->name, (long long)plan.batch, sl__data_text(&data, samples, sizeof samples), (long long)data.classes,
+           plan.leaves, plan.shards, plan.row_blocks, (long long)network.parameter_count);
+  /* Batches that a loader reads ahead; what MPI, StarPU and the recorder add to this process when a step really runs.
+   */
+  enum { DEPTH = 3, RUNTIME_BYTES = 20 << 20 };
+  const sl_picture picture = {.title = title,
+                              .logical = network.graph,
+                              .step = step,
+                              .schedule = schedule,
+                              .memory = memory,
+                              .tiles = plan.tiles,
+                              .workers = workers,
+                              .threads = threads,
+                              .tasks = o->tasks,
+                              .process = (size_t)sl__resident_memory() + RUNTIME_BYTES,
+                              .inputs = DEPTH * (size_t)plan.batch * (network.sample_bytes + sizeof(int32_t))};
+  if (o->dot) {
+    SL_TRY_OUT(sl_print_dot(&picture, stdout));
+  } else if (o->json) {
+    SL_TRY_OUT(sl_picture_to_json(&picture, &json));
+    json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    putchar('\n');
+  } else {
+    SL_TRY_OUT(sl_print_table(&picture, stdout));
+  }
+out:
+  json_decref(json);
+  free(keep);
+  sl_memory_destroy(memory);
+  sl_schedule_destroy(schedule);
+  sl_graph_destroy(step);
+  if (network.graph) sl_network_destroy(&network);
+  return status;
+}

@@ -1,0 +1,106 @@
+/* starling predict: what a trained model sees in image files. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/commands/commands.h"
+#include "tools/run/evaluate.h"
+#include "tools/images/image.h"
+#include "tools/files/model_file.h"
+#include "tools/run/session.h"
+
+/* The `top` likeliest classes, likeliest first; the lower number among equals. */
+static void rank_classes(const float *p, int classes, int *order, int top) {
+  for (int k = 0; k < top; k++) {
+    int best = -1;
+    for (int c = 0; c < classes; c++) {
+      int taken = 0;
+      for (int j = 0; j < k; j++) taken |= order[j] == c;
+      if (!taken && (best < 0 || p[c] > p[best])) best = c;
+    }
+    order[k] = best;
+  }
+}
+
+static void say(const sl__model_facts *f, const char *file, int64_t index, const float *p, const int *order, int top) {
+  printf("%s", file);
+  if (index >= 0) printf("[%lld]", (long long)index);
+  for (int k = 0; k < top; k++) printf("%s %s %.4f", k ? "," : ":", f->class_names[order[k]], (double)p[order[k]]);
+  putchar('\n');
+}
+
+static sl_status collect(json_t *all, const sl__model_facts *f, const char *file, int64_t index, const float *p,
+                         const int *order, int top) {
+  json_t *classes = json_array();
+  for (int k = 0; k < top; k++)
+    json_array_append_new(classes, json_pack("{s:i, s:s, s:f}", "class", order[k], "name", f->class_names[order[k]],
+                                             "probability", (double)p[order[k]]));
+  json_t *one =
+      json_pack("{s:s, s:I, s:i, s:s, s:f, s:o}", "file", file, "index", (json_int_t)(index < 0 ? 0 : index), "class",
+                order[0], "name", f->class_names[order[0]], "probability", (double)p[order[0]], "classes", classes);
+  return one && json_array_append_new(all, one) == 0
+             ? SL_OK
+             : sl_fail(SL_ENOMEM, "no memory for the predictions (%s must be UTF-8)", file);
+}
+
+static sl_status predict_file(sl__evaluator *e, const sl__model_facts *f, const char *path, int top,
+                              int64_t resize, json_t *all) {
+  sl__images images;
+  const sl_model_data *d = &f->data;
+  const int64_t bytes = d->height * d->width * d->channels, batch = e->plan.batch;
+  float *p = malloc((size_t)(batch * d->classes) * sizeof *p);
+  int *order = malloc((size_t)d->classes * sizeof *order);
+  sl_status status = sl__images_read(path, d->height, d->width, d->channels, resize, &images);
+  if (status == SL_OK && (!p || !order)) status = sl_fail(SL_ENOMEM, "no memory for the probabilities");
+  for (int64_t first = 0; status == SL_OK && first < images.n; first += batch) {
+    const int64_t n = images.n - first < batch ? images.n - first : batch;
+    status = sl__probabilities(e, images.pixels + first * bytes, n, p);
+    for (int64_t i = 0; status == SL_OK && i < n; i++) {
+      const float *mine = p + i * d->classes;
+      const int64_t index = images.indexed ? first + i : -1;
+      rank_classes(mine, (int)d->classes, order, top);
+      if (all)
+        status = collect(all, f, path, index, mine, order, top);
+      else
+        say(f, path, index, mine, order, top);
+    }
+  }
+  sl__images_clear(&images);
+  free(p), free(order);
+  return status;
+}
+
+sl_status sl__predict(sl__options *o, int *exit_code) {
+  sl_runtime *runtime = NULL;
+  static const sl__ranks alone = {.n = 1};
+  sl_store *store = NULL;
+  sl__model_file *file = NULL;
+  sl__evaluator evaluator = {0};
+  json_t *all = o->json ? json_array() : NULL;
+  sl_status status = SL_OK;
+  (void)exit_code;
+  SL_TRY_OUT(sl__model_open(o->model, &file));
+  const sl__model_facts *f = sl__model_facts_of(file);
+  if (f->data.length > 0)
+    SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "%s holds %s, a model of tokens: starling generate writes text with it",
+                       sl__model_path(file), f->model->name));
+  SL_TRY_OUT(sl__start(o, "predict", 0, &runtime));
+  SL_TRY_OUT(sl_store_create(&store));
+  sl_plan plan = f->plan;
+  if (o->batch > 0) SL_TRY_OUT(sl__plan_of(o, f->model, 1, &plan));
+  SL_TRY_OUT(sl__evaluator_create(runtime, store, f->model, &f->data, &f->training, &plan, &alone, &evaluator));
+  SL_TRY_OUT(sl__model_fill(file, store, &evaluator.network, f->model->name, 0));
+  const int top = (int)(o->top < f->data.classes ? o->top : f->data.classes);
+  for (int i = 0; i < o->n_files; i++) SL_TRY_OUT(predict_file(&evaluator, f, o->files[i], top, o->resize, all));
+  if (all) {
+    json_dumpf(all, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+    putchar('\n');
+  }
+out:
+  json_decref(all);
+  sl__evaluator_destroy(&evaluator);
+  sl_store_destroy(store);
+  sl__model_close(file);
+  sl_runtime_stop(runtime);
+  return status;
+}

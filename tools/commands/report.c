@@ -1,0 +1,85 @@
+/* starling report: a run's timeline, figures and curves as one HTML file that needs nothing else. The page is written
+ * by hand (report.html, report.css, report_*.js); the build makes it one array of bytes, in which @data@ is the place
+ * of the data. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report_page.h"
+#include "runtime/base/file.h"
+#include "tools/files/rundir.h"
+#include "tools/commands/commands.h"
+#include "tools/report/parts.h"
+
+/* The data within a <script> element. All of its text is in strings of JSON, where \u003c is the same as <; without a <
+ * no text can end the element or begin a comment. */
+static sl_status write_data(sl_file *file, const char *text) {
+  for (const char *at = text; *at;) {
+    const size_t n = strcspn(at, "<");
+    SL_TRY(sl_file_write(file, at, n));
+    at += n;
+    if (!*at) break;
+    SL_TRY(sl_file_write(file, "\\u003c", 6));
+    at++;
+  }
+  return SL_OK;
+}
+
+static sl_status write_page(const char *path, const char *text) {
+  static const char mark[] = "@data@";
+  const char *page = (const char *)report_page;
+  const char *place = memmem(page, sizeof report_page, mark, sizeof mark - 1), *rest = place + sizeof mark - 1;
+  sl_file *file;
+  SL_TRY(sl_file_create(path, &file));
+  sl_status status = sl_file_write(file, page, (size_t)(place - page));
+  if (status == SL_OK) status = write_data(file, text);
+  if (status == SL_OK) status = sl_file_write(file, rest, (size_t)(page + sizeof report_page - rest));
+  if (status == SL_OK) return sl_file_commit(file);
+  sl_file_discard(file);
+  return status;
+}
+
+/* --json prints the data, or writes it where --out says. */
+static sl_status write_all(const sl__options *o, const json_t *data) {
+  char *text = json_dumps(data, JSON_COMPACT | JSON_REAL_PRECISION(9)), *path = NULL;
+  sl_status status = SL_OK;
+  if (!text || asprintf(&path, "%s/%s", o->model, sl_rundir_file_name(SL_RUNDIR_REPORT)) < 0) {
+    path = NULL;
+    status = sl_fail(SL_ENOMEM, "no memory for the report of %s", o->model);
+    goto out;
+  }
+  const char *to = o->out ? o->out : path;
+  if (o->json && o->out)
+    status = sl_file_replace(to, text, strlen(text));
+  else if (o->json)
+    puts(text);
+  else
+    status = write_page(to, text);
+  if (status == SL_OK && !o->quiet && (!o->json || o->out)) printf("%s\n", to);
+out:
+  free(text), free(path);
+  return status;
+}
+
+sl_status sl__report(sl__options *o, int *exit_code) {
+  sl_timeline **timelines = NULL;
+  sl__report_run report = {0};
+  json_t *data = NULL;
+  int n = 0;
+  (void)exit_code;
+  sl_status status = sl_timeline_read_all(o->model, &timelines, &n);
+  if (status == SL_ENOTFOUND)
+    status = sl_fail(status, "%s; 'starling train MODEL --out DIR' and 'starling bench MODEL --out DIR' leave one",
+                     sl_error());
+  SL_TRY_OUT(status);
+  SL_TRY_OUT(sl__report_of(o->model, timelines, n, &report));
+  SL_TRY_OUT(sl__report_data(&report, &data));
+  SL_TRY_OUT(write_all(o, data));
+  if (o->svg) SL_TRY_OUT(sl__report_svg(&report, data, o->svg, o->quiet || o->json));
+out:
+  json_decref(data);
+  sl__report_free(&report);
+  for (int i = 0; i < n; i++) sl_timeline_destroy(timelines[i]);
+  free(timelines);
+  return status;
+}

@@ -1,0 +1,143 @@
+/* starling compare: its figures as one page that needs nothing else: words, plots, table, machine, how to repeat it. It
+ * has the style of `starling report`, and no script. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "report_style.h"
+#include "tools/compare/parts.h"
+#include "tools/report/svg.h"
+
+static void put(FILE *to, const char *text) { sl__svg_escape(to, text); }
+
+static void put_table(const sl__comparison *c, FILE *to) {
+  char moved[32], energy[32];
+  fputs(
+      "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"All figures\"><table><thead><tr><th>policy</th>"
+      "<th>priorities</th><th>step, ms</th><th>ratio</th><th>95% interval</th><th>of bound, %</th><th>kernels, %</th>"
+      "<th>inflation</th>",
+      to);
+  for (int k = 0; k < SL_IDLE_CAUSES; k++) fprintf(to, "<th>%s, %%</th>", sl_idle_cause_name((sl_idle_cause)k));
+  fputs("<th>moved, MB</th><th>energy, J</th></tr></thead>\n<tbody>\n", to);
+  for (int i = 0; i < c->n; i++) {
+    const sl__variant *v = &c->variant[i];
+    const sl__figures *f = &v->figures;
+    if (v->reason) continue;
+    fputs("<tr><td>", to), put(to, v->policy);
+    fprintf(to,
+            "</td><td>%s</td><td>%.3f</td><td>%.3f</td><td>%.3f to %.3f</td><td>%.1f</td><td>%.1f</td><td>%.3f</td>",
+            v->priorities ? "on" : "off", 1e3 * f->step, f->ratio, f->low, f->high, 100 * f->of_bound, f->kernels,
+            f->inflation);
+    for (int k = 0; k < SL_IDLE_CAUSES; k++) fprintf(to, "<td>%.1f</td>", f->idle[k]);
+    fprintf(to, "<td>%s</td><td>%s</td></tr>\n", sl__compare_moved(c, v, moved), sl__compare_energy(c, v, energy));
+  }
+  fputs("</tbody></table></div>\n", to);
+  if (c->no_energy) fputs("<p class=\"note\">Energy: ", to), put(to, c->no_energy), fputs("</p>\n", to);
+}
+
+static void put_others(const sl__comparison *c, FILE *to) {
+  int any = 0;
+  for (int i = 0; i < c->n; i++) {
+    const sl__variant *v = &c->variant[i];
+    char name[96];
+    if (!v->reason) continue;
+    if (!any++) fputs("<h2>Cannot serve</h2>\n<ul>\n", to);
+    fputs("<li>", to), put(to, sl__compare_name(v, name, sizeof name)), fputs(": ", to), put(to, v->reason),
+        fputs("</li>\n", to);
+  }
+  if (any) fputs("</ul>\n", to);
+}
+
+/* Rows of what stands in an object of JSON, those of objects within it named by their path; lists on one line. */
+static void put_facts(FILE *to, const char *path, const json_t *json) {
+  const char *key;
+  json_t *value;
+  size_t i;
+  if (json_is_object(json)) {
+    json_object_foreach((json_t *)json, key, value) {
+      char inner[256];
+      snprintf(inner, sizeof inner, "%s%s%s", path, *path ? " " : "", key);
+      if (strcmp(inner, "command") != 0) put_facts(to, inner, value);
+    }
+    return;
+  }
+  if (json_is_null(json)) return;
+  fputs("<tr><td>", to), put(to, path), fputs("</td><td class=\"meaning\">", to);
+  if (json_is_array(json)) {
+    json_array_foreach((json_t *)json, i, value) {
+      if (i) fputs("; ", to);
+      put(to, json_is_string(value) ? json_string_value(value) : "");
+    }
+  } else if (json_is_string(json)) {
+    put(to, json_string_value(json));
+  } else {
+    fprintf(to, "%.15g", json_number_value(json));
+  }
+  fputs("</td></tr>\n", to);
+}
+
+static sl_status put_page(const sl__comparison *c, char *const plot[SL__COMPARE_PLOTS], FILE *to) {
+  char text[512], *command;
+  fputs(
+      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src "
+      "data:\">\n<link rel=\"icon\" href=\"data:,\">\n<title>Scheduling policies: ",
+      to);
+  put(to, c->o->model);
+  fputs("</title>\n<style>\n", to);
+  fwrite(report_style, 1, sizeof report_style, to);
+  fputs(
+      "pre { white-space: pre-wrap; overflow-wrap: anywhere; padding: .5rem; background: var(--field); border: 1px "
+      "solid var(--line); border-radius: "
+      "4px; }\nfigure { margin: 1rem 0; overflow-x: auto; }\nfigure svg { min-width: 34rem; }\nth { vertical-align: "
+      "bottom; }\n</style>\n</head>\n<body>\n<h1>Scheduling "
+      "policies: ",
+      to);
+  put(to, c->o->model);
+  fprintf(to,
+          "</h1>\n<p id=\"subtitle\">%d repetitions in turn, %d workers of %d threads. Ratios are to %s, paired by "
+          "repetition, with 95%% intervals of their bootstrap.</p>\n<main>\n<div id=\"answer\"><p>",
+          c->repetitions, c->workers, c->threads, c->variant[c->base].policy);
+  put(to, sl__compare_verdict(c, text, sizeof text));
+  if (sl__compare_uncalibrated(c))
+    fputs("</p>\n<p><strong>", to), put(to, sl__compare_mark(c, text, sizeof text)), fputs("</strong>", to);
+  fprintf(
+      to,
+      "</p>\n<p>%s</p>\n<p>No schedule of this step takes less than %.3f ms: the bound, from the times of its tasks "
+      "when they run alone.</p></div>\n",
+      sl__compare_same_bits(c) ? "All left the same bytes."
+                               : "They did not leave the same bytes: that is a defect; please report it.",
+      1e3 * c->bound);
+  for (int k = 0; k < SL__COMPARE_PLOTS; k++) fprintf(to, "<figure>\n%s</figure>\n", plot[k]);
+  fputs("<h2>All figures</h2>\n", to);
+  put_table(c, to);
+  fputs(
+      "<p class=\"note\">Step: median of the processes’ medians. Of bound: the bound over the step. Inflation: time in "
+      "kernels over that of the same kernels run alone. The rest are parts of worker time, means of the processes: in "
+      "kernels, and idle by "
+      "cause. docs/reference/timeline.md has the rules.</p>\n",
+      to);
+  put_others(c, to);
+  fputs("<h2>How to repeat it</h2>\n<pre>", to);
+  SL_TRY(sl__compare_command(c, &command));
+  put(to, command);
+  free(command);
+  fputs(
+      "</pre>\n<h2>Machine and versions</h2>\n<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Machine "
+      "and versions\"><table>\n",
+      to);
+  put_facts(to, "", c->environment);
+  fputs("</table></div>\n</main>\n</body>\n</html>\n", to);
+  return SL_OK;
+}
+
+sl_status sl__compare_html(const sl__comparison *c, char *const plot[SL__COMPARE_PLOTS], char **text) {
+  size_t bytes;
+  *text = NULL;
+  FILE *to = open_memstream(text, &bytes);
+  if (!to) return sl_fail(SL_ENOMEM, "no memory for the page");
+  sl_status status = put_page(c, plot, to);
+  if (fclose(to) != 0 && status == SL_OK) status = sl_fail(SL_ENOMEM, "no memory for the page");
+  if (status != SL_OK) free(*text), *text = NULL;
+  return status;
+}

@@ -1,0 +1,115 @@
+/* starling compare: each measurement is a process of its own, of this same command, whose JSON is read. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/commands/commands.h"
+#include "tools/compare/parts.h"
+
+enum { PATIENCE = 120, CALIBRATING = 7200 /* s beyond what a process should take */ };
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* The last line that a process said, without the command's name in front. */
+static char *last_line(const char *text) {
+  size_t n = strlen(text);
+  while (n > 0 && text[n - 1] == '\n') n--;
+  size_t from = n;
+  while (from > 0 && text[from - 1] != '\n') from--;
+  const size_t name = strlen("starling: ");
+  if (strncmp(text + from, "starling: ", name) == 0) from += name;
+  return n > from ? strndup(text + from, n - from) : strdup("it ended without a word");
+}
+
+static sl_status read_all(FILE *file, char **text) {
+  const int fd = fileno(file);
+  const off_t size = lseek(fd, 0, SEEK_END);
+  *text = calloc((size_t)size + 1, 1);
+  if (!*text) return sl_fail(SL_ENOMEM, "no memory for a process's output");
+  for (off_t at = 0; at < size;) {
+    const ssize_t n = pread(fd, *text + at, (size_t)(size - at), at);
+    if (n <= 0) return sl_fail(SL_EIO, "a process's output cannot be read: %s", strerror(errno));
+    at += n;
+  }
+  return SL_OK;
+}
+
+/* argv[0] ... ended by NULL; a process that has not ended after `most` seconds is killed, and *late set. */
+static sl_status run(const char *program, char *const *argv, double most, FILE *output, FILE *errors, int *state,
+                     int *late) {
+  const double began = now();
+  const pid_t pid = fork();
+  if (pid < 0) return sl_fail(SL_EIO, "no process: %s", strerror(errno));
+  if (pid == 0) {
+    dup2(fileno(output), STDOUT_FILENO), dup2(fileno(errors), STDERR_FILENO);
+    execv(program, argv);
+    _exit(127);
+  }
+  *late = 0;
+  while (waitpid(pid, state, WNOHANG) == 0) {
+    if (!*late && now() - began > most) *late = 1, kill(pid, SIGKILL);
+    usleep(5000);
+  }
+  return SL_OK;
+}
+
+static const sl__command *named(const char *command) {
+  int i = 0;
+  while (strcmp(sl__commands[i]->name, command) != 0) i++;
+  return sl__commands[i];
+}
+
+const sl__command *sl__compare_itself(void) { return named("compare"); }
+
+sl_status sl__compare_words(const sl__comparison *c, const char *command, char ***words, int *n) {
+  static const char *const ours[] = {"out", "bundle", "json", "quiet", "sched", "calibrate", NULL};
+  return sl__options_words(c->o, named(command), ours, words, n);
+}
+
+sl_status sl__compare_run(sl__comparison *c, const char *command, const char *const *more, json_t **out, char **reason,
+                          int *code) {
+  char **words = NULL, **argv = NULL, *said = NULL, *complaint = NULL;
+  int n = 0, n_more = 0, state = 0, late = 0;
+  FILE *output = tmpfile(), *errors = tmpfile();
+  sl_status status = SL_OK;
+  *out = NULL, *reason = NULL, *code = SL_EXIT_FAILURE;
+  if (!output || !errors) SL_TRY_OUT(sl_fail(SL_EIO, "no temporary file: %s", strerror(errno)));
+  SL_TRY_OUT(sl__compare_words(c, command, &words, &n));
+  while (more[n_more]) n_more++;
+  argv = calloc((size_t)(n + n_more) + 5, sizeof *argv);
+  if (!argv) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for %d arguments", n));
+  argv[0] = (char *)"starling", argv[1] = (char *)command, argv[2] = c->o->model, argv[3] = (char *)"--json";
+  for (int i = 0; i < n; i++) argv[4 + i] = words[i];
+  for (int i = 0; i < n_more; i++) argv[4 + n + i] = (char *)more[i];
+  const double most = (strcmp(command, "calibrate") == 0 ? CALIBRATING : PATIENCE) +
+                      30 * (c->o->steps > 0 ? (double)c->o->steps / 10 : 1);
+  SL_TRY_OUT(run(c->program, argv, most, output, errors, &state, &late));
+  c->processes++;
+  SL_TRY_OUT(read_all(output, &said));
+  SL_TRY_OUT(read_all(errors, &complaint));
+  if (late) {
+    if (asprintf(reason, "it had not ended after %.0f s", most) < 0) *reason = NULL;
+  } else if (!WIFEXITED(state)) {
+    if (asprintf(reason, "signal %d (%s)", WTERMSIG(state), strsignal(WTERMSIG(state))) < 0) *reason = NULL;
+  } else if ((*code = WEXITSTATUS(state)) != 0) {
+    *reason = last_line(complaint);
+  } else {
+    *out = json_loads(said, 0, NULL);
+    if (!*out) *reason = strdup("what it printed is no JSON");
+  }
+  if (!*out && !*reason) status = sl_fail(SL_ENOMEM, "no memory for a process's output");
+out:
+  if (output) fclose(output);
+  if (errors) fclose(errors);
+  sl__options_words_free(words, n);
+  free(argv), free(said), free(complaint);
+  return status;
+}

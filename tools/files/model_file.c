@@ -1,0 +1,264 @@
+/* Reading and writing model files. */
+#include "tools/files/model_file.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/log.h"
+#include "tools/files/published.h"
+
+#define FORMAT "starling-1"
+
+struct sl__model_file {
+  sl_weights *weights;
+  const sl_family *family; /* NULL: written by Starling */
+  sl_config config;        /* published: what config.json says; family NULL: there is none */
+  sl__model_facts facts;
+  json_t *names; /* holds the class names' bytes */
+};
+
+/* ---- writing ---------------------------------------------------------------------------------------------------- */
+
+static json_t *reals(const double *x, int64_t n) {
+  json_t *array = json_array();
+  for (int64_t i = 0; i < n; i++) json_array_append_new(array, json_real(x[i]));
+  return array;
+}
+
+/* How many means and deviations there are. */
+static int64_t means(int64_t channels) { return channels > SL_MAX_CHANNELS ? 1 : channels; }
+
+static json_t *data_to_json(const sl_model_data *d) {
+  return d->length > 0 ? json_pack("{s:I, s:I}", "length", (json_int_t)d->length, "vocabulary", (json_int_t)d->classes)
+                       : json_pack("{s:I, s:I, s:I, s:I, s:o, s:o}", "height", (json_int_t)d->height, "width",
+                                   (json_int_t)d->width, "channels", (json_int_t)d->channels, "classes",
+                                   (json_int_t)d->classes, "mean", reals(d->mean, means(d->channels)), "deviation",
+                                   reals(d->deviation, means(d->channels)));
+}
+
+static json_t *facts_to_json(const sl__model_facts *f) {
+  const sl_training *t = &f->training;
+  json_t *names = json_array();
+  for (int64_t i = 0; f->class_names && i < f->data.classes; i++)
+    json_array_append_new(names, json_string(f->class_names[i]));
+  return json_pack(
+      "{s:s, s:I, s:o, s:{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:s}, s:o, s:f, s:{s:i, s:i}, s:o}",
+      "model", f->model->name, "step", (json_int_t)f->step, "data", data_to_json(&f->data), "training", "optimizer",
+      sl_optimizer_name(t->optimizer), "learning_rate", t->learning_rate, "momentum", t->momentum, "beta1", t->beta1,
+      "beta2", t->beta2, "eps", t->eps, "decay", t->decay, "clip", t->clip, "smoothing", t->smoothing, "dropout",
+      t->dropout, "batchnorm", t->batchnorm == SL_BATCHNORM_GLOBAL ? "global" : "leaf", "plan",
+      sl_plan_to_json(&f->plan), "val_fraction", f->val_fraction, "augment", "pad", f->augment.pad, "flip",
+      f->augment.flip, "class_names", names);
+}
+
+json_t *sl__model_metadata(const sl__model_facts *facts) {
+  return json_pack("{s:s, s:o}", "format", FORMAT, "starling", facts_to_json(facts));
+}
+
+sl_status sl__model_save(const char *path, sl_store *store, const sl_graph *graph, const sl__model_facts *facts) {
+  const int most = sl_store_count(store);
+  int n = 0;
+  sl_status status = SL_OK;
+  json_t *json = facts_to_json(facts);
+  char *text = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+  sl_named_array *arrays = calloc((size_t)most + 1, sizeof *arrays);
+  if (!text || !arrays) {
+    status = sl_fail(SL_ENOMEM, "no memory for writing %s", path);
+    goto out;
+  }
+  for (int i = 0; i < most; i++) {
+    const sl_tensor *t = sl_store_at(store, i);
+    if (sl_graph_find(graph, t->name) == SL_NONE) continue;
+    arrays[n++] = (sl_named_array){.name = t->name, .dtype = t->dtype, .shape = t->shape, .data = t->data};
+  }
+  const char *const metadata[][2] = {{"format", FORMAT}, {"starling", text}};
+  SL_TRY_OUT(sl_store_acquire(store, 0));
+  status = sl_safetensors_write(path, arrays, n, metadata, 2);
+  sl_store_release(store);
+out:
+  free(arrays), free(text);
+  json_decref(json);
+  return status;
+}
+
+/* ---- reading ---------------------------------------------------------------------------------------------------- */
+
+static sl_status malformed(const sl__model_file *f, const char *what) {
+  return sl_fail(SL_EFORMAT, "%s: %s; was it written by starling train?", sl__model_path(f), what);
+}
+
+static sl_status class_names(sl__model_file *f, const json_t *names) {
+  const int64_t n = f->facts.data.length > 0 ? 0 : f->facts.data.classes; /* tokens have no names */
+  if (!json_is_array(names) || (int64_t)json_array_size(names) != n)
+    return malformed(f, "the class names do not match the classes");
+  f->facts.class_names = calloc((size_t)n + 1, sizeof *f->facts.class_names);
+  if (!f->facts.class_names) return sl_fail(SL_ENOMEM, "no memory for %lld class names", (long long)n);
+  for (int64_t i = 0; i < n; i++) {
+    const char *name = json_string_value(json_array_get(names, (size_t)i));
+    if (!name) return malformed(f, "a class name is no string");
+    f->facts.class_names[i] = (char *)name;
+  }
+  return SL_OK;
+}
+
+/* n numbers, or one that is for all, as older files have it. */
+static int read_reals(const json_t *json, int64_t n, double *x) {
+  if (json_is_array(json) && (int64_t)json_array_size(json) != n) return 0;
+  for (int64_t i = 0; i < n; i++) {
+    const json_t *one = json_is_array(json) ? json_array_get(json, (size_t)i) : json;
+    if (!json_is_number(one)) return 0;
+    x[i] = json_number_value(one);
+  }
+  return 1;
+}
+
+static sl_status data_from_json(const sl__model_file *f, json_t *json, sl_model_data *d) {
+  json_int_t height = 0, width = 0, channels = 0, classes = 0, length = 0;
+  json_t *mean = NULL, *deviation = NULL;
+  json_error_t error;
+  const int tokens = json_object_get(json, "length") != NULL;
+  if ((tokens
+           ? json_unpack_ex(json, &error, 0, "{s:I, s:I}", "length", &length, "vocabulary", &classes)
+           : json_unpack_ex(json, &error, 0, "{s:I, s:I, s:I, s:I, s:o, s:o}", "height", &height, "width", &width,
+                            "channels", &channels, "classes", &classes, "mean", &mean, "deviation", &deviation)) != 0)
+    return malformed(f, error.text);
+  if (classes < 1 || classes > INT32_MAX || length > INT32_MAX ||
+      (tokens ? length < 1 : height < 1 || width < 1 || channels < 1 || channels > INT32_MAX))
+    return malformed(f, "sizes that cannot be");
+  for (int k = 0; k < SL_MAX_CHANNELS; k++) d->mean[k] = 0, d->deviation[k] = !tokens; /* as the data set has it */
+  if (!tokens && (!read_reals(mean, means(channels), d->mean) || !read_reals(deviation, means(channels), d->deviation)))
+    return malformed(f, "mean or deviation is no list of a number for each channel");
+  for (int64_t k = 0; !tokens && k < means(channels); k++)
+    if (!(d->deviation[k] > 0) || !isfinite(d->mean[k])) return malformed(f, "a mean or deviation that cannot be");
+  d->height = height, d->width = width, d->channels = channels, d->classes = classes, d->length = length;
+  return SL_OK;
+}
+
+static sl_status facts_from_json(sl__model_file *f, json_t *json) {
+  const char *model, *optimizer, *batchnorm;
+  sl__model_facts *a = &f->facts;
+  sl_training *t = &a->training;
+  json_int_t step;
+  json_t *plan, *names, *data;
+  json_error_t error;
+  f->names = json_incref(json);
+  if (json_unpack_ex(
+          json, &error, 0,
+          "{s:s, s:I, s:o, s:{s:s, s:F, s:F, s:F, s:F, s:F, s:F, s:F, s?F, s?F, s:s}, s:o, s:F, s?{s:i, s:i}, s:o}",
+          "model", &model, "step", &step, "data", &data, "training", "optimizer", &optimizer, "learning_rate",
+          &t->learning_rate, "momentum", &t->momentum, "beta1", &t->beta1, "beta2", &t->beta2, "eps", &t->eps, "decay",
+          &t->decay, "clip", &t->clip, "smoothing", &t->smoothing, "dropout", &t->dropout, "batchnorm", &batchnorm,
+          "plan", &plan, "val_fraction", &a->val_fraction, "augment", "pad", &a->augment.pad, "flip", &a->augment.flip,
+          "class_names", &names) != 0)
+    return malformed(f, error.text);
+  SL_TRY(data_from_json(f, data, &a->data));
+  a->step = step;
+  t->batchnorm = strcmp(batchnorm, "global") == 0 ? SL_BATCHNORM_GLOBAL : SL_BATCHNORM_LEAF;
+  if (sl_model_find(model, &a->model) != SL_OK || sl_optimizer_parse(optimizer, &t->optimizer) != SL_OK ||
+      sl_plan_from_json(plan, &a->plan) != SL_OK)
+    return malformed(f, sl_error());
+  if ((a->model->task == SL_TASK_CLASSIFY) != (a->data.length == 0))
+    return malformed(f, "its model and its data do not go together");
+  return class_names(f, names);
+}
+
+static sl_status read_facts(sl__model_file *f) {
+  json_error_t error;
+  const char *text = sl_weights_metadata(f->weights, "starling");
+  json_t *json = text ? json_loads(text, JSON_REJECT_DUPLICATES, &error) : NULL;
+  if (!json) return malformed(f, text ? error.text : "no description of the model in it");
+  const sl_status status = facts_from_json(f, json);
+  json_decref(json);
+  return status;
+}
+
+sl_status sl__model_open_as(const char *path, const sl_model *model, sl__model_file **file) {
+  *file = NULL;
+  sl_status status = SL_OK;
+  sl__model_file *f = calloc(1, sizeof *f);
+  if (!f) return sl_fail(SL_ENOMEM, "no memory for a model file");
+  if (access(path, F_OK) != 0)
+    SL_TRY_OUT(sl_fail(SL_ENOTFOUND, "no model file or run directory %s: %s", path, strerror(errno)));
+  SL_TRY_OUT(sl_weights_open(path, &f->weights));
+  const char *format = sl_weights_metadata(f->weights, "format");
+  if (format && strcmp(format, FORMAT) == 0) {
+    SL_TRY_OUT(read_facts(f));
+  } else {
+    f->family = sl_family_of_weights(f->weights);
+    if (!f->family) SL_TRY_OUT(malformed(f, "safetensors, but neither a model of Starling nor published names"));
+    SL_TRY_OUT(sl__published_facts(f->weights, f->family, model, &f->config, &f->facts));
+  }
+  *file = f;
+  f = NULL;
+out:
+  sl__model_close(f);
+  return status;
+}
+
+sl_status sl__model_open(const char *path, sl__model_file **file) { return sl__model_open_as(path, NULL, file); }
+
+void sl__model_close(sl__model_file *f) {
+  if (!f) return;
+  if (f->family) sl__published_clear(&f->facts);
+  sl_config_clear(&f->config);
+  sl_weights_close(f->weights);
+  json_decref(f->names);
+  free(f->facts.class_names), free(f);
+}
+
+const sl__model_facts *sl__model_facts_of(const sl__model_file *f) { return &f->facts; }
+const char *sl__model_path(const sl__model_file *f) { return sl_weights_path(f->weights); }
+const sl_family *sl__model_family(const sl__model_file *f) { return f->family; }
+
+sl_status sl__model_member(const sl__model_file *f, const char *key, json_t **value) {
+  const char *text = sl_weights_metadata(f->weights, key);
+  json_error_t error;
+  *value = text ? json_loads(text, JSON_REJECT_DUPLICATES, &error) : NULL;
+  return *value ? SL_OK : sl_fail(SL_EFORMAT, "%s: no %s in it: it is no checkpoint", sl__model_path(f), key);
+}
+
+sl_status sl__model_fill(const sl__model_file *f, sl_store *store, const sl_network *network, const char *name,
+                         int new_head) {
+  sl_fit fit;
+  if (f->config.family) {
+    sl_config mine;
+    SL_TRY(sl_config_of_graph(network->graph, &f->facts.data, &mine));
+    SL_TRY(sl_config_compare(&f->config, sl__model_path(f), &mine, name));
+  }
+  SL_TRY(sl_interchange_read(f->weights, f->family, network->graph, store, new_head ? network->logits : SL_NONE, &fit));
+  const sl_status status = sl_fit_status(&fit, sl__model_path(f));
+  for (char *rest = fit.lines, *line; (line = strsep(&rest, "\n"));)
+    if (*line) sl_log(status == SL_OK ? SL_LOG_WARNING : SL_LOG_ERROR, "%s: %s", sl__model_path(f), line);
+  sl_fit_clear(&fit);
+  return status;
+}
+
+sl_status sl__model_read_tensor(const sl__model_file *f, const sl_tensor *t, void *data) {
+  char mine[SL_SHAPE_TEXT], theirs[SL_SHAPE_TEXT];
+  const int i = sl_weights_find(f->weights, t->name);
+  if (i < 0) return sl_fail(SL_EFORMAT, "%s: tensor '%s' of the model is missing", sl__model_path(f), t->name);
+  const sl_named_array *a = sl_weights_get(f->weights, i);
+  if (a->dtype != t->dtype || !sl_shape_equal(&a->shape, &t->shape))
+    return sl_fail(SL_EFORMAT, "%s: tensor '%s' is %s %s, the model wants %s %s", sl__model_path(f), t->name,
+                   sl_dtype_name(a->dtype), sl_shape_text(&a->shape, theirs, sizeof theirs), sl_dtype_name(t->dtype),
+                   sl_shape_text(&t->shape, mine, sizeof mine));
+  return sl_weights_read_as_is(f->weights, i, data);
+}
+
+sl_status sl__model_read(const sl__model_file *f, sl_store *store, const sl_graph *graph) {
+  if (f->family) return sl_fail(SL_EFORMAT, "%s was not written by starling train", sl__model_path(f));
+  SL_TRY(sl_store_acquire(store, 1));
+  sl_status status = SL_OK;
+  for (int k = 0; k < sl_store_count(store); k++) {
+    sl_tensor *t = sl_store_at(store, k);
+    if (!t->data || (graph && sl_graph_find(graph, t->name) == SL_NONE)) continue;
+    SL_TRY_OUT(sl__model_read_tensor(f, t, t->data));
+  }
+out:
+  sl_store_release(store);
+  return status;
+}

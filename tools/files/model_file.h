@@ -1,0 +1,52 @@
+/* Model files: safetensors with all that evaluation needs beside the parameters (architecture, input, normalisation,
+ * names of classes) in their metadata, so that a file is usable alone. A checkpoint has all of it, too, and is read like
+ * a model file. */
+#ifndef SL_TOOLS_MODEL_FILE_H
+#define SL_TOOLS_MODEL_FILE_H
+
+#include <jansson.h>
+
+#include "models/interchange/interchange.h"
+#include "runtime/data/augment.h"
+#include "runtime/machine/store.h"
+
+/* What the metadata say. */
+typedef struct sl__model_facts {
+  const sl_model *model;
+  sl_model_data data;
+  sl_training training;
+  sl_plan plan;
+  double val_fraction;
+  sl_augment augment; /* of the training images */
+  char **class_names; /* [data.classes] of images; NULL or empty of tokens */
+  int64_t step;       /* that the parameters are of */
+} sl__model_facts;
+
+/* graph: of the evaluation; its parameters and state are written. */
+sl_status sl__model_save(const char *path, sl_store *store, const sl_graph *graph, const sl__model_facts *facts);
+/* The same metadata for a checkpoint's header; NULL without memory. */
+json_t *sl__model_metadata(const sl__model_facts *facts);
+
+typedef struct sl__model_file sl__model_file;
+/* path: a model file, a checkpoint, or a run directory (its model.safetensors); or published weights: a folder, file or index of
+ * theirs, whose sizes tell the model. */
+sl_status sl__model_open(const char *path, sl__model_file **file);
+/* The same, but of published weights the model is known (NULL: not). */
+sl_status sl__model_open_as(const char *path, const sl_model *model, sl__model_file **file);
+void sl__model_close(sl__model_file *file);                            /* NULL is allowed */
+const sl__model_facts *sl__model_facts_of(const sl__model_file *file); /* valid until closed */
+const char *sl__model_path(const sl__model_file *file);
+const sl_family *sl__model_family(const sl__model_file *file); /* of published weights; NULL: written by Starling */
+/* Another member of a checkpoint's header; SL_EFORMAT where there is none. The caller's to json_decref(). */
+sl_status sl__model_member(const sl__model_file *file, const char *key, json_t **value);
+/* Fills the tensors of the store that this rank has (those of graph; NULL: all) from the file. SL_EFORMAT names one
+ * that is missing or does not fit. */
+sl_status sl__model_read(const sl__model_file *file, sl_store *store, const sl_graph *graph);
+/* Reads one tensor of the file, which must have tensor's name, type and shape, into data. */
+sl_status sl__model_read_tensor(const sl__model_file *file, const sl_tensor *tensor, void *data);
+/* Fills the store's tensors of the network (an evaluation) from a file of either kind, and checks all of them: those
+ * that do not fit are logged one by one. new_head: the classifier is left as it is. name: the model's. */
+sl_status sl__model_fill(const sl__model_file *file, sl_store *store, const sl_network *network, const char *name,
+                         int new_head);
+
+#endif

@@ -1,0 +1,19 @@
+/* What evaluation needs to know of a model whose weights others published, and has not been told in so many words. */
+#ifndef SL_TOOLS_PUBLISHED_H
+#define SL_TOOLS_PUBLISHED_H
+
+#include "tools/files/model_file.h"
+
+/* From config.json and preprocessor_config.json beside the weights, where they are there, and from names and shapes:
+ * the model (that in the list whose tensors these are, unless it is given), its data with the normalisation that the
+ * library uses, and usual values for the rest. *config: of config.json; its family is NULL where there is none. */
+sl_status sl__published_facts(const sl_weights *weights, const sl_family *family, const sl_model *model,
+                              sl_config *config, sl__model_facts *facts);
+void sl__published_clear(sl__model_facts *facts);
+
+/* Writes the network's tensors under the family's names: into the folder (made if need be), with a config.json; or,
+ * where the library has none (torchvision), to the file. */
+sl_status sl__published_save(const char *path, const sl_family *family, const sl_network *network, sl_store *store,
+                             const sl__model_facts *facts, int64_t shard_bytes);
+
+#endif

@@ -1,0 +1,279 @@
+/* Progress to JSON and back; comparing a checkpoint with the training that is to go on; reading it. */
+#include "tools/files/resume.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/files/checkpoint.h"
+#include "runtime/machine/comm.h"
+#include "runtime/base/log.h"
+#include "tools/files/rundir.h"
+
+/* ---- the header ------------------------------------------------------------------------------------------------- */
+
+static json_t *sums_to_json(const sl__sums *s) {
+  return json_pack("{s:I, s:f, s:f, s:f}", "steps", (json_int_t)s->steps, "loss", s->loss, "correct", s->correct,
+                   "count", s->count);
+}
+
+static int sums_from_json(const json_t *json, sl__sums *s) {
+  json_int_t steps;
+  if (json_unpack((json_t *)json, "{s:I, s:F, s:F, s:F}", "steps", &steps, "loss", &s->loss, "correct", &s->correct,
+                  "count", &s->count) != 0 ||
+      steps < 0)
+    return 0;
+  s->steps = steps;
+  return 1;
+}
+
+json_t *sl__checkpoint_header(const sl__model_facts *facts, const sl_rate *r, const sl__progress *p,
+                              const char *configuration) {
+  char digest[24];
+  snprintf(digest, sizeof digest, "%016" PRIx64, p->data);
+  json_t *header = sl__model_metadata(facts);
+  json_t *schedule =
+      json_pack("{s:s, s:I, s:I, s:I, s:f, s:f}", "kind", sl_rate_name(r->kind), "warmup", (json_int_t)r->warmup,
+                "steps", (json_int_t)r->steps, "every", (json_int_t)r->every, "gamma", r->gamma, "floor", r->floor);
+  json_t *progress =
+      json_pack("{s:I, s:I, s:s, s:I, s:f, s:f, s:I, s:o, s:o}", "step", (json_int_t)p->step, "cursor",
+                (json_int_t)(p->step * facts->plan.batch), "data", digest, "best_step", (json_int_t)p->best_step,
+                "best_accuracy", p->best.accuracy, "best_loss", p->best.loss, "best_samples",
+                (json_int_t)p->best.samples, "metrics", sums_to_json(&p->metrics), "shown", sums_to_json(&p->shown));
+  if (header && schedule && progress && json_object_set_new(header, "schedule", schedule) == 0 &&
+      json_object_set_new(header, "progress", progress) == 0 &&
+      json_object_set_new(header, "configuration", json_string(configuration)) == 0)
+    return header;
+  json_decref(header);
+  return NULL;
+}
+
+static sl_status read_progress(const sl__model_file *file, const sl_plan *plan, sl__progress *p) {
+  json_t *json = NULL;
+  const char *digest;
+  json_int_t step, cursor, best_step, best_samples;
+  const json_t *metrics, *shown;
+  *p = (sl__progress){0};
+  SL_TRY(sl__model_member(file, "progress", &json));
+  const int fine =
+      json_unpack(json, "{s:I, s:I, s:s, s:I, s:F, s:F, s:I, s:o, s:o}", "step", &step, "cursor", &cursor, "data",
+                  &digest, "best_step", &best_step, "best_accuracy", &p->best.accuracy, "best_loss", &p->best.loss,
+                  "best_samples", &best_samples, "metrics", &metrics, "shown", &shown) == 0 &&
+      step >= 0 && cursor == step * plan->batch && sums_from_json(metrics, &p->metrics) &&
+      sums_from_json(shown, &p->shown);
+  if (fine) {
+    p->data = strtoull(digest, NULL, 16);
+    p->step = step, p->best_step = best_step, p->best.samples = best_samples;
+  }
+  json_decref(json);
+  return fine ? SL_OK : sl_fail(SL_EFORMAT, "%s: the training progress in it cannot be read", sl__model_path(file));
+}
+
+static sl_status read_schedule(const sl__model_file *file, sl_rate *r) {
+  json_t *json = NULL;
+  const char *kind;
+  json_int_t warmup, steps, every;
+  SL_TRY(sl__model_member(file, "schedule", &json));
+  const int fine = json_unpack(json, "{s:s, s:I, s:I, s:I, s:F, s:F}", "kind", &kind, "warmup", &warmup, "steps",
+                               &steps, "every", &every, "gamma", &r->gamma, "floor", &r->floor) == 0 &&
+                   sl_rate_parse(kind, &r->kind) == SL_OK;
+  if (fine) r->warmup = warmup, r->steps = steps, r->every = every;
+  json_decref(json);
+  return fine ? SL_OK : sl_fail(SL_EFORMAT, "%s: the schedule in it cannot be read", sl__model_path(file));
+}
+
+/* ---- is it of this training? ------------------------------------------------------------------------------------ */
+
+static sl_status compare_numbers(const char *path, const char *option, double mine, double theirs) {
+  return mine == theirs ? SL_OK : sl_fail(SL_EPLAN, "--%s is %g here and %g in %s", option, mine, theirs, path);
+}
+
+static sl_status compare_words(const char *path, const char *option, const char *mine, const char *theirs) {
+  return strcmp(mine, theirs) == 0 ? SL_OK
+                                   : sl_fail(SL_EPLAN, "--%s is %s here and %s in %s", option, mine, theirs, path);
+}
+
+static sl_status compare_training(const sl_training *t, const sl_training *u, const char *path) {
+  SL_TRY(compare_words(path, "optimizer", sl_optimizer_name(t->optimizer), sl_optimizer_name(u->optimizer)));
+  const struct {
+    const char *option;
+    double mine, theirs;
+  } kept[] = {{"learning-rate", t->learning_rate, u->learning_rate},
+              {"beta1", t->beta1, u->beta1},
+              {"beta2", t->beta2, u->beta2},
+              {"eps", t->eps, u->eps},
+              {"momentum", t->momentum, u->momentum},
+              {"decay", t->decay, u->decay},
+              {"clip", t->clip, u->clip},
+              {"dropout", t->dropout, u->dropout},
+              {"smoothing", t->smoothing, u->smoothing}};
+  for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+    SL_TRY(compare_numbers(path, kept[i].option, kept[i].mine, kept[i].theirs));
+  return compare_words(path, "batchnorm", t->batchnorm == SL_BATCHNORM_GLOBAL ? "global" : "leaf",
+                       u->batchnorm == SL_BATCHNORM_GLOBAL ? "global" : "leaf");
+}
+
+/* What the kind of schedule reads. */
+static sl_status compare_schedules(const sl_rate *a, const sl_rate *b, const char *path) {
+  const int falls = a->kind == SL_RATE_LINEAR || a->kind == SL_RATE_COSINE;
+  SL_TRY(compare_words(path, "rate-schedule", sl_rate_name(a->kind), sl_rate_name(b->kind)));
+  SL_TRY(compare_numbers(path, "warmup", (double)a->warmup, (double)b->warmup));
+  if (a->kind == SL_RATE_STEP) {
+    SL_TRY(compare_numbers(path, "rate-step", (double)a->every, (double)b->every));
+    SL_TRY(compare_numbers(path, "rate-gamma", a->gamma, b->gamma));
+  }
+  if (falls) SL_TRY(compare_numbers(path, "rate-floor", a->floor, b->floor));
+  return !falls || a->steps == b->steps
+             ? SL_OK
+             : sl_fail(SL_EPLAN,
+                       "the %s schedule is of %lld steps here (--steps, --epochs) and of %lld in %s; to train longer, "
+                       "begin a new run with --init",
+                       sl_rate_name(a->kind), (long long)a->steps, (long long)b->steps, path);
+}
+
+static sl_status compare_facts(const sl__model_facts *mine, const sl__model_facts *f, const char *path) {
+  SL_TRY(sl_plan_compare(&mine->plan, &f->plan, path));
+  const sl_model_data *a = &mine->data, *b = &f->data;
+  if (mine->model != f->model)
+    return sl_fail(SL_EPLAN, "model is %s here and %s in %s", mine->model->name, f->model->name, path);
+  if (a->height != b->height || a->width != b->width || a->channels != b->channels || a->classes != b->classes ||
+      a->length != b->length || memcmp(a->mean, b->mean, sizeof a->mean) != 0 ||
+      memcmp(a->deviation, b->deviation, sizeof a->deviation) != 0 || mine->val_fraction != f->val_fraction)
+    return sl_fail(SL_EPLAN, "the data set or its validation part is another than %s was trained on", path);
+  SL_TRY(compare_training(&mine->training, &f->training, path));
+  if (mine->augment.pad != f->augment.pad || mine->augment.flip != f->augment.flip)
+    return sl_fail(SL_EPLAN, "--augment is crop=%d, flip %s here and crop=%d, flip %s in %s", mine->augment.pad,
+                   mine->augment.flip ? "yes" : "no", f->augment.pad, f->augment.flip ? "yes" : "no", path);
+  return SL_OK;
+}
+
+static sl_status check_same(const sl__resume_options *o, const sl__model_file *file, sl__progress *p) {
+  const char *path = sl__model_path(file);
+  sl_rate rate = {0};
+  SL_TRY(compare_facts(o->facts, sl__model_facts_of(file), path));
+  SL_TRY(read_schedule(file, &rate));
+  SL_TRY(compare_schedules(o->rate, &rate, path));
+  SL_TRY(read_progress(file, &o->facts->plan, p));
+  if (o->data != p->data) return sl_fail(SL_EPLAN, "--data holds other tokens than %s was trained on", path);
+  return SL_OK;
+}
+
+/* ---- the newest that can be used -------------------------------------------------------------------------------- */
+
+enum { WORDS = 1024 };
+
+typedef struct refusal {
+  sl_status status;
+  char words[WORDS];
+} refusal;
+
+/* Of several failures the one to tell: that an option differs, else the newest's. */
+static sl_status tell(const refusal *refused, int n) {
+  int i = 0;
+  while (i < n && refused[i].status != SL_EPLAN) i++;
+  if (i < n) return sl_fail(SL_EPLAN, "%s", refused[i].words);
+  return sl_fail(refused->status, "%s; %s: --force starts the run afresh", refused->words,
+                 n > 1 ? "nor can a checkpoint before it be used" : "there is no checkpoint before it");
+}
+
+/* o NULL: any that is whole will do, and nothing is said of those passed over. */
+static sl_status find(const char *run, const sl__resume_options *o, sl__progress *p, sl__model_file **file) {
+  char *folder = NULL, *path = NULL;
+  int64_t *steps = NULL;
+  int n = 0;
+  refusal *refused = NULL;
+  sl_status status = SL_OK;
+  *file = NULL;
+  if (asprintf(&folder, "%s/%s", run, sl_rundir_file_name(SL_RUNDIR_CHECKPOINTS)) < 0)
+    return sl_fail(SL_ENOMEM, "no memory for a path");
+  SL_TRY_OUT(sl_checkpoint_newest(folder, &steps, &n));
+  if (n > 0 && !(refused = calloc((size_t)n, sizeof *refused))) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory to resume"));
+  for (int i = 0; i < n; i++) {
+    free(path);
+    if (!(path = sl_checkpoint_path(folder, steps[i]))) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for a path"));
+    status = sl_checkpoint_is(path) ? sl__model_open(path, file)
+                                    : sl_fail(SL_EFORMAT, "%s has no %s", path, SL_CHECKPOINT_MANIFEST);
+    if (status == SL_OK && o) status = check_same(o, *file, p);
+    if (status == SL_OK) {
+      for (int k = 0; k < i && o; k++)
+        sl_log(SL_LOG_WARNING, "%s; the checkpoint of step %lld is used", refused[k].words, (long long)steps[i]);
+      goto out;
+    }
+    refused[i].status = status;
+    snprintf(refused[i].words, sizeof refused[i].words, "%s", sl_error());
+    sl__model_close(*file);
+    *file = NULL;
+  }
+  if (n > 0) status = tell(refused, n);
+out:
+  free(steps), free(path), free(folder), free(refused);
+  return status;
+}
+
+sl_status sl__open_newest(const char *run, sl__model_file **file) { return find(run, NULL, NULL, file); }
+
+/* A run of a version that kept one state file would silently begin again. */
+static sl_status check_older(const char *run) {
+  char *path;
+  if (asprintf(&path, "%s/%s", run, sl_rundir_file_name(SL_RUNDIR_STATE)) < 0)
+    return sl_fail(SL_ENOMEM, "no memory for a path");
+  const sl_status status =
+      access(path, F_OK) == 0
+          ? sl_fail(SL_EUNSUPPORTED,
+                    "%s is the state of a run of an earlier version, which this one does not go on with; --init %s "
+                    "begins a new run with its weights",
+                    path, path)
+          : SL_OK;
+  free(path);
+  return status;
+}
+
+/* From rank 0, which alone reads the checkpoint, to another one: what that rank alone has. */
+static sl_status hand_over(const sl__resume_options *o, const sl__model_file *file, const sl_tensor *t) {
+  const size_t bytes = (size_t)sl_shape_count(&t->shape) * sl_dtype_bytes(t->dtype), most = (size_t)1 << 30;
+  char *data = t->data;
+  sl_status status = SL_OK;
+  if (o->ranks->rank == 0) {
+    data = malloc(bytes + 1);
+    status = data ? sl__model_read_tensor(file, t, data) : sl_fail(SL_ENOMEM, "no memory to read '%s'", t->name);
+  }
+  status = sl__ranks_agree(o->ranks, status);
+  for (size_t at = 0; at < bytes && status == SL_OK; at += most) {
+    const int n = (int)(bytes - at < most ? bytes - at : most);
+    if (o->ranks->rank == 0)
+      status = sl_comm_status(MPI_Send(data + at, n, MPI_BYTE, t->owner, 0, o->ranks->comm), "MPI_Send");
+    else if (o->ranks->rank == t->owner)
+      status = sl_comm_status(MPI_Recv(data + at, n, MPI_BYTE, 0, 0, o->ranks->comm, MPI_STATUS_IGNORE), "MPI_Recv");
+  }
+  if (o->ranks->rank == 0) free(data);
+  return status;
+}
+
+static sl_status share_out(const sl__resume_options *o, const sl__model_file *file) {
+  SL_TRY(sl__ranks_broadcast(o->ranks, o->store));
+  SL_TRY(sl_store_acquire(o->store, 1));
+  sl_status status = SL_OK;
+  for (int i = 0; i < sl_store_count(o->store) && status == SL_OK; i++)
+    if (sl_store_at(o->store, i)->owner > 0) status = hand_over(o, file, sl_store_at(o->store, i));
+  sl_store_release(o->store);
+  return status;
+}
+
+sl_status sl__resume(const sl__resume_options *o, sl__progress *progress) {
+  sl__model_file *file = NULL;
+  sl_status status = SL_OK;
+  *progress = (sl__progress){0};
+  if (o->ranks->rank == 0) {
+    status = find(o->run, o, progress, &file);
+    if (status == SL_OK) status = file ? sl__model_read(file, o->store, NULL) : check_older(o->run);
+  }
+  SL_TRY_OUT(sl__ranks_agree(o->ranks, status));
+  if (o->ranks->n <= 1) goto out;
+  SL_TRY_OUT(sl_comm_status(MPI_Bcast(progress, sizeof *progress, MPI_BYTE, 0, o->ranks->comm), "MPI_Bcast"));
+  if (progress->step > 0) status = share_out(o, file);
+out:
+  sl__model_close(file);
+  return status;
+}

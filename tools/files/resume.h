@@ -1,0 +1,44 @@
+/* Where a run stands, as its checkpoints have it beside the tensors, and going on from there. */
+#ifndef SL_TOOLS_RESUME_H
+#define SL_TOOLS_RESUME_H
+
+#include "models/rate.h"
+#include "tools/run/evaluate.h"
+#include "tools/files/model_file.h"
+#include "tools/run/ranks.h"
+
+/* Sums over some steps, for the lines of metrics. */
+typedef struct sl__sums {
+  int64_t steps;
+  double loss, correct, count;
+} sl__sums;
+
+typedef struct sl__progress {
+  int64_t step, best_step; /* best_step 0: no model kept yet */
+  sl__score best;          /* of that model: accuracy, loss and samples */
+  uint64_t data;           /* digest of the tokens; of images 0: their mean and deviation tell other data */
+  sl__sums metrics, shown; /* since the last line of metrics, and from there back to the last line printed */
+} sl__progress;
+
+/* What a checkpoint's header holds: facts (with the plan), schedule, progress, and the configuration as config.yaml has
+ * it. NULL without memory. */
+json_t *sl__checkpoint_header(const sl__model_facts *facts, const sl_rate *rate, const sl__progress *progress,
+                              const char *configuration);
+
+typedef struct sl__resume_options {
+  const char *run; /* the run directory; only rank 0 need see it */
+  const sl__ranks *ranks;
+  const sl__model_facts *facts; /* of the training that is to go on */
+  const sl_rate *rate;
+  uint64_t data; /* as in sl__progress */
+  sl_store *store;
+} sl__resume_options;
+
+/* Collective; the same status on all ranks. Takes the newest checkpoint that is whole and of this training: its tensors
+ * into the store, *progress (zeros: there is none). Those that had to be passed over are logged as warnings. Where none
+ * of several can be used, SL_EPLAN names the option that would change what is trained, SL_EFORMAT the file. */
+sl_status sl__resume(const sl__resume_options *options, sl__progress *progress);
+/* Opens the newest checkpoint of a run that is whole; *file NULL: there is none. */
+sl_status sl__open_newest(const char *run, sl__model_file **file);
+
+#endif

@@ -1,0 +1,359 @@
+/* The run directory. A marker file tells that a directory is one of ours, and by its lock that a run is writing there.
+ */
+#include "tools/files/rundir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/files/checkpoint.h"
+#include "runtime/base/file.h"
+#include "runtime/base/json.h"
+#include "runtime/trace/timeline.h"
+
+#define MARKER_TEXT "A run directory of Starling, format 1. docs/reference/formats.md says what the files are.\n"
+static const size_t METRICS_LIMIT_BYTES = (size_t)4 << 30;
+
+static const char *const names[SL_RUNDIR_FILE_COUNT] = {
+#define SL_RUNDIR_NAME(name, file) file,
+    SL_RUNDIR_FILES(SL_RUNDIR_NAME)
+#undef SL_RUNDIR_NAME
+};
+
+struct sl_rundir {
+  char *path;
+  char *files[SL_RUNDIR_FILE_COUNT]; /* path/names[i] */
+  sl_rundir_mode mode;
+  int made;       /* directories made for it: the last `made` components of path */
+  int marker_fd;  /* holds the lock; -1 before */
+  int metrics_fd; /* -1 until the first line */
+};
+
+const char *sl_rundir_path(const sl_rundir *r) { return r->path; }
+const char *sl_rundir_file_path(const sl_rundir *r, sl_rundir_file file) { return r->files[file]; }
+const char *sl_rundir_file_name(sl_rundir_file file) { return names[file]; }
+
+static sl_status cannot_make(const char *path, int error) {
+  return sl_fail(SL_EIO, "cannot make the run directory %s: %s; --out names another place", path, strerror(error));
+}
+
+/* mkdir -p without the last component; *made counts those that were missing. */
+static sl_status make_parents(const char *path, int *made) {
+  char *parent = strdup(path);
+  if (!parent) return sl_fail(SL_ENOMEM, "out of memory for %s", path);
+  sl_status status = SL_OK;
+  for (char *slash = parent; (slash = strchr(slash + 1, '/'));) {
+    if (!slash[1 + strspn(slash + 1, "/")]) break;
+    *slash = '\0';
+    if (mkdir(parent, 0777) == 0)
+      ++*made;
+    else if (errno != EEXIST)
+      SL_TRY_OUT(cannot_make(parent, errno));
+    *slash = '/';
+  }
+out:
+  free(parent);
+  return status;
+}
+
+/* Removes the last `made` components that exist, up to one that is not empty. */
+static void remove_made(const char *path, int made) {
+  char *left = strdup(path);
+  while (left && made > 0) {
+    if (rmdir(left) == 0)
+      made--;
+    else if (errno != ENOENT && errno != ENAMETOOLONG && errno != ENOTDIR)
+      break;
+    char *slash = strrchr(left, '/');
+    if (!slash) break;
+    while (slash > left && slash[-1] == '/') slash--;
+    *slash = '\0';
+  }
+  free(left);
+}
+
+/* Whether name is a listed file other than the marker, a rank's timeline, or the temporary that a killed run left of
+ * one of the first. */
+static int is_ours(const char *name) {
+  if (sl_timeline_is_name(name)) return 1;
+  for (int i = 0; i < SL_RUNDIR_FILE_COUNT; i++) {
+    const size_t n = strlen(names[i]), length = strlen(name);
+    if (i != SL_RUNDIR_MARKER && strcmp(name, names[i]) == 0) return 1;
+    if (name[0] == '.' && length > n + 5 && memcmp(name + 1, names[i], n) == 0 && name[n + 1] == '.' &&
+        strcmp(name + length - 4, ".tmp") == 0)
+      return 1;
+  }
+  return 0;
+}
+
+/* The checkpoints of a run; *others as below. */
+static sl_status remove_checkpoints(const char *path, int *others) {
+  char *folder;
+  int more = 0;
+  if (asprintf(&folder, "%s/%s", path, names[SL_RUNDIR_CHECKPOINTS]) < 0)
+    return sl_fail(SL_ENOMEM, "out of memory for %s", path);
+  const sl_status status = sl_checkpoint_tidy(folder, 1, &more);
+  *others += more;
+  free(folder);
+  return status;
+}
+
+/* Removes the files that a run writes, or only the temporaries; *others counts what is neither these nor the marker. */
+static sl_status remove_files(const char *path, int only_temporaries, int *others) {
+  sl_status status = SL_OK;
+  DIR *folder = opendir(path);
+  if (!folder) return sl_fail(SL_EIO, "cannot read the run directory %s: %s", path, strerror(errno));
+  for (struct dirent *entry; (entry = readdir(folder));) {
+    const char *name = entry->d_name;
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strcmp(name, names[SL_RUNDIR_MARKER]) == 0) continue;
+    if (!is_ours(name)) {
+      ++*others;
+    } else if (strcmp(name, names[SL_RUNDIR_CHECKPOINTS]) == 0) {
+      if (!only_temporaries) SL_TRY_OUT(remove_checkpoints(path, others));
+    } else if (!(only_temporaries && name[0] != '.') && unlinkat(dirfd(folder), name, 0) != 0) {
+      SL_TRY_OUT(sl_fail(SL_EIO, "cannot remove %s/%s: %s", path, name, strerror(errno)));
+    }
+  }
+out:
+  closedir(folder);
+  return status;
+}
+
+static int is_empty(const char *path) {
+  DIR *folder = opendir(path);
+  int entries = 0;
+  while (folder && readdir(folder)) entries++;
+  if (folder) closedir(folder);
+  return folder && entries == 2;
+}
+
+static sl_status set_path(sl_rundir *r, const char *path) {
+  size_t n = strlen(path);
+  while (n > 1 && path[n - 1] == '/') n--;
+  free(r->path);
+  if (!(r->path = strndup(path, n))) return sl_fail(SL_ENOMEM, "out of memory for %s", path);
+  for (int i = 0; i < SL_RUNDIR_FILE_COUNT; i++) {
+    free(r->files[i]);
+    if (asprintf(&r->files[i], "%s/%s", r->path, names[i]) < 0) {
+      r->files[i] = NULL;
+      return sl_fail(SL_ENOMEM, "out of memory for %s", path);
+    }
+  }
+  return SL_OK;
+}
+
+/* Makes the directory; *exists when it is there already, which is no failure here. */
+static sl_status make_directory(sl_rundir *r, int *exists) {
+  *exists = 0;
+  SL_TRY(make_parents(r->path, &r->made));
+  if (mkdir(r->path, 0777) == 0) {
+    r->made++;
+    return SL_OK;
+  }
+  *exists = errno == EEXIST;
+  return *exists ? SL_OK : cannot_make(r->path, errno);
+}
+
+/* runs/NAME-DATE-TIME, then the same with -2, -3 and so on. */
+static sl_status make_default(sl_rundir *r, const char *name) {
+  char path[512], date[32];
+  time_t now = time(NULL);
+  struct tm local;
+  int exists = 1;
+  strftime(date, sizeof date, "%Y%m%d-%H%M%S", localtime_r(&now, &local));
+  for (int i = 1; exists; i++) {
+    char number[16] = "";
+    if (i > 1) snprintf(number, sizeof number, "-%d", i);
+    if (i > 9999) return sl_fail(SL_EEXIST, "%s and 9998 more of that name exist; --out names another place", r->path);
+    snprintf(path, sizeof path, "runs/%.400s-%s%s", name, date, number);
+    SL_TRY(set_path(r, path));
+    SL_TRY(make_directory(r, &exists));
+  }
+  return SL_OK;
+}
+
+static sl_status take_existing(sl_rundir *r) {
+  struct stat info;
+  if (stat(r->path, &info) != 0)
+    return sl_fail(SL_EIO, "cannot read the run directory %s: %s", r->path, strerror(errno));
+  if (!S_ISDIR(info.st_mode))
+    return sl_fail(SL_EEXIST, "%s exists and is not a directory; --out names another place", r->path);
+  const int marked = access(r->files[SL_RUNDIR_MARKER], F_OK) == 0;
+  switch (r->mode) {
+    case SL_RUNDIR_NEW:
+      return sl_fail(SL_EEXIST,
+                     "the run directory %s exists; --resume goes on with it, --force starts it afresh, --out names "
+                     "another",
+                     r->path);
+    case SL_RUNDIR_RESUME:
+      return marked ? SL_OK
+                    : sl_fail(SL_ENOTFOUND, "%s is not a run directory (no %s in it), so there is nothing to resume",
+                              r->path, names[SL_RUNDIR_MARKER]);
+    default:
+      return marked || is_empty(r->path)
+                 ? SL_OK
+                 : sl_fail(SL_EEXIST,
+                           "%s is not a run directory (no %s in it), so --force leaves it alone; --out names "
+                           "another place",
+                           r->path, names[SL_RUNDIR_MARKER]);
+  }
+}
+
+/* Makes the marker and locks it, which also shows that the directory can be written. */
+static sl_status take_lock(sl_rundir *r) {
+  r->marker_fd = open(r->files[SL_RUNDIR_MARKER], O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (r->marker_fd < 0)
+    return sl_fail(SL_EIO, "cannot write in the run directory %s: %s; --out names another place", r->path,
+                   strerror(errno));
+  if (flock(r->marker_fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    return sl_fail(SL_EEXIST, "another run is writing in %s; --out names another place", r->path);
+  struct stat info;
+  if (fstat(r->marker_fd, &info) == 0 && info.st_size > 0) return SL_OK;
+  errno = ENOSPC;
+  if (write(r->marker_fd, MARKER_TEXT, strlen(MARKER_TEXT)) != (ssize_t)strlen(MARKER_TEXT))
+    return sl_fail(SL_EIO, "cannot write in the run directory %s: %s; --out names another place", r->path,
+                   strerror(errno));
+  return SL_OK;
+}
+
+static void free_rundir(sl_rundir *r) {
+  if (r->metrics_fd >= 0) close(r->metrics_fd);
+  if (r->marker_fd >= 0) close(r->marker_fd);
+  for (int i = 0; i < SL_RUNDIR_FILE_COUNT; i++) free(r->files[i]);
+  free(r->path), free(r);
+}
+
+sl_status sl_rundir_open(const char *path, const char *name, sl_rundir_mode mode, sl_rundir **result) {
+  sl_status status = SL_OK;
+  int exists = 0, locked = 0, others = 0;
+  *result = NULL;
+  if (path && !path[0]) return sl_fail(SL_EINVAL, "the run directory's name is empty");
+  if (!path && mode != SL_RUNDIR_NEW)
+    return sl_fail(SL_EINVAL, "--resume and --force need the run directory's name (--out DIR)");
+  sl_rundir *r = calloc(1, sizeof *r);
+  if (!r) return sl_fail(SL_ENOMEM, "out of memory for the run directory");
+  r->mode = mode, r->marker_fd = r->metrics_fd = -1;
+  if (!path) {
+    SL_TRY_OUT(make_default(r, name));
+  } else {
+    SL_TRY_OUT(set_path(r, path));
+    if (mode == SL_RUNDIR_RESUME) {
+      exists = access(r->path, F_OK) == 0;
+      if (!exists) SL_TRY_OUT(sl_fail(SL_ENOTFOUND, "there is no run directory %s to resume", r->path));
+    } else {
+      SL_TRY_OUT(make_directory(r, &exists));
+    }
+    if (exists) SL_TRY_OUT(take_existing(r));
+  }
+  SL_TRY_OUT(take_lock(r));
+  locked = 1;
+  if (exists) SL_TRY_OUT(remove_files(r->path, mode == SL_RUNDIR_RESUME, &others));
+  *result = r;
+  r = NULL;
+out:
+  if (r) {
+    if (r->made > 0 && r->marker_fd >= 0 && !locked) unlink(r->files[SL_RUNDIR_MARKER]);
+    if (r->path) remove_made(r->path, r->made);
+    free_rundir(r);
+  }
+  return status;
+}
+
+sl_status sl_rundir_close(sl_rundir *r) {
+  if (!r) return SL_OK;
+  sl_status status = SL_OK;
+  if (r->metrics_fd >= 0 && fsync(r->metrics_fd) != 0 && errno != EINVAL)
+    status = sl_fail(SL_EIO, "cannot write %s: %s", r->files[SL_RUNDIR_METRICS], strerror(errno));
+  free_rundir(r);
+  return status;
+}
+
+void sl_rundir_discard(sl_rundir *r) {
+  int others = 0;
+  if (!r) return;
+  if (r->mode != SL_RUNDIR_RESUME) remove_files(r->path, 0, &others);
+  if (r->made > 0 && others == 0) {
+    unlink(r->files[SL_RUNDIR_MARKER]);
+    remove_made(r->path, r->made);
+  }
+  free_rundir(r);
+}
+
+sl_status sl_rundir_write_json(sl_rundir *r, sl_rundir_file file, const json_t *value) {
+  if (!r) return SL_OK;
+  return sl_json_write(r->files[file], value);
+}
+
+sl_status sl_rundir_write_text(sl_rundir *r, sl_rundir_file file, const char *text) {
+  if (!r) return SL_OK;
+  return sl_file_replace(r->files[file], text, strlen(text));
+}
+
+static sl_status open_metrics(sl_rundir *r) {
+  if (r->metrics_fd >= 0) return SL_OK;
+  r->metrics_fd = open(r->files[SL_RUNDIR_METRICS], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (r->metrics_fd >= 0) return SL_OK;
+  return sl_fail(SL_EIO, "cannot write %s: %s", r->files[SL_RUNDIR_METRICS], strerror(errno));
+}
+
+sl_status sl_rundir_append_metrics(sl_rundir *r, const json_t *object) {
+  if (!r) return SL_OK;
+  if (!json_is_object(object)) return sl_fail(SL_EINVAL, "metrics: a value could not be made JSON (not finite?)");
+  SL_TRY(open_metrics(r));
+  char *line = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9));
+  const size_t n = line ? strlen(line) : 0;
+  const off_t before = lseek(r->metrics_fd, 0, SEEK_END);
+  if (!line) return sl_fail(SL_ENOMEM, "out of memory for a line of metrics");
+  line[n] = '\n'; /* over the zero byte: it is written by length from here on */
+  ssize_t done;
+  do {
+    done = write(r->metrics_fd, line, n + 1);
+  } while (done < 0 && errno == EINTR);
+  const int error = done < 0 ? errno : ENOSPC;
+  free(line);
+  if (done == (ssize_t)n + 1) return SL_OK;
+  int stays = done > 0 && (before < 0 || ftruncate(r->metrics_fd, before) != 0);
+  return sl_fail(SL_EIO, "cannot write %s: %s%s%s", r->files[SL_RUNDIR_METRICS], strerror(error),
+                 error == ENOSPC || error == EDQUOT ? "; free some space" : "",
+                 stays ? " (its last line is torn)" : "");
+}
+
+sl_status sl_rundir_rewind_metrics(sl_rundir *r, int64_t step) {
+  if (!r) return SL_OK;
+  char *text;
+  size_t n, kept = 0;
+  int number = 0;
+  sl_status status = sl_file_read(r->files[SL_RUNDIR_METRICS], METRICS_LIMIT_BYTES, &text, &n);
+  if (status == SL_ENOTFOUND) return SL_OK;
+  if (status != SL_OK) return status;
+  for (size_t at = 0; at < n;) {
+    const char *end = memchr(text + at, '\n', n - at);
+    if (!end) break; /* torn by a kill */
+    const size_t length = (size_t)(end - (text + at)) + 1;
+    json_error_t error;
+    json_t *object = json_loadb(text + at, length, 0, &error);
+    number++;
+    if (!object) SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s, line %d: %s", r->files[SL_RUNDIR_METRICS], number, error.text));
+    if (json_integer_value(json_object_get(object, "step")) <= step) {
+      memmove(text + kept, text + at, length);
+      kept += length;
+    }
+    json_decref(object);
+    at += length;
+  }
+  if (kept < n) {
+    if (r->metrics_fd >= 0) close(r->metrics_fd); /* of the file that is about to be replaced */
+    r->metrics_fd = -1;
+    status = sl_file_replace(r->files[SL_RUNDIR_METRICS], text, kept);
+  }
+out:
+  free(text);
+  return status;
+}

@@ -1,0 +1,72 @@
+/* The run directory: where one run leaves its configuration, environment, metrics and models (docs/reference/formats.md lists the
+ * files). It is made whole or not at all, never taken over by accident, and each file in it is written atomically;
+ * metrics are appended one whole line at a time. */
+#ifndef SL_RUNDIR_H
+#define SL_RUNDIR_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "runtime/base/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The files, and what each is: the list that --force removes by. CHECKPOINTS is a folder; STATE is what versions before
+ * had in its place, which is no longer written. */
+#define SL_RUNDIR_FILES(X)                     \
+  X(SL_RUNDIR_MARKER, ".starling-run")         \
+  X(SL_RUNDIR_CONFIG, "config.yaml")           \
+  X(SL_RUNDIR_ENVIRONMENT, "environment.json") \
+  X(SL_RUNDIR_PLAN, "plan.json")               \
+  X(SL_RUNDIR_METRICS, "metrics.jsonl")        \
+  X(SL_RUNDIR_MODEL, "model.safetensors")      \
+  X(SL_RUNDIR_CHECKPOINTS, "checkpoints")      \
+  X(SL_RUNDIR_STATE, "state.safetensors")      \
+  X(SL_RUNDIR_TOKENIZER, "tokenizer.json")     \
+  X(SL_RUNDIR_SUMMARY, "summary.json")         \
+  X(SL_RUNDIR_REPORT, "report.html")
+
+typedef enum sl_rundir_file {
+#define SL_RUNDIR_ENUM(name, file) name,
+  SL_RUNDIR_FILES(SL_RUNDIR_ENUM)
+#undef SL_RUNDIR_ENUM
+      SL_RUNDIR_FILE_COUNT
+} sl_rundir_file;
+
+typedef enum sl_rundir_mode {
+  SL_RUNDIR_NEW,    /* refuse what exists */
+  SL_RUNDIR_RESUME, /* must be an earlier run's */
+  SL_RUNDIR_FORCE   /* an earlier run's files, and only those, are removed; anything but a run directory is refused */
+} sl_rundir_mode;
+
+typedef struct sl_rundir sl_rundir;
+
+/* path NULL: runs/NAME-YYYYMMDD-HHMMSS, with a number behind if that is taken. Missing parents are made. SL_EEXIST
+ * names the flags that help; SL_ENOTFOUND (nothing to resume); SL_EIO (cannot be written). On failure nothing is left
+ * behind. */
+sl_status sl_rundir_open(const char *path, const char *name, sl_rundir_mode mode, sl_rundir **rundir);
+/* Closes. SL_EIO when the last metrics could not be brought to the disk; NULL is allowed. */
+sl_status sl_rundir_close(sl_rundir *rundir);
+/* Closes, and removes what this run wrote if it made the directory: for a run that fails before its first step. */
+void sl_rundir_discard(sl_rundir *rundir);
+
+const char *sl_rundir_path(const sl_rundir *rundir); /* of the directory */
+const char *sl_rundir_file_path(const sl_rundir *rundir,
+                                sl_rundir_file file); /* "DIR/model.safetensors"; valid until closed */
+const char *sl_rundir_file_name(sl_rundir_file file); /* "model.safetensors" */
+
+sl_status sl_rundir_write_json(sl_rundir *rundir, sl_rundir_file file, const json_t *value);
+sl_status sl_rundir_write_text(sl_rundir *rundir, sl_rundir_file file, const char *text);
+
+/* Appends one object to metrics.jsonl as one line by one write(2); on failure (a full disk) no part of the line stays.
+ */
+sl_status sl_rundir_append_metrics(sl_rundir *rundir, const json_t *object);
+/* For a resumed run: drops lines whose "step" is above the given one, and a torn last line. */
+sl_status sl_rundir_rewind_metrics(sl_rundir *rundir, int64_t step);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,18 @@
+/* Bringing pictures to one size: resized by an antialiased bilinear filter, then cut out of the middle, as PIL and
+ * torchvision do it, so that a model trained with those sees the same pixels. */
+#ifndef SL_TOOLS_RESIZE_H
+#define SL_TOOLS_RESIZE_H
+
+#include "tools/images/decode.h"
+
+/* Zeros leave a step out. */
+typedef struct sl__fit {
+  int64_t height, width; /* resize to this, whatever that does to the proportions; or ... */
+  int64_t shorter;       /* ... the shorter side to this, the other to floor(shorter * other side / shorter side) */
+  int64_t crop_height, crop_width; /* then cut this out of the middle; of an odd rest half is rounded to even */
+} sl__fit;
+
+/* In place. SL_ESHAPE when the crop is larger than the picture. On failure the picture is as it was. */
+sl_status sl__fit_picture(const char *name, const sl__fit *fit, sl__picture *picture);
+
+#endif

@@ -1,0 +1,185 @@
+/* "Why was this step as slow as it was?", answered in sentences from the shares of the workers' time, the bound and the
+ * operations: what a report begins with. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tools/report/parts.h"
+
+/* Of the cause that most idle time has: what happened, and what helps (docs/reference/timeline.md has the same list). */
+static const struct {
+  const char *because, *helps;
+} causes[SL_IDLE_CAUSES] = {
+    [SL_IDLE_RUNTIME] = {"the next task had not been submitted yet",
+                         "Fewer, larger tasks help, and batches that are there in time."},
+    [SL_IDLE_DEPENDENCY] = {"a task had to wait for another to end",
+                            "More shards or row blocks help, so that there is other work meanwhile."},
+    [SL_IDLE_DATA] = {"a task\xE2\x80\x99s inputs were still on their way to the worker",
+                      "Larger tasks help, or another placement."},
+    [SL_IDLE_EXCHANGE] = {"an exchange between ranks was under way", "Smaller buckets help, or a faster network."},
+    [SL_IDLE_POLICY] = {"a task was ready, but placed elsewhere or held back",
+                        "Another scheduling policy (--sched) may help."},
+};
+
+/* "8.33 s", "12.5 ms" */
+static const char *duration(double seconds, char text[32]) {
+  if (seconds >= 99.95)
+    snprintf(text, 32, "%.0f s", seconds);
+  else if (seconds >= 0.9995)
+    snprintf(text, 32, "%.3g s", seconds);
+  else
+    snprintf(text, 32, "%.3g ms", 1e3 * seconds);
+  return text;
+}
+
+/* Means over all ranks' workers, the slowest rank's step, the largest bound; the ranks that waited in exchanges for
+ * most and for least of their time, uneven where those differ much. */
+typedef struct mean {
+  double step, kernels, idle[SL_IDLE_CAUSES];
+  const sl__sums *most, *least;
+  int uneven;
+  sl_bound bound;
+  int bounded, workers;
+  int64_t steps;
+} mean;
+
+static mean mean_of(const sl__report_run *r) {
+  mean m = {.bounded = 1};
+  double weight = 0;
+  for (int i = 0; i < r->n; i++) {
+    const sl__sums *s = &r->sums[i];
+    const double w = s->usage.seconds * s->t->n_workers;
+    if (s->steps == 0) continue;
+    weight += w;
+    m.workers += s->t->n_workers;
+    m.kernels += w * s->usage.kernels;
+    for (int c = 0; c < SL_IDLE_CAUSES; c++) m.idle[c] += w * s->usage.idle[c];
+    const double waited = s->usage.idle[SL_IDLE_EXCHANGE];
+    if (!m.most || waited > m.most->usage.idle[SL_IDLE_EXCHANGE]) m.most = s;
+    if (!m.least || waited < m.least->usage.idle[SL_IDLE_EXCHANGE]) m.least = s;
+    m.step = fmax(m.step, s->step);
+    if (s->steps > m.steps) m.steps = s->steps;
+    m.bounded &= s->bounded;
+    if (s->bounded && s->bound.mixed > m.bound.mixed) m.bound = s->bound;
+  }
+  if (m.most)
+    m.uneven = m.most->usage.idle[SL_IDLE_EXCHANGE] > 0.1 &&
+               m.least->usage.idle[SL_IDLE_EXCHANGE] < m.most->usage.idle[SL_IDLE_EXCHANGE] / 3;
+  if (weight > 0) m.kernels /= weight;
+  for (int c = 0; c < SL_IDLE_CAUSES && weight > 0; c++) m.idle[c] /= weight;
+  return m;
+}
+
+static void put(json_t *sentences, json_t *text) { json_array_append_new(sentences, text); }
+
+static void tell_time(const mean *m, json_t *to) {
+  int most = 0;
+  for (int c = 1; c < SL_IDLE_CAUSES; c++)
+    if (m->idle[c] > m->idle[most]) most = c;
+  const double idle = 1 - m->kernels;
+  char step[32];
+  duration(m->step, step);
+  /* Where ranks are uneven another sentence tells what helps. */
+  const char *helps = most == SL_IDLE_EXCHANGE && m->uneven ? NULL : causes[most].helps;
+  if (idle < 0.01)
+    put(to, json_sprintf("A step took %s, and the workers were in kernels for %.1f %% of it: hardly idle.", step,
+                         100 * m->kernels));
+  else
+    put(to, json_sprintf("A step took %s. The workers were in kernels for %.1f %% of it and idle for %.1f %%, most of "
+                         "that (%.1f %%) because %s.%s%s",
+                         step, 100 * m->kernels, 100 * idle, 100 * m->idle[most], causes[most].because,
+                         helps ? " " : "", helps ? helps : ""));
+}
+
+static void tell_bound(const mean *m, json_t *to) {
+  if (!m->bounded) {
+    put(to, json_string("How fast a step could be is not known: not every task of it was recorded."));
+    return;
+  }
+  const int path = m->bound.critical_path > m->bound.area;
+  put(to,
+      json_sprintf(
+          "With kernels as fast as in this run no schedule takes less than %s, which is %.1f %% of the step: %s.",
+          duration(m->bound.mixed, (char[32]){0}), m->step > 0 ? 100 * m->bound.mixed / m->step : 0,
+          path
+              ? "so long is the longest chain of tasks that wait for one another, and more workers would not shorten it"
+              : "so long takes all work, evenly divided, and only faster kernels or more workers go below that"));
+}
+
+static void tell_exchange(const sl__report_run *r, const mean *m, json_t *to) {
+  const sl__sums *longest = &r->sums[0]; /* under way */
+  double under_way = 0, hidden = 0;
+  for (int i = 0; i < r->n; i++) {
+    under_way += r->sums[i].overlap.under_way, hidden += r->sums[i].overlap.hidden;
+    if (r->sums[i].overlap.under_way > longest->overlap.under_way) longest = &r->sums[i];
+  }
+  if (!(under_way > 0)) return;
+  put(to, json_sprintf("Exchanges between ranks were under way for %s of a step (rank %d), and over all ranks %.1f %% "
+                       "of that time was hidden behind tasks.",
+                       duration(longest->overlap.under_way / (double)longest->steps, (char[32]){0}), longest->t->rank,
+                       100 * hidden / under_way));
+  if (m->uneven)
+    put(to, json_sprintf("Rank %d waited in them for %.1f %% of its time, rank %d for %.1f %%: so the ranks are uneven "
+                         "rather than the network slow, and --balance auto divides the work by their speed.",
+                         m->most->t->rank, 100 * m->most->usage.idle[SL_IDLE_EXCHANGE], m->least->t->rank,
+                         100 * m->least->usage.idle[SL_IDLE_EXCHANGE]));
+}
+
+/* The line's speed on a worker, and what that is held against: the machine's roofline, or else the best that this run
+ * saw (what took next to nothing says little). NULL when out of memory. */
+static char *speed_of(const sl__report_run *r, const sl__report_line *l) {
+  const double gflops = 1e-9 * l->flops / l->seconds, gigabytes = 1e-9 * l->bytes / l->seconds;
+  const double percent = 100 * l->at_roof / l->seconds;
+  const sl__report_line *fastest = l;
+  char *text = NULL;
+  for (int i = 0; i < r->n_lines; i++)
+    if (!r->line[i].exchange && r->line[i].seconds > 0.01 * r->kernels &&
+        r->line[i].flops / r->line[i].seconds > fastest->flops / fastest->seconds)
+      fastest = &r->line[i];
+  int n;
+  if (r->peak_gflops > 0 && l->flops / r->peak_gflops >= l->bytes / r->peak_gigabytes)
+    n = asprintf(&text, "at %.3g GFLOP/s on a worker, which is %.0f %% of what sgemm gives there (%.3g)", gflops,
+                 percent, r->peak_gflops);
+  else if (r->peak_gflops > 0)
+    n = asprintf(&text,
+                 "moving %.3g GB/s on a worker, which is %.0f %% of what memory gives there (%.3g) and sets its speed",
+                 gigabytes, percent, r->peak_gigabytes);
+  else if (l->flops <= 0)
+    n = asprintf(&text, "moving %.3g GB/s on a worker", gigabytes);
+  else if (fastest == l)
+    n = asprintf(&text, "at %.3g GFLOP/s on a worker, more than any other operation that counts", gflops);
+  else
+    n = asprintf(&text, "at %.3g GFLOP/s on a worker, where %s (%s) came to %.3g", gflops, fastest->operation,
+                 fastest->phase, 1e-9 * fastest->flops / fastest->seconds);
+  return n < 0 ? NULL : text;
+}
+
+static void tell_operation(const sl__report_run *r, json_t *to) {
+  const sl__report_line *most = r->n_lines && !r->line[0].exchange ? &r->line[0] : NULL;
+  if (!most || !(most->seconds > 0)) return;
+  char *speed = speed_of(r, most);
+  if (!speed) return;
+  put(to, json_sprintf("Of the kernels, %s (%s) took most: %.1f %% of their time in %lld tasks, %s.", most->operation,
+                       most->phase, 100 * most->seconds / r->kernels, (long long)most->count, speed));
+  free(speed);
+  double at_roof = 0;
+  for (int i = 0; i < r->n_lines; i++) at_roof += r->line[i].at_roof;
+  if (at_roof > 0)
+    put(to,
+        json_sprintf("All kernels together came to %.0f %% of this machine's roofline.", 100 * at_roof / r->kernels));
+}
+
+json_t *sl__report_answer(const sl__report_run *r) {
+  json_t *sentences = json_array();
+  const mean m = mean_of(r);
+  if (!sentences) return NULL;
+  if (m.steps == 0) {
+    put(sentences, json_string("The timeline holds no step, so there is nothing to tell."));
+    return sentences;
+  }
+  tell_time(&m, sentences);
+  tell_bound(&m, sentences);
+  tell_exchange(r, &m, sentences);
+  tell_operation(r, sentences);
+  return sentences;
+}

@@ -1,0 +1,64 @@
+/* The figures of a rank's timeline. */
+#include "tools/report/sums.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tasks/graph/print.h"
+
+static sl_status overlap_of(const sl_timeline *t, const sl_dependencies *graph, sl__sums *s) {
+  unsigned char *backward = malloc((size_t)t->n_nodes + 1);
+  if (!backward) return sl_fail(SL_ENOMEM, "no memory for the phases of %d tasks", t->n_nodes);
+  for (int i = 0; i < t->n_nodes; i++) backward[i] = strcmp(t->node[i].phase, sl_phase_name(SL_PHASE_BACKWARD)) == 0;
+  const sl_status status =
+      sl_overlap_of(t->record, t->n_records, t->n_workers, graph, backward, s->from, s->to, &s->overlap);
+  free(backward);
+  return status;
+}
+
+sl_status sl__sums_of(const sl_timeline *t, sl__sums *s) {
+  *s = (sl__sums){.t = t};
+  sl_timeline_window(t, &s->from, &s->to, &s->first);
+  int64_t last = s->first - 1;
+  for (size_t i = 0; i < t->n_records; i++) {
+    const sl_record *r = &t->record[i];
+    if (r->step < s->first) continue;
+    if (r->step > last) last = r->step;
+    s->tasks += r->kind == SL_RECORD_TASK;
+    s->exchanges += r->kind == SL_RECORD_EXCHANGE;
+  }
+  s->steps = t->n_records ? last - s->first + 1 : 0;
+  s->step = s->steps ? 1e-9 * (double)(s->to - s->from) / (double)s->steps : 0;
+  const sl_dependencies graph = {t->n_nodes, t->from, t->before};
+  SL_TRY(sl_usage_of(t->record, t->n_records, t->n_workers, &graph, s->from, s->to, &s->usage));
+  if (s->exchanges) SL_TRY(overlap_of(t, &graph, s));
+  if (s->steps == 0) return SL_OK;
+  const sl_status status = sl_bound_recorded(t, &s->bound);
+  s->bounded = status == SL_OK;
+  return status == SL_EINVAL ? SL_OK : status; /* a step that failed was not recorded whole */
+}
+
+json_t *sl__sums_to_json(const sl__sums *s) {
+  json_t *idle = json_object(), *workers = json_array();
+  for (int c = 0; c < SL_IDLE_CAUSES; c++)
+    json_object_set_new(idle, sl_idle_cause_name((sl_idle_cause)c), json_real(100 * s->usage.idle[c]));
+  for (int w = 0; w < s->t->n_workers; w++)
+    json_array_append_new(
+        workers, json_pack("{s:s, s:I, s:f}", "name", s->t->worker[w].name, "tasks", (json_int_t)s->t->worker[w].tasks,
+                           "busy_s", 1e-9 * (double)s->t->worker[w].busy));
+  json_t *all = json_pack("{s:i, s:i, s:s, s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:o, s:o}", "rank", s->t->rank,
+                          "ranks", s->t->ranks, "model", s->t->model, "sched", s->t->sched, "steps",
+                          (json_int_t)s->steps, "tasks", (json_int_t)s->tasks, "exchanges", (json_int_t)s->exchanges,
+                          "lost", (json_int_t)s->t->lost, "window_s", s->usage.seconds, "step_s", s->step,
+                          "kernel_percent", 100 * s->usage.kernels, "idle_percent", idle, "workers", workers);
+  if (all && s->exchanges)
+    json_object_set_new(all, "exchange",
+                        json_pack("{s:f, s:f, s:f, s:f, s:f}", "under_way_s", s->overlap.under_way, "hidden_s",
+                                  s->overlap.hidden, "exposed_s", s->overlap.exposed, "hideable_s", s->overlap.hideable,
+                                  "achieved_s", s->overlap.achieved));
+  if (all && s->bounded)
+    json_object_set_new(all, "bound",
+                        json_pack("{s:f, s:f, s:f}", "critical_path_s", s->bound.critical_path, "area_s", s->bound.area,
+                                  "mixed_s", s->bound.mixed));
+  return all;
+}

@@ -1,0 +1,28 @@
+/* What one rank did in the whole steps of its timeline, in a few figures: `starling trace` prints them, a report opens
+ * with them. */
+#ifndef SL_TOOLS_SUMS_H
+#define SL_TOOLS_SUMS_H
+
+#include <jansson.h>
+
+#include "runtime/trace/overlap.h"
+#include "runtime/trace/timeline.h"
+#include "tasks/graph/bound.h"
+
+typedef struct sl__sums {
+  const sl_timeline *t;
+  int64_t from, to, first; /* of the window, its first step */
+  int64_t steps, tasks, exchanges;
+  double step; /* seconds: the window over its steps */
+  sl_usage usage;
+  sl_overlap overlap;
+  sl_bound bound;
+  int bounded; /* 0: not every task was recorded */
+} sl__sums;
+
+/* Borrows the timeline. */
+sl_status sl__sums_of(const sl_timeline *timeline, sl__sums *sums);
+/* NULL when out of memory. */
+json_t *sl__sums_to_json(const sl__sums *sums);
+
+#endif

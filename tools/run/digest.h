@@ -1,0 +1,16 @@
+/* All that must be the same on the ranks of a job, as lines "NAME: VALUE" that sl__ranks_compare holds side by side. */
+#ifndef SL_TOOLS_DIGEST_H
+#define SL_TOOLS_DIGEST_H
+
+#include "tools/run/data.h"
+#include "tools/files/model_file.h"
+#include "tools/settings/options.h"
+
+/* *text is the caller's to free(). */
+sl_status sl__digest(const sl__options *options, const sl__model_facts *facts, const sl__data *data, char **text);
+
+/* Of all parameters and state of a store that this rank has, in hexadecimal. Between steps. */
+enum { SL__DIGEST_TEXT = 20 };
+sl_status sl__state_digest(sl_store *store, char text[SL__DIGEST_TEXT]);
+
+#endif

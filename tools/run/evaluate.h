@@ -1,0 +1,37 @@
+/* An evaluator: the forward pass of a model over a whole split, or over images at hand. */
+#ifndef SL_TOOLS_EVALUATE_H
+#define SL_TOOLS_EVALUATE_H
+
+#include "models/models.h"
+#include "runtime/data/loader.h"
+#include "tasks/starpu/program.h"
+#include "tools/run/ranks.h"
+
+typedef struct sl__evaluator {
+  sl_network network;
+  sl_program *program;
+  sl_plan plan;
+  const sl__ranks *ranks;
+  int64_t step;  /* that the parameters are of: for messages */
+  int64_t batch; /* of the pass, from 1: the number of its step, so that tokens are masked alike in every pass */
+} sl__evaluator;
+
+typedef struct sl__score {
+  double loss;           /* mean, nats; perplexity is its exponential */
+  double accuracy, top5; /* parts of the targets whose logit is the largest, or among the five largest */
+  int64_t samples;       /* targets that count: images, or tokens */
+} sl__score;
+
+/* Over the store's parameters, which it adds (as initialised) where they are missing. The plan is the training's, and
+ * divided among the ranks, which outlive this; collective over them, as is a pass. */
+sl_status sl__evaluator_create(sl_runtime *runtime, sl_store *store, const sl_model *model, const sl_model_data *data,
+                               const sl_training *training, const sl_plan *plan, const sl__ranks *ranks,
+                               sl__evaluator *evaluator);
+void sl__evaluator_destroy(sl__evaluator *evaluator); /* a zeroed one is allowed */
+/* One pass over source, read ahead by a loader of its own. A loss that is not finite is SL_ENONFINITE, naming the
+ * operation. */
+sl_status sl__evaluate(sl__evaluator *evaluator, sl_sample_source source, sl__score *score);
+/* Probabilities [n, classes] of n <= plan.batch images U8 [n, H, W, C]. */
+sl_status sl__probabilities(sl__evaluator *evaluator, const void *images, int64_t n, float *probabilities);
+
+#endif

@@ -1,0 +1,238 @@
+/* What the ranks of a job do together. */
+#include "tools/run/ranks.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/machine/comm.h"
+#include "runtime/exchange/leaves.h"
+#include "runtime/base/log.h"
+
+enum { TEXT = 1024 };
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static _Atomic double waiting; /* since when; 0: not */
+static void wait_begins(void) { waiting = now(); }
+static void wait_ends(void) { waiting = 0; }
+
+double sl__ranks_waiting(void) {
+  const double since = waiting;
+  return since > 0 ? now() - since : 0;
+}
+
+sl_status sl__ranks_open(sl_runtime *runtime, sl__ranks *r) {
+  *r = (sl__ranks){.rank = sl_runtime_rank(runtime),
+                   .n = sl_runtime_ranks(runtime),
+                   .comm = MPI_COMM_NULL,
+                   .last = MPI_COMM_NULL,
+                   .request = MPI_REQUEST_NULL};
+  if (r->n == 1) return SL_OK;
+  SL_TRY(sl_comm_status(MPI_Comm_dup(sl_runtime_comm(runtime), &r->comm), "MPI_Comm_dup"));
+  SL_TRY(sl_comm_status(MPI_Comm_dup(sl_runtime_comm(runtime), &r->last), "MPI_Comm_dup"));
+  MPI_Comm_set_errhandler(r->comm, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(r->last, MPI_ERRORS_RETURN);
+  return SL_OK;
+}
+
+void sl__ranks_close(sl__ranks *r) {
+  free(r->first_leaf);
+  if (r->n > 1) {
+    MPI_Comm_free(&r->comm);
+    MPI_Comm_free(&r->last);
+  }
+  memset(r, 0, sizeof *r);
+}
+
+sl_status sl__ranks_divide(sl__ranks *r, const sl_plan *plan, const int *count) {
+  int64_t rows;
+  r->first_row = 0;
+  r->rows = plan->batch;
+  if (r->n <= 1) return SL_OK;
+  if (plan->leaves < r->n)
+    return sl_fail(
+        SL_EINVAL,
+        "%d ranks cannot share a batch of %d leaves: start it on at most %d ranks, or train with --leaves %d", r->n,
+        plan->leaves, plan->leaves, r->n);
+  r->first_leaf = realloc(r->first_leaf, (size_t)(r->n + 1) * sizeof *r->first_leaf);
+  if (!r->first_leaf) return sl_fail(SL_ENOMEM, "no memory for %d ranks", r->n);
+  r->first_leaf[0] = 0;
+  for (int k = 0; k < r->n; k++)
+    r->first_leaf[k + 1] = r->first_leaf[k] + (count ? count[k] : sl_leaves_of_rank(plan->leaves, k, r->n).n);
+  sl_plan_leaf(plan, r->first_leaf[r->rank], &r->first_row, &rows);
+  int64_t last;
+  sl_plan_leaf(plan, r->first_leaf[r->rank + 1] - 1, &last, &rows);
+  r->rows = last + rows - r->first_row;
+  return SL_OK;
+}
+
+sl_status sl__ranks_exchange(sl__ranks *r, const sl_runtime *runtime, const char *allreduce, const char *compress) {
+  SL_TRY(sl_compression_parse(compress, &r->compression));
+  r->by_mpi = strcmp(allreduce, "mpi") == 0;
+  if (r->by_mpi && r->compression.kind != SL_COMPRESSION_NONE)
+    return sl_fail(SL_EINVAL, "--compress %s is for --allreduce tree: MPI_Iallreduce sends what it is given", compress);
+  if (r->n <= 1) {
+    r->by_mpi = 0;
+    r->compression.kind = SL_COMPRESSION_NONE;
+    return SL_OK;
+  }
+  if (r->by_mpi)
+    sl_log(SL_LOG_WARNING,
+           "--allreduce mpi gives up the promise of the same bits on any number of ranks: training steps "
+           "are summed over ranks by MPI_Iallreduce, in an order of its own");
+  if (r->compression.kind == SL_COMPRESSION_NONE) return SL_OK;
+  int together;
+  MPI_Comm_size(sl_runtime_node_comm(runtime), &together);
+  if (together == r->n)
+    sl_log(SL_LOG_WARNING, "--compress %s: all ranks are on one node and share its memory, so nothing is compressed",
+           compress);
+  else
+    sl_log(SL_LOG_WARNING,
+           "--compress %s gives up the promise of the same bits on any number of ranks, and after --resume: what "
+           "messages leave out is kept where they are sent, and by no checkpoint",
+           compress);
+  return SL_OK;
+}
+
+sl_status sl__ranks_agree(const sl__ranks *r, sl_status status) {
+  if (r->n <= 1) return status;
+  wait_begins();
+  status = sl_comm_agree(r->comm, status);
+  wait_ends();
+  return status;
+}
+
+/* The first line of mine that differs from theirs, and theirs at that place; 0: none does. */
+static int differs(const char *mine, const char *theirs, char line[2][256]) {
+  while (*mine || *theirs) {
+    const size_t a = strcspn(mine, "\n"), b = strcspn(theirs, "\n");
+    if (a != b || memcmp(mine, theirs, a) != 0) {
+      snprintf(line[0], sizeof line[0], "%.*s", (int)a, mine);
+      snprintf(line[1], sizeof line[1], "%.*s", (int)b, theirs);
+      return 1;
+    }
+    mine += a + (mine[a] != '\0');
+    theirs += b + (theirs[b] != '\0');
+  }
+  return 0;
+}
+
+sl_status sl__ranks_compare(const sl__ranks *r, const char *text) {
+  if (r->n <= 1) return SL_OK;
+  int bytes = (int)strlen(text) + 1;
+  char line[2][256], host[256] = "";
+  sl_status status = SL_OK;
+  SL_TRY(sl_comm_status(MPI_Bcast(&bytes, 1, MPI_INT, 0, r->comm), "MPI_Bcast"));
+  char *first = malloc((size_t)bytes);
+  if (first && r->rank == 0) memcpy(first, text, (size_t)bytes);
+  if (!first) return sl_fail(SL_ENOMEM, "no memory to compare the ranks");
+  status = sl_comm_status(MPI_Bcast(first, bytes, MPI_CHAR, 0, r->comm), "MPI_Bcast");
+  if (status == SL_OK && differs(text, first, line)) {
+    gethostname(host, sizeof host - 1);
+    status = sl_fail(SL_EPLAN, "the ranks differ: here, on %s, \"%s\"; on rank 0 \"%s\"", host, line[0], line[1]);
+  }
+  free(first);
+  return sl__ranks_agree(r, status);
+}
+
+void sl__ranks_ask(sl__ranks *r, int flag) {
+  r->mine = r->all = flag;
+  if (r->n > 1) MPI_Iallreduce(&r->mine, &r->all, 1, MPI_INT, MPI_MAX, r->comm, &r->request);
+}
+
+int sl__ranks_answer(sl__ranks *r) {
+  wait_begins();
+  if (r->n > 1) MPI_Wait(&r->request, MPI_STATUS_IGNORE);
+  wait_ends();
+  return r->all;
+}
+
+double sl__ranks_sum(const sl__ranks *r, double value) {
+  double sum = value;
+  if (r->n > 1) MPI_Allreduce(&value, &sum, 1, MPI_DOUBLE, MPI_SUM, r->comm);
+  return sum;
+}
+
+sl_status sl__ranks_gather(const sl__ranks *r, const double *mine, int n, double *all) {
+  if (r->n <= 1) {
+    memcpy(all, mine, (size_t)n * sizeof *all);
+    return SL_OK;
+  }
+  wait_begins();
+  const int code = MPI_Allgather(mine, n, MPI_DOUBLE, all, n, MPI_DOUBLE, r->comm);
+  wait_ends();
+  return sl_comm_status(code, "MPI_Allgather");
+}
+
+sl_status sl__ranks_broadcast(const sl__ranks *r, sl_store *store) {
+  if (r->n <= 1) return SL_OK;
+  sl_status status = SL_OK;
+  SL_TRY(sl_store_acquire(store, 1));
+  wait_begins();
+  for (int i = 0; i < sl_store_count(store) && status == SL_OK; i++) {
+    const sl_tensor *t = sl_store_at(store, i);
+    if (t->owner >= 0 || t->common) continue;
+    const size_t bytes = (size_t)sl_shape_count(&t->shape) * sl_dtype_bytes(t->dtype), most = (size_t)1 << 30;
+    for (size_t at = 0; at < bytes && status == SL_OK; at += most)
+      status = sl_comm_status(
+          MPI_Bcast((char *)t->data + at, (int)(bytes - at < most ? bytes - at : most), MPI_BYTE, 0, r->comm),
+          "MPI_Bcast");
+  }
+  if (status == SL_OK) status = sl_comm_status(MPI_Barrier(r->comm), "MPI_Barrier"); /* for what is common */
+  wait_ends();
+  sl_store_release(store);
+  return status;
+}
+
+/* Whether all ranks come here, too, before long: then none waits for another in vain. */
+static int all_fail(const sl__ranks *r) {
+  const double patience = 1 + 0.2 * r->rank, from = now(); /* so that one rank speaks first */
+  MPI_Request request;
+  int done = 0;
+  if (MPI_Ibarrier(r->last, &request) != MPI_SUCCESS) return 0;
+  while (!done && now() - from < patience) {
+    if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return 0;
+    if (!done) usleep(1000);
+  }
+  return done;
+}
+
+void sl__ranks_fail(const sl__ranks *r, int exit_code) {
+  char text[TEXT], host[256] = "";
+  if (r->n <= 1) return;
+  snprintf(text, sizeof text, "%s", sl_error());
+  fflush(stdout);
+  if (!all_fail(r)) {
+    gethostname(host, sizeof host - 1);
+    fprintf(stderr, "starling: rank %d of %d (%s): %s\n", r->rank, r->n, host, text);
+    fflush(stderr);
+    MPI_Abort(MPI_COMM_WORLD, exit_code);
+  }
+  char *texts = calloc((size_t)r->n, TEXT);
+  if (texts && MPI_Gather(text, TEXT, MPI_CHAR, texts, TEXT, MPI_CHAR, 0, r->last) == MPI_SUCCESS && r->rank == 0)
+    for (int k = 0; k < r->n; k++) {
+      int said = 0, by = 0;
+      for (int i = 0; i < r->n; i++) {
+        said |= i < k && strcmp(texts + i * TEXT, texts + k * TEXT) == 0;
+        by += strcmp(texts + i * TEXT, texts + k * TEXT) == 0;
+      }
+      if (said) continue;
+      if (by == r->n)
+        fprintf(stderr, "starling: %s\n", texts);
+      else
+        fprintf(stderr, "starling: rank %d: %s\n", k, texts + k * TEXT);
+    }
+  free(texts);
+  fflush(stderr);
+  MPI_Barrier(r->last);
+  MPI_Finalize();
+  _exit(exit_code); /* StarPU's workers may be in the middle of a step */
+}

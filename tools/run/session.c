@@ -1,0 +1,181 @@
+/* Start of the machine, model and plan from the command's options. */
+#include "tools/run/session.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commit.h"
+#include "runtime/base/log.h"
+
+const char *sl__commit(void) { return SL_COMMIT; }
+
+int sl__exit_code(sl_status status) {
+  return status == SL_OK              ? SL_EXIT_DONE
+         : status == SL_EINVAL        ? SL_EXIT_USAGE
+         : status == SL_EUNCALIBRATED ? SL_EXIT_UNCALIBRATED
+                                      : SL_EXIT_FAILURE;
+}
+
+sl_status sl__start(const sl__options *o, const char *what, int ranks, sl_runtime **runtime) {
+  sl_runtime_options options = sl_runtime_defaults();
+  options.sched = o->sched;
+  options.sched_lib = o->sched_lib;
+  options.kernels = o->kernels;
+  options.calibrate = o->calibrate;
+  options.machine = o->machine;
+  options.keep_mpi = 1; /* main ends it */
+  if (o->workers > 0) options.workers = (int)o->workers;
+  if (o->threads_per_worker > 0) options.threads_per_worker = (int)o->threads_per_worker;
+  if (o->gpus >= 0) options.gpus = (int)o->gpus;
+  SL_TRY(sl_runtime_start(&options, runtime));
+  if (ranks || sl_runtime_ranks(*runtime) == 1) return SL_OK;
+  const int n = sl_runtime_ranks(*runtime);
+  sl_runtime_stop(*runtime);
+  *runtime = NULL;
+  return sl_fail(SL_EUNSUPPORTED, "%s was started on %d ranks and computes on one: start it without mpiexec",
+                 what, n);
+}
+
+sl_status sl__environment_complete(json_t *environment, const sl_runtime *runtime) {
+  char line[1024];
+  json_t *workers = json_array();
+  for (int w = 0; w < sl_runtime_workers(runtime); w++)
+    json_array_append_new(workers, json_string(sl_runtime_worker_text(runtime, w, line, sizeof line)));
+  const unsigned hwloc = hwloc_get_api_version();
+  snprintf(line, sizeof line, "%u.%u.%u", hwloc >> 16, hwloc >> 8 & 255, hwloc & 255);
+  json_t *libraries = json_pack("{s:s, s:s, s:s, s:s}", "starpu", sl_runtime_starpu(), "mpi", sl_runtime_mpi(), "hwloc",
+                                line, "openblas", sl_runtime_blas());
+  json_t *machine = json_pack("{s:s, s:s, s:i, s:i, s:o, s:i, s:f}", "sched", sl_runtime_sched(runtime), "kernels",
+                              sl_isa_name(sl_runtime_isa(runtime)), "ranks", sl_runtime_ranks(runtime),
+                              "threads_per_worker", sl_runtime_share(runtime)->threads_per_worker, "workers", workers,
+                              "gpus", sl_runtime_gpus(runtime), "cpu_quota", sl_runtime_quota(runtime));
+  const int fine = libraries && json_object_update(json_object_get(environment, "libraries"), libraries) == 0 &&
+                   json_object_set_new(environment, "machine", machine) == 0;
+  json_decref(libraries);
+  return fine ? SL_OK : sl_fail(SL_ENOMEM, "no memory for the environment");
+}
+
+sl_status sl__find_model(const char *name, const sl_model **model) {
+  const char *names[64];
+  char suggestion[128];
+  int n = 0;
+  while (sl_models[n] && n < 64) names[n] = sl_models[n]->name, n++;
+  sl_status status = sl_model_find(name, model);
+  return status == SL_ENOTFOUND
+             ? sl_fail(SL_EINVAL, "%s%s", sl_error(), sl__suggestion(name, names, n, suggestion, sizeof suggestion))
+             : status;
+}
+
+sl_status sl__training_of(const sl__options *o, const sl_model *model, sl_training *training) {
+  *training = model->training;
+  if (o->optimizer) SL_TRY(sl_optimizer_parse(o->optimizer, &training->optimizer));
+  if (!isnan(o->learning_rate)) training->learning_rate = o->learning_rate;
+  if (!isnan(o->momentum)) training->momentum = o->momentum;
+  if (!isnan(o->beta1)) training->beta1 = o->beta1;
+  if (!isnan(o->beta2)) training->beta2 = o->beta2;
+  if (!isnan(o->eps)) training->eps = o->eps;
+  if (!isnan(o->decay)) training->decay = o->decay;
+  if (!isnan(o->clip)) training->clip = o->clip;
+  if (!isnan(o->smoothing)) training->smoothing = o->smoothing;
+  if (!isnan(o->dropout)) training->dropout = o->dropout;
+  if (o->recompute) SL_TRY(sl_recompute_parse(o->recompute, &training->recompute));
+  if (o->batchnorm) training->batchnorm = strcmp(o->batchnorm, "global") == 0 ? SL_BATCHNORM_GLOBAL : SL_BATCHNORM_LEAF;
+  return SL_OK;
+}
+
+/* Height, width and channels that a model of images is to be built for without a data set. */
+static sl_status image_of(const sl__options *o, const sl_model *model, int64_t size[3]) {
+  static const int64_t usual[3] = {28, 28, 1};
+  if (o->image) return sl__image_parse(o->image, size);
+  memcpy(size, model->image[0] > 0 ? model->image : usual, sizeof usual);
+  return SL_OK;
+}
+
+sl_status sl__plan_of(const sl__options *o, const sl_model *model, int ranks, sl_plan *plan) {
+  *plan = (sl_plan){.batch = o->batch > 0 ? o->batch : model->batch, .seed = o->seed >= 0 ? (uint64_t)o->seed : 1};
+  if (o->micro_batches > 0) plan->micro_batches = (int)o->micro_batches;
+  plan->leaves = ranks * (plan->micro_batches > 0 ? plan->micro_batches : 1);
+  if (o->leaves > 0) plan->leaves = (int)o->leaves;
+  if (o->shards > 0) plan->shards = (int)o->shards;
+  if (o->row_blocks > 0) plan->row_blocks = (int)o->row_blocks;
+  if (!plan->shards && (model->length > 0 || model->image[0] > 0)) {
+    /* a sample has many rows: shards of 128 tokens, or 224 x 224 pixels, or more, at most 8 a leaf */
+    enum { TOKENS = 128, PIXELS = 224 * 224, MOST = 8 };
+    int64_t image[3];
+    SL_TRY(image_of(o, model, image));
+    const int64_t length = o->length > 0 ? o->length : model->length, leaves = plan->leaves > 0 ? plan->leaves : 1;
+    const int64_t each = plan->batch / leaves, most = each < MOST ? each : MOST;
+    const int64_t wanted = model->length > 0 ? each * length / TOKENS : each * image[0] * image[1] / PIXELS;
+    plan->shards = (int)(leaves * (wanted < 1 ? 1 : wanted < most ? wanted : most));
+  }
+  return sl_plan_complete(plan);
+}
+
+sl_status sl__synthetic_data(const sl__options *o, const sl_model *model, sl_model_data *data) {
+  if (model->length > 0) {
+    *data = (sl_model_data){.classes = model->vocabulary, .length = o->length > 0 ? o->length : model->length};
+    return SL_OK;
+  }
+  int64_t size[3];
+  SL_TRY(image_of(o, model, size));
+  *data = (sl_model_data){.height = size[0],
+                          .width = size[1],
+                          .channels = size[2],
+                          .classes = o->classes > 0       ? o->classes
+                                     : model->classes > 0 ? model->classes
+                                                          : 10,
+                          .mean = {0.5, 0.5, 0.5, 0.5},
+                          .deviation = {0.29, 0.29, 0.29, 0.29}};
+  return SL_OK;
+}
+
+static volatile sig_atomic_t signalled;
+static void on_signal(int number) {
+  (void)number;
+  signalled = 1;
+}
+
+void sl__catch_signals(void) {
+  struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, NULL);
+  sigaction(SIGTERM, &action, NULL);
+  action.sa_flags = SA_RESTART; /* what batch systems warn with, some of them twice */
+  sigaction(SIGUSR1, &action, NULL);
+}
+
+int sl__signalled(void) { return signalled; }
+
+int sl__launch_rank(void) {
+  static const char *const variables[] = {"PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK",
+                                          "SLURM_PROCID"};
+  for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+    const char *text = getenv(variables[i]);
+    if (text && *text) return atoi(text);
+  }
+  return 0;
+}
+
+/* A line of /proc/self/status, in bytes. */
+static int64_t memory(const char *format) {
+  char line[256];
+  long long kilobytes = 0;
+  FILE *file = fopen("/proc/self/status", "re");
+  while (file && fgets(line, sizeof line, file))
+    if (sscanf(line, format, &kilobytes) == 1) break;
+  if (file) fclose(file);
+  return (int64_t)kilobytes * 1024;
+}
+
+int64_t sl__resident_memory(void) { return memory("VmRSS: %lld kB"); }
+int64_t sl__peak_memory(void) { return memory("VmHWM: %lld kB"); }
+
+void sl__peak_memory_restart(void) {
+  FILE *file = fopen("/proc/self/clear_refs", "we");
+  if (!file) return;
+  fputs("5", file);
+  fclose(file);
+}
