@@ -70,7 +70,8 @@ typedef struct sl_meanpool_attr {
   sl_shape shape;
 } sl_meanpool_attr;
 
-/* The statistics are over scope's samples (LEAF or WHOLE), times `spatial` positions each. relu: max(y (+ residual), 0). */
+/* The statistics are over scope's samples (LEAF or WHOLE), times `spatial` positions each. relu: max(y (+ residual),
+ * 0). */
 typedef struct sl_batchnorm_attr {
   int64_t scope, spatial, relu;
 } sl_batchnorm_attr;

@@ -39,22 +39,23 @@ typedef enum sl_gelu_form { SL_GELU_ERF, SL_GELU_TANH } sl_gelu_form;
 sl_value sl_gelu(sl_graph *graph, const char *layer, sl_value x, sl_gelu_form form);
 /* a + b, same shapes. */
 sl_value sl_add(sl_graph *graph, const char *layer, sl_value a, sl_value b);
-/* Dropout (Srivastava et al. 2014), inverted: each element is zero with probability p, others times 1 / (1 - p). The mask
- * is Philox of seed, step, layer and the element's index in the global batch; recomputed in the backward pass. */
+/* Dropout (Srivastava et al. 2014), inverted: each element is zero with probability p, others times 1 / (1 - p). The
+ * mask is Philox of seed, step, layer and the element's index in the global batch; recomputed in the backward pass. */
 sl_value sl_dropout(sl_graph *graph, const char *layer, sl_value x, float p);
-/* What a language model reads and is to foretell: windows I32 [B, T + 1] -> tokens 0 to T - 1, and into *targets tokens 1 to T, both
- * I32 [B, T]; targets are -1 where the sample's label I32 [B] is negative (padding). */
+/* What a language model reads and is to foretell: windows I32 [B, T + 1] -> tokens 0 to T - 1, and into *targets tokens
+ * 1 to T, both I32 [B, T]; targets are -1 where the sample's label I32 [B] is negative (padding). */
 sl_value sl_next_tokens(sl_graph *graph, const char *layer, sl_value windows, sl_value labels, sl_value *targets);
-/* What a masked language model reads and is to restore (Devlin et al. 2019, section 3.1): windows I32 [B, T] -> tokens, and
- * into *targets the original of each chosen one, -1 elsewhere, both I32 [B, T]. Of the tokens in [from, to), but the mask, 15%
- * are chosen: 80% of those become `mask`, 10% a token out of [from, to), 10% stay. No targets where the sample's label I32 [B]
- * is negative (padding). Philox of seed, step, layer and the token's index in the global batch. */
+/* What a masked language model reads and is to restore (Devlin et al. 2019, section 3.1): windows I32 [B, T] -> tokens,
+ * and into *targets the original of each chosen one, -1 elsewhere, both I32 [B, T]. Of the tokens in [from, to), but
+ * the mask, 15% are chosen: 80% of those become `mask`, 10% a token out of [from, to), 10% stay. No targets where the
+ * sample's label I32 [B] is negative (padding). Philox of seed, step, layer and the token's index in the global batch.
+ */
 typedef struct sl_masking {
   int32_t mask;
   int32_t from, to;
 } sl_masking;
-sl_value sl_mask_tokens(sl_graph *graph, const char *layer, sl_value windows, sl_value labels, const sl_masking *masking,
-                        sl_value *targets);
+sl_value sl_mask_tokens(sl_graph *graph, const char *layer, sl_value windows, sl_value labels,
+                        const sl_masking *masking, sl_value *targets);
 /* [B, a, b, ...] -> [B, a b ...]; moves nothing when the planner can alias. */
 sl_value sl_flatten(sl_graph *graph, const char *layer, sl_value x);
 /* The same elements as samples of another shape, as [B, H, W, C] -> [B, H W, C]; likewise. */
@@ -62,41 +63,48 @@ sl_value sl_reshape(sl_graph *graph, const char *layer, sl_value x, sl_shape sam
 
 /* --- layers ----------------------------------------------------------------------------------------------------- */
 
-typedef enum sl_activation { SL_ACTIVATION_NONE, SL_ACTIVATION_RELU, SL_ACTIVATION_GELU_ERF, SL_ACTIVATION_GELU_TANH } sl_activation;
+typedef enum sl_activation {
+  SL_ACTIVATION_NONE,
+  SL_ACTIVATION_RELU,
+  SL_ACTIVATION_GELU_ERF,
+  SL_ACTIVATION_GELU_TANH
+} sl_activation;
 /* y = activation(x W^T + b): x [B, ..., K], W [N, K], b [N]. Parameters layer.weight, layer.bias; He's uniform
  * initialisation (bound 1 / sqrt(K), as torch.nn.Linear does). */
 sl_value sl_linear(sl_graph *graph, const char *layer, sl_value x, int64_t features, sl_activation activation);
-/* The same with given weight [N, K] and bias [N] (SL_NONE: none), without activation: for tied weights, as GPT-2's head,
- * whose weight is the token embedding. */
+/* The same with given weight [N, K] and bias [N] (SL_NONE: none), without activation: for tied weights, as GPT-2's
+ * head, whose weight is the token embedding. */
 sl_value sl_linear_with(sl_graph *graph, const char *layer, sl_value x, sl_value weight, sl_value bias);
-/* Rows of a table: tokens I32 [B, ...] -> [B, ..., features]. Parameter layer.weight [vocabulary, features], normal with
- * the given deviation. A token that is negative or beyond the vocabulary fails the step and names sample and position. */
+/* Rows of a table: tokens I32 [B, ...] -> [B, ..., features]. Parameter layer.weight [vocabulary, features], normal
+ * with the given deviation. A token that is negative or beyond the vocabulary fails the step and names sample and
+ * position. */
 sl_value sl_embedding(sl_graph *graph, const char *layer, sl_value tokens, int64_t vocabulary, int64_t features,
                       double deviation);
 /* Learned embedding of positions: x [B, T, C] + weight[0 .. T), T <= positions. Parameter layer.weight [positions, C],
  * normal with the given deviation. */
 sl_value sl_positional(sl_graph *graph, const char *layer, sl_value x, int64_t positions, double deviation);
-/* A learned token put in front (Dosovitskiy et al. 2021, eq. 1): x [B, N, C] -> [B, N + 1, C]. Parameter layer.weight [C],
- * normal with the given deviation. */
+/* A learned token put in front (Dosovitskiy et al. 2021, eq. 1): x [B, N, C] -> [B, N + 1, C]. Parameter layer.weight
+ * [C], normal with the given deviation. */
 sl_value sl_class_token(sl_graph *graph, const char *layer, sl_value x, double deviation);
 /* The first token of each sequence: [B, T, C] -> [B, C]. */
 sl_value sl_first_token(sl_graph *graph, const char *layer, sl_value x);
 /* x [B, ..., C] + weight[row], one row of a table: BERT's token type. Parameter layer.weight [rows, C], normal with the
  * given deviation. */
 sl_value sl_add_row(sl_graph *graph, const char *layer, sl_value x, int64_t rows, int64_t row, double deviation);
-/* Layer normalisation (Ba et al. 2016) over the last dimension: (x - mean) / sqrt(variance + eps) weight + bias, with the
- * row's own (biased) variance. Parameters layer.weight (ones), layer.bias (zeros). */
+/* Layer normalisation (Ba et al. 2016) over the last dimension: (x - mean) / sqrt(variance + eps) weight + bias, with
+ * the row's own (biased) variance. Parameters layer.weight (ones), layer.bias (zeros). */
 sl_value sl_layernorm(sl_graph *graph, const char *layer, sl_value x, double eps);
 /* 2-d convolution, NHWC: x [B, H, W, C], weight [O, kh, kw, C], bias [O] (when bias); y [B, H', W', O],
  * H' = (H + 2 pad - kernel) / stride + 1. Initialised as torch.nn.Conv2d: bound 1 / sqrt(C kernel^2). */
-sl_value sl_conv2d(sl_graph *graph, const char *layer, sl_value x, int64_t channels, int kernel, int stride, int pad, int bias);
+sl_value sl_conv2d(sl_graph *graph, const char *layer, sl_value x, int64_t channels, int kernel, int stride, int pad,
+                   int bias);
 sl_value sl_maxpool(sl_graph *graph, const char *layer, sl_value x, int kernel, int stride, int pad);
 sl_value sl_avgpool(sl_graph *graph, const char *layer, sl_value x, int kernel, int stride, int pad);
 /* The mean over all places: [B, ..., C] -> [B, C]; of images this is global average pooling. */
 sl_value sl_meanpool(sl_graph *graph, const char *layer, sl_value x);
 /* Batch normalisation (Ioffe and Szegedy 2015) over all but the last dimension: over the samples of a leaf, or of the
- * global batch. Parameters layer.weight, layer.bias; state layer.running_mean, layer.running_var (momentum 0.1, eps 1e-5;
- * unbiased variance in the running one). With training = 0 the running statistics normalise. */
+ * global batch. Parameters layer.weight, layer.bias; state layer.running_mean, layer.running_var (momentum 0.1, eps
+ * 1e-5; unbiased variance in the running one). With training = 0 the running statistics normalise. */
 typedef enum sl_batchnorm_over { SL_BATCHNORM_LEAF, SL_BATCHNORM_GLOBAL } sl_batchnorm_over;
 sl_value sl_batchnorm(sl_graph *graph, const char *layer, sl_value x, sl_batchnorm_over over, int training);
 /* The same with what often follows, in the same passes over memory: max(batchnorm(x) + residual, 0); residual has x's
@@ -105,9 +113,10 @@ sl_value sl_batchnorm_relu(sl_graph *graph, const char *layer, sl_value x, sl_va
                            int training);
 
 /* Scaled dot-product attention of several heads, softmax(q k^T / sqrt(C / heads)) v (Vaswani et al. 2017, eq. 1): qkv
- * [B, T, 3C] holds q, k and v side by side, each [heads, C / heads], as a linear layer to 3C gives them; [B, T, C]. causal: a
- * query sees the keys up to its own place. lengths I32 [B] or SL_NONE: only the first so many tokens of a sample count, as keys
- * and as queries; the others give zeros and get no gradient. A length beyond T fails the step and names the sample. */
+ * [B, T, 3C] holds q, k and v side by side, each [heads, C / heads], as a linear layer to 3C gives them; [B, T, C].
+ * causal: a query sees the keys up to its own place. lengths I32 [B] or SL_NONE: only the first so many tokens of a
+ * sample count, as keys and as queries; the others give zeros and get no gradient. A length beyond T fails the step and
+ * names the sample. */
 sl_value sl_attention(sl_graph *graph, const char *layer, sl_value qkv, int heads, int causal, sl_value lengths);
 
 /* --- loss and measures ------------------------------------------------------------------------------------------ */
@@ -115,13 +124,13 @@ sl_value sl_attention(sl_graph *graph, const char *layer, sl_value qkv, int head
 /* Number of targets that count (>= 0): targets I32 [B, ...] -> F64 [1], summed over the batch. */
 sl_value sl_count_targets(sl_graph *graph, const char *layer, sl_value targets);
 /* Mean cross-entropy (nats) of softmax(logits) over targets that count: logits [B, ..., V], targets I32 [B, ...] (-1:
- * ignored), count F64 [1]; F64 [1]. A target beyond V fails the step and names the sample; a logit that is not finite makes
- * the loss so, where its row counts. */
+ * ignored), count F64 [1]; F64 [1]. A target beyond V fails the step and names the sample; a logit that is not finite
+ * makes the loss so, where its row counts. */
 sl_value sl_cross_entropy(sl_graph *graph, const char *layer, sl_value logits, sl_value targets, sl_value count);
-/* The same with label smoothing (Szegedy et al. 2016, section 7; as torch.nn.CrossEntropyLoss): the distribution aimed at
- * has 1 - smoothing at the target and smoothing / V everywhere; smoothing in [0, 1]. */
-sl_value sl_cross_entropy_smoothed(sl_graph *graph, const char *layer, sl_value logits, sl_value targets, sl_value count,
-                                   double smoothing);
+/* The same with label smoothing (Szegedy et al. 2016, section 7; as torch.nn.CrossEntropyLoss): the distribution aimed
+ * at has 1 - smoothing at the target and smoothing / V everywhere; smoothing in [0, 1]. */
+sl_value sl_cross_entropy_smoothed(sl_graph *graph, const char *layer, sl_value logits, sl_value targets,
+                                   sl_value count, double smoothing);
 /* softmax over the last dimension. */
 sl_value sl_softmax(sl_graph *graph, const char *layer, sl_value x);
 /* Number of counting targets that the largest logit names (the first of equals): F64 [1]. */
@@ -132,31 +141,39 @@ sl_value sl_accuracy_top(sl_graph *graph, const char *layer, sl_value logits, sl
 
 /* --- update ----------------------------------------------------------------------------------------------------- */
 
-/* Factor min(1, bound / ||g||) of gradient clipping by global norm (Pascanu et al. 2013), F64 [1]; the norm is summed over
- * rows (dimension 0; a vector has rows of one element) and then values by a fixed tree. NaN when the norm is not finite. */
+/* Factor min(1, bound / ||g||) of gradient clipping by global norm (Pascanu et al. 2013), F64 [1]; the norm is summed
+ * over rows (dimension 0; a vector has rows of one element) and then values by a fixed tree. NaN when the norm is not
+ * finite. */
 sl_value sl_clip_factor(sl_graph *graph, const char *layer, const sl_value *gradients, int n, double bound);
 
 /* Adds one update node for each parameter. gradients[i] belongs to parameters[i]. guard F64 [1] (the loss), clip
  * SL_NONE or a clip factor: where one of them is not finite nothing is updated. Learning rate: sl_step.learning_rate.
- * decay counts for parameters whose sl_value_info.decay is set: by default those with two or more dimensions, so neither biases
- * nor norms (torch decays all that it is given; set the flag of all for the same).
- * sgd: v = momentum v + g + decay p; p = p - lr v (as torch.optim.SGD; state NAME.momentum).
- * adamw: Loshchilov and Hutter 2019, algorithm 2 (as torch.optim.AdamW; state NAME.m, NAME.v).
- * adam: Kingma and Ba 2015, algorithm 1, with decay p added to g (as torch.optim.Adam; state NAME.m, NAME.v).
- * lamb: You et al. 2020, algorithm 2, phi the identity; the trust ratio |p| / |u| is one number a parameter, 1 where one of
- * the norms is 0 (state NAME.m, NAME.v). */
-typedef struct sl_sgd_options { double momentum, decay; } sl_sgd_options;
-typedef struct sl_adamw_options { double beta1, beta2, eps, decay; } sl_adamw_options;
-typedef struct sl_adam_options { double beta1, beta2, eps, decay; } sl_adam_options;
-typedef struct sl_lamb_options { double beta1, beta2, eps, decay; } sl_lamb_options;
-void sl_sgd(sl_graph *graph, const sl_sgd_options *options, const sl_value *parameters, const sl_value *gradients, int n,
-            sl_value guard, sl_value clip);
-void sl_adamw(sl_graph *graph, const sl_adamw_options *options, const sl_value *parameters, const sl_value *gradients, int n,
-              sl_value guard, sl_value clip);
-void sl_adam(sl_graph *graph, const sl_adam_options *options, const sl_value *parameters, const sl_value *gradients, int n,
-             sl_value guard, sl_value clip);
-void sl_lamb(sl_graph *graph, const sl_lamb_options *options, const sl_value *parameters, const sl_value *gradients, int n,
-             sl_value guard, sl_value clip);
+ * decay counts for parameters whose sl_value_info.decay is set: by default those with two or more dimensions, so
+ * neither biases nor norms (torch decays all that it is given; set the flag of all for the same). sgd: v = momentum v +
+ * g + decay p; p = p - lr v (as torch.optim.SGD; state NAME.momentum). adamw: Loshchilov and Hutter 2019, algorithm 2
+ * (as torch.optim.AdamW; state NAME.m, NAME.v). adam: Kingma and Ba 2015, algorithm 1, with decay p added to g (as
+ * torch.optim.Adam; state NAME.m, NAME.v). lamb: You et al. 2020, algorithm 2, phi the identity; the trust ratio |p| /
+ * |u| is one number a parameter, 1 where one of the norms is 0 (state NAME.m, NAME.v). */
+typedef struct sl_sgd_options {
+  double momentum, decay;
+} sl_sgd_options;
+typedef struct sl_adamw_options {
+  double beta1, beta2, eps, decay;
+} sl_adamw_options;
+typedef struct sl_adam_options {
+  double beta1, beta2, eps, decay;
+} sl_adam_options;
+typedef struct sl_lamb_options {
+  double beta1, beta2, eps, decay;
+} sl_lamb_options;
+void sl_sgd(sl_graph *graph, const sl_sgd_options *options, const sl_value *parameters, const sl_value *gradients,
+            int n, sl_value guard, sl_value clip);
+void sl_adamw(sl_graph *graph, const sl_adamw_options *options, const sl_value *parameters, const sl_value *gradients,
+              int n, sl_value guard, sl_value clip);
+void sl_adam(sl_graph *graph, const sl_adam_options *options, const sl_value *parameters, const sl_value *gradients,
+             int n, sl_value guard, sl_value clip);
+void sl_lamb(sl_graph *graph, const sl_lamb_options *options, const sl_value *parameters, const sl_value *gradients,
+             int n, sl_value guard, sl_value clip);
 
 #ifdef __cplusplus
 }

@@ -5,9 +5,9 @@
 #include "models/models.h"
 
 #define MODELS(X)                                                                                                     \
-  X(bert_base) X(bert_large) X(bert_nano) X(gpt2)                                                                     \
-  X(gpt2_large) X(gpt2_medium) X(gpt2_nano) X(gpt2_xl) X(lenet) X(mlp) X(resnet18) X(resnet34) X(resnet50) X(resnet8) \
-      X(uneven) X(vit_b16) X(vit_l16) X(vit_tiny)
+  X(bert_base)                                                                                                        \
+  X(bert_large) X(bert_nano) X(gpt2) X(gpt2_large) X(gpt2_medium) X(gpt2_nano) X(gpt2_xl) X(lenet) X(mlp) X(resnet18) \
+      X(resnet34) X(resnet50) X(resnet8) X(uneven) X(vit_b16) X(vit_l16) X(vit_tiny)
 #define DECLARE(name) extern const sl_model sl_model_##name;
 #define ADDRESS(name) &sl_model_##name,
 MODELS(DECLARE)

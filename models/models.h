@@ -62,7 +62,7 @@ struct sl_model {
   int64_t length;    /* language models: usual tokens of a window, and vocabulary; 0: a model of images */
   int64_t vocabulary;
   int64_t image[3], classes; /* models of images: usual height, width, channels, and classes; 0: 28 x 28 x 1, and 10 */
-  sl_masking masking; /* of masked language models, for that vocabulary */
+  sl_masking masking;        /* of masked language models, for that vocabulary */
   sl_training training;
   /* Adds the layers from x (images F32 [B, H, W, C], or tokens I32 [B, T]) to the logits ([B, classes], or [B, T,
    * classes]). training: 1 in a training step. */
@@ -94,8 +94,8 @@ typedef struct sl_vit_size {
   int layers, heads;
   int64_t width;
   int patch; /* pixels of a patch's side */
-  int stem;  /* 0: patches are cut and projected; else, with patches of 4, by two 3x3 convolutions of stride 2, the first
-                with so many channels (Xiao et al. 2021) */
+  int stem; /* 0: patches are cut and projected; else, with patches of 4, by two 3x3 convolutions of stride 2, the first
+               with so many channels (Xiao et al. 2021) */
 } sl_vit_size;
 sl_value sl_vit(sl_graph *graph, sl_value images, const sl_model_data *data, const sl_vit_size *size, double dropout);
 
@@ -129,8 +129,8 @@ typedef struct sl_network {
   int64_t parameter_count; /* elements */
 } sl_network;
 
-/* Images U8 [B, H, W, C], or windows of tokens I32 [B, T + 1] ([B, T] where tokens are masked: which ones depends on the
- * step's number and seed), in slot SL_SLOT_IMAGES; labels I32 [B] in SL_SLOT_LABELS
+/* Images U8 [B, H, W, C], or windows of tokens I32 [B, T + 1] ([B, T] where tokens are masked: which ones depends on
+ * the step's number and seed), in slot SL_SLOT_IMAGES; labels I32 [B] in SL_SLOT_LABELS
  * (-1: does not count; of windows only the sign matters). A training step: forward, loss, gradients, clipping, update.
  */
 sl_status sl_network_training(const sl_model *model, const sl_model_data *data, const sl_training *options,

@@ -1,5 +1,6 @@
-/* next_tokens: what a language model reads and what it is to foretell, from windows of one more token than it reads: position t
- * sees token t and its target is token t + 1. A sample whose label is negative (padding) has targets that do not count. */
+/* next_tokens: what a language model reads and what it is to foretell, from windows of one more token than it reads:
+ * position t sees token t and its target is token t + 1. A sample whose label is negative (padding) has targets that do
+ * not count. */
 #include "codelets/kernels/kernel.h"
 
 SL_KERNEL_DECLARE(next_tokens);
@@ -11,7 +12,8 @@ sl_status SL_KERNEL(next_tokens)(const sl_call *c) {
   int32_t *token = c->out[0].data, *target = c->out[1].data;
   for (int64_t b = 0; b < B; b++, window += T + 1, token += T, target += T) {
     memcpy(token, window, (size_t)T * sizeof *token);
-    if (label[b] >= 0) memcpy(target, window + 1, (size_t)T * sizeof *target);
+    if (label[b] >= 0)
+      memcpy(target, window + 1, (size_t)T * sizeof *target);
     else
       for (int64_t t = 0; t < T; t++) target[t] = -1;
   }
@@ -24,7 +26,8 @@ SL_CUDA_DECLARE(next_tokens);
 static sl_status shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
   (void)attr, (void)n_in;
   const sl_shape *windows = &in[0]->shape, *labels = &in[1]->shape;
-  if (in[0]->dtype != SL_I32 || in[1]->dtype != SL_I32 || windows->ndim != 2 || windows->dim[1] < 2 || labels->ndim != 1) {
+  if (in[0]->dtype != SL_I32 || in[1]->dtype != SL_I32 || windows->ndim != 2 || windows->dim[1] < 2 ||
+      labels->ndim != 1) {
     char a[SL_SHAPE_TEXT], b[SL_SHAPE_TEXT];
     return sl_fail(SL_ESHAPE, "takes windows I32 [B, T + 1] with T > 0 and labels I32 [B], not %s %s and %s %s",
                    sl_dtype_name(in[0]->dtype), sl_shape_text(windows, a, sizeof a), sl_dtype_name(in[1]->dtype),

@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 #include "runtime/base/philox.h"
-#include "tasks/starpu/cuda_context.h"
 #include "tasks/graph/graph.h"
+#include "tasks/starpu/cuda_context.h"
 
 struct sl_cuda {
   cudaStream_t stream;

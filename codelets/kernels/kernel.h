@@ -34,9 +34,9 @@
 /* Non-static names of this file for this instruction set. */
 #define SL_KERNEL(name) SL_JOIN(sl__##name, SL_ISA_SUFFIX)
 /* Declares a kernel for all instruction sets; before its definition, at file level. */
-#define SL_KERNEL_DECLARE(name)                      \
-  sl_status sl__##name##_base(const sl_call *call);  \
-  sl_status sl__##name##_avx2(const sl_call *call);  \
+#define SL_KERNEL_DECLARE(name)                     \
+  sl_status sl__##name##_base(const sl_call *call); \
+  sl_status sl__##name##_avx2(const sl_call *call); \
   sl_status sl__##name##_avx512(const sl_call *call)
 #ifdef SL_HAVE_X86_KERNELS
 #define SL_KERNELS(name) \
@@ -53,7 +53,8 @@
 /* In the C file under SL_ISA_BASE, before the descriptor; defined in name_cuda.cu. */
 #define SL_CUDA_DECLARE(name) sl_status sl__##name##_cuda(const sl_call *call, sl_cuda *cuda)
 
-/* A vector of the widest registers, and one that may be unaligned. GCC and clang compile its operators to instructions. */
+/* A vector of the widest registers, and one that may be unaligned. GCC and clang compile its operators to instructions.
+ */
 typedef float sl_vec __attribute__((vector_size(SL_LANES * 4)));
 typedef float sl_vecu __attribute__((vector_size(SL_LANES * 4), aligned(4)));
 static inline sl_vec sl_load(const float *p) { return *(const sl_vecu *)p; }
@@ -64,7 +65,8 @@ static inline int64_t sl_tiles_of(int64_t n, int64_t tile) { return (n + tile - 
 static inline int64_t sl_min64(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t sl_max64(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Before a loop whose iterations do not depend on one another: an output may be the very same array as an input (inplace). */
+/* Before a loop whose iterations do not depend on one another: an output may be the very same array as an input
+ * (inplace). */
 #ifdef __clang__
 #define SL_IVDEP _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -79,7 +81,9 @@ static inline sl_range sl_tile_range(int64_t tile, int64_t size, int64_t n) {
   return (sl_range){tile * size, sl_min64(tile * size + size, n)};
 }
 /* How many rows of `row` elements a tile has. */
-static inline int64_t sl_tile_rows(const sl_call *c, int64_t row) { return sl_max64(1, c->tiles.elements / sl_max64(1, row)); }
+static inline int64_t sl_tile_rows(const sl_call *c, int64_t row) {
+  return sl_max64(1, c->tiles.elements / sl_max64(1, row));
+}
 
 /* Adds up the tiles' partial sums (doubles in the leader's scratch), in order, into output i, F64 [1]. */
 static inline void sl_sum_partials(const sl_call *c, int64_t tiles, int i) {

@@ -16,21 +16,21 @@ struct sl_pool_shape {
 template <class I>
 static sl_pool_shape<I> sl_pool_shape_of(const sl_call *c, const sl_shape *result) {
   const sl_pool_attr *a = (const sl_pool_attr *)c->attr;
-  return {a->kernel,        a->stride,        a->pad, (I)a->height, (I)a->width, (I)result->dim[1],
-          (I)result->dim[2], (I)result->dim[3]};
+  return {a->kernel,         a->stride,         a->pad,           (I)a->height, (I)a->width,
+          (I)result->dim[1], (I)result->dim[2], (I)result->dim[3]};
 }
 
 /* Launches kernel<I> with the smallest I that will do: both arrays' elements and the grid's stride fit. */
-#define SL_POOL_LAUNCH(name, kernel, c, cuda, result, n, ...)                                                            \
-  do {                                                                                                                   \
-    if ((n) == 0) return SL_OK;                                                                                          \
-    if (sl_shape_count(&(c)->in[0].shape) < INT32_MAX && sl_shape_count(&(c)->out[0].shape) < INT32_MAX)                 \
-      kernel<uint32_t><<<sl_cuda_grid(n), SL_CUDA_THREADS, 0, (cuda)->stream>>>(sl_pool_shape_of<uint32_t>(c, result),   \
-                                                                                 (uint32_t)(n), __VA_ARGS__);            \
-    else                                                                                                                 \
-      kernel<int64_t><<<sl_cuda_grid(n), SL_CUDA_THREADS, 0, (cuda)->stream>>>(sl_pool_shape_of<int64_t>(c, result), (n), \
-                                                                                __VA_ARGS__);                            \
-    return sl_cuda_launched(name);                                                                                       \
+#define SL_POOL_LAUNCH(name, kernel, c, cuda, result, n, ...)                                                          \
+  do {                                                                                                                 \
+    if ((n) == 0) return SL_OK;                                                                                        \
+    if (sl_shape_count(&(c)->in[0].shape) < INT32_MAX && sl_shape_count(&(c)->out[0].shape) < INT32_MAX)               \
+      kernel<uint32_t><<<sl_cuda_grid(n), SL_CUDA_THREADS, 0, (cuda)->stream>>>(sl_pool_shape_of<uint32_t>(c, result), \
+                                                                                (uint32_t)(n), __VA_ARGS__);           \
+    else                                                                                                               \
+      kernel<int64_t><<<sl_cuda_grid(n), SL_CUDA_THREADS, 0, (cuda)->stream>>>(sl_pool_shape_of<int64_t>(c, result),   \
+                                                                               (n), __VA_ARGS__);                      \
+    return sl_cuda_launched(name);                                                                                     \
   } while (0)
 
 #endif

@@ -29,8 +29,7 @@ extern "C" sl_status sl__meanpool_cuda(const sl_call *c, sl_cuda *cuda) {
 extern "C" sl_status sl__meanpool_grad_cuda(const sl_call *c, sl_cuda *cuda) {
   const int64_t n = sl_shape_count(&c->out[0].shape), C = c->in[0].shape.dim[1];
   if (n == 0) return SL_OK;
-  backward_kernel<<<sl_cuda_grid(n), SL_CUDA_THREADS, 0, cuda->stream>>>(n, n / sl_shape_count(&c->in[0].shape), C,
-                                                                         (const float *)c->in[0].data,
-                                                                         (float *)c->out[0].data);
+  backward_kernel<<<sl_cuda_grid(n), SL_CUDA_THREADS, 0, cuda->stream>>>(
+      n, n / sl_shape_count(&c->in[0].shape), C, (const float *)c->in[0].data, (float *)c->out[0].data);
   return sl_cuda_launched("meanpool_grad");
 }

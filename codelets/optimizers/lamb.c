@@ -6,8 +6,8 @@
  * those up by the tree of clip.c, whatever blocks the rows came in, and updates p. u is never stored: the second
  * computes it again, which costs no more memory traffic than reading it. */
 #include "codelets/kernels/math.h"
-#include "codelets/optimizers/optimizer.h"
 #include "codelets/kernels/tree.h"
+#include "codelets/optimizers/optimizer.h"
 
 SL_KERNEL_DECLARE(lamb_moments);
 SL_KERNEL_DECLARE(lamb);

@@ -11,8 +11,8 @@
 
 #include "models/models.h"
 #include "runtime/data/dataset.h"
-#include "runtime/exchange/leaves.h"
 #include "runtime/data/loader.h"
+#include "runtime/exchange/leaves.h"
 #include "tasks/starpu/program.h"
 
 enum { BATCH = 256, LEAVES = 4, STEPS = 100 };

@@ -1,6 +1,6 @@
-/* Lesson 8: the steps of lesson 5, of a graph that is made uneven on purpose, and not its threads in other places but its
- * tasks in another order: StarPU's policy "eager", which hands tasks out as they become ready, and the one in policy.so,
- * which policy.c makes. What a step computes does not depend on the policy by a bit; what it takes does. */
+/* Lesson 8: the steps of lesson 5, of a graph that is made uneven on purpose, and not its threads in other places but
+ * its tasks in another order: StarPU's policy "eager", which hands tasks out as they become ready, and the one in
+ * policy.so, which policy.c makes. What a step computes does not depend on the policy by a bit; what it takes does. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,8 +77,8 @@ static sl_status measure(const char *library, const char *policy, int round, out
   SL_TRY_OUT(sl_store_create(&store));
   SL_TRY_OUT(sl_recorder_create(0, &recorder));
   SL_TRY_OUT(sl_network_training(model, &shapes, &model->training, plan.batch, &network));
-  SL_TRY_OUT(sl_program_create(runtime, store, network.graph, &plan, &(sl_program_options){.recorder = recorder},
-                               &program));
+  SL_TRY_OUT(
+      sl_program_create(runtime, store, network.graph, &plan, &(sl_program_options){.recorder = recorder}, &program));
   snprintf(o->name, sizeof o->name, "%s", sl_runtime_sched(runtime));
   int64_t began = 0;
   for (int s = 0; s < WARM + STEPS; s++) {
@@ -105,7 +105,8 @@ out:
 
 static void print(const outcome *o) {
   printf("%-10s %8.2f ms a step; kernels %.0f %%, idle:", o->name, o->ms[ROUNDS / 2], 100 * o->kernels);
-  for (int c = 0; c < SL_IDLE_CAUSES; c++) printf(" %s %.0f %%", sl_idle_cause_name((sl_idle_cause)c), 100 * o->idle[c]);
+  for (int c = 0; c < SL_IDLE_CAUSES; c++)
+    printf(" %s %.0f %%", sl_idle_cause_name((sl_idle_cause)c), 100 * o->idle[c]);
   printf("; %016llx\n", (unsigned long long)o->hash);
 }
 

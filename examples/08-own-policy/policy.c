@@ -1,7 +1,7 @@
-/* Lesson 8: a scheduling policy, list scheduling by upward rank. Of the ready tasks a worker takes the one from which the
- * longest way leads to the end of the step. Starling has put that length into each task's priority: the upward rank of
- * Topcuoglu, Hariri and Wu, "Performance-Effective and Low-Complexity Task Scheduling for Heterogeneous Computing" (2002),
- * eq. 3.
+/* Lesson 8: a scheduling policy, list scheduling by upward rank. Of the ready tasks a worker takes the one from which
+ * the longest way leads to the end of the step. Starling has put that length into each task's priority: the upward rank
+ * of Topcuoglu, Hariri and Wu, "Performance-Effective and Low-Complexity Task Scheduling for Heterogeneous Computing"
+ * (2002), eq. 3.
  *
  * StarPU calls push_task when a task has become ready, from whatever thread noticed that, and pop_task on a worker that
  * has nothing to do. */

@@ -9,7 +9,8 @@
 enum { FC1 = 784 * 64, FC2 = 64 * 10 };
 static float fc1[FC1], fc2[FC2];
 
-/* Sums over the ranks by passing them round: a rank sends, the next receives and adds, in the order that it believes in. */
+/* Sums over the ranks by passing them round: a rank sends, the next receives and adds, in the order that it believes
+ * in. */
 static void sum(float *gradient, int n, int rank, int ranks) {
   static float from[FC1];
   for (int hop = 1; hop < ranks; hop++) {

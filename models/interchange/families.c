@@ -7,9 +7,10 @@
 #define END \
   { NULL, SL__SAME, {NULL}, 0 }
 
-#define QKV(ours, published) \
-  {ours ".weight", SL__STACKED, {published "query.weight", published "key.weight", published "value.weight"}, 0}, \
-  {ours ".bias", SL__STACKED, {published "query.bias", published "key.bias", published "value.bias"}, 0}
+#define QKV(ours, published)                                                                                        \
+  {ours ".weight", SL__STACKED, {published "query.weight", published "key.weight", published "value.weight"}, 0}, { \
+    ours ".bias", SL__STACKED, {published "query.bias", published "key.bias", published "value.bias"}, 0            \
+  }
 
 /* Hugging Face's GPT2LMHeadModel. Its Conv1D holds the transpose of a linear layer. */
 static const sl__rule gpt2_rules[] = {

@@ -7,8 +7,8 @@
 #include <jansson.h>
 
 #include "models/models.h"
-#include "runtime/machine/store.h"
 #include "runtime/files/weights.h"
+#include "runtime/machine/store.h"
 
 #ifdef __cplusplus
 extern "C" {

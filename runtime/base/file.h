@@ -30,7 +30,8 @@ void sl_file_discard(sl_file *file);
 /* create, write, commit in one. */
 sl_status sl_file_replace(const char *path, const void *bytes, size_t n);
 
-/* Makes renames and new names in a folder last. File systems that cannot do so (they say EINVAL) have done what they can.
+/* Makes renames and new names in a folder last. File systems that cannot do so (they say EINVAL) have done what they
+ * can.
  */
 sl_status sl_folder_sync(const char *folder);
 

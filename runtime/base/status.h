@@ -11,30 +11,30 @@ extern "C" {
 #endif
 
 /* code, text, whether the object that was worked on can still be used afterwards (1) or only be destroyed (0). */
-#define SL_STATUS_LIST(X)                                                 \
-  X(SL_OK, "done", 1)                                                     \
-  X(SL_EINVAL, "invalid argument", 1)                                     \
-  X(SL_ENOMEM, "out of memory", 1)                                        \
-  X(SL_EIO, "input or output failed", 1)                                  \
-  X(SL_EFORMAT, "malformed file", 1)                                      \
-  X(SL_ESHAPE, "shapes do not fit", 0)                                    \
-  X(SL_ENOTFOUND, "not found", 1)                                         \
-  X(SL_EEXIST, "exists already", 1)                                       \
-  X(SL_EMPI, "MPI failed", 0)                                             \
-  X(SL_ESTARPU, "StarPU failed", 0)                                       \
-  X(SL_ETOPOLOGY, "the machine cannot be divided as asked", 1)            \
-  X(SL_ETASK, "a task failed", 0)                                         \
-  X(SL_ENONFINITE, "a value is not finite", 1)                            \
-  X(SL_EUNSUPPORTED, "not supported by this build or machine", 1)         \
-  X(SL_EUNCALIBRATED, "performance models are not calibrated", 1)         \
-  X(SL_EPLAN, "the plan does not match", 1)                               \
+#define SL_STATUS_LIST(X)                                         \
+  X(SL_OK, "done", 1)                                             \
+  X(SL_EINVAL, "invalid argument", 1)                             \
+  X(SL_ENOMEM, "out of memory", 1)                                \
+  X(SL_EIO, "input or output failed", 1)                          \
+  X(SL_EFORMAT, "malformed file", 1)                              \
+  X(SL_ESHAPE, "shapes do not fit", 0)                            \
+  X(SL_ENOTFOUND, "not found", 1)                                 \
+  X(SL_EEXIST, "exists already", 1)                               \
+  X(SL_EMPI, "MPI failed", 0)                                     \
+  X(SL_ESTARPU, "StarPU failed", 0)                               \
+  X(SL_ETOPOLOGY, "the machine cannot be divided as asked", 1)    \
+  X(SL_ETASK, "a task failed", 0)                                 \
+  X(SL_ENONFINITE, "a value is not finite", 1)                    \
+  X(SL_EUNSUPPORTED, "not supported by this build or machine", 1) \
+  X(SL_EUNCALIBRATED, "performance models are not calibrated", 1) \
+  X(SL_EPLAN, "the plan does not match", 1)                       \
   X(SL_EPOLICY, "the scheduling policy leaves ready tasks lying", 0)
 
 typedef enum sl_status {
 #define SL_STATUS_ENUM(code, text, survives) code,
   SL_STATUS_LIST(SL_STATUS_ENUM)
 #undef SL_STATUS_ENUM
-  SL_STATUS_COUNT
+      SL_STATUS_COUNT
 } sl_status;
 
 /* The command's exit codes. */
@@ -51,17 +51,17 @@ const char *sl_status_name(sl_status code); /* "SL_EIO" */
 const char *sl_status_text(sl_status code); /* "input or output failed" */
 int sl_status_survives(sl_status code);
 
-#define SL_TRY(expression)                                  \
-  do {                                                      \
-    sl_status sl_try_status = (expression);                 \
-    if (sl_try_status != SL_OK) return sl_try_status;       \
+#define SL_TRY(expression)                            \
+  do {                                                \
+    sl_status sl_try_status = (expression);           \
+    if (sl_try_status != SL_OK) return sl_try_status; \
   } while (0)
 
 /* The same inside a function that owns things: sets the local `status` and goes to its `out:`. */
-#define SL_TRY_OUT(expression)                              \
-  do {                                                      \
-    status = (expression);                                  \
-    if (status != SL_OK) goto out;                          \
+#define SL_TRY_OUT(expression)     \
+  do {                             \
+    status = (expression);         \
+    if (status != SL_OK) goto out; \
   } while (0)
 
 #ifdef __cplusplus

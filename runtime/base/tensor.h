@@ -1,5 +1,5 @@
-/* Element types and shapes: the two facts about an array that everything else agrees on. Arrays are dense and row-major;
- * images are NHWC ([B, H, W, C]). */
+/* Element types and shapes: the two facts about an array that everything else agrees on. Arrays are dense and
+ * row-major; images are NHWC ([B, H, W, C]). */
 #ifndef SL_TENSOR_H
 #define SL_TENSOR_H
 
@@ -24,7 +24,7 @@ typedef enum sl_dtype {
 #define SL_DTYPE_ENUM(name, bytes, text) name,
   SL_DTYPE_LIST(SL_DTYPE_ENUM)
 #undef SL_DTYPE_ENUM
-  SL_DTYPE_COUNT
+      SL_DTYPE_COUNT
 } sl_dtype;
 
 enum { SL_MAX_DIMS = 6 };
@@ -35,10 +35,11 @@ typedef struct sl_shape {
 } sl_shape;
 
 /* SL_SHAPE(64, 10) is [64, 10]; every dimension an int64_t or convertible constant. */
-#define SL_SHAPE(...) sl_shape_make((const int64_t[]){__VA_ARGS__}, (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)))
+#define SL_SHAPE(...) \
+  sl_shape_make((const int64_t[]){__VA_ARGS__}, (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)))
 sl_shape sl_shape_make(const int64_t *dim, int ndim);
-int64_t sl_shape_count(const sl_shape *shape);               /* elements; 1 for a scalar (ndim 0) */
-int64_t sl_shape_row(const sl_shape *shape);                 /* elements behind one index of dimension 0 */
+int64_t sl_shape_count(const sl_shape *shape); /* elements; 1 for a scalar (ndim 0) */
+int64_t sl_shape_row(const sl_shape *shape);   /* elements behind one index of dimension 0 */
 int sl_shape_equal(const sl_shape *a, const sl_shape *b);
 /* Writes "[64, 28, 28, 1]" into text (at most n bytes) and returns text. */
 char *sl_shape_text(const sl_shape *shape, char *text, size_t n);

@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 
 #include "runtime/base/file.h"
-#include "runtime/data/idx.h"
 #include "runtime/base/log.h"
 #include "runtime/base/permutation.h"
+#include "runtime/data/idx.h"
 
 enum { MOST_CLASSES = 1 << 20, NAMES_LIMIT_BYTES = 16 << 20, MAP_BYTES = 256 << 20 };
 

@@ -9,10 +9,10 @@
 
 #include <stdint.h>
 
-#include "runtime/data/idx.h"
-#include "runtime/data/loader.h"
 #include "runtime/base/status.h"
 #include "runtime/base/tensor.h"
+#include "runtime/data/idx.h"
+#include "runtime/data/loader.h"
 
 #ifdef __cplusplus
 extern "C" {

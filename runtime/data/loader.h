@@ -14,8 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/data/augment.h"
 #include "runtime/base/status.h"
+#include "runtime/data/augment.h"
 
 #ifdef __cplusplus
 extern "C" {

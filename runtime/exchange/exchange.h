@@ -13,10 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/exchange/compress.h"
-#include "runtime/exchange/leaves.h"
 #include "runtime/base/status.h"
 #include "runtime/base/tensor.h"
+#include "runtime/exchange/compress.h"
+#include "runtime/exchange/leaves.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -6,8 +6,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "runtime/machine/comm.h"
 #include "runtime/exchange/exchange.h"
+#include "runtime/machine/comm.h"
 
 enum { SL__DEPTH = 4, SL__LINE = 64 }; /* segments under way at once; bytes of a cache line */
 

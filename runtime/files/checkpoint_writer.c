@@ -19,10 +19,10 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "runtime/machine/comm.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
+#include "runtime/machine/comm.h"
 
 enum { CHUNK = 1 << 20, HUGE_PAGE = 2 << 20, TEXT = 1024 };
 static const double LONG_WAIT_S = 1;

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/files/checkpoint.h"
 #include "runtime/base/json.h"
+#include "runtime/files/checkpoint.h"
 
 enum { MOST_FILES = 4096 };
 

@@ -15,8 +15,8 @@ extern "C" {
 typedef struct sl_weights sl_weights;
 
 /* path: a safetensors file, an index (its name ends in .json), a checkpoint (checkpoint.h), or a folder with
- * model.safetensors or with model.safetensors.index.json. Errors are those of sl_safetensors_open; an index must give each tensor that its files
- * have, and no other, one file beside it. SL_EFORMAT names index, tensor and file. */
+ * model.safetensors or with model.safetensors.index.json. Errors are those of sl_safetensors_open; an index must give
+ * each tensor that its files have, and no other, one file beside it. SL_EFORMAT names index, tensor and file. */
 sl_status sl_weights_open(const char *path, sl_weights **weights);
 sl_status sl_weights_open_index(const char *path, sl_weights **weights); /* whatever its name ends in */
 void sl_weights_close(sl_weights *weights);                              /* NULL is allowed */

@@ -66,6 +66,4 @@ sl_status sl_policies_find(const char *library, const char *name, struct starpu_
   return sl_fail(SL_EINVAL, "unknown scheduling policy '%s'; StarPU %s has %s", name, sl_runtime_starpu(), text);
 }
 
-int sl_policies_need_models(const char *name) {
-  return strncmp(name, "dm", 2) == 0 || strstr(name, "heft") != NULL;
-}
+int sl_policies_need_models(const char *name) { return strncmp(name, "dm", 2) == 0 || strstr(name, "heft") != NULL; }

@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/machine/comm.h"
 #include "runtime/base/log.h"
+#include "runtime/machine/comm.h"
 #include "runtime/machine/policies.h"
 
 #if defined(SL_HAVE_CUDA) && defined(STARPU_USE_CUDA)

@@ -7,8 +7,8 @@
 
 #include <stddef.h>
 
-#include "runtime/machine/isa.h"
 #include "runtime/base/status.h"
+#include "runtime/machine/isa.h"
 #include "runtime/machine/team.h"
 #include "runtime/machine/topology.h"
 

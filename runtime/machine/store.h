@@ -5,9 +5,9 @@
 
 #include <starpu.h>
 
-#include "runtime/machine/runtime.h"
 #include "runtime/base/status.h"
 #include "runtime/base/tensor.h"
+#include "runtime/machine/runtime.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -31,7 +31,7 @@ sl_status sl_store_create(sl_store **store);
 /* Unregisters all handles: StarPU must still run, and no task may use them. NULL is allowed. */
 void sl_store_destroy(sl_store *store);
 int sl_store_count(const sl_store *store);
-sl_tensor *sl_store_at(const sl_store *store, int i); /* in the order of adding */
+sl_tensor *sl_store_at(const sl_store *store, int i);              /* in the order of adding */
 sl_tensor *sl_store_find(const sl_store *store, const char *name); /* NULL when there is none */
 /* A new tensor of zeros. SL_EEXIST, SL_ENOMEM. */
 sl_status sl_store_add(sl_store *store, const char *name, sl_dtype dtype, const sl_shape *shape, int parameter,
@@ -47,11 +47,11 @@ sl_status sl_store_add_common(sl_store *store, const char *name, sl_dtype dtype,
 /* A tensor that rank `owner` alone has; data is NULL on the others. */
 sl_status sl_store_add_owned(sl_store *store, const char *name, sl_dtype dtype, const sl_shape *shape, int owner,
                              int rank, sl_tensor **tensor);
-/* Registers the tensor with StarPU in `blocks` blocks of rows [rows b / blocks, rows (b + 1) / blocks); one that is registered
- * already must be so in as many (SL_EINVAL). */
+/* Registers the tensor with StarPU in `blocks` blocks of rows [rows b / blocks, rows (b + 1) / blocks); one that is
+ * registered already must be so in as many (SL_EINVAL). */
 sl_status sl_store_register(sl_tensor *tensor, int blocks);
-/* Brings all tensors to host memory for reading (write = 0) or changing; waits for tasks. Before anything is registered it
- * does nothing. Must be released before the next step. */
+/* Brings all tensors to host memory for reading (write = 0) or changing; waits for tasks. Before anything is registered
+ * it does nothing. Must be released before the next step. */
 sl_status sl_store_acquire(sl_store *store, int write);
 void sl_store_release(sl_store *store);
 

@@ -28,7 +28,7 @@ typedef struct sl_record {
   int64_t submit, ready; /* ready: all dependencies met */
   int64_t taken;         /* a worker has it, and its inputs are brought there; exchange: its data are in host memory */
   int64_t start, end;    /* of the kernel; of the exchange itself */
-  int32_t node;                      /* of the graph */
+  int32_t node;          /* of the graph */
   int16_t worker;
   int16_t kind; /* sl_record_kind */
 } sl_record;

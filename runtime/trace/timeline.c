@@ -293,17 +293,19 @@ static sl_status read_column(const sl_safetensors *st, const char *path, const s
 }
 
 static sl_status check(const char *path, const sl_timeline *t, int n_before) {
-  int fine = t->peak_gflops >= 0 && t->peak_gigabytes >= 0 && t->rank >= 0 && t->rank < t->ranks && t->from[0] == 0 && t->from[t->n_nodes] == n_before;
+  int fine = t->peak_gflops >= 0 && t->peak_gigabytes >= 0 && t->rank >= 0 && t->rank < t->ranks && t->from[0] == 0 &&
+             t->from[t->n_nodes] == n_before;
   for (int i = 0; i < t->n_nodes && fine; i++) {
     fine = t->from[i] <= t->from[i + 1] && t->from[i + 1] <= n_before && t->node[i].kind >= 0 &&
            t->node[i].kind < t->n_kinds;
-    for (int k = t->from[i]; k < t->from[i + 1] && fine; k++) fine = t->before[k] >= 0 && t->before[k] < t->n_nodes && t->before[k] != i;
+    for (int k = t->from[i]; k < t->from[i + 1] && fine; k++)
+      fine = t->before[k] >= 0 && t->before[k] < t->n_nodes && t->before[k] != i;
   }
   for (int i = 0; i < t->n_buffers && fine; i++)
     fine = t->buffer[i].bytes >= 0 && t->buffer[i].slot >= 0 && t->buffer[i].slot < t->n_buffers;
   for (int i = 0; i < t->n_uses && fine; i++)
-    fine = t->use[i].node >= 0 && t->use[i].node < t->n_nodes && t->use[i].buffer >= 0 &&
-           t->use[i].buffer < t->n_buffers;
+    fine =
+        t->use[i].node >= 0 && t->use[i].node < t->n_nodes && t->use[i].buffer >= 0 && t->use[i].buffer < t->n_buffers;
   return fine ? SL_OK : sl_fail(SL_EFORMAT, "%s: the graph in it is none", path);
 }
 

@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/base/status.h"
 #include "runtime/trace/clock.h"
 #include "runtime/trace/recorder.h"
-#include "runtime/base/status.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -79,7 +79,8 @@ char *sl_timeline_name(int rank, char name[SL_TIMELINE_NAME]);
 /* Whether a file of that name is one. */
 int sl_timeline_is_name(const char *name);
 
-/* One safetensors file, docs/reference/formats.md describes it. SL_EIO; when reading SL_EFORMAT, naming file and field. */
+/* One safetensors file, docs/reference/formats.md describes it. SL_EIO; when reading SL_EFORMAT, naming file and field.
+ */
 sl_status sl_timeline_write(const char *path, const sl_timeline *timeline);
 sl_status sl_timeline_read(const char *path, sl_timeline **timeline);
 /* All ranks' files of a folder, in the order of ranks, each on rank 0's clock; a rank that left none is missing.

@@ -7,10 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/machine/isa.h"
 #include "runtime/base/status.h"
-#include "runtime/machine/team.h"
 #include "runtime/base/tensor.h"
+#include "runtime/machine/isa.h"
+#include "runtime/machine/team.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -6,8 +6,8 @@
 
 #include <jansson.h>
 
-#include "runtime/machine/isa.h"
 #include "runtime/base/status.h"
+#include "runtime/machine/isa.h"
 #include "tasks/graph/operation.h"
 
 #ifdef __cplusplus

@@ -6,8 +6,8 @@
 #include <starpu.h>
 #include <stdatomic.h>
 
-#include "runtime/trace/recorder.h"
 #include "runtime/machine/runtime.h"
+#include "runtime/trace/recorder.h"
 #include "tasks/graph/graph.h"
 #include "tasks/starpu/run.h"
 

@@ -1,6 +1,6 @@
 /* The CUDA side as seen from C: making and freeing what the CUDA kernels of one worker share. No CUDA header is needed
- * to include this. The functions exist only in a build with CUDA (SL_HAVE_CUDA), where codelets/kernels/cuda_context.cu defines
- * them; they are declared here because lowering, which stands below the operations, calls them. */
+ * to include this. The functions exist only in a build with CUDA (SL_HAVE_CUDA), where codelets/kernels/cuda_context.cu
+ * defines them; they are declared here because lowering, which stands below the operations, calls them. */
 #ifndef SL_CUDA_CONTEXT_H
 #define SL_CUDA_CONTEXT_H
 

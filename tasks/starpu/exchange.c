@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/machine/comm.h"
 #include "runtime/exchange/exchange_mpi.h"
+#include "runtime/machine/comm.h"
 
 /* What is only held back does not move. */
 static void cost(const sl_call *c, sl_cost *cost) {

@@ -38,7 +38,7 @@ int sl__exchanges_share(const sl__exchanges *x);
  * inputs and outputs. Makes the StarPU task of t, whose other fields are filled in. */
 sl_status sl__exchanges_add(sl__exchanges *x, const sl_graph *graph, const sl_node *node, void *const *data,
                             const starpu_data_handle_t *handle, int n, sl__task *t);
-size_t sl__exchanges_bytes(const sl__exchanges *x); /* sl_exchange_memory; 0: MPI's is not known */
+size_t sl__exchanges_bytes(const sl__exchanges *x);  /* sl_exchange_memory; 0: MPI's is not known */
 uint64_t sl__exchanges_sent(const sl__exchanges *x); /* sl_exchange_sent; 0: MPI's are not counted */
 /* Before an exchange's task is submitted. */
 void sl__exchanges_hold(sl__task *t);

@@ -11,11 +11,11 @@
 
 #include "runtime/machine/comm.h"
 #include "tasks/graph/bound.h"
-#include "tasks/starpu/exchange.h"
 #include "tasks/graph/owners.h"
 #include "tasks/graph/print.h"
 #include "tasks/graph/spread.h"
 #include "tasks/starpu/codelet.h"
+#include "tasks/starpu/exchange.h"
 
 struct sl_program {
   sl_runtime *runtime;
@@ -428,8 +428,8 @@ sl_status sl_program_submit(sl_program *p, const sl_step *step) {
 sl_status sl_program_wait(sl_program *p) {
   if (!p->in_flight) return SL_OK;
   starpu_do_schedule(); /* policies may leave all to the moment when the program waits */
-  const sl_status scheduled = sl__run_wait(&p->run, p->task, p->schedule->order, p->graph->n_nodes,
-                                                sl_runtime_sched(p->runtime));
+  const sl_status scheduled =
+      sl__run_wait(&p->run, p->task, p->schedule->order, p->graph->n_nodes, sl_runtime_sched(p->runtime));
   if (scheduled == SL_EPOLICY) sl_runtime_abandon(p->runtime);
   SL_TRY(scheduled);
   int code = starpu_task_wait_for_all();
@@ -583,7 +583,8 @@ static int first_in_place(const sl_schedule *s, int v) {
 /* Which buffers of the memory plan each node touches. */
 static sl_status put_buffers(const sl_program *p, sl_timeline *t) {
   const sl_graph *g = p->graph;
-  int *number = malloc(((size_t)g->n_values + 1) * sizeof *number), *last = malloc(((size_t)g->n_values + 1) * sizeof *last);
+  int *number = malloc(((size_t)g->n_values + 1) * sizeof *number),
+      *last = malloc(((size_t)g->n_values + 1) * sizeof *last);
   int buffers = 0, uses = 0;
   sl_status status = number && last ? SL_OK : sl_fail(SL_ENOMEM, "no memory for the buffers of %d values", g->n_values);
   SL_TRY_OUT(status);

@@ -6,10 +6,10 @@
 #define SL_PROGRAM_H
 
 #include "runtime/exchange/compress.h"
-#include "runtime/trace/idle.h"
-#include "runtime/trace/recorder.h"
 #include "runtime/machine/runtime.h"
 #include "runtime/machine/store.h"
+#include "runtime/trace/idle.h"
+#include "runtime/trace/recorder.h"
 #include "runtime/trace/timeline.h"
 #include "tasks/graph/graph.h"
 #include "tasks/graph/memory.h"

@@ -1,5 +1,5 @@
-/* Figure: what recording adds to a task, by itself and without the noise of whole steps: the five looks at the clock, the
- * latest end of its predecessors, and the record; on as many threads at once as there are workers. Nanoseconds, the
+/* Figure: what recording adds to a task, by itself and without the noise of whole steps: the five looks at the clock,
+ * the latest end of its predecessors, and the record; on as many threads at once as there are workers. Nanoseconds, the
  * median of rounds. (StarPU's call when a worker takes a task is not in it: recorder.sh compares whole steps.)
  *
  * Usage: recorder_cost THREADS */

@@ -7,7 +7,8 @@
 
 void sl__print_manual(FILE *file) {
   fputs(
-      ".\\\" Made by `starling --manual`; edit tools/settings/options.c and tools/command/starling.c instead.\n.TH STARLING 1 \"\" "
+      ".\\\" Made by `starling --manual`; edit tools/settings/options.c and tools/command/starling.c instead.\n.TH "
+      "STARLING 1 \"\" "
       "\"" PACKAGE_STRING
       "\"\n"
       ".SH NAME\nstarling \\- train neural networks as a graph of StarPU tasks\n.SH SYNOPSIS\n",

@@ -20,7 +20,8 @@ static const sl__command train = {
     .run = sl__train,
     .summary = "Train a network on labelled images, or on text",
     .description =
-        "Trains MODEL and keeps the model that does best on the validation part of the data (of images the most accurate, "
+        "Trains MODEL and keeps the model that does best on the validation part of the data (of images the most "
+        "accurate, "
         "of tokens the one with the least loss). The run directory gets "
         "the effective "
         "configuration (config.yaml), where it ran (environment.json), what decides the bits (plan.json), metrics "
@@ -40,17 +41,18 @@ static const sl__command eval = {.name = "eval",
                                      "Prints loss, top-1 and top-5 accuracy, and for models of tokens perplexity, of "
                                      "a run's best model, or of a model file, over the "
                                      "test, validation or training part of its data."};
-static const sl__command predict = {.name = "predict",
-                                    .bit = SL__PREDICT,
-                                    .arguments = "RUN|FILE IMAGE... ",
-                                    .least = 2,
-                                    .most = -1,
-                                    .run = sl__predict,
-                                    .summary = "Say what a trained model sees in image files",
-                                    .description =
-                                        "Prints class and probability of each image. An IMAGE is a JPEG or PNG file of the "
-                                        "size that the model takes, or of any with --resize (grey and colour are "
-                                        "converted), or an IDX file, gzip or plain, of which every image is taken."};
+static const sl__command predict = {
+    .name = "predict",
+    .bit = SL__PREDICT,
+    .arguments = "RUN|FILE IMAGE... ",
+    .least = 2,
+    .most = -1,
+    .run = sl__predict,
+    .summary = "Say what a trained model sees in image files",
+    .description =
+        "Prints class and probability of each image. An IMAGE is a JPEG or PNG file of the "
+        "size that the model takes, or of any with --resize (grey and colour are "
+        "converted), or an IDX file, gzip or plain, of which every image is taken."};
 static const sl__command generate = {
     .name = "generate",
     .bit = SL__GENERATE,
@@ -61,21 +63,23 @@ static const sl__command generate = {
     .summary = "Write text with a trained language model",
     .description =
         "Prints the prompt and what the model goes on with, token by token; the same seed gives the same text. A text "
-        "longer than the model\\(aqs window slides out of its sight at the beginning. Where no tokenizer is known, prompt and text are ids of "
+        "longer than the model\\(aqs window slides out of its sight at the beginning. Where no tokenizer is known, "
+        "prompt and text are ids of "
         "tokens."};
-static const sl__command bench = {.name = "bench",
-                                  .bit = SL__BENCH,
-                                  .arguments = "MODEL ",
-                                  .least = 1,
-                                  .most = 1,
-                                  .run = sl__bench,
-                                  .summary = "Measure the speed of training steps",
-                                  .description =
-                                      "Prints the step time in the steady state (median), samples/s, GFLOP/s of the "
-                                      "operations really done, per cent of the sgemm "
-                                      "peak (every worker thread multiplying matrices on its own, measured before and "
-                                      "after), the memory bandwidth (a triad on all of them), and how the workers' time "
-                                      "divides into kernels and idle time, by cause (docs/reference/timeline.md)."};
+static const sl__command bench = {
+    .name = "bench",
+    .bit = SL__BENCH,
+    .arguments = "MODEL ",
+    .least = 1,
+    .most = 1,
+    .run = sl__bench,
+    .summary = "Measure the speed of training steps",
+    .description =
+        "Prints the step time in the steady state (median), samples/s, GFLOP/s of the "
+        "operations really done, per cent of the sgemm "
+        "peak (every worker thread multiplying matrices on its own, measured before and "
+        "after), the memory bandwidth (a triad on all of them), and how the workers' time "
+        "divides into kernels and idle time, by cause (docs/reference/timeline.md)."};
 static const sl__command calibrate = {
     .name = "calibrate",
     .bit = SL__CALIBRATE,
@@ -85,9 +89,12 @@ static const sl__command calibrate = {
     .run = sl__calibrate,
     .summary = "Let StarPU's performance models learn a model's tasks",
     .description =
-        "Runs training steps of MODEL until each kind of task (operation and size) has its samples on CPU workers, leaves out first calls and outliers, shows samples, medians and spread, "
-        "and stores them in StarPU's performance models, which dm* and heft policies go by. They are filed under the name of the machine (--machine), and are of the sizes that "
-        "the options make: give those that train, bench or compare will have. Ends with exit code 3 where samples are lacking after --most-steps."};
+        "Runs training steps of MODEL until each kind of task (operation and size) has its samples on CPU workers, "
+        "leaves out first calls and outliers, shows samples, medians and spread, "
+        "and stores them in StarPU's performance models, which dm* and heft policies go by. They are filed under the "
+        "name of the machine (--machine), and are of the sizes that "
+        "the options make: give those that train, bench or compare will have. Ends with exit code 3 where samples are "
+        "lacking after --most-steps."};
 static const sl__command compare = {
     .name = "compare",
     .bit = SL__COMPARE | SL__BENCH, /* it takes what bench takes */
@@ -97,10 +104,15 @@ static const sl__command compare = {
     .run = sl__compare,
     .summary = "Compare scheduling policies on a model's training steps",
     .description =
-        "Measures the steps of MODEL under each policy, with priorities and without, every time in a process of its own, in repetitions that take turns, "
-        "and refuses (exit code 3) where a policy goes by StarPU's performance models and these were not calibrated (see calibrate, --calibrate and --uncalibrated). Prints the time of a step, its ratio to that under eager with a 95% interval, "
-        "its part of one lower bound that all share, how much longer kernels take than alone, and idle time by cause; says which policy to take and whether that is "
-        "more than noise, and fails where policies gave different bytes. --out gets a page with plots (compare.html), every repetition (compare.csv) and the figures (compare.json). Other options are handed "
+        "Measures the steps of MODEL under each policy, with priorities and without, every time in a process of its "
+        "own, in repetitions that take turns, "
+        "and refuses (exit code 3) where a policy goes by StarPU's performance models and these were not calibrated "
+        "(see calibrate, --calibrate and --uncalibrated). Prints the time of a step, its ratio to that under eager "
+        "with a 95% interval, "
+        "its part of one lower bound that all share, how much longer kernels take than alone, and idle time by cause; "
+        "says which policy to take and whether that is "
+        "more than noise, and fails where policies gave different bytes. --out gets a page with plots (compare.html), "
+        "every repetition (compare.csv) and the figures (compare.json). Other options are handed "
         "to bench."};
 static const sl__command graph = {.name = "graph",
                                   .bit = SL__GRAPH,
@@ -122,8 +134,10 @@ static const sl__command import = {
     .run = sl__import,
     .summary = "Make a data set of folders of images",
     .description =
-        "Reads JPEG and PNG files from a folder per class in DIR (or in DIR/train, and for testing DIR/test or DIR/val), "
-        "brings them to one size and writes the folder --out as --data takes it. The folders\\(aq names are the classes, in "
+        "Reads JPEG and PNG files from a folder per class in DIR (or in DIR/train, and for testing DIR/test or "
+        "DIR/val), "
+        "brings them to one size and writes the folder --out as --data takes it. The folders\\(aq names are the "
+        "classes, in "
         "the order of their bytes. Without --size and --crop all images must have one size."};
 static const sl__command tokenize = {
     .name = "tokenize",
@@ -136,8 +150,10 @@ static const sl__command tokenize = {
     .description =
         "Writes the tokens of the FILEs to train.bin in --out, those of the last part of them to val.bin where "
         "--val-fraction is given (whole FILEs where there are several), and the tokenizer to tokenizer.json, which "
-        "Hugging Face's tokenizers read. Several texts have the end token between them, where the tokenizer has one. With "
-        "--tokenizer=train a byte-level BPE of --vocabulary tokens is learnt from the FILEs first. With --decode the text "
+        "Hugging Face's tokenizers read. Several texts have the end token between them, where the tokenizer has one. "
+        "With "
+        "--tokenizer=train a byte-level BPE of --vocabulary tokens is learnt from the FILEs first. With --decode the "
+        "text "
         "of a token file is printed instead."};
 static const sl__command trace = {
     .name = "trace",
@@ -149,9 +165,11 @@ static const sl__command trace = {
     .summary = "Show where the time of a run's last steps went, or write it for other tools",
     .description =
         "Reads the timelines that the ranks of RUN left (a run directory, or the folder that bench wrote with --out). "
-        "Prints for each rank the time of a step, its lower bound, and the shares of worker time in kernels and idle, by "
+        "Prints for each rank the time of a step, its lower bound, and the shares of worker time in kernels and idle, "
+        "by "
         "cause. With --format and --out it writes all tasks, exchanges and idle intervals of all ranks, on one clock, "
-        "instead: for ui.perfetto.dev (chrome), ViTE (paje) or a spreadsheet (csv). docs/reference/timeline.md tells how to read them."};
+        "instead: for ui.perfetto.dev (chrome), ViTE (paje) or a spreadsheet (csv). docs/reference/timeline.md tells "
+        "how to read them."};
 static const sl__command report = {
     .name = "report",
     .bit = SL__REPORT,
@@ -161,9 +179,12 @@ static const sl__command report = {
     .run = sl__report,
     .summary = "Write a run's timeline, figures and curves as one HTML file",
     .description =
-        "Writes RUN/report.html, which any browser shows, without a network: why a step was as slow as it was, the timeline of all "
-        "ranks to look into, idle time by cause, bounds, operations, and loss and throughput where RUN has metrics. RUN is what "
-        "trace reads. With --json the page\(aqs data are printed instead, or written to --out; --svg writes plots as files, for papers. docs/reference/timeline.md tells how to read it."};
+        "Writes RUN/report.html, which any browser shows, without a network: why a step was as slow as it was, the "
+        "timeline of all "
+        "ranks to look into, idle time by cause, bounds, operations, and loss and throughput where RUN has metrics. "
+        "RUN is what "
+        "trace reads. With --json the page\(aqs data are printed instead, or written to --out; --svg writes plots as "
+        "files, for papers. docs/reference/timeline.md tells how to read it."};
 static const sl__command info = {
     .name = "info",
     .bit = SL__INFO,
@@ -190,22 +211,25 @@ static const sl__command convert = {
         "the names and in the layout that --to names. All tensors that are missing, of another shape or too many are "
         "listed; then nothing is written."};
 
-static const sl__command grade = {
-    .name = "grade",
-    .bit = SL__GRADE,
-    .arguments = "LESSON DIR ",
-    .least = 2,
-    .most = 2,
-    .run = sl__grade,
-    .summary = "Build, run and judge what students hand in",
-    .description =
-        "DIR has a folder for each submission, or one C file. LESSON is the folder of a lesson with a skeleton, or its name, such as "
-        "07-own-operation. The files of each submission that the skeleton names are put into a copy of the lesson, which is built "
-        "and run under limits of time and memory; the lesson\\(aqs own check decides. Prints a line for each, and writes a table "
-        "(CSV): submission, built, passed, exit, seconds, peak_mb, failure. The limits keep one submission from stopping the others; they are "
-        "no sandbox. docs/lessons/README.md tells more."};
-const sl__command *const sl__commands[] = {&train, &eval, &generate, &predict, &convert, &bench, &calibrate, &compare, &graph, &trace, &report, &import, &tokenize, &grade, &info,
-                                           NULL};
+static const sl__command grade = {.name = "grade",
+                                  .bit = SL__GRADE,
+                                  .arguments = "LESSON DIR ",
+                                  .least = 2,
+                                  .most = 2,
+                                  .run = sl__grade,
+                                  .summary = "Build, run and judge what students hand in",
+                                  .description =
+                                      "DIR has a folder for each submission, or one C file. LESSON is the folder of a "
+                                      "lesson with a skeleton, or its name, such as "
+                                      "07-own-operation. The files of each submission that the skeleton names are put "
+                                      "into a copy of the lesson, which is built "
+                                      "and run under limits of time and memory; the lesson\\(aqs own check decides. "
+                                      "Prints a line for each, and writes a table "
+                                      "(CSV): submission, built, passed, exit, seconds, peak_mb, failure. The limits "
+                                      "keep one submission from stopping the others; they are "
+                                      "no sandbox. docs/lessons/README.md tells more."};
+const sl__command *const sl__commands[] = {&train, &eval,  &generate, &predict, &convert,  &bench, &calibrate, &compare,
+                                           &graph, &trace, &report,   &import,  &tokenize, &grade, &info,      NULL};
 
 static void usage(FILE *file) {
   fputs("Usage: starling COMMAND [OPTION]...\n\n", file);
@@ -271,8 +295,8 @@ static int command(int argc, char **argv) {
   return code;
 }
 
-/* MPI_Finalize may wait for ever between hosts that TCP joins (docs/how-to/clusters.md). The work is done by then, and its
- * results are on disk: the process ends without it. */
+/* MPI_Finalize may wait for ever between hosts that TCP joins (docs/how-to/clusters.md). The work is done by then, and
+ * its results are on disk: the process ends without it. */
 enum { END_SECONDS = 30 };
 static void *end_anyway(void *code) {
   sleep(END_SECONDS);

@@ -5,11 +5,11 @@
 #include <sys/stat.h>
 
 #include "runtime/files/checkpoint.h"
-#include "tools/files/rundir.h"
 #include "tools/commands/commands.h"
+#include "tools/files/model_file.h"
+#include "tools/files/rundir.h"
 #include "tools/run/data.h"
 #include "tools/run/evaluate.h"
-#include "tools/files/model_file.h"
 #include "tools/run/session.h"
 #include "tools/run/watch.h"
 

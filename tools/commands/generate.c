@@ -9,11 +9,11 @@
 
 #include "runtime/base/file.h"
 #include "tasks/starpu/program.h"
-#include "tools/text/coder.h"
 #include "tools/commands/commands.h"
 #include "tools/files/model_file.h"
-#include "tools/text/sample.h"
 #include "tools/run/session.h"
+#include "tools/text/coder.h"
+#include "tools/text/sample.h"
 
 enum { SHORTEST = 16, PROMPT_BYTES = 64 << 20 };
 

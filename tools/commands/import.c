@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "runtime/base/file.h"
-#include "runtime/data/idx.h"
 #include "runtime/base/permutation.h"
+#include "runtime/data/idx.h"
 #include "tools/commands/commands.h"
 #include "tools/images/resize.h"
 

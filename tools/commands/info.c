@@ -135,9 +135,9 @@ static json_t *software_part(const sl__options *o, sl_runtime *rt) {
                    PACKAGE_VERSION, "commit", sl__commit(), "starpu", "version", sl_runtime_starpu(), "max_cpu_workers",
                    sl_runtime_starpu_max_cpus(), "max_buffers", sl_runtime_starpu_max_buffers(), "cuda",
                    sl_runtime_starpu_has_cuda(), "sched", sl_runtime_sched(rt), "policies",
-                   sl_policies_names(o->sched_lib, policies, sizeof policies) == SL_OK ? policies : "", "models_of", sl_runtime_model_host(rt), "mpi",
-                   sl_runtime_mpi(), "hwloc", version, "openblas", sl_runtime_blas(), "kernels",
-                   sl_isa_name(sl_runtime_isa(rt)), "best_kernels", sl_isa_name(sl_isa_best()));
+                   sl_policies_names(o->sched_lib, policies, sizeof policies) == SL_OK ? policies : "", "models_of",
+                   sl_runtime_model_host(rt), "mpi", sl_runtime_mpi(), "hwloc", version, "openblas", sl_runtime_blas(),
+                   "kernels", sl_isa_name(sl_runtime_isa(rt)), "best_kernels", sl_isa_name(sl_isa_best()));
 }
 
 /* Names as the driver gives them; of all GPUs of the machine, whether or not this process may use them. */

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "tools/commands/commands.h"
-#include "tools/run/evaluate.h"
-#include "tools/images/image.h"
 #include "tools/files/model_file.h"
+#include "tools/images/image.h"
+#include "tools/run/evaluate.h"
 #include "tools/run/session.h"
 
 /* The `top` likeliest classes, likeliest first; the lower number among equals. */
@@ -43,8 +43,8 @@ static sl_status collect(json_t *all, const sl__model_facts *f, const char *file
              : sl_fail(SL_ENOMEM, "no memory for the predictions (%s must be UTF-8)", file);
 }
 
-static sl_status predict_file(sl__evaluator *e, const sl__model_facts *f, const char *path, int top,
-                              int64_t resize, json_t *all) {
+static sl_status predict_file(sl__evaluator *e, const sl__model_facts *f, const char *path, int top, int64_t resize,
+                              json_t *all) {
   sl__images images;
   const sl_model_data *d = &f->data;
   const int64_t bytes = d->height * d->width * d->channels, batch = e->plan.batch;

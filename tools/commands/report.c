@@ -7,8 +7,8 @@
 
 #include "report_page.h"
 #include "runtime/base/file.h"
-#include "tools/files/rundir.h"
 #include "tools/commands/commands.h"
+#include "tools/files/rundir.h"
 #include "tools/report/parts.h"
 
 /* The data within a <script> element. All of its text is in strings of JSON, where \u003c is the same as <; without a <

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "runtime/files/checkpoint_writer.h"
 #include "runtime/base/log.h"
+#include "runtime/files/checkpoint_writer.h"
 #include "runtime/trace/recorder.h"
 #include "tools/run/session.h"
 

@@ -1,6 +1,6 @@
 /* Model files: safetensors with all that evaluation needs beside the parameters (architecture, input, normalisation,
- * names of classes) in their metadata, so that a file is usable alone. A checkpoint has all of it, too, and is read like
- * a model file. */
+ * names of classes) in their metadata, so that a file is usable alone. A checkpoint has all of it, too, and is read
+ * like a model file. */
 #ifndef SL_TOOLS_MODEL_FILE_H
 #define SL_TOOLS_MODEL_FILE_H
 
@@ -28,8 +28,8 @@ sl_status sl__model_save(const char *path, sl_store *store, const sl_graph *grap
 json_t *sl__model_metadata(const sl__model_facts *facts);
 
 typedef struct sl__model_file sl__model_file;
-/* path: a model file, a checkpoint, or a run directory (its model.safetensors); or published weights: a folder, file or index of
- * theirs, whose sizes tell the model. */
+/* path: a model file, a checkpoint, or a run directory (its model.safetensors); or published weights: a folder, file or
+ * index of theirs, whose sizes tell the model. */
 sl_status sl__model_open(const char *path, sl__model_file **file);
 /* The same, but of published weights the model is known (NULL: not). */
 sl_status sl__model_open_as(const char *path, const sl_model *model, sl__model_file **file);

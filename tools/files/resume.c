@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/base/log.h"
 #include "runtime/files/checkpoint.h"
 #include "runtime/machine/comm.h"
-#include "runtime/base/log.h"
 #include "tools/files/rundir.h"
 
 /* ---- the header ------------------------------------------------------------------------------------------------- */

@@ -3,8 +3,8 @@
 #define SL_TOOLS_RESUME_H
 
 #include "models/rate.h"
-#include "tools/run/evaluate.h"
 #include "tools/files/model_file.h"
+#include "tools/run/evaluate.h"
 #include "tools/run/ranks.h"
 
 /* Sums over some steps, for the lines of metrics. */

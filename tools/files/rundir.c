@@ -13,9 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "runtime/files/checkpoint.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
+#include "runtime/files/checkpoint.h"
 #include "runtime/trace/timeline.h"
 
 #define MARKER_TEXT "A run directory of Starling, format 1. docs/reference/formats.md says what the files are.\n"

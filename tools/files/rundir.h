@@ -1,6 +1,6 @@
-/* The run directory: where one run leaves its configuration, environment, metrics and models (docs/reference/formats.md lists the
- * files). It is made whole or not at all, never taken over by accident, and each file in it is written atomically;
- * metrics are appended one whole line at a time. */
+/* The run directory: where one run leaves its configuration, environment, metrics and models (docs/reference/formats.md
+ * lists the files). It is made whole or not at all, never taken over by accident, and each file in it is written
+ * atomically; metrics are appended one whole line at a time. */
 #ifndef SL_RUNDIR_H
 #define SL_RUNDIR_H
 

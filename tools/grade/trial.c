@@ -81,8 +81,8 @@ static void look(processes *all, int *n, size_t *bytes) {
   }
 }
 
-/* Bytes of ours, each page counted once though several processes share it (their proportional set sizes, in kB). 0 where
- * the kernel does not tell. */
+/* Bytes of ours, each page counted once though several processes share it (their proportional set sizes, in kB). 0
+ * where the kernel does not tell. */
 static size_t proportional(const processes *all) {
   size_t bytes = 0;
   for (int i = 0; i < all->n; i++) {

@@ -3,7 +3,8 @@
  *
  * The filter is a triangle whose half width is one pixel of the coarser of both grids, so that shrinking averages (no
  * aliasing) and enlarging interpolates. Weights have 22 fractional bits and what is between the passes 8 bits, as in
- * PIL's: the results are its bit for bit, or within one level where a later PIL goes along columns first (tall pictures).
+ * PIL's: the results are its bit for bit, or within one level where a later PIL goes along columns first (tall
+ * pictures).
  */
 #include "tools/images/resize.h"
 

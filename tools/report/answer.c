@@ -6,7 +6,8 @@
 
 #include "tools/report/parts.h"
 
-/* Of the cause that most idle time has: what happened, and what helps (docs/reference/timeline.md has the same list). */
+/* Of the cause that most idle time has: what happened, and what helps (docs/reference/timeline.md has the same list).
+ */
 static const struct {
   const char *because, *helps;
 } causes[SL_IDLE_CAUSES] = {

@@ -41,8 +41,9 @@ const char *sl__report_roof_note(const sl__report_run *report);
 /* All that the page shows; docs/reference/formats.md has the fields. *data is the caller's to json_decref(). */
 sl_status sl__report_data(const sl__report_run *report, json_t **data);
 
-/* The report's plots as SVG files in a folder, which is made where it is missing: timeline.svg, idle.svg, and where data are
- * there loss.svg, throughput.svg, roofline.svg. data as sl__report_data makes it. quiet: their names are not printed. */
+/* The report's plots as SVG files in a folder, which is made where it is missing: timeline.svg, idle.svg, and where
+ * data are there loss.svg, throughput.svg, roofline.svg. data as sl__report_data makes it. quiet: their names are not
+ * printed. */
 sl_status sl__report_svg(const sl__report_run *report, const json_t *data, const char *folder, int quiet);
 
 #endif

@@ -11,7 +11,8 @@
 #include "tools/run/session.h"
 
 /* Options that each rank may have of its own: where things are, and how the machine is used. */
-static const char *const own[] = {"data", "out", "sched", "sched_lib", "workers", "threads_per_worker", "gpus", "tokenizer", "init"};
+static const char *const own[] = {"data", "out",       "sched", "sched_lib", "workers", "threads_per_worker",
+                                  "gpus", "tokenizer", "init"};
 
 static int is_own(const char *line) {
   for (size_t i = 0; i < sizeof own / sizeof *own; i++) {

@@ -2,8 +2,8 @@
 #ifndef SL_TOOLS_DIGEST_H
 #define SL_TOOLS_DIGEST_H
 
-#include "tools/run/data.h"
 #include "tools/files/model_file.h"
+#include "tools/run/data.h"
 #include "tools/settings/options.h"
 
 /* *text is the caller's to free(). */

@@ -11,7 +11,8 @@ typedef struct sl__machine {
 } sl__machine;
 
 /* One file beside StarPU's performance models for each machine, number of workers on it and size of their teams;
- * docs/reference/formats.md describes it. What cannot be read or written is no failure, but a warning: then nothing is known. */
+ * docs/reference/formats.md describes it. What cannot be read or written is no failure, but a warning: then nothing is
+ * known. */
 sl__machine sl__machine_read(const sl_runtime *runtime);
 /* Raises *machine to what earlier runs found, since other work on a machine only lowers what is measured; the node's
  * first rank writes it. */

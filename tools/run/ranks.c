@@ -8,9 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "runtime/machine/comm.h"
-#include "runtime/exchange/leaves.h"
 #include "runtime/base/log.h"
+#include "runtime/exchange/leaves.h"
+#include "runtime/machine/comm.h"
 
 enum { TEXT = 1024 };
 

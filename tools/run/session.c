@@ -35,8 +35,7 @@ sl_status sl__start(const sl__options *o, const char *what, int ranks, sl_runtim
   const int n = sl_runtime_ranks(*runtime);
   sl_runtime_stop(*runtime);
   *runtime = NULL;
-  return sl_fail(SL_EUNSUPPORTED, "%s was started on %d ranks and computes on one: start it without mpiexec",
-                 what, n);
+  return sl_fail(SL_EUNSUPPORTED, "%s was started on %d ranks and computes on one: start it without mpiexec", what, n);
 }
 
 sl_status sl__environment_complete(json_t *environment, const sl_runtime *runtime) {

@@ -25,7 +25,8 @@ sl_status sl__plan_of(const sl__options *options, const sl_model *model, int ran
  */
 sl_status sl__synthetic_data(const sl__options *options, const sl_model *model, sl_model_data *data);
 
-/* Whether SIGINT, SIGTERM or SIGUSR1 (what Slurm sends before the end) has come since sl__catch_signals; a second one ends the process as usual. */
+/* Whether SIGINT, SIGTERM or SIGUSR1 (what Slurm sends before the end) has come since sl__catch_signals; a second one
+ * ends the process as usual. */
 void sl__catch_signals(void);
 int sl__signalled(void);
 

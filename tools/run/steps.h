@@ -7,9 +7,9 @@
 #include "runtime/data/loader.h"
 #include "tasks/starpu/program.h"
 #include "tools/run/data.h"
-#include "tools/settings/options.h"
 #include "tools/run/ranks.h"
 #include "tools/run/watch.h"
+#include "tools/settings/options.h"
 
 /* Images, or windows of tokens, made up once and handed out in turn; reading one costs a copy, as it does from a data
  * set. */

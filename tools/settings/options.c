@@ -9,8 +9,8 @@
 #include <string.h>
 #include <yaml.h>
 
-#include "runtime/data/dataset.h"
 #include "runtime/base/file.h"
+#include "runtime/data/dataset.h"
 #include "tools/files/rundir.h"
 
 typedef enum { TEXT, CHOICE, INTEGER, REAL, FLAG } option_kind;
@@ -139,7 +139,8 @@ static const option table[] = {
     {"kernels", CHOICE, AT(kernels), RUNS | SL__CALIBRATE | SL__INFO, 1, "base|avx2|avx512", NULL, 0, 0,
      "instruction set of the CPU kernels (default: the best that runs)"},
     {"calibrate", FLAG, AT(calibrate), SL__TRAIN | SL__BENCH, 1, NULL, NULL, 0, 0,
-     "let StarPU refine its performance models, which dm* policies need, as it runs; compare: have 'starling calibrate' "
+     "let StarPU refine its performance models, which dm* policies need, as it runs; compare: have 'starling "
+     "calibrate' "
      "do so first"},
     {"uncalibrated", FLAG, AT(uncalibrated), SL__COMPARE, 0, NULL, NULL, 0, 0,
      "compare although models lack samples, and mark what is found"},
@@ -161,9 +162,8 @@ static const option table[] = {
      "hf: write files of at most so many megabytes, and an index (default: one file)"},
 
     {"out", TEXT, AT(out),
-     SL__TRAIN | SL__BENCH | SL__COMPARE | SL__TRACE | SL__REPORT | SL__TOKENIZE | SL__CONVERT | SL__IMPORT | SL__GRADE, 0,
-     "PATH",
-     NULL, 0, 0,
+     SL__TRAIN | SL__BENCH | SL__COMPARE | SL__TRACE | SL__REPORT | SL__TOKENIZE | SL__CONVERT | SL__IMPORT | SL__GRADE,
+     0, "PATH", NULL, 0, 0,
      "train: run directory (default runs/MODEL-DATE); tokenize, import: folder of the files; convert: file to write, "
      "or with --to hf folder; bench: "
      "folder for the timeline (default: none is written); compare: folder for its tables (default: none); trace: file "

@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "runtime/data/augment.h"
 #include "runtime/base/status.h"
+#include "runtime/data/augment.h"
 
 /* Which subcommands take an option. */
 enum {
@@ -32,17 +32,18 @@ enum {
 /* Not given and without a default: integers -1, reals NaN, texts NULL. Commands fill these in from the model or the
  * machine. */
 typedef struct sl__options {
-  char *model; /* train, bench, graph: a model's name; eval, generate, predict: a file or run directory; import: "images" */
+  char *model; /* train, bench, graph: a model's name; eval, generate, predict: a file or run directory; import:
+                  "images" */
   char *data, *sched, *sched_lib, *kernels, *optimizer, *batchnorm, *rate_schedule, *until, *split, *image, *augment;
   char *recompute, *balance, *allreduce, *compress;
   char *out, *format, *config, *prompt, *prompt_file, *tokenizer, *decode, *bits, *size, *svg;
   int64_t workers, threads_per_worker, gpus, batch, leaves, shards, row_blocks, micro_batches;
   int64_t checkpoint_every, keep, zero;
-  int64_t steps, epochs, warmup, rate_step, eval_every, log_every, seed, classes, length, top, tokens, top_k, vocabulary,
-      resize, crop;
+  int64_t steps, epochs, warmup, rate_step, eval_every, log_every, seed, classes, length, top, tokens, top_k,
+      vocabulary, resize, crop;
   double checkpoint_minutes;
-  double val_fraction, test_fraction, learning_rate, rate_gamma, rate_floor, momentum, beta1, beta2, eps, decay, clip, smoothing,
-      dropout, temperature, top_p, stall_timeout;
+  double val_fraction, test_fraction, learning_rate, rate_gamma, rate_floor, momentum, beta1, beta2, eps, decay, clip,
+      smoothing, dropout, temperature, top_p, stall_timeout;
   char *init, *to, *model_name;
   int64_t shard_size;
   int new_head;

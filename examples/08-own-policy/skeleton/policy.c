@@ -33,8 +33,8 @@ static struct starpu_task *pop_task(unsigned context) {
   pthread_mutex_lock(&mutex);
   starpu_worker_relax_off();
   struct starpu_task *task = NULL;
-  /* To do: take a task that this worker can execute (starpu_worker_can_execute_task_first_impl says so, and how), tell it
-   * the implementation (starpu_task_set_implementation), and set its next to NULL again. */
+  /* To do: take a task that this worker can execute (starpu_worker_can_execute_task_first_impl says so, and how), tell
+   * it the implementation (starpu_task_set_implementation), and set its next to NULL again. */
   (void)worker, (void)implementation;
   pthread_mutex_unlock(&mutex);
   return task;

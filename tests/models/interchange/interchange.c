@@ -1,5 +1,5 @@
-/* models/interchange/interchange.c and config.c: small networks as transformers wrote them (record_published.py) give its logits,
- * and are written as they were; what does not fit is listed whole. */
+/* models/interchange/interchange.c and config.c: small networks as transformers wrote them (record_published.py) give
+ * its logits, and are written as they were; what does not fit is listed whole. */
 #include "models/interchange/interchange.h"
 
 #include <math.h>

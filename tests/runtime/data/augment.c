@@ -1,5 +1,5 @@
-/* runtime/data/augment.c: each pixel of an augmented image against its definition, and what is drawn: the same for the same
- * seed, epoch and sample, uniform over all offsets, independent of each other. */
+/* runtime/data/augment.c: each pixel of an augmented image against its definition, and what is drawn: the same for the
+ * same seed, epoch and sample, uniform over all offsets, independent of each other. */
 #include "runtime/data/augment.h"
 
 #include <stdlib.h>

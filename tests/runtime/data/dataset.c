@@ -1,5 +1,5 @@
-/* runtime/data/dataset.c: what is found in a folder and how it is split, and each way in which four files can fail to be a
- * set. */
+/* runtime/data/dataset.c: what is found in a folder and how it is split, and each way in which four files can fail to
+ * be a set. */
 #include "runtime/data/dataset.h"
 
 #include <math.h>
@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/data/idx.h"
 #include "runtime/base/log.h"
 #include "runtime/base/permutation.h"
+#include "runtime/data/idx.h"
 #include "tests/support/scratch.h"
 
 enum { H = 2, W = 3, TRAIN = 20, TEST = 7, CLASSES = 4 };

@@ -1,5 +1,5 @@
-/* runtime/data/loader.c: which samples come in which order, from any cursor and for any part of a batch; that the thread
- * prefetches, sleeps, and hands its failures on. */
+/* runtime/data/loader.c: which samples come in which order, from any cursor and for any part of a batch; that the
+ * thread prefetches, sleeps, and hands its failures on. */
 #include "runtime/data/loader.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* runtime/data/tokens.c: windows and splits over text and both kinds of token files, and every way in which a file can be
- * wrong. */
+/* runtime/data/tokens.c: windows and splits over text and both kinds of token files, and every way in which a file can
+ * be wrong. */
 #include "runtime/data/tokens.h"
 
 #include <stdio.h>

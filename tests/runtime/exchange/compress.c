@@ -1,4 +1,5 @@
-/* runtime/exchange/compress.c: what messages say and what they lack add up to what there was; the rounding; the choice. */
+/* runtime/exchange/compress.c: what messages say and what they lack add up to what there was; the rounding; the choice.
+ */
 #include "runtime/exchange/compress.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
-/* runtime/exchange/exchange.c: the same sums, bit for bit, as one rank adding up the tree, for every division of leaves over
- * ranks and of ranks over nodes, whatever the order of posting; sums for one rank; copies of one rank's arrays; what is
- * compressed; what a stalled exchange says it waits for. Starts itself over under mpiexec. */
+/* runtime/exchange/exchange.c: the same sums, bit for bit, as one rank adding up the tree, for every division of leaves
+ * over ranks and of ranks over nodes, whatever the order of posting; sums for one rank; copies of one rank's arrays;
+ * what is compressed; what a stalled exchange says it waits for. Starts itself over under mpiexec. */
 #include "runtime/exchange/exchange.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* runtime/exchange/exchange_mpi.c: the ranks' sums to rounding, for all or for one, and copies, whatever the order of posting;
- * what a stalled one says. Starts itself over under mpiexec. */
+/* runtime/exchange/exchange_mpi.c: the ranks' sums to rounding, for all or for one, and copies, whatever the order of
+ * posting; what a stalled one says. Starts itself over under mpiexec. */
 #include "runtime/exchange/exchange_mpi.h"
 
 #include <math.h>

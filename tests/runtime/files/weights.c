@@ -1,5 +1,5 @@
-/* runtime/files/weights.c: one file or several give the same tensors; half floats are widened exactly; an index that lies is
- * named. */
+/* runtime/files/weights.c: one file or several give the same tensors; half floats are widened exactly; an index that
+ * lies is named. */
 #include "runtime/files/weights.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* runtime/machine/environment.c: that what is said of the machine and the call is so, and that no stranger's variable gets in.
+/* runtime/machine/environment.c: that what is said of the machine and the call is so, and that no stranger's variable
+ * gets in.
  */
 #include "runtime/machine/environment.h"
 

@@ -1,5 +1,6 @@
-/* runtime/text/tokenizer.c and the files under it: ids as Hugging Face's tokenizers gave them (tests/figures/peers/tokenizers_compare.py
- * records them), every byte back, cuts that change nothing, what is learnt, and files that are wrong. */
+/* runtime/text/tokenizer.c and the files under it: ids as Hugging Face's tokenizers gave them
+ * (tests/figures/peers/tokenizers_compare.py records them), every byte back, cuts that change nothing, what is learnt,
+ * and files that are wrong. */
 #include "runtime/text/tokenizer.h"
 
 #include <stdio.h>
@@ -307,9 +308,10 @@ static void wrong(void **state, const char *name, const char *text, sl_status co
   if (!strstr(sl_error(), name)) fail_msg("\"%s\" does not name %s", sl_error(), name);
 }
 
-#define BPE(vocab, merges)                                                                                             \
-  "{\"pre_tokenizer\":{\"type\":\"ByteLevel\"},\"model\":{\"type\":\"BPE\",\"vocab\":" vocab ",\"merges\":" merges "}" \
-                                                                                                                   "}"
+#define BPE(vocab, merges)                                                                                         \
+  "{\"pre_tokenizer\":{\"type\":\"ByteLevel\"},\"model\":{\"type\":\"BPE\",\"vocab\":" vocab ",\"merges\":" merges \
+  "}"                                                                                                              \
+  "}"
 
 static void wrong_json(void **state) {
   static const struct {

@@ -1,5 +1,5 @@
-/* tasks/graph/gradient.c: which nodes are added, that uses add up, and the errors. Whether the numbers are right is tested
- * with the operations, against finite differences. */
+/* tasks/graph/gradient.c: which nodes are added, that uses add up, and the errors. Whether the numbers are right is
+ * tested with the operations, against finite differences. */
 #include "tasks/graph/gradient.h"
 
 #include "tests/tasks/toy.h"

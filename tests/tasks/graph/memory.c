@@ -1,5 +1,5 @@
-/* tasks/graph/memory.c and schedule.c: every order that the dependencies allow gives the bits of the order of nodes, with
- * memory shared; sharing saves; and graphs whose schedule is known. */
+/* tasks/graph/memory.c and schedule.c: every order that the dependencies allow gives the bits of the order of nodes,
+ * with memory shared; sharing saves; and graphs whose schedule is known. */
 #include "tasks/graph/memory.h"
 
 #include <math.h>

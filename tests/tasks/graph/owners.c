@@ -1,12 +1,12 @@
-/* tasks/graph/owners.c, and what spread.c makes of it: every parameter has one owner, the same in the eyes of all ranks; only
- * that one updates it; all ranks have the same exchanges, in an order in which nothing is read before it is there, and
- * no parameter written before all have read it. */
+/* tasks/graph/owners.c, and what spread.c makes of it: every parameter has one owner, the same in the eyes of all
+ * ranks; only that one updates it; all ranks have the same exchanges, in an order in which nothing is read before it is
+ * there, and no parameter written before all have read it. */
 #include "tasks/graph/owners.h"
 
 #include <string.h>
 
-#include "tasks/starpu/exchange.h"
 #include "tasks/graph/spread.h"
+#include "tasks/starpu/exchange.h"
 #include "tests/tasks/toy.h"
 
 enum { LAYERS = 5, BATCH = 12 };

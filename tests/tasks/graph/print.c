@@ -1,4 +1,5 @@
-/* tasks/graph/print.c: groups hold every task once and add up to the whole; table, JSON and drawing tell the same graph. */
+/* tasks/graph/print.c: groups hold every task once and add up to the whole; table, JSON and drawing tell the same
+ * graph. */
 #include "tasks/graph/print.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* tasks/graph/recompute.c: the same bits in every order that the dependencies allow, less memory, clones that wait for the
- * gradient that asks for them, and no second update. */
+/* tasks/graph/recompute.c: the same bits in every order that the dependencies allow, less memory, clones that wait for
+ * the gradient that asks for them, and no second update. */
 #include "tasks/graph/recompute.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* tasks/graph/spread.c and row_blocks.c: pieces, the order of sums, and that cutting weights into row blocks changes no bit.
+/* tasks/graph/spread.c and row_blocks.c: pieces, the order of sums, and that cutting weights into row blocks changes no
+ * bit.
  */
 #include "tasks/graph/spread.h"
 

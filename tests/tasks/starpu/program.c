@@ -1,5 +1,5 @@
-/* tasks/starpu/program.c: on StarPU, the bits of sequential execution, step after step; failures named, values that are not
- * finite found. */
+/* tasks/starpu/program.c: on StarPU, the bits of sequential execution, step after step; failures named, values that are
+ * not finite found. */
 #include "tasks/starpu/program.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* tools/commands/import.c: folders of images become a data set that opens with the pixels, labels and names that were put in;
- * broken images stop it by name, or are left out and listed. */
+/* tools/commands/import.c: folders of images become a data set that opens with the pixels, labels and names that were
+ * put in; broken images stop it by name, or are left out and listed. */
 #include <math.h>
 #include <png.h>
 #include <stdio.h>

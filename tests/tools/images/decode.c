@@ -1,5 +1,5 @@
-/* tools/images/decode.c: every kind of JPEG and PNG becomes the pixels that were written, turned as EXIF says; what is torn or
- * lies about its size is refused by name. */
+/* tools/images/decode.c: every kind of JPEG and PNG becomes the pixels that were written, turned as EXIF says; what is
+ * torn or lies about its size is refused by name. */
 #include "tools/images/decode.h"
 
 #include <png.h>

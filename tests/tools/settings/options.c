@@ -1,5 +1,5 @@
-/* tools/settings/options.c: who wins, what is written back, and which name is nearest. What the command prints of it is in
- * tests/command.sh. */
+/* tools/settings/options.c: who wins, what is written back, and which name is nearest. What the command prints of it is
+ * in tests/command.sh. */
 #include "tools/settings/options.h"
 
 #include <math.h>
