@@ -1,8 +1,8 @@
 /* add_row: y = x + W[row], one row of a table added to every row of x: BERT's embedding of token types, of which a text
  * has one. The gradient dW is zero but in that row, the sum of all rows of dy, taken in double. */
 #include "codelets/attributes.h"
+#include "codelets/kernels/cuda_sums.h"
 #include "codelets/kernels/kernel.h"
-#include "tasks/starpu/cuda_context.h"
 
 SL_KERNEL_DECLARE(add_row);
 SL_KERNEL_DECLARE(add_row_grad);

@@ -5,22 +5,12 @@
 #ifndef SL_CUDA_H
 #define SL_CUDA_H
 
-#include <cublas_v2.h>
-#include <cuda_runtime.h>
 #include <stdint.h>
 
+#include "codelets/kernels/cuda_sums.h"
 #include "runtime/base/philox.h"
+#include "runtime/machine/cuda_context.h"
 #include "tasks/graph/graph.h"
-#include "tasks/starpu/cuda_context.h"
-
-struct sl_cuda {
-  cudaStream_t stream;
-  cublasHandle_t blas; /* its workspace is ours, so that it picks the same algorithms every time */
-  void *scratch;       /* 256-byte aligned; used by one task at a time, in the order of the stream */
-  size_t scratch_bytes;
-  int device;
-  void *workspace; /* of blas; a little more behind it for the first use */
-};
 
 constexpr int SL_CUDA_THREADS = 256;     /* of every block */
 constexpr int64_t SL_CUDA_BLOCKS = 4096; /* at most in a grid whose threads stride over the elements */

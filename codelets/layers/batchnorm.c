@@ -7,8 +7,8 @@
  * relu). Backward, the rectifier's mask is computed again from x, as forward did it; after a residual it is read off
  * the output, and bn_grad_stats writes the masked gradient, which is the residual's. */
 #include "codelets/attributes.h"
+#include "codelets/kernels/cuda_sums.h"
 #include "codelets/kernels/math.h"
-#include "tasks/starpu/cuda_context.h"
 
 SL_KERNEL_DECLARE(bn_stats);
 SL_KERNEL_DECLARE(bn_normalize);

@@ -10,8 +10,8 @@
  * A "view" below is one such convolution: the source image [B, H, W, C], a grid of outputs over it and a list of taps.
  * It is worked on in blocks of about BLOCK output pixels: several images, one, or some rows of one. */
 #include "codelets/attributes.h"
+#include "codelets/kernels/cuda_sums.h"
 #include "codelets/kernels/product.h"
-#include "tasks/starpu/cuda_context.h"
 
 SL_KERNEL_DECLARE(conv2d);
 SL_KERNEL_DECLARE(conv2d_dx);

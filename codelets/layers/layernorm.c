@@ -7,8 +7,8 @@
  * zero (the corrected two-pass algorithm, Chan, Golub and LeVeque 1983); then y. So sums can be in floats: over runs,
  * and in double over those. */
 #include "codelets/attributes.h"
+#include "codelets/kernels/cuda_sums.h"
 #include "codelets/kernels/math.h"
-#include "tasks/starpu/cuda_context.h"
 
 SL_KERNEL_DECLARE(layernorm);
 SL_KERNEL_DECLARE(layernorm_dx);

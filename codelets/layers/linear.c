@@ -6,8 +6,8 @@
  *
  * R rows (all dimensions but the last), K inputs, N features. */
 #include "codelets/attributes.h"
+#include "codelets/kernels/cuda_sums.h"
 #include "codelets/kernels/product.h"
-#include "tasks/starpu/cuda_context.h"
 
 SL_KERNEL_DECLARE(linear);
 SL_KERNEL_DECLARE(linear_dx);

@@ -1,8 +1,8 @@
 /* accuracy: how many targets are among the k largest logits; of equals the smaller index comes first, and a row with a
  * NaN never counts. A target's place is the number of logits before it, so that one pass serves any k. */
 #include "codelets/attributes.h"
+#include "codelets/kernels/cuda_sums.h"
 #include "codelets/kernels/math.h"
-#include "tasks/starpu/cuda_context.h"
 
 SL_KERNEL_DECLARE(accuracy);
 

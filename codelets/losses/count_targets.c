@@ -1,6 +1,6 @@
 /* count_targets: how many targets count (>= 0), so that a mean over them is right wherever they are. */
+#include "codelets/kernels/cuda_sums.h"
 #include "codelets/kernels/kernel.h"
-#include "tasks/starpu/cuda_context.h"
 
 SL_KERNEL_DECLARE(count_targets);
 

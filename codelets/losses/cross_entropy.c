@@ -8,8 +8,8 @@
  * row's log-sum-exp in double, and the gradient is one more pass: dx = (exp(x - lse) - target distribution) / count. A
  * logit that is not finite makes the loss NaN, also where it would not count: it must be seen. */
 #include "codelets/attributes.h"
+#include "codelets/kernels/cuda_sums.h"
 #include "codelets/kernels/math.h"
-#include "tasks/starpu/cuda_context.h"
 
 SL_KERNEL_DECLARE(cross_entropy);
 SL_KERNEL_DECLARE(cross_entropy_grad);

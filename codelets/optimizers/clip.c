@@ -2,9 +2,9 @@
  * by a fixed binary tree: whatever the plan cuts gradients into, and wherever the pieces are, the norm has the same
  * bits. */
 #include "codelets/attributes.h"
+#include "codelets/kernels/cuda_sums.h"
 #include "codelets/kernels/math.h"
 #include "codelets/kernels/tree.h"
-#include "tasks/starpu/cuda_context.h"
 
 SL_KERNEL_DECLARE(row_norms);
 SL_KERNEL_DECLARE(clip_factor);

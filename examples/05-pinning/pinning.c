@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "models/models.h"
+#include "runtime/base/time.h"
 #include "runtime/data/dataset.h"
 #include "tasks/starpu/program.h"
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "models/models.h"
+#include "runtime/base/time.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/loader.h"
 #include "runtime/exchange/leaves.h"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "models/models.h"
+#include "runtime/base/time.h"
 #include "runtime/machine/runtime.h"
 #include "tasks/starpu/program.h"
 

@@ -80,25 +80,23 @@ SL_HOST_DEVICE void sl_random_fill(uint64_t seed, uint64_t step, uint32_t operat
 /* Uniform in [0, 1), a multiple of 2^-24, so exact in a float. */
 SL_HOST_DEVICE float sl_random_uniform(uint32_t word) { return (float)(word >> 8) * (1.0f / 16777216.0f); }
 
-/* Two standard normal numbers from two words (Box and Muller, 1958). The logarithm's argument is in (0, 1]. In double
- * before the rounding, so that libraries whose log and cos differ in the last place still agree in nearly all floats.
- */
-SL_HOST_DEVICE void sl_random_normal2(uint32_t a, uint32_t b, float out[2]) {
-  const double u = ((double)a + 1.0) * (1.0 / 4294967296.0),
-               angle = (double)b * (6.283185307179586476925 / 4294967296.0);
-  const double radius = sqrt(-2.0 * log(u));
-  out[0] = (float)(radius * cos(angle));
-  out[1] = (float)(radius * sin(angle));
+/* Two normal numbers of this standard deviation from two words (Box and Muller, 1958), of 24 bits each, so that both
+ * uniform numbers are exact in a float; the logarithm's argument is in (0, 1]. */
+SL_HOST_DEVICE void sl_random_normal2(uint32_t a, uint32_t b, double deviation, double out[2]) {
+  const double u = ((a >> 8) + 1) * (1.0 / 16777216.0), angle = 6.283185307179586 * ((b >> 8) * (1.0 / 16777216.0));
+  const double radius = deviation * sqrt(-2 * log(u));
+  out[0] = radius * cos(angle);
+  out[1] = radius * sin(angle);
 }
 
 /* The standard normal number of one element: its pair's two words (2j, 2j + 1 of one block) give its pair's two
  * numbers. */
-SL_HOST_DEVICE float sl_random_normal(uint64_t seed, uint64_t step, uint32_t operation, uint64_t element) {
+SL_HOST_DEVICE double sl_random_normal(uint64_t seed, uint64_t step, uint32_t operation, uint64_t element) {
   uint32_t word[4];
-  float pair[2];
+  double pair[2];
   sl_random_u32x4(seed, step, operation, element / 4, word);
   const uint64_t first = element % 4 & 2u;
-  sl_random_normal2(word[first], word[first + 1], pair);
+  sl_random_normal2(word[first], word[first + 1], 1, pair);
   return pair[element % 2];
 }
 

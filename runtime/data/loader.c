@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "runtime/base/permutation.h"
+#include "runtime/base/time.h"
 
 enum { DEFAULT_DEPTH = 3, LEAST_DEPTH = 2, ALIGNMENT = 64, ERROR_BYTES = 2048 };
 
@@ -241,12 +242,6 @@ out:
   return status;
 }
 
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static slot *ready_slot(sl_loader *l) {
   for (int i = 0; i < l->depth; i++)
     if (l->slots[i].state == READY && l->slots[i].number == l->next_number) return &l->slots[i];
@@ -265,9 +260,9 @@ sl_status sl_loader_next(sl_loader *l, sl_batch **batch) {
     status = sl_fail(SL_EINVAL, "loader: all %d slots are held; release one first", l->depth);
   } else {
     if (!s) {
-      const double start = now();
+      const double start = sl_seconds();
       while (!(s = ready_slot(l))) pthread_cond_wait(&l->filled, &l->lock);
-      l->waited += now() - start;
+      l->waited += sl_seconds() - start;
     }
     if (s->status != SL_OK) { /* the slot stays as it is, so that another call fails likewise */
       status = sl_fail(s->status, "%s", s->error);

@@ -15,13 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/base/time.h"
 #include "runtime/exchange/exchange_parts.h"
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* The stretch that an element of the bucket lies in. */
 static const sl__stretch *stretch_at(const sl__bucket *b, int64_t element) {
@@ -208,7 +203,7 @@ void *sl__exchange_run(void *arg) {
     if (failed) end_all(e);
     const int moved = pending && !failed && (try_fill(e) | try_reduce(e) | sl__exchange_cross(e) | try_take(e));
     if (moved) {
-      e->moved = now();
+      e->moved = sl_seconds();
       for (int i = 0; i < e->locals; i++)
         if (i != e->local) sl__exchange_wake(&e->boards[i]);
     } else if (e->ready.number < e->cross.number && !failed) {
@@ -224,7 +219,7 @@ void sl_exchange_post(sl_exchange *e, int number, void (*done)(void *arg), void 
   pthread_mutex_lock(&e->lock);
   b->posted = b->open = 1;
   b->done = done, b->arg = arg;
-  if (e->pending++ == 0) e->moved = now();
+  if (e->pending++ == 0) e->moved = sl_seconds();
   pthread_mutex_unlock(&e->lock);
   sl__exchange_wake(&e->boards[e->local]);
 }
@@ -239,7 +234,7 @@ sl_status sl_exchange_wait(sl_exchange *e) {
 
 double sl_exchange_stalled(sl_exchange *e) {
   pthread_mutex_lock(&e->lock);
-  const double seconds = e->pending > 0 ? now() - e->moved : 0;
+  const double seconds = e->pending > 0 ? sl_seconds() - e->moved : 0;
   pthread_mutex_unlock(&e->lock);
   return seconds;
 }

@@ -17,6 +17,7 @@
 #include "runtime/base/tensor.h"
 #include "runtime/exchange/compress.h"
 #include "runtime/exchange/leaves.h"
+#include "runtime/exchange/move.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -27,18 +28,6 @@ typedef struct sl_stretch {
   void *const *data; /* [items of this rank]; of what is copied [1] */
   int64_t count;     /* elements */
 } sl_stretch;
-
-/* What is done with a bucket. */
-typedef enum sl_exchange_kind {
-  SL_EXCHANGE_SUM, /* the sums over all ranks replace data[0], on all ranks or on one; what the items hold then is
-                      undefined elsewhere */
-  SL_EXCHANGE_COPY /* one rank's data[0] replaces that of the others */
-} sl_exchange_kind;
-typedef struct sl_exchange_move {
-  sl_exchange_kind kind;
-  int rank;  /* SUM: who gets the sums, -1: all; COPY: whose data it is */
-  int lossy; /* SUM: may be compressed between nodes: the same sum is formed round after round, and added up */
-} sl_exchange_move;
 
 typedef struct sl_exchange_options {
   MPI_Comm comm;              /* copied; all its ranks take part */

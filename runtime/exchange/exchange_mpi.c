@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "runtime/base/time.h"
 #include "runtime/machine/comm.h"
 
 typedef struct stretch {
@@ -47,12 +48,6 @@ struct sl_exchange_mpi {
   char error[512];
   double moved;
 };
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void add(void *to, const void *from, int64_t n, sl_dtype dtype) {
   if (dtype == SL_F32)
@@ -95,7 +90,7 @@ static void put_back(const bucket *b) {
 static void end(sl_exchange_mpi *e, bucket *b) {
   pthread_mutex_lock(&e->lock);
   b->open = 0;
-  e->moved = now();
+  e->moved = sl_seconds();
   pthread_mutex_unlock(&e->lock);
   if (b->done) b->done(b->arg);
   pthread_mutex_lock(&e->lock);
@@ -159,7 +154,7 @@ static void *run(void *arg) {
       pthread_mutex_lock(&e->lock);
       e->next = (e->next + 1) % e->n;
       e->flying++;
-      e->moved = now();
+      e->moved = sl_seconds();
       pthread_mutex_unlock(&e->lock);
     }
     if (!failed && !test_all(e) && !begins) sched_yield();
@@ -278,7 +273,7 @@ void sl_exchange_mpi_post(sl_exchange_mpi *e, int number, void (*done)(void *arg
   pthread_mutex_lock(&e->lock);
   b->posted = b->open = 1;
   b->done = done, b->arg = arg;
-  if (e->pending++ == 0) e->moved = now();
+  if (e->pending++ == 0) e->moved = sl_seconds();
   pthread_cond_signal(&e->work);
   pthread_mutex_unlock(&e->lock);
 }
@@ -293,7 +288,7 @@ sl_status sl_exchange_mpi_wait(sl_exchange_mpi *e) {
 
 double sl_exchange_mpi_stalled(sl_exchange_mpi *e) {
   pthread_mutex_lock(&e->lock);
-  const double seconds = e->pending > 0 ? now() - e->moved : 0;
+  const double seconds = e->pending > 0 ? sl_seconds() - e->moved : 0;
   pthread_mutex_unlock(&e->lock);
   return seconds;
 }

@@ -22,6 +22,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
+#include "runtime/base/time.h"
 #include "runtime/machine/comm.h"
 
 enum { CHUNK = 1 << 20, HUGE_PAGE = 2 << 20, TEXT = 1024 };
@@ -51,12 +52,6 @@ struct sl_checkpoint_writer {
   sl_status result; /* not asked for yet */
   char text[TEXT];
 };
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static sl_status no_memory(void) { return sl_fail(SL_ENOMEM, "no memory for writing checkpoints"); }
 
@@ -413,12 +408,12 @@ static void *writer_main(void *arg) {
 /* ---- what training calls ---------------------------------------------------------------------------------------- */
 
 sl_status sl_checkpoint_begin(sl_checkpoint_writer *w, int64_t step, json_t *header) {
-  const double from = now();
+  const double from = sl_seconds();
   if (!header && w->rank == 0) return no_memory();
   pthread_mutex_lock(&w->lock);
   while (w->busy) pthread_cond_wait(&w->changed, &w->lock);
   pthread_mutex_unlock(&w->lock);
-  const double waited = now() - from;
+  const double waited = sl_seconds() - from;
   if (waited > LONG_WAIT_S && w->rank == 0 && !w->warned++)
     sl_log(
         SL_LOG_WARNING,
@@ -432,7 +427,7 @@ sl_status sl_checkpoint_begin(sl_checkpoint_writer *w, int64_t step, json_t *hea
   w->step = step, w->header = header, w->busy = 1;
   pthread_cond_broadcast(&w->changed);
   pthread_mutex_unlock(&w->lock);
-  w->stood += now() - from;
+  w->stood += sl_seconds() - from;
   return SL_OK;
 }
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/trace/recorder.h"
+#include "runtime/base/time.h"
 
 enum { REASON_BYTES = 512, INTERVAL = 10 /* s between readings */ };
 

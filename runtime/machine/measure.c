@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/trace/recorder.h"
+#include "runtime/base/time.h"
 
 /* One round of measuring: every thread works from a common start until `until`, and adds its own rate. */
 typedef struct round {

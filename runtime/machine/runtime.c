@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/hash.h"
 #include "runtime/base/log.h"
 #include "runtime/machine/comm.h"
 #include "runtime/machine/policies.h"
@@ -324,9 +325,10 @@ static sl_status choose_policy(sl_runtime *rt, struct starpu_sched_policy **poli
   return SL_OK;
 }
 
-static uint64_t mix(uint64_t hash, const char *text) { /* FNV-1a */
-  for (; text && *text; text++) hash = (hash ^ (unsigned char)*text) * 0x100000001B3u;
-  return hash * 0x100000001B3u;
+/* Ends each text with a zero byte, so that "ab", "c" and "a", "bc" differ. */
+static uint64_t mix(uint64_t hash, const char *text) {
+  for (; text && *text; text++) hash = sl_hash64_byte(hash, (unsigned char)*text);
+  return sl_hash64_byte(hash, 0);
 }
 
 /* Performance models are filed under the host's name. A container's name changes with every start, equal nodes differ

@@ -3,10 +3,7 @@
 #ifndef SL_CLOCK_H
 #define SL_CLOCK_H
 
-#include <mpi.h>
 #include <stdint.h>
-
-#include "runtime/base/status.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -28,10 +25,6 @@ sl_clock sl_clock_estimate(const sl_ping *pings, int n);
 /* A time of this rank on rank 0's clock, by a straight line through the first and the last estimate; one estimate: its
  * offset; none: the time itself. */
 int64_t sl_clock_map(const sl_clock *clocks, int n, int64_t local);
-
-/* Collective: one estimate; of rank 0 and of a communicator of one rank it is exact. Takes some 50 microseconds a rank.
- */
-sl_status sl_clock_offset(MPI_Comm comm, sl_clock *clock);
 
 #ifdef __cplusplus
 }

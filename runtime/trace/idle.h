@@ -13,6 +13,7 @@
 #ifndef SL_IDLE_H
 #define SL_IDLE_H
 
+#include "runtime/trace/dependencies.h"
 #include "runtime/trace/recorder.h"
 
 #ifdef __cplusplus
@@ -40,12 +41,6 @@ typedef struct sl_idle {
   int64_t step;     /* of the next task on the worker */
   int node;         /* likewise; -1: there was none */
 } sl_idle;
-
-/* before[from[i]] ... before[from[i + 1] - 1] are the nodes that node i waits for. */
-typedef struct sl_dependencies {
-  int n;
-  const int *from, *before;
-} sl_dependencies;
 
 /* The idle intervals of workers 0 ... workers - 1 in [from, to), by worker, then time; *idle is the caller's to free().
  * records come in any order; predecessors that are not among them count as finished when the task was ready. */

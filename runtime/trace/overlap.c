@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "runtime/trace/idle.h"
+
 typedef enum event_kind { EXCHANGE, GRADIENTS, BACKWARD_TASK, WAITED } event_kind;
 typedef struct event {
   int64_t step, from, to;

@@ -3,7 +3,8 @@
 #ifndef SL_OVERLAP_H
 #define SL_OVERLAP_H
 
-#include "runtime/trace/idle.h"
+#include "runtime/trace/dependencies.h"
+#include "runtime/trace/recorder.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/hash.h"
 #include "runtime/trace/parts.h"
 
 enum { CONTAINER_TYPE, STATE_TYPE, VALUE, CREATE, DESTROY, STATE };
@@ -98,8 +99,7 @@ static void put_value(sl__writer *w, const char *value) {
       sl__put(w, " \"%.2f %.2f %.2f\"\n", grey, grey, grey);
       return;
     }
-  unsigned hash = 2166136261u;
-  for (const char *s = value; *s; s++) hash = (hash ^ (unsigned char)*s) * 16777619u;
+  const uint32_t hash = sl_hash32_text(value);
   sl__put(w, "%d ", VALUE), put_string(w, value), sl__put(w, " S "), put_string(w, value);
   sl__put(w, " \"%.2f %.2f %.2f\"\n", 0.2 + 0.7 * (hash & 255) / 255, 0.2 + 0.7 * (hash >> 8 & 255) / 255,
           0.2 + 0.7 * (hash >> 16 & 255) / 255);

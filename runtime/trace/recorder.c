@@ -27,12 +27,6 @@ struct sl_recorder {
   slot *slots;
 };
 
-int64_t sl_now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 sl_status sl_recorder_create(size_t capacity, sl_recorder **recorder) {
   *recorder = NULL;
   if (capacity == 0) capacity = SL_RECORDER_CAPACITY;

@@ -52,8 +52,6 @@ uint64_t sl_recorder_lost(const sl_recorder *recorder);
  * others add: records being overwritten meanwhile are left out. */
 sl_status sl_recorder_snapshot(const sl_recorder *recorder, sl_record **records, size_t *n);
 
-int64_t sl_now(void); /* nanoseconds of CLOCK_MONOTONIC */
-
 #ifdef __cplusplus
 }
 #endif

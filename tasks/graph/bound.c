@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tasks/starpu/codelet.h"
-
 enum { PATHS = 16 }; /* at most; each raises T by less */
 
 /* --- paths ---------------------------------------------------------------------------------------------------------
@@ -263,7 +261,7 @@ sl_status sl_bound_kinds(const sl_graph *g, int *of, int *n_kinds) {
   *n_kinds = 0;
   place *at = malloc(((size_t)g->n_nodes + 1) * sizeof *at);
   if (!at) return sl_fail(SL_ENOMEM, "no memory for the kinds of %d tasks", g->n_nodes);
-  for (int i = 0; i < g->n_nodes; i++) at[i] = (place){g->node[i]->op->name, sl__footprint(g, g->node[i]), i};
+  for (int i = 0; i < g->n_nodes; i++) at[i] = (place){g->node[i]->op->name, sl_node_footprint(g, g->node[i]), i};
   qsort(at, (size_t)g->n_nodes, sizeof *at, by_kind);
   /* Each node first gets the first node of its kind, which then become numbers in the order of nodes. */
   for (int i = 0, first = 0; i < g->n_nodes; i++) {

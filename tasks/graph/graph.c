@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tasks/graph/bits.h"
+#include "runtime/base/hash.h"
 
 static void *copy_bytes(const void *from, size_t n) {
   if (!from || n == 0) return NULL;
@@ -189,7 +189,7 @@ void sl_graph_add(sl_graph *graph, const sl_operation *op, const char *name, con
                   .in = (sl_value *)in,
                   .out = out,
                   .phase = graph->phase,
-                  .key = sl__hash_text(name),
+                  .key = sl_hash32_text(name),
                   .after = SL_NONE,
                   .logical = graph->n_nodes,
                   .leaf = -1,
@@ -342,4 +342,16 @@ sl_cost sl_node_cost(const sl_graph *graph, const sl_node *node, const sl_tiles 
   if (node->op->cost) node->op->cost(&call, &cost);
   if (arrays != small) free(arrays);
   return cost;
+}
+
+uint32_t sl_node_footprint(const sl_graph *g, const sl_node *node) {
+  uint32_t h = sl_hash32_number(SL_HASH32_START, node->accumulate);
+  for (int k = 0; k < node->n_in + node->n_out; k++) {
+    const sl_value_info *info = g->value[k < node->n_in ? node->in[k] : node->out[k - node->n_in]];
+    h = sl_hash32_number(h, (uint64_t)info->dtype << 8 | (uint64_t)info->shape.ndim);
+    for (int d = 0; d < info->shape.ndim; d++) h = sl_hash32_number(h, (uint64_t)info->shape.dim[d]);
+  }
+  const unsigned char *attr = node->attr;
+  for (size_t i = 0; attr && i < node->op->attr_bytes; i++) h = sl_hash32_number(h, attr[i]);
+  return h;
 }

@@ -133,6 +133,8 @@ int sl_call_arrays(const sl_node *node);
 void sl_call_describe(const sl_graph *graph, const sl_node *node, sl_array *arrays, sl_call *call);
 /* Cost of a node: FLOPs and bytes moved. */
 sl_cost sl_node_cost(const sl_graph *graph, const sl_node *node, const sl_tiles *tiles);
+/* Hash of all that changes a task's time, for performance models: shapes, types, access modes and attributes. */
+uint32_t sl_node_footprint(const sl_graph *graph, const sl_node *node);
 /* For passes that build another graph by hand: adds a value or node as given (strings and arrays copied). */
 sl_value sl_graph_push_value(sl_graph *graph, const sl_value_info *info);
 sl_node *sl_graph_push_node(sl_graph *graph, const sl_node *node);

@@ -1,37 +1,39 @@
 /* First contents of parameters and state. */
+#include "tasks/graph/init.h"
+
 #include <string.h>
 
+#include "runtime/base/hash.h"
 #include "runtime/base/philox.h"
-#include "tasks/graph/bits.h"
-#include "tasks/starpu/program.h"
 
-static void set(sl_tensor *t, int64_t i, double x) {
-  switch (t->dtype) {
+static void set(sl_dtype dtype, void *data, int64_t i, double x) {
+  switch (dtype) {
     case SL_F32:
-      ((float *)t->data)[i] = (float)x;
+      ((float *)data)[i] = (float)x;
       break;
     case SL_F64:
-      ((double *)t->data)[i] = x;
+      ((double *)data)[i] = x;
       break;
     case SL_I32:
-      ((int32_t *)t->data)[i] = (int32_t)x;
+      ((int32_t *)data)[i] = (int32_t)x;
       break;
     case SL_I64:
-      ((int64_t *)t->data)[i] = (int64_t)x;
+      ((int64_t *)data)[i] = (int64_t)x;
       break;
     default:
       break; /* no parameter has another type */
   }
 }
 
-void sl_tensor_init(sl_tensor *t, const sl_init *init, uint64_t seed) {
-  int64_t n = sl_shape_count(&t->shape);
-  uint32_t key = sl__hash_text(t->name);
+void sl_init_fill(const sl_init *init, uint64_t seed, const char *name, sl_dtype dtype, const sl_shape *shape,
+                  void *data) {
+  const int64_t n = sl_shape_count(shape);
+  const uint32_t key = sl_hash32_text(name);
   if (init->kind == SL_INIT_CONSTANT) {
     if (init->a == 0)
-      memset(t->data, 0, (size_t)n * sl_dtype_bytes(t->dtype));
+      memset(data, 0, (size_t)n * sl_dtype_bytes(dtype));
     else
-      for (int64_t i = 0; i < n; i++) set(t, i, init->a);
+      for (int64_t i = 0; i < n; i++) set(dtype, data, i, init->a);
     return;
   }
   for (int64_t first = 0; first < n; first += 4) {
@@ -41,12 +43,9 @@ void sl_tensor_init(sl_tensor *t, const sl_init *init, uint64_t seed) {
     for (int k = 0; k < 4; k++)
       if (init->kind == SL_INIT_UNIFORM) {
         x[k] = (2 * ((word[k] >> 8) * 0x1p-24) - 1) * init->a;
-      } else if (k % 2 == 0) { /* Box-Muller: words 2 j and 2 j + 1 give two normals */
-        const double u = ((word[k] >> 8) + 1) * 0x1p-24, angle = 6.283185307179586 * ((word[k + 1] >> 8) * 0x1p-24);
-        const double r = init->a * sqrt(-2 * log(u));
-        x[k] = r * cos(angle);
-        x[k + 1] = r * sin(angle);
+      } else if (k % 2 == 0) {
+        sl_random_normal2(word[k], word[k + 1], init->a, &x[k]);
       }
-    for (int k = 0; k < 4 && first + k < n; k++) set(t, first + k, x[k]);
+    for (int k = 0; k < 4 && first + k < n; k++) set(dtype, data, first + k, x[k]);
   }
 }

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "tasks/graph/bits.h"
-#include "tasks/starpu/exchange.h"
+#include "tasks/graph/exchange_node.h"
+#include "tasks/graph/masks.h"
 
 enum { NONE = -1, SEVERAL = -2 };
 

@@ -2,7 +2,7 @@
  * momentum) must be cut alike, so they form classes; a class is cut when every use allows it and it has rows enough. */
 #include <stdlib.h>
 
-#include "tasks/graph/bits.h"
+#include "tasks/graph/masks.h"
 #include "tasks/graph/spread.h"
 
 enum { LEAST_ROWS = 32 };

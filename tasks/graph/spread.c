@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tasks/graph/bits.h"
-#include "tasks/starpu/exchange.h"
+#include "tasks/graph/exchange_node.h"
+#include "tasks/graph/masks.h"
 
 /* Sums that one exchange will complete: items[k][i] is subtree k of the i-th, and items[0] gets the sums. */
 typedef struct bucket {

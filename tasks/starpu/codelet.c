@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tasks/graph/bits.h"
+#include "runtime/base/time.h"
 
 #if defined SL_HAVE_CUDA && defined STARPU_USE_CUDA
 #define WITH_CUDA 1
-#include "tasks/starpu/cuda_context.h"
+#include "runtime/machine/cuda_context.h"
 #else
 #define WITH_CUDA 0
 #endif
@@ -220,21 +220,4 @@ struct starpu_codelet *sl__codelet_of(const sl_operation *op) {
   e->codelet.model = &e->model;
   e->codelet.name = op->name;
   return &e->codelet;
-}
-
-static uint32_t mix(uint32_t h, uint64_t x) {
-  for (int i = 0; i < 8; i++, x >>= 8) h = sl__hash_byte(h, (unsigned char)(x & 255));
-  return h;
-}
-
-uint32_t sl__footprint(const sl_graph *g, const sl_node *node) {
-  uint32_t h = mix(SL__HASH_START, node->accumulate);
-  for (int k = 0; k < node->n_in + node->n_out; k++) {
-    const sl_value_info *info = g->value[k < node->n_in ? node->in[k] : node->out[k - node->n_in]];
-    h = mix(h, (uint64_t)info->dtype << 8 | (uint64_t)info->shape.ndim);
-    for (int d = 0; d < info->shape.ndim; d++) h = mix(h, (uint64_t)info->shape.dim[d]);
-  }
-  const unsigned char *attr = node->attr;
-  for (size_t i = 0; attr && i < node->op->attr_bytes; i++) h = mix(h, attr[i]);
-  return h;
 }

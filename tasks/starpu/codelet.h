@@ -58,8 +58,6 @@ void sl__task_tell(sl__task *task);
 /* The codelet of an operation; made at its first use, kept for the life of the process since StarPU keeps its
  * performance model. NULL when out of memory. */
 struct starpu_codelet *sl__codelet_of(const sl_operation *op);
-/* Hash of shapes, types and access modes. */
-uint32_t sl__footprint(const sl_graph *graph, const sl_node *node);
 int sl__all_finite(const void *data, sl_dtype dtype, int64_t n);
 
 sl_status sl__devices_open(sl_runtime *runtime, size_t scratch, sl__devices **devices);

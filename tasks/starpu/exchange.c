@@ -4,20 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/time.h"
 #include "runtime/exchange/exchange_mpi.h"
 #include "runtime/machine/comm.h"
-
-/* What is only held back does not move. */
-static void cost(const sl_call *c, sl_cost *cost) {
-  const sl__exchange_attr *attr = c->attr;
-  cost->bytes = 0;
-  for (int i = 0; i < c->n_in + attr->values; i++) {
-    const sl_array *a = i < c->n_in ? &c->in[i] : &c->out[i - c->n_in];
-    cost->bytes += (double)sl_shape_count(&a->shape) * (double)sl_dtype_bytes(a->dtype);
-  }
-}
-
-const sl_operation sl__exchange_operation = {.name = "exchange", .attr_bytes = sizeof(sl__exchange_attr), .cost = cost};
 
 /* One bucket. Its task is ready -> its values are acquired in host memory, each with a callback -> the last of them
  * posts the bucket -> the engine's thread releases them and ends the task. */

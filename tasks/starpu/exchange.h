@@ -1,24 +1,12 @@
-/* The exchange of a bucket as a node of the step graph: the sums of several values over all ranks, for all or for one;
- * or what one rank has, copied to the others.
- *
- * The inputs of a sum are, subtree by subtree of this rank's leaves, the partial sums of its values; its outputs are
- * the inputs of the first subtree, which the whole sums replace. A copy's inputs are its outputs. Further outputs are
- * values that nobody may write before the exchange has ended. The node has no kernel and no worker: as a StarPU task it
- * is held open while the engine (runtime/exchange/exchange.h) works, bucket by bucket in their order on all ranks. */
+/* The exchange nodes of a program as StarPU tasks. Such a task has no kernel and no worker: when its inputs are ready
+ * its values are acquired in host memory, the engine (runtime/exchange/exchange.h) is told, and the engine's thread
+ * ends the task. Private to tasks/starpu. */
 #ifndef SL_TASKS_EXCHANGE_H
 #define SL_TASKS_EXCHANGE_H
 
 #include "runtime/exchange/exchange.h"
+#include "tasks/graph/exchange_node.h"
 #include "tasks/starpu/codelet.h"
-
-enum { SL__BUCKET_BYTES = 2 << 20 }; /* one of so many bytes or more is full */
-
-typedef struct sl__exchange_attr {
-  sl_exchange_move move;
-  int values; /* that are summed or copied: the first so many outputs */
-} sl__exchange_attr;
-
-extern const sl_operation sl__exchange_operation;
 
 /* All exchanges of a program. */
 typedef struct sl__exchanges sl__exchanges;

@@ -9,8 +9,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "runtime/base/time.h"
 #include "runtime/machine/comm.h"
 #include "tasks/graph/bound.h"
+#include "tasks/graph/init.h"
 #include "tasks/graph/owners.h"
 #include "tasks/graph/print.h"
 #include "tasks/graph/spread.h"
@@ -85,7 +87,8 @@ static sl_status add_tensor(sl_program *p, const sl_graph *logical, sl_value v, 
     SL_TRY(sl_store_add_owned(p->store, info->name, info->dtype, &info->shape, owner, p->owners->rank, t));
   else
     SL_TRY(sl_store_add(p->store, info->name, info->dtype, &info->shape, parameter, t));
-  if ((*t)->data && (!(*t)->common || p->owners->rank == 0)) sl_tensor_init(*t, &info->init, p->plan.seed);
+  if ((*t)->data && (!(*t)->common || p->owners->rank == 0))
+    sl_init_fill(&info->init, p->plan.seed, (*t)->name, (*t)->dtype, &(*t)->shape, (*t)->data);
   return SL_OK;
 }
 
@@ -261,7 +264,7 @@ static sl_status make_task(sl_program *p, int i, sl_array *arrays, int16_t *buff
   task->name = node->name;
   if (p->recorder) sl__task_watch(t);
   if (sl_runtime_gpus(p->runtime)) sl__task_tell(t);
-  t->hash = sl__footprint(p->graph, node);
+  t->hash = sl_node_footprint(p->graph, node);
   return SL_OK;
 }
 

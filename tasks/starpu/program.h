@@ -8,7 +8,7 @@
 #include "runtime/exchange/compress.h"
 #include "runtime/machine/runtime.h"
 #include "runtime/machine/store.h"
-#include "runtime/trace/idle.h"
+#include "runtime/trace/dependencies.h"
 #include "runtime/trace/recorder.h"
 #include "runtime/trace/timeline.h"
 #include "tasks/graph/graph.h"
@@ -81,9 +81,6 @@ sl_dependencies sl_program_dependencies(const sl_program *program); /* of the st
 sl_status sl_program_timeline(const sl_program *program, const char *model, sl_timeline **timeline);
 /* Seconds that StarPU's performance model expects of a node's task on that worker; NaN when it is not calibrated. */
 double sl_program_expected(const sl_program *program, int node, int worker);
-
-/* First contents of a tensor: reproducible from seed and name alone. */
-void sl_tensor_init(sl_tensor *tensor, const sl_init *init, uint64_t seed);
 
 #ifdef __cplusplus
 }

@@ -26,7 +26,7 @@ double setting_get(const void *array, sl_dtype dtype, int64_t i) { return number
 static double drawn(const case_input *in, uint32_t stream, int64_t i) {
   switch (in->fill) {
     case FILL_NORMAL:
-      return in->a + in->b * (double)sl_random_normal(7, 1, stream, (uint64_t)i);
+      return in->a + in->b * sl_random_normal(7, 1, stream, (uint64_t)i);
     case FILL_UNIFORM:
       return in->a + (in->b - in->a) * (double)sl_random_uniform(sl_random_u32(7, 1, stream, (uint64_t)i));
     case FILL_INTEGERS:

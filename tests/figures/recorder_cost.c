@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "runtime/base/time.h"
 #include "runtime/trace/recorder.h"
 
 enum { TASKS = 200000, PREDECESSORS = 4, ROUNDS = 15 };

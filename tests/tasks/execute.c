@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/machine/store.h"
+#include "tasks/graph/init.h"
 #include "tasks/starpu/exchange.h"
 #include "tasks/starpu/program.h"
 #include "tests/support/scratch.h"
@@ -31,12 +32,11 @@ execution *execution_create(const sl_graph *g, const sl_memory *memory) {
     /* A block of a parameter has the rows that it has in the whole. */
     sl_shape whole = info->shape;
     whole.dim[0] += info->row0;
-    sl_tensor t = {
-        .name = info->name, .dtype = info->dtype, .shape = whole, .data = malloc((size_t)sl_shape_count(&whole) * 8)};
-    sl_tensor_init(&t, &info->init, 1);
+    void *all = malloc((size_t)sl_shape_count(&whole) * 8);
+    sl_init_fill(&info->init, 1, info->name, info->dtype, &whole, all);
     size_t row = (size_t)sl_shape_row(&whole) * sl_dtype_bytes(info->dtype);
-    memcpy(e->data[v], (char *)t.data + (size_t)info->row0 * row, sl_value_bytes(info));
-    free(t.data);
+    memcpy(e->data[v], (char *)all + (size_t)info->row0 * row, sl_value_bytes(info));
+    free(all);
   }
   return e;
 }

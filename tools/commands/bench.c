@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/time.h"
 #include "runtime/machine/energy.h"
 #include "runtime/machine/environment.h"
 #include "runtime/machine/measure.h"

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/time.h"
 #include "tasks/starpu/program.h"
 #include "tools/commands/commands.h"
 #include "tools/files/model_file.h"

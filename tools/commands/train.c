@@ -8,7 +8,9 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/log.h"
+#include "runtime/base/time.h"
 #include "runtime/machine/environment.h"
+#include "runtime/trace/idle.h"
 #include "tasks/starpu/program.h"
 #include "tools/commands/commands.h"
 #include "tools/files/checkpoints.h"

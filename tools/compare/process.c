@@ -7,16 +7,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/base/time.h"
 #include "tools/commands/commands.h"
 #include "tools/compare/parts.h"
 
 enum { PATIENCE = 120, CALIBRATING = 7200 /* s beyond what a process should take */ };
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* The last line that a process said, without the command's name in front. */
 static char *last_line(const char *text) {
@@ -45,7 +40,7 @@ static sl_status read_all(FILE *file, char **text) {
 /* argv[0] ... ended by NULL; a process that has not ended after `most` seconds is killed, and *late set. */
 static sl_status run(const char *program, char *const *argv, double most, FILE *output, FILE *errors, int *state,
                      int *late) {
-  const double began = now();
+  const double began = sl_seconds();
   const pid_t pid = fork();
   if (pid < 0) return sl_fail(SL_EIO, "no process: %s", strerror(errno));
   if (pid == 0) {
@@ -55,7 +50,7 @@ static sl_status run(const char *program, char *const *argv, double most, FILE *
   }
   *late = 0;
   while (waitpid(pid, state, WNOHANG) == 0) {
-    if (!*late && now() - began > most) *late = 1, kill(pid, SIGKILL);
+    if (!*late && sl_seconds() - began > most) *late = 1, kill(pid, SIGKILL);
     usleep(5000);
   }
   return SL_OK;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "runtime/base/log.h"
+#include "runtime/base/time.h"
 #include "runtime/files/checkpoint_writer.h"
 #include "runtime/trace/recorder.h"
 #include "tools/run/session.h"

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/base/time.h"
 #include "runtime/trace/recorder.h"
 
 enum { LOOK_MS = 50, REAP_SECONDS = 10 };

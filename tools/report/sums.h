@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 
+#include "runtime/trace/idle.h"
 #include "runtime/trace/overlap.h"
 #include "runtime/trace/timeline.h"
 #include "tasks/graph/bound.h"

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/time.h"
 #include "runtime/exchange/leaves.h"
 
 enum { WARM = 3, LEAST = 5, MOST = 500 }; /* steps: not measured, and measured */

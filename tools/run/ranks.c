@@ -9,24 +9,19 @@
 #include <unistd.h>
 
 #include "runtime/base/log.h"
+#include "runtime/base/time.h"
 #include "runtime/exchange/leaves.h"
 #include "runtime/machine/comm.h"
 
 enum { TEXT = 1024 };
 
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static _Atomic double waiting; /* since when; 0: not */
-static void wait_begins(void) { waiting = now(); }
+static void wait_begins(void) { waiting = sl_seconds(); }
 static void wait_ends(void) { waiting = 0; }
 
 double sl__ranks_waiting(void) {
   const double since = waiting;
-  return since > 0 ? now() - since : 0;
+  return since > 0 ? sl_seconds() - since : 0;
 }
 
 sl_status sl__ranks_open(sl_runtime *runtime, sl__ranks *r) {
@@ -194,11 +189,11 @@ sl_status sl__ranks_broadcast(const sl__ranks *r, sl_store *store) {
 
 /* Whether all ranks come here, too, before long: then none waits for another in vain. */
 static int all_fail(const sl__ranks *r) {
-  const double patience = 1 + 0.2 * r->rank, from = now(); /* so that one rank speaks first */
+  const double patience = 1 + 0.2 * r->rank, from = sl_seconds(); /* so that one rank speaks first */
   MPI_Request request;
   int done = 0;
   if (MPI_Ibarrier(r->last, &request) != MPI_SUCCESS) return 0;
-  while (!done && now() - from < patience) {
+  while (!done && sl_seconds() - from < patience) {
     if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return 0;
     if (!done) usleep(1000);
   }

@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "runtime/base/time.h"
 #include "runtime/machine/comm.h"
+#include "runtime/trace/ping.h"
 
 sl_status sl__clocks_look(const sl_runtime *runtime, sl__clocks *clocks) {
   sl_clock *clock = &clocks->clock[clocks->n < 1 ? 0 : 1];

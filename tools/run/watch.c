@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/base/time.h"
+
 enum { LISTENERS = 2, MOST_PROGRAMS = 4 };
 
 typedef struct word {
@@ -29,12 +31,6 @@ struct sl__watch {
   MPI_Request send[LISTENERS], *receive;
   char *late; /* [ranks] */
 };
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int listens(const sl__watch *w) { return w->ranks->rank < LISTENERS; }
 
@@ -58,7 +54,7 @@ static void hear(sl__watch *w) {
         MPI_Test(&w->receive[r], &done, MPI_STATUS_IGNORE);
         if (!done) break;
         w->heard[r] = w->coming[r];
-        w->when[r] = now();
+        w->when[r] = sl_seconds();
       }
       MPI_Irecv(&w->coming[r], sizeof *w->coming, MPI_BYTE, r, 0, w->comm, &w->receive[r]);
     }
@@ -74,7 +70,7 @@ static void end_job(const sl__watch *w, double seconds, const char *what) {
     at += (size_t)snprintf(text + at, sizeof text - at, "%srank %d", between, r);
     if (w->when[r] > 0)
       at += (size_t)snprintf(text + at, sizeof text - at, " (%s, heard of %.0f s ago in %s)", w->heard[r].host,
-                             now() - w->when[r], w->heard[r].place);
+                             sl_seconds() - w->when[r], w->heard[r].place);
     between = ", ";
   }
   fprintf(stderr, "%s; --stall-timeout says how long to wait\n", text);
@@ -85,7 +81,7 @@ static void end_job(const sl__watch *w, double seconds, const char *what) {
 /* Those that nothing has been heard of for half the time. Returns how many. */
 static int find_silent(sl__watch *w, double seconds) {
   int n = 0;
-  for (int r = 0; r < w->ranks->n; r++) n += w->late[r] = w->when[r] > 0 && now() - w->when[r] > seconds / 2;
+  for (int r = 0; r < w->ranks->n; r++) n += w->late[r] = w->when[r] > 0 && sl_seconds() - w->when[r] > seconds / 2;
   return n;
 }
 

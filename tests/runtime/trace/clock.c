@@ -1,6 +1,6 @@
 /* Clock offsets: estimated from synthetic ping-pongs with known delays, mapped along a drift, and over MPI with itself.
  */
-#include "runtime/trace/clock.h"
+#include "runtime/trace/ping.h"
 
 #include "tests/support/scratch.h"
 

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "runtime/base/time.h"
 #include "tests/support/scratch.h"
 
 /* A record all of whose fields follow from one number, so that a torn copy shows. */

@@ -1,7 +1,7 @@
 /* The context of a worker's CUDA kernels. */
 #include <stdlib.h>
 
-#include "codelets/kernels/cuda.h"
+#include "runtime/machine/cuda_context.h"
 
 /* What NVIDIA advises for Hopper. Part of what chooses algorithms, hence the same everywhere. */
 enum { WORKSPACE_BYTES = 32 << 20, FIRST_BYTES = 2 * 64 * 64 * 4 };
@@ -43,7 +43,10 @@ static sl_status start(sl_cuda *cuda, size_t scratch_bytes) {
   /* A first product loads cuBLAS's kernels, which would otherwise spoil the first task's time. */
   float *first = (float *)((char *)cuda->workspace + WORKSPACE_BYTES);
   SL_TRY(check(cudaMemsetAsync(first, 0, FIRST_BYTES, cuda->stream), "first use"));
-  SL_TRY(sl_cuda_gemm(cuda, "first use", false, true, 64, 64, 64, first, 64, first, 64, 0, first + 64 * 64, 64));
+  const float one = 1, zero = 0;
+  SL_TRY(check(cublasSgemm(cuda->blas, CUBLAS_OP_T, CUBLAS_OP_N, 64, 64, 64, &one, first, 64, first, 64, &zero,
+                           first + 64 * 64, 64),
+               "first use"));
   return check(cudaStreamSynchronize(cuda->stream), "first use");
 }
 

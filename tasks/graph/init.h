@@ -1,0 +1,19 @@
+/* First contents of parameters and state. */
+#ifndef SL_INIT_H
+#define SL_INIT_H
+
+#include "tasks/graph/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Fills the tensor `name` of this type and shape as init says. Random numbers are Philox of seed, name and the
+ * element's index. */
+void sl_init_fill(const sl_init *init, uint64_t seed, const char *name, sl_dtype dtype, const sl_shape *shape,
+                  void *data);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
