@@ -93,7 +93,8 @@ typedef struct test_case {
   void (*reference)(const struct case_run *run);
   double tolerance[SL_MAX_OUT]; /* of output j: |y - reference| <= tolerance[j] max(scale, |reference|); 0: equal */
   uint32_t differentiable;      /* bit i: compare the gradient of input i with finite differences of output 0 */
-  double gradient_tolerance;    /* relative to the largest element; 0: 2e-5 */
+  double gradient_tolerance;    /* relative to the reference's largest slope; 0: 2e-5 */
+  int packed;                   /* parts of input 0 side by side in its last dimension, each with slopes of its own */
   uint32_t accumulates;         /* bit j: output j can be added to, also where its scope does not ask for that */
   int exact;                    /* bits do not change when samples or rows are cut otherwise */
   int bench;                    /* too large for a test: for --bench */

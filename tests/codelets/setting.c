@@ -121,14 +121,22 @@ void setting_finish(setting *s) {
   sl_graph_destroy(s->graph);
 }
 
+double setting_size(const setting *s, int j, int64_t i) {
+  const double scale = s->expect.scale[j][i], size = fabs(s->expect.out[j][i]);
+  if (!isfinite(scale) || !isfinite(size))
+    fail_msg("the reference's output %d has element %lld = %g with scale %g: no bound can be made of that", j,
+             (long long)i, s->expect.out[j][i], scale);
+  return scale > size ? scale : size;
+}
+
 void setting_compare(const setting *s, int j, const void *array, const double *before, const char *how) {
   const sl_value_info *info = setting_info(s, s->out[j]);
-  const case_run *e = &s->expect;
+  const double unit = info->dtype == SL_F64 ? EPS64 : EPS;
   for (int64_t i = 0; i < case_count(&info->shape); i++) {
-    double y = setting_get(array, info->dtype, i), want = e->out[j][i] + (before ? before[i] : 0);
-    double size = fmax(fmax(e->scale[j][i], fabs(e->out[j][i])), before ? fmax(fabs(before[i]), fabs(want)) : 0);
-    double bound = (s->c->tolerance[j] + (before ? (info->dtype == SL_F64 ? 2 * EPS64 : 2 * EPS) : 0)) * size;
-    if (!(fabs(y - want) <= bound) && !(isnan(y) && isnan(want)) && y != want)
+    const double y = setting_get(array, info->dtype, i), want = s->expect.out[j][i] + (before ? before[i] : 0);
+    double size = setting_size(s, j, i), bound = s->c->tolerance[j] * size;
+    if (before) bound += s->c->tolerance[j] * fabs(before[i]) + 2 * unit * (size + fabs(before[i]));
+    if (!(fabs(y - want) <= bound))
       fail_msg("%s, output %d, element %lld: %.9g where %.9g was expected; off by %.2g, %.2g is allowed", how, j,
                (long long)i, y, want, fabs(y - want), bound);
   }

@@ -26,6 +26,8 @@ void setting_begin(setting *s, sl_isa isa, sl_team *team, sl_tiles tiles);
 void setting_refer(setting *s);
 /* Output j against its reference, to which `before` was added (NULL: nothing was). */
 void setting_compare(const setting *s, int j, const void *array, const double *before, const char *how);
+/* What errors of element i of output j are measured by: the reference's size, or that of what was added up. */
+double setting_size(const setting *s, int j, int64_t i);
 void setting_finish(setting *s);
 
 /* Fills an array as a case's input says, out of the numbered stream. */

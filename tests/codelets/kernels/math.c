@@ -14,7 +14,7 @@ static double ulp(double x) {
   return fmax((double)nextafterf(f, INFINITY) - (double)f, 0x1p-149);
 }
 
-/* Largest error of f against g over [from, to], in units of the larger of |g| and size(x). */
+/* Largest error of f against g over [from, to], in units of the larger of |g| and size(x); NaN where f is one. */
 static double worst(sl_vec (*f)(sl_vec), double (*g)(double), double (*size)(double), float from, float to) {
   double most = 0;
   const int steps = 400000;
@@ -26,7 +26,8 @@ static double worst(sl_vec (*f)(sl_vec), double (*g)(double), double (*size)(dou
       double want = g((double)x[l]), error = fabs((double)y[l] - want);
       if ((double)y[l] == want || ((double)(float)want == INFINITY && y[l] == INFINITY)) continue;
       error /= ulp(fmax(fabs(want), size ? size((double)x[l]) : 0));
-      if (!(error <= most)) most = error;
+      if (isnan(error)) return error;
+      if (error > most) most = error;
     }
   }
   return most;

@@ -93,7 +93,7 @@ static void attention_grad(const case_run *r) {
 #define LSE(...) INPUT(SL_F32, SL_SCOPE_SAMPLE, FILL_UNIFORM, 3, 4, __VA_ARGS__)
 #define FORWARD(attr_, what_, n, ...)                                                             \
   .op = "attention", .what = what_, .n_in = n, .n_out = 2, .in = {__VA_ARGS__}, .attr = &(attr_), \
-  .reference = attention, .tolerance = {8 * EPS, 8 * EPS}, .exact = 1
+  .reference = attention, .tolerance = {8 * EPS, 8 * EPS}, .packed = 3, .exact = 1
 #define BACKWARD(attr_, what_, n, ...)                                                                 \
   .op = "attention_grad", .what = what_, .n_in = n, .n_out = 1, .in = {__VA_ARGS__}, .attr = &(attr_), \
   .reference = attention_grad, .tolerance = {16 * EPS}, .exact = 1

@@ -426,7 +426,7 @@ static void put(const char *root, const char *path, const char *content) {
 
 static void check_quota(const char *root, double expected) {
   const double found = sl_cgroup_cpu_quota(root);
-  if (found < expected - 1e-9 || found > expected + 1e-9) fail_msg("%s: %g cores, not %g", root, found, expected);
+  if (!(found >= expected - 1e-9 && found <= expected + 1e-9)) fail_msg("%s: %g cores, not %g", root, found, expected);
 }
 
 static void cgroup(void **state) {
