@@ -7,7 +7,7 @@
 
 void sl__print_manual(FILE *file) {
   fputs(
-      ".\\\" Made by `starling --manual`; edit tools/settings/options.c and tools/command/starling.c instead.\n.TH "
+      ".\\\" Made by `starling --manual`; edit tools/settings/rows.h and tools/command/starling.c instead.\n.TH "
       "STARLING 1 \"\" "
       "\"" PACKAGE_STRING
       "\"\n"

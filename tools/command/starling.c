@@ -10,6 +10,7 @@
 #include "runtime/machine/runtime.h"
 #include "tools/commands/commands.h"
 #include "tools/run/session.h"
+#include "tools/settings/nearest.h"
 
 static const sl__command train = {
     .name = "train",
@@ -97,7 +98,8 @@ static const sl__command calibrate = {
         "lacking after --most-steps."};
 static const sl__command compare = {
     .name = "compare",
-    .bit = SL__COMPARE | SL__BENCH, /* it takes what bench takes */
+    .bit = SL__COMPARE,
+    .also = SL__BENCH,
     .arguments = "MODEL ",
     .least = 1,
     .most = 1,

@@ -17,6 +17,7 @@
 #include "runtime/data/idx.h"
 #include "tools/commands/commands.h"
 #include "tools/images/resize.h"
+#include "tools/settings/phrases.h"
 
 enum { DEEPEST = 16, MOST_LABELS_OF_A_BYTE = 256 };
 

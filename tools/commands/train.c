@@ -25,6 +25,7 @@
 #include "tools/run/session.h"
 #include "tools/run/timeline.h"
 #include "tools/run/watch.h"
+#include "tools/settings/phrases.h"
 
 /* What has been added up since some step. */
 typedef struct interval {

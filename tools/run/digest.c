@@ -10,18 +10,6 @@
 #include "runtime/machine/runtime.h"
 #include "tools/run/session.h"
 
-/* Options that each rank may have of its own: where things are, and how the machine is used. */
-static const char *const own[] = {"data", "out",       "sched", "sched_lib", "workers", "threads_per_worker",
-                                  "gpus", "tokenizer", "init"};
-
-static int is_own(const char *line) {
-  for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
-    const size_t n = strlen(own[i]);
-    if (strncmp(line, own[i], n) == 0 && line[n] == ':') return 1;
-  }
-  return 0;
-}
-
 /* Of the executable: a rank started from another build is found whatever it calls itself. */
 static sl_status executable(uint64_t *digest) {
   char buffer[1 << 16];
@@ -50,10 +38,9 @@ sl_status sl__digest(const sl__options *o, const sl__model_facts *f, const sl__d
   sl_status status = SL_OK;
   if (!plan || !to) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for a digest"));
   SL_TRY_OUT(executable(&program));
-  SL_TRY_OUT(sl__options_to_yaml(o, &yaml));
+  SL_TRY_OUT(sl__options_of_ranks(o, &yaml));
   fprintf(to, "program: %s %016llx\nStarPU: %s\n", sl__commit(), (unsigned long long)program, sl_runtime_starpu());
-  for (const char *line = yaml; *line; line += strcspn(line, "\n"), line += *line == '\n')
-    if (!is_own(line)) fprintf(to, "%.*s\n", (int)strcspn(line, "\n"), line);
+  fputs(yaml, to);
   const char *name;
   json_t *value;
   json_object_foreach(plan, name, value) {

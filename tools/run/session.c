@@ -9,6 +9,8 @@
 
 #include "commit.h"
 #include "runtime/base/log.h"
+#include "tools/settings/nearest.h"
+#include "tools/settings/phrases.h"
 
 const char *sl__commit(void) { return SL_COMMIT; }
 

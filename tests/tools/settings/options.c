@@ -8,6 +8,8 @@
 
 #include "runtime/data/dataset.h"
 #include "runtime/machine/isa.h"
+#include "tools/settings/nearest.h"
+#include "tools/settings/phrases.h"
 #include "tests/support/scratch.h"
 
 static const sl__command train = {.name = "train", .bit = SL__TRAIN, .arguments = "MODEL ", .least = 1, .most = 1};
@@ -87,7 +89,7 @@ static void written_and_read_again(void **state) {
 /* From compare's words to those of a command that it starts, and to what --config reads. */
 static void handed_on(void **state) {
   static const sl__command compare = {
-      .name = "compare", .bit = SL__COMPARE | SL__BENCH, .arguments = "MODEL ", .least = 1, .most = 1};
+      .name = "compare", .bit = SL__COMPARE, .also = SL__BENCH, .arguments = "MODEL ", .least = 1, .most = 1};
   static const sl__command calibrate = {
       .name = "calibrate", .bit = SL__CALIBRATE, .arguments = "MODEL ", .least = 1, .most = 1};
   static const char *const none[] = {NULL}, *const some[] = {"gpus", "json", NULL};

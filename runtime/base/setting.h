@@ -1,0 +1,52 @@
+/* Settings: rows that describe the fields of a struct. From a row a field is read from text, shown, compared, and
+ * written to JSON and read back, so that a new field costs its row and the code that uses it.
+ *
+ * A field that was not given holds NULL (text, choice), -1 (integer, named), NaN (real) or 0 (flag). */
+#ifndef SL_SETTING_H
+#define SL_SETTING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/base/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum sl_setting_kind {
+  SL_SETTING_TEXT,    /* char *, allocated */
+  SL_SETTING_CHOICE,  /* char *, allocated: one of the words of `argument` */
+  SL_SETTING_INTEGER, /* int64_t */
+  SL_SETTING_REAL,    /* double */
+  SL_SETTING_FLAG,    /* int, 0 or 1 */
+  SL_SETTING_NAMED    /* an enum: the index of a name in `names` */
+} sl_setting_kind;
+
+typedef struct sl_setting {
+  const char *field;  /* "learning_rate" */
+  const char *option; /* "learning-rate" */
+  sl_setting_kind kind;
+  size_t offset;            /* of the field in its struct */
+  const char *argument;     /* what help shows: "DIR"; the words of a choice: "on|off" */
+  const char *const *names; /* of a named one, NULL behind the last */
+  double least, most;       /* of numbers */
+} sl_setting;
+
+void sl_setting_unset(const sl_setting *setting, void *base); /* writes "not given"; frees nothing */
+void sl_setting_free(const sl_setting *setting, void *base);
+int sl_setting_given(const sl_setting *setting, const void *base);
+
+/* Reads the field from text; NULL: a flag without a value. `where` begins a message: "--", or "FILE, line 3: ".
+ * SL_EINVAL says which values there are. */
+sl_status sl_setting_set(const sl_setting *setting, void *base, const char *where, const char *text);
+/* The value as text, which sl_setting_set reads back the same; NULL when it was not given. */
+enum { SL_SETTING_BYTES = 32 };
+const char *sl_setting_text(const sl_setting *setting, const void *base, char text[SL_SETTING_BYTES]);
+/* What help shows behind the name: "DIR", "sgd|adamw"; NULL of a flag. */
+const char *sl_setting_argument(const sl_setting *setting, char *text, size_t n);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,107 @@
+/* Options from the command line: flags by popt, words behind them, and the order in which flags, files and defaults
+ * count. */
+#include <popt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/settings/nearest.h"
+#include "tools/settings/table.h"
+
+/* popt's table: val is the row's place in ours, plus one. */
+static void popt_table(const sl__command *command, struct poptOption flags[SL__SETTINGS_MOST]) {
+  int n = 0;
+  for (int i = 0; i < sl__settings_count; i++) {
+    const sl__setting *s = &sl__settings[i];
+    if (s->commands & sl__bits(command))
+      flags[n++] = (struct poptOption){.longName = s->s.option,
+                                       .shortName = sl__is(s, help) ? 'h' : 0,
+                                       .argInfo = s->s.kind == SL_SETTING_FLAG ? POPT_ARG_NONE : POPT_ARG_STRING,
+                                       .val = i + 1};
+  }
+  flags[n] = (struct poptOption)POPT_TABLEEND;
+}
+
+static sl_status bad_flag(const sl__command *command, poptContext context, int code) {
+  const char *names[SL__SETTINGS_MOST], *word = poptBadOption(context, 0);
+  char plain[64], suggestion[128] = "";
+  if (code != POPT_ERROR_BADOPT)
+    return sl_fail(SL_EINVAL, "%s: %s", word, code == POPT_ERROR_NOARG ? "the value is missing" : poptStrerror(code));
+  snprintf(plain, sizeof plain, "%s", word + strspn(word, "-"));
+  plain[strcspn(plain, "=")] = 0;
+  const char *near = sl__nearest(plain, names, sl__names_of(sl__bits(command), names, 0));
+  if (near) snprintf(suggestion, sizeof suggestion, "; did you mean --%s?", near);
+  for (int i = 0; i < sl__settings_count && !(near && strcmp(near, plain) == 0); i++)
+    if (sl__same_name(sl__settings[i].s.option, plain) && !(sl__settings[i].commands & sl__bits(command)))
+      snprintf(suggestion, sizeof suggestion, ", which 'starling %s' does not take", command->name);
+  return sl_fail(SL_EINVAL, "unknown option %s%s", word, suggestion);
+}
+
+/* Words that are no options: the model, and files. */
+static sl_status take_arguments(const sl__command *command, poptContext context, sl__options *options) {
+  const char **words = poptGetArgs(context);
+  int n = 0;
+  while (words && words[n]) n++;
+  if (command->most >= 0 && n > command->most)
+    return sl_fail(SL_EINVAL, "unexpected argument '%s'; usage: starling %s %s[OPTION]...", words[command->most],
+                   command->name, command->arguments);
+  if (n && command->most != 0) SL_TRY(sl__set_text(&options->model, words[0]));
+  if (n < 2) return SL_OK;
+  options->files = calloc((size_t)n, sizeof *options->files);
+  if (!options->files) return sl_fail(SL_ENOMEM, "no memory for %d arguments", n);
+  for (int i = 1; i < n; i++) SL_TRY(sl__set_text(&options->files[options->n_files++], words[i]));
+  return SL_OK;
+}
+
+/* Reads all flags; with `apply` 0 only those that say where other options are. */
+static sl_status read_flags(const sl__command *command, int argc, const char **argv, int apply, sl__options *options) {
+  struct poptOption flags[SL__SETTINGS_MOST];
+  popt_table(command, flags);
+  poptContext context = poptGetContext("starling", argc, argv, flags, 0);
+  if (!context) return sl_fail(SL_ENOMEM, "no memory for the command line");
+  sl_status status = SL_OK;
+  for (int code; status == SL_OK && (code = poptGetNextOpt(context)) != -1;) {
+    if (code < -1) {
+      status = bad_flag(command, context, code);
+      break;
+    }
+    const sl__setting *s = &sl__settings[code - 1];
+    char *value = s->s.kind == SL_SETTING_FLAG ? NULL : poptGetOptArg(context);
+    if (apply || sl__is(s, config) || sl__is(s, out) || sl__is(s, resume) || sl__is(s, help))
+      status = sl_setting_set(&s->s, options, "--", value);
+    free(value);
+  }
+  if (status == SL_OK && apply) status = take_arguments(command, context, options);
+  poptFreeContext(context);
+  return status;
+}
+
+/* The configuration of the run that is resumed. */
+static sl_status read_resumed(const sl__command *command, sl__options *options) {
+  char *path = NULL;
+  if (!options->out) return sl_fail(SL_EINVAL, "--resume: which run? --out DIR names it");
+  if (asprintf(&path, "%s/%s", options->out, SL__CONFIG_NAME) < 0) return sl_fail(SL_ENOMEM, "no memory for a path");
+  sl_status status = sl__read_yaml(sl__bits(command), options, path);
+  if (status == SL_ENOTFOUND)
+    status = sl_fail(SL_ENOTFOUND, "--resume: there is no run in %s (no %s)", options->out, SL__CONFIG_NAME);
+  free(path);
+  return status;
+}
+
+sl_status sl__options_parse(const sl__command *command, int argc, const char **argv, sl__options *options) {
+  sl__set_defaults(sl__bits(command), options);
+  SL_TRY(read_flags(command, argc, argv, 0, options));
+  if (options->help) return SL_OK;
+  if (options->resume && options->force) return sl_fail(SL_EINVAL, "--resume and --force exclude each other");
+  if (options->resume) SL_TRY(read_resumed(command, options));
+  if (options->config) {
+    sl_status status = sl__read_yaml(sl__bits(command), options, options->config);
+    if (status != SL_OK) return status == SL_ENOTFOUND ? sl_fail(SL_EINVAL, "--config: %s", sl_error()) : status;
+  }
+  SL_TRY(read_flags(command, argc, argv, 1, options));
+  int n = (options->model != NULL) + options->n_files;
+  if (n < command->least)
+    return sl_fail(SL_EINVAL, "an argument is missing; usage: starling %s %s[OPTION]...", command->name,
+                   command->arguments);
+  return SL_OK;
+}

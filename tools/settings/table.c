@@ -1,0 +1,88 @@
+/* The table of settings: its rows, their names, and values before anything was read. */
+#include "tools/settings/table.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/data/dataset.h"
+
+enum {
+  RUNS = SL__TRAIN | SL__EVAL | SL__GENERATE | SL__PREDICT | SL__BENCH,
+  MEASURES = SL__BENCH | SL__CALIBRATE,
+  BUILDS = SL__TRAIN | MEASURES | SL__GRAPH,
+  MACHINE = RUNS | SL__CALIBRATE | SL__GRAPH | SL__INFO
+};
+#define ANY 1e18
+
+const sl__setting sl__settings[] = {
+#define SETTING(kind_, field_, option_, commands_, use_, argument_, standard_, least_, most_, ...) \
+  {.s = {.field = #field_,                                                                         \
+         .option = option_,                                                                        \
+         .kind = SL_SETTING_##kind_,                                                               \
+         .offset = offsetof(sl__options, field_),                                                  \
+         .argument = argument_,                                                                    \
+         .least = least_,                                                                          \
+         .most = most_},                                                                           \
+   .commands = commands_,                                                                          \
+   .use = SL__USE_##use_,                                                                          \
+   .standard = standard_,                                                                          \
+   .help = {__VA_ARGS__}},
+#include "tools/settings/rows.h"
+#undef SETTING
+};
+enum { ROWS = sizeof sl__settings / sizeof *sl__settings };
+const int sl__settings_count = ROWS;
+_Static_assert((int)ROWS < (int)SL__SETTINGS_MOST, "more settings than there is room for their names");
+
+int sl__same_name(const char *name, const char *key) {
+  for (; *name && *key; name++, key++)
+    if (*name != *key && !(*name == '-' && *key == '_')) return 0;
+  return *name == *key;
+}
+
+int sl__names_of(unsigned commands, const char *names[SL__SETTINGS_MOST], int key) {
+  int n = 0;
+  if (key) names[n++] = "model";
+  for (const sl__setting *s = sl__settings; s < sl__settings + ROWS; s++)
+    if (key ? !sl__is(s, help) : (s->commands & commands) != 0) names[n++] = s->s.option;
+  return n;
+}
+
+int sl__listed(const char *const *names, const char *name) {
+  while (*names && strcmp(*names, name) != 0) names++;
+  return *names != NULL;
+}
+
+sl_status sl__set_text(char **field, const char *text) {
+  char *copy = strdup(text);
+  if (!copy) return sl_fail(SL_ENOMEM, "no memory for an option");
+  free(*field);
+  *field = copy;
+  return SL_OK;
+}
+
+void sl__set_defaults(unsigned commands, sl__options *options) {
+  memset(options, 0, sizeof *options);
+  for (const sl__setting *s = sl__settings; s < sl__settings + ROWS; s++) {
+    sl_setting_unset(&s->s, options);
+    if (s->standard && s->commands & commands) sl_setting_set(&s->s, options, "", s->standard);
+  }
+  if (commands == SL__TOKENIZE) options->val_fraction = NAN; /* a val.bin only when asked for */
+}
+
+void sl__options_free(sl__options *options) {
+  for (const sl__setting *s = sl__settings; s < sl__settings + ROWS; s++) sl_setting_free(&s->s, options);
+  for (int i = 0; i < options->n_files; i++) free(options->files[i]);
+  free(options->files), free(options->model);
+}
+
+void sl__option_default_integer(int64_t *option, int64_t value) {
+  if (*option < 0) *option = value;
+}
+void sl__option_default_real(double *option, double value) {
+  if (isnan(*option)) *option = value;
+}
+sl_status sl__option_default_text(char **option, const char *value) {
+  return *option ? SL_OK : sl__set_text(option, value);
+}

@@ -1,0 +1,45 @@
+/* The table of settings, for the files of this folder: what is made of it is declared in options.h. */
+#ifndef SL_TOOLS_TABLE_H
+#define SL_TOOLS_TABLE_H
+
+#include "runtime/base/setting.h"
+#include "tools/settings/options.h"
+
+typedef enum sl__use { SL__USE_NONE, SL__USE_RUN, SL__USE_LOCAL } sl__use; /* as rows.h has them */
+
+enum { SL__HELPS = 10 };
+
+typedef struct sl__setting {
+  sl_setting s;
+  unsigned commands; /* that take it */
+  sl__use use;
+  const char *standard; /* default, as text; NULL: none, or found by the command */
+  struct {
+    unsigned commands; /* 0: all */
+    const char *text;  /* NULL ends them */
+  } help[SL__HELPS];
+} sl__setting;
+
+extern const sl__setting sl__settings[];
+extern const int sl__settings_count;
+enum { SL__SETTINGS_MOST = 160 }; /* room for as many names */
+
+/* The row of a field: sl__is(row, config). */
+#define sl__is(row, field) ((row)->s.offset == offsetof(sl__options, field))
+
+/* The options that a command takes are those of these commands. */
+static inline unsigned sl__bits(const sl__command *command) { return command->bit | command->also; }
+/* Whether key is the option's name, with '-' or '_'. */
+int sl__same_name(const char *name, const char *key);
+/* Names that may stand on the command line of a command; with key those that may stand in a file, which may serve
+ * several commands. */
+int sl__names_of(unsigned commands, const char *names[SL__SETTINGS_MOST], int key);
+int sl__listed(const char *const *names, const char *name); /* names: ended by NULL */
+sl_status sl__set_text(char **field, const char *text);
+
+/* Values before anything was read. */
+void sl__set_defaults(unsigned commands, sl__options *options);
+/* Reads the keys of a YAML file; those of other commands are left alone. */
+sl_status sl__read_yaml(unsigned commands, sl__options *options, const char *path);
+
+#endif

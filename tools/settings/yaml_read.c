@@ -1,0 +1,81 @@
+/* Options from the keys of a YAML file. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yaml.h>
+
+#include "runtime/base/file.h"
+#include "tools/settings/nearest.h"
+#include "tools/settings/table.h"
+
+static sl_status set_key(unsigned commands, sl__options *options, const char *where, const char *key,
+                         const char *value) {
+  const char *names[SL__SETTINGS_MOST];
+  char suggestion[128];
+  if (sl__same_name("model", key)) return sl__set_text(&options->model, value);
+  for (const sl__setting *s = sl__settings; s < sl__settings + sl__settings_count; s++) {
+    if (!sl__same_name(s->s.option, key) || sl__is(s, help)) continue;
+    if (sl__is(s, resume) || sl__is(s, config))
+      return sl_fail(SL_EINVAL, "%s'%s' is for the command line only", where, key);
+    /* A file may serve several commands: keys of the others are left alone. */
+    return s->commands & commands ? sl_setting_set(&s->s, options, where, value) : SL_OK;
+  }
+  return sl_fail(SL_EINVAL, "%sunknown key '%s'%s", where, key,
+                 sl__suggestion(key, names, sl__names_of(commands, names, 1), suggestion, sizeof suggestion));
+}
+
+static sl_status set_keys(unsigned commands, sl__options *options, const char *path, yaml_document_t *document) {
+  yaml_node_t *root = yaml_document_get_root_node(document);
+  if (!root) return SL_OK; /* an empty file */
+  if (root->type != YAML_MAPPING_NODE)
+    return sl_fail(SL_EINVAL, "%s: a mapping of options to values is wanted ('batch: 256')", path);
+  yaml_node_pair_t *first = root->data.mapping.pairs.start;
+  for (yaml_node_pair_t *pair = first; pair < root->data.mapping.pairs.top; pair++) {
+    const yaml_node_t *key = yaml_document_get_node(document, pair->key),
+                      *value = yaml_document_get_node(document, pair->value);
+    char where[512];
+    snprintf(where, sizeof where, "%s, line %zu: ", path, key->start_mark.line + 1);
+    if (key->type != YAML_SCALAR_NODE || value->type != YAML_SCALAR_NODE)
+      return sl_fail(SL_EINVAL, "%sa key and one plain value are wanted; there are no lists or sections", where);
+    const char *name = (const char *)key->data.scalar.value;
+    for (yaml_node_pair_t *other = first; other < pair; other++)
+      if (strcmp((const char *)yaml_document_get_node(document, other->key)->data.scalar.value, name) == 0)
+        return sl_fail(SL_EINVAL, "%skey '%s' stands there twice", where, name);
+    SL_TRY(set_key(commands, options, where, name, (const char *)value->data.scalar.value));
+  }
+  return SL_OK;
+}
+
+sl_status sl__read_yaml(unsigned commands, sl__options *options, const char *path) {
+  enum { LIMIT = 1 << 20 };
+  char *text;
+  size_t n;
+  yaml_parser_t parser;
+  yaml_document_t document;
+  SL_TRY(sl_file_read(path, LIMIT, &text, &n));
+  sl_status status = SL_OK;
+  if (!yaml_parser_initialize(&parser)) {
+    free(text);
+    return sl_fail(SL_ENOMEM, "no memory for %s", path);
+  }
+  yaml_parser_set_input_string(&parser, (const unsigned char *)text, n);
+  if (!yaml_parser_load(&parser, &document)) {
+    status = sl_fail(SL_EINVAL, "%s, line %zu: not YAML: %s", path, parser.problem_mark.line + 1,
+                     parser.problem ? parser.problem : "?");
+  } else {
+    status = set_keys(commands, options, path, &document);
+    yaml_document_delete(&document);
+  }
+  yaml_parser_delete(&parser);
+  free(text);
+  return status;
+}
+
+sl_status sl__options_data_of(const char *path, char **data) {
+  sl__options options;
+  sl__set_defaults(SL__TRAIN, &options);
+  sl_status status = sl__read_yaml(SL__TRAIN, &options, path);
+  if (status == SL_OK && options.data) status = sl__set_text(data, options.data);
+  sl__options_free(&options);
+  return status;
+}
