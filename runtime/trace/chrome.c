@@ -1,12 +1,12 @@
-/* Timelines as Chrome trace JSON. Written straight, not through a tree of JSON values: a trace has hundreds of
- * thousands of them. */
+/* Timelines as Chrome trace JSON. The text is written directly, not as a tree of JSON values, since a trace has
+ * hundreds of thousands of events. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "runtime/trace/parts.h"
 
-/* Any text makes a readable file. */
+/* Writes a JSON string; replaces bytes that are not UTF-8 by '?', so that any text gives a valid file. */
 static void put_string(sl__writer *w, const char *text) {
   sl__put(w, "\"");
   for (const unsigned char *s = (const unsigned char *)text; *s;) {
@@ -24,7 +24,7 @@ static void put_string(sl__writer *w, const char *text) {
   sl__put(w, "\"");
 }
 
-/* Microseconds with three places, as the format wants, without a double's rounding. */
+/* Microseconds with three decimals, as the format asks, computed from integers so that nothing is rounded. */
 static void put_time(sl__writer *w, const char *key, int64_t ns) {
   sl__put(w, ",\"%s\":%s%" PRId64 ".%03d", key, ns < 0 ? "-" : "", (ns < 0 ? -ns : ns) / 1000,
           (int)((ns < 0 ? -ns : ns) % 1000));
@@ -62,7 +62,7 @@ static void put_args(sl__writer *w, const sl_timeline *t, const sl_record *r) {
 }
 
 static void put_record(sl__writer *w, const sl_timeline *t, const sl_record *r, size_t id, int64_t origin) {
-  const int async = r->kind == SL_RECORD_EXCHANGE; /* they overlap, which complete events of one thread may not */
+  const int async = r->kind == SL_RECORD_EXCHANGE; /* exchanges overlap, which complete events of one thread may not */
   sl__put(w, ",\n{\"ph\":\"%s\",", async ? "b" : "X");
   put_name(w, t, r);
   if (async) sl__put(w, ",\"id\":\"%d.%zu\"", t->rank, id);
@@ -86,7 +86,7 @@ static void put_track(sl__writer *w, int rank, int number, const char *name) {
           rank, number, number);
 }
 
-/* Workers all; lanes and threads of the loader as they occur. */
+/* Names all workers, and the lanes and loader threads that occur. */
 static void put_tracks(sl__writer *w, const sl_timeline *t) {
   for (int i = 0; i < t->n_workers; i++) put_track(w, t->rank, i, t->worker[i].name);
   for (int kind = SL_RECORD_EXCHANGE; kind < SL_RECORD_KINDS; kind++)

@@ -1,10 +1,10 @@
-/* Timelines as comma-separated values: a line for each record and each idle interval. */
+/* Timelines as comma-separated values: one line per record and per idle interval. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "runtime/trace/parts.h"
 
-/* Quoted, quotes doubled (RFC 4180). */
+/* Writes the text in quotes, with quotes doubled (RFC 4180). */
 static void put_text(sl__writer *w, const char *text) {
   sl__put(w, "\"");
   for (const char *at = text; *at;) {

@@ -57,7 +57,7 @@ static const sl_record *latest_before(const finder *f, const sl_record *r) {
   return latest;
 }
 
-/* What ended last of all steps before this one; all steps: INT64_MAX. */
+/* The latest end of all steps before this one; INT64_MAX: of all steps. */
 static const sl_record *last_before(const finder *f, int64_t step) {
   size_t low = 0, high = f->n_ends;
   while (low < high) {
@@ -92,10 +92,12 @@ static void put(finder *f, int worker, const sl_record *next, sl_idle_cause caus
 
 static int64_t clamp(int64_t t, int64_t from, int64_t to) { return t < from ? from : t > to ? to : t; }
 
-/* [from, to): something waited for r to end. Goes back along the chain of what held it: the predecessor that ended
- * last; where r was submitted after those, the step before. */
+/* Splits [from, to), during which something waited for r to end, by following the chain of what held r back: the
+ * predecessor that ended last, or the step before if r was submitted after its predecessors had ended. */
 static void wait_for(finder *f, int worker, const sl_record *next, const sl_record *r, int64_t from, int64_t to) {
-  const int most = f->graph ? f->graph->n : 0; /* of predecessors in one step: a graph from a file may have a circle */
+  const int most = f->graph
+                       ? f->graph->n
+                       : 0; /* number of predecessors visited in one step: a graph read from a file may have a circle */
   int hops = 0;
   while (to > from && r) {
     const int64_t ready = clamp(r->ready, from, to), submit = clamp(r->submit, from, ready);
@@ -106,7 +108,7 @@ static void wait_for(finder *f, int worker, const sl_record *next, const sl_reco
       r = before;
       continue;
     }
-    put(f, worker, next, SL_IDLE_DEPENDENCY, submit, ready); /* on what was not recorded */
+    put(f, worker, next, SL_IDLE_DEPENDENCY, submit, ready); /* waits for something that was not recorded */
     r = last_before(f, r->step);
     hops = 0;
     to = r ? clamp(r->end, from, submit) : from;
@@ -116,7 +118,7 @@ static void wait_for(finder *f, int worker, const sl_record *next, const sl_reco
 }
 
 static void explain(finder *f, int worker, const sl_record *next, int64_t from, int64_t to) {
-  /* Latest pieces first: those of a chain come so, too. */
+  /* Latest pieces first, as the chains give them. */
   const size_t first = f->n_idle;
   int64_t submit = to;
   if (next) {
@@ -138,7 +140,7 @@ static void explain(finder *f, int worker, const sl_record *next, int64_t from, 
   }
 }
 
-/* What ended before the window explains nothing in it. */
+/* Records that ended before the window explain nothing in it. */
 static sl_status prepare(finder *f, const sl_record *records, size_t n, int64_t from) {
   f->by_node = malloc((n + 1) * sizeof *f->by_node);
   f->ends = malloc((n + 1) * sizeof *f->ends);

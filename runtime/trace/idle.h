@@ -1,15 +1,16 @@
-/* Why workers were idle: each moment of each worker is in a kernel or has one cause, told by the next task on that
- * worker, so that kernels and causes add up to all of the time.
+/* Causes of idle time. Each moment of a worker is either in a kernel or idle for exactly one cause, so kernels and
+ * causes add up to the whole time.
  *
- * What an interval before task T is put down to, piece by piece as T's state changes:
- * - while T was not submitted: RUNTIME; but as long as tasks of an earlier step were under way, what they waited for,
- *   since a step is submitted when the one before has ended;
- * - while a predecessor was unfinished: DEPENDENCY, or EXCHANGE where the chain of latest predecessors led to an
- *   exchange that was under way at the time;
- * - from T's readiness until this worker had it: POLICY (it was placed elsewhere or held back; handing it over, a
- *   microsecond, is in it);
- * - from then to its start: DATA (its inputs were brought to this worker's memory).
- * Behind a worker's last task the end of the last task of all takes the place of the next step. */
+ * The cause of an idle interval follows from the next task T on that worker. The interval is cut where T's state
+ * changes:
+ * - T not yet submitted: RUNTIME. While tasks of the step before still run, their cause counts instead, because a step
+ * is submitted after the one before has ended.
+ * - A predecessor of T unfinished: DEPENDENCY; EXCHANGE if the chain of latest predecessors leads to an exchange that
+ * was under way at that moment.
+ * - T ready, but not yet taken by this worker: POLICY (the scheduler held T back or had placed it elsewhere; includes
+ * the microsecond that handing it over takes).
+ * - T taken, but not started: DATA (its inputs are being fetched into this worker's memory).
+ * After a worker's last task, the end of the last task of all workers stands in for the next step. */
 #ifndef SL_IDLE_H
 #define SL_IDLE_H
 
@@ -38,12 +39,12 @@ typedef struct sl_idle {
   int worker;
   sl_idle_cause cause;
   int64_t from, to; /* ns */
-  int64_t step;     /* of the next task on the worker */
-  int node;         /* likewise; -1: there was none */
+  int64_t step;     /* step of the next task on the worker */
+  int node;         /* node of that task; -1: there is none */
 } sl_idle;
 
-/* The idle intervals of workers 0 ... workers - 1 in [from, to), by worker, then time; *idle is the caller's to free().
- * records come in any order; predecessors that are not among them count as finished when the task was ready. */
+/* Finds the idle intervals of workers 0 ... workers - 1 in [from, to), sorted by worker, then time; the caller frees
+ * *idle. records may come in any order. A predecessor without a record counts as finished when the task was ready. */
 sl_status sl_idle_find(const sl_record *records, size_t n, int workers, const sl_dependencies *graph, int64_t from,
                        int64_t to, sl_idle **idle, size_t *n_idle);
 
@@ -51,12 +52,12 @@ sl_status sl_idle_find(const sl_record *records, size_t n, int workers, const sl
 typedef struct sl_usage {
   double kernels;
   double idle[SL_IDLE_CAUSES];
-  double seconds; /* that the shares are of: the window, as far back as records are kept */
+  double seconds; /* length of the window, as far back as records are kept */
 } sl_usage;
 
 sl_status sl_usage_of(const sl_record *records, size_t n, int workers, const sl_dependencies *graph, int64_t from,
                       int64_t to, sl_usage *usage);
-/* The same of what a recorder keeps; of a ring that turned over, from the first whole step on. */
+/* The same for a recorder's records. If its ring has overwritten records, the window begins at the first whole step. */
 sl_status sl_usage_since(const sl_recorder *recorder, int workers, const sl_dependencies *graph, int64_t from,
                          int64_t to, sl_usage *usage);
 

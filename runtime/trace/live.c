@@ -1,4 +1,4 @@
-/* Bytes of temporaries in use over a step. */
+/* Bytes of temporaries in use during a step. */
 #include "runtime/trace/live.h"
 
 #include <stdlib.h>
@@ -6,14 +6,14 @@
 static int by_time(const void *a, const void *b) {
   const sl_live *x = a, *y = b;
   if (x->time != y->time) return x->time < y->time ? -1 : 1;
-  return (x->bytes > y->bytes) - (x->bytes < y->bytes); /* what ends makes room for what begins */
+  return (x->bytes > y->bytes) - (x->bytes < y->bytes); /* at equal times, ends come before begins */
 }
 
 sl_status sl_live_find(const sl_timeline *t, int64_t step, sl_live **points, size_t *n) {
   const size_t nodes = (size_t)t->n_nodes, buffers = (size_t)t->n_buffers;
-  const sl_record **record = calloc(nodes + 1, sizeof *record); /* each node's, in this step */
+  const sl_record **record = calloc(nodes + 1, sizeof *record); /* each node's record in this step */
   int64_t *from = malloc((buffers + 1) * sizeof *from), *to = malloc((buffers + 1) * sizeof *to);
-  sl_live *change = malloc((2 * buffers + 1) * sizeof *change); /* bytes: by how many it grows */
+  sl_live *change = malloc((2 * buffers + 1) * sizeof *change); /* bytes: growth at this time */
   sl_status status = SL_OK;
   size_t used = 0;
   *points = NULL, *n = 0;
@@ -53,7 +53,7 @@ out:
 }
 
 sl_status sl_live_slots(const sl_timeline *t, int64_t *bytes) {
-  int64_t *most = calloc((size_t)t->n_buffers + 1, sizeof *most); /* slots are no more than buffers */
+  int64_t *most = calloc((size_t)t->n_buffers + 1, sizeof *most); /* there are at most as many slots as buffers */
   *bytes = 0;
   if (!most) return sl_fail(SL_ENOMEM, "no memory for the slots of %d buffers", t->n_buffers);
   for (int b = 0; b < t->n_buffers; b++) {

@@ -1,5 +1,5 @@
-/* How much of the planned memory a step really has in use, moment by moment: a buffer counts from the start of the
- * first task that touches it until the end of the last, as they were recorded. */
+/* Planned memory that a step had in use, over time: a buffer counts from the recorded start of the first task that
+ * touches it to the recorded end of the last. */
 #ifndef SL_LIVE_H
 #define SL_LIVE_H
 
@@ -10,13 +10,13 @@ extern "C" {
 #endif
 
 typedef struct sl_live {
-  int64_t time, bytes; /* ns; in use from then on */
+  int64_t time, bytes; /* from this time (ns) on, so many bytes are in use */
 } sl_live;
 
-/* Of the step's temporaries, by time, from the first use to the last end, where bytes are 0 again. None where the
- * timeline knows no buffers, or has no record of the step. *points is the caller's to free(). */
+/* The bytes of the step's temporaries in use, sorted by time; the last point has 0 bytes. No points if the timeline has
+ * no buffers or no records of the step. The caller frees *points. */
 sl_status sl_live_find(const sl_timeline *timeline, int64_t step, sl_live **points, size_t *n);
-/* Bytes of all slots, each as large as its largest buffer: what the plan sets aside. */
+/* Bytes that the memory plan reserves: the sum over slots of each slot's largest buffer. */
 sl_status sl_live_slots(const sl_timeline *timeline, int64_t *bytes);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Exchange hidden and exposed. */
+/* Hidden and exposed time of exchanges. */
 #include "runtime/trace/overlap.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ typedef struct event {
 static int by_start(const void *a, const void *b) {
   const event *x = a, *y = b;
   if (x->from != y->from) return x->from < y->from ? -1 : 1;
-  return (int)x->kind - (int)y->kind; /* what is waited for comes before the waiting */
+  return (int)x->kind - (int)y->kind; /* at equal times, the exchange comes before those that wait for it */
 }
 
 static void put(event *events, size_t *n, event e, int64_t from, int64_t to) {
@@ -23,8 +23,8 @@ static void put(event *events, size_t *n, event e, int64_t from, int64_t to) {
   if (e.from < e.to) events[(*n)++] = e;
 }
 
-/* The part of [from, to) behind *reach, which moves on: intervals in the order of their starts add up to their union.
- */
+/* The length of [from, to) beyond *reach, and moves *reach on. Over intervals sorted by start these lengths add up
+ * to their union. */
 static int64_t beyond(int64_t *reach, const event *e) {
   const int64_t from = e->from > *reach ? e->from : *reach;
   if (e->to <= from) return 0;
@@ -32,7 +32,7 @@ static int64_t beyond(int64_t *reach, const event *e) {
   return e->to - from;
 }
 
-/* One step's events, in the order of their starts. */
+/* One step's events, sorted by start. */
 static void add_step(const event *e, size_t n, int workers, sl_overlap *o) {
   int64_t any = INT64_MIN, gradient = INT64_MIN, first = INT64_MAX, last = INT64_MIN;
   int64_t under_way = 0, gradients = 0, waited = 0;
@@ -76,7 +76,8 @@ sl_status sl_overlap_of(const sl_record *records, size_t n, int workers, const s
     if (idle[i].cause == SL_IDLE_EXCHANGE)
       put(events, &used, (event){idle[i].step, idle[i].from, idle[i].to, WAITED}, from, to);
   qsort(events, used, sizeof *events, by_start);
-  /* A step begins when the one before has ended; workers may wait for its exchange ahead of the next one's task. */
+  /* Cuts the window into steps: a step begins when the one before has ended, and idle time for its exchange may
+   * precede its first task on a worker. */
   for (size_t i = 0, end; i < used; i = end) {
     for (end = i + 1; end < used && (events[end].kind == WAITED || events[end].step == events[i].step);) end++;
     add_step(&events[i], end - i, workers, overlap);

@@ -1,5 +1,5 @@
-/* How much of the exchange between ranks the work hid: while exchanges were under way, workers either had tasks or were
- * idle for them (idle.h). */
+/* How much of the exchange between ranks was hidden behind tasks: while an exchange is under way, a worker either runs
+ * tasks or is idle because of it (idle.h). */
 #ifndef SL_OVERLAP_H
 #define SL_OVERLAP_H
 
@@ -10,18 +10,20 @@
 extern "C" {
 #endif
 
-/* Seconds, of all steps in the window. Of each step's exchanges of gradients at most hideable seconds can be hidden by
- * tasks: as long as they were under way, and no longer than the backward pass went on from the first of them. */
+/* Seconds, summed over the steps in the window. In each step, tasks can hide at most `hideable` seconds of the
+ * exchanges of gradients: the time that these were under way, but no longer than the backward pass lasted after the
+ * first of them began. */
 typedef struct sl_overlap {
-  double under_way; /* an exchange was: all that it waits for had ended, itself not */
-  double exposed;   /* workers were idle for an exchange, the mean over workers */
+  double under_way; /* an exchange was under way: its predecessors had ended, it had not */
+  double exposed;   /* workers were idle for an exchange; mean over workers */
   double hidden;    /* under_way - exposed */
   double hideable;
-  double achieved; /* of hideable: under_way of the gradients less exposed, step by step, within 0 ... hideable */
+  double achieved; /* part of hideable that was hidden: per step, under_way of the gradients less exposed, clipped to
+                      0 ... hideable */
 } sl_overlap;
 
-/* backward[node] is 1 for nodes of the backward pass, for tasks and exchanges alike. Other arguments as in
- * sl_idle_find. All zeros where nothing was exchanged. */
+/* backward[node] is 1 for nodes of the backward pass, tasks and exchanges alike. Other arguments as in sl_idle_find.
+ * All zeros if nothing was exchanged. */
 sl_status sl_overlap_of(const sl_record *records, size_t n, int workers, const sl_dependencies *graph,
                         const unsigned char *backward, int64_t from, int64_t to, sl_overlap *overlap);
 

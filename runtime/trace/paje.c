@@ -1,6 +1,5 @@
-/* Timelines in Paje's format (Kergommeaux, Stein, Bernard, "Paje, an interactive visualization tool", 2000; the
- * description of its files by Schnorr), as ViTE and other viewers read it: definitions first, then events in the order
- * of time. */
+/* Timelines in Paje's format, as ViTE and other viewers read it: definitions first, then events sorted by time
+ * (Kergommeaux, Stein, Bernard, "Paje, an interactive visualization tool", 2000; file format by Schnorr). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +19,7 @@ static const char definitions[] =
     "%EventDef PajeSetState 5\n% Time date\n% Type string\n% Container string\n% Value string\n% Step int\n% Node "
     "int\n% Layer string\n%EndEventDef\n";
 
-/* Strings have no escapes in this format: what would end one is shown as something else. */
+/* Strings have no escapes in this format: a character that would end one is replaced. */
 static void put_string(sl__writer *w, const char *text) {
   sl__put(w, "\"");
   for (const unsigned char *s = (const unsigned char *)text; *s;) {
@@ -36,7 +35,7 @@ static void put_string(sl__writer *w, const char *text) {
   sl__put(w, "\"");
 }
 
-/* A worker or lane from `time` on: in an operation, idle for a cause, or (lanes) doing nothing. */
+/* State of a worker or lane from `time` on: an operation, a cause of idle time, or (lanes) nothing. */
 typedef struct change {
   int64_t time;
   int rank;  /* place in the list */
@@ -45,7 +44,7 @@ typedef struct change {
   const char *value, *layer;
   int64_t step;
   int node;
-  size_t order; /* of changes at one time */
+  size_t order; /* rank among changes at the same time */
 } change;
 
 static int by_time(const void *a, const void *b) {
@@ -59,8 +58,8 @@ static int by_start(const void *a, const void *b) {
   return (x->start > y->start) - (x->start < y->start);
 }
 
-/* Exchanges and batches read may overlap, states of a container may not: each goes into the first row that is free.
- * Rows' ends in `end`, which has room for n; returns the number of rows. */
+/* Exchanges and batches read may overlap, but states of one container may not: each goes into the first free row.
+ * `end` has room for n ends of rows; returns the number of rows. */
 static int rows_of(const sl__trace_rank *rank, int kind, const sl_record **order, int64_t *end, int *row, size_t *n) {
   int rows = 0;
   *n = 0;
@@ -90,7 +89,7 @@ static const char *layer_of(const sl_timeline *t, const sl_record *r) {
 
 static int by_text(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
 
-/* One colour for each value: causes in greys, operations in hues that their names give, the same in every trace. */
+/* One colour per value, the same in every trace: greys for causes, for operations a hue from a hash of the name. */
 static void put_value(sl__writer *w, const char *value) {
   for (int c = 0; c < SL_IDLE_CAUSES; c++)
     if (strcmp(value, sl_idle_cause_name((sl_idle_cause)c)) == 0) {
@@ -147,7 +146,7 @@ static void put_rank(sl__writer *w, const sl__trace_rank *rank, const int rows[S
   if (!create) sl__put(w, "%d %.9f R r%d\n", DESTROY, at, t->rank);
 }
 
-/* The changes of one rank; *rows: of each kind, how many there are. */
+/* Collects the changes of one rank; *rows: the number of rows of each kind. */
 static size_t collect(const sl__trace_rank *rank, int place, change *to, const sl_record **order, int64_t *end,
                       int *row, int rows[SL_RECORD_KINDS]) {
   const sl_timeline *t = rank->t;

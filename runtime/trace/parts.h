@@ -1,4 +1,4 @@
-/* What the writers of traces share. Private to runtime/. */
+/* Shared by the writers of traces. Private to runtime/. */
 #ifndef SL_TRACE_PARTS_H
 #define SL_TRACE_PARTS_H
 
@@ -6,7 +6,7 @@
 #include "runtime/trace/idle.h"
 #include "runtime/trace/timeline.h"
 
-/* Buffered: a trace has hundreds of thousands of pieces. After a failure nothing is written. */
+/* Buffered output, since a trace has hundreds of thousands of pieces. After a failure it writes nothing more. */
 typedef struct sl__writer {
   sl_file *file;
   sl_status status; /* of the first failure */
@@ -29,7 +29,7 @@ typedef struct sl__trace_rank {
 
 /* Whether the trace shows the record. */
 int sl__trace_shows(const sl__trace_rank *rank, const sl_record *record);
-/* What the record is of; NULL: of nothing in the graph. */
+/* The step graph's node that the record belongs to; NULL: none. */
 const sl_timeline_node *sl__trace_node(const sl_timeline *timeline, const sl_record *record);
 extern const char *const sl__record_names[SL_RECORD_KINDS]; /* "task", "exchange", "input" */
 

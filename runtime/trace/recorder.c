@@ -1,4 +1,4 @@
-/* The ring of task records, and the trace made of it. */
+/* The ring buffer of records. */
 #include "runtime/trace/recorder.h"
 
 #include <inttypes.h>
@@ -12,9 +12,9 @@
 enum { WORDS = sizeof(sl_record) / sizeof(uint64_t) };
 _Static_assert(sizeof(sl_record) == 8 * WORDS, "a record is whole words");
 
-/* One cache line. stamp is 2 i + 1 while record i is being written, 2 i + 2 once it is there: a reader that sees the
- * same even stamp before and after its copy has a whole record. Words are atomic, so that a copy that loses the race is
- * no fault. */
+/* One cache line. stamp is 2 i + 1 while record i is being written, and 2 i + 2 afterwards: a reader that finds the
+ * same even stamp before and after its copy has a complete record. The words are atomic, so a copy that races with a
+ * writer is no data race. */
 typedef struct slot {
   _Alignas(64) _Atomic uint64_t stamp;
   _Atomic uint64_t word[WORDS];
@@ -22,7 +22,7 @@ typedef struct slot {
 
 struct sl_recorder {
   _Alignas(64) _Atomic uint64_t next;  /* index of the next record */
-  _Alignas(64) _Atomic uint64_t first; /* records before this one were cleared */
+  _Alignas(64) _Atomic uint64_t first; /* records before this one have been cleared */
   uint64_t mask;
   slot *slots;
 };
@@ -40,7 +40,7 @@ sl_status sl_recorder_create(size_t capacity, sl_recorder **recorder) {
     free(made);
     return sl_fail(SL_ENOMEM, "no memory for a recorder of %zu records", whole);
   }
-  memset(slots, 0, whole * sizeof *slots); /* and touches the pages, so that no task pays for it */
+  memset(slots, 0, whole * sizeof *slots); /* also touches the pages, so that no task pays for it */
   memset(made, 0, sizeof *made);
   made->mask = whole - 1;
   made->slots = slots;
@@ -58,7 +58,7 @@ void sl_recorder_add(sl_recorder *recorder, const sl_record *record) {
   const uint64_t i = atomic_fetch_add_explicit(&recorder->next, 1, memory_order_relaxed);
   slot *s = &recorder->slots[i & recorder->mask];
   uint64_t stamp = atomic_load_explicit(&s->stamp, memory_order_relaxed), word[WORDS];
-  /* Whoever finds a writer a whole lap behind or ahead in its slot gives its own record up. */
+  /* A thread that finds a writer one lap away in its slot drops its own record. */
   if (stamp & 1 || stamp > 2 * i ||
       !atomic_compare_exchange_strong_explicit(&s->stamp, &stamp, 2 * i + 1, memory_order_acquire,
                                                memory_order_relaxed))
@@ -75,7 +75,7 @@ uint64_t sl_recorder_added(const sl_recorder *recorder) {
   return atomic_load_explicit(&recorder->next, memory_order_relaxed);
 }
 
-/* The oldest record that may still be there, of those since the last clear. */
+/* The oldest record since the last clear that the ring may still hold. */
 static uint64_t oldest(const sl_recorder *recorder, uint64_t end) {
   const uint64_t capacity = recorder->mask + 1, first = atomic_load(&recorder->first);
   return end > capacity && first < end - capacity ? end - capacity : first;

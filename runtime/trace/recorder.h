@@ -1,8 +1,8 @@
-/* The recorder: when every task and exchange was submitted, ready, taken by a worker, started and ended, in a ring that
- * keeps the latest.
+/* The recorder keeps the times at which tasks and exchanges were submitted, ready, taken by a worker, started and
+ * ended, in a ring buffer of the latest records.
  *
- * Adding is lock-free and costs tens of nanoseconds, so it is always on; it knows numbers only, names come in when a
- * timeline is made of it (timeline.h). */
+ * Adding a record is lock-free and takes tens of nanoseconds, so the recorder is always on. Records hold numbers only;
+ * a timeline (timeline.h) adds the names. */
 #ifndef SL_RECORDER_H
 #define SL_RECORDER_H
 
@@ -26,9 +26,9 @@ typedef enum sl_record_kind {
 typedef struct sl_record {
   int64_t step;
   int64_t submit, ready; /* ready: all dependencies met */
-  int64_t taken;         /* a worker has it, and its inputs are brought there; exchange: its data are in host memory */
-  int64_t start, end;    /* of the kernel; of the exchange itself */
-  int32_t node;          /* of the graph */
+  int64_t taken;         /* task: a worker took it and fetches its inputs; exchange: its data are in host memory */
+  int64_t start, end;    /* of the kernel, or of the exchange itself */
+  int32_t node;          /* index in the step graph */
   int16_t worker;
   int16_t kind; /* sl_record_kind */
 } sl_record;
@@ -36,20 +36,19 @@ typedef struct sl_record {
 typedef struct sl_recorder sl_recorder;
 enum { SL_RECORDER_CAPACITY = 1 << 16 };
 
-/* capacity: records kept, rounded up to a power of two; 0: SL_RECORDER_CAPACITY (4 MB). */
+/* capacity: number of records kept, rounded up to a power of two; 0: SL_RECORDER_CAPACITY (4 MB). */
 sl_status sl_recorder_create(size_t capacity, sl_recorder **recorder);
 void sl_recorder_destroy(sl_recorder *recorder);                      /* NULL is allowed */
 void sl_recorder_add(sl_recorder *recorder, const sl_record *record); /* any thread, any time */
-void sl_recorder_clear(sl_recorder *recorder); /* forgets what was added so far; any thread, any time */
+void sl_recorder_clear(sl_recorder *recorder); /* drops all records added so far; any thread, any time */
 size_t sl_recorder_capacity(const sl_recorder *recorder);
-uint64_t sl_recorder_added(
-    const sl_recorder *recorder); /* since the start, clear or not; more than capacity: the oldest are lost */
-
-/* Records since the last clear that the ring no longer has. */
+/* Number of records added since the start, cleared ones included; beyond the capacity the oldest are lost. */
+uint64_t sl_recorder_added(const sl_recorder *recorder);
+/* Number of records added since the last clear that the ring has overwritten. */
 uint64_t sl_recorder_lost(const sl_recorder *recorder);
 
-/* A copy of what is kept, in the order of adding; *records is the caller's to free() (NULL when *n is 0). May run while
- * others add: records being overwritten meanwhile are left out. */
+/* Copies the records kept, in the order in which they were added; the caller frees *records (NULL when *n is 0). Other
+ * threads may add meanwhile: a record that is being overwritten is left out. */
 sl_status sl_recorder_snapshot(const sl_recorder *recorder, sl_record **records, size_t *n);
 
 #ifdef __cplusplus

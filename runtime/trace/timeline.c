@@ -1,5 +1,5 @@
-/* Timelines: made, written and read. Columns of numbers are arrays of a safetensors file, so that any tool that reads
- * those reads them; names and the few single facts are a JSON text in its header. */
+/* Making, writing and reading timelines. Columns of numbers are arrays of a safetensors file, so that any tool that
+ * reads safetensors can read them; names and single values are a JSON text in its header. */
 #include "runtime/trace/timeline.h"
 
 #include <ctype.h>
@@ -58,9 +58,9 @@ sl_status sl_timeline_reserve_buffers(sl_timeline *t, int n_buffers, int n_uses)
 }
 
 const char *sl_timeline_text(sl_timeline *t, const char *text) {
-  for (int i = t->n_texts - 1; i >= 0; i--) /* neighbours have texts in common: found soon, if at all */
+  for (int i = t->n_texts - 1; i >= 0; i--) /* neighbours often have equal texts, so look at the last ones first */
     if (strcmp(t->text[i], text) == 0) return t->text[i];
-  if ((t->n_texts & (t->n_texts - 1)) == 0) { /* full at powers of two */
+  if ((t->n_texts & (t->n_texts - 1)) == 0) { /* grows when the count is a power of two */
     char **more = realloc(t->text, (t->n_texts ? 2 * (size_t)t->n_texts : 1) * sizeof *more);
     if (!more) return NULL;
     t->text = more;
@@ -83,7 +83,7 @@ char *sl_timeline_name(int rank, char name[SL_TIMELINE_NAME]) {
   return name;
 }
 
-/* The rank that a file's name says; -1: it is no timeline's. */
+/* The rank in a file's name; -1: not the name of a timeline. */
 static int rank_of(const char *name) {
   const size_t prefix = strlen(PREFIX);
   char *end, again[SL_TIMELINE_NAME];
@@ -98,7 +98,7 @@ int sl_timeline_is_name(const char *name) { return rank_of(name) >= 0; }
 /* --- columns -------------------------------------------------------------------------------------------------------
  */
 
-/* Where a column's numbers stand in memory: at base, a struct apart; texts as their places in the list. */
+/* Where a column's numbers lie in memory: at base, one struct apart; texts as indices into the list. */
 typedef enum { LONG, INT, SHORT, REAL, TEXT } column_kind;
 typedef struct column {
   const char *name;
@@ -156,7 +156,7 @@ static sl_dtype dtype_of(const column *c) { return c->kind == LONG ? SL_I64 : c-
 static int place_of(const sl_timeline *t, const char *text) {
   for (int i = 0; i < t->n_texts; i++)
     if (t->text[i] == text) return i;
-  return -1; /* "", that nothing was put in place of */
+  return -1; /* still "": not replaced */
 }
 
 static void gather(const sl_timeline *t, const column *c, void *to) {
@@ -176,7 +176,7 @@ static void gather(const sl_timeline *t, const column *c, void *to) {
   }
 }
 
-/* 0: a number that cannot be. */
+/* Returns 0 for an invalid number. */
 static int scatter(const sl_timeline *t, const column *c, const void *from) {
   for (size_t i = 0; i < c->n; i++) {
     void *at = c->base + i * c->stride;
@@ -258,7 +258,7 @@ static sl_status read_facts(const sl_safetensors *st, const char *path, sl_timel
     goto out;
   }
   t->lost = (uint64_t)lost;
-  size_t room = 1; /* as sl_timeline_text has it */
+  size_t room = 1; /* copied, as sl_timeline_text does */
   while (room < json_array_size(texts)) room *= 2;
   t->text = calloc(room, sizeof *t->text);
   json_array_foreach(texts, i, item) {
@@ -278,7 +278,7 @@ out:
 
 static sl_status read_column(const sl_safetensors *st, const char *path, const sl_timeline *t, const column *c) {
   const int i = sl_safetensors_find(st, c->name);
-  if (i < 0 && c->n == 0) return SL_OK; /* files of earlier versions have no buffers */
+  if (i < 0 && c->n == 0) return SL_OK; /* files of earlier versions lack buffers */
   const sl_named_array *a = i < 0 ? NULL : sl_safetensors_get(st, i);
   if (!a || a->dtype != dtype_of(c) || a->shape.ndim != 1 || a->shape.dim[0] != (int64_t)c->n)
     return sl_fail(SL_EFORMAT, "%s: '%s' is missing, or not %s [%zu]", path, c->name, sl_dtype_name(dtype_of(c)), c->n);
@@ -346,7 +346,7 @@ sl_status sl_timeline_read(const char *path, sl_timeline **timeline) {
   }
   SL_TRY_OUT(read_facts(st, path, t));
   column c[COLUMNS];
-  t->from[nodes] = before; /* as long as the column is; its own value is held against it below */
+  t->from[nodes] = before; /* as long as the column; its own value is compared below */
   for (int i = 0, n = columns_of(t, c); i < n; i++) SL_TRY_OUT(read_column(st, path, t, &c[i]));
   SL_TRY_OUT(check(path, t, before));
   *timeline = t;
@@ -397,7 +397,7 @@ sl_status sl_timeline_read_all(const char *folder, sl_timeline ***timelines, int
     SL_TRY_OUT(sl_fail(SL_ENOTFOUND, "there is no timeline in %s: a run writes it when it ends (%s0%s)", folder, PREFIX,
                        SUFFIX));
   qsort(*timelines, (size_t)*n, sizeof **timelines, by_rank);
-  /* A run that was resumed on another number of ranks left more. */
+  /* A run that was resumed on fewer ranks leaves files of the others behind. */
   int kept = 1;
   for (int i = 1; i < *n; i++)
     if ((*timelines)[i]->ranks == (*timelines)[0]->ranks)

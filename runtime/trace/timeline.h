@@ -1,6 +1,6 @@
-/* The timeline of one rank: what the recorder kept, with all that is needed to read it without the program - workers,
- * the step graph's tasks and their dependencies, the clock. Plain data, written into a file for each rank and read
- * back; traces, causes of idle time, bounds and reports are made of it. */
+/* The timeline of one rank: the recorder's records, together with the workers, the step graph's tasks, their
+ * dependencies and the clock, so that it can be read without the program that made it. Each rank writes its timeline to
+ * a file; traces, causes of idle time, bounds and reports are computed from these files. */
 #ifndef SL_TIMELINE_H
 #define SL_TIMELINE_H
 
@@ -18,21 +18,21 @@ extern "C" {
 typedef struct sl_timeline_worker {
   const char *name; /* "CPU 0, cores 0-3 (NUMA 0)" */
   int gpu;
-  int64_t tasks, busy; /* that it ran, and ns in kernels: counted apart from the records, and never lost */
+  int64_t tasks, busy; /* number of tasks it ran, and ns in kernels; counted apart from the records, so none is lost */
 } sl_timeline_worker;
 
 /* A task or exchange of the step graph. */
 typedef struct sl_timeline_node {
   const char *layer, *operation, *phase;
   const char *shapes; /* "[64, 784] [128, 784] -> [64, 128]" */
-  int32_t kind;       /* tasks of one kind (operation and footprint) take the same time, all else equal */
+  int32_t kind;       /* tasks with the same operation and footprint; they take the same time on the same worker */
   int32_t shard, leaf, micro_batch;
   int32_t priority;
   double flops, bytes;
 } sl_timeline_node;
 
-/* A buffer of the memory plan: of one value, or of several that are computed in place. Those of a slot share its
- * memory, one after another. */
+/* A buffer of the memory plan. It holds one value, or several that are computed in place. The buffers of a slot use its
+ * memory one after another. */
 typedef struct sl_timeline_buffer {
   int64_t bytes;
   int32_t slot;
@@ -46,8 +46,8 @@ typedef struct sl_timeline_use {
 typedef struct sl_timeline {
   const char *model, *sched;
   int rank, ranks;
-  double peak_gflops,
-      peak_gigabytes; /* sgemm and triad of one CPU worker while all work, each a second; 0: not known */
+  /* sgemm in GFLOP/s and triad in GB/s of one CPU worker while all workers run it; 0: not measured. */
+  double peak_gflops, peak_gigabytes;
   int n_workers, n_nodes, n_kinds, n_clocks;
   sl_timeline_worker *worker;
   sl_timeline_node *node;
@@ -56,41 +56,42 @@ typedef struct sl_timeline {
   sl_timeline_use *use;       /* [n_uses] */
   int n_buffers, n_uses;
   sl_clock clock[2]; /* at the start and at the end; n_clocks of them */
-  sl_record *record; /* in the order of adding */
+  sl_record *record; /* in the order in which they were added */
   size_t n_records;
-  uint64_t lost; /* records before these that the ring no longer had */
-  char **text;   /* what the names above point into; each stands there once */
+  uint64_t lost; /* number of earlier records that the ring had overwritten */
+  char **text;   /* the texts that the names above point to, each once */
   int n_texts;
 } sl_timeline;
 
-/* An empty timeline with room for so many; texts come by sl_timeline_text. */
+/* Makes an empty timeline with room for these numbers of workers, nodes and dependencies; add texts by
+ * sl_timeline_text. */
 sl_status sl_timeline_create(int n_workers, int n_nodes, int n_dependencies, sl_timeline **timeline);
 void sl_timeline_destroy(sl_timeline *timeline); /* NULL is allowed */
-/* Room for so many buffers and uses, in place of those there were. */
+/* Replaces the buffers and uses by empty ones, so many of each. */
 sl_status sl_timeline_reserve_buffers(sl_timeline *timeline, int n_buffers, int n_uses);
-/* A copy of text that lives as long as the timeline; the same for equal texts. NULL when out of memory. */
+/* Returns a copy of text that lives as long as the timeline, the same copy for equal texts; NULL when out of memory. */
 const char *sl_timeline_text(sl_timeline *timeline, const char *text);
-/* Takes the recorder's records in, in place of those there were. */
+/* Replaces the records by the recorder's. */
 sl_status sl_timeline_take(sl_timeline *timeline, const sl_recorder *recorder);
 
 /* "timeline-3.safetensors": the file's name in a run directory. */
 enum { SL_TIMELINE_NAME = 40 };
 char *sl_timeline_name(int rank, char name[SL_TIMELINE_NAME]);
-/* Whether a file of that name is one. */
+/* Whether name is the name of a timeline file. */
 int sl_timeline_is_name(const char *name);
 
-/* One safetensors file, docs/reference/formats.md describes it. SL_EIO; when reading SL_EFORMAT, naming file and field.
- */
+/* A timeline is one safetensors file, described in docs/reference/formats.md. Errors: SL_EIO; when reading also
+ * SL_EFORMAT, which names file and field. */
 sl_status sl_timeline_write(const char *path, const sl_timeline *timeline);
 sl_status sl_timeline_read(const char *path, sl_timeline **timeline);
-/* All ranks' files of a folder, in the order of ranks, each on rank 0's clock; a rank that left none is missing.
- * *timelines is the caller's to destroy one by one and free(). SL_ENOTFOUND when there is none at all. */
+/* Reads the timelines of all ranks in a folder, in the order of ranks, each on rank 0's clock; a rank without a file is
+ * left out. The caller destroys each timeline and frees *timelines. SL_ENOTFOUND if the folder has none. */
 sl_status sl_timeline_read_all(const char *folder, sl_timeline ***timelines, int *n);
-/* Puts the records on rank 0's clock. */
+/* Converts the records' times to rank 0's clock. */
 void sl_timeline_align(sl_timeline *timeline);
 
-/* From the first whole step to the end of the last record, ns; *first is that step. Of a ring that turned over, what is
- * left of the oldest step is no fair sample. 0, 0 without records. */
+/* The window to analyse, in ns: from the first whole step, whose number goes to *first, to the end of the last record.
+ * The step whose records the ring has partly overwritten is left out. Both are 0 without records. */
 void sl_timeline_window(const sl_timeline *timeline, int64_t *from, int64_t *to, int64_t *first);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Traces: what all formats have in common. */
+/* Shared by all trace formats. */
 #include "runtime/trace/trace.h"
 
 #include <stdarg.h>

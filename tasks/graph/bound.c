@@ -1,5 +1,5 @@
-/* Critical path, area and mixed bound of a task graph. The linear programs go to GLPK. They are small: a variable for
- * each kind of task on each kind of worker, and as many again for each path. */
+/* Critical path, area and mixed bound of a task graph. GLPK solves the linear programs. They are small: one variable
+ * per kind of task and kind of worker, and as many again per path. */
 #include "tasks/graph/bound.h"
 
 #include <glpk.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATHS = 16 }; /* at most; each raises T by less */
+enum { PATHS = 16 }; /* number of paths at most; each raises T by less */
 
 /* --- paths ---------------------------------------------------------------------------------------------------------
  */
@@ -58,8 +58,8 @@ out:
   return status;
 }
 
-/* The longest path where tasks of kind k take weight[k]: its length, in count[k] its tasks of kind k, and which tasks
- * are on it (NULL: not wanted). */
+/* The longest path when a task of kind k takes weight[k]. Returns its length; count[k] receives its tasks of kind k,
+ * and on_path which tasks are on it (NULL: not wanted). */
 static sl_status longest_path(const sl_bound_problem *p, const int *order, const double *weight, double *length,
                               int *count, unsigned char *on_path) {
   double *end = malloc(((size_t)p->n_tasks + 1) * sizeof *end);
@@ -133,7 +133,7 @@ static void fill(program *m, const sl_bound_problem *p, const int *total, const 
     for (int k = 0; k < K; k++)
       if (isfinite(p->seconds[k * W + w])) put(m, row, 2 + k * W + w, total[k] * p->seconds[k * W + w] / unit);
   }
-  for (int q = 0; q <= n_paths; q++) /* every task is somewhere */
+  for (int q = 0; q <= n_paths; q++) /* every task runs somewhere */
     for (int k = 0; k < K; k++) {
       const int row = glp_add_rows(m->lp, 1);
       glp_set_row_bnds(m->lp, row, GLP_FX, 1, 1);
@@ -155,7 +155,7 @@ static void fill(program *m, const sl_bound_problem *p, const int *total, const 
   glp_load_matrix(m->lp, m->n, m->row, m->column, m->value);
 }
 
-/* The least T, and x in share. */
+/* Solves for the least T; x goes into share. */
 static sl_status minimise(const sl_bound_problem *p, const int *total, const int *paths, int n_paths, double least,
                           double *time, double *share) {
   const size_t each = (size_t)p->n_kinds * (size_t)p->n_worker_kinds;
@@ -169,7 +169,7 @@ static sl_status minimise(const sl_bound_problem *p, const int *total, const int
     status = sl_fail(SL_ENOMEM, "no memory for a linear program of %zu numbers", most);
     goto out;
   }
-  double unit = 0; /* of time: all of the work, so that T is not far from 1 */
+  double unit = 0; /* unit of time: all of the work, so that T is near 1 */
   for (int k = 0; k < p->n_kinds; k++) {
     double fastest = INFINITY;
     for (int w = 0; w < p->n_worker_kinds; w++) fastest = fmin(fastest, p->seconds[k * p->n_worker_kinds + w]);
@@ -196,13 +196,13 @@ out:
   return status;
 }
 
-static int known(const int *paths, int n, int K) { /* whether path n has the tasks of one before it */
+static int known(const int *paths, int n, int K) { /* whether path n has the same tasks as an earlier one */
   for (int q = 0; q < n; q++)
     if (memcmp(paths + (size_t)q * (size_t)K, paths + (size_t)n * (size_t)K, (size_t)K * sizeof *paths) == 0) return 1;
   return 0;
 }
 
-/* Kinds without a task are nothing to the program: their numbers stay, with any time. */
+/* Kinds without a task do not enter the program; their numbers stay valid, with any time. */
 sl_status sl_bound_solve(const sl_bound_problem *p, sl_bound *b, double *share) {
   *b = (sl_bound){0};
   SL_TRY(check(p));
@@ -263,7 +263,7 @@ sl_status sl_bound_kinds(const sl_graph *g, int *of, int *n_kinds) {
   if (!at) return sl_fail(SL_ENOMEM, "no memory for the kinds of %d tasks", g->n_nodes);
   for (int i = 0; i < g->n_nodes; i++) at[i] = (place){g->node[i]->op->name, sl_node_footprint(g, g->node[i]), i};
   qsort(at, (size_t)g->n_nodes, sizeof *at, by_kind);
-  /* Each node first gets the first node of its kind, which then become numbers in the order of nodes. */
+  /* Each node first gets the first node of its kind; these become numbers in the order of nodes. */
   for (int i = 0, first = 0; i < g->n_nodes; i++) {
     if (strcmp(at[i].operation, at[first].operation) != 0 || at[i].footprint != at[first].footprint) first = i;
     of[at[i].node] = at[first].node;
@@ -309,7 +309,7 @@ sl_status sl_bound_times(const sl_timeline *t, const int *worker_kind, int n_wor
   return SL_OK;
 }
 
-/* A timeline's step as a problem, with the arrays that it borrows. */
+/* A timeline's step as a problem, with the arrays that the problem borrows. */
 enum { CPU, GPU, NETWORK, PLACES };
 typedef struct recorded {
   int workers[PLACES];
@@ -320,7 +320,7 @@ typedef struct recorded {
 
 static void recorded_free(recorded *r) { free(r->kind), free(r->seconds); }
 
-/* The caller ends with recorded_free, also after a failure. */
+/* The caller calls recorded_free, also after a failure. */
 static sl_status recorded_of(const sl_timeline *t, recorded *r) {
   int *worker_kind = calloc((size_t)t->n_workers + 1, sizeof *worker_kind);
   *r = (recorded){.kind = malloc(((size_t)t->n_nodes + 1) * sizeof *r->kind),
@@ -333,7 +333,7 @@ static sl_status recorded_of(const sl_timeline *t, recorded *r) {
   for (int w = 0; w < t->n_workers; w++) r->workers[worker_kind[w] = t->worker[w].gpu ? GPU : CPU]++;
   for (int i = 0; i < t->n_nodes; i++) r->kind[i] = t->node[i].kind;
   SL_TRY_OUT(sl_bound_times(t, worker_kind, PLACES, NETWORK, r->seconds));
-  /* 0 workers would mean any number; of those that are missing nothing was recorded, so nothing is put there. */
+  /* 0 workers would mean unlimited. Nothing was recorded on missing workers, so nothing is put there. */
   r->problem = (sl_bound_problem){.n_tasks = t->n_nodes,
                                   .kind = r->kind,
                                   .from = t->from,

@@ -1,11 +1,11 @@
-/* The gradient pass: walks the nodes backwards, asks each operation on the way from the parameters to the loss for the
- * nodes of its gradient, and adds up what reaches a value from several uses. */
+/* The gradient pass walks the nodes backwards, asks each operation between parameters and loss for the nodes of its
+ * gradient, and adds up gradients that reach a value from several uses. */
 #include "tasks/graph/gradient.h"
 
 #include <stdlib.h>
 
-/* A backward node's sum over samples, which its kernel adds to what is there when told to, and which nobody has read.
- */
+/* A sum over samples that a backward node makes and nobody has read yet. Its kernel can add to what is already
+ * there. */
 static int open_sum(const sl_graph *graph, int first, sl_value v) {
   const sl_value_info *info = graph->value[v];
   if (info->producer < first || info->scope == sl_node_scope(graph, graph->node[info->producer])) return 0;
@@ -15,16 +15,17 @@ static int open_sum(const sl_graph *graph, int first, sl_value v) {
   return 1;
 }
 
-/* Of how many values (or inputs of one node) v is the gradient. */
+/* Number of values (or inputs of one node) whose gradient is v. */
 static int times(const sl_value *list, int n, sl_value v) {
   int count = 0;
   for (int i = 0; i < n; i++) count += list[i] == v;
   return count;
 }
 
-/* Adds input k's gradient to what its value has from later uses. Sums (a weight's gradient) go on in the same buffer:
- * the node that makes `more` writes onto `total` instead; so its shards come after all shards of the later use.
- * Everything else takes a node of its own. first: the first backward node; of[n]: the values' gradients so far. */
+/* Adds input k's gradient to what its value has from later uses. Sums over samples (a weight's gradient) continue in
+ * the same buffer: the node that makes `more` writes onto `total` instead, so its shards come after all shards of
+ * the later use. Other gradients are added by a node of their own. first: the first backward node; of[n]: the
+ * values' gradients so far. */
 static void add_contribution(sl_graph *graph, int first, sl_value *of, int n, const sl_node *node, int k,
                              const sl_value *din) {
   sl_value *total = &of[node->in[k]], more = din[k];

@@ -1,12 +1,12 @@
-/* The graph: plain data that says what one training step computes. Values are arrays, nodes apply an operation to them.
+/* The graph says as plain data what one training step computes. Values are arrays; nodes apply an operation to them.
  *
- * A model builds a graph over the whole batch (the logical graph). Passes add to it (gradient.h, and the optimizers'
- * update nodes) and at last rewrite it into the step graph (spread.h), where values are pieces that belong to a leaf, a
- * shard or a row block, and nodes are tasks. Both are of the one type here; the fields under "placement" are only
- * filled in the step graph. The order of nodes is a valid order of execution.
+ * A model builds a graph over the whole batch (the logical graph). Passes add nodes to it (gradient.h, the
+ * optimizers' update nodes) and finally rewrite it into the step graph (spread.h), whose values are pieces that
+ * belong to a leaf, a shard or a row block, and whose nodes are tasks. Both have this type; only the step graph uses
+ * the fields under "placement". The order of nodes is a valid order of execution.
  *
- * An error while building sticks: later additions return SL_NONE, and sl_graph_status tells the first failure, which
- * names the layer. So models need no check after each line. */
+ * The first error while building sticks: later additions return SL_NONE, and sl_graph_status returns that error,
+ * which names the layer. So models need no check after each line. */
 #ifndef SL_GRAPH_H
 #define SL_GRAPH_H
 
@@ -21,15 +21,15 @@ extern "C" {
 /* What a value is for. Parameters and state outlive a step: they are bound by name to tensors of a store. */
 typedef enum sl_role { SL_ROLE_TEMPORARY, SL_ROLE_PARAMETER, SL_ROLE_STATE } sl_role;
 
-/* How many copies of a value there are: one piece a shard (dimension 0 is the batch), one a leaf, or one.
- * A node works at the finest scope of its inputs; an output that is coarser is a sum over the shards (in order, within
- * a leaf) and over the leaves (by the tree of spread.h). */
+/* How many pieces a value has: one per shard (dimension 0 is the batch), one per leaf, or one. A node works at the
+ * finest scope of its inputs; an output that is coarser is a sum over the shards (in order, within a leaf) and over
+ * the leaves (by the tree of spread.h). */
 typedef enum sl_scope { SL_SCOPE_SAMPLE, SL_SCOPE_LEAF, SL_SCOPE_WHOLE } sl_scope;
 
 typedef enum sl_phase { SL_PHASE_FORWARD, SL_PHASE_BACKWARD, SL_PHASE_UPDATE, SL_PHASE_COUNT } sl_phase;
 
-/* What the backward pass computes again instead of keeping it (recompute.h), and the stretches of a model that this is
- * about: nothing; attention with the layers in front of it; whole blocks. */
+/* Which stretches of a model the backward pass computes again instead of keeping their values (recompute.h): none;
+ * attention with the layers in front of it; whole blocks. */
 typedef enum sl_recompute {
   SL_RECOMPUTE_NONE,
   SL_RECOMPUTE_ATTENTION,
@@ -45,17 +45,17 @@ typedef struct sl_init {
 } sl_init;
 
 struct sl_value_info {
-  char *name; /* unique for parameters and state; owned by the graph */
+  char *name; /* unique among parameters and state; owned by the graph */
   sl_dtype dtype;
   sl_shape shape; /* SAMPLE scope: dimension 0 is the number of samples */
   sl_scope scope;
   sl_role role;
   sl_init init;
   int decay;    /* parameters: whether weight decay applies (matrices and filters, not biases nor norms) */
-  int blocks;   /* logical graph: into how many row blocks the plan cuts it */
-  int producer; /* the node that writes it first; -1 for parameters and state */
+  int blocks;   /* logical graph: number of row blocks that the plan cuts it into */
+  int producer; /* index of the node that writes it first; -1 for parameters and state */
   /* placement */
-  int logical;            /* the logical value that this is a piece of */
+  int logical;            /* the logical value that this one is a piece of */
   int leaf, shard, block; /* -1: not divided so */
   int64_t row0;           /* index of its first row (dimension 0) in the logical value */
 };
@@ -67,17 +67,19 @@ struct sl_node {
   int n_in, n_out;
   sl_value *in, *out;
   sl_phase phase;
-  uint32_t key;        /* names the random stream of this node: the same in training and in every shard */
+  uint32_t key;        /* key of this node's random stream: the same in training and in every shard */
   uint32_t accumulate; /* bit i: output i is added to, not overwritten */
-  sl_value after;      /* must have been written before the node starts, though it does not read it; SL_NONE */
-  int segment[SL_RECOMPUTE_COUNT]; /* that the node belongs to, of each kind, from 1; 0: to none */
+  sl_value
+      after; /* a value that must be written before the node starts, though the node does not read it; SL_NONE: none */
+  int segment[SL_RECOMPUTE_COUNT]; /* segment of each kind that the node belongs to, from 1; 0: none */
   /* placement */
   int logical, leaf, shard, block;
   int bucket;         /* an exchange (exchange.h): its number, from 1; 0: an operation's task */
-  int micro_batch;    /* 0 ... micro_batches - 1: whose turn the task is in */
+  int micro_batch;    /* micro-batch that the task runs in, 0 ... micro_batches - 1 */
   int64_t row0, rows; /* samples [row0, row0 + rows) of the global batch; rows = 0 at WHOLE scope */
   int64_t leaf_rows, batch_rows;
-  int *in_part; /* n_arg + 1 offsets: argument a is in[in_part[a]] ... in[in_part[a + 1] - 1]; NULL: one each */
+  int *in_part; /* n_arg + 1 offsets: argument a is in[in_part[a]] ... in[in_part[a + 1] - 1]; NULL: one value per
+                   argument */
   int n_arg;
 };
 
@@ -87,55 +89,56 @@ typedef struct sl_graph {
   sl_node **node;
   int n_nodes;
   int64_t batch;                               /* samples of the global batch */
-  sl_phase phase;                              /* of nodes added from now on */
-  int segment[SL_RECOMPUTE_COUNT], n_segments; /* likewise; sl_graph_segment sets it */
-  int micro_batches; /* of a step graph: runs of leaves that follow one another; nodes are sorted by them */
-  const sl_operation *copy, *add; /* out = in, and out = a + b: what the passes themselves need */
+  sl_phase phase;                              /* phase of nodes added from now on */
+  int segment[SL_RECOMPUTE_COUNT], n_segments; /* segments of nodes added from now on; sl_graph_segment sets them */
+  int micro_batches;                           /* step graph: number of micro-batches; nodes are sorted by them */
+  const sl_operation *copy, *add;              /* out = in, and out = a + b; the passes add these */
   sl_status status;
   char error[1024];
   int capacity_values, capacity_nodes;
 } sl_graph;
 
-/* An empty graph over batch samples. NULL when out of memory. codelets.h has the call that fills in copy and add. */
+/* Makes an empty graph over `batch` samples; NULL when out of memory. codelets.h has the call that fills in copy and
+ * add. */
 sl_graph *sl_graph_create(int64_t batch, const sl_operation *copy, const sl_operation *add);
 void sl_graph_destroy(sl_graph *graph);
 /* SL_OK, or the first failure with its text in sl_error(). */
 sl_status sl_graph_status(const sl_graph *graph);
 
-/* Adds a node: outputs' shapes come from op->shape, and their values into out (n_out of them; SL_NONE after a failure).
- * attr is copied. name is the layer's; the text of a failure names it. */
+/* Adds a node. op->shape gives the outputs' shapes; out[n_out] receives the outputs (SL_NONE after a failure). attr
+ * is copied. name is the layer's; error texts name it. */
 void sl_graph_add(sl_graph *graph, const sl_operation *op, const char *name, const void *attr, const sl_value *in,
                   int n_in, sl_value *out, int n_out);
-/* The same for the many operations with one output. */
+/* The same for an operation with one output. */
 sl_value sl_graph_add1(sl_graph *graph, const sl_operation *op, const char *name, const void *attr, const sl_value *in,
                        int n_in);
-/* A parameter or state named "layer.what"; the one that has this name already, if shape and type agree (tied weights).
- */
+/* Adds a parameter or state named "layer.what", or returns the one that has this name already if shape and type
+ * agree (tied weights). */
 sl_value sl_graph_tensor(sl_graph *graph, sl_role role, const char *layer, const char *what, sl_dtype dtype,
                          sl_shape shape, sl_init init);
 sl_value sl_graph_find(const sl_graph *graph, const char *name); /* SL_NONE when there is none */
 const sl_value_info *sl_graph_value(const sl_graph *graph, sl_value value);
-/* begin = 1: nodes added from now on belong to a new segment of this kind, which the backward pass may compute again
- * from what it reads; begin = 0: to none. Segments of different kinds may overlap. */
+/* begin = 1: nodes added from now on belong to a new segment of this kind, which the backward pass may compute
+ * again; begin = 0: they belong to none. Segments of different kinds may overlap. */
 void sl_graph_segment(sl_graph *graph, sl_recompute kind, int begin);
 void sl_graph_rename(sl_graph *graph, sl_value value, const char *name);
 /* Marks the graph failed (unless it already is), with the text of sl_fail. */
 void sl_graph_fail(sl_graph *graph, sl_status status, const char *layer);
 /* Bytes of a value. */
 size_t sl_value_bytes(const sl_value_info *value);
-/* Whether node reads value i of its outputs too (accumulating, or updating in place). */
+/* Whether the node also reads its output i, because it accumulates or updates in place. */
 int sl_node_reads_output(const sl_node *node, int i);
-/* The finest scope among its inputs and outputs: that of its pieces. */
+/* The finest scope among the node's inputs and outputs. */
 sl_scope sl_node_scope(const sl_graph *graph, const sl_node *node);
-/* A node as its kernel will see it, without data: for cost and scratch rules. arrays has room for sl_call_arrays(node).
- */
+/* Describes a node as its kernel will see it, without data, for cost and scratch rules. arrays has room for
+ * sl_call_arrays(node). */
 int sl_call_arrays(const sl_node *node);
 void sl_call_describe(const sl_graph *graph, const sl_node *node, sl_array *arrays, sl_call *call);
 /* Cost of a node: FLOPs and bytes moved. */
 sl_cost sl_node_cost(const sl_graph *graph, const sl_node *node, const sl_tiles *tiles);
-/* Hash of all that changes a task's time, for performance models: shapes, types, access modes and attributes. */
+/* Hash of everything that changes a task's time, for performance models: shapes, types, access modes, attributes. */
 uint32_t sl_node_footprint(const sl_graph *graph, const sl_node *node);
-/* For passes that build another graph by hand: adds a value or node as given (strings and arrays copied). */
+/* For passes that build another graph: adds a value or node as given (strings and arrays are copied). */
 sl_value sl_graph_push_value(sl_graph *graph, const sl_value_info *info);
 sl_node *sl_graph_push_node(sl_graph *graph, const sl_node *node);
 

@@ -1,11 +1,11 @@
-/* Memory planning: in-place chains first, then slots along the predicted schedule: shared objects, greedy by
- * size (Pisarchyk and Lee 2020). */
+/* Memory planning: first chains of in-place values, then slots along the predicted schedule; shared objects, greedy
+ * by size (Pisarchyk and Lee 2020). */
 #include "tasks/graph/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A group of values in one buffer: one value, or a chain of in-place operations. */
+/* A group of values in one buffer: a single value, or a chain of in-place operations. */
 typedef struct group {
   size_t bytes;
   double start, end;         /* predicted first write, last use */
@@ -17,10 +17,10 @@ typedef struct group {
 typedef struct planner {
   const sl_graph *g;
   sl_schedule *s;
-  int *group_of;           /* [values] the value that stands for its group */
+  int *group_of;           /* [values] the value that represents its group */
   int *next;               /* [values] next member of the group, -1 at its end */
   group *group;            /* [values], valid where group_of[v] == v */
-  int *users, *first_user; /* nodes that touch each value: users[first_user[v]] ... */
+  int *users, *first_user; /* nodes that touch each value v: users[first_user[v]] ... */
 } planner;
 
 static size_t rounded(size_t bytes) { return (bytes + 255) / 256 * 256; }
@@ -82,19 +82,19 @@ static int largest_first(const void *a, const void *b) {
   return x->writer < y->writer ? -1 : x->writer > y->writer;
 }
 
-/* A buffer and its tenants, in the order of time. */
+/* A slot and its groups, sorted by time. */
 typedef struct slot {
   group **tenant;
   int n, capacity;
 } slot;
 
-/* Whether b can have a's buffer: a's last use ends well before b's first write, or in an earlier micro-batch. */
+/* Whether b may follow a in a slot: a's last use ends well before b's first write, or in an earlier micro-batch. */
 static int gives_way(const group *a, const group *b, double slack) {
   return a->end + (a->last_turn < b->first_turn ? 0 : slack) <= b->start;
 }
 
-/* Where a group would go among a slot's tenants, and how long the slot would stand empty around it; -1: it is in the
- * way of one of them. */
+/* Finds the place of a group among a slot's groups, and how long the slot would be empty around it; -1: it overlaps
+ * one of them. */
 static int place_in(const slot *s, const group *mine, double slack, double *idle) {
   int low = 0, high = s->n;
   while (low < high) {
@@ -123,7 +123,7 @@ static int insert(slot *s, int at, group *mine) {
   return 1;
 }
 
-/* Whether another user of the group waits for this one directly, so that waiting for that other is enough. */
+/* Whether another user of the group waits for this one directly, so that waiting for the other is enough. */
 static int covered(const planner *p, int old, int node) {
   for (int v = old; v >= 0; v = p->next[v])
     for (int u = p->first_user[v]; u < p->first_user[v + 1]; u++)
@@ -132,7 +132,7 @@ static int covered(const planner *p, int old, int node) {
   return 0;
 }
 
-/* All users of the old tenant's group end before the new group's first write. */
+/* Makes all users of the old group end before the new group's first write. */
 static sl_status order_after(planner *p, int old, int writer, int **pairs, int *n, int *capacity) {
   for (int v = old; v >= 0; v = p->next[v])
     for (int u = p->first_user[v]; u < p->first_user[v + 1]; u++) {
@@ -193,7 +193,8 @@ sl_status sl_memory_plan(const sl_graph *g, sl_schedule *s, const char *keep, do
     }
   }
   for (int i = 0; i < n_groups; i++) list[i]->first_turn = g->node[list[i]->writer]->micro_batch;
-  /* Largest first: a slot is as large as its first tenant, and smaller ones fill its gaps, the tightest that fits. */
+  /* Largest first: a slot is as large as its first group, and smaller groups fill its gaps, each the tightest that
+   * fits. */
   qsort(list, (size_t)n_groups, sizeof *list, largest_first);
   for (int i = 0; i < n_groups; i++) {
     group *mine = list[i];
@@ -232,7 +233,7 @@ out:
   return status;
 }
 
-/* What StarPU 1.3 and 1.4 and this engine keep for a task and for a handle, measured on x86-64. */
+/* Bytes that StarPU 1.3 and 1.4 and this engine keep per task and per handle, measured on x86-64. */
 enum { TASK_BYTES = 2600, HANDLE_BYTES = 4500, HUGE_PAGE = 2 << 20 };
 
 size_t sl_memory_of_program(const sl_graph *g, const sl_memory *m) {

@@ -14,8 +14,8 @@ sl_status sl_groups_create(const sl_graph *logical, const sl_graph *step, const 
   *groups = NULL;
   const size_t most = (size_t)step->n_nodes + 1;
   sl_groups *g = calloc(1, sizeof *g);
-  /* first[2 l + 1]: the additions over leaves that the spreading put behind logical node l, [2 l]: the node itself; at
-   * their end that of exchanges, which belong to no logical node */
+  /* first[2 l]: the tasks of logical node l; first[2 l + 1]: the additions over leaves that spreading put behind it;
+   * at the end the exchanges, which belong to no logical node */
   int *first = malloc(2 * ((size_t)logical->n_nodes + 1) * sizeof *first);
   if (g) g->group = calloc(most, sizeof *g->group), g->of = calloc(most, sizeof *g->of);
   if (!g || !first || !g->group || !g->of) {
@@ -73,7 +73,7 @@ size_t sl_graph_scratch(const sl_graph *step, const sl_tiles *tiles) {
 typedef struct totals {
   sl_cost cost;
   double seconds;
-  size_t scratch, peak, other; /* bytes; other: of the process, of descriptions of tasks and handles */
+  size_t scratch, peak, other; /* bytes; other: the process itself, and descriptions of tasks and handles */
 } totals;
 
 static totals add_up(const sl_picture *p) {
@@ -211,7 +211,7 @@ sl_status sl_picture_to_json(const sl_picture *p, json_t **json) {
 
 /* ---- dot -------------------------------------------------------------------------------------------------------- */
 
-/* DOT's quoted strings: only the quote and the backslash matter. */
+/* In DOT's quoted strings only the quote and the backslash are special. */
 static void put_quoted(FILE *file, const char *text) {
   for (; *text; text++) {
     if (*text == '"' || *text == '\\') fputc('\\', file);

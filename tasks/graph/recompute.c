@@ -1,10 +1,11 @@
-/* The recomputation pass: which values are given up, and the clones that bring them back. */
+/* The recomputation pass: chooses the values that are not kept, and adds clones of the nodes that compute them
+ * again. */
 #include "tasks/graph/recompute.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A value of a segment that is so many times smaller than its largest is not worth computing again. */
+/* A value that is so many times smaller than its segment's largest is kept. */
 enum { SMALL = 16 };
 
 static const char *const names[SL_RECOMPUTE_COUNT] = {"none", "attention", "block"};
@@ -23,8 +24,8 @@ sl_status sl_recompute_parse(const char *name, sl_recompute *kind) {
 typedef struct pass {
   sl_graph *g;
   sl_recompute kind;
-  char *given_up;  /* [values before] computed again where a backward node reads it */
-  sl_value *clone; /* [values before] what it is then; SL_NONE: not yet */
+  char *given_up;  /* [values before the pass] computed again when a backward node reads it */
+  sl_value *clone; /* [values before the pass] the clone's value; SL_NONE: not cloned yet */
   sl_node **order; /* the nodes in their new order */
   int n;
 } pass;
@@ -35,7 +36,7 @@ static int updates(const sl_node *node) {
   return 0;
 }
 
-/* What segments make, less what is read outside of them and what is small. */
+/* Marks the values made inside segments, except those read outside and small ones. */
 static sl_status choose(pass *p) {
   const sl_graph *g = p->g;
   size_t *largest = calloc((size_t)g->n_segments + 1, sizeof *largest);
@@ -65,7 +66,7 @@ static sl_status choose(pass *p) {
   return SL_OK;
 }
 
-/* The value that a backward node reads for v. Clones that read no other clone wait for `after`. */
+/* The value that a backward node reads in place of v. Clones that read no other clone wait for `after`. */
 static sl_value again(pass *p, sl_value v, sl_value after) {
   if (!p->given_up[v]) return v;
   if (p->clone[v] != SL_NONE) return p->clone[v];
@@ -99,7 +100,7 @@ static sl_value again(pass *p, sl_value v, sl_value after) {
   return p->clone[v];
 }
 
-/* The first input that the backward pass made: the gradient that has arrived. */
+/* The first input that comes from the backward pass: the gradient that has arrived. */
 static sl_value arrived(const sl_graph *g, const sl_node *node) {
   for (int k = 0; k < node->n_in; k++) {
     const int producer = g->value[node->in[k]]->producer;
@@ -108,7 +109,7 @@ static sl_value arrived(const sl_graph *g, const sl_node *node) {
   return SL_NONE;
 }
 
-/* Nodes know their place, values their first writer. */
+/* Sets each node's index and each value's first writer. */
 static void renumber(sl_graph *g) {
   for (sl_value v = 0; v < g->n_values; v++) g->value[v]->producer = -1;
   for (int i = 0; i < g->n_nodes; i++) {

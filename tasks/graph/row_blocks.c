@@ -1,5 +1,6 @@
-/* Which weights are cut into row blocks. Values that one operation maps block by block (a weight, its gradient, its
- * momentum) must be cut alike, so they form classes; a class is cut when every use allows it and it has rows enough. */
+/* Chooses the weights that are cut into row blocks. Values that one operation maps block by block (a weight, its
+ * gradient, its momentum) must be cut alike, so they form classes; a class is cut if every use allows it and it has
+ * enough rows. */
 #include <stdlib.h>
 
 #include "tasks/graph/masks.h"
@@ -21,8 +22,8 @@ sl_status sl_row_blocks(const sl_graph *g, const sl_plan *plan, int *blocks) {
   for (int v = 0; v < g->n_values; v++) blocks[v] = 1;
   if (plan->row_blocks == 1) return SL_OK;
   int *class = malloc((size_t)g->n_values * sizeof *class);
-  char *fixed = calloc((size_t)g->n_values, 1); /* by value, later by class: may not be cut */
-  char *large = calloc((size_t)g->n_values, 1); /* class has a matrix */
+  char *fixed = calloc((size_t)g->n_values, 1); /* by value, later by class: must not be cut */
+  char *large = calloc((size_t)g->n_values, 1); /* the class contains a matrix */
   if (!class || !fixed || !large) {
     free(class), free(fixed), free(large);
     return sl_fail(SL_ENOMEM, "no memory to cut %d values into row blocks", g->n_values);

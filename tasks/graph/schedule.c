@@ -35,7 +35,7 @@ static int by_after(const void *a, const void *b) {
   return x[0] < y[0] ? -1 : x[0] > y[0];
 }
 
-/* Sorted pairs to from/before, without duplicates. */
+/* Turns sorted pairs into from/before, without duplicates. */
 static sl_status compress(sl_schedule *s, int *pair, int n) {
   if (n > 1) qsort(pair, (size_t)n, 2 * sizeof *pair, by_after);
   int *before = malloc(((size_t)n + 1) * sizeof *before), count = 0, i = 0;
@@ -66,8 +66,8 @@ sl_status sl_schedule_add(sl_schedule *s, const int *more, int n) {
   return status;
 }
 
-/* Read after write, write after read, write after write, in the order of nodes. Readers since the last write are kept
- * as lists: reader[] chains (node, next). */
+/* Dependencies read after write, write after read and write after write, in the order of nodes. Readers since the
+ * last write are kept as lists: reader[] chains (node, next). */
 static sl_status find_dependencies(sl_schedule *s, const sl_graph *g) {
   pairs list = {0};
   int *writer = malloc((size_t)(g->n_values + 1) * sizeof(int)),
@@ -107,8 +107,8 @@ out:
 
 /* --- computing in place ------------------------------------------------------------------------------------------- */
 
-/* Output j of a node takes over its input's buffer where the descriptor allows it and no later node touches that input.
- * Nodes before it that read the input must then be done first: in a pair each. */
+/* Output j of a node takes over its input's buffer if the descriptor allows it and no later node touches that input.
+ * Earlier nodes that read the input must end first: each gives a dependency. */
 static sl_status find_in_place(sl_schedule *s, const sl_graph *g, const char *keep) {
   size_t n = (size_t)g->n_values + 1;
   int *first = malloc(n * sizeof *first), *last = malloc(n * sizeof *last);
@@ -146,13 +146,14 @@ static sl_status find_in_place(sl_schedule *s, const sl_graph *g, const char *ke
 
 /* --- micro-batches ------------------------------------------------------------------------------------------------ */
 
-/* The sum of two leaves' partial sums: it may run on into the next micro-batch. */
+/* A sum of two leaves' partial sums, which may run on into the next micro-batch. */
 static int adds_leaves(const sl_node *node) { return node->leaf >= 0 && node->shard < 0 && node->accumulate; }
 
-/* The first tasks of a micro-batch wait for the last of the one before, but for the sums over leaves. */
+/* The first tasks of a micro-batch wait for the last of the one before, sums over leaves excepted. */
 static sl_status take_turns(sl_schedule *s, const sl_graph *g) {
   if (g->micro_batches <= 1) return SL_OK;
-  char *follows = calloc((size_t)s->n + 1, 1), *leads = calloc((size_t)s->n + 1, 1); /* another of its micro-batch */
+  char *follows = calloc((size_t)s->n + 1, 1),
+       *leads = calloc((size_t)s->n + 1, 1); /* another task of its micro-batch */
   pairs list = {0};
   int fine = follows && leads;
   for (int i = 0; i < s->n && fine; i++)
@@ -176,7 +177,7 @@ static sl_status take_turns(sl_schedule *s, const sl_graph *g) {
 
 /* --- predicted times ---------------------------------------------------------------------------------------------- */
 
-typedef struct heap { /* of nodes; the most urgent first, then the lowest number */
+typedef struct heap { /* heap of nodes: the most urgent first, then the lowest number */
   int *at, n;
   const double *key;
 } heap;
@@ -200,11 +201,11 @@ static int heap_pop(heap *h) {
   return top;
 }
 
-/* Exchanges occupy no worker; they follow one another in the order of their numbers. */
+/* Exchanges occupy no worker; they run one after another in the order of their numbers. */
 typedef struct lane {
   int *node; /* [buckets + 1] by number */
   char *ready;
-  int n, next; /* buckets; the next to begin or, if it has, to end */
+  int n, next; /* buckets; the next one to begin or, once begun, to end */
   int busy;    /* the next one has begun */
 } lane;
 
@@ -264,7 +265,7 @@ static sl_status simulate(sl_schedule *s, const sl_graph *g, int workers) {
         next = w;
         node = running[w];
       }
-    if (node < 0) break; /* a cycle: cannot happen with dependencies that follow the order of nodes */
+    if (node < 0) break; /* a cycle; cannot happen, since dependencies follow the order of nodes */
     now = s->start[node] + s->seconds[node];
     if (next < 0)
       lane.busy = 0, lane.next++;
@@ -286,7 +287,7 @@ out:
   return status;
 }
 
-/* A task that only adds to sums, such as a weight's gradient: it frees what it reads, and nothing waits for it soon. */
+/* A task that only adds to sums, such as a weight's gradient. It frees what it reads, and nothing waits for it soon. */
 static int only_sums(const sl_graph *g, const sl_node *node) {
   if (node->phase != SL_PHASE_BACKWARD || node->shard < 0) return 0;
   for (int j = 0; j < node->n_out; j++)
@@ -294,8 +295,8 @@ static int only_sums(const sl_graph *g, const sl_node *node) {
   return 1;
 }
 
-/* By the longest path alone, sums of the backward pass would be put off while everything that they read is kept. Where
- * the predicted step is not much longer for it, they are as urgent as the other tasks that read the same gradient. */
+/* By the longest path alone, the sums of the backward pass would be postponed while all their inputs are kept. If
+ * the predicted step gets hardly longer, they become as urgent as the other tasks that read the same gradient. */
 static sl_status prefer_sums(sl_schedule *s, const sl_graph *g, int workers) {
   enum { PERCENT = 1 };
   const size_t n = (size_t)s->n * sizeof(double);
@@ -355,7 +356,7 @@ sl_status sl_schedule_create(const sl_graph *g, const char *keep, const sl_tiles
            move = s->cost[i].bytes / (g->node[i]->bucket ? machine->exchange : machine->bytes);
     s->seconds[i] = machine->overhead + (compute > move ? compute : move);
   }
-  for (int i = s->n - 1; i >= 0; i--) { /* urgency[i] so far: the longest path behind it */
+  for (int i = s->n - 1; i >= 0; i--) { /* so far urgency[i] is the longest path behind node i */
     s->urgency[i] += s->seconds[i];
     if (s->urgency[i] > s->critical_path) s->critical_path = s->urgency[i];
     for (int k = s->from[i]; k < s->from[i + 1]; k++)
