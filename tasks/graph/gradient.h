@@ -1,4 +1,4 @@
-/* The gradient pass: reverse-mode differentiation as an addition to the graph. */
+/* The gradient pass: reverse-mode differentiation that adds nodes to the graph. */
 #ifndef SL_GRADIENT_H
 #define SL_GRADIENT_H
 
@@ -8,10 +8,10 @@
 extern "C" {
 #endif
 
-/* Adds the nodes that compute d loss / d parameters[i] and puts their values into gradients[i], F32 with the
- * parameter's shape. loss is a scalar (its own gradient is 1: the root's operation gets dout = SL_NONE). Contributions
- * of several uses are added in reverse order of use. Nodes are added with phase SL_PHASE_BACKWARD. A parameter that the
- * loss does not depend on, or only through an operation that has no gradient, is an error that names it. */
+/* Adds the nodes that compute d loss / d parameters[i], with phase SL_PHASE_BACKWARD, and puts their values into
+ * gradients[i], F32 in the parameter's shape. loss is a scalar; its own gradient is 1 (the root's operation gets
+ * dout = SL_NONE). Contributions of several uses are added in reverse order of use. It is an error, which names the
+ * parameter, if the loss does not depend on it, or only through an operation without gradient. */
 sl_status sl_gradient(sl_graph *graph, sl_value loss, const sl_value *parameters, int n, sl_value *gradients);
 
 #ifdef __cplusplus

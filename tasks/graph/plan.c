@@ -1,4 +1,4 @@
-/* The plan: defaults, checks, JSON, comparison. One table of fields serves the latter three. */
+/* The plan: defaults, checks, JSON, comparison. One table of fields serves the last three. */
 #include "tasks/graph/plan.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Showing a step graph to people: a table, JSON, a drawing for dot. Tasks that one node of the logical graph was spread
- * into form a group, and a group is a line. */
+/* Shows a step graph to people as a table, as JSON, or as a drawing for dot. The tasks that one node of the logical
+ * graph became form a group, shown as one line. */
 #ifndef SL_PRINT_H
 #define SL_PRINT_H
 
@@ -19,16 +19,16 @@ typedef struct sl_group {
   const char *layer; /* the graph's */
   sl_phase phase;
   int tasks;
-  sl_dtype dtype; /* of the first output ... */
+  sl_dtype dtype; /* shape of the first output ... */
   sl_shape shape; /* ... over the whole batch */
-  sl_cost cost;   /* of all its tasks */
-  double seconds; /* predicted, of all its tasks */
+  sl_cost cost;   /* sum over all its tasks */
+  double seconds; /* predicted, sum over all its tasks */
 } sl_group;
 
 typedef struct sl_groups {
   int n;
   sl_group *group; /* in the order of the step graph */
-  int *of;         /* [step->n_nodes] each task's group */
+  int *of;         /* [step->n_nodes] group of each task */
 } sl_groups;
 
 sl_status sl_groups_create(const sl_graph *logical, const sl_graph *step, const sl_schedule *schedule,
@@ -36,20 +36,20 @@ sl_status sl_groups_create(const sl_graph *logical, const sl_graph *step, const 
 void sl_groups_destroy(sl_groups *groups); /* NULL is allowed */
 const char *sl_phase_name(sl_phase phase); /* "forward" */
 
-/* What is shown; borrowed. */
+/* The things to show; borrowed. */
 typedef struct sl_picture {
   const char *title;
   const sl_graph *logical, *step;
   const sl_schedule *schedule;
-  const sl_memory *memory; /* NULL: nothing is said of memory */
+  const sl_memory *memory; /* NULL: memory is not shown */
   sl_tiles tiles;
-  int workers, threads; /* that scratch memory and predictions are for */
+  int workers, threads; /* threads and workers for scratch memory and predictions */
   size_t inputs;        /* bytes of batches read ahead */
   size_t process;       /* bytes of the process without a program */
   int tasks;            /* 1: every task; 0: groups */
 } sl_picture;
 
-/* Bytes of scratch memory that each thread needs. */
+/* Bytes of scratch memory per thread. */
 size_t sl_graph_scratch(const sl_graph *step, const sl_tiles *tiles);
 
 sl_status sl_print_table(const sl_picture *picture, FILE *file);

@@ -1,4 +1,4 @@
-/* Calibration: samples by kind of task, what is rejected, and StarPU's history models. */
+/* Calibration: collects samples by kind of task, rejects outliers, writes StarPU's history models. */
 #include "tasks/starpu/calibration.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 #include "tasks/graph/bound.h"
 #include "tasks/starpu/codelet.h"
 
-/* What was seen of a kind: samples but for first calls. */
+/* Samples of one kind, first calls left out. */
 typedef struct seen {
   double *x; /* s */
   int n, room;
@@ -155,13 +155,13 @@ sl_status sl_calibration_kinds(sl_calibration *c, const sl_calibration_kind **ki
 
 /* ---- StarPU's models -------------------------------------------------------------------------------------------- */
 
-/* All CPU workers of a process have one model. NULL: there are none. */
+/* All CPU workers of a process share one model. NULL: there are no CPU workers. */
 static struct starpu_perfmodel_arch *cpu(void) {
   const int worker = starpu_worker_get_by_type(STARPU_CPU_WORKER, 0);
   return worker < 0 ? NULL : starpu_worker_get_perf_archtype(worker, STARPU_NMAX_SCHED_CTXS);
 }
 
-/* The model's entry of a task's footprint; NULL: there is none yet, or the model was not loaded. */
+/* The model's entry for a task's footprint; NULL: none yet, or the model is not loaded. */
 static struct starpu_perfmodel_history_entry *entry_of(const struct starpu_task *task) {
   struct starpu_perfmodel *model = task->cl->model;
   struct starpu_perfmodel_arch *arch = cpu();
@@ -173,7 +173,7 @@ static struct starpu_perfmodel_history_entry *entry_of(const struct starpu_task 
   return NULL;
 }
 
-/* In microseconds, as StarPU adds samples up. */
+/* Sums in microseconds, as StarPU keeps them. */
 static void set(struct starpu_perfmodel_history_entry *entry, const seen *s) {
   double sum = 0, sum2 = 0;
   unsigned n = 0;
@@ -195,8 +195,8 @@ sl_status sl_calibration_store(sl_calibration *c, int least) {
     struct starpu_task *task = sl__program_task(c->program, kind[k].node);
     if (!task || kind[k].samples < least) continue;
     struct starpu_perfmodel_history_entry *entry = entry_of(task);
-    if (entry) set(entry, &c->seen[k]); /* so that StarPU finds the next sample likely */
-    /* This makes the entry where there is none, and has the models saved at the end. */
+    if (entry) set(entry, &c->seen[k]); /* so that StarPU accepts the next sample */
+    /* Makes the entry if it is missing, and marks the models to be saved at the end. */
     starpu_perfmodel_update_history(task->cl->model, task, cpu(), 0, 0, 1e6 * kind[k].median);
     entry = entry_of(task);
     if (!entry)
@@ -236,7 +236,7 @@ char *sl_calibration_file(const sl_program *program, int node, char *path, size_
   if (n) path[0] = 0;
   if (task) starpu_perfmodel_get_model_path(task->cl->model->symbol, path, n);
   char *to = path;
-  for (const char *from = path; n && *from; from++) /* StarPU doubles slashes */
+  for (const char *from = path; n && *from; from++) /* StarPU writes some slashes twice */
     if (from == path || from[0] != '/' || from[-1] != '/') *to++ = *from;
   if (n) *to = 0;
   return path;

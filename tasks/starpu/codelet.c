@@ -18,7 +18,7 @@
 /* --- running a task -------------------------------------------------------------------------------------------------
  */
 
-/* Puts this execution's addresses into the call. */
+/* Fills the addresses of this execution into the call. */
 static void bind(sl__task *t, void *buffers[]) {
   sl_array *a = t->arrays;
   for (int k = 0; k < t->n_parts; k++) a[k].data = (void *)STARPU_VECTOR_GET_PTR(buffers[t->buffer_of[k]]);
@@ -90,7 +90,7 @@ static void record(sl__task *t, int64_t start) {
   const int worker = starpu_worker_get_id();
   t->counters[worker].tasks++;
   t->counters[worker].busy += end - start;
-  /* A worker may take a task ahead of its readiness, to fetch what is there already. */
+  /* A worker may take a task before it is ready, to prefetch the inputs that are. */
   sl_recorder_add(t->recorder, &(sl_record){.step = t->program_step->number,
                                             .submit = t->submit,
                                             .ready = ready,
@@ -137,7 +137,7 @@ static void run_on_cuda(void *buffers[], void *arg) {
     sl_status status = t->op->cuda(&call, t->devices->context[starpu_worker_get_id()]);
     if (status != SL_OK) fail(t, status);
   }
-  record(t, start); /* of queueing the work: the device runs it later */
+  record(t, start); /* time of queueing the work: the device runs it later */
 }
 
 static void open_device(void *arg) {
@@ -194,7 +194,7 @@ typedef struct entry {
 } entry;
 
 struct starpu_codelet *sl__codelet_of(const sl_operation *op) {
-  static entry *list; /* programs are made by one thread at a time */
+  static entry *list; /* only one thread at a time makes programs */
   for (entry *e = list; e; e = e->next)
     if (e->op == op) return &e->codelet;
   entry *e = calloc(1, sizeof *e);

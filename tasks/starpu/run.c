@@ -1,5 +1,5 @@
-/* Waiting for a step's tasks, with an eye on the scheduling policy: one that keeps what it was given would let the step
- * wait for ever. */
+/* Waits for a step's tasks and watches the scheduling policy: a policy that never returns a task would make the step
+ * wait forever. */
 #include "tasks/starpu/run.h"
 
 #include <errno.h>
@@ -46,7 +46,7 @@ void sl__run_end(sl__task *t) {
 
 static int state_of(const sl__task *t) { return atomic_load_explicit(&t->state, memory_order_acquire); }
 
-/* Tasks that could run and that nobody has begun, the first of them; none as long as some kernel runs. */
+/* Number of ready tasks that no worker has started, and the first of them; 0 while some kernel runs. */
 static int left_lying(const sl__task *task, const int *order, int n, const sl__task **first) {
   int lying = 0;
   for (int k = 0; k < n; k++) {
@@ -59,7 +59,7 @@ static int left_lying(const sl__task *task, const int *order, int n, const sl__t
   return lying;
 }
 
-/* Seconds are counted by waking up, not by the clock, so that a process that was stopped for a while blames nobody. */
+/* Seconds are counted by wake-ups, not by the clock, so a process that was stopped for a while reports no policy. */
 sl_status sl__run_wait(sl__run *p, const sl__task *task, const int *order, int n, const char *policy) {
   sl_status status = SL_OK;
   int before = -1, seconds = 0;

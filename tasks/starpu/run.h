@@ -1,5 +1,5 @@
-/* One run through a step's tasks: how many of them are left, how it failed, and whether anyone still hands out what is
- * ready. Private to tasks/. */
+/* The state of one step while its tasks run: how many are left, the first failure, and a check that the scheduling
+ * policy still hands out ready tasks. Private to tasks/. */
 #ifndef SL_TASKS_RUN_H
 #define SL_TASKS_RUN_H
 
@@ -12,13 +12,13 @@ struct sl__task;
 
 enum { SL__WAITING, SL__BEGUN, SL__ENDED }; /* a task's state */
 
-/* Of one program; the first kernel to fail writes the text, later tasks are skipped. */
+/* One per program. The first kernel that fails writes the text; later tasks are skipped. */
 typedef struct sl__run {
   atomic_int status;    /* sl_status */
   atomic_int claimed;   /* a task is writing the text */
-  atomic_int first_bad; /* least node with an output that is not finite, in a checking step; INT_MAX: none */
-  atomic_int last;      /* the node that ended last; -1: none has */
-  atomic_int left;      /* tasks that have not ended, exchanges aside */
+  atomic_int first_bad; /* lowest node whose output is not finite, in a checking step; INT_MAX: none */
+  atomic_int last;      /* node that ended last; -1: none yet */
+  atomic_int left;      /* number of tasks that have not ended, without exchanges */
   pthread_mutex_t mutex;
   pthread_cond_t none_left;
   char text[1024];
@@ -27,13 +27,13 @@ typedef struct sl__run {
 sl_status sl__run_create(sl__run *run);
 void sl__run_destroy(sl__run *run);
 
-/* Before the first of a step's tasks is submitted: task[n], exchanges among them. */
+/* Call before submitting the first of a step's tasks: task[n], exchanges included. */
 void sl__run_begin(sl__run *run, struct sl__task *task, int n);
-/* By whoever ran the task, or knows that it has ended. */
+/* Called by the thread that ran the task, or that learns of its end. */
 void sl__run_end(struct sl__task *task);
 
-/* Waits until no task is left, exchanges aside. SL_EPOLICY, naming `policy`, how many tasks and the first of order[n]:
- * for SL__PATIENCE seconds tasks were ready, none of them was begun, and no kernel ran. */
+/* Waits until no task is left, exchanges aside. SL_EPOLICY: for SL__PATIENCE seconds tasks were ready, no worker
+ * started one and no kernel ran; the text names `policy`, the number of such tasks and the first of order[n]. */
 enum { SL__PATIENCE = 10 };
 sl_status sl__run_wait(sl__run *run, const struct sl__task *task, const int *order, int n, const char *policy);
 
