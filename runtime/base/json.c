@@ -20,9 +20,20 @@ sl_status sl_json_read(const char *path, json_t **value) {
   return SL_OK;
 }
 
+char *sl_json_text(const json_t *value, size_t flags) {
+  const size_t n = json_dumpb(value, NULL, 0, flags);
+  char *text = n ? malloc(n + 1) : NULL;
+  if (!text || json_dumpb(value, text, n, flags) != n) {
+    free(text);
+    return NULL;
+  }
+  text[n] = '\0';
+  return text;
+}
+
 sl_status sl_json_write(const char *path, const json_t *value) {
   if (!value) return sl_fail(SL_EINVAL, "nothing to write to %s: a value could not be made JSON", path);
-  char *text = json_dumps(value, JSON_INDENT(2) | JSON_ENCODE_ANY);
+  char *text = sl_json_text(value, JSON_INDENT(2) | JSON_ENCODE_ANY);
   if (!text) return sl_fail(SL_ENOMEM, "out of memory for writing %s", path);
   sl_file *file;
   sl_status status = sl_file_create(path, &file);

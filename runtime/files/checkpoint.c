@@ -132,8 +132,9 @@ out:
 
 static sl_status hash_manifest(const json_t *manifest, char text[17]) {
   json_t *copy = json_copy((json_t *)manifest);
+  const int whole = json_object_size(copy) == json_object_size(manifest); /* what json_copy does not tell */
   json_object_del(copy, CHECKSUM);
-  char *dump = copy ? json_dumps(copy, JSON_COMPACT) : NULL;
+  char *dump = copy && whole ? sl_json_text(copy, JSON_COMPACT) : NULL;
   if (dump) snprintf(text, 17, "%016" PRIx64, (uint64_t)XXH3_64bits(dump, strlen(dump)));
   json_decref(copy);
   const int fine = dump != NULL;

@@ -1,6 +1,9 @@
-/* Writing checkpoints: a buffer that is laid out as this rank's file, and a thread that brings it to the disk. The
- * threads of the ranks have a communicator of their own, and sleep between looks at it: MPI's own waiting would take
- * the processor from the workers. */
+/* Writes checkpoints: a buffer is laid out as this rank's file, and a thread writes it to the disk. The threads of the
+ * ranks have a communicator of their own, and sleep between looks at it: MPI's own waiting would take the processor
+ * from the workers.
+ *
+ * The ranks exchange the same messages at each checkpoint, whatever fails on one of them. So everything that a message
+ * needs is allocated when the writer is made, and each rank's report has a fixed size. */
 #include "runtime/files/checkpoint_writer.h"
 
 #include <errno.h>
@@ -26,7 +29,15 @@
 #include "runtime/machine/comm.h"
 
 enum { CHUNK = 1 << 20, HUGE_PAGE = 2 << 20, TEXT = 1024 };
+#define PART "part-%05d.safetensors"
 static const double LONG_WAIT_S = 1;
+
+/* What rank 0 learns of a rank's part, and all ranks of the checkpoint. */
+typedef struct report {
+  int code; /* sl_status */
+  char text[TEXT];
+  uint64_t xxh3;
+} report;
 
 struct sl_checkpoint_writer {
   char *folder;
@@ -36,7 +47,11 @@ struct sl_checkpoint_writer {
   int64_t *bytes; /* [ranks] of the parts; 0: that rank has none */
   sl_checkpoint_piece *piece;
   int n;
-  json_t *tensors; /* what the manifest says of the pieces */
+  json_t *tensors;     /* the manifest's entry of the pieces */
+  json_t *all_tensors; /* rank 0: those of all ranks, in an array */
+  XXH3_state_t *hash;
+  report *reports; /* [ranks] on rank 0 */
+  char *chunk;     /* rank 0, where a rank sends: room for CHUNK bytes */
   char *buffer;    /* the file: its head, then the pieces one behind the other */
   size_t head, size, room;
   double stood;
@@ -115,39 +130,22 @@ static sl_status await(MPI_Request *request) {
   }
 }
 
-/* Rank 0 gets the texts of all ranks, one behind the other with a zero byte after each; *all is to be freed. */
-static sl_status gather(sl_checkpoint_writer *w, const char *text, char **all) {
-  sl_status status = SL_OK;
-  int mine = (int)strlen(text) + 1, total = 0;
+/* Rank 0 gets the reports of all ranks. */
+static sl_status gather(sl_checkpoint_writer *w, const report *mine) {
   MPI_Request request;
-  int *length = calloc((size_t)w->ranks, sizeof *length), *place = calloc((size_t)w->ranks, sizeof *place);
-  *all = NULL;
-  if (!length || !place) SL_TRY_OUT(no_memory());
-  length[0] = mine;
-  if (w->comm != MPI_COMM_NULL) {
-    SL_TRY_OUT(sl_comm_status(MPI_Igather(&mine, 1, MPI_INT, length, 1, MPI_INT, 0, w->comm, &request), "MPI_Igather"));
-    SL_TRY_OUT(await(&request));
+  if (w->comm == MPI_COMM_NULL) {
+    w->reports[0] = *mine;
+    return SL_OK;
   }
-  for (int r = 0; w->rank == 0 && r < w->ranks; r++) place[r] = total, total += length[r];
-  if (w->rank == 0 && !(*all = malloc((size_t)total))) SL_TRY_OUT(no_memory());
-  if (w->comm != MPI_COMM_NULL) {
-    SL_TRY_OUT(sl_comm_status(MPI_Igatherv(text, mine, MPI_CHAR, *all, length, place, MPI_CHAR, 0, w->comm, &request),
-                              "MPI_Igatherv"));
-    SL_TRY_OUT(await(&request));
-  } else {
-    memcpy(*all, text, (size_t)mine);
-  }
-out:
-  free(length), free(place);
-  return status;
+  SL_TRY(sl_comm_status(
+      MPI_Igather(mine, sizeof *mine, MPI_BYTE, w->reports, sizeof *mine, MPI_BYTE, 0, w->comm, &request),
+      "MPI_Igather"));
+  return await(&request);
 }
 
 /* Rank 0's verdict, on all ranks. */
 static sl_status announce(sl_checkpoint_writer *w, sl_status status) {
-  struct {
-    int code;
-    char text[TEXT];
-  } verdict = {.code = status};
+  report verdict = {.code = status};
   MPI_Request request;
   if (w->comm == MPI_COMM_NULL) return status;
   if (status != SL_OK) snprintf(verdict.text, sizeof verdict.text, "%s", sl_error());
@@ -160,23 +158,7 @@ static sl_status announce(sl_checkpoint_writer *w, sl_status status) {
 
 static char *part_path(const char *folder, int rank) {
   char *path;
-  return asprintf(&path, "%s/part-%05d.safetensors", folder, rank) < 0 ? NULL : path;
-}
-
-/* The part's bytes, a chunk at a time: into the checksum and, with a file, into it; or to rank 0. */
-static sl_status put_out(sl_checkpoint_writer *w, sl_file *file, XXH3_state_t *hash) {
-  for (size_t at = 0; at < w->size; at += CHUNK) {
-    const size_t n = w->size - at < CHUNK ? w->size - at : CHUNK;
-    XXH3_64bits_update(hash, w->buffer + at, n);
-    if (file) {
-      SL_TRY(sl_file_write(file, w->buffer + at, n));
-    } else {
-      MPI_Request request;
-      SL_TRY(sl_comm_status(MPI_Isend(w->buffer + at, (int)n, MPI_BYTE, 0, 0, w->comm, &request), "MPI_Isend"));
-      SL_TRY(await(&request));
-    }
-  }
-  return SL_OK;
+  return asprintf(&path, "%s/" PART, folder, rank) < 0 ? NULL : path;
 }
 
 static sl_status make_folder(const char *path) {
@@ -199,51 +181,56 @@ static sl_status check_room(const sl_checkpoint_writer *w, const char *partial) 
                                   partial, 1e-6 * needed, 1e-6 * left);
 }
 
-/* Writes this rank's part, or sends it. *record: what the manifest is to say of it. */
-static sl_status write_part(sl_checkpoint_writer *w, const char *partial, json_t **record) {
+static size_t chunk_at(size_t at, size_t size) { return size - at < CHUNK ? size - at : CHUNK; }
+
+static sl_status write_part(sl_checkpoint_writer *w, const char *partial) {
   sl_status status = SL_OK;
-  char text[17];
   sl_file *file = NULL;
   char *path = part_path(partial, w->rank);
-  XXH3_state_t *hash = XXH3_createState();
-  *record = NULL;
-  if (!path || !hash) SL_TRY_OUT(no_memory());
-  XXH3_64bits_reset(hash);
-  if (!w->sends[w->rank]) {
-    SL_TRY_OUT(check_room(w, partial));
-    SL_TRY_OUT(make_folder(partial));
-    SL_TRY_OUT(sl_file_create(path, &file));
+  if (!path) return no_memory();
+  SL_TRY_OUT(check_room(w, partial));
+  SL_TRY_OUT(make_folder(partial));
+  SL_TRY_OUT(sl_file_create(path, &file));
+  XXH3_64bits_reset(w->hash);
+  for (size_t at = 0; at < w->size; at += CHUNK) {
+    XXH3_64bits_update(w->hash, w->buffer + at, chunk_at(at, w->size));
+    SL_TRY_OUT(sl_file_write(file, w->buffer + at, chunk_at(at, w->size)));
   }
-  SL_TRY_OUT(put_out(w, file, hash));
-  if (file) {
-    status = sl_file_commit(file);
-    file = NULL;
-    if (status != SL_OK) goto out;
-  }
-  snprintf(text, sizeof text, "%016" PRIx64, (uint64_t)XXH3_64bits_digest(hash));
-  *record = json_pack("{s:s, s:I, s:s, s:O}", "file", strrchr(path, '/') + 1, "bytes", (json_int_t)w->size, "xxh3",
-                      text, "tensors", w->tensors);
-  if (!*record) status = no_memory();
+  status = sl_file_commit(file);
+  file = NULL;
 out:
   sl_file_discard(file);
-  XXH3_freeState(hash);
   free(path);
   return status;
 }
 
-/* Rank 0: takes the part of a rank that does not see the folder. A failure here still takes all that is sent. */
-static sl_status receive_part(sl_checkpoint_writer *w, const char *partial, int rank, char *chunk) {
+/* Sends this rank's part to rank 0, a chunk at a time. Allocates nothing, so it fails only where MPI does. */
+static sl_status send_part(sl_checkpoint_writer *w) {
+  XXH3_64bits_reset(w->hash);
+  for (size_t at = 0; at < w->size; at += CHUNK) {
+    const size_t n = chunk_at(at, w->size);
+    MPI_Request request;
+    XXH3_64bits_update(w->hash, w->buffer + at, n);
+    SL_TRY(sl_comm_status(MPI_Isend(w->buffer + at, (int)n, MPI_BYTE, 0, 0, w->comm, &request), "MPI_Isend"));
+    SL_TRY(await(&request));
+  }
+  return SL_OK;
+}
+
+/* Rank 0: receives and writes the part of a rank that does not see the folder. After a failure it still receives all
+ * that is sent. partial: NULL where it failed before. */
+static sl_status receive_part(sl_checkpoint_writer *w, const char *partial, int rank) {
   sl_status status = SL_OK, moved = SL_OK;
   sl_file *file = NULL;
-  char *path = part_path(partial, rank);
+  char *path = partial ? part_path(partial, rank) : NULL;
   status = !path ? no_memory() : make_folder(partial);
   if (status == SL_OK) status = sl_file_create(path, &file);
   for (int64_t at = 0; at < w->bytes[rank] && moved == SL_OK; at += CHUNK) {
     const int64_t n = w->bytes[rank] - at < CHUNK ? w->bytes[rank] - at : CHUNK;
     MPI_Request request;
-    moved = sl_comm_status(MPI_Irecv(chunk, (int)n, MPI_BYTE, rank, 0, w->comm, &request), "MPI_Irecv");
+    moved = sl_comm_status(MPI_Irecv(w->chunk, (int)n, MPI_BYTE, rank, 0, w->comm, &request), "MPI_Irecv");
     if (moved == SL_OK) moved = await(&request);
-    if (moved == SL_OK && status == SL_OK) status = sl_file_write(file, chunk, (size_t)n);
+    if (moved == SL_OK && status == SL_OK) status = sl_file_write(file, w->chunk, (size_t)n);
   }
   if (status == SL_OK && moved == SL_OK) {
     status = sl_file_commit(file);
@@ -256,40 +243,38 @@ static sl_status receive_part(sl_checkpoint_writer *w, const char *partial, int 
 
 static sl_status receive_parts(sl_checkpoint_writer *w, const char *partial) {
   sl_status status = SL_OK;
-  int any = 0;
-  for (int r = 1; r < w->ranks; r++) any |= w->sends[r] && w->bytes[r] > 0;
-  if (!any) return SL_OK;
-  char *chunk = malloc(CHUNK);
-  if (!chunk) return no_memory();
   for (int r = 1; r < w->ranks; r++) {
     if (!w->sends[r] || w->bytes[r] == 0) continue;
     char words[TEXT];
     snprintf(words, sizeof words, "%s", sl_error());
-    status = first_of(status, words, receive_part(w, partial, r, chunk));
+    status = first_of(status, words, receive_part(w, partial, r));
   }
-  free(chunk);
   return status;
 }
 
 /* ---- the whole -------------------------------------------------------------------------------------------------- */
 
-/* Rank 0: the manifest's list of parts, out of the texts of all ranks; the first failure of any. */
-static sl_status collect(sl_checkpoint_writer *w, const char *all, json_t *parts) {
-  for (int r = 0; r < w->ranks; r++, all += strlen(all) + 1) {
-    json_error_t error;
-    json_t *record = json_loads(all, JSON_DECODE_ANY, &error);
-    const json_t *failure = json_object_get(record, "failure");
-    if (!record) return no_memory();
-    if (failure) {
-      const char *words = json_string_value(json_object_get(record, "words"));
-      const sl_status status = sl_fail((sl_status)json_integer_value(failure), "rank %d: %s", r, words);
-      json_decref(record);
-      return status;
-    }
-    if (json_is_null(record))
-      json_decref(record);
-    else if (json_array_append_new(parts, record) != 0)
-      return no_memory();
+/* Rank 0: the failure of the first rank that reports one, in its words. */
+static sl_status first_reported(const sl_checkpoint_writer *w) {
+  for (int r = 0; r < w->ranks; r++) {
+    const report *of = &w->reports[r];
+    if (of->code == SL_OK) continue;
+    const sl_status code = (sl_status)of->code;
+    return r == 0 ? sl_fail(code, "%s", of->text) : sl_fail(code, "rank %d: %s", r, of->text);
+  }
+  return SL_OK;
+}
+
+/* Rank 0: the manifest's list of parts. */
+static sl_status list_parts(const sl_checkpoint_writer *w, json_t *parts) {
+  for (int r = 0; r < w->ranks; r++) {
+    char file[32], xxh3[17];
+    if (w->bytes[r] == 0) continue;
+    snprintf(file, sizeof file, PART, r);
+    snprintf(xxh3, sizeof xxh3, "%016" PRIx64, w->reports[r].xxh3);
+    json_t *part = json_pack("{s:s, s:I, s:s, s:O}", "file", file, "bytes", (json_int_t)w->bytes[r], "xxh3", xxh3,
+                             "tensors", json_array_get(w->all_tensors, (size_t)r));
+    if (json_array_append_new(parts, part) != 0) return no_memory();
   }
   return SL_OK;
 }
@@ -321,15 +306,16 @@ static sl_status keep_newest(const sl_checkpoint_writer *w) {
 }
 
 /* Rank 0: the manifest, and everything into place. */
-static sl_status put_in_place(sl_checkpoint_writer *w, const char *partial, json_t *header, const char *all) {
+static sl_status put_in_place(sl_checkpoint_writer *w, const char *partial, json_t *header) {
   sl_status status = SL_OK;
+  if (!header) return no_memory();
   char *manifest_path = NULL, *path = sl_checkpoint_path(w->folder, w->step);
   json_t *parts = json_array(), *manifest = NULL;
   if (!parts || !path || asprintf(&manifest_path, "%s/%s", partial, SL_CHECKPOINT_MANIFEST) < 0) {
     manifest_path = NULL;
     SL_TRY_OUT(no_memory());
   }
-  SL_TRY_OUT(collect(w, all, parts));
+  SL_TRY_OUT(list_parts(w, parts));
   SL_TRY_OUT(check_parts(w, partial));
   SL_TRY_OUT(make_folder(partial)); /* there is none yet where no rank has a part */
   manifest = json_pack("{s:s, s:I, s:O, s:O}", "format", SL_CHECKPOINT_FORMAT, "step", (json_int_t)w->step, "header",
@@ -347,38 +333,36 @@ out:
   return status;
 }
 
-/* A failure as a record; JSON wants UTF-8, and a path may be anything. */
-static char *failure_text(sl_status status) {
-  char words[TEXT];
-  snprintf(words, sizeof words, "%s", sl_error());
-  for (char *c = words; *c; c++)
-    if ((unsigned char)*c >= 128) *c = '?';
-  json_t *record = json_pack("{s:i, s:s}", "failure", (int)status, "words", words);
-  char *text = json_dumps(record, JSON_COMPACT);
-  json_decref(record);
-  return text;
-}
-
 /* One checkpoint, from the buffer to its place. Every rank goes through the same messages, whatever fails on it. */
 static sl_status write_one(sl_checkpoint_writer *w, json_t *header) {
-  char *partial = sl_checkpoint_partial(w->folder, w->step), *text = NULL, *all = NULL, words[TEXT];
-  json_t *record = NULL;
+  report mine = {0};
+  char *partial = sl_checkpoint_partial(w->folder, w->step), words[TEXT];
   sl_status status = partial ? SL_OK : no_memory();
-  if (status == SL_OK && w->size) status = write_part(w, partial, &record);
-  snprintf(words, sizeof words, "%s", sl_error());
-  if (w->rank == 0 && w->ranks > 1) status = first_of(status, words, receive_parts(w, partial));
-  snprintf(words, sizeof words, "%s", sl_error());
-  text = status == SL_OK ? record ? json_dumps(record, JSON_COMPACT) : strdup("null") : failure_text(status);
-  status = first_of(status, words, gather(w, text ? text : "{\"failure\": 2, \"words\": \"out of memory\"}", &all));
-  if (status == SL_OK && w->rank == 0) status = put_in_place(w, partial, header, all);
-  if (status != SL_OK && w->rank == 0) { /* before any rank may begin the next one */
+  if (w->sends[w->rank]) {
     snprintf(words, sizeof words, "%s", sl_error());
-    sl_checkpoint_tidy(w->folder, 0, NULL);
-    sl_fail(status, "%s", words);
+    status = first_of(status, words, send_part(w));
+  } else if (status == SL_OK && w->size) {
+    status = write_part(w, partial);
+  }
+  if (status == SL_OK) mine.xxh3 = XXH3_64bits_digest(w->hash);
+  if (w->rank == 0) {
+    snprintf(words, sizeof words, "%s", sl_error());
+    status = first_of(status, words, receive_parts(w, partial));
+  }
+  mine.code = status;
+  if (status != SL_OK) snprintf(mine.text, sizeof mine.text, "%s", sl_error());
+  status = first_of(status, mine.text, gather(w, &mine));
+  if (w->rank == 0) {
+    if (status == SL_OK) status = first_reported(w);
+    if (status == SL_OK) status = put_in_place(w, partial, header);
+    if (status != SL_OK) { /* before any rank may begin the next one */
+      snprintf(words, sizeof words, "%s", sl_error());
+      sl_checkpoint_tidy(w->folder, 0, NULL);
+      sl_fail(status, "%s", words);
+    }
   }
   status = announce(w, status);
-  json_decref(record);
-  free(partial), free(text), free(all);
+  free(partial);
   return status;
 }
 
@@ -409,7 +393,6 @@ static void *writer_main(void *arg) {
 
 sl_status sl_checkpoint_begin(sl_checkpoint_writer *w, int64_t step, json_t *header) {
   const double from = sl_seconds();
-  if (!header && w->rank == 0) return no_memory();
   pthread_mutex_lock(&w->lock);
   while (w->busy) pthread_cond_wait(&w->changed, &w->lock);
   pthread_mutex_unlock(&w->lock);
@@ -513,10 +496,11 @@ static sl_status lay_out(sl_checkpoint_writer *w) {
     arrays[i] = (sl_named_array){.name = p->name, .dtype = p->dtype, .shape = p->shape};
     if (p->shape.ndim) arrays[i].shape.dim[0] = p->rows;
     json_t *shape = json_array();
-    for (int d = 0; d < p->shape.ndim; d++) json_array_append_new(shape, json_integer(p->shape.dim[d]));
-    if (json_array_append_new(w->tensors, json_pack("{s:s, s:o, s:I}", "name", p->name, "shape", shape, "first",
-                                                    (json_int_t)p->first)) != 0)
-      SL_TRY_OUT(no_memory());
+    int whole = shape != NULL;
+    for (int d = 0; d < p->shape.ndim && whole; d++)
+      whole = json_array_append_new(shape, json_integer(p->shape.dim[d])) == 0;
+    json_t *tensor = json_pack("{s:s, s:o, s:I}", "name", p->name, "shape", shape, "first", (json_int_t)p->first);
+    if (json_array_append_new(w->tensors, tensor) != 0 || !whole) SL_TRY_OUT(no_memory());
     w->size += piece_bytes(p);
   }
   if (w->n == 0) goto out;
@@ -534,6 +518,59 @@ static sl_status lay_out(sl_checkpoint_writer *w) {
 out:
   free(head), free(arrays);
   return status;
+}
+
+/* Rank 0 gets the texts of all ranks, in the order of ranks and with a zero byte after each: *all, which it frees.
+ * Collective. */
+static sl_status gather_texts(const sl_checkpoint_writer *w, MPI_Comm comm, const char *text, char **all) {
+  sl_status status = SL_OK;
+  int mine = (int)strlen(text) + 1, total = 0;
+  int *length = calloc((size_t)w->ranks, sizeof *length), *place = calloc((size_t)w->ranks, sizeof *place);
+  *all = NULL;
+  SL_TRY_OUT(sl_comm_agree(comm, length && place ? SL_OK : no_memory()));
+  SL_TRY_OUT(sl_comm_status(MPI_Gather(&mine, 1, MPI_INT, length, 1, MPI_INT, 0, comm), "MPI_Gather"));
+  for (int r = 0; r < w->ranks; r++) place[r] = total, total += length[r];
+  if (w->rank == 0) *all = malloc((size_t)total);
+  SL_TRY_OUT(sl_comm_agree(comm, w->rank != 0 || *all ? SL_OK : no_memory()));
+  SL_TRY_OUT(sl_comm_status(MPI_Gatherv(text, mine, MPI_CHAR, *all, length, place, MPI_CHAR, 0, comm), "MPI_Gatherv"));
+out:
+  free(length), free(place);
+  return status;
+}
+
+/* Rank 0: the lists of all ranks' tensors, from their texts. */
+static sl_status parse_tensors(sl_checkpoint_writer *w, const char *all) {
+  if (!(w->all_tensors = json_array())) return no_memory();
+  for (int r = 0; r < w->ranks; r++, all += strlen(all) + 1)
+    if (json_array_append_new(w->all_tensors, json_loads(all, 0, NULL)) != 0) return no_memory();
+  return SL_OK;
+}
+
+/* Rank 0 learns what the manifest says of every rank's tensors. Collective. */
+static sl_status collect_tensors(sl_checkpoint_writer *w, MPI_Comm comm) {
+  sl_status status = SL_OK;
+  char *all = NULL, *text = NULL;
+  if (w->ranks == 1) {
+    w->all_tensors = json_pack("[O]", w->tensors);
+    return w->all_tensors ? SL_OK : no_memory();
+  }
+  text = sl_json_text(w->tensors, JSON_COMPACT);
+  SL_TRY_OUT(sl_comm_agree(comm, text ? SL_OK : no_memory()));
+  SL_TRY_OUT(gather_texts(w, comm, text, &all));
+  SL_TRY_OUT(sl_comm_agree(comm, w->rank == 0 ? parse_tensors(w, all) : SL_OK));
+out:
+  free(text), free(all);
+  return status;
+}
+
+/* All that the messages of a checkpoint need. */
+static sl_status prepare_messages(sl_checkpoint_writer *w) {
+  int any = 0;
+  for (int r = 0; r < w->ranks; r++) any |= w->sends[r];
+  w->hash = XXH3_createState();
+  w->reports = w->rank == 0 ? calloc((size_t)w->ranks, sizeof *w->reports) : NULL;
+  w->chunk = w->rank == 0 && any ? malloc(CHUNK) : NULL;
+  return w->hash && (w->rank != 0 || (w->reports && (w->chunk || !any))) ? SL_OK : no_memory();
 }
 
 /* Rank 0's folder on all ranks. Collective. */
@@ -589,7 +626,10 @@ sl_status sl_checkpoint_writer_create(const sl_checkpoint_options *o, sl_checkpo
         sl_comm_status(MPI_Allgather(&mine, 1, MPI_INT64_T, w->bytes, 1, MPI_INT64_T, w->comm), "MPI_Allgather"));
     SL_TRY_OUT(find_senders(w, o->send));
   }
-  SL_TRY_OUT(sl_comm_agree(o->comm, start(w)));
+  SL_TRY_OUT(collect_tensors(w, o->comm));
+  status = prepare_messages(w);
+  if (status == SL_OK) status = start(w);
+  SL_TRY_OUT(sl_comm_agree(o->comm, status));
   *result = w;
   w = NULL;
 out:
@@ -610,6 +650,7 @@ void sl_checkpoint_writer_destroy(sl_checkpoint_writer *w) {
   pthread_mutex_destroy(&w->lock), pthread_cond_destroy(&w->changed);
   for (int i = 0; w->piece && i < w->n; i++) free((char *)w->piece[i].name);
   if (w->buffer) munmap(w->buffer, w->room);
-  json_decref(w->tensors);
-  free(w->piece), free(w->folder), free(w->sends), free(w->bytes), free(w);
+  json_decref(w->tensors), json_decref(w->all_tensors);
+  if (w->hash) XXH3_freeState(w->hash);
+  free(w->piece), free(w->folder), free(w->sends), free(w->bytes), free(w->reports), free(w->chunk), free(w);
 }

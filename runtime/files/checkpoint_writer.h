@@ -48,7 +48,8 @@ void sl_checkpoint_writer_destroy(sl_checkpoint_writer *writer);
 
 /* Copies the pieces, whose tensors must not change meanwhile, and lets them be written as the checkpoint of this step.
  * Waits for the one before if that is still being written. All ranks, for the same steps. header: any JSON object
- * that goes with it, whose reference is taken over; only rank 0 needs one, and NULL there is SL_ENOMEM. */
+ * that goes with it, whose reference is taken over; only rank 0 needs one. Without it, as where memory for it was
+ * lacking, the checkpoint fails with SL_ENOMEM, which poll and wait tell on all ranks. */
 sl_status sl_checkpoint_begin(sl_checkpoint_writer *writer, int64_t step, json_t *header);
 /* The failure, with its words, of a checkpoint that has ended and was not asked about yet, once; the same on all ranks.
  * The checkpoints before stay, and the next one may begin. poll does not wait for one that is being written. */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/json.h"
 
 enum { LENGTH_BYTES = 8, HEADER_LIMIT_BYTES = 100 << 20 /* the format's own */, ALIGNMENT = 8 };
 #define METADATA "__metadata__"
@@ -238,6 +239,15 @@ sl_status sl_safetensors_read(const sl_safetensors *st, int i, void *data) {
   return SL_OK;
 }
 
+/* A name or text that jansson refused: it is not UTF-8, or memory ran out. */
+static sl_status refused(const char *path, const char *what, const char *name, const char *text) {
+  json_t *probe = json_string(text); /* fails for the same reason, or memory is there again */
+  const sl_status status = probe ? sl_fail(SL_ENOMEM, "out of memory for the header of %s", path)
+                                 : sl_fail(SL_EINVAL, "cannot write %s: %s %.200s is not UTF-8", path, what, name);
+  json_decref(probe);
+  return status;
+}
+
 /* The header as JSON; *text is to be freed. */
 static sl_status make_header(const char *path, const sl_named_array *arrays, int n, const char *const (*metadata)[2],
                              int nmetadata, char **text) {
@@ -246,8 +256,9 @@ static sl_status make_header(const char *path, const sl_named_array *arrays, int
   json_t *header = json_object(), *pairs = nmetadata > 0 ? json_object() : NULL;
   for (int i = 0; i < nmetadata; i++)
     if (json_object_set_new(pairs, metadata[i][0], json_string(metadata[i][1])) != 0)
-      SL_TRY_OUT(sl_fail(SL_EINVAL, "cannot write %s: metadata %.200s is not UTF-8", path, metadata[i][0]));
-  if (pairs) json_object_set(header, METADATA, pairs);
+      SL_TRY_OUT(refused(path, "metadata", metadata[i][0], metadata[i][1]));
+  if (pairs && json_object_set(header, METADATA, pairs) != 0)
+    SL_TRY_OUT(sl_fail(SL_ENOMEM, "out of memory for the header of %s", path));
   for (int i = 0; i < n; i++) {
     const sl_named_array *a = &arrays[i];
     if (strcmp(a->name, METADATA) == 0 || json_object_get(header, a->name))
@@ -255,14 +266,16 @@ static sl_status make_header(const char *path, const sl_named_array *arrays, int
                          strcmp(a->name, METADATA) ? "given to two tensors" : "reserved"));
     const int64_t end = at + sl_shape_count(&a->shape) * (int64_t)sl_dtype_bytes(a->dtype);
     json_t *shape = json_array();
-    for (int d = 0; d < a->shape.ndim; d++) json_array_append_new(shape, json_integer(a->shape.dim[d]));
+    int whole = shape != NULL;
+    for (int d = 0; d < a->shape.ndim && whole; d++)
+      whole = json_array_append_new(shape, json_integer(a->shape.dim[d])) == 0;
     json_t *value = json_pack("{s:s, s:o, s:[I, I]}", "dtype", sl_dtype_name(a->dtype), "shape", shape, "data_offsets",
                               (json_int_t)at, (json_int_t)end);
-    if (json_object_set_new(header, a->name, value) != 0)
-      SL_TRY_OUT(sl_fail(SL_EINVAL, "cannot write %s: the name %.200s is not UTF-8", path, a->name));
+    if (json_object_set_new(header, a->name, value) != 0) SL_TRY_OUT(refused(path, "the name", a->name, a->name));
+    if (!whole) SL_TRY_OUT(sl_fail(SL_ENOMEM, "out of memory for the header of %s", path));
     at = end;
   }
-  *text = json_dumps(header, JSON_COMPACT);
+  *text = sl_json_text(header, JSON_COMPACT);
   if (!*text) SL_TRY_OUT(sl_fail(SL_ENOMEM, "out of memory for the header of %s", path));
   if (strlen(*text) > HEADER_LIMIT_BYTES - ALIGNMENT) {
     free(*text);

@@ -7,6 +7,10 @@ static void comes_back_in_order(void **state) {
   const char *path = scratch_path(*state, "a.json");
   json_t *value = json_pack("{s:i, s:[f, n, b], s:s}", "z", 1, "a", 0.1, 1, "m", "gr\xc3\xb6\xc3\x9f\x65"), *again;
   assert_non_null(value);
+  char *text = sl_json_text(value, JSON_COMPACT), *same = json_dumps(value, JSON_COMPACT);
+  assert_string_equal(text, same);
+  assert_null(sl_json_text(NULL, JSON_COMPACT));
+  free(text), free(same);
   assert_ok(sl_json_write(path, value));
   assert_ok(sl_json_read(path, &again));
   assert_true(json_equal(value, again));

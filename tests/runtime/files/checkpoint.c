@@ -9,6 +9,7 @@
 
 #include "runtime/files/checkpoint_writer.h"
 #include "runtime/machine/comm.h"
+#include "tests/support/failing.h"
 #include "tests/support/ranks.h"
 #include "tests/support/scratch.h"
 
@@ -339,6 +340,52 @@ static void ranks_fail(const char *folder) {
   RANK_CHECK(sl_checkpoint_writer_create(&options, &w) == SL_EIO && strstr(sl_error(), "rank 0: cannot make"));
 }
 
+/* One writer and one checkpoint, whatever fails; its status must be the same on all ranks. */
+static sl_status try_checkpoint(const char *folder, int send, int64_t step) {
+  int rank, ranks, codes[2];
+  sl_checkpoint_piece mine[2];
+  sl_checkpoint_writer *w;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank), MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  const int n = sl_checkpoint_share(whole, 2, rank, ranks, mine); /* of two tensors: each rank has a part */
+  const sl_checkpoint_options options = {
+      .folder = folder, .comm = MPI_COMM_WORLD, .keep = 2, .send = send, .piece = mine, .n = n};
+  sl_status status = sl_checkpoint_writer_create(&options, &w);
+  fill(step);
+  if (status == SL_OK) {
+    status = sl_checkpoint_begin(w, step, rank == 0 ? header(step) : NULL);
+    const sl_status written = sl_checkpoint_wait(w);
+    if (status == SL_OK) status = written;
+    sl_checkpoint_writer_destroy(w);
+  }
+  const int code = status;
+  MPI_Allreduce(&code, &codes[0], 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  MPI_Allreduce(&code, &codes[1], 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  RANK_CHECK(codes[0] == codes[1]);
+  return status;
+}
+
+/* Memory runs out on each rank in turn, at each of its allocations. A rank that left the others waiting would hang. */
+static void ranks_without_memory(const char *folder, int send) {
+  int rank, ranks, failed = 0, tried = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank), MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  make_state();
+  for (int r = 0; r < ranks; r++)
+    for (long number = 1, count = 1; count >= number - 1; number++) {
+      if (rank == r) failing_at(number);
+      const sl_status status = try_checkpoint(folder, send, 1);
+      if (rank == r) count = failing_end();
+      MPI_Bcast(&count, 1, MPI_LONG, r, MPI_COMM_WORLD);
+      RANK_CHECK(count >= number || status == SL_OK);
+      RANK_CHECK(status == SL_OK || status == SL_ENOMEM || status == SL_EIO);
+      failed += status != SL_OK, tried++;
+      RANK_CHECK(rank != 0 || status != SL_OK || open_step(folder, 1) == SL_OK);
+      if (rank == 0) RANK_CHECK(sl_checkpoint_tidy(folder, 1, NULL) == SL_OK);
+      MPI_Barrier(MPI_COMM_WORLD);
+    }
+  if (rank == 0) fprintf(stderr, "# %d of %d checkpoints failed\n", failed, tried);
+  RANK_CHECK(failed > 20 * ranks);
+}
+
 static int run_ranks(const char *folder) {
   char path[4096];
   snprintf(path, sizeof path, "%s/shared", folder);
@@ -360,12 +407,21 @@ static void three_ranks(void **state) {
   assert_true(holds(folder, 6));
 }
 static void eight_ranks(void **state) { ranks_run(8, *state); }
+static void memory_runs_out(void **state) {
+  char what[4096];
+  if (!failing_possible()) skip();
+  for (int send = 0; send < 2; send++) {
+    snprintf(what, sizeof what, "%s/checkpoints %s", (const char *)*state, send ? "send" : "share");
+    ranks_run(2, what);
+  }
+}
 
 int main(int argc, char **argv) {
   if (argc > 1) {
     ranks_begin();
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    const int failed = run_ranks(argv[1]);
+    if (argc > 2) ranks_without_memory(argv[1], strcmp(argv[2], "send") == 0);
+    const int failed = argc > 2 ? 0 : run_ranks(argv[1]);
     MPI_Finalize();
     return failed;
   }
@@ -373,6 +429,7 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       CASE(written_and_read),  CASE(ends_what_it_began), CASE(leftovers_go_and_later_steps_are_put_aside),
       CASE(damage_is_refused), CASE(gaps_are_refused),   cmocka_unit_test(shares),
-      CASE(three_ranks),       CASE(eight_ranks),        CASE(full_disk)};
+      CASE(three_ranks),       CASE(eight_ranks),        CASE(memory_runs_out),
+      CASE(full_disk)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
