@@ -5,7 +5,7 @@
 #define SL_TASKS_EXCHANGE_H
 
 #include "runtime/exchange/exchange.h"
-#include "tasks/graph/exchange_node.h"
+#include "tasks/spread/exchange_node.h"
 #include "tasks/starpu/codelet.h"
 
 /* All exchanges of a program. */

@@ -13,9 +13,9 @@
 #include "runtime/machine/comm.h"
 #include "tasks/graph/bound.h"
 #include "tasks/graph/init.h"
-#include "tasks/graph/owners.h"
 #include "tasks/graph/print.h"
-#include "tasks/graph/spread.h"
+#include "tasks/spread/owners.h"
+#include "tasks/spread/spread.h"
 #include "tasks/starpu/codelet.h"
 #include "tasks/starpu/exchange.h"
 

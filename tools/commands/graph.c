@@ -8,7 +8,7 @@
 #include "tasks/graph/memory.h"
 #include "tasks/graph/print.h"
 #include "tasks/graph/schedule.h"
-#include "tasks/graph/spread.h"
+#include "tasks/spread/spread.h"
 #include "tools/commands/commands.h"
 #include "tools/run/data.h"
 #include "tools/run/session.h"

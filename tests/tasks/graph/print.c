@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "tasks/graph/spread.h"
+#include "tasks/spread/spread.h"
 #include "tests/tasks/toy.h"
 
 typedef struct subject {

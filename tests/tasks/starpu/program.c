@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tasks/graph/spread.h"
+#include "tasks/spread/spread.h"
 #include "tests/tasks/execute.h"
 #include "tests/tasks/toy.h"
 

@@ -1,5 +1,5 @@
 /* The operation of exchange nodes. */
-#include "tasks/graph/exchange_node.h"
+#include "tasks/spread/exchange_node.h"
 
 /* Bytes of the values that move; further outputs are only held back. */
 static void cost(const sl_call *c, sl_cost *cost) {

@@ -1,11 +1,11 @@
-/* tasks/graph/owners.c, and what spread.c makes of it: every parameter has one owner, the same in the eyes of all
+/* tasks/spread/owners.c, and what spread.c makes of it: every parameter has one owner, the same in the eyes of all
  * ranks; only that one updates it; all ranks have the same exchanges, in an order in which nothing is read before it is
  * there, and no parameter written before all have read it. */
-#include "tasks/graph/owners.h"
+#include "tasks/spread/owners.h"
 
 #include <string.h>
 
-#include "tasks/graph/spread.h"
+#include "tasks/spread/spread.h"
 #include "tasks/starpu/exchange.h"
 #include "tests/tasks/toy.h"
 
@@ -226,5 +226,5 @@ int main(void) {
       cmocka_unit_test(what_cannot_be_divided),
       cmocka_unit_test(steps_fit_together),
   };
-  return cmocka_run_group_tests_name("tasks/owners", tests, NULL, NULL);
+  return cmocka_run_group_tests_name("tasks/spread/owners", tests, NULL, NULL);
 }

@@ -3,8 +3,8 @@
  * enough rows. */
 #include <stdlib.h>
 
-#include "tasks/graph/masks.h"
-#include "tasks/graph/spread.h"
+#include "tasks/spread/masks.h"
+#include "tasks/spread/spread.h"
 
 enum { LEAST_ROWS = 32 };
 

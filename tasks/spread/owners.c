@@ -1,10 +1,10 @@
 /* Families of nodes and values around a parameter, and their owners. */
-#include "tasks/graph/owners.h"
+#include "tasks/spread/owners.h"
 
 #include <stdlib.h>
 
-#include "tasks/graph/exchange_node.h"
-#include "tasks/graph/masks.h"
+#include "tasks/spread/exchange_node.h"
+#include "tasks/spread/masks.h"
 
 enum { NONE = -1, SEVERAL = -2 };
 

@@ -1,12 +1,12 @@
 /* Spreading the logical graph over leaves, shards and row blocks. */
-#include "tasks/graph/spread.h"
+#include "tasks/spread/spread.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tasks/graph/exchange_node.h"
-#include "tasks/graph/masks.h"
+#include "tasks/spread/exchange_node.h"
+#include "tasks/spread/masks.h"
 
 /* Sums that one exchange will complete: items[k][i] is subtree k of the i-th, and items[0] gets the sums. */
 typedef struct bucket {

@@ -1,7 +1,7 @@
-/* tasks/graph/spread.c and row_blocks.c: pieces, the order of sums, and that cutting weights into row blocks changes no
- * bit.
+/* tasks/spread/spread.c and row_blocks.c: pieces, the order of sums, and that cutting weights into row blocks changes
+ * no bit.
  */
-#include "tasks/graph/spread.h"
+#include "tasks/spread/spread.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -294,5 +294,5 @@ int main(void) {
       cmocka_unit_test(leaves_are_checked),
       cmocka_unit_test(batches_must_agree),
   };
-  return cmocka_run_group_tests_name("spread", tests, NULL, NULL);
+  return cmocka_run_group_tests_name("tasks/spread/spread", tests, NULL, NULL);
 }

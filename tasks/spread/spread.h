@@ -22,8 +22,8 @@
 
 #include "runtime/exchange/leaves.h"
 #include "tasks/graph/graph.h"
-#include "tasks/graph/owners.h"
 #include "tasks/graph/plan.h"
+#include "tasks/spread/owners.h"
 
 #ifdef __cplusplus
 extern "C" {
