@@ -1,5 +1,4 @@
-/* Attributes of operations whose kernels exist twice, for CPU (.c) and CUDA (.cu): what both read through call->attr.
- */
+/* Attributes of operations that have a CPU kernel (.c) and a CUDA kernel (.cu): both read them through call->attr. */
 #ifndef SL_ATTRIBUTES_H
 #define SL_ATTRIBUTES_H
 
@@ -9,10 +8,10 @@
 typedef struct sl_input_attr {
   int slot;
   sl_dtype dtype;
-  sl_shape shape; /* of the global batch */
+  sl_shape shape; /* samples of the global batch */
 } sl_input_attr;
 
-/* channels 1: mean[0] and deviation[0] are of all channels, however many the pixels have. */
+/* channels = 1: mean[0] and deviation[0] hold for all channels, however many the pixels have. */
 typedef struct sl_normalize_attr {
   int channels;
   float mean[SL_MAX_CHANNELS], deviation[SL_MAX_CHANNELS];
@@ -22,30 +21,30 @@ typedef struct sl_gelu_attr {
   sl_gelu_form form;
 } sl_gelu_attr;
 
-/* Keep element i where word i of the stream >= p 2^32. The gradient is the same operation on dy, with the stream of the
- * node that it belongs to. */
+/* Keeps element i if word i of the stream is at least p 2^32. The gradient is the same operation on dy, with the
+ * stream of its forward node. */
 typedef struct sl_dropout_attr {
   float p;
-  int fixed; /* the stream is `key`, not the call's */
+  int fixed; /* 1: the stream is `key`, not the call's */
   uint32_t key;
 } sl_dropout_attr;
 
 typedef struct sl_flatten_attr {
-  sl_shape shape; /* of the output */
+  sl_shape shape; /* features of the output */
 } sl_flatten_attr;
 
 typedef struct sl_linear_attr {
-  sl_activation activation; /* SL_ACTIVATION_NONE or _RELU: what the kernels fuse */
+  sl_activation activation; /* SL_ACTIVATION_NONE or _RELU: the activations that the kernels fuse */
 } sl_linear_attr;
 
 /* conv2d, conv2d_dx, conv2d_dw: filters [O, kernel, kernel, C] over images [B, height, width, C]. */
 typedef struct sl_conv2d_attr {
   int kernel, stride, pad;
-  int height, width; /* of the input image */
+  int height, width; /* sizes of the input image */
 } sl_conv2d_attr;
-/* CUDA: how many of B images are spread at once into columns (im2col: [pixels of the result, kernel^2 C]): as many as
- * go into 32 MiB, which the L2 cache of a large GPU holds; and the scratch memory for that, none where the image itself
- * is that matrix. */
+/* CUDA: number of images, of B, that are spread at once into columns (im2col: [pixels of the result, kernel^2 C]):
+ * as many as fit into 32 MiB, which the L2 cache of a large GPU holds; and the scratch memory for them, 0 if the
+ * image itself is that matrix. */
 static inline int sl_conv2d_pointwise(const sl_conv2d_attr *a) {
   return a->kernel == 1 && a->stride == 1 && a->pad == 0;
 }
@@ -59,28 +58,28 @@ static inline size_t sl_conv2d_columns_bytes(const sl_conv2d_attr *a, int64_t B,
   return (size_t)(sl_conv2d_images(a, B, pixels, C) * pixels * a->kernel * a->kernel * C) * sizeof(float);
 }
 
-/* Pooling of x [B, height, width, C]; the same for forward and gradient. */
+/* Pooling of x [B, height, width, C]; for forward and gradient alike. */
 typedef struct sl_pool_attr {
   int kernel, stride, pad;
   int height, width;
 } sl_pool_attr;
 
-/* meanpool_grad: [B, ..., C], of what was pooled. */
+/* meanpool_grad: shape [B, ..., C] of the pooled value. */
 typedef struct sl_meanpool_attr {
   sl_shape shape;
 } sl_meanpool_attr;
 
-/* The statistics are over scope's samples (LEAF or WHOLE), times `spatial` positions each. relu: max(y (+ residual),
+/* Statistics over the samples of `scope` (LEAF or WHOLE), with `spatial` positions each. relu: max(y (+ residual),
  * 0). */
 typedef struct sl_batchnorm_attr {
   int64_t scope, spatial, relu;
 } sl_batchnorm_attr;
-/* Elements of a channel that the statistics are over. */
+/* Number of elements of a channel that the statistics cover. */
 static inline double sl_batchnorm_count(const sl_call *c) {
   const sl_batchnorm_attr *attr = (const sl_batchnorm_attr *)c->attr;
   return (double)(attr->scope == SL_SCOPE_LEAF ? c->leaf_rows : c->batch_rows) * (double)attr->spatial;
 }
-/* CUDA: constants of the mask, before the partial sums. */
+/* CUDA: bytes of the mask's constants, before the partial sums. */
 static inline size_t sl_batchnorm_mask_bytes(int64_t C) { return ((size_t)(3 * C) * sizeof(float) + 255) / 256 * 256; }
 #define SL_BATCHNORM_EPS 1e-5
 #define SL_BATCHNORM_MOMENTUM 0.1
@@ -89,23 +88,23 @@ typedef struct sl_layernorm_attr {
   double eps;
 } sl_layernorm_attr;
 
-/* embedding_grad, positional_grad: rows of the table whose gradient it is. */
+/* embedding_grad, positional_grad: rows of the table. */
 typedef struct sl_embedding_attr {
   int64_t rows;
 } sl_embedding_attr;
 
-/* first_token_grad: tokens of the sequences that it was the first of. */
+/* first_token_grad: tokens per sequence. */
 typedef struct sl_first_token_attr {
   int64_t tokens;
 } sl_first_token_attr;
 
-/* add_row and its gradient: which row of how many. */
+/* add_row and its gradient: index of the row, and number of rows. */
 typedef struct sl_add_row_attr {
   int64_t rows, row;
 } sl_add_row_attr;
 
-/* mask_tokens: sl_masking. What becomes of token `id` under its four random words: the first says whether it is chosen
- * (15%), the second what it becomes then, the third which token. */
+/* mask_tokens: sl_masking. Returns the new value of token `id` from its four random words: the first decides whether
+ * it is chosen (15%), the second what replaces it, the third which token. */
 SL_HOST_DEVICE int sl_masking_chosen(const sl_masking *m, int32_t id, const uint32_t word[4]) {
   return id >= m->from && id < m->to && id != m->mask && word[0] < 644245094u;
 }
@@ -121,7 +120,7 @@ typedef struct sl_cross_entropy_attr {
 } sl_cross_entropy_attr;
 
 typedef struct sl_accuracy_attr {
-  int k; /* how many of the largest logits count */
+  int k; /* number of largest logits that count */
 } sl_accuracy_attr;
 
 typedef struct sl_attention_attr {
@@ -132,10 +131,10 @@ typedef struct sl_clip_attr {
   double bound;
 } sl_clip_attr;
 
-/* sgd: sl_sgd_options; lamb, lamb_moments: sl_lamb_options; decay is 0 where the parameter's is off. */
+/* sgd: sl_sgd_options; lamb, lamb_moments: sl_lamb_options; decay is 0 for parameters without decay. */
 typedef struct sl_adamw_attr {
   sl_adamw_options options;
-  int l2; /* decay adds to the gradient, as Adam has it */
+  int l2; /* decay is added to the gradient, as in Adam */
 } sl_adamw_attr;
 
 #endif

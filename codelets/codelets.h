@@ -1,7 +1,7 @@
-/* The operations: functions that add them to a graph, as models use them, and their descriptors.
+/* The operations: functions that add them to a graph, for models to call, and their descriptors.
  *
- * Shapes: B is the batch (samples), images are NHWC. Each function returns the value of its result, or SL_NONE once the
- * graph has failed (sl_graph_status). `layer` names the node and prefixes its parameters ("conv1.weight"). */
+ * Shapes: B is the batch (samples); images are NHWC. Each function returns the value of its result, or SL_NONE once
+ * the graph has failed (sl_graph_status). `layer` names the node and prefixes its parameters ("conv1.weight"). */
 #ifndef SL_CODELETS_H
 #define SL_CODELETS_H
 
@@ -16,19 +16,19 @@ extern "C" {
 SL_OPERATIONS(SL_DECLARE_OPERATION)
 #undef SL_DECLARE_OPERATION
 
-/* All operations, ended by NULL, in the order of list.h. */
+/* All operations in the order of list.h, ended by NULL. */
 extern const sl_operation *const sl_operations[];
 const sl_operation *sl_operation_find(const char *name);
 
-/* An empty graph that knows the operations which passes need. */
+/* Makes an empty graph that knows the operations which passes add. */
 sl_graph *sl_graph_new(int64_t batch);
 
 /* --- input and elementwise -------------------------------------------------------------------------------------- */
 
-/* The step's host array number slot (sl_step.input): [B, sample...] of dtype. */
+/* The step's host array in this slot (sl_step.input): [B, sample...] of dtype. */
 sl_value sl_input(sl_graph *graph, const char *layer, int slot, sl_dtype dtype, sl_shape sample);
 /* Pixels U8 [..., C] -> F32: (x / 255 - mean) / deviation. mean, deviation: [channels]; channels is C, at most
- * SL_MAX_CHANNELS, or 1: the same for all. */
+ * SL_MAX_CHANNELS, or 1: one number for all channels. */
 enum { SL_MAX_CHANNELS = 4 };
 sl_value sl_normalize(sl_graph *graph, const char *layer, sl_value x, int64_t channels, const double *mean,
                       const double *deviation);
@@ -39,26 +39,28 @@ typedef enum sl_gelu_form { SL_GELU_ERF, SL_GELU_TANH } sl_gelu_form;
 sl_value sl_gelu(sl_graph *graph, const char *layer, sl_value x, sl_gelu_form form);
 /* a + b, same shapes. */
 sl_value sl_add(sl_graph *graph, const char *layer, sl_value a, sl_value b);
-/* Dropout (Srivastava et al. 2014), inverted: each element is zero with probability p, others times 1 / (1 - p). The
- * mask is Philox of seed, step, layer and the element's index in the global batch; recomputed in the backward pass. */
+/* Inverted dropout (Srivastava et al. 2014): each element is zero with probability p, else scaled by 1 / (1 - p).
+ * The mask is Philox of seed, step, layer and the element's index in the global batch; the backward pass computes it
+ * again. */
 sl_value sl_dropout(sl_graph *graph, const char *layer, sl_value x, float p);
-/* What a language model reads and is to foretell: windows I32 [B, T + 1] -> tokens 0 to T - 1, and into *targets tokens
- * 1 to T, both I32 [B, T]; targets are -1 where the sample's label I32 [B] is negative (padding). */
+/* Input and targets of a language model: windows I32 [B, T + 1] -> tokens 0 to T - 1; *targets: tokens 1 to T; both
+ * I32 [B, T]. Targets are -1 where the sample's label I32 [B] is negative (padding). */
 sl_value sl_next_tokens(sl_graph *graph, const char *layer, sl_value windows, sl_value labels, sl_value *targets);
-/* What a masked language model reads and is to restore (Devlin et al. 2019, section 3.1): windows I32 [B, T] -> tokens,
- * and into *targets the original of each chosen one, -1 elsewhere, both I32 [B, T]. Of the tokens in [from, to), but
- * the mask, 15% are chosen: 80% of those become `mask`, 10% a token out of [from, to), 10% stay. No targets where the
- * sample's label I32 [B] is negative (padding). Philox of seed, step, layer and the token's index in the global batch.
- */
+/* Input and targets of a masked language model (Devlin et al. 2019, section 3.1): windows I32 [B, T] -> tokens;
+ * *targets: the original of each chosen token, -1 elsewhere; both I32 [B, T]. Of the tokens in [from, to), the mask
+ * excepted, 15% are chosen: 80% of those become `mask`, 10% a random token of [from, to), 10% stay. No targets where
+ * the sample's label I32 [B] is negative (padding). Random numbers are Philox of seed, step, layer and the token's
+ * index in the global batch. */
 typedef struct sl_masking {
   int32_t mask;
   int32_t from, to;
 } sl_masking;
 sl_value sl_mask_tokens(sl_graph *graph, const char *layer, sl_value windows, sl_value labels,
                         const sl_masking *masking, sl_value *targets);
-/* [B, a, b, ...] -> [B, a b ...]; moves nothing when the planner can alias. */
+/* [B, a, b, ...] -> [B, a b ...]; copies nothing if the planner can alias the buffers. */
 sl_value sl_flatten(sl_graph *graph, const char *layer, sl_value x);
-/* The same elements as samples of another shape, as [B, H, W, C] -> [B, H W, C]; likewise. */
+/* The same elements under another sample shape, as [B, H, W, C] -> [B, H W, C]; copies nothing if the planner can
+ * alias. */
 sl_value sl_reshape(sl_graph *graph, const char *layer, sl_value x, sl_shape sample);
 
 /* --- layers ----------------------------------------------------------------------------------------------------- */
@@ -72,8 +74,8 @@ typedef enum sl_activation {
 /* y = activation(x W^T + b): x [B, ..., K], W [N, K], b [N]. Parameters layer.weight, layer.bias; He's uniform
  * initialisation (bound 1 / sqrt(K), as torch.nn.Linear does). */
 sl_value sl_linear(sl_graph *graph, const char *layer, sl_value x, int64_t features, sl_activation activation);
-/* The same with given weight [N, K] and bias [N] (SL_NONE: none), without activation: for tied weights, as GPT-2's
- * head, whose weight is the token embedding. */
+/* The same with a given weight [N, K] and bias [N] (SL_NONE: none), without activation: for tied weights, such as
+ * GPT-2's head, whose weight is the token embedding. */
 sl_value sl_linear_with(sl_graph *graph, const char *layer, sl_value x, sl_value weight, sl_value bias);
 /* Rows of a table: tokens I32 [B, ...] -> [B, ..., features]. Parameter layer.weight [vocabulary, features], normal
  * with the given deviation. A token that is negative or beyond the vocabulary fails the step and names sample and
@@ -83,7 +85,7 @@ sl_value sl_embedding(sl_graph *graph, const char *layer, sl_value tokens, int64
 /* Learned embedding of positions: x [B, T, C] + weight[0 .. T), T <= positions. Parameter layer.weight [positions, C],
  * normal with the given deviation. */
 sl_value sl_positional(sl_graph *graph, const char *layer, sl_value x, int64_t positions, double deviation);
-/* A learned token put in front (Dosovitskiy et al. 2021, eq. 1): x [B, N, C] -> [B, N + 1, C]. Parameter layer.weight
+/* Prepends a learned token (Dosovitskiy et al. 2021, eq. 1): x [B, N, C] -> [B, N + 1, C]. Parameter layer.weight
  * [C], normal with the given deviation. */
 sl_value sl_class_token(sl_graph *graph, const char *layer, sl_value x, double deviation);
 /* The first token of each sequence: [B, T, C] -> [B, C]. */
@@ -100,50 +102,49 @@ sl_value sl_conv2d(sl_graph *graph, const char *layer, sl_value x, int64_t chann
                    int bias);
 sl_value sl_maxpool(sl_graph *graph, const char *layer, sl_value x, int kernel, int stride, int pad);
 sl_value sl_avgpool(sl_graph *graph, const char *layer, sl_value x, int kernel, int stride, int pad);
-/* The mean over all places: [B, ..., C] -> [B, C]; of images this is global average pooling. */
+/* Mean over all positions: [B, ..., C] -> [B, C]; for images this is global average pooling. */
 sl_value sl_meanpool(sl_graph *graph, const char *layer, sl_value x);
 /* Batch normalisation (Ioffe and Szegedy 2015) over all but the last dimension: over the samples of a leaf, or of the
  * global batch. Parameters layer.weight, layer.bias; state layer.running_mean, layer.running_var (momentum 0.1, eps
  * 1e-5; unbiased variance in the running one). With training = 0 the running statistics normalise. */
 typedef enum sl_batchnorm_over { SL_BATCHNORM_LEAF, SL_BATCHNORM_GLOBAL } sl_batchnorm_over;
 sl_value sl_batchnorm(sl_graph *graph, const char *layer, sl_value x, sl_batchnorm_over over, int training);
-/* The same with what often follows, in the same passes over memory: max(batchnorm(x) + residual, 0); residual has x's
- * shape, or is SL_NONE. */
+/* The same fused with what often follows: max(batchnorm(x) + residual, 0); residual has x's shape, or is SL_NONE. */
 sl_value sl_batchnorm_relu(sl_graph *graph, const char *layer, sl_value x, sl_value residual, sl_batchnorm_over over,
                            int training);
 
-/* Scaled dot-product attention of several heads, softmax(q k^T / sqrt(C / heads)) v (Vaswani et al. 2017, eq. 1): qkv
- * [B, T, 3C] holds q, k and v side by side, each [heads, C / heads], as a linear layer to 3C gives them; [B, T, C].
- * causal: a query sees the keys up to its own place. lengths I32 [B] or SL_NONE: only the first so many tokens of a
- * sample count, as keys and as queries; the others give zeros and get no gradient. A length beyond T fails the step and
- * names the sample. */
+/* Scaled dot-product attention with several heads, softmax(q k^T / sqrt(C / heads)) v (Vaswani et al. 2017, eq. 1):
+ * qkv [B, T, 3C] -> [B, T, C]. qkv holds q, k and v side by side, each [heads, C / heads], as a linear layer to 3C
+ * makes them. causal: a query sees the keys up to its own position. lengths I32 [B] or SL_NONE: only the first so
+ * many tokens of a sample count, as keys and as queries; the others give zeros and get no gradient. A length beyond
+ * T fails the step and names the sample. */
 sl_value sl_attention(sl_graph *graph, const char *layer, sl_value qkv, int heads, int causal, sl_value lengths);
 
 /* --- loss and measures ------------------------------------------------------------------------------------------ */
 
-/* Number of targets that count (>= 0): targets I32 [B, ...] -> F64 [1], summed over the batch. */
+/* Number of targets >= 0: targets I32 [B, ...] -> F64 [1], summed over the batch. */
 sl_value sl_count_targets(sl_graph *graph, const char *layer, sl_value targets);
-/* Mean cross-entropy (nats) of softmax(logits) over targets that count: logits [B, ..., V], targets I32 [B, ...] (-1:
- * ignored), count F64 [1]; F64 [1]. A target beyond V fails the step and names the sample; a logit that is not finite
- * makes the loss so, where its row counts. */
+/* Mean cross-entropy (nats) of softmax(logits) over the targets >= 0: logits [B, ..., V], targets I32 [B, ...] (-1:
+ * ignored), count F64 [1] -> F64 [1]. A target beyond V fails the step and names the sample. A logit that is not
+ * finite makes the loss not finite if its row counts. */
 sl_value sl_cross_entropy(sl_graph *graph, const char *layer, sl_value logits, sl_value targets, sl_value count);
-/* The same with label smoothing (Szegedy et al. 2016, section 7; as torch.nn.CrossEntropyLoss): the distribution aimed
- * at has 1 - smoothing at the target and smoothing / V everywhere; smoothing in [0, 1]. */
+/* The same with label smoothing (Szegedy et al. 2016, section 7; as torch.nn.CrossEntropyLoss): the target
+ * distribution is 1 - smoothing at the target plus smoothing / V everywhere; smoothing in [0, 1]. */
 sl_value sl_cross_entropy_smoothed(sl_graph *graph, const char *layer, sl_value logits, sl_value targets,
                                    sl_value count, double smoothing);
 /* softmax over the last dimension. */
 sl_value sl_softmax(sl_graph *graph, const char *layer, sl_value x);
-/* Number of counting targets that the largest logit names (the first of equals): F64 [1]. */
+/* Number of targets >= 0 that are the largest logit of their row (the first of equals): F64 [1]. */
 sl_value sl_accuracy(sl_graph *graph, const char *layer, sl_value logits, sl_value targets);
 
-/* The same of the k largest logits, k > 0; of equals the smaller index comes first. */
+/* The same for the k largest logits, k > 0; of equals the smaller index comes first. */
 sl_value sl_accuracy_top(sl_graph *graph, const char *layer, sl_value logits, sl_value targets, int k);
 
 /* --- update ----------------------------------------------------------------------------------------------------- */
 
-/* Factor min(1, bound / ||g||) of gradient clipping by global norm (Pascanu et al. 2013), F64 [1]; the norm is summed
- * over rows (dimension 0; a vector has rows of one element) and then values by a fixed tree. NaN when the norm is not
- * finite. */
+/* Factor min(1, bound / ||g||) of gradient clipping by global norm (Pascanu et al. 2013), F64 [1]. The norm is
+ * summed over rows (dimension 0; a vector has rows of one element), then over values, by a fixed tree. NaN if the
+ * norm is not finite. */
 sl_value sl_clip_factor(sl_graph *graph, const char *layer, const sl_value *gradients, int n, double bound);
 
 /* Adds one update node for each parameter. gradients[i] belongs to parameters[i]. guard F64 [1] (the loss), clip

@@ -1,7 +1,7 @@
-/* What the CUDA kernels share: the launch helpers that keep them asynchronous and their bits fixed. For .cu files only.
+/* Shared by the CUDA kernels: helpers that launch asynchronously and keep bits fixed. For .cu files only.
  *
- * Everything is queued on the worker's stream; nothing here allocates or waits. Sums are trees whose shape depends on
- * the array's shape alone (never on the number of multiprocessors nor on timing, hence no atomics), in double. */
+ * All work is queued on the worker's stream; nothing here allocates or waits. Sums are trees in double whose shape
+ * depends on the array's shape alone (not on the number of multiprocessors, nor on timing, hence no atomics). */
 #ifndef SL_CUDA_H
 #define SL_CUDA_H
 
@@ -12,8 +12,8 @@
 #include "runtime/machine/cuda_context.h"
 #include "tasks/graph/graph.h"
 
-constexpr int SL_CUDA_THREADS = 256;     /* of every block */
-constexpr int64_t SL_CUDA_BLOCKS = 4096; /* at most in a grid whose threads stride over the elements */
+constexpr int SL_CUDA_THREADS = 256;     /* threads of every block */
+constexpr int64_t SL_CUDA_BLOCKS = 4096; /* largest grid; its threads stride over the elements */
 
 /* ---- errors ---------------------------------------------------------------------------------------------------- */
 
@@ -21,10 +21,10 @@ static inline sl_status sl_cuda_check(cudaError_t error, const char *operation) 
   if (error == cudaSuccess) return SL_OK;
   return sl_fail(SL_ETASK, "%s on a GPU: %s (%s)", operation, cudaGetErrorString(error), cudaGetErrorName(error));
 }
-/* After every launch: whether it could be queued. (What goes wrong later shows at the next call, as CUDA has it.) */
+/* Call after every launch: reports a launch that could not be queued. Later failures show at the next call. */
 static inline sl_status sl_cuda_launched(const char *operation) { return sl_cuda_check(cudaGetLastError(), operation); }
 
-/* The scratch memory, or SL_ETASK where the plan reserved less than the kernel needs: a wrong scratch_cuda rule. */
+/* Checks the scratch memory. SL_ETASK if the plan reserved less than the kernel needs: a wrong scratch_cuda rule. */
 static inline sl_status sl_cuda_scratch(const sl_cuda *cuda, size_t bytes, const char *operation) {
   if (bytes <= cuda->scratch_bytes) return SL_OK;
   return sl_fail(SL_ETASK, "%s on a GPU: needs %zu bytes of scratch memory and has %zu; mend its scratch_cuda rule",
@@ -69,15 +69,15 @@ static sl_status sl_cuda_map(sl_cuda *cuda, const char *operation, F f, int64_t 
 /* ---- rows and sums
  * ------------------------------------------------------------------------------------------------------ */
 
-/* Reduction over the T threads (32, or a block's SL_CUDA_THREADS) that work on one row; all get the result. T threads
- * of a block call it together. */
+/* Reduction over the T threads (32, or a block's SL_CUDA_THREADS) that work on one row; all of them get the result.
+ * The T threads call it together. */
 struct sl_cuda_plus {
   template <class V>
   __device__ V operator()(V a, V b) const {
     return a + b;
   }
 };
-/* A NaN wins, so that it is seen. */
+/* NaN counts as the maximum, so that it shows. */
 struct sl_cuda_greater {
   __device__ float operator()(float a, float b) const { return a != a || a > b ? a : b; }
 };
@@ -87,7 +87,7 @@ static __device__ inline V sl_cuda_reduce(V v, F f) {
   for (int offset = 16; offset; offset /= 2) v = f(v, __shfl_xor_sync(0xffffffffu, v, offset));
   if (T == 32) return v;
   __shared__ V warp[SL_CUDA_THREADS / 32];
-  __syncthreads(); /* an earlier reduction's values have been read */
+  __syncthreads(); /* wait until all have read the values of an earlier reduction */
   if (threadIdx.x % 32 == 0) warp[threadIdx.x / 32] = v;
   __syncthreads();
   v = warp[0];
@@ -95,9 +95,8 @@ static __device__ inline V sl_cuda_reduce(V v, F f) {
   return v;
 }
 
-/* f.template row<T>(i, thread) for every row i in [0, rows), by a warp a row, or a block where rows are long (n
- * elements each): thread is that within its row, in [0, T), and takes elements thread, thread + T, ..., so that rows
- * may be changed in place. */
+/* Calls f.template row<T>(i, thread) for every row i in [0, rows): one warp per row, or one block if rows are long
+ * (n elements each). thread in [0, T) takes elements thread, thread + T, ..., so rows may be changed in place. */
 template <int T, class F>
 __global__ void sl_cuda_rows_kernel(F f, int64_t rows) {
   constexpr int each = SL_CUDA_THREADS / T;
@@ -115,7 +114,7 @@ static sl_status sl_cuda_rows(sl_cuda *cuda, const char *operation, int64_t rows
   return sl_cuda_launched(operation);
 }
 
-/* Chunks of the first level, for n items: each has 4096 or more, so that a thread adds 16 or more. */
+/* Number of chunks of the first level for n items: each has 4096 or more, so that a thread adds 16 or more. */
 static inline int64_t sl_cuda_chunks(int64_t n) {
   int64_t chunks = (n + 4095) / 4096;
   return chunks < 1 ? 1 : chunks > SL_CUDA_SUM_CHUNKS ? (int64_t)SL_CUDA_SUM_CHUNKS : chunks;
@@ -136,7 +135,8 @@ __global__ void sl_cuda_sum_last_kernel(G store, int chunks, const double *parti
   if (threadIdx.x == 0) store(sum);
 }
 
-/* store(sum of f(i), i in [0, n)) on one thread. Scratch, beginning at `scratch` bytes within it: SL_CUDA_SUM_BYTES. */
+/* Calls store(sum of f(i), i in [0, n)) on one thread. Needs SL_CUDA_SUM_BYTES of scratch memory from offset
+ * `scratch` on. */
 template <class F, class G>
 static sl_status sl_cuda_sum(sl_cuda *cuda, const char *operation, size_t scratch, int64_t n, F f, G store) {
   SL_TRY(sl_cuda_scratch(cuda, scratch + SL_CUDA_SUM_BYTES, operation));
@@ -148,7 +148,7 @@ static sl_status sl_cuda_sum(sl_cuda *cuda, const char *operation, size_t scratc
   return sl_cuda_launched(operation);
 }
 
-/* The usual end of such a sum: an F64 [1] output, added to when the call accumulates. */
+/* Stores such a sum into an F64 [1] output; adds to it if the call accumulates. */
 struct sl_cuda_store {
   double *out;
   bool add;
@@ -158,7 +158,7 @@ static inline sl_cuda_store sl_cuda_output(const sl_call *c, int i) {
   return {(double *)c->out[i].data, (c->accumulate >> i & 1) != 0};
 }
 
-/* Sums down the columns of a matrix [M, N], K of them at once. */
+/* Sums down the columns of a matrix [M, N], K sums at once. */
 template <int K>
 struct sl_cuda_vector {
   double v[K];
@@ -194,8 +194,8 @@ __global__ void sl_cuda_columns_last_kernel(G store, int64_t N, int chunks, cons
   }
 }
 
-/* store(n, sum over m in [0, M) of f(m, n)) for every n in [0, N); f gives an sl_cuda_vector<K>. Scratch, beginning at
- * `scratch` bytes within it: sl_cuda_columns_bytes(K, M, N). */
+/* Calls store(n, sum over m in [0, M) of f(m, n)) for every n in [0, N); f returns an sl_cuda_vector<K>. Needs
+ * sl_cuda_columns_bytes(K, M, N) of scratch memory from offset `scratch` on. */
 template <int K, class F, class G>
 static sl_status sl_cuda_columns(sl_cuda *cuda, const char *operation, size_t scratch, int64_t M, int64_t N, F f,
                                  G store) {
@@ -214,8 +214,8 @@ static sl_status sl_cuda_columns(sl_cuda *cuda, const char *operation, size_t sc
 
 /* ---- images ---------------------------------------------------------------------------------------------------- */
 
-/* Windows of `kernel` pixels every `stride`, the first beginning `pad` before the image. Indices [from, to): of the
- * pixels in window `at`, along an axis of `size`; of the windows over pixel `at`, `count` in all. */
+/* Windows of `kernel` pixels every `stride`, the first beginning `pad` before the image. The first function gives
+ * the pixels [from, to) of window `at` along an axis of `size`; the second the windows over pixel `at`, of `count`. */
 struct sl_cuda_range {
   int from, to;
 };

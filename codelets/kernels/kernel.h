@@ -1,8 +1,9 @@
-/* What the files of operations share: the names of kernels per instruction set, vectors, and the loop over tiles.
+/* Shared by the files of operations: kernel names per instruction set, vectors, and the loop over tiles.
  *
- * Every operation file is compiled once per instruction set (SL_ISA_BASE, SL_ISA_AVX2 or SL_ISA_AVX512 is defined), so
- * that one source gives all kernels and one binary holds them. A kernel is a function SL_KERNEL(name); the descriptor,
- * shape, gradient and cost rules stand under #ifdef SL_ISA_BASE, and there SL_KERNELS(name) lists the kernels. */
+ * Every operation file is compiled once per instruction set (with SL_ISA_BASE, SL_ISA_AVX2 or SL_ISA_AVX512
+ * defined), so one source gives all kernels and one binary holds them. A kernel is a function SL_KERNEL(name); the
+ * descriptor and the shape, gradient and cost rules stand under #ifdef SL_ISA_BASE, where SL_KERNELS(name) lists the
+ * kernels. */
 #ifndef SL_KERNEL_H
 #define SL_KERNEL_H
 
@@ -31,9 +32,9 @@
 #define SL_LANES 4
 #endif
 
-/* Non-static names of this file for this instruction set. */
+/* For non-static names of this file: one per instruction set. */
 #define SL_KERNEL(name) SL_JOIN(sl__##name, SL_ISA_SUFFIX)
-/* Declares a kernel for all instruction sets; before its definition, at file level. */
+/* Declares a kernel for all instruction sets; at file level, before its definition. */
 #define SL_KERNEL_DECLARE(name)                     \
   sl_status sl__##name##_base(const sl_call *call); \
   sl_status sl__##name##_avx2(const sl_call *call); \
@@ -50,11 +51,10 @@
 #else
 #define SL_CUDA_KERNEL(name) NULL
 #endif
-/* In the C file under SL_ISA_BASE, before the descriptor; defined in name_cuda.cu. */
+/* Declares the CUDA kernel of name_cuda.cu; in the C file under SL_ISA_BASE, before the descriptor. */
 #define SL_CUDA_DECLARE(name) sl_status sl__##name##_cuda(const sl_call *call, sl_cuda *cuda)
 
-/* A vector of the widest registers, and one that may be unaligned. GCC and clang compile its operators to instructions.
- */
+/* A vector of the widest registers, and an unaligned one. GCC and clang compile its operators to instructions. */
 typedef float sl_vec __attribute__((vector_size(SL_LANES * 4)));
 typedef float sl_vecu __attribute__((vector_size(SL_LANES * 4), aligned(4)));
 static inline sl_vec sl_load(const float *p) { return *(const sl_vecu *)p; }
@@ -65,27 +65,26 @@ static inline int64_t sl_tiles_of(int64_t n, int64_t tile) { return (n + tile - 
 static inline int64_t sl_min64(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t sl_max64(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Before a loop whose iterations do not depend on one another: an output may be the very same array as an input
- * (inplace). */
+/* Before a loop with independent iterations, where an output may be the same array as an input (inplace). */
 #ifdef __clang__
 #define SL_IVDEP _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define SL_IVDEP _Pragma("GCC ivdep")
 #endif
 
-/* [from, to) of n that tile `tile` covers. */
+/* The range [from, to) of n that tile `tile` covers. */
 typedef struct sl_range {
   int64_t from, to;
 } sl_range;
 static inline sl_range sl_tile_range(int64_t tile, int64_t size, int64_t n) {
   return (sl_range){tile * size, sl_min64(tile * size + size, n)};
 }
-/* How many rows of `row` elements a tile has. */
+/* Number of rows of a tile when a row has `row` elements. */
 static inline int64_t sl_tile_rows(const sl_call *c, int64_t row) {
   return sl_max64(1, c->tiles.elements / sl_max64(1, row));
 }
 
-/* Adds up the tiles' partial sums (doubles in the leader's scratch), in order, into output i, F64 [1]. */
+/* Adds the tiles' partial sums (doubles in the leader's scratch memory), in order, into output i, F64 [1]. */
 static inline void sl_sum_partials(const sl_call *c, int64_t tiles, int i) {
   const double *partial = c->team->scratch[0];
   double sum = 0, *out = c->out[i].data;

@@ -1,9 +1,10 @@
-/* Vector mathematics for kernels: exp, erf and GELU on whole registers, loads and stores of part of one, and sums in
- * double. Our own because libm has no vectors in the baseline and its bits change with its version.
+/* Vector mathematics for kernels: exp, erf and GELU on whole registers, partial loads and stores, and sums in
+ * double. These functions are ours because libm has no vectors in the baseline, and its bits change between
+ * versions.
  *
- * An element's result depends on its value alone, never on its place in the array: the ends of arrays go through the
- * same instructions, padded. Polynomials are minimax fits (Remez); errors are below 2 units in the last place, of
- * exp(x), erf(x) and, for GELU, of the larger of |x| and |y|. NaN goes in and out. */
+ * An element's result depends on its value alone, not on its place in the array: the ends of arrays go through the
+ * same instructions, padded. Polynomials are minimax fits (Remez); errors are below 2 units in the last place of
+ * exp(x), of erf(x) and, for GELU, of the larger of |x| and |y|. NaN gives NaN. */
 #ifndef SL_MATH_H
 #define SL_MATH_H
 
@@ -14,13 +15,13 @@
 typedef int32_t sl_veci __attribute__((vector_size(SL_LANES * 4)));
 typedef uint32_t sl_vecw __attribute__((vector_size(SL_LANES * 4)));
 
-/* a where the mask (all ones or zero, as comparisons give it) is set, b elsewhere. */
+/* Selects a where the mask (all ones or zero, as comparisons give it) is set, b elsewhere. */
 static inline sl_vec sl_select(sl_veci mask, sl_vec a, sl_vec b) {
   return (sl_vec)((mask & (sl_veci)a) | (~mask & (sl_veci)b));
 }
 static inline sl_vec sl_abs(sl_vec x) { return (sl_vec)((sl_veci)x & 0x7fffffff); }
 
-/* The first n < SL_LANES elements; the others are `fill`. */
+/* Loads the first n < SL_LANES elements; the others are `fill`. */
 static inline sl_vec sl_load_n(const float *p, int64_t n, float fill) {
   sl_vec v = sl_splat(fill);
   memcpy(&v, p, (size_t)n * sizeof *p);
@@ -28,7 +29,7 @@ static inline sl_vec sl_load_n(const float *p, int64_t n, float fill) {
 }
 static inline void sl_store_n(float *p, sl_vec v, int64_t n) { memcpy(p, &v, (size_t)n * sizeof *p); }
 
-/* Sum and maximum over lanes, by halves: the same order on every compiler. A NaN is the maximum. */
+/* Sum and maximum over lanes, by halves: the same order under every compiler. NaN counts as the maximum. */
 static inline float sl_sum_lanes(sl_vec v) {
   float a[SL_LANES];
   memcpy(a, &v, sizeof a);
@@ -52,13 +53,13 @@ static inline float sl_max_row(const float *x, int64_t n) {
   return sl_max_lanes(m);
 }
 
-/* exp(x) = 2^n exp(r), |r| <= log(2) / 2; right down to the denormal numbers and up to infinity. */
+/* exp(x) = 2^n exp(r), |r| <= log(2) / 2; correct down to denormal numbers and up to infinity. */
 static inline sl_vec sl_exp(sl_vec x) {
-  const float magic = 0x1.8p23f; /* adding it rounds to a whole number, which stands in the low bits then */
+  const float magic = 0x1.8p23f; /* adding it rounds to a whole number, which is then in the low bits */
   x = sl_select(x > 89.0f, sl_splat(89.0f), x);
   x = sl_select(x < -104.0f, sl_splat(-104.0f), x);
   sl_vec t = x * 0x1.715476p0f + magic, n = t - magic;
-  sl_vec r = x - n * 0x1.62ep-1f; /* log 2 in two parts, the first with so few bits that n times it is exact */
+  sl_vec r = x - n * 0x1.62ep-1f; /* log 2 in two parts; the first has so few bits that n times it is exact */
   r = r - n * 0x1.0bfbe8p-15f;
   sl_vec p = r * 0x1.6a2256p-10f + 0x1.123b02p-7f;
   p = p * r + 0x1.5558f8p-5f;
@@ -106,7 +107,7 @@ static inline sl_vec sl_gelu_tanh_exp(sl_vec x) {
   return sl_exp(x * (x * x * (-2 * 0.044715f * SL_SQRT_2_BY_PI) - 2 * SL_SQRT_2_BY_PI));
 }
 static inline sl_vec sl_gelu_tanh(sl_vec x) { return x * (1.0f / (1.0f + sl_gelu_tanh_exp(x))); }
-/* s + 2 x u' s (1 - s), s = 1 / (1 + e), where 1 - s = e s. Beyond 9 s is 0 or 1, and e stays finite before. */
+/* s + 2 x u' s (1 - s), s = 1 / (1 + e), where 1 - s = e s. Beyond 9, s is 0 or 1; below, e is finite. */
 static inline sl_vec sl_gelu_tanh_slope(sl_vec x) {
   x = sl_select(x > 9.0f, sl_splat(9.0f), x);
   x = sl_select(x < -9.0f, sl_splat(-9.0f), x);
@@ -115,7 +116,7 @@ static inline sl_vec sl_gelu_tanh_slope(sl_vec x) {
   return s + x * slope2 * (e * s) * s;
 }
 
-/* Doubles: a vector of as many bytes, read from half as many floats. */
+/* A vector of doubles with as many bytes, loaded from half as many floats. */
 enum { SL_LANES_D = SL_LANES / 2 };
 typedef double sl_vecd __attribute__((vector_size(SL_LANES * 4)));
 typedef double sl_vecdu __attribute__((vector_size(SL_LANES * 4), aligned(8)));

@@ -1,11 +1,12 @@
-/* What max- and average-pooling share: the geometry of windows over [B, H, W, C], and the shape rule. */
+/* Shared by max- and average-pooling: the geometry of windows over [B, H, W, C], and the shape rule. */
 #ifndef SL_POOL_H
 #define SL_POOL_H
 
 #include "codelets/attributes.h"
 #include "codelets/kernels/math.h"
 
-/* The part [from, to) of output `at`'s window that lies in the image, along one axis, and where the window begins. */
+/* The part [from, to) of output `at`'s window that lies in the image, along one axis; *begin: where the window
+ * begins. */
 typedef struct sl_window {
   int start, from, to;
 } sl_window;
@@ -14,11 +15,11 @@ static inline sl_window sl_pool_window(const sl_pool_attr *a, int64_t at, int si
   return (sl_window){start, start < 0 ? 0 : start, end > size ? size : end};
 }
 
-/* Every pixel that counts lies in one window, so a gradient can be written at once rather than added up. */
+/* Whether windows are disjoint: then a gradient can be written instead of added up. */
 static inline int sl_pool_disjoint(const sl_pool_attr *a) { return a->stride == a->kernel && a->pad == 0; }
 
 #ifdef SL_ISA_BASE
-/* [B, H, W, C] -> [B, H', W', C]; x_shape gets the attribute's height and width. */
+/* Shape rule: [B, H, W, C] -> [B, H', W', C]; stores the input's height and width in the attribute. */
 static sl_status pool_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
   (void)n_in;
   const sl_pool_attr *a = attr;
@@ -45,7 +46,7 @@ static sl_status pool_grad_shape(const void *attr, const sl_value_info *const *i
   return SL_OK;
 }
 
-/* Adds the pooling node; sizes beyond int are no images. */
+/* Adds the pooling node; fails for sizes beyond int. */
 static sl_value pool_add(sl_graph *graph, const sl_operation *op, const char *layer, sl_value x, int n_out,
                          const sl_pool_attr *given) {
   sl_value out[2];

@@ -1,12 +1,12 @@
-/* What max- and average-pooling share on a GPU: one thread an element, channels fastest. The
- * gradients gather (a pixel adds up its windows, in their order), so that no two threads write one element. */
+/* Shared by max- and average-pooling on a GPU: one thread per element, channels fastest. The gradients gather (a
+ * pixel adds up its windows in order), so no two threads write one element. */
 #ifndef SL_POOL_CUDA_H
 #define SL_POOL_CUDA_H
 
 #include "codelets/attributes.h"
 #include "codelets/kernels/cuda.h"
 
-/* I is uint32_t where the arrays have fewer elements than 2^31 (its divisions are many times cheaper), else int64_t. */
+/* I is uint32_t if the arrays have fewer than 2^31 elements (its divisions are many times cheaper), else int64_t. */
 template <class I>
 struct sl_pool_shape {
   int kernel, stride, pad;
@@ -20,7 +20,7 @@ static sl_pool_shape<I> sl_pool_shape_of(const sl_call *c, const sl_shape *resul
           (I)result->dim[1], (I)result->dim[2], (I)result->dim[3]};
 }
 
-/* Launches kernel<I> with the smallest I that will do: both arrays' elements and the grid's stride fit. */
+/* Launches kernel<I> with the smallest I that holds both arrays' elements and the grid's stride. */
 #define SL_POOL_LAUNCH(name, kernel, c, cuda, result, n, ...)                                                          \
   do {                                                                                                                 \
     if ((n) == 0) return SL_OK;                                                                                        \

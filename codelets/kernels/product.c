@@ -26,7 +26,7 @@ static inline __attribute__((always_inline)) void tile_of(const int rows, const 
       sum[m][v] = sl_load(start + v * SL_LANES);
     }
   }
-  /* Keeps the compiler from carrying all those addresses through the loop. */
+  /* Keeps the compiler from holding all those addresses through the loop. */
   __asm__("" : "+r"(c), "+r"(c_row));
   for (int64_t i = 0; i < k; i++) {
     const float *at = a + a_at[i];
@@ -43,7 +43,7 @@ static inline __attribute__((always_inline)) void tile_of(const int rows, const 
       sl_vec w = sl_splat(dense ? at[m] : *at);
       if (!dense) {
         at += a_row;
-        __asm__("" : "+r"(at)); /* or clang keeps a pointer for each row, on the stack */
+        __asm__("" : "+r"(at)); /* otherwise clang keeps one pointer per row on the stack */
       }
       UNROLL
       for (int v = 0; v < vectors; v++) sum[m][v] += w * x[v];
@@ -65,7 +65,7 @@ static inline __attribute__((always_inline)) void tile_of(const int rows, const 
 #else
 #define EACH_ROWS(X, v) X(1, v) X(2, v) X(3, v) X(4, v) X(5, v) X(6, v)
 #endif
-/* Rows any stride apart; the same with packing; rows that are neighbours (a gradient's broadcast factor). */
+/* Variants: rows at any stride; the same with packing; adjacent rows (a gradient's broadcast factor). */
 #define DEFINE_TILE(kind, rows, vectors, dense, packing)                                                           \
   static void kind##_##rows##_##vectors(                                                                           \
       int64_t k, const float *restrict a, int64_t a_row, const int32_t *restrict a_at, const float *restrict b,    \

@@ -1,11 +1,11 @@
-/* The one loop under linear layers and convolutions: a small tile of a matrix product, held in registers.
+/* The register tile of matrix products, on which linear layers, convolutions and attention are built.
  *
- * One factor is read element by element and broadcast, its rows a fixed stride apart and its columns wherever an offset
- * table says; the other is read in vectors. With offsets a convolution needs no im2col: the table holds, for each
- * filter tap and channel, where that element lies relative to the first tap in the (padded) image.
+ * One factor is read element by element and broadcast; its rows lie a fixed stride apart, its columns at offsets
+ * from a table. The other factor is read in vectors. The table makes im2col unnecessary: for each filter tap and
+ * channel it holds the element's offset from the first tap in the (padded) image.
  *
- * Every element of the result is one chain of multiply-adds in the order of k, whatever the shape of the tile and the
- * width of the vectors. So tiles, teams and AVX2 against AVX-512 do not change bits; only SL_PRODUCT_DEPTH and fused
+ * Every element of the result is one chain of multiply-adds in the order of k, whatever the shape of the tile and
+ * the width of the vectors. So tiles, teams, and AVX2 or AVX-512 do not change bits; only SL_PRODUCT_DEPTH and fused
  * multiply-adds do. */
 #ifndef SL_PRODUCT_H
 #define SL_PRODUCT_H
@@ -20,14 +20,15 @@
 #define SL_PRODUCT_ROWS 6
 #endif
 #define SL_PRODUCT_COLUMNS (2 * SL_LANES)
-/* Of all instruction sets: scratch rules are compiled once and must do for every kernel. */
+/* Maxima over all instruction sets, for scratch rules, which are compiled once for all kernels. */
 enum { SL_PRODUCT_ROWS_MOST = 14, SL_PRODUCT_COLUMNS_MOST = 32 };
-/* Length of a chain; longer sums are added up from pieces of about this length, so that a panel of the vector factor
+/* Length of a chain. Longer sums are added up from pieces of about this length, so that a panel of the vector factor
  * stays in the L2 cache. */
 enum { SL_PRODUCT_DEPTH = 1024 };
 
-/* Packing meanwhile: in step i of a product's k, SL_LANES elements go from from + from_at[i] to to + to_at[i]. So the
- * next panel or slab costs no time of its own. from_at has SL_PRODUCT_AHEAD entries more, which are only prefetched. */
+/* Packing during a product: in step i of its k loop, SL_LANES elements are copied from from + from_at[i] to to +
+ * to_at[i], so packing the next panel takes no time of its own. from_at has SL_PRODUCT_AHEAD further entries, which
+ * are only prefetched. */
 enum { SL_PRODUCT_AHEAD = 16 };
 typedef struct sl_product_copy {
   const float *from;
@@ -47,15 +48,15 @@ void SL_KERNEL(product)(int64_t rows, int64_t columns, int64_t k, const float *a
 void SL_KERNEL(transpose)(int64_t rows, int64_t columns, const float *from, int64_t from_row, float *to,
                           int64_t to_row);
 
-/* Sums columns of from[rows][columns] in the order of rows and adds them to `to`. */
+/* Sums the columns of from[rows][columns] in the order of rows and adds the sums to `to`. */
 void SL_KERNEL(add_columns)(int64_t rows, int64_t columns, const float *from, int64_t from_row, float *to);
 
-/* First of n things in piece i of `pieces` that differ by one at most. */
+/* First element of piece i when n elements are cut into `pieces` pieces whose sizes differ by at most one. */
 static inline int64_t sl_piece(int64_t n, int64_t pieces, int64_t i) {
   return n / pieces * i + sl_min64(i, n % pieces);
 }
 
-/* A row stride (elements) at least n that spreads a tile's rows over the sets of an L1 cache: no multiple of 2 KB. */
+/* A row stride of at least n elements that spreads a tile's rows over the sets of an L1 cache: no multiple of 2 KB. */
 static inline int64_t sl_spread_stride(int64_t n) {
   n = sl_tiles_of(n, 16) * 16;
   return n % 256 == 0 ? n + 16 : n;

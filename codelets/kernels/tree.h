@@ -1,12 +1,12 @@
-/* Sums over rows of values that the plan may cut anywhere: one fixed binary tree, so that the sum has the same bits
- * whatever the pieces are. */
+/* Sums over rows of values that the plan may cut anywhere, by one fixed binary tree, so that the bits do not depend
+ * on the cuts. */
 #ifndef SL_TREE_H
 #define SL_TREE_H
 
 #include <stdint.h>
 
-/* A sum of numbers that come one by one, by the tree that splits n at the largest power of two below it: whole subtrees
- * wait on a stack, one for each bit of the count so far. */
+/* Sums numbers that arrive one by one, by the tree that splits n at the largest power of two below it. Whole
+ * subtrees wait on a stack, one for each bit of the count so far. */
 typedef struct tree_sum {
   uint64_t count;
   int depth;

@@ -24,12 +24,12 @@ enum {
   PANEL = SL_PRODUCT_COLUMNS, /* queries whose scores are worked on at once */
   WIDEST = SL_PRODUCT_COLUMNS_MOST,
   /* These decide bits: */
-  KEYS = 128,         /* of a tile of the forward pass */
-  GRAD_KEYS = 128,    /* and of the backward pass, */
-  GRAD_QUERIES = 128, /* where queries come in tiles, too: the length of a chain in dk and dv */
+  KEYS = 128,         /* keys of a tile of the forward pass */
+  GRAD_KEYS = 128,    /* keys of a tile of the backward pass, */
+  GRAD_QUERIES = 128, /* where queries are cut into tiles too: the length of a chain in dk and dv */
 };
 
-/* Where a thread's scratch memory has what, in floats. Rows of q, k, v, out are d elements, padded with zeros to dp. */
+/* Layout of a thread's scratch memory, in floats. Rows of q, k, v, out are d elements, padded with zeros to dp. */
 typedef struct layout {
   int64_t d, dp;
   size_t qt, doutt;     /* panels [d][PANEL]: queries are columns, zeros behind the last; backward: of a tile */
@@ -106,7 +106,7 @@ static void pack_rows(int64_t rows, const layout *l, const float *from, int64_t 
   }
 }
 
-/* Panels of the transposed: to[panel][d][PANEL], from[rows][d]. */
+/* Transposes into panels: to[panel][d][PANEL], from[rows][d]. */
 static void pack_columns(int64_t rows, const layout *l, const float *from, int64_t from_row, float *to) {
   for (int64_t i = 0; i < rows; i += PANEL, to += PANEL * l->d) {
     int64_t n = sl_min64(PANEL, rows - i);
@@ -115,7 +115,7 @@ static void pack_columns(int64_t rows, const layout *l, const float *from, int64
   }
 }
 
-/* Into the caches: to be read as the next head's, and to be written. */
+/* Prefetches memory that the next head reads and writes. */
 static void fetch_rows(int64_t rows, int64_t d, const float *from, int64_t from_row) {
   for (int64_t i = 0; i < rows; i++, from += from_row)
     for (int64_t n = 0; n < d; n += 16) __builtin_prefetch(from + n, 0, 2);
@@ -134,8 +134,8 @@ static void clear_rows(int64_t rows, int64_t d, float *to, int64_t to_row) {
   for (int64_t i = 0; i < rows; i++) memset(to + i * to_row, 0, (size_t)d * sizeof *to);
 }
 
-/* s[keys][PANEL] = k[keys][dp] times a panel, `queries` columns of it (in whole vectors). Causal: key r is seen by
- * query r - first and later ones; what no lane of a vector sees is left out. */
+/* s[keys][PANEL] = k[keys][dp] times a panel, for its first `queries` columns (whole vectors). Causal: query r -
+ * first and later ones see key r; what no lane of a vector sees is left out. */
 static void scores(const job *j, const layout *l, const int32_t *along, int64_t keys, int64_t queries, int64_t first,
                    const float *k, const float *panel, float *s) {
   const int64_t columns = sl_round_up(queries, SL_LANES),
@@ -158,16 +158,17 @@ static void combine(int64_t rows, int64_t depth, const layout *l, const float *a
   (rows, sl_min64(PANEL, l->dp - x), depth, a, a_row, a_at, b + x, l->dp, c + x, l->dp, NULL, add, NULL);
 }
 
-/* Whether each query of a vector, the first of them `query`, sees the key: all ones where it does. */
+/* Mask of the queries of a vector, the first of them `query`, that see the key: all ones where they do. */
 static inline sl_veci sees(int64_t query, int64_t key) {
   sl_veci lane;
   for (int i = 0; i < SL_LANES; i++) lane[i] = i;
   return lane >= (int32_t)(key - query);
 }
 
-/* exp(x) of what is at most a rounding error above 0, or NaN; 0 below -87. Half as long as sl_exp, which it follows. */
+/* exp(x) for x at most a rounding error above 0, or NaN; 0 below -87. Half as long as sl_exp, from which it is
+ * derived. */
 static inline sl_vec exp_low(sl_vec x) {
-  const float magic = 0x1.8p23f + 127; /* the whole number that it leaves in the low bits is an exponent */
+  const float magic = 0x1.8p23f + 127; /* the whole number left in the low bits is an exponent */
   sl_vec t = x * 0x1.715476p0f + magic, n = t - magic;
   sl_vec r = x - n * 0x1.62ep-1f;
   r = r - n * 0x1.0bfbe8p-15f;
@@ -181,9 +182,8 @@ static inline sl_vec exp_low(sl_vec x) {
 
 /* ---- attention ------------------------------------------------------------------------------------------------- */
 
-/* Scores s[keys][PANEL] of a vector of queries become probabilities up to a factor of each query's own, whose maximum
- * and sum are brought up to date; returns what earlier results are to be multiplied by. A NaN is no maximum, but makes
- * the sum one. */
+/* Turns the scores s[keys][PANEL] of a vector of queries into probabilities up to one factor per query, and updates
+ * each query's maximum and sum; returns the factor for earlier results. A NaN is no maximum, but makes the sum NaN. */
 static sl_vec soften(int64_t keys, float scale, int first, float *s, sl_vec *max, sl_vec *sum) {
   sl_vec high[4], part[4];
   for (int u = 0; u < 4; u++) high[u] = first ? sl_splat(-INFINITY) : *max, part[u] = sl_splat(0);
@@ -273,9 +273,10 @@ sl_status SL_KERNEL(attention)(const sl_call *c) {
 
 /* ---- attention_grad -------------------------------------------------------------------------------------------- */
 
-/* Scores p[keys][PANEL] of a vector of queries become probabilities, and ds (derivatives by those) derivatives by the
- * scores, but for their scale: p = exp(scale p - lse), ds = p (ds - D). Causal: zeros where key r > query - first, and
- * in as many rows more as a strip of keys across the diagonal reads. */
+/* Turns the scores p[keys][PANEL] of a vector of queries into probabilities, and ds from derivatives by the
+ * probabilities into derivatives by the scores, without their scale: p = exp(scale p - lse), ds = p (ds - D).
+ * Causal: zeros where key r > query - first, and in as many further rows as a strip of keys across the diagonal
+ * reads. */
 static void differentiate(const job *j, int64_t keys, int64_t first, sl_vec lse, sl_vec D, float *p, float *ds) {
   const float scale = j->scale;
   const int64_t whole = j->causal ? sl_max64(0, sl_min64(keys, first + 1)) : keys,
@@ -296,7 +297,7 @@ static void differentiate(const job *j, int64_t keys, int64_t first, sl_vec lse,
   for (; r < zeros; r++) sl_store(p + r * PANEL, sl_splat(0)), sl_store(ds + r * PANEL, sl_splat(0));
 }
 
-/* lse and D = rowsum(dout out) of a tile's queries. */
+/* Loads lse and computes D = rowsum(dout out) of a tile's queries. */
 static void row_terms(int64_t queries, const layout *l, const float *dout, const float *out, int64_t out_row,
                       const float *lse_in, float *lse, float *D) {
   memset(lse, 0, GRAD_QUERIES * sizeof *lse);
@@ -368,7 +369,7 @@ static void backward(void *arg, int64_t tile, int thread) {
       }
       for (int64_t g = 0; g < key_strips; g++) {
         const int64_t r = sl_piece(keys, key_strips, g), rows = sl_piece(keys, key_strips, g + 1) - r;
-        const int64_t first = j->causal ? sl_max64(0, k0 + r - q0) : 0; /* query that sees one of these keys */
+        const int64_t first = j->causal ? sl_max64(0, k0 + r - q0) : 0; /* first query that sees one of these keys */
         if (first >= queries) continue;
         combine(rows, queries - first, &l, p + r * PANEL, PANEL, at + first, dout + (q0 + first) * dp,
                 dv + (k0 + r) * dp, 1);
@@ -450,7 +451,7 @@ static sl_status shape_grad(const void *attr, const sl_value_info *const *in, in
   return SL_OK;
 }
 
-/* The products' operations alone; lengths are not known here. */
+/* Only the products' operations; lengths are unknown here. */
 static double pairs(const job *j, int64_t B) {
   double T = (double)j->T;
   return (double)B * j->heads * (j->causal ? T * (T + 1) / 2 : T * T);

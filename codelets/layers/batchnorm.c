@@ -37,9 +37,8 @@ static int64_t sum_tile(const sl_call *c) {
   return sl_max64(sl_tile_rows(c, channels(&c->in[0])), (positions(&c->in[0]) + 63) / 64);
 }
 
-/* What the sums are over. MASKED: a counts where (b - shift) scale + add > 0; OUTPUT: where y > 0, and it is written to
- * g.
- */
+/* The elements that the sums cover. MASKED: a counts where (b - shift) scale + add > 0; OUTPUT: where y > 0; the
+ * masked a is also written to g. */
 typedef enum sums_kind { SUMS_PLAIN, SUMS_MASKED, SUMS_OUTPUT } sums_kind;
 typedef struct columns {
   const float *a, *b, *y;
@@ -51,8 +50,8 @@ typedef float half __attribute__((vector_size(SL_LANES * 2)));
 typedef int32_t half_mask __attribute__((vector_size(SL_LANES * 2)));
 static inline half load_half(const float *p) { return *(const sl_vechu *)p; }
 
-/* s and q are [C], to be added to, four positions at a time: memory is read in its order, and the sums stay in the
- * first cache. */
+/* Adds to s and q, [C] each, four positions at a time: memory is read in order, and the sums stay in the first
+ * cache. */
 static inline __attribute__((always_inline)) void column_sums(const sums_kind kind, columns m, int rows, int64_t C,
                                                               double *s, double *q) {
   int64_t k = 0;
@@ -101,7 +100,7 @@ static inline __attribute__((always_inline)) void tile_sums(const sums_kind kind
   }
 }
 
-/* The constants of a rectifier's mask stand behind the partial sums. */
+/* The constants of a rectifier's mask lie behind the partial sums. */
 static float *mask_constants(const sl_call *c) {
   const int64_t C = channels(&c->in[0]), n = sl_tiles_of(positions(&c->in[0]), sum_tile(c));
   return (float *)((double *)c->team->scratch[0] + 2 * C * n);
@@ -130,7 +129,7 @@ static void output_sums_body(void *arg, int64_t tile, int thread) {
             tile);
 }
 
-/* The sums over all tiles, in the first tile's place: [2, C]. */
+/* The sums over all tiles [2, C], in place of the first tile's. */
 static const double *sums(const sl_call *c, sl_team_body body) {
   const int64_t C = channels(&c->in[0]), n = sl_tiles_of(positions(&c->in[0]), sum_tile(c));
   double *total = c->team->scratch[0];
@@ -384,7 +383,7 @@ static sl_status running_shape(const void *attr, const sl_value_info *const *in,
   return SL_OK;
 }
 
-/* The sums depend on x too; dx has all of that, so bn_stats has no rule of its own. */
+/* The sums depend on x too; dx contains that part, so bn_stats has no gradient rule. */
 static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
   const sl_batchnorm_attr *a = node->attr;
   const sl_value x = node->in[0], sum = node->in[1], squares = node->in[2], gamma = node->in[3], beta = node->in[4];

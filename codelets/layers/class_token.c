@@ -1,5 +1,5 @@
-/* The class token of Dosovitskiy et al. 2021 (eq. 1 and 4): a learned token put in front of every sequence, and taken
- * out again behind the last block. */
+/* The class token of Dosovitskiy et al. 2021 (eq. 1 and 4): a learned token is prepended to every sequence, and read
+ * back after the last block. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/kernel.h"
 
@@ -10,7 +10,7 @@ SL_KERNEL_DECLARE(first_token_grad);
 
 static size_t bytes(int64_t n) { return (size_t)n * sizeof(float); }
 
-/* [from, to) of n samples of `row` elements that a tile covers. */
+/* The range [from, to) of n samples of `row` elements that a tile covers. */
 static sl_range samples(const sl_call *c, int64_t tile, int64_t row, int64_t n) {
   return sl_tile_range(tile, sl_tile_rows(c, row), n);
 }
@@ -139,7 +139,7 @@ static sl_status first_grad_shape(const void *attr, const sl_value_info *const *
   return SL_OK;
 }
 
-/* Only what is taken is read. */
+/* Only the tokens that are taken are read. */
 static void first_cost(const sl_call *c, sl_cost *cost) { cost->bytes = 8 * (double)sl_shape_count(&c->out[0].shape); }
 static void prepend_grad_cost(const sl_call *c, sl_cost *cost) {
   cost->flops = (double)(c->in[0].shape.dim[0] * c->in[0].shape.dim[2]);

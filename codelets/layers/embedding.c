@@ -1,6 +1,6 @@
 /* embedding: y[i] = W[token i], and its gradient: the rows of dy added up by token, in the order of positions. The
- * gradient's work is divided by columns, so that each element is one chain of additions whatever the team, and however
- * often a token comes. */
+ * gradient's work is divided by columns, so each element is one chain of additions, whatever the team and however
+ * often a token occurs. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/kernel.h"
 
@@ -14,7 +14,7 @@ enum {
 
 static int64_t features(const sl_array *a) { return a->shape.dim[a->shape.ndim - 1]; }
 
-/* Row `token` of a W that may come in row blocks. */
+/* Row `token` of W, which may come in row blocks. */
 static const float *row_of(const sl_array *W, int32_t token, int64_t C) {
   int p = 0;
   while (p + 1 < W->parts && W->part[p + 1].row0 <= token) p++;
@@ -101,7 +101,7 @@ static sl_status grad_shape(const void *attr, const sl_value_info *const *in, in
   return SL_OK;
 }
 
-/* Of W only the rows that are named. */
+/* Of W only the named rows are read. */
 static void cost(const sl_call *c, sl_cost *cost) {
   cost->bytes = 4.0 * (double)(sl_shape_count(&c->in[0].shape) + 2 * sl_shape_count(&c->out[0].shape));
 }

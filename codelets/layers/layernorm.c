@@ -17,13 +17,13 @@ SL_KERNEL_DECLARE(layernorm_dparam);
 enum {
   RUN = 1024,      /* elements whose sum is in floats */
   GROUP = 8,       /* rows whose sum down a column is in floats */
-  MOST_TILES = 32, /* of dparam: so many partial sums there are at most */
+  MOST_TILES = 32, /* partial sums of layernorm_dparam, at most */
 };
 
 static int64_t features(const sl_array *a) { return a->shape.dim[a->shape.ndim - 1]; }
 static int64_t rows_of(const sl_array *a) { return sl_shape_count(&a->shape) / features(a); }
 
-/* Of two vectors at least, so that additions overlap. */
+/* Uses at least two vectors, so that additions overlap. */
 typedef struct pair {
   sl_vec a, b;
 } pair;
@@ -66,7 +66,7 @@ static void deviations(const float *x, int64_t C, float pivot, double *sum, doub
   }
 }
 
-/* What kernels need of a row: its mean as the sum of two floats, and 1 / deviation. */
+/* Constants of a row: its mean as the sum of two floats, and 1 / deviation. */
 typedef struct moments {
   float mean, rest, rstd;
 } moments;

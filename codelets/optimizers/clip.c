@@ -1,6 +1,5 @@
-/* Gradient clipping by global norm. Each row of a gradient gives its sum of squares, and one small node adds those up
- * by a fixed binary tree: whatever the plan cuts gradients into, and wherever the pieces are, the norm has the same
- * bits. */
+/* Gradient clipping by global norm. Each row of a gradient gives its sum of squares; one small node adds these up by
+ * a fixed binary tree. So the norm has the same bits however the plan cuts gradients and wherever the pieces are. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/cuda_sums.h"
 #include "codelets/kernels/math.h"
@@ -43,7 +42,7 @@ sl_status SL_KERNEL(row_norms)(const sl_call *c) {
   return SL_OK;
 }
 
-/* Row norms of every gradient -> min(1, bound / norm). A norm that is not finite gives NaN, so that it shows. */
+/* Row norms of all gradients -> min(1, bound / norm). A norm that is not finite gives NaN, so that it shows. */
 sl_status SL_KERNEL(clip_factor)(const sl_call *c) {
   const sl_clip_attr *attr = c->attr;
   tree_sum total = {0};
@@ -84,7 +83,7 @@ static sl_status factor_shape(const void *attr, const sl_value_info *const *in, 
   return SL_OK;
 }
 
-/* The totals of all inputs, and their rows. */
+/* The totals over all inputs, and their number of rows. */
 static size_t factor_scratch_cuda(const sl_call *c) {
   int64_t n = c->n_in;
   for (int i = 0; i < c->n_in; i++)
@@ -116,7 +115,7 @@ const sl_operation sl_op_clip_factor = {
 sl_value sl_clip_factor(sl_graph *graph, const char *layer, const sl_value *gradients, int n, double bound) {
   sl_phase before = graph->phase;
   graph->phase = SL_PHASE_UPDATE;
-  sl_value norms[n > 0 ? n : 1]; /* one for each parameter of the model */
+  sl_value norms[n > 0 ? n : 1]; /* one input per parameter of the model */
   for (int i = 0; i < n; i++) norms[i] = sl_graph_add1(graph, &sl_op_row_norms, layer, NULL, &gradients[i], 1);
   sl_value factor = sl_graph_add1(graph, &sl_op_clip_factor, layer, &(sl_clip_attr){bound}, norms, n);
   graph->phase = before;

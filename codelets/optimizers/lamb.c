@@ -45,7 +45,7 @@ static __attribute__((noinline)) void moments(const float *gradient, const float
   }
 }
 
-/* The first n elements of a chunk; what u gets behind them is 0. */
+/* The first n elements of a chunk; u is 0 behind them. */
 static void some_moments(int64_t n, const float *g, const float *p, float *m, float *v, float *u, const factors *f) {
   if (n == SL_CHUNK) {
     moments(g, p, m, v, u, f);
@@ -90,7 +90,7 @@ static void moments_body(void *arg, int64_t tile, int thread) {
   factors f = factors_of(c);
   sl_optimizer_may(c, 2, &f.clip);
   sl_range r = sl_tile_range(tile, sl_tile_rows(c, n), rows);
-  if (n == 1) { /* of vectors, each element */
+  if (n == 1) { /* sums of vectors, element by element */
     for (int64_t i = r.from; i < r.to; i += SL_CHUNK) {
       const int64_t count = sl_min64(SL_CHUNK, r.to - i);
       some_moments(count, g + i, p + i, m + i, v + i, u, &f);
@@ -136,7 +136,7 @@ sl_status SL_KERNEL(lamb_moments)(const sl_call *c) {
 typedef struct job {
   const sl_call *c;
   factors f;
-  float rate; /* with the trust ratio */
+  float rate; /* learning rate times the trust ratio */
 } job;
 
 static double trust_ratio(const sl_array *norms) {
@@ -215,7 +215,7 @@ static void moments_cost(const sl_call *c, sl_cost *cost) {
 }
 static void cost(const sl_call *c, sl_cost *cost) { cost->flops = 9 * (double)sl_shape_count(&c->out[0].shape); }
 
-/* The norms of all parts together, and the rate. */
+/* The norms over all parts, and the rate. */
 static size_t scratch_cuda(const sl_call *c) { return (size_t)(2 * c->in[3].shape.dim[0] + 1) * sizeof(double); }
 
 const sl_operation sl_op_lamb_moments = {
