@@ -1,4 +1,4 @@
-/* starling convert: a model between Starling's file and the layouts that others publish in. */
+/* starling convert: converts a model between Starling's file and the layouts of other libraries. */
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "tools/files/published.h"
 #include "tools/run/session.h"
 
-/* Nothing is written over: what is left of an older model would be taken for a part of the new one. */
+/* Overwrites nothing: leftovers of an older model would be taken for parts of the new one. */
 static sl_status check_output(const char *path) {
   struct stat info;
   if (stat(path, &info) != 0) return SL_OK;

@@ -1,7 +1,7 @@
-/* starling generate: text from a trained language model, token by token as it comes.
+/* starling generate: writes text from a trained language model, token by token.
  *
- * Every token is one forward pass over the text so far, padded to a power of two, since what stands behind a token
- * does not reach it; a text longer than the model's window slides out at its beginning. */
+ * Every token is one forward pass over the text so far, padded to a power of two; later positions do not affect
+ * earlier ones. A text longer than the model's window loses its beginning. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,14 +25,14 @@ typedef struct writer {
   sl_runtime *runtime;
   sl_store *store;
   sl_network network;
-  sl_program *program; /* over windows of `length` tokens; NULL before the first */
+  sl_program *program; /* program for windows of `length` tokens; NULL before the first */
   int64_t length, limit;
-  int read;        /* whether the store has the model */
+  int read;        /* 1: the store holds the model */
   int32_t *window; /* [length] */
   float *logits;   /* [length, vocabulary] */
   sl__candidate *room;
   sl__coder coder;
-  int32_t *tokens; /* prompt, then what was made: [n] */
+  int32_t *tokens; /* [n] the prompt, then generated tokens */
   size_t n, prompt;
 } writer;
 
@@ -43,7 +43,7 @@ static void drop_program(writer *w) {
   w->program = NULL, w->window = NULL, w->logits = NULL;
 }
 
-/* A program for windows of n tokens or more. */
+/* Makes a program for windows of n tokens or more. */
 static sl_status fit_program(writer *w, int64_t n) {
   const sl__model_facts *f = w->facts;
   if (w->program && n <= w->length) return SL_OK;
@@ -75,7 +75,7 @@ static sl_status next_token(writer *w, const sl__sampling *sampling, int32_t *to
   return sl__sample(sampling, w->logits + (n - 1) * V, w->coder.vocabulary, w->n - w->prompt, w->room, token);
 }
 
-/* Puts the prompt's tokens, or one that begins a text, into w->tokens, with room for what is to come. */
+/* Puts the prompt's tokens, or one that begins a text, into w->tokens, with room for the tokens to come. */
 static sl_status take_prompt(writer *w) {
   const sl__options *o = w->o;
   char *read = NULL;
@@ -115,7 +115,7 @@ static sl_status say(writer *w, int32_t token) {
   return fine ? SL_OK : sl_fail(SL_EIO, "cannot write the text: %s", strerror(errno));
 }
 
-/* The text is left out where it is not UTF-8, which JSON must be. */
+/* Leaves the text out if it is not UTF-8, which JSON requires. */
 static sl_status print_json(writer *w, double seconds) {
   char *text = NULL;
   size_t bytes;
@@ -157,7 +157,7 @@ static sl_status write_text(writer *w) {
   return SL_OK;
 }
 
-/* How far back the model sees: as far as it was trained to, or, where it was not trained here, by its positions. */
+/* The longest window: what the model was trained with, or for published weights the number of its positions. */
 static sl_status find_limit(writer *w) {
   const sl__model_facts *f = w->facts;
   w->limit = w->o->length > 0 ? w->o->length : f->data.length;

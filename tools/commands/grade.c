@@ -1,5 +1,6 @@
-/* starling grade: each submission is put into a copy of a lesson, built, run under limits (trial.c), and judged by the
- * lesson's own check. Only files that the lesson's skeleton names are taken, so that nobody hands in another check. */
+/* starling grade: puts each submission into a copy of a lesson, builds it, runs it under limits (trial.c) and judges
+ * it by the lesson's own check. It takes only files that the lesson's skeleton names, so a submission cannot replace
+ * the check. */
 #include <dirent.h>
 #include <errno.h>
 #include <ftw.h>
@@ -17,7 +18,7 @@
 
 enum { MOST_BYTES = 1 << 20 /* of a source file */, MOST_PROCESSES = 64, BUILD_SECONDS = 60, MOST_NAMES = 4096 };
 
-/* Names of a folder's entries, in the order of their bytes; what begins with '.' is left out. */
+/* Names of a folder's entries, sorted by bytes, without those that begin with '.'. */
 typedef struct names {
   char *name[MOST_NAMES];
   int n;
@@ -26,9 +27,9 @@ typedef struct names {
 typedef struct grade {
   const sl__options *o;
   char *lesson;        /* its folder */
-  const char *program; /* what it builds: the folder's name without its number */
+  const char *program; /* program that it builds: the folder's name without its number */
   names skeleton;      /* the files that students write */
-  char folder[64];     /* temporary: lesson's copy, and a home for StarPU */
+  char folder[64];     /* temporary: the lesson's copy, and a home for StarPU */
   sl__trial *trial;
   json_t *rows;
 } grade;
@@ -55,7 +56,8 @@ static char *joined(const char *folder, const char *name) {
   return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
 }
 
-/* A folder, a regular file, or anything else (0). Links are not followed: a submission is what it holds. */
+/* Whether path is a folder, a regular file, or neither (0). Links are not followed: a submission is what its folder
+ * holds. */
 static mode_t kind_of(const char *path) {
   struct stat s;
   return path && lstat(path, &s) == 0 && (S_ISDIR(s.st_mode) || S_ISREG(s.st_mode)) ? s.st_mode & S_IFMT : 0;
@@ -73,7 +75,7 @@ static sl_status copy_file(const char *from, const char *to) {
 
 /* ---- the lesson -------------------------------------------------------------------------------------------------- */
 
-/* The pkg-config files of this build or installation come first, for lessons' makefiles and for us. */
+/* Puts the pkg-config files of this build or installation first, for the lessons' makefiles and for us. */
 static sl_status set_search_path(void) {
   char self[4096], *path;
   const char *given = getenv("PKG_CONFIG_PATH");
@@ -88,7 +90,7 @@ static sl_status set_search_path(void) {
   return SL_OK;
 }
 
-/* LESSON as given where that is a folder, else by its name among the lessons that pkg-config knows of. */
+/* LESSON if it names a folder, else the lesson of that name that pkg-config knows. */
 static sl_status find_lesson(grade *g) {
   char known[4096] = "";
   names there;
@@ -136,7 +138,7 @@ static void remove_all(const char *folder) { nftw(folder, remove_one, 32, FTW_DE
 
 /* ---- one submission ---------------------------------------------------------------------------------------------- */
 
-/* The lesson's files, without those that students write, and without what was built there. */
+/* Copies the lesson's files, without those that students write and without build products. */
 static sl_status copy_lesson(const grade *g, const char *to) {
   names files;
   sl_status status = SL_OK;
@@ -153,7 +155,7 @@ static sl_status copy_lesson(const grade *g, const char *to) {
   return status;
 }
 
-/* The submission's files into the copy; SL_ENOTFOUND and the like are the student's failures. */
+/* Copies the submission's files; SL_ENOTFOUND and the like are the student's failures. */
 static sl_status copy_submission(const grade *g, const char *path, const char *to) {
   const int one = kind_of(path) == S_IFREG;
   sl_status status = SL_OK;
@@ -170,7 +172,7 @@ static sl_status copy_submission(const grade *g, const char *path, const char *t
   return status;
 }
 
-/* Takes the next line off *text; NULL at its end. */
+/* Removes the next line from *text; NULL at its end. */
 static char *next_line(char **text) {
   char *line = *text;
   if (!line || !*line) return NULL;
@@ -178,7 +180,7 @@ static char *next_line(char **text) {
   return line;
 }
 
-/* What to tell of an output: its first line with one of the marks, or the last that is not the verdict; "" when there
+/* The line of an output to show: the first with one of the marks, else the last that is not the verdict; "" if there
  * is none. */
 static const char *telling(char *output, const char *const marks[2]) {
   const char *last = "";
@@ -196,7 +198,7 @@ static int says_ok(const char *output) {
   return n >= 2 && strncmp(output + n - 2, "ok", 2) == 0 && (n == 2 || output[n - 3] == '\n');
 }
 
-/* Why a trial did not go well, in words. */
+/* Why a trial failed, in words. */
 static char *reason(const grade *g, int built) {
   static const char *const marks[2][2] = {{"error: ", "undefined reference"}, {"wrong: ", "wrong: "}};
   sl__trial *t = g->trial;
@@ -243,7 +245,7 @@ out:
   return status;
 }
 
-/* Text of others, for a table: valid UTF-8 is not to be expected. */
+/* Text from a submission, for the table: it may not be valid UTF-8. */
 static void printable(char *text) {
   for (; text && *text; text++)
     if ((unsigned char)*text < ' ' || (unsigned char)*text > '~') *text = *text == '\t' ? ' ' : '?';
@@ -274,7 +276,7 @@ static sl_status add_row(grade *g, const char *path, const char *name) {
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
 
-/* A field of a CSV table (RFC 4180), with a comma or the line's end behind. */
+/* A field of a CSV table (RFC 4180), followed by a comma or the line's end. */
 static void put_text(FILE *file, const char *text, char end) {
   putc('"', file);
   for (; *text; text++) {
@@ -328,12 +330,12 @@ static sl_status prepare(grade *g, char *home) {
     g->folder[0] = 0;
     return sl_fail(SL_EIO, "cannot make a folder in %s: %s", base ? base : "/tmp", strerror(errno));
   }
-  /* What StarPU learns of the machine is kept apart from what it knows: submissions may do anything to it. */
+  /* Submissions get a StarPU home of their own, since they may do anything to it. */
   snprintf(home, 128, "%s/home", g->folder);
   if (mkdir(home, 0777) != 0) return sl_fail(SL_EIO, "cannot make %s: %s", home, strerror(errno));
   setenv("STARPU_HOME", home, 1);
   setenv("STARPU_SILENT", "1", 1);
-  setenv("LC_ALL", "C", 1); /* so that a compiler's message is one that all can read, and we can find */
+  setenv("LC_ALL", "C", 1); /* so that compiler messages are in a language that all can read and that we can search */
   return SL_OK;
 }
 

@@ -1,5 +1,5 @@
-/* starling graph: the tasks of a training step, their costs and buffers, and the peak memory that is predicted; nothing
- * runs. */
+/* starling graph: prints the tasks of a training step with their costs, buffers and the predicted peak memory; runs
+ * nothing. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "tools/run/data.h"
 #include "tools/run/session.h"
 
-/* Of the data set when one is named, else of the options. */
+/* The data's description: of the data set if one is named, else from the options. */
 static sl_status find_data(const sl__options *o, const sl_model *model, sl_model_data *data) {
   if (!o->data) return sl__synthetic_data(o, model, data);
   sl__data opened;
@@ -24,7 +24,7 @@ static sl_status find_data(const sl__options *o, const sl_model *model, sl_model
   return SL_OK;
 }
 
-/* Cores that this process may use, shared out as a run would. */
+/* The cores that this process may use, divided as a run would divide them. */
 static sl_status find_workers(const sl__options *o, int *workers, int *threads) {
   hwloc_topology_t topology;
   sl_share share;
@@ -80,8 +80,8 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
            "%s: a training step on %lld %s of %lld classes, %d leaves, %d shards, %d row blocks; %lld parameters",
            model->name, (long long)plan.batch, sl__data_text(&data, samples, sizeof samples), (long long)data.classes,
            plan.leaves, plan.shards, plan.row_blocks, (long long)network.parameter_count);
-  /* Batches that a loader reads ahead; what MPI, StarPU and the recorder add to this process when a step really runs.
-   */
+  /* Bytes of the batches that a loader reads ahead, and what MPI, StarPU and the recorder add when a step really
+   * runs. */
   enum { DEPTH = 3, RUNTIME_BYTES = 20 << 20 };
   const sl_picture picture = {.title = title,
                               .logical = network.graph,

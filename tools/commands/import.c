@@ -1,5 +1,6 @@
-/* starling import images: folders of JPEG and PNG files into a data set of IDX files. Threads decode one image each and
- * write in the order of the list, so that memory holds as many images as there are threads, however large the set. */
+/* starling import images: makes a data set of IDX files from folders of JPEG and PNG files. Each thread decodes one
+ * image at a time and writes it in the order of the list, so memory holds as many images as there are threads,
+ * however large the set is. */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -33,7 +34,7 @@ static void names_free(names *list) {
   *list = (names){0};
 }
 
-/* Takes name, also on failure; NULL is a failure of the caller's allocation. */
+/* Takes ownership of name, also on failure; a NULL name counts as a failed allocation. */
 static sl_status names_take(names *list, char *name) {
   if (name && list->n == list->room) {
     const int64_t room = list->room ? 2 * list->room : 64;
@@ -55,21 +56,21 @@ static char *joined(const char *folder, const char *name) {
 
 static int by_bytes(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-typedef struct part { /* of the set: to train on, or to test on */
-  char *folder;       /* NULL: of the same as the training part */
+typedef struct part { /* the parts of the set, for training and for testing */
+  char *folder;       /* NULL: taken from the training part */
   names paths;
-  int32_t *labels; /* [paths.n], then of those that were written */
+  int32_t *labels; /* [paths.n]; later only of the images written */
   int64_t written;
 } part;
 
 typedef struct job {
   const sl__options *options;
   sl__fit fit;
-  int64_t channels, height, width; /* of every image; height is 0 until the first is there */
+  int64_t channels, height, width; /* size of every image; height is 0 until the first is read */
   int threads;
   names classes;
   part train, test;
-  int64_t others; /* files that are no images by their names */
+  int64_t others; /* files whose names are not of images */
   names bad;      /* "path: why" */
 } job;
 
@@ -90,8 +91,8 @@ static int is_image_name(const char *name) {
   return 0;
 }
 
-/* Entries of a folder but hidden ones, each group sorted: names of folders, and paths of the images in it and, with
- * deep, in those folders. Either list may be NULL. */
+/* Entries of a folder, hidden ones excepted, sorted: names of folders, and paths of the images in it and, with deep,
+ * in those folders. Either list may be NULL. */
 static sl_status list_folder(const char *folder, int deep, names *folders, names *images, int64_t *others) {
   DIR *open = opendir(folder);
   sl_status status = SL_OK;
@@ -139,7 +140,7 @@ static sl_status label_of(const job *j, const char *folder, const char *class, i
   return SL_OK;
 }
 
-/* The images of every class of a part; the training part's folders are the classes. */
+/* Lists the images of every class of a part; the folders of the training part are the classes. */
 static sl_status list_part(job *j, part *p, const char *folder) {
   names folders = {0};
   sl_status status = SL_OK;
@@ -176,7 +177,8 @@ out:
   return status;
 }
 
-/* Sets round(fraction n) of each class's n images aside for testing: the last of a permutation of (seed, class). */
+/* Sets round(fraction n) of each class's n images aside for testing: the last ones of a permutation keyed by seed
+ * and class. */
 static sl_status set_aside(job *j, double fraction) {
   part *p = &j->train, *q = &j->test;
   int64_t kept = 0;
@@ -225,7 +227,7 @@ static sl_status find_images(job *j, const char *folder) {
   } else {
     SL_TRY_OUT(list_part(j, &j->train, train));
     for (int i = 0; i < 3 && !j->test.folder;
-         i++) { /* the first that has folders: ImageNet's test part has no labels */
+         i++) { /* the first candidate that has folders: ImageNet's test part has no labels */
       j->test.folder = joined(folder, test_names[i]);
       if (!j->test.folder) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for a path"));
       names_free(&inner);
@@ -275,7 +277,7 @@ static sl_status check_size(const job *j, const char *path, const sl__picture *p
                  path, p->height, p->width, j->height, j->width);
 }
 
-/* Image i of a part: in turn, one thread at a time. */
+/* Writes image i of a part; threads take turns in the order of i. */
 static sl_status put(job *j, part *p, int64_t i, sl_status status, sl__picture *picture, sl_file *file) {
   const char *path = p->paths.name[i];
   if (status == SL_OK && j->height == 0) j->height = picture->height, j->width = picture->width;
@@ -304,7 +306,7 @@ static sl_status write_images(job *j, part *p, sl_file *file) {
       if (result == SL_OK) {
         status = put(j, p, i, status, &picture, file);
         if (status != SL_OK) {
-          why = strdup(sl_error()); /* the error text is the thread's own */
+          why = strdup(sl_error()); /* error texts belong to the thread */
 #pragma omp atomic write
           result = status;
         }
@@ -334,7 +336,7 @@ out:
   return status;
 }
 
-/* name-images-idx3-ubyte (idx4 of colour) and its labels. */
+/* Writes name-images-idx3-ubyte (idx4 for colour) and its labels. */
 static sl_status write_part(job *j, part *p, const char *out, const char *name) {
   char *path;
   sl_file *file = NULL;
@@ -377,7 +379,7 @@ out:
   return status;
 }
 
-/* A new folder, or an empty one: no file of another set may end up among those of this one. */
+/* Requires a new or empty folder, so that files of another set do not mix with these. */
 static sl_status make_folder(const char *out) {
   names folders = {0}, images = {0};
   int64_t others = 0;
@@ -390,7 +392,7 @@ static sl_status make_folder(const char *out) {
   return status;
 }
 
-/* What this wrote before it failed; the folder too, when that leaves it empty. */
+/* Removes what was written before a failure, and the folder if that leaves it empty. */
 static void remove_files(const char *out) {
   static const char *const written[] = {"train-images-idx3-ubyte", "train-images-idx4-ubyte", "train-labels-idx1-ubyte",
                                         "train-labels-idx1-int",   "t10k-images-idx3-ubyte",  "t10k-images-idx4-ubyte",

@@ -1,5 +1,5 @@
-/* starling info: the machine as Starling sees it, and what about it will hurt. Each rank says in JSON what it sees; the
- * first collects the parts and prints them, as they are or as text. */
+/* starling info: the machine as Starling sees it, with warnings. Each rank describes itself in JSON; the first rank
+ * collects the parts and prints them as JSON or as text. */
 #include <config.h>
 #include <glob.h>
 #include <hwloc.h>
@@ -60,8 +60,7 @@ static json_t *numbers(hwloc_const_bitmap_t set) {
   return json_string(text);
 }
 
-/* What this rank's workers and GPU drivers run on: "0-7,16", hwloc's numbers of cores and the system's of NUMA nodes.
- */
+/* CPUs of this rank's workers and GPU drivers: "0-7,16"; cores by hwloc's numbers, NUMA nodes by the system's. */
 static json_t *place_part(sl_runtime *rt) {
   const sl_share *share = sl_runtime_share(rt);
   hwloc_bitmap_t cores = hwloc_bitmap_alloc(), domains = hwloc_bitmap_alloc();
@@ -95,7 +94,7 @@ static json_t *workers_part(sl_runtime *rt) {
   return array;
 }
 
-/* A number in kB of /proc/meminfo, in bytes; -1 when it is not there. */
+/* A value of /proc/meminfo, in bytes; -1 if missing. */
 static long long meminfo(const char *key) {
   char line[256];
   long long kilobytes = -1;
@@ -106,7 +105,7 @@ static long long meminfo(const char *key) {
   return kilobytes < 0 ? -1 : kilobytes * 1024;
 }
 
-/* The word in brackets of a sysfs choice file ("always [madvise] never"); "" when it cannot be read. */
+/* The chosen word of a sysfs file such as "always [madvise] never"; "" if it cannot be read. */
 static void chosen(const char *path, char *word, size_t n) {
   char line[256] = "";
   FILE *file = fopen(path, "re");
@@ -140,7 +139,7 @@ static json_t *software_part(const sl__options *o, sl_runtime *rt) {
                    "kernels", sl_isa_name(sl_runtime_isa(rt)), "best_kernels", sl_isa_name(sl_isa_best()));
 }
 
-/* Names as the driver gives them; of all GPUs of the machine, whether or not this process may use them. */
+/* The driver's names of all GPUs of the machine, whether or not this process may use them. */
 static json_t *gpu_names(void) {
   json_t *names = json_array();
   glob_t found = {0};
@@ -288,7 +287,7 @@ out:
   return status;
 }
 
-/* Ranks of a host on the same cores: the later one's part gets a warning. */
+/* Adds a warning to each rank that shares cores with an earlier rank of its host. */
 static void warn_of_sharing(json_t *all) {
   hwloc_bitmap_t mine = hwloc_bitmap_alloc(), other = hwloc_bitmap_alloc();
   for (size_t i = 1; mine && other && i < json_array_size(all); i++) {
@@ -357,7 +356,7 @@ static void print_part(const json_t *p) {
   json_array_foreach(json_object_get(p, "warnings"), i, one) printf("warning    %s\n", json_string_value(one));
 }
 
-/* One line a rank: where it is and what it computes on. */
+/* One line per rank: where it runs and on what. */
 static void print_ranks(const json_t *all) {
   static const char *const titles[] = {"host", "cores", "NUMA"};
   int width[3];
@@ -410,7 +409,7 @@ sl_status sl__info(sl__options *o, int *exit_code) {
   json_t *part = NULL, *all = NULL;
   sl_status status = SL_OK;
   (void)exit_code;
-  o->quiet = 1; /* what start-up warns of is in the list of warnings */
+  o->quiet = 1; /* warnings at start-up are in the list of warnings */
   SL_TRY_OUT(sl__start(o, "info", 1, &runtime));
   SL_TRY_OUT(see(o, runtime, &part));
   SL_TRY_OUT(collect(runtime, part, &all));

@@ -1,4 +1,4 @@
-/* starling predict: what a trained model sees in image files. */
+/* starling predict: classifies image files with a trained model. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "tools/run/evaluate.h"
 #include "tools/run/session.h"
 
-/* The `top` likeliest classes, likeliest first; the lower number among equals. */
+/* The `top` likeliest classes, likeliest first; at equal probability the lower number first. */
 static void rank_classes(const float *p, int classes, int *order, int top) {
   for (int k = 0; k < top; k++) {
     int best = -1;

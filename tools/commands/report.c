@@ -1,6 +1,5 @@
-/* starling report: a run's timeline, figures and curves as one HTML file that needs nothing else. The page is written
- * by hand (report.html, report.css, report_*.js); the build makes it one array of bytes, in which @data@ is the place
- * of the data. */
+/* starling report: a run's timeline, figures and curves as one self-contained HTML file. The build joins
+ * tools/report's HTML, CSS and scripts into one array of bytes, in which @data@ is replaced by the data. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +10,8 @@
 #include "tools/files/rundir.h"
 #include "tools/report/parts.h"
 
-/* The data within a <script> element. All of its text is in strings of JSON, where \u003c is the same as <; without a <
- * no text can end the element or begin a comment. */
+/* Writes the data into a <script> element. All text is in JSON strings, where \u003c means <; without < no text can
+ * end the element or begin a comment. */
 static sl_status write_data(sl_file *file, const char *text) {
   for (const char *at = text; *at;) {
     const size_t n = strcspn(at, "<");
@@ -39,7 +38,7 @@ static sl_status write_page(const char *path, const char *text) {
   return status;
 }
 
-/* --json prints the data, or writes it where --out says. */
+/* --json prints the data, or writes them to --out. */
 static sl_status write_all(const sl__options *o, const json_t *data) {
   char *text = json_dumps(data, JSON_COMPACT | JSON_REAL_PRECISION(9)), *path = NULL;
   sl_status status = SL_OK;

@@ -1,5 +1,5 @@
-/* starling tokenize: texts into token files, and back. Texts are read, cut where a cut changes no token, and written
- * piece by piece, so that memory does not grow with them. */
+/* starling tokenize: turns texts into token files, and back. Texts are read in pieces, cut where a cut changes no
+ * token, so memory does not grow with them. */
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -29,9 +29,9 @@ static double seconds(clockid_t clock) {
 typedef struct reader {
   const char *path;
   int fd, ended;
-  char *text; /* what was read and not yet used */
+  char *text; /* read, but not used yet */
   size_t n, room;
-  int64_t offset; /* of text in the file */
+  int64_t offset; /* bytes of text in the file */
 } reader;
 
 static sl_status reader_open(const char *path, reader *r) {
@@ -63,8 +63,7 @@ static sl_status reader_more(reader *r) {
   return SL_OK;
 }
 
-/* The next piece's length, 0 at the end: as much as there is up to a place where tokenizer (or NULL: a trainer) may
- * cut. */
+/* Length of the next piece, 0 at the end: up to a place where the tokenizer (or NULL: a trainer) may cut. */
 static sl_status reader_next(reader *r, const sl_tokenizer *tokenizer, size_t *n) {
   do {
     SL_TRY(reader_more(r));
@@ -83,8 +82,8 @@ static void reader_drop(reader *r, size_t n) {
 typedef struct job {
   char **paths;
   int n;
-  int first_validation; /* of paths; n: none */
-  int64_t tail;         /* byte of the only text where validation begins, -1: nowhere */
+  int first_validation; /* path where validation begins; n: none */
+  int64_t tail;         /* byte of the only text where validation begins; -1: nowhere */
   int64_t bytes;
   sl_tokenizer *tokenizer;
   sl_token_file *train, *validation;
@@ -134,7 +133,7 @@ static sl_status encode_text(const job *j, int i) {
     if (n == 0) break;
     int then_validation = 0;
     if (tail >= 0 &&
-        r.offset + (int64_t)n > tail) { /* the last place for a cut before the tail: in this piece, or its start */
+        r.offset + (int64_t)n > tail) { /* last place for a cut before the tail, in this piece, or the piece's start */
       const size_t cut = tail > r.offset ? sl_tokenizer_cut(j->tokenizer, r.text, (size_t)(tail - r.offset) + 1) : 0;
       if (cut)
         n = cut, then_validation = 1;
@@ -150,7 +149,7 @@ out:
   return status;
 }
 
-/* Which texts, or what of the only one, are for validation. */
+/* Chooses the texts, or the part of the only text, for validation. */
 static sl_status divide(job *j, double fraction) {
   struct stat info;
   int64_t *size = calloc((size_t)j->n, sizeof *size);
@@ -247,8 +246,7 @@ static sl_status encode(const sl__options *o, job *j) {
 
 /* ---- tokens to text --------------------------------------------------------------------------------------------- */
 
-/* Where one part ends and the next begins must not show: each is decoded behind the last token before it, whose text is
- * left out. */
+/* Parts must join without a seam: each is decoded after the last token of the part before, whose text is left out. */
 static sl_status print_tokens(const sl_tokenizer *t, const int32_t *tokens, size_t n, int again) {
   char *text, *known = NULL;
   size_t bytes, skip = 0;

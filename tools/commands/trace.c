@@ -1,4 +1,4 @@
-/* starling trace: what a run's timeline says, in figures or as a file for other tools. */
+/* starling trace: prints a summary of a run's timeline, or exports it for other tools. */
 #include "runtime/trace/trace.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Running under limits. What the kernel limits of one process (setrlimit) is the outer wall; a look at /proc, twenty
- * times a second, sees what descends from it, whatever sessions that has made, and adds up. */
+/* Running a program under limits. setrlimit bounds each process; twenty times a second a look at /proc adds up all
+ * descendants, whatever sessions they made. */
 #include "tools/grade/trial.h"
 
 #include <dirent.h>
@@ -51,7 +51,7 @@ static int read_process(const char *pid, process *p) {
   return 1;
 }
 
-/* All that descends from this process: how many, and their bytes. Orphans are its children too (the subreaper's). */
+/* All descendants of this process: number and bytes. Orphans become its children (it is their subreaper). */
 static void look(processes *all, int *n, size_t *bytes) {
   DIR *folder = opendir("/proc");
   all->n = *n = 0, *bytes = 0;
@@ -82,8 +82,8 @@ static void look(processes *all, int *n, size_t *bytes) {
   }
 }
 
-/* Bytes of ours, each page counted once though several processes share it (their proportional set sizes, in kB). 0
- * where the kernel does not tell. */
+/* Bytes of our processes, with pages that several share counted once (proportional set sizes, in kB). 0 if the
+ * kernel does not report them. */
 static size_t proportional(const processes *all) {
   size_t bytes = 0;
   for (int i = 0; i < all->n; i++) {
@@ -99,7 +99,7 @@ static size_t proportional(const processes *all) {
   return bytes;
 }
 
-/* Kills what is left, until nothing is. The first process has been waited for. */
+/* Kills all descendants until none is left. The first process has been waited for. */
 static sl_status clear(processes *all, pid_t group) {
   const int64_t from = sl_now();
   for (;;) {
@@ -137,14 +137,14 @@ static _Noreturn void child(const char *folder, char *const argv[], const sl__li
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_CPU, ceil(limits->seconds * cores) + 1);
   limit(RLIMIT_FSIZE, GB);
-  /* Address space is reserved by stacks, heaps of threads and libraries, and never used. */
+  /* Address space is reserved by stacks, thread heaps and libraries, and mostly never used. */
   limit(RLIMIT_AS, (double)limits->bytes + (4 + cores / 4) * GB);
   if (chdir(folder) == 0) execvp(argv[0], argv);
   dprintf(2, "cannot run %s in %s: %s\n", argv[0], folder, strerror(errno));
   _exit(127);
 }
 
-/* Takes what is there, keeping what fits: 1. Nothing is there now: -1; or will ever be: 0. */
+/* Reads what is available and keeps what fits. Returns 1; -1: nothing available now; 0: end of output. */
 static int drain(int fd, sl__trial *t, size_t *n) {
   char bytes[4096];
   const ssize_t got = read(fd, bytes, sizeof bytes);
@@ -154,7 +154,7 @@ static int drain(int fd, sl__trial *t, size_t *n) {
   return got > 0;
 }
 
-/* Until the first process has ended; *status is what wait says. */
+/* Waits until the first process has ended; *status is what wait reports. */
 static void watch(pid_t pid, int fd, const sl__limits *limits, processes *all, sl__trial *t, int *status, size_t *n) {
   const int64_t from = sl_now();
   int64_t looked = from;
@@ -186,7 +186,7 @@ static void watch(pid_t pid, int fd, const sl__limits *limits, processes *all, s
     if (t->end == SL__TRIAL_EXITED && t->seconds > limits->seconds) t->end = SL__TRIAL_TIME;
     if (t->end != SL__TRIAL_EXITED) killed = kill(-pid, SIGKILL) == 0;
   }
-  /* Of a process that ended between two looks the kernel knows the peak. */
+  /* The kernel knows the peak of a process that ended between two looks. */
   if ((size_t)usage.ru_maxrss * 1024 > t->peak) t->peak = (size_t)usage.ru_maxrss * 1024;
 }
 

@@ -1,5 +1,5 @@
-/* JPEG by libjpeg(-turbo), PNG by libpng, orientation by libexif. Both decoders report errors by longjmp: what lives
- * across it is in a structure of the caller, never in locals. */
+/* JPEG by libjpeg(-turbo), PNG by libpng, orientation by libexif. Both decoders report errors by longjmp, so what
+ * must survive it is in the caller's structure, not in locals. */
 #include "tools/images/decode.h"
 
 #include <libexif/exif-data.h>
@@ -12,8 +12,8 @@
 #include <jerror.h>
 #include <jpeglib.h>
 
-/* The most that a byte of a file can hold: pixels of a blank JPEG (512 by Huffman codes of a bit for 64, more by
- * arithmetic coding), bits of a PNG (deflate's 1032 bytes). */
+/* Largest number of pixels that a byte of a file can hold: of a blank JPEG (512 by Huffman codes of one bit per 64
+ * pixels, more by arithmetic coding); for a PNG bits (deflate's 1032 bytes). */
 enum { JPEG_PIXELS_A_BYTE = 1 << 14, PNG_BITS_A_BYTE = 8 * 1032 };
 
 int sl__is_jpeg(const void *bytes, size_t n) { return n >= 3 && memcmp(bytes, "\xff\xd8\xff", 3) == 0; }
@@ -24,7 +24,7 @@ void sl__picture_clear(sl__picture *picture) {
   memset(picture, 0, sizeof *picture);
 }
 
-/* Room for a picture that n bytes are said to hold, each at most per_byte pixels; NULL, or what is wrong. */
+/* Allocates a picture that n bytes claim to hold, with at most per_byte pixels each; NULL, or what is wrong. */
 static const char *make_room(sl__picture *p, int64_t height, int64_t width, int64_t channels, size_t n,
                              int64_t per_byte) {
   if (height < 1 || width < 1) return "it has no pixels";
@@ -46,7 +46,7 @@ static int orientation_of(const uint8_t *block, size_t n) {
   return orientation >= 1 && orientation <= 8 ? orientation : 1;
 }
 
-/* EXIF 2.3, 4.6.4 A: orientations of 5 and more have rows and columns exchanged. */
+/* EXIF 2.3, 4.6.4 A: orientations from 5 on exchange rows and columns. */
 static const char *turn(sl__picture *p, int orientation) {
   static const uint8_t upside_down[9] = {[3] = 1, [4] = 1, [6] = 1, [7] = 1},
                        mirrored[9] = {[2] = 1, [3] = 1, [7] = 1, [8] = 1};
@@ -67,7 +67,7 @@ static const char *turn(sl__picture *p, int orientation) {
   return NULL;
 }
 
-/* Grey of colour by ITU-R BT.601, rounded, in 16 bits' fixed point. */
+/* Grey from colour by ITU-R BT.601, rounded, in 16-bit fixed point. */
 static uint8_t luma(const uint8_t *p) {
   return (uint8_t)((19595u * p[0] + 38470u * p[1] + 7471u * p[2] + 32768u) >> 16);
 }
@@ -90,7 +90,7 @@ static const char *convert(sl__picture *p, int64_t channels) {
 /* ---- JPEG ------------------------------------------------------------------------------------------------------- */
 
 typedef struct jpeg_job {
-  struct jpeg_error_mgr errors; /* first: libjpeg hands it back */
+  struct jpeg_error_mgr errors; /* first member: libjpeg hands its address back */
   jmp_buf back;
   char text[JMSG_LENGTH_MAX];
   struct jpeg_decompress_struct z;
@@ -112,8 +112,7 @@ static void on_jpeg_error(j_common_ptr z) {
   longjmp(j->back, 1);
 }
 
-/* libjpeg goes on after damage with grey in place of what is lost; such a picture is refused. Oddities that cost no
- * pixel are let pass. */
+/* After damage libjpeg continues with grey; such a picture is refused. Oddities that lose no pixel pass. */
 static void on_jpeg_message(j_common_ptr z, int level) {
   const int code = z->err->msg_code;
   if (level < 0 && code != JWRN_EXTRANEOUS_DATA && code != JWRN_JFIF_MAJOR && code != JWRN_ADOBE_XFORM)
@@ -125,7 +124,7 @@ static void on_jpeg_progress(j_common_ptr z) {
   if (((j_decompress_ptr)z)->input_scan_number > 200) jpeg_fail((jpeg_job *)z->err, "more than 200 scans");
 }
 
-/* Printers' inks to light: with Adobe's marker they are stored inverted. */
+/* CMYK to RGB: with Adobe's marker the values are stored inverted. */
 static void from_cmyk(const uint8_t *from, uint8_t *to, int64_t width, int inverted) {
   for (int64_t x = 0; x < width; x++, from += 4, to += 3)
     for (int c = 0; c < 3; c++) {
@@ -207,7 +206,7 @@ static void read_png_bytes(png_structp z, png_bytep to, size_t n) {
   j->at += n;
 }
 
-/* EXIF in a PNG stands without the word that begins it in a JPEG, which libexif wants. */
+/* EXIF in a PNG lacks the word that begins it in a JPEG, which libexif requires. */
 static int png_orientation(const png_job *j) {
   png_bytep block;
   png_uint_32 n;
@@ -228,7 +227,7 @@ static int run_png(png_job *j) {
   png_set_user_limits(j->z, SL__PICTURE_PIXELS, SL__PICTURE_PIXELS);
   png_set_chunk_malloc_max(j->z, 1 << 23);
   png_read_info(j->z, j->info);
-  const int stored_bits = png_get_bit_depth(j->z, j->info) * png_get_channels(j->z, j->info); /* of a pixel */
+  const int stored_bits = png_get_bit_depth(j->z, j->info) * png_get_channels(j->z, j->info); /* bytes of a pixel */
   const int64_t height = png_get_image_height(j->z, j->info);
   const int channels =
       png_get_color_type(j->z, j->info) & PNG_COLOR_MASK_COLOR ? 3 : 1; /* palettes have that bit too */
@@ -239,7 +238,7 @@ static int run_png(png_job *j) {
   png_set_expand(j->z);
   png_set_strip_alpha(j->z);
   png_set_interlace_handling(j->z);
-  png_read_update_info(j->z, j->info); /* takes memory for a row, so that it comes after the checks */
+  png_read_update_info(j->z, j->info); /* allocates a row, so it comes after the checks */
   const int64_t row_bytes = j->picture->width * channels;
   if ((int64_t)png_get_rowbytes(j->z, j->info) != row_bytes) png_error(j->z, "pixels of an unknown kind");
   j->rows = malloc((size_t)height * sizeof *j->rows);

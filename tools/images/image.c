@@ -1,4 +1,4 @@
-/* Reading images: what kind a file is, and whether it fits the model. */
+/* Reading images: recognises the kind of file and checks that it fits the model. */
 #include "tools/images/image.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ static sl_status wrong_size(const char *path, int64_t h, int64_t w, int64_t heig
                  (long long)h, (long long)w, (long long)height, (long long)width);
 }
 
-/* A JPEG or PNG; with resize, one of another size is resized (shorter side) and cut out of the middle. */
+/* Reads a JPEG or PNG. With resize, one of another size is resized (shorter side) and its middle is cut out. */
 static sl_status read_picture(const char *path, int64_t height, int64_t width, int64_t channels, int64_t resize,
                               sl__images *images) {
   const sl__fit fit = {.shorter = resize, .crop_height = height, .crop_width = width};

@@ -1,4 +1,4 @@
-/* Images from files: IDX (any number of them in one file), JPEG and PNG, as bytes in the layout that a model takes. */
+/* Images from files: IDX (any number per file), JPEG and PNG, as bytes in the layout that a model takes. */
 #ifndef SL_TOOLS_IMAGE_H
 #define SL_TOOLS_IMAGE_H
 
@@ -12,9 +12,9 @@ typedef struct sl__images {
   uint8_t *pixels; /* [n, height, width, channels] */
 } sl__images;
 
-/* Grey and colour of a JPEG or PNG are converted to what the model has. Sizes must fit; a JPEG or PNG of another size
- * is, with resize > 0, resized so that its shorter side is that, and cut out of the middle. SL_EFORMAT, SL_ESHAPE,
- * SL_ENOTFOUND, SL_EIO name the file. The caller ends with sl__images_clear. */
+/* Converts a JPEG or PNG to the model's grey or colour. Sizes must fit; with resize > 0, a JPEG or PNG of another
+ * size is resized so that its shorter side is `resize`, and its middle is cut out. SL_EFORMAT, SL_ESHAPE,
+ * SL_ENOTFOUND, SL_EIO name the file. The caller calls sl__images_clear. */
 sl_status sl__images_read(const char *path, int64_t height, int64_t width, int64_t channels, int64_t resize,
                           sl__images *images);
 void sl__images_clear(sl__images *images);

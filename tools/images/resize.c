@@ -1,11 +1,8 @@
-/* Resizing in two passes of weighted sums, along rows and then along columns, of which only what the crop keeps is
- * computed.
+/* Resizes by two passes of weighted sums, along rows, then along columns; only what the crop keeps is computed.
  *
- * The filter is a triangle whose half width is one pixel of the coarser of both grids, so that shrinking averages (no
- * aliasing) and enlarging interpolates. Weights have 22 fractional bits and what is between the passes 8 bits, as in
- * PIL's: the results are its bit for bit, or within one level where a later PIL goes along columns first (tall
- * pictures).
- */
+ * The filter is a triangle whose half width is one pixel of the coarser grid, so shrinking averages (no aliasing)
+ * and enlarging interpolates. Weights have 22 fractional bits, intermediate values 8 bits, as in PIL. The results
+ * equal PIL's bit for bit, or within one level where a later PIL goes along columns first (tall pictures). */
 #include "tools/images/resize.h"
 
 #include <math.h>
@@ -23,7 +20,7 @@ typedef struct filter {
 
 static void filter_free(filter *f) { free(f->first), free(f->count), free(f->weight); }
 
-/* For outputs [from, from + n) of a resize of `in` pixels to `out`. */
+/* Weights of the outputs [from, from + n) when `in` pixels become `out`. */
 static sl_status filter_make(int64_t in, int64_t out, int64_t from, int64_t n, filter *f) {
   const double scale = (double)in / (double)out, half = scale < 1 ? 1 : scale;
   *f = (filter){.n = n, .room = 2 * (int64_t)ceil(half) + 1};
@@ -54,7 +51,7 @@ static sl_status filter_make(int64_t in, int64_t out, int64_t from, int64_t n, f
 }
 
 static uint8_t rounded(int32_t sum) {
-  const int32_t x = sum >> FRACTION; /* weights are positive and sum to 1, but for their rounding */
+  const int32_t x = sum >> FRACTION; /* weights are positive and sum to 1 up to rounding */
   return (uint8_t)(x > 255 ? 255 : x);
 }
 
@@ -75,7 +72,7 @@ static void resize_row(const filter *f, const uint8_t *from, int64_t C, uint8_t 
   }
 }
 
-/* Output row y of n bytes, from rows that begin at input row `above`. */
+/* Computes output row y of n bytes from rows that begin at input row `above`. */
 static void resize_column(const filter *f, int64_t y, const uint8_t *rows, int64_t above, int64_t n, int32_t *sums,
                           uint8_t *to) {
   for (int64_t i = 0; i < n; i++) sums[i] = HALF;
@@ -88,7 +85,7 @@ static void resize_column(const filter *f, int64_t y, const uint8_t *rows, int64
   for (int64_t i = 0; i < n; i++) to[i] = rounded(sums[i]);
 }
 
-/* Rows [top, top + height) and columns [left, left + width) of p resized to full_height x full_width. */
+/* Rows [top, top + height) and columns [left, left + width) of p, resized to full_height x full_width. */
 static sl_status resize(const sl__picture *p, int64_t full_height, int64_t full_width, int64_t top, int64_t left,
                         int64_t height, int64_t width, uint8_t **result) {
   filter rows = {0}, columns = {0};
@@ -113,7 +110,7 @@ out:
   return status;
 }
 
-/* Half of an even number; of an odd one the even neighbour, as Python rounds. */
+/* Half of an even number; for an odd one the even neighbour, as Python rounds. */
 static int64_t half_of(int64_t n) { return n / 2 + (n & 1 & (n / 2)); }
 
 sl_status sl__fit_picture(const char *name, const sl__fit *fit, sl__picture *p) {

@@ -1,13 +1,13 @@
-/* "Why was this step as slow as it was?", answered in sentences from the shares of the workers' time, the bound and the
- * operations: what a report begins with. */
+/* Answers "why was this step as slow as it was?" in sentences, from the shares of the workers' time, the bound and
+ * the operations. A report opens with this answer. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "tools/report/parts.h"
 
-/* Of the cause that most idle time has: what happened, and what helps (docs/reference/timeline.md has the same list).
- */
+/* For the cause with the most idle time: what happened, and what helps (docs/reference/timeline.md has the same
+ * list). */
 static const struct {
   const char *because, *helps;
 } causes[SL_IDLE_CAUSES] = {
@@ -33,8 +33,8 @@ static const char *duration(double seconds, char text[32]) {
   return text;
 }
 
-/* Means over all ranks' workers, the slowest rank's step, the largest bound; the ranks that waited in exchanges for
- * most and for least of their time, uneven where those differ much. */
+/* Means over all ranks' workers, the slowest rank's step, the largest bound, and the ranks that waited longest and
+ * shortest in exchanges, as a share of their time; uneven if these two differ much. */
 typedef struct mean {
   double step, kernels, idle[SL_IDLE_CAUSES];
   const sl__sums *most, *least;
@@ -80,7 +80,7 @@ static void tell_time(const mean *m, json_t *to) {
   const double idle = 1 - m->kernels;
   char step[32];
   duration(m->step, step);
-  /* Where ranks are uneven another sentence tells what helps. */
+  /* If ranks are uneven, another sentence tells what helps. */
   const char *helps = most == SL_IDLE_EXCHANGE && m->uneven ? NULL : causes[most].helps;
   if (idle < 0.01)
     put(to, json_sprintf("A step took %s, and the workers were in kernels for %.1f %% of it: hardly idle.", step,
@@ -126,8 +126,8 @@ static void tell_exchange(const sl__report_run *r, const mean *m, json_t *to) {
                          100 * m->least->usage.idle[SL_IDLE_EXCHANGE]));
 }
 
-/* The line's speed on a worker, and what that is held against: the machine's roofline, or else the best that this run
- * saw (what took next to nothing says little). NULL when out of memory. */
+/* The operation's speed on one worker, compared with the machine's roofline, or without one with the best speed of
+ * this run; operations that took hardly any time do not count as best. NULL when out of memory. */
 static char *speed_of(const sl__report_run *r, const sl__report_line *l) {
   const double gflops = 1e-9 * l->flops / l->seconds, gigabytes = 1e-9 * l->bytes / l->seconds;
   const double percent = 100 * l->at_roof / l->seconds;

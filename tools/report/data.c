@@ -1,5 +1,5 @@
-/* A report's data as one JSON value: what `starling report --json` prints and the page shows. Tasks are columns of
- * whole numbers, times as differences that are short to write, since there are a hundred thousand of them. */
+/* A report's data as one JSON value, which `starling report --json` prints and the page shows. Tasks are columns of
+ * whole numbers, with times as short differences, since there are a hundred thousand of them. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,13 +10,14 @@
 #include "tools/files/rundir.h"
 #include "tools/report/parts.h"
 
-/* Records that a page draws at most, over all ranks: the last whole steps. Sums and tables are of all. */
+/* Number of records that a page draws at most, over all ranks: those of the last whole steps. Sums and tables cover
+ * all records. */
 enum { SHOWN = 200000 };
 
 /* --- columns ---------------------------------------------------------------------------------------------------------
  */
 
-/* A JSON object of arrays that are filled side by side; the first failure sticks. */
+/* A JSON object of arrays that are filled in parallel; the first failure sticks. */
 enum { MOST_COLUMNS = 12 };
 typedef struct columns {
   json_t *all, *column[MOST_COLUMNS];
@@ -37,15 +38,15 @@ static void put(columns *c, int column, json_t *value) {
 }
 static void put_integer(columns *c, int column, int64_t value) { put(c, column, json_integer(value)); }
 
-/* The object, or NULL after a failure. */
+/* Returns the object, or NULL after a failure. */
 static json_t *columns_end(columns *c) {
   if (c->failed) json_decref(c->all), c->all = NULL;
   return c->all;
 }
 
-/* Texts by their place in one list, each once. */
+/* A list of distinct texts, each known by its index. */
 typedef struct texts {
-  json_t *list, *place; /* place: text to number */
+  json_t *list, *place; /* index of each text */
 } texts;
 
 static json_t *text(texts *x, const char *word) {
@@ -68,7 +69,7 @@ static json_t *nodes_of(const sl_timeline *t, texts *x) {
   columns c = columns_create(names);
   unsigned char *critical = calloc((size_t)t->n_nodes + 1, 1);
   c.failed |= !critical;
-  /* Of a step that was not recorded whole there is no critical path. */
+  /* A step that was not recorded completely has no critical path. */
   const int known = critical && sl_bound_critical(t, critical) == SL_OK;
   for (int i = 0; i < t->n_nodes && !c.failed; i++) {
     const sl_timeline_node *n = &t->node[i];
@@ -88,10 +89,10 @@ static json_t *nodes_of(const sl_timeline *t, texts *x) {
   return all;
 }
 
-/* A record and the row that it is drawn in; rows of one kind and track (worker, lane, thread) follow one another. */
+/* A record and its row in the drawing; rows of one kind and track (worker, lane, thread) are adjacent. */
 typedef struct drawn {
   const sl_record *record;
-  int row; /* of the track: exchanges that overlap go into several */
+  int row; /* row within the track: exchanges that overlap need several */
 } drawn;
 
 static int by_track(const void *a, const void *b) {
@@ -103,10 +104,9 @@ static int by_track(const void *a, const void *b) {
   return (p->start > q->start) - (p->start < q->start);
 }
 
-/* Gives records of a track that overlap rows of their own: each goes into the first that is free. d is sorted by_track.
- */
+/* Assigns rows to the records of a track: each goes into the first free row. d is sorted by_track. */
 static sl_status stack(drawn *d, size_t n) {
-  int64_t *end = NULL; /* of each row of the track */
+  int64_t *end = NULL; /* end of each row of the track */
   int rows = 0;
   for (size_t i = 0; i < n; i++) {
     const sl_record *r = d[i].record, *before = i ? d[i - 1].record : NULL;
@@ -136,7 +136,7 @@ static int shows(const sl_timeline *t, const sl_record *r, int64_t first) {
          (r->kind != SL_RECORD_TASK || (r->worker >= 0 && r->worker < t->n_workers));
 }
 
-/* The rows from record i on: where they begin and end, and what they are called. Returns the first record behind. */
+/* Adds the rows from record i on: begin, end and name. Returns the first record after them. */
 static size_t add_row(columns *rows, const sl_timeline *t, const drawn *d, size_t n, size_t i, int kind, int track) {
   const size_t first = i;
   const int row = i < n ? d[i].row : 0;
@@ -153,7 +153,7 @@ static json_t *rows_of(const sl_timeline *t, const drawn *d, size_t n) {
   static const char *const names[] = {"name", "kind", "first", "last", NULL};
   columns c = columns_create(names);
   size_t i = 0;
-  for (int w = 0; w < t->n_workers; w++) i = add_row(&c, t, d, n, i, SL_RECORD_TASK, w); /* idle ones too */
+  for (int w = 0; w < t->n_workers; w++) i = add_row(&c, t, d, n, i, SL_RECORD_TASK, w); /* also idle workers */
   while (i < n && !c.failed) i = add_row(&c, t, d, n, i, d[i].record->kind, d[i].record->worker);
   return columns_end(&c);
 }
@@ -190,7 +190,7 @@ static sl_status idle_of(const sl__sums *s, int64_t from, int64_t origin, json_t
   return *all ? SL_OK : sl_fail(SL_ENOMEM, "no memory for the idle time of a report");
 }
 
-/* Temporaries in use over the last step; null where the file knows no buffers. */
+/* Temporaries in use during the last step; null if the file has no buffers. */
 static sl_status memory_of(const sl_timeline *t, int64_t step, int64_t origin, json_t **all) {
   static const char *const names[] = {"time", "bytes", NULL};
   sl_live *live;
@@ -215,7 +215,7 @@ static sl_status memory_of(const sl_timeline *t, int64_t step, int64_t origin, j
   return SL_OK;
 }
 
-/* One rank, its steps from `first` on. */
+/* One rank, from step `first` on. */
 static sl_status timeline_of(const sl__sums *s, int64_t first, int64_t origin, texts *x, json_t **all) {
   const sl_timeline *t = s->t;
   drawn *d = malloc((t->n_records + 1) * sizeof *d);
@@ -236,7 +236,7 @@ static sl_status timeline_of(const sl__sums *s, int64_t first, int64_t origin, t
   SL_TRY_OUT(idle_of(s, from, origin, &idle));
   SL_TRY_OUT(memory_of(t, last, origin, &memory));
   json_t *nodes = nodes_of(t, x), *rows = rows_of(t, d, n), *records = records_of(d, n, origin);
-  /* Takes the parts over, also when it fails, and fails where one is missing. */
+  /* Takes ownership of the parts, also after a failure; fails if one is missing. */
   *all = json_pack("{s:i, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "rank", t->rank, "from", (json_int_t)(from - origin),
                    "to", (json_int_t)(s->to - origin), "rows", rows, "nodes", nodes, "records", records, "idle", idle,
                    "memory", memory);
@@ -253,7 +253,7 @@ static int by_number(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The first step that is shown: whole steps of all ranks, SHOWN records at most, one step at least. */
+/* The first step shown: whole steps of all ranks, at most SHOWN records, at least one step. */
 static sl_status first_shown(const sl__report_run *r, int64_t *first) {
   size_t room = 1, n = 0;
   for (int k = 0; k < r->n; k++) room += r->sums[k].t->n_records;
@@ -306,7 +306,7 @@ static sl_status add_line(const char *path, int number, const char *line, size_t
   json_t *all = json_loadb(line, n, 0, NULL);
   if (!json_is_object(all)) {
     json_decref(all);
-    /* Only the last line may be torn, by a run that was killed. */
+    /* Only the last line may be incomplete, in a run that was killed. */
     return last ? SL_OK : sl_fail(SL_EFORMAT, "%s, line %d, is no JSON object", path, number);
   }
   const char *split = json_string_value(json_object_get(all, "split"));
@@ -319,7 +319,7 @@ static sl_status add_line(const char *path, int number, const char *line, size_t
   return SL_OK;
 }
 
-/* The run's metrics.jsonl as columns; of a folder that has none (bench's) nothing. */
+/* The run's metrics.jsonl as columns; nothing if the folder has none (bench's). */
 static sl_status metrics_of(const sl__report_run *r, json_t *data) {
   enum { LIMIT = 256 << 20 };
   char *path = NULL, *bytes = NULL;
@@ -366,7 +366,7 @@ static json_t *lines_of(const sl__report_run *r) {
   return all;
 }
 
-/* The path, also where its bytes are no UTF-8. */
+/* The path, with bytes that are not UTF-8 replaced. */
 static json_t *path_text(const char *path) {
   json_t *exact = json_string(path);
   char *copy = exact ? NULL : strdup(path);

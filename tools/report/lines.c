@@ -1,11 +1,11 @@
-/* A run's tasks by operation and phase: how many, how long, how much they computed and moved. */
+/* A run's tasks summed up by operation and phase: number, time, FLOPs, bytes. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/report/parts.h"
 
-/* The node's line, a new one if there is none; -1 when out of memory. */
+/* The node's line, made if missing; -1 when out of memory. */
 static int line_of(sl__report_run *r, const sl_timeline_node *node, int exchange) {
   for (int i = 0; i < r->n_lines; i++)
     if (r->line[i].exchange == exchange && strcmp(r->line[i].operation, node->operation) == 0 &&
@@ -20,7 +20,7 @@ static int line_of(sl__report_run *r, const sl_timeline_node *node, int exchange
 
 static sl_status add(sl__report_run *r, const sl__sums *s) {
   const sl_timeline *t = s->t;
-  int *of = malloc(((size_t)t->n_nodes + 1) * sizeof *of); /* each node's line; -1: not seen yet */
+  int *of = malloc(((size_t)t->n_nodes + 1) * sizeof *of); /* line of each node; -1: not seen yet */
   if (!of) return sl_fail(SL_ENOMEM, "no memory for the operations of %d tasks", t->n_nodes);
   for (int i = 0; i < t->n_nodes; i++) of[i] = -1;
   for (size_t i = 0; i < t->n_records; i++) {
@@ -52,7 +52,7 @@ static int by_time(const void *a, const void *b) {
   return (x->seconds < y->seconds) - (x->seconds > y->seconds);
 }
 
-/* Peaks are those of a worker of CPUs; where a rank does not know its own, nothing is held against any. */
+/* Peaks are those of a CPU worker. If one rank's are unknown, no operation is compared with them. */
 static void hold_against_roof(sl__report_run *r) {
   for (int i = 0; i < r->n; i++) {
     const sl_timeline *t = r->timelines[i];

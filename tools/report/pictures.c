@@ -1,4 +1,4 @@
-/* A report's plots as SVG files, for papers: the same figures that the page shows, drawn once for good. */
+/* A report's plots as SVG files, for papers: the figures of the page, drawn once. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -33,12 +33,12 @@ out:
 /* --- operations by colour --------------------------------------------------------------------------------------------
  */
 
-/* The operations that took most have a colour of their own, as on the page; the others share one, exchanges another. */
+/* The operations that took most time have a colour each, as on the page; the others share one, exchanges another. */
 enum { OWN = 10, OTHER = OWN, EXCHANGE, HUES };
 static const char *const hues[HUES] = {"op0", "op1", "op2", "op3", "op4",   "op5",
                                        "op6", "op7", "op8", "op9", "other", "exchange"};
 typedef struct palette {
-  const char *name[HUES]; /* of the operation; NULL: nothing has that colour */
+  const char *name[HUES]; /* name of the operation; NULL: none has that colour */
 } palette;
 
 static int hue_of(const palette *p, const char *operation) {
@@ -65,9 +65,9 @@ static palette palette_of(const sl__report_run *r) {
 /* --- timeline --------------------------------------------------------------------------------------------------------
  */
 
-enum { BOXES = 6000 }; /* drawn at most, unless one step alone has more */
+enum { BOXES = 6000 }; /* boxes drawn at most, unless one step alone has more */
 
-/* Columns of boxes, or of points. */
+/* Columns of boxes or points. */
 typedef struct marks {
   double *x, *y, *low, *high;
   int n;
@@ -109,7 +109,7 @@ static int rising(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The first of the last whole steps that have BOXES records or fewer; *n: how many these are. */
+/* The first of the last whole steps that together have at most BOXES records; *n: their number. */
 static sl_status first_drawn(const sl__report_run *r, int64_t *first, size_t *n) {
   size_t room = 1, all = 0;
   for (int k = 0; k < r->n; k++) room += r->timelines[k]->n_records;
@@ -120,7 +120,8 @@ static sl_status first_drawn(const sl__report_run *r, int64_t *first, size_t *n)
       if (drawn(r->timelines[k], &r->timelines[k]->record[i], r->sums[k].first))
         step[all++] = r->timelines[k]->record[i].step;
   qsort(step, all, sizeof *step, rising);
-  size_t at = all > BOXES ? all - BOXES : 0; /* a step that begins before is left out, but for the last */
+  size_t at =
+      all > BOXES ? all - BOXES : 0; /* a step that begins before the window is left out, unless it is the last */
   while (at > 0 && at < all && step[at] == step[at - 1]) at++;
   if (at == all)
     while (at > 0 && step[at - 1] == step[all - 1]) at--;
@@ -130,7 +131,7 @@ static sl_status first_drawn(const sl__report_run *r, int64_t *first, size_t *n)
   return SL_OK;
 }
 
-/* A row for each worker, and one for the exchanges of each rank that has any. */
+/* One row per worker, and one for the exchanges of each rank that has some. */
 static sl_status rows_of(const sl__report_run *r, char ***row, int **first, int *n) {
   size_t room = 1;
   for (int k = 0; k < r->n; k++) room += (size_t)r->timelines[k]->n_workers + 1;
@@ -243,7 +244,7 @@ out:
 /* --- curves ----------------------------------------------------------------------------------------------------------
  */
 
-/* A column of metrics by step: x and y of a line each, NaN where it has none. 0: no line has it. */
+/* A column of metrics by step: x and y of each line, NaN if it has no value. Returns 0 if no line has a value. */
 static int column_of(const json_t *lines, const char *name, double *x, double *y) {
   const json_t *steps = json_object_get(lines, "step"), *values = json_object_get(lines, name);
   int any = 0;
@@ -256,7 +257,8 @@ static int column_of(const json_t *lines, const char *name, double *x, double *y
   return any;
 }
 
-/* The columns of training and validation by that name; no file where no line has it. *done: whether one was written. */
+/* Plots the columns of training and validation with that name; writes no file if no line has them. *done: whether a
+ * file was written. */
 static sl_status save_curve(const json_t *data, const char *column, const char *file, const char *title, const char *y,
                             const place *to, int *done) {
   static const char *const splits[][3] = {{"train", "training", "op0"}, {"validation", "validation", "op1"}};

@@ -1,4 +1,4 @@
-/* The figures of a rank's timeline. */
+/* The main figures of a rank's timeline. */
 #include "tools/report/sums.h"
 
 #include <stdlib.h>
@@ -35,7 +35,7 @@ sl_status sl__sums_of(const sl_timeline *t, sl__sums *s) {
   if (s->steps == 0) return SL_OK;
   const sl_status status = sl_bound_recorded(t, &s->bound);
   s->bounded = status == SL_OK;
-  return status == SL_EINVAL ? SL_OK : status; /* a step that failed was not recorded whole */
+  return status == SL_EINVAL ? SL_OK : status; /* a step that failed was not recorded completely */
 }
 
 json_t *sl__sums_to_json(const sl__sums *s) {

@@ -1,5 +1,4 @@
-/* What one rank did in the whole steps of its timeline, in a few figures: `starling trace` prints them, a report opens
- * with them. */
+/* The main figures of one rank's whole steps: `starling trace` prints them, and a report opens with them. */
 #ifndef SL_TOOLS_SUMS_H
 #define SL_TOOLS_SUMS_H
 
@@ -12,13 +11,13 @@
 
 typedef struct sl__sums {
   const sl_timeline *t;
-  int64_t from, to, first; /* of the window, its first step */
+  int64_t from, to, first; /* the window, and its first step */
   int64_t steps, tasks, exchanges;
-  double step; /* seconds: the window over its steps */
+  double step; /* seconds per step: the window over its steps */
   sl_usage usage;
   sl_overlap overlap;
   sl_bound bound;
-  int bounded; /* 0: not every task was recorded */
+  int bounded; /* 0: some task has no record */
 } sl__sums;
 
 /* Borrows the timeline. */

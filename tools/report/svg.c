@@ -1,4 +1,4 @@
-/* SVG plots: ranges and ticks, the frame around the data, the marks. */
+/* SVG plots: ranges and ticks, the frame, the marks. */
 #include "tools/report/svg.h"
 
 #include <float.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { FONT = 12, ROW = 30, MOST_TICKS = 64, LONGEST = 48, TOOLTIPS = 2000 };
-static const double LETTER = 6.7; /* mean width of a character at that size; fonts differ */
+static const double LETTER = 6.7; /* mean width of a character at that size; it varies with the font */
 
 typedef struct colour {
   const char *name, *light;
@@ -23,7 +23,7 @@ static const colour colours[] = {
 };
 enum { COLOURS = sizeof colours / sizeof *colours };
 
-/* An axis: values least to most lie at pixels from to to. */
+/* An axis: the values least ... most lie at the pixels from ... to. */
 typedef struct axis {
   double least, most, from, to;
   double tick[MOST_TICKS];
@@ -32,14 +32,14 @@ typedef struct axis {
 
 typedef struct frame {
   const sl__plot *plot;
-  axis x, y; /* in rows y counts them, 0 at the top */
+  axis x, y; /* with rows, y counts them from 0 at the top */
   double width, height, left, right, top, bottom;
-  int marks; /* of bars, boxes and points in all: whether they are few enough for tooltips */
+  int marks; /* number of bars, boxes and points: a few get tooltips, many do not */
 } frame;
 
 /* ---- text ------------------------------------------------------------------------------------------------------- */
 
-/* The character at text and its length in bytes; U+FFFD and 1 where there is none that XML allows. */
+/* The character at text and its length in bytes; U+FFFD and 1 if XML allows no such character. */
 static uint32_t character(const unsigned char *text, int *bytes) {
   static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
   const int n = text[0] < 0x80 ? 1 : text[0] >> 5 == 6 ? 2 : text[0] >> 4 == 14 ? 3 : text[0] >> 3 == 30 ? 4 : 0;
@@ -56,7 +56,7 @@ static uint32_t character(const unsigned char *text, int *bytes) {
   return c;
 }
 
-/* The first `most` characters, with an ellipsis where there are more. */
+/* The first `most` characters, with an ellipsis if there are more. */
 static void escape(FILE *to, const char *text, int most) {
   for (const unsigned char *at = (const unsigned char *)text; *at;) {
     int bytes;
@@ -83,7 +83,7 @@ static int length_of(const char *text) {
   return n < LONGEST ? n : LONGEST + 1;
 }
 
-/* fill or stroke in a named colour, to be followed by what else the element has. */
+/* Writes fill or stroke in a named colour; the element's other attributes follow. */
 static void paint(FILE *to, const char *property, const char *name) {
   for (int i = 0; i < COLOURS; i++)
     if (strcmp(colours[i].name, name) == 0)
@@ -115,7 +115,7 @@ static void include(axis *a, double x) {
   a->most = fmax(a->most, x);
 }
 
-/* Ticks at multiples of 1, 2 or 5 times a power of ten, about so many; the axis ends at such where it may. */
+/* About so many ticks, at multiples of 1, 2 or 5 times a power of ten; the axis ends at ticks if it may. */
 static void set_ticks(axis *a, int about, int fixed) {
   if (!(a->least <= a->most)) a->least = 0, a->most = 1; /* no data */
   if (a->least == a->most) {
@@ -132,7 +132,7 @@ static void set_ticks(axis *a, int about, int fixed) {
     a->tick[a->n++] = k * step;
 }
 
-/* Ticks at powers of ten, the axis from one of them to another. */
+/* Ticks at powers of ten; the axis reaches from one to another. */
 static void set_decades(axis *a) {
   if (!(a->least <= a->most)) a->least = 1, a->most = 10; /* no data */
   const int low = (int)floor(log10(a->least) + 1e-9);
@@ -184,7 +184,7 @@ static void find_ranges(frame *f) {
   if (p->from_zero) include(data, 0);
 }
 
-/* The legend's entries from left to right, in as many lines as they need: drawn, or only counted where to is NULL. */
+/* The legend's entries from left to right, in as many lines as they need; with to = NULL the lines are only counted. */
 static int put_legend(const frame *f, FILE *to, double top) {
   double x = f->left;
   int lines = 0;
@@ -283,7 +283,7 @@ static void put_frame(const frame *f, FILE *to) {
 
 /* ---- marks ------------------------------------------------------------------------------------------------------ */
 
-/* "lws: kernels 83.1%", and an interval. Values have one digit more than the axis. */
+/* "lws: kernels 83.1%", and an interval if there is one. Values have one digit more than the axis. */
 static void put_tooltip(const frame *f, FILE *to, const sl__series *s, int row, double value, double low, double high) {
   const axis *a = f->plot->row ? &f->x : &f->y;
   const char *unit = f->plot->unit ? f->plot->unit : "";
