@@ -1,3 +1,10 @@
+/* The optimizers, X(NAME, name): SL_OPTIMIZER_NAME, and the descriptor sl_optimizer_name (training.h). */
+#define SL_OPTIMIZERS(X) \
+  X(SGD, sgd)            \
+  X(ADAM, adam)          \
+  X(ADAMW, adamw)        \
+  X(LAMB, lamb)
+
 /* The list of all operations: X(name) stands for the descriptor sl_op_name. Tests loop over it, so that an operation
  * without a case fails. */
 #define SL_OPERATIONS(X) \

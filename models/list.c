@@ -1,4 +1,4 @@
-/* The list of models and optimizers, and finding them by name. */
+/* The list of models, and finding one by name. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,8 +13,6 @@
 MODELS(DECLARE)
 const sl_model *const sl_models[] = {MODELS(ADDRESS) NULL};
 
-static const char *const optimizers[SL_OPTIMIZER_COUNT] = {"sgd", "adam", "adamw", "lamb"};
-
 sl_status sl_model_find(const char *name, const sl_model **model) {
   char names[512] = "";
   for (int i = 0; sl_models[i]; i++) {
@@ -26,15 +24,4 @@ sl_status sl_model_find(const char *name, const sl_model **model) {
   }
   *model = NULL;
   return sl_fail(SL_ENOTFOUND, "no model '%s': there are %s", name, names);
-}
-
-const char *sl_optimizer_name(sl_optimizer optimizer) { return optimizers[optimizer]; }
-
-sl_status sl_optimizer_parse(const char *name, sl_optimizer *optimizer) {
-  for (int i = 0; i < SL_OPTIMIZER_COUNT; i++)
-    if (strcmp(optimizers[i], name) == 0) {
-      *optimizer = (sl_optimizer)i;
-      return SL_OK;
-    }
-  return sl_fail(SL_EINVAL, "no optimizer '%s': there are sgd, adam, adamw and lamb", name);
 }

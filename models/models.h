@@ -3,10 +3,10 @@
 #define SL_MODELS_H
 
 #include "codelets/codelets.h"
+#include "codelets/training.h"
 #include "models/rate.h"
 #include "tasks/graph/graph.h"
 #include "tasks/graph/plan.h"
-#include "tasks/graph/recompute.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -21,30 +21,6 @@ typedef struct sl_model_data {
   /* Of pixels, as parts of 255 (0 to 1), of each channel; with more than SL_MAX_CHANNELS the first is for all. */
   double mean[SL_MAX_CHANNELS], deviation[SL_MAX_CHANNELS];
 } sl_model_data;
-
-typedef enum sl_optimizer {
-  SL_OPTIMIZER_SGD,
-  SL_OPTIMIZER_ADAM,
-  SL_OPTIMIZER_ADAMW,
-  SL_OPTIMIZER_LAMB,
-  SL_OPTIMIZER_COUNT
-} sl_optimizer;
-const char *sl_optimizer_name(sl_optimizer optimizer);
-sl_status sl_optimizer_parse(const char *name, sl_optimizer *optimizer); /* SL_EINVAL lists the names */
-
-/* How it is trained; a model has its usual values. */
-typedef struct sl_training {
-  sl_optimizer optimizer;
-  double learning_rate;
-  double momentum;          /* sgd */
-  double beta1, beta2, eps; /* adam, adamw, lamb */
-  double decay;             /* weight decay of matrices and filters */
-  double clip;              /* bound of the gradients' global norm; 0: none */
-  double smoothing;         /* of labels, 0 to 1 (sl_cross_entropy_smoothed); evaluations have none */
-  double dropout;           /* of models that have any, 0 to below 1 */
-  sl_batchnorm_over batchnorm;
-  sl_recompute recompute; /* changes no bit */
-} sl_training;
 
 /* What is learned: the class of an image; of each token of a window the one that follows; the tokens that were masked.
  */

@@ -61,26 +61,9 @@ static void count_parameters(sl_network *n, sl_value *parameters) {
 }
 
 static void update(sl_network *n, const sl_training *o, const sl_value *parameters, const sl_value *gradients) {
-  sl_graph *g = n->graph;
-  g->phase = SL_PHASE_UPDATE;
-  if (o->clip > 0) n->clip = sl_clip_factor(g, "clip", gradients, n->n_parameters, o->clip);
-  const int count = n->n_parameters;
-  switch (o->optimizer) {
-    case SL_OPTIMIZER_SGD:
-      sl_sgd(g, &(sl_sgd_options){o->momentum, o->decay}, parameters, gradients, count, n->loss, n->clip);
-      break;
-    case SL_OPTIMIZER_ADAM:
-      sl_adam(g, &(sl_adam_options){o->beta1, o->beta2, o->eps, o->decay}, parameters, gradients, count, n->loss,
-              n->clip);
-      break;
-    case SL_OPTIMIZER_LAMB:
-      sl_lamb(g, &(sl_lamb_options){o->beta1, o->beta2, o->eps, o->decay}, parameters, gradients, count, n->loss,
-              n->clip);
-      break;
-    default:
-      sl_adamw(g, &(sl_adamw_options){o->beta1, o->beta2, o->eps, o->decay}, parameters, gradients, count, n->loss,
-               n->clip);
-  }
+  n->graph->phase = SL_PHASE_UPDATE;
+  if (o->clip > 0) n->clip = sl_clip_factor(n->graph, "clip", gradients, n->n_parameters, o->clip);
+  sl_optimizer_rules[o->optimizer]->add(n->graph, o, parameters, gradients, n->n_parameters, n->loss, n->clip);
 }
 
 sl_status sl_network_training(const sl_model *model, const sl_model_data *data, const sl_training *options,

@@ -83,25 +83,38 @@ const sl_operation sl_op_adamw = {
     .update = {1, 3, 4},
 };
 
-static void each(sl_graph *graph, const sl_adamw_options *options, int l2, const sl_value *parameters,
-                 const sl_value *gradients, int n, sl_value guard, sl_value clip) {
+static void each(sl_graph *graph, const sl_optimizer_rule *rule, const sl_adamw_options *options, int l2,
+                 const sl_value *parameters, const sl_value *gradients, int n, sl_value guard, sl_value clip) {
   for (int i = 0; i < n; i++) {
     const sl_value_info *info = sl_graph_value(graph, parameters[i]);
     sl_adamw_attr attr = {*options, l2};
     if (info && !info->decay) attr.options.decay = 0;
-    optimizer_add(graph, &sl_op_adamw, &attr, parameters[i], gradients[i], (const char *const[]){"m", "v"}, 2, guard,
-                  clip);
+    optimizer_add(graph, rule, &sl_op_adamw, &attr, parameters[i], gradients[i], guard, clip);
   }
 }
 
 void sl_adamw(sl_graph *graph, const sl_adamw_options *options, const sl_value *parameters, const sl_value *gradients,
               int n, sl_value guard, sl_value clip) {
-  each(graph, options, 0, parameters, gradients, n, guard, clip);
+  each(graph, &sl_optimizer_adamw, options, 0, parameters, gradients, n, guard, clip);
 }
 
 void sl_adam(sl_graph *graph, const sl_adam_options *options, const sl_value *parameters, const sl_value *gradients,
              int n, sl_value guard, sl_value clip) {
   const sl_adamw_options same = {options->beta1, options->beta2, options->eps, options->decay};
-  each(graph, &same, 1, parameters, gradients, n, guard, clip);
+  each(graph, &sl_optimizer_adam, &same, 1, parameters, gradients, n, guard, clip);
 }
+
+static void add_adamw(sl_graph *graph, const sl_training *t, const sl_value *parameters, const sl_value *gradients,
+                      int n, sl_value guard, sl_value clip) {
+  sl_adamw(graph, &(sl_adamw_options){t->beta1, t->beta2, t->eps, t->decay}, parameters, gradients, n, guard, clip);
+}
+static void add_adam(sl_graph *graph, const sl_training *t, const sl_value *parameters, const sl_value *gradients,
+                     int n, sl_value guard, sl_value clip) {
+  sl_adam(graph, &(sl_adam_options){t->beta1, t->beta2, t->eps, t->decay}, parameters, gradients, n, guard, clip);
+}
+
+const sl_optimizer_rule sl_optimizer_adamw = {
+    .name = "adamw", .reads = {"beta1", "beta2", "eps"}, .state = {"m", "v"}, .add = add_adamw};
+const sl_optimizer_rule sl_optimizer_adam = {
+    .name = "adam", .reads = {"beta1", "beta2", "eps"}, .state = {"m", "v"}, .add = add_adam};
 #endif

@@ -255,12 +255,20 @@ void sl_lamb(sl_graph *graph, const sl_lamb_options *options, const sl_value *pa
     const sl_init zero = {SL_INIT_CONSTANT, 0};
     const int n_in = clip == SL_NONE ? 5 : 6;
     sl_value in[6] = {parameters[i], gradients[i], SL_NONE, SL_NONE, guard, clip}, out[3];
-    in[2] = sl_graph_tensor(graph, SL_ROLE_STATE, info->name, "m", SL_F32, info->shape, zero);
-    in[3] = sl_graph_tensor(graph, SL_ROLE_STATE, info->name, "v", SL_F32, info->shape, zero);
+    in[2] = sl_graph_tensor(graph, SL_ROLE_STATE, info->name, sl_optimizer_lamb.state[0], SL_F32, info->shape, zero);
+    in[3] = sl_graph_tensor(graph, SL_ROLE_STATE, info->name, sl_optimizer_lamb.state[1], SL_F32, info->shape, zero);
     sl_graph_add(graph, &sl_op_lamb_moments, info->name, &attr, in, n_in, out, 3);
     sl_graph_add1(graph, &sl_op_lamb, info->name, &attr,
                   (sl_value[]){parameters[i], out[0], out[1], out[2], guard, clip}, n_in);
   }
   graph->phase = before;
 }
+
+static void add(sl_graph *graph, const sl_training *t, const sl_value *parameters, const sl_value *gradients, int n,
+                sl_value guard, sl_value clip) {
+  sl_lamb(graph, &(sl_lamb_options){t->beta1, t->beta2, t->eps, t->decay}, parameters, gradients, n, guard, clip);
+}
+
+const sl_optimizer_rule sl_optimizer_lamb = {
+    .name = "lamb", .reads = {"beta1", "beta2", "eps"}, .state = {"m", "v"}, .add = add};
 #endif

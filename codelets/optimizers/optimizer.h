@@ -5,6 +5,7 @@
 #define SL_OPTIMIZER_H
 
 #include "codelets/kernels/kernel.h"
+#include "codelets/training.h"
 
 /* Elements that a kernel's chunk function does at once. The end of an array goes through it too, padded, so that an
  * element's bits never depend on where the array was cut. */
@@ -35,14 +36,16 @@ static sl_status optimizer_shape(const void *attr, const sl_value_info *const *i
   return SL_OK;
 }
 
-/* Adds an update of `parameter` with its states named in `state` (n of them); each begins with zeros. */
-static inline void optimizer_add(sl_graph *graph, const sl_operation *op, const void *attr, sl_value parameter,
-                                 sl_value gradient, const char *const *state, int n, sl_value guard, sl_value clip) {
+/* Adds an update of `parameter` with the rule's state tensors, which begin with zeros. */
+static inline void optimizer_add(sl_graph *graph, const sl_optimizer_rule *rule, const sl_operation *op,
+                                 const void *attr, sl_value parameter, sl_value gradient, sl_value guard,
+                                 sl_value clip) {
   const sl_value_info *info = sl_graph_value(graph, parameter);
   if (!info) return;
   sl_value in[8] = {parameter, gradient}, out[SL_MAX_OUT];
-  for (int i = 0; i < n; i++)
-    in[2 + i] = sl_graph_tensor(graph, SL_ROLE_STATE, info->name, state[i], SL_F32, info->shape,
+  int n = 0;
+  for (; rule->state[n]; n++)
+    in[2 + n] = sl_graph_tensor(graph, SL_ROLE_STATE, info->name, rule->state[n], SL_F32, info->shape,
                                 (sl_init){SL_INIT_CONSTANT, 0});
   in[2 + n] = guard;
   in[3 + n] = clip;

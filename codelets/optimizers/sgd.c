@@ -71,8 +71,14 @@ void sl_sgd(sl_graph *graph, const sl_sgd_options *options, const sl_value *para
     const sl_value_info *info = sl_graph_value(graph, parameters[i]);
     sl_sgd_options attr = *options;
     if (info && !info->decay) attr.decay = 0;
-    optimizer_add(graph, &sl_op_sgd, &attr, parameters[i], gradients[i], (const char *const[]){"momentum"}, 1, guard,
-                  clip);
+    optimizer_add(graph, &sl_optimizer_sgd, &sl_op_sgd, &attr, parameters[i], gradients[i], guard, clip);
   }
 }
+
+static void add(sl_graph *graph, const sl_training *t, const sl_value *parameters, const sl_value *gradients, int n,
+                sl_value guard, sl_value clip) {
+  sl_sgd(graph, &(sl_sgd_options){t->momentum, t->decay}, parameters, gradients, n, guard, clip);
+}
+
+const sl_optimizer_rule sl_optimizer_sgd = {.name = "sgd", .reads = {"momentum"}, .state = {"momentum"}, .add = add};
 #endif

@@ -34,6 +34,13 @@ void sl_setting_free(const sl_setting *s, void *base) {
   if (is_text(s)) free(*(char **)at(s, base));
 }
 
+void sl_setting_copy(const sl_setting *s, void *to, const void *from) {
+  if (s->kind == SL_SETTING_INTEGER || s->kind == SL_SETTING_REAL)
+    memcpy(at(s, to), in(s, from), 8);
+  else
+    *(int *)at(s, to) = *(const int *)in(s, from);
+}
+
 int sl_setting_given(const sl_setting *s, const void *base) {
   const void *field = in(s, base);
   switch (s->kind) {
@@ -164,5 +171,65 @@ const char *sl_setting_text(const sl_setting *s, const void *base, char text[SL_
       return s->names[*(const int *)field];
     default:
       return *(char *const *)field;
+  }
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------------------------- */
+
+json_t *sl_setting_to_json(const sl_setting *s, const void *base) {
+  const void *field = in(s, base);
+  switch (s->kind) {
+    case SL_SETTING_INTEGER:
+      return json_integer((json_int_t) * (const int64_t *)field);
+    case SL_SETTING_REAL:
+      return json_real(*(const double *)field);
+    case SL_SETTING_FLAG:
+      return json_boolean(*(const int *)field);
+    case SL_SETTING_NAMED:
+      return json_string(s->names[*(const int *)field]);
+    default:
+      return json_string(*(char *const *)field);
+  }
+}
+
+sl_status sl_setting_from_json(const sl_setting *s, void *base, const json_t *value) {
+  void *field = at(s, base);
+  const char *wanted = "a text";
+  switch (s->kind) {
+    case SL_SETTING_INTEGER:
+      if (json_is_integer(value)) *(int64_t *)field = json_integer_value(value);
+      wanted = json_is_integer(value) ? NULL : "a whole number";
+      break;
+    case SL_SETTING_REAL:
+      if (json_is_number(value)) *(double *)field = json_number_value(value);
+      wanted = json_is_number(value) ? NULL : "a number";
+      break;
+    case SL_SETTING_FLAG:
+      if (json_is_boolean(value)) *(int *)field = json_is_true(value);
+      wanted = json_is_boolean(value) ? NULL : "true or false";
+      break;
+    default: {
+      if (!json_is_string(value)) break;
+      const sl_status status = sl_setting_set(s, base, "", json_string_value(value));
+      return status == SL_EINVAL ? sl_fail(SL_EFORMAT, "%s", sl_error()) : status;
+    }
+  }
+  return wanted ? sl_fail(SL_EFORMAT, "%s is not %s", s->field, wanted) : SL_OK;
+}
+
+int sl_setting_equal(const sl_setting *s, const void *a, const void *b) {
+  const void *x = in(s, a), *y = in(s, b);
+  switch (s->kind) {
+    case SL_SETTING_INTEGER:
+      return *(const int64_t *)x == *(const int64_t *)y;
+    case SL_SETTING_REAL:
+      return *(const double *)x == *(const double *)y;
+    case SL_SETTING_FLAG:
+    case SL_SETTING_NAMED:
+      return *(const int *)x == *(const int *)y;
+    default: {
+      const char *p = *(char *const *)x, *q = *(char *const *)y;
+      return p == q || (p && q && strcmp(p, q) == 0);
+    }
   }
 }

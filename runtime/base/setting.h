@@ -5,6 +5,7 @@
 #ifndef SL_SETTING_H
 #define SL_SETTING_H
 
+#include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,6 +36,7 @@ typedef struct sl_setting {
 
 void sl_setting_unset(const sl_setting *setting, void *base); /* writes "not given"; frees nothing */
 void sl_setting_free(const sl_setting *setting, void *base);
+void sl_setting_copy(const sl_setting *setting, void *to, const void *from); /* numbers, flags and names only */
 int sl_setting_given(const sl_setting *setting, const void *base);
 
 /* Reads the field from text; NULL: a flag without a value. `where` begins a message: "--", or "FILE, line 3: ".
@@ -45,6 +47,13 @@ enum { SL_SETTING_BYTES = 32 };
 const char *sl_setting_text(const sl_setting *setting, const void *base, char text[SL_SETTING_BYTES]);
 /* What help shows behind the name: "DIR", "sgd|adamw"; NULL of a flag. */
 const char *sl_setting_argument(const sl_setting *setting, char *text, size_t n);
+
+/* The value as JSON: string, number or boolean; NULL without memory, and of a real that is not finite. */
+json_t *sl_setting_to_json(const sl_setting *setting, const void *base);
+/* SL_EFORMAT names the field where the value is of another type, or a name that there is not. Fields that hold text
+ * must be NULL or allocated. */
+sl_status sl_setting_from_json(const sl_setting *setting, void *base, const json_t *value);
+int sl_setting_equal(const sl_setting *setting, const void *a, const void *b);
 
 #ifdef __cplusplus
 }

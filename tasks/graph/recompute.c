@@ -8,18 +8,7 @@
 /* A value that is so many times smaller than its segment's largest is kept. */
 enum { SMALL = 16 };
 
-static const char *const names[SL_RECOMPUTE_COUNT] = {"none", "attention", "block"};
-
-const char *sl_recompute_name(sl_recompute kind) { return names[kind]; }
-
-sl_status sl_recompute_parse(const char *name, sl_recompute *kind) {
-  for (int i = 0; i < SL_RECOMPUTE_COUNT; i++)
-    if (strcmp(names[i], name) == 0) {
-      *kind = (sl_recompute)i;
-      return SL_OK;
-    }
-  return sl_fail(SL_EINVAL, "no recomputation '%s': there are none, attention and block", name);
-}
+const char *const sl_recompute_names[] = {"none", "attention", "block", NULL};
 
 typedef struct pass {
   sl_graph *g;

@@ -16,8 +16,7 @@ extern "C" {
  * anything are never cloned. SL_RECOMPUTE_NONE changes nothing. */
 sl_status sl_recompute_segments(sl_graph *graph, sl_recompute kind);
 
-const char *sl_recompute_name(sl_recompute kind);                   /* "none" */
-sl_status sl_recompute_parse(const char *name, sl_recompute *kind); /* SL_EINVAL lists the names */
+extern const char *const sl_recompute_names[]; /* of the kinds: "none", ...; NULL behind the last */
 
 #ifdef __cplusplus
 }

@@ -97,16 +97,15 @@ static void memory_changes_no_bit(const sl_model *model) {
         continue;
       }
       if (memcmp(reference, all, bytes) != 0)
-        fail_msg("%s: --recompute %s --micro-batches %d gives other bits", model->name,
-                 sl_recompute_name((sl_recompute)kind), 1 << m);
+        fail_msg("%s: --recompute %s --micro-batches %d gives other bits", model->name, sl_recompute_names[kind],
+                 1 << m);
       free(all);
     }
   free(reference);
   sl_runtime_stop(rt);
   for (int kind = 0; kind < SL_RECOMPUTE_COUNT; kind++)
     print_message("# --recompute %s: %zu bytes of temporaries, %zu in 2 micro-batches, %zu in 4\n",
-                  sl_recompute_name((sl_recompute)kind), temporaries[kind][0], temporaries[kind][1],
-                  temporaries[kind][2]);
+                  sl_recompute_names[kind], temporaries[kind][0], temporaries[kind][1], temporaries[kind][2]);
   assert_true(temporaries[SL_RECOMPUTE_BLOCK][0] < temporaries[SL_RECOMPUTE_NONE][0]);
   assert_true(temporaries[0][1] < temporaries[0][0] && temporaries[0][2] < temporaries[0][1]);
 }

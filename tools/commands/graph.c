@@ -61,7 +61,7 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
   (void)exit_code;
   SL_TRY_OUT(sl__find_model(o->model, &model));
   SL_TRY_OUT(find_data(o, model, &data));
-  SL_TRY_OUT(sl__training_of(o, model, &training));
+  sl__training_of(o, model, &training);
   SL_TRY_OUT(sl__plan_of(o, model, 1, &plan));
   if (workers < 1) SL_TRY_OUT(find_workers(o, &workers, &threads));
   SL_TRY_OUT(sl_network_training(model, &data, &training, plan.batch, &network));

@@ -116,25 +116,13 @@ static sl_status set_length(run *r) {
 /* What was left open and is settled now. */
 static sl_status complete_options(run *r) {
   sl__options *o = r->o;
-  const sl_training *t = &r->facts.training;
   const sl_plan *p = &r->facts.plan;
   sl__option_default_integer(&o->batch, p->batch);
   sl__option_default_integer(&o->leaves, p->leaves);
   sl__option_default_integer(&o->micro_batches, p->micro_batches);
   sl__option_default_integer(&o->shards, p->shards);
   sl__option_default_integer(&o->row_blocks, p->row_blocks);
-  sl__option_default_real(&o->learning_rate, t->learning_rate);
-  sl__option_default_real(&o->decay, t->decay);
-  sl__option_default_real(&o->beta1, t->beta1);
-  sl__option_default_real(&o->beta2, t->beta2);
-  sl__option_default_real(&o->eps, t->eps);
-  sl__option_default_real(&o->clip, t->clip);
-  sl__option_default_real(&o->smoothing, t->smoothing);
-  sl__option_default_real(&o->dropout, t->dropout);
-  if (t->optimizer == SL_OPTIMIZER_SGD) sl__option_default_real(&o->momentum, t->momentum);
-  SL_TRY(sl__option_default_text(&o->optimizer, sl_optimizer_name(t->optimizer)));
-  SL_TRY(sl__option_default_text(&o->recompute, sl_recompute_name(t->recompute)));
-  SL_TRY(sl__option_default_text(&o->batchnorm, t->batchnorm == SL_BATCHNORM_GLOBAL ? "global" : "leaf"));
+  sl__training_default(o, &r->facts.training);
   SL_TRY(sl__option_default_text(&o->kernels, p->kernels));
   SL_TRY(sl__option_default_text(&o->sched, sl_runtime_sched(r->runtime)));
   if (r->facts.data.length > 0) sl__option_default_integer(&o->length, r->facts.data.length);
@@ -345,7 +333,7 @@ static void print_start(const run *r) {
   const sl_share *share = sl_runtime_share(r->runtime);
   if (r->o->quiet) return;
   printf("%s: %lld parameters, %s; %s of %lld %s: %lld to train on, %lld to validate, %lld to test\n",
-         r->facts.model->name, (long long)r->network.parameter_count, sl_optimizer_name(r->facts.training.optimizer),
+         r->facts.model->name, (long long)r->network.parameter_count, sl_optimizer_names[r->facts.training.optimizer],
          sl__data_text(&d->model, samples, sizeof samples), (long long)d->model.classes,
          d->tokens ? "kinds" : "classes", (long long)d->n[SL_SPLIT_TRAIN], (long long)d->n[SL_SPLIT_VALIDATION],
          (long long)d->n[SL_SPLIT_TEST]);
@@ -699,7 +687,7 @@ static sl_status prepare(run *r) {
   SL_TRY(sl__augment_parse(o->augment, &f->augment));
   if ((f->augment.pad || f->augment.flip) && sl__of_tokens(f->model))
     return sl_fail(SL_EINVAL, "--augment %s is for images, and %s is a model of tokens", o->augment, f->model->name);
-  SL_TRY(sl__training_of(o, f->model, &f->training));
+  sl__training_of(o, f->model, &f->training);
   r->environment = sl_environment(o->argc, o->argv, sl__commit());
   if (!r->environment) return sl_fail(SL_ENOMEM, "no memory for the environment");
   SL_TRY(sl__start(o, "train", 1, &r->runtime));

@@ -41,18 +41,13 @@ static json_t *data_to_json(const sl_model_data *d) {
 }
 
 static json_t *facts_to_json(const sl__model_facts *f) {
-  const sl_training *t = &f->training;
   json_t *names = json_array();
   for (int64_t i = 0; f->class_names && i < f->data.classes; i++)
     json_array_append_new(names, json_string(f->class_names[i]));
-  return json_pack(
-      "{s:s, s:I, s:o, s:{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:s}, s:o, s:f, s:{s:i, s:i}, s:o}",
-      "model", f->model->name, "step", (json_int_t)f->step, "data", data_to_json(&f->data), "training", "optimizer",
-      sl_optimizer_name(t->optimizer), "learning_rate", t->learning_rate, "momentum", t->momentum, "beta1", t->beta1,
-      "beta2", t->beta2, "eps", t->eps, "decay", t->decay, "clip", t->clip, "smoothing", t->smoothing, "dropout",
-      t->dropout, "batchnorm", t->batchnorm == SL_BATCHNORM_GLOBAL ? "global" : "leaf", "plan",
-      sl_plan_to_json(&f->plan), "val_fraction", f->val_fraction, "augment", "pad", f->augment.pad, "flip",
-      f->augment.flip, "class_names", names);
+  return json_pack("{s:s, s:I, s:o, s:o, s:o, s:f, s:{s:i, s:i}, s:o}", "model", f->model->name, "step",
+                   (json_int_t)f->step, "data", data_to_json(&f->data), "training", sl_training_to_json(&f->training),
+                   "plan", sl_plan_to_json(&f->plan), "val_fraction", f->val_fraction, "augment", "pad", f->augment.pad,
+                   "flip", f->augment.flip, "class_names", names);
 }
 
 json_t *sl__model_metadata(const sl__model_facts *facts) {
@@ -139,26 +134,19 @@ static sl_status data_from_json(const sl__model_file *f, json_t *json, sl_model_
 }
 
 static sl_status facts_from_json(sl__model_file *f, json_t *json) {
-  const char *model, *optimizer, *batchnorm;
+  const char *model;
   sl__model_facts *a = &f->facts;
-  sl_training *t = &a->training;
   json_int_t step;
-  json_t *plan, *names, *data;
+  json_t *training, *plan, *names, *data;
   json_error_t error;
   f->names = json_incref(json);
-  if (json_unpack_ex(
-          json, &error, 0,
-          "{s:s, s:I, s:o, s:{s:s, s:F, s:F, s:F, s:F, s:F, s:F, s:F, s?F, s?F, s:s}, s:o, s:F, s?{s:i, s:i}, s:o}",
-          "model", &model, "step", &step, "data", &data, "training", "optimizer", &optimizer, "learning_rate",
-          &t->learning_rate, "momentum", &t->momentum, "beta1", &t->beta1, "beta2", &t->beta2, "eps", &t->eps, "decay",
-          &t->decay, "clip", &t->clip, "smoothing", &t->smoothing, "dropout", &t->dropout, "batchnorm", &batchnorm,
-          "plan", &plan, "val_fraction", &a->val_fraction, "augment", "pad", &a->augment.pad, "flip", &a->augment.flip,
-          "class_names", &names) != 0)
+  if (json_unpack_ex(json, &error, 0, "{s:s, s:I, s:o, s:o, s:o, s:F, s?{s:i, s:i}, s:o}", "model", &model, "step",
+                     &step, "data", &data, "training", &training, "plan", &plan, "val_fraction", &a->val_fraction,
+                     "augment", "pad", &a->augment.pad, "flip", &a->augment.flip, "class_names", &names) != 0)
     return malformed(f, error.text);
   SL_TRY(data_from_json(f, data, &a->data));
   a->step = step;
-  t->batchnorm = strcmp(batchnorm, "global") == 0 ? SL_BATCHNORM_GLOBAL : SL_BATCHNORM_LEAF;
-  if (sl_model_find(model, &a->model) != SL_OK || sl_optimizer_parse(optimizer, &t->optimizer) != SL_OK ||
+  if (sl_model_find(model, &a->model) != SL_OK || sl_training_from_json(training, &a->training) != SL_OK ||
       sl_plan_from_json(plan, &a->plan) != SL_OK)
     return malformed(f, sl_error());
   if ((a->model->task == SL_TASK_CLASSIFY) != (a->data.length == 0))

@@ -95,24 +95,10 @@ static sl_status compare_words(const char *path, const char *option, const char 
                                    : sl_fail(SL_EPLAN, "--%s is %s here and %s in %s", option, mine, theirs, path);
 }
 
-static sl_status compare_training(const sl_training *t, const sl_training *u, const char *path) {
-  SL_TRY(compare_words(path, "optimizer", sl_optimizer_name(t->optimizer), sl_optimizer_name(u->optimizer)));
-  const struct {
-    const char *option;
-    double mine, theirs;
-  } kept[] = {{"learning-rate", t->learning_rate, u->learning_rate},
-              {"beta1", t->beta1, u->beta1},
-              {"beta2", t->beta2, u->beta2},
-              {"eps", t->eps, u->eps},
-              {"momentum", t->momentum, u->momentum},
-              {"decay", t->decay, u->decay},
-              {"clip", t->clip, u->clip},
-              {"dropout", t->dropout, u->dropout},
-              {"smoothing", t->smoothing, u->smoothing}};
-  for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
-    SL_TRY(compare_numbers(path, kept[i].option, kept[i].mine, kept[i].theirs));
-  return compare_words(path, "batchnorm", t->batchnorm == SL_BATCHNORM_GLOBAL ? "global" : "leaf",
-                       u->batchnorm == SL_BATCHNORM_GLOBAL ? "global" : "leaf");
+static sl_status compare_training(const sl_training *mine, const sl_training *theirs, const char *path) {
+  char a[SL_SETTING_BYTES], b[SL_SETTING_BYTES];
+  const sl_setting *s = sl_training_differs(mine, theirs);
+  return s ? compare_words(path, s->option, sl_setting_text(s, mine, a), sl_setting_text(s, theirs, b)) : SL_OK;
 }
 
 /* What the kind of schedule reads. */

@@ -70,21 +70,9 @@ sl_status sl__find_model(const char *name, const sl_model **model) {
              : status;
 }
 
-sl_status sl__training_of(const sl__options *o, const sl_model *model, sl_training *training) {
+void sl__training_of(const sl__options *o, const sl_model *model, sl_training *training) {
   *training = model->training;
-  if (o->optimizer) SL_TRY(sl_optimizer_parse(o->optimizer, &training->optimizer));
-  if (!isnan(o->learning_rate)) training->learning_rate = o->learning_rate;
-  if (!isnan(o->momentum)) training->momentum = o->momentum;
-  if (!isnan(o->beta1)) training->beta1 = o->beta1;
-  if (!isnan(o->beta2)) training->beta2 = o->beta2;
-  if (!isnan(o->eps)) training->eps = o->eps;
-  if (!isnan(o->decay)) training->decay = o->decay;
-  if (!isnan(o->clip)) training->clip = o->clip;
-  if (!isnan(o->smoothing)) training->smoothing = o->smoothing;
-  if (!isnan(o->dropout)) training->dropout = o->dropout;
-  if (o->recompute) SL_TRY(sl_recompute_parse(o->recompute, &training->recompute));
-  if (o->batchnorm) training->batchnorm = strcmp(o->batchnorm, "global") == 0 ? SL_BATCHNORM_GLOBAL : SL_BATCHNORM_LEAF;
-  return SL_OK;
+  sl__training_given(o, training);
 }
 
 /* Height, width and channels that a model of images is to be built for without a data set. */

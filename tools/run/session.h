@@ -17,7 +17,7 @@ sl_status sl__environment_complete(json_t *environment, const sl_runtime *runtim
 /* The model that the options name; an unknown one is a usage error with the nearest name. */
 sl_status sl__find_model(const char *name, const sl_model **model);
 /* The model's usual training, with what the options change. */
-sl_status sl__training_of(const sl__options *options, const sl_model *model, sl_training *training);
+void sl__training_of(const sl__options *options, const sl_model *model, sl_training *training);
 /* A complete plan for so many ranks; the batch is the model's unless given, and each rank has the micro-batches as
  * leaves. */
 sl_status sl__plan_of(const sl__options *options, const sl_model *model, int ranks, sl_plan *plan);

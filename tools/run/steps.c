@@ -90,7 +90,7 @@ static void release_program(sl__steps *s) {
 sl_status sl__steps_start(sl__steps *s, const sl__options *o, const char *what, int ranks) {
   s->o = o;
   SL_TRY(sl__find_model(o->model, &s->model));
-  SL_TRY(sl__training_of(o, s->model, &s->training));
+  sl__training_of(o, s->model, &s->training);
   SL_TRY(sl__start(o, what, ranks, &s->runtime));
   SL_TRY(sl__ranks_open(s->runtime, &s->ranks));
   if (ranks) SL_TRY(sl__ranks_exchange(&s->ranks, s->runtime, o->allreduce, o->compress));

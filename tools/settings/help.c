@@ -19,6 +19,17 @@ static void print_wrapped(FILE *file, const char *text, int indent, int width) {
   fputc('\n', file);
 }
 
+/* "of adam, adamw, lamb " */
+static void put_optimizers(FILE *file, const char *field) {
+  const char *between = "of ";
+  for (int i = 0; i < SL_OPTIMIZER_COUNT; i++)
+    if (sl_optimizer_reads((sl_optimizer)i, field)) {
+      fprintf(file, "%s%s", between, sl_optimizer_names[i]);
+      between = ", ";
+    }
+  fputc(' ', file);
+}
+
 /* The default behind the text, and the names of commands before what only they say. */
 static void put_help(FILE *file, const sl__setting *s, unsigned bits, const sl__command *const *names) {
   const char *between = "";
@@ -33,7 +44,9 @@ static void put_help(FILE *file, const sl__setting *s, unsigned bits, const sl__
         fprintf(file, "%s%s", comma, names[k]->name);
         comma = ", ";
       }
-    fprintf(file, "%s%s", *comma ? ": " : "", s->help[i].text);
+    fputs(*comma ? ": " : "", file);
+    if (s->training & SL_TRAINING_OPTIMIZER) put_optimizers(file, s->s.field);
+    fputs(s->help[i].text, file);
   }
   if (s->standard) fprintf(file, " (default %s)", s->standard);
 }

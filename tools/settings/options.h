@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "codelets/training.h"
 #include "runtime/base/status.h"
 
 /* Which subcommands take an option. */
@@ -40,9 +41,14 @@ typedef struct sl__options {
 #define SL__FIELD_REAL double
 #define SL__FIELD_FLAG int
 #define SETTING(kind, field, ...) SL__FIELD_##kind field;
+#define SL_REAL(...)
+#define SL_NAMED(...)
 #include "tools/settings/rows.h"
 #undef SETTING
-  char **files; /* what follows it: predict's images, import's folder */
+#undef SL_REAL
+#undef SL_NAMED
+  sl_training training; /* what was given of the settings of training */
+  char **files;         /* what follows it: predict's images, import's folder */
   int n_files;
   int argc; /* of the whole command, for environment.json */
   const char **argv;
@@ -80,6 +86,11 @@ sl_status sl__options_data_of(const char *path, char **data);
 void sl__option_default_integer(int64_t *option, int64_t value);
 void sl__option_default_real(double *option, double value);
 sl_status sl__option_default_text(char **option, const char *value);
+
+/* Puts those settings of training that were given into *training. */
+void sl__training_given(const sl__options *options, sl_training *training);
+/* Puts those that were not given and are in effect into the options. */
+void sl__training_default(sl__options *options, const sl_training *training);
 
 /* What was given of the options that another command takes, as its words ("--batch=64", "--grey"), but for those named
  * in `except`, which NULL ends, and --config, whose keys count as given. *words is the caller's to

@@ -57,10 +57,6 @@ SETTING(INTEGER, seed, "seed", SL__TRAIN | SL__GENERATE | MEASURES | SL__IMPORT,
         {SL__TRAIN | MEASURES, "seed for initial weights, sample order and dropout"},
         {SL__GENERATE, "seed for drawing tokens"}, {SL__IMPORT, "seed for choosing the images that are set aside"})
 
-SETTING(CHOICE, optimizer, "optimizer", BUILDS, RUN, "sgd|adam|adamw|lamb", NULL, 0, 0,
-        {0, "update rule (default: the model's)"})
-SETTING(REAL, learning_rate, "learning-rate", SL__TRAIN | MEASURES, RUN, "R", NULL, 0, 1e38,
-        {0, "its largest value (default: the model's)"})
 SETTING(CHOICE, rate_schedule, "rate-schedule", SL__TRAIN, RUN, "constant|step|linear|cosine", NULL, 0, 0,
         {0, "how the learning rate falls (default: the model's)"})
 SETTING(INTEGER, warmup, "warmup", SL__TRAIN, RUN, "N", NULL, 0, ANY,
@@ -71,19 +67,7 @@ SETTING(INTEGER, rate_step, "rate-step", SL__TRAIN, RUN, "N", NULL, 1, ANY,
 SETTING(REAL, rate_gamma, "rate-gamma", SL__TRAIN, RUN, "G", "0.1", 0, 1, {0, "step: what the rate is multiplied by"})
 SETTING(REAL, rate_floor, "rate-floor", SL__TRAIN, RUN, "F", "0", 0, 1,
         {0, "linear, cosine: part of the largest rate that is left at the end"})
-SETTING(REAL, momentum, "momentum", BUILDS, RUN, "M", NULL, 0, 1, {0, "of sgd (default: the model's)"})
-SETTING(REAL, beta1, "beta1", BUILDS, RUN, "B", NULL, 0, 1, {0, "of adam, adamw, lamb (default: the model's)"})
-SETTING(REAL, beta2, "beta2", BUILDS, RUN, "B", NULL, 0, 1, {0, "of adam, adamw, lamb (default: the model's)"})
-SETTING(REAL, eps, "eps", BUILDS, RUN, "E", NULL, 0, 1, {0, "of adam, adamw, lamb (default: the model's)"})
-SETTING(REAL, decay, "decay", BUILDS, RUN, "D", NULL, 0, 1e6,
-        {0, "weight decay of matrices and filters (default: the model's)"})
-SETTING(REAL, clip, "clip", BUILDS, RUN, "NORM", NULL, 0, 1e38,
-        {0, "bound of the gradients' global norm, 0: none (default: the model's)"})
-SETTING(REAL, smoothing, "smoothing", BUILDS, RUN, "S", NULL, 0, 1, {0, "label smoothing (default: the model's)"})
-SETTING(REAL, dropout, "dropout", BUILDS, RUN, "P", NULL, 0, 0.99,
-        {0, "part of the elements that models with dropout leave out (default: the model's)"})
-SETTING(CHOICE, batchnorm, "batchnorm", BUILDS, RUN, "leaf|global", NULL, 0, 0,
-        {0, "samples that batchnorm normalises over (default: the model's)"})
+#include "codelets/training_rows.h" /* what is trained how: rows of the library */
 
 SETTING(INTEGER, leaves, "leaves", BUILDS, RUN, "N", NULL, 1, 1e6,
         {0, "parts of the batch that the reduction tree sums over (default: the micro-batches)"})
@@ -109,9 +93,6 @@ SETTING(TEXT, compress, "compress", SL__TRAIN | SL__BENCH, RUN, "none|bf16|topk[
          "0.01; more during --warmup); what is left out is sent later. Gives up the same bits on any number of ranks"})
 SETTING(INTEGER, zero, "zero", SL__TRAIN | SL__BENCH, RUN, "STAGE", "0", 0, 1,
         {0, "1: each of several ranks keeps and updates its share of the optimizer's state (ZeRO 1); 0: all of it"})
-SETTING(CHOICE, recompute, "recompute", BUILDS, RUN, "none|attention|block", NULL, 0, 0,
-        {0,
-         "compute again in the backward pass what attention, or each block, made, rather than keep it (default none)"})
 
 SETTING(TEXT, sched, "sched", RUNS | SL__INFO, LOCAL, "NAME", NULL, 0, 0,
         {0, "scheduling policy (default $STARPU_SCHED, else the first of --sched-lib, else lws)"})

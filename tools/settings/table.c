@@ -28,8 +28,30 @@ const sl__setting sl__settings[] = {
    .use = SL__USE_##use_,                                                                          \
    .standard = standard_,                                                                          \
    .help = {__VA_ARGS__}},
+/* graph, which runs no step, takes none that is read at each step. */
+#define TRAINING(flags_, help_)                                                                                      \
+  .commands = (flags_)&SL_TRAINING_EACH_STEP ? BUILDS & ~SL__GRAPH : BUILDS, .use = SL__USE_RUN, .training = flags_, \
+  .help = {{0, help_}}
+#define SL_REAL(field_, option_, flags_, argument_, least_, most_, help_) \
+  {.s = {.field = #field_,                                                \
+         .option = option_,                                               \
+         .kind = SL_SETTING_REAL,                                         \
+         .offset = offsetof(sl__options, training.field_),                \
+         .argument = argument_,                                           \
+         .least = least_,                                                 \
+         .most = most_},                                                  \
+   TRAINING(flags_, help_)},
+#define SL_NAMED(type_, field_, option_, flags_, names_, help_) \
+  {.s = {.field = #field_,                                      \
+         .option = option_,                                     \
+         .kind = SL_SETTING_NAMED,                              \
+         .offset = offsetof(sl__options, training.field_),      \
+         .names = names_},                                      \
+   TRAINING(flags_, help_)},
 #include "tools/settings/rows.h"
 #undef SETTING
+#undef SL_REAL
+#undef SL_NAMED
 };
 enum { ROWS = sizeof sl__settings / sizeof *sl__settings };
 const int sl__settings_count = ROWS;
@@ -85,4 +107,16 @@ void sl__option_default_real(double *option, double value) {
 }
 sl_status sl__option_default_text(char **option, const char *value) {
   return *option ? SL_OK : sl__set_text(option, value);
+}
+
+void sl__training_given(const sl__options *options, sl_training *training) {
+  for (const sl_training_setting *t = sl_training_settings; t->s.field; t++)
+    if (sl_setting_given(&t->s, &options->training)) sl_setting_copy(&t->s, training, &options->training);
+}
+
+void sl__training_default(sl__options *options, const sl_training *training) {
+  for (const sl_training_setting *t = sl_training_settings; t->s.field; t++)
+    if (!sl_setting_given(&t->s, &options->training) &&
+        (!(t->flags & SL_TRAINING_OPTIMIZER) || sl_optimizer_reads(training->optimizer, t->s.field)))
+      sl_setting_copy(&t->s, &options->training, training);
 }

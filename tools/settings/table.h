@@ -13,6 +13,7 @@ typedef struct sl__setting {
   sl_setting s;
   unsigned commands; /* that take it */
   sl__use use;
+  unsigned training;    /* of a setting of training: its flags; else 0 */
   const char *standard; /* default, as text; NULL: none, or found by the command */
   struct {
     unsigned commands; /* 0: all */

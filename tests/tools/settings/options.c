@@ -8,9 +8,9 @@
 
 #include "runtime/data/dataset.h"
 #include "runtime/machine/isa.h"
+#include "tests/support/scratch.h"
 #include "tools/settings/nearest.h"
 #include "tools/settings/phrases.h"
-#include "tests/support/scratch.h"
 
 static const sl__command train = {.name = "train", .bit = SL__TRAIN, .arguments = "MODEL ", .least = 1, .most = 1};
 static const sl__command predict = {
@@ -31,18 +31,44 @@ static void defaults(void **state) {
   assert_near(o.val_fraction, 0.1, 0);
   assert_int_equal(o.seed, 1);
   assert_int_equal(o.batch, -1);
-  assert_true(isnan(o.learning_rate));
-  assert_null(o.optimizer);
+  assert_true(isnan(o.training.learning_rate));
+  assert_int_equal((int)o.training.optimizer, -1);
   assert_null(o.rate_schedule); /* the model's */
   assert_near(o.rate_gamma, 0.1, 0);
   sl__option_default_integer(&o.batch, 64);
   sl__option_default_integer(&o.seed, 7);
-  sl__option_default_real(&o.learning_rate, 0.5);
+  sl__option_default_real(&o.training.learning_rate, 0.5);
   sl__option_default_real(&o.val_fraction, 0.5);
   assert_int_equal(o.batch, 64);
   assert_int_equal(o.seed, 1);
-  assert_near(o.learning_rate, 0.5, 0);
+  assert_near(o.training.learning_rate, 0.5, 0);
   assert_near(o.val_fraction, 0.1, 0);
+  sl__options_free(&o);
+}
+
+/* Every setting of training is an option of train, and what was given of them goes into the training. */
+static void settings_of_training(void **state) {
+  (void)state;
+  sl__options o;
+  sl_training t = {.momentum = 0.5, .beta1 = 0.25, .recompute = SL_RECOMPUTE_BLOCK};
+  for (const sl_training_setting *row = sl_training_settings; row->s.field; row++) {
+    char word[64];
+    snprintf(word, sizeof word, "--%s=%s", row->s.option, row->s.kind == SL_SETTING_REAL ? "0.125" : row->s.names[1]);
+    assert_ok(parse(&train, &o, WORDS("train", "mlp", word)));
+    for (const sl_training_setting *other = sl_training_settings; other->s.field; other++)
+      assert_int_equal(sl_setting_given(&other->s, &o.training), other == row);
+    sl_training got = t;
+    sl__training_given(&o, &got);
+    assert_true(sl_setting_equal(&row->s, &got, &o.training));
+    sl__options_free(&o);
+  }
+  assert_ok(parse(&train, &o, WORDS("train", "mlp", "--beta1=0.125")));
+  t.optimizer = SL_OPTIMIZER_SGD;
+  sl__training_default(&o, &t);
+  assert_near(o.training.momentum, 0.5, 0);
+  assert_near(o.training.beta1, 0.125, 0);
+  assert_true(isnan(o.training.beta2)); /* sgd reads none */
+  assert_int_equal(o.training.recompute, SL_RECOMPUTE_BLOCK);
   sl__options_free(&o);
 }
 
@@ -56,7 +82,7 @@ static void the_nearer_wins(void **state) {
   assert_string_equal(o.model, "lenet"); /* the run resumed */
   assert_int_equal(o.steps, 9);
   assert_int_equal(o.seed, 3); /* over it, the file */
-  assert_near(o.learning_rate, 0.25, 0);
+  assert_near(o.training.learning_rate, 0.25, 0);
   assert_int_equal(o.batch, 8);        /* over that, flags */
   assert_near(o.val_fraction, 0.1, 0); /* below all, defaults */
   sl__options_free(&o);
@@ -76,7 +102,8 @@ static void written_and_read_again(void **state) {
   assert_null(strstr(yaml, "out"));
   assert_ok(parse(&train, &again, WORDS("train", "--config", path)));
   assert_string_equal(again.data, "a: folder #1");
-  assert_true(again.learning_rate == 0.1 && again.decay == 1e-4 && again.clip == 0.30000000000000004);
+  assert_true(again.training.learning_rate == 0.1 && again.training.decay == 1e-4 &&
+              again.training.clip == 0.30000000000000004);
   assert_int_equal(again.calibrate, 1);
   assert_int_equal(again.gpus, 0);
   assert_int_equal(again.force, 0);
@@ -200,6 +227,7 @@ static void choices_are_the_librarys(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(defaults),
+      cmocka_unit_test(settings_of_training),
       cmocka_unit_test_setup_teardown(the_nearer_wins, scratch_setup, scratch_teardown),
       cmocka_unit_test_setup_teardown(written_and_read_again, scratch_setup, scratch_teardown),
       cmocka_unit_test_setup_teardown(handed_on, scratch_setup, scratch_teardown),

@@ -1,0 +1,73 @@
+/* How a network is trained: the settings of training, and the optimizers. */
+#ifndef SL_TRAINING_H
+#define SL_TRAINING_H
+
+#include <jansson.h>
+
+#include "codelets/codelets.h"
+#include "runtime/base/setting.h"
+#include "tasks/graph/recompute.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum sl_optimizer {
+#define SL_ENUM(upper, lower) SL_OPTIMIZER_##upper,
+  SL_OPTIMIZERS(SL_ENUM)
+#undef SL_ENUM
+      SL_OPTIMIZER_COUNT
+} sl_optimizer;
+
+/* The settings, as training_rows.h describes them; a model has its usual values. */
+typedef struct sl_training {
+#define SL_REAL(field, ...) double field;
+#define SL_NAMED(type, field, ...) type field;
+#include "codelets/training_rows.h"
+#undef SL_REAL
+#undef SL_NAMED
+} sl_training;
+
+enum {
+  SL_TRAINING_EACH_STEP = 1, /* read at each step: the graph does not depend on it */
+  SL_TRAINING_OPTIMIZER = 2, /* read by some optimizers only */
+  SL_TRAINING_NO_BIT = 4,    /* changes no bit: neither saved nor compared */
+  SL_TRAINING_LATER = 8      /* came after the first model files: 0 where a file lacks it. Every new setting has it */
+};
+typedef struct sl_training_setting {
+  sl_setting s;
+  unsigned flags;
+} sl_training_setting;
+extern const sl_training_setting sl_training_settings[]; /* ended by a field that is NULL */
+
+/* {"optimizer": "adamw", "learning_rate": 0.001, ...}: what decides bits. NULL without memory. */
+json_t *sl_training_to_json(const sl_training *training);
+/* SL_EFORMAT names what is missing or wrong. */
+sl_status sl_training_from_json(const json_t *json, sl_training *training);
+/* The first setting that decides bits and differs; NULL: none does. */
+const sl_setting *sl_training_differs(const sl_training *a, const sl_training *b);
+
+/* An optimizer: the nodes that update the parameters. One file in codelets/optimizers each (adam shares adamw's
+ * kernel), and a line in list.h. */
+typedef struct sl_optimizer_rule {
+  const char *name;
+  const char *reads[8]; /* settings flagged SL_TRAINING_OPTIMIZER that it reads, by field; NULL behind the last */
+  const char *state[4]; /* F32 tensors of the parameter's shape that it keeps, as NAME.m; NULL behind the last */
+  /* Adds the nodes for n parameters and their gradients; guard and clip as in sl_sgd. */
+  void (*add)(sl_graph *graph, const sl_training *training, const sl_value *parameters, const sl_value *gradients,
+              int n, sl_value guard, sl_value clip);
+} sl_optimizer_rule;
+#define SL_RULE(upper, lower) extern const sl_optimizer_rule sl_optimizer_##lower;
+SL_OPTIMIZERS(SL_RULE)
+#undef SL_RULE
+extern const sl_optimizer_rule *const sl_optimizer_rules[SL_OPTIMIZER_COUNT];
+int sl_optimizer_reads(sl_optimizer optimizer, const char *field);
+
+/* Names of the values of enums, NULL behind the last. */
+extern const char *const sl_optimizer_names[];
+extern const char *const sl_batchnorm_names[];
+
+#ifdef __cplusplus
+}
+#endif
+#endif
