@@ -3,7 +3,7 @@
 #include <config.h>
 #include <stdio.h>
 
-#include "tools/commands/commands.h"
+#include "tools/command/command.h"
 
 void sl__print_manual(FILE *file) {
   fputs(

@@ -8,6 +8,7 @@
 
 #include "runtime/base/log.h"
 #include "runtime/machine/runtime.h"
+#include "tools/command/command.h"
 #include "tools/commands/commands.h"
 #include "tools/run/session.h"
 #include "tools/settings/nearest.h"

@@ -20,9 +20,4 @@ sl_status sl__report(sl__options *options, int *exit_code);
 sl_status sl__grade(sl__options *options, int *exit_code);
 sl_status sl__info(sl__options *options, int *exit_code);
 
-extern const sl__command *const sl__commands[]; /* ended by NULL; the first is train */
-
-/* starling.1, whole, made from the tables of commands and options. */
-void sl__print_manual(FILE *file);
-
 #endif

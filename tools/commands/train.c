@@ -13,9 +13,7 @@
 #include "runtime/trace/idle.h"
 #include "tasks/starpu/program.h"
 #include "tools/commands/commands.h"
-#include "tools/files/checkpoints.h"
 #include "tools/files/model_file.h"
-#include "tools/files/resume.h"
 #include "tools/files/rundir.h"
 #include "tools/run/balance.h"
 #include "tools/run/data.h"
@@ -26,6 +24,8 @@
 #include "tools/run/timeline.h"
 #include "tools/run/watch.h"
 #include "tools/settings/phrases.h"
+#include "tools/train/checkpoints.h"
+#include "tools/train/resume.h"
 
 /* What has been added up since some step. */
 typedef struct interval {

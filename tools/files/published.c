@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "runtime/base/json.h"
-#include "tools/run/session.h"
+#include "tools/settings/model.h"
 
 /* The file of that name beside the weights; NULL: there is none. *path is to be freed. */
 static sl_status beside(const sl_weights *weights, const char *name, char **path) {

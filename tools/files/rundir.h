@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "runtime/base/status.h"
+#include "tools/settings/options.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -17,7 +18,7 @@ extern "C" {
  * had in its place, which is no longer written. */
 #define SL_RUNDIR_FILES(X)                     \
   X(SL_RUNDIR_MARKER, ".starling-run")         \
-  X(SL_RUNDIR_CONFIG, "config.yaml")           \
+  X(SL_RUNDIR_CONFIG, SL__CONFIG_NAME)         \
   X(SL_RUNDIR_ENVIRONMENT, "environment.json") \
   X(SL_RUNDIR_PLAN, "plan.json")               \
   X(SL_RUNDIR_METRICS, "metrics.jsonl")        \

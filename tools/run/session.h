@@ -1,29 +1,17 @@
-/* What the subcommands that compute have in common: from options to a running machine, a model, its data and a plan. */
+/* What the subcommands that compute have in common: a running machine, signals, memory of the process. */
 #ifndef SL_TOOLS_SESSION_H
 #define SL_TOOLS_SESSION_H
 
 #include <jansson.h>
 
-#include "models/models.h"
 #include "runtime/machine/runtime.h"
-#include "tools/settings/options.h"
+#include "tools/settings/model.h"
 
 /* Starts the runtime as the options say. what: the command's name; several ranks are refused unless `ranks`. */
 sl_status sl__start(const sl__options *options, const char *what, int ranks, sl_runtime **runtime);
 
 /* Adds to sl_environment's object what is known once the runtime is up: `machine`, and versions to `libraries`. */
 sl_status sl__environment_complete(json_t *environment, const sl_runtime *runtime);
-
-/* The model that the options name; an unknown one is a usage error with the nearest name. */
-sl_status sl__find_model(const char *name, const sl_model **model);
-/* The model's usual training, with what the options change. */
-void sl__training_of(const sl__options *options, const sl_model *model, sl_training *training);
-/* A complete plan for so many ranks; the batch is the model's unless given, and each rank has the micro-batches as
- * leaves. */
-sl_status sl__plan_of(const sl__options *options, const sl_model *model, int ranks, sl_plan *plan);
-/* What a model is built for when no data set is named: --image and --classes, or --length and the model's vocabulary.
- */
-sl_status sl__synthetic_data(const sl__options *options, const sl_model *model, sl_model_data *data);
 
 /* Whether SIGINT, SIGTERM or SIGUSR1 (what Slurm sends before the end) has come since sl__catch_signals; a second one
  * ends the process as usual. */

@@ -1,5 +1,5 @@
 /* When to write checkpoints, and what to say of those that failed. */
-#include "tools/files/checkpoints.h"
+#include "tools/train/checkpoints.h"
 
 #include <stdlib.h>
 

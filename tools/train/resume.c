@@ -1,5 +1,5 @@
 /* Progress to JSON and back; comparing a checkpoint with the training that is to go on; reading it. */
-#include "tools/files/resume.h"
+#include "tools/train/resume.h"
 
 #include <inttypes.h>
 #include <stdio.h>

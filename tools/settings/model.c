@@ -1,0 +1,69 @@
+/* The model, its training and its plan, from the options and the model's usual values. */
+#include "tools/settings/model.h"
+
+#include <string.h>
+
+#include "tools/settings/nearest.h"
+#include "tools/settings/phrases.h"
+
+sl_status sl__find_model(const char *name, const sl_model **model) {
+  const char *names[64];
+  char suggestion[128];
+  int n = 0;
+  while (sl_models[n] && n < 64) names[n] = sl_models[n]->name, n++;
+  sl_status status = sl_model_find(name, model);
+  return status == SL_ENOTFOUND
+             ? sl_fail(SL_EINVAL, "%s%s", sl_error(), sl__suggestion(name, names, n, suggestion, sizeof suggestion))
+             : status;
+}
+
+void sl__training_of(const sl__options *o, const sl_model *model, sl_training *training) {
+  *training = model->training;
+  sl__training_given(o, training);
+}
+
+/* Height, width and channels that a model of images is to be built for without a data set. */
+static sl_status image_of(const sl__options *o, const sl_model *model, int64_t size[3]) {
+  static const int64_t usual[3] = {28, 28, 1};
+  if (o->image) return sl__image_parse(o->image, size);
+  memcpy(size, model->image[0] > 0 ? model->image : usual, sizeof usual);
+  return SL_OK;
+}
+
+sl_status sl__plan_of(const sl__options *o, const sl_model *model, int ranks, sl_plan *plan) {
+  *plan = (sl_plan){.batch = o->batch > 0 ? o->batch : model->batch, .seed = o->seed >= 0 ? (uint64_t)o->seed : 1};
+  if (o->micro_batches > 0) plan->micro_batches = (int)o->micro_batches;
+  plan->leaves = ranks * (plan->micro_batches > 0 ? plan->micro_batches : 1);
+  if (o->leaves > 0) plan->leaves = (int)o->leaves;
+  if (o->shards > 0) plan->shards = (int)o->shards;
+  if (o->row_blocks > 0) plan->row_blocks = (int)o->row_blocks;
+  if (!plan->shards && (model->length > 0 || model->image[0] > 0)) {
+    /* a sample has many rows: shards of 128 tokens, or 224 x 224 pixels, or more, at most 8 a leaf */
+    enum { TOKENS = 128, PIXELS = 224 * 224, MOST = 8 };
+    int64_t image[3];
+    SL_TRY(image_of(o, model, image));
+    const int64_t length = o->length > 0 ? o->length : model->length, leaves = plan->leaves > 0 ? plan->leaves : 1;
+    const int64_t each = plan->batch / leaves, most = each < MOST ? each : MOST;
+    const int64_t wanted = model->length > 0 ? each * length / TOKENS : each * image[0] * image[1] / PIXELS;
+    plan->shards = (int)(leaves * (wanted < 1 ? 1 : wanted < most ? wanted : most));
+  }
+  return sl_plan_complete(plan);
+}
+
+sl_status sl__synthetic_data(const sl__options *o, const sl_model *model, sl_model_data *data) {
+  if (model->length > 0) {
+    *data = (sl_model_data){.classes = model->vocabulary, .length = o->length > 0 ? o->length : model->length};
+    return SL_OK;
+  }
+  int64_t size[3];
+  SL_TRY(image_of(o, model, size));
+  *data = (sl_model_data){.height = size[0],
+                          .width = size[1],
+                          .channels = size[2],
+                          .classes = o->classes > 0       ? o->classes
+                                     : model->classes > 0 ? model->classes
+                                                          : 10,
+                          .mean = {0.5, 0.5, 0.5, 0.5},
+                          .deviation = {0.29, 0.29, 0.29, 0.29}};
+  return SL_OK;
+}
