@@ -1,5 +1,6 @@
 #!/bin/sh
-# What make dist packs is everything that the repository holds; a header missing from every list of Makefile.am shows only there.
+# make dist packs every file of the repository; a header that is missing from the lists of Makefile.am shows only
+# there. The archive's name must be relative to the build folder.
 cd "${top_srcdir:-$(dirname "$0")/..}" || exit 99
 build=${top_builddir:-.}
 command -v git >/dev/null && git ls-files >/dev/null 2>&1 || { echo '1..0 # SKIP no git checkout'; exit 0; }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The same bits: one plan gives the same parameters and optimizer state, byte for byte, under every scheduling policy, with one or
-# two workers and with a team. BITS_STEPS sets how many steps; tests/figures/bits.sh takes 200.
+# The same bits: one plan gives the same parameters and optimizer state, byte for byte, under every scheduling
+# policy, with one worker, two workers and a team. BITS_STEPS: number of steps; tests/figures/bits.sh takes 200.
 . "$(dirname "$0")/support/command.shlib"
 steps=${BITS_STEPS:-12}
 make_set data 768 0 28 10

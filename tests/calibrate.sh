@@ -1,6 +1,6 @@
 #!/bin/sh
-# starling calibrate: every kind of task gets its samples, StarPU's models then have them, of the machine that was named; what is lacking is
-# said, with exit code 3.
+# starling calibrate: every kind of task gets its samples, which go into StarPU's models of the named machine; exit
+# code 3 and a message if samples are missing.
 . "$(dirname "$0")/support/command.shlib"
 STARPU_HOME=$work/home
 export STARPU_HOME

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The command's surface: options and configuration files, help and manual, graph, info, bench; its exit codes.
+# The command: options, configuration files, help, manual, graph, info, bench, and exit codes.
 . "$(dirname "$0")/support/command.shlib"
 commands='train eval generate predict convert bench calibrate compare graph trace report import tokenize grade info'
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# starling compare: a table of policies with what was measured under each, the same bytes, a bound that none beats, files for others; and
-# clear errors.
+# starling compare: a table of policies with their measurements, equal bytes, a bound that no policy beats, files
+# for other programs, and clear errors.
 . "$(dirname "$0")/support/command.shlib"
 if grep -q __asan_init "$starling"; then echo '1..0 # SKIP processes under a sanitizer take too long'; exit 0; fi
 STARPU_HOME=$work/home

@@ -1,5 +1,6 @@
 #!/bin/sh
-# starling grade: right and wrong submissions, and those that would stop the grading if they could: loops, bombs, leaks, floods.
+# starling grade: right and wrong submissions, and some that try to stop the grading: endless loops, fork bombs,
+# leaks, floods of output.
 . "$(dirname "$0")/support/command.shlib"
 if grep -q __asan_init "$starling"; then echo '1..0 # SKIP the address space of a sanitizer is without limits'; exit 0; fi
 command -v pkg-config >/dev/null || { echo '1..0 # SKIP no pkg-config'; exit 0; }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What make install leaves is whole: a program that knows only starling.pc compiles with every installed header, as C and as C++,
-# links and runs.
+# make install leaves a complete installation: a program that uses only starling.pc compiles with every installed
+# header, as C and as C++, links and runs.
 build=${top_builddir:-.}
 [ -e "$build/starling.pc" ] || { echo '1..0 # SKIP no build here'; exit 0; }
 command -v pkg-config >/dev/null || { echo '1..0 # SKIP no pkg-config'; exit 0; }

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Nothing is lost: a run that is killed (SIGKILL, on several ranks to one of them) again and again, at random moments, mostly while
-# a checkpoint is being written, finds a whole checkpoint each time, and ends with the bytes of a run that nobody disturbed.
-# KILLS sets how many kills, KILLS_RANKS the numbers of ranks that starts take in turn (2 and 1); tests/figures/kills.sh takes 200.
+# Nothing is lost: a run is killed again and again (SIGKILL; of several ranks one), at random moments, mostly while
+# it writes a checkpoint. Each start finds a complete checkpoint, and the end has the bytes of an undisturbed run.
+# KILLS: number of kills; KILLS_RANKS: numbers of ranks of the starts, in turn (2 and 1). tests/figures/kills.sh
+# takes 200.
 . "$(dirname "$0")/support/command.shlib"
 kills=${KILLS:-5} seed=${KILLS_SEED:-$$} all_ranks=1
 [ ! -x "${MPIEXEC-}" ] || all_ranks='2 1'

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Every lesson, as its reader has it: built in a copy of its folder by its own Makefile against this build, run, its answer checked by
-# itself, within a minute. Each has a page and solutions, and the C code that a page quotes stands in the lesson.
+# Every lesson as its reader runs it: built in a copy of its folder by its own Makefile against this build, run, and
+# checked by itself, within a minute. Each lesson has a page and solutions, and the C code that a page quotes stands
+# in the lesson.
 . "$(dirname "$0")/support/command.shlib"
 build=$(dirname "$starling")
 data=${DATA:-/usr/share/datasets/fashion-mnist}

@@ -1,6 +1,6 @@
 #!/bin/sh
-# --sched-lib: the policies of a library are found by name, serve the commands, give the same bits and are compared like the
-# rest; one that keeps its tasks is ended by name; what is no such library is refused.
+# --sched-lib: policies of a library are found by name, serve all commands, give the same bits and can be compared.
+# A policy that keeps its tasks is ended by name; a file that is no such library is refused.
 . "$(dirname "$0")/support/command.shlib"
 build=$(dirname "$starling")
 made_of() { sed -n "s/^$1 = //p" "$build/Makefile"; }

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Several ranks: the bytes of one rank, for every division of the leaves and every kind of sum over ranks; and an end with one clear
-# message where ranks differ, fail, die or stand still. RANKS_STEPS sets how many steps (default 6).
+# Several ranks give the bytes of one rank, for every division of the leaves and every kind of sum over ranks. If
+# ranks differ, fail, die or stand still, the job ends with one clear message. RANKS_STEPS: number of steps (default
+# 6).
 . "$(dirname "$0")/support/command.shlib"
 steps=${RANKS_STEPS:-6}
 mpiexec=${MPIEXEC:-mpiexec.mpich}

@@ -1,6 +1,7 @@
 #!/bin/sh
-# starling report: the page stands alone and says what `starling trace` says, whatever names are in it; a browser without a window
-# uses it (wheel, drag, keys, search, click) at two widths, light and dark, without a fault and in time.
+# starling report: the page needs no other file and agrees with `starling trace`, whatever the names in it. A
+# headless browser uses the page (wheel, drag, keys, search, click) at two widths, light and dark, without an error
+# and in time.
 . "$(dirname "$0")/support/command.shlib"
 timelines=$(dirname "$starling")/tests/support/timelines
 

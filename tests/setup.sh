@@ -1,6 +1,6 @@
 #!/bin/sh
-# The set-up scripts on a machine that lacks things, as far as that can be shown without one: what is missing is named, with the
-# command that gets it; what Spack holds counts as there; wrong options and wrong archives are refused.
+# The set-up scripts on a machine that lacks things, as far as any machine can show it: a missing thing is named
+# with the command that installs it, packages of Spack count as installed, wrong options and archives are refused.
 cd "${top_srcdir:-$(dirname "$0")/..}" || exit 99
 top=$PWD
 echo 1..9

@@ -1,7 +1,8 @@
 #!/bin/sh
-# The Slurm scripts of examples/clusters under a real Slurm: a slurmctld and two slurmd, all on loopback, started here in a temporary
-# folder and stopped at the end. Both nodes are this machine, so they lend the same cores; control groups are left alone
-# (proctrack/pgid, task/affinity), since containers often may not make any. Needs root, slurm-wlm and munge.
+# The Slurm scripts of examples/clusters under a real Slurm: a slurmctld and two slurmd on loopback, started here in
+# a temporary folder and stopped at the end. Both nodes are this machine, so they share its cores; control groups
+# are not used (proctrack/pgid, task/affinity), since containers often cannot make any. Needs root, slurm-wlm and
+# munge.
 . "$(dirname "$0")/support/command.shlib"
 [ "$(id -u)" = 0 ] || { echo '1..0 # SKIP slurmd is for root'; exit 0; }
 PATH=$PATH:/usr/sbin:/sbin

@@ -1,5 +1,6 @@
 #!/bin/sh
-# starling tokenize: token files of texts by every kind of tokenizer, one learnt here, the text back, and what is said of what is wrong.
+# starling tokenize: token files by every kind of tokenizer, one of them trained here; the text back from them;
+# messages for wrong input.
 . "$(dirname "$0")/support/command.shlib"
 data=$top/tests/runtime
 little() { od -An -tu"$3" -j "$2" -N "$3" "$1" | tr -d ' '; } # file, byte, width

@@ -1,10 +1,10 @@
 #!/bin/bash
-# Figure: two ranks of one worker, one of them with half a core, 12 leaves: the throughput with --balance auto as multiples of that
-# of the even division, in turn, at least 1.3; and the same bits. Half a core is a quota of the control group (v1 or v2), and QUOTA
-# another one in per cent. Its period is 10 ms, shorter than any step here: a worker that waits uses up its quota, too, so with a
-# period as long as a step the whole job would stand still for half of the time. Where no group can be made, the rank is stopped half
-# of the time. The machine must have nothing else to do, or the other rank is slowed down, too. ROUNDS says how many times each is
-# measured (default 3).
+# Figure: two ranks of one worker each, one of them with half a core, 12 leaves. The throughput with --balance auto
+# over that of the even division, measured in turn, is at least 1.3, with the same bits. Half a core is a quota of
+# the control group (v1 or v2); QUOTA: another quota, in per cent. The quota's period is 10 ms, shorter than any
+# step here: a waiting worker uses up its quota too, so with a period as long as a step the whole job would stand
+# still half of the time. If no group can be made, the rank is stopped half of the time. The machine must be
+# otherwise idle, or the other rank is slowed down too. ROUNDS: number of measurements of each (default 3).
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 starling=${STARLING:-$top/build/starling} mpiexec=${MPIEXEC:-mpiexec.mpich} rounds=${ROUNDS:-3} quota=${QUOTA:-50}

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Figure: what gpt2-nano has learnt of the King James text after STEPS steps (default 300) on 2 ranks that share no memory, each with a core of
-# its own, its gradients sent as they are, as bf16, and parts of them that are largest: a tenth, a hundredth; with the bytes of a
+# Figure: loss of gpt2-nano on the King James text after STEPS steps (default 300) on 2 ranks without shared memory,
+# one core each, with gradients sent uncompressed, as bf16, and as the largest tenth and hundredth; and bytes per
 # step over the whole run, warm-up included. bf16 may lose 2% of the loss, top-k 15%. OUT=FILE.svg draws the curves.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Imported images against torchvision's way by PIL: every pixel within one level. Needs a Python with PIL and numpy (PYTHON), and a folder of
-# classes of images; without one, images of many kinds are made.
+# Imported images beside torchvision's way by PIL: every pixel within one level. Needs a Python with PIL and numpy
+# (PYTHON), and a folder of classes of images; without one, images of many kinds are made.
 starling=${STARLING:-$PWD/starling} python=${PYTHON:-python3}
 here=$(cd "$(dirname "$0")" && pwd)
 "$python" -c 'import PIL, numpy' 2>/dev/null || { echo "1..0 # SKIP $python has no PIL and numpy"; exit 77; }

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Figure: the tree builds and passes its tests with gcc and clang, against StarPU 1.3 and 1.4, with and without CUDA, as far as this machine
-# has them. STARPU14 and STARPU14_CUDA name installations of StarPU 1.4 (tools/build-starpu makes them).
+# Figure: the tree builds and passes its tests with gcc and clang, StarPU 1.3 and 1.4, with and without CUDA, as far
+# as this machine has them. STARPU14 and STARPU14_CUDA: installations of StarPU 1.4, made by tools/build-starpu.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/matrix.XXXXXX")

@@ -1,7 +1,8 @@
 #!/bin/bash
-# Figure: two test hosts (tests/support/hosts.sh) with a link of 1 Gbit/s between them. Alone, a reduce-scatter and an allgather of 64 MB, 64 MB each
-# way, take the time that the limit allows, within 25%. In steps of gpt2-nano, of the exchange 80% of what the backward pass can hide is hidden.
-# And what ranks that share a host's memory (hierarchy) and compression bring there. For machines with a core for each host.
+# Figure: two test hosts (tests/support/hosts.sh) with a link of 1 Gbit/s between them. A reduce-scatter and an
+# allgather of 64 MB alone, 64 MB each way, take at most 25% longer than the link's rate allows. In steps of
+# gpt2-nano, 80% of the exchange that the backward pass can hide is hidden. Also shows what hierarchy (ranks that
+# share a host's memory) and compression gain. For machines with one core per host.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 build=${BUILD:-$top/build}

@@ -1,8 +1,8 @@
 #!/bin/bash
-# Figure: samples/s and peak memory of the networks beside PyTorch's on the same cores, in turn in one run. Met where the rate is 1.2 times
-# the best of the PyTorches or 80% of the run's sgemm peak (gpt2 75%), and the peak memory no more than theirs and predicted within 10%.
-# PYTHONS names the Pythons whose torch is compared (default /usr/bin/python3, Debian's python3-torch; a release of 2.x is run eagerly and
-# compiled); MODELS and ROUNDS choose.
+# Figure: samples/s and peak memory of the networks beside PyTorch on the same cores, in turn in one run. Met if the
+# rate is 1.2 times the best PyTorch's or 80% of the run's sgemm peak (gpt2 75%), and the peak memory is no larger
+# than PyTorch's and predicted within 10%. PYTHONS: Pythons whose torch is compared (default /usr/bin/python3,
+# Debian's python3-torch; a release of 2.x runs eagerly and compiled). MODELS and ROUNDS choose.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 starling=${STARLING:-$top/build/starling}

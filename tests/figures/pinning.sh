@@ -1,6 +1,7 @@
 #!/bin/bash
-# Figure: pinning on a machine of 2 x 64 cores in 8 NUMA domains (a synthetic hwloc topology), 1, 2 and 8 ranks a node: printed, and checked by
-# tests/runtime/machine/topology (no core twice, none left out, no team across a domain).
+# Figure: pinning on a machine of 2 x 64 cores in 8 NUMA domains (a synthetic hwloc topology) with 1, 2 and 8 ranks
+# per node, printed, and checked by tests/runtime/machine/topology (no core twice, none left out, no team across a
+# domain).
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 build=${BUILD:-$top/build}

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Figure: scheduling policies compared on lenet, gpt2-nano and uneven, 2 workers: `starling compare` with REPETITIONS (10) of each, in
-# turn, with priorities and without. No target for the times; all must leave the same bits, and the bound must not be above any step.
-# POLICIES: which ones; OUT: a folder that keeps tables, CSV, JSON and pages.
+# Figure: scheduling policies on lenet, gpt2-nano and uneven, 2 workers: `starling compare` with REPETITIONS (10) of
+# each, in turn, with and without priorities. Times have no target; all policies must leave the same bits, and the
+# bound must not exceed any step. POLICIES: which ones; OUT: folder for tables, CSV, JSON and pages.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 starling=${STARLING:-$top/build/starling} repetitions=${REPETITIONS:-10}

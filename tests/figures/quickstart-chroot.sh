@@ -1,7 +1,7 @@
 #!/bin/bash
-# Figure: on a Debian 12 with nothing installed, ./quickstart ends within 6 minutes on 2 cores with lenet at 90.5% test accuracy or
-# better, and ./quickstart check passes. A chroot made by debootstrap is that machine; installing packages counts as time.
-# KEEP=DIR makes the chroot there and keeps it.
+# Figure: on a Debian 12 with nothing installed, ./quickstart ends within 6 minutes on 2 cores with lenet at 90.5%
+# test accuracy or better, and ./quickstart check passes. The machine is a chroot made by debootstrap; installing
+# packages counts as time. KEEP=DIR makes the chroot there and keeps it.
 set -u
 skip() { echo "SKIP: $*"; exit 77; }
 top=$(cd "$(dirname "$0")/../.." && pwd)

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Figure: the same parameters, byte for byte, after 100 steps (STEPS) of lenet on Fashion-MNIST and of gpt2-nano on the King James
-# text: on 1, 2 and 4 ranks with 4 leaves, on 1 and 3 with 12; also with leaves divided unevenly, and with the optimizer's state divided.
+# Figure: the same parameters, byte for byte, after 100 steps (STEPS) of lenet on Fashion-MNIST and of gpt2-nano on
+# the King James text: on 1, 2 and 4 ranks with 4 leaves, on 1 and 3 with 12; also with uneven leaves, and with
+# divided optimizer state.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 starling=${STARLING:-$top/build/starling} mpiexec=${MPIEXEC:-mpiexec.mpich} steps=${STEPS:-100}

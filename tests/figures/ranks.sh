@@ -1,8 +1,8 @@
 #!/bin/bash
-# Figure: two ranks of one worker each against one rank of two workers, the same plan and the same global batch, in turn: 95% of the
-# throughput or more for gpt2-nano, and for gpt2 at 2048 tokens a step or with its optimizer state divided; 80% of the exchange hidden
-# (of the time that one is under way, no worker is idle for it); the memory of a rank. ROUNDS says how many times each is measured (default 5); two minutes
-# on two cores.
+# Figure: two ranks of one worker each beside one rank of two workers, with the same plan and global batch, in turn.
+# Throughput: 95% or more for gpt2-nano, and for gpt2 at 2048 tokens a step or with divided optimizer state.
+# Exchange: 80% hidden (of its time under way, no worker is idle for it). Memory of a rank: printed. ROUNDS: number
+# of measurements (default 5); two minutes on two cores.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 starling=${STARLING:-$top/build/starling} mpiexec=${MPIEXEC:-mpiexec.mpich} rounds=${ROUNDS:-5}

@@ -1,8 +1,9 @@
 #!/bin/bash
-# Figure: what recording costs: steps with the recorder and without, in turn in one run. At most 2% of step time for gpt2-nano and lenet, and
-# 2 microseconds a task: medians of pairs, with the range of the middle half of them. A step has the 10th percentile of its times in a
-# round, so that what else the machine does counts little; what is left of that may be more than the recording, or below zero.
-# ROUNDS: how many of each; SECONDS_EACH: how long about.
+# Figure: cost of recording: steps with and without the recorder, in turn in one run. At most 2% of step time for
+# gpt2-nano and lenet, and 2 microseconds per task: medians of pairs, with the range of their middle half. A round
+# counts with the 10th percentile of its step times, which keeps out most of the machine's other work; the rest of
+# that noise may exceed the cost itself, or make it negative. ROUNDS: number of rounds; SECONDS_EACH: approximate
+# length of each.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 starling=${STARLING:-$top/build/starling}

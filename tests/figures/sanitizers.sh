@@ -1,6 +1,6 @@
 #!/bin/bash
-# Figure: all tests pass under the address and undefined-behaviour sanitizers, and the engine's under valgrind, with no error and no leak of
-# ours. JOBS: parallel compilations.
+# Figure: all tests pass under the address and undefined-behaviour sanitizers, and the engine's tests under
+# valgrind, without an error or a leak of ours. JOBS: parallel compilations.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/sanitizers.XXXXXX")

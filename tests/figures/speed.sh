@@ -1,7 +1,8 @@
 #!/bin/bash
-# Figure: samples/s of a training step beside PyTorch's on the same cores, in turn in one run: mlp (batch 256) at 2.5 times, lenet (batch
-# 256) at 2 times Debian's PyTorch; mlp at 60% of the sgemm peak; kernels take 90% of worker time.
-# PYTHON names the Python whose torch is compared (default /usr/bin/python3, Debian's python3-torch); ROUNDS how often.
+# Figure: samples/s of a training step beside PyTorch on the same cores, in turn in one run: mlp (batch 256) at 2.5
+# times, lenet (batch 256) at 2 times Debian's PyTorch; mlp at 60% of the sgemm peak; kernels take 90% of worker
+# time. PYTHON: the Python whose torch is compared (default /usr/bin/python3, Debian's python3-torch); ROUNDS:
+# number of rounds.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 starling=${STARLING:-$top/build/starling}

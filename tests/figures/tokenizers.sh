@@ -1,6 +1,6 @@
 #!/bin/sh
-# Figure: Starling's tokenizers give the ids of Hugging Face's on the King James text and on odd text, and how fast.
-# PYTHON names an interpreter with the package tokenizers; TEXT another text (default: Debian's bible-kjv).
+# Figure: Starling's tokenizers give the ids of Hugging Face's on the King James text and on odd text; and their
+# speed. PYTHON: an interpreter with the package tokenizers; TEXT: another text (default: Debian's bible-kjv).
 set -eu
 : "${STARLING:=./starling}" "${PYTHON:=python3}" "${top_srcdir:=$(dirname "$0")/../..}"
 if ! "$PYTHON" -c 'import tokenizers' 2>/dev/null; then

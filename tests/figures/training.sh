@@ -1,8 +1,9 @@
 #!/bin/bash
-# Figure: the examples train to what docs/reference/models.md promises: gpt2-nano on the King James text below 1.7 nats a byte within 15 minutes and no
-# worse than PyTorch after the same bytes, resnet8 92.5% and vit-tiny 89% on Fashion-MNIST's test images; bert-nano's loss. Three quarters
-# of an hour on two cores; RUNS names where the runs go, so that curve.sh can draw them. PYTHON names the Python whose torch is compared
-# (default /usr/bin/python3, Debian's python3-torch); without one that part is skipped.
+# Figure: the examples train as docs/reference/models.md promises: gpt2-nano on the King James text below 1.7 nats a
+# byte within 15 minutes and no worse than PyTorch after the same bytes, resnet8 92.5% and vit-tiny 89% on
+# Fashion-MNIST's test images; bert-nano's loss. Three quarters of an hour on two cores. RUNS: folder for the runs,
+# so that curve.sh can draw them. PYTHON: the Python whose torch is compared (default /usr/bin/python3, Debian's
+# python3-torch); without one that part is skipped.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 export STARLING=${STARLING:-$top/build/starling} TEXT
