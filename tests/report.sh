@@ -110,7 +110,7 @@ if command -v jq >/dev/null; then
 else
   skip 'points: no jq'
 fi
-expect 'a folder that cannot be made' 1 'cannot make /proc/nowhere' report trained --out x.html --svg /proc/nowhere
+expect 'a folder that cannot be made' 1 'cannot make the folder /proc/nowhere' report trained --out x.html --svg /proc/nowhere
 
 # In a browser: a small run and one of 100,000 tasks, at two widths, light and dark. Frames have any width; windows have a least one.
 browser=

@@ -15,9 +15,14 @@ struct sl_file {
   char *path, *temporary;
 };
 
+static sl_status fail_with(sl_status code, const char *what, const char *path, int error) {
+  if (error != ENOSPC && error != EDQUOT) return sl_fail(code, "cannot %s %s: %s", what, path, strerror(error));
+  sl_fail(code, "cannot %s %s: %s; free some space or choose another place", what, path, strerror(error));
+  return sl_blame(code, "path");
+}
+
 static sl_status fail_on(const char *what, const char *path, int error) {
-  return sl_fail(error == ENOENT ? SL_ENOTFOUND : SL_EIO, "cannot %s %s: %s%s", what, path, strerror(error),
-                 error == ENOSPC || error == EDQUOT ? "; free some space or choose another place (--out)" : "");
+  return fail_with(error == ENOENT ? SL_ENOTFOUND : SL_EIO, what, path, error);
 }
 
 /* "a/b/c" -> 4; "c" -> 0: where the last name begins. */
@@ -35,7 +40,7 @@ sl_status sl_file_create(const char *path, sl_file **result) {
   if (file) file->path = strdup(path), file->temporary = malloc(room);
   if (!file || !file->path || !file->temporary) {
     if (file) free(file->path), free(file->temporary), free(file);
-    return sl_fail(SL_ENOMEM, "out of memory for writing %s", path);
+    return sl_no_memory("for writing %s", path);
   }
   do {
     snprintf(file->temporary, room, "%.*s.%s.%ld-%u.tmp", (int)start, path, path + start, (long)getpid(),
@@ -71,6 +76,35 @@ sl_status sl_file_overwrite(sl_file *file, uint64_t offset, const void *bytes, s
   return SL_OK;
 }
 
+sl_status sl_folder_make(const char *path) {
+  return mkdir(path, 0777) == 0 || errno == EEXIST ? SL_OK : fail_with(SL_EIO, "make the folder", path, errno);
+}
+
+sl_status sl_folder_make_all(const char *path, unsigned mode, int *made) {
+  sl_status status = SL_OK;
+  int new_at_end = 0;
+  char *part = strdup(path);
+  if (!part) return sl_no_memory("to make the folder %s", path);
+  for (char *end = part;;) {
+    end += strspn(end, "/"), end += strcspn(end, "/"); /* behind the next component */
+    const char after = *end;
+    *end = '\0';
+    const int error = mkdir(part, mode) == 0 ? 0 : errno;
+    if (!error)
+      new_at_end++;
+    else if (error == EEXIST || access(part, F_OK) == 0) /* a read-only disk says EROFS of folders that exist */
+      new_at_end = 0;
+    else
+      SL_TRY_OUT(fail_with(SL_EIO, "make the folder", part, error));
+    *end = after;
+    if (!end[strspn(end, "/")]) break;
+  }
+out:
+  free(part);
+  if (made) *made = new_at_end;
+  return status;
+}
+
 sl_status sl_folder_sync(const char *folder) {
   sl_status status = SL_OK;
   int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -84,7 +118,7 @@ sl_status sl_folder_sync(const char *folder) {
 static sl_status sync_folder_of(const char *path) {
   size_t start = name_start(path);
   char *folder = start ? strndup(path, start) : strdup(".");
-  if (!folder) return sl_fail(SL_ENOMEM, "out of memory for writing %s", path);
+  if (!folder) return sl_no_memory("for writing %s", path);
   const sl_status status = sl_folder_sync(folder);
   free(folder);
   return status;
@@ -138,7 +172,7 @@ sl_status sl_file_read(const char *path, size_t limit, char **bytes, size_t *n) 
     if (used == room) { /* one byte more than is there, so that the end is seen without growing again */
       room = room ? 2 * room : S_ISREG(info.st_mode) ? (size_t)info.st_size + 1 : 4096;
       char *larger = realloc(buffer, room + 1);
-      if (!larger) SL_TRY_OUT(sl_fail(SL_ENOMEM, "out of memory for %s (%zu bytes)", path, room));
+      if (!larger) SL_TRY_OUT(sl_no_memory("for %s (%zu bytes)", path, room));
       buffer = larger;
     }
     ssize_t got = read(fd, buffer + used, room - used);

@@ -30,9 +30,14 @@ void sl_file_discard(sl_file *file);
 /* create, write, commit in one. */
 sl_status sl_file_replace(const char *path, const void *bytes, size_t n);
 
-/* Makes renames and new names in a folder last. File systems that cannot do so (they say EINVAL) have done what they
- * can.
+/* Makes a folder, with mode 0777 less the umask. A folder that exists is no error. SL_EIO names the folder. */
+sl_status sl_folder_make(const char *path);
+/* Makes a folder and the folders above it, with this mode less the umask. *made, where made is not NULL, counts the
+ * components at the end of the path that are new: 0 when the folder existed. SL_EIO, SL_ENOMEM; *made is set then too.
  */
+sl_status sl_folder_make_all(const char *path, unsigned mode, int *made);
+/* Writes a folder's entries to the disk, so that new names and renames outlive a crash. File systems that cannot do
+ * that (EINVAL) are not an error. */
 sl_status sl_folder_sync(const char *folder);
 
 /* Reads the whole of a regular file or stream of at most limit bytes; *bytes is the caller's to free() and has a zero

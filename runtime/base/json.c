@@ -34,7 +34,7 @@ char *sl_json_text(const json_t *value, size_t flags) {
 sl_status sl_json_write(const char *path, const json_t *value) {
   if (!value) return sl_fail(SL_EINVAL, "nothing to write to %s: a value could not be made JSON", path);
   char *text = sl_json_text(value, JSON_INDENT(2) | JSON_ENCODE_ANY);
-  if (!text) return sl_fail(SL_ENOMEM, "out of memory for writing %s", path);
+  if (!text) return sl_no_memory("for writing %s", path);
   sl_file *file;
   sl_status status = sl_file_create(path, &file);
   if (status == SL_OK) {

@@ -18,13 +18,11 @@ int sl__grow(void *pointer, size_t *room, size_t n, size_t element) {
   return 1;
 }
 
-static sl_status no_memory(void) { return sl_fail(SL_ENOMEM, "no memory for a tokenizer's tables"); }
-
 sl_status sl__strings_init(sl__strings *s) {
   memset(s, 0, sizeof *s);
   s->slots = 1024;
   s->table = calloc(s->slots, sizeof *s->table);
-  if (!s->table || !sl__grow(&s->start, &s->room, 2, sizeof *s->start)) return no_memory();
+  if (!s->table || !sl__grow(&s->start, &s->room, 2, sizeof *s->start)) return sl_no_memory("for a tokenizer's tables");
   s->start[0] = 0;
   return SL_OK;
 }
@@ -60,7 +58,7 @@ static sl_status double_strings(sl__strings *s) {
   sl__strings wide = *s;
   wide.slots = 2 * s->slots;
   wide.table = calloc(wide.slots, sizeof *wide.table);
-  if (!wide.table) return no_memory();
+  if (!wide.table) return sl_no_memory("for a tokenizer's tables");
   for (size_t i = 0; i < s->n; i++) {
     size_t n;
     const char *bytes = sl__strings_get(s, i, &n);
@@ -81,7 +79,7 @@ sl_status sl__strings_add(sl__strings *s, const char *bytes, size_t n, uint32_t 
     *number = s->table[slot].number - 1;
     return SL_OK;
   }
-  if (s->n + 2 >= UINT32_MAX) return no_memory();
+  if (s->n + 2 >= UINT32_MAX) return sl_no_memory("for a tokenizer's tables");
   if (2 * (s->n + 1) > s->slots) {
     SL_TRY(double_strings(s));
     slot = slot_of(s, bytes, n, hash);
@@ -89,7 +87,7 @@ sl_status sl__strings_add(sl__strings *s, const char *bytes, size_t n, uint32_t 
   const size_t used = s->start[s->n];
   if (n > SIZE_MAX - used || !sl__grow(&s->start, &s->room, s->n + 2, sizeof *s->start) ||
       !sl__grow(&s->bytes, &s->bytes_room, used + n, 1))
-    return no_memory();
+    return sl_no_memory("for a tokenizer's tables");
   if (n) memcpy(s->bytes + used, bytes, n);
   *number = (uint32_t)s->n++;
   s->start[s->n] = used + n;
@@ -109,7 +107,7 @@ sl_status sl__pairs_init(sl__pairs *p) {
   memset(p, 0, sizeof *p);
   p->slots = 1024;
   p->table = calloc(p->slots, sizeof *p->table);
-  return p->table ? SL_OK : no_memory();
+  return p->table ? SL_OK : sl_no_memory("for a tokenizer's tables");
 }
 
 void sl__pairs_clear(sl__pairs *p) {
@@ -125,10 +123,11 @@ sl_status sl__pairs_add(sl__pairs *p, uint64_t pair, uint32_t *number) {
     *number = p->table[slot] - 1;
     return SL_OK;
   }
-  if (p->n + 1 >= INT32_MAX || !sl__grow(&p->key, &p->room, p->n + 1, sizeof *p->key)) return no_memory();
+  if (p->n + 1 >= INT32_MAX || !sl__grow(&p->key, &p->room, p->n + 1, sizeof *p->key))
+    return sl_no_memory("for a tokenizer's tables");
   if (2 * (p->n + 1) > p->slots) {
     uint32_t *wide = calloc(2 * p->slots, sizeof *wide);
-    if (!wide) return no_memory();
+    if (!wide) return sl_no_memory("for a tokenizer's tables");
     free(p->table);
     p->table = wide, p->slots *= 2;
     for (size_t i = 0; i < p->n; i++) p->table[pair_slot(p, p->key[i])] = (uint32_t)i + 1;

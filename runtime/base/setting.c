@@ -69,7 +69,7 @@ const char *sl_setting_argument(const sl_setting *s, char *text, size_t n) {
 
 static sl_status set_text(char **field, const char *text) {
   char *copy = strdup(text);
-  if (!copy) return sl_fail(SL_ENOMEM, "no memory for an option");
+  if (!copy) return sl_no_memory("for an option");
   free(*field);
   *field = copy;
   return SL_OK;

@@ -7,6 +7,7 @@
 
 enum { ERROR_TEXT_BYTES = 2048 };
 static _Thread_local char error_text[ERROR_TEXT_BYTES];
+static _Thread_local char error_setting[64];
 
 static const struct {
   const char *name, *text;
@@ -24,7 +25,24 @@ sl_status sl_fail(sl_status code, const char *format, ...) {
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
   memcpy(error_text, text, sizeof text);
+  error_setting[0] = 0;
   return code;
+}
+
+sl_status sl_blame(sl_status code, const char *setting) {
+  snprintf(error_setting, sizeof error_setting, "%s", setting);
+  return code;
+}
+
+const char *sl_error_setting(void) { return error_setting; }
+
+sl_status sl_no_memory(const char *format, ...) {
+  char text[ERROR_TEXT_BYTES];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  return sl_fail(SL_ENOMEM, "no memory %s", text);
 }
 
 sl_status sl_context(sl_status code, const char *format, ...) {

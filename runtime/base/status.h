@@ -42,10 +42,19 @@ enum { SL_EXIT_DONE = 0, SL_EXIT_FAILURE = 1, SL_EXIT_USAGE = 2, SL_EXIT_UNCALIB
 
 /* Sets the calling thread's error text and returns code. */
 sl_status sl_fail(sl_status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Fails with SL_ENOMEM and the text "no memory ..."; format says for what ("for %d rows", "to read %s"). */
+sl_status sl_no_memory(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Puts "context: " before the calling thread's error text and returns code. */
 sl_status sl_context(sl_status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The calling thread's last error text; never NULL. Valid until the thread's next failure. */
 const char *sl_error(void);
+
+/* Names the setting at fault in the last failure and returns code. The setting is a field of the options that the
+ * caller gave ("threads_per_worker"), "path" for a place on disk, or several with commas between; at most 63 bytes. The
+ * error text states the fact in words; a program with an option for the setting can name that option. sl_fail forgets
+ * the setting, sl_context keeps it. */
+sl_status sl_blame(sl_status code, const char *setting);
+const char *sl_error_setting(void); /* "": the last failure names none */
 
 const char *sl_status_name(sl_status code); /* "SL_EIO" */
 const char *sl_status_text(sl_status code); /* "input or output failed" */

@@ -54,10 +54,11 @@ static int rank_of_name(const char *name, int file) {
 
 static sl_status no_such_folder(const char *directory, int error) {
   if (strcmp(directory, SL_DATASET_DEFAULT) == 0)
-    return sl_fail(SL_ENOTFOUND,
-                   "no data set in %s: install Debian's package dataset-fashion-mnist (apt-get install "
-                   "dataset-fashion-mnist), or name a folder of IDX files with --data",
-                   directory);
+    return sl_blame(sl_fail(SL_ENOTFOUND,
+                            "no data set in %s: install Debian's package dataset-fashion-mnist (apt-get install "
+                            "dataset-fashion-mnist), or name a folder of IDX files",
+                            directory),
+                    "directory");
   return sl_fail(error == ENOENT ? SL_ENOTFOUND : SL_EIO, "cannot read the data folder %s: %s", directory,
                  strerror(error));
 }
@@ -72,7 +73,7 @@ static sl_status find_files(const char *directory, char *paths[FILES]) {
     const int f = file_of_name(entry->d_name);
     if (f < 0) continue;
     char *name = strdup(entry->d_name);
-    if (!name) SL_TRY_OUT(sl_fail(SL_ENOMEM, "out of memory for the names in %s", directory));
+    if (!name) SL_TRY_OUT(sl_no_memory("for the names in %s", directory));
     if (!best[f]) {
       best[f] = name;
       continue;
@@ -99,7 +100,7 @@ static sl_status find_files(const char *directory, char *paths[FILES]) {
   for (int f = 0; f < FILES; f++)
     if (best[f] && asprintf(&paths[f], "%s/%s", directory, best[f]) < 0) {
       paths[f] = NULL;
-      SL_TRY_OUT(sl_fail(SL_ENOMEM, "out of memory for the names in %s", directory));
+      SL_TRY_OUT(sl_no_memory("for the names in %s", directory));
     }
 out:
   closedir(folder);
@@ -126,7 +127,7 @@ static sl_status read_labels(const char *path, sl_image_set *set) {
     return SL_OK;
   }
   set->labels = malloc((size_t)(set->n ? set->n : 1) * sizeof *set->labels);
-  if (!set->labels) SL_TRY_OUT(sl_fail(SL_ENOMEM, "out of memory for %s", path));
+  if (!set->labels) SL_TRY_OUT(sl_no_memory("for %s", path));
   for (int64_t i = 0; i < set->n; i++) set->labels[i] = ((const uint8_t *)labels.data)[i];
 out:
   sl_idx_clear(&labels);
@@ -189,7 +190,7 @@ static sl_status read_names(const char *directory, char ***names, int32_t *n) {
   char *path = NULL, *text = NULL;
   size_t bytes;
   *names = NULL, *n = 0;
-  if (asprintf(&path, "%s/labels.txt", directory) < 0) return sl_fail(SL_ENOMEM, "out of memory for %s", directory);
+  if (asprintf(&path, "%s/labels.txt", directory) < 0) return sl_no_memory("for %s", directory);
   sl_status status = sl_file_read(path, NAMES_LIMIT_BYTES, &text, &bytes);
   if (status == SL_ENOTFOUND) {
     free(path);
@@ -202,14 +203,14 @@ static sl_status read_names(const char *directory, char ***names, int32_t *n) {
   if (lines < 1 || lines > MOST_CLASSES)
     SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s: names %" PRId64 " classes; 1 to %d are supported", path, lines, MOST_CLASSES));
   char **list = calloc((size_t)lines, sizeof *list);
-  if (!list) SL_TRY_OUT(sl_fail(SL_ENOMEM, "out of memory for %s", path));
+  if (!list) SL_TRY_OUT(sl_no_memory("for %s", path));
   char *line = text;
   for (int64_t i = 0; i < lines; i++) {
     const size_t length = strcspn(line, "\n");
     list[i] = strndup(line, length > 0 && line[length - 1] == '\r' ? length - 1 : length);
     if (!list[i]) {
       free_names(list, (int32_t)i);
-      SL_TRY_OUT(sl_fail(SL_ENOMEM, "out of memory for %s", path));
+      SL_TRY_OUT(sl_no_memory("for %s", path));
     }
     line += length + 1;
   }
@@ -228,10 +229,9 @@ static sl_status make_names(sl_dataset *d) {
   for (int32_t i = 0; d->class_names && i < d->classes; i++) {
     char number[16];
     snprintf(number, sizeof number, "%" PRId32, i);
-    if (!(d->class_names[i] = strdup(known ? fashion[i] : number)))
-      return sl_fail(SL_ENOMEM, "out of memory for names");
+    if (!(d->class_names[i] = strdup(known ? fashion[i] : number))) return sl_no_memory("for names");
   }
-  return d->class_names ? SL_OK : sl_fail(SL_ENOMEM, "out of memory for the names of %" PRId32 " classes", d->classes);
+  return d->class_names ? SL_OK : sl_no_memory("for the names of %" PRId32 " classes", d->classes);
 }
 
 /* Number of classes from the largest label, which a broken label file would make absurd: most classes must have a
@@ -243,7 +243,7 @@ static sl_status count_classes(const char *path, sl_dataset *d) {
     if (d->train.labels[i] > d->train.labels[largest_at]) largest_at = i;
   d->classes = d->train.labels[largest_at] + 1;
   uint8_t *seen = calloc((size_t)d->classes, 1);
-  if (!seen) return sl_fail(SL_ENOMEM, "out of memory for %" PRId32 " classes", d->classes);
+  if (!seen) return sl_no_memory("for %" PRId32 " classes", d->classes);
   int32_t empty = d->classes;
   for (int64_t i = 0; i < d->train.n; i++) {
     empty -= !seen[d->train.labels[i]];
@@ -293,7 +293,7 @@ static sl_status make_splits(sl_dataset *d, double fraction, uint64_t seed) {
   d->n[SL_SPLIT_TRAIN] = n - aside, d->n[SL_SPLIT_VALIDATION] = aside, d->n[SL_SPLIT_TEST] = d->test.n;
   for (int s = 0; s < SL_SPLIT_COUNT; s++) {
     struct sl_split_order *o = d->order[s] = calloc(1, sizeof *o);
-    if (!o) return sl_fail(SL_ENOMEM, "out of memory for the data set");
+    if (!o) return sl_no_memory("for the data set");
     o->set = s == SL_SPLIT_TEST ? &d->test : &d->train;
     o->sample_bytes = d->height * d->width * d->channels;
     o->permuted = aside > 0 && s != SL_SPLIT_TEST;
@@ -312,7 +312,7 @@ sl_status sl_dataset_open(const sl_dataset_options *options, sl_dataset **result
     return sl_fail(SL_EINVAL, "a validation fraction of %g is not within 0 to 1", options->validation_fraction);
   sl_dataset *d = calloc(1, sizeof *d);
   if (!d || !(d->directory = strdup(options->directory ? options->directory : SL_DATASET_DEFAULT)))
-    SL_TRY_OUT(sl_fail(SL_ENOMEM, "out of memory for the data set"));
+    SL_TRY_OUT(sl_no_memory("for the data set"));
   SL_TRY_OUT(find_files(d->directory, paths));
   SL_TRY_OUT(read_names(d->directory, &d->class_names, &d->classes));
   SL_TRY_OUT(read_pair(paths[TRAIN_IMAGES], paths[TRAIN_LABELS], &d->train, &sample));

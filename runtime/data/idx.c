@@ -55,7 +55,7 @@ static sl_status stream_start(stream *s) {
   s->zipped = s->left >= 2 && s->at[0] == 0x1f && s->at[1] == 0x8b;
   if (s->zipped && inflateInit2(&s->z, 15 + 16) != Z_OK) {
     s->zipped = 0;
-    return sl_fail(SL_ENOMEM, "out of memory for reading %s", s->name);
+    return sl_no_memory("for reading %s", s->name);
   }
   return SL_OK;
 }
@@ -97,7 +97,7 @@ static sl_status stream_read(stream *s, uint8_t *out, size_t n, size_t *got) {
       if (result == Z_STREAM_END)
         s->member_ended = 1;
       else if (result == Z_MEM_ERROR)
-        return sl_fail(SL_ENOMEM, "out of memory for reading %s", s->name);
+        return sl_no_memory("for reading %s", s->name);
       else if (result != Z_OK && result != Z_BUF_ERROR)
         return sl_fail(SL_EFORMAT, "%s: corrupt gzip after %" PRId64 " unpacked bytes (%s); fetch the file again",
                        s->name, s->given + (int64_t)gave, s->z.msg ? s->z.msg : "invalid data");
@@ -165,7 +165,7 @@ static sl_status read_header(stream *s, header *h) {
 static void *aligned(size_t bytes) { return aligned_alloc(ALIGNMENT, (bytes / ALIGNMENT + 1) * ALIGNMENT); }
 
 static sl_status out_of_memory(const stream *s, int64_t bytes) {
-  return sl_fail(SL_ENOMEM, "out of memory for %s (%" PRId64 " bytes)", s->name, bytes);
+  return sl_no_memory("for %s (%" PRId64 " bytes)", s->name, bytes);
 }
 
 /* Bytes of output that are still to come, -1 when only reading tells. */
@@ -344,7 +344,7 @@ sl_status sl_idx_write(const char *path, sl_dtype dtype, const sl_shape *shape, 
   sl_file *file = NULL;
   sl_status status = SL_OK;
   if (zip && deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-    return sl_fail(SL_ENOMEM, "out of memory for writing %s", path);
+    return sl_no_memory("for writing %s", path);
   SL_TRY_OUT(sl_file_create(path, &file));
   SL_TRY_OUT(put(file, zip ? &z : NULL, head, 4 + 4 * (size_t)shape->ndim, 0));
   for (int64_t i = 0; i < count; i += BLOCK) {

@@ -141,14 +141,14 @@ static sl_status start_thread(sl_loader *l) {
   pthread_attr_t attributes;
   sl_status status = SL_OK;
   cpu_set_t *set = NULL;
-  if (pthread_attr_init(&attributes) != 0) return sl_fail(SL_ENOMEM, "out of memory for the loader's thread");
+  if (pthread_attr_init(&attributes) != 0) return sl_no_memory("for the loader's thread");
   if (l->options.ncpus > 0) {
     int most = 0;
     for (int i = 0; i < l->options.ncpus; i++)
       if (l->options.cpus[i] > most) most = l->options.cpus[i];
     const size_t bytes = CPU_ALLOC_SIZE(most + 1);
     set = CPU_ALLOC(most + 1);
-    if (!set) SL_TRY_OUT(sl_fail(SL_ENOMEM, "out of memory for the loader's thread"));
+    if (!set) SL_TRY_OUT(sl_no_memory("for the loader's thread"));
     CPU_ZERO_S(bytes, set);
     for (int i = 0; i < l->options.ncpus; i++) CPU_SET_S(l->options.cpus[i], bytes, set);
     pthread_attr_setaffinity_np(&attributes, bytes, set);
@@ -207,7 +207,7 @@ sl_status sl_loader_create(const sl_loader_options *options, sl_loader **result)
   const int64_t label_bytes = round_up(rows * (int64_t)sizeof(int32_t));
 
   sl_loader *l = calloc(1, sizeof *l);
-  if (!l) return sl_fail(SL_ENOMEM, "out of memory for the loader");
+  if (!l) return sl_no_memory("for the loader");
   pthread_mutex_init(&l->lock, NULL);
   pthread_cond_init(&l->freed, NULL);
   pthread_cond_init(&l->filled, NULL);
@@ -222,8 +222,8 @@ sl_status sl_loader_create(const sl_loader_options *options, sl_loader **result)
   sl_status status = SL_OK;
   if (!l->slots || !l->samples || !l->labels || (augments && !l->plain) || (o->ncpus > 0 && !cpus)) {
     free(cpus);
-    SL_TRY_OUT(sl_fail(SL_ENOMEM, "out of memory for the loader's %d slots of %lld bytes; a smaller batch needs less",
-                       depth, (long long)slot_bytes));
+    SL_TRY_OUT(sl_no_memory("for the loader's %d slots of %lld bytes; a smaller batch needs less", depth,
+                            (long long)slot_bytes));
   }
   if (cpus) l->options.cpus = memcpy(cpus, o->cpus, (size_t)o->ncpus * sizeof *cpus);
   memset(l->samples, 0, (size_t)all_bytes); /* the page faults happen here, not in a step */

@@ -29,9 +29,9 @@ sl_status sl_token_file_create(const char *path, int bits, sl_token_file **resul
   *result = NULL;
   if (bits != 16 && bits != 32) return sl_fail(SL_EINVAL, "%s: tokens of %d bits; there are 16 and 32", path, bits);
   sl_token_file *f = malloc(sizeof *f);
-  if (!f) return sl_fail(SL_ENOMEM, "no memory for writing %s", path);
+  if (!f) return sl_no_memory("for writing %s", path);
   f->file = NULL, f->path = strdup(path), f->bits = bits, f->count = 0, f->n = 0;
-  sl_status status = f->path ? sl_file_create(path, &f->file) : sl_fail(SL_ENOMEM, "no memory for writing %s", path);
+  sl_status status = f->path ? sl_file_create(path, &f->file) : sl_no_memory("for writing %s", path);
   if (status == SL_OK) status = sl_file_write(f->file, blank, sizeof blank);
   if (status != SL_OK) {
     sl_token_file_discard(f);

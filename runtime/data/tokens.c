@@ -51,8 +51,6 @@ struct sl_tokens_split {
 
 /* ---- files ------------------------------------------------------------------------------------------------------ */
 
-static sl_status out_of_memory(const char *path) { return sl_fail(SL_ENOMEM, "out of memory for %s", path); }
-
 static int ends_in(const char *name, const char *end) {
   const size_t n = strlen(name), m = strlen(end);
   return n > m && strcmp(name + n - m, end) == 0;
@@ -69,7 +67,7 @@ static sl_status add_file(sl_tokens *t, char *path) {
       path && t->n_files < MOST_FILES ? realloc(t->files, (size_t)(t->n_files + 1) * sizeof *larger) : NULL;
   if (!larger) {
     free(path);
-    return sl_fail(SL_ENOMEM, "no memory for %d token files; %d are the most", t->n_files + 1, MOST_FILES);
+    return sl_no_memory("for %d token files; %d are the most", t->n_files + 1, MOST_FILES);
   }
   t->files = larger;
   t->files[t->n_files++] = (token_file){.path = path, .split = split_of(path)};
@@ -112,7 +110,7 @@ static sl_status add_path(sl_tokens *t, const char *path) {
   char *real = realpath(path, NULL); /* none of a file that has no name any more */
   const int made = asprintf(&all, "%s%s%s", t->paths ? t->paths : "", t->paths ? "," : "", real ? real : path);
   free(real);
-  if (made < 0) return out_of_memory(path);
+  if (made < 0) return sl_no_memory("for %s", path);
   free(t->paths);
   t->paths = all;
   return S_ISDIR(info.st_mode) ? add_folder(t, path) : add_file(t, strdup(path));
@@ -204,7 +202,7 @@ static sl_status make_split(sl_tokens *t, sl_split files, sl_split split, int64_
                             const sl_tokens_options *o) {
   struct sl_tokens_split *s = calloc(1, sizeof *s + (size_t)t->n_files * sizeof *s->segment);
   t->split[split] = s;
-  if (!s) return out_of_memory(t->paths);
+  if (!s) return sl_no_memory("for %s", t->paths);
   s->window = o->window, s->stride = o->stride > 0 ? o->stride : o->window;
   int64_t start = 0;
   for (int i = 0; i < t->n_files; i++) {
@@ -237,11 +235,12 @@ static sl_status make_splits(sl_tokens *t, const sl_tokens_options *o) {
   SL_TRY(make_split(t, SL_SPLIT_TEST, SL_SPLIT_TEST, 0, INT64_MAX, o));
   for (int s = 0; s < SL_SPLIT_COUNT; s++)
     if (t->n[s] < 1 && (files[s] || (s == SL_SPLIT_VALIDATION && cut)))
-      return sl_fail(SL_EINVAL,
-                     "%s: has %" PRId64 " tokens %s%s, which hold no window of %" PRId64
-                     ": shorten the model's --length%s",
-                     t->paths, t->tokens[s], purposes[s], files[s] > 1 ? " (the longest file decides)" : "", o->window,
-                     cut ? " or change --val-fraction" : "");
+      return sl_blame(
+          sl_fail(SL_EINVAL,
+                  "%s: has %" PRId64 " tokens %s%s, which hold no window of %" PRId64 ": shorten the window%s",
+                  t->paths, t->tokens[s], purposes[s], files[s] > 1 ? " (the longest file decides)" : "", o->window,
+                  cut ? " or change the validation fraction" : ""),
+          cut ? "window, validation_fraction" : "window");
   return SL_OK;
 }
 
@@ -255,7 +254,7 @@ sl_status sl_tokens_open(const sl_tokens_options *o, sl_tokens **result) {
   if (!(o->validation_fraction >= 0 && o->validation_fraction < 1))
     return sl_fail(SL_EINVAL, "a validation fraction of %g is not within 0 to 1", o->validation_fraction);
   sl_tokens *t = calloc(1, sizeof *t);
-  if (!t || !(list = strdup(o->paths))) SL_TRY_OUT(out_of_memory(o->paths));
+  if (!t || !(list = strdup(o->paths))) SL_TRY_OUT(sl_no_memory("for %s", o->paths));
   char *rest = list;
   for (char *path; (path = strsep(&rest, ","));)
     if (*path) SL_TRY_OUT(add_path(t, path));

@@ -42,8 +42,6 @@ struct sl_checkpoint {
   int n_stretches;
 };
 
-static sl_status no_memory(const char *path) { return sl_fail(SL_ENOMEM, "out of memory for checkpoint %s", path); }
-
 /* ---- names ------------------------------------------------------------------------------------------------------ */
 
 /* The step of "step-00001200", -1 of any other name. */
@@ -117,7 +115,7 @@ sl_status sl_checkpoint_newest(const char *folder, int64_t **steps, int *n) {
     const int64_t step = step_of(entry->d_name);
     if (step < 0) continue;
     int64_t *more = realloc(*steps, (size_t)(*n + 1) * sizeof *more);
-    if (!more) SL_TRY_OUT(no_memory(folder));
+    if (!more) SL_TRY_OUT(sl_no_memory("for checkpoint %s", folder));
     *steps = more;
     more[(*n)++] = step;
   }
@@ -139,15 +137,14 @@ static sl_status hash_manifest(const json_t *manifest, char text[17]) {
   json_decref(copy);
   const int fine = dump != NULL;
   free(dump);
-  return fine ? SL_OK : sl_fail(SL_ENOMEM, "out of memory for a checkpoint's manifest");
+  return fine ? SL_OK : sl_no_memory("for a checkpoint's manifest");
 }
 
 sl_status sl_checkpoint_seal(json_t *manifest) {
   char text[17];
   SL_TRY(hash_manifest(manifest, text));
-  return json_object_set_new(manifest, CHECKSUM, json_string(text)) == 0
-             ? SL_OK
-             : sl_fail(SL_ENOMEM, "out of memory for a checkpoint's manifest");
+  return json_object_set_new(manifest, CHECKSUM, json_string(text)) == 0 ? SL_OK
+                                                                         : sl_no_memory("for a checkpoint's manifest");
 }
 
 /* Reads the whole file: its size and checksum. */
@@ -159,7 +156,7 @@ static sl_status hash_file(const char *path, uint64_t *bytes, char text[17]) {
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   *bytes = 0;
   if (fd < 0) SL_TRY_OUT(sl_fail(errno == ENOENT ? SL_EFORMAT : SL_EIO, "cannot read %s: %s", path, strerror(errno)));
-  if (!buffer || !state) SL_TRY_OUT(no_memory(path));
+  if (!buffer || !state) SL_TRY_OUT(sl_no_memory("for checkpoint %s", path));
   XXH3_64bits_reset(state);
   for (;;) {
     const ssize_t got = read(fd, buffer, CHUNK);
@@ -185,7 +182,8 @@ static sl_status malformed(const sl_checkpoint *c, const char *what) {
 
 static sl_status read_manifest(sl_checkpoint *c) {
   char *path, text[17];
-  if (asprintf(&path, "%s/%s", c->folder, SL_CHECKPOINT_MANIFEST) < 0) return no_memory(c->folder);
+  if (asprintf(&path, "%s/%s", c->folder, SL_CHECKPOINT_MANIFEST) < 0)
+    return sl_no_memory("for checkpoint %s", c->folder);
   const sl_status status = sl_json_read(path, &c->manifest);
   free(path);
   if (status != SL_OK) return status == SL_ENOTFOUND ? sl_fail(SL_EFORMAT, "%s", sl_error()) : status;
@@ -208,13 +206,13 @@ static sl_status read_manifest(sl_checkpoint *c) {
 static sl_status read_texts(sl_checkpoint *c) {
   const char *key;
   json_t *value;
-  if (!(c->texts = json_object())) return no_memory(c->folder);
+  if (!(c->texts = json_object())) return sl_no_memory("for checkpoint %s", c->folder);
   json_object_foreach((json_t *)sl_checkpoint_header(c), key, value) {
     char *text = json_is_string(value) ? NULL : json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
     const int failed =
         json_object_set_new(c->texts, key, json_is_string(value) ? json_incref(value) : json_string(text));
     free(text);
-    if (failed) return no_memory(c->folder);
+    if (failed) return sl_no_memory("for checkpoint %s", c->folder);
   }
   return SL_OK;
 }
@@ -239,11 +237,12 @@ static sl_status take_tensor(sl_checkpoint *c, json_t *numbers, const json_t *en
                : malformed(c, "a tensor of one shape in one part and another in the next");
   }
   sl_named_array *more = realloc(c->tensors, (size_t)(c->n_tensors + 1) * sizeof *more);
-  if (!more) return no_memory(c->folder);
+  if (!more) return sl_no_memory("for checkpoint %s", c->folder);
   c->tensors = more;
   more[c->n_tensors] = (sl_named_array){.name = name, .dtype = dtype, .shape = shape};
   *number = c->n_tensors++;
-  return json_object_set_new(numbers, name, json_integer(*number)) == 0 ? SL_OK : no_memory(c->folder);
+  return json_object_set_new(numbers, name, json_integer(*number)) == 0 ? SL_OK
+                                                                        : sl_no_memory("for checkpoint %s", c->folder);
 }
 
 /* What the manifest says of a tensor in a part must be what the part's own header says. */
@@ -264,7 +263,7 @@ static sl_status take_stretch(sl_checkpoint *c, json_t *numbers, const json_t *e
   if (s.first < 0 || !sl_shape_equal(&mine, &a->shape))
     return sl_fail(SL_EFORMAT, "%s: tensor %.200s is not what the manifest says", p->path, name);
   stretch *more = realloc(c->stretches, (size_t)(c->n_stretches + 1) * sizeof *more);
-  if (!more) return no_memory(c->folder);
+  if (!more) return sl_no_memory("for checkpoint %s", c->folder);
   c->stretches = more;
   more[c->n_stretches++] = s;
   return SL_OK;
@@ -280,13 +279,13 @@ static sl_status take_part(sl_checkpoint *c, json_t *numbers, const json_t *entr
       strncmp(name, PART, strlen(PART)) != 0 || strchr(name, '/'))
     return malformed(c, "a part without name, size, checksum or tensors");
   part *more = realloc(c->parts, (size_t)(c->n_parts + 1) * sizeof *more);
-  if (!more) return no_memory(c->folder);
+  if (!more) return sl_no_memory("for checkpoint %s", c->folder);
   c->parts = more;
   part *p = &more[c->n_parts++];
   *p = (part){0};
   if (asprintf(&p->path, "%s/%s", c->folder, name) < 0) {
     p->path = NULL;
-    return no_memory(c->folder);
+    return sl_no_memory("for checkpoint %s", c->folder);
   }
   SL_TRY(hash_file(p->path, &bytes, text));
   if (bytes != (uint64_t)json_integer_value(size))
@@ -335,7 +334,7 @@ sl_status sl_checkpoint_open(const char *path, sl_checkpoint **result) {
   json_t *numbers = json_object();
   *result = NULL;
   sl_checkpoint *c = calloc(1, sizeof *c);
-  if (!c || !numbers || !(c->folder = strdup(path))) SL_TRY_OUT(no_memory(path));
+  if (!c || !numbers || !(c->folder = strdup(path))) SL_TRY_OUT(sl_no_memory("for checkpoint %s", path));
   SL_TRY_OUT(read_manifest(c));
   SL_TRY_OUT(read_texts(c));
   const json_t *parts = json_object_get(c->manifest, "parts");
@@ -418,7 +417,7 @@ out:
 sl_status sl_checkpoint_remove(const char *folder, int64_t step) {
   char *path = sl_checkpoint_path(folder, step), *partial = sl_checkpoint_partial(folder, step);
   sl_status status = SL_OK;
-  if (!path || !partial) SL_TRY_OUT(no_memory(folder));
+  if (!path || !partial) SL_TRY_OUT(sl_no_memory("for checkpoint %s", folder));
   if (rename(path, partial) != 0)
     SL_TRY_OUT(sl_fail(SL_EIO, "cannot remove the checkpoint %s: %s", path, strerror(errno)));
   status = remove_folder(partial);
@@ -429,7 +428,7 @@ out:
 
 sl_status sl_checkpoint_put_aside(const char *folder, int64_t step) {
   char *path = sl_checkpoint_path(folder, step), *aside = NULL;
-  if (!path) return no_memory(folder);
+  if (!path) return sl_no_memory("for checkpoint %s", folder);
   const char *name = path + strlen(folder) + 1;
   sl_status status = SL_OK;
   for (int i = 1;; i++) {
@@ -438,7 +437,7 @@ sl_status sl_checkpoint_put_aside(const char *folder, int64_t step) {
     free(aside);
     if (asprintf(&aside, "%s/%s%s%s", folder, REFUSED, name, number) < 0) {
       aside = NULL;
-      SL_TRY_OUT(no_memory(folder));
+      SL_TRY_OUT(sl_no_memory("for checkpoint %s", folder));
     }
     if (rename(path, aside) == 0) break;
     if ((errno != ENOTEMPTY && errno != EEXIST) || i > 9999)
@@ -461,7 +460,7 @@ sl_status sl_checkpoint_tidy(const char *folder, int all, int *others) {
     if (is_temporary(name) && unlinkat(dirfd(directory), name, 0) != 0)
       SL_TRY_OUT(sl_fail(SL_EIO, "cannot remove %s/%s: %s", folder, name, strerror(errno)));
     if (!is_partial(name) && !(all && (step_of(name) >= 0 || is_refused(name)))) continue;
-    if (asprintf(&path, "%s/%s", folder, name) < 0) SL_TRY_OUT(no_memory(folder));
+    if (asprintf(&path, "%s/%s", folder, name) < 0) SL_TRY_OUT(sl_no_memory("for checkpoint %s", folder));
     SL_TRY_OUT(remove_folder(path));
     free(path), path = NULL;
   }

@@ -62,7 +62,7 @@ static sl_status read_header(sl_safetensors *st) {
     return sl_fail(SL_EFORMAT, "%s: truncated, a header of %" PRIu64 " bytes in a file of %lld", st->path, n,
                    (long long)info.st_size);
   char *text = malloc((size_t)n + 1);
-  if (!text) return sl_fail(SL_ENOMEM, "out of memory for the header of %s", st->path);
+  if (!text) return sl_no_memory("for the header of %s", st->path);
   json_error_t error = {0};
   sl_status status = read_at(st->fd, st->path, text, (size_t)n, LENGTH_BYTES, &got);
   if (status == SL_OK && got == n && n > 0 && text[0] == '{')
@@ -173,7 +173,7 @@ static sl_status read_entries(sl_safetensors *st) {
   const char *name, *key;
   json_t *value, *text;
   st->entries = calloc(json_object_size(st->header) + 1, sizeof *st->entries);
-  if (!st->entries) return sl_fail(SL_ENOMEM, "out of memory for the header of %s", st->path);
+  if (!st->entries) return sl_no_memory("for the header of %s", st->path);
   json_object_foreach(st->header, name, value) {
     if (!json_is_object(value))
       return sl_fail(SL_EFORMAT, "%s: the header's value of %.200s is not an object", st->path, name);
@@ -194,9 +194,9 @@ sl_status sl_safetensors_open(const char *path, sl_safetensors **result) {
   sl_status status = SL_OK;
   *result = NULL;
   sl_safetensors *st = calloc(1, sizeof *st);
-  if (!st) return sl_fail(SL_ENOMEM, "out of memory for reading %s", path);
+  if (!st) return sl_no_memory("for reading %s", path);
   st->fd = -1;
-  if (!(st->path = strdup(path))) SL_TRY_OUT(sl_fail(SL_ENOMEM, "out of memory for reading %s", path));
+  if (!(st->path = strdup(path))) SL_TRY_OUT(sl_no_memory("for reading %s", path));
   st->fd = open(path, O_RDONLY | O_CLOEXEC);
   if (st->fd < 0)
     SL_TRY_OUT(sl_fail(errno == ENOENT ? SL_ENOTFOUND : SL_EIO, "cannot read %s: %s", path, strerror(errno)));
@@ -242,7 +242,7 @@ sl_status sl_safetensors_read(const sl_safetensors *st, int i, void *data) {
 /* A name or text that jansson refused: it is not UTF-8, or memory ran out. */
 static sl_status refused(const char *path, const char *what, const char *name, const char *text) {
   json_t *probe = json_string(text); /* fails for the same reason, or memory is there again */
-  const sl_status status = probe ? sl_fail(SL_ENOMEM, "out of memory for the header of %s", path)
+  const sl_status status = probe ? sl_no_memory("for the header of %s", path)
                                  : sl_fail(SL_EINVAL, "cannot write %s: %s %.200s is not UTF-8", path, what, name);
   json_decref(probe);
   return status;
@@ -257,8 +257,7 @@ static sl_status make_header(const char *path, const sl_named_array *arrays, int
   for (int i = 0; i < nmetadata; i++)
     if (json_object_set_new(pairs, metadata[i][0], json_string(metadata[i][1])) != 0)
       SL_TRY_OUT(refused(path, "metadata", metadata[i][0], metadata[i][1]));
-  if (pairs && json_object_set(header, METADATA, pairs) != 0)
-    SL_TRY_OUT(sl_fail(SL_ENOMEM, "out of memory for the header of %s", path));
+  if (pairs && json_object_set(header, METADATA, pairs) != 0) SL_TRY_OUT(sl_no_memory("for the header of %s", path));
   for (int i = 0; i < n; i++) {
     const sl_named_array *a = &arrays[i];
     if (strcmp(a->name, METADATA) == 0 || json_object_get(header, a->name))
@@ -272,11 +271,11 @@ static sl_status make_header(const char *path, const sl_named_array *arrays, int
     json_t *value = json_pack("{s:s, s:o, s:[I, I]}", "dtype", sl_dtype_name(a->dtype), "shape", shape, "data_offsets",
                               (json_int_t)at, (json_int_t)end);
     if (json_object_set_new(header, a->name, value) != 0) SL_TRY_OUT(refused(path, "the name", a->name, a->name));
-    if (!whole) SL_TRY_OUT(sl_fail(SL_ENOMEM, "out of memory for the header of %s", path));
+    if (!whole) SL_TRY_OUT(sl_no_memory("for the header of %s", path));
     at = end;
   }
   *text = sl_json_text(header, JSON_COMPACT);
-  if (!*text) SL_TRY_OUT(sl_fail(SL_ENOMEM, "out of memory for the header of %s", path));
+  if (!*text) SL_TRY_OUT(sl_no_memory("for the header of %s", path));
   if (strlen(*text) > HEADER_LIMIT_BYTES - ALIGNMENT) {
     free(*text);
     SL_TRY_OUT(sl_fail(SL_EINVAL, "cannot write %s: its header is beyond the format's limit", path));
@@ -300,7 +299,7 @@ sl_status sl_safetensors_head(const char *path, const sl_named_array *arrays, in
     *bytes = head, *size = LENGTH_BYTES + padded;
   }
   free(text);
-  return head ? SL_OK : sl_fail(SL_ENOMEM, "out of memory for the header of %s", path);
+  return head ? SL_OK : sl_no_memory("for the header of %s", path);
 }
 
 sl_status sl_safetensors_write(const char *path, const sl_named_array *arrays, int n, const char *const (*metadata)[2],

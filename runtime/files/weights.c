@@ -26,15 +26,13 @@ struct sl_weights {
   sl_checkpoint *checkpoint; /* in place of parts */
 };
 
-static sl_status no_memory(const char *path) { return sl_fail(SL_ENOMEM, "out of memory for reading %s", path); }
-
 static sl_status add_part(sl_weights *w, const char *path) {
   part *parts = realloc(w->parts, (size_t)(w->n_parts + 1) * sizeof *parts);
-  if (!parts) return no_memory(path);
+  if (!parts) return sl_no_memory("for reading %s", path);
   w->parts = parts;
   part *p = &parts[w->n_parts];
   *p = (part){.path = strdup(path), .first = w->count};
-  if (!p->path) return no_memory(path);
+  if (!p->path) return sl_no_memory("for reading %s", path);
   const sl_status status = sl_safetensors_open(path, &p->file);
   if (status != SL_OK) {
     free(p->path);
@@ -50,7 +48,7 @@ static sl_status begin(const char *path, sl_weights **weights) {
   if (!*weights || !((*weights)->path = strdup(path))) {
     free(*weights);
     *weights = NULL;
-    return no_memory(path);
+    return sl_no_memory("for reading %s", path);
   }
   return SL_OK;
 }
@@ -78,7 +76,8 @@ static sl_status add_named(sl_weights *w, const char *tensor, const json_t *valu
   if (!p) {
     if (w->n_parts == MOST_FILES) return sl_fail(SL_EFORMAT, "%s: more than %d files", w->path, MOST_FILES);
     char *path;
-    if (asprintf(&path, "%.*s%s", slash ? (int)(slash + 1 - w->path) : 0, w->path, name) < 0) return no_memory(w->path);
+    if (asprintf(&path, "%.*s%s", slash ? (int)(slash + 1 - w->path) : 0, w->path, name) < 0)
+      return sl_no_memory("for reading %s", w->path);
     const sl_status status = add_part(w, path);
     free(path);
     if (status != SL_OK) return sl_context(status, "%s, tensor %.200s", w->path, tensor);
@@ -127,7 +126,7 @@ sl_status sl_weights_open(const char *path, sl_weights **weights) {
   if (length > 5 && strcmp(path + length - 5, ".json") == 0) return sl_weights_open_index(path, weights);
   if (stat(path, &info) == 0 && S_ISDIR(info.st_mode) && !sl_checkpoint_is(path)) {
     char *inside;
-    if (asprintf(&inside, "%s/%s", path, SL_WEIGHTS_INDEX) < 0) return no_memory(path);
+    if (asprintf(&inside, "%s/%s", path, SL_WEIGHTS_INDEX) < 0) return sl_no_memory("for reading %s", path);
     const int indexed = access(inside, F_OK) == 0;
     if (!indexed) strcpy(inside + length + 1, SL_WEIGHTS_FILE); /* the shorter name */
     const sl_status status = indexed                     ? sl_weights_open_index(inside, weights)
@@ -262,7 +261,7 @@ sl_status sl_weights_write(const char *folder, const sl_named_array *arrays, int
     free(path);
     if (asprintf(&path, "%s/%s", folder, name) < 0) {
       path = NULL;
-      SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for a path"));
+      SL_TRY_OUT(sl_no_memory("for a path"));
     }
     SL_TRY_OUT(sl_safetensors_write(path, arrays + from, these, metadata, nmetadata));
     for (int i = 0; i < these; i++) json_object_set_new(map, arrays[from + i].name, json_string(name));
@@ -272,7 +271,7 @@ sl_status sl_weights_write(const char *folder, const sl_named_array *arrays, int
   free(path);
   if (asprintf(&path, "%s/%s", folder, SL_WEIGHTS_INDEX) < 0) {
     path = NULL;
-    SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for a path"));
+    SL_TRY_OUT(sl_no_memory("for a path"));
   }
   index = json_pack("{s:{s:I}, s:O}", "metadata", "total_size", (json_int_t)total, "weight_map", map);
   status = sl_json_write(path, index);

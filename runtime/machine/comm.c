@@ -35,16 +35,20 @@ sl_status sl_comm_start(int *level) {
 }
 
 sl_status sl_comm_agree(MPI_Comm comm, sl_status status) {
-  enum { TEXT = 1024 };
-  char text[TEXT] = "";
+  struct {
+    char text[1024], setting[64];
+    int code;
+  } failure = {.code = (int)status};
   int rank, ranks;
   if (comm == MPI_COMM_NULL) return status;
   MPI_Comm_rank(comm, &rank), MPI_Comm_size(comm, &ranks);
-  int mine = status == SL_OK ? ranks : rank, first, code = status;
-  if (status != SL_OK) snprintf(text, sizeof text, "%s", sl_error());
+  int mine = status == SL_OK ? ranks : rank, first;
+  snprintf(failure.text, sizeof failure.text, "%s", sl_error());
+  snprintf(failure.setting, sizeof failure.setting, "%s", sl_error_setting());
   SL_TRY(sl_comm_status(MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, comm), "MPI_Allreduce"));
   if (first == ranks) return SL_OK;
-  SL_TRY(sl_comm_status(MPI_Bcast(&code, 1, MPI_INT, first, comm), "MPI_Bcast"));
-  SL_TRY(sl_comm_status(MPI_Bcast(text, TEXT, MPI_CHAR, first, comm), "MPI_Bcast"));
-  return ranks == 1 ? sl_fail((sl_status)code, "%s", text) : sl_fail((sl_status)code, "rank %d: %s", first, text);
+  SL_TRY(sl_comm_status(MPI_Bcast(&failure, sizeof failure, MPI_BYTE, first, comm), "MPI_Bcast"));
+  sl_fail((sl_status)failure.code, "%s", failure.text);
+  if (ranks > 1) sl_context((sl_status)failure.code, "rank %d", first);
+  return sl_blame((sl_status)failure.code, failure.setting);
 }

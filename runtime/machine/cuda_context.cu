@@ -59,7 +59,7 @@ extern "C" sl_cuda *sl_cuda_create(void *stream, size_t scratch_bytes, sl_status
   }
   sl_cuda *cuda = (sl_cuda *)calloc(1, sizeof *cuda);
   if (!cuda) {
-    *status = sl_fail(SL_ENOMEM, "no memory for the state of a GPU worker");
+    *status = sl_no_memory("for the state of a GPU worker");
     return NULL;
   }
   cuda->stream = (cudaStream_t)stream;

@@ -73,7 +73,7 @@ static int is_package(const char *folder, const char *domain) {
 static sl_status add_package(sl_energy *e, const char *folder, const char *domain) {
   char path[4096];
   package *more = realloc(e->package, ((size_t)e->n_packages + 1) * sizeof *more);
-  if (!more) return sl_fail(SL_ENOMEM, "no memory for energy counters");
+  if (!more) return sl_no_memory("for energy counters");
   e->package = more;
   package *p = &e->package[e->n_packages];
   *p = (package){0};
@@ -81,7 +81,7 @@ static sl_status add_package(sl_energy *e, const char *folder, const char *domai
   if (!read_number(path, &p->range)) p->range = 0;
   snprintf(path, sizeof path, "%s/%s/energy_uj", folder, domain);
   p->path = strdup(path);
-  if (!p->path) return sl_fail(SL_ENOMEM, "no memory for energy counters");
+  if (!p->path) return sl_no_memory("for energy counters");
   e->n_packages++;
   return SL_OK;
 }
@@ -158,7 +158,7 @@ static sl_status find_gpus(sl_energy *e, const sl_energy_options *o) {
   char *why = e->reason[SL_ENERGY_GPUS];
   e->gpu = calloc((size_t)o->n_gpus + 1, sizeof *e->gpu);
   e->gpu_last = calloc((size_t)o->n_gpus + 1, sizeof *e->gpu_last);
-  if (!e->gpu || !e->gpu_last) return sl_fail(SL_ENOMEM, "no memory for energy counters");
+  if (!e->gpu || !e->gpu_last) return sl_no_memory("for energy counters");
   if (o->n_gpus == 0 || !load(&e->nvml, o->nvml ? o->nvml : "libnvidia-ml.so.1", why)) return SL_OK;
   for (; e->n_gpus < o->n_gpus; e->n_gpus++) {
     const int code = e->nvml.by_address(o->gpus[e->n_gpus], &e->gpu[e->n_gpus]);
@@ -188,7 +188,7 @@ static void read_gpus(sl_energy *e, int add) {
 sl_status sl_energy_open(const sl_energy_options *options, sl_energy **energy) {
   *energy = NULL;
   sl_energy *e = calloc(1, sizeof *e);
-  if (!e) return sl_fail(SL_ENOMEM, "no memory for energy counters");
+  if (!e) return sl_no_memory("for energy counters");
   sl_status status = find_packages(e, options->powercap ? options->powercap : "/sys/class/powercap");
   if (status == SL_OK) status = find_gpus(e, options);
   if (status == SL_OK)

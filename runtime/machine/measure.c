@@ -95,7 +95,7 @@ static sl_status measure(sl_runtime *rt, sl_worker_function function, int n, dou
     if (team) r.threads += team->threads;
   }
   SL_TRY(sl_runtime_each_worker(rt, function, &r));
-  if (atomic_load(&r.failed)) return sl_fail(SL_ENOMEM, "no memory for measuring with %d threads", r.threads);
+  if (atomic_load(&r.failed)) return sl_no_memory("for measuring with %d threads", r.threads);
   const double found = 1e-3 * (double)atomic_load(&r.milli);
   if (found > *rate) *rate = found;
   return SL_OK;

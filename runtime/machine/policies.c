@@ -13,28 +13,33 @@
 static const char STANDARD[] = "lws", ENTRY[] = "starpu_get_sched_lib_policies";
 typedef struct starpu_sched_policy **(*entry_function)(void);
 
-static sl_status load(const char *path, struct starpu_sched_policy ***list) {
+static sl_status load_list(const char *path, struct starpu_sched_policy ***list) {
   static struct starpu_sched_policy *none[] = {NULL};
   *list = none;
   if (!path || !*path) return SL_OK;
-  if (access(path, R_OK) != 0)
-    return sl_fail(SL_ENOTFOUND, "--sched-lib: there is no library %s that can be read", path);
+  if (access(path, R_OK) != 0) return sl_fail(SL_ENOTFOUND, "no library of policies can be read at %s", path);
   char *whole = realpath(path, NULL); /* a bare name would be looked for in the system's folders */
   void *library = whole ? dlopen(whole, RTLD_NOW | RTLD_LOCAL) : NULL;
   free(whole);
-  if (!library) return sl_fail(SL_EFORMAT, "--sched-lib: %s cannot be loaded: %s", path, dlerror());
+  if (!library) return sl_fail(SL_EFORMAT, "library of policies %s cannot be loaded: %s", path, dlerror());
   void *symbol = dlsym(library, ENTRY);
   entry_function entry;
   memcpy(&entry, &symbol, sizeof entry); /* ISO C has no cast from data to functions */
-  if (!entry) return sl_fail(SL_EFORMAT, "--sched-lib: %s has no function %s", path, ENTRY);
+  if (!entry) return sl_fail(SL_EFORMAT, "library of policies %s has no function %s", path, ENTRY);
   struct starpu_sched_policy **found = entry();
-  if (!found || !*found) return sl_fail(SL_EFORMAT, "--sched-lib: %s of %s returned no policy", ENTRY, path);
+  if (!found || !*found)
+    return sl_fail(SL_EFORMAT, "function %s of the library of policies %s returned no policy", ENTRY, path);
   for (struct starpu_sched_policy **p = found; *p; p++)
     if (!(*p)->policy_name || !*(*p)->policy_name || strpbrk((*p)->policy_name, ", "))
-      return sl_fail(SL_EFORMAT, "--sched-lib: policy %d of %s needs a policy_name without commas and blanks",
+      return sl_fail(SL_EFORMAT, "policy %d of the library %s needs a policy_name without commas and blanks",
                      (int)(p - found), path);
   *list = found;
   return SL_OK;
+}
+
+static sl_status load(const char *path, struct starpu_sched_policy ***list) {
+  const sl_status status = load_list(path, list);
+  return status == SL_OK ? SL_OK : sl_blame(status, "sched_lib");
 }
 
 sl_status sl_policies_names(const char *library, char *text, size_t n) {

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/file.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/log.h"
 #include "runtime/machine/comm.h"
@@ -188,7 +189,7 @@ void sl_runtime_end_mpi(void) {
 /* The texts of all ranks of the node, n bytes each, in one block that the caller frees. */
 static sl_status gather_texts(sl_runtime *rt, const char *mine, size_t n, char **all) {
   char *block = calloc((size_t)rt->local_ranks + 1, n);
-  if (!block) return sl_fail(SL_ENOMEM, "no memory for what %d ranks of the node report", rt->local_ranks);
+  if (!block) return sl_no_memory("for what %d ranks of the node report", rt->local_ranks);
   char *own = block + (size_t)rt->local_ranks * n;
   snprintf(own, n, "%s", mine);
   sl_status status = SL_OK;
@@ -214,11 +215,11 @@ static sl_status find_group(sl_runtime *rt, hwloc_const_cpuset_t allowed, int *r
   const int fits = hwloc_bitmap_list_snprintf(mine, sizeof mine, allowed) < (int)sizeof mine;
   SL_TRY(gather_texts(rt, fits ? mine : "", sizeof mine, &all));
   hwloc_bitmap_t *set = calloc((size_t)rt->local_ranks, sizeof *set);
-  if (!set) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the CPU sets of %d ranks", rt->local_ranks));
+  if (!set) SL_TRY_OUT(sl_no_memory("for the CPU sets of %d ranks", rt->local_ranks));
   for (int r = 0; r < rt->local_ranks; r++) {
     set[r] = hwloc_bitmap_alloc();
     if (!set[r] || hwloc_bitmap_list_sscanf(set[r], all + (size_t)r * sizeof mine) != 0)
-      SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the CPU set of rank %d of the node", r));
+      SL_TRY_OUT(sl_no_memory("for the CPU set of rank %d of the node", r));
   }
   SL_TRY_OUT(sl_topology_group((const hwloc_const_cpuset_t *)set, rt->local_ranks, rt->local_rank, ranks, rank));
 out:
@@ -269,7 +270,7 @@ out:
 /* The PUs that this process may use, as a set that the caller frees. */
 static sl_status allowed_pus(hwloc_topology_t topology, hwloc_bitmap_t *set) {
   *set = hwloc_bitmap_alloc();
-  if (!*set) return sl_fail(SL_ENOMEM, "no memory for a CPU set");
+  if (!*set) return sl_no_memory("for a CPU set");
   if (hwloc_get_cpubind(topology, *set, HWLOC_CPUBIND_THREAD) != 0)
     hwloc_bitmap_copy(*set, hwloc_topology_get_allowed_cpuset(topology));
   hwloc_bitmap_and(*set, *set, hwloc_topology_get_allowed_cpuset(topology));
@@ -365,18 +366,9 @@ static sl_status name_model_host(sl_runtime *rt) {
   return SL_OK;
 }
 
-/* Makes the folder and those above it; whether files can be made there. */
+/* Makes the folder and those above it. Returns whether files can be written there; if not, errno says why. */
 static int make_folder(const char *path) {
-  char part[PATH_MAX];
-  if (!*path || snprintf(part, sizeof part, "%s", path) >= (int)sizeof part) return 0;
-  for (char *c = part + 1;; c++) {
-    if (*c && *c != '/') continue;
-    const char end = *c;
-    *c = 0;
-    if (mkdir(part, 0700) != 0 && errno != EEXIST && access(part, F_OK) != 0) return 0;
-    if (!end) return access(path, R_OK | W_OK | X_OK) == 0;
-    *c = end;
-  }
+  return *path && sl_folder_make_all(path, 0700, NULL) == SL_OK && access(path, R_OK | W_OK | X_OK) == 0;
 }
 
 /* StarPU aborts where it cannot keep its calibration; then it goes to a folder for temporary files instead. */
@@ -547,8 +539,7 @@ sl_status sl_runtime_reserve_scratch(sl_runtime *rt, size_t bytes) {
   reservation r = {.bytes = bytes};
   SL_TRY(sl_runtime_each_worker(rt, reserve, &r));
   if (atomic_load(&r.failures))
-    return sl_fail(SL_ENOMEM, "no memory for %zu bytes of scratch for each thread of %d workers", bytes,
-                   rt->share.nworkers);
+    return sl_no_memory("for %zu bytes of scratch for each thread of %d workers", bytes, rt->share.nworkers);
   return SL_OK;
 }
 
@@ -584,7 +575,7 @@ sl_status sl_runtime_start(const sl_runtime_options *options, sl_runtime **resul
   sl_runtime *rt = calloc(1, sizeof *rt);
   if (!rt) {
     atomic_store(&starting, 0);
-    return sl_fail(SL_ENOMEM, "no memory for a runtime");
+    return sl_no_memory("for a runtime");
   }
   rt->options = *options;
   SL_TRY_OUT(start_mpi(rt));
@@ -597,7 +588,7 @@ sl_status sl_runtime_start(const sl_runtime_options *options, sl_runtime **resul
   SL_TRY_OUT(sl_comm_agree(rt->comm, start_starpu_in_turn(rt)));
   rt->team = calloc(STARPU_NMAXWORKERS, sizeof *rt->team);
   if (!rt->team)
-    status = sl_fail(SL_ENOMEM, "no memory for %d teams", STARPU_NMAXWORKERS);
+    status = sl_no_memory("for %d teams", STARPU_NMAXWORKERS);
   else
     status = start_teams(rt);
   SL_TRY_OUT(sl_comm_agree(rt->comm, status));

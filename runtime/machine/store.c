@@ -20,7 +20,7 @@ enum { CACHE_LINE = 64, PAGE = 4096, HUGE_PAGE = 2 << 20 };
 
 sl_status sl_store_create(sl_store **store) {
   *store = calloc(1, sizeof **store);
-  if (!*store) return sl_fail(SL_ENOMEM, "no memory for a store");
+  if (!*store) return sl_no_memory("for a store");
   (*store)->window = MPI_WIN_NULL;
   return SL_OK;
 }
@@ -62,7 +62,7 @@ static sl_status enter(sl_store *store, const char *name, sl_dtype dtype, const 
   if (store->n == store->capacity) {
     int wanted = store->capacity ? 2 * store->capacity : 64;
     sl_tensor **more = realloc(store->tensor, (size_t)wanted * sizeof *more);
-    if (!more) return sl_fail(SL_ENOMEM, "no memory for tensor '%s'", name);
+    if (!more) return sl_no_memory("for tensor '%s'", name);
     store->tensor = more;
     store->capacity = wanted;
   }
@@ -70,7 +70,7 @@ static sl_status enter(sl_store *store, const char *name, sl_dtype dtype, const 
   char *copy = strdup(name);
   if (!mine || !copy) {
     free(mine), free(copy);
-    return sl_fail(SL_ENOMEM, "no memory for tensor '%s'", name);
+    return sl_no_memory("for tensor '%s'", name);
   }
   *mine = (sl_tensor){.name = copy, .dtype = dtype, .shape = *shape, .parameter = parameter, .owner = -1};
   store->tensor[store->n++] = *tensor = mine;
@@ -90,7 +90,7 @@ sl_status sl_store_add(sl_store *store, const char *name, sl_dtype dtype, const 
   void *data = NULL;
   *tensor = NULL;
   if (posix_memalign(&data, align, room ? room : align) != 0)
-    return sl_fail(SL_ENOMEM, "no memory for tensor '%s' of %zu bytes", name, bytes);
+    return sl_no_memory("for tensor '%s' of %zu bytes", name, bytes);
   const sl_status status = enter(store, name, dtype, shape, parameter, tensor);
   if (status != SL_OK) {
     free(data);
@@ -157,7 +157,7 @@ sl_status sl_store_register(sl_tensor *t, int blocks) {
   if (t->blocks)
     return sl_fail(SL_EINVAL, "tensor '%s' is in use in %d row blocks and wanted in %d", t->name, t->blocks, blocks);
   t->handle = calloc((size_t)blocks, sizeof *t->handle);
-  if (!t->handle) return sl_fail(SL_ENOMEM, "no memory to register tensor '%s'", t->name);
+  if (!t->handle) return sl_no_memory("to register tensor '%s'", t->name);
   int64_t rows = t->shape.ndim ? t->shape.dim[0] : 1;
   size_t row = (size_t)sl_shape_row(&t->shape) * sl_dtype_bytes(t->dtype);
   for (int b = 0; b < blocks; b++) {

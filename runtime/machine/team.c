@@ -25,7 +25,7 @@ sl_status sl_team_create(struct hwloc_topology *topology, int threads, const uns
   if (made) made->scratch = calloc((size_t)threads, sizeof *made->scratch);
   if (!made || !made->pu || !made->scratch) {
     sl_team_destroy(made);
-    return sl_fail(SL_ENOMEM, "no memory for a team of %d threads", threads);
+    return sl_no_memory("for a team of %d threads", threads);
   }
   made->threads = threads;
   made->topology = topology;
@@ -97,7 +97,7 @@ sl_status sl_team_reserve(sl_team *team, size_t bytes) {
     else
       missing++;
   }
-  if (missing) return sl_fail(SL_ENOMEM, "no memory for %zu bytes of scratch a thread", whole);
+  if (missing) return sl_no_memory("for %zu bytes of scratch a thread", whole);
   team->scratch_bytes = whole;
   return SL_OK;
 }

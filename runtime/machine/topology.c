@@ -1,7 +1,6 @@
 /* Cores of a node to ranks, cores of a rank to workers. */
 #include "runtime/machine/topology.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -61,7 +60,7 @@ static sl_status survey(const sl_topology_request *request, machine *m) {
   m->size = calloc((size_t)n, sizeof *m->size);
   if (!m->core || !m->size) {
     forget(m);
-    return sl_fail(SL_ENOMEM, "no memory for a list of %d cores", n);
+    return sl_no_memory("for a list of %d cores", n);
   }
   for (int i = 0; i < n; i++) {
     hwloc_obj_t object = hwloc_get_obj_by_type(topology, type, (unsigned)i);
@@ -116,7 +115,7 @@ static void split_by_domains(const machine *m, int ranks, int *first) {
  * divided evenly. */
 static sl_status split_in_domains(const machine *m, int ranks, int *first) {
   int *count = malloc((size_t)m->ndomains * sizeof *count);
-  if (!count) return sl_fail(SL_ENOMEM, "no memory for sharing out %d domains", m->ndomains);
+  if (!count) return sl_no_memory("for sharing out %d domains", m->ndomains);
   for (int d = 0; d < m->ndomains; d++) count[d] = 1;
   for (int r = m->ndomains; r < ranks; r++) {
     int best = 0;
@@ -141,7 +140,7 @@ static sl_status split(const machine *m, int ranks, int rank, int *begin, int *e
     return SL_OK;
   }
   int *first = malloc(((size_t)ranks + 1) * sizeof *first);
-  if (!first) return sl_fail(SL_ENOMEM, "no memory for sharing out %d cores", m->ncores);
+  if (!first) return sl_no_memory("for sharing out %d cores", m->ncores);
   sl_status status = SL_OK;
   if (ranks <= m->ndomains)
     split_by_domains(m, ranks, first);
@@ -195,8 +194,7 @@ static sl_status make_place(const machine *m, const unit *core, int n, int k, co
   place->pu = calloc((size_t)k, sizeof *place->pu);
   place->core = calloc((size_t)k, sizeof *place->core);
   place->domain = calloc((size_t)k, sizeof *place->domain);
-  if (!place->pu || !place->core || !place->domain)
-    return sl_fail(SL_ENOMEM, "no memory for the places of %d threads", k);
+  if (!place->pu || !place->core || !place->domain) return sl_no_memory("for the places of %d threads", k);
   const int from = teams ? start[i % teams] : 0, round = teams ? i / teams : i;
   for (int t = 0; t < k; t++) {
     const unit *u = &core[(from + t) % n];
@@ -218,14 +216,17 @@ static sl_status check(const sl_topology_request *q) {
   if (q->ranks < 1 || q->rank < 0 || q->rank >= q->ranks)
     return sl_fail(SL_EINVAL, "rank %d of %d ranks on this node makes no sense", q->rank, q->ranks);
   if (q->threads_per_worker < 0 || q->threads_per_worker > 4096)
-    return sl_fail(SL_EINVAL, "%d threads per worker make no sense (--threads-per-worker)", q->threads_per_worker);
+    return sl_blame(sl_fail(SL_EINVAL, "%d threads per worker make no sense", q->threads_per_worker),
+                    "threads_per_worker");
   if (q->workers < 0 || q->drivers < 0 || q->max_workers < 0 || !(q->quota >= 0))
     return sl_fail(SL_EINVAL, "a negative number of workers, GPUs or cores makes no sense");
   if (q->max_workers && q->workers > q->max_workers)
-    return sl_fail(SL_ETOPOLOGY,
-                   "%d CPU workers were asked for and the installed StarPU drives at most %d in a process: use "
-                   "--threads-per-worker, more ranks, or a StarPU built by tools/build-starpu",
-                   q->workers, q->max_workers);
+    return sl_blame(
+        sl_fail(SL_ETOPOLOGY,
+                "%d CPU workers were asked for and the installed StarPU drives at most %d in a process: use more "
+                "threads per worker, more ranks, or a StarPU built by tools/build-starpu",
+                q->workers, q->max_workers),
+        "threads_per_worker");
   return SL_OK;
 }
 
@@ -236,7 +237,7 @@ sl_status sl_topology_divide(const sl_topology_request *request, sl_share *share
   SL_TRY(survey(request, &m));
   int *start = malloc((size_t)m.ncores * sizeof *start), begin = 0, end = 0;
   sl_status status = SL_OK;
-  if (!start) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for sharing out %d cores", m.ncores));
+  if (!start) SL_TRY_OUT(sl_no_memory("for sharing out %d cores", m.ncores));
   SL_TRY_OUT(split(&m, request->ranks, request->rank, &begin, &end));
   const unit *core = m.core + begin;
   share->node_cores = m.ncores;
@@ -256,7 +257,7 @@ sl_status sl_topology_divide(const sl_topology_request *request, sl_share *share
   budget -= aside;
   if (request->drivers > 0) {
     share->driver_pu = calloc((size_t)request->drivers, sizeof *share->driver_pu);
-    if (!share->driver_pu) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for %d GPU drivers", request->drivers));
+    if (!share->driver_pu) SL_TRY_OUT(sl_no_memory("for %d GPU drivers", request->drivers));
     share->ndrivers = request->drivers;
     for (int i = 0; i < request->drivers; i++)
       share->driver_pu[i] = pu_of(&m, &core[aside ? n + i % aside : 0], aside ? i / aside : 0);
@@ -273,7 +274,7 @@ sl_status sl_topology_divide(const sl_topology_request *request, sl_share *share
   if (wanted > teams || wanted * k > budget) share->oversubscribed = 1;
 
   share->worker = calloc((size_t)wanted, sizeof *share->worker);
-  if (!share->worker) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for %d workers", wanted));
+  if (!share->worker) SL_TRY_OUT(sl_no_memory("for %d workers", wanted));
   share->nworkers = wanted;
   for (int i = 0; i < wanted; i++) SL_TRY_OUT(make_place(&m, core, n, k, start, teams, i, &share->worker[i]));
 
@@ -359,15 +360,15 @@ char *sl_share_warning(const sl_share *share, char *buffer, size_t n) {
     const int driven = more(share->cores - share->idle_cores, 1);
     say(&t, "%s%d of %d cores are idle since the installed StarPU drives at most %d CPU workers in a process: use ",
         gap, share->idle_by_limit, share->cores, share->nworkers);
-    if (share->best_threads > share->threads_per_worker) say(&t, "--threads-per-worker %d, ", share->best_threads);
+    if (share->best_threads > share->threads_per_worker) say(&t, "%d threads per worker, ", share->best_threads);
     say(&t, "%d ranks for each one now, or a StarPU built by tools/build-starpu.",
         (share->cores + driven - 1) / driven);
     gap = " ";
   }
   if (share->idle_by_shape > 0) {
     say(&t,
-        "%s%d of %d cores are idle since teams of %d do not divide the NUMA domains evenly: use another "
-        "--threads-per-worker.",
+        "%s%d of %d cores are idle since teams of %d do not divide the NUMA domains evenly: use another number "
+        "of threads per worker.",
         gap, share->idle_by_shape, share->cores, share->threads_per_worker);
     gap = " ";
   }

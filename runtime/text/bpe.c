@@ -86,8 +86,7 @@ size_t sl__gpt2_word(const char *text, size_t n) {
 
 sl_status sl__bpe_stretch(sl_tokenizer *t, const char *text, size_t n, sl__ids *ids) {
   if (t->prefix_space && n > 0 && *text != ' ') {
-    if (!sl__grow(&t->buffer, &t->buffer_room, n + 1, 1))
-      return sl_fail(SL_ENOMEM, "no memory for %zu bytes of text", n);
+    if (!sl__grow(&t->buffer, &t->buffer_room, n + 1, 1)) return sl_no_memory("for %zu bytes of text", n);
     t->buffer[0] = ' ';
     memcpy(t->buffer + 1, text, n++);
     text = t->buffer;
@@ -134,7 +133,7 @@ sl_status sl__bpe_word(sl_tokenizer *t, const char *word, size_t n, sl__ids *ids
   if (n > MOST) return sl_fail(SL_EINVAL, "a word of %zu bytes; %d are the most", n, MOST);
   if (!sl__grow(&t->symbols, &t->symbols_room, n, sizeof *t->symbols) ||
       !sl__grow(&t->heap, &t->heap_room, 3 * n, sizeof *t->heap)) /* n - 1 at first, two more with each merge */
-    return sl_fail(SL_ENOMEM, "no memory for a word of %zu bytes", n);
+    return sl_no_memory("for a word of %zu bytes", n);
   for (size_t i = 0; i < n; i++) {
     int32_t id = t->byte_id[(unsigned char)word[i]];
     if (id < 0) id = t->unknown;

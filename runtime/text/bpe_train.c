@@ -37,12 +37,10 @@ struct sl_bpe_trainer {
   size_t merged_room;
 };
 
-static sl_status no_memory(void) { return sl_fail(SL_ENOMEM, "no memory for learning a tokenizer"); }
-
 sl_status sl_bpe_trainer_create(sl_bpe_trainer **result) {
   *result = NULL;
   sl_bpe_trainer *r = calloc(1, sizeof *r);
-  if (!r) return no_memory();
+  if (!r) return sl_no_memory("for learning a tokenizer");
   sl_status status = sl__strings_init(&r->words);
   if (status == SL_OK) status = sl__pairs_init(&r->pairs);
   if (status != SL_OK) {
@@ -72,7 +70,8 @@ sl_status sl_bpe_trainer_add(sl_bpe_trainer *r, const char *text, size_t bytes) 
       uint32_t word;
       SL_TRY(sl__strings_add(&r->words, text + at, n < MOST_WORD_BYTES ? n : MOST_WORD_BYTES, &word));
       if (word == before) {
-        if (!sl__grow(&r->count, &r->count_room, before + 1, sizeof *r->count)) return no_memory();
+        if (!sl__grow(&r->count, &r->count_room, before + 1, sizeof *r->count))
+          return sl_no_memory("for learning a tokenizer");
         r->count[word] = 0;
       }
       r->count[word]++;
@@ -97,7 +96,8 @@ static int before(const waiting *a, const waiting *b) {
 }
 
 static sl_status push(sl_bpe_trainer *r, waiting w) {
-  if (!sl__grow(&r->heap, &r->heap_room, r->heap_n + 1, sizeof *r->heap)) return no_memory();
+  if (!sl__grow(&r->heap, &r->heap_room, r->heap_n + 1, sizeof *r->heap))
+    return sl_no_memory("for learning a tokenizer");
   size_t i = r->heap_n++;
   for (; i > 0 && before(&w, &r->heap[(i - 1) / 2]); i = (i - 1) / 2) r->heap[i] = r->heap[(i - 1) / 2];
   r->heap[i] = w;
@@ -125,7 +125,7 @@ static sl_status count_pair(sl_bpe_trainer *r, int32_t first, int32_t second, in
   if (number == known) {
     if (!sl__grow(&r->pair_count, &r->pair_count_room, known + 1, sizeof *r->pair_count) ||
         !sl__grow(&r->places, &r->places_room, known + 1, sizeof *r->places))
-      return no_memory();
+      return sl_no_memory("for learning a tokenizer");
     r->pair_count[number] = 0;
     r->places[number] = (place_list){0};
     r->places_n = known + 1;
@@ -133,7 +133,7 @@ static sl_status count_pair(sl_bpe_trainer *r, int32_t first, int32_t second, in
   r->pair_count[number] += change;
   place_list *p = &r->places[number];
   if (change < 0 || (p->n > 0 && p->word[p->n - 1] == word)) return SL_OK;
-  if (!sl__grow(&p->word, &p->room, p->n + 1, sizeof *p->word)) return no_memory();
+  if (!sl__grow(&p->word, &p->room, p->n + 1, sizeof *p->word)) return sl_no_memory("for learning a tokenizer");
   p->word[p->n++] = word;
   return SL_OK;
 }
@@ -151,7 +151,7 @@ static sl_status count_words(sl_bpe_trainer *r) {
   const size_t words = r->words.n;
   r->symbols = malloc((r->words.start[words] + 1) * sizeof *r->symbols);
   r->begin = malloc((words + 1) * sizeof *r->begin), r->length = malloc((words + 1) * sizeof *r->length);
-  if (!r->symbols || !r->begin || !r->length) return no_memory();
+  if (!r->symbols || !r->begin || !r->length) return sl_no_memory("for learning a tokenizer");
   for (size_t w = 0; w < words; w++) {
     const char *bytes = sl__strings_get(&r->words, w, &r->length[w]);
     r->begin[w] = r->words.start[w];
@@ -197,7 +197,7 @@ static sl_status token_of(sl_bpe_trainer *r, int32_t first, int32_t second, uint
   const char *a = sl__strings_get(&r->t->names, (size_t)first, &na),
              *b = sl__strings_get(&r->t->names, (size_t)second, &nb);
   char *both = malloc(na + nb + 1);
-  if (!both) return no_memory();
+  if (!both) return sl_no_memory("for learning a tokenizer");
   memcpy(both, a, na);
   memcpy(both + na, b, nb);
   const sl_status status = sl__strings_add(&r->t->names, both, na + nb, made);
@@ -211,7 +211,8 @@ static sl_status merge(sl_bpe_trainer *r, const waiting *w) {
   uint32_t made, rank;
   SL_TRY(token_of(r, first, second, &made));
   SL_TRY(sl__pairs_add(&r->t->merges, w->pair, &rank));
-  if (!sl__grow(&r->t->merged, &r->merged_room, r->t->merges.n, sizeof *r->t->merged)) return no_memory();
+  if (!sl__grow(&r->t->merged, &r->merged_room, r->t->merges.n, sizeof *r->t->merged))
+    return sl_no_memory("for learning a tokenizer");
   r->t->merged[rank] = (int32_t)made;
   place_list places = r->places[w->number];
   r->places[w->number] = (place_list){0};

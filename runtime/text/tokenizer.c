@@ -10,16 +10,14 @@
 /* Words remembered: 2^20 of at most 64 bytes, so at most some 100 MB. */
 enum { MOST_WORDS = 1 << 20, MOST_WORD_BYTES = 64 };
 
-static sl_status no_memory(void) { return sl_fail(SL_ENOMEM, "no memory for a tokenizer"); }
-
 sl_status sl__ids_add(sl__ids *ids, int32_t id) {
-  if (!sl__grow(&ids->id, &ids->room, ids->n + 1, sizeof *ids->id)) return no_memory();
+  if (!sl__grow(&ids->id, &ids->room, ids->n + 1, sizeof *ids->id)) return sl_no_memory("for a tokenizer");
   ids->id[ids->n++] = id;
   return SL_OK;
 }
 
 static sl_status ids_append(sl__ids *ids, const int32_t *more, size_t n) {
-  if (!sl__grow(&ids->id, &ids->room, ids->n + n, sizeof *ids->id)) return no_memory();
+  if (!sl__grow(&ids->id, &ids->room, ids->n + n, sizeof *ids->id)) return sl_no_memory("for a tokenizer");
   memcpy(ids->id + ids->n, more, n * sizeof *more);
   ids->n += n;
   return SL_OK;
@@ -30,7 +28,7 @@ static sl_status ids_append(sl__ids *ids, const int32_t *more, size_t n) {
 sl_status sl__tokenizer_new(sl__tokenizer_kind kind, sl_tokenizer **result) {
   *result = NULL;
   sl_tokenizer *t = calloc(1, sizeof *t);
-  if (!t) return no_memory();
+  if (!t) return sl_no_memory("for a tokenizer");
   t->kind = kind, t->unknown = -1, t->words_by_pattern = 1;
   sl_status status = sl__strings_init(&t->names);
   if (status == SL_OK) status = sl__strings_init(&t->words);
@@ -45,10 +43,10 @@ sl_status sl__tokenizer_new(sl__tokenizer_kind kind, sl_tokenizer **result) {
 
 sl_status sl__tokenizer_add(sl_tokenizer *t, int32_t id, const char *text, sl__added flags) {
   sl__added *more = realloc(t->added, (t->n_added + 1) * sizeof *more);
-  if (!more) return no_memory();
+  if (!more) return sl_no_memory("for a tokenizer");
   t->added = more;
   flags.id = id, flags.n = strlen(text), flags.text = strdup(text);
-  if (!flags.text) return no_memory();
+  if (!flags.text) return sl_no_memory("for a tokenizer");
   t->added[t->n_added++] = flags;
   return SL_OK;
 }
@@ -67,7 +65,7 @@ sl_status sl__tokenizer_finish(sl_tokenizer *t) {
       size_t n;
       SL_TRY(sl__wordpiece_normalize(t, a->text, a->n, &n));
       char *text = malloc(n + 1);
-      if (!text) return no_memory();
+      if (!text) return sl_no_memory("for a tokenizer");
       memcpy(text, t->buffer, n);
       text[n] = 0;
       free(a->text);
@@ -122,7 +120,8 @@ sl_status sl__word(sl_tokenizer *t, const char *word, size_t n, sl__ids *ids) {
   SL_TRY(t->kind == SL__BPE ? sl__bpe_word(t, word, n, ids) : sl__wordpiece_word(t, word, n, ids));
   if (n > MOST_WORD_BYTES || t->words.n >= MOST_WORDS) return SL_OK;
   uint32_t number;
-  if (!sl__grow(&t->known_end, &t->known_room, t->words.n + 1, sizeof *t->known_end)) return no_memory();
+  if (!sl__grow(&t->known_end, &t->known_room, t->words.n + 1, sizeof *t->known_end))
+    return sl_no_memory("for a tokenizer");
   SL_TRY(ids_append(&t->known, ids->id + before, ids->n - before));
   const sl_status status = sl__strings_add(&t->words, word, n, &number);
   if (status == SL_OK)
@@ -211,7 +210,8 @@ sl_status sl_tokenizer_encode(sl_tokenizer *t, const char *text, size_t bytes, i
   sl__ids ids = {0};
   sl_status status = SL_OK;
   *tokens = NULL, *n = 0;
-  if (!sl__grow(&ids.id, &ids.room, t->kind == SL__BYTES ? bytes : bytes / 3, sizeof *ids.id)) return no_memory();
+  if (!sl__grow(&ids.id, &ids.room, t->kind == SL__BYTES ? bytes : bytes / 3, sizeof *ids.id))
+    return sl_no_memory("for a tokenizer");
   if (t->kind == SL__BYTES)
     for (; ids.n < bytes; ids.n++) ids.id[ids.n] = (unsigned char)text[ids.n];
   else
@@ -249,7 +249,7 @@ sl_status sl_tokenizer_decode(const sl_tokenizer *t, const int32_t *tokens, size
   char *out = NULL;
   size_t used = 0, room = 0;
   *text = NULL, *bytes = 0;
-  if (!sl__grow(&out, &room, n + 1, 1)) return no_memory();
+  if (!sl__grow(&out, &room, n + 1, 1)) return sl_no_memory("for a tokenizer");
   for (size_t i = 0; i < n; i++) {
     if (tokens[i] < 0 || tokens[i] >= sl_tokenizer_vocabulary(t)) {
       free(out);
@@ -264,7 +264,7 @@ sl_status sl_tokenizer_decode(const sl_tokenizer *t, const int32_t *tokens, size
     const char *name = sl__strings_get(&t->names, (size_t)tokens[i], &length);
     if (!sl__grow(&out, &room, used + length + 2 + (n - i), 1)) {
       free(out);
-      return no_memory();
+      return sl_no_memory("for a tokenizer");
     }
     if (t->kind == SL__BPE) {
       const int64_t got = is_added(t, tokens[i]) ? -1 : sl__bytes_of_name(name, length, out + used);

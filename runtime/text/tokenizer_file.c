@@ -10,8 +10,6 @@
 
 enum { MOST_BYTES = 256 << 20 };
 
-static sl_status no_memory(const char *path) { return sl_fail(SL_ENOMEM, "no memory for %s", path); }
-
 /* ---- names ------------------------------------------------------------------------------------------------------ */
 
 typedef struct entry {
@@ -26,7 +24,7 @@ typedef struct entries {
 } entries;
 
 static sl_status add_entry(const char *path, entries *e, const char *name, size_t n, json_int_t id) {
-  if (!sl__grow(&e->at, &e->room, e->n + 1, sizeof *e->at)) return no_memory(path);
+  if (!sl__grow(&e->at, &e->room, e->n + 1, sizeof *e->at)) return sl_no_memory("for %s", path);
   e->at[e->n++] = (entry){name, n, id};
   return SL_OK;
 }
@@ -77,7 +75,7 @@ static sl_status vocabulary_of(const char *path, const char *key, const json_t *
 static sl_status add_merge(const char *where, sl_tokenizer *t, size_t *room, const char *a, size_t na, const char *b,
                            size_t nb) {
   char *both = malloc(na + nb + 1);
-  if (!both) return no_memory(where);
+  if (!both) return sl_no_memory("for %s", where);
   memcpy(both, a, na);
   memcpy(both + na, b, nb);
   const int64_t first = sl__strings_find(&t->names, a, na), second = sl__strings_find(&t->names, b, nb),
@@ -96,7 +94,7 @@ static sl_status add_merge(const char *where, sl_tokenizer *t, size_t *room, con
   SL_TRY_OUT(sl__pairs_add(&t->merges, sl__pair((int32_t)first, (int32_t)second), &rank));
   if (t->merges.n == known)
     SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s: merge '%.*s %.*s' stands there twice", where, (int)na, a, (int)nb, b));
-  if (!sl__grow(&t->merged, room, t->merges.n, sizeof *t->merged)) SL_TRY_OUT(no_memory(where));
+  if (!sl__grow(&t->merged, room, t->merges.n, sizeof *t->merged)) SL_TRY_OUT(sl_no_memory("for %s", where));
   t->merged[rank] = (int32_t)made;
 out:
   free(both);
@@ -262,7 +260,7 @@ static sl_status read_bpe(const char *path, const json_t *root, const json_t *mo
 
 static sl_status set_prefix(const char *path, const char *prefix, sl_tokenizer *t) {
   t->prefix = strdup(prefix);
-  if (!t->prefix) return no_memory(path);
+  if (!t->prefix) return sl_no_memory("for %s", path);
   t->prefix_bytes = strlen(prefix);
   return SL_OK;
 }
@@ -533,7 +531,7 @@ sl_status sl_tokenizer_save(const sl_tokenizer *t, const char *path) {
   json_t *root = vocab && set_vocabulary(t, vocab)
                      ? t->kind == SL__WORDPIECE ? wordpiece_root(t, vocab) : bpe_root(t, vocab)
                      : NULL;
-  const sl_status status = root ? sl_json_write(path, root) : no_memory(path);
+  const sl_status status = root ? sl_json_write(path, root) : sl_no_memory("for %s", path);
   json_decref(root), json_decref(vocab);
   return status;
 }

@@ -57,7 +57,7 @@ sl_status sl__wordpiece_normalize(sl_tokenizer *t, const char *text, size_t byte
   size_t used = 0;
   /* A character of two bytes or more becomes at most eight; all of it is bounded by that. */
   if (bytes > SIZE_MAX / 64 || !sl__grow(&t->points, &t->points_room, 8 * bytes + 8, sizeof *t->points))
-    return sl_fail(SL_ENOMEM, "no memory for %zu bytes of text", bytes);
+    return sl_no_memory("for %zu bytes of text", bytes);
   p.at = t->points;
   for (size_t at = 0; at < bytes;) {
     int32_t c;
@@ -73,8 +73,7 @@ sl_status sl__wordpiece_normalize(sl_tokenizer *t, const char *text, size_t byte
       put(t, &p, c);
     }
   }
-  if (!sl__grow(&t->buffer, &t->buffer_room, 4 * p.n + 1, 1))
-    return sl_fail(SL_ENOMEM, "no memory for %zu bytes of text", bytes);
+  if (!sl__grow(&t->buffer, &t->buffer_room, 4 * p.n + 1, 1)) return sl_no_memory("for %zu bytes of text", bytes);
   for (size_t i = 0; i < p.n; i++)
     if (p.at[i] < 0x80)
       t->buffer[used++] = (char)p.at[i];
@@ -115,7 +114,7 @@ sl_status sl__wordpiece_word(sl_tokenizer *t, const char *word, size_t n, sl__id
   if (characters > t->most_characters) return sl__ids_add(ids, t->unknown);
   /* Pieces after the first are looked up with the prefix before them. */
   if (!sl__grow(&t->heap, &t->heap_room, (t->prefix_bytes + n) / sizeof *t->heap + 1, sizeof *t->heap))
-    return sl_fail(SL_ENOMEM, "no memory for a word of %zu bytes", n);
+    return sl_no_memory("for a word of %zu bytes", n);
   char *piece = (char *)t->heap;
   memcpy(piece, t->prefix, t->prefix_bytes);
   for (size_t at = 0; at < n;) {

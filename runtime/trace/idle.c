@@ -144,7 +144,7 @@ static void explain(finder *f, int worker, const sl_record *next, int64_t from, 
 static sl_status prepare(finder *f, const sl_record *records, size_t n, int64_t from) {
   f->by_node = malloc((n + 1) * sizeof *f->by_node);
   f->ends = malloc((n + 1) * sizeof *f->ends);
-  if (!f->by_node || !f->ends) return sl_fail(SL_ENOMEM, "no memory for %zu records", n);
+  if (!f->by_node || !f->ends) return sl_no_memory("for %zu records", n);
   for (size_t i = 0; i < n; i++)
     if (records[i].end > from && (records[i].kind == SL_RECORD_TASK || records[i].kind == SL_RECORD_EXCHANGE))
       f->by_node[f->n++] = records[i];
@@ -164,7 +164,7 @@ sl_status sl_idle_find(const sl_record *records, size_t n, int workers, const sl
   *n_idle = 0;
   finder f = {.graph = graph};
   const sl_record **order = malloc((n + 1) * sizeof *order);
-  sl_status status = order ? SL_OK : sl_fail(SL_ENOMEM, "no memory for %zu records", n);
+  sl_status status = order ? SL_OK : sl_no_memory("for %zu records", n);
   SL_TRY_OUT(status);
   SL_TRY_OUT(prepare(&f, records, n, from));
   size_t tasks = 0;
@@ -183,7 +183,7 @@ sl_status sl_idle_find(const sl_record *records, size_t n, int workers, const sl
     }
     explain(&f, w, NULL, free_from, to);
   }
-  if (f.failed) status = sl_fail(SL_ENOMEM, "no memory for the idle intervals of %zu records", n);
+  if (f.failed) status = sl_no_memory("for the idle intervals of %zu records", n);
 out:
   free(f.by_node), free(f.ends), free(order);
   if (status != SL_OK) {

@@ -18,7 +18,7 @@ sl_status sl_live_find(const sl_timeline *t, int64_t step, sl_live **points, siz
   size_t used = 0;
   *points = NULL, *n = 0;
   if (!record || !from || !to || !change) {
-    status = sl_fail(SL_ENOMEM, "no memory for the %zu buffers of a step", buffers);
+    status = sl_no_memory("for the %zu buffers of a step", buffers);
     goto out;
   }
   for (size_t i = 0; i < t->n_records; i++) {
@@ -55,7 +55,7 @@ out:
 sl_status sl_live_slots(const sl_timeline *t, int64_t *bytes) {
   int64_t *most = calloc((size_t)t->n_buffers + 1, sizeof *most); /* there are at most as many slots as buffers */
   *bytes = 0;
-  if (!most) return sl_fail(SL_ENOMEM, "no memory for the slots of %d buffers", t->n_buffers);
+  if (!most) return sl_no_memory("for the slots of %d buffers", t->n_buffers);
   for (int b = 0; b < t->n_buffers; b++) {
     const sl_timeline_buffer *x = &t->buffer[b];
     if (x->bytes <= most[x->slot]) continue;

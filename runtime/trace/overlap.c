@@ -63,7 +63,7 @@ sl_status sl_overlap_of(const sl_record *records, size_t n, int workers, const s
   event *events = NULL;
   SL_TRY(sl_idle_find(records, n, workers, graph, from, to, &idle, &n_idle));
   events = malloc((n + n_idle + 1) * sizeof *events);
-  if (!events) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for %zu records and %zu idle intervals", n, n_idle));
+  if (!events) SL_TRY_OUT(sl_no_memory("for %zu records and %zu idle intervals", n, n_idle));
   for (size_t i = 0; i < n; i++) {
     const sl_record *r = &records[i];
     const int of_gradients = r->node >= 0 && r->node < graph->n && backward[r->node];

@@ -107,7 +107,7 @@ static void put_value(sl__writer *w, const char *value) {
 static void put_values(sl__writer *w, const change *changes, size_t n) {
   const char **value = malloc((n + 1) * sizeof *value);
   if (!value) {
-    w->status = sl_fail(SL_ENOMEM, "no memory for a trace of %zu states", n);
+    w->status = sl_no_memory("for a trace of %zu states", n);
     return;
   }
   for (size_t i = 0; i < n; i++) value[i] = changes[i].value;
@@ -189,7 +189,7 @@ void sl__trace_paje(sl__writer *w, const sl__trace_rank *rank, int n, int64_t or
   int64_t *ends = malloc(longest * sizeof *ends);
   int *row = malloc(longest * sizeof *row), (*rows)[SL_RECORD_KINDS] = calloc((size_t)n + 1, sizeof *rows);
   if (!changes || !order || !ends || !row || !rows) {
-    w->status = sl_fail(SL_ENOMEM, "no memory for a trace of %zu states", most);
+    w->status = sl_no_memory("for a trace of %zu states", most);
     goto out;
   }
   for (int k = 0; k < n; k++) n_changes += collect(&rank[k], k, changes + n_changes, order, ends, row, rows[k]);

@@ -38,7 +38,7 @@ sl_status sl_recorder_create(size_t capacity, sl_recorder **recorder) {
   slot *slots = made ? aligned_alloc(64, whole * sizeof *slots) : NULL;
   if (!slots) {
     free(made);
-    return sl_fail(SL_ENOMEM, "no memory for a recorder of %zu records", whole);
+    return sl_no_memory("for a recorder of %zu records", whole);
   }
   memset(slots, 0, whole * sizeof *slots); /* also touches the pages, so that no task pays for it */
   memset(made, 0, sizeof *made);
@@ -92,7 +92,7 @@ sl_status sl_recorder_snapshot(const sl_recorder *recorder, sl_record **records,
   const uint64_t end = atomic_load(&recorder->next), begin = oldest(recorder, end);
   if (begin >= end) return SL_OK;
   sl_record *copy = malloc((size_t)(end - begin) * sizeof *copy);
-  if (!copy) return sl_fail(SL_ENOMEM, "no memory for a copy of %" PRIu64 " task records", end - begin);
+  if (!copy) return sl_no_memory("for a copy of %" PRIu64 " task records", end - begin);
   size_t kept = 0;
   for (uint64_t i = begin; i < end; i++) {
     const slot *s = &recorder->slots[i & recorder->mask];

@@ -31,7 +31,7 @@ sl_status sl_timeline_create(int n_workers, int n_nodes, int n_dependencies, sl_
   }
   if (!t || !t->worker || !t->node || !t->from || !t->before) {
     sl_timeline_destroy(t);
-    return sl_fail(SL_ENOMEM, "no memory for the timeline of %d tasks", n_nodes);
+    return sl_no_memory("for the timeline of %d tasks", n_nodes);
   }
   for (int w = 0; w < n_workers; w++) t->worker[w].name = "";
   for (int i = 0; i < n_nodes; i++) t->node[i].layer = t->node[i].operation = t->node[i].phase = t->node[i].shapes = "";
@@ -52,7 +52,7 @@ sl_status sl_timeline_reserve_buffers(sl_timeline *t, int n_buffers, int n_uses)
   t->n_buffers = t->n_uses = 0;
   t->buffer = calloc((size_t)n_buffers + 1, sizeof *t->buffer);
   t->use = calloc((size_t)n_uses + 1, sizeof *t->use);
-  if (!t->buffer || !t->use) return sl_fail(SL_ENOMEM, "no memory for the %d buffers of a timeline", n_buffers);
+  if (!t->buffer || !t->use) return sl_no_memory("for the %d buffers of a timeline", n_buffers);
   t->n_buffers = n_buffers, t->n_uses = n_uses;
   return SL_OK;
 }
@@ -219,7 +219,7 @@ sl_status sl_timeline_write(const char *path, const sl_timeline *t) {
                         json_pack("{s:f, s:f}", "gflops", t->peak_gflops, "gigabytes_per_s", t->peak_gigabytes));
   if (facts) text = json_dumps(facts, JSON_COMPACT);
   if (!values || !text) {
-    status = sl_fail(SL_ENOMEM, "no memory for writing %s", path);
+    status = sl_no_memory("for writing %s", path);
     goto out;
   }
   char *at = values;
@@ -270,7 +270,7 @@ static sl_status read_facts(const sl_safetensors *st, const char *path, sl_timel
     t->n_texts = (int)i + 1;
   }
   t->model = sl_timeline_text(t, model), t->sched = sl_timeline_text(t, sched);
-  if (!t->model || !t->sched) status = sl_fail(SL_ENOMEM, "no memory for %s", path);
+  if (!t->model || !t->sched) status = sl_no_memory("for %s", path);
 out:
   json_decref(facts);
   return status;
@@ -284,7 +284,7 @@ static sl_status read_column(const sl_safetensors *st, const char *path, const s
     return sl_fail(SL_EFORMAT, "%s: '%s' is missing, or not %s [%zu]", path, c->name, sl_dtype_name(dtype_of(c)), c->n);
   if (c->n == 0) return SL_OK;
   void *values = malloc(8 * c->n);
-  if (!values) return sl_fail(SL_ENOMEM, "no memory for reading %s", path);
+  if (!values) return sl_no_memory("for reading %s", path);
   sl_status status = sl_safetensors_read(st, i, values);
   if (status == SL_OK && !scatter(t, c, values))
     status = sl_fail(SL_EFORMAT, "%s: '%s' holds a number that is out of range", path, c->name);
@@ -341,7 +341,7 @@ sl_status sl_timeline_read(const char *path, sl_timeline **timeline) {
   t->n_clocks = clocks;
   t->record = calloc((size_t)records + 1, sizeof *t->record);
   if (!t->record) {
-    status = sl_fail(SL_ENOMEM, "no memory for the %d records of %s", records, path);
+    status = sl_no_memory("for the %d records of %s", records, path);
     goto out;
   }
   SL_TRY_OUT(read_facts(st, path, t));
@@ -384,7 +384,7 @@ sl_status sl_timeline_read_all(const char *folder, sl_timeline ***timelines, int
     free(path);
     if (!more || asprintf(&path, "%s/%s", folder, entry->d_name) < 0) {
       path = NULL;
-      status = sl_fail(SL_ENOMEM, "no memory for the timelines of %s", folder);
+      status = sl_no_memory("for the timelines of %s", folder);
       goto out;
     }
     SL_TRY_OUT(sl_timeline_read(path, &more[*n]));

@@ -81,7 +81,7 @@ sl_status sl_trace_write(const char *path, sl_trace_format format, sl_timeline *
   sl_status status = SL_OK;
   if (w) w->file = NULL;
   if (!w || !rank) {
-    status = sl_fail(SL_ENOMEM, "no memory for writing %s", path);
+    status = sl_no_memory("for writing %s", path);
     goto out;
   }
   w->used = 0;

@@ -39,7 +39,7 @@ static sl_status order_of(const sl_bound_problem *p, int *order) {
   int *after = malloc(((size_t)edges + 1) * sizeof *after), done = 0;
   sl_status status = SL_OK;
   if (!waits || !first || !after) {
-    status = sl_fail(SL_ENOMEM, "no memory for the order of %d tasks", n);
+    status = sl_no_memory("for the order of %d tasks", n);
     goto out;
   }
   for (int k = 0; k < edges; k++) first[p->before[k] + 2]++;
@@ -66,7 +66,7 @@ static sl_status longest_path(const sl_bound_problem *p, const int *order, const
   int *latest = malloc(((size_t)p->n_tasks + 1) * sizeof *latest), last = -1;
   if (!end || !latest) {
     free(end), free(latest);
-    return sl_fail(SL_ENOMEM, "no memory for the paths of %d tasks", p->n_tasks);
+    return sl_no_memory("for the paths of %d tasks", p->n_tasks);
   }
   for (int o = 0; o < p->n_tasks; o++) {
     const int i = order[o];
@@ -166,7 +166,7 @@ static sl_status minimise(const sl_bound_problem *p, const int *total, const int
                .value = malloc((most + 1) * sizeof(double))};
   sl_status status = SL_OK;
   if (!m.row || !m.column || !m.value) {
-    status = sl_fail(SL_ENOMEM, "no memory for a linear program of %zu numbers", most);
+    status = sl_no_memory("for a linear program of %zu numbers", most);
     goto out;
   }
   double unit = 0; /* unit of time: all of the work, so that T is near 1 */
@@ -213,7 +213,7 @@ sl_status sl_bound_solve(const sl_bound_problem *p, sl_bound *b, double *share) 
   int *order = malloc((size_t)p->n_tasks * sizeof *order);
   sl_status status = SL_OK;
   if (!total || !paths || !weight || !x || !order) {
-    status = sl_fail(SL_ENOMEM, "no memory for the bound of %d kinds of tasks", K);
+    status = sl_no_memory("for the bound of %d kinds of tasks", K);
     goto out;
   }
   for (int i = 0; i < p->n_tasks; i++) total[p->kind[i]]++;
@@ -260,7 +260,7 @@ static int by_kind(const void *a, const void *b) {
 sl_status sl_bound_kinds(const sl_graph *g, int *of, int *n_kinds) {
   *n_kinds = 0;
   place *at = malloc(((size_t)g->n_nodes + 1) * sizeof *at);
-  if (!at) return sl_fail(SL_ENOMEM, "no memory for the kinds of %d tasks", g->n_nodes);
+  if (!at) return sl_no_memory("for the kinds of %d tasks", g->n_nodes);
   for (int i = 0; i < g->n_nodes; i++) at[i] = (place){g->node[i]->op->name, sl_node_footprint(g, g->node[i]), i};
   qsort(at, (size_t)g->n_nodes, sizeof *at, by_kind);
   /* Each node first gets the first node of its kind; these become numbers in the order of nodes. */
@@ -287,7 +287,7 @@ static int by_cell(const void *a, const void *b) {
 sl_status sl_bound_times(const sl_timeline *t, const int *worker_kind, int n_worker_kinds, int exchange,
                          double *seconds) {
   sample *samples = malloc((t->n_records + 1) * sizeof *samples);
-  if (!samples) return sl_fail(SL_ENOMEM, "no memory for the times of %zu tasks", t->n_records);
+  if (!samples) return sl_no_memory("for the times of %zu tasks", t->n_records);
   size_t n = 0;
   for (size_t i = 0; i < t->n_records; i++) {
     const sl_record *r = &t->record[i];
@@ -327,7 +327,7 @@ static sl_status recorded_of(const sl_timeline *t, recorded *r) {
                   .seconds = malloc(((size_t)t->n_kinds * PLACES + 1) * sizeof *r->seconds)};
   sl_status status = SL_OK;
   if (!worker_kind || !r->kind || !r->seconds) {
-    status = sl_fail(SL_ENOMEM, "no memory for the bound of %d tasks", t->n_nodes);
+    status = sl_no_memory("for the bound of %d tasks", t->n_nodes);
     goto out;
   }
   for (int w = 0; w < t->n_workers; w++) r->workers[worker_kind[w] = t->worker[w].gpu ? GPU : CPU]++;
@@ -364,7 +364,7 @@ sl_status sl_bound_critical(const sl_timeline *t, unsigned char *on_path) {
   sl_status status = recorded_of(t, &r);
   SL_TRY_OUT(status);
   if (!order || !count || !weight) {
-    status = sl_fail(SL_ENOMEM, "no memory for the critical path of %d tasks", t->n_nodes);
+    status = sl_no_memory("for the critical path of %d tasks", t->n_nodes);
     goto out;
   }
   SL_TRY_OUT(check(&r.problem));

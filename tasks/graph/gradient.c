@@ -59,7 +59,7 @@ sl_status sl_gradient(sl_graph *graph, sl_value loss, const sl_value *parameters
   sl_value *din = NULL;
   sl_status status = SL_OK;
   if (!wanted || !of) {
-    status = sl_fail(SL_ENOMEM, "no memory for the gradients of %d values", n_values);
+    status = sl_no_memory("for the gradients of %d values", n_values);
     goto out;
   }
   for (int v = 0; v < n_values; v++) of[v] = SL_NONE;
@@ -76,7 +76,7 @@ sl_status sl_gradient(sl_graph *graph, sl_value loss, const sl_value *parameters
   need = malloc((size_t)most * sizeof *need);
   din = malloc((size_t)most * sizeof *din);
   if (!need || !din) {
-    status = sl_fail(SL_ENOMEM, "no memory for the gradients of %d inputs", most);
+    status = sl_no_memory("for the gradients of %d inputs", most);
     goto out;
   }
   sl_phase before = graph->phase;

@@ -69,7 +69,7 @@ const sl_value_info *sl_graph_value(const sl_graph *graph, sl_value value) {
 }
 
 static void out_of_memory(sl_graph *graph) {
-  sl_fail(SL_ENOMEM, "no memory for a graph of %d values and %d nodes", graph->n_values, graph->n_nodes);
+  sl_no_memory("for a graph of %d values and %d nodes", graph->n_values, graph->n_nodes);
   sl_graph_fail(graph, SL_ENOMEM, NULL);
 }
 

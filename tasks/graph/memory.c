@@ -31,14 +31,14 @@ static int temporary(const planner *p, int v) { return p->g->value[v]->role == S
 static sl_status list_users(planner *p) {
   const sl_graph *g = p->g;
   int *count = calloc((size_t)g->n_values + 2, sizeof *count), total = 0;
-  if (!count) return sl_fail(SL_ENOMEM, "no memory to plan %d values", g->n_values);
+  if (!count) return sl_no_memory("to plan %d values", g->n_values);
   p->first_user = count;
   for (int i = 0; i < g->n_nodes; i++) total += g->node[i]->n_in + g->node[i]->n_out;
   p->users = malloc(((size_t)total + 1) * sizeof *p->users);
   int *last = malloc(((size_t)g->n_values + 1) * sizeof *last);
   if (!p->users || !last) {
     free(last);
-    return sl_fail(SL_ENOMEM, "no memory to plan %d values", g->n_values);
+    return sl_no_memory("to plan %d values", g->n_values);
   }
   for (int fill = 0; fill < 2; fill++) {
     for (int v = 0; v < g->n_values; v++) last[v] = -1;
@@ -140,7 +140,7 @@ static sl_status order_after(planner *p, int old, int writer, int **pairs, int *
       if (*n == *capacity) {
         int wanted = *capacity ? 2 * *capacity : 256;
         int *more = realloc(*pairs, (size_t)wanted * 2 * sizeof *more);
-        if (!more) return sl_fail(SL_ENOMEM, "no memory to order buffers");
+        if (!more) return sl_no_memory("to order buffers");
         *pairs = more;
         *capacity = wanted;
       }
@@ -165,7 +165,7 @@ sl_status sl_memory_plan(const sl_graph *g, sl_schedule *s, const char *keep, do
   sl_status status = SL_OK;
   if (!p.group_of || !p.next || !p.group || !list || !slots || !m || !(m->slot = malloc(n * sizeof(int))) ||
       !(m->bytes = calloc(n, sizeof(size_t)))) {
-    status = sl_fail(SL_ENOMEM, "no memory to plan %d values", g->n_values);
+    status = sl_no_memory("to plan %d values", g->n_values);
     goto out;
   }
   SL_TRY_OUT(list_users(&p));
@@ -210,7 +210,7 @@ sl_status sl_memory_plan(const sl_graph *g, sl_schedule *s, const char *keep, do
       best = m->n_slots++;
       m->bytes[best] = mine->bytes;
     }
-    if (!insert(&slots[best], at, mine)) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory to plan %d values", g->n_values));
+    if (!insert(&slots[best], at, mine)) SL_TRY_OUT(sl_no_memory("to plan %d values", g->n_values));
     m->slot[mine - p.group] = best;
   }
   for (int k = 0; k < m->n_slots; k++)

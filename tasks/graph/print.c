@@ -21,7 +21,7 @@ sl_status sl_groups_create(const sl_graph *logical, const sl_graph *step, const 
   if (!g || !first || !g->group || !g->of) {
     free(first);
     sl_groups_destroy(g);
-    return sl_fail(SL_ENOMEM, "no memory to describe a graph of %d tasks", step->n_nodes);
+    return sl_no_memory("to describe a graph of %d tasks", step->n_nodes);
   }
   for (int i = 0; i < 2 * logical->n_nodes + 1; i++) first[i] = -1;
   for (int i = 0; i < step->n_nodes; i++) {
@@ -206,7 +206,7 @@ sl_status sl_picture_to_json(const sl_picture *p, json_t **json) {
     json_object_set_new(all, "task_list", tasks);
   }
   *json = all;
-  return all ? SL_OK : sl_fail(SL_ENOMEM, "no memory for the graph as JSON");
+  return all ? SL_OK : sl_no_memory("for the graph as JSON");
 }
 
 /* ---- dot -------------------------------------------------------------------------------------------------------- */
@@ -265,7 +265,7 @@ static sl_status dot_groups(const sl_picture *p, FILE *file) {
     }
   }
   sl_groups_destroy(groups);
-  if (!drawn) return sl_fail(SL_ENOMEM, "no memory for the drawing");
+  if (!drawn) return sl_no_memory("for the drawing");
   free(drawn);
   return SL_OK;
 }

@@ -29,7 +29,7 @@ static int updates(const sl_node *node) {
 static sl_status choose(pass *p) {
   const sl_graph *g = p->g;
   size_t *largest = calloc((size_t)g->n_segments + 1, sizeof *largest);
-  if (!largest) return sl_fail(SL_ENOMEM, "no memory to recompute %d segments", g->n_segments);
+  if (!largest) return sl_no_memory("to recompute %d segments", g->n_segments);
   for (int i = 0; i < g->n_nodes; i++) {
     const sl_node *node = g->node[i];
     const int mine = node->segment[p->kind];
@@ -64,7 +64,7 @@ static sl_value again(pass *p, sl_value v, sl_value after) {
   sl_value out[SL_MAX_OUT], *in = malloc(((size_t)node->n_in + 1) * sizeof *in);
   int first = 1;
   if (!in) {
-    sl_fail(SL_ENOMEM, "no memory to recompute layer '%s'", node->name);
+    sl_no_memory("to recompute layer '%s'", node->name);
     sl_graph_fail(p->g, SL_ENOMEM, NULL);
     return SL_NONE;
   }
@@ -121,7 +121,7 @@ sl_status sl_recompute_segments(sl_graph *g, sl_recompute kind) {
             .order = malloc(2 * ((size_t)n_nodes + 1) * sizeof *p.order)};
   sl_status status = SL_OK;
   if (!p.given_up || !p.clone || !p.order) {
-    status = sl_fail(SL_ENOMEM, "no memory to recompute a graph of %d nodes", n_nodes);
+    status = sl_no_memory("to recompute a graph of %d nodes", n_nodes);
     goto out;
   }
   for (sl_value v = 0; v < n_values; v++) p.clone[v] = SL_NONE;

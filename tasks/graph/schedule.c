@@ -39,7 +39,7 @@ static int by_after(const void *a, const void *b) {
 static sl_status compress(sl_schedule *s, int *pair, int n) {
   if (n > 1) qsort(pair, (size_t)n, 2 * sizeof *pair, by_after);
   int *before = malloc(((size_t)n + 1) * sizeof *before), count = 0, i = 0;
-  if (!before) return sl_fail(SL_ENOMEM, "no memory for %d dependencies", n);
+  if (!before) return sl_no_memory("for %d dependencies", n);
   for (int node = 0; node < s->n; node++) {
     s->from[node] = count;
     for (; i < n && pair[2 * i + 1] == node; i++)
@@ -54,7 +54,7 @@ static sl_status compress(sl_schedule *s, int *pair, int n) {
 sl_status sl_schedule_add(sl_schedule *s, const int *more, int n) {
   int old = s->from[s->n];
   int *pair = malloc(((size_t)old + (size_t)n + 1) * 2 * sizeof *pair);
-  if (!pair) return sl_fail(SL_ENOMEM, "no memory for %d dependencies", old + n);
+  if (!pair) return sl_no_memory("for %d dependencies", old + n);
   for (int node = 0; node < s->n; node++)
     for (int k = s->from[node]; k < s->from[node + 1]; k++) {
       pair[2 * k] = s->before[k];
@@ -75,7 +75,7 @@ static sl_status find_dependencies(sl_schedule *s, const sl_graph *g) {
   pairs readers = {0}; /* (node, next) */
   sl_status status = SL_OK;
   if (!writer || !head) {
-    status = sl_fail(SL_ENOMEM, "no memory for the dependencies of %d values", g->n_values);
+    status = sl_no_memory("for the dependencies of %d values", g->n_values);
     goto out;
   }
   for (int v = 0; v < g->n_values; v++) writer[v] = head[v] = -1;
@@ -99,7 +99,7 @@ static sl_status find_dependencies(sl_schedule *s, const sl_graph *g) {
       head[node->out[k]] = -1;
     }
   }
-  status = fine ? compress(s, list.at, list.n) : sl_fail(SL_ENOMEM, "no memory for the dependencies of a step");
+  status = fine ? compress(s, list.at, list.n) : sl_no_memory("for the dependencies of a step");
 out:
   free(list.at), free(readers.at), free(writer), free(head);
   return status;
@@ -139,7 +139,7 @@ static sl_status find_in_place(sl_schedule *s, const sl_graph *g, const char *ke
           if (g->node[r]->in[q] == from) fine = fine && push(&list, r, i);
     }
   }
-  status = fine ? sl_schedule_add(s, list.at, list.n) : sl_fail(SL_ENOMEM, "no memory to compute in place");
+  status = fine ? sl_schedule_add(s, list.at, list.n) : sl_no_memory("to compute in place");
   free(first), free(last), free(list.at);
   return status;
 }
@@ -169,8 +169,8 @@ static sl_status take_turns(sl_schedule *s, const sl_graph *g) {
     for (int k = first; g->node[k]->micro_batch < turn && fine; k++)
       if (!leads[k] && !adds_leaves(g->node[k])) fine = push(&list, k, i);
   }
-  const sl_status status = fine ? sl_schedule_add(s, list.at, list.n)
-                                : sl_fail(SL_ENOMEM, "no memory to order %d micro-batches", g->micro_batches);
+  const sl_status status =
+      fine ? sl_schedule_add(s, list.at, list.n) : sl_no_memory("to order %d micro-batches", g->micro_batches);
   free(follows), free(leads), free(list.at);
   return status;
 }
@@ -212,7 +212,7 @@ typedef struct lane {
 static sl_status find_lane(const sl_schedule *s, const sl_graph *g, lane *l) {
   l->node = malloc(((size_t)s->n + 2) * sizeof *l->node);
   l->ready = calloc((size_t)s->n + 2, 1);
-  if (!l->node || !l->ready) return sl_fail(SL_ENOMEM, "no memory to schedule %d tasks", s->n);
+  if (!l->node || !l->ready) return sl_no_memory("to schedule %d tasks", s->n);
   l->next = 1;
   for (int i = 0; i < s->n; i++)
     if (g->node[i]->bucket) l->node[g->node[i]->bucket] = i, l->n++;
@@ -228,7 +228,7 @@ static sl_status simulate(sl_schedule *s, const sl_graph *g, int workers) {
   lane lane = {0};
   sl_status status = SL_OK;
   if (!waits || !first || !after || !running || !ready.at) {
-    status = sl_fail(SL_ENOMEM, "no memory to schedule %d tasks", n);
+    status = sl_no_memory("to schedule %d tasks", n);
     goto out;
   }
   SL_TRY_OUT(find_lane(s, g, &lane));
@@ -305,7 +305,7 @@ static sl_status prefer_sums(sl_schedule *s, const sl_graph *g, int workers) {
   const double makespan = s->makespan;
   sl_status status = SL_OK;
   if (!most || !urgency || !start || !order) {
-    status = sl_fail(SL_ENOMEM, "no memory to schedule %d tasks", s->n);
+    status = sl_no_memory("to schedule %d tasks", s->n);
     goto out;
   }
   memcpy(urgency, s->urgency, n), memcpy(start, s->start, n), memcpy(order, s->order, (size_t)s->n * sizeof *order);
@@ -333,7 +333,7 @@ sl_status sl_schedule_create(const sl_graph *g, const char *keep, const sl_tiles
   *schedule = NULL;
   size_t n = (size_t)g->n_nodes;
   sl_schedule *s = calloc(1, sizeof *s);
-  if (!s) return sl_fail(SL_ENOMEM, "no memory for a schedule");
+  if (!s) return sl_no_memory("for a schedule");
   s->n = g->n_nodes;
   s->from = calloc(n + 1, sizeof *s->from);
   s->onto = calloc((size_t)g->n_values + 1, sizeof *s->onto);
@@ -344,7 +344,7 @@ sl_status sl_schedule_create(const sl_graph *g, const char *keep, const sl_tiles
   s->order = calloc(n + 1, sizeof *s->order);
   sl_status status = SL_OK;
   if (!s->from || !s->onto || !s->cost || !s->seconds || !s->urgency || !s->start || !s->order) {
-    status = sl_fail(SL_ENOMEM, "no memory for a schedule of %d tasks", g->n_nodes);
+    status = sl_no_memory("for a schedule of %d tasks", g->n_nodes);
     goto out;
   }
   SL_TRY_OUT(find_dependencies(s, g));

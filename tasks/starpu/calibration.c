@@ -54,7 +54,7 @@ sl_status sl_calibration_accept(const double *x, int n, unsigned char *accepted,
   *count = 0, *middle = *spread = 0;
   if (n == 0) return SL_OK;
   double *kept = malloc(2 * (size_t)n * sizeof *kept);
-  if (!kept) return sl_fail(SL_ENOMEM, "no memory for %d samples", n);
+  if (!kept) return sl_no_memory("for %d samples", n);
   double *room = kept + n;
   memcpy(room, x, (size_t)n * sizeof *x);
   const double m = median(room, n), mad = fmax(deviation(x, n, m, room), 0.01 * m);
@@ -75,22 +75,23 @@ sl_status sl_calibration_create(sl_runtime *runtime, const sl_program *program, 
   const sl_graph *g = sl_program_graph(program);
   sl_status status = SL_OK;
   if (sl_runtime_gpus(runtime) > 0)
-    return sl_fail(SL_EUNSUPPORTED,
-                   "the recorder does not know how long tasks take on GPUs: calibrate CPU workers (--gpus 0), and let "
-                   "StarPU learn GPUs while it runs (train or bench with --calibrate)");
+    return sl_blame(sl_fail(SL_EUNSUPPORTED,
+                            "the recorder does not know how long tasks take on GPUs: calibrate CPU workers alone, with "
+                            "0 GPUs, and let StarPU learn GPUs in runs that calibrate"),
+                    "gpus, calibrate");
   sl_calibration *c = calloc(1, sizeof *c);
-  if (!c) return sl_fail(SL_ENOMEM, "no memory for a calibration");
+  if (!c) return sl_no_memory("for a calibration");
   c->program = program;
   c->workers = sl_runtime_workers(runtime);
   c->kind_of = malloc(((size_t)g->n_nodes + 1) * sizeof *c->kind_of);
-  if (!c->kind_of) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for a calibration"));
+  if (!c->kind_of) SL_TRY_OUT(sl_no_memory("for a calibration"));
   SL_TRY_OUT(sl_bound_kinds(g, c->kind_of, &c->n_kinds));
   c->seen = calloc((size_t)c->n_kinds + 1, sizeof *c->seen);
   c->kind = calloc((size_t)c->n_kinds + 1, sizeof *c->kind);
-  if (!c->seen || !c->kind) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for %d kinds of tasks", c->n_kinds));
+  if (!c->seen || !c->kind) SL_TRY_OUT(sl_no_memory("for %d kinds of tasks", c->n_kinds));
   for (int k = 0; k < c->n_kinds; k++) {
     c->seen[k].called = calloc((size_t)c->workers, 1);
-    if (!c->seen[k].called) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for %d kinds of tasks", c->n_kinds));
+    if (!c->seen[k].called) SL_TRY_OUT(sl_no_memory("for %d kinds of tasks", c->n_kinds));
   }
   for (int i = g->n_nodes - 1; i >= 0; i--) {
     c->kind[c->kind_of[i]].node = i;
@@ -123,7 +124,7 @@ static sl_status add(sl_calibration *c, int kind, int worker, double seconds) {
     if (x) s->x = x;
     unsigned char *accepted = realloc(s->accepted, (size_t)room);
     if (accepted) s->accepted = accepted;
-    if (!x || !accepted) return sl_fail(SL_ENOMEM, "no memory for %d samples", room);
+    if (!x || !accepted) return sl_no_memory("for %d samples", room);
     s->room = room;
   }
   s->x[s->n++] = seconds;
@@ -217,7 +218,7 @@ sl_status sl_calibration_covered(const sl_program *program, int *covered, int *k
   const sl_graph *g = sl_program_graph(program);
   int *kind = malloc(((size_t)g->n_nodes + 1) * sizeof *kind), next = 0;
   *covered = *kinds = 0;
-  if (!kind) return sl_fail(SL_ENOMEM, "no memory for the kinds of %d tasks", g->n_nodes);
+  if (!kind) return sl_no_memory("for the kinds of %d tasks", g->n_nodes);
   const sl_status status = sl_bound_kinds(g, kind, &next);
   next = 0;
   for (int i = 0; i < g->n_nodes && status == SL_OK; i++) {

@@ -158,7 +158,7 @@ sl_status sl__devices_open(sl_runtime *runtime, size_t scratch, sl__devices **de
   if (sl_runtime_gpus(runtime) == 0) return SL_OK;
 #if WITH_CUDA
   sl__devices *d = calloc(1, sizeof *d);
-  if (!d) return sl_fail(SL_ENOMEM, "no memory for the GPUs' contexts");
+  if (!d) return sl_no_memory("for the GPUs' contexts");
   d->scratch = scratch;
   *devices = d;
   starpu_execute_on_each_worker(open_device, d, STARPU_CUDA);
@@ -167,7 +167,8 @@ sl_status sl__devices_open(sl_runtime *runtime, size_t scratch, sl__devices **de
                          : sl_fail(status, "a GPU cannot be prepared: no cuBLAS, or less than %zu bytes free", scratch);
 #else
   (void)scratch;
-  return sl_fail(SL_EUNSUPPORTED, "this build has no CUDA kernels: configure --with-cuda, or run with --gpus 0");
+  return sl_blame(sl_fail(SL_EUNSUPPORTED, "this build has no CUDA kernels: configure --with-cuda, or use no GPUs"),
+                  "gpus");
 #endif
 }
 

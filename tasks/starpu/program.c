@@ -127,7 +127,7 @@ static sl_status make_slots(sl_program *p) {
   p->slot = calloc(n, sizeof *p->slot);
   p->slot_data = calloc(n, sizeof *p->slot_data);
   if (!shared || !p->slot || !p->slot_data) {
-    status = sl_fail(SL_ENOMEM, "no memory for %d buffers", m->n_slots);
+    status = sl_no_memory("for %d buffers", m->n_slots);
     goto out;
   }
   for (int i = 0; i < p->graph->n_nodes; i++)
@@ -142,7 +142,7 @@ static sl_status make_slots(sl_program *p) {
   if (p->arena_bytes) {
     p->arena = aligned_alloc(HUGE_PAGE, p->arena_bytes);
     if (!p->arena) {
-      status = sl_fail(SL_ENOMEM, "no memory for %zu bytes of temporaries: a smaller batch needs less", p->arena_bytes);
+      status = sl_no_memory("for %zu bytes of temporaries: a smaller batch needs less", p->arena_bytes);
       goto out;
     }
     madvise(p->arena, p->arena_bytes, MADV_HUGEPAGE);
@@ -203,7 +203,7 @@ static sl_status make_exchange(sl_program *p, const sl_node *node, sl__task *t) 
   }
   const sl_status status = data && handle
                                ? sl__exchanges_add(p->exchanges, p->graph, node, moves ? data : NULL, handle, n, t)
-                               : sl_fail(SL_ENOMEM, "no memory for the exchange of layer '%s'", node->name);
+                               : sl_no_memory("for the exchange of layer '%s'", node->name);
   free(data), free(handle);
   return status;
 }
@@ -237,7 +237,7 @@ static sl_status make_task(sl_program *p, int i, sl_array *arrays, int16_t *buff
   enum starpu_data_access_mode *mode = malloc((size_t)(most + 1) * sizeof *mode);
   if (!task || !handle || !mode) {
     free(handle), free(mode);
-    return sl_fail(SL_ENOMEM, "no memory for the task of layer '%s'", node->name);
+    return sl_no_memory("for the task of layer '%s'", node->name);
   }
   for (int k = 0; k < node->n_in; k++)
     buffer_of[k] = (int16_t)enter(handle, mode, &n, handle_of(p, node->in[k]), STARPU_R);
@@ -257,7 +257,7 @@ static sl_status make_task(sl_program *p, int i, sl_array *arrays, int16_t *buff
   }
   task->nbuffers = n;
   task->cl = sl__codelet_of(node->op);
-  if (!task->cl) return sl_fail(SL_ENOMEM, "no memory for the codelet of %s", node->op->name);
+  if (!task->cl) return sl_no_memory("for the codelet of %s", node->op->name);
   task->cl_arg = t;
   task->destroy = 0;
   task->sequential_consistency = 0;
@@ -291,7 +291,7 @@ static sl_status make_tasks(sl_program *p) {
   struct starpu_task **before = malloc(((size_t)n + 1) * sizeof *before);
   sl_status status = SL_OK;
   if (!p->task || !p->arrays || !p->buffer_of || !before) {
-    status = sl_fail(SL_ENOMEM, "no memory for %d tasks", n);
+    status = sl_no_memory("for %d tasks", n);
     goto out;
   }
   sl_array *arrays = p->arrays;
@@ -342,7 +342,7 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
   static const sl_program_options none = {0};
   if (!options) options = &none;
   sl_program *p = calloc(1, sizeof *p);
-  if (!p) return sl_fail(SL_ENOMEM, "no memory for a program");
+  if (!p) return sl_no_memory("for a program");
   p->runtime = runtime;
   p->store = store;
   p->plan = *plan;
@@ -363,14 +363,14 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
   p->tensor = calloc(n, sizeof *p->tensor);
   p->kept = calloc(n, 1);
   if (!p->tensor || !p->kept) {
-    status = sl_fail(SL_ENOMEM, "no memory for a program of %d values", p->graph->n_values);
+    status = sl_no_memory("for a program of %d values", p->graph->n_values);
     goto out;
   }
   for (sl_value v = 0; v < p->graph->n_values; v++)
     for (int k = 0; k < options->n_keep; k++) p->kept[v] |= p->graph->value[v]->logical == options->keep[k];
   int workers = sl_runtime_workers(runtime);
   p->counters = aligned_alloc(_Alignof(sl__counter), ((size_t)workers + 1) * sizeof *p->counters);
-  if (!p->counters) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the counters of %d workers", workers));
+  if (!p->counters) SL_TRY_OUT(sl_no_memory("for the counters of %d workers", workers));
   memset(p->counters, 0, ((size_t)workers + 1) * sizeof *p->counters);
   sl_team *team = sl_runtime_team(runtime, 0);
   sl_machine machine = sl_machine_default(workers, team ? team->threads : 1);
@@ -574,7 +574,7 @@ static sl_status put_node(const sl_program *p, int i, int kind, sl_timeline *t) 
   const sl_timeline_node *n = &t->node[i];
   return n->layer && n->operation && n->phase && n->shapes
              ? SL_OK
-             : sl_fail(SL_ENOMEM, "no memory for the timeline of %d tasks", p->graph->n_nodes);
+             : sl_no_memory("for the timeline of %d tasks", p->graph->n_nodes);
 }
 
 /* Values that are computed in place of one another are one buffer, called by the first of them. */
@@ -589,7 +589,7 @@ static sl_status put_buffers(const sl_program *p, sl_timeline *t) {
   int *number = malloc(((size_t)g->n_values + 1) * sizeof *number),
       *last = malloc(((size_t)g->n_values + 1) * sizeof *last);
   int buffers = 0, uses = 0;
-  sl_status status = number && last ? SL_OK : sl_fail(SL_ENOMEM, "no memory for the buffers of %d values", g->n_values);
+  sl_status status = number && last ? SL_OK : sl_no_memory("for the buffers of %d values", g->n_values);
   SL_TRY_OUT(status);
   for (int v = 0; v < g->n_values; v++)
     number[v] = p->memory->slot[v] >= 0 && first_in_place(p->schedule, v) == v ? buffers++ : -1;
@@ -624,7 +624,7 @@ sl_status sl_program_timeline(const sl_program *p, const char *model, sl_timelin
   sl_timeline *t = NULL;
   sl_status status = SL_OK;
   *timeline = NULL;
-  if (!kind) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the timeline of %d tasks", n));
+  if (!kind) SL_TRY_OUT(sl_no_memory("for the timeline of %d tasks", n));
   SL_TRY_OUT(sl_timeline_create(workers, n, s->from[n], &t));
   SL_TRY_OUT(sl_bound_kinds(p->graph, kind, &t->n_kinds));
   for (int i = 0; i < n; i++) SL_TRY_OUT(put_node(p, i, kind[i], t));
@@ -644,8 +644,7 @@ sl_status sl_program_timeline(const sl_program *p, const char *model, sl_timelin
                              .busy = p->counters[w].busy};
     if (!t->worker[w].name) status = SL_ENOMEM;
   }
-  if (status != SL_OK || !t->model || !t->sched)
-    SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the names of a timeline"));
+  if (status != SL_OK || !t->model || !t->sched) SL_TRY_OUT(sl_no_memory("for the names of a timeline"));
   if (p->recorder) SL_TRY_OUT(sl_timeline_take(t, p->recorder));
   *timeline = t;
   t = NULL;

@@ -2,7 +2,6 @@
  * wait forever. */
 #include "tasks/starpu/run.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <time.h>
 
@@ -14,7 +13,7 @@ sl_status sl__run_create(sl__run *p) {
   pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
   const int failed = pthread_mutex_init(&p->mutex, NULL) || pthread_cond_init(&p->none_left, &attr);
   pthread_condattr_destroy(&attr);
-  return failed ? sl_fail(SL_ENOMEM, "no memory to wait for a program's tasks") : SL_OK;
+  return failed ? sl_no_memory("to wait for a program's tasks") : SL_OK;
 }
 
 void sl__run_destroy(sl__run *p) {

@@ -9,6 +9,7 @@
 #include "runtime/base/log.h"
 #include "runtime/machine/runtime.h"
 #include "tools/command/command.h"
+#include "tools/command/mends.h"
 #include "tools/commands/commands.h"
 #include "tools/run/session.h"
 #include "tools/settings/nearest.h"
@@ -247,10 +248,12 @@ static void log_line(sl_log_level level, const char *message, void *arg) {
   fprintf(stderr, "starling: %s: %s\n", names[level], message);
 }
 
-/* Ranks of a job fail together, with one voice. */
+/* Ranks of a job fail together; the first one prints the error. */
 static int complain(sl_status status) {
+  char options[128];
   fflush(stdout);
-  if (status != SL_OK && sl__launch_rank() == 0) fprintf(stderr, "starling: %s\n", sl_error());
+  if (status != SL_OK && sl__launch_rank() == 0)
+    fprintf(stderr, "starling: %s%s\n", sl_error(), sl__mending_options(sl_error_setting(), options, sizeof options));
   return sl__exit_code(status);
 }
 

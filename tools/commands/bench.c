@@ -1,13 +1,12 @@
 /* starling bench: the speed of training steps in the steady state, held against what the processors' sgemm gives. */
-#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/file.h"
 #include "runtime/base/time.h"
 #include "runtime/machine/energy.h"
 #include "runtime/machine/environment.h"
@@ -78,7 +77,7 @@ static void add_energy(bench *b) {
 static sl_status prepare(bench *b) {
   sl__steps *s = &b->steps;
   b->environment = sl_environment(b->o->argc, b->o->argv, sl__commit());
-  if (!b->environment) return sl_fail(SL_ENOMEM, "no memory for the environment");
+  if (!b->environment) return sl_no_memory("for the environment");
   SL_TRY(sl__steps_start(s, b->o, "bench", 1));
   SL_TRY(sl__environment_complete(b->environment, s->runtime));
   SL_TRY(open_energy(b));
@@ -143,8 +142,7 @@ static sl_status look_at_records(bench *b) {
   sl_timeline_destroy(timeline);
   if (status != SL_EINVAL) SL_TRY(status); /* a ring too small for a step has not seen every task */
   if (!b->o->out) return SL_OK;
-  if (mkdir(b->o->out, 0777) != 0 && errno != EEXIST)
-    return sl_fail(SL_EIO, "cannot make %s: %s", b->o->out, strerror(errno));
+  SL_TRY(sl_folder_make(b->o->out));
   return sl__timeline_save(b->steps.program, b->steps.model->name, &b->clocks, &b->machine, b->o->out);
 }
 
@@ -167,7 +165,7 @@ static sl_status measure(bench *b) {
   SL_TRY(warm_up(b, &guess));
   b->n = b->o->steps > 0 ? b->o->steps : (int64_t)fmin(fmax(20, 5 / guess), 100000);
   b->seconds = malloc((size_t)b->n * sizeof *b->seconds);
-  if (!b->seconds) return sl_fail(SL_ENOMEM, "no memory for the times of %lld steps", (long long)b->n);
+  if (!b->seconds) return sl_no_memory("for the times of %lld steps", (long long)b->n);
   b->input = sl_loader_waited(b->steps.loader);
   const uint64_t sent = sl_program_sent(b->steps.program);
   if (b->steps.recorder) sl_recorder_clear(b->steps.recorder);
@@ -276,7 +274,7 @@ static sl_status calibration_json(const bench *b, json_t **json) {
   json_decref(files);
   *json = json_pack("{s:s, s:i, s:i, s:o}", "machine", sl_runtime_model_host(b->steps.runtime), "kinds", kinds,
                     "calibrated", covered, "files", names);
-  return *json ? SL_OK : sl_fail(SL_ENOMEM, "no memory for the figures as JSON");
+  return *json ? SL_OK : sl_no_memory("for the figures as JSON");
 }
 
 static void print_text(const bench *b, const line *lines, int n, double total, double median, double gflops) {
@@ -364,7 +362,7 @@ static sl_status print_json(const bench *b, const line *lines, int n, double tot
                        "percent_of_peak", 200 * gflops / (b->before + b->after), "triad_gigabytes_per_s", b->memory));
   if (!all || !more || json_object_update_new(all, more) != 0) {
     json_decref(all);
-    return sl_fail(SL_ENOMEM, "no memory for the figures as JSON");
+    return sl_no_memory("for the figures as JSON");
   }
   json_dumpf(all, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
   putchar('\n');
@@ -378,8 +376,7 @@ static sl_status report(bench *b) {
   SL_TRY(sl_groups_create(b->steps.network.graph, sl_program_graph(b->steps.program),
                           sl_program_schedule(b->steps.program), &groups));
   line *lines = calloc((size_t)groups->n + 1, sizeof *lines);
-  sl_status status =
-      lines ? break_down(b, groups, lines, &total) : sl_fail(SL_ENOMEM, "no memory for %d operations", groups->n);
+  sl_status status = lines ? break_down(b, groups, lines, &total) : sl_no_memory("for %d operations", groups->n);
   qsort(b->seconds, (size_t)b->n, sizeof *b->seconds, ascending);
   const double median = b->seconds[b->n / 2], gflops = 1e-9 * b->flops / median;
   if (status == SL_OK && b->o->json)

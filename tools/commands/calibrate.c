@@ -103,7 +103,7 @@ static sl_status print_json(const calibrate *c, FILE *to) {
                           sl_plan_to_json(&s->plan), "machine", sl_runtime_model_host(s->runtime), "folder",
                           sl_runtime_sampling(s->runtime), "workers", sl_runtime_cpu_workers(s->runtime), "steps",
                           (json_int_t)s->step, "samples", c->samples, "lacking", c->lacking, "kinds", kinds);
-  if (!all) return sl_fail(SL_ENOMEM, "no memory for the figures as JSON");
+  if (!all) return sl_no_memory("for the figures as JSON");
   json_dumpf(all, to, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
   fputc('\n', to);
   json_decref(all);
@@ -135,9 +135,9 @@ static sl_status run(calibrate *c) {
   SL_TRY(sl_calibration_store(c->calibration, c->samples));
   SL_TRY(sl_program_timeline(c->steps.program, c->steps.model->name, &c->timeline));
   FILE *to = open_memstream(&c->said, &bytes);
-  if (!to) return sl_fail(SL_ENOMEM, "no memory for the table");
+  if (!to) return sl_no_memory("for the table");
   const sl_status status = c->o->json ? print_json(c, to) : print_table(c, to);
-  if (fclose(to) != 0) return sl_fail(SL_ENOMEM, "no memory for the table");
+  if (fclose(to) != 0) return sl_no_memory("for the table");
   return status == SL_OK ? complain(c) : status;
 }
 

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/base/file.h"
@@ -35,7 +34,7 @@ static sl_status add_variants(sl__comparison *c) {
   const sl__options *o = c->o;
   const int on = strcmp(o->priorities, "off") != 0, off = strcmp(o->priorities, "on") != 0;
   c->variant = calloc(2 * MOST_POLICIES, sizeof *c->variant);
-  if (!c->variant) return sl_fail(SL_ENOMEM, "no memory for the policies");
+  if (!c->variant) return sl_no_memory("for the policies");
   SL_TRY(sl_policies_names(o->sched_lib, all, sizeof all));
   char *known = strdup(all);
   for (const char *at = o->policies; known && at && *at;) { /* those named must exist */
@@ -65,7 +64,7 @@ static sl_status add_variants(sl__comparison *c) {
         snprintf(v->policy, sizeof v->policy, "%s", p);
         v->priorities = priorities;
         v->measured = calloc((size_t)c->repetitions, sizeof *v->measured);
-        if (!v->measured) return sl_fail(SL_ENOMEM, "no memory for %d repetitions", c->repetitions);
+        if (!v->measured) return sl_no_memory("for %d repetitions", c->repetitions);
       }
     }
   }
@@ -95,7 +94,7 @@ static sl_status calibrate_command(const sl__comparison *c, char **text) {
     sl__options_quote(to, (const char *const *)words, n);
   }
   sl__options_words_free(words, n);
-  return to && fclose(to) == 0 ? SL_OK : sl_fail(SL_ENOMEM, "no memory for a command");
+  return to && fclose(to) == 0 ? SL_OK : sl_no_memory("for a command");
 }
 
 /* Policies that go by StarPU's performance models want these calibrated, by us if --calibrate says so. */
@@ -131,14 +130,12 @@ static sl_status keep_environment(sl__comparison *c, json_t *environment) {
   for (int i = 0; i < c->o->argc; i++) json_array_append_new(command, json_string(c->o->argv[i]));
   c->environment = json_incref(environment);
   json_object_del(json_object_get(environment, "machine"), "sched");
-  return json_object_set_new(environment, "command", command) == 0
-             ? SL_OK
-             : sl_fail(SL_ENOMEM, "no memory for the environment");
+  return json_object_set_new(environment, "command", command) == 0 ? SL_OK : sl_no_memory("for the environment");
 }
 
 static sl_status read_timeline(const sl__comparison *c, const char *name, sl_timeline ***timelines, int *n) {
   char *path = NULL;
-  if (asprintf(&path, "%s/%s", c->folder, name) < 0) return sl_fail(SL_ENOMEM, "no memory for a path");
+  if (asprintf(&path, "%s/%s", c->folder, name) < 0) return sl_no_memory("for a path");
   const sl_status status = sl_timeline_read_all(path, timelines, n);
   free(path);
   return status;
@@ -170,7 +167,7 @@ static sl_status look(sl__comparison *c) {
   SL_TRY_OUT(keep_environment(c, json_object_get(json, "environment")));
   SL_TRY_OUT(read_timeline(c, "whole", &c->graph, &c->n_graph));
   c->alone = malloc(((size_t)c->graph[0]->n_kinds + 1) * sizeof *c->alone);
-  if (!c->alone) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for %d kinds of tasks", c->graph[0]->n_kinds));
+  if (!c->alone) SL_TRY_OUT(sl_no_memory("for %d kinds of tasks", c->graph[0]->n_kinds));
   for (int k = 0; k < c->graph[0]->n_kinds; k++) c->alone[k] = INFINITY;
 out:
   json_decref(json);
@@ -198,7 +195,7 @@ static sl_status time_alone(sl__comparison *c) {
   if (times[0]->n_nodes != c->graph[0]->n_nodes || times[0]->n_kinds != c->graph[0]->n_kinds)
     SL_TRY_OUT(sl_fail(SL_EPLAN, "the graph is another on one worker: fix --shards and --leaves"));
   cpu = calloc((size_t)times[0]->n_workers, sizeof *cpu), seconds = malloc((size_t)times[0]->n_kinds * sizeof *seconds);
-  if (!cpu || !seconds) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the times of %d tasks", times[0]->n_nodes));
+  if (!cpu || !seconds) SL_TRY_OUT(sl_no_memory("for the times of %d tasks", times[0]->n_nodes));
   SL_TRY_OUT(sl_bound_times(times[0], cpu, 1, -1, seconds));
   for (int k = 0; k < times[0]->n_kinds; k++)
     if (seconds[k] < c->alone[k]) c->alone[k] = seconds[k];
@@ -213,7 +210,7 @@ out:
 static sl_status find_bound(sl__comparison *c) {
   const sl_timeline *g = c->graph[0];
   int *kind = malloc(((size_t)g->n_nodes + 1) * sizeof *kind);
-  if (!kind) return sl_fail(SL_ENOMEM, "no memory for the bound of %d tasks", g->n_nodes);
+  if (!kind) return sl_no_memory("for the bound of %d tasks", g->n_nodes);
   for (int i = 0; i < g->n_nodes; i++) {
     kind[i] = g->node[i].kind;
     c->kernels += c->alone[kind[i]];
@@ -296,7 +293,7 @@ static sl_status measure_all(sl__comparison *c) {
 
 static sl_status write_file(const sl__comparison *c, const char *name, const char *text) {
   char *path = NULL;
-  if (asprintf(&path, "%s/%s", c->o->out, name) < 0) return sl_fail(SL_ENOMEM, "no memory for a path");
+  if (asprintf(&path, "%s/%s", c->o->out, name) < 0) return sl_no_memory("for a path");
   const sl_status status = sl_file_replace(path, text, strlen(text));
   free(path);
   return status;
@@ -304,7 +301,7 @@ static sl_status write_file(const sl__comparison *c, const char *name, const cha
 
 static sl_status write_files(const sl__comparison *c, const sl__tables *t) {
   char *json = json_dumps(t->json, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-  sl_status status = json ? write_file(c, "compare.json", json) : sl_fail(SL_ENOMEM, "no memory for the figures");
+  sl_status status = json ? write_file(c, "compare.json", json) : sl_no_memory("for the figures");
   if (status == SL_OK) status = write_file(c, "compare.csv", t->csv);
   if (status == SL_OK) status = write_file(c, "compare.html", t->html);
   if (status == SL_OK) status = write_file(c, "compare-ratios.svg", t->plot[0]);
@@ -316,7 +313,7 @@ static sl_status write_files(const sl__comparison *c, const sl__tables *t) {
 static sl_status report(const sl__comparison *c) {
   sl__tables t = {.json = sl__compare_json(c)};
   sl_status status = SL_OK;
-  if (!t.json) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the figures"));
+  if (!t.json) SL_TRY_OUT(sl_no_memory("for the figures"));
   if (c->o->json) {
     json_dumpf(t.json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     putchar('\n');
@@ -352,8 +349,7 @@ sl_status sl__compare(sl__options *o, int *exit_code) {
   (void)exit_code;
   SL_TRY_OUT(sl__find_model(o->model, &model));
   if (o->sched) SL_TRY_OUT(sl_fail(SL_EINVAL, "--sched: compare takes --policies %s", o->sched));
-  if (o->out && mkdir(o->out, 0777) != 0 && errno != EEXIST)
-    SL_TRY_OUT(sl_fail(SL_EIO, "cannot make the folder %s: %s", o->out, strerror(errno)));
+  if (o->out) SL_TRY_OUT(sl_folder_make(o->out));
   if (o->bundle) SL_TRY_OUT(sl__bundle_check(o->bundle));
   const ssize_t n = readlink("/proc/self/exe", c.program, sizeof c.program - 1);
   if (n <= 0) SL_TRY_OUT(sl_fail(SL_EIO, "/proc/self/exe cannot be read: %s", strerror(errno)));

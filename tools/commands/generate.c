@@ -59,8 +59,7 @@ static sl_status fit_program(writer *w, int64_t n) {
   SL_TRY(sl_program_create(w->runtime, w->store, w->network.graph, &plan, &options, &w->program));
   w->window = calloc((size_t)w->length, sizeof *w->window);
   w->logits = malloc((size_t)(w->length * data.classes) * sizeof *w->logits);
-  if (!w->window || !w->logits)
-    return sl_fail(SL_ENOMEM, "no memory for the logits of %lld tokens", (long long)w->length);
+  if (!w->window || !w->logits) return sl_no_memory("for the logits of %lld tokens", (long long)w->length);
   return w->read++ ? SL_OK : sl__model_fill(w->file, w->store, &w->network, f->model->name, 0);
 }
 
@@ -94,7 +93,7 @@ static sl_status take_prompt(writer *w) {
       SL_TRY_OUT(sl_fail(SL_EINVAL, "token %zu of the prompt is %d, beyond the model's vocabulary of %lld", i,
                          prompt[i], (long long)w->facts->data.classes));
   w->tokens = malloc((w->prompt + 1 + (size_t)o->tokens) * sizeof *w->tokens);
-  if (!w->tokens) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for %lld tokens", (long long)o->tokens));
+  if (!w->tokens) SL_TRY_OUT(sl_no_memory("for %lld tokens", (long long)o->tokens));
   if (w->prompt)
     memcpy(w->tokens, prompt, w->prompt * sizeof *prompt);
   else
@@ -125,7 +124,7 @@ static sl_status print_json(writer *w, double seconds) {
   for (size_t i = w->prompt; i < w->n; i++) json_array_append_new(tokens, json_integer(w->tokens[i]));
   all = json_pack("{s:s, s:I, s:I, s:O, s:f}", "model", w->facts->model->name, "step", (json_int_t)w->facts->step,
                   "prompt_tokens", (json_int_t)w->prompt, "tokens", tokens, "time_s", seconds);
-  if (!all) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the text as JSON"));
+  if (!all) SL_TRY_OUT(sl_no_memory("for the text as JSON"));
   json_t *string = json_stringn(text, bytes);
   if (string) json_object_set_new(all, "text", string);
   json_dumpf(all, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
@@ -182,7 +181,7 @@ sl_status sl__generate(sl__options *o, int *exit_code) {
   SL_TRY_OUT(sl__start(o, "generate", 0, &w.runtime));
   SL_TRY_OUT(sl_store_create(&w.store));
   w.room = malloc((size_t)w.facts->data.classes * sizeof *w.room);
-  if (!w.room) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for %lld tokens", (long long)w.facts->data.classes));
+  if (!w.room) SL_TRY_OUT(sl_no_memory("for %lld tokens", (long long)w.facts->data.classes));
   SL_TRY_OUT(find_limit(&w));
   SL_TRY_OUT(write_text(&w));
 out:

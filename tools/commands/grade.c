@@ -84,7 +84,7 @@ static sl_status set_search_path(void) {
   char *slash = strrchr(self, '/');
   if (slash) *slash = 0;
   if (asprintf(&path, "%s:%s/../lib/pkgconfig%s%s", self, self, given ? ":" : "", given ? given : "") < 0)
-    return sl_fail(SL_ENOMEM, "no memory for a path");
+    return sl_no_memory("for a path");
   setenv("PKG_CONFIG_PATH", path, 1);
   free(path);
   return SL_OK;
@@ -95,7 +95,7 @@ static sl_status find_lesson(grade *g) {
   char known[4096] = "";
   names there;
   g->lesson = strdup(g->o->model);
-  if (!g->lesson) return sl_fail(SL_ENOMEM, "no memory for a path");
+  if (!g->lesson) return sl_no_memory("for a path");
   if (kind_of(g->lesson) != S_IFDIR) {
     FILE *answer = popen("pkg-config --variable=examples starling 2>/dev/null", "r");
     if (answer && !fgets(known, sizeof known, answer)) known[0] = 0;
@@ -143,7 +143,7 @@ static sl_status copy_lesson(const grade *g, const char *to) {
   names files;
   sl_status status = SL_OK;
   SL_TRY(names_of(g->lesson, &files));
-  if (mkdir(to, 0777) != 0) status = sl_fail(SL_EIO, "cannot make %s: %s", to, strerror(errno));
+  status = sl_folder_make(to);
   for (int i = 0; i < files.n && status == SL_OK; i++) {
     int theirs = strcmp(files.name[i], g->program) == 0;
     for (int k = 0; k < g->skeleton.n; k++) theirs |= strcmp(files.name[i], g->skeleton.name[k]) == 0;
@@ -229,7 +229,7 @@ static sl_status judge(grade *g, const char *path, const char *copy, int *built,
   building.seconds = fmax(building.seconds, BUILD_SECONDS);
   sl_status status = SL_OK;
   memset(g->trial, 0, sizeof *g->trial);
-  if (!program) return sl_fail(SL_ENOMEM, "no memory for a path");
+  if (!program) return sl_no_memory("for a path");
   SL_TRY_OUT(copy_lesson(g, copy));
   if (copy_submission(g, path, copy) != SL_OK) {
     *failure = strdup(sl_error());
@@ -254,15 +254,14 @@ static void printable(char *text) {
 static sl_status add_row(grade *g, const char *path, const char *name) {
   int built = 0, passed = 0;
   char *failure = NULL, *shown = strdup(name), *copy = joined(g->folder, "lesson");
-  sl_status status = shown && copy ? SL_OK : sl_fail(SL_ENOMEM, "no memory for a submission");
+  sl_status status = shown && copy ? SL_OK : sl_no_memory("for a submission");
   if (status == SL_OK) status = judge(g, path, copy, &built, &passed, &failure);
   const sl__trial *t = g->trial;
   printable(shown), printable(failure);
   json_t *row = json_pack("{s:s, s:b, s:b, s:i, s:f, s:f, s:s}", "submission", shown ? shown : "", "built", built,
                           "passed", passed, "exit", t->exit, "seconds", t->seconds, "peak_mb",
                           (double)t->peak / (1 << 20), "failure", failure ? failure : "");
-  if (status == SL_OK && (!row || json_array_append_new(g->rows, row) != 0))
-    status = sl_fail(SL_ENOMEM, "no memory for a row");
+  if (status == SL_OK && (!row || json_array_append_new(g->rows, row) != 0)) status = sl_no_memory("for a row");
   if (status == SL_OK && !g->o->quiet)
     fprintf(stderr, "%s: %s%s%s\n", shown,
             passed  ? "passed"
@@ -313,10 +312,9 @@ static sl_status write_table(const grade *g) {
     print_csv(g->rows, stdout);
   if (!g->o->out) return SL_OK;
   FILE *file = open_memstream(&text, &n);
-  if (!file) return sl_fail(SL_ENOMEM, "no memory for the table");
+  if (!file) return sl_no_memory("for the table");
   print_csv(g->rows, file);
-  sl_status status =
-      fclose(file) == 0 ? sl_file_replace(g->o->out, text, n) : sl_fail(SL_ENOMEM, "no memory for the table");
+  sl_status status = fclose(file) == 0 ? sl_file_replace(g->o->out, text, n) : sl_no_memory("for the table");
   free(text);
   return status;
 }
@@ -332,7 +330,7 @@ static sl_status prepare(grade *g, char *home) {
   }
   /* Submissions get a StarPU home of their own, since they may do anything to it. */
   snprintf(home, 128, "%s/home", g->folder);
-  if (mkdir(home, 0777) != 0) return sl_fail(SL_EIO, "cannot make %s: %s", home, strerror(errno));
+  SL_TRY(sl_folder_make(home));
   setenv("STARPU_HOME", home, 1);
   setenv("STARPU_SILENT", "1", 1);
   setenv("LC_ALL", "C", 1); /* so that compiler messages are in a language that all can read and that we can search */
@@ -345,7 +343,7 @@ sl_status sl__grade(sl__options *o, int *exit_code) {
   char home[128];
   sl_status status = SL_OK;
   (void)exit_code;
-  if (!g.rows || !g.trial) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for a table"));
+  if (!g.rows || !g.trial) SL_TRY_OUT(sl_no_memory("for a table"));
   SL_TRY_OUT(names_of(o->files[0], &submissions));
   SL_TRY_OUT(prepare(&g, home));
   for (int i = 0; i < submissions.n; i++) {

@@ -68,7 +68,7 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
   SL_TRY_OUT(sl_spread(network.graph, &plan, NULL, NULL, &step));
   const sl_machine machine = sl_machine_default(workers, threads);
   keep = calloc((size_t)step->n_values + 1, 1);
-  if (!keep) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for %d values", step->n_values));
+  if (!keep) SL_TRY_OUT(sl_no_memory("for %d values", step->n_values));
   for (sl_value v = 0; v < step->n_values; v++) {
     const sl_value l = step->value[v]->logical;
     keep[v] = l == network.loss || l == network.correct || l == network.count;

@@ -43,7 +43,7 @@ static sl_status names_take(names *list, char *name) {
   }
   if (!name || list->n == list->room) {
     free(name);
-    return sl_fail(SL_ENOMEM, "no memory for %" PRId64 " names", list->n + 1);
+    return sl_no_memory("for %" PRId64 " names", list->n + 1);
   }
   list->name[list->n++] = name;
   return SL_OK;
@@ -161,14 +161,14 @@ static sl_status list_part(job *j, part *p, const char *folder) {
     const int64_t before = p->paths.n;
     SL_TRY_OUT(label_of(j, folder, folders.name[c], &label));
     char *path = joined(folder, folders.name[c]);
-    status = path ? list_folder(path, 1, NULL, &p->paths, &j->others) : sl_fail(SL_ENOMEM, "no memory for a path");
+    status = path ? list_folder(path, 1, NULL, &p->paths, &j->others) : sl_no_memory("for a path");
     free(path);
     if (status != SL_OK) goto out;
     if (p->paths.n == before && p == &j->train)
       SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s/%s has no images (.jpg, .jpeg, .png)", folder, folders.name[c]));
     if (p->paths.n > UINT32_MAX) SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "%s has more than 2^32 images", folder));
     int32_t *labels = realloc(p->labels, (size_t)(p->paths.n + 1) * sizeof *labels);
-    if (!labels) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for %" PRId64 " labels", p->paths.n));
+    if (!labels) SL_TRY_OUT(sl_no_memory("for %" PRId64 " labels", p->paths.n));
     p->labels = labels;
     for (int64_t i = before; i < p->paths.n; i++) labels[i] = label;
   }
@@ -185,7 +185,7 @@ static sl_status set_aside(job *j, double fraction) {
   q->labels = malloc((size_t)p->paths.n * sizeof *q->labels);
   uint8_t *aside = calloc((size_t)p->paths.n, 1);
   sl_status status = SL_OK;
-  if (!q->labels || !aside) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for %" PRId64 " labels", p->paths.n));
+  if (!q->labels || !aside) SL_TRY_OUT(sl_no_memory("for %" PRId64 " labels", p->paths.n));
   for (int64_t first = 0, end; first < p->paths.n; first = end) {
     for (end = first; end < p->paths.n && p->labels[end] == p->labels[first];) end++;
     const int64_t n = end - first;
@@ -221,7 +221,7 @@ static sl_status find_images(job *j, const char *folder) {
   sl_status status = SL_OK;
   char *train = joined(folder, "train");
   struct stat info;
-  if (!train) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for a path"));
+  if (!train) SL_TRY_OUT(sl_no_memory("for a path"));
   if (stat(train, &info) != 0 || !S_ISDIR(info.st_mode)) {
     SL_TRY_OUT(list_part(j, &j->train, folder));
   } else {
@@ -229,7 +229,7 @@ static sl_status find_images(job *j, const char *folder) {
     for (int i = 0; i < 3 && !j->test.folder;
          i++) { /* the first candidate that has folders: ImageNet's test part has no labels */
       j->test.folder = joined(folder, test_names[i]);
-      if (!j->test.folder) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for a path"));
+      if (!j->test.folder) SL_TRY_OUT(sl_no_memory("for a path"));
       names_free(&inner);
       if (stat(j->test.folder, &info) == 0 && S_ISDIR(info.st_mode))
         SL_TRY_OUT(list_folder(j->test.folder, 0, &inner, NULL, NULL));
@@ -325,10 +325,8 @@ static sl_status write_labels(const job *j, const char *out, const char *name, c
   char *path;
   uint8_t *bytes = NULL;
   sl_status status = SL_OK;
-  if (asprintf(&path, "%s/%s-labels-idx1-%s", out, name, byte ? "ubyte" : "int") < 0)
-    return sl_fail(SL_ENOMEM, "no memory for a path");
-  if (byte && !(bytes = malloc((size_t)p->written)))
-    SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for %" PRId64 " labels", p->written));
+  if (asprintf(&path, "%s/%s-labels-idx1-%s", out, name, byte ? "ubyte" : "int") < 0) return sl_no_memory("for a path");
+  if (byte && !(bytes = malloc((size_t)p->written))) SL_TRY_OUT(sl_no_memory("for %" PRId64 " labels", p->written));
   for (int64_t i = 0; byte && i < p->written; i++) bytes[i] = (uint8_t)p->labels[i];
   status = byte ? sl_idx_write(path, SL_U8, &shape, bytes) : sl_idx_write(path, SL_I32, &shape, p->labels);
 out:
@@ -344,7 +342,7 @@ static sl_status write_part(job *j, part *p, const char *out, const char *name) 
   uint8_t n[4];
   if (p->paths.n == 0) return SL_OK;
   if (asprintf(&path, "%s/%s-images-idx%d-ubyte", out, name, j->channels == 1 ? 3 : 4) < 0)
-    return sl_fail(SL_ENOMEM, "no memory for a path");
+    return sl_no_memory("for a path");
   SL_TRY_OUT(sl_file_create(path, &file));
   SL_TRY_OUT(write_images(j, p, file));
   if (p->written == 0)
@@ -365,7 +363,7 @@ static sl_status write_names(const job *j, const char *out) {
   char *path = joined(out, "labels.txt");
   sl_file *file = NULL;
   sl_status status = SL_OK;
-  if (!path) return sl_fail(SL_ENOMEM, "no memory for a path");
+  if (!path) return sl_no_memory("for a path");
   SL_TRY_OUT(sl_file_create(path, &file));
   for (int64_t c = 0; c < j->classes.n; c++) {
     SL_TRY_OUT(sl_file_write(file, j->classes.name[c], strlen(j->classes.name[c])));
@@ -383,8 +381,7 @@ out:
 static sl_status make_folder(const char *out) {
   names folders = {0}, images = {0};
   int64_t others = 0;
-  if (mkdir(out, 0777) == 0) return SL_OK;
-  if (errno != EEXIST) return sl_fail(SL_EIO, "cannot make the folder %s: %s", out, strerror(errno));
+  SL_TRY(sl_folder_make(out));
   sl_status status = list_folder(out, 0, &folders, &images, &others);
   if (status == SL_OK && folders.n + images.n + others > 0)
     status = sl_fail(SL_EEXIST, "%s is not empty; name a new folder with --out", out);
@@ -438,7 +435,7 @@ static sl_status report_json(const job *j) {
                           (json_int_t)j->train.written, "test", (json_int_t)j->test.written, "height",
                           (json_int_t)j->height, "width", (json_int_t)j->width, "channels", (json_int_t)j->channels,
                           "other_files", (json_int_t)j->others, "classes", classes, "left_out", bad);
-  if (!all) return sl_fail(SL_ENOMEM, "no memory for the report (names must be UTF-8)");
+  if (!all) return sl_no_memory("for the report (names must be UTF-8)");
   json_dumpf(all, stdout, JSON_INDENT(2));
   putchar('\n');
   json_decref(all);

@@ -247,7 +247,7 @@ static sl_status see(const sl__options *o, sl_runtime *rt, json_t **part) {
                     sl_runtime_nodes(rt), "host", host, "topology", topology_part(rt), "place", place_part(rt),
                     "workers", workers_part(rt), "threads_per_worker", sl_runtime_share(rt)->threads_per_worker, "gpus",
                     sl_runtime_gpus(rt), "memory", memory, "software", software_part(o, rt));
-  if (!*part) return sl_fail(SL_ENOMEM, "no memory for what this machine is");
+  if (!*part) return sl_no_memory("for what this machine is");
   json_object_set_new(*part, "gpu_names", gpu_names());
   if (!o->no_measure)
     json_object_set_new(*part, "measured",
@@ -262,7 +262,7 @@ static sl_status collect(sl_runtime *rt, const json_t *part, json_t **all) {
   *all = NULL;
   if (ranks == 1) {
     *all = json_pack("[O]", part);
-    return *all ? SL_OK : sl_fail(SL_ENOMEM, "no memory for what this machine is");
+    return *all ? SL_OK : sl_no_memory("for what this machine is");
   }
   char *text = json_dumps(part, JSON_COMPACT), *texts = NULL;
   int mine = text ? (int)strlen(text) + 1 : 0, total = 0;

@@ -38,9 +38,8 @@ static sl_status collect(json_t *all, const sl__model_facts *f, const char *file
   json_t *one =
       json_pack("{s:s, s:I, s:i, s:s, s:f, s:o}", "file", file, "index", (json_int_t)(index < 0 ? 0 : index), "class",
                 order[0], "name", f->class_names[order[0]], "probability", (double)p[order[0]], "classes", classes);
-  return one && json_array_append_new(all, one) == 0
-             ? SL_OK
-             : sl_fail(SL_ENOMEM, "no memory for the predictions (%s must be UTF-8)", file);
+  return one && json_array_append_new(all, one) == 0 ? SL_OK
+                                                     : sl_no_memory("for the predictions (%s must be UTF-8)", file);
 }
 
 static sl_status predict_file(sl__evaluator *e, const sl__model_facts *f, const char *path, int top, int64_t resize,
@@ -51,7 +50,7 @@ static sl_status predict_file(sl__evaluator *e, const sl__model_facts *f, const 
   float *p = malloc((size_t)(batch * d->classes) * sizeof *p);
   int *order = malloc((size_t)d->classes * sizeof *order);
   sl_status status = sl__images_read(path, d->height, d->width, d->channels, resize, &images);
-  if (status == SL_OK && (!p || !order)) status = sl_fail(SL_ENOMEM, "no memory for the probabilities");
+  if (status == SL_OK && (!p || !order)) status = sl_no_memory("for the probabilities");
   for (int64_t first = 0; status == SL_OK && first < images.n; first += batch) {
     const int64_t n = images.n - first < batch ? images.n - first : batch;
     status = sl__probabilities(e, images.pixels + first * bytes, n, p);

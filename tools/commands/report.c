@@ -44,7 +44,7 @@ static sl_status write_all(const sl__options *o, const json_t *data) {
   sl_status status = SL_OK;
   if (!text || asprintf(&path, "%s/%s", o->model, sl_rundir_file_name(SL_RUNDIR_REPORT)) < 0) {
     path = NULL;
-    status = sl_fail(SL_ENOMEM, "no memory for the report of %s", o->model);
+    status = sl_no_memory("for the report of %s", o->model);
     goto out;
   }
   const char *to = o->out ? o->out : path;

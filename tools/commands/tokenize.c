@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/data/token_file.h"
 #include "runtime/text/tokenizer.h"
@@ -49,8 +50,7 @@ static sl_status reader_more(reader *r) {
   const size_t most = r->n < PIECE / 2 ? PIECE : 2 * r->n;
   if (most > r->room) {
     char *larger = realloc(r->text, most);
-    if (!larger)
-      return sl_fail(SL_ENOMEM, "no memory for %zu bytes of %s, in which there is no place to cut", most, r->path);
+    if (!larger) return sl_no_memory("for %zu bytes of %s, in which there is no place to cut", most, r->path);
     r->text = larger, r->room = most;
   }
   while (!r->ended && r->n < r->room) {
@@ -153,7 +153,7 @@ out:
 static sl_status divide(job *j, double fraction) {
   struct stat info;
   int64_t *size = calloc((size_t)j->n, sizeof *size);
-  if (!size) return sl_fail(SL_ENOMEM, "no memory for the sizes of %d files", j->n);
+  if (!size) return sl_no_memory("for the sizes of %d files", j->n);
   sl_status status = SL_OK;
   for (int i = 0; i < j->n; i++) {
     if (stat(j->paths[i], &info) != 0)
@@ -218,8 +218,7 @@ static sl_status encode(const sl__options *o, job *j) {
   const int bits = o->bits ? atoi(o->bits) : vocabulary > 65536 ? 32 : 16;
   if (bits == 16 && vocabulary > 65536)
     return sl_fail(SL_EINVAL, "--bits 16: a vocabulary of %lld needs 32", (long long)vocabulary);
-  if (mkdir(o->out, 0777) != 0 && errno != EEXIST)
-    return sl_fail(SL_EIO, "cannot make %s: %s", o->out, strerror(errno));
+  SL_TRY(sl_folder_make(o->out));
   if (!halves && access(validation, F_OK) == 0)
     return sl_fail(SL_EEXIST,
                    "%s is there from before, and would be taken for this text's: remove it, or choose another --out",
@@ -313,7 +312,7 @@ sl_status sl__tokenize(sl__options *o, int *exit_code) {
   if (!o->out) return sl_fail(SL_EINVAL, "--out DIR is needed: where the token files go");
   j.n = 1 + o->n_files;
   j.paths = malloc((size_t)j.n * sizeof *j.paths);
-  if (!j.paths) return sl_fail(SL_ENOMEM, "no memory for %d names", j.n);
+  if (!j.paths) return sl_no_memory("for %d names", j.n);
   j.paths[0] = o->model;
   for (int i = 0; i < o->n_files; i++) j.paths[1 + i] = o->files[i];
   const sl_status status = encode(o, &j);

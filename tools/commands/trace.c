@@ -38,7 +38,7 @@ static sl_status summarise(const sl__options *o, sl_timeline *const *timelines, 
     if (!o->json)
       print_text(&s);
     else if (json_array_append_new(ranks, sl__sums_to_json(&s)) != 0)
-      SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the figures as JSON"));
+      SL_TRY_OUT(sl_no_memory("for the figures as JSON"));
   }
   if (o->json) {
     json_dumpf(ranks, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));

@@ -62,7 +62,7 @@ sl_status sl__model_save(const char *path, sl_store *store, const sl_graph *grap
   char *text = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
   sl_named_array *arrays = calloc((size_t)most + 1, sizeof *arrays);
   if (!text || !arrays) {
-    status = sl_fail(SL_ENOMEM, "no memory for writing %s", path);
+    status = sl_no_memory("for writing %s", path);
     goto out;
   }
   for (int i = 0; i < most; i++) {
@@ -91,7 +91,7 @@ static sl_status class_names(sl__model_file *f, const json_t *names) {
   if (!json_is_array(names) || (int64_t)json_array_size(names) != n)
     return malformed(f, "the class names do not match the classes");
   f->facts.class_names = calloc((size_t)n + 1, sizeof *f->facts.class_names);
-  if (!f->facts.class_names) return sl_fail(SL_ENOMEM, "no memory for %lld class names", (long long)n);
+  if (!f->facts.class_names) return sl_no_memory("for %lld class names", (long long)n);
   for (int64_t i = 0; i < n; i++) {
     const char *name = json_string_value(json_array_get(names, (size_t)i));
     if (!name) return malformed(f, "a class name is no string");
@@ -168,7 +168,7 @@ sl_status sl__model_open_as(const char *path, const sl_model *model, sl__model_f
   *file = NULL;
   sl_status status = SL_OK;
   sl__model_file *f = calloc(1, sizeof *f);
-  if (!f) return sl_fail(SL_ENOMEM, "no memory for a model file");
+  if (!f) return sl_no_memory("for a model file");
   if (access(path, F_OK) != 0)
     SL_TRY_OUT(sl_fail(SL_ENOTFOUND, "no model file or run directory %s: %s", path, strerror(errno)));
   SL_TRY_OUT(sl_weights_open(path, &f->weights));

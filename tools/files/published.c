@@ -1,13 +1,12 @@
 /* Published weights as a model of the list, and back. */
 #include "tools/files/published.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "tools/settings/model.h"
 
@@ -16,7 +15,7 @@ static sl_status beside(const sl_weights *weights, const char *name, char **path
   const char *file = sl_weights_path(weights), *slash = strrchr(file, '/');
   if (asprintf(path, "%.*s%s", slash ? (int)(slash + 1 - file) : 0, file, name) < 0) {
     *path = NULL;
-    return sl_fail(SL_ENOMEM, "no memory for a path");
+    return sl_no_memory("for a path");
   }
   if (access(*path, F_OK) == 0) return SL_OK;
   free(*path);
@@ -103,12 +102,12 @@ static sl_status name_classes(const sl_config *config, sl__model_facts *facts) {
   const int64_t n = facts->data.classes;
   if (facts->model->task != SL_TASK_CLASSIFY) return SL_OK;
   facts->class_names = calloc((size_t)n + 1, sizeof *facts->class_names);
-  if (!facts->class_names) return sl_fail(SL_ENOMEM, "no memory for %lld class names", (long long)n);
+  if (!facts->class_names) return sl_no_memory("for %lld class names", (long long)n);
   for (int64_t i = 0; i < n; i++) {
     char number[24];
     snprintf(number, sizeof number, "%lld", (long long)i);
     facts->class_names[i] = strdup(config->label_names && i < config->labels ? config->label_names[i] : number);
-    if (!facts->class_names[i]) return sl_fail(SL_ENOMEM, "no memory for a class name");
+    if (!facts->class_names[i]) return sl_no_memory("for a class name");
   }
   return SL_OK;
 }
@@ -156,7 +155,7 @@ out:
 
 static sl_status write_json(const char *folder, const char *name, const json_t *json) {
   char *path;
-  if (asprintf(&path, "%s/%s", folder, name) < 0) return sl_fail(SL_ENOMEM, "no memory for a path");
+  if (asprintf(&path, "%s/%s", folder, name) < 0) return sl_no_memory("for a path");
   const sl_status status = sl_json_write(path, json);
   free(path);
   return status;
@@ -195,9 +194,7 @@ sl_status sl__published_save(const char *path, const sl_family *family, const sl
   if (status != SL_OK) goto out;
   if (!sl_family_has_config(family)) {
     status = sl_safetensors_write(path, published.arrays, published.n, metadata, 1);
-  } else if (mkdir(path, 0777) != 0 && errno != EEXIST) {
-    status = sl_fail(SL_EIO, "cannot make the folder %s: %s", path, strerror(errno));
-  } else {
+  } else if ((status = sl_folder_make(path)) == SL_OK) {
     status = sl_weights_write(path, published.arrays, published.n, metadata, 1, shard_bytes);
     if (status == SL_OK) status = save_config(path, network, facts);
   }

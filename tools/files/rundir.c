@@ -40,29 +40,6 @@ const char *sl_rundir_path(const sl_rundir *r) { return r->path; }
 const char *sl_rundir_file_path(const sl_rundir *r, sl_rundir_file file) { return r->files[file]; }
 const char *sl_rundir_file_name(sl_rundir_file file) { return names[file]; }
 
-static sl_status cannot_make(const char *path, int error) {
-  return sl_fail(SL_EIO, "cannot make the run directory %s: %s; --out names another place", path, strerror(error));
-}
-
-/* mkdir -p without the last component; *made counts those that were missing. */
-static sl_status make_parents(const char *path, int *made) {
-  char *parent = strdup(path);
-  if (!parent) return sl_fail(SL_ENOMEM, "out of memory for %s", path);
-  sl_status status = SL_OK;
-  for (char *slash = parent; (slash = strchr(slash + 1, '/'));) {
-    if (!slash[1 + strspn(slash + 1, "/")]) break;
-    *slash = '\0';
-    if (mkdir(parent, 0777) == 0)
-      ++*made;
-    else if (errno != EEXIST)
-      SL_TRY_OUT(cannot_make(parent, errno));
-    *slash = '/';
-  }
-out:
-  free(parent);
-  return status;
-}
-
 /* Removes the last `made` components that exist, up to one that is not empty. */
 static void remove_made(const char *path, int made) {
   char *left = strdup(path);
@@ -97,8 +74,7 @@ static int is_ours(const char *name) {
 static sl_status remove_checkpoints(const char *path, int *others) {
   char *folder;
   int more = 0;
-  if (asprintf(&folder, "%s/%s", path, names[SL_RUNDIR_CHECKPOINTS]) < 0)
-    return sl_fail(SL_ENOMEM, "out of memory for %s", path);
+  if (asprintf(&folder, "%s/%s", path, names[SL_RUNDIR_CHECKPOINTS]) < 0) return sl_no_memory("for %s", path);
   const sl_status status = sl_checkpoint_tidy(folder, 1, &more);
   *others += more;
   free(folder);
@@ -138,27 +114,22 @@ static sl_status set_path(sl_rundir *r, const char *path) {
   size_t n = strlen(path);
   while (n > 1 && path[n - 1] == '/') n--;
   free(r->path);
-  if (!(r->path = strndup(path, n))) return sl_fail(SL_ENOMEM, "out of memory for %s", path);
+  if (!(r->path = strndup(path, n))) return sl_no_memory("for %s", path);
   for (int i = 0; i < SL_RUNDIR_FILE_COUNT; i++) {
     free(r->files[i]);
     if (asprintf(&r->files[i], "%s/%s", r->path, names[i]) < 0) {
       r->files[i] = NULL;
-      return sl_fail(SL_ENOMEM, "out of memory for %s", path);
+      return sl_no_memory("for %s", path);
     }
   }
   return SL_OK;
 }
 
-/* Makes the directory; *exists when it is there already, which is no failure here. */
+/* Makes the directory. *exists: it was there already, which is no failure here. */
 static sl_status make_directory(sl_rundir *r, int *exists) {
-  *exists = 0;
-  SL_TRY(make_parents(r->path, &r->made));
-  if (mkdir(r->path, 0777) == 0) {
-    r->made++;
-    return SL_OK;
-  }
-  *exists = errno == EEXIST;
-  return *exists ? SL_OK : cannot_make(r->path, errno);
+  const sl_status status = sl_folder_make_all(r->path, 0777, &r->made);
+  *exists = status == SL_OK && r->made == 0;
+  return status == SL_OK ? SL_OK : sl_fail(status, "no run directory: %s; --out names another place", sl_error());
 }
 
 /* runs/NAME-DATE-TIME, then the same with -2, -3 and so on. */
@@ -238,7 +209,7 @@ sl_status sl_rundir_open(const char *path, const char *name, sl_rundir_mode mode
   if (!path && mode != SL_RUNDIR_NEW)
     return sl_fail(SL_EINVAL, "--resume and --force need the run directory's name (--out DIR)");
   sl_rundir *r = calloc(1, sizeof *r);
-  if (!r) return sl_fail(SL_ENOMEM, "out of memory for the run directory");
+  if (!r) return sl_no_memory("for the run directory");
   r->mode = mode, r->marker_fd = r->metrics_fd = -1;
   if (!path) {
     SL_TRY_OUT(make_default(r, name));
@@ -310,7 +281,7 @@ sl_status sl_rundir_append_metrics(sl_rundir *r, const json_t *object) {
   char *line = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9));
   const size_t n = line ? strlen(line) : 0;
   const off_t before = lseek(r->metrics_fd, 0, SEEK_END);
-  if (!line) return sl_fail(SL_ENOMEM, "out of memory for a line of metrics");
+  if (!line) return sl_no_memory("for a line of metrics");
   line[n] = '\n'; /* over the zero byte: it is written by length from here on */
   ssize_t done;
   do {

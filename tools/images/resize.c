@@ -30,7 +30,7 @@ static sl_status filter_make(int64_t in, int64_t out, int64_t from, int64_t n, f
   f->weight = malloc((size_t)(n * f->room) * sizeof *f->weight);
   if (!w || !f->first || !f->count || !f->weight) {
     free(w), filter_free(f);
-    return sl_fail(SL_ENOMEM, "no memory for resizing");
+    return sl_no_memory("for resizing");
   }
   for (int64_t i = 0; i < n; i++) {
     const double centre = ((double)(from + i) + 0.5) * scale;
@@ -99,7 +99,7 @@ static sl_status resize(const sl__picture *p, int64_t full_height, int64_t full_
   between = malloc((size_t)((below - above) * width * C));
   out = malloc((size_t)(height * width * C));
   sums = malloc((size_t)(width * C) * sizeof *sums);
-  if (!between || !out || !sums) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for resizing"));
+  if (!between || !out || !sums) SL_TRY_OUT(sl_no_memory("for resizing"));
   for (int64_t y = above; y < below; y++)
     resize_row(&rows, p->pixels + y * p->width * C, C, between + (y - above) * width * C);
   for (int64_t y = 0; y < height; y++) resize_column(&columns, y, between, above, width * C, sums, out + y * width * C);

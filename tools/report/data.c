@@ -118,7 +118,7 @@ static sl_status stack(drawn *d, size_t n) {
       int64_t *more = realloc(end, ((size_t)rows + 1) * sizeof *more);
       if (!more) {
         free(end);
-        return sl_fail(SL_ENOMEM, "no memory for the rows of %zu exchanges", n);
+        return sl_no_memory("for the rows of %zu exchanges", n);
       }
       end = more;
       rows++;
@@ -187,7 +187,7 @@ static sl_status idle_of(const sl__sums *s, int64_t from, int64_t origin, json_t
   }
   free(idle);
   *all = columns_end(&c);
-  return *all ? SL_OK : sl_fail(SL_ENOMEM, "no memory for the idle time of a report");
+  return *all ? SL_OK : sl_no_memory("for the idle time of a report");
 }
 
 /* Temporaries in use during the last step; null if the file has no buffers. */
@@ -210,7 +210,7 @@ static sl_status memory_of(const sl_timeline *t, int64_t step, int64_t origin, j
   if (!*all || json_object_set_new(*all, "step", json_integer(step)) != 0 ||
       json_object_set_new(*all, "slots_bytes", json_integer(slots)) != 0) {
     json_decref(*all);
-    return sl_fail(SL_ENOMEM, "no memory for the buffers of a report");
+    return sl_no_memory("for the buffers of a report");
   }
   return SL_OK;
 }
@@ -222,7 +222,7 @@ static sl_status timeline_of(const sl__sums *s, int64_t first, int64_t origin, t
   size_t n = 0;
   int64_t from = s->to, last = first;
   json_t *idle = NULL, *memory = NULL;
-  sl_status status = d ? SL_OK : sl_fail(SL_ENOMEM, "no memory for %zu records", t->n_records);
+  sl_status status = d ? SL_OK : sl_no_memory("for %zu records", t->n_records);
   SL_TRY_OUT(status);
   for (size_t i = 0; i < t->n_records; i++) {
     if (!shows(t, &t->record[i], first)) continue;
@@ -241,7 +241,7 @@ static sl_status timeline_of(const sl__sums *s, int64_t first, int64_t origin, t
                    "to", (json_int_t)(s->to - origin), "rows", rows, "nodes", nodes, "records", records, "idle", idle,
                    "memory", memory);
   idle = memory = NULL;
-  if (!*all) status = sl_fail(SL_ENOMEM, "no memory for the timeline of rank %d", t->rank);
+  if (!*all) status = sl_no_memory("for the timeline of rank %d", t->rank);
 out:
   free(d);
   json_decref(idle), json_decref(memory);
@@ -258,7 +258,7 @@ static sl_status first_shown(const sl__report_run *r, int64_t *first) {
   size_t room = 1, n = 0;
   for (int k = 0; k < r->n; k++) room += r->sums[k].t->n_records;
   int64_t *step = malloc(room * sizeof *step);
-  if (!step) return sl_fail(SL_ENOMEM, "no memory for the steps of %zu records", room);
+  if (!step) return sl_no_memory("for the steps of %zu records", room);
   *first = 0;
   for (int k = 0; k < r->n; k++)
     for (size_t i = 0; i < r->sums[k].t->n_records; i++)
@@ -289,7 +289,7 @@ static sl_status timelines_of(const sl__report_run *r, json_t *data) {
   }
   if (json_object_set(data, "timelines", all) != 0 || json_object_set(data, "texts", x.list) != 0 ||
       json_object_set_new(data, "first_step_shown", json_integer(first)) != 0)
-    status = sl_fail(SL_ENOMEM, "no memory for the timelines of a report");
+    status = sl_no_memory("for the timelines of a report");
 out:
   json_decref(all), json_decref(x.list), json_decref(x.place);
   return status;
@@ -328,7 +328,7 @@ static sl_status metrics_of(const sl__report_run *r, json_t *data) {
   sl_status status = SL_OK;
   if (asprintf(&path, "%s/%s", r->run, sl_rundir_file_name(SL_RUNDIR_METRICS)) < 0) {
     path = NULL;
-    status = sl_fail(SL_ENOMEM, "no memory for a path");
+    status = sl_no_memory("for a path");
     goto out;
   }
   status = sl_file_read(path, LIMIT, &bytes, &n);
@@ -345,7 +345,7 @@ static sl_status metrics_of(const sl__report_run *r, json_t *data) {
   }
   if (train.failed || validation.failed || json_object_set(data, "train", train.all) != 0 ||
       json_object_set(data, "validation", validation.all) != 0)
-    status = sl_fail(SL_ENOMEM, "no memory for the metrics of %s", r->run);
+    status = sl_no_memory("for the metrics of %s", r->run);
 out:
   json_decref(train.all), json_decref(validation.all);
   free(path), free(bytes);
@@ -392,7 +392,7 @@ sl_status sl__report_data(const sl__report_run *r, json_t **data) {
     json_object_set_new(*data, "roofline",
                         json_pack("{s:f, s:f, s:s}", "peak_gflops", r->peak_gflops, "peak_gigabytes_per_s",
                                   r->peak_gigabytes, "note", sl__report_roof_note(r)));
-  if (!*data) return sl_fail(SL_ENOMEM, "no memory for the report of %s", r->run);
+  if (!*data) return sl_no_memory("for the report of %s", r->run);
   SL_TRY_OUT(metrics_of(r, *data));
   SL_TRY_OUT(timelines_of(r, *data));
 out:

@@ -21,7 +21,7 @@ static int line_of(sl__report_run *r, const sl_timeline_node *node, int exchange
 static sl_status add(sl__report_run *r, const sl__sums *s) {
   const sl_timeline *t = s->t;
   int *of = malloc(((size_t)t->n_nodes + 1) * sizeof *of); /* line of each node; -1: not seen yet */
-  if (!of) return sl_fail(SL_ENOMEM, "no memory for the operations of %d tasks", t->n_nodes);
+  if (!of) return sl_no_memory("for the operations of %d tasks", t->n_nodes);
   for (int i = 0; i < t->n_nodes; i++) of[i] = -1;
   for (size_t i = 0; i < t->n_records; i++) {
     const sl_record *a = &t->record[i];
@@ -32,7 +32,7 @@ static sl_status add(sl__report_run *r, const sl__sums *s) {
     if (of[a->node] < 0) of[a->node] = line_of(r, node, exchange);
     if (of[a->node] < 0) {
       free(of);
-      return sl_fail(SL_ENOMEM, "no memory for the operations of %d tasks", t->n_nodes);
+      return sl_no_memory("for the operations of %d tasks", t->n_nodes);
     }
     sl__report_line *line = &r->line[of[a->node]];
     const double seconds = 1e-9 * (double)(a->end - a->start);
@@ -84,7 +84,7 @@ const char *sl__report_roof_note(const sl__report_run *r) {
 
 sl_status sl__report_of(const char *run, sl_timeline *const *timelines, int n, sl__report_run *r) {
   *r = (sl__report_run){.run = run, .timelines = timelines, .n = n, .sums = calloc((size_t)n + 1, sizeof *r->sums)};
-  if (!r->sums) return sl_fail(SL_ENOMEM, "no memory for the figures of %d ranks", n);
+  if (!r->sums) return sl_no_memory("for the figures of %d ranks", n);
   for (int i = 0; i < n; i++) {
     SL_TRY(sl__sums_of(timelines[i], &r->sums[i]));
     SL_TRY(add(r, &r->sums[i]));

@@ -1,10 +1,8 @@
 /* A report's plots as SVG files, for papers: the figures of the page, drawn once. */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "runtime/base/file.h"
 #include "tools/report/parts.h"
@@ -21,7 +19,7 @@ static sl_status save(const place *to, const char *name, const sl__plot *plot) {
   SL_TRY_OUT(status);
   if (asprintf(&path, "%s/%s.svg", to->folder, name) < 0) {
     path = NULL;
-    SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for a path"));
+    SL_TRY_OUT(sl_no_memory("for a path"));
   }
   SL_TRY_OUT(sl_file_replace(path, text, strlen(text)));
   if (!to->quiet) printf("%s\n", path);
@@ -76,7 +74,7 @@ typedef struct marks {
 static sl_status marks_create(marks m[HUES], size_t room) {
   for (int h = 0; h < HUES; h++) {
     double *all = calloc(4 * room + 4, sizeof *all);
-    if (!all) return sl_fail(SL_ENOMEM, "no memory for a plot of %zu marks", room);
+    if (!all) return sl_no_memory("for a plot of %zu marks", room);
     m[h] = (marks){.x = all, .y = all + room, .low = all + 2 * room, .high = all + 3 * room};
   }
   return SL_OK;
@@ -114,7 +112,7 @@ static sl_status first_drawn(const sl__report_run *r, int64_t *first, size_t *n)
   size_t room = 1, all = 0;
   for (int k = 0; k < r->n; k++) room += r->timelines[k]->n_records;
   int64_t *step = malloc(room * sizeof *step);
-  if (!step) return sl_fail(SL_ENOMEM, "no memory for the steps of %zu records", room);
+  if (!step) return sl_no_memory("for the steps of %zu records", room);
   for (int k = 0; k < r->n; k++)
     for (size_t i = 0; i < r->timelines[k]->n_records; i++)
       if (drawn(r->timelines[k], &r->timelines[k]->record[i], r->sums[k].first))
@@ -138,7 +136,7 @@ static sl_status rows_of(const sl__report_run *r, char ***row, int **first, int 
   *row = calloc(room, sizeof **row);
   *first = calloc((size_t)r->n + 1, sizeof **first);
   *n = 0;
-  if (!*row || !*first) return sl_fail(SL_ENOMEM, "no memory for the rows of %d ranks", r->n);
+  if (!*row || !*first) return sl_no_memory("for the rows of %d ranks", r->n);
   for (int k = 0; k < r->n; k++) {
     const sl_timeline *t = r->timelines[k];
     (*first)[k] = *n;
@@ -149,7 +147,7 @@ static sl_status rows_of(const sl__report_run *r, char ***row, int **first, int 
           r->n > 1 ? asprintf(&(*row)[*n], "rank %d: %s", t->rank, name) : asprintf(&(*row)[*n], "%s", name);
       if (done < 0) {
         (*row)[*n] = NULL;
-        return sl_fail(SL_ENOMEM, "no memory for the rows of %d ranks", r->n);
+        return sl_no_memory("for the rows of %d ranks", r->n);
       }
       ++*n;
     }
@@ -187,7 +185,7 @@ static sl_status save_timeline(const sl__report_run *r, const palette *p, const 
       }
   if (asprintf(&title, "%s: steps %lld to %lld", r->timelines[0]->model, (long long)first, (long long)last) < 0) {
     title = NULL;
-    SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for a title"));
+    SL_TRY_OUT(sl_no_memory("for a title"));
   }
   status = save(to, "timeline",
                 &(sl__plot){.title = title,
@@ -214,7 +212,7 @@ static sl_status save_idle(const sl__report_run *r, const place *to) {
   char(*name)[32] = calloc((size_t)r->n + 1, sizeof *name);
   const char **row = calloc((size_t)r->n + 1, sizeof *row);
   sl__series series[PARTS];
-  sl_status status = percent && name && row ? SL_OK : sl_fail(SL_ENOMEM, "no memory for the rows of %d ranks", r->n);
+  sl_status status = percent && name && row ? SL_OK : sl_no_memory("for the rows of %d ranks", r->n);
   SL_TRY_OUT(status);
   for (int k = 0; k < r->n; k++) {
     const sl_usage *u = &r->sums[k].usage;
@@ -270,7 +268,7 @@ static sl_status save_curve(const json_t *data, const char *column, const char *
     const json_t *lines = json_object_get(data, splits[k][0]);
     const size_t count = json_array_size(json_object_get(lines, "step"));
     room[k] = calloc(2 * count + 1, sizeof *room[k]);
-    if (!room[k]) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for %zu lines of metrics", count));
+    if (!room[k]) SL_TRY_OUT(sl_no_memory("for %zu lines of metrics", count));
     if (!column_of(lines, column, room[k], room[k] + count)) continue;
     series[n++] = (sl__series){.kind = SL__LINE,
                                .name = splits[k][1],
@@ -331,8 +329,7 @@ sl_status sl__report_svg(const sl__report_run *r, const json_t *data, const char
   const palette p = palette_of(r);
   const place to = {folder, quiet};
   int done;
-  if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-    return sl_fail(SL_EIO, "cannot make %s: %s", folder, strerror(errno));
+  SL_TRY(sl_folder_make(folder));
   SL_TRY(save_timeline(r, &p, &to));
   SL_TRY(save_idle(r, &to));
   SL_TRY(save_curve(data, "loss", "loss", "Loss", "nat", &to, &done));

@@ -8,7 +8,7 @@
 
 static sl_status overlap_of(const sl_timeline *t, const sl_dependencies *graph, sl__sums *s) {
   unsigned char *backward = malloc((size_t)t->n_nodes + 1);
-  if (!backward) return sl_fail(SL_ENOMEM, "no memory for the phases of %d tasks", t->n_nodes);
+  if (!backward) return sl_no_memory("for the phases of %d tasks", t->n_nodes);
   for (int i = 0; i < t->n_nodes; i++) backward[i] = strcmp(t->node[i].phase, sl_phase_name(SL_PHASE_BACKWARD)) == 0;
   const sl_status status =
       sl_overlap_of(t->record, t->n_records, t->n_workers, graph, backward, s->from, s->to, &s->overlap);

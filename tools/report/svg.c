@@ -403,7 +403,7 @@ sl_status sl__svg_plot(const sl__plot *p, char **text) {
   *text = NULL;
   SL_TRY(check(p));
   FILE *to = open_memstream(text, &bytes);
-  if (!to) return sl_fail(SL_ENOMEM, "no memory for a plot");
+  if (!to) return sl_no_memory("for a plot");
   find_ranges(&f);
   lay_out(&f);
   put_frame(&f, to);
@@ -419,5 +419,5 @@ sl_status sl__svg_plot(const sl__plot *p, char **text) {
   if (fclose(to) == 0) return SL_OK;
   free(*text);
   *text = NULL;
-  return sl_fail(SL_ENOMEM, "no memory for a plot");
+  return sl_no_memory("for a plot");
 }

@@ -18,7 +18,7 @@ static sl_status open_beside(const char *model, sl__coder *c) {
     folder = asprintf(&folder, "%s/../..", model) < 0 ? NULL : folder;
   else
     folder = slash ? strndup(model, (size_t)(slash - model) + 1) : strdup(".");
-  if (!folder) return sl_fail(SL_ENOMEM, "no memory for a path");
+  if (!folder) return sl_no_memory("for a path");
   const sl_status status = sl_tokenizer_open(folder, &c->tokenizer);
   free(folder);
   return status == SL_ENOTFOUND ? SL_OK : status;
@@ -63,7 +63,7 @@ sl_status sl__coder_encode(const sl__coder *c, const char *text, size_t bytes, i
   if (c->tokenizer) return sl_tokenizer_encode(c->tokenizer, text ? text : "", bytes, tokens, n);
   *n = 0;
   *tokens = malloc((bytes + 1) * sizeof **tokens);
-  if (!*tokens) return sl_fail(SL_ENOMEM, "no memory for %zu bytes of text", bytes);
+  if (!*tokens) return sl_no_memory("for %zu bytes of text", bytes);
   const sl_status status = read_ids(text, bytes, *tokens, n);
   if (status != SL_OK) free(*tokens), *tokens = NULL;
   return status;
@@ -74,7 +74,7 @@ sl_status sl__coder_decode(const sl__coder *c, const int32_t *tokens, size_t n, 
   if (c->tokenizer) return sl_tokenizer_decode(c->tokenizer, tokens, n, text, bytes);
   *bytes = 0;
   *text = malloc(n * DIGITS + 1);
-  if (!*text) return sl_fail(SL_ENOMEM, "no memory for the text of %zu tokens", n);
+  if (!*text) return sl_no_memory("for the text of %zu tokens", n);
   for (size_t i = 0; i < n; i++) *bytes += (size_t)snprintf(*text + *bytes, DIGITS + 1, " %d", tokens[i]);
   return SL_OK;
 }

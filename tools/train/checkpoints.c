@@ -26,7 +26,7 @@ static sl_status share_of_store(const sl__checkpoints_options *o, int ranks, int
   *mine = calloc((size_t)count + 1, sizeof **mine);
   if (!whole || !*mine) {
     free(whole);
-    return sl_fail(SL_ENOMEM, "no memory for checkpoints");
+    return sl_no_memory("for checkpoints");
   }
   int shared = 0, own = count; /* the one from the front, the other from the back */
   for (int i = 0; i < count; i++) {
@@ -50,7 +50,7 @@ sl_status sl__checkpoints_create(const sl__checkpoints_options *o, sl__checkpoin
   int ranks = 1;
   *result = NULL;
   sl__checkpoints *c = calloc(1, sizeof *c);
-  if (!c) return sl_fail(SL_ENOMEM, "no memory for checkpoints");
+  if (!c) return sl_no_memory("for checkpoints");
   if (o->comm != MPI_COMM_NULL) MPI_Comm_rank(o->comm, &c->rank), MPI_Comm_size(o->comm, &ranks);
   c->store = o->store, c->every = o->every, c->minutes = o->minutes, c->saved = o->from, c->at = sl_now();
   sl_checkpoint_options options = {.folder = o->folder, .comm = o->comm, .keep = o->keep, .from = o->from};

@@ -173,12 +173,12 @@ static sl_status find(const char *run, const sl__resume_options *o, sl__progress
   sl_status status = SL_OK;
   *file = NULL;
   if (asprintf(&folder, "%s/%s", run, sl_rundir_file_name(SL_RUNDIR_CHECKPOINTS)) < 0)
-    return sl_fail(SL_ENOMEM, "no memory for a path");
+    return sl_no_memory("for a path");
   SL_TRY_OUT(sl_checkpoint_newest(folder, &steps, &n));
-  if (n > 0 && !(refused = calloc((size_t)n, sizeof *refused))) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory to resume"));
+  if (n > 0 && !(refused = calloc((size_t)n, sizeof *refused))) SL_TRY_OUT(sl_no_memory("to resume"));
   for (int i = 0; i < n; i++) {
     free(path);
-    if (!(path = sl_checkpoint_path(folder, steps[i]))) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for a path"));
+    if (!(path = sl_checkpoint_path(folder, steps[i]))) SL_TRY_OUT(sl_no_memory("for a path"));
     status = sl_checkpoint_is(path) ? sl__model_open(path, file)
                                     : sl_fail(SL_EFORMAT, "%s has no %s", path, SL_CHECKPOINT_MANIFEST);
     if (status == SL_OK && o) status = check_same(o, *file, p);
@@ -203,8 +203,7 @@ sl_status sl__open_newest(const char *run, sl__model_file **file) { return find(
 /* A run of a version that kept one state file would silently begin again. */
 static sl_status check_older(const char *run) {
   char *path;
-  if (asprintf(&path, "%s/%s", run, sl_rundir_file_name(SL_RUNDIR_STATE)) < 0)
-    return sl_fail(SL_ENOMEM, "no memory for a path");
+  if (asprintf(&path, "%s/%s", run, sl_rundir_file_name(SL_RUNDIR_STATE)) < 0) return sl_no_memory("for a path");
   const sl_status status =
       access(path, F_OK) == 0
           ? sl_fail(SL_EUNSUPPORTED,
@@ -223,7 +222,7 @@ static sl_status hand_over(const sl__resume_options *o, const sl__model_file *fi
   sl_status status = SL_OK;
   if (o->ranks->rank == 0) {
     data = malloc(bytes + 1);
-    status = data ? sl__model_read_tensor(file, t, data) : sl_fail(SL_ENOMEM, "no memory to read '%s'", t->name);
+    status = data ? sl__model_read_tensor(file, t, data) : sl_no_memory("to read '%s'", t->name);
   }
   status = sl__ranks_agree(o->ranks, status);
   for (size_t at = 0; at < bytes && status == SL_OK; at += most) {

@@ -118,6 +118,28 @@ static void names_what_cannot_be(void **state) {
   assert_int_equal(scratch_entries(*state), 1);
 }
 
+static void folders_are_made(void **state) {
+  int made = -1;
+  const char *path = scratch_path(*state, "a");
+  assert_ok(sl_folder_make(path));
+  assert_ok(sl_folder_make(path)); /* there already */
+  path = scratch_path(*state, "a/b/c");
+  assert_fails(SL_EIO, "cannot make the folder", sl_folder_make(path)); /* not those above it */
+  assert_ok(sl_folder_make_all(path, 0700, &made));
+  assert_int_equal(made, 2);
+  assert_ok(sl_folder_make_all(path, 0700, &made));
+  assert_int_equal(made, 0);
+  assert_ok(sl_folder_make_all(scratch_path(*state, "a//d/"), 0777, &made)); /* more slashes than needed */
+  assert_int_equal(made, 1);
+  struct stat info;
+  assert_int_equal(stat(scratch_path(*state, "a/b/c"), &info), 0);
+  assert_int_equal(info.st_mode & 0777, 0700);
+  assert_ok(sl_file_replace(scratch_path(*state, "a/file"), "x", 1));
+  path = scratch_path(*state, "a/file/e/f");
+  assert_fails(SL_EIO, "a/file/e: Not a directory", sl_folder_make_all(path, 0777, &made));
+  assert_fails(SL_EIO, "cannot make the folder", sl_folder_make_all("", 0777, &made));
+}
+
 static void reading_is_bounded(void **state) {
   char *bytes;
   size_t n;
@@ -140,6 +162,7 @@ int main(void) {
       TEST(size_limit_leaves_the_old_file),
       TEST(unwritable_folder),
       TEST(names_what_cannot_be),
+      TEST(folders_are_made),
       TEST(reading_is_bounded),
       TEST(full_disk_leaves_the_old_file), /* last: it changes the process's view of the file systems */
   };

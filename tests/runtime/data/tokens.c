@@ -116,7 +116,7 @@ static void a_folder_and_its_splits(void **state) {
   assert_window(t, SL_SPLIT_VALIDATION, 0, 10, 100);
   assert_window(t, SL_SPLIT_TEST, 0, 10, 200);
   sl_tokens_close(t);
-  assert_fails(SL_EINVAL, "11 tokens for testing, which hold no window of 12: shorten the model's --length",
+  assert_fails(SL_EINVAL, "11 tokens for testing, which hold no window of 12: shorten the window",
                open_with(*state, 300, 12, 0, 0, &t));
 }
 
@@ -138,7 +138,7 @@ static void the_last_part_is_validation(void **state) {
   assert_window(t, SL_SPLIT_VALIDATION, 4, 5, 100);
   sl_tokens_close(t);
   assert_fails(SL_EINVAL,
-               "2 tokens for validation, which hold no window of 5: shorten the model's --length or change --val-",
+               "2 tokens for validation, which hold no window of 5: shorten the window or change the validation ",
                open_with(*state, 300, 5, 0, 0.02, &t));
   assert_fails(SL_EINVAL, "fraction of 1 is", open_with(*state, 300, 5, 0, 1, &t));
 }

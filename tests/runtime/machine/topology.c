@@ -156,7 +156,7 @@ static void few_workers(void **state) {
   assert_int_equal(share[1].idle_by_limit, 60);
   sl_share_warning(&share[1], text, sizeof text);
   assert_non_null(strstr(text, "60 of 64 cores are idle"));
-  assert_non_null(strstr(text, "--threads-per-worker 16"));
+  assert_non_null(strstr(text, "16 threads per worker"));
   assert_non_null(strstr(text, "16 ranks"));
   free_all(share, 2);
 
@@ -351,7 +351,7 @@ static void senseless(void **state) {
   sl_share share;
   assert_fails(SL_EINVAL, "rank 2 of 2",
                sl_topology_divide(&(sl_topology_request){.topology = t, .ranks = 2, .rank = 2}, &share));
-  assert_fails(SL_EINVAL, "--threads-per-worker",
+  assert_fails(SL_EINVAL, "threads per worker make no sense",
                sl_topology_divide(&(sl_topology_request){.topology = t, .ranks = 1, .threads_per_worker = -1}, &share));
   assert_fails(SL_EINVAL, "negative",
                sl_topology_divide(&(sl_topology_request){.topology = t, .ranks = 1, .workers = -1}, &share));

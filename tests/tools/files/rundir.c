@@ -154,7 +154,8 @@ static void failure_leaves_nothing(void **state) {
   sl_rundir *r;
   char name[512];
   scratch_write(scratch_path(*state, "file"), "", 0);
-  assert_fails(SL_EIO, "cannot make the run directory", open_at(scratch_path(*state, "file/run"), SL_RUNDIR_NEW, &r));
+  assert_fails(SL_EIO, "no run directory: cannot make the folder",
+               open_at(scratch_path(*state, "file/run"), SL_RUNDIR_NEW, &r));
   memset(name, 'x', sizeof name);
   memcpy(name, "a/b/", 4);
   name[sizeof name - 1] = '\0';

@@ -1,0 +1,66 @@
+/* runtime/base/status.c: error texts are built up from parts, may quote themselves, and name the setting at fault. */
+#include "runtime/base/status.h"
+
+#include <stdlib.h>
+
+#include "tests/support/scratch.h"
+
+static void contexts_stand_before(void **state) {
+  (void)state;
+  assert_int_equal(sl_fail(SL_EIO, "disk %d", 3), SL_EIO);
+  assert_int_equal(sl_context(SL_EFORMAT, "file %s", "a"), SL_EFORMAT);
+  assert_string_equal(sl_error(), "file a: disk 3");
+  sl_fail(SL_EIO, "%s, twice: %s", sl_error(), sl_error());
+  assert_string_equal(sl_error(), "file a: disk 3, twice: file a: disk 3");
+}
+
+static void no_memory_says_for_what(void **state) {
+  (void)state;
+  assert_int_equal(sl_no_memory("for %d rows of %s", 7, "x"), SL_ENOMEM);
+  assert_string_equal(sl_error(), "no memory for 7 rows of x");
+}
+
+static void a_setting_belongs_to_its_failure(void **state) {
+  (void)state;
+  assert_int_equal(sl_blame(sl_fail(SL_EINVAL, "first"), "path"), SL_EINVAL);
+  assert_string_equal(sl_error_setting(), "path");
+  sl_context(SL_EINVAL, "around it");
+  assert_string_equal(sl_error_setting(), "path");
+  sl_fail(SL_EINVAL, "second");
+  assert_string_equal(sl_error_setting(), "");
+}
+
+static void long_texts_are_cut(void **state) {
+  (void)state;
+  char *text = malloc(100001);
+  assert_non_null(text);
+  memset(text, 'a', 100000), text[100000] = 0;
+  sl_fail(SL_EIO, "%s", text);
+  const size_t n = strlen(sl_error());
+  assert_in_range(n, 1000, 99999);
+  sl_context(SL_EIO, "%s", text);
+  assert_int_equal(strspn(sl_error(), "a: "), strlen(sl_error()));
+  assert_in_range(strlen(sl_error()), 1000, 99999);
+  free(text);
+}
+
+static void codes_have_names(void **state) {
+  (void)state;
+  assert_string_equal(sl_status_name(SL_ENOMEM), "SL_ENOMEM");
+  assert_string_equal(sl_status_text(SL_ENOMEM), "out of memory");
+  assert_int_equal(sl_status_survives(SL_ENOMEM), 1);
+  assert_int_equal(sl_status_survives(SL_EMPI), 0);
+  assert_string_equal(sl_status_name(SL_STATUS_COUNT), "unknown status");
+  assert_string_equal(sl_status_text((sl_status)-1), "unknown status");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(contexts_stand_before),
+      cmocka_unit_test(no_memory_says_for_what),
+      cmocka_unit_test(a_setting_belongs_to_its_failure),
+      cmocka_unit_test(long_texts_are_cut),
+      cmocka_unit_test(codes_have_names),
+  };
+  return cmocka_run_group_tests_name("status", tests, NULL, NULL);
+}

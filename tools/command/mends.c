@@ -1,0 +1,38 @@
+/* The table from the library's fields to the command's options. */
+#include "tools/command/mends.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+  const char *setting, *option;
+} table[] = {
+    {"calibrate", "--calibrate"},
+    {"directory", "--data"},
+    {"gpus", "--gpus"},
+    {"path", "--out"},
+    {"sched_lib", "--sched-lib"},
+    {"threads_per_worker", "--threads-per-worker"},
+    {"validation_fraction", "--val-fraction"},
+    {"window", "--length"},
+};
+
+static const char *option_of(const char *setting, size_t n) {
+  for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+    if (strlen(table[i].setting) == n && memcmp(table[i].setting, setting, n) == 0) return table[i].option;
+  return NULL;
+}
+
+const char *sl__mending_options(const char *settings, char *buffer, size_t n) {
+  size_t used = 0;
+  buffer[0] = 0;
+  while (*settings) {
+    const size_t length = strcspn(settings, ", ");
+    const char *option = option_of(settings, length);
+    const size_t needed = option ? strlen(option) + 3 : 0; /* "; ", and the parenthesis at the end */
+    if (option && used + needed < n) used += (size_t)snprintf(buffer + used, n - used, used ? ", %s" : " (%s", option);
+    settings += length, settings += strspn(settings, ", ");
+  }
+  if (used) memcpy(buffer + used, ")", 2);
+  return buffer;
+}
