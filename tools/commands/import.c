@@ -83,14 +83,6 @@ static int is_folder(const struct dirent *entry, const char *path) {
   return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-static int is_image_name(const char *name) {
-  static const char *const endings[] = {".jpg", ".jpeg", ".jpe", ".png"};
-  const char *dot = strrchr(name, '.');
-  for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
-    if (strcasecmp(dot, endings[i]) == 0) return 1;
-  return 0;
-}
-
 /* Entries of a folder, hidden ones excepted, sorted: names of folders, and paths of the images in it and, with deep,
  * in those folders. Either list may be NULL. */
 static sl_status list_folder(const char *folder, int deep, names *folders, names *images, int64_t *others) {
@@ -107,7 +99,7 @@ static sl_status list_folder(const char *folder, int deep, names *folders, names
     if (is_folder(entry, path)) {
       free(path);
       SL_TRY_OUT(names_take(&inner, strdup(entry->d_name)));
-    } else if (images && is_image_name(entry->d_name)) {
+    } else if (images && sl__is_picture_name(entry->d_name)) {
       SL_TRY_OUT(names_take(images, path));
     } else {
       if (images) ++*others;

@@ -12,12 +12,11 @@
 #include "tools/images/resize.h"
 
 static sl_status wrong_size(const char *path, int64_t h, int64_t w, int64_t height, int64_t width) {
-  return sl_fail(SL_ESHAPE,
-                 "%s is %lld high and %lld wide, the model takes %lldx%lld; --resize fits JPEG and PNG files", path,
-                 (long long)h, (long long)w, (long long)height, (long long)width);
+  return sl_fail(SL_ESHAPE, "%s is %lld high and %lld wide, the model takes %lldx%lld; --resize fits picture files",
+                 path, (long long)h, (long long)w, (long long)height, (long long)width);
 }
 
-/* Reads a JPEG or PNG. With resize, one of another size is resized (shorter side) and its middle is cut out. */
+/* Reads a picture. With resize, one of another size is resized (shorter side) and its middle is cut out. */
 static sl_status read_picture(const char *path, int64_t height, int64_t width, int64_t channels, int64_t resize,
                               sl__images *images) {
   const sl__fit fit = {.shorter = resize, .crop_height = height, .crop_width = width};
@@ -25,7 +24,7 @@ static sl_status read_picture(const char *path, int64_t height, int64_t width, i
   size_t n;
   sl__picture picture = {0};
   if (channels != 1 && channels != 3)
-    return sl_fail(SL_EUNSUPPORTED, "%s: a JPEG or PNG has 1 or 3 channels and the model takes %lld", path,
+    return sl_fail(SL_EUNSUPPORTED, "%s: a picture has 1 or 3 channels and the model takes %lld", path,
                    (long long)channels);
   SL_TRY(sl_file_read(path, SL__PICTURE_BYTES, &bytes, &n));
   sl_status status = sl__decode(path, bytes, n, channels, &picture);
@@ -67,13 +66,13 @@ static sl_status read_idx(const char *path, int64_t height, int64_t width, int64
 
 sl_status sl__images_read(const char *path, int64_t height, int64_t width, int64_t channels, int64_t resize,
                           sl__images *images) {
-  unsigned char head[8] = {0};
+  unsigned char head[SL__PICTURE_MARK] = {0};
   memset(images, 0, sizeof *images);
   FILE *file = fopen(path, "rbe");
   if (!file) return sl_fail(errno == ENOENT ? SL_ENOTFOUND : SL_EIO, "cannot read %s: %s", path, strerror(errno));
   const size_t n = fread(head, 1, sizeof head, file);
   fclose(file);
-  if (sl__is_png(head, n) || sl__is_jpeg(head, n)) return read_picture(path, height, width, channels, resize, images);
+  if (sl__is_picture(head, n)) return read_picture(path, height, width, channels, resize, images);
   return read_idx(path, height, width, channels, images);
 }
 
