@@ -1,6 +1,6 @@
 """Starling's tokenizers beside Hugging Face's: identical ids, text back, files read both ways, and MB/s on one thread.
 
-    tokenizers_compare.py compare STARLING TEXT DIR    what tests/figures/tokenizers.sh runs
+    tokenizers_compare.py compare STARLING TEXT DIR    what tests/figures/peers/tokenizers.sh runs
     tokenizers_compare.py record TEXT DIR              writes tests/runtime/text/tokenizer_*.json, from which the tests take ids
 """
 import json

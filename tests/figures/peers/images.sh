@@ -8,11 +8,11 @@ here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
 from=${1:-$work/made}
-[ -n "$1" ] || "$python" "$here/peers/images_compare.py" make "$from" || exit 1
+[ -n "$1" ] || "$python" "$here/images_compare.py" make "$from" || exit 1
 for what in '64 56 RGB' '40 33 L' '224 224 RGB'; do
   set -- $what
   rm -rf "$work/out"
   # shellcheck disable=SC2046
   "$starling" import images "$from" --out "$work/out" --resize "$1" --crop "$2" $([ "$3" = L ] && echo --grey) --quiet &&
-    "$python" "$here/peers/images_compare.py" compare "$from" "$work/out" "$1" "$2" "$3" || exit 1
+    "$python" "$here/images_compare.py" compare "$from" "$work/out" "$1" "$2" "$3" || exit 1
 done

@@ -2,7 +2,7 @@
 # Figure: Starling's tokenizers give the ids of Hugging Face's on the King James text and on odd text; and their
 # speed. PYTHON: an interpreter with the package tokenizers; TEXT: another text (default: Debian's bible-kjv).
 set -eu
-: "${STARLING:=./starling}" "${PYTHON:=python3}" "${top_srcdir:=$(dirname "$0")/../..}"
+: "${STARLING:=./starling}" "${PYTHON:=python3}" "${top_srcdir:=$(dirname "$0")/../../..}"
 if ! "$PYTHON" -c 'import tokenizers' 2>/dev/null; then
   echo "1..0 # SKIP $PYTHON has no package tokenizers (PYTHON names another interpreter)"
   exit 77

@@ -4,7 +4,7 @@
 # time. PYTHON: the Python whose torch is compared (default /usr/bin/python3, Debian's python3-torch); ROUNDS:
 # number of rounds.
 set -u
-top=$(cd "$(dirname "$0")/../.." && pwd)
+top=$(cd "$(dirname "$0")/../../.." && pwd)
 starling=${STARLING:-$top/build/starling}
 python=${PYTHON:-/usr/bin/python3}
 rounds=${ROUNDS:-5}

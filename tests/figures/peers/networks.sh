@@ -4,7 +4,7 @@
 # than PyTorch's and predicted within 10%. PYTHONS: Pythons whose torch is compared (default /usr/bin/python3,
 # Debian's python3-torch; a release of 2.x runs eagerly and compiled). MODELS and ROUNDS choose.
 set -u
-top=$(cd "$(dirname "$0")/../.." && pwd)
+top=$(cd "$(dirname "$0")/../../.." && pwd)
 starling=${STARLING:-$top/build/starling}
 rounds=${ROUNDS:-3}
 [ -x "$starling" ] || { echo "SKIP: no $starling: run ./quickstart first"; exit 77; }
