@@ -1,4 +1,4 @@
-/* Families of nodes and values around a parameter, and their owners. */
+/* Finds the family of each parameter (the nodes and values that concern it alone) and gives each family to a rank. */
 #include "tasks/spread/owners.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@ enum { NONE = -1, SEVERAL = -2 };
 
 typedef struct finder {
   const sl_graph *g;
-  int *value, *node; /* the parameter that each belongs to; NONE, SEVERAL */
+  int *value, *node; /* the parameter to whose family each belongs; NONE, SEVERAL */
   int *last;         /* [values] the last node that writes it */
 } finder;
 
@@ -25,7 +25,7 @@ static int updates(const finder *f, int i) {
   return f->g->node[i]->phase == SL_PHASE_UPDATE && sl_node_scope(f->g, f->g->node[i]) == SL_SCOPE_WHOLE;
 }
 
-/* A sum of the backward pass: a gradient. */
+/* A gradient: a sum over samples that the backward pass completes. */
 static int is_gradient(const finder *f, sl_value v) {
   const sl_value_info *info = f->g->value[v];
   const int last = f->last[v];
@@ -33,7 +33,7 @@ static int is_gradient(const finder *f, sl_value v) {
          f->g->node[last]->phase == SL_PHASE_BACKWARD && sl_node_scope(f->g, f->g->node[last]) != SL_SCOPE_WHOLE;
 }
 
-/* Nodes that touch one parameter, and the state that they alone touch. */
+/* The family of a parameter: nodes of the update phase that read no other parameter, and state that only they read. */
 static void find_families(finder *f) {
   const sl_graph *g = f->g;
   for (int i = 0; i < g->n_nodes; i++) {
@@ -48,7 +48,8 @@ static void find_families(finder *f) {
     }
 }
 
-/* Gradients that only one family reads; what takes them by rows, and what a family makes for itself. */
+/* A gradient joins the family that alone reads it. Nodes that take it by rows follow, and so do temporaries that a
+ * family makes. */
 static void follow_values(finder *f) {
   const sl_graph *g = f->g;
   for (int i = 0; i < g->n_nodes; i++) {
@@ -73,7 +74,7 @@ static void follow_values(finder *f) {
   }
 }
 
-/* A parameter that a node updates together with another one, or whose state has to do with another, has no owner. */
+/* A parameter has no owner where a node updates it together with another one, or where two families share its state. */
 static void leave_out(const finder *f, char *listed) {
   const sl_graph *g = f->g;
   for (int i = 0; i < g->n_nodes; i++)
@@ -84,7 +85,7 @@ static void leave_out(const finder *f, char *listed) {
     }
 }
 
-/* A run of parameters that has one owner. */
+/* Consecutive parameters, about a bucket of them, that get the same owner. */
 typedef struct run {
   int first, n;
   size_t bytes;
@@ -96,8 +97,8 @@ static int largest_first(const void *a, const void *b) {
   return x->first - y->first;
 }
 
-/* Parameters with a family, as their gradients are completed. */
-static void order_parameters(const finder *f, sl_owners *o, char *listed) {
+/* Lists parameters with a family, in the order in which their gradients are complete. */
+static void order_parameters(const finder *f, sl__owners *o, char *listed) {
   const sl_graph *g = f->g;
   for (int i = 0; i < g->n_nodes; i++)
     for (int j = 0; j < g->node[i]->n_out; j++) {
@@ -109,7 +110,7 @@ static void order_parameters(const finder *f, sl_owners *o, char *listed) {
     }
 }
 
-static void choose_owners(const finder *f, sl_owners *o, run *runs, size_t *load, int *owner) {
+static void choose_owners(const finder *f, sl__owners *o, int ranks, run *runs, size_t *load, int *owner) {
   int n = 0;
   for (int i = 0; i < o->n; i++) {
     if (n == 0 || runs[n - 1].bytes >= SL__BUCKET_BYTES) runs[n++] = (run){.first = i};
@@ -119,17 +120,17 @@ static void choose_owners(const finder *f, sl_owners *o, run *runs, size_t *load
   qsort(runs, (size_t)n, sizeof *runs, largest_first);
   for (int k = 0; k < n; k++) {
     int least = 0;
-    for (int r = 1; r < o->ranks; r++)
+    for (int r = 1; r < ranks; r++)
       if (load[r] < load[least]) least = r;
     load[least] += runs[k].bytes;
     for (int i = runs[k].first; i < runs[k].first + runs[k].n; i++) owner[o->parameter[i]] = least;
   }
 }
 
-sl_status sl_owners_find(const sl_graph *g, int rank, int ranks, sl_owners **owners) {
+sl_status sl__owners_find(const sl_graph *g, int ranks, sl__owners **owners) {
   *owners = NULL;
   const size_t values = (size_t)g->n_values + 1, nodes = (size_t)g->n_nodes + 1;
-  sl_owners *o = calloc(1, sizeof *o);
+  sl__owners *o = calloc(1, sizeof *o);
   finder f = {.g = g,
               .value = malloc(values * sizeof(int)),
               .node = malloc(nodes * sizeof(int)),
@@ -145,7 +146,6 @@ sl_status sl_owners_find(const sl_graph *g, int rank, int ranks, sl_owners **own
     status = sl_fail(SL_ENOMEM, "no memory to divide %d values among %d ranks", g->n_values, ranks);
     goto out;
   }
-  o->rank = rank, o->ranks = ranks;
   for (sl_value v = 0; v < g->n_values; v++) f.value[v] = f.last[v] = owner[v] = NONE;
   for (int i = 0; i < g->n_nodes; i++) {
     f.node[i] = NONE;
@@ -155,7 +155,7 @@ sl_status sl_owners_find(const sl_graph *g, int rank, int ranks, sl_owners **own
   follow_values(&f);
   leave_out(&f, listed);
   order_parameters(&f, o, listed);
-  choose_owners(&f, o, runs, load, owner);
+  choose_owners(&f, o, ranks, runs, load, owner);
   for (sl_value v = 0; v < g->n_values; v++) {
     const int family = g->value[v]->role == SL_ROLE_PARAMETER ? v : f.value[v];
     o->value[v] = family >= 0 ? owner[family] : NONE;
@@ -164,18 +164,12 @@ sl_status sl_owners_find(const sl_graph *g, int rank, int ranks, sl_owners **own
   *owners = o;
   o = NULL;
 out:
-  sl_owners_destroy(o);
+  sl__owners_destroy(o);
   free(f.value), free(f.node), free(f.last), free(listed), free(runs), free(load), free(owner);
   return status;
 }
 
-void sl_owners_destroy(sl_owners *o) {
+void sl__owners_destroy(sl__owners *o) {
   if (!o) return;
   free(o->value), free(o->node), free(o->parameter), free(o);
 }
-
-int sl_value_elsewhere(const sl_owners *o, const sl_graph *g, sl_value v) {
-  return o && g->value[v]->role != SL_ROLE_PARAMETER && o->value[v] >= 0 && o->value[v] != o->rank;
-}
-
-int sl_node_elsewhere(const sl_owners *o, int node) { return o && o->node[node] >= 0 && o->node[node] != o->rank; }

@@ -14,7 +14,6 @@
 #include "tasks/graph/bound.h"
 #include "tasks/graph/init.h"
 #include "tasks/graph/print.h"
-#include "tasks/spread/owners.h"
 #include "tasks/spread/spread.h"
 #include "tasks/starpu/codelet.h"
 #include "tasks/starpu/exchange.h"
@@ -34,10 +33,10 @@ struct sl_program {
   starpu_data_handle_t *slot; /* [memory->n_slots] */
   void **slot_data;           /* [memory->n_slots] */
   sl__exchanges *exchanges;   /* NULL: one rank */
-  sl_owners *owners;          /* NULL: every rank updates all */
-  sl__task *task;             /* [nodes] */
-  sl_array *arrays;           /* of all tasks */
-  int16_t *buffer_of;         /* likewise */
+  sl_placements *placements;
+  sl__task *task;     /* [nodes] */
+  sl_array *arrays;   /* of all tasks */
+  int16_t *buffer_of; /* likewise */
   sl__devices *devices;
   sl__counter *counters; /* [workers] */
   sl_step step;
@@ -56,13 +55,14 @@ static sl_status check_tensor(const sl_tensor *t, const sl_value_info *v) {
                  sl_shape_text(&t->shape, a, sizeof a), sl_dtype_name(v->dtype), sl_shape_text(&v->shape, b, sizeof b));
 }
 
-/* Whether the parameters with an owner, of which the store has none yet, get one place for all ranks: then nothing need
- * be copied to them. */
+/* Whether the parameters that one rank updates get one place in memory for all ranks, so that no copy is needed: where
+ * the store has none of them yet. */
 static sl_status reserve_common(sl_program *p, const sl_graph *logical, int *common) {
+  const sl_placements *placements = p->placements;
   size_t bytes = 0;
-  *common = p->owners && p->owners->n > 0 && sl__exchanges_share(p->exchanges);
-  for (int i = 0; *common && i < p->owners->n; i++) {
-    const sl_value_info *v = logical->value[p->owners->parameter[i]];
+  *common = placements->n_owned > 0 && sl__exchanges_share(p->exchanges);
+  for (int i = 0; *common && i < placements->n_owned; i++) {
+    const sl_value_info *v = logical->value[placements->owned[i]];
     if (sl_store_find(p->store, v->name)) *common = 0;
     bytes += sl_store_common_bytes(v->dtype, &v->shape);
   }
@@ -72,22 +72,18 @@ static sl_status reserve_common(sl_program *p, const sl_graph *logical, int *com
   return *common ? status : SL_OK;
 }
 
-/* Who alone has a tensor: state of a parameter with an owner. */
-static int owner_of(const sl_program *p, const sl_graph *logical, sl_value v) {
-  return p->owners && logical->value[v]->role == SL_ROLE_STATE ? p->owners->value[v] : -1;
-}
-
-/* What has one place is initialised by one rank; the exchanges that are made later wait for it. */
+/* A tensor in common memory is initialised by rank 0; making the exchanges, later, waits for that. */
 static sl_status add_tensor(sl_program *p, const sl_graph *logical, sl_value v, int common, sl_tensor **t) {
   const sl_value_info *info = logical->value[v];
-  const int parameter = info->role == SL_ROLE_PARAMETER, owner = p->owners ? p->owners->value[v] : -1;
-  if (parameter && owner >= 0 && common)
-    SL_TRY(sl_store_add_common(p->store, info->name, info->dtype, &info->shape, 1, t));
-  else if (!parameter && owner >= 0)
-    SL_TRY(sl_store_add_owned(p->store, info->name, info->dtype, &info->shape, owner, p->owners->rank, t));
+  const int rank = sl_runtime_rank(p->runtime), owner = p->placements->value[v].rank;
+  const int parameter = info->role == SL_ROLE_PARAMETER;
+  if (owner >= 0)
+    SL_TRY(sl_store_add_owned(p->store, info->name, info->dtype, &info->shape, owner, rank, t));
+  else if (common && p->placements->made[v].kind == SL_PLACE_OWNED)
+    SL_TRY(sl_store_add_common(p->store, info->name, info->dtype, &info->shape, parameter, t));
   else
     SL_TRY(sl_store_add(p->store, info->name, info->dtype, &info->shape, parameter, t));
-  if ((*t)->data && (!(*t)->common || p->owners->rank == 0))
+  if ((*t)->data && (!(*t)->common || rank == 0))
     sl_init_fill(&info->init, p->plan.seed, (*t)->name, (*t)->dtype, &(*t)->shape, (*t)->data);
   return SL_OK;
 }
@@ -100,7 +96,7 @@ static sl_status bind_tensors(sl_program *p, const sl_graph *logical) {
     sl_tensor *t = sl_store_find(p->store, logical->value[v]->name);
     if (!t) SL_TRY(add_tensor(p, logical, v, common, &t));
     SL_TRY(check_tensor(t, logical->value[v]));
-    if (t->owner != owner_of(p, logical, v))
+    if (t->owner != p->placements->value[v].rank)
       return sl_fail(SL_EINVAL, "the store has tensor '%s' for other ranks than this program wants it on", t->name);
   }
   for (sl_value v = 0; v < p->graph->n_values; v++) {
@@ -357,8 +353,8 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
   if (first && sl_runtime_ranks(runtime) > 1)
     SL_TRY_OUT(
         sl__exchanges_create(runtime, plan->leaves, first, options->by_mpi, options->compression, &p->exchanges));
-  if (p->exchanges && options->zero) SL_TRY_OUT(sl_owners_find(logical, rank, sl_runtime_ranks(runtime), &p->owners));
-  SL_TRY_OUT(sl_spread(logical, plan, first ? &division : NULL, p->owners, &p->graph));
+  SL_TRY_OUT(sl_placements_create(logical, first ? division.ranks : 1, options->zero, &p->placements));
+  SL_TRY_OUT(sl_spread(logical, plan, first ? &division : NULL, p->placements, &p->graph));
   size_t n = (size_t)p->graph->n_values + 1;
   p->tensor = calloc(n, sizeof *p->tensor);
   p->kept = calloc(n, 1);
@@ -403,7 +399,7 @@ void sl_program_destroy(sl_program *p) {
   sl_memory_destroy(p->memory);
   sl_schedule_destroy(p->schedule);
   sl_graph_destroy(p->graph);
-  sl_owners_destroy(p->owners);
+  sl_placements_destroy(p->placements);
   sl__run_destroy(&p->run);
   free(p);
 }
@@ -482,7 +478,8 @@ sl_status sl_program_find_nonfinite(sl_program *p, const sl_step *step) {
     status = sl_fail(SL_ENONFINITE,
                      "step %lld: tensor '%s' is not finite at its start: the update of the step before overflowed",
                      (long long)step->number, bad);
-  if (p->owners) status = sl_comm_agree(sl_runtime_comm(p->runtime), status); /* owners may see what others do not */
+  /* An owner may see what the other ranks do not. */
+  if (p->placements->n_owned > 0) status = sl_comm_agree(sl_runtime_comm(p->runtime), status);
   if (status != SL_OK) return status;
   sl_step again = *step;
   again.check = 1;

@@ -1,6 +1,6 @@
-/* tasks/spread/owners.c, and what spread.c makes of it: every parameter has one owner, the same in the eyes of all
- * ranks; only that one updates it; all ranks have the same exchanges, in an order in which nothing is read before it is
- * there, and no parameter written before all have read it. */
+/* tasks/spread/owners.c, and the step graphs of ZeRO 1: every parameter has one owner; only its owner updates it; all
+ * ranks have the same exchanges, in an order in which nothing is read before it is there, and no parameter is written
+ * before all ranks have read it. */
 #include "tasks/spread/owners.h"
 
 #include <string.h>
@@ -68,38 +68,30 @@ static network network_of(int clip) {
   return n;
 }
 
-static void all_agree(void **state) {
+static void each_parameter_has_one_owner(void **state) {
   (void)state;
   for (int clip = 0; clip < 2; clip++)
     for (int ranks = 1; ranks <= 4; ranks++) {
       network n = network_of(clip);
-      sl_owners *first = NULL;
-      for (int rank = 0; rank < ranks; rank++) {
-        sl_owners *o;
-        assert_ok(sl_owners_find(n.g, rank, ranks, &o));
-        if (!first) first = o;
-        assert_int_equal(o->n, LAYERS);
-        for (int i = 0; i < LAYERS; i++) {
-          const int owner = o->value[n.parameter[i]];
-          assert_in_range(owner, 0, ranks - 1);
-          assert_int_equal(owner, first->value[n.parameter[i]]);
-          assert_int_equal(o->parameter[i], n.parameter[LAYERS - 1 - i]); /* the backward pass begins with the last */
-          assert_int_equal(o->value[n.gradient[i]], owner);
-          assert_int_equal(o->value[n.state[i]], owner);
-          if (clip) assert_int_equal(o->value[n.norm[i]], owner);
-          assert_int_equal(sl_value_elsewhere(o, n.g, n.state[i]), owner != rank);
-          assert_int_equal(sl_value_elsewhere(o, n.g, n.parameter[i]), 0);
-        }
-        assert_int_equal(o->value[n.loss], -1);
-        assert_int_equal(o->value[n.factor], -1);
-        if (o != first) sl_owners_destroy(o);
+      sl__owners *o;
+      assert_ok(sl__owners_find(n.g, ranks, &o));
+      assert_int_equal(o->n, LAYERS);
+      for (int i = 0; i < LAYERS; i++) {
+        const int owner = o->value[n.parameter[i]];
+        assert_in_range(owner, 0, ranks - 1);
+        assert_int_equal(o->parameter[i], n.parameter[LAYERS - 1 - i]); /* the backward pass begins with the last */
+        assert_int_equal(o->value[n.gradient[i]], owner);
+        assert_int_equal(o->value[n.state[i]], owner);
+        if (clip) assert_int_equal(o->value[n.norm[i]], owner);
       }
-      /* fc3 is the largest run, with fc4 and fc5 that are exchanged with it; then fc2, and fc1 is left over */
-      assert_int_equal(first->value[n.parameter[2]], 0);
-      assert_int_equal(first->value[n.parameter[3]], 0);
-      assert_int_equal(first->value[n.parameter[1]], ranks > 1);
-      assert_int_equal(first->value[n.parameter[0]], ranks > 2 ? 2 : ranks > 1);
-      sl_owners_destroy(first);
+      assert_int_equal(o->value[n.loss], -1);
+      assert_int_equal(o->value[n.factor], -1);
+      /* fc3 is the largest run, with fc4 and fc5, whose gradients share its bucket; then fc2, and fc1 is left over */
+      assert_int_equal(o->value[n.parameter[2]], 0);
+      assert_int_equal(o->value[n.parameter[3]], 0);
+      assert_int_equal(o->value[n.parameter[1]], ranks > 1);
+      assert_int_equal(o->value[n.parameter[0]], ranks > 2 ? 2 : ranks > 1);
+      sl__owners_destroy(o);
       sl_graph_destroy(n.g);
     }
 }
@@ -113,11 +105,11 @@ static void what_cannot_be_divided(void **state) {
   n.g->phase = SL_PHASE_FORWARD;
   sl_graph_add1(n.g, &toy_copy, "reads", NULL, &n.state[2], 1);
   assert_ok(sl_graph_status(n.g));
-  sl_owners *o;
-  assert_ok(sl_owners_find(n.g, 0, 2, &o));
+  sl__owners *o;
+  assert_ok(sl__owners_find(n.g, 2, &o));
   for (int i = 0; i < LAYERS; i++) assert_int_equal(o->value[n.parameter[i]] >= 0, i > 2);
   assert_int_equal(o->value[n.state[2]], -1);
-  sl_owners_destroy(o);
+  sl__owners_destroy(o);
   sl_graph_destroy(n.g);
 }
 
@@ -135,7 +127,7 @@ static int next_exchange(const sl_graph *g, int i) {
   return i;
 }
 
-static void check_rank(const sl_owners *o, const sl_graph *g) {
+static void check_rank(const sl_placements *p, int rank, const sl_graph *g) {
   char written[4096] = {0};
   assert_true(g->n_values < 4096);
   for (sl_value v = 0; v < g->n_values; v++) written[v] = g->value[v]->role != SL_ROLE_TEMPORARY;
@@ -145,14 +137,14 @@ static void check_rank(const sl_owners *o, const sl_graph *g) {
     for (int k = 0; k < node->n_in && !(node->bucket && attr_of(node)->move.kind == SL_EXCHANGE_COPY); k++)
       assert_true(written[node->in[k]]);
     for (int k = 0; k < node->n_out; k++) written[node->out[k]] = 1;
-    if (node->op == &step || node->op == &row_norms) assert_int_equal(o->node[node->logical], o->rank);
+    if (node->op == &step || node->op == &row_norms) assert_int_equal(p->node[node->logical].rank, rank);
     if (node->op == &factor) /* all norms came here, each from its owner */
       for (int k = 0; k < node->n_in; k++) {
         int from = -1;
         for (int e = 0; e < i; e++)
           if (g->node[e]->bucket && has(g->node[e]->out, g->node[e]->n_out, node->in[k]))
             from = attr_of(g->node[e])->move.rank;
-        assert_int_equal(from, o->value[g->value[node->in[k]]->logical]);
+        assert_int_equal(from, p->value[g->value[node->in[k]]->logical].rank);
       }
     if (node->op != &step) continue;
     updates++;
@@ -163,15 +155,15 @@ static void check_rank(const sl_owners *o, const sl_graph *g) {
     }
     assert_true(release >= 0 && share > i);
     assert_int_equal(attr_of(g->node[share])->move.kind, SL_EXCHANGE_COPY);
-    assert_int_equal(attr_of(g->node[share])->move.rank, o->rank);
+    assert_int_equal(attr_of(g->node[share])->move.rank, rank);
     for (int r = release; r < i; r++)
       assert_false(!g->node[r]->bucket && has(g->node[r]->in, g->node[r]->n_in, node->in[0]));
   }
   int mine = 0;
   for (sl_value v = 0; v < g->n_values; v++) {
     const sl_value_info *info = g->value[v];
-    if (info->role == SL_ROLE_STATE) assert_int_equal(o->value[info->logical], o->rank);
-    mine += info->role == SL_ROLE_PARAMETER && o->value[info->logical] == o->rank;
+    if (info->role == SL_ROLE_STATE) assert_int_equal(p->value[info->logical].rank, rank);
+    mine += info->role == SL_ROLE_PARAMETER && p->made[info->logical].rank == rank;
   }
   assert_int_equal(updates, mine);
 }
@@ -188,11 +180,11 @@ static void steps_fit_together(void **state) {
         assert_ok(sl_plan_complete(&plan));
         sl_graph *g[RANKS];
         for (int rank = 0; rank < RANKS; rank++) {
-          sl_owners *o;
-          assert_ok(sl_owners_find(n.g, rank, RANKS, &o));
-          assert_ok(sl_spread(n.g, &plan, &(sl_division){rank, RANKS, (int[]){0, 2, 4, 6}}, o, &g[rank]));
-          check_rank(o, g[rank]);
-          sl_owners_destroy(o);
+          sl_placements *p;
+          assert_ok(sl_placements_create(n.g, RANKS, 1, &p));
+          assert_ok(sl_spread(n.g, &plan, &(sl_division){rank, RANKS, (int[]){0, 2, 4, 6}}, p, &g[rank]));
+          check_rank(p, rank, g[rank]);
+          sl_placements_destroy(p);
         }
         int at[RANKS] = {0}, exchanges = 0;
         for (;; exchanges++) {
@@ -222,7 +214,7 @@ static void steps_fit_together(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(all_agree),
+      cmocka_unit_test(each_parameter_has_one_owner),
       cmocka_unit_test(what_cannot_be_divided),
       cmocka_unit_test(steps_fit_together),
   };

@@ -156,11 +156,11 @@ static void ranks_change_no_bit(void **state) {
           first[r + 1] = leaf[r].first + leaf[r].n;
         }
         for (int r = 0; r < ranks; r++) {
-          sl_owners *owners = NULL;
-          if (zero) assert_ok(sl_owners_find(g, r, ranks, &owners));
-          assert_ok(sl_spread(g, &plan, &(sl_division){r, ranks, first}, owners, &step[r]));
+          sl_placements *placements;
+          assert_ok(sl_placements_create(g, ranks, zero, &placements));
+          assert_ok(sl_spread(g, &plan, &(sl_division){r, ranks, first}, placements, &step[r]));
           e[r] = execution_create(step[r], NULL);
-          sl_owners_destroy(owners);
+          sl_placements_destroy(placements);
         }
         execution_run_ranks(e, leaf, ranks, leaves);
         for (int r = 0; r < ranks; r++) {
@@ -236,17 +236,17 @@ static void gathered_sums(void **state) {
         first[r + 1] = leaf[r].first + leaf[r].n;
       }
       for (int r = 0; r < ranks; r++) {
-        sl_owners *owners = NULL;
+        sl_placements *placements;
         int early = 0;
-        if (zero && ranks > 1) assert_ok(sl_owners_find(g, r, ranks, &owners));
-        assert_ok(sl_spread(g, &plan, ranks > 1 ? &(sl_division){r, ranks, first} : NULL, owners, &step[r]));
+        assert_ok(sl_placements_create(g, ranks, zero, &placements));
+        assert_ok(sl_spread(g, &plan, ranks > 1 ? &(sl_division){r, ranks, first} : NULL, placements, &step[r]));
         for (int i = 0; i < step[r]->n_nodes; i++) {
           const sl_node *node = step[r]->node[i];
           if (node->bucket && ((const sl__exchange_attr *)node->attr)->move.kind == SL_EXCHANGE_SUM) early = 1;
           if (node->op == &toy_gather) assert_true(early == (both && ranks > 1)); /* the other use went out before */
         }
         e[r] = execution_create(step[r], NULL);
-        sl_owners_destroy(owners);
+        sl_placements_destroy(placements);
       }
       execution_run_ranks(e, leaf, ranks, plan.leaves);
       for (int r = 0; r < ranks; r++) {

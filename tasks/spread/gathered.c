@@ -1,0 +1,37 @@
+/* Gathered sums (SL_TRANSFER_GATHER). A node that adds rows of its inputs to a few rows of a large table has no sum per
+ * leaf: the inputs, which are smaller, are copied from each rank to all, and the node's tasks add all shards of the
+ * batch, in order, to the whole sum. */
+#include <stdlib.h>
+
+#include "tasks/spread/parts.h"
+
+/* Pieces of all shards of the batch: this rank's own, and buffers for those of the others. */
+static sl_status make_copies(sl__spread *s, sl_value v) {
+  const int first = s->mine.first * s->per_leaf, end = first + s->mine.n * s->per_leaf;
+  s->copy[v] = malloc((size_t)s->plan->shards * sizeof(sl_value));
+  if (!s->copy[v]) return sl_fail(SL_ENOMEM, "no memory for the pieces of '%s'", s->from->value[v]->name);
+  for (int shard = 0; shard < s->plan->shards; shard++) {
+    const sl_value_info piece = sl__shard_piece(s, v, shard);
+    s->copy[v][shard] = shard >= first && shard < end ? s->piece[v][shard - first] : sl_graph_push_value(s->to, &piece);
+  }
+  return sl_graph_status(s->to);
+}
+
+/* An exchange node for each rank that has shards. */
+sl_status sl__gather_inputs(sl__spread *s) {
+  const sl_transfer *t;
+  int values = 0;
+  for (int next = s->due; (t = sl__next_due(s, SL_TRANSFER_GATHER, &next)); values++) SL_TRY(make_copies(s, t->value));
+  sl_value *pieces = malloc((size_t)(values * s->plan->shards + 1) * sizeof *pieces);
+  if (!pieces) return sl_fail(SL_ENOMEM, "no memory to gather %d shards", s->plan->shards);
+  sl_status status = SL_OK;
+  for (int r = 0; r < s->division->ranks && status == SL_OK; r++) {
+    int n = 0;
+    for (int next = s->due; (t = sl__next_due(s, SL_TRANSFER_GATHER, &next));)
+      for (int shard = s->division->first[r] * s->per_leaf; shard < s->division->first[r + 1] * s->per_leaf; shard++)
+        pieces[n++] = s->copy[t->value][shard];
+    status = sl__add_copy(s, s->from->node[s->at]->name, SL_PHASE_BACKWARD, r, pieces, n);
+  }
+  free(pieces);
+  return status;
+}

@@ -1,0 +1,233 @@
+/* The pass that finds where every value lies and what must move between the ranks (placement.h).
+ *
+ * A value travels: its last writer leaves it as `made`; it comes to lie as `value` when it is complete (a sum over the
+ * ranks) or at the end of the step (a parameter that one rank has updated); and on the way each reader gets it as it
+ * needs it. */
+#include <stdlib.h>
+
+#include "tasks/spread/masks.h"
+#include "tasks/spread/owners.h"
+#include "tasks/spread/placement.h"
+
+/* What a node needs and makes, by the ranks that compute it and by whether the value has WHOLE scope. Operations say
+ * nothing of ranks: this follows from scopes. OWNED: by the rank that computes the node. */
+static const struct rule {
+  sl_place_kind needs, makes;
+} rules[SL_PLACE_KINDS][2] = {
+    [SL_PLACE_BY_SAMPLE] = {{SL_PLACE_BY_SAMPLE, SL_PLACE_BY_SAMPLE}, {SL_PLACE_REPLICATED, SL_PLACE_PARTIAL}},
+    [SL_PLACE_REPLICATED] = {{SL_PLACE_REPLICATED, SL_PLACE_REPLICATED}, {SL_PLACE_REPLICATED, SL_PLACE_REPLICATED}},
+    [SL_PLACE_OWNED] = {{SL_PLACE_OWNED, SL_PLACE_OWNED}, {SL_PLACE_OWNED, SL_PLACE_OWNED}},
+};
+
+enum { NONE = -1 };
+
+typedef struct walk {
+  const sl_graph *g;
+  sl_placements *p;
+  sl_placement *have; /* [values] at this point of the graph */
+  char *written;      /* [values] there is something in it */
+  int *last;          /* [values] the last node that adds to it, gathering nodes aside; NONE */
+  int *last_read;     /* [values] the last node before the update phase that reads it; NONE */
+  int *turn;          /* [values] place in p->owned */
+  int *order;         /* [transfers] of two that are due at one node, the smaller goes first */
+  int first_update;   /* node */
+  int most;           /* transfers that there is room for */
+} walk;
+
+static sl_placement placed(sl_place_kind kind, int rank) {
+  return (sl_placement){kind, kind == SL_PLACE_OWNED ? rank : NONE};
+}
+
+static sl_placement owned_or_replicated(int owner) {
+  return placed(owner == NONE ? SL_PLACE_REPLICATED : SL_PLACE_OWNED, owner);
+}
+
+static const struct rule *rule_of(const walk *w, int node, sl_value v) {
+  return &rules[w->p->node[node].kind][w->g->value[v]->scope == SL_SCOPE_WHOLE];
+}
+
+static sl_status record(walk *w, const sl_transfer *transfer, int order) {
+  sl_placements *p = w->p;
+  if (p->n_transfers == w->most) {
+    const int wanted = w->most ? 2 * w->most : 64;
+    sl_transfer *more = realloc(p->transfer, (size_t)wanted * sizeof *more);
+    if (more) p->transfer = more;
+    int *orders = realloc(w->order, (size_t)wanted * sizeof *orders);
+    if (orders) w->order = orders;
+    if (!more || !orders) return sl_fail(SL_ENOMEM, "no memory for %d transfers", wanted);
+    w->most = wanted;
+  }
+  w->order[p->n_transfers] = order;
+  p->transfer[p->n_transfers++] = *transfer;
+  return SL_OK;
+}
+
+/* Brings a value to where `node` needs it, in front of node `before`. */
+static sl_status bring(walk *w, int node, sl_value v, sl_placement need, unsigned access, int before) {
+  const sl_placement have = w->have[v];
+  const sl_transition *row = sl_transition_find(have, need, access);
+  if (!row)
+    return sl_fail(SL_EINVAL,
+                   "layer '%s' (%s): value '%s' lies %s and is needed %s, and no exchange leads there: the table in "
+                   "tasks/spread/placement.c has no such row",
+                   w->g->node[node]->name, w->g->node[node]->op->name, w->g->value[v]->name,
+                   sl_placement_text(have, (char[SL_PLACEMENT_TEXT]){0}),
+                   sl_placement_text(need, (char[SL_PLACEMENT_TEXT]){0}));
+  if (row->kind == SL_TRANSFER_NONE) return SL_OK;
+  w->have[v] = placed(row->after, need.rank);
+  sl_transfer t = {.kind = row->kind, .value = v, .have = have, .need = need, .before = before, .since = before};
+  if (row->kind == SL_TRANSFER_SUM) t.lossy = w->g->node[node]->phase == SL_PHASE_BACKWARD && w->last_read[v] == NONE;
+  if (row->kind == SL_TRANSFER_WAIT) {
+    t.before = w->first_update;
+    t.since = w->last_read[v] + 1;
+    return record(w, &t, w->turn[v]);
+  }
+  return record(w, &t, w->p->n_owned + w->p->n_transfers);
+}
+
+/* Parameters and state are overwritten where they lie; temporaries of one rank are no business of the others. */
+static unsigned access_of(const walk *w, const sl_node *node, int input) {
+  unsigned access = SL_PLACE_READS;
+  for (int j = 0; j < node->n_out && w->g->value[node->in[input]]->role != SL_ROLE_TEMPORARY; j++)
+    if (node->op->update[j] == input + 1) access = SL_PLACE_OVERWRITES;
+  return access;
+}
+
+static sl_status place_node(walk *w, int i) {
+  const sl_node *node = w->g->node[i];
+  const int rank = w->p->node[i].rank;
+  for (int k = 0; k < node->n_in; k++)
+    SL_TRY(bring(w, i, node->in[k], placed(rule_of(w, i, node->in[k])->needs, rank), access_of(w, node, k), i));
+  for (int j = 0; j < node->n_out; j++) {
+    const sl_value v = node->out[j];
+    const sl_placement makes = placed(rule_of(w, i, v)->makes, rank);
+    const int adds = w->written[v] && (!node->op->update[j] || makes.kind == SL_PLACE_PARTIAL);
+    if (adds) SL_TRY(bring(w, i, v, makes, SL_PLACE_READS, i));
+    w->have[v] = w->p->made[v] = makes;
+    w->written[v] = 1;
+    if (makes.kind == SL_PLACE_PARTIAL && w->last[v] == i) /* complete: the sum begins before anyone asks for it */
+      SL_TRY(bring(w, i, v, w->p->value[v], SL_PLACE_READS, i + 1));
+  }
+  return SL_OK;
+}
+
+/* Between two steps parameters and state lie as they did before. */
+static sl_status end_step(walk *w, sl_value v) {
+  if (w->g->value[v]->role == SL_ROLE_TEMPORARY || w->last[v] == NONE) return SL_OK;
+  return bring(w, w->last[v], v, w->p->value[v], SL_PLACE_READS, w->g->n_nodes);
+}
+
+/* Whether a node adds the samples of all ranks to one whole sum: its inputs, moved twice, are smaller than that sum. */
+static int gathers(const sl_graph *g, const sl_node *node) {
+  size_t bytes = 0;
+  if (!node->op->gathers || node->n_out != 1 || g->value[node->out[0]]->scope != SL_SCOPE_WHOLE) return 0;
+  for (int k = 0; k < node->n_in; k++) {
+    const sl_value_info *info = g->value[node->in[k]];
+    if (info->scope != SL_SCOPE_SAMPLE || sl_dtype_bytes(info->dtype) != sizeof(float)) return 0;
+    bytes += sl_value_bytes(info);
+  }
+  return 2 * bytes < sl_value_bytes(g->value[node->out[0]]);
+}
+
+/* Which nodes gather, and where the other sums are complete. Only the last addition to a value can gather. */
+static void find_last(walk *w) {
+  const sl_graph *g = w->g;
+  w->first_update = g->n_nodes;
+  for (sl_value v = 0; v < g->n_values; v++) w->last[v] = w->last_read[v] = NONE;
+  for (int i = 0; i < g->n_nodes; i++) {
+    const sl_node *node = g->node[i];
+    for (int j = 0; j < node->n_out; j++) w->last[node->out[j]] = i;
+    for (int k = 0; k < node->n_in && node->phase != SL_PHASE_UPDATE; k++) w->last_read[node->in[k]] = i;
+    if (node->phase == SL_PHASE_UPDATE && i < w->first_update) w->first_update = i;
+  }
+  for (int i = 0; i < g->n_nodes; i++)
+    w->p->gathers[i] = (char)(gathers(g, g->node[i]) && w->last[g->node[i]->out[0]] == i);
+  for (sl_value v = 0; v < g->n_values; v++) w->last[v] = NONE;
+  for (int i = 0; i < g->n_nodes; i++)
+    for (int j = 0; j < g->node[i]->n_out && !w->p->gathers[i]; j++) w->last[g->node[i]->out[j]] = i;
+}
+
+/* Where values are to lie and which ranks compute each node. owners NULL: all parameters are updated on every rank. */
+static void choose(walk *w, const sl__owners *owners) {
+  const sl_graph *g = w->g;
+  sl_placements *p = w->p;
+  for (sl_value v = 0; v < g->n_values; v++) {
+    const sl_value_info *info = g->value[v];
+    if (info->scope != SL_SCOPE_WHOLE)
+      p->value[v] = placed(SL_PLACE_BY_SAMPLE, NONE);
+    else
+      p->value[v] = owned_or_replicated(owners && info->role != SL_ROLE_PARAMETER ? owners->value[v] : NONE);
+    p->made[v] = w->have[v] = p->value[v];
+    w->written[v] = info->role != SL_ROLE_TEMPORARY;
+  }
+  for (int i = 0; i < g->n_nodes; i++) {
+    if (p->gathers[i])
+      p->node[i] = p->value[g->node[i]->out[0]];
+    else if (sl_node_scope(g, g->node[i]) == SL_SCOPE_WHOLE)
+      p->node[i] = owned_or_replicated(owners ? owners->node[i] : NONE);
+    else
+      p->node[i] = placed(SL_PLACE_BY_SAMPLE, NONE);
+  }
+  for (int i = 0; owners && i < owners->n; i++) {
+    p->owned[p->n_owned] = owners->parameter[i];
+    w->turn[owners->parameter[i]] = p->n_owned++;
+  }
+}
+
+/* By `before`; few are out of order, and those by little. */
+static void sort_transfers(walk *w) {
+  sl_transfer *t = w->p->transfer;
+  for (int i = 1; i < w->p->n_transfers; i++) {
+    const sl_transfer mine = t[i];
+    const int order = w->order[i];
+    int k = i;
+    for (; k > 0 && (t[k - 1].before > mine.before || (t[k - 1].before == mine.before && w->order[k - 1] > order));
+         k--) {
+      t[k] = t[k - 1];
+      w->order[k] = w->order[k - 1];
+    }
+    t[k] = mine;
+    w->order[k] = order;
+  }
+}
+
+sl_status sl_placements_create(const sl_graph *g, int ranks, int zero, sl_placements **placements) {
+  *placements = NULL;
+  SL_TRY(sl_graph_status(g));
+  const size_t values = (size_t)g->n_values + 1, nodes = (size_t)g->n_nodes + 1;
+  sl__owners *owners = NULL;
+  sl_placements *p = calloc(1, sizeof *p);
+  walk w = {.g = g,
+            .p = p,
+            .have = malloc(values * sizeof *w.have),
+            .written = calloc(values, 1),
+            .last = malloc(values * sizeof *w.last),
+            .last_read = malloc(values * sizeof *w.last_read),
+            .turn = calloc(values, sizeof *w.turn)};
+  sl_status status = SL_OK;
+  if (!p || !w.have || !w.written || !w.last || !w.last_read || !w.turn ||
+      !(p->made = malloc(values * sizeof *p->made)) || !(p->value = malloc(values * sizeof *p->value)) ||
+      !(p->node = malloc(nodes * sizeof *p->node)) || !(p->gathers = calloc(nodes, 1)) ||
+      !(p->owned = malloc(values * sizeof *p->owned)))
+    SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory to place %d values on %d ranks", g->n_values, ranks));
+  p->ranks = ranks;
+  if (zero && ranks > 1) SL_TRY_OUT(sl__owners_find(g, ranks, &owners));
+  find_last(&w);
+  choose(&w, owners);
+  for (int i = 0; i < g->n_nodes; i++) SL_TRY_OUT(place_node(&w, i));
+  for (int i = 0; i < p->n_owned; i++) SL_TRY_OUT(end_step(&w, p->owned[i]));
+  for (sl_value v = 0; v < g->n_values; v++) SL_TRY_OUT(end_step(&w, v));
+  sort_transfers(&w);
+  *placements = p;
+  p = NULL;
+out:
+  sl_placements_destroy(p);
+  sl__owners_destroy(owners);
+  free(w.have), free(w.written), free(w.last), free(w.last_read), free(w.turn), free(w.order);
+  return status;
+}
+
+void sl_placements_destroy(sl_placements *p) {
+  if (!p) return;
+  free(p->made), free(p->value), free(p->node), free(p->gathers), free(p->owned), free(p->transfer), free(p);
+}

@@ -1,0 +1,41 @@
+/* Waits (SL_TRANSFER_WAIT): ranks of a node may have parameters in common memory, so no owner overwrites a parameter
+ * before all ranks have read it for the last time. The exchanges of the backward pass ensure that at no cost: each also
+ * lists, as further outputs, the parameters whose last reader comes before it; so it begins when they are read on every
+ * rank, and the update, which comes after it, overwrites them. Parameters that are read later get an exchange node of
+ * their own, which moves no data. */
+#include <stdlib.h>
+
+#include "tasks/spread/parts.h"
+
+int sl__waits_room(const sl__spread *s) {
+  int n = 0;
+  for (int i = 0; i < s->placements->n_owned; i++) n += s->blocks[s->placements->owned[i]];
+  return n;
+}
+
+int sl__take_waits(sl__spread *s, sl_value *pieces) {
+  int n = 0;
+  for (int i = 0; i < s->placements->n_transfers; i++) {
+    const sl_transfer *t = &s->placements->transfer[i];
+    if (t->kind != SL_TRANSFER_WAIT || s->released[i] || t->since > s->at) continue;
+    s->released[i] = 1;
+    for (int b = 0; b < s->blocks[t->value]; b++) pieces[n++] = s->piece[t->value][b];
+  }
+  return n;
+}
+
+/* In front of the first node of the update phase: what the backward pass has summed is exchanged first. */
+sl_status sl__begin_updates(sl__spread *s) {
+  int next = s->due;
+  if (!s->division || !sl__next_due(s, SL_TRANSFER_WAIT, &next)) return SL_OK;
+  SL_TRY(sl__close_bucket(s));
+  sl_value *pieces = malloc((size_t)(sl__waits_room(s) + 1) * sizeof *pieces);
+  if (!pieces) return sl_fail(SL_ENOMEM, "no memory to exchange parameters");
+  const int n = sl__take_waits(s, pieces);
+  const sl__exchange_attr attr = {.move = {.kind = SL_EXCHANGE_COPY}};
+  const sl_status status =
+      n == 0 ? SL_OK
+             : sl__exchange_node_add(s->to, "update", SL_PHASE_BACKWARD, ++s->exchanges, &attr, NULL, 0, pieces, n);
+  free(pieces);
+  return status;
+}
