@@ -1,0 +1,144 @@
+/* tasks/spread/buckets.c: which sums share an exchange node, and that it stands behind what it sums and in front of
+ * whatever reads the sum. */
+#include "tasks/spread/exchange_node.h"
+#include "tasks/spread/spread.h"
+#include "tests/tasks/toy.h"
+
+enum { LAYERS = 5, BATCH = 12, RANKS = 3 };
+static const int64_t width[LAYERS] = {600, 1000, 1000, 40, 3}; /* fc2's and fc3's weights fill a bucket */
+static const char *const layers[LAYERS] = {"fc1", "fc2", "fc3", "fc4", "fc5"};
+
+static sl_status first_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out,
+                             int n_out) {
+  (void)attr, (void)n_in, (void)n_out;
+  out[0].shape = in[0]->shape;
+  return SL_OK;
+}
+static const sl_operation same = {.name = "same", .shape = first_shape};
+
+static sl_graph *layered(sl_value *loss, sl_value *weight, sl_value *gradient) {
+  sl_graph *g = toy_graph(BATCH);
+  sl_value x = toy_input(g, 5);
+  for (int i = 0; i < LAYERS; i++) {
+    char name[32];
+    x = toy_layer(g, layers[i], x, width[i]);
+    snprintf(name, sizeof name, "%s.weight", layers[i]);
+    weight[i] = sl_graph_find(g, name);
+  }
+  *loss = toy_loss(g, x);
+  assert_ok(sl_gradient(g, *loss, weight, LAYERS, gradient));
+  g->phase = SL_PHASE_UPDATE;
+  for (int i = 0; i < LAYERS; i++)
+    sl_graph_add1(g, &toy_step, layers[i], NULL, (sl_value[]){weight[i], gradient[i]}, 2);
+  assert_ok(sl_graph_status(g));
+  return g;
+}
+
+static sl_graph *spread_on(const sl_graph *g, int rank, int zero, int micro_batches) {
+  sl_plan plan = {.batch = BATCH, .leaves = 6, .shards = 6, .micro_batches = micro_batches, .seed = 1};
+  sl_placements *p;
+  sl_graph *step;
+  assert_ok(sl_plan_complete(&plan));
+  assert_ok(sl_placements_create(g, RANKS, zero, &p));
+  assert_ok(sl_spread(g, &plan, &(sl_division){rank, RANKS, (int[]){0, 2, 4, 6}}, p, &step));
+  sl_placements_destroy(p);
+  return step;
+}
+
+static int uses(const sl_value *list, int n, sl_value v) {
+  for (int k = 0; k < n; k++)
+    if (list[k] == v) return 1;
+  return 0;
+}
+
+/* Everything that writes a partial sum comes before its exchange, and everything that reads the sum comes after. */
+static void check_order(const sl_graph *g) {
+  int number = 0;
+  for (int e = 0; e < g->n_nodes; e++) {
+    const sl_node *x = g->node[e];
+    if (!x->bucket) continue;
+    assert_int_equal(x->bucket, ++number);
+    const sl__exchange_attr *attr = x->attr;
+    if (attr->move.kind != SL_EXCHANGE_SUM) continue;
+    for (int k = 0; k < x->n_in; k++)
+      for (int i = 0; i < g->n_nodes; i++) {
+        const sl_node *node = g->node[i];
+        if (i > e) assert_false(k >= attr->values && uses(node->out, node->n_out, x->in[k]));
+        if (i > e) assert_false(node->bucket && uses(node->in, node->n_in, x->in[k]));
+        if (i < e && uses(node->in, node->n_in, x->in[k])) /* a sum over two leaves, no reader of the whole */
+          assert_true(node->leaf >= 0 && node->accumulate);
+      }
+  }
+  assert_true(number > 0);
+}
+
+/* The exchange nodes that sum, with the logical values of each. */
+static void sums_share_a_node_until_it_is_full(void **state) {
+  (void)state;
+  for (int zero = 0; zero < 2; zero++)
+    for (int micro = 1; micro <= 2; micro++)
+      for (int rank = 0; rank < RANKS; rank++) {
+        sl_value loss, weight[LAYERS], gradient[LAYERS];
+        sl_graph *g = layered(&loss, weight, gradient), *step = spread_on(g, rank, zero, micro);
+        /* The loss goes alone; fc3 fills the bucket that fc5 began, fc2 a second; the update reads fc1's. */
+        const sl_value expected[] = {loss, gradient[4], gradient[3], gradient[2], gradient[1], gradient[0]};
+        const int sizes[] = {1, 3, 1, 1}, owner[] = {-1, 0, 1, 2};
+        int sums = 0, at = 0;
+        check_order(step);
+        for (int i = 0; i < step->n_nodes; i++) {
+          const sl__exchange_attr *attr = step->node[i]->attr;
+          if (!step->node[i]->bucket || attr->move.kind != SL_EXCHANGE_SUM) continue;
+          assert_true(sums < 4);
+          assert_int_equal(attr->values, sizes[sums]);
+          assert_int_equal(attr->move.rank, zero ? owner[sums] : -1);
+          assert_int_equal(attr->move.lossy, sums > 0);
+          for (int k = 0; k < attr->values; k++)
+            assert_int_equal(step->value[step->node[i]->out[k]]->logical, expected[at++]);
+          sums++;
+        }
+        assert_int_equal(sums, 4);
+        sl_graph_destroy(step);
+        sl_graph_destroy(g);
+      }
+}
+
+/* A node of the backward pass that reads a sum ends its bucket; the next sum goes into another. */
+static void a_reader_ends_the_bucket(void **state) {
+  (void)state;
+  for (int rank = 0; rank < RANKS; rank++) {
+    sl_graph *g = toy_graph(BATCH);
+    sl_value x = toy_input(g, 3);
+    g->phase = SL_PHASE_BACKWARD;
+    sl_value a = sl_graph_add1(g, &toy_spray, "a", NULL, &x, 1);
+    sl_value b = sl_graph_add1(g, &toy_spray, "b", NULL, &x, 1);
+    sl_value read = sl_graph_add1(g, &same, "reader", NULL, (sl_value[]){a, b}, 2);
+    sl_value c = sl_graph_add1(g, &toy_spray, "c", NULL, &x, 1);
+    assert_ok(sl_graph_status(g));
+    sl_graph *step = spread_on(g, rank, 0, 1);
+    check_order(step);
+    int sums = 0;
+    for (int i = 0; i < step->n_nodes; i++) {
+      const sl_node *node = step->node[i];
+      if (node->op == &same) assert_int_equal(sums, 1);
+      if (!node->bucket) continue;
+      const sl__exchange_attr *attr = node->attr;
+      assert_int_equal(attr->values, sums ? 1 : 2);
+      assert_int_equal(attr->move.lossy, sums > 0); /* what only the update reads may be compressed */
+      assert_int_equal(step->value[node->out[0]]->logical, sums ? c : a);
+      if (!sums) assert_int_equal(step->value[node->out[1]]->logical, b);
+      sums++;
+    }
+    assert_int_equal(sums, 2);
+    assert_true(sl_spread_whole(step, read) != SL_NONE);
+    sl_graph_destroy(step);
+    sl_graph_destroy(g);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(sums_share_a_node_until_it_is_full),
+      cmocka_unit_test(a_reader_ends_the_bucket),
+  };
+  return cmocka_run_group_tests_name("tasks/spread/buckets", tests, NULL, NULL);
+}

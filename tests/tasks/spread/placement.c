@@ -1,0 +1,290 @@
+/* tasks/spread/placement.c and place.c: each row of the table of transitions and no other, and for each row a small
+ * graph that needs it. */
+#include "tasks/spread/placement.h"
+
+#include <string.h>
+
+#include "tests/tasks/toy.h"
+
+enum { BATCH = 8, RANKS = 2 };
+
+static sl_placement placed(sl_place_kind kind, int rank) {
+  return (sl_placement){kind, kind == SL_PLACE_OWNED ? rank : -1};
+}
+
+/* --- the table ---------------------------------------------------------------------------------------------------- */
+
+/* The transfer from one kind to another, between different placements; -1: none is possible. */
+static int expected(sl_place_kind have, sl_place_kind need, unsigned access) {
+  const int all = need == SL_PLACE_REPLICATED, one = need == SL_PLACE_OWNED, reads = access == SL_PLACE_READS;
+  if (have == SL_PLACE_PARTIAL && (all || one)) return SL_TRANSFER_SUM;
+  if (have == SL_PLACE_OWNED && all) return SL_TRANSFER_COPY;
+  if (have == SL_PLACE_BY_SAMPLE && (all || one) && reads) return SL_TRANSFER_GATHER;
+  if (have == SL_PLACE_REPLICATED && need == SL_PLACE_BY_SAMPLE && reads) return SL_TRANSFER_NONE;
+  if (have == SL_PLACE_REPLICATED && one) return reads ? SL_TRANSFER_NONE : SL_TRANSFER_WAIT;
+  return -1;
+}
+
+static void every_pair(void **state) {
+  (void)state;
+  for (int have = 0; have < SL_PLACE_KINDS; have++)
+    for (int need = 0; need < SL_PLACE_KINDS; need++)
+      for (unsigned access = SL_PLACE_READS; access <= SL_PLACE_OVERWRITES; access++) {
+        const sl_placement from = placed((sl_place_kind)have, 0), to = placed((sl_place_kind)need, 1);
+        const sl_transition *row = sl_transition_find(from, to, access);
+        char a[SL_PLACEMENT_TEXT], b[SL_PLACEMENT_TEXT];
+        const int want = sl_placement_equal(from, to) ? SL_TRANSFER_NONE
+                                                      : expected((sl_place_kind)have, (sl_place_kind)need, access);
+        if ((row ? (int)row->kind : -1) != want)
+          fail_msg("%s to %s, access %u: %d, not %d", sl_placement_text(from, a), sl_placement_text(to, b), access,
+                   row ? (int)row->kind : -1, want);
+        /* The value ends where its reader needs it, or on all ranks, among them the reader's. */
+        if (row && !sl_placement_equal(from, to) && row->after != to.kind)
+          assert_int_equal(row->after, SL_PLACE_REPLICATED);
+      }
+  assert_non_null(sl_transition_find(placed(SL_PLACE_OWNED, 1), placed(SL_PLACE_OWNED, 1), SL_PLACE_OVERWRITES));
+}
+
+static void texts(void **state) {
+  (void)state;
+  char text[SL_PLACEMENT_TEXT];
+  assert_string_equal(sl_placement_text(placed(SL_PLACE_OWNED, 12), text), "owned by rank 12");
+  assert_string_equal(sl_placement_text(placed(SL_PLACE_PARTIAL, 0), text), "partial sums");
+  assert_string_equal(sl_placement_text(placed(SL_PLACE_BY_COLUMNS, 0), text), "by columns");
+  assert_string_equal(sl_placement_text((sl_placement){(sl_place_kind)99, 0}, text), "?");
+  assert_string_equal(sl_transfer_name(SL_TRANSFER_GATHER), "gather");
+}
+
+/* --- graphs ------------------------------------------------------------------------------------------------------- */
+
+static sl_status first_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out,
+                             int n_out) {
+  (void)attr, (void)n_in;
+  for (int j = 0; j < n_out; j++) out[j].shape = in[0]->shape;
+  return SL_OK;
+}
+static sl_status rows_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+  (void)attr, (void)n_in, (void)n_out;
+  out[0].shape = SL_SHAPE(in[0]->shape.dim[0]);
+  return SL_OK;
+}
+static const sl_operation row_norms = {.name = "row_norms", .shape = rows_shape, .map_in = 1, .map_out = 1};
+static const sl_operation factor = {.name = "factor", .shape = first_shape, .all_in = UINT32_MAX};
+/* p, g, m, factor: p and m are updated. */
+static const sl_operation step = {.name = "step", .shape = first_shape, .map_in = 7, .map_out = 3, .update = {1, 3}};
+static const sl_operation blend = {.name = "blend", .shape = first_shape, .update = {1}}; /* W, x: W from samples */
+
+/* Two layers, clipped, with a state for each weight. */
+typedef struct network {
+  sl_graph *g;
+  sl_value loss, weight[2], gradient[2], norm[2], state[2], factor;
+} network;
+
+static network make_network(void) {
+  network n = {.g = toy_graph(BATCH)};
+  sl_value x = toy_input(n.g, 5);
+  x = toy_layer(n.g, "fc1", x, 4);
+  n.loss = toy_loss(n.g, toy_layer(n.g, "fc2", x, 3));
+  n.weight[0] = sl_graph_find(n.g, "fc1.weight"), n.weight[1] = sl_graph_find(n.g, "fc2.weight");
+  assert_ok(sl_gradient(n.g, n.loss, n.weight, 2, n.gradient));
+  n.g->phase = SL_PHASE_UPDATE;
+  for (int i = 0; i < 2; i++) n.norm[i] = sl_graph_add1(n.g, &row_norms, "clip", NULL, &n.gradient[i], 1);
+  n.factor = sl_graph_add1(n.g, &factor, "clip", NULL, n.norm, 2);
+  for (int i = 0; i < 2; i++) {
+    const char *const layer = i ? "fc2" : "fc1";
+    sl_value out[2];
+    n.state[i] = sl_graph_tensor(n.g, SL_ROLE_STATE, layer, "m", SL_F32, n.g->value[n.weight[i]]->shape, (sl_init){0});
+    sl_graph_add(n.g, &step, layer, NULL, (sl_value[]){n.weight[i], n.gradient[i], n.state[i], n.factor}, 4, out, 2);
+  }
+  assert_ok(sl_graph_status(n.g));
+  return n;
+}
+
+/* The transfers of one value, in order; returns the only one, or checks that there are `wanted`. */
+static const sl_transfer *transfer_of(const sl_placements *p, sl_value v, sl_transfer_kind kind, int wanted) {
+  const sl_transfer *found = NULL;
+  int n = 0;
+  for (int i = 0; i < p->n_transfers; i++) {
+    if (i > 0) assert_true(p->transfer[i - 1].before <= p->transfer[i].before);
+    if (p->transfer[i].value == v && p->transfer[i].kind == kind) found = &p->transfer[i], n++;
+  }
+  assert_int_equal(n, wanted);
+  return found;
+}
+
+static void assert_placed(sl_placement p, sl_place_kind kind, int rank) {
+  assert_int_equal(p.kind, kind);
+  assert_int_equal(p.rank, rank);
+}
+
+static int first_node(const sl_graph *g, const sl_operation *op) {
+  for (int i = 0; i < g->n_nodes; i++)
+    if (g->node[i]->op == op) return i;
+  fail_msg("no node of %s", op->name);
+  return -1;
+}
+
+static int last_node(const sl_graph *g, sl_value v, int reads) {
+  int last = -1;
+  for (int i = 0; i < g->n_nodes && g->node[i]->phase != SL_PHASE_UPDATE; i++)
+    for (int k = 0; k < (reads ? g->node[i]->n_in : g->node[i]->n_out); k++)
+      if ((reads ? g->node[i]->in[k] : g->node[i]->out[k]) == v) last = i;
+  return last;
+}
+
+/* Partial sums become sums for all; nothing else moves. */
+static void data_parallel(void **state) {
+  (void)state;
+  for (int ranks = 1; ranks <= 3; ranks++) {
+    network n = make_network();
+    sl_placements *p;
+    assert_ok(sl_placements_create(n.g, ranks, 0, &p));
+    assert_int_equal(p->n_transfers, 3);
+    assert_int_equal(p->n_owned, 0);
+    for (int i = 0; i < 3; i++) {
+      const sl_value v = i < 2 ? n.gradient[i] : n.loss;
+      const sl_transfer *t = transfer_of(p, v, SL_TRANSFER_SUM, 1);
+      assert_placed(p->made[v], SL_PLACE_PARTIAL, -1);
+      assert_placed(p->value[v], SL_PLACE_REPLICATED, -1);
+      assert_placed(t->have, SL_PLACE_PARTIAL, -1);
+      assert_placed(t->need, SL_PLACE_REPLICATED, -1);
+      assert_int_equal(t->before, last_node(n.g, v, 0) + 1);
+      assert_int_equal(t->lossy, i < 2);
+    }
+    for (int i = 0; i < 2; i++) {
+      assert_placed(p->value[n.state[i]], SL_PLACE_REPLICATED, -1);
+      assert_placed(p->made[n.weight[i]], SL_PLACE_REPLICATED, -1);
+    }
+    for (int i = 0; i < n.g->n_nodes; i++)
+      assert_placed(p->node[i], n.g->node[i]->phase == SL_PHASE_UPDATE ? SL_PLACE_REPLICATED : SL_PLACE_BY_SAMPLE, -1);
+    sl_placements_destroy(p);
+    sl_graph_destroy(n.g);
+  }
+}
+
+/* A gradient goes to its owner, norms come from the owners, and at the end so do the parameters, which are overwritten
+ * when all ranks have read them. The factor is everywhere. */
+static void zero_1(void **state) {
+  (void)state;
+  network n = make_network();
+  sl_placements *p;
+  assert_ok(sl_placements_create(n.g, RANKS, 1, &p));
+  assert_int_equal(p->n_owned, 2);
+  assert_int_equal(p->n_transfers, 1 + 4 * 2);
+  assert_placed(transfer_of(p, n.loss, SL_TRANSFER_SUM, 1)->need, SL_PLACE_REPLICATED, -1);
+  for (int i = 0; i < 2; i++) {
+    const int owner = p->made[n.weight[i]].rank;
+    assert_in_range(owner, 0, RANKS - 1);
+    assert_placed(p->made[n.weight[i]], SL_PLACE_OWNED, owner);
+    assert_placed(p->value[n.weight[i]], SL_PLACE_REPLICATED, -1);
+    assert_placed(p->value[n.state[i]], SL_PLACE_OWNED, owner);
+    assert_placed(p->made[n.gradient[i]], SL_PLACE_PARTIAL, -1);
+    assert_placed(p->value[n.gradient[i]], SL_PLACE_OWNED, owner);
+    const sl_transfer *t = transfer_of(p, n.gradient[i], SL_TRANSFER_SUM, 1);
+    assert_placed(t->need, SL_PLACE_OWNED, owner);
+    assert_int_equal(t->before, last_node(n.g, n.gradient[i], 0) + 1);
+    t = transfer_of(p, n.norm[i], SL_TRANSFER_COPY, 1);
+    assert_placed(t->have, SL_PLACE_OWNED, owner);
+    assert_int_equal(t->before, first_node(n.g, &factor));
+    t = transfer_of(p, n.weight[i], SL_TRANSFER_WAIT, 1);
+    assert_int_equal(t->since, last_node(n.g, n.weight[i], 1) + 1);
+    assert_int_equal(t->before, first_node(n.g, &row_norms)); /* where the update phase begins */
+    t = transfer_of(p, n.weight[i], SL_TRANSFER_COPY, 1);
+    assert_placed(t->have, SL_PLACE_OWNED, owner);
+    assert_placed(t->need, SL_PLACE_REPLICATED, -1);
+    assert_int_equal(t->before, n.g->n_nodes);
+  }
+  assert_int_equal(p->owned[0], n.weight[1]); /* the backward pass begins with the last layer */
+  assert_placed(p->value[n.factor], SL_PLACE_REPLICATED, -1);
+  sl_placements_destroy(p);
+  /* On one rank there is nobody to divide with. */
+  assert_ok(sl_placements_create(n.g, 1, 1, &p));
+  assert_int_equal(p->n_owned, 0);
+  sl_placements_destroy(p);
+  sl_graph_destroy(n.g);
+}
+
+/* The samples of a gathering node come to all ranks; a later node takes its own samples among them. */
+static void gathered(void **state) {
+  (void)state;
+  for (int zero = 0; zero < 2; zero++) {
+    sl_graph *g = toy_graph(BATCH);
+    sl_value x = toy_input(g, 3), W;
+    W = sl_graph_tensor(g, SL_ROLE_PARAMETER, "table", "weight", SL_F32, SL_SHAPE(TOY_TABLE), (sl_init){0});
+    g->phase = SL_PHASE_BACKWARD;
+    sl_value sum = sl_graph_add1(g, &toy_gather, "table", NULL, &x, 1);
+    sl_value later = sl_graph_add1(g, &toy_square, "later", NULL, &x, 1);
+    sl_value again = sl_graph_add1(g, &toy_gather, "again", NULL, &x, 1);
+    g->phase = SL_PHASE_UPDATE;
+    sl_graph_add1(g, &toy_step, "update", NULL, (sl_value[]){W, sum}, 2);
+    assert_ok(sl_graph_status(g));
+    sl_placements *p;
+    assert_ok(sl_placements_create(g, RANKS, zero, &p));
+    const sl_transfer *t = transfer_of(p, x, SL_TRANSFER_GATHER, 1); /* `again` finds the copies */
+    assert_placed(t->have, SL_PLACE_BY_SAMPLE, -1);
+    assert_placed(t->need, zero ? SL_PLACE_OWNED : SL_PLACE_REPLICATED, zero ? 0 : -1);
+    assert_int_equal(t->before, first_node(g, &toy_gather));
+    assert_int_equal(p->gathers[t->before], 1);
+    transfer_of(p, sum, SL_TRANSFER_SUM, 0);
+    assert_placed(p->made[sum], zero ? SL_PLACE_OWNED : SL_PLACE_REPLICATED, zero ? 0 : -1);
+    assert_placed(p->made[later], SL_PLACE_BY_SAMPLE, -1);
+    assert_placed(p->made[again], SL_PLACE_REPLICATED, -1);
+    sl_placements_destroy(p);
+    sl_graph_destroy(g);
+  }
+}
+
+/* The other use of the table is summed over the ranks before samples are added to it. */
+static void gathered_onto_a_sum(void **state) {
+  (void)state;
+  sl_graph *g = toy_graph(BATCH);
+  sl_value x = toy_input(g, 3);
+  g->phase = SL_PHASE_BACKWARD;
+  sl_value sum = sl_graph_add1(g, &toy_spray, "head", NULL, &x, 1);
+  sl_graph_push_node(g, &(sl_node){.op = &toy_gather,
+                                   .name = "table",
+                                   .n_in = 1,
+                                   .n_out = 1,
+                                   .n_arg = 1,
+                                   .in = &x,
+                                   .out = &sum,
+                                   .phase = SL_PHASE_BACKWARD,
+                                   .accumulate = 1,
+                                   .after = SL_NONE});
+  assert_ok(sl_graph_status(g));
+  sl_placements *p;
+  assert_ok(sl_placements_create(g, RANKS, 0, &p));
+  assert_int_equal(transfer_of(p, sum, SL_TRANSFER_SUM, 1)->before, first_node(g, &toy_gather));
+  transfer_of(p, x, SL_TRANSFER_GATHER, 1);
+  assert_placed(p->made[sum], SL_PLACE_REPLICATED, -1);
+  sl_placements_destroy(p);
+  sl_graph_destroy(g);
+}
+
+/* Each rank would update its copy of a parameter from its own samples. */
+static void a_missing_row_is_an_error(void **state) {
+  (void)state;
+  sl_graph *g = toy_graph(BATCH);
+  sl_value x = toy_input(g, 3), W, out;
+  W = sl_graph_tensor(g, SL_ROLE_PARAMETER, "fc", "weight", SL_F32, SL_SHAPE(3), (sl_init){0});
+  sl_graph_add(g, &blend, "mixed", NULL, (sl_value[]){W, x}, 2, &out, 1);
+  assert_ok(sl_graph_status(g));
+  sl_placements *p;
+  assert_fails(SL_EINVAL, "layer 'mixed' (blend): value 'fc.weight' lies replicated and is needed partial sums",
+               sl_placements_create(g, RANKS, 0, &p));
+  assert_null(p);
+  sl_graph_destroy(g);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_pair),
+      cmocka_unit_test(texts),
+      cmocka_unit_test(data_parallel),
+      cmocka_unit_test(zero_1),
+      cmocka_unit_test(gathered),
+      cmocka_unit_test(gathered_onto_a_sum),
+      cmocka_unit_test(a_missing_row_is_an_error),
+  };
+  return cmocka_run_group_tests_name("tasks/spread/placement", tests, NULL, NULL);
+}
