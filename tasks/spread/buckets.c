@@ -12,7 +12,7 @@ sl_status sl__close_bucket(sl__spread *s) {
   if (b->n == 0) return sl_graph_status(s->to);
   const int n_in = b->n * s->subtrees, waits = b->phase == SL_PHASE_BACKWARD;
   sl_value *in = malloc((size_t)n_in * sizeof *in), *out = malloc((size_t)(b->n + sl__waits_room(s)) * sizeof *out);
-  sl_status status = in && out ? SL_OK : sl_fail(SL_ENOMEM, "no memory for an exchange of %d sums", b->n);
+  sl_status status = in && out ? SL_OK : sl_no_memory("for an exchange of %d sums", b->n);
   if (status == SL_OK) {
     for (int i = 0; i < b->n; i++)
       for (int k = 0; k < s->subtrees; k++) in[k * b->n + i] = b->item[i * s->subtrees + k];
@@ -39,7 +39,7 @@ static sl_status enter_block(sl__spread *s, sl_value v, int block) {
   if (b->n == b->most) {
     const int wanted = b->most ? 2 * b->most : 16;
     sl_value *more = realloc(b->item, (size_t)(wanted * s->subtrees) * sizeof *more);
-    if (!more) return sl_fail(SL_ENOMEM, "no memory for an exchange of %d sums", wanted);
+    if (!more) return sl_no_memory("for an exchange of %d sums", wanted);
     b->item = more;
     b->most = wanted;
   }

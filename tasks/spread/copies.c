@@ -36,7 +36,7 @@ sl_status sl__copy_inputs(sl__spread *s) {
   int next = s->due;
   if (!sl__next_due(s, SL_TRANSFER_COPY, &next)) return SL_OK;
   sl_value *pieces = make_room(s);
-  sl_status status = pieces ? SL_OK : sl_fail(SL_ENOMEM, "no memory to copy values from their owners");
+  sl_status status = pieces ? SL_OK : sl_no_memory("to copy values from their owners");
   for (int owner = 0; owner < s->division->ranks && status == SL_OK; owner++) {
     int n = 0;
     for (next = s->due; (t = sl__next_due(s, SL_TRANSFER_COPY, &next)) && status == SL_OK;)
@@ -53,7 +53,7 @@ sl_status sl__copy_parameters(sl__spread *s) {
   int next = s->due, n = 0;
   size_t bytes = 0;
   sl_value *pieces = make_room(s);
-  sl_status status = pieces ? SL_OK : sl_fail(SL_ENOMEM, "no memory to exchange parameters");
+  sl_status status = pieces ? SL_OK : sl_no_memory("to exchange parameters");
   const sl_transfer *t = sl__next_due(s, SL_TRANSFER_COPY, &next);
   while (t && status == SL_OK) {
     const sl_transfer *following = sl__next_due(s, SL_TRANSFER_COPY, &next);

@@ -9,7 +9,7 @@
 static sl_status make_copies(sl__spread *s, sl_value v) {
   const int first = s->mine.first * s->per_leaf, end = first + s->mine.n * s->per_leaf;
   s->copy[v] = malloc((size_t)s->plan->shards * sizeof(sl_value));
-  if (!s->copy[v]) return sl_fail(SL_ENOMEM, "no memory for the pieces of '%s'", s->from->value[v]->name);
+  if (!s->copy[v]) return sl_no_memory("for the pieces of '%s'", s->from->value[v]->name);
   for (int shard = 0; shard < s->plan->shards; shard++) {
     const sl_value_info piece = sl__shard_piece(s, v, shard);
     s->copy[v][shard] = shard >= first && shard < end ? s->piece[v][shard - first] : sl_graph_push_value(s->to, &piece);
@@ -23,7 +23,7 @@ sl_status sl__gather_inputs(sl__spread *s) {
   int values = 0;
   for (int next = s->due; (t = sl__next_due(s, SL_TRANSFER_GATHER, &next)); values++) SL_TRY(make_copies(s, t->value));
   sl_value *pieces = malloc((size_t)(values * s->plan->shards + 1) * sizeof *pieces);
-  if (!pieces) return sl_fail(SL_ENOMEM, "no memory to gather %d shards", s->plan->shards);
+  if (!pieces) return sl_no_memory("to gather %d shards", s->plan->shards);
   sl_status status = SL_OK;
   for (int r = 0; r < s->division->ranks && status == SL_OK; r++) {
     int n = 0;

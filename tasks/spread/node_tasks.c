@@ -75,7 +75,7 @@ static sl_status add_task(sl__spread *s, int index, const part *p) {
   int *first = malloc((size_t)(node->n_in + 1) * sizeof *first);
   if (!in || !first) {
     free(in), free(first);
-    return sl_fail(SL_ENOMEM, "no memory for a task of %s", node->name);
+    return sl_no_memory("for a task of %s", node->name);
   }
   for (int i = 0; i < node->n_in; i++) {
     first[i] = n;

@@ -143,7 +143,7 @@ sl_status sl__owners_find(const sl_graph *g, int ranks, sl__owners **owners) {
   if (!o || !f.value || !f.node || !f.last || !listed || !runs || !load || !owner ||
       !(o->value = malloc(values * sizeof *o->value)) || !(o->node = malloc(nodes * sizeof *o->node)) ||
       !(o->parameter = malloc(values * sizeof *o->parameter))) {
-    status = sl_fail(SL_ENOMEM, "no memory to divide %d values among %d ranks", g->n_values, ranks);
+    status = sl_no_memory("to divide %d values among %d ranks", g->n_values, ranks);
     goto out;
   }
   for (sl_value v = 0; v < g->n_values; v++) f.value[v] = f.last[v] = owner[v] = NONE;

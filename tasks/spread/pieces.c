@@ -33,7 +33,7 @@ sl_status sl__make_pieces(sl__spread *s, sl_value v) {
   const int by_sample = info->scope == SL_SCOPE_SAMPLE, by_leaf = info->scope == SL_SCOPE_LEAF || s->partial[v];
   const int copies = by_sample ? s->mine.n * s->per_leaf : by_leaf ? s->mine.n : 1, blocks = s->blocks[v];
   s->piece[v] = malloc((size_t)copies * (size_t)blocks * sizeof(sl_value));
-  if (!s->piece[v]) return sl_fail(SL_ENOMEM, "no memory for the pieces of '%s'", info->name);
+  if (!s->piece[v]) return sl_no_memory("for the pieces of '%s'", info->name);
   for (int c = 0; c < copies; c++)
     for (int b = 0; b < blocks; b++) {
       sl_value_info mine = by_sample ? sl__shard_piece(s, v, s->mine.first * s->per_leaf + c) : whole_piece(s, v);

@@ -54,7 +54,7 @@ static sl_status record(walk *w, const sl_transfer *transfer, int order) {
     if (more) p->transfer = more;
     int *orders = realloc(w->order, (size_t)wanted * sizeof *orders);
     if (orders) w->order = orders;
-    if (!more || !orders) return sl_fail(SL_ENOMEM, "no memory for %d transfers", wanted);
+    if (!more || !orders) return sl_no_memory("for %d transfers", wanted);
     w->most = wanted;
   }
   w->order[p->n_transfers] = order;
@@ -209,7 +209,7 @@ sl_status sl_placements_create(const sl_graph *g, int ranks, int zero, sl_placem
       !(p->made = malloc(values * sizeof *p->made)) || !(p->value = malloc(values * sizeof *p->value)) ||
       !(p->node = malloc(nodes * sizeof *p->node)) || !(p->gathers = calloc(nodes, 1)) ||
       !(p->owned = malloc(values * sizeof *p->owned)))
-    SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory to place %d values on %d ranks", g->n_values, ranks));
+    SL_TRY_OUT(sl_no_memory("to place %d values on %d ranks", g->n_values, ranks));
   p->ranks = ranks;
   if (zero && ranks > 1) SL_TRY_OUT(sl__owners_find(g, ranks, &owners));
   find_last(&w);

@@ -26,7 +26,7 @@ sl_status sl_row_blocks(const sl_graph *g, const sl_plan *plan, int *blocks) {
   char *large = calloc((size_t)g->n_values, 1); /* the class contains a matrix */
   if (!class || !fixed || !large) {
     free(class), free(fixed), free(large);
-    return sl_fail(SL_ENOMEM, "no memory to cut %d values into row blocks", g->n_values);
+    return sl_no_memory("to cut %d values into row blocks", g->n_values);
   }
   for (int v = 0; v < g->n_values; v++) {
     class[v] = v;

@@ -121,7 +121,7 @@ sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, const sl_divis
   sl_status status = SL_OK;
   s.subtrees = sl_subtrees(plan->leaves, mine, s.subtree);
   if (!s.to || !s.blocks || !s.piece || !s.copy || !s.partial || !s.waiting || !s.released)
-    SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory to spread a graph of %d nodes", logical->n_nodes));
+    SL_TRY_OUT(sl_no_memory("to spread a graph of %d nodes", logical->n_nodes));
   SL_TRY_OUT(walk(&s));
   *step = s.to;
   s.to = NULL;

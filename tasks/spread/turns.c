@@ -20,7 +20,7 @@ sl_status sl__take_turns(sl_graph *g, const sl_plan *plan, sl_leaves mine) {
   sl_node **order = malloc(((size_t)g->n_nodes + 1) * sizeof *order);
   if (!read || !written || !order) {
     free(read), free(written), free(order);
-    return sl_fail(SL_ENOMEM, "no memory for %d micro-batches", turns);
+    return sl_no_memory("for %d micro-batches", turns);
   }
   for (sl_value v = 0; v < g->n_values; v++)
     read[v] = written[v] = turns; /* the earliest turn of a later node that does */

@@ -30,7 +30,7 @@ sl_status sl__begin_updates(sl__spread *s) {
   if (!s->division || !sl__next_due(s, SL_TRANSFER_WAIT, &next)) return SL_OK;
   SL_TRY(sl__close_bucket(s));
   sl_value *pieces = malloc((size_t)(sl__waits_room(s) + 1) * sizeof *pieces);
-  if (!pieces) return sl_fail(SL_ENOMEM, "no memory to exchange parameters");
+  if (!pieces) return sl_no_memory("to exchange parameters");
   const int n = sl__take_waits(s, pieces);
   const sl__exchange_attr attr = {.move = {.kind = SL_EXCHANGE_COPY}};
   const sl_status status =
