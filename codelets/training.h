@@ -48,7 +48,7 @@ sl_status sl_training_from_json(const json_t *json, sl_training *training);
 const sl_setting *sl_training_differs(const sl_training *a, const sl_training *b);
 
 /* An optimizer: the nodes that update the parameters. One file in codelets/optimizers each (adam shares adamw's
- * kernel), and a line in list.h. */
+ * kernel), and a line in codelets.h. */
 typedef struct sl_optimizer_rule {
   const char *name;
   const char *reads[8]; /* settings flagged SL_TRAINING_OPTIMIZER that it reads, by field; NULL behind the last */

@@ -1,5 +1,5 @@
 /* The operation descriptor holds everything that the engine knows about an operation. An operation is one constant
- * of this type, in one C file under codelets/, named in codelets/list.h. Passes and lowering call its shape,
+ * of this type, in one C file under codelets/, named in codelets/codelets.h. Passes and lowering call its shape,
  * gradient and cost rules, so no file outside codelets/ names an operation. */
 #ifndef SL_OPERATION_H
 #define SL_OPERATION_H

@@ -1,6 +1,6 @@
 /* Cases of operations: sizes, options, and the naive version in double precision that says what is right.
  *
- * Every operation of codelets/list.h needs one or more cases here. A file tests/codelets/case_NAME.c holds those of
+ * Every operation of codelets/codelets.h needs one or more cases here. A file tests/codelets/case_NAME.c holds those of
  * codelets/NAME.c, as an array cases_NAME ended by {0}; CASE_FILES names it. operations.c runs each case through every
  * kernel that this machine can run, whole and cut into shards and row blocks, alone and in a team; and its gradient,
  * where it has one, against finite differences of the reference. */
