@@ -1,6 +1,6 @@
 /* Every operation against its double-precision reference, with every kernel that runs here: whole, in teams, cut into
- * shards and row blocks, in place, accumulating; and its gradient against finite differences. `operations --bench
- * [NAME...]` measures instead. */
+ * shards and row blocks, in place, accumulating; and its gradient against finite differences. `operations NAME...`
+ * takes some, `operations --bench [NAME...]` measures instead. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -136,11 +136,25 @@ static void in_shards(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
   }
 }
 
-/* One task for each of two row blocks of what op->map says, then one task that is given op->all_in's inputs in two
- * parts. */
+/* Rows [from, to) of an array in memory of their own, with NaNs before and behind; to be freed. */
+static void *cut_out(sl_array *a, int64_t from, int64_t to) {
+  const size_t row = row_bytes(a), bytes = (size_t)(to - from) * row, around = 4096;
+  char *memory = malloc(bytes + 2 * around);
+  assert_non_null(memory);
+  memset(memory, 0xff, bytes + 2 * around);
+  memcpy(memory + around, (char *)a->data + (size_t)from * row, bytes);
+  cut(a, from, to);
+  a->data = memory + around;
+  return memory;
+}
+
+/* One task that is given op->all_in's inputs in two parts; then one for each of two row blocks of what op->map says,
+ * the first one first and the last one first, so that whoever writes beyond its block is seen. */
 static void in_blocks(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
   const sl_operation *op = op_of(s);
-  for (int all = 0; all < 2; all++) {
+  enum { ALL, FORWARDS, BACKWARDS, WAYS };
+  for (int way = 0; way < WAYS; way++) {
+    const int all = way == ALL;
     uint32_t in_bits = all ? op->all_in : op->map_in, out_bits = all ? 0 : op->map_out;
     int64_t R = 0;
     for (int i = 0; i < s->c->n_in && !R; i++)
@@ -154,7 +168,9 @@ static void in_blocks(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
     if (R < 2) continue;
     const int64_t at[3] = {0, (R + 2) / 3, R};
     setting_begin(s, isa, teams[2], small_tiles);
-    for (int block = 0; block < (all ? 1 : 2); block++) {
+    for (int k = 0; k < (all ? 1 : 2); k++) {
+      const int block = way == BACKWARDS ? 1 - k : k;
+      void *memory[CASE_INPUTS][2] = {{NULL}};
       sl_array arrays[2 * CASE_INPUTS + SL_MAX_OUT], in[CASE_INPUTS], part[CASE_INPUTS][2], out[SL_MAX_OUT];
       sl_call call;
       interpret_call(&s->run, node_of(s), arrays, &call);
@@ -168,7 +184,7 @@ static void in_blocks(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
           const int64_t middle = in[i].shape.dim[0] == R ? at[1] : 1;
           for (int p = 0; p < 2; p++) {
             part[i][p] = in[i];
-            cut(&part[i][p], p ? middle : 0, p ? in[i].shape.dim[0] : middle);
+            memory[i][p] = cut_out(&part[i][p], p ? middle : 0, p ? in[i].shape.dim[0] : middle);
             part[i][p].part = &part[i][p];
           }
           in[i].parts = 2;
@@ -184,6 +200,7 @@ static void in_blocks(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
       call.in = in;
       call.out = out;
       assert_ok(interpret_kernel(op, isa, &call));
+      for (int i = 0; i < CASE_INPUTS; i++) free(memory[i][0]), free(memory[i][1]);
     }
     for (int j = 0; j < s->c->n_out; j++) setting_compare(s, j, s->run.data[s->out[j]], NULL, "in row blocks");
     if (is_exact(s, isa)) same_bits(s, whole, "in row blocks");
@@ -359,7 +376,9 @@ int main(int argc, char **argv) {
   for (int f = 0; case_files[f]; f++)
     for (const test_case *c = case_files[f]; c->op; c++) {
       if (c->bench || !sl_operation_find(c->op)) continue;
-      if (argc > 1 && strcmp(argv[1], c->op) != 0) continue;
+      int chosen = argc == 1;
+      for (int i = 1; i < argc; i++) chosen |= strcmp(argv[i], c->op) == 0;
+      if (!chosen) continue;
       for (int isa = 0; isa < SL_ISA_COUNT; isa++) {
         if (!sl_isa_runs((sl_isa)isa) || !sl_operation_find(c->op)->cpu[isa]) continue;
         for (int g = 0; g < (c->differentiable ? 2 : 1); g++) {

@@ -14,10 +14,10 @@ static void dropout(const case_run *r) {
 
 const test_case cases_dropout[] = {
     {"dropout",
-     "p = 0.1 [7, 131]",
+     "p = 0.1 [9, 261]",
      1,
      1,
-     {SAMPLES(7, 131)},
+     {SAMPLES(9, 261)},
      .attr = &tenth,
      .reference = dropout,
      .tolerance = {3 * EPS},

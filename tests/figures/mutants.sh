@@ -1,0 +1,134 @@
+#!/bin/bash
+# Figure: the tests notice wrong code. Each mutant of tests/figures/mutants/*.list breaks one place of the code; it is
+# applied to a copy of the tree, built, and must be caught by the test that its entry names. A survivor is missed, and so
+# is an entry whose text no longer occurs exactly once or no longer compiles.
+#   MUTANTS=codelets/layers/linear tests/figures/mutants.sh     only files whose path holds that text
+# JOBS: copies of the tree that work at once (2). SECONDS_EACH: a test's time limit (300); one that hangs has noticed, too.
+#
+# An entry, in which "file" and "test" hold until they change, and lines of text to be replaced may be several:
+#   file codelets/elementwise/relu.c
+#   test tests/codelets/operations relu relu_grad
+#   mutant the mask is y >= 0
+#   - dx[i] = y[i] > 0 ?
+#   + dx[i] = y[i] >= 0 ?
+set -u
+top=$(cd "$(dirname "$0")/../.." && pwd)
+[ -x "$top/configure" ] || { echo 'SKIP: no configure: run ./bootstrap first'; exit 77; }
+work=$(mktemp -d "${TMPDIR:-/tmp}/mutants.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+jobs=${JOBS:-2} limit=${SECONDS_EACH:-300}
+export CMOCKA_MESSAGE_OUTPUT=TAP STARPU_SILENT=1 STARPU_HOME="$work/home" MPIEXEC="${MPIEXEC:-mpiexec}" TIMEOUT=timeout
+unset top_srcdir top_builddir STARLING
+mkdir "$work/home" "$work/mutant"
+
+# One folder a mutant: file, test, what, old, new.
+cat "$top"/tests/figures/mutants/*.list | awk -v to="$work/mutant" -v wanted="${MUTANTS:-}" '
+  function put(name, text) { printf "%s", text >(folder "/" name); close(folder "/" name) }
+  function finish() {
+    if (what == "" || index(file, wanted) == 0) { what = ""; return }
+    folder = sprintf("%s/%03d", to, ++n); system("mkdir " folder)
+    put("file", file); put("test", test); put("what", what); put("old", old); put("new", new); what = ""
+  }
+  /^file / { finish(); file = substr($0, 6); next }
+  /^test / { finish(); test = substr($0, 6); next }
+  /^mutant / { finish(); what = substr($0, 8); old = new = ""; next }
+  /^- / { old = old (old == "" ? "" : "\n") substr($0, 3); next }
+  /^\+/ { new = new (new == "" ? "" : "\n") substr($0, 3); next }
+  /^#/ || /^$/ { next }
+  { print "not understood: " $0 >"/dev/stderr"; exit 2 }
+  END { finish() }' || exit 1
+count=$(ls "$work/mutant" | wc -l)
+[ "$count" -gt 0 ] || { echo "no mutant of a file like '${MUTANTS:-}'"; exit 1; }
+
+# A compiler that does not know AVX-512, so that kernels are built once and not for each instruction set.
+compiler=${CC:-gcc}
+command -v ccache >/dev/null && case $compiler in *ccache*) ;; *) compiler="ccache $compiler" ;; esac
+printf '#!/bin/sh\ncase " $* " in *" -mavx512f "*) exit 1 ;; esac\nexec %s "$@"\n' "$compiler" >"$work/cc"
+chmod +x "$work/cc"
+
+tree() { # number: a copy of the sources, configured and built
+  mkdir -p "$work/$1" && cd "$work/$1" || return 1
+  for name in runtime tasks codelets models tools tests examples docs man build-aux bootstrap configure configure.ac aclocal.m4 \
+    Makefile.am Makefile.in config.h.in starling.pc.in starling-uninstalled.pc.in LICENSE README.md CONTRIBUTING.md .commit; do
+    [ ! -e "$top/$name" ] || cp -Rp "$top/$name" . || return 1
+  done
+  mkdir -p b && cd b && ../configure -q --without-cuda CC="$work/cc" CFLAGS='-O1 -g0' >configure.log 2>&1 &&
+    make -s libstarling.a >make.log 2>&1
+}
+
+build() { # a test's command, in the folder b
+  case $1 in *.sh*) make -s all ;; *) make -s "${1%% *}" ;; esac >build.log 2>&1
+}
+
+run() { # a test's command, in the folder b
+  set -- $1
+  case $1 in *.sh) program="../$1" ;; *) program="./$1" ;; esac
+  shift
+  top_srcdir=$PWD/.. top_builddir=$PWD STARLING=$PWD/starling timeout -k 5 "$limit" "$program" "$@" >run.log 2>&1 </dev/null
+}
+
+replace() { # file, old, new: in place, where old occurs exactly once
+  awk -v old="$2" -v new="$3" '
+    function slurp(name,  text, line, first) {
+      first = 1
+      while ((getline line <name) > 0) { text = text (first ? "" : "\n") line; first = 0 }
+      close(name)
+      return text
+    }
+    BEGIN {
+      text = slurp(ARGV[1]); o = slurp(old); n = slurp(new)
+      at = index(text, o)
+      if (!at || index(substr(text, at + 1), o)) exit 1
+      printf "%s%s%s\n", substr(text, 1, at - 1), n, substr(text, at + length(o)) >ARGV[1]
+    }' "$1"
+}
+
+try() { # tree, mutant
+  cd "$work/$1/b" || return
+  local at=$work/mutant/$2 file test says start=$SECONDS
+  file=$(cat "$at/file") test=$(cat "$at/test")
+  cp "../$file" "$work/$1/kept"
+  if ! replace "../$file" "$at/old" "$at/new"; then
+    says='NO MATCH'
+  elif ! build "$test"; then
+    says='NO BUILD'; cp build.log "$at/log"
+  else
+    run "$test"
+    code=$?
+    case $code in 0 | 77) says=SURVIVED; cp run.log "$at/log" ;; 124 | 137) says='caught, no end' ;; *) says=caught ;; esac
+  fi
+  cp "$work/$1/kept" "../$file"
+  printf '%-15s %s: %s (%s; %d s)\n' "$says" "$file" "$(cat "$at/what")" "$test" $((SECONDS - start)) | tee "$at/says"
+}
+
+for job in $(seq "$jobs"); do
+  tree "$job" || { echo "the copy of the tree does not build:"; tail -n 20 "$work/$job"/b/*.log; exit 1; } &
+  pids="${pids:-} $!"
+done
+for pid in $pids; do wait "$pid" || exit 1; done
+
+# Without a mutant every test passes, or being caught by it means nothing.
+for at in "$work"/mutant/*; do cat "$at/test"; echo; done | sort -u >"$work/tests"
+cd "$work/1/b" || exit 1
+while read -r test; do
+  build "$test" && run "$test" && continue
+  echo "without a mutant $test fails:"; tail -n 20 build.log run.log; exit 1
+done <"$work/tests"
+
+for job in $(seq "$jobs"); do
+  ( number=0
+    for at in "$work"/mutant/*; do
+      number=$((number + 1))
+      [ $((number % jobs)) != $((job % jobs)) ] || try "$job" "$(basename "$at")"
+    done ) &
+done
+wait
+for at in "$work"/mutant/*; do [ -s "$at/log" ] && { echo "== $(cat "$at/says")"; tail -n "${TAIL:-4}" "$at/log"; }; done
+
+echo
+for at in "$work"/mutant/*; do
+  printf '%s\t%s\n' "$(cat "$at/file")" "$(grep -c '^caught' "$at/says")"
+done | awk -F'\t' '{ n[$1]++; caught[$1] += $2; all++; good += $2 }
+  END { for (file in n) printf "%-44s %3d mutants, %3d caught\n", file, n[file], caught[file] | "sort"
+        close("sort"); printf "%-44s target %-8s value %-10s %s\n", "mutants that survive", 0, all - good, all == good ? "met" : "MISSED"
+        exit all != good }'

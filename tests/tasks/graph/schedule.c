@@ -1,0 +1,245 @@
+/* tasks/graph/schedule.c on graphs whose answer is known: dependencies, computing in place, longest paths, the order
+ * that greedy list scheduling gives, the lane of exchanges, and gradients that are preferred where they cost nothing.
+ * That every order which dependencies allow gives the same bits is tested with memory.c. */
+#include "tasks/graph/schedule.h"
+
+#include "tests/tasks/toy.h"
+
+/* Nodes take as many seconds as their attribute says. */
+static void seconds_cost(const sl_call *c, sl_cost *cost) { cost->flops = *(const double *)c->attr; }
+static const sl_operation work = {.name = "work", .attr_bytes = sizeof(double), .cost = seconds_cost};
+static const sl_operation onto_first = {
+    .name = "onto_first", .attr_bytes = sizeof(double), .cost = seconds_cost, .inplace = {1}};
+
+static sl_value value(sl_graph *g, sl_scope scope, int64_t rows) {
+  return sl_graph_push_value(g, &(sl_value_info){.name = "v",
+                                                 .dtype = SL_F32,
+                                                 .shape = SL_SHAPE(rows),
+                                                 .scope = scope,
+                                                 .role = SL_ROLE_TEMPORARY,
+                                                 .blocks = 1,
+                                                 .producer = -1,
+                                                 .leaf = -1,
+                                                 .shard = -1,
+                                                 .block = -1});
+}
+
+/* A node; in and out are lists ended by SL_NONE. */
+static sl_node *node(sl_graph *g, const sl_operation *op, double seconds, const sl_value *in, const sl_value *out) {
+  sl_node n = {.op = op,
+               .name = "n",
+               .attr = &seconds,
+               .in = (sl_value *)in,
+               .out = (sl_value *)out,
+               .after = SL_NONE,
+               .leaf = -1,
+               .shard = -1,
+               .block = -1,
+               .phase = g->phase};
+  while (in[n.n_in] != SL_NONE) n.n_in++;
+  while (out[n.n_out] != SL_NONE) n.n_out++;
+  n.n_arg = n.n_in;
+  for (int j = 0; j < n.n_out; j++)
+    if (g->value[out[j]]->producer < 0) g->value[out[j]]->producer = g->n_nodes;
+  sl_node *added = sl_graph_push_node(g, &n);
+  assert_non_null(added);
+  return added;
+}
+#define LIST(...) ((const sl_value[]){__VA_ARGS__, SL_NONE})
+#define NOTHING ((const sl_value[]){SL_NONE})
+
+static sl_schedule *schedule(const sl_graph *g, const char *keep, int workers) {
+  const sl_machine machine = {.workers = workers, .flops = 1, .bytes = 1e30, .exchange = 1e30};
+  sl_schedule *s;
+  assert_ok(sl_schedule_create(g, keep, &SL_TILES_DEFAULT, &machine, &s));
+  return s;
+}
+
+/* Node i waits for these and no others. */
+static void waits_for(const sl_schedule *s, int i, const int *before, int n) {
+  if (s->from[i + 1] - s->from[i] != n)
+    fail_msg("node %d waits for %d nodes, not %d", i, s->from[i + 1] - s->from[i], n);
+  for (int k = 0; k < n; k++)
+    if (s->before[s->from[i] + k] != before[k])
+      fail_msg("node %d waits for node %d, not %d", i, s->before[s->from[i] + k], before[k]);
+}
+#define WAITS(s, i, ...) \
+  waits_for(s, i, (const int[]){__VA_ARGS__}, (int)(sizeof((const int[]){__VA_ARGS__}) / sizeof(int)))
+
+static void dependencies(void **state) {
+  (void)state;
+  sl_graph *g = toy_graph(4);
+  const sl_value a = value(g, SL_SCOPE_WHOLE, 8), b = value(g, SL_SCOPE_WHOLE, 8), c = value(g, SL_SCOPE_WHOLE, 8),
+                 d = value(g, SL_SCOPE_WHOLE, 8);
+  node(g, &work, 1, NOTHING, LIST(a));            /* 0 writes a */
+  node(g, &work, 1, LIST(a), LIST(b));            /* 1 reads it */
+  node(g, &work, 1, LIST(a, a), LIST(c));         /* 2 reads it twice */
+  node(g, &work, 1, NOTHING, LIST(a));            /* 3 overwrites it: after writer and readers */
+  node(g, &work, 1, LIST(a), LIST(d));            /* 4 reads what 3 wrote */
+  node(g, &work, 1, LIST(b, c), LIST(b));         /* 5 reads and writes b */
+  node(g, &work, 1, NOTHING, LIST(b))->after = d; /* 6 waits for d without reading it */
+  node(g, &work, 1, NOTHING, NOTHING);            /* 7 waits for nothing */
+  sl_schedule *s = schedule(g, NULL, 2);
+  assert_int_equal(s->from[1] - s->from[0], 0);
+  WAITS(s, 1, 0);
+  WAITS(s, 2, 0);
+  WAITS(s, 3, 0, 1, 2);
+  WAITS(s, 4, 3);
+  WAITS(s, 5, 1, 2);
+  WAITS(s, 6, 4, 5);
+  assert_int_equal(s->from[8] - s->from[7], 0);
+  assert_ok(sl_schedule_add(s, (const int[]){0, 7, 4, 7, 0, 7, 0, 1}, 4));
+  WAITS(s, 1, 0);
+  WAITS(s, 7, 0, 4);
+  WAITS(s, 6, 4, 5);
+  sl_schedule_destroy(s);
+  sl_graph_destroy(g);
+}
+
+/* Output of the second node: whose buffer it takes over, after a change to a graph where it may be the input's. */
+static sl_value taken_over(int change) {
+  sl_graph *g = toy_graph(4);
+  const sl_value a = value(g, SL_SCOPE_WHOLE, 8), b = value(g, SL_SCOPE_WHOLE, change == 1 ? 9 : 8),
+                 c = value(g, SL_SCOPE_WHOLE, 8);
+  char keep[3] = {change == 2, change == 3, 0};
+  node(g, &work, 1, NOTHING, LIST(a));
+  if (change == 4) node(g, &work, 1, NOTHING, LIST(b)); /* b is there before */
+  sl_node *n = node(g, change == 5 ? &work : &onto_first, 1, change == 6 ? LIST(a, a) : LIST(a), LIST(b));
+  if (change == 7) n->accumulate = 1;
+  node(g, &work, 1, change == 8 ? LIST(a, b) : LIST(b), LIST(c)); /* 8: a is read later */
+  if (change == 9) g->value[a]->role = SL_ROLE_PARAMETER;
+  if (change == 10) g->value[b]->role = SL_ROLE_STATE;
+  if (change == 11) n->bucket = 1;
+  sl_schedule *s = schedule(g, keep, 1);
+  const sl_value onto = s->onto[b] == a ? 1 : s->onto[b];
+  sl_schedule_destroy(s);
+  sl_graph_destroy(g);
+  return onto;
+}
+
+static void in_place(void **state) {
+  (void)state;
+  assert_int_equal(taken_over(0), 1);
+  for (int change = 1; change <= 11; change++)
+    if (taken_over(change) != -1) fail_msg("computed in place after change %d", change);
+}
+
+/* 0 (1 s) -> 1 (2 s) -> 3 (4 s), 0 -> 2 (1 s) -> 3, and 4 (2 s) alone. */
+static void longest_paths(void **state) {
+  (void)state;
+  sl_graph *g = toy_graph(4);
+  const sl_value a = value(g, SL_SCOPE_WHOLE, 8), b = value(g, SL_SCOPE_WHOLE, 8), c = value(g, SL_SCOPE_WHOLE, 8);
+  node(g, &work, 1, NOTHING, LIST(a));
+  node(g, &work, 2, LIST(a), LIST(b));
+  node(g, &work, 1, LIST(a), LIST(c));
+  node(g, &work, 4, LIST(b, c), NOTHING);
+  node(g, &work, 2, NOTHING, NOTHING);
+  const double urgency[] = {7, 6, 5, 4, 2}, makespan[] = {10, 7, 7};
+  const int order[] = {0, 1, 2, 3, 4};
+  for (int workers = 1; workers <= 3; workers++) {
+    sl_schedule *s = schedule(g, NULL, workers);
+    for (int i = 0; i < 5; i++) assert_near(s->urgency[i], urgency[i], 1e-12);
+    for (int i = 0; i < 5 && workers == 1; i++) assert_int_equal(s->order[i], order[i]);
+    assert_near(s->critical_path, 7, 1e-12);
+    assert_near(s->makespan, makespan[workers - 1], 1e-12);
+    sl_schedule_destroy(s);
+  }
+  /* Two workers: 4 begins beside 0, so that 2 waits until 4 has ended. */
+  sl_schedule *s = schedule(g, NULL, 2);
+  const double start[] = {0, 1, 2, 3, 0};
+  for (int i = 0; i < 5; i++) assert_near(s->start[i], start[i], 1e-12);
+  sl_schedule_destroy(s);
+  sl_graph_destroy(g);
+}
+
+/* Exchanges hold no worker, and begin in the order of their numbers, one at a time, also if a later one is ready first.
+ */
+static void exchanges_take_turns(void **state) {
+  (void)state;
+  sl_graph *g = toy_graph(4);
+  const sl_value slow = value(g, SL_SCOPE_WHOLE, 8), quick = value(g, SL_SCOPE_WHOLE, 8);
+  node(g, &work, 3, NOTHING, LIST(slow));
+  node(g, &work, 1, NOTHING, LIST(quick));
+  node(g, &work, 5, LIST(slow), LIST(slow))->bucket = 1;
+  node(g, &work, 2, LIST(quick), LIST(quick))->bucket = 2;
+  node(g, &work, 4, NOTHING, NOTHING);
+  node(g, &work, 1, LIST(quick), NOTHING);
+  sl_schedule *s = schedule(g, NULL, 1);
+  /* By urgency: 0 (8 s to the end), 1 and 4 (4 s). */
+  const double start[] = {0, 3, 3, 8, 4, 10};
+  for (int i = 0; i < 6; i++)
+    if (s->start[i] != start[i]) fail_msg("node %d begins at %g s, not %g", i, s->start[i], start[i]);
+  assert_near(s->makespan, 11, 1e-12);
+  sl_schedule_destroy(s);
+  sl_graph_destroy(g);
+}
+
+/* A backward chain of three samples' gradients, each read by a weight's gradient too, which takes `sum` seconds. */
+static sl_graph *backward(double sum) {
+  sl_graph *g = toy_graph(4);
+  sl_value dy = value(g, SL_SCOPE_SAMPLE, 8);
+  g->phase = SL_PHASE_BACKWARD;
+  node(g, &work, 1, NOTHING, LIST(dy))->shard = 0;
+  for (int i = 0; i < 3; i++) {
+    const sl_value dx = value(g, SL_SCOPE_SAMPLE, 8), dw = value(g, SL_SCOPE_WHOLE, 8);
+    node(g, &work, 1, LIST(dy), LIST(dx))->shard = 0;
+    node(g, &work, sum, LIST(dy), LIST(dw))->shard = 0;
+    dy = dx;
+  }
+  return g;
+}
+
+static void sums_free_what_they_read(void **state) {
+  (void)state;
+  /* On one worker no order is longer, so each sum comes right after the task beside it. */
+  sl_graph *g = backward(1);
+  sl_schedule *s = schedule(g, NULL, 1);
+  for (int i = 0; i < 7; i++) assert_int_equal(s->order[i], i);
+  assert_near(s->makespan, 7, 1e-12);
+  for (int i = 1; i < 7; i += 2) assert_near(s->urgency[i], s->urgency[i + 1], 1e-12);
+  sl_schedule_destroy(s);
+  for (int i = 0; i < g->n_nodes; i++) g->node[i]->phase = SL_PHASE_FORWARD; /* no such sums there: by path alone */
+  s = schedule(g, NULL, 1);
+  const int by_path[] = {0, 1, 3, 2, 4, 5, 6};
+  for (int i = 0; i < 7; i++) assert_int_equal(s->order[i], by_path[i]);
+  sl_schedule_destroy(s);
+  sl_graph_destroy(g);
+}
+
+/* Two workers. 0 -> 1 (dx) -> 4 (12 s) -> 6 (5 s), 0 -> 3 -> 5 (10 s) -> 6, and 2, a sum of 4 s that reads what 1
+ * reads. As urgent as 1, the sum would begin before 3, and 6 would begin 2 s later: so it is not preferred. */
+static void sums_do_not_hold_up_the_step(void **state) {
+  (void)state;
+  sl_graph *g = toy_graph(4);
+  sl_value v[7];
+  for (int i = 0; i < 7; i++) v[i] = value(g, i == 6 ? SL_SCOPE_WHOLE : SL_SCOPE_SAMPLE, 8);
+  g->phase = SL_PHASE_BACKWARD;
+  node(g, &work, 1, NOTHING, LIST(v[0], v[1]))->shard = 0;
+  node(g, &work, 1, LIST(v[0]), LIST(v[2]))->shard = 0;
+  node(g, &work, 4, LIST(v[0]), LIST(v[6]))->shard = 0;
+  node(g, &work, 1, LIST(v[1]), LIST(v[3]))->shard = 0;
+  node(g, &work, 12, LIST(v[2]), LIST(v[4]))->shard = 0;
+  node(g, &work, 10, LIST(v[3]), LIST(v[5]))->shard = 0;
+  node(g, &work, 5, LIST(v[4], v[5]), NOTHING);
+  sl_schedule *s = schedule(g, NULL, 2);
+  const double start[] = {0, 1, 12, 1, 2, 2, 14}, urgency[] = {19, 18, 4, 16, 17, 15, 5};
+  for (int i = 0; i < 7; i++) {
+    assert_near(s->start[i], start[i], 1e-12);
+    assert_near(s->urgency[i], urgency[i], 1e-12);
+  }
+  assert_near(s->makespan, 19, 1e-12);
+  sl_schedule_destroy(s);
+  sl_graph_destroy(g);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(dependencies),
+      cmocka_unit_test(in_place),
+      cmocka_unit_test(longest_paths),
+      cmocka_unit_test(exchanges_take_turns),
+      cmocka_unit_test(sums_free_what_they_read),
+      cmocka_unit_test(sums_do_not_hold_up_the_step),
+  };
+  return cmocka_run_group_tests_name("schedule", tests, NULL, NULL);
+}
