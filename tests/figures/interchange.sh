@@ -8,4 +8,4 @@ python=${PYTHON:-python3}
   exit 77
 }
 build=${top_builddir:-.}
-exec "$python" "$(dirname "$0")/peers/interchange.py" "${STARLING:-$build/starling}" "$build/tests/figures/logits"
+exec "$python" "$(dirname "$0")/peers/interchange.py" "${STARLING:-$build/starling}" "$build/tests/support/logits"

@@ -21,7 +21,7 @@ figure() { # name, target, values of all pairs
   printf '%-44s target %-4s value %-8.3g %s (half of the pairs: %.3g to %.3g%s)\n' "$1" "$2" "$value" "$([ "$met" = 1 ] && echo met || echo MISSED)" "$from" "$to" "$noise"
   [ "$met" = 1 ] || missed=1
 }
-cost=$(dirname "$starling")/tests/figures/recorder_cost
+cost=$(dirname "$starling")/tests/support/recorder_cost
 [ -x "$cost" ] || { echo "SKIP: no $cost: make has it"; exit 77; }
 alone=
 for _ in 1 2 3 4 5; do alone+=$(awk -v ns="$("$cost" 2)" 'BEGIN { printf "%.4f", ns / 1000 }')$'\n'; done

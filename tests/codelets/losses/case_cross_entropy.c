@@ -41,6 +41,9 @@ static void cross_entropy_grad(const case_run *r) {
 }
 
 #define WIDE(...) INPUT(SL_F32, SL_SCOPE_SAMPLE, FILL_NORMAL, 0, 10, __VA_ARGS__)
+/* Logits of whose sizes a float's last bits are no small error of an exponent. */
+#define FAR(...) INPUT(SL_F32, SL_SCOPE_SAMPLE, FILL_NORMAL, 1000, 1, __VA_ARGS__)
+#define FAR_LSE(...) INPUT(SL_F64, SL_SCOPE_SAMPLE, FILL_UNIFORM, 1003, 1004, __VA_ARGS__)
 #define TARGETS(last, ...) INPUT(SL_I32, SL_SCOPE_SAMPLE, FILL_INTEGERS, -1, last, __VA_ARGS__)
 #define SCALAR(a, b) INPUT(SL_F64, SL_SCOPE_WHOLE, FILL_UNIFORM, a, b, 1)
 #define LSE(...) INPUT(SL_F64, SL_SCOPE_SAMPLE, FILL_UNIFORM, 3, 4, __VA_ARGS__)
@@ -77,6 +80,15 @@ const test_case cases_cross_entropy[] = {
      4,
      1,
      {SAMPLES(131, 10), TARGETS(9, 131), SCALAR(100, 120), LSE(131)},
+     .attr = &plain,
+     .reference = cross_entropy_grad,
+     .tolerance = {6 * EPS},
+     .exact = 1},
+    {"cross_entropy_grad",
+     "77 classes around 1000",
+     4,
+     1,
+     {FAR(15, 77), TARGETS(76, 15), SCALAR(15, 15), FAR_LSE(15)},
      .attr = &plain,
      .reference = cross_entropy_grad,
      .tolerance = {6 * EPS},

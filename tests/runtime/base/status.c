@@ -1,6 +1,7 @@
 /* runtime/base/status.c: error texts are built up from parts, may quote themselves, and name the setting at fault. */
 #include "runtime/base/status.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "tests/support/scratch.h"
@@ -54,8 +55,50 @@ static void codes_have_names(void **state) {
   assert_string_equal(sl_status_text((sl_status)-1), "unknown status");
 }
 
+static void *other_thread(void *arg) {
+  (void)arg;
+  sl_fail(SL_EIO, "theirs");
+  return NULL;
+}
+static void each_thread_has_its_own(void **state) {
+  (void)state;
+  pthread_t thread;
+  sl_fail(SL_EIO, "mine");
+  assert_int_equal(pthread_create(&thread, NULL, other_thread, NULL), 0);
+  assert_int_equal(pthread_join(thread, NULL), 0);
+  assert_string_equal(sl_error(), "mine");
+}
+
+static sl_status tries(sl_status inner, int *after) {
+  SL_TRY(inner);
+  *after = 1;
+  return SL_OK;
+}
+static sl_status tries_out(sl_status inner, int *after) {
+  sl_status status = SL_OK;
+  SL_TRY_OUT(inner);
+  *after = 1;
+out:
+  *after += 10;
+  return status;
+}
+static void tries_pass_failures_up(void **state) {
+  (void)state;
+  int after = 0;
+  assert_int_equal(tries(SL_EIO, &after), SL_EIO);
+  assert_int_equal(after, 0);
+  assert_int_equal(tries_out(SL_EIO, &after), SL_EIO);
+  assert_int_equal(after, 10);
+  after = 0;
+  assert_int_equal(tries(SL_OK, &after), SL_OK);
+  assert_int_equal(tries_out(SL_OK, &after), SL_OK);
+  assert_int_equal(after, 11);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(each_thread_has_its_own),
+      cmocka_unit_test(tries_pass_failures_up),
       cmocka_unit_test(contexts_stand_before),
       cmocka_unit_test(no_memory_says_for_what),
       cmocka_unit_test(a_setting_belongs_to_its_failure),

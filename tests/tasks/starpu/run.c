@@ -1,0 +1,132 @@
+/* tasks/starpu/run.c: a step has ended when its last task has, whoever ends it; tasks that nobody takes are reported
+ * with their layer, and neither a kernel that runs nor tasks that wait for others are such. Tasks are made by hand, and
+ * threads stand for workers. */
+#include "tasks/starpu/run.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "tasks/starpu/codelet.h"
+#include "tests/support/scratch.h"
+
+enum { N = 4 };
+
+/* A step: 0 -> 1 -> 2 (an exchange) -> 3. */
+typedef struct step {
+  sl__run run;
+  sl__task task[N];
+  int before[N], order[N];
+  sl_step number;
+  sl_operation op;
+  sl_status status;
+  char error[2048];
+} step;
+
+static void make(step *s) {
+  static const char *const layers[N] = {"fc1", "fc2", "sum", "fc3"};
+  memset(s, 0, sizeof *s);
+  s->number.number = 7, s->op.name = "linear";
+  assert_ok(sl__run_create(&s->run));
+  for (int i = 0; i < N; i++) {
+    s->order[i] = i, s->before[i] = i - 1;
+    s->task[i].run = &s->run;
+    s->task[i].index = i;
+    s->task[i].name = layers[i];
+    s->task[i].op = &s->op;
+    s->task[i].tasks = s->task;
+    s->task[i].program_step = &s->number;
+    s->task[i].before = &s->before[i];
+    s->task[i].n_before = i > 0;
+    s->task[i].exchange = i == 2;
+    atomic_store(&s->task[i].state, SL__ENDED); /* of the step before */
+  }
+  sl__run_begin(&s->run, s->task, N);
+}
+
+static void *wait_for(void *arg) {
+  step *s = arg;
+  s->status = sl__run_wait(&s->run, s->task, s->order, N, "mine");
+  snprintf(s->error, sizeof s->error, "%s", sl_error());
+  return NULL;
+}
+
+static void pause_for(double seconds) {
+  const struct timespec t = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
+  nanosleep(&t, NULL);
+}
+
+static void begins_afresh(void **state) {
+  (void)state;
+  step s;
+  make(&s);
+  assert_int_equal(atomic_load(&s.run.left), N - 1); /* without the exchange */
+  for (int i = 0; i < N; i++) assert_int_equal(atomic_load(&s.task[i].state), SL__WAITING);
+  atomic_store(&s.run.status, SL_EIO), atomic_store(&s.run.claimed, 1), atomic_store(&s.run.first_bad, 2);
+  sl__run_begin(&s.run, s.task, N);
+  assert_int_equal(atomic_load(&s.run.status), SL_OK);
+  assert_int_equal(atomic_load(&s.run.claimed), 0);
+  assert_int_equal(atomic_load(&s.run.first_bad), INT_MAX);
+  assert_int_equal(atomic_load(&s.run.last), -1);
+  sl__run_destroy(&s.run);
+}
+
+/* The waiter goes on with the last task's end, not before, and not with the exchange's. */
+static void the_last_end_wakes(void **state) {
+  (void)state;
+  step s;
+  pthread_t waiter;
+  make(&s);
+  assert_int_equal(pthread_create(&waiter, NULL, wait_for, &s), 0);
+  for (int i = 0; i < N; i++) {
+    assert_int_equal(atomic_load(&s.run.left), i < 2 ? 3 - i : 1);
+    sl__run_end(&s.task[i]);
+    assert_int_equal(atomic_load(&s.task[i].state), SL__ENDED);
+  }
+  assert_int_equal(pthread_join(waiter, NULL), 0);
+  assert_int_equal(s.status, SL_OK);
+  assert_int_equal(atomic_load(&s.run.left), 0);
+  assert_ok(sl__run_wait(&s.run, s.task, s.order, N, "mine")); /* nothing is left */
+  sl__run_destroy(&s.run);
+}
+
+/* Four steps at once, each left alone for longer than the policy is given. */
+static void only_ready_tasks_lie(void **state) {
+  (void)state;
+  enum { LYING, RUNS, EXCHANGES, NEXT, STEPS };
+  step s[STEPS];
+  pthread_t waiter[STEPS];
+  for (int k = 0; k < STEPS; k++) make(&s[k]);
+  atomic_store(&s[RUNS].task[0].state, SL__BEGUN);                        /* a long kernel */
+  sl__run_end(&s[EXCHANGES].task[0]), sl__run_end(&s[EXCHANGES].task[1]); /* 3 waits for the exchange */
+  sl__run_end(&s[NEXT].task[0]);
+  s[NEXT].order[0] = 3, s[NEXT].order[3] = 0;
+  for (int k = 0; k < STEPS; k++) assert_int_equal(pthread_create(&waiter[k], NULL, wait_for, &s[k]), 0);
+  assert_int_equal(pthread_join(waiter[LYING], NULL), 0);
+  assert_int_equal(s[LYING].status, SL_EPOLICY);
+  const char *const words =
+      "step 7: scheduling policy 'mine' has left 1 ready tasks lying for 10 s, the first of layer ";
+  assert_non_null(strstr(s[LYING].error, words));
+  assert_non_null(strstr(s[LYING].error, "'fc1' (linear)"));
+  assert_int_equal(pthread_join(waiter[NEXT], NULL), 0);
+  assert_int_equal(s[NEXT].status, SL_EPOLICY);
+  assert_non_null(strstr(s[NEXT].error, "'fc2' (linear)"));
+  pause_for(1.5); /* the others have been looked at as well */
+  assert_int_equal(atomic_load(&s[RUNS].run.left), 3);
+  for (int i = 0; i < N; i++) sl__run_end(&s[RUNS].task[i]);
+  for (int i = 2; i < N; i++) sl__run_end(&s[EXCHANGES].task[i]);
+  for (int k = RUNS; k <= EXCHANGES; k++) {
+    assert_int_equal(pthread_join(waiter[k], NULL), 0);
+    assert_int_equal(s[k].status, SL_OK);
+  }
+  for (int k = 0; k < STEPS; k++) sl__run_destroy(&s[k].run);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(begins_afresh),
+      cmocka_unit_test(the_last_end_wakes),
+      cmocka_unit_test(only_ready_tasks_lie),
+  };
+  return cmocka_run_group_tests_name("run", tests, NULL, NULL);
+}
