@@ -38,7 +38,7 @@ const sl_training_setting sl_training_settings[] = {
          .offset = offsetof(sl_training, field_),             \
          .names = names_},                                    \
    .flags = flags_},
-#include "codelets/training_rows.h"
+#include "codelets/training_rows.def"
 #undef SL_REAL
 #undef SL_NAMED
     {.s = {.field = NULL}},

@@ -19,11 +19,11 @@ typedef enum sl_optimizer {
       SL_OPTIMIZER_COUNT
 } sl_optimizer;
 
-/* The settings, as training_rows.h describes them; a model has its usual values. */
+/* The settings, as training_rows.def describes them; a model has its usual values. */
 typedef struct sl_training {
 #define SL_REAL(field, ...) double field;
 #define SL_NAMED(type, field, ...) type field;
-#include "codelets/training_rows.h"
+#include "codelets/training_rows.def"
 #undef SL_REAL
 #undef SL_NAMED
 } sl_training;

@@ -101,7 +101,7 @@ grep -rnE '^ *# *include *"tools/' examples --include='*.[ch]' >>"$found"
 report 'tools and examples include from neither examples nor tests' "$found"
 
 # What is installed stands alone: it leans neither on config.h nor on headers that stay behind.
-installed=$(awk '/^(RUNTIME|TASKS|CODELETS|MODELS)_H =/ { on = 1 } on { for (i = 1; i <= NF; i++) if ($i ~ /\.h$/) print $i; on = /\\$/ }' Makefile.am)
+installed=$(awk '/^(RUNTIME|TASKS|CODELETS|MODELS)_H =/ { on = 1 } on { for (i = 1; i <= NF; i++) if ($i ~ /\.(h|def)$/) print $i; on = /\\$/ }' Makefile.am)
 for header in $installed; do grep -HnE '# *include *[<"](config|commit)\.h' "$header"; done >"$found"
 report 'no installed header includes config.h' "$found"
 for header in $installed; do

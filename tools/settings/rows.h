@@ -67,7 +67,7 @@ SETTING(INTEGER, rate_step, "rate-step", SL__TRAIN, RUN, "N", NULL, 1, ANY,
 SETTING(REAL, rate_gamma, "rate-gamma", SL__TRAIN, RUN, "G", "0.1", 0, 1, {0, "step: what the rate is multiplied by"})
 SETTING(REAL, rate_floor, "rate-floor", SL__TRAIN, RUN, "F", "0", 0, 1,
         {0, "linear, cosine: part of the largest rate that is left at the end"})
-#include "codelets/training_rows.h" /* what is trained how: rows of the library */
+#include "codelets/training_rows.def" /* what is trained how: rows of the library */
 
 SETTING(INTEGER, leaves, "leaves", BUILDS, RUN, "N", NULL, 1, 1e6,
         {0, "parts of the batch that the reduction tree sums over (default: the micro-batches)"})
