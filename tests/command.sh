@@ -49,6 +49,10 @@ expect 'graph: every layer has its line' 0 'conv2 .*conv2d_dw' graph lenet
 expect 'graph --tasks: a line for each task' 0 'conv1 s1' graph lenet --tasks --shards 2
 expect 'graph --json' 0 '"peak_bytes"' graph lenet --tasks --json
 check_json 'graph --json is JSON' "$work/out"
+expect 'graph --ranks: what moves between them' 0 'fc1:linear_dw.0 +partial sums +replicated +sum +3.211 ' graph mlp --ranks 2
+expect 'graph --ranks --zero 1: owners' 0 'fc1.weight +owned by rank 1 +replicated +copy +3.211 ' graph mlp --ranks 2 --zero 1
+expect 'graph --ranks --json' 0 '"needed": "replicated"' graph lenet --ranks 3 --json
+check_json 'graph --ranks --json is JSON' "$work/out"
 expect 'graph --dot' 0 '^digraph' graph lenet --dot
 if command -v dot >/dev/null; then check 'dot draws it' dot -Tsvg -o "$work/graph.svg" "$work/out"; else skip 'dot draws it: no graphviz'; fi
 expect 'a shape that does not fit names the layer' 1 "layer 'pool[12]'|layer 'conv[12]'" graph lenet --image 2x2x1

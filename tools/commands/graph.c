@@ -8,6 +8,7 @@
 #include "tasks/graph/memory.h"
 #include "tasks/graph/print.h"
 #include "tasks/graph/schedule.h"
+#include "tasks/spread/print.h"
 #include "tasks/spread/spread.h"
 #include "tools/commands/commands.h"
 #include "tools/run/data.h"
@@ -45,27 +46,41 @@ static sl_status find_workers(const sl__options *o, int *workers, int *threads) 
   return status;
 }
 
+/* The step of rank 0, where the ranks share the leaves evenly. */
+static sl_status spread_first(const sl_graph *logical, const sl_plan *plan, int ranks, const sl_placements *placements,
+                              sl_graph **step) {
+  int *first = calloc((size_t)ranks + 1, sizeof *first);
+  if (!first) return sl_no_memory("for the leaves of %d ranks", ranks);
+  for (int r = 0; r < ranks; r++) first[r + 1] = first[r] + sl_leaves_of_rank(plan->leaves, r, ranks).n;
+  const sl_status status = sl_spread(logical, plan, &(sl_division){0, ranks, first}, placements, step);
+  free(first);
+  return status;
+}
+
 sl_status sl__graph(sl__options *o, int *exit_code) {
   const sl_model *model;
   sl_model_data data;
   sl_training training;
   sl_plan plan;
   sl_network network = {0};
+  sl_placements *placements = NULL;
   sl_graph *step = NULL;
   sl_schedule *schedule = NULL;
   sl_memory *memory = NULL;
   char *keep = NULL, title[256];
-  json_t *json = NULL;
+  json_t *json = NULL, *transfers = NULL;
   int workers = (int)o->workers, threads = o->threads_per_worker > 0 ? (int)o->threads_per_worker : 1;
+  const int ranks = (int)o->ranks;
   sl_status status = SL_OK;
   (void)exit_code;
   SL_TRY_OUT(sl__find_model(o->model, &model));
   SL_TRY_OUT(find_data(o, model, &data));
   sl__training_of(o, model, &training);
-  SL_TRY_OUT(sl__plan_of(o, model, 1, &plan));
+  SL_TRY_OUT(sl__plan_of(o, model, ranks, &plan));
   if (workers < 1) SL_TRY_OUT(find_workers(o, &workers, &threads));
   SL_TRY_OUT(sl_network_training(model, &data, &training, plan.batch, &network));
-  SL_TRY_OUT(sl_spread(network.graph, &plan, NULL, NULL, &step));
+  SL_TRY_OUT(sl_placements_create(network.graph, ranks, (int)o->zero, &placements));
+  SL_TRY_OUT(spread_first(network.graph, &plan, ranks, placements, &step));
   const sl_machine machine = sl_machine_default(workers, threads);
   keep = calloc((size_t)step->n_values + 1, 1);
   if (!keep) SL_TRY_OUT(sl_no_memory("for %d values", step->n_values));
@@ -80,6 +95,7 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
            "%s: a training step on %lld %s of %lld classes, %d leaves, %d shards, %d row blocks; %lld parameters",
            model->name, (long long)plan.batch, sl__data_text(&data, samples, sizeof samples), (long long)data.classes,
            plan.leaves, plan.shards, plan.row_blocks, (long long)network.parameter_count);
+  if (ranks > 1) snprintf(title + strlen(title), sizeof title - strlen(title), "; the first of %d ranks", ranks);
   /* Bytes of the batches that a loader reads ahead, and what MPI, StarPU and the recorder add when a step really
    * runs. */
   enum { DEPTH = 3, RUNTIME_BYTES = 20 << 20 };
@@ -98,17 +114,22 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
     SL_TRY_OUT(sl_print_dot(&picture, stdout));
   } else if (o->json) {
     SL_TRY_OUT(sl_picture_to_json(&picture, &json));
+    if (ranks > 1) SL_TRY_OUT(sl_transfers_to_json(network.graph, placements, &transfers));
+    if (transfers) json_object_set(json, "transfers", transfers);
     json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     putchar('\n');
   } else {
     SL_TRY_OUT(sl_print_table(&picture, stdout));
+    if (ranks > 1) SL_TRY_OUT(sl_print_transfers(network.graph, placements, stdout));
   }
 out:
   json_decref(json);
+  json_decref(transfers);
   free(keep);
   sl_memory_destroy(memory);
   sl_schedule_destroy(schedule);
   sl_graph_destroy(step);
+  sl_placements_destroy(placements);
   if (network.graph) sl_network_destroy(&network);
   return status;
 }

@@ -91,7 +91,7 @@ SETTING(TEXT, compress, "compress", SL__TRAIN | SL__BENCH, RUN, "none|bf16|topk[
         {0,
          "send gradients between nodes as they are, in half the bytes, or only the largest, a part F of them (default "
          "0.01; more during --warmup); what is left out is sent later. Gives up the same bits on any number of ranks"})
-SETTING(INTEGER, zero, "zero", SL__TRAIN | SL__BENCH, RUN, "STAGE", "0", 0, 1,
+SETTING(INTEGER, zero, "zero", SL__TRAIN | SL__BENCH | SL__GRAPH, RUN, "STAGE", "0", 0, 1,
         {0, "1: each of several ranks keeps and updates its share of the optimizer's state (ZeRO 1); 0: all of it"})
 
 SETTING(TEXT, sched, "sched", RUNS | SL__INFO, LOCAL, "NAME", NULL, 0, 0,
@@ -176,6 +176,8 @@ SETTING(
 SETTING(FLAG, skip_bad, "skip-bad", SL__IMPORT, NONE, NULL, NULL, 0, 0,
         {0, "leave images out that cannot be read, and list them at the end"})
 SETTING(INTEGER, top, "top", SL__PREDICT, NONE, "N", "1", 1, 1e6, {0, "classes shown for each image"})
+SETTING(INTEGER, ranks, "ranks", SL__GRAPH, NONE, "N", "1", 1, 4096,
+        {0, "show the step of the first of N ranks, and what moves between them"})
 SETTING(FLAG, tasks, "tasks", SL__GRAPH, NONE, NULL, NULL, 0, 0,
         {0, "show every task, not one line per layer and operation"})
 SETTING(FLAG, dot, "dot", SL__GRAPH, NONE, NULL, NULL, 0, 0, {0, "print the graph for dot (graphviz)"})
