@@ -45,9 +45,6 @@ sl_status sl_plan_complete(sl_plan *p) {
   if (p->shards < p->leaves || p->shards % p->leaves || p->shards > p->batch)
     return sl_fail(SL_EINVAL, "shards %d: a multiple of the %d leaves, at most the batch's %lld samples", p->shards,
                    p->leaves, (long long)p->batch);
-  if (p->batch / p->leaves < p->shards / p->leaves)
-    return sl_fail(SL_EINVAL, "shards %d: a leaf of %lld samples has fewer than %d", p->shards,
-                   (long long)(p->batch / p->leaves), p->shards / p->leaves);
   if (!p->row_blocks) p->row_blocks = 1;
   if (p->row_blocks < 1 || p->row_blocks > 1024)
     return sl_fail(SL_EINVAL, "row blocks %d: from 1 to 1024", p->row_blocks);

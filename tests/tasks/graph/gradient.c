@@ -69,11 +69,75 @@ static void unreached_parameters_are_named(void **state) {
   sl_graph_destroy(g);
 }
 
+/* No weight's gradient is made onto another sum, and each has its own value. */
+static void kept_apart(const sl_graph *g, const sl_value *gradient, int n) {
+  for (int i = 0; i < g->n_nodes; i++) assert_int_equal(g->node[i]->accumulate, 0);
+  for (int a = 0; a < n; a++)
+    for (int b = 0; b < a; b++) assert_int_not_equal(gradient[a], gradient[b]);
+}
+
+/* The sum of two weights is used, and the first of them alone too, later or earlier: the gradient of the sum is the
+ * second one's as well, so the first one's other use adds to neither's buffer. */
+static void a_shared_sum_stays_as_it_is(void **state) {
+  (void)state;
+  for (int later = 0; later < 2; later++) {
+    sl_graph *g = toy_graph(12);
+    sl_value x = toy_input(g, 6), w[2], gradient[2];
+    for (int k = 0; k < 2; k++)
+      w[k] = sl_graph_tensor(g, SL_ROLE_PARAMETER, k ? "second" : "first", "weight", SL_F32, SL_SHAPE(6, 6),
+                             (sl_init){.kind = SL_INIT_UNIFORM, .a = 0.5});
+    if (!later) x = sl_graph_add1(g, &toy_matmul, "alone", NULL, (sl_value[]){x, w[0]}, 2);
+    const sl_value sum = toy_sum(g, w[0], w[1]);
+    x = sl_graph_add1(g, &toy_matmul, "both", NULL, (sl_value[]){x, sum}, 2);
+    if (later) x = sl_graph_add1(g, &toy_matmul, "alone", NULL, (sl_value[]){x, w[0]}, 2);
+    assert_ok(sl_gradient(g, toy_loss(g, x), w, 2, gradient));
+    kept_apart(g, gradient, 2);
+    assert_int_equal(count(g, &toy_add), 1 + 1); /* of weights, and of gradients */
+    assert_ptr_equal(g->node[g->value[gradient[1]]->producer]->op, &toy_dw);
+    sl_graph_destroy(g);
+  }
+}
+
+/* An operation whose gradient by x reads the gradient by its weight. */
+static void reads_gradient(sl_graph *g, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
+  const sl_value dw = sl_graph_add1(g, &toy_dw, node->name, NULL, (sl_value[]){dout[0], node->in[0]}, 2);
+  if (need[0]) din[0] = sl_graph_add1(g, &toy_dx, node->name, NULL, (sl_value[]){dout[0], dw}, 2);
+  if (need[1]) din[1] = dw;
+}
+
+static void a_sum_that_was_read_stays_as_it_is(void **state) {
+  (void)state;
+  sl_operation op = toy_matmul;
+  op.gradient = reads_gradient;
+  sl_graph *g = toy_graph(12);
+  sl_value x = toy_layer(g, "before", toy_input(g, 6), 6), gradient[2];
+  const sl_value w[2] = {sl_graph_tensor(g, SL_ROLE_PARAMETER, "w", "weight", SL_F32, SL_SHAPE(6, 6), (sl_init){0}),
+                         sl_graph_find(g, "before.weight")};
+  for (int k = 0; k < 2; k++) x = sl_graph_add1(g, &op, "reads", NULL, (sl_value[]){x, w[0]}, 2);
+  assert_ok(sl_gradient(g, toy_loss(g, x), w, 2, gradient));
+  kept_apart(g, gradient, 2);
+  assert_int_equal(count(g, &toy_add), 1);
+  sl_graph_destroy(g);
+}
+
+static void the_phase_comes_back(void **state) {
+  (void)state;
+  sl_graph *g = toy_graph(12);
+  sl_value loss = toy_loss(g, toy_layer(g, "fc", toy_input(g, 6), 3)), w = sl_graph_find(g, "fc.weight"), gradient;
+  g->phase = SL_PHASE_UPDATE;
+  assert_ok(sl_gradient(g, loss, &w, 1, &gradient));
+  assert_int_equal(g->phase, SL_PHASE_UPDATE);
+  sl_graph_destroy(g);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(skips_what_nobody_needs),
       cmocka_unit_test(uses_add_up),
       cmocka_unit_test(gradients_of_samples_are_added),
+      cmocka_unit_test(a_shared_sum_stays_as_it_is),
+      cmocka_unit_test(a_sum_that_was_read_stays_as_it_is),
+      cmocka_unit_test(the_phase_comes_back),
       cmocka_unit_test(unreached_parameters_are_named),
   };
   return cmocka_run_group_tests_name("gradient", tests, NULL, NULL);

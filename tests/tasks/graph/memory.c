@@ -16,6 +16,27 @@ typedef struct lowered {
   sl_memory *memory;
 } lowered;
 
+/* Whether two nodes use a value in common. */
+static int have_in_common(const sl_node *a, const sl_node *b) {
+  for (int i = 0; i < a->n_in + a->n_out; i++)
+    for (int k = 0; k < b->n_in + b->n_out; k++)
+      if ((i < a->n_in ? a->in[i] : a->out[i - a->n_in]) == (k < b->n_in ? b->in[k] : b->out[k - b->n_in])) return 1;
+  return 0;
+}
+
+/* A micro-batch begins when the one before has ended, but for its sums over leaves, which may still run. */
+static void check_turns(const sl_graph *step, const sl_schedule *s) {
+  for (int i = 0; i < step->n_nodes; i++) {
+    const sl_node *node = step->node[i];
+    if (node->micro_batch > 0) assert_true(s->from[i + 1] > s->from[i]);
+    for (int k = s->from[i]; k < s->from[i + 1]; k++) {
+      const sl_node *before = step->node[s->before[k]];
+      if (before->micro_batch < node->micro_batch && before->leaf >= 0 && before->shard < 0 && before->accumulate)
+        assert_true(have_in_common(before, node));
+    }
+  }
+}
+
 static void raise(lowered *l) {
   sl_memory_destroy(l->memory), sl_schedule_destroy(l->schedule);
   sl_graph_destroy(l->step), sl_graph_destroy(l->logical);
@@ -36,9 +57,13 @@ static void any_order_gives_the_same_bits(void **state) {
         sl_memory *memory;
         char *keep = calloc((size_t)step->n_values, 1);
         keep[sl_spread_whole(step, loss)] = 1;
+        keep[step->node[0]->out[0]] = 1; /* dead early, and as large as others */
         assert_ok(sl_schedule_create(step, keep, &plan.tiles, &machine, &schedule));
         assert_ok(sl_memory_plan(step, schedule, keep, 0.0, &memory));
         assert_true(memory->temporaries < memory->unshared);
+        for (sl_value v = 0; v < step->n_values; v++)
+          for (sl_value k = 0; k < step->n_values; k++)
+            if (keep[k] && v != k) assert_int_not_equal(memory->slot[v], memory->slot[k]);
         execution *plain = execution_create(step, NULL), *shared = execution_create(step, memory);
         execution_run(plain, NULL, 0);
         for (unsigned seed = 1; seed <= 10; seed++) {
@@ -89,7 +114,7 @@ static void micro_batches_change_no_bit(void **state) {
   enum { BATCH = 96, LEAVES = 4 };
   execution *reference = NULL;
   lowered first = {0};
-  size_t temporaries[3];
+  size_t temporaries[3], far[3];
   for (int turn = 0; turn < 3; turn++) {
     sl_plan plan = {.batch = BATCH, .leaves = LEAVES, .shards = 2 * LEAVES, .micro_batches = 1 << turn, .seed = 1};
     assert_ok(sl_plan_complete(&plan));
@@ -98,8 +123,14 @@ static void micro_batches_change_no_bit(void **state) {
     const sl_machine machine = {.workers = 2, .flops = 1e8, .bytes = 1e9, .overhead = 1e-6};
     assert_ok(sl_spread(l.logical, &plan, NULL, NULL, &l.step));
     assert_ok(sl_schedule_create(l.step, NULL, &plan.tiles, &machine, &l.schedule));
+    check_turns(l.step, l.schedule);
     assert_ok(sl_memory_plan(l.step, l.schedule, NULL, 0.1, &l.memory));
     temporaries[turn] = l.memory->temporaries;
+    lowered apart = {.step = l.step};
+    assert_ok(sl_schedule_create(l.step, NULL, &plan.tiles, &machine, &apart.schedule));
+    assert_ok(sl_memory_plan(l.step, apart.schedule, NULL, 100, &apart.memory)); /* only between micro-batches */
+    far[turn] = apart.memory->temporaries;
+    sl_memory_destroy(apart.memory), sl_schedule_destroy(apart.schedule);
     for (int i = 0; i < l.step->n_nodes; i++) {
       const sl_node *node = l.step->node[i];
       if (node->shard >= 0) assert_int_equal(node->micro_batch, node->shard / 2 * plan.micro_batches / LEAVES);
@@ -132,6 +163,7 @@ static void micro_batches_change_no_bit(void **state) {
   execution_destroy(reference);
   raise(&first);
   assert_true(temporaries[1] < temporaries[0] && temporaries[2] < temporaries[1]);
+  assert_true(far[1] < far[0] && far[2] < far[1]);
 }
 
 /* What all leaves must have done before the first can go on is done first. */

@@ -31,6 +31,11 @@ static void refuses(void **state) {
       {{.batch = 8, .shards = 9}, "shards 9"},
       {{.batch = 8, .shards = -1}, "shards -1"},
       {{.batch = 8, .row_blocks = -2}, "row blocks -2"},
+      {{.batch = 8, .row_blocks = 1025}, "row blocks 1025"},
+      {{.batch = 8, .leaves = 4, .micro_batches = 3}, "micro-batches 3"},
+      {{.batch = 8, .leaves = 4, .micro_batches = -2}, "micro-batches -2"},
+      {{.batch = 8, .tiles = {15, 1000}}, "tiles of 15 columns"},
+      {{.batch = 8, .tiles = {16, 255}}, "tiles of 16 columns and 255 elements"},
       {{.batch = 8, .precision = "f8"}, "precision 'f8'"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -49,12 +54,17 @@ static void survives_json(void **state) {
   q.shards = 3;
   assert_fails(SL_EPLAN, "shards is 6 here and 3 in the file", sl_plan_compare(&p, &q, "the file"));
   q = p;
+  q.seed = 5;
+  assert_fails(SL_EPLAN, "seed is ", sl_plan_compare(&p, &q, "rank 1"));
+  q = p;
   strcpy(q.kernels, "z80");
   assert_fails(SL_EPLAN, "'z80' in rank 1", sl_plan_compare(&p, &q, "rank 1"));
   json_object_del(json, "leaves");
   assert_fails(SL_EFORMAT, "'leaves' is missing", sl_plan_from_json(json, &q));
   json_object_set_new(json, "leaves", json_string("three"));
   assert_fails(SL_EFORMAT, "'leaves' is of the wrong type", sl_plan_from_json(json, &q));
+  json_object_set_new(json, "leaves", json_integer(INT64_C(1) << 32 | 3));
+  assert_fails(SL_EFORMAT, "'leaves' is out of range", sl_plan_from_json(json, &q));
   json_decref(json);
 }
 

@@ -25,7 +25,7 @@ static sl_graph *build(sl_recompute kind, sl_value *loss) {
   for (int b = 0; b < BLOCKS; b++) {
     char layer[32];
     sl_graph_segment(g, SL_RECOMPUTE_BLOCK, 1);
-    snprintf(layer, sizeof layer, "block%d.a", b);
+    snprintf(layer, sizeof layer, "block%d.a", b < 2 ? b : 1); /* the third block has the second one's weight */
     x = toy_layer(g, layer, x, 2 * WIDTH);
     if (b == 0) {
       const sl_shape shape = SL_SHAPE(2 * WIDTH, WIDTH);
@@ -115,8 +115,14 @@ static void clones_what_is_read(void **state) {
   assert_int_equal(count(g, &toy_square, SL_PHASE_BACKWARD), BLOCKS);
   assert_int_equal(count(g, &toy_step, SL_PHASE_BACKWARD), 0);
   assert_int_equal(count(g, &toy_step, SL_PHASE_FORWARD), 1);
+  int tied = 0;
   for (int i = 0; i < g->n_nodes; i++) {
     assert_int_equal(g->node[i]->logical, i);
+    for (int j = 0; j < g->node[i]->n_out; j++) {
+      const int first = g->value[g->node[i]->out[j]]->producer; /* of several writers, the first */
+      if (g->value[g->node[i]->out[j]]->role == SL_ROLE_TEMPORARY) assert_true(first >= 0 && first <= i);
+      tied += first >= 0 && first < i;
+    }
     if (g->node[i]->op != &toy_matmul || g->node[i]->phase != SL_PHASE_BACKWARD) continue;
     int found = 0;
     for (int k = 0; k < i; k++)
@@ -124,7 +130,52 @@ static void clones_what_is_read(void **state) {
                strcmp(g->node[k]->name, g->node[i]->name) == 0 && g->node[k]->key == g->node[i]->key;
     assert_true(found);
   }
+  assert_int_equal(tied, 1);
   sl_graph_destroy(plain), sl_graph_destroy(g), sl_graph_destroy(other);
+}
+
+/* x [B, k] -> y [B, k], and a statistic of each row, which the gradient reads beside x. */
+static sl_status norm_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+  (void)attr, (void)n_in, (void)n_out;
+  out[0].shape = in[0]->shape;
+  out[1].shape = SL_SHAPE(in[0]->shape.dim[0], 1);
+  return SL_OK;
+}
+static sl_status dnorm_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out,
+                             int n_out) {
+  (void)attr, (void)n_in, (void)n_out;
+  out[0].shape = in[0]->shape;
+  return SL_OK;
+}
+static const sl_operation dnorm = {.name = "dnorm", .shape = dnorm_shape};
+static void norm_gradient(sl_graph *g, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
+  if (need[0]) din[0] = sl_graph_add1(g, &dnorm, node->name, NULL, (sl_value[]){dout[0], node->in[0], node->out[1]}, 3);
+}
+static const sl_operation norm = {.name = "norm", .shape = norm_shape, .gradient = norm_gradient};
+
+static void keeps_what_is_small(void **state) {
+  (void)state;
+  sl_graph *g = toy_graph(BATCH);
+  sl_value x = toy_layer(g, "first", toy_input(g, 5), WIDTH), out[2], w[2], gradient[2];
+  sl_graph_segment(g, SL_RECOMPUTE_BLOCK, 1);
+  x = toy_layer(g, "a", x, 2 * WIDTH);
+  sl_graph_add(g, &norm, "norm", NULL, &x, 1, out, 2);
+  x = toy_layer(g, "b", out[0], WIDTH);
+  sl_graph_segment(g, SL_RECOMPUTE_BLOCK, 0);
+  const sl_value loss = toy_loss(g, toy_layer(g, "last", x, 3));
+  w[0] = sl_graph_find(g, "first.weight"), w[1] = sl_graph_find(g, "b.weight");
+  assert_ok(sl_gradient(g, loss, w, 2, gradient));
+  assert_ok(sl_recompute_segments(g, SL_RECOMPUTE_BLOCK));
+  int seen = 0;
+  for (int i = 0; i < g->n_nodes; i++) {
+    const sl_node *node = g->node[i];
+    if (node->op != &dnorm) continue;
+    seen++;
+    assert_int_equal(g->node[g->value[node->in[1]]->producer]->phase, SL_PHASE_BACKWARD);
+    assert_int_equal(node->in[2], out[1]);
+  }
+  assert_int_equal(seen, 1);
+  sl_graph_destroy(g);
 }
 
 /* No clone runs before the backward pass has come to it, and the memory shows it. */
@@ -158,9 +209,8 @@ static void each_kind_has_a_name(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(gives_the_same_bits),
-      cmocka_unit_test(clones_what_is_read),
-      cmocka_unit_test(waits_for_the_gradient),
+      cmocka_unit_test(gives_the_same_bits),  cmocka_unit_test(clones_what_is_read),
+      cmocka_unit_test(keeps_what_is_small),  cmocka_unit_test(waits_for_the_gradient),
       cmocka_unit_test(each_kind_has_a_name),
   };
   return cmocka_run_group_tests_name("recompute", tests, NULL, NULL);

@@ -103,13 +103,21 @@ static void what_cannot_be_divided(void **state) {
   sl_value out[2];
   sl_graph_add(n.g, &step, "two", NULL, (sl_value[]){n.parameter[1], n.gradient[1], n.parameter[0], n.loss}, 4, out, 2);
   n.g->phase = SL_PHASE_FORWARD;
+  sl_graph_add1(n.g, &toy_copy, "reads", NULL, &n.gradient[3], 1);
   sl_graph_add1(n.g, &toy_copy, "reads", NULL, &n.state[2], 1);
   assert_ok(sl_graph_status(n.g));
-  sl__owners *o;
-  assert_ok(sl__owners_find(n.g, 2, &o));
-  for (int i = 0; i < LAYERS; i++) assert_int_equal(o->value[n.parameter[i]] >= 0, i > 2);
-  assert_int_equal(o->value[n.state[2]], -1);
-  sl__owners_destroy(o);
+  for (int first = 0; first < 2; first++) {
+    sl__owners *o;
+    assert_ok(sl__owners_find(n.g, 2, &o));
+    for (int i = 0; i < LAYERS; i++) assert_int_equal(o->value[n.parameter[i]] >= 0, i > 2);
+    assert_int_equal(o->value[n.state[2]], -1);
+    assert_int_equal(o->value[n.gradient[3]], -1); /* all ranks read it */
+    assert_true(o->value[n.gradient[4]] >= 0);
+    sl__owners_destroy(o);
+    sl_node *reader = n.g->node[n.g->n_nodes - 1]; /* and now before the update */
+    memmove(n.g->node + 1, n.g->node, (size_t)(n.g->n_nodes - 1) * sizeof *n.g->node);
+    n.g->node[0] = reader;
+  }
   sl_graph_destroy(n.g);
 }
 
