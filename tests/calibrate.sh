@@ -42,7 +42,7 @@ check 'they are stored whatever becomes of the output' covered mlp $small --mach
 expect 'a machine has a name for files' 2 "'a/b' names no machine" calibrate mlp --machine a/b
 expect 'an unknown model' 2 "mlq.*did you mean 'mlp'" calibrate mlq
 if [ -x "$MPIEXEC" ]; then
-  ${TIMEOUT:+"$TIMEOUT" -k 10 60} "$MPIEXEC" -n 2 "$starling" calibrate mlp $small >out 2>err
+  $limit "$MPIEXEC" -n 2 "$starling" calibrate mlp $small >out 2>err
   check 'on one rank' grep -q 'calibrate was started on 2 ranks and computes on one' err
 else skip 'on one rank: no MPI launcher'; fi
 finish

@@ -85,8 +85,7 @@ for signal in USR1 TERM; do
   rm -rf s
   "$starling" train mlp $small --steps 1000000 --eval-every 1000000 --log-every 7 --out s >out 2>err &
   process=$!
-  for _ in $(seq 300); do grep -q 'run directory' out && break; sleep 0.1; done
-  sleep 0.3
+  wait_until has_lines s/metrics.jsonl 2
   kill -$signal $process
   code=0
   wait $process || code=$?
@@ -106,10 +105,9 @@ if [ -x "${MPIEXEC-}" ]; then
   rm -rf s one
   options="--data data --batch 36 --leaves 6 --shards 6 --workers 1 --learning-rate 1e-4 --eval-every 1000000 --log-every 7"
   # shellcheck disable=SC2086
-  ${TIMEOUT:+"$TIMEOUT" -k 10 120} "$MPIEXEC" -n 2 "$starling" train mlp $options --steps 1000000 --out "$work/s" >out 2>err &
+  $limit "$MPIEXEC" -n 2 "$starling" train mlp $options --steps 1000000 --out "$work/s" >out 2>err &
   process=$!
-  for _ in $(seq 300); do grep -qs 'run directory' out && break; sleep 0.1; done
-  sleep 0.3
+  wait_until has_lines s/metrics.jsonl 2
   for pid in $(pgrep -f "^$starling train .*--out $work/s\$"); do
     [ "$(cat /proc/"$pid"/comm 2>/dev/null)" != starling ] || rank=$pid
   done

@@ -15,7 +15,7 @@ trap '"$hosts" down; rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 if ! "$hosts" up 3 1gbit 2>err; then echo "1..0 # SKIP no network namespaces, bridges or tbf here: $(tail -n 1 err)"; exit 0; fi
 
-over() { code=0; ${TIMEOUT:+"$TIMEOUT" -k 10 400} "$hosts" mpiexec "$@" >out 2>err || code=$?; }
+over() { code=0; $limit "$hosts" mpiexec "$@" >out 2>err || code=$?; }
 check 'the rate is set' sh -c "tc -n $HOSTS-1 qdisc show dev eth0 | grep -q 'tbf.* rate 1Gbit'"
 check 'no host has a way out' sh -c "! ip -n $HOSTS-1 route get 192.0.2.1 2>/dev/null"
 for n in 2 3; do

@@ -31,10 +31,8 @@ check 'it gives the bits of the others' test "$(wc -l <digests)" = 3 -a "$(sort 
 expect 'it trains' 0 '^test accuracy' train mlp --data data --batch 32 --epochs 1 --sched-lib own.so --out a --workers 1
 check 'the run names it' grep -q 'sched-lib: own.so' a/config.yaml
 
-began=$(date +%s)
 expect 'one that keeps its tasks is ended' 1 \
   "scheduling policy 'own' has left [0-9]+ ready tasks lying for 10 s, the first of layer '[a-z]+' \([a-z]+\)" train mlp --data data --batch 32 --epochs 1 --sched-lib stuck.so --out b
-check 'within half a minute' test $(($(date +%s) - began)) -lt 30
 if [ -x "$MPIEXEC" ]; then
   code=0
   "$MPIEXEC" -n 2 "$starling" train mlp --data data --batch 32 --epochs 1 --workers 1 --sched-lib stuck.so --out c >out 2>err || code=$?

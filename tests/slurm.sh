@@ -75,7 +75,7 @@ wait_for() { # seconds, command...
   done
 }
 idle() { [ "$(sinfo -h -t idle -o %D 2>/dev/null)" = 2 ]; }
-wait_for 30 idle || { sed 's/^/# /' slurm*.log; echo '1..0 # SKIP the nodes do not come up'; exit 0; }
+wait_for 300 idle || { sed 's/^/# /' slurm*.log; echo '1..0 # SKIP the nodes do not come up'; exit 0; }
 
 # What the scripts leave to the user: small jobs here.
 make_set data 300 60 8 3
@@ -88,7 +88,7 @@ submit() { sbatch --parsable --cpus-per-task=1 --time=5 --output="$work/%j.out" 
 of() { scontrol show job -o "$1" | tr ' ' '\n' | sed -n "s/^$2=//p"; } # job, field
 ended() { case $(of "$1" JobState) in COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL) ;; *) false ;; esac; }
 ends() { # job, exit code
-  wait_for 200 ended "$1"
+  wait_for 1800 ended "$1"
   cat "$work/$1.out" >out
   scontrol show job "$1" | grep -E 'JobState|ExitCode' >err
   [ "$(of "$1" ExitCode)" = "$2:0" ]
@@ -105,11 +105,11 @@ check 'both of them' test "$(of "$job" NumNodes)" = 2
 check 'to the bits of one rank' cmp alone/model.safetensors cpu/model.safetensors
 
 job=$(RUN=$work/again MAX_RESTARTS=1 submit "$scripts/slurm-cpu.sh" $small --steps 1000000 --log-every 20)
-check 'requeue: the job trains' wait_for 100 trained again 0
+check 'requeue: the job trains' wait_for 1800 trained again 0
 scancel --signal=USR1 "$job"
-check 'after SIGUSR1 it is in the queue again' wait_for 100 restarted "$job" 1
+check 'after SIGUSR1 it is in the queue again' wait_for 1800 restarted "$job" 1
 before=$(lines again)
-check 'and goes on' wait_for 100 trained again "$((before + 1))"
+check 'and goes on' wait_for 1800 trained again "$((before + 1))"
 check 'where it was' sh -c "grep -o '\"step\":[0-9]*' again/metrics.jsonl | cut -d: -f2 | sort -n -c -u"
 scancel --signal=USR1 "$job"
 check 'the last restart ends it, with the code of a checkpoint' ends "$job" 75
@@ -121,7 +121,7 @@ check 'not once' restarted "$job" 0
 
 if [ -n "${MPIEXEC-}" ]; then
   job=$(RUN=$work/hydra MAX_RESTARTS=0 submit --ntasks-per-node=1 "$scripts/slurm-mpiexec.sh" $small --steps 1000000 --log-every 20)
-  check 'slurm-mpiexec.sh: the job trains' wait_for 100 trained hydra 0
+  check 'slurm-mpiexec.sh: the job trains' wait_for 1800 trained hydra 0
   scancel --batch --signal=USR1 "$job"
   check 'SIGUSR1 reaches the ranks' ends "$job" 75
   check 'on two ranks' grep -q '"ranks": *2' hydra/environment.json

@@ -96,7 +96,7 @@ expect 'a border as large as the image' 2 'border of 8 pixels' train mlp $small 
 expect 'no such augmentation' 2 "'turn' in 'flip,turn'" train mlp $small --steps 1 --augment flip,turn --out v
 "$starling" train mlp $small --steps 1000000 --eval-every 20 --learning-rate 1e-4 --out c >out 2>err &
 process=$!
-for _ in $(seq 300); do [ ! -e c/checkpoints/step-00000020 ] || break; sleep 0.1; done
+wait_until test -e c/checkpoints/step-00000020
 kill -TERM $process
 code=0
 wait $process || code=$?

@@ -1,9 +1,9 @@
 #!/bin/bash
 # Figure: cost of recording: steps with and without the recorder, in turn in one run. At most 2% of step time for
-# gpt2-nano and lenet, and 2 microseconds per task: medians of pairs, with the range of their middle half. A round
-# counts with the 10th percentile of its step times, which keeps out most of the machine's other work; the rest of
-# that noise may exceed the cost itself, or make it negative. ROUNDS: number of rounds; SECONDS_EACH: approximate
-# length of each.
+# gpt2-nano and lenet, 2 microseconds per task, and 100 ns for the record alone: medians of pairs, with the range of
+# their middle half. A round counts with the 10th percentile of its step times, which keeps out most of the machine's
+# other work; the rest of that noise may exceed the cost itself, or make it negative. ROUNDS: number of rounds;
+# SECONDS_EACH: approximate length of each.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 starling=${STARLING:-$top/build/starling}
@@ -23,8 +23,12 @@ figure() { # name, target, values of all pairs
 }
 cost=$(dirname "$starling")/tests/support/recorder_cost
 [ -x "$cost" ] || { echo "SKIP: no $cost: make has it"; exit 77; }
-alone=
-for _ in 1 2 3 4 5; do alone+=$(awk -v ns="$("$cost" 2)" 'BEGIN { printf "%.4f", ns / 1000 }')$'\n'; done
+alone='' record=''
+for _ in 1 2 3 4 5; do
+  read -r task one < <("$cost" 2)
+  alone+=$(awk -v ns="$task" 'BEGIN { printf "%.4f", ns / 1000 }')$'\n' record+=$one$'\n'
+done
+figure 'nanoseconds of the record alone' 100 "$record"
 figure 'microseconds a task, by itself, on 2 threads' 2 "$alone"
 for model in lenet gpt2-nano; do
   first=$("$starling" bench $model --steps 5 --no-measure --json) || exit 1

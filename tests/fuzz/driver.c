@@ -8,7 +8,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
-enum { INPUTS = 100000, ROOM = 4096, MOST_SEEDS = 16, MOST_MUTATIONS = 6, SECONDS = 120 };
+enum { INPUTS = 100000, ROOM = 4096, MOST_SEEDS = 16, MOST_MUTATIONS = 6, SECONDS = 1800 };
 
 static volatile int current;
 void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak));

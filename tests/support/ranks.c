@@ -14,7 +14,7 @@ void ranks_run(int ranks, const char *what) {
   char program[PATH_MAX] = "", command[2 * PATH_MAX];
   if (!mpiexec || !*mpiexec) skip();
   assert_true(readlink("/proc/self/exe", program, sizeof program - 1) > 0);
-  snprintf(command, sizeof command, "timeout 300 %s -n %d %s %s", mpiexec, ranks, program, what);
+  snprintf(command, sizeof command, "timeout 1800 %s -n %d %s %s", mpiexec, ranks, program, what);
   const int result = system(command);
   assert_true(WIFEXITED(result));
   assert_int_equal(WEXITSTATUS(result), 0);

@@ -8,7 +8,7 @@
 
 #include "runtime/base/status.h"
 
-/* Runs this program with the argument `what` on so many ranks, five minutes at most; all must end with 0. Skips the
+/* Runs this program with the argument `what` on so many ranks, half an hour at most; all must end with 0. Skips the
  * test where MPIEXEC names no mpiexec. */
 void ranks_run(int ranks, const char *what);
 /* Starts MPI as the runtime does. Of a rank. */

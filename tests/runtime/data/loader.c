@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@ typedef struct fake {
   atomic_int reads;
   int64_t fail_at; /* a sample that cannot be read, or -1 */
   int64_t delay_ns;
+  atomic_int closed;   /* reads wait while it is */
   atomic_int bound_to; /* the CPU of the last read */
 } fake;
 
@@ -27,6 +29,7 @@ static sl_status read_fake(void *arg, int64_t i, void *sample, int32_t *label) {
   atomic_store(&f->bound_to, sched_getcpu());
   if (i == f->fail_at) return sl_fail(SL_EFORMAT, "sample %lld is rotten", (long long)i);
   if (f->delay_ns) nanosleep(&(struct timespec){.tv_nsec = f->delay_ns}, NULL);
+  while (atomic_load(&f->closed)) usleep(1000);
   for (int b = 0; b < SAMPLE; b++) ((uint8_t *)sample)[b] = (uint8_t)(i + b);
   *label = (int32_t)(1000 + i);
   return SL_OK;
@@ -249,7 +252,7 @@ static void prefetches_then_sleeps(void **state) {
   sl_loader *loader;
   sl_loader_options options = options_of(&f, 1000, 10, SL_LOADER_TRAIN);
   assert_ok(sl_loader_create(&options, &loader));
-  for (int i = 0; i < 1000 && atomic_load(&f.reads) < 30; i++) usleep(2000);
+  for (int i = 0; i < 300000 && atomic_load(&f.reads) < 30; i++) usleep(2000);
   assert_int_equal(atomic_load(&f.reads), 30); /* three slots, with nothing asked for */
   const double before = thread_seconds();
   usleep(200000);
@@ -262,17 +265,36 @@ static void prefetches_then_sleeps(void **state) {
   sl_loader_destroy(loader);
 }
 
+/* Lets reads go on when the main thread has slept for ten looks, 5 ms apart: it waits for the loader then. */
+static void *open_when_waited_for(void *arg) {
+  fake *f = arg;
+  char path[64];
+  snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)getpid());
+  for (int slept = 0; slept < 10; usleep(5000)) {
+    char state = 'S';
+    FILE *file = fopen(path, "re");
+    if (file && fscanf(file, "%*d (%*[^)]) %c", &state) != 1) state = 'S';
+    if (file) fclose(file);
+    slept = state == 'S' ? slept + 1 : 0;
+  }
+  atomic_store(&f->closed, 0);
+  return NULL;
+}
+
 static void waiting_is_counted(void **state) {
   (void)state;
-  fake f = {.fail_at = -1, .delay_ns = 5000000};
+  fake f = {.fail_at = -1, .closed = 1};
   sl_loader *loader;
+  pthread_t opener;
   int32_t labels[10];
   sl_loader_options options = options_of(&f, 1000, 10, SL_LOADER_TRAIN);
   struct timespec t0, t1;
   assert_ok(sl_loader_create(&options, &loader));
   clock_gettime(CLOCK_MONOTONIC, &t0);
-  take(loader, labels); /* ten reads of 5 ms */
+  assert_int_equal(pthread_create(&opener, NULL, open_when_waited_for, &f), 0);
+  take(loader, labels);
   clock_gettime(CLOCK_MONOTONIC, &t1);
+  pthread_join(opener, NULL);
   const double call = (double)(t1.tv_sec - t0.tv_sec) + 1e-9 * (double)(t1.tv_nsec - t0.tv_nsec);
   assert_true(sl_loader_waited(loader) > 0.02 && sl_loader_waited(loader) <= call);
   sl_loader_destroy(loader);

@@ -137,28 +137,8 @@ static void many_writers(void **state) {
   sl_recorder_destroy(recorder);
 }
 
-static void cost(void **state) {
-  (void)state;
-  enum { N = 100000, TRIES = 10 };
-  sl_recorder *recorder;
-  assert_ok(sl_recorder_create(0, &recorder));
-  double best = 1e9; /* of several tries: the machine is shared */
-  for (int t = 0; t < TRIES; t++) {
-    const int64_t from = sl_now();
-    for (int64_t i = 0; i < N; i++) {
-      const sl_record r = whole(i, 0);
-      sl_recorder_add(recorder, &r);
-    }
-    const double each = (double)(sl_now() - from) / N;
-    if (each < best) best = each;
-  }
-  sl_recorder_destroy(recorder);
-  print_message("# %.1f ns a record\n", best);
-  assert_true(best < 100); /* with a sanitizer, too */
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(order_and_wraparound), cmocka_unit_test(default_capacity),
-                                     cmocka_unit_test(many_writers), cmocka_unit_test(cost)};
+                                     cmocka_unit_test(many_writers)};
   return cmocka_run_group_tests_name("runtime/recorder", tests, NULL, NULL);
 }

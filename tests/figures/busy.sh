@@ -1,0 +1,28 @@
+#!/bin/sh
+# Figure: `make check` passes on a busy machine: RUNS times of RUNS (3) beside LOOPS (16) loops that compute without end, with the time
+# of each. CHECK: the tests to run, in place of all.
+top=$(cd "$(dirname "$0")/../.." && pwd)
+build=$(dirname "${STARLING:-$top/build/starling}") runs=${RUNS:-3} loops=${LOOPS:-16} pids=''
+[ -e "$build/Makefile" ] || { echo "SKIP: no $build/Makefile: run ./quickstart first"; exit 77; }
+seconds() { echo $(($(date +%s) - began)); }
+log=$(mktemp)
+# shellcheck disable=SC2086 # $pids are several words
+trap 'kill $pids 2>/dev/null; rm -f "$log"' EXIT
+trap 'exit 130' INT TERM HUP
+for _ in $(seq "$loops"); do
+  sh -c 'while :; do :; done' &
+  pids="$pids $!"
+done
+passes=0
+for run in $(seq "$runs"); do
+  began=$(date +%s)
+  if env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -C "$build" check ${CHECK:+"TESTS=$CHECK"} >"$log" 2>&1; then
+    passes=$((passes + 1))
+    echo "run $run beside $loops loops: passed in $(seconds) s"
+  else
+    echo "run $run beside $loops loops: failed after $(seconds) s"
+    grep -E '^(FAIL|ERROR|XPASS):' "$log" || tail -n 5 "$log"
+  fi
+done
+printf '%-44s target %-8s value %-10s %s\n' "make check beside $loops loops, passes" "$runs" "$passes" "$([ $passes = "$runs" ] && echo met || echo MISSED)"
+[ $passes = "$runs" ]
