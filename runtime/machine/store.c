@@ -144,6 +144,8 @@ sl_status sl_store_add_common(sl_store *store, const char *name, sl_dtype dtype,
   return SL_OK;
 }
 
+int sl_store_has_common(const sl_store *store) { return store->used > 0; }
+
 sl_status sl_store_add_owned(sl_store *store, const char *name, sl_dtype dtype, const sl_shape *shape, int owner,
                              int rank, sl_tensor **tensor) {
   SL_TRY(owner == rank ? sl_store_add(store, name, dtype, shape, 0, tensor)

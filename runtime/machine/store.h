@@ -44,6 +44,7 @@ size_t sl_store_common_bytes(sl_dtype dtype, const sl_shape *shape); /* what a t
 /* The same tensors in the same order on all those ranks; each begins with zeros. SL_ENOMEM: more than was reserved. */
 sl_status sl_store_add_common(sl_store *store, const char *name, sl_dtype dtype, const sl_shape *shape, int parameter,
                               sl_tensor **tensor);
+int sl_store_has_common(const sl_store *store); /* whether it has such tensors */
 /* A tensor that rank `owner` alone has; data is NULL on the others. */
 sl_status sl_store_add_owned(sl_store *store, const char *name, sl_dtype dtype, const sl_shape *shape, int owner,
                              int rank, sl_tensor **tensor);

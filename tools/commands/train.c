@@ -302,15 +302,16 @@ static sl_status open_init(run *r) {
   return SL_OK;
 }
 
-/* Parameters that the ranks have in common are filled in by one of them. */
+/* Parameters in common memory are filled in by one rank; the others wait for it. */
 static sl_status take_init(run *r) {
   if (!r->init) return SL_OK;
+  const int common = sl_store_has_common(r->store);
   sl_status status = SL_OK;
-  if (r->ranks.rank == 0 || !r->o->zero)
+  if (r->ranks.rank == 0 || !common)
     status = sl__model_fill(r->init, r->store, &r->evaluator.network, r->facts.model->name, r->o->new_head);
   sl__model_close(r->init);
   r->init = NULL;
-  if (!r->o->zero) return status;
+  if (!common) return status;
   SL_TRY(sl__ranks_agree(&r->ranks, status));
   return sl__ranks_broadcast(&r->ranks, r->store);
 }

@@ -107,8 +107,10 @@ static void ranks_share(void) {
   RANK_CHECK(sl_store_add_common(store, "early", SL_F32, &shape, 1, &c) == SL_ENOMEM);
   RANK_CHECK(sl_store_reserve_common(store, rt, bytes) == SL_OK);
   RANK_CHECK(sl_store_reserve_common(store, rt, bytes) == SL_EEXIST);
+  RANK_CHECK(!sl_store_has_common(store));
   RANK_CHECK(sl_store_add_common(store, "a", SL_F32, &shape, 1, &a) == SL_OK && a->common);
   RANK_CHECK(sl_store_add_common(store, "b", SL_F64, &other, 1, &b) == SL_OK && b->common);
+  RANK_CHECK(sl_store_has_common(store));
   RANK_CHECK((uintptr_t)a->data % 64 == 0 && (uintptr_t)b->data % 64 == 0);
   RANK_CHECK(sl_store_add_common(store, "c", SL_F32, &shape, 1, &c) == SL_ENOMEM && strstr(sl_error(), "'c'"));
   for (int i = 0; i < 5; i++) RANK_CHECK(((float *)a->data)[i] == 0);
