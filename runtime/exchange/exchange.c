@@ -1,175 +1,44 @@
-/* The exchange engine: the stages inside a node, and the thread.
- *
- * The buckets of a round are one endless row of segments. A segment passes four stages, each on all ranks: filled
- * (every rank has put its items into shared memory), reduced (every rank has added up its part of the segment, into the
- * place of the node's items), ready (the leader has summed the node's items with those of the other nodes) and taken
- * (every rank has copied the sums back). Several segments are under way at once, so that the stages overlap; the
- * counters of how far each rank is lie in the shared memory too. Without shared memory every rank is a node of its own.
- *
- * Sums for one rank are taken by that rank only, and cross to its node whole instead of in parts. What is copied is
- * filled in by one rank, crosses from its node, and is taken by the others. */
+/* What every exchange does, whichever implementation moves the bytes: groups, buckets and their legs, posting, the
+ * thread. */
+#include "runtime/exchange/exchange.h"
+
 #include <linux/futex.h>
 #include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "runtime/base/time.h"
-#include "runtime/exchange/exchange_parts.h"
+#include "runtime/exchange/engine.h"
+#include "runtime/exchange/mpi.h"
+#include "runtime/exchange/tree.h"
 
-/* The stretch that an element of the bucket lies in. */
-static const sl__stretch *stretch_at(const sl__bucket *b, int64_t element) {
-  int low = 0, high = b->n - 1;
-  while (low < high) {
-    const int middle = (low + high + 1) / 2;
-    if (b->stretch[middle].begin <= element)
-      low = middle;
-    else
-      high = middle - 1;
-  }
-  return &b->stretch[low];
+const sl_exchange_type *const sl_exchange_types[] = {&sl__exchange_tree, &sl__exchange_mpi, NULL};
+
+const sl_exchange_type *sl_exchange_find(const char *name) {
+  for (int i = 0; sl_exchange_types[i]; i++)
+    if (strcmp(sl_exchange_types[i]->name, name) == 0) return sl_exchange_types[i];
+  return NULL;
 }
 
-/* Copies the segment's elements of one item between the bucket's stretches and memory. */
-static void copy(const sl_exchange *e, const sl__cursor *c, int item, char *memory, int out) {
-  const sl__bucket *b = &e->bucket[c->bucket];
-  const size_t bytes = sl_dtype_bytes(b->dtype);
-  const int64_t end = c->at + sl__segment_count(e, c);
-  const sl__stretch *s = stretch_at(b, c->at);
-  for (int64_t at = c->at; at < end; s++) {
-    const int64_t to = s->begin + s->count < end ? s->begin + s->count : end;
-    const size_t n = (size_t)(to - at) * bytes;
-    char *data = (char *)s->mine[item] + (size_t)(at - s->begin) * bytes;
-    memcpy(out ? data : memory, out ? memory : data, n);
-    memory += n, at = to;
-  }
-}
+/* ---- the thread ------------------------------------------------------------------------------------------------- */
 
-void sl__exchange_wake(sl__board *b) {
+void sl__exchange_ring(sl__bell *b) {
   atomic_fetch_add(&b->event, 1);
   if (atomic_load(&b->asleep)) syscall(SYS_futex, &b->event, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-/* Until an event after `seen`. A thread that slept runs at once when it is woken, ahead of workers that compute; one
- * that polls and yields would wait for their slices of time. */
-static void sleep_after(sl__board *b, unsigned seen) {
+/* Sleeps until an event after `seen`. A thread that slept runs at once when it is woken, ahead of workers that compute;
+ * one that polls and yields would wait for their time slices. */
+static void sleep_after(sl__bell *b, unsigned seen) {
   const struct timespec most = {.tv_nsec = 100000000};
   atomic_store(&b->asleep, 1);
   syscall(SYS_futex, &b->event, FUTEX_WAIT, seen, &most, NULL, 0);
   atomic_store(&b->asleep, 0);
 }
-
-static int try_fill(sl_exchange *e) {
-  pthread_mutex_lock(&e->lock);
-  const int posted = e->n_buckets > 0 && e->bucket[e->fill.bucket].posted && e->status == SL_OK;
-  pthread_mutex_unlock(&e->lock);
-  if (!posted) return 0;
-  const int b = e->fill.bucket, direct = e->bucket[b].direct, sums = e->bucket[b].move.kind == SL_EXCHANGE_SUM;
-  if (!direct && e->fill.number >= SL__LEAST(e, taken) + SL__DEPTH) return 0;
-  for (int i = 0; i < e->items && !direct && sums; i++)
-    copy(e, &e->fill, i, sl__item_memory(e, e->fill.number, e->local_items[e->local] + i), 0);
-  if (!direct && !sums && e->bucket[b].owner == e->local)
-    copy(e, &e->fill, 0, sl__item_memory(e, e->fill.number, 0), 0);
-  if (sl__advance(e, &e->fill)) {
-    pthread_mutex_lock(&e->lock);
-    e->bucket[b].posted = 0; /* it may be posted for the next round once its sums are there */
-    pthread_mutex_unlock(&e->lock);
-  }
-  sl__set(&e->boards[e->local].filled, e->fill.number);
-  return 1;
-}
-
-enum { BLOCK = 16384 }; /* bytes that are added up at once, out of the innermost caches */
-
-/* This rank's part of a segment, in the slabs. */
-static void reduce_slabs(sl_exchange *e, int64_t from, int64_t to, sl_dtype dtype) {
-  const size_t bytes = sl_dtype_bytes(dtype);
-  const int64_t block = BLOCK / (int64_t)bytes;
-  for (int64_t at = from; at < to; at += block) {
-    const int64_t n = to - at < block ? to - at : block;
-    for (int i = 0; i < e->inside.n; i++)
-      sl__add(sl__item_memory(e, e->reduce.number, e->inside.step[i].to) + (size_t)at * bytes,
-              sl__item_memory(e, e->reduce.number, e->inside.step[i].from) + (size_t)at * bytes, n, dtype);
-  }
-}
-
-/* The same where the ranks have their items, whose first ones get the sums: no copy, and every byte comes from memory
- * once and goes there once. */
-static void reduce_direct(sl_exchange *e, int64_t from, int64_t to, const sl__bucket *b) {
-  const size_t bytes = sl_dtype_bytes(b->dtype);
-  const int64_t block = BLOCK / (int64_t)bytes;
-  const sl__stretch *s = stretch_at(b, from);
-  for (int64_t at = from; at < to;) {
-    if (at == s->begin + s->count) s++;
-    int64_t n = to - at < block ? to - at : block;
-    if (n > s->begin + s->count - at) n = s->begin + s->count - at;
-    const size_t offset = (size_t)(at - s->begin) * bytes;
-    for (int i = 0; i < e->inside.n; i++)
-      sl__add((char *)s->node[e->inside.step[i].to] + offset, (char *)s->node[e->inside.step[i].from] + offset, n,
-              b->dtype);
-    for (int r = 1; r < e->locals; r++)
-      if (b->owner < 0 || b->owner == r)
-        memcpy((char *)s->node[e->local_items[r]] + offset, (char *)s->node[0] + offset, (size_t)n * bytes);
-    at += n;
-  }
-}
-
-/* Copies elements from where the owner has them. */
-static void copy_direct(const sl_exchange *e, int64_t from, int64_t to, const sl__bucket *b) {
-  const size_t bytes = sl_dtype_bytes(b->dtype);
-  const int owners = e->local_items[b->owner], mine = e->local_items[e->local];
-  if (b->owner == e->local) return;
-  for (const sl__stretch *s = stretch_at(b, from); from < to; s++) {
-    const int64_t end = s->begin + s->count < to ? s->begin + s->count : to;
-    const size_t offset = (size_t)(from - s->begin) * bytes;
-    memcpy((char *)s->node[mine] + offset, (const char *)s->node[owners] + offset, (size_t)(end - from) * bytes);
-    from = end;
-  }
-}
-
-static int try_reduce(sl_exchange *e) {
-  if (e->reduce.number >= e->fill.number || SL__LEAST(e, filled) <= e->reduce.number) return 0;
-  const sl__bucket *b = &e->bucket[e->reduce.bucket];
-  const int64_t count = sl__segment_count(e, &e->reduce);
-  int64_t from, to;
-  sl__part_of(count, sl_dtype_bytes(b->dtype), e->local, e->locals, &from, &to);
-  if (b->move.kind == SL_EXCHANGE_COPY) {
-    if (b->direct) copy_direct(e, e->reduce.at, e->reduce.at + count, b);
-  } else if (!b->direct)
-    reduce_slabs(e, from, to, b->dtype);
-  else if (from < to)
-    reduce_direct(e, e->reduce.at + from, e->reduce.at + to, b);
-  sl__advance(e, &e->reduce);
-  sl__set(&e->boards[e->local].reduced, e->reduce.number);
-  return 1;
-}
-
-static void end(sl_exchange *e, sl__bucket *b) {
-  pthread_mutex_lock(&e->lock);
-  b->open = 0;
-  pthread_mutex_unlock(&e->lock);
-  if (b->done) b->done(b->arg);
-  pthread_mutex_lock(&e->lock);
-  if (--e->pending == 0) pthread_cond_broadcast(&e->idle);
-  pthread_mutex_unlock(&e->lock);
-}
-
-static int try_take(sl_exchange *e) {
-  if (e->take.number >= e->fill.number) return 0;
-  const uint64_t ready =
-      e->nodes == 1 ? SL__LEAST(e, reduced) : atomic_load_explicit(&e->boards[0].ready.value, memory_order_acquire);
-  if (ready <= e->take.number) return 0;
-  sl__bucket *b = &e->bucket[e->take.bucket];
-  const int takes = b->move.kind == SL_EXCHANGE_COPY ? b->owner != e->local : b->move.rank < 0 || b->owner == e->local;
-  if (!b->direct && takes) copy(e, &e->take, 0, sl__item_memory(e, e->take.number, 0), 1);
-  const int last = sl__advance(e, &e->take);
-  sl__set(&e->boards[e->local].taken, e->take.number);
-  if (last) end(e, b);
-  return 1;
-}
-
-/* ---- the thread ------------------------------------------------------------------------------------------------- */
 
 static void bind_thread(const sl_exchange *e) {
   cpu_set_t set;
@@ -179,49 +48,83 @@ static void bind_thread(const sl_exchange *e) {
   if (e->ncpus > 0) pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
 
-/* After a failure nothing is exchanged any more, and everything that was posted ends. */
+void sl__exchange_fail(sl_exchange *e, int code, const char *call) {
+  if (e->status != SL_OK) return;
+  const sl_status status = sl_comm_status(code, call);
+  pthread_mutex_lock(&e->lock);
+  snprintf(e->error, sizeof e->error, "%s", sl_error());
+  e->status = status;
+  pthread_mutex_unlock(&e->lock);
+}
+
+int sl__exchange_is_posted(sl_exchange *e, const sl__bucket *b) {
+  pthread_mutex_lock(&e->lock);
+  const int posted = b->posted && e->status == SL_OK;
+  pthread_mutex_unlock(&e->lock);
+  return posted;
+}
+
+void sl__exchange_begun(sl_exchange *e, sl__bucket *b) {
+  pthread_mutex_lock(&e->lock);
+  b->posted = 0;
+  pthread_mutex_unlock(&e->lock);
+}
+
+void sl__exchange_end(sl_exchange *e, sl__bucket *b) {
+  pthread_mutex_lock(&e->lock);
+  b->open = 0;
+  pthread_mutex_unlock(&e->lock);
+  if (b->done) b->done(b->arg);
+  pthread_mutex_lock(&e->lock);
+  e->group[b->group]->pending--;
+  if (--e->pending == 0) pthread_cond_broadcast(&e->idle);
+  pthread_mutex_unlock(&e->lock);
+}
+
+/* After a failure nothing moves any more, and every posted bucket ends. */
 static void end_all(sl_exchange *e) {
   for (int b = 0; b < e->n_buckets; b++) {
     pthread_mutex_lock(&e->lock);
-    const int open = e->bucket[b].open;
+    const int open = e->bucket[b]->open;
     pthread_mutex_unlock(&e->lock);
-    if (open) end(e, &e->bucket[b]);
+    if (open) sl__exchange_end(e, e->bucket[b]);
   }
 }
 
-/* While messages are under way it must not sleep, since MPI moves nothing meanwhile; it yields. */
-void *sl__exchange_run(void *arg) {
+/* While messages are under way the thread does not sleep, since MPI moves nothing meanwhile; it yields. */
+static void *run(void *arg) {
   sl_exchange *e = arg;
-  sl__board *mine = &e->boards[e->local];
   bind_thread(e);
   for (;;) {
-    const unsigned seen = atomic_load(&mine->event);
+    const unsigned seen = atomic_load(&e->bell->event);
     pthread_mutex_lock(&e->lock);
     const int stopping = e->stopping, pending = e->pending, failed = e->status != SL_OK;
     pthread_mutex_unlock(&e->lock);
     if (stopping) return NULL;
     if (failed) end_all(e);
-    const int moved = pending && !failed && (try_fill(e) | try_reduce(e) | sl__exchange_cross(e) | try_take(e));
-    if (moved) {
-      e->moved = sl_seconds();
-      for (int i = 0; i < e->locals; i++)
-        if (i != e->local) sl__exchange_wake(&e->boards[i]);
-    } else if (e->ready.number < e->cross.number && !failed) {
-      sched_yield();
-    } else {
-      sleep_after(mine, seen);
+    switch (pending && !failed ? e->type->functions->advance(e) : SL__IDLE) {
+      case SL__MOVED:
+        e->moved = sl_seconds();
+        break;
+      case SL__POLL:
+        sched_yield();
+        break;
+      case SL__IDLE:
+        sleep_after(e->bell, seen);
+        break;
     }
   }
 }
 
 void sl_exchange_post(sl_exchange *e, int number, void (*done)(void *arg), void *arg) {
-  sl__bucket *b = &e->bucket[number];
+  sl__bucket *b = e->bucket[number];
   pthread_mutex_lock(&e->lock);
   b->posted = b->open = 1;
   b->done = done, b->arg = arg;
+  e->group[b->group]->pending++;
   if (e->pending++ == 0) e->moved = sl_seconds();
   pthread_mutex_unlock(&e->lock);
-  sl__exchange_wake(&e->boards[e->local]);
+  sl__exchange_ring(e->bell);
 }
 
 sl_status sl_exchange_wait(sl_exchange *e) {
@@ -239,35 +142,348 @@ double sl_exchange_stalled(sl_exchange *e) {
   return seconds;
 }
 
-/* Reads what the thread writes; called when nothing moves. */
+/* Asks every group with a pending bucket. A group that waits for this rank may do so because of another group's bucket;
+ * so groups that wait for other ranks are told first. */
 int sl_exchange_waits_for(sl_exchange *e, int *number, char *late) {
-  memset(late, 0, (size_t)e->ranks);
-  pthread_mutex_lock(&e->lock);
-  const int pending = e->pending;
-  pthread_mutex_unlock(&e->lock);
-  if (pending == 0) return 0;
-  *number = e->take.bucket;
-  if (e->fill.number == e->take.number) { /* nothing of it has been posted here */
-    late[e->rank] = 1;
-    return 1;
-  }
-  /* the earliest stage that is not passed, and who has not */
   int n = 0;
-  for (int stage = 0; stage < 2 && n == 0; stage++)
-    for (int i = 0; i < e->locals; i++) {
-      const sl__reached *c = stage == 0 ? &e->boards[i].filled : &e->boards[i].reduced;
-      if (atomic_load(&c->value) > e->take.number) continue;
-      late[e->node_rank[e->my_node] + i] = 1;
-      n++;
-    }
-  if (n > 0) return n;
-  if (e->local != 0 && e->nodes > 1) { /* the leader knows more */
-    late[e->node_rank[e->my_node]] = 1;
-    return 1;
+  *number = -1;
+  memset(late, 0, (size_t)e->ranks);
+  for (int i = 0; i < e->n_groups; i++) {
+    const sl__bucket *b = NULL;
+    pthread_mutex_lock(&e->lock);
+    const int pending = e->group[i]->pending;
+    pthread_mutex_unlock(&e->lock);
+    if (pending == 0) continue;
+    memset(late, 0, (size_t)e->ranks);
+    n = e->type->functions->waits_for(e, e->group[i], &b, late);
+    if (b) *number = b->number;
+    if (b && !late[e->rank]) return n;
   }
-  const sl__crossing *x = &e->crossing[e->ready.number % SL__DEPTH];
-  for (int i = 0; i < x->n && e->ready.number < e->cross.number; i++)
-    for (int r = e->node_rank[x->peer[i]]; r < e->node_rank[x->peer[i] + 1] && x->request[i] != MPI_REQUEST_NULL; r++)
-      if (!late[r]) late[r] = 1, n++;
   return n;
 }
+
+/* ---- groups ----------------------------------------------------------------------------------------------------- */
+
+static void release_group(sl_exchange *e, sl__group *g) {
+  if (!g) return;
+  e->type->functions->close_group(e, g);
+  if (g->comm != MPI_COMM_NULL) MPI_Comm_free(&g->comm);
+  free(g->member), free(g->first), free(g->row), free(g);
+}
+
+/* A group without its communicator. *group is NULL after an error. */
+static sl_status make_group(sl_exchange *e, const int *member, int n, int leaves, const int *first, sl__group **group) {
+  sl_leaves subtree[SL_MAX_SUBTREES];
+  sl__group *g = calloc(1, sizeof *g), **more = realloc(e->group, (size_t)(e->n_groups + 1) * sizeof *more);
+  *group = NULL;
+  if (more) e->group = more;
+  if (g) g->comm = MPI_COMM_NULL, g->parent = -1;
+  if (g) g->member = malloc((size_t)(n + 1) * sizeof *g->member), g->first = malloc((size_t)(n + 1) * sizeof *g->first);
+  sl_status status = SL_OK;
+  if (!more || !g || !g->member || !g->first) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for a group of %d ranks", n));
+  g->ranks = n;
+  g->rank = -1;
+  g->leaves = first ? leaves : n;
+  g->first[0] = 0;
+  for (int r = 0; r < n; r++) {
+    g->member[r] = member[r];
+    g->first[r + 1] = first ? first[r + 1] : r + 1;
+    if (member[r] < 0 || member[r] >= e->ranks || (r > 0 && member[r] <= member[r - 1]))
+      SL_TRY_OUT(sl_fail(SL_EINVAL, "a group's ranks must be ascending and below %d", e->ranks));
+    if (member[r] == e->rank) g->rank = r;
+    if (g->first[r + 1] <= g->first[r])
+      SL_TRY_OUT(sl_fail(SL_EINVAL, "rank %d of %d has none of the %d leaves: use more leaves or fewer ranks", r, n,
+                         g->leaves));
+  }
+  if (n > 0 && g->rank < 0) SL_TRY_OUT(sl_fail(SL_EINVAL, "rank %d is missing in its own group", e->rank));
+  if (n > 0 && (g->first[n] != g->leaves || (first && first[0] != 0)))
+    SL_TRY_OUT(sl_fail(SL_EINVAL, "the ranks' leaves are not all of the %d", g->leaves));
+  if (n > 0)
+    g->items =
+        sl_subtrees(g->leaves, (sl_leaves){g->first[g->rank], g->first[g->rank + 1] - g->first[g->rank]}, subtree);
+  *group = g;
+  return SL_OK;
+out:
+  if (g) free(g->member), free(g->first), free(g);
+  return status;
+}
+
+/* Whether the communicator's ranks are the group's members: that fails where members declare different groups. */
+static sl_status check_members(const sl_exchange *e, const sl__group *g) {
+  int size = 0, same = 1;
+  MPI_Group all, mine;
+  int *number = malloc(2 * (size_t)(g->ranks + 1) * sizeof *number);
+  if (!number) return sl_fail(SL_ENOMEM, "no memory for a group of %d ranks", g->ranks);
+  MPI_Comm_group(e->comm, &all), MPI_Comm_group(g->comm, &mine);
+  MPI_Group_size(mine, &size);
+  if (size == g->ranks) {
+    for (int r = 0; r < size; r++) number[r] = r;
+    MPI_Group_translate_ranks(mine, size, number, all, number + size);
+    same = memcmp(number + size, g->member, (size_t)size * sizeof *number) == 0;
+  }
+  MPI_Group_free(&all), MPI_Group_free(&mine);
+  free(number);
+  return same && size == g->ranks ? SL_OK : sl_fail(SL_EINVAL, "the ranks of a group name different members");
+}
+
+/* Every rank makes the same collective calls, also one that has failed already; what comes next is agreed on first. */
+static sl_status declare(sl_exchange *e, const int *member, int n, int leaves, const int *first, int *number) {
+  sl__group *g;
+  MPI_Comm comm = MPI_COMM_NULL;
+  *number = -1;
+  sl_status status = make_group(e, member, n, leaves, first, &g);
+  const int code = MPI_Comm_split(e->comm, n ? member[0] : MPI_UNDEFINED, e->rank, &comm);
+  if (status == SL_OK) status = sl_comm_status(code, "MPI_Comm_split");
+  if (comm != MPI_COMM_NULL) MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  if (g)
+    g->comm = comm;
+  else if (comm != MPI_COMM_NULL)
+    MPI_Comm_free(&comm);
+  if (status == SL_OK && n) status = check_members(e, g);
+  SL_TRY_OUT(sl_comm_agree(e->comm, status));
+  if (n) status = e->type->functions->open_group(e, g);
+  SL_TRY_OUT(n == e->ranks ? status : sl_comm_agree(e->comm, status));
+  *number = e->n_groups;
+  e->group[e->n_groups++] = g;
+  return SL_OK;
+out:
+  release_group(e, g);
+  return status;
+}
+
+sl_status sl_exchange_group(sl_exchange *e, const int *rank, int n, int leaves, const int *first, int *group) {
+  return declare(e, rank, n, leaves, first, group);
+}
+
+/* The same status on both ranks of a pair. */
+static sl_status agree_with(const sl__group *g, int peer, sl_status status) {
+  enum { TAG = 1 };
+  int mine = status, theirs = SL_OK;
+  SL_TRY(sl_comm_status(
+      MPI_Sendrecv(&mine, 1, MPI_INT, peer, TAG, &theirs, 1, MPI_INT, peer, TAG, g->comm, MPI_STATUS_IGNORE),
+      "MPI_Sendrecv"));
+  if (status != SL_OK || theirs == SL_OK) return status;
+  return sl_fail((sl_status)theirs, "rank %d: %s", g->member[peer], sl_status_text((sl_status)theirs));
+}
+
+/* Finds the group of this rank and the group's rank `peer`, or makes it: collective over the two. */
+static sl_status find_pair(sl_exchange *e, int parent, int peer, int *number) {
+  const sl__group *g = e->group[parent];
+  const int low = g->rank < peer ? g->rank : peer, high = g->rank < peer ? peer : g->rank;
+  const int both[2] = {low, high}, member[2] = {g->member[low], g->member[high]};
+  sl__group *pair;
+  for (*number = 0; *number < e->n_groups; ++*number)
+    if (e->group[*number]->parent == parent && e->group[*number]->member[0] == member[0] &&
+        e->group[*number]->member[1] == member[1])
+      return SL_OK;
+  MPI_Group all = MPI_GROUP_NULL, two = MPI_GROUP_NULL;
+  sl_status status = agree_with(g, peer, make_group(e, member, 2, 2, NULL, &pair));
+  SL_TRY_OUT(status);
+  MPI_Comm_group(g->comm, &all);
+  MPI_Group_incl(all, 2, both, &two);
+  SL_TRY_OUT(agree_with(g, peer,
+                        sl_comm_status(MPI_Comm_create_group(g->comm, two, 0, &pair->comm), "MPI_Comm_create_group")));
+  MPI_Comm_set_errhandler(pair->comm, MPI_ERRORS_RETURN);
+  SL_TRY_OUT(e->type->functions->open_group(e, pair));
+  pair->parent = parent;
+  e->group[e->n_groups++] = pair;
+  pair = NULL;
+out:
+  if (all != MPI_GROUP_NULL) MPI_Group_free(&all);
+  if (two != MPI_GROUP_NULL) MPI_Group_free(&two);
+  release_group(e, pair);
+  return status;
+}
+
+/* ---- buckets ---------------------------------------------------------------------------------------------------- */
+
+static void release_bucket(sl_exchange *e, sl__bucket *b) {
+  if (!b) return;
+  e->type->functions->remove(e, b);
+  for (int s = 0; b->stretch && s < b->n; s++) free(b->stretch[s].mine);
+  free(b->stretch), free(b->leg), free(b);
+}
+
+/* Where a stretch comes from and goes to; rank: this one's in the group. */
+static sl__leg leg_of(sl_exchange_move move, int rank, const sl_stretch *s) {
+  switch (move.kind) {
+    case SL_EXCHANGE_SUM:
+      return (sl__leg){.from = SL_EXCHANGE_ALL, .to = move.rank == SL_EXCHANGE_PARTS ? s->rank : move.rank};
+    case SL_EXCHANGE_GATHER:
+      return (sl__leg){.from = s->rank, .to = move.rank};
+    case SL_EXCHANGE_SCATTER:
+      return (sl__leg){.from = move.rank, .to = s->rank};
+    case SL_EXCHANGE_SEND:
+      return (sl__leg){.from = rank, .to = !rank};
+    case SL_EXCHANGE_RECEIVE:
+      return (sl__leg){.from = !rank, .to = rank};
+    default:
+      return (sl__leg){.from = move.rank, .to = SL_EXCHANGE_ALL};
+  }
+}
+
+static int is_pair(sl_exchange_move move) { return move.kind == SL_EXCHANGE_SEND || move.kind == SL_EXCHANGE_RECEIVE; }
+
+/* What every rank of the group sees alike, but for `data`. */
+static sl_status check(const sl__group *g, sl_exchange_move move, sl_dtype dtype, const sl_stretch *stretch, int n) {
+  const int sum = move.kind == SL_EXCHANGE_SUM, least = sum                               ? SL_EXCHANGE_PARTS
+                                                        : move.kind == SL_EXCHANGE_GATHER ? SL_EXCHANGE_ALL
+                                                                                          : 0;
+  const int parts =
+      move.kind == SL_EXCHANGE_GATHER || move.kind == SL_EXCHANGE_SCATTER || (sum && move.rank == SL_EXCHANGE_PARTS);
+  int64_t count = 0;
+  if (move.kind < 0 || move.kind >= SL_EXCHANGE_KINDS) return sl_fail(SL_EINVAL, "no move %d", (int)move.kind);
+  if (sum && dtype != SL_F32 && dtype != SL_F64) return sl_fail(SL_EINVAL, "a sum of %s", sl_dtype_name(dtype));
+  if (!is_pair(move) && (move.rank < least || move.rank >= g->ranks))
+    return sl_fail(SL_EINVAL, "an exchange with rank %d of %d", move.rank, g->ranks);
+  for (int i = 0; i < n; count += stretch[i++].count)
+    if (stretch[i].count < 0 || (parts && (stretch[i].rank < 0 || stretch[i].rank >= g->ranks)))
+      return sl_fail(SL_EINVAL, "a part of %lld elements for rank %d of %d", (long long)stretch[i].count,
+                     stretch[i].rank, g->ranks);
+  return sum && count == 0 ? sl_fail(SL_EINVAL, "a sum without elements") : SL_OK;
+}
+
+/* Copies the stretches that have elements. *bucket is NULL after an error. */
+static sl_status make_bucket(sl_exchange *e, int group, sl_exchange_move move, sl_dtype dtype, const sl_stretch *from,
+                             int n, sl__bucket **bucket) {
+  sl__group *g = e->group[group];
+  const int sum = move.kind == SL_EXCHANGE_SUM, items = sum ? g->items : 1;
+  *bucket = NULL;
+  SL_TRY(check(g, move, dtype, from, n));
+  sl__bucket *b = calloc(1, sizeof *b), **more = realloc(e->bucket, (size_t)(e->n_buckets + 1) * sizeof *more),
+             **row = realloc(g->row, (size_t)(g->n + 1) * sizeof *row);
+  if (more) e->bucket = more;
+  if (row) g->row = row;
+  sl_status status = sl_fail(SL_ENOMEM, "no memory for a bucket of %d arrays", n);
+  if (!b || !more || !row) goto out;
+  *b = (sl__bucket){.number = e->n_buckets,
+                    .group = group,
+                    .sum = sum,
+                    .lossy = sum && move.lossy,
+                    .dtype = dtype,
+                    .width = sl_dtype_bytes(dtype),
+                    .stretch = calloc((size_t)n + 1, sizeof *b->stretch),
+                    .leg = calloc((size_t)n + 1, sizeof *b->leg)};
+  if (!b->stretch || !b->leg) goto out;
+  for (int i = 0; i < n; i++) {
+    if (from[i].count == 0) continue;
+    sl__stretch *s = &b->stretch[b->n];
+    *s = (sl__stretch){.begin = b->count, .count = from[i].count, .mine = malloc((size_t)items * sizeof *s->mine)};
+    if (!s->mine) goto out;
+    memcpy(s->mine, from[i].data, (size_t)items * sizeof *s->mine);
+    sl__leg r = leg_of(move, g->rank, &from[i]), *last = b->n_legs ? &b->leg[b->n_legs - 1] : NULL;
+    if (!s->mine[0] && (sum || r.from == g->rank || r.to == g->rank || r.to == SL_EXCHANGE_ALL)) {
+      status = sl_fail(SL_EINVAL, "array %d of a bucket has no memory on rank %d", i, e->rank);
+      b->n++;
+      goto out;
+    }
+    if (last && last->from == r.from && last->to == r.to) {
+      last->count += s->count;
+      last->n++;
+    } else {
+      r.begin = b->count, r.count = s->count, r.stretch = b->n, r.n = 1;
+      b->leg[b->n_legs++] = r;
+    }
+    b->count += s->count;
+    b->n++;
+  }
+  *bucket = b;
+  return SL_OK;
+out:
+  release_bucket(e, b);
+  return status;
+}
+
+sl_status sl_exchange_add(sl_exchange *e, sl_exchange_move move, sl_dtype dtype, const sl_stretch *stretch, int n,
+                          int *number) {
+  int group = move.group;
+  if (group < 0 || group >= e->n_groups || e->group[group]->ranks == 0)
+    return sl_fail(SL_EINVAL, "rank %d is in no group %d", e->rank, group);
+  if (is_pair(move)) {
+    const sl__group *g = e->group[group];
+    if (move.rank < 0 || move.rank >= g->ranks || move.rank == g->rank)
+      return sl_fail(SL_EINVAL, "rank %d of %d exchanges with rank %d", g->rank, g->ranks, move.rank);
+    SL_TRY(find_pair(e, move.group, move.rank, &group));
+  }
+  sl__bucket *b;
+  sl__group *g = e->group[group];
+  sl_status status = make_bucket(e, group, move, dtype, stretch, n, &b);
+  if (status == SL_OK) status = e->type->functions->add(e, g, b);
+  SL_TRY_OUT(sl_comm_agree(g->comm, status));
+  if (e->type->functions->share) SL_TRY_OUT(e->type->functions->share(e, g, b));
+  *number = e->n_buckets;
+  e->bucket[e->n_buckets++] = b;
+  g->row[g->n++] = b;
+  return SL_OK;
+out:
+  release_bucket(e, b);
+  return status;
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------------- */
+
+sl_status sl_exchange_create(const sl_exchange_options *o, sl_exchange **exchange) {
+  const sl_exchange_type *type = o->type ? o->type : sl_exchange_types[0];
+  int *all = NULL, ranks, group;
+  *exchange = NULL;
+  MPI_Comm_size(o->comm, &ranks);
+  sl_exchange *e = calloc(1, type->functions->bytes);
+  if (e) {
+    e->type = type;
+    e->comm = MPI_COMM_NULL;
+    e->bell = &e->own_bell;
+    pthread_mutex_init(&e->lock, NULL);
+    pthread_cond_init(&e->idle, NULL);
+    all = malloc((size_t)ranks * sizeof *all);
+    e->cpus = malloc((size_t)(o->ncpus + 1) * sizeof *e->cpus);
+  }
+  sl_status status = sl_comm_agree(
+      o->comm, all && e->cpus ? SL_OK : sl_fail(SL_ENOMEM, "no memory for an exchange of %d ranks", ranks));
+  SL_TRY_OUT(status);
+  for (int i = 0; i < o->ncpus; i++) e->cpus[e->ncpus++] = o->cpus[i];
+  for (int r = 0; r < ranks; r++) all[r] = r;
+  SL_TRY_OUT(sl_comm_agree(o->comm, sl_comm_status(MPI_Comm_dup(o->comm, &e->comm), "MPI_Comm_dup")));
+  MPI_Comm_set_errhandler(e->comm, MPI_ERRORS_RETURN);
+  MPI_Comm_rank(e->comm, &e->rank);
+  e->ranks = e->nodes = ranks;
+  e->prepared = 1;
+  SL_TRY_OUT(type->functions->start(e, o));
+  SL_TRY_OUT(declare(e, all, ranks, o->leaves, o->first, &group));
+  e->started = pthread_create(&e->thread, NULL, run, e) == 0;
+  if (e->started) pthread_setname_np(e->thread, "sl-exchange");
+  SL_TRY_OUT(sl_comm_agree(e->comm, e->started ? SL_OK : sl_fail(SL_EIO, "no thread for the exchange")));
+  *exchange = e;
+  e = NULL;
+out:
+  sl_exchange_destroy(e);
+  free(all);
+  return status;
+}
+
+void sl_exchange_destroy(sl_exchange *e) {
+  if (!e) return;
+  if (e->started) {
+    sl_exchange_wait(e);
+    pthread_mutex_lock(&e->lock);
+    e->stopping = 1;
+    pthread_mutex_unlock(&e->lock);
+    sl__exchange_ring(e->bell);
+    pthread_join(e->thread, NULL);
+  }
+  for (int i = 0; i < e->n_buckets; i++) release_bucket(e, e->bucket[i]);
+  for (int i = 0; i < e->n_groups; i++) release_group(e, e->group[i]);
+  if (e->prepared) e->type->functions->stop(e);
+  if (e->comm != MPI_COMM_NULL) MPI_Comm_free(&e->comm);
+  pthread_cond_destroy(&e->idle), pthread_mutex_destroy(&e->lock);
+  free(e->bucket), free(e->group), free(e->cpus), free(e);
+}
+
+sl_status sl_exchange_allocate(sl_exchange *e, size_t bytes, void **memory) {
+  return e->type->functions->allocate(e, bytes, memory);
+}
+
+const sl_exchange_type *sl_exchange_type_of(const sl_exchange *e) { return e->type; }
+int sl_exchange_items(const sl_exchange *e, int group) { return e->group[group]->items; }
+int sl_exchange_nodes(const sl_exchange *e) { return e->nodes; }
+uint64_t sl_exchange_sent(const sl_exchange *e) { return e->type->functions->sent(e); }
+size_t sl_exchange_memory(const sl_exchange *e) { return e->type->functions->memory(e); }

@@ -1,11 +1,13 @@
-/* The exchange engine: sums arrays over all ranks along a fixed binary tree, for all ranks or for one, and copies one
- * rank's arrays to the others, while the ranks go on computing.
+/* An exchange moves arrays between ranks while the ranks go on computing: sums, copies, gathers, scatters, sends and
+ * receives (move.h), each on a group of ranks. Several implementations share this interface; sl_exchange_types lists
+ * them. An implementation is a const descriptor at the bottom of its file: tree_make.c (a fixed tree, the same bits on
+ * any number of ranks), mpi.c (MPI's collectives).
  *
- * The tree is over leaves (leaves.h), so sums have the same bits for any number of ranks. A rank owns consecutive
- * leaves and brings the sums of the largest whole subtrees within them, its items. Bytes move in segments through a
- * pipeline: ranks of a node meet in shared memory, each adding up a part of the segment; one rank a node exchanges what
- * is left with the other nodes, by reduce-scatter and allgather. A progress thread does all of it, in the order of the
- * buckets' numbers, whatever the order in which they are posted. */
+ * The arrays that move together are a bucket. Buckets are declared once and posted once in every round (a training
+ * step), from any thread, in any order. One thread of the exchange carries them out: within a group one after another
+ * in the order in which they were added, between groups in any order. So nothing can deadlock if all ranks add their
+ * buckets in the order of one topological order of the step: of all unfinished buckets, the first in that order is the
+ * next of its group on every rank, and nothing that its ranks must compute for it waits for a later one. */
 #ifndef SL_EXCHANGE_H
 #define SL_EXCHANGE_H
 
@@ -23,58 +25,91 @@
 extern "C" {
 #endif
 
-/* Where a bucket's elements are: stretches of host memory. */
+typedef struct sl_exchange sl_exchange;
+
+/* An implementation: its name and what it can do. */
+typedef struct sl_exchange_type {
+  const char *name;    /* "tree" */
+  const char *summary; /* completes "sums over ranks are formed by ..." */
+  int same_bits;       /* sums have the same bits on any number of ranks */
+  int compresses;      /* heeds sl_exchange_options.compression */
+  int shares_memory;   /* the ranks of a node share what sl_exchange_allocate returns, where the system allows it */
+  int tells_whom;      /* sl_exchange_waits_for knows the ranks for every move; else only for some */
+  int counts_bytes;    /* sl_exchange_sent and sl_exchange_memory are known; else 0 */
+  const struct sl__exchange_functions *functions; /* engine.h */
+} sl_exchange_type;
+
+extern const sl_exchange_type *const sl_exchange_types[];   /* ends with NULL; the first is the default */
+const sl_exchange_type *sl_exchange_find(const char *name); /* NULL: no such name */
+
+/* A piece of a bucket: contiguous host memory. */
 typedef struct sl_stretch {
-  void *const *data; /* [items of this rank]; of what is copied [1] */
-  int64_t count;     /* elements */
+  /* SUM: [sl_exchange_items] this rank's partial sums. Other moves: [1]; data[0] may be NULL where this rank neither
+   * gives nor gets the stretch. */
+  void *const *data;
+  int64_t count; /* elements; may be 0 */
+  int rank;      /* GATHER, SCATTER, SUM to SL_EXCHANGE_PARTS: the rank of the group whose part it is; else ignored */
 } sl_stretch;
 
 typedef struct sl_exchange_options {
-  MPI_Comm comm;              /* copied; all its ranks take part */
-  MPI_Comm node;              /* its ranks that share memory; MPI_COMM_NULL: found out */
-  int leaves;                 /* of the tree, >= ranks */
-  const int *first;           /* [ranks + 1] rank r owns leaves [first[r], first[r + 1]) */
-  int no_shared;              /* 1: messages only */
-  sl_compression compression; /* of lossy sums of F32 between nodes; on all nodes the sums are the same */
-  size_t segment;             /* bytes that move at once; 0: the usual */
-  int ranks_per_node;         /* for tests: pretend that nodes are smaller; 0: as it is */
-  const int *cpus;            /* operating-system numbers of the CPUs that the thread is bound to; copied */
-  int ncpus;                  /* 0: not bound */
+  const sl_exchange_type *type; /* NULL: the default */
+  MPI_Comm comm;                /* copied; all its ranks take part */
+  MPI_Comm node;                /* the ranks of comm that share memory with this one; MPI_COMM_NULL: ask MPI */
+  int leaves;                   /* leaves of group 0's tree (leaves.h), >= ranks */
+  const int *first;             /* [ranks + 1] rank r owns leaves [first[r], first[r + 1]) */
+  int no_shared;                /* 1: messages only */
+  sl_compression compression;   /* of lossy sums of F32 between nodes; all nodes get the same sums */
+  size_t segment;               /* bytes that move at once; 0: the usual */
+  int ranks_per_node;           /* for tests: pretend that nodes have at most so many ranks; 0: the real nodes */
+  const int *cpus;              /* operating-system numbers of the CPUs that the thread is bound to; copied */
+  int ncpus;                    /* 0: not bound */
 } sl_exchange_options;
 
-typedef struct sl_exchange sl_exchange;
+/* Collective functions return the same status on all ranks, whichever rank failed: sl_exchange_create and
+ * sl_exchange_allocate on all ranks, sl_exchange_group on all ranks, sl_exchange_add on the ranks of the group (SEND
+ * and RECEIVE: on the two). Errors: SL_EINVAL, SL_ENOMEM, SL_EMPI, SL_EIO (no thread). After an error the exchange can
+ * only be destroyed. */
 
-/* Collective. SL_EINVAL (leaves), SL_EMPI, SL_ENOMEM; the same status on all ranks. */
+/* Collective. SL_EINVAL also where a rank has no leaf. */
 sl_status sl_exchange_create(const sl_exchange_options *options, sl_exchange **exchange);
-/* Collective; waits for what is under way. NULL is allowed. */
+/* Collective. Waits for all posted buckets. NULL is allowed. */
 void sl_exchange_destroy(sl_exchange *exchange);
 
-/* Memory for what is to be exchanged, once, before buckets are added; lives as long as the engine. Where all ranks are
- * on one node they share it, and buckets that lie in it are added up in place, without a copy. Collective; contents
- * undefined. */
+/* Collective over all ranks; before the first sl_exchange_add. Declares the group that this rank belongs to: rank[n]
+ * are ascending ranks of the exchange, this one among them; all members pass the same. So one call on all ranks forms
+ * several groups, such as the rows of a mesh. n = 0: this rank is in none. leaves, first[n + 1]: the tree of the
+ * group's sums and which leaves each member owns; first NULL: one leaf a member. *group is the number for
+ * sl_exchange_move.group, the same on all ranks. */
+sl_status sl_exchange_group(sl_exchange *exchange, const int *rank, int n, int leaves, const int *first, int *group);
+
+/* Collective, once, before sl_exchange_add. Memory for values that move; lives as long as the exchange; contents
+ * undefined. Where the ranks of a group share it (shares_memory), buckets that lie in it move without a copy. */
 sl_status sl_exchange_allocate(sl_exchange *exchange, size_t bytes, void **memory);
-/* Collective. Declares bucket 0, 1, ... before the first step, the same on all ranks but for addresses; its memory
- * stays until the end. dtype F32 or F64. Without elements (n = 0, COPY) nothing moves, and it ends when all ranks of
- * the node have posted it: a barrier for memory that they have in common. */
+
+/* Collective over the move's ranks, before the first post; with the same arguments but for addresses. Declares a
+ * bucket; *bucket is its number on this rank, from 0. The memory must outlive the exchange. dtype: F32 or F64 for SUM,
+ * any for the others, which move bytes. n = 0 (not for SUM): nothing moves, and the bucket ends when all ranks of the
+ * group on this node have posted it, a barrier for memory that they have in common. */
 sl_status sl_exchange_add(sl_exchange *exchange, sl_exchange_move move, sl_dtype dtype, const sl_stretch *stretch,
                           int n, int *bucket);
-/* Says that a bucket's items hold what is to be summed or copied, and that its memory may be written. done(arg) is
- * called by the progress thread when what this rank is to get is there and nobody reads its memory any more; it must
- * not wait. Each bucket once a round; the next round begins when all buckets of this one have been
- * posted. Any thread. */
+/* Marks a bucket ready: its data are final and may be overwritten. The exchange's thread calls done(arg) when this rank
+ * has its results and nobody reads its memory any more; done must not wait. Each bucket once a round; the next round
+ * begins when all buckets of this one have been posted. Any thread. */
 void sl_exchange_post(sl_exchange *exchange, int bucket, void (*done)(void *arg), void *arg);
-/* Waits until all that was posted has ended; the first failure. */
+/* Waits until all posted buckets have ended. Returns the first failure; after one nothing moves any more. */
 sl_status sl_exchange_wait(sl_exchange *exchange);
 
-int sl_exchange_items(const sl_exchange *exchange); /* of this rank */
-int sl_exchange_nodes(const sl_exchange *exchange); /* groups of ranks that share memory */
-uint64_t sl_exchange_sent(
-    const sl_exchange *exchange); /* bytes that this rank has sent to other nodes; between rounds */
-/* Bytes that this rank has resident for it, beside its own of sl_exchange_allocate: buffers, and what it touches of
- * other ranks' memory. */
+const sl_exchange_type *sl_exchange_type_of(const sl_exchange *exchange);
+int sl_exchange_items(const sl_exchange *exchange, int group); /* partial sums of this rank: whole subtrees */
+int sl_exchange_nodes(const sl_exchange *exchange);            /* sets of ranks that share memory */
+/* Bytes that this rank has sent to other nodes. Between rounds. */
+uint64_t sl_exchange_sent(const sl_exchange *exchange);
+/* Resident bytes of this rank for the exchange, without its own sl_exchange_allocate: buffers, and the part of other
+ * ranks' shared memory that this rank touches. */
 size_t sl_exchange_memory(const sl_exchange *exchange);
-/* Which ranks an exchange that does not go on waits for: late[ranks] is 1 for them, and *bucket its bucket. Of another
- * node all ranks are meant. Returns how many; 0 when nothing is under way. */
+/* Names the ranks that a stalled exchange waits for: sets *bucket to the bucket that waits (-1: none is under way) and
+ * late[ranks] to 1 for each such rank of the exchange. Returns their number; 0 with a bucket: unknown. Of another node
+ * all its ranks of the group are named. */
 int sl_exchange_waits_for(sl_exchange *exchange, int *bucket, char *late);
 /* Seconds since anything moved; 0 when nothing is under way. */
 double sl_exchange_stalled(sl_exchange *exchange);

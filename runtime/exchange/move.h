@@ -1,5 +1,8 @@
-/* What is done with a bucket of values that lie on several ranks. Knows no MPI: the graph names moves, an engine
- * (exchange.h) carries them out. */
+/* The moves of an exchange: what happens to values that lie on several ranks of a group. Includes no MPI: the graph
+ * names moves, and an exchange (exchange.h) carries them out.
+ *
+ * A move's values are stretches of memory (exchange.h). GATHER, SCATTER and SUM to parts treat each stretch as the part
+ * of one rank; parts may differ in length and may be empty. */
 #ifndef SL_EXCHANGE_MOVE_H
 #define SL_EXCHANGE_MOVE_H
 
@@ -8,14 +11,25 @@ extern "C" {
 #endif
 
 typedef enum sl_exchange_kind {
-  SL_EXCHANGE_SUM, /* the sums over all ranks replace data[0], on all ranks or on one; what the items hold then is
-                      undefined elsewhere */
-  SL_EXCHANGE_COPY /* one rank's data[0] replaces that of the others */
+  SL_EXCHANGE_SUM,     /* the sum over the group replaces data[0] on `rank`; elsewhere the data become undefined */
+  SL_EXCHANGE_COPY,    /* the data of `rank` replace those of all others */
+  SL_EXCHANGE_GATHER,  /* `rank` gets the part of every rank */
+  SL_EXCHANGE_SCATTER, /* every rank gets its part of the data of `rank` */
+  SL_EXCHANGE_SEND,    /* to `rank`, which adds a RECEIVE; only these two add and post it */
+  SL_EXCHANGE_RECEIVE, /* from `rank`, which adds a SEND */
+  SL_EXCHANGE_KINDS
 } sl_exchange_kind;
+
+enum {
+  SL_EXCHANGE_ALL = -1,  /* as rank of SUM (allreduce) and GATHER (allgather): every rank of the group */
+  SL_EXCHANGE_PARTS = -2 /* as rank of SUM (reduce-scatter): the sum of each part goes to the part's rank */
+};
+
 typedef struct sl_exchange_move {
   sl_exchange_kind kind;
-  int rank;  /* SUM: who gets the sums, -1: all; COPY: whose data it is */
-  int lossy; /* SUM: may be compressed between nodes: the same sum is formed round after round, and added up */
+  int rank;  /* of the group: 0 to its ranks - 1, or one of the names above */
+  int lossy; /* SUM: may be compressed between nodes; the same bucket is summed round after round, and added up */
+  int group; /* number from sl_exchange_group; 0: all ranks */
 } sl_exchange_move;
 
 #ifdef __cplusplus

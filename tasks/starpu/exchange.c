@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "runtime/base/time.h"
-#include "runtime/exchange/exchange_mpi.h"
 #include "runtime/machine/comm.h"
 
 /* One bucket. Its task is ready -> its values are acquired in host memory, each with a callback -> the last of them
@@ -21,9 +20,7 @@ typedef struct bucket {
 } bucket;
 
 struct sl__exchanges {
-  sl_exchange *engine; /* NULL: by_mpi */
-  sl_exchange_mpi *by_mpi;
-  int rank, ranks;
+  sl_exchange *engine;
   bucket **bucket;
   int n;
   int64_t last; /* when the one before ended; the engine's thread */
@@ -32,27 +29,25 @@ struct sl__exchanges {
 static struct starpu_codelet nowhere = {
     .where = STARPU_NOWHERE, .nbuffers = 0, .name = "exchange", .modes = {STARPU_NONE}};
 
-sl_status sl__exchanges_create(sl_runtime *runtime, int leaves, const int *first_leaf, int by_mpi,
+sl_status sl__exchanges_create(sl_runtime *runtime, const sl_exchange_type *type, int leaves, const int *first_leaf,
                                sl_compression compression, sl__exchanges **exchanges) {
   *exchanges = NULL;
   sl__exchanges *x = calloc(1, sizeof *x);
   if (!x) return sl_fail(SL_ENOMEM, "no memory for the exchanges");
-  x->rank = sl_runtime_rank(runtime);
-  x->ranks = sl_runtime_ranks(runtime);
   const sl_share *share = sl_runtime_share(runtime);
   enum { MOST_CPUS = 1024 };
   int cpus[MOST_CPUS], n = 0;
   for (int w = 0; w < share->nworkers; w++)
     for (int i = 0; i < share->worker[w].threads && n < MOST_CPUS; i++) cpus[n++] = (int)share->worker[w].pu[i];
-  const sl_exchange_options options = {.comm = sl_runtime_comm(runtime),
+  const sl_exchange_options options = {.type = type,
+                                       .comm = sl_runtime_comm(runtime),
                                        .node = sl_runtime_node_comm(runtime),
                                        .leaves = leaves,
                                        .first = first_leaf,
                                        .compression = compression,
                                        .cpus = cpus,
                                        .ncpus = n};
-  const sl_status status =
-      by_mpi ? sl_exchange_mpi_create(&options, &x->by_mpi) : sl_exchange_create(&options, &x->engine);
+  const sl_status status = sl_exchange_create(&options, &x->engine);
   if (status == SL_OK)
     *exchanges = x;
   else
@@ -61,11 +56,12 @@ sl_status sl__exchanges_create(sl_runtime *runtime, int leaves, const int *first
 }
 
 sl_status sl__exchanges_allocate(sl__exchanges *x, size_t bytes, void **memory) {
-  return x->by_mpi ? sl_exchange_mpi_allocate(x->by_mpi, bytes, memory)
-                   : sl_exchange_allocate(x->engine, bytes, memory);
+  return sl_exchange_allocate(x->engine, bytes, memory);
 }
 
-int sl__exchanges_share(const sl__exchanges *x) { return x->engine && sl_exchange_nodes(x->engine) == 1; }
+int sl__exchanges_share(const sl__exchanges *x) {
+  return sl_exchange_type_of(x->engine)->shares_memory && sl_exchange_nodes(x->engine) == 1;
+}
 
 static void ended(void *arg) {
   bucket *b = arg;
@@ -91,10 +87,7 @@ static void acquired(void *arg) {
   bucket *b = arg;
   if (atomic_fetch_sub(&b->left, 1) > 1) return;
   b->posted = sl_now();
-  if (b->of->by_mpi)
-    sl_exchange_mpi_post(b->of->by_mpi, b->number, ended, b);
-  else
-    sl_exchange_post(b->of->engine, b->number, ended, b);
+  sl_exchange_post(b->of->engine, b->number, ended, b);
 }
 
 static void ready(void *arg) {
@@ -122,18 +115,15 @@ sl_status sl__exchanges_add(sl__exchanges *x, const sl_graph *graph, const sl_no
   x->bucket[x->n++] = b;
   for (int i = 0; i < values; i++) {
     for (int k = 0; k < subtrees; k++) item[i * subtrees + k] = data[k * values + i];
-    stretch[i] = (sl_stretch){item + i * subtrees, sl_shape_count(&graph->value[node->in[i]]->shape)};
+    stretch[i] = (sl_stretch){.data = item + i * subtrees, .count = sl_shape_count(&graph->value[node->in[i]]->shape)};
   }
   for (int i = 0; i < n; i++) {
     int seen = 0;
     for (int k = 0; k < b->n; k++) seen |= b->handle[k] == handle[i];
     if (!seen) b->handle[b->n++] = handle[i];
   }
-  sl_dtype dtype = node->n_in ? graph->value[node->in[0]]->dtype : SL_F32;
-  if (attr->move.kind == SL_EXCHANGE_COPY) /* of bits, whatever they mean */
-    dtype = sl_dtype_bytes(dtype) == sl_dtype_bytes(SL_F32) ? SL_F32 : SL_F64;
-  SL_TRY_OUT(x->by_mpi ? sl_exchange_mpi_add(x->by_mpi, attr->move, dtype, stretch, values, &b->number)
-                       : sl_exchange_add(x->engine, attr->move, dtype, stretch, values, &b->number));
+  const sl_dtype dtype = node->n_in ? graph->value[node->in[0]]->dtype : SL_F32;
+  SL_TRY_OUT(sl_exchange_add(x->engine, attr->move, dtype, stretch, values, &b->number));
   struct starpu_task *task = t->task = starpu_task_create();
   if (!task) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the exchange of layer '%s'", node->name));
   task->cl = &nowhere;
@@ -147,30 +137,23 @@ out:
   return status;
 }
 
-size_t sl__exchanges_bytes(const sl__exchanges *x) { return x->engine ? sl_exchange_memory(x->engine) : 0; }
+size_t sl__exchanges_bytes(const sl__exchanges *x) { return sl_exchange_memory(x->engine); }
 
-uint64_t sl__exchanges_sent(const sl__exchanges *x) { return x->engine ? sl_exchange_sent(x->engine) : 0; }
+uint64_t sl__exchanges_sent(const sl__exchanges *x) { return sl_exchange_sent(x->engine); }
 
 /* Two ends of the task, the prologue's and the engine's, may meet, which leaves the count one too low: so it is set. */
 void sl__exchanges_hold(sl__task *t) {
   starpu_task_end_dep_add(t->task, 1 - (int)t->task->nb_termination_call_required);
 }
 
-sl_status sl__exchanges_status(sl__exchanges *x) {
-  return !x ? SL_OK : x->by_mpi ? sl_exchange_mpi_wait(x->by_mpi) : sl_exchange_wait(x->engine);
-}
+sl_status sl__exchanges_status(sl__exchanges *x) { return x ? sl_exchange_wait(x->engine) : SL_OK; }
 
 double sl__exchanges_stalled(sl__exchanges *x, int *node, char *late) {
-  int number, self;
-  const double seconds = x->by_mpi ? sl_exchange_mpi_stalled(x->by_mpi) : sl_exchange_stalled(x->engine);
+  int number;
+  const double seconds = sl_exchange_stalled(x->engine);
   if (seconds == 0) return 0;
-  if (x->by_mpi) {
-    if ((number = sl_exchange_mpi_waits_for(x->by_mpi, &self)) < 0) return 0;
-    memset(late, 0, (size_t)x->ranks);
-    late[x->rank] = (char)self;
-  } else if (sl_exchange_waits_for(x->engine, &number, late) == 0) {
-    return 0;
-  }
+  sl_exchange_waits_for(x->engine, &number, late);
+  if (number < 0) return 0;
   for (int i = 0; i < x->n; i++)
     if (x->bucket[i]->number == number) *node = x->bucket[i]->task->index;
   return seconds;
@@ -179,7 +162,6 @@ double sl__exchanges_stalled(sl__exchanges *x, int *node, char *late) {
 void sl__exchanges_destroy(sl__exchanges *x) {
   if (!x) return;
   sl_exchange_destroy(x->engine);
-  sl_exchange_mpi_destroy(x->by_mpi);
   for (int i = 0; i < x->n; i++) free(x->bucket[i]->handle), free(x->bucket[i]);
   free(x->bucket), free(x);
 }

@@ -352,7 +352,7 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
   const sl_division division = {rank, sl_runtime_ranks(runtime), first};
   if (first && sl_runtime_ranks(runtime) > 1)
     SL_TRY_OUT(
-        sl__exchanges_create(runtime, plan->leaves, first, options->by_mpi, options->compression, &p->exchanges));
+        sl__exchanges_create(runtime, options->exchange, plan->leaves, first, options->compression, &p->exchanges));
   SL_TRY_OUT(sl_placements_create(logical, first ? division.ranks : 1, options->zero, &p->placements));
   SL_TRY_OUT(sl_spread(logical, plan, first ? &division : NULL, p->placements, &p->graph));
   size_t n = (size_t)p->graph->n_values + 1;

@@ -31,9 +31,10 @@ typedef struct sl_program_options {
   /* [ranks + 1] the runtime's rank r computes leaves [first_leaf[r], first_leaf[r + 1]); the making of the program and
    * its steps are then collective. NULL: this process computes all of them. */
   const int *first_leaf;
-  int by_mpi; /* sums over ranks are MPI_Iallreduce's, not those of the fixed tree: their bits depend on the ranks */
-  sl_compression compression; /* of gradients' sums between nodes, unless by_mpi: with error feedback, whose memory
-                               * begins empty and belongs to the ranks, and so do the bits then */
+  const struct sl_exchange_type *exchange; /* how values move between ranks (exchange.h); NULL: the default */
+  /* Of gradients' sums between nodes, where the exchange compresses. The residuals of its error feedback begin at zero
+   * and belong to the ranks; so the bits then depend on the ranks. */
+  sl_compression compression;
   int zero; /* 1: of several ranks each updates its share of the parameters (owners.h) and has only their optimizer
              * state; on one node they have the parameters in common where shared memory is large enough */
 } sl_program_options;
@@ -63,10 +64,11 @@ int sl_program_running(const sl_program *program); /* a step is in flight */
 /* For whoever watches a step from another thread. Where the step is, in words: "step 12, after layer 'fc1' (linear)".
  */
 char *sl_program_position(const sl_program *program, char *text, size_t n);
-/* Bytes that this rank has sent to other nodes in all steps, by MPI_Iallreduce not counted. Between steps. */
+/* Bytes that this rank has sent to other nodes in all steps; 0 where the exchange does not count them. Between steps.
+ */
 uint64_t sl_program_sent(const sl_program *program);
-/* Seconds since an exchange that is under way moved; 0 when none is. what: "the sum of layer 'fc1' over the ranks
- * (exchange 3 of 9)"; late[ranks]: 1 for those that it waits for, none where MPI does not tell (by_mpi). */
+/* Seconds since an exchange moved, while some are under way; else 0. what: "the sum of layer 'fc1' over the ranks
+ * (exchange 3 of 9)"; late[ranks]: 1 for the ranks that it waits for, none where the exchange does not know. */
 double sl_program_stalled(const sl_program *program, char *what, size_t n, char *late);
 
 const sl_graph *sl_program_graph(const sl_program *program); /* the step graph */

@@ -6,11 +6,11 @@ set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 build=${BUILD:-$top/build}
 mpiexec=${MPIEXEC:-mpiexec.mpich}
-[ -x "$build/tests/runtime/exchange/exchange" ] || { echo "SKIP: no $build/tests/runtime/exchange/exchange: run ./quickstart check first"; exit 77; }
+[ -x "$build/tests/runtime/exchange/tree" ] || { echo "SKIP: no $build/tests/runtime/exchange/tree: run ./quickstart check first"; exit 77; }
 missed=0
 for ranks in 2 4; do
   for mb in 4 64 500; do
-    read -r shared copied messages mpi < <("$mpiexec" -n $ranks "$build/tests/runtime/exchange/exchange" measure $((mb * 1000000))) || exit 1
+    read -r shared copied messages mpi < <("$mpiexec" -n $ranks "$build/tests/runtime/exchange/tree" measure $((mb * 1000000))) || exit 1
     target=0.95
     [ $mb != 500 ] || target=4
     value=$(awk -v a="$mpi" -v b="$shared" 'BEGIN { printf "%.2f", a / b }')

@@ -7,14 +7,14 @@ set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 build=${BUILD:-$top/build}
 export MPIEXEC=${MPIEXEC:-mpiexec.mpich} HOSTS=network$$
-[ -x "$build/tests/runtime/exchange/exchange" ] || { echo "SKIP: no $build/tests/runtime/exchange/exchange: run ./quickstart check first"; exit 77; }
+[ -x "$build/tests/runtime/exchange/tree" ] || { echo "SKIP: no $build/tests/runtime/exchange/tree: run ./quickstart check first"; exit 77; }
 [ "$(id -u)" = 0 ] || { echo 'SKIP: network namespaces are for root'; exit 77; }
 trap '"$top/tests/support/hosts.sh" down' EXIT
 trap 'exit 130' INT TERM
 "$top/tests/support/hosts.sh" up 2 1gbit || { echo 'SKIP: no network namespaces, bridges or tbf here'; exit 77; }
 bytes=64000000
-read -r _ _ messages mpi < <(timeout 300 "$top/tests/support/hosts.sh" mpiexec "$build/tests/runtime/exchange/exchange" measure $bytes) || exit 1
-read -r shared _ < <(timeout 300 "$MPIEXEC" -n 2 "$build/tests/runtime/exchange/exchange" measure $bytes) || exit 1
+read -r _ _ messages mpi < <(timeout 300 "$top/tests/support/hosts.sh" mpiexec "$build/tests/runtime/exchange/tree" measure $bytes) || exit 1
+read -r shared _ < <(timeout 300 "$MPIEXEC" -n 2 "$build/tests/runtime/exchange/tree" measure $bytes) || exit 1
 limit=$(awk -v b=$bytes 'BEGIN { print 8 * b / 1e9 }')
 echo "64 MB between two hosts: ${messages} s, MPI_Iallreduce ${mpi} s; the link's rate allows ${limit} s; on one host ${shared} s"
 missed=0

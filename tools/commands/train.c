@@ -141,7 +141,7 @@ static sl_status make_programs(run *r) {
                                       .keep = keep,
                                       .n_keep = r->network.clip == SL_NONE ? 3 : 4,
                                       .first_leaf = r->ranks.first_leaf,
-                                      .by_mpi = r->ranks.by_mpi,
+                                      .exchange = r->ranks.exchange,
                                       .compression = r->ranks.compression,
                                       .zero = (int)r->o->zero};
   SL_TRY(sl_program_create(r->runtime, r->store, r->network.graph, &f->plan, &options, &r->program));

@@ -10,7 +10,7 @@
 
 #include "runtime/base/log.h"
 #include "runtime/base/time.h"
-#include "runtime/exchange/leaves.h"
+#include "runtime/exchange/exchange.h"
 #include "runtime/machine/comm.h"
 
 enum { TEXT = 1024 };
@@ -71,18 +71,20 @@ sl_status sl__ranks_divide(sl__ranks *r, const sl_plan *plan, const int *count) 
 
 sl_status sl__ranks_exchange(sl__ranks *r, const sl_runtime *runtime, const char *allreduce, const char *compress) {
   SL_TRY(sl_compression_parse(compress, &r->compression));
-  r->by_mpi = strcmp(allreduce, "mpi") == 0;
-  if (r->by_mpi && r->compression.kind != SL_COMPRESSION_NONE)
-    return sl_fail(SL_EINVAL, "--compress %s is for --allreduce tree: MPI_Iallreduce sends what it is given", compress);
+  r->exchange = sl_exchange_find(allreduce);
+  if (!r->exchange) return sl_fail(SL_EINVAL, "--allreduce %s: no such exchange", allreduce);
+  if (!r->exchange->compresses && r->compression.kind != SL_COMPRESSION_NONE)
+    return sl_fail(SL_EINVAL, "--compress %s is for --allreduce %s: '%s' sends its messages whole", compress,
+                   sl_exchange_types[0]->name, allreduce);
   if (r->n <= 1) {
-    r->by_mpi = 0;
     r->compression.kind = SL_COMPRESSION_NONE;
     return SL_OK;
   }
-  if (r->by_mpi)
+  if (!r->exchange->same_bits)
     sl_log(SL_LOG_WARNING,
-           "--allreduce mpi gives up the promise of the same bits on any number of ranks: training steps "
-           "are summed over ranks by MPI_Iallreduce, in an order of its own");
+           "--allreduce %s gives up the promise of the same bits on any number of ranks: training steps "
+           "are summed over ranks by %s",
+           allreduce, r->exchange->summary);
   if (r->compression.kind == SL_COMPRESSION_NONE) return SL_OK;
   int together;
   MPI_Comm_size(sl_runtime_node_comm(runtime), &together);

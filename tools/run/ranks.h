@@ -16,11 +16,11 @@ typedef struct sl__ranks {
   MPI_Comm comm; /* the command's own; MPI_COMM_NULL on one rank */
   MPI_Comm last; /* for failing: nothing else is said on it */
   MPI_Request request;
-  int mine, all;              /* of the agreement under way */
-  int *first_leaf;            /* [n + 1], for sl_program_options; NULL on one rank */
-  int64_t first_row, rows;    /* of the global batch that are computed here */
-  sl_compression compression; /* of training steps' gradients between nodes */
-  int by_mpi;                 /* training steps sum over ranks by MPI_Iallreduce */
+  int mine, all;                           /* of the agreement under way */
+  int *first_leaf;                         /* [n + 1], for sl_program_options; NULL on one rank */
+  int64_t first_row, rows;                 /* of the global batch that are computed here */
+  sl_compression compression;              /* of training steps' gradients between nodes */
+  const struct sl_exchange_type *exchange; /* of training steps */
 } sl__ranks;
 
 /* Collective. After sl__start. */
@@ -29,8 +29,8 @@ void sl__ranks_close(sl__ranks *ranks); /* collective; a zeroed one is allowed *
 /* Gives each rank its leaves of the plan: count[ranks] of them, or evenly (NULL). SL_EINVAL: fewer leaves than ranks.
  */
 sl_status sl__ranks_divide(sl__ranks *ranks, const sl_plan *plan, const int *count);
-/* "tree" or "mpi", and how gradients are compressed between nodes (compress.h); warns of what gives up the same bits on
- * any number of ranks. On one rank nothing is summed over ranks. SL_EINVAL. */
+/* allreduce: the name of an exchange (exchange.h); compress: how gradients are compressed between nodes (compress.h).
+ * Warns where they give up the same bits on any number of ranks. On one rank nothing is exchanged. SL_EINVAL. */
 sl_status sl__ranks_exchange(sl__ranks *ranks, const sl_runtime *runtime, const char *allreduce, const char *compress);
 
 /* Collective: SL_OK where it is so on all ranks; else the failure of the first rank that has one, with its name, on

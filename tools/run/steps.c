@@ -61,7 +61,7 @@ static sl_status make_program(sl__steps *s) {
                                       .n_keep = 1,
                                       .first_leaf = s->ranks.first_leaf,
                                       .no_priorities = s->o->no_priorities,
-                                      .by_mpi = s->ranks.by_mpi,
+                                      .exchange = s->ranks.exchange,
                                       .compression = s->ranks.compression,
                                       .zero = s->o->zero > 0};
   SL_TRY(sl_program_create(s->runtime, s->store, s->network.graph, &s->plan, &options, &s->program));

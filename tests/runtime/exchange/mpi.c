@@ -1,12 +1,12 @@
-/* runtime/exchange/exchange_mpi.c: the ranks' sums to rounding, for all or for one, and copies, whatever the order of
- * posting; what a stalled one says. Starts itself over under mpiexec. */
-#include "runtime/exchange/exchange_mpi.h"
-
+/* runtime/exchange/mpi.c on the group of all ranks: sums to rounding, for all or for one, and copies, in any order of
+ * posting; what a stalled exchange says. Runs itself under mpiexec. exchange.c tests other moves and groups. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "runtime/exchange/exchange.h"
 #include "tests/support/ranks.h"
 #include "tests/support/scratch.h"
 
@@ -15,7 +15,7 @@ static double value(int round, int bucket, int leaf, int64_t i) {
 }
 
 enum { BUCKETS = 8, LEAVES = 11, EMPTY = 5, GARBAGE = 50 };
-static const sl_exchange_move ALL = {SL_EXCHANGE_SUM, -1, 0};
+static const sl_exchange_move ALL = {.rank = SL_EXCHANGE_ALL};
 static const struct {
   sl_exchange_kind kind;
   int rank; /* modulo the ranks; -1: all */
@@ -45,7 +45,8 @@ static sl_exchange_options options_of(int leaves, int *first) {
   int ranks;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   for (int r = 0; r <= ranks; r++) first[r] = leaves * r / ranks;
-  return (sl_exchange_options){.comm = MPI_COMM_WORLD, .node = MPI_COMM_NULL, .leaves = leaves, .first = first};
+  return (sl_exchange_options){
+      .type = sl_exchange_find("mpi"), .comm = MPI_COMM_WORLD, .node = MPI_COMM_NULL, .leaves = leaves, .first = first};
 }
 
 static void ranks_sum(void) {
@@ -53,25 +54,25 @@ static void ranks_sum(void) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   const sl_exchange_options options = options_of(LEAVES, first);
-  sl_exchange_mpi *e;
-  RANK_CHECK(sl_exchange_mpi_create(&options, &e) == SL_OK);
+  sl_exchange *e;
+  RANK_CHECK(sl_exchange_create(&options, &e) == SL_OK);
   sl_leaves item[SL_MAX_SUBTREES];
   const int items = sl_subtrees(LEAVES, (sl_leaves){first[rank], first[rank + 1] - first[rank]}, item);
   size_t bytes = 0;
   for (int b = 0; b < BUCKETS; b++)
     for (int s = 0; s < 3; s++) bytes += (size_t)items * 8 * (size_t)buckets[b].size[s];
   void *data[BUCKETS][3][SL_MAX_SUBTREES], *memory;
-  RANK_CHECK(sl_exchange_mpi_allocate(e, bytes, &memory) == SL_OK);
+  RANK_CHECK(sl_exchange_allocate(e, bytes, &memory) == SL_OK);
   char *next = memory;
   for (int b = 0; b < BUCKETS; b++) {
     sl_stretch stretch[3];
     int number;
     for (int s = 0; s < 3; s++) {
       for (int k = 0; k < items; k++, next += 8 * buckets[b].size[s]) data[b][s][k] = next;
-      stretch[s] = (sl_stretch){data[b][s], buckets[b].size[s]};
+      stretch[s] = (sl_stretch){.data = data[b][s], .count = buckets[b].size[s]};
     }
-    const sl_exchange_move move = {buckets[b].kind, rank_of(b, ranks), 0};
-    RANK_CHECK(sl_exchange_mpi_add(e, move, buckets[b].dtype, stretch, b == EMPTY ? 0 : 3, &number) == SL_OK &&
+    const sl_exchange_move move = {.kind = buckets[b].kind, .rank = rank_of(b, ranks)};
+    RANK_CHECK(sl_exchange_add(e, move, buckets[b].dtype, stretch, b == EMPTY ? 0 : 3, &number) == SL_OK &&
                number == b);
   }
   for (int round = 0; round < 3; round++) {
@@ -86,8 +87,8 @@ static void ranks_sum(void) {
               x = value(round, 3 * b + s, rank == rank_of(b, ranks) ? 0 : GARBAGE, i);
             put(data[b][s][k], buckets[b].dtype, i, x);
           }
-    for (int b = 0; b < BUCKETS; b++) sl_exchange_mpi_post(e, (b * 3 + rank + round) % BUCKETS, count_done, &done);
-    RANK_CHECK(sl_exchange_mpi_wait(e) == SL_OK);
+    for (int b = 0; b < BUCKETS; b++) sl_exchange_post(e, (b * 3 + rank + round) % BUCKETS, count_done, &done);
+    RANK_CHECK(sl_exchange_wait(e) == SL_OK);
     RANK_CHECK(__atomic_load_n(&done, __ATOMIC_SEQ_CST) == BUCKETS * (round + 1));
     for (int b = 0; b < BUCKETS; b++)
       for (int s = 0; s < 3; s++)
@@ -100,57 +101,62 @@ static void ranks_sum(void) {
                      (buckets[b].dtype == SL_F32 ? 1e-5 : 1e-12));
         }
   }
-  RANK_CHECK(sl_exchange_mpi_stalled(e) == 0);
-  sl_exchange_mpi_destroy(e);
+  RANK_CHECK(sl_exchange_stalled(e) == 0);
+  sl_exchange_destroy(e);
 }
 
-/* Rank 1 comes late: the others wait, and know that it is not for themselves. Then the first bucket comes last. */
+/* Rank 1 comes late: the others wait, and know only that they are not late themselves. Then the first bucket comes
+ * last.
+ */
 static void ranks_wait(void) {
-  int rank, ranks, first[9], number, self = -1;
+  int rank, ranks, first[9], number, bucket = 7;
+  char late[9];
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   const sl_exchange_options options = options_of(ranks, first);
-  sl_exchange_mpi *e;
-  RANK_CHECK(sl_exchange_mpi_create(&options, &e) == SL_OK);
+  sl_exchange *e;
+  RANK_CHECK(sl_exchange_create(&options, &e) == SL_OK);
   float x[2][100] = {{0}};
   void *data[2] = {x[0], x[1]};
   for (int b = 0; b < 2; b++)
-    RANK_CHECK(sl_exchange_mpi_add(e, ALL, SL_F32, &(sl_stretch){&data[b], 100}, 1, &number) == SL_OK && number == b);
-  RANK_CHECK(sl_exchange_mpi_waits_for(e, &self) == -1);
+    RANK_CHECK(sl_exchange_add(e, ALL, SL_F32, &(sl_stretch){.data = &data[b], .count = 100}, 1, &number) == SL_OK &&
+               number == b);
+  RANK_CHECK(sl_exchange_waits_for(e, &bucket, late) == 0 && bucket == -1);
   if (rank != 1) {
-    sl_exchange_mpi_post(e, 0, NULL, NULL);
-    while (sl_exchange_mpi_stalled(e) < 0.3) usleep(10000);
-    RANK_CHECK(sl_exchange_mpi_waits_for(e, &self) == 0 && self == 0);
+    sl_exchange_post(e, 0, NULL, NULL);
+    while (sl_exchange_stalled(e) < 0.3) usleep(10000);
+    RANK_CHECK(sl_exchange_waits_for(e, &bucket, late) == 0 && bucket == 0 && !memchr(late, 1, (size_t)ranks));
   }
   MPI_Barrier(MPI_COMM_WORLD);
-  sl_exchange_mpi_post(e, rank == 1 ? 0 : 1, NULL, NULL);
-  if (rank == 1) sl_exchange_mpi_post(e, 1, NULL, NULL);
-  RANK_CHECK(sl_exchange_mpi_wait(e) == SL_OK);
-  sl_exchange_mpi_post(e, 1, NULL, NULL);
+  sl_exchange_post(e, rank == 1 ? 0 : 1, NULL, NULL);
+  if (rank == 1) sl_exchange_post(e, 1, NULL, NULL);
+  RANK_CHECK(sl_exchange_wait(e) == SL_OK);
+  sl_exchange_post(e, 1, NULL, NULL);
   usleep(20000);
-  RANK_CHECK(sl_exchange_mpi_waits_for(e, &self) == 0 && self == 1);
-  sl_exchange_mpi_post(e, 0, NULL, NULL);
-  RANK_CHECK(sl_exchange_mpi_wait(e) == SL_OK);
-  sl_exchange_mpi_destroy(e);
+  RANK_CHECK(sl_exchange_waits_for(e, &bucket, late) == 1 && bucket == 0 && late[rank]);
+  sl_exchange_post(e, 0, NULL, NULL);
+  RANK_CHECK(sl_exchange_wait(e) == SL_OK);
+  sl_exchange_destroy(e);
 }
 
 /* What cannot be summed is refused, on all ranks. */
 static void ranks_refuse(void) {
   int first[9], number;
   const sl_exchange_options options = options_of(LEAVES, first);
-  sl_exchange_mpi *e;
+  sl_exchange *e;
   char bytes[8];
   void *data[SL_MAX_SUBTREES];
   for (int k = 0; k < SL_MAX_SUBTREES; k++) data[k] = bytes;
-  RANK_CHECK(sl_exchange_mpi_create(&options, &e) == SL_OK);
-  RANK_CHECK(sl_exchange_mpi_add(e, ALL, SL_I32, &(sl_stretch){data, 1}, 1, &number) == SL_EINVAL);
-  RANK_CHECK(sl_exchange_mpi_add(e, ALL, SL_F32, &(sl_stretch){data, 0}, 1, &number) == SL_EINVAL);
-  RANK_CHECK(sl_exchange_mpi_add(e, ALL, SL_F32, &(sl_stretch){data, (int64_t)1 << 31}, 1, &number) == SL_EINVAL);
-  RANK_CHECK(sl_exchange_mpi_add(e, (sl_exchange_move){SL_EXCHANGE_SUM, 9, 0}, SL_F32, &(sl_stretch){data, 1}, 1,
-                                 &number) == SL_EINVAL);
-  RANK_CHECK(sl_exchange_mpi_add(e, (sl_exchange_move){SL_EXCHANGE_COPY, -1, 0}, SL_F32, NULL, 0, &number) ==
+  RANK_CHECK(sl_exchange_create(&options, &e) == SL_OK);
+  RANK_CHECK(sl_exchange_add(e, ALL, SL_I32, &(sl_stretch){.data = data, .count = 1}, 1, &number) == SL_EINVAL);
+  RANK_CHECK(sl_exchange_add(e, ALL, SL_F32, &(sl_stretch){.data = data, .count = 0}, 1, &number) == SL_EINVAL);
+  RANK_CHECK(sl_exchange_add(e, ALL, SL_F32, &(sl_stretch){.data = data, .count = (int64_t)1 << 31}, 1, &number) ==
              SL_EINVAL);
-  sl_exchange_mpi_destroy(e);
+  RANK_CHECK(sl_exchange_add(e, (sl_exchange_move){.rank = 9}, SL_F32, &(sl_stretch){.data = data, .count = 1}, 1,
+                             &number) == SL_EINVAL);
+  RANK_CHECK(sl_exchange_add(e, (sl_exchange_move){.kind = SL_EXCHANGE_COPY, .rank = -1}, SL_F32, NULL, 0, &number) ==
+             SL_EINVAL);
+  sl_exchange_destroy(e);
 }
 
 static void one_rank(void **state) { (void)state, ranks_run(1, "sum"); }
@@ -172,5 +178,5 @@ int main(int argc, char **argv) {
       cmocka_unit_test(three_ranks),
       cmocka_unit_test(late),
   };
-  return cmocka_run_group_tests_name("runtime/exchange_mpi", tests, NULL, NULL);
+  return cmocka_run_group_tests_name("runtime/exchange/mpi", tests, NULL, NULL);
 }

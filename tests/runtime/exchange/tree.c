@@ -1,14 +1,14 @@
-/* runtime/exchange/exchange.c: the same sums, bit for bit, as one rank adding up the tree, for every division of leaves
- * over ranks and of ranks over nodes, whatever the order of posting; sums for one rank; copies of one rank's arrays;
- * what is compressed; what a stalled exchange says it waits for. Starts itself over under mpiexec. */
-#include "runtime/exchange/exchange.h"
-
+/* runtime/exchange/tree*.c on the group of all ranks: the same sums, bit for bit, as one rank that adds up the tree,
+ * for every division of leaves over ranks and of ranks over nodes, in any order of posting; sums for one rank; copies;
+ * compressed sums; the ranks that a stalled exchange names. Runs itself under mpiexec. exchange.c tests other moves and
+ * groups. */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "runtime/exchange/exchange.h"
 #include "tests/support/ranks.h"
 #include "tests/support/scratch.h"
 
@@ -36,7 +36,7 @@ static double tree64(int round, int bucket, int first, int n, int64_t i) {
 }
 
 enum { BUCKETS = 10, EMPTY = 6, GARBAGE = 50 };
-static const sl_exchange_move ALL = {SL_EXCHANGE_SUM, -1, 0};
+static const sl_exchange_move ALL = {.rank = SL_EXCHANGE_ALL};
 static const struct {
   sl_exchange_kind kind;
   int rank; /* modulo the ranks; -1: all */
@@ -87,7 +87,7 @@ static void sums(int leaves, const int *first, int no_shared, int ranks_per_node
   RANK_CHECK(sl_exchange_create(&options, &e) == SL_OK);
   sl_leaves item[SL_MAX_SUBTREES];
   const int items = sl_subtrees(leaves, (sl_leaves){first[rank], first[rank + 1] - first[rank]}, item);
-  RANK_CHECK(items == sl_exchange_items(e));
+  RANK_CHECK(items == sl_exchange_items(e, 0));
   void *data[BUCKETS][3][64], *memory = NULL;
   size_t bytes = 0;
   for (int b = 0; b < BUCKETS; b++)
@@ -103,9 +103,9 @@ static void sums(int leaves, const int *first, int no_shared, int ranks_per_node
     for (int s = 0; s < 3; s++) {
       for (int k = 0; k < items; k++, next += (size_t)buckets[b].size[s] * 8 + (size_t)(8 * (rank + 1)))
         data[b][s][k] = next;
-      stretch[s] = (sl_stretch){data[b][s], buckets[b].size[s]};
+      stretch[s] = (sl_stretch){.data = data[b][s], .count = buckets[b].size[s]};
     }
-    const sl_exchange_move move = {buckets[b].kind, rank_of(b, ranks), 0};
+    const sl_exchange_move move = {.kind = buckets[b].kind, .rank = rank_of(b, ranks)};
     RANK_CHECK(sl_exchange_add(e, move, buckets[b].dtype, stretch, b == EMPTY ? 0 : 3, &number) == SL_OK &&
                number == b);
   }
@@ -173,8 +173,8 @@ static void ranks_wait(void) {
     RANK_CHECK(sl_exchange_nodes(e) == (no_shared ? ranks : 1));
     float x[100] = {0};
     void *data = x;
-    const sl_exchange_move move = empty ? (sl_exchange_move){SL_EXCHANGE_COPY, 0, 0} : ALL;
-    RANK_CHECK(sl_exchange_add(e, move, SL_F32, &(sl_stretch){&data, 100}, !empty, &number) == SL_OK);
+    const sl_exchange_move move = empty ? (sl_exchange_move){.kind = SL_EXCHANGE_COPY} : ALL;
+    RANK_CHECK(sl_exchange_add(e, move, SL_F32, &(sl_stretch){.data = &data, .count = 100}, !empty, &number) == SL_OK);
     char late_ranks[9];
     int bucket = -1;
     if (rank != 1) {
@@ -203,8 +203,9 @@ static void ranks_refuse(void) {
   const sl_status status = sl_exchange_create(&options, &e);
   RANK_CHECK(ranks == 1 ? status == SL_OK : status == SL_EINVAL && strstr(sl_error(), "rank 0 of"));
   for (int kind = 0; ranks == 1 && kind < 2; kind++)
-    RANK_CHECK(sl_exchange_add(e, (sl_exchange_move){(sl_exchange_kind)kind, kind == SL_EXCHANGE_SUM ? 1 : -1, 0},
-                               SL_F32, NULL, 0, &number) == SL_EINVAL);
+    RANK_CHECK(
+        sl_exchange_add(e, (sl_exchange_move){.kind = (sl_exchange_kind)kind, .rank = kind == SL_EXCHANGE_SUM ? 1 : -1},
+                        SL_F32, NULL, 0, &number) == SL_EINVAL);
   sl_exchange_destroy(e);
 }
 
@@ -237,7 +238,7 @@ static void measure(size_t bytes) {
       RANK_CHECK(sl_exchange_allocate(e[k], bytes, &data) == SL_OK);
       memcpy(data, x, bytes);
     }
-    RANK_CHECK(sl_exchange_add(e[k], ALL, SL_F32, &(sl_stretch){&data, count}, 1, &number) == SL_OK);
+    RANK_CHECK(sl_exchange_add(e[k], ALL, SL_F32, &(sl_stretch){.data = &data, .count = count}, 1, &number) == SL_OK);
   }
   for (int round = -1; round < ROUNDS; round++)
     for (int way = 0; way < WAYS; way++) {
@@ -294,10 +295,11 @@ static void ranks_compress(void) {
       RANK_CHECK(sl_exchange_create(&options, &e) == SL_OK);
       float *data[3][SL_MAX_SUBTREES];
       double *sum = calloc(COUNT, sizeof *sum), off = 0, all = 0;
-      const sl_exchange_move moves[3] = {{SL_EXCHANGE_SUM, -1, 1}, {SL_EXCHANGE_SUM, -1, 0}, {SL_EXCHANGE_SUM, 1, 1}};
+      const sl_exchange_move moves[3] = {{.rank = -1, .lossy = 1}, {.rank = -1}, {.rank = 1, .lossy = 1}};
       for (int b = 0; b < 3; b++) {
         for (int k = 0; k < items; k++) data[b][k] = malloc(COUNT * sizeof(float));
-        RANK_CHECK(sl_exchange_add(e, moves[b], SL_F32, &(sl_stretch){(void **)data[b], COUNT}, 1, &number) == SL_OK);
+        RANK_CHECK(sl_exchange_add(e, moves[b], SL_F32, &(sl_stretch){.data = (void **)data[b], .count = COUNT}, 1,
+                                   &number) == SL_OK);
       }
       for (int round = 0; round < ROUNDS; round++) {
         for (int b = 0; b < 3; b++)
@@ -360,5 +362,5 @@ int main(int argc, char **argv) {
       cmocka_unit_test(four_ranks), cmocka_unit_test(five_ranks), cmocka_unit_test(late),
       cmocka_unit_test(compressed),
   };
-  return cmocka_run_group_tests_name("runtime/exchange", tests, NULL, NULL);
+  return cmocka_run_group_tests_name("runtime/exchange/tree", tests, NULL, NULL);
 }

@@ -1,0 +1,175 @@
+/* What the files of the tree share: tree.c (the stages inside a node, the thread's work), tree_nodes.c (the stage
+ * between nodes), tree_make.c (nodes, items, memory, buckets; the descriptor). Private to runtime/exchange. */
+#ifndef SL_EXCHANGE_TREE_H
+#define SL_EXCHANGE_TREE_H
+
+#include "runtime/exchange/engine.h"
+
+extern const sl_exchange_type sl__exchange_tree;
+
+enum { SL__DEPTH = 4, SL__LINE = 64 }; /* segments under way at once; bytes of a cache line */
+
+/* How many segments of the lane a rank has passed through each stage, ever. One cache line each, since others poll. */
+typedef struct sl__reached {
+  _Alignas(SL__LINE) atomic_uint_least64_t value;
+} sl__reached;
+typedef struct sl__board {
+  sl__reached filled, reduced, ready, taken; /* ready: set by a node's leader where there are several nodes */
+} sl__board;
+
+/* One addition of the tree: item `to` += item `from`. */
+typedef struct sl__addition {
+  int to, from;
+} sl__addition;
+typedef struct sl__additions {
+  sl__addition *step;
+  int n;
+} sl__additions;
+
+/* What moves at once: elements of one leg (engine.h). */
+typedef struct sl__segment {
+  int64_t at, count; /* elements of the bucket */
+  int from, to;      /* the leg's: ranks of the group or SL_EXCHANGE_ALL */
+} sl__segment;
+
+/* The tree's part of a bucket. */
+typedef struct sl__cargo {
+  sl__bucket *b;
+  sl__segment *segment;
+  int n;           /* segments, at least 1: an empty bucket has an empty one */
+  void ***shared;  /* item, where the bucket is exchanged in place; else NULL */
+  void ***item;    /* [stretches][items of the node's ranks] where they are in this process */
+  int64_t *own;    /* [stretches][items] offsets in this rank's shared memory; -1: none, -2: outside */
+  int64_t *offset; /* own of the node's ranks, one after another */
+  int *part;       /* [2][locals] counts and begins of the ranks in offset */
+  float *residual; /* [node's items][count] what this leader's compressed messages left out; NULL: not compressed */
+} sl__cargo;
+
+/* A stage's place in the lane's endless sequence of segments. */
+typedef struct sl__cursor {
+  uint64_t number;     /* segments before it, ever */
+  int bucket, segment; /* of the lane; of the bucket */
+  uint64_t round;      /* of all buckets */
+} sl__cursor;
+
+/* A segment between the nodes: the leader's messages. */
+typedef struct sl__crossing {
+  int stage;            /* 0: not begun, 1: partial sums on their way, 2: results on their way, 3: done */
+  int n, left;          /* requests, unfinished ones */
+  MPI_Request *request; /* [most_requests] */
+  int *peer;            /* [most_requests] the node at the other end */
+  int *done;            /* [most_requests] */
+  MPI_Status *status;   /* [most_requests] */
+} sl__crossing;
+
+/* A group's tree, its memory, and how far its segments are. "Items" are partial sums of whole subtrees: a rank has
+ * those of its leaves, a node has those of its ranks' leaves. */
+typedef struct sl__lane {
+  sl_exchange *e;
+  sl__group *group;
+  MPI_Comm node, leaders; /* leaders: MPI_COMM_NULL on others */
+  int local, locals, my_node, nodes;
+  int *node_rank;   /* [nodes + 1] first rank of each node */
+  int *local_items; /* [locals + 1] offsets into the table of the node's ranks' items */
+  int *node_items;  /* [nodes + 1] offsets into the table of nodes' items */
+  int *place;       /* [node's items] which of the ranks' items holds it after the additions inside the node */
+  sl__additions inside, across;
+  size_t segment; /* bytes */
+  MPI_Win window;
+  void *private_memory;
+  sl__board *boards;       /* [locals] */
+  char *slab;              /* [SL__DEPTH][ranks' items of the node][segment] */
+  char *received;          /* leader: [SL__DEPTH][nodes' items][largest part of a segment] */
+  char *packed, *unpacked; /* leader: [SL__DEPTH][packed_slots][packed_most] compressed messages, out and in */
+  size_t part_most, packed_most, memory;
+  int packed_slots;
+  sl__crossing crossing[SL__DEPTH];
+  int most_requests;
+  sl__cursor fill, reduce, cross, ready, take; /* the thread's; cross: begun, ready: ended, by the leader */
+} sl__lane;
+
+typedef struct sl__tree {
+  sl_exchange base;
+  int *node_of;        /* [ranks] the first rank of each rank's node */
+  MPI_Comm node;       /* the ranks of this node */
+  int local, locals;   /* in it */
+  MPI_Win bell_window; /* MPI_WIN_NULL: every rank is a node of its own */
+  sl__bell *bells;     /* [locals] */
+  sl_compression compression;
+  size_t segment; /* asked for; 0: the usual */
+  char *arena;    /* sl_exchange_allocate's */
+  size_t arena_bytes;
+  MPI_Win arena_window; /* MPI_WIN_NULL: not shared */
+  char **base_of;       /* [locals] the ranks' arenas, where they are in this process */
+  int touches;          /* some bucket moves directly between arenas */
+  uint64_t sent;
+  size_t memory;
+} sl__tree;
+
+/* The thread's work: moves the segments of all lanes. */
+sl__found sl__tree_advance(sl_exchange *e);
+int sl__tree_waits_for(sl_exchange *e, const sl__group *g, const sl__bucket **bucket, char *late);
+
+/* Memory for the messages of a leader. SL_ENOMEM. */
+sl_status sl__crossings_prepare(sl__lane *l);
+void sl__crossings_release(sl__lane *l);
+/* Moves the segments between the nodes, oldest first; they end in order. Whether anything moved. */
+int sl__lane_cross(sl__lane *l);
+
+static inline sl__cargo *sl__cargo_at(const sl__lane *l, int bucket) { return l->group->row[bucket]->own; }
+
+static inline const sl__segment *sl__segment_at(const sl__lane *l, const sl__cursor *c) {
+  return &sl__cargo_at(l, c->bucket)->segment[c->segment];
+}
+
+/* Memory of one of the node's ranks' items, in the slab of a segment. */
+static inline char *sl__item_memory(const sl__lane *l, uint64_t number, int item) {
+  const size_t all = (size_t)l->local_items[l->locals];
+  return l->slab + ((size_t)(number % SL__DEPTH) * all + (size_t)item) * l->segment;
+}
+
+/* The node of a rank of the group. */
+static inline int sl__node_of(const sl__lane *l, int rank) {
+  int node = 0;
+  while (l->node_rank[node + 1] <= rank) node++;
+  return node;
+}
+
+static inline size_t sl__round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+
+/* Elements of part i of n of a segment of `count` elements: whole lines, so that ranks share none. */
+static inline void sl__part_of(int64_t count, size_t width, int i, int n, int64_t *from, int64_t *to) {
+  const int64_t line = SL__LINE / (int64_t)width, lines = (count + line - 1) / line;
+  *from = lines * i / n * line;
+  *to = lines * (i + 1) / n * line;
+  if (*from > count) *from = count;
+  if (*to > count) *to = count;
+}
+
+/* Goes to the next segment; 1 when that was the last of its bucket. */
+static inline int sl__step_on(const sl__lane *l, sl__cursor *c) {
+  c->number++;
+  if (++c->segment < sl__cargo_at(l, c->bucket)->n) return 0;
+  c->segment = 0;
+  c->bucket = (c->bucket + 1) % l->group->n;
+  c->round += c->bucket == 0;
+  return 1;
+}
+
+/* How far the slowest rank of the node is. */
+static inline uint64_t sl__least(const sl__lane *l, size_t offset) {
+  uint64_t all = UINT64_MAX;
+  for (int i = 0; i < l->locals; i++) {
+    const sl__reached *c = (const sl__reached *)((const char *)&l->boards[i] + offset);
+    const uint64_t v = atomic_load_explicit(&c->value, memory_order_acquire);
+    if (v < all) all = v;
+  }
+  return all;
+}
+#define SL__LEAST(l, which) sl__least(l, offsetof(sl__board, which))
+
+static inline void sl__set(sl__reached *c, uint64_t value) {
+  atomic_store_explicit(&c->value, value, memory_order_release);
+}
+
+#endif
