@@ -180,7 +180,7 @@ static sl_status make_group(sl_exchange *e, const int *member, int n, int leaves
   if (g) g->comm = MPI_COMM_NULL, g->parent = -1;
   if (g) g->member = malloc((size_t)(n + 1) * sizeof *g->member), g->first = malloc((size_t)(n + 1) * sizeof *g->first);
   sl_status status = SL_OK;
-  if (!more || !g || !g->member || !g->first) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for a group of %d ranks", n));
+  if (!more || !g || !g->member || !g->first) SL_TRY_OUT(sl_no_memory("for a group of %d ranks", n));
   g->ranks = n;
   g->rank = -1;
   g->leaves = first ? leaves : n;
@@ -213,7 +213,7 @@ static sl_status check_members(const sl_exchange *e, const sl__group *g) {
   int size = 0, same = 1;
   MPI_Group all, mine;
   int *number = malloc(2 * (size_t)(g->ranks + 1) * sizeof *number);
-  if (!number) return sl_fail(SL_ENOMEM, "no memory for a group of %d ranks", g->ranks);
+  if (!number) return sl_no_memory("for a group of %d ranks", g->ranks);
   MPI_Comm_group(e->comm, &all), MPI_Comm_group(g->comm, &mine);
   MPI_Group_size(mine, &size);
   if (size == g->ranks) {
@@ -354,7 +354,7 @@ static sl_status make_bucket(sl_exchange *e, int group, sl_exchange_move move, s
              **row = realloc(g->row, (size_t)(g->n + 1) * sizeof *row);
   if (more) e->bucket = more;
   if (row) g->row = row;
-  sl_status status = sl_fail(SL_ENOMEM, "no memory for a bucket of %d arrays", n);
+  sl_status status = sl_no_memory("for a bucket of %d arrays", n);
   if (!b || !more || !row) goto out;
   *b = (sl__bucket){.number = e->n_buckets,
                     .group = group,
@@ -437,8 +437,8 @@ sl_status sl_exchange_create(const sl_exchange_options *o, sl_exchange **exchang
     all = malloc((size_t)ranks * sizeof *all);
     e->cpus = malloc((size_t)(o->ncpus + 1) * sizeof *e->cpus);
   }
-  sl_status status = sl_comm_agree(
-      o->comm, all && e->cpus ? SL_OK : sl_fail(SL_ENOMEM, "no memory for an exchange of %d ranks", ranks));
+  sl_status status =
+      sl_comm_agree(o->comm, all && e->cpus ? SL_OK : sl_no_memory("for an exchange of %d ranks", ranks));
   SL_TRY_OUT(status);
   for (int i = 0; i < o->ncpus; i++) e->cpus[e->ncpus++] = o->cpus[i];
   for (int r = 0; r < ranks; r++) all[r] = r;

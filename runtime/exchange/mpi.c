@@ -144,8 +144,10 @@ static int waits_for(sl_exchange *e, const sl__group *g, const sl__bucket **buck
   const cargo *c = b->own;
   int n = 0;
   if (l->flying == 0) {
-    late[e->rank] = 1;
-    return 1;
+    pthread_mutex_lock(&e->lock);
+    late[e->rank] = !b->posted;
+    pthread_mutex_unlock(&e->lock);
+    return late[e->rank];
   }
   for (int r = 0; r < b->n_legs && r < c->n; r++) {
     const sl__leg *leg = &b->leg[r];
@@ -170,8 +172,7 @@ static sl_status add(sl_exchange *e, sl__group *g, sl__bucket *b) {
     c->status = malloc((legs + 1) * sizeof *c->status);
   }
   sl_status status = SL_OK;
-  if (!c || !c->operation || !c->request || !c->status)
-    SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for a bucket of %d arrays", b->n));
+  if (!c || !c->operation || !c->request || !c->status) SL_TRY_OUT(sl_no_memory("for a bucket of %d arrays", b->n));
   for (int r = 0; r < b->n_legs; r++) {
     operation *o = &c->operation[r];
     o->leg = &b->leg[r];
@@ -180,7 +181,7 @@ static sl_status add(sl_exchange *e, sl__group *g, sl__bucket *b) {
     if (!gives(g, o->leg) && !gets(g, o->leg)) continue;
     o->gathers = o->leg->n > 1;
     o->memory = o->gathers ? malloc((size_t)o->leg->count * b->width) : b->stretch[o->leg->stretch].mine[0];
-    if (!o->memory) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for a bucket of %d arrays", b->n));
+    if (!o->memory) SL_TRY_OUT(sl_no_memory("for a bucket of %d arrays", b->n));
   }
 out:
   return status;
@@ -198,7 +199,7 @@ static void remove_bucket(sl_exchange *e, sl__bucket *b) {
 static sl_status open_group(sl_exchange *e, sl__group *g) {
   (void)e;
   g->own = calloc(1, sizeof(lane));
-  return sl_comm_agree(g->comm, g->own ? SL_OK : sl_fail(SL_ENOMEM, "no memory for a group of %d ranks", g->ranks));
+  return sl_comm_agree(g->comm, g->own ? SL_OK : sl_no_memory("for a group of %d ranks", g->ranks));
 }
 
 static void close_group(sl_exchange *e, sl__group *g) {
@@ -212,7 +213,7 @@ static sl_status allocate(sl_exchange *e, size_t bytes, void **memory) {
   *memory = NULL;
   if (m->arena) return sl_fail(SL_EEXIST, "the exchange has allocated its memory already");
   m->arena = aligned_alloc(PAGE, (bytes / PAGE + 1) * PAGE);
-  SL_TRY(sl_comm_agree(e->comm, m->arena ? SL_OK : sl_fail(SL_ENOMEM, "no memory for %zu bytes to exchange", bytes)));
+  SL_TRY(sl_comm_agree(e->comm, m->arena ? SL_OK : sl_no_memory("for %zu bytes to exchange", bytes)));
   *memory = m->arena;
   return SL_OK;
 }

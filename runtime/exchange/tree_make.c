@@ -45,7 +45,7 @@ static sl_status allocate(sl_exchange *e, size_t bytes, void **memory) {
   t->base_of = calloc((size_t)t->locals, sizeof *t->base_of);
   if (t->arena_window == MPI_WIN_NULL) t->arena = aligned_alloc(PAGE, sl__round_up(bytes + 1, PAGE));
   if (!t->base_of || (t->arena_window == MPI_WIN_NULL && !t->arena))
-    status = sl_fail(SL_ENOMEM, "no memory for %zu bytes to exchange", bytes);
+    status = sl_no_memory("for %zu bytes to exchange", bytes);
   for (int r = 0; r < t->locals && status == SL_OK && t->arena_window != MPI_WIN_NULL; r++)
     status = find_window(t->arena_window, r, &t->base_of[r]);
   SL_TRY(sl_comm_agree(e->comm, status));
@@ -110,7 +110,7 @@ static sl_status cut(const sl__lane *l, sl__cargo *c) {
   int64_t pieces = 1;
   for (int i = 0; i < b->n_legs; i++) pieces += b->leg[i].count / segment_most(l, b, &b->leg[i]) + 1;
   c->segment = calloc((size_t)pieces, sizeof *c->segment);
-  if (!c->segment) return sl_fail(SL_ENOMEM, "no memory for a bucket of %lld segments", (long long)pieces);
+  if (!c->segment) return sl_no_memory("for a bucket of %lld segments", (long long)pieces);
   for (int64_t turn = 0, left = b->count; left > 0; turn++)
     for (int i = 0; i < b->n_legs; i++) {
       const sl__leg *r = &b->leg[i];
@@ -138,21 +138,21 @@ static sl_status make_tables(const sl__lane *l, sl__cargo *c) {
   c->item = calloc(rows + 1, sizeof *c->item);
   int fine = c->own && c->offset && c->part && c->item;
   for (size_t s = 0; s < rows && fine; s++) fine = (c->item[s] = malloc(all * sizeof **c->item)) != NULL;
-  return fine ? SL_OK : sl_fail(SL_ENOMEM, "no memory for a bucket of %d arrays", c->b->n);
+  return fine ? SL_OK : sl_no_memory("for a bucket of %d arrays", c->b->n);
 }
 
 static sl_status add(sl_exchange *e, sl__group *g, sl__bucket *b) {
   sl__tree *t = (sl__tree *)e;
   sl__lane *l = g->own;
   sl__cargo *c = b->own = calloc(1, sizeof *c);
-  if (!c) return sl_fail(SL_ENOMEM, "no memory for a bucket of %d arrays", b->n);
+  if (!c) return sl_no_memory("for a bucket of %d arrays", b->n);
   c->b = b;
   SL_TRY(cut(l, c));
   SL_TRY(make_tables(l, c));
   if (!compresses(l, b)) return SL_OK;
   const size_t floats = (size_t)(l->node_items[l->my_node + 1] - l->node_items[l->my_node]) * (size_t)b->count;
   c->residual = calloc(floats + 1, sizeof *c->residual);
-  if (!c->residual) return sl_fail(SL_ENOMEM, "no memory for what messages of %zu floats leave out", floats);
+  if (!c->residual) return sl_no_memory("for what messages of %zu floats leave out", floats);
   t->memory += floats * sizeof *c->residual;
   return SL_OK;
 }
@@ -208,7 +208,7 @@ static sl_status find_items(sl__lane *l) {
   l->place = malloc(leaves * sizeof *l->place);
   sl_status status = SL_OK;
   if (!inside || !across || !l->local_items || !l->node_items || !l->inside.step || !l->across.step || !l->place)
-    SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for a tree of %d leaves", g->leaves));
+    SL_TRY_OUT(sl_no_memory("for a tree of %d leaves", g->leaves));
   for (int r = begin; r < end; r++) {
     const int n = sl_subtrees(g->leaves, (sl_leaves){g->first[r], g->first[r + 1] - g->first[r]}, mine),
               at = l->local_items[r - begin];
@@ -240,7 +240,7 @@ static sl_status find_memory(sl__lane *l, int *fits) {
   if (!*fits) return SL_OK;
   if (l->locals == 1) {
     l->private_memory = aligned_alloc(SL__LINE, sl__round_up(boards + slabs, SL__LINE));
-    if (!l->private_memory) return sl_fail(SL_ENOMEM, "no memory for exchanging %zu bytes at once", slabs);
+    if (!l->private_memory) return sl_no_memory("for exchanging %zu bytes at once", slabs);
     l->boards = l->private_memory;
   } else {
     SL_TRY(find_window(l->window, 0, &l->boards));
@@ -284,8 +284,7 @@ static sl_status open_group(sl_exchange *e, sl__group *g) {
     l->window = MPI_WIN_NULL;
     l->node_rank = malloc((size_t)(g->ranks + 1) * sizeof *l->node_rank);
   }
-  SL_TRY(sl_comm_agree(g->comm,
-                       l && l->node_rank ? SL_OK : sl_fail(SL_ENOMEM, "no memory for a group of %d ranks", g->ranks)));
+  SL_TRY(sl_comm_agree(g->comm, l && l->node_rank ? SL_OK : sl_no_memory("for a group of %d ranks", g->ranks)));
   SL_TRY(prepare_lane(l, 0, &fits));
   if (fits) return SL_OK;
   release_lane(l);
@@ -308,7 +307,7 @@ static sl_status find_machine(sl__tree *t, const sl_exchange_options *o) {
   sl_exchange *e = &t->base;
   MPI_Comm node = MPI_COMM_NULL;
   int own = e->rank, scattered = 0, code = MPI_SUCCESS;
-  sl_status status = t->node_of ? SL_OK : sl_fail(SL_ENOMEM, "no memory for %d ranks", e->ranks);
+  sl_status status = t->node_of ? SL_OK : sl_no_memory("for %d ranks", e->ranks);
   if (!o->no_shared) {
     code = o->node != MPI_COMM_NULL ? MPI_Comm_dup(o->node, &node)
                                     : MPI_Comm_split_type(e->comm, MPI_COMM_TYPE_SHARED, e->rank, MPI_INFO_NULL, &node);

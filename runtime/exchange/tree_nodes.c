@@ -218,7 +218,7 @@ static sl_status find_packed(sl__lane *l) {
   l->packed = aligned_alloc(SL__LINE, bytes);
   l->unpacked = aligned_alloc(SL__LINE, bytes);
   l->memory += 2 * bytes;
-  return l->packed && l->unpacked ? SL_OK : sl_fail(SL_ENOMEM, "no memory for messages of %zu bytes", bytes);
+  return l->packed && l->unpacked ? SL_OK : sl_no_memory("for messages of %zu bytes", bytes);
 }
 
 sl_status sl__crossings_prepare(sl__lane *l) {
@@ -227,7 +227,7 @@ sl_status sl__crossings_prepare(sl__lane *l) {
   l->received = aligned_alloc(SL__LINE, received);
   l->most_requests = 2 * l->node_items[l->nodes] * l->nodes + 2 * l->nodes;
   l->memory += received;
-  if (!l->received) return sl_fail(SL_ENOMEM, "no memory for exchanging %zu bytes at once", received);
+  if (!l->received) return sl_no_memory("for exchanging %zu bytes at once", received);
   memset(l->received, 0, received);
   if (((const sl__tree *)l->e)->compression.kind != SL_COMPRESSION_NONE) SL_TRY(find_packed(l));
   for (int d = 0; d < SL__DEPTH; d++) {
@@ -236,7 +236,7 @@ sl_status sl__crossings_prepare(sl__lane *l) {
     x->peer = malloc((size_t)l->most_requests * sizeof *x->peer);
     x->done = malloc((size_t)l->most_requests * sizeof *x->done);
     x->status = malloc((size_t)l->most_requests * sizeof *x->status);
-    if (!x->request || !x->peer || !x->done || !x->status) return sl_fail(SL_ENOMEM, "no memory for requests");
+    if (!x->request || !x->peer || !x->done || !x->status) return sl_no_memory("for requests");
   }
   return SL_OK;
 }
