@@ -1,0 +1,88 @@
+/* tasks/starpu/exchange.c: exchange nodes as tasks of a program. Two ranks leave the bits of one, step after step, with
+ * parameters everywhere and with owners; with MPI's sums they leave the same numbers to rounding. Starts
+ * itself over under mpiexec. */
+#include "tasks/starpu/exchange.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "runtime/machine/comm.h"
+#include "runtime/machine/store.h"
+#include "tasks/starpu/program.h"
+#include "tests/support/ranks.h"
+#include "tests/tasks/execute.h"
+#include "tests/tasks/toy.h"
+
+enum { BATCH = 24, LEAVES = 5, STEPS = 4, PARAMETERS = 64 * 5 + 3 * 64 };
+
+/* Parameters, one behind the other, in the order of the store. */
+static int collect(sl_store *store, float *to) {
+  int n = 0;
+  RANK_CHECK(sl_store_acquire(store, 0) == SL_OK);
+  for (int i = 0; i < sl_store_count(store); i++) {
+    const sl_tensor *t = sl_store_at(store, i);
+    if (!t->parameter) continue;
+    memcpy(to + n, t->data, (size_t)sl_shape_count(&t->shape) * sizeof *to);
+    n += (int)sl_shape_count(&t->shape);
+  }
+  sl_store_release(store);
+  return n;
+}
+
+/* Runs some steps on the leaves that first says (NULL: all); the losses and the parameters after them. */
+static void train(sl_runtime *rt, const int *first, int zero, int by_mpi, double *loss, float *parameters) {
+  sl_plan plan = {.batch = BATCH, .leaves = LEAVES, .shards = LEAVES, .seed = 1};
+  sl_value value;
+  sl_graph *g = toy_training(BATCH, &value);
+  sl_store *store;
+  sl_program *program;
+  RANK_CHECK(sl_plan_complete(&plan) == SL_OK && sl_store_create(&store) == SL_OK);
+  const sl_program_options options = {.keep = &value, .n_keep = 1, .first_leaf = first, .zero = zero, .by_mpi = by_mpi};
+  RANK_CHECK(sl_program_create(rt, store, g, &plan, &options, &program) == SL_OK);
+  for (int step = 0; step < STEPS; step++) {
+    const sl_step now = {.number = step + 1, .seed = 1, .learning_rate = 0.0078125};
+    if (first && sl_runtime_rank(rt) == step % 2) usleep(20000); /* the other one waits */
+    RANK_CHECK(sl_program_run(program, &now) == SL_OK);
+    RANK_CHECK(sl_program_read(program, value, &loss[step]) == SL_OK);
+  }
+  RANK_CHECK(collect(store, parameters) == PARAMETERS);
+  sl_program_destroy(program);
+  sl_store_destroy(store);
+  sl_graph_destroy(g);
+}
+
+static void ranks_train(void) {
+  sl_runtime_options o = sl_runtime_defaults();
+  sl_runtime *rt;
+  o.gpus = 0, o.workers = 1;
+  RANK_CHECK(sl_runtime_start(&o, &rt) == SL_OK);
+  const int first[] = {0, 2, LEAVES};
+  double loss[STEPS], mine[STEPS];
+  float parameters[PARAMETERS], my[PARAMETERS];
+  train(rt, NULL, 0, 0, loss, parameters);
+  RANK_CHECK(loss[STEPS - 1] < loss[0] && isfinite(loss[STEPS - 1]));
+  for (int zero = 0; zero < 2; zero++) {
+    train(rt, first, zero, 0, mine, my);
+    RANK_CHECK(memcmp(loss, mine, sizeof loss) == 0);
+    RANK_CHECK(memcmp(parameters, my, sizeof my) == 0);
+  }
+  train(rt, first, 0, 1, mine, my);
+  for (int i = 0; i < STEPS; i++) RANK_CHECK(fabs(mine[i] - loss[i]) <= 1e-5 * fabs(loss[i]));
+  for (int i = 0; i < PARAMETERS; i++) RANK_CHECK(fabsf(my[i] - parameters[i]) <= 1e-4f);
+  sl_runtime_stop(rt);
+}
+
+static void two_ranks(void **state) {
+  (void)state;
+  ranks_run(2, "train");
+}
+
+int main(int argc, char **argv) {
+  if (argc > 1 && strcmp(argv[1], "train") == 0) {
+    ranks_train();
+    return 0;
+  }
+  const struct CMUnitTest tests[] = {cmocka_unit_test(two_ranks)};
+  return cmocka_run_group_tests_name("tasks/exchange", tests, NULL, NULL);
+}
