@@ -2,7 +2,7 @@
 # Figure: the tests notice wrong code. Each mutant of tests/figures/mutants/*.list breaks one place of the code; it is
 # applied to a copy of the tree, built, and must be caught by the test that its entry names. A survivor is missed, and so
 # is an entry whose text no longer occurs exactly once or no longer compiles.
-#   MUTANTS=codelets/layers/linear tests/figures/mutants.sh     only files whose path holds that text
+#   MUTANTS=codelets/layers/linear tests/figures/mutants.sh     only those whose "file: what" matches that expression
 # JOBS: copies of the tree that work at once (2). SECONDS_EACH: a test's time limit (300); one that hangs has noticed, too.
 #
 # An entry, in which "file" and "test" hold until they change, and lines of text to be replaced may be several:
@@ -25,7 +25,7 @@ mkdir "$work/home" "$work/mutant"
 cat "$top"/tests/figures/mutants/*.list | awk -v to="$work/mutant" -v wanted="${MUTANTS:-}" '
   function put(name, text) { printf "%s", text >(folder "/" name); close(folder "/" name) }
   function finish() {
-    if (what == "" || index(file, wanted) == 0) { what = ""; return }
+    if (what == "" || (file ": " what) !~ wanted) { what = ""; return }
     folder = sprintf("%s/%03d", to, ++n); system("mkdir " folder)
     put("file", file); put("test", test); put("what", what); put("old", old); put("new", new); what = ""
   }
@@ -38,7 +38,7 @@ cat "$top"/tests/figures/mutants/*.list | awk -v to="$work/mutant" -v wanted="${
   { print "not understood: " $0 >"/dev/stderr"; exit 2 }
   END { finish() }' || exit 1
 count=$(ls "$work/mutant" | wc -l)
-[ "$count" -gt 0 ] || { echo "no mutant of a file like '${MUTANTS:-}'"; exit 1; }
+[ "$count" -gt 0 ] || { echo "no mutant like '${MUTANTS:-}'"; exit 1; }
 
 # A compiler that does not know AVX-512, so that kernels are built once and not for each instruction set.
 compiler=${CC:-gcc}
@@ -53,7 +53,7 @@ tree() { # number: a copy of the sources, configured and built
     [ ! -e "$top/$name" ] || cp -Rp "$top/$name" . || return 1
   done
   mkdir -p b && cd b && ../configure -q --without-cuda CC="$work/cc" CFLAGS='-O1 -g0' >configure.log 2>&1 &&
-    make -s libstarling.a >make.log 2>&1
+    make -s -j"$jobs" libstarling.a >make.log 2>&1
 }
 
 build() { # a test's command, in the folder b
@@ -101,12 +101,7 @@ try() { # tree, mutant
   printf '%-15s %s: %s (%s; %d s)\n' "$says" "$file" "$(cat "$at/what")" "$test" $((SECONDS - start)) | tee "$at/says"
 }
 
-for job in $(seq "$jobs"); do
-  tree "$job" || { echo "the copy of the tree does not build:"; tail -n 20 "$work/$job"/b/*.log; exit 1; } &
-  pids="${pids:-} $!"
-done
-for pid in $pids; do wait "$pid" || exit 1; done
-
+tree 1 || { echo "the copy of the tree does not build:"; tail -n 20 "$work"/1/b/*.log; exit 1; }
 # Without a mutant every test passes, or being caught by it means nothing.
 for at in "$work"/mutant/*; do cat "$at/test"; echo; done | sort -u >"$work/tests"
 cd "$work/1/b" || exit 1
@@ -115,6 +110,7 @@ while read -r test; do
   echo "without a mutant $test fails:"; tail -n 20 build.log run.log; exit 1
 done <"$work/tests"
 
+for job in $(seq 2 "$jobs"); do cp -Rp "$work/1" "$work/$job" || exit 1; done
 for job in $(seq "$jobs"); do
   ( number=0
     for at in "$work"/mutant/*; do
