@@ -120,6 +120,31 @@ static void a_sum_that_was_read_stays_as_it_is(void **state) {
   sl_graph_destroy(g);
 }
 
+static void passes_on(sl_graph *g, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
+  (void)g, (void)node;
+  if (need[0]) din[0] = dout[0];
+}
+
+/* A weight and what is made of it share a gradient; the weight's other use adds to it, and what was made keeps its own.
+ */
+static void a_gradient_that_is_asked_for_stays_as_it_is(void **state) {
+  (void)state;
+  sl_operation same = toy_copy;
+  same.gradient = passes_on;
+  sl_graph *g = toy_graph(12);
+  sl_value x = toy_input(g, 6), w[2], gradient[2];
+  w[0] = sl_graph_tensor(g, SL_ROLE_PARAMETER, "w", "weight", SL_F32, SL_SHAPE(6, 6), (sl_init){0});
+  w[1] = sl_graph_add1(g, &same, "same", NULL, &w[0], 1);
+  x = sl_graph_add1(g, &toy_matmul, "made", NULL, (sl_value[]){x, w[1]}, 2);
+  x = sl_graph_add1(g, &toy_matmul, "alone", NULL, (sl_value[]){x, w[0]}, 2);
+  assert_ok(sl_gradient(g, toy_loss(g, x), w, 2, gradient));
+  kept_apart(g, gradient, 2);
+  const sl_node *maker = g->node[g->value[gradient[1]]->producer];
+  assert_ptr_equal(maker->op, &toy_dw);
+  assert_int_equal(maker->out[0], gradient[1]);
+  sl_graph_destroy(g);
+}
+
 static void the_phase_comes_back(void **state) {
   (void)state;
   sl_graph *g = toy_graph(12);
@@ -137,6 +162,7 @@ int main(void) {
       cmocka_unit_test(gradients_of_samples_are_added),
       cmocka_unit_test(a_shared_sum_stays_as_it_is),
       cmocka_unit_test(a_sum_that_was_read_stays_as_it_is),
+      cmocka_unit_test(a_gradient_that_is_asked_for_stays_as_it_is),
       cmocka_unit_test(the_phase_comes_back),
       cmocka_unit_test(unreached_parameters_are_named),
   };
