@@ -1,6 +1,6 @@
 #!/bin/sh
 # starling compare: a table of policies with their measurements, equal bytes, a bound that no policy beats, files
-# for other programs, and clear errors.
+# for other programs; defaults that fit the time given; a table after Ctrl-C; and clear errors.
 . "$(dirname "$0")/support/command.shlib"
 if grep -q __asan_init "$starling"; then echo '1..0 # SKIP processes under a sanitizer take too long'; exit 0; fi
 STARPU_HOME=$work/home
@@ -10,7 +10,7 @@ small='--batch 64 --steps 5 --repetitions 3 --workers 1'
 odd="odd<b>&'name"
 make_set "$odd" 64 32 8 3
 # shellcheck disable=SC2086 # $small is several words, here and below
-expect 'two policies' 0 '^(Take|No policy)' compare mlp $small --data "$odd" --policies lws --out tables
+expect 'two policies' 0 '^(Take|No policy)' compare mlp $small --data "$odd" --policies lws --priorities both --out tables
 check 'a line for each, with priorities and without' test "$(grep -cE '^(eager|lws) +(on|off) ' out)" = 4
 check 'the same bytes' grep -q '^All left the same bytes' out
 check 'every repetition is in the table' test "$(grep -cE '^(eager|lws),[01],[0-2],' tables/compare.csv)" = 12
@@ -41,11 +41,13 @@ expect 'priorities on only, as JSON' 0 '"verdict"' compare mlp $small --policies
 check_json 'that is JSON' out
 
 # Models that lack samples.
-expect 'they are refused' 3 'have samples of 0 of [0-9]+ kinds of tasks: .starling calibrate mlp --batch=64 --workers=1. calibrates them' compare mlp $small --policies dmda --priorities on
-mend=$(sed -n "s/.*'starling \(calibrate [^']*\)'.*/\1/p" err)
-expect 'the command that is named calibrates them' 0 'are stored' $mend
+expect 'they are calibrated first, which the estimate says' 0 '^mlp: eager, dmda\. About 3 repetitions of 5 steps each, in turn; this takes about .*, and calibrating before it$' compare mlp $small --policies dmda
+check 'so dmda serves' grep -qE '^dmda +on +3 ' out
+check 'and nothing is marked' sh -c '! grep -q Uncalibrated out'
+run compare mlp $small --policies dmda --quiet
+check '--quiet: the table alone, and no second calibrating' test "$code $(wc -c <err)" = '0 0'
 expect 'then they serve' 0 '^dmda +on ' compare mlp $small --policies dmda --priorities on --out calibrated --bundle bundle.tar.gz
-check 'and nothing is marked' grep -q '"uncalibrated": false' calibrated/compare.json
+check 'which the figures say' grep -q '"uncalibrated": false' calibrated/compare.json
 check 'a bundle of it' sh -c 'tar tzf bundle.tar.gz >names'
 check 'in a folder of its own' test "$(cut -d/ -f1 names | sort -u)" = bundle
 for file in README run.sh config.yaml environment.json topology.xml compare.json compare.csv compare.html; do check "with $file" grep -qx "bundle/$file" names; done
@@ -55,6 +57,7 @@ tar xzf bundle.tar.gz -C far
 check 'the figures are those that --out got' sh -c 'for f in csv json html; do cmp calibrated/compare.$f far/bundle/compare.$f || exit 1; done'
 check_json 'where it ran is JSON' far/bundle/environment.json
 check 'the options, defaults written out' grep -qx 'leaves: 1' far/bundle/config.yaml
+check 'how much was measured, too' test "$(grep -cxE 'steps: 5|repetitions: 3' far/bundle/config.yaml)" = 2
 check 'its script repeats it' env STARPU_HOME="$work/elsewhere" STARLING="$starling" far/bundle/run.sh --steps 3 --json
 check 'the same policies' test "$(cut -d, -f1 far/bundle/repeated/compare.csv | sort -u | tr '\n' ' ')" = 'dmda eager policy '
 check 'with the models of the machine that was measured' env STARPU_HOME="$work/nowhere" MODELS=original STARLING="$starling" far/bundle/run.sh --steps 3 --out again --json
@@ -66,6 +69,65 @@ expect '--uncalibrated goes on without' 0 '^Uncalibrated: .* 0 of [0-9]+ kinds o
 check 'it is marked in the figures' grep -q '"uncalibrated": true' marked/compare.json
 check 'and on the page' grep -q '<strong>Uncalibrated: ' marked/compare.html
 expect '--calibrate calibrates first' 0 '"uncalibrated": false' compare mlp $small --policies dmda --priorities on --machine hut --calibrate --json
+
+# In the time that there is: the five policies that matter, as many steps and repetitions as go into it.
+expect 'as typed: the policies that matter' 0 '^mlp: eager, (lws|prio|dmda|dmdas), (lws|prio|dmda|dmdas), (lws|prio|dmda|dmdas), (lws|prio|dmda|dmdas)\. About' compare mlp --batch 64 --workers 1 --minutes 0 --out quick
+check 'three repetitions each at the least' test "$(grep -cE '^(eager|lws|prio|dmda|dmdas),1,[0-2],' quick/compare.csv) $(wc -l <quick/compare.csv)" = '15 16'
+expect '--steps and --minutes leave the repetitions open' 0 '^mlp: eager, lws\. About [0-9]+ repetitions of 7 steps' compare mlp --batch 64 --workers 1 --minutes 0.2 --steps 7 --policies lws --out timed
+check 'which fill the time' test "$(field repetitions timed/compare.json)" -ge 3
+
+# Ctrl-C, which a terminal sends to the whole group of processes. The processes are: one that looks, one that times the tasks alone, then
+# the policies, eager first.
+begin() { # compare's arguments: started in a group of its own as $pid
+  env --default-signal=INT setsid "$starling" compare mlp --batch 64 --workers 1 --steps 200 --repetitions 5 "$@" >out 2>err &
+  pid=$! child='' children=0 folder=''
+}
+await_child() { # until its so many-th process runs, as $child; a minute each at most
+  patience=$((600 * $1))
+  while [ $children -lt "$1" ] && [ $patience -gt 0 ]; do
+    patience=$((patience - 1))
+    now=$(cat "/proc/$pid/task/$pid/children" 2>/dev/null | tr -d ' ')
+    if [ -n "$now" ] && [ "$now" != "$child" ]; then child=$now children=$((children + 1)); fi
+    [ -n "$folder" ] || folder=$(tr '\0' '\n' 2>/dev/null <"/proc/$now/cmdline" | grep -o '^/tmp/starling-compare-[^/]*' | head -n 1)
+    sleep 0.1
+  done
+}
+ended() { code=0; wait $pid || code=$?; }
+if env --default-signal=INT true 2>/dev/null && [ -e /proc/self/task/$$/children ]; then
+  begin --policies lws,prio --out partial
+  await_child 5
+  kill -s INT -- -$pid
+  ended
+  check 'Ctrl-C: exit code 130' test "$code" = 130
+  check 'a table of what ran: no interval of one repetition' grep -qE '^(lws|prio) +on +1 .* \(- +\) ' out
+  check 'and of what did not' grep -qE '^(lws|prio) +on   no figures: it had not run when the comparison was stopped' out
+  check 'marked' grep -q '^Partial: stopped by a signal in repetition 1 of about 5' out
+  check 'without a verdict' grep -q '^No verdict: that takes 3 repetitions' out
+  check 'in the figures, too' grep -q '"partial": true' partial/compare.json
+  check 'and on the page' grep -q '<strong>Partial: ' partial/compare.html
+  check 'with what was measured' test "$(wc -l <partial/compare.csv)" = 3
+  check 'its folder is gone' absent "${folder:-.}"
+  begin --policies lws
+  await_child 2
+  kill -s TERM $pid
+  ended
+  check 'SIGTERM to it alone, before there is anything: a message' test "$code $(cat out; grep -v '^mlp: ' err)" = '130 starling: stopped by a signal before anything was measured'
+  check 'the process that measured has ended' absent "/proc/$child"
+  check 'and its folder is gone' absent "${folder:-.}"
+  begin --policies lws
+  await_child 4
+  kill -s STOP "$child" # it cannot end, which the first signal waits for
+  kill -s INT $pid
+  sleep 1
+  kill -s INT $pid
+  ended
+  check 'a second Ctrl-C: no table' test "$code $(cat out)" = '130 '
+  for _ in 1 2 3 4 5 6 7 8 9 10; do [ -e "/proc/$child" ] && sleep 0.2; done
+  check 'that process is killed' absent "/proc/$child"
+  check 'and its folder is gone' absent "${folder:-.}"
+else
+  for what in 'Ctrl-C' 'SIGTERM' 'a second Ctrl-C'; do skip "$what: no env --default-signal, or no list of children in /proc"; done
+fi
 
 expect 'an unknown policy' 2 "no policy 'best'; StarPU .* has .*eager" compare mlp --policies lws,best
 expect 'an unknown model' 2 "mlq.*did you mean 'mlp'" compare mlq

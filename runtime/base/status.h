@@ -11,24 +11,25 @@ extern "C" {
 #endif
 
 /* code, text, whether the object that was worked on can still be used afterwards (1) or only be destroyed (0). */
-#define SL_STATUS_LIST(X)                                         \
-  X(SL_OK, "done", 1)                                             \
-  X(SL_EINVAL, "invalid argument", 1)                             \
-  X(SL_ENOMEM, "out of memory", 1)                                \
-  X(SL_EIO, "input or output failed", 1)                          \
-  X(SL_EFORMAT, "malformed file", 1)                              \
-  X(SL_ESHAPE, "shapes do not fit", 0)                            \
-  X(SL_ENOTFOUND, "not found", 1)                                 \
-  X(SL_EEXIST, "exists already", 1)                               \
-  X(SL_EMPI, "MPI failed", 0)                                     \
-  X(SL_ESTARPU, "StarPU failed", 0)                               \
-  X(SL_ETOPOLOGY, "the machine cannot be divided as asked", 1)    \
-  X(SL_ETASK, "a task failed", 0)                                 \
-  X(SL_ENONFINITE, "a value is not finite", 1)                    \
-  X(SL_EUNSUPPORTED, "not supported by this build or machine", 1) \
-  X(SL_EUNCALIBRATED, "performance models are not calibrated", 1) \
-  X(SL_EPLAN, "the plan does not match", 1)                       \
-  X(SL_EPOLICY, "the scheduling policy leaves ready tasks lying", 0)
+#define SL_STATUS_LIST(X)                                            \
+  X(SL_OK, "done", 1)                                                \
+  X(SL_EINVAL, "invalid argument", 1)                                \
+  X(SL_ENOMEM, "out of memory", 1)                                   \
+  X(SL_EIO, "input or output failed", 1)                             \
+  X(SL_EFORMAT, "malformed file", 1)                                 \
+  X(SL_ESHAPE, "shapes do not fit", 0)                               \
+  X(SL_ENOTFOUND, "not found", 1)                                    \
+  X(SL_EEXIST, "exists already", 1)                                  \
+  X(SL_EMPI, "MPI failed", 0)                                        \
+  X(SL_ESTARPU, "StarPU failed", 0)                                  \
+  X(SL_ETOPOLOGY, "the machine cannot be divided as asked", 1)       \
+  X(SL_ETASK, "a task failed", 0)                                    \
+  X(SL_ENONFINITE, "a value is not finite", 1)                       \
+  X(SL_EUNSUPPORTED, "not supported by this build or machine", 1)    \
+  X(SL_EUNCALIBRATED, "performance models are not calibrated", 1)    \
+  X(SL_EPLAN, "the plan does not match", 1)                          \
+  X(SL_EPOLICY, "the scheduling policy leaves ready tasks lying", 0) \
+  X(SL_EINTERRUPTED, "stopped by a signal", 1)
 
 typedef enum sl_status {
 #define SL_STATUS_ENUM(code, text, survives) code,
@@ -38,7 +39,14 @@ typedef enum sl_status {
 } sl_status;
 
 /* The command's exit codes. */
-enum { SL_EXIT_DONE = 0, SL_EXIT_FAILURE = 1, SL_EXIT_USAGE = 2, SL_EXIT_UNCALIBRATED = 3, SL_EXIT_CHECKPOINTED = 75 };
+enum {
+  SL_EXIT_DONE = 0,
+  SL_EXIT_FAILURE = 1,
+  SL_EXIT_USAGE = 2,
+  SL_EXIT_UNCALIBRATED = 3,
+  SL_EXIT_CHECKPOINTED = 75,
+  SL_EXIT_INTERRUPTED = 130
+};
 
 /* Sets the calling thread's error text and returns code. */
 sl_status sl_fail(sl_status code, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -32,6 +32,7 @@ void sl__print_manual(FILE *file) {
       ".SH EXIT STATUS\n.TP\n.B 0\nDone.\n.TP\n.B 1\nFailure; the message says of what.\n.TP\n.B 2\nAn option, key or "
       "argument is wrong.\n.TP\n.B 3\n"
       "Refused: performance models are not calibrated.\n.TP\n.B 75\nStopped by a signal, with a state to resume from.\n"
+      ".TP\n.B 130\nStopped by a signal; compare has printed what it measured until then.\n"
       ".SH FILES\nThe files of a run directory, their fields and units are described in docs/reference/formats.md.\n"
       ".SH ENVIRONMENT\nStarPU\\(aqs variables\n.RB ( STARPU_SCHED ,\n.BR STARPU_HOME ,\nand others) are heeded, but "
       "for those that bind workers: pinning is "

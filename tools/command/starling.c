@@ -108,16 +108,15 @@ static const sl__command compare = {
     .run = sl__compare,
     .summary = "Compare scheduling policies on a model's training steps",
     .description =
-        "Measures the steps of MODEL under each policy, with priorities and without, every time in a process of its "
-        "own, in repetitions that take turns, "
-        "and refuses (exit code 3) where a policy goes by StarPU's performance models and these were not calibrated "
-        "(see calibrate, --calibrate and --uncalibrated). Prints the time of a step, its ratio to that under eager "
-        "with a 95% interval, "
-        "its part of one lower bound that all share, how much longer kernels take than alone, and idle time by cause; "
-        "says which policy to take and whether that is "
-        "more than noise, and fails where policies gave different bytes. --out gets a page with plots (compare.html), "
-        "every repetition (compare.csv) and the figures (compare.json). Other options are handed "
-        "to bench."};
+        "Measures training steps of MODEL under several scheduling policies, every time in a process of its own, in "
+        "repetitions that take turns. By default it compares those that matter (eager, lws, prio, dmda, dmdas; "
+        "--policies all for the rest), first calibrates StarPU's performance models where samples are lacking, and "
+        "takes about three minutes (--minutes). Prints the time of a step, its ratio to that under eager with a 95% "
+        "interval, its part of one lower bound that all share, how much longer kernels take than alone, and idle time "
+        "by cause; says which policy to take and whether that is more than noise, and fails where policies gave "
+        "different bytes. Ctrl-C or SIGTERM ends it early: it prints what was measured, marked as partial, and ends "
+        "with exit code 130; a second one ends it at once. --out gets a page with plots (compare.html), every "
+        "repetition (compare.csv) and the figures (compare.json). Other options are handed to bench."};
 static const sl__command graph = {.name = "graph",
                                   .bit = SL__GRAPH,
                                   .arguments = "MODEL ",

@@ -8,73 +8,45 @@
 #include <unistd.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/time.h"
 #include "runtime/machine/policies.h"
-#include "runtime/machine/runtime.h"
 #include "tasks/graph/bound.h"
 #include "tools/commands/commands.h"
 #include "tools/compare/parts.h"
 #include "tools/run/session.h"
 
-enum { MOST_POLICIES = 64 };
+/* The base of all ratios runs first, and the graph is looked at under it. */
 static const char BASE[] = "eager";
+static const double MINUTES = 3;
+
+/* ---- time ------------------------------------------------------------------------------------------------------- */
+
+static double elapsed(const sl__comparison *c) { return 1e-9 * (double)(sl_now() - c->began); }
+
+void sl__compare_tick(sl__comparison *c) { sl__meter_show(&c->meter, elapsed(c), c->expected, "%s", c->doing); }
+
+/* What the rest takes if it goes as what ran. */
+static void expect_end(sl__comparison *c) {
+  c->expected = elapsed(c) + (c->planned * c->n - c->measured) * c->process_s + (SL__ALONE - c->alones) * c->alone_s;
+}
+
+static void add_to_mean(double *mean, int *n, double seconds) {
+  *mean = (*mean * *n + seconds) / (*n + 1);
+  ++*n;
+}
 
 /* ---- preparation ------------------------------------------------------------------------------------------------ */
 
-static int given(const char *list, const char *name) {
-  for (const char *at = list; at && *at;) {
-    const size_t n = strcspn(at, ",");
-    if (n == strlen(name) && strncmp(at, name, n) == 0) return 1;
-    at += n + (at[n] == ',');
-  }
-  return 0;
-}
-
-static sl_status add_variants(sl__comparison *c) {
-  char all[2048], *rest = NULL;
-  const sl__options *o = c->o;
-  const int on = strcmp(o->priorities, "off") != 0, off = strcmp(o->priorities, "on") != 0;
-  c->variant = calloc(2 * MOST_POLICIES, sizeof *c->variant);
-  if (!c->variant) return sl_no_memory("for the policies");
-  SL_TRY(sl_policies_names(o->sched_lib, all, sizeof all));
-  char *known = strdup(all);
-  for (const char *at = o->policies; known && at && *at;) { /* those named must exist */
-    char name[64];
-    const size_t n = strcspn(at, ",");
-    snprintf(name, sizeof name, "%.*s", (int)n, at);
-    int found = 0;
-    for (char *p = strtok_r(strcpy(known, all), ", ", &rest); p; p = strtok_r(NULL, ", ", &rest))
-      found |= !strcmp(p, name);
-    if (!found) {
-      free(known);
-      return sl_fail(SL_EINVAL, "--policies: there is no policy '%s'; StarPU %s%s%s has %s", name, sl_runtime_starpu(),
-                     o->sched_lib ? " with " : "", o->sched_lib ? o->sched_lib : "", all);
-    }
-    at += n + (at[n] == ',');
-  }
-  free(known);
-  for (int pass = 0; pass < 2; pass++) { /* the base first */
-    char copy[sizeof all];
-    for (char *p = strtok_r(strcpy(copy, all), ", ", &rest); p; p = strtok_r(NULL, ", ", &rest)) {
-      const int is_base = strcmp(p, BASE) == 0;
-      if (is_base != (pass == 0) || (o->policies && !is_base && !given(o->policies, p)) || c->n + 2 > 2 * MOST_POLICIES)
-        continue;
-      for (int priorities = 1; priorities >= 0; priorities--) {
-        if (!(priorities ? on : off)) continue;
-        sl__variant *v = &c->variant[c->n++];
-        snprintf(v->policy, sizeof v->policy, "%s", p);
-        v->priorities = priorities;
-        v->measured = calloc((size_t)c->repetitions, sizeof *v->measured);
-        if (!v->measured) return sl_no_memory("for %d repetitions", c->repetitions);
-      }
-    }
-  }
-  return SL_OK;
-}
-
-/* bench with the options given and those in `more`, which begins with --no-measure. */
+/* bench with the options given, c->steps, and at most 12 words in `more`, which NULL ends. */
 static sl_status bench(sl__comparison *c, const char *const *more, json_t **json, char **reason) {
-  int code;
-  return sl__compare_run(c, "bench", more, json, reason, &code);
+  const char *words[16] = {NULL};
+  char steps[48];
+  int code, n = 0;
+  snprintf(steps, sizeof steps, "--steps=%lld", (long long)c->steps);
+  words[n++] = "--no-measure", words[n++] = steps;
+  while (*more) words[n++] = *more++;
+  words[n] = NULL;
+  return sl__compare_run(c, "bench", words, json, reason, &code);
 }
 
 static double number(const json_t *json, const char *key) { return json_number_value(json_object_get(json, key)); }
@@ -97,27 +69,29 @@ static sl_status calibrate_command(const sl__comparison *c, char **text) {
   return to && fclose(to) == 0 ? SL_OK : sl_no_memory("for a command");
 }
 
-/* Policies that go by StarPU's performance models want these calibrated, by us if --calibrate says so. */
+static int calibrates(const sl__comparison *c) {
+  return c->models_needed && (c->o->calibrate || (!c->o->uncalibrated && sl__compare_uncalibrated(c)));
+}
+
+/* Policies that go by StarPU's performance models want these calibrated: that is done here unless the options forbid
+ * it. */
 static sl_status see_to_models(sl__comparison *c) {
   json_t *json = NULL;
   char *reason = NULL, *command = NULL;
   int code;
   sl_status status = SL_OK;
-  for (int i = 0; i < c->n; i++) c->models_needed |= sl_policies_need_models(c->variant[i].policy);
-  if (!c->models_needed) return SL_OK;
-  if (c->o->calibrate) {
-    SL_TRY_OUT(sl__compare_run(c, "calibrate", (const char *[]){NULL}, &json, &reason, &code));
-    if (!json) SL_TRY_OUT(sl_fail(SL_EUNCALIBRATED, "calibrate %s: %s", c->o->model, reason));
+  if (!calibrates(c)) return SL_OK;
+  snprintf(c->doing, sizeof c->doing, "calibrating StarPU's performance models (%d kinds of tasks)", c->kinds);
+  SL_TRY_OUT(sl__compare_run(c, "calibrate", (const char *[]){NULL}, &json, &reason, &code));
+  if (json) {
     c->calibrated = c->kinds;
+  } else if (!c->o->uncalibrated) {
+    SL_TRY_OUT(calibrate_command(c, &command));
+    status = sl_fail(SL_EUNCALIBRATED,
+                     "%s: %s; some of these policies go by StarPU's performance models: --policies with none of dm* "
+                     "and *heft* needs none, and --uncalibrated goes on without",
+                     command, reason);
   }
-  if (!sl__compare_uncalibrated(c) || c->o->uncalibrated) goto out;
-  SL_TRY_OUT(calibrate_command(c, &command));
-  status =
-      sl_fail(SL_EUNCALIBRATED,
-              "StarPU's performance models, which some of these policies go by, have samples of %d of %d kinds of "
-              "tasks: '%s' calibrates them, and so does compare --calibrate; --policies with none of dm* and *heft* "
-              "needs none, and --uncalibrated goes on without",
-              c->calibrated, c->kinds, command);
 out:
   json_decref(json);
   free(reason), free(command);
@@ -146,16 +120,20 @@ static void destroy(sl_timeline **timelines, int n) {
   free(timelines);
 }
 
-/* The graph as it runs on all workers, and what bench says of the machine. */
+/* The graph as it runs on all workers, what bench says of the machine, and how long a step and a process take. */
 static sl_status look(sl__comparison *c) {
+  enum { STEPS = 5 };
   char whole[96], *reason = NULL;
   json_t *json = NULL;
   sl_status status = SL_OK;
+  const double from = elapsed(c);
+  c->steps = c->o->steps > 0 ? c->o->steps : STEPS;
+  snprintf(c->doing, sizeof c->doing, "looking at a step of %s", c->o->model);
   snprintf(whole, sizeof whole, "%s/whole", c->folder);
-  SL_TRY_OUT(bench(c, (const char *[]){"--no-measure", "--sched", BASE, "--out", whole, NULL}, &json, &reason));
+  SL_TRY_OUT(bench(c, (const char *[]){"--sched", BASE, "--out", whole, NULL}, &json, &reason));
   if (!json) SL_TRY_OUT(sl_fail(SL_EINVAL, "bench %s: %s", c->o->model, reason));
-  if (json_integer_value(json_object_get(json, "gpus")) > 0)
-    SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "compare measures on CPUs so far: --gpus 0"));
+  c->gpus = (int)json_integer_value(json_object_get(json, "gpus"));
+  if (c->gpus > 0) SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "compare measures on CPUs so far: --gpus 0"));
   c->workers = (int)json_integer_value(json_object_get(json, "workers"));
   c->threads = (int)json_integer_value(json_object_get(json, "threads_per_worker"));
   c->memories = (int)json_integer_value(json_object_get(json, "memory_nodes"));
@@ -164,6 +142,8 @@ static sl_status look(sl__comparison *c) {
   c->kinds = (int)json_integer_value(json_object_get(calibration, "kinds"));
   c->calibrated = (int)json_integer_value(json_object_get(calibration, "calibrated"));
   c->machine = strdup(json_string_value(json_object_get(calibration, "machine")));
+  c->step_s = number(json, "step_s");
+  c->process_s = fmax(elapsed(c) - from - (double)c->steps * c->step_s, 0);
   SL_TRY_OUT(keep_environment(c, json_object_get(json, "environment")));
   SL_TRY_OUT(read_timeline(c, "whole", &c->graph, &c->n_graph));
   c->alone = malloc(((size_t)c->graph[0]->n_kinds + 1) * sizeof *c->alone);
@@ -184,12 +164,16 @@ static sl_status time_alone(sl__comparison *c) {
   int n = 0, *cpu = NULL;
   double *seconds = NULL;
   sl_status status = SL_OK;
+  const double from = elapsed(c);
+  expect_end(c);
+  snprintf(c->doing, sizeof c->doing, "timing the tasks on one worker alone");
   snprintf(alone, sizeof alone, "%s/alone", c->folder);
   snprintf(threads, sizeof threads, "%d", c->threads);
-  SL_TRY_OUT(bench(c,
-                   (const char *[]){"--no-measure", "--sched", BASE, "--workers", "1", "--threads-per-worker", threads,
-                                    "--out", alone, NULL},
-                   &json, &reason));
+  SL_TRY_OUT(bench(
+      c, (const char *[]){"--sched", BASE, "--workers", "1", "--threads-per-worker", threads, "--out", alone, NULL},
+      &json, &reason));
+  if (sl__compare_stopped()) goto out;
+  add_to_mean(&c->alone_s, &c->alones, elapsed(c) - from);
   if (!json) SL_TRY_OUT(sl_fail(SL_EINVAL, "bench %s: %s", c->o->model, reason));
   SL_TRY_OUT(read_timeline(c, "alone", &times, &n));
   if (times[0]->n_nodes != c->graph[0]->n_nodes || times[0]->n_kinds != c->graph[0]->n_kinds)
@@ -235,13 +219,24 @@ static sl_status find_bound(sl__comparison *c) {
 static sl_status measure(sl__comparison *c, sl__variant *v, int repetition) {
   json_t *json;
   char *reason;
-  const char *more[8];
+  const char *more[8] = {NULL};
   int n = 0;
-  more[n++] = "--no-measure", more[n++] = "--sched", more[n++] = v->policy;
+  more[n++] = "--sched", more[n++] = v->policy;
   if (!v->priorities) more[n++] = "--no-priorities";
   more[n] = NULL;
   const int order = c->processes;
+  const double from = elapsed(c);
+  char name[96];
+  expect_end(c);
+  snprintf(c->doing, sizeof c->doing, "repetition %d of about %d: %s", repetition + 1, c->planned,
+           sl__compare_name(v, name, sizeof name));
   SL_TRY(bench(c, more, &json, &reason));
+  if (sl__compare_stopped()) {
+    json_decref(json);
+    free(reason);
+    return SL_OK;
+  }
+  add_to_mean(&c->process_s, &c->measured, elapsed(c) - from);
   if (!json) {
     free(v->reason);
     v->reason = reason;
@@ -256,36 +251,42 @@ static sl_status measure(sl__comparison *c, sl__variant *v, int repetition) {
     const char *why = json_string_value(json_object_get(energy, "package_why"));
     c->no_energy = strdup(why ? why : "not told");
   }
-  *s = (sl__measured){.step = number(json, "step_s"),
+  *s = (sl__measured){.there = 1,
+                      .step = number(json, "step_s"),
                       .kernels = number(json, "kernel_percent"),
                       .moved = number(json, "moved_bytes"),
                       .energy = json_number_value(joules),
                       .order = order};
   for (int k = 0; k < SL_IDLE_CAUSES; k++) s->idle[k] = number(idle, sl_idle_cause_name((sl_idle_cause)k));
   const char *digest = json_string_value(json_object_get(json, "state_digest"));
-  if (repetition == 0) snprintf(v->digest, sizeof v->digest, "%s", digest ? digest : "");
+  if (!v->digest[0]) snprintf(v->digest, sizeof v->digest, "%s", digest ? digest : "");
   if (strcmp(v->digest, digest ? digest : "") != 0) snprintf(v->digest, sizeof v->digest, "varies");
   json_decref(json);
   return SL_OK;
 }
 
-static void progress(const sl__comparison *c, int repetition) {
-  if (c->o->quiet || c->o->json || !isatty(STDERR_FILENO)) return;
-  fprintf(stderr, "\r\033[Krepetition %d of %d", repetition + 1, c->repetitions);
-  if (repetition + 1 == c->repetitions) fputs("\r\033[K", stderr);
-  fflush(stderr);
+/* Repetitions that the time allows, as processes went so far; those that the options ask for, where they do. */
+static int plan(const sl__comparison *c, int begun) {
+  if (c->o->repetitions > 0) return (int)c->o->repetitions;
+  const double left = c->limit - elapsed(c) - (SL__ALONE - c->alones) * c->alone_s;
+  const int more = (int)fmin(fmax(left / (c->n * c->process_s), 0), SL__MOST_REPETITIONS);
+  const int n = begun + more < SL__LEAST_REPETITIONS ? SL__LEAST_REPETITIONS : begun + more;
+  return n < SL__MOST_REPETITIONS ? n : SL__MOST_REPETITIONS;
 }
 
 /* Each repetition takes the policies in another order, so that a machine that grows warm or busy favours none. */
 static sl_status measure_all(sl__comparison *c) {
-  for (int r = 0; r < c->repetitions; r++) {
-    progress(c, r);
-    if (r == 0 || r == c->repetitions / 2 || r == c->repetitions - 1) SL_TRY(time_alone(c));
-    for (int i = 0; i < c->n; i++) {
+  for (int r = 0; r < c->planned && !sl__compare_stopped(); r++) {
+    if (c->alones == 0 || (c->alones == 1 && r >= c->planned / 2)) SL_TRY(time_alone(c));
+    for (int i = 0; i < c->n && !sl__compare_stopped(); i++) {
       sl__variant *v = &c->variant[(i * (r % 2 ? c->n - 1 : 1) + r) % c->n];
+      c->repetitions = r + 1;
       if (!v->reason) SL_TRY(measure(c, v, r));
     }
+    c->planned = plan(c, r + 1);
   }
+  if (!sl__compare_stopped()) SL_TRY(time_alone(c));
+  c->stopped = sl__compare_stopped();
   return SL_OK;
 }
 
@@ -332,42 +333,97 @@ out:
   return status;
 }
 
-static void remove_folder(const sl__comparison *c) {
-  static const char *const parts[] = {"whole/timeline-0.safetensors", "alone/timeline-0.safetensors", "whole", "alone",
-                                      ""};
-  char path[128];
-  for (size_t i = 0; i < sizeof parts / sizeof *parts && c->folder[0]; i++) {
-    snprintf(path, sizeof path, "%s/%s", c->folder, parts[i]);
-    if (remove(path) != 0 && errno != ENOENT) break;
+/* ---- the command ------------------------------------------------------------------------------------------------ */
+
+static sl__amount amount(const sl__comparison *c) {
+  const sl__budget b = {.seconds = c->limit - elapsed(c),
+                        .process = c->process_s,
+                        .step = c->step_s,
+                        .variants = c->n,
+                        .workers = c->workers,
+                        .steps = c->o->steps,
+                        .repetitions = (int)c->o->repetitions};
+  return sl__compare_fit(&b);
+}
+
+/* Before anything is measured: what will be, and how long it takes. */
+static void say_estimate(sl__comparison *c) {
+  char text[32];
+  const sl__amount a = amount(c);
+  if (!c->meter.to) return;
+  sl__meter_clear(&c->meter);
+  fprintf(c->meter.to, "%s:", c->o->model);
+  for (int i = 0; i < c->n; i++) {
+    const int both = i + 1 < c->n && strcmp(c->variant[i].policy, c->variant[i + 1].policy) == 0;
+    fprintf(c->meter.to, "%s %s%s", i ? "," : "", c->variant[i].policy,
+            both                       ? " with priorities and without"
+            : c->variant[i].priorities ? ""
+                                       : " without priorities");
+    i += both;
   }
+  fprintf(c->meter.to, ". About %d repetitions of %lld steps each, in turn; this takes about %s%s\n", a.repetitions,
+          (long long)a.steps, sl__meter_duration(a.seconds, text),
+          calibrates(c)          ? ", and calibrating before it"
+          : a.seconds > c->limit ? ": fewer --policies take less"
+                                 : "");
+  fflush(c->meter.to);
+}
+
+static sl_status make_folder(sl__comparison *c) {
+  snprintf(c->folder, sizeof c->folder, "/tmp/starling-compare-XXXXXX");
+  if (!mkdtemp(c->folder)) {
+    c->folder[0] = '\0';
+    return sl_fail(SL_EIO, "no folder in /tmp: %s", strerror(errno));
+  }
+  sl__compare_catch(c->folder);
+  return SL_OK;
+}
+
+static sl_status prepare(sl__comparison *c) {
+  const sl__options *o = c->o;
+  const sl_model *model;
+  SL_TRY(sl__find_model(o->model, &model));
+  if (o->sched) return sl_fail(SL_EINVAL, "--sched: compare takes --policies %s", o->sched);
+  SL_TRY(sl__compare_check_policies(o));
+  if (o->out) SL_TRY(sl_folder_make(o->out));
+  if (o->bundle) SL_TRY(sl__bundle_check(o->bundle));
+  const ssize_t n = readlink("/proc/self/exe", c->program, sizeof c->program - 1);
+  if (n <= 0) return sl_fail(SL_EIO, "/proc/self/exe cannot be read: %s", strerror(errno));
+  SL_TRY(make_folder(c));
+  SL_TRY(look(c));
+  SL_TRY(sl__compare_choose(c));
+  for (int i = 0; i < c->n; i++) c->models_needed |= sl_policies_need_models(c->variant[i].policy);
+  say_estimate(c);
+  SL_TRY(see_to_models(c));
+  const sl__amount a = amount(c); /* calibrating took some of the time */
+  c->steps = a.steps, c->planned = a.repetitions;
+  c->process_s += (double)a.steps * c->step_s;
+  c->alone_s = c->process_s + (c->workers - 1) * (double)a.steps * c->step_s;
+  return SL_OK;
 }
 
 sl_status sl__compare(sl__options *o, int *exit_code) {
-  sl__comparison c = {.o = o, .repetitions = (int)o->repetitions};
-  const sl_model *model;
+  const int by_options = o->repetitions > 0 && isnan(o->minutes);
+  sl__comparison c = {.o = o,
+                      .limit = by_options ? INFINITY : 60 * (isnan(o->minutes) ? MINUTES : o->minutes),
+                      .room = o->repetitions > 0 ? (int)o->repetitions : SL__MOST_REPETITIONS,
+                      .began = sl_now()};
   sl_status status = SL_OK;
-  (void)exit_code;
-  SL_TRY_OUT(sl__find_model(o->model, &model));
-  if (o->sched) SL_TRY_OUT(sl_fail(SL_EINVAL, "--sched: compare takes --policies %s", o->sched));
-  if (o->out) SL_TRY_OUT(sl_folder_make(o->out));
-  if (o->bundle) SL_TRY_OUT(sl__bundle_check(o->bundle));
-  const ssize_t n = readlink("/proc/self/exe", c.program, sizeof c.program - 1);
-  if (n <= 0) SL_TRY_OUT(sl_fail(SL_EIO, "/proc/self/exe cannot be read: %s", strerror(errno)));
-  snprintf(c.folder, sizeof c.folder, "/tmp/starling-compare-XXXXXX");
-  if (!mkdtemp(c.folder)) {
-    c.folder[0] = '\0';
-    SL_TRY_OUT(sl_fail(SL_EIO, "no folder in /tmp: %s", strerror(errno)));
-  }
-  SL_TRY_OUT(add_variants(&c));
-  SL_TRY_OUT(look(&c));
-  SL_TRY_OUT(see_to_models(&c));
-  SL_TRY_OUT(measure_all(&c));
+  sl__meter_start(&c.meter, o->quiet, 0);
+  c.expected = by_options ? 0 : c.limit;
+  status = prepare(&c);
+  if (status == SL_OK) status = measure_all(&c);
+  sl__meter_clear(&c.meter);
+  if (sl__compare_stopped()) *exit_code = SL_EXIT_INTERRUPTED;
+  if (sl__compare_stopped() && c.measured == 0)
+    status = sl_fail(SL_EINTERRUPTED, "stopped by a signal before anything was measured");
+  if (status != SL_OK) goto out;
   SL_TRY_OUT(find_bound(&c));
   SL_TRY_OUT(sl__compare_figures(&c));
   SL_TRY_OUT(report(&c));
   if (!sl__compare_same_bits(&c)) status = sl_fail(SL_ETASK, "policies gave different bytes for one plan");
 out:
-  remove_folder(&c);
+  sl__compare_remove_folder();
   for (int i = 0; i < c.n; i++) free(c.variant[i].measured), free(c.variant[i].reason);
   destroy(c.graph, c.n_graph);
   free(c.variant), free(c.alone), free(c.no_energy);

@@ -130,6 +130,8 @@ static sl_status add_configuration(bundle *b, const sl__comparison *c) {
     sl__option_default_integer(plan[i].option, json_integer_value(json_object_get(c->plan, plan[i].name)));
   sl__option_default_integer(&o.workers, c->workers);
   sl__option_default_integer(&o.threads_per_worker, c->threads);
+  sl__option_default_integer(&o.repetitions, c->planned);
+  sl__option_default_integer(&o.steps, c->steps);
   SL_TRY(join_policies(c, &o.policies));
   sl_status status = sl__options_effective(&o, sl__compare_itself(), others, &text);
   if (status == SL_OK) status = add_text(b, "config.yaml", text);

@@ -18,72 +18,93 @@ static double median(double *x, int n) {
   return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
 }
 
-/* Of one field over the repetitions; room for as many. */
-static double median_of(const sl__variant *v, int n, size_t offset, double *room) {
-  for (int r = 0; r < n; r++) room[r] = *(const double *)(const void *)((const char *)&v->measured[r] + offset);
+/* The repetitions in which both ran: their numbers in *at; returns how many. */
+static int common(const sl__variant *base, const sl__variant *v, int n, int *at) {
+  int found = 0;
+  for (int r = 0; r < n; r++)
+    if (base->measured[r].there && v->measured[r].there) at[found++] = r;
+  return found;
+}
+
+/* Of one field over these repetitions; room for as many. */
+static double median_of(const sl__variant *v, const int *at, int n, size_t offset, double *room) {
+  for (int i = 0; i < n; i++) room[i] = *(const double *)(const void *)((const char *)&v->measured[at[i]] + offset);
   return median(room, n);
 }
 
-static double mean_of(const sl__variant *v, int n, size_t offset) {
+static double mean_of(const sl__variant *v, const int *at, int n, size_t offset) {
   double sum = 0;
-  for (int r = 0; r < n; r++) sum += *(const double *)(const void *)((const char *)&v->measured[r] + offset);
+  for (int i = 0; i < n; i++) sum += *(const double *)(const void *)((const char *)&v->measured[at[i]] + offset);
   return sum / n;
 }
 
 /* Median of the paired ratios, and its percentile bootstrap (Efron 1979): repetitions are drawn with replacement.
  * drawn has room for n, medians for DRAWS. */
-static void compare(const sl__variant *base, sl__variant *v, int n, int others, double *ratio, double *drawn,
-                    double *medians) {
-  for (int r = 0; r < n; r++) ratio[r] = v->measured[r].step / base->measured[r].step;
-  for (int d = 0; d < DRAWS; d++) {
-    for (int r = 0; r < n; r++) {
+static void compare(const sl__variant *base, sl__variant *v, const int *at, int n, int others, double *ratio,
+                    double *drawn, double *medians) {
+  for (int i = 0; i < n; i++) ratio[i] = v->measured[at[i]].step / base->measured[at[i]].step;
+  v->figures.low = v->figures.high = NAN, v->figures.surely = INFINITY;
+  for (int d = 0; d < DRAWS && n >= SL__LEAST_REPETITIONS; d++) {
+    for (int i = 0; i < n; i++) {
       uint32_t x[4];
-      sl_random_u32x4(1, (uint64_t)d, 0, (uint64_t)r, x);
-      drawn[r] = ratio[x[0] % (unsigned)n];
+      sl_random_u32x4(1, (uint64_t)d, 0, (uint64_t)i, x);
+      drawn[i] = ratio[x[0] % (unsigned)n];
     }
     medians[d] = median(drawn, n);
   }
-  qsort(medians, DRAWS, sizeof *medians, ascending);
-  v->figures.low = medians[DRAWS * 25 / 1000], v->figures.high = medians[DRAWS * 975 / 1000];
-  /* The interval that holds for all policies at once (Bonferroni): the best of many looks better than it is. */
-  v->figures.surely = medians[(int)(DRAWS * (1 - 0.025 / (others > 0 ? others : 1)))];
+  if (n >= SL__LEAST_REPETITIONS) {
+    qsort(medians, DRAWS, sizeof *medians, ascending);
+    v->figures.low = medians[DRAWS * 25 / 1000], v->figures.high = medians[DRAWS * 975 / 1000];
+    /* The interval that holds for all policies at once (Bonferroni): the best of many looks better than it is. */
+    v->figures.surely = medians[(int)(DRAWS * (1 - 0.025 / (others > 0 ? others : 1)))];
+  }
   v->figures.ratio = median(ratio, n);
 }
 
 /* How many ran beside the base. */
 static int others_of(const sl__comparison *c) {
   int n = -1;
-  for (int i = 0; i < c->n; i++) n += !c->variant[i].reason;
+  for (int i = 0; i < c->n; i++) n += !sl__compare_absent(&c->variant[i]);
   return n;
 }
 
+const char *sl__compare_absent(const sl__variant *v) {
+  return v->reason ? v->reason : v->figures.n == 0 ? "it had not run when the comparison was stopped" : NULL;
+}
+
 sl_status sl__compare_figures(sl__comparison *c) {
-  const int n = c->repetitions;
-  double *ratio = malloc((size_t)n * sizeof *ratio), *drawn = malloc((size_t)n * sizeof *drawn),
+  const size_t most = (size_t)c->repetitions;
+  double *ratio = malloc(most * sizeof *ratio), *drawn = malloc(most * sizeof *drawn),
          *medians = malloc(DRAWS * sizeof *medians);
+  int *at = malloc(most * sizeof *at);
   sl_status status = SL_OK;
-  if (!ratio || !drawn || !medians) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for %d repetitions", n));
+  if (!ratio || !drawn || !medians || !at)
+    SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for %d repetitions", c->repetitions));
   c->base = -1;
   for (int i = 0; i < c->n && c->base < 0; i++)
     if (!c->variant[i].reason) c->base = i;
   if (c->base < 0) SL_TRY_OUT(sl_fail(SL_ENOTFOUND, "no policy could serve: %s", c->variant[0].reason));
+  const sl__variant *base = &c->variant[c->base];
+  for (int i = 0; i < c->n; i++) c->variant[i].figures.n = common(base, &c->variant[i], c->repetitions, at);
   for (int i = 0; i < c->n; i++) {
     sl__variant *v = &c->variant[i];
     sl__figures *f = &v->figures;
-    if (v->reason) continue;
-    compare(&c->variant[c->base], v, n, others_of(c), ratio, drawn, medians);
-    f->step = median_of(v, n, offsetof(sl__measured, step), drawn);
-    f->moved = median_of(v, n, offsetof(sl__measured, moved), drawn);
-    f->energy = c->no_energy ? NAN : median_of(v, n, offsetof(sl__measured, energy), drawn);
+    if (sl__compare_absent(v)) continue;
+    const int n = common(base, v, c->repetitions, at);
+    compare(base, v, at, n, others_of(c), ratio, drawn, medians);
+    f->step = median_of(v, at, n, offsetof(sl__measured, step), drawn);
+    f->moved = median_of(v, at, n, offsetof(sl__measured, moved), drawn);
+    f->energy = c->no_energy ? NAN : median_of(v, at, n, offsetof(sl__measured, energy), drawn);
     f->of_bound = c->bound / f->step;
-    f->kernels = mean_of(v, n, offsetof(sl__measured, kernels));
+    f->kernels = mean_of(v, at, n, offsetof(sl__measured, kernels));
     for (int k = 0; k < SL_IDLE_CAUSES; k++)
-      f->idle[k] = mean_of(v, n, offsetof(sl__measured, idle) + (size_t)k * sizeof(double));
-    for (int r = 0; r < n; r++) drawn[r] = v->measured[r].kernels / 100 * v->measured[r].step * c->workers / c->kernels;
+      f->idle[k] = mean_of(v, at, n, offsetof(sl__measured, idle) + (size_t)k * sizeof(double));
+    for (int r = 0; r < n; r++)
+      drawn[r] = v->measured[at[r]].kernels / 100 * v->measured[at[r]].step * c->workers / c->kernels;
     f->inflation = median(drawn, n);
   }
 out:
-  free(ratio), free(drawn), free(medians);
+  free(ratio), free(drawn), free(medians), free(at);
   return status;
 }
 
@@ -97,14 +118,24 @@ char *sl__compare_mark(const sl__comparison *c, char *text, size_t n) {
   return text;
 }
 
+char *sl__compare_partial(const sl__comparison *c, char *text, size_t n) {
+  snprintf(text, n, "Partial: stopped by a signal in repetition %d of about %d; the figures are of what had run.",
+           c->repetitions, c->planned);
+  return text;
+}
+
 char *sl__compare_verdict(const sl__comparison *c, char *text, size_t n) {
   const sl__variant *base = &c->variant[c->base], *best = base;
   const int others = others_of(c);
   for (int i = 0; i < c->n; i++) {
     const sl__variant *v = &c->variant[i];
-    if (!v->reason && v->figures.surely < 1 && v->figures.ratio < best->figures.ratio) best = v;
+    if (!sl__compare_absent(v) && v->figures.surely < 1 && v->figures.ratio < best->figures.ratio) best = v;
   }
   int used;
+  if (base->figures.n < SL__LEAST_REPETITIONS) {
+    snprintf(text, n, "No verdict: that takes %d repetitions or more.", SL__LEAST_REPETITIONS);
+    return text;
+  }
   if (best == base)
     used = snprintf(text, n, "No policy is faster than %s beyond the noise of this machine: take %s.", base->policy,
                     base->policy);
@@ -113,16 +144,16 @@ char *sl__compare_verdict(const sl__comparison *c, char *text, size_t n) {
                     best->policy, best->priorities ? "" : " without priorities", 100 * (1 - best->figures.ratio),
                     base->policy, 100 * (1 - best->figures.high), 100 * (1 - best->figures.low));
   /* The chance that of so many equal policies one is faster than the base in every repetition. */
-  if (best != base && used > 0 && (size_t)used < n && ldexp(others, -c->repetitions) > 0.05)
+  if (best != base && used > 0 && (size_t)used < n && ldexp(others, -best->figures.n) > 0.05)
     snprintf(text + used, n - (size_t)used,
              " Of %d policies in %d repetitions one may look so by chance: more --repetitions tell.", others,
-             c->repetitions);
+             best->figures.n);
   return text;
 }
 
 int sl__compare_same_bits(const sl__comparison *c) {
   const char *digest = c->variant[c->base].digest;
   for (int i = 0; i < c->n; i++)
-    if (!c->variant[i].reason && strcmp(c->variant[i].digest, digest) != 0) return 0;
+    if (!sl__compare_absent(&c->variant[i]) && strcmp(c->variant[i].digest, digest) != 0) return 0;
   return strcmp(digest, "varies") != 0;
 }

@@ -10,10 +10,11 @@
 static void put(FILE *to, const char *text) { sl__svg_escape(to, text); }
 
 static void put_table(const sl__comparison *c, FILE *to) {
-  char moved[32], energy[32];
+  char interval[64], moved[32], energy[32];
   fputs(
       "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"All figures\"><table><thead><tr><th>policy</th>"
-      "<th>priorities</th><th>step, ms</th><th>ratio</th><th>95% interval</th><th>of bound, %</th><th>kernels, %</th>"
+      "<th>priorities</th><th>runs</th><th>step, ms</th><th>ratio</th><th>95% interval</th><th>of bound, "
+      "%</th><th>kernels, %</th>"
       "<th>inflation</th>",
       to);
   for (int k = 0; k < SL_IDLE_CAUSES; k++) fprintf(to, "<th>%s, %%</th>", sl_idle_cause_name((sl_idle_cause)k));
@@ -21,12 +22,12 @@ static void put_table(const sl__comparison *c, FILE *to) {
   for (int i = 0; i < c->n; i++) {
     const sl__variant *v = &c->variant[i];
     const sl__figures *f = &v->figures;
-    if (v->reason) continue;
+    if (sl__compare_absent(v)) continue;
     fputs("<tr><td>", to), put(to, v->policy);
     fprintf(to,
-            "</td><td>%s</td><td>%.3f</td><td>%.3f</td><td>%.3f to %.3f</td><td>%.1f</td><td>%.1f</td><td>%.3f</td>",
-            v->priorities ? "on" : "off", 1e3 * f->step, f->ratio, f->low, f->high, 100 * f->of_bound, f->kernels,
-            f->inflation);
+            "</td><td>%s</td><td>%d</td><td>%.3f</td><td>%.3f</td><td>%s</td><td>%.1f</td><td>%.1f</td><td>%.3f</td>",
+            v->priorities ? "on" : "off", f->n, 1e3 * f->step, f->ratio, sl__compare_interval(f, interval),
+            100 * f->of_bound, f->kernels, f->inflation);
     for (int k = 0; k < SL_IDLE_CAUSES; k++) fprintf(to, "<td>%.1f</td>", f->idle[k]);
     fprintf(to, "<td>%s</td><td>%s</td></tr>\n", sl__compare_moved(c, v, moved), sl__compare_energy(c, v, energy));
   }
@@ -39,9 +40,9 @@ static void put_others(const sl__comparison *c, FILE *to) {
   for (int i = 0; i < c->n; i++) {
     const sl__variant *v = &c->variant[i];
     char name[96];
-    if (!v->reason) continue;
-    if (!any++) fputs("<h2>Cannot serve</h2>\n<ul>\n", to);
-    fputs("<li>", to), put(to, sl__compare_name(v, name, sizeof name)), fputs(": ", to), put(to, v->reason),
+    if (!sl__compare_absent(v)) continue;
+    if (!any++) fputs("<h2>No figures</h2>\n<ul>\n", to);
+    fputs("<li>", to), put(to, sl__compare_name(v, name, sizeof name)), fputs(": ", to), put(to, sl__compare_absent(v)),
         fputs("</li>\n", to);
   }
   if (any) fputs("</ul>\n", to);
@@ -95,10 +96,13 @@ static sl_status put_page(const sl__comparison *c, char *const plot[SL__COMPARE_
       to);
   put(to, c->o->model);
   fprintf(to,
-          "</h1>\n<p id=\"subtitle\">%d repetitions in turn, %d workers of %d threads. Ratios are to %s, paired by "
+          "</h1>\n<p id=\"subtitle\">%d repetitions in turn of %lld steps, %d workers of %d threads. Ratios are to %s, "
+          "paired by "
           "repetition, with 95%% intervals of their bootstrap.</p>\n<main>\n<div id=\"answer\"><p>",
-          c->repetitions, c->workers, c->threads, c->variant[c->base].policy);
+          c->repetitions, (long long)c->steps, c->workers, c->threads, c->variant[c->base].policy);
   put(to, sl__compare_verdict(c, text, sizeof text));
+  if (c->stopped)
+    fputs("</p>\n<p><strong>", to), put(to, sl__compare_partial(c, text, sizeof text)), fputs("</strong>", to);
   if (sl__compare_uncalibrated(c))
     fputs("</p>\n<p><strong>", to), put(to, sl__compare_mark(c, text, sizeof text)), fputs("</strong>", to);
   fprintf(

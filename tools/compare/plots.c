@@ -22,7 +22,7 @@ static sl_status make_rows(const sl__comparison *c, rows *r) {
   r->at = calloc((size_t)c->n, sizeof *r->at);
   if (!r->name || !r->text || !r->at) return sl_fail(SL_ENOMEM, "no memory for %d policies", c->n);
   for (int i = 0; i < c->n; i++) {
-    if (c->variant[i].reason) continue;
+    if (sl__compare_absent(&c->variant[i])) continue;
     sl__compare_name(&c->variant[i], r->name[r->n], sizeof r->name[0]);
     r->text[r->n] = r->name[r->n], r->at[r->n] = r->n;
     r->n++;
@@ -32,7 +32,8 @@ static sl_status make_rows(const sl__comparison *c, rows *r) {
 
 static void column(const sl__comparison *c, size_t offset, double *to) {
   for (int i = 0; i < c->n; i++)
-    if (!c->variant[i].reason) *to++ = *(const double *)(const void *)((const char *)&c->variant[i].figures + offset);
+    if (!sl__compare_absent(&c->variant[i]))
+      *to++ = *(const double *)(const void *)((const char *)&c->variant[i].figures + offset);
 }
 
 static sl_status draw_ratios(const sl__comparison *c, const rows *r, char **svg) {

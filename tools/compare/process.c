@@ -1,5 +1,6 @@
 /* starling compare: each measurement is a process of its own, of this same command, whose JSON is read. */
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "runtime/base/time.h"
 #include "tools/compare/parts.h"
 
-enum { PATIENCE = 120, CALIBRATING = 7200 /* s beyond what a process should take */ };
+enum { PATIENCE = 120, CALIBRATING = 7200 /* s beyond what a process should take */, GRACE = 5 /* s to end in */ };
 
 /* The last line that a process said, without the command's name in front. */
 static char *last_line(const char *text) {
@@ -36,22 +37,30 @@ static sl_status read_all(FILE *file, char **text) {
   return SL_OK;
 }
 
-/* argv[0] ... ended by NULL; a process that has not ended after `most` seconds is killed, and *late set. */
-static sl_status run(const char *program, char *const *argv, double most, FILE *output, FILE *errors, int *state,
+/* argv[0] ... ended by NULL; a process that has not ended after `most` seconds is killed, and *late set. When we are
+ * stopped it is, too. */
+static sl_status run(sl__comparison *c, char *const *argv, double most, FILE *output, FILE *errors, int *state,
                      int *late) {
   const double began = sl_seconds();
+  double asked = INFINITY; /* when it was told to end */
   const pid_t pid = fork();
   if (pid < 0) return sl_fail(SL_EIO, "no process: %s", strerror(errno));
   if (pid == 0) {
     dup2(fileno(output), STDOUT_FILENO), dup2(fileno(errors), STDERR_FILENO);
-    execv(program, argv);
+    execv(c->program, argv);
     _exit(127);
   }
+  sl__compare_measuring(pid);
   *late = 0;
   while (waitpid(pid, state, WNOHANG) == 0) {
-    if (!*late && sl_seconds() - began > most) *late = 1, kill(pid, SIGKILL);
+    const double time = sl_seconds();
+    if (!*late && time - began > most) *late = 1, kill(pid, SIGKILL);
+    if (sl__compare_stopped() && isinf(asked)) asked = time, kill(pid, SIGTERM);
+    if (time - asked > GRACE) kill(pid, SIGKILL);
+    sl__compare_tick(c);
     usleep(5000);
   }
+  sl__compare_measuring(0);
   return SL_OK;
 }
 
@@ -69,7 +78,7 @@ static const sl__command *named(const char *command) {
 const sl__command *sl__compare_itself(void) { return named("compare"); }
 
 sl_status sl__compare_words(const sl__comparison *c, const char *command, char ***words, int *n) {
-  static const char *const ours[] = {"out", "bundle", "json", "quiet", "sched", "calibrate", NULL};
+  static const char *const ours[] = {"out", "bundle", "json", "quiet", "sched", "steps", "calibrate", NULL};
   return sl__options_words(c->o, named(command), ours, words, n);
 }
 
@@ -88,13 +97,15 @@ sl_status sl__compare_run(sl__comparison *c, const char *command, const char *co
   argv[0] = (char *)"starling", argv[1] = (char *)command, argv[2] = c->o->model, argv[3] = (char *)"--json";
   for (int i = 0; i < n; i++) argv[4 + i] = words[i];
   for (int i = 0; i < n_more; i++) argv[4 + n + i] = (char *)more[i];
-  const double most = (strcmp(command, "calibrate") == 0 ? CALIBRATING : PATIENCE) +
-                      30 * (c->o->steps > 0 ? (double)c->o->steps / 10 : 1);
-  SL_TRY_OUT(run(c->program, argv, most, output, errors, &state, &late));
+  const double most =
+      (strcmp(command, "calibrate") == 0 ? CALIBRATING : PATIENCE) + 30 * (c->steps > 0 ? (double)c->steps / 10 : 1);
+  SL_TRY_OUT(run(c, argv, most, output, errors, &state, &late));
   c->processes++;
   SL_TRY_OUT(read_all(output, &said));
   SL_TRY_OUT(read_all(errors, &complaint));
-  if (late) {
+  if (sl__compare_stopped()) {
+    *reason = strdup("stopped by a signal");
+  } else if (late) {
     if (asprintf(reason, "it had not ended after %.0f s", most) < 0) *reason = NULL;
   } else if (!WIFEXITED(state)) {
     if (asprintf(reason, "signal %d (%s)", WTERMSIG(state), strsignal(WTERMSIG(state))) < 0) *reason = NULL;

@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <unistd.h>
 
-#include "runtime/trace/recorder.h"
+#include "runtime/base/time.h"
 
 static const int64_t REFRESH = 200000000, FIRST_LINE = 30000000000, LONGEST_PAUSE = 600000000000; /* ns */
 

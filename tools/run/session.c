@@ -15,6 +15,7 @@ int sl__exit_code(sl_status status) {
   return status == SL_OK              ? SL_EXIT_DONE
          : status == SL_EINVAL        ? SL_EXIT_USAGE
          : status == SL_EUNCALIBRATED ? SL_EXIT_UNCALIBRATED
+         : status == SL_EINTERRUPTED  ? SL_EXIT_INTERRUPTED
                                       : SL_EXIT_FAILURE;
 }
 

@@ -107,9 +107,9 @@ SETTING(CHOICE, kernels, "kernels", RUNS | SL__CALIBRATE | SL__INFO, RUN, "base|
         {0, "instruction set of the CPU kernels (default: the best that runs)"})
 SETTING(FLAG, calibrate, "calibrate", SL__TRAIN | SL__BENCH, RUN, NULL, NULL, 0, 0,
         {SL__TRAIN | SL__BENCH, "let StarPU refine its performance models, which dm* policies need, as it runs"},
-        {SL__COMPARE, "have 'starling calibrate' do so first"})
+        {SL__COMPARE, "run 'starling calibrate' first, even if the models have their samples"})
 SETTING(FLAG, uncalibrated, "uncalibrated", SL__COMPARE, NONE, NULL, NULL, 0, 0,
-        {0, "compare although models lack samples, and mark what is found"})
+        {0, "do not calibrate: compare although models lack samples, and mark the result"})
 SETTING(TEXT, machine, "machine", RUNS | SL__CALIBRATE | SL__INFO, NONE, "NAME", NULL, 0, 0,
         {0, "whose performance models to use (default $STARPU_HOSTNAME, else a name made of what decides times here)"})
 SETTING(INTEGER, samples, "samples", SL__CALIBRATE, NONE, "N", NULL, 1, 1e6,
@@ -185,14 +185,18 @@ SETTING(FLAG, no_measure, "no-measure", SL__BENCH | SL__INFO, NONE, NULL, NULL, 
         {0, "leave out the measurement of sgemm peak and memory bandwidth"})
 SETTING(FLAG, no_priorities, "no-priorities", SL__BENCH, NONE, NULL, NULL, 0, 0,
         {0, "tell StarPU no priorities of tasks (to see what they bring)"})
-SETTING(
-    TEXT, policies, "policies", SL__COMPARE, NONE, "LIST", NULL, 0, 0,
-    {0,
-     "scheduling policies to compare, with commas between; eager is always among them (default: all that StarPU has)"})
-SETTING(CHOICE, priorities, "priorities", SL__COMPARE, NONE, "on|off|both", "both", 0, 0,
+SETTING(TEXT, policies, "policies", SL__COMPARE, NONE, "LIST", NULL, 0, 0,
+        {0,
+         "scheduling policies to compare, with commas between, or all that StarPU has; eager is always among them "
+         "(default: eager,lws,prio,dmda,dmdas, and heteroprio where there are GPUs)"})
+SETTING(CHOICE, priorities, "priorities", SL__COMPARE, NONE, "on|off|both", "on", 0, 0,
         {0, "compare each policy with priorities of tasks, without, or both"})
-SETTING(INTEGER, repetitions, "repetitions", SL__COMPARE, NONE, "N", "12", 3, 1e6,
-        {0, "processes of each policy, which take turns"})
+SETTING(REAL, minutes, "minutes", SL__COMPARE, NONE, "M", NULL, 0, 1e6,
+        {0,
+         "take about M minutes: measure as many --repetitions, of as many --steps, as fit, where these are not given "
+         "(default 3; with --repetitions no limit)"})
+SETTING(INTEGER, repetitions, "repetitions", SL__COMPARE, NONE, "N", NULL, 3, 1e6,
+        {0, "processes of each policy, which take turns (default: see --minutes)"})
 SETTING(REAL, timeout, "timeout", SL__GRADE, NONE, "SECONDS", "60", 0.1, 1e6, {0, "end a submission that takes longer"})
 SETTING(INTEGER, memory, "memory", SL__GRADE, NONE, "MB", "2048", 1, 1e9,
         {0, "end a submission whose processes have more in memory"})

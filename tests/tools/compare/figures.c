@@ -35,7 +35,8 @@ static void set(setting *s, int n, int rounds) {
   for (int r = 0; r < rounds; r++) {
     const double pace = 1 + 3 * (r % 5 == 0);
     for (int i = 0; i < n; i++)
-      s->measured[i][r] = (sl__measured){.step = pace * (1 + 0.1 * noise()), .kernels = 80, .idle = {20}, .energy = r};
+      s->measured[i][r] =
+          (sl__measured){.there = 1, .step = pace * (1 + 0.1 * noise()), .kernels = 80, .idle = {20}, .energy = r};
   }
 }
 
@@ -122,8 +123,36 @@ static void found_among_many(void **state) {
   assert_non_null(strstr(verdict(&s), "Of 39 policies in 4 repetitions one may look so by chance"));
 }
 
+/* Stopped in the third repetition: each policy has the repetitions in which it and the base ran. Two are too few for an
+ * interval, three are enough. */
+static void stopped(void **state) {
+  (void)state;
+  static setting s;
+  char text[256];
+  seed = 4;
+  set(&s, 4, 3);
+  s.c.stopped = 1, s.c.planned = 12;
+  s.measured[2][2].there = 0;
+  for (int r = 0; r < 3; r++) s.measured[3][r].there = 0, s.measured[1][r].step = 0.1;
+  assert_ok(sl__compare_figures(&s.c));
+  assert_int_equal(s.variant[1].figures.n, 3);
+  assert_true(isfinite(s.variant[1].figures.low) && s.variant[1].figures.high < 1);
+  assert_int_equal(s.variant[2].figures.n, 2);
+  assert_true(isnan(s.variant[2].figures.low) && isnan(s.variant[2].figures.high) && s.variant[2].figures.ratio > 0);
+  assert_null(sl__compare_absent(&s.variant[2]));
+  assert_string_equal(sl__compare_interval(&s.variant[2].figures, text), "-");
+  assert_string_equal(sl__compare_absent(&s.variant[3]), "it had not run when the comparison was stopped");
+  assert_int_equal(strncmp(verdict(&s), "Take p1: ", 9), 0);
+  assert_true(sl__compare_same_bits(&s.c));
+  assert_non_null(strstr(sl__compare_partial(&s.c, text, sizeof text), "in repetition 3 of about 12"));
+  for (int i = 0; i < 4; i++) s.measured[i][1].there = 0;
+  assert_ok(sl__compare_figures(&s.c));
+  assert_string_equal(verdict(&s), "No verdict: that takes 3 repetitions or more.");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(known), cmocka_unit_test(who_cannot_serve),
-                                     cmocka_unit_test(noise_alone), cmocka_unit_test(found_among_many)};
+                                     cmocka_unit_test(noise_alone), cmocka_unit_test(found_among_many),
+                                     cmocka_unit_test(stopped)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
