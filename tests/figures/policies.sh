@@ -20,7 +20,7 @@ cc -std=gnu11 -O3 -shared -fPIC $(pkg-config --cflags starling) "$top/examples/0
 missed=0
 compare() { # model, bench's options
   echo "== $*"
-  if ! "$starling" compare "$@" --calibrate --workers 2 --threads-per-worker 1 --sched-lib "$work/policy.so" --policies "$policies" --repetitions "$repetitions" \
+  if ! "$starling" compare "$@" --calibrate --workers 2 --threads-per-worker 1 --sched-lib "$work/policy.so" --policies "$policies" --priorities both --repetitions "$repetitions" \
     --out "$out/$1" >"$out/$1.txt"; then missed=1; fi
   cat "$out/$1.txt"
   jq -e '.same_bits' "$out/$1/compare.json" >/dev/null || { echo 'MISSED: not the same bits'; missed=1; }
