@@ -4,16 +4,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tasks/starpu/calibration.h"
 #include "tools/commands/commands.h"
+#include "tools/run/meter.h"
 #include "tools/run/session.h"
 #include "tools/run/steps.h"
 
 typedef struct calibrate {
   const sl__options *o;
   sl__steps steps;
+  sl__meter meter;
   sl_calibration *calibration;
   const sl_calibration_kind *kind;
   int n, lacking;        /* kinds; those with fewer samples than wanted */
@@ -29,18 +30,17 @@ static sl_status look(calibrate *c) {
   return SL_OK;
 }
 
-static void progress(const calibrate *c, int end) {
-  if (c->o->quiet || c->o->json || !isatty(STDERR_FILENO)) return;
-  if (end)
-    fputs("\r\033[K", stderr);
-  else
-    fprintf(stderr, "\r\033[Kstep %lld: %d of %d kinds of tasks have their samples", (long long)c->steps.step,
-            c->n - c->lacking, c->n);
-  fflush(stderr);
+static void show_progress(calibrate *c) {
+  double collected = 0;
+  for (int k = 0; k < c->n; k++) collected += c->kind[k].samples < c->samples ? c->kind[k].samples : c->samples;
+  sl__meter_show(&c->meter, collected, (double)c->n * c->samples,
+                 "step %lld: %d of %d kinds of tasks have their samples", (long long)c->steps.step, c->n - c->lacking,
+                 c->n);
 }
 
 static sl_status collect(calibrate *c) {
   sl__steps *s = &c->steps;
+  sl__meter_start(&c->meter, c->o->quiet, 0);
   do {
     sl_record *records;
     size_t n;
@@ -51,9 +51,9 @@ static sl_status collect(calibrate *c) {
     free(records);
     SL_TRY(status);
     SL_TRY(look(c));
-    progress(c, 0);
+    show_progress(c);
   } while (c->lacking && s->step < c->o->most_steps);
-  progress(c, 1);
+  sl__meter_clear(&c->meter);
   return SL_OK;
 }
 

@@ -15,6 +15,7 @@
 #include "runtime/base/file.h"
 #include "tools/commands/commands.h"
 #include "tools/grade/trial.h"
+#include "tools/run/meter.h"
 
 enum { MOST_BYTES = 1 << 20 /* of a source file */, MOST_PROCESSES = 64, BUILD_SECONDS = 60, MOST_NAMES = 4096 };
 
@@ -32,6 +33,7 @@ typedef struct grade {
   char folder[64];     /* temporary: the lesson's copy, and a home for StarPU */
   sl__trial *trial;
   json_t *rows;
+  sl__meter meter;
 } grade;
 
 static int by_bytes(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
@@ -262,6 +264,7 @@ static sl_status add_row(grade *g, const char *path, const char *name) {
                           "passed", passed, "exit", t->exit, "seconds", t->seconds, "peak_mb",
                           (double)t->peak / (1 << 20), "failure", failure ? failure : "");
   if (status == SL_OK && (!row || json_array_append_new(g->rows, row) != 0)) status = sl_no_memory("for a row");
+  sl__meter_clear(&g->meter);
   if (status == SL_OK && !g->o->quiet)
     fprintf(stderr, "%s: %s%s%s\n", shown,
             passed  ? "passed"
@@ -346,7 +349,9 @@ sl_status sl__grade(sl__options *o, int *exit_code) {
   if (!g.rows || !g.trial) SL_TRY_OUT(sl_no_memory("for a table"));
   SL_TRY_OUT(names_of(o->files[0], &submissions));
   SL_TRY_OUT(prepare(&g, home));
+  sl__meter_start(&g.meter, o->quiet, 0);
   for (int i = 0; i < submissions.n; i++) {
+    sl__meter_show(&g.meter, i, submissions.n, "submission %d of %d", i + 1, submissions.n);
     char *path = joined(o->files[0], submissions.name[i]);
     const size_t n = strlen(submissions.name[i]);
     const mode_t kind = kind_of(path);
@@ -359,6 +364,7 @@ sl_status sl__grade(sl__options *o, int *exit_code) {
     SL_TRY_OUT(sl_fail(SL_EINVAL, "%s has no submissions: a folder for each, or a C file", o->files[0]));
   status = write_table(&g);
 out:
+  sl__meter_clear(&g.meter);
   if (g.folder[0]) remove_all(g.folder);
   names_free(&submissions);
   names_free(&g.skeleton);

@@ -18,6 +18,7 @@
 #include "runtime/data/idx.h"
 #include "tools/commands/commands.h"
 #include "tools/images/resize.h"
+#include "tools/run/meter.h"
 #include "tools/settings/phrases.h"
 
 enum { DEEPEST = 16, MOST_LABELS_OF_A_BYTE = 256 };
@@ -72,6 +73,8 @@ typedef struct job {
   part train, test;
   int64_t others; /* files whose names are not of images */
   names bad;      /* "path: why" */
+  sl__meter meter;
+  int64_t read; /* images, written or left out */
 } job;
 
 /* ---- finding the images ----------------------------------------------------------------------------------------- */
@@ -297,6 +300,8 @@ static sl_status write_images(job *j, part *p, sl_file *file) {
     {
       if (result == SL_OK) {
         status = put(j, p, i, status, &picture, file);
+        sl__meter_show(&j->meter, (double)++j->read, (double)(j->train.paths.n + j->test.paths.n),
+                       "image %" PRId64 " of %" PRId64, j->read, j->train.paths.n + j->test.paths.n);
         if (status != SL_OK) {
           why = strdup(sl_error()); /* error texts belong to the thread */
 #pragma omp atomic write
@@ -454,14 +459,17 @@ sl_status sl__import(sl__options *o, int *exit_code) {
   SL_TRY_OUT(find_images(&j, o->files[0]));
   SL_TRY_OUT(make_folder(o->out));
   made = 1;
+  sl__meter_start(&j.meter, o->quiet, 0);
   SL_TRY_OUT(write_part(&j, &j.train, o->out, "train"));
   SL_TRY_OUT(write_part(&j, &j.test, o->out, "t10k"));
+  sl__meter_clear(&j.meter);
   SL_TRY_OUT(write_names(&j, o->out));
   if (o->json)
     SL_TRY_OUT(report_json(&j));
   else
     report(&j);
 out:
+  sl__meter_clear(&j.meter);
   if (status != SL_OK && made) remove_files(o->out);
   names_free(&j.classes), names_free(&j.bad), names_free(&j.train.paths), names_free(&j.test.paths);
   free(j.train.labels), free(j.test.labels), free(j.test.folder);

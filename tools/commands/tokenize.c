@@ -16,6 +16,7 @@
 #include "runtime/data/token_file.h"
 #include "runtime/text/tokenizer.h"
 #include "tools/commands/commands.h"
+#include "tools/run/meter.h"
 
 enum { PIECE = 4 << 20, TOKENS = 1 << 16 };
 
@@ -85,11 +86,19 @@ typedef struct job {
   int first_validation; /* path where validation begins; n: none */
   int64_t tail;         /* byte of the only text where validation begins; -1: nowhere */
   int64_t bytes;
+  sl__meter meter; /* of a pass over all texts */
+  int64_t read;    /* bytes of it */
   sl_tokenizer *tokenizer;
   sl_token_file *train, *validation;
 } job;
 
-static sl_status learn(const job *j, int64_t vocabulary, sl_tokenizer **tokenizer) {
+static void show_progress(job *j, const char *what, size_t n) {
+  j->read += (int64_t)n;
+  sl__meter_show(&j->meter, (double)j->read, (double)j->bytes, "%s: %.0f of %.0f MB", what, 1e-6 * (double)j->read,
+                 1e-6 * (double)j->bytes);
+}
+
+static sl_status learn(job *j, int64_t vocabulary, sl_tokenizer **tokenizer) {
   sl_bpe_trainer *trainer = NULL;
   SL_TRY(sl_bpe_trainer_create(&trainer));
   sl_status status = SL_OK;
@@ -101,9 +110,11 @@ static sl_status learn(const job *j, int64_t vocabulary, sl_tokenizer **tokenize
       status = reader_next(&r, NULL, &n);
       if (status == SL_OK) status = sl_bpe_trainer_add(trainer, r.text, n);
       if (status == SL_OK) reader_drop(&r, n);
+      if (status == SL_OK) show_progress(j, "counting words", n);
     }
     reader_close(&r);
   }
+  sl__meter_show(&j->meter, 0, 0, "learning %lld tokens", (long long)vocabulary);
   if (status == SL_OK) status = sl_bpe_trainer_finish(trainer, vocabulary, tokenizer);
   sl_bpe_trainer_destroy(trainer);
   return status;
@@ -119,7 +130,7 @@ static sl_status append(const job *j, const char *path, const char *text, size_t
   return status;
 }
 
-static sl_status encode_text(const job *j, int i) {
+static sl_status encode_text(job *j, int i) {
   sl_token_file *file = i < j->first_validation ? j->train : j->validation;
   int64_t tail = j->tail;
   int32_t between = sl_tokenizer_special(j->tokenizer, SL_SPECIAL_END);
@@ -142,6 +153,7 @@ static sl_status encode_text(const job *j, int i) {
     }
     SL_TRY_OUT(append(j, r.path, r.text, n, file));
     reader_drop(&r, n);
+    show_progress(j, "encoding", n);
     if (then_validation) file = j->validation, tail = -1;
   }
 out:
@@ -212,6 +224,7 @@ static sl_status encode(const sl__options *o, job *j) {
   SL_TRY(in_folder(o->out, "tokenizer.json", tokenizer));
   SL_TRY(divide(j, halves ? o->val_fraction : 0));
   const double start = seconds(CLOCK_MONOTONIC);
+  sl__meter_start(&j->meter, o->quiet, 0);
   SL_TRY(learning ? learn(j, o->vocabulary, &j->tokenizer) : sl_tokenizer_open(o->tokenizer, &j->tokenizer));
   if (learning) spent[2] = seconds(CLOCK_MONOTONIC) - start;
   const int64_t vocabulary = sl_tokenizer_vocabulary(j->tokenizer);
@@ -226,7 +239,11 @@ static sl_status encode(const sl__options *o, job *j) {
   const double begin = seconds(CLOCK_MONOTONIC), begin_cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
   SL_TRY(sl_token_file_create(train, bits, &j->train));
   if (halves) SL_TRY(sl_token_file_create(validation, bits, &j->validation));
+  sl__meter_clear(&j->meter);
+  sl__meter_start(&j->meter, o->quiet, 0);
+  j->read = 0;
   for (int i = 0; i < j->n; i++) SL_TRY(encode_text(j, i));
+  sl__meter_clear(&j->meter);
   const int64_t n = sl_token_file_count(j->train), n_validation = halves ? sl_token_file_count(j->validation) : 0;
   spent[0] = seconds(CLOCK_MONOTONIC) - begin, spent[1] = seconds(CLOCK_PROCESS_CPUTIME_ID) - begin_cpu;
   if (n == 0 || (halves && n_validation == 0))
@@ -316,6 +333,7 @@ sl_status sl__tokenize(sl__options *o, int *exit_code) {
   j.paths[0] = o->model;
   for (int i = 0; i < o->n_files; i++) j.paths[1 + i] = o->files[i];
   const sl_status status = encode(o, &j);
+  sl__meter_clear(&j.meter);
   sl_token_file_discard(j.train), sl_token_file_discard(j.validation);
   sl_tokenizer_close(j.tokenizer);
   free(j.paths);

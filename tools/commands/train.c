@@ -19,6 +19,7 @@
 #include "tools/run/data.h"
 #include "tools/run/digest.h"
 #include "tools/run/evaluate.h"
+#include "tools/run/meter.h"
 #include "tools/run/ranks.h"
 #include "tools/run/session.h"
 #include "tools/run/timeline.h"
@@ -65,13 +66,13 @@ typedef struct run {
   int64_t eval_every, log_every;
   int64_t predicted;    /* peak memory of this rank, bytes */
   double flops;         /* of a step, over all ranks */
-  int64_t began, shown; /* ns: of the run, of the progress line last shown */
+  int64_t began;        /* ns */
   interval now, line;   /* since the last line of metrics, since the last line printed */
   sl__score validation; /* of this step, if validated */
   sl__score best;
   int64_t best_step; /* 0: none yet */
   int reached;       /* --until's bound */
-  int terminal;
+  sl__meter meter;
   sl__clocks clocks;
   char *folder;    /* the run directory's path, on all ranks */
   double stepping; /* seconds that steps took, without validation */
@@ -371,21 +372,20 @@ static void print_scores(const run *r, double loss, double accuracy) {
 }
 
 static void show_progress(run *r) {
-  const int64_t now = sl_now();
-  if (!r->terminal || now - r->shown < 200000000) return;
-  r->shown = now;
-  const double seconds = 1e-9 * (double)(now - r->now.from), steps = (double)r->now.steps;
-  const double ran = steps - (double)r->now.before;
-  printf("\r\033[Kstep %lld of %lld  epoch %.2f ", (long long)r->step, (long long)r->total, epochs_done(r));
-  print_scores(r, r->now.loss / steps, r->now.correct / r->now.count);
-  printf("  %.0f %s", units(r, ran) / seconds, unit(r));
-  fflush(stdout);
+  const double seconds = 1e-9 * (double)(sl_now() - r->now.from), steps = (double)r->now.steps;
+  const double ran = steps - (double)r->now.before, loss = r->now.loss / steps;
+  char perplexity[48] = "";
+  if (r->data.tokens) snprintf(perplexity, sizeof perplexity, " perplexity %.3f ", exp(loss));
+  sl__meter_show(&r->meter, (double)r->step, (double)r->total,
+                 "step %lld of %s%lld  epoch %.2f  loss %.4f %s accuracy %.4f  %.0f %s", (long long)r->step,
+                 r->until.measure == SL__UNTIL_NONE ? "" : "at most ", (long long)r->total, epochs_done(r), loss,
+                 perplexity, r->now.correct / r->now.count, units(r, ran) / seconds, unit(r));
 }
 
 /* One line for each validation (or the last step, when there is none), over the steps since the line before. */
 static void print_line(run *r, const json_t *metrics) {
   if (r->o->quiet) return;
-  if (r->terminal) printf("\r\033[K");
+  sl__meter_clear(&r->meter);
   const interval *i = &r->line;
   const double steps = (double)i->steps, ran = steps - (double)i->before, seconds = i->seconds;
   printf("step %lld  epoch %.2f ", (long long)r->step, epochs_done(r));
@@ -513,10 +513,8 @@ static sl_status look(run *r, int last, int *validated) {
   const int64_t n = r->data.n[SL_SPLIT_TRAIN], batch = r->facts.plan.batch;
   const int crosses = r->step * batch / n > (r->step - 1) * batch / n;
   *validated = last || (r->eval_every > 0 ? r->step % r->eval_every == 0 : crosses);
-  if (!*validated && r->step % r->log_every != 0) {
-    show_progress(r);
-    return SL_OK;
-  }
+  show_progress(r);
+  if (!*validated && r->step % r->log_every != 0) return SL_OK;
   json_t *line = NULL;
   sl_status status = SL_OK;
   SL_TRY_OUT(metrics(r, &line));
@@ -549,7 +547,7 @@ static sl_status open_loader(run *r) {
 /* Says and records how the leaves are divided by what was measured. */
 static sl_status tell_balance(run *r) {
   if (r->ranks.rank > 0) return SL_OK;
-  if (r->terminal) printf("\r\033[K");
+  sl__meter_clear(&r->meter);
   if (!r->o->quiet) printf("balance: %s\n", sl__balance_text(&r->balance)), fflush(stdout);
   json_object_set_new(json_object_get(r->environment, "machine"), "balance", sl__balance_json(&r->balance));
   return sl_rundir_write_json(r->dir, SL_RUNDIR_ENVIRONMENT, r->environment);
@@ -592,7 +590,7 @@ static sl_status steps(run *r, int *exit_code) {
     }
     SL_TRY(sl__checkpoints_finish(r->checkpoints));
     *exit_code = SL_EXIT_CHECKPOINTED;
-    if (r->terminal) printf("\r\033[K");
+    sl__meter_clear(&r->meter);
     if (!r->o->quiet)
       printf("stopped by a signal after step %lld; starling train --resume --out %s goes on\n", (long long)r->step,
              sl_rundir_path(r->dir));
@@ -694,7 +692,7 @@ static sl_status prepare(run *r) {
   SL_TRY(sl__start(o, "train", 1, &r->runtime));
   SL_TRY(sl__ranks_open(r->runtime, &r->ranks));
   SL_TRY(sl__ranks_exchange(&r->ranks, r->runtime, o->allreduce, o->compress));
-  if (r->ranks.rank > 0) o->quiet = 1, o->json = 0, r->terminal = 0; /* rank 0 speaks and writes for all */
+  if (r->ranks.rank > 0) o->quiet = 1, o->json = 0; /* rank 0 speaks and writes for all */
   SL_TRY(sl__plan_of(o, f->model, r->ranks.n, &f->plan));
   SL_TRY(sl__balance_open(r->runtime, o->balance, &r->ranks, &f->plan, &r->balance));
   const sl__data_options data = {
@@ -755,13 +753,14 @@ static void release(run *r) {
 }
 
 sl_status sl__train(sl__options *o, int *exit_code) {
-  run r = {.o = o, .terminal = !o->quiet && !o->json && isatty(STDOUT_FILENO)};
+  run r = {.o = o};
   sl_status status = SL_OK;
   if (o->json) o->quiet = 1;
   SL_TRY_OUT(prepare(&r));
   sl__catch_signals();
   print_start(&r);
   r.began = sl_now();
+  sl__meter_start(&r.meter, o->quiet, (double)r.step);
   SL_TRY_OUT(share_folder(&r));
   SL_TRY_OUT(sl__clocks_look(r.runtime, &r.clocks));
   SL_TRY_OUT(steps(&r, exit_code));
@@ -774,7 +773,7 @@ sl_status sl__train(sl__options *o, int *exit_code) {
     status = sl_fail(SL_ENOTFOUND, "%s was not reached in %lld steps: the best was accuracy %.4f, loss %.4f", o->until,
                      (long long)r.step, r.best.accuracy, r.best.loss);
 out:
-  if (r.terminal && status != SL_OK) printf("\r\033[K"), fflush(stdout);
+  sl__meter_clear(&r.meter);
   /* Ends what is being written, while the directory is locked; where one rank of several fails it would wait in vain.
    */
   if (status == SL_OK || r.ranks.n <= 1) sl__checkpoints_destroy(r.checkpoints);
