@@ -118,7 +118,10 @@ if env --default-signal=INT true 2>/dev/null && [ -e /proc/self/task/$$/children
   await_child 4
   kill -s STOP "$child" # it cannot end, which the first signal waits for
   kill -s INT $pid
-  sleep 1
+  for _ in $(seq 100); do # until SIGTERM waits for it
+    case $(sed -n 's/^ShdPnd:[[:space:]]*//p' "/proc/$child/status") in *4000) break ;; esac
+    sleep 0.05
+  done
   kill -s INT $pid
   ended
   check 'a second Ctrl-C: no table' test "$code $(cat out)" = '130 '

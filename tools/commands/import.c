@@ -300,7 +300,8 @@ static sl_status write_images(job *j, part *p, sl_file *file) {
     {
       if (result == SL_OK) {
         status = put(j, p, i, status, &picture, file);
-        sl__meter_show(&j->meter, (double)++j->read, (double)(j->train.paths.n + j->test.paths.n),
+        j->read++;
+        sl__meter_show(&j->meter, (double)j->read, (double)(j->train.paths.n + j->test.paths.n),
                        "image %" PRId64 " of %" PRId64, j->read, j->train.paths.n + j->test.paths.n);
         if (status != SL_OK) {
           why = strdup(sl_error()); /* error texts belong to the thread */

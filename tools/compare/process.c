@@ -11,7 +11,7 @@
 #include "runtime/base/time.h"
 #include "tools/compare/parts.h"
 
-enum { PATIENCE = 120, CALIBRATING = 7200 /* s beyond what a process should take */, GRACE = 5 /* s to end in */ };
+enum { PATIENCE = 120, CALIBRATING = 7200 /* s beyond what a process should take */, GRACE = 10 /* s to end in */ };
 
 /* The last line that a process said, without the command's name in front. */
 static char *last_line(const char *text) {
