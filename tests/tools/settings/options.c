@@ -146,7 +146,7 @@ static void handed_on(void **state) {
   assert_ok(sl__options_effective(&o, &compare, some, &yaml));
   scratch_write(config, yaml, strlen(yaml));
   assert_null(strstr(yaml, "json"));
-  assert_non_null(strstr(yaml, "repetitions: 12")); /* a default */
+  assert_non_null(strstr(yaml, "stall-timeout: 60")); /* a default */
   assert_ok(parse(&compare, &again, WORDS("compare", "--config", config)));
   assert_string_equal(again.policies, "lws");
   assert_string_equal(again.data, "it's here");
