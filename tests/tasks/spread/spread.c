@@ -89,6 +89,12 @@ static void leaf_values_stay_in_their_leaf(void **state) {
       }
   }
   assert_int_equal(seen, 40);
+  for (int i = 0; i < step->n_nodes; i++) {
+    int64_t row0, rows = plan.batch;
+    if (step->node[i]->leaf >= 0) sl_plan_leaf(&plan, step->node[i]->leaf, &row0, &rows);
+    assert_int_equal(step->node[i]->leaf_rows, rows);
+    assert_int_equal(step->node[i]->batch_rows, plan.batch);
+  }
   execution_destroy(e);
   sl_graph_destroy(step);
   sl_graph_destroy(g);

@@ -69,10 +69,57 @@ static void what_a_turn_waits_for_comes_first(void **state) {
   sl_graph_destroy(g);
 }
 
+/* A rank's turns are those of its own leaves. */
+static void each_rank_begins_with_its_first_leaf(void **state) {
+  (void)state;
+  sl_value loss;
+  sl_graph *g = toy_training(BATCH, &loss), *step;
+  sl_plan plan = {.batch = BATCH, .leaves = LEAVES, .shards = LEAVES, .micro_batches = 2, .seed = 1};
+  const int first[] = {0, 4, LEAVES};
+  assert_ok(sl_plan_complete(&plan));
+  assert_ok(sl_spread(g, &plan, &(sl_division){1, 2, first}, NULL, &step));
+  int seen = 0;
+  for (int i = 0; i < step->n_nodes; i++) {
+    const sl_node *node = step->node[i];
+    if (node->shard < 0) continue;
+    assert_int_equal(node->micro_batch, (node->leaf - 4) / 2);
+    seen++;
+  }
+  assert_true(seen > 0);
+  sl_graph_destroy(step);
+  sl_graph_destroy(g);
+}
+
+/* What is overwritten for the first turn is read before that. */
+static void what_is_overwritten_is_read_before(void **state) {
+  (void)state;
+  sl_graph *g = toy_graph(BATCH);
+  const sl_shape shape = SL_SHAPE(4);
+  const sl_value x = toy_input(g, 3),
+                 old = sl_graph_tensor(g, SL_ROLE_STATE, "old", "s", SL_F32, shape, (sl_init){SL_INIT_CONSTANT, 1}),
+                 by = sl_graph_tensor(g, SL_ROLE_STATE, "by", "s", SL_F32, shape, (sl_init){SL_INIT_CONSTANT, 1});
+  const sl_value kept = sl_graph_add1(g, &toy_copy, "kept", NULL, &old, 1);
+  sl_graph_add1(g, &toy_step, "update", NULL, (sl_value[]){old, by}, 2);
+  sl_graph_add1(g, &same, "reads", NULL, (sl_value[]){x, old}, 2);
+  assert_ok(sl_graph_status(g));
+  sl_graph *step = spread_in(g, 4);
+  int copied = -1, updated = -1;
+  for (int i = 0; i < step->n_nodes; i++) {
+    if (step->value[step->node[i]->out[0]]->logical == kept) copied = i;
+    if (step->node[i]->op == &toy_step) updated = i;
+  }
+  assert_true(copied >= 0 && copied < updated);
+  assert_int_equal(step->node[updated]->micro_batch, 0);
+  sl_graph_destroy(step);
+  sl_graph_destroy(g);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(leaves_take_turns),
       cmocka_unit_test(what_a_turn_waits_for_comes_first),
+      cmocka_unit_test(each_rank_begins_with_its_first_leaf),
+      cmocka_unit_test(what_is_overwritten_is_read_before),
   };
   return cmocka_run_group_tests_name("tasks/spread/turns", tests, NULL, NULL);
 }
