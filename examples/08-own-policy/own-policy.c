@@ -8,6 +8,7 @@
 #include "models/models.h"
 #include "runtime/base/time.h"
 #include "runtime/machine/runtime.h"
+#include "runtime/trace/idle.h"
 #include "tasks/starpu/program.h"
 
 enum { WARM = 3, STEPS = 15, ROUNDS = 5, SAMPLES = 64 };
