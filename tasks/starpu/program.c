@@ -228,6 +228,7 @@ static sl_status make_task(sl_program *p, int i, sl_array *arrays, int16_t *buff
   t->call.tiles = p->plan.tiles;
   t->call.step = &p->step;
   struct starpu_task *task = t->task = starpu_task_create();
+  if (task) task->destroy = 0; /* by sl_program_destroy, after a failure here, too */
   int most = node->n_in + node->n_out, n = 0;
   starpu_data_handle_t *handle = malloc((size_t)(most + 1) * sizeof *handle);
   enum starpu_data_access_mode *mode = malloc((size_t)(most + 1) * sizeof *mode);
@@ -255,7 +256,6 @@ static sl_status make_task(sl_program *p, int i, sl_array *arrays, int16_t *buff
   task->cl = sl__codelet_of(node->op);
   if (!task->cl) return sl_no_memory("for the codelet of %s", node->op->name);
   task->cl_arg = t;
-  task->destroy = 0;
   task->sequential_consistency = 0;
   task->name = node->name;
   if (p->recorder) sl__task_watch(t);
@@ -381,6 +381,8 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
   *program = p;
   p = NULL;
 out:
+  /* The exchanges end together on all ranks, and the others may not have failed: the job has to end. */
+  if (p) p->exchanges = NULL;
   sl_program_destroy(p);
   return status;
 }

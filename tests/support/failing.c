@@ -1,6 +1,6 @@
 /* One allocation that fails: malloc and its kin stand here in front of glibc's. A program that has no failing_at in it,
  * the command, is told by the environment: FAILING_RANK (MPICH's number of the process), FAILING_AT, and FAILING_LOG, a
- * file that gets the count of allocations at the end of that rank. */
+ * file that gets the count of allocations at the end of that rank. FAILING_TRACE: shows where the allocation failed. */
 #include "tests/support/failing.h"
 
 #include <limits.h> /* __GLIBC__ */
@@ -87,6 +87,10 @@ static int fails(uintptr_t asked) {
   if (!atomic_load_explicit(&counting, memory_order_relaxed) || inside) return 0;
   inside = 1;
   const int is_chosen = ours(asked) && atomic_fetch_add(&count, 1) + 1 == atomic_load(&chosen);
+  if (is_chosen && getenv("FAILING_TRACE")) {
+    void *frame[FRAMES];
+    backtrace_symbols_fd(frame, backtrace(frame, FRAMES), 2);
+  }
   inside = 0;
   if (is_chosen) errno = ENOMEM;
   return is_chosen;
