@@ -18,18 +18,15 @@
 #include "tasks/starpu/calibration.h"
 #include "tasks/starpu/program.h"
 #include "tools/commands/commands.h"
-#include "tools/run/balance.h"
 #include "tools/run/digest.h"
+#include "tools/run/job.h"
 #include "tools/run/session.h"
-#include "tools/run/steps.h"
 #include "tools/run/timeline.h"
 
 typedef struct bench {
   const sl__options *o;
-  sl__steps steps;
-  sl__balance balance;
+  sl__job job;
   char digest[SL__DIGEST_TEXT]; /* of parameters and state after the first steps */
-  double flops;                 /* of a step, over all ranks */
   double *seconds;              /* of each measured step */
   int64_t n;                    /* of those */
   int64_t from, to;
@@ -60,8 +57,8 @@ static sl_status open_energy(bench *b) {
   enum { MOST = 64, ADDRESS = 32 };
   static char address[MOST][ADDRESS];
   const char *gpus[MOST];
-  const int n = sl_runtime_gpus(b->steps.runtime) < MOST ? sl_runtime_gpus(b->steps.runtime) : MOST;
-  for (int i = 0; i < n; i++) gpus[i] = sl_runtime_gpu_address(b->steps.runtime, i, address[i], ADDRESS);
+  const int n = sl_runtime_gpus(b->job.runtime) < MOST ? sl_runtime_gpus(b->job.runtime) : MOST;
+  for (int i = 0; i < n; i++) gpus[i] = sl_runtime_gpu_address(b->job.runtime, i, address[i], ADDRESS);
   return sl_energy_open(&(sl_energy_options){.gpus = gpus, .n_gpus = n}, &b->energy);
 }
 
@@ -69,29 +66,33 @@ static void add_energy(bench *b) {
   const char *reason;
   for (int k = 0; k < SL_ENERGY_PARTS; k++) {
     const double mine = sl_energy_joules(b->energy, (sl_energy_part)k, &reason);
-    const int counts = k != SL_ENERGY_PACKAGES || sl_runtime_local_rank(b->steps.runtime) == 0;
-    b->joules[k] = sl__ranks_sum(&b->steps.ranks, counts ? mine : 0) / (double)b->n;
+    const int counts = k != SL_ENERGY_PACKAGES || sl_runtime_local_rank(b->job.runtime) == 0;
+    b->joules[k] = sl__ranks_sum(&b->job.ranks, counts ? mine : 0) / (double)b->n;
   }
 }
 
 static sl_status prepare(bench *b) {
-  sl__steps *s = &b->steps;
+  sl__job *j = &b->job;
   b->environment = sl_environment(b->o->argc, b->o->argv, sl__commit());
   if (!b->environment) return sl_no_memory("for the environment");
-  SL_TRY(sl__steps_start(s, b->o, "bench", 1));
-  SL_TRY(sl__environment_complete(b->environment, s->runtime));
+  SL_TRY(sl__job_name(j, b->o));
+  SL_TRY(sl__job_start(j, "bench", 1));
+  SL_TRY(sl__job_plan(j));
+  SL_TRY(sl__environment_complete(b->environment, j->runtime));
   SL_TRY(open_energy(b));
-  SL_TRY(sl__balance_open(s->runtime, b->o->balance, &s->ranks, &s->plan, &b->balance));
-  if (b->o->no_record && b->balance.measuring)
+  if (b->o->no_record && j->balance.measuring)
     return sl_fail(SL_EINVAL, "--balance auto looks at what --no-record leaves out: list the leaves, or record");
-  return sl__steps_build(s);
+  j->records = !b->o->no_record;
+  SL_TRY(sl__job_data(j, 1));
+  SL_TRY(sl__job_build(j));
+  return sl__job_load(j);
 }
 
 enum { WARM = 3 }; /* first steps, which are not measured; the digest is of the state after them */
 
 static sl_status one_step(bench *b) {
-  SL_TRY(sl__steps_one(&b->steps));
-  return b->steps.step == WARM ? sl__state_digest(b->steps.store, b->digest) : SL_OK;
+  SL_TRY(sl__job_step(&b->job, b->job.facts.training.learning_rate, NULL));
+  return b->job.step == WARM ? sl__state_digest(b->job.store, b->digest) : SL_OK;
 }
 
 /* The same data over and over with the usual learning rate may diverge; what is not finite costs the same time,
@@ -102,7 +103,7 @@ static sl_status warm_up(bench *b, double *seconds) {
   for (int pass = 0; pass < 2; pass++) { /* as many on all ranks */
     const int64_t from = sl_now();
     for (int64_t i = 0; i < n; i++) SL_TRY(one_step(b));
-    *seconds = sl__ranks_sum(&b->steps.ranks, 1e-9 * (double)(sl_now() - from) / (double)n) / b->steps.ranks.n;
+    *seconds = sl__ranks_sum(&b->job.ranks, 1e-9 * (double)(sl_now() - from) / (double)n) / b->job.ranks.n;
     n = (int64_t)fmin(fmax(1, least / *seconds), 1000);
   }
   return SL_OK;
@@ -110,51 +111,51 @@ static sl_status warm_up(bench *b, double *seconds) {
 
 /* sgemm over all ranks' workers at once; *gflops is this rank's part. */
 static sl_status measure_sgemm(bench *b, double *gflops, double *all) {
-  SL_TRY(sl_measure_sgemm(b->steps.runtime, 1, gflops));
-  *all = sl__ranks_sum(&b->steps.ranks, *gflops);
+  SL_TRY(sl_measure_sgemm(b->job.runtime, 1, gflops));
+  *all = sl__ranks_sum(&b->job.ranks, *gflops);
   return SL_OK;
 }
 
 /* What the steps are held against, measured before them; without that, what an earlier run found. */
 static sl_status find_peaks(bench *b) {
   double gflops = 0, gigabytes = 0;
-  const int workers = sl_runtime_cpu_workers(b->steps.runtime);
+  const int workers = sl_runtime_cpu_workers(b->job.runtime);
   if (b->o->no_measure || workers < 1) {
-    b->machine = sl__machine_read(b->steps.runtime);
+    b->machine = sl__machine_read(b->job.runtime);
     return SL_OK;
   }
   SL_TRY(measure_sgemm(b, &gflops, &b->before));
-  SL_TRY(sl_measure_triad(b->steps.runtime, 0.5, 0, &gigabytes));
-  b->memory = sl__ranks_sum(&b->steps.ranks, gigabytes);
+  SL_TRY(sl_measure_triad(b->job.runtime, 0.5, 0, &gigabytes));
+  b->memory = sl__ranks_sum(&b->job.ranks, gigabytes);
   b->machine = (sl__machine){.gflops = gflops / workers, .gigabytes = gigabytes / workers};
-  sl__machine_keep(b->steps.runtime, &b->machine);
+  sl__machine_keep(b->job.runtime, &b->machine);
   return SL_OK;
 }
 
 /* Where the workers' time went, how far from the bound the steps were, and the timeline of them. */
 static sl_status look_at_records(bench *b) {
-  const sl_dependencies graph = sl_program_dependencies(b->steps.program);
+  const sl_dependencies graph = sl_program_dependencies(b->job.program);
   sl_timeline *timeline;
-  if (!b->steps.recorder) return SL_OK;
-  SL_TRY(sl_usage_since(b->steps.recorder, sl_runtime_workers(b->steps.runtime), &graph, b->from, b->to, &b->usage));
-  SL_TRY(sl_program_timeline(b->steps.program, b->steps.model->name, &timeline));
+  if (!b->job.recorder) return SL_OK;
+  SL_TRY(sl_usage_since(b->job.recorder, sl_runtime_workers(b->job.runtime), &graph, b->from, b->to, &b->usage));
+  SL_TRY(sl_program_timeline(b->job.program, b->job.facts.model->name, &timeline));
   const sl_status status = sl_bound_recorded(timeline, &b->bound);
   sl_timeline_destroy(timeline);
   if (status != SL_EINVAL) SL_TRY(status); /* a ring too small for a step has not seen every task */
   if (!b->o->out) return SL_OK;
   SL_TRY(sl_folder_make(b->o->out));
-  return sl__timeline_save(b->steps.program, b->steps.model->name, &b->clocks, &b->machine, b->o->out);
+  return sl__timeline_save(b->job.program, b->job.facts.model->name, &b->clocks, &b->machine, b->o->out);
 }
 
 /* With --balance auto, the steps that it measures; then the program again, where the division changes. */
 static sl_status balance(bench *b) {
   int changed = 0;
-  while (b->balance.measuring) {
+  while (b->job.balance.measuring) {
     SL_TRY(one_step(b));
-    SL_TRY(sl__balance_step(&b->balance, b->steps.program, b->steps.recorder, &changed));
+    SL_TRY(sl__balance_step(&b->job.balance, b->job.program, b->job.recorder, &changed));
   }
   if (!changed) return SL_OK;
-  return sl__steps_rebuild(&b->steps);
+  return sl__job_rebuild(&b->job);
 }
 
 static sl_status measure(bench *b) {
@@ -166,10 +167,10 @@ static sl_status measure(bench *b) {
   b->n = b->o->steps > 0 ? b->o->steps : (int64_t)fmin(fmax(20, 5 / guess), 100000);
   b->seconds = malloc((size_t)b->n * sizeof *b->seconds);
   if (!b->seconds) return sl_no_memory("for the times of %lld steps", (long long)b->n);
-  b->input = sl_loader_waited(b->steps.loader);
-  const uint64_t sent = sl_program_sent(b->steps.program);
-  if (b->steps.recorder) sl_recorder_clear(b->steps.recorder);
-  SL_TRY(sl__clocks_look(b->steps.runtime, &b->clocks));
+  b->input = sl_loader_waited(b->job.loader);
+  const uint64_t sent = sl__job_sent(&b->job);
+  if (b->job.recorder) sl_recorder_clear(b->job.recorder);
+  SL_TRY(sl__clocks_look(b->job.runtime, &b->clocks));
   sl_transfers_bytes();
   sl_energy_start(b->energy);
   int64_t last = b->from = sl_now();
@@ -183,13 +184,12 @@ static sl_status measure(bench *b) {
   b->to = last;
   sl_energy_stop(b->energy);
   add_energy(b);
-  b->moved = (int64_t)sl__ranks_sum(&b->steps.ranks, (double)sl_transfers_bytes() / (double)b->n);
-  b->sent = (int64_t)sl__ranks_sum(&b->steps.ranks, (double)(sl_program_sent(b->steps.program) - sent) / (double)b->n);
+  b->moved = (int64_t)sl__ranks_sum(&b->job.ranks, (double)sl_transfers_bytes() / (double)b->n);
+  b->sent = (int64_t)sl__ranks_sum(&b->job.ranks, (double)(sl__job_sent(&b->job) - sent) / (double)b->n);
   b->peak = sl__peak_memory();
-  b->input = sl_loader_waited(b->steps.loader) - b->input;
-  SL_TRY(sl__clocks_look(b->steps.runtime, &b->clocks));
+  b->input = sl_loader_waited(b->job.loader) - b->input;
+  SL_TRY(sl__clocks_look(b->job.runtime, &b->clocks));
   SL_TRY(look_at_records(b));
-  b->flops = sl__ranks_sum(&b->steps.ranks, sl_program_flops(b->steps.program));
   return b->before > 0 ? measure_sgemm(b, &gflops, &b->after) : SL_OK;
 }
 
@@ -207,11 +207,11 @@ static sl_status break_down(const bench *b, const sl_groups *groups, line *lines
   size_t n;
   for (int i = 0; i < groups->n; i++) lines[i] = (line){.group = &groups->group[i]};
   *total = 0;
-  if (!b->steps.recorder) return SL_OK;
-  SL_TRY(sl_recorder_snapshot(b->steps.recorder, &records, &n));
+  if (!b->job.recorder) return SL_OK;
+  SL_TRY(sl_recorder_snapshot(b->job.recorder, &records, &n));
   for (size_t i = 0; i < n; i++) {
     const int node = records[i].node;
-    if (records[i].kind != SL_RECORD_TASK || node < 0 || node >= sl_program_graph(b->steps.program)->n_nodes) continue;
+    if (records[i].kind != SL_RECORD_TASK || node < 0 || node >= sl_program_graph(b->job.program)->n_nodes) continue;
     line *l = &lines[groups->of[node]];
     const double seconds = 1e-9 * (double)(records[i].end - records[i].start);
     l->tasks++;
@@ -232,7 +232,7 @@ static void print_energy(const bench *b) {
   static const char *const names[SL_ENERGY_PARTS] = {"packages", "GPUs"};
   const char *reason;
   for (int k = 0; k < SL_ENERGY_PARTS; k++) {
-    if (k == SL_ENERGY_GPUS && sl_runtime_gpus(b->steps.runtime) == 0) continue;
+    if (k == SL_ENERGY_GPUS && sl_runtime_gpus(b->job.runtime) == 0) continue;
     sl_energy_joules(b->energy, (sl_energy_part)k, &reason);
     if (isfinite(b->joules[k]))
       printf("energy           %10.3f J    a step, all of the %s\n", b->joules[k], names[k]);
@@ -247,7 +247,7 @@ static json_t *energy_json(const bench *b) {
   const char *reason;
   json_t *all = json_object();
   for (int k = 0; k < SL_ENERGY_PARTS; k++) {
-    if (k == SL_ENERGY_GPUS && sl_runtime_gpus(b->steps.runtime) == 0) continue;
+    if (k == SL_ENERGY_GPUS && sl_runtime_gpus(b->job.runtime) == 0) continue;
     sl_energy_joules(b->energy, (sl_energy_part)k, &reason);
     if (isfinite(b->joules[k]))
       json_object_set_new(all, names[k], json_real(b->joules[k]));
@@ -259,7 +259,7 @@ static json_t *energy_json(const bench *b) {
 
 /* Whether StarPU's performance models know these tasks; where they are. */
 static sl_status calibration_json(const bench *b, json_t **json) {
-  const sl_program *p = b->steps.program;
+  const sl_program *p = b->job.program;
   int covered, kinds;
   SL_TRY(sl_calibration_covered(p, &covered, &kinds));
   json_t *files = json_object(), *names = json_array();
@@ -272,25 +272,25 @@ static sl_status calibration_json(const bench *b, json_t **json) {
   }
   json_object_foreach(files, name, value) json_array_append_new(names, json_string(name));
   json_decref(files);
-  *json = json_pack("{s:s, s:i, s:i, s:o}", "machine", sl_runtime_model_host(b->steps.runtime), "kinds", kinds,
+  *json = json_pack("{s:s, s:i, s:i, s:o}", "machine", sl_runtime_model_host(b->job.runtime), "kinds", kinds,
                     "calibrated", covered, "files", names);
   return *json ? SL_OK : sl_no_memory("for the figures as JSON");
 }
 
 static void print_text(const bench *b, const line *lines, int n, double total, double median, double gflops) {
-  const sl_share *share = sl_runtime_share(b->steps.runtime);
+  const sl_share *share = sl_runtime_share(b->job.runtime);
   printf(
       "%s: batch %lld in %d leaves, %d shards, %d row blocks; %d ranks of %d workers (threads per worker %d), %d GPUs, "
       "policy %s, %s kernels, %lld steps\n",
-      b->steps.model->name, (long long)b->steps.plan.batch, b->steps.plan.leaves, b->steps.plan.shards,
-      b->steps.plan.row_blocks, b->steps.ranks.n, share->nworkers, share->threads_per_worker,
-      sl_runtime_gpus(b->steps.runtime), sl_runtime_sched(b->steps.runtime), b->steps.plan.kernels, (long long)b->n);
-  if (*sl__balance_text(&b->balance)) printf("balance          %s\n", sl__balance_text(&b->balance));
+      b->job.facts.model->name, (long long)b->job.facts.plan.batch, b->job.facts.plan.leaves, b->job.facts.plan.shards,
+      b->job.facts.plan.row_blocks, b->job.ranks.n, share->nworkers, share->threads_per_worker,
+      sl_runtime_gpus(b->job.runtime), sl_runtime_sched(b->job.runtime), b->job.facts.plan.kernels, (long long)b->n);
+  if (*sl__balance_text(&b->job.balance)) printf("balance          %s\n", sl__balance_text(&b->job.balance));
   printf("step time        %10.3f ms   median; 10%% of steps took less than %.3f, 10%% more than %.3f\n", 1e3 * median,
          1e3 * b->seconds[b->n / 10], 1e3 * b->seconds[b->n - 1 - b->n / 10]);
-  printf("samples/s        %10.0f\n", (double)b->steps.plan.batch / median);
-  printf("GFLOP/s          %10.1f      %.2f GFLOP in %d tasks a step\n", gflops, 1e-9 * b->flops,
-         sl_program_graph(b->steps.program)->n_nodes);
+  printf("samples/s        %10.0f\n", (double)b->job.facts.plan.batch / median);
+  printf("GFLOP/s          %10.1f      %.2f GFLOP in %d tasks a step\n", gflops, 1e-9 * b->job.flops,
+         sl_program_graph(b->job.program)->n_nodes);
   if (b->before > 0)
     printf("of sgemm peak    %10.1f %%    peak %.1f GFLOP/s: %.1f before, %.1f after\n",
            200 * gflops / (b->before + b->after), (b->before + b->after) / 2, b->before, b->after);
@@ -298,7 +298,7 @@ static void print_text(const bench *b, const line *lines, int n, double total, d
   if (b->bound.mixed > 0)
     printf("of the bound     %10.1f %%    bound %.3f ms: critical path %.3f, area %.3f\n",
            100 * b->bound.mixed / median, 1e3 * b->bound.mixed, 1e3 * b->bound.critical_path, 1e3 * b->bound.area);
-  if (b->steps.recorder) {
+  if (b->job.recorder) {
     printf("worker time      %10.1f %%    in kernels; idle:", 100 * b->usage.kernels);
     for (int c = 0; c < SL_IDLE_CAUSES; c++)
       printf("%s %s %.1f %%", c ? "," : "", sl_idle_cause_name((sl_idle_cause)c), 100 * b->usage.idle[c]);
@@ -309,7 +309,7 @@ static void print_text(const bench *b, const line *lines, int n, double total, d
   if (sl_transfers_nodes() > 1)
     printf("moved            %10.1f MB   a step, between %d memories\n", 1e-6 * (double)b->moved, sl_transfers_nodes());
   print_energy(b);
-  printf("peak memory      %10.1f MB   predicted %.1f\n", 1e-6 * (double)b->peak, 1e-6 * (double)b->steps.predicted);
+  printf("peak memory      %10.1f MB   predicted %.1f\n", 1e-6 * (double)b->peak, 1e-6 * (double)b->job.predicted);
   if (b->o->quiet) return;
   printf("\n%-8s  %-16s  %-18s %6s  %8s  %9s  %8s\n", "phase", "layer", "operation", "tasks", "of time", "us a task",
          "GFLOP/s");
@@ -320,7 +320,7 @@ static void print_text(const bench *b, const line *lines, int n, double total, d
 }
 
 static sl_status print_json(const bench *b, const line *lines, int n, double total, double median, double gflops) {
-  const sl_share *share = sl_runtime_share(b->steps.runtime);
+  const sl_share *share = sl_runtime_share(b->job.runtime);
   json_t *operations = json_array(), *calibration;
   SL_TRY(calibration_json(b, &calibration));
   for (int i = 0; i < n; i++)
@@ -331,21 +331,21 @@ static sl_status print_json(const bench *b, const line *lines, int n, double tot
                               "task_s", lines[i].tasks ? lines[i].seconds / (double)lines[i].tasks : 0.0, "gflops",
                               1e-9 * per_second(&lines[i], lines[i].group->cost.flops), "gigabytes_per_s",
                               1e-9 * per_second(&lines[i], lines[i].group->cost.bytes)));
-  json_t *all =
-      json_pack("{s:s, s:o, s:i, s:i, s:i, s:i, s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "model",
-                b->steps.model->name, "plan", sl_plan_to_json(&b->steps.plan), "ranks", b->steps.ranks.n, "workers",
-                share->nworkers, "threads_per_worker", share->threads_per_worker, "gpus",
-                sl_runtime_gpus(b->steps.runtime), "sched", sl_runtime_sched(b->steps.runtime), "starpu",
-                sl_runtime_starpu(), "steps", (json_int_t)b->n, "step_s", median, "step_s_p10", b->seconds[b->n / 10],
-                "step_s_p90", b->seconds[b->n - 1 - b->n / 10], "samples_per_s", (double)b->steps.plan.batch / median,
-                "gflops", gflops, "step_flops", b->flops, "tasks", sl_program_graph(b->steps.program)->n_nodes);
+  json_t *all = json_pack("{s:s, s:o, s:i, s:i, s:i, s:i, s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "model",
+                          b->job.facts.model->name, "plan", sl_plan_to_json(&b->job.facts.plan), "ranks",
+                          b->job.ranks.n, "workers", share->nworkers, "threads_per_worker", share->threads_per_worker,
+                          "gpus", sl_runtime_gpus(b->job.runtime), "sched", sl_runtime_sched(b->job.runtime), "starpu",
+                          sl_runtime_starpu(), "steps", (json_int_t)b->n, "step_s", median, "step_s_p10",
+                          b->seconds[b->n / 10], "step_s_p90", b->seconds[b->n - 1 - b->n / 10], "samples_per_s",
+                          (double)b->job.facts.plan.batch / median, "gflops", gflops, "step_flops", b->job.flops,
+                          "tasks", sl_program_graph(b->job.program)->n_nodes);
   json_t *more =
       json_pack("{s:s, s:f, s:I, s:I, s:I, s:i, s:I, s:o, s:o, s:o, s:O}", "state_digest", b->digest, "input_percent",
                 100e9 * b->input / (double)(b->to - b->from), "peak_memory_bytes", (json_int_t)b->peak,
-                "predicted_peak_bytes", (json_int_t)b->steps.predicted, "sent_bytes", (json_int_t)b->sent,
-                "memory_nodes", sl_transfers_nodes(), "moved_bytes", (json_int_t)b->moved, "energy", energy_json(b),
-                "calibration", calibration, "operations", operations, "environment", b->environment);
-  if (all && b->steps.recorder) {
+                "predicted_peak_bytes", (json_int_t)b->job.predicted, "sent_bytes", (json_int_t)b->sent, "memory_nodes",
+                sl_transfers_nodes(), "moved_bytes", (json_int_t)b->moved, "energy", energy_json(b), "calibration",
+                calibration, "operations", operations, "environment", b->environment);
+  if (all && b->job.recorder) {
     json_t *idle = json_object();
     for (int c = 0; c < SL_IDLE_CAUSES; c++)
       json_object_set_new(idle, sl_idle_cause_name((sl_idle_cause)c), json_real(100 * b->usage.idle[c]));
@@ -355,7 +355,7 @@ static sl_status print_json(const bench *b, const line *lines, int n, double tot
   if (all && b->bound.mixed > 0)
     json_object_update_new(all, json_pack("{s:f, s:f, s:f}", "bound_s", b->bound.mixed, "critical_path_s",
                                           b->bound.critical_path, "area_s", b->bound.area));
-  if (all && b->steps.ranks.n > 1) json_object_set_new(all, "balance", sl__balance_json(&b->balance));
+  if (all && b->job.ranks.n > 1) json_object_set_new(all, "balance", sl__balance_json(&b->job.balance));
   if (all && b->before > 0)
     json_object_update_new(
         all, json_pack("{s:f, s:f, s:f, s:f}", "sgemm_gflops_before", b->before, "sgemm_gflops_after", b->after,
@@ -373,12 +373,12 @@ static sl_status print_json(const bench *b, const line *lines, int n, double tot
 static sl_status report(bench *b) {
   sl_groups *groups;
   double total = 0;
-  SL_TRY(sl_groups_create(b->steps.network.graph, sl_program_graph(b->steps.program),
-                          sl_program_schedule(b->steps.program), &groups));
+  SL_TRY(sl_groups_create(b->job.network.graph, sl_program_graph(b->job.program), sl_program_schedule(b->job.program),
+                          &groups));
   line *lines = calloc((size_t)groups->n + 1, sizeof *lines);
   sl_status status = lines ? break_down(b, groups, lines, &total) : sl_no_memory("for %d operations", groups->n);
   qsort(b->seconds, (size_t)b->n, sizeof *b->seconds, ascending);
-  const double median = b->seconds[b->n / 2], gflops = 1e-9 * b->flops / median;
+  const double median = b->seconds[b->n / 2], gflops = 1e-9 * b->job.flops / median;
   if (status == SL_OK && b->o->json)
     status = print_json(b, lines, groups->n, total, median, gflops);
   else if (status == SL_OK)
@@ -394,12 +394,11 @@ sl_status sl__bench(sl__options *o, int *exit_code) {
   (void)exit_code;
   SL_TRY_OUT(prepare(&b));
   SL_TRY_OUT(measure(&b));
-  if (b.steps.ranks.rank == 0) SL_TRY_OUT(report(&b));
+  if (b.job.ranks.rank == 0) SL_TRY_OUT(report(&b));
 out:
-  if (status != SL_OK) sl__ranks_fail(&b.steps.ranks, sl__exit_code(status));
+  if (status != SL_OK) sl__ranks_fail(&b.job.ranks, sl__exit_code(status));
   sl_energy_close(b.energy);
-  sl__balance_close(&b.balance);
-  sl__steps_close(&b.steps);
+  sl__job_close(&b.job);
   json_decref(b.environment);
   free(b.seconds);
   return status;

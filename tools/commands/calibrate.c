@@ -7,13 +7,12 @@
 
 #include "tasks/starpu/calibration.h"
 #include "tools/commands/commands.h"
+#include "tools/run/job.h"
 #include "tools/run/meter.h"
-#include "tools/run/session.h"
-#include "tools/run/steps.h"
 
 typedef struct calibrate {
   const sl__options *o;
-  sl__steps steps;
+  sl__job job;
   sl__meter meter;
   sl_calibration *calibration;
   const sl_calibration_kind *kind;
@@ -34,18 +33,18 @@ static void show_progress(calibrate *c) {
   double collected = 0;
   for (int k = 0; k < c->n; k++) collected += c->kind[k].samples < c->samples ? c->kind[k].samples : c->samples;
   sl__meter_show(&c->meter, collected, (double)c->n * c->samples,
-                 "step %lld: %d of %d kinds of tasks have their samples", (long long)c->steps.step, c->n - c->lacking,
+                 "step %lld: %d of %d kinds of tasks have their samples", (long long)c->job.step, c->n - c->lacking,
                  c->n);
 }
 
 static sl_status collect(calibrate *c) {
-  sl__steps *s = &c->steps;
+  sl__job *s = &c->job;
   sl__meter_start(&c->meter, c->o->quiet, 0);
   do {
     sl_record *records;
     size_t n;
     sl_recorder_clear(s->recorder);
-    SL_TRY(sl__steps_one(s));
+    SL_TRY(sl__job_step(s, s->facts.training.learning_rate, NULL));
     SL_TRY(sl_recorder_snapshot(s->recorder, &records, &n));
     const sl_status status = sl_calibration_add(c->calibration, records, n);
     free(records);
@@ -61,15 +60,16 @@ static sl_status collect(calibrate *c) {
 static void size_of(const calibrate *c, int k, char *text, size_t n) {
   const int node = c->kind[k].node;
   snprintf(text, n, "%s%s", c->timeline->node[node].shapes,
-           sl_program_graph(c->steps.program)->node[node]->accumulate ? ", adds" : "");
+           sl_program_graph(c->job.program)->node[node]->accumulate ? ", adds" : "");
 }
 
 static sl_status print_table(const calibrate *c, FILE *to) {
   char size[1100];
-  const sl__steps *s = &c->steps;
+  const sl__job *s = &c->job;
   const sl_share *share = sl_runtime_share(s->runtime);
-  fprintf(to, "%s: %d kinds of tasks in %lld steps, %d workers (threads per worker %d), %s kernels\n", s->model->name,
-          c->n, (long long)s->step, share->nworkers, share->threads_per_worker, s->plan.kernels);
+  fprintf(to, "%s: %d kinds of tasks in %lld steps, %d workers (threads per worker %d), %s kernels\n",
+          s->facts.model->name, c->n, (long long)s->step, share->nworkers, share->threads_per_worker,
+          s->facts.plan.kernels);
   if (!c->o->quiet) {
     fprintf(to, "\n%-18s %-6s %6s %8s %9s %12s %8s  %s\n", "operation", "worker", "tasks", "samples", "rejected",
             "median us", "spread", "size");
@@ -88,7 +88,7 @@ static sl_status print_table(const calibrate *c, FILE *to) {
 
 static sl_status print_json(const calibrate *c, FILE *to) {
   char size[1100];
-  const sl__steps *s = &c->steps;
+  const sl__job *s = &c->job;
   json_t *kinds = json_array();
   for (int k = 0; k < c->n; k++) {
     const sl_calibration_kind *kind = &c->kind[k];
@@ -99,8 +99,8 @@ static sl_status print_json(const calibrate *c, FILE *to) {
                          "samples", kind->samples, "rejected", kind->rejected, "median_s", kind->median, "spread",
                          kind->spread, "stored", kind->samples >= c->samples));
   }
-  json_t *all = json_pack("{s:s, s:o, s:s, s:s, s:i, s:I, s:i, s:i, s:o}", "model", s->model->name, "plan",
-                          sl_plan_to_json(&s->plan), "machine", sl_runtime_model_host(s->runtime), "folder",
+  json_t *all = json_pack("{s:s, s:o, s:s, s:s, s:i, s:I, s:i, s:i, s:o}", "model", s->facts.model->name, "plan",
+                          sl_plan_to_json(&s->facts.plan), "machine", sl_runtime_model_host(s->runtime), "folder",
                           sl_runtime_sampling(s->runtime), "workers", sl_runtime_cpu_workers(s->runtime), "steps",
                           (json_int_t)s->step, "samples", c->samples, "lacking", c->lacking, "kinds", kinds);
   if (!all) return sl_no_memory("for the figures as JSON");
@@ -120,20 +120,25 @@ static sl_status complain(const calibrate *c) {
   return sl_fail(
       SL_EUNCALIBRATED,
       "%d of %d kinds of tasks lack samples after %lld steps: %s %s has %d of %d, ...; give more --most-steps",
-      c->lacking, c->n, (long long)c->steps.step, c->timeline->node[c->kind[k].node].operation, size,
-      c->kind[k].samples, c->samples);
+      c->lacking, c->n, (long long)c->job.step, c->timeline->node[c->kind[k].node].operation, size, c->kind[k].samples,
+      c->samples);
 }
 
 static sl_status run(calibrate *c) {
   size_t bytes;
   c->samples = c->o->samples > 0 ? (int)c->o->samples : sl_calibration_minimum();
   unsetenv("STARPU_CALIBRATE"); /* StarPU is to add no samples of its own */
-  SL_TRY(sl__steps_start(&c->steps, c->o, "calibrate", 0));
-  SL_TRY(sl__steps_build(&c->steps));
-  SL_TRY(sl_calibration_create(c->steps.runtime, c->steps.program, &c->calibration));
+  c->job.records = 1;
+  SL_TRY(sl__job_name(&c->job, c->o));
+  SL_TRY(sl__job_start(&c->job, "calibrate", 0));
+  SL_TRY(sl__job_plan(&c->job));
+  SL_TRY(sl__job_data(&c->job, 1));
+  SL_TRY(sl__job_build(&c->job));
+  SL_TRY(sl__job_load(&c->job));
+  SL_TRY(sl_calibration_create(c->job.runtime, c->job.program, &c->calibration));
   SL_TRY(collect(c));
   SL_TRY(sl_calibration_store(c->calibration, c->samples));
-  SL_TRY(sl_program_timeline(c->steps.program, c->steps.model->name, &c->timeline));
+  SL_TRY(sl_program_timeline(c->job.program, c->job.facts.model->name, &c->timeline));
   FILE *to = open_memstream(&c->said, &bytes);
   if (!to) return sl_no_memory("for the table");
   const sl_status status = c->o->json ? print_json(c, to) : print_table(c, to);
@@ -147,7 +152,7 @@ sl_status sl__calibrate(sl__options *o, int *exit_code) {
   const sl_status status = run(&c);
   sl_timeline_destroy(c.timeline);
   sl_calibration_destroy(c.calibration);
-  sl__steps_close(&c.steps); /* StarPU writes its models here, before anything can go wrong with the output */
+  sl__job_close(&c.job); /* StarPU writes its models here, before anything can go wrong with the output */
   if (c.said) fputs(c.said, stdout);
   free(c.said);
   return status;

@@ -11,8 +11,7 @@
 #include "runtime/base/time.h"
 #include "tasks/starpu/program.h"
 #include "tools/commands/commands.h"
-#include "tools/files/model_file.h"
-#include "tools/run/session.h"
+#include "tools/run/job.h"
 #include "tools/text/coder.h"
 #include "tools/text/sample.h"
 
@@ -20,10 +19,8 @@ enum { SHORTEST = 16, PROMPT_BYTES = 64 << 20 };
 
 typedef struct writer {
   const sl__options *o;
-  sl__model_file *file;
+  sl__job job;
   const sl__model_facts *facts;
-  sl_runtime *runtime;
-  sl_store *store;
   sl_network network;
   sl_program *program; /* program for windows of `length` tokens; NULL before the first */
   int64_t length, limit;
@@ -56,11 +53,11 @@ static sl_status fit_program(writer *w, int64_t n) {
   SL_TRY(sl_plan_complete(&plan));
   SL_TRY(sl_network_logits(f->model, &data, &f->training, 1, &w->network));
   const sl_program_options options = {.keep = &w->network.logits, .n_keep = 1};
-  SL_TRY(sl_program_create(w->runtime, w->store, w->network.graph, &plan, &options, &w->program));
+  SL_TRY(sl_program_create(w->job.runtime, w->job.store, w->network.graph, &plan, &options, &w->program));
   w->window = calloc((size_t)w->length, sizeof *w->window);
   w->logits = malloc((size_t)(w->length * data.classes) * sizeof *w->logits);
   if (!w->window || !w->logits) return sl_no_memory("for the logits of %lld tokens", (long long)w->length);
-  return w->read++ ? SL_OK : sl__model_fill(w->file, w->store, &w->network, f->model->name, 0);
+  return w->read++ ? SL_OK : sl__model_fill(w->job.file, w->job.store, &w->network, f->model->name, 0);
 }
 
 static sl_status next_token(writer *w, const sl__sampling *sampling, int32_t *token) {
@@ -162,34 +159,34 @@ static sl_status find_limit(writer *w) {
   w->limit = w->o->length > 0 ? w->o->length : f->data.length;
   if (w->o->length > 0 || f->step > 0) return SL_OK;
   SL_TRY(fit_program(w, 1));
-  const sl_tensor *positions = sl_store_find(w->store, "wpe.weight");
+  const sl_tensor *positions = sl_store_find(w->job.store, "wpe.weight");
   if (positions) w->limit = positions->shape.dim[0];
   return SL_OK;
 }
 
+static sl_status run(writer *w, const sl__options *o) {
+  sl__job *j = &w->job;
+  SL_TRY(sl__job_file(j, o));
+  const sl__model_facts *f = w->facts = &j->facts;
+  if (f->model->task != SL_TASK_NEXT_TOKEN)
+    return sl_fail(SL_EUNSUPPORTED, "%s holds %s, which foretells no next token: generate takes models such as gpt2",
+                   sl__model_path(j->file), f->model->name);
+  SL_TRY(sl__coder_open(o->tokenizer, sl__model_path(j->file), f->data.classes, &w->coder));
+  SL_TRY(sl__job_start(j, "generate", 0));
+  SL_TRY(sl_store_create(&j->store));
+  w->room = malloc((size_t)f->data.classes * sizeof *w->room);
+  if (!w->room) return sl_no_memory("for %lld tokens", (long long)f->data.classes);
+  SL_TRY(find_limit(w));
+  return write_text(w);
+}
+
 sl_status sl__generate(sl__options *o, int *exit_code) {
   writer w = {.o = o};
-  sl_status status = SL_OK;
   (void)exit_code;
-  SL_TRY_OUT(sl__model_open(o->model, &w.file));
-  w.facts = sl__model_facts_of(w.file);
-  if (w.facts->model->task != SL_TASK_NEXT_TOKEN)
-    SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED,
-                       "%s holds %s, which foretells no next token: generate takes models such as gpt2",
-                       sl__model_path(w.file), w.facts->model->name));
-  SL_TRY_OUT(sl__coder_open(o->tokenizer, sl__model_path(w.file), w.facts->data.classes, &w.coder));
-  SL_TRY_OUT(sl__start(o, "generate", 0, &w.runtime));
-  SL_TRY_OUT(sl_store_create(&w.store));
-  w.room = malloc((size_t)w.facts->data.classes * sizeof *w.room);
-  if (!w.room) SL_TRY_OUT(sl_no_memory("for %lld tokens", (long long)w.facts->data.classes));
-  SL_TRY_OUT(find_limit(&w));
-  SL_TRY_OUT(write_text(&w));
-out:
+  const sl_status status = run(&w, o);
   drop_program(&w);
-  sl_store_destroy(w.store);
   sl__coder_close(&w.coder);
-  sl__model_close(w.file);
-  sl_runtime_stop(w.runtime);
+  sl__job_close(&w.job);
   free(w.room), free(w.tokens);
   return status;
 }

@@ -93,8 +93,8 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
   char samples[64];
   snprintf(title, sizeof title,
            "%s: a training step on %lld %s of %lld classes, %d leaves, %d shards, %d row blocks; %lld parameters",
-           model->name, (long long)plan.batch, sl__data_text(&data, samples, sizeof samples), (long long)data.classes,
-           plan.leaves, plan.shards, plan.row_blocks, (long long)network.parameter_count);
+           model->name, (long long)plan.batch, sl__data_text(sl__data_kind_of(model), &data, samples, sizeof samples),
+           (long long)data.classes, plan.leaves, plan.shards, plan.row_blocks, (long long)network.parameter_count);
   if (ranks > 1) snprintf(title + strlen(title), sizeof title - strlen(title), "; the first of %d ranks", ranks);
   /* Bytes of the batches that a loader reads ahead, and what MPI, StarPU and the recorder add when a step really
    * runs. */

@@ -4,10 +4,8 @@
 #include <string.h>
 
 #include "tools/commands/commands.h"
-#include "tools/files/model_file.h"
 #include "tools/images/image.h"
-#include "tools/run/evaluate.h"
-#include "tools/run/session.h"
+#include "tools/run/job.h"
 
 /* The `top` likeliest classes, likeliest first; at equal probability the lower number first. */
 static void rank_classes(const float *p, int classes, int *order, int top) {
@@ -69,37 +67,30 @@ static sl_status predict_file(sl__evaluator *e, const sl__model_facts *f, const 
   return status;
 }
 
-sl_status sl__predict(sl__options *o, int *exit_code) {
-  sl_runtime *runtime = NULL;
-  static const sl__ranks alone = {.n = 1};
-  sl_store *store = NULL;
-  sl__model_file *file = NULL;
-  sl__evaluator evaluator = {0};
-  json_t *all = o->json ? json_array() : NULL;
-  sl_status status = SL_OK;
-  (void)exit_code;
-  SL_TRY_OUT(sl__model_open(o->model, &file));
-  const sl__model_facts *f = sl__model_facts_of(file);
+static sl_status run(sl__job *j, const sl__options *o, json_t *all) {
+  SL_TRY(sl__job_file(j, o));
+  const sl__model_facts *f = &j->facts;
   if (f->data.length > 0)
-    SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "%s holds %s, a model of tokens: starling generate writes text with it",
-                       sl__model_path(file), f->model->name));
-  SL_TRY_OUT(sl__start(o, "predict", 0, &runtime));
-  SL_TRY_OUT(sl_store_create(&store));
-  sl_plan plan = f->plan;
-  if (o->batch > 0) SL_TRY_OUT(sl__plan_of(o, f->model, 1, &plan));
-  SL_TRY_OUT(sl__evaluator_create(runtime, store, f->model, &f->data, &f->training, &plan, &alone, &evaluator));
-  SL_TRY_OUT(sl__model_fill(file, store, &evaluator.network, f->model->name, 0));
+    return sl_fail(SL_EUNSUPPORTED, "%s holds %s, a model of tokens: starling generate writes text with it",
+                   sl__model_path(j->file), f->model->name);
+  SL_TRY(sl__job_start(j, "predict", 0));
+  SL_TRY(sl__job_plan(j));
+  SL_TRY(sl__job_build_evaluator(j));
   const int top = (int)(o->top < f->data.classes ? o->top : f->data.classes);
-  for (int i = 0; i < o->n_files; i++) SL_TRY_OUT(predict_file(&evaluator, f, o->files[i], top, o->resize, all));
-  if (all) {
+  for (int i = 0; i < o->n_files; i++) SL_TRY(predict_file(&j->evaluator, f, o->files[i], top, o->resize, all));
+  return SL_OK;
+}
+
+sl_status sl__predict(sl__options *o, int *exit_code) {
+  sl__job job = {0};
+  json_t *all = o->json ? json_array() : NULL;
+  (void)exit_code;
+  const sl_status status = run(&job, o, all);
+  if (status == SL_OK && all) {
     json_dumpf(all, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
     putchar('\n');
   }
-out:
   json_decref(all);
-  sl__evaluator_destroy(&evaluator);
-  sl_store_destroy(store);
-  sl__model_close(file);
-  sl_runtime_stop(runtime);
+  sl__job_close(&job);
   return status;
 }

@@ -63,7 +63,7 @@ sl_status sl__balance_open(sl_runtime *runtime, const char *text, sl__ranks *ran
                      .leaf = calloc(n, sizeof *b->leaf),
                      .rest = calloc(n, sizeof *b->rest),
                      .count = calloc(n, sizeof *b->count)};
-  if (!b->leaf || !b->rest || !b->count) return sl_fail(SL_ENOMEM, "no memory for %d ranks", ranks->n);
+  if (!b->leaf || !b->rest || !b->count) return sl_no_memory("for %d ranks", ranks->n);
   SL_TRY(sl__ranks_divide(ranks, plan, NULL));
   const int automatic = strcmp(text, "auto") == 0;
   b->listed = !automatic && strcmp(text, "even") != 0;
@@ -99,7 +99,7 @@ static sl_status measure(const sl__balance *b, const sl_program *program, const 
   } *node = calloc((size_t)graph->n_nodes + 1, sizeof *node);
   sl_record *records = NULL;
   size_t n = 0;
-  sl_status status = node ? SL_OK : sl_fail(SL_ENOMEM, "no memory for the times of %d tasks", graph->n_nodes);
+  sl_status status = node ? SL_OK : sl_no_memory("for the times of %d tasks", graph->n_nodes);
   SL_TRY_OUT(status);
   SL_TRY_OUT(sl_recorder_snapshot(recorder, &records, &n));
   for (size_t i = 0; i < n; i++) {
@@ -145,7 +145,7 @@ static sl_status decide(sl__balance *b, int *changed) {
   char times[256], counts[128], before[128];
   double now = 0, at_will;
   int *count = malloc((size_t)n * sizeof *count);
-  if (!count) return sl_fail(SL_ENOMEM, "no memory for %d ranks", n);
+  if (!count) return sl_no_memory("for %d ranks", n);
   const double best = sl_leaves_divide(b->plan->leaves, n, b->plan->micro_batches, b->rest, b->leaf, count);
   for (int r = 0; r < n; r++)
     if (b->rest[r] + b->count[r] * b->leaf[r] > now) now = b->rest[r] + b->count[r] * b->leaf[r];
@@ -182,7 +182,7 @@ sl_status sl__balance_step(sl__balance *b, const sl_program *program, const sl_r
   if (b->steps < b->last) return SL_OK;
   double mine[3] = {1e-9 * (double)(sl_now() - b->from)}, passed = 0;
   double *all = malloc(3 * (size_t)n * sizeof *all);
-  sl_status status = all ? SL_OK : sl_fail(SL_ENOMEM, "no memory for %d ranks", n);
+  sl_status status = all ? SL_OK : sl_no_memory("for %d ranks", n);
   SL_TRY_OUT(status);
   SL_TRY_OUT(measure(b, program, recorder, mine + 1));
   SL_TRY_OUT(sl__ranks_gather(b->ranks, mine, 3, all));

@@ -18,7 +18,7 @@ static sl_status executable(uint64_t *digest) {
   XXH64_state_t *state = XXH64_createState();
   if (!state) {
     if (file) fclose(file);
-    return sl_fail(SL_ENOMEM, "no memory for a digest");
+    return sl_no_memory("for a digest");
   }
   XXH64_reset(state, 0);
   while (file && (n = fread(buffer, 1, sizeof buffer, file)) > 0) XXH64_update(state, buffer, n);
@@ -36,7 +36,7 @@ sl_status sl__digest(const sl__options *o, const sl__model_facts *f, const sl__d
   json_t *plan = sl_plan_to_json(&f->plan);
   FILE *to = open_memstream(text, &bytes);
   sl_status status = SL_OK;
-  if (!plan || !to) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for a digest"));
+  if (!plan || !to) SL_TRY_OUT(sl_no_memory("for a digest"));
   SL_TRY_OUT(executable(&program));
   SL_TRY_OUT(sl__options_of_ranks(o, &yaml));
   fprintf(to, "program: %s %016llx\nStarPU: %s\n", sl__commit(), (unsigned long long)program, sl_runtime_starpu());
@@ -50,14 +50,11 @@ sl_status sl__digest(const sl__options *o, const sl__model_facts *f, const sl__d
   }
   static const char *const splits[SL_SPLIT_COUNT] = {"training", "validation", "test"};
   for (int s = 0; s < SL_SPLIT_COUNT; s++)
-    fprintf(to, "%s for %s: %lld\n", sl__samples(f->model), splits[s], (long long)data->n[s]);
+    fprintf(to, "%s for %s: %lld\n", data->kind->samples, splits[s], (long long)data->n[s]);
   fprintf(to, "classes: %lld\n", (long long)data->model.classes);
-  if (data->tokens) fprintf(to, "digest of the tokens: %016llx\n", (unsigned long long)data->tokens->digest);
-  if (data->images)
-    for (int c = 0; c < SL_MAX_CHANNELS; c++)
-      fprintf(to, "mean and deviation of the images: %.17g %.17g\n", data->model.mean[c], data->model.deviation[c]);
+  data->kind->compare(data, to);
 out:
-  if (to && fclose(to) != 0 && status == SL_OK) status = sl_fail(SL_ENOMEM, "no memory for a digest");
+  if (to && fclose(to) != 0 && status == SL_OK) status = sl_no_memory("for a digest");
   json_decref(plan);
   free(yaml);
   if (status != SL_OK) free(*text), *text = NULL;

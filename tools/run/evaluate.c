@@ -87,7 +87,7 @@ sl_status sl__probabilities(sl__evaluator *e, const void *images, int64_t n, flo
   int32_t *labels = malloc((size_t)batch * sizeof *labels);
   float *rows = malloc((size_t)(batch * classes) * sizeof *rows);
   if (!padded || !labels || !rows) {
-    status = sl_fail(SL_ENOMEM, "no memory for a batch of %lld images", (long long)batch);
+    status = sl_no_memory("for a batch of %lld images", (long long)batch);
     goto out;
   }
   memset(padded, 0, (size_t)batch * bytes);

@@ -58,7 +58,7 @@ sl_status sl__ranks_divide(sl__ranks *r, const sl_plan *plan, const int *count) 
         "%d ranks cannot share a batch of %d leaves: start it on at most %d ranks, or train with --leaves %d", r->n,
         plan->leaves, plan->leaves, r->n);
   r->first_leaf = realloc(r->first_leaf, (size_t)(r->n + 1) * sizeof *r->first_leaf);
-  if (!r->first_leaf) return sl_fail(SL_ENOMEM, "no memory for %d ranks", r->n);
+  if (!r->first_leaf) return sl_no_memory("for %d ranks", r->n);
   r->first_leaf[0] = 0;
   for (int k = 0; k < r->n; k++)
     r->first_leaf[k + 1] = r->first_leaf[k] + (count ? count[k] : sl_leaves_of_rank(plan->leaves, k, r->n).n);
@@ -130,7 +130,7 @@ sl_status sl__ranks_compare(const sl__ranks *r, const char *text) {
   SL_TRY(sl_comm_status(MPI_Bcast(&bytes, 1, MPI_INT, 0, r->comm), "MPI_Bcast"));
   char *first = malloc((size_t)bytes);
   if (first && r->rank == 0) memcpy(first, text, (size_t)bytes);
-  if (!first) return sl_fail(SL_ENOMEM, "no memory to compare the ranks");
+  if (!first) return sl_no_memory("to compare the ranks");
   status = sl_comm_status(MPI_Bcast(first, bytes, MPI_CHAR, 0, r->comm), "MPI_Bcast");
   if (status == SL_OK && differs(text, first, line)) {
     gethostname(host, sizeof host - 1);

@@ -54,7 +54,7 @@ sl_status sl__environment_complete(json_t *environment, const sl_runtime *runtim
   const int fine = libraries && json_object_update(json_object_get(environment, "libraries"), libraries) == 0 &&
                    json_object_set_new(environment, "machine", machine) == 0;
   json_decref(libraries);
-  return fine ? SL_OK : sl_fail(SL_ENOMEM, "no memory for the environment");
+  return fine ? SL_OK : sl_no_memory("for the environment");
 }
 
 static volatile sig_atomic_t signalled;

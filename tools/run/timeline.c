@@ -28,7 +28,7 @@ sl_status sl__timeline_save(const sl_program *program, const char *model, const 
   timeline->n_clocks = clocks->n;
   timeline->peak_gflops = machine->gflops, timeline->peak_gigabytes = machine->gigabytes;
   sl_status status = asprintf(&path, "%s/%s", folder, sl_timeline_name(timeline->rank, name)) < 0
-                         ? sl_fail(SL_ENOMEM, "no memory for a path")
+                         ? sl_no_memory("for a path")
                          : sl_timeline_write(path, timeline);
   free(path);
   sl_timeline_destroy(timeline);

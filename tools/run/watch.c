@@ -142,7 +142,7 @@ sl_status sl__watch_start(const sl__ranks *ranks, sl_program *const *programs, i
   }
   sl_status status = w && w->coming && w->heard && w->when && w->receive && w->late
                          ? SL_OK
-                         : sl_fail(SL_ENOMEM, "no memory to watch %d ranks", ranks->n);
+                         : sl_no_memory("to watch %d ranks", ranks->n);
   for (int r = 0; status == SL_OK && r < ranks->n; r++) w->receive[r] = MPI_REQUEST_NULL;
   if (status == SL_OK && MPI_Comm_dup(ranks->comm, &w->comm) != MPI_SUCCESS)
     status = sl_fail(SL_EMPI, "MPI_Comm_dup failed");

@@ -48,7 +48,7 @@ static sl_status take_arguments(const sl__command *command, poptContext context,
   if (n && command->most != 0) SL_TRY(sl__set_text(&options->model, words[0]));
   if (n < 2) return SL_OK;
   options->files = calloc((size_t)n, sizeof *options->files);
-  if (!options->files) return sl_fail(SL_ENOMEM, "no memory for %d arguments", n);
+  if (!options->files) return sl_no_memory("for %d arguments", n);
   for (int i = 1; i < n; i++) SL_TRY(sl__set_text(&options->files[options->n_files++], words[i]));
   return SL_OK;
 }
@@ -58,7 +58,7 @@ static sl_status read_flags(const sl__command *command, int argc, const char **a
   struct poptOption flags[SL__SETTINGS_MOST];
   popt_table(command, flags);
   poptContext context = poptGetContext("starling", argc, argv, flags, 0);
-  if (!context) return sl_fail(SL_ENOMEM, "no memory for the command line");
+  if (!context) return sl_no_memory("for the command line");
   sl_status status = SL_OK;
   for (int code; status == SL_OK && (code = poptGetNextOpt(context)) != -1;) {
     if (code < -1) {
@@ -80,7 +80,7 @@ static sl_status read_flags(const sl__command *command, int argc, const char **a
 static sl_status read_resumed(const sl__command *command, sl__options *options) {
   char *path = NULL;
   if (!options->out) return sl_fail(SL_EINVAL, "--resume: which run? --out DIR names it");
-  if (asprintf(&path, "%s/%s", options->out, SL__CONFIG_NAME) < 0) return sl_fail(SL_ENOMEM, "no memory for a path");
+  if (asprintf(&path, "%s/%s", options->out, SL__CONFIG_NAME) < 0) return sl_no_memory("for a path");
   sl_status status = sl__read_yaml(sl__bits(command), options, path);
   if (status == SL_ENOTFOUND)
     status = sl_fail(SL_ENOTFOUND, "--resume: there is no run in %s (no %s)", options->out, SL__CONFIG_NAME);

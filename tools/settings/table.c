@@ -78,7 +78,7 @@ int sl__listed(const char *const *names, const char *name) {
 
 sl_status sl__set_text(char **field, const char *text) {
   char *copy = strdup(text);
-  if (!copy) return sl_fail(SL_ENOMEM, "no memory for an option");
+  if (!copy) return sl_no_memory("for an option");
   free(*field);
   *field = copy;
   return SL_OK;

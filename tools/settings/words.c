@@ -13,14 +13,14 @@ sl_status sl__options_words(const sl__options *options, const sl__command *comma
   sl__set_defaults(sl__bits(command), &defaults);
   *n = 0;
   *words = calloc((size_t)sl__settings_count, sizeof **words);
-  if (!*words) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for a command"));
+  if (!*words) SL_TRY_OUT(sl_no_memory("for a command"));
   for (const sl__setting *s = sl__settings; s < sl__settings + sl__settings_count; s++) {
     const char *value = sl_setting_text(&s->s, options, number), *usual = sl_setting_text(&s->s, &defaults, other);
     if (!(s->commands & sl__bits(command)) || !value || (usual && strcmp(value, usual) == 0)) continue;
     if (sl__is(s, config) || sl__listed(except, s->s.option)) continue;
     const int flag = s->s.kind == SL_SETTING_FLAG;
     if (asprintf(&(*words)[*n], "--%s%s%s", s->s.option, flag ? "" : "=", flag ? "" : value) < 0)
-      SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for a command"));
+      SL_TRY_OUT(sl_no_memory("for a command"));
     ++*n;
   }
 out:

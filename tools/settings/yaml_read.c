@@ -56,7 +56,7 @@ sl_status sl__read_yaml(unsigned commands, sl__options *options, const char *pat
   sl_status status = SL_OK;
   if (!yaml_parser_initialize(&parser)) {
     free(text);
-    return sl_fail(SL_ENOMEM, "no memory for %s", path);
+    return sl_no_memory("for %s", path);
   }
   yaml_parser_set_input_string(&parser, (const unsigned char *)text, n);
   if (!yaml_parser_load(&parser, &document)) {

@@ -41,7 +41,7 @@ static sl_status to_yaml(const sl__options *options, const filter *f, char **tex
   yaml_event_t event;
   char number[SL_SETTING_BYTES];
   *text = calloc(1, 1);
-  if (!*text || !yaml_emitter_initialize(&emitter)) return sl_fail(SL_ENOMEM, "no memory for the configuration");
+  if (!*text || !yaml_emitter_initialize(&emitter)) return sl_no_memory("for the configuration");
   yaml_emitter_set_output(&emitter, grow, text);
   yaml_emitter_set_width(&emitter, -1);
   int fine = yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING) && yaml_emitter_emit(&emitter, &event) &&

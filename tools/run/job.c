@@ -1,0 +1,194 @@
+/* Opening and closing a job, and its training step. */
+#include "tools/run/job.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "tools/run/session.h"
+
+sl_status sl__job_name(sl__job *j, const sl__options *o) {
+  j->o = o;
+  SL_TRY(sl__find_model(o->model, &j->facts.model));
+  sl__training_of(o, j->facts.model, &j->facts.training);
+  return SL_OK;
+}
+
+sl_status sl__job_file(sl__job *j, const sl__options *o) {
+  j->o = o;
+  SL_TRY(sl__model_open(o->model, &j->file));
+  j->facts = *sl__model_facts_of(j->file);
+  return SL_OK;
+}
+
+sl_status sl__job_start(sl__job *j, const char *command, int ranks) {
+  SL_TRY(sl__start(j->o, command, ranks, &j->runtime));
+  SL_TRY(sl__ranks_open(j->runtime, &j->ranks));
+  return j->o->allreduce ? sl__ranks_exchange(&j->ranks, j->runtime, j->o->allreduce, j->o->compress) : SL_OK;
+}
+
+sl_status sl__job_plan(sl__job *j) {
+  if (!j->file || j->o->batch > 0) SL_TRY(sl__plan_of(j->o, j->facts.model, j->ranks.n, &j->facts.plan));
+  return sl__balance_open(j->runtime, j->o->balance ? j->o->balance : "even", &j->ranks, &j->facts.plan, &j->balance);
+}
+
+sl_status sl__job_data(sl__job *j, int made_up) {
+  const sl__options *o = j->o;
+  const sl__model_facts *f = &j->facts;
+  sl__data_options options = {.model = f->model, .path = o->data, .seed = f->plan.seed, .length = o->length};
+  if (j->file) {
+    options.val_fraction = f->val_fraction;
+    options.length = f->data.length;
+    options.vocabulary = f->data.length > 0 ? f->data.classes : 0;
+  } else if (j->trains) {
+    options.val_fraction = j->facts.val_fraction = o->val_fraction;
+  }
+  if (made_up && !o->data) {
+    sl_model_data sizes;
+    SL_TRY(sl__synthetic_data(o, f->model, &sizes));
+    SL_TRY(sl__data_make_up(f->model, &sizes, &j->data));
+  } else {
+    SL_TRY(sl__data_open(&options, &j->data));
+  }
+  if (j->file) return SL_OK;
+  j->facts.data = j->data.model;
+  j->facts.class_names = j->data.class_names;
+  return SL_OK;
+}
+
+/* ---- programs --------------------------------------------------------------------------------------------------- */
+
+static sl_status make_evaluator(sl__job *j) {
+  const sl__model_facts *f = &j->facts;
+  return sl__evaluator_create(j->runtime, j->store, f->model, &f->data, &f->training, &f->plan, &j->ranks,
+                              &j->evaluator);
+}
+
+static sl_status make_programs(sl__job *j) {
+  const int64_t resident = sl__resident_memory();
+  const sl_network *n = &j->network;
+  const sl_value keep[] = {n->loss, n->correct, n->count, n->clip};
+  const sl_program_options options = {.recorder = j->recorder,
+                                      .keep = keep,
+                                      .n_keep = !j->trains           ? 1
+                                                : n->clip == SL_NONE ? 3
+                                                                     : 4,
+                                      .first_leaf = j->ranks.first_leaf,
+                                      .no_priorities = j->o->no_priorities,
+                                      .exchange = j->ranks.exchange,
+                                      .compression = j->ranks.compression,
+                                      .zero = j->o->zero > 0};
+  SL_TRY(sl_program_create(j->runtime, j->store, n->graph, &j->facts.plan, &options, &j->program));
+  if (j->trains) SL_TRY(make_evaluator(j));
+  SL_TRY(sl__watch_start(&j->ranks, (sl_program *[]){j->program, j->evaluator.program}, j->trains ? 2 : 1,
+                         j->o->stall_timeout, &j->watch));
+  j->flops = sl__ranks_sum(&j->ranks, sl_program_flops(j->program));
+  enum { DEPTH = 3 }; /* of batches that a loader reads ahead */
+  const int64_t batch = j->ranks.rows * (int64_t)(n->sample_bytes + sizeof(int32_t));
+  j->predicted = resident + (int64_t)sl_program_bytes(j->program, j->step > 0) + DEPTH * batch;
+  if (j->trains) j->predicted += (int64_t)sl_program_bytes(j->evaluator.program, 1) + DEPTH * batch;
+  return SL_OK;
+}
+
+static void release_programs(sl__job *j) {
+  j->sent = sl__job_sent(j);
+  sl__watch_stop(j->watch);
+  sl_loader_destroy(j->loader);
+  sl__evaluator_destroy(&j->evaluator);
+  sl_program_destroy(j->program);
+  j->watch = NULL, j->loader = NULL, j->program = NULL;
+}
+
+sl_status sl__job_build(sl__job *j) {
+  const sl__model_facts *f = &j->facts;
+  if (j->records) SL_TRY(sl_recorder_create(0, &j->recorder));
+  SL_TRY(sl_store_create(&j->store));
+  SL_TRY(sl_network_training(f->model, &f->data, &f->training, f->plan.batch, &j->network));
+  return make_programs(j);
+}
+
+sl_status sl__job_build_evaluator(sl__job *j) {
+  SL_TRY(sl_store_create(&j->store));
+  SL_TRY(make_evaluator(j));
+  SL_TRY(sl__watch_start(&j->ranks, &j->evaluator.program, 1, j->o->stall_timeout, &j->watch));
+  SL_TRY(sl__model_fill(j->file, j->store, &j->evaluator.network, j->facts.model->name, 0));
+  j->evaluator.step = j->facts.step;
+  return SL_OK;
+}
+
+sl_status sl__job_load(sl__job *j) {
+  const sl__model_facts *f = &j->facts;
+  const sl_loader_options options = {.source = sl__data_source(&j->data, SL_SPLIT_TRAIN),
+                                     .mode = SL_LOADER_TRAIN,
+                                     .batch = f->plan.batch,
+                                     .first = j->ranks.first_row,
+                                     .rows = j->ranks.rows,
+                                     .seed = f->plan.seed,
+                                     .cursor = j->step * f->plan.batch,
+                                     .augment = f->augment,
+                                     .height = f->data.height,
+                                     .width = f->data.width,
+                                     .channels = f->data.channels};
+  return sl_loader_create(&options, &j->loader);
+}
+
+sl_status sl__job_rebuild(sl__job *j) {
+  release_programs(j);
+  if (j->recorder) sl_recorder_clear(j->recorder); /* its records are of nodes that are gone */
+  SL_TRY(make_programs(j));
+  return sl__job_load(j);
+}
+
+uint64_t sl__job_sent(const sl__job *j) { return j->sent + (j->program ? sl_program_sent(j->program) : 0); }
+
+/* ---- a step ----------------------------------------------------------------------------------------------------- */
+
+static sl_status read_scores(const sl__job *j, sl__job_scores *s, double *clip) {
+  const sl_network *n = &j->network;
+  *clip = 1;
+  SL_TRY(sl_program_read(j->program, n->loss, &s->loss));
+  if (!j->trains) return SL_OK;
+  SL_TRY(sl_program_read(j->program, n->correct, &s->correct));
+  SL_TRY(sl_program_read(j->program, n->count, &s->count));
+  return n->clip == SL_NONE ? SL_OK : sl_program_read(j->program, n->clip, clip);
+}
+
+/* The update was held back, so the step can be run again, looking at every output. */
+static sl_status find_nonfinite(const sl__job *j, const sl_step *step, double loss, double clip) {
+  SL_TRY(sl__ranks_agree(&j->ranks, sl_program_find_nonfinite(j->program, step)));
+  return sl_fail(SL_ENONFINITE, "step %lld: the loss is %g, the clip factor %g, and a second try finds no cause",
+                 (long long)step->number, loss, clip);
+}
+
+sl_status sl__job_step(sl__job *j, double learning_rate, sl__job_scores *scores) {
+  sl_batch *batch;
+  sl__job_scores s = {0};
+  double clip;
+  SL_TRY(sl_loader_next(j->loader, &batch));
+  const sl_step step = {.number = j->step + 1,
+                        .seed = j->facts.plan.seed,
+                        .learning_rate = learning_rate,
+                        .input = {[SL_SLOT_IMAGES] = batch->samples, [SL_SLOT_LABELS] = batch->labels},
+                        .input_row0 = j->ranks.first_row};
+  sl_status status = SL_OK;
+  SL_TRY_OUT(sl_program_run(j->program, &step));
+  SL_TRY_OUT(read_scores(j, &s, &clip));
+  if (j->trains && !(isfinite(s.loss) && isfinite(clip))) SL_TRY_OUT(find_nonfinite(j, &step, s.loss, clip));
+  j->step++;
+  if (scores) *scores = s;
+out:
+  sl_loader_release(j->loader, batch);
+  return status;
+}
+
+void sl__job_close(sl__job *j) {
+  release_programs(j);
+  if (j->network.graph) sl_network_destroy(&j->network);
+  sl_store_destroy(j->store);
+  sl_recorder_destroy(j->recorder);
+  sl__data_close(&j->data);
+  sl__model_close(j->file);
+  sl__balance_close(&j->balance);
+  sl__ranks_close(&j->ranks);
+  sl_runtime_stop(j->runtime);
+  memset(j, 0, sizeof *j);
+}

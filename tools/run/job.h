@@ -1,0 +1,73 @@
+/* A job: machine, ranks, model, data and programs, opened in steps and closed in one place, for all commands that
+ * compute. A command calls the steps that it needs, in this order; after a failure, too, it ends with sl__job_close. */
+#ifndef SL_TOOLS_JOB_H
+#define SL_TOOLS_JOB_H
+
+#include "runtime/data/loader.h"
+#include "tasks/starpu/program.h"
+#include "tools/files/model_file.h"
+#include "tools/run/balance.h"
+#include "tools/run/data.h"
+#include "tools/run/evaluate.h"
+#include "tools/run/ranks.h"
+#include "tools/run/watch.h"
+#include "tools/settings/options.h"
+
+typedef struct sl__job {
+  const sl__options *o; /* outlive it */
+  int trains;           /* steps are scored and must be finite, and there is an evaluator; 0: steps are only timed */
+  int records;          /* tasks are recorded */
+  sl__model_file *file; /* that the model comes from; NULL: the model was named */
+  sl__model_facts facts;
+  sl_runtime *runtime;
+  sl__ranks ranks;
+  sl__balance balance;
+  sl__data data;
+  sl_store *store;
+  sl_recorder *recorder; /* NULL: nothing is recorded */
+  sl_network network;    /* of a training step */
+  sl_program *program;   /* likewise */
+  sl__evaluator evaluator;
+  sl__watch *watch;
+  sl_loader *loader;
+  int64_t step;      /* the last one run; 0: none */
+  double flops;      /* of a step, over all ranks */
+  int64_t predicted; /* peak memory of this rank, bytes */
+  uint64_t sent;     /* bytes to other nodes, by programs that are no more */
+} sl__job;
+
+/* The model that o->model names, and its training as the options have it. */
+sl_status sl__job_name(sl__job *job, const sl__options *o);
+/* The model that the file or run o->model holds. */
+sl_status sl__job_file(sl__job *job, const sl__options *o);
+/* Starts runtime and ranks. command: its name; several ranks are refused unless `ranks`. */
+sl_status sl__job_start(sl__job *job, const char *command, int ranks);
+/* The plan: of the options, or of the file where --batch is not given; and which leaves this rank has. */
+sl_status sl__job_plan(sl__job *job);
+/* Opens the data that --data names, else the usual set of images; with `made_up` noise in its place. Of a named model
+ * this settles what the model is built for. */
+sl_status sl__job_data(sl__job *job, int made_up);
+/* Store, network and programs of training steps, for the leaves that this rank has now. */
+sl_status sl__job_build(sl__job *job);
+/* Store and evaluator alone, filled from the file. */
+sl_status sl__job_build_evaluator(sl__job *job);
+/* Begins to read batches, those behind job->step. */
+sl_status sl__job_load(sl__job *job);
+/* Makes programs and loader again over the same store, for other leaves. */
+sl_status sl__job_rebuild(sl__job *job);
+
+/* What a step gave, over the global batch; only the loss where the job does not train. */
+typedef struct sl__job_scores {
+  double loss;           /* mean, nats */
+  double correct, count; /* targets that count, and those among them that were right */
+} sl__job_scores;
+
+/* One training step: takes the next batch, runs the tasks, reads the scores (NULL: none), and counts job->step. Where
+ * the job trains, a loss or clip factor that is not finite is SL_ENONFINITE, naming the operation: then nothing was
+ * updated. */
+sl_status sl__job_step(sl__job *job, double learning_rate, sl__job_scores *scores);
+
+uint64_t sl__job_sent(const sl__job *job); /* bytes that this rank sent to other nodes so far */
+void sl__job_close(sl__job *job);          /* a zeroed one is allowed */
+
+#endif

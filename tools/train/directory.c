@@ -1,0 +1,68 @@
+/* What a run leaves in its directory beside metrics and checkpoints: configuration, environment, plan, model,
+ * timelines. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/file.h"
+#include "tools/run/session.h"
+#include "tools/train/run.h"
+
+sl_status sl__run_open_directory(sl__run *r) {
+  const sl__options *o = r->o;
+  if (r->job.ranks.rank > 0) return SL_OK; /* r->dir stays NULL */
+  enum { TOKENIZER_BYTES = 256 << 20 };
+  char *tokenizer = NULL;
+  size_t bytes;
+  json_t *plan = NULL;
+  sl_status status = SL_OK;
+  SL_TRY(sl_rundir_open(o->out, r->job.facts.model->name,
+                        o->resume  ? SL_RUNDIR_RESUME
+                        : o->force ? SL_RUNDIR_FORCE
+                                   : SL_RUNDIR_NEW,
+                        &r->dir));
+  SL_TRY_OUT(sl__options_to_yaml(o, &r->configuration));
+  SL_TRY_OUT(sl_rundir_write_text(r->dir, SL_RUNDIR_CONFIG, r->configuration));
+  if (r->job.data.tokenizer) {
+    SL_TRY_OUT(sl_file_read(r->job.data.tokenizer, TOKENIZER_BYTES, &tokenizer, &bytes));
+    SL_TRY_OUT(sl_rundir_write_text(r->dir, SL_RUNDIR_TOKENIZER, tokenizer));
+  }
+  SL_TRY_OUT(sl__environment_complete(r->environment, r->job.runtime));
+  if (r->job.ranks.n > 1)
+    json_object_set_new(json_object_get(r->environment, "machine"), "balance", sl__balance_json(&r->job.balance));
+  SL_TRY_OUT(sl_rundir_write_json(r->dir, SL_RUNDIR_ENVIRONMENT, r->environment));
+  plan = sl_plan_to_json(&r->job.facts.plan);
+  SL_TRY_OUT(sl_rundir_write_json(r->dir, SL_RUNDIR_PLAN, plan));
+out:
+  free(tokenizer);
+  json_decref(plan);
+  return status;
+}
+
+sl_status sl__run_save_model(sl__run *r) {
+  if (r->job.ranks.rank > 0) return SL_OK;
+  r->job.facts.step = r->job.step;
+  return sl__model_save(sl_rundir_file_path(r->dir, SL_RUNDIR_MODEL), r->job.store, r->job.evaluator.network.graph,
+                        &r->job.facts);
+}
+
+sl_status sl__run_share_folder(sl__run *r) {
+  int n = r->dir ? (int)strlen(sl_rundir_path(r->dir)) + 1 : 0;
+  if (r->job.ranks.n > 1) MPI_Bcast(&n, 1, MPI_INT, 0, r->job.ranks.comm);
+  r->folder = calloc((size_t)n + 1, 1);
+  const sl_status status = r->folder ? SL_OK : sl_no_memory("for a path");
+  SL_TRY(sl__ranks_agree(&r->job.ranks, status));
+  if (r->dir) memcpy(r->folder, sl_rundir_path(r->dir), (size_t)n);
+  if (r->job.ranks.n > 1) MPI_Bcast(r->folder, n, MPI_CHAR, 0, r->job.ranks.comm);
+  return SL_OK;
+}
+
+sl_status sl__run_keep_timeline(const sl__run *r, sl_status status) {
+  char text[2048];
+  if (!r->folder || sl_recorder_added(r->job.recorder) == 0 || access(r->folder, W_OK) != 0) return status;
+  snprintf(text, sizeof text, "%s", sl_error());
+  const sl__machine machine = sl__machine_read(r->job.runtime);
+  const sl_status saved = sl__timeline_save(r->job.program, r->job.facts.model->name, &r->clocks, &machine, r->folder);
+  return status == SL_OK ? saved : sl_fail(status, "%s", text);
+}

@@ -1,0 +1,110 @@
+/* A training run, for the files of this folder, which each do one part of it, and for `starling train`. */
+#ifndef SL_TOOLS_RUN_H
+#define SL_TOOLS_RUN_H
+
+#include <jansson.h>
+
+#include "models/rate.h"
+#include "tools/files/rundir.h"
+#include "tools/run/job.h"
+#include "tools/run/timeline.h"
+#include "tools/settings/phrases.h"
+#include "tools/train/checkpoints.h"
+#include "tools/train/resume.h"
+
+/* What has been added up since some step. */
+typedef struct sl__interval {
+  int64_t from; /* ns */
+  int64_t steps;
+  int64_t before; /* those of an earlier start of the run, or of another division of its leaves: in the sums, not in the
+                     times */
+  double loss, correct, count;
+  double input;   /* loader's seconds of waiting at its start */
+  double stood;   /* seconds that checkpoints took, at its start */
+  double seconds; /* that its steps took, known at its end */
+} sl__interval;
+
+typedef struct sl__run {
+  sl__job job;
+  sl__options *o;       /* job.o, which is completed as values are settled */
+  json_t *environment;  /* as it was before the runtime changed it */
+  sl_rundir *dir;       /* of rank 0; NULL on others */
+  char *folder;         /* its path, on all ranks */
+  char *configuration;  /* as config.yaml has it */
+  sl__model_file *init; /* --init's, until the weights are taken */
+  sl__checkpoints *checkpoints;
+  sl_rate rate;
+  sl__until until;
+  int64_t first, total; /* steps done before this start; to do in all */
+  int64_t eval_every, log_every;
+  int64_t began, shown;   /* ns: of the run, of the progress line last shown */
+  sl__interval now, line; /* since the last line of metrics, since the last line printed */
+  sl__score validation;   /* of this step, if validated */
+  sl__score best;
+  int64_t best_step; /* 0: none yet */
+  int reached;       /* --until's bound */
+  int terminal;
+  double stepping; /* seconds that steps took, without validation */
+  sl__clocks clocks;
+} sl__run;
+
+static inline int sl__run_validates(const sl__run *r) { return r->job.data.n[SL_SPLIT_VALIDATION] > 0; }
+static inline double sl__run_epochs_done(const sl__run *r) {
+  return (double)(r->job.step * r->job.facts.plan.batch) / (double)r->job.data.n[SL_SPLIT_TRAIN];
+}
+/* Samples, or tokens, of so many steps. */
+static inline double sl__run_units(const sl__run *r, double steps) {
+  return steps * (double)(r->job.facts.plan.batch * r->job.data.kind->units(&r->job.facts.data));
+}
+
+/* length.c. How long, and how often to look, once the data are known. */
+sl_status sl__run_set_length(sl__run *run);
+/* Fills in what was left open and is settled now. */
+sl_status sl__run_complete_options(sl__run *run);
+
+/* weights.c. Opens --init and takes its normalisation of images, which its weights were made for. A run that is resumed
+ * has both in its checkpoints already. */
+sl_status sl__run_open_init(sl__run *run);
+/* Fills the store from it. */
+sl_status sl__run_take_init(sl__run *run);
+void sl__run_print_init(const sl__run *run);
+
+/* directory.c. Opens the run directory, last, when nothing but the run itself can fail. */
+sl_status sl__run_open_directory(sl__run *run);
+/* Collective. Where ranks leave their timelines; those of other machines only if they see the folder too. */
+sl_status sl__run_share_folder(sl__run *run);
+sl_status sl__run_save_model(sl__run *run);
+/* At the end, and after a failure too, whose status and text stay then. */
+sl_status sl__run_keep_timeline(const sl__run *run, sl_status status);
+
+/* saving.c. Takes up the newest checkpoint; before the directory is opened, so that a wrong plan changes nothing. */
+sl_status sl__run_resume(sl__run *run);
+/* Takes the memory for a copy of this rank's share. */
+sl_status sl__run_open_checkpoints(sl__run *run);
+sl_status sl__run_save(sl__run *run);
+
+/* loop.c. *exit_code: SL_EXIT_CHECKPOINTED where a signal stopped it. */
+sl_status sl__run_steps(sl__run *run, int *exit_code);
+
+/* metrics.c. The line of metrics for the interval that ends here; docs/reference/formats.md has its fields. */
+sl_status sl__run_metrics(sl__run *run, json_t **line);
+void sl__run_begin_interval(sl__run *run);
+void sl__run_begin_times(sl__run *run); /* the sums stay as they are */
+
+/* validate.c. Validates, keeps the model if it is the best, and writes a line of metrics. */
+sl_status sl__run_validate(sl__run *run);
+/* Scores the model that is kept on the test samples. */
+sl_status sl__run_test(sl__run *run, sl__score *score);
+/* Whether a score meets --until. */
+int sl__run_reaches(const sl__run *run, const sl__score *score);
+
+/* screen.c. */
+void sl__run_print_start(const sl__run *run);
+void sl__run_show_progress(sl__run *run);
+/* One line for each validation (or the last step, when there is none), over the steps since the line before. */
+void sl__run_print_line(sl__run *run, const json_t *metrics);
+
+/* summary.c. Tests, writes summary.json, prints the last line. */
+sl_status sl__run_finish(sl__run *run);
+
+#endif

@@ -1,0 +1,53 @@
+/* A run to checkpoints, and back from one. */
+#include "tools/train/run.h"
+
+static void take_sums(sl__interval *i, const sl__sums *sums) {
+  *i = (sl__interval){
+      .steps = sums->steps, .before = sums->steps, .loss = sums->loss, .correct = sums->correct, .count = sums->count};
+}
+
+static sl__sums sums_of(const sl__interval *i) {
+  return (sl__sums){.steps = i->steps, .loss = i->loss, .correct = i->correct, .count = i->count};
+}
+
+sl_status sl__run_resume(sl__run *r) {
+  sl__progress p;
+  const sl__resume_options options = {.run = r->o->out,
+                                      .ranks = &r->job.ranks,
+                                      .facts = &r->job.facts,
+                                      .rate = &r->rate,
+                                      .data = r->job.data.digest,
+                                      .store = r->job.store};
+  SL_TRY(sl__resume(&options, &p));
+  r->first = r->job.step = p.step;
+  r->best_step = p.best_step;
+  r->best = p.best;
+  take_sums(&r->now, &p.metrics);
+  take_sums(&r->line, &p.shown);
+  return SL_OK;
+}
+
+sl_status sl__run_save(sl__run *r) {
+  const sl__progress p = {.step = r->job.step,
+                          .best_step = r->best_step,
+                          .best = r->best,
+                          .data = r->job.data.digest,
+                          .metrics = sums_of(&r->now),
+                          .shown = sums_of(&r->line)};
+  r->job.facts.step = r->job.step;
+  json_t *header = r->job.ranks.rank == 0 ? sl__checkpoint_header(&r->job.facts, &r->rate, &p, r->configuration) : NULL;
+  return sl__checkpoints_save(r->checkpoints, r->job.step, header);
+}
+
+sl_status sl__run_open_checkpoints(sl__run *r) {
+  const sl__checkpoints_options options = {.folder = r->dir ? sl_rundir_file_path(r->dir, SL_RUNDIR_CHECKPOINTS) : NULL,
+                                           .comm = r->job.ranks.comm,
+                                           .store = r->job.store,
+                                           .from = r->job.step,
+                                           .every = r->o->checkpoint_every,
+                                           .minutes = r->o->checkpoint_minutes,
+                                           .keep = (int)r->o->keep};
+  SL_TRY(sl__checkpoints_create(&options, &r->checkpoints));
+  r->job.predicted += (int64_t)sl__checkpoints_bytes(r->checkpoints);
+  return SL_OK;
+}

@@ -1,0 +1,61 @@
+/* --init: a run that begins with weights that another one, or another library, made. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/train/run.h"
+
+static int on_command_line(const sl__options *o, const char *flag) {
+  for (int i = 1; i < o->argc; i++)
+    if (strncmp(o->argv[i], flag, strlen(flag)) == 0) return 1;
+  return 0;
+}
+
+/* Opens --init and takes its normalisation of images, which its weights were made for. A run that is resumed has both
+ * in its checkpoints already. */
+sl_status sl__run_open_init(sl__run *r) {
+  sl__options *o = r->o;
+  sl__model_facts *f = &r->job.facts;
+  if (o->new_head && !o->init) return sl_fail(SL_EINVAL, "--new-head goes with --init");
+  if (!o->init) return SL_OK;
+  if (o->resume && (on_command_line(o, "--init") || on_command_line(o, "--new-head")))
+    return sl_fail(SL_EINVAL, "--resume goes on with a run; --init and --new-head begin one");
+  if (o->resume) SL_TRY(sl__open_newest(o->out, &r->init));
+  const int goes_on = r->init != NULL;
+  if (!goes_on) SL_TRY(sl__model_open_as(o->init, f->model, &r->init));
+  const sl_model_data *theirs = &sl__model_facts_of(r->init)->data;
+  if (f->model->task == SL_TASK_CLASSIFY) {
+    memcpy(f->data.mean, theirs->mean, sizeof f->data.mean);
+    memcpy(f->data.deviation, theirs->deviation, sizeof f->data.deviation);
+  }
+  if (goes_on) {
+    sl__model_close(r->init);
+    r->init = NULL;
+  } else {
+    char *real = realpath(o->init, NULL);
+    if (real) free(o->init), o->init = real;
+  }
+  return SL_OK;
+}
+
+/* Parameters that the ranks have in common are filled in by one of them. */
+sl_status sl__run_take_init(sl__run *r) {
+  if (!r->init) return SL_OK;
+  sl_status status = SL_OK;
+  if (r->job.ranks.rank == 0 || !r->o->zero)
+    status = sl__model_fill(r->init, r->job.store, &r->job.evaluator.network, r->job.facts.model->name, r->o->new_head);
+  sl__model_close(r->init);
+  r->init = NULL;
+  if (!r->o->zero) return status;
+  SL_TRY(sl__ranks_agree(&r->job.ranks, status));
+  return sl__ranks_broadcast(&r->job.ranks, r->job.store);
+}
+
+void sl__run_print_init(const sl__run *r) {
+  const sl_model_data *d = &r->job.facts.data;
+  if (!r->o->init) return;
+  printf("begins with %s%s", r->o->init, r->o->new_head ? " and a new classifier" : "");
+  if (r->job.facts.model->task == SL_TASK_CLASSIFY)
+    printf("; images are normalised as there: mean %g, deviation %g in the first channel", d->mean[0], d->deviation[0]);
+  putchar('\n');
+}
