@@ -39,7 +39,7 @@ tools/files: tools/settings
 tools/text:
 tools/images:
 tools/run: tools/files tools/settings
-tools/train: tools/files tools/run
+tools/train: tools/files tools/run tools/settings
 tools/report: tools/files
 tools/compare: tools/report tools/run tools/settings
 tools/grade:

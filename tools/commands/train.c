@@ -9,7 +9,7 @@
 #include "tools/commands/commands.h"
 #include "tools/run/digest.h"
 #include "tools/run/session.h"
-#include "tools/train/run.h"
+#include "tools/train/trainer.h"
 
 /* Before anything is done together: ranks that differ would wait for one another, or train on different things. */
 static sl_status compare_ranks(const sl__job *j) {
@@ -21,7 +21,7 @@ static sl_status compare_ranks(const sl__job *j) {
   return status;
 }
 
-static sl_status parse(sl__run *r) {
+static sl_status parse(sl__trainer *r) {
   const sl__options *o = r->o;
   sl__model_facts *f = &r->job.facts;
   SL_TRY(sl__job_name(&r->job, o));
@@ -32,7 +32,7 @@ static sl_status parse(sl__run *r) {
   return SL_OK;
 }
 
-static sl_status prepare(sl__run *r) {
+static sl_status prepare(sl__trainer *r) {
   sl__options *o = r->o;
   SL_TRY(parse(r));
   r->environment = sl_environment(o->argc, o->argv, sl__commit());
@@ -41,33 +41,33 @@ static sl_status prepare(sl__run *r) {
   if (r->job.ranks.rank > 0) o->quiet = 1, o->json = 0, r->terminal = 0; /* rank 0 speaks and writes for all */
   SL_TRY(sl__job_plan(&r->job));
   SL_TRY(sl__job_data(&r->job, 0));
-  SL_TRY(sl__run_open_init(r));
-  SL_TRY(sl__run_set_length(r));
+  SL_TRY(sl__trainer_open_init(r));
+  SL_TRY(sl__trainer_set_length(r));
   SL_TRY(compare_ranks(&r->job));
   SL_TRY(sl__job_build(&r->job));
-  SL_TRY(sl__run_take_init(r));
-  if (o->resume) SL_TRY(sl__run_resume(r));
-  SL_TRY(sl__run_complete_options(r));
-  SL_TRY(sl__ranks_agree(&r->job.ranks, sl__run_open_directory(r)));
+  SL_TRY(sl__trainer_take_init(r));
+  if (o->resume) SL_TRY(sl__trainer_resume(r));
+  SL_TRY(sl__trainer_complete_options(r));
+  SL_TRY(sl__ranks_agree(&r->job.ranks, sl__trainer_open_directory(r)));
   if (o->resume) SL_TRY(sl_rundir_rewind_metrics(r->dir, r->job.step));
-  SL_TRY(sl__run_open_checkpoints(r));
-  r->reached = r->best_step && sl__run_reaches(r, &r->best); /* by an earlier start */
+  SL_TRY(sl__trainer_open_checkpoints(r));
+  r->reached = r->best_step && sl__trainer_reaches(r, &r->best); /* by an earlier start */
   return SL_OK;
 }
 
-static sl_status run(sl__run *r, int *exit_code) {
+static sl_status run(sl__trainer *r, int *exit_code) {
   SL_TRY(prepare(r));
   sl__catch_signals();
-  sl__run_print_start(r);
+  sl__trainer_print_start(r);
   r->began = sl_now();
-  SL_TRY(sl__run_share_folder(r));
+  SL_TRY(sl__trainer_share_folder(r));
   SL_TRY(sl__clocks_look(r->job.runtime, &r->clocks));
-  SL_TRY(sl__run_steps(r, exit_code));
+  SL_TRY(sl__trainer_steps(r, exit_code));
   SL_TRY(sl__clocks_look(r->job.runtime, &r->clocks));
   if (*exit_code != SL_EXIT_DONE) return SL_OK;
   if (sl__checkpoints_finish(r->checkpoints) != SL_OK && r->job.ranks.rank == 0)
     sl_log(SL_LOG_ERROR, "the last step has no checkpoint, only its model is kept: %s", sl_error());
-  SL_TRY(sl__run_finish(r));
+  SL_TRY(sl__trainer_finish(r));
   return r->until.measure == SL__UNTIL_NONE || r->reached
              ? SL_OK
              : sl_fail(SL_ENOTFOUND, "%s was not reached in %lld steps: the best was accuracy %.4f, loss %.4f",
@@ -75,18 +75,19 @@ static sl_status run(sl__run *r, int *exit_code) {
 }
 
 /* A run that fails before its first step leaves nothing behind. */
-static sl_status close_directory(sl__run *r, sl_status status) {
+static sl_status close_directory(sl__trainer *r, sl_status status) {
   if (r->dir && status != SL_OK && r->job.step == r->first && !r->o->resume) {
     sl_rundir_discard(r->dir);
     return status;
   }
-  status = sl__run_keep_timeline(r, status);
+  status = sl__trainer_keep_timeline(r, status);
   const sl_status closed = sl_rundir_close(r->dir);
   return status == SL_OK ? closed : status;
 }
 
 sl_status sl__train(sl__options *o, int *exit_code) {
-  sl__run r = {.job = {.trains = 1, .records = 1}, .o = o, .terminal = !o->quiet && !o->json && isatty(STDOUT_FILENO)};
+  sl__trainer r = {
+      .job = {.trains = 1, .records = 1}, .o = o, .terminal = !o->quiet && !o->json && isatty(STDOUT_FILENO)};
   if (o->json) o->quiet = 1;
   sl_status status = run(&r, exit_code);
   if (r.terminal && status != SL_OK) printf("\r\033[K"), fflush(stdout);

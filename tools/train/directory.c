@@ -7,9 +7,9 @@
 
 #include "runtime/base/file.h"
 #include "tools/run/session.h"
-#include "tools/train/run.h"
+#include "tools/train/trainer.h"
 
-sl_status sl__run_open_directory(sl__run *r) {
+sl_status sl__trainer_open_directory(sl__trainer *r) {
   const sl__options *o = r->o;
   if (r->job.ranks.rank > 0) return SL_OK; /* r->dir stays NULL */
   enum { TOKENIZER_BYTES = 256 << 20 };
@@ -40,14 +40,14 @@ out:
   return status;
 }
 
-sl_status sl__run_save_model(sl__run *r) {
+sl_status sl__trainer_save_model(sl__trainer *r) {
   if (r->job.ranks.rank > 0) return SL_OK;
   r->job.facts.step = r->job.step;
   return sl__model_save(sl_rundir_file_path(r->dir, SL_RUNDIR_MODEL), r->job.store, r->job.evaluator.network.graph,
                         &r->job.facts);
 }
 
-sl_status sl__run_share_folder(sl__run *r) {
+sl_status sl__trainer_share_folder(sl__trainer *r) {
   int n = r->dir ? (int)strlen(sl_rundir_path(r->dir)) + 1 : 0;
   if (r->job.ranks.n > 1) MPI_Bcast(&n, 1, MPI_INT, 0, r->job.ranks.comm);
   r->folder = calloc((size_t)n + 1, 1);
@@ -58,7 +58,7 @@ sl_status sl__run_share_folder(sl__run *r) {
   return SL_OK;
 }
 
-sl_status sl__run_keep_timeline(const sl__run *r, sl_status status) {
+sl_status sl__trainer_keep_timeline(const sl__trainer *r, sl_status status) {
   char text[2048];
   if (!r->folder || sl_recorder_added(r->job.recorder) == 0 || access(r->folder, W_OK) != 0) return status;
   snprintf(text, sizeof text, "%s", sl_error());

@@ -3,14 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/train/run.h"
+#include "tools/train/trainer.h"
 
-sl_status sl__run_set_length(sl__run *r) {
+sl_status sl__trainer_set_length(sl__trainer *r) {
   sl__options *o = r->o;
   const sl_model *m = r->job.facts.model;
   const int64_t n = r->job.data.n[SL_SPLIT_TRAIN], batch = r->job.facts.plan.batch;
   if (n < 1) return sl_fail(SL_EINVAL, "no %s are left to train on: lower --val-fraction", r->job.data.kind->samples);
-  if (r->until.measure != SL__UNTIL_NONE && !sl__run_validates(r))
+  if (r->until.measure != SL__UNTIL_NONE && !sl__trainer_validates(r))
     return sl_fail(SL_EINVAL, "--until looks at validation, and --val-fraction %g sets no %s aside", o->val_fraction,
                    r->job.data.kind->samples);
   if (o->steps < 0 && o->epochs < 0) o->epochs = r->until.measure == SL__UNTIL_NONE ? m->epochs : 5 * m->epochs;
@@ -32,7 +32,7 @@ sl_status sl__run_set_length(sl__run *r) {
   return SL_OK;
 }
 
-sl_status sl__run_complete_options(sl__run *r) {
+sl_status sl__trainer_complete_options(sl__trainer *r) {
   sl__options *o = r->o;
   const sl_plan *p = &r->job.facts.plan;
   sl__option_default_integer(&o->batch, p->batch);

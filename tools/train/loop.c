@@ -2,12 +2,12 @@
 #include <stdio.h>
 
 #include "runtime/base/time.h"
-#include "tools/train/run.h"
+#include "tools/train/trainer.h"
 
-static int is_over(const sl__run *r) { return r->job.step == r->total || r->reached; }
+static int is_over(const sl__trainer *r) { return r->job.step == r->total || r->reached; }
 
 /* One step, and its scores into the sums since the last line of metrics. */
-static sl_status step(sl__run *r) {
+static sl_status step(sl__trainer *r) {
   sl__job_scores scores;
   SL_TRY(sl__job_step(&r->job, sl_rate_at(&r->rate, r->job.step + 1), &scores));
   r->now.steps++;
@@ -18,34 +18,34 @@ static sl_status step(sl__run *r) {
 }
 
 /* At the end, every --eval-every steps, or after the step that ends an epoch. */
-static int is_validated(const sl__run *r) {
+static int is_validated(const sl__trainer *r) {
   const int64_t n = r->job.data.n[SL_SPLIT_TRAIN], batch = r->job.facts.plan.batch, done = r->job.step;
   if (done == r->total) return 1;
   return r->eval_every > 0 ? done % r->eval_every == 0 : done * batch / n > (done - 1) * batch / n;
 }
 
 /* Metrics every --log-every steps, and with each validation. */
-static sl_status look(sl__run *r, int validated) {
+static sl_status look(sl__trainer *r, int validated) {
   if (!validated && r->job.step % r->log_every != 0) {
-    sl__run_show_progress(r);
+    sl__trainer_show_progress(r);
     return SL_OK;
   }
   json_t *line = NULL;
   sl_status status = SL_OK;
-  SL_TRY_OUT(sl__run_metrics(r, &line));
+  SL_TRY_OUT(sl__trainer_metrics(r, &line));
   SL_TRY_OUT(sl_rundir_append_metrics(r->dir, line));
   if (validated) {
-    SL_TRY_OUT(sl__run_validates(r) ? sl__run_validate(r) : sl__run_save_model(r));
-    sl__run_print_line(r, line);
+    SL_TRY_OUT(sl__trainer_validates(r) ? sl__trainer_validate(r) : sl__trainer_save_model(r));
+    sl__trainer_print_line(r, line);
   }
-  sl__run_begin_interval(r);
+  sl__trainer_begin_interval(r);
 out:
   json_decref(line);
   return status;
 }
 
 /* Prints and records how the leaves are divided by what was measured. */
-static sl_status tell_balance(sl__run *r) {
+static sl_status tell_balance(sl__trainer *r) {
   if (r->job.ranks.rank > 0) return SL_OK;
   if (r->terminal) printf("\r\033[K");
   if (!r->o->quiet) printf("balance: %s\n", sl__balance_text(&r->job.balance)), fflush(stdout);
@@ -55,7 +55,7 @@ static sl_status tell_balance(sl__run *r) {
 
 /* After each of the first steps with --balance auto. Where the division changes, the programs are made again; the time
  * for that, and for the steps before it, is not in the interval's rates. */
-static sl_status rebalance(sl__run *r) {
+static sl_status rebalance(sl__trainer *r) {
   sl__balance *b = &r->job.balance;
   int changed;
   if (!b->measuring) return SL_OK;
@@ -66,12 +66,12 @@ static sl_status rebalance(sl__run *r) {
   r->stepping += 1e-9 * (double)(sl_now() - r->now.from);
   r->now.before = r->now.steps;
   SL_TRY(sl__job_rebuild(&r->job));
-  sl__run_begin_times(r);
+  sl__trainer_begin_times(r);
   return SL_OK;
 }
 
 /* The checkpoint of the last step is there, or on its way. */
-static sl_status stop(sl__run *r, int *exit_code) {
+static sl_status stop(sl__trainer *r, int *exit_code) {
   SL_TRY(sl__checkpoints_finish(r->checkpoints));
   *exit_code = SL_EXIT_CHECKPOINTED;
   if (r->terminal) printf("\r\033[K");
@@ -81,17 +81,17 @@ static sl_status stop(sl__run *r, int *exit_code) {
   return SL_OK;
 }
 
-sl_status sl__run_steps(sl__run *r, int *exit_code) {
+sl_status sl__trainer_steps(sl__trainer *r, int *exit_code) {
   sl__ranks *ranks = &r->job.ranks;
   SL_TRY(sl__job_load(&r->job));
-  sl__run_begin_times(r);
+  sl__trainer_begin_times(r);
   while (!is_over(r)) {
     sl__ranks_ask(ranks, sl__checkpoints_wish(r->checkpoints)); /* answered while the step runs */
     SL_TRY(step(r));
     const sl__wish wish = (sl__wish)sl__ranks_answer(ranks);
     const int validated = is_validated(r);
     SL_TRY(look(r, validated));
-    if (sl__checkpoints_due(r->checkpoints, r->job.step, validated, is_over(r), wish)) SL_TRY(sl__run_save(r));
+    if (sl__checkpoints_due(r->checkpoints, r->job.step, validated, is_over(r), wish)) SL_TRY(sl__trainer_save(r));
     if (is_over(r)) break;
     if (wish == SL__WISH_STOP) return stop(r, exit_code);
     SL_TRY(rebalance(r));

@@ -1,5 +1,5 @@
 /* A run to checkpoints, and back from one. */
-#include "tools/train/run.h"
+#include "tools/train/trainer.h"
 
 static void take_sums(sl__interval *i, const sl__sums *sums) {
   *i = (sl__interval){
@@ -10,7 +10,7 @@ static sl__sums sums_of(const sl__interval *i) {
   return (sl__sums){.steps = i->steps, .loss = i->loss, .correct = i->correct, .count = i->count};
 }
 
-sl_status sl__run_resume(sl__run *r) {
+sl_status sl__trainer_resume(sl__trainer *r) {
   sl__progress p;
   const sl__resume_options options = {.run = r->o->out,
                                       .ranks = &r->job.ranks,
@@ -27,7 +27,7 @@ sl_status sl__run_resume(sl__run *r) {
   return SL_OK;
 }
 
-sl_status sl__run_save(sl__run *r) {
+sl_status sl__trainer_save(sl__trainer *r) {
   const sl__progress p = {.step = r->job.step,
                           .best_step = r->best_step,
                           .best = r->best,
@@ -39,7 +39,7 @@ sl_status sl__run_save(sl__run *r) {
   return sl__checkpoints_save(r->checkpoints, r->job.step, header);
 }
 
-sl_status sl__run_open_checkpoints(sl__run *r) {
+sl_status sl__trainer_open_checkpoints(sl__trainer *r) {
   const sl__checkpoints_options options = {.folder = r->dir ? sl_rundir_file_path(r->dir, SL_RUNDIR_CHECKPOINTS) : NULL,
                                            .comm = r->job.ranks.comm,
                                            .store = r->job.store,

@@ -3,9 +3,9 @@
 #include <stdio.h>
 
 #include "runtime/base/time.h"
-#include "tools/train/run.h"
+#include "tools/train/trainer.h"
 
-void sl__run_print_start(const sl__run *r) {
+void sl__trainer_print_start(const sl__trainer *r) {
   const sl__data *d = &r->job.data;
   char samples[96];
   const sl_plan *p = &r->job.facts.plan;
@@ -25,7 +25,7 @@ void sl__run_print_start(const sl__run *r) {
       (long long)p->batch, p->leaves, p->shards, sl_program_graph(r->job.program)->n_nodes,
       1e-6 * (double)r->job.predicted, r->job.ranks.n, share->nworkers, share->threads_per_worker,
       sl_runtime_gpus(r->job.runtime), sl_runtime_sched(r->job.runtime), p->kernels);
-  sl__run_print_init(r);
+  sl__trainer_print_init(r);
   if (r->job.balance.listed) printf("balance: %s\n", sl__balance_text(&r->job.balance));
   if (r->first)
     printf("resumed after step %lld\n", (long long)r->first);
@@ -36,37 +36,38 @@ void sl__run_print_start(const sl__run *r) {
 }
 
 /* "  loss 1.2345  perplexity 3.437  accuracy 0.6543" */
-static void print_scores(const sl__run *r, double loss, double accuracy) {
+static void print_scores(const sl__trainer *r, double loss, double accuracy) {
   printf(" loss %.4f ", loss);
   if (r->job.data.kind->perplexity) printf("perplexity %.3f ", exp(loss));
   printf("accuracy %.4f", accuracy);
 }
 
-void sl__run_show_progress(sl__run *r) {
+void sl__trainer_show_progress(sl__trainer *r) {
   const int64_t now = sl_now();
   if (!r->terminal || now - r->shown < 200000000) return;
   r->shown = now;
   const double seconds = 1e-9 * (double)(now - r->now.from), steps = (double)r->now.steps;
   const double ran = steps - (double)r->now.before;
-  printf("\r\033[Kstep %lld of %lld  epoch %.2f ", (long long)r->job.step, (long long)r->total, sl__run_epochs_done(r));
+  printf("\r\033[Kstep %lld of %lld  epoch %.2f ", (long long)r->job.step, (long long)r->total,
+         sl__trainer_epochs_done(r));
   print_scores(r, r->now.loss / steps, r->now.correct / r->now.count);
-  printf("  %.0f %s", sl__run_units(r, ran) / seconds, r->job.data.kind->rate);
+  printf("  %.0f %s", sl__trainer_units(r, ran) / seconds, r->job.data.kind->rate);
   fflush(stdout);
 }
 
-void sl__run_print_line(sl__run *r, const json_t *metrics) {
+void sl__trainer_print_line(sl__trainer *r, const json_t *metrics) {
   if (r->o->quiet) return;
   if (r->terminal) printf("\r\033[K");
   const sl__interval *i = &r->line;
   const double steps = (double)i->steps, ran = steps - (double)i->before, seconds = i->seconds;
-  printf("step %lld  epoch %.2f ", (long long)r->job.step, sl__run_epochs_done(r));
+  printf("step %lld  epoch %.2f ", (long long)r->job.step, sl__trainer_epochs_done(r));
   print_scores(r, i->loss / steps, i->correct / i->count);
-  if (sl__run_validates(r)) {
+  if (sl__trainer_validates(r)) {
     printf("  validation");
     print_scores(r, r->validation.loss, r->validation.accuracy);
     if (r->best_step == r->job.step) printf(" (best)");
   }
-  printf("  %.0f %s  %.1f GFLOP/s  %.0f%% in kernels\n", sl__run_units(r, ran) / seconds, r->job.data.kind->rate,
+  printf("  %.0f %s  %.1f GFLOP/s  %.0f%% in kernels\n", sl__trainer_units(r, ran) / seconds, r->job.data.kind->rate,
          1e-9 * r->job.flops * ran / seconds, 100 * json_number_value(json_object_get(metrics, "utilization")));
   fflush(stdout);
   r->line = (sl__interval){0};

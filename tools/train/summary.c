@@ -3,32 +3,32 @@
 #include <stdio.h>
 
 #include "runtime/base/time.h"
-#include "tools/train/run.h"
+#include "tools/train/trainer.h"
 
-sl_status sl__run_finish(sl__run *r) {
+sl_status sl__trainer_finish(sl__trainer *r) {
   sl__score score = {0};
   sl_status status = SL_OK;
   const int tests = r->job.data.n[SL_SPLIT_TEST] > 0;
   const double sent = sl__ranks_sum(&r->job.ranks, (double)sl__job_sent(&r->job));
-  if (r->job.ranks.rank > 0) return tests ? sl__run_test(r, &score) : SL_OK;
+  if (r->job.ranks.rank > 0) return tests ? sl__trainer_test(r, &score) : SL_OK;
   json_t *summary =
       json_pack("{s:s, s:s, s:I, s:f, s:f, s:f, s:I}", "model", r->job.facts.model->name, "directory",
-                sl_rundir_path(r->dir), "steps", (json_int_t)r->job.step, "epochs", sl__run_epochs_done(r), "time_s",
-                1e-9 * (double)(sl_now() - r->began), "samples_per_s",
+                sl_rundir_path(r->dir), "steps", (json_int_t)r->job.step, "epochs", sl__trainer_epochs_done(r),
+                "time_s", 1e-9 * (double)(sl_now() - r->began), "samples_per_s",
                 r->stepping > 0 ? (double)((r->job.step - r->first) * r->job.facts.plan.batch) / r->stepping : 0.0,
                 "parameters", (json_int_t)r->job.network.parameter_count);
   if (!summary) return sl_no_memory("for the summary");
   if (r->job.data.kind->perplexity)
     json_object_set_new(
         summary, "tokens_per_s",
-        json_real(r->stepping > 0 ? sl__run_units(r, (double)(r->job.step - r->first)) / r->stepping : 0.0));
+        json_real(r->stepping > 0 ? sl__trainer_units(r, (double)(r->job.step - r->first)) / r->stepping : 0.0));
   if (r->job.ranks.n > 1) json_object_set_new(summary, "sent_bytes", json_integer((json_int_t)sent));
   if (r->best_step)
     json_object_update_new(
         summary, json_pack("{s:I, s:f, s:f}", "best_step", (json_int_t)r->best_step, "validation_loss", r->best.loss,
                            "validation_accuracy", r->best.accuracy));
   if (tests) {
-    SL_TRY_OUT(sl__run_test(r, &score));
+    SL_TRY_OUT(sl__trainer_test(r, &score));
     json_object_update_new(summary,
                            json_pack("{s:f, s:f, s:f, s:I}", "test_loss", score.loss, "test_accuracy", score.accuracy,
                                      "test_top5_accuracy", score.top5, "test_samples", (json_int_t)score.samples));

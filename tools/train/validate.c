@@ -2,27 +2,27 @@
 #include <math.h>
 
 #include "runtime/base/time.h"
-#include "tools/train/run.h"
+#include "tools/train/trainer.h"
 
 /* Where scores are perplexities the one of less loss, else the more accurate one, and among equals the one of less
  * loss. */
-static int better(const sl__run *r, const sl__score *a, const sl__score *b) {
+static int better(const sl__trainer *r, const sl__score *a, const sl__score *b) {
   if (r->job.data.kind->perplexity || a->accuracy == b->accuracy) return a->loss < b->loss;
   return a->accuracy > b->accuracy;
 }
 
-int sl__run_reaches(const sl__run *r, const sl__score *score) {
+int sl__trainer_reaches(const sl__trainer *r, const sl__score *score) {
   return (r->until.measure == SL__UNTIL_ACCURACY && score->accuracy >= r->until.bound) ||
          (r->until.measure == SL__UNTIL_LOSS && score->loss <= r->until.bound);
 }
 
-sl_status sl__run_validate(sl__run *r) {
+sl_status sl__trainer_validate(sl__trainer *r) {
   const sl__score *v = &r->validation;
   r->job.evaluator.step = r->job.step;
   SL_TRY(sl__evaluate(&r->job.evaluator, sl__data_source(&r->job.data, SL_SPLIT_VALIDATION), &r->validation));
-  r->reached = sl__run_reaches(r, v);
+  r->reached = sl__trainer_reaches(r, v);
   json_t *line = json_pack("{s:I, s:f, s:f, s:s, s:f, s:f, s:f}", "step", (json_int_t)r->job.step, "epoch",
-                           sl__run_epochs_done(r), "time_s", 1e-9 * (double)(sl_now() - r->began), "split",
+                           sl__trainer_epochs_done(r), "time_s", 1e-9 * (double)(sl_now() - r->began), "split",
                            "validation", "loss", v->loss, "accuracy", v->accuracy, "top5_accuracy", v->top5);
   if (line && r->job.data.kind->perplexity) json_object_set_new(line, "perplexity", json_real(exp(v->loss)));
   const sl_status status = line ? sl_rundir_append_metrics(r->dir, line) : sl_no_memory("for a line of metrics");
@@ -31,10 +31,10 @@ sl_status sl__run_validate(sl__run *r) {
   if (r->best_step && !better(r, v, &r->best)) return SL_OK;
   r->best = *v;
   r->best_step = r->job.step;
-  return sl__run_save_model(r);
+  return sl__trainer_save_model(r);
 }
 
-static sl_status read_best(sl__run *r) {
+static sl_status read_best(sl__trainer *r) {
   sl__model_file *file;
   SL_TRY(sl__model_open(sl_rundir_file_path(r->dir, SL_RUNDIR_MODEL), &file));
   const sl_status status = sl__model_read(file, r->job.store, r->job.evaluator.network.graph);
@@ -43,7 +43,7 @@ static sl_status read_best(sl__run *r) {
 }
 
 /* Scores the model that is kept. */
-sl_status sl__run_test(sl__run *r, sl__score *score) {
+sl_status sl__trainer_test(sl__trainer *r, sl__score *score) {
   if (r->best_step && r->best_step != r->job.step) {
     SL_TRY(sl__ranks_agree(&r->job.ranks, r->job.ranks.rank == 0 ? read_best(r) : SL_OK));
     SL_TRY(sl__ranks_broadcast(&r->job.ranks, r->job.store));

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/train/run.h"
+#include "tools/train/trainer.h"
 
 static int on_command_line(const sl__options *o, const char *flag) {
   for (int i = 1; i < o->argc; i++)
@@ -13,7 +13,7 @@ static int on_command_line(const sl__options *o, const char *flag) {
 
 /* Opens --init and takes its normalisation of images, which its weights were made for. A run that is resumed has both
  * in its checkpoints already. */
-sl_status sl__run_open_init(sl__run *r) {
+sl_status sl__trainer_open_init(sl__trainer *r) {
   sl__options *o = r->o;
   sl__model_facts *f = &r->job.facts;
   if (o->new_head && !o->init) return sl_fail(SL_EINVAL, "--new-head goes with --init");
@@ -39,7 +39,7 @@ sl_status sl__run_open_init(sl__run *r) {
 }
 
 /* Parameters that the ranks have in common are filled in by one of them. */
-sl_status sl__run_take_init(sl__run *r) {
+sl_status sl__trainer_take_init(sl__trainer *r) {
   if (!r->init) return SL_OK;
   sl_status status = SL_OK;
   if (r->job.ranks.rank == 0 || !r->o->zero)
@@ -51,7 +51,7 @@ sl_status sl__run_take_init(sl__run *r) {
   return sl__ranks_broadcast(&r->job.ranks, r->job.store);
 }
 
-void sl__run_print_init(const sl__run *r) {
+void sl__trainer_print_init(const sl__trainer *r) {
   const sl_model_data *d = &r->job.facts.data;
   if (!r->o->init) return;
   printf("begins with %s%s", r->o->init, r->o->new_head ? " and a new classifier" : "");

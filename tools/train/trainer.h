@@ -1,6 +1,6 @@
 /* A training run, for the files of this folder, which each do one part of it, and for `starling train`. */
-#ifndef SL_TOOLS_RUN_H
-#define SL_TOOLS_RUN_H
+#ifndef SL_TOOLS_TRAINER_H
+#define SL_TOOLS_TRAINER_H
 
 #include <jansson.h>
 
@@ -24,7 +24,7 @@ typedef struct sl__interval {
   double seconds; /* that its steps took, known at its end */
 } sl__interval;
 
-typedef struct sl__run {
+typedef struct sl__trainer {
   sl__job job;
   sl__options *o;       /* job.o, which is completed as values are settled */
   json_t *environment;  /* as it was before the runtime changed it */
@@ -46,65 +46,65 @@ typedef struct sl__run {
   int terminal;
   double stepping; /* seconds that steps took, without validation */
   sl__clocks clocks;
-} sl__run;
+} sl__trainer;
 
-static inline int sl__run_validates(const sl__run *r) { return r->job.data.n[SL_SPLIT_VALIDATION] > 0; }
-static inline double sl__run_epochs_done(const sl__run *r) {
+static inline int sl__trainer_validates(const sl__trainer *r) { return r->job.data.n[SL_SPLIT_VALIDATION] > 0; }
+static inline double sl__trainer_epochs_done(const sl__trainer *r) {
   return (double)(r->job.step * r->job.facts.plan.batch) / (double)r->job.data.n[SL_SPLIT_TRAIN];
 }
 /* Samples, or tokens, of so many steps. */
-static inline double sl__run_units(const sl__run *r, double steps) {
+static inline double sl__trainer_units(const sl__trainer *r, double steps) {
   return steps * (double)(r->job.facts.plan.batch * r->job.data.kind->units(&r->job.facts.data));
 }
 
 /* length.c. How long, and how often to look, once the data are known. */
-sl_status sl__run_set_length(sl__run *run);
+sl_status sl__trainer_set_length(sl__trainer *run);
 /* Fills in what was left open and is settled now. */
-sl_status sl__run_complete_options(sl__run *run);
+sl_status sl__trainer_complete_options(sl__trainer *run);
 
 /* weights.c. Opens --init and takes its normalisation of images, which its weights were made for. A run that is resumed
  * has both in its checkpoints already. */
-sl_status sl__run_open_init(sl__run *run);
+sl_status sl__trainer_open_init(sl__trainer *run);
 /* Fills the store from it. */
-sl_status sl__run_take_init(sl__run *run);
-void sl__run_print_init(const sl__run *run);
+sl_status sl__trainer_take_init(sl__trainer *run);
+void sl__trainer_print_init(const sl__trainer *run);
 
 /* directory.c. Opens the run directory, last, when nothing but the run itself can fail. */
-sl_status sl__run_open_directory(sl__run *run);
+sl_status sl__trainer_open_directory(sl__trainer *run);
 /* Collective. Where ranks leave their timelines; those of other machines only if they see the folder too. */
-sl_status sl__run_share_folder(sl__run *run);
-sl_status sl__run_save_model(sl__run *run);
+sl_status sl__trainer_share_folder(sl__trainer *run);
+sl_status sl__trainer_save_model(sl__trainer *run);
 /* At the end, and after a failure too, whose status and text stay then. */
-sl_status sl__run_keep_timeline(const sl__run *run, sl_status status);
+sl_status sl__trainer_keep_timeline(const sl__trainer *run, sl_status status);
 
 /* saving.c. Takes up the newest checkpoint; before the directory is opened, so that a wrong plan changes nothing. */
-sl_status sl__run_resume(sl__run *run);
+sl_status sl__trainer_resume(sl__trainer *run);
 /* Takes the memory for a copy of this rank's share. */
-sl_status sl__run_open_checkpoints(sl__run *run);
-sl_status sl__run_save(sl__run *run);
+sl_status sl__trainer_open_checkpoints(sl__trainer *run);
+sl_status sl__trainer_save(sl__trainer *run);
 
 /* loop.c. *exit_code: SL_EXIT_CHECKPOINTED where a signal stopped it. */
-sl_status sl__run_steps(sl__run *run, int *exit_code);
+sl_status sl__trainer_steps(sl__trainer *run, int *exit_code);
 
 /* metrics.c. The line of metrics for the interval that ends here; docs/reference/formats.md has its fields. */
-sl_status sl__run_metrics(sl__run *run, json_t **line);
-void sl__run_begin_interval(sl__run *run);
-void sl__run_begin_times(sl__run *run); /* the sums stay as they are */
+sl_status sl__trainer_metrics(sl__trainer *run, json_t **line);
+void sl__trainer_begin_interval(sl__trainer *run);
+void sl__trainer_begin_times(sl__trainer *run); /* the sums stay as they are */
 
 /* validate.c. Validates, keeps the model if it is the best, and writes a line of metrics. */
-sl_status sl__run_validate(sl__run *run);
+sl_status sl__trainer_validate(sl__trainer *run);
 /* Scores the model that is kept on the test samples. */
-sl_status sl__run_test(sl__run *run, sl__score *score);
+sl_status sl__trainer_test(sl__trainer *run, sl__score *score);
 /* Whether a score meets --until. */
-int sl__run_reaches(const sl__run *run, const sl__score *score);
+int sl__trainer_reaches(const sl__trainer *run, const sl__score *score);
 
 /* screen.c. */
-void sl__run_print_start(const sl__run *run);
-void sl__run_show_progress(sl__run *run);
+void sl__trainer_print_start(const sl__trainer *run);
+void sl__trainer_show_progress(sl__trainer *run);
 /* One line for each validation (or the last step, when there is none), over the steps since the line before. */
-void sl__run_print_line(sl__run *run, const json_t *metrics);
+void sl__trainer_print_line(sl__trainer *run, const json_t *metrics);
 
 /* summary.c. Tests, writes summary.json, prints the last line. */
-sl_status sl__run_finish(sl__run *run);
+sl_status sl__trainer_finish(sl__trainer *run);
 
 #endif
