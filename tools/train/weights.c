@@ -38,15 +38,16 @@ sl_status sl__trainer_open_init(sl__trainer *r) {
   return SL_OK;
 }
 
-/* Parameters that the ranks have in common are filled in by one of them. */
+/* Parameters in common memory are filled in by one rank; the others wait for it. */
 sl_status sl__trainer_take_init(sl__trainer *r) {
   if (!r->init) return SL_OK;
+  const int common = sl_store_has_common(r->job.store);
   sl_status status = SL_OK;
-  if (r->job.ranks.rank == 0 || !r->o->zero)
+  if (r->job.ranks.rank == 0 || !common)
     status = sl__model_fill(r->init, r->job.store, &r->job.evaluator.network, r->job.facts.model->name, r->o->new_head);
   sl__model_close(r->init);
   r->init = NULL;
-  if (!r->o->zero) return status;
+  if (!common) return status;
   SL_TRY(sl__ranks_agree(&r->job.ranks, status));
   return sl__ranks_broadcast(&r->job.ranks, r->job.store);
 }
