@@ -1,7 +1,5 @@
 /* starling train: a run from its options to its summary. The parts are in tools/train. */
-#include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "runtime/base/log.h"
 #include "runtime/base/time.h"
@@ -38,7 +36,7 @@ static sl_status prepare(sl__trainer *r) {
   r->environment = sl_environment(o->argc, o->argv, sl__commit());
   if (!r->environment) return sl_no_memory("for the environment");
   SL_TRY(sl__job_start(&r->job, "train", 1));
-  if (r->job.ranks.rank > 0) o->quiet = 1, o->json = 0, r->terminal = 0; /* rank 0 speaks and writes for all */
+  if (r->job.ranks.rank > 0) o->quiet = 1, o->json = 0; /* rank 0 speaks and writes for all */
   SL_TRY(sl__job_plan(&r->job));
   SL_TRY(sl__job_data(&r->job, 0));
   SL_TRY(sl__trainer_open_init(r));
@@ -60,6 +58,7 @@ static sl_status run(sl__trainer *r, int *exit_code) {
   sl__catch_signals();
   sl__trainer_print_start(r);
   r->began = sl_now();
+  sl__meter_start(&r->meter, r->o->quiet, (double)r->job.step);
   SL_TRY(sl__trainer_share_folder(r));
   SL_TRY(sl__clocks_look(r->job.runtime, &r->clocks));
   SL_TRY(sl__trainer_steps(r, exit_code));
@@ -86,11 +85,10 @@ static sl_status close_directory(sl__trainer *r, sl_status status) {
 }
 
 sl_status sl__train(sl__options *o, int *exit_code) {
-  sl__trainer r = {
-      .job = {.trains = 1, .records = 1}, .o = o, .terminal = !o->quiet && !o->json && isatty(STDOUT_FILENO)};
+  sl__trainer r = {.job = {.trains = 1, .records = 1}, .o = o};
   if (o->json) o->quiet = 1;
   sl_status status = run(&r, exit_code);
-  if (r.terminal && status != SL_OK) printf("\r\033[K"), fflush(stdout);
+  sl__meter_clear(&r.meter);
   /* Ends what is being written, while the directory is locked; where one rank of several fails it would wait in vain.
    */
   if (status == SL_OK || r.job.ranks.n <= 1) sl__checkpoints_destroy(r.checkpoints);

@@ -26,10 +26,8 @@ static int is_validated(const sl__trainer *r) {
 
 /* Metrics every --log-every steps, and with each validation. */
 static sl_status look(sl__trainer *r, int validated) {
-  if (!validated && r->job.step % r->log_every != 0) {
-    sl__trainer_show_progress(r);
-    return SL_OK;
-  }
+  sl__trainer_show_progress(r);
+  if (!validated && r->job.step % r->log_every != 0) return SL_OK;
   json_t *line = NULL;
   sl_status status = SL_OK;
   SL_TRY_OUT(sl__trainer_metrics(r, &line));
@@ -47,7 +45,7 @@ out:
 /* Prints and records how the leaves are divided by what was measured. */
 static sl_status tell_balance(sl__trainer *r) {
   if (r->job.ranks.rank > 0) return SL_OK;
-  if (r->terminal) printf("\r\033[K");
+  sl__meter_clear(&r->meter);
   if (!r->o->quiet) printf("balance: %s\n", sl__balance_text(&r->job.balance)), fflush(stdout);
   json_object_set_new(json_object_get(r->environment, "machine"), "balance", sl__balance_json(&r->job.balance));
   return sl_rundir_write_json(r->dir, SL_RUNDIR_ENVIRONMENT, r->environment);
@@ -74,7 +72,7 @@ static sl_status rebalance(sl__trainer *r) {
 static sl_status stop(sl__trainer *r, int *exit_code) {
   SL_TRY(sl__checkpoints_finish(r->checkpoints));
   *exit_code = SL_EXIT_CHECKPOINTED;
-  if (r->terminal) printf("\r\033[K");
+  sl__meter_clear(&r->meter);
   if (!r->o->quiet)
     printf("stopped by a signal after step %lld; starling train --resume --out %s goes on\n", (long long)r->job.step,
            sl_rundir_path(r->dir));

@@ -43,21 +43,20 @@ static void print_scores(const sl__trainer *r, double loss, double accuracy) {
 }
 
 void sl__trainer_show_progress(sl__trainer *r) {
-  const int64_t now = sl_now();
-  if (!r->terminal || now - r->shown < 200000000) return;
-  r->shown = now;
-  const double seconds = 1e-9 * (double)(now - r->now.from), steps = (double)r->now.steps;
-  const double ran = steps - (double)r->now.before;
-  printf("\r\033[Kstep %lld of %lld  epoch %.2f ", (long long)r->job.step, (long long)r->total,
-         sl__trainer_epochs_done(r));
-  print_scores(r, r->now.loss / steps, r->now.correct / r->now.count);
-  printf("  %.0f %s", sl__trainer_units(r, ran) / seconds, r->job.data.kind->rate);
-  fflush(stdout);
+  const double seconds = 1e-9 * (double)(sl_now() - r->now.from), steps = (double)r->now.steps;
+  const double ran = steps - (double)r->now.before, loss = r->now.loss / steps;
+  char perplexity[48] = "";
+  if (r->job.data.kind->perplexity) snprintf(perplexity, sizeof perplexity, " perplexity %.3f ", exp(loss));
+  sl__meter_show(&r->meter, (double)r->job.step, (double)r->total,
+                 "step %lld of %s%lld  epoch %.2f  loss %.4f %s accuracy %.4f  %.0f %s", (long long)r->job.step,
+                 r->until.measure == SL__UNTIL_NONE ? "" : "at most ", (long long)r->total, sl__trainer_epochs_done(r),
+                 loss, perplexity, r->now.correct / r->now.count, sl__trainer_units(r, ran) / seconds,
+                 r->job.data.kind->rate);
 }
 
 void sl__trainer_print_line(sl__trainer *r, const json_t *metrics) {
   if (r->o->quiet) return;
-  if (r->terminal) printf("\r\033[K");
+  sl__meter_clear(&r->meter);
   const sl__interval *i = &r->line;
   const double steps = (double)i->steps, ran = steps - (double)i->before, seconds = i->seconds;
   printf("step %lld  epoch %.2f ", (long long)r->job.step, sl__trainer_epochs_done(r));

@@ -7,6 +7,7 @@
 #include "models/rate.h"
 #include "tools/files/rundir.h"
 #include "tools/run/job.h"
+#include "tools/run/meter.h"
 #include "tools/run/timeline.h"
 #include "tools/settings/phrases.h"
 #include "tools/train/checkpoints.h"
@@ -37,13 +38,13 @@ typedef struct sl__trainer {
   sl__until until;
   int64_t first, total; /* steps done before this start; to do in all */
   int64_t eval_every, log_every;
-  int64_t began, shown;   /* ns: of the run, of the progress line last shown */
+  int64_t began;          /* ns */
   sl__interval now, line; /* since the last line of metrics, since the last line printed */
   sl__score validation;   /* of this step, if validated */
   sl__score best;
   int64_t best_step; /* 0: none yet */
   int reached;       /* --until's bound */
-  int terminal;
+  sl__meter meter;
   double stepping; /* seconds that steps took, without validation */
   sl__clocks clocks;
 } sl__trainer;
