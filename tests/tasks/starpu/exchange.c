@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "runtime/exchange/exchange.h"
 #include "runtime/machine/comm.h"
 #include "runtime/machine/store.h"
 #include "tasks/starpu/program.h"
@@ -38,7 +39,11 @@ static void train(sl_runtime *rt, const int *first, int zero, int by_mpi, double
   sl_store *store;
   sl_program *program;
   RANK_CHECK(sl_plan_complete(&plan) == SL_OK && sl_store_create(&store) == SL_OK);
-  const sl_program_options options = {.keep = &value, .n_keep = 1, .first_leaf = first, .zero = zero, .by_mpi = by_mpi};
+  const sl_program_options options = {.keep = &value,
+                                      .n_keep = 1,
+                                      .first_leaf = first,
+                                      .zero = zero,
+                                      .exchange = sl_exchange_find(by_mpi ? "mpi" : "tree")};
   RANK_CHECK(sl_program_create(rt, store, g, &plan, &options, &program) == SL_OK);
   for (int step = 0; step < STEPS; step++) {
     const sl_step now = {.number = step + 1, .seed = 1, .learning_rate = 0.0078125};
