@@ -51,11 +51,11 @@ static sl_value output_piece(const sl__spread *s, sl_value v, const part *p) {
   return s->piece[v][piece_number(s, v, p) * blocks + (blocks > 1 ? p->block : 0)];
 }
 
-/* The first shard of a leaf overwrites a sum, the others add to it. A gathering task adds, except the first one where
- * the sum holds nothing yet. */
+/* The first shard of a leaf overwrites a sum, the others add to it. So does a gathering task, with the shards of the
+ * batch; where the sum has another use, its node adds in any case. */
 static int adds(const sl__spread *s, sl_value v, const part *p) {
   if (p->shard < 0 || s->from->value[v]->scope == SL_SCOPE_SAMPLE) return 0;
-  return p->leaf < 0 ? p->shard > 0 || s->partial[v] : p->shard % s->per_leaf > 0;
+  return p->leaf < 0 ? p->shard > 0 : p->shard % s->per_leaf > 0;
 }
 
 /* The piece of node->after that a task waits for. */

@@ -16,7 +16,7 @@ static sl_status first_shape(const void *attr, const sl_value_info *const *in, i
 }
 static const sl_operation same = {.name = "same", .shape = first_shape};
 
-static sl_graph *layered(sl_value *loss, sl_value *weight, sl_value *gradient) {
+static sl_graph *layered(sl_value *loss, sl_value *second, sl_value *weight, sl_value *gradient) {
   sl_graph *g = toy_graph(BATCH);
   sl_value x = toy_input(g, 5);
   for (int i = 0; i < LAYERS; i++) {
@@ -26,6 +26,7 @@ static sl_graph *layered(sl_value *loss, sl_value *weight, sl_value *gradient) {
     weight[i] = sl_graph_find(g, name);
   }
   *loss = toy_loss(g, x);
+  *second = toy_loss(g, x);
   assert_ok(sl_gradient(g, *loss, weight, LAYERS, gradient));
   g->phase = SL_PHASE_UPDATE;
   for (int i = 0; i < LAYERS; i++)
@@ -78,25 +79,28 @@ static void sums_share_a_node_until_it_is_full(void **state) {
   for (int zero = 0; zero < 2; zero++)
     for (int micro = 1; micro <= 2; micro++)
       for (int rank = 0; rank < RANKS; rank++) {
-        sl_value loss, weight[LAYERS], gradient[LAYERS];
-        sl_graph *g = layered(&loss, weight, gradient), *step = spread_on(g, rank, zero, micro);
-        /* The loss goes alone; fc3 fills the bucket that fc5 began, fc2 a second; the update reads fc1's. */
-        const sl_value expected[] = {loss, gradient[4], gradient[3], gradient[2], gradient[1], gradient[0]};
-        const int sizes[] = {1, 3, 1, 1}, owner[] = {-1, 0, 1, 2};
-        int sums = 0, at = 0;
+        sl_value loss, second, weight[LAYERS], gradient[LAYERS];
+        sl_graph *g = layered(&loss, &second, weight, gradient), *step = spread_on(g, rank, zero, micro);
+        /* Losses go alone; fc3 fills the bucket that fc5 began, fc2 a second; the update reads fc1's. */
+        const sl_value expected[] = {loss, second, gradient[4], gradient[3], gradient[2], gradient[1], gradient[0]};
+        const int sizes[] = {1, 1, 3, 1, 1}, owner[] = {-1, -1, 0, 1, 2};
+        int sums = 0, at = 0, held = 0;
         check_order(step);
         for (int i = 0; i < step->n_nodes; i++) {
           const sl__exchange_attr *attr = step->node[i]->attr;
           if (!step->node[i]->bucket || attr->move.kind != SL_EXCHANGE_SUM) continue;
-          assert_true(sums < 4);
+          assert_true(sums < 5);
           assert_int_equal(attr->values, sizes[sums]);
           assert_int_equal(attr->move.rank, zero ? owner[sums] : -1);
-          assert_int_equal(attr->move.lossy, sums > 0);
+          assert_int_equal(attr->move.lossy, sums > 1);
+          if (sums == 2) assert_int_equal(step->node[i]->n_out > attr->values, zero);
+          held += step->node[i]->n_out - attr->values;
           for (int k = 0; k < attr->values; k++)
             assert_int_equal(step->value[step->node[i]->out[k]]->logical, expected[at++]);
           sums++;
         }
-        assert_int_equal(sums, 4);
+        assert_int_equal(sums, 5);
+        assert_int_equal(held, zero ? LAYERS : 0); /* parameters that every rank has read by then */
         sl_graph_destroy(step);
         sl_graph_destroy(g);
       }
@@ -135,10 +139,69 @@ static void a_reader_ends_the_bucket(void **state) {
   }
 }
 
+/* What only the update reads may be compressed: it shares no bucket with what other nodes read. */
+static void unlike_sums_share_no_bucket(void **state) {
+  (void)state;
+  sl_graph *g = toy_graph(BATCH);
+  sl_value x = toy_input(g, 3);
+  g->phase = SL_PHASE_BACKWARD;
+  sl_value a = sl_graph_add1(g, &toy_spray, "a", NULL, &x, 1);
+  sl_value b = sl_graph_add1(g, &toy_spray, "b", NULL, &x, 1);
+  sl_graph_add1(g, &same, "reader", NULL, &a, 1);
+  assert_ok(sl_graph_status(g));
+  sl_graph *step = spread_on(g, 0, 0, 1);
+  int sums = 0;
+  for (int i = 0; i < step->n_nodes; i++) {
+    const sl__exchange_attr *attr = step->node[i]->attr;
+    if (!step->node[i]->bucket) continue;
+    assert_int_equal(attr->values, 1);
+    assert_int_equal(attr->move.lossy, sums);
+    assert_int_equal(step->value[step->node[i]->out[0]]->logical, sums++ ? b : a);
+  }
+  assert_int_equal(sums, 2);
+  sl_graph_destroy(step);
+  sl_graph_destroy(g);
+}
+
+/* A parameter that is read behind the last sum: an exchange without values waits for its readers. */
+static void a_late_reader_is_waited_for(void **state) {
+  (void)state;
+  sl_graph *g = toy_graph(BATCH);
+  sl_value x = toy_layer(g, "fc1", toy_input(g, 5), 200000), weight[2], gradient[2]; /* fills a bucket */
+  sl_value loss = toy_loss(g, toy_layer(g, "fc2", x, 3));
+  weight[0] = sl_graph_find(g, "fc1.weight"), weight[1] = sl_graph_find(g, "fc2.weight");
+  assert_ok(sl_gradient(g, loss, weight, 2, gradient));
+  g->phase = SL_PHASE_BACKWARD;
+  sl_graph_add1(g, &same, "late", NULL, &weight[1], 1);
+  g->phase = SL_PHASE_UPDATE;
+  for (int i = 0; i < 2; i++) sl_graph_add1(g, &toy_step, layers[i], NULL, (sl_value[]){weight[i], gradient[i]}, 2);
+  assert_ok(sl_graph_status(g));
+  for (int rank = 0; rank < RANKS; rank++) {
+    sl_graph *step = spread_on(g, rank, 1, 1);
+    int late = 0, waits = 0;
+    for (int i = 0; i < step->n_nodes; i++) {
+      const sl_node *node = step->node[i];
+      const sl__exchange_attr *attr = node->attr;
+      late |= node->op == &same;
+      if (node->op == &toy_step) assert_int_equal(waits, 1);
+      if (!node->bucket || attr->values > 0) continue;
+      assert_true(late);
+      assert_int_equal(node->n_out, 1);
+      assert_int_equal(step->value[node->out[0]]->logical, weight[1]);
+      waits++;
+    }
+    assert_int_equal(waits, 1);
+    sl_graph_destroy(step);
+  }
+  sl_graph_destroy(g);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(sums_share_a_node_until_it_is_full),
       cmocka_unit_test(a_reader_ends_the_bucket),
+      cmocka_unit_test(unlike_sums_share_no_bucket),
+      cmocka_unit_test(a_late_reader_is_waited_for),
   };
   return cmocka_run_group_tests_name("tasks/spread/buckets", tests, NULL, NULL);
 }

@@ -33,14 +33,15 @@ static void every_pair(void **state) {
         const sl_placement from = placed((sl_place_kind)have, 0), to = placed((sl_place_kind)need, 1);
         const sl_transition *row = sl_transition_find(from, to, access);
         char a[SL_PLACEMENT_TEXT], b[SL_PLACEMENT_TEXT];
-        const int want = sl_placement_equal(from, to) ? SL_TRANSFER_NONE
-                                                      : expected((sl_place_kind)have, (sl_place_kind)need, access);
+        const int same = have == need && have != SL_PLACE_OWNED; /* two ranks do not own the same */
+        const int want = same ? SL_TRANSFER_NONE : expected((sl_place_kind)have, (sl_place_kind)need, access);
+        assert_int_equal(sl_placement_equal(from, to), same);
         if ((row ? (int)row->kind : -1) != want)
           fail_msg("%s to %s, access %u: %d, not %d", sl_placement_text(from, a), sl_placement_text(to, b), access,
                    row ? (int)row->kind : -1, want);
-        /* The value ends where its reader needs it, or on all ranks, among them the reader's. */
-        if (row && !sl_placement_equal(from, to) && row->after != to.kind)
-          assert_int_equal(row->after, SL_PLACE_REPLICATED);
+        /* Sums and copies end where they are needed, the others on all ranks, among them the reader's. */
+        const int there = want == SL_TRANSFER_SUM || want == SL_TRANSFER_COPY;
+        if (row && !same) assert_int_equal(row->after, there ? need : SL_PLACE_REPLICATED);
       }
   assert_non_null(sl_transition_find(placed(SL_PLACE_OWNED, 1), placed(SL_PLACE_OWNED, 1), SL_PLACE_OVERWRITES));
 }
@@ -74,7 +75,7 @@ static const sl_operation factor = {.name = "factor", .shape = first_shape, .all
 static const sl_operation step = {.name = "step", .shape = first_shape, .map_in = 7, .map_out = 3, .update = {1, 3}};
 static const sl_operation blend = {.name = "blend", .shape = first_shape, .update = {1}}; /* W, x: W from samples */
 
-/* Two layers, clipped, with a state for each weight. */
+/* Two layers, clipped, with a state for each weight. Each weight fills a bucket, so two ranks own one each. */
 typedef struct network {
   sl_graph *g;
   sl_value loss, weight[2], gradient[2], norm[2], state[2], factor;
@@ -83,7 +84,7 @@ typedef struct network {
 static network make_network(void) {
   network n = {.g = toy_graph(BATCH)};
   sl_value x = toy_input(n.g, 5);
-  x = toy_layer(n.g, "fc1", x, 4);
+  x = toy_layer(n.g, "fc1", x, 200000);
   n.loss = toy_loss(n.g, toy_layer(n.g, "fc2", x, 3));
   n.weight[0] = sl_graph_find(n.g, "fc1.weight"), n.weight[1] = sl_graph_find(n.g, "fc2.weight");
   assert_ok(sl_gradient(n.g, n.loss, n.weight, 2, n.gradient));
@@ -195,6 +196,7 @@ static void zero_1(void **state) {
     assert_int_equal(t->before, n.g->n_nodes);
   }
   assert_int_equal(p->owned[0], n.weight[1]); /* the backward pass begins with the last layer */
+  assert_int_not_equal(p->made[n.weight[0]].rank, p->made[n.weight[1]].rank);
   assert_placed(p->value[n.factor], SL_PLACE_REPLICATED, -1);
   sl_placements_destroy(p);
   /* On one rank there is nobody to divide with. */
@@ -261,6 +263,33 @@ static void gathered_onto_a_sum(void **state) {
   sl_graph_destroy(g);
 }
 
+/* A sum with two additions is complete behind the second; one that is smaller than its inputs is not gathered. */
+static void sums_of_two_uses(void **state) {
+  (void)state;
+  sl_graph *g = toy_graph(100);
+  sl_value x = toy_input(g, 3);
+  g->phase = SL_PHASE_BACKWARD;
+  sl_value sum = sl_graph_add1(g, &toy_spray, "head", NULL, &x, 1);
+  sl_graph_push_node(g, &(sl_node){.op = &toy_gather,
+                                   .name = "table",
+                                   .n_in = 1,
+                                   .n_out = 1,
+                                   .n_arg = 1,
+                                   .in = &x,
+                                   .out = &sum,
+                                   .phase = SL_PHASE_BACKWARD,
+                                   .accumulate = 1,
+                                   .after = SL_NONE});
+  assert_ok(sl_graph_status(g));
+  sl_placements *p;
+  assert_ok(sl_placements_create(g, RANKS, 0, &p));
+  assert_int_equal(p->gathers[first_node(g, &toy_gather)], 0);
+  assert_int_equal(transfer_of(p, sum, SL_TRANSFER_SUM, 1)->before, first_node(g, &toy_gather) + 1);
+  assert_int_equal(p->n_transfers, 1);
+  sl_placements_destroy(p);
+  sl_graph_destroy(g);
+}
+
 /* Each rank would update its copy of a parameter from its own samples. */
 static void a_missing_row_is_an_error(void **state) {
   (void)state;
@@ -278,13 +307,10 @@ static void a_missing_row_is_an_error(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_pair),
-      cmocka_unit_test(texts),
-      cmocka_unit_test(data_parallel),
-      cmocka_unit_test(zero_1),
-      cmocka_unit_test(gathered),
-      cmocka_unit_test(gathered_onto_a_sum),
-      cmocka_unit_test(a_missing_row_is_an_error),
+      cmocka_unit_test(every_pair),       cmocka_unit_test(texts),
+      cmocka_unit_test(data_parallel),    cmocka_unit_test(zero_1),
+      cmocka_unit_test(gathered),         cmocka_unit_test(gathered_onto_a_sum),
+      cmocka_unit_test(sums_of_two_uses), cmocka_unit_test(a_missing_row_is_an_error),
   };
   return cmocka_run_group_tests_name("tasks/spread/placement", tests, NULL, NULL);
 }

@@ -243,14 +243,16 @@ static void gathered_sums(void **state) {
       }
       for (int r = 0; r < ranks; r++) {
         sl_placements *placements;
-        int early = 0;
+        int early = 0, gathering = 0;
         assert_ok(sl_placements_create(g, ranks, zero, &placements));
         assert_ok(sl_spread(g, &plan, ranks > 1 ? &(sl_division){r, ranks, first} : NULL, placements, &step[r]));
         for (int i = 0; i < step[r]->n_nodes; i++) {
           const sl_node *node = step[r]->node[i];
           if (node->bucket && ((const sl__exchange_attr *)node->attr)->move.kind == SL_EXCHANGE_SUM) early = 1;
           if (node->op == &toy_gather) assert_true(early == (both && ranks > 1)); /* the other use went out before */
+          gathering += node->op == &toy_gather;
         }
+        assert_int_equal(gathering, sl_placement_elsewhere(placements->value[sum], r) ? 0 : plan.shards);
         e[r] = execution_create(step[r], NULL);
         sl_placements_destroy(placements);
       }
