@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/base/permutation.h"
 #include "tests/support/scratch.h"
 
 /* Sample i is five bytes made of i, its label 1000 + i. */
@@ -402,8 +403,30 @@ static void refuses_what_makes_no_sense(void **state) {
   sl_loader_destroy(NULL);
 }
 
+/* Position p of an epoch is sample p of its permutation, from the first batch on, also where the loader has already
+ * read ahead from elsewhere. */
+static void positions_follow_the_permutation(void **state) {
+  (void)state;
+  enum { N = 24, BATCH = 4 };
+  fake f = {.fail_at = -1};
+  const sl_loader_options options = options_of(&f, N, BATCH, SL_LOADER_TRAIN);
+  sl_loader *loader;
+  int32_t labels[BATCH];
+  assert_ok(sl_loader_create(&options, &loader));
+  while (atomic_load(&f.reads) < 3 * BATCH) usleep(1000); /* all slots */
+  for (int64_t cursor = 0; cursor < 3 * N; cursor += N / 2) {
+    const sl_permutation order = sl_permutation_make(N, options.seed, (uint64_t)(cursor / N));
+    usleep(5000);
+    assert_ok(sl_loader_rewind(loader, cursor));
+    take(loader, labels);
+    for (int r = 0; r < BATCH; r++) assert_int_equal(labels[r], 1000 + sl_permutation_at(&order, cursor % N + r));
+  }
+  sl_loader_destroy(loader);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(positions_follow_the_permutation),
       cmocka_unit_test(each_epoch_has_every_sample_once),
       cmocka_unit_test(resumes_at_any_cursor),
       cmocka_unit_test(parts_make_up_the_batch),
