@@ -1,4 +1,5 @@
-/* Shared by max- and average-pooling: the geometry of windows over [B, H, W, C], and the shape rule. */
+/* Shared by max- and average-pooling: the geometry of windows over [B, H, W, C], the loops over tiles, and the rules of
+ * shape and cost. */
 #ifndef SL_POOL_H
 #define SL_POOL_H
 
@@ -17,6 +18,21 @@ static inline sl_window sl_pool_window(const sl_pool_attr *a, int64_t at, int si
 
 /* Whether windows are disjoint: then a gradient can be written instead of added up. */
 static inline int sl_pool_disjoint(const sl_pool_attr *a) { return a->stride == a->kernel && a->pad == 0; }
+
+/* Runs a kernel over tiles of rows of the result. The kernel's argument is the call. */
+static inline sl_status sl_pool_rows(const sl_call *c, sl_team_body kernel) {
+  const sl_pool_attr *a = c->attr;
+  const int64_t *y = c->out[0].shape.dim;
+  sl_team_for(c->team, sl_tiles_of(y[0] * y[1], sl_tile_rows(c, a->kernel * a->width * y[3])), kernel, (void *)c);
+  return SL_OK;
+}
+/* Runs a gradient's kernel over tiles of samples. in[0] is dy. */
+static inline sl_status sl_pool_samples(const sl_call *c, sl_team_body kernel) {
+  const sl_pool_attr *a = c->attr;
+  const int64_t *dy = c->in[0].shape.dim;
+  sl_team_for(c->team, sl_tiles_of(dy[0], sl_tile_rows(c, (int64_t)a->height * a->width * dy[3])), kernel, (void *)c);
+  return SL_OK;
+}
 
 #ifdef SL_ISA_BASE
 /* Shape rule: [B, H, W, C] -> [B, H', W', C]; stores the input's height and width in the attribute. */
@@ -44,6 +60,12 @@ static sl_status pool_grad_shape(const void *attr, const sl_value_info *const *i
   const sl_pool_attr *a = attr;
   out[0].shape = SL_SHAPE(in[0]->shape.dim[0], a->height, a->width, in[0]->shape.dim[3]);
   return SL_OK;
+}
+
+/* One addition or comparison for each element of each window. */
+static void pool_cost(const sl_call *c, sl_cost *cost) {
+  const sl_pool_attr *a = c->attr;
+  cost->flops = (double)sl_shape_count(&c->out[0].shape) * a->kernel * a->kernel;
 }
 
 /* Adds the pooling node; fails for sizes beyond int. */

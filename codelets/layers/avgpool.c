@@ -35,13 +35,7 @@ static void forward(void *arg, int64_t tile, int thread) {
   }
 }
 
-sl_status SL_KERNEL(avgpool)(const sl_call *c) {
-  const sl_pool_attr *a = c->attr;
-  const int64_t *out = c->out[0].shape.dim;
-  sl_team_for(c->team, sl_tiles_of(out[0] * out[1], sl_tile_rows(c, a->kernel * a->width * out[3])), forward,
-              (void *)c);
-  return SL_OK;
-}
+sl_status SL_KERNEL(avgpool)(const sl_call *c) { return sl_pool_rows(c, forward); }
 
 /* A tile is a run of samples. */
 static void backward(void *arg, int64_t tile, int thread) {
@@ -71,22 +65,12 @@ static void backward(void *arg, int64_t tile, int thread) {
   }
 }
 
-sl_status SL_KERNEL(avgpool_grad)(const sl_call *c) {
-  const sl_pool_attr *a = c->attr;
-  const int64_t *out = c->in[0].shape.dim;
-  sl_team_for(c->team, sl_tiles_of(out[0], sl_tile_rows(c, (int64_t)a->height * a->width * out[3])), backward,
-              (void *)c);
-  return SL_OK;
-}
+sl_status SL_KERNEL(avgpool_grad)(const sl_call *c) { return sl_pool_samples(c, backward); }
 
 #ifdef SL_ISA_BASE
 SL_CUDA_DECLARE(avgpool);
 SL_CUDA_DECLARE(avgpool_grad);
 
-static void cost(const sl_call *c, sl_cost *cost) {
-  const sl_pool_attr *a = c->attr;
-  cost->flops = (double)sl_shape_count(&c->out[0].shape) * a->kernel * a->kernel;
-}
 static void cost_grad(const sl_call *c, sl_cost *cost) {
   const sl_pool_attr *a = c->attr;
   cost->flops = 2 * (double)sl_shape_count(&c->in[0].shape) * a->kernel * a->kernel;
@@ -101,7 +85,7 @@ const sl_operation sl_op_avgpool = {
     .attr_bytes = sizeof(sl_pool_attr),
     .shape = pool_shape,
     .gradient = gradient,
-    .cost = cost,
+    .cost = pool_cost,
     .cpu = SL_KERNELS(avgpool),
     .cuda = SL_CUDA_KERNEL(avgpool),
 };

@@ -11,7 +11,7 @@
  * It is worked on in blocks of about BLOCK output pixels: several images, one, or some rows of one. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/cuda_sums.h"
-#include "codelets/kernels/product.h"
+#include "codelets/kernels/weights.h"
 
 SL_KERNEL_DECLARE(conv2d);
 SL_KERNEL_DECLARE(conv2d_dx);
@@ -213,11 +213,9 @@ typedef struct job {
   int64_t column_step, line_step, image_step; /* of y */
 } job;
 
-static size_t floats(int64_t n) { return (size_t)sl_round_up(n, 16) * sizeof(float); }
 static size_t taps_bytes(const sl_conv2d_attr *a) {
-  return floats((int64_t)a->kernel * a->kernel * (int64_t)(sizeof(tap) / sizeof(float)));
+  return sl_float_bytes((int64_t)a->kernel * a->kernel * (int64_t)(sizeof(tap) / sizeof(float)));
 }
-static float *own(const job *j, int thread) { return (float *)((char *)j->c->team->scratch[thread] + j->own); }
 static int64_t pieces_of(const view *v) {
   return sl_max64(1, sl_min64(v->C, sl_tiles_of(v->taps * v->C, SL_PRODUCT_DEPTH)));
 }
@@ -254,7 +252,7 @@ static void convolve(void *arg, int64_t tile, int thread) {
   const job *j = arg;
   const view *v = &j->v;
   box b = view_box(v, tile);
-  source x = view_source(v, &b, own(j, thread));
+  source x = view_source(v, &b, sl_own_scratch(j->c, thread, j->own));
   int64_t K = v->taps * v->C, segments = sl_tiles_of(b.columns, SL_PRODUCT_ROWS);
   int64_t least = b.columns / segments, longer = b.columns % segments; /* as sl_piece has it */
   float *y = j->y + b.image * j->image_step + b.row * j->line_step + b.column * j->column_step;
@@ -277,8 +275,8 @@ static void convolve(void *arg, int64_t tile, int thread) {
 
 /* What conv2d and conv2d_dx need of scratch memory: shared by all threads, and of each. */
 static size_t shared_bytes(const sl_conv2d_attr *a, int64_t K, int64_t O) {
-  return taps_bytes(a) + floats(4 * a->kernel) + floats(K) + floats(sl_round_up(O, WIDEST)) +
-         floats(sl_round_up(O, WIDEST) * K);
+  return taps_bytes(a) + sl_float_bytes(4 * a->kernel) + sl_float_bytes(K) + sl_float_bytes(sl_round_up(O, WIDEST)) +
+         sl_float_bytes(sl_round_up(O, WIDEST) * K);
 }
 
 /* Lays the shared memory out; taps, at and panels are filled afterwards. */
@@ -286,12 +284,12 @@ static tap *lay_out(job *j, int64_t K, int64_t O, int32_t **work) {
   char *at = j->c->team->scratch[0];
   tap *taps = (tap *)at;
   at += taps_bytes(j->attr);
-  *work = (int32_t *)at, at += floats(4 * j->attr->kernel);
-  j->at = (int32_t *)at, at += floats(K);
-  j->start = (float *)at, at += floats(sl_round_up(O, WIDEST));
+  *work = (int32_t *)at, at += sl_float_bytes(4 * j->attr->kernel);
+  j->at = (int32_t *)at, at += sl_float_bytes(K);
+  j->start = (float *)at, at += sl_float_bytes(sl_round_up(O, WIDEST));
   j->panels = (float *)at;
   j->own = shared_bytes(j->attr, K, O);
-  memset(j->start, 0, floats(sl_round_up(O, WIDEST)));
+  memset(j->start, 0, sl_float_bytes(sl_round_up(O, WIDEST)));
   return taps;
 }
 
@@ -452,15 +450,9 @@ SL_CUDA_DECLARE(conv2d);
 SL_CUDA_DECLARE(conv2d_dx);
 SL_CUDA_DECLARE(conv2d_dw);
 
-static sl_status check_types(const sl_value_info *const *in, int n_in) {
-  for (int i = 0; i < n_in; i++)
-    if (in[i]->dtype != SL_F32) return sl_fail(SL_ESHAPE, "takes F32, not %s", sl_dtype_name(in[i]->dtype));
-  return SL_OK;
-}
-
 static sl_status shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
   (void)n_out;
-  SL_TRY(check_types(in, n_in));
+  SL_TRY(weights_check(in, n_in));
   const sl_conv2d_attr *a = attr;
   char x[SL_SHAPE_TEXT], w[SL_SHAPE_TEXT];
   sl_shape_text(&in[0]->shape, x, sizeof x), sl_shape_text(&in[1]->shape, w, sizeof w);
@@ -495,7 +487,7 @@ static sl_status check_gradient(const sl_conv2d_attr *a, const sl_shape *dy) {
 
 static sl_status shape_dx(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
   (void)n_out;
-  SL_TRY(check_types(in, n_in));
+  SL_TRY(weights_check(in, n_in));
   const sl_conv2d_attr *a = attr;
   SL_TRY(check_gradient(a, &in[0]->shape));
   char w[SL_SHAPE_TEXT], dy[SL_SHAPE_TEXT];
@@ -507,7 +499,7 @@ static sl_status shape_dx(const void *attr, const sl_value_info *const *in, int 
 }
 
 static sl_status shape_dw(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
-  SL_TRY(check_types(in, n_in));
+  SL_TRY(weights_check(in, n_in));
   const sl_conv2d_attr *a = attr;
   SL_TRY(check_gradient(a, &in[0]->shape));
   const sl_shape *x = &in[1]->shape;
@@ -521,39 +513,31 @@ static sl_status shape_dw(const void *attr, const sl_value_info *const *in, int 
   return SL_OK;
 }
 
-static double bytes(const sl_call *c) {
-  double sum = 0;
-  for (int i = 0; i < c->n_in; i++)
-    for (int part = 0; part < c->in[i].parts; part++) sum += (double)sl_shape_count(&c->in[i].part[part].shape);
-  for (int i = 0; i < c->n_out; i++) sum += (1 + (c->accumulate >> i & 1)) * (double)sl_shape_count(&c->out[i].shape);
-  return sum * sizeof(float);
-}
-
 /* Products with the zeros of the padding count, as is usual. */
 static void cost(const sl_call *c, sl_cost *cost) {
   const sl_conv2d_attr *a = c->attr;
   cost->flops = (double)sl_shape_count(&c->out[0].shape) *
                 (2 * (double)a->kernel * a->kernel * (double)c->in[0].shape.dim[3] + (c->n_in > 2));
-  cost->bytes = bytes(c);
+  cost->bytes = weights_bytes(c);
 }
 
 static void cost_dx(const sl_call *c, sl_cost *cost) {
   const sl_conv2d_attr *a = c->attr;
   cost->flops = 2 * (double)sl_shape_count(&c->in[0].shape) * a->kernel * a->kernel * (double)c->out[0].shape.dim[3];
-  cost->bytes = bytes(c);
+  cost->bytes = weights_bytes(c);
 }
 
 static void cost_dw(const sl_call *c, sl_cost *cost) {
   double pixels = (double)sl_shape_count(&c->in[0].shape) / (double)sl_max64(1, c->in[0].shape.dim[3]);
   cost->flops = 2 * pixels * (double)sl_shape_count(&c->out[0].shape);
   if (c->n_out > 1) cost->flops += pixels * (double)c->out[0].shape.dim[0];
-  cost->bytes = bytes(c);
+  cost->bytes = weights_bytes(c);
 }
 
 static size_t scratch(const sl_call *c) {
   const sl_conv2d_attr *a = c->attr;
   view v = view_forward(a, &c->in[0], NULL);
-  return shared_bytes(a, v.taps * v.C, c->out[0].shape.dim[3]) + floats(block_floats(&v));
+  return shared_bytes(a, v.taps * v.C, c->out[0].shape.dim[3]) + sl_float_bytes(block_floats(&v));
 }
 
 static size_t scratch_dx(const sl_call *c) {
@@ -564,12 +548,12 @@ static size_t scratch_dx(const sl_call *c) {
       view v = view_phase(a, &c->in[0], row, column, NULL, NULL);
       most = sl_max64(most, block_floats(&v));
     }
-  return shared_bytes(a, most_taps(a) * c->in[0].shape.dim[3], c->out[0].shape.dim[3]) + floats(most);
+  return shared_bytes(a, most_taps(a) * c->in[0].shape.dim[3], c->out[0].shape.dim[3]) + sl_float_bytes(most);
 }
 
 static size_t scratch_dw(const sl_call *c) {
   view v = view_forward(c->attr, &c->in[1], NULL);
-  return floats(dw_layout(&v, dw_width(c->out[0].shape.dim[0])).all) + taps_bytes(c->attr);
+  return sl_float_bytes(dw_layout(&v, dw_width(c->out[0].shape.dim[0])).all) + taps_bytes(c->attr);
 }
 
 /* On a GPU: columns of some images, and after them, in the same place, the sums of the bias. y is in[0] of the
@@ -587,14 +571,7 @@ static size_t scratch_dw_cuda(const sl_call *c) {
 }
 
 static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
-  sl_value dw[2] = {SL_NONE, SL_NONE};
-  if (need[0])
-    din[0] = sl_graph_add1(graph, &sl_op_conv2d_dx, node->name, node->attr, (sl_value[]){dout[0], node->in[1]}, 2);
-  int bias = node->n_in > 2 && need[2];
-  if (!need[1] && !bias) return;
-  sl_graph_add(graph, &sl_op_conv2d_dw, node->name, node->attr, (sl_value[]){dout[0], node->in[0]}, 2, dw, 1 + bias);
-  if (need[1]) din[1] = dw[0];
-  if (bias) din[2] = dw[1];
+  weights_gradient(graph, node, dout[0], need, din, &sl_op_conv2d_dx, &sl_op_conv2d_dw);
 }
 
 const sl_operation sl_op_conv2d = {

@@ -7,7 +7,7 @@
  * R rows (all dimensions but the last), K inputs, N features. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/cuda_sums.h"
-#include "codelets/kernels/product.h"
+#include "codelets/kernels/weights.h"
 
 SL_KERNEL_DECLARE(linear);
 SL_KERNEL_DECLARE(linear_dx);
@@ -36,7 +36,6 @@ typedef struct job {
 
 static int64_t last(const sl_shape *s) { return s->dim[s->ndim - 1]; }
 static int64_t rows_of(const sl_shape *s) { return last(s) ? sl_shape_count(s) / last(s) : 0; }
-static float *own(const job *j, int thread) { return (float *)((char *)j->c->team->scratch[thread] + j->own); }
 static int64_t pieces_of(int64_t n, int64_t depth) { return sl_max64(1, sl_tiles_of(n, depth)); }
 /* Columns of a tile: the plan's, evened out. */
 static int64_t tile_width(const sl_call *c, int64_t n) {
@@ -44,7 +43,6 @@ static int64_t tile_width(const sl_call *c, int64_t n) {
   return sl_min64(c->tiles.columns, sl_round_up(sl_tiles_of(n, tiles), 16));
 }
 static size_t table_bytes(void) { return SL_PRODUCT_DEPTH * sizeof(int32_t); }
-static size_t floats(int64_t n) { return (size_t)sl_round_up(n, 16) * sizeof(float); }
 
 /* ---- linear ---------------------------------------------------------------------------------------------------- */
 
@@ -124,7 +122,8 @@ static void forward(void *arg, int64_t tile, int thread) {
   const sl_call *c = j->c;
   sl_range features = sl_tile_range(tile, tile_width(c, j->N), j->N);
   int64_t yt_row = transposed_row(j->rows), a_row = sl_spread_stride(sl_min64(j->K, SL_PRODUCT_DEPTH));
-  float *yt = own(j, thread), *a = yt + c->tiles.columns * yt_row, *other = a + WIDEST_ROWS * a_row;
+  float *yt = sl_own_scratch(j->c, thread, j->own), *a = yt + c->tiles.columns * yt_row,
+        *other = a + WIDEST_ROWS * a_row;
   copy_table table = {.from_at = (int32_t *)(other + WIDEST_ROWS * a_row)};
   table.to_at = table.from_at + TABLE;
   slab s = {0};
@@ -164,7 +163,7 @@ static void forward(void *arg, int64_t tile, int thread) {
 }
 
 static size_t linear_shared(int64_t rows, int64_t K) {
-  return table_bytes() + floats(sl_round_up(sl_min64(rows, ROW_BLOCK), WIDEST) * K);
+  return table_bytes() + sl_float_bytes(sl_round_up(sl_min64(rows, ROW_BLOCK), WIDEST) * K);
 }
 
 sl_status SL_KERNEL(linear)(const sl_call *c) {
@@ -240,7 +239,7 @@ static void backward(void *arg, int64_t tile, int thread) {
   const job *j = arg;
   const sl_call *c = j->c;
   sl_range inputs = sl_tile_range(tile, tile_width(c, j->K), j->K);
-  float *panel = own(j, thread), *other = panel + SL_PRODUCT_DEPTH * PANEL,
+  float *panel = sl_own_scratch(j->c, thread, j->own), *other = panel + SL_PRODUCT_DEPTH * PANEL,
         *dx = (float *)c->out[0].data + j->row * j->K;
   copy_table table = {.from_at = (int32_t *)(other + SL_PRODUCT_DEPTH * PANEL)};
   table.to_at = table.from_at + TABLE;
@@ -275,7 +274,7 @@ static void backward(void *arg, int64_t tile, int thread) {
 }
 
 static size_t linear_dx_shared(int64_t rows, int64_t N) {
-  return table_bytes() + (sl_stride_clashes(N) ? floats(sl_min64(rows, ROW_BLOCK) * sl_spread_stride(N)) : 0);
+  return table_bytes() + (sl_stride_clashes(N) ? sl_float_bytes(sl_min64(rows, ROW_BLOCK) * sl_spread_stride(N)) : 0);
 }
 
 sl_status SL_KERNEL(linear_dx)(const sl_call *c) {
@@ -313,7 +312,7 @@ static void weight_gradient(void *arg, int64_t tile, int thread) {
   int64_t N = c->out[0].shape.dim[0], features = last(&c->in[0].shape);
   sl_range all = sl_tile_range(tile, tile_width(c, N), N);
   int64_t width = all.to - all.from, dy_row = sl_spread_stride(width), slabs = sl_tiles_of(width, SL_PRODUCT_ROWS);
-  float *dy = own(j, thread), *dw = (float *)c->out[0].data + all.from * j->K;
+  float *dy = sl_own_scratch(j->c, thread, j->own), *dw = (float *)c->out[0].data + all.from * j->K;
   int32_t *at = (int32_t *)(dy + SUM_BLOCK * sl_spread_stride(c->tiles.columns));
   for (int64_t i = 0; i < j->rows; i++) {
     at[i] = (int32_t)(i * dy_row);
@@ -335,7 +334,7 @@ static void weight_gradient(void *arg, int64_t tile, int thread) {
 }
 
 static size_t linear_dw_shared(int64_t rows, int64_t K) {
-  return floats(sl_min64(rows, SUM_BLOCK) * sl_round_up(K, WIDEST));
+  return sl_float_bytes(sl_min64(rows, SUM_BLOCK) * sl_round_up(K, WIDEST));
 }
 
 sl_status SL_KERNEL(linear_dw)(const sl_call *c) {
@@ -356,15 +355,9 @@ SL_CUDA_DECLARE(linear);
 SL_CUDA_DECLARE(linear_dx);
 SL_CUDA_DECLARE(linear_dw);
 
-static sl_status check_types(const sl_value_info *const *in, int n_in) {
-  for (int i = 0; i < n_in; i++)
-    if (in[i]->dtype != SL_F32) return sl_fail(SL_ESHAPE, "takes F32, not %s", sl_dtype_name(in[i]->dtype));
-  return SL_OK;
-}
-
 static sl_status shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
   (void)attr, (void)n_out;
-  SL_TRY(check_types(in, n_in));
+  SL_TRY(weights_check(in, n_in));
   char x[SL_SHAPE_TEXT], w[SL_SHAPE_TEXT];
   if (in[0]->shape.ndim < 1 || in[1]->shape.ndim != 2 || last(&in[0]->shape) != in[1]->shape.dim[1])
     return sl_fail(SL_ESHAPE, "weights %s do not fit inputs %s: expects [features, inputs] and [..., inputs]",
@@ -379,7 +372,7 @@ static sl_status shape(const void *attr, const sl_value_info *const *in, int n_i
 
 static sl_status shape_dx(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
   (void)attr, (void)n_out;
-  SL_TRY(check_types(in, n_in));
+  SL_TRY(weights_check(in, n_in));
   char dy[SL_SHAPE_TEXT], w[SL_SHAPE_TEXT];
   if (in[0]->shape.ndim < 1 || in[1]->shape.ndim != 2 || last(&in[0]->shape) != in[1]->shape.dim[0])
     return sl_fail(SL_ESHAPE, "weights %s do not fit the gradient %s: expects [features, inputs] and [..., features]",
@@ -391,7 +384,7 @@ static sl_status shape_dx(const void *attr, const sl_value_info *const *in, int 
 
 static sl_status shape_dw(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
   (void)attr;
-  SL_TRY(check_types(in, n_in));
+  SL_TRY(weights_check(in, n_in));
   char dy[SL_SHAPE_TEXT], x[SL_SHAPE_TEXT];
   if (in[0]->shape.ndim < 1 || in[1]->shape.ndim < 1 || rows_of(&in[0]->shape) != rows_of(&in[1]->shape))
     return sl_fail(SL_ESHAPE, "gradient %s and inputs %s differ in rows", sl_shape_text(&in[0]->shape, dy, sizeof dy),
@@ -402,48 +395,40 @@ static sl_status shape_dw(const void *attr, const sl_value_info *const *in, int 
   return SL_OK;
 }
 
-static double bytes(const sl_call *c) {
-  double sum = 0;
-  for (int i = 0; i < c->n_in; i++)
-    for (int part = 0; part < c->in[i].parts; part++) sum += (double)sl_shape_count(&c->in[i].part[part].shape);
-  for (int i = 0; i < c->n_out; i++) sum += (1 + (c->accumulate >> i & 1)) * (double)sl_shape_count(&c->out[i].shape);
-  return sum * sizeof(float);
-}
-
 static void cost(const sl_call *c, sl_cost *cost) {
   const sl_linear_attr *attr = c->attr;
   double y = (double)sl_shape_count(&c->out[0].shape);
   cost->flops = y * (2 * (double)last(&c->in[0].shape) + (c->n_in > 2) + (attr->activation == SL_ACTIVATION_RELU));
-  cost->bytes = bytes(c);
+  cost->bytes = weights_bytes(c);
 }
 
 static void cost_dx(const sl_call *c, sl_cost *cost) {
   cost->flops = 2 * (double)sl_shape_count(&c->out[0].shape) * (double)last(&c->in[0].shape);
-  cost->bytes = bytes(c);
+  cost->bytes = weights_bytes(c);
 }
 
 static void cost_dw(const sl_call *c, sl_cost *cost) {
   double rows = (double)rows_of(&c->in[0].shape);
   cost->flops = 2 * (double)sl_shape_count(&c->out[0].shape) * rows;
   if (c->n_out > 1) cost->flops += (double)sl_shape_count(&c->out[1].shape) * rows;
-  cost->bytes = bytes(c);
+  cost->bytes = weights_bytes(c);
 }
 
 static size_t scratch(const sl_call *c) {
   int64_t R = rows_of(&c->in[0].shape);
   return linear_shared(R, last(&c->in[0].shape)) +
-         floats(c->tiles.columns * transposed_row(sl_min64(R, ROW_BLOCK)) +
-                2 * WIDEST_ROWS * sl_spread_stride(SL_PRODUCT_DEPTH) + 2 * TABLE);
+         sl_float_bytes(c->tiles.columns * transposed_row(sl_min64(R, ROW_BLOCK)) +
+                        2 * WIDEST_ROWS * sl_spread_stride(SL_PRODUCT_DEPTH) + 2 * TABLE);
 }
 
 static size_t scratch_dx(const sl_call *c) {
   return linear_dx_shared(rows_of(&c->in[0].shape), last(&c->in[0].shape)) +
-         floats(2 * SL_PRODUCT_DEPTH * WIDEST + 2 * TABLE);
+         sl_float_bytes(2 * SL_PRODUCT_DEPTH * WIDEST + 2 * TABLE);
 }
 
 static size_t scratch_dw(const sl_call *c) {
   return linear_dw_shared(rows_of(&c->in[0].shape), last(&c->in[1].shape)) +
-         floats(SUM_BLOCK * sl_spread_stride(c->tiles.columns)) + floats(SUM_BLOCK);
+         sl_float_bytes(SUM_BLOCK * sl_spread_stride(c->tiles.columns)) + sl_float_bytes(SUM_BLOCK);
 }
 
 static size_t scratch_dw_cuda(const sl_call *c) {
@@ -452,15 +437,10 @@ static size_t scratch_dw_cuda(const sl_call *c) {
 
 static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
   const sl_linear_attr *attr = node->attr;
-  sl_value dy = dout[0], dw[2] = {SL_NONE, SL_NONE};
+  sl_value dy = dout[0];
   if (attr->activation == SL_ACTIVATION_RELU)
     dy = sl_graph_add1(graph, &sl_op_relu_grad, node->name, NULL, (sl_value[]){dy, node->out[0]}, 2);
-  if (need[0]) din[0] = sl_graph_add1(graph, &sl_op_linear_dx, node->name, NULL, (sl_value[]){dy, node->in[1]}, 2);
-  int bias = node->n_in > 2 && need[2];
-  if (!need[1] && !bias) return;
-  sl_graph_add(graph, &sl_op_linear_dw, node->name, NULL, (sl_value[]){dy, node->in[0]}, 2, dw, 1 + bias);
-  if (need[1]) din[1] = dw[0];
-  if (bias) din[2] = dw[1];
+  weights_gradient(graph, node, dy, need, din, &sl_op_linear_dx, &sl_op_linear_dw);
 }
 
 const sl_operation sl_op_linear = {

@@ -62,13 +62,7 @@ static void forward(void *arg, int64_t tile, int thread) {
   }
 }
 
-sl_status SL_KERNEL(maxpool)(const sl_call *c) {
-  const sl_pool_attr *a = c->attr;
-  const int64_t *out = c->out[0].shape.dim;
-  sl_team_for(c->team, sl_tiles_of(out[0] * out[1], sl_tile_rows(c, a->kernel * a->width * out[3])), forward,
-              (void *)c);
-  return SL_OK;
-}
+sl_status SL_KERNEL(maxpool)(const sl_call *c) { return sl_pool_rows(c, forward); }
 
 /* dx of one window and SL_LANES channels, n of which count: dy at its largest pixel, 0 (or nothing more) at the others.
  * dx is at the image's first row. */
@@ -124,13 +118,7 @@ static void backward(void *arg, int64_t tile, int thread) {
   }
 }
 
-sl_status SL_KERNEL(maxpool_grad)(const sl_call *c) {
-  const sl_pool_attr *a = c->attr;
-  const int64_t *out = c->in[0].shape.dim;
-  sl_team_for(c->team, sl_tiles_of(out[0], sl_tile_rows(c, (int64_t)a->height * a->width * out[3])), backward,
-              (void *)c);
-  return SL_OK;
-}
+sl_status SL_KERNEL(maxpool_grad)(const sl_call *c) { return sl_pool_samples(c, backward); }
 
 #ifdef SL_ISA_BASE
 SL_CUDA_DECLARE(maxpool);
@@ -142,10 +130,6 @@ static sl_status shape(const void *attr, const sl_value_info *const *in, int n_i
   return SL_OK;
 }
 
-static void cost(const sl_call *c, sl_cost *cost) {
-  const sl_pool_attr *a = c->attr;
-  cost->flops = (double)sl_shape_count(&c->out[0].shape) * a->kernel * a->kernel;
-}
 static void cost_grad(const sl_call *c, sl_cost *cost) { cost->flops = (double)sl_shape_count(&c->out[0].shape); }
 
 static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
@@ -158,7 +142,7 @@ const sl_operation sl_op_maxpool = {
     .attr_bytes = sizeof(sl_pool_attr),
     .shape = shape,
     .gradient = gradient,
-    .cost = cost,
+    .cost = pool_cost,
     .cpu = SL_KERNELS(maxpool),
     .cuda = SL_CUDA_KERNEL(maxpool),
 };

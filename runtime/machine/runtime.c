@@ -664,26 +664,3 @@ const char *sl_runtime_model_host(const sl_runtime *rt) { return rt->model_host;
 const char *sl_runtime_sampling(const sl_runtime *rt) { return rt->sampling; }
 MPI_Comm sl_runtime_comm(const sl_runtime *rt) { return rt->comm; }
 MPI_Comm sl_runtime_node_comm(const sl_runtime *rt) { return rt->node_comm; }
-
-const char *sl_runtime_starpu(void) {
-  static _Thread_local char text[32];
-  int major, minor, release;
-  starpu_get_version(&major, &minor, &release);
-  snprintf(text, sizeof text, "%d.%d.%d", major, minor, release);
-  return text;
-}
-
-int sl_runtime_starpu_max_cpus(void) { return STARPU_MAXCPUS; }
-int sl_runtime_starpu_max_buffers(void) { return STARPU_NMAXBUFS; }
-int sl_runtime_starpu_has_cuda(void) { return CAN_USE_CUDA; }
-const char *sl_runtime_blas(void) { return openblas_get_corename(); }
-
-const char *sl_runtime_mpi(void) {
-  static _Thread_local char text[MPI_MAX_LIBRARY_VERSION_STRING];
-  int n = 0;
-  MPI_Get_library_version(text, &n);
-  for (char *c = text; *c; c++)
-    if (*c == '\t') *c = ' ';
-  text[strcspn(text, "\n")] = 0;
-  return text;
-}

@@ -1,9 +1,9 @@
 /* Byte-level byte-pair encoding (GPT-2): words by its pattern, then merges by rank. A word's symbols are a linked list
  * and the merges that apply wait in a heap, so that a word of n bytes takes O(n log n) however long. */
+#include "runtime/text/bpe.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include "runtime/text/tokenizer_parts.h"
 
 /* ---- bytes as characters ---------------------------------------------------------------------------------------- */
 
@@ -28,7 +28,9 @@ static int byte_of(int32_t c) {
   return c < 0 || k > 67 ? -1 : k < 33 ? k : k < 67 ? 127 + (k - 33) : 173;
 }
 
-int64_t sl__bytes_of_name(const char *name, size_t n, char *bytes) {
+/* The bytes that a name of byte characters stands for, into bytes (room for n), and how many; -1: it has other
+ * characters. */
+static int64_t bytes_of_name(const char *name, size_t n, char *bytes) {
   int64_t count = 0;
   for (size_t at = 0; at < n;) {
     int32_t c;
@@ -157,4 +159,20 @@ sl_status sl__bpe_word(sl_tokenizer *t, const char *word, size_t n, sl__ids *ids
   }
   for (int32_t i = 0; i >= 0; i = t->symbols[i].next) SL_TRY(sl__ids_add(ids, t->symbols[i].id));
   return SL_OK;
+}
+
+/* ---- text ------------------------------------------------------------------------------------------------------- */
+
+static int is_added(const sl_tokenizer *t, int32_t id) {
+  for (size_t i = 0; i < t->n_added; i++)
+    if (t->added[i].id == id) return 1;
+  return 0;
+}
+
+size_t sl__bpe_text(const sl_tokenizer *t, int32_t id, const char *name, size_t n, int first, char *out) {
+  (void)first;
+  const int64_t got = is_added(t, id) ? -1 : bytes_of_name(name, n, out);
+  if (got >= 0) return (size_t)got;
+  memcpy(out, name, n);
+  return n;
 }

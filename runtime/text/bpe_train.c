@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/text/tokenizer_parts.h"
+#include "runtime/text/bpe.h"
 
 enum { MOST_WORD_BYTES = 1024, END_BYTES = 13 };
 static const char end_text[] = "<|endoftext|>";
@@ -232,7 +232,7 @@ sl_status sl_bpe_trainer_finish(sl_bpe_trainer *r, int64_t vocabulary, sl_tokeni
     return sl_fail(SL_EINVAL, "a vocabulary of %lld: there are 256 bytes and <|endoftext|>, so 257 is the least",
                    (long long)vocabulary);
   if (r->t) return sl_fail(SL_EINVAL, "this trainer has given its tokenizer already");
-  SL_TRY(sl__tokenizer_new(SL__BPE, &r->t));
+  SL_TRY(sl__tokenizer_new(&sl__bpe, &r->t));
   uint32_t id;
   char name[2];
   for (int plain = 1; plain >= 0; plain--) /* printable bytes first, as in GPT-2's vocabulary */

@@ -1,4 +1,5 @@
-/* What the files of the tokenizer share: its fields, and the steps from text to words to ids. */
+/* The inside of a tokenizer, which the files of this folder share: its fields, what a kind of tokenizer must provide,
+ * and the words whose tokens it remembers. */
 #ifndef SL_TOKENIZER_PARTS_H
 #define SL_TOKENIZER_PARTS_H
 
@@ -7,7 +8,7 @@
 #include "runtime/base/numbering.h"
 #include "runtime/text/tokenizer.h"
 
-typedef enum { SL__BYTES, SL__BPE, SL__WORDPIECE } sl__tokenizer_kind;
+struct json_t;
 
 /* A token that is found in text before words are made of it, with Hugging Face's flags. */
 typedef struct sl__added {
@@ -27,8 +28,26 @@ typedef struct sl__symbol {
   int32_t previous, next, rank; /* rank of the merge with next, -1: none */
 } sl__symbol;
 
+/* A kind of tokenizer. A new kind is one of these, listed in tokenizer_file.c. */
+typedef struct sl__tokenizer_kind {
+  const char *type; /* "model.type" of a tokenizer.json; NULL: such a file never has this kind */
+  int cut_anywhere; /* 1: every byte is a token, so that text may be cut behind any byte */
+  /* Normalised text into t->buffer; *n: its bytes. NULL: text stays as it is. */
+  sl_status (*normalize)(sl_tokenizer *t, const char *text, size_t bytes, size_t *n);
+  /* Appends the tokens of a stretch of text without added tokens. */
+  sl_status (*stretch)(sl_tokenizer *t, const char *text, size_t bytes, sl__ids *ids);
+  /* Appends the tokens of one word; sl__word calls it. NULL: stretch does not cut text into words. */
+  sl_status (*word)(sl_tokenizer *t, const char *word, size_t bytes, sl__ids *ids);
+  /* Writes the text of token id, named `name` of n bytes, to `out`, which has room for n + 2 bytes. first: no token
+   * stands before it. Returns the number of bytes. */
+  size_t (*text)(const sl_tokenizer *t, int32_t id, const char *name, size_t n, int first, char *out);
+  /* Reads and writes what a tokenizer.json says beside names and added tokens; read is NULL where type is. */
+  sl_status (*read)(const char *path, const struct json_t *root, const struct json_t *model, sl_tokenizer *t);
+  struct json_t *(*write)(const sl_tokenizer *t, struct json_t *vocabulary);
+} sl__tokenizer_kind;
+
 struct sl_tokenizer {
-  sl__tokenizer_kind kind;
+  const sl__tokenizer_kind *kind;
   sl__strings names; /* by id, as files write them */
   sl__added *added;
   size_t n_added;
@@ -64,31 +83,14 @@ struct sl_tokenizer {
   size_t points_room;
 };
 
-sl_status sl__ids_add(sl__ids *ids, int32_t id);
-/* Appends the tokens of a word, remembered or found anew. */
-sl_status sl__word(sl_tokenizer *t, const char *word, size_t n, sl__ids *ids);
-
-/* Words of a stretch of text without added tokens, and the tokens of one word. */
-sl_status sl__bpe_stretch(sl_tokenizer *t, const char *text, size_t n, sl__ids *ids);
-sl_status sl__bpe_word(sl_tokenizer *t, const char *word, size_t n, sl__ids *ids);
-sl_status sl__wordpiece_stretch(sl_tokenizer *t, const char *text, size_t n, sl__ids *ids);
-sl_status sl__wordpiece_word(sl_tokenizer *t, const char *word, size_t n, sl__ids *ids);
-/* Normalised text, into t->buffer; *n is its length. */
-sl_status sl__wordpiece_normalize(sl_tokenizer *t, const char *text, size_t bytes, size_t *n);
-
-/* Bytes of the first word by GPT-2's pattern; n > 0. */
-size_t sl__gpt2_word(const char *text, size_t n);
-/* GPT-2 writes bytes as printable characters: the byte's text (1 or 2 bytes) and its length. */
-size_t sl__byte_name(unsigned char byte, char text[2]);
-/* The bytes that such a text stands for, into bytes (room for n), and how many; -1: it has other characters. */
-int64_t sl__bytes_of_name(const char *name, size_t n, char *bytes);
-
-/* An empty tokenizer of that kind; and what holds once names and added tokens are there. */
-sl_status sl__tokenizer_new(sl__tokenizer_kind kind, sl_tokenizer **tokenizer);
-sl_status sl__tokenizer_finish(sl_tokenizer *t);
+/* An empty tokenizer of that kind. Names and added tokens come next, then sl__tokenizer_finish. */
+sl_status sl__tokenizer_new(const sl__tokenizer_kind *kind, sl_tokenizer **tokenizer);
 sl_status sl__tokenizer_add(sl_tokenizer *t, int32_t id, const char *text, sl__added flags);
-/* Fills byte_id from names. */
-void sl__bpe_bytes(sl_tokenizer *t);
+sl_status sl__tokenizer_finish(sl_tokenizer *t);
+
+sl_status sl__ids_add(sl__ids *ids, int32_t id);
+/* Appends the tokens of a word: those remembered, or those that kind->word finds. */
+sl_status sl__word(sl_tokenizer *t, const char *word, size_t n, sl__ids *ids);
 
 static inline int sl__white(int32_t c) { /* Unicode's White_Space */
   return (c >= 9 && c <= 13) || c == 32 || c == 0x85 || c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200a) ||

@@ -1,7 +1,7 @@
 /* WordPiece (BERT): cleaned and normalised text, words and punctuation, and the longest pieces from the left. */
-#include <string.h>
+#include "runtime/text/wordpiece.h"
 
-#include "runtime/text/tokenizer_parts.h"
+#include <string.h>
 
 /* ---- normalisation ---------------------------------------------------------------------------------------------- */
 
@@ -135,4 +135,16 @@ sl_status sl__wordpiece_word(sl_tokenizer *t, const char *word, size_t n, sl__id
     at = end;
   }
   return SL_OK;
+}
+
+/* ---- text ------------------------------------------------------------------------------------------------------- */
+
+/* A space stands before every token that begins a word. */
+size_t sl__wordpiece_text(const sl_tokenizer *t, int32_t id, const char *name, size_t n, int first, char *out) {
+  (void)id;
+  const int goes_on = !first && n >= t->prefix_bytes && memcmp(name, t->prefix, t->prefix_bytes) == 0;
+  const size_t prefix = goes_on ? t->prefix_bytes : 0, space = !first && !goes_on;
+  if (space) out[0] = ' ';
+  memcpy(out + space, name + prefix, n - prefix);
+  return space + n - prefix;
 }

@@ -28,13 +28,18 @@ typedef enum sl_scope { SL_SCOPE_SAMPLE, SL_SCOPE_LEAF, SL_SCOPE_WHOLE } sl_scop
 
 typedef enum sl_phase { SL_PHASE_FORWARD, SL_PHASE_BACKWARD, SL_PHASE_UPDATE, SL_PHASE_COUNT } sl_phase;
 
-/* Which stretches of a model the backward pass computes again instead of keeping their values (recompute.h): none;
- * attention with the layers in front of it; whole blocks. */
+/* Stretches of a model that the backward pass can compute again instead of keeping their values (recompute.h): none;
+ * attention with the layers in front of it; whole blocks. A new kind of stretch is one row here, and sl_graph_segment
+ * around it in a model. */
+#define SL_RECOMPUTE_LIST(X)             \
+  X(SL_RECOMPUTE_NONE, "none")           \
+  X(SL_RECOMPUTE_ATTENTION, "attention") \
+  X(SL_RECOMPUTE_BLOCK, "block")
 typedef enum sl_recompute {
-  SL_RECOMPUTE_NONE,
-  SL_RECOMPUTE_ATTENTION,
-  SL_RECOMPUTE_BLOCK,
-  SL_RECOMPUTE_COUNT
+#define SL_RECOMPUTE_ENUM(kind, name) kind,
+  SL_RECOMPUTE_LIST(SL_RECOMPUTE_ENUM)
+#undef SL_RECOMPUTE_ENUM
+      SL_RECOMPUTE_COUNT
 } sl_recompute;
 
 /* First contents of a parameter or state; random ones come from Philox keyed by the seed and the value's name. */

@@ -8,7 +8,11 @@
 /* A value that is so many times smaller than its segment's largest is kept. */
 enum { SMALL = 16 };
 
-const char *const sl_recompute_names[] = {"none", "attention", "block", NULL};
+const char *const sl_recompute_names[] = {
+#define SL_RECOMPUTE_NAME(kind, name) name,
+    SL_RECOMPUTE_LIST(SL_RECOMPUTE_NAME)
+#undef SL_RECOMPUTE_NAME
+        NULL};
 
 typedef struct pass {
   sl_graph *g;

@@ -1,0 +1,37 @@
+/* Versions and limits of the libraries that this build runs with. They hold with and without a runtime. */
+#include <cblas.h>
+#include <mpi.h>
+#include <starpu.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/machine/runtime.h"
+
+#if defined(SL_HAVE_CUDA) && defined(STARPU_USE_CUDA)
+#define CAN_USE_CUDA 1
+#else
+#define CAN_USE_CUDA 0
+#endif
+
+const char *sl_runtime_starpu(void) {
+  static _Thread_local char text[32];
+  int major, minor, release;
+  starpu_get_version(&major, &minor, &release);
+  snprintf(text, sizeof text, "%d.%d.%d", major, minor, release);
+  return text;
+}
+
+int sl_runtime_starpu_max_cpus(void) { return STARPU_MAXCPUS; }
+int sl_runtime_starpu_max_buffers(void) { return STARPU_NMAXBUFS; }
+int sl_runtime_starpu_has_cuda(void) { return CAN_USE_CUDA; }
+const char *sl_runtime_blas(void) { return openblas_get_corename(); }
+
+const char *sl_runtime_mpi(void) {
+  static _Thread_local char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int n = 0;
+  MPI_Get_library_version(text, &n);
+  for (char *c = text; *c; c++)
+    if (*c == '\t') *c = ' ';
+  text[strcspn(text, "\n")] = 0;
+  return text;
+}
