@@ -1,6 +1,6 @@
-/* Whole files: written so that a reader sees the old content or the new one and never a part, read within a bound. A
- * new content goes to a temporary in the same folder, which is synchronised and renamed; on any failure (a full disk,
- * say) the temporary is removed and the old file stays. Errors name the path and the cause. */
+/* Reads and writes whole files. A reader sees the old content or the new one, never a part: new content goes to a
+ * temporary file in the same folder, which is synchronised and renamed. After a failure, such as a full disk, the
+ * temporary file is removed and the old file stays. Errors name the path and the cause. */
 #ifndef SL_FILE_H
 #define SL_FILE_H
 
@@ -16,18 +16,18 @@ extern "C" {
 /* A file being written; nothing is at its path until sl_file_commit. */
 typedef struct sl_file sl_file;
 
-/* Starts a new content for path. SL_EIO when the folder cannot be written. */
+/* Begins new content for path. SL_EIO: the folder cannot be written. */
 sl_status sl_file_create(const char *path, sl_file **file);
-/* Appends n bytes. After a failure only sl_file_discard is useful. */
+/* Appends n bytes. After a failure, call sl_file_discard. */
 sl_status sl_file_write(sl_file *file, const void *bytes, size_t n);
-/* Writes n bytes over what was written at offset; a header, say, whose numbers are known at the end. */
+/* Overwrites n bytes at offset, for example a header whose numbers are known only at the end. */
 sl_status sl_file_overwrite(sl_file *file, uint64_t offset, const void *bytes, size_t n);
 /* Puts the content at its path and frees file; on failure the temporary is gone and what was at path is untouched. */
 sl_status sl_file_commit(sl_file *file);
 /* Removes the temporary and frees file; NULL is allowed. */
 void sl_file_discard(sl_file *file);
 
-/* create, write, commit in one. */
+/* sl_file_create, sl_file_write and sl_file_commit in one call. */
 sl_status sl_file_replace(const char *path, const void *bytes, size_t n);
 
 /* Makes a folder, with mode 0777 less the umask. A folder that exists is no error. SL_EIO names the folder. */
@@ -40,8 +40,8 @@ sl_status sl_folder_make_all(const char *path, unsigned mode, int *made);
  * that (EINVAL) are not an error. */
 sl_status sl_folder_sync(const char *folder);
 
-/* Reads the whole of a regular file or stream of at most limit bytes; *bytes is the caller's to free() and has a zero
- * byte after its end, so that text is a string. SL_ENOTFOUND, SL_EIO, SL_EFORMAT (larger than limit), SL_ENOMEM. */
+/* Reads a regular file or stream of at most limit bytes. The caller must free(*bytes). A zero byte follows the content,
+ * so text can be used as a string. SL_ENOTFOUND, SL_EIO, SL_EFORMAT (larger than limit), SL_ENOMEM. */
 sl_status sl_file_read(const char *path, size_t limit, char **bytes, size_t *n);
 
 #ifdef __cplusplus

@@ -10,13 +10,13 @@
 extern "C" {
 #endif
 
-/* *value is the caller's to json_decref(). Errors name path, line and column. */
+/* The caller must json_decref(*value). Errors name path, line and column. */
 sl_status sl_json_read(const char *path, json_t **value);
-/* The value as text, with jansson's flags; the caller's to free(), NULL without memory. json_dumps may leave out a key
+/* The value as text, with jansson's flags. The caller must free() it. NULL: no memory. json_dumps may leave out a key
  * and still succeed where memory runs out on the way (jansson 2.14); this allocates once. */
 char *sl_json_text(const json_t *value, size_t flags);
-/* Indented, keys in the order of insertion. Does not take over the reference. NULL (a failed jansson constructor, such
- * as json_real(NAN)) is SL_EINVAL. */
+/* Writes indented text, keys in the order of insertion. The caller keeps its reference. A NULL value, which a failed
+ * constructor such as json_real(NAN) returns, is SL_EINVAL. */
 sl_status sl_json_write(const char *path, const json_t *value);
 
 #ifdef __cplusplus

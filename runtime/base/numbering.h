@@ -1,5 +1,5 @@
-/* Numbers for things as they are met, 0, 1, 2, ...: byte strings (tokens, words) and pairs of ids (merges). Hash tables
- * with open addressing whose numbers index what the caller keeps about each thing. */
+/* Numbers byte strings (tokens, words) and pairs of ids (merges) 0, 1, 2, ... in the order in which they are added. The
+ * caller keeps its own data in arrays indexed by these numbers. Lookup is by hash tables with open addressing. */
 #ifndef SL_NUMBERING_H
 #define SL_NUMBERING_H
 
@@ -19,9 +19,9 @@ typedef struct sl__strings {
 } sl__strings;
 
 sl_status sl__strings_init(sl__strings *strings);
-void sl__strings_clear(sl__strings *strings);                                      /* of zeros, too */
+void sl__strings_clear(sl__strings *strings);                                      /* a zeroed struct is allowed */
 int64_t sl__strings_find(const sl__strings *strings, const char *bytes, size_t n); /* -1: not there */
-/* The string's number, a new one (then the former strings->n) where it is not there. */
+/* Sets *number to the string's number. A new string gets the number strings->n had before the call. */
 sl_status sl__strings_add(sl__strings *strings, const char *bytes, size_t n, uint32_t *number);
 /* String `number` and its length; valid until the next _add. */
 const char *sl__strings_get(const sl__strings *strings, size_t number, size_t *n);
@@ -41,7 +41,7 @@ void sl__pairs_clear(sl__pairs *pairs);
 int32_t sl__pairs_find(const sl__pairs *pairs, uint64_t pair); /* -1: not there */
 sl_status sl__pairs_add(sl__pairs *pairs, uint64_t pair, uint32_t *number);
 
-/* Room for n elements of a growing array; 0: no memory. */
+/* Grows the array at *pointer to room for n elements or more. Returns 0 when memory runs out. */
 int sl__grow(void *pointer, size_t *room, size_t n, size_t element);
 
 #endif

@@ -19,11 +19,11 @@ typedef struct sl_permutation {
   uint64_t key[SL_PERMUTATION_ROUNDS];
 } sl_permutation;
 
-/* n >= 1, at most 2^62. `stream` tells apart permutations of one seed: the number of the epoch, or one of the below. */
+/* n is 1 to 2^62. `stream` gives each use of one seed its own permutation: an epoch's number, or a constant below. */
 sl_permutation sl_permutation_make(int64_t n, uint64_t seed, uint64_t stream);
-#define SL_PERMUTATION_SPLIT UINT64_MAX /* the stream that chooses validation samples */
+#define SL_PERMUTATION_SPLIT UINT64_MAX /* chooses the validation samples */
 
-/* Where i goes, 0 <= i < n. About 30 ns. Safe from any thread. */
+/* The image of i, 0 <= i < n. Takes about 30 ns. Any thread may call it. */
 int64_t sl_permutation_at(const sl_permutation *permutation, int64_t i);
 
 #ifdef __cplusplus

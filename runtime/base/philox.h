@@ -1,9 +1,9 @@
-/* Random numbers as a pure function of where they are used: Philox4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel
+/* Random numbers as a pure function of their position: Philox4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel
  * random numbers: as easy as 1, 2, 3", SC 2011).
  *
- * A number is named by seed, step, operation and the element's index in the global batch, so it is the same whatever
- * thread, rank or device asks for it. Element i takes word i % 4 of block i / 4. The rounds are branch-free, so that
- * loops over blocks vectorise; the functions serve C and CUDA alike. */
+ * Seed, step, operation and the element's index in the global batch determine a number, so every thread, rank and
+ * device computes the same one. Element i takes word i % 4 of block i / 4. The rounds are branch-free, so that loops
+ * over blocks vectorise; the functions serve C and CUDA alike. */
 #ifndef SL_PHILOX_H
 #define SL_PHILOX_H
 

@@ -1,7 +1,7 @@
-/* Settings: rows that describe the fields of a struct. From a row a field is read from text, shown, compared, and
- * written to JSON and read back, so that a new field costs its row and the code that uses it.
+/* Settings: each row describes one field of a struct. The row is enough to read the field from text, show it, compare
+ * it, write it to JSON and read it back, so a new field needs only its row and the code that uses it.
  *
- * A field that was not given holds NULL (text, choice), -1 (integer, named), NaN (real) or 0 (flag). */
+ * A field without a value holds NULL (text, choice), -1 (integer, named), NaN (real) or 0 (flag). */
 #ifndef SL_SETTING_H
 #define SL_SETTING_H
 
@@ -42,7 +42,7 @@ int sl_setting_given(const sl_setting *setting, const void *base);
 /* Reads the field from text; NULL: a flag without a value. `where` begins a message: "--", or "FILE, line 3: ".
  * SL_EINVAL says which values there are. */
 sl_status sl_setting_set(const sl_setting *setting, void *base, const char *where, const char *text);
-/* The value as text, which sl_setting_set reads back the same; NULL when it was not given. */
+/* The value as text, from which sl_setting_set reads the same value. NULL: the field has no value. */
 enum { SL_SETTING_BYTES = 32 };
 const char *sl_setting_text(const sl_setting *setting, const void *base, char text[SL_SETTING_BYTES]);
 /* What help shows behind the name: "DIR", "sgd|adamw"; NULL of a flag. */

@@ -21,12 +21,12 @@
 extern "C" {
 #endif
 
-/* Where samples come from: n samples of sample_bytes each. */
+/* A source of n samples of sample_bytes bytes each. */
 typedef struct sl_sample_source {
   int64_t n;           /* samples, >= 1 for training */
   size_t sample_bytes; /* of one sample */
-  /* Writes sample i's bytes at sample (sample_bytes of them) and its label (-1: ignored). Called by the loader's
-   * thread; must not touch what others write. A failure reaches the caller of sl_loader_next. */
+  /* Writes sample i (sample_bytes bytes) and its label (-1: ignored). The loader's thread calls it, so it must not use
+   * data that another thread writes. sl_loader_next returns its failures. */
   sl_status (*read)(void *arg, int64_t i, void *sample, int32_t *label);
   void *arg; /* outlives the loader */
 } sl_sample_source;
@@ -40,7 +40,7 @@ typedef struct sl_loader_options {
   int64_t first;                   /* this rank's part of each batch: rows [first, first + rows) of its B ... */
   int64_t rows;                    /* ... 0 means all behind first */
   uint64_t seed;                   /* of the order and of augmentation; unused by evaluation */
-  int64_t cursor;                  /* samples consumed before, over all ranks */
+  int64_t cursor;                  /* number of samples that all ranks consumed before */
   int depth;                       /* slots; 0 means 3, and 2 is the least */
   const int *cpus;                 /* operating-system numbers of the CPUs that the thread is bound to; copied */
   int ncpus;                       /* 0: not bound */
@@ -48,12 +48,12 @@ typedef struct sl_loader_options {
   int64_t height, width, channels; /* of a sample, where augment is not 0: its bytes are [height, width, channels] */
 } sl_loader_options;
 
-/* One slot of the ring. From sl_loader_next until sl_loader_release it is the caller's, who may also write to it. */
+/* One slot of the ring. The caller owns it from sl_loader_next to sl_loader_release and may write to it. */
 typedef struct sl_batch {
-  int slot;           /* its number, 0 <= slot < depth; slots do not move, so they can be registered once */
+  int slot;           /* number, 0 <= slot < depth; slots never move, so they are registered once */
   int64_t rows;       /* rows here: the loader's rows */
   int64_t valid;      /* rows of the global batch that are real samples; B in training */
-  int64_t valid_here; /* of the rows here, those that are real; padding has zero bytes and label -1 */
+  int64_t valid_here; /* rows here that are real samples; padding has zero bytes and label -1 */
   int64_t cursor;     /* the cursor after this batch */
   void *samples;      /* [rows, sample_bytes], 64-byte aligned */
   int32_t *labels;    /* [rows], 64-byte aligned */
@@ -61,13 +61,13 @@ typedef struct sl_batch {
 
 typedef struct sl_loader sl_loader;
 
-/* Starts the thread, which begins to fill slots at once. SL_EINVAL, SL_ENOMEM, SL_EIO (no thread). */
+/* Starts the thread that fills the slots. SL_EINVAL, SL_ENOMEM, SL_EIO (no thread). */
 sl_status sl_loader_create(const sl_loader_options *options, sl_loader **loader);
-/* The next batch, in order; waits only when it is not ready. *batch is NULL after the last batch of an evaluation.
- * SL_EINVAL when the caller holds all slots. A failure of the source is returned here, in its place in the order, with
- * its text; the loader can then only be rewound or destroyed. */
+/* Returns the next batch in order and waits until it is ready. *batch is NULL after the last batch of an evaluation.
+ * SL_EINVAL: the caller holds all slots. A failure of the source is returned in place of the batch that it hit; after
+ * it, rewind or destroy the loader. */
 sl_status sl_loader_next(sl_loader *loader, sl_batch **batch);
-/* Gives the slot back to be filled; in any order. */
+/* Returns a slot to the loader. Slots may be returned in any order. */
 void sl_loader_release(sl_loader *loader, sl_batch *batch);
 /* Starts again at a cursor (evaluation: 0 for another pass). The caller holds no slot. */
 sl_status sl_loader_rewind(sl_loader *loader, int64_t cursor);

@@ -17,22 +17,23 @@ extern "C" {
 #endif
 
 typedef struct sl_tokens_options {
-  /* A file, a folder, or several with commas between. Of a folder the files named .bin are taken or, where there are
-   * none, those named .txt, in the order of their names. Files with "val" in their name are for validation, those with
-   * "test" for testing, the others for training. */
+  /* Files and folders, with commas between. A folder gives its .bin files or, if it has none, its .txt files, in the
+   * order of their names. Files with "val" in their name are for validation, files with "test" for testing, all others
+   * for training. */
   const char *paths;
-  int64_t vocabulary;         /* every id is below it */
-  int64_t window;             /* tokens of a sample */
-  int64_t stride;             /* from one sample's first token to the next's; 0: window */
-  double validation_fraction; /* without a file for validation, the last part of the training tokens is; 0 <= f < 1 */
+  int64_t vocabulary; /* every id is below it */
+  int64_t window;     /* tokens of a sample */
+  int64_t stride;     /* distance between the first tokens of two samples; 0: window */
+  double
+      validation_fraction; /* part at the end of the training tokens, used if no file is for validation; 0 <= f < 1 */
 } sl_tokens_options;
 
 typedef struct sl_tokens {
   char *paths;                    /* absolute, as options.paths takes them */
   int64_t n[SL_SPLIT_COUNT];      /* samples in each split */
   int64_t tokens[SL_SPLIT_COUNT]; /* tokens in each split */
-  int text;                       /* whether a file of it is text */
-  uint64_t digest;                /* of all contents (XXH3): tells another set */
+  int text;                       /* 1: at least one file is text */
+  uint64_t digest;                /* XXH3 of all contents, which identifies the set */
   struct sl_tokens_file *files;   /* private */
   int n_files;
   struct sl_tokens_split *split[SL_SPLIT_COUNT]; /* private */

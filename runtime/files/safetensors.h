@@ -1,10 +1,10 @@
 /* Safetensors files: named arrays behind a JSON header; the format of models and checkpoints. Source: the format
  * section of https://github.com/huggingface/safetensors.
  *
- * The header is validated whole before a byte of data is read: its length against the file, no duplicate key, known
- * types, shapes times type equal to sizes, offsets in range, and data that neither overlap nor leave a hole. Data are
- * read straight into the caller's memory rather than mapped: no second copy, no alignment to mind, and a file cut short
- * under way is an error, not SIGBUS. */
+ * The whole header is validated before any data is read: its length against the file, no duplicate key, known types,
+ * sizes equal to shape times type, offsets in range, and data without overlaps or holes. Data is read straight into the
+ * caller's memory, not mapped. So there is no second copy and no alignment to keep, and a file that is truncated
+ * meanwhile gives an error, not SIGBUS. */
 #ifndef SL_SAFETENSORS_H
 #define SL_SAFETENSORS_H
 
@@ -19,7 +19,7 @@ typedef struct sl_named_array {
   const char *name;
   sl_dtype dtype;
   sl_shape shape;   /* ndim 0: a scalar */
-  const void *data; /* to be written; NULL in what a reader returns */
+  const void *data; /* data to write; NULL in arrays that a reader returns */
 } sl_named_array;
 
 typedef struct sl_safetensors sl_safetensors;
@@ -36,15 +36,15 @@ const sl_named_array *sl_safetensors_get(const sl_safetensors *st, int i);
 int sl_safetensors_find(const sl_safetensors *st, const char *name);
 /* A string of __metadata__, or NULL. */
 const char *sl_safetensors_metadata(const sl_safetensors *st, const char *key);
-/* Reads tensor i's elements into data, which has room for them. SL_EIO, SL_EFORMAT (file cut short meanwhile). */
+/* Reads the elements of tensor i into data, which must have room for them. SL_EIO, SL_EFORMAT (truncated file). */
 sl_status sl_safetensors_read(const sl_safetensors *st, int i, void *data);
 
 /* Writes the arrays in the given order, atomically; metadata is nmetadata pairs of strings (key, value). The same
  * arguments give the same bytes. SL_EINVAL (a name twice, or reserved), SL_EIO. */
 sl_status sl_safetensors_write(const char *path, const sl_named_array *arrays, int n, const char *const (*metadata)[2],
                                int nmetadata);
-/* What such a file begins with: all up to the first array's data; path is for messages. *bytes is the caller's to
- * free(). */
+/* The beginning of such a file, up to the first array's data. path is used in messages only. The caller must
+ * free(*bytes). */
 sl_status sl_safetensors_head(const char *path, const sl_named_array *arrays, int n, const char *const (*metadata)[2],
                               int nmetadata, char **bytes, size_t *size);
 

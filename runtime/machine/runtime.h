@@ -1,7 +1,5 @@
-/* Start and stop of MPI, hwloc, StarPU and the workers' teams, in one place since each needs what the one before found:
- * the ranks of a node share its cores, StarPU's workers are bound to the share, teams grow from the workers.
- *
- * One runtime at a time in a process. */
+/* Starts and stops MPI, hwloc, StarPU and the workers' teams, in this order: the ranks of a node share its cores,
+ * StarPU's workers are bound to a rank's share, and each worker leads a team. A process has one runtime at a time. */
 #ifndef SL_RUNTIME_H
 #define SL_RUNTIME_H
 
@@ -39,17 +37,17 @@ sl_runtime_options sl_runtime_defaults(void); /* MPI on, all processors, K autom
  * that the installed StarPU has), SL_EMPI (a launcher promised more ranks than MPI has; thread level), SL_ETOPOLOGY,
  * SL_ESTARPU, SL_EUNSUPPORTED (kernels; GPUs asked of a StarPU without CUDA). */
 sl_status sl_runtime_start(const sl_runtime_options *options, sl_runtime **runtime);
-/* Waits for all tasks, ends the teams, StarPU, and MPI if it was started here and keep_mpi is 0. NULL is allowed. MPI
- * cannot start twice in a process: after that, one rank starts again without it, more cannot. */
+/* Waits for all tasks, then ends the teams, StarPU, and MPI if this runtime started it and keep_mpi is 0. NULL is
+ * allowed. MPI cannot start twice in a process: after MPI has ended, a job of one rank can start again without MPI, and
+ * a job of several ranks cannot. */
 void sl_runtime_stop(sl_runtime *runtime);
 /* Ends MPI if an earlier start began it. */
 void sl_runtime_end_mpi(void);
 
 sl_runtime *sl_runtime_current(void); /* the one that runs, or NULL */
 
-/* Tasks that will never run are still with StarPU, which neither shuts down nor gives up what they name: from here on
- * nothing of it is touched any more, and all that is left for the process is to end. Whatever is destroyed after this
- * keeps its memory. */
+/* Abandons StarPU while it holds tasks that will never run: it could neither shut down nor release their data. Nothing
+ * of StarPU is used after this call, destroy functions free no memory, and the process should end. */
 void sl_runtime_abandon(sl_runtime *runtime);
 int sl_runtime_abandoned(void);
 

@@ -1,5 +1,5 @@
-/* Tokenizers: text to token ids, and back. Three kinds, each as published files have them, with the ids that Hugging
- * Face's tokenizers give without special tokens added around the text:
+/* Tokenizers turn text into token ids and back. There are three kinds. Their ids are those of Hugging Face's tokenizers
+ * when no special tokens are added around the text:
  *   bytes      256 ids, the bytes themselves.
  *   BPE        byte-level byte-pair encoding, GPT-2's (Radford et al. 2019; Sennrich et al. 2016): text is cut into
  * words by a fixed pattern, and in each word the pair that was learnt first is joined, until none is left. Every
@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-/* Remembers the tokens of words that it has met, so one thread at a time may use it. */
+/* A tokenizer remembers the tokens of words it has met, so only one thread at a time may use it. */
 typedef struct sl_tokenizer sl_tokenizer;
 
 typedef enum sl_special {
@@ -41,20 +41,20 @@ sl_status sl_tokenizer_open(const char *path, sl_tokenizer **tokenizer);
 void sl_tokenizer_close(sl_tokenizer *tokenizer); /* NULL is allowed */
 
 int64_t sl_tokenizer_vocabulary(const sl_tokenizer *tokenizer);                /* ids are 0 .. vocabulary - 1 */
-int32_t sl_tokenizer_special(const sl_tokenizer *tokenizer, sl_special which); /* -1: it has none */
+int32_t sl_tokenizer_special(const sl_tokenizer *tokenizer, sl_special which); /* -1: none */
 
-/* *tokens is the caller's to free(), never NULL on success. SL_EINVAL: a byte without a token, in a vocabulary that
- * lacks some and has no unknown token; or a word of 2^30 bytes. */
+/* The caller must free(*tokens), which is never NULL on success. SL_EINVAL: a byte without a token, in a vocabulary
+ * that lacks some and has no unknown token; or a word of 2^30 bytes. */
 sl_status sl_tokenizer_encode(sl_tokenizer *tokenizer, const char *text, size_t bytes, int32_t **tokens, size_t *n);
-/* Where a long text may be cut: the largest position in 1 .. bytes - 1 such that the tokens of what is before it and
- * those of what follows, whatever more comes, are the tokens of the whole; 0: there is none. */
+/* The last position in 1 .. bytes - 1 where a long text may be cut: encoding both parts separately gives the tokens of
+ * the whole, whatever text follows. 0: there is none. */
 size_t sl_tokenizer_cut(const sl_tokenizer *tokenizer, const char *text, size_t bytes);
-/* *text is the caller's to free() and has a zero byte after its end. BPE gives the text back as it was; WordPiece puts
- * a space between words. SL_EINVAL: an id beyond the vocabulary. Parts may be decoded one by one; of WordPiece only
- * between words. */
+/* The caller must free(*text), which a zero byte follows. BPE restores the text exactly; WordPiece puts a space between
+ * words. SL_EINVAL: an id beyond the vocabulary. Tokens may be decoded in parts; those of WordPiece only between words.
+ */
 sl_status sl_tokenizer_decode(const sl_tokenizer *tokenizer, const int32_t *tokens, size_t n, char **text,
                               size_t *bytes);
-/* A tokenizer.json as Hugging Face's tokenizers read it; "bytes" becomes a BPE without merges. */
+/* Writes a tokenizer.json that Hugging Face's tokenizers read. "bytes" becomes a BPE without merges. */
 sl_status sl_tokenizer_save(const sl_tokenizer *tokenizer, const char *path);
 
 /* Learning a byte-level BPE: texts are added, then the most frequent pair of tokens becomes a token (of equally
