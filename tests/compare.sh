@@ -116,7 +116,11 @@ if env --default-signal=INT true 2>/dev/null && [ -e /proc/self/task/$$/children
   check 'and its folder is gone' absent "${folder:-.}"
   begin --policies lws
   await_child 4
-  kill -s STOP "$child" # it cannot end, which the first signal waits for
+  kill -s STOP "$child" # when all of its threads stand still it cannot end, which the first signal waits for
+  for _ in $(seq 600); do
+    cat "/proc/$child"/task/*/status | grep '^State:' | grep -qv 'T (stopped)' || break
+    sleep 0.1
+  done
   kill -s INT $pid
   for _ in $(seq 100); do # until SIGTERM waits for it
     case $(sed -n 's/^ShdPnd:[[:space:]]*//p' "/proc/$child/status") in *4000) break ;; esac
