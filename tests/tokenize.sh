@@ -2,7 +2,7 @@
 # starling tokenize: token files by every kind of tokenizer, one of them trained here; the text back from them;
 # messages for wrong input.
 . "$(dirname "$0")/support/command.shlib"
-data=$top/tests/runtime
+data=$top/tests/runtime/text
 little() { od -An -tu"$3" -j "$2" -N "$3" "$1" | tr -d ' '; } # file, byte, width
 tokens_are() { [ "$(od -An -v -tu"$2" -j 1024 "$1" | tr -s ' \n' ' ' | sed 's/^ //; s/ $//')" = "$3" ]; }
 awk 'BEGIN { for (i = 0; i < 4000; i++) print "line " i * 7 % 600 " of a text that is told again, and it'\''s told\tagain" }' >text.txt
