@@ -140,9 +140,16 @@ typedef enum sl_activation {
   SL_ACTIVATION_GELU_ERF,
   SL_ACTIVATION_GELU_TANH
 } sl_activation;
+/* First contents of a layer's weight and bias. */
+typedef struct sl_layer_init {
+  sl_init weight, bias;
+} sl_layer_init;
 /* y = activation(x W^T + b): x [B, ..., K], W [N, K], b [N]. Parameters layer.weight, layer.bias; He's uniform
  * initialisation (bound 1 / sqrt(K), as torch.nn.Linear does). */
 sl_value sl_linear(sl_graph *graph, const char *layer, sl_value x, int64_t features, sl_activation activation);
+/* The same layer with another initialisation. */
+sl_value sl_linear_init(sl_graph *graph, const char *layer, sl_value x, int64_t features, sl_activation activation,
+                        const sl_layer_init *init);
 /* The same with a given weight [N, K] and bias [N] (SL_NONE: none), without activation: for tied weights, such as
  * GPT-2's head, whose weight is the token embedding. */
 sl_value sl_linear_with(sl_graph *graph, const char *layer, sl_value x, sl_value weight, sl_value bias);
@@ -169,6 +176,9 @@ sl_value sl_layernorm(sl_graph *graph, const char *layer, sl_value x, double eps
  * H' = (H + 2 pad - kernel) / stride + 1. Initialised as torch.nn.Conv2d: bound 1 / sqrt(C kernel^2). */
 sl_value sl_conv2d(sl_graph *graph, const char *layer, sl_value x, int64_t channels, int kernel, int stride, int pad,
                    int bias);
+/* The same layer with another initialisation. */
+sl_value sl_conv2d_init(sl_graph *graph, const char *layer, sl_value x, int64_t channels, int kernel, int stride,
+                        int pad, int bias, const sl_layer_init *init);
 sl_value sl_maxpool(sl_graph *graph, const char *layer, sl_value x, int kernel, int stride, int pad);
 sl_value sl_avgpool(sl_graph *graph, const char *layer, sl_value x, int kernel, int stride, int pad);
 /* Mean over all positions: [B, ..., C] -> [B, C]; for images this is global average pooling. */

@@ -1,15 +1,34 @@
 /* From a model's layers to the graph of a training step, or of an evaluation. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "models/models.h"
 #include "tasks/graph/gradient.h"
 
-static sl_masking masking_of(const sl_model *model, const sl_model_data *data) {
-  sl_masking m = data->masking.to > 0 ? data->masking : model->masking;
-  if (m.to > data->classes) m.to = (int32_t)data->classes;
-  if (m.mask >= data->classes) m.mask = SL_NONE; /* which the operation refuses */
-  return m;
+/* The data's own masking, else that of the model's sizes for the data's vocabulary. */
+static sl_status find_masking(const sl_model *model, const sl_model_data *data, sl_masking *m) {
+  *m = data->masking;
+  if (m->to > 0 || !model->family->masking) return SL_OK;
+  sl_model *sized, *whole = NULL;
+  char vocabulary[40];
+  snprintf(vocabulary, sizeof vocabulary, "vocabulary=%lld", (long long)data->classes);
+  SL_TRY(sl_model_sized(model, vocabulary, &sized));
+  const sl_status status = sl_model_complete(sized, &whole);
+  if (status == SL_OK) *m = model->family->masking(whole->sizes);
+  free(sized), free(whole);
+  return status;
+}
+
+/* The layers, for sizes that may be open. */
+static sl_value build(const sl_model *model, sl_graph *g, sl_value x, const sl_model_data *data,
+                      const sl_training *options, int training) {
+  sl_model *whole;
+  const sl_status status = sl_model_complete(model, &whole);
+  if (status != SL_OK) return sl_graph_fail(g, status, model->name), SL_NONE;
+  x = model->family->build(g, x, data, whole->sizes, options, training);
+  free(whole);
+  return x;
 }
 
 /* Input, layers, loss and measures: what both graphs have. */
@@ -22,14 +41,15 @@ static sl_status forward(const sl_model *model, const sl_model_data *data, const
   sl_graph *g = n->graph;
   sl_value labels = sl_input(g, "labels", SL_SLOT_LABELS, SL_I32, sl_shape_make(NULL, 0)), x;
   const sl_value_info *info;
-  if (model->task == SL_TASK_NEXT_TOKEN) {
+  if (model->family->task == SL_TASK_NEXT_TOKEN) {
     x = sl_input(g, "windows", SL_SLOT_IMAGES, SL_I32, SL_SHAPE(data->length + 1));
     info = sl_graph_value(g, x);
     x = sl_next_tokens(g, "tokens", x, labels, &labels);
-  } else if (model->task == SL_TASK_MASKED_TOKEN) {
+  } else if (model->family->task == SL_TASK_MASKED_TOKEN) {
     x = sl_input(g, "windows", SL_SLOT_IMAGES, SL_I32, SL_SHAPE(data->length));
     info = sl_graph_value(g, x);
-    const sl_masking masking = masking_of(model, data);
+    sl_masking masking;
+    SL_TRY(find_masking(model, data, &masking));
     x = sl_mask_tokens(g, "tokens", x, labels, &masking, &labels);
   } else {
     x = sl_input(g, "images", SL_SLOT_IMAGES, SL_U8, SL_SHAPE(data->height, data->width, data->channels));
@@ -38,14 +58,15 @@ static sl_status forward(const sl_model *model, const sl_model_data *data, const
                      data->deviation);
   }
   if (info) n->sample_bytes = (size_t)sl_shape_row(&info->shape) * sl_dtype_bytes(info->dtype);
-  n->logits = model->build(g, x, data, options, training);
+  n->logits = build(model, g, x, data, options, training);
   n->count = sl_count_targets(g, "count", labels);
   n->loss = training && options->smoothing > 0
                 ? sl_cross_entropy_smoothed(g, "loss", n->logits, labels, n->count, options->smoothing)
                 : sl_cross_entropy(g, "loss", n->logits, labels, n->count);
   n->correct = sl_accuracy(g, "accuracy", n->logits, labels);
   n->top5 = training ? SL_NONE : sl_accuracy_top(g, "top5", n->logits, labels, 5);
-  n->probabilities = training || model->task != SL_TASK_CLASSIFY ? SL_NONE : sl_softmax(g, "softmax", n->logits);
+  n->probabilities =
+      training || model->family->task != SL_TASK_CLASSIFY ? SL_NONE : sl_softmax(g, "softmax", n->logits);
   return sl_graph_status(g);
 }
 
@@ -106,7 +127,7 @@ sl_status sl_network_logits(const sl_model *model, const sl_model_data *data, co
   if (!n->graph) return sl_fail(SL_ENOMEM, "no memory for a graph");
   n->probabilities = n->loss = n->correct = n->count = n->top5 = n->clip = SL_NONE;
   const sl_value tokens = sl_input(n->graph, "tokens", SL_SLOT_IMAGES, SL_I32, SL_SHAPE(data->length));
-  n->logits = model->build(n->graph, tokens, data, options, 0);
+  n->logits = build(model, n->graph, tokens, data, options, 0);
   count_parameters(n, NULL);
   const sl_status status = sl_graph_status(n->graph);
   if (status != SL_OK) sl_network_destroy(n);

@@ -33,7 +33,7 @@ codelets/losses: codelets codelets/kernels
 codelets/optimizers: codelets codelets/kernels
 models: codelets runtime/base tasks/graph
 models/networks: models
-models/interchange: codelets models runtime/base runtime/files runtime/machine
+models/interchange: models runtime/base runtime/files runtime/machine
 tools/settings:
 tools/files: tools/settings
 tools/text:

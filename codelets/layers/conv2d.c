@@ -609,8 +609,8 @@ const sl_operation sl_op_conv2d_dw = {
     .map_out = 1 | 2,
 };
 
-sl_value sl_conv2d(sl_graph *graph, const char *layer, sl_value x, int64_t channels, int kernel, int stride, int pad,
-                   int bias) {
+sl_value sl_conv2d_init(sl_graph *graph, const char *layer, sl_value x, int64_t channels, int kernel, int stride,
+                        int pad, int bias, const sl_layer_init *init) {
   const sl_value_info *info = sl_graph_value(graph, x);
   if (!info) return SL_NONE;
   char text[SL_SHAPE_TEXT];
@@ -623,10 +623,18 @@ sl_value sl_conv2d(sl_graph *graph, const char *layer, sl_value x, int64_t chann
   }
   int64_t C = info->shape.dim[3];
   sl_conv2d_attr attr = {kernel, stride, pad, (int)info->shape.dim[1], (int)info->shape.dim[2]};
-  sl_init init = {SL_INIT_UNIFORM, 1 / sqrt((double)sl_max64(1, C * kernel * kernel))};
   sl_value in[3] = {x, sl_graph_tensor(graph, SL_ROLE_PARAMETER, layer, "weight", SL_F32,
-                                       SL_SHAPE(channels, kernel, kernel, C), init)};
-  if (bias) in[2] = sl_graph_tensor(graph, SL_ROLE_PARAMETER, layer, "bias", SL_F32, SL_SHAPE(channels), init);
+                                       SL_SHAPE(channels, kernel, kernel, C), init->weight)};
+  if (bias) in[2] = sl_graph_tensor(graph, SL_ROLE_PARAMETER, layer, "bias", SL_F32, SL_SHAPE(channels), init->bias);
   return sl_graph_add1(graph, &sl_op_conv2d, layer, &attr, in, bias ? 3 : 2);
+}
+
+sl_value sl_conv2d(sl_graph *graph, const char *layer, sl_value x, int64_t channels, int kernel, int stride, int pad,
+                   int bias) {
+  const sl_value_info *info = sl_graph_value(graph, x);
+  if (!info) return SL_NONE;
+  const int64_t inputs = (info->shape.ndim > 0 ? info->shape.dim[info->shape.ndim - 1] : 1) * kernel * kernel;
+  const sl_init init = {SL_INIT_UNIFORM, 1 / sqrt((double)sl_max64(1, inputs))};
+  return sl_conv2d_init(graph, layer, x, channels, kernel, stride, pad, bias, &(sl_layer_init){init, init});
 }
 #endif

@@ -489,13 +489,20 @@ sl_value sl_linear_with(sl_graph *graph, const char *layer, sl_value x, sl_value
   return activated(graph, layer, x, weight, bias, SL_ACTIVATION_NONE);
 }
 
+sl_value sl_linear_init(sl_graph *graph, const char *layer, sl_value x, int64_t features, sl_activation activation,
+                        const sl_layer_init *init) {
+  const sl_value_info *info = sl_graph_value(graph, x);
+  if (!info || info->shape.ndim < 1) return SL_NONE;
+  const sl_shape shape = SL_SHAPE(features, last(&info->shape));
+  sl_value w = sl_graph_tensor(graph, SL_ROLE_PARAMETER, layer, "weight", SL_F32, shape, init->weight);
+  sl_value b = sl_graph_tensor(graph, SL_ROLE_PARAMETER, layer, "bias", SL_F32, SL_SHAPE(features), init->bias);
+  return activated(graph, layer, x, w, b, activation);
+}
+
 sl_value sl_linear(sl_graph *graph, const char *layer, sl_value x, int64_t features, sl_activation activation) {
   const sl_value_info *info = sl_graph_value(graph, x);
   if (!info || info->shape.ndim < 1) return SL_NONE;
-  int64_t K = last(&info->shape);
-  sl_init init = {SL_INIT_UNIFORM, 1 / sqrt((double)sl_max64(1, K))};
-  sl_value w = sl_graph_tensor(graph, SL_ROLE_PARAMETER, layer, "weight", SL_F32, SL_SHAPE(features, K), init);
-  sl_value b = sl_graph_tensor(graph, SL_ROLE_PARAMETER, layer, "bias", SL_F32, SL_SHAPE(features), init);
-  return activated(graph, layer, x, w, b, activation);
+  const sl_init init = {SL_INIT_UNIFORM, 1 / sqrt((double)sl_max64(1, last(&info->shape)))};
+  return sl_linear_init(graph, layer, x, features, activation, &(sl_layer_init){init, init});
 }
 #endif

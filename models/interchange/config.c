@@ -1,70 +1,90 @@
-/* config.json: what transformers is told of a network beside its weights, read, held against a graph, and written. */
+/* config.json: what transformers is told of a network beside its weights, read, compared, and written. The formats'
+ * tables say which key is which size (formats.c). */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "codelets/attributes.h"
-#include "models/interchange/families.h"
+#include "models/interchange/formats.h"
 #include "runtime/base/json.h"
 
-enum { MOST = 1 << 30, MOST_LABELS = 1 << 20 };
+enum { MOST = 65536, MOST_LABELS = 1 << 20 };
 
 void sl_config_clear(sl_config *c) {
   for (int64_t i = 0; c->label_names && i < c->labels; i++) free(c->label_names[i]);
-  free(c->label_names);
+  free(c->label_names), free(c->sizes);
   *c = (sl_config){0};
 }
 
 /* ---- reading ---------------------------------------------------------------------------------------------------- */
 
-static sl_status read_sizes(const char *path, const json_t *json, sl_config *c) {
-  for (const sl__key *k = c->family->keys; k->name; k++) {
-    const json_t *value = json_object_get(json, k->name);
-    if (!value || json_is_null(value)) {
-      if (!k->standard) return sl_fail(SL_EFORMAT, "%s: no %s", path, k->name);
-      c->size[k->size] = k->standard;
-    } else if (!json_is_integer(value) || json_integer_value(value) < 1 || json_integer_value(value) > MOST) {
-      return sl_fail(SL_EFORMAT, "%s: %s is not a whole number from 1 to %d", path, k->name, MOST);
-    } else {
-      c->size[k->size] = json_integer_value(value);
-    }
+/* One side, or both: two equal ones, unless `unequal` may be. */
+static sl_status read_sides(const char *where, const json_t *value, int unequal, int64_t side[2]) {
+  for (size_t i = 0; i < 2; i++) {
+    const json_t *one = json_is_array(value) ? json_array_get(value, i) : value;
+    if (!json_is_integer(one) || json_integer_value(one) < 1 || json_integer_value(one) > MOST ||
+        (json_is_array(value) && json_array_size(value) != 2))
+      return sl_fail(SL_EFORMAT, "%s is not one or two whole numbers from 1 to %d", where, MOST);
+    side[i] = json_integer_value(one);
   }
-  if (c->size[SL_SIZE_HIDDEN] < 0) c->size[SL_SIZE_HIDDEN] = 4 * c->size[SL_SIZE_WIDTH];
-  if (c->size[SL_SIZE_WIDTH] % c->size[SL_SIZE_HEADS])
-    return sl_fail(SL_EFORMAT, "%s: a width of %lld is no multiple of %lld heads", path,
-                   (long long)c->size[SL_SIZE_WIDTH], (long long)c->size[SL_SIZE_HEADS]);
-  if (c->size[SL_SIZE_PATCH] && c->size[SL_SIZE_IMAGE] % c->size[SL_SIZE_PATCH])
-    return sl_fail(SL_EFORMAT, "%s: an image_size of %lld is no multiple of the patch_size %lld", path,
-                   (long long)c->size[SL_SIZE_IMAGE], (long long)c->size[SL_SIZE_PATCH]);
-  return SL_OK;
+  return side[0] == side[1] || unequal ? SL_OK
+                                       : sl_fail(SL_EUNSUPPORTED, "%s is %lld by %lld; patches are square", where,
+                                                 (long long)side[0], (long long)side[1]);
 }
 
-static sl_status read_function(const char *path, const json_t *json, sl_config *c) {
-  static const struct {
-    const char *name;
-    sl_gelu_form form;
-  } names[] = {{"gelu", SL_GELU_ERF},
-               {"gelu_python", SL_GELU_ERF},
-               {"gelu_new", SL_GELU_TANH},
-               {"gelu_fast", SL_GELU_TANH},
-               {"gelu_pytorch_tanh", SL_GELU_TANH}};
-  const sl_family *f = c->family;
-  const json_t *value = json_object_get(json, f->gelu_key), *eps = json_object_get(json, f->eps_key);
-  const char *text = value ? json_string_value(value) : f->gelu_standard;
-  if (!text) return sl_fail(SL_EFORMAT, "%s: %s is not a string", path, f->gelu_key);
-  size_t i = 0;
-  while (i < sizeof names / sizeof *names && strcmp(names[i].name, text) != 0) i++;
-  if (i == sizeof names / sizeof *names)
-    return sl_fail(SL_EUNSUPPORTED, "%s: %s is '%.40s'; there are gelu and gelu_new", path, f->gelu_key, text);
-  c->gelu = names[i].form;
-  c->eps = eps ? json_number_value(eps) : f->eps_standard;
-  if (eps && (!json_is_number(eps) || !(c->eps > 0 && c->eps < 1)))
-    return sl_fail(SL_EFORMAT, "%s: %s is not a number between 0 and 1", path, f->eps_key);
-  return SL_OK;
+static sl_status read_word(const char *where, const sl__key *k, const sl_size *s, const json_t *value, sl_config *c) {
+  const char *word = json_string_value(value);
+  char names[256] = "", text[64];
+  if (!word) return sl_fail(SL_EFORMAT, "%s is not a string", where);
+  for (int i = 0; k->words[i][0]; i++) {
+    if (strcmp(k->words[i][0], word) == 0) {
+      snprintf(text, sizeof text, "%s=%s", s->name, k->words[i][1]);
+      return sl_sizes_parse(c->format->family->sizes, where, text, c->sizes);
+    }
+    snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "", k->words[i][0]);
+  }
+  return sl_fail(SL_EUNSUPPORTED, "%s is '%.40s'; there are %s", where, word, names);
 }
 
-static sl_status read_fixed(const char *path, const json_t *json, const sl_family *f) {
+static sl_status read_key(const char *path, const json_t *json, const sl__key *k, sl_config *c) {
+  const json_t *value = json_object_get(json, k->name);
+  const sl_size *s = sl_size_find(c->format->family->sizes, k->size);
+  json_t *standard = NULL;
+  char where[512], *slash = strrchr(path, '/');
+  int64_t side[2];
+  sl_status status = SL_OK;
+  snprintf(where, sizeof where, "%.400s: %s", slash && strlen(path) > 400 ? slash + 1 : path, k->name);
+  if (!value || json_is_null(value)) {
+    if (!k->standard) return sl_fail(SL_EFORMAT, "%s: no %s", path, k->name);
+    value = standard = json_loads(k->standard, JSON_DECODE_ANY, NULL);
+  }
+  if (json_is_null(value)) goto out; /* open: the others make it */
+  if (strcmp(k->size, SL__IMAGE) == 0) {
+    SL_TRY_OUT(read_sides(where, value, 1, side));
+    c->height = side[0], c->width = side[1];
+  } else if (strcmp(k->size, SL__CHANNELS) == 0) {
+    SL_TRY_OUT(read_sides(where, value, 0, side));
+    c->channels = side[0];
+  } else if (k->words) {
+    SL_TRY_OUT(read_word(where, k, s, value, c));
+  } else if (strcmp(k->size, "patch") == 0) {
+    SL_TRY_OUT(read_sides(where, value, 0, side));
+    *(int64_t *)((char *)c->sizes + s->offset) = side[0];
+  } else if (sl_size_from_json(s, c->format->name, value, c->sizes) != SL_OK) {
+    char *shown = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    status = s->kind == SL_SIZE_LIST
+                 ? sl_fail(SL_EFORMAT, "%s is %.80s, not a list of at most %d whole numbers", where,
+                           shown ? shown : "?", SL_SIZE_LIST_MOST)
+                 : sl_fail(SL_EFORMAT, "%s is %.80s, not a %snumber from %.15g to %.15g", where, shown ? shown : "?",
+                           s->kind == SL_SIZE_WHOLE ? "whole " : "", s->least, s->most);
+    free(shown);
+  }
+out:
+  json_decref(standard);
+  return status;
+}
+
+static sl_status read_fixed(const char *path, const json_t *json, const sl_format *f) {
   for (const sl__fixed *k = f->fixed; k->name; k++) {
     const json_t *value = json_object_get(json, k->name);
     if (!value) continue;
@@ -99,9 +119,18 @@ static sl_status read_labels(const char *path, const json_t *json, sl_config *c)
     snprintf(key, sizeof key, "%lld", (long long)i);
     const char *name = json_string_value(json_object_get(names, key));
     if (!name) return sl_fail(SL_EFORMAT, "%s: id2label has no name of class %s", path, key);
-    if (!(c->label_names[i] = strdup(name))) return sl_fail(SL_ENOMEM, "no memory for the labels of %s", path);
+    if (!(c->label_names[i] = strdup(name))) return sl_no_memory("for the labels of %s", path);
   }
-  return c->label_names ? SL_OK : sl_fail(SL_ENOMEM, "no memory for the labels of %s", path);
+  return c->label_names ? SL_OK : sl_no_memory("for the labels of %s", path);
+}
+
+/* Whether the sizes go together. */
+static sl_status check(const char *path, const sl_config *c) {
+  const sl_model model = {.name = c->format->name, .family = c->format->family, .sizes = c->sizes};
+  sl_model *whole;
+  const sl_status status = sl_model_complete(&model, &whole);
+  free(whole);
+  return status == SL_EINVAL ? sl_fail(SL_EFORMAT, "%s: %s", path, sl_error()) : status;
 }
 
 sl_status sl_config_read(const char *path, sl_config *c) {
@@ -110,89 +139,160 @@ sl_status sl_config_read(const char *path, sl_config *c) {
   *c = (sl_config){0};
   SL_TRY(sl_json_read(path, &json));
   const char *type = json_string_value(json_object_get(json, "model_type"));
+  char names[128] = "";
   if (!type) SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s: no model_type in it", path));
-  for (int f = 0; sl__families[f]; f++)
-    if (sl__families[f]->keys && strcmp(sl__families[f]->name, type) == 0) c->family = sl__families[f];
-  if (!c->family)
-    SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "%s: model_type '%.40s' is not one of gpt2, bert and vit", path, type));
-  SL_TRY_OUT(read_sizes(path, json, c));
-  SL_TRY_OUT(read_function(path, json, c));
-  SL_TRY_OUT(read_fixed(path, json, c->family));
-  if (c->family->labels) SL_TRY_OUT(read_labels(path, json, c));
+  for (int f = 0; sl__formats[f]; f++) {
+    if (!sl__formats[f]->has_config) continue;
+    if (strcmp(sl__formats[f]->name, type) == 0) c->format = sl__formats[f];
+    snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", *names ? ", " : "", sl__formats[f]->name);
+  }
+  if (!c->format) SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "%s: model_type '%.40s' is not one of %s", path, type, names));
+  const sl_family *family = c->format->family;
+  c->sizes = calloc(1, family->size_bytes);
+  if (!c->sizes) SL_TRY_OUT(sl_no_memory("for %s", path));
+  if (c->format->sizes) SL_TRY_OUT(sl_sizes_parse(family->sizes, c->format->name, c->format->sizes, c->sizes));
+  for (const sl__key *k = c->format->keys; k->size; k++)
+    if (k->name) SL_TRY_OUT(read_key(path, json, k, c));
+  SL_TRY_OUT(check(path, c));
+  SL_TRY_OUT(read_fixed(path, json, c->format));
+  if (c->format->labels) SL_TRY_OUT(read_labels(path, json, c));
 out:
   json_decref(json);
   if (status != SL_OK) sl_config_clear(c);
   return status;
 }
 
-/* ---- the network's ---------------------------------------------------------------------------------------------- */
+/* ---- comparing -------------------------------------------------------------------------------------------------- */
 
-sl_status sl_config_of_graph(const sl_graph *g, const sl_model_data *data, sl_config *c) {
-  *c = (sl_config){.family = sl_family_of_graph(g)};
-  if (!c->family || !c->family->keys) return sl_fail(SL_EUNSUPPORTED, "networks of this kind have no config.json");
-  for (int n = 0; n < g->n_nodes; n++) {
-    const char *op = g->node[n]->op->name;
-    const void *attr = g->node[n]->attr;
-    if (strncmp(op, "attention", 9) == 0) {
-      c->size[SL_SIZE_HEADS] = ((const sl_attention_attr *)attr)->heads;
-    } else if (strcmp(op, "layernorm") == 0) {
-      c->eps = ((const sl_layernorm_attr *)attr)->eps;
-    } else if (strcmp(op, "gelu") == 0) {
-      c->gelu = ((const sl_gelu_attr *)attr)->form;
-    }
-  }
-  char name[64];
-  do snprintf(name, sizeof name, "h.%lld.attn.qkv.weight", (long long)c->size[SL_SIZE_LAYERS]++);
-  while (sl_graph_find(g, name) != SL_NONE);
-  c->size[SL_SIZE_LAYERS]--;
-  for (const sl__key *k = c->family->keys; k->name; k++) {
-    const sl_value v = k->tensor ? sl_graph_find(g, k->tensor) : SL_NONE;
-    if (v != SL_NONE) c->size[k->size] = g->value[v]->shape.dim[k->dim];
-    if (k->size == SL_SIZE_IMAGE) c->size[k->size] = data->height;
-    if (k->size == SL_SIZE_CHANNELS) c->size[k->size] = data->channels;
-  }
-  if (c->family->labels) c->labels = data->classes;
-  return SL_OK;
+static void differ(char text[512], const char *what, const char *a, const char *other, const char *b) {
+  snprintf(text + strlen(text), 512 - strlen(text), "%s%s is %s, %s %s", *text ? "; " : "", what, a, other, b);
 }
 
-sl_status sl_config_compare(const sl_config *file, const char *path, const sl_config *network, const char *name) {
-  char text[512] = "";
-  if (file->family != network->family)
-    return sl_fail(SL_ESHAPE, "%s is of a %s network, %s is none", path, file->family->name, name);
-  for (const sl__key *k = file->family->keys; k->name; k++) {
-    const int64_t a = file->size[k->size], b = network->size[k->size];
-    if (a == b || (k->size == SL_SIZE_POSITIONS && a > b)) continue;
-    snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s is %lld, the network's %lld", *text ? "; " : "",
-             k->name, (long long)a, (long long)b);
+static void differ_in_number(char text[512], const char *what, int64_t a, const char *other, int64_t b) {
+  char mine[24], theirs[24];
+  snprintf(mine, sizeof mine, "%lld", (long long)a), snprintf(theirs, sizeof theirs, "%lld", (long long)b);
+  if (a > 0 && b > 0 && a != b) differ(text, what, mine, other, theirs);
+}
+
+static const char *name_of(const sl__key *k) { return k->name ? k->name : k->size; }
+
+/* The rows that both know. Positions may be fewer in b, where that is allowed. */
+static void compare_sizes(const sl_format *f, const void *a, const void *b, const char *other, int fewer,
+                          char text[512]) {
+  for (const sl__key *k = f->keys; k->size; k++) {
+    const sl_size *s = sl_size_find(f->family->sizes, k->size);
+    char mine[128], theirs[128];
+    if (!s || sl_size_equal(s, a, b)) continue;
+    if (!*sl_size_text(s, a, mine, sizeof mine) || !*sl_size_text(s, b, theirs, sizeof theirs)) continue;
+    if (fewer && strcmp(s->name, "positions") == 0 && atoll(mine) > atoll(theirs)) continue;
+    differ(text, name_of(k), mine, other, theirs);
   }
-  if (fabs(file->eps - network->eps) > 1e-6 * network->eps)
-    snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s is %g, the network's %g", *text ? "; " : "",
-             file->family->eps_key, file->eps, network->eps);
-  if (file->gelu != network->gelu)
-    snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s is another form of gelu", *text ? "; " : "",
-             file->family->gelu_key);
-  return *text ? sl_fail(SL_ESHAPE, "%s does not fit %s: %s", path, name, text) : SL_OK;
+}
+
+sl_status sl_config_take_measured(sl_config *c, const char *path, const sl_config *measured) {
+  const sl_format *f = c->format;
+  char text[512] = "";
+  for (const sl__key *k = f->keys; k->size; k++) {
+    const sl_size *s = sl_size_find(f->family->sizes, k->size);
+    char shown[128];
+    if (!s || k->how == SL__UNSEEN) continue;
+    const int list = s->kind == SL_SIZE_LIST;
+    void *to = (char *)c->sizes + s->offset;
+    const void *from = (const char *)measured->sizes + s->offset;
+    if ((k->how == SL__EXISTS || k->how == SL__IS) && k->name && memcmp(to, from, sizeof(int64_t)) != 0) {
+      differ(text, k->name, *(int64_t *)to ? k->words[0][0] : k->words[1][0], "but by the tensors",
+             *(const int64_t *)from ? k->words[0][0] : k->words[1][0]);
+    } else if (*(const int64_t *)from && (!k->name || !*sl_size_text(s, c->sizes, shown, sizeof shown))) {
+      memcpy(to, from, (list ? SL_SIZE_LIST_MOST : 1) * sizeof(int64_t));
+    } else if (*(const int64_t *)from && !sl_size_equal(s, c->sizes, measured->sizes)) {
+      char theirs[128];
+      differ(text, k->name, shown, "but by the tensors", sl_size_text(s, measured->sizes, theirs, sizeof theirs));
+    }
+  }
+  differ_in_number(text, "num_channels", c->channels, "but by the tensors", measured->channels);
+  return *text ? sl_fail(SL_EFORMAT, "%s does not fit the weights beside it: %s", path, text) : SL_OK;
+}
+
+sl_status sl_config_compare(const sl_config *file, const char *path, const sl_model *model, const sl_model_data *data) {
+  char text[512] = "";
+  if (file->format->family != model->family)
+    return sl_fail(SL_ESHAPE, "%s is of a %s network, %s is none", path, file->format->family->name, model->name);
+  const sl_model theirs = {.name = file->format->name, .family = model->family, .sizes = file->sizes};
+  sl_model *mine, *whole = NULL;
+  SL_TRY(sl_model_complete(model, &mine));
+  const sl_status status = sl_model_complete(&theirs, &whole);
+  if (status == SL_OK) compare_sizes(file->format, whole->sizes, mine->sizes, "the network's", 1, text);
+  free(mine), free(whole);
+  SL_TRY(status);
+  differ_in_number(text, "the images' height", file->height, "the network's", data->height);
+  differ_in_number(text, "the images' width", file->width, "the network's", data->width);
+  differ_in_number(text, "num_channels", file->channels, "the network's", data->channels);
+  return *text ? sl_fail(SL_ESHAPE, "%s does not fit %s: %s", path, model->name, text) : SL_OK;
 }
 
 /* ---- writing ---------------------------------------------------------------------------------------------------- */
 
-sl_status sl_config_to_json(const sl_config *c, json_t **result) {
-  const sl_family *f = c->family;
-  json_t *json =
-      json_pack("{s:[s], s:s, s:s, s:f, s:s}", "architectures", f->architecture, "model_type", f->name, "torch_dtype",
-                "float32", f->eps_key, c->eps, f->gelu_key, c->gelu == SL_GELU_ERF ? "gelu" : "gelu_new");
-  for (const sl__key *k = f->keys; k->name; k++) json_object_set_new(json, k->name, json_integer(c->size[k->size]));
+/* What config.json cannot say must be as the other sizes make it. */
+static sl_status check_unsaid(const sl_format *f, const sl_model *whole) {
+  sl_status status = SL_OK;
+  sl_model *open, *derived = NULL;
+  SL_TRY(sl_model_sized(whole, NULL, &open));
+  for (const sl__key *k = f->keys; k->size; k++) {
+    const sl_size *s = k->name ? NULL : sl_size_find(f->family->sizes, k->size);
+    if (s)
+      memset((char *)open->sizes + s->offset, 0, (s->kind == SL_SIZE_LIST ? SL_SIZE_LIST_MOST : 1) * sizeof(int64_t));
+  }
+  SL_TRY_OUT(sl_model_complete(open, &derived));
+  for (const sl__key *k = f->keys; k->size; k++) {
+    const sl_size *s = k->name ? NULL : sl_size_find(f->family->sizes, k->size);
+    char mine[128], theirs[128];
+    if (s && !sl_size_equal(s, derived->sizes, whole->sizes))
+      SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "%s's %s has no place for %s=%s, only for %s", f->library, f->name, s->name,
+                         sl_size_text(s, whole->sizes, mine, sizeof mine),
+                         sl_size_text(s, derived->sizes, theirs, sizeof theirs)));
+  }
+out:
+  free(open), free(derived);
+  return status;
+}
+
+static json_t *key_to_json(const sl__key *k, const sl_size *s, const sl_model *whole, const sl_model_data *data) {
+  char text[128];
+  if (strcmp(k->size, SL__CHANNELS) == 0) return json_integer(data->channels);
+  if (strcmp(k->size, SL__IMAGE) == 0)
+    return data->height == data->width ? json_integer(data->height)
+                                       : json_pack("[I, I]", (json_int_t)data->height, (json_int_t)data->width);
+  if (strcmp(k->size, "vocabulary") == 0) return json_integer(data->classes);
+  sl_size_text(s, whole->sizes, text, sizeof text);
+  for (int i = 0; k->words && k->words[i][0]; i++)
+    if (strcmp(k->words[i][1], text) == 0) return json_string(k->words[i][0]);
+  return sl_size_to_json(s, whole->sizes);
+}
+
+sl_status sl_config_to_json(const sl_format *f, const sl_model *model, const sl_model_data *data,
+                            char *const *label_names, json_t **result) {
+  sl_model *whole;
+  sl_status status = SL_OK;
+  json_t *json = NULL;
+  *result = NULL;
+  SL_TRY(sl_model_complete(model, &whole));
+  SL_TRY_OUT(check_unsaid(f, whole));
+  json =
+      json_pack("{s:[s], s:s, s:s}", "architectures", f->architecture, "model_type", f->name, "torch_dtype", "float32");
+  for (const sl__key *k = f->keys; k->size; k++)
+    if (k->name)
+      json_object_set_new(json, k->name, key_to_json(k, sl_size_find(f->family->sizes, k->size), whole, data));
   for (const sl__fixed *k = f->fixed; k->name; k++)
     json_object_set_new(json, k->name, json_loads(k->value, JSON_DECODE_ANY, NULL));
   for (const sl__fixed *k = f->written; k->name; k++)
     json_object_set_new(json, k->name, json_loads(k->value, JSON_DECODE_ANY, NULL));
-  if (c->labels > 0) {
+  if (f->labels && data->classes > 0) {
     json_t *names = json_object(), *numbers = json_object();
-    for (int64_t i = 0; i < c->labels; i++) {
+    for (int64_t i = 0; i < data->classes; i++) {
       char key[24], label[40];
       snprintf(key, sizeof key, "%lld", (long long)i);
       snprintf(label, sizeof label, "LABEL_%lld", (long long)i);
-      const char *name = c->label_names ? c->label_names[i] : label;
+      const char *name = label_names ? label_names[i] : label;
       json_object_set_new(names, key, json_string(name));
       json_object_set_new(numbers, name, json_integer(i));
     }
@@ -200,5 +300,8 @@ sl_status sl_config_to_json(const sl_config *c, json_t **result) {
     json_object_set_new(json, "label2id", numbers);
   }
   *result = json;
-  return json ? SL_OK : sl_fail(SL_ENOMEM, "no memory for a config.json");
+  if (!json) status = sl_no_memory("for a config.json");
+out:
+  free(whole);
+  return status;
 }

@@ -1,4 +1,4 @@
-/* From published tensors to ours and back, by the tables of families.c. */
+/* From published tensors to ours and back, by the tables of formats.c. */
 #include "models/interchange/interchange.h"
 
 #include <ctype.h>
@@ -6,12 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "models/interchange/families.h"
+#include "models/interchange/formats.h"
 
 enum { NAME = 256, MOST_CAPTURES = 8 };
 
-const char *sl_family_name(const sl_family *family) { return family->name; }
-const char *sl_family_library(const sl_family *family) { return family->library; }
+const char *sl_format_name(const sl_format *format) { return format->name; }
+const char *sl_format_library(const sl_format *format) { return format->library; }
+const sl_family *sl_format_family(const sl_format *format) { return format->family; }
+int sl_format_has_config(const sl_format *format) { return format->has_config; }
 
 /* ---- names ------------------------------------------------------------------------------------------------------ */
 
@@ -21,11 +23,11 @@ typedef struct captures {
 } captures;
 
 static int match(const char *pattern, const char *name, captures *c) {
-  for (; *pattern && *pattern != '#' && *pattern != '*'; pattern++, name++)
+  for (; *pattern && !strchr("#^*", *pattern); pattern++, name++)
     if (*pattern != *name) return 0;
   if (!*pattern) return !*name;
   if (c->n == MOST_CAPTURES) return 0;
-  const int mine = c->n, numbers = *pattern == '#';
+  const int mine = c->n, numbers = *pattern != '*';
   int longest = 0;
   while (name[longest] && (!numbers || isdigit((unsigned char)name[longest]))) longest++;
   for (int length = longest; length >= numbers; length--) {
@@ -41,9 +43,14 @@ int sl__rename(const char *pattern, const char *name, const char *other, char *t
   size_t at = 0;
   if (strlen(name) >= NAME || !match(pattern, name, &c)) return 0;
   for (int k = 0; *other; other++) {
-    const int captured = (*other == '#' || *other == '*') && k < c.n;
+    const int captured = strchr("#^*", *other) && k < c.n;
+    char less[24];
     const char *from = captured ? c.at[k] : other;
-    const size_t length = captured ? (size_t)c.length[k++] : 1;
+    size_t length = captured ? (size_t)c.length[k++] : 1;
+    if (captured && *other == '^') {
+      length = (size_t)snprintf(less, sizeof less, "%lld", atoll(from) - 1);
+      from = less;
+    }
     if (at + length >= n) return 0;
     memcpy(text + at, from, length);
     at += length;
@@ -53,7 +60,7 @@ int sl__rename(const char *pattern, const char *name, const char *other, char *t
 }
 
 /* A published name without the prefix that it may have, spelt as today. */
-static const char *plain(const sl_family *f, const char *name, char text[NAME]) {
+static const char *plain(const sl_format *f, const char *name, char text[NAME]) {
   const size_t prefix = strlen(f->prefix);
   if (strncmp(name, f->prefix, prefix) == 0) name += prefix;
   if (strlen(name) >= NAME) return name;
@@ -67,7 +74,7 @@ static const char *plain(const sl_family *f, const char *name, char text[NAME]) 
   return name;
 }
 
-static int find(const sl_family *f, const sl_weights *w, const char *name) {
+static int find(const sl_format *f, const sl_weights *w, const char *name) {
   char mine[NAME], theirs[NAME];
   const char *wanted = plain(f, name, mine);
   for (int i = 0; i < sl_weights_count(w); i++)
@@ -75,7 +82,7 @@ static int find(const sl_family *f, const sl_weights *w, const char *name) {
   return -1;
 }
 
-static const sl__rule *rule_of(const sl_family *f, const char *ours) {
+static const sl__rule *rule_of(const sl_format *f, const char *ours) {
   captures c = {0};
   for (const sl__rule *r = f->rules; r->ours; r++, c.n = 0)
     if (match(r->ours, ours, &c)) return r;
@@ -83,7 +90,7 @@ static const sl__rule *rule_of(const sl_family *f, const char *ours) {
 }
 
 /* The rule that a published name is of. */
-static const sl__rule *rule_of_published(const sl_family *f, const char *name) {
+static const sl__rule *rule_of_published(const sl_format *f, const char *name) {
   char mine[NAME], theirs[NAME];
   captures c = {0};
   for (const sl__rule *r = f->rules; r->ours; r++)
@@ -92,22 +99,56 @@ static const sl__rule *rule_of_published(const sl_family *f, const char *name) {
   return NULL;
 }
 
-const sl_family *sl_family_of_graph(const sl_graph *graph) {
-  for (int f = 0; sl__families[f]; f++)
-    if (sl_graph_find(graph, sl__families[f]->marker) != SL_NONE) return sl__families[f];
+int sl__name_matches(const sl_format *f, const char *pattern, const char *name, int64_t number[2]) {
+  char mine[NAME];
+  captures c = {0};
+  number[0] = number[1] = -1;
+  if (!match(pattern, plain(f, name, mine), &c)) return 0;
+  for (int i = 0; i < 2 && i < c.n; i++) number[i] = atoll(c.at[i]);
+  return 1;
+}
+
+/* What a format fixes and the model has otherwise; "": nothing. */
+static sl_status misfit(const sl_format *f, const sl_model *model, char *text, size_t n) {
+  sl_model *whole, *fixed = NULL;
+  *text = 0;
+  SL_TRY(sl_model_complete(model, &whole));
+  const sl_status status = sl_model_sized(whole, f->sizes, &fixed);
+  for (const sl_size *s = f->family->sizes; status == SL_OK && s && s->name; s++) {
+    char mine[128], theirs[128];
+    if (!sl_size_equal(s, whole->sizes, fixed->sizes))
+      snprintf(text + strlen(text), n - strlen(text), "%s%s=%s and not %s", *text ? ", " : "", s->name,
+               sl_size_text(s, whole->sizes, mine, sizeof mine), sl_size_text(s, fixed->sizes, theirs, sizeof theirs));
+  }
+  free(whole), free(fixed);
+  return status;
+}
+
+sl_status sl_format_of_model(const sl_model *model, const char *library, const sl_format **format) {
+  char text[256] = "", others[256] = "";
+  for (int i = 0; (*format = sl__formats[i]); i++) {
+    const sl_format *f = *format;
+    if (f->family != model->family) continue;
+    if (strcmp(f->library, library) != 0) {
+      if (!strstr(others, f->library))
+        snprintf(others + strlen(others), sizeof others - strlen(others), "%s--to %s", *others ? ", " : "", f->library);
+      continue;
+    }
+    SL_TRY(misfit(f, model, text, sizeof text));
+    if (!*text) return SL_OK;
+  }
+  return sl_fail(SL_EUNSUPPORTED, "%s is not a model that %s has a layout for%s%s%s%s", model->name, library,
+                 *text ? ": it has " : "", text, *others ? "; there is " : "", others);
+}
+
+const sl_format *sl_format_of_weights(const sl_weights *weights) {
+  for (int f = 0; sl__formats[f]; f++)
+    if (find(sl__formats[f], weights, sl__formats[f]->mark) >= 0) return sl__formats[f];
   return NULL;
 }
 
-const sl_family *sl_family_of_weights(const sl_weights *weights) {
-  for (int f = 0; sl__families[f]; f++)
-    if (find(sl__families[f], weights, sl__families[f]->mark) >= 0) return sl__families[f];
-  return NULL;
-}
-
-int sl_family_has_config(const sl_family *family) { return family->keys != NULL; }
-
-int64_t sl_family_classes(const sl_family *family, const sl_weights *weights) {
-  const int i = find(family, weights, family->classes);
+int64_t sl_format_classes(const sl_format *format, const sl_weights *weights) {
+  const int i = find(format, weights, format->classes);
   const sl_named_array *a = i < 0 ? NULL : sl_weights_get(weights, i);
   return a && a->shape.ndim == 2 && a->shape.dim[0] < INT32_MAX ? a->shape.dim[0] : 0;
 }
@@ -211,7 +252,7 @@ sl_status sl_fit_status(const sl_fit *fit, const char *path) {
 
 typedef struct reading {
   const sl_weights *weights;
-  const sl_family *family;
+  const sl_format *format;
   sl_store *store;
   sl_fit *fit;
   FILE *lines;
@@ -222,12 +263,12 @@ static const sl__rule same = {"*", SL__SAME, {"*"}, 0};
 
 /* The published tensor of one part of ours, or another that is tied to it; -1. */
 static int resolve(const reading *r, const char *name) {
-  if (!r->family) return sl_weights_find(r->weights, name);
+  if (!r->format) return sl_weights_find(r->weights, name);
   char text[NAME];
-  int i = find(r->family, r->weights, name);
-  for (int t = 0; i < 0 && r->family->tied[t][0]; t++)
-    if (strcmp(plain(r->family, name, text), r->family->tied[t][1]) == 0)
-      i = find(r->family, r->weights, r->family->tied[t][0]);
+  int i = find(r->format, r->weights, name);
+  for (int t = 0; i < 0 && r->format->tied[t][0]; t++)
+    if (strcmp(plain(r->format, name, text), r->format->tied[t][1]) == 0)
+      i = find(r->format, r->weights, r->format->tied[t][0]);
   return i;
 }
 
@@ -260,7 +301,7 @@ static sl_status read_part(reading *r, const sl__rule *rule, const sl_value_info
   if (rule->layout == SL__SAME || (rule->layout == SL__FILTERS && !filters(rule, &v->shape)))
     return sl_weights_read(r->weights, i, t->data);
   float *room = malloc((size_t)sl_shape_count(&a->shape) * sizeof *room + 1);
-  if (!room) return sl_fail(SL_ENOMEM, "no memory for tensor %s of %s", a->name, sl_weights_file(r->weights, i));
+  if (!room) return sl_no_memory("for tensor %s of %s", a->name, sl_weights_file(r->weights, i));
   const sl_status status = sl_weights_read(r->weights, i, room);
   if (status == SL_OK) take(rule, &v->shape, &a->shape, part, room, t->data);
   free(room);
@@ -269,8 +310,8 @@ static sl_status read_part(reading *r, const sl__rule *rule, const sl_value_info
 
 static sl_status read_tensor(reading *r, const sl_value_info *v, int fresh) {
   char name[NAME];
-  const sl__rule *rule = r->family ? rule_of(r->family, v->name) : &same;
-  if (!rule) return sl_fail(SL_EUNSUPPORTED, "tensor '%s' has no name among published %s", v->name, r->family->name);
+  const sl__rule *rule = r->format ? rule_of(r->format, v->name) : &same;
+  if (!rule) return sl_fail(SL_EUNSUPPORTED, "tensor '%s' has no name among published %s", v->name, r->format->name);
   for (int p = 0; p < SL__PARTS && rule->published[p]; p++) {
     if (!sl__rename(rule->ours, v->name, rule->published[p], name, sizeof name))
       return sl_fail(SL_EUNSUPPORTED, "the name of tensor '%s' is too long", v->name);
@@ -285,17 +326,41 @@ static sl_status read_tensor(reading *r, const sl_value_info *v, int fresh) {
   return SL_OK;
 }
 
-static int is_left_out(const sl_family *f, const char *name) {
-  char text[NAME];
-  captures c = {0};
-  for (int k = 0; f && f->left_out[k]; k++, c.n = 0)
-    if (match(f->left_out[k], plain(f, name, text), &c)) return 1;
+static int is_buffer(const sl_format *f, const char *name) {
+  int64_t number[2];
+  for (int k = 0; f && f->buffers[k]; k++)
+    if (sl__name_matches(f, f->buffers[k], name, number)) return 1;
   return 0;
+}
+
+/* The part of the published network that a tensor is of and that ours lacks; -1. */
+static int part_of(const sl_format *f, const char *name) {
+  int64_t number[2];
+  for (int k = 0; f && f->parts[k][0]; k++)
+    if (sl__name_matches(f, f->parts[k][0], name, number)) return k;
+  return -1;
+}
+
+/* One line for each such part, with the tensors of it. */
+static void tell_parts(reading *r) {
+  const sl_format *f = r->format;
+  for (int k = 0; f->parts[k][0]; k++) {
+    int n = 0;
+    for (int i = 0; i < sl_weights_count(r->weights); i++) {
+      const char *name = sl_weights_get(r->weights, i)->name;
+      if (r->used[i] || part_of(f, name) != k) continue;
+      if (n++)
+        fprintf(r->lines, ", %s", name);
+      else
+        fprintf(r->lines, "left out %s: %s", f->parts[k][1], name);
+    }
+    if (n) fputc('\n', r->lines), r->fit->parts++;
+  }
 }
 
 /* A second copy of a tied tensor must be one. */
 static sl_status check_tied(reading *r, int i, int *tied) {
-  const sl_family *f = r->family;
+  const sl_format *f = r->format;
   const sl_named_array *a = sl_weights_get(r->weights, i);
   char text[NAME];
   *tied = 0;
@@ -330,12 +395,13 @@ static sl_status look_at_rest(reading *r) {
     char text[SL_SHAPE_TEXT];
     int tied;
     SL_TRY(check_tied(r, i, &tied));
-    if (r->used[i] || tied || is_left_out(r->family, a->name)) continue;
-    const int matters = r->family && rule_of_published(r->family, a->name) != NULL;
+    if (r->used[i] || tied || is_buffer(r->format, a->name) || part_of(r->format, a->name) >= 0) continue;
+    const int matters = r->format && rule_of_published(r->format, a->name) != NULL;
     fprintf(r->lines, "%s %s %s\n", matters ? "extra   " : "unknown ", a->name,
             sl_shape_text(&a->shape, text, sizeof text));
     (*(matters ? &r->fit->extra : &r->fit->unknown))++;
   }
+  tell_parts(r);
   return SL_OK;
 }
 
@@ -349,16 +415,16 @@ static int is_head(const sl_graph *g, sl_value head, sl_value v) {
   return reads > 0 && others == 0;
 }
 
-sl_status sl_interchange_read(const sl_weights *weights, const sl_family *family, const sl_graph *g, sl_store *store,
+sl_status sl_interchange_read(const sl_weights *weights, const sl_format *format, const sl_graph *g, sl_store *store,
                               sl_value head, sl_fit *fit) {
   size_t length;
   sl_status status = SL_OK;
   *fit = (sl_fit){0};
-  reading r = {.weights = weights, .family = family, .store = store, .fit = fit};
+  reading r = {.weights = weights, .format = format, .store = store, .fit = fit};
   r.used = calloc((size_t)sl_weights_count(weights) + 1, 1);
   r.lines = open_memstream(&fit->lines, &length);
   int acquired = 0;
-  if (!r.used || !r.lines) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for reading %s", sl_weights_path(weights)));
+  if (!r.used || !r.lines) SL_TRY_OUT(sl_no_memory("for reading %s", sl_weights_path(weights)));
   if (store) SL_TRY_OUT(sl_store_acquire(store, 1));
   acquired = store != NULL;
   for (sl_value v = 0; v < g->n_values; v++) {
@@ -367,7 +433,7 @@ sl_status sl_interchange_read(const sl_weights *weights, const sl_family *family
   }
   if (head != SL_NONE && fit->fresh == 0)
     SL_TRY_OUT(sl_fail(SL_EINVAL, "the network has no classifier of its own that could be new: it is tied"));
-  if (family) status = look_at_rest(&r); /* a state of ours has the optimizer's tensors, too */
+  if (format) status = look_at_rest(&r); /* a state of ours has the optimizer's tensors, too */
 out:
   if (acquired) sl_store_release(store);
   if (r.lines) fclose(r.lines);
@@ -400,7 +466,7 @@ static sl_status add_array(sl_published *p, const char *name, sl_dtype dtype, co
   p->names[p->n] = strdup(name);
   if (!p->names[p->n]) {
     free(buffer);
-    return sl_fail(SL_ENOMEM, "no memory for a name");
+    return sl_no_memory("for a name");
   }
   p->buffers[p->n] = buffer;
   p->arrays[p->n] = (sl_named_array){.name = p->names[p->n], .dtype = dtype, .shape = *shape, .data = data};
@@ -408,7 +474,7 @@ static sl_status add_array(sl_published *p, const char *name, sl_dtype dtype, co
   return SL_OK;
 }
 
-static sl_status add_tensor(const sl_family *f, const sl_tensor *t, sl_published *p) {
+static sl_status add_tensor(const sl_format *f, const sl_tensor *t, sl_published *p) {
   char name[NAME];
   const sl__rule *rule = rule_of(f, t->name);
   if (!rule || t->dtype != SL_F32)
@@ -422,27 +488,28 @@ static sl_status add_tensor(const sl_family *f, const sl_tensor *t, sl_published
       return sl_fail(SL_EUNSUPPORTED, "the name of tensor '%s' is too long", t->name);
     if (rule->layout == SL__TRANSPOSED || filters(rule, &t->shape)) {
       buffer = malloc((size_t)part * sizeof *buffer + 1);
-      if (!buffer) return sl_fail(SL_ENOMEM, "no memory for tensor '%s'", t->name);
+      if (!buffer) return sl_no_memory("for tensor '%s'", t->name);
       give(rule, &t->shape, &shape, data, buffer);
     }
     SL_TRY(add_array(p, name, SL_F32, &shape, buffer ? buffer : data, buffer));
   }
-  if (f->counters && sl__rename("*.running_var", t->name, "*.num_batches_tracked", name, sizeof name)) {
+  char counter[NAME];
+  if (f->counters && sl__rename("*.running_var", name, "*.num_batches_tracked", counter, sizeof counter)) {
     const sl_shape scalar = sl_shape_make(NULL, 0);
     void *zero = calloc(1, sizeof(int64_t));
-    if (!zero) return sl_fail(SL_ENOMEM, "no memory for tensor '%s'", name);
-    SL_TRY(add_array(p, name, SL_I64, &scalar, zero, zero));
+    if (!zero) return sl_no_memory("for tensor '%s'", counter);
+    SL_TRY(add_array(p, counter, SL_I64, &scalar, zero, zero));
   }
   return SL_OK;
 }
 
-sl_status sl_interchange_arrays(const sl_family *f, const sl_graph *g, const sl_store *store, sl_published *p) {
+sl_status sl_interchange_arrays(const sl_format *f, const sl_graph *g, const sl_store *store, sl_published *p) {
   const size_t most = (size_t)g->n_values * SL__PARTS + 1;
   *p = (sl_published){.arrays = calloc(most, sizeof *p->arrays),
                       .names = calloc(most, sizeof *p->names),
                       .buffers = calloc(most, sizeof *p->buffers)};
   sl_status status = SL_OK;
-  if (!p->arrays || !p->names || !p->buffers) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the tensors' names"));
+  if (!p->arrays || !p->names || !p->buffers) SL_TRY_OUT(sl_no_memory("for the tensors' names"));
   for (sl_value v = 0; v < g->n_values; v++) {
     if (g->value[v]->role == SL_ROLE_TEMPORARY) continue;
     const sl_tensor *t = sl_store_find(store, g->value[v]->name);

@@ -5,6 +5,46 @@
 
 #include "models/models.h"
 
+static const sl_size table[] = {
+    {"bottleneck", "1: blocks of a 1x1, a 3x3 and a 1x1 convolution; 0: of two 3x3",
+     offsetof(sl_resnet_size, bottleneck), .least = 0, .most = 1},
+    {"small", "1: begins with a 3x3 convolution, for small images; 0: with a 7x7 one and max-pooling",
+     offsetof(sl_resnet_size, small), .least = 0, .most = 1},
+    {"width", "of the first stage; doubles with each", offsetof(sl_resnet_size, width), .least = 1, .most = 65536},
+    {"blocks", "of each stage", offsetof(sl_resnet_size, blocks), SL_SIZE_LIST, 1, 1024, .derived = NULL},
+    {"stem", "channels that the stages begin with", offsetof(sl_resnet_size, stem), .least = 1, .most = 65536,
+     .derived = "width"},
+    {"channels", "that each stage gives", offsetof(sl_resnet_size, channels), SL_SIZE_LIST, 1, 1 << 20,
+     .derived = "width, doubled with each stage; 4 times that with bottlenecks"},
+    {"inner", "channels inside each stage's bottlenecks", offsetof(sl_resnet_size, inner), SL_SIZE_LIST, 1, 1 << 20,
+     .derived = "a fourth of channels"},
+    {0},
+};
+
+static int stages(const int64_t list[SL_SIZE_LIST_MOST]) {
+  int n = 0;
+  while (n < SL_SIZE_LIST_MOST && list[n] > 0) n++;
+  return n;
+}
+
+static sl_status check_list(const char *name, const int64_t *list, int n) {
+  return stages(list) == n
+             ? SL_OK
+             : sl_fail(SL_EINVAL, "size %s of resnet has %d stages, and blocks has %d", name, stages(list), n);
+}
+
+static sl_status complete(void *sizes) {
+  sl_resnet_size *s = sizes;
+  const int n = stages(s->blocks);
+  if (n < 1 || s->width < 1) return sl_fail(SL_EINVAL, "resnet has no blocks or no width");
+  if (!s->stem) s->stem = s->width;
+  for (int i = 0; i < n && !(i == 0 && s->channels[0]); i++) s->channels[i] = (s->bottleneck ? 4 : 1) * s->width << i;
+  SL_TRY(check_list("channels", s->channels, n));
+  if (!s->bottleneck) return s->inner[0] ? sl_fail(SL_EINVAL, "size inner of resnet is for bottleneck=1") : SL_OK;
+  for (int i = 0; i < n && !(i == 0 && s->inner[0]); i++) s->inner[i] = s->channels[i] / 4;
+  return check_list("inner", s->inner, n);
+}
+
 typedef struct builder {
   sl_graph *graph;
   sl_batchnorm_over over;
@@ -19,13 +59,9 @@ static const char *in(const char *name, const char *part, char *text) {
 /* A convolution without bias, normal(sqrt(2 / fan out)) (He et al. 2015b), and its batch normalisation. */
 static sl_value conv(const builder *b, const char *name, const char *part, sl_value x, int64_t channels, int kernel,
                      int stride) {
-  char text[64], weight[72];
-  x = sl_conv2d(b->graph, in(name, part, text), x, channels, kernel, stride, kernel / 2, 0);
-  snprintf(weight, sizeof weight, "%s.weight", text);
-  const sl_value w = sl_graph_find(b->graph, weight);
-  if (w != SL_NONE)
-    b->graph->value[w]->init = (sl_init){SL_INIT_NORMAL, sqrt(2 / (double)(channels * kernel * kernel))};
-  return x;
+  char text[64];
+  const sl_layer_init init = {.weight = {SL_INIT_NORMAL, sqrt(2 / (double)(channels * kernel * kernel))}};
+  return sl_conv2d_init(b->graph, in(name, part, text), x, channels, kernel, stride, kernel / 2, 0, &init);
 }
 
 /* relu(batchnorm(x) + shortcut). */
@@ -34,79 +70,88 @@ static sl_value bn_relu(const builder *b, const char *name, const char *part, sl
   return sl_batchnorm_relu(b->graph, in(name, part, text), x, shortcut, b->over, b->training);
 }
 
-/* relu(x + F(x)), x projected where F changes its shape. */
-static sl_value block(const builder *b, const char *name, sl_value x, int bottleneck, int64_t width, int stride) {
+/* relu(x + F(x)), x projected where F changes its shape. inner: channels inside a bottleneck; 0: a basic block. */
+static sl_value block(const builder *b, const char *name, sl_value x, int64_t out, int64_t inner, int stride) {
   char text[64];
   const sl_value_info *info = sl_graph_value(b->graph, x);
-  const int64_t out = bottleneck ? 4 * width : width;
   if (!info) return SL_NONE;
   const int projected = stride > 1 || info->shape.dim[3] != out;
   sl_value y, shortcut = x;
   sl_graph_segment(b->graph, SL_RECOMPUTE_BLOCK, 1);
-  if (bottleneck) {
-    y = bn_relu(b, name, "bn1", conv(b, name, "conv1", x, width, 1, 1), SL_NONE);
-    y = bn_relu(b, name, "bn2", conv(b, name, "conv2", y, width, 3, stride), SL_NONE);
+  if (inner) {
+    y = bn_relu(b, name, "bn1", conv(b, name, "conv1", x, inner, 1, 1), SL_NONE);
+    y = bn_relu(b, name, "bn2", conv(b, name, "conv2", y, inner, 3, stride), SL_NONE);
     y = conv(b, name, "conv3", y, out, 1, 1);
   } else {
-    y = bn_relu(b, name, "bn1", conv(b, name, "conv1", x, width, 3, stride), SL_NONE);
-    y = conv(b, name, "conv2", y, width, 3, 1);
+    y = bn_relu(b, name, "bn1", conv(b, name, "conv1", x, out, 3, stride), SL_NONE);
+    y = conv(b, name, "conv2", y, out, 3, 1);
   }
   if (projected) {
     shortcut = conv(b, name, "downsample.0", x, out, 1, stride);
     shortcut = sl_batchnorm(b->graph, in(name, "downsample.1", text), shortcut, b->over, b->training);
   }
-  y = bn_relu(b, name, bottleneck ? "bn3" : "bn2", y, shortcut);
+  y = bn_relu(b, name, inner ? "bn3" : "bn2", y, shortcut);
   sl_graph_segment(b->graph, SL_RECOMPUTE_BLOCK, 0);
   return y;
 }
 
-sl_value sl_resnet(sl_graph *g, sl_value x, const sl_model_data *data, const sl_resnet_size *s,
+sl_value sl_resnet(sl_graph *g, sl_value x, const sl_model_data *data, const sl_resnet_size *size,
                    sl_batchnorm_over batchnorm, int training) {
   const builder b = {g, batchnorm, training};
-  x = conv(&b, "", "conv1", x, s->width, s->small ? 3 : 7, s->small ? 1 : 2);
+  sl_resnet_size s = *size;
+  const sl_status status = complete(&s);
+  if (status != SL_OK) return sl_graph_fail(g, status, "conv1"), SL_NONE;
+  x = conv(&b, "", "conv1", x, s.stem, s.small ? 3 : 7, s.small ? 1 : 2);
   x = bn_relu(&b, "", "bn1", x, SL_NONE);
-  if (!s->small) x = sl_maxpool(g, "maxpool", x, 3, 2, 1);
-  for (int stage = 0; stage < 4; stage++)
-    for (int i = 0; i < s->blocks[stage]; i++) {
+  if (!s.small) x = sl_maxpool(g, "maxpool", x, 3, 2, 1);
+  for (int stage = 0; stage < stages(s.blocks); stage++)
+    for (int i = 0; i < s.blocks[stage]; i++) {
       char name[32];
       snprintf(name, sizeof name, "layer%d.%d", stage + 1, i);
-      x = block(&b, name, x, s->bottleneck, s->width << stage, stage > 0 && i == 0 ? 2 : 1);
+      x = block(&b, name, x, s.channels[stage], s.inner[stage], stage > 0 && i == 0 ? 2 : 1);
     }
   x = sl_meanpool(g, "avgpool", x);
   return sl_linear(g, "fc", x, data->classes, SL_ACTIVATION_NONE);
 }
 
-#define RESNET(symbol, text, what, B, E, SIZE, CLASSES, RATE, DECAY, ...)                                  \
-  static sl_value build_##symbol(sl_graph *g, sl_value x, const sl_model_data *data, const sl_training *o, \
-                                 int training) {                                                           \
-    return sl_resnet(g, x, data, &(sl_resnet_size){__VA_ARGS__}, o->batchnorm, training);                  \
-  }                                                                                                        \
-  const sl_model sl_model_##symbol = {                                                                     \
-      .name = text,                                                                                        \
-      .summary = what,                                                                                     \
-      .batch = B,                                                                                          \
-      .epochs = E,                                                                                         \
-      .rate = SL_RATE_COSINE,                                                                              \
-      .warmup = 0.05,                                                                                      \
-      .image = {SIZE},                                                                                     \
-      .classes = CLASSES,                                                                                  \
-      .training = {.optimizer = SL_OPTIMIZER_SGD,                                                          \
-                   .learning_rate = RATE,                                                                  \
-                   .momentum = 0.9,                                                                        \
-                   .beta1 = 0.9,                                                                           \
-                   .beta2 = 0.999,                                                                         \
-                   .eps = 1e-8,                                                                            \
-                   .decay = DECAY},                                                                        \
-      .build = build_##symbol,                                                                             \
+static sl_value build(sl_graph *g, sl_value x, const sl_model_data *data, const void *sizes, const sl_training *o,
+                      int training) {
+  return sl_resnet(g, x, data, sizes, o->batchnorm, training);
+}
+
+#define RESNET(text, what, B, E, SIZE, CLASSES, DECAY, ...)                                                    \
+  {                                                                                                            \
+    .name = text, .summary = what, .family = &sl_family_resnet, .sizes = &(const sl_resnet_size){__VA_ARGS__}, \
+    .batch = B, .epochs = E, .rate = SL_RATE_COSINE, .warmup = 0.05, .image = {SIZE}, .classes = CLASSES,      \
+    .training = {.optimizer = SL_OPTIMIZER_SGD,                                                                \
+                 .learning_rate = 0.1,                                                                         \
+                 .momentum = 0.9,                                                                              \
+                 .beta1 = 0.9,                                                                                 \
+                 .beta2 = 0.999,                                                                               \
+                 .eps = 1e-8,                                                                                  \
+                 .decay = DECAY},                                                                              \
   }
 #define SMALL_IMAGES 28, 28, 1
 #define IMAGENET 224, 224, 3
 
-RESNET(resnet8, "resnet8", "residual network of three basic blocks, 32 to 128 channels", 128, 10, SMALL_IMAGES, 10, 0.1,
-       5e-4, .small = 1, .width = 32, .blocks = {1, 1, 1});
-RESNET(resnet18, "resnet18", "residual network of 18 layers, 12 million parameters", 32, 90, IMAGENET, 1000, 0.1, 1e-4,
-       .width = 64, .blocks = {2, 2, 2, 2});
-RESNET(resnet34, "resnet34", "residual network of 34 layers, 22 million parameters", 32, 90, IMAGENET, 1000, 0.1, 1e-4,
-       .width = 64, .blocks = {3, 4, 6, 3});
-RESNET(resnet50, "resnet50", "residual network of 50 layers with bottlenecks, 26 million parameters", 16, 90, IMAGENET,
-       1000, 0.1, 1e-4, .bottleneck = 1, .width = 64, .blocks = {3, 4, 6, 3});
+static const sl_model models[] = {
+    RESNET("resnet18", "residual network of 18 layers, 12 million parameters", 32, 90, IMAGENET, 1000, 1e-4,
+           .width = 64, .blocks = {2, 2, 2, 2}),
+    RESNET("resnet34", "residual network of 34 layers, 22 million parameters", 32, 90, IMAGENET, 1000, 1e-4,
+           .width = 64, .blocks = {3, 4, 6, 3}),
+    RESNET("resnet50", "residual network of 50 layers with bottlenecks, 26 million parameters", 16, 90, IMAGENET, 1000,
+           1e-4, .bottleneck = 1, .width = 64, .blocks = {3, 4, 6, 3}),
+    RESNET("resnet8", "residual network of three basic blocks, 32 to 128 channels", 128, 10, SMALL_IMAGES, 10, 5e-4,
+           .small = 1, .width = 32, .blocks = {1, 1, 1}),
+    {0},
+};
+
+const sl_family sl_family_resnet = {
+    .name = "resnet",
+    .summary = "residual networks (He et al. 2015), layers and names as torchvision's",
+    .sizes = table,
+    .size_bytes = sizeof(sl_resnet_size),
+    .complete = complete,
+    .build = build,
+    .models = models,
+};

@@ -4,9 +4,23 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *const sl__activations[] = {"", "relu", "gelu", "gelu-tanh", NULL};
+_Static_assert(SL_ACTIVATION_RELU == 1 && SL_ACTIVATION_GELU_ERF == 2 && SL_ACTIVATION_GELU_TANH == 3,
+               "names in the order of sl_activation");
+
 static const char *in(const char *name, const char *part, char *text) {
   snprintf(text, 64, "%s.%s", name, part);
   return text;
+}
+
+sl_value sl__linear_normal(sl_graph *g, const char *layer, sl_value x, int64_t features, double deviation) {
+  return sl_linear_init(g, layer, x, features, SL_ACTIVATION_NONE,
+                        &(sl_layer_init){{SL_INIT_NORMAL, deviation}, {SL_INIT_CONSTANT, 0}});
+}
+
+sl_value sl__activate(sl_graph *g, const char *layer, sl_value x, sl_activation activation) {
+  if (activation == SL_ACTIVATION_RELU) return sl_relu(g, layer, x);
+  return sl_gelu(g, layer, x, activation == SL_ACTIVATION_GELU_TANH ? SL_GELU_TANH : SL_GELU_ERF);
 }
 
 /* y without some of its elements, in training. */
@@ -18,19 +32,19 @@ static sl_value drop(sl_graph *g, const char *name, const char *part, sl_value y
 /* Ends the segment of attention that the caller has begun. */
 static sl_value attention(sl_graph *g, const char *name, sl_value x, const sl__block *b) {
   char text[64];
-  sl_value y = sl_linear(g, in(name, "attn.qkv", text), x, 3 * b->width, SL_ACTIVATION_NONE);
+  sl_value y = sl__linear_normal(g, in(name, "attn.qkv", text), x, 3 * b->width, b->deviation);
   y = sl_attention(g, in(name, "attn", text), y, b->heads, b->causal, b->lengths);
   sl_graph_segment(g, SL_RECOMPUTE_ATTENTION, 0);
   if (b->first) y = sl_first_token(g, in(name, "attn.first", text), y);
-  y = sl_linear(g, in(name, "attn.proj", text), y, b->width, SL_ACTIVATION_NONE);
+  y = sl__linear_normal(g, in(name, "attn.proj", text), y, b->width, b->proj);
   return drop(g, name, "attn.dropout", y, b);
 }
 
 static sl_value perceptron(sl_graph *g, const char *name, sl_value x, const sl__block *b) {
   char text[64];
-  sl_value y = sl_linear(g, in(name, "mlp.fc", text), x, b->hidden, SL_ACTIVATION_NONE);
-  y = sl_gelu(g, in(name, "mlp.gelu", text), y, b->gelu);
-  y = sl_linear(g, in(name, "mlp.proj", text), y, b->width, SL_ACTIVATION_NONE);
+  sl_value y = sl__linear_normal(g, in(name, "mlp.fc", text), x, b->hidden, b->deviation);
+  y = sl__activate(g, in(name, b->activation == SL_ACTIVATION_RELU ? "mlp.relu" : "mlp.gelu", text), y, b->activation);
+  y = sl__linear_normal(g, in(name, "mlp.proj", text), y, b->width, b->proj);
   return drop(g, name, "mlp.dropout", y, b);
 }
 
@@ -62,11 +76,26 @@ sl_value sl__transformer_block(sl_graph *g, const char *name, sl_value x, const 
   return x;
 }
 
-void sl__transformer_initialise(sl_graph *g, double deviation, double proj) {
-  for (sl_value v = 0; v < g->n_values; v++) {
-    sl_value_info *info = g->value[v];
-    if (info->role != SL_ROLE_PARAMETER || strstr(info->name, "ln_")) continue;
-    const double scale = strstr(info->name, ".proj.") ? proj : deviation;
-    info->init = info->shape.ndim > 1 ? (sl_init){SL_INIT_NORMAL, scale} : (sl_init){SL_INIT_CONSTANT, 0};
+/* The numbers of heads nearest to `heads` that divide width. */
+static void divisors(int64_t heads, int64_t width, int64_t *below, int64_t *above) {
+  for (*below = heads < width ? heads : width; width % *below; --*below) {
   }
+  for (*above = heads; *above < width && width % *above; ++*above) {
+  }
+}
+
+sl_status sl__transformer_complete(const char *family, int64_t heads, int64_t width, int64_t *hidden,
+                                   int64_t *activation, sl_activation usual, double *eps, double usual_eps) {
+  if (heads < 1 || width < 1) return sl_fail(SL_EINVAL, "%s has no heads or no width", family);
+  if (width % heads) {
+    int64_t below, above;
+    divisors(heads, width, &below, &above);
+    return sl_fail(
+        SL_EINVAL, "size width=%lld of %s is not a multiple of heads=%lld; heads=%lld and heads=%lld divide it",
+        (long long)width, family, (long long)heads, (long long)below, (long long)(above < width ? above : width));
+  }
+  if (!*hidden) *hidden = 4 * width;
+  if (!*activation) *activation = usual;
+  if (!(*eps > 0)) *eps = usual_eps;
+  return SL_OK;
 }

@@ -23,16 +23,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   fd = put(fd, data, n);
   snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
   if (sl_config_read(path, &config) != SL_OK) {
-    if (config.family || config.label_names || !strstr(sl_error(), path)) abort();
+    if (config.format || config.sizes || config.label_names || !strstr(sl_error(), path)) abort();
     return -1;
   }
-  if (sl_config_to_json(&config, &json) != SL_OK) abort();
+  sl_model *model;
+  const sl_model_data of = {
+      .height = config.height, .width = config.width, .channels = config.channels, .classes = config.labels};
+  if (sl_model_of_sizes(sl_format_family(config.format), config.sizes, &model) != SL_OK) abort();
+  sl_model_data d = of;
+  if (sl_model_vocabulary(model) > 0) d.classes = sl_model_vocabulary(model);
+  if (sl_config_to_json(config.format, model, &d, config.label_names, &json) != SL_OK) abort();
   char *text = json_dumps(json, 0);
   again = put(again, text, strlen(text));
   snprintf(path, sizeof path, "/proc/self/fd/%d", again);
-  if (sl_config_read(path, &same) != SL_OK || sl_config_compare(&same, path, &config, "itself") != SL_OK ||
+  if (sl_config_read(path, &same) != SL_OK || sl_config_compare(&same, path, model, &d) != SL_OK ||
       same.labels != config.labels)
     abort();
+  free(model);
   free(text);
   json_decref(json);
   sl_config_clear(&config);
@@ -48,6 +55,8 @@ size_t fuzz_seed(int number, uint8_t *data, size_t room) {
       "\"gelu_new\", \"scale_attn_weights\": true, \"tie_word_embeddings\": true}",
       "{\"model_type\": \"bert\", \"hidden_size\": 8, \"num_attention_heads\": 2, \"layer_norm_eps\": 1e-12, "
       "\"hidden_act\": \"gelu\", \"position_embedding_type\": \"absolute\", \"is_decoder\": false}",
+      "{\"model_type\": \"resnet\", \"depths\": [1, 2], \"hidden_sizes\": [8, 12], \"embedding_size\": 6, "
+      "\"layer_type\": \"basic\", \"num_labels\": 3}",
       "{\"model_type\": \"vit\", \"hidden_size\": 8, \"num_attention_heads\": 2, \"image_size\": 6, \"patch_size\": 3, "
       "\"qkv_bias\": true, \"id2label\": {\"0\": \"cat\", \"1\": \"dog\"}, \"label2id\": {\"cat\": 0, \"dog\": 1}}",
   };

@@ -45,33 +45,29 @@ static int32_t labels[BATCH];
 enum { LENGTH = 13, VOCABULARY = 37 };
 static const sl_model_data text = {.classes = VOCABULARY, .length = LENGTH};
 static int32_t windows[BATCH * (LENGTH + 1)];
-static sl_value build_gpt(sl_graph *g, sl_value x, const sl_model_data *d, const sl_training *o, int training) {
-  (void)o, (void)training;
-  return sl_gpt(g, x, d, &(sl_gpt_size){.layers = 2, .heads = 2, .width = 32, .positions = 16},
-                training ? o->dropout : 0);
-}
 static const sl_model gpt = {
     .name = "gpt",
-    .task = SL_TASK_NEXT_TOKEN,
+    .family = &sl_family_gpt2,
+    .sizes = &(const sl_gpt_size){.layers = 2, .heads = 2, .width = 32, .positions = 16},
     .length = LENGTH,
-    .vocabulary = VOCABULARY,
-    .build = build_gpt,
     .training = {.optimizer = SL_OPTIMIZER_ADAMW, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .decay = 0.01}};
 
 /* A BERT in small, whose windows have padding at their ends (lengths), and some targets that do not count. */
 enum { SLOT_LENGTHS = 2 };
 static int32_t lengths[BATCH], some[BATCH];
-static sl_value build_bert(sl_graph *g, sl_value x, const sl_model_data *d, const sl_training *o, int training) {
-  return sl_bert(g, x, sl_input(g, "lengths", SLOT_LENGTHS, SL_I32, sl_shape_make(NULL, 0)), d,
-                 &(sl_bert_size){.layers = 2, .heads = 2, .width = 32, .positions = 16, .type = 1},
+static sl_value build_bert(sl_graph *g, sl_value x, const sl_model_data *d, const void *sizes, const sl_training *o,
+                           int training) {
+  return sl_bert(g, x, sl_input(g, "lengths", SLOT_LENGTHS, SL_I32, sl_shape_make(NULL, 0)), d, sizes,
                  training ? o->dropout : 0);
 }
+/* Targets that PyTorch can have too. */
+static const sl_family padded_bert = {
+    .name = "bert", .task = SL_TASK_NEXT_TOKEN, .size_bytes = sizeof(sl_bert_size), .build = build_bert};
 static const sl_model bert = {
     .name = "bert",
-    .task = SL_TASK_NEXT_TOKEN, /* targets that PyTorch can have too */
+    .family = &padded_bert,
+    .sizes = &(const sl_bert_size){.layers = 2, .heads = 2, .width = 32, .positions = 16, .type = 1},
     .length = LENGTH,
-    .vocabulary = VOCABULARY,
-    .build = build_bert,
     .training = {.optimizer = SL_OPTIMIZER_ADAMW, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .decay = 0.01}};
 
 /* Small residual networks and a small vision transformer, over images whose sides are odd. */
@@ -79,23 +75,18 @@ static const sl_model_data photos = {
     .height = 15, .width = 13, .channels = 3, .classes = 10, .mean = {0.5, 0.5, 0.5}, .deviation = {0.25, 0.25, 0.25}};
 /* Of these no rectifier's argument is within 1e-4 of 0: nearer, rounding may turn a gradient off or on. */
 static uint8_t coloured[BATCH * 15 * 13 * 3];
-static sl_value build_basic(sl_graph *g, sl_value x, const sl_model_data *d, const sl_training *o, int training) {
-  return sl_resnet(g, x, d, &(sl_resnet_size){.width = 8, .blocks = {2, 2}}, o->batchnorm, training);
-}
-static sl_value build_bottleneck(sl_graph *g, sl_value x, const sl_model_data *d, const sl_training *o, int training) {
-  return sl_resnet(g, x, d, &(sl_resnet_size){.bottleneck = 1, .width = 8, .blocks = {2, 2}}, o->batchnorm, training);
-}
-static sl_value build_vit(sl_graph *g, sl_value x, const sl_model_data *d, const sl_training *o, int training) {
-  return sl_vit(g, x, d, &(sl_vit_size){.layers = 2, .heads = 2, .width = 30, .patch = 4}, training ? o->dropout : 0);
-}
-static const sl_model basic = {
-    .name = "basic", .build = build_basic, .training = {.optimizer = SL_OPTIMIZER_SGD, .momentum = 0.9, .decay = 1e-4}};
+static const sl_model basic = {.name = "basic",
+                               .family = &sl_family_resnet,
+                               .sizes = &(const sl_resnet_size){.width = 8, .blocks = {2, 2}},
+                               .training = {.optimizer = SL_OPTIMIZER_SGD, .momentum = 0.9, .decay = 1e-4}};
 static const sl_model bottleneck = {.name = "bottleneck",
-                                    .build = build_bottleneck,
+                                    .family = &sl_family_resnet,
+                                    .sizes = &(const sl_resnet_size){.bottleneck = 1, .width = 8, .blocks = {2, 2}},
                                     .training = {.optimizer = SL_OPTIMIZER_SGD, .momentum = 0.9, .decay = 1e-4}};
 static const sl_model vit = {
     .name = "vit",
-    .build = build_vit,
+    .family = &sl_family_vit,
+    .sizes = &(const sl_vit_size){.layers = 2, .heads = 2, .width = 30, .patch = 4},
     .training = {.optimizer = SL_OPTIMIZER_ADAMW, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .decay = 0.01}};
 
 /* What is trained on what; those without a data set of their own are the list's, over grey images. */

@@ -12,15 +12,10 @@
 
 enum { BATCH = 8, LENGTH = 21, VOCABULARY = 41, STEPS = 3 };
 
-static sl_value build_gpt(sl_graph *g, sl_value x, const sl_model_data *d, const sl_training *o, int training) {
-  return sl_gpt(g, x, d, &(sl_gpt_size){.layers = 3, .heads = 2, .width = 32, .positions = 32},
-                training ? o->dropout : 0);
-}
 static const sl_model gpt = {.name = "gpt",
-                             .task = SL_TASK_NEXT_TOKEN,
+                             .family = &sl_family_gpt2,
+                             .sizes = &(const sl_gpt_size){.layers = 3, .heads = 2, .width = 32, .positions = 32},
                              .length = LENGTH,
-                             .vocabulary = VOCABULARY,
-                             .build = build_gpt,
                              .training = {.optimizer = SL_OPTIMIZER_ADAMW,
                                           .beta1 = 0.9,
                                           .beta2 = 0.999,

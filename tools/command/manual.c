@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "tools/command/command.h"
+#include "tools/settings/model.h"
 
 void sl__print_manual(FILE *file) {
   fputs(
@@ -28,6 +29,8 @@ void sl__print_manual(FILE *file) {
       "and that over defaults.\n",
       file);
   sl__options_manual(sl__commands, file);
+  fputs(".SH MODELS AND SIZES\nEach family has its models, their sizes, and what\n.B \\-\\-size\nmay change:\n", file);
+  sl__models_manual(file);
   fputs(
       ".SH EXIT STATUS\n.TP\n.B 0\nDone.\n.TP\n.B 1\nFailure; the message says of what.\n.TP\n.B 2\nAn option, key or "
       "argument is wrong.\n.TP\n.B 3\n"

@@ -197,7 +197,8 @@ static const sl__command info = {
     .run = sl__info,
     .summary = "Show the machine as Starling sees it",
     .description =
-        "Prints topology and pinning, GPUs, memory, the builds of StarPU, MPI and OpenBLAS, the measured sgemm peak "
+        "With --models the models and their sizes. Else prints topology and pinning, GPUs, memory, the builds of "
+        "StarPU, MPI and OpenBLAS, the measured sgemm peak "
         "and memory "
         "bandwidth, and warns of what will hurt. Under mpiexec it prints one part for each rank."};
 static const sl__command convert = {

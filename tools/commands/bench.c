@@ -138,13 +138,13 @@ static sl_status look_at_records(bench *b) {
   sl_timeline *timeline;
   if (!b->job.recorder) return SL_OK;
   SL_TRY(sl_usage_since(b->job.recorder, sl_runtime_workers(b->job.runtime), &graph, b->from, b->to, &b->usage));
-  SL_TRY(sl_program_timeline(b->job.program, b->job.facts.model->name, &timeline));
+  SL_TRY(sl_program_timeline(b->job.program, b->job.name, &timeline));
   const sl_status status = sl_bound_recorded(timeline, &b->bound);
   sl_timeline_destroy(timeline);
   if (status != SL_EINVAL) SL_TRY(status); /* a ring too small for a step has not seen every task */
   if (!b->o->out) return SL_OK;
   SL_TRY(sl_folder_make(b->o->out));
-  return sl__timeline_save(b->job.program, b->job.facts.model->name, &b->clocks, &b->machine, b->o->out);
+  return sl__timeline_save(b->job.program, b->job.name, &b->clocks, &b->machine, b->o->out);
 }
 
 /* With --balance auto, the steps that it measures; then the program again, where the division changes. */
@@ -282,7 +282,7 @@ static void print_text(const bench *b, const line *lines, int n, double total, d
   printf(
       "%s: batch %lld in %d leaves, %d shards, %d row blocks; %d ranks of %d workers (threads per worker %d), %d GPUs, "
       "policy %s, %s kernels, %lld steps\n",
-      b->job.facts.model->name, (long long)b->job.facts.plan.batch, b->job.facts.plan.leaves, b->job.facts.plan.shards,
+      b->job.name, (long long)b->job.facts.plan.batch, b->job.facts.plan.leaves, b->job.facts.plan.shards,
       b->job.facts.plan.row_blocks, b->job.ranks.n, share->nworkers, share->threads_per_worker,
       sl_runtime_gpus(b->job.runtime), sl_runtime_sched(b->job.runtime), b->job.facts.plan.kernels, (long long)b->n);
   if (*sl__balance_text(&b->job.balance)) printf("balance          %s\n", sl__balance_text(&b->job.balance));
@@ -331,14 +331,14 @@ static sl_status print_json(const bench *b, const line *lines, int n, double tot
                               "task_s", lines[i].tasks ? lines[i].seconds / (double)lines[i].tasks : 0.0, "gflops",
                               1e-9 * per_second(&lines[i], lines[i].group->cost.flops), "gigabytes_per_s",
                               1e-9 * per_second(&lines[i], lines[i].group->cost.bytes)));
-  json_t *all = json_pack("{s:s, s:o, s:i, s:i, s:i, s:i, s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "model",
-                          b->job.facts.model->name, "plan", sl_plan_to_json(&b->job.facts.plan), "ranks",
-                          b->job.ranks.n, "workers", share->nworkers, "threads_per_worker", share->threads_per_worker,
-                          "gpus", sl_runtime_gpus(b->job.runtime), "sched", sl_runtime_sched(b->job.runtime), "starpu",
-                          sl_runtime_starpu(), "steps", (json_int_t)b->n, "step_s", median, "step_s_p10",
-                          b->seconds[b->n / 10], "step_s_p90", b->seconds[b->n - 1 - b->n / 10], "samples_per_s",
-                          (double)b->job.facts.plan.batch / median, "gflops", gflops, "step_flops", b->job.flops,
-                          "tasks", sl_program_graph(b->job.program)->n_nodes);
+  json_t *all = json_pack(
+      "{s:s, s:o, s:o, s:i, s:i, s:i, s:i, s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "model",
+      b->job.facts.model->name, "size", sl_model_sizes_to_json(b->job.facts.model), "plan",
+      sl_plan_to_json(&b->job.facts.plan), "ranks", b->job.ranks.n, "workers", share->nworkers, "threads_per_worker",
+      share->threads_per_worker, "gpus", sl_runtime_gpus(b->job.runtime), "sched", sl_runtime_sched(b->job.runtime),
+      "starpu", sl_runtime_starpu(), "steps", (json_int_t)b->n, "step_s", median, "step_s_p10", b->seconds[b->n / 10],
+      "step_s_p90", b->seconds[b->n - 1 - b->n / 10], "samples_per_s", (double)b->job.facts.plan.batch / median,
+      "gflops", gflops, "step_flops", b->job.flops, "tasks", sl_program_graph(b->job.program)->n_nodes);
   json_t *more =
       json_pack("{s:s, s:f, s:I, s:I, s:I, s:i, s:I, s:o, s:o, s:o, s:O}", "state_digest", b->digest, "input_percent",
                 100e9 * b->input / (double)(b->to - b->from), "peak_memory_bytes", (json_int_t)b->peak,

@@ -67,9 +67,8 @@ static sl_status print_table(const calibrate *c, FILE *to) {
   char size[1100];
   const sl__job *s = &c->job;
   const sl_share *share = sl_runtime_share(s->runtime);
-  fprintf(to, "%s: %d kinds of tasks in %lld steps, %d workers (threads per worker %d), %s kernels\n",
-          s->facts.model->name, c->n, (long long)s->step, share->nworkers, share->threads_per_worker,
-          s->facts.plan.kernels);
+  fprintf(to, "%s: %d kinds of tasks in %lld steps, %d workers (threads per worker %d), %s kernels\n", s->name, c->n,
+          (long long)s->step, share->nworkers, share->threads_per_worker, s->facts.plan.kernels);
   if (!c->o->quiet) {
     fprintf(to, "\n%-18s %-6s %6s %8s %9s %12s %8s  %s\n", "operation", "worker", "tasks", "samples", "rejected",
             "median us", "spread", "size");
@@ -99,10 +98,11 @@ static sl_status print_json(const calibrate *c, FILE *to) {
                          "samples", kind->samples, "rejected", kind->rejected, "median_s", kind->median, "spread",
                          kind->spread, "stored", kind->samples >= c->samples));
   }
-  json_t *all = json_pack("{s:s, s:o, s:s, s:s, s:i, s:I, s:i, s:i, s:o}", "model", s->facts.model->name, "plan",
-                          sl_plan_to_json(&s->facts.plan), "machine", sl_runtime_model_host(s->runtime), "folder",
-                          sl_runtime_sampling(s->runtime), "workers", sl_runtime_cpu_workers(s->runtime), "steps",
-                          (json_int_t)s->step, "samples", c->samples, "lacking", c->lacking, "kinds", kinds);
+  json_t *all = json_pack("{s:s, s:o, s:o, s:s, s:s, s:i, s:I, s:i, s:i, s:o}", "model", s->facts.model->name, "size",
+                          sl_model_sizes_to_json(s->facts.model), "plan", sl_plan_to_json(&s->facts.plan), "machine",
+                          sl_runtime_model_host(s->runtime), "folder", sl_runtime_sampling(s->runtime), "workers",
+                          sl_runtime_cpu_workers(s->runtime), "steps", (json_int_t)s->step, "samples", c->samples,
+                          "lacking", c->lacking, "kinds", kinds);
   if (!all) return sl_no_memory("for the figures as JSON");
   json_dumpf(all, to, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
   fputc('\n', to);
@@ -138,7 +138,7 @@ static sl_status run(calibrate *c) {
   SL_TRY(sl_calibration_create(c->job.runtime, c->job.program, &c->calibration));
   SL_TRY(collect(c));
   SL_TRY(sl_calibration_store(c->calibration, c->samples));
-  SL_TRY(sl_program_timeline(c->job.program, c->job.facts.model->name, &c->timeline));
+  SL_TRY(sl_program_timeline(c->job.program, c->job.name, &c->timeline));
   FILE *to = open_memstream(&c->said, &bytes);
   if (!to) return sl_no_memory("for the table");
   const sl_status status = c->o->json ? print_json(c, to) : print_table(c, to);

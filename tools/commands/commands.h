@@ -2,6 +2,8 @@
 #ifndef SL_TOOLS_COMMANDS_H
 #define SL_TOOLS_COMMANDS_H
 
+#include <jansson.h>
+
 #include "tools/settings/options.h"
 
 sl_status sl__train(sl__options *options, int *exit_code);

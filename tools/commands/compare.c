@@ -381,8 +381,9 @@ static sl_status make_folder(sl__comparison *c) {
 
 static sl_status prepare(sl__comparison *c) {
   const sl__options *o = c->o;
-  const sl_model *model;
-  SL_TRY(sl__find_model(o->model, &model));
+  sl_model *model; /* looked for, so that a wrong one is told before anything is measured */
+  SL_TRY(sl__find_model(o->model, o->size, &model));
+  free(model);
   if (o->sched) return sl_fail(SL_EINVAL, "--sched: compare takes --policies %s", o->sched);
   SL_TRY(sl__compare_check_policies(o));
   if (o->out) SL_TRY(sl_folder_make(o->out));

@@ -1,6 +1,7 @@
 /* starling convert: converts a model between Starling's file and the layouts of other libraries. */
 #include <dirent.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -23,40 +24,44 @@ static sl_status check_output(const char *path) {
 static sl_status save(const sl__options *o, const sl__model_file *file, const sl_network *network, sl_store *store) {
   const sl__model_facts *f = sl__model_facts_of(file);
   if (strcmp(o->to, "starling") == 0) return sl__model_save(o->out, store, network->graph, f);
-  const sl_family *family = sl_family_of_graph(network->graph);
-  if (!family || strcmp(sl_family_library(family), o->to) != 0)
-    return sl_fail(SL_EUNSUPPORTED, "%s is not a model that --to %s has a layout for%s%s", f->model->name, o->to,
-                   family ? "; there is --to " : "", family ? sl_family_library(family) : "");
-  return sl__published_save(o->out, family, network, store, f, o->shard_size > 0 ? o->shard_size * 1000000 : 0);
+  const sl_format *format;
+  SL_TRY(sl_format_of_model(f->model, o->to, &format));
+  return sl__published_save(o->out, format, network, store, f, o->shard_size > 0 ? o->shard_size * 1000000 : 0);
 }
 
 sl_status sl__convert(sl__options *o, int *exit_code) {
   sl_store *store = NULL;
   sl__model_file *file = NULL;
   sl_network network = {0};
-  const sl_model *model = NULL;
+  sl_model *model = NULL;
+  char name[SL_SIZES_TEXT], wanted[SL_SIZES_TEXT];
   sl_status status = SL_OK;
   (void)exit_code;
   if (!o->to) return sl_fail(SL_EINVAL, "--to is missing: hf, torchvision or starling");
   if (!o->out)
     return sl_fail(SL_EINVAL, "--out is missing: the %s to write", strcmp(o->to, "hf") == 0 ? "folder" : "file");
   SL_TRY(check_output(o->out));
-  if (o->model_name) SL_TRY(sl__find_model(o->model_name, &model));
-  SL_TRY_OUT(sl__model_open_as(o->model, model, &file));
+  if (o->model_name) SL_TRY(sl__find_model(o->model_name, o->size, &model));
+  const sl__model_wish wish = {.model = model, .sizes = model ? NULL : o->size, .exactly = model != NULL};
+  SL_TRY_OUT(sl__model_open_as(o->model, &wish, &file));
   const sl__model_facts *f = sl__model_facts_of(file);
-  if (model && f->model != model)
-    SL_TRY_OUT(sl_fail(SL_EINVAL, "%s is a model %s, not %s", o->model, f->model->name, model->name));
+  if (o->size && !sl__model_format(file))
+    SL_TRY_OUT(sl_fail(SL_EINVAL, "%s knows its sizes: --size is for weights of others", o->model));
+  sl_model_text(f->model, name, sizeof name);
+  if (model && strcmp(name, sl_model_text(model, wanted, sizeof wanted)) != 0)
+    SL_TRY_OUT(sl_fail(SL_EINVAL, "%s is a model %s, not %s", o->model, name, wanted));
   SL_TRY_OUT(sl_network_evaluation(f->model, &f->data, &f->training, 1, &network));
   SL_TRY_OUT(sl_store_create(&store));
   SL_TRY_OUT(sl_interchange_store(network.graph, store));
-  SL_TRY_OUT(sl__model_fill(file, store, &network, f->model->name, 0));
+  SL_TRY_OUT(sl__model_fill(file, store, &network, f->model, 0));
   SL_TRY_OUT(save(o, file, &network, store));
   if (!o->quiet)
-    printf("%s: %lld parameters in %d tensors, to %s\n", f->model->name, (long long)network.parameter_count,
+    printf("%s: %lld parameters in %d tensors, to %s\n", name, (long long)network.parameter_count,
            sl_store_count(store), o->out);
 out:
   if (network.graph) sl_network_destroy(&network);
   sl_store_destroy(store);
   sl__model_close(file);
+  free(model);
   return status;
 }

@@ -45,7 +45,7 @@ static void print_json(const sl__job *j, const char *split, const sl__score *sco
 static void print_text(const sl__job *j, const char *split, const sl__score *score) {
   printf("%s accuracy %.4f, top-5 accuracy %.4f, loss %.4f", split, score->accuracy, score->top5, score->loss);
   if (j->data.kind->perplexity) printf(", perplexity %.3f", exp(score->loss));
-  printf(" over %lld %s (%s after step %lld)\n", (long long)score->samples, j->data.kind->counted, j->facts.model->name,
+  printf(" over %lld %s (%s after step %lld)\n", (long long)score->samples, j->data.kind->counted, j->name,
          (long long)j->facts.step);
 }
 

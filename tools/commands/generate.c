@@ -57,7 +57,7 @@ static sl_status fit_program(writer *w, int64_t n) {
   w->window = calloc((size_t)w->length, sizeof *w->window);
   w->logits = malloc((size_t)(w->length * data.classes) * sizeof *w->logits);
   if (!w->window || !w->logits) return sl_no_memory("for the logits of %lld tokens", (long long)w->length);
-  return w->read++ ? SL_OK : sl__model_fill(w->job.file, w->job.store, &w->network, f->model->name, 0);
+  return w->read++ ? SL_OK : sl__model_fill(w->job.file, w->job.store, &w->network, f->model, 0);
 }
 
 static sl_status next_token(writer *w, const sl__sampling *sampling, int32_t *token) {
@@ -168,7 +168,7 @@ static sl_status run(writer *w, const sl__options *o) {
   sl__job *j = &w->job;
   SL_TRY(sl__job_file(j, o));
   const sl__model_facts *f = w->facts = &j->facts;
-  if (f->model->task != SL_TASK_NEXT_TOKEN)
+  if (f->model->family->task != SL_TASK_NEXT_TOKEN)
     return sl_fail(SL_EUNSUPPORTED, "%s holds %s, which foretells no next token: generate takes models such as gpt2",
                    sl__model_path(j->file), f->model->name);
   SL_TRY(sl__coder_open(o->tokenizer, sl__model_path(j->file), f->data.classes, &w->coder));

@@ -58,7 +58,7 @@ static sl_status spread_first(const sl_graph *logical, const sl_plan *plan, int 
 }
 
 sl_status sl__graph(sl__options *o, int *exit_code) {
-  const sl_model *model;
+  sl_model *model = NULL;
   sl_model_data data;
   sl_training training;
   sl_plan plan;
@@ -67,13 +67,13 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
   sl_graph *step = NULL;
   sl_schedule *schedule = NULL;
   sl_memory *memory = NULL;
-  char *keep = NULL, title[256];
+  char *keep = NULL, title[1024], name[SL_SIZES_TEXT];
   json_t *json = NULL, *transfers = NULL;
   int workers = (int)o->workers, threads = o->threads_per_worker > 0 ? (int)o->threads_per_worker : 1;
   const int ranks = (int)o->ranks;
   sl_status status = SL_OK;
   (void)exit_code;
-  SL_TRY_OUT(sl__find_model(o->model, &model));
+  SL_TRY_OUT(sl__find_model(o->model, o->size, &model));
   SL_TRY_OUT(find_data(o, model, &data));
   sl__training_of(o, model, &training);
   SL_TRY_OUT(sl__plan_of(o, model, ranks, &plan));
@@ -93,8 +93,9 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
   char samples[64];
   snprintf(title, sizeof title,
            "%s: a training step on %lld %s of %lld classes, %d leaves, %d shards, %d row blocks; %lld parameters",
-           model->name, (long long)plan.batch, sl__data_text(sl__data_kind_of(model), &data, samples, sizeof samples),
-           (long long)data.classes, plan.leaves, plan.shards, plan.row_blocks, (long long)network.parameter_count);
+           sl_model_text(model, name, sizeof name), (long long)plan.batch,
+           sl__data_text(sl__data_kind_of(model), &data, samples, sizeof samples), (long long)data.classes, plan.leaves,
+           plan.shards, plan.row_blocks, (long long)network.parameter_count);
   if (ranks > 1) snprintf(title + strlen(title), sizeof title - strlen(title), "; the first of %d ranks", ranks);
   /* Bytes of the batches that a loader reads ahead, and what MPI, StarPU and the recorder add when a step really
    * runs. */
@@ -125,7 +126,7 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
 out:
   json_decref(json);
   json_decref(transfers);
-  free(keep);
+  free(keep), free(model);
   sl_memory_destroy(memory);
   sl_schedule_destroy(schedule);
   sl_graph_destroy(step);

@@ -18,6 +18,7 @@
 #include "tools/commands/commands.h"
 #include "tools/run/machine.h"
 #include "tools/run/session.h"
+#include "tools/settings/model.h"
 
 static const char *text_of(const json_t *object, const char *key) {
   const char *text = json_string_value(json_object_get(object, key));
@@ -404,7 +405,18 @@ static void print_all(const json_t *all) {
   }
 }
 
+static sl_status list_models(const sl__options *o) {
+  json_t *json = o->json ? sl__models_to_json() : NULL;
+  if (o->json && !json) return sl_no_memory("for the list of models");
+  if (!json) return sl__print_models(stdout), SL_OK;
+  json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+  putchar('\n');
+  json_decref(json);
+  return SL_OK;
+}
+
 sl_status sl__info(sl__options *o, int *exit_code) {
+  if (o->models) return list_models(o);
   sl_runtime *runtime = NULL;
   json_t *part = NULL, *all = NULL;
   sl_status status = SL_OK;

@@ -23,6 +23,7 @@ static sl_status parse(sl__trainer *r) {
   const sl__options *o = r->o;
   sl__model_facts *f = &r->job.facts;
   SL_TRY(sl__job_name(&r->job, o));
+  SL_TRY(sl__trainer_open_init(r));
   SL_TRY(sl__until_parse(o->until, &r->until));
   SL_TRY(sl__augment_parse(o->augment, &f->augment));
   if ((f->augment.pad || f->augment.flip) && !sl__data_kind_of(f->model)->augments)
@@ -39,7 +40,7 @@ static sl_status prepare(sl__trainer *r) {
   if (r->job.ranks.rank > 0) o->quiet = 1, o->json = 0; /* rank 0 speaks and writes for all */
   SL_TRY(sl__job_plan(&r->job));
   SL_TRY(sl__job_data(&r->job, 0));
-  SL_TRY(sl__trainer_open_init(r));
+  sl__trainer_take_normalisation(r);
   SL_TRY(sl__trainer_set_length(r));
   SL_TRY(compare_ranks(&r->job));
   SL_TRY(sl__job_build(&r->job));

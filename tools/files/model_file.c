@@ -15,8 +15,8 @@
 
 struct sl__model_file {
   sl_weights *weights;
-  const sl_family *family; /* NULL: written by Starling */
-  sl_config config;        /* published: what config.json says; family NULL: there is none */
+  const sl_format *format; /* NULL: written by Starling */
+  sl_config config;        /* published: what config.json says; format NULL: there is none */
   sl__model_facts facts;
   json_t *names; /* holds the class names' bytes */
 };
@@ -44,10 +44,10 @@ static json_t *facts_to_json(const sl__model_facts *f) {
   json_t *names = json_array();
   for (int64_t i = 0; f->class_names && i < f->data.classes; i++)
     json_array_append_new(names, json_string(f->class_names[i]));
-  return json_pack("{s:s, s:I, s:o, s:o, s:o, s:f, s:{s:i, s:i}, s:o}", "model", f->model->name, "step",
-                   (json_int_t)f->step, "data", data_to_json(&f->data), "training", sl_training_to_json(&f->training),
-                   "plan", sl_plan_to_json(&f->plan), "val_fraction", f->val_fraction, "augment", "pad", f->augment.pad,
-                   "flip", f->augment.flip, "class_names", names);
+  return json_pack("{s:s, s:o, s:I, s:o, s:o, s:o, s:f, s:{s:i, s:i}, s:o}", "model", f->model->name, "size",
+                   sl_model_sizes_to_json(f->model), "step", (json_int_t)f->step, "data", data_to_json(&f->data),
+                   "training", sl_training_to_json(&f->training), "plan", sl_plan_to_json(&f->plan), "val_fraction",
+                   f->val_fraction, "augment", "pad", f->augment.pad, "flip", f->augment.flip, "class_names", names);
 }
 
 json_t *sl__model_metadata(const sl__model_facts *facts) {
@@ -138,18 +138,21 @@ static sl_status facts_from_json(sl__model_file *f, json_t *json) {
   sl__model_facts *a = &f->facts;
   json_int_t step;
   json_t *training, *plan, *names, *data;
+  json_t *size = NULL; /* older files have none: their models are of the list */
   json_error_t error;
   f->names = json_incref(json);
-  if (json_unpack_ex(json, &error, 0, "{s:s, s:I, s:o, s:o, s:o, s:F, s?{s:i, s:i}, s:o}", "model", &model, "step",
-                     &step, "data", &data, "training", &training, "plan", &plan, "val_fraction", &a->val_fraction,
-                     "augment", "pad", &a->augment.pad, "flip", &a->augment.flip, "class_names", &names) != 0)
+  if (json_unpack_ex(json, &error, 0, "{s:s, s?o, s:I, s:o, s:o, s:o, s:F, s?{s:i, s:i}, s:o}", "model", &model, "size",
+                     &size, "step", &step, "data", &data, "training", &training, "plan", &plan, "val_fraction",
+                     &a->val_fraction, "augment", "pad", &a->augment.pad, "flip", &a->augment.flip, "class_names",
+                     &names) != 0)
     return malformed(f, error.text);
   SL_TRY(data_from_json(f, data, &a->data));
   a->step = step;
-  if (sl_model_find(model, &a->model) != SL_OK || sl_training_from_json(training, &a->training) != SL_OK ||
-      sl_plan_from_json(plan, &a->plan) != SL_OK)
+  if (sl_model_find(model, &a->model) != SL_OK || sl_model_from_json(a->model, size, &a->sized) != SL_OK ||
+      sl_training_from_json(training, &a->training) != SL_OK || sl_plan_from_json(plan, &a->plan) != SL_OK)
     return malformed(f, sl_error());
-  if ((a->model->task == SL_TASK_CLASSIFY) != (a->data.length == 0))
+  a->model = a->sized;
+  if ((a->model->family->task == SL_TASK_CLASSIFY) != (a->data.length == 0))
     return malformed(f, "its model and its data do not go together");
   return class_names(f, names);
 }
@@ -164,7 +167,7 @@ static sl_status read_facts(sl__model_file *f) {
   return status;
 }
 
-sl_status sl__model_open_as(const char *path, const sl_model *model, sl__model_file **file) {
+sl_status sl__model_open_as(const char *path, const sl__model_wish *wish, sl__model_file **file) {
   *file = NULL;
   sl_status status = SL_OK;
   sl__model_file *f = calloc(1, sizeof *f);
@@ -176,9 +179,9 @@ sl_status sl__model_open_as(const char *path, const sl_model *model, sl__model_f
   if (format && strcmp(format, FORMAT) == 0) {
     SL_TRY_OUT(read_facts(f));
   } else {
-    f->family = sl_family_of_weights(f->weights);
-    if (!f->family) SL_TRY_OUT(malformed(f, "safetensors, but neither a model of Starling nor published names"));
-    SL_TRY_OUT(sl__published_facts(f->weights, f->family, model, &f->config, &f->facts));
+    f->format = sl_format_of_weights(f->weights);
+    if (!f->format) SL_TRY_OUT(malformed(f, "safetensors, but neither a model of Starling nor published names"));
+    SL_TRY_OUT(sl__published_facts(f->weights, f->format, wish, &f->config, &f->facts));
   }
   *file = f;
   f = NULL;
@@ -187,20 +190,22 @@ out:
   return status;
 }
 
-sl_status sl__model_open(const char *path, sl__model_file **file) { return sl__model_open_as(path, NULL, file); }
+sl_status sl__model_open(const char *path, sl__model_file **file) {
+  return sl__model_open_as(path, &(sl__model_wish){0}, file);
+}
 
 void sl__model_close(sl__model_file *f) {
   if (!f) return;
-  if (f->family) sl__published_clear(&f->facts);
+  if (f->format) sl__published_clear(&f->facts);
   sl_config_clear(&f->config);
   sl_weights_close(f->weights);
   json_decref(f->names);
-  free(f->facts.class_names), free(f);
+  free(f->facts.class_names), free(f->facts.sized), free(f);
 }
 
 const sl__model_facts *sl__model_facts_of(const sl__model_file *f) { return &f->facts; }
 const char *sl__model_path(const sl__model_file *f) { return sl_weights_path(f->weights); }
-const sl_family *sl__model_family(const sl__model_file *f) { return f->family; }
+const sl_format *sl__model_format(const sl__model_file *f) { return f->format; }
 
 sl_status sl__model_member(const sl__model_file *f, const char *key, json_t **value) {
   const char *text = sl_weights_metadata(f->weights, key);
@@ -209,15 +214,11 @@ sl_status sl__model_member(const sl__model_file *f, const char *key, json_t **va
   return *value ? SL_OK : sl_fail(SL_EFORMAT, "%s: no %s in it: it is no checkpoint", sl__model_path(f), key);
 }
 
-sl_status sl__model_fill(const sl__model_file *f, sl_store *store, const sl_network *network, const char *name,
+sl_status sl__model_fill(const sl__model_file *f, sl_store *store, const sl_network *network, const sl_model *model,
                          int new_head) {
   sl_fit fit;
-  if (f->config.family) {
-    sl_config mine;
-    SL_TRY(sl_config_of_graph(network->graph, &f->facts.data, &mine));
-    SL_TRY(sl_config_compare(&f->config, sl__model_path(f), &mine, name));
-  }
-  SL_TRY(sl_interchange_read(f->weights, f->family, network->graph, store, new_head ? network->logits : SL_NONE, &fit));
+  if (f->config.format) SL_TRY(sl_config_compare(&f->config, sl__model_path(f), model, &f->facts.data));
+  SL_TRY(sl_interchange_read(f->weights, f->format, network->graph, store, new_head ? network->logits : SL_NONE, &fit));
   const sl_status status = sl_fit_status(&fit, sl__model_path(f));
   for (char *rest = fit.lines, *line; (line = strsep(&rest, "\n"));)
     if (*line) sl_log(status == SL_OK ? SL_LOG_WARNING : SL_LOG_ERROR, "%s: %s", sl__model_path(f), line);
@@ -238,7 +239,7 @@ sl_status sl__model_read_tensor(const sl__model_file *f, const sl_tensor *t, voi
 }
 
 sl_status sl__model_read(const sl__model_file *f, sl_store *store, const sl_graph *graph) {
-  if (f->family) return sl_fail(SL_EFORMAT, "%s was not written by starling train", sl__model_path(f));
+  if (f->format) return sl_fail(SL_EFORMAT, "%s was not written by starling train", sl__model_path(f));
   SL_TRY(sl_store_acquire(store, 1));
   sl_status status = SL_OK;
   for (int k = 0; k < sl_store_count(store); k++) {

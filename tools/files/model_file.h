@@ -13,6 +13,7 @@
 /* What the metadata say. */
 typedef struct sl__model_facts {
   const sl_model *model;
+  sl_model *sized; /* what model points at, where its sizes are not the list's; to be freed */
   sl_model_data data;
   sl_training training;
   sl_plan plan;
@@ -29,14 +30,19 @@ json_t *sl__model_metadata(const sl__model_facts *facts);
 
 typedef struct sl__model_file sl__model_file;
 /* path: a model file, a checkpoint, or a run directory (its model.safetensors); or published weights: a folder, file or
- * index of theirs, whose sizes tell the model. */
+ * index of theirs, whose config.json or shapes tell the model. */
 sl_status sl__model_open(const char *path, sl__model_file **file);
-/* The same, but of published weights the model is known (NULL: not). */
-sl_status sl__model_open_as(const char *path, const sl_model *model, sl__model_file **file);
+/* What is known of published weights besides. */
+typedef struct sl__model_wish {
+  const sl_model *model; /* NULL: nothing; of another family than the weights: not looked at */
+  const char *sizes;     /* that are settled, as --size has them; NULL: none */
+  int exactly;           /* 1: these are the model's sizes, whatever the weights say */
+} sl__model_wish;
+sl_status sl__model_open_as(const char *path, const sl__model_wish *wish, sl__model_file **file);
 void sl__model_close(sl__model_file *file);                            /* NULL is allowed */
 const sl__model_facts *sl__model_facts_of(const sl__model_file *file); /* valid until closed */
 const char *sl__model_path(const sl__model_file *file);
-const sl_family *sl__model_family(const sl__model_file *file); /* of published weights; NULL: written by Starling */
+const sl_format *sl__model_format(const sl__model_file *file); /* of published weights; NULL: written by Starling */
 /* Another member of a checkpoint's header; SL_EFORMAT where there is none. The caller's to json_decref(). */
 sl_status sl__model_member(const sl__model_file *file, const char *key, json_t **value);
 /* Fills the tensors of the store that this rank has (those of graph; NULL: all) from the file. SL_EFORMAT names one
@@ -44,9 +50,9 @@ sl_status sl__model_member(const sl__model_file *file, const char *key, json_t *
 sl_status sl__model_read(const sl__model_file *file, sl_store *store, const sl_graph *graph);
 /* Reads one tensor of the file, which must have tensor's name, type and shape, into data. */
 sl_status sl__model_read_tensor(const sl__model_file *file, const sl_tensor *tensor, void *data);
-/* Fills the store's tensors of the network (an evaluation) from a file of either kind, and checks all of them: those
- * that do not fit are logged one by one. new_head: the classifier is left as it is. name: the model's. */
-sl_status sl__model_fill(const sl__model_file *file, sl_store *store, const sl_network *network, const char *name,
+/* Fills the store's tensors of the model's network (an evaluation) from a file of either kind, and checks all of them:
+ * those that do not fit are logged one by one. new_head: the classifier is left as it is. */
+sl_status sl__model_fill(const sl__model_file *file, sl_store *store, const sl_network *network, const sl_model *model,
                          int new_head);
 
 #endif

@@ -1,4 +1,4 @@
-/* Published weights as a model of the list, and back. */
+/* Published weights as a model, and back. */
 #include "tools/files/published.h"
 
 #include <stdio.h>
@@ -25,62 +25,55 @@ static sl_status beside(const sl_weights *weights, const char *name, char **path
 
 /* ---- reading ---------------------------------------------------------------------------------------------------- */
 
-/* What the model is to be built for, if these weights are to fit it. */
+/* What the model is built for, for these weights. */
 static sl_model_data data_for(const sl_model *m, const sl_config *config, int64_t classes) {
   sl_model_data d = {.classes = classes};
-  if (m->task != SL_TASK_CLASSIFY) {
-    d.length = m->length;
-    if (config->family && config->size[SL_SIZE_POSITIONS] < d.length) d.length = config->size[SL_SIZE_POSITIONS];
-    if (!classes) d.classes = m->vocabulary;
+  if (m->family->task != SL_TASK_CLASSIFY) {
+    d.length = sl_model_length(m);
+    if (!classes) d.classes = sl_model_vocabulary(m);
     return d;
   }
-  d.height = m->image[0], d.width = m->image[1], d.channels = m->image[2];
-  if (config->family) d.height = d.width = config->size[SL_SIZE_IMAGE], d.channels = config->size[SL_SIZE_CHANNELS];
+  static const int64_t usual[3] = {28, 28, 1};
+  const int64_t *image = m->image[0] > 0 ? m->image : usual;
+  d.height = config->height > 0 ? config->height : image[0];
+  d.width = config->width > 0 ? config->width : image[1];
+  d.channels = config->channels > 0 ? config->channels : image[2];
   if (!classes) d.classes = m->classes;
   static const double imagenet[2][3] = {{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}}; /* as torchvision's */
-  const int each = !config->family && d.channels == 3;
+  const int each = !sl_format_has_config(config->format) && d.channels == 3;
   for (int c = 0; c < SL_MAX_CHANNELS; c++) /* else as ViT's image processor */
     d.mean[c] = each && c < 3 ? imagenet[0][c] : 0.5, d.deviation[c] = each && c < 3 ? imagenet[1][c] : 0.5;
   return d;
 }
 
-/* Whether weights and configuration are those of the model, exactly. */
-static int is_model(const sl_weights *weights, const sl_family *family, const sl_config *config, const sl_model *m,
-                    const sl_model_data *data) {
-  sl_network network;
-  sl_config mine;
-  sl_fit fit = {0};
-  if (data->classes < 1 || (data->length < 1 && (data->height < 1 || data->channels < 1))) return 0;
-  if (sl_network_evaluation(m, data, &m->training, 1, &network) != SL_OK) return 0;
-  int fits = sl_family_of_graph(network.graph) == family;
-  if (fits && config->family)
-    fits = sl_config_of_graph(network.graph, data, &mine) == SL_OK &&
-           sl_config_compare(config, "", &mine, m->name) == SL_OK;
-  fits = fits && sl_interchange_read(weights, family, network.graph, NULL, SL_NONE, &fit) == SL_OK &&
-         sl_fit_status(&fit, "") == SL_OK;
-  sl_fit_clear(&fit);
-  sl_network_destroy(&network);
-  return fits;
-}
-
-static sl_status find_model(const sl_weights *weights, const sl_family *family, const sl_config *config,
-                            int64_t classes, sl__model_facts *facts) {
-  for (int m = 0; sl_models[m]; m++) {
-    facts->data = data_for(sl_models[m], config, classes);
-    if (is_model(weights, family, config, sl_models[m], &facts->data)) {
-      facts->model = sl_models[m];
-      return SL_OK;
-    }
+/* The sizes: of config.json, compared with what the tensors show, or of the tensors alone. */
+static sl_status find_sizes(const sl_weights *weights, const sl_format *format, const char *path, sl_config *config) {
+  sl_config measured = {0};
+  sl_status status = SL_OK;
+  SL_TRY_OUT(sl_config_measure(format, weights, &measured));
+  if (path) {
+    SL_TRY_OUT(sl_config_read(path, config));
+    if (config->format != format)
+      SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s says %s, but the tensors are of %s", path, sl_format_name(config->format),
+                         sl_format_name(format)));
+    SL_TRY_OUT(sl_config_take_measured(config, path, &measured));
+  } else {
+    *config = measured;
+    measured = (sl_config){0};
   }
-  return sl_fail(SL_ENOTFOUND,
-                 "%s: no model of the list has these %d tensors of %s; 'starling convert --model NAME' tells what does "
-                 "not fit NAME",
-                 sl_weights_path(weights), sl_weights_count(weights), sl_family_name(family));
+out:
+  sl_config_clear(&measured);
+  return status;
 }
 
-static sl_status read_processor(const char *path, sl_model_data *data) {
+/* sized: the images' size is known already. */
+static sl_status read_processor(const char *path, int sized, sl_model_data *data) {
   json_t *json;
+  json_int_t height, width;
   SL_TRY(sl_json_read(path, &json));
+  if (!sized && json_unpack(json, "{s:{s:I, s:I}}", "size", "height", &height, "width", &width) == 0 && height > 0 &&
+      height <= 65536 && width > 0 && width <= 65536)
+    data->height = height, data->width = width;
   const json_t *mean = json_object_get(json, "image_mean"), *deviation = json_object_get(json, "image_std");
   sl_status status = SL_OK;
   const size_t n = json_array_size(mean), channels = (size_t)data->channels;
@@ -100,7 +93,7 @@ out:
 
 static sl_status name_classes(const sl_config *config, sl__model_facts *facts) {
   const int64_t n = facts->data.classes;
-  if (facts->model->task != SL_TASK_CLASSIFY) return SL_OK;
+  if (facts->model->family->task != SL_TASK_CLASSIFY) return SL_OK;
   facts->class_names = calloc((size_t)n + 1, sizeof *facts->class_names);
   if (!facts->class_names) return sl_no_memory("for %lld class names", (long long)n);
   for (int64_t i = 0; i < n; i++) {
@@ -118,35 +111,62 @@ void sl__published_clear(sl__model_facts *facts) {
   facts->class_names = NULL;
 }
 
-sl_status sl__published_facts(const sl_weights *weights, const sl_family *family, const sl_model *model,
+/* Heads show in no shape: where config.json is not there to say how many, those of the list's model of this width. */
+static sl_status guess_heads(const sl_family *f, void *sizes, const char *path) {
+  const sl_size *heads = sl_size_find(f->sizes, "heads"), *width = sl_size_find(f->sizes, "width");
+  if (!heads || *(int64_t *)((char *)sizes + heads->offset)) return SL_OK;
+  for (const sl_model *m = f->models; m->name; m++)
+    if (sl_size_equal(width, m->sizes, sizes)) {
+      memcpy((char *)sizes + heads->offset, (const char *)m->sizes + heads->offset, sizeof(int64_t));
+      return SL_OK;
+    }
+  return sl_fail(SL_EINVAL,
+                 "%s: the tensors do not show how many heads there are; 'starling convert --size heads=N "
+                 "--to starling' writes a model that knows",
+                 path);
+}
+
+/* The model of the sizes found, with those that the wish settles. */
+static sl_status find_model(const sl_weights *weights, const sl__model_wish *wish, const sl_config *found,
+                            sl_model **model) {
+  const sl_family *f = sl_format_family(found->format);
+  const int of_it = wish->model && wish->model->family == f;
+  if (wish->exactly) return sl_model_sized(wish->model, wish->sizes, model);
+  void *sizes = malloc(f->size_bytes);
+  if (!sizes) return sl_no_memory("for the sizes of %s", sl_weights_path(weights));
+  memcpy(sizes, found->sizes, f->size_bytes);
+  sl_status status = SL_OK;
+  if (wish->sizes && (of_it || !wish->model))
+    SL_TRY_OUT(sl_sizes_parse(f->sizes, sl_format_name(found->format), wish->sizes, sizes));
+  SL_TRY_OUT(guess_heads(f, sizes, sl_weights_path(weights)));
+  status = of_it ? sl_model_with(wish->model, sizes, model) : sl_model_of_sizes(f, sizes, model);
+out:
+  free(sizes);
+  return status;
+}
+
+sl_status sl__published_facts(const sl_weights *weights, const sl_format *format, const sl__model_wish *wish,
                               sl_config *config, sl__model_facts *facts) {
   char *path = NULL, *processor = NULL;
   sl_status status = SL_OK;
   *config = (sl_config){0};
   SL_TRY(beside(weights, "config.json", &path));
-  if (path && sl_family_has_config(family)) {
-    SL_TRY_OUT(sl_config_read(path, config));
-    if (config->family != family)
-      SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s says %s, but the tensors are of %s", path, sl_family_name(config->family),
-                         sl_family_name(family)));
-  }
-  const int64_t classes = sl_family_classes(family, weights);
-  if (model) {
-    facts->model = model;
-    facts->data = data_for(model, config, classes);
-  } else {
-    SL_TRY_OUT(find_model(weights, family, config, classes, facts));
-  }
+  if (!sl_format_has_config(format)) free(path), path = NULL;
+  SL_TRY_OUT(find_sizes(weights, format, path, config));
+  SL_TRY_OUT(find_model(weights, wish, config, &facts->sized));
+  facts->model = facts->sized;
+  facts->data = data_for(facts->model, config, sl_format_classes(format, weights));
   facts->training = facts->model->training;
   facts->val_fraction = 0.1;
-  if (facts->model->task == SL_TASK_CLASSIFY) {
+  if (facts->model->family->task == SL_TASK_CLASSIFY) {
     SL_TRY_OUT(beside(weights, "preprocessor_config.json", &processor));
-    if (processor) SL_TRY_OUT(read_processor(processor, &facts->data));
+    if (processor) SL_TRY_OUT(read_processor(processor, config->height > 0, &facts->data));
   }
   SL_TRY_OUT(name_classes(config, facts));
   const sl__options options = {.seed = 1, .length = facts->data.length};
   status = sl__plan_of(&options, facts->model, 1, &facts->plan);
 out:
+  if (!path) sl_config_clear(config); /* no file says so: misfits show in the tensors themselves */
   free(path), free(processor);
   return status;
 }
@@ -161,15 +181,12 @@ static sl_status write_json(const char *folder, const char *name, const json_t *
   return status;
 }
 
-static sl_status save_config(const char *folder, const sl_network *network, const sl__model_facts *facts) {
-  sl_config config;
+static sl_status save_config(const char *folder, const sl_format *format, const sl__model_facts *facts) {
   json_t *json = NULL;
-  SL_TRY(sl_config_of_graph(network->graph, &facts->data, &config));
-  config.label_names = facts->class_names; /* borrowed, hence no clear */
-  sl_status status = sl_config_to_json(&config, &json);
+  sl_status status = sl_config_to_json(format, facts->model, &facts->data, facts->class_names, &json);
   if (status == SL_OK) status = write_json(folder, "config.json", json);
   json_decref(json);
-  if (status != SL_OK || facts->model->task != SL_TASK_CLASSIFY) return status;
+  if (status != SL_OK || facts->model->family->task != SL_TASK_CLASSIFY) return status;
   json_t *mean = json_array(), *deviation = json_array();
   for (int64_t c = 0; c < facts->data.channels; c++) {
     const int64_t k = facts->data.channels > SL_MAX_CHANNELS ? 0 : c;
@@ -185,18 +202,18 @@ static sl_status save_config(const char *folder, const sl_network *network, cons
   return status;
 }
 
-sl_status sl__published_save(const char *path, const sl_family *family, const sl_network *network, sl_store *store,
+sl_status sl__published_save(const char *path, const sl_format *format, const sl_network *network, sl_store *store,
                              const sl__model_facts *facts, int64_t shard_bytes) {
   static const char *const metadata[][2] = {{"format", "pt"}}; /* transformers asks for it */
   sl_published published;
   SL_TRY(sl_store_acquire(store, 0));
-  sl_status status = sl_interchange_arrays(family, network->graph, store, &published);
+  sl_status status = sl_interchange_arrays(format, network->graph, store, &published);
   if (status != SL_OK) goto out;
-  if (!sl_family_has_config(family)) {
+  if (!sl_format_has_config(format)) {
     status = sl_safetensors_write(path, published.arrays, published.n, metadata, 1);
   } else if ((status = sl_folder_make(path)) == SL_OK) {
     status = sl_weights_write(path, published.arrays, published.n, metadata, 1, shard_bytes);
-    if (status == SL_OK) status = save_config(path, network, facts);
+    if (status == SL_OK) status = save_config(path, format, facts);
   }
   sl_published_clear(&published);
 out:

@@ -5,15 +5,15 @@
 #include "tools/files/model_file.h"
 
 /* From config.json and preprocessor_config.json beside the weights, where they are there, and from names and shapes:
- * the model (that in the list whose tensors these are, unless it is given), its data with the normalisation that the
- * library uses, and usual values for the rest. *config: of config.json; its family is NULL where there is none. */
-sl_status sl__published_facts(const sl_weights *weights, const sl_family *family, const sl_model *model,
+ * the model, with the sizes that these tell unless the wish settles them, its data with the normalisation that the
+ * library uses, and usual values for the rest. *config: of config.json; its format is NULL where there is none. */
+sl_status sl__published_facts(const sl_weights *weights, const sl_format *format, const sl__model_wish *wish,
                               sl_config *config, sl__model_facts *facts);
 void sl__published_clear(sl__model_facts *facts);
 
-/* Writes the network's tensors under the family's names: into the folder (made if need be), with a config.json; or,
+/* Writes the network's tensors under the format's names: into the folder (made if need be), with a config.json; or,
  * where the library has none (torchvision), to the file. */
-sl_status sl__published_save(const char *path, const sl_family *family, const sl_network *network, sl_store *store,
+sl_status sl__published_save(const char *path, const sl_format *format, const sl_network *network, sl_store *store,
                              const sl__model_facts *facts, int64_t shard_bytes);
 
 #endif

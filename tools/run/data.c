@@ -9,7 +9,7 @@ static const sl__data_kind *const kinds[] = {[SL_TASK_CLASSIFY] = &sl__data_imag
                                              [SL_TASK_NEXT_TOKEN] = &sl__data_tokens,
                                              [SL_TASK_MASKED_TOKEN] = &sl__data_tokens};
 
-const sl__data_kind *sl__data_kind_of(const sl_model *model) { return kinds[model->task]; }
+const sl__data_kind *sl__data_kind_of(const sl_model *model) { return kinds[model->family->task]; }
 
 sl_status sl__data_open(const sl__data_options *o, sl__data *d) {
   memset(d, 0, sizeof *d);

@@ -11,7 +11,9 @@
 enum { BYTES = 256 };
 
 /* Tokens of a sample: one more than the model reads where it predicts each next one. */
-static int64_t window(const sl_model *model, int64_t length) { return length + (model->task == SL_TASK_NEXT_TOKEN); }
+static int64_t window(const sl_model *model, int64_t length) {
+  return length + (model->family->task == SL_TASK_NEXT_TOKEN);
+}
 
 /* In the first folder that the list names, or that one of its files lies in. */
 static sl_status find_tokenizer(const char *paths, char **tokenizer) {
@@ -59,10 +61,21 @@ static sl_status take_vocabulary(const sl__data_options *o, const sl_tokens_opti
   return SL_OK;
 }
 
-static sl_status open_tokens(const sl__data_options *o, sl__data *d) {
-  const sl_model *m = o->model;
-  d->model = (sl_model_data){.length = o->length > 0 ? o->length : m->length,
-                             .classes = o->vocabulary > 0 ? o->vocabulary : m->vocabulary};
+/* The vocabulary, where --size or the weights that a run begins with have settled it; 0: the tokenizer may. */
+static int64_t settled(const sl__data_options *o) {
+  const sl_model *listed;
+  const int64_t mine = sl_model_vocabulary(o->model);
+  if (o->vocabulary > 0) return o->vocabulary;
+  return sl_model_find(o->model->name, &listed) == SL_OK && mine != sl_model_vocabulary(listed) ? mine : 0;
+}
+
+static sl_status open_tokens(const sl__data_options *given, sl__data *d) {
+  const sl_model *m = given->model;
+  sl__data_options own = *given;
+  const sl__data_options *o = &own;
+  own.vocabulary = settled(given);
+  d->model = (sl_model_data){.length = o->length > 0 ? o->length : sl_model_length(m),
+                             .classes = o->vocabulary > 0 ? o->vocabulary : sl_model_vocabulary(m)};
   if (!o->path)
     return sl_fail(SL_EINVAL, "%s is a model of tokens: --data names a text, token files, or a folder of them",
                    m->name);

@@ -2,13 +2,34 @@
 #include "tools/run/job.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tools/run/session.h"
 
+void sl__job_take_model(sl__job *j, sl_model *model) {
+  free(j->facts.sized);
+  j->facts.model = j->facts.sized = model;
+  sl_model_text(model, j->name, sizeof j->name);
+}
+
+/* A language model has as many tokens as the data. */
+static sl_status settle_vocabulary(sl__job *j) {
+  char text[40];
+  sl_model *sized;
+  if (j->facts.data.length == 0 || sl_model_vocabulary(j->facts.model) == j->facts.data.classes) return SL_OK;
+  snprintf(text, sizeof text, "vocabulary=%lld", (long long)j->facts.data.classes);
+  SL_TRY(sl_model_sized(j->facts.model, text, &sized));
+  sl__job_take_model(j, sized);
+  return SL_OK;
+}
+
 sl_status sl__job_name(sl__job *j, const sl__options *o) {
   j->o = o;
-  SL_TRY(sl__find_model(o->model, &j->facts.model));
+  sl_model *model;
+  SL_TRY(sl__find_model(o->model, o->size, &model));
+  sl__job_take_model(j, model);
   sl__training_of(o, j->facts.model, &j->facts.training);
   return SL_OK;
 }
@@ -17,6 +38,7 @@ sl_status sl__job_file(sl__job *j, const sl__options *o) {
   j->o = o;
   SL_TRY(sl__model_open(o->model, &j->file));
   j->facts = *sl__model_facts_of(j->file);
+  sl_model_text(j->facts.model, j->name, sizeof j->name);
   return SL_OK;
 }
 
@@ -52,7 +74,7 @@ sl_status sl__job_data(sl__job *j, int made_up) {
   if (j->file) return SL_OK;
   j->facts.data = j->data.model;
   j->facts.class_names = j->data.class_names;
-  return SL_OK;
+  return settle_vocabulary(j);
 }
 
 /* ---- programs --------------------------------------------------------------------------------------------------- */
@@ -110,7 +132,7 @@ sl_status sl__job_build_evaluator(sl__job *j) {
   SL_TRY(sl_store_create(&j->store));
   SL_TRY(make_evaluator(j));
   SL_TRY(sl__watch_start(&j->ranks, &j->evaluator.program, 1, j->o->stall_timeout, &j->watch));
-  SL_TRY(sl__model_fill(j->file, j->store, &j->evaluator.network, j->facts.model->name, 0));
+  SL_TRY(sl__model_fill(j->file, j->store, &j->evaluator.network, j->facts.model, 0));
   j->evaluator.step = j->facts.step;
   return SL_OK;
 }
@@ -186,6 +208,7 @@ void sl__job_close(sl__job *j) {
   sl_store_destroy(j->store);
   sl_recorder_destroy(j->recorder);
   sl__data_close(&j->data);
+  if (!j->file) free(j->facts.sized);
   sl__model_close(j->file);
   sl__balance_close(&j->balance);
   sl__ranks_close(&j->ranks);

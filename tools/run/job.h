@@ -14,11 +14,12 @@
 #include "tools/settings/options.h"
 
 typedef struct sl__job {
-  const sl__options *o; /* outlive it */
-  int trains;           /* steps are scored and must be finite, and there is an evaluator; 0: steps are only timed */
-  int records;          /* tasks are recorded */
-  sl__model_file *file; /* that the model comes from; NULL: the model was named */
-  sl__model_facts facts;
+  const sl__options *o;  /* outlive it */
+  int trains;            /* steps are scored and must be finite, and there is an evaluator; 0: steps are only timed */
+  int records;           /* tasks are recorded */
+  sl__model_file *file;  /* that the model comes from; NULL: the model was named */
+  sl__model_facts facts; /* facts.sized is the job's where the model was named, else the file's */
+  char name[SL_SIZES_TEXT]; /* the model's, with its sizes */
   sl_runtime *runtime;
   sl__ranks ranks;
   sl__balance balance;
@@ -38,6 +39,8 @@ typedef struct sl__job {
 
 /* The model that o->model names, and its training as the options have it. */
 sl_status sl__job_name(sl__job *job, const sl__options *o);
+/* Puts another model, which becomes the job's, in the place of that named. */
+void sl__job_take_model(sl__job *job, sl_model *model);
 /* The model that the file or run o->model holds. */
 sl_status sl__job_file(sl__job *job, const sl__options *o);
 /* Starts runtime and ranks. command: its name; several ranks are refused unless `ranks`. */

@@ -1,20 +1,45 @@
 /* The model, its training and its plan, from the options and the model's usual values. */
 #include "tools/settings/model.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "tools/settings/nearest.h"
 #include "tools/settings/phrases.h"
 
-sl_status sl__find_model(const char *name, const sl_model **model) {
+static sl_status find_listed(const char *name, const sl_model **model) {
   const char *names[64];
   char suggestion[128];
   int n = 0;
-  while (sl_models[n] && n < 64) names[n] = sl_models[n]->name, n++;
+  while (n < 64 && sl_model_at(n)) names[n] = sl_model_at(n)->name, n++;
   sl_status status = sl_model_find(name, model);
   return status == SL_ENOTFOUND
              ? sl_fail(SL_EINVAL, "%s%s", sl_error(), sl__suggestion(name, names, n, suggestion, sizeof suggestion))
              : status;
+}
+
+/* A key that the family lacks: with the nearest that it has. */
+static sl_status unknown_size(const sl_model *model, const char *text) {
+  const char *names[64];
+  char suggestion[128] = "", key[64];
+  int n = 0;
+  for (const sl_size *s = model->family->sizes; s && s->name && n < 64; s++) names[n++] = s->name;
+  for (const char *at = text; *at; at += strcspn(at, ","), at += *at == ',') {
+    snprintf(key, sizeof key, "%.*s", (int)strcspn(at, "=,"), at);
+    if (sl_size_find(model->family->sizes, key)) continue;
+    sl__suggestion(key, names, n, suggestion, sizeof suggestion);
+    break;
+  }
+  return sl_fail(SL_EINVAL, "--size: %s%s", sl_error(), suggestion);
+}
+
+sl_status sl__find_model(const char *name, const char *sizes, sl_model **model) {
+  const sl_model *listed;
+  *model = NULL;
+  SL_TRY(find_listed(name, &listed));
+  const sl_status status = sl_model_sized(listed, sizes, model);
+  if (status == SL_ENOTFOUND) return unknown_size(listed, sizes);
+  return status == SL_EINVAL ? sl_fail(SL_EINVAL, "--size: %s", sl_error()) : status;
 }
 
 void sl__training_of(const sl__options *o, const sl_model *model, sl_training *training) {
@@ -42,7 +67,8 @@ sl_status sl__plan_of(const sl__options *o, const sl_model *model, int ranks, sl
     enum { TOKENS = 128, PIXELS = 224 * 224, MOST = 8 };
     int64_t image[3];
     SL_TRY(image_of(o, model, image));
-    const int64_t length = o->length > 0 ? o->length : model->length, leaves = plan->leaves > 0 ? plan->leaves : 1;
+    const int64_t length = o->length > 0 ? o->length : sl_model_length(model),
+                  leaves = plan->leaves > 0 ? plan->leaves : 1;
     const int64_t each = plan->batch / leaves, most = each < MOST ? each : MOST;
     const int64_t wanted = model->length > 0 ? each * length / TOKENS : each * image[0] * image[1] / PIXELS;
     plan->shards = (int)(leaves * (wanted < 1 ? 1 : wanted < most ? wanted : most));
@@ -52,7 +78,8 @@ sl_status sl__plan_of(const sl__options *o, const sl_model *model, int ranks, sl
 
 sl_status sl__synthetic_data(const sl__options *o, const sl_model *model, sl_model_data *data) {
   if (model->length > 0) {
-    *data = (sl_model_data){.classes = model->vocabulary, .length = o->length > 0 ? o->length : model->length};
+    *data = (sl_model_data){.classes = sl_model_vocabulary(model),
+                            .length = o->length > 0 ? o->length : sl_model_length(model)};
     return SL_OK;
   }
   int64_t size[3];

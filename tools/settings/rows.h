@@ -163,8 +163,10 @@ SETTING(INTEGER, vocabulary, "vocabulary", SL__TOKENIZE, NONE, "N", NULL, 257, 1
 SETTING(CHOICE, bits, "bits", SL__TOKENIZE, NONE, "16|32", NULL, 0, 0,
         {0, "of a token in the files (default: 16 where all ids fit)"})
 SETTING(TEXT, decode, "decode", SL__TOKENIZE, NONE, "FILE", NULL, 0, 0, {0, "print the text of a token file"})
-SETTING(TEXT, size, "size", SL__IMPORT, NONE, "HxW", NULL, 0, 0,
-        {0, "resize images to this height and width, whatever their proportions"})
+SETTING(TEXT, size, "size", SL__IMPORT | BUILDS | SL__CONVERT, RUN, "KEY=VALUE,...|HxW", NULL, 0, 0,
+        {BUILDS, "other sizes than the model's, such as layers=6,width=72 ('starling info --models' lists them)"},
+        {SL__CONVERT, "sizes that the weights do not show, such as heads=6"},
+        {SL__IMPORT, "HxW: resize images to this height and width, whatever their proportions"})
 SETTING(INTEGER, resize, "resize", SL__IMPORT | SL__PREDICT, NONE, "N", NULL, 1, 65536,
         {0, "resize images so that the shorter side has N pixels"},
         {SL__PREDICT, "only images of another size than the model takes, whose middle is then cut out"})
@@ -181,6 +183,7 @@ SETTING(INTEGER, ranks, "ranks", SL__GRAPH, NONE, "N", "1", 1, 4096,
 SETTING(FLAG, tasks, "tasks", SL__GRAPH, NONE, NULL, NULL, 0, 0,
         {0, "show every task, not one line per layer and operation"})
 SETTING(FLAG, dot, "dot", SL__GRAPH, NONE, NULL, NULL, 0, 0, {0, "print the graph for dot (graphviz)"})
+SETTING(FLAG, models, "models", SL__INFO, NONE, NULL, NULL, 0, 0, {0, "list the models and their sizes"})
 SETTING(FLAG, no_measure, "no-measure", SL__BENCH | SL__INFO, NONE, NULL, NULL, 0, 0,
         {0, "leave out the measurement of sgemm peak and memory bandwidth"})
 SETTING(FLAG, no_priorities, "no-priorities", SL__BENCH, NONE, NULL, NULL, 0, 0,

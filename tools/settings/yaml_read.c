@@ -24,6 +24,34 @@ static sl_status set_key(unsigned commands, sl__options *options, const char *wh
                  sl__suggestion(key, names, sl__names_of(commands, names, 1), suggestion, sizeof suggestion));
 }
 
+/* Appends a plain value, or a list of them as "3-4-6-3"; whether it was one of these. */
+static int append(yaml_document_t *document, const yaml_node_t *value, char *text, size_t n) {
+  if (value->type == YAML_SCALAR_NODE) {
+    snprintf(text + strlen(text), n - strlen(text), "%s", (const char *)value->data.scalar.value);
+    return 1;
+  }
+  if (value->type != YAML_SEQUENCE_NODE) return 0;
+  for (yaml_node_item_t *item = value->data.sequence.items.start; item < value->data.sequence.items.top; item++) {
+    const yaml_node_t *one = yaml_document_get_node(document, *item);
+    if (one->type != YAML_SCALAR_NODE) return 0;
+    snprintf(text + strlen(text), n - strlen(text), "%s%s", item > value->data.sequence.items.start ? "-" : "",
+             (const char *)one->data.scalar.value);
+  }
+  return 1;
+}
+
+/* A section, {layers: 6, blocks: [1, 2]}, as "layers=6,blocks=1-2"; whether it holds only plain values and lists. */
+static int join(yaml_document_t *document, const yaml_node_t *section, char *text, size_t n) {
+  *text = 0;
+  for (yaml_node_pair_t *pair = section->data.mapping.pairs.start; pair < section->data.mapping.pairs.top; pair++) {
+    const yaml_node_t *key = yaml_document_get_node(document, pair->key);
+    if (key->type != YAML_SCALAR_NODE) return 0;
+    snprintf(text + strlen(text), n - strlen(text), "%s%s=", *text ? "," : "", (const char *)key->data.scalar.value);
+    if (!append(document, yaml_document_get_node(document, pair->value), text, n)) return 0;
+  }
+  return strlen(text) + 1 < n;
+}
+
 static sl_status set_keys(unsigned commands, sl__options *options, const char *path, yaml_document_t *document) {
   yaml_node_t *root = yaml_document_get_root_node(document);
   if (!root) return SL_OK; /* an empty file */
@@ -33,15 +61,18 @@ static sl_status set_keys(unsigned commands, sl__options *options, const char *p
   for (yaml_node_pair_t *pair = first; pair < root->data.mapping.pairs.top; pair++) {
     const yaml_node_t *key = yaml_document_get_node(document, pair->key),
                       *value = yaml_document_get_node(document, pair->value);
-    char where[512];
+    char where[512], joined[1024];
     snprintf(where, sizeof where, "%s, line %zu: ", path, key->start_mark.line + 1);
-    if (key->type != YAML_SCALAR_NODE || value->type != YAML_SCALAR_NODE)
-      return sl_fail(SL_EINVAL, "%sa key and one plain value are wanted; there are no lists or sections", where);
-    const char *name = (const char *)key->data.scalar.value;
+    const char *name = key->type == YAML_SCALAR_NODE ? (const char *)key->data.scalar.value : "";
+    const int section = value->type == YAML_MAPPING_NODE && sl__same_name("size", name);
+    if (key->type != YAML_SCALAR_NODE || (value->type != YAML_SCALAR_NODE && !section))
+      return sl_fail(SL_EINVAL, "%sa key and one plain value are wanted; only size may be a section", where);
+    if (section && !join(document, value, joined, sizeof joined))
+      return sl_fail(SL_EINVAL, "%ssize is a section of plain values and lists of them, such as {layers: 6}", where);
     for (yaml_node_pair_t *other = first; other < pair; other++)
       if (strcmp((const char *)yaml_document_get_node(document, other->key)->data.scalar.value, name) == 0)
         return sl_fail(SL_EINVAL, "%skey '%s' stands there twice", where, name);
-    SL_TRY(set_key(commands, options, where, name, (const char *)value->data.scalar.value));
+    SL_TRY(set_key(commands, options, where, name, section ? joined : (const char *)value->data.scalar.value));
   }
   return SL_OK;
 }

@@ -63,6 +63,6 @@ sl_status sl__trainer_keep_timeline(const sl__trainer *r, sl_status status) {
   if (!r->folder || sl_recorder_added(r->job.recorder) == 0 || access(r->folder, W_OK) != 0) return status;
   snprintf(text, sizeof text, "%s", sl_error());
   const sl__machine machine = sl__machine_read(r->job.runtime);
-  const sl_status saved = sl__timeline_save(r->job.program, r->job.facts.model->name, &r->clocks, &machine, r->folder);
+  const sl_status saved = sl__timeline_save(r->job.program, r->job.name, &r->clocks, &machine, r->folder);
   return status == SL_OK ? saved : sl_fail(status, "%s", text);
 }

@@ -35,6 +35,9 @@ sl_status sl__trainer_set_length(sl__trainer *r) {
 sl_status sl__trainer_complete_options(sl__trainer *r) {
   sl__options *o = r->o;
   const sl_plan *p = &r->job.facts.plan;
+  char sizes[SL_SIZES_TEXT];
+  free(o->size), o->size = NULL;
+  if (*sl_model_sizes_text(r->job.facts.model, sizes, sizeof sizes)) SL_TRY(sl__option_default_text(&o->size, sizes));
   sl__option_default_integer(&o->batch, p->batch);
   sl__option_default_integer(&o->leaves, p->leaves);
   sl__option_default_integer(&o->micro_batches, p->micro_batches);

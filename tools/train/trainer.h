@@ -33,6 +33,7 @@ typedef struct sl__trainer {
   char *folder;         /* its path, on all ranks */
   char *configuration;  /* as config.yaml has it */
   sl__model_file *init; /* --init's, until the weights are taken */
+  int init_goes_on;     /* it is the checkpoint that --resume goes on with: only its normalisation is taken */
   sl__checkpoints *checkpoints;
   sl_rate rate;
   sl__until until;
@@ -67,6 +68,8 @@ sl_status sl__trainer_complete_options(sl__trainer *run);
  * has both in its checkpoints already. */
 sl_status sl__trainer_open_init(sl__trainer *run);
 /* Fills the store from it. */
+/* Images are normalised as those were that the weights of --init were made for. */
+void sl__trainer_take_normalisation(sl__trainer *trainer);
 sl_status sl__trainer_take_init(sl__trainer *run);
 void sl__trainer_print_init(const sl__trainer *run);
 

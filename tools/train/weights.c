@@ -11,31 +11,45 @@ static int on_command_line(const sl__options *o, const char *flag) {
   return 0;
 }
 
-/* Opens --init and takes its normalisation of images, which its weights were made for. A run that is resumed has both
- * in its checkpoints already. */
+/* Opens --init and takes the sizes of its weights where they are of the model's family; --size changes them. A run that
+ * is resumed has both in its checkpoints already. */
 sl_status sl__trainer_open_init(sl__trainer *r) {
   sl__options *o = r->o;
-  sl__model_facts *f = &r->job.facts;
+  const sl_model *model = r->job.facts.model;
+  const sl__model_wish wish = {.model = model, .sizes = o->size};
   if (o->new_head && !o->init) return sl_fail(SL_EINVAL, "--new-head goes with --init");
   if (!o->init) return SL_OK;
   if (o->resume && (on_command_line(o, "--init") || on_command_line(o, "--new-head")))
     return sl_fail(SL_EINVAL, "--resume goes on with a run; --init and --new-head begin one");
   if (o->resume) SL_TRY(sl__open_newest(o->out, &r->init));
-  const int goes_on = r->init != NULL;
-  if (!goes_on) SL_TRY(sl__model_open_as(o->init, f->model, &r->init));
+  r->init_goes_on = r->init != NULL;
+  if (r->init) return SL_OK;
+  SL_TRY(sl__model_open_as(o->init, &wish, &r->init));
+  const sl_model *theirs = sl__model_facts_of(r->init)->model;
+  if (theirs->family == model->family) {
+    sl_model *sized, *changed;
+    SL_TRY(sl_model_with(model, theirs->sizes, &sized));
+    const sl_status status = sl_model_sized(sized, o->size, &changed);
+    free(sized);
+    SL_TRY(status);
+    sl__job_take_model(&r->job, changed);
+  }
+  char *real = realpath(o->init, NULL);
+  if (real) free(o->init), o->init = real;
+  return SL_OK;
+}
+
+void sl__trainer_take_normalisation(sl__trainer *r) {
+  sl__model_facts *f = &r->job.facts;
+  if (!r->init) return;
   const sl_model_data *theirs = &sl__model_facts_of(r->init)->data;
-  if (f->model->task == SL_TASK_CLASSIFY) {
+  if (f->model->family->task == SL_TASK_CLASSIFY) {
     memcpy(f->data.mean, theirs->mean, sizeof f->data.mean);
     memcpy(f->data.deviation, theirs->deviation, sizeof f->data.deviation);
   }
-  if (goes_on) {
-    sl__model_close(r->init);
-    r->init = NULL;
-  } else {
-    char *real = realpath(o->init, NULL);
-    if (real) free(o->init), o->init = real;
-  }
-  return SL_OK;
+  if (!r->init_goes_on) return;
+  sl__model_close(r->init);
+  r->init = NULL;
 }
 
 /* Parameters in common memory are filled in by one rank; the others wait for it. */
@@ -44,7 +58,7 @@ sl_status sl__trainer_take_init(sl__trainer *r) {
   const int common = sl_store_has_common(r->job.store);
   sl_status status = SL_OK;
   if (r->job.ranks.rank == 0 || !common)
-    status = sl__model_fill(r->init, r->job.store, &r->job.evaluator.network, r->job.facts.model->name, r->o->new_head);
+    status = sl__model_fill(r->init, r->job.store, &r->job.evaluator.network, r->job.facts.model, r->o->new_head);
   sl__model_close(r->init);
   r->init = NULL;
   if (!common) return status;
@@ -56,7 +70,7 @@ void sl__trainer_print_init(const sl__trainer *r) {
   const sl_model_data *d = &r->job.facts.data;
   if (!r->o->init) return;
   printf("begins with %s%s", r->o->init, r->o->new_head ? " and a new classifier" : "");
-  if (r->job.facts.model->task == SL_TASK_CLASSIFY)
+  if (r->job.facts.model->family->task == SL_TASK_CLASSIFY)
     printf("; images are normalised as there: mean %g, deviation %g in the first channel", d->mean[0], d->deviation[0]);
   putchar('\n');
 }

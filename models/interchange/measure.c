@@ -1,0 +1,48 @@
+/* Sizes of published networks, told by the shapes of their tensors. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/interchange/formats.h"
+
+/* Lists are filled by their place, numbers at place 0. */
+static void put(const sl_format *f, const sl__key *k, int64_t number, int64_t value, sl_config *c) {
+  const sl_size *s = sl_size_find(f->family->sizes, k->size);
+  if (strcmp(k->size, SL__CHANNELS) == 0) {
+    c->channels = value;
+  } else if (strcmp(k->size, SL__IMAGE) == 0) {
+    c->height = c->width = value;
+  } else {
+    const int64_t place = s->kind == SL_SIZE_LIST ? number - f->first : 0;
+    int64_t *at = (int64_t *)((char *)c->sizes + s->offset);
+    if (place < 0 || place >= SL_SIZE_LIST_MOST || !(value >= 1 && (double)value <= s->most)) return;
+    if (k->how != SL__COUNT || at[place] < value) at[place] = value;
+  }
+}
+
+static int64_t side_of(const sl_config *c, int64_t tokens) {
+  const sl_size *patch = sl_size_find(c->format->family->sizes, "patch");
+  const int64_t side = (int64_t)sqrt((double)tokens + 0.5);
+  return side * side == tokens ? side * *(const int64_t *)((const char *)c->sizes + patch->offset) : 0;
+}
+
+sl_status sl_config_measure(const sl_format *f, const sl_weights *w, sl_config *c) {
+  *c = (sl_config){.format = f, .sizes = calloc(1, f->family->size_bytes)};
+  if (!c->sizes) return sl_no_memory("for the sizes of %s", sl_weights_path(w));
+  if (f->sizes) SL_TRY(sl_sizes_parse(f->family->sizes, f->name, f->sizes, c->sizes));
+  for (const sl__key *k = f->keys; k->size; k++)
+    for (int i = 0; k->tensor && i < sl_weights_count(w); i++) {
+      const sl_named_array *a = sl_weights_get(w, i);
+      int64_t number[2];
+      if (!sl__name_matches(f, k->tensor, a->name, number)) continue;
+      const int64_t length = k->dim < a->shape.ndim ? a->shape.dim[k->dim] : 0;
+      put(f, k, number[0],
+          k->how == SL__EXISTS  ? 1
+          : k->how == SL__IS    ? length == k->is
+          : k->how == SL__SIDE  ? side_of(c, length - 1)
+          : k->how == SL__COUNT ? (number[1] >= 0 ? number[1] : number[0]) + 1
+                                : length,
+          c);
+    }
+  return SL_OK;
+}

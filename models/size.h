@@ -1,0 +1,56 @@
+/* Sizes: what tells two networks of a family apart. A family names its sizes in one table of rows; --size, YAML files,
+ * model files, config.json, help and manual are all made from it. The sizes themselves are a struct of the family's
+ * (sl_gpt_size ...), whose members the rows point at. A member that is 0 is open: it is derived from the others. */
+#ifndef SL_SIZE_H
+#define SL_SIZE_H
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/base/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum sl_size_kind {
+  SL_SIZE_WHOLE, /* int64_t */
+  SL_SIZE_LIST,  /* int64_t [SL_SIZE_LIST_MOST], 0 behind the last; "3-4-6-3" as text */
+  SL_SIZE_REAL,  /* double */
+  SL_SIZE_CHOICE /* int64_t: index into choices */
+} sl_size_kind;
+enum { SL_SIZE_LIST_MOST = 8 };
+
+typedef struct sl_size {
+  const char *name; /* "width"; NULL ends the table */
+  const char *help; /* "columns of an embedding" */
+  size_t offset;    /* of the member */
+  sl_size_kind kind;
+  double least, most;         /* of numbers */
+  const char *derived;        /* what an open one becomes, in words; NULL: it is never open */
+  const char *const *choices; /* ended by NULL; an empty one cannot be chosen */
+} sl_size;
+
+const sl_size *sl_size_find(const sl_size *table, const char *name); /* NULL: there is none */
+
+/* Sets members from "layers=6,width=72", each at most once; others stay. SL_ENOTFOUND names a key that is none of the
+ * table, SL_EINVAL one whose value is out of range; `of` names the family in the text. */
+sl_status sl_sizes_parse(const sl_size *table, const char *of, const char *text, void *sizes);
+/* The same from a JSON object: numbers, arrays of them, choices as strings. */
+sl_status sl_sizes_from_json(const sl_size *table, const char *of, const json_t *json, void *sizes);
+/* One member from a JSON value. */
+sl_status sl_size_from_json(const sl_size *size, const char *of, const json_t *value, void *sizes);
+json_t *sl_size_to_json(const sl_size *size, const void *sizes);   /* NULL without memory */
+json_t *sl_sizes_to_json(const sl_size *table, const void *sizes); /* those that are not open; likewise */
+/* One member as text; "" when it is open. */
+char *sl_size_text(const sl_size *size, const void *sizes, char *text, size_t n);
+/* All that are not open, as sl_sizes_parse reads them. */
+char *sl_sizes_text(const sl_size *table, const void *sizes, char *text, size_t n);
+enum { SL_SIZES_TEXT = 512 };
+int sl_size_equal(const sl_size *size, const void *a, const void *b);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
