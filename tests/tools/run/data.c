@@ -8,12 +8,12 @@
 
 static void each_task_has_a_whole_kind(void **state) {
   (void)state;
-  for (int i = 0; sl_models[i]; i++) {
-    const sl__data_kind *k = sl__data_kind_of(sl_models[i]);
+  for (int i = 0; sl_model_at(i); i++) {
+    const sl__data_kind *k = sl__data_kind_of(sl_model_at(i));
     assert_non_null(k);
     assert_true(k->samples && k->counted && k->classes && k->rate);
     assert_true(k->open && k->source && k->text && k->units && k->sample_bytes && k->make_up && k->compare);
-    assert_ptr_equal(k, sl_models[i]->length > 0 ? &sl__data_tokens : &sl__data_images);
+    assert_ptr_equal(k, sl_model_at(i)->length > 0 ? &sl__data_tokens : &sl__data_images);
   }
 }
 
