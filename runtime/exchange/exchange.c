@@ -13,16 +13,6 @@
 
 #include "runtime/base/time.h"
 #include "runtime/exchange/engine.h"
-#include "runtime/exchange/mpi.h"
-#include "runtime/exchange/tree.h"
-
-const sl_exchange_type *const sl_exchange_types[] = {&sl__exchange_tree, &sl__exchange_mpi, NULL};
-
-const sl_exchange_type *sl_exchange_find(const char *name) {
-  for (int i = 0; sl_exchange_types[i]; i++)
-    if (strcmp(sl_exchange_types[i]->name, name) == 0) return sl_exchange_types[i];
-  return NULL;
-}
 
 /* ---- the thread ------------------------------------------------------------------------------------------------- */
 
@@ -423,7 +413,7 @@ out:
 /* ---- life ------------------------------------------------------------------------------------------------------- */
 
 sl_status sl_exchange_create(const sl_exchange_options *o, sl_exchange **exchange) {
-  const sl_exchange_type *type = o->type ? o->type : sl_exchange_types[0];
+  const sl_exchange_type *type = o->type;
   int *all = NULL, ranks, group;
   *exchange = NULL;
   MPI_Comm_size(o->comm, &ranks);

@@ -52,7 +52,7 @@ typedef struct sl_stretch {
 } sl_stretch;
 
 typedef struct sl_exchange_options {
-  const sl_exchange_type *type; /* NULL: the default */
+  const sl_exchange_type *type; /* of sl_exchange_types */
   MPI_Comm comm;                /* copied; all its ranks take part */
   MPI_Comm node;                /* the ranks of comm that share memory with this one; MPI_COMM_NULL: ask MPI */
   int leaves;                   /* leaves of group 0's tree (leaves.h), >= ranks */

@@ -43,7 +43,12 @@ typedef struct sl__spread {
 
 /* The next transfer of that kind in front of node s->at, from *next on; NULL: there is no more. *next starts at s->due.
  */
-const sl_transfer *sl__next_due(const sl__spread *s, sl_transfer_kind kind, int *next);
+static inline const sl_transfer *sl__next_due(const sl__spread *s, sl_transfer_kind kind, int *next) {
+  const sl_placements *p = s->placements;
+  for (; *next < p->n_transfers && p->transfer[*next].before == s->at; (*next)++)
+    if (p->transfer[*next].kind == kind) return &p->transfer[(*next)++];
+  return NULL;
+}
 
 /* pieces.c: logical values become pieces. */
 sl_value_info sl__shard_piece(const sl__spread *s, sl_value v, int shard); /* described, not added */
@@ -72,7 +77,7 @@ sl_status sl__add_copy(sl__spread *s, const char *name, sl_phase phase, int rank
 /* waits.c: no owner overwrites a parameter before all ranks have read it. */
 int sl__waits_room(const sl__spread *s);             /* pieces that sl__take_waits may give */
 int sl__take_waits(sl__spread *s, sl_value *pieces); /* those that an exchange node added now makes; how many */
-sl_status sl__begin_updates(sl__spread *s);          /* an exchange node for those that are left */
+sl_status sl__add_wait_node(sl__spread *s);          /* an exchange node for those that are left, if any */
 
 /* turns.c: micro-batches. */
 sl_status sl__take_turns(sl_graph *step, const sl_plan *plan, sl_leaves mine);

@@ -6,13 +6,6 @@
 
 #include "tasks/spread/parts.h"
 
-const sl_transfer *sl__next_due(const sl__spread *s, sl_transfer_kind kind, int *next) {
-  const sl_placements *p = s->placements;
-  for (; *next < p->n_transfers && p->transfer[*next].before == s->at; (*next)++)
-    if (p->transfer[*next].kind == kind) return &p->transfer[(*next)++];
-  return NULL;
-}
-
 /* Goes on to a node, or to the end of the step. */
 static void move_to(sl__spread *s, int index) {
   s->at = index;
@@ -27,6 +20,15 @@ static sl_status end_awaited_bucket(sl__spread *s, const sl_node *node) {
   return awaited ? sl__close_bucket(s) : SL_OK;
 }
 
+/* In front of the first update that waits for readers of a parameter: exchanges the sums of the backward pass, which
+ * takes most of these waits with it, then adds a node for the others. */
+static sl_status begin_updates(sl__spread *s) {
+  int next = s->due;
+  if (!s->division || !sl__next_due(s, SL_TRANSFER_WAIT, &next)) return SL_OK;
+  SL_TRY(sl__close_bucket(s));
+  return sl__add_wait_node(s);
+}
+
 /* Exchanges are made on every rank, also where another rank computes the node. */
 static sl_status spread_node(sl__spread *s, int index) {
   const sl_node *node = s->from->node[index];
@@ -35,7 +37,7 @@ static sl_status spread_node(sl__spread *s, int index) {
   move_to(s, index);
   SL_TRY(sl__complete_sums(s));
   SL_TRY(end_awaited_bucket(s, node));
-  SL_TRY(sl__begin_updates(s));
+  SL_TRY(begin_updates(s));
   SL_TRY(sl__copy_inputs(s));
   if (elsewhere && !gathers) return SL_OK;
   for (int j = 0; j < node->n_out; j++)

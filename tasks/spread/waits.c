@@ -24,11 +24,7 @@ int sl__take_waits(sl__spread *s, sl_value *pieces) {
   return n;
 }
 
-/* In front of the first node of the update phase: what the backward pass has summed is exchanged first. */
-sl_status sl__begin_updates(sl__spread *s) {
-  int next = s->due;
-  if (!s->division || !sl__next_due(s, SL_TRANSFER_WAIT, &next)) return SL_OK;
-  SL_TRY(sl__close_bucket(s));
+sl_status sl__add_wait_node(sl__spread *s) {
   sl_value *pieces = malloc((size_t)(sl__waits_room(s) + 1) * sizeof *pieces);
   if (!pieces) return sl_no_memory("to exchange parameters");
   const int n = sl__take_waits(s, pieces);

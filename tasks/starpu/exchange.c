@@ -39,7 +39,7 @@ sl_status sl__exchanges_create(sl_runtime *runtime, const sl_exchange_type *type
   int cpus[MOST_CPUS], n = 0;
   for (int w = 0; w < share->nworkers; w++)
     for (int i = 0; i < share->worker[w].threads && n < MOST_CPUS; i++) cpus[n++] = (int)share->worker[w].pu[i];
-  const sl_exchange_options options = {.type = type,
+  const sl_exchange_options options = {.type = type ? type : sl_exchange_types[0],
                                        .comm = sl_runtime_comm(runtime),
                                        .node = sl_runtime_node_comm(runtime),
                                        .leaves = leaves,

@@ -77,7 +77,8 @@ static void sums(int leaves, const int *first, int no_shared, int ranks_per_node
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   sl_exchange *e;
-  const sl_exchange_options options = {.comm = MPI_COMM_WORLD,
+  const sl_exchange_options options = {.type = sl_exchange_types[0],
+                                       .comm = MPI_COMM_WORLD,
                                        .node = MPI_COMM_NULL,
                                        .leaves = leaves,
                                        .first = first,
@@ -167,8 +168,12 @@ static void ranks_wait(void) {
   for (int way = 0; way < 3; way++) {
     const int no_shared = way == 1, empty = way == 2;
     sl_exchange *e;
-    const sl_exchange_options options = {
-        .comm = MPI_COMM_WORLD, .node = MPI_COMM_NULL, .leaves = ranks, .first = first, .no_shared = no_shared};
+    const sl_exchange_options options = {.type = sl_exchange_types[0],
+                                         .comm = MPI_COMM_WORLD,
+                                         .node = MPI_COMM_NULL,
+                                         .leaves = ranks,
+                                         .first = first,
+                                         .no_shared = no_shared};
     RANK_CHECK(sl_exchange_create(&options, &e) == SL_OK);
     RANK_CHECK(sl_exchange_nodes(e) == (no_shared ? ranks : 1));
     float x[100] = {0};
@@ -199,7 +204,8 @@ static void ranks_refuse(void) {
   int first[9] = {0};
   first[ranks] = 3;
   sl_exchange *e;
-  const sl_exchange_options options = {.comm = MPI_COMM_WORLD, .node = MPI_COMM_NULL, .leaves = 3, .first = first};
+  const sl_exchange_options options = {
+      .type = sl_exchange_types[0], .comm = MPI_COMM_WORLD, .node = MPI_COMM_NULL, .leaves = 3, .first = first};
   const sl_status status = sl_exchange_create(&options, &e);
   RANK_CHECK(ranks == 1 ? status == SL_OK : status == SL_EINVAL && strstr(sl_error(), "rank 0 of"));
   for (int kind = 0; ranks == 1 && kind < 2; kind++)
@@ -230,8 +236,12 @@ static void measure(size_t bytes) {
   for (int64_t i = 0; i < count; i++) x[i] = value(0, 0, rank, i), sum[i] = 0;
   sl_exchange *e[ENGINES];
   for (int k = 0; k < ENGINES; k++) {
-    const sl_exchange_options options = {
-        .comm = MPI_COMM_WORLD, .node = MPI_COMM_NULL, .leaves = ranks, .first = first, .no_shared = k == 2};
+    const sl_exchange_options options = {.type = sl_exchange_types[0],
+                                         .comm = MPI_COMM_WORLD,
+                                         .node = MPI_COMM_NULL,
+                                         .leaves = ranks,
+                                         .first = first,
+                                         .no_shared = k == 2};
     void *data = x;
     RANK_CHECK(sl_exchange_create(&options, &e[k]) == SL_OK);
     if (k == 0) {
@@ -283,7 +293,8 @@ static void ranks_compress(void) {
   uint64_t plain = 0;
   for (int way = 0; way < 4; way++)
     for (int ranks_per_node = 1; ranks_per_node < ranks; ranks_per_node++) {
-      sl_exchange_options options = {.comm = MPI_COMM_WORLD,
+      sl_exchange_options options = {.type = sl_exchange_types[0],
+                                     .comm = MPI_COMM_WORLD,
                                      .node = MPI_COMM_NULL,
                                      .leaves = leaves,
                                      .first = first,
