@@ -108,8 +108,9 @@ static void errors(void **state) {
   assert_fails(SL_EINVAL, "base, avx2, avx512", sl_runtime_start(&(sl_runtime_options){.kernels = "sse9"}, &rt));
   assert_fails(SL_ETOPOLOGY, "CPU workers were asked for",
                sl_runtime_start(&(sl_runtime_options){.workers = sl_runtime_starpu_max_cpus() + 1}, &rt));
-  assert_fails(SL_EINVAL, "--threads-per-worker",
+  assert_fails(SL_EINVAL, "-3 threads per worker",
                sl_runtime_start(&(sl_runtime_options){.threads_per_worker = -3}, &rt));
+  assert_string_equal(sl_error_setting(), "threads_per_worker");
   assert_fails(SL_EUNSUPPORTED, "GPUs were asked for", sl_runtime_start(&(sl_runtime_options){.gpus = 1000}, &rt));
   assert_null(sl_runtime_current());
   assert_ok(sl_runtime_start(&(sl_runtime_options){.workers = 1}, &rt)); /* nothing is left over of the failures */
