@@ -22,6 +22,7 @@ for rank in 0 1; do
   for part in $(seq "${FAILURES:-3}"); do
     place=$((all * part / (${FAILURES:-3} + 1)))
     train $rank "$place"
+    echo "exit code $code" >>out
     check "rank $rank without memory for allocation $place: the job ends" ended
   done
 done

@@ -202,6 +202,12 @@ static int all_fail(const sl__ranks *r) {
   return done;
 }
 
+void sl__ranks_abort(int exit_code) {
+  fflush(stderr);
+  usleep(300000);
+  MPI_Abort(MPI_COMM_WORLD, exit_code);
+}
+
 void sl__ranks_fail(const sl__ranks *r, int exit_code) {
   char text[TEXT], host[256] = "";
   if (r->n <= 1) return;
@@ -210,8 +216,7 @@ void sl__ranks_fail(const sl__ranks *r, int exit_code) {
   if (!all_fail(r)) {
     gethostname(host, sizeof host - 1);
     fprintf(stderr, "starling: rank %d of %d (%s): %s\n", r->rank, r->n, host, text);
-    fflush(stderr);
-    MPI_Abort(MPI_COMM_WORLD, exit_code);
+    sl__ranks_abort(exit_code);
   }
   char *texts = calloc((size_t)r->n, TEXT);
   if (texts && MPI_Gather(text, TEXT, MPI_CHAR, texts, TEXT, MPI_CHAR, 0, r->last) == MPI_SUCCESS && r->rank == 0)

@@ -51,6 +51,8 @@ sl_status sl__ranks_broadcast(const sl__ranks *ranks, sl_store *store);
 
 double sl__ranks_waiting(void); /* seconds that the call under way has waited for the others; 0: none is. Any thread */
 
+/* Ends the job at once. Waits a moment first: mpiexec may drop what a rank printed just before MPI_Abort. */
+void sl__ranks_abort(int exit_code);
 /* Ends a job in which this rank failed with the text of sl_error(), while others may wait for it: the cause is printed
  * once, with the rank's name where it is not that of all, and no process stays. Returns on one rank only. */
 void sl__ranks_fail(const sl__ranks *ranks, int exit_code);

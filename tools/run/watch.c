@@ -75,7 +75,7 @@ static void end_job(const sl__watch *w, double seconds, const char *what) {
   }
   fprintf(stderr, "%s; --stall-timeout says how long to wait\n", text);
   fflush(stderr);
-  MPI_Abort(MPI_COMM_WORLD, SL_EXIT_FAILURE);
+  sl__ranks_abort(SL_EXIT_FAILURE);
 }
 
 /* Those that nothing has been heard of for half the time. Returns how many. */
