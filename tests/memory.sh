@@ -1,6 +1,6 @@
 #!/bin/sh
 # Memory that runs out on one of two ranks ends the job, with a message, or is said and survived; no rank waits for ever. An allocation
-# of each rank fails in turn, at FAILURES places (default 3) spread over a run of training with checkpoints.
+# of each rank fails in turn, at FAILURES places (default 8) spread over a run of training with checkpoints.
 . "$(dirname "$0")/support/command.shlib"
 [ -x "${MPIEXEC-}" ] || { echo '1..0 # SKIP no mpiexec'; exit 0; }
 failing=$(dirname "$starling")/tests/support/starling_failing
@@ -19,8 +19,8 @@ for rank in 0 1; do
   train $rank 1000000000
   all=$(cat count)
   check "rank $rank: $all allocations" test "$code" = 0 -a "${all:-0}" -gt 1000
-  for part in $(seq "${FAILURES:-3}"); do
-    place=$((all * part / (${FAILURES:-3} + 1)))
+  for part in $(seq "${FAILURES:-8}"); do
+    place=$((all * part / (${FAILURES:-8} + 1)))
     train $rank "$place"
     echo "exit code $code" >>out
     check "rank $rank without memory for allocation $place: the job ends" ended

@@ -92,7 +92,13 @@ static void *run(void *arg) {
     pthread_mutex_unlock(&e->lock);
     if (stopping) return NULL;
     if (failed) end_all(e);
-    switch (pending && !failed ? e->type->functions->advance(e) : SL__IDLE) {
+    sl__found found = SL__IDLE;
+    if (pending && !failed) {
+      sl_comm_enter();
+      found = e->type->functions->advance(e);
+      sl_comm_leave();
+    }
+    switch (found) {
       case SL__MOVED:
         e->moved = sl_seconds();
         break;

@@ -124,7 +124,10 @@ int sl_checkpoint_share(const sl_checkpoint_piece *whole, int n, int rank, int r
 static sl_status await(MPI_Request *request) {
   const struct timespec pause = {.tv_nsec = 500000};
   for (int done = 0;;) {
-    SL_TRY(sl_comm_status(MPI_Test(request, &done, MPI_STATUS_IGNORE), "MPI_Test"));
+    sl_comm_enter();
+    const int code = MPI_Test(request, &done, MPI_STATUS_IGNORE);
+    sl_comm_leave();
+    SL_TRY(sl_comm_status(code, "MPI_Test"));
     if (done) return SL_OK;
     nanosleep(&pause, NULL);
   }
@@ -137,9 +140,10 @@ static sl_status gather(sl_checkpoint_writer *w, const report *mine) {
     w->reports[0] = *mine;
     return SL_OK;
   }
-  SL_TRY(sl_comm_status(
-      MPI_Igather(mine, sizeof *mine, MPI_BYTE, w->reports, sizeof *mine, MPI_BYTE, 0, w->comm, &request),
-      "MPI_Igather"));
+  sl_comm_enter();
+  const int code = MPI_Igather(mine, sizeof *mine, MPI_BYTE, w->reports, sizeof *mine, MPI_BYTE, 0, w->comm, &request);
+  sl_comm_leave();
+  SL_TRY(sl_comm_status(code, "MPI_Igather"));
   return await(&request);
 }
 
@@ -149,7 +153,10 @@ static sl_status announce(sl_checkpoint_writer *w, sl_status status) {
   MPI_Request request;
   if (w->comm == MPI_COMM_NULL) return status;
   if (status != SL_OK) snprintf(verdict.text, sizeof verdict.text, "%s", sl_error());
-  SL_TRY(sl_comm_status(MPI_Ibcast(&verdict, sizeof verdict, MPI_BYTE, 0, w->comm, &request), "MPI_Ibcast"));
+  sl_comm_enter();
+  const int code = MPI_Ibcast(&verdict, sizeof verdict, MPI_BYTE, 0, w->comm, &request);
+  sl_comm_leave();
+  SL_TRY(sl_comm_status(code, "MPI_Ibcast"));
   SL_TRY(await(&request));
   return verdict.code == SL_OK ? SL_OK : sl_fail((sl_status)verdict.code, "%s", verdict.text);
 }
@@ -211,7 +218,10 @@ static sl_status send_part(sl_checkpoint_writer *w) {
     const size_t n = chunk_at(at, w->size);
     MPI_Request request;
     XXH3_64bits_update(w->hash, w->buffer + at, n);
-    SL_TRY(sl_comm_status(MPI_Isend(w->buffer + at, (int)n, MPI_BYTE, 0, 0, w->comm, &request), "MPI_Isend"));
+    sl_comm_enter();
+    const int code = MPI_Isend(w->buffer + at, (int)n, MPI_BYTE, 0, 0, w->comm, &request);
+    sl_comm_leave();
+    SL_TRY(sl_comm_status(code, "MPI_Isend"));
     SL_TRY(await(&request));
   }
   return SL_OK;
@@ -228,7 +238,10 @@ static sl_status receive_part(sl_checkpoint_writer *w, const char *partial, int 
   for (int64_t at = 0; at < w->bytes[rank] && moved == SL_OK; at += CHUNK) {
     const int64_t n = w->bytes[rank] - at < CHUNK ? w->bytes[rank] - at : CHUNK;
     MPI_Request request;
-    moved = sl_comm_status(MPI_Irecv(w->chunk, (int)n, MPI_BYTE, rank, 0, w->comm, &request), "MPI_Irecv");
+    sl_comm_enter();
+    const int code = MPI_Irecv(w->chunk, (int)n, MPI_BYTE, rank, 0, w->comm, &request);
+    sl_comm_leave();
+    moved = sl_comm_status(code, "MPI_Irecv");
     if (moved == SL_OK) moved = await(&request);
     if (moved == SL_OK && status == SL_OK) status = sl_file_write(file, w->chunk, (size_t)n);
   }

@@ -2,9 +2,12 @@
 #include "runtime/machine/comm.h"
 
 #include <dirent.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 sl_status sl_comm_status(int code, const char *what) {
   char text[MPI_MAX_ERROR_STRING] = "";
@@ -32,6 +35,21 @@ static int one_node(void) {
 sl_status sl_comm_start(int *level) {
   if (!one_node() && !rdma()) setenv("UCX_RNDV_THRESH", "2mb", 0);
   return sl_comm_status(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, level), "MPI_Init_thread");
+}
+
+static pthread_rwlock_t inside = PTHREAD_RWLOCK_INITIALIZER; /* never unlocked again once closed */
+static atomic_int closed;
+
+void sl_comm_enter(void) {
+  while (atomic_load(&closed)) pause(); /* a reader that comes back at once would starve sl_comm_close */
+  pthread_rwlock_rdlock(&inside);
+}
+
+void sl_comm_leave(void) { pthread_rwlock_unlock(&inside); }
+
+void sl_comm_close(void) {
+  atomic_store(&closed, 1);
+  pthread_rwlock_wrlock(&inside);
 }
 
 sl_status sl_comm_agree(MPI_Comm comm, sl_status status) {

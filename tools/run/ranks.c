@@ -235,6 +235,7 @@ void sl__ranks_fail(const sl__ranks *r, int exit_code) {
   free(texts);
   fflush(stderr);
   MPI_Barrier(r->last);
+  sl_comm_close(); /* the threads that exchange, write checkpoints and watch still run */
   MPI_Finalize();
   _exit(exit_code); /* StarPU's workers may be in the middle of a step */
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "runtime/base/time.h"
+#include "runtime/machine/comm.h"
 
 enum { LISTENERS = 2, MOST_PROGRAMS = 4 };
 
@@ -111,8 +112,10 @@ static void *run(void *arg) {
   const double order = 0.5 * w->ranks->rank + (listens(w) ? 0 : 1), if_late = 5;
   for (int tick = 0; !atomic_load(&w->stopping); tick++) {
     usleep(100000);
+    sl_comm_enter();
     if (tick % 10 == 0) tell(w);
     if (listens(w)) hear(w);
+    sl_comm_leave();
     if (w->patience <= 0 || tick % 5) continue;
     char what[256];
     const double seconds = stalled(w, what, sizeof what);
