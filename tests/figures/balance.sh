@@ -72,7 +72,7 @@ compare() { # name, bench's arguments
 compare gpt2-nano gpt2-nano --batch 12 --length 128 --steps 20
 compare lenet lenet --batch 384 --steps 60
 
-cat "$top"/runtime/*.c >"$work/text.txt"
+find "$top/runtime" -name "*.c" -exec cat {} + >"$work/text.txt"
 for how in even auto; do
   both train gpt2-nano --data "$work/text.txt" --batch 12 --length 64 --leaves 12 --workers 1 --steps 60 --val-fraction 0 --quiet --balance $how --out "$work/$how-run" ||
     { cat "$work/err"; exit 1; }

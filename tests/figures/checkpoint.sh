@@ -9,7 +9,7 @@ rounds=${ROUNDS:-5} steps=${STEPS:-120}
 [ -x "$starling" ] || { echo "SKIP: no $starling: run ./quickstart first"; exit 77; }
 work=$(mktemp -d "${CHECKPOINT_DISK:-/var/tmp}/starling.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
-cat "$top"/runtime/*.c "$top"/tasks/*.c "$top"/codelets/*.c >"$work/text.txt"
+find "$top/runtime" "$top/tasks" "$top/codelets" -name "*.c" -exec cat {} + >"$work/text.txt"
 
 median() { sort -g | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 times() { sed -n 's/.*"time_s":\([0-9.]*\),"split":"train".*/\1/p' "$work/run/metrics.jsonl"; }
