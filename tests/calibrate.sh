@@ -39,7 +39,7 @@ expect 'too few steps' 3 'kinds of tasks lack samples after 4 steps: [a-z_]+ .* 
 check 'what lacks samples is not stored' lacking mlp $small --machine hut
 "$starling" calibrate mlp $small --machine shed --json 2>err | head -n 1 >out
 check 'they are stored whatever becomes of the output' covered mlp $small --machine shed
-expect 'a machine has a name for files' 2 "'a/b' names no machine" calibrate mlp --machine a/b
+expect 'a machine has a name for files' 2 "'a/b' cannot name a machine" calibrate mlp --machine a/b
 expect 'an unknown model' 2 "mlq.*did you mean 'mlp'" calibrate mlq
 if [ -x "$MPIEXEC" ]; then
   $limit "$MPIEXEC" -n 2 "$starling" calibrate mlp $small >out 2>err

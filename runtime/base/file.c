@@ -25,7 +25,7 @@ static sl_status fail_on(const char *what, const char *path, int error) {
   return fail_with(error == ENOENT ? SL_ENOTFOUND : SL_EIO, what, path, error);
 }
 
-/* "a/b/c" -> 4; "c" -> 0: where the last name begins. */
+/* Offset of the last name in a path: 4 in "a/b/c", 0 in "c". */
 static size_t name_start(const char *path) {
   const char *slash = strrchr(path, '/');
   return slash ? (size_t)(slash - path) + 1 : 0;
@@ -46,7 +46,7 @@ sl_status sl_file_create(const char *path, sl_file **result) {
     snprintf(file->temporary, room, "%.*s.%s.%ld-%u.tmp", (int)start, path, path + start, (long)getpid(),
              atomic_fetch_add(&serial, 1));
     file->fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  } while (file->fd < 0 && errno == EEXIST); /* left by a killed process of the same number */
+  } while (file->fd < 0 && errno == EEXIST); /* left by a killed process with the same pid */
   if (file->fd < 0) {
     sl_status status = sl_fail(SL_EIO, "cannot write %s: %s", path, strerror(errno));
     free(file->path), free(file->temporary), free(file);
@@ -92,7 +92,8 @@ sl_status sl_folder_make_all(const char *path, unsigned mode, int *made) {
     const int error = mkdir(part, mode) == 0 ? 0 : errno;
     if (!error)
       new_at_end++;
-    else if (error == EEXIST || access(part, F_OK) == 0) /* a read-only disk says EROFS of folders that exist */
+    else if (error == EEXIST ||
+             access(part, F_OK) == 0) /* on a read-only disk, mkdir of a folder that exists gives EROFS */
       new_at_end = 0;
     else
       SL_TRY_OUT(fail_with(SL_EIO, "make the folder", part, error));
@@ -108,13 +109,13 @@ out:
 sl_status sl_folder_sync(const char *folder) {
   sl_status status = SL_OK;
   int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  /* A folder that may be written but not read (mode -wx) cannot be opened: nothing to be done about it. */
+  /* A folder without read permission (mode -wx) cannot be opened, so it stays unsynchronised. */
   if (fd >= 0 && fsync(fd) != 0 && errno != EINVAL && errno != EROFS) status = fail_on("synchronise", folder, errno);
   if (fd >= 0) close(fd);
   return status;
 }
 
-/* Makes the rename of the file at path itself last. */
+/* Writes the folder that holds path to the disk, so that the rename outlives a crash. */
 static sl_status sync_folder_of(const char *path) {
   size_t start = name_start(path);
   char *folder = start ? strndup(path, start) : strdup(".");
@@ -169,7 +170,8 @@ sl_status sl_file_read(const char *path, size_t limit, char **bytes, size_t *n) 
     SL_TRY_OUT(
         sl_fail(SL_EFORMAT, "%s has %lld bytes, more than the %zu allowed here", path, (long long)info.st_size, limit));
   for (;;) {
-    if (used == room) { /* one byte more than is there, so that the end is seen without growing again */
+    if (used ==
+        room) { /* one byte more than the file has, so that read() finds its end before the buffer grows again */
       room = room ? 2 * room : S_ISREG(info.st_mode) ? (size_t)info.st_size + 1 : 4096;
       char *larger = realloc(buffer, room + 1);
       if (!larger) SL_TRY_OUT(sl_no_memory("for %s (%zu bytes)", path, room));

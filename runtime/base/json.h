@@ -12,8 +12,8 @@ extern "C" {
 
 /* The caller must json_decref(*value). Errors name path, line and column. */
 sl_status sl_json_read(const char *path, json_t **value);
-/* The value as text, with jansson's flags. The caller must free() it. NULL: no memory. json_dumps may leave out a key
- * and still succeed where memory runs out on the way (jansson 2.14); this allocates once. */
+/* The value as text, with jansson's flags. The caller must free() it. NULL: out of memory. Use it in place of
+ * json_dumps, which can leave out a key and still succeed when memory runs out (jansson 2.14). */
 char *sl_json_text(const json_t *value, size_t flags);
 /* Writes indented text, keys in the order of insertion. The caller keeps its reference. A NULL value, which a failed
  * constructor such as json_real(NAN) returns, is SL_EINVAL. */

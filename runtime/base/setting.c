@@ -1,4 +1,4 @@
-/* One field of a struct, by its row: from text and to text. */
+/* Reads one field of a struct from text or JSON and writes it back, as its row describes it. */
 #include "runtime/base/setting.h"
 
 #include <errno.h>
@@ -77,7 +77,7 @@ static sl_status set_text(char **field, const char *text) {
 
 static sl_status no_such(const sl_setting *s, const char *where, const char *text) {
   char list[256];
-  return sl_fail(SL_EINVAL, "%s%s: no '%s', there are %s", where, s->option, text,
+  return sl_fail(SL_EINVAL, "%s%s: unknown value '%s'; choose %s", where, s->option, text,
                  sl_setting_argument(s, list, sizeof list));
 }
 
@@ -159,7 +159,7 @@ const char *sl_setting_text(const sl_setting *s, const void *base, char text[SL_
     case SL_SETTING_INTEGER:
       snprintf(text, SL_SETTING_BYTES, "%lld", (long long)*(const int64_t *)field);
       return text;
-    case SL_SETTING_REAL: /* the shortest that reads back the same */
+    case SL_SETTING_REAL: /* the fewest digits that read back as the same number */
       for (int digits = 6; digits <= 17; digits++) {
         snprintf(text, SL_SETTING_BYTES, "%.*g", digits, *(const double *)field);
         if (strtod(text, NULL) == *(const double *)field) break;

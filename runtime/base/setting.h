@@ -30,7 +30,7 @@ typedef struct sl_setting {
   sl_setting_kind kind;
   size_t offset;            /* of the field in its struct */
   const char *argument;     /* what help shows: "DIR"; the words of a choice: "on|off" */
-  const char *const *names; /* of a named one, NULL behind the last */
+  const char *const *names; /* of SL_SETTING_NAMED; ends with NULL */
   double least, most;       /* of numbers */
 } sl_setting;
 
@@ -45,13 +45,13 @@ sl_status sl_setting_set(const sl_setting *setting, void *base, const char *wher
 /* The value as text, from which sl_setting_set reads the same value. NULL: the field has no value. */
 enum { SL_SETTING_BYTES = 32 };
 const char *sl_setting_text(const sl_setting *setting, const void *base, char text[SL_SETTING_BYTES]);
-/* What help shows behind the name: "DIR", "sgd|adamw"; NULL of a flag. */
+/* The argument that help shows after the option: "DIR", "sgd|adamw"; NULL for a flag. */
 const char *sl_setting_argument(const sl_setting *setting, char *text, size_t n);
 
-/* The value as JSON: string, number or boolean; NULL without memory, and of a real that is not finite. */
+/* The value as JSON: string, number or boolean. NULL: out of memory, or a real that is not finite. */
 json_t *sl_setting_to_json(const sl_setting *setting, const void *base);
-/* SL_EFORMAT names the field where the value is of another type, or a name that there is not. Fields that hold text
- * must be NULL or allocated. */
+/* SL_EFORMAT names the field if the value has another type or is an unknown name. Fields that hold text must be NULL or
+ * allocated. */
 sl_status sl_setting_from_json(const sl_setting *setting, void *base, const json_t *value);
 int sl_setting_equal(const sl_setting *setting, const void *a, const void *b);
 

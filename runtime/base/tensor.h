@@ -39,7 +39,7 @@ typedef struct sl_shape {
   sl_shape_make((const int64_t[]){__VA_ARGS__}, (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)))
 sl_shape sl_shape_make(const int64_t *dim, int ndim);
 int64_t sl_shape_count(const sl_shape *shape); /* elements; 1 for a scalar (ndim 0) */
-int64_t sl_shape_row(const sl_shape *shape);   /* elements behind one index of dimension 0 */
+int64_t sl_shape_row(const sl_shape *shape);   /* elements per index of dimension 0 */
 int sl_shape_equal(const sl_shape *a, const sl_shape *b);
 /* Writes "[64, 28, 28, 1]" into text (at most n bytes) and returns text. */
 char *sl_shape_text(const sl_shape *shape, char *text, size_t n);

@@ -1,4 +1,4 @@
-/* The monotonic clock, which all times of a process are read from. */
+/* The monotonic clock, the source of all times in a process. */
 #ifndef SL_TIME_H
 #define SL_TIME_H
 

@@ -1,4 +1,4 @@
-/* Messages of floats in part. */
+/* Compressed messages: bf16 and top-k, with error feedback. */
 #include "runtime/exchange/compress.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define USUAL 0.01
-#define MOST 0.25 /* of the floats: beyond it bf16 sends little more */
+#define MOST 0.25 /* largest fraction of top-k: above it bf16 sends little more */
 
 sl_status sl_compression_parse(const char *text, sl_compression *c) {
   *c = (sl_compression){SL_COMPRESSION_NONE, 0, 0};
@@ -25,7 +25,7 @@ sl_status sl_compression_parse(const char *text, sl_compression *c) {
 
 sl_compression sl_compression_at(const sl_compression *c, uint64_t round, int sums) {
   sl_compression now = *c;
-  int halvings = 0; /* powers of two: the same number on every machine */
+  int halvings = 0; /* halving is exact, so every machine gets the same fraction */
   now.warmup = 0;
   if (c->kind != SL_COMPRESSION_TOPK) return now;
   while (ldexp(MOST, -halvings) > c->fraction) halvings++;
@@ -40,7 +40,7 @@ static int64_t kept(const sl_compression *c, int64_t n) {
   return k < n ? k : n;
 }
 
-/* k ascending indices less than n take k (low + 1) + n / 2^low bits. The best `low` for them. */
+/* Bits of k ascending indices below n, each with `low` low bits. */
 static int64_t index_bits(int64_t k, int64_t n, int low) { return k * (low + 1) + (n >> low) + 1; }
 static int low_bits(int64_t k, int64_t n) {
   int low = 0;
@@ -73,13 +73,13 @@ static float float_of(uint32_t u) {
 enum { INFINITE = 0x7f800000 };
 static int finite_bits(uint32_t u) { return (u & INFINITE) != INFINITE; }
 
-/* A NaN stays one. */
+/* To bf16, nearest, ties to even. A NaN stays a NaN. */
 static uint16_t rounded(uint32_t u) {
   if (finite_bits(u)) return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
   return (uint16_t)(u >> 16 | ((u & 0xffff) != 0) << 6);
 }
 
-/* Rounds a sum, whose rest goes to the residual. */
+/* Rounds a sum. The residual becomes the rounding error, or 0 where that is not finite. */
 static uint16_t take(float sum, float *residual) {
   const uint16_t upper = rounded(bits_of(sum));
   const float lacks = sum - float_of((uint32_t)upper << 16);
@@ -91,12 +91,12 @@ static void round_all(const float *x, float *residual, int64_t n, uint16_t *mess
   for (int64_t i = 0; i < n; i++) message[i] = take(x[i] + residual[i], &residual[i]);
 }
 
-/* Ascending indices behind the k values of a message, as Elias and Fano have them: the low bits of all of them, then
- * what is above counted up: a 0 for each step, a 1 for each index. */
+/* The ascending indices that follow a message's k values, in Elias-Fano code: first the low bits of all indices, then
+ * their high parts in unary: a 0 raises the high part by one, a 1 ends an index. */
 typedef struct indices {
   int low;
-  int64_t at, high; /* bits: of the next low part, of the next high part */
-  uint64_t above;   /* what the 0s counted */
+  int64_t at, high; /* bit positions of the next low part and the next high part */
+  uint64_t above;   /* the current high part: number of 0s so far */
 } indices;
 
 static indices indices_of(int64_t k, int64_t n) {
@@ -112,7 +112,7 @@ static void put_index(indices *x, unsigned char *bits, uint64_t index) {
   x->high++;
 }
 
-/* `end`: of the bits. UINT64_MAX: there is none. */
+/* end: number of bits. Returns UINT64_MAX after the last index. */
 static uint64_t get_index(indices *x, const unsigned char *bits, int64_t end) {
   uint64_t index = 0;
   for (int b = 0; b < x->low; b++, x->at++) index |= (uint64_t)(bits[x->at / 8] >> x->at % 8 & 1) << b;
@@ -121,7 +121,7 @@ static uint64_t get_index(indices *x, const unsigned char *bits, int64_t end) {
   return index | x->above << x->low;
 }
 
-/* Magnitudes are ordered as their bits are: those not finite come first. */
+/* A bin is the upper 15 bits of a magnitude. Bits order magnitudes; values that are not finite are the largest. */
 enum { BINS = 1 << 15 };
 static uint32_t bin_of(float x) { return bits_of(x) >> 16 & (BINS - 1); }
 
@@ -131,9 +131,9 @@ static void choose(const float *x, float *residual, int64_t n, int64_t k, uint16
     residual[i] += x[i];
     count[bin_of(residual[i])]++;
   }
-  int64_t above = 0; /* in bins that are taken whole */
+  int64_t above = 0; /* floats in bins that are sent whole */
   for (; bin > 0 && above + count[bin] <= k; bin--) above += count[bin];
-  int64_t some = k - above; /* of `bin` */
+  int64_t some = k - above; /* floats to send from `bin` */
   unsigned char *bits = (unsigned char *)(value + k);
   indices index = indices_of(k, n);
   memset(bits, 0, (size_t)(index_bits(k, n, index.low) + 7) / 8);

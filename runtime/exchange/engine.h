@@ -1,5 +1,5 @@
-/* What the implementations of an exchange have in common: groups, buckets, the thread. exchange.c keeps them; an
- * implementation moves the bytes, through the functions of its descriptor. Private to runtime/exchange. */
+/* What all implementations of an exchange share: groups, buckets, the thread. exchange.c owns them; an implementation
+ * moves the bytes, through the functions of its descriptor. Private to runtime/exchange. */
 #ifndef SL_EXCHANGE_ENGINE_H
 #define SL_EXCHANGE_ENGINE_H
 
@@ -9,11 +9,11 @@
 #include "runtime/exchange/exchange.h"
 #include "runtime/machine/comm.h"
 
-/* What the thread of a rank sleeps on. It may lie in shared memory, so that other ranks can ring it. */
+/* A rank's thread sleeps until its bell rings. Bells may lie in shared memory, so that other ranks can ring them. */
 typedef struct sl__bell {
-  atomic_uint event; /* goes up whenever the rank may have something to do */
+  atomic_uint event; /* counts up whenever the rank may have something to do */
   atomic_int asleep;
-  char rest[56]; /* of a cache line */
+  char rest[56]; /* fills the cache line */
 } sl__bell;
 
 typedef struct sl__bucket sl__bucket;
@@ -29,7 +29,7 @@ typedef struct sl__group {
   int n;
   int pending; /* posted and not ended; guarded by the exchange's lock */
   void *own;   /* the implementation's */
-  int parent;  /* of two ranks that send and receive: the group in which they do; -1: declared */
+  int parent;  /* pair that sends and receives: the group that both belong to; -1: a declared group */
 } sl__group;
 
 typedef struct sl__stretch {
@@ -48,7 +48,7 @@ typedef struct sl__leg {
 struct sl__bucket {
   int number;
   int group;
-  int sum; /* else bytes move as they are */
+  int sum; /* 0: bytes move unchanged */
   int lossy;
   sl_dtype dtype;
   size_t width; /* bytes of an element */
@@ -57,17 +57,17 @@ struct sl__bucket {
   sl__leg *leg; /* in the order of elements */
   int n_legs;
   int64_t count; /* elements */
-  int posted;    /* and not yet begun; guarded by the exchange's lock */
-  int open;      /* posted and not ended; likewise */
+  int posted;    /* posted and not begun; guarded by the exchange's lock */
+  int open;      /* posted and not ended; guarded by the exchange's lock */
   void (*done)(void *arg);
   void *arg;
   void *own; /* the implementation's */
 };
 
-/* What the thread found to do. */
+/* The result of one look at the buckets: what the thread does next. */
 typedef enum sl__found {
   SL__IDLE, /* nothing, until the bell rings */
-  SL__POLL, /* nothing yet, but MPI must be asked again */
+  SL__POLL, /* nothing yet, but MPI must be polled */
   SL__MOVED
 } sl__found;
 
@@ -77,13 +77,14 @@ typedef struct sl__exchange_functions {
   sl_status (*start)(sl_exchange *e, const sl_exchange_options *o);   /* collective; sets bell and nodes */
   void (*stop)(sl_exchange *e);                                       /* after the groups are closed */
   sl_status (*open_group)(sl_exchange *e, sl__group *g);              /* collective over the group */
-  void (*close_group)(sl_exchange *e, sl__group *g);                  /* also one that was opened in part */
+  void (*close_group)(sl_exchange *e, sl__group *g);                  /* also after open_group has failed */
   sl_status (*allocate)(sl_exchange *e, size_t bytes, void **memory); /* collective */
-  sl_status (*add)(sl_exchange *e, sl__group *g, sl__bucket *b);      /* this rank's memory for it; not collective */
+  sl_status (*add)(sl_exchange *e, sl__group *g, sl__bucket *b);      /* allocates this rank's memory; not collective */
   sl_status (*share)(sl_exchange *e, sl__group *g, sl__bucket *b); /* collective over the group, after add; or NULL */
-  void (*remove)(sl_exchange *e, sl__bucket *b);                   /* also one that was added in part */
-  sl__found (*advance)(sl_exchange *e);                            /* the thread's; some bucket is pending */
-  /* Of a group with a pending bucket: the bucket that it has come to, and how many ranks of the exchange are late. */
+  void (*remove)(sl_exchange *e, sl__bucket *b);                   /* also after add or share has failed */
+  sl__found (*advance)(sl_exchange *e);                            /* called by the thread while a bucket is pending */
+  /* For a group with a pending bucket: sets *bucket to its current bucket and late[] for the late ranks of the
+   * exchange. Returns their number. */
   int (*waits_for)(sl_exchange *e, const sl__group *g, const sl__bucket **bucket, char *late);
   uint64_t (*sent)(const sl_exchange *e);
   size_t (*memory)(const sl_exchange *e);
@@ -110,13 +111,13 @@ struct sl_exchange {
 };
 
 void sl__exchange_ring(sl__bell *bell);
-/* Ends a bucket: calls its done(arg). The thread's. */
+/* Ends a bucket: calls its done(arg). Called by the thread. */
 void sl__exchange_end(sl_exchange *e, sl__bucket *b);
 /* Keeps the first failure of an MPI call: the thread then ends all buckets, and moves nothing any more. */
 void sl__exchange_fail(sl_exchange *e, int code, const char *call);
 /* Whether a bucket may be begun: it is posted and nothing has failed. */
 int sl__exchange_is_posted(sl_exchange *e, const sl__bucket *b);
-void sl__exchange_begun(sl_exchange *e, sl__bucket *b); /* it may be posted again once it has ended */
+void sl__exchange_begun(sl_exchange *e, sl__bucket *b); /* marks it begun: it may be posted again after it has ended */
 
 /* to[n] += from[n]. */
 static inline void sl__add(void *to, const void *from, int64_t n, sl_dtype dtype) {

@@ -1,4 +1,4 @@
-/* What every exchange does, whichever implementation moves the bytes: groups, buckets and their legs, posting, the
+/* The part of an exchange that does not depend on the implementation: groups, buckets and their legs, posting, and the
  * thread. */
 #include "runtime/exchange/exchange.h"
 
@@ -21,8 +21,8 @@ void sl__exchange_ring(sl__bell *b) {
   if (atomic_load(&b->asleep)) syscall(SYS_futex, &b->event, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-/* Sleeps until an event after `seen`. A thread that slept runs at once when it is woken, ahead of workers that compute;
- * one that polls and yields would wait for their time slices. */
+/* Sleeps until an event after `seen`. The system runs a woken thread at once, ahead of workers that compute; a
+ * thread that polls and yields would wait for the workers' time slices. */
 static void sleep_after(sl__bell *b, unsigned seen) {
   const struct timespec most = {.tv_nsec = 100000000};
   atomic_store(&b->asleep, 1);
@@ -71,7 +71,7 @@ void sl__exchange_end(sl_exchange *e, sl__bucket *b) {
   pthread_mutex_unlock(&e->lock);
 }
 
-/* After a failure nothing moves any more, and every posted bucket ends. */
+/* After a failure: ends every posted bucket; nothing moves any more. */
 static void end_all(sl_exchange *e) {
   for (int b = 0; b < e->n_buckets; b++) {
     pthread_mutex_lock(&e->lock);
@@ -81,7 +81,7 @@ static void end_all(sl_exchange *e) {
   }
 }
 
-/* While messages are under way the thread does not sleep, since MPI moves nothing meanwhile; it yields. */
+/* The thread. While messages are under way it yields but does not sleep: MPI makes progress only when it is called. */
 static void *run(void *arg) {
   sl_exchange *e = arg;
   bind_thread(e);
@@ -138,8 +138,8 @@ double sl_exchange_stalled(sl_exchange *e) {
   return seconds;
 }
 
-/* Asks every group with a pending bucket. A group that waits for this rank may do so because of another group's bucket;
- * so groups that wait for other ranks are told first. */
+/* Asks every group with a pending bucket, and prefers groups that wait for other ranks: a group that waits for this
+ * rank may do so because this rank waits in another group. */
 int sl_exchange_waits_for(sl_exchange *e, int *number, char *late) {
   int n = 0;
   *number = -1;
@@ -167,7 +167,7 @@ static void release_group(sl_exchange *e, sl__group *g) {
   free(g->member), free(g->first), free(g->row), free(g);
 }
 
-/* A group without its communicator. *group is NULL after an error. */
+/* Makes a group, but not its communicator. *group is NULL after an error. */
 static sl_status make_group(sl_exchange *e, const int *member, int n, int leaves, const int *first, sl__group **group) {
   sl_leaves subtree[SL_MAX_SUBTREES];
   sl__group *g = calloc(1, sizeof *g), **more = realloc(e->group, (size_t)(e->n_groups + 1) * sizeof *more);
@@ -191,9 +191,10 @@ static sl_status make_group(sl_exchange *e, const int *member, int n, int leaves
       SL_TRY_OUT(sl_fail(SL_EINVAL, "rank %d of %d has none of the %d leaves: use more leaves or fewer ranks", r, n,
                          g->leaves));
   }
-  if (n > 0 && g->rank < 0) SL_TRY_OUT(sl_fail(SL_EINVAL, "rank %d is missing in its own group", e->rank));
+  if (n > 0 && g->rank < 0)
+    SL_TRY_OUT(sl_fail(SL_EINVAL, "rank %d is not a member of the group that it declares", e->rank));
   if (n > 0 && (g->first[n] != g->leaves || (first && first[0] != 0)))
-    SL_TRY_OUT(sl_fail(SL_EINVAL, "the ranks' leaves are not all of the %d", g->leaves));
+    SL_TRY_OUT(sl_fail(SL_EINVAL, "the ranks of a group do not own all of its %d leaves", g->leaves));
   if (n > 0)
     g->items =
         sl_subtrees(g->leaves, (sl_leaves){g->first[g->rank], g->first[g->rank + 1] - g->first[g->rank]}, subtree);
@@ -204,7 +205,7 @@ out:
   return status;
 }
 
-/* Whether the communicator's ranks are the group's members: that fails where members declare different groups. */
+/* Checks that the communicator's ranks are the group's members: they differ if members declare different groups. */
 static sl_status check_members(const sl_exchange *e, const sl__group *g) {
   int size = 0, same = 1;
   MPI_Group all, mine;
@@ -219,10 +220,10 @@ static sl_status check_members(const sl_exchange *e, const sl__group *g) {
   }
   MPI_Group_free(&all), MPI_Group_free(&mine);
   free(number);
-  return same && size == g->ranks ? SL_OK : sl_fail(SL_EINVAL, "the ranks of a group name different members");
+  return same && size == g->ranks ? SL_OK : sl_fail(SL_EINVAL, "the ranks of a group declare different members");
 }
 
-/* Every rank makes the same collective calls, also one that has failed already; what comes next is agreed on first. */
+/* Every rank makes the same collective calls, even after it has failed; the ranks agree before each next one. */
 static sl_status declare(sl_exchange *e, const int *member, int n, int leaves, const int *first, int *number) {
   sl__group *g;
   MPI_Comm comm = MPI_COMM_NULL;
@@ -251,7 +252,7 @@ sl_status sl_exchange_group(sl_exchange *e, const int *rank, int n, int leaves, 
   return declare(e, rank, n, leaves, first, group);
 }
 
-/* The same status on both ranks of a pair. */
+/* Gives both ranks of a pair the same status. */
 static sl_status agree_with(const sl__group *g, int peer, sl_status status) {
   enum { TAG = 1 };
   int mine = status, theirs = SL_OK;
@@ -300,7 +301,7 @@ static void release_bucket(sl_exchange *e, sl__bucket *b) {
   free(b->stretch), free(b->leg), free(b);
 }
 
-/* Where a stretch comes from and goes to; rank: this one's in the group. */
+/* The leg of one stretch: its origin and destination. rank: this rank in the group. */
 static sl__leg leg_of(sl_exchange_move move, int rank, const sl_stretch *s) {
   switch (move.kind) {
     case SL_EXCHANGE_SUM:
@@ -320,7 +321,7 @@ static sl__leg leg_of(sl_exchange_move move, int rank, const sl_stretch *s) {
 
 static int is_pair(sl_exchange_move move) { return move.kind == SL_EXCHANGE_SEND || move.kind == SL_EXCHANGE_RECEIVE; }
 
-/* What every rank of the group sees alike, but for `data`. */
+/* Checks the arguments that are the same on every rank of the group: all but the addresses. */
 static sl_status check(const sl__group *g, sl_exchange_move move, sl_dtype dtype, const sl_stretch *stretch, int n) {
   const int sum = move.kind == SL_EXCHANGE_SUM, least = sum                               ? SL_EXCHANGE_PARTS
                                                         : move.kind == SL_EXCHANGE_GATHER ? SL_EXCHANGE_ALL
@@ -328,18 +329,20 @@ static sl_status check(const sl__group *g, sl_exchange_move move, sl_dtype dtype
   const int parts =
       move.kind == SL_EXCHANGE_GATHER || move.kind == SL_EXCHANGE_SCATTER || (sum && move.rank == SL_EXCHANGE_PARTS);
   int64_t count = 0;
-  if (move.kind < 0 || move.kind >= SL_EXCHANGE_KINDS) return sl_fail(SL_EINVAL, "no move %d", (int)move.kind);
-  if (sum && dtype != SL_F32 && dtype != SL_F64) return sl_fail(SL_EINVAL, "a sum of %s", sl_dtype_name(dtype));
+  if (move.kind < 0 || move.kind >= SL_EXCHANGE_KINDS)
+    return sl_fail(SL_EINVAL, "unknown kind of move %d", (int)move.kind);
+  if (sum && dtype != SL_F32 && dtype != SL_F64)
+    return sl_fail(SL_EINVAL, "cannot sum values of type %s: sums are of F32 or F64", sl_dtype_name(dtype));
   if (!is_pair(move) && (move.rank < least || move.rank >= g->ranks))
-    return sl_fail(SL_EINVAL, "an exchange with rank %d of %d", move.rank, g->ranks);
+    return sl_fail(SL_EINVAL, "a move names rank %d in a group of %d", move.rank, g->ranks);
   for (int i = 0; i < n; count += stretch[i++].count)
     if (stretch[i].count < 0 || (parts && (stretch[i].rank < 0 || stretch[i].rank >= g->ranks)))
-      return sl_fail(SL_EINVAL, "a part of %lld elements for rank %d of %d", (long long)stretch[i].count,
+      return sl_fail(SL_EINVAL, "a part of %lld elements for rank %d in a group of %d", (long long)stretch[i].count,
                      stretch[i].rank, g->ranks);
   return sum && count == 0 ? sl_fail(SL_EINVAL, "a sum without elements") : SL_OK;
 }
 
-/* Copies the stretches that have elements. *bucket is NULL after an error. */
+/* Makes a bucket of those stretches that have elements. *bucket is NULL after an error. */
 static sl_status make_bucket(sl_exchange *e, int group, sl_exchange_move move, sl_dtype dtype, const sl_stretch *from,
                              int n, sl__bucket **bucket) {
   sl__group *g = e->group[group];
@@ -398,7 +401,7 @@ sl_status sl_exchange_add(sl_exchange *e, sl_exchange_move move, sl_dtype dtype,
   if (is_pair(move)) {
     const sl__group *g = e->group[group];
     if (move.rank < 0 || move.rank >= g->ranks || move.rank == g->rank)
-      return sl_fail(SL_EINVAL, "rank %d of %d exchanges with rank %d", g->rank, g->ranks, move.rank);
+      return sl_fail(SL_EINVAL, "rank %d of %d cannot exchange with rank %d", g->rank, g->ranks, move.rank);
     SL_TRY(find_pair(e, move.group, move.rank, &group));
   }
   sl__bucket *b;
@@ -447,7 +450,7 @@ sl_status sl_exchange_create(const sl_exchange_options *o, sl_exchange **exchang
   SL_TRY_OUT(declare(e, all, ranks, o->leaves, o->first, &group));
   e->started = pthread_create(&e->thread, NULL, run, e) == 0;
   if (e->started) pthread_setname_np(e->thread, "sl-exchange");
-  SL_TRY_OUT(sl_comm_agree(e->comm, e->started ? SL_OK : sl_fail(SL_EIO, "no thread for the exchange")));
+  SL_TRY_OUT(sl_comm_agree(e->comm, e->started ? SL_OK : sl_fail(SL_EIO, "cannot start a thread for the exchange")));
   *exchange = e;
   e = NULL;
 out:

@@ -32,7 +32,7 @@ typedef struct sl_exchange_type {
   const char *name;    /* "tree" */
   const char *summary; /* completes "sums over ranks are formed by ..." */
   int same_bits;       /* sums have the same bits on any number of ranks */
-  int compresses;      /* heeds sl_exchange_options.compression */
+  int compresses;      /* uses sl_exchange_options.compression */
   int shares_memory;   /* the ranks of a node share what sl_exchange_allocate returns, where the system allows it */
   int tells_whom;      /* sl_exchange_waits_for knows the ranks for every move; else only for some */
   int counts_bytes;    /* sl_exchange_sent and sl_exchange_memory are known; else 0 */
@@ -59,7 +59,7 @@ typedef struct sl_exchange_options {
   const int *first;             /* [ranks + 1] rank r owns leaves [first[r], first[r + 1]) */
   int no_shared;                /* 1: messages only */
   sl_compression compression;   /* of lossy sums of F32 between nodes; all nodes get the same sums */
-  size_t segment;               /* bytes that move at once; 0: the usual */
+  size_t segment;               /* bytes that move at once; 0: the default */
   int ranks_per_node;           /* for tests: pretend that nodes have at most so many ranks; 0: the real nodes */
   const int *cpus;              /* operating-system numbers of the CPUs that the thread is bound to; copied */
   int ncpus;                    /* 0: not bound */
@@ -89,7 +89,7 @@ sl_status sl_exchange_allocate(sl_exchange *exchange, size_t bytes, void **memor
 /* Collective over the move's ranks, before the first post; with the same arguments but for addresses. Declares a
  * bucket; *bucket is its number on this rank, from 0. The memory must outlive the exchange. dtype: F32 or F64 for SUM,
  * any for the others, which move bytes. n = 0 (not for SUM): nothing moves, and the bucket ends when all ranks of the
- * group on this node have posted it, a barrier for memory that they have in common. */
+ * group on this node have posted it: a barrier for memory that they share. */
 sl_status sl_exchange_add(sl_exchange *exchange, sl_exchange_move move, sl_dtype dtype, const sl_stretch *stretch,
                           int n, int *bucket);
 /* Marks a bucket ready: its data are final and may be overwritten. The exchange's thread calls done(arg) when this rank
@@ -108,8 +108,8 @@ uint64_t sl_exchange_sent(const sl_exchange *exchange);
  * ranks' shared memory that this rank touches. */
 size_t sl_exchange_memory(const sl_exchange *exchange);
 /* Names the ranks that a stalled exchange waits for: sets *bucket to the bucket that waits (-1: none is under way) and
- * late[ranks] to 1 for each such rank of the exchange. Returns their number; 0 with a bucket: unknown. Of another node
- * all its ranks of the group are named. */
+ * late[ranks] to 1 for each such rank of the exchange. Returns their number; 0 with a bucket: unknown. If it waits for
+ * another node, it names all ranks of the group on that node. */
 int sl_exchange_waits_for(sl_exchange *exchange, int *bucket, char *late);
 /* Seconds since anything moved; 0 when nothing is under way. */
 double sl_exchange_stalled(sl_exchange *exchange);

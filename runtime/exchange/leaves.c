@@ -30,8 +30,8 @@ sl_leaves sl_leaves_of_rank(int leaves, int rank, int ranks) {
   return (sl_leaves){first, (int)((int64_t)leaves * (rank + 1) / ranks) - first};
 }
 
-/* One leaf after another goes to the rank that would be done with it first: since a rank's time only grows with its
- * leaves, no other division ends earlier. */
+/* Gives each leaf in turn to the rank that would finish it first. A rank's time only grows with its leaves, so no other
+ * division ends earlier. */
 double sl_leaves_divide(int leaves, int ranks, int least, const double *base, const double *each, int *count) {
   double slowest = 0;
   for (int r = 0; r < ranks; r++) count[r] = least;

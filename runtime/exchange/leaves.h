@@ -1,5 +1,5 @@
 /* The reduction tree: sums over the leaves of a batch are formed by one binary tree over leaf numbers, split at the
- * largest power of two below their number. So they have the same bits whoever computes which leaves. */
+ * largest power of two below their number. So they have the same bits, whichever rank computes a leaf. */
 #ifndef SL_LEAVES_H
 #define SL_LEAVES_H
 
@@ -13,16 +13,16 @@ typedef struct sl_leaves { /* leaves [first, first + n) */
 
 enum { SL_MAX_SUBTREES = 64 };
 
-/* Of n leaves the first so many are the left branch; n >= 2. */
+/* Number of leaves in the left branch of a tree over n leaves; n >= 2. */
 int sl_left_branch(int n);
-/* The largest whole subtrees, of the tree over `leaves`, that lie within some of them, ascending. subtree has room for
- * SL_MAX_SUBTREES. Returns how many there are. */
+/* Finds the largest whole subtrees of the tree over `leaves` that lie in `within`, ascending. subtree has room for
+ * SL_MAX_SUBTREES. Returns their number. */
 int sl_subtrees(int leaves, sl_leaves within, sl_leaves *subtree);
-/* The leaves that a rank owns where all have as many as whole leaves allow. */
+/* The leaves that a rank owns in an even division. */
 sl_leaves sl_leaves_of_rank(int leaves, int rank, int ranks);
-/* How many leaves each rank gets, at least `least` (ranks * least <= leaves), so that the slowest is done soonest: rank
- * r takes base[r] + n each[r] seconds for n leaves. Where ranks are equal the lower one gets more. Returns the slowest
- * rank's seconds. The same on all ranks that call it with the same numbers. */
+/* Divides leaves so that the slowest rank ends soonest: rank r takes base[r] + n each[r] seconds for n leaves, and gets
+ * count[r] >= least leaves (ranks * least <= leaves). Of equal ranks the lower one gets more. Returns the slowest
+ * rank's seconds. The result depends on the arguments alone, so it is the same on all ranks. */
 double sl_leaves_divide(int leaves, int ranks, int least, const double *base, const double *each, int *count);
 
 #ifdef __cplusplus

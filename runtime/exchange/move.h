@@ -28,7 +28,7 @@ enum {
 typedef struct sl_exchange_move {
   sl_exchange_kind kind;
   int rank;  /* of the group: 0 to its ranks - 1, or one of the names above */
-  int lossy; /* SUM: may be compressed between nodes; the same bucket is summed round after round, and added up */
+  int lossy; /* SUM: may be compressed between nodes; what one round leaves out is added in the next */
   int group; /* number from sl_exchange_group; 0: all ranks */
 } sl_exchange_move;
 

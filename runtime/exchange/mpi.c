@@ -1,9 +1,9 @@
 /* The exchange by MPI: sums by MPI_Iallreduce or MPI_Ireduce, other moves by MPI_Ibcast, MPI_Isend and MPI_Irecv.
  *
- * What a rank has of its own is added up in the order of leaves, but the order over ranks is the MPI library's: the
- * bits of a sum depend on it and on the number of ranks. The fixed tree (tree.c) is compared with this. The thread
- * begins the buckets of a group in their order, which MPI wants to be the same on all ranks, and tests those under way
- * until they end, since MPI moves little otherwise. */
+ * A rank adds up its own items in the order of leaves, but MPI chooses the order over ranks: a sum's bits depend on
+ * that order and on the number of ranks. It is there for comparison with the fixed tree (tree.c). The thread begins the
+ * buckets of a group in their order, since MPI requires the same order on all ranks, and then tests them until they
+ * end, since MPI makes little progress otherwise. */
 #include "runtime/exchange/mpi.h"
 
 #include <limits.h>
@@ -13,7 +13,7 @@
 /* One MPI operation on a leg of a bucket. */
 typedef struct operation {
   const sl__leg *leg;
-  void *memory; /* the leg's elements; NULL: this rank has no part in it */
+  void *memory; /* the leg's elements; NULL: this rank takes no part */
   int gathers;  /* memory is a copy of several stretches */
 } operation;
 
@@ -21,7 +21,7 @@ typedef struct cargo {
   sl__bucket *b;
   operation *operation; /* [b->n_legs] */
   MPI_Request *request; /* [b->n_legs], at least 1 */
-  MPI_Status *status;   /* likewise */
+  MPI_Status *status;   /* [b->n_legs], at least 1 */
   int n;                /* requests; 0: not under way */
 } cargo;
 
@@ -56,7 +56,7 @@ static void copy(const sl__bucket *b, const operation *o, int out) {
 static int gives(const sl__group *g, const sl__leg *r) { return r->from < 0 || r->from == g->rank; }
 static int gets(const sl__group *g, const sl__leg *r) { return r->to < 0 || r->to == g->rank; }
 
-/* Begins one operation; a rank without a part in it has no request. */
+/* Begins one operation. A rank that takes no part gets no request. */
 static int begin_operation(const sl__group *g, const sl__bucket *b, const operation *o, MPI_Request *request) {
   enum { TAG = 0 };
   const sl__leg *r = o->leg;
@@ -91,7 +91,7 @@ static int begin(const sl__group *g, cargo *c) {
   return MPI_SUCCESS;
 }
 
-/* Tests the buckets of a group that are under way. Whether one has ended. */
+/* Tests the buckets of a group that are under way. Returns 1 if one has ended. */
 static int test(sl_exchange *e, const sl__group *g, lane *l) {
   int ended = 0;
   for (int k = 0, i = l->oldest, all = l->flying; k < all; k++, i = (i + 1) % g->n) {
@@ -136,8 +136,8 @@ static sl__found advance(sl_exchange *e) {
   return found;
 }
 
-/* MPI does not tell whom a collective waits for. Known are this rank, where it has not posted the bucket, and the other
- * end of a message. Reads what the thread writes; called when nothing moves. */
+/* MPI does not tell which ranks a collective waits for. This names the other end of a message, and this rank if it has
+ * not posted the bucket. It reads the thread's data, which is safe because nothing moves. */
 static int waits_for(sl_exchange *e, const sl__group *g, const sl__bucket **bucket, char *late) {
   const lane *l = g->own;
   const sl__bucket *b = *bucket = g->row[l->oldest];

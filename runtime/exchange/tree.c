@@ -1,4 +1,4 @@
-/* The tree: the stages of a segment inside a node, and whom a lane waits for.
+/* The tree: the stages of a segment inside a node, and the ranks that a lane waits for.
  *
  * The buckets of a group are one endless sequence of segments, its lane. A segment passes four stages, each on all
  * ranks of the group:
@@ -8,12 +8,13 @@
  *   ready    the node's leader has summed the node's items with those of the other nodes (tree_nodes.c);
  *   taken    every rank has copied the results back.
  *
- * Several segments are under way at once, so that the stages overlap; the counters of how far each rank is lie in
- * shared memory too. Without shared memory every rank is a node of its own. Where all items of a bucket lie in memory
- * that the group's ranks share, "reduced" works on them in place, and nothing is filled or taken.
+ * Several segments are under way at once, so that the stages overlap. The counters of each rank's progress lie in
+ * shared memory too. Without shared memory every rank is a node of its own. If all items of a bucket lie in memory that
+ * the group's ranks share, the stage "reduced" works in place, and nothing is filled or taken.
  *
- * Sums that go to one rank are taken by that rank only, and cross to its node whole instead of in parts. A segment that
- * is moved, not summed, is filled by its origin, crosses from the origin's node, and is taken where it goes. */
+ * Only the destination takes a sum that goes to one rank; the sum crosses to its node whole instead of in parts. A
+ * segment that moves without a sum is filled by its origin, crosses from the origin's node, and is taken by its
+ * destination. */
 #include "runtime/exchange/tree.h"
 
 #include <string.h>
@@ -44,7 +45,7 @@ static void copy(const sl__bucket *b, const sl__segment *g, int item, char *memo
   }
 }
 
-/* Whether this rank gets the segment's result from elsewhere. */
+/* Whether this rank receives the segment's result: it is a destination and not the origin. */
 static int gets(const sl__lane *l, const sl__segment *g) {
   return (g->to < 0 || g->to == l->group->rank) && g->from != l->group->rank;
 }
@@ -62,7 +63,7 @@ static int try_fill(sl__lane *l) {
   return 1;
 }
 
-enum { BLOCK = 16384 }; /* bytes that are added up at once, out of the innermost caches */
+enum { BLOCK = 16384 }; /* bytes added up at once; they fit into the first-level cache */
 
 /* Adds up this rank's part of a segment, in the slabs. */
 static void reduce_slabs(sl__lane *l, int64_t from, int64_t to, const sl__bucket *b) {
@@ -75,7 +76,7 @@ static void reduce_slabs(sl__lane *l, int64_t from, int64_t to, const sl__bucket
   }
 }
 
-/* The same in place: each rank's first item gets the sums. Every byte comes from memory once and goes there once. */
+/* The same in place: each rank's first item gets the sums. Every byte is read from memory once and written once. */
 static void reduce_shared(sl__lane *l, int64_t from, int64_t to, int owner, const sl__cargo *c) {
   const sl__bucket *b = c->b;
   const int64_t block = BLOCK / (int64_t)b->width;
@@ -95,7 +96,7 @@ static void reduce_shared(sl__lane *l, int64_t from, int64_t to, int owner, cons
   }
 }
 
-/* Copies a segment from where its origin has it. */
+/* Copies a segment from its origin's memory. */
 static void copy_shared(const sl__lane *l, const sl__segment *g, const sl__cargo *c) {
   const sl__bucket *b = c->b;
   const int64_t end = g->at + g->count;
@@ -168,7 +169,7 @@ sl__found sl__tree_advance(sl_exchange *e) {
   return found;
 }
 
-/* Reads what the thread writes; called when nothing moves. */
+/* Reads the thread's data, which is safe because nothing moves. */
 int sl__tree_waits_for(sl_exchange *e, const sl__group *group, const sl__bucket **bucket, char *late) {
   const sl__lane *l = group->own;
   const int first = l->node_rank[l->my_node];

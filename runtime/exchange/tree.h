@@ -9,7 +9,8 @@ extern const sl_exchange_type sl__exchange_tree;
 
 enum { SL__DEPTH = 4, SL__LINE = 64 }; /* segments under way at once; bytes of a cache line */
 
-/* How many segments of the lane a rank has passed through each stage, ever. One cache line each, since others poll. */
+/* Number of segments that a rank has passed through each stage since the start. One cache line each, since other ranks
+ * poll them. */
 typedef struct sl__reached {
   _Alignas(SL__LINE) atomic_uint_least64_t value;
 } sl__reached;
@@ -26,7 +27,7 @@ typedef struct sl__additions {
   int n;
 } sl__additions;
 
-/* What moves at once: elements of one leg (engine.h). */
+/* The unit of movement: elements of one leg (engine.h). */
 typedef struct sl__segment {
   int64_t at, count; /* elements of the bucket */
   int from, to;      /* the leg's: ranks of the group or SL_EXCHANGE_ALL */
@@ -37,8 +38,8 @@ typedef struct sl__cargo {
   sl__bucket *b;
   sl__segment *segment;
   int n;           /* segments, at least 1: an empty bucket has an empty one */
-  void ***shared;  /* item, where the bucket is exchanged in place; else NULL */
-  void ***item;    /* [stretches][items of the node's ranks] where they are in this process */
+  void ***shared;  /* = item if the bucket is exchanged in place; else NULL */
+  void ***item;    /* [stretches][items of the node's ranks] addresses in this process */
   int64_t *own;    /* [stretches][items] offsets in this rank's shared memory; -1: none, -2: outside */
   int64_t *offset; /* own of the node's ranks, one after another */
   int *part;       /* [2][locals] counts and begins of the ranks in offset */
@@ -47,9 +48,9 @@ typedef struct sl__cargo {
 
 /* A stage's place in the lane's endless sequence of segments. */
 typedef struct sl__cursor {
-  uint64_t number;     /* segments before it, ever */
-  int bucket, segment; /* of the lane; of the bucket */
-  uint64_t round;      /* of all buckets */
+  uint64_t number;     /* segments before it since the start */
+  int bucket, segment; /* index of the bucket in the lane, of the segment in the bucket */
+  uint64_t round;      /* rounds before it */
 } sl__cursor;
 
 /* A segment between the nodes: the leader's messages. */
@@ -62,7 +63,7 @@ typedef struct sl__crossing {
   MPI_Status *status;   /* [most_requests] */
 } sl__crossing;
 
-/* A group's tree, its memory, and how far its segments are. "Items" are partial sums of whole subtrees: a rank has
+/* A group's tree, its memory, and the progress of its segments. "Items" are partial sums of whole subtrees: a rank has
  * those of its leaves, a node has those of its ranks' leaves. */
 typedef struct sl__lane {
   sl_exchange *e;
@@ -96,11 +97,11 @@ typedef struct sl__tree {
   MPI_Win bell_window; /* MPI_WIN_NULL: every rank is a node of its own */
   sl__bell *bells;     /* [locals] */
   sl_compression compression;
-  size_t segment; /* asked for; 0: the usual */
+  size_t segment; /* bytes asked for; 0: the default */
   char *arena;    /* sl_exchange_allocate's */
   size_t arena_bytes;
   MPI_Win arena_window; /* MPI_WIN_NULL: not shared */
-  char **base_of;       /* [locals] the ranks' arenas, where they are in this process */
+  char **base_of;       /* [locals] addresses of the ranks' arenas in this process */
   int touches;          /* some bucket moves directly between arenas */
   uint64_t sent;
   size_t memory;
@@ -113,7 +114,7 @@ int sl__tree_waits_for(sl_exchange *e, const sl__group *g, const sl__bucket **bu
 /* Memory for the messages of a leader. SL_ENOMEM. */
 sl_status sl__crossings_prepare(sl__lane *l);
 void sl__crossings_release(sl__lane *l);
-/* Moves the segments between the nodes, oldest first; they end in order. Whether anything moved. */
+/* Moves the segments between the nodes, oldest first; they end in order. Returns 1 if anything moved. */
 int sl__lane_cross(sl__lane *l);
 
 static inline sl__cargo *sl__cargo_at(const sl__lane *l, int bucket) { return l->group->row[bucket]->own; }
@@ -122,7 +123,7 @@ static inline const sl__segment *sl__segment_at(const sl__lane *l, const sl__cur
   return &sl__cargo_at(l, c->bucket)->segment[c->segment];
 }
 
-/* Memory of one of the node's ranks' items, in the slab of a segment. */
+/* Address of an item of the node's ranks, in the slab of a segment. */
 static inline char *sl__item_memory(const sl__lane *l, uint64_t number, int item) {
   const size_t all = (size_t)l->local_items[l->locals];
   return l->slab + ((size_t)(number % SL__DEPTH) * all + (size_t)item) * l->segment;
@@ -137,7 +138,9 @@ static inline int sl__node_of(const sl__lane *l, int rank) {
 
 static inline size_t sl__round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
-/* Elements of part i of n of a segment of `count` elements: whole lines, so that ranks share none. */
+/* Elements of part i of n of a segment of `count` elements. Parts are whole cache lines, so that no two ranks share
+ * one.
+ */
 static inline void sl__part_of(int64_t count, size_t width, int i, int n, int64_t *from, int64_t *to) {
   const int64_t line = SL__LINE / (int64_t)width, lines = (count + line - 1) / line;
   *from = lines * i / n * line;
@@ -146,7 +149,7 @@ static inline void sl__part_of(int64_t count, size_t width, int i, int n, int64_
   if (*to > count) *to = count;
 }
 
-/* Goes to the next segment; 1 when that was the last of its bucket. */
+/* Goes to the next segment. Returns 1 if the old one was the last of its bucket. */
 static inline int sl__step_on(const sl__lane *l, sl__cursor *c) {
   c->number++;
   if (++c->segment < sl__cargo_at(l, c->bucket)->n) return 0;
@@ -156,7 +159,7 @@ static inline int sl__step_on(const sl__lane *l, sl__cursor *c) {
   return 1;
 }
 
-/* How far the slowest rank of the node is. */
+/* The progress of the node's slowest rank. */
 static inline uint64_t sl__least(const sl__lane *l, size_t offset) {
   uint64_t all = UINT64_MAX;
   for (int i = 0; i < l->locals; i++) {

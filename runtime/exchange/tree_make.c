@@ -1,9 +1,8 @@
-/* The tree: making an exchange and its lanes. Which ranks share memory, which of the tree's additions are made where,
- * the memory, the buckets' segments.
+/* The tree: makes an exchange and its lanes. Finds the ranks that share memory, divides the tree's additions among
+ * them, allocates memory, and cuts buckets into segments.
  *
- * Whatever fails on one rank is agreed on before the next collective call, so that no rank waits for one that has
- * given up. A shared window that only some ranks got is never freed, since that would be collective; its ranks go on
- * with messages. */
+ * The ranks agree on a status before each collective call, so that none waits for a rank that has given up. A shared
+ * window that only some ranks got is never freed, since freeing is collective; its ranks use messages instead. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,8 +14,8 @@ enum { PAGE = 4096 };
 
 /* ---- memory that the ranks of a node share ---------------------------------------------------------------------- */
 
-/* Collective over comm, a part of `all`. *window is MPI_WIN_NULL on all ranks of `all` unless all of them got one; one
- * rank alone needs none. */
+/* Collective over `all`; comm is a part of it. *window is MPI_WIN_NULL on all ranks of `all` if one of them got none; a
+ * rank alone on its node needs none. */
 static sl_status allocate_windows(MPI_Comm comm, MPI_Comm all, int alone, size_t bytes, MPI_Win *window, int *fits) {
   void *base;
   int got = alone || MPI_Win_allocate_shared((MPI_Aint)bytes, 1, MPI_INFO_NULL, comm, &base, window) == MPI_SUCCESS;
@@ -25,7 +24,7 @@ static sl_status allocate_windows(MPI_Comm comm, MPI_Comm all, int alone, size_t
   return SL_OK;
 }
 
-/* Where a rank's part of a window begins in this process, from the next cache line on. */
+/* The address of a rank's part of a window in this process, rounded up to a cache line. */
 static sl_status find_window(MPI_Win window, int rank, void *memory) {
   MPI_Aint size;
   int unit;
@@ -57,7 +56,7 @@ static sl_status allocate(sl_exchange *e, size_t bytes, void **memory) {
 
 /* ---- buckets ---------------------------------------------------------------------------------------------------- */
 
-/* Where in its own memory this rank has an item of a stretch; -1: it has none, -2: outside of the shared memory. */
+/* Offset of a stretch's item in this rank's arena; -1: this rank has no such item, -2: it lies outside the arena. */
 static int64_t offset_of(const sl__tree *t, const sl__stretch *s, int item, size_t width) {
   const char *data = s->mine[item];
   if (!data) return -1;
@@ -65,8 +64,8 @@ static int64_t offset_of(const sl__tree *t, const sl__stretch *s, int item, size
   return (uintptr_t)data >= (uintptr_t)t->arena && at + (size_t)s->count * width <= t->arena_bytes ? (int64_t)at : -2;
 }
 
-/* Finds where all ranks have the bucket's items, if the group is on one node and all lie in the memory that it shares.
- */
+/* Finds the addresses of all ranks' items of the bucket, if the group is on one node and all items lie in its shared
+ * memory. */
 static sl_status share(sl_exchange *e, sl__group *g, sl__bucket *b) {
   sl__tree *t = (sl__tree *)e;
   const sl__lane *l = g->own;
@@ -98,8 +97,8 @@ static sl_status share(sl_exchange *e, sl__group *g, sl__bucket *b) {
   return SL_OK;
 }
 
-/* Elements of a segment of a leg. Sums that cross to one node whole come in shorter segments: a leader has room for one
- * node's part of a usual one. */
+/* Elements of a segment of a leg. Sums that cross to one node whole use shorter segments: a leader has room for
+ * one node's part of a normal segment. */
 static int64_t segment_most(const sl__lane *l, const sl__bucket *b, const sl__leg *r) {
   return (int64_t)((b->sum && r->to >= 0 ? l->segment / (size_t)l->nodes : l->segment) / b->width);
 }
@@ -123,13 +122,13 @@ static sl_status cut(const sl__lane *l, sl__cargo *c) {
   return SL_OK;
 }
 
-/* Whether this rank compresses what it sends of the bucket: then what its messages leave out needs memory. */
+/* Whether this rank compresses its messages of the bucket; it then needs memory for residuals. */
 static int compresses(const sl__lane *l, const sl__bucket *b) {
   return ((const sl__tree *)l->e)->compression.kind != SL_COMPRESSION_NONE && l->nodes > 1 && l->local == 0 &&
          b->dtype == SL_F32 && b->lossy;
 }
 
-/* Memory for the place of every item on the node, by stretch. */
+/* Allocates the tables of the node's items, by stretch. */
 static sl_status make_tables(const sl__lane *l, sl__cargo *c) {
   const size_t rows = (size_t)c->b->n, all = (size_t)l->local_items[l->locals];
   c->own = malloc((rows * (size_t)l->group->items + 1) * sizeof *c->own);
@@ -152,7 +151,7 @@ static sl_status add(sl_exchange *e, sl__group *g, sl__bucket *b) {
   if (!compresses(l, b)) return SL_OK;
   const size_t floats = (size_t)(l->node_items[l->my_node + 1] - l->node_items[l->my_node]) * (size_t)b->count;
   c->residual = calloc(floats + 1, sizeof *c->residual);
-  if (!c->residual) return sl_no_memory("for what messages of %zu floats leave out", floats);
+  if (!c->residual) return sl_no_memory("for the residuals of messages of %zu floats", floats);
   t->memory += floats * sizeof *c->residual;
   return SL_OK;
 }
@@ -167,7 +166,8 @@ static void remove_bucket(sl_exchange *e, sl__bucket *b) {
 
 /* ---- lanes ------------------------------------------------------------------------------------------------------ */
 
-/* The additions that make the subtree over [first, first + n) of the items, which are ascending and whole subtrees. */
+/* Lists the additions that form the subtree over leaves [first, first + n) from the items, which are whole subtrees in
+ * ascending order. */
 static int sum(sl__additions *p, const sl_leaves *items, int count, int first, int n) {
   for (int i = 0; i < count; i++)
     if (items[i].first == first && items[i].n == n) return i;
@@ -177,7 +177,8 @@ static int sum(sl__additions *p, const sl_leaves *items, int count, int first, i
   return to;
 }
 
-/* The group's nodes: consecutive members that share memory; every member alone where they do not. */
+/* Finds the group's nodes: runs of consecutive members that share memory. Without shared memory each member is a node.
+ */
 static sl_status find_nodes(sl__lane *l, int no_shared) {
   const sl__tree *t = (const sl__tree *)l->e;
   const sl__group *g = l->group;
@@ -194,7 +195,7 @@ static sl_status find_nodes(sl__lane *l, int no_shared) {
   return sl_comm_status(node != MPI_SUCCESS ? node : leaders, "MPI_Comm_split");
 }
 
-/* The tables of items, and the additions inside the node and across nodes. */
+/* Makes the tables of items, and the lists of additions inside the node and across nodes. */
 static sl_status find_items(sl__lane *l) {
   const sl__group *g = l->group;
   const size_t leaves = (size_t)g->leaves;
@@ -229,8 +230,8 @@ out:
   return status;
 }
 
-/* The node's boards and slabs, in a window that its ranks share. Collective. *fits: 0 where some node's shared memory
- * is too small. */
+/* Allocates the node's boards and slabs in a window that its ranks share. Collective. *fits: 0 if some node has too
+ * little shared memory. */
 static sl_status find_memory(sl__lane *l, int *fits) {
   const size_t boards = sl__round_up((size_t)l->locals * sizeof(sl__board), SL__LINE),
                slabs = SL__DEPTH * (size_t)l->local_items[l->locals] * l->segment;
@@ -247,7 +248,7 @@ static sl_status find_memory(sl__lane *l, int *fits) {
   }
   l->memory = boards + SL__DEPTH * (size_t)l->group->items * l->segment;
   l->slab = (char *)l->boards + boards;
-  for (int i = 0; i < l->group->items; i++) /* touched where they are filled */
+  for (int i = 0; i < l->group->items; i++) /* each rank touches the slabs that it fills */
     for (int d = 0; d < SL__DEPTH; d++)
       memset(sl__item_memory(l, (uint64_t)d, l->local_items[l->local] + i), 0, l->segment);
   memset(&l->boards[l->local], 0, sizeof(sl__board));
@@ -271,10 +272,10 @@ static sl_status prepare_lane(sl__lane *l, int no_shared, int *fits) {
   l->segment = sl__round_up(t->segment ? t->segment : l->nodes > 1 ? SEGMENT_MESSAGES : SEGMENT_SHARED, SL__LINE);
   if (status == SL_OK) status = find_items(l);
   SL_TRY(sl_comm_agree(l->group->comm, status));
-  return sl_comm_agree(l->group->comm, find_memory(l, fits)); /* all boards are zero before any rank looks at them */
+  return sl_comm_agree(l->group->comm, find_memory(l, fits)); /* also a barrier: no rank reads boards not yet zeroed */
 }
 
-/* Where shared memory is too small on some node, all ranks of the group use messages. */
+/* If some node has too little shared memory, all ranks of the group use messages. */
 static sl_status open_group(sl_exchange *e, sl__group *g) {
   int fits = 0;
   sl__lane *l = g->own = calloc(1, sizeof *l);
@@ -301,7 +302,7 @@ static void close_group(sl_exchange *e, sl__group *g) {
 
 /* ---- life ------------------------------------------------------------------------------------------------------- */
 
-/* Finds each rank's node: the ranks that share memory, where they are consecutive; else every rank is alone. A rank
+/* Finds each rank's node: the ranks that share memory, if they are consecutive; otherwise every rank is a node. A rank
  * that has failed makes the same collective calls as the others, up to the next agreement. */
 static sl_status find_machine(sl__tree *t, const sl_exchange_options *o) {
   sl_exchange *e = &t->base;
@@ -332,7 +333,7 @@ out:
   return status;
 }
 
-/* The bells of the node's ranks, which they share; without shared memory every rank is a node of its own. */
+/* Allocates the bells of the node's ranks in shared memory. Without shared memory every rank is a node. */
 static sl_status hang_bells(sl__tree *t) {
   sl_exchange *e = &t->base;
   int fits = 1;

@@ -1,9 +1,9 @@
-/* The tree: the stage between nodes. One rank of each node, its leader, exchanges what its node has added up, by
- * reduce-scatter and allgather of each segment; segments that move without a sum are sent from leader to leader.
+/* The tree: the stage between nodes. One rank of each node, its leader, exchanges its node's sums by reduce-scatter and
+ * allgather of each segment; segments that move without a sum are sent from leader to leader.
  *
- * Lossy sums can be compressed: leaders pack their parts and later the sums of their own part, together with what
- * earlier messages left out, and unpack the others'. A leader unpacks its own part, too, so that all nodes have the
- * same sums. */
+ * Lossy sums can be compressed. Leaders pack their items, later the sums of their own part, each together with what
+ * earlier messages left out, and unpack the other leaders' messages. A leader unpacks its own sums too, so that all
+ * nodes have the same ones. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,13 +13,13 @@ static char *received_memory(const sl__lane *l, uint64_t number, int item) {
   return l->received + ((size_t)(number % SL__DEPTH) * (size_t)l->node_items[l->nodes] + (size_t)item) * l->part_most;
 }
 
-/* Compressed messages of a segment. Slots: the items of this node for each node, or those of all nodes; then the sums
- * of each node. */
+/* Address of a segment's compressed message. Slots: this node's items for each node (out) or all nodes' items (in),
+ * then the sums of each node. */
 static char *packed_memory(const sl__lane *l, char *memory, uint64_t number, int slot) {
   return memory + ((size_t)(number % SL__DEPTH) * (size_t)l->packed_slots + (size_t)slot) * l->packed_most;
 }
 
-/* The elements of a segment that node k adds up; of one that is moved: that node k sends. */
+/* The elements of a segment that node k adds up or, if the segment moves without a sum, sends. */
 static void part_of_node(const sl__lane *l, const sl__cargo *c, const sl__segment *g, int k, int64_t *from,
                          int64_t *to) {
   const int whole = c->b->sum ? g->to : g->from;
@@ -77,7 +77,7 @@ static void send_parts(sl__lane *l, sl__crossing *x, const sl__cursor *at) {
                    message_bytes(c, &how, to - from), k, tag);
   const int mine = l->node_items[l->my_node + 1] - l->node_items[l->my_node];
   for (int step = 1; step < l->nodes; step++) {
-    const int k = (l->my_node + step) % l->nodes; /* not all to the same node at once */
+    const int k = (l->my_node + step) % l->nodes; /* each leader begins with another node */
     part_of_node(l, c, g, k, &from, &to);
     for (int i = 0; i < mine && from < to; i++) {
       const char *data = sl__item_memory(l, number, l->place[i]) + (size_t)from * c->b->width;
@@ -91,7 +91,7 @@ static void send_parts(sl__lane *l, sl__crossing *x, const sl__cursor *at) {
   }
 }
 
-/* Where this leader's part of a node's item is. */
+/* Address of this leader's part of a node's item. */
 static char *part_of_item(const sl__lane *l, uint64_t number, int item, size_t offset) {
   const int mine = l->node_items[l->my_node];
   return item >= mine && item < l->node_items[l->my_node + 1]
@@ -121,8 +121,8 @@ static char *sums_of_node(const sl__lane *l, char *memory, uint64_t number, int 
   return packed_memory(l, memory, number, l->packed_slots - l->nodes + node);
 }
 
-/* Adds up this leader's part; then sends the results that this node has to the nodes that get them, and receives the
- * others' into item 0. Sums for one rank stay on the node where they are formed, which is that rank's. */
+/* Adds up this leader's part, sends this node's results to the nodes that need them, and receives the others' results
+ * into item 0. A sum for one rank is formed on that rank's node and stays there. */
 static void send_results(sl__lane *l, sl__crossing *x, const sl__cursor *at) {
   const sl__cargo *c = sl__cargo_at(l, at->bucket);
   const sl__segment *g = sl__segment_at(l, at);
@@ -184,7 +184,7 @@ int sl__lane_cross(sl__lane *l) {
   for (; c.number < l->cross.number; sl__step_on(l, &c)) {
     sl__crossing *x = &l->crossing[c.number % SL__DEPTH];
     if (x->stage == 3) continue;
-    /* requests that are done become MPI_REQUEST_NULL: sl__tree_waits_for looks at them */
+    /* finished requests become MPI_REQUEST_NULL, which sl__tree_waits_for reads */
     int done = 0;
     const int code = MPI_Testsome(x->n, x->request, &done, x->done, x->status);
     if (code != MPI_SUCCESS) sl__exchange_fail(l->e, code, "MPI_Testsome");

@@ -1,4 +1,4 @@
-/* What all that exchange have in common. */
+/* MPI's start, its errors as statuses, and agreement between ranks. */
 #include "runtime/machine/comm.h"
 
 #include <dirent.h>

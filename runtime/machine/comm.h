@@ -1,5 +1,5 @@
-/* The runtime's MPI communicators, and what all that exchange have in common; apart from runtime.h, so that only those
- * who exchange need <mpi.h>. */
+/* The runtime's MPI communicators, and MPI errors as statuses. Apart from runtime.h, so that only files that
+ * communicate need <mpi.h>. */
 #ifndef SL_COMM_H
 #define SL_COMM_H
 
@@ -17,18 +17,18 @@ MPI_Comm sl_runtime_comm(const sl_runtime *runtime);
 MPI_Comm sl_runtime_node_comm(const sl_runtime *runtime);
 
 /* MPI_Init_thread with MPI_THREAD_MULTIPLE; *level: what it grants. In a job on several nodes without an RDMA network
- * UCX_RNDV_THRESH becomes 2mb unless it is set, so that MPICH sends what the exchange engine sends without asking the
- * receiver first: over TCP 94% of a link are used then, where it was 68% (docs/performance.md). */
+ * UCX_RNDV_THRESH becomes 2mb unless it is set. MPICH then sends the exchange's messages without asking the receiver
+ * first: over TCP they use 94% of a link instead of 68% (docs/performance.md). */
 sl_status sl_comm_start(int *level);
 /* Threads of Starling besides the main one call MPI between these two; sl_comm_close waits until none is inside and
  * keeps them out for good, so that the main thread may call MPI_Finalize while they still run. */
 void sl_comm_enter(void);
 void sl_comm_leave(void);
 void sl_comm_close(void);
-/* What an MPI function returned, as a status; what: its name. */
+/* The return code of the MPI function named `what` as a status. */
 sl_status sl_comm_status(int code, const char *what);
-/* The same verdict on all ranks: the first rank's that failed, with its words. Collective. comm MPI_COMM_NULL: one
- * rank. */
+/* Gives all ranks the same status: that of the first rank that failed, with its error text. Collective. comm
+ * MPI_COMM_NULL: one rank. */
 sl_status sl_comm_agree(MPI_Comm comm, sl_status status);
 
 #ifdef __cplusplus

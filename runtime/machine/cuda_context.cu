@@ -3,13 +3,14 @@
 
 #include "runtime/machine/cuda_context.h"
 
-/* What NVIDIA advises for Hopper. Part of what chooses algorithms, hence the same everywhere. */
+/* The size of cuBLAS's workspace that NVIDIA advises for Hopper. cuBLAS chooses algorithms by it, so all GPUs get the
+ * same. */
 enum { WORKSPACE_BYTES = 32 << 20, FIRST_BYTES = 2 * 64 * 64 * 4 };
 
 extern "C" int sl_cuda_devices(void) {
   int n = 0;
   if (cudaGetDeviceCount(&n) == cudaSuccess) return n;
-  (void)cudaGetLastError(); /* no driver, or no GPU: nothing that later calls should stumble over */
+  (void)cudaGetLastError(); /* without driver or GPU: clears the error, so that later calls do not report it */
   return 0;
 }
 
@@ -37,7 +38,7 @@ static sl_status start(sl_cuda *cuda, size_t scratch_bytes) {
   SL_TRY(check(cublasSetStream(cuda->blas, cuda->stream),
                "cuBLAS's stream")); /* resets the workspace, so it comes first */
   SL_TRY(check(cublasSetWorkspace(cuda->blas, cuda->workspace, WORKSPACE_BYTES), "cuBLAS's workspace"));
-  /* float is float: no TF32, and no emulation that a variable of the environment could turn on */
+  /* Plain float arithmetic: no TF32, and no emulation that an environment variable could turn on. */
   SL_TRY(check(cublasSetMathMode(cuda->blas, CUBLAS_PEDANTIC_MATH), "cuBLAS's precision"));
   SL_TRY(check(cublasSetAtomicsMode(cuda->blas, CUBLAS_ATOMICS_NOT_ALLOWED), "cuBLAS's determinism"));
   /* A first product loads cuBLAS's kernels, which would otherwise spoil the first task's time. */

@@ -14,13 +14,13 @@
 
 enum { REASON_BYTES = 512, INTERVAL = 10 /* s between readings */ };
 
-/* A package's counter, in microjoules; it goes back to 0 behind range. */
+/* A package's counter, in microjoules; after `range` it wraps to 0. */
 typedef struct package {
   char *path;
   uint64_t last, range;
 } package;
 
-/* Of NVML, as its manual has it: 0 is success, energy is in millijoules since the driver was loaded. */
+/* NVML's types and functions, from its manual: 0 is success; energy is in millijoules since the driver was loaded. */
 typedef void *nvml_device;
 typedef struct nvml {
   void *library;
@@ -118,7 +118,7 @@ static void read_packages(sl_energy *e, int add) {
       return;
     }
     if (add && now < p->last && p->range <= p->last - now) {
-      snprintf(why, REASON_BYTES, "RAPL's counter %s went back, and not because it was full", p->path);
+      snprintf(why, REASON_BYTES, "RAPL's counter %s fell without wrapping", p->path);
       return;
     }
     if (add)
@@ -175,7 +175,7 @@ static void read_gpus(sl_energy *e, int add) {
     unsigned long long now;
     const int code = e->nvml.energy(e->gpu[i], &now);
     if (code != 0) {
-      snprintf(why, REASON_BYTES, "NVML does not tell the energy of GPU %d: %s", i, e->nvml.text(code));
+      snprintf(why, REASON_BYTES, "NVML reports no energy of GPU %d: %s", i, e->nvml.text(code));
       return;
     }
     if (add) e->joules[SL_ENERGY_GPUS] += 1e-3 * (double)(now - e->gpu_last[i]);

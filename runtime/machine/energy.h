@@ -1,5 +1,5 @@
-/* Energy that the processors take: packages by RAPL (Linux's powercap), GPUs by NVML. Counters of whole packages and
- * cards, so what else runs on them counts too; and where they cannot be read, the reason. */
+/* Energy that the processors use: packages by RAPL (Linux's powercap), GPUs by NVML. The counters cover whole packages
+ * and cards, so other processes on them count too. Where a counter cannot be read, the reason is kept. */
 #ifndef SL_ENERGY_H
 #define SL_ENERGY_H
 
@@ -14,24 +14,24 @@ typedef struct sl_energy sl_energy;
 typedef struct sl_energy_options {
   const char *powercap;    /* NULL: "/sys/class/powercap" */
   const char *nvml;        /* NULL: "libnvidia-ml.so.1" */
-  const char *const *gpus; /* PCI addresses, "0000:17:00.0", of those in use */
+  const char *const *gpus; /* PCI addresses of the GPUs in use: "0000:17:00.0" */
   int n_gpus;
 } sl_energy_options;
 
-/* SL_ENOMEM only: what cannot be read is told by sl_energy_joules. */
+/* Fails with SL_ENOMEM only. sl_energy_joules reports counters that cannot be read. */
 sl_status sl_energy_open(const sl_energy_options *options, sl_energy **energy);
 void sl_energy_close(sl_energy *energy); /* NULL is allowed */
 
-/* Begins to count. */
+/* Begins counting. */
 void sl_energy_start(sl_energy *energy);
-/* To be called now and then, since RAPL's counters turn over after minutes; reads them every ten seconds only. */
+/* Call it often: RAPL's counters wrap after minutes. It reads them at most every ten seconds. */
 void sl_energy_watch(sl_energy *energy);
-/* Reads for the last time. */
+/* Ends counting: reads the counters for the last time. */
 void sl_energy_stop(sl_energy *energy);
 
 typedef enum sl_energy_part { SL_ENERGY_PACKAGES, SL_ENERGY_GPUS, SL_ENERGY_PARTS } sl_energy_part;
-/* Joules between start and stop; NaN where they are not known, and why in *reason ("no RAPL: ..."), which lives as long
- * as energy. Of no GPUs it is 0. */
+/* Joules between start and stop; 0 without GPUs. NaN if unknown: *reason then says why ("no RAPL: ...") and is valid as
+ * long as energy. */
 double sl_energy_joules(const sl_energy *energy, sl_energy_part part, const char **reason);
 
 #ifdef __cplusplus

@@ -88,7 +88,7 @@ static json_t *variables(void) {
   return object;
 }
 
-/* From /proc/cpuinfo: "model name : AMD EPYC ..."; null on machines that say nothing there. */
+/* From /proc/cpuinfo: "model name : AMD EPYC ..."; null where it has no such line. */
 static json_t *cpu_model(void) {
   char line[512];
   json_t *model = NULL;

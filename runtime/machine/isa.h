@@ -27,8 +27,8 @@ sl_isa sl_isa_best(void);    /* the last that runs here */
 /* The isa of that name. SL_EINVAL with the choices when there is none, SL_EUNSUPPORTED when this CPU cannot run it. */
 sl_status sl_isa_parse(const char *name, sl_isa *isa);
 
-/* What kernels are to use in this process: the best, until sl_isa_use (before the first task; sl_runtime_start calls
- * it). */
+/* The instruction set that kernels use in this process: sl_isa_best() until sl_isa_use chooses another.
+ * sl_runtime_start calls sl_isa_use, before the first task. */
 sl_isa sl_isa_current(void);
 sl_status sl_isa_use(sl_isa isa);
 

@@ -13,12 +13,12 @@
 typedef struct round {
   int n;        /* sgemm: rows; triad: floats in an array */
   int64_t span; /* ns */
-  int threads;  /* that take part, over all workers */
+  int threads;  /* that measure, over all workers */
   atomic_int ready, failed;
   _Atomic int64_t milli; /* sum of rates, 1e-3 GFLOP/s or GB/s */
 } round;
 
-/* Waits for all, so that none measures while others still fill their arrays; then the time to stop at. */
+/* Waits until all threads have filled their arrays. Returns the time at which to stop. */
 static int64_t begin(round *r) {
   atomic_fetch_add(&r->ready, 1);
   while (atomic_load(&r->ready) < r->threads) sched_yield();

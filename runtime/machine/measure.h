@@ -1,5 +1,4 @@
-/* What this machine can do at most, measured on the workers as they are pinned: the figures that runs are held against.
- */
+/* The machine's peak GFLOP/s and GB/s, measured on the pinned workers. Runs are compared with them. */
 #ifndef SL_MEASURE_H
 #define SL_MEASURE_H
 
@@ -12,8 +11,8 @@ extern "C" {
 /* Sum over all team threads of all CPU workers, each running single-threaded sgemm on square matrices of 1024 and 2048
  * at once, for about `seconds` in all; the better of the two sizes, in GFLOP/s. Blocks; no tasks may be in flight. */
 sl_status sl_measure_sgemm(sl_runtime *runtime, double seconds, double *gflops);
-/* The same for a triad a = b + s c (McCalpin's STREAM) over arrays of `megabytes` a thread (0: 64), in GB/s counting
- * the 12 bytes an element that the program names, not the cache line read for ownership. */
+/* The same for a triad a = b + s c (McCalpin's STREAM) over arrays of `megabytes` a thread (0: 64), in GB/s. An
+ * element counts as 12 bytes: two reads and a write, without the read for ownership. */
 sl_status sl_measure_triad(sl_runtime *runtime, double seconds, size_t megabytes, double *gigabytes);
 
 #ifdef __cplusplus

@@ -18,7 +18,7 @@ static sl_status load_list(const char *path, struct starpu_sched_policy ***list)
   *list = none;
   if (!path || !*path) return SL_OK;
   if (access(path, R_OK) != 0) return sl_fail(SL_ENOTFOUND, "no library of policies can be read at %s", path);
-  char *whole = realpath(path, NULL); /* a bare name would be looked for in the system's folders */
+  char *whole = realpath(path, NULL); /* dlopen would search the system's folders for a bare name */
   void *library = whole ? dlopen(whole, RTLD_NOW | RTLD_LOCAL) : NULL;
   free(whole);
   if (!library) return sl_fail(SL_EFORMAT, "library of policies %s cannot be loaded: %s", path, dlerror());

@@ -2,7 +2,7 @@
  *
  * A library defines this function, as StarPU 1.4 requires:
  *
- *   struct starpu_sched_policy **starpu_get_sched_lib_policies(void);    all of its policies, NULL behind the last
+ *   struct starpu_sched_policy **starpu_get_sched_lib_policies(void);    all of its policies; ends with NULL
  *
  * where starpu_sched_policy (starpu_scheduler.h) is StarPU's own interface. It is loaded once and never
  * unloaded, since StarPU calls into it until it has shut down. */
@@ -19,7 +19,7 @@ extern "C" {
 
 struct starpu_sched_policy;
 
-/* "mine, eager, lws": those of the library first, then StarPU's. library: a path, or NULL for none. SL_ENOTFOUND: no
+/* "mine, eager, lws": the library's policies first, then StarPU's. library: a path, or NULL for none. SL_ENOTFOUND: no
  * such file; SL_EFORMAT: it cannot be loaded, or has no policies. */
 sl_status sl_policies_names(const char *library, char *text, size_t n);
 /* Finds the policy of that name. NULL means the library's first policy or, without a library, "lws". *own: whether the

@@ -30,7 +30,7 @@
 
 enum { MAX_ENVIRONMENT = 16, NAME_BYTES = 96 };
 
-/* What stood in the environment before the start, put back by the stop. */
+/* An environment variable as it was before the start; the stop restores it. */
 typedef struct saved_variable {
   const char *name;
   char *value; /* NULL: was not set */
@@ -56,7 +56,7 @@ static _Atomic(sl_runtime *) running;
 static atomic_int starting; /* set from start to stop */
 static atomic_int abandoned;
 static int mpi_is_ours;     /* MPI_Init was called here */
-static int world_ranks = 1; /* of the job, as MPI said while it was up */
+static int world_ranks = 1; /* of the job; kept after MPI has ended */
 
 /* ---- environment ---- */
 
@@ -96,7 +96,7 @@ static int number_in(const char *name, int otherwise) {
 
 #define MPI_TRY_OUT(call) SL_TRY_OUT(sl_comm_status((call), #call))
 
-/* How many ranks the launcher says that it started, and which variable says so; 1 when no launcher is seen. */
+/* Number of ranks that the launcher says it started, and the variable that says so; 1: no launcher. */
 static int promised_ranks(const char **variable) {
   static const char *const sizes[] = {"PMI_SIZE",  "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE",
                                       "PALS_SIZE", "FLUX_JOB_SIZE",        "JSM_NAMESPACE_SIZE"};
@@ -107,7 +107,7 @@ static int promised_ranks(const char **variable) {
   if (getenv("SLURM_PROCID") && number_in(*variable = "SLURM_STEP_NUM_TASKS", -1) > 0)
     return number_in("SLURM_STEP_NUM_TASKS", 1);
   static const char *const ranks[] = {"PMI_RANK", "PMIX_RANK", "PALS_RANKID", "ALPS_APP_PE"};
-  for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) { /* no size, but a rank above 0 tells of others */
+  for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) { /* no number, but a rank above 0: others exist */
     const int rank = number_in(*variable = ranks[i], -1);
     if (rank > 0) return rank + 1;
   }
@@ -153,11 +153,11 @@ static sl_status start_mpi(sl_runtime *rt) {
   world_ranks = rt->ranks;
   SL_TRY_OUT(check_launcher(rt->ranks));
   if (level < MPI_THREAD_MULTIPLE && rt->ranks > 1)
-    SL_TRY_OUT(
-        sl_fail(SL_EMPI,
-                "MPI grants thread level %d and MPI_THREAD_MULTIPLE (%d) is needed, since exchanges run beside the "
-                "workers: use an MPI built with it, and ask for it where the program calls MPI_Init_thread itself",
-                level, MPI_THREAD_MULTIPLE));
+    SL_TRY_OUT(sl_fail(
+        SL_EMPI,
+        "MPI grants thread level %d, but exchanges beside the workers need MPI_THREAD_MULTIPLE (%d): use an MPI "
+        "built with it; a program that calls MPI_Init_thread itself must ask for it",
+        level, MPI_THREAD_MULTIPLE));
   MPI_TRY_OUT(MPI_Comm_split_type(rt->comm, MPI_COMM_TYPE_SHARED, rt->rank, MPI_INFO_NULL, &rt->node_comm));
   MPI_TRY_OUT(MPI_Comm_set_errhandler(rt->node_comm, MPI_ERRORS_RETURN));
   MPI_TRY_OUT(MPI_Comm_rank(rt->node_comm, &rt->local_rank));
@@ -178,8 +178,8 @@ void sl_runtime_end_mpi(void) {
   int down = 0;
   if (!mpi_is_ours || MPI_Finalized(&down) != MPI_SUCCESS || down) return;
   mpi_is_ours = 0;
-  /* MPICH 4.0 over UCX's TCP: a rank that is early blocks in MPI_Finalize until all are there, and does not answer
-   * those that still flush their connections, for ever. Ranks that come together from a barrier answer one another. */
+  /* MPICH 4.0 over UCX's TCP can hang in MPI_Finalize: an early rank blocks there and no longer answers ranks that
+   * flush their connections. The barriers make all ranks arrive together. */
   MPI_Barrier(MPI_COMM_WORLD), MPI_Barrier(MPI_COMM_WORLD);
   MPI_Finalize();
 }
@@ -189,7 +189,7 @@ void sl_runtime_end_mpi(void) {
 /* The texts of all ranks of the node, n bytes each, in one block that the caller frees. */
 static sl_status gather_texts(sl_runtime *rt, const char *mine, size_t n, char **all) {
   char *block = calloc((size_t)rt->local_ranks + 1, n);
-  if (!block) return sl_no_memory("for what %d ranks of the node report", rt->local_ranks);
+  if (!block) return sl_no_memory("for the reports of %d ranks of the node", rt->local_ranks);
   char *own = block + (size_t)rt->local_ranks * n;
   snprintf(own, n, "%s", mine);
   sl_status status = SL_OK;
@@ -204,7 +204,8 @@ out:
   return status;
 }
 
-/* Which ranks of the node have our set of PUs, and so share it with us. Collective over the node. */
+/* Counts the node's ranks that have our set of PUs, and so share it, and finds our number among them. Collective over
+ * the node. */
 static sl_status find_group(sl_runtime *rt, hwloc_const_cpuset_t allowed, int *ranks, int *rank) {
   enum { SET_BYTES = 4096 };
   char mine[SET_BYTES], *all = NULL;
@@ -229,7 +230,7 @@ out:
   return status;
 }
 
-/* Which GPUs are ours: ranks that see the same ones (CUDA_VISIBLE_DEVICES) share them out in equal runs. Collective
+/* Finds this rank's GPUs: ranks that see the same ones (CUDA_VISIBLE_DEVICES) divide them into equal runs. Collective
  * over the node. */
 static sl_status find_gpus(sl_runtime *rt) {
   int visible = 0, ranks = 0, rank = 0, wanted = rt->options.gpus;
@@ -332,17 +333,17 @@ static uint64_t mix(uint64_t hash, const char *text) {
   return sl_hash64_byte(hash, 0);
 }
 
-/* Performance models are filed under the host's name. A container's name changes with every start, equal nodes differ
- * in theirs, and StarPU does not tell a worker of one core from one that leads four: so they go by what decides times.
- */
+/* Names the machine by the facts that decide task times (CPUs, GPUs, BLAS, instruction set, threads per worker); StarPU
+ * files its performance models under this name. By default it takes the host's name, which changes with every start of
+ * a container, differs between equal nodes, and hides the threads per worker. */
 static sl_status name_model_host(sl_runtime *rt) {
   const char *given = rt->options.machine ? rt->options.machine : getenv("STARPU_HOSTNAME");
   if (given && *given) {
     if (strpbrk(given, "/ \t\n") || snprintf(rt->model_host, sizeof rt->model_host, "%s", given) >= NAME_BYTES)
       return sl_fail(
           SL_EINVAL,
-          "'%.100s' names no machine: it is part of names of files, without / and blanks, and shorter than %d "
-          "bytes",
+          "'%.100s' cannot name a machine: the name becomes part of file names, so it must have no / or blank and "
+          "be shorter than %d bytes",
           given, NAME_BYTES);
     return SL_OK;
   }
@@ -371,14 +372,14 @@ static int make_folder(const char *path) {
   return *path && sl_folder_make_all(path, 0700, NULL) == SL_OK && access(path, R_OK | W_OK | X_OK) == 0;
 }
 
-/* StarPU aborts where it cannot keep its calibration; then it goes to a folder for temporary files instead. */
+/* Chooses a writable folder for StarPU's calibration, a temporary one if need be: StarPU aborts if it cannot write. */
 static sl_status choose_home(sl_runtime *rt) {
   const char *models = getenv("STARPU_PERF_MODEL_DIR");
   if (models && !make_folder(models))
     return sl_fail(SL_ESTARPU, "StarPU cannot keep its calibration in STARPU_PERF_MODEL_DIR=%s: %s", models,
                    strerror(errno));
   const char *home = getenv("STARPU_HOME"), *cache = getenv("XDG_CACHE_HOME"), *tmp = getenv("TMPDIR");
-  if (home && cache) SL_TRY(set_variable(rt, "XDG_CACHE_HOME", NULL)); /* which StarPU would prefer to its own */
+  if (home && cache) SL_TRY(set_variable(rt, "XDG_CACHE_HOME", NULL)); /* StarPU would prefer it to HOME */
   if (!home) home = cache ? cache : getenv("HOME");
   static const char below[] = ".starpu/sampling";
   char place[PATH_MAX - sizeof below];
@@ -401,19 +402,19 @@ static sl_status choose_home(sl_runtime *rt) {
 
 static sl_status prepare_environment(sl_runtime *rt, const char *sched) {
   SL_TRY(choose_home(rt));
-  const char *models = getenv("STARPU_PERF_MODEL_DIR"); /* which StarPU prefers */
+  const char *models = getenv("STARPU_PERF_MODEL_DIR"); /* StarPU prefers it */
   if (models) snprintf(rt->sampling, sizeof rt->sampling, "%s", models);
   SL_TRY(name_model_host(rt));
   SL_TRY(set_variable(rt, "STARPU_HOSTNAME", rt->model_host));
   if (!getenv("STARPU_SILENT")) SL_TRY(set_variable(rt, "STARPU_SILENT", "1"));
-  SL_TRY(set_variable(rt, "STARPU_SCHED", sched)); /* wins over starpu_conf */
-  /* So would these; pinning is ours. 1.4 by default numbers PUs anew when the process is bound. */
+  SL_TRY(set_variable(rt, "STARPU_SCHED", sched)); /* overrides starpu_conf */
+  /* So do these, and pinning is ours. StarPU 1.4 renumbers the PUs of a bound process by default. */
   SL_TRY(set_variable(rt, "STARPU_WORKERS_CPUID", NULL));
   SL_TRY(set_variable(rt, "STARPU_WORKERS_COREID", NULL));
   SL_TRY(set_variable(rt, "STARPU_WORKERS_CUDAID", NULL));
   SL_TRY(set_variable(rt, "STARPU_WORKERS_NOBIND", NULL));
   SL_TRY(set_variable(rt, "STARPU_WORKERS_GETBIND", "0"));
-  /* Without GPUs nobody reads the buses, whose discovery takes as long as all the rest. */
+  /* Only GPUs need hwloc's discovery of buses, which takes as long as all the rest. */
   if (rt->gpus == 0 && !getenv("HWLOC_COMPONENTS")) SL_TRY(set_variable(rt, "HWLOC_COMPONENTS", "-gl,-opencl,-pci"));
   return SL_OK;
 }
@@ -439,7 +440,7 @@ static sl_status start_starpu(sl_runtime *rt) {
   conf.ncuda = rt->gpus;
   conf.nopencl = 0;
   if (rt->options.calibrate) conf.calibrate = 1;
-  conf.catch_signals = 0; /* signals are the program's */
+  conf.catch_signals = 0; /* the program handles signals */
   /* GPU drivers take their entries first. */
   conf.use_explicit_workers_bindid = 1;
   for (int i = 0; i < STARPU_NMAXWORKERS; i++) {
@@ -458,13 +459,13 @@ static sl_status start_starpu(sl_runtime *rt) {
   rt->starpu_up = 1;
   rt->workers = (int)starpu_worker_get_count();
   if ((int)starpu_cpu_worker_get_count() != rt->share.nworkers || (int)starpu_cuda_worker_get_count() != rt->gpus)
-    return sl_fail(SL_ESTARPU, "StarPU started %u CPU and %u CUDA workers where %d and %d were to be",
+    return sl_fail(SL_ESTARPU, "StarPU started %u CPU and %u CUDA workers instead of %d and %d",
                    starpu_cpu_worker_get_count(), starpu_cuda_worker_get_count(), rt->share.nworkers, rt->gpus);
   return SL_OK;
 }
 
-/* The first start on a machine measures its buses and writes that down: one rank of a node goes ahead, the others read.
- */
+/* The first start on a machine measures its buses and files the result. So one rank of the node starts first, and the
+ * others read its file. */
 static sl_status start_starpu_in_turn(sl_runtime *rt) {
   sl_status status = SL_OK;
   if (rt->local_rank == 0) status = start_starpu(rt);
@@ -510,8 +511,8 @@ static void bind_driver(void *arg) {
 }
 #endif
 
-/* The i-th CPU worker leads the team of place i. Leaders bind themselves once more, as GPU drivers do: StarPU gives a
- * driver any listed core near its GPU, which may be a leader's. */
+/* The i-th CPU worker leads the team of place i. Leaders and GPU drivers bind themselves again: StarPU may
+ * put a driver on a leader's core, since it takes any listed core near the GPU. */
 static sl_status start_teams(sl_runtime *rt) {
   int ids[STARPU_NMAXWORKERS];
   const int n = (int)starpu_worker_get_ids_by_type(STARPU_CPU_WORKER, ids, STARPU_NMAXWORKERS);
@@ -547,7 +548,7 @@ sl_status sl_runtime_reserve_scratch(sl_runtime *rt, size_t bytes) {
 
 sl_runtime_options sl_runtime_defaults(void) { return (sl_runtime_options){.mpi = 1, .gpus = -1}; }
 
-/* Undoes whatever was done. */
+/* Undoes those steps of the start that succeeded. */
 static void take_down(sl_runtime *rt) {
   if (sl_runtime_abandoned()) {
     leave_mpi(rt);
@@ -579,7 +580,7 @@ sl_status sl_runtime_start(const sl_runtime_options *options, sl_runtime **resul
   }
   rt->options = *options;
   SL_TRY_OUT(start_mpi(rt));
-  /* From here ranks act together: what fails on one is agreed on before the next step that involves all. */
+  /* From here the ranks act together: before each collective step they agree whether one of them has failed. */
   if (options->kernels && *options->kernels) status = sl_isa_parse(options->kernels, &isa);
   if (status == SL_OK) status = sl_isa_use(isa);
   if (status == SL_OK) status = load_topology(rt);
@@ -609,7 +610,7 @@ void sl_runtime_stop(sl_runtime *rt) {
   atomic_store(&starting, 0);
 }
 
-/* ---- what it is ---- */
+/* ---- queries ---- */
 
 sl_runtime *sl_runtime_current(void) { return atomic_load(&running); }
 void sl_runtime_abandon(sl_runtime *rt) { (void)rt, atomic_store(&abandoned, 1); }

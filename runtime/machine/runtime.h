@@ -27,7 +27,7 @@ typedef struct sl_runtime_options {
   int threads_per_worker; /* K; 0: the least that lets StarPU drive all cores */
   int gpus;               /* GPUs of this rank; -1: its part of those that the node's ranks see */
   const char *kernels;    /* "base", "avx2", "avx512"; NULL: the best that runs here */
-  const char *machine;    /* whose performance models; NULL: $STARPU_HOSTNAME, else a name of what decides times here */
+  const char *machine;    /* name of the performance models; NULL: $STARPU_HOSTNAME, else made from CPUs, GPUs and K */
   int calibrate;          /* 1: StarPU refines its performance models in this run (dm* policies need them) */
 } sl_runtime_options;
 
@@ -72,7 +72,7 @@ sl_team *sl_runtime_team(const sl_runtime *runtime, int worker); /* NULL for a G
  * of steps only. */
 typedef void (*sl_worker_function)(void *arg, int worker, sl_team *team);
 sl_status sl_runtime_each_worker(sl_runtime *runtime, sl_worker_function function, void *arg);
-/* Sees to `bytes` of scratch for each thread of each team (sl_team_reserve). */
+/* Gives each thread of each team at least `bytes` of scratch memory (sl_team_reserve). */
 sl_status sl_runtime_reserve_scratch(sl_runtime *runtime, size_t bytes);
 
 const sl_share *sl_runtime_share(const sl_runtime *runtime);     /* cores of this rank */
@@ -83,12 +83,12 @@ sl_isa sl_runtime_isa(const sl_runtime *runtime);
 const char *sl_runtime_model_host(const sl_runtime *runtime); /* the name that StarPU's models are filed under */
 const char *sl_runtime_sampling(const sl_runtime *runtime);   /* the folder of StarPU's calibration */
 
-/* Of the installation; no runtime needed. */
+/* Facts about the installation; they need no runtime. */
 const char *sl_runtime_starpu(void); /* "1.3.10" */
 int sl_runtime_starpu_max_cpus(void);
 int sl_runtime_starpu_max_buffers(void);
 int sl_runtime_starpu_has_cuda(void);
-const char *sl_runtime_blas(void); /* OpenBLAS's kernels, "Zen"; they give the sgemm peak that runs are held against */
+const char *sl_runtime_blas(void); /* OpenBLAS's kernels, "Zen"; they measure the sgemm peak */
 const char *sl_runtime_mpi(void);  /* the MPI library's version, one line */
 
 #ifdef __cplusplus

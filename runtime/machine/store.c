@@ -11,7 +11,7 @@
 struct sl_store {
   sl_tensor **tensor;
   int n, capacity;
-  MPI_Win window; /* with what ranks have in common; MPI_WIN_NULL: nothing */
+  MPI_Win window; /* memory that the node's ranks share; MPI_WIN_NULL: none */
   char *common;
   size_t common_bytes, used;
 };
@@ -84,7 +84,7 @@ static size_t bytes_of(sl_dtype dtype, const sl_shape *shape) {
 sl_status sl_store_add(sl_store *store, const char *name, sl_dtype dtype, const sl_shape *shape, int parameter,
                        sl_tensor **tensor) {
   const size_t bytes = bytes_of(dtype, shape);
-  const int large = bytes >= 2 * (size_t)HUGE_PAGE; /* huge pages, but for the end, which would waste half of one */
+  const int large = bytes >= 2 * (size_t)HUGE_PAGE; /* huge pages, except for the end: there one would be half empty */
   const size_t align = large ? HUGE_PAGE : CACHE_LINE, unit = large ? PAGE : CACHE_LINE;
   const size_t room = (bytes + unit - 1) / unit * unit, whole = bytes / HUGE_PAGE * HUGE_PAGE;
   void *data = NULL;
@@ -109,7 +109,7 @@ sl_status sl_store_reserve_common(sl_store *store, const sl_runtime *runtime, si
   const MPI_Comm node = sl_runtime_node_comm(runtime);
   int rank, unit, fits, all;
   void *base;
-  if (store->common) return sl_fail(SL_EEXIST, "the store has memory in common already");
+  if (store->common) return sl_fail(SL_EEXIST, "the store has reserved its shared memory already");
   MPI_Comm_rank(node, &rank);
   fits = MPI_Win_allocate_shared(rank == 0 ? (MPI_Aint)(bytes + CACHE_LINE) : 0, 1, MPI_INFO_NULL, node, &base,
                                  &store->window) == MPI_SUCCESS;
@@ -136,7 +136,7 @@ sl_status sl_store_add_common(sl_store *store, const char *name, sl_dtype dtype,
   const size_t bytes = sl_store_common_bytes(dtype, shape);
   *tensor = NULL;
   if (bytes > store->common_bytes - store->used)
-    return sl_fail(SL_ENOMEM, "tensor '%s' is more than was reserved in common", name);
+    return sl_fail(SL_ENOMEM, "tensor '%s' does not fit into the shared memory that the store has reserved", name);
   SL_TRY(enter(store, name, dtype, shape, parameter, tensor));
   (*tensor)->common = 1;
   (*tensor)->data = store->common + store->used;
@@ -157,7 +157,8 @@ sl_status sl_store_add_owned(sl_store *store, const char *name, sl_dtype dtype, 
 sl_status sl_store_register(sl_tensor *t, int blocks) {
   if (t->blocks == blocks) return SL_OK;
   if (t->blocks)
-    return sl_fail(SL_EINVAL, "tensor '%s' is in use in %d row blocks and wanted in %d", t->name, t->blocks, blocks);
+    return sl_fail(SL_EINVAL, "tensor '%s' is registered in %d row blocks and cannot be registered in %d", t->name,
+                   t->blocks, blocks);
   t->handle = calloc((size_t)blocks, sizeof *t->handle);
   if (!t->handle) return sl_no_memory("to register tensor '%s'", t->name);
   int64_t rows = t->shape.ndim ? t->shape.dim[0] : 1;

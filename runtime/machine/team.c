@@ -19,7 +19,7 @@ static _Thread_local void *solo_scratch[1];
 sl_status sl_team_create(struct hwloc_topology *topology, int threads, const unsigned *pu, sl_team **team) {
   *team = NULL;
   if (threads < 1) return sl_fail(SL_EINVAL, "a team of %d threads: at least one is needed", threads);
-  if (topology && !pu) return sl_fail(SL_EINVAL, "a team that is to be bound needs a PU for each thread");
+  if (topology && !pu) return sl_fail(SL_EINVAL, "a bound team needs a PU for each thread");
   sl_team *made = calloc(1, sizeof *made);
   if (made) made->pu = calloc((size_t)threads, sizeof *made->pu);
   if (made) made->scratch = calloc((size_t)threads, sizeof *made->scratch);
@@ -60,7 +60,7 @@ sl_status sl_team_start(sl_team *team) {
     const int thread = omp_get_thread_num();
     started++;
     if (team->topology) bound += bind_self(team->topology, team->pu[thread]);
-    /* A setting of the process in OpenBLAS's pthread variant, of each thread in its OpenMP variant. */
+    /* OpenBLAS's pthread variant has one such setting per process, its OpenMP variant one per thread. */
     pthread_mutex_lock(&blas);
     openblas_set_num_threads(1);
     pthread_mutex_unlock(&blas);
@@ -90,7 +90,7 @@ sl_status sl_team_reserve(sl_team *team, size_t bytes) {
   team->scratch_bytes = 0;
   int missing = 0;
 #pragma omp parallel for num_threads(team->threads) schedule(static, 1) reduction(+ : missing) if (team->threads > 1)
-  for (int i = 0; i < team->threads; i++) { /* static, 1: thread i touches its own first */
+  for (int i = 0; i < team->threads; i++) { /* static, 1: thread i allocates and touches scratch[i] */
     team->scratch[i] = aligned_alloc(PAGE, whole);
     if (team->scratch[i])
       memset(team->scratch[i], 0, whole);

@@ -35,10 +35,10 @@ void sl_team_destroy(sl_team *team); /* NULL is allowed */
  * thread on each, makes the team the thread's current one. A failed binding is no error: bound stays 0. */
 sl_status sl_team_start(sl_team *team);
 
-/* The team that the calling thread leads; a team of one without binding for a thread that leads none. Never NULL. */
+/* The team that the calling thread leads; for any other thread, an unbound team of one. Never NULL. */
 sl_team *sl_team_current(void);
 
-/* Sees to at least `bytes` of scratch for each thread. Called on the leader's thread, outside of steps. */
+/* Gives each thread at least `bytes` of scratch memory. Called on the leader's thread, outside of steps. */
 sl_status sl_team_reserve(sl_team *team, size_t bytes);
 
 /* body(arg, tile, thread) for every tile in [0, n), in any order, on the team's threads; thread in [0, threads).

@@ -1,4 +1,4 @@
-/* Cores of a node to ranks, cores of a rank to workers. */
+/* Divides a node's cores among its ranks, and a rank's cores among its workers. */
 #include "runtime/machine/topology.h"
 
 #include <limits.h>
@@ -12,7 +12,7 @@ typedef struct unit {
   int domain;       /* number in order of appearance */
   unsigned node;    /* operating system index of the domain's first NUMA node */
   unsigned logical; /* hwloc's number of the core */
-  int npu;          /* PUs of it that may be used */
+  int npu;          /* number of its usable PUs */
 } unit;
 
 /* The cores of the node, ordered so that those of a domain are neighbours. */
@@ -30,7 +30,7 @@ static int usable_pus(hwloc_obj_t object, hwloc_const_cpuset_t allowed) {
   return n;
 }
 
-/* The n-th usable PU of a core, going round. */
+/* Usable PU number n of a core, modulo their count. */
 static unsigned pu_of(const machine *m, const unit *core, int n) {
   n %= core->npu;
   int pu = hwloc_bitmap_first(core->object->cpuset);
@@ -54,7 +54,7 @@ static sl_status survey(const sl_topology_request *request, machine *m) {
   m->allowed = request->allowed ? request->allowed : hwloc_topology_get_allowed_cpuset(topology);
   hwloc_obj_type_t type = HWLOC_OBJ_CORE;
   int n = hwloc_get_nbobjs_by_type(topology, type);
-  if (n <= 0) n = hwloc_get_nbobjs_by_type(topology, type = HWLOC_OBJ_PU); /* the system tells of no cores */
+  if (n <= 0) n = hwloc_get_nbobjs_by_type(topology, type = HWLOC_OBJ_PU); /* the system reports no cores */
   if (n <= 0) return sl_fail(SL_ETOPOLOGY, "hwloc sees no processor on this machine");
   m->core = calloc((size_t)n, sizeof *m->core);
   m->size = calloc((size_t)n, sizeof *m->size);
@@ -87,13 +87,13 @@ static sl_status survey(const sl_topology_request *request, machine *m) {
   return SL_OK;
 }
 
-/* first[r] .. first[r + 1]: the cores of rank r; at least one rank a core. */
+/* The functions below set first[0 .. ranks]: rank r gets cores first[r] .. first[r + 1] - 1. */
 
 static void split_evenly(const machine *m, int ranks, int *first) {
   for (int r = 0; r <= ranks; r++) first[r] = (int)((int64_t)r * m->ncores / ranks);
 }
 
-/* ranks <= domains: whole domains, each cut where it is nearest to the even one. */
+/* For ranks <= domains: cuts between domains only, each as near as possible to the even division's cut. */
 static void split_by_domains(const machine *m, int ranks, int *first) {
   int domain = 0, cores = 0;
   first[0] = 0;
@@ -111,8 +111,8 @@ static void split_by_domains(const machine *m, int ranks, int *first) {
   first[ranks] = m->ncores;
 }
 
-/* ranks > domains: ranks go, one by one, to the domain that then has most cores a rank (D'Hondt); a domain's cores are
- * divided evenly. */
+/* For ranks > domains: each rank in turn joins the domain that then has most cores per rank (D'Hondt); a domain's cores
+ * are divided evenly. */
 static sl_status split_in_domains(const machine *m, int ranks, int *first) {
   int *count = malloc((size_t)m->ndomains * sizeof *count);
   if (!count) return sl_no_memory("for sharing out %d domains", m->ndomains);
@@ -131,8 +131,8 @@ static sl_status split_in_domains(const machine *m, int ranks, int *first) {
   return SL_OK;
 }
 
-/* Our part of the machine: cores [*begin, *end). Where whole domains would leave some rank less than half of an even
- * part (a cpuset that leaves crumbs of a domain, say), the even part counts for more than the border. */
+/* Our part of the machine: cores [*begin, *end). If whole domains left some rank less than half of an even part (a
+ * cpuset may allow few cores of a domain), all ranks get even parts instead. */
 static sl_status split(const machine *m, int ranks, int rank, int *begin, int *end) {
   if (ranks > m->ncores) {
     *begin = rank % m->ncores;
@@ -158,7 +158,7 @@ out:
   return status;
 }
 
-/* Where the teams of K lie among cores [0, n): start[i] is the first core of team i. Teams stay inside a domain if any
+/* Places teams of K on cores [0, n): start[i] is the first core of team i. Teams stay inside a domain if any
  * domain has K cores; else they follow one another across domains. Fills at most n entries; returns how many teams. */
 static int place_teams(const unit *core, int n, int k, int *start) {
   int teams = 0, largest = 0;
@@ -175,7 +175,7 @@ static int place_teams(const unit *core, int n, int k, int *start) {
   return teams;
 }
 
-/* The least K whose teams, as far as StarPU can drive them and the quota pays for them, use most cores. */
+/* The smallest K whose teams use the most cores, within StarPU's number of workers and the quota. */
 static int automatic_threads(const unit *core, int n, int budget, int max_workers, int *start) {
   int best = 1, best_used = 0;
   for (int k = 1; k <= n && k <= budget; k++) {
@@ -187,8 +187,8 @@ static int automatic_threads(const unit *core, int n, int budget, int max_worker
   return best;
 }
 
-/* Team number i of a share whose distinct teams begin at start[0 .. teams): later ones go round, on second hyperthreads
- * where cores have them. */
+/* Makes team i of a share. The first teams begin at cores start[0 .. teams); later ones use the same cores again, on
+ * second hyperthreads if there are any. */
 static sl_status make_place(const machine *m, const unit *core, int n, int k, const int *start, int teams, int i,
                             sl_place *place) {
   place->pu = calloc((size_t)k, sizeof *place->pu);
@@ -214,12 +214,12 @@ static int more(int a, int b) { return a > b ? a : b; }
 static sl_status check(const sl_topology_request *q) {
   if (!q->topology) return sl_fail(SL_EINVAL, "no hwloc topology to divide");
   if (q->ranks < 1 || q->rank < 0 || q->rank >= q->ranks)
-    return sl_fail(SL_EINVAL, "rank %d of %d ranks on this node makes no sense", q->rank, q->ranks);
+    return sl_fail(SL_EINVAL, "rank %d of %d ranks of this node does not exist", q->rank, q->ranks);
   if (q->threads_per_worker < 0 || q->threads_per_worker > 4096)
-    return sl_blame(sl_fail(SL_EINVAL, "%d threads per worker make no sense", q->threads_per_worker),
+    return sl_blame(sl_fail(SL_EINVAL, "%d threads per worker: give 0 (automatic) or more", q->threads_per_worker),
                     "threads_per_worker");
   if (q->workers < 0 || q->drivers < 0 || q->max_workers < 0 || !(q->quota >= 0))
-    return sl_fail(SL_EINVAL, "a negative number of workers, GPUs or cores makes no sense");
+    return sl_fail(SL_EINVAL, "the numbers of workers, GPUs and cores cannot be negative");
   if (q->max_workers && q->workers > q->max_workers)
     return sl_blame(
         sl_fail(SL_ETOPOLOGY,
@@ -244,7 +244,7 @@ sl_status sl_topology_divide(const sl_topology_request *request, sl_share *share
   share->cores = end - begin;
   share->oversubscribed = request->ranks > m.ncores;
 
-  /* What the cgroup pays for, shared out evenly; every rank needs one core. */
+  /* The cores that the cgroup's quota grants, divided evenly; every rank needs one core. */
   int budget = share->cores;
   if (request->quota > 0 && request->quota < m.ncores) {
     const int paid = more((int)(request->quota + 1e-6), 1);
@@ -302,7 +302,7 @@ void sl_share_free(sl_share *share) {
   memset(share, 0, sizeof *share);
 }
 
-/* Text that never overflows: what does not fit is cut off. */
+/* A text buffer that cuts off what does not fit. */
 typedef struct text {
   char *at;
   size_t left;

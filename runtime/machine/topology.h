@@ -24,7 +24,7 @@ typedef struct sl_topology_request {
   int threads_per_worker;       /* K; 0: the least that lets max_workers drive all cores of the share */
   int workers;                  /* CPU workers wanted; 0: as many as the share holds */
   int max_workers;              /* CPU workers that StarPU can drive; 0: no limit */
-  int drivers;                  /* cores to set aside, one each, for threads that drive GPUs; at least one core stays */
+  int drivers;                  /* threads that drive GPUs, one core each; at least one core remains for CPU workers */
 } sl_topology_request;
 
 /* One worker: a team of cores, the leader's first. */
@@ -44,17 +44,17 @@ typedef struct sl_share {
   int threads_per_worker; /* K as used */
   int best_threads;       /* the K that would drive most cores of the share */
   int node_cores;         /* cores that all the ranks may use */
-  int cores;              /* of them, this rank's */
-  int idle_cores;         /* of these, cores that no worker drives */
-  int idle_by_workers;    /* of the idle ones, those left out since fewer workers were asked for */
-  int idle_by_quota;      /* ... since the cgroup's quota is smaller than the set of cores */
-  int idle_by_limit;      /* ... since StarPU cannot drive more workers: a larger K, or more ranks, would use them */
-  int idle_by_shape;      /* ... since teams of K do not divide the NUMA domains */
+  int cores;              /* of these, this rank's */
+  int idle_cores;         /* of this rank's, cores that no worker drives */
+  int idle_by_workers;    /* idle because fewer workers were asked for */
+  int idle_by_quota;      /* idle because the cgroup's quota is smaller than the set of cores */
+  int idle_by_limit;      /* idle because StarPU cannot drive more workers: a larger K, or more ranks, would use them */
+  int idle_by_shape;      /* idle because teams of K do not divide the NUMA domains evenly */
   int oversubscribed;     /* some core serves two threads or ranks */
 } sl_share;
 
-/* Divides. On success the caller ends with sl_share_free. SL_EINVAL: senseless numbers; SL_ETOPOLOGY: no core allowed,
- * or more workers asked for than StarPU can drive. */
+/* Divides the cores. After success, free the share by sl_share_free. SL_EINVAL: numbers out of range; SL_ETOPOLOGY: no
+ * core allowed, or more workers asked for than StarPU can drive. */
 sl_status sl_topology_divide(const sl_topology_request *request, sl_share *share);
 void sl_share_free(sl_share *share);
 
@@ -63,8 +63,7 @@ void sl_share_free(sl_share *share);
 char *sl_place_text(const sl_place *place, int worker, char *text, size_t n);
 /* One such line for each worker and GPU driver. */
 void sl_share_print(const sl_share *share, FILE *file);
-/* What is wrong with the share in sentences that name the mend (idle cores, oversubscription); empty when nothing is.
- */
+/* Sentences about idle cores and oversubscription, each with its mend; empty when all cores are well used. */
 char *sl_share_warning(const sl_share *share, char *text, size_t n);
 
 /* Ranks of a node that were given equal sets of PUs share them; sets of different ranks must be equal or disjoint.

@@ -1,4 +1,4 @@
-/* Transfers, from what StarPU counts on each of its buses. */
+/* Transferred bytes, from StarPU's bus counters. */
 #include "runtime/machine/transfers.h"
 
 #include <starpu.h>

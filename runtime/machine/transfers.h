@@ -1,5 +1,5 @@
-/* Bytes that StarPU has moved between memory nodes: host memory, each GPU's, and NUMA nodes where StarPU tells them
- * apart. */
+/* Bytes that StarPU has moved between memory nodes: host memory, each GPU's memory, and NUMA nodes if StarPU
+ * distinguishes them. */
 #ifndef SL_TRANSFERS_H
 #define SL_TRANSFERS_H
 
@@ -9,8 +9,8 @@
 extern "C" {
 #endif
 
-int sl_transfers_nodes(void); /* memory nodes; with one there is nothing to move. Runtime up */
-/* Moved since the last call, or the start of the runtime. Between steps. */
+int sl_transfers_nodes(void); /* number of memory nodes; with one, nothing moves. Needs a runtime */
+/* Bytes moved since the last call or the runtime's start. Call it between steps. */
 uint64_t sl_transfers_bytes(void);
 
 #ifdef __cplusplus

@@ -81,7 +81,7 @@ static void the_first_files_open(void **state) {
     json_object_set_new(json, row->s.field, value);
   }
   json_object_set_new(json, "optimizer", json_string("magic"));
-  assert_fails(SL_EFORMAT, "no 'magic', there are sgd|", sl_training_from_json(json, &t));
+  assert_fails(SL_EFORMAT, "unknown value 'magic'; choose sgd|", sl_training_from_json(json, &t));
   json_decref(json);
 }
 

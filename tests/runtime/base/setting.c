@@ -34,11 +34,11 @@ enum { ROWS = sizeof rows / sizeof *rows };
 static const char *const good[ROWS] = {"some words", "off", "7", "0.30000000000000004", "true", "green"};
 static const char *const better[ROWS] = {"other words", "on", "8", "0.25", "false", "red"};
 static const char *const bad[ROWS][2] = {{"", "--an-text: the value is empty"},
-                                         {"maybe", "--an-choice: no 'maybe', there are on|off"},
+                                         {"maybe", "--an-choice: unknown value 'maybe'; choose on|off"},
                                          {"11", "--an-integer: 11 is out of range, from 0 to 10"},
                                          {"x", "--an-real: 'x' is not a number"},
                                          {"maybe", "--an-flag: 'maybe' is neither true nor false"},
-                                         {"blue", "--an-named: no 'blue', there are red|green"}};
+                                         {"blue", "--an-named: unknown value 'blue'; choose red|green"}};
 
 static void unset(things *t) {
   for (int i = 0; i < ROWS; i++) sl_setting_unset(&rows[i], t);
@@ -99,7 +99,7 @@ static void json_and_back(void **state) {
     json_decref(json), json_decref(wrong);
   }
   json_t *blue = json_string("blue");
-  assert_fails(SL_EFORMAT, "no 'blue', there are red|green", sl_setting_from_json(&rows[5], &again, blue));
+  assert_fails(SL_EFORMAT, "unknown value 'blue'; choose red|green", sl_setting_from_json(&rows[5], &again, blue));
   json_decref(blue);
   release(&t), release(&again);
 }

@@ -86,7 +86,7 @@ static void back(void **state) {
   put(folder, "intel-rapl:0", "energy_uj", "4000000\n");
   sl_energy_stop(e);
   assert_true(isnan(sl_energy_joules(e, SL_ENERGY_PACKAGES, &reason)));
-  assert_non_null(strstr(reason, "went back"));
+  assert_non_null(strstr(reason, "fell without wrapping"));
   sl_energy_close(e);
 }
 
@@ -133,7 +133,7 @@ static void gpus(void **state) {
   sl_energy_start(e);
   sl_energy_stop(e);
   assert_true(isnan(sl_energy_joules(e, SL_ENERGY_GPUS, &reason)));
-  assert_string_equal(reason, "NVML does not tell the energy of GPU 1: Not Supported");
+  assert_string_equal(reason, "NVML reports no energy of GPU 1: Not Supported");
   sl_energy_close(e);
 
   options.gpus = card + 2, options.n_gpus = 1;

@@ -76,7 +76,7 @@ static void row_blocks(void **state) {
   assert_ok(sl_store_add(store, "loss", SL_F64, &one, 0, &scalar));
   assert_ok(sl_store_register(t, 3));
   assert_ok(sl_store_register(t, 3)); /* again is nothing new */
-  assert_fails(SL_EINVAL, "'w' is in use in 3 row blocks and wanted in 2", sl_store_register(t, 2));
+  assert_fails(SL_EINVAL, "'w' is registered in 3 row blocks and cannot be registered in 2", sl_store_register(t, 2));
   assert_ok(sl_store_register(scalar, 1));
   const int first[] = {0, 2, 4, 7};
   for (int b = 0; b < 3; b++) {

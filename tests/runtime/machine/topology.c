@@ -351,7 +351,7 @@ static void senseless(void **state) {
   sl_share share;
   assert_fails(SL_EINVAL, "rank 2 of 2",
                sl_topology_divide(&(sl_topology_request){.topology = t, .ranks = 2, .rank = 2}, &share));
-  assert_fails(SL_EINVAL, "threads per worker make no sense",
+  assert_fails(SL_EINVAL, "threads per worker: give 0 (automatic) or more",
                sl_topology_divide(&(sl_topology_request){.topology = t, .ranks = 1, .threads_per_worker = -1}, &share));
   assert_fails(SL_EINVAL, "negative",
                sl_topology_divide(&(sl_topology_request){.topology = t, .ranks = 1, .workers = -1}, &share));
