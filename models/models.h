@@ -42,6 +42,7 @@ struct sl_family {
    * classes]). sizes: complete. training: 1 in a training step. */
   sl_value (*build)(sl_graph *graph, sl_value x, const sl_model_data *data, const void *sizes,
                     const sl_training *options, int training);
+  int any_image;                            /* 1: images of any height and width fit the same parameters */
   sl_masking (*masking)(const void *sizes); /* of masked language models; sizes: complete */
   const sl_model *models;                   /* those of the list; the last has no name */
 };

@@ -14,6 +14,11 @@ expect 'an unknown size is not guessed' 0 '^resnet8' convert r.tv --model resnet
 expect 'and to torchvision again' 0 '^resnet8' convert r.sl --to torchvision --out again.tv
 check 'the same bytes' cmp r.tv again.tv
 expect 'eval of what was written' 0 '^test accuracy' eval r.tv --data data
+make_set wide 20 40 33 10
+expect 'a residual network takes images of another size' 0 '^test accuracy' eval r --data wide
+run eval r.tv --data wide --json
+check_json 'and eval --json tells its sizes' out
+check 'all of them' grep -q '"size": {"bottleneck": 0, .*"blocks": .1, 1, 1.' out
 expect 'another layout is refused' 1 'there is --to torchvision' convert r --to hf --out x
 expect 'other depths are listed' 1 'missing  layer[0-9].*' convert r.tv --model resnet18 --to starling --out y
 check 'all of them' test "$(grep -c missing err)" -gt 20

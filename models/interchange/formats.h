@@ -57,6 +57,7 @@ struct sl_format {
   const char *name, *library, *architecture;
   const sl_family *family;
   const char *sizes;   /* what all its networks have, as sl_sizes_parse reads it: "stem=0"; NULL: nothing in common */
+  const char *square;  /* filters that have as many input as output channels unless they are grouped; NULL: none */
   const char *mark;    /* the published tensor that tells the format, without prefix */
   const char *classes; /* the published one that has a row for each class, or token */
   const char *prefix;  /* before the published names of what the head stands on; files may leave it out */

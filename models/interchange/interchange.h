@@ -76,7 +76,7 @@ void sl_config_clear(sl_config *config);
 
 /* SL_EFORMAT and SL_EUNSUPPORTED name file, key and value. */
 sl_status sl_config_read(const char *path, sl_config *config);
-/* From names and shapes of the tensors. */
+/* From names and shapes of the tensors. SL_EUNSUPPORTED names a part that Starling lacks. */
 sl_status sl_config_measure(const sl_format *format, const sl_weights *weights, sl_config *config);
 /* Takes from the measured sizes those that config.json (path) leaves open. SL_EFORMAT lists all that differ. */
 sl_status sl_config_take_measured(sl_config *config, const char *path, const sl_config *measured);

@@ -26,9 +26,26 @@ static int64_t side_of(const sl_config *c, int64_t tokens) {
   return side * side == tokens ? side * *(const int64_t *)((const char *)c->sizes + patch->offset) : 0;
 }
 
+/* ResNeXt cuts the channels of its 3x3 convolutions into groups. */
+static sl_status check_groups(const sl_format *f, const sl_weights *w) {
+  for (int i = 0; f->square && i < sl_weights_count(w); i++) {
+    const sl_named_array *a = sl_weights_get(w, i);
+    int64_t number[2];
+    if (!sl__name_matches(f, f->square, a->name, number) || a->shape.ndim != 4) continue;
+    const int64_t out = a->shape.dim[0], in = a->shape.dim[1];
+    if (in > 0 && in < out && out % in == 0)
+      return sl_fail(SL_EUNSUPPORTED,
+                     "%s: tensor %s has %lld output and %lld input channels: a convolution in %lld groups, as ResNeXt "
+                     "has it; Starling's convolutions have one group",
+                     sl_weights_path(w), a->name, (long long)out, (long long)in, (long long)(out / in));
+  }
+  return SL_OK;
+}
+
 sl_status sl_config_measure(const sl_format *f, const sl_weights *w, sl_config *c) {
   *c = (sl_config){.format = f, .sizes = calloc(1, f->family->size_bytes)};
   if (!c->sizes) return sl_no_memory("for the sizes of %s", sl_weights_path(w));
+  SL_TRY(check_groups(f, w));
   if (f->sizes) SL_TRY(sl_sizes_parse(f->family->sizes, f->name, f->sizes, c->sizes));
   for (const sl__key *k = f->keys; k->size; k++)
     for (int i = 0; k->tensor && i < sl_weights_count(w); i++) {

@@ -153,5 +153,6 @@ const sl_family sl_family_resnet = {
     .size_bytes = sizeof(sl_resnet_size),
     .complete = complete,
     .build = build,
+    .any_image = 1,
     .models = models,
 };

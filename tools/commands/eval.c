@@ -1,6 +1,7 @@
 /* starling eval: a trained model's loss, accuracy and perplexity over a split of a data set. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -20,9 +21,14 @@ static sl_status find_data(sl__options *o) {
   return stat(path, &info) == 0 ? sl__options_data_of(path, &o->data) : SL_OK;
 }
 
-static sl_status check_data(const sl__data *d, const sl__model_file *file) {
-  const sl_model_data *m = &sl__model_facts_of(file)->data, *here = &d->model;
+/* Settles the images' height and width where the model takes any. */
+static sl_status check_data(sl__job *j) {
+  const sl__data *d = &j->data;
+  const sl__model_file *file = j->file;
+  const sl_model_data *here = &d->model;
+  sl_model_data *m = &j->facts.data;
   char theirs[96], mine[96];
+  if (j->facts.model->family->any_image) m->height = here->height, m->width = here->width;
   if (here->height != m->height || here->width != m->width || here->channels != m->channels)
     return sl_fail(SL_ESHAPE, "%s has %s, the model %s takes %s", d->path,
                    sl__data_text(d->kind, here, theirs, sizeof theirs), sl__model_path(file),
@@ -34,12 +40,17 @@ static sl_status check_data(const sl__data *d, const sl__model_file *file) {
 }
 
 static void print_json(const sl__job *j, const char *split, const sl__score *score) {
+  json_t *json = sl_model_sizes_to_json(j->facts.model);
+  char *sizes = json ? json_dumps(json, JSON_REAL_PRECISION(15)) : NULL;
   printf(
-      "{\"model\": \"%s\", \"step\": %lld, \"split\": \"%s\", \"accuracy\": %.9g, \"top5_accuracy\": %.9g, \"loss\": "
+      "{\"model\": \"%s\", \"size\": %s, \"step\": %lld, \"split\": \"%s\", \"accuracy\": %.9g, \"top5_accuracy\": "
+      "%.9g, \"loss\": "
       "%.9g, ",
-      j->facts.model->name, (long long)j->facts.step, split, score->accuracy, score->top5, score->loss);
+      j->facts.model->name, sizes ? sizes : "{}", (long long)j->facts.step, split, score->accuracy, score->top5,
+      score->loss);
   if (j->data.kind->perplexity) printf("\"perplexity\": %.9g, ", exp(score->loss));
   printf("\"samples\": %lld}\n", (long long)score->samples);
+  free(sizes), json_decref(json);
 }
 
 static void print_text(const sl__job *j, const char *split, const sl__score *score) {
@@ -59,7 +70,7 @@ static sl_status run(sl__job *j, sl__options *o) {
   SL_TRY(find_data(o));
   SL_TRY(sl__job_start(j, "eval", 1));
   SL_TRY(sl__job_data(j, 0));
-  SL_TRY(check_data(&j->data, j->file));
+  SL_TRY(check_data(j));
   if (j->data.n[split] == 0)
     return sl_fail(SL_ENOTFOUND, "%s has no %s for %s; --split names another part", j->data.path, j->data.kind->samples,
                    splits[split]);

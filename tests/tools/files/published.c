@@ -444,6 +444,28 @@ static void contradictions_name_key_and_file(void **state) {
   }
 }
 
+static void grouped_convolutions_are_refused(void **state) {
+  char path[4096];
+  sl_weights *w;
+  sl__model_file *file;
+  static sl_named_array arrays[256];
+  assert_ok(sl_weights_open(path_of("bottleneck-torchvision", "", path, sizeof path), &w));
+  const int n = sl_weights_count(w);
+  assert_true(n <= 256);
+  for (int i = 0; i < n; i++) {
+    int64_t count;
+    arrays[i] = *sl_weights_get(w, i);
+    arrays[i].data = recorded(w, arrays[i].name, &count);
+    if (strcmp(arrays[i].name, "layer3.1.conv2.weight") == 0) arrays[i].shape.dim[1] = 5;
+  }
+  assert_ok(sl_weights_write(*state, arrays, n, NULL, 0, 0));
+  assert_fails(SL_EUNSUPPORTED, "layer3.1.conv2.weight has 10 output and 5 input channels: a convolution in 2 groups",
+               sl__model_open(*state, &file));
+  assert_non_null(strstr(sl_error(), *state));
+  for (int i = 0; i < n; i++) free((void *)arrays[i].data);
+  sl_weights_close(w);
+}
+
 /* Heads do not show in shapes: config.json alone contradicts them. */
 static void wishes_are_held_against_the_file(void **state) {
   char path[4096];
@@ -489,6 +511,7 @@ int main(void) {
       cmocka_unit_test(other_shapes_do_not_fit),
       cmocka_unit_test_setup_teardown(written_bit_for_bit, scratch_setup, scratch_teardown),
       cmocka_unit_test_setup_teardown(contradictions_name_key_and_file, scratch_setup, scratch_teardown),
+      cmocka_unit_test_setup_teardown(grouped_convolutions_are_refused, scratch_setup, scratch_teardown),
       cmocka_unit_test(wishes_are_held_against_the_file),
   };
   return cmocka_run_group_tests_name("published", tests, start, stop);
