@@ -22,24 +22,31 @@ void sl__print_manual(FILE *file) {
     fprintf(file, ".TP\n.B %s %s\n%s.\n%s\n", sl__commands[i]->name, sl__commands[i]->arguments,
             sl__commands[i]->summary, sl__commands[i]->description);
   fputs(
-      ".SH OPTIONS\nIn brackets: the commands that take an option, where not all do. The same names, with "
+      ".SH OPTIONS\nIn brackets: the commands that take the option, unless all do. The option names, with "
       "\\(aq\\-\\(aq or \\(aq_\\(aq, are the keys of the "
-      "YAML file that\n.B \\-\\-config\nnames, such as\n.IR \"batch: 256\" ;\nflags win over the file, the file over a "
-      "resumed run\\(aqs configuration, "
-      "and that over defaults.\n",
+      "YAML file that\n.B \\-\\-config\nnames, such as\n.IR \"batch: 256\" ;\noptions on the command line override the "
+      "file, the "
+      "file overrides a resumed run\\(aqs configuration, "
+      "and that overrides defaults.\n",
       file);
   sl__options_manual(sl__commands, file);
-  fputs(".SH MODELS AND SIZES\nEach family has its models, their sizes, and what\n.B \\-\\-size\nmay change:\n", file);
+  fputs(
+      ".SH MODELS AND SIZES\nEach family with its models, their sizes, and the sizes that\n.B \\-\\-size\nmay "
+      "change:\n",
+      file);
   sl__models_manual(file);
   fputs(
-      ".SH EXIT STATUS\n.TP\n.B 0\nDone.\n.TP\n.B 1\nFailure; the message says of what.\n.TP\n.B 2\nAn option, key or "
+      ".SH EXIT STATUS\n.TP\n.B 0\nDone.\n.TP\n.B 1\nFailure; the message names the error and the remedy.\n.TP\n.B "
+      "2\nAn option, key or "
       "argument is wrong.\n.TP\n.B 3\n"
-      "Refused: performance models are not calibrated.\n.TP\n.B 75\nStopped by a signal, with a state to resume from.\n"
-      ".TP\n.B 130\nStopped by a signal; compare has printed what it measured until then.\n"
+      "Refused: performance models lack samples; see calibrate.\n.TP\n.B 75\nStopped by a signal after writing a "
+      "checkpoint; continue with \\-\\-resume.\n"
+      ".TP\n.B 130\nStopped by a signal; compare has printed the measurements until then.\n"
       ".SH FILES\nThe files of a run directory, their fields and units are described in docs/reference/formats.md.\n"
-      ".SH ENVIRONMENT\nStarPU\\(aqs variables\n.RB ( STARPU_SCHED ,\n.BR STARPU_HOME ,\nand others) are heeded, but "
-      "for those that bind workers: pinning is "
-      "Starling\\(aqs.\n"
+      ".SH ENVIRONMENT\nStarPU\\(aqs variables\n.RB ( STARPU_SCHED ,\n.BR STARPU_HOME ,\nand others) take effect, "
+      "except "
+      "those that bind workers: Starling "
+      "pins them itself.\n"
       ".SH EXAMPLES\n.nf\nstarling train lenet \\-\\-until accuracy=0.905 \\-\\-out runs/first\nstarling train "
       "\\-\\-resume \\-\\-out runs/first\n"
       "starling eval runs/first\nstarling predict runs/first shirt.png\nstarling bench mlp \\-\\-sched dmdas\nstarling "

@@ -23,27 +23,22 @@ static const sl__command train = {
     .run = sl__train,
     .summary = "Train a network on labelled images, or on text",
     .description =
-        "Trains MODEL and keeps the model that does best on the validation part of the data (of images the most "
-        "accurate, "
-        "of tokens the one with the least loss). The run directory gets "
-        "the effective "
-        "configuration (config.yaml), where it ran (environment.json), what decides the bits (plan.json), metrics "
-        "(metrics.jsonl), "
-        "the best model (model.safetensors) and the newest states to resume from (checkpoints). At the end the best "
-        "model is "
-        "scored on the test part. SIGINT, SIGTERM and SIGUSR1 end a run after the step under way, with its "
-        "state saved."};
-static const sl__command eval = {.name = "eval",
-                                 .bit = SL__EVAL,
-                                 .arguments = "RUN|FILE ",
-                                 .least = 1,
-                                 .most = 1,
-                                 .run = sl__eval,
-                                 .summary = "Score a trained model on a split of its data set",
-                                 .description =
-                                     "Prints loss, top-1 and top-5 accuracy, and for models of tokens perplexity, of "
-                                     "a run's best model, or of a model file, over the "
-                                     "test, validation or training part of its data."};
+        "Trains MODEL and keeps the model with the best validation (images: highest accuracy; tokens: least loss). The "
+        "run directory gets the configuration (config.yaml), machine and versions (environment.json), everything that "
+        "decides the bits (plan.json), metrics (metrics.jsonl), the best model (model.safetensors) and the newest "
+        "checkpoints. At the end train scores the best model on the test data. SIGINT, SIGTERM and SIGUSR1 end a run "
+        "after the current step and a checkpoint."};
+static const sl__command eval = {
+    .name = "eval",
+    .bit = SL__EVAL,
+    .arguments = "RUN|FILE ",
+    .least = 1,
+    .most = 1,
+    .run = sl__eval,
+    .summary = "Score a trained model on a split of its data set",
+    .description =
+        "Scores a run's best model, or a model file, on the test, validation or training part of its data. Prints "
+        "loss, top-1 and top-5 accuracy, and for language models perplexity."};
 static const sl__command predict = {
     .name = "predict",
     .bit = SL__PREDICT,
@@ -51,11 +46,11 @@ static const sl__command predict = {
     .least = 2,
     .most = -1,
     .run = sl__predict,
-    .summary = "Say what a trained model sees in image files",
+    .summary = "Classify images with a trained model",
     .description =
-        "Prints class and probability of each image. An IMAGE is a JPEG or PNG file of the "
-        "size that the model takes, or of any with --resize (grey and colour are "
-        "converted), or an IDX file, gzip or plain, of which every image is taken."};
+        "Prints class and probability of each image. An IMAGE is a JPEG or PNG file of the model's size, or of any "
+        "size with --resize (grey and colour are converted), or an IDX file, gzip or plain; of an IDX file all images "
+        "are classified."};
 static const sl__command generate = {
     .name = "generate",
     .bit = SL__GENERATE,
@@ -63,12 +58,11 @@ static const sl__command generate = {
     .least = 1,
     .most = 1,
     .run = sl__generate,
-    .summary = "Write text with a trained language model",
+    .summary = "Generate text with a trained language model",
     .description =
-        "Prints the prompt and what the model goes on with, token by token; the same seed gives the same text. A text "
-        "longer than the model\\(aqs window slides out of its sight at the beginning. Where no tokenizer is known, "
-        "prompt and text are ids of "
-        "tokens."};
+        "Prints the prompt and continues it token by token; the same seed gives the same text. When the text is longer "
+        "than the model\\(aqs window, the model no longer sees its beginning. Without a tokenizer, prompt and text are "
+        "token ids."};
 static const sl__command bench = {
     .name = "bench",
     .bit = SL__BENCH,
@@ -78,11 +72,10 @@ static const sl__command bench = {
     .run = sl__bench,
     .summary = "Measure the speed of training steps",
     .description =
-        "Prints the step time in the steady state (median), samples/s, GFLOP/s of the "
-        "operations really done, per cent of the sgemm "
-        "peak (every worker thread multiplying matrices on its own, measured before and "
-        "after), the memory bandwidth (a triad on all of them), and how the workers' time "
-        "divides into kernels and idle time, by cause (docs/reference/timeline.md)."};
+        "Prints the median time of a step after warm-up, samples/s, GFLOP/s by the operations\\(aq costs, per cent of "
+        "the sgemm peak (all worker threads multiply matrices, before and after the steps), memory bandwidth (a triad "
+        "on all of them), and the shares of worker time in kernels and in idle time by cause "
+        "(docs/reference/timeline.md)."};
 static const sl__command calibrate = {
     .name = "calibrate",
     .bit = SL__CALIBRATE,
@@ -90,14 +83,13 @@ static const sl__command calibrate = {
     .least = 1,
     .most = 1,
     .run = sl__calibrate,
-    .summary = "Let StarPU's performance models learn a model's tasks",
+    .summary = "Fill StarPU's performance models for a model's tasks",
     .description =
-        "Runs training steps of MODEL until each kind of task (operation and size) has its samples on CPU workers, "
-        "leaves out first calls and outliers, shows samples, medians and spread, "
-        "and stores them in StarPU's performance models, which dm* and heft policies go by. They are filed under the "
-        "name of the machine (--machine), and are of the sizes that "
-        "the options make: give those that train, bench or compare will have. Ends with exit code 3 where samples are "
-        "lacking after --most-steps."};
+        "Runs training steps of MODEL on CPU workers until each kind of task (operation and size) has enough samples. "
+        "Rejects first calls and outliers, prints samples, medians and spread, and stores the samples in StarPU's "
+        "performance models, which dm* and heft policies use, under the machine\\(aqs name (--machine). The options "
+        "decide the sizes of the tasks: give those of the later train, bench or compare. Ends with exit code 3 if "
+        "samples are lacking after --most-steps."};
 static const sl__command compare = {
     .name = "compare",
     .bit = SL__COMPARE,
@@ -108,15 +100,16 @@ static const sl__command compare = {
     .run = sl__compare,
     .summary = "Compare scheduling policies on a model's training steps",
     .description =
-        "Measures training steps of MODEL under several scheduling policies, every time in a process of its own, in "
-        "repetitions that take turns. By default it compares those that matter (eager, lws, prio, dmda, dmdas; "
-        "--policies all for the rest), first calibrates StarPU's performance models where samples are lacking, and "
-        "takes about three minutes (--minutes). Prints the time of a step, its ratio to that under eager with a 95% "
-        "interval, its part of one lower bound that all share, how much longer kernels take than alone, and idle time "
-        "by cause; says which policy to take and whether that is more than noise, and fails where policies gave "
-        "different bytes. Ctrl-C or SIGTERM ends it early: it prints what was measured, marked as partial, and ends "
-        "with exit code 130; a second one ends it at once. --out gets a page with plots (compare.html), every "
-        "repetition (compare.csv) and the figures (compare.json). Other options are handed to bench."};
+        "Measures training steps of MODEL under several scheduling policies. Each measurement is a process of its own, "
+        "and policies take turns in every repetition. By default compare measures eager, lws, prio, dmda and dmdas "
+        "(--policies all: every policy), calibrates StarPU's performance models first if they lack samples, and takes "
+        "about three minutes (--minutes). Prints for each policy the time of a step, its ratio to eager's with a 95% "
+        "interval, its share of a common lower bound, the slowdown of kernels relative to running alone, and idle time "
+        "by cause. Then recommends a policy, and says whether the difference is more than noise. Fails if policies "
+        "give different bytes. Ctrl-C or SIGTERM ends the comparison early: it prints the measurements so far, marked "
+        "as partial, and ends with exit code 130; a second signal ends it at once. --out writes a page with plots "
+        "(compare.html), every repetition (compare.csv) and the figures (compare.json). compare passes all other "
+        "options on to bench."};
 static const sl__command graph = {.name = "graph",
                                   .bit = SL__GRAPH,
                                   .arguments = "MODEL ",
@@ -126,8 +119,7 @@ static const sl__command graph = {.name = "graph",
                                   .summary = "Show the tasks of a training step and the memory they need",
                                   .description =
                                       "Prints the graph of a step, by layer and operation, with shapes, costs, "
-                                      "buffers, critical path and predicted peak memory. "
-                                      "Nothing is run."};
+                                      "buffers, critical path and predicted peak memory, without running it."};
 static const sl__command import = {
     .name = "import",
     .bit = SL__IMPORT,
@@ -135,13 +127,11 @@ static const sl__command import = {
     .least = 2,
     .most = 2,
     .run = sl__import,
-    .summary = "Make a data set of folders of images",
+    .summary = "Make a data set from folders of images",
     .description =
-        "Reads JPEG and PNG files from a folder per class in DIR (or in DIR/train, and for testing DIR/test or "
-        "DIR/val), "
-        "brings them to one size and writes the folder --out as --data takes it. The folders\\(aq names are the "
-        "classes, in "
-        "the order of their bytes. Without --size and --crop all images must have one size."};
+        "Reads JPEG and PNG files from a folder per class in DIR (or in DIR/train, and test images in DIR/test or "
+        "DIR/val), brings them to one size, and writes a data set for --data to the folder --out. The folders\\(aq "
+        "names are the classes, in the order of their bytes. Without --size and --crop all images must have one size."};
 static const sl__command tokenize = {
     .name = "tokenize",
     .bit = SL__TOKENIZE,
@@ -149,15 +139,13 @@ static const sl__command tokenize = {
     .least = 0,
     .most = -1,
     .run = sl__tokenize,
-    .summary = "Make token files of texts, learning the tokenizer if asked to",
+    .summary = "Make token files from texts, with a given or a new tokenizer",
     .description =
-        "Writes the tokens of the FILEs to train.bin in --out, those of the last part of them to val.bin where "
-        "--val-fraction is given (whole FILEs where there are several), and the tokenizer to tokenizer.json, which "
-        "Hugging Face's tokenizers read. Several texts have the end token between them, where the tokenizer has one. "
-        "With "
-        "--tokenizer=train a byte-level BPE of --vocabulary tokens is learnt from the FILEs first. With --decode the "
-        "text "
-        "of a token file is printed instead."};
+        "Writes the tokens of the FILEs to train.bin in --out, and the tokenizer to tokenizer.json, which Hugging "
+        "Face's tokenizers read. With --val-fraction, the last part of the tokens goes to val.bin instead (with "
+        "several FILEs, the last whole ones). Between FILEs stands the tokenizer's end token, if it has one. With "
+        "--tokenizer=train it first learns a byte-level BPE of --vocabulary tokens from the FILEs. With --decode it "
+        "prints the text of a token file instead."};
 static const sl__command trace = {
     .name = "trace",
     .bit = SL__TRACE,
@@ -167,12 +155,11 @@ static const sl__command trace = {
     .run = sl__trace,
     .summary = "Show where the time of a run's last steps went, or write it for other tools",
     .description =
-        "Reads the timelines that the ranks of RUN left (a run directory, or the folder that bench wrote with --out). "
-        "Prints for each rank the time of a step, its lower bound, and the shares of worker time in kernels and idle, "
-        "by "
-        "cause. With --format and --out it writes all tasks, exchanges and idle intervals of all ranks, on one clock, "
-        "instead: for ui.perfetto.dev (chrome), ViTE (paje) or a spreadsheet (csv). docs/reference/timeline.md tells "
-        "how to read them."};
+        "Reads the timelines that the ranks of RUN recorded (a run directory, or the folder of bench --out). Prints "
+        "for each rank the time of a step, its lower bound, and the shares of worker time in kernels and in idle time "
+        "by cause. With --format and --out it instead writes all tasks, exchanges and idle intervals of all ranks, on "
+        "one clock: for ui.perfetto.dev (chrome), ViTE (paje) or a spreadsheet (csv). docs/reference/timeline.md "
+        "explains the figures."};
 static const sl__command report = {
     .name = "report",
     .bit = SL__REPORT,
@@ -182,12 +169,10 @@ static const sl__command report = {
     .run = sl__report,
     .summary = "Write a run's timeline, figures and curves as one HTML file",
     .description =
-        "Writes RUN/report.html, which any browser shows, without a network: why a step was as slow as it was, the "
-        "timeline of all "
-        "ranks to look into, idle time by cause, bounds, operations, and loss and throughput where RUN has metrics. "
-        "RUN is what "
-        "trace reads. With --json the page\(aqs data are printed instead, or written to --out; --svg writes plots as "
-        "files, for papers. docs/reference/timeline.md tells how to read it."};
+        "Writes RUN/report.html, a page for any browser that needs no network: why a step was as slow as it was, the "
+        "timeline of all ranks, idle time by cause, bounds, operations, and loss and throughput if RUN has metrics. "
+        "RUN is a run directory, or the folder of bench --out. --json prints the page\\(aqs data instead, or writes "
+        "them to --out; --svg writes plots as files, for papers. docs/reference/timeline.md explains the figures."};
 static const sl__command info = {
     .name = "info",
     .bit = SL__INFO,
@@ -197,10 +182,9 @@ static const sl__command info = {
     .run = sl__info,
     .summary = "Show the machine as Starling sees it",
     .description =
-        "With --models the models and their sizes. Else prints topology and pinning, GPUs, memory, the builds of "
-        "StarPU, MPI and OpenBLAS, the measured sgemm peak "
-        "and memory "
-        "bandwidth, and warns of what will hurt. Under mpiexec it prints one part for each rank."};
+        "Prints topology and pinning, GPUs, memory, the builds of StarPU, MPI and OpenBLAS, the measured sgemm peak "
+        "and memory bandwidth, and warnings about settings that cost speed. Under mpiexec it prints one part for each "
+        "rank. With --models it prints the models and their sizes instead."};
 static const sl__command convert = {
     .name = "convert",
     .bit = SL__CONVERT,
@@ -208,12 +192,12 @@ static const sl__command convert = {
     .least = 1,
     .most = 1,
     .run = sl__convert,
-    .summary = "Bring a model into another library's layout, or from it",
+    .summary = "Convert a model to or from another library's layout",
     .description =
-        "Reads a run's best model, a model file, or weights as Hugging Face's GPT-2, BERT and ViT and torchvision's "
-        "ResNet are published (a folder, a safetensors file, or an index of several), and writes it to --out under "
-        "the names and in the layout that --to names. All tensors that are missing, of another shape or too many are "
-        "listed; then nothing is written."};
+        "Reads a run's best model, a model file, or published weights of Hugging Face (GPT-2, BERT, ViT, DeiT, ResNet) "
+        "or torchvision (ResNet, VisionTransformer): a folder, a safetensors file, or an index of several. Writes them "
+        "to --out with the names and layout of the library --to. If tensors are missing, superfluous or of another "
+        "shape, it lists them all and writes nothing."};
 
 static const sl__command grade = {.name = "grade",
                                   .bit = SL__GRADE,
@@ -221,7 +205,7 @@ static const sl__command grade = {.name = "grade",
                                   .least = 2,
                                   .most = 2,
                                   .run = sl__grade,
-                                  .summary = "Build, run and judge what students hand in",
+                                  .summary = "Build, run and judge students' submissions",
                                   .description =
                                       "DIR has a folder for each submission, or one C file. LESSON is the folder of a "
                                       "lesson with a skeleton, or its name, such as "

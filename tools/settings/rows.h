@@ -12,87 +12,92 @@
  * help      {commands, "text"}...: what only some commands say of it; commands 0: all */
 SETTING(TEXT, data, "data", SL__TRAIN | SL__EVAL | MEASURES | SL__GRAPH, LOCAL, "DIR|FILES", NULL, 0, 0,
         {0, "folder of IDX files, gzip or plain (default " SL_DATASET_DEFAULT
-            "); for models of tokens a text, token files (.bin), several with commas between, or a folder of them"},
-        {SL__EVAL, "by default the run's"}, {SL__BENCH | SL__CALIBRATE | SL__GRAPH, "by default synthetic"})
+            "); for language models a text, token files (.bin), several separated by commas, or a folder of them"},
+        {SL__EVAL, "by default the run's"}, {SL__BENCH | SL__CALIBRATE | SL__GRAPH, "by default synthetic data"})
 SETTING(REAL, val_fraction, "val-fraction", SL__TRAIN | SL__TOKENIZE, RUN, "F", "0.1", 0, 0.9,
-        {0, "part of the training images, tokens or texts that is set aside for validation"},
-        {SL__TOKENIZE, "none unless given"})
+        {0, "share of the training images, tokens or texts to use for validation"}, {SL__TOKENIZE, "by default none"})
 SETTING(TEXT, augment, "augment", SL__TRAIN, RUN, "LIST", "none", 0, 0,
         {0,
-         "training images at random mirrored (flip), cut out of a border of N black pixels (crop=N), or both "
+         "change training images at random: mirror them (flip), shift them by up to N pixels (crop=N), or both "
          "(crop=4,flip)"})
 SETTING(TEXT, image, "image", MEASURES | SL__GRAPH, NONE, "HxWxC", NULL, 0, 0,
         {0, "size of synthetic images (default: the model's)"})
 SETTING(INTEGER, classes, "classes", MEASURES | SL__GRAPH, NONE, "N", NULL, 1, 1e6,
         {0, "classes of synthetic images (default: the model's)"})
 SETTING(INTEGER, length, "length", BUILDS | SL__GENERATE, RUN, "N", NULL, 1, 1e6,
-        {0, "tokens of a window of a language model (default: the model's)"},
-        {SL__GENERATE, "by default as it was trained"})
+        {0, "tokens in a window of a language model (default: the model's)"},
+        {SL__GENERATE, "by default that of the training"})
 
 SETTING(INTEGER, steps, "steps", SL__TRAIN | SL__BENCH, RUN, "N", NULL, 1, ANY, {SL__TRAIN, "stop after N steps"},
-        {SL__BENCH, "measure N steps (default: 5 seconds' worth)"})
+        {SL__BENCH, "measure N steps (default: as many as take 5 seconds)"})
 SETTING(INTEGER, epochs, "epochs", SL__TRAIN, RUN, "N", NULL, 1, 1e9,
         {0, "stop after N passes over the training images (default: the model's)"})
 SETTING(TEXT, until, "until", SL__TRAIN, RUN, "MEASURE=BOUND", NULL, 0, 0,
         {0,
-         "stop once validation reaches accuracy=A or loss=L; missing it within the steps or epochs (default: 5 times "
-         "the model's) is a failure"})
+         "stop once validation reaches accuracy=A or loss=L; fail if it does not within the steps or epochs (default: "
+         "5 times the model's)"})
 SETTING(REAL, stall_timeout, "stall-timeout", SL__TRAIN | SL__EVAL | SL__BENCH, NONE, "SECONDS", "60", 0, 1e6,
         {0,
-         "on several ranks: end the job, naming the ranks that keep the others waiting, when nothing has moved for so "
-         "long (0: never)"})
+         "on several ranks: end the job after SECONDS without progress, and name the ranks that the others wait for "
+         "(0: never)"})
 SETTING(INTEGER, eval_every, "eval-every", SL__TRAIN, RUN, "N", NULL, 1, ANY,
-        {0, "steps between validations (default: an epoch)"})
+        {0, "validate every N steps (default: every epoch)"})
 SETTING(INTEGER, log_every, "log-every", SL__TRAIN, RUN, "N", NULL, 1, ANY,
-        {0, "steps between lines of metrics.jsonl (default: a tenth of an epoch)"})
+        {0, "write a line of metrics.jsonl every N steps (default: every tenth of an epoch)"})
 SETTING(INTEGER, checkpoint_every, "checkpoint-every", SL__TRAIN, RUN, "N", NULL, 0, ANY,
         {0,
-         "steps between checkpoints, 0: none for that (default: one at each validation); the last step has one always"})
+         "write a checkpoint every N steps, and after the last step; 0: only after the last step or "
+         "--checkpoint-minutes (default: at each validation)"})
 SETTING(REAL, checkpoint_minutes, "checkpoint-minutes", SL__TRAIN, RUN, "M", "10", 0, 1e9,
-        {0, "minutes after which a checkpoint is written anyhow, 0: none for that"})
-SETTING(INTEGER, keep, "keep", SL__TRAIN, RUN, "N", "3", 1, 1e6, {0, "checkpoints that are kept, the newest ones"})
+        {0, "write a checkpoint if the last one is M minutes old (0: never for this reason)"})
+SETTING(INTEGER, keep, "keep", SL__TRAIN, RUN, "N", "3", 1, 1e6, {0, "keep the N newest checkpoints"})
 SETTING(INTEGER, batch, "batch", (RUNS | SL__CALIBRATE | SL__GRAPH) & ~SL__GENERATE, RUN, "N", NULL, 1, 1e9,
-        {0, "images or windows of a step (default: the model's)"})
+        {0, "images or windows per step, over all ranks (default: the model's)"})
 SETTING(INTEGER, seed, "seed", SL__TRAIN | SL__GENERATE | MEASURES | SL__IMPORT, RUN, "N", "1", 0, ANY,
         {SL__TRAIN | MEASURES, "seed for initial weights, sample order and dropout"},
-        {SL__GENERATE, "seed for drawing tokens"}, {SL__IMPORT, "seed for choosing the images that are set aside"})
+        {SL__GENERATE, "seed for drawing tokens"}, {SL__IMPORT, "seed for choosing the test images"})
 
 SETTING(CHOICE, rate_schedule, "rate-schedule", SL__TRAIN, RUN, "constant|step|linear|cosine", NULL, 0, 0,
-        {0, "how the learning rate falls (default: the model's)"})
+        {0, "shape of the learning rate over the steps (default: the model's)"})
 SETTING(INTEGER, warmup, "warmup", SL__TRAIN, RUN, "N", NULL, 0, ANY,
-        {0, "steps over which the learning rate rises from 0 first (default: the model's part of all steps)"})
+        {0, "let the learning rate rise from 0 during the first N steps (default: the model's share of all steps)"})
 SETTING(INTEGER, rate_step, "rate-step", SL__TRAIN, RUN, "N", NULL, 1, ANY,
         {0,
-         "step: steps behind the warm-up after which the rate falls, again and again (default: a third of all steps)"})
-SETTING(REAL, rate_gamma, "rate-gamma", SL__TRAIN, RUN, "G", "0.1", 0, 1, {0, "step: what the rate is multiplied by"})
+         "with --rate-schedule=step: multiply the rate by --rate-gamma every N steps after the warm-up (default: a "
+         "third of all steps)"})
+SETTING(REAL, rate_gamma, "rate-gamma", SL__TRAIN, RUN, "G", "0.1", 0, 1,
+        {0, "with --rate-schedule=step: factor of the rate"})
 SETTING(REAL, rate_floor, "rate-floor", SL__TRAIN, RUN, "F", "0", 0, 1,
-        {0, "linear, cosine: part of the largest rate that is left at the end"})
+        {0, "with --rate-schedule=linear or cosine: final rate, as a share of the largest rate"})
 #include "codelets/training_rows.def" /* what is trained how: rows of the library */
 
 SETTING(INTEGER, leaves, "leaves", BUILDS, RUN, "N", NULL, 1, 1e6,
-        {0, "parts of the batch that the reduction tree sums over (default: the micro-batches)"})
+        {0, "cut the batch into N leaves, the units of the reduction tree (default: the number of micro-batches)"})
 SETTING(INTEGER, micro_batches, "micro-batches", BUILDS, RUN, "M", NULL, 1, 1e6,
-        {0, "run the leaves in M groups, one after another, in the memory of one (default 1); M divides the leaves"})
+        {0,
+         "gradient accumulation: run the leaves in M groups, one after another, in the memory of one group; M must "
+         "divide the leaves (default 1)"})
 SETTING(INTEGER, shards, "shards", BUILDS, RUN, "N", NULL, 1, 1e6,
-        {0, "parts of the batch that are tasks of their own, a multiple of leaves (default: 64 images or more each)"})
+        {0,
+         "cut the batch into N parts with tasks of their own; N must be a multiple of the leaves (default: at least 64 "
+         "images in each)"})
 SETTING(INTEGER, row_blocks, "row-blocks", BUILDS, RUN, "N", NULL, 1, 1024,
-        {0, "blocks of rows that large weights are cut into (default 1)"})
+        {0, "cut large weights into N blocks of rows (default 1)"})
 SETTING(TEXT, balance, "balance", SL__TRAIN | SL__BENCH, RUN, "even|auto|N,N,...", "even", 0, 0,
         {0,
-         "leaves of each rank: as many on all; by how long a leaf takes on each, measured in the first steps; or so "
-         "many (changes no bit)"})
+         "leaves of each rank: even: the same number; auto: by each rank's speed in the first steps; N,N,...: these "
+         "numbers (the results keep their bits)"})
 
 SETTING(CHOICE, allreduce, "allreduce", SL__TRAIN | SL__BENCH, RUN, "tree|mpi", "tree", 0, 0,
-        {0,
-         "sums over ranks: by a fixed tree, with the same bits on any number of ranks, or by MPI_Iallreduce, without "
-         "that promise"})
+        {0, "sum over ranks by a fixed tree (the same bits on any number of ranks) or by MPI_Iallreduce (other bits)"})
 
-SETTING(TEXT, compress, "compress", SL__TRAIN | SL__BENCH, RUN, "none|bf16|topk[=F]", "none", 0, 0,
-        {0,
-         "send gradients between nodes as they are, in half the bytes, or only the largest, a part F of them (default "
-         "0.01; more during --warmup); what is left out is sent later. Gives up the same bits on any number of ranks"})
+SETTING(
+    TEXT, compress, "compress", SL__TRAIN | SL__BENCH, RUN, "none|bf16|topk[=F]", "none", 0, 0,
+    {0,
+     "gradients sent between nodes: none: all bytes; bf16: half the bytes; topk: only the largest, a share F of them "
+     "(default 0.01; more during --warmup), the rest later. With bf16 and topk the bits depend on the number of ranks"})
 SETTING(INTEGER, zero, "zero", SL__TRAIN | SL__BENCH | SL__GRAPH, RUN, "STAGE", "0", 0, 1,
-        {0, "1: each of several ranks keeps and updates its share of the optimizer's state (ZeRO 1); 0: all of it"})
+        {0, "1: each rank keeps and updates its share of the optimizer's state (ZeRO 1); 0: each rank keeps all of it"})
 
 SETTING(TEXT, sched, "sched", RUNS | SL__INFO, LOCAL, "NAME", NULL, 0, 0,
         {0, "scheduling policy (default $STARPU_SCHED, else the first of --sched-lib, else lws)"})
@@ -101,115 +106,118 @@ SETTING(TEXT, sched_lib, "sched-lib", RUNS | SL__INFO | SL__COMPARE, LOCAL, "FIL
 SETTING(INTEGER, workers, "workers", MACHINE | SL__IMPORT, LOCAL, "N", NULL, 1, 4096,
         {0, "CPU workers (default: all cores)"})
 SETTING(INTEGER, threads_per_worker, "threads-per-worker", MACHINE, LOCAL, "K", NULL, 1, 1024,
-        {0, "cores of the team that each worker leads (default: the least that uses all cores)"})
+        {0, "cores per worker: each worker leads a team of K threads (default: the least that uses all cores)"})
 SETTING(INTEGER, gpus, "gpus", RUNS | SL__CALIBRATE | SL__INFO, LOCAL, "N", NULL, 0, 1024, {0, "GPUs (default: all)"})
 SETTING(CHOICE, kernels, "kernels", RUNS | SL__CALIBRATE | SL__INFO, RUN, "base|avx2|avx512", NULL, 0, 0,
-        {0, "instruction set of the CPU kernels (default: the best that runs)"})
+        {0, "instruction set of the CPU kernels (default: the best that this CPU has)"})
 SETTING(FLAG, calibrate, "calibrate", SL__TRAIN | SL__BENCH, RUN, NULL, NULL, 0, 0,
         {SL__TRAIN | SL__BENCH, "let StarPU refine its performance models, which dm* policies need, as it runs"},
-        {SL__COMPARE, "run 'starling calibrate' first, even if the models have their samples"})
+        {SL__COMPARE, "run 'starling calibrate' first, even if the performance models have enough samples"})
 SETTING(FLAG, uncalibrated, "uncalibrated", SL__COMPARE, NONE, NULL, NULL, 0, 0,
-        {0, "do not calibrate: compare although models lack samples, and mark the result"})
+        {0, "do not calibrate: compare even if performance models lack samples, and mark the result"})
 SETTING(TEXT, machine, "machine", RUNS | SL__CALIBRATE | SL__INFO, NONE, "NAME", NULL, 0, 0,
-        {0, "whose performance models to use (default $STARPU_HOSTNAME, else a name made of what decides times here)"})
+        {0,
+         "use the performance models of this machine name (default $STARPU_HOSTNAME, else a name made of processor, "
+         "cores, kernels and threads per worker)"})
 SETTING(INTEGER, samples, "samples", SL__CALIBRATE, NONE, "N", NULL, 1, 1e6,
-        {0, "accepted samples that each kind of task is to have (default 10, as StarPU wants)"})
+        {0, "run until each kind of task has N accepted samples (default 10, as many as StarPU requires)"})
 SETTING(INTEGER, most_steps, "most-steps", SL__CALIBRATE, NONE, "N", "1000", 1, ANY,
-        {0, "give up after N steps, and list what lacks samples"})
+        {0, "give up after N steps, and list the kinds of tasks that lack samples"})
 
 SETTING(TEXT, init, "init", SL__TRAIN, LOCAL, "FILE|DIR", NULL, 0, 0,
         {0, "begin with these weights: Starling's, Hugging Face's or torchvision's"})
 SETTING(FLAG, new_head, "new-head", SL__TRAIN, RUN, NULL, NULL, 0, 0,
-        {0, "with --init: a classifier of fresh weights, for other classes"})
+        {0, "with --init: initialise a new classifier, for other classes"})
 SETTING(CHOICE, to, "to", SL__CONVERT, NONE, "hf|torchvision|starling", NULL, 0, 0,
-        {0, "whose names and layout to write"})
+        {0, "write the names and the layout of this library"})
 SETTING(TEXT, model_name, "model", SL__CONVERT, NONE, "NAME", NULL, 0, 0,
-        {0, "the model that the weights are of (default: that whose tensors they are)"})
+        {0, "the weights belong to this model (default: found by their tensors)"})
 SETTING(INTEGER, shard_size, "shard-size", SL__CONVERT, NONE, "MB", NULL, 1, 1e9,
-        {0, "hf: write files of at most so many megabytes, and an index (default: one file)"})
+        {0, "with --to=hf: write several files of at most MB megabytes, and an index (default: one file)"})
 
 SETTING(TEXT, out, "out",
         SL__TRAIN | SL__BENCH | SL__COMPARE | SL__TRACE | SL__REPORT | SL__TOKENIZE | SL__CONVERT | SL__IMPORT |
             SL__GRADE,
         NONE, "PATH", NULL, 0, 0, {SL__TRAIN, "run directory (default runs/MODEL-DATE)"},
-        {SL__TOKENIZE | SL__IMPORT, "folder for the files"}, {SL__CONVERT, "file to write, or with --to hf folder"},
-        {SL__BENCH, "folder for the timeline (default: none is written)"},
-        {SL__COMPARE, "folder for the tables (default: none)"}, {SL__TRACE, "file to write"},
+        {SL__TOKENIZE | SL__IMPORT, "folder for the files"}, {SL__CONVERT, "file to write; with --to=hf a folder"},
+        {SL__BENCH, "folder for the timeline (default: do not write it)"},
+        {SL__COMPARE, "folder for tables, page and plots (default: do not write them)"}, {SL__TRACE, "file to write"},
         {SL__REPORT, "file to write (default RUN/report.html)"},
         {SL__GRADE, "table to write (default: standard output)"})
-SETTING(FLAG, resume, "resume", SL__TRAIN, NONE, NULL, NULL, 0, 0, {0, "go on with the run in --out"})
+SETTING(FLAG, resume, "resume", SL__TRAIN, NONE, NULL, NULL, 0, 0, {0, "continue the run in --out"})
 SETTING(FLAG, force, "force", SL__TRAIN, NONE, NULL, NULL, 0, 0, {0, "replace the run in --out"})
 SETTING(TEXT, svg, "svg", SL__REPORT, NONE, "DIR", NULL, 0, 0,
-        {0, "also write its plots as SVG files into this folder: timeline, idle, loss, throughput, roofline"})
+        {0, "also write the plots as SVG files to this folder: timeline, idle, loss, throughput, roofline"})
 SETTING(CHOICE, format, "format", SL__TRACE, NONE, "chrome|paje|csv", NULL, 0, 0,
         {0, "write the timeline to --out for ui.perfetto.dev (chrome), ViTE (paje) or a spreadsheet (csv)"})
-SETTING(CHOICE, split, "split", SL__EVAL, NONE, "test|validation|train", "test", 0, 0, {0, "images to evaluate on"})
-SETTING(TEXT, prompt, "prompt", SL__GENERATE, NONE, "TEXT", NULL, 0, 0, {0, "what the text begins with"})
-SETTING(TEXT, prompt_file, "prompt-file", SL__GENERATE, NONE, "FILE", NULL, 0, 0, {0, "file that the text begins with"})
-SETTING(INTEGER, tokens, "tokens", SL__GENERATE, NONE, "N", "256", 1, 1e9, {0, "tokens to write"})
+SETTING(CHOICE, split, "split", SL__EVAL, NONE, "test|validation|train", "test", 0, 0, {0, "part of the data to score"})
+SETTING(TEXT, prompt, "prompt", SL__GENERATE, NONE, "TEXT", NULL, 0, 0, {0, "beginning of the text"})
+SETTING(TEXT, prompt_file, "prompt-file", SL__GENERATE, NONE, "FILE", NULL, 0, 0,
+        {0, "file with the beginning of the text"})
+SETTING(INTEGER, tokens, "tokens", SL__GENERATE, NONE, "N", "256", 1, 1e9, {0, "number of tokens to generate"})
 SETTING(REAL, temperature, "temperature", SL__GENERATE, NONE, "X", "1", 0, 1e6,
-        {0, "what logits are divided by; 0: always the likeliest token"})
+        {0, "divide the logits by X; 0: always take the likeliest token"})
 SETTING(INTEGER, top_k, "top-k", SL__GENERATE, NONE, "K", NULL, 1, 1e9, {0, "draw from the K likeliest tokens only"})
 SETTING(REAL, top_p, "top-p", SL__GENERATE, NONE, "P", "1", 0, 1,
-        {0, "draw from the fewest tokens whose probability is P or more"})
+        {0, "draw from the fewest tokens whose probabilities add up to P or more"})
 SETTING(TEXT, tokenizer, "tokenizer", SL__GENERATE | SL__TOKENIZE, NONE, "PATH", NULL, 0, 0,
         {0,
          "tokenizer of the text: bytes, tokenizer.json, vocab.txt, or a folder with one of them or with vocab.json and "
          "merges.txt"},
-        {SL__GENERATE, "by default tokenizer.json beside the model, bytes where the vocabulary is 256"},
-        {SL__TOKENIZE, "or train, to learn one"})
+        {SL__GENERATE, "by default tokenizer.json beside the model, or bytes if the vocabulary is 256"},
+        {SL__TOKENIZE, "or train, to learn a tokenizer from the texts"})
 SETTING(INTEGER, vocabulary, "vocabulary", SL__TOKENIZE, NONE, "N", NULL, 257, 1e6,
-        {0, "tokens of the tokenizer to learn"})
+        {0, "number of tokens of the tokenizer to learn"})
 SETTING(CHOICE, bits, "bits", SL__TOKENIZE, NONE, "16|32", NULL, 0, 0,
-        {0, "of a token in the files (default: 16 where all ids fit)"})
+        {0, "bits per token in the files (default: 16 if all ids fit)"})
 SETTING(TEXT, decode, "decode", SL__TOKENIZE, NONE, "FILE", NULL, 0, 0, {0, "print the text of a token file"})
 SETTING(TEXT, size, "size", SL__IMPORT | BUILDS | SL__CONVERT, RUN, "KEY=VALUE,...|HxW", NULL, 0, 0,
-        {BUILDS, "other sizes than the model's, such as layers=6,width=72 ('starling info --models' lists them)"},
+        {BUILDS, "change sizes of the model, such as layers=6,width=72 ('starling info --models' lists them)"},
         {SL__CONVERT, "sizes that the weights do not show, such as heads=6"},
-        {SL__IMPORT, "HxW: resize images to this height and width, whatever their proportions"})
+        {SL__IMPORT, "HxW: resize images to this height and width, and ignore their proportions"})
 SETTING(INTEGER, resize, "resize", SL__IMPORT | SL__PREDICT, NONE, "N", NULL, 1, 65536,
         {0, "resize images so that the shorter side has N pixels"},
-        {SL__PREDICT, "only images of another size than the model takes, whose middle is then cut out"})
+        {SL__PREDICT, "only images whose size is not the model's; their middle is then cut out"})
 SETTING(INTEGER, crop, "crop", SL__IMPORT, NONE, "N", NULL, 1, 65536, {0, "then cut NxN pixels out of the middle"})
-SETTING(FLAG, grey, "grey", SL__IMPORT, NONE, NULL, NULL, 0, 0, {0, "make grey images, of one channel"})
-SETTING(
-    REAL, test_fraction, "test-fraction", SL__IMPORT, NONE, "F", NULL, 0, 0.9,
-    {0, "part of each class's images that is set aside for testing, where there is no folder of those (default: none)"})
+SETTING(FLAG, grey, "grey", SL__IMPORT, NONE, NULL, NULL, 0, 0, {0, "make grey images of one channel"})
+SETTING(REAL, test_fraction, "test-fraction", SL__IMPORT, NONE, "F", NULL, 0, 0.9,
+        {0, "share of each class's images to use for testing, if there is no folder of test images (default: none)"})
 SETTING(FLAG, skip_bad, "skip-bad", SL__IMPORT, NONE, NULL, NULL, 0, 0,
-        {0, "leave images out that cannot be read, and list them at the end"})
-SETTING(INTEGER, top, "top", SL__PREDICT, NONE, "N", "1", 1, 1e6, {0, "classes shown for each image"})
+        {0, "skip unreadable images, and list them at the end"})
+SETTING(INTEGER, top, "top", SL__PREDICT, NONE, "N", "1", 1, 1e6, {0, "number of classes to print for each image"})
 SETTING(INTEGER, ranks, "ranks", SL__GRAPH, NONE, "N", "1", 1, 4096,
-        {0, "show the step of the first of N ranks, and what moves between them"})
+        {0, "show the step of the first of N ranks, and the data that the ranks exchange"})
 SETTING(FLAG, tasks, "tasks", SL__GRAPH, NONE, NULL, NULL, 0, 0,
         {0, "show every task, not one line per layer and operation"})
 SETTING(FLAG, dot, "dot", SL__GRAPH, NONE, NULL, NULL, 0, 0, {0, "print the graph for dot (graphviz)"})
 SETTING(FLAG, models, "models", SL__INFO, NONE, NULL, NULL, 0, 0, {0, "list the models and their sizes"})
 SETTING(FLAG, no_measure, "no-measure", SL__BENCH | SL__INFO, NONE, NULL, NULL, 0, 0,
-        {0, "leave out the measurement of sgemm peak and memory bandwidth"})
+        {0, "do not measure sgemm peak and memory bandwidth"})
 SETTING(FLAG, no_priorities, "no-priorities", SL__BENCH, NONE, NULL, NULL, 0, 0,
-        {0, "tell StarPU no priorities of tasks (to see what they bring)"})
+        {0, "give StarPU no task priorities, to see their effect"})
 SETTING(TEXT, policies, "policies", SL__COMPARE, NONE, "LIST", NULL, 0, 0,
         {0,
-         "scheduling policies to compare, with commas between, or all that StarPU has; eager is always among them "
-         "(default: eager,lws,prio,dmda,dmdas, and heteroprio where there are GPUs)"})
+         "scheduling policies to compare, separated by commas, or all that StarPU has; eager always takes part "
+         "(default: eager,lws,prio,dmda,dmdas, and heteroprio on machines with GPUs)"})
 SETTING(CHOICE, priorities, "priorities", SL__COMPARE, NONE, "on|off|both", "on", 0, 0,
-        {0, "compare each policy with priorities of tasks, without, or both"})
+        {0, "compare each policy with task priorities, without them, or both"})
 SETTING(REAL, minutes, "minutes", SL__COMPARE, NONE, "M", NULL, 0, 1e6,
         {0,
-         "take about M minutes: measure as many --repetitions, of as many --steps, as fit, where these are not given "
-         "(default 3; with --repetitions no limit)"})
+         "take about M minutes: choose --repetitions and --steps to fit, unless they are given (default 3; with "
+         "--repetitions no limit)"})
 SETTING(INTEGER, repetitions, "repetitions", SL__COMPARE, NONE, "N", NULL, 3, 1e6,
-        {0, "processes of each policy, which take turns (default: see --minutes)"})
+        {0, "measure each policy N times, in turn with the others (default: see --minutes)"})
 SETTING(REAL, timeout, "timeout", SL__GRADE, NONE, "SECONDS", "60", 0.1, 1e6, {0, "end a submission that takes longer"})
 SETTING(INTEGER, memory, "memory", SL__GRADE, NONE, "MB", "2048", 1, 1e9,
-        {0, "end a submission whose processes have more in memory"})
-SETTING(
-    TEXT, bundle, "bundle", SL__COMPARE, NONE, "FILE.tar.gz", NULL, 0, 0,
-    {0,
-     "pack what another person needs to repeat the comparison: options, machine, every repetition, models, a script"})
+        {0, "end a submission whose processes use more memory"})
+SETTING(TEXT, bundle, "bundle", SL__COMPARE, NONE, "FILE.tar.gz", NULL, 0, 0,
+        {0,
+         "write an archive with which others can repeat the comparison: options, machine, every repetition, "
+         "performance models, a script"})
 SETTING(FLAG, no_record, "no-record", SL__BENCH, NONE, NULL, NULL, 0, 0,
-        {0, "record no tasks, to see what recording costs; shares of worker time are not known then"})
-SETTING(TEXT, config, "config", SL__ALL, NONE, "FILE", NULL, 0, 0, {0, "YAML file with options as keys; flags win"})
+        {0, "record no tasks, to see the cost of recording; shares of worker time are then unknown"})
+SETTING(TEXT, config, "config", SL__ALL, NONE, "FILE", NULL, 0, 0,
+        {0, "YAML file with options as keys; options on the command line override it"})
 SETTING(FLAG, json, "json", SL__ALL, NONE, NULL, NULL, 0, 0, {0, "print JSON"})
 SETTING(FLAG, quiet, "quiet", SL__ALL, NONE, NULL, NULL, 0, 0, {0, "print results and errors only"})
-SETTING(FLAG, help, "help", SL__ALL, NONE, NULL, NULL, 0, 0, {0, "print this"})
+SETTING(FLAG, help, "help", SL__ALL, NONE, NULL, NULL, 0, 0, {0, "print this help"})
