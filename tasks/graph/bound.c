@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATHS = 16 }; /* number of paths at most; each raises T by less */
+enum { PATHS = 16 }; /* most paths; each further path raises T by less */
 
 /* --- paths ---------------------------------------------------------------------------------------------------------
  */

@@ -23,7 +23,7 @@ sl_graph *sl_graph_create(int64_t batch, const sl_operation *copy, const sl_oper
   graph->copy = copy;
   graph->add = add;
   if (batch < 1) {
-    sl_fail(SL_EINVAL, "a batch of %lld samples: it takes at least 1", (long long)batch);
+    sl_fail(SL_EINVAL, "a batch of %lld samples: at least 1 is needed", (long long)batch);
     sl_graph_fail(graph, SL_EINVAL, NULL);
   }
   return graph;
@@ -226,7 +226,7 @@ sl_value sl_graph_tensor(sl_graph *graph, sl_role role, const char *layer, const
     const sl_value_info *info = graph->value[old];
     if (info->role == role && info->dtype == dtype && sl_shape_equal(&info->shape, &shape)) return old;
     char a[SL_SHAPE_TEXT], b[SL_SHAPE_TEXT];
-    sl_fail(SL_ESHAPE, "tensor '%s' %s %s exists already as %s %s; layers of other shape need a name of their own",
+    sl_fail(SL_ESHAPE, "tensor '%s' %s %s exists already as %s %s; give layers of different shapes different names",
             name, sl_dtype_name(dtype), sl_shape_text(&shape, a, sizeof a), sl_dtype_name(info->dtype),
             sl_shape_text(&info->shape, b, sizeof b));
     sl_graph_fail(graph, SL_ESHAPE, layer);
@@ -292,9 +292,8 @@ static sl_array array_of(const sl_value_info *info) {
   return (sl_array){.shape = info->shape, .dtype = info->dtype, .row0 = info->row0, .parts = 1};
 }
 
-/* Layout of arrays: the parts of all inputs, one after another; then, only where an argument has several parts, its
- * whole array; then the outputs. Arguments must stand in a row for call->in, so wholes and single parts are laid out as
- * n_arg arrays of their own when the node has in_part. */
+/* Layout of arrays: first the parts of all inputs, then, if the node has in_part, one array for each of its n_arg
+ * arguments, then the outputs. call->in needs the arguments side by side, which the parts are not. */
 void sl_call_describe(const sl_graph *graph, const sl_node *node, sl_array *arrays, sl_call *call) {
   sl_array *part = arrays, *in = node->in_part ? arrays + node->n_in : arrays, *out = arrays + node->n_in + node->n_arg;
   for (int i = 0; i < node->n_in; i++) {

@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-/* What a value is for. Parameters and state outlive a step: they are bound by name to tensors of a store. */
+/* The role of a value. Parameters and state outlive a step: they are bound by name to tensors of a store. */
 typedef enum sl_role { SL_ROLE_TEMPORARY, SL_ROLE_PARAMETER, SL_ROLE_STATE } sl_role;
 
 /* How many pieces a value has: one per shard (dimension 0 is the batch), one per leaf, or one. A node works at the
@@ -58,7 +58,7 @@ struct sl_value_info {
   sl_init init;
   int decay;    /* parameters: whether weight decay applies (matrices and filters, not biases nor norms) */
   int blocks;   /* logical graph: number of row blocks that the plan cuts it into */
-  int producer; /* index of the node that writes it first; -1 for parameters and state */
+  int producer; /* node that writes it first; -1 for parameters and state */
   /* placement */
   int logical;            /* the logical value that this one is a piece of */
   int leaf, shard, block; /* -1: not divided so */

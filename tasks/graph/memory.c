@@ -123,7 +123,7 @@ static int insert(slot *s, int at, group *mine) {
   return 1;
 }
 
-/* Whether another user of the group waits for this one directly, so that waiting for the other is enough. */
+/* Whether another user of the group depends directly on this one, so that it is enough to wait for the other. */
 static int covered(const planner *p, int old, int node) {
   for (int v = old; v >= 0; v = p->next[v])
     for (int u = p->first_user[v]; u < p->first_user[v + 1]; u++)

@@ -14,8 +14,8 @@ sl_status sl_groups_create(const sl_graph *logical, const sl_graph *step, const 
   *groups = NULL;
   const size_t most = (size_t)step->n_nodes + 1;
   sl_groups *g = calloc(1, sizeof *g);
-  /* first[2 l]: the tasks of logical node l; first[2 l + 1]: the additions over leaves that spreading put behind it;
-   * at the end the exchanges, which belong to no logical node */
+  /* first[2 l]: the tasks of logical node l; first[2 l + 1]: the additions over leaves that spreading put after it.
+   * Exchanges come at the end, since they belong to no logical node. */
   int *first = malloc(2 * ((size_t)logical->n_nodes + 1) * sizeof *first);
   if (g) g->group = calloc(most, sizeof *g->group), g->of = calloc(most, sizeof *g->of);
   if (!g || !first || !g->group || !g->of) {
@@ -131,7 +131,7 @@ sl_status sl_print_table(const sl_picture *p, FILE *file) {
           1e-6 * t.cost.flops, 1e-6 * t.cost.bytes, 1e6 * t.seconds);
   fprintf(file,
           "predicted step on %d workers (threads per worker %d): %.3f ms; critical path %.3f ms, so at most %.1f "
-          "workers are of use\n",
+          "workers can help\n",
           p->workers, p->threads, 1e3 * p->schedule->makespan, 1e3 * p->schedule->critical_path,
           t.seconds / p->schedule->critical_path);
   if (p->memory)
@@ -144,7 +144,7 @@ sl_status sl_print_table(const sl_picture *p, FILE *file) {
             1e-6 * (double)p->memory->unshared, 1e-6 * (double)p->memory->persistent, 1e-6 * (double)t.scratch,
             1e-6 * (double)p->inputs, 1e-6 * (double)t.other);
   sl_groups_destroy(groups);
-  return ferror(file) ? sl_fail(SL_EIO, "the table cannot be written") : SL_OK;
+  return ferror(file) ? sl_fail(SL_EIO, "the graph's table cannot be written") : SL_OK;
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------- */
@@ -282,5 +282,5 @@ sl_status sl_print_dot(const sl_picture *p, FILE *file) {
   else
     SL_TRY(dot_groups(p, file));
   fputs("}\n", file);
-  return ferror(file) ? sl_fail(SL_EIO, "the drawing cannot be written") : SL_OK;
+  return ferror(file) ? sl_fail(SL_EIO, "the graph's drawing cannot be written") : SL_OK;
 }

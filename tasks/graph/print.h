@@ -36,7 +36,7 @@ sl_status sl_groups_create(const sl_graph *logical, const sl_graph *step, const 
 void sl_groups_destroy(sl_groups *groups); /* NULL is allowed */
 const char *sl_phase_name(sl_phase phase); /* "forward" */
 
-/* The things to show; borrowed. */
+/* What to show; all pointers are borrowed. */
 typedef struct sl_picture {
   const char *title;
   const sl_graph *logical, *step;

@@ -1,11 +1,10 @@
-/* The recomputation pass: chooses the values that are not kept, and adds clones of the nodes that compute them
- * again. */
+/* The recomputation pass: chooses the values to drop, and adds clones of the nodes that compute them again. */
 #include "tasks/graph/recompute.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A value that is so many times smaller than its segment's largest is kept. */
+/* A value this many times smaller than the largest of its segment is kept. */
 enum { SMALL = 16 };
 
 const char *const sl_recompute_names[] = {
@@ -59,7 +58,7 @@ static sl_status choose(pass *p) {
   return SL_OK;
 }
 
-/* The value that a backward node reads in place of v. Clones that read no other clone wait for `after`. */
+/* Returns the clone of v that a backward node reads instead. Clones that read no other clone wait for `after`. */
 static sl_value again(pass *p, sl_value v, sl_value after) {
   if (!p->given_up[v]) return v;
   if (p->clone[v] != SL_NONE) return p->clone[v];
@@ -93,7 +92,7 @@ static sl_value again(pass *p, sl_value v, sl_value after) {
   return p->clone[v];
 }
 
-/* The first input that comes from the backward pass: the gradient that has arrived. */
+/* The node's first input made by the backward pass, which is a gradient. */
 static sl_value arrived(const sl_graph *g, const sl_node *node) {
   for (int k = 0; k < node->n_in; k++) {
     const int producer = g->value[node->in[k]]->producer;

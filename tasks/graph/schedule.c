@@ -356,7 +356,7 @@ sl_status sl_schedule_create(const sl_graph *g, const char *keep, const sl_tiles
            move = s->cost[i].bytes / (g->node[i]->bucket ? machine->exchange : machine->bytes);
     s->seconds[i] = machine->overhead + (compute > move ? compute : move);
   }
-  for (int i = s->n - 1; i >= 0; i--) { /* so far urgency[i] is the longest path behind node i */
+  for (int i = s->n - 1; i >= 0; i--) { /* here urgency[i] is the longest path after node i */
     s->urgency[i] += s->seconds[i];
     if (s->urgency[i] > s->critical_path) s->critical_path = s->urgency[i];
     for (int k = s->from[i]; k < s->from[i + 1]; k++)

@@ -1,7 +1,7 @@
 /* Sums over the ranks (SL_TRANSFER_SUM). Sums that are complete one after another share an exchange node, a bucket, so
  * that few large messages are sent. A bucket ends when it is full, when a node reads one of its values, or when the
- * next sum goes elsewhere; so no bucket waits for a later one. What ends a bucket is the same on every rank, and so are
- * the buckets. */
+ * next sum goes elsewhere; so no bucket waits for a later one. These conditions are the same on every rank, and so
+ * are the buckets. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* Copies of what one rank has (SL_TRANSFER_COPY): for a node that every rank computes, and, at the end of the step, the
- * parameters that their owners have updated. */
+/* Copies from one rank to all others (SL_TRANSFER_COPY): inputs of a node that every rank computes and, at the end of
+ * the step, parameters that their owners have updated. */
 #include <stdlib.h>
 
 #include "tasks/spread/parts.h"
@@ -15,7 +15,7 @@ sl_status sl__add_copy(sl__spread *s, const char *name, sl_phase phase, int rank
   return SL_OK;
 }
 
-/* Room for the pieces of all copies that are due. */
+/* Allocates an array for the pieces of all copies that are due. */
 static sl_value *make_room(const sl__spread *s) {
   const sl_transfer *t;
   int n = 0;
@@ -30,7 +30,7 @@ static sl_status list_pieces(sl__spread *s, sl_value v, sl_value *pieces, int *n
   return SL_OK;
 }
 
-/* An exchange node for each owner. */
+/* Adds an exchange node for each owner. */
 sl_status sl__copy_inputs(sl__spread *s) {
   const sl_transfer *t;
   int next = s->due;

@@ -1,4 +1,4 @@
-/* The operation of exchange nodes, and adding one. */
+/* The operation of exchange nodes, and the function that adds a node. */
 #include "tasks/spread/exchange_node.h"
 
 /* Bytes of the values that move; further outputs move nothing. */

@@ -1,5 +1,5 @@
-/* An exchange between ranks as a node of the step graph: the sums of several values over all ranks, for all or for one;
- * or one rank's values, copied to the others. The values of one node are a bucket.
+/* An exchange between ranks as a node of the step graph. It sums several values over all ranks, for all ranks or for
+ * one, or it copies one rank's values to the others. The values of one node are a bucket.
  *
  * The inputs of a sum are this rank's partial sums: for each subtree of its leaves, those of all values. Its first
  * outputs are the inputs of the first subtree, which the whole sums replace. The inputs of a copy are its first
@@ -11,11 +11,11 @@
 #include "runtime/exchange/move.h"
 #include "tasks/graph/graph.h"
 
-enum { SL__BUCKET_BYTES = 2 << 20 }; /* a bucket of so many bytes or more is full */
+enum { SL__BUCKET_BYTES = 2 << 20 }; /* a bucket of this size or more is full */
 
 typedef struct sl__exchange_attr {
   sl_exchange_move move;
-  int values; /* values that are summed or copied: the first outputs */
+  int values; /* number of values summed or copied: the first outputs */
 } sl__exchange_attr;
 
 extern const sl_operation sl__exchange_operation;

@@ -1,11 +1,11 @@
 /* Gathered sums (SL_TRANSFER_GATHER). A node that adds rows of its inputs to a few rows of a large table has no sum per
- * leaf: the inputs, which are smaller, are copied from each rank to all, and the node's tasks add all shards of the
- * batch, in order, to the whole sum. */
+ * leaf. Instead each rank copies its inputs, which are smaller, to all ranks, and the node's tasks add all shards of
+ * the batch, in order, to the whole sum. */
 #include <stdlib.h>
 
 #include "tasks/spread/parts.h"
 
-/* Pieces of all shards of the batch: this rank's own, and buffers for those of the others. */
+/* Makes the pieces of all shards of the batch: this rank's own, and buffers for the other ranks' shards. */
 static sl_status make_copies(sl__spread *s, sl_value v) {
   const int first = s->mine.first * s->per_leaf, end = first + s->mine.n * s->per_leaf;
   s->copy[v] = malloc((size_t)s->plan->shards * sizeof(sl_value));
@@ -17,7 +17,7 @@ static sl_status make_copies(sl__spread *s, sl_value v) {
   return sl_graph_status(s->to);
 }
 
-/* An exchange node for each rank that has shards. */
+/* Adds an exchange node for each rank that has shards. */
 sl_status sl__gather_inputs(sl__spread *s) {
   const sl_transfer *t;
   int values = 0;

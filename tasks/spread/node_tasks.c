@@ -5,14 +5,14 @@
 #include "tasks/spread/masks.h"
 #include "tasks/spread/parts.h"
 
-/* What one task is for; -1: the task is not divided so. A gathering task has a shard and no leaf. */
+/* The shard, leaf and row block of a task; -1: not divided so. A gathering task has a shard and no leaf. */
 typedef struct part {
   int shard, leaf, block;
 } part;
 
 static int most(int a, int b) { return a > b ? a : b; }
 
-/* Row blocks that a node is repeated for: those of its mapped arguments. */
+/* Number of row blocks that a node is repeated for: the blocks of its mapped arguments. */
 static int node_blocks(const sl__spread *s, const sl_node *node) {
   int blocks = 1;
   for (int i = 0; i < node->n_in; i++)
@@ -29,7 +29,7 @@ static int piece_number(const sl__spread *s, sl_value v, const part *p) {
   return scope == SL_SCOPE_LEAF || (s->partial[v] && p->leaf >= 0) ? p->leaf - s->mine.first : 0;
 }
 
-/* Writes the pieces of input i into in; how many: several where the operation takes all row blocks. */
+/* Writes the pieces of input i into `in` and returns their number: several if the operation takes all row blocks. */
 static int input_pieces(const sl__spread *s, const sl_node *node, int i, const part *p, sl_value *in) {
   const sl_value v = node->in[i];
   const int blocks = s->blocks[v];
@@ -51,8 +51,8 @@ static sl_value output_piece(const sl__spread *s, sl_value v, const part *p) {
   return s->piece[v][piece_number(s, v, p) * blocks + (blocks > 1 ? p->block : 0)];
 }
 
-/* The first shard of a leaf overwrites a sum, the others add to it. So does a gathering task, with the shards of the
- * batch; where the sum has another use, its node adds in any case. */
+/* Whether a task adds to the sum v. The first shard of a leaf overwrites it, the others add; gathering tasks do the
+ * same over the shards of the batch. A node that adds to another use's sum sets `accumulate` itself. */
 static int adds(const sl__spread *s, sl_value v, const part *p) {
   if (p->shard < 0 || s->from->value[v]->scope == SL_SCOPE_SAMPLE) return 0;
   return p->leaf < 0 ? p->shard > 0 : p->shard % s->per_leaf > 0;
@@ -111,7 +111,7 @@ static sl_status add_task(sl__spread *s, int index, const part *p) {
   return sl_graph_status(s->to);
 }
 
-/* The tasks of one shard, one leaf, or the whole. */
+/* Adds the tasks of one shard, of one leaf, or of the whole batch. */
 static sl_status add_blocks(sl__spread *s, int index, int shard, int leaf) {
   const int blocks = node_blocks(s, s->from->node[index]);
   for (int b = 0; b < blocks; b++) SL_TRY(add_task(s, index, &(part){shard, leaf, blocks > 1 ? b : -1}));

@@ -10,7 +10,7 @@ enum { NONE = -1, SEVERAL = -2 };
 
 typedef struct finder {
   const sl_graph *g;
-  int *value, *node; /* the parameter to whose family each belongs; NONE, SEVERAL */
+  int *value, *node; /* parameter whose family each belongs to; NONE, SEVERAL */
   int *last;         /* [values] the last node that writes it */
 } finder;
 
@@ -48,8 +48,8 @@ static void find_families(finder *f) {
     }
 }
 
-/* A gradient joins the family that alone reads it. Nodes that take it by rows follow, and so do temporaries that a
- * family makes. */
+/* A gradient joins a family if no other family reads it. Nodes that take the gradient by rows join too, and so do
+ * temporaries that the family makes. */
 static void follow_values(finder *f) {
   const sl_graph *g = f->g;
   for (int i = 0; i < g->n_nodes; i++) {
@@ -74,7 +74,7 @@ static void follow_values(finder *f) {
   }
 }
 
-/* A parameter has no owner where a node updates it together with another one, or where two families share its state. */
+/* A parameter gets no owner if a node updates it together with another one, or if two families share its state. */
 static void leave_out(const finder *f, char *listed) {
   const sl_graph *g = f->g;
   for (int i = 0; i < g->n_nodes; i++)
@@ -85,7 +85,7 @@ static void leave_out(const finder *f, char *listed) {
     }
 }
 
-/* Consecutive parameters, about a bucket of them, that get the same owner. */
+/* Consecutive parameters, about a bucket's bytes, that get the same owner. */
 typedef struct run {
   int first, n;
   size_t bytes;

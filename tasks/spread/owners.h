@@ -1,10 +1,10 @@
 /* Which rank updates which parameter: ZeRO stage 1 (Rajbhandari et al. 2020).
  *
  * Each parameter has one owner. Only the owner receives the sum of its gradient, keeps its optimizer state, and runs
- * the nodes of the update phase that concern this parameter alone. These nodes are found from what they read: a node
+ * the nodes of the update phase that concern this parameter alone. Their inputs identify these nodes: a node
  * that reads a single parameter, or takes the gradient of one parameter by rows (its row norms), belongs to that
- * parameter's owner. Every rank computes all other nodes, from copies of what the owners have; so every sum has the
- * same order, and no bit depends on who owns what. Private to tasks/. */
+ * parameter's owner. Every rank computes all other nodes, from copies of the owners' values. So every sum has the same
+ * order, and no bit depends on the owners. Private to tasks/. */
 #ifndef SL_OWNERS_H
 #define SL_OWNERS_H
 
@@ -17,9 +17,9 @@ typedef struct sl__owners {
   int n;
 } sl__owners;
 
-/* Of a complete logical graph; the same on every rank. Parameters whose gradients share a bucket have the same owner.
- * Each rank owns about as many bytes as the others: the largest runs are given away first, each to the rank that has
- * the fewest bytes. A parameter is never divided. SL_ENOMEM. */
+/* Finds the owners for a complete logical graph; the result is the same on every rank. Parameters whose gradients share
+ * a bucket have the same owner. The ranks own about equal numbers of bytes: the largest runs are assigned first, each
+ * to the rank with the fewest bytes. A parameter is never divided. SL_ENOMEM. */
 sl_status sl__owners_find(const sl_graph *logical, int ranks, sl__owners **owners);
 void sl__owners_destroy(sl__owners *owners); /* NULL is allowed */
 

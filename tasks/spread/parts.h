@@ -1,20 +1,20 @@
-/* What the files of the spreading share: its state while the logical graph is walked, and what each file does. Private
- * to tasks/spread. */
+/* Shared by the files of tasks/spread: the state of the pass as it walks the logical graph, and the functions of each
+ * file. Private to tasks/spread. */
 #ifndef SL_SPREAD_PARTS_H
 #define SL_SPREAD_PARTS_H
 
 #include "tasks/spread/exchange_node.h"
 #include "tasks/spread/spread.h"
 
-/* Sums that one exchange node will complete. item[i * subtrees + k] holds value i, summed over subtree k of my leaves;
- * the whole sum replaces item[i * subtrees]. */
+/* The sums that the next exchange node completes. item[i * subtrees + k] holds value i, summed over subtree k of my
+ * leaves; the whole sum replaces item[i * subtrees]. */
 typedef struct sl__sum_bucket {
   sl_placement to; /* REPLICATED: all ranks get the sums; OWNED: one does */
   int lossy;       /* the messages may be compressed */
   sl_value *item;
   int n, most; /* values; room */
   size_t bytes;
-  const char *name; /* of the layer that the first value comes from */
+  const char *name; /* layer of the first value */
   sl_phase phase;
 } sl__sum_bucket;
 
@@ -30,19 +30,19 @@ typedef struct sl__spread {
   int *blocks;      /* [logical values] row blocks */
   sl_value **piece; /* [logical values] its pieces: [my shards], [my leaves], or [my leaves or 1][blocks] */
   sl_value **copy;  /* [logical values] a gathered value: [all shards]; NULL: not gathered */
-  char *partial;    /* [logical values] a sum over leaves: it has a piece for each */
-  sl_leaves subtree[SL_MAX_SUBTREES]; /* the largest subtrees that my leaves contain */
+  char *partial;    /* [logical values] 1: a sum over leaves, with a piece for each leaf */
+  sl_leaves subtree[SL_MAX_SUBTREES]; /* largest subtrees within my leaves */
   int subtrees;
-  int at;                /* the logical node that is spread now; n_nodes: the end of the step */
-  int due;               /* the first transfer that is due there or later */
-  sl__sum_bucket bucket; /* the one that is being filled */
-  char *waiting;         /* [logical values] in it */
-  int exchanges;         /* nodes so far */
-  char *released;        /* [transfers] a WAIT that an exchange node already makes */
+  int at;                /* the current logical node; n_nodes: the end of the step */
+  int due;               /* the first transfer due at that node or later */
+  sl__sum_bucket bucket; /* the bucket that is being filled */
+  char *waiting;         /* [logical values] 1: in the bucket */
+  int exchanges;         /* number of exchange nodes so far */
+  char *released;        /* [transfers] 1: a WAIT that an exchange node already makes */
 } sl__spread;
 
-/* The next transfer of that kind in front of node s->at, from *next on; NULL: there is no more. *next starts at s->due.
- */
+/* The next transfer of this kind that is due in front of node s->at; NULL: none is left. *next holds the position in
+ * the list and starts at s->due. */
 static inline const sl_transfer *sl__next_due(const sl__spread *s, sl_transfer_kind kind, int *next) {
   const sl_placements *p = s->placements;
   for (; *next < p->n_transfers && p->transfer[*next].before == s->at; (*next)++)
@@ -51,9 +51,9 @@ static inline const sl_transfer *sl__next_due(const sl__spread *s, sl_transfer_k
 }
 
 /* pieces.c: logical values become pieces. */
-sl_value_info sl__shard_piece(const sl__spread *s, sl_value v, int shard); /* described, not added */
+sl_value_info sl__shard_piece(const sl__spread *s, sl_value v, int shard); /* describes a piece; does not add it */
 sl_status sl__make_pieces(sl__spread *s, sl_value v);
-sl_value sl__piece_of_leaf(const sl__spread *s, sl_value v, int leaf, int block); /* of a sum */
+sl_value sl__piece_of_leaf(const sl__spread *s, sl_value v, int leaf, int block); /* a piece of a sum */
 
 /* node_tasks.c: logical nodes become tasks. */
 sl_status sl__add_tasks(sl__spread *s, int index);           /* all tasks of a node that does not gather */
@@ -69,15 +69,15 @@ sl_status sl__close_bucket(sl__spread *s);
 /* gathered.c: samples of all ranks for a node that gathers. */
 sl_status sl__gather_inputs(sl__spread *s);
 
-/* copies.c: values that one rank has. */
-sl_status sl__copy_inputs(sl__spread *s);     /* for the node under way */
+/* copies.c: copies from one rank to all. */
+sl_status sl__copy_inputs(sl__spread *s);     /* for the current node */
 sl_status sl__copy_parameters(sl__spread *s); /* at the end of the step */
 sl_status sl__add_copy(sl__spread *s, const char *name, sl_phase phase, int rank, const sl_value *pieces, int n);
 
 /* waits.c: no owner overwrites a parameter before all ranks have read it. */
-int sl__waits_room(const sl__spread *s);             /* pieces that sl__take_waits may give */
-int sl__take_waits(sl__spread *s, sl_value *pieces); /* those that an exchange node added now makes; how many */
-sl_status sl__add_wait_node(sl__spread *s);          /* an exchange node for those that are left, if any */
+int sl__waits_room(const sl__spread *s);             /* most pieces that sl__take_waits may return */
+int sl__take_waits(sl__spread *s, sl_value *pieces); /* waits that the next exchange node makes; returns their number */
+sl_status sl__add_wait_node(sl__spread *s);          /* an exchange node for the waits that are left, if any */
 
 /* turns.c: micro-batches. */
 sl_status sl__take_turns(sl_graph *step, const sl_plan *plan, sl_leaves mine);

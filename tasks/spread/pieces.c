@@ -1,5 +1,5 @@
-/* Logical values become pieces: one for each of this rank's shards or leaves, or one in all, cut into row blocks where
- * the plan says so. */
+/* Logical values become pieces: one per shard or leaf of this rank, or a single one, each cut into row blocks if the
+ * plan says so. */
 #include <stdlib.h>
 
 #include "tasks/spread/parts.h"

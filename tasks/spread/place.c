@@ -1,16 +1,16 @@
-/* The pass that finds where every value lies and what must move between the ranks (placement.h).
+/* The pass that gives every value its placement and finds the transfers between the ranks (placement.h).
  *
- * A value travels: its last writer leaves it as `made`; it comes to lie as `value` when it is complete (a sum over the
- * ranks) or at the end of the step (a parameter that one rank has updated); and on the way each reader gets it as it
- * needs it. */
+ * A value changes its placement during a step. Its last writer leaves it as `made`. It becomes `value` when it is
+ * complete (a sum over the ranks) or at the end of the step (a parameter that one rank has updated). Before each reader
+ * a transfer brings it to the placement that the reader needs. */
 #include <stdlib.h>
 
 #include "tasks/spread/masks.h"
 #include "tasks/spread/owners.h"
 #include "tasks/spread/placement.h"
 
-/* What a node needs and makes, by the ranks that compute it and by whether the value has WHOLE scope. Operations say
- * nothing of ranks: this follows from scopes. OWNED: by the rank that computes the node. */
+/* The placements that a node needs and makes, by the ranks that compute it and by whether the value has WHOLE scope.
+ * Operations do not know ranks: placements follow from scopes. OWNED: by the rank that computes the node. */
 static const struct rule {
   sl_place_kind needs, makes;
 } rules[SL_PLACE_KINDS][2] = {
@@ -24,14 +24,14 @@ enum { NONE = -1 };
 typedef struct walk {
   const sl_graph *g;
   sl_placements *p;
-  sl_placement *have; /* [values] at this point of the graph */
-  char *written;      /* [values] there is something in it */
+  sl_placement *have; /* [values] placement at this point of the graph */
+  char *written;      /* [values] 1: already written */
   int *last;          /* [values] the last node that adds to it, gathering nodes aside; NONE */
   int *last_read;     /* [values] the last node before the update phase that reads it; NONE */
   int *turn;          /* [values] place in p->owned */
-  int *order;         /* [transfers] of two that are due at one node, the smaller goes first */
+  int *order;         /* [transfers] rank among transfers due at the same node */
   int first_update;   /* node */
-  int most;           /* transfers that there is room for */
+  int most;           /* transfers allocated */
 } walk;
 
 static sl_placement placed(sl_place_kind kind, int rank) {
@@ -62,14 +62,14 @@ static sl_status record(walk *w, const sl_transfer *transfer, int order) {
   return SL_OK;
 }
 
-/* Brings a value to where `node` needs it, in front of node `before`. */
+/* Adds the transfer that gives a value the placement that `node` needs, due in front of node `before`. */
 static sl_status bring(walk *w, int node, sl_value v, sl_placement need, unsigned access, int before) {
   const sl_placement have = w->have[v];
   const sl_transition *row = sl_transition_find(have, need, access);
   if (!row)
     return sl_fail(SL_EINVAL,
-                   "layer '%s' (%s): value '%s' lies %s and is needed %s, and no exchange leads there: the table in "
-                   "tasks/spread/placement.c has no such row",
+                   "layer '%s' (%s): no exchange brings value '%s' from %s to %s: add a row to the table in "
+                   "tasks/spread/placement.c",
                    w->g->node[node]->name, w->g->node[node]->op->name, w->g->value[v]->name,
                    sl_placement_text(have, (char[SL_PLACEMENT_TEXT]){0}),
                    sl_placement_text(need, (char[SL_PLACEMENT_TEXT]){0}));
@@ -85,7 +85,8 @@ static sl_status bring(walk *w, int node, sl_value v, sl_placement need, unsigne
   return record(w, &t, w->p->n_owned + w->p->n_transfers);
 }
 
-/* Parameters and state are overwritten where they lie; temporaries of one rank are no business of the others. */
+/* Whether a node reads or overwrites an input. Overwriting matters for parameters and state only: other ranks never see
+ * the temporaries of a rank. */
 static unsigned access_of(const walk *w, const sl_node *node, int input) {
   unsigned access = SL_PLACE_READS;
   for (int j = 0; j < node->n_out && w->g->value[node->in[input]]->role != SL_ROLE_TEMPORARY; j++)
@@ -105,19 +106,19 @@ static sl_status place_node(walk *w, int i) {
     if (adds) SL_TRY(bring(w, i, v, makes, SL_PLACE_READS, i));
     w->have[v] = w->p->made[v] = makes;
     w->written[v] = 1;
-    if (makes.kind == SL_PLACE_PARTIAL && w->last[v] == i) /* complete: the sum begins before anyone asks for it */
+    if (makes.kind == SL_PLACE_PARTIAL && w->last[v] == i) /* complete: its exchange begins before a node needs it */
       SL_TRY(bring(w, i, v, w->p->value[v], SL_PLACE_READS, i + 1));
   }
   return SL_OK;
 }
 
-/* Between two steps parameters and state lie as they did before. */
+/* At the end of a step, parameters and state return to their placement at its start. */
 static sl_status end_step(walk *w, sl_value v) {
   if (w->g->value[v]->role == SL_ROLE_TEMPORARY || w->last[v] == NONE) return SL_OK;
   return bring(w, w->last[v], v, w->p->value[v], SL_PLACE_READS, w->g->n_nodes);
 }
 
-/* Whether a node adds the samples of all ranks to one whole sum: its inputs, moved twice, are smaller than that sum. */
+/* Whether a node gathers: it does if moving its inputs twice takes fewer bytes than its sum. */
 static int gathers(const sl_graph *g, const sl_node *node) {
   size_t bytes = 0;
   if (!node->op->gathers || node->n_out != 1 || g->value[node->out[0]]->scope != SL_SCOPE_WHOLE) return 0;
@@ -129,7 +130,9 @@ static int gathers(const sl_graph *g, const sl_node *node) {
   return 2 * bytes < sl_value_bytes(g->value[node->out[0]]);
 }
 
-/* Which nodes gather, and where the other sums are complete. Only the last addition to a value can gather. */
+/* Finds the nodes that gather, and the nodes that complete the other sums. Only the last addition to a value can
+ * gather.
+ */
 static void find_last(walk *w) {
   const sl_graph *g = w->g;
   w->first_update = g->n_nodes;
@@ -147,7 +150,8 @@ static void find_last(walk *w) {
     for (int j = 0; j < g->node[i]->n_out && !w->p->gathers[i]; j++) w->last[g->node[i]->out[j]] = i;
 }
 
-/* Where values are to lie and which ranks compute each node. owners NULL: all parameters are updated on every rank. */
+/* Chooses each value's placement and the ranks that compute each node. owners NULL: every rank updates all parameters.
+ */
 static void choose(walk *w, const sl__owners *owners) {
   const sl_graph *g = w->g;
   sl_placements *p = w->p;
@@ -174,7 +178,7 @@ static void choose(walk *w, const sl__owners *owners) {
   }
 }
 
-/* By `before`; few are out of order, and those by little. */
+/* Insertion sort by `before`: few transfers are out of order, and only by a few places. */
 static void sort_transfers(walk *w) {
   sl_transfer *t = w->p->transfer;
   for (int i = 1; i < w->p->n_transfers; i++) {

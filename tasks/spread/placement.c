@@ -5,24 +5,24 @@
 
 enum { ANY = SL_PLACE_READS | SL_PLACE_OVERWRITES };
 
-/* A new kind of parallelism adds its rows here. Where no row is, sl_placements_create fails: nothing is exchanged by
- * accident. */
+/* A new kind of parallelism adds its rows here. Without a matching row sl_placements_create fails, so nothing is
+ * exchanged by accident. */
 static const sl_transition table[] = {
-    /* Gradients and losses of plain data parallelism: every rank goes on with the sum. */
+    /* Gradients and losses of plain data parallelism: every rank gets the sum. */
     {SL_PLACE_PARTIAL, SL_PLACE_REPLICATED, ANY, SL_TRANSFER_SUM, SL_PLACE_REPLICATED},
     /* ZeRO 1: only the rank that updates a parameter needs its gradient. */
     {SL_PLACE_PARTIAL, SL_PLACE_OWNED, ANY, SL_TRANSFER_SUM, SL_PLACE_OWNED},
     /* ZeRO 1: every rank reads the norms that clipping adds up, and in the next step the updated parameters. */
     {SL_PLACE_OWNED, SL_PLACE_REPLICATED, ANY, SL_TRANSFER_COPY, SL_PLACE_REPLICATED},
-    /* Gathered sums: the rank that adds up needs the samples of all ranks. They are few, so that all ranks get them,
-     * also where only one adds up. */
+    /* Gathered sums: a rank that adds up needs the samples of all ranks. They are small, so all ranks get them, even if
+     * only one adds up. */
     {SL_PLACE_BY_SAMPLE, SL_PLACE_REPLICATED, SL_PLACE_READS, SL_TRANSFER_GATHER, SL_PLACE_REPLICATED},
     {SL_PLACE_BY_SAMPLE, SL_PLACE_OWNED, SL_PLACE_READS, SL_TRANSFER_GATHER, SL_PLACE_REPLICATED},
     /* After a gathering: each rank has its own samples among them. */
     {SL_PLACE_REPLICATED, SL_PLACE_BY_SAMPLE, SL_PLACE_READS, SL_TRANSFER_NONE, SL_PLACE_REPLICATED},
     /* The owner has a copy, such as the factor of clipping. */
     {SL_PLACE_REPLICATED, SL_PLACE_OWNED, SL_PLACE_READS, SL_TRANSFER_NONE, SL_PLACE_REPLICATED},
-    /* Ranks of a node may have a parameter in common memory: its owner overwrites it when all have read it. */
+    /* Ranks of a node may share a parameter's memory: the owner overwrites it after all ranks have read it. */
     {SL_PLACE_REPLICATED, SL_PLACE_OWNED, SL_PLACE_OVERWRITES, SL_TRANSFER_WAIT, SL_PLACE_REPLICATED},
 };
 

@@ -1,4 +1,4 @@
-/* Where values lie when several ranks compute a step, and what must move between the ranks.
+/* Placements: which ranks hold which part of a value when several ranks compute a step; and the transfers between them.
  *
  * Every value of a logical graph has a placement, and so has every node: the ranks that compute it. One rule table says
  * which placements a node needs its inputs to have and gives its outputs (place.c). sl_placements_create walks the
@@ -6,7 +6,7 @@
  * differ. One transition table (placement.c) says how each transfer is made. sl_spread turns transfers into exchange
  * nodes.
  *
- * So plain data parallelism, ZeRO stage 1, sums that are gathered and copies of norms are rows of two tables. */
+ * So plain data parallelism, ZeRO stage 1, gathered sums and copies of norms are rows of two tables. */
 #ifndef SL_PLACEMENT_H
 #define SL_PLACEMENT_H
 
@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 typedef enum sl_place_kind {
-  SL_PLACE_BY_SAMPLE,  /* each rank has the samples, or the leaves, that it computes */
+  SL_PLACE_BY_SAMPLE,  /* each rank holds the samples or leaves that it computes */
   SL_PLACE_BY_ROWS,    /* each rank has a run of rows (dimension 0); no operation has a rule for it yet */
   SL_PLACE_BY_COLUMNS, /* each rank has a run of columns (the last dimension); no operation has a rule for it yet */
   SL_PLACE_REPLICATED, /* every rank has all of it, with the same bits */
@@ -39,15 +39,15 @@ typedef enum sl_transfer_kind {
   SL_TRANSFER_WAIT    /* no data moves: the owner waits until all ranks have read the value */
 } sl_transfer_kind;
 
-/* What the reader does with a value: a mask. */
+/* A reader's access to a value: a mask. */
 enum { SL_PLACE_READS = 1, SL_PLACE_OVERWRITES = 2 };
 
-/* A row of the transition table: how a value that lies in one way is brought to a reader that needs it in another. */
+/* A row of the transition table: the transfer that changes a value's placement to the one that a reader needs. */
 typedef struct sl_transition {
   sl_place_kind have, need;
-  unsigned access; /* the row is for readers with one of these bits */
+  unsigned access; /* the row applies to readers with one of these bits */
   sl_transfer_kind kind;
-  sl_place_kind after; /* how the value lies then; OWNED: by the rank that needs it, or that had it */
+  sl_place_kind after; /* placement afterwards; OWNED: by the rank that needs it, or that had it */
 } sl_transition;
 
 /* One value that changes its placement. */
@@ -55,16 +55,15 @@ typedef struct sl_transfer {
   sl_transfer_kind kind;
   sl_value value; /* of the logical graph */
   sl_placement have, need;
-  int before; /* the logical node in front of which it is due; n_nodes: at the end of the step */
-  int since;  /* WAIT: it may be made in front of this node already, since no later one reads the value before `before`
-               */
+  int before; /* due in front of this logical node; n_nodes: at the end of the step */
+  int since;  /* WAIT: may already be made in front of this node, since no node from here to `before` reads the value */
   int lossy;  /* SUM: a gradient that only the update phase reads, so it may be compressed */
 } sl_transfer;
 
 typedef struct sl_placements {
   int ranks;
-  sl_placement *made;  /* [logical values] as the node that writes it last leaves it; as `value` where none does */
-  sl_placement *value; /* [logical values] once it is complete; parameters and state: between two steps */
+  sl_placement *made;  /* [logical values] as the last writer leaves it; = value if no node writes it */
+  sl_placement *value; /* [logical values] when complete; parameters and state: between two steps */
   sl_placement *node;  /* [logical nodes] the ranks that compute it */
   char *gathers;       /* [logical nodes] 1: adds the samples of all ranks to one whole sum (spread.h) */
   sl_value *owned; /* [n_owned] parameters that one rank updates, in the order in which their gradients are complete */
@@ -73,14 +72,14 @@ typedef struct sl_placements {
   int n_transfers;
 } sl_placements;
 
-/* The placements of a complete logical graph on `ranks` ranks; the same on every rank. zero: 0: every rank updates all
- * parameters; 1: each parameter and its optimizer state are updated by one rank (ZeRO stage 1, owners.h). SL_EINVAL: a
- * node needs a placement that no row of the transition table leads to; the text names layer, value and both placements.
+/* Finds the placements of a complete logical graph on `ranks` ranks; the same on every rank. zero 0: every rank updates
+ * all parameters; 1: one rank updates each parameter and its optimizer state (ZeRO stage 1, owners.h). SL_EINVAL: no
+ * row of the transition table leads to a placement that a node needs; the text names layer, value and both placements.
  * SL_ENOMEM. */
 sl_status sl_placements_create(const sl_graph *logical, int ranks, int zero, sl_placements **placements);
 void sl_placements_destroy(sl_placements *placements); /* NULL is allowed */
 
-/* The row that leads from `have` to `need`; for equal placements one that moves nothing; NULL: there is none. */
+/* The row that leads from `have` to `need`; equal placements give a row that moves nothing. NULL: no such row. */
 const sl_transition *sl_transition_find(sl_placement have, sl_placement need, unsigned access);
 int sl_placement_equal(sl_placement a, sl_placement b);
 int sl_placement_elsewhere(sl_placement placement, int rank); /* whether another rank owns it */

@@ -1,7 +1,7 @@
 /* Tables and JSON of transfers: what moves between the ranks in a step, and why. */
 #include "tasks/spread/print.h"
 
-/* Only moved bytes: a wait has none. */
+/* Megabytes that move; a wait moves none. */
 static double megabytes(const sl_graph *g, const sl_transfer *t) {
   return t->kind == SL_TRANSFER_WAIT ? 0 : 1e-6 * (double)sl_value_bytes(g->value[t->value]);
 }
@@ -19,7 +19,7 @@ sl_status sl_print_transfers(const sl_graph *g, const sl_placements *p, FILE *fi
     fprintf(file, "%-32s  %-18s  %-18s  %-8s %9.3f  %s\n", g->value[t->value]->name, sl_placement_text(t->have, have),
             sl_placement_text(t->need, need), sl_transfer_name(t->kind), megabytes(g, t), where(g, t));
   }
-  return ferror(file) ? sl_fail(SL_EIO, "the table cannot be written") : SL_OK;
+  return ferror(file) ? sl_fail(SL_EIO, "the table of transfers cannot be written") : SL_OK;
 }
 
 sl_status sl_transfers_to_json(const sl_graph *g, const sl_placements *p, json_t **json) {

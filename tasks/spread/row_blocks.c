@@ -1,6 +1,6 @@
 /* Chooses the weights that are cut into row blocks. Values that one operation maps block by block (a weight, its
- * gradient, its momentum) must be cut alike, so they form classes; a class is cut if every use allows it and it has
- * enough rows. */
+ * gradient, its momentum) must have the same blocks, so they form a class. A class is cut if every use allows it and it
+ * has enough rows. */
 #include <stdlib.h>
 
 #include "tasks/spread/masks.h"

@@ -1,18 +1,18 @@
-/* The pass itself: walks the logical graph once; in front of each node makes the transfers that are due there, then
- * adds the node's tasks. */
+/* The spreading pass: walks the logical graph once. For each node it first makes the transfers that are due, then adds
+ * the node's tasks. */
 #include "tasks/spread/spread.h"
 
 #include <stdlib.h>
 
 #include "tasks/spread/parts.h"
 
-/* Goes on to a node, or to the end of the step. */
+/* Moves on to a node, or to the end of the step. */
 static void move_to(sl__spread *s, int index) {
   s->at = index;
   while (s->due < s->placements->n_transfers && s->placements->transfer[s->due].before < index) s->due++;
 }
 
-/* Ends the bucket where the node reads one of its sums, or adds to one. */
+/* Ends the bucket if the node reads one of its sums or adds to one. */
 static sl_status end_awaited_bucket(sl__spread *s, const sl_node *node) {
   int awaited = 0;
   for (int i = 0; i < node->n_in; i++) awaited |= s->waiting[node->in[i]];
@@ -20,8 +20,8 @@ static sl_status end_awaited_bucket(sl__spread *s, const sl_node *node) {
   return awaited ? sl__close_bucket(s) : SL_OK;
 }
 
-/* In front of the first update that waits for readers of a parameter: exchanges the sums of the backward pass, which
- * takes most of these waits with it, then adds a node for the others. */
+/* Called in front of the first update that waits for readers of a parameter. Exchanges the sums of the backward pass,
+ * which also make most of these waits, then adds a node for the remaining waits. */
 static sl_status begin_updates(sl__spread *s) {
   int next = s->due;
   if (!s->division || !sl__next_due(s, SL_TRANSFER_WAIT, &next)) return SL_OK;
@@ -29,7 +29,7 @@ static sl_status begin_updates(sl__spread *s) {
   return sl__add_wait_node(s);
 }
 
-/* Exchanges are made on every rank, also where another rank computes the node. */
+/* Every rank adds the exchanges, even if another rank computes the node. */
 static sl_status spread_node(sl__spread *s, int index) {
   const sl_node *node = s->from->node[index];
   const int gathers = s->placements->gathers[index];
@@ -60,10 +60,11 @@ static sl_status find_leaves(const sl_plan *plan, const sl_division *d, sl_leave
   if (!d) return SL_OK;
   for (int r = 0; r < d->ranks; r++)
     if (d->first[r + 1] <= d->first[r])
-      return sl_fail(SL_EINVAL, "rank %d of %d has none of the plan's %d leaves", r, d->ranks, plan->leaves);
+      return sl_fail(SL_EINVAL, "rank %d of %d has none of the plan's %d leaves: use more leaves or fewer ranks", r,
+                     d->ranks, plan->leaves);
   if (d->first[0] != 0 || d->first[d->ranks] != plan->leaves)
-    return sl_fail(SL_EINVAL, "the ranks have leaves %d to %d of the plan's %d", d->first[0], d->first[d->ranks] - 1,
-                   plan->leaves);
+    return sl_fail(SL_EINVAL, "the ranks have leaves %d to %d, but the plan has %d", d->first[0],
+                   d->first[d->ranks] - 1, plan->leaves);
   *mine = (sl_leaves){d->first[d->rank], d->first[d->rank + 1] - d->first[d->rank]};
   return SL_OK;
 }
@@ -73,11 +74,11 @@ static sl_status check(const sl_graph *logical, const sl_plan *plan, const sl_di
   const int ranks = d ? d->ranks : 1;
   SL_TRY(sl_graph_status(logical));
   if (logical->batch != plan->batch)
-    return sl_fail(SL_EINVAL, "the graph has a batch of %lld, the plan %lld", (long long)logical->batch,
+    return sl_fail(SL_EINVAL, "the graph has a batch of %lld samples, but the plan %lld", (long long)logical->batch,
                    (long long)plan->batch);
   SL_TRY(find_leaves(plan, d, mine));
   if (plan->micro_batches > mine->n)
-    return sl_fail(SL_EINVAL, "%d micro-batches of a rank with %d of the %d leaves: use more leaves",
+    return sl_fail(SL_EINVAL, "%d micro-batches on a rank with only %d of the %d leaves: use more leaves",
                    plan->micro_batches, mine->n, plan->leaves);
   if (p && p->ranks != ranks)
     return sl_fail(SL_EINVAL, "values are placed on %d ranks, and %d ranks divide the leaves", p->ranks, ranks);

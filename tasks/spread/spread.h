@@ -1,4 +1,4 @@
-/* Spreading: rewrites the logical graph of the whole batch into the step graph of tasks, as the plan says.
+/* Spreading: rewrites the logical graph of the whole batch into the step graph, whose nodes are tasks.
  *
  * A value of SAMPLE scope becomes a piece for each shard, a value of LEAF scope a piece for each leaf. A node is
  * repeated for each piece of its finest argument. An output that is coarser than its node is a sum: the shards of a
@@ -6,12 +6,11 @@
  * split at the largest power of two below their number. Large weights become row blocks, each with its own chain of
  * additions.
  *
- * A node gathers (operation.h) where its inputs, moved twice, are smaller than its sum and nothing adds to that sum
- * later: then there is no sum for each leaf. The node's tasks add to the whole sum, shard by shard over the whole
- * batch.
+ * A node gathers (operation.h) if its inputs, moved twice, are smaller than its sum and no later node adds to that sum.
+ * It then has no sum per leaf: its tasks add to the whole sum, shard by shard over the whole batch.
  *
  * On several ranks each rank computes some of the leaves: its step graph has only their pieces and adds up the subtrees
- * that lie within them. What moves between ranks is in the placements (placement.h); each transfer becomes part of an
+ * that lie within them. The placements (placement.h) list the transfers between ranks; each becomes part of an
  * exchange node (exchange_node.h). Exchange nodes are the same on all ranks, in the same order. */
 #ifndef SL_SPREAD_H
 #define SL_SPREAD_H
@@ -25,14 +24,15 @@
 extern "C" {
 #endif
 
-/* Rank r of `ranks` computes leaves [first[r], first[r + 1]) of the plan's; this is `rank`. */
+/* Rank r of `ranks` computes leaves [first[r], first[r + 1]) of the plan; `rank` is this process. */
 typedef struct sl_division {
   int rank, ranks;
   const int *first; /* [ranks + 1] */
 } sl_division;
 
-/* logical: a complete graph with graph->batch == plan->batch. division: NULL: all leaves are computed here. placements:
- * of this graph on as many ranks; NULL: every rank updates all parameters. *step is the caller's to destroy. */
+/* logical: a complete graph with graph->batch == plan->batch. division NULL: this process computes all leaves.
+ * placements: of this graph on the same number of ranks; NULL: every rank updates all parameters. The caller destroys
+ * *step. */
 sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, const sl_division *division,
                     const sl_placements *placements, sl_graph **step);
 /* The piece (row block 0) of the step graph that holds a logical value of WHOLE scope; SL_NONE when there is none. */

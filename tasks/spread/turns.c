@@ -1,8 +1,9 @@
 /* Micro-batches: each task gets a turn, and the step graph is sorted by turns, so that few values exist at once.
  *
- * A task of a leaf has the turn of that leaf; a task that all leaves wait for (a sum over all of them, an update) has
- * the last turn. A task comes earlier where a task of an earlier turn waits for it. Seen from the last node to the
- * first, that is: no later than any task that reads what it writes, writes what it reads, or writes the same value. */
+ * A task of a leaf has the turn of that leaf; a task that belongs to no leaf (a sum over all leaves, an update) has
+ * the last turn. A task moves to an earlier turn if a task of that turn waits for it. The pass goes from the last node
+ * to the first: a task's turn is no later than that of any later task that reads what it writes, writes what it reads,
+ * or writes the same value. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +24,7 @@ sl_status sl__take_turns(sl_graph *g, const sl_plan *plan, sl_leaves mine) {
     return sl_no_memory("for %d micro-batches", turns);
   }
   for (sl_value v = 0; v < g->n_values; v++)
-    read[v] = written[v] = turns; /* the earliest turn of a later node that does */
+    read[v] = written[v] = turns; /* the earliest turn of a later node that reads or writes v */
   for (int i = g->n_nodes - 1; i >= 0; i--) {
     sl_node *node = g->node[i];
     int *turn = &node->micro_batch;

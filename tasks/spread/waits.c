@@ -1,8 +1,8 @@
-/* Waits (SL_TRANSFER_WAIT): ranks of a node may have parameters in common memory, so no owner overwrites a parameter
- * before all ranks have read it for the last time. The exchanges of the backward pass ensure that at no cost: each also
- * lists, as further outputs, the parameters whose last reader comes before it; so it begins when they are read on every
- * rank, and the update, which comes after it, overwrites them. Parameters that are read later get an exchange node of
- * their own, which moves no data. */
+/* Waits (SL_TRANSFER_WAIT): ranks of a node may share the memory of parameters, so an owner must not overwrite a
+ * parameter before all ranks have read it for the last time. The exchanges of the backward pass ensure this at no cost:
+ * an exchange node also lists, as further outputs, the parameters whose last reader comes before it. So the exchange
+ * begins after every rank has read them, and the update comes after the exchange. Parameters that are read later get an
+ * exchange node of their own, which moves no data. */
 #include <stdlib.h>
 
 #include "tasks/spread/parts.h"

@@ -90,7 +90,7 @@ static void record(sl__task *t, int64_t start) {
   const int worker = starpu_worker_get_id();
   t->counters[worker].tasks++;
   t->counters[worker].busy += end - start;
-  /* A worker may take a task before it is ready, to prefetch the inputs that are. */
+  /* A worker may take a task before it is ready, to prefetch its finished inputs. */
   sl_recorder_add(t->recorder, &(sl_record){.step = t->program_step->number,
                                             .submit = t->submit,
                                             .ready = ready,
@@ -137,7 +137,7 @@ static void run_on_cuda(void *buffers[], void *arg) {
     sl_status status = t->op->cuda(&call, t->devices->context[starpu_worker_get_id()]);
     if (status != SL_OK) fail(t, status);
   }
-  record(t, start); /* time of queueing the work: the device runs it later */
+  record(t, start); /* the end is the time of queueing: the device runs the work later */
 }
 
 static void open_device(void *arg) {
@@ -158,7 +158,7 @@ sl_status sl__devices_open(sl_runtime *runtime, size_t scratch, sl__devices **de
   if (sl_runtime_gpus(runtime) == 0) return SL_OK;
 #if WITH_CUDA
   sl__devices *d = calloc(1, sizeof *d);
-  if (!d) return sl_no_memory("for the GPUs' contexts");
+  if (!d) return sl_no_memory("for the contexts of GPU workers");
   d->scratch = scratch;
   *devices = d;
   starpu_execute_on_each_worker(open_device, d, STARPU_CUDA);

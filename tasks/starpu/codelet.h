@@ -42,7 +42,7 @@ typedef struct sl__task {
   int64_t submit, taken, end; /* times of this step, ns; set when recording */
   atomic_char state;          /* SL__WAITING or a later state of run.h */
   char exchange;              /* an exchange: no kernel and no worker */
-  char told;                  /* StarPU reports the task's end, not its kernel: a device finishes later */
+  char told;                  /* 1: StarPU reports the task's end, since a device finishes after its kernel returns */
   sl__counter *counters;      /* by worker */
 } sl__task;
 

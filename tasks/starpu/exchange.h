@@ -1,6 +1,6 @@
-/* The exchange nodes of a program as StarPU tasks. Such a task has no kernel and no worker: when its inputs are ready
- * its values are acquired in host memory, the engine (runtime/exchange/exchange.h) is told, and the engine's thread
- * ends the task. Private to tasks/starpu. */
+/* The exchange nodes of a program as StarPU tasks. Such a task has no kernel and no worker: when its inputs are ready,
+ * its values are acquired in host memory and its bucket is posted to the engine (runtime/exchange/exchange.h), whose
+ * thread ends the task. Private to tasks/starpu. */
 #ifndef SL_TASKS_EXCHANGE_H
 #define SL_TASKS_EXCHANGE_H
 
@@ -15,27 +15,27 @@ typedef struct sl__exchanges sl__exchanges;
  * [first_leaf[r], first_leaf[r + 1]). */
 sl_status sl__exchanges_create(sl_runtime *runtime, const sl_exchange_type *type, int leaves, const int *first_leaf,
                                sl_compression compression, sl__exchanges **exchanges);
-/* Collective. Memory for the values that move, shared by the ranks of a node where the exchange and the system allow
- * it. Lives as long as the exchanges. */
+/* Collective. Allocates memory for the values that move. The ranks of a node share it if the exchange and the system
+ * allow it. It lives as long as the exchanges. */
 sl_status sl__exchanges_allocate(sl__exchanges *x, size_t bytes, void **memory);
 /* Whether all ranks are on one node and exchange through its memory. */
 int sl__exchanges_share(const sl__exchanges *x);
 /* Collective; called for the exchange nodes in the order of their buckets. data[n_in]: the node's inputs in host
- * memory; NULL: they lie in memory that all ranks have in common, and the node only orders its use. handle[n]:
- * StarPU's, of inputs and outputs. Makes the StarPU task of t, whose other fields are set. */
+ * memory; NULL: they lie in memory that all ranks share, and the node only orders its use. handle[n]: the StarPU
+ * handles of inputs and outputs. Makes the StarPU task of t; t's other fields are already set. */
 sl_status sl__exchanges_add(sl__exchanges *x, const sl_graph *graph, const sl_node *node, void *const *data,
                             const starpu_data_handle_t *handle, int n, sl__task *t);
 size_t sl__exchanges_bytes(const sl__exchanges *x);  /* sl_exchange_memory */
 uint64_t sl__exchanges_sent(const sl__exchanges *x); /* sl_exchange_sent */
-/* Before an exchange's task is submitted. */
+/* Call before submitting an exchange's task. */
 void sl__exchanges_hold(sl__task *t);
-/* SL_OK, or the failure that ended an exchange. After the step. */
+/* SL_OK, or the failure that ended an exchange. Call after the step. */
 sl_status sl__exchanges_status(sl__exchanges *x);
 /* Collective. NULL is allowed. */
 void sl__exchanges_destroy(sl__exchanges *x);
 
 /* Seconds since an exchange moved, while some are under way; else 0. *node: the node that waits; late[ranks]: 1 for the
- * ranks that it waits for, none where the implementation does not know. */
+ * ranks that it waits for; all 0 if the implementation does not know. */
 double sl__exchanges_stalled(sl__exchanges *x, int *node, char *late);
 
 #endif

@@ -26,9 +26,9 @@ struct sl_program {
   sl_memory *memory;
   sl_recorder *recorder;
   sl_plan plan;
-  sl_tensor **tensor; /* [values] what persistent values are bound to */
+  sl_tensor **tensor; /* [values] tensors that persistent values are bound to */
   char *kept;         /* [values] */
-  void *arena;        /* slots, one mapping; those of values that are exchanged are in the exchanges' memory */
+  void *arena;        /* slots, in one mapping; slots of exchanged values lie in the exchanges' memory */
   size_t arena_bytes;
   starpu_data_handle_t *slot; /* [memory->n_slots] */
   void **slot_data;           /* [memory->n_slots] */
@@ -51,12 +51,12 @@ struct sl_program {
 static sl_status check_tensor(const sl_tensor *t, const sl_value_info *v) {
   char a[SL_SHAPE_TEXT], b[SL_SHAPE_TEXT];
   if (t->dtype == v->dtype && sl_shape_equal(&t->shape, &v->shape)) return SL_OK;
-  return sl_fail(SL_ESHAPE, "tensor '%s' is %s %s, the model wants %s %s", v->name, sl_dtype_name(t->dtype),
+  return sl_fail(SL_ESHAPE, "tensor '%s' is %s %s, but the model needs %s %s", v->name, sl_dtype_name(t->dtype),
                  sl_shape_text(&t->shape, a, sizeof a), sl_dtype_name(v->dtype), sl_shape_text(&v->shape, b, sizeof b));
 }
 
-/* Whether the parameters that one rank updates get one place in memory for all ranks, so that no copy is needed: where
- * the store has none of them yet. */
+/* Reserves shared memory for the parameters that one rank updates, so that they need no copies. Only if the store has
+ * none of them yet. */
 static sl_status reserve_common(sl_program *p, const sl_graph *logical, int *common) {
   const sl_placements *placements = p->placements;
   size_t bytes = 0;
@@ -72,7 +72,7 @@ static sl_status reserve_common(sl_program *p, const sl_graph *logical, int *com
   return *common ? status : SL_OK;
 }
 
-/* A tensor in common memory is initialised by rank 0; making the exchanges, later, waits for that. */
+/* Rank 0 initialises a tensor in shared memory; making the exchanges, later, waits for it. */
 static sl_status add_tensor(sl_program *p, const sl_graph *logical, sl_value v, int common, sl_tensor **t) {
   const sl_value_info *info = logical->value[v];
   const int rank = sl_runtime_rank(p->runtime), owner = p->placements->value[v].rank;
@@ -97,7 +97,7 @@ static sl_status bind_tensors(sl_program *p, const sl_graph *logical) {
     if (!t) SL_TRY(add_tensor(p, logical, v, common, &t));
     SL_TRY(check_tensor(t, logical->value[v]));
     if (t->owner != p->placements->value[v].rank)
-      return sl_fail(SL_EINVAL, "the store has tensor '%s' for other ranks than this program wants it on", t->name);
+      return sl_fail(SL_EINVAL, "the store holds tensor '%s' on other ranks than this program needs", t->name);
   }
   for (sl_value v = 0; v < p->graph->n_values; v++) {
     const sl_value_info *info = p->graph->value[v];
@@ -110,8 +110,8 @@ static sl_status bind_tensors(sl_program *p, const sl_graph *logical) {
   return SL_OK;
 }
 
-/* One mapping for all slots, touched here so that no step meets a page fault; and one, which the ranks of a node share,
- * for those with values that are exchanged. */
+/* Allocates the slots: one mapping, touched here so that no step meets a page fault; and for slots with exchanged
+ * values another one, which the ranks of a node share. */
 static sl_status make_slots(sl_program *p) {
   const sl_memory *m = p->memory;
   enum { HUGE_PAGE = 2 << 20 };
@@ -178,7 +178,7 @@ static int enter(starpu_data_handle_t *handle, enum starpu_data_access_mode *mod
   return (*n)++;
 }
 
-/* Where a value is in host memory. */
+/* Host address of a value. */
 static void *data_of(const sl_program *p, sl_value v) {
   const sl_value_info *info = p->graph->value[v];
   if (!p->tensor[v]) return p->slot_data[p->memory->slot[v]];
@@ -228,7 +228,7 @@ static sl_status make_task(sl_program *p, int i, sl_array *arrays, int16_t *buff
   t->call.tiles = p->plan.tiles;
   t->call.step = &p->step;
   struct starpu_task *task = t->task = starpu_task_create();
-  if (task) task->destroy = 0; /* by sl_program_destroy, after a failure here, too */
+  if (task) task->destroy = 0; /* sl_program_destroy frees it, even after a failure here */
   int most = node->n_in + node->n_out, n = 0;
   starpu_data_handle_t *handle = malloc((size_t)(most + 1) * sizeof *handle);
   enum starpu_data_access_mode *mode = malloc((size_t)(most + 1) * sizeof *mode);
@@ -308,7 +308,7 @@ out:
   return status;
 }
 
-/* Scratch memory that the most demanding task wants; each call learns how much it may use. */
+/* Reserves the scratch memory of the most demanding task, and writes its size into each call. */
 static sl_status reserve_scratch(sl_program *p) {
   size_t cpu = 0, cuda = 0;
   for (int i = 0; i < p->graph->n_nodes; i++) {
@@ -381,7 +381,7 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
   *program = p;
   p = NULL;
 out:
-  /* The exchanges end together on all ranks, and the others may not have failed: the job has to end. */
+  /* Destroying the exchanges is collective, and the other ranks may not have failed. So they stay; the job must end. */
   if (p) p->exchanges = NULL;
   sl_program_destroy(p);
   return status;
@@ -428,7 +428,7 @@ sl_status sl_program_submit(sl_program *p, const sl_step *step) {
 
 sl_status sl_program_wait(sl_program *p) {
   if (!p->in_flight) return SL_OK;
-  starpu_do_schedule(); /* policies may leave all to the moment when the program waits */
+  starpu_do_schedule(); /* some policies schedule only when the program waits */
   const sl_status scheduled =
       sl__run_wait(&p->run, p->task, p->schedule->order, p->graph->n_nodes, sl_runtime_sched(p->runtime));
   if (scheduled == SL_EPOLICY) sl_runtime_abandon(p->runtime);
@@ -453,7 +453,8 @@ sl_status sl_program_read(sl_program *p, sl_value logical, void *to) {
     if (info->logical != logical || (info->scope == SL_SCOPE_WHOLE && info->leaf >= 0)) continue;
     if (info->scope == SL_SCOPE_LEAF && info->leaf > 0) continue;
     if (!p->kept[v] && info->role == SL_ROLE_TEMPORARY)
-      return sl_fail(SL_EINVAL, "value '%s' was not kept: its memory serves others", info->name);
+      return sl_fail(SL_EINVAL, "value '%s' was not kept: other values use its memory; list it in the program's `keep`",
+                     info->name);
     starpu_data_handle_t handle = handle_of(p, v);
     if (starpu_data_acquire(handle, STARPU_R) != 0) return sl_fail(SL_ESTARPU, "value '%s' cannot be read", info->name);
     size_t row = (size_t)sl_shape_row(&info->shape) * sl_dtype_bytes(info->dtype);
@@ -480,7 +481,7 @@ sl_status sl_program_find_nonfinite(sl_program *p, const sl_step *step) {
     status = sl_fail(SL_ENONFINITE,
                      "step %lld: tensor '%s' is not finite at its start: the update of the step before overflowed",
                      (long long)step->number, bad);
-  /* An owner may see what the other ranks do not. */
+  /* An owner may find values that the other ranks do not hold. */
   if (p->placements->n_owned > 0) status = sl_comm_agree(sl_runtime_comm(p->runtime), status);
   if (status != SL_OK) return status;
   sl_step again = *step;
@@ -541,7 +542,7 @@ sl_dependencies sl_program_dependencies(const sl_program *p) {
   return (sl_dependencies){p->schedule->n, p->schedule->from, p->schedule->before};
 }
 
-/* "[64, 784] [128, 784] -> [64, 128]"; cut where there are very many. */
+/* "[64, 784] [128, 784] -> [64, 128]"; a very long list is cut off. */
 static void put_shapes(const sl_graph *g, const sl_node *node, char *text, size_t n) {
   size_t used = 0;
   text[0] = 0;
@@ -576,13 +577,13 @@ static sl_status put_node(const sl_program *p, int i, int kind, sl_timeline *t) 
              : sl_no_memory("for the timeline of %d tasks", p->graph->n_nodes);
 }
 
-/* Values that are computed in place of one another are one buffer, called by the first of them. */
+/* Values computed in place share one buffer, which has the number of the first of them. */
 static int first_in_place(const sl_schedule *s, int v) {
   while (s->onto[v] >= 0) v = s->onto[v];
   return v;
 }
 
-/* Which buffers of the memory plan each node touches. */
+/* Lists the buffers of the memory plan that each node touches. */
 static sl_status put_buffers(const sl_program *p, sl_timeline *t) {
   const sl_graph *g = p->graph;
   int *number = malloc(((size_t)g->n_values + 1) * sizeof *number),
@@ -661,5 +662,5 @@ double sl_program_expected(const sl_program *p, int node, int worker) {
   if (p->graph->node[node]->bucket) return NAN;
   struct starpu_perfmodel_arch *arch = starpu_worker_get_perf_archtype(worker, STARPU_NMAX_SCHED_CTXS);
   const double us = starpu_task_expected_length(p->task[node].task, arch, 0);
-  return us > 0 ? 1e-6 * us : NAN; /* StarPU gives NaN or 0 for what it does not know yet */
+  return us > 0 ? 1e-6 * us : NAN; /* NaN or 0: StarPU has no samples yet */
 }

@@ -24,24 +24,24 @@ typedef struct sl_program sl_program;
 
 typedef struct sl_program_options {
   sl_recorder *recorder; /* gets a record per task; NULL: none */
-  const sl_value *keep;  /* logical values that sl_program_read will be asked for */
+  const sl_value *keep;  /* logical values that sl_program_read may read */
   int n_keep;
-  double slack;      /* memory planning, see memory.h; 0: the usual */
+  double slack;      /* of memory planning, see memory.h; 0: the default */
   int no_priorities; /* leave all priorities at 0 */
-  /* [ranks + 1] the runtime's rank r computes leaves [first_leaf[r], first_leaf[r + 1]); the making of the program and
-   * its steps are then collective. NULL: this process computes all of them. */
+  /* [ranks + 1] the runtime's rank r computes leaves [first_leaf[r], first_leaf[r + 1]); making the program and
+   * running its steps are then collective. NULL: this process computes all leaves. */
   const int *first_leaf;
   const struct sl_exchange_type *exchange; /* how values move between ranks (exchange.h); NULL: the default */
-  /* Of gradients' sums between nodes, where the exchange compresses. The residuals of its error feedback begin at zero
-   * and belong to the ranks; so the bits then depend on the ranks. */
+  /* Compression of gradients between nodes, if the exchange compresses. The residuals of its error feedback begin at
+   * zero and belong to ranks, so the bits depend on the number of ranks. */
   sl_compression compression;
-  int zero; /* 1: of several ranks each updates its share of the parameters (owners.h) and has only their optimizer
-             * state; on one node they have the parameters in common where shared memory is large enough */
+  int zero; /* 1: each rank updates its share of the parameters (owners.h) and holds only their optimizer state; the
+             * ranks of a node share the parameters if shared memory is large enough */
 } sl_program_options;
 
-/* Lowers a complete logical graph as the plan says. Parameters and state that the store lacks are added to it and
- * initialised from plan->seed; those that it has must agree in type and shape. The store must outlive the program; with
- * zero it has none of them yet, and no other program that changes them. */
+/* Lowers a complete logical graph by the plan. Adds parameters and state that the store lacks, initialised from
+ * plan->seed; tensors that the store has must agree in type and shape. The store must outlive the program. With zero,
+ * the store must have none of these tensors yet, and no other program may change them. */
 sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph *logical, const sl_plan *plan,
                             const sl_program_options *options, sl_program **program);
 /* Waits for a step in flight. NULL is allowed. */
@@ -50,38 +50,37 @@ void sl_program_destroy(sl_program *program);
 /* Submits one step and returns; *step is copied, its input arrays must stay until the wait. */
 sl_status sl_program_submit(sl_program *program, const sl_step *step);
 /* Waits for the step. The first failure of a kernel is returned with the layer's and the operation's name; tasks after
- * it were skipped, and what they would have written is undefined. */
+ * it were skipped, and their outputs are undefined. */
 sl_status sl_program_wait(sl_program *program);
 sl_status sl_program_run(sl_program *program, const sl_step *step); /* submit and wait */
-/* Copies a kept logical value, all its pieces in order, to host memory of its whole size. After the wait. */
+/* Copies a kept logical value, all its pieces in order, to host memory of its whole size. Call after the wait. */
 sl_status sl_program_read(sl_program *program, sl_value logical, void *to);
-/* Collective where the program is. Runs the step again, looking at every output of every operation; SL_ENONFINITE names
- * the first operation, in the order of the graph, with an output that is not finite (or the parameter that was not
- * finite before). SL_OK when there is none. */
+/* Runs the step again and checks every output of every operation. SL_ENONFINITE names the first operation, in the order
+ * of the graph, with an output that is not finite, or a parameter that was not finite before. SL_OK: all are finite.
+ * Collective if the program is. */
 sl_status sl_program_find_nonfinite(sl_program *program, const sl_step *step);
 
 int sl_program_running(const sl_program *program); /* a step is in flight */
-/* For whoever watches a step from another thread. Where the step is, in words: "step 12, after layer 'fc1' (linear)".
- */
+/* The progress of a step in words, for a thread that watches it: "step 12, after layer 'fc1' (linear)". */
 char *sl_program_position(const sl_program *program, char *text, size_t n);
-/* Bytes that this rank has sent to other nodes in all steps; 0 where the exchange does not count them. Between steps.
+/* Bytes that this rank has sent to other nodes in all steps; 0 if the exchange does not count them. Call between steps.
  */
 uint64_t sl_program_sent(const sl_program *program);
 /* Seconds since an exchange moved, while some are under way; else 0. what: "the sum of layer 'fc1' over the ranks
- * (exchange 3 of 9)"; late[ranks]: 1 for the ranks that it waits for, none where the exchange does not know. */
+ * (exchange 3 of 9)"; late[ranks]: 1 for the ranks that it waits for; all 0 if the exchange does not know. */
 double sl_program_stalled(const sl_program *program, char *what, size_t n, char *late);
 
 const sl_graph *sl_program_graph(const sl_program *program); /* the step graph */
 const sl_schedule *sl_program_schedule(const sl_program *program);
 const sl_memory *sl_program_memory(const sl_program *program);
 /* Bytes of this process that the program takes, its tensors and its threads' scratch memory included; shared = 1:
- * without those, for a second program over the same store. */
+ * without these two, for a second program over the same store. */
 size_t sl_program_bytes(const sl_program *program, int shared);
 double sl_program_flops(const sl_program *program);                 /* of one step, by the operations' cost rules */
 sl_dependencies sl_program_dependencies(const sl_program *program); /* of the step graph; borrowed */
-/* What was recorded so far, with the step graph, workers and counters; the caller adds the clocks. Between steps. */
+/* The records so far, with the step graph, workers and counters; the caller adds the clocks. Call between steps. */
 sl_status sl_program_timeline(const sl_program *program, const char *model, sl_timeline **timeline);
-/* Seconds that StarPU's performance model expects of a node's task on that worker; NaN when it is not calibrated. */
+/* Seconds that StarPU's performance model predicts for a node's task on that worker; NaN: not calibrated. */
 double sl_program_expected(const sl_program *program, int node, int worker);
 
 #ifdef __cplusplus

@@ -58,7 +58,9 @@ static int left_lying(const sl__task *task, const int *order, int n, const sl__t
   return lying;
 }
 
-/* Seconds are counted by wake-ups, not by the clock, so a process that was stopped for a while reports no policy. */
+/* Seconds are counted by wake-ups, not by the clock, so a process that was stopped for a while does not blame the
+ * policy.
+ */
 sl_status sl__run_wait(sl__run *p, const sl__task *task, const int *order, int n, const char *policy) {
   sl_status status = SL_OK;
   int before = -1, seconds = 0;

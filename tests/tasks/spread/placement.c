@@ -299,7 +299,7 @@ static void a_missing_row_is_an_error(void **state) {
   sl_graph_add(g, &blend, "mixed", NULL, (sl_value[]){W, x}, 2, &out, 1);
   assert_ok(sl_graph_status(g));
   sl_placements *p;
-  assert_fails(SL_EINVAL, "layer 'mixed' (blend): value 'fc.weight' lies replicated and is needed partial sums",
+  assert_fails(SL_EINVAL, "layer 'mixed' (blend): no exchange brings value 'fc.weight' from replicated to partial sums",
                sl_placements_create(g, RANKS, 0, &p));
   assert_null(p);
   sl_graph_destroy(g);

@@ -278,7 +278,7 @@ static void leaves_are_checked(void **state) {
   assert_fails(SL_EINVAL, "rank 1 of 2 has none", sl_spread(g, &plan, &d, NULL, &step));
   plan.micro_batches = 2;
   d.first = (int[]){0, 3, 4};
-  assert_fails(SL_EINVAL, "2 micro-batches of a rank with 1", sl_spread(g, &plan, &d, NULL, &step));
+  assert_fails(SL_EINVAL, "2 micro-batches on a rank with only 1", sl_spread(g, &plan, &d, NULL, &step));
   sl_graph_destroy(g);
 }
 

@@ -134,7 +134,7 @@ static void refuses_other_tensors(void **state) {
   sl_plan plan = {.batch = 24};
   assert_ok(sl_plan_complete(&plan));
   sl_program *program;
-  assert_fails(SL_ESHAPE, "'fc1.weight' is F32 [4, 4], the model wants F32 [64, 5]",
+  assert_fails(SL_ESHAPE, "'fc1.weight' is F32 [4, 4], but the model needs F32 [64, 5]",
                sl_program_create(rt, store, g, &plan, NULL, &program));
   sl_graph_destroy(g);
   sl_store_destroy(store);
