@@ -1,4 +1,5 @@
-/* starling bench: the speed of training steps in the steady state, held against what the processors' sgemm gives. */
+/* starling bench: measures the speed of training steps after warm-up, and compares it with the processors' sgemm peak.
+ */
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -116,7 +117,7 @@ static sl_status measure_sgemm(bench *b, double *gflops, double *all) {
   return SL_OK;
 }
 
-/* What the steps are held against, measured before them; without that, what an earlier run found. */
+/* The machine's peaks: measured before the steps, or with --no-measure those of an earlier run. */
 static sl_status find_peaks(bench *b) {
   double gflops = 0, gigabytes = 0;
   const int workers = sl_runtime_cpu_workers(b->job.runtime);
@@ -132,7 +133,7 @@ static sl_status find_peaks(bench *b) {
   return SL_OK;
 }
 
-/* Where the workers' time went, how far from the bound the steps were, and the timeline of them. */
+/* Shares of the workers' time, distance of the steps from their bound, and the timeline. */
 static sl_status look_at_records(bench *b) {
   const sl_dependencies graph = sl_program_dependencies(b->job.program);
   sl_timeline *timeline;
@@ -257,7 +258,7 @@ static json_t *energy_json(const bench *b) {
   return all;
 }
 
-/* Whether StarPU's performance models know these tasks; where they are. */
+/* Whether StarPU's performance models know these tasks, and the folder of the models. */
 static sl_status calibration_json(const bench *b, json_t **json) {
   const sl_program *p = b->job.program;
   int covered, kinds;

@@ -1,5 +1,5 @@
-/* starling compare: the same training steps under one scheduling policy after another, each in a process of its own, in
- * repetitions that take turns, held against each other and against one bound. */
+/* starling compare: runs the same training steps under several scheduling policies, each in a process of its own and in
+ * turn, and compares their times with each other and with one bound. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ static sl_status bench(sl__comparison *c, const char *const *more, json_t **json
 
 static double number(const json_t *json, const char *key) { return json_number_value(json_object_get(json, key)); }
 
-/* `starling calibrate MODEL` with our options, as a user would type it; the caller's to free(). */
+/* `starling calibrate MODEL` with the given options, as a user would type it; the caller frees the text. */
 static sl_status calibrate_command(const sl__comparison *c, char **text) {
   char **words;
   int n;
@@ -73,8 +73,7 @@ static int calibrates(const sl__comparison *c) {
   return c->models_needed && (c->o->calibrate || (!c->o->uncalibrated && sl__compare_uncalibrated(c)));
 }
 
-/* Policies that go by StarPU's performance models want these calibrated: that is done here unless the options forbid
- * it. */
+/* Calibrates StarPU's performance models if a policy uses them and they lack samples, unless the options forbid it. */
 static sl_status see_to_models(sl__comparison *c) {
   json_t *json = NULL;
   char *reason = NULL, *command = NULL;
@@ -155,8 +154,8 @@ out:
   return status;
 }
 
-/* Times of the tasks on one worker alone. Something else may have run beside it: it is done again and again, and the
- * least of the medians counts. */
+/* Times of the tasks on one worker alone. Other programs may disturb a measurement, so it is repeated, and the least of
+ * the medians counts. */
 static sl_status time_alone(sl__comparison *c) {
   char alone[96], threads[16], *reason = NULL;
   json_t *json = NULL;
@@ -190,7 +189,7 @@ out:
   return status;
 }
 
-/* One bound for all: the graph as it runs on all workers, with those times. */
+/* One bound for all policies: the graph as it runs on all workers, with those times. */
 static sl_status find_bound(sl__comparison *c) {
   const sl_timeline *g = c->graph[0];
   int *kind = malloc(((size_t)g->n_nodes + 1) * sizeof *kind);
@@ -265,7 +264,7 @@ static sl_status measure(sl__comparison *c, sl__variant *v, int repetition) {
   return SL_OK;
 }
 
-/* Repetitions that the time allows, as processes went so far; those that the options ask for, where they do. */
+/* The number of repetitions: from the options, or as many as the time allows by the durations so far. */
 static int plan(const sl__comparison *c, int begun) {
   if (c->o->repetitions > 0) return (int)c->o->repetitions;
   const double left = c->limit - elapsed(c) - (SL__ALONE - c->alones) * c->alone_s;
@@ -274,7 +273,7 @@ static int plan(const sl__comparison *c, int begun) {
   return n < SL__MOST_REPETITIONS ? n : SL__MOST_REPETITIONS;
 }
 
-/* Each repetition takes the policies in another order, so that a machine that grows warm or busy favours none. */
+/* Each repetition runs the policies in another order, so that a machine that becomes warm or busy favours none. */
 static sl_status measure_all(sl__comparison *c) {
   for (int r = 0; r < c->planned && !sl__compare_stopped(); r++) {
     if (c->alones == 0 || (c->alones == 1 && r >= c->planned / 2)) SL_TRY(time_alone(c));
@@ -346,7 +345,7 @@ static sl__amount amount(const sl__comparison *c) {
   return sl__compare_fit(&b);
 }
 
-/* Before anything is measured: what will be, and how long it takes. */
+/* Prints, before measuring, the plan of the comparison and its expected duration. */
 static void say_estimate(sl__comparison *c) {
   char text[32];
   const sl__amount a = amount(c);
@@ -381,7 +380,7 @@ static sl_status make_folder(sl__comparison *c) {
 
 static sl_status prepare(sl__comparison *c) {
   const sl__options *o = c->o;
-  sl_model *model; /* looked for, so that a wrong one is told before anything is measured */
+  sl_model *model; /* looked up now, so that a wrong name is reported before anything is measured */
   SL_TRY(sl__find_model(o->model, o->size, &model));
   free(model);
   if (o->sched) return sl_fail(SL_EINVAL, "--sched: compare takes --policies %s", o->sched);

@@ -1,4 +1,4 @@
-/* starling compare: how many steps and repetitions fit into the time that the whole may take. */
+/* starling compare: chooses the numbers of steps and repetitions that fit into the given minutes. */
 #include <math.h>
 
 #include "tools/compare/parts.h"
@@ -22,7 +22,7 @@ sl__amount sl__compare_fit(const sl__budget *b) {
                 most = between(LONGEST / step, (double)least, MOST_STEPS);
   const int turns = b->repetitions > 0 ? b->repetitions : TARGET;
   sl__amount a = {.steps = b->steps, .repetitions = b->repetitions};
-  if (a.steps < 0) { /* what is left for steps when all processes have started, over those that run them */
+  if (a.steps < 0) { /* seconds for steps in each measuring process, after the time to start all processes */
     const double left = b->seconds - turns * repetition(b, 0) - SL__ALONE * alone(b, 0);
     a.steps = between(left / (turns * b->variants + SL__ALONE * b->workers) / step, (double)least, (double)most);
   }

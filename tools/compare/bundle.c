@@ -1,5 +1,5 @@
-/* starling compare --bundle: all that another person needs to repeat a comparison, or to compute with its figures, as
- * one archive (pax, gzip; by libarchive). */
+/* starling compare --bundle: writes one archive (pax, gzip; by libarchive) with which others can repeat a comparison,
+ * or compute with its figures. */
 #include <archive.h>
 #include <archive_entry.h>
 #include <errno.h>
@@ -105,7 +105,7 @@ static sl_status add_file(bundle *b, const char *name, int executable, const cha
 
 /* ---- what is in it ---------------------------------------------------------------------------------------------- */
 
-/* The policies that were compared, with commas between; the caller's to free(). */
+/* The policies compared, separated by commas; the caller frees the text. */
 static sl_status join_policies(const sl__comparison *c, char **text) {
   size_t n;
   *text = NULL;
@@ -116,7 +116,8 @@ static sl_status join_policies(const sl__comparison *c, char **text) {
   return to && fclose(to) == 0 ? SL_OK : sl_fail(SL_ENOMEM, "no memory for a bundle");
 }
 
-/* The options that decide what is measured, with what they were by default: of another machine the defaults differ. */
+/* The options that decide what is measured, with this machine's defaults written out, since other machines have other
+ * defaults. */
 static sl_status add_configuration(bundle *b, const sl__comparison *c) {
   static const char *const others[] = {"out",       "bundle",       "json",    "quiet",     "sched",
                                        "calibrate", "uncalibrated", "machine", "sched-lib", NULL};
@@ -152,7 +153,7 @@ static sl_status add_topology(bundle *b) {
   return status;
 }
 
-/* StarPU's models where it looks for them under STARPU_HOME. */
+/* StarPU's performance models, at the place below STARPU_HOME where StarPU looks for them. */
 static sl_status add_models(bundle *b, const sl__comparison *c) {
   size_t i;
   json_t *value;

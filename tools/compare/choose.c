@@ -22,7 +22,7 @@ int sl__compare_default(const char *policy, int gpus) {
   return 0;
 }
 
-/* Whether a name of n bytes is in a list with commas, and blanks behind these, between. */
+/* Whether a name of n bytes is in a list separated by commas, which blanks may follow. */
 static int listed(const char *list, const char *name, size_t n) {
   for (const char *at = list; *at; at += strspn(at, ", ")) {
     const size_t length = strcspn(at, ", ");

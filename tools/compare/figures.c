@@ -1,4 +1,4 @@
-/* starling compare: figures of all repetitions, and what they say. */
+/* starling compare: computes the figures over all repetitions, and the verdict. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static int common(const sl__variant *base, const sl__variant *v, int n, int *at)
   return found;
 }
 
-/* Of one field over these repetitions; room for as many. */
+/* Median of one field over these repetitions; room holds as many values. */
 static double median_of(const sl__variant *v, const int *at, int n, size_t offset, double *room) {
   for (int i = 0; i < n; i++) room[i] = *(const double *)(const void *)((const char *)&v->measured[at[i]] + offset);
   return median(room, n);
@@ -143,7 +143,7 @@ char *sl__compare_verdict(const sl__comparison *c, char *text, size_t n) {
     used = snprintf(text, n, "Take %s%s: a step takes %.1f%% less than with %s (95%% interval %.1f to %.1f%%).",
                     best->policy, best->priorities ? "" : " without priorities", 100 * (1 - best->figures.ratio),
                     base->policy, 100 * (1 - best->figures.high), 100 * (1 - best->figures.low));
-  /* The chance that of so many equal policies one is faster than the base in every repetition. */
+  /* The probability that, of this many equally fast policies, one beats the base in every repetition by chance. */
   if (best != base && used > 0 && (size_t)used < n && ldexp(others, -best->figures.n) > 0.05)
     snprintf(text + used, n - (size_t)used,
              " Of %d policies in %d repetitions one may look so by chance: more --repetitions tell.", others,

@@ -1,5 +1,5 @@
-/* starling compare: its figures as one page that needs nothing else: words, plots, table, machine, how to repeat it. It
- * has the style of `starling report`, and no script. */
+/* starling compare: writes a self-contained page: verdict, plots, table, machine, and the command that repeats the
+ * comparison. The page has the style of `starling report`, and no script. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,7 +48,8 @@ static void put_others(const sl__comparison *c, FILE *to) {
   if (any) fputs("</ul>\n", to);
 }
 
-/* Rows of what stands in an object of JSON, those of objects within it named by their path; lists on one line. */
+/* Table rows for the members of a JSON object. Members of nested objects are named by their path; lists take one line.
+ */
 static void put_facts(FILE *to, const char *path, const json_t *json) {
   const char *key;
   json_t *value;

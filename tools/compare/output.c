@@ -1,4 +1,4 @@
-/* starling compare: its figures as a table, as JSON, and every repetition as CSV. */
+/* starling compare: prints the figures as a table or as JSON, and every repetition as CSV. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* starling compare: each measurement is a process of its own, of this same command, whose JSON is read. */
+/* starling compare: runs this command in a process of its own for each measurement, and reads its JSON output. */
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -13,7 +13,7 @@
 
 enum { PATIENCE = 120, CALIBRATING = 7200 /* s beyond what a process should take */, GRACE = 10 /* s to end in */ };
 
-/* The last line that a process said, without the command's name in front. */
+/* The last line of a process's standard error, without the leading command name. */
 static char *last_line(const char *text) {
   size_t n = strlen(text);
   while (n > 0 && text[n - 1] == '\n') n--;

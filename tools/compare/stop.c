@@ -1,5 +1,5 @@
-/* starling compare: being stopped by Ctrl-C or SIGTERM. The first signal is remembered: the process that measures is
- * ended, and what was measured is told. The second ends everything at once. */
+/* starling compare: Ctrl-C and SIGTERM. After the first signal the measuring process is ended and the measurements so
+ * far are printed. The second signal ends everything at once. */
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include "tools/compare/parts.h"
 
 static volatile sig_atomic_t stopped, measuring;
-/* Paths, ready for the handler: what is in the folder, and the folder itself; "": there is none. */
+/* Paths prepared for the signal handler: the files in the folder, and the folder itself; "": there is none. */
 static char paths[5][128];
 
 void sl__compare_remove_folder(void) { /* also in a signal handler: system calls only */

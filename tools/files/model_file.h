@@ -1,6 +1,6 @@
-/* Model files: safetensors with all that evaluation needs beside the parameters (architecture, input, normalisation,
- * names of classes) in their metadata, so that a file is usable alone. A checkpoint has all of it, too, and is read
- * like a model file. */
+/* Model files: safetensors whose metadata hold everything else that evaluation needs (architecture, input,
+ * normalisation, class names), so that a file is usable alone. A checkpoint has the same metadata and is read like a
+ * model file. */
 #ifndef SL_TOOLS_MODEL_FILE_H
 #define SL_TOOLS_MODEL_FILE_H
 
@@ -13,7 +13,7 @@
 /* What the metadata say. */
 typedef struct sl__model_facts {
   const sl_model *model;
-  sl_model *sized; /* what model points at, where its sizes are not the list's; to be freed */
+  sl_model *sized; /* the model's memory if its sizes are not the list's; freed with the file */
   sl_model_data data;
   sl_training training;
   sl_plan plan;
@@ -29,12 +29,12 @@ sl_status sl__model_save(const char *path, sl_store *store, const sl_graph *grap
 json_t *sl__model_metadata(const sl__model_facts *facts);
 
 typedef struct sl__model_file sl__model_file;
-/* path: a model file, a checkpoint, or a run directory (its model.safetensors); or published weights: a folder, file or
- * index of theirs, whose config.json or shapes tell the model. */
+/* path: a model file, a checkpoint, a run directory (its model.safetensors), or published weights: a folder, a file or
+ * an index, whose model follows from config.json or the shapes. */
 sl_status sl__model_open(const char *path, sl__model_file **file);
 /* What is known of published weights besides. */
 typedef struct sl__model_wish {
-  const sl_model *model; /* NULL: nothing; of another family than the weights: not looked at */
+  const sl_model *model; /* NULL: no wish; ignored if it is of another family than the weights */
   const char *sizes;     /* that are settled, as --size has them; NULL: none */
   int exactly;           /* 1: these are the model's sizes, whatever the weights say */
 } sl__model_wish;
@@ -43,15 +43,15 @@ void sl__model_close(sl__model_file *file);                            /* NULL i
 const sl__model_facts *sl__model_facts_of(const sl__model_file *file); /* valid until closed */
 const char *sl__model_path(const sl__model_file *file);
 const sl_format *sl__model_format(const sl__model_file *file); /* of published weights; NULL: written by Starling */
-/* Another member of a checkpoint's header; SL_EFORMAT where there is none. The caller's to json_decref(). */
+/* Another member of a checkpoint's header; SL_EFORMAT if it is missing. The caller calls json_decref(). */
 sl_status sl__model_member(const sl__model_file *file, const char *key, json_t **value);
-/* Fills the tensors of the store that this rank has (those of graph; NULL: all) from the file. SL_EFORMAT names one
- * that is missing or does not fit. */
+/* Reads this rank's tensors of the store (those of graph; NULL: all) from the file. SL_EFORMAT names a tensor that is
+ * missing or does not fit. */
 sl_status sl__model_read(const sl__model_file *file, sl_store *store, const sl_graph *graph);
 /* Reads one tensor of the file, which must have tensor's name, type and shape, into data. */
 sl_status sl__model_read_tensor(const sl__model_file *file, const sl_tensor *tensor, void *data);
-/* Fills the store's tensors of the model's network (an evaluation) from a file of either kind, and checks all of them:
- * those that do not fit are logged one by one. new_head: the classifier is left as it is. */
+/* Reads the tensors of the model's network (an evaluation) into the store, from a model file or published weights. Logs
+ * each tensor that does not fit. new_head: leaves the classifier unchanged. */
 sl_status sl__model_fill(const sl__model_file *file, sl_store *store, const sl_network *network, const sl_model *model,
                          int new_head);
 

@@ -46,7 +46,7 @@ static sl_model_data data_for(const sl_model *m, const sl_config *config, int64_
   return d;
 }
 
-/* The sizes: of config.json, compared with what the tensors show, or of the tensors alone. */
+/* The sizes from config.json, checked against the tensors' shapes; without config.json from the shapes alone. */
 static sl_status find_sizes(const sl_weights *weights, const sl_format *format, const char *path, sl_config *config) {
   sl_config measured = {0};
   sl_status status = SL_OK;
@@ -111,7 +111,7 @@ void sl__published_clear(sl__model_facts *facts) {
   facts->class_names = NULL;
 }
 
-/* Heads show in no shape: where config.json is not there to say how many, those of the list's model of this width. */
+/* Shapes do not show the number of heads: without config.json it is that of the list's model of the same width. */
 static sl_status guess_heads(const sl_family *f, void *sizes, const char *path) {
   const sl_size *heads = sl_size_find(f->sizes, "heads"), *width = sl_size_find(f->sizes, "width");
   if (!heads || *(int64_t *)((char *)sizes + heads->offset)) return SL_OK;
@@ -126,7 +126,7 @@ static sl_status guess_heads(const sl_family *f, void *sizes, const char *path) 
                  path);
 }
 
-/* The model of the sizes found, with those that the wish settles. */
+/* The model with the sizes found, overridden by those of the wish. */
 static sl_status find_model(const sl_weights *weights, const sl__model_wish *wish, const sl_config *found,
                             sl_model **model) {
   const sl_family *f = sl_format_family(found->format);
@@ -166,7 +166,7 @@ sl_status sl__published_facts(const sl_weights *weights, const sl_format *format
   const sl__options options = {.seed = 1, .length = facts->data.length};
   status = sl__plan_of(&options, facts->model, 1, &facts->plan);
 out:
-  if (!path) sl_config_clear(config); /* no file says so: misfits show in the tensors themselves */
+  if (!path) sl_config_clear(config); /* no file names the sizes: mismatches appear when tensors are read */
   free(path), free(processor);
   return status;
 }

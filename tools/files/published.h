@@ -1,4 +1,4 @@
-/* What evaluation needs to know of a model whose weights others published, and has not been told in so many words. */
+/* Finds the model, data description and usual settings of weights that other libraries published. */
 #ifndef SL_TOOLS_PUBLISHED_H
 #define SL_TOOLS_PUBLISHED_H
 
@@ -11,8 +11,8 @@ sl_status sl__published_facts(const sl_weights *weights, const sl_format *format
                               sl_config *config, sl__model_facts *facts);
 void sl__published_clear(sl__model_facts *facts);
 
-/* Writes the network's tensors under the format's names: into the folder (made if need be), with a config.json; or,
- * where the library has none (torchvision), to the file. */
+/* Writes the network's tensors under the format's names: to a folder (made if missing) with a config.json or, for
+ * torchvision, which has no config.json, to a file. */
 sl_status sl__published_save(const char *path, const sl_format *format, const sl_network *network, sl_store *store,
                              const sl__model_facts *facts, int64_t shard_bytes);
 

@@ -1,5 +1,4 @@
-/* The run directory. A marker file tells that a directory is one of ours, and by its lock that a run is writing there.
- */
+/* The run directory. A marker file identifies it; a lock on the marker shows that a run is writing there. */
 #include "tools/files/rundir.h"
 
 #include <dirent.h>
@@ -282,7 +281,7 @@ sl_status sl_rundir_append_metrics(sl_rundir *r, const json_t *object) {
   const size_t n = line ? strlen(line) : 0;
   const off_t before = lseek(r->metrics_fd, 0, SEEK_END);
   if (!line) return sl_no_memory("for a line of metrics");
-  line[n] = '\n'; /* over the zero byte: it is written by length from here on */
+  line[n] = '\n'; /* overwrites the terminating zero: the text is written by its length from here on */
   ssize_t done;
   do {
     done = write(r->metrics_fd, line, n + 1);

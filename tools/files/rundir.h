@@ -14,8 +14,8 @@
 extern "C" {
 #endif
 
-/* The files, and what each is: the list that --force removes by. CHECKPOINTS is a folder; STATE is what versions before
- * had in its place, which is no longer written. */
+/* The files of a run directory, which --force removes. CHECKPOINTS is a folder; earlier versions wrote STATE in its
+ * place. */
 #define SL_RUNDIR_FILES(X)                     \
   X(SL_RUNDIR_MARKER, ".starling-run")         \
   X(SL_RUNDIR_CONFIG, SL__CONFIG_NAME)         \
@@ -39,14 +39,13 @@ typedef enum sl_rundir_file {
 typedef enum sl_rundir_mode {
   SL_RUNDIR_NEW,    /* refuse what exists */
   SL_RUNDIR_RESUME, /* must be an earlier run's */
-  SL_RUNDIR_FORCE   /* an earlier run's files, and only those, are removed; anything but a run directory is refused */
+  SL_RUNDIR_FORCE   /* removes an earlier run's files, and no others; refuses folders that are not run directories */
 } sl_rundir_mode;
 
 typedef struct sl_rundir sl_rundir;
 
-/* path NULL: runs/NAME-YYYYMMDD-HHMMSS, with a number behind if that is taken. Missing parents are made. SL_EEXIST
- * names the flags that help; SL_ENOTFOUND (nothing to resume); SL_EIO (cannot be written). On failure nothing is left
- * behind. */
+/* path NULL: runs/NAME-YYYYMMDD-HHMMSS, with a number appended if it exists. Makes missing parents. SL_EEXIST names the
+ * options to use; SL_ENOTFOUND (nothing to resume); SL_EIO (cannot be written). A failure leaves nothing behind. */
 sl_status sl_rundir_open(const char *path, const char *name, sl_rundir_mode mode, sl_rundir **rundir);
 /* Closes. SL_EIO when the last metrics could not be brought to the disk; NULL is allowed. */
 sl_status sl_rundir_close(sl_rundir *rundir);

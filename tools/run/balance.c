@@ -119,8 +119,8 @@ out:
   return status;
 }
 
-/* The fewest leaves, a multiple of the plan's, that would come within a twentieth of the time that dividing at will
- * gives; 0: the plan's come near enough, or none do. */
+/* The fewest leaves, a multiple of the plan's, with which the step takes at most 5% longer than with any division of
+ * the batch. 0: the plan's leaves already do, or no number does. */
 static int better_leaves(const sl__balance *b, double best, double *at_will) {
   enum { TIMES = 32 };
   const int n = b->ranks->n;

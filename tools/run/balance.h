@@ -16,7 +16,7 @@ typedef struct sl__balance {
   int measuring;   /* steps are being measured, to divide by them */
   int listed;      /* the division is the user's */
   int64_t steps;   /* of the run that were seen */
-  int64_t last;    /* the one after which to see whether enough were measured */
+  int64_t last;    /* step after which to check whether enough steps were measured */
   int64_t from;    /* ns: what was recorded before does not count */
   int64_t counted; /* steps that were measured; 0: none */
   double *leaf;    /* [ranks] seconds of a leaf, with all workers */
@@ -34,9 +34,9 @@ void sl__balance_close(sl__balance *balance); /* a zeroed one is allowed */
 /* Collective, after each step while balance->measuring. *changed: 1 when the ranks' leaves were divided anew: the
  * caller makes its programs and loaders again. */
 sl_status sl__balance_step(sl__balance *balance, const sl_program *program, const sl_recorder *recorder, int *changed);
-/* {"leaves": [8, 4]}, where it was measured with "leaf_s", "rest_s" (per rank) and "steps"; NULL without memory. */
+/* {"leaves": [8, 4]}; after measuring also "leaf_s", "rest_s" (per rank) and "steps"; NULL: out of memory. */
 json_t *sl__balance_json(const sl__balance *balance);
-/* One line on what was measured and chosen, or listed; "" where nothing was. */
+/* One line with the leaves of each rank and the measurements behind them; "" for an even division. */
 const char *sl__balance_text(const sl__balance *balance);
 
 #endif

@@ -34,7 +34,7 @@ char *sl__data_text(const sl__data_kind *kind, const sl_model_data *data, char *
 
 /* ---- made up ---------------------------------------------------------------------------------------------------- */
 
-/* A pool that is neither in the caches as a whole nor large; it is read as if it were a set of SAMPLES. */
+/* The pool exceeds the caches but stays small; it is read as if it were a set of SAMPLES. */
 enum { POOL = 4096, POOL_BYTES = 32 << 20, SAMPLES = 65536 };
 
 typedef struct sl__pool {

@@ -28,10 +28,10 @@ typedef struct sl__data {
   struct sl__pool *pool;     /* samples made up */
   sl_model_data model;       /* what the model is built for */
   int64_t n[SL_SPLIT_COUNT]; /* samples */
-  char *path;                /* absolute; a list where several files make the set; NULL: made up */
+  char *path;                /* absolute path, or a list of several files; NULL: synthetic data */
   char *tokenizer;           /* tokenizer.json beside the tokens; NULL: none */
   char **class_names;        /* [model.classes] of images; borrowed */
-  uint64_t digest;           /* of the samples; 0: the model's means and deviations tell other data */
+  uint64_t digest;           /* digest of the samples; 0 for images, whose means and deviations reveal other data */
 } sl__data;
 
 /* What commands need to know of a kind of data. */
@@ -49,13 +49,13 @@ struct sl__data_kind {
   sl_sample_source (*source)(const sl__data *data, sl_split split);
   /* "windows of 256 tokens" */
   void (*text)(const sl_model_data *data, char *text, size_t n);
-  /* What one sample counts for in the rate: 1, or its tokens. */
+  /* Contribution of a sample to the rate: 1, or its number of tokens. */
   int64_t (*units)(const sl_model_data *data);
   size_t (*sample_bytes)(const sl_model *model, const sl_model_data *data);
   /* Makes up one sample, of sample_bytes, by calling random(state). */
   void (*make_up)(const sl_model *model, const sl_model_data *data, uint64_t (*random)(uint64_t *state),
                   uint64_t *state, void *sample);
-  /* Adds the lines "NAME: VALUE" by which ranks find out that they have other data. */
+  /* Adds lines "NAME: VALUE" that differ if ranks have different data. */
   void (*compare)(const sl__data *data, FILE *to);
 };
 

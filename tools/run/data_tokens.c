@@ -10,12 +10,12 @@
 
 enum { BYTES = 256 };
 
-/* Tokens of a sample: one more than the model reads where it predicts each next one. */
+/* Tokens of a sample: one more than the model reads if it predicts the next token. */
 static int64_t window(const sl_model *model, int64_t length) {
   return length + (model->family->task == SL_TASK_NEXT_TOKEN);
 }
 
-/* In the first folder that the list names, or that one of its files lies in. */
+/* The file in the first folder of the list, or in the folder of its first file. */
 static sl_status find_tokenizer(const char *paths, char **tokenizer) {
   char *list = strdup(paths), *rest = list;
   sl_status status = list ? SL_OK : sl_no_memory("for a path");
@@ -36,8 +36,8 @@ static sl_status find_tokenizer(const char *paths, char **tokenizer) {
   return status;
 }
 
-/* The vocabulary is that of the tokenizer that the tokens were made with, unless the model's is settled; a text is of
- * bytes, whatever lies beside it. */
+/* The vocabulary is that of the tokenizer beside the tokens, unless --size or --init gives it. A text has bytes as
+ * tokens, even beside a tokenizer. */
 static sl_status take_vocabulary(const sl__data_options *o, const sl_tokens_options *options, sl__data *d) {
   sl_tokens_options any = *options;
   sl_tokens *tokens;
@@ -61,7 +61,7 @@ static sl_status take_vocabulary(const sl__data_options *o, const sl_tokens_opti
   return SL_OK;
 }
 
-/* The vocabulary, where --size or the weights that a run begins with have settled it; 0: the tokenizer may. */
+/* The vocabulary given by --size or the weights of --init; 0: the tokenizer decides. */
 static int64_t settled(const sl__data_options *o) {
   const sl_model *listed;
   const int64_t mine = sl_model_vocabulary(o->model);

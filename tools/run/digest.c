@@ -1,5 +1,5 @@
-/* What the ranks of a job must have alike: the program itself, the options that decide bits or what is done when, the
- * plan with the kernels, and the data. */
+/* The facts that must be the same on all ranks of a job: the program itself, the options that decide bits or the
+ * sequence of actions, the plan with the kernels, and the data. */
 #include "tools/run/digest.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "runtime/machine/runtime.h"
 #include "tools/run/session.h"
 
-/* Of the executable: a rank started from another build is found whatever it calls itself. */
+/* Digest of the executable, which reveals a rank that was started from another build, even with the same version. */
 static sl_status executable(uint64_t *digest) {
   char buffer[1 << 16];
   size_t n;

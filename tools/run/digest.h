@@ -1,4 +1,4 @@
-/* All that must be the same on the ranks of a job, as lines "NAME: VALUE" that sl__ranks_compare holds side by side. */
+/* The facts that must be the same on all ranks of a job, as lines "NAME: VALUE" for sl__ranks_compare. */
 #ifndef SL_TOOLS_DIGEST_H
 #define SL_TOOLS_DIGEST_H
 
@@ -9,7 +9,7 @@
 /* *text is the caller's to free(). */
 sl_status sl__digest(const sl__options *options, const sl__model_facts *facts, const sl__data *data, char **text);
 
-/* Of all parameters and state of a store that this rank has, in hexadecimal. Between steps. */
+/* Digest, in hexadecimal, of this rank's parameters and state. Call it between steps. */
 enum { SL__DIGEST_TEXT = 20 };
 sl_status sl__state_digest(sl_store *store, char text[SL__DIGEST_TEXT]);
 

@@ -92,7 +92,7 @@ sl_status sl__probabilities(sl__evaluator *e, const void *images, int64_t n, flo
   }
   memset(padded, 0, (size_t)batch * bytes);
   memcpy(padded, images, (size_t)n * bytes);
-  /* The labels are nobody's: the loss that they give is not read, and must only be defined. */
+  /* Arbitrary labels: nobody reads their loss, but it must be defined. */
   memset(labels, 0, (size_t)batch * sizeof *labels);
   const sl_step step = {
       .number = 1, .seed = e->plan.seed, .input = {[SL_SLOT_IMAGES] = padded, [SL_SLOT_LABELS] = labels}};

@@ -13,7 +13,7 @@ typedef struct sl__evaluator {
   sl_plan plan;
   const sl__ranks *ranks;
   int64_t step;  /* that the parameters are of: for messages */
-  int64_t batch; /* of the pass, from 1: the number of its step, so that tokens are masked alike in every pass */
+  int64_t batch; /* step number within the pass, from 1, so that every pass masks the same tokens */
 } sl__evaluator;
 
 typedef struct sl__score {
@@ -22,8 +22,8 @@ typedef struct sl__score {
   int64_t samples;       /* targets that count: images, or tokens */
 } sl__score;
 
-/* Over the store's parameters, which it adds (as initialised) where they are missing. The plan is the training's, and
- * divided among the ranks, which outlive this; collective over them, as is a pass. */
+/* Makes an evaluator over the store's parameters; adds missing ones (initialised). plan: that of the training, divided
+ * among the ranks, which outlive the evaluator. Collective, as is a pass. */
 sl_status sl__evaluator_create(sl_runtime *runtime, sl_store *store, const sl_model *model, const sl_model_data *data,
                                const sl_training *training, const sl_plan *plan, const sl__ranks *ranks,
                                sl__evaluator *evaluator);

@@ -174,7 +174,7 @@ static sl_status read_scores(const sl__job *j, sl__job_scores *s, double *clip) 
   return n->clip == SL_NONE ? SL_OK : sl_program_read(j->program, n->clip, clip);
 }
 
-/* The update was held back, so the step can be run again, looking at every output. */
+/* Nothing was updated, so the step can run again with a check of every output. */
 static sl_status find_nonfinite(const sl__job *j, const sl_step *step, double loss, double clip) {
   SL_TRY(sl__ranks_agree(&j->ranks, sl_program_find_nonfinite(j->program, step)));
   return sl_fail(SL_ENONFINITE, "step %lld: the loss is %g, the clip factor %g, and a second try finds no cause",

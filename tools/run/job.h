@@ -18,7 +18,7 @@ typedef struct sl__job {
   int trains;            /* steps are scored and must be finite, and there is an evaluator; 0: steps are only timed */
   int records;           /* tasks are recorded */
   sl__model_file *file;  /* that the model comes from; NULL: the model was named */
-  sl__model_facts facts; /* facts.sized is the job's where the model was named, else the file's */
+  sl__model_facts facts; /* facts.sized belongs to the job if the model was named, else to the file */
   char name[SL_SIZES_TEXT]; /* the model's, with its sizes */
   sl_runtime *runtime;
   sl__ranks ranks;
@@ -37,20 +37,20 @@ typedef struct sl__job {
   uint64_t sent;     /* bytes to other nodes, by programs that are no more */
 } sl__job;
 
-/* The model that o->model names, and its training as the options have it. */
+/* Sets the model that o->model names, and its training options. */
 sl_status sl__job_name(sl__job *job, const sl__options *o);
-/* Puts another model, which becomes the job's, in the place of that named. */
+/* Replaces the named model by this one; the job takes ownership. */
 void sl__job_take_model(sl__job *job, sl_model *model);
 /* The model that the file or run o->model holds. */
 sl_status sl__job_file(sl__job *job, const sl__options *o);
 /* Starts runtime and ranks. command: its name; several ranks are refused unless `ranks`. */
 sl_status sl__job_start(sl__job *job, const char *command, int ranks);
-/* The plan: of the options, or of the file where --batch is not given; and which leaves this rank has. */
+/* Makes the plan from the options (without --batch: from the file), and this rank's leaves. */
 sl_status sl__job_plan(sl__job *job);
-/* Opens the data that --data names, else the usual set of images; with `made_up` noise in its place. Of a named model
- * this settles what the model is built for. */
+/* Opens the data of --data, else the usual set of images; with `made_up`, makes noise instead. For a named model this
+ * decides image size and classes, or length and vocabulary. */
 sl_status sl__job_data(sl__job *job, int made_up);
-/* Store, network and programs of training steps, for the leaves that this rank has now. */
+/* Makes store, network and programs of training steps for this rank's current leaves. */
 sl_status sl__job_build(sl__job *job);
 /* Store and evaluator alone, filled from the file. */
 sl_status sl__job_build_evaluator(sl__job *job);
@@ -59,10 +59,10 @@ sl_status sl__job_load(sl__job *job);
 /* Makes programs and loader again over the same store, for other leaves. */
 sl_status sl__job_rebuild(sl__job *job);
 
-/* What a step gave, over the global batch; only the loss where the job does not train. */
+/* Scores of a step over the global batch; only the loss if the job does not train. */
 typedef struct sl__job_scores {
   double loss;           /* mean, nats */
-  double correct, count; /* targets that count, and those among them that were right */
+  double correct, count; /* targets that count; correct predictions among them */
 } sl__job_scores;
 
 /* One training step: takes the next batch, runs the tasks, reads the scores (NULL: none), and counts job->step. Where

@@ -1,4 +1,5 @@
-/* What one CPU worker of this machine can do at most, kept from the run that measured it for those that do not. */
+/* Peaks of one CPU worker of this machine (sgemm, memory bandwidth), kept in a file for runs that do not measure them.
+ */
 #ifndef SL_TOOLS_MACHINE_H
 #define SL_TOOLS_MACHINE_H
 

@@ -107,7 +107,7 @@ sl_status sl__ranks_agree(const sl__ranks *r, sl_status status) {
   return status;
 }
 
-/* The first line of mine that differs from theirs, and theirs at that place; 0: none does. */
+/* Finds the first line of mine that differs from the line of theirs at that place; 0: there is none. */
 static int differs(const char *mine, const char *theirs, char line[2][256]) {
   while (*mine || *theirs) {
     const size_t a = strcspn(mine, "\n"), b = strcspn(theirs, "\n");
@@ -189,7 +189,7 @@ sl_status sl__ranks_broadcast(const sl__ranks *r, sl_store *store) {
   return status;
 }
 
-/* Whether all ranks come here, too, before long: then none waits for another in vain. */
+/* Whether all ranks reach this point soon; if so, no rank waits in vain. */
 static int all_fail(const sl__ranks *r) {
   const double patience = 1 + 0.2 * r->rank, from = sl_seconds(); /* so that one rank speaks first */
   MPI_Request request;

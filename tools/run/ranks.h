@@ -1,5 +1,5 @@
-/* The ranks of a job: how they divide the batch, agree on what all must do alike, and end together when one cannot go
- * on. On one rank all of this does nothing. */
+/* The ranks of a job: they divide the batch, agree on common decisions, and end together if one fails. On one rank
+ * these functions do nothing. */
 #ifndef SL_TOOLS_RANKS_H
 #define SL_TOOLS_RANKS_H
 
@@ -29,32 +29,34 @@ void sl__ranks_close(sl__ranks *ranks); /* collective; a zeroed one is allowed *
 /* Gives each rank its leaves of the plan: count[ranks] of them, or evenly (NULL). SL_EINVAL: fewer leaves than ranks.
  */
 sl_status sl__ranks_divide(sl__ranks *ranks, const sl_plan *plan, const int *count);
-/* allreduce: the name of an exchange (exchange.h); compress: how gradients are compressed between nodes (compress.h).
- * Warns where they give up the same bits on any number of ranks. On one rank nothing is exchanged. SL_EINVAL. */
+/* allreduce: the name of an exchange (exchange.h); compress: compression of gradients between nodes (compress.h). Warns
+ * if with them the bits depend on the number of ranks. On one rank nothing is exchanged. SL_EINVAL. */
 sl_status sl__ranks_exchange(sl__ranks *ranks, const sl_runtime *runtime, const char *allreduce, const char *compress);
 
-/* Collective: SL_OK where it is so on all ranks; else the failure of the first rank that has one, with its name, on
- * all. Only for statuses that no rank keeps the others waiting with. */
+/* Collective: returns SL_OK if status is SL_OK on all ranks; else, on all ranks, the failure of the first rank that
+ * failed, with its number. All ranks must reach this call. */
 sl_status sl__ranks_agree(const sl__ranks *ranks, sl_status status);
-/* Collective: text, lines of "NAME: VALUE", is the same on all ranks; SL_EPLAN names the first rank and line where it
- * is not. */
+/* Collective: checks that text, lines of "NAME: VALUE", is the same on all ranks; SL_EPLAN names the first rank and
+ * line that differ. */
 sl_status sl__ranks_compare(const sl__ranks *ranks, const char *text);
-/* Begins to find out whether any rank's flag is set; it goes on while a step runs. */
+/* Starts a reduction of the ranks' flags that runs during a step: is any flag set? */
 void sl__ranks_ask(sl__ranks *ranks, int flag);
 int sl__ranks_answer(sl__ranks *ranks); /* collective: ends what sl__ranks_ask began */
 /* Collective: the sum over the ranks, on all. */
 double sl__ranks_sum(const sl__ranks *ranks, double value);
-/* Collective: the n numbers of each rank, all[ranks][n], on all. */
+/* Collective: gathers n numbers of each rank into all[ranks][n] on every rank. */
 sl_status sl__ranks_gather(const sl__ranks *ranks, const double *mine, int n, double *all);
-/* Collective: rank 0's parameters and state to all, but for what one rank alone has. */
+/* Collective: copies rank 0's parameters and state to all ranks, except tensors that a single rank owns. */
 sl_status sl__ranks_broadcast(const sl__ranks *ranks, sl_store *store);
 
-double sl__ranks_waiting(void); /* seconds that the call under way has waited for the others; 0: none is. Any thread */
+double sl__ranks_waiting(void); /* Seconds that the current collective call has waited for other ranks; 0: there is
+                                   none. Callable from any thread. */
 
 /* Ends the job at once. Waits a moment first: mpiexec may drop what a rank printed just before MPI_Abort. */
 void sl__ranks_abort(int exit_code);
-/* Ends a job in which this rank failed with the text of sl_error(), while others may wait for it: the cause is printed
- * once, with the rank's name where it is not that of all, and no process stays. Returns on one rank only. */
+/* Ends a job after this rank failed with the text of sl_error(), while other ranks may wait for it. The cause is
+ * printed once (with the rank's number, unless all ranks failed alike), and no process remains. Returns only if the job
+ * has one rank. */
 void sl__ranks_fail(const sl__ranks *ranks, int exit_code);
 
 #endif

@@ -7,7 +7,7 @@
 #include "runtime/machine/runtime.h"
 #include "tools/settings/model.h"
 
-/* Starts the runtime as the options say. what: the command's name; several ranks are refused unless `ranks`. */
+/* Starts the runtime with the options. what: the command's name; several ranks are refused unless `ranks`. */
 sl_status sl__start(const sl__options *options, const char *what, int ranks, sl_runtime **runtime);
 
 /* Adds to sl_environment's object what is known once the runtime is up: `machine`, and versions to `libraries`. */
@@ -18,11 +18,12 @@ sl_status sl__environment_complete(json_t *environment, const sl_runtime *runtim
 void sl__catch_signals(void);
 int sl__signalled(void);
 
-/* The process's rank as its launcher says, 0 without one: who is to speak before or after MPI. */
+/* The rank that the launcher gave this process, 0 without a launcher: decides which process prints before MPI starts
+ * and after it ends. */
 int sl__launch_rank(void);
 
 int64_t sl__resident_memory(void); /* bytes: VmRSS of this process; 0 when unknown */
-/* Lets the peak count from now on, where the system allows it. */
+/* Resets the peak of resident memory, if the system allows it. */
 void sl__peak_memory_restart(void);
 int64_t sl__peak_memory(void); /* bytes: VmHWM of this process; 0 when unknown */
 

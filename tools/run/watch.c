@@ -1,5 +1,5 @@
-/* The watch. Every rank says once a second where it is, to ranks 0 and 1, so that one of them can tell of a rank that
- * says nothing any more. */
+/* The watch. Every rank reports its state once a second to ranks 0 and 1 (the listeners), so one of them can report a
+ * rank that falls silent. */
 #include "tools/run/watch.h"
 
 #include <pthread.h>
@@ -39,7 +39,7 @@ static void tell(sl__watch *w) {
   for (int k = 0; k < LISTENERS && k < w->ranks->n; k++) {
     int done = 1;
     if (w->send[k] != MPI_REQUEST_NULL) MPI_Test(&w->send[k], &done, MPI_STATUS_IGNORE);
-    if (!done) return; /* a listener that does not listen: what it would hear last is this */
+    if (!done) return; /* the last report is still under way: send no newer one */
   }
   for (int i = 0; i < w->n; i++)
     if (i == 0 || sl_program_running(w->program[i]))
@@ -79,7 +79,7 @@ static void end_job(const sl__watch *w, double seconds, const char *what) {
   sl__ranks_abort(SL_EXIT_FAILURE);
 }
 
-/* Those that nothing has been heard of for half the time. Returns how many. */
+/* Lists the ranks that have been silent for half the patience. Returns how many there are. */
 static int find_silent(sl__watch *w, double seconds) {
   int n = 0;
   for (int r = 0; r < w->ranks->n; r++) n += w->late[r] = w->when[r] > 0 && sl_seconds() - w->when[r] > seconds / 2;
@@ -108,7 +108,7 @@ static double stalled(sl__watch *w, char *what, size_t n) {
 
 static void *run(void *arg) {
   sl__watch *w = arg;
-  /* One rank speaks: a listener that is not late itself, the first of them if it can. */
+  /* Exactly one rank prints: the first listener that is not late itself. */
   const double order = 0.5 * w->ranks->rank + (listens(w) ? 0 : 1), if_late = 5;
   for (int tick = 0; !atomic_load(&w->stopping); tick++) {
     usleep(100000);
@@ -162,7 +162,7 @@ void sl__watch_stop(sl__watch *w) {
   if (!w) return;
   atomic_store(&w->stopping, 1);
   pthread_join(w->thread, NULL);
-  /* Words that are still under way: all send theirs before any stops listening. */
+  /* Receives reports that are still under way: all ranks send their last one before any stops listening. */
   MPI_Request barrier;
   for (int k = 0, sent = 0; k < LISTENERS; k += sent) {
     if (listens(w)) hear(w);

@@ -1,5 +1,5 @@
-/* The watch over a job of several ranks: a thread of each rank tells where its rank is, and ends the job when an
- * exchange has not moved for too long, naming the ranks that it waits for. */
+/* The watch over a job of several ranks. A thread of each rank reports the rank's state, and ends the job if an
+ * exchange makes no progress for too long; the message names the ranks that it waits for. */
 #ifndef SL_TOOLS_WATCH_H
 #define SL_TOOLS_WATCH_H
 
