@@ -11,8 +11,8 @@
 #include "tasks/graph/graph.h"
 
 typedef struct sl__owners {
-  int *value;          /* [logical values] the rank that updates a parameter, or that alone has the value; -1: none */
-  int *node;           /* [logical nodes] the rank that alone computes it; -1: all ranks compute it */
+  int *value; /* [logical values] owner: the rank that updates a parameter or alone holds the value; -1: none */
+  int *node;  /* [logical nodes] the only rank that computes it; -1: all ranks do */
   sl_value *parameter; /* [n] parameters with an owner, in the order in which their gradients are complete */
   int n;
 } sl__owners;

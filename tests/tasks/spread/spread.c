@@ -273,7 +273,7 @@ static void leaves_are_checked(void **state) {
   toy_loss(g, toy_input(g, 2));
   sl_plan plan = plan_of(24, 4, 4, 1);
   sl_division d = {.rank = 1, .ranks = 2, .first = (int[]){0, 2, 5}};
-  assert_fails(SL_EINVAL, "leaves 0 to 4 of the plan's 4", sl_spread(g, &plan, &d, NULL, &step));
+  assert_fails(SL_EINVAL, "leaves 0 to 4, but the plan has 4", sl_spread(g, &plan, &d, NULL, &step));
   d.first = (int[]){0, 4, 4};
   assert_fails(SL_EINVAL, "rank 1 of 2 has none", sl_spread(g, &plan, &d, NULL, &step));
   plan.micro_batches = 2;
@@ -287,7 +287,7 @@ static void batches_must_agree(void **state) {
   sl_graph *g = toy_graph(20), *step;
   toy_input(g, 2);
   sl_plan plan = plan_of(24, 1, 1, 1);
-  assert_fails(SL_EINVAL, "batch of 20, the plan 24", sl_spread(g, &plan, NULL, NULL, &step));
+  assert_fails(SL_EINVAL, "batch of 20 samples, but the plan 24", sl_spread(g, &plan, NULL, NULL, &step));
   assert_null(step);
   sl_graph_destroy(g);
 }
