@@ -30,7 +30,7 @@ static void put_optimizers(FILE *file, const char *field) {
   fputc(' ', file);
 }
 
-/* The default behind the text, and the names of commands before what only they say. */
+/* Writes the help text, with commands' names before texts that hold for them only, and the default at the end. */
 static void put_help(FILE *file, const sl__setting *s, unsigned bits, const sl__command *const *names) {
   const char *between = "";
   for (int i = 0; s->help[i].text; i++) {
@@ -51,7 +51,7 @@ static void put_help(FILE *file, const sl__setting *s, unsigned bits, const sl__
   if (s->standard) fprintf(file, " (default %s)", s->standard);
 }
 
-/* Its own words, where there are any, else those of the command that it hands the option to. */
+/* The command's own help text if there is one, else that of the command to which it passes the option. */
 static unsigned bits_of(const sl__command *command, const sl__setting *s) {
   for (int i = 0; s->help[i].text; i++)
     if (s->help[i].commands & command->bit) return command->bit;

@@ -18,7 +18,7 @@ static sl_status find_listed(const char *name, const sl_model **model) {
              : status;
 }
 
-/* A key that the family lacks: with the nearest that it has. */
+/* Error for a key that the family lacks; names the nearest key that it has. */
 static sl_status unknown_size(const sl_model *model, const char *text) {
   const char *names[64];
   char suggestion[128] = "", key[64];
@@ -47,7 +47,7 @@ void sl__training_of(const sl__options *o, const sl_model *model, sl_training *t
   sl__training_given(o, training);
 }
 
-/* Height, width and channels that a model of images is to be built for without a data set. */
+/* Height, width and channels of a model of images without a data set. */
 static sl_status image_of(const sl__options *o, const sl_model *model, int64_t size[3]) {
   static const int64_t usual[3] = {28, 28, 1};
   if (o->image) return sl__image_parse(o->image, size);

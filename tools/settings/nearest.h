@@ -1,4 +1,4 @@
-/* Which known name a misspelt word was meant to be. */
+/* Finds the known name that is nearest to a misspelt word. */
 #ifndef SL_TOOLS_NEAREST_H
 #define SL_TOOLS_NEAREST_H
 

@@ -1,5 +1,5 @@
-/* The command's options: their values, and what is made of the one table of them (rows.h): flags, the keys of a YAML
- * file, --help, the manual page, and the configuration that a run leaves behind. */
+/* The command's options. One table (rows.h) defines them; flags, YAML keys, --help, the manual page and a run's
+ * configuration are made from it. */
 #ifndef SL_TOOLS_OPTIONS_H
 #define SL_TOOLS_OPTIONS_H
 
@@ -30,8 +30,8 @@ enum {
   SL__ALL = 32767
 };
 
-/* What was given. A field without a value and without a default holds what runtime/base/setting.h says; commands fill
- * it in from the model or the machine. */
+/* The values given. A field without a value and a default holds the marker of runtime/base/setting.h; commands fill it
+ * in from the model or the machine. */
 typedef struct sl__options {
   char *model; /* train, bench, graph: a model's name; eval, generate, predict: a file or run directory; import:
                   "images" */
@@ -57,7 +57,7 @@ typedef struct sl__options {
 typedef struct sl__command {
   const char *name;
   unsigned bit;
-  unsigned also;         /* bits of the commands whose options it takes too, to hand them on */
+  unsigned also;         /* bits of the commands whose options it also takes, to pass them on */
   const char *arguments; /* "MODEL ", "RUN|FILE IMAGE... ": ends in a space */
   int least, most;       /* how many arguments; most -1: any number */
   const char *summary;
@@ -75,21 +75,21 @@ sl_status sl__options_parse(const sl__command *command, int argc, const char **a
 void sl__options_free(sl__options *options);
 /* Those options that decide what a run does, as a YAML mapping; *text is the caller's to free(). */
 sl_status sl__options_to_yaml(const sl__options *options, char **text);
-/* Likewise, without what each rank may have of its own: where things are, and how the machine is used. */
+/* The same without options that may differ between ranks: paths and the use of the machine. */
 sl_status sl__options_of_ranks(const sl__options *options, char **text);
-/* Likewise all that a command takes, but for those named in `except`, which NULL ends: what --config reads. */
+/* All options that a command takes, except those named in `except`, which NULL ends, in the format of --config. */
 sl_status sl__options_effective(const sl__options *options, const sl__command *command, const char *const *except,
                                 char **text);
 /* The data set that the configuration of a run (train's, at path) names; *data stays when it names none. */
 sl_status sl__options_data_of(const char *path, char **data);
-/* Puts a value where the user gave none, so that the effective configuration shows it. */
+/* Sets a value if the user gave none, so that the effective configuration shows it. */
 void sl__option_default_integer(int64_t *option, int64_t value);
 void sl__option_default_real(double *option, double value);
 sl_status sl__option_default_text(char **option, const char *value);
 
 /* Puts those settings of training that were given into *training. */
 void sl__training_given(const sl__options *options, sl_training *training);
-/* Puts those that were not given and are in effect into the options. */
+/* Copies the training settings in effect into options that were not given. */
 void sl__training_default(sl__options *options, const sl_training *training);
 
 /* What was given of the options that another command takes, as its words ("--batch=64", "--grey"), but for those named
@@ -98,7 +98,7 @@ void sl__training_default(sl__options *options, const sl_training *training);
 sl_status sl__options_words(const sl__options *options, const sl__command *command, const char *const *except,
                             char ***words, int *n);
 void sl__options_words_free(char **words, int n);
-/* Words as a shell takes them, quoted where that is needed, with blanks between. */
+/* Joins words with blanks, quoted for a shell if necessary. */
 void sl__options_quote(FILE *file, const char *const *words, int n);
 
 void sl__options_help(const sl__command *command, FILE *file);

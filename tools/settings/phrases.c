@@ -40,7 +40,7 @@ sl_status sl__augment_parse(const char *text, sl_augment *augment) {
   }
 }
 
-/* n numbers of 1 to 65536 with an x between; whether that is all. */
+/* Reads n numbers of 1 to 65536 joined by x; whether the text has nothing else. */
 static int numbers_of(const char *text, int n, int64_t *size) {
   for (int i = 0; i < n; i++) {
     char *end;

@@ -1,4 +1,4 @@
-/* Reads the values of options that are more than a word or a number. */
+/* Reads option values that are more than a word or a number. */
 #ifndef SL_TOOLS_PHRASES_H
 #define SL_TOOLS_PHRASES_H
 

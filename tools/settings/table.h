@@ -1,4 +1,4 @@
-/* The table of settings, for the files of this folder: what is made of it is declared in options.h. */
+/* The table of settings, private to this folder; options.h declares its uses. */
 #ifndef SL_TOOLS_TABLE_H
 #define SL_TOOLS_TABLE_H
 
@@ -28,19 +28,19 @@ enum { SL__SETTINGS_MOST = 160 }; /* room for as many names */
 /* The row of a field: sl__is(row, config). */
 #define sl__is(row, field) ((row)->s.offset == offsetof(sl__options, field))
 
-/* The options that a command takes are those of these commands. */
+/* Bits of the commands whose options a command takes. */
 static inline unsigned sl__bits(const sl__command *command) { return command->bit | command->also; }
 /* Whether key is the option's name, with '-' or '_'. */
 int sl__same_name(const char *name, const char *key);
-/* Names that may stand on the command line of a command; with key those that may stand in a file, which may serve
- * several commands. */
+/* Option names that a command accepts; with key, the keys that a YAML file may have, which may serve several commands.
+ */
 int sl__names_of(unsigned commands, const char *names[SL__SETTINGS_MOST], int key);
 int sl__listed(const char *const *names, const char *name); /* names: ended by NULL */
 sl_status sl__set_text(char **field, const char *text);
 
 /* Values before anything was read. */
 void sl__set_defaults(unsigned commands, sl__options *options);
-/* Reads the keys of a YAML file; those of other commands are left alone. */
+/* Reads the keys of a YAML file and ignores those of other commands. */
 sl_status sl__read_yaml(unsigned commands, sl__options *options, const char *path);
 
 #endif

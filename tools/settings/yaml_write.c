@@ -1,4 +1,4 @@
-/* Options as a YAML mapping: the configuration that a run leaves behind, and what another command reads by --config. */
+/* Writes options as a YAML mapping: a run's configuration, which --config reads. */
 #include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
@@ -25,9 +25,9 @@ static int emit_scalar(yaml_emitter_t *emitter, const char *text) {
 
 /* Which rows are written. */
 typedef struct filter {
-  const sl__command *command; /* what this command takes, but for `except`; NULL: by use */
+  const sl__command *command; /* the options of this command without `except`; NULL: options chosen by use */
   const char *const *except;
-  int local; /* by use: also what each rank may have of its own */
+  int local; /* chosen by use: also options that may differ between ranks */
 } filter;
 
 static int passes(const filter *f, const sl__setting *s) {

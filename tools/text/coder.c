@@ -10,7 +10,7 @@
 
 enum { BYTES = 256 };
 
-/* The tokenizer in the folder of the model's file, or of the run that a checkpoint is of; none there is no error. */
+/* Finds the tokenizer in the folder of the model's file, or of a checkpoint's run; it is no error if there is none. */
 static sl_status open_beside(const char *model, sl__coder *c) {
   const char *slash = strrchr(model, '/');
   char *folder = NULL;

@@ -1,5 +1,5 @@
-/* From text to the tokens of a trained model and back: by a tokenizer or, where there is none, as the ids themselves in
- * decimal. */
+/* Converts text to the tokens of a trained model and back, with a tokenizer; without one, text consists of decimal ids.
+ */
 #ifndef SL_TOOLS_CODER_H
 #define SL_TOOLS_CODER_H
 
@@ -10,8 +10,8 @@ typedef struct sl__coder {
   int64_t vocabulary;      /* ids that can be decoded are below it */
 } sl__coder;
 
-/* tokenizer: --tokenizer; or NULL, when one beside the model's file is taken, and without one a vocabulary of 256 is
- * bytes. vocabulary: the model's; SL_EINVAL where the tokenizer has more. */
+/* tokenizer: --tokenizer; NULL: the one beside the model's file or, if there is none and the vocabulary is 256, bytes.
+ * vocabulary: the model's; SL_EINVAL if the tokenizer's is larger. */
 sl_status sl__coder_open(const char *tokenizer, const char *model, int64_t vocabulary, sl__coder *coder);
 void sl__coder_close(sl__coder *coder); /* a zeroed one is allowed */
 /* *tokens is the caller's to free(). */

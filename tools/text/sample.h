@@ -7,9 +7,9 @@
 #include "runtime/base/status.h"
 
 typedef struct sl__sampling {
-  double temperature; /* what logits are divided by; 0: the largest logit is taken, of equals the first */
-  int64_t top_k;      /* only the k largest logits are drawn from; 0: all */
-  double top_p;       /* of those the fewest whose probability is p or more; 1: all */
+  double temperature; /* divisor of the logits; 0: takes the largest logit, the first one among equals */
+  int64_t top_k;      /* draws from the k largest logits only; 0: from all */
+  double top_p;       /* draws from the fewest of these whose probabilities add up to p or more; 1: from all */
   uint64_t seed;
 } sl__sampling;
 
@@ -19,7 +19,7 @@ typedef struct sl__candidate {
 } sl__candidate;
 
 /* Draws a token by logits [n]. `draw` numbers the draws of one seed: the same seed, number and logits give the same
- * token. room is for n candidates. SL_ENONFINITE where a logit is NaN or +infinity, or all are -infinity. */
+ * token. room holds n candidates. SL_ENONFINITE if a logit is NaN or +infinity, or all are -infinity. */
 sl_status sl__sample(const sl__sampling *sampling, const float *logits, int64_t n, uint64_t draw, sl__candidate *room,
                      int32_t *token);
 

@@ -1,4 +1,4 @@
-/* When to write checkpoints, and what to say of those that failed. */
+/* Decides when to write checkpoints, and reports those that failed. */
 #include "tools/train/checkpoints.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ struct sl__checkpoints {
   int64_t at; /* ns: when the last one was begun */
 };
 
-/* This rank's share of what all have, and what it alone has. */
+/* The tensors that this rank writes: its share of those that all ranks hold, and those that only this rank holds. */
 static sl_status share_of_store(const sl__checkpoints_options *o, int ranks, int rank, sl_checkpoint_piece **mine,
                                 int *n) {
   const int count = sl_store_count(o->store);
@@ -28,7 +28,7 @@ static sl_status share_of_store(const sl__checkpoints_options *o, int ranks, int
     free(whole);
     return sl_no_memory("for checkpoints");
   }
-  int shared = 0, own = count; /* the one from the front, the other from the back */
+  int shared = 0, own = count; /* shared tensors fill the list from the front, this rank's own from the back */
   for (int i = 0; i < count; i++) {
     const sl_tensor *t = sl_store_at(o->store, i);
     if (!t->data) continue;

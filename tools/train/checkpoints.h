@@ -1,4 +1,4 @@
-/* The checkpoints of a training: when one is due, and what is said when one cannot be written. */
+/* The checkpoints of a training run: when one is due, and the warning if it cannot be written. */
 #ifndef SL_TOOLS_CHECKPOINTS_H
 #define SL_TOOLS_CHECKPOINTS_H
 
@@ -12,7 +12,7 @@ typedef struct sl__checkpoints_options {
   MPI_Comm comm;      /* MPI_COMM_NULL: one rank */
   sl_store *store;    /* what is saved: held alike by all ranks but for what has an owner, complete, its memory fixed */
   int64_t from;       /* step that this start goes on from */
-  int64_t every;      /* steps; 0: none but the last; -1: with each validation */
+  int64_t every;      /* steps between checkpoints; 0: only the last one; -1: at each validation */
   double minutes;     /* at least so often, too; 0: never for that */
   int keep;
 } sl__checkpoints_options;
@@ -23,17 +23,17 @@ typedef struct sl__checkpoints sl__checkpoints;
 sl_status sl__checkpoints_create(const sl__checkpoints_options *options, sl__checkpoints **checkpoints);
 void sl__checkpoints_destroy(sl__checkpoints *checkpoints); /* collective; NULL is allowed */
 
-/* What one rank knows alone; the greatest wish of all ranks is theirs. */
+/* A rank's wish for a checkpoint. The ranks follow the greatest wish among them. */
 typedef enum sl__wish { SL__WISH_NONE, SL__WISH_SAVE /* time is up */, SL__WISH_STOP /* a signal came */ } sl__wish;
-/* This rank's wish, for sl__ranks_ask. Warns of a checkpoint that could not be written: training goes on. */
+/* This rank's wish, for sl__ranks_ask. Warns if a checkpoint could not be written; training continues. */
 sl__wish sl__checkpoints_wish(sl__checkpoints *checkpoints);
-/* After a step: whether it is to be saved. validated, last: that this step was validated, or is the last; wish: what
- * sl__ranks_answer gave. The same on all ranks. */
+/* Whether to save the step that has just ended; the same on all ranks. validated, last: this step was validated, is the
+ * last; wish: the result of sl__ranks_answer. */
 int sl__checkpoints_due(const sl__checkpoints *checkpoints, int64_t step, int validated, int last, sl__wish wish);
-/* Begins the checkpoint of this step, on every rank, with no task under way; a step that is saved already is skipped.
- * header: rank 0's (NULL on others), taken over. Waits only for the one before. */
+/* Begins the checkpoint of this step, on every rank, while no task runs; skips a step that is saved already. header: on
+ * rank 0, which gives up its ownership; NULL on others. Waits only for the previous checkpoint. */
 sl_status sl__checkpoints_save(sl__checkpoints *checkpoints, int64_t step, json_t *header);
-/* Waits for the last one; what went wrong with it. */
+/* Waits for the last checkpoint and returns its status. */
 sl_status sl__checkpoints_finish(sl__checkpoints *checkpoints);
 
 size_t sl__checkpoints_bytes(const sl__checkpoints *checkpoints); /* memory of this rank's copy */

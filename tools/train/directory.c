@@ -1,4 +1,4 @@
-/* What a run leaves in its directory beside metrics and checkpoints: configuration, environment, plan, model,
+/* Writes the files of a run directory other than metrics and checkpoints: configuration, environment, plan, model,
  * timelines. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* How long a run is, and the options that it settles: so config.yaml shows all that was in effect. */
+/* Computes the number of steps and the intervals of a run, and writes them back to the options, so that config.yaml
+ * shows all values in effect. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* The loop of training: a step, its account, metrics and validation, a checkpoint, all as they fall due. */
+/* The training loop: a step, its scores, then metrics, validation and checkpoint when they are due. */
 #include <stdio.h>
 
 #include "runtime/base/time.h"
@@ -6,7 +6,7 @@
 
 static int is_over(const sl__trainer *r) { return r->job.step == r->total || r->reached; }
 
-/* One step, and its scores into the sums since the last line of metrics. */
+/* Runs one step and adds its scores to the sums since the last line of metrics. */
 static sl_status step(sl__trainer *r) {
   sl__job_scores scores;
   SL_TRY(sl__job_step(&r->job, sl_rate_at(&r->rate, r->job.step + 1), &scores));
@@ -42,7 +42,7 @@ out:
   return status;
 }
 
-/* Prints and records how the leaves are divided by what was measured. */
+/* Prints and records the measured division of the leaves. */
 static sl_status tell_balance(sl__trainer *r) {
   if (r->job.ranks.rank > 0) return SL_OK;
   sl__meter_clear(&r->meter);
@@ -51,8 +51,8 @@ static sl_status tell_balance(sl__trainer *r) {
   return sl_rundir_write_json(r->dir, SL_RUNDIR_ENVIRONMENT, r->environment);
 }
 
-/* After each of the first steps with --balance auto. Where the division changes, the programs are made again; the time
- * for that, and for the steps before it, is not in the interval's rates. */
+/* Called after each of the first steps with --balance auto. If the division changes, it makes the programs again; the
+ * interval's rates leave out the time for that and for the steps before. */
 static sl_status rebalance(sl__trainer *r) {
   sl__balance *b = &r->job.balance;
   int changed;
@@ -68,7 +68,7 @@ static sl_status rebalance(sl__trainer *r) {
   return SL_OK;
 }
 
-/* The checkpoint of the last step is there, or on its way. */
+/* The checkpoint of the last step is written or being written. */
 static sl_status stop(sl__trainer *r, int *exit_code) {
   SL_TRY(sl__checkpoints_finish(r->checkpoints));
   *exit_code = SL_EXIT_CHECKPOINTED;

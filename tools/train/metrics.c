@@ -1,4 +1,4 @@
-/* Sums over the steps since the last line of metrics, and that line. */
+/* Sums over the steps since the last line of metrics, and writes the next line. */
 #include <math.h>
 
 #include "runtime/base/time.h"

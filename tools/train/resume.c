@@ -1,4 +1,4 @@
-/* Progress to JSON and back; comparing a checkpoint with the training that is to go on; reading it. */
+/* Converts progress to JSON and back, compares a checkpoint with the training to resume, and reads it. */
 #include "tools/train/resume.h"
 
 #include <inttypes.h>
@@ -156,7 +156,7 @@ typedef struct refusal {
   char words[WORDS];
 } refusal;
 
-/* Of several failures the one to tell: that an option differs, else the newest's. */
+/* Of several failures the one to report: that an option differs, else the newest checkpoint's. */
 static sl_status tell(const refusal *refused, int n) {
   int i = 0;
   while (i < n && refused[i].status != SL_EPLAN) i++;
@@ -165,7 +165,7 @@ static sl_status tell(const refusal *refused, int n) {
                  n > 1 ? "nor can a checkpoint before it be used" : "there is no checkpoint before it");
 }
 
-/* o NULL: any that is whole will do, and nothing is said of those passed over. */
+/* o NULL: takes any complete checkpoint, and prints nothing about those it skips. */
 static sl_status find(const char *run, const sl__resume_options *o, sl__progress *p, sl__model_file **file) {
   char *folder = NULL, *path = NULL;
   int64_t *steps = NULL;
@@ -201,7 +201,7 @@ out:
 
 sl_status sl__open_newest(const char *run, sl__model_file **file) { return find(run, NULL, NULL, file); }
 
-/* A run of a version that kept one state file would silently begin again. */
+/* Refuses runs of older versions, which kept one state file; otherwise they would silently start over. */
 static sl_status check_older(const char *run) {
   char *path;
   if (asprintf(&path, "%s/%s", run, sl_rundir_file_name(SL_RUNDIR_STATE)) < 0) return sl_no_memory("for a path");
@@ -216,7 +216,7 @@ static sl_status check_older(const char *run) {
   return status;
 }
 
-/* From rank 0, which alone reads the checkpoint, to another one: what that rank alone has. */
+/* Rank 0, which alone reads the checkpoint, sends another rank the tensors that only that rank holds. */
 static sl_status hand_over(const sl__resume_options *o, const sl__model_file *file, const sl_tensor *t) {
   const size_t bytes = (size_t)sl_shape_count(&t->shape) * sl_dtype_bytes(t->dtype), most = (size_t)1 << 30;
   char *data = t->data;

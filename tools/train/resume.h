@@ -1,4 +1,4 @@
-/* Where a run stands, as its checkpoints have it beside the tensors, and going on from there. */
+/* The progress of a run, which its checkpoints record beside the tensors, and resuming from it. */
 #ifndef SL_TOOLS_RESUME_H
 #define SL_TOOLS_RESUME_H
 
@@ -16,12 +16,13 @@ typedef struct sl__sums {
 typedef struct sl__progress {
   int64_t step, best_step; /* best_step 0: no model kept yet */
   sl__score best;          /* of that model: accuracy, loss and samples */
-  uint64_t data;           /* digest of the tokens; of images 0: their mean and deviation tell other data */
-  sl__sums metrics, shown; /* since the last line of metrics, and from there back to the last line printed */
+  uint64_t data;           /* digest of the tokens; 0 for images, whose mean and deviation reveal other data */
+  sl__sums metrics,
+      shown; /* sums since the last line of metrics; sums from the last printed line to the last line of metrics */
 } sl__progress;
 
-/* What a checkpoint's header holds: facts (with the plan), schedule, progress, and the configuration as config.yaml has
- * it. NULL without memory. */
+/* Makes a checkpoint's header: facts (with the plan), schedule, progress, and the text of config.yaml. NULL: out of
+ * memory. */
 json_t *sl__checkpoint_header(const sl__model_facts *facts, const sl_rate *rate, const sl__progress *progress,
                               const char *configuration);
 

@@ -1,4 +1,4 @@
-/* A training run, for the files of this folder, which each do one part of it, and for `starling train`. */
+/* A training run: its state, and the parts that the files of this folder implement for `starling train`. */
 #ifndef SL_TOOLS_TRAINER_H
 #define SL_TOOLS_TRAINER_H
 
@@ -17,7 +17,7 @@
 typedef struct sl__interval {
   int64_t from; /* ns */
   int64_t steps;
-  int64_t before; /* those of an earlier start of the run, or of another division of its leaves: in the sums, not in the
+  int64_t before; /* steps of an earlier process, or of another division of the leaves: counted in the sums, not in the
                      times */
   double loss, correct, count;
   double input;   /* loader's seconds of waiting at its start */
@@ -27,20 +27,20 @@ typedef struct sl__interval {
 
 typedef struct sl__trainer {
   sl__job job;
-  sl__options *o;       /* job.o, which is completed as values are settled */
+  sl__options *o;       /* job.o; default values are filled in as they become known */
   json_t *environment;  /* as it was before the runtime changed it */
   sl_rundir *dir;       /* of rank 0; NULL on others */
   char *folder;         /* its path, on all ranks */
   char *configuration;  /* as config.yaml has it */
   sl__model_file *init; /* --init's, until the weights are taken */
-  int init_goes_on;     /* it is the checkpoint that --resume goes on with: only its normalisation is taken */
+  int init_goes_on;     /* the file is the checkpoint to resume: only its normalisation is used */
   sl__checkpoints *checkpoints;
   sl_rate rate;
   sl__until until;
   int64_t first, total; /* steps done before this start; to do in all */
   int64_t eval_every, log_every;
   int64_t began;          /* ns */
-  sl__interval now, line; /* since the last line of metrics, since the last line printed */
+  sl__interval now, line; /* sums since the last line of metrics; sums since the last printed line */
   sl__score validation;   /* of this step, if validated */
   sl__score best;
   int64_t best_step; /* 0: none yet */
@@ -61,43 +61,43 @@ static inline double sl__trainer_units(const sl__trainer *r, double steps) {
 
 /* length.c. How long, and how often to look, once the data are known. */
 sl_status sl__trainer_set_length(sl__trainer *run);
-/* Fills in what was left open and is settled now. */
+/* Fills in options that had no value and are known now. */
 sl_status sl__trainer_complete_options(sl__trainer *run);
 
-/* weights.c. Opens --init and takes its normalisation of images, which its weights were made for. A run that is resumed
- * has both in its checkpoints already. */
+/* weights.c. Opens --init and uses its normalisation of images, for which its weights were trained. A resumed run has
+ * both in its checkpoints. */
 sl_status sl__trainer_open_init(sl__trainer *run);
 /* Fills the store from it. */
-/* Images are normalised as those were that the weights of --init were made for. */
+/* Normalises images as in the training of the weights of --init. */
 void sl__trainer_take_normalisation(sl__trainer *trainer);
 sl_status sl__trainer_take_init(sl__trainer *run);
 void sl__trainer_print_init(const sl__trainer *run);
 
-/* directory.c. Opens the run directory, last, when nothing but the run itself can fail. */
+/* directory.c. Opens the run directory; called last, when only the run itself can still fail. */
 sl_status sl__trainer_open_directory(sl__trainer *run);
-/* Collective. Where ranks leave their timelines; those of other machines only if they see the folder too. */
+/* Collective. Tells the ranks where to write their timelines; ranks that cannot see the folder write none. */
 sl_status sl__trainer_share_folder(sl__trainer *run);
 sl_status sl__trainer_save_model(sl__trainer *run);
-/* At the end, and after a failure too, whose status and text stay then. */
+/* Called at the end, and after a failure, whose status and text it keeps. */
 sl_status sl__trainer_keep_timeline(const sl__trainer *run, sl_status status);
 
-/* saving.c. Takes up the newest checkpoint; before the directory is opened, so that a wrong plan changes nothing. */
+/* saving.c. Reads the newest checkpoint before the directory is opened, so that a wrong plan changes nothing. */
 sl_status sl__trainer_resume(sl__trainer *run);
-/* Takes the memory for a copy of this rank's share. */
+/* Allocates the memory for a copy of this rank's share. */
 sl_status sl__trainer_open_checkpoints(sl__trainer *run);
 sl_status sl__trainer_save(sl__trainer *run);
 
 /* loop.c. *exit_code: SL_EXIT_CHECKPOINTED where a signal stopped it. */
 sl_status sl__trainer_steps(sl__trainer *run, int *exit_code);
 
-/* metrics.c. The line of metrics for the interval that ends here; docs/reference/formats.md has its fields. */
+/* metrics.c. Writes the line of metrics for the interval that ends now; docs/reference/formats.md lists its fields. */
 sl_status sl__trainer_metrics(sl__trainer *run, json_t **line);
 void sl__trainer_begin_interval(sl__trainer *run);
 void sl__trainer_begin_times(sl__trainer *run); /* the sums stay as they are */
 
 /* validate.c. Validates, keeps the model if it is the best, and writes a line of metrics. */
 sl_status sl__trainer_validate(sl__trainer *run);
-/* Scores the model that is kept on the test samples. */
+/* Scores the best model on the test samples. */
 sl_status sl__trainer_test(sl__trainer *run, sl__score *score);
 /* Whether a score meets --until. */
 int sl__trainer_reaches(const sl__trainer *run, const sl__score *score);
@@ -105,7 +105,8 @@ int sl__trainer_reaches(const sl__trainer *run, const sl__score *score);
 /* screen.c. */
 void sl__trainer_print_start(const sl__trainer *run);
 void sl__trainer_show_progress(sl__trainer *run);
-/* One line for each validation (or the last step, when there is none), over the steps since the line before. */
+/* Prints one line for each validation (without validation, for the last step), over the steps since the previous line.
+ */
 void sl__trainer_print_line(sl__trainer *run, const json_t *metrics);
 
 /* summary.c. Tests, writes summary.json, prints the last line. */

@@ -1,11 +1,11 @@
-/* Scores: validation as training goes, which keeps the best model, and the test at its end. */
+/* Validates during training, keeps the best model, and tests it at the end. */
 #include <math.h>
 
 #include "runtime/base/time.h"
 #include "tools/train/trainer.h"
 
-/* Where scores are perplexities the one of less loss, else the more accurate one, and among equals the one of less
- * loss. */
+/* Language models: the model with less loss is better. Classifiers: the more accurate one; among equals the one with
+ * less loss. */
 static int better(const sl__trainer *r, const sl__score *a, const sl__score *b) {
   if (r->job.data.kind->perplexity || a->accuracy == b->accuracy) return a->loss < b->loss;
   return a->accuracy > b->accuracy;

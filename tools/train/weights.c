@@ -1,4 +1,4 @@
-/* --init: a run that begins with weights that another one, or another library, made. */
+/* --init: starts a run with the weights of another run or library. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +11,8 @@ static int on_command_line(const sl__options *o, const char *flag) {
   return 0;
 }
 
-/* Opens --init and takes the sizes of its weights where they are of the model's family; --size changes them. A run that
- * is resumed has both in its checkpoints already. */
+/* Opens --init and uses the sizes of its weights if they are of the model's family; --size overrides them. A resumed
+ * run has both in its checkpoints. */
 sl_status sl__trainer_open_init(sl__trainer *r) {
   sl__options *o = r->o;
   const sl_model *model = r->job.facts.model;
@@ -52,7 +52,7 @@ void sl__trainer_take_normalisation(sl__trainer *r) {
   r->init = NULL;
 }
 
-/* Parameters in common memory are filled in by one rank; the others wait for it. */
+/* One rank fills in parameters in shared memory; the others wait for it. */
 sl_status sl__trainer_take_init(sl__trainer *r) {
   if (!r->init) return SL_OK;
   const int common = sl_store_has_common(r->job.store);
