@@ -1,4 +1,4 @@
-/* The table of operations, made from the one list. */
+/* The table of operations, and finding one by its name. */
 #include <string.h>
 
 #include "codelets/codelets.h"

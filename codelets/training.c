@@ -4,12 +4,12 @@
 #include <string.h>
 
 const sl_optimizer_rule *const sl_optimizer_rules[SL_OPTIMIZER_COUNT] = {
-#define RULE(upper, lower) &sl_optimizer_##lower,
+#define RULE(lower, upper) &sl_optimizer_##lower,
     SL_OPTIMIZERS(RULE)
 #undef RULE
 };
 const char *const sl_optimizer_names[] = {
-#define NAME(upper, lower) #lower,
+#define NAME(lower, upper) #lower,
     SL_OPTIMIZERS(NAME)
 #undef NAME
         NULL,

@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 typedef enum sl_optimizer {
-#define SL_ENUM(upper, lower) SL_OPTIMIZER_##upper,
+#define SL_ENUM(lower, upper) SL_OPTIMIZER_##upper,
   SL_OPTIMIZERS(SL_ENUM)
 #undef SL_ENUM
       SL_OPTIMIZER_COUNT
@@ -48,7 +48,7 @@ sl_status sl_training_from_json(const json_t *json, sl_training *training);
 const sl_setting *sl_training_differs(const sl_training *a, const sl_training *b);
 
 /* An optimizer: the nodes that update the parameters. One file in codelets/optimizers each (adam shares adamw's
- * kernel), and a line in codelets.h. */
+ * kernel), and a line in Makefile.am's OPTIMIZERS. */
 typedef struct sl_optimizer_rule {
   const char *name;
   const char *reads[8]; /* settings flagged SL_TRAINING_OPTIMIZER that it reads, by field; NULL behind the last */
@@ -57,7 +57,7 @@ typedef struct sl_optimizer_rule {
   void (*add)(sl_graph *graph, const sl_training *training, const sl_value *parameters, const sl_value *gradients,
               int n, sl_value guard, sl_value clip);
 } sl_optimizer_rule;
-#define SL_RULE(upper, lower) extern const sl_optimizer_rule sl_optimizer_##lower;
+#define SL_RULE(lower, upper) extern const sl_optimizer_rule sl_optimizer_##lower;
 SL_OPTIMIZERS(SL_RULE)
 #undef SL_RULE
 extern const sl_optimizer_rule *const sl_optimizer_rules[SL_OPTIMIZER_COUNT];

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "models/models.h"
-#include "models/networks.h" /* made by the build: a line for each file of Makefile.am's NETWORKS */
+#include "models/networks.h" /* made by the build: an X for each file of Makefile.am's NETWORKS */
 
 #define DECLARE(name) extern const sl_family sl_family_##name;
 #define ADDRESS(name) &sl_family_##name,

@@ -113,8 +113,8 @@ static void add_adam(sl_graph *graph, const sl_training *t, const sl_value *para
   sl_adam(graph, &(sl_adam_options){t->beta1, t->beta2, t->eps, t->decay}, parameters, gradients, n, guard, clip);
 }
 
-const sl_optimizer_rule sl_optimizer_adamw = {
-    .name = "adamw", .reads = {"beta1", "beta2", "eps"}, .state = {"m", "v"}, .add = add_adamw};
 const sl_optimizer_rule sl_optimizer_adam = {
     .name = "adam", .reads = {"beta1", "beta2", "eps"}, .state = {"m", "v"}, .add = add_adam};
+const sl_optimizer_rule sl_optimizer_adamw = {
+    .name = "adamw", .reads = {"beta1", "beta2", "eps"}, .state = {"m", "v"}, .add = add_adamw};
 #endif

@@ -1,7 +1,7 @@
 /* Cases of operations: sizes, options, and the naive version in double precision that says what is right.
  *
- * Every operation of codelets/codelets.h needs one or more cases here. A file tests/codelets/case_NAME.c holds those of
- * codelets/NAME.c, as an array cases_NAME ended by {0}; CASE_FILES names it. operations.c runs each case through every
+ * Every operation needs one or more cases. A file tests/codelets/DIR/case_NAME.c holds those of codelets/DIR/NAME.c, as
+ * an array cases_NAME ended by {0}; Makefile.am's TESTS_CASES lists it. operations.c runs each case through every
  * kernel that this machine can run, whole and cut into shards and row blocks, alone and in a team; and its gradient,
  * where it has one, against finite differences of the reference. */
 #ifndef CASES_H
@@ -13,38 +13,7 @@
 
 #include "codelets/attributes.h"
 #include "runtime/base/philox.h"
-
-#define CASE_FILES(X) \
-  X(accuracy)         \
-  X(adamw)            \
-  X(add)              \
-  X(add_row)          \
-  X(attention)        \
-  X(avgpool)          \
-  X(batchnorm)        \
-  X(class_token)      \
-  X(clip)             \
-  X(conv2d)           \
-  X(copy)             \
-  X(count_targets)    \
-  X(cross_entropy)    \
-  X(dropout)          \
-  X(embedding)        \
-  X(flatten)          \
-  X(gelu)             \
-  X(input)            \
-  X(lamb)             \
-  X(layernorm)        \
-  X(linear)           \
-  X(mask_tokens)      \
-  X(maxpool)          \
-  X(meanpool)         \
-  X(next_tokens)      \
-  X(normalize)        \
-  X(positional)       \
-  X(relu)             \
-  X(sgd)              \
-  X(softmax)
+#include "tests/codelets/case_files.h" /* made by the build: an X for each file of Makefile.am's TESTS_CASES */
 
 enum { CASE_INPUTS = 8 };
 

@@ -4,7 +4,6 @@
 
 #define POINTER(name) cases_##name,
 const test_case *const case_files[] = {CASE_FILES(POINTER) NULL};
-#undef POINTER
 
 static double number(double x, const void *array, sl_dtype dtype, int64_t i, int write) {
   switch (dtype) {

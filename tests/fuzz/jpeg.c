@@ -6,6 +6,8 @@
 #include "tests/support/pictures.h"
 #include "tools/images/format.h"
 
+extern const sl__format sl__format_jpeg;
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   sl__picture p;
   const sl__format *f = &sl__format_jpeg;

@@ -8,6 +8,8 @@
 #include "tests/support/pictures.h"
 #include "tools/images/format.h"
 
+extern const sl__format sl__format_png;
+
 static void mend(uint8_t *data, size_t n) {
   for (size_t at = 8; at + 12 <= n;) {
     const size_t length =

@@ -8,8 +8,12 @@
 #include <strings.h>
 
 #include "tools/images/format.h"
+#include "tools/images/formats.h" /* made by the build: an X for each file of Makefile.am's IMAGE_FORMATS */
 
-static const sl__format *const formats[] = {&sl__format_jpeg, &sl__format_png};
+#define DECLARE(name) extern const sl__format sl__format_##name;
+#define POINTER(name) &sl__format_##name,
+SL__IMAGE_FORMATS(DECLARE)
+static const sl__format *const formats[] = {SL__IMAGE_FORMATS(POINTER)};
 enum { FORMATS = sizeof formats / sizeof *formats };
 
 static const sl__format *format_of(const void *bytes, size_t n) {

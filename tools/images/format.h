@@ -1,5 +1,5 @@
-/* A format of image files, as decode.c sees it. To add one, write its file with its descriptor at the end, and add a
- * line to the list in decode.c. */
+/* A format of image files, as decode.c sees it. To add one, write NAME.c, which ends with its descriptor
+ * sl__format_NAME, and add it to IMAGE_FORMATS in Makefile.am. */
 #ifndef SL_TOOLS_FORMAT_H
 #define SL_TOOLS_FORMAT_H
 
@@ -16,8 +16,6 @@ typedef struct sl__format {
   const char *(*decode)(const uint8_t *bytes, size_t n, sl__picture *picture, int *orientation, char *text,
                         size_t room);
 } sl__format;
-
-extern const sl__format sl__format_jpeg, sl__format_png;
 
 /* For decoders: allocates the pixels that the file's header promises, where n bytes can hold at most per_byte pixels
  * each. Returns NULL, or what is wrong. */
