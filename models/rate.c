@@ -1,20 +1,60 @@
-/* Learning rate schedules. */
+/* Learning rate schedules, and the table of what they read. */
 #include "models/rate.h"
 
 #include <math.h>
-#include <string.h>
+#include <stddef.h>
 
-static const char *const names[SL_RATE_COUNT] = {"constant", "step", "linear", "cosine"};
+const char *const sl_rate_names[] = {
+    [SL_RATE_CONSTANT] = "constant", "step", "linear", "cosine", [SL_RATE_COUNT] = NULL};
 
-const char *sl_rate_name(sl_rate_kind kind) { return names[kind]; }
+enum { ALL = -1, STEPS = 1 << SL_RATE_STEP, FALLS = 1 << SL_RATE_LINEAR | 1 << SL_RATE_COSINE };
+static const struct row {
+  sl_setting s;
+  int kinds; /* bits of the kinds that read it */
+} rows[] = {
+#define ROW(field_, option_, kind_, kinds_)                                                                      \
+  {                                                                                                              \
+    .s = {.field = #field_, .option = option_, .kind = SL_SETTING_##kind_, .offset = offsetof(sl_rate, field_)}, \
+    kinds_                                                                                                       \
+  }
+    {.s = {.field = "kind",
+           .option = "rate-schedule",
+           .kind = SL_SETTING_NAMED,
+           .offset = offsetof(sl_rate, kind),
+           .names = sl_rate_names},
+     ALL},
+    ROW(warmup, "warmup", INTEGER, ALL),
+    ROW(steps, NULL, INTEGER, FALLS),
+    ROW(every, "rate-step", INTEGER, STEPS),
+    ROW(gamma, "rate-gamma", REAL, STEPS),
+    ROW(floor, "rate-floor", REAL, FALLS),
+#undef ROW
+};
+enum { ROWS = sizeof rows / sizeof *rows };
 
-sl_status sl_rate_parse(const char *name, sl_rate_kind *kind) {
-  for (int i = 0; i < SL_RATE_COUNT; i++)
-    if (strcmp(names[i], name) == 0) {
-      *kind = (sl_rate_kind)i;
-      return SL_OK;
+json_t *sl_rate_to_json(const sl_rate *rate) {
+  json_t *json = json_object();
+  for (int i = 0; i < ROWS && json; i++)
+    if (json_object_set_new(json, rows[i].s.field, sl_setting_to_json(&rows[i].s, rate)) != 0) {
+      json_decref(json);
+      json = NULL;
     }
-  return sl_fail(SL_EINVAL, "no schedule '%s': there are constant, step, linear and cosine", name);
+  return json;
+}
+
+sl_status sl_rate_from_json(const json_t *json, sl_rate *rate) {
+  for (int i = 0; i < ROWS; i++) {
+    const json_t *value = json_object_get(json, rows[i].s.field);
+    if (!value) return sl_fail(SL_EFORMAT, "there is no %s of the schedule", rows[i].s.field);
+    SL_TRY(sl_setting_from_json(&rows[i].s, rate, value));
+  }
+  return SL_OK;
+}
+
+const sl_setting *sl_rate_differs(const sl_rate *a, const sl_rate *b) {
+  for (int i = 0; i < ROWS; i++)
+    if (rows[i].kinds & 1 << a->kind && !sl_setting_equal(&rows[i].s, a, b)) return &rows[i].s;
+  return NULL;
 }
 
 double sl_rate_at(const sl_rate *r, int64_t step) {

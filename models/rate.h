@@ -2,9 +2,10 @@
 #ifndef SL_RATE_H
 #define SL_RATE_H
 
+#include <jansson.h>
 #include <stdint.h>
 
-#include "runtime/base/status.h"
+#include "runtime/base/setting.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -28,8 +29,13 @@ typedef struct sl_rate {
   double floor;   /* linear, cosine: part of the peak that is left after the last step, 0 to 1 */
 } sl_rate;
 
-const char *sl_rate_name(sl_rate_kind kind);
-sl_status sl_rate_parse(const char *name, sl_rate_kind *kind); /* SL_EINVAL lists the names */
+extern const char *const sl_rate_names[]; /* of the kinds, ended by NULL */
+
+/* {"kind": "cosine", "warmup": 100, ...}: all but the peak, which is a setting of training. NULL without memory. */
+json_t *sl_rate_to_json(const sl_rate *rate);
+sl_status sl_rate_from_json(const json_t *json, sl_rate *rate); /* SL_EFORMAT names what is missing or wrong */
+/* The first field that the kind reads and that differs; NULL: none does. `steps` has no option of its own. */
+const sl_setting *sl_rate_differs(const sl_rate *a, const sl_rate *b);
 /* step counts from 1. Linear warm-up; cosine as Loshchilov and Hutter 2017 (eq. 5) without restarts. */
 double sl_rate_at(const sl_rate *rate, int64_t step);
 

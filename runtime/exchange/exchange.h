@@ -40,6 +40,7 @@ typedef struct sl_exchange_type {
 } sl_exchange_type;
 
 extern const sl_exchange_type *const sl_exchange_types[];   /* ends with NULL; the first is the default */
+extern const char *const sl_exchange_names[];               /* their names, in the same order */
 const sl_exchange_type *sl_exchange_find(const char *name); /* NULL: no such name */
 
 /* A piece of a bucket: contiguous host memory. */

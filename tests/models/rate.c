@@ -51,22 +51,69 @@ static void falls_by_steps(void **state) {
   assert_near(sl_rate_at(&r, 66), 0.01, 1e-15);
 }
 
-static void names_are_read_back(void **state) {
+static void all_but_the_peak_is_read_back(void **state) {
   (void)state;
-  for (int i = 0; i < SL_RATE_COUNT; i++) {
-    sl_rate_kind kind;
-    assert_int_equal(sl_rate_parse(sl_rate_name((sl_rate_kind)i), &kind), SL_OK);
-    assert_int_equal(kind, i);
+  for (int kind = 0; kind < SL_RATE_COUNT; kind++) {
+    const sl_rate r = {
+        .kind = (sl_rate_kind)kind, .peak = 2, .warmup = 3, .steps = 50, .every = 7, .gamma = 0.3, .floor = 0.1};
+    sl_rate again = {.peak = 2};
+    json_t *json = sl_rate_to_json(&r);
+    assert_non_null(json);
+    assert_string_equal(json_string_value(json_object_get(json, "kind")), sl_rate_names[kind]);
+    assert_int_equal(sl_rate_from_json(json, &again), SL_OK);
+    json_t *twice = sl_rate_to_json(&again);
+    assert_true(json_equal(json, twice));
+    assert_near(again.floor, 0.1, 0);
+    json_decref(twice);
+    json_object_set_new(json, "kind", json_string("cosin"));
+    assert_int_equal(sl_rate_from_json(json, &again), SL_EFORMAT);
+    json_object_del(json, "kind");
+    assert_int_equal(sl_rate_from_json(json, &again), SL_EFORMAT);
+    json_decref(json);
   }
-  sl_rate_kind kind;
-  assert_int_equal(sl_rate_parse("cosin", &kind), SL_EINVAL);
+  assert_null(sl_rate_names[SL_RATE_COUNT]);
+}
+
+static const char *changed(sl_rate_kind kind, sl_rate to) {
+  const sl_rate r = {.kind = kind, .warmup = 3, .steps = 50, .every = 7, .gamma = 0.3, .floor = 0.1};
+  to.kind = kind;
+  const sl_setting *s = sl_rate_differs(&r, &to);
+  return s ? s->field : "";
+}
+
+static void what_the_kind_reads_is_compared(void **state) {
+  (void)state;
+  const sl_rate same = {.warmup = 3, .steps = 50, .every = 7, .gamma = 0.3, .floor = 0.1};
+  for (int i = 0; i < SL_RATE_COUNT; i++) {
+    const sl_rate_kind kind = (sl_rate_kind)i;
+    const int falls = kind == SL_RATE_LINEAR || kind == SL_RATE_COSINE, by_step = kind == SL_RATE_STEP;
+    sl_rate r = same;
+    assert_string_equal(changed(kind, r), "");
+    r = same, r.warmup = 4;
+    assert_string_equal(changed(kind, r), "warmup");
+    r = same, r.steps = 51;
+    assert_string_equal(changed(kind, r), falls ? "steps" : "");
+    r = same, r.floor = 0.2;
+    assert_string_equal(changed(kind, r), falls ? "floor" : "");
+    r = same, r.every = 8;
+    assert_string_equal(changed(kind, r), by_step ? "every" : "");
+    r = same, r.gamma = 0.5;
+    assert_string_equal(changed(kind, r), by_step ? "gamma" : "");
+  }
+  sl_rate a = same, b = same;
+  a.kind = SL_RATE_LINEAR, b.kind = SL_RATE_COSINE;
+  assert_string_equal(sl_rate_differs(&a, &b)->option, "rate-schedule");
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(constant),       cmocka_unit_test(warm_up_rises_to_the_peak),
-      cmocka_unit_test(falls),          cmocka_unit_test(falls_to_a_floor),
-      cmocka_unit_test(falls_by_steps), cmocka_unit_test(names_are_read_back),
+      cmocka_unit_test(constant),
+      cmocka_unit_test(warm_up_rises_to_the_peak),
+      cmocka_unit_test(falls),
+      cmocka_unit_test(falls_to_a_floor),
+      cmocka_unit_test(falls_by_steps),
+      cmocka_unit_test(all_but_the_peak_is_read_back),
+      cmocka_unit_test(what_the_kind_reads_is_compared),
   };
   return cmocka_run_group_tests_name("rate", tests, NULL, NULL);
 }

@@ -45,7 +45,7 @@ sl_status sl__job_file(sl__job *j, const sl__options *o) {
 sl_status sl__job_start(sl__job *j, const char *command, int ranks) {
   SL_TRY(sl__start(j->o, command, ranks, &j->runtime));
   SL_TRY(sl__ranks_open(j->runtime, &j->ranks));
-  return j->o->allreduce ? sl__ranks_exchange(&j->ranks, j->runtime, j->o->allreduce, j->o->compress) : SL_OK;
+  return j->o->allreduce >= 0 ? sl__ranks_exchange(&j->ranks, j->runtime, j->o->allreduce, j->o->compress) : SL_OK;
 }
 
 sl_status sl__job_plan(sl__job *j) {

@@ -69,13 +69,12 @@ sl_status sl__ranks_divide(sl__ranks *r, const sl_plan *plan, const int *count) 
   return SL_OK;
 }
 
-sl_status sl__ranks_exchange(sl__ranks *r, const sl_runtime *runtime, const char *allreduce, const char *compress) {
+sl_status sl__ranks_exchange(sl__ranks *r, const sl_runtime *runtime, int allreduce, const char *compress) {
   SL_TRY(sl_compression_parse(compress, &r->compression));
-  r->exchange = sl_exchange_find(allreduce);
-  if (!r->exchange) return sl_fail(SL_EINVAL, "--allreduce %s: no such exchange", allreduce);
+  r->exchange = sl_exchange_types[allreduce];
   if (!r->exchange->compresses && r->compression.kind != SL_COMPRESSION_NONE)
     return sl_fail(SL_EINVAL, "--compress %s is for --allreduce %s: '%s' sends its messages whole", compress,
-                   sl_exchange_types[0]->name, allreduce);
+                   sl_exchange_types[0]->name, r->exchange->name);
   if (r->n <= 1) {
     r->compression.kind = SL_COMPRESSION_NONE;
     return SL_OK;
@@ -84,7 +83,7 @@ sl_status sl__ranks_exchange(sl__ranks *r, const sl_runtime *runtime, const char
     sl_log(SL_LOG_WARNING,
            "--allreduce %s gives up the promise of the same bits on any number of ranks: training steps "
            "are summed over ranks by %s",
-           allreduce, r->exchange->summary);
+           r->exchange->name, r->exchange->summary);
   if (r->compression.kind == SL_COMPRESSION_NONE) return SL_OK;
   int together;
   MPI_Comm_size(sl_runtime_node_comm(runtime), &together);

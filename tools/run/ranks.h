@@ -29,9 +29,9 @@ void sl__ranks_close(sl__ranks *ranks); /* collective; a zeroed one is allowed *
 /* Gives each rank its leaves of the plan: count[ranks] of them, or evenly (NULL). SL_EINVAL: fewer leaves than ranks.
  */
 sl_status sl__ranks_divide(sl__ranks *ranks, const sl_plan *plan, const int *count);
-/* allreduce: the name of an exchange (exchange.h); compress: compression of gradients between nodes (compress.h). Warns
- * if with them the bits depend on the number of ranks. On one rank nothing is exchanged. SL_EINVAL. */
-sl_status sl__ranks_exchange(sl__ranks *ranks, const sl_runtime *runtime, const char *allreduce, const char *compress);
+/* allreduce: index into sl_exchange_types (exchange.h); compress: compression of gradients between nodes (compress.h).
+ * Warns if with them the bits depend on the number of ranks. On one rank nothing is exchanged. SL_EINVAL. */
+sl_status sl__ranks_exchange(sl__ranks *ranks, const sl_runtime *runtime, int allreduce, const char *compress);
 
 /* Collective: returns SL_OK if status is SL_OK on all ranks; else, on all ranks, the failure of the first rank that
  * failed, with its number. All ranks must reach this call. */

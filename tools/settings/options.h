@@ -40,6 +40,7 @@ typedef struct sl__options {
 #define SL__FIELD_INTEGER int64_t
 #define SL__FIELD_REAL double
 #define SL__FIELD_FLAG int
+#define SL__FIELD_NAMED int
 #define SETTING(kind, field, ...) SL__FIELD_##kind field;
 #define SL_REAL(...)
 #define SL_NAMED(...)

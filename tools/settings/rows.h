@@ -3,10 +3,11 @@
  * the configuration that a run leaves behind, and what ranks compare.
  *
  * SETTING(kind, field, "option", commands, use, "ARGUMENT", default, least, most, help...)
- * kind      TEXT, CHOICE, INTEGER, REAL, FLAG (runtime/base/setting.h)
+ * kind      TEXT, CHOICE, INTEGER, REAL, FLAG, NAMED (runtime/base/setting.h)
  * commands  that take the option
  * use       RUN: part of a run's configuration, the same on all ranks; LOCAL: likewise, but each rank may have its own;
  *           NONE: neither
+ * ARGUMENT  what help shows; of a CHOICE its words, of a NAMED the library's list of names
  * default   as text; NULL: there is none, or the command finds it
  * least, most  of numbers
  * help      {commands, "text"}...: what only some commands say of it; commands 0: all */
@@ -57,7 +58,7 @@ SETTING(INTEGER, seed, "seed", SL__TRAIN | SL__GENERATE | MEASURES | SL__IMPORT,
         {SL__TRAIN | MEASURES, "seed for initial weights, sample order and dropout"},
         {SL__GENERATE, "seed for drawing tokens"}, {SL__IMPORT, "seed for choosing the test images"})
 
-SETTING(CHOICE, rate_schedule, "rate-schedule", SL__TRAIN, RUN, "constant|step|linear|cosine", NULL, 0, 0,
+SETTING(NAMED, rate_schedule, "rate-schedule", SL__TRAIN, RUN, sl_rate_names, NULL, 0, 0,
         {0, "shape of the learning rate over the steps (default: the model's)"})
 SETTING(INTEGER, warmup, "warmup", SL__TRAIN, RUN, "N", NULL, 0, ANY,
         {0, "let the learning rate rise from 0 during the first N steps (default: the model's share of all steps)"})
@@ -88,7 +89,7 @@ SETTING(TEXT, balance, "balance", SL__TRAIN | SL__BENCH, RUN, "even|auto|N,N,...
          "leaves of each rank: even: the same number; auto: by each rank's speed in the first steps; N,N,...: these "
          "numbers (the results keep their bits)"})
 
-SETTING(CHOICE, allreduce, "allreduce", SL__TRAIN | SL__BENCH, RUN, "tree|mpi", "tree", 0, 0,
+SETTING(NAMED, allreduce, "allreduce", SL__TRAIN | SL__BENCH, RUN, sl_exchange_names, "tree", 0, 0,
         {0, "sum over ranks by a fixed tree (the same bits on any number of ranks) or by MPI_Iallreduce (other bits)"})
 
 SETTING(

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/rate.h"
 #include "runtime/data/dataset.h"
+#include "runtime/exchange/exchange.h"
 
 enum {
   RUNS = SL__TRAIN | SL__EVAL | SL__GENERATE | SL__PREDICT | SL__BENCH,
@@ -15,13 +17,22 @@ enum {
 };
 #define ANY 1e18
 
+/* What the column ARGUMENT of a row holds, by its kind. */
+#define SHOWN(text) .argument = text
+#define SL__ARGUMENT_TEXT SHOWN
+#define SL__ARGUMENT_CHOICE SHOWN
+#define SL__ARGUMENT_INTEGER SHOWN
+#define SL__ARGUMENT_REAL SHOWN
+#define SL__ARGUMENT_FLAG SHOWN
+#define SL__ARGUMENT_NAMED(list) .names = list
+
 const sl__setting sl__settings[] = {
 #define SETTING(kind_, field_, option_, commands_, use_, argument_, standard_, least_, most_, ...) \
   {.s = {.field = #field_,                                                                         \
          .option = option_,                                                                        \
          .kind = SL_SETTING_##kind_,                                                               \
          .offset = offsetof(sl__options, field_),                                                  \
-         .argument = argument_,                                                                    \
+         SL__ARGUMENT_##kind_(argument_),                                                          \
          .least = least_,                                                                          \
          .most = most_},                                                                           \
    .commands = commands_,                                                                          \

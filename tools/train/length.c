@@ -19,16 +19,16 @@ sl_status sl__trainer_set_length(sl__trainer *r) {
   if (o->steps > 0 && o->steps < r->total) r->total = o->steps;
   r->eval_every = o->eval_every;
   r->log_every = o->log_every > 0 ? o->log_every : n / batch / 10 > 0 ? n / batch / 10 : 1;
-  SL_TRY(sl__option_default_text(&o->rate_schedule, sl_rate_name(m->rate)));
+  if (o->rate_schedule < 0) o->rate_schedule = (int)m->rate;
   sl__option_default_integer(&o->warmup, (int64_t)(m->warmup * (double)r->total));
   sl__option_default_integer(&o->rate_step, r->total / 3 > 0 ? r->total / 3 : 1);
-  r->rate = (sl_rate){.peak = r->job.facts.training.learning_rate,
+  r->rate = (sl_rate){.kind = (sl_rate_kind)o->rate_schedule,
+                      .peak = r->job.facts.training.learning_rate,
                       .warmup = o->warmup,
                       .steps = r->total,
                       .every = o->rate_step,
                       .gamma = o->rate_gamma,
                       .floor = o->rate_floor};
-  SL_TRY(sl_rate_parse(o->rate_schedule, &r->rate.kind));
   r->job.ranks.compression.warmup = o->warmup;
   return SL_OK;
 }

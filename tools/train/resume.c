@@ -34,9 +34,7 @@ json_t *sl__checkpoint_header(const sl__model_facts *facts, const sl_rate *r, co
   char digest[24];
   snprintf(digest, sizeof digest, "%016" PRIx64, p->data);
   json_t *header = sl__model_metadata(facts);
-  json_t *schedule =
-      json_pack("{s:s, s:I, s:I, s:I, s:f, s:f}", "kind", sl_rate_name(r->kind), "warmup", (json_int_t)r->warmup,
-                "steps", (json_int_t)r->steps, "every", (json_int_t)r->every, "gamma", r->gamma, "floor", r->floor);
+  json_t *schedule = sl_rate_to_json(r);
   json_t *progress =
       json_pack("{s:I, s:I, s:s, s:I, s:f, s:f, s:I, s:o, s:o}", "step", (json_int_t)p->step, "cursor",
                 (json_int_t)(p->step * facts->plan.batch), "data", digest, "best_step", (json_int_t)p->best_step,
@@ -73,50 +71,32 @@ static sl_status read_progress(const sl__model_file *file, const sl_plan *plan, 
 
 static sl_status read_schedule(const sl__model_file *file, sl_rate *r) {
   json_t *json = NULL;
-  const char *kind;
-  json_int_t warmup, steps, every;
   SL_TRY(sl__model_member(file, "schedule", &json));
-  const int fine = json_unpack(json, "{s:s, s:I, s:I, s:I, s:F, s:F}", "kind", &kind, "warmup", &warmup, "steps",
-                               &steps, "every", &every, "gamma", &r->gamma, "floor", &r->floor) == 0 &&
-                   sl_rate_parse(kind, &r->kind) == SL_OK;
-  if (fine) r->warmup = warmup, r->steps = steps, r->every = every;
+  const sl_status status = sl_rate_from_json(json, r);
   json_decref(json);
-  return fine ? SL_OK : sl_fail(SL_EFORMAT, "%s: the schedule in it cannot be read", sl__model_path(file));
+  return status == SL_OK ? SL_OK : sl_fail(SL_EFORMAT, "%s: the schedule in it cannot be read", sl__model_path(file));
 }
 
 /* ---- is it of this training? ------------------------------------------------------------------------------------ */
 
-static sl_status compare_numbers(const char *path, const char *option, double mine, double theirs) {
-  return mine == theirs ? SL_OK : sl_fail(SL_EPLAN, "--%s is %g here and %g in %s", option, mine, theirs, path);
-}
-
-static sl_status compare_words(const char *path, const char *option, const char *mine, const char *theirs) {
-  return strcmp(mine, theirs) == 0 ? SL_OK
-                                   : sl_fail(SL_EPLAN, "--%s is %s here and %s in %s", option, mine, theirs, path);
+static sl_status differs(const sl_setting *s, const void *mine, const void *theirs, const char *path) {
+  char a[SL_SETTING_BYTES], b[SL_SETTING_BYTES];
+  return sl_fail(SL_EPLAN, "--%s is %s here and %s in %s", s->option, sl_setting_text(s, mine, a),
+                 sl_setting_text(s, theirs, b), path);
 }
 
 static sl_status compare_training(const sl_training *mine, const sl_training *theirs, const char *path) {
-  char a[SL_SETTING_BYTES], b[SL_SETTING_BYTES];
   const sl_setting *s = sl_training_differs(mine, theirs);
-  return s ? compare_words(path, s->option, sl_setting_text(s, mine, a), sl_setting_text(s, theirs, b)) : SL_OK;
+  return s ? differs(s, mine, theirs, path) : SL_OK;
 }
 
-/* What the kind of schedule reads. */
 static sl_status compare_schedules(const sl_rate *a, const sl_rate *b, const char *path) {
-  const int falls = a->kind == SL_RATE_LINEAR || a->kind == SL_RATE_COSINE;
-  SL_TRY(compare_words(path, "rate-schedule", sl_rate_name(a->kind), sl_rate_name(b->kind)));
-  SL_TRY(compare_numbers(path, "warmup", (double)a->warmup, (double)b->warmup));
-  if (a->kind == SL_RATE_STEP) {
-    SL_TRY(compare_numbers(path, "rate-step", (double)a->every, (double)b->every));
-    SL_TRY(compare_numbers(path, "rate-gamma", a->gamma, b->gamma));
-  }
-  if (falls) SL_TRY(compare_numbers(path, "rate-floor", a->floor, b->floor));
-  return !falls || a->steps == b->steps
-             ? SL_OK
-             : sl_fail(SL_EPLAN,
-                       "the %s schedule is of %lld steps here (--steps, --epochs) and of %lld in %s; to train longer, "
-                       "begin a new run with --init",
-                       sl_rate_name(a->kind), (long long)a->steps, (long long)b->steps, path);
+  const sl_setting *s = sl_rate_differs(a, b);
+  if (!s || s->option) return s ? differs(s, a, b, path) : SL_OK;
+  return sl_fail(SL_EPLAN,
+                 "the %s schedule is of %lld steps here (--steps, --epochs) and of %lld in %s; to train longer, "
+                 "begin a new run with --init",
+                 sl_rate_names[a->kind], (long long)a->steps, (long long)b->steps, path);
 }
 
 static sl_status compare_facts(const sl__model_facts *mine, const sl__model_facts *f, const char *path) {

@@ -396,6 +396,7 @@ static void types(void **state) {
   assert_true(sl_exchange_types[0]->same_bits);
   for (int i = 0; sl_exchange_types[i]; i++) {
     assert_ptr_equal(sl_exchange_find(sl_exchange_types[i]->name), sl_exchange_types[i]);
+    assert_string_equal(sl_exchange_names[i], sl_exchange_types[i]->name);
     assert_true(*sl_exchange_types[i]->summary != '\0');
   }
   assert_null(sl_exchange_find("pigeons"));

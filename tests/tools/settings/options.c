@@ -33,7 +33,7 @@ static void defaults(void **state) {
   assert_int_equal(o.batch, -1);
   assert_true(isnan(o.training.learning_rate));
   assert_int_equal((int)o.training.optimizer, -1);
-  assert_null(o.rate_schedule); /* the model's */
+  assert_int_equal(o.rate_schedule, -1); /* the model's */
   assert_near(o.rate_gamma, 0.1, 0);
   sl__option_default_integer(&o.batch, 64);
   sl__option_default_integer(&o.seed, 7);
