@@ -1,5 +1,5 @@
 #!/bin/sh
-# A language model of bytes on the King James text: gpt2-nano (10.8 million parameters) learns to spell, then verses, names and
+# A language model of bytes on the King James text: gpt2-nano (10.8 million parameters) learns spelling, then verses, names and
 # numbers. About nine minutes on two cores. Options given here are passed on to starling train:
 #   examples/kjv.sh                 trains in runs/kjv and writes some verses
 #   examples/kjv.sh --steps 200     the same, shorter

@@ -22,7 +22,7 @@ if command -v xxhsum >/dev/null && xxhsum -H3 /dev/null >out 2>&1; then
   check 'and checksums as xxhsum gives them' grep -q "$(xxhsum -H3 a/checkpoints/step-00000040/part-00000.safetensors | sed 's/^XXH3_//' | cut -d' ' -f1)" a/checkpoints/step-00000040/checkpoint.json
 else skip 'and checksums as xxhsum gives them: no xxhsum'; fi
 
-# What opens a model opens a checkpoint.
+# Commands that read a model file also read a checkpoint.
 expect 'eval' 0 'mlp after step 40' eval a/checkpoints/step-00000040
 expect 'eval of an older one' 0 'mlp after step 28' eval a/checkpoints/step-00000028
 expect 'predict' 0 '\[59\]' predict a/checkpoints/step-00000040 data/t10k-images-idx3-ubyte
@@ -30,7 +30,7 @@ expect 'convert' 0 'mlp: ' convert a/checkpoints/step-00000040 --to starling --o
 expect 'what was converted is a model' 0 'mlp after step 40' eval converted.safetensors --data data
 expect 'to begin with one' 0 '^test' train mlp $small --steps 1 --init a/checkpoints/step-00000040 --out begun
 
-# Damage. Each time: from the checkpoint before, to the end, with the bytes of the run that was never stopped.
+# Damage. Each time the run resumes from the checkpoint before, and ends with the bytes of the undisturbed run.
 damaged() { # name, the warning's pattern, command that spoils the copy in spoilt/, the step that is used then
   rm -rf run && cp -r a run && rm -rf run/checkpoints/step-00000040 && spoilt=run/checkpoints/step-00000035
   eval "$3"
@@ -68,7 +68,7 @@ expect 'a run of an earlier version' 1 'older/state.safetensors is the state of 
 expect 'begun afresh' 0 '^test' train mlp $small --steps 1 --out run --force
 check 'only new checkpoints are left' test "$(ls run/checkpoints)" = step-00000001
 
-# What would change what is trained is refused by name; what would not is taken.
+# --resume refuses options that would change the training, and names them; it accepts the others.
 for option in 'learning-rate 2e-4' 'decay 0.5' 'clip 1' 'smoothing 0.2' 'batchnorm global' 'rate-schedule cosine' 'warmup 3' 'beta2 0.9'; do
   # shellcheck disable=SC2086
   expect "--$option is refused" 1 "--${option% *} is ${option#* } here and .* in a/checkpoints/step-00000040|--${option% *} is [0-9.e-]* here" train --resume --out a --steps 50 --${option% *} ${option#* }

@@ -70,7 +70,7 @@ check 'it is marked in the figures' grep -q '"uncalibrated": true' marked/compar
 check 'and on the page' grep -q '<strong>Uncalibrated: ' marked/compare.html
 expect '--calibrate calibrates first' 0 '"uncalibrated": false' compare mlp $small --policies dmda --priorities on --machine hut --calibrate --json
 
-# In the time that there is: the five policies that matter, as many steps and repetitions as go into it.
+# Within the given minutes: the five default policies, with as many steps and repetitions as fit.
 expect 'as typed: the policies that matter' 0 '^mlp: eager, (lws|prio|dmda|dmdas), (lws|prio|dmda|dmdas), (lws|prio|dmda|dmdas), (lws|prio|dmda|dmdas)\. About' compare mlp --batch 64 --workers 1 --minutes 0 --out quick
 check 'three repetitions each at the least' test "$(grep -cE '^(eager|lws|prio|dmda|dmdas),1,[0-2],' quick/compare.csv) $(wc -l <quick/compare.csv)" = '15 16'
 expect '--steps and --minutes leave the repetitions open' 0 '^mlp: eager, lws\. About [0-9]+ repetitions of 7 steps' compare mlp --batch 64 --workers 1 --minutes 0.2 --steps 7 --policies lws --out timed

@@ -91,7 +91,7 @@ for file in tasks/graph/*.[ch] tasks/spread/*.[ch]; do
 done >"$found"
 report 'nothing under tasks/graph or tasks/spread includes starpu.h or mpi.h' "$found"
 
-# A folder is read at one sight.
+# No folder has more files than a reader can survey.
 git ls-files runtime tasks codelets models tools tests docs 2>/dev/null | sed 's,/[^/]*$,,' | sort | uniq -c |
   awk '$1 > 26 { print $2 " has " $1 " files" }' >"$found"
 report 'no folder has more than 26 files' "$found"
@@ -100,7 +100,7 @@ grep -rnE '^ *# *include *"(examples|tests)/' tools examples --include='*.[ch]' 
 grep -rnE '^ *# *include *"tools/' examples --include='*.[ch]' >>"$found"
 report 'tools and examples include from neither examples nor tests' "$found"
 
-# What is installed stands alone: it leans neither on config.h nor on headers that stay behind.
+# Installed headers include neither config.h nor headers that are not installed.
 installed=$(awk '/^(RUNTIME|TASKS|CODELETS|CODELETS_MADE|MODELS)_H =/ { on = 1 } on { for (i = 1; i <= NF; i++) if ($i ~ /\.(h|def)$/) print $i; on = /\\$/ }' Makefile.am)
 for header in $installed; do [ ! -e "$header" ] || grep -HnE '# *include *[<"](config|commit)\.h' "$header"; done >"$found"
 report 'no installed header includes config.h' "$found"

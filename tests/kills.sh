@@ -1,6 +1,6 @@
 #!/bin/sh
-# Nothing is lost: a run is killed again and again (SIGKILL; of several ranks one), at random moments, mostly while
-# it writes a checkpoint. Each start finds a complete checkpoint, and the end has the bytes of an undisturbed run.
+# A run is killed again and again (SIGKILL, to one of its ranks), at random moments, mostly while it writes a
+# checkpoint. Each start finds a complete checkpoint, and the end has the bytes of an undisturbed run.
 # KILLS: number of kills; KILLS_RANKS: numbers of ranks of the starts, in turn (2 and 1). tests/figures/kills.sh
 # takes 200.
 . "$(dirname "$0")/support/command.shlib"
@@ -49,7 +49,7 @@ while [ $done_kills -lt "$kills" ]; do
   # shellcheck disable=SC2086
   launch "$ranks" $arguments >out 2>err &
   process=$!
-  # Resumed, it may be killed at once; new, when there is something to come back to.
+  # A resumed run may be killed at once, a new one only after its first checkpoint.
   while kill -0 $process 2>/dev/null && ! { if [ -z "$again" ]; then [ -n "$(newest run 2>/dev/null)" ]; else grep -qs 'run directory' out; fi; }; do
     sleep 0.02
   done

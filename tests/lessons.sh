@@ -1,6 +1,6 @@
 #!/bin/sh
-# Every lesson as its reader runs it: built in a copy of its folder by its own Makefile against this build, run, and
-# checked by itself. Each lesson has a page and solutions, and the C code that a page quotes stands in the lesson.
+# Runs every lesson as its reader does: its own Makefile builds it in a copy of its folder against this build, and its own
+# check decides. Each lesson has a page and solutions, and the C code in a page occurs in the lesson's program.
 # LESSON_SECONDS limits each lesson; tests/figures/lessons.sh allows a minute.
 . "$(dirname "$0")/support/command.shlib"
 build=$(dirname "$starling")
@@ -10,7 +10,7 @@ export PKG_CONFIG_PATH
 made_of() { sed -n "s/^$1 = //p" "$build/Makefile"; }
 number_of_lessons=0
 
-# Blocks of C in a page, each of which must stand in the sources as it is, but for white space.
+# Checks that each block of C in a page occurs in the sources, apart from white space.
 quoted() { # page, sources...
   awk 'function plain(s) { gsub(/[ \t\n]+/, " ", s); sub(/^ /, "", s); sub(/ $/, "", s); return s }
     FILENAME != ARGV[1] { source = source $0 "\n"; next }

@@ -38,7 +38,7 @@ while read -r source reason; do
 done <"$work/lines" >"$work/found"
 report 'each line names tests that exist, or says why there is none' "$work/found"
 
-# What is named must be run: a program of TESTS_C, a script of TESTS_SH.
+# Each test that is named must be run: a program of TESTS_C or a script of TESTS_SH.
 tr -d '\\\t ' <Makefile.am | grep '^tests/' | sort -u >"$work/run"
 awk '$2 ~ /^tests\// { for (i = 2; i <= NF; i++) print $i }' "$work/lines" | sort -u | while read -r test; do
   case $test in *.c) name=${test%.c} ;; *) name=$test ;; esac

@@ -14,7 +14,7 @@ ranks() { # how many, then starling's arguments
 make_set data 768 64 28 10
 awk 'BEGIN { for (i = 0; i < 3000; i++) print i, "the quick brown fox jumps over", i * i % 97, "lazy dogs" }' >text
 
-# name, ranks to try, train's arguments: all leave the bytes that one rank leaves
+# name, numbers of ranks, train's arguments: all give the bytes of one rank
 same_bytes() {
   plan=$1 counts=$2
   shift 2
@@ -49,7 +49,7 @@ same_bytes 'messages' 3 mlp --data data --batch 96 --leaves 6 --workers 1
 same_bytes 'messages, zero 1, clipping' '2 3' mlp --data data --batch 96 --leaves 6 --workers 1 --clip 0.5 --optimizer adamw --zero 1
 unset MPIR_CVAR_NOLOCAL
 
-# A checkpoint goes on with optimizer state divided or not, among any number of ranks.
+# A checkpoint resumes with divided or whole optimizer state, on any number of ranks.
 for optimizer in adamw lamb; do
   rm -rf one moved
   same="mlp --data data --batch 120 --leaves 6 --clip 0.5 --optimizer $optimizer --val-fraction 0 --quiet"
@@ -124,7 +124,7 @@ for zero in 0 1; do
   done
 done
 
-# Compressed between nodes: fewer bytes, near the same loss, the same bytes when it is run again; within a node nothing is.
+# Compression between nodes: fewer bytes sent, nearly the same loss, the same bits in a second run; within a node there is none.
 set -- "$@" --steps 15 --optimizer sgd --learning-rate 0.02
 ranks 2 "$@" --out several --compress bf16
 check 'compress: nothing, within a node' grep 'all ranks are on one node' err
@@ -151,7 +151,7 @@ for way in 'bf16 0.6 0.02' 'topk=0.05 0.2 0.3'; do
 done
 unset MPIR_CVAR_NOLOCAL
 
-# Every sample once an epoch, and every one evaluated, where neither the batch nor the ranks divide their number.
+# Each epoch uses every sample once, and evaluation counts every one, even if batch and ranks do not divide their number.
 run train mlp --data data --batch 50 --leaves 3 --epochs 1 --quiet --out one --force
 ranks 3 train mlp --data data --batch 50 --leaves 3 --epochs 1 --quiet --out several --force
 for field in validation_loss validation_accuracy test_loss test_accuracy test_samples; do

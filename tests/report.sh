@@ -91,7 +91,7 @@ else
   for what in 'the data in the page' 'the name' 'a layer' 'the totals' 'columns'; do skip "$what: no jq"; done
 fi
 
-# Plots as files: each whole XML, with what is known and no other.
+# Plots as files: each is well-formed XML, and there are files only for known data.
 if command -v python3 >/dev/null; then is_xml() { python3 -c 'import sys, xml.dom.minidom; [xml.dom.minidom.parse(f) for f in sys.argv[1:]]' "$@"; }
 elif command -v xmllint >/dev/null; then is_xml() { xmllint --noout "$@"; }
 else is_xml() { return 3; }; fi

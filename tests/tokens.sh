@@ -1,6 +1,6 @@
 #!/bin/sh
-# Models of tokens by the command: training on text and token files, stopping and resuming, scoring, and what is said of data that
-# are wrong.
+# Language models by the command: training on text and token files, stopping and resuming, scoring, and the messages for wrong
+# data.
 . "$(dirname "$0")/support/command.shlib"
 same() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a != "" && b != "" && (a - b) ^ 2 < 1e-12) }'; }
 le32() { printf '\\%03o\\%03o\\%03o\\%03o' $(($1 & 255)) $(($1 >> 8 & 255)) $(($1 >> 16 & 255)) $(($1 >> 24 & 255)); }
@@ -117,7 +117,7 @@ check 'and has none' absent s/tokenizer.json
 echo '{' >bpe/tokenizer.json
 expect 'a broken tokenizer is named' 1 'bpe/tokenizer.json' train gpt2-nano $small --data bpe --steps 1 --out bad-run
 
-# What is wrong with data: the file is named, and no directory stays.
+# Wrong data: the message names the file, and no run directory remains.
 bad() { # what, code, pattern, data, [more options]
   name=$1 code_wanted=$2 pattern_wanted=$3 data=$4
   shift 4

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A run from its data to its files: what train, eval and predict leave and say; stopping and resuming; and that whatever is wrong
-# gets a clear error, the right exit code, and leaves nothing half-written.
+# A run from its data to its files: files and output of train, eval and predict; stopping and resuming. Every error gives a clear
+# message and the right exit code, and leaves no incomplete file.
 . "$(dirname "$0")/support/command.shlib"
 make_set data 300 60 8 3
 small='--data data --batch 32 --workers 1'
@@ -120,7 +120,7 @@ expect 'nor one on the validation images' 1 "evaluation: step 1: .*(operation [a
   --optimizer sgd --learning-rate 1e30 --steps 20 --eval-every 1 --out nv
 check 'no model of such parameters is kept' absent nv/model.safetensors
 
-# What is wrong with data: the file is named, and no directory stays.
+# Wrong data: the message names the file, and no run directory remains.
 bad() { # what, pattern, command that spoils the copy in bad/
   rm -rf bad && cp -r data bad
   (cd bad && eval "$3")
@@ -149,7 +149,7 @@ make_set tiny 60 0 2 3
 expect 'images too small for the model: the layer is named' 1 "layer '" train lenet --data tiny --batch 8 --steps 1 --out bad-run
 check 'nothing is left' absent bad-run
 
-# Where nothing can be written.
+# Folders that cannot be written.
 expect 'a directory below a file' 1 'mine/file' train mlp $small --steps 1 --out mine/file/run
 expect 'a directory that cannot be made' 1 '/proc/' train mlp $small --steps 1 --out /proc/none/run
 if [ "$(id -u)" = 0 ]; then skip 'a folder without permission: root may write anywhere'

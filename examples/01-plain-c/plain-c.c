@@ -33,7 +33,7 @@ static void read_idx(const char *folder, const char *name, int header, uint8_t *
   gzclose(file);
 }
 
-/* Number i of a fixed sequence that looks random, in [-1, 1): the same on every machine. */
+/* Number i of a fixed pseudorandom sequence in [-1, 1), the same on every machine. */
 static float noise(uint32_t i) {
   i = (i ^ i >> 16) * 0x7feb352d, i = (i ^ i >> 15) * 0x846ca68b;
   return (float)((i ^ i >> 16) >> 8) * 0x1p-23f - 1;
@@ -137,7 +137,7 @@ int main(int argc, char **argv) {
   }
   const double right = accuracy(&net);
   printf("accuracy on %d test images: %.1f %%\n", TEST, 100 * right);
-  /* Who knows nothing gives each class the same probability: a loss of ln 10 and an accuracy of 10%. */
+  /* An untrained network gives each class about the same probability: a loss of ln 10 and an accuracy of 10%. */
   const int ok = fabs(first - log(K)) < 0.2 && loss < 0.8 && right > 0.75;
   puts(ok ? "ok" : "not ok");
   return !ok;

@@ -14,19 +14,19 @@
 enum { B = 64, P = 784, H = 64, K = 10, STEPS = 500, PARAMETERS = 4 };
 enum { IMAGES, LABELS }; /* slots of a step's input */
 static const char *const names[PARAMETERS] = {"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"};
-/* What lesson 1 prints. Sums formed in another order differ in their last bits, and once a unit of the hidden layer is
- * on one side of 0 here and on the other there, no longer in these alone. */
+/* Losses that lesson 1 prints. Sums in another order differ in their last bits. Once a hidden unit is above 0 in one
+ * program and below 0 in the other, the difference grows. */
 static const int shown[] = {1, 10, 100, STEPS};
 static const double lesson1[] = {2.298073, 1.973729, 0.754628, 0.322980};
 static int agrees(int i, double loss) { return fabs(loss - lesson1[i]) < (shown[i] <= 10 ? 1e-4 : 0.02); }
 
-/* Number i of a fixed sequence that looks random, in [-1, 1): the same on every machine. */
+/* Number i of a fixed pseudorandom sequence in [-1, 1), the same on every machine. */
 static float noise(uint32_t i) {
   i = (i ^ i >> 16) * 0x7feb352d, i = (i ^ i >> 15) * 0x846ca68b;
   return (float)((i ^ i >> 16) >> 8) * 0x1p-23f - 1;
 }
 
-/* The beginning of lesson 1, into the library's tensors. Left alone they would get Starling's own. */
+/* Copies the initial weights of lesson 1 into the library's tensors, in place of Starling's own initial weights. */
 static sl_status begin(sl_store *store) {
   SL_TRY(sl_store_acquire(store, 1)); /* as in lesson 2: registered data are StarPU's until one asks for them */
   float *const w1 = sl_store_find(store, names[0])->data, *const b1 = sl_store_find(store, names[1])->data;
@@ -39,7 +39,8 @@ static sl_status begin(sl_store *store) {
   return SL_OK;
 }
 
-/* The whole step: forward, loss, gradients, update. A failure sticks in the graph, so one look at the end will do. */
+/* The whole step: forward, loss, gradients, update. The graph keeps the first failure, so one check at the end is
+ * enough. */
 static sl_status describe(sl_graph *g, sl_value *loss) {
   sl_value parameter[PARAMETERS], gradient[PARAMETERS];
   sl_value labels = sl_input(g, "labels", LABELS, SL_I32, sl_shape_make(NULL, 0));
@@ -82,7 +83,7 @@ static sl_status lesson(const char *folder, int *ok) {
   sl_graph *graph = NULL;
   sl_program *program = NULL;
   sl_value loss;
-  /* A batch of 64 samples in 4 shards: a chain of tasks for each, whose gradients are added in order. */
+  /* A batch of 64 samples in 4 shards. Each shard is a chain of tasks; the shards' gradients are added in order. */
   sl_plan plan = {.batch = B, .leaves = 1, .shards = 4};
   const sl_runtime_options alone = {.mpi = 0};
   SL_TRY_OUT(sl_dataset_open(&(sl_dataset_options){.directory = folder}, &data));

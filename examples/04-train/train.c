@@ -29,8 +29,8 @@ typedef struct lesson {
   sl_program *train, *test;
 } lesson;
 
-/* Both graphs come from the same description of the model; their parameters have the same names, and so are the same.
- */
+/* Both graphs come from the same description of the model. Parameters of the same name are the same tensors of the
+ * store. */
 static sl_status prepare(lesson *l, const char *folder, const char *model) {
   const sl_runtime_options alone = {.mpi = 0};
   SL_TRY(sl_model_find(model, &l->model));
@@ -86,7 +86,7 @@ out:
   return status;
 }
 
-/* The part of the test images that are recognised; the last batch is padded with samples that do not count. */
+/* The share of test images that are classified correctly; the last batch is padded with samples that do not count. */
 static sl_status test(lesson *l, double *accuracy) {
   sl_status status = SL_OK;
   sl_loader *loader = NULL;
@@ -111,7 +111,7 @@ out:
   return status;
 }
 
-/* What the recorder has kept, the last 65,536 tasks, with all that a reader needs to know of them. */
+/* Writes the recorder's last 65,536 tasks to a file, together with the graph. */
 static sl_status save(const lesson *l) {
   sl_timeline *timeline;
   char name[SL_TIMELINE_NAME];

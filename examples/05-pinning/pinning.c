@@ -36,7 +36,7 @@ static void bind(void *arg, int worker, sl_team *team) {
   }
 }
 
-/* Nanoseconds that each worker could have run, and had to wait for a core, since its thread began (Linux's schedstat).
+/* Nanoseconds in which each worker was ready to run but waited for a core, since its thread began (Linux's schedstat).
  */
 static void waited(void *arg, int worker, sl_team *team) {
   double *of = arg;
@@ -46,7 +46,7 @@ static void waited(void *arg, int worker, sl_team *team) {
   if (file) fclose(file);
 }
 
-/* A fingerprint of all parameters (FNV-1a, of Fowler, Noll and Vo): other bits give another number. */
+/* A fingerprint of all parameters (FNV-1a, by Fowler, Noll and Vo): other bits give another number. */
 static sl_status fingerprint(sl_store *store, uint64_t *hash) {
   *hash = 14695981039346656037u;
   SL_TRY(sl_store_acquire(store, 0));
@@ -62,8 +62,8 @@ static sl_status fingerprint(sl_store *store, uint64_t *hash) {
 /* Of doubles, and of figures by their first. */
 static int ascending(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) * 2 - 1; }
 
-/* What a round of steps from the same beginning gave: their median time, the share of it that a worker waited for a
- * core, and what they made of the parameters. */
+/* Results of a round of steps from the same initial weights: the median time of a step, the share of time in which a
+ * worker waited for a core, and the fingerprint of the parameters. */
 typedef struct figures {
   double ms, waited;
   uint64_t hash;
@@ -123,7 +123,7 @@ static sl_status lesson(const char *folder, int *ok) {
   printf("%d cores may be used; the runtime has shared them out:\n", share->cores);
   sl_share_print(share, stdout);
   if (*sl_share_warning(share, warning, sizeof warning)) printf("warning: %s\n", warning);
-  /* In turns, so that what else the machine does troubles all three alike. */
+  /* The placements take turns, so that other programs disturb all three alike. */
   for (int r = 0; r < ROUNDS; r++)
     for (int where = 0; where < PLACES; where++) {
       SL_TRY_OUT(measure(runtime, data, where, &f[where][r]));

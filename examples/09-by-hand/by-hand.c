@@ -17,7 +17,7 @@
 #include "tasks/starpu/program.h"
 
 enum { B = 64, P = 784, H = 64, K = 10, STEPS = 500, SHOWN = 4, PARAMETERS = 4 };
-enum { LEAVES = 4, ROWS = B / LEAVES }; /* a leaf is a fixed part of the batch, whoever computes it */
+enum { LEAVES = 4, ROWS = B / LEAVES }; /* a leaf is a fixed part of the batch, on whichever rank it is computed */
 enum { IMAGES, LABELS };
 #define RATE 0.1f
 static const int shown[SHOWN] = {1, 10, 100, STEPS};
@@ -41,7 +41,7 @@ static void begin(float *w1, float *b1, float *w2, float *b2) {
   for (int i = 0; i < K; i++) b2[i] = 0;
 }
 
-/* One sample, forward and backward, added to g: the three products of each layer, as lesson 1 has them. */
+/* One sample, forward and backward, added to g: the three products of each layer, as in lesson 1. */
 static void sample(const network *net, const uint8_t *image, int label, network *g) {
   float x[P], h[H], z[K], dh[H] = {0}, sum = 0, most = -INFINITY;
   for (int i = 0; i < P; i++) x[i] = image[i] / 255.0f;
@@ -167,7 +167,8 @@ int main(int argc, char **argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (ranks != 1 && ranks != 2 && ranks != LEAVES)
     return fprintf(stderr, "run it on 1, 2 or 4 ranks\n"), MPI_Finalize(), 2;
-  /* By hand, too: ranks of one machine must share its cores, or their threads fight over them. */
+  /* This too must be done by hand: the ranks of one machine divide its cores, or their threads would compete for them.
+   */
   MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
   MPI_Comm_size(node, &local);
   omp_set_num_threads((omp_get_num_procs() + local - 1) / local);

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Figure: mlp and lenet after 200 steps have the same parameters, byte for byte, under eager, lws, dmda and dmdas
-# with 1 and 2 workers and with a team of 2; one plan each.
+# with 1 and 2 workers and with a team of 2. Each network has one plan.
 top=$(cd "$(dirname "$0")/../.." && pwd)
 starling=${STARLING:-$top/build/starling}
 [ -x "$starling" ] || { echo "SKIP: no $starling: run ./quickstart first"; exit 77; }

@@ -1,6 +1,5 @@
 #!/bin/sh
-# Figure: `make check` passes on a busy machine: RUNS times of RUNS (3) beside LOOPS (16) loops that compute without end, with the time
-# of each. CHECK: the tests to run, in place of all.
+# Figure: `make check` passes RUNS times of RUNS (3) on a busy machine, beside LOOPS (16) endless loops; prints the time of each. CHECK: the tests to run, in place of all.
 top=$(cd "$(dirname "$0")/../.." && pwd)
 build=$(dirname "${STARLING:-$top/build/starling}") runs=${RUNS:-3} loops=${LOOPS:-16} pids=''
 [ -e "$build/Makefile" ] || { echo "SKIP: no $build/Makefile: run ./quickstart first"; exit 77; }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Figure: what is built here runs on a machine that has a GPU and CUDA but no packages. Packs the command, the test programs and
+# Figure: this build runs on a machine that has a GPU and CUDA but none of our packages. Packs the command, the test programs and
 # the libraries that they need, less glibc and CUDA, into starling-gpu.tar.xz of the build folder (or the file named as argument),
 # and starts every program from it in a chroot that has only glibc, a shell and CUDA. On the other machine:
 #   tar xf starling-gpu.tar.xz; starling-gpu/run                        all test programs, closing with the counts

@@ -1,6 +1,5 @@
 #!/bin/sh
-# Weights between Starling and the libraries that publish them: transformers and torchvision write networks that Starling reads,
-# and Starling's are read there; logits of both sides compared. $PYTHON (default python3) needs torch, torchvision, transformers
+# Figure: weights of transformers and torchvision load in Starling, and Starling's load there, with the same logits. $PYTHON (default python3) needs torch, torchvision, transformers
 # and safetensors.
 python=${PYTHON:-python3}
 "$python" -c 'import torch, torchvision, transformers, safetensors' 2>/dev/null || {

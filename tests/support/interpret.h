@@ -1,5 +1,5 @@
-/* A graph's nodes one after another on plain arrays: what a step computes, without StarPU. Tests compare with it and
- * run gradients by it. */
+/* Runs a graph's nodes one after another on plain arrays, without StarPU. Tests use it as the reference for a step, and
+ * for gradients. */
 #ifndef INTERPRET_H
 #define INTERPRET_H
 

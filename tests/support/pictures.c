@@ -1,4 +1,4 @@
-/* Writes by the libraries that the readers use, so that the files are what others write. */
+/* Writes test images with libjpeg and libpng, so that they are files as other programs write them. */
 #include "tests/support/pictures.h"
 
 #include <png.h>

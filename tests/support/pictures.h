@@ -1,4 +1,4 @@
-/* JPEG and PNG files in memory for the tests of what reads them. */
+/* Makes JPEG and PNG files in memory, for tests of the image readers. */
 #ifndef SL_TESTS_PICTURES_H
 #define SL_TESTS_PICTURES_H
 

@@ -1,5 +1,5 @@
-/* Tests of several ranks in C: the program starts itself over under mpiexec, with a word that says what the ranks are
- * to do. There a check that fails ends all ranks. */
+/* Tests in C that need several ranks: the program starts itself again under mpiexec, with an argument that names the
+ * ranks' task. There, a failing check ends all ranks. */
 #ifndef SL_TESTS_RANKS_H
 #define SL_TESTS_RANKS_H
 
@@ -8,8 +8,8 @@
 
 #include "runtime/base/status.h"
 
-/* Runs this program with the argument `what` on so many ranks, half an hour at most; all must end with 0. Skips the
- * test where MPIEXEC names no mpiexec. */
+/* Runs this program with the argument `what` on this number of ranks, for at most half an hour; all must end with 0.
+ * Skips the test if MPIEXEC names no mpiexec. */
 void ranks_run(int ranks, const char *what);
 /* Starts MPI as the runtime does. Of a rank. */
 void ranks_begin(void);

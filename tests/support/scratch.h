@@ -1,6 +1,5 @@
-/* What tests of files share: a folder that goes away, files with given bytes, a disk that is full, a folder that may
- * not be written, and asserts that show the library's error text. Include after cmocka.h's own needs, which it brings.
- */
+/* Helpers for tests of files: a temporary folder, files with given bytes, a full disk, a read-only folder, and asserts
+ * that show the library's error text. Includes cmocka.h and the headers that it needs. */
 #ifndef SL_TESTS_SCRATCH_H
 #define SL_TESTS_SCRATCH_H
 
@@ -23,7 +22,7 @@ const char *scratch_path(const char *folder, const char *name);
 void scratch_write(const char *path, const void *bytes, size_t n);
 char *scratch_read(const char *path, size_t *n); /* to be freed; NULL when there is none */
 int scratch_entries(const char *folder);         /* what is in it, hidden files too */
-/* Mounts a file system of so many bytes at folder, seen by this process alone; 0 where that is not allowed. */
+/* Mounts a file system of this size in bytes at folder, visible to this process only; 0 if that is not allowed. */
 int scratch_small_disk(const char *folder, size_t bytes);
 void scratch_small_disk_end(const char *folder);
 /* Gives up root's right to write everywhere until _end; 0 when this process could not be stopped from writing. */
@@ -36,7 +35,7 @@ void scratch_unprivileged_end(void);
     if (scratch_status != SL_OK) fail_msg("%s: %s (%s)", #expression, sl_status_name(scratch_status), sl_error()); \
   } while (0)
 
-/* Fails with that code, and an error text that has the given words in it. */
+/* Asserts that the call failed with this code, and with an error text that contains the given words. */
 #define assert_fails(code, words, expression)                                                                          \
   do {                                                                                                                 \
     sl_status scratch_status = (expression);                                                                           \

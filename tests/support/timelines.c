@@ -5,8 +5,7 @@
 
 #include "runtime/trace/timeline.h"
 
-/* A step of a rank: two chains, one on each worker, of tasks that take 100 us with 10 us between them, then an
- * exchange. */
+/* A step of a rank: a chain of tasks on each of two workers, 100 us per task with gaps of 10 us, then an exchange. */
 enum { RANKS = 2, WORKERS = 2, CHAIN = 250, NODES = WORKERS * CHAIN + 1, EXCHANGE = NODES - 1 };
 static const int64_t TASK = 100000, GAP = 10000, HOUR = INT64_C(3600000000000);
 
