@@ -11,7 +11,7 @@ typedef struct sl_input_attr {
   sl_shape shape; /* samples of the global batch */
 } sl_input_attr;
 
-/* channels = 1: mean[0] and deviation[0] hold for all channels, however many the pixels have. */
+/* channels = 1: mean[0] and deviation[0] apply to all channels of the pixels. */
 typedef struct sl_normalize_attr {
   int channels;
   float mean[SL_MAX_CHANNELS], deviation[SL_MAX_CHANNELS];

@@ -127,9 +127,9 @@ sl_value sl_batchnorm_relu(sl_graph *graph, const char *layer, sl_value x, sl_va
 
 /* Scaled dot-product attention with several heads, softmax(q k^T / sqrt(C / heads)) v (Vaswani et al. 2017, eq. 1):
  * qkv [B, T, 3C] -> [B, T, C]. qkv holds q, k and v side by side, each [heads, C / heads], as a linear layer to 3C
- * makes them. causal: a query sees the keys up to its own position. lengths I32 [B] or SL_NONE: only the first so
- * many tokens of a sample count, as keys and as queries; the others give zeros and get no gradient. A length beyond
- * T fails the step and names the sample. */
+ * makes them. causal: a query sees the keys up to its own position. lengths I32 [B] or SL_NONE: only the first
+ * lengths[b] tokens of sample b count, as keys and as queries; the others give zeros and get no gradient. A length
+ * beyond T fails the step and names the sample. */
 sl_value sl_attention(sl_graph *graph, const char *layer, sl_value qkv, int heads, int causal, sl_value lengths);
 
 /* --- loss and measures ------------------------------------------------------------------------------------------ */
@@ -159,10 +159,11 @@ sl_value sl_accuracy_top(sl_graph *graph, const char *layer, sl_value logits, sl
  * norm is not finite. */
 sl_value sl_clip_factor(sl_graph *graph, const char *layer, const sl_value *gradients, int n, double bound);
 
-/* Adds one update node for each parameter. gradients[i] belongs to parameters[i]. guard F64 [1] (the loss), clip
- * SL_NONE or a clip factor: where one of them is not finite nothing is updated. Learning rate: sl_step.learning_rate.
- * decay counts for parameters whose sl_value_info.decay is set: by default those with two or more dimensions, so
- * neither biases nor norms (torch decays all that it is given; set the flag of all for the same). sgd: v = momentum v +
+/* Adds one update node for each parameter. gradients[i] belongs to parameters[i]. guard is F64 [1] (the loss),
+ * clip SL_NONE or a clip factor: if one of them is not finite, nothing is updated. Learning rate:
+ * sl_step.learning_rate. Weight decay applies to parameters whose sl_value_info.decay is set: by default those with two
+ * or more dimensions, so not to biases and norms (torch decays every parameter that it gets; set all flags for that).
+ * sgd: v = momentum v +
  * g + decay p; p = p - lr v (as torch.optim.SGD; state NAME.momentum). adamw: Loshchilov and Hutter 2019, algorithm 2
  * (as torch.optim.AdamW; state NAME.m, NAME.v). adam: Kingma and Ba 2015, algorithm 1, with decay p added to g (as
  * torch.optim.Adam; state NAME.m, NAME.v). lamb: You et al. 2020, algorithm 2, phi the identity; the trust ratio |p| /

@@ -1,4 +1,4 @@
-/* The table of the settings of training, what is made of it, and the list of optimizers. */
+/* The table of training settings, the functions that work on it, and the list of optimizers. */
 #include "codelets/training.h"
 
 #include <string.h>

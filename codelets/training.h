@@ -19,7 +19,7 @@ typedef enum sl_optimizer {
       SL_OPTIMIZER_COUNT
 } sl_optimizer;
 
-/* The settings, as training_rows.def describes them; a model has its usual values. */
+/* The settings, one field per row of training_rows.def; a model gives their defaults. */
 typedef struct sl_training {
 #define SL_REAL(field, ...) double field;
 #define SL_NAMED(type, field, ...) type field;
@@ -32,7 +32,7 @@ enum {
   SL_TRAINING_EACH_STEP = 1, /* read at each step: the graph does not depend on it */
   SL_TRAINING_OPTIMIZER = 2, /* read by some optimizers only */
   SL_TRAINING_NO_BIT = 4,    /* changes no bit: neither saved nor compared */
-  SL_TRAINING_LATER = 8      /* came after the first model files: 0 where a file lacks it. Every new setting has it */
+  SL_TRAINING_LATER = 8 /* newer than the first model files: 0 if a file lacks it. Every new setting has this flag */
 };
 typedef struct sl_training_setting {
   sl_setting s;
@@ -40,9 +40,9 @@ typedef struct sl_training_setting {
 } sl_training_setting;
 extern const sl_training_setting sl_training_settings[]; /* ended by a field that is NULL */
 
-/* {"optimizer": "adamw", "learning_rate": 0.001, ...}: what decides bits. NULL without memory. */
+/* {"optimizer": "adamw", "learning_rate": 0.001, ...}: the settings that decide bits. NULL: out of memory. */
 json_t *sl_training_to_json(const sl_training *training);
-/* SL_EFORMAT names what is missing or wrong. */
+/* SL_EFORMAT names the setting that is missing or wrong. */
 sl_status sl_training_from_json(const json_t *json, sl_training *training);
 /* The first setting that decides bits and differs; NULL: none does. */
 const sl_setting *sl_training_differs(const sl_training *a, const sl_training *b);
@@ -51,8 +51,8 @@ const sl_setting *sl_training_differs(const sl_training *a, const sl_training *b
  * kernel), and a line in Makefile.am's OPTIMIZERS. */
 typedef struct sl_optimizer_rule {
   const char *name;
-  const char *reads[8]; /* settings flagged SL_TRAINING_OPTIMIZER that it reads, by field; NULL behind the last */
-  const char *state[4]; /* F32 tensors of the parameter's shape that it keeps, as NAME.m; NULL behind the last */
+  const char *reads[8]; /* fields of the settings flagged SL_TRAINING_OPTIMIZER that it reads; ends with NULL */
+  const char *state[4]; /* state tensors, F32 in the parameter's shape, such as "m" for NAME.m; ends with NULL */
   /* Adds the nodes for n parameters and their gradients; guard and clip as in sl_sgd. */
   void (*add)(sl_graph *graph, const sl_training *training, const sl_value *parameters, const sl_value *gradients,
               int n, sl_value guard, sl_value clip);
@@ -63,7 +63,7 @@ SL_OPTIMIZERS(SL_RULE)
 extern const sl_optimizer_rule *const sl_optimizer_rules[SL_OPTIMIZER_COUNT];
 int sl_optimizer_reads(sl_optimizer optimizer, const char *field);
 
-/* Names of the values of enums, NULL behind the last. */
+/* Names of the values of enums; each list ends with NULL. */
 extern const char *const sl_optimizer_names[];
 extern const char *const sl_batchnorm_names[];
 

@@ -1,4 +1,4 @@
-/* add: out = a + b. What the gradient pass joins the uses of a value with. */
+/* add: out = a + b. The gradient pass adds the gradients of a value's uses with it. */
 #include "codelets/kernels/kernel.h"
 
 SL_KERNEL_DECLARE(add);
@@ -33,7 +33,7 @@ static sl_status shape(const void *attr, const sl_value_info *const *in, int n_i
   if (!sl_shape_equal(&in[0]->shape, &in[1]->shape) || in[0]->dtype != in[1]->dtype ||
       (in[0]->dtype != SL_F32 && in[0]->dtype != SL_F64)) {
     char a[SL_SHAPE_TEXT], b[SL_SHAPE_TEXT];
-    return sl_fail(SL_ESHAPE, "%s %s and %s %s cannot be added: F32 or F64 of one shape can",
+    return sl_fail(SL_ESHAPE, "%s %s and %s %s cannot be added: both must be F32 or both F64, of one shape",
                    sl_dtype_name(in[0]->dtype), sl_shape_text(&in[0]->shape, a, sizeof a), sl_dtype_name(in[1]->dtype),
                    sl_shape_text(&in[1]->shape, b, sizeof b));
   }

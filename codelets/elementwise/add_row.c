@@ -1,5 +1,5 @@
-/* add_row: y = x + W[row], one row of a table added to every row of x: BERT's embedding of token types, of which a text
- * has one. The gradient dW is zero but in that row, the sum of all rows of dy, taken in double. */
+/* add_row: y = x + W[row] adds one row of a table to every row of x: BERT's embedding of token types, where a text has
+ * one type. The gradient dW is the sum of all rows of dy (in double) in that row, and zero in the others. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/cuda_sums.h"
 #include "codelets/kernels/kernel.h"
@@ -33,7 +33,7 @@ sl_status SL_KERNEL(add_row)(const sl_call *c) {
 
 enum { COLUMNS = 64 };
 
-/* A tile is a run of columns, down all rows. */
+/* A tile is a run of columns, over all rows. */
 static void backward(void *arg, int64_t tile, int thread) {
   (void)thread;
   const sl_call *c = arg;
@@ -74,7 +74,7 @@ static sl_status shape(const void *attr, const sl_value_info *const *in, int n_i
                    sl_dtype_name(in[0]->dtype), sl_shape_text(x, s, sizeof s), sl_dtype_name(in[1]->dtype),
                    sl_shape_text(W, t, sizeof t));
   if (a->row < 0 || a->row >= W->dim[0] || a->rows != W->dim[0])
-    return sl_fail(SL_ESHAPE, "row %lld of a table of %lld", (long long)a->row, (long long)W->dim[0]);
+    return sl_fail(SL_ESHAPE, "row %lld of a table of %lld rows", (long long)a->row, (long long)W->dim[0]);
   out[0].shape = *x;
   return SL_OK;
 }

@@ -1,4 +1,4 @@
-/* copy: out = in, or out += in where the call accumulates, which is how the engine forms sums of pieces. */
+/* copy: out = in, or out += in if the call accumulates; the engine forms sums of pieces with it. */
 #include "codelets/kernels/kernel.h"
 
 SL_KERNEL_DECLARE(copy);
@@ -24,7 +24,7 @@ static void body(void *arg, int64_t tile, int thread) {
 
 sl_status SL_KERNEL(copy)(const sl_call *c) {
   if (c->accumulate & 1 && c->out[0].dtype != SL_F32 && c->out[0].dtype != SL_F64)
-    return sl_fail(SL_EUNSUPPORTED, "copy: sums of %s arrays", sl_dtype_name(c->out[0].dtype));
+    return sl_fail(SL_EUNSUPPORTED, "copy cannot add up %s arrays", sl_dtype_name(c->out[0].dtype));
   sl_team_for(c->team, sl_tiles_of(sl_shape_count(&c->out[0].shape), c->tiles.elements), body, (void *)c);
   return SL_OK;
 }

@@ -20,7 +20,7 @@ extern "C" sl_status sl__copy_cuda(const sl_call *c, sl_cuda *cuda) {
     return sl_cuda_check(
         cudaMemcpyAsync(y, x, (size_t)n * sl_dtype_bytes(dtype), cudaMemcpyDeviceToDevice, cuda->stream), "copy");
   if (dtype == SL_F32) return sl_cuda_map(cuda, "copy", plus(), n, (float *)y, (const float *)x, (const float *)y);
-  if (dtype != SL_F64) return sl_fail(SL_EUNSUPPORTED, "copy: sums of %s arrays", sl_dtype_name(dtype));
+  if (dtype != SL_F64) return sl_fail(SL_EUNSUPPORTED, "copy cannot add up %s arrays", sl_dtype_name(dtype));
   add_f64_kernel<<<sl_cuda_grid(n), SL_CUDA_THREADS, 0, cuda->stream>>>(n, (const double *)x, (double *)y);
   return sl_cuda_launched("copy");
 }

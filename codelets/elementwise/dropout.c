@@ -5,14 +5,14 @@
 
 SL_KERNEL_DECLARE(dropout);
 
-enum { WORDS = 1024 }; /* made at once */
+enum { WORDS = 1024 }; /* random words made at once */
 
 static void body(void *arg, int64_t tile, int thread) {
   (void)thread;
   const sl_call *c = arg;
   const sl_dropout_attr *attr = c->attr;
   const uint32_t key = attr->fixed ? attr->key : c->key, below = (uint32_t)((double)attr->p * 4294967296.0);
-  const uint64_t first = (uint64_t)(c->row0 * sl_shape_row(&c->out[0].shape)); /* in the global batch */
+  const uint64_t first = (uint64_t)(c->row0 * sl_shape_row(&c->out[0].shape)); /* index in the global batch */
   const float scale = 1.0f / (1.0f - attr->p);
   uint32_t word[WORDS];
   sl_range r = sl_tile_range(tile, c->tiles.elements, sl_shape_count(&c->out[0].shape));

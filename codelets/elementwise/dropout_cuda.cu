@@ -1,4 +1,4 @@
-/* dropout on a GPU; the mask is bit for bit that of dropout.c, since Philox is. */
+/* dropout on a GPU; the mask has the same bits as in dropout.c, since both use Philox. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/cuda.h"
 

@@ -1,5 +1,4 @@
-/* flatten: the same elements under another shape. Where the planner lets the output be the input's buffer nothing
- * moves. */
+/* flatten: the same elements under another shape. Nothing moves if the planner gives the output the input's buffer. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/kernel.h"
 
@@ -28,8 +27,8 @@ static sl_status shape(const void *attr, const sl_value_info *const *in, int n_i
   const sl_flatten_attr *a = attr;
   if (sl_shape_count(&a->shape) != sl_shape_count(&in[0]->shape)) {
     char from[SL_SHAPE_TEXT], to[SL_SHAPE_TEXT];
-    return sl_fail(SL_ESHAPE, "%s has not as many elements as %s", sl_shape_text(&in[0]->shape, from, sizeof from),
-                   sl_shape_text(&a->shape, to, sizeof to));
+    return sl_fail(SL_ESHAPE, "%s and %s have different numbers of elements",
+                   sl_shape_text(&in[0]->shape, from, sizeof from), sl_shape_text(&a->shape, to, sizeof to));
   }
   out[0].shape = a->shape;
   out[0].dtype = in[0]->dtype;
@@ -55,7 +54,7 @@ sl_value sl_reshape(sl_graph *graph, const char *layer, sl_value x, sl_shape sam
   const sl_value_info *info = sl_graph_value(graph, x);
   if (!info || info->shape.ndim < 1) return SL_NONE;
   if (sample.ndim + 1 > SL_MAX_DIMS) {
-    sl_fail(SL_ESHAPE, "samples of %d dimensions: at most %d are possible", sample.ndim, SL_MAX_DIMS - 1);
+    sl_fail(SL_ESHAPE, "samples of %d dimensions; at most %d are supported", sample.ndim, SL_MAX_DIMS - 1);
     sl_graph_fail(graph, SL_ESHAPE, layer);
     return SL_NONE;
   }

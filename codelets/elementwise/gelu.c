@@ -1,5 +1,5 @@
-/* gelu: y = x Phi(x) by erf, or by tanh as the transformers of 2018 to 2020 have it. The gradient takes x again: Phi
- * costs less to compute than to keep. */
+/* gelu: y = x Phi(x), by erf or by the tanh approximation of the transformers of 2018 to 2020. The gradient computes
+ * Phi again from x, which costs less than keeping it. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/math.h"
 
@@ -60,7 +60,7 @@ static sl_status shape(const void *attr, const sl_value_info *const *in, int n_i
   return SL_OK;
 }
 
-/* A rough count; what is reported as FLOPs of a model are those of its matrix products for the greater part. */
+/* A rough count: matrix products make up most of a model's FLOPs. */
 static void cost(const sl_call *c, sl_cost *cost) { cost->flops = 30 * (double)sl_shape_count(&c->out[0].shape); }
 
 static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {

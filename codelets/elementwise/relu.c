@@ -1,5 +1,5 @@
-/* relu: y = max(x, 0), and dx = dy where y > 0 (taken from the output, so that x need not be kept). A NaN passes
- * through: it must be seen, not hidden. */
+/* relu: y = max(x, 0), and dx = dy where y > 0 (it reads the output, so that x need not be kept). A NaN passes through,
+ * so that it is noticed. */
 #include "codelets/kernels/kernel.h"
 
 SL_KERNEL_DECLARE(relu);

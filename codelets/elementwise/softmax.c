@@ -17,7 +17,7 @@ static void forward(void *arg, int64_t tile, int thread) {
     float *y = (float *)c->out[0].data + row * V;
     const float max = sl_max_row(x, V);
     double sum = 0;
-    for (int64_t i = 0; i < V;) { /* in floats over short runs, in double over all */
+    for (int64_t i = 0; i < V;) { /* sums of short runs in floats, sum of the runs in double */
       sl_vec part = sl_splat(0);
       for (int64_t end = sl_min64(V, i + 256); i < end; i += SL_LANES) {
         int64_t n = sl_min64(SL_LANES, V - i);

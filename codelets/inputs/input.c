@@ -1,4 +1,4 @@
-/* input: the samples of a shard, out of the host array of the batch. */
+/* input: copies the samples of a shard from the host array of the batch. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/kernel.h"
 
@@ -29,14 +29,14 @@ static sl_status shape(const void *attr, const sl_value_info *const *in, int n_i
   (void)in, (void)n_in, (void)n_out;
   const sl_input_attr *a = attr;
   if (a->slot < 0 || a->slot >= SL_MAX_INPUTS)
-    return sl_fail(SL_EINVAL, "slot %d: a step has %d of them, from 0", a->slot, SL_MAX_INPUTS);
+    return sl_fail(SL_EINVAL, "slot %d: a step has %d slots, numbered from 0", a->slot, SL_MAX_INPUTS);
   out[0].shape = a->shape;
   out[0].dtype = a->dtype;
   out[0].scope = SL_SCOPE_SAMPLE;
   return SL_OK;
 }
 
-/* Read and written once; the graph knows only the output. */
+/* Each byte is read and written; the graph knows only the output. */
 static void cost(const sl_call *c, sl_cost *cost) { (void)c, cost->bytes *= 2; }
 
 const sl_operation sl_op_input = {
@@ -50,7 +50,7 @@ const sl_operation sl_op_input = {
 
 sl_value sl_input(sl_graph *graph, const char *layer, int slot, sl_dtype dtype, sl_shape sample) {
   if (sample.ndim >= SL_MAX_DIMS) {
-    sl_fail(SL_ESHAPE, "input: samples of %d dimensions; there may be %d", sample.ndim, SL_MAX_DIMS - 1);
+    sl_fail(SL_ESHAPE, "input: samples of %d dimensions; at most %d are supported", sample.ndim, SL_MAX_DIMS - 1);
     sl_graph_fail(graph, SL_ESHAPE, layer);
     return SL_NONE;
   }

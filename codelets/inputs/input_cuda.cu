@@ -1,5 +1,5 @@
-/* input on a GPU: the samples of a shard from the host to the device. The host array is to stay as it is until the step
- * has ended; where it is pinned memory the copy runs beside other work, else CUDA stages it. */
+/* input on a GPU: the samples of a shard from the host to the device. The host array must not change until the step has
+ * ended. From pinned memory the copy runs beside other work; otherwise CUDA stages it. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/cuda.h"
 

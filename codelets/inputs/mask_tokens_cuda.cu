@@ -1,4 +1,4 @@
-/* mask_tokens on a GPU; bit for bit what mask_tokens.c gives, since Philox is. */
+/* mask_tokens on a GPU; the same bits as mask_tokens.c, since both use Philox. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/cuda.h"
 

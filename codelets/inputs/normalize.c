@@ -1,6 +1,6 @@
-/* normalize: y = (x / 255 - mean) / deviation, from bytes as images have them to what a network is given. Mean and
- * deviation are of each channel, the innermost dimension; the loop runs over stretches of a length that all numbers of
- * channels divide, so that it vectorises without a division. */
+/* normalize: y = (x / 255 - mean) / deviation, from the bytes of images to floats. Mean and deviation belong to
+ * channels, the innermost dimension. The loop runs over stretches whose length every number of channels divides, so it
+ * vectorises without a division. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/kernel.h"
 

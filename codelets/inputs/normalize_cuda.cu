@@ -2,7 +2,7 @@
 #include "codelets/attributes.h"
 #include "codelets/kernels/cuda.h"
 
-/* Of each of C channels. */
+/* The constants of each of C channels. */
 struct affine {
   int C;
   float scale[SL_MAX_CHANNELS], shift[SL_MAX_CHANNELS];

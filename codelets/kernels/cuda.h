@@ -56,8 +56,8 @@ __global__ void sl_cuda_map_kernel(F f, int64_t n, int64_t n4, float *y, const X
   for (int64_t i = 4 * n4 + sl_cuda_index(); i < n; i += sl_cuda_stride()) y[i] = f(x[i]...);
 }
 
-/* y[i] = f(x[i]...) for i in [0, n); F is a function object with a __device__ operator(). By fours where all are
- * aligned: the bits are the same, since an element's result depends on its inputs alone. */
+/* y[i] = f(x[i]...) for i in [0, n); F is a function object with a __device__ operator(). Works on four
+ * elements at once if all arrays are aligned: same bits, since an element's result depends on its inputs alone. */
 template <class F, class... X>
 static sl_status sl_cuda_map(sl_cuda *cuda, const char *operation, F f, int64_t n, float *y, const X *...x) {
   if (n == 0) return SL_OK;

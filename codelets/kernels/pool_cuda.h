@@ -6,7 +6,7 @@
 #include "codelets/attributes.h"
 #include "codelets/kernels/cuda.h"
 
-/* I is uint32_t if the arrays have fewer than 2^31 elements (its divisions are many times cheaper), else int64_t. */
+/* I is uint32_t if the arrays have fewer than 2^31 elements (its divisions are much cheaper), else int64_t. */
 template <class I>
 struct sl_pool_shape {
   int kernel, stride, pad;

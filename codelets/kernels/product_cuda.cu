@@ -1,5 +1,4 @@
-/* What linear layers and convolutions are made of on a GPU: cuBLAS's product, bias with activation, sums down columns.
- */
+/* The parts of linear layers and convolutions on a GPU: cuBLAS's product, bias with activation, sums down columns. */
 #include <limits.h>
 
 #include "codelets/kernels/cuda.h"
@@ -33,8 +32,8 @@ __device__ inline float4 finish(float4 y, float4 b) {
                      finish<RECTIFY>(y.w, b.w));
 }
 
-/* V is float, or float4 where N, ld and the addresses allow; then N and ld count those. A thread keeps its column, so
- * that the division is done, and the bias read, once; the grid has a thread for every column at least. */
+/* V is float, or float4 if N, ld and the addresses allow; N and ld then count float4. A thread stays in its column, so
+ * it divides and reads the bias only once; the grid has at least one thread per column. */
 template <bool RECTIFY, class V>
 __global__ void bias_kernel(int64_t rows, int64_t N, int64_t ld, const V *b, V *y) {
   int64_t groups = sl_cuda_stride() / N, i = sl_cuda_index();

@@ -1,5 +1,5 @@
-/* What linear layers and convolutions share: scratch memory in rows of whole cache lines, the check of types, the bytes
- * that a task moves, and the rule of gradients, which adds one node for x and one for weights and bias together. */
+/* Shared by linear layers and convolutions: scratch memory in whole cache lines, the check of types, the bytes that a
+ * task moves, and the gradient rule, which adds one node for x and one for weights and bias together. */
 #ifndef SL_WEIGHTS_KERNEL_H
 #define SL_WEIGHTS_KERNEL_H
 
@@ -7,7 +7,7 @@
 
 /* Bytes of n floats, rounded up to whole cache lines. */
 static inline size_t sl_float_bytes(int64_t n) { return (size_t)sl_round_up(n, 16) * sizeof(float); }
-/* A thread's own scratch memory, which begins `offset` bytes behind the part that the leader shares. */
+/* A thread's own scratch memory, which begins `offset` bytes after the shared part. */
 static inline float *sl_own_scratch(const sl_call *c, int thread, size_t offset) {
   return (float *)((char *)c->team->scratch[thread] + offset);
 }
@@ -19,7 +19,7 @@ static sl_status weights_check(const sl_value_info *const *in, int n_in) {
   return SL_OK;
 }
 
-/* Inputs are read once, all parts of them; outputs that are added to are read, too. */
+/* All parts of the inputs are read once; outputs that the call adds to are read too. */
 static double weights_bytes(const sl_call *c) {
   double sum = 0;
   for (int i = 0; i < c->n_in; i++)

@@ -1,18 +1,18 @@
 /* attention: softmax(q k^T / sqrt(d)) v for every head (Vaswani et al. 2017, eq. 1), and its gradient.
  *
  * No T x T matrix is stored. The forward pass goes over the keys in tiles with an online softmax (Milakov and
- * Gimelshein 2018) and keeps each row's log-sum-exp; the backward pass makes the probabilities of a tile again from
- * that (Dao et al. 2022, algorithm 4): 10 d operations a pair of query and key in place of the 8 d that stored ones
- * would cost. Products are the register tile of product.h.
+ * Gimelshein 2018) and keeps each row's log-sum-exp. From that the backward pass computes the probabilities of a tile
+ * again (Dao et al. 2022, algorithm 4), at 10 d operations per pair of query and key instead of 8 d with stored
+ * probabilities. Products use the register tile of product.h.
  *
- * Scores stand transposed, keys by panels of queries, so that a query is a lane: its maximum and sum need no work
+ * Scores are stored transposed, keys by panels of queries, so that a query is a lane: its maximum and sum need no work
  * across lanes, and its log-sum-exp is loaded, not broadcast.
  *
- * One (sample, head) is one tile of the team's work, in the backward pass as well: all of its dq, dk and dv are one
- * thread's, so nothing is summed across threads. Causal work stops at the diagonal, to within a vector of queries.
+ * One (sample, head) is one tile of the team's work, in the backward pass too: one thread computes all of its dq, dk
+ * and dv, so nothing is summed across threads. Causal work stops at the diagonal, to within a vector of queries.
  *
- * The first `length` tokens of a sample count, as keys and as queries; the others' result and gradient are zero, and
- * what stands in them is never read. */
+ * The first `length` tokens of a sample count, as keys and as queries. The other tokens are never read; their result
+ * and gradient are zero. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/math.h"
 #include "codelets/kernels/product.h"
@@ -21,7 +21,7 @@ SL_KERNEL_DECLARE(attention);
 SL_KERNEL_DECLARE(attention_grad);
 
 enum {
-  PANEL = SL_PRODUCT_COLUMNS, /* queries whose scores are worked on at once */
+  PANEL = SL_PRODUCT_COLUMNS, /* queries whose scores are computed at once */
   WIDEST = SL_PRODUCT_COLUMNS_MOST,
   /* These decide bits: */
   KEYS = 128,         /* keys of a tile of the forward pass */
@@ -32,10 +32,10 @@ enum {
 /* Layout of a thread's scratch memory, in floats. Rows of q, k, v, out are d elements, padded with zeros to dp. */
 typedef struct layout {
   int64_t d, dp;
-  size_t qt, doutt;     /* panels [d][PANEL]: queries are columns, zeros behind the last; backward: of a tile */
+  size_t qt, doutt;     /* panels [d][PANEL]: queries are columns, padded with zeros; backward: of a tile */
   size_t q, k, v, dout; /* [T][dp] */
   size_t o;             /* forward: [PANEL][dp] */
-  size_t lse, D;        /* backward: of a tile's queries, zeros behind the last */
+  size_t lse, D;        /* backward: of a tile's queries, padded with zeros */
   size_t dq, dk, dv;    /* [GRAD_QUERIES][dp], [T][dp] */
   size_t p, ds;         /* panels [KEYS][PANEL] of a tile */
   size_t along, down;   /* int32_t: offsets along a row, 0, 1, 2, ..., and down the rows of a panel */
@@ -134,8 +134,8 @@ static void clear_rows(int64_t rows, int64_t d, float *to, int64_t to_row) {
   for (int64_t i = 0; i < rows; i++) memset(to + i * to_row, 0, (size_t)d * sizeof *to);
 }
 
-/* s[keys][PANEL] = k[keys][dp] times a panel, for its first `queries` columns (whole vectors). Causal: query r -
- * first and later ones see key r; what no lane of a vector sees is left out. */
+/* s[keys][PANEL] = k[keys][dp] times a panel, for its first `queries` columns (whole vectors). Causal: queries from
+ * r - first on see key r; vectors without a lane that sees the key are skipped. */
 static void scores(const job *j, const layout *l, const int32_t *along, int64_t keys, int64_t queries, int64_t first,
                    const float *k, const float *panel, float *s) {
   const int64_t columns = sl_round_up(queries, SL_LANES),
@@ -183,7 +183,8 @@ static inline sl_vec exp_low(sl_vec x) {
 /* ---- attention ------------------------------------------------------------------------------------------------- */
 
 /* Turns the scores s[keys][PANEL] of a vector of queries into probabilities up to one factor per query, and updates
- * each query's maximum and sum; returns the factor for earlier results. A NaN is no maximum, but makes the sum NaN. */
+ * each query's maximum and sum; returns the factor for earlier results. A NaN never becomes the maximum, but makes the
+ * sum NaN. */
 static sl_vec soften(int64_t keys, float scale, int first, float *s, sl_vec *max, sl_vec *sum) {
   sl_vec high[4], part[4];
   for (int u = 0; u < 4; u++) high[u] = first ? sl_splat(-INFINITY) : *max, part[u] = sl_splat(0);
@@ -444,14 +445,14 @@ static sl_status shape_grad(const void *attr, const sl_value_info *const *in, in
   for (int i = 0; i < 4; i++) {
     const sl_shape *want = i == 1 ? &in[1]->shape : i == 3 ? &lse : &y;
     if (!sl_shape_equal(&in[i]->shape, want))
-      return sl_fail(SL_ESHAPE, "input %d is %s where %s belongs", i, sl_shape_text(&in[i]->shape, a, sizeof a),
+      return sl_fail(SL_ESHAPE, "input %d is %s instead of %s", i, sl_shape_text(&in[i]->shape, a, sizeof a),
                      sl_shape_text(want, b, sizeof b));
   }
   out[0].shape = in[1]->shape;
   return SL_OK;
 }
 
-/* Only the products' operations; lengths are unknown here. */
+/* FLOPs count products only, at full lengths, since lengths are unknown here. */
 static double pairs(const job *j, int64_t B) {
   double T = (double)j->T;
   return (double)B * j->heads * (j->causal ? T * (T + 1) / 2 : T * T);

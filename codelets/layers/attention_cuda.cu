@@ -1,8 +1,8 @@
 /* attention on a GPU; the meaning is attention.c's, with one difference: a kernel cannot fail the step at once, so a
  * length beyond T makes its sample's result NaN, and the check of the loss stops the run.
  *
- * Tiles of 32 queries by 32 keys in shared memory, eight threads a row. The backward pass is made twice, once over the
- * keys for dq and once over the queries for dk and dv, so that every sum is one thread's and nothing is atomic. */
+ * Tiles of 32 queries by 32 keys in shared memory, eight threads a row. The backward pass runs twice, over the keys
+ * for dq and over the queries for dk and dv, so that one thread forms each sum and nothing is atomic. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/cuda.h"
 
@@ -18,7 +18,7 @@ struct job {
   float scale;
 };
 
-/* What a block works on: one head of one sample, and TILE of its rows; T of length n count. */
+/* The work of a block: one head of one sample, and TILE of its rows, of which the first n of T count. */
 struct place {
   int64_t b, h, n, first;
   int row, lane; /* eight threads, lanes 0 to 7, work on a row */
@@ -37,7 +37,7 @@ struct place {
   __device__ int64_t in_rows(const job &j, int64_t i) const { return (b * j.heads + h) * j.T + i; }
 };
 
-/* tile[TILE][d + 1] = rows [from, n) of an array, one `step` elements behind the other; zeros behind the last. */
+/* tile[TILE][d + 1] = rows [from, n) of an array, `step` elements apart; zeros after the last. */
 __device__ void load(const job &j, float *tile, const float *rows, int64_t step, int64_t from, int64_t n) {
   for (int at = threadIdx.x; at < TILE * j.d; at += SL_CUDA_THREADS) {
     int r = at / j.d, x = at % j.d;
@@ -49,7 +49,7 @@ __device__ float dot(const job &j, const float *a, int a_row, const float *b, in
   for (int x = 0; x < j.d; x++) sum = fmaf(a[a_row * (j.d + 1) + x], b[b_row * (j.d + 1) + x], sum);
   return sum;
 }
-/* Over the eight threads of a row; all get the result. */
+/* Reduces over the eight threads of a row; all get the result. */
 template <class V, class F>
 __device__ V over_row(V v, F f) {
   for (int offset = EACH / 2; offset; offset /= 2) v = f(v, __shfl_xor_sync(0xffffffffu, v, offset));
@@ -96,7 +96,7 @@ __global__ void forward(job j) {
     }
     sum = sum * (double)factor + (double)over_row(part, sl_cuda_plus());
     max = high;
-    __syncwarp(); /* a row's eight threads are of one warp */
+    __syncwarp(); /* a row's eight threads are in one warp */
     if (i < at.n) {
       const int keys = end - k0 < TILE ? (int)(end - k0) : TILE;
       for (int x = at.lane; x < j.d; x += EACH) {
@@ -113,7 +113,7 @@ __global__ void forward(job j) {
   if (i < j.T && at.lane == 0) j.lse_out[at.in_rows(j, i)] = i < at.n ? (float)((double)max + log(sum)) : 0;
 }
 
-/* p and ds of query i and key of the tiles, or zeros where the key is not seen. */
+/* p and ds of a query and a key of the tiles; zeros if the query does not see the key. */
 struct pair_terms {
   float p, ds;
   __device__ pair_terms(const job &j, bool seen, const float *q, const float *dout, int q_row, const float *k,
@@ -168,7 +168,7 @@ __global__ void backward_queries(job j) {
   }
 }
 
-/* dk and dv, a block for TILE keys; D is there already. */
+/* dk and dv, a block for TILE keys; reads D, which backward_queries wrote. */
 __global__ void backward_keys(job j) {
   extern __shared__ float shared[];
   float *k = shared, *v = k + TILE * (j.d + 1), *q = v + TILE * (j.d + 1), *dout = q + TILE * (j.d + 1),
@@ -219,7 +219,7 @@ job job_of(const sl_call *c, const sl_array *qkv, const sl_array *length) {
   return j;
 }
 
-/* `tiles` of d + 1 columns and `scores` of ROW. Wide heads need more shared memory than a kernel gets unasked. */
+/* `tiles` of d + 1 columns and `scores` of ROW. Wide heads need more shared memory than a kernel's default. */
 sl_status launch(const char *operation, void (*kernel)(job), const job &j, int64_t B, int tiles, int scores,
                  sl_cuda *cuda) {
   const int64_t pairs = B * j.heads;

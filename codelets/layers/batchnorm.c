@@ -1,11 +1,11 @@
 /* Batch normalisation as a graph of small operations, so that "over a leaf" and "over the global batch" differ only in
  * the scope of the sums between them: bn_stats -> bn_normalize, and backward bn_grad_stats -> bn_dx and bn_dparam
- * (Ioffe and Szegedy 2015, section 3). Sums are in double, where sum of squares less square of sum loses nothing that a
- * float had.
+ * (Ioffe and Szegedy 2015, section 3). Sums are in double, so that the difference of sum of squares and square of sum
+ * keeps the precision of floats.
  *
- * All of it is bound by memory, so a rectifier, and a residual added before it, go along in the same passes (attribute
- * relu). Backward, the rectifier's mask is computed again from x, as forward did it; after a residual it is read off
- * the output, and bn_grad_stats writes the masked gradient, which is the residual's. */
+ * All of it is bound by memory, so the same passes also add a residual and apply a rectifier (attribute relu). The
+ * backward pass computes the rectifier's mask again from x; with a residual it reads the mask off the output, and
+ * bn_grad_stats writes the masked gradient, which is the residual's gradient. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/cuda_sums.h"
 #include "codelets/kernels/math.h"
@@ -37,8 +37,8 @@ static int64_t sum_tile(const sl_call *c) {
   return sl_max64(sl_tile_rows(c, channels(&c->in[0])), (positions(&c->in[0]) + 63) / 64);
 }
 
-/* The elements that the sums cover. MASKED: a counts where (b - shift) scale + add > 0; OUTPUT: where y > 0; the
- * masked a is also written to g. */
+/* The elements that the sums cover. MASKED: only a where (b - shift) scale + add > 0. OUTPUT: only a where
+ * y > 0, and the masked a is also written to g. */
 typedef enum sums_kind { SUMS_PLAIN, SUMS_MASKED, SUMS_OUTPUT } sums_kind;
 typedef struct columns {
   const float *a, *b, *y;
@@ -50,8 +50,8 @@ typedef float half __attribute__((vector_size(SL_LANES * 2)));
 typedef int32_t half_mask __attribute__((vector_size(SL_LANES * 2)));
 static inline half load_half(const float *p) { return *(const sl_vechu *)p; }
 
-/* Adds to s and q, [C] each, four positions at a time: memory is read in order, and the sums stay in the first
- * cache. */
+/* Adds to s and q, [C] each, four positions at a time: memory is read in order, and the sums stay in the
+ * first-level cache. */
 static inline __attribute__((always_inline)) void column_sums(const sums_kind kind, columns m, int rows, int64_t C,
                                                               double *s, double *q) {
   int64_t k = 0;
@@ -100,7 +100,7 @@ static inline __attribute__((always_inline)) void tile_sums(const sums_kind kind
   }
 }
 
-/* The constants of a rectifier's mask lie behind the partial sums. */
+/* The constants of a rectifier's mask, which lie after the partial sums. */
 static float *mask_constants(const sl_call *c) {
   const int64_t C = channels(&c->in[0]), n = sl_tiles_of(positions(&c->in[0]), sum_tile(c));
   return (float *)((double *)c->team->scratch[0] + 2 * C * n);
@@ -129,7 +129,7 @@ static void output_sums_body(void *arg, int64_t tile, int thread) {
             tile);
 }
 
-/* The sums over all tiles [2, C], in place of the first tile's. */
+/* Runs the body and adds up all tiles' sums into the first tile's place: [2, C]. */
 static const double *sums(const sl_call *c, sl_team_body body) {
   const int64_t C = channels(&c->in[0]), n = sl_tiles_of(positions(&c->in[0]), sum_tile(c));
   double *total = c->team->scratch[0];
@@ -183,7 +183,8 @@ sl_status SL_KERNEL(bn_grad_stats)(const sl_call *c) {
 
 /* --- elementwise, with constants of each channel in the leader's scratch ------------------------------------------ */
 
-/* [shift, scale, add]: y = (x - shift) scale + add, and the residual, and the rectifier. A NaN passes, as in relu. */
+/* y = max((x - shift) scale + add + residual, 0) with the constants [shift, scale, add]; residual and maximum are
+ * optional. A NaN passes, as in relu. */
 static inline __attribute__((always_inline)) void affine(const sl_call *c, const int relu, const int residual,
                                                          int64_t tile) {
   const int64_t C = channels(&c->out[0]);
@@ -298,7 +299,7 @@ sl_status SL_KERNEL(bn_dparam)(const sl_call *c) {
   return SL_OK;
 }
 
-/* Sums of leaves -> of the batch. */
+/* Sums of leaves -> sums of the batch. */
 sl_status SL_KERNEL(bn_total)(const sl_call *c) {
   const int64_t C = channels(&c->in[0]);
   for (int i = 0; i < 2; i++)
@@ -306,7 +307,7 @@ sl_status SL_KERNEL(bn_total)(const sl_call *c) {
   return SL_OK;
 }
 
-/* Sums of the batch; running mean and (unbiased) variance, updated. */
+/* Sums of the batch -> running mean and (unbiased) variance, updated in place. */
 sl_status SL_KERNEL(bn_running)(const sl_call *c) {
   const int64_t C = channels(&c->in[0]);
   const double *sum = c->in[0].data, *squares = c->in[1].data, N = sl_batchnorm_count(c);

@@ -1,5 +1,5 @@
-/* Batch normalisation on a GPU; the meaning of each operation is batchnorm.c's. Constants of the channels go through
- * the scratch memory, since a square root in double for every element would cost more than the memory traffic. */
+/* Batch normalisation on a GPU; each operation computes the same as in batchnorm.c. The constants of the channels are
+ * computed first, into scratch memory: a double square root per element would cost more than the memory traffic. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/cuda.h"
 
@@ -104,8 +104,8 @@ __global__ void dx_constants(int64_t C, const double *sum, const double *squares
   }
 }
 
-/* A thread keeps its channel, so that constants are read, and the division is done, once: it takes elements i, i + step
- * and so on, if i < step. The grid has a thread for every channel at least. */
+/* A thread stays in its channel, so it divides and reads the constants only once: it takes elements i, i + step and so
+ * on, if i < step. The grid has at least one thread per channel. */
 __device__ inline int64_t step_of(int64_t C) { return sl_cuda_stride() / C * C; }
 __global__ void affine_kernel(int64_t n, int64_t C, const float *constant, const float *x, const float *residual,
                               bool relu, float *y) {

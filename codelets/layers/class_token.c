@@ -84,7 +84,7 @@ static void pad_first(void *arg, int64_t tile, int thread) {
   }
 }
 
-/* dy [B, C] -> dx [B, T, C], zeros behind the first. */
+/* dy [B, C] -> dx [B, T, C], zeros after the first token. */
 sl_status SL_KERNEL(first_token_grad)(const sl_call *c) {
   const sl_shape *dx = &c->out[0].shape;
   each(c, dx->dim[1] * dx->dim[2], dx->dim[0], pad_first);
@@ -139,7 +139,7 @@ static sl_status first_grad_shape(const void *attr, const sl_value_info *const *
   return SL_OK;
 }
 
-/* Only the tokens that are taken are read. */
+/* Reads the first tokens only. */
 static void first_cost(const sl_call *c, sl_cost *cost) { cost->bytes = 8 * (double)sl_shape_count(&c->out[0].shape); }
 static void prepend_grad_cost(const sl_call *c, sl_cost *cost) {
   cost->flops = (double)(c->in[0].shape.dim[0] * c->in[0].shape.dim[2]);

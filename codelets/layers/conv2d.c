@@ -3,12 +3,11 @@
  *
  * Direct convolutions, no im2col: a register tile (product.h) takes up to 14 neighbouring pixels and two vectors of
  * output channels; a table of offsets finds the taps in a copy of a few image rows with zeros around them, which stays
- * in the cache. The gradient by x is a convolution of dy with the filters turned round, one for each phase of the
- * stride, so that no product with a zero in between is computed. The gradient by w sums over pixels with the taps as
- * rows of the tile.
+ * in the cache. The gradient by x is a convolution of dy with the rotated filters, one for each phase of the stride, so
+ * that inserted zeros are never multiplied. The gradient by w sums over pixels, with the taps as rows of the tile.
  *
  * A "view" below is one such convolution: the source image [B, H, W, C], a grid of outputs over it and a list of taps.
- * It is worked on in blocks of about BLOCK output pixels: several images, one, or some rows of one. */
+ * Blocks of about BLOCK output pixels divide it: several images, one image, or some rows of one. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/cuda_sums.h"
 #include "codelets/kernels/weights.h"
@@ -19,8 +18,8 @@ SL_KERNEL_DECLARE(conv2d_dw);
 
 enum { PANEL = SL_PRODUCT_COLUMNS, WIDEST = SL_PRODUCT_COLUMNS_MOST, BLOCK = 256 };
 
-/* A filter tap: where it lies relative to an output's first one (rows and columns of the padded source), and which of
- * the kernel^2 positions it is. */
+/* A filter tap: its offset from an output's first tap (in rows and columns of the padded source), and its number among
+ * the kernel^2 positions. */
 typedef struct tap {
   int32_t row, column, position;
 } tap;
@@ -34,8 +33,8 @@ typedef struct view {
   int64_t taps;
   tap *tap;
   int64_t reach_row, reach_column; /* largest tap row and column */
-  int64_t pixel;                   /* floats from pixel to pixel in what products read */
-  int direct;                      /* they read the source itself */
+  int64_t pixel;                   /* floats from pixel to pixel in the memory that products read */
+  int direct;                      /* products read the source itself */
   int64_t image_groups, row_groups, column_groups;
 } view;
 
@@ -43,8 +42,7 @@ typedef struct box {
   int64_t image, images, row, rows, column, columns;
 } box;
 
-/* Where a block's pixels are for products: base + image * image_step + i * stride * row_step + j * stride * pixel +
- * tap. */
+/* Addresses of a block's pixels: base + image * image_step + i * stride * row_step + j * stride * pixel + tap. */
 typedef struct source {
   const float *base;
   int64_t row_step, image_step;
@@ -56,8 +54,8 @@ static int64_t grid_of(int64_t size, const sl_conv2d_attr *a) {
   return (size + 2 * a->pad - a->kernel) / a->stride + 1;
 }
 
-/* Fills in the rest once source, stride, grid, taps, top and left stand, from shapes alone. in_order: outputs lie one
- * after another in memory. */
+/* Computes the remaining fields from source, stride, grid, taps, top and left. in_order: outputs are contiguous in
+ * memory. */
 static void view_finish(view *v, int in_order) {
   int64_t span = (v->OW - 1) * v->stride + v->reach_column + 1, height = (v->OH - 1) * v->stride + v->reach_row + 1;
   int clash = sl_stride_clashes(v->stride * v->C);
@@ -102,7 +100,7 @@ static int64_t block_floats(const view *v) {
                          padded_columns(v, sl_tiles_of(v->OW, v->column_groups)) * v->pixel;
 }
 
-/* The block's pixels: in place, or copied into `to` with zeros around. */
+/* The block's pixels: in place, or copied into `to` with a border of zeros. */
 static source view_source(const view *v, const box *b, float *to) {
   if (v->direct)
     return (source){v->x + ((b->image * v->H + b->row * v->stride) * v->W + b->column * v->stride) * v->C, v->W * v->C,
@@ -151,8 +149,8 @@ static view view_forward(const sl_conv2d_attr *a, const sl_array *x, tap *taps) 
   return v;
 }
 
-/* Taps of dx at rows = phase (mod stride): output row i of dy reaches input row i stride + r - pad. Offsets of dy's
- * rows are (phase + pad - r) / stride; returns their number, the least and the largest. */
+/* Taps of dx at rows = phase (mod stride): output row i of dy reaches input row i stride + r - pad. The offsets
+ * of dy's rows are (phase + pad - r) / stride. Returns their number, the smallest and the largest. */
 static int64_t phase_taps(const sl_conv2d_attr *a, int phase, int32_t *position, int32_t *offset, int64_t *least,
                           int64_t *most) {
   int64_t n = 0;
@@ -197,8 +195,8 @@ static view view_phase(const sl_conv2d_attr *a, const sl_array *dy, int row, int
 
 /* ---- conv2d and conv2d_dx ---------------------------------------------------------------------------------------- */
 
-/* Products sum over k = (channel piece, tap, channel in the piece): pieces keep the part of the image that is read
- * between two visits of a result small. */
+/* Products sum over k = (channel piece, tap, channel in the piece). With pieces, little of the image is read between
+ * two visits to a result. */
 typedef struct job {
   const sl_call *c;
   const sl_conv2d_attr *attr;
@@ -273,13 +271,13 @@ static void convolve(void *arg, int64_t tile, int thread) {
   }
 }
 
-/* What conv2d and conv2d_dx need of scratch memory: shared by all threads, and of each. */
+/* Scratch memory of conv2d and conv2d_dx: the part that all threads share, and each thread's own part. */
 static size_t shared_bytes(const sl_conv2d_attr *a, int64_t K, int64_t O) {
   return taps_bytes(a) + sl_float_bytes(4 * a->kernel) + sl_float_bytes(K) + sl_float_bytes(sl_round_up(O, WIDEST)) +
          sl_float_bytes(sl_round_up(O, WIDEST) * K);
 }
 
-/* Lays the shared memory out; taps, at and panels are filled afterwards. */
+/* Lays out the shared memory; taps, at and panels are filled later. */
 static tap *lay_out(job *j, int64_t K, int64_t O, int32_t **work) {
   char *at = j->c->team->scratch[0];
   tap *taps = (tap *)at;
@@ -320,7 +318,7 @@ sl_status SL_KERNEL(conv2d)(const sl_call *c) {
   return SL_OK;
 }
 
-/* Most taps that a phase of the stride has. */
+/* The largest number of taps of a phase of the stride. */
 static int64_t most_taps(const sl_conv2d_attr *a) {
   int64_t side = sl_tiles_of(a->kernel, a->stride);
   return side * side;
@@ -354,7 +352,7 @@ typedef struct dw_job {
 typedef struct dw_scratch {
   int64_t copy, sum, bias, tail, at, turned, all;
 } dw_scratch;
-enum { TURN = 256 }; /* sums that are transposed at once */
+enum { TURN = 256 }; /* sums transposed at once */
 
 static int64_t dw_width(int64_t filters) { return sl_min64(256, sl_round_up(sl_tiles_of(filters, 4), WIDEST)); }
 
@@ -370,7 +368,7 @@ static dw_scratch dw_layout(const view *v, int64_t width) {
   return s;
 }
 
-/* Adds the sums [K][width] of `n` filters to dw, or sets it. */
+/* Adds the sums [K][width] of `n` filters to dw, or overwrites dw. */
 static void dw_finish(const float *sum, int64_t width, int64_t n, int64_t K, float *turned, float *dw, int add) {
   for (int64_t o = 0; o < n; o += SL_LANES)
     for (int64_t k = 0; k < K; k += TURN) {
@@ -396,7 +394,7 @@ static void weight_gradient(void *arg, int64_t tile, int thread) {
   dw_scratch s = dw_layout(v, j->width);
   float *memory = c->team->scratch[thread], *sum = memory + s.sum, *bias = memory + s.bias, *tail = memory + s.tail;
   int32_t *at = (int32_t *)(memory + s.at);
-  /* Taps whose channels follow one another are rows of one tile: those of a kernel row, unless pixels were spread. */
+  /* Taps with contiguous channels are rows of one tile: the taps of a kernel row, unless pixels were spread. */
   int64_t run_taps = v->pixel == v->C ? j->kernel : 1, run = run_taps * v->C,
           pieces = sl_tiles_of(run, SL_PRODUCT_ROWS);
   memset(bias, 0, (size_t)n * sizeof *bias);
@@ -413,7 +411,7 @@ static void weight_gradient(void *arg, int64_t tile, int thread) {
     for (int64_t o = 0; o < n; o += PANEL) {
       const float *panel = dy + o;
       int64_t columns = sl_min64(PANEL, n - o), row = j->O;
-      if (columns % SL_LANES) { /* vectors would reach behind the last pixel */
+      if (columns % SL_LANES) { /* vectors would read past the last pixel */
         memset(tail, 0, (size_t)(pixels * PANEL) * sizeof *tail);
         for (int64_t p = 0; p < pixels; p++) memcpy(tail + p * PANEL, panel + p * row, (size_t)columns * sizeof *tail);
         panel = tail, row = PANEL;
@@ -475,7 +473,7 @@ static sl_status shape(const void *attr, const sl_value_info *const *in, int n_i
   return SL_OK;
 }
 
-/* dy must be what conv2d makes of images [B, height, width, ...]. */
+/* dy must have the shape of conv2d's result on images [B, height, width, ...]. */
 static sl_status check_gradient(const sl_conv2d_attr *a, const sl_shape *dy) {
   if (dy->ndim == 4 && a->kernel >= 1 && a->stride >= 1 && dy->dim[1] == grid_of(a->height, a) &&
       dy->dim[2] == grid_of(a->width, a))
@@ -513,7 +511,7 @@ static sl_status shape_dw(const void *attr, const sl_value_info *const *in, int 
   return SL_OK;
 }
 
-/* Products with the zeros of the padding count, as is usual. */
+/* Products with the padding's zeros count, as is usual. */
 static void cost(const sl_call *c, sl_cost *cost) {
   const sl_conv2d_attr *a = c->attr;
   cost->flops = (double)sl_shape_count(&c->out[0].shape) *
@@ -556,8 +554,7 @@ static size_t scratch_dw(const sl_call *c) {
   return sl_float_bytes(dw_layout(&v, dw_width(c->out[0].shape.dim[0])).all) + taps_bytes(c->attr);
 }
 
-/* On a GPU: columns of some images, and after them, in the same place, the sums of the bias. y is in[0] of the
- * gradients. */
+/* CUDA: columns of some images and, later in the same memory, the bias's sums. y is in[0] of the gradients. */
 static size_t columns_cuda(const sl_call *c, const sl_shape *x, const sl_shape *y) {
   return sl_conv2d_columns_bytes(c->attr, x->dim[0], y->dim[1] * y->dim[2], x->dim[3]);
 }

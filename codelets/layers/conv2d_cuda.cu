@@ -1,7 +1,6 @@
-/* Convolution on a GPU; the meaning is conv2d.c's. Images are spread into columns (im2col), a number of them at a time
- * that depends on shapes alone, and cuBLAS multiplies; 1x1 filters at stride 1 need no columns. The gradient by x
- * gathers: each pixel adds up the columns that it went into, in the order of the windows, so that no two threads write
- * one element.
+/* Convolution on a GPU; computes the same as conv2d.c. Images are spread into columns (im2col), several at a time
+ * depending on shapes alone, and cuBLAS multiplies; 1x1 filters at stride 1 need no columns. The gradient by x gathers:
+ * each pixel adds up its copies in the columns, in the order of the windows, so that no two threads write one element.
  *
  * K = kernel^2 C, one filter as it lies in memory; P = pixels of the result of one image. */
 #include "codelets/attributes.h"
@@ -11,8 +10,8 @@ namespace {
 struct convolution {
   int kernel, stride, pad;
   bool pointwise;
-  int64_t B, H, W, C, OH, OW, O; /* of the whole layer: O filters, also where a task has a block of them */
-  int64_t P, K, images;          /* images: spread at once */
+  int64_t B, H, W, C, OH, OW, O; /* of the whole layer: O counts all filters, even if a task has a block of them */
+  int64_t P, K, images;          /* images: number spread at once */
 };
 convolution shape_of(const sl_call *c, const sl_shape *x, const sl_shape *y) {
   const sl_conv2d_attr *a = (const sl_conv2d_attr *)c->attr;
@@ -27,8 +26,8 @@ convolution shape_of(const sl_call *c, const sl_shape *x, const sl_shape *y) {
 
 /* ---- x -> columns ---------------------------------------------------------------------------------------------- */
 
-/* I is uint32_t where it can count all elements (its divisions are cheaper), else int64_t. V is float4 where channels
- * allow, then C counts those, else float. */
+/* I is uint32_t if it can count all elements (its divisions are cheaper), else int64_t. V is float4 if the number of
+ * channels allows (C then counts float4), else float. */
 template <class I, class V>
 struct geometry {
   I n, H, W, C, OH, OW, kernel;
@@ -56,7 +55,7 @@ __global__ void spread_kernel(geometry<I, V> s, const V *x, V *columns) {
   }
 }
 
-/* The other way: dx of every pixel, from all columns that it is in. */
+/* The reverse: dx of every pixel is the sum of its copies in the columns. */
 template <class I, class V>
 __global__ void gather_kernel(geometry<I, V> s, const V *columns, V *dx) {
   for (I e = (I)sl_cuda_index(); e < s.n; e += (I)sl_cuda_stride()) {

@@ -1,6 +1,6 @@
 /* embedding: y[i] = W[token i], and its gradient: the rows of dy added up by token, in the order of positions. The
- * gradient's work is divided by columns, so each element is one chain of additions, whatever the team and however
- * often a token occurs. */
+ * gradient divides its work by columns, so each element is one chain of additions, for any team size and any frequency
+ * of tokens. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/kernel.h"
 
@@ -8,8 +8,8 @@ SL_KERNEL_DECLARE(embedding);
 SL_KERNEL_DECLARE(embedding_grad);
 
 enum {
-  CLEAR = 1 << 18, /* elements that a thread clears at once */
-  COLUMNS = 64,    /* columns that a thread adds up at once: whole cache lines */
+  CLEAR = 1 << 18, /* elements cleared at once by a thread */
+  COLUMNS = 64,    /* columns added up at once by a thread: whole cache lines */
 };
 
 static int64_t features(const sl_array *a) { return a->shape.dim[a->shape.ndim - 1]; }
@@ -38,7 +38,7 @@ sl_status SL_KERNEL(embedding)(const sl_call *c) {
   const int32_t *token = c->in[0].data;
   for (int64_t i = 0; i < n; i++)
     if (token[i] < 0 || token[i] >= V)
-      return sl_fail(SL_EINVAL, "token %d at position %lld of sample %lld is none of the %lld in the vocabulary",
+      return sl_fail(SL_EINVAL, "token %d at position %lld of sample %lld is not one of the vocabulary's %lld",
                      (int)token[i], (long long)(i % each), (long long)(c->row0 + i / each), (long long)V);
   sl_team_for(c->team, sl_tiles_of(n, sl_tile_rows(c, features(&c->out[0]))), forward, (void *)c);
   return SL_OK;
@@ -101,7 +101,7 @@ static sl_status grad_shape(const void *attr, const sl_value_info *const *in, in
   return SL_OK;
 }
 
-/* Of W only the named rows are read. */
+/* Only the tokens' rows of W are read. */
 static void cost(const sl_call *c, sl_cost *cost) {
   cost->bytes = 4.0 * (double)(sl_shape_count(&c->in[0].shape) + 2 * sl_shape_count(&c->out[0].shape));
 }

@@ -1,9 +1,9 @@
-/* embedding on a GPU; the meaning is embedding.c's, with one difference: a kernel cannot fail the step at once, so a
- * token beyond the vocabulary gives NaN, which the check of the loss sees. */
+/* embedding on a GPU; computes the same as embedding.c, with one difference: a kernel cannot fail the step at once, so
+ * a token beyond the vocabulary gives NaN, and the check of the loss stops the run. */
 #include "codelets/kernels/cuda.h"
 
 namespace {
-/* Rows [row0, row0 + rows) of the table; the first part also answers for tokens that are nowhere. */
+/* Rows [row0, row0 + rows) of the table; the first part also writes NaN for tokens beyond the vocabulary. */
 struct gather {
   const int32_t *token;
   const float *W;
@@ -18,7 +18,7 @@ struct gather {
   }
 };
 
-/* Block i adds up all positions of its token, in order, if it is the first of them; so each element has one thread. */
+/* Block i adds up all positions that hold token i's id, in order, if i is the first; so one thread forms an element. */
 __global__ void grad_kernel(const int32_t *token, const float *dy, int64_t n, int64_t C, int64_t row0, int64_t rows,
                             float *dw) {
   __shared__ int32_t some[SL_CUDA_THREADS];

@@ -2,10 +2,10 @@
  * variance of the row itself (not the unbiased one). Mean and rstd of each row are kept, in double, for the backward
  * pass, which is two operations: layernorm_dx, row by row, and layernorm_dparam, sums over all rows.
  *
- * A row is gone through three times while it lies in the first cache: a sum gives a float close to the mean; deviations
- * from that float are exact, or nearly so, and give mean and variance without cancellation, however far the row is from
- * zero (the corrected two-pass algorithm, Chan, Golub and LeVeque 1983); then y. So sums can be in floats: over runs,
- * and in double over those. */
+ * A kernel reads a row three times while it lies in the first-level cache. The first sum gives a float close to the
+ * mean. Deviations from that float are nearly exact and give mean and variance without cancellation, however far the
+ * row is from zero (the corrected two-pass algorithm, Chan, Golub and LeVeque 1983). The third pass writes y. So runs
+ * can be summed in floats; the runs' sums are added in double. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/cuda_sums.h"
 #include "codelets/kernels/math.h"
@@ -15,9 +15,9 @@ SL_KERNEL_DECLARE(layernorm_dx);
 SL_KERNEL_DECLARE(layernorm_dparam);
 
 enum {
-  RUN = 1024,      /* elements whose sum is in floats */
-  GROUP = 8,       /* rows whose sum down a column is in floats */
-  MOST_TILES = 32, /* partial sums of layernorm_dparam, at most */
+  RUN = 1024,      /* elements summed in floats */
+  GROUP = 8,       /* rows summed in floats, down a column */
+  MOST_TILES = 32, /* most partial sums of layernorm_dparam */
 };
 
 static int64_t features(const sl_array *a) { return a->shape.dim[a->shape.ndim - 1]; }

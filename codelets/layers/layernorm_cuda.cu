@@ -1,5 +1,5 @@
-/* layernorm on a GPU; the meaning is layernorm.c's. Sums are in double, which memory hides, and two passes keep them
- * from cancelling. */
+/* layernorm on a GPU; computes the same as layernorm.c. Sums are in double, which costs nothing beside the memory
+ * traffic, and two passes avoid cancellation. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/cuda.h"
 

@@ -1,8 +1,9 @@
 /* linear: y = activation(x W^T + b), and its gradients dx = dy W and dW = dy^T x, db = the column sums of dy.
  *
- * The products are ours, not the BLAS's: with the few rows of a shard (64 to 128) OpenBLAS spends a quarter of its time
+ * The products do not use a BLAS: with the few rows of a shard (64 to 128) OpenBLAS spends a quarter of its time
  * packing W for x W^T, and its bits depend on the core that it picks. Here y is computed transposed: features are the
- * rows of a register tile, so that W is read as it lies, once, and only the small x is packed. See docs/performance.md.
+ * rows of a register tile, so that W is read once, without packing, and only the small x is packed. See
+ * docs/performance.md.
  *
  * R rows (all dimensions but the last), K inputs, N features. */
 #include "codelets/attributes.h"
@@ -19,15 +20,15 @@ enum {
   WIDEST_ROWS = SL_PRODUCT_ROWS_MOST,
   ROW_BLOCK = 128,  /* rows of x or dy worked on at once by linear and linear_dx: their panels stay in the L2 cache */
   SUM_BLOCK = 256,  /* rows that linear_dw adds up in one chain */
-  PANEL_GROUP = 16, /* panels of x that linear_dw goes through before the next features: likewise */
+  PANEL_GROUP = 16, /* panels of x that linear_dw uses before the next features: they stay in the L2 cache */
 };
 
 typedef struct job {
   const sl_call *c;
   int64_t R, K, N;
   int64_t row, rows; /* the row block */
-  int add;           /* linear_dw: onto what is there */
-  const float *left; /* linear_dx: rows of dy, as they lie or copied */
+  int add;           /* linear_dw: 1: adds to dW */
+  const float *left; /* linear_dx: rows of dy, in place or copied */
   int64_t left_row;
   int32_t *at;   /* offsets of the broadcast factor */
   float *shared; /* all threads' part of the scratch memory */
@@ -37,7 +38,7 @@ typedef struct job {
 static int64_t last(const sl_shape *s) { return s->dim[s->ndim - 1]; }
 static int64_t rows_of(const sl_shape *s) { return last(s) ? sl_shape_count(s) / last(s) : 0; }
 static int64_t pieces_of(int64_t n, int64_t depth) { return sl_max64(1, sl_tiles_of(n, depth)); }
-/* Columns of a tile: the plan's, evened out. */
+/* Columns of a tile: about the plan's number, with tiles of equal size. */
 static int64_t tile_width(const sl_call *c, int64_t n) {
   int64_t tiles = pieces_of(n, c->tiles.columns);
   return sl_min64(c->tiles.columns, sl_round_up(sl_tiles_of(n, tiles), 16));
@@ -46,7 +47,7 @@ static size_t table_bytes(void) { return SL_PRODUCT_DEPTH * sizeof(int32_t); }
 
 /* ---- linear ---------------------------------------------------------------------------------------------------- */
 
-/* Packed x: panel p holds [K][PANEL], row i of x in column i % PANEL; zeros behind the last row. */
+/* Packed x: panel p holds [K][PANEL], row i of x in column i % PANEL; zeros after the last row. */
 static void pack_rows(void *arg, int64_t panel, int thread) {
   (void)thread;
   const job *j = arg;
@@ -75,13 +76,13 @@ static void finish(const job *j, const float *yt, int64_t yt_row, int64_t featur
 
 static int64_t transposed_row(int64_t rows) { return sl_round_up(rows, WIDEST) + 16; }
 
-/* Rows of W that are the rows of a register tile together: m of them from feature n, inputs [k, k + depth). */
+/* The rows of W in one register tile: m rows from feature n on, inputs [k, k + depth). */
 typedef struct slab {
   int part;
   int64_t piece, n, m, k, depth;
 } slab;
 
-/* Offsets of the vectors that are copied while a tile is computed; they are remade when one of the sizes changes. */
+/* Offsets of the vectors copied while a tile is computed; made again when one of the sizes changes. */
 typedef struct copy_table {
   int64_t m, depth, steps;
   int32_t *from_at, *to_at;
@@ -191,7 +192,7 @@ static void copy_rows(void *arg, int64_t tile, int thread) {
            (size_t)j->N * sizeof(float));
 }
 
-/* to[PANEL of them][rows][PANEL] = from[rows][columns], zeros behind the last column of the last panel. */
+/* to[PANEL of them][rows][PANEL] = from[rows][columns], zeros after the last column of the last panel. */
 static void pack_panel(int64_t rows, int64_t columns, const float *from, int64_t from_row, float *to) {
   if (columns == PANEL) {
     for (int64_t i = 0; i < rows; i++, from += from_row, to += PANEL) {
@@ -208,7 +209,7 @@ static void pack_panel(int64_t rows, int64_t columns, const float *from, int64_t
   }
 }
 
-/* What a panel of W holds: inputs [k, k + columns) of features [n, n + depth) of a part. */
+/* A panel of W: inputs [k, k + columns) of features [n, n + depth) of a part. */
 typedef struct block {
   int part;
   int64_t piece, k, columns, n, depth;
@@ -479,7 +480,7 @@ static sl_value activated(sl_graph *graph, const char *layer, sl_value x, sl_val
   const sl_linear_attr attr = {activation == SL_ACTIVATION_RELU ? SL_ACTIVATION_RELU : SL_ACTIVATION_NONE};
   sl_value y =
       sl_graph_add1(graph, &sl_op_linear, layer, &attr, (sl_value[]){x, weight, bias}, bias == SL_NONE ? 2 : 3);
-  /* gelu's gradient needs what goes into it, so that fusing would write both and save next to nothing. */
+  /* gelu's gradient needs gelu's input, so a fused kernel would write both and save almost nothing. */
   if (activation == SL_ACTIVATION_GELU_ERF) return sl_gelu(graph, layer, y, SL_GELU_ERF);
   if (activation == SL_ACTIVATION_GELU_TANH) return sl_gelu(graph, layer, y, SL_GELU_TANH);
   return y;

@@ -1,5 +1,5 @@
-/* maxpool: the largest of each window, and where in the window it was (U8), which is all that the gradient needs.
- * Padding counts as minus infinity; of equals the first wins; a NaN wins over all. */
+/* maxpool: the largest value of each window, and its position in the window (U8), which the gradient needs. Padding
+ * counts as minus infinity; of equal values the first wins; a NaN wins over all. */
 #include "codelets/kernels/pool.h"
 
 SL_KERNEL_DECLARE(maxpool);
@@ -12,7 +12,7 @@ static inline void store_index(uint8_t *p, sl_veci index, int64_t n) {
   memcpy(p, &b, (size_t)n);
 }
 
-/* SL_LANES channels of one output pixel, n of which count: x is at the image's first row. */
+/* SL_LANES channels of one output pixel, n of which count. x points to the image's first row. */
 static inline void window_max(const float *x, int64_t row, int64_t C, sl_window h, sl_window w, int kernel, int64_t n,
                               float *y, uint8_t *index) {
   sl_vec best = sl_splat(0);
@@ -64,8 +64,8 @@ static void forward(void *arg, int64_t tile, int thread) {
 
 sl_status SL_KERNEL(maxpool)(const sl_call *c) { return sl_pool_rows(c, forward); }
 
-/* dx of one window and SL_LANES channels, n of which count: dy at its largest pixel, 0 (or nothing more) at the others.
- * dx is at the image's first row. */
+/* dx of one window and SL_LANES channels, n of which count: dy at its largest pixel; the others get 0, or nothing when
+ * adding. dx points to the image's first row. */
 static inline void window_grad(const float *dy, const uint8_t *index, int64_t row, int64_t C, sl_window h, sl_window w,
                                int kernel, int add, int64_t n, float *dx) {
   bytes b = {0};

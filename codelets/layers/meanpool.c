@@ -1,5 +1,5 @@
-/* meanpool: the mean over all places of a sample, images' or sequences' of any size: y[b, k] is the mean of x[b, ...,
- * k]. Global average pooling (Lin et al. 2014, section 3.2). */
+/* meanpool: the mean over all positions of a sample, for images or sequences of any size: y[b, k] is the mean of
+ * x[b, ..., k]. Global average pooling (Lin et al. 2014, section 3.2). */
 #include "codelets/attributes.h"
 #include "codelets/kernels/math.h"
 
@@ -35,7 +35,7 @@ sl_status SL_KERNEL(meanpool)(const sl_call *c) {
   return SL_OK;
 }
 
-/* A tile is a run of places. */
+/* A tile is a run of positions. */
 static void backward(void *arg, int64_t tile, int thread) {
   (void)thread;
   const sl_call *c = arg;

@@ -1,5 +1,6 @@
-/* accuracy: how many targets are among the k largest logits; of equals the smaller index comes first, and a row with a
- * NaN never counts. A target's place is the number of logits before it, so that one pass serves any k. */
+/* accuracy: the number of targets among the k largest logits of their rows. Of equal logits the smaller index comes
+ * first; a row with a NaN never counts. A target's place is the number of logits before it, so one pass serves any k.
+ */
 #include "codelets/attributes.h"
 #include "codelets/kernels/cuda_sums.h"
 #include "codelets/kernels/math.h"
@@ -15,7 +16,7 @@ static int64_t tiles(const sl_call *c) {
 static int hit(const float *x, int64_t V, int64_t target, int k) {
   const float mine = x[target];
   int64_t before = 0, nan = 0;
-  for (int64_t from = 0; from < V; from += 1 << 20) { /* 32-bit sums, so that there are as many lanes as of floats */
+  for (int64_t from = 0; from < V; from += 1 << 20) { /* sums of 32 bits have as many lanes as floats */
     const int64_t to = V - from < 1 << 20 ? V : from + (1 << 20), equal = target < from ? from
                                                                           : target < to ? target
                                                                                         : to;
@@ -57,7 +58,7 @@ static size_t scratch_cuda(const sl_call *c) { return SL_CUDA_SUM_BYTES + (size_
 static sl_status shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
   (void)n_in, (void)n_out;
   const int k = ((const sl_accuracy_attr *)attr)->k;
-  if (k < 1) return sl_fail(SL_EINVAL, "the %d largest logits: 1 is the least", k);
+  if (k < 1) return sl_fail(SL_EINVAL, "the %d largest logits: at least 1 is needed", k);
   const sl_shape *x = &in[0]->shape, *target = &in[1]->shape;
   if (in[1]->dtype != SL_I32 || x->ndim != target->ndim + 1 ||
       memcmp(x->dim, target->dim, (size_t)target->ndim * sizeof *x->dim)) {

@@ -1,10 +1,10 @@
-/* accuracy on a GPU; the meaning is accuracy.c's. A first pass says of each row whether it is a hit (a byte, behind the
- * partial sums in the scratch memory), a second counts them. */
+/* accuracy on a GPU; computes the same as accuracy.c. The first pass marks each row that is a hit (one byte a row,
+ * after the partial sums in scratch memory); the second counts them. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/cuda.h"
 
 namespace {
-/* What a NaN counts for: more than any k. */
+/* The place of a target in a row with a NaN: beyond any k. */
 constexpr int64_t NEVER = (int64_t)1 << 32;
 
 struct compare {

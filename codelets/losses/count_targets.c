@@ -1,4 +1,4 @@
-/* count_targets: how many targets count (>= 0), so that a mean over them is right wherever they are. */
+/* count_targets: the number of targets >= 0 in the batch; losses divide by it. */
 #include "codelets/kernels/cuda_sums.h"
 #include "codelets/kernels/kernel.h"
 

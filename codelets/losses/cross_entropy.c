@@ -6,7 +6,7 @@
  *
  * One pass over the logits (the maximum is found as it goes: Milakov and Gimelshein 2018); a second output keeps each
  * row's log-sum-exp in double, and the gradient is one more pass: dx = (exp(x - lse) - target distribution) / count. A
- * logit that is not finite makes the loss NaN, also where it would not count: it must be seen. */
+ * logit that is not finite makes the loss NaN, even if its probability would not matter, so that it is noticed. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/cuda_sums.h"
 #include "codelets/kernels/math.h"
@@ -14,8 +14,9 @@
 SL_KERNEL_DECLARE(cross_entropy);
 SL_KERNEL_DECLARE(cross_entropy_grad);
 
-/* in: logits [B, ..., V], targets [B, ...], count; the gradient's go on with lse and, unless the loss is the root,
- * dloss. */
+/* Inputs: logits [B, ..., V], targets [B, ...], count. The gradient also has lse and, unless the loss is the root,
+ * dloss.
+ */
 static int64_t classes(const sl_call *c) { return c->in[0].shape.dim[c->in[0].shape.ndim - 1]; }
 static int64_t tiles(const sl_call *c) {
   return sl_tiles_of(sl_shape_count(&c->in[1].shape), sl_tile_rows(c, classes(c)));
@@ -24,7 +25,7 @@ static int64_t tiles(const sl_call *c) {
 static double smoothing(const sl_call *c) { return ((const sl_cross_entropy_attr *)c->attr)->smoothing; }
 
 static double log_sum_exp(const float *x, int64_t V) {
-  enum { RUN = 256 }; /* summed in floats; over runs in double */
+  enum { RUN = 256 }; /* elements summed in floats; the runs' sums are added in double */
   float max = -INFINITY;
   double sum = 0;
   sl_vec odd = sl_splat(0); /* stays 0 while all are finite */
@@ -114,7 +115,7 @@ static void backward(void *arg, int64_t tile, int thread) {
       memset(dx, 0, (size_t)V * sizeof *dx);
       continue;
     }
-    const float high = (float)lse[row]; /* what is lost of lse here goes into the factor */
+    const float high = (float)lse[row]; /* the rounding error of lse goes into the factor */
     const float factor = (float)(exp((double)high - lse[row]) * scale);
     int64_t i = 0;
     for (; i + SL_LANES <= V; i += SL_LANES) sl_store(dx + i, sl_exp(sl_load(x + i) - high) * factor - even);

@@ -28,8 +28,8 @@ struct log_sum_exp {
   }
 };
 
-/* What the row's log-sum-exp is held against: its target's logit, or, smoothed, a mean of all. One a row, in scratch
- * memory. */
+/* The value subtracted from a row's log-sum-exp: its target's logit or, with smoothing, a weighted mean of all logits.
+ * One per row, in scratch memory. */
 struct row_aim {
   const float *logits;
   const int32_t *target;

@@ -1,8 +1,8 @@
 /* adamw (Loshchilov and Hutter 2019, algorithm 2, as torch.optim.AdamW has it):
  *   p = p - lr decay p;  m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
  *   p = p - lr / (1 - b1^t) m / (sqrt(v / (1 - b2^t)) + eps)
- * and Adam (Kingma and Ba 2015, algorithm 1, as torch.optim.Adam has it), where decay p is added to g instead. In one
- * pass over memory; what depends on the step alone is computed in double. */
+ * and Adam (Kingma and Ba 2015, algorithm 1, as torch.optim.Adam has it), where decay p is added to g instead. One
+ * pass over memory; factors that depend on the step alone are computed in double. */
 #include "codelets/attributes.h"
 #include "codelets/optimizers/optimizer.h"
 

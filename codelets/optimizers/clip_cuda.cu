@@ -1,6 +1,6 @@
-/* Gradient clipping on a GPU; the meaning is clip.c's. The tree that splits n at the largest power of two below it is
- * also: add neighbours, then neighbours of those, and so on, an odd one out passing on as it is. So a block can do it
- * level by level. */
+/* Gradient clipping on a GPU; computes the same as clip.c. The tree that splits n at the largest power of two below it
+ * equals adding neighbours level by level, where an odd last element passes to the next level unchanged. So a block can
+ * add one level after another. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/cuda.h"
 
@@ -19,7 +19,7 @@ struct squares {
   }
 };
 
-/* So many arrays at once, as arguments of a launch: 3 KB of the 4 that any GPU takes. */
+/* Arrays per launch, passed as arguments: 3 KB of the 4 KB that every GPU allows. */
 constexpr int LIST = 128;
 struct list {
   const double *from[LIST];
@@ -30,7 +30,7 @@ __global__ void gather_kernel(list l, double *all) {
     all[l.to[blockIdx.x] + i] = l.from[blockIdx.x][i];
 }
 
-/* The sum of a[0 .. n) on every thread of the block; a is destroyed. */
+/* The sum of a[0 .. n), returned on every thread of the block; overwrites a. */
 __device__ double tree(double *a, int64_t n) {
   for (int64_t s = 1; s < n; s *= 2) {
     __syncthreads();

@@ -45,7 +45,7 @@ static __attribute__((noinline)) void moments(const float *gradient, const float
   }
 }
 
-/* The first n elements of a chunk; u is 0 behind them. */
+/* The first n elements of a chunk; the rest of u is 0. */
 static void some_moments(int64_t n, const float *g, const float *p, float *m, float *v, float *u, const factors *f) {
   if (n == SL_CHUNK) {
     moments(g, p, m, v, u, f);
@@ -90,7 +90,7 @@ static void moments_body(void *arg, int64_t tile, int thread) {
   factors f = factors_of(c);
   sl_optimizer_may(c, 2, &f.clip);
   sl_range r = sl_tile_range(tile, sl_tile_rows(c, n), rows);
-  if (n == 1) { /* sums of vectors, element by element */
+  if (n == 1) { /* a vector: each element is a row */
     for (int64_t i = r.from; i < r.to; i += SL_CHUNK) {
       const int64_t count = sl_min64(SL_CHUNK, r.to - i);
       some_moments(count, g + i, p + i, m + i, v + i, u, &f);

@@ -1,5 +1,5 @@
-/* lamb on a GPU; the meaning is lamb.c's. The tree that splits n at the largest power of two below it is also: add
- * neighbours, then neighbours of those, and so on, an odd one out passing on as it is; one block does it. */
+/* lamb on a GPU; computes the same as lamb.c. The tree that splits n at the largest power of two below it equals adding
+ * neighbours level by level, where an odd last element passes to the next level unchanged; one block does it. */
 #include <math.h>
 
 #include "codelets/attributes.h"
@@ -55,7 +55,7 @@ struct moments {
   }
 };
 
-/* a [n, 2], destroyed -> *rate. */
+/* a [n, 2], which it overwrites -> *rate. */
 __global__ void rate_kernel(double *a, int64_t n, double learning_rate, double *rate) {
   for (int64_t s = 1; s < n; s *= 2) {
     __syncthreads();

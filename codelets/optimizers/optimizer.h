@@ -1,18 +1,18 @@
-/* What the optimizers share: the shape rule of their updates, and the loop that adds one node for each parameter. An
- * update is (parameter, gradient, states..., guard[, clip]) -> (parameter, states...), in place; all but guard and clip
- * may be cut into row blocks. */
+/* Shared by the optimizers: the shape rule of their updates, and the function that adds an update node. An update is
+ * (parameter, gradient, states..., guard[, clip]) -> (parameter, states...), in place; all but guard and clip may be
+ * cut into row blocks. */
 #ifndef SL_OPTIMIZER_H
 #define SL_OPTIMIZER_H
 
 #include "codelets/kernels/kernel.h"
 #include "codelets/training.h"
 
-/* Elements that a kernel's chunk function does at once. The end of an array goes through it too, padded, so that an
- * element's bits never depend on where the array was cut. */
+/* Elements that a kernel's chunk function computes at once. The end of an array goes through it too, padded, so that an
+ * element's bits never depend on the cuts of the array. */
 enum { SL_CHUNK = 64 };
 
-/* Of a call with `states` state arrays: 1 where the step may update, as loss and clip factor are finite; and the factor
- * of gradients. */
+/* For a call with `states` state arrays: returns 1 if loss and clip factor are finite, so that the step may update;
+ * sets *clip to the factor of gradients. */
 static inline int sl_optimizer_may(const sl_call *c, int states, float *clip) {
   const double factor = c->n_in > states + 3 ? *(const double *)c->in[states + 3].data : 1.0;
   *clip = (float)factor;

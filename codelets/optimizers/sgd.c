@@ -1,5 +1,5 @@
 /* sgd with momentum: v = momentum v + g + decay p; p = p - lr v, in one pass over memory. As torch.optim.SGD without
- * dampening: v begins as zero, so that it is g after the first step. */
+ * dampening: v begins at zero, so after the first step it is g (with decay). */
 #include "codelets/optimizers/optimizer.h"
 
 SL_KERNEL_DECLARE(sgd);

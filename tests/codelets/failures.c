@@ -54,14 +54,14 @@ static void shapes(void **state) {
   REFUSED(SL_ESHAPE, "takes samples F32", sl_batchnorm(g, "odd", whole(g, "x", SL_F32, rows), SL_BATCHNORM_LEAF, 1));
   REFUSED(SL_ESHAPE, "tokens F32 [4, 10]", sl_embedding(g, "odd", samples(g, SL_F32, rows), 10, 3, 1));
   REFUSED(SL_ESHAPE, "x is F32 [B, T, C]", sl_positional(g, "odd", samples(g, SL_F32, rows), 10, 1));
-  REFUSED(SL_ESHAPE, "10 positions where the model has 9",
+  REFUSED(SL_ESHAPE, "10 positions, but the model has 9",
           sl_positional(g, "odd", samples(g, SL_F32, SL_SHAPE(4, 10, 3)), 9, 1));
   REFUSED(SL_ESHAPE, "F32 [B, ..., C], not I32 [4, 10]", sl_layernorm(g, "odd", samples(g, SL_I32, rows), 1e-5));
   REFUSED(SL_EINVAL, "eps = -1", sl_layernorm(g, "odd", samples(g, SL_F32, rows), -1));
   REFUSED(SL_EINVAL, "smoothing of 1.5",
           sl_cross_entropy_smoothed(g, "odd", samples(g, SL_F32, rows), samples(g, SL_I32, SL_SHAPE(4)),
                                     whole(g, "count", SL_F64, SL_SHAPE(1)), 1.5));
-  REFUSED(SL_ESHAPE, "[4, 10] has not as many elements as [4, 3, 4]",
+  REFUSED(SL_ESHAPE, "[4, 10] and [4, 3, 4] have different numbers of elements",
           sl_reshape(g, "odd", samples(g, SL_F32, rows), SL_SHAPE(3, 4)));
   REFUSED(SL_ESHAPE, "weights [3, 11] do not fit inputs [4, 10]",
           sl_linear_with(g, "odd", samples(g, SL_F32, rows), whole(g, "w", SL_F32, SL_SHAPE(3, 11)), SL_NONE));
@@ -190,7 +190,7 @@ static void tokens(void **state) {
       for (int v = 0; v < 5; v++)
         assert_true(head[5 * i + v] == W[2 * t[i]] * W[2 * v] + W[2 * t[i] + 1] * W[2 * v + 1]);
     t[6] = 5;
-    assert_fails(SL_EINVAL, "token 5 at position 2 of sample 1 is none of the 5",
+    assert_fails(SL_EINVAL, "token 5 at position 2 of sample 1 is not one of the vocabulary's 5",
                  interpret_run(&s.run, 0, s.graph->n_nodes));
     t[6] = -1;
     assert_fails(SL_EINVAL, "token -1 at position 2 of sample 1", interpret_run(&s.run, 0, s.graph->n_nodes));
