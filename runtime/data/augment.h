@@ -1,7 +1,7 @@
 /* Augmentation of training images: a crop out of the image with a border of zeros, and mirroring left to right (as in
- * K. He et al., "Deep residual learning", 2016, section 4.2). What is drawn is Philox of seed, epoch and the sample's
- * number alone, so it is the same for any number of ranks and any batch, a resumed run repeats it, and each epoch
- * draws anew. The border has the pixel value 0 (black) before normalisation, as in the usual recipes. */
+ * K. He et al., "Deep residual learning", 2016, section 4.2). The random numbers are Philox of seed, epoch and the
+ * sample's number alone: the same for any number of ranks, any batch and a resumed run, and new in each epoch. The
+ * border has the pixel value 0 (black) before normalisation, as in the usual recipes. */
 #ifndef SL_AUGMENT_H
 #define SL_AUGMENT_H
 
@@ -14,12 +14,12 @@ extern "C" {
 #endif
 
 typedef struct sl_augment {
-  int pad;  /* pixels of border on each side, out of which an image of the old size is cut; 0: not cut */
-  int flip; /* 1: mirrored, every second time */
+  int pad;  /* pixels of border on each side before an image of the old size is cut out; 0: no crop */
+  int flip; /* 1: mirrors images with probability 1/2 */
 } sl_augment;
 
-/* What one image gets: its pixel (y, x) is that at (y + dy, x + dx) of the original (outside of it: 0), and after that
- * the rows are mirrored if flip. */
+/* The change of one image: pixel (y, x) becomes the original's (y + dy, x + dx), or 0 outside of it; then flip mirrors
+ * the rows. */
 typedef struct sl_augment_draw {
   int dy, dx; /* each uniform over -pad to pad */
   int flip;

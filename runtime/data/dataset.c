@@ -45,7 +45,7 @@ static size_t stem(const char *name) {
   return n > 3 && strcmp(name + n - 3, ".gz") == 0 ? n - 3 : n;
 }
 
-/* How good a name is for a file: the usual one first, and of one stem the unpacked first. */
+/* Rank of a name for a file: usual names come first, and unpacked files before packed ones. */
 static int rank_of_name(const char *name, int file) {
   const size_t n = stem(name);
   const int usual = n == strlen(usual_names[file]) && memcmp(name, usual_names[file], n) == 0;
@@ -234,7 +234,7 @@ static sl_status make_names(sl_dataset *d) {
   return d->class_names ? SL_OK : sl_no_memory("for the names of %" PRId32 " classes", d->classes);
 }
 
-/* Number of classes from the largest label, which a broken label file would make absurd: most classes must have a
+/* The number of classes is the largest label + 1. A broken label file would make it absurd, so most classes must have a
  * sample. */
 static sl_status count_classes(const char *path, sl_dataset *d) {
   int64_t largest_at = 0;

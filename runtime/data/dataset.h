@@ -1,5 +1,5 @@
-/* A labelled image set: a directory of IDX files, checked as a whole and held in memory as bytes, or, where a plain
- * file of images is large, mapped.
+/* A labelled image set: a directory of IDX files, checked as a whole and held in memory as bytes. Large plain files of
+ * images are mapped instead.
  *
  * Files: train-images-idx3-ubyte and train-labels-idx1-ubyte, and the same with t10k; .gz or not. Other spellings are
  * found too: any name that has "images" or "labels", "idx", and train or t10k or test in it. idx3 images are [n, H, W],
@@ -25,7 +25,7 @@ enum { SL_DATASET_CHANNELS = 4 };
 typedef struct sl_dataset_options {
   const char *directory;      /* NULL: SL_DATASET_DEFAULT */
   double validation_fraction; /* of the training file, set aside; 0 <= f < 1 */
-  uint64_t seed;              /* chooses which; the same seed gives the same split */
+  uint64_t seed;              /* chooses the validation samples; the same seed gives the same split */
 } sl_dataset_options;
 
 /* As read from one pair of files. */
@@ -33,8 +33,8 @@ typedef struct sl_image_set {
   int64_t n;
   const uint8_t *pixels; /* [n, H, W, C] */
   int32_t *labels;       /* [n], each within [0, classes) */
-  void *memory;          /* what pixels are in, or ... */
-  sl_idx_mapping map;    /* ... the large file that they are in */
+  void *memory;          /* holds the pixels, or ... */
+  sl_idx_mapping map;    /* ... the large file that holds them */
 } sl_image_set;
 
 typedef enum sl_split { SL_SPLIT_TRAIN, SL_SPLIT_VALIDATION, SL_SPLIT_TEST, SL_SPLIT_COUNT } sl_split;
@@ -46,9 +46,9 @@ typedef struct sl_dataset {
   char **class_names;              /* [classes] */
   sl_image_set train, test;        /* train includes the validation samples; test.n is 0 without a test pair */
   int64_t n[SL_SPLIT_COUNT];       /* samples in each split */
-  /* Of the pixels of each channel in the training file (whatever is set aside), as parts of 255: 0 to 1; from exact
-   * integer sums, so the same on any machine. std is never 0. With more channels than there is room for the first is of
-   * all; entries without a channel are 0 and 1. */
+  /* Mean and standard deviation of each channel over the whole training file, scaled to 0 .. 1; from exact integer
+   * sums, so the same on any machine. std is never 0. With more than SL_DATASET_CHANNELS channels, entry 0 covers all
+   * of them; entries without a channel are 0 and 1. */
   double mean[SL_DATASET_CHANNELS], std[SL_DATASET_CHANNELS];
   struct sl_split_order *order[SL_SPLIT_COUNT]; /* private */
 } sl_dataset;

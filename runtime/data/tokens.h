@@ -1,8 +1,8 @@
-/* A token set: one or more files of token ids, or of text whose bytes are the tokens, mapped into memory and checked as
- * a whole at opening. Samples are windows of consecutive tokens of one file; no window crosses from file to file.
+/* A token set: one or more files of token ids, or of text whose bytes are the tokens, mapped into memory and checked
+ * whole when opened. Samples are windows of consecutive tokens; no window crosses from file to file.
  *
- * What begins with a token file's magic (runtime/data/token_file.h) is one, and what is named .bin must be; any other
- * file is text. */
+ * A file that begins with the magic of token files (runtime/data/token_file.h) is one; files named .bin must be; any
+ * other file is text. */
 #ifndef SL_TOKENS_H
 #define SL_TOKENS_H
 

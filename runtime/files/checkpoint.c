@@ -18,7 +18,7 @@
 static const char STEP[] = "step-", PARTIAL[] = ".partial", REFUSED[] = "refused-", PART[] = "part-",
                   CHECKSUM[] = "xxh3";
 
-/* Rows of a tensor that lie in one part. */
+/* The rows of a tensor in one part. */
 typedef struct stretch {
   int tensor, part, index; /* index: of the tensor in the part's file */
   int64_t first, rows;
@@ -44,7 +44,7 @@ struct sl_checkpoint {
 
 /* ---- names ------------------------------------------------------------------------------------------------------ */
 
-/* The step of "step-00001200", -1 of any other name. */
+/* The step in "step-00001200"; -1 for any other name. */
 static int64_t step_of(const char *name) {
   const size_t n = strlen(STEP);
   char *end, again[64];
@@ -63,7 +63,7 @@ static int is_partial(const char *name) {
   return step_of(inner) >= 0;
 }
 
-/* "refused-step-00001200" and, where that exists, "refused-step-00001200-2". */
+/* "refused-step-00001200", or "refused-step-00001200-2" if that exists, and so on. */
 static int is_refused(const char *name) {
   char inner[64];
   if (strncmp(name, REFUSED, strlen(REFUSED)) != 0) return 0;
@@ -130,7 +130,7 @@ out:
 
 static sl_status hash_manifest(const json_t *manifest, char text[17]) {
   json_t *copy = json_copy((json_t *)manifest);
-  const int whole = json_object_size(copy) == json_object_size(manifest); /* what json_copy does not tell */
+  const int whole = json_object_size(copy) == json_object_size(manifest); /* json_copy does not report lost members */
   json_object_del(copy, CHECKSUM);
   char *dump = copy && whole ? sl_json_text(copy, JSON_COMPACT) : NULL;
   if (dump) snprintf(text, 17, "%016" PRIx64, (uint64_t)XXH3_64bits(dump, strlen(dump)));
@@ -190,15 +190,15 @@ static sl_status read_manifest(sl_checkpoint *c) {
   const char *format = json_string_value(json_object_get(c->manifest, "format"));
   const char *checksum = json_string_value(json_object_get(c->manifest, CHECKSUM));
   const json_t *step = json_object_get(c->manifest, "step");
-  if (!format) return malformed(c, "not the manifest of a checkpoint (no format in it)");
+  if (!format) return malformed(c, "not the manifest of a checkpoint: 'format' is missing");
   if (strcmp(format, SL_CHECKPOINT_FORMAT) != 0)
     return sl_fail(SL_EFORMAT, "%s/%s is of format %.60s; this version reads %s", c->folder, SL_CHECKPOINT_MANIFEST,
                    format, SL_CHECKPOINT_FORMAT);
   SL_TRY(hash_manifest(c->manifest, text));
   if (!checksum || strcmp(checksum, text) != 0)
-    return malformed(c, "changed since it was written: its checksum is another");
-  if (!json_is_integer(step) || json_integer_value(step) < 0) return malformed(c, "no step in it");
-  if (!json_is_object(json_object_get(c->manifest, "header"))) return malformed(c, "no header in it");
+    return malformed(c, "changed since it was written: its checksum differs");
+  if (!json_is_integer(step) || json_integer_value(step) < 0) return malformed(c, "'step' is missing");
+  if (!json_is_object(json_object_get(c->manifest, "header"))) return malformed(c, "'header' is missing");
   c->step = json_integer_value(step);
   return SL_OK;
 }
@@ -217,16 +217,16 @@ static sl_status read_texts(sl_checkpoint *c) {
   return SL_OK;
 }
 
-/* The whole tensor that a part's entry speaks of: found, or added. */
+/* Finds or adds the whole tensor that a part's entry names. */
 static sl_status take_tensor(sl_checkpoint *c, json_t *numbers, const json_t *entry, sl_dtype dtype, int *number) {
   const json_t *dims = json_object_get(entry, "shape");
   const char *name = json_string_value(json_object_get(entry, "name"));
   sl_shape shape = {.ndim = (int)json_array_size(dims)};
   if (!name || !json_is_array(dims) || json_array_size(dims) > SL_MAX_DIMS)
-    return malformed(c, "a tensor without a name or a shape that can be");
+    return malformed(c, "a tensor without a name or a valid shape");
   for (int d = 0; d < shape.ndim; d++) {
     const json_t *dim = json_array_get(dims, (size_t)d);
-    if (!json_is_integer(dim) || json_integer_value(dim) < 0) return malformed(c, "a shape that cannot be");
+    if (!json_is_integer(dim) || json_integer_value(dim) < 0) return malformed(c, "a tensor with an invalid shape");
     shape.dim[d] = json_integer_value(dim);
   }
   const json_t *known = json_object_get(numbers, name);
@@ -234,7 +234,7 @@ static sl_status take_tensor(sl_checkpoint *c, json_t *numbers, const json_t *en
     const sl_named_array *a = &c->tensors[ *number = (int)json_integer_value(known)];
     return a->dtype == dtype && sl_shape_equal(&a->shape, &shape)
                ? SL_OK
-               : malformed(c, "a tensor of one shape in one part and another in the next");
+               : malformed(c, "a tensor has different shapes in two parts");
   }
   sl_named_array *more = realloc(c->tensors, (size_t)(c->n_tensors + 1) * sizeof *more);
   if (!more) return sl_no_memory("for checkpoint %s", c->folder);
@@ -245,7 +245,7 @@ static sl_status take_tensor(sl_checkpoint *c, json_t *numbers, const json_t *en
                                                                         : sl_no_memory("for checkpoint %s", c->folder);
 }
 
-/* What the manifest says of a tensor in a part must be what the part's own header says. */
+/* The manifest's entry of a tensor in a part must agree with the part's own header. */
 static sl_status take_stretch(sl_checkpoint *c, json_t *numbers, const json_t *entry) {
   const part *p = &c->parts[c->n_parts - 1];
   const char *name = json_string_value(json_object_get(entry, "name"));
@@ -296,7 +296,7 @@ static sl_status take_part(sl_checkpoint *c, json_t *numbers, const json_t *entr
                    checksum);
   SL_TRY(sl_safetensors_open(p->path, &p->file));
   if ((int)json_array_size(tensors) != sl_safetensors_count(p->file))
-    return malformed(c, "a part that has other tensors than it says");
+    return malformed(c, "a part whose tensors differ from its list");
   size_t i;
   json_t *tensor;
   json_array_foreach(tensors, i, tensor) SL_TRY(take_stretch(c, numbers, tensor));
@@ -338,7 +338,7 @@ sl_status sl_checkpoint_open(const char *path, sl_checkpoint **result) {
   SL_TRY_OUT(read_manifest(c));
   SL_TRY_OUT(read_texts(c));
   const json_t *parts = json_object_get(c->manifest, "parts");
-  if (!json_is_array(parts)) SL_TRY_OUT(malformed(c, "no parts in it"));
+  if (!json_is_array(parts)) SL_TRY_OUT(malformed(c, "'parts' is missing"));
   size_t i;
   json_t *entry;
   json_array_foreach(parts, i, entry) SL_TRY_OUT(take_part(c, numbers, entry));
@@ -399,7 +399,7 @@ sl_status sl_checkpoint_read(const sl_checkpoint *c, int i, void *data) {
 
 /* ---- removing --------------------------------------------------------------------------------------------------- */
 
-/* Removes a checkpoint's files and then its folder; what is not of a checkpoint stays, and the folder with it. */
+/* Removes a checkpoint's files and then its folder. Other files stay, and then the folder stays too. */
 static sl_status remove_folder(const char *path) {
   sl_status status = SL_OK;
   DIR *directory = opendir(path);

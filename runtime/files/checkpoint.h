@@ -1,6 +1,5 @@
-/* Checkpoints: folders that hold named tensors and what goes with them, written whole or not at all
- * (checkpoint_writer.h writes them). A checkpoint knows no ranks: its tensors are logical, by name and whole shape,
- * whatever the number of files that they are divided into.
+/* Checkpoints: folders with named tensors and a header, written whole or not at all (checkpoint_writer.h writes them).
+ * A checkpoint knows no ranks: its tensors are logical, by name and whole shape, for any number of files.
  *
  * CHECKPOINTS/step-00001200/ holds checkpoint.json, the manifest, and part-00000.safetensors and so on. The manifest
  * names each part with its size and checksum, and the rows of each tensor that lie in it, so a file that is cut short,
@@ -19,10 +18,10 @@ extern "C" {
 #define SL_CHECKPOINT_MANIFEST "checkpoint.json"
 #define SL_CHECKPOINT_FORMAT "starling-checkpoint-1"
 
-/* The steps of the checkpoints in folder, newest first; *steps is the caller's to free(). None where there is no
- * folder. SL_EIO, SL_ENOMEM. */
+/* The steps of the checkpoints in folder, newest first; the caller must free(*steps). A folder that does not exist has
+ * none. SL_EIO, SL_ENOMEM. */
 sl_status sl_checkpoint_newest(const char *folder, int64_t **steps, int *n);
-/* "FOLDER/step-00001200"; the caller's to free(), NULL without memory. */
+/* "FOLDER/step-00001200"; the caller must free() it. NULL: out of memory. */
 char *sl_checkpoint_path(const char *folder, int64_t step);
 /* Whether path is a folder with a manifest. */
 int sl_checkpoint_is(const char *path);
@@ -33,12 +32,12 @@ typedef struct sl_checkpoint sl_checkpoint;
 sl_status sl_checkpoint_open(const char *path, sl_checkpoint **checkpoint);
 void sl_checkpoint_close(sl_checkpoint *checkpoint); /* NULL is allowed */
 
-/* What follows is valid until the checkpoint is closed. */
+/* The results of the functions below are valid until the checkpoint is closed. */
 const char *sl_checkpoint_folder(const sl_checkpoint *checkpoint);
 int64_t sl_checkpoint_step(const sl_checkpoint *checkpoint);
-/* What the writer was given for it. */
+/* The header that the writer was given. */
 const json_t *sl_checkpoint_header(const sl_checkpoint *checkpoint);
-/* A member of the header: a string as it is, anything else as JSON; NULL when there is none. */
+/* A member of the header: a string unchanged, anything else as JSON text; NULL: no such member. */
 const char *sl_checkpoint_metadata(const sl_checkpoint *checkpoint, const char *key);
 int sl_checkpoint_count(const sl_checkpoint *checkpoint);
 const sl_named_array *sl_checkpoint_get(const sl_checkpoint *checkpoint, int i); /* of whole shape */
@@ -50,11 +49,11 @@ sl_status sl_checkpoint_read(const sl_checkpoint *checkpoint, int i, void *data)
 
 /* ---- for those that write and tidy up --------------------------------------------------------------------------- */
 
-/* Puts the checksum into a manifest, over all its other members. */
+/* Adds the checksum of all other members to a manifest. */
 sl_status sl_checkpoint_seal(json_t *manifest);
-/* "FOLDER/.step-00001200.partial": one that is being written, or removed. */
+/* "FOLDER/.step-00001200.partial": a checkpoint that is being written or removed. */
 char *sl_checkpoint_partial(const char *folder, int64_t step);
-/* Removes the checkpoint of a step: renamed to a partial one first, so that no half of it can be taken for one. */
+/* Removes the checkpoint of a step. Renames it to a partial one first, so that half of it is never read as whole. */
 sl_status sl_checkpoint_remove(const char *folder, int64_t step);
 /* Renames the checkpoint of a step to refused-..., where nothing reads it. */
 sl_status sl_checkpoint_put_aside(const char *folder, int64_t step);

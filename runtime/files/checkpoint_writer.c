@@ -32,7 +32,7 @@ enum { CHUNK = 1 << 20, HUGE_PAGE = 2 << 20, TEXT = 1024 };
 #define PART "part-%05d.safetensors"
 static const double LONG_WAIT_S = 1;
 
-/* What rank 0 learns of a rank's part, and all ranks of the checkpoint. */
+/* A rank's report on its part to rank 0, and rank 0's report on the checkpoint to all ranks. */
 typedef struct report {
   int code; /* sl_status */
   char text[TEXT];
@@ -43,34 +43,34 @@ struct sl_checkpoint_writer {
   char *folder;
   MPI_Comm comm;
   int rank, ranks, keep;
-  int *sends;     /* [ranks] whether that rank's part goes through rank 0 */
-  int64_t *bytes; /* [ranks] of the parts; 0: that rank has none */
+  int *sends;     /* [ranks] 1: that rank sends its part to rank 0 */
+  int64_t *bytes; /* [ranks] sizes of the parts; 0: that rank has none */
   sl_checkpoint_piece *piece;
   int n;
-  json_t *tensors;     /* the manifest's entry of the pieces */
-  json_t *all_tensors; /* rank 0: those of all ranks, in an array */
+  json_t *tensors;     /* the pieces' entries in the manifest */
+  json_t *all_tensors; /* rank 0: an array of all ranks' entries */
   XXH3_state_t *hash;
   report *reports; /* [ranks] on rank 0 */
   char *chunk;     /* rank 0, where a rank sends: room for CHUNK bytes */
   char *buffer;    /* the file: its head, then the pieces one behind the other */
   size_t head, size, room;
   double stood;
-  int warned; /* that checkpoints wait for one another */
+  int warned; /* 1: has warned that checkpoints wait for one another */
 
   pthread_t thread;
   int started;
   pthread_mutex_t lock;
   pthread_cond_t changed;
-  int busy, stop; /* below here: by lock */
+  int busy, stop; /* guarded by lock, as are the fields below */
   int64_t step;
   json_t *header;
-  sl_status result; /* not asked for yet */
+  sl_status result; /* not reported to the caller yet */
   char text[TEXT];
 };
 
 static sl_status no_memory(void) { return sl_fail(SL_ENOMEM, "no memory for writing checkpoints"); }
 
-/* The first of two failures, with its words, which were kept while the second thing was done. */
+/* Returns the first of two failures, with its error text `words`, which the caller saved. */
 static sl_status first_of(sl_status first, const char *words, sl_status second) {
   return first == SL_OK ? second : sl_fail(first, "%s", words);
 }
@@ -82,7 +82,7 @@ static size_t piece_bytes(const sl_checkpoint_piece *p) { return (size_t)p->rows
 
 /* ---- shares ----------------------------------------------------------------------------------------------------- */
 
-/* The place nearest to `at` (bytes from the first tensor) where shares may meet: tensor *i, row *row. */
+/* Finds the allowed border between shares nearest to `at` (bytes from the first tensor): tensor *i, row *row. */
 static void nearest_cut(const sl_checkpoint_piece *whole, int n, size_t at, size_t share, int *i, int64_t *row) {
   size_t begin = 0;
   for (*i = 0, *row = 0; *i < n; ++*i) {
@@ -147,7 +147,7 @@ static sl_status gather(sl_checkpoint_writer *w, const report *mine) {
   return await(&request);
 }
 
-/* Rank 0's verdict, on all ranks. */
+/* Gives all ranks rank 0's status. */
 static sl_status announce(sl_checkpoint_writer *w, sl_status status) {
   report verdict = {.code = status};
   MPI_Request request;
@@ -174,12 +174,12 @@ static sl_status make_folder(const char *path) {
                  errno == ENOSPC || errno == EDQUOT ? "; free some space or choose another place (--out)" : "");
 }
 
-/* Looks for room first: a checkpoint that fills the disk before it fails would take the room of metrics and models. */
+/* Checks for room first: a checkpoint that fills the disk would leave no room for metrics and models. */
 static sl_status check_room(const sl_checkpoint_writer *w, const char *partial) {
   struct statvfs disk;
   double needed = 0;
   for (int r = 0; r < w->ranks; r++) needed += 1.0625 * (double)w->bytes[r];
-  if (statvfs(w->folder, &disk) != 0) return SL_OK; /* writing will tell */
+  if (statvfs(w->folder, &disk) != 0) return SL_OK; /* writing will report it */
   const double left = (double)disk.f_bavail * (double)disk.f_frsize;
   return left >= needed ? SL_OK
                         : sl_fail(SL_EIO,
@@ -227,8 +227,8 @@ static sl_status send_part(sl_checkpoint_writer *w) {
   return SL_OK;
 }
 
-/* Rank 0: receives and writes the part of a rank that does not see the folder. After a failure it still receives all
- * that is sent. partial: NULL where it failed before. */
+/* Rank 0: receives and writes the part of a rank that does not see the folder. After a failure it still receives
+ * everything that is sent. partial NULL: rank 0 has failed before. */
 static sl_status receive_part(sl_checkpoint_writer *w, const char *partial, int rank) {
   sl_status status = SL_OK, moved = SL_OK;
   sl_file *file = NULL;
@@ -267,7 +267,7 @@ static sl_status receive_parts(sl_checkpoint_writer *w, const char *partial) {
 
 /* ---- the whole -------------------------------------------------------------------------------------------------- */
 
-/* Rank 0: the failure of the first rank that reports one, in its words. */
+/* Rank 0: the first failure among the ranks' reports, with its error text. */
 static sl_status first_reported(const sl_checkpoint_writer *w) {
   for (int r = 0; r < w->ranks; r++) {
     const report *of = &w->reports[r];
@@ -292,7 +292,7 @@ static sl_status list_parts(const sl_checkpoint_writer *w, json_t *parts) {
   return SL_OK;
 }
 
-/* Rank 0 looks whether all parts are where it will say they are. */
+/* Rank 0: checks that it sees all parts that the manifest will list. */
 static sl_status check_parts(const sl_checkpoint_writer *w, const char *partial) {
   for (int r = 0; r < w->ranks; r++) {
     struct stat info;
@@ -300,8 +300,7 @@ static sl_status check_parts(const sl_checkpoint_writer *w, const char *partial)
     char *path = part_path(partial, r);
     if (!path) return no_memory();
     const int there = stat(path, &info) == 0 && info.st_size == w->bytes[r];
-    const sl_status status =
-        there ? SL_OK : sl_fail(SL_EIO, "%s, which rank %d wrote, is not to be seen from rank 0", path, r);
+    const sl_status status = there ? SL_OK : sl_fail(SL_EIO, "rank 0 does not see %s, which rank %d wrote", path, r);
     free(path);
     SL_TRY(status);
   }
@@ -318,7 +317,7 @@ static sl_status keep_newest(const sl_checkpoint_writer *w) {
   return status;
 }
 
-/* Rank 0: the manifest, and everything into place. */
+/* Rank 0: writes the manifest and renames the checkpoint into place. */
 static sl_status put_in_place(sl_checkpoint_writer *w, const char *partial, json_t *header) {
   sl_status status = SL_OK;
   if (!header) return no_memory();
@@ -330,7 +329,7 @@ static sl_status put_in_place(sl_checkpoint_writer *w, const char *partial, json
   }
   SL_TRY_OUT(list_parts(w, parts));
   SL_TRY_OUT(check_parts(w, partial));
-  SL_TRY_OUT(make_folder(partial)); /* there is none yet where no rank has a part */
+  SL_TRY_OUT(make_folder(partial)); /* missing if no rank has a part */
   manifest = json_pack("{s:s, s:I, s:O, s:O}", "format", SL_CHECKPOINT_FORMAT, "step", (json_int_t)w->step, "header",
                        header, "parts", parts);
   if (!manifest) SL_TRY_OUT(no_memory());
@@ -445,7 +444,7 @@ int sl_checkpoint_sends(const sl_checkpoint_writer *w) { return w->sends[w->rank
 
 /* ---- making one ------------------------------------------------------------------------------------------------- */
 
-/* Rank 0: the folder, without what a killed run or another one left in it. */
+/* Rank 0: makes the folder, and removes what killed runs left in it. */
 static sl_status prepare_folder(const sl_checkpoint_writer *w, int64_t from) {
   int64_t *steps;
   int n;
@@ -474,7 +473,7 @@ static int sees(const char *path, const void *bytes, size_t n) {
   return 0;
 }
 
-/* Rank 0 writes a file of a name and content that no other folder has; who does not see it will send. Collective. */
+/* Rank 0 writes a file with a unique name and content; ranks that do not see it will send their parts. Collective. */
 static sl_status find_senders(sl_checkpoint_writer *w, int send) {
   uint64_t token = 0;
   char *path = NULL;
@@ -497,7 +496,7 @@ static sl_status find_senders(sl_checkpoint_writer *w, int send) {
   return status;
 }
 
-/* The file's head, room for the rest, and what the manifest says of it. */
+/* Makes the file's head, the buffer for the rest, and the manifest's entries. */
 static sl_status lay_out(sl_checkpoint_writer *w) {
   sl_status status = SL_OK;
   char *head = NULL;
@@ -523,7 +522,8 @@ static sl_status lay_out(sl_checkpoint_writer *w) {
   w->buffer = mmap(NULL, w->room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (w->buffer == MAP_FAILED) {
     w->buffer = NULL;
-    SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for a copy of %zu bytes, out of which checkpoints are written", w->size));
+    SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the %zu bytes that checkpoints are copied to before they are written",
+                       w->size));
   }
   madvise(w->buffer, w->room, MADV_HUGEPAGE);
   memset(w->buffer, 0, w->size); /* touched now, not while a step waits */
@@ -576,7 +576,7 @@ out:
   return status;
 }
 
-/* All that the messages of a checkpoint need. */
+/* Allocates the memory that a checkpoint's messages need. */
 static sl_status prepare_messages(sl_checkpoint_writer *w) {
   int any = 0;
   for (int r = 0; r < w->ranks; r++) any |= w->sends[r];
@@ -586,7 +586,7 @@ static sl_status prepare_messages(sl_checkpoint_writer *w) {
   return w->hash && (w->rank != 0 || (w->reports && (w->chunk || !any))) ? SL_OK : no_memory();
 }
 
-/* Rank 0's folder on all ranks. Collective. */
+/* Gives all ranks the name of rank 0's folder. Collective. */
 static sl_status name_folder(sl_checkpoint_writer *w, const sl_checkpoint_options *o) {
   int bytes = w->rank == 0 ? (int)strlen(o->folder) + 1 : 0;
   if (w->ranks > 1) SL_TRY(sl_comm_status(MPI_Bcast(&bytes, 1, MPI_INT, 0, o->comm), "MPI_Bcast"));

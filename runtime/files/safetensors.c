@@ -18,7 +18,7 @@ enum { LENGTH_BYTES = 8, HEADER_LIMIT_BYTES = 100 << 20 /* the format's own */, 
 #define METADATA "__metadata__"
 
 typedef struct entry {
-  sl_named_array array; /* first: what sl_safetensors_get gives */
+  sl_named_array array; /* first member: sl_safetensors_get returns its address */
   int64_t begin, end;   /* within the data */
 } entry;
 
@@ -147,7 +147,7 @@ static int by_begin(const void *left, const void *right) {
   return (a->end > b->end) - (a->end < b->end); /* empty tensors before the one that begins there */
 }
 
-/* The tensors' data must tile all that is behind the header. */
+/* The tensors' data must fill the rest of the file without gaps or overlaps. */
 static sl_status check_tiling(const sl_safetensors *st) {
   int64_t at = 0;
   for (int i = 0; i < st->count; i++) {
@@ -248,7 +248,7 @@ static sl_status refused(const char *path, const char *what, const char *name, c
   return status;
 }
 
-/* The header as JSON; *text is to be freed. */
+/* The header as JSON; the caller frees *text. */
 static sl_status make_header(const char *path, const sl_named_array *arrays, int n, const char *const (*metadata)[2],
                              int nmetadata, char **text) {
   sl_status status = SL_OK;

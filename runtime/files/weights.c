@@ -55,7 +55,7 @@ static sl_status begin(const char *path, sl_weights **weights) {
 
 /* ---- the index -------------------------------------------------------------------------------------------------- */
 
-/* Files lie beside the index: a name that leads elsewhere is no mistake of ours to follow. */
+/* Whether the name is that of a file beside the index; names that lead elsewhere are refused. */
 static int plain_name(const char *name) {
   return *name && strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && !strchr(name, '/');
 }
@@ -128,7 +128,7 @@ sl_status sl_weights_open(const char *path, sl_weights **weights) {
     char *inside;
     if (asprintf(&inside, "%s/%s", path, SL_WEIGHTS_INDEX) < 0) return sl_no_memory("for reading %s", path);
     const int indexed = access(inside, F_OK) == 0;
-    if (!indexed) strcpy(inside + length + 1, SL_WEIGHTS_FILE); /* the shorter name */
+    if (!indexed) strcpy(inside + length + 1, SL_WEIGHTS_FILE); /* fits: it is shorter than the index's name */
     const sl_status status = indexed                     ? sl_weights_open_index(inside, weights)
                              : access(inside, F_OK) == 0 ? sl_weights_open(inside, weights)
                                                          : sl_fail(SL_ENOTFOUND, "%s has neither %s nor %s", path,
@@ -208,7 +208,8 @@ sl_status sl_weights_read(const sl_weights *w, int i, float *data) {
   if (a->dtype != SL_F16 && a->dtype != SL_BF16)
     return sl_fail(SL_EUNSUPPORTED, "%s: tensor %.200s is %s; weights are F32, F16 or BF16", sl_weights_file(w, i),
                    a->name, sl_dtype_name(a->dtype));
-  /* Into the upper half of the room, and from there in place: element i is written behind where those up to it lay. */
+  /* Reads into the upper half of data, then widens in place: writing element i overwrites only elements already read.
+   */
   const int64_t n = sl_shape_count(&a->shape);
   unsigned char *bytes = (unsigned char *)data, *half = bytes + 2 * n;
   SL_TRY(sl_weights_read_as_is(w, i, half));
@@ -233,7 +234,7 @@ static int64_t bytes_of(const sl_named_array *a) {
   return sl_shape_count(&a->shape) * (int64_t)sl_dtype_bytes(a->dtype);
 }
 
-/* How many of the arrays from `from` on go into one file. */
+/* Number of arrays, from `from` on, that fit into one file. */
 static int fitting(const sl_named_array *arrays, int n, int from, int64_t shard_bytes) {
   int64_t bytes = bytes_of(&arrays[from]);
   int to = from + 1;

@@ -1,5 +1,5 @@
-/* Weights: named arrays out of one safetensors file, or of several that an index names together (a JSON file whose
- * weight_map gives each tensor its file), and read as F32 whatever they are stored in. What others publish comes so. */
+/* Weights as other libraries publish them: named arrays in one safetensors file, or in several files that an index
+ * lists (a JSON file whose weight_map gives each tensor its file). They are read as F32, whatever their stored type. */
 #ifndef SL_WEIGHTS_H
 #define SL_WEIGHTS_H
 
@@ -34,11 +34,11 @@ const char *sl_weights_metadata(const sl_weights *weights, const char *key);
  * type; SL_EIO, SL_EFORMAT as sl_safetensors_read. */
 sl_status sl_weights_read(const sl_weights *weights, int i, float *data);
 
-/* The same as it is stored. */
+/* The same elements in their stored type. */
 sl_status sl_weights_read_as_is(const sl_weights *weights, int i, void *data);
 
 /* Writes the arrays into the folder (which exists): as model.safetensors, or, where they take more than shard_bytes (0:
- * any size), in files of at most so many bytes (one tensor at least) and an index. */
+ * any size), in files of at most shard_bytes (but at least one tensor) and an index. */
 sl_status sl_weights_write(const char *folder, const sl_named_array *arrays, int n, const char *const (*metadata)[2],
                            int nmetadata, int64_t shard_bytes);
 

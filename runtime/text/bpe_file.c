@@ -70,7 +70,7 @@ static sl_status merges_of(const char *path, const json_t *merges, sl_tokenizer 
   size_t i, room = 0;
   json_t *merge;
   char where[4300];
-  if (!json_is_array(merges)) return sl_fail(SL_EFORMAT, "%s: model.merges is to be a list", path);
+  if (!json_is_array(merges)) return sl_fail(SL_EFORMAT, "%s: model.merges must be a list", path);
   json_array_foreach((json_t *)merges, i, merge) {
     const char *a = json_string_value(json_array_get(merge, 0)), *b = json_string_value(json_array_get(merge, 1));
     snprintf(where, sizeof where, "%s: model.merges[%zu]", path, i);

@@ -60,7 +60,7 @@ static sl_status vocabulary_of(const char *path, const char *key, const json_t *
   const char *name;
   json_t *id;
   if (!json_is_object(vocab))
-    return sl_fail(SL_EFORMAT, "%s: %s%sis to be an object of tokens and ids", path, key, *key ? " " : "");
+    return sl_fail(SL_EFORMAT, "%s: %s%smust be an object of tokens and ids", path, key, *key ? " " : "");
   json_object_foreach((json_t *)vocab, name, id) {
     if (!json_is_integer(id))
       return sl_fail(SL_EFORMAT, "%s: %s%sthe id of token '%s' is not a whole number", path, key, *key ? ": " : "",
@@ -77,8 +77,7 @@ static sl_status added_entries(const char *path, const json_t *root, const json_
   const json_t *list = json_object_get(root, "added_tokens");
   size_t i;
   json_t *token;
-  if (!sl__json_null(list) && !json_is_array(list))
-    return sl_fail(SL_EFORMAT, "%s: added_tokens is to be a list", path);
+  if (!sl__json_null(list) && !json_is_array(list)) return sl_fail(SL_EFORMAT, "%s: added_tokens must be a list", path);
   json_array_foreach((json_t *)list, i, token) {
     const char *text = json_string_value(json_object_get(token, "content"));
     const json_t *id = json_object_get(token, "id");

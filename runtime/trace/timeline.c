@@ -306,7 +306,7 @@ static sl_status check(const char *path, const sl_timeline *t, int n_before) {
   for (int i = 0; i < t->n_uses && fine; i++)
     fine =
         t->use[i].node >= 0 && t->use[i].node < t->n_nodes && t->use[i].buffer >= 0 && t->use[i].buffer < t->n_buffers;
-  return fine ? SL_OK : sl_fail(SL_EFORMAT, "%s: the graph in it is none", path);
+  return fine ? SL_OK : sl_fail(SL_EFORMAT, "%s: its graph is not valid", path);
 }
 
 sl_status sl_timeline_read(const char *path, sl_timeline **timeline) {
