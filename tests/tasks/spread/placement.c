@@ -236,6 +236,26 @@ static void gathered(void **state) {
   }
 }
 
+/* Samples are gathered only where moving them twice costs less than moving the sum. */
+static void gathered_where_cheaper(void **state) {
+  (void)state;
+  const int64_t even = TOY_TABLE / (2 * BATCH); /* columns of x that cost as much as the table */
+  assert_int_equal(TOY_TABLE % (2 * BATCH), 0);
+  for (int64_t columns = even - 1; columns <= even; columns++) {
+    sl_graph *g = toy_graph(BATCH);
+    sl_value x = toy_input(g, columns);
+    g->phase = SL_PHASE_BACKWARD;
+    sl_value sum = sl_graph_add1(g, &toy_gather, "table", NULL, &x, 1);
+    assert_ok(sl_graph_status(g));
+    sl_placements *p;
+    assert_ok(sl_placements_create(g, RANKS, 0, &p));
+    transfer_of(p, x, SL_TRANSFER_GATHER, columns < even);
+    transfer_of(p, sum, SL_TRANSFER_SUM, columns == even);
+    sl_placements_destroy(p);
+    sl_graph_destroy(g);
+  }
+}
+
 /* The other use of the table is summed over the ranks before samples are added to it. */
 static void gathered_onto_a_sum(void **state) {
   (void)state;
@@ -307,10 +327,15 @@ static void a_missing_row_is_an_error(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_pair),       cmocka_unit_test(texts),
-      cmocka_unit_test(data_parallel),    cmocka_unit_test(zero_1),
-      cmocka_unit_test(gathered),         cmocka_unit_test(gathered_onto_a_sum),
-      cmocka_unit_test(sums_of_two_uses), cmocka_unit_test(a_missing_row_is_an_error),
+      cmocka_unit_test(every_pair),
+      cmocka_unit_test(texts),
+      cmocka_unit_test(data_parallel),
+      cmocka_unit_test(zero_1),
+      cmocka_unit_test(gathered),
+      cmocka_unit_test(gathered_where_cheaper),
+      cmocka_unit_test(gathered_onto_a_sum),
+      cmocka_unit_test(sums_of_two_uses),
+      cmocka_unit_test(a_missing_row_is_an_error),
   };
   return cmocka_run_group_tests_name("tasks/spread/placement", tests, NULL, NULL);
 }
