@@ -10,10 +10,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/activity.h"
+
 struct sl_file {
   int fd;
   char *path, *temporary;
 };
+
+static int synchronise(int fd) {
+  sl_activity_begin(SL_WORKS, "fsync");
+  return sl_activity_end_with(fsync(fd));
+}
 
 static sl_status fail_with(sl_status code, const char *what, const char *path, int error) {
   if (error != ENOSPC && error != EDQUOT) return sl_fail(code, "cannot %s %s: %s", what, path, strerror(error));
@@ -62,6 +69,7 @@ sl_status sl_file_write(sl_file *file, const void *bytes, size_t n) {
     if (done < 0 && errno == EINTR) continue;
     if (done <= 0) return fail_on("write", file->path, done < 0 ? errno : ENOSPC);
     at += done, n -= (size_t)done;
+    sl_activity_move();
   }
   return SL_OK;
 }
@@ -110,7 +118,8 @@ sl_status sl_folder_sync(const char *folder) {
   sl_status status = SL_OK;
   int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   /* A folder without read permission (mode -wx) cannot be opened, so it stays unsynchronised. */
-  if (fd >= 0 && fsync(fd) != 0 && errno != EINVAL && errno != EROFS) status = fail_on("synchronise", folder, errno);
+  if (fd >= 0 && synchronise(fd) != 0 && errno != EINVAL && errno != EROFS)
+    status = fail_on("synchronise", folder, errno);
   if (fd >= 0) close(fd);
   return status;
 }
@@ -127,7 +136,7 @@ static sl_status sync_folder_of(const char *path) {
 
 sl_status sl_file_commit(sl_file *file) {
   sl_status status = SL_OK;
-  if (fsync(file->fd) != 0 && errno != EINVAL) status = fail_on("write", file->path, errno);
+  if (synchronise(file->fd) != 0 && errno != EINVAL) status = fail_on("write", file->path, errno);
   int closed = close(file->fd);
   file->fd = -1;
   if (status == SL_OK && closed != 0) status = fail_on("write", file->path, errno);

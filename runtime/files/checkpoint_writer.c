@@ -22,6 +22,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "runtime/base/activity.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
@@ -123,14 +124,16 @@ int sl_checkpoint_share(const sl_checkpoint_piece *whole, int n, int rank, int r
 
 static sl_status await(MPI_Request *request) {
   const struct timespec pause = {.tv_nsec = 500000};
-  for (int done = 0;;) {
+  int done = 0, code = MPI_SUCCESS;
+  sl_activity_begin(SL_WAITS, "messages of other ranks");
+  while (!done && code == MPI_SUCCESS) {
     sl_comm_enter();
-    const int code = MPI_Test(request, &done, MPI_STATUS_IGNORE);
+    code = MPI_Test(request, &done, MPI_STATUS_IGNORE);
     sl_comm_leave();
-    SL_TRY(sl_comm_status(code, "MPI_Test"));
-    if (done) return SL_OK;
-    nanosleep(&pause, NULL);
+    if (!done) nanosleep(&pause, NULL);
   }
+  sl_activity_end();
+  return sl_comm_status(code, "MPI_Test");
 }
 
 /* Rank 0 gets the reports of all ranks. */
@@ -386,7 +389,9 @@ static void *writer_main(void *arg) {
     if (!w->busy) break;
     json_t *header = w->header;
     pthread_mutex_unlock(&w->lock);
+    sl_activity_begin(SL_WORKS, "a checkpoint");
     const sl_status status = write_one(w, header);
+    sl_activity_end();
     json_decref(header);
     pthread_mutex_lock(&w->lock);
     w->header = NULL;
@@ -403,10 +408,18 @@ static void *writer_main(void *arg) {
 
 /* ---- what training calls ---------------------------------------------------------------------------------------- */
 
+/* The ranks write a checkpoint together, so this waits for all of them. Called with the lock. */
+static void wait_until_written(sl_checkpoint_writer *w) {
+  if (!w->busy) return;
+  sl_activity_begin(SL_WAITS, "the end of a checkpoint");
+  while (w->busy) pthread_cond_wait(&w->changed, &w->lock);
+  sl_activity_end();
+}
+
 sl_status sl_checkpoint_begin(sl_checkpoint_writer *w, int64_t step, json_t *header) {
   const double from = sl_seconds();
   pthread_mutex_lock(&w->lock);
-  while (w->busy) pthread_cond_wait(&w->changed, &w->lock);
+  wait_until_written(w);
   pthread_mutex_unlock(&w->lock);
   const double waited = sl_seconds() - from;
   if (waited > LONG_WAIT_S && w->rank == 0 && !w->warned++)
@@ -428,7 +441,7 @@ sl_status sl_checkpoint_begin(sl_checkpoint_writer *w, int64_t step, json_t *hea
 
 static sl_status ask(sl_checkpoint_writer *w, int wait) {
   pthread_mutex_lock(&w->lock);
-  while (wait && w->busy) pthread_cond_wait(&w->changed, &w->lock);
+  if (wait) wait_until_written(w);
   const sl_status status = w->result == SL_OK ? SL_OK : sl_fail(w->result, "%s", w->text);
   w->result = SL_OK;
   pthread_mutex_unlock(&w->lock);

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/base/activity.h"
+
 sl_status sl_comm_status(int code, const char *what) {
   char text[MPI_MAX_ERROR_STRING] = "";
   int n;
@@ -63,7 +65,10 @@ sl_status sl_comm_agree(MPI_Comm comm, sl_status status) {
   int mine = status == SL_OK ? ranks : rank, first;
   snprintf(failure.text, sizeof failure.text, "%s", sl_error());
   snprintf(failure.setting, sizeof failure.setting, "%s", sl_error_setting());
-  SL_TRY(sl_comm_status(MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, comm), "MPI_Allreduce"));
+  sl_activity_begin(SL_WAITS, "an agreement among the ranks");
+  const int code = MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, comm);
+  sl_activity_end();
+  SL_TRY(sl_comm_status(code, "MPI_Allreduce"));
   if (first == ranks) return SL_OK;
   SL_TRY(sl_comm_status(MPI_Bcast(&failure, sizeof failure, MPI_BYTE, first, comm), "MPI_Bcast"));
   sl_fail((sl_status)failure.code, "%s", failure.text);

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/activity.h"
 #include "runtime/base/file.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/log.h"
@@ -112,6 +113,11 @@ static int promised_ranks(const char **variable) {
     if (rank > 0) return rank + 1;
   }
   return 1;
+}
+
+int sl_runtime_promised_ranks(void) {
+  const char *variable;
+  return promised_ranks(&variable);
 }
 
 static sl_status check_launcher(int ranks) {
@@ -468,9 +474,11 @@ static sl_status start_starpu(sl_runtime *rt) {
  * others read its file. */
 static sl_status start_starpu_in_turn(sl_runtime *rt) {
   sl_status status = SL_OK;
+  sl_activity_begin(SL_WORKS_LONG, "the start of StarPU");
   if (rt->local_rank == 0) status = start_starpu(rt);
   if (rt->local_ranks > 1) MPI_Barrier(rt->node_comm);
   if (rt->local_rank > 0) status = start_starpu(rt);
+  sl_activity_end();
   return status;
 }
 

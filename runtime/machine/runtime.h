@@ -41,6 +41,8 @@ sl_status sl_runtime_start(const sl_runtime_options *options, sl_runtime **runti
  * allowed. MPI cannot start twice in a process: after MPI has ended, a job of one rank can start again without MPI, and
  * a job of several ranks cannot. */
 void sl_runtime_stop(sl_runtime *runtime);
+/* How many ranks the launcher says that it started, before MPI does; 1: no launcher is seen. */
+int sl_runtime_promised_ranks(void);
 /* Ends MPI if an earlier start began it. */
 void sl_runtime_end_mpi(void);
 

@@ -12,6 +12,7 @@
 #include "tools/command/mends.h"
 #include "tools/commands/commands.h"
 #include "tools/run/session.h"
+#include "tools/run/watch.h"
 #include "tools/settings/nearest.h"
 
 static const sl__command train = {
@@ -300,6 +301,7 @@ int main(int argc, char **argv) {
   pthread_t guard;
   code = command(argc, argv);
   if (fflush(stdout) == 0) pthread_create(&guard, NULL, end_anyway, &code);
+  sl__watch_close();
   sl_runtime_end_mpi();
   if (sl_runtime_abandoned()) _exit(code); /* StarPU's threads go on */
   return code;

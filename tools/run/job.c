@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tools/run/session.h"
+#include "tools/run/watch.h"
 
 void sl__job_take_model(sl__job *j, sl_model *model) {
   free(j->facts.sized);
@@ -101,8 +102,7 @@ static sl_status make_programs(sl__job *j) {
                                       .zero = j->o->zero > 0};
   SL_TRY(sl_program_create(j->runtime, j->store, n->graph, &j->facts.plan, &options, &j->program));
   if (j->trains) SL_TRY(make_evaluator(j));
-  SL_TRY(sl__watch_start(&j->ranks, (sl_program *[]){j->program, j->evaluator.program}, j->trains ? 2 : 1,
-                         j->o->stall_timeout, &j->watch));
+  sl__watch_programs((sl_program *[]){j->program, j->evaluator.program}, j->trains ? 2 : 1);
   j->flops = sl__ranks_sum(&j->ranks, sl_program_flops(j->program));
   enum { DEPTH = 3 }; /* of batches that a loader reads ahead */
   const int64_t batch = j->ranks.rows * (int64_t)(n->sample_bytes + sizeof(int32_t));
@@ -113,11 +113,11 @@ static sl_status make_programs(sl__job *j) {
 
 static void release_programs(sl__job *j) {
   j->sent = sl__job_sent(j);
-  sl__watch_stop(j->watch);
+  sl__watch_programs(NULL, 0);
   sl_loader_destroy(j->loader);
   sl__evaluator_destroy(&j->evaluator);
   sl_program_destroy(j->program);
-  j->watch = NULL, j->loader = NULL, j->program = NULL;
+  j->loader = NULL, j->program = NULL;
 }
 
 sl_status sl__job_build(sl__job *j) {
@@ -131,7 +131,7 @@ sl_status sl__job_build(sl__job *j) {
 sl_status sl__job_build_evaluator(sl__job *j) {
   SL_TRY(sl_store_create(&j->store));
   SL_TRY(make_evaluator(j));
-  SL_TRY(sl__watch_start(&j->ranks, &j->evaluator.program, 1, j->o->stall_timeout, &j->watch));
+  sl__watch_programs(&j->evaluator.program, 1);
   SL_TRY(sl__model_fill(j->file, j->store, &j->evaluator.network, j->facts.model, 0));
   j->evaluator.step = j->facts.step;
   return SL_OK;

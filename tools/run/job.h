@@ -10,7 +10,6 @@
 #include "tools/run/data.h"
 #include "tools/run/evaluate.h"
 #include "tools/run/ranks.h"
-#include "tools/run/watch.h"
 #include "tools/settings/options.h"
 
 typedef struct sl__job {
@@ -29,7 +28,6 @@ typedef struct sl__job {
   sl_network network;    /* of a training step */
   sl_program *program;   /* likewise */
   sl__evaluator evaluator;
-  sl__watch *watch;
   sl_loader *loader;
   int64_t step;      /* the last one run; 0: none */
   double flops;      /* of a step, over all ranks */

@@ -1,7 +1,6 @@
 /* What the ranks of a job do together. */
 #include "tools/run/ranks.h"
 
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,17 +11,9 @@
 #include "runtime/base/time.h"
 #include "runtime/exchange/exchange.h"
 #include "runtime/machine/comm.h"
+#include "tools/run/watch.h"
 
 enum { TEXT = 1024 };
-
-static _Atomic double waiting; /* since when; 0: not */
-static void wait_begins(void) { waiting = sl_seconds(); }
-static void wait_ends(void) { waiting = 0; }
-
-double sl__ranks_waiting(void) {
-  const double since = waiting;
-  return since > 0 ? sl_seconds() - since : 0;
-}
 
 sl_status sl__ranks_open(sl_runtime *runtime, sl__ranks *r) {
   *r = (sl__ranks){.rank = sl_runtime_rank(runtime),
@@ -100,9 +91,7 @@ sl_status sl__ranks_exchange(sl__ranks *r, const sl_runtime *runtime, int allred
 
 sl_status sl__ranks_agree(const sl__ranks *r, sl_status status) {
   if (r->n <= 1) return status;
-  wait_begins();
   status = sl_comm_agree(r->comm, status);
-  wait_ends();
   return status;
 }
 
@@ -145,9 +134,7 @@ void sl__ranks_ask(sl__ranks *r, int flag) {
 }
 
 int sl__ranks_answer(sl__ranks *r) {
-  wait_begins();
   if (r->n > 1) MPI_Wait(&r->request, MPI_STATUS_IGNORE);
-  wait_ends();
   return r->all;
 }
 
@@ -162,9 +149,7 @@ sl_status sl__ranks_gather(const sl__ranks *r, const double *mine, int n, double
     memcpy(all, mine, (size_t)n * sizeof *all);
     return SL_OK;
   }
-  wait_begins();
   const int code = MPI_Allgather(mine, n, MPI_DOUBLE, all, n, MPI_DOUBLE, r->comm);
-  wait_ends();
   return sl_comm_status(code, "MPI_Allgather");
 }
 
@@ -172,7 +157,6 @@ sl_status sl__ranks_broadcast(const sl__ranks *r, sl_store *store) {
   if (r->n <= 1) return SL_OK;
   sl_status status = SL_OK;
   SL_TRY(sl_store_acquire(store, 1));
-  wait_begins();
   for (int i = 0; i < sl_store_count(store) && status == SL_OK; i++) {
     const sl_tensor *t = sl_store_at(store, i);
     if (t->owner >= 0 || t->common) continue;
@@ -183,7 +167,6 @@ sl_status sl__ranks_broadcast(const sl__ranks *r, sl_store *store) {
           "MPI_Bcast");
   }
   if (status == SL_OK) status = sl_comm_status(MPI_Barrier(r->comm), "MPI_Barrier"); /* for what is common */
-  wait_ends();
   sl_store_release(store);
   return status;
 }
@@ -201,12 +184,6 @@ static int all_fail(const sl__ranks *r) {
   return done;
 }
 
-void sl__ranks_abort(int exit_code) {
-  fflush(stderr);
-  usleep(300000);
-  MPI_Abort(MPI_COMM_WORLD, exit_code);
-}
-
 void sl__ranks_fail(const sl__ranks *r, int exit_code) {
   char text[TEXT], host[256] = "";
   if (r->n <= 1) return;
@@ -215,7 +192,7 @@ void sl__ranks_fail(const sl__ranks *r, int exit_code) {
   if (!all_fail(r)) {
     gethostname(host, sizeof host - 1);
     fprintf(stderr, "starling: rank %d of %d (%s): %s\n", r->rank, r->n, host, text);
-    sl__ranks_abort(exit_code);
+    sl__watch_abort(exit_code);
   }
   char *texts = calloc((size_t)r->n, TEXT);
   if (texts && MPI_Gather(text, TEXT, MPI_CHAR, texts, TEXT, MPI_CHAR, 0, r->last) == MPI_SUCCESS && r->rank == 0)
@@ -235,6 +212,7 @@ void sl__ranks_fail(const sl__ranks *r, int exit_code) {
   fflush(stderr);
   MPI_Barrier(r->last);
   sl_comm_close(); /* the threads that exchange, write checkpoints and watch still run */
+  sl__watch_drop();
   MPI_Finalize();
   _exit(exit_code); /* StarPU's workers may be in the middle of a step */
 }

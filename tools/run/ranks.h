@@ -49,11 +49,6 @@ sl_status sl__ranks_gather(const sl__ranks *ranks, const double *mine, int n, do
 /* Collective: copies rank 0's parameters and state to all ranks, except tensors that a single rank owns. */
 sl_status sl__ranks_broadcast(const sl__ranks *ranks, sl_store *store);
 
-double sl__ranks_waiting(void); /* Seconds that the current collective call has waited for other ranks; 0: there is
-                                   none. Callable from any thread. */
-
-/* Ends the job at once. Waits a moment first: mpiexec may drop what a rank printed just before MPI_Abort. */
-void sl__ranks_abort(int exit_code);
 /* Ends a job after this rank failed with the text of sl_error(), while other ranks may wait for it. The cause is
  * printed once (with the rank's number, unless all ranks failed alike), and no process remains. Returns only if the job
  * has one rank. */

@@ -1,180 +1,354 @@
-/* The watch. Every rank reports its state once a second to ranks 0 and 1 (the listeners), so one of them can report a
- * rank that falls silent. */
+/* The watch. Every rank reports its state once a second to ranks 0 and 1 (the listeners). */
 #include "tools/run/watch.h"
 
+#include <ctype.h>
+#include <dirent.h>
+#include <mpi.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "runtime/base/activity.h"
 #include "runtime/base/time.h"
 #include "runtime/machine/comm.h"
+#include "runtime/machine/runtime.h"
 
-enum { LISTENERS = 2, MOST_PROGRAMS = 4 };
+enum { LISTENERS = 2, MOST_PROGRAMS = 4, TAG = 0x5717, TEXT = 160, MOST_SIBLINGS = 512, RECENT_S = 3 };
 
+/* What a rank says. */
 typedef struct word {
-  char host[64], place[160];
+  char host[64], place[TEXT];
+  int waits, works, works_long;
+  unsigned long moves;
 } word;
 
-struct sl__watch {
-  const sl__ranks *ranks;
-  MPI_Comm comm;
+typedef struct heard {
+  word last;
+  double when, moved; /* times; when 0: nothing heard yet */
+} heard;
+
+/* Without MPI: it has not started or has ended. TALKS: all ranks tell and hear. QUIET: neither, MPI is about to end. */
+typedef enum phase { ALONE, TALKS, QUIET } phase;
+
+static struct watch {
+  int rank, ranks; /* of the launcher; in TALKS MPI's */
+  double patience;
+  int exit_code;
+  pthread_t thread;
+  pthread_mutex_t lock; /* of programs */
   sl_program *program[MOST_PROGRAMS];
   int n;
-  double patience;
-  pthread_t thread;
-  atomic_int stopping;
-  word mine, *coming, *heard; /* [ranks] */
-  double *when;               /* [ranks] of what was heard; 0: nothing yet */
+  atomic_int phase, leave; /* leave: the thread shall go from TALKS to QUIET */
+  heard *heard;            /* [ranks]; of this rank on all */
+  word mine, *coming;      /* [ranks] */
   MPI_Request send[LISTENERS], *receive;
   char *late; /* [ranks] */
-};
+} w = {.lock = PTHREAD_MUTEX_INITIALIZER, .send = {MPI_REQUEST_NULL, MPI_REQUEST_NULL}};
 
-static int listens(const sl__watch *w) { return w->ranks->rank < LISTENERS; }
+static int listens(void) { return w.rank < LISTENERS; }
 
-static void tell(sl__watch *w) {
-  for (int k = 0; k < LISTENERS && k < w->ranks->n; k++) {
-    int done = 1;
-    if (w->send[k] != MPI_REQUEST_NULL) MPI_Test(&w->send[k], &done, MPI_STATUS_IGNORE);
-    if (!done) return; /* the last report is still under way: send no newer one */
-  }
-  for (int i = 0; i < w->n; i++)
-    if (i == 0 || sl_program_running(w->program[i]))
-      sl_program_position(w->program[i], w->mine.place, sizeof w->mine.place);
-  for (int k = 0; k < LISTENERS && k < w->ranks->n; k++)
-    MPI_Isend(&w->mine, sizeof w->mine, MPI_BYTE, k, 0, w->comm, &w->send[k]);
+void sl__watch_abort(int exit_code) {
+  fflush(stderr);
+  usleep(300000);
+  MPI_Abort(MPI_COMM_WORLD, exit_code);
 }
 
-static void hear(sl__watch *w) {
-  for (int r = 0; r < w->ranks->n; r++)
-    for (int done = 1; done;) {
-      if (w->receive[r] != MPI_REQUEST_NULL) {
-        MPI_Test(&w->receive[r], &done, MPI_STATUS_IGNORE);
+/* ---- what ranks tell each other --------------------------------------------------------------------------------- */
+
+static void hear_word(int r, const word *said) {
+  heard *h = &w.heard[r];
+  h->when = sl_seconds();
+  if (h->moved == 0 || said->moves != h->last.moves || strcmp(said->place, h->last.place) != 0) h->moved = h->when;
+  h->last = *said;
+}
+
+static void look_at_myself(void) {
+  sl_activities a = sl_activity_read(w.mine.place, sizeof w.mine.place);
+  w.mine.waits = a.waits, w.mine.works = a.works, w.mine.works_long = a.works_long, w.mine.moves = a.moves;
+  pthread_mutex_lock(&w.lock);
+  for (int i = 0; i < w.n; i++)
+    if ((i == 0 && a.waits + a.works + a.works_long == 0) || sl_program_running(w.program[i]))
+      sl_program_position(w.program[i], w.mine.place, sizeof w.mine.place);
+  pthread_mutex_unlock(&w.lock);
+  hear_word(w.rank, &w.mine);
+}
+
+static void tell(void) {
+  for (int k = 0; k < LISTENERS && k < w.ranks; k++) {
+    int done = 1;
+    if (w.send[k] != MPI_REQUEST_NULL) MPI_Test(&w.send[k], &done, MPI_STATUS_IGNORE);
+    if (!done) return; /* the last report is still under way: send no newer one */
+  }
+  static word said; /* stays while it is sent */
+  said = w.mine;
+  for (int k = 0; k < LISTENERS && k < w.ranks; k++)
+    if (k != w.rank) MPI_Isend(&said, sizeof said, MPI_BYTE, k, TAG, MPI_COMM_WORLD, &w.send[k]);
+}
+
+static void hear(void) {
+  for (int r = 0; listens() && r < w.ranks; r++)
+    for (int done = r != w.rank; done;) {
+      if (w.receive[r] != MPI_REQUEST_NULL) {
+        MPI_Test(&w.receive[r], &done, MPI_STATUS_IGNORE);
         if (!done) break;
-        w->heard[r] = w->coming[r];
-        w->when[r] = sl_seconds();
+        hear_word(r, &w.coming[r]);
       }
-      MPI_Irecv(&w->coming[r], sizeof *w->coming, MPI_BYTE, r, 0, w->comm, &w->receive[r]);
+      MPI_Irecv(&w.coming[r], sizeof *w.coming, MPI_BYTE, r, TAG, MPI_COMM_WORLD, &w.receive[r]);
     }
 }
 
-static void end_job(const sl__watch *w, double seconds, const char *what) {
-  char text[4096];
+/* ---- ranks of this host, where MPI cannot tell ------------------------------------------------------------------- */
+
+/* A process of this host that the same launcher started; its rank. */
+typedef struct sibling {
+  pid_t pid;
+  int rank;
+  char state; /* of /proc/PID/stat: 'T' stopped */
+} sibling;
+
+static int read_text(const char *path, char *text, size_t n) {
+  FILE *file = fopen(path, "r");
+  const size_t got = file ? fread(text, 1, n - 1, file) : 0;
+  if (file) fclose(file);
+  text[got] = '\0';
+  return (int)got;
+}
+
+static int rank_of(pid_t pid) {
+  static char text[1 << 16];
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%ld/environ", (long)pid);
+  const int n = read_text(path, text, sizeof text);
+  for (const char *at = text; at < text + n; at += strlen(at) + 1)
+    if (strncmp(at, "PMI_RANK=", 9) == 0) return atoi(at + 9);
+  return -1;
+}
+
+static int find_siblings(sibling *found) {
+  int n = 0;
+  DIR *all = opendir("/proc");
+  for (struct dirent *d; all && n < MOST_SIBLINGS && (d = readdir(all));) {
+    char path[300], text[512];
+    long parent;
+    char state;
+    if (!isdigit((unsigned char)d->d_name[0])) continue;
+    snprintf(path, sizeof path, "/proc/%s/stat", d->d_name);
+    const char *end = read_text(path, text, sizeof text) > 0 ? strrchr(text, ')') : NULL;
+    if (!end || sscanf(end + 1, " %c %ld", &state, &parent) != 2 || parent != (long)getppid()) continue;
+    found[n++] = (sibling){(pid_t)atol(d->d_name), rank_of((pid_t)atol(d->d_name)), state};
+  }
+  if (all) closedir(all);
+  return n;
+}
+
+static void end_alone(double seconds) {
+  static sibling found[MOST_SIBLINGS];
+  static char said[MOST_SIBLINGS];
+  char what[TEXT], text[4096];
   const char *between = " ";
+  const int n = find_siblings(found);
+  sl_activity_read(what, sizeof what);
   size_t at = (size_t)snprintf(text, sizeof text, "starling: rank %d: nothing has moved for %.0f s: %s waits for",
-                               w->ranks->rank, seconds, what);
-  for (int r = 0; r < w->ranks->n && at < sizeof text - 512; r++) {
-    if (!w->late[r]) continue;
-    at += (size_t)snprintf(text + at, sizeof text - at, "%srank %d", between, r);
-    if (w->when[r] > 0)
-      at += (size_t)snprintf(text + at, sizeof text - at, " (%s, heard of %.0f s ago in %s)", w->heard[r].host,
-                             sl_seconds() - w->when[r], w->heard[r].place);
+                               w.rank, seconds, what);
+  memset(said, 0, sizeof said);
+  for (int i = 0; i < n; i++)
+    if (found[i].rank >= 0 && found[i].rank < MOST_SIBLINGS) said[found[i].rank] = 1;
+  int stopped = 0;
+  for (int i = 0; i < n; i++) stopped += found[i].state == 'T' || found[i].state == 't';
+  for (int i = 0; i < n && at < sizeof text - 256; i++) {
+    if (found[i].rank == w.rank || (stopped && found[i].state != 'T' && found[i].state != 't')) continue;
+    at += (size_t)snprintf(text + at, sizeof text - at, "%srank %d (process %ld of this host%s)", between,
+                           found[i].rank, (long)found[i].pid, stopped ? ", stopped by a signal" : "");
+    between = ", ";
+  }
+  for (int r = 0; r < w.ranks && r < MOST_SIBLINGS && !stopped && at < sizeof text - 256; r++) {
+    if (said[r]) continue;
+    at += (size_t)snprintf(text + at, sizeof text - at, "%srank %d (not on this host)", between, r);
     between = ", ";
   }
   fprintf(stderr, "%s; --stall-timeout says how long to wait\n", text);
   fflush(stderr);
-  sl__ranks_abort(SL_EXIT_FAILURE);
+  usleep(300000); /* mpiexec forwards the message */
+  for (int i = 0; i < n; i++)
+    if (found[i].state == 'T' || found[i].state == 't') kill(found[i].pid, SIGKILL);
+  _exit(w.exit_code);
 }
 
-/* Lists the ranks that have been silent for half the patience. Returns how many there are. */
-static int find_silent(sl__watch *w, double seconds) {
+/* ---- stalls ----------------------------------------------------------------------------------------------------- */
+
+static void end_job(double seconds, const char *what) {
+  char text[4096];
+  const char *between = " ";
+  size_t at = (size_t)snprintf(text, sizeof text, "starling: rank %d: nothing has moved for %.0f s: %s waits for",
+                               w.rank, seconds, what);
+  for (int r = 0; r < w.ranks && at < sizeof text - 512; r++) {
+    if (!w.late[r]) continue;
+    at += (size_t)snprintf(text + at, sizeof text - at, "%srank %d", between, r);
+    if (w.heard[r].when > 0)
+      at += (size_t)snprintf(text + at, sizeof text - at, " (%s, heard of %.0f s ago in %s)", w.heard[r].last.host,
+                             sl_seconds() - w.heard[r].when,
+                             *w.heard[r].last.place ? w.heard[r].last.place : "work of its own");
+    else
+      at += (size_t)snprintf(text + at, sizeof text - at, " (not heard of yet)");
+    between = ", ";
+  }
+  fprintf(stderr, "%s; --stall-timeout says how long to wait\n", text);
+  fflush(stderr);
+  sl__watch_abort(w.exit_code);
+}
+
+/* Marks the ranks that have been silent for half of `seconds`. Returns how many there are. */
+static int find_silent(double seconds) {
   int n = 0;
-  for (int r = 0; r < w->ranks->n; r++) n += w->late[r] = w->when[r] > 0 && sl_seconds() - w->when[r] > seconds / 2;
+  for (int r = 0; r < w.ranks; r++)
+    n += w.late[r] = w.heard[r].when > 0 && sl_seconds() - w.heard[r].when > seconds / 2;
   return n;
 }
 
-/* What this rank waits for: an exchange, or the others to agree on something; then those are late that nothing is heard
- * of. So, too, where an exchange does not know for whom it waits; where all are heard of, it may be any of the others.
- */
-static double stalled(sl__watch *w, char *what, size_t n) {
-  const size_t ranks = (size_t)w->ranks->n;
-  for (int i = 0; i < w->n; i++) {
-    const double seconds = sl_program_stalled(w->program[i], what, n, w->late);
-    if (seconds == 0) continue;
-    if (!memchr(w->late, 1, ranks) && find_silent(w, seconds) == 0) {
-      memset(w->late, 1, ranks);
-      w->late[w->ranks->rank] = 0;
-    }
-    return seconds;
+/* Else those that do not wait. Else all others. */
+static void find_late(double seconds) {
+  int n = find_silent(seconds);
+  for (int r = 0; r < w.ranks && listens() && n == 0; r++) {
+    const word *said = &w.heard[r].last;
+    w.late[r] = w.heard[r].when == 0 || said->waits == 0 || said->works > 0;
   }
-  const double seconds = sl__ranks_waiting();
-  snprintf(what, n, "an agreement among the ranks");
-  find_silent(w, seconds);
+  if (memchr(w.late, 1, (size_t)w.ranks)) return;
+  memset(w.late, 1, (size_t)w.ranks);
+  w.late[w.rank] = 0;
+}
+
+/* An exchange of a program knows for whom it waits. Returns for how long; 0: it does not wait. */
+static double exchange_stalled(char *what, size_t n) {
+  double seconds = 0;
+  pthread_mutex_lock(&w.lock);
+  for (int i = 0; i < w.n && seconds == 0; i++) seconds = sl_program_stalled(w.program[i], what, n, w.late);
+  pthread_mutex_unlock(&w.lock);
+  if (seconds > 0 && !memchr(w.late, 1, (size_t)w.ranks)) find_late(seconds);
   return seconds;
 }
 
-static void *run(void *arg) {
-  sl__watch *w = arg;
+/* For how long no rank that this one hears of has moved, while one waits; 0: none waits, or one does what may take
+ * long. */
+static double all_stalled(char *what, size_t n) {
+  double moved = 0;
+  int waiting = -1;
+  for (int r = w.ranks - 1; r >= 0; r--) {
+    const heard *h = &w.heard[r];
+    if (h->moved > moved) moved = h->moved;
+    if (h->when == 0) continue;
+    if (h->last.works_long > 0 && sl_seconds() - h->when < RECENT_S) return 0;
+    if (h->last.waits > 0) waiting = r;
+  }
+  if (waiting < 0) return 0;
+  const double seconds = sl_seconds() - moved;
+  snprintf(what, n, "%s of rank %d", w.heard[waiting].last.place, waiting);
+  find_late(seconds);
+  return seconds;
+}
+
+static void look_for_stalls(void) {
   /* Exactly one rank prints: the first listener that is not late itself. */
-  const double order = 0.5 * w->ranks->rank + (listens(w) ? 0 : 1), if_late = 5;
-  for (int tick = 0; !atomic_load(&w->stopping); tick++) {
+  const double order = 0.3 * w.rank + (listens() ? 0 : 2 + w.patience), if_late = 5;
+  char what[256];
+  double seconds = exchange_stalled(what, sizeof what);
+  if (seconds == 0) seconds = all_stalled(what, sizeof what);
+  if (seconds > w.patience + order + (w.late[w.rank] ? if_late : 0)) end_job(seconds, what);
+}
+
+/* ---- the thread ------------------------------------------------------------------------------------------------- */
+
+static int make_room(int ranks) {
+  const size_t n = (size_t)ranks;
+  w.heard = calloc(n, sizeof *w.heard), w.coming = calloc(n, sizeof *w.coming);
+  w.receive = malloc(n * sizeof *w.receive), w.late = calloc(n, 1);
+  for (int r = 0; w.receive && r < ranks; r++) w.receive[r] = MPI_REQUEST_NULL;
+  return w.heard && w.coming && w.receive && w.late;
+}
+
+/* Whether MPI has started since; then its numbers hold. */
+static int meets(void) {
+  int up = 0, level = 0, ranks = 0, rank = 0;
+  if (MPI_Initialized(&up) != MPI_SUCCESS || !up) return 0;
+  MPI_Query_thread(&level), MPI_Comm_size(MPI_COMM_WORLD, &ranks), MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (level < MPI_THREAD_MULTIPLE || ranks != w.ranks) return 0;
+  w.rank = rank;
+  return 1;
+}
+
+static void *run(void *arg) {
+  double moved = sl_seconds();
+  unsigned long moves = 0;
+  (void)arg;
+  for (int tick = 0;; tick++) {
     usleep(100000);
-    sl_comm_enter();
-    if (tick % 10 == 0) tell(w);
-    if (listens(w)) hear(w);
-    sl_comm_leave();
-    if (w->patience <= 0 || tick % 5) continue;
-    char what[256];
-    const double seconds = stalled(w, what, sizeof what);
-    if (seconds > w->patience + order + (w->late[w->ranks->rank] ? if_late : 0)) end_job(w, seconds, what);
+    phase now = (phase)atomic_load(&w.phase);
+    if (now == ALONE && meets()) atomic_store(&w.phase, now = TALKS);
+    if (now == TALKS && atomic_load(&w.leave)) atomic_store(&w.phase, now = QUIET);
+    if (now == TALKS) {
+      if (tick % 5 == 0) look_at_myself();
+      sl_comm_enter();
+      if (tick % 10 == 0) tell();
+      hear();
+      sl_comm_leave();
+      if (w.patience > 0 && tick % 5 == 0) look_for_stalls();
+      continue;
+    }
+    char text[TEXT];
+    const sl_activities a = sl_activity_read(text, sizeof text);
+    if (a.moves != moves || a.waits == 0) moves = a.moves, moved = sl_seconds();
+    if (w.patience > 0 && sl_seconds() - moved > w.patience + 0.3 * w.rank) end_alone(sl_seconds() - moved);
   }
   return NULL;
 }
 
-sl_status sl__watch_start(const sl__ranks *ranks, sl_program *const *programs, int n, double patience,
-                          sl__watch **watch) {
-  *watch = NULL;
-  if (ranks->n <= 1) return SL_OK;
-  const size_t all = (size_t)ranks->n;
-  sl__watch *w = calloc(1, sizeof *w);
-  if (w) {
-    *w = (sl__watch){.ranks = ranks,
-                     .n = n < MOST_PROGRAMS ? n : MOST_PROGRAMS,
-                     .patience = patience,
-                     .send = {MPI_REQUEST_NULL, MPI_REQUEST_NULL},
-                     .coming = calloc(all, sizeof(word)),
-                     .heard = calloc(all, sizeof(word)),
-                     .when = calloc(all, sizeof(double)),
-                     .receive = malloc(all * sizeof(MPI_Request)),
-                     .late = calloc(all, 1)};
-    memcpy(w->program, programs, (size_t)w->n * sizeof *programs);
-    gethostname(w->mine.host, sizeof w->mine.host - 1);
-  }
-  sl_status status = w && w->coming && w->heard && w->when && w->receive && w->late
-                         ? SL_OK
-                         : sl_no_memory("to watch %d ranks", ranks->n);
-  for (int r = 0; status == SL_OK && r < ranks->n; r++) w->receive[r] = MPI_REQUEST_NULL;
-  if (status == SL_OK && MPI_Comm_dup(ranks->comm, &w->comm) != MPI_SUCCESS)
-    status = sl_fail(SL_EMPI, "MPI_Comm_dup failed");
-  if (status == SL_OK && pthread_create(&w->thread, NULL, run, w) != 0)
-    status = sl_fail(SL_EIO, "no thread to watch the ranks");
-  if (status == SL_OK)
-    *watch = w;
-  else if (w)
-    free(w->coming), free(w->heard), free(w->when), free(w->receive), free(w->late), free(w);
-  return status;
+sl_status sl__watch_open(int rank, double patience, int exit_code) {
+  if (w.ranks > 0 || patience <= 0 || sl_runtime_promised_ranks() <= 1) return SL_OK;
+  w.ranks = sl_runtime_promised_ranks(), w.rank = rank, w.patience = patience;
+  w.exit_code = exit_code;
+  gethostname(w.mine.host, sizeof w.mine.host - 1);
+  if (!make_room(w.ranks)) return sl_no_memory("to watch %d ranks", w.ranks);
+  if (pthread_create(&w.thread, NULL, run, NULL) != 0) return sl_fail(SL_EIO, "no thread to watch the ranks");
+  return SL_OK;
 }
 
-void sl__watch_stop(sl__watch *w) {
-  if (!w) return;
-  atomic_store(&w->stopping, 1);
-  pthread_join(w->thread, NULL);
+void sl__watch_programs(sl_program *const *programs, int n) {
+  pthread_mutex_lock(&w.lock);
+  w.n = n < MOST_PROGRAMS ? n : MOST_PROGRAMS;
+  for (int i = 0; i < w.n; i++) w.program[i] = programs[i];
+  pthread_mutex_unlock(&w.lock);
+}
+
+static void cancel(void) {
+  for (int r = 0; r < w.ranks; r++)
+    if (w.receive[r] != MPI_REQUEST_NULL) MPI_Cancel(&w.receive[r]), MPI_Request_free(&w.receive[r]);
+}
+
+void sl__watch_close(void) {
+  if (atomic_load(&w.phase) != TALKS) return;
+  atomic_store(&w.leave, 1);
+  while (atomic_load(&w.phase) == TALKS) usleep(1000);
   /* Receives reports that are still under way: all ranks send their last one before any stops listening. */
+  sl_activity_begin(SL_WAITS, "the end of the job");
   MPI_Request barrier;
-  for (int k = 0, sent = 0; k < LISTENERS; k += sent) {
-    if (listens(w)) hear(w);
-    MPI_Test(&w->send[k], &sent, MPI_STATUS_IGNORE);
+  int done = 0;
+  for (int k = 0; k < LISTENERS; k += done) {
+    hear();
+    done = 1;
+    if (w.send[k] != MPI_REQUEST_NULL) MPI_Test(&w.send[k], &done, MPI_STATUS_IGNORE);
   }
-  MPI_Ibarrier(w->comm, &barrier);
-  for (int done = 0; !done;) {
-    if (listens(w)) hear(w);
+  MPI_Ibarrier(MPI_COMM_WORLD, &barrier);
+  for (done = 0; !done;) {
+    hear();
     MPI_Test(&barrier, &done, MPI_STATUS_IGNORE);
   }
-  for (int r = 0; r < w->ranks->n; r++)
-    if (w->receive[r] != MPI_REQUEST_NULL) MPI_Cancel(&w->receive[r]), MPI_Request_free(&w->receive[r]);
-  MPI_Comm_free(&w->comm);
-  free(w->coming), free(w->heard), free(w->when), free(w->receive), free(w->late), free(w);
+  cancel();
+  sl_activity_end();
+}
+
+void sl__watch_drop(void) {
+  if (atomic_load(&w.phase) == TALKS) cancel();
 }

@@ -1,17 +1,21 @@
-/* The watch over a job of several ranks. A thread of each rank reports the rank's state, and ends the job if an
- * exchange makes no progress for too long; the message names the ranks that it waits for. */
+/* The watch over a job of several ranks: a thread of each rank, from before MPI starts until it has ended. Once a
+ * second it tells ranks 0 and 1 what its rank does; when a rank waits for others and nothing has moved on any rank for
+ * too long, it ends the job and names the ranks that the others wait for. */
 #ifndef SL_TOOLS_WATCH_H
 #define SL_TOOLS_WATCH_H
 
 #include "tasks/starpu/program.h"
-#include "tools/run/ranks.h"
 
-typedef struct sl__watch sl__watch;
-
-/* Collective. programs[n] run one at a time and outlive the watch. patience: seconds; 0: wait for ever. On one rank
- * *watch is NULL. */
-sl_status sl__watch_start(const sl__ranks *ranks, sl_program *const *programs, int n, double patience,
-                          sl__watch **watch);
-void sl__watch_stop(sl__watch *watch); /* collective; NULL is allowed */
+/* Before MPI starts; once in a process. rank: as the launcher says; patience: seconds; 0: wait for ever; exit_code: of
+ * a job that is ended. Does nothing where no launcher started several ranks. */
+sl_status sl__watch_open(int rank, double patience, int exit_code);
+/* The programs whose exchanges it asks, instead of the earlier ones. They live until the next call. n at most 4. */
+void sl__watch_programs(sl_program *const *programs, int n);
+/* Before MPI_Finalize, collective: the watch sends nothing more, and still sees whether MPI_Finalize returns. */
+void sl__watch_close(void);
+/* Likewise where the ranks fail together, after sl_comm_close; not collective. */
+void sl__watch_drop(void);
+/* Ends the job at once. Waits a moment first: mpiexec may drop what a rank printed just before MPI_Abort. */
+void sl__watch_abort(int exit_code);
 
 #endif

@@ -1,0 +1,38 @@
+/* What the threads of this process are doing, for whoever watches it: each thread keeps a short stack of activities,
+ * and any thread reads them. */
+#ifndef SL_ACTIVITY_H
+#define SL_ACTIVITY_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum sl_activity_kind {
+  SL_WORKS,
+  SL_WORKS_LONG, /* work that may take minutes without a sign, such as StarPU's measurement of the buses */
+  SL_WAITS       /* for other ranks */
+} sl_activity_kind;
+
+/* Begins an activity of the calling thread, inside the one that it has. what: a noun phrase with static storage. */
+void sl_activity_begin(sl_activity_kind kind, const char *what);
+void sl_activity_end(void);
+int sl_activity_end_with(int result); /* returns it */
+/* Something has moved: a part of a file was written, say. Each begin and end counts, too. */
+void sl_activity_move(void);
+
+/* All threads of the process. */
+typedef struct sl_activities {
+  int waits, works, works_long; /* threads whose innermost activity is of that kind */
+  unsigned long moves;          /* so far */
+} sl_activities;
+
+/* text[n]: what the threads do, outer activities first: "the start: an agreement among the ranks; a checkpoint". Empty
+ * where no thread has an activity. */
+sl_activities sl_activity_read(char *text, size_t n);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

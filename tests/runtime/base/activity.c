@@ -1,0 +1,92 @@
+/* runtime/base/activity.c: what threads do is read while they do it, whole, and by whichever thread asks. */
+#include "runtime/base/activity.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "tests/support/scratch.h"
+
+static void stacks(void **state) {
+  (void)state;
+  char text[64];
+  sl_activities a = sl_activity_read(text, sizeof text);
+  assert_string_equal(text, "");
+  assert_int_equal(a.waits + a.works + a.works_long, 0);
+  sl_activity_begin(SL_WORKS, "a checkpoint");
+  a = sl_activity_read(text, sizeof text);
+  assert_string_equal(text, "a checkpoint");
+  assert_int_equal(a.works, 1);
+  const unsigned long moves = a.moves;
+  sl_activity_begin(SL_WAITS, "MPI_Recv");
+  a = sl_activity_read(text, sizeof text);
+  assert_string_equal(text, "a checkpoint: MPI_Recv");
+  assert_int_equal(a.waits, 1);
+  assert_int_equal(a.works, 0); /* the innermost counts */
+  assert_true(a.moves > moves);
+  assert_int_equal(sl_activity_end_with(7), 7);
+  sl_activity_begin(SL_WORKS_LONG, "the start");
+  assert_int_equal(sl_activity_read(text, sizeof text).works_long, 1);
+  sl_activity_end();
+  sl_activity_end();
+  sl_activity_end(); /* one too many does no harm */
+  assert_int_equal(sl_activity_read(text, sizeof text).works, 0);
+  assert_string_equal(text, "");
+  sl_activity_begin(SL_WORKS, "a name that is longer than the text that it goes to");
+  char few[8];
+  sl_activity_read(few, sizeof few);
+  assert_string_equal(few, "a name ");
+  sl_activity_end();
+}
+
+static void deep(void **state) {
+  (void)state;
+  char text[256];
+  for (int i = 0; i < 20; i++) sl_activity_begin(SL_WORKS, "x");
+  assert_int_equal(sl_activity_read(text, sizeof text).works, 1);
+  for (int i = 0; i < 20; i++) sl_activity_end();
+  assert_int_equal(sl_activity_read(text, sizeof text).works, 0);
+}
+
+static atomic_int ready, done;
+static void *other(void *arg) {
+  (void)arg;
+  sl_activity_begin(SL_WAITS, "messages");
+  atomic_store(&ready, 1);
+  while (!atomic_load(&done)) sl_activity_move();
+  sl_activity_end();
+  for (int i = 0; i < 200000; i++) { /* the pair is never seen in part */
+    sl_activity_begin(SL_WORKS, "outer");
+    sl_activity_begin(SL_WAITS, "inner");
+    sl_activity_end();
+    sl_activity_end();
+  }
+  atomic_store(&ready, 2);
+  return NULL;
+}
+
+static void threads(void **state) {
+  (void)state;
+  pthread_t thread;
+  char text[64];
+  assert_int_equal(pthread_create(&thread, NULL, other, NULL), 0);
+  while (atomic_load(&ready) == 0) continue;
+  sl_activity_begin(SL_WORKS, "a step");
+  const sl_activities a = sl_activity_read(text, sizeof text);
+  assert_string_equal(text, "a step; messages"); /* in the order of their first activities */
+  assert_int_equal(a.waits, 1);
+  assert_int_equal(a.works, 1);
+  sl_activity_end();
+  atomic_store(&done, 1);
+  while (atomic_load(&ready) == 1) {
+    sl_activity_read(text, sizeof text);
+    if (*text && strcmp(text, "outer") != 0 && strcmp(text, "outer: inner") != 0 && strcmp(text, "messages") != 0)
+      fail_msg("\"%s\"", text);
+  }
+  pthread_join(thread, NULL);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(stacks), cmocka_unit_test(deep), cmocka_unit_test(threads)};
+  return cmocka_run_group_tests_name("runtime/base/activity", tests, NULL, NULL);
+}
