@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -292,21 +293,52 @@ static sl_status read_column(const sl_safetensors *st, const char *path, const s
   return status;
 }
 
-static sl_status check(const char *path, const sl_timeline *t, int n_before) {
-  int fine = t->peak_gflops >= 0 && t->peak_gigabytes >= 0 && t->rank >= 0 && t->rank < t->ranks && t->from[0] == 0 &&
-             t->from[t->n_nodes] == n_before;
-  for (int i = 0; i < t->n_nodes && fine; i++) {
-    fine = t->from[i] <= t->from[i + 1] && t->from[i + 1] <= n_before && t->node[i].kind >= 0 &&
-           t->node[i].kind < t->n_kinds;
-    for (int k = t->from[i]; k < t->from[i + 1] && fine; k++)
-      fine = t->before[k] >= 0 && t->before[k] < t->n_nodes && t->before[k] != i;
+/* Beyond any step, time and size that a run can have (2^59 ns are 18 years), and small enough that differences and sums
+ * of a few of them fit, also after sl_timeline_align. */
+static int in_range(int64_t value) { return value > -(INT64_C(1) << 59) && value < INT64_C(1) << 59; }
+
+static int facts_fit(const sl_timeline *t) {
+  int fit = t->peak_gflops >= 0 && t->peak_gigabytes >= 0 && t->rank >= 0 && t->rank < t->ranks && t->n_kinds >= 0;
+  for (int i = 0; i < t->n_clocks && fit; i++) fit = in_range(t->clock[i].local) && in_range(t->clock[i].offset);
+  for (int w = 0; w < t->n_workers && fit; w++) fit = in_range(t->worker[w].tasks) && in_range(t->worker[w].busy);
+  return fit;
+}
+
+/* Kinds are numbered by their first node, so there are at most as many kinds as nodes. */
+static int graph_fits(const sl_timeline *t, int n_before) {
+  int fit = t->n_kinds <= t->n_nodes && t->from[0] == 0 && t->from[t->n_nodes] == n_before;
+  for (int i = 0; i < t->n_nodes && fit; i++) {
+    fit = t->from[i] <= t->from[i + 1] && t->from[i + 1] <= n_before && t->node[i].kind >= 0 &&
+          t->node[i].kind < t->n_kinds && isfinite(t->node[i].flops) && isfinite(t->node[i].bytes);
+    for (int k = t->from[i]; k < t->from[i + 1] && fit; k++)
+      fit = t->before[k] >= 0 && t->before[k] < t->n_nodes && t->before[k] != i;
   }
-  for (int i = 0; i < t->n_buffers && fine; i++)
-    fine = t->buffer[i].bytes >= 0 && t->buffer[i].slot >= 0 && t->buffer[i].slot < t->n_buffers;
-  for (int i = 0; i < t->n_uses && fine; i++)
-    fine =
+  int64_t bytes = 0;
+  for (int i = 0; i < t->n_buffers && fit; i++)
+    fit = t->buffer[i].bytes >= 0 && in_range(t->buffer[i].bytes) && in_range(bytes += t->buffer[i].bytes) &&
+          t->buffer[i].slot >= 0 && t->buffer[i].slot < t->n_buffers;
+  for (int i = 0; i < t->n_uses && fit; i++)
+    fit =
         t->use[i].node >= 0 && t->use[i].node < t->n_nodes && t->use[i].buffer >= 0 && t->use[i].buffer < t->n_buffers;
-  return fine ? SL_OK : sl_fail(SL_EFORMAT, "%s: its graph is not valid", path);
+  return fit;
+}
+
+static int records_fit(const sl_timeline *t) {
+  int fit = 1;
+  for (size_t i = 0; i < t->n_records && fit; i++) {
+    const sl_record *r = &t->record[i];
+    fit = in_range(r->step) && in_range(r->submit) && in_range(r->ready) && in_range(r->taken) && in_range(r->start) &&
+          in_range(r->end);
+  }
+  return fit;
+}
+
+/* What computes with timelines relies on these checks. */
+static sl_status check(const char *path, const sl_timeline *t, int n_before) {
+  if (!facts_fit(t)) return sl_fail(SL_EFORMAT, "%s: a fact, a worker's sum or a clock is out of range", path);
+  if (!graph_fits(t, n_before)) return sl_fail(SL_EFORMAT, "%s: its graph is not valid", path);
+  if (!records_fit(t)) return sl_fail(SL_EFORMAT, "%s: a record's step or time is out of range", path);
+  return SL_OK;
 }
 
 sl_status sl_timeline_read(const char *path, sl_timeline **timeline) {

@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATHS = 16 }; /* most paths; each further path raises T by less */
+enum {
+  PATHS = 16,             /* most paths; each further path raises T by less */
+  MOST_NUMBERS = 50000000 /* of a linear program; GLPK ends the process beyond 100 million rows or columns */
+};
 
 /* --- paths ---------------------------------------------------------------------------------------------------------
  */
@@ -160,6 +163,7 @@ static sl_status minimise(const sl_bound_problem *p, const int *total, const int
                           double *time, double *share) {
   const size_t each = (size_t)p->n_kinds * (size_t)p->n_worker_kinds;
   const size_t most = 1 + (size_t)p->n_worker_kinds + each + (size_t)(1 + n_paths) * (4 * each + 1);
+  if (most > MOST_NUMBERS) return sl_fail(SL_EINVAL, "%d kinds of tasks are too many for a bound", p->n_kinds);
   program m = {.lp = glp_create_prob(),
                .row = malloc((most + 1) * sizeof(int)),
                .column = malloc((most + 1) * sizeof(int)),
@@ -274,7 +278,7 @@ sl_status sl_bound_kinds(const sl_graph *g, int *of, int *n_kinds) {
 }
 
 typedef struct sample {
-  int cell;
+  size_t cell;
   int64_t ns;
 } sample;
 
@@ -288,6 +292,7 @@ sl_status sl_bound_times(const sl_timeline *t, const int *worker_kind, int n_wor
                          double *seconds) {
   sample *samples = malloc((t->n_records + 1) * sizeof *samples);
   if (!samples) return sl_no_memory("for the times of %zu tasks", t->n_records);
+  const size_t kinds = (size_t)n_worker_kinds;
   size_t n = 0;
   for (size_t i = 0; i < t->n_records; i++) {
     const sl_record *r = &t->record[i];
@@ -295,10 +300,10 @@ sl_status sl_bound_times(const sl_timeline *t, const int *worker_kind, int n_wor
     const int w = r->kind == SL_RECORD_EXCHANGE                                             ? exchange
                   : r->kind == SL_RECORD_TASK && r->worker >= 0 && r->worker < t->n_workers ? worker_kind[r->worker]
                                                                                             : -1;
-    if (w >= 0) samples[n++] = (sample){t->node[r->node].kind * n_worker_kinds + w, r->end - r->start};
+    if (w >= 0) samples[n++] = (sample){(size_t)t->node[r->node].kind * kinds + (size_t)w, r->end - r->start};
   }
   qsort(samples, n, sizeof *samples, by_cell);
-  for (int v = 0; v < t->n_kinds * n_worker_kinds; v++) seconds[v] = INFINITY;
+  for (size_t v = 0; v < (size_t)t->n_kinds * kinds; v++) seconds[v] = INFINITY;
   for (size_t first = 0, i = 0; i < n; i++) {
     if (i + 1 < n && samples[i + 1].cell == samples[first].cell) continue;
     const size_t low = first + (i - first) / 2, high = first + (i - first + 1) / 2;

@@ -1,6 +1,7 @@
 /* Timelines: through a file and back, several ranks brought together, broken files named. */
 #include "runtime/trace/timeline.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -159,6 +160,40 @@ static void whole_steps(void **state) {
   sl_timeline_destroy(t);
 }
 
+static void refuse(const char *path, const sl_timeline *t, const char *words) {
+  sl_timeline *back;
+  assert_ok(sl_timeline_write(path, t));
+  assert_fails(SL_EFORMAT, words, sl_timeline_read(path, &back));
+  assert_null(back);
+}
+
+/* Numbers that bounds, causes of idle time and exporters would compute with, beyond what an integer holds. */
+static void numbers_out_of_range(const char *path) {
+  sl_timeline *t = example(0, 1), *back;
+  const char *const graph = "its graph is not valid", *const fact = "is out of range";
+  t->n_kinds = 715827884; /* times three kinds of workers: beyond int */
+  refuse(path, t, graph);
+  t->n_kinds = 4; /* of three nodes */
+  refuse(path, t, graph);
+  t->n_kinds = 2, t->node[1].flops = INFINITY;
+  refuse(path, t, graph);
+  t->node[1].flops = 1, t->buffer[0].bytes = t->buffer[1].bytes = INT64_C(3) << 57;
+  refuse(path, t, graph);
+  t->buffer[1].bytes = 1;
+  assert_ok(sl_timeline_write(path, t));
+  assert_ok(sl_timeline_read(path, &back));
+  sl_timeline_destroy(back);
+  int64_t *const numbers[] = {&t->record[3].end,  &t->record[3].step,  &t->record[3].submit,
+                              &t->clock[1].local, &t->clock[1].offset, &t->worker[1].busy};
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    const int64_t right = *numbers[i];
+    *numbers[i] = i % 2 ? INT64_MIN : INT64_MAX;
+    refuse(path, t, fact);
+    *numbers[i] = right;
+  }
+  sl_timeline_destroy(t);
+}
+
 static void broken_files(void **state) {
   const char *path = scratch_path(*state, "broken.safetensors");
   sl_timeline *t = example(0, 1), *back;
@@ -170,6 +205,7 @@ static void broken_files(void **state) {
   assert_ok(sl_timeline_write(path, t));
   assert_fails(SL_EFORMAT, "its graph is not valid", sl_timeline_read(path, &back));
   sl_timeline_destroy(t);
+  numbers_out_of_range(path);
   const float x[] = {1};
   const sl_named_array array = {"x", SL_F32, SL_SHAPE(1), x};
   const char *const wrong[][2] = {{"format", "starling-1"}}, *const right[][2] = {{"format", "starling-timeline-1"}};
