@@ -123,6 +123,18 @@ check_json 'import --json is JSON' "$work/out"
 head -c 50 photos/a/1.png >photos/b/3.png
 expect 'import: a broken image' 1 'photos/b/3.png: broken PNG' import images photos --out set3
 expect 'import --skip-bad lists it' 0 '^left out: photos/b/3.png: broken PNG' import images photos --out set3 --skip-bad
+rm photos/b/3.png
+mkfifo photos/b/4.png
+expect 'import: a pipe named like an image' 1 'photos/b/4.png: not a file with data' import images photos --out set6
+rm photos/b/4.png
+cafe=$(printf 'photos/caf\351') # Latin 1
+if mkdir "$cafe" 2>/dev/null; then
+  cp photos/a/1.png "$cafe/1.png"
+  expect 'import: the name of a class is not UTF-8' 2 'is not UTF-8 or has control characters: rename it' import images photos --out set4
+  check 'and nothing stays' test ! -e set4
+  expect 'an argument that is not UTF-8' 2 'the argument .* is not UTF-8: rename' import images photos --out "$cafe"
+  rm -r "$cafe"
+else skip 'names that are not UTF-8: the file system refuses them'; fi
 expect 'import: neither images nor a folder' 2 'usage: starling import images DIR' import photos
 expect 'import: no place for it' 2 '--out DIR is needed' import images photos
 

@@ -30,6 +30,9 @@ done
 check 'it gives the bits of the others' test "$(wc -l <digests)" = 3 -a "$(sort -u digests | wc -l)" = 1
 expect 'it trains' 0 '^test accuracy' train mlp --data data --batch 32 --epochs 1 --sched-lib own.so --out a --workers 1
 check 'the run names it' grep -q 'sched-lib: own.so' a/config.yaml
+expect 'a run that is resumed loads no code by itself' 2 'names code to load, sched-lib: own.so, .* add --sched-lib own.so if you trust' train --resume --out a --epochs 2
+expect 'nor does a configuration' 2 'names code to load' train --config a/config.yaml --out d
+expect 'the command line does' 0 '^test accuracy' train --resume --out a --epochs 2 --sched-lib own.so
 
 expect 'one that keeps its tasks is ended' 1 \
   "scheduling policy 'own' has left [0-9]+ ready tasks lying for 10 s, the first of layer '[a-z]+' \([a-z]+\)" train mlp --data data --batch 32 --epochs 1 --sched-lib stuck.so --out b

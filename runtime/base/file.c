@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,29 +39,61 @@ static size_t name_start(const char *path) {
   return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-sl_status sl_file_create(const char *path, sl_file **result) {
-  static atomic_uint serial; /* several threads may write the same path */
-  *result = NULL;
-  size_t start = name_start(path), room = strlen(path) + 64;
-  if (!path[start]) return sl_fail(SL_EINVAL, "cannot write %s: it names a folder, not a file", path);
-  sl_file *file = calloc(1, sizeof *file);
-  if (file) file->path = strdup(path), file->temporary = malloc(room);
-  if (!file || !file->path || !file->temporary) {
-    if (file) free(file->path), free(file->temporary), free(file);
-    return sl_no_memory("for writing %s", path);
+/* The path behind symbolic links, also if nothing is there yet. The caller frees *target. */
+static sl_status follow_links(const char *path, char **target) {
+  enum { MOST_LINKS = 40 };
+  char link[PATH_MAX];
+  *target = strdup(path);
+  for (int i = 0; *target && i < MOST_LINKS; i++) {
+    const ssize_t n = readlink(*target, link, sizeof link - 1);
+    if (n < 0) return SL_OK; /* no link */
+    link[n] = '\0';
+    char *next = NULL;
+    if (asprintf(&next, "%.*s%s", link[0] == '/' ? 0 : (int)name_start(*target), *target, link) < 0) next = NULL;
+    free(*target);
+    *target = next;
   }
+  if (!*target) return sl_no_memory("for writing %s", path);
+  free(*target);
+  *target = NULL;
+  return fail_on("write", path, ELOOP);
+}
+
+/* Opens a new temporary file beside file->path. */
+static void open_temporary(sl_file *file, size_t room) {
+  static atomic_uint serial; /* several threads may write the same path */
+  const char *path = file->path;
+  const size_t start = name_start(path);
   do {
     snprintf(file->temporary, room, "%.*s.%s.%ld-%u.tmp", (int)start, path, path + start, (long)getpid(),
              atomic_fetch_add(&serial, 1));
     file->fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  } while (file->fd < 0 && errno == EEXIST); /* left by a killed process with the same pid */
-  if (file->fd < 0) {
-    sl_status status = sl_fail(SL_EIO, "cannot write %s: %s", path, strerror(errno));
-    free(file->path), free(file->temporary), free(file);
-    return status;
-  }
+  } while (file->fd < 0 && errno == EEXIST); /* left by a killed process of the same number */
+}
+
+sl_status sl_file_create(const char *path, sl_file **result) {
+  struct stat there;
+  sl_status status = SL_OK;
+  *result = NULL;
+  sl_file *file = calloc(1, sizeof *file);
+  if (!file) return sl_no_memory("for writing %s", path);
+  file->fd = -1;
+  SL_TRY_OUT(follow_links(path, &file->path));
+  const int exists = stat(file->path, &there) == 0;
+  if (!file->path[name_start(file->path)] || (exists && S_ISDIR(there.st_mode)))
+    SL_TRY_OUT(sl_fail(SL_EINVAL, "cannot write %s: it names a folder, not a file", path));
+  const size_t room = strlen(file->path) + 64;
+  if (!(file->temporary = calloc(room, 1))) SL_TRY_OUT(sl_no_memory("for writing %s", path));
+  if (exists && !S_ISREG(there.st_mode))
+    file->fd = open(file->path, O_WRONLY | O_CLOEXEC);
+  else
+    open_temporary(file, room);
+  if (file->fd < 0) SL_TRY_OUT(sl_fail(SL_EIO, "cannot write %s: %s", path, strerror(errno)));
   *result = file;
-  return SL_OK;
+  file = NULL;
+out:
+  sl_file_discard(file);
+  return status;
 }
 
 sl_status sl_file_write(sl_file *file, const void *bytes, size_t n) {
@@ -136,10 +169,15 @@ static sl_status sync_folder_of(const char *path) {
 
 sl_status sl_file_commit(sl_file *file) {
   sl_status status = SL_OK;
-  if (synchronise(file->fd) != 0 && errno != EINVAL) status = fail_on("write", file->path, errno);
+  const int through = !file->temporary[0]; /* to a device or pipe */
+  if (!through && synchronise(file->fd) != 0 && errno != EINVAL) status = fail_on("write", file->path, errno);
   int closed = close(file->fd);
   file->fd = -1;
   if (status == SL_OK && closed != 0) status = fail_on("write", file->path, errno);
+  if (through) {
+    sl_file_discard(file);
+    return status;
+  }
   if (status == SL_OK && rename(file->temporary, file->path) != 0)
     status = sl_fail(SL_EIO, "cannot write %s: %s", file->path, strerror(errno));
   if (status == SL_OK) {
@@ -153,7 +191,7 @@ sl_status sl_file_commit(sl_file *file) {
 void sl_file_discard(sl_file *file) {
   if (!file) return;
   if (file->fd >= 0) close(file->fd);
-  if (file->temporary[0]) unlink(file->temporary);
+  if (file->temporary && file->temporary[0]) unlink(file->temporary);
   free(file->path), free(file->temporary), free(file);
 }
 

@@ -1,6 +1,7 @@
 /* Reads and writes whole files. A reader sees the old content or the new one, never a part: new content goes to a
  * temporary file in the same folder, which is synchronised and renamed. After a failure, such as a full disk, the
- * temporary file is removed and the old file stays. Errors name the path and the cause. */
+ * temporary file is removed and the old file stays. Symbolic links are followed. What is no regular file, such as
+ * /dev/null or a pipe, is written directly. Errors name the path and the cause. */
 #ifndef SL_FILE_H
 #define SL_FILE_H
 

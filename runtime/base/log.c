@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "runtime/base/text.h"
+
 static sl_log_sink current;
 static void *current_arg;
 static sl_log_level least = SL_LOG_INFO;
@@ -21,5 +23,6 @@ void sl_log(sl_log_level level, const char *format, ...) {
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
+  sl_text_disarm(text);
   current(level, text, current_arg);
 }

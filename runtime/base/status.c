@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/text.h"
+
 enum { ERROR_TEXT_BYTES = 2048 };
 static _Thread_local char error_text[ERROR_TEXT_BYTES];
 static _Thread_local char error_setting[64];
@@ -24,6 +26,7 @@ sl_status sl_fail(sl_status code, const char *format, ...) {
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
+  sl_text_disarm(text); /* names in files may hold escape sequences of terminals */
   memcpy(error_text, text, sizeof text);
   error_setting[0] = 0;
   return code;

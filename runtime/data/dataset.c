@@ -13,6 +13,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/log.h"
 #include "runtime/base/permutation.h"
+#include "runtime/base/text.h"
 #include "runtime/data/idx.h"
 
 enum { MOST_CLASSES = 1 << 20, NAMES_LIMIT_BYTES = 16 << 20, MAP_BYTES = 256 << 20 };
@@ -185,6 +186,8 @@ static void free_names(char **names, int32_t n) {
   free(names);
 }
 
+#define BYTE_ORDER_MARK "\xEF\xBB\xBF" /* which some editors put before UTF-8 text */
+
 /* labels.txt: one name a line. *n is 0 when there is no such file. */
 static sl_status read_names(const char *directory, char ***names, int32_t *n) {
   char *path = NULL, *text = NULL;
@@ -204,15 +207,23 @@ static sl_status read_names(const char *directory, char ***names, int32_t *n) {
     SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s: names %" PRId64 " classes; 1 to %d are supported", path, lines, MOST_CLASSES));
   char **list = calloc((size_t)lines, sizeof *list);
   if (!list) SL_TRY_OUT(sl_no_memory("for %s", path));
-  char *line = text;
-  for (int64_t i = 0; i < lines; i++) {
+  char *line = text + (strncmp(text, BYTE_ORDER_MARK, strlen(BYTE_ORDER_MARK)) == 0 ? strlen(BYTE_ORDER_MARK) : 0);
+  for (int64_t i = 0; i < lines && status == SL_OK; i++) {
     const size_t length = strcspn(line, "\n");
     list[i] = strndup(line, length > 0 && line[length - 1] == '\r' ? length - 1 : length);
-    if (!list[i]) {
-      free_names(list, (int32_t)i);
-      SL_TRY_OUT(sl_no_memory("for %s", path));
-    }
     line += length + 1;
+    if (!list[i])
+      status = sl_no_memory("for %s", path);
+    else if (!sl_text_is_plain(list[i]))
+      status = sl_fail(SL_EFORMAT,
+                       "%s: line %" PRId64
+                       " is not UTF-8 text or has control characters; 'iconv -f latin1 -t utf-8' "
+                       "makes UTF-8 of Latin 1",
+                       path, i + 1);
+  }
+  if (status != SL_OK) {
+    free_names(list, (int32_t)lines);
+    goto out;
   }
   *names = list, *n = (int32_t)lines;
 out:

@@ -13,6 +13,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
+#include "runtime/base/text.h"
 
 enum { LENGTH_BYTES = 8, HEADER_LIMIT_BYTES = 100 << 20 /* the format's own */, ALIGNMENT = 8 };
 #define METADATA "__metadata__"
@@ -177,6 +178,8 @@ static sl_status read_entries(sl_safetensors *st) {
   json_object_foreach(st->header, name, value) {
     if (!json_is_object(value))
       return sl_fail(SL_EFORMAT, "%s: the header's value of %.200s is not an object", st->path, name);
+    if (!sl_text_is_plain(name))
+      return sl_fail(SL_EFORMAT, "%s: the name %.200s has control characters", st->path, name);
     if (strcmp(name, METADATA) == 0) {
       json_object_foreach(value, key, text) {
         if (!json_is_string(text)) return sl_fail(SL_EFORMAT, "%s: %s.%.200s is not a string", st->path, METADATA, key);

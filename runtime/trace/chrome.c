@@ -4,13 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "runtime/base/text.h"
 #include "runtime/trace/parts.h"
 
 /* Writes a JSON string; replaces bytes that are not UTF-8 by '?', so that any text gives a valid file. */
 static void put_string(sl__writer *w, const char *text) {
   sl__put(w, "\"");
   for (const unsigned char *s = (const unsigned char *)text; *s;) {
-    const int n = sl__utf8(s);
+    const int n = sl_utf8(s);
     if (*s == '"' || *s == '\\')
       sl__put(w, "\\%c", *s);
     else if (*s < 0x20)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/base/hash.h"
+#include "runtime/base/text.h"
 #include "runtime/trace/parts.h"
 
 enum { CONTAINER_TYPE, STATE_TYPE, VALUE, CREATE, DESTROY, STATE };
@@ -23,7 +24,7 @@ static const char definitions[] =
 static void put_string(sl__writer *w, const char *text) {
   sl__put(w, "\"");
   for (const unsigned char *s = (const unsigned char *)text; *s;) {
-    const int n = sl__utf8(s);
+    const int n = sl_utf8(s);
     if (*s == '"')
       sl__put(w, "'");
     else if (n && *s >= 0x20)

@@ -30,20 +30,6 @@ void sl__put_bytes(sl__writer *w, const char *bytes, size_t n) {
   }
 }
 
-int sl__utf8(const unsigned char *s) {
-  const int n = s[0] < 0x80                   ? 1
-                : s[0] >= 0xC2 && s[0] < 0xE0 ? 2
-                : s[0] >= 0xE0 && s[0] < 0xF0 ? 3
-                : s[0] >= 0xF0 && s[0] < 0xF5 ? 4
-                                              : 0;
-  for (int i = 1; i < n; i++)
-    if ((s[i] & 0xC0) != 0x80) return 0;
-  if ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F) || (s[0] == 0xF0 && s[1] < 0x90) ||
-      (s[0] == 0xF4 && s[1] > 0x8F))
-    return 0;
-  return n;
-}
-
 int sl__trace_shows(const sl__trace_rank *rank, const sl_record *r) {
   return r->kind >= 0 && r->kind < SL_RECORD_KINDS && r->step >= rank->first &&
          (r->kind != SL_RECORD_TASK || (r->worker >= 0 && r->worker < rank->t->n_workers));

@@ -17,8 +17,6 @@ typedef struct sl__writer {
 void sl__put(sl__writer *w, const char *format, ...) __attribute__((format(printf, 2, 3))); /* under 1024 bytes */
 void sl__put_bytes(sl__writer *w, const char *bytes, size_t n);                             /* any number */
 void sl__flush(sl__writer *w); /* writes what is buffered */
-/* The bytes of the UTF-8 character at s; 0 when it is not one (RFC 3629). */
-int sl__utf8(const unsigned char *s);
 
 /* One rank's part of a trace. */
 typedef struct sl__trace_rank {

@@ -15,6 +15,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/permutation.h"
+#include "runtime/base/text.h"
 #include "runtime/data/idx.h"
 #include "tools/commands/commands.h"
 #include "tools/images/resize.h"
@@ -146,8 +147,12 @@ static sl_status list_part(job *j, part *p, const char *folder) {
     if (folders.n > 1 << 20)
       SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s has %" PRId64 " folders, more classes than there may be", folder, folders.n));
     for (int64_t c = 0; c < folders.n; c++) {
-      if (strpbrk(folders.name[c], "\r\n"))
-        SL_TRY_OUT(sl_fail(SL_EINVAL, "%s: the name of folder %" PRId64 " has a line end in it", folder, c));
+      if (!sl_text_is_plain(folders.name[c]))
+        SL_TRY_OUT(
+            sl_fail(SL_EINVAL,
+                    "%s/%s: a folder's name becomes the name of a class, and this one is not UTF-8 or has control "
+                    "characters: rename it",
+                    folder, folders.name[c]));
       SL_TRY_OUT(names_take(&j->classes, strdup(folders.name[c])));
     }
   }
@@ -257,6 +262,8 @@ static sl_status write_header(const job *j, int64_t n, sl_file *file) {
 static sl_status read_image(const job *j, const char *path, sl__picture *picture) {
   char *bytes;
   size_t n;
+  struct stat info; /* a pipe that nobody writes would be read for ever */
+  if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) return sl_fail(SL_EFORMAT, "%s: not a file with data", path);
   SL_TRY(sl_file_read(path, SL__PICTURE_BYTES, &bytes, &n));
   sl_status status = sl__decode(path, bytes, n, j->channels, picture);
   free(bytes);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "runtime/base/log.h"
+#include "runtime/base/text.h"
 #include "tools/files/published.h"
 
 #define FORMAT "starling-1"
@@ -43,7 +44,10 @@ static json_t *data_to_json(const sl_model_data *d) {
 static json_t *facts_to_json(const sl__model_facts *f) {
   json_t *names = json_array();
   for (int64_t i = 0; f->class_names && i < f->data.classes; i++)
-    json_array_append_new(names, json_string(f->class_names[i]));
+    if (json_array_append_new(names, json_string(f->class_names[i])) != 0) {
+      json_decref(names);
+      return NULL;
+    }
   return json_pack("{s:s, s:o, s:I, s:o, s:o, s:o, s:f, s:{s:i, s:i}, s:o}", "model", f->model->name, "size",
                    sl_model_sizes_to_json(f->model), "step", (json_int_t)f->step, "data", data_to_json(&f->data),
                    "training", sl_training_to_json(&f->training), "plan", sl_plan_to_json(&f->plan), "val_fraction",
@@ -95,6 +99,7 @@ static sl_status class_names(sl__model_file *f, const json_t *names) {
   for (int64_t i = 0; i < n; i++) {
     const char *name = json_string_value(json_array_get(names, (size_t)i));
     if (!name) return malformed(f, "a class name is no string");
+    if (!sl_text_is_plain(name)) return malformed(f, "a class name has control characters");
     f->facts.class_names[i] = (char *)name;
   }
   return SL_OK;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/text.h"
 #include "tools/settings/nearest.h"
 #include "tools/settings/table.h"
 
@@ -89,6 +90,9 @@ static sl_status read_resumed(const sl__command *command, sl__options *options) 
 }
 
 sl_status sl__options_parse(const sl__command *command, int argc, const char **argv, sl__options *options) {
+  for (int i = 1; i < argc; i++) /* paths and names go into files of JSON and YAML */
+    if (!sl_text_is_utf8(argv[i]))
+      return sl_fail(SL_EINVAL, "the argument '%s' is not UTF-8: rename the file or folder", argv[i]);
   sl__set_defaults(sl__bits(command), options);
   SL_TRY(read_flags(command, argc, argv, 0, options));
   if (options->help) return SL_OK;
@@ -98,7 +102,17 @@ sl_status sl__options_parse(const sl__command *command, int argc, const char **a
     sl_status status = sl__read_yaml(sl__bits(command), options, options->config);
     if (status != SL_OK) return status == SL_ENOTFOUND ? sl_fail(SL_EINVAL, "--config: %s", sl_error()) : status;
   }
-  SL_TRY(read_flags(command, argc, argv, 1, options));
+  /* Code that runs with the user's rights is named by the command line alone: configurations come from others, too. */
+  char *named = options->sched_lib;
+  options->sched_lib = NULL;
+  sl_status status = read_flags(command, argc, argv, 1, options);
+  if (status == SL_OK && named && !options->sched_lib)
+    status = sl_fail(SL_EINVAL,
+                     "the configuration names code to load, sched-lib: %s, which only the command line may do: add "
+                     "--sched-lib %s if you trust that library",
+                     named, named);
+  free(named);
+  SL_TRY(status);
   int n = (options->model != NULL) + options->n_files;
   if (n < command->least)
     return sl_fail(SL_EINVAL, "an argument is missing; usage: starling %s %s[OPTION]...", command->name,

@@ -1,6 +1,7 @@
 /* runtime/base/file.c: that a reader sees the old file or the new one whatever fails. */
 #include "runtime/base/file.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -114,8 +115,59 @@ static void names_what_cannot_be(void **state) {
   assert_fails(SL_EIO, "directory", sl_file_read(*state, 1 << 20, &bytes, &n));
   path = scratch_path(*state, "folder");
   mkdir(path, 0777);
-  assert_fails(SL_EIO, "folder", sl_file_replace(path, "x", 1)); /* a file cannot take a folder's place */
+  assert_fails(SL_EINVAL, "folder", sl_file_replace(path, "x", 1)); /* a file cannot take a folder's place */
   assert_int_equal(scratch_entries(*state), 1);
+}
+
+/* A link stays a link, and what it points to changes; links in a circle are an error. */
+static void links_are_followed(void **state) {
+  char *bytes;
+  size_t n;
+  struct stat info;
+  assert_int_equal(mkdir(scratch_path(*state, "there"), 0777), 0);
+  char *link = strdup(scratch_path(*state, "link"));
+  assert_int_equal(symlink("there/file", link), 0); /* nothing is there yet */
+  for (int i = 0; i < 2; i++) {
+    assert_ok(sl_file_replace(link, i ? "two" : "one", 3));
+    assert_ok(sl_file_read(scratch_path(*state, "there/file"), 100, &bytes, &n));
+    assert_string_equal(bytes, i ? "two" : "one");
+    free(bytes);
+    assert_int_equal(lstat(link, &info), 0);
+    assert_true(S_ISLNK(info.st_mode));
+  }
+  assert_int_equal(unlink(link), 0);
+  assert_int_equal(symlink("link", link), 0);
+  assert_fails(SL_EIO, "link: Too many levels", sl_file_replace(link, "x", 1));
+  free(link);
+}
+
+static void *read_pipe(void *path) {
+  char *bytes;
+  size_t n;
+  return sl_file_read(path, 100, &bytes, &n) == SL_OK ? bytes : NULL;
+}
+
+/* What is no regular file is written, not replaced. */
+static void devices_stay(void **state) {
+  struct stat info;
+  pthread_t reader;
+  void *bytes;
+  char *pipe = strdup(scratch_path(*state, "pipe"));
+  assert_int_equal(mkfifo(pipe, 0600), 0);
+  assert_int_equal(pthread_create(&reader, NULL, read_pipe, pipe), 0);
+  assert_ok(sl_file_replace(pipe, "through", 7));
+  assert_int_equal(pthread_join(reader, &bytes), 0);
+  assert_string_equal(bytes, "through");
+  free(bytes);
+  assert_int_equal(stat(pipe, &info), 0);
+  assert_true(S_ISFIFO(info.st_mode));
+  assert_int_equal(scratch_entries(*state), 1);
+  const char *null = scratch_path(*state, "null");
+  assert_int_equal(symlink("/dev/null", null), 0); /* never the device itself: this test may run as root */
+  assert_ok(sl_file_replace(null, "x", 1));
+  assert_int_equal(stat(null, &info), 0);
+  assert_true(S_ISCHR(info.st_mode));
+  free(pipe);
 }
 
 static void folders_are_made(void **state) {
@@ -162,6 +214,8 @@ int main(void) {
       TEST(size_limit_leaves_the_old_file),
       TEST(unwritable_folder),
       TEST(names_what_cannot_be),
+      TEST(links_are_followed),
+      TEST(devices_stay),
       TEST(folders_are_made),
       TEST(reading_is_bounded),
       TEST(full_disk_leaves_the_old_file), /* last: it changes the process's view of the file systems */

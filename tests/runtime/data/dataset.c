@@ -218,6 +218,20 @@ static void colour_and_other_types(void **state) {
   assert_int_equal(d->train.labels[1], 299);
   assert_int_equal(d->test.n, 0);
   sl_dataset_close(d);
+  /* A byte order mark is no part of the first name. Names go into files that must be UTF-8. */
+  char marked[sizeof names + 3];
+  const int n = snprintf(marked, sizeof marked, "\xEF\xBB\xBF%s", names);
+  scratch_write(scratch_path(*state, "labels.txt"), marked, (size_t)n);
+  assert_ok(open_set(*state, 0, 0, &d));
+  assert_string_equal(d->class_names[0], "c0");
+  sl_dataset_close(d);
+  memcpy(names, "c\xE9", 2);
+  scratch_write(scratch_path(*state, "labels.txt"), names, strlen(names));
+  assert_fails(SL_EFORMAT, "labels.txt: line 1 is not UTF-8", open_set(*state, 0, 0, &d));
+  memcpy(names, "c0\r\nc\x1B", 6);
+  scratch_write(scratch_path(*state, "labels.txt"), names, strlen(names));
+  assert_fails(SL_EFORMAT, "labels.txt: line 2 is not UTF-8 text or has control characters",
+               open_set(*state, 0, 0, &d));
 }
 
 static void count_warning(sl_log_level level, const char *message, void *arg) {

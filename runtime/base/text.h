@@ -1,0 +1,23 @@
+/* Text from outside: names in files, paths, arguments. */
+#ifndef SL_TEXT_H
+#define SL_TEXT_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The length of the UTF-8 character at s, 1 to 4 bytes; 0: there is none (RFC 3629). s ends with a zero byte. */
+int sl_utf8(const unsigned char *s);
+/* Whether all of the text is UTF-8. */
+int sl_text_is_utf8(const char *text);
+/* Whether the text is UTF-8 without control characters (U+0000 to U+001F, U+007F to U+009F), so that a terminal shows
+ * it and does nothing else. */
+int sl_text_is_plain(const char *text);
+/* Replaces control characters other than tab and line feed by '?' for each byte, in place. Other bytes stay, also
+ * invalid ones. */
+void sl_text_disarm(char *text);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
