@@ -90,10 +90,10 @@ static sl_status read_resumed(const sl__command *command, sl__options *options) 
 }
 
 sl_status sl__options_parse(const sl__command *command, int argc, const char **argv, sl__options *options) {
+  sl__set_defaults(sl__bits(command), options);
   for (int i = 1; i < argc; i++) /* paths and names go into files of JSON and YAML */
     if (!sl_text_is_utf8(argv[i]))
       return sl_fail(SL_EINVAL, "the argument '%s' is not UTF-8: rename the file or folder", argv[i]);
-  sl__set_defaults(sl__bits(command), options);
   SL_TRY(read_flags(command, argc, argv, 0, options));
   if (options->help) return SL_OK;
   if (options->resume && options->force) return sl_fail(SL_EINVAL, "--resume and --force exclude each other");
