@@ -346,6 +346,7 @@ sl_status sl_dataset_open(const sl_dataset_options *options, sl_dataset **result
     SL_TRY_OUT(check_labels(paths[TEST_LABELS], &d->test, d->classes, why));
   }
   measure_pixels(d);
+  if (d->train.map.file) SL_TRY_OUT(sl_mapping_check(d->train.map.file));
   SL_TRY_OUT(make_splits(d, options->validation_fraction, options->seed));
   *result = d;
   d = NULL;
@@ -372,7 +373,7 @@ static sl_status read_sample(void *arg, int64_t i, void *sample, int32_t *label)
   const int64_t number = number_of(o, i);
   memcpy(sample, o->set->pixels + number * o->sample_bytes, (size_t)o->sample_bytes);
   *label = o->set->labels[number];
-  return SL_OK;
+  return o->set->map.file ? sl_mapping_check(o->set->map.file) : SL_OK;
 }
 
 sl_sample_source sl_dataset_source(const sl_dataset *d, sl_split split) {

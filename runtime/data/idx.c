@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -283,10 +282,9 @@ sl_status sl_idx_map(const char *path, sl_idx_mapping *mapping) {
   if (fd < 0) return sl_fail(errno == ENOENT ? SL_ENOTFOUND : SL_EIO, "cannot read %s: %s", path, strerror(errno));
   if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size == 0)
     SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "%s cannot be mapped: it is empty or no regular file", path));
-  void *base = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_SHARED, fd, 0);
-  if (base == MAP_FAILED) SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "%s cannot be mapped: %s", path, strerror(errno)));
-  mapping->base = base, mapping->bytes = (size_t)info.st_size;
-  s.at = base, s.left = mapping->bytes, s.size = info.st_size;
+  if (sl_mapping_open(fd, path, (size_t)info.st_size, &mapping->file) != SL_OK)
+    SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "%s", sl_error()));
+  s.at = sl_mapping_data(mapping->file), s.left = (size_t)info.st_size, s.size = info.st_size;
   if (s.left >= 2 && s.at[0] == 0x1f && s.at[1] == 0x8b)
     SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "%s cannot be mapped: it is gzip", path));
   SL_TRY_OUT(read_header(&s, &h));
@@ -301,7 +299,7 @@ out:
 }
 
 void sl_idx_unmap(sl_idx_mapping *mapping) {
-  if (mapping->base) munmap(mapping->base, mapping->bytes);
+  sl_mapping_close(mapping->file);
   memset(mapping, 0, sizeof *mapping);
 }
 

@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+#include "runtime/base/mapping.h"
 #include "runtime/base/status.h"
 #include "runtime/base/tensor.h"
 
@@ -31,13 +32,12 @@ sl_status sl_idx_read(const char *path, sl_idx *idx);
 sl_status sl_idx_read_bytes(const char *name, const void *bytes, size_t n, sl_idx *idx);
 void sl_idx_clear(sl_idx *idx);
 
-/* A plain file of unsigned bytes, mapped: nothing is read before it is used, and it must stay as it is until unmapped.
- */
+/* A plain file of unsigned bytes, mapped: nothing is read before it is used. sl_mapping_check(file) says whether the
+ * file is still whole. */
 typedef struct sl_idx_mapping {
   sl_shape shape;
   const uint8_t *data; /* sl_shape_count(&shape) bytes within the file; not aligned */
-  void *base;          /* the file, of so many bytes */
-  size_t bytes;
+  sl_mapping *file;
 } sl_idx_mapping;
 
 /* The errors of sl_idx_read, and SL_EUNSUPPORTED where only that will do: gzip, other types, no regular file. On

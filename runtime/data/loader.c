@@ -135,7 +135,8 @@ static void start_at(sl_loader *l, int64_t cursor) {
   if (l->options.mode == SL_LOADER_EVAL && cursor >= l->options.source.n) l->fill_number = -1;
 }
 
-/* Starts the thread with all signals blocked, so that they reach the program's own threads, and bound if asked. */
+/* Starts the thread with all signals blocked, so that they reach the program's own threads, and bound if asked. SIGBUS
+ * is its own: sources may be mapped files. */
 static sl_status start_thread(sl_loader *l) {
   sigset_t all, old;
   pthread_attr_t attributes;
@@ -154,6 +155,7 @@ static sl_status start_thread(sl_loader *l) {
     pthread_attr_setaffinity_np(&attributes, bytes, set);
   }
   sigfillset(&all);
+  sigdelset(&all, SIGBUS);
   pthread_sigmask(SIG_SETMASK, &all, &old);
   const int error = pthread_create(&l->thread, &attributes, run, l);
   pthread_sigmask(SIG_SETMASK, &old, NULL);

@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "runtime/base/mapping.h"
 #include "runtime/data/token_file.h"
 
 enum { HEADER_BYTES = SL_TOKEN_FILE_HEADER_BYTES, MOST_FILES = 65536 };
@@ -28,11 +28,12 @@ static const struct {
 
 struct sl_tokens_file {
   char *path;
-  const uint8_t *map;
-  size_t bytes; /* of the map */
-  size_t first; /* offset of token 0 */
-  int width;    /* bytes of a token: 1, 2 or 4 */
-  int64_t n;    /* tokens */
+  sl_mapping *mapping;
+  const uint8_t *map; /* its data */
+  size_t bytes;       /* of the map */
+  size_t first;       /* offset of token 0 */
+  int width;          /* bytes of a token: 1, 2 or 4 */
+  int64_t n;          /* tokens */
   sl_split split;
 };
 typedef struct sl_tokens_file token_file;
@@ -125,9 +126,8 @@ static sl_status map_file(token_file *f) {
   if (!S_ISREG(info.st_mode))
     SL_TRY_OUT(sl_fail(SL_EIO, "%s is not a regular file, which tokens are read from", f->path));
   if (info.st_size == 0) SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s is empty", f->path));
-  void *map = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-  if (map == MAP_FAILED) SL_TRY_OUT(sl_fail(SL_EIO, "cannot map %s: %s", f->path, strerror(errno)));
-  f->map = map, f->bytes = (size_t)info.st_size;
+  SL_TRY_OUT(sl_mapping_open(fd, f->path, (size_t)info.st_size, &f->mapping));
+  f->map = sl_mapping_data(f->mapping), f->bytes = (size_t)info.st_size;
 out:
   close(fd);
   return status;
@@ -266,6 +266,7 @@ sl_status sl_tokens_open(const sl_tokens_options *o, sl_tokens **result) {
     SL_TRY_OUT(check_ids(f, o->vocabulary));
     t->text |= f->width == 1;
     t->digest = XXH3_64bits_withSeed(f->map, f->bytes, t->digest);
+    SL_TRY_OUT(sl_mapping_check(f->mapping));
   }
   SL_TRY_OUT(make_splits(t, o));
   *result = t;
@@ -279,7 +280,7 @@ out:
 void sl_tokens_close(sl_tokens *t) {
   if (!t) return;
   for (int i = 0; i < t->n_files; i++) {
-    if (t->files[i].map) munmap((void *)t->files[i].map, t->files[i].bytes);
+    sl_mapping_close(t->files[i].mapping);
     free(t->files[i].path);
   }
   for (int s = 0; s < SL_SPLIT_COUNT; s++) free(t->split[s]);
@@ -301,7 +302,7 @@ static sl_status read_sample(void *arg, int64_t i, void *sample, int32_t *label)
   int32_t *token = sample;
   for (int64_t k = 0; k < s->window; k++) token[k] = (int32_t)token_at(g->file, from + k);
   *label = 0;
-  return SL_OK;
+  return sl_mapping_check(g->file->mapping);
 }
 
 sl_sample_source sl_tokens_source(const sl_tokens *t, sl_split split) {

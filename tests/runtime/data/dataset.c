@@ -373,7 +373,7 @@ static void large_files_are_mapped(void **state) {
   assert_int_equal(fputc(77, file), 77);
   assert_int_equal(fclose(file), 0);
   assert_ok(open_set(*state, 0, 0, &d));
-  assert_non_null(d->train.map.base);
+  assert_non_null(d->train.map.file);
   assert_null(d->train.memory);
   assert_int_equal(d->train.n * 10000 + d->height + d->width, 2572048);
   assert_int_equal(d->train.pixels[(int64_t)N * SIDE * SIDE - 1], 77);

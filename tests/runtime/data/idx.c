@@ -229,11 +229,11 @@ static void mapped(void **state) {
   assert_true(sl_shape_equal(&map.shape, &shape));
   assert_memory_equal(map.data, small + SMALL_HEADER, sizeof small - SMALL_HEADER);
   sl_idx_unmap(&map);
-  assert_null(map.base);
+  assert_null(map.file);
   for (size_t n = 1; n < sizeof small; n++) {
     scratch_write(path, small, n);
     assert_fails(SL_EFORMAT, "truncated", sl_idx_map(path, &map));
-    assert_null(map.base);
+    assert_null(map.file);
   }
   uint8_t more[sizeof small + 1] = {0};
   memcpy(more, small, sizeof small);

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "tests/support/scratch.h"
 
@@ -198,6 +199,30 @@ static void what_cannot_be_read(void **state) {
   assert_fails(SL_EINVAL, "windows of 0", open_with(*state, 256, 0, 0, 0, &t));
 }
 
+/* The loader's thread meets the missing pages, and the error arrives with its batch. */
+static void cut_short_while_read(void **state) {
+  enum { BYTES = 1 << 20 };
+  const char *path = scratch_path(*state, "a.txt");
+  char *text = calloc(1, BYTES);
+  scratch_write(path, text, BYTES);
+  free(text);
+  sl_tokens *t;
+  sl_loader *loader;
+  sl_batch *batch;
+  assert_ok(open_with(path, 256, 1 << 10, 0, 0, &t));
+  const sl_loader_options o = {.source = sl_tokens_source(t, SL_SPLIT_TRAIN), .mode = SL_LOADER_EVAL, .batch = 64};
+  assert_ok(sl_loader_create(&o, &loader));
+  assert_ok(sl_loader_next(loader, &batch));
+  sl_loader_release(loader, batch);
+  assert_int_equal(truncate(path, 100), 0);
+  sl_status status;
+  while ((status = sl_loader_next(loader, &batch)) == SL_OK && batch) sl_loader_release(loader, batch);
+  assert_int_equal(status, SL_EIO);
+  assert_non_null(strstr(sl_error(), path));
+  sl_loader_destroy(loader);
+  sl_tokens_close(t);
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
   const struct CMUnitTest tests[] = {
@@ -208,6 +233,7 @@ int main(void) {
       TEST(broken_files),
       TEST(ids_beyond_the_vocabulary),
       TEST(what_cannot_be_read),
+      TEST(cut_short_while_read),
   };
   return cmocka_run_group_tests_name("tokens", tests, NULL, NULL);
 }
