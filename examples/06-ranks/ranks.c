@@ -103,6 +103,9 @@ int main(int argc, char **argv) {
   if (status == SL_OK) {
     const int first = sl_runtime_rank(l.runtime) == 0;
     ok = l.loss < 0.7 && (argc < 3 || strtoull(argv[2], NULL, 16) == l.fingerprint);
+    if (argc > 2 && strtoull(argv[2], NULL, 16) != l.fingerprint)
+      printf("wrong: rank %d has fingerprint %016llx, not %s\n", sl_runtime_rank(l.runtime),
+             (unsigned long long)l.fingerprint, argv[2]);
     if (first || !ok)
       printf("%d steps in %.2f s, loss %.4f, fingerprint %016llx\n%s\n", STEPS, l.seconds, l.loss,
              (unsigned long long)l.fingerprint, ok ? "ok" : "not ok");

@@ -1,139 +1,198 @@
-/* Lesson 8: the steps of lesson 5, of a graph that is made uneven on purpose, and not its threads in other places but
- * its tasks in another order: StarPU's policy "eager", which hands tasks out as they become ready, and the one in
- * policy.so, which policy.c makes. What a step computes does not depend on the policy by a bit; what it takes does. */
+/* Lesson 8: runs StarPU under the policy in policy.so, which policy.c makes. It reads the questions that judge.c made
+ * from standard input, writes its answers to descriptor 3, and says nothing about right and wrong: judge.c does.
+ *
+ * First a game, by a simulated clock, so that it does not matter how fast this machine is. Tasks do no work: each
+ * occupies its worker until the clock has come to its end. While the clock moves and tasks become ready, a gate is shut
+ * and workers get nothing; then it opens, and each idle worker asks the policy. Then training steps of a network. */
+#include <pthread.h>
+#include <starpu.h>
+#include <starpu_scheduler.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
-#include "models/models.h"
-#include "runtime/base/time.h"
-#include "runtime/machine/runtime.h"
-#include "runtime/trace/idle.h"
-#include "tasks/starpu/program.h"
+#include "answers.h"
+#include "runtime/base/status.h"
+#include "runtime/machine/policies.h"
+#include "steps.h"
 
-enum { WARM = 3, STEPS = 15, ROUNDS = 5, SAMPLES = 64 };
-enum { EAGER, OWN, POLICIES };
+enum { WAITING, PUSHED, RUNNING, RELEASED, ENDED };
 
-/* What a policy made of the steps. */
-typedef struct outcome {
-  char name[64];
-  double ms[ROUNDS]; /* medians of a step's time */
-  double kernels;    /* part of the workers' time, in the last round */
-  double idle[SL_IDLE_CAUSES];
-  int64_t least; /* tasks of the worker that had the fewest */
-  uint64_t hash; /* of all parameters */
-} outcome;
+static const char *const library = "./policy.so";
+static struct starpu_sched_policy *own; /* the policy in policy.so */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static int is_open;                    /* the gate */
+static int asking;                     /* workers that are inside the policy's pop_task */
+static int refused[WORKERS];           /* 1: since the gate was opened, the policy had nothing for this worker */
+static int holds[WORKERS];             /* 1: the policy gave it a task */
+static int busy[WORKERS];              /* 1: that task has started */
+static int state[TASKS], until[TASKS]; /* of this game's tasks: a state, and the tick of its end */
+static int number, tick;               /* of the game, and of its clock */
+static questions q;
+static answers a;
 
-/* A fingerprint of all parameters (FNV-1a, of Fowler, Noll and Vo): other bits give another number. */
-static sl_status fingerprint(sl_store *store, uint64_t *hash) {
-  *hash = 14695981039346656037u;
-  SL_TRY(sl_store_acquire(store, 0));
-  for (int t = 0; t < sl_store_count(store); t++) {
-    const sl_tensor *tensor = sl_store_at(store, t);
-    const size_t bytes = (size_t)sl_shape_count(&tensor->shape) * sl_dtype_bytes(tensor->dtype);
-    for (size_t i = 0; i < bytes; i++) *hash = (*hash ^ ((const uint8_t *)tensor->data)[i]) * 1099511628211u;
+/* Stands before the policy's own pop_task. */
+static struct starpu_task *pop(unsigned context) {
+  const unsigned worker = starpu_worker_get_id_check();
+  pthread_mutex_lock(&mutex);
+  const int shut = !is_open || worker >= WORKERS;
+  asking += !shut;
+  pthread_mutex_unlock(&mutex);
+  if (shut) return NULL;
+  struct starpu_task *task = own->pop_task(context);
+  pthread_mutex_lock(&mutex);
+  asking--;
+  refused[worker] = !task, holds[worker] |= task != NULL;
+  pthread_cond_broadcast(&changed);
+  pthread_mutex_unlock(&mutex);
+  return task;
+}
+
+/* A task: it starts when the policy gives it to a worker, and lasts until the clock has come to its end. */
+static void work(void *buffers[], void *argument) {
+  const int t = (int)(intptr_t)argument, worker = starpu_worker_get_id();
+  (void)buffers;
+  pthread_mutex_lock(&mutex);
+  if (a.started[number] < TASKS)
+    a.start[number][a.started[number]++] = (start){.task = t, .worker = worker, .tick = tick};
+  state[t] = RUNNING, busy[worker] = 1, until[t] = tick + q.game[number][t].length;
+  pthread_cond_broadcast(&changed);
+  while (state[t] != RELEASED) pthread_cond_wait(&changed, &mutex);
+  pthread_mutex_unlock(&mutex);
+}
+static struct starpu_codelet codelet = {.cpu_funcs = {work}, .nbuffers = 0, .name = "work"};
+
+static void ended(void *argument) {
+  const int t = (int)(intptr_t)argument;
+  pthread_mutex_lock(&mutex);
+  state[t] = ENDED;
+  pthread_cond_broadcast(&changed);
+  pthread_mutex_unlock(&mutex);
+}
+
+/* Hands the policy all tasks that have become ready; the gate is shut. */
+static void push_ready(void) {
+  for (int t = 0; t < TASKS; t++) {
+    int ready = state[t] == WAITING;
+    for (int b = 0; b < BEFORE && ready; b++)
+      ready = q.game[number][t].before[b] < 0 || state[q.game[number][t].before[b]] == ENDED;
+    if (!ready) continue;
+    struct starpu_task *task = starpu_task_create();
+    task->cl = &codelet;
+    task->cl_arg = (void *)(intptr_t)t, task->callback_arg = task->cl_arg;
+    task->callback_func = ended;
+    task->priority = q.game[number][t].priority;
+    state[t] = PUSHED;
+    if (starpu_task_submit(task) != 0) abort();
   }
-  sl_store_release(store);
-  return SL_OK;
 }
 
-static int ascending(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) * 2 - 1; }
-
-/* The workers' time from `from` to `to`, and who did how much. */
-static sl_status look(const sl_program *program, const sl_recorder *recorder, int workers, int64_t from, int64_t to,
-                      outcome *o) {
-  const sl_dependencies graph = sl_program_dependencies(program);
-  sl_timeline *timeline;
-  sl_usage usage;
-  SL_TRY(sl_usage_since(recorder, workers, &graph, from, to, &usage));
-  SL_TRY(sl_program_timeline(program, "uneven", &timeline));
-  o->kernels = usage.kernels;
-  memcpy(o->idle, usage.idle, sizeof o->idle);
-  o->least = INT64_MAX;
-  for (int w = 0; w < workers; w++)
-    if (timeline->worker[w].tasks < o->least) o->least = timeline->worker[w].tasks;
-  sl_timeline_destroy(timeline);
-  return SL_OK;
+/* Waits a little for a change; called with the mutex locked. */
+static void wait_a_little(void) {
+  struct timespec at;
+  clock_gettime(CLOCK_REALTIME, &at);
+  at.tv_nsec += 2000000;
+  if (at.tv_nsec >= 1000000000) at.tv_sec++, at.tv_nsec -= 1000000000;
+  pthread_cond_timedwait(&changed, &mutex, &at);
 }
 
-/* Trains for some steps under a policy, from the same beginning and on the same images. The library is loaded by the
- * runtime; its policies come before StarPU's, and without a name the first of them is taken. */
-static sl_status measure(const char *library, const char *policy, int round, outcome *o) {
-  static uint8_t images[SAMPLES * 784];
-  static int32_t labels[SAMPLES];
-  sl_status status = SL_OK;
-  sl_runtime *runtime = NULL;
-  sl_store *store = NULL;
-  sl_recorder *recorder = NULL;
-  sl_program *program = NULL;
-  sl_network network = {0};
-  const sl_model *model;
-  double times[STEPS];
-  sl_plan plan = {.batch = SAMPLES, .seed = 1};
-  const sl_model_data shapes = {.height = 28, .width = 28, .channels = 1, .classes = 10, .deviation = {1}};
-  for (int i = 0; i < SAMPLES * 784; i++) images[i] = (uint8_t)(i * 2654435761u >> 24); /* any noise does */
-  for (int i = 0; i < SAMPLES; i++) labels[i] = i % 10;
-  SL_TRY_OUT(sl_runtime_start(&(sl_runtime_options){.sched = policy, .sched_lib = library}, &runtime));
-  SL_TRY_OUT(sl_model_find("uneven", &model));
-  SL_TRY_OUT(sl_plan_complete(&plan));
-  SL_TRY_OUT(sl_store_create(&store));
-  SL_TRY_OUT(sl_recorder_create(0, &recorder));
-  SL_TRY_OUT(sl_network_training(model, &shapes, &model->training, plan.batch, &network));
-  SL_TRY_OUT(
-      sl_program_create(runtime, store, network.graph, &plan, &(sl_program_options){.recorder = recorder}, &program));
-  snprintf(o->name, sizeof o->name, "%s", sl_runtime_sched(runtime));
-  int64_t began = 0;
-  for (int s = 0; s < WARM + STEPS; s++) {
-    const sl_step step = {.number = s + 1,
-                          .learning_rate = model->training.learning_rate,
-                          .input = {[SL_SLOT_IMAGES] = images, [SL_SLOT_LABELS] = labels}};
-    const int64_t from = sl_now();
-    if (s == WARM) began = from;
-    SL_TRY_OUT(sl_program_run(program, &step)); /* fails where the policy keeps tasks for 10 s that could run */
-    if (s >= WARM) times[s - WARM] = 1e-6 * (double)(sl_now() - from);
+/* Opens the gate until each worker is at work, or was told that there is nothing for it. Returns how many work. */
+static int let_start(void) {
+  int at_work = 0, settled = 0;
+  pthread_mutex_lock(&mutex);
+  memset(refused, 0, sizeof refused);
+  is_open = 1;
+  while (!settled || asking) {
+    if (is_open) {
+      pthread_mutex_unlock(&mutex);
+      for (int w = 0; w < a.workers; w++) starpu_wake_worker_relax_light((unsigned)w);
+      pthread_mutex_lock(&mutex);
+    }
+    wait_a_little();
+    settled = 1, at_work = 0;
+    for (int w = 0; w < a.workers; w++) settled &= holds[w] ? busy[w] : refused[w], at_work += busy[w];
+    if (settled) is_open = 0; /* from here on the policy is asked by nobody new */
   }
-  qsort(times, STEPS, sizeof *times, ascending);
-  o->ms[round] = times[STEPS / 2];
-  SL_TRY_OUT(look(program, recorder, sl_runtime_workers(runtime), began, sl_now(), o));
-  status = fingerprint(store, &o->hash);
-out:
-  sl_program_destroy(program);
-  sl_recorder_destroy(recorder);
-  sl_network_destroy(&network);
-  sl_store_destroy(store);
-  sl_runtime_stop(runtime);
-  return status;
+  pthread_mutex_unlock(&mutex);
+  return at_work;
 }
 
-static void print(const outcome *o) {
-  printf("%-10s %8.2f ms a step; kernels %.0f %%, idle:", o->name, o->ms[ROUNDS / 2], 100 * o->kernels);
-  for (int c = 0; c < SL_IDLE_CAUSES; c++)
-    printf(" %s %.0f %%", sl_idle_cause_name((sl_idle_cause)c), 100 * o->idle[c]);
-  printf("; %016llx\n", (unsigned long long)o->hash);
+/* Moves the clock to the next end of a task, and waits until the tasks that end there have ended. */
+static void advance(void) {
+  int next = -1, left = 1;
+  pthread_mutex_lock(&mutex);
+  for (int t = 0; t < TASKS; t++)
+    if (state[t] == RUNNING && (next < 0 || until[t] < next)) next = until[t];
+  tick = next;
+  for (int s = 0; s < a.started[number]; s++) {
+    const start *at = &a.start[number][s];
+    if (state[at->task] == RUNNING && until[at->task] == tick) {
+      state[at->task] = RELEASED;
+      busy[at->worker] = holds[at->worker] = 0;
+    }
+  }
+  pthread_cond_broadcast(&changed);
+  while (left) {
+    left = 0;
+    for (int t = 0; t < TASKS; t++) left |= state[t] == RELEASED;
+    if (left) pthread_cond_wait(&changed, &mutex);
+  }
+  pthread_mutex_unlock(&mutex);
+}
+
+/* One game; 0: tasks are left that the policy gives to nobody. */
+static int play(void) {
+  tick = 0;
+  memset(state, 0, sizeof state);
+  for (;;) {
+    push_ready();
+    if (let_start() == 0) break;
+    advance();
+  }
+  for (int t = 0; t < TASKS; t++)
+    if (state[t] != ENDED) return 0;
+  return 1;
+}
+
+static int play_all(void) {
+  struct starpu_sched_policy gated = *own;
+  struct starpu_conf conf;
+  gated.pop_task = pop;
+  starpu_conf_init(&conf);
+  conf.ncpus = sysconf(_SC_NPROCESSORS_ONLN) < WORKERS ? 1 : WORKERS;
+  conf.ncuda = conf.nopencl = 0;
+  conf.sched_policy = &gated;
+  if (starpu_init(&conf) != 0) return 0;
+  a.workers = (int32_t)starpu_cpu_worker_get_count();
+  for (number = 0; number < GAMES; number++)
+    if (!play()) return 0; /* StarPU cannot stop while tasks are left */
+  starpu_shutdown();
+  return 1;
+}
+
+static int answer(void) {
+  FILE *channel = fdopen(3, "wb");
+  if (channel && fwrite(&a, sizeof a, 1, channel) == 1 && fclose(channel) == 0) return 0;
+  puts("there is no descriptor 3 for the answers: use make run");
+  return 2;
 }
 
 int main(void) {
-  const char *library = "./policy.so";
-  outcome o[POLICIES];
-  double ratio[ROUNDS];
-  memset(o, 0, sizeof o);
-  for (int r = 0; r < ROUNDS; r++) { /* in turns, so that what else the machine does troubles both alike */
-    if (measure(library, "eager", r, &o[EAGER]) != SL_OK || measure(library, NULL, r, &o[OWN]) != SL_OK) {
-      printf("%s\nnot ok\n", sl_error());
-      return 1;
-    }
-    ratio[r] = o[OWN].ms[r] / o[EAGER].ms[r];
+  int is_own, code;
+  if (fread(&q, sizeof q, 1, stdin) != 1) return puts("there are no questions on standard input: use make run"), 2;
+  a.nonce = q.nonce;
+  sl_status status = sl_policies_find(library, NULL, &own, &is_own);
+  if (status == SL_OK && !play_all()) {
+    puts("the policy keeps tasks that no worker gets");
+    code = answer();
+    fflush(stdout);
+    _exit(code ? code : 1);
   }
-  for (int p = 0; p < POLICIES; p++) {
-    qsort(o[p].ms, ROUNDS, sizeof *o[p].ms, ascending);
-    print(&o[p]);
-  }
-  qsort(ratio, ROUNDS, sizeof *ratio, ascending);
-  printf("%s takes %.2f of the time of %s\n", o[OWN].name, ratio[ROUNDS / 2], o[EAGER].name);
-  int ok = 1;
-  if (o[OWN].hash != o[EAGER].hash) puts("the two gave other parameters"), ok = 0;
-  if (o[OWN].least == 0) puts("a worker got no task at all"), ok = 0;
-  if (ratio[ROUNDS / 2] > 1.1) puts("it is slower than eager"), ok = 0;
-  puts(ok ? "ok" : "not ok");
-  return !ok;
+  if (status == SL_OK) status = steps_run(library, q.seed, &a.parameters, &a.ms, a.policy);
+  if (status != SL_OK) printf("%s\n", sl_error());
+  code = answer();
+  return code ? code : status != SL_OK;
 }

@@ -200,25 +200,38 @@ static const sl__command convert = {
         "to --out with the names and layout of the library --to. If tensors are missing, superfluous or of another "
         "shape, it lists them all and writes nothing."};
 
-static const sl__command grade = {.name = "grade",
-                                  .bit = SL__GRADE,
-                                  .arguments = "LESSON DIR ",
-                                  .least = 2,
-                                  .most = 2,
-                                  .run = sl__grade,
-                                  .summary = "Build, run and judge students' submissions",
-                                  .description =
-                                      "DIR has a folder for each submission, or one C file. LESSON is the folder of a "
-                                      "lesson with a skeleton, or its name, such as "
-                                      "07-own-operation. The files of each submission that the skeleton names are put "
-                                      "into a copy of the lesson, which is built "
-                                      "and run under limits of time and memory; the lesson\\(aqs own check decides. "
-                                      "Prints a line for each, and writes a table "
-                                      "(CSV): submission, built, passed, exit, seconds, peak_mb, failure. The limits "
-                                      "keep one submission from stopping the others; they are "
-                                      "no sandbox. docs/lessons/README.md tells more."};
-const sl__command *const sl__commands[] = {&train, &eval,  &generate, &predict, &convert,  &bench, &calibrate, &compare,
-                                           &graph, &trace, &report,   &import,  &tokenize, &grade, &info,      NULL};
+static const sl__command lesson = {
+    .name = "lesson",
+    .bit = SL__LESSON,
+    .arguments = "LESSON DIR ",
+    .least = 2,
+    .most = 2,
+    .run = sl__hand_out,
+    .summary = "Make the folder of a lesson that a student gets",
+    .description =
+        "Writes a lesson into the new folder DIR: the program, the page as README.md, the skeleton of the files that "
+        "students write, and, if the lesson reads images, those of --data. DIR holds no solution. Its Makefile finds "
+        "this Starling from any place. LESSON is a name such as 07-own-operation, its number, or a folder."};
+static const sl__command grade = {
+    .name = "grade",
+    .bit = SL__GRADE,
+    .arguments = "LESSON DIR ",
+    .least = 2,
+    .most = 2,
+    .run = sl__grade,
+    .summary = "Build, run and judge students' submissions",
+    .description =
+        "DIR has a folder for each submission, or one C file. LESSON is the folder of a lesson with a skeleton, its "
+        "name, such as 07-own-operation, or its number. The files of each submission that the skeleton names are put "
+        "into a copy of the lesson, which is built and run in a sandbox (bubblewrap) under limits of time and memory. "
+        "The lesson\\(aqs judge runs apart from the submission, draws questions at random and compares the answers. "
+        "Prints a line for each submission as it ends, and writes a table (CSV): submission, built, passed, points, "
+        "of, "
+        "exit, seconds, peak_mb, failure. Without a sandbox it refuses to run, unless --unprotected is given. "
+        "docs/lessons/README.md tells more."};
+const sl__command *const sl__commands[] = {&train,     &eval,    &generate, &predict, &convert, &bench,
+                                           &calibrate, &compare, &graph,    &trace,   &report,  &import,
+                                           &tokenize,  &lesson,  &grade,    &info,    NULL};
 
 static void usage(FILE *file) {
   fputs("Usage: starling COMMAND [OPTION]...\n\n", file);

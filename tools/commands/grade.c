@@ -1,9 +1,8 @@
-/* starling grade: puts each submission into a copy of a lesson, builds it, runs it under limits (trial.c) and judges
- * it by the lesson's own check. It takes only files that the lesson's skeleton names, so a submission cannot replace
- * the check. */
-#include <dirent.h>
+/* starling grade: puts each submission into a copy of a lesson, builds it and runs it in a sandbox (sandbox.c), and
+ * lets the lesson's judge compare its answers. The judge runs apart from it, on questions drawn anew for each
+ * submission, so what a submission says of itself decides nothing. Only files that the skeleton names are taken. */
 #include <errno.h>
-#include <ftw.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,239 +12,161 @@
 #include <unistd.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/log.h"
 #include "tools/commands/commands.h"
-#include "tools/grade/trial.h"
+#include "tools/grade/lesson.h"
+#include "tools/grade/sandbox.h"
 #include "tools/run/meter.h"
 
-enum { MOST_BYTES = 1 << 20 /* of a source file */, MOST_PROCESSES = 64, BUILD_SECONDS = 60, MOST_NAMES = 4096 };
+enum { MOST_PROCESSES = 64, BUILD_SECONDS = 60 };
 
-/* Names of a folder's entries, sorted by bytes, without those that begin with '.'. */
-typedef struct names {
-  char *name[MOST_NAMES];
-  int n;
-} names;
+/* What a student handed in, read before the first submission runs. */
+typedef struct submission {
+  const char *name;
+  sl__texts files;
+  char *failure; /* why it is none */
+} submission;
+
+/* A line of the table. */
+typedef struct row {
+  int built, passed, points, of, exit;
+  double seconds;
+  size_t peak;
+  char *failure;
+} row;
 
 typedef struct grade {
   const sl__options *o;
-  char *lesson;        /* its folder */
-  const char *program; /* program that it builds: the folder's name without its number */
-  names skeleton;      /* the files that students write */
-  char folder[64];     /* temporary: the lesson's copy, and a home for StarPU */
+  sl__lesson lesson;
+  sl__sandbox sandbox;
+  char folder[64];                                 /* temporary */
+  char *judge, *copy, *home, *questions, *answers; /* in it */
   sl__trial *trial;
   json_t *rows;
+  FILE *table; /* in memory, for --out */
+  char *table_text;
+  size_t table_bytes;
   sl__meter meter;
 } grade;
 
-static int by_bytes(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
-
-static void names_free(names *list) {
-  while (list->n > 0) free(list->name[--list->n]);
-}
-
-static sl_status names_of(const char *folder, names *list) {
-  DIR *d = opendir(folder);
-  list->n = 0;
-  if (!d) return sl_fail(SL_ENOTFOUND, "cannot read the folder %s: %s", folder, strerror(errno));
-  for (struct dirent *entry; (entry = readdir(d)) && list->n < MOST_NAMES;)
-    if (entry->d_name[0] != '.' && (list->name[list->n] = strdup(entry->d_name))) list->n++;
-  closedir(d);
-  qsort(list->name, (size_t)list->n, sizeof *list->name, by_bytes);
-  return SL_OK;
-}
-
-static char *joined(const char *folder, const char *name) {
-  char *path;
-  return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
-}
-
-/* Whether path is a folder, a regular file, or neither (0). Links are not followed: a submission is what its folder
- * holds. */
-static mode_t kind_of(const char *path) {
-  struct stat s;
-  return path && lstat(path, &s) == 0 && (S_ISDIR(s.st_mode) || S_ISREG(s.st_mode)) ? s.st_mode & S_IFMT : 0;
-}
-
-static sl_status copy_file(const char *from, const char *to) {
-  char *bytes;
-  size_t n;
-  if (kind_of(from) != S_IFREG) return sl_fail(SL_ENOTFOUND, "there is no file %s", from);
-  SL_TRY(sl_file_read(from, MOST_BYTES, &bytes, &n));
-  const sl_status status = sl_file_replace(to, bytes, n);
-  free(bytes);
-  return status;
-}
-
-/* ---- the lesson -------------------------------------------------------------------------------------------------- */
-
-/* Puts the pkg-config files of this build or installation first, for the lessons' makefiles and for us. */
-static sl_status set_search_path(void) {
-  char self[4096], *path;
-  const char *given = getenv("PKG_CONFIG_PATH");
-  const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-  self[n > 0 ? n : 0] = 0;
-  char *slash = strrchr(self, '/');
-  if (slash) *slash = 0;
-  if (asprintf(&path, "%s:%s/../lib/pkgconfig%s%s", self, self, given ? ":" : "", given ? given : "") < 0)
-    return sl_no_memory("for a path");
-  setenv("PKG_CONFIG_PATH", path, 1);
-  free(path);
-  return SL_OK;
-}
-
-/* LESSON if it names a folder, else the lesson of that name that pkg-config knows. */
-static sl_status find_lesson(grade *g) {
-  char known[4096] = "";
-  names there;
-  g->lesson = strdup(g->o->model);
-  if (!g->lesson) return sl_no_memory("for a path");
-  if (kind_of(g->lesson) != S_IFDIR) {
-    FILE *answer = popen("pkg-config --variable=examples starling 2>/dev/null", "r");
-    if (answer && !fgets(known, sizeof known, answer)) known[0] = 0;
-    if (answer) pclose(answer);
-    known[strcspn(known, "\n")] = 0;
-    free(g->lesson);
-    g->lesson = joined(known[0] ? known : ".", g->o->model);
-  }
-  if (kind_of(g->lesson) != S_IFDIR)
-    return sl_fail(SL_EINVAL, "there is no lesson '%s', neither as a folder nor in %s", g->o->model,
-                   known[0] ? known : "the examples, which pkg-config does not find (PKG_CONFIG_PATH)");
-  for (char *end = g->lesson + strlen(g->lesson); end > g->lesson + 1 && end[-1] == '/';) *--end = 0;
-  const char *slash = strrchr(g->lesson, '/');
-  g->program = slash ? slash + 1 : g->lesson;
-  g->program += strspn(g->program, "0123456789");
-  g->program += *g->program == '-';
-  char *skeleton = joined(g->lesson, "skeleton"), *makefile = joined(g->lesson, "Makefile");
-  sl_status status = SL_OK;
-  if (kind_of(makefile) != S_IFREG)
-    status = sl_fail(SL_EINVAL, "%s is no lesson: it has no Makefile", g->lesson);
-  else if (kind_of(skeleton) != S_IFDIR)
-    status = sl_fail(SL_EINVAL, "%s cannot be graded: it has no folder skeleton/ with the files that students write",
-                     g->lesson);
-  if (status == SL_OK) status = names_of(skeleton, &there);
-  if (status == SL_OK) g->skeleton = there;
-  free(skeleton), free(makefile);
-  return status;
-}
-
-static int remove_one(const char *path, const struct stat *s, int kind, struct FTW *at) {
-  (void)s, (void)at;
-  if (kind == FTW_DP)
-    rmdir(path);
-  else
-    unlink(path);
-  return 0;
-}
-
-static void remove_all(const char *folder) { nftw(folder, remove_one, 32, FTW_DEPTH | FTW_PHYS); }
-
 /* ---- one submission ---------------------------------------------------------------------------------------------- */
 
-/* Copies the lesson's files, without those that students write and without build products. */
-static sl_status copy_lesson(const grade *g, const char *to) {
-  names files;
-  sl_status status = SL_OK;
-  SL_TRY(names_of(g->lesson, &files));
-  status = sl_folder_make(to);
-  for (int i = 0; i < files.n && status == SL_OK; i++) {
-    int theirs = strcmp(files.name[i], g->program) == 0;
-    for (int k = 0; k < g->skeleton.n; k++) theirs |= strcmp(files.name[i], g->skeleton.name[k]) == 0;
-    char *from = joined(g->lesson, files.name[i]), *copy = joined(to, files.name[i]);
-    if (!theirs && kind_of(from) == S_IFREG) status = copy_file(from, copy);
-    free(from), free(copy);
-  }
-  names_free(&files);
-  return status;
-}
-
-/* Copies the submission's files; SL_ENOTFOUND and the like are the student's failures. */
-static sl_status copy_submission(const grade *g, const char *path, const char *to) {
-  const int one = kind_of(path) == S_IFREG;
-  sl_status status = SL_OK;
-  if (one && g->skeleton.n != 1)
-    return sl_fail(SL_EINVAL, "one file is handed in where the lesson asks for %d", g->skeleton.n);
-  for (int k = 0; k < g->skeleton.n && status == SL_OK; k++) {
-    char *from = one ? strdup(path) : joined(path, g->skeleton.name[k]), *copy = joined(to, g->skeleton.name[k]);
-    if (kind_of(from) != S_IFREG)
-      status = sl_fail(SL_ENOTFOUND, "there is no file %s", g->skeleton.name[k]);
-    else
-      status = copy_file(from, copy);
-    free(from), free(copy);
-  }
-  return status;
-}
-
 /* Removes the next line from *text; NULL at its end. */
-static char *next_line(char **text) {
-  char *line = *text;
-  if (!line || !*line) return NULL;
-  line = strsep(text, "\n");
-  return line;
-}
+static char *next_line(char **text) { return *text && **text ? strsep(text, "\n") : NULL; }
 
-/* The line of an output to show: the first with one of the marks, else the last that is not the verdict; "" if there
- * is none. */
-static const char *telling(char *output, const char *const marks[2]) {
+/* The first error of compiler or linker, else the last line. */
+static const char *build_error(char *output) {
   const char *last = "";
   for (char *line; (line = next_line(&output));) {
-    if (strstr(line, marks[0]) || strstr(line, marks[1])) return line;
-    if (*line && strcmp(line, "ok") != 0 && strcmp(line, "not ok") != 0) last = line;
+    if (strstr(line, "error: ") || strstr(line, "undefined reference")) return line;
+    if (*line) last = line;
   }
   return last;
 }
 
-/* Whether the last line is "ok". */
-static int says_ok(const char *output) {
-  size_t n = strlen(output);
-  while (n > 0 && output[n - 1] == '\n') n--;
-  return n >= 2 && strncmp(output + n - 2, "ok", 2) == 0 && (n == 2 || output[n - 3] == '\n');
-}
-
-/* Why a trial failed, in words. */
-static char *reason(const grade *g, int built) {
-  static const char *const marks[2][2] = {{"error: ", "undefined reference"}, {"wrong: ", "wrong: "}};
-  sl__trial *t = g->trial;
+/* How a trial ended, in words, where that was not of itself; NULL: it ended of itself. */
+static char *forced_end(const grade *g, const sl__trial *t, double seconds) {
   char *text = NULL;
   int n = 0;
   if (t->end == SL__TRIAL_TIME)
-    n = asprintf(&text, "no end after %.0f s", t->seconds);
+    n = asprintf(&text, "no end after %.0f s", seconds);
   else if (t->end == SL__TRIAL_MEMORY)
     n = asprintf(&text, "more than %lld MB of memory", (long long)g->o->memory);
   else if (t->end == SL__TRIAL_PROCESSES)
     n = asprintf(&text, "more than %d processes", MOST_PROCESSES);
-  else if (t->signal)
-    n = asprintf(&text, "signal %d (%s)", t->signal, strsignal(t->signal));
-  else if (!t->output[0])
-    n = asprintf(&text, "it printed nothing");
-  else if (t->exit == 0)
-    n = asprintf(&text, "its last line is not ok: %s", telling(t->output, marks[built]));
-  else
-    n = asprintf(&text, "%s", telling(t->output, marks[built]));
+  else if (t->exit > 128 && t->exit <= 128 + 64)
+    n = asprintf(&text, "signal %d (%s)", t->exit - 128, strsignal(t->exit - 128));
   return n < 0 ? NULL : text;
 }
 
-static sl_status judge(grade *g, const char *path, const char *copy, int *built, int *passed, char **failure) {
-  char *program = joined(".", g->program);
-  char *const make[] = {(char *)"make", (char *)"-s", (char *)"-B", NULL}, *const run[] = {program, NULL};
-  const sl__limits limits = {g->o->timeout, (size_t)g->o->memory << 20, MOST_PROCESSES};
-  sl__limits building = limits;
-  building.seconds = fmax(building.seconds, BUILD_SECONDS);
-  sl_status status = SL_OK;
-  memset(g->trial, 0, sizeof *g->trial);
-  if (!program) return sl_no_memory("for a path");
-  SL_TRY_OUT(copy_lesson(g, copy));
-  if (copy_submission(g, path, copy) != SL_OK) {
-    *failure = strdup(sl_error());
-    goto out;
+/* Reads the judge's verdict: the points, all lines that begin with "wrong: ", and whether the last one is "ok". */
+static int read_verdict(char *output, row *r) {
+  char *wrong = strdup("");
+  const char *last = "";
+  for (char *line, *longer; (line = next_line(&output));) {
+    if (*line) last = line;
+    sscanf(line, "points: %d of %d", &r->points, &r->of);
+    if (strncmp(line, "wrong: ", 7) != 0 || !wrong) continue;
+    if (asprintf(&longer, "%s%s%s", wrong, *wrong ? "; " : "", line) < 0) continue;
+    free(wrong);
+    wrong = longer;
   }
-  SL_TRY_OUT(sl__try(copy, make, &building, g->trial));
-  *built = g->trial->end == SL__TRIAL_EXITED && g->trial->exit == 0;
-  if (*built) SL_TRY_OUT(sl__try(copy, run, &limits, g->trial));
-  *passed = *built && g->trial->end == SL__TRIAL_EXITED && g->trial->exit == 0 && says_ok(g->trial->output);
-  if (!*passed) *failure = reason(g, *built);
+  if (!r->failure && wrong && *wrong)
+    r->failure = wrong;
+  else
+    free(wrong);
+  return strcmp(last, "ok") == 0;
+}
+
+static sl_status try_judge(grade *g, const char *command, int in) {
+  char *const argv[] = {(char *)"sh", (char *)"-c", (char *)(uintptr_t)command, NULL};
+  const sl__limits limits = {fmax(g->o->timeout, BUILD_SECONDS), (size_t)g->o->memory << 20, MOST_PROCESSES};
+  SL_TRY(sl__sandbox_try(&g->sandbox, g->judge, 0, in, argv, &limits, g->trial));
+  char *end = forced_end(g, g->trial, limits.seconds);
+  const sl_status status = end ? sl_fail(SL_EIO, "the lesson's judge: %s", end) : SL_OK;
+  free(end);
+  return status;
+}
+
+/* Draws questions, into a file beside the judge. */
+static sl_status ask(grade *g) {
+  SL_TRY(try_judge(g, "exec ./judge questions >&3", -1));
+  if (g->trial->exit != 0 || g->trial->n_channel == 0)
+    return sl_fail(SL_EIO, "the lesson's judge makes no questions: %s", g->trial->output);
+  SL_TRY(sl_file_replace(g->questions, g->trial->channel, g->trial->n_channel));
+  return sl__sandbox_give(&g->sandbox, g->judge);
+}
+
+/* Runs the program and lets the judge have its answers. */
+static sl_status run(grade *g, int built, row *r) {
+  const sl__limits limits = {g->o->timeout, (size_t)g->o->memory << 20, MOST_PROCESSES};
+  char *program = sl__joined(".", g->lesson.program);
+  char *const argv[] = {program, NULL};
+  sl_status status = program ? SL_OK : sl_no_memory("for a path");
+  int fd = -1;
+  if (built && status == SL_OK) {
+    fd = open(g->questions, O_RDONLY | O_CLOEXEC);
+    status = sl__sandbox_try(&g->sandbox, g->copy, 0, fd, argv, &limits, g->trial);
+    close(fd);
+    r->exit = g->trial->exit, r->seconds = g->trial->seconds, r->peak = g->trial->peak;
+    r->failure = forced_end(g, g->trial, limits.seconds);
+    if (status != SL_OK) goto out;
+  }
+  const int whole = built && r->exit == 0 && g->trial->end == SL__TRIAL_EXITED;
+  SL_TRY_OUT(sl_file_replace(g->answers, g->trial->channel, built ? g->trial->n_channel : 0));
+  fd = open(g->answers, O_RDONLY | O_CLOEXEC);
+  status = try_judge(g, "exec ./judge verdict questions", fd);
+  close(fd);
+  if (status != SL_OK) goto out;
+  const int verdict = read_verdict(g->trial->output, r);
+  r->passed = verdict && g->trial->exit == 0 && whole;
+  if (!r->passed && !r->failure && asprintf(&r->failure, "exit code %d", r->exit) < 0) r->failure = NULL;
+  if (!r->passed && r->points == r->of) r->points = 0; /* right answers, and then a bad end */
 out:
   free(program);
   return status;
 }
+
+static sl_status judge(grade *g, const submission *s, row *r) {
+  char *const make[] = {(char *)"make", (char *)"-s", (char *)"-B", NULL};
+  const sl__limits building = {fmax(g->o->timeout, BUILD_SECONDS), (size_t)g->o->memory << 20, MOST_PROCESSES};
+  if (s->failure) r->failure = strdup(s->failure);
+  SL_TRY(sl_folder_make(g->copy));
+  SL_TRY(ask(g));
+  if (!r->failure) {
+    SL_TRY(sl__texts_write(&g->lesson.own, g->copy));
+    SL_TRY(sl__texts_write(&s->files, g->copy));
+    SL_TRY(sl__sandbox_give(&g->sandbox, g->copy));
+    SL_TRY(sl__sandbox_try(&g->sandbox, g->copy, 1, -1, make, &building, g->trial));
+    r->exit = g->trial->exit, r->seconds = g->trial->seconds, r->peak = g->trial->peak;
+    r->built = g->trial->end == SL__TRIAL_EXITED && g->trial->exit == 0;
+    if (!r->built) r->failure = forced_end(g, g->trial, building.seconds);
+    if (!r->built && !r->failure) r->failure = strdup(build_error(g->trial->output));
+  }
+  return run(g, r->built, r);
+}
+
+/* ---- the table --------------------------------------------------------------------------------------------------- */
 
 /* Text from a submission, for the table: it may not be valid UTF-8. */
 static void printable(char *text) {
@@ -253,34 +174,11 @@ static void printable(char *text) {
     if ((unsigned char)*text < ' ' || (unsigned char)*text > '~') *text = *text == '\t' ? ' ' : '?';
 }
 
-static sl_status add_row(grade *g, const char *path, const char *name) {
-  int built = 0, passed = 0;
-  char *failure = NULL, *shown = strdup(name), *copy = joined(g->folder, "lesson");
-  sl_status status = shown && copy ? SL_OK : sl_no_memory("for a submission");
-  if (status == SL_OK) status = judge(g, path, copy, &built, &passed, &failure);
-  const sl__trial *t = g->trial;
-  printable(shown), printable(failure);
-  json_t *row = json_pack("{s:s, s:b, s:b, s:i, s:f, s:f, s:s}", "submission", shown ? shown : "", "built", built,
-                          "passed", passed, "exit", t->exit, "seconds", t->seconds, "peak_mb",
-                          (double)t->peak / (1 << 20), "failure", failure ? failure : "");
-  if (status == SL_OK && (!row || json_array_append_new(g->rows, row) != 0)) status = sl_no_memory("for a row");
-  sl__meter_clear(&g->meter);
-  if (status == SL_OK && !g->o->quiet)
-    fprintf(stderr, "%s: %s%s%s\n", shown,
-            passed  ? "passed"
-            : built ? "failed"
-                    : "not built",
-            failure ? ": " : "", failure ? failure : "");
-  if (copy) remove_all(copy);
-  free(failure), free(shown), free(copy);
-  return status;
-}
-
-/* ---- all of them ------------------------------------------------------------------------------------------------- */
-
-/* A field of a CSV table (RFC 4180), followed by a comma or the line's end. */
+/* A field of a CSV table (RFC 4180), followed by a comma or the line's end. A spreadsheet takes text that begins with
+ * one of these marks for a formula, and shows text behind an apostrophe as it is. */
 static void put_text(FILE *file, const char *text, char end) {
   putc('"', file);
+  if (*text && strchr("=+-@\t\r ", *text)) putc('\'', file);
   for (; *text; text++) {
     if (*text == '"') putc('"', file);
     putc(*text, file);
@@ -288,88 +186,158 @@ static void put_text(FILE *file, const char *text, char end) {
   putc('"', file), putc(end, file);
 }
 
-static const char *yes(const json_t *row, const char *field) {
-  return json_is_true(json_object_get(row, field)) ? "yes" : "no";
+static void put_head(FILE *file) { fputs("submission,built,passed,points,of,exit,seconds,peak_mb,failure\n", file); }
+
+static void put_row(FILE *file, const char *name, const row *r) {
+  put_text(file, name, ',');
+  fprintf(file, "%s,%s,%d,%d,%d,%.2f,%.0f,", r->built ? "yes" : "no", r->passed ? "yes" : "no", r->points, r->of,
+          r->exit, r->seconds, (double)r->peak / (1 << 20));
+  put_text(file, r->failure ? r->failure : "", '\n');
 }
 
-static void print_csv(const json_t *rows, FILE *file) {
-  size_t i;
-  json_t *row;
-  fputs("submission,built,passed,exit,seconds,peak_mb,failure\n", file);
-  json_array_foreach(rows, i, row) {
-    put_text(file, json_string_value(json_object_get(row, "submission")), ',');
-    fprintf(file, "%s,%s,%d,%.2f,%.0f,", yes(row, "built"), yes(row, "passed"),
-            (int)json_integer_value(json_object_get(row, "exit")), json_real_value(json_object_get(row, "seconds")),
-            json_real_value(json_object_get(row, "peak_mb")));
-    put_text(file, json_string_value(json_object_get(row, "failure")), '\n');
-  }
-}
-
-static sl_status write_table(const grade *g) {
-  char *text = NULL;
-  size_t n = 0;
-  if (g->o->json) {
-    json_dumpf(g->rows, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
-    putchar('\n');
-  } else if (!g->o->out)
-    print_csv(g->rows, stdout);
-  if (!g->o->out) return SL_OK;
-  FILE *file = open_memstream(&text, &n);
-  if (!file) return sl_no_memory("for the table");
-  print_csv(g->rows, file);
-  sl_status status = fclose(file) == 0 ? sl_file_replace(g->o->out, text, n) : sl_no_memory("for the table");
-  free(text);
+/* Puts a row into the tables, which are whole after each submission. */
+static sl_status add_row(grade *g, const char *name, row *r) {
+  char *shown = strdup(name);
+  if (!shown) return sl_no_memory("for a row");
+  printable(shown), printable(r->failure);
+  const char *failure = r->failure ? r->failure : "";
+  json_t *object = json_pack("{s:s, s:b, s:b, s:i, s:i, s:i, s:f, s:f, s:s}", "submission", shown, "built", r->built,
+                             "passed", r->passed, "points", r->points, "of", r->of, "exit", r->exit, "seconds",
+                             r->seconds, "peak_mb", (double)r->peak / (1 << 20), "failure", failure);
+  sl_status status = SL_OK;
+  if (!object || json_array_append_new(g->rows, object) != 0) status = sl_no_memory("for a row");
+  sl__meter_clear(&g->meter);
+  if (!g->o->json && !g->o->out) put_row(stdout, shown, r), fflush(stdout);
+  put_row(g->table, shown, r);
+  if (fflush(g->table) != 0) status = sl_no_memory("for the table");
+  if (status == SL_OK && g->o->out) status = sl_file_replace(g->o->out, g->table_text, g->table_bytes);
+  if (!g->o->quiet)
+    fprintf(stderr, "%s: %s, %d of %d points%s%s\n", shown,
+            r->passed  ? "passed"
+            : r->built ? "failed"
+                       : "not built",
+            r->points, r->of, *failure ? ": " : "", failure);
+  free(shown);
   return status;
 }
 
-static sl_status prepare(grade *g, char *home) {
+/* Grades one submission. Whatever goes wrong with it, the next one is graded too. */
+static sl_status grade_one(grade *g, const submission *s) {
+  row r = {0};
+  if (judge(g, s, &r) != SL_OK) {
+    free(r.failure);
+    r.passed = 0;
+    if (asprintf(&r.failure, "not graded: %s", sl_error()) < 0) r.failure = NULL;
+  }
+  const sl_status status = add_row(g, s->name, &r);
+  sl__folder_remove(g->copy);
+  sl__folder_remove(g->home);
+  if (sl_folder_make(g->home) == SL_OK) sl__sandbox_give(&g->sandbox, g->home);
+  free(r.failure);
+  return status;
+}
+
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
+
+/* Reads the files of a submission; what is wrong with it is the student's failure. */
+static void read_submission(const grade *g, const char *path, submission *s) {
+  const sl__names *wanted = &g->lesson.skeleton;
+  const int one = sl__kind_of(path) == S_IFREG;
+  sl_status status = SL_OK;
+  if (one && wanted->n != 1)
+    status = sl_fail(SL_EINVAL, "one file is handed in where the lesson asks for %d", wanted->n);
+  for (int k = 0; k < wanted->n && status == SL_OK; k++) {
+    char *from = one ? strdup(path) : sl__joined(path, wanted->name[k]);
+    status = sl__texts_read(&s->files, from, wanted->name[k]);
+    free(from);
+  }
+  if (status != SL_OK) s->failure = strdup(sl_error());
+}
+
+/* Makes the temporary folder, and the judge in it. */
+static sl_status prepare(grade *g) {
   const char *base = getenv("TMPDIR");
-  SL_TRY(set_search_path());
-  SL_TRY(find_lesson(g));
+  SL_TRY(sl__lesson_find(g->o->model, &g->lesson));
+  if (g->lesson.skeleton.n == 0)
+    return sl_fail(SL_EINVAL, "%s cannot be graded: it has no folder skeleton/ with the files that students write",
+                   g->lesson.folder);
   snprintf(g->folder, sizeof g->folder, "%s/grade.XXXXXX", base && strlen(base) < 40 ? base : "/tmp");
   if (!mkdtemp(g->folder)) {
     g->folder[0] = 0;
     return sl_fail(SL_EIO, "cannot make a folder in %s: %s", base ? base : "/tmp", strerror(errno));
   }
-  /* Submissions get a StarPU home of their own, since they may do anything to it. */
-  snprintf(home, 128, "%s/home", g->folder);
-  SL_TRY(sl_folder_make(home));
-  setenv("STARPU_HOME", home, 1);
-  setenv("STARPU_SILENT", "1", 1);
-  setenv("LC_ALL", "C", 1); /* so that compiler messages are in a language that all can read and that we can search */
+  if (geteuid() == 0 && chmod(g->folder, 0711) != 0) return sl_fail(SL_EIO, "cannot open %s to others", g->folder);
+  char **const paths[] = {&g->judge, &g->copy, &g->home, &g->answers};
+  static const char *const names[] = {"judge", "lesson", "home", "answers"};
+  for (int i = 0; i < 4; i++)
+    if (!(*paths[i] = sl__joined(g->folder, names[i]))) return sl_no_memory("for a path");
+  if (!(g->questions = sl__joined(g->judge, "questions"))) return sl_no_memory("for a path");
+  SL_TRY(sl_folder_make(g->home));
+  SL_TRY(sl_folder_make(g->judge));
+  SL_TRY(sl__sandbox_create(g->home, g->o->unprotected, &g->sandbox));
+  if (!g->sandbox.on)
+    sl_log(SL_LOG_WARNING, "submissions run without a sandbox: they can read and change what this account can");
+  char *const make[] = {(char *)"make", (char *)"-s", (char *)"-B", (char *)"judge", NULL};
+  const sl__limits building = {BUILD_SECONDS, (size_t)g->o->memory << 20, MOST_PROCESSES};
+  SL_TRY(sl__texts_write(&g->lesson.own, g->judge));
+  SL_TRY(sl__sandbox_give(&g->sandbox, g->judge));
+  SL_TRY(sl__sandbox_try(&g->sandbox, g->judge, 1, -1, make, &building, g->trial));
+  if (g->trial->end != SL__TRIAL_EXITED || g->trial->exit != 0)
+    return sl_fail(SL_EINVAL, "the judge of %s cannot be built: %s", g->lesson.folder, build_error(g->trial->output));
   return SL_OK;
+}
+
+static int is_submission(const char *path) {
+  const mode_t kind = sl__kind_of(path);
+  const size_t n = strlen(path);
+  return kind == S_IFDIR || (kind == S_IFREG && n > 2 && strcmp(path + n - 2, ".c") == 0);
 }
 
 sl_status sl__grade(sl__options *o, int *exit_code) {
   grade g = {.o = o, .rows = json_array(), .trial = malloc(sizeof *g.trial)};
-  names submissions = {.n = 0};
-  char home[128];
+  sl__names there = {.n = 0};
+  submission *all = NULL;
   sl_status status = SL_OK;
+  int n = 0;
   (void)exit_code;
-  if (!g.rows || !g.trial) SL_TRY_OUT(sl_no_memory("for a table"));
-  SL_TRY_OUT(names_of(o->files[0], &submissions));
-  SL_TRY_OUT(prepare(&g, home));
-  sl__meter_start(&g.meter, o->quiet, 0);
-  for (int i = 0; i < submissions.n; i++) {
-    sl__meter_show(&g.meter, i, submissions.n, "submission %d of %d", i + 1, submissions.n);
-    char *path = joined(o->files[0], submissions.name[i]);
-    const size_t n = strlen(submissions.name[i]);
-    const mode_t kind = kind_of(path);
-    if (kind == S_IFDIR || (kind == S_IFREG && n > 2 && strcmp(submissions.name[i] + n - 2, ".c") == 0))
-      status = add_row(&g, path, submissions.name[i]);
+  g.table = open_memstream(&g.table_text, &g.table_bytes);
+  if (!g.rows || !g.trial || !g.table) SL_TRY_OUT(sl_no_memory("for a table"));
+  SL_TRY_OUT(sl__names_read(o->files[0], &there));
+  SL_TRY_OUT(prepare(&g));
+  if (!(all = calloc((size_t)there.n + 1, sizeof *all))) SL_TRY_OUT(sl_no_memory("for %d submissions", there.n));
+  for (int i = 0; i < there.n; i++) {
+    char *path = sl__joined(o->files[0], there.name[i]);
+    if (path && is_submission(path)) {
+      all[n].name = there.name[i];
+      read_submission(&g, path, &all[n++]);
+    }
     free(path);
-    if (status != SL_OK) goto out;
   }
-  if (json_array_size(g.rows) == 0)
-    SL_TRY_OUT(sl_fail(SL_EINVAL, "%s has no submissions: a folder for each, or a C file", o->files[0]));
-  status = write_table(&g);
+  if (n == 0) SL_TRY_OUT(sl_fail(SL_EINVAL, "%s has no submissions: a folder for each, or a C file", o->files[0]));
+  put_head(g.table);
+  if (fflush(g.table) == 0 && o->out) SL_TRY_OUT(sl_file_replace(o->out, g.table_text, g.table_bytes));
+  if (!o->json && !o->out) put_head(stdout), fflush(stdout);
+  sl__meter_start(&g.meter, o->quiet, 0);
+  for (int i = 0; i < n; i++) {
+    sl__meter_show(&g.meter, i, n, "submission %d of %d", i + 1, n);
+    SL_TRY_OUT(grade_one(&g, &all[i]));
+  }
+  if (o->json) {
+    json_dumpf(g.rows, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+    putchar('\n');
+  }
 out:
   sl__meter_clear(&g.meter);
-  if (g.folder[0]) remove_all(g.folder);
-  names_free(&submissions);
-  names_free(&g.skeleton);
+  if (g.folder[0]) sl__folder_remove(g.folder);
+  for (int i = 0; i < n; i++) sl__texts_free(&all[i].files), free(all[i].failure);
+  free(all);
+  sl__names_free(&there);
+  sl__lesson_free(&g.lesson);
+  sl__sandbox_free(&g.sandbox);
   json_decref(g.rows);
-  free(g.lesson);
+  if (g.table) fclose(g.table);
+  free(g.table_text);
+  free(g.judge), free(g.copy), free(g.home), free(g.questions), free(g.answers);
   free(g.trial);
   return status;
 }

@@ -27,7 +27,8 @@ enum {
   SL__REPORT = 4096,
   SL__GRADE = 8192,
   SL__CALIBRATE = 16384,
-  SL__ALL = 32767
+  SL__LESSON = 32768,
+  SL__ALL = 65535
 };
 
 /* The values given. A field without a value and a default holds the marker of runtime/base/setting.h; commands fill it

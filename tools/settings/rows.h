@@ -11,7 +11,7 @@
  * default   as text; NULL: there is none, or the command finds it
  * least, most  of numbers
  * help      {commands, "text"}...: what only some commands say of it; commands 0: all */
-SETTING(TEXT, data, "data", SL__TRAIN | SL__EVAL | MEASURES | SL__GRAPH, LOCAL, "DIR|FILES", NULL, 0, 0,
+SETTING(TEXT, data, "data", SL__TRAIN | SL__EVAL | MEASURES | SL__GRAPH | SL__LESSON, LOCAL, "DIR|FILES", NULL, 0, 0,
         {0, "folder of IDX files, gzip or plain (default " SL_DATASET_DEFAULT
             "); for language models a text, token files (.bin), several separated by commas, or a folder of them"},
         {SL__EVAL, "by default the run's"}, {SL__BENCH | SL__CALIBRATE | SL__GRAPH, "by default synthetic data"})
@@ -208,7 +208,10 @@ SETTING(REAL, minutes, "minutes", SL__COMPARE, NONE, "M", NULL, 0, 1e6,
          "--repetitions no limit)"})
 SETTING(INTEGER, repetitions, "repetitions", SL__COMPARE, NONE, "N", NULL, 3, 1e6,
         {0, "measure each policy N times, in turn with the others (default: see --minutes)"})
-SETTING(REAL, timeout, "timeout", SL__GRADE, NONE, "SECONDS", "60", 0.1, 1e6, {0, "end a submission that takes longer"})
+SETTING(REAL, timeout, "timeout", SL__GRADE, NONE, "SECONDS", "60", 0.1, 1e6,
+        {0, "end a submission that takes more processor time, or sleeps longer"})
+SETTING(FLAG, unprotected, "unprotected", SL__GRADE, NONE, NULL, NULL, 0, 0,
+        {0, "go on where this machine has no sandbox: submissions can then read and change what this account can"})
 SETTING(INTEGER, memory, "memory", SL__GRADE, NONE, "MB", "2048", 1, 1e9,
         {0, "end a submission whose processes use more memory"})
 SETTING(TEXT, bundle, "bundle", SL__COMPARE, NONE, "FILE.tar.gz", NULL, 0, 0,

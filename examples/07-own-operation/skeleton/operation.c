@@ -1,9 +1,10 @@
-/* softsign: y = x / (1 + |x|). To fill in: the two kernels, the cost rule, and the gradient rule (TO DO 1 to 4). */
+/* softsign: y = x / (1 + |x|). You write four pieces, TO DO 1 to 4: the gradient rule (at the end of this file; without
+ * it there is nothing to train), the two kernels, and the cost rule. */
 #include "operation.h"
 
 #include <math.h>
 
-/* ---- kernels: in and out are arrays of a shard's samples; a tile is the part of them that one thread is to do ---- */
+/* ---- kernels: in and out are arrays of a shard's samples; a tile is the part of them that one thread computes ---- */
 
 /* Elements [*from, *to) of output 0 that this tile covers. */
 static void range(const sl_call *c, int64_t tile, int64_t *from, int64_t *to) {
@@ -23,7 +24,7 @@ static void forward_tile(void *arg, int64_t tile, int thread) {
   int64_t from, to;
   (void)thread;
   range(c, tile, &from, &to);
-  for (int64_t i = from; i < to; i++) y[i] = x[i]; /* TO DO 1 */
+  for (int64_t i = from; i < to; i++) y[i] = x[i]; /* TO DO 2 */
 }
 
 static sl_status forward(const sl_call *c) {
@@ -38,7 +39,7 @@ static void backward_tile(void *arg, int64_t tile, int thread) {
   int64_t from, to;
   (void)thread, (void)y;
   range(c, tile, &from, &to);
-  for (int64_t i = from; i < to; i++) dx[i] = dy[i]; /* TO DO 2 */
+  for (int64_t i = from; i < to; i++) dx[i] = dy[i]; /* TO DO 3 */
 }
 
 static sl_status backward(const sl_call *c) {
@@ -58,7 +59,7 @@ static sl_status shape(const void *attr, const sl_value_info *const *in, int n_i
 
 static void cost(const sl_call *c, sl_cost *cost) {
   (void)c;
-  cost->flops = 0; /* TO DO 3: additions, multiplications, divisions; sl_shape_count(&c->out[0].shape) elements */
+  cost->flops = 0; /* TO DO 4: additions, multiplications, divisions; sl_shape_count(&c->out[0].shape) elements */
 }
 
 /* No instruction set of its own: the same kernel for all. Inputs: dy and y. */
@@ -68,7 +69,7 @@ static const sl_operation softsign_grad = {
 /* The gradient is no number but a node: what the backward pass is to compute, of what. */
 static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
   (void)graph, (void)node, (void)dout, (void)need, (void)din, (void)softsign_grad;
-  /* TO DO 4: where input 0's gradient is needed (need[0]), add a node (sl_graph_add1) and set din[0]. */
+  /* TO DO 1: where input 0's gradient is needed (need[0]), add a node (sl_graph_add1) and set din[0]. */
 }
 
 static const sl_operation softsign_operation = {.name = "softsign",

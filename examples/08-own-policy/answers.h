@@ -1,0 +1,36 @@
+/* What judge.c asks own-policy.c, and what own-policy.c answers: two structures, written as they lie in memory. The
+ * questions are graphs of tasks and a seed; no right answer is among them. */
+#ifndef ANSWERS_H
+#define ANSWERS_H
+
+#include <stdint.h>
+
+enum { GAMES = 3, TASKS = 60, BEFORE = 3, WORKERS = 2 };
+
+typedef struct task {
+  int32_t length;         /* in ticks of a simulated clock */
+  int32_t priority;       /* length of the longest path from the task's start to the end of the graph */
+  int32_t before[BEFORE]; /* earlier tasks that must have ended; -1: none */
+} task;
+
+typedef struct questions {
+  uint64_t nonce;
+  task game[GAMES][TASKS];
+  uint32_t seed; /* of the images that the network `uneven` is trained on */
+} questions;
+
+typedef struct start {
+  int32_t task, worker;
+  int32_t tick;
+} start;
+
+typedef struct answers {
+  uint64_t nonce;
+  int32_t workers, started[GAMES]; /* how many of the entries below there are */
+  start start[GAMES][TASKS];       /* in the order of time; within one tick in any order */
+  uint64_t parameters;             /* a fingerprint, after training steps of `uneven`; 0: they did not end */
+  double ms;                       /* median of a step */
+  char policy[64];
+} answers;
+
+#endif

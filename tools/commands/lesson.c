@@ -1,0 +1,127 @@
+/* starling lesson: makes the folder that a student gets: a lesson's files with the skeleton in place of what is to be
+ * written, its page, the images that it reads, and a Makefile that finds this Starling from anywhere. */
+#include "tools/grade/lesson.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/file.h"
+#include "runtime/data/dataset.h"
+#include "tools/commands/commands.h"
+
+static const char HERE[] = "../../build"; /* where a lesson's Makefile looks for Starling, among the sources */
+enum { MOST_DATA = 1 << 27 };             /* bytes of a file of images */
+
+static sl_status put(const char *folder, const char *name, const char *bytes, size_t n) {
+  char *path = sl__joined(folder, name);
+  const sl_status status = path ? sl_file_replace(path, bytes, n) : sl_no_memory("for a path");
+  free(path);
+  return status;
+}
+
+/* Writes the text with each `old` in it replaced, behind a head. */
+static sl_status put_changed(const char *folder, const char *name, const char *head, const char *text, const char *old,
+                             const char *new) {
+  char *changed = NULL;
+  size_t n = 0;
+  FILE *file = open_memstream(&changed, &n);
+  if (!file) return sl_no_memory("for %s", name);
+  fputs(head, file);
+  for (const char *at; (at = strstr(text, old)); text = at + strlen(old)) {
+    fwrite(text, 1, (size_t)(at - text), file);
+    fputs(new, file);
+  }
+  fputs(text, file);
+  const sl_status status = fclose(file) == 0 ? put(folder, name, changed, n) : sl_no_memory("for %s", name);
+  free(changed);
+  return status;
+}
+
+static const char *text_of(const sl__texts *texts, const char *name) {
+  for (int i = 0; i < texts->n; i++)
+    if (strcmp(texts->text[i].name, name) == 0) return texts->text[i].bytes;
+  return "";
+}
+
+/* Copies the images into DIR/data where the lesson reads any and they are here. */
+static sl_status put_data(const sl__options *o, const char *to, int *put_any) {
+  static const char *const names[] = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
+                                      "t10k-labels-idx1-ubyte"};
+  const char *from = o->data ? o->data : SL_DATASET_DEFAULT;
+  char *folder = sl__joined(to, "data"), name[64], *bytes;
+  sl_status status = folder ? SL_OK : sl_no_memory("for a path");
+  size_t n;
+  for (int i = 0; i < 8 && status == SL_OK; i++) {
+    snprintf(name, sizeof name, "%s%s", names[i / 2], i % 2 ? "" : ".gz");
+    char *path = sl__joined(from, name);
+    FILE *file = path ? fopen(path, "re") : NULL;
+    if (file) {
+      fclose(file);
+      status = sl_folder_make(folder);
+      if (status == SL_OK) status = sl_file_read(path, MOST_DATA, &bytes, &n);
+      if (status == SL_OK) {
+        status = put(folder, name, bytes, n);
+        free(bytes);
+        *put_any = 1;
+      }
+    }
+    free(path);
+  }
+  free(folder);
+  if (status == SL_OK && !*put_any && o->data) status = sl_fail(SL_ENOTFOUND, "%s has no IDX files", from);
+  return status;
+}
+
+/* The page, with how to reach the command before it. */
+static sl_status put_page(const sl__lesson *l, const char *found, const char *to) {
+  char *pages = sl__pkg_config("--variable=lessons"), *name = NULL, *path = NULL, *page = NULL, *head = NULL;
+  char self[4096] = "", command[4096];
+  sl_status status = SL_OK;
+  size_t n;
+  if (readlink("/proc/self/exe", self, sizeof self - 1) < 0) self[0] = 0;
+  char *slash = strrchr(self, '/');
+  snprintf(command, sizeof command, "%s", self);
+  if (slash) *slash = 0;
+  if (asprintf(&name, "%s.md", l->name) < 0 || !(path = sl__joined(pages ? pages : ".", name)) ||
+      asprintf(&head,
+               "Your copy of a lesson of Starling: `make run` builds and runs it. For the commands below:\n"
+               "`export PATH=\"$PATH:%s\"`. Starling is in `%s`; elsewhere: `make run PKG_CONFIG_PATH=FOLDER`.\n\n",
+               self, found) < 0)
+    SL_TRY_OUT(sl_no_memory("for a page"));
+  if (sl_file_read(path, SL__MOST_BYTES, &page, &n) == SL_OK) /* a lesson of one's own has none there */
+    status = put_changed(to, "README.md", head, page, "../../build/starling", command);
+out:
+  free(pages), free(name), free(path), free(page), free(head);
+  return status;
+}
+
+sl_status sl__hand_out(sl__options *o, int *exit_code) {
+  sl__lesson l = {0};
+  const char *to = o->files[0];
+  sl__names there = {.n = 0};
+  sl_status status = SL_OK;
+  int with_data = 0;
+  char *found = NULL;
+  (void)exit_code;
+  SL_TRY_OUT(sl__lesson_find(o->model, &l));
+  if (!(found = sl__pkg_config_folder())) found = strdup(HERE);
+  if (!found) SL_TRY_OUT(sl_no_memory("for a path"));
+  SL_TRY_OUT(sl_folder_make_all(to, 0777, NULL));
+  SL_TRY_OUT(sl__names_read(to, &there));
+  if (there.n > 0) SL_TRY_OUT(sl_fail(SL_EEXIST, "%s is not empty: name a new folder", to));
+  SL_TRY_OUT(sl__texts_write(&l.own, to));
+  SL_TRY_OUT(sl__texts_write(&l.start, to));
+  const char *makefile = text_of(&l.own, "Makefile");
+  if (strstr(makefile, "DATA") || strstr(text_of(&l.own, "faults"), "DATA")) SL_TRY_OUT(put_data(o, to, &with_data));
+  SL_TRY_OUT(put_changed(to, "Makefile", with_data ? "export DATA = data\n" : "", makefile, HERE, found));
+  SL_TRY_OUT(put_page(&l, found, to));
+  printf("%s: lesson %s%s; begin with README.md\n", to, l.name, with_data ? ", with its images" : "");
+  for (int i = 0; i < l.start.n; i++) printf("%s/%s is to be completed and handed in\n", to, l.start.text[i].name);
+out:
+  free(found);
+  sl__names_free(&there);
+  sl__lesson_free(&l);
+  return status;
+}

@@ -1,0 +1,29 @@
+/* A lesson: a folder of examples/ with a program, a Makefile, and where students write something a folder skeleton/
+ * with the files that they write, and a program judge. It is read once, so what happens to the folder later changes
+ * nothing. */
+#ifndef SL_TOOLS_LESSON_H
+#define SL_TOOLS_LESSON_H
+
+#include "tools/grade/folder.h"
+
+typedef struct sl__lesson {
+  char *folder;
+  const char *name;    /* "07-own-operation" */
+  const char *program; /* "own-operation" */
+  sl__names skeleton;  /* the files that students write; none: there is no folder skeleton */
+  sl__texts own;       /* the lesson's files but for those, and for what was built */
+  sl__texts start;     /* the skeleton's files */
+} sl__lesson;
+
+/* Finds a lesson: a folder, the name of a lesson that pkg-config knows, or its number ("7", "07"). Puts the pkg-config
+ * files of this build or installation into PKG_CONFIG_PATH first, for this process and those that it starts. */
+sl_status sl__lesson_find(const char *name, sl__lesson *lesson);
+void sl__lesson_free(sl__lesson *lesson);
+
+/* A variable of Starling's pkg-config file ("examples"), or the answer to an option ("--cflags"): one line, the
+ * caller's to free(). NULL: pkg-config does not find Starling. */
+char *sl__pkg_config(const char *question);
+/* The folder of the pkg-config file that belongs to this program; the caller's to free(). NULL: not found. */
+char *sl__pkg_config_folder(void);
+
+#endif

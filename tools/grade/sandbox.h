@@ -1,0 +1,34 @@
+/* A sandbox for programs that nobody trusts: by bubblewrap (bwrap) each gets PID, mount, network, IPC and user
+ * namespaces of its own. It sees the system's programs and libraries, read-only, Starling's headers and library, its
+ * own folder, and a small /tmp that goes away with it: no other submission, no solution, no home, no network. Its
+ * environment is made here and takes nothing from the caller. */
+#ifndef SL_TOOLS_SANDBOX_H
+#define SL_TOOLS_SANDBOX_H
+
+#include "tools/grade/trial.h"
+
+enum { SL__SANDBOX_WORDS = 256 };
+
+typedef struct sl__sandbox {
+  int on;                        /* 0: nothing but trial.h's limits */
+  int with_prlimit;              /* the number of processes is bounded by the kernel, too */
+  uid_t uid;                     /* that programs run as, so root has no submission run as root; 0: the caller's */
+  char *word[SL__SANDBOX_WORDS]; /* bwrap's arguments but for the program's folder */
+  int n;
+  char *environment[16];
+} sl__sandbox;
+
+/* Finds out what this machine allows. home: a folder for programs where there is no sandbox. unprotected: 1: goes on
+ * where bubblewrap is missing or the kernel refuses; 0: that is SL_EUNSUPPORTED, and the text says what would help.
+ * The caller ends with sl__sandbox_free, also after a failure. */
+sl_status sl__sandbox_create(const char *home, int unprotected, sl__sandbox *sandbox);
+void sl__sandbox_free(sl__sandbox *sandbox);
+
+/* Gives a folder and the files in it to the user that programs run as. */
+sl_status sl__sandbox_give(const sl__sandbox *sandbox, const char *folder);
+/* sl__try in the sandbox. The program starts in `folder`, which it may write only with may_write. in: its standard
+ * input, -1: none. */
+sl_status sl__sandbox_try(const sl__sandbox *sandbox, const char *folder, int may_write, int in, char *const argv[],
+                          const sl__limits *limits, sl__trial *trial);
+
+#endif
