@@ -35,6 +35,7 @@ right=0 refused=0 i=0
 began=$(date +%s)
 while [ $i -lt "$runs" ]; do
   for lesson in 7 8; do
+    rm -f "$work/table.csv"
     "$starling" grade $lesson "$work/$lesson" --quiet --out "$work/table.csv" 2>"$work/err" || { cat "$work/err"; wrong "grade $lesson"; }
     n=$(grep -c '^"right",yes,yes,' "$work/table.csv")
     right=$((right + n))
