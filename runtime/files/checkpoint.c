@@ -32,7 +32,8 @@ typedef struct part {
 struct sl_checkpoint {
   char *folder;
   json_t *manifest;
-  json_t *texts; /* members of the header as strings */
+  json_t *texts;   /* members of the header as strings */
+  json_t *numbers; /* of the tensors, by name */
   int64_t step;
   part *parts;
   int n_parts;
@@ -218,7 +219,7 @@ static sl_status read_texts(sl_checkpoint *c) {
 }
 
 /* Finds or adds the whole tensor that a part's entry names. */
-static sl_status take_tensor(sl_checkpoint *c, json_t *numbers, const json_t *entry, sl_dtype dtype, int *number) {
+static sl_status take_tensor(sl_checkpoint *c, const json_t *entry, sl_dtype dtype, int *number) {
   const json_t *dims = json_object_get(entry, "shape");
   const char *name = json_string_value(json_object_get(entry, "name"));
   sl_shape shape = {.ndim = (int)json_array_size(dims)};
@@ -229,7 +230,7 @@ static sl_status take_tensor(sl_checkpoint *c, json_t *numbers, const json_t *en
     if (!json_is_integer(dim) || json_integer_value(dim) < 0) return malformed(c, "a tensor with an invalid shape");
     shape.dim[d] = json_integer_value(dim);
   }
-  const json_t *known = json_object_get(numbers, name);
+  const json_t *known = json_object_get(c->numbers, name);
   if (known) {
     const sl_named_array *a = &c->tensors[ *number = (int)json_integer_value(known)];
     return a->dtype == dtype && sl_shape_equal(&a->shape, &shape)
@@ -241,12 +242,13 @@ static sl_status take_tensor(sl_checkpoint *c, json_t *numbers, const json_t *en
   c->tensors = more;
   more[c->n_tensors] = (sl_named_array){.name = name, .dtype = dtype, .shape = shape};
   *number = c->n_tensors++;
-  return json_object_set_new(numbers, name, json_integer(*number)) == 0 ? SL_OK
-                                                                        : sl_no_memory("for checkpoint %s", c->folder);
+  return json_object_set_new(c->numbers, name, json_integer(*number)) == 0
+             ? SL_OK
+             : sl_no_memory("for checkpoint %s", c->folder);
 }
 
 /* The manifest's entry of a tensor in a part must agree with the part's own header. */
-static sl_status take_stretch(sl_checkpoint *c, json_t *numbers, const json_t *entry) {
+static sl_status take_stretch(sl_checkpoint *c, const json_t *entry) {
   const part *p = &c->parts[c->n_parts - 1];
   const char *name = json_string_value(json_object_get(entry, "name"));
   const int index = name ? sl_safetensors_find(p->file, name) : -1;
@@ -257,7 +259,7 @@ static sl_status take_stretch(sl_checkpoint *c, json_t *numbers, const json_t *e
                .index = index,
                .first = json_is_integer(first) ? json_integer_value(first) : -1,
                .rows = a->shape.ndim ? a->shape.dim[0] : 1};
-  SL_TRY(take_tensor(c, numbers, entry, a->dtype, &s.tensor));
+  SL_TRY(take_tensor(c, entry, a->dtype, &s.tensor));
   sl_shape mine = c->tensors[s.tensor].shape;
   if (mine.ndim) mine.dim[0] = s.rows;
   if (s.first < 0 || !sl_shape_equal(&mine, &a->shape))
@@ -269,7 +271,7 @@ static sl_status take_stretch(sl_checkpoint *c, json_t *numbers, const json_t *e
   return SL_OK;
 }
 
-static sl_status take_part(sl_checkpoint *c, json_t *numbers, const json_t *entry) {
+static sl_status take_part(sl_checkpoint *c, const json_t *entry) {
   const char *name = json_string_value(json_object_get(entry, "file"));
   const char *checksum = json_string_value(json_object_get(entry, CHECKSUM));
   const json_t *size = json_object_get(entry, "bytes"), *tensors = json_object_get(entry, "tensors");
@@ -299,7 +301,7 @@ static sl_status take_part(sl_checkpoint *c, json_t *numbers, const json_t *entr
     return malformed(c, "a part whose tensors differ from its list");
   size_t i;
   json_t *tensor;
-  json_array_foreach(tensors, i, tensor) SL_TRY(take_stretch(c, numbers, tensor));
+  json_array_foreach(tensors, i, tensor) SL_TRY(take_stretch(c, tensor));
   return SL_OK;
 }
 
@@ -331,22 +333,21 @@ static sl_status check_cover(sl_checkpoint *c) {
 
 sl_status sl_checkpoint_open(const char *path, sl_checkpoint **result) {
   sl_status status = SL_OK;
-  json_t *numbers = json_object();
   *result = NULL;
   sl_checkpoint *c = calloc(1, sizeof *c);
-  if (!c || !numbers || !(c->folder = strdup(path))) SL_TRY_OUT(sl_no_memory("for checkpoint %s", path));
+  if (!c || !(c->numbers = json_object()) || !(c->folder = strdup(path)))
+    SL_TRY_OUT(sl_no_memory("for checkpoint %s", path));
   SL_TRY_OUT(read_manifest(c));
   SL_TRY_OUT(read_texts(c));
   const json_t *parts = json_object_get(c->manifest, "parts");
   if (!json_is_array(parts)) SL_TRY_OUT(malformed(c, "'parts' is missing"));
   size_t i;
   json_t *entry;
-  json_array_foreach(parts, i, entry) SL_TRY_OUT(take_part(c, numbers, entry));
+  json_array_foreach(parts, i, entry) SL_TRY_OUT(take_part(c, entry));
   SL_TRY_OUT(check_cover(c));
   *result = c;
   c = NULL;
 out:
-  json_decref(numbers);
   sl_checkpoint_close(c);
   return status;
 }
@@ -358,6 +359,7 @@ void sl_checkpoint_close(sl_checkpoint *c) {
     free(c->parts[p].path);
   }
   json_decref(c->texts);
+  json_decref(c->numbers);
   json_decref(c->manifest);
   free(c->parts), free(c->tensors), free(c->stretches), free(c->folder), free(c);
 }
@@ -372,15 +374,20 @@ int sl_checkpoint_count(const sl_checkpoint *c) { return c->n_tensors; }
 const sl_named_array *sl_checkpoint_get(const sl_checkpoint *c, int i) { return &c->tensors[i]; }
 
 int sl_checkpoint_find(const sl_checkpoint *c, const char *name) {
-  for (int i = 0; i < c->n_tensors; i++)
-    if (strcmp(c->tensors[i].name, name) == 0) return i;
-  return -1;
+  const json_t *number = json_object_get(c->numbers, name);
+  return number ? (int)json_integer_value(number) : -1;
 }
 
 static int first_stretch(const sl_checkpoint *c, int i) {
-  int k = 0;
-  while (c->stretches[k].tensor != i) k++;
-  return k;
+  int low = -1, high = c->n_stretches - 1; /* stretch `high` and those behind it are of i or later tensors */
+  while (high - low > 1) {
+    const int middle = low + (high - low) / 2;
+    if (c->stretches[middle].tensor >= i)
+      high = middle;
+    else
+      low = middle;
+  }
+  return high;
 }
 
 const char *sl_checkpoint_file(const sl_checkpoint *c, int i) {

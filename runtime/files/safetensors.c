@@ -26,8 +26,9 @@ typedef struct entry {
 struct sl_safetensors {
   char *path;
   int fd;
-  json_t *header; /* owns the names */
-  entry *entries; /* [count], by begin */
+  json_t *header;        /* owns the names */
+  entry *entries;        /* [count], by begin */
+  const entry **by_name; /* [count] */
   int count;
   int64_t data_start, data_bytes; /* in the file */
 };
@@ -148,6 +149,10 @@ static int by_begin(const void *left, const void *right) {
   return (a->end > b->end) - (a->end < b->end); /* empty tensors before the one that begins there */
 }
 
+static int by_name(const void *left, const void *right) {
+  return strcmp((*(const entry *const *)left)->array.name, (*(const entry *const *)right)->array.name);
+}
+
 /* The tensors' data must fill the rest of the file without gaps or overlaps. */
 static sl_status check_tiling(const sl_safetensors *st) {
   int64_t at = 0;
@@ -190,6 +195,10 @@ static sl_status read_entries(sl_safetensors *st) {
     }
   }
   qsort(st->entries, (size_t)st->count, sizeof *st->entries, by_begin);
+  st->by_name = malloc(((size_t)st->count + 1) * sizeof *st->by_name);
+  if (!st->by_name) return sl_no_memory("for the header of %s", st->path);
+  for (int i = 0; i < st->count; i++) st->by_name[i] = &st->entries[i];
+  qsort(st->by_name, (size_t)st->count, sizeof *st->by_name, by_name);
   return check_tiling(st);
 }
 
@@ -216,16 +225,17 @@ void sl_safetensors_close(sl_safetensors *st) {
   if (!st) return;
   if (st->fd >= 0) close(st->fd);
   json_decref(st->header);
-  free(st->entries), free(st->path), free(st);
+  free(st->entries), free(st->by_name), free(st->path), free(st);
 }
 
 int sl_safetensors_count(const sl_safetensors *st) { return st->count; }
 const sl_named_array *sl_safetensors_get(const sl_safetensors *st, int i) { return &st->entries[i].array; }
 
 int sl_safetensors_find(const sl_safetensors *st, const char *name) {
-  for (int i = 0; i < st->count; i++)
-    if (strcmp(st->entries[i].array.name, name) == 0) return i;
-  return -1;
+  const entry key = {.array = {.name = name}}, *wanted = &key;
+  if (st->count == 0) return -1;
+  const entry **found = bsearch(&wanted, st->by_name, (size_t)st->count, sizeof *st->by_name, by_name);
+  return found ? (int)(*found - st->entries) : -1;
 }
 
 const char *sl_safetensors_metadata(const sl_safetensors *st, const char *key) {

@@ -53,6 +53,19 @@ static sl_status begin(const char *path, sl_weights **weights) {
   return SL_OK;
 }
 
+/* The last part whose first tensor is not behind i; parts without tensors may be before it. */
+static const part *part_of(const sl_weights *w, int i) {
+  int low = 0, high = w->n_parts;
+  while (high - low > 1) {
+    const int middle = low + (high - low) / 2;
+    if (w->parts[middle].first <= i)
+      low = middle;
+    else
+      high = middle;
+  }
+  return &w->parts[low];
+}
+
 /* ---- the index -------------------------------------------------------------------------------------------------- */
 
 /* Whether the name is that of a file beside the index; names that lead elsewhere are refused. */
@@ -60,44 +73,44 @@ static int plain_name(const char *name) {
   return *name && strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && !strchr(name, '/');
 }
 
-static const part *find_part(const sl_weights *w, const char *name) {
-  for (int p = 0; p < w->n_parts; p++) {
-    const char *slash = strrchr(w->parts[p].path, '/');
-    if (strcmp(slash ? slash + 1 : w->parts[p].path, name) == 0) return &w->parts[p];
-  }
-  return NULL;
+/* The number of the part with this file name, which is opened when it is first named. numbers: of the files so far. */
+static sl_status part_named(sl_weights *w, json_t *numbers, const char *name, const char *tensor, int *number) {
+  const json_t *known = json_object_get(numbers, name);
+  const char *slash = strrchr(w->path, '/');
+  char *path;
+  *number = known ? (int)json_integer_value(known) : w->n_parts;
+  if (known) return SL_OK;
+  if (w->n_parts == MOST_FILES) return sl_fail(SL_EFORMAT, "%s: more than %d files", w->path, MOST_FILES);
+  if (asprintf(&path, "%.*s%s", slash ? (int)(slash + 1 - w->path) : 0, w->path, name) < 0)
+    return sl_no_memory("for reading %s", w->path);
+  const sl_status status = add_part(w, path);
+  free(path);
+  if (status != SL_OK) return sl_context(status, "%s, tensor %.200s", w->path, tensor);
+  return json_object_set_new(numbers, name, json_integer(*number)) == 0 ? SL_OK
+                                                                        : sl_no_memory("for reading %s", w->path);
 }
 
-static sl_status add_named(sl_weights *w, const char *tensor, const json_t *value) {
-  const char *name = json_string_value(value), *slash = strrchr(w->path, '/');
+static sl_status add_named(sl_weights *w, json_t *numbers, const char *tensor, const json_t *value) {
+  const char *name = json_string_value(value);
+  int number;
   if (!name || !plain_name(name))
     return sl_fail(SL_EFORMAT, "%s: weight_map.%.200s is not the name of a file beside the index", w->path, tensor);
-  const part *p = find_part(w, name);
-  if (!p) {
-    if (w->n_parts == MOST_FILES) return sl_fail(SL_EFORMAT, "%s: more than %d files", w->path, MOST_FILES);
-    char *path;
-    if (asprintf(&path, "%.*s%s", slash ? (int)(slash + 1 - w->path) : 0, w->path, name) < 0)
-      return sl_no_memory("for reading %s", w->path);
-    const sl_status status = add_part(w, path);
-    free(path);
-    if (status != SL_OK) return sl_context(status, "%s, tensor %.200s", w->path, tensor);
-    p = &w->parts[w->n_parts - 1];
-  }
-  return sl_safetensors_find(p->file, tensor) < 0
+  SL_TRY(part_named(w, numbers, name, tensor, &number));
+  return sl_safetensors_find(w->parts[number].file, tensor) < 0
              ? sl_fail(SL_EFORMAT, "%s: tensor %.200s is not in %s, which the weight_map names for it", w->path, tensor,
-                       p->path)
+                       w->parts[number].path)
              : SL_OK;
 }
 
-static sl_status read_index(sl_weights *w, json_t *map) {
+static sl_status read_index(sl_weights *w, json_t *map, json_t *numbers) {
   const char *tensor;
   json_t *value;
   if (!json_is_object(map) || json_object_size(map) == 0)
     return sl_fail(SL_EFORMAT, "%s: no weight_map from tensors to files in it", w->path);
-  json_object_foreach(map, tensor, value) SL_TRY(add_named(w, tensor, value));
+  json_object_foreach(map, tensor, value) SL_TRY(add_named(w, numbers, tensor, value));
   for (int i = 0; i < w->count; i++) {
     const char *name = sl_weights_get(w, i)->name, *file = json_string_value(json_object_get(map, name));
-    if (!file || strcmp(find_part(w, file)->path, sl_weights_file(w, i)) != 0)
+    if (!file || &w->parts[json_integer_value(json_object_get(numbers, file))] != part_of(w, i))
       return sl_fail(SL_EFORMAT, "%s: tensor %.200s lies in %s, but the weight_map says %.200s", w->path, name,
                      sl_weights_file(w, i), file ? file : "nothing of it");
   }
@@ -109,8 +122,11 @@ sl_status sl_weights_open_index(const char *path, sl_weights **weights) {
   *weights = NULL;
   SL_TRY(sl_json_read(path, &json));
   sl_weights *w = NULL;
+  json_t *numbers = json_object();
   sl_status status = begin(path, &w);
-  if (status == SL_OK) status = read_index(w, json_object_get(json, "weight_map"));
+  if (status == SL_OK && !numbers) status = sl_no_memory("for reading %s", path);
+  if (status == SL_OK) status = read_index(w, json_object_get(json, "weight_map"), numbers);
+  json_decref(numbers);
   json_decref(json);
   if (status == SL_OK)
     *weights = w;
@@ -158,12 +174,6 @@ void sl_weights_close(sl_weights *w) {
 }
 
 /* ---- what is in them -------------------------------------------------------------------------------------------- */
-
-static const part *part_of(const sl_weights *w, int i) {
-  int p = w->n_parts - 1;
-  while (w->parts[p].first > i) p--;
-  return &w->parts[p];
-}
 
 const char *sl_weights_path(const sl_weights *w) { return w->path; }
 int sl_weights_count(const sl_weights *w) { return w->count; }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/support/scratch.h"
@@ -112,11 +113,34 @@ static void indexes_that_lie(void **state) {
   }
 }
 
+/* An index of 300,000 tensors in 100 files: finding each must not take time in proportion to all. */
+static void many_tensors(void **state) {
+  enum { TENSORS = 300000, FILES = 100, EACH = TENSORS / FILES };
+  static char name[TENSORS][8];
+  static sl_named_array all[TENSORS];
+  for (int i = 0; i < TENSORS; i++) {
+    snprintf(name[i], sizeof name[i], "%d", i);
+    all[i] = (sl_named_array){name[i], SL_U8, {1, {1}}, "x"};
+  }
+  assert_ok(sl_weights_write(*state, all, TENSORS, NULL, 0, EACH));
+  assert_int_equal(scratch_entries(*state), FILES + 1);
+  const clock_t start = clock();
+  sl_weights *w;
+  assert_ok(sl_weights_open(*state, &w));
+  assert_int_equal(sl_weights_count(w), TENSORS);
+  for (int i = 0; i < TENSORS; i += 10) assert_int_equal(sl_weights_find(w, sl_weights_get(w, i)->name), i);
+  const double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
+  print_message("%.2f s of CPU time\n", seconds);
+  assert_true(seconds < 30); /* a second or two; under sanitizers a few times that */
+  sl_weights_close(w);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(one_file_or_several, scratch_setup, scratch_teardown),
       cmocka_unit_test_setup_teardown(halves_are_exact, scratch_setup, scratch_teardown),
       cmocka_unit_test_setup_teardown(indexes_that_lie, scratch_setup, scratch_teardown),
+      cmocka_unit_test_setup_teardown(many_tensors, scratch_setup, scratch_teardown),
   };
   return cmocka_run_group_tests_name("weights", tests, NULL, NULL);
 }
