@@ -77,6 +77,31 @@ static sl_status set_keys(unsigned commands, sl__options *options, const char *p
   return SL_OK;
 }
 
+/* Refuses what takes libyaml a time that grows with the square of the file's size, long before it does: deep nesting
+ * and thousands of anchors. A file of options has a level or three and one value for each option. */
+static sl_status check_size(const char *path, const char *text, size_t n) {
+  enum { DEPTH = 16, EVENTS = 10000 };
+  yaml_parser_t parser;
+  sl_status status = SL_OK;
+  if (!yaml_parser_initialize(&parser)) return sl_no_memory("for %s", path);
+  yaml_parser_set_input_string(&parser, (const unsigned char *)text, n);
+  for (int events = 1, depth = 0, end = 0; !end && status == SL_OK; events++) {
+    yaml_event_t event;
+    if (!yaml_parser_parse(&parser, &event)) break; /* yaml_parser_load says why */
+    depth += event.type == YAML_SEQUENCE_START_EVENT || event.type == YAML_MAPPING_START_EVENT;
+    depth -= event.type == YAML_SEQUENCE_END_EVENT || event.type == YAML_MAPPING_END_EVENT;
+    end = event.type == YAML_STREAM_END_EVENT;
+    const size_t line = event.start_mark.line + 1;
+    yaml_event_delete(&event);
+    if (depth > DEPTH)
+      status = sl_fail(SL_EINVAL, "%s, line %zu: nested deeper than %d levels", path, line, DEPTH);
+    else if (events > EVENTS)
+      status = sl_fail(SL_EINVAL, "%s, line %zu: more than %d keys and values", path, line, EVENTS);
+  }
+  yaml_parser_delete(&parser);
+  return status;
+}
+
 sl_status sl__read_yaml(unsigned commands, sl__options *options, const char *path) {
   enum { LIMIT = 1 << 20 };
   char *text;
@@ -84,10 +109,11 @@ sl_status sl__read_yaml(unsigned commands, sl__options *options, const char *pat
   yaml_parser_t parser;
   yaml_document_t document;
   SL_TRY(sl_file_read(path, LIMIT, &text, &n));
-  sl_status status = SL_OK;
-  if (!yaml_parser_initialize(&parser)) {
+  sl_status status = check_size(path, text, n);
+  if (status == SL_OK && !yaml_parser_initialize(&parser)) status = sl_no_memory("for %s", path);
+  if (status != SL_OK) {
     free(text);
-    return sl_no_memory("for %s", path);
+    return status;
   }
   yaml_parser_set_input_string(&parser, (const unsigned char *)text, n);
   if (!yaml_parser_load(&parser, &document)) {

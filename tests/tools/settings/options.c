@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "runtime/data/dataset.h"
 #include "runtime/machine/isa.h"
@@ -224,6 +225,25 @@ static void choices_are_the_librarys(void **state) {
   }
 }
 
+/* Files that would keep libyaml busy for a minute are refused at once. */
+static void hostile_yaml(void **state) {
+  enum { BYTES = 200000 };
+  const char *path = scratch_path(*state, "c.yaml"), *const units[] = {"[", "{", "- ", "&a [] ", "- &a b\n", "*a "};
+  const char *const words[] = {"deeper", "deeper", "deeper", "c.yaml", "more than", "c.yaml"};
+  char *text = malloc(BYTES + 16);
+  for (size_t u = 0; u < sizeof units / sizeof *units; u++) {
+    size_t n = 0;
+    while (n < BYTES) n += (size_t)sprintf(text + n, "%s", units[u]);
+    scratch_write(path, text, n);
+    sl__options o;
+    const clock_t start = clock();
+    assert_fails(SL_EINVAL, words[u], parse(&train, &o, WORDS("train", "mlp", "--config", path)));
+    sl__options_free(&o);
+    assert_true((double)(clock() - start) / CLOCKS_PER_SEC < 5);
+  }
+  free(text);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(defaults),
@@ -231,6 +251,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(the_nearer_wins, scratch_setup, scratch_teardown),
       cmocka_unit_test_setup_teardown(written_and_read_again, scratch_setup, scratch_teardown),
       cmocka_unit_test_setup_teardown(handed_on, scratch_setup, scratch_teardown),
+      cmocka_unit_test_setup_teardown(hostile_yaml, scratch_setup, scratch_teardown),
       cmocka_unit_test(arguments),
       cmocka_unit_test(nearest_names),
       cmocka_unit_test(augment),
