@@ -127,6 +127,40 @@ else
   done
 fi
 
+# The best model is that of the checkpoint, also after a kill between a better model and the checkpoint that names it.
+best="$small --eval-every 2 --checkpoint-every 4 --keep 20"
+model_is() { run eval "$1" && grep -q "(mlp after step $2)" out; } # run, step
+# shellcheck disable=SC2086
+expect 'a best model and its checkpoint' 0 '^test' train mlp $best --steps 4 --out k
+first=$(field best_step k/summary.json)
+cp k/model.safetensors first
+expect 'a better one' 0 '^test' train --resume --out k --steps 40
+check 'no kept model stays' test -z "$(find k -name 'model.safetensors.*')"
+later=$(field best_step k/summary.json)
+check 'it is another' test "$later" -gt "$first"
+cp -r k gone
+for run in k gone; do
+  for step in $(steps_of $run); do [ "$step" = 4 ] || rm -r "$(printf '%s/checkpoints/step-%08d' $run "$step")"; done
+done
+cp a/checkpoints/step-00000028/part-00000.safetensors k/model.safetensors.step-3 # of a checkpoint that is gone
+cp first "k/model.safetensors.step-$first"
+expect 'resumed before the better model' 0 '^test' train --resume --out k --steps 4
+check 'the model is the one that the checkpoint names' cmp first k/model.safetensors
+check 'as the summary says' test "$(field best_step k/summary.json)" = "$first"
+check 'no kept model stays then' test -z "$(find k -name 'model.safetensors.*')"
+expect 'where it is gone, that is said' 0 'is not the best model that the checkpoint names, that of step' train --resume --out gone --steps 6
+check 'and the summary names the model that is there' model_is gone "$(field best_step gone/summary.json)"
+# shellcheck disable=SC2086
+"$starling" train mlp $small --eval-every 1 --checkpoint-every 20 --steps 100000 --out killed --quiet >out 2>err &
+job=$!
+wait_until test -e killed/checkpoints/step-00000020/checkpoint.json
+wait_until sh -c 'tail -n 1 killed/metrics.jsonl | grep -qE "\"step\":(2[5-9]|[3-9][0-9]|[0-9]{3})"'
+kill -KILL $job
+wait $job 2>/dev/null
+expect 'killed after a checkpoint, it goes on' 0 'resumed after step' train --resume --out killed --steps 20
+named=$(field best_step killed/summary.json)
+check 'the best model of the checkpoint is there' model_is killed "$named"
+
 if [ "$(id -u)" = 0 ] && unshare --mount true 2>/dev/null; then
   mkdir full
   cat >full.sh <<END

@@ -80,8 +80,9 @@ sl_status sl_file_create(const char *path, sl_file **result) {
   file->fd = -1;
   SL_TRY_OUT(follow_links(path, &file->path));
   const int exists = stat(file->path, &there) == 0;
-  if (!file->path[name_start(file->path)] || (exists && S_ISDIR(there.st_mode)))
+  if (!file->path[name_start(file->path)])
     SL_TRY_OUT(sl_fail(SL_EINVAL, "cannot write %s: it names a folder, not a file", path));
+  if (exists && S_ISDIR(there.st_mode)) SL_TRY_OUT(fail_on("write", path, EISDIR));
   const size_t room = strlen(file->path) + 64;
   if (!(file->temporary = calloc(room, 1))) SL_TRY_OUT(sl_no_memory("for writing %s", path));
   if (exists && !S_ISREG(there.st_mode))

@@ -64,6 +64,7 @@ struct sl_checkpoint_writer {
   pthread_cond_t changed;
   int busy, stop; /* guarded by lock, as are the fields below */
   int64_t step;
+  int64_t written; /* the newest step on disk */
   json_t *header;
   sl_status result; /* not reported to the caller yet */
   char text[TEXT];
@@ -395,7 +396,9 @@ static void *writer_main(void *arg) {
     json_decref(header);
     pthread_mutex_lock(&w->lock);
     w->header = NULL;
-    if (status != SL_OK) {
+    if (status == SL_OK)
+      w->written = w->step;
+    else {
       w->result = status;
       snprintf(w->text, sizeof w->text, "%s", sl_error());
     }
@@ -446,6 +449,13 @@ static sl_status ask(sl_checkpoint_writer *w, int wait) {
   w->result = SL_OK;
   pthread_mutex_unlock(&w->lock);
   return status;
+}
+
+int64_t sl_checkpoint_written(sl_checkpoint_writer *w) {
+  pthread_mutex_lock(&w->lock);
+  const int64_t step = w->written;
+  pthread_mutex_unlock(&w->lock);
+  return step;
 }
 
 sl_status sl_checkpoint_poll(sl_checkpoint_writer *w) { return ask(w, 0); }
@@ -637,7 +647,8 @@ sl_status sl_checkpoint_writer_create(const sl_checkpoint_options *o, sl_checkpo
   if (o->comm != MPI_COMM_NULL) MPI_Comm_rank(o->comm, &rank), MPI_Comm_size(o->comm, &ranks);
   sl_checkpoint_writer *w = calloc(1, sizeof *w);
   if (w) {
-    *w = (sl_checkpoint_writer){.comm = MPI_COMM_NULL, .rank = rank, .ranks = ranks, .keep = o->keep};
+    *w = (sl_checkpoint_writer){
+        .comm = MPI_COMM_NULL, .rank = rank, .ranks = ranks, .keep = o->keep, .written = o->from};
     pthread_mutex_init(&w->lock, NULL), pthread_cond_init(&w->changed, NULL);
     w->sends = calloc((size_t)ranks, sizeof *w->sends), w->bytes = calloc((size_t)ranks, sizeof *w->bytes);
   }

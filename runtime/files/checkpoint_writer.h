@@ -55,6 +55,8 @@ sl_status sl_checkpoint_begin(sl_checkpoint_writer *writer, int64_t step, json_t
  * ranks. Earlier checkpoints stay, and the next one may begin. poll does not wait for a checkpoint being written. */
 sl_status sl_checkpoint_poll(sl_checkpoint_writer *writer);
 sl_status sl_checkpoint_wait(sl_checkpoint_writer *writer);
+/* The step of the newest checkpoint that has been written, or `from` of the options before the first. */
+int64_t sl_checkpoint_written(sl_checkpoint_writer *writer);
 
 /* Of this rank. */
 size_t sl_checkpoint_bytes(const sl_checkpoint_writer *writer); /* of its part, in the file and in memory */

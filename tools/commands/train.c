@@ -49,6 +49,7 @@ static sl_status prepare(sl__trainer *r) {
   SL_TRY(sl__trainer_complete_options(r));
   SL_TRY(sl__ranks_agree(&r->job.ranks, sl__trainer_open_directory(r)));
   if (o->resume) SL_TRY(sl_rundir_rewind_metrics(r->dir, r->job.step));
+  SL_TRY(o->resume ? sl__trainer_recover_best(r) : sl__trainer_forget_kept(r));
   SL_TRY(sl__trainer_open_checkpoints(r));
   r->reached = r->best_step && sl__trainer_reaches(r, &r->best); /* by an earlier start */
   return SL_OK;
@@ -67,6 +68,7 @@ static sl_status run(sl__trainer *r, int *exit_code) {
   if (*exit_code != SL_EXIT_DONE) return SL_OK;
   if (sl__checkpoints_finish(r->checkpoints) != SL_OK && r->job.ranks.rank == 0)
     sl_log(SL_LOG_ERROR, "the last step has no checkpoint, only its model is kept: %s", sl_error());
+  SL_TRY(sl__trainer_forget_kept(r));
   SL_TRY(sl__trainer_finish(r));
   return r->until.measure == SL__UNTIL_NONE || r->reached
              ? SL_OK

@@ -99,6 +99,8 @@ sl_status sl__checkpoints_save(sl__checkpoints *c, int64_t step, json_t *header)
   return status;
 }
 
+int64_t sl__checkpoints_written(const sl__checkpoints *c) { return sl_checkpoint_written(c->writer); }
+
 sl_status sl__checkpoints_finish(sl__checkpoints *c) { return sl_checkpoint_wait(c->writer); }
 
 size_t sl__checkpoints_bytes(const sl__checkpoints *c) { return sl_checkpoint_bytes(c->writer); }

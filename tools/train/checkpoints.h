@@ -33,6 +33,8 @@ int sl__checkpoints_due(const sl__checkpoints *checkpoints, int64_t step, int va
 /* Begins the checkpoint of this step, on every rank, while no task runs; skips a step that is saved already. header: on
  * rank 0, which gives up its ownership; NULL on others. Waits only for the previous checkpoint. */
 sl_status sl__checkpoints_save(sl__checkpoints *checkpoints, int64_t step, json_t *header);
+/* The step of the newest checkpoint on disk that this start has written, or resumed; 0: none. */
+int64_t sl__checkpoints_written(const sl__checkpoints *checkpoints);
 /* Waits for the last checkpoint and returns its status. */
 sl_status sl__checkpoints_finish(sl__checkpoints *checkpoints);
 

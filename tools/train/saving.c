@@ -36,7 +36,8 @@ sl_status sl__trainer_save(sl__trainer *r) {
                           .shown = sums_of(&r->line)};
   r->job.facts.step = r->job.step;
   json_t *header = r->job.ranks.rank == 0 ? sl__checkpoint_header(&r->job.facts, &r->rate, &p, r->configuration) : NULL;
-  return sl__checkpoints_save(r->checkpoints, r->job.step, header);
+  SL_TRY(sl__checkpoints_save(r->checkpoints, r->job.step, header));
+  return sl__trainer_names_best(r);
 }
 
 sl_status sl__trainer_open_checkpoints(sl__trainer *r) {

@@ -43,8 +43,10 @@ typedef struct sl__trainer {
   sl__interval now, line; /* sums since the last line of metrics; sums since the last printed line */
   sl__score validation;   /* of this step, if validated */
   sl__score best;
-  int64_t best_step; /* 0: none yet */
-  int reached;       /* --until's bound */
+  int64_t best_step;                /* 0: none yet */
+  int64_t named_best;               /* rank 0: the best step of the newest checkpoint on disk; 0: none */
+  int64_t naming_best, naming_step; /* of the checkpoint that is being written, and its step */
+  int reached;                      /* --until's bound */
   sl__meter meter;
   double stepping; /* seconds that steps took, without validation */
   sl__clocks clocks;
@@ -101,6 +103,15 @@ sl_status sl__trainer_validate(sl__trainer *run);
 sl_status sl__trainer_test(sl__trainer *run, sl__score *score);
 /* Whether a score meets --until. */
 int sl__trainer_reaches(const sl__trainer *run, const sl__score *score);
+
+/* best.c. Before a better model replaces that of `step`. */
+sl_status sl__trainer_keep_best(sl__trainer *run, int64_t step);
+/* A checkpoint that names best_step is being written, and the one before it is on disk. */
+sl_status sl__trainer_names_best(sl__trainer *run);
+/* Collective, after a resume: model.safetensors becomes the model that the checkpoint names; if that is gone, best_step
+ * is 0. */
+sl_status sl__trainer_recover_best(sl__trainer *run);
+sl_status sl__trainer_forget_kept(sl__trainer *run); /* once the last checkpoint is written */
 
 /* screen.c. */
 void sl__trainer_print_start(const sl__trainer *run);

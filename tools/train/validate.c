@@ -29,6 +29,7 @@ sl_status sl__trainer_validate(sl__trainer *r) {
   json_decref(line);
   if (status != SL_OK) return status;
   if (r->best_step && !better(r, v, &r->best)) return SL_OK;
+  SL_TRY(sl__trainer_keep_best(r, r->best_step));
   r->best = *v;
   r->best_step = r->job.step;
   return sl__trainer_save_model(r);

@@ -1,0 +1,95 @@
+/* The best model and the checkpoints agree. A checkpoint says which step's model is the best; model.safetensors is
+ * replaced as soon as a better one is found, before a checkpoint says so. A kill in between must not leave a checkpoint
+ * whose best model is gone: so the model that a checkpoint on disk names, or one that is being written, stays beside
+ * the new one as model.safetensors.step-N until later checkpoints name another. Rank 0 only. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/file.h"
+#include "runtime/base/log.h"
+#include "tools/train/trainer.h"
+
+#define KEPT ".step-"
+
+static char *kept_path(const sl__trainer *r, int64_t step) {
+  char *path;
+  return asprintf(&path, "%s" KEPT "%lld", sl_rundir_file_path(r->dir, SL_RUNDIR_MODEL), (long long)step) < 0 ? NULL
+                                                                                                              : path;
+}
+
+/* Removes the kept models of all steps but two; -1: none. */
+static sl_status remove_kept(const sl__trainer *r, int64_t one, int64_t other) {
+  const char *model = sl_rundir_file_path(r->dir, SL_RUNDIR_MODEL), *name = strrchr(model, '/') + 1;
+  const size_t n = strlen(name);
+  DIR *folder = opendir(sl_rundir_path(r->dir));
+  if (!folder) return sl_fail(SL_EIO, "cannot read the folder %s: %s", sl_rundir_path(r->dir), strerror(errno));
+  for (struct dirent *d; (d = readdir(folder));) {
+    if (strncmp(d->d_name, name, n) != 0 || strncmp(d->d_name + n, KEPT, strlen(KEPT)) != 0) continue;
+    const int64_t step = atoll(d->d_name + n + strlen(KEPT));
+    if (step != one && step != other) unlinkat(dirfd(folder), d->d_name, 0);
+  }
+  closedir(folder);
+  return SL_OK;
+}
+
+sl_status sl__trainer_keep_best(sl__trainer *r, int64_t step) {
+  if (r->job.ranks.rank > 0 || step == 0 || (step != r->named_best && step != r->naming_best)) return SL_OK;
+  const char *model = sl_rundir_file_path(r->dir, SL_RUNDIR_MODEL);
+  char *path = kept_path(r, step);
+  if (!path) return sl_no_memory("for a path");
+  /* A file system without hard links: for a moment the model has the other name only. */
+  const int failed = link(model, path) != 0 && errno != EEXIST && rename(model, path) != 0 && errno != ENOENT;
+  const sl_status status = failed ? sl_fail(SL_EIO, "cannot keep %s as %s: %s", model, path, strerror(errno)) : SL_OK;
+  free(path);
+  return status;
+}
+
+sl_status sl__trainer_names_best(sl__trainer *r) {
+  if (r->job.ranks.rank > 0) return SL_OK;
+  if (sl__checkpoints_written(r->checkpoints) == r->naming_step) r->named_best = r->naming_best;
+  r->naming_best = r->best_step, r->naming_step = r->job.step;
+  return remove_kept(r, r->named_best, r->naming_best);
+}
+
+sl_status sl__trainer_forget_kept(sl__trainer *r) { return r->job.ranks.rank > 0 ? SL_OK : remove_kept(r, -1, -1); }
+
+/* The step of the model at model.safetensors; -1: none is there, or it cannot be read. */
+static int64_t model_step(const sl__trainer *r) {
+  sl__model_file *file;
+  if (sl__model_open(sl_rundir_file_path(r->dir, SL_RUNDIR_MODEL), &file) != SL_OK) return -1;
+  const int64_t step = sl__model_facts_of(file)->step;
+  sl__model_close(file);
+  return step;
+}
+
+/* Rank 0. *gone: the model that the checkpoint names is no longer there. */
+static sl_status recover(sl__trainer *r, int *gone) {
+  const char *model = sl_rundir_file_path(r->dir, SL_RUNDIR_MODEL);
+  sl_status status = SL_OK;
+  if (r->best_step > 0 && model_step(r) != r->best_step) {
+    char *path = kept_path(r, r->best_step);
+    if (!path) return sl_no_memory("for a path");
+    *gone = rename(path, model) != 0;
+    if (!*gone) status = sl_folder_sync(sl_rundir_path(r->dir));
+    free(path);
+  }
+  if (*gone)
+    sl_log(SL_LOG_WARNING,
+           "%s is not the best model that the checkpoint names, that of step %lld, which is gone: the next validation "
+           "begins a new search",
+           model, (long long)r->best_step);
+  return status == SL_OK ? remove_kept(r, -1, -1) : status;
+}
+
+sl_status sl__trainer_recover_best(sl__trainer *r) {
+  int gone = 0;
+  SL_TRY(sl__ranks_agree(&r->job.ranks, r->job.ranks.rank == 0 ? recover(r, &gone) : SL_OK));
+  if (sl__ranks_sum(&r->job.ranks, gone) > 0) r->best_step = 0;
+  r->named_best = r->naming_best = r->best_step;
+  r->naming_step = r->job.step;
+  return SL_OK;
+}
