@@ -47,7 +47,7 @@ for ranks in 2 3; do
       *) first=$((span * (part - 1) / stalls)) width=$((span / stalls)) ;;
     esac
     at=$((first + seed / 65536 % (width + 1)))
-    name="$ranks ranks, rank $rank stopped after $at of $span ms"
+    moment="$ranks ranks, rank $rank stopped after $at of $span ms"
     code=0
     start $ranks
     sleep "$(awk -v ms=$at 'BEGIN { print ms / 1000 }')"
@@ -55,20 +55,20 @@ for ranks in 2 3; do
     until [ -n "$victim" ] || ! kill -0 $job 2>/dev/null; do victim=$(process_of $rank); done
     if [ -z "$victim" ] || ! kill -STOP "$victim" 2>/dev/null; then
       wait $job || code=$?
-      check "$name: too late, the job had ended" test $code = 0
+      check "$moment: too late, the job had ended" test $code = 0
       continue
     fi
     from=$(ms)
     wait $job || code=$?
     took=$(($(ms) - from))
     if [ $code = 0 ] && ! named $rank; then # its last act was done, and the launcher had heard of it
-      check "$name: too late, the job had ended" wait_until gone "$victim"
+      check "$moment: too late, the job had ended" wait_until gone "$victim"
       continue
     fi
     echo "exit code $code after $took ms" >>out
-    check "$name: named" named $rank
-    [ -z "${LATE-}" ] || check "$name: $took ms later, at most $patience + $LATE s" test $took -le $(((patience + LATE) * 1000))
-    check "$name: no process stays" wait_until gone "$victim"
+    check "$moment: named" named $rank
+    [ -z "${LATE-}" ] || check "$moment: $took ms later, at most $patience + $LATE s" test $took -le $(((patience + LATE) * 1000))
+    check "$moment: no process stays" wait_until gone "$victim"
   done
 done
 finish
