@@ -66,7 +66,7 @@ static void stream_end(stream *s) {
 }
 
 /* Up to n bytes of output; *got < n only at the end of the input. A gzip file that ends early or fails its checksum is
- * an error here; so are bytes behind its end that are no further gzip member. */
+ * an error here; so are bytes behind its end that are neither zero nor a further gzip member. */
 static sl_status stream_read(stream *s, uint8_t *out, size_t n, size_t *got) {
   for (*got = 0; *got < n;) {
     SL_TRY(refill(s));
@@ -78,6 +78,10 @@ static sl_status stream_read(stream *s, uint8_t *out, size_t n, size_t *got) {
       s->at += gave, s->left -= gave;
     } else {
       if (s->member_ended) {
+        while (s->left > 0 && s->at[0] == 0) { /* padding, such as tapes add; gzip ignores it, too */
+          s->at++, s->left--;
+          SL_TRY(refill(s));
+        }
         if (s->left == 0) break;
         if (s->at[0] != 0x1f)
           return sl_fail(SL_EFORMAT, "%s: bytes behind the end of the gzip data; fetch the file again", s->name);

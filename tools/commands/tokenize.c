@@ -211,6 +211,29 @@ static void tell(const sl__options *o, const job *j, int bits, int64_t train, in
          spent[0] > 0 ? 1e-6 * bytes / spent[0] : 0);
 }
 
+/* A kill at any moment leaves no tokens beside the tokenizer of others: the old tokenizer goes first, the new one comes
+ * last. */
+static sl_status commit(job *j, const char *folder, const char *tokenizer, int halves) {
+  char next[4208];
+  if (snprintf(next, sizeof next, "%s.next", tokenizer) >= (int)sizeof next)
+    return sl_fail(SL_EINVAL, "the path is too long: %s", tokenizer);
+  sl_status status = sl_tokenizer_save(j->tokenizer, next);
+  if (status == SL_OK && unlink(tokenizer) != 0 && errno != ENOENT)
+    status = sl_fail(SL_EIO, "cannot replace %s: %s", tokenizer, strerror(errno));
+  if (status == SL_OK) {
+    status = sl_token_file_commit(j->train);
+    j->train = NULL;
+  }
+  if (status == SL_OK && halves) {
+    status = sl_token_file_commit(j->validation);
+    j->validation = NULL;
+  }
+  if (status == SL_OK && rename(next, tokenizer) != 0)
+    status = sl_fail(SL_EIO, "cannot write %s: %s", tokenizer, strerror(errno));
+  if (status != SL_OK) unlink(next);
+  return status == SL_OK ? sl_folder_sync(folder) : status;
+}
+
 static sl_status encode(const sl__options *o, job *j) {
   const int learning = strcmp(o->tokenizer, "train") == 0, halves = o->val_fraction > 0;
   char train[4200], validation[4200], tokenizer[4200];
@@ -249,13 +272,7 @@ static sl_status encode(const sl__options *o, job *j) {
   if (n == 0 || (halves && n_validation == 0))
     return sl_fail(SL_EINVAL, "the text is too short: %lld tokens to train on, %lld for validation", (long long)n,
                    (long long)n_validation);
-  SL_TRY(sl_tokenizer_save(j->tokenizer, tokenizer));
-  status = sl_token_file_commit(j->train);
-  j->train = NULL;
-  if (status == SL_OK && halves) {
-    status = sl_token_file_commit(j->validation);
-    j->validation = NULL;
-  }
+  status = commit(j, o->out, tokenizer, halves);
   if (status == SL_OK) tell(o, j, bits, n, n_validation, spent);
   return status;
 }

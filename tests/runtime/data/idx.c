@@ -182,7 +182,12 @@ static void corrupt_gzip_is_found(void **state) {
   assert_fails(SL_EFORMAT, "corrupt gzip after 612 unpacked bytes (incorrect data check)",
                sl_idx_read_bytes("a.gz", bytes, n, &idx));
   bytes[n - 6] ^= 1;
-  bytes = realloc(bytes, n + 3);
+  bytes = realloc(bytes, n + 600);
+  memset(bytes + n, 0, 600);
+  assert_ok(sl_idx_read_bytes("a.gz", bytes, n + 600, &idx)); /* gzip ignores zeros behind its end, too */
+  sl_idx_clear(&idx);
+  bytes[n + 599] = 'a';
+  assert_fails(SL_EFORMAT, "behind the end of the gzip data", sl_idx_read_bytes("a.gz", bytes, n + 600, &idx));
   memcpy(bytes + n, "abc", 3);
   assert_fails(SL_EFORMAT, "behind the end of the gzip data", sl_idx_read_bytes("a.gz", bytes, n + 3, &idx));
   free(bytes);
