@@ -467,11 +467,22 @@ int sl_checkpoint_sends(const sl_checkpoint_writer *w) { return w->sends[w->rank
 
 /* ---- making one ------------------------------------------------------------------------------------------------- */
 
+/* Writes the folder's own name to the disk: without it, no checkpoint in it would outlive a crash of the machine. */
+static sl_status sync_above(const char *folder) {
+  const char *slash = strrchr(folder, '/');
+  char *above = slash ? strndup(folder, slash > folder ? (size_t)(slash - folder) : 1) : strdup(".");
+  if (!above) return no_memory();
+  const sl_status status = sl_folder_sync(above);
+  free(above);
+  return status;
+}
+
 /* Rank 0: makes the folder, and removes what killed runs left in it. */
 static sl_status prepare_folder(const sl_checkpoint_writer *w, int64_t from) {
   int64_t *steps;
   int n;
   SL_TRY(make_folder(w->folder));
+  SL_TRY(sync_above(w->folder));
   SL_TRY(sl_checkpoint_tidy(w->folder, 0, NULL));
   SL_TRY(sl_checkpoint_newest(w->folder, &steps, &n));
   sl_status status = SL_OK;

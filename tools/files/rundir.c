@@ -193,6 +193,26 @@ static sl_status take_lock(sl_rundir *r) {
   return SL_OK;
 }
 
+/* Brings the marker and the names of the new folders to the disk, so that what is written later can be found after a
+ * crash of the machine. */
+static sl_status sync_made(const sl_rundir *r) {
+  char *folder = strdup(r->path);
+  if (!folder) return sl_no_memory("for %s", r->path);
+  sl_status status = SL_OK;
+  if (fsync(r->marker_fd) != 0 && errno != EINVAL)
+    status = sl_fail(SL_EIO, "cannot write %s: %s", r->files[SL_RUNDIR_MARKER], strerror(errno));
+  if (status == SL_OK) status = sl_folder_sync(folder);
+  for (int left = r->made; left > 0 && status == SL_OK; left--) {
+    char *slash = strrchr(folder, '/');
+    while (slash && slash > folder && slash[-1] == '/') slash--;
+    if (slash) slash[slash == folder] = '\0'; /* the root keeps its slash */
+    status = sl_folder_sync(slash ? folder : ".");
+    if (!slash) break;
+  }
+  free(folder);
+  return status;
+}
+
 static void free_rundir(sl_rundir *r) {
   if (r->metrics_fd >= 0) close(r->metrics_fd);
   if (r->marker_fd >= 0) close(r->marker_fd);
@@ -223,6 +243,7 @@ sl_status sl_rundir_open(const char *path, const char *name, sl_rundir_mode mode
     if (exists) SL_TRY_OUT(take_existing(r));
   }
   SL_TRY_OUT(take_lock(r));
+  SL_TRY_OUT(sync_made(r));
   locked = 1;
   if (exists) SL_TRY_OUT(remove_files(r->path, mode == SL_RUNDIR_RESUME, &others));
   *result = r;
@@ -236,11 +257,14 @@ out:
   return status;
 }
 
+sl_status sl_rundir_sync_metrics(sl_rundir *r) {
+  if (!r || r->metrics_fd < 0 || fsync(r->metrics_fd) == 0 || errno == EINVAL) return SL_OK;
+  return sl_fail(SL_EIO, "cannot write %s: %s", r->files[SL_RUNDIR_METRICS], strerror(errno));
+}
+
 sl_status sl_rundir_close(sl_rundir *r) {
   if (!r) return SL_OK;
-  sl_status status = SL_OK;
-  if (r->metrics_fd >= 0 && fsync(r->metrics_fd) != 0 && errno != EINVAL)
-    status = sl_fail(SL_EIO, "cannot write %s: %s", r->files[SL_RUNDIR_METRICS], strerror(errno));
+  const sl_status status = sl_rundir_sync_metrics(r);
   free_rundir(r);
   return status;
 }
@@ -269,7 +293,7 @@ sl_status sl_rundir_write_text(sl_rundir *r, sl_rundir_file file, const char *te
 static sl_status open_metrics(sl_rundir *r) {
   if (r->metrics_fd >= 0) return SL_OK;
   r->metrics_fd = open(r->files[SL_RUNDIR_METRICS], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (r->metrics_fd >= 0) return SL_OK;
+  if (r->metrics_fd >= 0) return sl_folder_sync(r->path);
   return sl_fail(SL_EIO, "cannot write %s: %s", r->files[SL_RUNDIR_METRICS], strerror(errno));
 }
 

@@ -63,6 +63,9 @@ sl_status sl_rundir_write_text(sl_rundir *rundir, sl_rundir_file file, const cha
 /* Appends one object to metrics.jsonl as one line by one write(2); on failure (a full disk) no part of the line stays.
  */
 sl_status sl_rundir_append_metrics(sl_rundir *rundir, const json_t *object);
+/* Brings the lines so far to the disk, as closing does: before a checkpoint, since a run that goes on from it needs the
+ * lines before. SL_EIO. */
+sl_status sl_rundir_sync_metrics(sl_rundir *rundir);
 /* For a resumed run: drops lines whose "step" is above the given one, and a torn last line. */
 sl_status sl_rundir_rewind_metrics(sl_rundir *rundir, int64_t step);
 

@@ -1,4 +1,6 @@
 /* A run to checkpoints, and back from one. */
+#include "runtime/base/log.h"
+#include "tools/files/rundir.h"
 #include "tools/train/trainer.h"
 
 static void take_sums(sl__interval *i, const sl__sums *sums) {
@@ -35,6 +37,8 @@ sl_status sl__trainer_save(sl__trainer *r) {
                           .metrics = sums_of(&r->now),
                           .shown = sums_of(&r->line)};
   r->job.facts.step = r->job.step;
+  /* No failure of the checkpoint, which all ranks write together. */
+  if (sl_rundir_sync_metrics(r->dir) != SL_OK) sl_log(SL_LOG_WARNING, "%s", sl_error());
   json_t *header = r->job.ranks.rank == 0 ? sl__checkpoint_header(&r->job.facts, &r->rate, &p, r->configuration) : NULL;
   SL_TRY(sl__checkpoints_save(r->checkpoints, r->job.step, header));
   return sl__trainer_names_best(r);

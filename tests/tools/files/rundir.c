@@ -8,11 +8,29 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "tests/support/scratch.h"
+
+/* Stands in front of libc's, and notes what was brought to the disk. */
+static char synced[4096];
+int fsync(int fd) {
+  char link[64], path[512];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  const ssize_t n = readlink(link, path, sizeof path - 1);
+  const size_t used = strlen(synced);
+  if (n > 0) snprintf(synced + used, sizeof synced - used, "%.*s\n", (int)n, path);
+  return (int)syscall(SYS_fsync, fd);
+}
+
+static void assert_synced(const char *path) {
+  char line[512];
+  snprintf(line, sizeof line, "%s\n", path);
+  if (!strstr(synced, line)) fail_msg("%s was not brought to the disk, only:\n%s", path, synced);
+}
 
 static sl_status open_at(const char *path, sl_rundir_mode mode, sl_rundir **r) {
   return sl_rundir_open(path, "mlp", mode, r);
@@ -272,6 +290,28 @@ static void metrics_rewind(void **state) {
   assert_ok(sl_rundir_close(r));
 }
 
+/* After a crash of the machine, the names of all that was made must be there, and the lines before a checkpoint. */
+static void brought_to_the_disk(void **state) {
+  const char *path = scratch_path(*state, "a/b/c");
+  sl_rundir *r;
+  synced[0] = '\0';
+  assert_ok(open_at(path, SL_RUNDIR_NEW, &r));
+  assert_synced(scratch_path(*state, "a/b/c/.starling-run"));
+  assert_synced(path);
+  assert_synced(scratch_path(*state, "a/b"));
+  assert_synced(scratch_path(*state, "a"));
+  assert_synced(*state);
+  synced[0] = '\0';
+  assert_ok(append(r, 1));
+  assert_synced(path); /* the name of the metrics */
+  assert_ok(append(r, 2));
+  assert_null(strstr(synced, "metrics.jsonl"));
+  assert_ok(sl_rundir_sync_metrics(r));
+  assert_synced(scratch_path(path, "metrics.jsonl"));
+  assert_ok(sl_rundir_close(r));
+  assert_ok(sl_rundir_sync_metrics(NULL));
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
   const struct CMUnitTest tests[] = {
@@ -288,6 +328,7 @@ int main(void) {
       TEST(torn_lines_are_taken_back),
       TEST(full_device_is_reported),
       TEST(metrics_rewind),
+      TEST(brought_to_the_disk),
       TEST(full_disk), /* last: it changes the process's view of the file systems */
   };
   return cmocka_run_group_tests_name("rundir", tests, NULL, NULL);
