@@ -71,4 +71,15 @@ for ranks in 2 3; do
     check "$moment: no process stays" wait_until gone "$victim"
   done
 done
+
+# A rank that reads its data for longer than the others is no stall: it is heard of, and reading may take long.
+cp -r data slow
+rm slow/train-images-idx3-ubyte
+mkfifo slow/train-images-idx3-ubyte
+{ sleep $((2 * patience + 2)) && cat data/train-images-idx3-ubyte; } >slow/train-images-idx3-ubyte &
+code=0
+for_rank="$starling train mlp --batch 60 --leaves 2 --workers 1 --steps 2 --stall-timeout $patience --quiet --out b"
+# shellcheck disable=SC2086 # several words
+$limit "$MPIEXEC" -n 1 $for_rank --data data : -n 1 $for_rank --data slow >out 2>err || code=$?
+check 'a rank that reads its data for long is waited for' test $code = 0
 finish

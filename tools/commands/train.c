@@ -1,6 +1,7 @@
 /* starling train: a run from its options to its summary. The parts are in tools/train. */
 #include <stdlib.h>
 
+#include "runtime/base/activity.h"
 #include "runtime/base/log.h"
 #include "runtime/base/time.h"
 #include "runtime/machine/environment.h"
@@ -56,7 +57,10 @@ static sl_status prepare(sl__trainer *r) {
 }
 
 static sl_status run(sl__trainer *r, int *exit_code) {
-  SL_TRY(prepare(r));
+  sl_activity_begin(SL_WORKS_LONG, "the start of the job"); /* a rank may read data for longer than the others */
+  const sl_status prepared = prepare(r);
+  sl_activity_end();
+  SL_TRY(prepared);
   sl__catch_signals();
   sl__trainer_print_start(r);
   r->began = sl_now();

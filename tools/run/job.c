@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/activity.h"
 #include "tools/run/session.h"
 #include "tools/run/watch.h"
 
@@ -54,7 +55,7 @@ sl_status sl__job_plan(sl__job *j) {
   return sl__balance_open(j->runtime, j->o->balance ? j->o->balance : "even", &j->ranks, &j->facts.plan, &j->balance);
 }
 
-sl_status sl__job_data(sl__job *j, int made_up) {
+static sl_status open_data(sl__job *j, int made_up) {
   const sl__options *o = j->o;
   const sl__model_facts *f = &j->facts;
   sl__data_options options = {.model = f->model, .path = o->data, .seed = f->plan.seed, .length = o->length};
@@ -76,6 +77,13 @@ sl_status sl__job_data(sl__job *j, int made_up) {
   j->facts.data = j->data.model;
   j->facts.class_names = j->data.class_names;
   return settle_vocabulary(j);
+}
+
+sl_status sl__job_data(sl__job *j, int made_up) {
+  sl_activity_begin(SL_WORKS_LONG, "the data"); /* a rank's disk may be slower than the others' */
+  const sl_status status = open_data(j, made_up);
+  sl_activity_end();
+  return status;
 }
 
 /* ---- programs --------------------------------------------------------------------------------------------------- */

@@ -17,7 +17,15 @@
 #include "runtime/machine/comm.h"
 #include "runtime/machine/runtime.h"
 
-enum { LISTENERS = 2, MOST_PROGRAMS = 4, TAG = 0x5717, TEXT = 160, MOST_SIBLINGS = 512, RECENT_S = 3 };
+enum {
+  LISTENERS = 2,
+  MOST_PROGRAMS = 4,
+  TAG = 0x5717,
+  TEXT = 160,
+  MOST_SIBLINGS = 512,
+  RECENT_S = 3,
+  MORE_PATIENCE = 10
+};
 
 /* What a rank says. */
 typedef struct word {
@@ -161,6 +169,7 @@ static void end_alone(double seconds) {
   for (int i = 0; i < n; i++) stopped += found[i].state == 'T' || found[i].state == 't';
   for (int i = 0; i < n && at < sizeof text - 256; i++) {
     if (found[i].rank == w.rank || (stopped && found[i].state != 'T' && found[i].state != 't')) continue;
+    if (found[i].rank < 0) continue; /* the launcher's own, or not begun yet */
     at += (size_t)snprintf(text + at, sizeof text - at, "%srank %d (process %ld of this host%s)", between,
                            found[i].rank, (long)found[i].pid, stopped ? ", stopped by a signal" : "");
     between = ", ";
@@ -231,16 +240,16 @@ static double exchange_stalled(char *what, size_t n) {
   return seconds;
 }
 
-/* For how long no rank that this one hears of has moved, while one waits; 0: none waits, or one does what may take
- * long. */
-static double all_stalled(char *what, size_t n) {
+/* For how long no rank that this one hears of has moved, while one waits; 0: none waits. *patience: how long that may
+ * last, more if a rank that is heard of does what may take long. */
+static double all_stalled(char *what, size_t n, double *patience) {
   double moved = 0;
   int waiting = -1;
   for (int r = w.ranks - 1; r >= 0; r--) {
     const heard *h = &w.heard[r];
     if (h->moved > moved) moved = h->moved;
     if (h->when == 0) continue;
-    if (h->last.works_long > 0 && sl_seconds() - h->when < RECENT_S) return 0;
+    if (h->last.works_long > 0 && sl_seconds() - h->when < RECENT_S) *patience = MORE_PATIENCE * w.patience;
     if (h->last.waits > 0) waiting = r;
   }
   if (waiting < 0) return 0;
@@ -254,9 +263,9 @@ static void look_for_stalls(void) {
   /* Exactly one rank prints: the first listener that is not late itself. */
   const double order = 0.3 * w.rank + (listens() ? 0 : 2 + w.patience), if_late = 5;
   char what[256];
-  double seconds = exchange_stalled(what, sizeof what);
-  if (seconds == 0) seconds = all_stalled(what, sizeof what);
-  if (seconds > w.patience + order + (w.late[w.rank] ? if_late : 0)) end_job(seconds, what);
+  double patience = w.patience, seconds = exchange_stalled(what, sizeof what);
+  if (seconds == 0) seconds = all_stalled(what, sizeof what, &patience);
+  if (seconds > patience + order + (w.late[w.rank] ? if_late : 0)) end_job(seconds, what);
 }
 
 /* ---- the thread ------------------------------------------------------------------------------------------------- */

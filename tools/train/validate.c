@@ -1,6 +1,7 @@
 /* Validates during training, keeps the best model, and tests it at the end. */
 #include <math.h>
 
+#include "runtime/base/activity.h"
 #include "runtime/base/time.h"
 #include "tools/train/trainer.h"
 
@@ -37,9 +38,13 @@ sl_status sl__trainer_validate(sl__trainer *r) {
 
 static sl_status read_best(sl__trainer *r) {
   sl__model_file *file;
-  SL_TRY(sl__model_open(sl_rundir_file_path(r->dir, SL_RUNDIR_MODEL), &file));
-  const sl_status status = sl__model_read(file, r->job.store, r->job.evaluator.network.graph);
-  sl__model_close(file);
+  sl_activity_begin(SL_WORKS_LONG, "the best model");
+  sl_status status = sl__model_open(sl_rundir_file_path(r->dir, SL_RUNDIR_MODEL), &file);
+  if (status == SL_OK) {
+    status = sl__model_read(file, r->job.store, r->job.evaluator.network.graph);
+    sl__model_close(file);
+  }
+  sl_activity_end();
   return status;
 }
 
