@@ -167,5 +167,5 @@ int64_t sl_model_vocabulary(const sl_model *model) { return sl_model_size(model,
 
 int64_t sl_model_length(const sl_model *model) {
   const int64_t positions = sl_model_size(model, "positions");
-  return positions > 0 && positions < model->length ? positions : model->length;
+  return positions > 0 && positions < model->usual.length ? positions : model->usual.length;
 }

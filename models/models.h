@@ -2,8 +2,8 @@
 #ifndef SL_MODELS_H
 #define SL_MODELS_H
 
-#include "codelets/codelets.h"
 #include "codelets/training.h"
+#include "models/data_kind.h"
 #include "models/rate.h"
 #include "models/size.h"
 #include "tasks/graph/graph.h"
@@ -13,36 +13,21 @@
 extern "C" {
 #endif
 
-/* What a model is built for; it comes from the data set. Images of height x width x channels in `classes` classes; or,
- * where length is above 0, windows of that many tokens out of a vocabulary of `classes`. */
-typedef struct sl_model_data {
-  int64_t height, width, channels, classes;
-  int64_t length;
-  sl_masking masking; /* masked language models: of the vocabulary; to = 0: the model's usual one */
-  /* Of pixels, as parts of 255 (0 to 1), of each channel; with more than SL_MAX_CHANNELS the first is for all. */
-  double mean[SL_MAX_CHANNELS], deviation[SL_MAX_CHANNELS];
-} sl_model_data;
-
-/* What is learned: the class of an image; of each token of a window the one that follows; the tokens that were masked.
- */
-typedef enum sl_task { SL_TASK_CLASSIFY, SL_TASK_NEXT_TOKEN, SL_TASK_MASKED_TOKEN } sl_task;
-
 /* A family: networks that one function builds and that differ in their sizes alone. */
 typedef struct sl_family sl_family;
-typedef struct sl_model sl_model;
 struct sl_family {
-  const char *name;    /* "gpt2" */
-  const char *summary; /* "decoder-only transformers ..." */
-  sl_task task;
-  const sl_size *sizes; /* the rows of its table; NULL: it has no sizes */
-  size_t size_bytes;    /* of its struct of sizes */
+  const char *name;         /* "gpt2" */
+  const char *summary;      /* "decoder-only transformers ..." */
+  const sl_data_kind *data; /* that it reads, which also says what is learned: &sl_data_images */
+  const sl_size *sizes;     /* the rows of its table; NULL: it has no sizes */
+  size_t size_bytes;        /* of its struct of sizes */
   /* Derives the members that are open, and checks what goes together; the text names the sizes. NULL: nothing to do. */
   sl_status (*complete)(void *sizes);
   /* Adds the layers from x (images F32 [B, H, W, C], or tokens I32 [B, T]) to the logits ([B, classes], or [B, T,
    * classes]). sizes: complete. training: 1 in a training step. */
   sl_value (*build)(sl_graph *graph, sl_value x, const sl_model_data *data, const void *sizes,
                     const sl_training *options, int training);
-  int any_image;                            /* 1: images of any height and width fit the same parameters */
+  int any_size;                             /* 1: samples of any size fit the same parameters */
   sl_masking (*masking)(const void *sizes); /* of masked language models; sizes: complete */
   const sl_model *models;                   /* those of the list; the last has no name */
 };
@@ -52,13 +37,12 @@ struct sl_model {
   const char *name;
   const char *summary; /* "GPT-2, 124 million parameters" */
   const sl_family *family;
-  const void *sizes;         /* of the family's struct; open members are derived */
-  int64_t batch;             /* usual global batch */
-  int epochs;                /* usual length */
-  sl_rate_kind rate;         /* usual schedule ... */
-  double warmup;             /* ... and its warm-up, as a part of all steps */
-  int64_t length;            /* language models: usual tokens of a window */
-  int64_t image[3], classes; /* models of images: usual height, width, channels, and classes; 0: 28 x 28 x 1, and 10 */
+  const void *sizes;   /* of the family's struct; open members are derived */
+  int64_t batch;       /* usual global batch */
+  int epochs;          /* usual length */
+  sl_rate_kind rate;   /* usual schedule ... */
+  double warmup;       /* ... and its warm-up, as a part of all steps */
+  sl_model_data usual; /* usual sizes of its data; open ones are the kind's: images of 28 x 28 x 1 in 10 classes */
   sl_training training;
 };
 

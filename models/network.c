@@ -6,20 +6,6 @@
 #include "models/models.h"
 #include "tasks/graph/gradient.h"
 
-/* The data's own masking, else that of the model's sizes for the data's vocabulary. */
-static sl_status find_masking(const sl_model *model, const sl_model_data *data, sl_masking *m) {
-  *m = data->masking;
-  if (m->to > 0 || !model->family->masking) return SL_OK;
-  sl_model *sized, *whole = NULL;
-  char vocabulary[40];
-  snprintf(vocabulary, sizeof vocabulary, "vocabulary=%lld", (long long)data->classes);
-  SL_TRY(sl_model_sized(model, vocabulary, &sized));
-  const sl_status status = sl_model_complete(sized, &whole);
-  if (status == SL_OK) *m = model->family->masking(whole->sizes);
-  free(sized), free(whole);
-  return status;
-}
-
 /* The layers, for sizes that may be open. */
 static sl_value build(const sl_model *model, sl_graph *g, sl_value x, const sl_model_data *data,
                       const sl_training *options, int training) {
@@ -39,25 +25,12 @@ static sl_status forward(const sl_model *model, const sl_model_data *data, const
   n->graph = sl_graph_new(batch);
   if (!n->graph) return sl_fail(SL_ENOMEM, "no memory for a graph");
   sl_graph *g = n->graph;
+  const sl_data_kind *kind = model->family->data;
+  if (!kind) return sl_fail(SL_EINVAL, "family %s names no kind of data", model->family->name);
   sl_value labels = sl_input(g, "labels", SL_SLOT_LABELS, SL_I32, sl_shape_make(NULL, 0)), x;
-  const sl_value_info *info;
-  if (model->family->task == SL_TASK_NEXT_TOKEN) {
-    x = sl_input(g, "windows", SL_SLOT_IMAGES, SL_I32, SL_SHAPE(data->length + 1));
-    info = sl_graph_value(g, x);
-    x = sl_next_tokens(g, "tokens", x, labels, &labels);
-  } else if (model->family->task == SL_TASK_MASKED_TOKEN) {
-    x = sl_input(g, "windows", SL_SLOT_IMAGES, SL_I32, SL_SHAPE(data->length));
-    info = sl_graph_value(g, x);
-    sl_masking masking;
-    SL_TRY(find_masking(model, data, &masking));
-    x = sl_mask_tokens(g, "tokens", x, labels, &masking, &labels);
-  } else {
-    x = sl_input(g, "images", SL_SLOT_IMAGES, SL_U8, SL_SHAPE(data->height, data->width, data->channels));
-    info = sl_graph_value(g, x);
-    x = sl_normalize(g, "normalize", x, data->channels > SL_MAX_CHANNELS ? 1 : data->channels, data->mean,
-                     data->deviation);
-  }
-  if (info) n->sample_bytes = (size_t)sl_shape_row(&info->shape) * sl_dtype_bytes(info->dtype);
+  x = sl_input(g, kind->samples, SL_SLOT_IMAGES, kind->dtype, kind->shape(data));
+  SL_TRY(kind->prepare(g, model, data, x, labels, &x, &labels));
+  n->sample_bytes = sl_data_sample_bytes(kind, data);
   n->logits = build(model, g, x, data, options, training);
   n->count = sl_count_targets(g, "count", labels);
   n->loss = training && options->smoothing > 0
@@ -65,8 +38,7 @@ static sl_status forward(const sl_model *model, const sl_model_data *data, const
                 : sl_cross_entropy(g, "loss", n->logits, labels, n->count);
   n->correct = sl_accuracy(g, "accuracy", n->logits, labels);
   n->top5 = training ? SL_NONE : sl_accuracy_top(g, "top5", n->logits, labels, 5);
-  n->probabilities =
-      training || model->family->task != SL_TASK_CLASSIFY ? SL_NONE : sl_softmax(g, "softmax", n->logits);
+  n->probabilities = training || !kind->classifies ? SL_NONE : sl_softmax(g, "softmax", n->logits);
   return sl_graph_status(g);
 }
 

@@ -31,7 +31,8 @@ codelets/inputs: codelets codelets/kernels
 codelets/layers: codelets codelets/kernels
 codelets/losses: codelets codelets/kernels
 codelets/optimizers: codelets codelets/kernels
-models: codelets runtime/base tasks/graph
+models: codelets runtime/base runtime/data tasks/graph
+models/data: models runtime/base runtime/data runtime/text
 models/networks: models
 models/interchange: models runtime/base runtime/files runtime/machine
 tools/settings:
@@ -101,7 +102,7 @@ grep -rnE '^ *# *include *"tools/' examples --include='*.[ch]' >>"$found"
 report 'tools and examples include from neither examples nor tests' "$found"
 
 # Installed headers include neither config.h nor headers that are not installed.
-installed=$(awk '/^(RUNTIME|TASKS|CODELETS|CODELETS_MADE|MODELS)_H =/ { on = 1 } on { for (i = 1; i <= NF; i++) if ($i ~ /\.(h|def)$/) print $i; on = /\\$/ }' Makefile.am)
+installed=$(awk '/^(RUNTIME|TASKS|CODELETS|CODELETS_MADE|MODELS|MODELS_MADE)_H =/ { on = 1 } on { for (i = 1; i <= NF; i++) if ($i ~ /\.(h|def)$/) print $i; on = /\\$/ }' Makefile.am)
 for header in $installed; do [ ! -e "$header" ] || grep -HnE '# *include *[<"](config|commit)\.h' "$header"; done >"$found"
 report 'no installed header includes config.h' "$found"
 for header in $installed; do

@@ -90,7 +90,7 @@ static sl_value build(sl_graph *g, sl_value x, const sl_model_data *data, const 
 #define BERT(text, what, T, rate_, ...)                                                                                \
   {                                                                                                                    \
     .name = text, .summary = what, .family = &sl_family_bert, .sizes = &(const sl_bert_size){__VA_ARGS__}, .batch = 8, \
-    .epochs = 1, .rate = SL_RATE_LINEAR, .warmup = 0.05, .length = T,                                                  \
+    .epochs = 1, .rate = SL_RATE_LINEAR, .warmup = 0.05, .usual = {.length = T},                                       \
     .training = {.optimizer = SL_OPTIMIZER_ADAMW,                                                                      \
                  .learning_rate = rate_,                                                                               \
                  .momentum = 0.9,                                                                                      \
@@ -113,7 +113,7 @@ static const sl_model models[] = {
 const sl_family sl_family_bert = {
     .name = "bert",
     .summary = "encoder transformers that restore masked tokens (Devlin et al. 2019)",
-    .task = SL_TASK_MASKED_TOKEN,
+    .data = &sl_data_masked_tokens,
     .sizes = table,
     .size_bytes = sizeof(sl_bert_size),
     .complete = complete,

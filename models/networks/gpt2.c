@@ -57,7 +57,7 @@ static sl_value build(sl_graph *g, sl_value x, const sl_model_data *data, const 
 #define GPT(text, what, B, T, ...)                                                                                    \
   {                                                                                                                   \
     .name = text, .summary = what, .family = &sl_family_gpt2, .sizes = &(const sl_gpt_size){__VA_ARGS__}, .batch = B, \
-    .epochs = 1, .rate = SL_RATE_COSINE, .warmup = 0.05, .length = T,                                                 \
+    .epochs = 1, .rate = SL_RATE_COSINE, .warmup = 0.05, .usual = {.length = T},                                      \
     .training = {.optimizer = SL_OPTIMIZER_ADAMW,                                                                     \
                  .learning_rate = 6e-4,                                                                               \
                  .momentum = 0.9,                                                                                     \
@@ -84,7 +84,7 @@ static const sl_model models[] = {
 const sl_family sl_family_gpt2 = {
     .name = "gpt2",
     .summary = "decoder-only transformers with a head tied to the token embedding (Radford et al. 2019)",
-    .task = SL_TASK_NEXT_TOKEN,
+    .data = &sl_data_tokens,
     .sizes = table,
     .size_bytes = sizeof(sl_gpt_size),
     .complete = complete,

@@ -49,6 +49,7 @@ static const sl_model models[] = {
 const sl_family sl_family_lenet = {
     .name = "lenet",
     .summary = "two convolutions and two linear layers (after LeCun et al. 1998)",
+    .data = &sl_data_images,
     .sizes = table,
     .size_bytes = sizeof(lenet_size),
     .build = build,

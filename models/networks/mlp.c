@@ -48,6 +48,7 @@ static const sl_model models[] = {
 const sl_family sl_family_mlp = {
     .name = "mlp",
     .summary = "perceptrons with rectifiers",
+    .data = &sl_data_images,
     .sizes = table,
     .size_bytes = sizeof(mlp_size),
     .build = build,

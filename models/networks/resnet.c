@@ -122,7 +122,7 @@ static sl_value build(sl_graph *g, sl_value x, const sl_model_data *data, const 
 #define RESNET(text, what, B, E, SIZE, CLASSES, DECAY, ...)                                                    \
   {                                                                                                            \
     .name = text, .summary = what, .family = &sl_family_resnet, .sizes = &(const sl_resnet_size){__VA_ARGS__}, \
-    .batch = B, .epochs = E, .rate = SL_RATE_COSINE, .warmup = 0.05, .image = {SIZE}, .classes = CLASSES,      \
+    .batch = B, .epochs = E, .rate = SL_RATE_COSINE, .warmup = 0.05, .usual = {SIZE, CLASSES},                 \
     .training = {.optimizer = SL_OPTIMIZER_SGD,                                                                \
                  .learning_rate = 0.1,                                                                         \
                  .momentum = 0.9,                                                                              \
@@ -149,10 +149,11 @@ static const sl_model models[] = {
 const sl_family sl_family_resnet = {
     .name = "resnet",
     .summary = "residual networks (He et al. 2015), layers and names as torchvision's",
+    .data = &sl_data_images,
     .sizes = table,
     .size_bytes = sizeof(sl_resnet_size),
     .complete = complete,
     .build = build,
-    .any_image = 1,
+    .any_size = 1,
     .models = models,
 };

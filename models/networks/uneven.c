@@ -66,6 +66,7 @@ static const sl_model models[] = {
 const sl_family sl_family_uneven = {
     .name = "uneven",
     .summary = "a chain of short tasks beside independent long ones, to tell schedulers apart",
+    .data = &sl_data_images,
     .sizes = table,
     .size_bytes = sizeof(uneven_size),
     .build = build,

@@ -91,7 +91,7 @@ static sl_value build(sl_graph *g, sl_value x, const sl_model_data *data, const 
 #define VIT(text, what, B, E, WARMUP, RATE, DECAY, H, W, CHANNELS, CLASSES, ...)                                     \
   {                                                                                                                  \
     .name = text, .summary = what, .family = &sl_family_vit, .sizes = &(const sl_vit_size){__VA_ARGS__}, .batch = B, \
-    .epochs = E, .rate = SL_RATE_COSINE, .warmup = WARMUP, .image = {H, W, CHANNELS}, .classes = CLASSES,            \
+    .epochs = E, .rate = SL_RATE_COSINE, .warmup = WARMUP, .usual = {H, W, CHANNELS, CLASSES},                       \
     .training = {.optimizer = SL_OPTIMIZER_ADAMW,                                                                    \
                  .learning_rate = RATE,                                                                              \
                  .momentum = 0.9,                                                                                    \
@@ -114,6 +114,7 @@ static const sl_model models[] = {
 const sl_family sl_family_vit = {
     .name = "vit",
     .summary = "vision transformers over patches of an image (Dosovitskiy et al. 2021)",
+    .data = &sl_data_images,
     .sizes = table,
     .size_bytes = sizeof(sl_vit_size),
     .complete = complete,

@@ -37,8 +37,6 @@ typedef struct sl_image_set {
   sl_idx_mapping map;    /* ... the large file that holds them */
 } sl_image_set;
 
-typedef enum sl_split { SL_SPLIT_TRAIN, SL_SPLIT_VALIDATION, SL_SPLIT_TEST, SL_SPLIT_COUNT } sl_split;
-
 typedef struct sl_dataset {
   char *directory;
   int64_t height, width, channels; /* of every image */

@@ -21,6 +21,9 @@
 extern "C" {
 #endif
 
+/* The parts of a data set. */
+typedef enum sl_split { SL_SPLIT_TRAIN, SL_SPLIT_VALIDATION, SL_SPLIT_TEST, SL_SPLIT_COUNT } sl_split;
+
 /* A source of n samples of sample_bytes bytes each. */
 typedef struct sl_sample_source {
   int64_t n;           /* samples, >= 1 for training */

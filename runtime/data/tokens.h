@@ -9,7 +9,6 @@
 #include <stdint.h>
 
 #include "runtime/base/status.h"
-#include "runtime/data/dataset.h"
 #include "runtime/data/loader.h"
 
 #ifdef __cplusplus

@@ -49,7 +49,7 @@ static const sl_model gpt = {
     .name = "gpt",
     .family = &sl_family_gpt2,
     .sizes = &(const sl_gpt_size){.layers = 2, .heads = 2, .width = 32, .positions = 16},
-    .length = LENGTH,
+    .usual = {.length = LENGTH},
     .training = {.optimizer = SL_OPTIMIZER_ADAMW, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .decay = 0.01}};
 
 /* A BERT in small, whose windows have padding at their ends (lengths), and some targets that do not count. */
@@ -62,12 +62,12 @@ static sl_value build_bert(sl_graph *g, sl_value x, const sl_model_data *d, cons
 }
 /* Targets that PyTorch can have too. */
 static const sl_family padded_bert = {
-    .name = "bert", .task = SL_TASK_NEXT_TOKEN, .size_bytes = sizeof(sl_bert_size), .build = build_bert};
+    .name = "bert", .data = &sl_data_tokens, .size_bytes = sizeof(sl_bert_size), .build = build_bert};
 static const sl_model bert = {
     .name = "bert",
     .family = &padded_bert,
     .sizes = &(const sl_bert_size){.layers = 2, .heads = 2, .width = 32, .positions = 16, .type = 1},
-    .length = LENGTH,
+    .usual = {.length = LENGTH},
     .training = {.optimizer = SL_OPTIMIZER_ADAMW, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .decay = 0.01}};
 
 /* Small residual networks and a small vision transformer, over images whose sides are odd. */

@@ -15,7 +15,7 @@ enum { BATCH = 8, LENGTH = 21, VOCABULARY = 41, STEPS = 3 };
 static const sl_model gpt = {.name = "gpt",
                              .family = &sl_family_gpt2,
                              .sizes = &(const sl_gpt_size){.layers = 3, .heads = 2, .width = 32, .positions = 32},
-                             .length = LENGTH,
+                             .usual = {.length = LENGTH},
                              .training = {.optimizer = SL_OPTIMIZER_ADAMW,
                                           .beta1 = 0.9,
                                           .beta2 = 0.999,

@@ -7,7 +7,6 @@
 #include "runtime/base/file.h"
 #include "tasks/starpu/program.h"
 #include "tools/files/model_file.h"
-#include "tools/run/data.h"
 
 static sl_status run(int argc, char **argv) {
   sl_runtime_options options = sl_runtime_defaults();

@@ -8,6 +8,7 @@ static const struct {
   const char *setting, *option;
 } table[] = {
     {"calibrate", "--calibrate"},
+    {"data", "--data"},
     {"directory", "--data"},
     {"gpus", "--gpus"},
     {"path", "--out"},

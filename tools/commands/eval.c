@@ -21,18 +21,17 @@ static sl_status find_data(sl__options *o) {
   return stat(path, &info) == 0 ? sl__options_data_of(path, &o->data) : SL_OK;
 }
 
-/* Settles the images' height and width where the model takes any. */
+/* Settles the samples' size where the model takes any. */
 static sl_status check_data(sl__job *j) {
-  const sl__data *d = &j->data;
+  const sl_data *d = &j->data;
   const sl__model_file *file = j->file;
   const sl_model_data *here = &d->model;
   sl_model_data *m = &j->facts.data;
   char theirs[96], mine[96];
-  if (j->facts.model->family->any_image) m->height = here->height, m->width = here->width;
-  if (here->height != m->height || here->width != m->width || here->channels != m->channels)
-    return sl_fail(SL_ESHAPE, "%s has %s, the model %s takes %s", d->path,
-                   sl__data_text(d->kind, here, theirs, sizeof theirs), sl__model_path(file),
-                   sl__data_text(d->kind, m, mine, sizeof mine) + strlen("images of "));
+  if (j->facts.model->family->any_size) d->kind->resize(here, m);
+  if (strcmp(d->kind->size(here, theirs, sizeof theirs), d->kind->size(m, mine, sizeof mine)) != 0)
+    return sl_fail(SL_ESHAPE, "%s has %s of %s, the model %s takes %s", d->path, d->kind->samples, theirs,
+                   sl__model_path(file), mine);
   if (here->classes > m->classes)
     return sl_fail(SL_ESHAPE, "%s has %lld classes, the model %s tells %lld apart", d->path, (long long)here->classes,
                    sl__model_path(file), (long long)m->classes);
@@ -77,7 +76,7 @@ static sl_status run(sl__job *j, sl__options *o) {
   if (j->facts.data.length > 0) sl__option_default_integer(&o->length, j->facts.data.length);
   SL_TRY(sl__job_plan(j));
   SL_TRY(sl__job_build_evaluator(j));
-  SL_TRY(sl__evaluate(&j->evaluator, sl__data_source(&j->data, (sl_split)split), &score));
+  SL_TRY(sl__evaluate(&j->evaluator, sl_data_source(&j->data, (sl_split)split), &score));
   if (j->ranks.rank == 0) (o->json ? print_json : print_text)(j, splits[split], &score);
   return SL_OK;
 }

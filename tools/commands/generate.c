@@ -168,7 +168,7 @@ static sl_status run(writer *w, const sl__options *o) {
   sl__job *j = &w->job;
   SL_TRY(sl__job_file(j, o));
   const sl__model_facts *f = w->facts = &j->facts;
-  if (f->model->family->task != SL_TASK_NEXT_TOKEN)
+  if (!f->model->family->data->continues)
     return sl_fail(SL_EUNSUPPORTED, "%s holds %s, which foretells no next token: generate takes models such as gpt2",
                    sl__model_path(j->file), f->model->name);
   SL_TRY(sl__coder_open(o->tokenizer, sl__model_path(j->file), f->data.classes, &w->coder));

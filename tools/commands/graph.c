@@ -11,17 +11,16 @@
 #include "tasks/spread/print.h"
 #include "tasks/spread/spread.h"
 #include "tools/commands/commands.h"
-#include "tools/run/data.h"
 #include "tools/run/session.h"
 
 /* The data's description: of the data set if one is named, else from the options. */
 static sl_status find_data(const sl__options *o, const sl_model *model, sl_model_data *data) {
   if (!o->data) return sl__synthetic_data(o, model, data);
-  sl__data opened;
-  const sl__data_options options = {.model = model, .path = o->data, .length = o->length};
-  SL_TRY(sl__data_open(&options, &opened));
+  sl_data opened;
+  const sl_data_options options = {.model = model, .path = o->data, .length = o->length};
+  SL_TRY(sl_data_open(&options, &opened));
   *data = opened.model;
-  sl__data_close(&opened);
+  sl_data_close(&opened);
   return SL_OK;
 }
 
@@ -94,7 +93,7 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
   snprintf(title, sizeof title,
            "%s: a training step on %lld %s of %lld classes, %d leaves, %d shards, %d row blocks; %lld parameters",
            sl_model_text(model, name, sizeof name), (long long)plan.batch,
-           sl__data_text(sl__data_kind_of(model), &data, samples, sizeof samples), (long long)data.classes, plan.leaves,
+           sl_data_text(model->family->data, &data, samples, sizeof samples), (long long)data.classes, plan.leaves,
            plan.shards, plan.row_blocks, (long long)network.parameter_count);
   if (ranks > 1) snprintf(title + strlen(title), sizeof title - strlen(title), "; the first of %d ranks", ranks);
   /* Bytes of the batches that a loader reads ahead, and what MPI, StarPU and the recorder add when a step really

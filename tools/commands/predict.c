@@ -70,9 +70,10 @@ static sl_status predict_file(sl__evaluator *e, const sl__model_facts *f, const 
 static sl_status run(sl__job *j, const sl__options *o, json_t *all) {
   SL_TRY(sl__job_file(j, o));
   const sl__model_facts *f = &j->facts;
-  if (f->data.length > 0)
-    return sl_fail(SL_EUNSUPPORTED, "%s holds %s, a model of tokens: starling generate writes text with it",
-                   sl__model_path(j->file), f->model->name);
+  const sl_data_kind *kind = f->model->family->data;
+  if (!kind->pictures)
+    return sl_fail(SL_EUNSUPPORTED, "%s holds %s, a model of %s%s", sl__model_path(j->file), f->model->name, kind->name,
+                   kind->continues ? ": starling generate writes text with it" : ", and predict is for images");
   SL_TRY(sl__job_start(j, "predict", 0));
   SL_TRY(sl__job_plan(j));
   SL_TRY(sl__job_build_evaluator(j));

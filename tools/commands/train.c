@@ -27,8 +27,9 @@ static sl_status parse(sl__trainer *r) {
   SL_TRY(sl__trainer_open_init(r));
   SL_TRY(sl__until_parse(o->until, &r->until));
   SL_TRY(sl__augment_parse(o->augment, &f->augment));
-  if ((f->augment.pad || f->augment.flip) && !sl__data_kind_of(f->model)->augments)
-    return sl_fail(SL_EINVAL, "--augment %s is for images, and %s is a model of tokens", o->augment, f->model->name);
+  if ((f->augment.pad || f->augment.flip) && !f->model->family->data->pictures)
+    return sl_fail(SL_EINVAL, "--augment %s is for images, and %s is a model of %s", o->augment, f->model->name,
+                   f->model->family->data->name);
   return SL_OK;
 }
 

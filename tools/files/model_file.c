@@ -2,7 +2,6 @@
 #include "tools/files/model_file.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,23 +23,6 @@ struct sl__model_file {
 
 /* ---- writing ---------------------------------------------------------------------------------------------------- */
 
-static json_t *reals(const double *x, int64_t n) {
-  json_t *array = json_array();
-  for (int64_t i = 0; i < n; i++) json_array_append_new(array, json_real(x[i]));
-  return array;
-}
-
-/* How many means and deviations there are. */
-static int64_t means(int64_t channels) { return channels > SL_MAX_CHANNELS ? 1 : channels; }
-
-static json_t *data_to_json(const sl_model_data *d) {
-  return d->length > 0 ? json_pack("{s:I, s:I}", "length", (json_int_t)d->length, "vocabulary", (json_int_t)d->classes)
-                       : json_pack("{s:I, s:I, s:I, s:I, s:o, s:o}", "height", (json_int_t)d->height, "width",
-                                   (json_int_t)d->width, "channels", (json_int_t)d->channels, "classes",
-                                   (json_int_t)d->classes, "mean", reals(d->mean, means(d->channels)), "deviation",
-                                   reals(d->deviation, means(d->channels)));
-}
-
 static json_t *facts_to_json(const sl__model_facts *f) {
   json_t *names = json_array();
   for (int64_t i = 0; f->class_names && i < f->data.classes; i++)
@@ -49,9 +31,10 @@ static json_t *facts_to_json(const sl__model_facts *f) {
       return NULL;
     }
   return json_pack("{s:s, s:o, s:I, s:o, s:o, s:o, s:f, s:{s:i, s:i}, s:o}", "model", f->model->name, "size",
-                   sl_model_sizes_to_json(f->model), "step", (json_int_t)f->step, "data", data_to_json(&f->data),
-                   "training", sl_training_to_json(&f->training), "plan", sl_plan_to_json(&f->plan), "val_fraction",
-                   f->val_fraction, "augment", "pad", f->augment.pad, "flip", f->augment.flip, "class_names", names);
+                   sl_model_sizes_to_json(f->model), "step", (json_int_t)f->step, "data",
+                   f->model->family->data->to_json(&f->data), "training", sl_training_to_json(&f->training), "plan",
+                   sl_plan_to_json(&f->plan), "val_fraction", f->val_fraction, "augment", "pad", f->augment.pad, "flip",
+                   f->augment.flip, "class_names", names);
 }
 
 json_t *sl__model_metadata(const sl__model_facts *facts) {
@@ -91,7 +74,7 @@ static sl_status malformed(const sl__model_file *f, const char *what) {
 }
 
 static sl_status class_names(sl__model_file *f, const json_t *names) {
-  const int64_t n = f->facts.data.length > 0 ? 0 : f->facts.data.classes; /* tokens have no names */
+  const int64_t n = f->facts.model->family->data->classifies ? f->facts.data.classes : 0;
   if (!json_is_array(names) || (int64_t)json_array_size(names) != n)
     return malformed(f, "the class names do not match the classes");
   f->facts.class_names = calloc((size_t)n + 1, sizeof *f->facts.class_names);
@@ -102,39 +85,6 @@ static sl_status class_names(sl__model_file *f, const json_t *names) {
     if (!sl_text_is_plain(name)) return malformed(f, "a class name has control characters");
     f->facts.class_names[i] = (char *)name;
   }
-  return SL_OK;
-}
-
-/* n numbers, or one that is for all, as older files have it. */
-static int read_reals(const json_t *json, int64_t n, double *x) {
-  if (json_is_array(json) && (int64_t)json_array_size(json) != n) return 0;
-  for (int64_t i = 0; i < n; i++) {
-    const json_t *one = json_is_array(json) ? json_array_get(json, (size_t)i) : json;
-    if (!json_is_number(one)) return 0;
-    x[i] = json_number_value(one);
-  }
-  return 1;
-}
-
-static sl_status data_from_json(const sl__model_file *f, json_t *json, sl_model_data *d) {
-  json_int_t height = 0, width = 0, channels = 0, classes = 0, length = 0;
-  json_t *mean = NULL, *deviation = NULL;
-  json_error_t error;
-  const int tokens = json_object_get(json, "length") != NULL;
-  if ((tokens
-           ? json_unpack_ex(json, &error, 0, "{s:I, s:I}", "length", &length, "vocabulary", &classes)
-           : json_unpack_ex(json, &error, 0, "{s:I, s:I, s:I, s:I, s:o, s:o}", "height", &height, "width", &width,
-                            "channels", &channels, "classes", &classes, "mean", &mean, "deviation", &deviation)) != 0)
-    return malformed(f, error.text);
-  if (classes < 1 || classes > INT32_MAX || length > INT32_MAX ||
-      (tokens ? length < 1 : height < 1 || width < 1 || channels < 1 || channels > INT32_MAX))
-    return malformed(f, "sizes that cannot be");
-  for (int k = 0; k < SL_MAX_CHANNELS; k++) d->mean[k] = 0, d->deviation[k] = !tokens; /* as the data set has it */
-  if (!tokens && (!read_reals(mean, means(channels), d->mean) || !read_reals(deviation, means(channels), d->deviation)))
-    return malformed(f, "mean or deviation is no list of a number for each channel");
-  for (int64_t k = 0; !tokens && k < means(channels); k++)
-    if (!(d->deviation[k] > 0) || !isfinite(d->mean[k])) return malformed(f, "a mean or deviation that cannot be");
-  d->height = height, d->width = width, d->channels = channels, d->classes = classes, d->length = length;
   return SL_OK;
 }
 
@@ -151,14 +101,12 @@ static sl_status facts_from_json(sl__model_file *f, json_t *json) {
                      &a->val_fraction, "augment", "pad", &a->augment.pad, "flip", &a->augment.flip, "class_names",
                      &names) != 0)
     return malformed(f, error.text);
-  SL_TRY(data_from_json(f, data, &a->data));
   a->step = step;
   if (sl_model_find(model, &a->model) != SL_OK || sl_model_from_json(a->model, size, &a->sized) != SL_OK ||
       sl_training_from_json(training, &a->training) != SL_OK || sl_plan_from_json(plan, &a->plan) != SL_OK)
     return malformed(f, sl_error());
   a->model = a->sized;
-  if ((a->model->family->task == SL_TASK_CLASSIFY) != (a->data.length == 0))
-    return malformed(f, "its model and its data do not go together");
+  if (a->model->family->data->from_json(data, &a->data) != SL_OK) return malformed(f, sl_error());
   return class_names(f, names);
 }
 

@@ -27,22 +27,11 @@ static sl_status beside(const sl_weights *weights, const char *name, char **path
 
 /* What the model is built for, for these weights. */
 static sl_model_data data_for(const sl_model *m, const sl_config *config, int64_t classes) {
-  sl_model_data d = {.classes = classes};
-  if (m->family->task != SL_TASK_CLASSIFY) {
-    d.length = sl_model_length(m);
-    if (!classes) d.classes = sl_model_vocabulary(m);
-    return d;
-  }
-  static const int64_t usual[3] = {28, 28, 1};
-  const int64_t *image = m->image[0] > 0 ? m->image : usual;
-  d.height = config->height > 0 ? config->height : image[0];
-  d.width = config->width > 0 ? config->width : image[1];
-  d.channels = config->channels > 0 ? config->channels : image[2];
-  if (!classes) d.classes = m->classes;
-  static const double imagenet[2][3] = {{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}}; /* as torchvision's */
-  const int each = !sl_format_has_config(config->format) && d.channels == 3;
-  for (int c = 0; c < SL_MAX_CHANNELS; c++) /* else as ViT's image processor */
-    d.mean[c] = each && c < 3 ? imagenet[0][c] : 0.5, d.deviation[c] = each && c < 3 ? imagenet[1][c] : 0.5;
+  const sl_data_kind *kind = m->family->data;
+  sl_model_data d;
+  kind->usual(m, &(sl_model_data){.height = config->height, .width = config->width, .channels = config->channels}, &d);
+  if (classes) d.classes = classes;
+  if (kind->published) kind->published(!sl_format_has_config(config->format), &d);
   return d;
 }
 
@@ -66,34 +55,27 @@ out:
   return status;
 }
 
-/* sized: the images' size is known already. */
-static sl_status read_processor(const char *path, int sized, sl_model_data *data) {
-  json_t *json;
-  json_int_t height, width;
-  SL_TRY(sl_json_read(path, &json));
-  if (!sized && json_unpack(json, "{s:{s:I, s:I}}", "size", "height", &height, "width", &width) == 0 && height > 0 &&
-      height <= 65536 && width > 0 && width <= 65536)
-    data->height = height, data->width = width;
-  const json_t *mean = json_object_get(json, "image_mean"), *deviation = json_object_get(json, "image_std");
+/* What preprocessor_config.json says; sized: sizes are known already. */
+static sl_status read_processor(const sl_weights *weights, int sized, sl__model_facts *facts) {
+  const sl_data_kind *kind = facts->model->family->data;
+  char *path = NULL;
+  json_t *json = NULL;
   sl_status status = SL_OK;
-  const size_t n = json_array_size(mean), channels = (size_t)data->channels;
-  if (!mean && !deviation) goto out;
-  if (n != channels || json_array_size(deviation) != n || n > SL_MAX_CHANNELS)
-    SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s: image_mean and image_std are not of %zu channels", path, channels));
-  for (size_t c = 0; c < n; c++) {
-    data->mean[c] = json_number_value(json_array_get(mean, c));
-    data->deviation[c] = json_number_value(json_array_get(deviation, c));
-    if (!(data->deviation[c] > 0))
-      SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s: image_std has a value that is not above 0", path));
-  }
+  if (!kind->from_processor) return SL_OK;
+  SL_TRY_OUT(beside(weights, "preprocessor_config.json", &path));
+  if (!path) goto out;
+  SL_TRY_OUT(sl_json_read(path, &json));
+  status = kind->from_processor(json, sized, &facts->data);
+  if (status != SL_OK) status = sl_fail(status, "%s: %s", path, sl_error());
 out:
   json_decref(json);
+  free(path);
   return status;
 }
 
 static sl_status name_classes(const sl_config *config, sl__model_facts *facts) {
   const int64_t n = facts->data.classes;
-  if (facts->model->family->task != SL_TASK_CLASSIFY) return SL_OK;
+  if (!facts->model->family->data->classifies) return SL_OK;
   facts->class_names = calloc((size_t)n + 1, sizeof *facts->class_names);
   if (!facts->class_names) return sl_no_memory("for %lld class names", (long long)n);
   for (int64_t i = 0; i < n; i++) {
@@ -147,7 +129,7 @@ out:
 
 sl_status sl__published_facts(const sl_weights *weights, const sl_format *format, const sl__model_wish *wish,
                               sl_config *config, sl__model_facts *facts) {
-  char *path = NULL, *processor = NULL;
+  char *path = NULL;
   sl_status status = SL_OK;
   *config = (sl_config){0};
   SL_TRY(beside(weights, "config.json", &path));
@@ -158,16 +140,13 @@ sl_status sl__published_facts(const sl_weights *weights, const sl_format *format
   facts->data = data_for(facts->model, config, sl_format_classes(format, weights));
   facts->training = facts->model->training;
   facts->val_fraction = 0.1;
-  if (facts->model->family->task == SL_TASK_CLASSIFY) {
-    SL_TRY_OUT(beside(weights, "preprocessor_config.json", &processor));
-    if (processor) SL_TRY_OUT(read_processor(processor, config->height > 0, &facts->data));
-  }
+  SL_TRY_OUT(read_processor(weights, config->height > 0, facts));
   SL_TRY_OUT(name_classes(config, facts));
   const sl__options options = {.seed = 1, .length = facts->data.length};
   status = sl__plan_of(&options, facts->model, 1, &facts->plan);
 out:
   if (!path) sl_config_clear(config); /* no file names the sizes: mismatches appear when tensors are read */
-  free(path), free(processor);
+  free(path);
   return status;
 }
 
@@ -186,17 +165,9 @@ static sl_status save_config(const char *folder, const sl_format *format, const 
   sl_status status = sl_config_to_json(format, facts->model, &facts->data, facts->class_names, &json);
   if (status == SL_OK) status = write_json(folder, "config.json", json);
   json_decref(json);
-  if (status != SL_OK || facts->model->family->task != SL_TASK_CLASSIFY) return status;
-  json_t *mean = json_array(), *deviation = json_array();
-  for (int64_t c = 0; c < facts->data.channels; c++) {
-    const int64_t k = facts->data.channels > SL_MAX_CHANNELS ? 0 : c;
-    json_array_append_new(mean, json_real(facts->data.mean[k]));
-    json_array_append_new(deviation, json_real(facts->data.deviation[k]));
-  }
-  json = json_pack("{s:s, s:b, s:b, s:f, s:b, s:{s:I, s:I}, s:o, s:o}", "image_processor_type", "ViTImageProcessor",
-                   "do_resize", 1, "do_rescale", 1, "rescale_factor", 1 / 255.0, "do_normalize", 1, "size", "height",
-                   (json_int_t)facts->data.height, "width", (json_int_t)facts->data.width, "image_mean", mean,
-                   "image_std", deviation);
+  const sl_data_kind *kind = facts->model->family->data;
+  if (status != SL_OK || !kind->to_processor) return status;
+  json = kind->to_processor(&facts->data);
   status = write_json(folder, "preprocessor_config.json", json);
   json_decref(json);
   return status;

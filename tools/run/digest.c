@@ -28,7 +28,7 @@ static sl_status executable(uint64_t *digest) {
   return SL_OK;
 }
 
-sl_status sl__digest(const sl__options *o, const sl__model_facts *f, const sl__data *data, char **text) {
+sl_status sl__digest(const sl__options *o, const sl__model_facts *f, const sl_data *data, char **text) {
   char *yaml = NULL;
   uint64_t program;
   size_t bytes;

@@ -3,11 +3,10 @@
 #define SL_TOOLS_DIGEST_H
 
 #include "tools/files/model_file.h"
-#include "tools/run/data.h"
 #include "tools/settings/options.h"
 
 /* *text is the caller's to free(). */
-sl_status sl__digest(const sl__options *options, const sl__model_facts *facts, const sl__data *data, char **text);
+sl_status sl__digest(const sl__options *options, const sl__model_facts *facts, const sl_data *data, char **text);
 
 /* Digest, in hexadecimal, of this rank's parameters and state. Call it between steps. */
 enum { SL__DIGEST_TEXT = 20 };

@@ -17,11 +17,12 @@ void sl__job_take_model(sl__job *j, sl_model *model) {
 }
 
 /* A language model has as many tokens as the data. */
-static sl_status settle_vocabulary(sl__job *j) {
-  char text[40];
+static sl_status settle_classes(sl__job *j) {
+  char text[64];
   sl_model *sized;
-  if (j->facts.data.length == 0 || sl_model_vocabulary(j->facts.model) == j->facts.data.classes) return SL_OK;
-  snprintf(text, sizeof text, "vocabulary=%lld", (long long)j->facts.data.classes);
+  const char *name = j->data.kind->classes_size;
+  if (!name || sl_model_size(j->facts.model, name) == j->facts.data.classes) return SL_OK;
+  snprintf(text, sizeof text, "%s=%lld", name, (long long)j->facts.data.classes);
   SL_TRY(sl_model_sized(j->facts.model, text, &sized));
   sl__job_take_model(j, sized);
   return SL_OK;
@@ -58,25 +59,25 @@ sl_status sl__job_plan(sl__job *j) {
 static sl_status open_data(sl__job *j, int made_up) {
   const sl__options *o = j->o;
   const sl__model_facts *f = &j->facts;
-  sl__data_options options = {.model = f->model, .path = o->data, .seed = f->plan.seed, .length = o->length};
+  sl_data_options options = {.model = f->model, .path = o->data, .seed = f->plan.seed, .length = o->length};
   if (j->file) {
-    options.val_fraction = f->val_fraction;
+    options.validation_fraction = f->val_fraction;
     options.length = f->data.length;
-    options.vocabulary = f->data.length > 0 ? f->data.classes : 0;
+    options.vocabulary = f->data.classes;
   } else if (j->trains) {
-    options.val_fraction = j->facts.val_fraction = o->val_fraction;
+    options.validation_fraction = j->facts.val_fraction = o->val_fraction;
   }
   if (made_up && !o->data) {
     sl_model_data sizes;
     SL_TRY(sl__synthetic_data(o, f->model, &sizes));
-    SL_TRY(sl__data_make_up(f->model, &sizes, &j->data));
+    SL_TRY(sl_data_make_up(f->model, &sizes, &j->data));
   } else {
-    SL_TRY(sl__data_open(&options, &j->data));
+    SL_TRY(sl_data_open(&options, &j->data));
   }
   if (j->file) return SL_OK;
   j->facts.data = j->data.model;
   j->facts.class_names = j->data.class_names;
-  return settle_vocabulary(j);
+  return settle_classes(j);
 }
 
 sl_status sl__job_data(sl__job *j, int made_up) {
@@ -147,7 +148,7 @@ sl_status sl__job_build_evaluator(sl__job *j) {
 
 sl_status sl__job_load(sl__job *j) {
   const sl__model_facts *f = &j->facts;
-  const sl_loader_options options = {.source = sl__data_source(&j->data, SL_SPLIT_TRAIN),
+  const sl_loader_options options = {.source = sl_data_source(&j->data, SL_SPLIT_TRAIN),
                                      .mode = SL_LOADER_TRAIN,
                                      .batch = f->plan.batch,
                                      .first = j->ranks.first_row,
@@ -215,7 +216,7 @@ void sl__job_close(sl__job *j) {
   if (j->network.graph) sl_network_destroy(&j->network);
   sl_store_destroy(j->store);
   sl_recorder_destroy(j->recorder);
-  sl__data_close(&j->data);
+  sl_data_close(&j->data);
   if (!j->file) free(j->facts.sized);
   sl__model_close(j->file);
   sl__balance_close(&j->balance);

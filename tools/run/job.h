@@ -7,7 +7,6 @@
 #include "tasks/starpu/program.h"
 #include "tools/files/model_file.h"
 #include "tools/run/balance.h"
-#include "tools/run/data.h"
 #include "tools/run/evaluate.h"
 #include "tools/run/ranks.h"
 #include "tools/settings/options.h"
@@ -22,7 +21,7 @@ typedef struct sl__job {
   sl_runtime *runtime;
   sl__ranks ranks;
   sl__balance balance;
-  sl__data data;
+  sl_data data;
   sl_store *store;
   sl_recorder *recorder; /* NULL: nothing is recorded */
   sl_network network;    /* of a training step */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/data_kind.h"
 #include "tools/settings/table.h"
 
 static void print_wrapped(FILE *file, const char *text, int indent, int width) {
@@ -30,6 +31,16 @@ static void put_optimizers(FILE *file, const char *field) {
   fputc(' ', file);
 }
 
+/* "folder of IDX files ...; for language models a text, ..." */
+static void put_files(FILE *file) {
+  const char *between = "";
+  for (const sl_data_kind *const *k = sl_data_kinds; *k; k++)
+    if ((*k)->files) {
+      fprintf(file, "%s%s", between, (*k)->files);
+      between = "; ";
+    }
+}
+
 /* Writes the help text, with commands' names before texts that hold for them only, and the default at the end. */
 static void put_help(FILE *file, const sl__setting *s, unsigned bits, const sl__command *const *names) {
   const char *between = "";
@@ -46,6 +57,7 @@ static void put_help(FILE *file, const sl__setting *s, unsigned bits, const sl__
       }
     fputs(*comma ? ": " : "", file);
     if (s->training & SL_TRAINING_OPTIMIZER) put_optimizers(file, s->s.field);
+    if (sl__is(s, data) && !of) put_files(file);
     fputs(s->help[i].text, file);
   }
   if (s->standard) fprintf(file, " (default %s)", s->standard);

@@ -47,11 +47,12 @@ void sl__training_of(const sl__options *o, const sl_model *model, sl_training *t
   sl__training_given(o, training);
 }
 
-/* Height, width and channels of a model of images without a data set. */
-static sl_status image_of(const sl__options *o, const sl_model *model, int64_t size[3]) {
-  static const int64_t usual[3] = {28, 28, 1};
-  if (o->image) return sl__image_parse(o->image, size);
-  memcpy(size, model->image[0] > 0 ? model->image : usual, sizeof usual);
+sl_status sl__synthetic_data(const sl__options *o, const sl_model *model, sl_model_data *data) {
+  int64_t image[3] = {0};
+  if (o->image) SL_TRY(sl__image_parse(o->image, image));
+  const sl_model_data wanted = {
+      .height = image[0], .width = image[1], .channels = image[2], .classes = o->classes, .length = o->length};
+  model->family->data->usual(model, &wanted, data);
   return SL_OK;
 }
 
@@ -62,35 +63,13 @@ sl_status sl__plan_of(const sl__options *o, const sl_model *model, int ranks, sl
   if (o->leaves > 0) plan->leaves = (int)o->leaves;
   if (o->shards > 0) plan->shards = (int)o->shards;
   if (o->row_blocks > 0) plan->row_blocks = (int)o->row_blocks;
-  if (!plan->shards && (model->length > 0 || model->image[0] > 0)) {
-    /* a sample has many rows: shards of 128 tokens, or 224 x 224 pixels, or more, at most 8 a leaf */
-    enum { TOKENS = 128, PIXELS = 224 * 224, MOST = 8 };
-    int64_t image[3];
-    SL_TRY(image_of(o, model, image));
-    const int64_t length = o->length > 0 ? o->length : sl_model_length(model),
-                  leaves = plan->leaves > 0 ? plan->leaves : 1;
-    const int64_t each = plan->batch / leaves, most = each < MOST ? each : MOST;
-    const int64_t wanted = model->length > 0 ? each * length / TOKENS : each * image[0] * image[1] / PIXELS;
-    plan->shards = (int)(leaves * (wanted < 1 ? 1 : wanted < most ? wanted : most));
+  if (!plan->shards) {
+    enum { MOST = 8 }; /* a leaf */
+    sl_model_data data;
+    SL_TRY(sl__synthetic_data(o, model, &data));
+    const int64_t leaves = plan->leaves > 0 ? plan->leaves : 1, each = plan->batch / leaves;
+    const int64_t most = each < MOST ? each : MOST, wanted = model->family->data->shards(model, &data, each);
+    if (wanted >= 0) plan->shards = (int)(leaves * (wanted < 1 ? 1 : wanted < most ? wanted : most));
   }
   return sl_plan_complete(plan);
-}
-
-sl_status sl__synthetic_data(const sl__options *o, const sl_model *model, sl_model_data *data) {
-  if (model->length > 0) {
-    *data = (sl_model_data){.classes = sl_model_vocabulary(model),
-                            .length = o->length > 0 ? o->length : sl_model_length(model)};
-    return SL_OK;
-  }
-  int64_t size[3];
-  SL_TRY(image_of(o, model, size));
-  *data = (sl_model_data){.height = size[0],
-                          .width = size[1],
-                          .channels = size[2],
-                          .classes = o->classes > 0       ? o->classes
-                                     : model->classes > 0 ? model->classes
-                                                          : 10,
-                          .mean = {0.5, 0.5, 0.5, 0.5},
-                          .deviation = {0.29, 0.29, 0.29, 0.29}};
-  return SL_OK;
 }

@@ -12,8 +12,7 @@
  * least, most  of numbers
  * help      {commands, "text"}...: what only some commands say of it; commands 0: all */
 SETTING(TEXT, data, "data", SL__TRAIN | SL__EVAL | MEASURES | SL__GRAPH | SL__LESSON, LOCAL, "DIR|FILES", NULL, 0, 0,
-        {0, "folder of IDX files, gzip or plain (default " SL_DATASET_DEFAULT
-            "); for language models a text, token files (.bin), several separated by commas, or a folder of them"},
+        {0, ""}, /* what each kind of data says of its files */
         {SL__EVAL, "by default the run's"}, {SL__BENCH | SL__CALIBRATE | SL__GRAPH, "by default synthetic data"})
 SETTING(REAL, val_fraction, "val-fraction", SL__TRAIN | SL__TOKENIZE, RUN, "F", "0.1", 0, 0.9,
         {0, "share of the training images, tokens or texts to use for validation"}, {SL__TOKENIZE, "by default none"})

@@ -101,13 +101,10 @@ static sl_status compare_schedules(const sl_rate *a, const sl_rate *b, const cha
 
 static sl_status compare_facts(const sl__model_facts *mine, const sl__model_facts *f, const char *path) {
   SL_TRY(sl_plan_compare(&mine->plan, &f->plan, path));
-  const sl_model_data *a = &mine->data, *b = &f->data;
   char here[SL_SIZES_TEXT], there[SL_SIZES_TEXT];
   if (strcmp(sl_model_text(mine->model, here, sizeof here), sl_model_text(f->model, there, sizeof there)) != 0)
     return sl_fail(SL_EPLAN, "model is %s here and %s in %s", here, there, path);
-  if (a->height != b->height || a->width != b->width || a->channels != b->channels || a->classes != b->classes ||
-      a->length != b->length || memcmp(a->mean, b->mean, sizeof a->mean) != 0 ||
-      memcmp(a->deviation, b->deviation, sizeof a->deviation) != 0 || mine->val_fraction != f->val_fraction)
+  if (!sl_data_equal(mine->model->family->data, &mine->data, &f->data) || mine->val_fraction != f->val_fraction)
     return sl_fail(SL_EPLAN, "the data set or its validation part is another than %s was trained on", path);
   SL_TRY(compare_training(&mine->training, &f->training, path));
   if (mine->augment.pad != f->augment.pad || mine->augment.flip != f->augment.flip)

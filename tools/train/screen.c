@@ -6,14 +6,14 @@
 #include "tools/train/trainer.h"
 
 void sl__trainer_print_start(const sl__trainer *r) {
-  const sl__data *d = &r->job.data;
+  const sl_data *d = &r->job.data;
   char samples[96];
   const sl_plan *p = &r->job.facts.plan;
   const sl_share *share = sl_runtime_share(r->job.runtime);
   if (r->o->quiet) return;
   printf("%s: %lld parameters, %s; %s of %lld %s: %lld to train on, %lld to validate, %lld to test\n", r->job.name,
          (long long)r->job.network.parameter_count, sl_optimizer_names[r->job.facts.training.optimizer],
-         sl__data_text(d->kind, &d->model, samples, sizeof samples), (long long)d->model.classes, d->kind->classes,
+         sl_data_text(d->kind, &d->model, samples, sizeof samples), (long long)d->model.classes, d->kind->classes,
          (long long)d->n[SL_SPLIT_TRAIN], (long long)d->n[SL_SPLIT_VALIDATION], (long long)d->n[SL_SPLIT_TEST]);
   printf(
       "batch %lld in %d leaves, %d shards, %d tasks a step, peak memory predicted %.1f MB; %d ranks of %d workers "

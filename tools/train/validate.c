@@ -20,7 +20,7 @@ int sl__trainer_reaches(const sl__trainer *r, const sl__score *score) {
 sl_status sl__trainer_validate(sl__trainer *r) {
   const sl__score *v = &r->validation;
   r->job.evaluator.step = r->job.step;
-  SL_TRY(sl__evaluate(&r->job.evaluator, sl__data_source(&r->job.data, SL_SPLIT_VALIDATION), &r->validation));
+  SL_TRY(sl__evaluate(&r->job.evaluator, sl_data_source(&r->job.data, SL_SPLIT_VALIDATION), &r->validation));
   r->reached = sl__trainer_reaches(r, v);
   json_t *line = json_pack("{s:I, s:f, s:f, s:s, s:f, s:f, s:f}", "step", (json_int_t)r->job.step, "epoch",
                            sl__trainer_epochs_done(r), "time_s", 1e-9 * (double)(sl_now() - r->began), "split",
@@ -54,5 +54,5 @@ sl_status sl__trainer_test(sl__trainer *r, sl__score *score) {
     SL_TRY(sl__ranks_agree(&r->job.ranks, r->job.ranks.rank == 0 ? read_best(r) : SL_OK));
     SL_TRY(sl__ranks_broadcast(&r->job.ranks, r->job.store));
   }
-  return sl__evaluate(&r->job.evaluator, sl__data_source(&r->job.data, SL_SPLIT_TEST), score);
+  return sl__evaluate(&r->job.evaluator, sl_data_source(&r->job.data, SL_SPLIT_TEST), score);
 }

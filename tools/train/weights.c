@@ -43,7 +43,7 @@ void sl__trainer_take_normalisation(sl__trainer *r) {
   sl__model_facts *f = &r->job.facts;
   if (!r->init) return;
   const sl_model_data *theirs = &sl__model_facts_of(r->init)->data;
-  if (f->model->family->task == SL_TASK_CLASSIFY) {
+  if (f->model->family->data->normalises) {
     memcpy(f->data.mean, theirs->mean, sizeof f->data.mean);
     memcpy(f->data.deviation, theirs->deviation, sizeof f->data.deviation);
   }
@@ -70,7 +70,8 @@ void sl__trainer_print_init(const sl__trainer *r) {
   const sl_model_data *d = &r->job.facts.data;
   if (!r->o->init) return;
   printf("begins with %s%s", r->o->init, r->o->new_head ? " and a new classifier" : "");
-  if (r->job.facts.model->family->task == SL_TASK_CLASSIFY)
-    printf("; images are normalised as there: mean %g, deviation %g in the first channel", d->mean[0], d->deviation[0]);
+  if (r->job.data.kind->normalises)
+    printf("; %s are normalised as there: mean %g, deviation %g in the first channel", r->job.data.kind->samples,
+           d->mean[0], d->deviation[0]);
   putchar('\n');
 }

@@ -15,7 +15,7 @@ static const sl_model gpt = {
     .name = "gpt2",
     .family = &sl_family_gpt2,
     .sizes = &(const sl_gpt_size){.layers = 2, .heads = 2, .width = 8, .positions = LENGTH, .vocabulary = VOCABULARY},
-    .length = LENGTH};
+    .usual = {.length = LENGTH}};
 static const sl_model_data tokens = {.length = LENGTH, .classes = VOCABULARY};
 
 static const sl_model vit = {.name = "vit",
@@ -28,7 +28,7 @@ static const sl_model bert = {
     .name = "bert",
     .family = &sl_family_bert,
     .sizes = &(const sl_bert_size){.layers = 1, .heads = 2, .width = 8, .positions = LENGTH, .vocabulary = VOCABULARY},
-    .length = LENGTH};
+    .usual = {.length = LENGTH}};
 
 static const struct {
   const sl_model *model;
@@ -50,8 +50,8 @@ static char *path_of(const char *model, const char *rest, char *text, size_t n) 
 
 static void network_of(int k, sl_network *network) {
   const sl_model *m = cases[k].model;
-  assert_ok((m->family->task == SL_TASK_CLASSIFY ? sl_network_evaluation : sl_network_logits)(
-      m, cases[k].data, &m->training, BATCH, network));
+  assert_ok((m->family->data->classifies ? sl_network_evaluation : sl_network_logits)(m, cases[k].data, &m->training,
+                                                                                      BATCH, network));
 }
 
 static int64_t read_array(const sl_weights *w, const char *name, void *data, size_t room) {

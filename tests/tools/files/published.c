@@ -144,7 +144,7 @@ static void open_case(const published *c, const fault *f, opened *o, sl_fit *fit
   o->family = *o->model.family;
   o->model.family = &o->family;
   /* PyTorch's targets are recorded; ours would depend on which tokens are masked. */
-  if (o->family.task == SL_TASK_MASKED_TOKEN) o->family.task = SL_TASK_NEXT_TOKEN;
+  if (o->family.data == &sl_data_masked_tokens) o->family.data = &sl_data_tokens;
   o->data = facts->data;
   if (c->length) o->data.length = c->length;
   if (c->height) o->data.height = c->height, o->data.width = c->width;

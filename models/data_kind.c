@@ -1,35 +1,45 @@
 /* Data of any kind: opened, or made up, and closed. */
-#include "tools/run/data.h"
+#include "models/data_kind.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The kind that each task of a model reads. */
-static const sl__data_kind *const kinds[] = {[SL_TASK_CLASSIFY] = &sl__data_images,
-                                             [SL_TASK_NEXT_TOKEN] = &sl__data_tokens,
-                                             [SL_TASK_MASKED_TOKEN] = &sl__data_tokens};
+#include "models/models.h"
 
-const sl__data_kind *sl__data_kind_of(const sl_model *model) { return kinds[model->family->task]; }
+#define ADDRESS(name) &sl_data_##name,
+const sl_data_kind *const sl_data_kinds[] = {SL_DATA_KINDS(ADDRESS) NULL};
 
-sl_status sl__data_open(const sl__data_options *o, sl__data *d) {
+sl_status sl_data_open(const sl_data_options *o, sl_data *d) {
   memset(d, 0, sizeof *d);
-  d->kind = sl__data_kind_of(o->model);
+  d->kind = o->model->family->data;
   const sl_status status = d->kind->open(o, d);
-  if (status != SL_OK) sl__data_close(d);
+  if (status != SL_OK) sl_data_close(d);
   return status;
 }
 
-void sl__data_close(sl__data *d) {
-  sl_dataset_close(d->images);
-  sl_tokens_close(d->tokens);
+void sl_data_close(sl_data *d) {
+  if (d->kind) d->kind->close(d->set);
   free(d->pool);
   free(d->path), free(d->tokenizer);
   memset(d, 0, sizeof *d);
 }
 
-char *sl__data_text(const sl__data_kind *kind, const sl_model_data *data, char *text, size_t n) {
-  kind->text(data, text, n);
+size_t sl_data_sample_bytes(const sl_data_kind *kind, const sl_model_data *data) {
+  const sl_shape shape = kind->shape(data);
+  return (size_t)sl_shape_count(&shape) * sl_dtype_bytes(kind->dtype);
+}
+
+char *sl_data_text(const sl_data_kind *kind, const sl_model_data *data, char *text, size_t n) {
+  char size[64];
+  snprintf(text, n, "%s of %s", kind->samples, kind->size(data, size, sizeof size));
   return text;
+}
+
+int sl_data_equal(const sl_data_kind *kind, const sl_model_data *a, const sl_model_data *b) {
+  json_t *x = kind->to_json(a), *y = kind->to_json(b);
+  const int equal = x && y && json_equal(x, y);
+  json_decref(x), json_decref(y);
+  return equal;
 }
 
 /* ---- made up ---------------------------------------------------------------------------------------------------- */
@@ -56,20 +66,20 @@ static sl_status read_pool(void *arg, int64_t i, void *sample, int32_t *label) {
   return SL_OK;
 }
 
-sl_status sl__data_make_up(const sl_model *model, const sl_model_data *sizes, sl__data *d) {
-  *d = (sl__data){.kind = sl__data_kind_of(model), .model = *sizes, .n = {[SL_SPLIT_TRAIN] = SAMPLES}};
-  const size_t bytes = d->kind->sample_bytes(model, sizes);
+sl_status sl_data_make_up(const sl_model *model, const sl_model_data *sizes, sl_data *d) {
+  *d = (sl_data){.kind = model->family->data, .model = *sizes, .n = {[SL_SPLIT_TRAIN] = SAMPLES}};
+  const size_t bytes = sl_data_sample_bytes(d->kind, sizes);
   int64_t n = (int64_t)(POOL_BYTES / bytes);
   n = n < 1 ? 1 : n > POOL ? POOL : n;
   sl__pool *pool = d->pool = malloc(sizeof *pool + (size_t)n * bytes);
   if (!pool) return sl_no_memory("for %lld samples of %zu bytes", (long long)n, bytes);
   pool->n = n, pool->bytes = bytes, pool->classes = (int32_t)sizes->classes;
   uint64_t state = 88172645463325252u;
-  for (int64_t i = 0; i < n; i++) d->kind->make_up(model, sizes, xorshift, &state, pool->samples + (size_t)i * bytes);
+  for (int64_t i = 0; i < n; i++) d->kind->make_up(sizes, xorshift, &state, bytes, pool->samples + (size_t)i * bytes);
   return SL_OK;
 }
 
-sl_sample_source sl__data_source(const sl__data *d, sl_split split) {
+sl_sample_source sl_data_source(const sl_data *d, sl_split split) {
   if (!d->pool) return d->kind->source(d, split);
   return (sl_sample_source){.n = SAMPLES, .sample_bytes = d->pool->bytes, .read = read_pool, .arg = d->pool};
 }
