@@ -1,4 +1,4 @@
-/* tools/settings/options.c: who wins, what is written back, and which name is nearest. What the command prints of it is
+/* tools/settings: who wins, what is written back, and which name is nearest. What the command prints of it is
  * in tests/command.sh. */
 #include "tools/settings/options.h"
 
