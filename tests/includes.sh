@@ -2,7 +2,7 @@
 # The folders form layers: each includes only from the folders that its row names, and the rows have no circle. So a reader, or
 # another backend, can take the lower folders alone. Names say who may use them: sl_ all, sl__ one top folder.
 cd "${top_srcdir:-$(dirname "$0")/..}" || exit 99
-echo 1..12
+echo 1..18
 number=0
 report() { # NAME, file with the offences
   number=$((number + 1))
@@ -72,6 +72,55 @@ report 'the table has no row that nothing needs' "$found"
 
 awk -F: '{ n = split($2, from, " "); for (i = 1; i <= n; i++) print from[i], $1 }' "$work/table" | tsort 2>"$found" >/dev/null
 report 'the folders form no circle' "$found"
+
+# docs/architecture.md draws the same arrows, "FOLDER -> FOLDER, FOLDER" in its block of arrows, {a,b} for several.
+drawn_arrows() { # page
+  awk '/^```arrows/ { on = 1; next } /^```/ { on = 0 }
+    function expand(text, list,    n, i, c, head, inside, word) { # "a, b/{c,d}" to list[1..n]
+      n = 0; head = word = ""; inside = 0; text = text ","
+      for (i = 1; i <= length(text); i++) {
+        c = substr(text, i, 1)
+        if (c == "{") { head = word; word = ""; inside = 1 }
+        else if (c == "," || c == "}") { if (word != "") list[++n] = (inside ? head : "") word; word = ""; if (c == "}") inside = 0 }
+        else if (c != " ") word = word c
+      }
+      return n }
+    on && split($0, side, " *-> *") == 2 { m = expand(side[1], from); n = expand(side[2], to)
+      for (i = 1; i <= m; i++) for (k = 1; k <= n; k++) print from[i], to[k] }' "$1" | sort
+}
+compare_arrows() { # page, table
+  drawn_arrows "$1" >"$work/drawn"
+  awk -F: '{ n = split($2, to, " "); for (i = 1; i <= n; i++) print $1, to[i] }' "$2" | sort >"$work/arrows"
+  comm -23 "$work/drawn" "$work/arrows" | sed 's/ / -> /; s/$/ is drawn, and not in the table/'
+  comm -13 "$work/drawn" "$work/arrows" | sed 's/ / -> /; s/$/ is in the table, and not drawn/'
+}
+compare_arrows docs/architecture.md "$work/table" >"$found"
+report 'docs/architecture.md draws the arrows of the table' "$found"
+
+sed 's#^tasks/starpu .*#&, models#; s#^models/data .*-> models, #models/data -> #' docs/architecture.md >"$work/planted.md"
+compare_arrows "$work/planted.md" "$work/table" >"$work/differences"
+printf '%s\n' 'tasks/starpu -> models is drawn, and not in the table' 'models/data -> models is in the table, and not drawn' |
+  diff - "$work/differences" >"$found"
+report 'an arrow too many and one too few are seen' "$found"
+
+# The line of top folders, which all arrows follow downwards.
+top=$(sed -n 's/^Includes point one way: *//p' docs/architecture.md | tr -d '`.' | sed 's/ *-> */ /g; s/, */,/g')
+awk -v top="$top" 'BEGIN { n = split(top, level, " "); for (i = 1; i <= n; i++) { m = split(level[i], one, ","); for (k = 1; k <= m; k++) at[one[k]] = i } }
+  { sub("/.*", "", $1); sub("/.*", "", $2); if (!($1 in at) || !($2 in at) || at[$1] > at[$2]) print $1 " -> " $2 " is against " top }' "$work/arrows" | sort -u >"$found"
+report 'arrows between top folders point the way that the page says' "$found"
+
+# Its table of folders names each: as a row, or in the row of the folder above.
+unnamed_folders() { # page
+  cut -d: -f1 "$work/table" | while read -r folder; do
+    grep -q "^| \`$folder\`" "$1" || grep "^| \`${folder%/*}\`" "$1" | grep -q "\`${folder##*/}\`" || echo "$folder is not in the table of folders"
+  done
+}
+unnamed_folders docs/architecture.md >"$found"
+report 'docs/architecture.md says what each folder holds' "$found"
+sed '/^. .runtime\/text. /d' docs/architecture.md >"$work/planted.md"
+unnamed_folders "$work/planted.md" >"$work/differences"
+echo 'runtime/text is not in the table of folders' | diff - "$work/differences" >"$found"
+report 'a folder that is missing there is seen' "$found"
 
 # The graph and its passes know neither StarPU nor MPI, through no header either.
 closure() { # file: it and all of our headers that it includes, at any depth
@@ -145,15 +194,27 @@ if [ -e "$build/libstarling.a" ] && command -v nm >/dev/null; then
   report 'files of one folder use each other without a circle' "$found"
 
   # A header declares what its own folder, or one inside it, defines.
-  for header in $(find runtime tasks codelets models -name '*.h'); do
-    sed -nE '/^(static|typedef|#|\/| )/d; s/^[a-z][^(]*[ *](sl_[a-z0-9_]+)\(.*/\1/p; s/^extern [^(]*[ *](sl_[a-z0-9_]+)(\[[^]]*\])*;.*/\1/p' "$header" |
-      sed "s,^,$header ,"
-  done | awk 'NR == FNR { if ($1 == "T") where[$4] = $2; next }
-    { folder = $1; sub("/[^/]*$", "", folder); if ($2 in where && index(where[$2] "/", folder "/") != 1) print $1 " declares " $2 ", which " where[$2] " defines" }' \
-    "$work/symbols" - >"$found"
+  misplaced() { # table of symbols; headers below this folder
+    find runtime tasks codelets models -name '*.h' 2>/dev/null | while read -r header; do
+      sed -nE '/^(static|typedef|#|\/| )/d; s/^[a-z][^(]*[ *](sl_[a-z0-9_]+)\(.*/\1/p; s/^extern [^(]*[ *](sl_[a-z0-9_]+)(\[[^]]*\])*;.*/\1/p' "$header" |
+        sed "s,^,$header ,"
+    done | awk 'NR == FNR { if ($1 == "T") where[$4] = $2; next }
+      { folder = $1; sub("/[^/]*$", "", folder); if ($2 in where && index(where[$2] "/", folder "/") != 1) print $1 " declares " $2 ", which " where[$2] " defines" }' \
+      "$1" -
+  }
+  misplaced "$work/symbols" >"$found"
   report 'what a header declares is defined in its folder' "$found"
+
+  mkdir -p "$work/planted/tasks/graph"
+  printf '%s\n' '#ifdef X' 'int sl_here(int x);' 'sl_status sl_inside(void);' 'sl_status *sl_above(void);' 'extern const int sl_above_too[];' \
+    'typedef int (*sl_type)(void);' '  int sl_argument(int);' >"$work/planted/tasks/graph/NAME.h"
+  printf 'T %s\n' 'tasks/graph tasks/graph/a sl_here' 'tasks/graph/deep tasks/graph/deep/a sl_inside' 'tasks/starpu tasks/starpu/a sl_above' \
+    'runtime/base runtime/base/a sl_above_too' 'models models/a sl_argument' >"$work/planted/symbols"
+  (cd "$work/planted" && misplaced symbols) >"$work/differences"
+  printf 'tasks/graph/NAME.h declares %s defines\n' 'sl_above, which tasks/starpu' 'sl_above_too, which runtime/base' | diff - "$work/differences" >"$found"
+  report 'a declaration in another folder is seen' "$found"
 else
-  for _ in 1 2 3; do
+  for _ in 1 2 3 4; do
     number=$((number + 1))
     echo "ok $number # SKIP no libstarling.a here, or no nm"
   done
