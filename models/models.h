@@ -46,6 +46,9 @@ struct sl_model {
   sl_training training;
 };
 
+/* Members of sl_training that most models have in common. */
+#define SL_TRAINING_USUAL .momentum = 0.9, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8
+
 /* The families, ended by NULL, and the models of all of them, one after another (NULL past the last). */
 extern const sl_family *const sl_families[];
 const sl_model *sl_model_at(int i);

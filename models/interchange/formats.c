@@ -12,6 +12,13 @@
     ours ".bias", SL__STACKED, {published "query.bias", published "key.bias", published "value.bias"}, 0            \
   }
 
+/* Lists of names, of pairs of them, and of keys with their values, each with its end. */
+#define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define PAIRS(...) ((const char *const[][2]){__VA_ARGS__, {NULL, NULL}})
+#define VALUES(...) ((const sl__fixed[]){__VA_ARGS__, {NULL, NULL}})
+static const char *const no_names[] = {NULL}, *const no_pairs[][2] = {{NULL, NULL}};
+static const sl__fixed no_values[] = {{NULL, NULL}};
+
 /* Hugging Face's GPT2LMHeadModel. Its Conv1D holds the transpose of a linear layer. */
 static const sl__rule gpt2_rules[] = {
     {"wte.weight", SL__SAME, {"transformer.wte.weight"}, 0},
@@ -54,23 +61,26 @@ static const sl_format gpt2 = {
     .classes = "wte.weight",
     .prefix = "transformer.",
     .rules = gpt2_rules,
-    .spellings = (const char *const[][2]){{NULL, NULL}},
-    .tied = (const char *const[][2]){{"lm_head.weight", "wte.weight"}, {NULL, NULL}},
-    .buffers = (const char *const[]){"h.#.attn.bias", "h.#.attn.masked_bias", NULL},
-    .parts = (const char *const[][2]){{"score.*", "classifier of texts"},
-                                      {"classifier.*", "classifier of tokens"},
-                                      {"qa_outputs.*", "head for answers"},
-                                      {"multiple_choice_head.*", "head for choices"},
-                                      {NULL, NULL}},
+    .spellings = no_pairs,
+    .tied = PAIRS({"lm_head.weight", "wte.weight"}),
+    .buffers = NAMES("h.#.attn.bias", "h.#.attn.masked_bias"),
+    .parts = PAIRS({"score.*", "classifier of texts"}, {"classifier.*", "classifier of tokens"},
+                   {"qa_outputs.*", "head for answers"}, {"multiple_choice_head.*", "head for choices"}),
     .has_config = 1,
     .keys = gpt2_keys,
-    .fixed = (const sl__fixed[]){{"scale_attn_weights", "true"},
-                                 {"scale_attn_by_inverse_layer_idx", "false"},
-                                 {"add_cross_attention", "false"},
-                                 {"tie_word_embeddings", "true"},
-                                 {NULL, NULL}},
-    .written = (const sl__fixed[]){{"bos_token_id", "null"}, {"eos_token_id", "null"}, {NULL, NULL}},
+    .fixed = VALUES({"scale_attn_weights", "true"}, {"scale_attn_by_inverse_layer_idx", "false"},
+                    {"add_cross_attention", "false"}, {"tie_word_embeddings", "true"}),
+    .written = VALUES({"bos_token_id", "null"}, {"eos_token_id", "null"}),
 };
+
+/* What config.json says of an encoder, BERT's and ViT's alike. */
+#define ENCODER_KEYS                                                                                           \
+  {"num_hidden_layers", "layers", "12", SL__COUNT, .tensor = "encoder.layer.#.output.dense.weight"},           \
+      {"num_attention_heads", "heads", .standard = "12"},                                                      \
+      {"intermediate_size", "hidden", "3072", SL__DIM, "encoder.layer.#.intermediate.dense.weight", .dim = 0}, \
+      {"hidden_act", "activation", "\"gelu\"", .words = activations}, {                                        \
+    "layer_norm_eps", "eps", .standard = "1e-12"                                                               \
+  }
 
 /* Hugging Face's BertForMaskedLM. */
 #define BERT_LAYER "bert.encoder.layer.#."
@@ -95,11 +105,7 @@ static const sl__key bert_keys[] = {
     {"max_position_embeddings", "positions", "512", SL__DIM, "embeddings.position_embeddings.weight", .dim = 0},
     {"type_vocab_size", "types", "2", SL__DIM, "embeddings.token_type_embeddings.weight", .dim = 0},
     {"hidden_size", "width", "768", SL__DIM, "embeddings.word_embeddings.weight", .dim = 1},
-    {"num_hidden_layers", "layers", "12", SL__COUNT, .tensor = "encoder.layer.#.output.dense.weight"},
-    {"num_attention_heads", "heads", .standard = "12"},
-    {"intermediate_size", "hidden", "3072", SL__DIM, "encoder.layer.#.intermediate.dense.weight", .dim = 0},
-    {"hidden_act", "activation", "\"gelu\"", .words = activations},
-    {"layer_norm_eps", "eps", .standard = "1e-12"},
+    ENCODER_KEYS,
     {0},
 };
 static const sl_format bert = {
@@ -111,24 +117,17 @@ static const sl_format bert = {
     .classes = "embeddings.word_embeddings.weight",
     .prefix = "bert.",
     .rules = bert_rules,
-    .spellings = (const char *const[][2]){{".gamma", ".weight"}, {".beta", ".bias"}, {NULL, NULL}},
-    .tied = (const char *const[][2]){{"cls.predictions.decoder.weight", "embeddings.word_embeddings.weight"},
-                                     {"cls.predictions.decoder.bias", "cls.predictions.bias"},
-                                     {NULL, NULL}},
-    .buffers = (const char *const[]){"embeddings.position_ids", NULL},
-    .parts = (const char *const[][2]){{"pooler.*", "pooler"},
-                                      {"cls.seq_relationship.*", "head for next sentences"},
-                                      {"classifier.*", "classifier"},
-                                      {"qa_outputs.*", "head for answers"},
-                                      {NULL, NULL}},
+    .spellings = PAIRS({".gamma", ".weight"}, {".beta", ".bias"}),
+    .tied = PAIRS({"cls.predictions.decoder.weight", "embeddings.word_embeddings.weight"},
+                  {"cls.predictions.decoder.bias", "cls.predictions.bias"}),
+    .buffers = NAMES("embeddings.position_ids"),
+    .parts = PAIRS({"pooler.*", "pooler"}, {"cls.seq_relationship.*", "head for next sentences"},
+                   {"classifier.*", "classifier"}, {"qa_outputs.*", "head for answers"}),
     .has_config = 1,
     .keys = bert_keys,
-    .fixed = (const sl__fixed[]){{"position_embedding_type", "\"absolute\""},
-                                 {"is_decoder", "false"},
-                                 {"add_cross_attention", "false"},
-                                 {"tie_word_embeddings", "true"},
-                                 {NULL, NULL}},
-    .written = (const sl__fixed[]){{"pad_token_id", "0"}, {NULL, NULL}},
+    .fixed = VALUES({"position_embedding_type", "\"absolute\""}, {"is_decoder", "false"},
+                    {"add_cross_attention", "false"}, {"tie_word_embeddings", "true"}),
+    .written = VALUES({"pad_token_id", "0"}),
 };
 
 /* Hugging Face's ViTForImageClassification, and DeiTForImageClassification, which has one token more. */
@@ -152,26 +151,18 @@ static const sl__key vit_keys[] = {
     {"image_size", SL__IMAGE, .standard = "224"},
     {"num_channels", SL__CHANNELS, "3", SL__DIM, "embeddings.patch_embeddings.projection.weight", .dim = 1},
     {"hidden_size", "width", "768", SL__DIM, "embeddings.cls_token", .dim = 2},
-    {"num_hidden_layers", "layers", "12", SL__COUNT, .tensor = "encoder.layer.#.output.dense.weight"},
-    {"num_attention_heads", "heads", .standard = "12"},
-    {"intermediate_size", "hidden", "3072", SL__DIM, "encoder.layer.#.intermediate.dense.weight", .dim = 0},
-    {"hidden_act", "activation", "\"gelu\"", .words = activations},
-    {"layer_norm_eps", "eps", .standard = "1e-12"},
+    ENCODER_KEYS,
     {0},
 };
-#define VIT_FORMAT(format, type, only)                                                                      \
-  .name = format, .library = "hf", .architecture = type "ForImageClassification", .family = &sl_family_vit, \
-  .sizes = only, .classes = "classifier.weight", .prefix = format ".",                                      \
-  .spellings = (const char *const[][2]){{NULL, NULL}}, .tied = (const char *const[][2]){{NULL, NULL}},      \
-  .buffers = (const char *const[]){NULL},                                                                   \
-  .parts = (const char *const[][2]){{"pooler.*", "pooler"},                                                 \
-                                    {"embeddings.mask_token", "token for masked patches"},                  \
-                                    {"decoder.*", "decoder of masked patches"},                             \
-                                    {"cls_classifier.*", "classifier of the class token alone"},            \
-                                    {"distillation_classifier.*", "classifier of the distillation token"},  \
-                                    {NULL, NULL}},                                                          \
-  .has_config = 1, .keys = vit_keys, .fixed = (const sl__fixed[]){{"qkv_bias", "true"}, {NULL, NULL}},      \
-  .written = (const sl__fixed[]){{NULL, NULL}}, .labels = 1
+#define VIT_FORMAT(format, type, only)                                                                               \
+  .name = format, .library = "hf", .architecture = type "ForImageClassification", .family = &sl_family_vit,          \
+  .sizes = only, .classes = "classifier.weight", .prefix = format ".", .spellings = no_pairs, .tied = no_pairs,      \
+  .buffers = no_names,                                                                                               \
+  .parts =                                                                                                           \
+      PAIRS({"pooler.*", "pooler"}, {"embeddings.mask_token", "token for masked patches"},                           \
+            {"decoder.*", "decoder of masked patches"}, {"cls_classifier.*", "classifier of the class token alone"}, \
+            {"distillation_classifier.*", "classifier of the distillation token"}),                                  \
+  .has_config = 1, .keys = vit_keys, .fixed = VALUES({"qkv_bias", "true"}), .written = no_values, .labels = 1
 static const sl_format deit = {
     VIT_FORMAT("deit", "DeiT", "stem=0,distilled=1"),
     .mark = "embeddings.distillation_token",
@@ -219,16 +210,12 @@ static const sl_format vision = {
     .classes = "heads.head.weight",
     .prefix = "",
     .rules = vision_rules,
-    .spellings = (const char *const[][2]){{".linear_1.weight", ".0.weight"},
-                                          {".linear_1.bias", ".0.bias"},
-                                          {".linear_2.weight", ".3.weight"},
-                                          {".linear_2.bias", ".3.bias"},
-                                          {NULL, NULL}},
-    .tied = (const char *const[][2]){{NULL, NULL}},
-    .buffers = (const char *const[]){NULL},
-    .parts = (const char *const[][2]){{"heads.pre_logits.*", "layer before the classifier"},
-                                      {"conv_proj.#.*", "convolutions that make the patches"},
-                                      {NULL, NULL}},
+    .spellings = PAIRS({".linear_1.weight", ".0.weight"}, {".linear_1.bias", ".0.bias"},
+                       {".linear_2.weight", ".3.weight"}, {".linear_2.bias", ".3.bias"}),
+    .tied = no_pairs,
+    .buffers = no_names,
+    .parts = PAIRS({"heads.pre_logits.*", "layer before the classifier"},
+                   {"conv_proj.#.*", "convolutions that make the patches"}),
     .keys = vision_keys,
     .labels = 1,
 };
@@ -256,10 +243,10 @@ static const sl_format resnet = {
     .classes = "fc.weight",
     .prefix = "",
     .rules = resnet_rules,
-    .spellings = (const char *const[][2]){{NULL, NULL}},
-    .tied = (const char *const[][2]){{NULL, NULL}},
-    .buffers = (const char *const[]){"*.num_batches_tracked", NULL},
-    .parts = (const char *const[][2]){{NULL, NULL}},
+    .spellings = no_pairs,
+    .tied = no_pairs,
+    .buffers = NAMES("*.num_batches_tracked"),
+    .parts = no_pairs,
     .counters = 1,
     .first = 1,
     .keys = resnet_keys,
@@ -304,18 +291,16 @@ static const sl_format hf_resnet = {
     .classes = "classifier.1.weight",
     .prefix = "resnet.",
     .rules = hf_resnet_rules,
-    .spellings = (const char *const[][2]){{NULL, NULL}},
-    .tied = (const char *const[][2]){{NULL, NULL}},
-    .buffers = (const char *const[]){"*.num_batches_tracked", NULL},
-    .parts = (const char *const[][2]){{NULL, NULL}},
+    .spellings = no_pairs,
+    .tied = no_pairs,
+    .buffers = NAMES("*.num_batches_tracked"),
+    .parts = no_pairs,
     .counters = 1,
     .has_config = 1,
     .keys = hf_resnet_keys,
-    .fixed = (const sl__fixed[]){{"hidden_act", "\"relu\""},
-                                 {"downsample_in_first_stage", "false"},
-                                 {"downsample_in_bottleneck", "false"},
-                                 {NULL, NULL}},
-    .written = (const sl__fixed[]){{NULL, NULL}},
+    .fixed = VALUES({"hidden_act", "\"relu\""}, {"downsample_in_first_stage", "false"},
+                    {"downsample_in_bottleneck", "false"}),
+    .written = no_values,
     .labels = 1,
 };
 

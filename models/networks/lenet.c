@@ -36,13 +36,7 @@ static const sl_model models[] = {
      .sizes = &(const lenet_size){.channels = 32, .hidden = 128},
      .batch = 256,
      .epochs = 5,
-     .training = {.optimizer = SL_OPTIMIZER_SGD,
-                  .learning_rate = 0.1,
-                  .momentum = 0.9,
-                  .beta1 = 0.9,
-                  .beta2 = 0.999,
-                  .eps = 1e-8,
-                  .decay = 1e-4}},
+     .training = {.optimizer = SL_OPTIMIZER_SGD, .learning_rate = 0.1, SL_TRAINING_USUAL, .decay = 1e-4}},
     {0},
 };
 

@@ -35,13 +35,7 @@ static const sl_model models[] = {
      .sizes = &(const mlp_size){.layers = 2, .hidden = 1024},
      .batch = 256,
      .epochs = 10,
-     .training = {.optimizer = SL_OPTIMIZER_ADAMW,
-                  .learning_rate = 1e-3,
-                  .momentum = 0.9,
-                  .beta1 = 0.9,
-                  .beta2 = 0.999,
-                  .eps = 1e-8,
-                  .decay = 0.01}},
+     .training = {.optimizer = SL_OPTIMIZER_ADAMW, .learning_rate = 1e-3, SL_TRAINING_USUAL, .decay = 0.01}},
     {0},
 };
 

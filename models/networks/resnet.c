@@ -123,13 +123,7 @@ static sl_value build(sl_graph *g, sl_value x, const sl_model_data *data, const 
   {                                                                                                            \
     .name = text, .summary = what, .family = &sl_family_resnet, .sizes = &(const sl_resnet_size){__VA_ARGS__}, \
     .batch = B, .epochs = E, .rate = SL_RATE_COSINE, .warmup = 0.05, .usual = {SIZE, CLASSES},                 \
-    .training = {.optimizer = SL_OPTIMIZER_SGD,                                                                \
-                 .learning_rate = 0.1,                                                                         \
-                 .momentum = 0.9,                                                                              \
-                 .beta1 = 0.9,                                                                                 \
-                 .beta2 = 0.999,                                                                               \
-                 .eps = 1e-8,                                                                                  \
-                 .decay = DECAY},                                                                              \
+    .training = {.optimizer = SL_OPTIMIZER_SGD, .learning_rate = 0.1, SL_TRAINING_USUAL, .decay = DECAY},      \
   }
 #define SMALL_IMAGES 28, 28, 1
 #define IMAGENET 224, 224, 3

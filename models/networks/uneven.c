@@ -54,12 +54,7 @@ static const sl_model models[] = {
      .sizes = &(const uneven_size){.depth = 28, .narrow = 4096, .towers = 4, .wide = 4096},
      .batch = 64,
      .epochs = 5,
-     .training = {.optimizer = SL_OPTIMIZER_SGD,
-                  .learning_rate = 0.05,
-                  .momentum = 0.9,
-                  .beta1 = 0.9,
-                  .beta2 = 0.999,
-                  .eps = 1e-8}},
+     .training = {.optimizer = SL_OPTIMIZER_SGD, .learning_rate = 0.05, SL_TRAINING_USUAL}},
     {0},
 };
 

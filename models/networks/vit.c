@@ -92,14 +92,8 @@ static sl_value build(sl_graph *g, sl_value x, const sl_model_data *data, const 
   {                                                                                                                  \
     .name = text, .summary = what, .family = &sl_family_vit, .sizes = &(const sl_vit_size){__VA_ARGS__}, .batch = B, \
     .epochs = E, .rate = SL_RATE_COSINE, .warmup = WARMUP, .usual = {H, W, CHANNELS, CLASSES},                       \
-    .training = {.optimizer = SL_OPTIMIZER_ADAMW,                                                                    \
-                 .learning_rate = RATE,                                                                              \
-                 .momentum = 0.9,                                                                                    \
-                 .beta1 = 0.9,                                                                                       \
-                 .beta2 = 0.999,                                                                                     \
-                 .eps = 1e-8,                                                                                        \
-                 .decay = DECAY,                                                                                     \
-                 .clip = 1},                                                                                         \
+    .training = {                                                                                                    \
+        .optimizer = SL_OPTIMIZER_ADAMW, .learning_rate = RATE, SL_TRAINING_USUAL, .decay = DECAY, .clip = 1},       \
   }
 static const sl_model models[] = {
     VIT("vit-b16", "ViT-B/16, 87 million parameters", 8, 300, 0.03, 3e-4, 0.1, 224, 224, 3, 1000, .layers = 12,

@@ -9,7 +9,7 @@
 
 #include "runtime/base/time.h"
 
-/* One round of measuring: every thread works from a common start until `until`, and adds its own rate. */
+/* One round of measuring: every thread works from a common start for `span`, and adds its own rate. */
 typedef struct round {
   int n;        /* sgemm: rows; triad: floats in an array */
   int64_t span; /* ns */
@@ -18,7 +18,7 @@ typedef struct round {
   _Atomic int64_t milli; /* sum of rates, 1e-3 GFLOP/s or GB/s */
 } round;
 
-/* Waits until all threads have filled their arrays. Returns the time at which to stop. */
+/* Waits until all threads have filled their arrays. Returns the common start. */
 static int64_t begin(round *r) {
   atomic_fetch_add(&r->ready, 1);
   while (atomic_load(&r->ready) < r->threads) sched_yield();

@@ -120,9 +120,21 @@ static const sl__tokenizer_kind *kind_of(const char *type) {
   return NULL;
 }
 
+/* The tokens' numbers. root: a tokenizer.json, whose added tokens count too; NULL: none. */
+static sl_status take_vocabulary(const char *path, const char *where, const json_t *root, const json_t *vocab,
+                                 sl_tokenizer *t) {
+  entries e = {0};
+  sl_status status = SL_OK;
+  SL_TRY_OUT(vocabulary_of(path, where, vocab, &e));
+  if (root) SL_TRY_OUT(added_entries(path, root, vocab, &e));
+  status = number_entries(path, &e, t);
+out:
+  free(e.at);
+  return status;
+}
+
 static sl_status open_json(const char *path, sl_tokenizer **result) {
   json_t *root = NULL;
-  entries e = {0};
   sl_tokenizer *t = NULL;
   SL_TRY(sl_json_read(path, &root));
   sl_status status = SL_OK;
@@ -132,16 +144,13 @@ static sl_status open_json(const char *path, sl_tokenizer **result) {
   if (!json_is_object(model)) SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s: is no tokenizer, it has no object 'model'", path));
   if (!kind) SL_TRY_OUT(sl__unsupported(path, "model.type", type));
   SL_TRY_OUT(sl__tokenizer_new(kind, &t));
-  SL_TRY_OUT(vocabulary_of(path, "model.vocab", vocab, &e));
-  SL_TRY_OUT(added_entries(path, root, vocab, &e));
-  SL_TRY_OUT(number_entries(path, &e, t));
+  SL_TRY_OUT(take_vocabulary(path, "model.vocab", root, vocab, t));
   SL_TRY_OUT(kind->read(path, root, model, t));
   SL_TRY_OUT(added_tokens(path, root, t));
   SL_TRY_OUT(sl__tokenizer_finish(t));
   *result = t, t = NULL;
 out:
   sl_tokenizer_close(t);
-  free(e.at);
   json_decref(root);
   return status;
 }
@@ -151,13 +160,11 @@ out:
 static sl_status open_pair(const char *vocab_path, const char *merges_path, sl_tokenizer **result) {
   static const char *const specials[] = {"<|endoftext|>", NULL};
   json_t *root = NULL;
-  entries e = {0};
   sl_tokenizer *t = NULL;
   SL_TRY(sl_json_read(vocab_path, &root));
   sl_status status = SL_OK;
   SL_TRY_OUT(sl__tokenizer_new(&sl__bpe, &t));
-  SL_TRY_OUT(vocabulary_of(vocab_path, "", root, &e));
-  SL_TRY_OUT(number_entries(vocab_path, &e, t));
+  SL_TRY_OUT(take_vocabulary(vocab_path, "", NULL, root, t));
   SL_TRY_OUT(sl__bpe_read_merges(merges_path, t));
   sl__bpe_bytes(t);
   SL_TRY_OUT(sl__add_specials(t, specials));
@@ -165,7 +172,6 @@ static sl_status open_pair(const char *vocab_path, const char *merges_path, sl_t
   *result = t, t = NULL;
 out:
   sl_tokenizer_close(t);
-  free(e.at);
   json_decref(root);
   return status;
 }
