@@ -122,11 +122,11 @@ static sl_value build(sl_graph *g, sl_value x, const sl_model_data *data, const 
 #define RESNET(text, what, B, E, SIZE, CLASSES, DECAY, ...)                                                    \
   {                                                                                                            \
     .name = text, .summary = what, .family = &sl_family_resnet, .sizes = &(const sl_resnet_size){__VA_ARGS__}, \
-    .batch = B, .epochs = E, .rate = SL_RATE_COSINE, .warmup = 0.05, .usual = {SIZE, CLASSES},                 \
+    .batch = B, .epochs = E, .rate = SL_RATE_COSINE, .warmup = 0.05, .usual = {SIZE, .classes = CLASSES},      \
     .training = {.optimizer = SL_OPTIMIZER_SGD, .learning_rate = 0.1, SL_TRAINING_USUAL, .decay = DECAY},      \
   }
-#define SMALL_IMAGES 28, 28, 1
-#define IMAGENET 224, 224, 3
+#define SMALL_IMAGES .height = 28, .width = 28, .channels = 1
+#define IMAGENET .height = 224, .width = 224, .channels = 3
 
 static const sl_model models[] = {
     RESNET("resnet18", "residual network of 18 layers, 12 million parameters", 32, 90, IMAGENET, 1000, 1e-4,

@@ -91,7 +91,8 @@ static sl_value build(sl_graph *g, sl_value x, const sl_model_data *data, const 
 #define VIT(text, what, B, E, WARMUP, RATE, DECAY, H, W, CHANNELS, CLASSES, ...)                                     \
   {                                                                                                                  \
     .name = text, .summary = what, .family = &sl_family_vit, .sizes = &(const sl_vit_size){__VA_ARGS__}, .batch = B, \
-    .epochs = E, .rate = SL_RATE_COSINE, .warmup = WARMUP, .usual = {H, W, CHANNELS, CLASSES},                       \
+    .epochs = E, .rate = SL_RATE_COSINE, .warmup = WARMUP,                                                           \
+    .usual = {.height = H, .width = W, .channels = CHANNELS, .classes = CLASSES},                                    \
     .training = {                                                                                                    \
         .optimizer = SL_OPTIMIZER_ADAMW, .learning_rate = RATE, SL_TRAINING_USUAL, .decay = DECAY, .clip = 1},       \
   }
