@@ -1,6 +1,6 @@
 #!/bin/sh
 # Checkpoints of a run: when they are written and which are kept. Damaged, foreign and otherwise trained ones are
-# refused by name, and the one before is used. A full disk costs only new checkpoints. tests/kills.sh kills runs.
+# refused by name, and the one before is used. tests/failures/full_disk.sh fills the disk, tests/kills.sh kills runs.
 . "$(dirname "$0")/support/command.shlib"
 make_set data 300 60 8 3
 small='--data data --batch 32 --workers 1 --learning-rate 1e-4'
@@ -161,31 +161,4 @@ expect 'killed after a checkpoint, it goes on' 0 'resumed after step' train --re
 named=$(field best_step killed/summary.json)
 check 'the best model of the checkpoint is there' model_is killed "$named"
 
-if [ "$(id -u)" = 0 ] && unshare --mount true 2>/dev/null; then
-  mkdir full
-  cat >full.sh <<END
-mount -t tmpfs -o size=38m none full || exit 99
-"$starling" train mlp $small --steps 20 --eval-every 20 --checkpoint-every 5 --keep 9 --out full/run --quiet
-code=\$?
-find full | grep -E 'tmp|partial' && exit 98
-ls full/run/checkpoints >kept
-"$starling" eval full/run/checkpoints/step-00000010 >>kept 2>&1
-exit \$code
-END
-  code=0
-  unshare --mount sh full.sh >out 2>err || code=$?
-  check 'a full disk: training goes on to its end' test $code = 0
-  check 'it says what was not written, and the mend' grep -qE 'no checkpoint was written, training goes on: .*full/run/checkpoints/.step-00000015.*space' err
-  check 'that the last step has none' grep -qE 'the last step has no checkpoint' err
-  check 'and the checkpoints before are there, whole' sh -c 'head -n 2 kept | tr "\n" " " | grep -q "step-00000005 step-00000010 " && grep -q "after step 10" kept'
-  sed -i 's/38m/2m/' full.sh
-  code=0
-  unshare --mount sh full.sh >out 2>err || code=$?
-  check 'no room for the model: a failure' test $code = 1
-  check 'and what it was' grep -qiE 'full/run/.*(space|full)' err
-else
-  for what in 'training goes on to its end' 'it says what was not written' 'that the last step has none' 'the checkpoints before are there' 'no room for the model' 'and what it was'; do
-    skip "a full disk: $what: no mounts may be made here"
-  done
-fi
 finish

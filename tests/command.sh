@@ -141,7 +141,7 @@ expect 'import: no place for it' 2 '--out DIR is needed' import images photos
 if [ -e /dev/full ]; then
   code=0
   "$starling" --version >/dev/full 2>err || code=$?
-  check 'output that cannot be written is a failure' test $code = 1
+  check 'output that cannot be written is a failure' test $code = 74
 else skip 'output that cannot be written: no /dev/full'; fi
 
 run --manual

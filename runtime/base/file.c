@@ -23,14 +23,36 @@ static int synchronise(int fd) {
   return sl_activity_end_with(fsync(fd));
 }
 
-static sl_status fail_with(sl_status code, const char *what, const char *path, int error) {
-  if (error != ENOSPC && error != EDQUOT) return sl_fail(code, "cannot %s %s: %s", what, path, strerror(error));
-  sl_fail(code, "cannot %s %s: %s; free some space or choose another place", what, path, strerror(error));
-  return sl_blame(code, "path");
+/* What mends a write that failed so; NULL: the file system's own reasons, such as permissions. */
+static const char *mend_of(int error) {
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+      return "free some space or choose another place";
+    case EFBIG:
+      return "raise the limit of a file's size (ulimit -f) or choose another place";
+    case EIO:
+      return "the disk or file server fails: choose another place";
+    default:
+      return NULL;
+  }
 }
 
-static sl_status fail_on(const char *what, const char *path, int error) {
-  return fail_with(error == ENOENT ? SL_ENOTFOUND : SL_EIO, what, path, error);
+sl_status sl_file_failed(const char *what, const char *path, int error) {
+  const char *mend = mend_of(error);
+  if (!mend) return sl_fail(error == ENOENT ? SL_ENOTFOUND : SL_EIO, "cannot %s %s: %s", what, path, strerror(error));
+  sl_fail(SL_EWRITE, "cannot %s %s: %s; %s", what, path, strerror(error), mend);
+  return sl_blame(SL_EWRITE, "path");
+}
+
+static sl_status fail_to_read(const char *path, int error) {
+  return sl_fail(error == ENOENT ? SL_ENOTFOUND : SL_EIO, "cannot read %s: %s", path, strerror(error));
+}
+
+/* A folder that cannot be made because what is above it is missing is no file that was not found. */
+static sl_status fail_to_make(const char *path, int error) {
+  return mend_of(error) ? sl_file_failed("make the folder", path, error)
+                        : sl_fail(SL_EIO, "cannot make the folder %s: %s", path, strerror(error));
 }
 
 /* Offset of the last name in a path: 4 in "a/b/c", 0 in "c". */
@@ -56,7 +78,7 @@ static sl_status follow_links(const char *path, char **target) {
   if (!*target) return sl_no_memory("for writing %s", path);
   free(*target);
   *target = NULL;
-  return fail_on("write", path, ELOOP);
+  return sl_file_failed("write", path, ELOOP);
 }
 
 /* Opens a new temporary file beside file->path. */
@@ -82,13 +104,14 @@ sl_status sl_file_create(const char *path, sl_file **result) {
   const int exists = stat(file->path, &there) == 0;
   if (!file->path[name_start(file->path)])
     SL_TRY_OUT(sl_fail(SL_EINVAL, "cannot write %s: it names a folder, not a file", path));
-  if (exists && S_ISDIR(there.st_mode)) SL_TRY_OUT(fail_on("write", path, EISDIR));
+  if (exists && S_ISDIR(there.st_mode)) SL_TRY_OUT(sl_file_failed("write", path, EISDIR));
   const size_t room = strlen(file->path) + 64;
   if (!(file->temporary = calloc(room, 1))) SL_TRY_OUT(sl_no_memory("for writing %s", path));
   if (exists && !S_ISREG(there.st_mode))
     file->fd = open(file->path, O_WRONLY | O_CLOEXEC);
   else
     open_temporary(file, room);
+  if (file->fd < 0 && mend_of(errno)) SL_TRY_OUT(sl_file_failed("write", path, errno));
   if (file->fd < 0) SL_TRY_OUT(sl_fail(SL_EIO, "cannot write %s: %s", path, strerror(errno)));
   *result = file;
   file = NULL;
@@ -101,7 +124,7 @@ sl_status sl_file_write(sl_file *file, const void *bytes, size_t n) {
   for (const char *at = bytes; n > 0;) {
     ssize_t done = write(file->fd, at, n < (size_t)1 << 30 ? n : (size_t)1 << 30);
     if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) return fail_on("write", file->path, done < 0 ? errno : ENOSPC);
+    if (done <= 0) return sl_file_failed("write", file->path, done < 0 ? errno : ENOSPC);
     at += done, n -= (size_t)done;
     sl_activity_move();
   }
@@ -112,14 +135,14 @@ sl_status sl_file_overwrite(sl_file *file, uint64_t offset, const void *bytes, s
   for (const char *at = bytes; n > 0;) {
     const ssize_t done = pwrite(file->fd, at, n, (off_t)offset);
     if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) return fail_on("write", file->path, done < 0 ? errno : ENOSPC);
+    if (done <= 0) return sl_file_failed("write", file->path, done < 0 ? errno : ENOSPC);
     at += done, offset += (uint64_t)done, n -= (size_t)done;
   }
   return SL_OK;
 }
 
 sl_status sl_folder_make(const char *path) {
-  return mkdir(path, 0777) == 0 || errno == EEXIST ? SL_OK : fail_with(SL_EIO, "make the folder", path, errno);
+  return mkdir(path, 0777) == 0 || errno == EEXIST ? SL_OK : fail_to_make(path, errno);
 }
 
 sl_status sl_folder_make_all(const char *path, unsigned mode, int *made) {
@@ -138,7 +161,7 @@ sl_status sl_folder_make_all(const char *path, unsigned mode, int *made) {
              access(part, F_OK) == 0) /* on a read-only disk, mkdir of a folder that exists gives EROFS */
       new_at_end = 0;
     else
-      SL_TRY_OUT(fail_with(SL_EIO, "make the folder", part, error));
+      SL_TRY_OUT(fail_to_make(part, error));
     *end = after;
     if (!end[strspn(end, "/")]) break;
   }
@@ -153,7 +176,7 @@ sl_status sl_folder_sync(const char *folder) {
   int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   /* A folder without read permission (mode -wx) cannot be opened, so it stays unsynchronised. */
   if (fd >= 0 && synchronise(fd) != 0 && errno != EINVAL && errno != EROFS)
-    status = fail_on("synchronise", folder, errno);
+    status = sl_file_failed("synchronise", folder, errno);
   if (fd >= 0) close(fd);
   return status;
 }
@@ -171,16 +194,15 @@ static sl_status sync_folder_of(const char *path) {
 sl_status sl_file_commit(sl_file *file) {
   sl_status status = SL_OK;
   const int through = !file->temporary[0]; /* to a device or pipe */
-  if (!through && synchronise(file->fd) != 0 && errno != EINVAL) status = fail_on("write", file->path, errno);
+  if (!through && synchronise(file->fd) != 0 && errno != EINVAL) status = sl_file_failed("write", file->path, errno);
   int closed = close(file->fd);
   file->fd = -1;
-  if (status == SL_OK && closed != 0) status = fail_on("write", file->path, errno);
+  if (status == SL_OK && closed != 0) status = sl_file_failed("write", file->path, errno);
   if (through) {
     sl_file_discard(file);
     return status;
   }
-  if (status == SL_OK && rename(file->temporary, file->path) != 0)
-    status = sl_fail(SL_EIO, "cannot write %s: %s", file->path, strerror(errno));
+  if (status == SL_OK && rename(file->temporary, file->path) != 0) status = sl_file_failed("write", file->path, errno);
   if (status == SL_OK) {
     status = sync_folder_of(file->path);
     file->temporary[0] = '\0';
@@ -212,8 +234,8 @@ sl_status sl_file_read(const char *path, size_t limit, char **bytes, size_t *n) 
   size_t used = 0, room = 0;
   struct stat info;
   int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return fail_on("read", path, errno);
-  if (fstat(fd, &info) != 0) SL_TRY_OUT(fail_on("read", path, errno));
+  if (fd < 0) return fail_to_read(path, errno);
+  if (fstat(fd, &info) != 0) SL_TRY_OUT(fail_to_read(path, errno));
   if (S_ISREG(info.st_mode) && (uint64_t)info.st_size > limit)
     SL_TRY_OUT(
         sl_fail(SL_EFORMAT, "%s has %lld bytes, more than the %zu allowed here", path, (long long)info.st_size, limit));
@@ -227,7 +249,7 @@ sl_status sl_file_read(const char *path, size_t limit, char **bytes, size_t *n) 
     }
     ssize_t got = read(fd, buffer + used, room - used);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) SL_TRY_OUT(fail_on("read", path, errno));
+    if (got < 0) SL_TRY_OUT(fail_to_read(path, errno));
     if (got == 0) break;
     used += (size_t)got;
     if (used > limit) SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s has more than the %zu bytes allowed here", path, limit));

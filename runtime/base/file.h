@@ -1,7 +1,8 @@
 /* Reads and writes whole files. A reader sees the old content or the new one, never a part: new content goes to a
  * temporary file in the same folder, which is synchronised and renamed. After a failure, such as a full disk, the
  * temporary file is removed and the old file stays. Symbolic links are followed. What is no regular file, such as
- * /dev/null or a pipe, is written directly. Errors name the path and the cause. */
+ * /dev/null or a pipe, is written directly. Errors name the path and the cause; SL_EWRITE is for what cannot be stored:
+ * a full disk, a quota, a limit of a file's size, a failing disk. */
 #ifndef SL_FILE_H
 #define SL_FILE_H
 
@@ -17,9 +18,9 @@ extern "C" {
 /* A file being written; nothing is at its path until sl_file_commit. */
 typedef struct sl_file sl_file;
 
-/* Begins new content for path. SL_EIO: the folder cannot be written. */
+/* Begins new content for path. SL_EIO: the folder cannot be written; SL_EWRITE. */
 sl_status sl_file_create(const char *path, sl_file **file);
-/* Appends n bytes. After a failure, call sl_file_discard. */
+/* Appends n bytes. After a failure (SL_EWRITE, SL_EIO), call sl_file_discard. */
 sl_status sl_file_write(sl_file *file, const void *bytes, size_t n);
 /* Overwrites n bytes at offset, for example a header whose numbers are known only at the end. */
 sl_status sl_file_overwrite(sl_file *file, uint64_t offset, const void *bytes, size_t n);
@@ -30,6 +31,10 @@ void sl_file_discard(sl_file *file);
 
 /* sl_file_create, sl_file_write and sl_file_commit in one call. */
 sl_status sl_file_replace(const char *path, const void *bytes, size_t n);
+
+/* Fails for an errno of a call that writes path ("write", "make the folder"): SL_EWRITE with what mends it,
+ * SL_ENOTFOUND or SL_EIO. */
+sl_status sl_file_failed(const char *what, const char *path, int error);
 
 /* Makes a folder, with mode 0777 less the umask. A folder that exists is no error. SL_EIO names the folder. */
 sl_status sl_folder_make(const char *path);

@@ -16,6 +16,7 @@ extern "C" {
   X(SL_EINVAL, "invalid argument", 1)                                \
   X(SL_ENOMEM, "out of memory", 1)                                   \
   X(SL_EIO, "input or output failed", 1)                             \
+  X(SL_EWRITE, "a file cannot be stored", 1)                         \
   X(SL_EFORMAT, "malformed file", 1)                                 \
   X(SL_ESHAPE, "shapes do not fit", 0)                               \
   X(SL_ENOTFOUND, "not found", 1)                                    \
@@ -25,6 +26,8 @@ extern "C" {
   X(SL_ETOPOLOGY, "the machine cannot be divided as asked", 1)       \
   X(SL_ETASK, "a task failed", 0)                                    \
   X(SL_ENONFINITE, "a value is not finite", 1)                       \
+  X(SL_ESPIKE, "the loss leaps", 1)                                  \
+  X(SL_EMEMORY, "the ranks' memory differs", 1)                      \
   X(SL_EUNSUPPORTED, "not supported by this build or machine", 1)    \
   X(SL_EUNCALIBRATED, "performance models are not calibrated", 1)    \
   X(SL_EPLAN, "the plan does not match", 1)                          \
@@ -44,6 +47,9 @@ enum {
   SL_EXIT_FAILURE = 1,
   SL_EXIT_USAGE = 2,
   SL_EXIT_UNCALIBRATED = 3,
+  SL_EXIT_SPIKE = 65,     /* EX_DATAERR of sysexits.h */
+  SL_EXIT_MEMORY = 71,    /* EX_OSERR */
+  SL_EXIT_UNWRITTEN = 74, /* EX_IOERR */
   SL_EXIT_CHECKPOINTED = 75,
   SL_EXIT_INTERRUPTED = 130
 };

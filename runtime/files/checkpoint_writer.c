@@ -172,12 +172,6 @@ static char *part_path(const char *folder, int rank) {
   return asprintf(&path, "%s/" PART, folder, rank) < 0 ? NULL : path;
 }
 
-static sl_status make_folder(const char *path) {
-  if (mkdir(path, 0777) == 0 || errno == EEXIST) return SL_OK;
-  return sl_fail(SL_EIO, "cannot make %s: %s%s", path, strerror(errno),
-                 errno == ENOSPC || errno == EDQUOT ? "; free some space or choose another place (--out)" : "");
-}
-
 /* Checks for room first: a checkpoint that fills the disk would leave no room for metrics and models. */
 static sl_status check_room(const sl_checkpoint_writer *w, const char *partial) {
   struct statvfs disk;
@@ -186,7 +180,7 @@ static sl_status check_room(const sl_checkpoint_writer *w, const char *partial) 
   if (statvfs(w->folder, &disk) != 0) return SL_OK; /* writing will report it */
   const double left = (double)disk.f_bavail * (double)disk.f_frsize;
   return left >= needed ? SL_OK
-                        : sl_fail(SL_EIO,
+                        : sl_fail(SL_EWRITE,
                                   "cannot write %s: it takes %.1f MB, and %.1f MB are left; free some space or choose "
                                   "another place (--out)",
                                   partial, 1e-6 * needed, 1e-6 * left);
@@ -200,7 +194,7 @@ static sl_status write_part(sl_checkpoint_writer *w, const char *partial) {
   char *path = part_path(partial, w->rank);
   if (!path) return no_memory();
   SL_TRY_OUT(check_room(w, partial));
-  SL_TRY_OUT(make_folder(partial));
+  SL_TRY_OUT(sl_folder_make(partial));
   SL_TRY_OUT(sl_file_create(path, &file));
   XXH3_64bits_reset(w->hash);
   for (size_t at = 0; at < w->size; at += CHUNK) {
@@ -237,7 +231,7 @@ static sl_status receive_part(sl_checkpoint_writer *w, const char *partial, int 
   sl_status status = SL_OK, moved = SL_OK;
   sl_file *file = NULL;
   char *path = partial ? part_path(partial, rank) : NULL;
-  status = !path ? no_memory() : make_folder(partial);
+  status = !path ? no_memory() : sl_folder_make(partial);
   if (status == SL_OK) status = sl_file_create(path, &file);
   for (int64_t at = 0; at < w->bytes[rank] && moved == SL_OK; at += CHUNK) {
     const int64_t n = w->bytes[rank] - at < CHUNK ? w->bytes[rank] - at : CHUNK;
@@ -333,14 +327,13 @@ static sl_status put_in_place(sl_checkpoint_writer *w, const char *partial, json
   }
   SL_TRY_OUT(list_parts(w, parts));
   SL_TRY_OUT(check_parts(w, partial));
-  SL_TRY_OUT(make_folder(partial)); /* missing if no rank has a part */
+  SL_TRY_OUT(sl_folder_make(partial)); /* missing if no rank has a part */
   manifest = json_pack("{s:s, s:I, s:O, s:O}", "format", SL_CHECKPOINT_FORMAT, "step", (json_int_t)w->step, "header",
                        header, "parts", parts);
   if (!manifest) SL_TRY_OUT(no_memory());
   SL_TRY_OUT(sl_checkpoint_seal(manifest));
   SL_TRY_OUT(sl_json_write(manifest_path, manifest));
-  if (rename(partial, path) != 0)
-    SL_TRY_OUT(sl_fail(SL_EIO, "cannot put the checkpoint %s in place: %s", path, strerror(errno)));
+  if (rename(partial, path) != 0) SL_TRY_OUT(sl_file_failed("write", path, errno));
   SL_TRY_OUT(sl_folder_sync(w->folder));
   status = keep_newest(w);
 out:
@@ -481,7 +474,7 @@ static sl_status sync_above(const char *folder) {
 static sl_status prepare_folder(const sl_checkpoint_writer *w, int64_t from) {
   int64_t *steps;
   int n;
-  SL_TRY(make_folder(w->folder));
+  SL_TRY(sl_folder_make(w->folder));
   SL_TRY(sync_above(w->folder));
   SL_TRY(sl_checkpoint_tidy(w->folder, 0, NULL));
   SL_TRY(sl_checkpoint_newest(w->folder, &steps, &n));

@@ -315,6 +315,27 @@ sl_status sl_safetensors_head(const char *path, const sl_named_array *arrays, in
   return head ? SL_OK : sl_no_memory("for the header of %s", path);
 }
 
+sl_status sl_safetensors_pack(const char *path, const sl_named_array *arrays, int n, const char *const (*metadata)[2],
+                              int nmetadata, char **bytes, size_t *size) {
+  char *head, *whole;
+  size_t used;
+  *bytes = NULL, *size = 0;
+  SL_TRY(sl_safetensors_head(path, arrays, n, metadata, nmetadata, &head, &used));
+  size_t total = used;
+  for (int i = 0; i < n; i++) total += (size_t)sl_shape_count(&arrays[i].shape) * sl_dtype_bytes(arrays[i].dtype);
+  if ((whole = realloc(head, total))) {
+    for (int i = 0; i < n; i++) {
+      const size_t each = (size_t)sl_shape_count(&arrays[i].shape) * sl_dtype_bytes(arrays[i].dtype);
+      if (each) memcpy(whole + used, arrays[i].data, each);
+      used += each;
+    }
+    *bytes = whole, *size = total;
+    return SL_OK;
+  }
+  free(head);
+  return sl_no_memory("for the %zu bytes of %s", total, path);
+}
+
 sl_status sl_safetensors_write(const char *path, const sl_named_array *arrays, int n, const char *const (*metadata)[2],
                                int nmetadata) {
   char *head = NULL;

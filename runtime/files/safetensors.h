@@ -40,9 +40,12 @@ const char *sl_safetensors_metadata(const sl_safetensors *st, const char *key);
 sl_status sl_safetensors_read(const sl_safetensors *st, int i, void *data);
 
 /* Writes the arrays in the given order, atomically; metadata is nmetadata pairs of strings (key, value). The same
- * arguments give the same bytes. SL_EINVAL (a name twice, or reserved), SL_EIO. */
+ * arguments give the same bytes. SL_EINVAL (a name twice, or reserved), SL_EWRITE, SL_EIO. */
 sl_status sl_safetensors_write(const char *path, const sl_named_array *arrays, int n, const char *const (*metadata)[2],
                                int nmetadata);
+/* The same file in memory; path is used in messages only. The caller must free(*bytes). SL_EINVAL, SL_ENOMEM. */
+sl_status sl_safetensors_pack(const char *path, const sl_named_array *arrays, int n, const char *const (*metadata)[2],
+                              int nmetadata, char **bytes, size_t *size);
 /* The beginning of such a file, up to the first array's data. path is used in messages only. The caller must
  * free(*bytes). */
 sl_status sl_safetensors_head(const char *path, const sl_named_array *arrays, int n, const char *const (*metadata)[2],

@@ -2,6 +2,7 @@
 #include <config.h>
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -295,7 +296,7 @@ static int command(int argc, char **argv) {
   }
   /* What was printed may be all that the caller wanted: a full disk is a failure. */
   if ((fflush(stdout) != 0 || ferror(stdout)) && code == SL_EXIT_DONE)
-    return complain(sl_fail(SL_EIO, "cannot write to standard output: %s", strerror(errno)));
+    return complain(sl_fail(SL_EWRITE, "cannot write to standard output: %s", strerror(errno)));
   return code;
 }
 
@@ -312,6 +313,7 @@ static void *end_anyway(void *code) {
 int main(int argc, char **argv) {
   static int code; /* outlives main's frame, which the thread may */
   pthread_t guard;
+  signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of a file's size fails by EFBIG and is told as a full disk is */
   code = command(argc, argv);
   if (fflush(stdout) == 0) pthread_create(&guard, NULL, end_anyway, &code);
   sl__watch_close();

@@ -1,8 +1,8 @@
 /* starling train: a run from its options to its summary. The parts are in tools/train. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "runtime/base/activity.h"
-#include "runtime/base/log.h"
 #include "runtime/base/time.h"
 #include "runtime/machine/environment.h"
 #include "tools/commands/commands.h"
@@ -57,6 +57,22 @@ static sl_status prepare(sl__trainer *r) {
   return SL_OK;
 }
 
+/* The end of training. A run that lacks only its last checkpoint is tested all the same. */
+static sl_status write_last(sl__trainer *r) {
+  char words[1024];
+  const sl_status written = sl__trainer_write_all(r);
+  snprintf(words, sizeof words, "%s", sl_error());
+  if (written != SL_OK && written != SL_EWRITE) return written;
+  if (written == SL_OK) SL_TRY(sl__trainer_forget_kept(r));
+  const int lacks_model = sl__ranks_sum(&r->job.ranks, r->unwritten.model != NULL) > 0;
+  sl_status status = lacks_model ? SL_OK : sl__ranks_agree(&r->job.ranks, sl__trainer_finish(r));
+  if (written != SL_OK) {
+    sl_fail(written, "%s", words);
+    status = written;
+  }
+  return sl__trainer_unwritten(r, status);
+}
+
 static sl_status run(sl__trainer *r, int *exit_code) {
   sl_activity_begin(SL_WORKS_LONG, "the start of the job"); /* a rank may read data for longer than the others */
   const sl_status prepared = prepare(r);
@@ -71,10 +87,7 @@ static sl_status run(sl__trainer *r, int *exit_code) {
   SL_TRY(sl__trainer_steps(r, exit_code));
   SL_TRY(sl__clocks_look(r->job.runtime, &r->clocks));
   if (*exit_code != SL_EXIT_DONE) return SL_OK;
-  if (sl__checkpoints_finish(r->checkpoints) != SL_OK && r->job.ranks.rank == 0)
-    sl_log(SL_LOG_ERROR, "the last step has no checkpoint, only its model is kept: %s", sl_error());
-  SL_TRY(sl__trainer_forget_kept(r));
-  SL_TRY(sl__trainer_finish(r));
+  SL_TRY(write_last(r));
   return r->until.measure == SL__UNTIL_NONE || r->reached
              ? SL_OK
              : sl_fail(SL_ENOTFOUND, "%s was not reached in %lld steps: the best was accuracy %.4f, loss %.4f",
@@ -88,8 +101,10 @@ static sl_status close_directory(sl__trainer *r, sl_status status) {
     return status;
   }
   status = sl__trainer_keep_timeline(r, status);
+  char text[2048];
+  snprintf(text, sizeof text, "%s", sl_error());
   const sl_status closed = sl_rundir_close(r->dir);
-  return status == SL_OK ? closed : status;
+  return status == SL_OK ? closed : sl_fail(status, "%s", text);
 }
 
 sl_status sl__train(sl__options *o, int *exit_code) {
@@ -105,6 +120,7 @@ sl_status sl__train(sl__options *o, int *exit_code) {
   sl__model_close(r.init);
   sl__job_close(&r.job);
   json_decref(r.environment);
+  sl__trainer_free_unwritten(&r);
   free(r.configuration), free(r.folder);
   return status;
 }

@@ -41,7 +41,9 @@ json_t *sl__model_metadata(const sl__model_facts *facts) {
   return json_pack("{s:s, s:o}", "format", FORMAT, "starling", facts_to_json(facts));
 }
 
-sl_status sl__model_save(const char *path, sl_store *store, const sl_graph *graph, const sl__model_facts *facts) {
+/* To the file at path, or to memory where bytes is not NULL. */
+static sl_status put(const char *path, sl_store *store, const sl_graph *graph, const sl__model_facts *facts,
+                     char **bytes, size_t *size) {
   const int most = sl_store_count(store);
   int n = 0;
   sl_status status = SL_OK;
@@ -59,12 +61,23 @@ sl_status sl__model_save(const char *path, sl_store *store, const sl_graph *grap
   }
   const char *const metadata[][2] = {{"format", FORMAT}, {"starling", text}};
   SL_TRY_OUT(sl_store_acquire(store, 0));
-  status = sl_safetensors_write(path, arrays, n, metadata, 2);
+  status = bytes ? sl_safetensors_pack(path, arrays, n, metadata, 2, bytes, size)
+                 : sl_safetensors_write(path, arrays, n, metadata, 2);
   sl_store_release(store);
 out:
   free(arrays), free(text);
   json_decref(json);
   return status;
+}
+
+sl_status sl__model_save(const char *path, sl_store *store, const sl_graph *graph, const sl__model_facts *facts) {
+  return put(path, store, graph, facts, NULL, NULL);
+}
+
+sl_status sl__model_pack(const char *path, sl_store *store, const sl_graph *graph, const sl__model_facts *facts,
+                         char **bytes, size_t *size) {
+  *bytes = NULL;
+  return put(path, store, graph, facts, bytes, size);
 }
 
 /* ---- reading ---------------------------------------------------------------------------------------------------- */

@@ -25,6 +25,9 @@ typedef struct sl__model_facts {
 
 /* graph: of the evaluation; its parameters and state are written. */
 sl_status sl__model_save(const char *path, sl_store *store, const sl_graph *graph, const sl__model_facts *facts);
+/* The file's content in memory; path is used in messages only. The caller must free(*bytes). */
+sl_status sl__model_pack(const char *path, sl_store *store, const sl_graph *graph, const sl__model_facts *facts,
+                         char **bytes, size_t *size);
 /* The same metadata for a checkpoint's header; NULL without memory. */
 json_t *sl__model_metadata(const sl__model_facts *facts);
 

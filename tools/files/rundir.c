@@ -33,6 +33,8 @@ struct sl_rundir {
   int made;       /* directories made for it: the last `made` components of path */
   int marker_fd;  /* holds the lock; -1 before */
   int metrics_fd; /* -1 until the first line */
+  char *waiting;  /* lines of metrics that could not be written yet */
+  size_t waits, room;
 };
 
 const char *sl_rundir_path(const sl_rundir *r) { return r->path; }
@@ -180,15 +182,15 @@ static sl_status take_existing(sl_rundir *r) {
 static sl_status take_lock(sl_rundir *r) {
   r->marker_fd = open(r->files[SL_RUNDIR_MARKER], O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (r->marker_fd < 0)
-    return sl_fail(SL_EIO, "cannot write in the run directory %s: %s; --out names another place", r->path,
-                   strerror(errno));
+    return sl_fail(errno == ENOSPC || errno == EDQUOT || errno == EIO ? SL_EWRITE : SL_EIO,
+                   "cannot write in the run directory %s: %s; --out names another place", r->path, strerror(errno));
   if (flock(r->marker_fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     return sl_fail(SL_EEXIST, "another run is writing in %s; --out names another place", r->path);
   struct stat info;
   if (fstat(r->marker_fd, &info) == 0 && info.st_size > 0) return SL_OK;
   errno = ENOSPC;
   if (write(r->marker_fd, MARKER_TEXT, strlen(MARKER_TEXT)) != (ssize_t)strlen(MARKER_TEXT))
-    return sl_fail(SL_EIO, "cannot write in the run directory %s: %s; --out names another place", r->path,
+    return sl_fail(SL_EWRITE, "cannot write in the run directory %s: %s; --out names another place", r->path,
                    strerror(errno));
   return SL_OK;
 }
@@ -199,8 +201,7 @@ static sl_status sync_made(const sl_rundir *r) {
   char *folder = strdup(r->path);
   if (!folder) return sl_no_memory("for %s", r->path);
   sl_status status = SL_OK;
-  if (fsync(r->marker_fd) != 0 && errno != EINVAL)
-    status = sl_fail(SL_EIO, "cannot write %s: %s", r->files[SL_RUNDIR_MARKER], strerror(errno));
+  if (fsync(r->marker_fd) != 0 && errno != EINVAL) status = sl_file_failed("write", r->files[SL_RUNDIR_MARKER], errno);
   if (status == SL_OK) status = sl_folder_sync(folder);
   for (int left = r->made; left > 0 && status == SL_OK; left--) {
     char *slash = strrchr(folder, '/');
@@ -217,7 +218,7 @@ static void free_rundir(sl_rundir *r) {
   if (r->metrics_fd >= 0) close(r->metrics_fd);
   if (r->marker_fd >= 0) close(r->marker_fd);
   for (int i = 0; i < SL_RUNDIR_FILE_COUNT; i++) free(r->files[i]);
-  free(r->path), free(r);
+  free(r->waiting), free(r->path), free(r);
 }
 
 sl_status sl_rundir_open(const char *path, const char *name, sl_rundir_mode mode, sl_rundir **result) {
@@ -257,18 +258,6 @@ out:
   return status;
 }
 
-sl_status sl_rundir_sync_metrics(sl_rundir *r) {
-  if (!r || r->metrics_fd < 0 || fsync(r->metrics_fd) == 0 || errno == EINVAL) return SL_OK;
-  return sl_fail(SL_EIO, "cannot write %s: %s", r->files[SL_RUNDIR_METRICS], strerror(errno));
-}
-
-sl_status sl_rundir_close(sl_rundir *r) {
-  if (!r) return SL_OK;
-  const sl_status status = sl_rundir_sync_metrics(r);
-  free_rundir(r);
-  return status;
-}
-
 void sl_rundir_discard(sl_rundir *r) {
   int others = 0;
   if (!r) return;
@@ -294,47 +283,74 @@ static sl_status open_metrics(sl_rundir *r) {
   if (r->metrics_fd >= 0) return SL_OK;
   r->metrics_fd = open(r->files[SL_RUNDIR_METRICS], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (r->metrics_fd >= 0) return sl_folder_sync(r->path);
-  return sl_fail(SL_EIO, "cannot write %s: %s", r->files[SL_RUNDIR_METRICS], strerror(errno));
+  return sl_file_failed("write", r->files[SL_RUNDIR_METRICS], errno);
+}
+
+/* Writes the lines that wait, all of them or none: where a torn one cannot be taken back, the rest of it waits on. */
+static sl_status write_waiting(sl_rundir *r) {
+  ssize_t done;
+  if (r->waits == 0) return SL_OK;
+  SL_TRY(open_metrics(r));
+  const off_t before = lseek(r->metrics_fd, 0, SEEK_END);
+  do {
+    done = write(r->metrics_fd, r->waiting, r->waits);
+  } while (done < 0 && errno == EINTR);
+  const int error = done < 0 ? errno : ENOSPC;
+  if (done == (ssize_t)r->waits) {
+    r->waits = 0;
+    return SL_OK;
+  }
+  if (done > 0 && (before < 0 || ftruncate(r->metrics_fd, before) != 0))
+    memmove(r->waiting, r->waiting + done, r->waits -= (size_t)done);
+  return sl_file_failed("write", r->files[SL_RUNDIR_METRICS], error);
 }
 
 sl_status sl_rundir_append_metrics(sl_rundir *r, const json_t *object) {
   if (!r) return SL_OK;
   if (!json_is_object(object)) return sl_fail(SL_EINVAL, "metrics: a value could not be made JSON (not finite?)");
-  SL_TRY(open_metrics(r));
   char *line = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9));
-  const size_t n = line ? strlen(line) : 0;
-  const off_t before = lseek(r->metrics_fd, 0, SEEK_END);
-  if (!line) return sl_no_memory("for a line of metrics");
-  line[n] = '\n'; /* overwrites the terminating zero: the text is written by its length from here on */
-  ssize_t done;
-  do {
-    done = write(r->metrics_fd, line, n + 1);
-  } while (done < 0 && errno == EINTR);
-  const int error = done < 0 ? errno : ENOSPC;
+  const size_t n = line ? strlen(line) + 1 : 0;
+  if (r->room < r->waits + n) {
+    char *more = line ? realloc(r->waiting, 2 * (r->waits + n)) : NULL;
+    if (more) r->waiting = more, r->room = 2 * (r->waits + n);
+  }
+  if (!line || r->room < r->waits + n) {
+    free(line);
+    return sl_no_memory("for a line of metrics");
+  }
+  line[n - 1] = '\n'; /* overwrites the terminating zero: the text is written by its length from here on */
+  memcpy(r->waiting + r->waits, line, n);
+  r->waits += n;
   free(line);
-  if (done == (ssize_t)n + 1) return SL_OK;
-  int stays = done > 0 && (before < 0 || ftruncate(r->metrics_fd, before) != 0);
-  return sl_fail(SL_EIO, "cannot write %s: %s%s%s", r->files[SL_RUNDIR_METRICS], strerror(error),
-                 error == ENOSPC || error == EDQUOT ? "; free some space" : "",
-                 stays ? " (its last line is torn)" : "");
+  return write_waiting(r);
 }
 
-sl_status sl_rundir_rewind_metrics(sl_rundir *r, int64_t step) {
+sl_status sl_rundir_sync_metrics(sl_rundir *r) {
   if (!r) return SL_OK;
-  char *text;
-  size_t n, kept = 0;
+  SL_TRY(write_waiting(r));
+  if (r->metrics_fd < 0 || fsync(r->metrics_fd) == 0 || errno == EINVAL) return SL_OK;
+  return sl_file_failed("write", r->files[SL_RUNDIR_METRICS], errno);
+}
+
+sl_status sl_rundir_close(sl_rundir *r) {
+  if (!r) return SL_OK;
+  const sl_status status = sl_rundir_sync_metrics(r);
+  free_rundir(r);
+  return status;
+}
+
+/* Drops the lines whose step is above the given one, and a torn last line; *n becomes the length of the others. */
+static sl_status keep_lines(const char *path, char *text, size_t *n, int64_t step) {
+  size_t kept = 0;
   int number = 0;
-  sl_status status = sl_file_read(r->files[SL_RUNDIR_METRICS], METRICS_LIMIT_BYTES, &text, &n);
-  if (status == SL_ENOTFOUND) return SL_OK;
-  if (status != SL_OK) return status;
-  for (size_t at = 0; at < n;) {
-    const char *end = memchr(text + at, '\n', n - at);
+  for (size_t at = 0; at < *n;) {
+    const char *end = memchr(text + at, '\n', *n - at);
     if (!end) break; /* torn by a kill */
     const size_t length = (size_t)(end - (text + at)) + 1;
     json_error_t error;
     json_t *object = json_loadb(text + at, length, 0, &error);
     number++;
-    if (!object) SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s, line %d: %s", r->files[SL_RUNDIR_METRICS], number, error.text));
+    if (!object) return sl_fail(SL_EFORMAT, "%s, line %d: %s", path, number, error.text);
     if (json_integer_value(json_object_get(object, "step")) <= step) {
       memmove(text + kept, text + at, length);
       kept += length;
@@ -342,12 +358,26 @@ sl_status sl_rundir_rewind_metrics(sl_rundir *r, int64_t step) {
     json_decref(object);
     at += length;
   }
-  if (kept < n) {
+  *n = kept;
+  return SL_OK;
+}
+
+sl_status sl_rundir_rewind_metrics(sl_rundir *r, int64_t step) {
+  if (!r) return SL_OK;
+  char *text;
+  size_t n, kept;
+  if (r->waits > 0 && write_waiting(r) != SL_OK)
+    SL_TRY(keep_lines(r->files[SL_RUNDIR_METRICS], r->waiting, &r->waits, step));
+  sl_status status = sl_file_read(r->files[SL_RUNDIR_METRICS], METRICS_LIMIT_BYTES, &text, &n);
+  if (status == SL_ENOTFOUND) return SL_OK;
+  if (status != SL_OK) return status;
+  kept = n;
+  status = keep_lines(r->files[SL_RUNDIR_METRICS], text, &kept, step);
+  if (status == SL_OK && kept < n) {
     if (r->metrics_fd >= 0) close(r->metrics_fd); /* of the file that is about to be replaced */
     r->metrics_fd = -1;
     status = sl_file_replace(r->files[SL_RUNDIR_METRICS], text, kept);
   }
-out:
   free(text);
   return status;
 }

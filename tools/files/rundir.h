@@ -60,8 +60,8 @@ const char *sl_rundir_file_name(sl_rundir_file file); /* "model.safetensors" */
 sl_status sl_rundir_write_json(sl_rundir *rundir, sl_rundir_file file, const json_t *value);
 sl_status sl_rundir_write_text(sl_rundir *rundir, sl_rundir_file file, const char *text);
 
-/* Appends one object to metrics.jsonl as one line by one write(2); on failure (a full disk) no part of the line stays.
- */
+/* Appends one object to metrics.jsonl as one line by one write(2). On SL_EWRITE or SL_EIO (a full disk) no part of the
+ * line is in the file: it waits in memory for the next call of this function, or of the next two. */
 sl_status sl_rundir_append_metrics(sl_rundir *rundir, const json_t *object);
 /* Brings the lines so far to the disk, as closing does: before a checkpoint, since a run that goes on from it needs the
  * lines before. SL_EIO. */

@@ -169,6 +169,7 @@ static _Noreturn void child(const sl__attempt *run, const sl__limits *limits, in
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_CPU, ceil(limits->seconds) + 5);
   limit(RLIMIT_FSIZE, GB / 4);
+  signal(SIGXFSZ, SIG_DFL);
   /* Address space is reserved by stacks, thread heaps and libraries, and mostly never used. */
   limit(RLIMIT_AS, (double)limits->bytes + (4 + cores / 4) * GB);
   const int in = run->in < 0 ? open("/dev/null", O_RDONLY) : run->in;

@@ -16,6 +16,9 @@ int sl__exit_code(sl_status status) {
   return status == SL_OK              ? SL_EXIT_DONE
          : status == SL_EINVAL        ? SL_EXIT_USAGE
          : status == SL_EUNCALIBRATED ? SL_EXIT_UNCALIBRATED
+         : status == SL_ESPIKE        ? SL_EXIT_SPIKE
+         : status == SL_EMEMORY       ? SL_EXIT_MEMORY
+         : status == SL_EWRITE        ? SL_EXIT_UNWRITTEN
          : status == SL_EINTERRUPTED  ? SL_EXIT_INTERRUPTED
                                       : SL_EXIT_FAILURE;
 }

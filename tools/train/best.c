@@ -36,14 +36,15 @@ static sl_status remove_kept(const sl__trainer *r, int64_t one, int64_t other) {
   return SL_OK;
 }
 
-sl_status sl__trainer_keep_best(sl__trainer *r, int64_t step) {
+sl_status sl__trainer_keep_best(sl__trainer *r) {
+  const int64_t step = r->model_step;
   if (r->job.ranks.rank > 0 || step == 0 || (step != r->named_best && step != r->naming_best)) return SL_OK;
   const char *model = sl_rundir_file_path(r->dir, SL_RUNDIR_MODEL);
   char *path = kept_path(r, step);
   if (!path) return sl_no_memory("for a path");
   /* A file system without hard links: for a moment the model has the other name only. */
   const int failed = link(model, path) != 0 && errno != EEXIST && rename(model, path) != 0 && errno != ENOENT;
-  const sl_status status = failed ? sl_fail(SL_EIO, "cannot keep %s as %s: %s", model, path, strerror(errno)) : SL_OK;
+  const sl_status status = failed ? sl_file_failed("write", path, errno) : SL_OK;
   free(path);
   return status;
 }
@@ -77,7 +78,7 @@ static sl_status recover(sl__trainer *r, int *gone) {
     if (!*gone) status = sl_folder_sync(sl_rundir_path(r->dir));
     free(path);
   }
-  if (*gone)
+  if (*gone && r->best_step > 0)
     sl_log(SL_LOG_WARNING,
            "%s is not the best model that the checkpoint names, that of step %lld, which is gone: the next validation "
            "begins a new search",
@@ -86,9 +87,13 @@ static sl_status recover(sl__trainer *r, int *gone) {
 }
 
 sl_status sl__trainer_recover_best(sl__trainer *r) {
-  int gone = 0;
+  int gone = 0; /* of a run that validates nothing, the model is that of its last step */
   SL_TRY(sl__ranks_agree(&r->job.ranks, r->job.ranks.rank == 0 ? recover(r, &gone) : SL_OK));
-  if (sl__ranks_sum(&r->job.ranks, gone) > 0) r->best_step = 0;
+  if (r->dir && !sl__trainer_validates(r) && r->job.step == r->total) gone = model_step(r) != r->job.step;
+  const int gone_any = sl__ranks_sum(&r->job.ranks, gone) > 0;
+  if (gone_any) r->best_step = 0;
+  r->model_missing = r->job.step == r->total && (gone_any || (sl__trainer_validates(r) && r->best_step == 0));
+  r->model_step = r->best_step;
   r->named_best = r->naming_best = r->best_step;
   r->naming_step = r->job.step;
   return SL_OK;

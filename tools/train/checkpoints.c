@@ -101,7 +101,13 @@ sl_status sl__checkpoints_save(sl__checkpoints *c, int64_t step, json_t *header)
 
 int64_t sl__checkpoints_written(const sl__checkpoints *c) { return sl_checkpoint_written(c->writer); }
 
-sl_status sl__checkpoints_finish(sl__checkpoints *c) { return sl_checkpoint_wait(c->writer); }
+sl_status sl__checkpoints_finish(sl__checkpoints *c) {
+  const sl_status status = sl_checkpoint_wait(c->writer);
+  const int64_t step = c->saved;
+  if (status == SL_OK && sl_checkpoint_written(c->writer) == step) return SL_OK;
+  c->saved = -1; /* the same step may be saved again */
+  return status != SL_OK ? status : sl_fail(SL_EWRITE, "it could not be written");
+}
 
 size_t sl__checkpoints_bytes(const sl__checkpoints *c) { return sl_checkpoint_bytes(c->writer); }
 double sl__checkpoints_stood(const sl__checkpoints *c) { return sl_checkpoint_stood(c->writer); }

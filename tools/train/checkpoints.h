@@ -35,7 +35,7 @@ int sl__checkpoints_due(const sl__checkpoints *checkpoints, int64_t step, int va
 sl_status sl__checkpoints_save(sl__checkpoints *checkpoints, int64_t step, json_t *header);
 /* The step of the newest checkpoint on disk that this start has written, or resumed; 0: none. */
 int64_t sl__checkpoints_written(const sl__checkpoints *checkpoints);
-/* Waits for the last checkpoint and returns its status. */
+/* Waits for the last checkpoint and returns its status; after a failure the same step may be saved again. */
 sl_status sl__checkpoints_finish(sl__checkpoints *checkpoints);
 
 size_t sl__checkpoints_bytes(const sl__checkpoints *checkpoints); /* memory of this rank's copy */

@@ -40,13 +40,6 @@ out:
   return status;
 }
 
-sl_status sl__trainer_save_model(sl__trainer *r) {
-  if (r->job.ranks.rank > 0) return SL_OK;
-  r->job.facts.step = r->job.step;
-  return sl__model_save(sl_rundir_file_path(r->dir, SL_RUNDIR_MODEL), r->job.store, r->job.evaluator.network.graph,
-                        &r->job.facts);
-}
-
 sl_status sl__trainer_share_folder(sl__trainer *r) {
   int n = r->dir ? (int)strlen(sl_rundir_path(r->dir)) + 1 : 0;
   if (r->job.ranks.n > 1) MPI_Bcast(&n, 1, MPI_INT, 0, r->job.ranks.comm);
@@ -58,11 +51,16 @@ sl_status sl__trainer_share_folder(sl__trainer *r) {
   return SL_OK;
 }
 
-sl_status sl__trainer_keep_timeline(const sl__trainer *r, sl_status status) {
+static sl_status save_timeline(void *arg) {
+  const sl__trainer *r = arg;
+  const sl__machine machine = sl__machine_read(r->job.runtime);
+  return sl__timeline_save(r->job.program, r->job.name, &r->clocks, &machine, r->folder);
+}
+
+sl_status sl__trainer_keep_timeline(sl__trainer *r, sl_status status) {
   char text[2048];
   if (!r->folder || sl_recorder_added(r->job.recorder) == 0 || access(r->folder, W_OK) != 0) return status;
   snprintf(text, sizeof text, "%s", sl_error());
-  const sl__machine machine = sl__machine_read(r->job.runtime);
-  const sl_status saved = sl__timeline_save(r->job.program, r->job.name, &r->clocks, &machine, r->folder);
+  const sl_status saved = sl__trainer_try(save_timeline, r);
   return status == SL_OK ? saved : sl_fail(status, "%s", text);
 }

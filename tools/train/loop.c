@@ -1,6 +1,7 @@
 /* The training loop: a step, its scores, then metrics, validation and checkpoint when they are due. */
 #include <stdio.h>
 
+#include "runtime/base/log.h"
 #include "runtime/base/time.h"
 #include "tools/train/trainer.h"
 
@@ -31,8 +32,9 @@ static sl_status look(sl__trainer *r, int validated) {
   json_t *line = NULL;
   sl_status status = SL_OK;
   SL_TRY_OUT(sl__trainer_metrics(r, &line));
-  SL_TRY_OUT(sl_rundir_append_metrics(r->dir, line));
+  SL_TRY_OUT(sl__trainer_append(r, line));
   if (validated) {
+    SL_TRY_OUT(sl__trainer_write_waiting(r));
     SL_TRY_OUT(sl__trainer_validates(r) ? sl__trainer_validate(r) : sl__trainer_save_model(r));
     sl__trainer_print_line(r, line);
   }
@@ -48,7 +50,9 @@ static sl_status tell_balance(sl__trainer *r) {
   sl__meter_clear(&r->meter);
   if (!r->o->quiet) printf("balance: %s\n", sl__balance_text(&r->job.balance)), fflush(stdout);
   json_object_set_new(json_object_get(r->environment, "machine"), "balance", sl__balance_json(&r->job.balance));
-  return sl_rundir_write_json(r->dir, SL_RUNDIR_ENVIRONMENT, r->environment);
+  if (sl_rundir_write_json(r->dir, SL_RUNDIR_ENVIRONMENT, r->environment) != SL_OK)
+    sl_log(SL_LOG_WARNING, "it is not in %s: %s", sl_rundir_file_name(SL_RUNDIR_ENVIRONMENT), sl_error());
+  return SL_OK;
 }
 
 /* Called after each of the first steps with --balance auto. If the division changes, it makes the programs again; the
@@ -70,7 +74,8 @@ static sl_status rebalance(sl__trainer *r) {
 
 /* The checkpoint of the last step is written or being written. */
 static sl_status stop(sl__trainer *r, int *exit_code) {
-  SL_TRY(sl__checkpoints_finish(r->checkpoints));
+  const sl_status status = sl__trainer_write_all(r);
+  if (status != SL_OK) return sl__trainer_unwritten(r, status);
   *exit_code = SL_EXIT_CHECKPOINTED;
   sl__meter_clear(&r->meter);
   if (!r->o->quiet)
@@ -83,6 +88,7 @@ sl_status sl__trainer_steps(sl__trainer *r, int *exit_code) {
   sl__ranks *ranks = &r->job.ranks;
   SL_TRY(sl__job_load(&r->job));
   sl__trainer_begin_times(r);
+  if (r->model_missing && is_over(r)) SL_TRY(sl__trainer_replace_lost(r));
   while (!is_over(r)) {
     sl__ranks_ask(ranks, sl__checkpoints_wish(r->checkpoints)); /* answered while the step runs */
     SL_TRY(step(r));

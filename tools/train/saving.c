@@ -1,5 +1,4 @@
 /* A run to checkpoints, and back from one. */
-#include "runtime/base/log.h"
 #include "tools/files/rundir.h"
 #include "tools/train/trainer.h"
 
@@ -37,8 +36,7 @@ sl_status sl__trainer_save(sl__trainer *r) {
                           .metrics = sums_of(&r->now),
                           .shown = sums_of(&r->line)};
   r->job.facts.step = r->job.step;
-  /* No failure of the checkpoint, which all ranks write together. */
-  if (sl_rundir_sync_metrics(r->dir) != SL_OK) sl_log(SL_LOG_WARNING, "%s", sl_error());
+  SL_TRY(sl__trainer_write_waiting(r)); /* a checkpoint needs the metrics and the model that it names */
   json_t *header = r->job.ranks.rank == 0 ? sl__checkpoint_header(&r->job.facts, &r->rate, &p, r->configuration) : NULL;
   SL_TRY(sl__checkpoints_save(r->checkpoints, r->job.step, header));
   return sl__trainer_names_best(r);

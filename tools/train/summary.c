@@ -5,6 +5,11 @@
 #include "runtime/base/time.h"
 #include "tools/train/trainer.h"
 
+static sl_status write_summary(void *arg) {
+  const sl__trainer *r = arg;
+  return sl_rundir_write_json(r->dir, SL_RUNDIR_SUMMARY, r->summary);
+}
+
 sl_status sl__trainer_finish(sl__trainer *r) {
   sl__score score = {0};
   sl_status status = SL_OK;
@@ -34,7 +39,8 @@ sl_status sl__trainer_finish(sl__trainer *r) {
                                      "test_top5_accuracy", score.top5, "test_samples", (json_int_t)score.samples));
   }
   if (r->until.measure != SL__UNTIL_NONE) json_object_set_new(summary, "reached", json_boolean(r->reached));
-  SL_TRY_OUT(sl_rundir_write_json(r->dir, SL_RUNDIR_SUMMARY, summary));
+  r->summary = summary;
+  SL_TRY_OUT(sl__trainer_try(write_summary, r));
   if (r->o->json) {
     json_dumpf(summary, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     putchar('\n');

@@ -25,6 +25,14 @@ typedef struct sl__interval {
   double seconds; /* that its steps took, known at its end */
 } sl__interval;
 
+/* What could not be written, on rank 0. */
+typedef struct sl__unwritten {
+  char *model; /* the file's bytes, of `step`; NULL: none waits */
+  size_t bytes;
+  int64_t step;
+  int metrics; /* 1: lines of metrics wait */
+} sl__unwritten;
+
 typedef struct sl__trainer {
   sl__job job;
   sl__options *o;       /* job.o; default values are filled in as they become known */
@@ -44,9 +52,13 @@ typedef struct sl__trainer {
   sl__score validation;   /* of this step, if validated */
   sl__score best;
   int64_t best_step;                /* 0: none yet */
+  int64_t model_step;               /* rank 0: of the model in model.safetensors; 0: none that a checkpoint may name */
   int64_t named_best;               /* rank 0: the best step of the newest checkpoint on disk; 0: none */
   int64_t naming_best, naming_step; /* of the checkpoint that is being written, and its step */
   int reached;                      /* --until's bound */
+  const json_t *summary;            /* while it is written */
+  int model_missing;                /* nothing is left to train, and the model is not there */
+  sl__unwritten unwritten;
   sl__meter meter;
   double stepping; /* seconds that steps took, without validation */
   sl__clocks clocks;
@@ -79,9 +91,24 @@ void sl__trainer_print_init(const sl__trainer *run);
 sl_status sl__trainer_open_directory(sl__trainer *run);
 /* Collective. Tells the ranks where to write their timelines; ranks that cannot see the folder write none. */
 sl_status sl__trainer_share_folder(sl__trainer *run);
-sl_status sl__trainer_save_model(sl__trainer *run);
 /* Called at the end, and after a failure, whose status and text it keeps. */
-sl_status sl__trainer_keep_timeline(const sl__trainer *run, sl_status status);
+sl_status sl__trainer_keep_timeline(sl__trainer *run, sl_status status);
+
+/* unwritten.c. A disk that cannot be written is no failure of these three: what they could not write waits. Appends a
+ * line of metrics. */
+sl_status sl__trainer_append(sl__trainer *run, const json_t *line);
+/* Rank 0 writes the parameters of this step to model.safetensors. */
+sl_status sl__trainer_save_model(sl__trainer *run);
+/* Tries to write what waits. */
+sl_status sl__trainer_write_waiting(sl__trainer *run);
+/* Collective, at the end: tries for some seconds to write the last checkpoint and what waits. SL_EWRITE: not all of it
+ * is on disk. */
+sl_status sl__trainer_write_all(sl__trainer *run);
+/* The same failure, saying how to go on once it is mended. */
+sl_status sl__trainer_unwritten(const sl__trainer *run, sl_status status);
+/* Calls write(arg) again, a few times, while the disk makes it fail. */
+sl_status sl__trainer_try(sl_status (*write)(void *arg), void *arg);
+void sl__trainer_free_unwritten(sl__trainer *run);
 
 /* saving.c. Reads the newest checkpoint before the directory is opened, so that a wrong plan changes nothing. */
 sl_status sl__trainer_resume(sl__trainer *run);
@@ -101,11 +128,13 @@ void sl__trainer_begin_times(sl__trainer *run); /* the sums stay as they are */
 sl_status sl__trainer_validate(sl__trainer *run);
 /* Scores the best model on the test samples. */
 sl_status sl__trainer_test(sl__trainer *run, sl__score *score);
+/* Where nothing is left to train and the best model is gone: this step's becomes it. */
+sl_status sl__trainer_replace_lost(sl__trainer *run);
 /* Whether a score meets --until. */
 int sl__trainer_reaches(const sl__trainer *run, const sl__score *score);
 
-/* best.c. Before a better model replaces that of `step`. */
-sl_status sl__trainer_keep_best(sl__trainer *run, int64_t step);
+/* best.c. Before another model replaces that of model_step. */
+sl_status sl__trainer_keep_best(sl__trainer *run);
 /* A checkpoint that names best_step is being written, and the one before it is on disk. */
 sl_status sl__trainer_names_best(sl__trainer *run);
 /* Collective, after a resume: model.safetensors becomes the model that the checkpoint names; if that is gone, best_step

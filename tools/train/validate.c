@@ -26,13 +26,23 @@ sl_status sl__trainer_validate(sl__trainer *r) {
                            sl__trainer_epochs_done(r), "time_s", 1e-9 * (double)(sl_now() - r->began), "split",
                            "validation", "loss", v->loss, "accuracy", v->accuracy, "top5_accuracy", v->top5);
   if (line && r->job.data.kind->perplexity) json_object_set_new(line, "perplexity", json_real(exp(v->loss)));
-  const sl_status status = line ? sl_rundir_append_metrics(r->dir, line) : sl_no_memory("for a line of metrics");
+  const sl_status status = line ? sl__trainer_append(r, line) : sl_no_memory("for a line of metrics");
   json_decref(line);
   if (status != SL_OK) return status;
   if (r->best_step && !better(r, v, &r->best)) return SL_OK;
-  SL_TRY(sl__trainer_keep_best(r, r->best_step));
   r->best = *v;
   r->best_step = r->job.step;
+  return sl__trainer_save_model(r);
+}
+
+sl_status sl__trainer_replace_lost(sl__trainer *r) {
+  if (sl__trainer_validates(r)) {
+    r->job.evaluator.step = r->job.step;
+    SL_TRY(sl__evaluate(&r->job.evaluator, sl__data_source(&r->job.data, SL_SPLIT_VALIDATION), &r->validation));
+    r->best = r->validation;
+    r->best_step = r->job.step;
+    r->reached = sl__trainer_reaches(r, &r->best);
+  }
   return sl__trainer_save_model(r);
 }
 

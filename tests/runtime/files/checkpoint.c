@@ -243,7 +243,7 @@ static void full_disk(void **state) {
   assert_ok(create(folder, 3, 0, &w));
   assert_ok(write_step(w, 1));
   assert_ok(write_step(w, 2));
-  assert_fails(SL_EIO, "/.step-00000003.partial: it takes 0.2 MB, and 0.1 MB are left; free some space",
+  assert_fails(SL_EWRITE, "/.step-00000003.partial: it takes 0.2 MB, and 0.1 MB are left; free some space",
                write_step(w, 3));
   assert_ok(sl_checkpoint_poll(w)); /* said once */
   assert_int_equal(newest(folder, &step), 2);
