@@ -148,8 +148,7 @@ sl_status sl_checkpoint_seal(json_t *manifest) {
                                                                          : sl_no_memory("for a checkpoint's manifest");
 }
 
-/* Reads the whole file: its size and checksum. */
-static sl_status hash_file(const char *path, uint64_t *bytes, char text[17]) {
+sl_status sl_checkpoint_hash(const char *path, int fresh, uint64_t *bytes, char text[17]) {
   enum { CHUNK = 4 << 20 };
   sl_status status = SL_OK;
   char *buffer = malloc(CHUNK);
@@ -158,6 +157,7 @@ static sl_status hash_file(const char *path, uint64_t *bytes, char text[17]) {
   *bytes = 0;
   if (fd < 0) SL_TRY_OUT(sl_fail(errno == ENOENT ? SL_EFORMAT : SL_EIO, "cannot read %s: %s", path, strerror(errno)));
   if (!buffer || !state) SL_TRY_OUT(sl_no_memory("for checkpoint %s", path));
+  if (fresh) posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
   XXH3_64bits_reset(state);
   for (;;) {
     const ssize_t got = read(fd, buffer, CHUNK);
@@ -289,7 +289,7 @@ static sl_status take_part(sl_checkpoint *c, const json_t *entry) {
     p->path = NULL;
     return sl_no_memory("for checkpoint %s", c->folder);
   }
-  SL_TRY(hash_file(p->path, &bytes, text));
+  SL_TRY(sl_checkpoint_hash(p->path, 0, &bytes, text));
   if (bytes != (uint64_t)json_integer_value(size))
     return sl_fail(SL_EFORMAT, "%s has %" PRIu64 " bytes where %" JSON_INTEGER_FORMAT " were written", p->path, bytes,
                    json_integer_value(size));

@@ -47,6 +47,10 @@ const char *sl_checkpoint_file(const sl_checkpoint *checkpoint, int i);
 /* Reads all of tensor i into data, which has room for it. SL_EIO, SL_EFORMAT (changed meanwhile). */
 sl_status sl_checkpoint_read(const sl_checkpoint *checkpoint, int i, void *data);
 
+/* Reads a whole file: its size, and its checksum as a manifest has it. fresh: from the disk, not from the system's
+ * memory, as far as that lets go of it. SL_EFORMAT (there is none), SL_EIO, SL_ENOMEM. */
+sl_status sl_checkpoint_hash(const char *path, int fresh, uint64_t *bytes, char text[17]);
+
 /* ---- for those that write and tidy up --------------------------------------------------------------------------- */
 
 /* Adds the checksum of all other members to a manifest. */

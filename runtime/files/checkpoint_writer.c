@@ -188,6 +188,20 @@ static sl_status check_room(const sl_checkpoint_writer *w, const char *partial) 
 
 static size_t chunk_at(size_t at, size_t size) { return size - at < CHUNK ? size - at : CHUNK; }
 
+/* Reads a part back from the disk: memory and disks change bits without a word. */
+static sl_status read_back(const char *path, uint64_t size, uint64_t xxh3) {
+  char wanted[17], found[17];
+  uint64_t bytes;
+  snprintf(wanted, sizeof wanted, "%016" PRIx64, xxh3);
+  SL_TRY(sl_checkpoint_hash(path, 1, &bytes, found));
+  return bytes == size && strcmp(found, wanted) == 0
+             ? SL_OK
+             : sl_fail(SL_EWRITE,
+                       "cannot write %s: read back, its checksum is %s and not %s; the disk or this machine's memory "
+                       "is faulty: choose another place (--out)",
+                       path, found, wanted);
+}
+
 static sl_status write_part(sl_checkpoint_writer *w, const char *partial) {
   sl_status status = SL_OK;
   sl_file *file = NULL;
@@ -203,6 +217,7 @@ static sl_status write_part(sl_checkpoint_writer *w, const char *partial) {
   }
   status = sl_file_commit(file);
   file = NULL;
+  if (status == SL_OK) status = read_back(path, w->size, XXH3_64bits_digest(w->hash));
 out:
   sl_file_discard(file);
   free(path);
@@ -298,7 +313,9 @@ static sl_status check_parts(const sl_checkpoint_writer *w, const char *partial)
     char *path = part_path(partial, r);
     if (!path) return no_memory();
     const int there = stat(path, &info) == 0 && info.st_size == w->bytes[r];
-    const sl_status status = there ? SL_OK : sl_fail(SL_EIO, "rank 0 does not see %s, which rank %d wrote", path, r);
+    sl_status status = there ? SL_OK : sl_fail(SL_EIO, "rank 0 does not see %s, which rank %d wrote", path, r);
+    /* The others have read their own parts back. */
+    if (there && w->sends[r]) status = read_back(path, (uint64_t)w->bytes[r], w->reports[r].xxh3);
     free(path);
     SL_TRY(status);
   }

@@ -211,6 +211,14 @@ out:
   return status;
 }
 
+sl_status sl__job_skip(sl__job *j) {
+  sl_batch *batch;
+  SL_TRY(sl_loader_next(j->loader, &batch));
+  sl_loader_release(j->loader, batch);
+  j->step++;
+  return SL_OK;
+}
+
 void sl__job_close(sl__job *j) {
   release_programs(j);
   if (j->network.graph) sl_network_destroy(&j->network);

@@ -67,6 +67,9 @@ typedef struct sl__job_scores {
  * updated. */
 sl_status sl__job_step(sl__job *job, double learning_rate, sl__job_scores *scores);
 
+/* Counts a step that is left out: its batch is read, and nothing is computed. */
+sl_status sl__job_skip(sl__job *job);
+
 uint64_t sl__job_sent(const sl__job *job); /* bytes that this rank sent to other nodes so far */
 void sl__job_close(sl__job *job);          /* a zeroed one is allowed */
 

@@ -50,6 +50,15 @@ SETTING(INTEGER, checkpoint_every, "checkpoint-every", SL__TRAIN, RUN, "N", NULL
          "--checkpoint-minutes (default: at each validation)"})
 SETTING(REAL, checkpoint_minutes, "checkpoint-minutes", SL__TRAIN, RUN, "M", "10", 0, 1e9,
         {0, "write a checkpoint if the last one is M minutes old (0: never for this reason)"})
+SETTING(
+    INTEGER, verify_every, "verify-every", SL__TRAIN, RUN, "N", "0", 0, ANY,
+    {0,
+     "on several ranks: compare a digest of the ranks' parameters and optimizer state every N steps and before each "
+     "checkpoint; where one differs, go back to the last checkpoint (0: never)"})
+SETTING(CHOICE, on_spike, "on-spike", SL__TRAIN, RUN, "stop|rollback|ignore", "ignore", 0, 0,
+        {0,
+         "if the loss leaps above its recent course or is not finite: stop (exit code 65), or go back to a checkpoint "
+         "and leave out the batch and the one before"})
 SETTING(INTEGER, keep, "keep", SL__TRAIN, RUN, "N", "3", 1, 1e6, {0, "keep the N newest checkpoints"})
 SETTING(INTEGER, batch, "batch", (RUNS | SL__CALIBRATE | SL__GRAPH) & ~SL__GENERATE, RUN, "N", NULL, 1, 1e9,
         {0, "images or windows per step, over all ranks (default: the model's)"})

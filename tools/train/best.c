@@ -71,7 +71,8 @@ static int64_t model_step(const sl__trainer *r) {
 static sl_status recover(sl__trainer *r, int *gone) {
   const char *model = sl_rundir_file_path(r->dir, SL_RUNDIR_MODEL);
   sl_status status = SL_OK;
-  if (r->best_step > 0 && model_step(r) != r->best_step) {
+  const int waits = r->unwritten.model && r->unwritten.step == r->best_step;
+  if (r->best_step > 0 && !waits && model_step(r) != r->best_step) {
     char *path = kept_path(r, r->best_step);
     if (!path) return sl_no_memory("for a path");
     *gone = rename(path, model) != 0;

@@ -1,5 +1,6 @@
 /* The training loop: a step, its scores, then metrics, validation and checkpoint when they are due. */
 #include <stdio.h>
+#include <string.h>
 
 #include "runtime/base/log.h"
 #include "runtime/base/time.h"
@@ -7,10 +8,28 @@
 
 static int is_over(const sl__trainer *r) { return r->job.step == r->total || r->reached; }
 
+/* With --on-spike: SL_ESPIKE if the loss of the step that has just run leaps. */
+static sl_status look_at_loss(sl__trainer *r, double loss) {
+  double mean, deviation;
+  if (strcmp(r->o->on_spike, "ignore") == 0) return SL_OK;
+  if (sl__loss_leaps(&r->losses, loss, &mean, &deviation))
+    return sl_fail(SL_ESPIKE, "step %lld: the loss leaps to %.4g; over the %d steps before it was %.4g +- %.2g",
+                   (long long)r->job.step, loss, r->losses.n, mean, deviation);
+  sl__losses_add(&r->losses, loss);
+  return SL_OK;
+}
+
 /* Runs one step and adds its scores to the sums since the last line of metrics. */
 static sl_status step(sl__trainer *r) {
   sl__job_scores scores;
-  SL_TRY(sl__job_step(&r->job, sl_rate_at(&r->rate, r->job.step + 1), &scores));
+  if (sl__trainer_skips(r, r->job.step + 1)) return sl__job_skip(&r->job);
+  const sl_status status = sl__job_step(&r->job, sl_rate_at(&r->rate, r->job.step + 1), &scores);
+  if (status == SL_ENONFINITE && strcmp(r->o->on_spike, "ignore") != 0) {
+    r->job.step++; /* counted as a loss that leaps is */
+    return sl_fail(SL_ESPIKE, "%s", sl_error());
+  }
+  SL_TRY(status);
+  SL_TRY(look_at_loss(r, scores.loss));
   r->now.steps++;
   r->now.loss += scores.loss;
   r->now.correct += scores.correct;
@@ -27,16 +46,17 @@ static int is_validated(const sl__trainer *r) {
 
 /* Metrics every --log-every steps, and with each validation. */
 static sl_status look(sl__trainer *r, int validated) {
-  sl__trainer_show_progress(r);
+  const int any = r->now.steps > 0; /* unless all steps since the last line were left out */
+  if (any) sl__trainer_show_progress(r);
   if (!validated && r->job.step % r->log_every != 0) return SL_OK;
   json_t *line = NULL;
   sl_status status = SL_OK;
-  SL_TRY_OUT(sl__trainer_metrics(r, &line));
-  SL_TRY_OUT(sl__trainer_append(r, line));
+  if (any) SL_TRY_OUT(sl__trainer_metrics(r, &line));
+  if (any) SL_TRY_OUT(sl__trainer_append(r, line));
   if (validated) {
     SL_TRY_OUT(sl__trainer_write_waiting(r));
     SL_TRY_OUT(sl__trainer_validates(r) ? sl__trainer_validate(r) : sl__trainer_save_model(r));
-    sl__trainer_print_line(r, line);
+    if (r->line.steps > 0) sl__trainer_print_line(r, line);
   }
   sl__trainer_begin_interval(r);
 out:
@@ -84,6 +104,24 @@ static sl_status stop(sl__trainer *r, int *exit_code) {
   return SL_OK;
 }
 
+/* sl_error() tells of the leap. */
+static sl_status after_leap(sl__trainer *r) {
+  if (strcmp(r->o->on_spike, "rollback") == 0) return sl__trainer_back_from_leap(r, r->job.step);
+  return sl_fail(SL_ESPIKE, "%s; --resume --on-spike rollback leaves this batch out", sl_error());
+}
+
+/* Before anything of this step is written. *back: the run went back to a checkpoint. */
+static sl_status verify(sl__trainer *r, int validated, sl__wish wish, int *back) {
+  const int64_t every = r->o->verify_every, done = r->job.step;
+  *back = 0;
+  if (every == 0) return SL_OK;
+  if (done % every != 0 && !validated && !sl__checkpoints_due(r->checkpoints, done, validated, is_over(r), wish))
+    return SL_OK;
+  const sl_status status = sl__trainer_verify(r);
+  *back = status == SL_EMEMORY;
+  return *back ? sl__trainer_back_from_fault(r) : status;
+}
+
 sl_status sl__trainer_steps(sl__trainer *r, int *exit_code) {
   sl__ranks *ranks = &r->job.ranks;
   SL_TRY(sl__job_load(&r->job));
@@ -91,9 +129,17 @@ sl_status sl__trainer_steps(sl__trainer *r, int *exit_code) {
   if (r->model_missing && is_over(r)) SL_TRY(sl__trainer_replace_lost(r));
   while (!is_over(r)) {
     sl__ranks_ask(ranks, sl__checkpoints_wish(r->checkpoints)); /* answered while the step runs */
-    SL_TRY(step(r));
+    const sl_status stepped = step(r);
+    if (stepped != SL_OK && stepped != SL_ESPIKE) return stepped;
     const sl__wish wish = (sl__wish)sl__ranks_answer(ranks);
+    if (stepped == SL_ESPIKE) {
+      SL_TRY(after_leap(r));
+      continue;
+    }
     const int validated = is_validated(r);
+    int back;
+    SL_TRY(verify(r, validated, wish, &back));
+    if (back) continue;
     SL_TRY(look(r, validated));
     if (sl__checkpoints_due(r->checkpoints, r->job.step, validated, is_over(r), wish)) SL_TRY(sl__trainer_save(r));
     if (is_over(r)) break;

@@ -29,6 +29,27 @@ static int sums_from_json(const json_t *json, sl__sums *s) {
   return 1;
 }
 
+static int spikes_to_json(const sl__progress *p, json_t *progress) {
+  json_t *losses = json_array(), *skipped = json_array();
+  int fine = losses && skipped;
+  for (int i = 0; i < p->losses.n && fine; i++) fine = json_array_append_new(losses, json_real(p->losses.last[i])) == 0;
+  for (int i = 0; i < p->n_skipped && fine; i++)
+    fine = json_array_append_new(skipped, json_integer((json_int_t)p->skipped[i])) == 0;
+  fine = json_object_set_new(progress, "losses", losses) == 0 && fine;
+  return json_object_set_new(progress, "skipped", skipped) == 0 && fine;
+}
+
+/* A run that did not look at its losses has neither. */
+static int spikes_from_json(const json_t *json, sl__progress *p) {
+  const json_t *losses = json_object_get(json, "losses"), *skipped = json_object_get(json, "skipped");
+  if (json_array_size(losses) > SL__LOSSES || json_array_size(skipped) > SL__SKIPPED) return 0;
+  for (size_t i = 0; i < json_array_size(losses); i++)
+    p->losses.last[p->losses.n++] = json_number_value(json_array_get(losses, i));
+  for (size_t i = 0; i < json_array_size(skipped); i++)
+    p->skipped[p->n_skipped++] = json_integer_value(json_array_get(skipped, i));
+  return 1;
+}
+
 json_t *sl__checkpoint_header(const sl__model_facts *facts, const sl_rate *r, const sl__progress *p,
                               const char *configuration) {
   char digest[24];
@@ -40,6 +61,10 @@ json_t *sl__checkpoint_header(const sl__model_facts *facts, const sl_rate *r, co
                 (json_int_t)(p->step * facts->plan.batch), "data", digest, "best_step", (json_int_t)p->best_step,
                 "best_accuracy", p->best.accuracy, "best_loss", p->best.loss, "best_samples",
                 (json_int_t)p->best.samples, "metrics", sums_to_json(&p->metrics), "shown", sums_to_json(&p->shown));
+  if (p->spikes && progress && !spikes_to_json(p, progress)) {
+    json_decref(progress);
+    progress = NULL;
+  }
   if (header && schedule && progress && json_object_set_new(header, "schedule", schedule) == 0 &&
       json_object_set_new(header, "progress", progress) == 0 &&
       json_object_set_new(header, "configuration", json_string(configuration)) == 0)
@@ -60,7 +85,7 @@ static sl_status read_progress(const sl__model_file *file, const sl_plan *plan, 
                   &digest, "best_step", &best_step, "best_accuracy", &p->best.accuracy, "best_loss", &p->best.loss,
                   "best_samples", &best_samples, "metrics", &metrics, "shown", &shown) == 0 &&
       step >= 0 && cursor == step * plan->batch && sums_from_json(metrics, &p->metrics) &&
-      sums_from_json(shown, &p->shown);
+      sums_from_json(shown, &p->shown) && spikes_from_json(json, p);
   if (fine) {
     p->data = strtoull(digest, NULL, 16);
     p->step = step, p->best_step = best_step, p->best.samples = best_samples;
@@ -146,7 +171,7 @@ static sl_status tell(const refusal *refused, int n) {
 static sl_status find(const char *run, const sl__resume_options *o, sl__progress *p, sl__model_file **file) {
   char *folder = NULL, *path = NULL;
   int64_t *steps = NULL;
-  int n = 0;
+  int n = 0, n_refused = 0;
   refusal *refused = NULL;
   sl_status status = SL_OK;
   *file = NULL;
@@ -155,22 +180,24 @@ static sl_status find(const char *run, const sl__resume_options *o, sl__progress
   SL_TRY_OUT(sl_checkpoint_newest(folder, &steps, &n));
   if (n > 0 && !(refused = calloc((size_t)n, sizeof *refused))) SL_TRY_OUT(sl_no_memory("to resume"));
   for (int i = 0; i < n; i++) {
+    if (o && o->most > 0 && steps[i] > o->most) continue;
     free(path);
     if (!(path = sl_checkpoint_path(folder, steps[i]))) SL_TRY_OUT(sl_no_memory("for a path"));
     status = sl_checkpoint_is(path) ? sl__model_open(path, file)
                                     : sl_fail(SL_EFORMAT, "%s has no %s", path, SL_CHECKPOINT_MANIFEST);
     if (status == SL_OK && o) status = check_same(o, *file, p);
     if (status == SL_OK) {
-      for (int k = 0; k < i && o; k++)
+      for (int k = 0; k < n_refused && o; k++)
         sl_log(SL_LOG_WARNING, "%s; the checkpoint of step %lld is used", refused[k].words, (long long)steps[i]);
       goto out;
     }
-    refused[i].status = status;
-    snprintf(refused[i].words, sizeof refused[i].words, "%s", sl_error());
+    refused[n_refused].status = status;
+    snprintf(refused[n_refused].words, sizeof refused->words, "%s", sl_error());
+    n_refused++;
     sl__model_close(*file);
     *file = NULL;
   }
-  if (n > 0) status = tell(refused, n);
+  if (n_refused > 0) status = tell(refused, n_refused);
 out:
   free(steps), free(path), free(folder), free(refused);
   return status;

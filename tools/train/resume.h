@@ -6,6 +6,7 @@
 #include "tools/files/model_file.h"
 #include "tools/run/evaluate.h"
 #include "tools/run/ranks.h"
+#include "tools/train/spikes.h"
 
 /* Sums over some steps, for the lines of metrics. */
 typedef struct sl__sums {
@@ -13,12 +14,18 @@ typedef struct sl__sums {
   double loss, correct, count;
 } sl__sums;
 
+enum { SL__SKIPPED = 64 };
+
 typedef struct sl__progress {
   int64_t step, best_step; /* best_step 0: no model kept yet */
   sl__score best;          /* of that model: accuracy, loss and samples */
   uint64_t data;           /* digest of the tokens; 0 for images, whose mean and deviation reveal other data */
   sl__sums metrics,
-      shown; /* sums since the last line of metrics; sums from the last printed line to the last line of metrics */
+      shown;  /* sums since the last line of metrics; sums from the last printed line to the last line of metrics */
+  int spikes; /* 1: the rest is in use (--on-spike) */
+  sl__losses losses;
+  int n_skipped;
+  int64_t skipped[SL__SKIPPED]; /* steps that were left out */
 } sl__progress;
 
 /* Makes a checkpoint's header: facts (with the plan), schedule, progress, and the text of config.yaml. NULL: out of
@@ -33,6 +40,7 @@ typedef struct sl__resume_options {
   const sl_rate *rate;
   uint64_t data; /* as in sl__progress */
   sl_store *store;
+  int64_t most; /* of this step or before; 0: any */
 } sl__resume_options;
 
 /* Collective; the same status on all ranks. Takes the newest checkpoint that is whole and of this training: its tensors

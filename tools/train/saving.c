@@ -1,4 +1,6 @@
 /* A run to checkpoints, and back from one. */
+#include <string.h>
+
 #include "tools/files/rundir.h"
 #include "tools/train/trainer.h"
 
@@ -11,30 +13,44 @@ static sl__sums sums_of(const sl__interval *i) {
   return (sl__sums){.steps = i->steps, .loss = i->loss, .correct = i->correct, .count = i->count};
 }
 
-sl_status sl__trainer_resume(sl__trainer *r) {
+sl_status sl__trainer_read(sl__trainer *r, const char *run, int64_t most) {
   sl__progress p;
-  const sl__resume_options options = {.run = r->o->out,
+  const sl__resume_options options = {.run = run,
+                                      .most = most,
                                       .ranks = &r->job.ranks,
                                       .facts = &r->job.facts,
                                       .rate = &r->rate,
                                       .data = r->job.data.digest,
                                       .store = r->job.store};
   SL_TRY(sl__resume(&options, &p));
-  r->first = r->job.step = p.step;
+  r->job.step = p.step;
   r->best_step = p.best_step;
   r->best = p.best;
   take_sums(&r->now, &p.metrics);
   take_sums(&r->line, &p.shown);
+  r->losses = p.losses;
+  for (int i = 0; i < p.n_skipped; i++)
+    if (!sl__trainer_skips(r, p.skipped[i]) && r->n_skipped < SL__SKIPPED) r->skipped[r->n_skipped++] = p.skipped[i];
+  return SL_OK;
+}
+
+sl_status sl__trainer_resume(sl__trainer *r) {
+  SL_TRY(sl__trainer_read(r, r->o->out, 0));
+  r->first = r->job.step;
   return SL_OK;
 }
 
 sl_status sl__trainer_save(sl__trainer *r) {
-  const sl__progress p = {.step = r->job.step,
-                          .best_step = r->best_step,
-                          .best = r->best,
-                          .data = r->job.data.digest,
-                          .metrics = sums_of(&r->now),
-                          .shown = sums_of(&r->line)};
+  sl__progress p = {.step = r->job.step,
+                    .spikes = strcmp(r->o->on_spike, "ignore") != 0,
+                    .losses = r->losses,
+                    .n_skipped = r->n_skipped,
+                    .best_step = r->best_step,
+                    .best = r->best,
+                    .data = r->job.data.digest,
+                    .metrics = sums_of(&r->now),
+                    .shown = sums_of(&r->line)};
+  memcpy(p.skipped, r->skipped, sizeof p.skipped);
   r->job.facts.step = r->job.step;
   SL_TRY(sl__trainer_write_waiting(r)); /* a checkpoint needs the metrics and the model that it names */
   json_t *header = r->job.ranks.rank == 0 ? sl__checkpoint_header(&r->job.facts, &r->rate, &p, r->configuration) : NULL;

@@ -38,6 +38,11 @@ sl_status sl__trainer_finish(sl__trainer *r) {
                            json_pack("{s:f, s:f, s:f, s:I}", "test_loss", score.loss, "test_accuracy", score.accuracy,
                                      "test_top5_accuracy", score.top5, "test_samples", (json_int_t)score.samples));
   }
+  if (r->n_skipped) {
+    json_t *skipped = json_array();
+    for (int i = 0; i < r->n_skipped; i++) json_array_append_new(skipped, json_integer((json_int_t)r->skipped[i]));
+    json_object_set_new(summary, "skipped_steps", skipped);
+  }
   if (r->until.measure != SL__UNTIL_NONE) json_object_set_new(summary, "reached", json_boolean(r->reached));
   r->summary = summary;
   SL_TRY_OUT(sl__trainer_try(write_summary, r));

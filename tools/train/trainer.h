@@ -12,6 +12,7 @@
 #include "tools/settings/phrases.h"
 #include "tools/train/checkpoints.h"
 #include "tools/train/resume.h"
+#include "tools/train/spikes.h"
 
 /* What has been added up since some step. */
 typedef struct sl__interval {
@@ -59,6 +60,11 @@ typedef struct sl__trainer {
   const json_t *summary;            /* while it is written */
   int model_missing;                /* nothing is left to train, and the model is not there */
   sl__unwritten unwritten;
+  sl__losses losses; /* of the last steps, where --on-spike looks at them */
+  int n_skipped;
+  int64_t skipped[SL__SKIPPED]; /* steps that are left out */
+  int64_t back_to;              /* the checkpoint that the run went back to last; 0: none */
+  int times_back;               /* and how often one behind the other */
   sl__meter meter;
   double stepping; /* seconds that steps took, without validation */
   sl__clocks clocks;
@@ -108,13 +114,28 @@ sl_status sl__trainer_write_all(sl__trainer *run);
 sl_status sl__trainer_unwritten(const sl__trainer *run, sl_status status);
 /* Calls write(arg) again, a few times, while the disk makes it fail. */
 sl_status sl__trainer_try(sl_status (*write)(void *arg), void *arg);
+/* After going back: a model of a step that is to be repeated no longer waits. */
+void sl__trainer_forget_unwritten(sl__trainer *run);
 void sl__trainer_free_unwritten(sl__trainer *run);
 
 /* saving.c. Reads the newest checkpoint before the directory is opened, so that a wrong plan changes nothing. */
 sl_status sl__trainer_resume(sl__trainer *run);
+/* Collective. The same for a checkpoint of step `most` or before (0: any) of the run in this folder; job.step is 0
+ * where there is none. */
+sl_status sl__trainer_read(sl__trainer *run, const char *folder, int64_t most);
 /* Allocates the memory for a copy of this rank's share. */
 sl_status sl__trainer_open_checkpoints(sl__trainer *run);
 sl_status sl__trainer_save(sl__trainer *run);
+
+/* verify.c. Collective, between two steps. SL_EMEMORY names the tensor and the rank that differ. */
+sl_status sl__trainer_verify(sl__trainer *run);
+
+/* back.c. Collective. Goes back to a checkpoint: after sl__trainer_verify found a difference; after the loss of `step`
+ * leapt, which is left out from now on together with the step before. sl_error() is the cause. Fails with its status if
+ * there is no checkpoint, or if it happens again. */
+sl_status sl__trainer_back_from_fault(sl__trainer *run);
+sl_status sl__trainer_back_from_leap(sl__trainer *run, int64_t step);
+int sl__trainer_skips(const sl__trainer *run, int64_t step); /* whether a step is left out */
 
 /* loop.c. *exit_code: SL_EXIT_CHECKPOINTED where a signal stopped it. */
 sl_status sl__trainer_steps(sl__trainer *run, int *exit_code);

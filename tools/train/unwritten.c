@@ -141,6 +141,10 @@ sl_status sl__trainer_unwritten(const sl__trainer *r, sl_status status) {
   return sl_fail(SL_EWRITE, "%s; then starling train --resume --out %s writes what is missing", sl_error(), r->folder);
 }
 
+void sl__trainer_forget_unwritten(sl__trainer *r) {
+  if (r->unwritten.model && r->unwritten.step != r->best_step) drop_model(r);
+}
+
 void sl__trainer_free_unwritten(sl__trainer *r) { drop_model(r); }
 
 sl_status sl__trainer_try(sl_status (*write)(void *arg), void *arg) {

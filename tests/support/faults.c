@@ -1,0 +1,208 @@
+/* Faults of the system, planted in an unchanged program (LD_PRELOAD). One call of a kind, the n-th that concerns a file
+ * under a folder, or an allocation that the program itself asks for, goes wrong:
+ *
+ * FAULT_CALL   open, read, write, fsync, rename, link, mkdir, mmap, malloc, step (a call of MPI_Iallreduce, one each
+ * step of several ranks) FAULT_N      which one goes wrong, from 1; 0: none, they are only counted FAULT_HOW    ENOSPC,
+ * EIO, EINTR, EFBIG, ENOMEM; short (half of a write); slow (0.2 s late); flip (one bit of what is written); memory (one
+ * bit of the first data of FAULT_BYTES bytes that StarPU knows) FAULT_ON     1: all later ones go wrong, too
+ * FAULT_UNDER  only calls for paths that hold this text
+ * FAULT_RANK   only in the process of this rank
+ * FAULT_BIT    of an element of 4 bytes, from 0, for memory; 0 if absent
+ * FAULT_LOG    a file that gets the number of calls counted */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <mpi.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+void *__libc_malloc(size_t n);
+void *__libc_calloc(size_t n, size_t each);
+void *__libc_realloc(void *p, size_t n);
+
+enum { FILES = 4096 };
+static const char *call, *how, *under;
+static long chosen, later;
+static atomic_long count;
+static atomic_char ours[FILES]; /* descriptors of files that are looked at */
+static uintptr_t from, to;      /* addresses of the program */
+static atomic_uintptr_t planted;
+
+#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+static int note_program(struct dl_phdr_info *object, size_t size, void *arg) {
+  (void)size, (void)arg;
+  from = UINTPTR_MAX;
+  for (int i = 0; i < object->dlpi_phnum; i++) {
+    const ElfW(Phdr) *h = &object->dlpi_phdr[i];
+    if (h->p_type != PT_LOAD) continue;
+    const uintptr_t first = object->dlpi_addr + h->p_vaddr, end = first + h->p_memsz;
+    from = first < from ? first : from, to = end > to ? end : to;
+  }
+  return 1; /* the first object is the program */
+}
+
+__attribute__((constructor)) static void begin(void) {
+  const char *rank = getenv("FAULT_RANK"), *mine = getenv("PMI_RANK");
+  if (rank && (!mine || strcmp(rank, mine) != 0)) return;
+  if (!(how = getenv("FAULT_HOW"))) how = "EIO";
+  if (!(under = getenv("FAULT_UNDER"))) under = "";
+  chosen = getenv("FAULT_N") ? atol(getenv("FAULT_N")) : 0;
+  later = getenv("FAULT_ON") != NULL;
+  dl_iterate_phdr(note_program, NULL);
+  call = getenv("FAULT_CALL"); /* from here on calls are counted */
+}
+
+static void tell(void) {
+  const char *log = getenv("FAULT_LOG");
+  char text[32];
+  if (!call || !log) return;
+  const int n = snprintf(text, sizeof text, "%ld\n", atomic_load(&count));
+  const int fd = (int)syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+  if (fd >= 0 && syscall(SYS_write, fd, text, n) == n) syscall(SYS_close, fd);
+}
+__attribute__((destructor)) static void end(void) { tell(); }
+void _exit(int code) {
+  tell();
+  for (;;) syscall(SYS_exit_group, code);
+}
+
+/* Whether this call goes wrong. */
+static int wrong(const char *kind) {
+  if (!call || strcmp(call, kind) != 0) return 0;
+  const long n = atomic_fetch_add(&count, 1) + 1;
+  if (chosen == 0 || (later ? n < chosen : n != chosen)) return 0;
+  if (strcmp(how, "slow") == 0) usleep(200000);
+  return strcmp(how, "slow") != 0;
+}
+
+static int is_under(const char *path) { return call && path && strstr(path, under) != NULL; }
+static int is_ours(int fd) { return fd >= 0 && fd < FILES && atomic_load(&ours[fd]); }
+static int note(int fd, int mine) {
+  if (fd >= 0 && fd < FILES) atomic_store(&ours[fd], (char)mine);
+  return fd;
+}
+
+static int error_of(void) {
+  static const struct {
+    const char *name;
+    int number;
+  } known[] = {{"ENOSPC", ENOSPC}, {"EIO", EIO}, {"EINTR", EINTR}, {"EFBIG", EFBIG}, {"ENOMEM", ENOMEM}};
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    if (strcmp(how, known[i].name) == 0) return known[i].number;
+  return EIO;
+}
+static int fails(const char *kind) {
+  if (!wrong(kind)) return 0;
+  errno = error_of();
+  return 1;
+}
+
+static void flip(void) {
+  const char *bit = getenv("FAULT_BIT");
+  uint32_t *at = (uint32_t *)atomic_load(&planted);
+  if (at) *at ^= 1u << (bit ? atoi(bit) : 0);
+}
+
+/* ---- files ------------------------------------------------------------------------------------------------------ */
+
+int open(const char *path, int flags, ...) {
+  va_list args;
+  va_start(args, flags);
+  const unsigned mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(args, unsigned) : 0;
+  va_end(args);
+  const int mine = is_under(path);
+  if (mine && fails("open")) return -1;
+  return note((int)syscall(SYS_openat, AT_FDCWD, path, flags | O_LARGEFILE, mode), mine);
+}
+int open64(const char *path, int flags, ...) {
+  va_list args;
+  va_start(args, flags);
+  const unsigned mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(args, unsigned) : 0;
+  va_end(args);
+  return open(path, flags, mode);
+}
+FILE *fopen(const char *path, const char *mode) {
+  if (is_under(path) && fails("open")) return NULL;
+  return REAL(fopen)(path, mode);
+}
+int close(int fd) {
+  note(fd, 0);
+  return (int)syscall(SYS_close, fd);
+}
+ssize_t read(int fd, void *bytes, size_t n) {
+  if (is_ours(fd) && fails("read")) return -1;
+  return syscall(SYS_read, fd, bytes, n);
+}
+static ssize_t write_wrongly(int fd, const void *bytes, size_t n, off_t at) {
+  char *copy = NULL;
+  if (strcmp(how, "memory") == 0) {
+    flip();
+  } else if (strcmp(how, "short") == 0) {
+    n = n > 1 ? n / 2 : n;
+  } else if (strcmp(how, "flip") == 0) {
+    if ((copy = __libc_malloc(n))) memcpy(copy, bytes, n), copy[n / 2] ^= 16;
+  } else {
+    errno = error_of();
+    return -1;
+  }
+  const ssize_t done =
+      at < 0 ? syscall(SYS_write, fd, copy ? copy : bytes, n) : syscall(SYS_pwrite64, fd, copy ? copy : bytes, n, at);
+  free(copy);
+  return done;
+}
+ssize_t write(int fd, const void *bytes, size_t n) {
+  return is_ours(fd) && wrong("write") ? write_wrongly(fd, bytes, n, -1) : syscall(SYS_write, fd, bytes, n);
+}
+ssize_t pwrite(int fd, const void *bytes, size_t n, off_t at) {
+  return is_ours(fd) && wrong("write") ? write_wrongly(fd, bytes, n, at) : syscall(SYS_pwrite64, fd, bytes, n, at);
+}
+ssize_t pwrite64(int fd, const void *bytes, size_t n, off_t at) { return pwrite(fd, bytes, n, at); }
+int fsync(int fd) { return is_ours(fd) && fails("fsync") ? -1 : (int)syscall(SYS_fsync, fd); }
+int rename(const char *old, const char *new) {
+  return is_under(new) && fails("rename") ? -1 : (int)syscall(SYS_renameat2, AT_FDCWD, old, AT_FDCWD, new, 0);
+}
+int link(const char *old, const char *new) {
+  return is_under(new) && fails("link") ? -1 : (int)syscall(SYS_linkat, AT_FDCWD, old, AT_FDCWD, new, 0);
+}
+int mkdir(const char *path, mode_t mode) {
+  return is_under(path) && fails("mkdir") ? -1 : (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
+}
+
+/* ---- memory ----------------------------------------------------------------------------------------------------- */
+
+#define ASKED ((uintptr_t)__builtin_return_address(0))
+static int of_program(uintptr_t asked) { return call && asked >= from && asked < to; }
+
+void *mmap(void *at, size_t n, int protection, int flags, int fd, off_t offset) {
+  if (of_program(ASKED) && fails("mmap")) return MAP_FAILED;
+  return (void *)syscall(SYS_mmap, at, n, protection, flags, fd, offset);
+}
+void *malloc(size_t n) { return of_program(ASKED) && fails("malloc") ? NULL : __libc_malloc(n); }
+void *calloc(size_t n, size_t each) { return of_program(ASKED) && fails("malloc") ? NULL : __libc_calloc(n, each); }
+void *realloc(void *p, size_t n) { return of_program(ASKED) && fails("malloc") ? NULL : __libc_realloc(p, n); }
+
+/* ---- silent faults ---------------------------------------------------------------------------------------------- */
+
+/* As StarPU declares it; the types matter here only by their sizes. */
+void starpu_vector_data_register(void **handle, int node, uintptr_t data, uint32_t n, size_t each);
+void starpu_vector_data_register(void **handle, int node, uintptr_t data, uint32_t n, size_t each) {
+  const char *bytes = getenv("FAULT_BYTES");
+  if (call && bytes && (size_t)atol(bytes) == n * each && !atomic_load(&planted)) atomic_store(&planted, data);
+  REAL(starpu_vector_data_register)(handle, node, data, n, each);
+}
+int MPI_Iallreduce(const void *send, void *receive, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                   MPI_Request *request) {
+  if (wrong("step")) flip();
+  return PMPI_Iallreduce(send, receive, n, type, op, comm, request);
+}

@@ -1,0 +1,62 @@
+/* Back to a checkpoint while the run goes on: after a silent fault of a rank, whose steps are then repeated, and after
+ * a loss that leaps, whose batch and the one before are then left out. The steps in between come out as they did
+ * before, since one plan gives one result. What happens again after the same checkpoint ends the run. */
+#include <stdio.h>
+
+#include "runtime/base/log.h"
+#include "tools/train/trainer.h"
+
+enum { FAULTS = 1, LEAPS = 4 }; /* times that a run goes back to one checkpoint */
+
+/* Collective. SL_ENOTFOUND: no checkpoint of step `most` or before. */
+static sl_status restore(sl__trainer *r, int64_t most) {
+  if (sl__checkpoints_finish(r->checkpoints) != SL_OK && r->job.ranks.rank == 0)
+    sl_log(SL_LOG_WARNING, "%s", sl_error());
+  SL_TRY(sl__trainer_read(r, r->folder, most));
+  if (r->job.step == 0) return sl_fail(SL_ENOTFOUND, "no checkpoint");
+  SL_TRY(sl__ranks_agree(&r->job.ranks, sl_rundir_rewind_metrics(r->dir, r->job.step)));
+  sl__trainer_forget_unwritten(r);
+  SL_TRY(sl__trainer_recover_best(r));
+  r->job.predicted -= (int64_t)sl__checkpoints_bytes(r->checkpoints);
+  sl__checkpoints_destroy(r->checkpoints);
+  r->checkpoints = NULL;
+  SL_TRY(sl__trainer_open_checkpoints(r)); /* it puts newer ones aside */
+  SL_TRY(sl_loader_rewind(r->job.loader, r->job.step * r->job.facts.plan.batch));
+  r->reached = 0;
+  sl__trainer_begin_times(r);
+  return SL_OK;
+}
+
+/* Collective. Goes back because of `why`, whose text is sl_error(). */
+static sl_status go_back(sl__trainer *r, sl_status why, int64_t most, int times) {
+  char words[1024];
+  snprintf(words, sizeof words, "%s", sl_error());
+  sl__meter_clear(&r->meter);
+  const sl_status status = restore(r, most);
+  if (status == SL_ENOTFOUND) return sl_fail(why, "%s; there is no checkpoint before it to go back to", words);
+  SL_TRY(status);
+  r->times_back = r->job.step == r->back_to ? r->times_back + 1 : 1;
+  r->back_to = r->job.step;
+  if (r->times_back > times)
+    return sl_fail(why, "%s, as before the run went back to the checkpoint of step %lld", words,
+                   (long long)r->job.step);
+  if (r->job.ranks.rank == 0)
+    sl_log(SL_LOG_ERROR, "%s; the run goes back to the checkpoint of step %lld", words, (long long)r->job.step);
+  return SL_OK;
+}
+
+sl_status sl__trainer_back_from_fault(sl__trainer *r) { return go_back(r, SL_EMEMORY, r->job.step, FAULTS); }
+
+sl_status sl__trainer_back_from_leap(sl__trainer *r, int64_t step) {
+  if (r->n_skipped + 2 > SL__SKIPPED)
+    return sl_fail(SL_ESPIKE, "%s, and %d batches were left out already", sl_error(), r->n_skipped);
+  for (int64_t s = step - 1; s <= step; s++)
+    if (!sl__trainer_skips(r, s)) r->skipped[r->n_skipped++] = s;
+  return go_back(r, SL_ESPIKE, step - 2, LEAPS);
+}
+
+int sl__trainer_skips(const sl__trainer *r, int64_t step) {
+  for (int i = 0; i < r->n_skipped; i++)
+    if (r->skipped[i] == step) return 1;
+  return 0;
+}

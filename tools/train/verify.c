@@ -1,0 +1,94 @@
+/* Whether the ranks still have the same bits. All ranks compute the same parameters and state; where one of them
+ * differs, its memory, its processor or the network has changed a bit, and no error has said so. A digest of each
+ * tensor is compared, at a cost of reading the memory once. What only one rank holds cannot be compared. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "runtime/machine/comm.h"
+#include "tools/train/trainer.h"
+
+enum { HOST = 64 };
+
+/* digest[i] of each tensor of the store; 0: it is not held by all ranks. */
+static sl_status digest_tensors(sl_store *store, uint64_t *digest) {
+  SL_TRY(sl_store_acquire(store, 0));
+  for (int i = 0; i < sl_store_count(store); i++) {
+    const sl_tensor *t = sl_store_at(store, i);
+    digest[i] = t->owner < 0 && t->data
+                    ? XXH3_64bits(t->data, (size_t)sl_shape_count(&t->shape) * sl_dtype_bytes(t->dtype))
+                    : 0;
+  }
+  sl_store_release(store);
+  return SL_OK;
+}
+
+/* The digest of tensor i that more than half of the ranks have; *any 0: there is none. */
+static uint64_t majority(const uint64_t *all, int ranks, int n, int i, int *any) {
+  *any = 0;
+  for (int a = 0; a < ranks; a++) {
+    int same = 0;
+    for (int b = 0; b < ranks; b++) same += all[b * n + i] == all[a * n + i];
+    if (2 * same > ranks) {
+      *any = 1;
+      return all[a * n + i];
+    }
+  }
+  return 0;
+}
+
+/* Names the first tensor that differs, the ranks that are alone with theirs, and the number of others. */
+static sl_status tell(const sl__trainer *r, const uint64_t *all, const char *hosts, int n) {
+  const int ranks = r->job.ranks.n;
+  char who[512] = "", more[64] = "";
+  int first = -1, others = 0, any;
+  for (int i = 0; i < n; i++)
+    for (int k = 1; k < ranks; k++)
+      if (all[k * n + i] != all[i]) {
+        if (first < 0)
+          first = i;
+        else
+          others++;
+        break;
+      }
+  const uint64_t right = majority(all, ranks, n, first, &any);
+  for (int k = 0; any && k < ranks; k++) {
+    const size_t used = strlen(who);
+    if (all[k * n + first] != right)
+      snprintf(who + used, sizeof who - used, "%srank %d (%s)", used ? ", " : "", k, hosts + k * HOST);
+  }
+  if (others) snprintf(more, sizeof more, ", and %d more tensors", others);
+  const char *name = sl_store_at(r->job.store, first)->name;
+  return any ? sl_fail(SL_EMEMORY, "after step %lld %s%s of %s differs from that of the other ranks",
+                       (long long)r->job.step, name, more, who)
+             : sl_fail(SL_EMEMORY, "after step %lld %s%s differs between the ranks, and no majority of them agrees",
+                       (long long)r->job.step, name, more);
+}
+
+sl_status sl__trainer_verify(sl__trainer *r) {
+  const int ranks = r->job.ranks.n, n = sl_store_count(r->job.store);
+  const MPI_Comm comm = r->job.ranks.comm;
+  sl_status status = SL_OK;
+  int differs = 0, length;
+  char name[MPI_MAX_PROCESSOR_NAME + 1] = "", host[HOST] = "";
+  if (ranks <= 1) return SL_OK;
+  uint64_t *mine = calloc((size_t)n + 1, sizeof *mine), *sums = calloc((size_t)ranks, sizeof *sums), *all = NULL;
+  char *hosts = calloc((size_t)ranks, HOST);
+  status = mine && sums && hosts ? digest_tensors(r->job.store, mine) : sl_no_memory("to compare the ranks");
+  SL_TRY_OUT(sl__ranks_agree(&r->job.ranks, status));
+  const uint64_t sum = XXH3_64bits(mine, (size_t)n * sizeof *mine);
+  SL_TRY_OUT(sl_comm_status(MPI_Allgather(&sum, 1, MPI_UINT64_T, sums, 1, MPI_UINT64_T, comm), "MPI_Allgather"));
+  for (int k = 1; k < ranks; k++) differs |= sums[k] != sums[0];
+  if (!differs) goto out;
+  all = calloc((size_t)ranks * (size_t)n, sizeof *all);
+  SL_TRY_OUT(sl__ranks_agree(&r->job.ranks, all ? SL_OK : sl_no_memory("to compare the ranks")));
+  SL_TRY_OUT(sl_comm_status(MPI_Allgather(mine, n, MPI_UINT64_T, all, n, MPI_UINT64_T, comm), "MPI_Allgather"));
+  MPI_Get_processor_name(name, &length);
+  snprintf(host, sizeof host, "%.*s", HOST - 1, name);
+  SL_TRY_OUT(sl_comm_status(MPI_Allgather(host, HOST, MPI_CHAR, hosts, HOST, MPI_CHAR, comm), "MPI_Allgather"));
+  status = tell(r, all, hosts, n);
+out:
+  free(mine), free(sums), free(all), free(hosts);
+  return status;
+}
