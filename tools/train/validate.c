@@ -38,7 +38,7 @@ sl_status sl__trainer_validate(sl__trainer *r) {
 sl_status sl__trainer_replace_lost(sl__trainer *r) {
   if (sl__trainer_validates(r)) {
     r->job.evaluator.step = r->job.step;
-    SL_TRY(sl__evaluate(&r->job.evaluator, sl__data_source(&r->job.data, SL_SPLIT_VALIDATION), &r->validation));
+    SL_TRY(sl__evaluate(&r->job.evaluator, sl_data_source(&r->job.data, SL_SPLIT_VALIDATION), &r->validation));
     r->best = r->validation;
     r->best_step = r->job.step;
     r->reached = sl__trainer_reaches(r, &r->best);
