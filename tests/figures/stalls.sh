@@ -8,7 +8,7 @@ export STALLS=${STALLS:-15} LATE=${LATE:-2}
 [ -x "$STARLING" ] || { echo "SKIP: no $STARLING: run ./quickstart first"; exit 77; }
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-"$top/tests/stalls.sh" >"$log"
+"$top/tests/ranks/stalls.sh" >"$log"
 count() { grep -cE "^ok .*$1" "$log"; }
 moments=$((2 * STALLS - $(count 'too late')))
 missed=0

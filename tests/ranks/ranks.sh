@@ -2,7 +2,7 @@
 # Several ranks give the bytes of one rank, for every division of the leaves and every kind of sum over ranks. If
 # ranks differ, fail, die or stand still, the job ends with one clear message. RANKS_STEPS: number of steps (default
 # 6).
-. "$(dirname "$0")/support/command.shlib"
+. "$(dirname "$0")/../support/command.shlib"
 steps=${RANKS_STEPS:-6}
 mpiexec=${MPIEXEC:-mpiexec.mpich}
 command -v "$mpiexec" >/dev/null || { echo "1..0 # SKIP no $mpiexec"; exit 0; }

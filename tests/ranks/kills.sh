@@ -3,7 +3,7 @@
 # checkpoint. Each start finds a complete checkpoint, and the end has the bytes of an undisturbed run.
 # KILLS: number of kills; KILLS_RANKS: numbers of ranks of the starts, in turn (2 and 1). tests/figures/kills.sh
 # takes 200.
-. "$(dirname "$0")/support/command.shlib"
+. "$(dirname "$0")/../support/command.shlib"
 kills=${KILLS:-5} seed=${KILLS_SEED:-$$} all_ranks=1
 [ ! -x "${MPIEXEC-}" ] || all_ranks='2 1'
 all_ranks=${KILLS_RANKS:-$all_ranks}

@@ -2,7 +2,7 @@
 # Ranks on hosts of their own (tests/support/hosts.sh: network namespaces joined by a link of 1 Gbit/s): each host
 # is seen as a node with its name and CPUs, the exchange between hosts gives the bits of one rank, and nothing is
 # left behind. Needs root.
-. "$(dirname "$0")/support/command.shlib"
+. "$(dirname "$0")/../support/command.shlib"
 [ -n "${MPIEXEC-}" ] || { echo '1..0 # SKIP no MPI launcher'; exit 0; }
 [ "$(id -u)" = 0 ] || { echo '1..0 # SKIP network namespaces are for root'; exit 0; }
 for tool in ip tc nsenter unshare taskset hostname; do
