@@ -2,7 +2,7 @@
 # The folders form layers: each includes only from the folders that its row names, and the rows have no circle. So a reader, or
 # another backend, can take the lower folders alone. Names say who may use them: sl_ all, sl__ one top folder.
 cd "${top_srcdir:-$(dirname "$0")/..}" || exit 99
-echo 1..18
+echo 1..19
 number=0
 report() { # NAME, file with the offences
   number=$((number + 1))
@@ -149,6 +149,11 @@ report 'no folder has more than 26 files' "$found"
 grep -rnE '^ *# *include *"(examples|tests)/' tools examples --include='*.[ch]' >"$found"
 grep -rnE '^ *# *include *"tools/' examples --include='*.[ch]' >>"$found"
 report 'tools and examples include from neither examples nor tests' "$found"
+
+# The emulated device is a stand-in for another's library: it shares nothing with what it tests, and nothing knows of it.
+grep -rnE '^ *# *include *"' tests/device --include='*.[ch]' --include='*.cu' | grep -vE '"(device|cuda|cuda_runtime|cuda_runtime_api|cublas_v2|emulated_launch)\.h"' >"$found"
+grep -rnlE 'EMULATED_|tests/device/' runtime tasks codelets models tools/*/ examples >>"$found"
+report 'tests/device includes nothing of the program, and the program nothing of it' "$found"
 
 # Installed headers include neither config.h nor headers that are not installed.
 installed=$(awk '/^(RUNTIME|TASKS|CODELETS|CODELETS_MADE|MODELS|MODELS_MADE)_H =/ { on = 1 } on { for (i = 1; i <= NF; i++) if ($i ~ /\.(h|def)$/) print $i; on = /\\$/ }' Makefile.am)

@@ -79,8 +79,10 @@ static void target_beyond(void **state) {
                         {.data = &count, .shape = SL_SHAPE(1), .dtype = SL_F64},
                         {.data = &loss, .shape = SL_SHAPE(1), .dtype = SL_F64},
                         {.data = lse, .shape = SL_SHAPE(2), .dtype = SL_F64}};
+  const sl_cross_entropy_attr attr = {0};
   sl_call call;
   call_of(&call, arrays, 3, 2);
+  call.attr = &attr;
   assert_ok(cuda_case_run(&sl_op_cross_entropy, &call));
   assert_true(isnan(loss));
   assert_true(isfinite(lse[0]));
@@ -88,6 +90,7 @@ static void target_beyond(void **state) {
   arrays[3] = (sl_array){.data = lse, .shape = SL_SHAPE(2), .dtype = SL_F64};
   arrays[4] = (sl_array){.data = dx, .shape = SL_SHAPE(2, 3), .dtype = SL_F32};
   call_of(&call, arrays, 4, 1);
+  call.attr = &attr;
   assert_ok(cuda_case_run(&sl_op_cross_entropy_grad, &call));
   for (int i = 0; i < 6; i++) assert_int_equal(isnan(dx[i]) != 0, i >= 3);
 }
@@ -104,8 +107,10 @@ static void nan_is_seen(void **state) {
                         {.data = &count, .shape = SL_SHAPE(1), .dtype = SL_F64},
                         {.data = &loss, .shape = SL_SHAPE(1), .dtype = SL_F64},
                         {.data = lse, .shape = SL_SHAPE(2), .dtype = SL_F64}};
+  const sl_cross_entropy_attr attr = {0};
   sl_call call;
   call_of(&call, arrays, 3, 2);
+  call.attr = &attr;
   assert_ok(cuda_case_run(&sl_op_cross_entropy, &call));
   assert_true(isnan(loss) && isnan(lse[0]) && isnan(lse[1]));
   arrays[2] = (sl_array){.data = &hits, .shape = SL_SHAPE(1), .dtype = SL_F64};

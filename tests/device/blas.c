@@ -1,0 +1,165 @@
+/* cuBLAS for the emulated device: the single-precision product, queued like a kernel. Each element is one chain of
+ * fused multiply-adds (where the processor has them), k upwards, whatever the sizes. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "cublas_v2.h"
+#include "device.h"
+
+struct cublasContext {
+  cudaStream_t stream;
+};
+
+cublasStatus_t cublasCreate(cublasHandle_t *handle) {
+  *handle = calloc(1, sizeof **handle);
+  return *handle ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
+}
+cublasStatus_t cublasDestroy(cublasHandle_t handle) {
+  free(handle);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream) {
+  handle->stream = stream;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void *workspace, size_t bytes) {
+  (void)handle;
+  device *d = emulated_owner(workspace);
+  return bytes == 0 || (d && emulated_inside(d, workspace, bytes)) ? CUBLAS_STATUS_SUCCESS
+                                                                   : CUBLAS_STATUS_INVALID_VALUE;
+}
+cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode) {
+  (void)handle, (void)mode;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasSetAtomicsMode(cublasHandle_t handle, cublasAtomicsMode_t mode) {
+  (void)handle, (void)mode;
+  return CUBLAS_STATUS_SUCCESS;
+}
+const char *cublasGetStatusString(cublasStatus_t status) {
+  switch (status) {
+    case CUBLAS_STATUS_SUCCESS:
+      return "CUBLAS_STATUS_SUCCESS";
+    case CUBLAS_STATUS_ALLOC_FAILED:
+      return "CUBLAS_STATUS_ALLOC_FAILED";
+    case CUBLAS_STATUS_INVALID_VALUE:
+      return "CUBLAS_STATUS_INVALID_VALUE";
+    case CUBLAS_STATUS_EXECUTION_FAILED:
+      return "CUBLAS_STATUS_EXECUTION_FAILED";
+    default:
+      return "CUBLAS_STATUS_INTERNAL_ERROR";
+  }
+}
+cublasStatus_t cublasInit(void) { return CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasShutdown(void) { return CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasSetKernelStream(cudaStream_t stream) {
+  (void)stream;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+/* ---- in the device's process
+ * ---------------------------------------------------------------------------------------------- */
+
+enum { ROWS = 16, COLUMNS = 6, LANES = 8 };
+typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(4)));
+
+typedef struct product {
+  bool transpose_a, transpose_b;
+  size_t m, n, k, lda, ldb, ldc;
+  float alpha, beta;
+  const float *A, *B;
+  float *C;
+} product;
+
+/* Memory that stays: the process has no malloc, whose locks may have been held when it began. */
+static float *room(int which, size_t floats) {
+  static float *have[2];
+  static size_t bytes[2];
+  const size_t wanted = floats * sizeof(float);
+  if (bytes[which] < wanted) {
+    if (have[which]) munmap(have[which], bytes[which]);
+    have[which] = mmap(NULL, wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (have[which] == MAP_FAILED) abort();
+    bytes[which] = wanted;
+  }
+  return have[which];
+}
+
+static void check_matrix(const float *x, size_t rows, size_t columns, size_t ld, int write) {
+  for (size_t j = 0; j < columns; j++) emulated_check(x + j * ld, rows * sizeof *x, write);
+}
+
+/* packed[panel][l][width]: rows (or columns) of a matrix whose element (i, l) is x[i * step + l * next]; zeros at the
+ * end. */
+static void pack(float *packed, int width, const float *x, size_t step, size_t next, size_t count, size_t k) {
+  for (size_t from = 0; from < count; from += (size_t)width)
+    for (size_t l = 0; l < k; l++)
+      for (size_t i = from; i < from + (size_t)width; i++) *packed++ = i < count ? x[i * step + l * next] : 0;
+}
+
+static void tile(size_t k, const float *a, const float *b, float *sums) {
+  lanes sum[COLUMNS][2] = {{{0}}};
+  for (size_t l = 0; l < k; l++, a += ROWS, b += COLUMNS) {
+    lanes low, high;
+    memcpy(&low, a, sizeof low);
+    memcpy(&high, a + LANES, sizeof high);
+    for (int j = 0; j < COLUMNS; j++) {
+      sum[j][0] += low * b[j];
+      sum[j][1] += high * b[j];
+    }
+  }
+  memcpy(sums, sum, sizeof sum);
+}
+
+static void multiply(void *arguments) {
+  const product *p = arguments;
+  check_matrix(p->A, p->transpose_a ? p->k : p->m, p->transpose_a ? p->m : p->k, p->lda, 0);
+  check_matrix(p->B, p->transpose_b ? p->n : p->k, p->transpose_b ? p->k : p->n, p->ldb, 0);
+  if (p->beta != 0) check_matrix(p->C, p->m, p->n, p->ldc, 0);
+  check_matrix(p->C, p->m, p->n, p->ldc, 1);
+  const size_t panels = (p->m + ROWS - 1) / ROWS, strips = (p->n + COLUMNS - 1) / COLUMNS;
+  float *a = room(0, panels * ROWS * p->k + 1), *b = room(1, strips * COLUMNS * p->k + 1);
+  pack(a, ROWS, p->A, p->transpose_a ? p->lda : 1, p->transpose_a ? 1 : p->lda, p->m, p->k);
+  pack(b, COLUMNS, p->B, p->transpose_b ? 1 : p->ldb, p->transpose_b ? p->ldb : 1, p->n, p->k);
+  for (size_t strip = 0; strip < strips; strip++)
+    for (size_t panel = 0; panel < panels; panel++) {
+      float sums[COLUMNS][ROWS];
+      tile(p->k, a + panel * ROWS * p->k, b + strip * COLUMNS * p->k, sums[0]);
+      for (size_t j = 0; j < COLUMNS && strip * COLUMNS + j < p->n; j++)
+        for (size_t i = 0; i < ROWS && panel * ROWS + i < p->m; i++) {
+          float *c = &p->C[panel * ROWS + i + (strip * COLUMNS + j) * p->ldc];
+          *c = p->beta != 0 ? p->alpha * sums[j][i] + p->beta * *c : p->alpha * sums[j][i];
+        }
+    }
+}
+
+/* ---- in the program
+ * ------------------------------------------------------------------------------------------------------- */
+
+cublasStatus_t cublasSgemm(cublasHandle_t handle, cublasOperation_t transpose_a, cublasOperation_t transpose_b, int m,
+                           int n, int k, const float *alpha, const float *A, int lda, const float *B, int ldb,
+                           const float *beta, float *C, int ldc) {
+  if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (m < 0 || n < 0 || k < 0 || lda < (transpose_a ? k : m) || ldb < (transpose_b ? n : k) || ldc < m || lda < 1 ||
+      ldb < 1 || ldc < 1)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  if (m == 0 || n == 0) return CUBLAS_STATUS_SUCCESS;
+  const product p = {.transpose_a = transpose_a != CUBLAS_OP_N,
+                     .transpose_b = transpose_b != CUBLAS_OP_N,
+                     .m = (size_t)m,
+                     .n = (size_t)n,
+                     .k = (size_t)k,
+                     .lda = (size_t)lda,
+                     .ldb = (size_t)ldb,
+                     .ldc = (size_t)ldc,
+                     .alpha = *alpha,
+                     .beta = *beta,
+                     .A = A,
+                     .B = B,
+                     .C = C};
+  emulated_launch launch = {
+      .run = multiply, .argument_bytes = sizeof p, .kernel = "cublasSgemm", .file = "cuBLAS", .line = 1};
+  emulated_queue_kernel(&launch, &p, handle->stream);
+  return cudaPeekAtLastError() == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
+}

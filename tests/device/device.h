@@ -1,0 +1,170 @@
+/* What the parts of the emulated device share. A device is memory that several mappings show, streams (threads of the
+ * program), and a process of its own that runs its kernels:
+ *
+ *   where                 device memory at a pointer's address   its shadow
+ *   the program           no access: host code that uses a device pointer ends there
+ *   streams, for copies   through `alias`, another mapping       read and written
+ *   the device's process  read and written                      read and written
+ *
+ * So neither side can use the other's memory unnoticed, at no cost for an access by the host. */
+#ifndef DEVICE_H
+#define DEVICE_H
+
+#define EMULATED_DEVICE 1
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "emulated_launch.h"
+
+enum { MOST_DEVICES = 16, MOST_BLOCKS = 1 << 16, PAGE = 4096, SHARED_BYTES = 227 << 10, SHARED_DEFAULT = 48 << 10 };
+
+/* What a byte of memory is, in the shadow. Bit 0: someone's; bit 1: written. In a large block a byte that was never
+ * used may still be SHADOW_NONE, so that gigabytes can be allocated at once: then the table of blocks decides. */
+enum { SHADOW_NONE = 0, SHADOW_FRESH = 1, SHADOW_WRITTEN = 3 };
+
+/* ---- settings, from the environment (runtime.c)
+ * -------------------------------------------------------------------------- */
+
+typedef struct settings {
+  int devices;     /* EMULATED_DEVICES */
+  size_t memory;   /* EMULATED_MEMORY, MiB: bytes of each device */
+  uint64_t seed;   /* EMULATED_SEED: 0, or what shuffles the order of threads, blocks and streams */
+  double delay;    /* EMULATED_DELAY, microseconds: the longest delay of an operation, if seed != 0 */
+  bool peers;      /* EMULATED_PEERS: devices copy to one another */
+  int fail_device; /* EMULATED_FAIL=DEVICE:NUMBER: the device fails at its kernel of that number, from 1 on */
+  long fail_at;
+  double patience;  /* EMULATED_PATIENCE, seconds: a kernel that runs longer hangs */
+  double copy_rate; /* EMULATED_GBPS: a copy lasts at least bytes / rate; 0: as long as it does */
+  bool report;      /* EMULATED_REPORT: at the end, what each device did */
+} settings;
+extern settings emulated_settings;
+
+/* ---- faults
+ * --------------------------------------------------------------------------------------------------------------- */
+
+typedef enum fault_kind {
+  FAULT_NONE,
+  FAULT_OUTSIDE,  /* device memory that nobody allocated */
+  FAULT_FRESH,    /* a read of what nobody has written */
+  FAULT_HOST,     /* memory of the host */
+  FAULT_PEER,     /* memory of another device */
+  FAULT_CONSTANT, /* a write to what is constant */
+  FAULT_SHARED,   /* outside the block's arrays in shared memory */
+  FAULT_FRESH_SHARED,
+  FAULT_RACE,     /* two threads, one of which writes, with no barrier between */
+  FAULT_DIVERGED, /* threads that wait at different barriers */
+  FAULT_ENDED,    /* threads that wait for one that has ended, or for a lane outside the mask */
+  FAULT_LANES,    /* a mask without the running lane, or of fewer lanes than the warp has */
+  FAULT_LIMIT,    /* more shared memory than the launch may have */
+  FAULT_SIGNAL,   /* a signal, at an address */
+  FAULT_TIME,     /* longer than the patience */
+  FAULT_DEAD,     /* the process ended */
+  FAULT_WISHED    /* EMULATED_FAIL */
+} fault_kind;
+
+typedef struct fault {
+  fault_kind kind;
+  uintptr_t address;
+  int bytes, write, signal;
+  emulated_triple block, thread, other; /* other: the second thread of a race or a divergence */
+  int other_write, has_thread, waiting, ended;
+  const char *file, *other_file; /* where they wait */
+  int line, other_line;
+} fault;
+
+/* ---- devices
+ * -------------------------------------------------------------------------------------------------------------- */
+
+/* What a device's process and the program share. */
+typedef struct control {
+  _Atomic uint32_t asked, answered; /* launches; futexes */
+  emulated_launch launch;
+  uint64_t seed;
+  fault fault;
+  _Alignas(64) char arguments[EMULATED_ARGUMENT_BYTES];
+} control;
+
+/* A piece of device memory. They lie in memory that the device's process sees too, which looks at `at` and `bytes`
+ * alone; bytes 0: none. */
+typedef struct block {
+  _Atomic uintptr_t at;
+  _Atomic size_t bytes;
+  struct block *next; /* by address, or among the unused */
+} block;
+
+typedef struct device {
+  int number;
+  uintptr_t base; /* of its addresses */
+  size_t span;    /* of its addresses: more than its memory, so that freed ones do not come back soon */
+  char *alias;
+  uint8_t *shadow;
+  size_t used;
+  block *blocks, *unused, *table;
+  _Atomic uint32_t *table_used; /* how many of the table ever held a block */
+  uintptr_t cursor;
+  pthread_mutex_t memory; /* guards used, blocks and cursor */
+  pthread_mutex_t kernel; /* one kernel at a time */
+  control *control;
+  pid_t process;
+  unsigned long long modules; /* loaded when the process began */
+  _Atomic int error;          /* cudaError_t: nothing works any more */
+  atomic_ulong kernels, copies[4], copied[4];
+  struct emulated_stream *streams, *default_stream;
+  pthread_mutex_t stream_list;
+} device;
+
+device *emulated_device(int number); /* NULL if there is none */
+int emulated_current(void);
+cudaError_t emulated_fail(cudaError_t error); /* remembered for cudaGetLastError */
+/* Prints a line that begins with "emulated GPU N: ", with what printf makes of the rest. */
+void emulated_say(int number, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* memory.c */
+bool emulated_memory_open(device *d);
+device *emulated_owner(const void *address); /* whose address this is, or NULL */
+/* Whether [address, address + bytes) lies in one block of the device. */
+bool emulated_inside(device *d, const void *address, size_t bytes);
+const block *emulated_block(const device *d, uintptr_t at, size_t bytes); /* needs no lock */
+void emulated_describe(device *d, uintptr_t address, char *text, size_t n);
+static inline char *emulated_alias(const device *d, const void *address) {
+  return d->alias + ((uintptr_t)address - d->base);
+}
+static inline uint8_t *emulated_shadow(const device *d, const void *address) {
+  return d->shadow + ((uintptr_t)address - d->base);
+}
+void emulated_guard_host(void); /* names the fault when host code uses a device pointer */
+
+/* stream.c */
+void emulated_wait_device(device *d);
+double emulated_now(void);
+uint64_t emulated_mix(uint64_t x);
+
+/* process.c, in the program: runs a kernel on the device and waits; its error breaks the device. */
+cudaError_t emulated_run(device *d, const emulated_launch *launch, const void *arguments, uint64_t seed);
+void emulated_stop(device *d);
+
+/* report.c */
+void emulated_report_fault(device *d, const emulated_launch *launch, const fault *f);
+const char *emulated_symbol(void *address, char *text, size_t n);
+
+/* ---- in the device's process
+ * ---------------------------------------------------------------------------------------------- */
+
+void emulated_process_fault(const fault *f) __attribute__((noreturn));             /* process.c */
+void emulated_grid(const emulated_launch *launch, void *arguments, uint64_t seed); /* block.c */
+fault emulated_where(fault_kind kind); /* block.c: with the running thread */
+/* access.c */
+typedef struct access_state {
+  uint32_t thread; /* the running one; ~0: none */
+  uint32_t epoch, warp_epoch;
+} access_state;
+extern access_state emulated_access;
+void emulated_access_begin(device *d);
+void emulated_access_stacks(void *from, size_t bytes);
+void emulated_access_block(void); /* a new block: shared memory is fresh */
+void emulated_access_kernel(size_t dynamic);
+emulated_triple emulated_thread_at(uint32_t index); /* block.c */
+
+#endif

@@ -1,0 +1,165 @@
+/* The process in which a device's kernels run. It is a copy of the program, so code and constants are at the same
+ * addresses; it sees its device's memory, and waits for launches in a page that both share. After a fault it says
+ * where, and ends. It is made anew when the program has loaded another library, whose kernels it could not know. */
+#include <errno.h>
+#include <link.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "device.h"
+
+static control *own; /* in the device's process */
+static device *own_device;
+
+static void futex_wait(_Atomic uint32_t *word, uint32_t value, double seconds) {
+  struct timespec t = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
+  syscall(SYS_futex, word, FUTEX_WAIT, value, &t, NULL, 0);
+}
+static void futex_wake(_Atomic uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0); }
+
+/* ---- in the device's process
+ * ---------------------------------------------------------------------------------------------- */
+
+void emulated_process_fault(const fault *f) {
+  own->fault = *f;
+  own->answered++;
+  futex_wake(&own->answered);
+  _exit(1);
+}
+
+static void caught(int signal, siginfo_t *info, void *context) {
+  (void)context;
+  fault f = emulated_where(FAULT_SIGNAL);
+  f.signal = signal;
+  f.address = (uintptr_t)info->si_addr;
+  emulated_process_fault(&f);
+}
+
+static void live(device *d, pid_t program) {
+  static char stack[32 << 10];
+  const stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
+  struct sigaction action = {.sa_sigaction = caught, .sa_flags = SA_SIGINFO | SA_ONSTACK},
+                   plain = {.sa_handler = SIG_DFL};
+  sigset_t none;
+  own = d->control;
+  own_device = d;
+  for (int fd = 0; fd < 3; fd++)
+    if (fd != 2) close(fd);
+  syscall(SYS_close_range, 3, ~0u, 0);
+  sigaltstack(&alternate, NULL);
+  for (int i = 1; i < NSIG; i++) sigaction(i, &plain, NULL);
+  sigaction(SIGSEGV, &action, NULL);
+  sigaction(SIGBUS, &action, NULL);
+  sigaction(SIGILL, &action, NULL);
+  sigaction(SIGFPE, &action, NULL);
+  sigaction(SIGABRT, &action, NULL);
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  mprotect((void *)d->base, d->span, PROT_READ | PROT_WRITE);
+  emulated_access_begin(d);
+  uint32_t done = own->answered;
+  for (;;) {
+    while (own->asked == done) {
+      futex_wait(&own->asked, done, 0.2);
+      if (getppid() != program) _exit(0);
+    }
+    emulated_grid(&own->launch, own->arguments, own->seed);
+    done++;
+    own->answered = done;
+    futex_wake(&own->answered);
+  }
+}
+
+/* ---- in the program
+ * ------------------------------------------------------------------------------------------------------- */
+
+static int count_modules(struct dl_phdr_info *info, size_t size, void *to) {
+  (void)size;
+  *(unsigned long long *)to = info->dlpi_adds;
+  return 1;
+}
+static unsigned long long modules(void) {
+  unsigned long long n = 0;
+  dl_iterate_phdr(count_modules, &n);
+  return n;
+}
+
+void emulated_stop(device *d) {
+  if (d->process <= 0) return;
+  kill(d->process, SIGKILL);
+  waitpid(d->process, NULL, __WALL);
+  d->process = 0;
+}
+
+/* By the system call itself: the handlers that libraries have registered for fork() are about programs that go on, and
+ * those of a BLAS end its threads. No signal tells the program of the end. */
+static bool start(device *d) {
+  const unsigned long long now = modules();
+  if (d->process > 0 && d->modules == now) return true;
+  emulated_stop(d);
+  d->modules = now;
+  d->control->answered = d->control->asked;
+  const pid_t program = getpid();
+  const pid_t child = (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
+  if (child == 0) {
+    live(d, program);
+    _exit(0);
+  }
+  d->process = child;
+  return child > 0;
+}
+
+static bool ended(pid_t process) {
+  int status;
+  return waitpid(process, &status, WNOHANG | __WALL) == process;
+}
+
+cudaError_t emulated_run(device *d, const emulated_launch *launch, const void *arguments, uint64_t seed) {
+  control *c = d->control;
+  pthread_mutex_lock(&d->kernel);
+  fault f = {.kind = FAULT_NONE};
+  const unsigned long number = ++d->kernels;
+  if (d->number == emulated_settings.fail_device && number == (unsigned long)emulated_settings.fail_at) {
+    f.kind = FAULT_WISHED;
+  } else if (!start(d)) {
+    f.kind = FAULT_DEAD;
+  } else {
+    c->fault.kind = FAULT_NONE;
+    c->launch = *launch;
+    c->seed = seed;
+    memcpy(c->arguments, arguments, launch->argument_bytes);
+    const uint32_t before = c->answered;
+    const double begin = emulated_now();
+    c->asked++;
+    futex_wake(&c->asked);
+    while (c->answered == before && f.kind == FAULT_NONE) {
+      futex_wait(&c->answered, before, 0.1);
+      if (c->answered != before) break;
+      if (ended(d->process)) {
+        d->process = 0;
+        f.kind = FAULT_DEAD;
+      } else if (emulated_now() - begin > emulated_settings.patience) {
+        f.kind = FAULT_TIME;
+      }
+    }
+    if (f.kind == FAULT_NONE) f = c->fault;
+  }
+  if (f.kind != FAULT_NONE) {
+    d->error = f.kind == FAULT_TIME ? cudaErrorLaunchTimeout
+               : f.kind == FAULT_WISHED || f.kind == FAULT_DEAD || f.kind == FAULT_DIVERGED || f.kind == FAULT_ENDED ||
+                       f.kind == FAULT_LANES
+                   ? cudaErrorLaunchFailure
+                   : cudaErrorIllegalAddress;
+    emulated_report_fault(d, launch, &f);
+    emulated_stop(d);
+  }
+  pthread_mutex_unlock(&d->kernel);
+  return (cudaError_t)d->error;
+}
