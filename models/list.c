@@ -1,4 +1,4 @@
-/* The families, and finding their models by name; models of other sizes. */
+/* Finds families and models by name, and makes models of other sizes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ sl_status sl_model_find(const char *name, const sl_model **model) {
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------ */
 
-/* model and its sizes in one block; sizes NULL: zeros. */
+/* Copies model and sizes into one block; sizes NULL: zeros. */
 static sl_model *copy(const sl_model *model, const void *sizes) {
   enum { ALIGN = 16 };
   const size_t head = (sizeof *model + ALIGN - 1) / ALIGN * ALIGN, bytes = model->family->size_bytes;
@@ -127,7 +127,7 @@ int64_t sl_model_size(const sl_model *model, const char *name) {
   return s ? *(const int64_t *)((const char *)model->sizes + s->offset) : 0;
 }
 
-/* Appends what two complete models differ in, of the rows that are derived or of the others. */
+/* Appends the sizes in which two complete models differ: only derived rows, or only the others. */
 static void tell(const sl_model *model, const sl_model *usual, int derived, char *text, size_t n) {
   for (const sl_size *s = model->family->sizes; s && s->name; s++) {
     char value[128];
@@ -137,7 +137,7 @@ static void tell(const sl_model *model, const sl_model *usual, int derived, char
   }
 }
 
-/* Sizes that the list leaves open are told only where they are not what the others make them. */
+/* A size that the list leaves open appears only if it differs from the value derived from the other sizes. */
 char *sl_model_sizes_text(const sl_model *model, char *text, size_t n) {
   const sl_model *listed;
   sl_model *whole, *usual, *sized;

@@ -1,4 +1,4 @@
-/* From a model's layers to the graph of a training step, or of an evaluation. */
+/* Builds the graph of a training step or of an evaluation around a model's layers. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "models/models.h"
 #include "tasks/graph/gradient.h"
 
-/* The layers, for sizes that may be open. */
+/* Adds the layers; the model's sizes may be open. */
 static sl_value build(const sl_model *model, sl_graph *g, sl_value x, const sl_model_data *data,
                       const sl_training *options, int training) {
   sl_model *whole;
@@ -17,7 +17,7 @@ static sl_value build(const sl_model *model, sl_graph *g, sl_value x, const sl_m
   return x;
 }
 
-/* Input, layers, loss and measures: what both graphs have. */
+/* Adds what both graphs have: input, layers, loss and measures. */
 static sl_status forward(const sl_model *model, const sl_model_data *data, const sl_training *options, int64_t batch,
                          int training, sl_network *n) {
   memset(n, 0, sizeof *n);

@@ -1,4 +1,4 @@
-/* Learning rate schedules, and the table of what they read. */
+/* Learning rate schedules, and a table of the fields that each kind reads. */
 #include "models/rate.h"
 
 #include <math.h>
@@ -45,7 +45,7 @@ json_t *sl_rate_to_json(const sl_rate *rate) {
 sl_status sl_rate_from_json(const json_t *json, sl_rate *rate) {
   for (int i = 0; i < ROWS; i++) {
     const json_t *value = json_object_get(json, rows[i].s.field);
-    if (!value) return sl_fail(SL_EFORMAT, "there is no %s of the schedule", rows[i].s.field);
+    if (!value) return sl_fail(SL_EFORMAT, "the schedule has no %s", rows[i].s.field);
     SL_TRY(sl_setting_from_json(&rows[i].s, rate, value));
   }
   return SL_OK;

@@ -1,4 +1,4 @@
-/* The learning rate of a step: a rise from 0 over the first steps, then constant, or falling. */
+/* The learning rate of a step: it rises from 0 during the warm-up, then stays constant or falls. */
 #ifndef SL_RATE_H
 #define SL_RATE_H
 
@@ -23,18 +23,18 @@ typedef struct sl_rate {
   sl_rate_kind kind;
   double peak;
   int64_t warmup; /* steps */
-  int64_t steps;  /* in all */
-  int64_t every;  /* step: after so many steps behind the warm-up ... */
+  int64_t steps;  /* of the whole training */
+  int64_t every;  /* step: after every so many steps since the warm-up ... */
   double gamma;   /* ... the rate is multiplied by this */
-  double floor;   /* linear, cosine: part of the peak that is left after the last step, 0 to 1 */
+  double floor;   /* linear, cosine: share of the peak that remains after the last step, 0 to 1 */
 } sl_rate;
 
 extern const char *const sl_rate_names[]; /* of the kinds, ended by NULL */
 
-/* {"kind": "cosine", "warmup": 100, ...}: all but the peak, which is a setting of training. NULL without memory. */
+/* {"kind": "cosine", "warmup": 100, ...}: all fields but the peak, which is a setting of training. NULL: no memory. */
 json_t *sl_rate_to_json(const sl_rate *rate);
 sl_status sl_rate_from_json(const json_t *json, sl_rate *rate); /* SL_EFORMAT names what is missing or wrong */
-/* The first field that the kind reads and that differs; NULL: none does. `steps` has no option of its own. */
+/* The first field that differs, among those that the kind reads; NULL: none. `steps` has no option of its own. */
 const sl_setting *sl_rate_differs(const sl_rate *a, const sl_rate *b);
 /* step counts from 1. Linear warm-up; cosine as Loshchilov and Hutter 2017 (eq. 5) without restarts. */
 double sl_rate_at(const sl_rate *rate, int64_t step);

@@ -68,7 +68,7 @@ static sl_status bad_list(const sl_size *s, const char *of) {
                  SL_SIZE_LIST_MOST);
 }
 
-/* value: n characters. */
+/* value has n characters. */
 static sl_status set_text(const sl_size *s, const char *of, const char *value, int n, void *sizes) {
   if (s->kind == SL_SIZE_CHOICE) return set_choice(s, of, value, n, sizes);
   if (s->kind == SL_SIZE_LIST) memset(whole(s, sizes), 0, SL_SIZE_LIST_MOST * sizeof(int64_t));
@@ -83,7 +83,7 @@ static sl_status set_text(const sl_size *s, const char *of, const char *value, i
     if (end == text || *end || !digits || length >= (int)sizeof text)
       return s->kind == SL_SIZE_LIST
                  ? bad_list(s, of)
-                 : sl_fail(SL_EINVAL, "size %s of %s is '%.*s', which is no number", s->name, of, n, value);
+                 : sl_fail(SL_EINVAL, "size %s of %s is '%.*s', not a number", s->name, of, n, value);
     if (s->kind == SL_SIZE_REAL) return set_real(s, of, number, sizes);
     SL_TRY(set_whole(s, of, place, number, sizes));
     at += length;
@@ -172,7 +172,7 @@ json_t *sl_sizes_to_json(const sl_size *table, const void *sizes) {
   return all;
 }
 
-/* The shortest digits that read back the same. */
+/* The fewest digits that read back as the same number. */
 static void show_real(double value, char *text, size_t n) {
   for (int digits = 1; digits <= 17; digits++) {
     snprintf(text, n, "%.*g", digits, value);

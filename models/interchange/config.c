@@ -1,5 +1,5 @@
-/* config.json: what transformers is told of a network beside its weights, read, compared, and written. The formats'
- * tables say which key is which size (formats.c). */
+/* Reads, compares and writes config.json, the file beside the weights in which transformers keeps a network's sizes.
+ * The formats' tables (formats.c) map its keys to sizes. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ void sl_config_clear(sl_config *c) {
 
 /* ---- reading ---------------------------------------------------------------------------------------------------- */
 
-/* One side, or both: two equal ones, unless `unequal` may be. */
+/* Reads one number for both sides, or a list of two; they must be equal unless `unequal` is 1. */
 static sl_status read_sides(const char *where, const json_t *value, int unequal, int64_t side[2]) {
   for (size_t i = 0; i < 2; i++) {
     const json_t *one = json_is_array(value) ? json_array_get(value, i) : value;
@@ -58,7 +58,7 @@ static sl_status read_key(const char *path, const json_t *json, const sl__key *k
     if (!k->standard) return sl_fail(SL_EFORMAT, "%s: no %s", path, k->name);
     value = standard = json_loads(k->standard, JSON_DECODE_ANY, NULL);
   }
-  if (json_is_null(value)) goto out; /* open: the others make it */
+  if (json_is_null(value)) goto out; /* open: derived from the other sizes */
   if (strcmp(k->size, SL__IMAGE) == 0) {
     SL_TRY_OUT(read_sides(where, value, 1, side));
     c->height = side[0], c->width = side[1];
@@ -124,7 +124,7 @@ static sl_status read_labels(const char *path, const json_t *json, sl_config *c)
   return c->label_names ? SL_OK : sl_no_memory("for the labels of %s", path);
 }
 
-/* Whether the sizes go together. */
+/* Checks that the sizes are compatible. */
 static sl_status check(const char *path, const sl_config *c) {
   const sl_model model = {.name = c->format->name, .family = c->format->family, .sizes = c->sizes};
   sl_model *whole;
@@ -176,7 +176,7 @@ static void differ_in_number(char text[512], const char *what, int64_t a, const 
 
 static const char *name_of(const sl__key *k) { return k->name ? k->name : k->size; }
 
-/* The rows that both know. Positions may be fewer in b, where that is allowed. */
+/* Appends the sizes that both sides state and that differ. With `fewer`, b may have fewer positions. */
 static void compare_sizes(const sl_format *f, const void *a, const void *b, const char *other, int fewer,
                           char text[512]) {
   for (const sl__key *k = f->keys; k->size; k++) {
@@ -200,23 +200,24 @@ sl_status sl_config_take_measured(sl_config *c, const char *path, const sl_confi
     void *to = (char *)c->sizes + s->offset;
     const void *from = (const char *)measured->sizes + s->offset;
     if ((k->how == SL__EXISTS || k->how == SL__IS) && k->name && memcmp(to, from, sizeof(int64_t)) != 0) {
-      differ(text, k->name, *(int64_t *)to ? k->words[0][0] : k->words[1][0], "but by the tensors",
+      differ(text, k->name, *(int64_t *)to ? k->words[0][0] : k->words[1][0], "but in the tensors it is",
              *(const int64_t *)from ? k->words[0][0] : k->words[1][0]);
     } else if (*(const int64_t *)from && (!k->name || !*sl_size_text(s, c->sizes, shown, sizeof shown))) {
       memcpy(to, from, (list ? SL_SIZE_LIST_MOST : 1) * sizeof(int64_t));
     } else if (*(const int64_t *)from && !sl_size_equal(s, c->sizes, measured->sizes)) {
       char theirs[128];
-      differ(text, k->name, shown, "but by the tensors", sl_size_text(s, measured->sizes, theirs, sizeof theirs));
+      differ(text, k->name, shown, "but in the tensors it is", sl_size_text(s, measured->sizes, theirs, sizeof theirs));
     }
   }
-  differ_in_number(text, "num_channels", c->channels, "but by the tensors", measured->channels);
+  differ_in_number(text, "num_channels", c->channels, "but in the tensors it is", measured->channels);
   return *text ? sl_fail(SL_EFORMAT, "%s does not fit the weights beside it: %s", path, text) : SL_OK;
 }
 
 sl_status sl_config_compare(const sl_config *file, const char *path, const sl_model *model, const sl_model_data *data) {
   char text[512] = "";
   if (file->format->family != model->family)
-    return sl_fail(SL_ESHAPE, "%s is of a %s network, %s is none", path, file->format->family->name, model->name);
+    return sl_fail(SL_ESHAPE, "%s describes a %s network, but %s is not one", path, file->format->family->name,
+                   model->name);
   const sl_model theirs = {.name = file->format->name, .family = model->family, .sizes = file->sizes};
   sl_model *mine, *whole = NULL;
   SL_TRY(sl_model_complete(model, &mine));
@@ -232,7 +233,7 @@ sl_status sl_config_compare(const sl_config *file, const char *path, const sl_mo
 
 /* ---- writing ---------------------------------------------------------------------------------------------------- */
 
-/* What config.json cannot say must be as the other sizes make it. */
+/* A size that config.json has no key for must have the value derived from the other sizes. */
 static sl_status check_unsaid(const sl_format *f, const sl_model *whole) {
   sl_status status = SL_OK;
   sl_model *open, *derived = NULL;
@@ -247,7 +248,7 @@ static sl_status check_unsaid(const sl_format *f, const sl_model *whole) {
     const sl_size *s = k->name ? NULL : sl_size_find(f->family->sizes, k->size);
     char mine[128], theirs[128];
     if (s && !sl_size_equal(s, derived->sizes, whole->sizes))
-      SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "%s's %s has no place for %s=%s, only for %s", f->library, f->name, s->name,
+      SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "%s's %s cannot express %s=%s, only %s", f->library, f->name, s->name,
                          sl_size_text(s, whole->sizes, mine, sizeof mine),
                          sl_size_text(s, derived->sizes, theirs, sizeof theirs)));
   }

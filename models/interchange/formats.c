@@ -1,4 +1,4 @@
-/* The formats: which published tensor is which of ours, and in which layout; what config.json calls the sizes. */
+/* The formats: tables that map published tensors to ours, with their layouts, and keys of config.json to sizes. */
 #include "models/interchange/formats.h"
 
 #define LINEAR(layout, ours, published) \
@@ -130,7 +130,7 @@ static const sl_format bert = {
     .written = VALUES({"pad_token_id", "0"}),
 };
 
-/* Hugging Face's ViTForImageClassification, and DeiTForImageClassification, which has one token more. */
+/* Hugging Face's ViTForImageClassification, and DeiTForImageClassification, which has one more token. */
 #define VIT_RULES(model, layer)                                                                                     \
   {"cls.weight", SL__PADDED, {model "embeddings.cls_token"}, 3},                                                    \
       {"wpe.weight", SL__PADDED, {model "embeddings.position_embeddings"}, 3},                                      \
@@ -174,7 +174,7 @@ static const sl_format vit = {
     .rules = vit_rules,
 };
 
-/* torchvision's VisionTransformer. It says nowhere how many heads there are. */
+/* torchvision's VisionTransformer. Its files do not state the number of heads. */
 #define VISION_LAYER "encoder.layers.encoder_layer_#."
 static const sl__rule vision_rules[] = {
     {"cls.weight", SL__PADDED, {"class_token"}, 3},
@@ -220,7 +220,7 @@ static const sl_format vision = {
     .labels = 1,
 };
 
-/* torchvision's ResNet: our names are its names. */
+/* torchvision's ResNet, whose names are ours. */
 static const sl__rule resnet_rules[] = {{"*", SL__FILTERS, {"*"}, 0}, END};
 static const sl__key resnet_keys[] = {
     {NULL, SL__CHANNELS, NULL, SL__DIM, "conv1.weight", .dim = 1},
@@ -304,5 +304,5 @@ static const sl_format hf_resnet = {
     .labels = 1,
 };
 
-/* Those whose mark others may also have come later. */
+/* A format whose mark also occurs in other formats comes after them. */
 const sl_format *const sl__formats[] = {&bert, &deit, &vit, &vision, &gpt2, &hf_resnet, &resnet, NULL};

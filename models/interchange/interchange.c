@@ -1,4 +1,4 @@
-/* From published tensors to ours and back, by the tables of formats.c. */
+/* Converts published tensors to ours and back by the tables of formats.c. */
 #include "models/interchange/interchange.h"
 
 #include <ctype.h>
@@ -59,7 +59,7 @@ int sl__rename(const char *pattern, const char *name, const char *other, char *t
   return 1;
 }
 
-/* A published name without the prefix that it may have, spelt as today. */
+/* A published name without its optional prefix and with today's ending. */
 static const char *plain(const sl_format *f, const char *name, char text[NAME]) {
   const size_t prefix = strlen(f->prefix);
   if (strncmp(name, f->prefix, prefix) == 0) name += prefix;
@@ -89,7 +89,7 @@ static const sl__rule *rule_of(const sl_format *f, const char *ours) {
   return NULL;
 }
 
-/* The rule that a published name is of. */
+/* The rule that a published name matches. */
 static const sl__rule *rule_of_published(const sl_format *f, const char *name) {
   char mine[NAME], theirs[NAME];
   captures c = {0};
@@ -108,7 +108,7 @@ int sl__name_matches(const sl_format *f, const char *pattern, const char *name, 
   return 1;
 }
 
-/* What a format fixes and the model has otherwise; "": nothing. */
+/* Lists the sizes that the format fixes and in which the model differs; "": none. */
 static sl_status misfit(const sl_format *f, const sl_model *model, char *text, size_t n) {
   sl_model *whole, *fixed = NULL;
   *text = 0;
@@ -170,7 +170,7 @@ static sl_shape padded(const sl_shape *shape, int dims) {
 
 static int filters(const sl__rule *r, const sl_shape *ours) { return r->layout == SL__FILTERS && ours->ndim == 4; }
 
-/* The shape that a part of ours has where it is published. */
+/* The published shape of one part of our tensor. */
 static sl_shape published_shape(const sl__rule *r, const sl_shape *ours) {
   sl_shape s = *ours;
   switch (r->layout) {
@@ -211,7 +211,7 @@ static void transpose(const float *x, int64_t rows, int64_t columns, float *y) {
     for (int64_t c = 0; c < columns; c++) y[c * rows + r] = x[r * columns + c];
 }
 
-/* published, the array of part `part` in the file's layout and shape, into ours. */
+/* Copies a published array, part `part` in the file's layout and shape, into our tensor. */
 static void take(const sl__rule *r, const sl_shape *ours, const sl_shape *shape, int part, const float *published,
                  float *data) {
   const int64_t n = sl_shape_count(ours);
@@ -245,9 +245,8 @@ void sl_fit_clear(sl_fit *fit) {
 
 sl_status sl_fit_status(const sl_fit *fit, const char *path) {
   if (fit->missing + fit->wrong + fit->extra == 0) return SL_OK;
-  return sl_fail(SL_EFORMAT,
-                 "%s: tensors that do not fit the network: %d missing, %d wrong, %d too many; the first: %.*s", path,
-                 fit->missing, fit->wrong, fit->extra, (int)strcspn(fit->lines, "\n"), fit->lines);
+  return sl_fail(SL_EFORMAT, "%s: tensors do not fit the network: %d missing, %d wrong, %d too many; the first: %.*s",
+                 path, fit->missing, fit->wrong, fit->extra, (int)strcspn(fit->lines, "\n"), fit->lines);
 }
 
 typedef struct reading {
@@ -261,7 +260,7 @@ typedef struct reading {
 
 static const sl__rule same = {"*", SL__SAME, {"*"}, 0};
 
-/* The published tensor of one part of ours, or another that is tied to it; -1. */
+/* The published tensor with this name, or the one that is tied to it; -1: neither. */
 static int resolve(const reading *r, const char *name) {
   if (!r->format) return sl_weights_find(r->weights, name);
   char text[NAME];
@@ -333,7 +332,7 @@ static int is_buffer(const sl_format *f, const char *name) {
   return 0;
 }
 
-/* The part of the published network that a tensor is of and that ours lacks; -1. */
+/* The part that our network lacks and to which this published tensor belongs; -1: none. */
 static int part_of(const sl_format *f, const char *name) {
   int64_t number[2];
   for (int k = 0; f && f->parts[k][0]; k++)
@@ -341,7 +340,7 @@ static int part_of(const sl_format *f, const char *name) {
   return -1;
 }
 
-/* One line for each such part, with the tensors of it. */
+/* Writes one line for each such part, with its tensors. */
 static void tell_parts(reading *r) {
   const sl_format *f = r->format;
   for (int k = 0; f->parts[k][0]; k++) {
@@ -358,7 +357,7 @@ static void tell_parts(reading *r) {
   }
 }
 
-/* A second copy of a tied tensor must be one. */
+/* A tied tensor's second copy must equal the first. */
 static sl_status check_tied(reading *r, int i, int *tied) {
   const sl_format *f = r->format;
   const sl_named_array *a = sl_weights_get(r->weights, i);
@@ -388,7 +387,7 @@ static sl_status check_tied(reading *r, int i, int *tied) {
   return SL_OK;
 }
 
-/* What the file has and the network has no place for. */
+/* Reports the file's tensors that the network lacks. */
 static sl_status look_at_rest(reading *r) {
   for (int i = 0; i < sl_weights_count(r->weights); i++) {
     const sl_named_array *a = sl_weights_get(r->weights, i);
@@ -405,7 +404,7 @@ static sl_status look_at_rest(reading *r) {
   return SL_OK;
 }
 
-/* The classifier: parameters that only the node which makes the logits reads. */
+/* Whether v is a parameter of the classifier: only the node that computes the logits reads it. */
 static int is_head(const sl_graph *g, sl_value head, sl_value v) {
   int reads = 0, others = 0;
   if (head == SL_NONE) return 0;
@@ -432,8 +431,8 @@ sl_status sl_interchange_read(const sl_weights *weights, const sl_format *format
     if (info->role != SL_ROLE_TEMPORARY) SL_TRY_OUT(read_tensor(&r, info, is_head(g, head, v)));
   }
   if (head != SL_NONE && fit->fresh == 0)
-    SL_TRY_OUT(sl_fail(SL_EINVAL, "the network has no classifier of its own that could be new: it is tied"));
-  if (format) status = look_at_rest(&r); /* a state of ours has the optimizer's tensors, too */
+    SL_TRY_OUT(sl_fail(SL_EINVAL, "the network has no classifier of its own to renew: its classifier is tied"));
+  if (format) status = look_at_rest(&r); /* our own files also hold the optimizer's tensors */
 out:
   if (acquired) sl_store_release(store);
   if (r.lines) fclose(r.lines);
@@ -460,7 +459,7 @@ void sl_published_clear(sl_published *p) {
   *p = (sl_published){0};
 }
 
-/* data: the store's, or a buffer that goes over to p. */
+/* data: the store's memory, or `buffer`, which p then owns. */
 static sl_status add_array(sl_published *p, const char *name, sl_dtype dtype, const sl_shape *shape, const void *data,
                            void *buffer) {
   p->names[p->n] = strdup(name);

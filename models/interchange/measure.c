@@ -1,11 +1,11 @@
-/* Sizes of published networks, told by the shapes of their tensors. */
+/* Finds the sizes of published networks in the shapes of their tensors. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "models/interchange/formats.h"
 
-/* Lists are filled by their place, numbers at place 0. */
+/* number: the index in a list. */
 static void put(const sl_format *f, const sl__key *k, int64_t number, int64_t value, sl_config *c) {
   const sl_size *s = sl_size_find(f->family->sizes, k->size);
   if (strcmp(k->size, SL__CHANNELS) == 0) {
@@ -26,7 +26,7 @@ static int64_t side_of(const sl_config *c, int64_t tokens) {
   return side * side == tokens ? side * *(const int64_t *)((const char *)c->sizes + patch->offset) : 0;
 }
 
-/* ResNeXt cuts the channels of its 3x3 convolutions into groups. */
+/* Refuses ResNeXt, which divides the channels of its 3x3 convolutions into groups. */
 static sl_status check_groups(const sl_format *f, const sl_weights *w) {
   for (int i = 0; f->square && i < sl_weights_count(w); i++) {
     const sl_named_array *a = sl_weights_get(w, i);

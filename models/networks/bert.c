@@ -1,27 +1,26 @@
-/* bert: encoder transformers that restore masked tokens (Devlin et al. 2019): post-norm blocks, every token sees every
- * other, and a prediction head whose decoder is the token embedding with a bias of its own. The layers are those of
- * Hugging Face's BertForMaskedLM. The list's sizes are the paper's; bert-nano is one that trains on bytes in minutes.
- */
+/* bert: encoder transformers that restore masked tokens (Devlin et al. 2019), with post-norm blocks and attention in
+ * both directions. The decoder of the prediction head is the token embedding plus a bias of its own. The layers are
+ * those of Hugging Face's BertForMaskedLM; the list's sizes are the paper's. bert-nano trains on bytes in minutes. */
 #include <stdio.h>
 
 #include "models/networks/transformer.h"
 
 #define DEVIATION 0.02
 
-/* Ids of the published vocabulary: [MASK] is 103; what is below 999 is special or unused. */
+/* Ids of the published vocabulary: [MASK] is 103; tokens 0 to 998 are special or unused. */
 enum { MASK = 103, SPECIALS = 999 };
 
 static const sl_size table[] = {
     SL__TRANSFORMER_SIZES(sl_bert_size),
     {"positions", "most tokens of a window", offsetof(sl_bert_size, positions), .least = 1, .most = 1 << 20},
-    {"vocabulary", "kinds of tokens (a tokenizer beside the tokens decides)", offsetof(sl_bert_size, vocabulary),
-     .least = 2, .most = 1 << 24},
+    {"vocabulary", "tokens of the vocabulary (a tokenizer beside the tokens overrides it)",
+     offsetof(sl_bert_size, vocabulary), .least = 2, .most = 1 << 24},
     {"types", "rows of the table of token types", offsetof(sl_bert_size, types), .least = 1, .most = 1 << 20,
      .derived = "2"},
-    {"mask", "token that hides another", offsetof(sl_bert_size, mask), .least = 1, .most = 1 << 24,
-     .derived = "103; the last token where there are 999 or fewer"},
-    {"specials", "tokens from 0 on that are never hidden", offsetof(sl_bert_size, specials), .least = 1,
-     .most = 1 << 24, .derived = "999; none where there are 999 or fewer"},
+    {"mask", "token that replaces a masked one", offsetof(sl_bert_size, mask), .least = 1, .most = 1 << 24,
+     .derived = "103, or the last token if there are 999 or fewer"},
+    {"specials", "number of first tokens that are never masked", offsetof(sl_bert_size, specials), .least = 1,
+     .most = 1 << 24, .derived = "999, or none if there are 999 or fewer"},
     SL__TRANSFORMER_FORMS(sl_bert_size, "gelu", "1e-12"),
     {0},
 };
@@ -40,7 +39,7 @@ static sl_status complete(void *sizes) {
                                   &s->eps, 1e-12);
 }
 
-/* No token becomes the mask by chance where that is the last one. */
+/* Random replacements never are the mask token if that is the last token. */
 static sl_masking masking(const void *sizes) {
   const sl_bert_size *s = sizes;
   return (sl_masking){.mask = (int32_t)s->mask,

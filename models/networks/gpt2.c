@@ -1,5 +1,5 @@
-/* gpt2: decoder-only transformers (Radford et al. 2019), pre-norm blocks and a head tied to the token embedding. The
- * list's sizes are the paper's; gpt2-nano is one that trains on bytes in minutes. */
+/* gpt2: decoder-only transformers (Radford et al. 2019), with pre-norm blocks and a head tied to the token embedding.
+ * The list's sizes are the paper's; gpt2-nano trains on bytes in minutes. */
 #include <math.h>
 #include <stdio.h>
 
@@ -10,8 +10,8 @@
 static const sl_size table[] = {
     SL__TRANSFORMER_SIZES(sl_gpt_size),
     {"positions", "most tokens of a window", offsetof(sl_gpt_size, positions), .least = 1, .most = 1 << 20},
-    {"vocabulary", "kinds of tokens (a tokenizer beside the tokens decides)", offsetof(sl_gpt_size, vocabulary),
-     .least = 2, .most = 1 << 24},
+    {"vocabulary", "tokens of the vocabulary (a tokenizer beside the tokens overrides it)",
+     offsetof(sl_gpt_size, vocabulary), .least = 2, .most = 1 << 24},
     SL__TRANSFORMER_FORMS(sl_gpt_size, "gelu-tanh", "1e-05"),
     {0},
 };
@@ -33,7 +33,7 @@ sl_value sl_gpt(sl_graph *g, sl_value tokens, const sl_model_data *data, const s
                            .eps = s.eps,
                            .activation = (sl_activation)s.activation,
                            .deviation = DEVIATION,
-                           /* projections into the residual start smaller by sqrt(2 layers) */
+                           /* projections into the residual start smaller, by 1 / sqrt(2 layers) */
                            .proj = DEVIATION / sqrt(2.0 * (double)s.layers),
                            .dropout = dropout,
                            .lengths = SL_NONE};

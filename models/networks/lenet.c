@@ -1,7 +1,6 @@
 /* lenet: two 3x3 convolutions, each max-pooled by 2, and two linear layers (after LeCun et al. 1998).
  *
- * The rectifier stands behind the pooling: max(relu(x)) = relu(max(x)), and there it works on a quarter of the
- * elements. */
+ * The rectifier follows the pooling, where it has a quarter of the elements to process: max(relu(x)) = relu(max(x)). */
 #include "models/models.h"
 
 typedef struct lenet_size {
@@ -9,8 +8,8 @@ typedef struct lenet_size {
 } lenet_size;
 
 static const sl_size table[] = {
-    {"channels", "of the first convolution; the second has twice as many", offsetof(lenet_size, channels), .least = 1,
-     .most = 4096},
+    {"channels", "channels of the first convolution; the second has twice as many", offsetof(lenet_size, channels),
+     .least = 1, .most = 4096},
     {"hidden", "features of the first linear layer", offsetof(lenet_size, hidden), .least = 1, .most = 1 << 20},
     {0},
 };

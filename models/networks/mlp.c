@@ -1,4 +1,4 @@
-/* mlp: a perceptron, 784-1024-1024-10 on 28x28 images of ten classes. */
+/* mlp: a multilayer perceptron, 784-1024-1024-10 for 28x28 images of ten classes. */
 #include <stdio.h>
 
 #include "models/models.h"

@@ -1,5 +1,5 @@
-/* resnet: residual networks (He et al. 2015). The larger ones have torchvision's layers, names and initialisation; in a
- * bottleneck the 3x3 convolution has the stride, as there. resnet8 is a small one for images of about 28 x 28. */
+/* resnet: residual networks (He et al. 2015). The larger models have torchvision's layers, names and initialisation; as
+ * there, a bottleneck's stride belongs to its 3x3 convolution. resnet8 is for small images of about 28 x 28. */
 #include <math.h>
 #include <stdio.h>
 
@@ -8,16 +8,17 @@
 static const sl_size table[] = {
     {"bottleneck", "1: blocks of a 1x1, a 3x3 and a 1x1 convolution; 0: of two 3x3",
      offsetof(sl_resnet_size, bottleneck), .least = 0, .most = 1},
-    {"small", "1: begins with a 3x3 convolution, for small images; 0: with a 7x7 one and max-pooling",
+    {"small", "1: begins with a 3x3 convolution, for small images; 0: with a 7x7 convolution and max-pooling",
      offsetof(sl_resnet_size, small), .least = 0, .most = 1},
-    {"width", "of the first stage; doubles with each", offsetof(sl_resnet_size, width), .least = 1, .most = 65536},
-    {"blocks", "of each stage", offsetof(sl_resnet_size, blocks), SL_SIZE_LIST, 1, 1024, .derived = NULL},
-    {"stem", "channels that the stages begin with", offsetof(sl_resnet_size, stem), .least = 1, .most = 65536,
+    {"width", "channels of the first stage; each stage doubles them", offsetof(sl_resnet_size, width), .least = 1,
+     .most = 65536},
+    {"blocks", "blocks of each stage", offsetof(sl_resnet_size, blocks), SL_SIZE_LIST, 1, 1024, .derived = NULL},
+    {"stem", "channels before the first stage", offsetof(sl_resnet_size, stem), .least = 1, .most = 65536,
      .derived = "width"},
-    {"channels", "that each stage gives", offsetof(sl_resnet_size, channels), SL_SIZE_LIST, 1, 1 << 20,
-     .derived = "width, doubled with each stage; 4 times that with bottlenecks"},
+    {"channels", "channels of each stage's output", offsetof(sl_resnet_size, channels), SL_SIZE_LIST, 1, 1 << 20,
+     .derived = "width, doubled by each stage; 4 times as many with bottlenecks"},
     {"inner", "channels inside each stage's bottlenecks", offsetof(sl_resnet_size, inner), SL_SIZE_LIST, 1, 1 << 20,
-     .derived = "a fourth of channels"},
+     .derived = "a quarter of channels"},
     {0},
 };
 
@@ -30,7 +31,7 @@ static int stages(const int64_t list[SL_SIZE_LIST_MOST]) {
 static sl_status check_list(const char *name, const int64_t *list, int n) {
   return stages(list) == n
              ? SL_OK
-             : sl_fail(SL_EINVAL, "size %s of resnet has %d stages, and blocks has %d", name, stages(list), n);
+             : sl_fail(SL_EINVAL, "size %s of resnet has %d stages, but blocks has %d", name, stages(list), n);
 }
 
 static sl_status complete(void *sizes) {
@@ -70,7 +71,7 @@ static sl_value bn_relu(const builder *b, const char *name, const char *part, sl
   return sl_batchnorm_relu(b->graph, in(name, part, text), x, shortcut, b->over, b->training);
 }
 
-/* relu(x + F(x)), x projected where F changes its shape. inner: channels inside a bottleneck; 0: a basic block. */
+/* relu(x + F(x)); x is projected where F changes the shape. inner: channels inside a bottleneck; 0: a basic block. */
 static sl_value block(const builder *b, const char *name, sl_value x, int64_t out, int64_t inner, int stride) {
   char text[64];
   const sl_value_info *info = sl_graph_value(b->graph, x);

@@ -1,4 +1,4 @@
-/* The transformer's block: attention and a perceptron, each added to what it read. */
+/* The transformer's block: attention and a perceptron, each added to its own input. */
 #include "models/networks/transformer.h"
 
 #include <stdio.h>
@@ -23,7 +23,6 @@ sl_value sl__activate(sl_graph *g, const char *layer, sl_value x, sl_activation 
   return sl_gelu(g, layer, x, activation == SL_ACTIVATION_GELU_TANH ? SL_GELU_TANH : SL_GELU_ERF);
 }
 
-/* y without some of its elements, in training. */
 static sl_value drop(sl_graph *g, const char *name, const char *part, sl_value y, const sl__block *b) {
   char text[64];
   return b->dropout > 0 ? sl_dropout(g, in(name, part, text), y, (float)b->dropout) : y;

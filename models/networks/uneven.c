@@ -1,8 +1,8 @@
-/* uneven: a deep path of short tasks beside wide ones of long tasks, for images of ten classes. It is there to tell
- * schedulers apart. The deep path normalises and bends the same features again and again: a chain that nothing
- * shortens, in the forward pass as in the backward pass, and hardly any parameters. The wide paths are independent of
- * it and of one another, and ready at once. Whoever takes tasks in the order in which they became ready computes the
- * wide ones first, and then the chain, with one worker. */
+/* uneven: a deep path of short tasks beside wide paths of long tasks, for images of ten classes. It shows differences
+ * between schedulers. The deep path applies layernorm and gelu in turn: a chain that no parallelism shortens, forward
+ * or backward, with hardly any parameters. The wide paths are independent of the chain and of one another, and ready at
+ * once. A scheduler that takes tasks in the order in which they became ready computes the wide paths first, and then
+ * the chain with one worker. */
 #include <stdio.h>
 
 #include "models/models.h"
@@ -49,7 +49,7 @@ static sl_value build(sl_graph *g, sl_value x, const sl_model_data *data, const 
 extern const sl_family sl_family_uneven;
 static const sl_model models[] = {
     {.name = "uneven",
-     .summary = "a deep path of short tasks beside wide ones of long tasks, to tell schedulers apart",
+     .summary = "a deep path of short tasks beside wide paths of long tasks; shows differences between schedulers",
      .family = &sl_family_uneven,
      .sizes = &(const uneven_size){.depth = 28, .narrow = 4096, .towers = 4, .wide = 4096},
      .batch = 64,
@@ -60,7 +60,7 @@ static const sl_model models[] = {
 
 const sl_family sl_family_uneven = {
     .name = "uneven",
-    .summary = "a chain of short tasks beside independent long ones, to tell schedulers apart",
+    .summary = "a chain of short tasks beside independent long tasks; shows differences between schedulers",
     .data = &sl_data_images,
     .sizes = table,
     .size_bytes = sizeof(uneven_size),

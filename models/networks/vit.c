@@ -1,9 +1,10 @@
-/* vit: vision transformers (Dosovitskiy et al. 2021), images cut into square patches that are a transformer's tokens,
- * and a class token in front, which the classifier reads. The list's sizes are the paper's, layers as in Hugging Face's
- * ViTForImageClassification; vit-tiny is one that trains on small images in minutes, for which its patches come from
- * two convolutions: a transformer that has to learn from little data what neighbours are learns it slowly.
+/* vit: vision transformers (Dosovitskiy et al. 2021). Square patches of an image are a transformer's tokens; the
+ * classifier reads a class token in front of them. The list's sizes are the paper's, the layers those of Hugging Face's
+ * ViTForImageClassification. vit-tiny trains on small images in minutes. Two convolutions make its patches: from little
+ * data, a transformer learns only slowly which pixels are neighbours.
  *
- * The last block's perceptron works on the class token alone: nothing reads what it would make of the others. */
+ * The last block's perceptron processes the class token alone, because nothing reads its results for the other tokens.
+ */
 #include <math.h>
 #include <stdio.h>
 
@@ -15,10 +16,10 @@
 static const sl_size table[] = {
     SL__TRANSFORMER_SIZES(sl_vit_size),
     {"patch", "pixels of a patch's side", offsetof(sl_vit_size, patch), .least = 1, .most = 65536},
-    {"stem", "channels of a convolution in front, which makes patches of 4 (0: patches are cut)",
+    {"stem", "channels of the first of two convolutions that make patches of 4 (0: patches are cut out)",
      offsetof(sl_vit_size, stem), .least = 0, .most = 65536},
-    {"distilled", "tokens behind the class token, as DeiT has one", offsetof(sl_vit_size, distilled), .least = 0,
-     .most = 1},
+    {"distilled", "1: a distillation token follows the class token, as in DeiT", offsetof(sl_vit_size, distilled),
+     .least = 0, .most = 1},
     SL__TRANSFORMER_FORMS(sl_vit_size, "gelu", "1e-12"),
     {0},
 };
@@ -26,8 +27,7 @@ static const sl_size table[] = {
 static sl_status complete(void *sizes) {
   sl_vit_size *s = sizes;
   if (s->stem > 0 && s->patch != 4)
-    return sl_fail(SL_EINVAL, "size patch=%lld of vit goes with stem=0; a stem makes patches of 4",
-                   (long long)s->patch);
+    return sl_fail(SL_EINVAL, "size patch=%lld of vit needs stem=0; a stem makes patches of 4", (long long)s->patch);
   return sl__transformer_complete("vit", s->heads, s->width, &s->hidden, &s->activation, SL_ACTIVATION_GELU_ERF,
                                   &s->eps, 1e-12);
 }
@@ -38,7 +38,7 @@ static sl_value convolution(sl_graph *g, const char *layer, sl_value x, int64_t 
                         &(sl_layer_init){{SL_INIT_NORMAL, deviation}, {SL_INIT_CONSTANT, 0}});
 }
 
-/* [B, H, W, channels] to a token a patch. */
+/* [B, H, W, channels] to one token for each patch. */
 static sl_value patches(sl_graph *g, sl_value x, const sl_vit_size *s, double deviation) {
   if (s->stem > 0) {
     x = sl_relu(g, "stem", convolution(g, "stem", x, s->stem, 3, 2, 1, STEM_DEVIATION));
@@ -55,7 +55,7 @@ sl_value sl_vit(sl_graph *g, sl_value x, const sl_model_data *data, const sl_vit
   sl_vit_size s = *size;
   const sl_status status = complete(&s);
   if (status != SL_OK) return sl_graph_fail(g, status, "h"), SL_NONE;
-  /* The paper's 0.02 is for 768 inputs; narrower layers need more, or they hardly begin to learn. */
+  /* The paper's 0.02 is for 768 inputs; narrower layers need more, or they hardly learn at first. */
   const double deviation = s.width < 768 ? DEVIATION * sqrt(768.0 / (double)s.width) : DEVIATION;
   sl__block block = {.heads = (int)s.heads,
                      .width = s.width,

@@ -5,7 +5,7 @@
 
 #include "runtime/base/philox.h"
 
-/* In place of an operation's number; those of layers are hashes. */
+/* Philox key in place of an operation's number; operations' numbers are hashes of layers' names. */
 static const uint32_t STREAM = 0x61756721;
 
 static int below(uint32_t word, int n) { return (int)((uint64_t)word * (uint64_t)n >> 32); }
@@ -18,14 +18,14 @@ sl_augment_draw sl_augment_at(const sl_augment *a, uint64_t seed, int64_t epoch,
                            .flip = a->flip && word[2] >> 31};
 }
 
-/* n pixels backwards; a constant number of channels makes the loop over them vanish. */
+/* Copies n pixels in reverse order. Callers pass a constant `channels`, so that the compiler unrolls the inner loop. */
 static inline void mirror(const uint8_t *restrict from, uint8_t *restrict to, int64_t n, int64_t channels) {
   for (int64_t x = 0; x < n; x++)
     for (int64_t c = 0; c < channels; c++) to[x * channels + c] = from[(n - 1 - x) * channels + c];
 }
 
 void sl_augment_apply(const sl_augment_draw *d, int64_t H, int64_t W, int64_t C, const uint8_t *from, uint8_t *to) {
-  /* Columns first to first + n of a row come from the image; the others are border. */
+  /* Columns [first, first + n) of a row come from the image; the others are border. */
   const int64_t cut = d->dx < 0 ? -(int64_t)d->dx : d->dx, n = cut < W ? W - cut : 0;
   const int64_t source = d->dx > 0 ? d->dx : 0, left = d->dx < 0 && n ? cut : 0, first = d->flip ? W - n - left : left;
   for (int64_t y = 0; y < H; y++) {

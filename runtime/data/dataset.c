@@ -1,4 +1,4 @@
-/* A labelled image set from a directory of IDX files. */
+/* Opens a labelled image set: finds, reads and checks the IDX files of a directory. */
 #include "runtime/data/dataset.h"
 
 #include <dirent.h>
@@ -18,7 +18,7 @@
 
 enum { MOST_CLASSES = 1 << 20, NAMES_LIMIT_BYTES = 16 << 20, MAP_BYTES = 256 << 20 };
 
-/* Sample i of a split is number i of its set, or, where a part is set aside, number permutation(first + i). */
+/* Sample i of a split is number i of its file or, if part of the file is set aside, number permutation(first + i). */
 struct sl_split_order {
   const sl_image_set *set;
   int64_t sample_bytes, first;
@@ -32,11 +32,12 @@ static const char *const usual_names[FILES] = {"train-images-idx3-ubyte", "train
                                                "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"};
 static const char *const file_texts[FILES] = {"training images", "training labels", "test images", "test labels"};
 
-/* Which of the four a name stands for, or -1. */
+/* The file that a name stands for; -1: none of the four. */
 static int file_of_name(const char *name) {
   if (name[0] == '.' || !strcasestr(name, "idx")) return -1;
   const int images = strcasestr(name, "images") != NULL, labels = strcasestr(name, "labels") != NULL;
-  const int train = strcasestr(name, "train") != NULL; /* before "test", which "latest-train" has too */
+  const int train =
+      strcasestr(name, "train") != NULL; /* tried before "test", because "latest-train" contains that too */
   if (images == labels || (!train && !strcasestr(name, "t10k") && !strcasestr(name, "test"))) return -1;
   return (train ? TRAIN_IMAGES : TEST_IMAGES) + labels;
 }
@@ -46,7 +47,7 @@ static size_t stem(const char *name) {
   return n > 3 && strcmp(name + n - 3, ".gz") == 0 ? n - 3 : n;
 }
 
-/* Rank of a name for a file: usual names come first, and unpacked files before packed ones. */
+/* Rank of a candidate's name, the least wins: usual names before others, unpacked files before packed ones. */
 static int rank_of_name(const char *name, int file) {
   const size_t n = stem(name);
   const int usual = n == strlen(usual_names[file]) && memcmp(name, usual_names[file], n) == 0;
@@ -64,7 +65,7 @@ static sl_status no_such_folder(const char *directory, int error) {
                  strerror(error));
 }
 
-/* Fills paths with malloc'ed strings; the test pair stays NULL when there is none. */
+/* Fills paths with malloc'ed strings; the test pair stays NULL if it is missing. */
 static sl_status find_files(const char *directory, char *paths[FILES]) {
   sl_status status = SL_OK;
   char *best[FILES] = {0}, *rival[FILES] = {0};
@@ -109,7 +110,7 @@ out:
   return status;
 }
 
-/* The labels as 32-bit integers, whatever integer they are in the file. */
+/* Reads the labels as 32-bit integers, whatever integer type the file has. */
 static sl_status read_labels(const char *path, sl_image_set *set) {
   sl_idx labels;
   char shape[SL_SHAPE_TEXT];
@@ -135,8 +136,8 @@ out:
   return status;
 }
 
-/* Dtype, shape and pixels; set owns what they are in. A set larger than memory is read anew from its file in each
- * epoch, and one that fits stays in the system's cache, for all processes that train on it. */
+/* Sets dtype, shape and pixels; `set` owns the memory or the mapping. A mapped set that fits into memory stays in the
+ * system's page cache, shared by all processes; a larger one is read from its file again in each epoch. */
 static sl_status read_images(const char *path, sl_image_set *set, sl_idx *images) {
   struct stat info;
   if (stat(path, &info) == 0 && info.st_size >= MAP_BYTES) {
@@ -155,7 +156,7 @@ static void set_clear(sl_image_set *set) {
   sl_idx_unmap(&set->map);
 }
 
-/* Reads a pair; sample is set to [H, W, C]. */
+/* Reads a pair of files and sets *sample to [H, W, C]. */
 static sl_status read_pair(const char *images_path, const char *labels_path, sl_image_set *set, sl_shape *sample) {
   sl_idx images = {0};
   char shape[SL_SHAPE_TEXT];
@@ -186,9 +187,9 @@ static void free_names(char **names, int32_t n) {
   free(names);
 }
 
-#define BYTE_ORDER_MARK "\xEF\xBB\xBF" /* which some editors put before UTF-8 text */
+#define BYTE_ORDER_MARK "\xEF\xBB\xBF" /* some editors put it before UTF-8 text */
 
-/* labels.txt: one name a line. *n is 0 when there is no such file. */
+/* Reads labels.txt, one name a line. *n is 0 if there is no such file. */
 static sl_status read_names(const char *directory, char ***names, int32_t *n) {
   char *path = NULL, *text = NULL;
   size_t bytes;
@@ -231,7 +232,7 @@ out:
   return status;
 }
 
-/* Names for a set without labels.txt: those of Fashion-MNIST where it is that set, or numbers. */
+/* Makes names for a set without labels.txt: Fashion-MNIST's names for that set, else numbers. */
 static sl_status make_names(sl_dataset *d) {
   static const char *const fashion[10] = {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
                                           "Sandal",      "Shirt",   "Sneaker",  "Bag",   "Ankle boot"};
@@ -245,8 +246,8 @@ static sl_status make_names(sl_dataset *d) {
   return d->class_names ? SL_OK : sl_no_memory("for the names of %" PRId32 " classes", d->classes);
 }
 
-/* The number of classes is the largest label + 1. A broken label file would make it absurd, so most classes must have a
- * sample. */
+/* The number of classes is the largest label + 1. Most classes must have a sample: a broken label file would make the
+ * number absurd. */
 static sl_status count_classes(const char *path, sl_dataset *d) {
   int64_t largest_at = 0;
   SL_TRY(check_labels(path, &d->train, MOST_CLASSES, "the most classes supported"));
@@ -270,8 +271,8 @@ static sl_status count_classes(const char *path, sl_dataset *d) {
   return SL_OK;
 }
 
-/* Exact: sums of bytes and their squares in integers, one division and one root at the end. Sums are kept of LANES
- * bytes in turn, a multiple of every number of channels, so that the loop vectorises whatever that is. */
+/* Exact: integer sums of bytes and squares, with one division and one root at the end. There are LANES sums, a multiple
+ * of every number of channels, so that the loop vectorises for each of them. */
 static void measure_pixels(sl_dataset *d) {
   enum { LANES = 48, TURNS = 4096 }; /* 4096 squares fit 32 bits */
   const int C = d->channels > SL_DATASET_CHANNELS ? 1 : (int)d->channels;

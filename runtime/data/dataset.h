@@ -1,9 +1,9 @@
-/* A labelled image set: a directory of IDX files, checked as a whole and held in memory as bytes. Large plain files of
- * images are mapped instead.
+/* A labelled image set: a directory of IDX files, checked as a whole when opened. Pixels are held in memory as bytes;
+ * large uncompressed files are mapped instead.
  *
- * Files: train-images-idx3-ubyte and train-labels-idx1-ubyte, and the same with t10k; .gz or not. Other spellings are
- * found too: any name that has "images" or "labels", "idx", and train or t10k or test in it. idx3 images are [n, H, W],
- * idx4 are [n, H, W, C]. The test pair may be missing. labels.txt, if there, names the classes, one a line. */
+ * Files: train-images-idx3-ubyte and train-labels-idx1-ubyte, and the same with t10k; .gz or not. Any other name will
+ * do that contains "images" or "labels", "idx", and "train", "t10k" or "test". idx3 images are [n, H, W], idx4 are [n,
+ * H, W, C]. The test pair may be missing. labels.txt, if there, names the classes, one a line. */
 #ifndef SL_DATASET_H
 #define SL_DATASET_H
 
@@ -34,7 +34,7 @@ typedef struct sl_image_set {
   const uint8_t *pixels; /* [n, H, W, C] */
   int32_t *labels;       /* [n], each within [0, classes) */
   void *memory;          /* holds the pixels, or ... */
-  sl_idx_mapping map;    /* ... the large file that holds them */
+  sl_idx_mapping map;    /* ... the mapped file that holds them */
 } sl_image_set;
 
 typedef struct sl_dataset {
@@ -44,22 +44,22 @@ typedef struct sl_dataset {
   char **class_names;              /* [classes] */
   sl_image_set train, test;        /* train includes the validation samples; test.n is 0 without a test pair */
   int64_t n[SL_SPLIT_COUNT];       /* samples in each split */
-  /* Mean and standard deviation of each channel over the whole training file, scaled to 0 .. 1; from exact integer
-   * sums, so the same on any machine. std is never 0. With more than SL_DATASET_CHANNELS channels, entry 0 covers all
-   * of them; entries without a channel are 0 and 1. */
+  /* Mean and standard deviation of each channel over the whole training file, scaled to 0 .. 1. Integer sums make them
+   * the same on every machine. std is never 0. With more than SL_DATASET_CHANNELS channels, entry 0 covers all of them;
+   * entries without a channel are 0 and 1. */
   double mean[SL_DATASET_CHANNELS], std[SL_DATASET_CHANNELS];
   struct sl_split_order *order[SL_SPLIT_COUNT]; /* private */
 } sl_dataset;
 
-/* SL_ENOTFOUND (with the package to install when it is the default that is missing), SL_EFORMAT naming the file and the
- * index at fault: counts that differ, labels out of range, shapes of train and test that differ. */
+/* SL_ENOTFOUND (names the package to install if the default set is missing); SL_EFORMAT names file and index: different
+ * counts, a label out of range, different shapes of train and test. */
 sl_status sl_dataset_open(const sl_dataset_options *options, sl_dataset **dataset);
 void sl_dataset_close(sl_dataset *dataset);
 
-/* The samples of one split, for a loader; valid until the data set is closed. Sample i of the training and validation
- * splits is the one that the seeded permutation put there. A sample is H*W*C bytes. */
+/* The samples of one split, H*W*C bytes each, for a loader; valid until the data set is closed. A seeded permutation
+ * orders the samples of the training and validation splits. */
 sl_sample_source sl_dataset_source(const sl_dataset *dataset, sl_split split);
-/* Number in its file (train or test pair) of sample i of a split. */
+/* Number of a split's sample i in its file (train or test pair). */
 int64_t sl_dataset_index(const sl_dataset *dataset, sl_split split, int64_t i);
 /* [H, W, C] */
 sl_shape sl_dataset_sample_shape(const sl_dataset *dataset);

@@ -1,5 +1,5 @@
-/* IDX files, by one stream over a file or memory that inflates where the content begins as gzip does. Memory grows with
- * the bytes that arrive, never with what the header promises. */
+/* Reads and writes IDX files. One stream reads files and memory, and inflates content that begins like gzip. Memory
+ * grows with the bytes that arrive, whatever the header promises. */
 #include "runtime/data/idx.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 enum { INPUT_BYTES = 256 << 10, FIRST_ROOM = 1 << 20, ALIGNMENT = 64 };
 
-/* type byte, bytes per element in the file, what it is read as */
+/* type byte, bytes per element in the file, dtype in memory */
 static const struct {
   uint8_t code, bytes;
   sl_dtype dtype;
@@ -65,8 +65,8 @@ static void stream_end(stream *s) {
   free(s->buffer);
 }
 
-/* Up to n bytes of output; *got < n only at the end of the input. A gzip file that ends early or fails its checksum is
- * an error here; so are bytes behind its end that are neither zero nor a further gzip member. */
+/* Reads up to n bytes of output; *got < n only at the end of the input. Errors: a gzip file that ends early or fails
+ * its checksum, and bytes after its end that are neither zeros nor another gzip member. */
 static sl_status stream_read(stream *s, uint8_t *out, size_t n, size_t *got) {
   for (*got = 0; *got < n;) {
     SL_TRY(refill(s));
@@ -78,13 +78,13 @@ static sl_status stream_read(stream *s, uint8_t *out, size_t n, size_t *got) {
       s->at += gave, s->left -= gave;
     } else {
       if (s->member_ended) {
-        while (s->left > 0 && s->at[0] == 0) { /* padding, such as tapes add; gzip ignores it, too */
+        while (s->left > 0 && s->at[0] == 0) { /* padding, as tapes add it; gzip ignores it too */
           s->at++, s->left--;
           SL_TRY(refill(s));
         }
         if (s->left == 0) break;
         if (s->at[0] != 0x1f)
-          return sl_fail(SL_EFORMAT, "%s: bytes behind the end of the gzip data; fetch the file again", s->name);
+          return sl_fail(SL_EFORMAT, "%s: bytes after the end of the gzip data; fetch the file again", s->name);
         inflateReset(&s->z);
         s->member_ended = 0;
       }
@@ -110,13 +110,14 @@ static sl_status stream_read(stream *s, uint8_t *out, size_t n, size_t *got) {
   return SL_OK;
 }
 
-/* stream_read gives a member's last bytes before it has seen the checksum; this makes sure of checksum and end. */
+/* Checks that the input ends here. stream_read returns a member's last bytes before it has read the checksum, so this
+ * reads on. */
 static sl_status stream_expect_end(stream *s, const char *promise) {
   uint8_t byte;
   size_t got;
   SL_TRY(stream_read(s, &byte, 1, &got));
   if (got)
-    return sl_fail(SL_EFORMAT, "%s: oversized, has bytes behind the %s that its header promises", s->name, promise);
+    return sl_fail(SL_EFORMAT, "%s: oversized, has bytes after the %s that its header promises", s->name, promise);
   return SL_OK;
 }
 
@@ -127,7 +128,7 @@ static uint32_t big32(const uint8_t *b) {
 typedef struct header {
   int type; /* in types[] */
   sl_shape shape;
-  int64_t count, bytes; /* elements, and their bytes in the file */
+  int64_t count, bytes; /* number of elements, and their bytes in the file */
   char text[160];       /* "60000 x 28 x 28 elements of 1 byte" */
 } header;
 
@@ -171,7 +172,7 @@ static sl_status out_of_memory(const stream *s, int64_t bytes) {
   return sl_no_memory("for %s (%" PRId64 " bytes)", s->name, bytes);
 }
 
-/* Bytes of output that are still to come, -1 when only reading tells. */
+/* Bytes of output that remain; -1: unknown before they are read. */
 static int64_t length_behind(const stream *s) { return s->zipped || s->size < 0 ? -1 : s->size - s->given; }
 
 static sl_status check_length(const stream *s, const header *h) {
@@ -181,12 +182,12 @@ static sl_status check_length(const stream *s, const header *h) {
                    "%s: truncated, the header promises %s but only %" PRId64 " of %" PRId64 " bytes are there", s->name,
                    h->text, behind, h->bytes);
   if (behind > h->bytes)
-    return sl_fail(SL_EFORMAT, "%s: oversized, has %" PRId64 " bytes behind the %s that its header promises", s->name,
+    return sl_fail(SL_EFORMAT, "%s: oversized, has %" PRId64 " bytes after the %s that its header promises", s->name,
                    behind - h->bytes, h->text);
   return SL_OK;
 }
 
-/* The h->bytes bytes of the elements, as they stand in the file. */
+/* Reads the h->bytes bytes of the elements, big-endian as in the file. */
 static sl_status read_elements(stream *s, const header *h, uint8_t **elements) {
   sl_status status = SL_OK;
   SL_TRY(check_length(s, h));
@@ -285,7 +286,7 @@ sl_status sl_idx_map(const char *path, sl_idx_mapping *mapping) {
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return sl_fail(errno == ENOENT ? SL_ENOTFOUND : SL_EIO, "cannot read %s: %s", path, strerror(errno));
   if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size == 0)
-    SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "%s cannot be mapped: it is empty or no regular file", path));
+    SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "%s cannot be mapped: it is empty or not a regular file", path));
   if (sl_mapping_open(fd, path, (size_t)info.st_size, &mapping->file) != SL_OK)
     SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "%s", sl_error()));
   s.at = sl_mapping_data(mapping->file), s.left = (size_t)info.st_size, s.size = info.st_size;
@@ -293,7 +294,7 @@ sl_status sl_idx_map(const char *path, sl_idx_mapping *mapping) {
     SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "%s cannot be mapped: it is gzip", path));
   SL_TRY_OUT(read_header(&s, &h));
   if (types[h.type].dtype != SL_U8)
-    SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "%s cannot be mapped: its elements are no bytes", path));
+    SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "%s cannot be mapped: its elements are not bytes", path));
   SL_TRY_OUT(check_length(&s, &h));
   mapping->shape = h.shape, mapping->data = s.at;
 out:
@@ -312,7 +313,7 @@ void sl_idx_clear(sl_idx *idx) {
   memset(idx, 0, sizeof *idx);
 }
 
-/* Appends n bytes to file, through z unless that is NULL; finishes the gzip data when last. */
+/* Appends n bytes to file, compressed by z unless z is NULL. last: ends the gzip data. */
 static sl_status put(sl_file *file, z_stream *z, const void *bytes, size_t n, int last) {
   if (!z) return sl_file_write(file, bytes, n);
   uint8_t out[16384];
@@ -326,7 +327,7 @@ static sl_status put(sl_file *file, z_stream *z, const void *bytes, size_t n, in
 }
 
 sl_status sl_idx_write(const char *path, sl_dtype dtype, const sl_shape *shape, const void *data) {
-  enum { BLOCK = 4096 }; /* elements swapped at a time */
+  enum { BLOCK = 4096 }; /* elements byte-swapped at a time */
   int type = TYPES - 1;
   while (type >= 0 && (types[type].dtype != dtype || types[type].bytes != sl_dtype_bytes(dtype))) type--;
   if (type < 0) return sl_fail(SL_EINVAL, "cannot write %s: IDX has no element type %s", path, sl_dtype_name(dtype));

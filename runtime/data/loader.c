@@ -15,13 +15,13 @@
 
 enum { DEFAULT_DEPTH = 3, LEAST_DEPTH = 2, ALIGNMENT = 64, ERROR_BYTES = 2048 };
 
-/* A slot goes FREE -> FILLING (the thread's) -> READY -> HELD (the caller's) -> FREE. */
+/* A slot's states: FREE -> FILLING (by the thread) -> READY -> HELD (by the caller) -> FREE. */
 typedef enum slot_state { FREE, FILLING, READY, HELD } slot_state;
 
 typedef struct slot {
-  sl_batch batch; /* first: a sl_batch is its slot */
+  sl_batch batch; /* first member: a sl_batch's address is its slot's */
   slot_state state;
-  int64_t number; /* of the batch in it, from 0 since the last start or rewind */
+  int64_t number; /* of its batch, counted from 0 since the last start or rewind */
   sl_status status;
   char error[ERROR_BYTES];
 } slot;
@@ -32,14 +32,14 @@ struct sl_loader {
   slot *slots;      /* [depth] */
   uint8_t *samples; /* [depth, rows, sample_bytes], each slot's part rounded up to ALIGNMENT */
   int32_t *labels;  /* [depth, rows], likewise */
-  uint8_t *plain;   /* [sample_bytes], the thread's: a sample before it is augmented; NULL: none is */
+  uint8_t *plain;   /* [sample_bytes], for the thread: a sample before augmentation; NULL: no augmentation */
 
   pthread_t thread;
-  pthread_mutex_t lock;         /* guards all below and the slots' states */
-  pthread_cond_t freed, filled; /* what the thread waits for, what the caller waits for */
-  atomic_uint generation;       /* changed by rewind and destroy; a filling of an older one is thrown away */
+  pthread_mutex_t lock;         /* guards all fields below and the slots' states */
+  pthread_cond_t freed, filled; /* the thread waits for freed, the caller for filled */
+  atomic_uint generation;       /* changed by rewind and destroy; batches of older generations are discarded */
   int stopping;
-  int64_t fill_cursor, fill_number; /* of the next batch to fill; a number of -1 when there is none */
+  int64_t fill_cursor, fill_number; /* of the next batch to fill; number -1: none */
   int64_t next_cursor, next_number; /* of the next batch to give */
   double waited;
 };
@@ -178,12 +178,12 @@ static void free_memory(sl_loader *l) {
 static sl_status check_augment(const sl_loader_options *o) {
   const sl_augment *a = &o->augment;
   if (a->pad < 0 || a->pad >= o->height || a->pad >= o->width)
-    return sl_fail(SL_EINVAL, "augmentation: a border of %d pixels is not below the size of an image of %lldx%lld",
-                   a->pad, (long long)o->height, (long long)o->width);
+    return sl_fail(SL_EINVAL, "augmentation: a border of %d pixels must be smaller than the image, %lldx%lld", a->pad,
+                   (long long)o->height, (long long)o->width);
   int64_t row, bytes;
   if (o->mode != SL_LOADER_TRAIN || o->channels < 1 || __builtin_mul_overflow(o->width, o->channels, &row) ||
       __builtin_mul_overflow(o->height, row, &bytes) || (size_t)bytes != o->source.sample_bytes)
-    return sl_fail(SL_EINVAL, "augmentation is of training images, and a sample of %zu bytes is not %lldx%lldx%lld",
+    return sl_fail(SL_EINVAL, "augmentation is for training images, but a sample has %zu bytes, not %lldx%lldx%lld",
                    o->source.sample_bytes, (long long)o->height, (long long)o->width, (long long)o->channels);
   return SL_OK;
 }
@@ -228,7 +228,7 @@ sl_status sl_loader_create(const sl_loader_options *options, sl_loader **result)
                             (long long)slot_bytes));
   }
   if (cpus) l->options.cpus = memcpy(cpus, o->cpus, (size_t)o->ncpus * sizeof *cpus);
-  memset(l->samples, 0, (size_t)all_bytes); /* the page faults happen here, not in a step */
+  memset(l->samples, 0, (size_t)all_bytes); /* takes the page faults here, not in a step */
   memset(l->labels, 0, (size_t)(label_bytes * depth));
   for (int i = 0; i < depth; i++)
     l->slots[i].batch = (sl_batch){.slot = i,
@@ -266,7 +266,7 @@ sl_status sl_loader_next(sl_loader *l, sl_batch **batch) {
       while (!(s = ready_slot(l))) pthread_cond_wait(&l->filled, &l->lock);
       l->waited += sl_seconds() - start;
     }
-    if (s->status != SL_OK) { /* the slot stays as it is, so that another call fails likewise */
+    if (s->status != SL_OK) { /* the slot stays, so that the next call fails too */
       status = sl_fail(s->status, "%s", s->error);
     } else {
       s->state = HELD;

@@ -2,10 +2,10 @@
  * samples stays off the workers' critical path. It sleeps when all slots are full.
  *
  * Training order is one endless stream of samples: epoch 0's permutation of all samples, then epoch 1's, and so on. A
- * batch is the next `batch` samples of that stream, so one may cross the border of epochs, and within an epoch no
- * sample is dropped or repeated. The cursor (samples consumed so far, over all ranks) is the loader's whole state: a
- * loader started at cursor c yields what an older one would have after c samples. Evaluation is one pass in order, the
- * last batch padded. Training images may be augmented: then a batch's rows depend on seed, epoch and sample, too.
+ * batch is the next `batch` samples of that stream, so it may cross the border of two epochs; no epoch drops or repeats
+ * a sample. The cursor (samples consumed so far, over all ranks) is the loader's whole state: a loader started at
+ * cursor c yields what an older one would have after c samples. Evaluation is one pass in order, the last batch padded.
+ * Training images may be augmented, depending on seed, epoch and sample alone.
  *
  * All functions are called by one thread (or one at a time). */
 #ifndef SL_LOADER_H
@@ -41,7 +41,7 @@ typedef struct sl_loader_options {
   sl_loader_mode mode;
   int64_t batch;                   /* B, the global batch */
   int64_t first;                   /* this rank's part of each batch: rows [first, first + rows) of its B ... */
-  int64_t rows;                    /* ... 0 means all behind first */
+  int64_t rows;                    /* ... 0: all rows from `first` on */
   uint64_t seed;                   /* of the order and of augmentation; unused by evaluation */
   int64_t cursor;                  /* number of samples that all ranks consumed before */
   int depth;                       /* slots; 0 means 3, and 2 is the least */
@@ -72,12 +72,12 @@ sl_status sl_loader_create(const sl_loader_options *options, sl_loader **loader)
 sl_status sl_loader_next(sl_loader *loader, sl_batch **batch);
 /* Returns a slot to the loader. Slots may be returned in any order. */
 void sl_loader_release(sl_loader *loader, sl_batch *batch);
-/* Starts again at a cursor (evaluation: 0 for another pass). The caller holds no slot. */
+/* Starts again at a cursor (evaluation: 0 for another pass). The caller must not hold a slot. */
 sl_status sl_loader_rewind(sl_loader *loader, int64_t cursor);
-/* Stops the thread; the caller's batches are gone. NULL is allowed. */
+/* Stops the thread and frees all batches, held ones included. NULL is allowed. */
 void sl_loader_destroy(sl_loader *loader);
 
-int64_t sl_loader_cursor(const sl_loader *loader); /* after the last batch that sl_loader_next gave */
+int64_t sl_loader_cursor(const sl_loader *loader); /* after the last batch that sl_loader_next returned */
 double sl_loader_waited(const sl_loader *loader);  /* seconds spent waiting in sl_loader_next, since creation */
 int sl_loader_depth(const sl_loader *loader);
 const sl_batch *sl_loader_slot(const sl_loader *loader, int slot); /* for registering its memory */

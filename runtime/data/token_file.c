@@ -1,4 +1,4 @@
-/* Writing token files. The count stands in the header and is known only at the end, so the header is written twice. */
+/* Writes token files. The header is written twice, because its count is known only at the end. */
 #include "runtime/data/token_file.h"
 
 #include <endian.h>
@@ -48,7 +48,7 @@ sl_status sl_token_file_append(sl_token_file *f, const int32_t *tokens, size_t n
                    f->path);
   for (size_t i = 0; i < n; i++) {
     if (tokens[i] < 0 || tokens[i] > most)
-      return sl_fail(SL_EINVAL, "%s: token %lld is %d, which has no place in %d bits", f->path,
+      return sl_fail(SL_EINVAL, "%s: token %lld is %d, which does not fit into %d bits", f->path,
                      (long long)f->count + (long long)i, (int)tokens[i], f->bits);
     if (f->bits == 16)
       ((uint16_t *)f->buffer)[f->n++] = htole16((uint16_t)tokens[i]);

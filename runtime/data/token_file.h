@@ -1,6 +1,6 @@
-/* Files of token ids: their layout, which readers share, and their writer. 256 integers of 32 bits (magic, version,
- * count, zeros), then the ids, of 16 or of 32 bits; all little-endian. It is llm.c's layout, so that its programs and
- * its published data sets go with ours. */
+/* Files of token ids: the layout, which readers share, and the writer. A file has a header of 256 integers of 32 bits
+ * (magic, version, count, zeros), then ids of 16 or 32 bits, all little-endian. The layout is llm.c's, so that its
+ * programs and published data sets work with Starling's. */
 #ifndef SL_TOKEN_FILE_H
 #define SL_TOKEN_FILE_H
 
@@ -26,8 +26,8 @@ typedef struct sl_token_file sl_token_file;
 
 /* bits: 16 or 32. SL_EINVAL, SL_EIO. */
 sl_status sl_token_file_create(const char *path, int bits, sl_token_file **file);
-/* SL_EINVAL: an id that is negative or does not fit into 16 bits, or more than 2^31 - 1 tokens, which the header's
- * count cannot say. After a failure only sl_token_file_discard is useful. */
+/* SL_EINVAL: an id that is negative or does not fit into 16 bits, or more than 2^31 - 1 tokens, more than the header
+ * can count. After a failure only sl_token_file_discard is useful. */
 sl_status sl_token_file_append(sl_token_file *file, const int32_t *tokens, size_t n);
 int64_t sl_token_file_count(const sl_token_file *file); /* tokens so far */
 /* Writes the count, puts the file at its path and frees file, also on failure. */

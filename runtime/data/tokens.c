@@ -108,7 +108,7 @@ static sl_status add_path(sl_tokens *t, const char *path) {
   if (stat(path, &info) != 0)
     return sl_fail(errno == ENOENT ? SL_ENOTFOUND : SL_EIO, "cannot read the tokens of '%s': %s", path,
                    strerror(errno));
-  char *real = realpath(path, NULL); /* none of a file that has no name any more */
+  char *real = realpath(path, NULL); /* NULL for a file that was deleted */
   const int made = asprintf(&all, "%s%s%s", t->paths ? t->paths : "", t->paths ? "," : "", real ? real : path);
   free(real);
   if (made < 0) return sl_no_memory("for %s", path);
@@ -124,7 +124,7 @@ static sl_status map_file(token_file *f) {
   if (fd < 0) return sl_fail(SL_EIO, "cannot read %s: %s", f->path, strerror(errno));
   if (fstat(fd, &info) != 0) SL_TRY_OUT(sl_fail(SL_EIO, "cannot read %s: %s", f->path, strerror(errno)));
   if (!S_ISREG(info.st_mode))
-    SL_TRY_OUT(sl_fail(SL_EIO, "%s is not a regular file, which tokens are read from", f->path));
+    SL_TRY_OUT(sl_fail(SL_EIO, "%s is not a regular file; tokens are read from regular files", f->path));
   if (info.st_size == 0) SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s is empty", f->path));
   SL_TRY_OUT(sl_mapping_open(fd, f->path, (size_t)info.st_size, &f->mapping));
   f->map = sl_mapping_data(f->mapping), f->bytes = (size_t)info.st_size;
@@ -148,7 +148,7 @@ static sl_status read_header(token_file *f) {
                                   HEADER_BYTES)
                         : sl_fail(SL_EFORMAT,
                                   "%s: not a token file, its magic is %" PRId32 " and neither %" PRId32 " nor %" PRId32
-                                  "; text to be read as bytes is named .txt",
+                                  "; a text file, to be read as bytes, is named .txt",
                                   f->path, header_at(f, 0), kinds[0].magic, kinds[1].magic);
   if (kind < 0) {
     f->width = 1, f->n = (int64_t)f->bytes;
@@ -164,7 +164,7 @@ static sl_status read_header(token_file *f) {
   if (f->n < 0 || f->n * f->width != there)
     return sl_fail(SL_EFORMAT,
                    "%s: the header (offset 8) counts %" PRId64 " tokens of %d bytes, and %" PRId64
-                   " bytes are behind it: %s; fetch or make the file again",
+                   " bytes follow it: %s; fetch or make the file again",
                    f->path, f->n, f->width, there,
                    f->n < 0                  ? "broken"
                    : f->n * f->width > there ? "truncated"
@@ -181,7 +181,7 @@ static int64_t token_at(const token_file *f, int64_t i) {
   return memcpy(&x4, at, 4), le32toh(x4);
 }
 
-/* The first id beyond the vocabulary is named. Where the type cannot hold one nothing is looked at. */
+/* SL_EFORMAT names the first id beyond the vocabulary. Does nothing if the type cannot hold such an id. */
 static sl_status check_ids(const token_file *f, int64_t vocabulary) {
   if (vocabulary >= (int64_t)1 << 8 * f->width) return SL_OK;
   for (int64_t i = 0; i < f->n; i++) {
@@ -197,7 +197,8 @@ static sl_status check_ids(const token_file *f, int64_t vocabulary) {
 
 /* ---- splits ----------------------------------------------------------------------------------------------------- */
 
-/* Tokens [from, to) of the training files put end to end; or all of another split's files. */
+/* Makes a split from tokens [from, to) of the concatenated training files, or from all tokens of another split's files.
+ */
 static sl_status make_split(sl_tokens *t, sl_split files, sl_split split, int64_t from, int64_t to,
                             const sl_tokens_options *o) {
   struct sl_tokens_split *s = calloc(1, sizeof *s + (size_t)t->n_files * sizeof *s->segment);
@@ -290,7 +291,7 @@ void sl_tokens_close(sl_tokens *t) {
 static sl_status read_sample(void *arg, int64_t i, void *sample, int32_t *label) {
   const struct sl_tokens_split *s = arg;
   int low = 0, high = s->n;
-  while (high - low > 1) { /* the last segment whose first sample is not behind i */
+  while (high - low > 1) { /* finds the last segment whose first sample is at most i */
     const int middle = low + (high - low) / 2;
     if (s->segment[middle].first <= i)
       low = middle;

@@ -1,8 +1,8 @@
-/* A token set: one or more files of token ids, or of text whose bytes are the tokens, mapped into memory and checked
- * whole when opened. Samples are windows of consecutive tokens; no window crosses from file to file.
+/* A token set: files of token ids, or of text whose bytes are the tokens, mapped into memory and checked whole when
+ * opened. Samples are windows of consecutive tokens; each window lies within one file.
  *
- * A file that begins with the magic of token files (runtime/data/token_file.h) is one; files named .bin must be; any
- * other file is text. */
+ * A file that begins with a token file's magic (runtime/data/token_file.h) is a token file; one named .bin must be; all
+ * others are text. */
 #ifndef SL_TOKENS_H
 #define SL_TOKENS_H
 
@@ -24,7 +24,8 @@ typedef struct sl_tokens_options {
   int64_t window;     /* tokens of a sample */
   int64_t stride;     /* distance between the first tokens of two samples; 0: window */
   double
-      validation_fraction; /* part at the end of the training tokens, used if no file is for validation; 0 <= f < 1 */
+      validation_fraction; /* share of the training tokens, from their end; used if no file is for validation; 0 <= f <
+                              1 */
 } sl_tokens_options;
 
 typedef struct sl_tokens {
@@ -38,7 +39,7 @@ typedef struct sl_tokens {
   struct sl_tokens_split *split[SL_SPLIT_COUNT]; /* private */
 } sl_tokens;
 
-/* SL_ENOTFOUND; SL_EIO; SL_EFORMAT names the file and what is wrong where: magic, version, a count that is not the
+/* SL_ENOTFOUND; SL_EIO; SL_EFORMAT names the file and the fault: a wrong magic or version, a count that contradicts the
  * file's size, an id beyond the vocabulary (with index and byte offset); SL_EINVAL: a split too short for a window. */
 sl_status sl_tokens_open(const sl_tokens_options *options, sl_tokens **tokens);
 void sl_tokens_close(sl_tokens *tokens); /* NULL is allowed */

@@ -1,4 +1,4 @@
-/* Checkpoints: finding, verifying, reading and removing them. */
+/* Finds, verifies, reads and removes checkpoints. */
 #include "runtime/files/checkpoint.h"
 
 #include <dirent.h>
@@ -32,8 +32,8 @@ typedef struct part {
 struct sl_checkpoint {
   char *folder;
   json_t *manifest;
-  json_t *texts;   /* members of the header as strings */
-  json_t *numbers; /* of the tensors, by name */
+  json_t *texts;   /* values that sl_checkpoint_metadata returned, as strings */
+  json_t *numbers; /* numbers of the tensors, by name */
   int64_t step;
   part *parts;
   int n_parts;
@@ -218,7 +218,7 @@ static sl_status read_texts(sl_checkpoint *c) {
   return SL_OK;
 }
 
-/* Finds or adds the whole tensor that a part's entry names. */
+/* Finds, or adds, the whole tensor that a part's entry belongs to. */
 static sl_status take_tensor(sl_checkpoint *c, const json_t *entry, sl_dtype dtype, int *number) {
   const json_t *dims = json_object_get(entry, "shape");
   const char *name = json_string_value(json_object_get(entry, "name"));
@@ -312,7 +312,7 @@ static int by_row(const void *left, const void *right) {
   return (a->rows > b->rows) - (a->rows < b->rows);
 }
 
-/* The stretches of each tensor must cover it, each row once. */
+/* Checks that the stretches of each tensor cover each row once. */
 static sl_status check_cover(sl_checkpoint *c) {
   if (c->n_stretches) qsort(c->stretches, (size_t)c->n_stretches, sizeof *c->stretches, by_row);
   int k = 0;
@@ -379,7 +379,7 @@ int sl_checkpoint_find(const sl_checkpoint *c, const char *name) {
 }
 
 static int first_stretch(const sl_checkpoint *c, int i) {
-  int low = -1, high = c->n_stretches - 1; /* stretch `high` and those behind it are of i or later tensors */
+  int low = -1, high = c->n_stretches - 1; /* stretches from `high` on belong to tensor i or later ones */
   while (high - low > 1) {
     const int middle = low + (high - low) / 2;
     if (c->stretches[middle].tensor >= i)
@@ -406,7 +406,7 @@ sl_status sl_checkpoint_read(const sl_checkpoint *c, int i, void *data) {
 
 /* ---- removing --------------------------------------------------------------------------------------------------- */
 
-/* Removes a checkpoint's files and then its folder. Other files stay, and then the folder stays too. */
+/* Removes a checkpoint's files, and its folder unless it holds other files. */
 static sl_status remove_folder(const char *path) {
   sl_status status = SL_OK;
   DIR *directory = opendir(path);

@@ -1,9 +1,9 @@
-/* Checkpoints: folders with named tensors and a header, written whole or not at all (checkpoint_writer.h writes them).
- * A checkpoint knows no ranks: its tensors are logical, by name and whole shape, for any number of files.
+/* Checkpoints: folders with named tensors and a header, written whole or not at all (by checkpoint_writer.h). A
+ * checkpoint does not depend on ranks: it has whole tensors by name, however many files they are divided into.
  *
  * CHECKPOINTS/step-00001200/ holds checkpoint.json, the manifest, and part-00000.safetensors and so on. The manifest
- * names each part with its size and checksum, and the rows of each tensor that lie in it, so a file that is cut short,
- * changed or of another checkpoint is noticed when it is opened. docs/reference/formats.md has the fields. */
+ * lists each part's size, checksum and rows of tensors, so opening a checkpoint detects a file that is cut short,
+ * changed or from another checkpoint. docs/reference/formats.md describes the fields. */
 #ifndef SL_CHECKPOINT_H
 #define SL_CHECKPOINT_H
 
@@ -37,7 +37,7 @@ const char *sl_checkpoint_folder(const sl_checkpoint *checkpoint);
 int64_t sl_checkpoint_step(const sl_checkpoint *checkpoint);
 /* The header that the writer was given. */
 const json_t *sl_checkpoint_header(const sl_checkpoint *checkpoint);
-/* A member of the header: a string unchanged, anything else as JSON text; NULL: no such member. */
+/* A member of the header: strings unchanged, other values as JSON text; NULL: no such member. */
 const char *sl_checkpoint_metadata(const sl_checkpoint *checkpoint, const char *key);
 int sl_checkpoint_count(const sl_checkpoint *checkpoint);
 const sl_named_array *sl_checkpoint_get(const sl_checkpoint *checkpoint, int i); /* of whole shape */
@@ -47,22 +47,22 @@ const char *sl_checkpoint_file(const sl_checkpoint *checkpoint, int i);
 /* Reads all of tensor i into data, which has room for it. SL_EIO, SL_EFORMAT (changed meanwhile). */
 sl_status sl_checkpoint_read(const sl_checkpoint *checkpoint, int i, void *data);
 
-/* Reads a whole file: its size, and its checksum as a manifest has it. fresh: from the disk, not from the system's
- * memory, as far as that lets go of it. SL_EFORMAT (there is none), SL_EIO, SL_ENOMEM. */
+/* Reads a whole file: returns its size, and its checksum in the form of manifests. fresh: reads from the disk, as far
+ * as the system drops its cache. SL_EFORMAT (no such file), SL_EIO, SL_ENOMEM. */
 sl_status sl_checkpoint_hash(const char *path, int fresh, uint64_t *bytes, char text[17]);
 
-/* ---- for those that write and tidy up --------------------------------------------------------------------------- */
+/* ---- for writing and tidying up --------------------------------------------------------------------------------- */
 
 /* Adds the checksum of all other members to a manifest. */
 sl_status sl_checkpoint_seal(json_t *manifest);
 /* "FOLDER/.step-00001200.partial": a checkpoint that is being written or removed. */
 char *sl_checkpoint_partial(const char *folder, int64_t step);
-/* Removes the checkpoint of a step. Renames it to a partial one first, so that half of it is never read as whole. */
+/* Removes the checkpoint of a step. Renames it to a partial one first, so that nobody reads half of a checkpoint. */
 sl_status sl_checkpoint_remove(const char *folder, int64_t step);
 /* Renames the checkpoint of a step to refused-..., where nothing reads it. */
 sl_status sl_checkpoint_put_aside(const char *folder, int64_t step);
-/* Removes partial checkpoints and other leftovers of a killed run; with all != 0 all checkpoints and the folder, too,
- * but never what is not of a checkpoint: where that is left, *others is 1 (NULL is allowed). No folder is no error. */
+/* Removes partial checkpoints and other leftovers of a killed run; with all != 0 also all checkpoints and the folder.
+ * Files of others stay, and then *others is 1 (NULL is allowed). A folder that does not exist is no error. */
 sl_status sl_checkpoint_tidy(const char *folder, int all, int *others);
 
 #ifdef __cplusplus

@@ -1,9 +1,9 @@
-/* Writes checkpoints: a buffer is laid out as this rank's file, and a thread writes it to the disk. The threads of the
- * ranks have a communicator of their own, and sleep between looks at it: MPI's own waiting would take the processor
- * from the workers.
+/* Writes checkpoints: training copies tensors into a buffer with the layout of this rank's file, and a thread writes
+ * the buffer to the disk. The ranks' threads have their own communicator and poll it with pauses: MPI's busy waiting
+ * would take a core from the workers.
  *
- * The ranks exchange the same messages at each checkpoint, whatever fails on one of them. So everything that a message
- * needs is allocated when the writer is made, and each rank's report has a fixed size. */
+ * Even if one rank fails, the ranks exchange the same messages at each checkpoint. So all memory for messages is
+ * allocated when the writer is made, and each rank's report has a fixed size. */
 #include "runtime/files/checkpoint_writer.h"
 
 #include <errno.h>
@@ -44,8 +44,8 @@ struct sl_checkpoint_writer {
   char *folder;
   MPI_Comm comm;
   int rank, ranks, keep;
-  int *sends;     /* [ranks] 1: that rank sends its part to rank 0 */
-  int64_t *bytes; /* [ranks] sizes of the parts; 0: that rank has none */
+  int *sends;     /* [ranks] 1: the rank sends its part to rank 0 */
+  int64_t *bytes; /* [ranks] bytes of the rank's part; 0: it has none */
   sl_checkpoint_piece *piece;
   int n;
   json_t *tensors;     /* the pieces' entries in the manifest */
@@ -53,10 +53,10 @@ struct sl_checkpoint_writer {
   XXH3_state_t *hash;
   report *reports; /* [ranks] on rank 0 */
   char *chunk;     /* rank 0, where a rank sends: room for CHUNK bytes */
-  char *buffer;    /* the file: its head, then the pieces one behind the other */
+  char *buffer;    /* the file: its head, then the pieces */
   size_t head, size, room;
   double stood;
-  int warned; /* 1: has warned that checkpoints wait for one another */
+  int warned; /* 1: has warned that training waits for checkpoints */
 
   pthread_t thread;
   int started;
@@ -66,7 +66,7 @@ struct sl_checkpoint_writer {
   int64_t step;
   int64_t written; /* the newest step on disk */
   json_t *header;
-  sl_status result; /* not reported to the caller yet */
+  sl_status result; /* a failure that the caller has not been told yet */
   char text[TEXT];
 };
 
@@ -84,7 +84,7 @@ static size_t piece_bytes(const sl_checkpoint_piece *p) { return (size_t)p->rows
 
 /* ---- shares ----------------------------------------------------------------------------------------------------- */
 
-/* Finds the allowed border between shares nearest to `at` (bytes from the first tensor): tensor *i, row *row. */
+/* Finds the allowed border between shares that is nearest to byte `at` of all tensors: tensor *i, row *row. */
 static void nearest_cut(const sl_checkpoint_piece *whole, int n, size_t at, size_t share, int *i, int64_t *row) {
   size_t begin = 0;
   for (*i = 0, *row = 0; *i < n; ++*i) {
@@ -240,8 +240,8 @@ static sl_status send_part(sl_checkpoint_writer *w) {
   return SL_OK;
 }
 
-/* Rank 0: receives and writes the part of a rank that does not see the folder. After a failure it still receives
- * everything that is sent. partial NULL: rank 0 has failed before. */
+/* Rank 0: receives and writes the part of a rank that does not see the folder. After a failure it still receives all
+ * messages. partial NULL: rank 0 had failed earlier. */
 static sl_status receive_part(sl_checkpoint_writer *w, const char *partial, int rank) {
   sl_status status = SL_OK, moved = SL_OK;
   sl_file *file = NULL;
@@ -421,7 +421,7 @@ static void *writer_main(void *arg) {
 
 /* ---- what training calls ---------------------------------------------------------------------------------------- */
 
-/* The ranks write a checkpoint together, so this waits for all of them. Called with the lock. */
+/* Waits for the checkpoint of all ranks, which they write together. The caller holds the lock. */
 static void wait_until_written(sl_checkpoint_writer *w) {
   if (!w->busy) return;
   sl_activity_begin(SL_WAITS, "the end of a checkpoint");
@@ -438,8 +438,8 @@ sl_status sl_checkpoint_begin(sl_checkpoint_writer *w, int64_t step, json_t *hea
   if (waited > LONG_WAIT_S && w->rank == 0 && !w->warned++)
     sl_log(
         SL_LOG_WARNING,
-        "training waited %.1f s at step %lld for the checkpoint before to be written: they come faster than %s takes "
-        "them; --checkpoint-every makes them rarer",
+        "training waited %.1f s at step %lld for the previous checkpoint: checkpoints come faster than %s takes them; "
+        "--checkpoint-every makes them rarer",
         waited, (long long)step, w->folder);
   char *at = w->buffer + w->head;
   for (int i = 0; i < w->n; at += piece_bytes(&w->piece[i]), i++)
@@ -477,7 +477,8 @@ int sl_checkpoint_sends(const sl_checkpoint_writer *w) { return w->sends[w->rank
 
 /* ---- making one ------------------------------------------------------------------------------------------------- */
 
-/* Writes the folder's own name to the disk: without it, no checkpoint in it would outlive a crash of the machine. */
+/* Synchronises the folder's parent: without the folder's name on the disk, its checkpoints would not outlive a crash.
+ */
 static sl_status sync_above(const char *folder) {
   const char *slash = strrchr(folder, '/');
   char *above = slash ? strndup(folder, slash > folder ? (size_t)(slash - folder) : 1) : strdup(".");
@@ -487,7 +488,7 @@ static sl_status sync_above(const char *folder) {
   return status;
 }
 
-/* Rank 0: makes the folder, and removes what killed runs left in it. */
+/* Rank 0: makes the folder and removes leftovers of killed runs. */
 static sl_status prepare_folder(const sl_checkpoint_writer *w, int64_t from) {
   int64_t *steps;
   int n;
@@ -502,7 +503,7 @@ static sl_status prepare_folder(const sl_checkpoint_writer *w, int64_t from) {
   return status;
 }
 
-/* Whether this rank sees the file with these bytes. A network file system may take a moment. */
+/* Whether this rank sees the file with these bytes. Tries for a while, because a network file system may lag. */
 static int sees(const char *path, const void *bytes, size_t n) {
   enum { TRIES = 10 };
   const struct timespec pause = {.tv_nsec = 100000000};
@@ -570,15 +571,14 @@ static sl_status lay_out(sl_checkpoint_writer *w) {
                        w->size));
   }
   madvise(w->buffer, w->room, MADV_HUGEPAGE);
-  memset(w->buffer, 0, w->size); /* touched now, not while a step waits */
+  memset(w->buffer, 0, w->size); /* takes the page faults now, not while a step waits */
   memcpy(w->buffer, head, w->head);
 out:
   free(head), free(arrays);
   return status;
 }
 
-/* Rank 0 gets the texts of all ranks, in the order of ranks and with a zero byte after each: *all, which it frees.
- * Collective. */
+/* Rank 0 gets all ranks' texts in *all, in rank order, each ended by a zero byte, and must free(*all). Collective. */
 static sl_status gather_texts(const sl_checkpoint_writer *w, MPI_Comm comm, const char *text, char **all) {
   sl_status status = SL_OK;
   int mine = (int)strlen(text) + 1, total = 0;
@@ -603,7 +603,7 @@ static sl_status parse_tensors(sl_checkpoint_writer *w, const char *all) {
   return SL_OK;
 }
 
-/* Rank 0 learns what the manifest says of every rank's tensors. Collective. */
+/* Rank 0 collects the manifest's entries for all ranks' tensors. Collective. */
 static sl_status collect_tensors(sl_checkpoint_writer *w, MPI_Comm comm) {
   sl_status status = SL_OK;
   char *all = NULL, *text = NULL;
@@ -654,7 +654,7 @@ static sl_status prepare(sl_checkpoint_writer *w, const sl_checkpoint_options *o
 static sl_status start(sl_checkpoint_writer *w) {
   sigset_t all, before;
   sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the training's own thread */
+  pthread_sigmask(SIG_SETMASK, &all, &before); /* signals go to the training thread */
   w->started = pthread_create(&w->thread, NULL, writer_main, w) == 0;
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   return w->started ? SL_OK : sl_fail(SL_ENOMEM, "cannot start a thread to write checkpoints");
@@ -664,7 +664,7 @@ sl_status sl_checkpoint_writer_create(const sl_checkpoint_options *o, sl_checkpo
   sl_status status = SL_OK;
   int rank = 0, ranks = 1;
   *result = NULL;
-  if (o->keep < 1) return sl_fail(SL_EINVAL, "checkpoints to keep: %d; at least 1", o->keep);
+  if (o->keep < 1) return sl_fail(SL_EINVAL, "checkpoints to keep: %d, which is less than 1", o->keep);
   if (o->comm != MPI_COMM_NULL) MPI_Comm_rank(o->comm, &rank), MPI_Comm_size(o->comm, &ranks);
   sl_checkpoint_writer *w = calloc(1, sizeof *w);
   if (w) {

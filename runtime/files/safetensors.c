@@ -1,5 +1,5 @@
-/* Safetensors files. Layout: 8 bytes, the header's length N (little-endian); N bytes of JSON, padded with spaces; the
- * data, to which data_offsets are relative. */
+/* Reads and writes safetensors files. Layout: 8 bytes with the header's length N (little-endian); N bytes of JSON,
+ * padded with spaces; the data. data_offsets count from the data's first byte. */
 #include "runtime/files/safetensors.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ struct sl_safetensors {
   int64_t data_start, data_bytes; /* in the file */
 };
 
-/* n bytes at offset; *got < n only at the end of the file. */
+/* Reads n bytes at offset; *got < n only at the end of the file. */
 static sl_status read_at(int fd, const char *path, void *bytes, size_t n, int64_t offset, size_t *got) {
   for (*got = 0; *got < n;) {
     const size_t want = n - *got < (size_t)1 << 30 ? n - *got : (size_t)1 << 30;
@@ -97,7 +97,7 @@ static sl_status read_dtype(const sl_safetensors *st, const char *name, const js
   return sl_fail(SL_EFORMAT, "%s: tensor %.200s has the unknown dtype %.40s", st->path, name, text);
 }
 
-/* One value of the header: {"dtype": "F32", "shape": [64, 10], "data_offsets": [0, 2560]}. */
+/* Reads one value of the header: {"dtype": "F32", "shape": [64, 10], "data_offsets": [0, 2560]}. */
 static sl_status read_entry(const sl_safetensors *st, const char *name, const json_t *value, entry *e) {
   const json_t *shape = json_object_get(value, "shape"), *offsets = json_object_get(value, "data_offsets");
   e->array.name = name;
@@ -146,14 +146,14 @@ static sl_status read_entry(const sl_safetensors *st, const char *name, const js
 static int by_begin(const void *left, const void *right) {
   const entry *a = left, *b = right;
   if (a->begin != b->begin) return a->begin < b->begin ? -1 : 1;
-  return (a->end > b->end) - (a->end < b->end); /* empty tensors before the one that begins there */
+  return (a->end > b->end) - (a->end < b->end); /* empty tensors before a tensor that begins at the same offset */
 }
 
 static int by_name(const void *left, const void *right) {
   return strcmp((*(const entry *const *)left)->array.name, (*(const entry *const *)right)->array.name);
 }
 
-/* The tensors' data must fill the rest of the file without gaps or overlaps. */
+/* Checks that the tensors' data fills the rest of the file without gaps or overlaps. */
 static sl_status check_tiling(const sl_safetensors *st) {
   int64_t at = 0;
   for (int i = 0; i < st->count; i++) {
@@ -169,7 +169,7 @@ static sl_status check_tiling(const sl_safetensors *st) {
   }
   if (at != st->data_bytes)
     return sl_fail(SL_EFORMAT,
-                   "%s: %" PRId64 " bytes behind the last tensor, from data offset %" PRId64 " (file offset %" PRId64
+                   "%s: %" PRId64 " bytes after the last tensor, from data offset %" PRId64 " (file offset %" PRId64
                    ")",
                    st->path, st->data_bytes - at, at, st->data_start + at);
   return SL_OK;
@@ -252,16 +252,16 @@ sl_status sl_safetensors_read(const sl_safetensors *st, int i, void *data) {
   return SL_OK;
 }
 
-/* A name or text that jansson refused: it is not UTF-8, or memory ran out. */
+/* The error for a name or text that jansson refused: it is not UTF-8, or memory ran out. */
 static sl_status refused(const char *path, const char *what, const char *name, const char *text) {
-  json_t *probe = json_string(text); /* fails for the same reason, or memory is there again */
+  json_t *probe = json_string(text); /* fails if the text is not UTF-8 */
   const sl_status status = probe ? sl_no_memory("for the header of %s", path)
                                  : sl_fail(SL_EINVAL, "cannot write %s: %s %.200s is not UTF-8", path, what, name);
   json_decref(probe);
   return status;
 }
 
-/* The header as JSON; the caller frees *text. */
+/* Makes the header as JSON; the caller must free(*text). */
 static sl_status make_header(const char *path, const sl_named_array *arrays, int n, const char *const (*metadata)[2],
                              int nmetadata, char **text) {
   sl_status status = SL_OK;

@@ -1,10 +1,9 @@
-/* Safetensors files: named arrays behind a JSON header; the format of models and checkpoints. Source: the format
- * section of https://github.com/huggingface/safetensors.
+/* Safetensors files: a JSON header, then named arrays; the format of models and checkpoints. Source: the format section
+ * of https://github.com/huggingface/safetensors.
  *
- * The whole header is validated before any data is read: its length against the file, no duplicate key, known types,
- * sizes equal to shape times type, offsets in range, and data without overlaps or holes. Data is read straight into the
- * caller's memory, not mapped. So there is no second copy and no alignment to keep, and a file that is truncated
- * meanwhile gives an error, not SIGBUS. */
+ * The whole header is validated before any data is read: its length, keys (no duplicates), types, sizes (shape times
+ * type), offsets, and data without overlaps or holes. Data is read straight into the caller's memory, not mapped: that
+ * needs neither a second copy nor alignment, and a file that is truncated meanwhile gives an error, not SIGBUS. */
 #ifndef SL_SAFETENSORS_H
 #define SL_SAFETENSORS_H
 
@@ -30,9 +29,9 @@ sl_status sl_safetensors_open(const char *path, sl_safetensors **st);
 void sl_safetensors_close(sl_safetensors *st);
 
 int sl_safetensors_count(const sl_safetensors *st);
-/* In the order of the data in the file; valid until closed. */
+/* Tensor i in the file's order; valid until closed. */
 const sl_named_array *sl_safetensors_get(const sl_safetensors *st, int i);
-/* The number of the tensor of that name, or -1. */
+/* The number of the tensor with that name; -1: none. */
 int sl_safetensors_find(const sl_safetensors *st, const char *name);
 /* A string of __metadata__, or NULL. */
 const char *sl_safetensors_metadata(const sl_safetensors *st, const char *key);
@@ -43,10 +42,10 @@ sl_status sl_safetensors_read(const sl_safetensors *st, int i, void *data);
  * arguments give the same bytes. SL_EINVAL (a name twice, or reserved), SL_EWRITE, SL_EIO. */
 sl_status sl_safetensors_write(const char *path, const sl_named_array *arrays, int n, const char *const (*metadata)[2],
                                int nmetadata);
-/* The same file in memory; path is used in messages only. The caller must free(*bytes). SL_EINVAL, SL_ENOMEM. */
+/* The same file in memory; path appears only in messages. The caller must free(*bytes). SL_EINVAL, SL_ENOMEM. */
 sl_status sl_safetensors_pack(const char *path, const sl_named_array *arrays, int n, const char *const (*metadata)[2],
                               int nmetadata, char **bytes, size_t *size);
-/* The beginning of such a file, up to the first array's data. path is used in messages only. The caller must
+/* Makes the beginning of such a file, up to the first array's data. path appears only in messages. The caller must
  * free(*bytes). */
 sl_status sl_safetensors_head(const char *path, const sl_named_array *arrays, int n, const char *const (*metadata)[2],
                               int nmetadata, char **bytes, size_t *size);

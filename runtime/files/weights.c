@@ -1,4 +1,4 @@
-/* Weights in one safetensors file or several. */
+/* Reads and writes weights in one or more safetensors files. */
 #include "runtime/files/weights.h"
 
 #include <inttypes.h>
@@ -16,7 +16,7 @@ enum { MOST_FILES = 4096 };
 typedef struct part {
   char *path;
   sl_safetensors *file;
-  int first; /* the number of its first tensor among all */
+  int first; /* number of its first tensor among all parts' tensors */
 } part;
 
 struct sl_weights {
@@ -53,7 +53,7 @@ static sl_status begin(const char *path, sl_weights **weights) {
   return SL_OK;
 }
 
-/* The last part whose first tensor is not behind i; parts without tensors may be before it. */
+/* The part with tensor i: the last one whose first tensor is at most i, as parts may be empty. */
 static const part *part_of(const sl_weights *w, int i) {
   int low = 0, high = w->n_parts;
   while (high - low > 1) {
@@ -68,12 +68,12 @@ static const part *part_of(const sl_weights *w, int i) {
 
 /* ---- the index -------------------------------------------------------------------------------------------------- */
 
-/* Whether the name is that of a file beside the index; names that lead elsewhere are refused. */
+/* Whether the name is of a file beside the index; paths to other folders are refused. */
 static int plain_name(const char *name) {
   return *name && strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && !strchr(name, '/');
 }
 
-/* The number of the part with this file name, which is opened when it is first named. numbers: of the files so far. */
+/* Finds the number of the part with this file name, and opens the part at its first mention. numbers: files so far. */
 static sl_status part_named(sl_weights *w, json_t *numbers, const char *name, const char *tensor, int *number) {
   const json_t *known = json_object_get(numbers, name);
   const char *slash = strrchr(w->path, '/');
@@ -144,7 +144,7 @@ sl_status sl_weights_open(const char *path, sl_weights **weights) {
     char *inside;
     if (asprintf(&inside, "%s/%s", path, SL_WEIGHTS_INDEX) < 0) return sl_no_memory("for reading %s", path);
     const int indexed = access(inside, F_OK) == 0;
-    if (!indexed) strcpy(inside + length + 1, SL_WEIGHTS_FILE); /* fits: it is shorter than the index's name */
+    if (!indexed) strcpy(inside + length + 1, SL_WEIGHTS_FILE); /* fits, being shorter than the index's name */
     const sl_status status = indexed                     ? sl_weights_open_index(inside, weights)
                              : access(inside, F_OK) == 0 ? sl_weights_open(inside, weights)
                                                          : sl_fail(SL_ENOTFOUND, "%s has neither %s nor %s", path,
@@ -173,7 +173,7 @@ void sl_weights_close(sl_weights *w) {
   free(w->parts), free(w->path), free(w);
 }
 
-/* ---- what is in them -------------------------------------------------------------------------------------------- */
+/* ---- contents -------------------------------------------------------------------------------------------- */
 
 const char *sl_weights_path(const sl_weights *w) { return w->path; }
 int sl_weights_count(const sl_weights *w) { return w->count; }
@@ -201,7 +201,7 @@ const char *sl_weights_metadata(const sl_weights *w, const char *key) {
   return w->n_parts ? sl_safetensors_metadata(w->parts[0].file, key) : NULL;
 }
 
-/* IEEE 754 binary16, its subnormals included, in binary32. */
+/* Converts IEEE 754 binary16, including subnormals, to binary32. */
 static uint32_t from_half(uint16_t half) {
   const uint32_t sign = (uint32_t)(half >> 15) << 31, exponent = half >> 10 & 31, fraction = half & 1023;
   if (exponent == 31) return sign | 0x7f800000u | fraction << 13;
@@ -244,7 +244,7 @@ static int64_t bytes_of(const sl_named_array *a) {
   return sl_shape_count(&a->shape) * (int64_t)sl_dtype_bytes(a->dtype);
 }
 
-/* Number of arrays, from `from` on, that fit into one file. */
+/* Number of arrays from `from` on that fit into one file. */
 static int fitting(const sl_named_array *arrays, int n, int from, int64_t shard_bytes) {
   int64_t bytes = bytes_of(&arrays[from]);
   int to = from + 1;

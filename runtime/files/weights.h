@@ -1,5 +1,5 @@
-/* Weights as other libraries publish them: named arrays in one safetensors file, or in several files that an index
- * lists (a JSON file whose weight_map gives each tensor its file). They are read as F32, whatever their stored type. */
+/* Weights as other libraries publish them: named arrays in one safetensors file, or in several files and an index (a
+ * JSON file whose weight_map gives each tensor's file). All are read as F32, whatever their stored type. */
 #ifndef SL_WEIGHTS_H
 #define SL_WEIGHTS_H
 
@@ -15,15 +15,15 @@ extern "C" {
 typedef struct sl_weights sl_weights;
 
 /* path: a safetensors file, an index (its name ends in .json), a checkpoint (checkpoint.h), or a folder with
- * model.safetensors or with model.safetensors.index.json. Errors are those of sl_safetensors_open; an index must give
- * each tensor that its files have, and no other, one file beside it. SL_EFORMAT names index, tensor and file. */
+ * model.safetensors or with model.safetensors.index.json. Errors are those of sl_safetensors_open. An index must list
+ * exactly the tensors of its files, which lie beside it. SL_EFORMAT names index, tensor and file. */
 sl_status sl_weights_open(const char *path, sl_weights **weights);
 sl_status sl_weights_open_index(const char *path, sl_weights **weights); /* whatever its name ends in */
 void sl_weights_close(sl_weights *weights);                              /* NULL is allowed */
 
 const char *sl_weights_path(const sl_weights *weights); /* the file or index that was opened */
 int sl_weights_count(const sl_weights *weights);
-/* In the order of the data in the first file, then the next; valid until closed. */
+/* Tensor i in the order of files, then of data; valid until closed. */
 const sl_named_array *sl_weights_get(const sl_weights *weights, int i);
 int sl_weights_find(const sl_weights *weights, const char *name); /* -1 when there is none */
 /* The file that holds tensor i. */
@@ -37,8 +37,8 @@ sl_status sl_weights_read(const sl_weights *weights, int i, float *data);
 /* The same elements in their stored type. */
 sl_status sl_weights_read_as_is(const sl_weights *weights, int i, void *data);
 
-/* Writes the arrays into the folder (which exists): as model.safetensors, or, where they take more than shard_bytes (0:
- * any size), in files of at most shard_bytes (but at least one tensor) and an index. */
+/* Writes the arrays into an existing folder: as model.safetensors or, if they take more than shard_bytes (0: no limit),
+ * as an index and files of at most shard_bytes, or of one larger tensor. */
 sl_status sl_weights_write(const char *folder, const sl_named_array *arrays, int n, const char *const (*metadata)[2],
                            int nmetadata, int64_t shard_bytes);
 

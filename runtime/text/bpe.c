@@ -1,5 +1,5 @@
-/* Byte-level byte-pair encoding (GPT-2): words by its pattern, then merges by rank. A word's symbols are a linked list
- * and the merges that apply wait in a heap, so that a word of n bytes takes O(n log n) however long. */
+/* Byte-level byte-pair encoding (GPT-2): cuts text into words by GPT-2's pattern, then merges pairs by rank. A word's
+ * symbols are a linked list and its possible merges a heap, so a word of n bytes takes O(n log n). */
 #include "runtime/text/bpe.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 /* ---- bytes as characters ---------------------------------------------------------------------------------------- */
 
-/* Printable bytes of Latin-1 are themselves, the other 68 in their order are U+0100 and on. */
+/* Printable bytes of Latin-1 stay as they are; the other 68, in order, become U+0100, U+0101 and so on. */
 static int printable(int byte) { return (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174; }
 
 static int unprintable_before(int byte) { return byte < 33 ? byte : byte < 161 ? 33 + (byte - 127) : 33 + 34; }
@@ -28,7 +28,7 @@ static int byte_of(int32_t c) {
   return c < 0 || k > 67 ? -1 : k < 33 ? k : k < 67 ? 127 + (k - 33) : 173;
 }
 
-/* The bytes that a name of byte characters stands for, into bytes (room for n), and how many; -1: it has other
+/* Writes the bytes that a name's characters stand for (room for n) and returns their number; -1: it has other
  * characters. */
 static int64_t bytes_of_name(const char *name, size_t n, char *bytes) {
   int64_t count = 0;
@@ -104,7 +104,7 @@ sl_status sl__bpe_stretch(sl_tokenizer *t, const char *text, size_t n, sl__ids *
 
 /* ---- merges ----------------------------------------------------------------------------------------------------- */
 
-/* The least first: rank, then position. */
+/* A heap with the least key first; a key is rank, then position. */
 static void push(uint64_t *heap, size_t *count, uint64_t key) {
   size_t i = (*count)++;
   for (; i > 0 && heap[(i - 1) / 2] > key; i = (i - 1) / 2) heap[i] = heap[(i - 1) / 2];
@@ -134,13 +134,14 @@ sl_status sl__bpe_word(sl_tokenizer *t, const char *word, size_t n, sl__ids *ids
   size_t waiting = 0;
   if (n > MOST) return sl_fail(SL_EINVAL, "a word of %zu bytes; %d are the most", n, MOST);
   if (!sl__grow(&t->symbols, &t->symbols_room, n, sizeof *t->symbols) ||
-      !sl__grow(&t->heap, &t->heap_room, 3 * n, sizeof *t->heap)) /* n - 1 at first, two more with each merge */
+      !sl__grow(&t->heap, &t->heap_room, 3 * n,
+                sizeof *t->heap)) /* n - 1 at first, and at most two more for each merge */
     return sl_no_memory("for a word of %zu bytes", n);
   for (size_t i = 0; i < n; i++) {
     int32_t id = t->byte_id[(unsigned char)word[i]];
     if (id < 0) id = t->unknown;
     if (id < 0)
-      return sl_fail(SL_EINVAL, "byte 0x%02x is no token of this vocabulary, which has no unknown token either",
+      return sl_fail(SL_EINVAL, "byte 0x%02x is not a token of this vocabulary, which has no unknown token either",
                      (unsigned char)word[i]);
     t->symbols[i] = (sl__symbol){id, (int32_t)i - 1, i + 1 < n ? (int32_t)i + 1 : -1, -1};
   }

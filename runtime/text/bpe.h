@@ -13,7 +13,7 @@ size_t sl__bpe_text(const sl_tokenizer *t, int32_t id, const char *name, size_t 
 
 /* Bytes of the first word by GPT-2's pattern; n > 0. */
 size_t sl__gpt2_word(const char *text, size_t n);
-/* GPT-2 writes bytes as printable characters. Writes that text of a byte (1 or 2 bytes) and returns its length. */
+/* Writes the printable character by which GPT-2 names a byte, and returns its length (1 or 2 bytes). */
 size_t sl__byte_name(unsigned char byte, char text[2]);
 /* Fills byte_id from names. */
 void sl__bpe_bytes(sl_tokenizer *t);

@@ -1,5 +1,5 @@
-/* Files of a byte-level BPE: merges, and its part of a tokenizer.json; every merge is checked. And the kind itself,
- * with that of plain bytes, which are a BPE without merges. */
+/* Reads and writes a byte-level BPE's files: merges.txt and its part of a tokenizer.json; checks every merge. Defines
+ * the kind BPE, and the kind of plain bytes, a BPE without merges. */
 #include "runtime/text/bpe_file.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 /* ---- merges ----------------------------------------------------------------------------------------------------- */
 
-/* where: "merges.txt, line 7". The two parts and what they make must be tokens. */
+/* where: "merges.txt, line 7". Both parts and their concatenation must be tokens. */
 static sl_status add_merge(const char *where, sl_tokenizer *t, size_t *room, const char *a, size_t na, const char *b,
                            size_t nb) {
   char *both = malloc(na + nb + 1);
@@ -33,7 +33,7 @@ static sl_status add_merge(const char *where, sl_tokenizer *t, size_t *room, con
                                     : (memcpy(both, a, na), both)));
   SL_TRY_OUT(sl__pairs_add(&t->merges, sl__pair((int32_t)first, (int32_t)second), &rank));
   if (t->merges.n == known)
-    SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s: merge '%.*s %.*s' stands there twice", where, (int)na, a, (int)nb, b));
+    SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s: merge '%.*s %.*s' occurs twice", where, (int)na, a, (int)nb, b));
   if (!sl__grow(&t->merged, room, t->merges.n, sizeof *t->merged)) SL_TRY_OUT(sl_no_memory("for %s", where));
   t->merged[rank] = (int32_t)made;
 out:

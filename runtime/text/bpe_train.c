@@ -1,6 +1,6 @@
-/* Learning a byte-level BPE (Sennrich, Haddow and Birch 2016, algorithm 1). Words are counted once each; a merge
- * changes only the counts of pairs beside it, in the words that hold it, so its cost is that of its occurrences. A heap
- * holds counts as they were; one that is no longer true goes back in with the true one. */
+/* Learning a byte-level BPE (Sennrich, Haddow and Birch 2016, algorithm 1). Equal words are counted once. A merge
+ * changes only the counts of neighbouring pairs in the words that contain it, so its cost is proportional to its
+ * occurrences. Counts in the heap may be outdated; an outdated one is pushed again with the present count. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 enum { MOST_WORD_BYTES = 1024, END_BYTES = 13 };
 static const char end_text[] = "<|endoftext|>";
 
-typedef struct place_list { /* words that have, or had, the pair */
+typedef struct place_list { /* words that contain, or once contained, the pair */
   uint32_t *word;
   size_t n, room;
 } place_list;
@@ -138,7 +138,7 @@ static sl_status count_pair(sl_bpe_trainer *r, int32_t first, int32_t second, in
   return SL_OK;
 }
 
-/* The same once the heap is there: of pairs before number `known` the higher count goes in at once. */
+/* The same once the heap exists: pushes pairs before number `known` again if their count rose. */
 static sl_status recount(sl_bpe_trainer *r, int32_t first, int32_t second, int64_t change, uint32_t word,
                          size_t known) {
   SL_TRY(count_pair(r, first, second, change, word));
@@ -165,7 +165,7 @@ static sl_status count_words(sl_bpe_trainer *r) {
   return SL_OK;
 }
 
-/* Joins first and second wherever they stand side by side in a word. */
+/* Joins each pair of neighbours first, second in a word. */
 static sl_status join_in(sl_bpe_trainer *r, uint32_t w, int32_t first, int32_t second, int32_t made, size_t known) {
   int32_t *s = r->symbols + r->begin[w];
   const size_t n = r->length[w];
@@ -191,7 +191,7 @@ static sl_status join_in(sl_bpe_trainer *r, uint32_t w, int32_t first, int32_t s
   return SL_OK;
 }
 
-/* The token of two others; the same text made in another way has its id already. */
+/* The token that joins two others; if another pair already made the same text, its id. */
 static sl_status token_of(sl_bpe_trainer *r, int32_t first, int32_t second, uint32_t *made) {
   size_t na, nb;
   const char *a = sl__strings_get(&r->t->names, (size_t)first, &na),
@@ -229,9 +229,9 @@ static sl_status merge(sl_bpe_trainer *r, const waiting *w) {
 sl_status sl_bpe_trainer_finish(sl_bpe_trainer *r, int64_t vocabulary, sl_tokenizer **tokenizer) {
   *tokenizer = NULL;
   if (vocabulary < 257 || vocabulary > INT32_MAX / 2)
-    return sl_fail(SL_EINVAL, "a vocabulary of %lld: there are 256 bytes and <|endoftext|>, so 257 is the least",
+    return sl_fail(SL_EINVAL, "a vocabulary of %lld is too small: 256 bytes and <|endoftext|> need 257",
                    (long long)vocabulary);
-  if (r->t) return sl_fail(SL_EINVAL, "this trainer has given its tokenizer already");
+  if (r->t) return sl_fail(SL_EINVAL, "this trainer has already made its tokenizer");
   SL_TRY(sl__tokenizer_new(&sl__bpe, &r->t));
   uint32_t id;
   char name[2];

@@ -1,5 +1,5 @@
-/* The tokenizer as its users see it: added tokens are found first, the text between them goes to the kind of tokenizer,
- * and ids are checked before they become text again. */
+/* The tokenizer's public functions: they find added tokens, pass the text between them to the kind of tokenizer, and
+ * check ids before decoding. */
 #include "runtime/text/tokenizer.h"
 
 #include <ctype.h>
@@ -29,7 +29,7 @@ int32_t sl_tokenizer_special(const sl_tokenizer *t, sl_special which) {
 
 /* ---- encoding --------------------------------------------------------------------------------------------------- */
 
-static size_t last_character(const char *text, size_t n) { /* where it begins; n > 0 */
+static size_t last_character(const char *text, size_t n) { /* its position; n > 0 */
   size_t at = n - 1;
   while (at > 0 && n - at < 4 && ((unsigned char)text[at] & 0xc0) == 0x80) at--;
   return at;
@@ -57,8 +57,8 @@ static int stands_alone(const char *text, size_t bytes, size_t from, size_t to) 
 
 static sl_status encode_stretch(sl_tokenizer *t, const char *text, size_t bytes, int normalized, sl__ids *ids);
 
-/* Text between added tokens: it is normalised and searched for the added tokens that are normalised too; then the kind
- * cuts what is left. */
+/* Encodes the text between added tokens: normalises it, finds the added tokens that are normalised too, and passes the
+ * rest to the kind. */
 static sl_status encode_rest(sl_tokenizer *t, const char *text, size_t bytes, int normalized, sl__ids *ids) {
   if (bytes == 0) return SL_OK;
   if (normalized) return t->kind->stretch(t, text, bytes, ids);
@@ -69,7 +69,8 @@ static sl_status encode_rest(sl_tokenizer *t, const char *text, size_t bytes, in
   return encode_stretch(t, text, bytes, 1, ids);
 }
 
-/* The leftmost and there the longest added token is taken, then the rest; as Hugging Face's AddedVocabulary does. */
+/* Takes the leftmost added token, the longest at that place, then goes on after it, as Hugging Face's AddedVocabulary
+ * does. */
 static sl_status encode_stretch(sl_tokenizer *t, const char *text, size_t bytes, int normalized, sl__ids *ids) {
   const unsigned char *first = t->added_first[normalized];
   size_t done = 0;
@@ -118,8 +119,8 @@ sl_status sl_tokenizer_encode(sl_tokenizer *t, const char *text, size_t bytes, i
   return SL_OK;
 }
 
-/* White space behind something visible ends a word and whatever it belongs to; an added token that takes the white
- * space behind it might end there. */
+/* Text may be cut before white space that follows a visible character, because a word ends there. Exception: an added
+ * token that includes the white space after it. */
 size_t sl_tokenizer_cut(const sl_tokenizer *t, const char *text, size_t bytes) {
   if (t->kind->cut_anywhere) return bytes > 1 ? bytes - 1 : 0;
   for (size_t at = bytes; at-- > 1;) {
@@ -141,7 +142,7 @@ sl_status sl_tokenizer_decode(const sl_tokenizer *t, const int32_t *tokens, size
   for (size_t i = 0; i < n; i++) {
     if (tokens[i] < 0 || tokens[i] >= sl_tokenizer_vocabulary(t)) {
       free(out);
-      return sl_fail(SL_EINVAL, "token %zu is %d, and the vocabulary has %lld", i, (int)tokens[i],
+      return sl_fail(SL_EINVAL, "token %zu is %d, but the vocabulary has %lld tokens", i, (int)tokens[i],
                      (long long)sl_tokenizer_vocabulary(t));
     }
     size_t length;

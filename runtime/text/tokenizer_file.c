@@ -1,5 +1,5 @@
-/* Opening and saving tokenizers: finds the files, reads and checks names and ids of a vocabulary, and leaves the rest
- * to the kind of tokenizer. */
+/* Opens and saves tokenizers: finds the files, reads and checks names and ids of the vocabulary, and passes the rest to
+ * the kind of tokenizer. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -45,11 +45,11 @@ static sl_status number_entries(const char *where, entries *e, sl_tokenizer *t) 
       return sl_fail(SL_EFORMAT, "%s: '%.*s' and '%.*s' both have id %lld", where, (int)x[-1].n, x[-1].name, (int)x->n,
                      x->name, (long long)x->id);
     if (x->id != (json_int_t)i)
-      return sl_fail(SL_EFORMAT, "%s: no token has id %zu, and '%.*s' has %lld: ids must be 0, 1, 2 and so on", where,
+      return sl_fail(SL_EFORMAT, "%s: no token has id %zu, but '%.*s' has %lld: ids must be 0, 1, 2 and so on", where,
                      i, (int)x->n, x->name, (long long)x->id);
     SL_TRY(sl__strings_add(&t->names, x->name, x->n, &number));
     if (number != i)
-      return sl_fail(SL_EFORMAT, "%s: token '%.*s' stands there twice, with ids %u and %zu", where, (int)x->n, x->name,
+      return sl_fail(SL_EFORMAT, "%s: token '%.*s' occurs twice, with ids %u and %zu", where, (int)x->n, x->name,
                      (unsigned)number, i);
   }
   if (e->n == 0) return sl_fail(SL_EFORMAT, "%s: has no tokens", where);
@@ -72,7 +72,7 @@ static sl_status vocabulary_of(const char *path, const char *key, const json_t *
 
 /* ---- tokenizer.json --------------------------------------------------------------------------------------------- */
 
-/* Tokens found in text; those beyond the vocabulary join it. */
+/* Reads the added tokens; those with ids beyond the vocabulary extend it. */
 static sl_status added_entries(const char *path, const json_t *root, const json_t *vocab, entries *e) {
   const json_t *list = json_object_get(root, "added_tokens");
   size_t i;
@@ -87,7 +87,7 @@ static sl_status added_entries(const char *path, const json_t *root, const json_
     if (!there)
       SL_TRY(add_entry(path, e, text, strlen(text), json_integer_value(id)));
     else if (json_integer_value(there) != json_integer_value(id))
-      return sl_fail(SL_EFORMAT, "%s: added_tokens[%zu] '%s' has id %lld, and %lld in model.vocab", path, i, text,
+      return sl_fail(SL_EFORMAT, "%s: added_tokens[%zu] '%s' has id %lld, but %lld in model.vocab", path, i, text,
                      (long long)json_integer_value(id), (long long)json_integer_value(there));
   }
   return SL_OK;
@@ -111,7 +111,7 @@ static sl_status added_tokens(const char *path, const json_t *root, sl_tokenizer
   return SL_OK;
 }
 
-/* Kinds that a tokenizer.json can have. */
+/* The kinds that a tokenizer.json can describe. */
 static const sl__tokenizer_kind *const kinds[] = {&sl__bpe, &sl__wordpiece};
 
 static const sl__tokenizer_kind *kind_of(const char *type) {
@@ -141,7 +141,7 @@ static sl_status open_json(const char *path, sl_tokenizer **result) {
   const json_t *model = json_object_get(root, "model"), *vocab = json_object_get(model, "vocab");
   const char *type = sl__json_type(model);
   const sl__tokenizer_kind *kind = kind_of(type);
-  if (!json_is_object(model)) SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s: is no tokenizer, it has no object 'model'", path));
+  if (!json_is_object(model)) SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s is not a tokenizer: it has no object 'model'", path));
   if (!kind) SL_TRY_OUT(sl__unsupported(path, "model.type", type));
   SL_TRY_OUT(sl__tokenizer_new(kind, &t));
   SL_TRY_OUT(take_vocabulary(path, "model.vocab", root, vocab, t));
@@ -194,7 +194,7 @@ sl_status sl_tokenizer_open(const char *path, sl_tokenizer **tokenizer) {
   if (stat(path, &info) != 0)
     return sl_fail(
         SL_ENOTFOUND,
-        "no tokenizer at %s: there are 'bytes', a tokenizer.json, a vocab.txt, or a folder with one of these or with "
+        "no tokenizer at %s: name 'bytes', a tokenizer.json, a vocab.txt, or a folder with one of these or with "
         "vocab.json and merges.txt",
         path);
   if (S_ISDIR(info.st_mode)) {

@@ -1,4 +1,4 @@
-/* Helpers that the readers and writers of tokenizer files share. */
+/* Helpers shared by the readers and writers of tokenizer files. */
 #include "runtime/text/tokenizer_json.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ int sl__json_null(const json_t *value) { return !value || json_is_null(value); }
 sl_status sl__unsupported(const char *path, const char *key, const char *what) {
   return sl_fail(
       SL_EUNSUPPORTED,
-      "%s: %s is %s, which is not supported here: a byte-level BPE or a WordPiece as GPT-2 and BERT have them is", path,
+      "%s: %s is %s, which is not supported: Starling reads byte-level BPE as in GPT-2, and WordPiece as in BERT", path,
       key, what);
 }
 

@@ -1,4 +1,4 @@
-/* What every kind of tokenizer is built from: making and closing one, and the memory of words already met. */
+/* Parts that all kinds of tokenizers share: making and closing one, and its memory of words. */
 #include "runtime/text/tokenizer_parts.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* The inside of a tokenizer, which the files of this folder share: its fields, what a kind of tokenizer must provide,
- * and the words whose tokens it remembers. */
+/* The inside of a tokenizer, for the files of this folder: its fields, the functions that a kind of tokenizer provides,
+ * and the memory of words. */
 #ifndef SL_TOKENIZER_PARTS_H
 #define SL_TOKENIZER_PARTS_H
 
@@ -10,10 +10,10 @@
 
 struct json_t;
 
-/* A token that is found in text before words are made of it, with Hugging Face's flags. */
+/* A token that is found before the text is cut into words, with Hugging Face's flags. */
 typedef struct sl__added {
   int32_t id;
-  char *text; /* what is looked for; normalised where the flag says so */
+  char *text; /* text to find; normalised if the flag says so */
   size_t n;
   int special, single_word, lstrip, rstrip, normalized;
 } sl__added;
@@ -24,35 +24,35 @@ typedef struct sl__ids {
 } sl__ids;
 
 typedef struct sl__symbol {
-  int32_t id;                   /* -1: joined to what is before it */
+  int32_t id;                   /* -1: merged into the symbol before it */
   int32_t previous, next, rank; /* rank of the merge with next, -1: none */
 } sl__symbol;
 
 /* A kind of tokenizer. A new kind is one of these, listed in tokenizer_file.c. */
 typedef struct sl__tokenizer_kind {
-  const char *type; /* "model.type" of a tokenizer.json; NULL: such a file never has this kind */
-  int cut_anywhere; /* 1: every byte is a token, so that text may be cut behind any byte */
-  /* Normalised text into t->buffer; *n: its bytes. NULL: text stays as it is. */
+  const char *type; /* "model.type" of a tokenizer.json; NULL: never in such a file */
+  int cut_anywhere; /* 1: every byte is a token, so text may be cut after any byte */
+  /* Writes the normalised text to t->buffer and its bytes to *n. NULL: text stays as it is. */
   sl_status (*normalize)(sl_tokenizer *t, const char *text, size_t bytes, size_t *n);
   /* Appends the tokens of a stretch of text without added tokens. */
   sl_status (*stretch)(sl_tokenizer *t, const char *text, size_t bytes, sl__ids *ids);
   /* Appends the tokens of one word; sl__word calls it. NULL: stretch does not cut text into words. */
   sl_status (*word)(sl_tokenizer *t, const char *word, size_t bytes, sl__ids *ids);
-  /* Writes the text of token id, named `name` of n bytes, to `out`, which has room for n + 2 bytes. first: no token
-   * stands before it. Returns the number of bytes. */
+  /* Writes the text of token id, named `name` of n bytes, to `out`, which has room for n + 2 bytes. first: 1 if no
+   * token precedes it. Returns the number of bytes. */
   size_t (*text)(const sl_tokenizer *t, int32_t id, const char *name, size_t n, int first, char *out);
-  /* Reads and writes what a tokenizer.json says beside names and added tokens; read is NULL where type is. */
+  /* Read and write the members of a tokenizer.json other than names and added tokens; read is NULL if type is. */
   sl_status (*read)(const char *path, const struct json_t *root, const struct json_t *model, sl_tokenizer *t);
   struct json_t *(*write)(const sl_tokenizer *t, struct json_t *vocabulary);
 } sl__tokenizer_kind;
 
 struct sl_tokenizer {
   const sl__tokenizer_kind *kind;
-  sl__strings names; /* by id, as files write them */
+  sl__strings names; /* by id, as spelt in files */
   sl__added *added;
   size_t n_added;
   unsigned char added_first[2][256],
-      added_last[256]; /* bytes that plain, normalised and any added ones begin and end with */
+      added_last[256]; /* first and last bytes of plain, normalised and all added tokens */
   int cut_before[2];   /* space, newline */
   int32_t unknown;     /* -1: none */
 
@@ -68,7 +68,7 @@ struct sl_tokenizer {
   size_t prefix_bytes, longest; /* bytes; of any token */
   int64_t most_characters;      /* of a word */
 
-  /* Tokens of words met: word i has known.id[known_end[i - 1] .. known_end[i]]. */
+  /* Tokens of remembered words: word i has known.id[known_end[i - 1] .. known_end[i]]. */
   sl__strings words;
   size_t *known_end, known_room;
   sl__ids known;
@@ -83,20 +83,20 @@ struct sl_tokenizer {
   size_t points_room;
 };
 
-/* An empty tokenizer of that kind. Names and added tokens come next, then sl__tokenizer_finish. */
+/* Makes an empty tokenizer of that kind. The caller adds names and added tokens, then calls sl__tokenizer_finish. */
 sl_status sl__tokenizer_new(const sl__tokenizer_kind *kind, sl_tokenizer **tokenizer);
 sl_status sl__tokenizer_add(sl_tokenizer *t, int32_t id, const char *text, sl__added flags);
 sl_status sl__tokenizer_finish(sl_tokenizer *t);
 
 sl_status sl__ids_add(sl__ids *ids, int32_t id);
-/* Appends the tokens of a word: those remembered, or those that kind->word finds. */
+/* Appends the tokens of a word: the remembered ones, or those from kind->word. */
 sl_status sl__word(sl_tokenizer *t, const char *word, size_t n, sl__ids *ids);
 
 static inline int sl__white(int32_t c) { /* Unicode's White_Space */
   return (c >= 9 && c <= 13) || c == 32 || c == 0x85 || c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200a) ||
          c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
 }
-/* The first character of n > 0 bytes, -1 for a byte that is not UTF-8, and its length. */
+/* Decodes the first character of n > 0 bytes (-1: a byte that is not UTF-8) and returns its length. */
 static inline size_t sl__character(const char *text, size_t n, int32_t *c) {
   if ((unsigned char)*text < 0x80) {
     *c = *text;

@@ -1,4 +1,5 @@
-/* WordPiece (BERT): cleaned and normalised text, words and punctuation, and the longest pieces from the left. */
+/* WordPiece (BERT): cleans and normalises text, cuts it into words and punctuation, and covers each word with the
+ * longest pieces from the left. */
 #include "runtime/text/wordpiece.h"
 
 #include <string.h>
@@ -11,7 +12,7 @@ static int is_chinese(int32_t c) { /* CJK ideographs, as BERT lists them */
          (c >= 0xf900 && c <= 0xfaff) || (c >= 0x2f800 && c <= 0x2fa1f);
 }
 
-/* Control, format, private and unassigned characters, which cleaning drops, as it does NUL and U+FFFD. */
+/* Characters that cleaning drops: control, format, private and unassigned ones, NUL and U+FFFD. */
 static int is_dropped(int32_t c) {
   if (c == '\t' || c == '\n' || c == '\r') return 0;
   if (c < 0x80) return c < 32 || c == 127;
@@ -26,7 +27,7 @@ typedef struct points {
   size_t n;
 } points;
 
-/* Appends what c becomes when accents go and letters become small. Marks that stay keep their canonical order. */
+/* Appends c without accents and in lower case, as t's flags say. Remaining marks keep their canonical order. */
 static void put(const sl_tokenizer *t, points *p, int32_t c) {
   int32_t parts[8] = {c};
   int n = 1, boundary = 0;
@@ -40,7 +41,7 @@ static void put(const sl_tokenizer *t, points *p, int32_t c) {
     const utf8proc_property_t *property = utf8proc_get_property(parts[i]);
     if (t->strip_accents && property->category == UTF8PROC_CATEGORY_MN) continue;
     int32_t small = t->lower ? utf8proc_tolower(parts[i]) : parts[i];
-    if (t->lower && parts[i] == 0x130) { /* the one letter whose small form has two characters */
+    if (t->lower && parts[i] == 0x130) { /* the only letter whose lower case has two characters */
       p->at[p->n++] = 'i';
       small = 0x307;
     }
@@ -55,7 +56,7 @@ static void put(const sl_tokenizer *t, points *p, int32_t c) {
 sl_status sl__wordpiece_normalize(sl_tokenizer *t, const char *text, size_t bytes, size_t *n) {
   points p = {0};
   size_t used = 0;
-  /* A character of two bytes or more becomes at most eight; all of it is bounded by that. */
+  /* A character of two or more bytes becomes at most eight characters, which bounds all buffers. */
   if (bytes > SIZE_MAX / 64 || !sl__grow(&t->points, &t->points_room, 8 * bytes + 8, sizeof *t->points))
     return sl_no_memory("for %zu bytes of text", bytes);
   p.at = t->points;
@@ -112,7 +113,7 @@ sl_status sl__wordpiece_word(sl_tokenizer *t, const char *word, size_t n, sl__id
   int64_t characters = 0;
   for (size_t i = 0; i < n; i++) characters += ((unsigned char)word[i] & 0xc0) != 0x80;
   if (characters > t->most_characters) return sl__ids_add(ids, t->unknown);
-  /* Pieces after the first are looked up with the prefix before them. */
+  /* Pieces after the first are looked up with the prefix, such as ##. */
   if (!sl__grow(&t->heap, &t->heap_room, (t->prefix_bytes + n) / sizeof *t->heap + 1, sizeof *t->heap))
     return sl_no_memory("for a word of %zu bytes", n);
   char *piece = (char *)t->heap;
@@ -139,7 +140,7 @@ sl_status sl__wordpiece_word(sl_tokenizer *t, const char *word, size_t n, sl__id
 
 /* ---- text ------------------------------------------------------------------------------------------------------- */
 
-/* A space stands before every token that begins a word. */
+/* Writes a space before each token that begins a word. */
 size_t sl__wordpiece_text(const sl_tokenizer *t, int32_t id, const char *name, size_t n, int first, char *out) {
   (void)id;
   const int goes_on = !first && n >= t->prefix_bytes && memcmp(name, t->prefix, t->prefix_bytes) == 0;

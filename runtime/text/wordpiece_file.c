@@ -1,5 +1,5 @@
-/* Files of a WordPiece: vocab.txt with the tokenizer_config.json beside it, and its part of a tokenizer.json. And the
- * kind itself. */
+/* Reads and writes a WordPiece's files: vocab.txt with the tokenizer_config.json beside it, and its part of a
+ * tokenizer.json. Defines the kind. */
 #include "runtime/text/wordpiece_file.h"
 
 #include <stdlib.h>
@@ -78,7 +78,7 @@ static int has_capitals(const char *name, size_t n) {
   return 0;
 }
 
-/* tokenizer_config.json beside vocab.txt, where there is one, says how text is normalised. */
+/* Reads the tokenizer_config.json beside vocab.txt, if there is one: it says how text is normalised. */
 static sl_status read_config(const char *vocab_path, sl_tokenizer *t) {
   const char *slash = strrchr(vocab_path, '/');
   const int folder = slash ? (int)(slash - vocab_path) + 1 : 0;
@@ -112,12 +112,12 @@ sl_status sl__wordpiece_open(const char *path, sl_tokenizer **result) {
     const size_t before = t->names.n;
     uint32_t number;
     if (n == 0 || memchr(line, 0, n))
-      SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s, line %zu: %s where a token is to be", path, before + 1,
+      SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s, line %zu: the line %s; each line must be a token", path, before + 1,
                          n ? "has a NUL character" : "is empty"));
     SL_TRY_OUT(sl__strings_add(&t->names, line, n, &number));
     if (number != before)
-      SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s, line %zu: token '%.*s' stands already in line %u", path, before + 1, (int)n,
-                         line, (unsigned)number + 1));
+      SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s, line %zu: token '%.*s' is already in line %u", path, before + 1, (int)n, line,
+                         (unsigned)number + 1));
     if (has_capitals(line, n)) t->lower = 0;
   }
   t->unknown = (int32_t)sl__strings_find(&t->names, "[UNK]", 5);

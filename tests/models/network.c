@@ -1,5 +1,5 @@
-/* models/: the networks against what PyTorch made of the same weights and data in double precision (record.py), however
- * the plan cuts the work; errors that name the layer. */
+/* models/: the networks against PyTorch's results for the same weights and data in double precision (record.py), under
+ * several plans; errors that name the layer. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "tests/support/scratch.h"
 
 enum { BATCH = 12, STEPS = 10 };
-/* sgd at the usual rate would amplify rounding here: twelve samples are not enough for it. */
+/* With twelve samples only, sgd at the usual rate would amplify rounding. */
 #define RATE(model) ((model)->training.optimizer == SL_OPTIMIZER_SGD ? 0.01 : 1e-3)
 
 /* Word i of a stream, the same as words() in record.py. */
@@ -25,7 +25,7 @@ static uint32_t word(uint32_t i, uint32_t stream) {
   return h ^ h >> 16;
 }
 
-/* Uniform in [-a, a); the weights of normalisations about 1. */
+/* Uniform in [-a, a); weights of normalisations around 1. */
 static void fill(sl_tensor *t, uint32_t stream) {
   const size_t length = strlen(t->name);
   const int norm = strstr(t->name, "ln_") || strstr(t->name, "bn") || strstr(t->name, "downsample.1");
@@ -41,7 +41,7 @@ static const sl_model_data data = {
 static uint8_t images[BATCH * 784];
 static int32_t labels[BATCH];
 
-/* A GPT-2 in small, with the sizes of record.py. */
+/* A small GPT-2 with the sizes of record.py. */
 enum { LENGTH = 13, VOCABULARY = 37 };
 static const sl_model_data text = {.classes = VOCABULARY, .length = LENGTH};
 static int32_t windows[BATCH * (LENGTH + 1)];
@@ -52,7 +52,7 @@ static const sl_model gpt = {
     .usual = {.length = LENGTH},
     .training = {.optimizer = SL_OPTIMIZER_ADAMW, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .decay = 0.01}};
 
-/* A BERT in small, whose windows have padding at their ends (lengths), and some targets that do not count. */
+/* A small BERT with padded windows (lengths) and some targets that do not count. */
 enum { SLOT_LENGTHS = 2 };
 static int32_t lengths[BATCH], some[BATCH];
 static sl_value build_bert(sl_graph *g, sl_value x, const sl_model_data *d, const void *sizes, const sl_training *o,
@@ -60,7 +60,7 @@ static sl_value build_bert(sl_graph *g, sl_value x, const sl_model_data *d, cons
   return sl_bert(g, x, sl_input(g, "lengths", SLOT_LENGTHS, SL_I32, sl_shape_make(NULL, 0)), d, sizes,
                  training ? o->dropout : 0);
 }
-/* Targets that PyTorch can have too. */
+/* Targets that PyTorch supports too. */
 static const sl_family padded_bert = {
     .name = "bert", .data = &sl_data_tokens, .size_bytes = sizeof(sl_bert_size), .build = build_bert};
 static const sl_model bert = {
@@ -73,7 +73,7 @@ static const sl_model bert = {
 /* Small residual networks and a small vision transformer, over images whose sides are odd. */
 static const sl_model_data photos = {
     .height = 15, .width = 13, .channels = 3, .classes = 10, .mean = {0.5, 0.5, 0.5}, .deviation = {0.25, 0.25, 0.25}};
-/* Of these no rectifier's argument is within 1e-4 of 0: nearer, rounding may turn a gradient off or on. */
+/* No rectifier's input is within 1e-4 of 0: closer to 0, rounding may turn a gradient off or on. */
 static uint8_t coloured[BATCH * 15 * 13 * 3];
 static const sl_model basic = {.name = "basic",
                                .family = &sl_family_resnet,
@@ -89,7 +89,7 @@ static const sl_model vit = {
     .sizes = &(const sl_vit_size){.layers = 2, .heads = 2, .width = 30, .patch = 4},
     .training = {.optimizer = SL_OPTIMIZER_ADAMW, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .decay = 0.01}};
 
-/* What is trained on what; those without a data set of their own are the list's, over grey images. */
+/* Models and their data; models without data of their own are the list's, on grey images. */
 static const struct {
   const sl_model *model;
   const sl_model_data *data;
@@ -101,7 +101,7 @@ static const struct {
              {&bottleneck, &photos, coloured, labels},
              {&vit, &photos, coloured, labels}};
 
-/* What is compared of an array: the sum of its squares, and its product with a fixed vector. */
+/* Measures by which arrays are compared: the sum of squares, and the product with a fixed vector. */
 typedef struct measures {
   double squares, product;
 } measures;
@@ -111,7 +111,7 @@ static void add_to(measures *m, double x, int64_t i, uint32_t stream) {
   m->product += x * ((double)(word((uint32_t)i, stream) >> 8) * 0x1p-23 - 1);
 }
 
-/* Trains from the recorded start. gradients: of the first step, from the first momenta. */
+/* Trains from the recorded weights. gradients: the first step's, computed from its momenta. */
 static void train(const char *name, sl_plan plan, double *loss, measures *logits, measures *gradients) {
   const sl_model *model = NULL;
   const sl_model_data *of = &data;
@@ -188,7 +188,7 @@ static void train(const char *name, sl_plan plan, double *loss, measures *logits
   sl_runtime_stop(rt);
 }
 
-/* Both measures scale with the array: a product's error is one of rounding errors with random signs. */
+/* Both measures' errors scale with the array: rounding errors in a product have random signs. */
 static void compare_measures(const char *name, size_t plan, const char *what, int k, measures m,
                              const double *recorded) {
   if (!(fabs(m.squares - recorded[0]) <= 2e-5 * recorded[0]) ||

@@ -24,7 +24,7 @@ static const sl_model gpt = {.name = "gpt",
                                           .clip = 1,
                                           .dropout = 0.1}};
 
-/* All tensors after some steps, one behind the other (the caller's to free), and the bytes of shared buffers. */
+/* Returns all tensors after some steps, concatenated (the caller frees them), and the bytes of shared buffers. */
 static char *train(sl_runtime *rt, const sl_model *model, sl_recompute recompute, int micro_batches, size_t *bytes,
                    size_t *temporaries) {
   static int32_t windows[BATCH * (LENGTH + 1)], labels[BATCH];
@@ -110,7 +110,7 @@ static void gpt_keeps_its_bits(void **state) {
   memory_changes_no_bit(&gpt);
 }
 
-/* Running statistics are updated once. */
+/* Running statistics are updated only once. */
 static void resnet_keeps_its_bits(void **state) {
   (void)state;
   const sl_model *model;

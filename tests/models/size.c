@@ -14,7 +14,7 @@ static const sl_model *listed(const char *name) {
   return model;
 }
 
-/* Text that is given, and the differences from the list's model that are told then. */
+/* Sizes given as text, and the differences from the list's model that are shown for them. */
 static void told_as_given(void **state) {
   static const struct {
     const char *model, *given, *told;
@@ -73,19 +73,19 @@ static void wrong_ones_are_named(void **state) {
       {"gpt2", "layers=2,", SL_EINVAL, "end in a comma"},
       {"gpt2", "layers=2,layers=3", SL_EINVAL, "layers of gpt2 is given twice"},
       {"gpt2", "layers=0", SL_EINVAL, "layers of gpt2 is 0; it may be from 1 to 1024"},
-      {"gpt2", "layers=2.5", SL_EINVAL, "'2.5', which is no number"},
-      {"gpt2", "layers=-1", SL_EINVAL, "'-1', which is no number"},
+      {"gpt2", "layers=2.5", SL_EINVAL, "'2.5', not a number"},
+      {"gpt2", "layers=-1", SL_EINVAL, "'-1', not a number"},
       {"gpt2", "layers=99999999999999999999", SL_EINVAL, "it may be from 1 to 1024"},
       {"gpt2", "width=70", SL_EINVAL,
        "width=70 of gpt2 is not a multiple of heads=12; heads=10 and heads=14 divide it"},
       {"gpt2", "activation=silu", SL_EINVAL, "activation of gpt2 is 'silu'; there are relu, gelu, gelu-tanh"},
       {"gpt2", "eps=2", SL_EINVAL, "eps of gpt2 is 2; it may be from 1e-30 to 1"},
       {"bert-nano", "mask=257", SL_EINVAL, "mask=257 of bert is beyond the vocabulary of 257"},
-      {"vit-tiny", "patch=7", SL_EINVAL, "patch=7 of vit goes with stem=0"},
+      {"vit-tiny", "patch=7", SL_EINVAL, "patch=7 of vit needs stem=0"},
       {"resnet50", "blocks=1--1", SL_EINVAL, "blocks of resnet is a list of 1 to 8 whole numbers"},
       {"resnet50", "blocks=1-1-1-1-1-1-1-1-1", SL_EINVAL, "a list of 1 to 8"},
       {"resnet50", "blocks=1-0", SL_EINVAL, "blocks of resnet is 0"},
-      {"resnet50", "channels=8-16", SL_EINVAL, "channels of resnet has 2 stages, and blocks has 4"},
+      {"resnet50", "channels=8-16", SL_EINVAL, "channels of resnet has 2 stages, but blocks has 4"},
       {"resnet18", "inner=8-16-32-64", SL_EINVAL, "inner of resnet is for bottleneck=1"},
   };
   (void)state;
@@ -105,7 +105,7 @@ static void wrong_ones_are_named(void **state) {
   }
 }
 
-/* Whoever sizes a model gets a network of these sizes. */
+/* A model with given sizes builds a network of these sizes. */
 static void networks_have_the_sizes(void **state) {
   sl_model *sized;
   sl_network network;

@@ -92,7 +92,7 @@ static void logits_are_as_recorded(void **state) {
     read_array(recorded, "samples", samples, sizeof samples);
     const sl_format *format = sl_format_of_weights(w);
     assert_ptr_equal(format, format_of(k));
-    /* What the tensors show is what config.json says. */
+    /* The tensors give the same sizes as config.json. */
     assert_ok(sl_config_measure(format, w, &shown));
     assert_ok(sl_config_take_measured(&theirs, path, &shown));
     sl_config_clear(&theirs);
@@ -136,7 +136,7 @@ static void fill(int k, const char *path, sl_network *network, sl_store **store)
   sl_weights_close(w);
 }
 
-/* Tensors of `path` are in `recorded`, bit for bit, and the other way about. Positions may have been cut. */
+/* The files `path` and `recorded` have the same tensors, bit for bit; positions may have been cut. */
 static void same_tensors(const char *path, const char *recorded) {
   sl_weights *a, *b;
   assert_ok(sl_weights_open(path, &a));
@@ -175,7 +175,7 @@ static void written_as_they_were(void **state) {
   }
 }
 
-/* Without prefixes, with old spellings, with the tied tensor: the same. */
+/* Names without prefixes, with old endings, and with the tied tensor give the same. */
 static void other_spellings(void **state) {
   for (int k = 0; k < CASES; k++) {
     char path[4096];
@@ -279,7 +279,7 @@ static void configs_that_lie(void **state) {
       {"{\"model_type\": \"resnet\", \"downsample_in_bottleneck\": true}", SL_EUNSUPPORTED, "only false"},
       {"{\"model_type\": \"resnet\", \"depths\": [1, 1, 1, 1, 1, 1, 1, 1, 1]}", SL_EFORMAT, "not a list of at most 8"},
       {"{\"model_type\": \"resnet\", \"depths\": [1, 1]}", SL_EFORMAT,
-       "channels of resnet has 4 stages, and blocks has 2"},
+       "channels of resnet has 4 stages, but blocks has 2"},
       {"{\"model_type\": \"gpt2\", \"layer_norm_epsilon\": 0}", SL_EFORMAT, "layer_norm_epsilon"},
       {"{\"model_type\": \"gpt2\", \"scale_attn_weights\": false}", SL_EUNSUPPORTED, "scale_attn_weights is false"},
   };

@@ -1,5 +1,5 @@
-/* runtime/data/augment.c: each pixel of an augmented image against its definition, and what is drawn: the same for the
- * same seed, epoch and sample, uniform over all offsets, independent of each other. */
+/* runtime/data/augment.c: each pixel of an augmented image against its definition. Draws are equal for equal seed,
+ * epoch and sample, uniform over all offsets, and independent of each other. */
 #include "runtime/data/augment.h"
 
 #include <stdlib.h>
@@ -48,7 +48,7 @@ static void draws_depend_on_seed_epoch_and_sample(void **state) {
   for (int k = 0; k < 3; k++) assert_in_range(same[k], 5, 60); /* one in 162 by chance: 25, 7 standard deviations */
 }
 
-/* Chi-square of the 9 x 9 x 2 outcomes: 161 degrees of freedom, so 161 in the mean with a deviation of 18. */
+/* Chi-square of the 9 x 9 x 2 outcomes: 161 degrees of freedom, so mean 161 and standard deviation 18. */
 static void all_outcomes_are_as_likely(void **state) {
   (void)state;
   const sl_augment a = {.pad = 4, .flip = 1};

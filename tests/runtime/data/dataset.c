@@ -1,5 +1,4 @@
-/* runtime/data/dataset.c: what is found in a folder and how it is split, and each way in which four files can fail to
- * be a set. */
+/* runtime/data/dataset.c: finding and splitting a set, and an error for each way in which four files are not a set. */
 #include "runtime/data/dataset.h"
 
 #include <math.h>
@@ -71,7 +70,7 @@ static void reads_a_set(void **state) {
   sl_dataset_close(d);
 }
 
-/* Mean and deviation against the definition, in units of a pixel's range. */
+/* Mean and standard deviation against the definition, scaled to 0 .. 1. */
 static void pixels_are_measured(void **state) {
   sl_dataset *d;
   double sum = 0, squares = 0;
@@ -91,7 +90,7 @@ static void pixels_are_measured(void **state) {
   sl_dataset_close(d);
 }
 
-/* Of two to six channels, over more than one of the blocks that sums are made in. */
+/* Two to six channels, with more pixels than one block of the sums. */
 static void channels_are_measured_apart(void **state) {
   enum { N = 21, SIDE = 70 };
   const uint8_t labels[N] = {0};
@@ -218,7 +217,7 @@ static void colour_and_other_types(void **state) {
   assert_int_equal(d->train.labels[1], 299);
   assert_int_equal(d->test.n, 0);
   sl_dataset_close(d);
-  /* A byte order mark is no part of the first name. Names go into files that must be UTF-8. */
+  /* A byte order mark does not belong to the first name. Names must be UTF-8, because they go into UTF-8 files. */
   char marked[sizeof names + 3];
   const int n = snprintf(marked, sizeof marked, "\xEF\xBB\xBF%s", names);
   scratch_write(scratch_path(*state, "labels.txt"), marked, (size_t)n);
@@ -344,7 +343,7 @@ static void fashion_mnist(void **state) {
   sl_dataset *d;
   if (access(SL_DATASET_DEFAULT, F_OK) != 0) {
     assert_fails(SL_ENOTFOUND, "apt-get install dataset-fashion-mnist", open_set(NULL, 0, 0, &d));
-    skip(); /* only its absence could be tested */
+    skip(); /* the set is not installed */
   }
   assert_ok(open_set(NULL, 1.0 / 12, 0, &d));
   assert_int_equal(d->n[SL_SPLIT_TRAIN], 55000);
@@ -356,7 +355,7 @@ static void fashion_mnist(void **state) {
   sl_dataset_close(d);
 }
 
-/* 257 MB, all of it a hole but the last pixel. */
+/* 257 MB, a hole except for the last pixel. */
 static void large_files_are_mapped(void **state) {
   enum { SIDE = 1024, N = 257 };
   uint8_t head[16] = {0, 0, 8, 3, 0, 0, N >> 8, N & 255, 0, 0, SIDE >> 8, 0, 0, 0, SIDE >> 8, 0}, labels[N] = {0};

@@ -1,4 +1,4 @@
-/* runtime/data/idx.c: every element type there and back, and every way in which a file can be wrong. */
+/* runtime/data/idx.c: round trips of every element type, and an error for every fault of a file. */
 #include "runtime/data/idx.h"
 
 #include <stdio.h>
@@ -65,7 +65,7 @@ static void small_integers_widen(void **state) {
   sl_idx_clear(&idx);
 }
 
-/* Larger than the first room and than the input buffer, so that both are refilled. */
+/* Larger than the first output buffer and the input buffer, so that both are refilled. */
 static void large_files(void **state) {
   const sl_shape shape = SL_SHAPE(3001, 1000);
   uint8_t *data = malloc(3001000);
@@ -97,7 +97,7 @@ static void every_truncation_is_found(void **state) {
   assert_ok(read_changed(-1, 0, sizeof small));
   for (size_t n = 0; n < sizeof small; n++) assert_fails(SL_EFORMAT, "some/file: truncated", read_changed(-1, 0, n));
   assert_fails(SL_EFORMAT, "2 x 3 x 4 elements of 1 byte but only 23 of 24", read_changed(-1, 0, sizeof small - 1));
-  for (size_t n = 0; n < sizeof small; n++) { /* the same from a file */
+  for (size_t n = 0; n < sizeof small; n++) { /* likewise from a file */
     const char *path = scratch_path(*state, "a");
     sl_idx idx;
     scratch_write(path, small, n);
@@ -107,7 +107,7 @@ static void every_truncation_is_found(void **state) {
 
 static void oversized_is_found(void **state) {
   (void)state;
-  assert_fails(SL_EFORMAT, "some/file: oversized, has 1 bytes behind the 2 x 3 x 4",
+  assert_fails(SL_EFORMAT, "some/file: oversized, has 1 bytes after the 2 x 3 x 4",
                read_changed(-1, 0, sizeof small + 1));
   assert_fails(SL_EFORMAT, "oversized", read_changed(11, 2, sizeof small));
 }
@@ -122,7 +122,7 @@ static void bad_headers_are_named(void **state) {
   assert_fails(SL_EFORMAT, "promises 16777218 x 3 x 4", read_changed(4, 1, sizeof small));
 }
 
-/* Neither a promise of 200 GB nor one beyond 64 bits is believed, plain or gzip. */
+/* Headers that promise 200 GB, or more than 64 bits can count, are refused, plain or gzip. */
 static void promises_are_not_believed(void **state) {
   uint8_t bytes[40] = {0, 0, 8, 3, 0, 0, 0xff, 0xff, 0, 0, 0x10, 0, 0, 0, 0x10, 0};
   sl_idx idx;
@@ -142,7 +142,7 @@ static void promises_are_not_believed(void **state) {
   assert_fails(SL_EFORMAT, "overflow", sl_idx_read(zipped, &idx));
 }
 
-/* Incompressible elements, so that any byte changed shows. */
+/* Incompressible elements, so that any changed byte is detected. */
 static uint8_t *zipped_file(const char *folder, size_t *n) {
   uint8_t data[600];
   uint32_t x = 1;
@@ -169,7 +169,7 @@ static void corrupt_gzip_is_found(void **state) {
   uint8_t *bytes = zipped_file(*state, &n);
   sl_idx idx;
   size_t harmless = 0;
-  for (size_t at = 10; at < n; at++) { /* behind gzip's header, whose time and flags are free */
+  for (size_t at = 10; at < n; at++) { /* after gzip's header, whose time and flags are arbitrary */
     bytes[at] ^= 0x10;
     sl_status status = sl_idx_read_bytes("a.gz", bytes, n, &idx);
     if (status != SL_OK && status != SL_EFORMAT) fail_msg("byte %zu changed: %s", at, sl_status_name(status));
@@ -184,12 +184,12 @@ static void corrupt_gzip_is_found(void **state) {
   bytes[n - 6] ^= 1;
   bytes = realloc(bytes, n + 600);
   memset(bytes + n, 0, 600);
-  assert_ok(sl_idx_read_bytes("a.gz", bytes, n + 600, &idx)); /* gzip ignores zeros behind its end, too */
+  assert_ok(sl_idx_read_bytes("a.gz", bytes, n + 600, &idx)); /* gzip ignores zeros after its end too */
   sl_idx_clear(&idx);
   bytes[n + 599] = 'a';
-  assert_fails(SL_EFORMAT, "behind the end of the gzip data", sl_idx_read_bytes("a.gz", bytes, n + 600, &idx));
+  assert_fails(SL_EFORMAT, "after the end of the gzip data", sl_idx_read_bytes("a.gz", bytes, n + 600, &idx));
   memcpy(bytes + n, "abc", 3);
-  assert_fails(SL_EFORMAT, "behind the end of the gzip data", sl_idx_read_bytes("a.gz", bytes, n + 3, &idx));
+  assert_fails(SL_EFORMAT, "after the end of the gzip data", sl_idx_read_bytes("a.gz", bytes, n + 3, &idx));
   free(bytes);
 }
 
@@ -250,7 +250,7 @@ static void mapped(void **state) {
   assert_fails(SL_EUNSUPPORTED, "gzip", sl_idx_map(path, &map));
   more[2] = 9;
   scratch_write(path, more, sizeof small);
-  assert_fails(SL_EUNSUPPORTED, "no bytes", sl_idx_map(path, &map));
+  assert_fails(SL_EUNSUPPORTED, "not bytes", sl_idx_map(path, &map));
   assert_fails(SL_ENOTFOUND, "none", sl_idx_map(scratch_path(*state, "none"), &map));
 }
 

@@ -1,5 +1,5 @@
-/* runtime/data/loader.c: which samples come in which order, from any cursor and for any part of a batch; that the
- * thread prefetches, sleeps, and hands its failures on. */
+/* runtime/data/loader.c: the order of samples, from any cursor and for any part of a batch; the thread prefetches,
+ * sleeps when the ring is full, and passes failures on. */
 #include "runtime/data/loader.h"
 
 #include <pthread.h>
@@ -18,9 +18,9 @@ enum { SAMPLE = 5 };
 
 typedef struct fake {
   atomic_int reads;
-  int64_t fail_at; /* a sample that cannot be read, or -1 */
+  int64_t fail_at; /* number of a sample that cannot be read; -1: none */
   int64_t delay_ns;
-  atomic_int closed;   /* reads wait while it is */
+  atomic_int closed;   /* 1: reads wait */
   atomic_int bound_to; /* the CPU of the last read */
 } fake;
 
@@ -95,7 +95,7 @@ static void resumes_at_any_cursor(void **state) {
   assert_ok(sl_loader_create(&options, &loader));
   for (int b = 0; b < BATCHES; b++) take(loader, whole + b * BATCH);
   sl_loader_destroy(loader);
-  for (int c = 0; c + BATCH <= BATCHES * BATCH; c++) { /* also cursors that another batch size led to */
+  for (int c = 0; c + BATCH <= BATCHES * BATCH; c++) { /* also cursors that only another batch size reaches */
     options.cursor = c;
     options.depth = 2 + c % 3;
     assert_ok(sl_loader_create(&options, &loader));
@@ -195,7 +195,7 @@ static void rewinds_while_filling(void **state) {
   sl_loader_destroy(loader);
 }
 
-/* All slots may be held, and given back in any order, without a change in what comes. */
+/* All slots may be held, and released in any order, without changing the batches. */
 static void slots_are_held_and_released_in_any_order(void **state) {
   (void)state;
   fake f = {.fail_at = -1};
@@ -254,7 +254,7 @@ static void prefetches_then_sleeps(void **state) {
   sl_loader_options options = options_of(&f, 1000, 10, SL_LOADER_TRAIN);
   assert_ok(sl_loader_create(&options, &loader));
   for (int i = 0; i < 300000 && atomic_load(&f.reads) < 30; i++) usleep(2000);
-  assert_int_equal(atomic_load(&f.reads), 30); /* three slots, with nothing asked for */
+  assert_int_equal(atomic_load(&f.reads), 30); /* three slots, before the first sl_loader_next */
   const double before = thread_seconds();
   usleep(200000);
   assert_int_equal(atomic_load(&f.reads), 30);
@@ -266,7 +266,8 @@ static void prefetches_then_sleeps(void **state) {
   sl_loader_destroy(loader);
 }
 
-/* Lets reads go on when the main thread has slept for ten looks, 5 ms apart: it waits for the loader then. */
+/* Lets reads go on once the main thread was found asleep ten times in a row, 5 ms apart: then it waits for the loader.
+ */
 static void *open_when_waited_for(void *arg) {
   fake *f = arg;
   char path[64];
@@ -320,7 +321,7 @@ static void thread_is_bound_where_asked(void **state) {
   }
 }
 
-/* Images of 4 x 5 x 3 whose pixels tell sample and place. */
+/* Images of 4 x 5 x 3 whose pixels encode sample and place. */
 enum { H = 4, W = 5, C = 3, IMAGE = H * W * C };
 static uint8_t pixel(int64_t i, int64_t at) { return (uint8_t)(1 + (i * 101 + at * 7) % 255); }
 static sl_status read_image(void *arg, int64_t i, void *sample, int32_t *label) {
@@ -330,8 +331,8 @@ static sl_status read_image(void *arg, int64_t i, void *sample, int32_t *label) 
   return SL_OK;
 }
 
-/* Training images from cursor on are what their samples' draws of their epochs make of them, for the part of the batch
- * that is asked for. Returns how many differ from the image as it was. */
+/* Checks that the loader's part of each batch, from cursor on, has the images that the draws of epoch and sample give.
+ * Returns how many differ from the original image. */
 static int check_augmented(sl_loader *loader, const sl_loader_options *o, int batches) {
   int differ = 0;
   for (int k = 0; k < batches; k++) {
@@ -379,7 +380,7 @@ static void training_images_are_augmented(void **state) {
   o.augment.pad = 1, o.mode = SL_LOADER_EVAL;
   assert_fails(SL_EINVAL, "training images", sl_loader_create(&o, &loader));
   o.mode = SL_LOADER_TRAIN, o.channels = 1;
-  assert_fails(SL_EINVAL, "60 bytes is not 4x5x1", sl_loader_create(&o, &loader));
+  assert_fails(SL_EINVAL, "60 bytes, not 4x5x1", sl_loader_create(&o, &loader));
 }
 
 static void refuses_what_makes_no_sense(void **state) {
@@ -403,8 +404,8 @@ static void refuses_what_makes_no_sense(void **state) {
   sl_loader_destroy(NULL);
 }
 
-/* Position p of an epoch is sample p of its permutation, from the first batch on, also where the loader has already
- * read ahead from elsewhere. */
+/* After a rewind, position p of an epoch is sample p of its permutation from the first batch on, even if the loader has
+ * read ahead from another cursor. */
 static void positions_follow_the_permutation(void **state) {
   (void)state;
   enum { N = 24, BATCH = 4 };

@@ -1,4 +1,4 @@
-/* runtime/data/token_file.c: the bytes of both layouts, ids that do not fit, and files that are not finished. */
+/* runtime/data/token_file.c: the bytes of both layouts, ids that do not fit, and unfinished files. */
 #include "runtime/data/token_file.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* runtime/data/tokens.c: windows and splits over text and both kinds of token files, and every way in which a file can
- * be wrong. */
+/* runtime/data/tokens.c: windows and splits of text and both kinds of token files, and an error for every fault of a
+ * file. */
 #include "runtime/data/tokens.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@ static void put32(uint8_t *at, int64_t x) {
   for (int b = 0; b < 4; b++) at[b] = (uint8_t)(x >> 8 * b);
 }
 
-/* A token file of n ids first, first + 1, ...; `count` stands in its header. */
+/* A token file of n ids first, first + 1, ...; its header says `count`. */
 static const char *ids(const char *folder, const char *name, int32_t magic, int32_t version, int64_t count, int64_t n,
                        int64_t first) {
   const char *path = scratch_path(folder, name);
@@ -109,7 +109,7 @@ static void a_folder_and_its_splits(void **state) {
   scratch_write(scratch_path(*state, "tokenizer.json"), "{}", 2);
   scratch_write(scratch_path(*state, "text.txt"), "not taken where tokens are", 26);
   assert_ok(open_with(*state, 300, 10, 0, 0.5, &t));
-  assert_int_equal(t->n[SL_SPLIT_TRAIN], 4); /* nothing is set aside where there is a file for it */
+  assert_int_equal(t->n[SL_SPLIT_TRAIN], 4); /* nothing is set aside if there are validation files */
   assert_int_equal(t->n[SL_SPLIT_VALIDATION], 1);
   assert_int_equal(t->n[SL_SPLIT_TEST], 1);
   assert_false(t->text);
@@ -152,13 +152,13 @@ static void broken_files(void **state) {
                open_with(ids(*state, "a.bin", 20240520, 2, 10, 10, 0), 300, 5, 0, 0, &t));
   assert_fails(SL_EFORMAT, "version 1 at offset 4; with magic 20240801 it is 7",
                open_with(ids(*state, "a.bin", 20240801, 1, 10, 10, 0), 300, 5, 0, 0, &t));
-  assert_fails(SL_EFORMAT, "counts 11 tokens of 2 bytes, and 20 bytes are behind it: truncated",
+  assert_fails(SL_EFORMAT, "counts 11 tokens of 2 bytes, and 20 bytes follow it: truncated",
                open_with(ids(*state, "a.bin", 20240520, 1, 11, 10, 0), 300, 5, 0, 0, &t));
-  assert_fails(SL_EFORMAT, "counts 9 tokens of 4 bytes, and 40 bytes are behind it: oversized",
+  assert_fails(SL_EFORMAT, "counts 9 tokens of 4 bytes, and 40 bytes follow it: oversized",
                open_with(ids(*state, "a.bin", 20240801, 7, 9, 10, 0), 300, 5, 0, 0, &t));
   assert_fails(SL_EFORMAT, "counts -1 tokens",
                open_with(ids(*state, "a.bin", 20240801, 7, -1, 10, 0), 300, 5, 0, 0, &t));
-  assert_fails(SL_EFORMAT, "counts 2147483647 tokens of 4 bytes, and 40 bytes are behind it: truncated",
+  assert_fails(SL_EFORMAT, "counts 2147483647 tokens of 4 bytes, and 40 bytes follow it: truncated",
                open_with(ids(*state, "a.bin", 20240801, 7, INT32_MAX, 10, 0), 300, 5, 0, 0, &t));
   size_t n;
   char *good = scratch_read(ids16(*state, "b.bin", 10, 0), &n);

@@ -1,6 +1,5 @@
-/* runtime/files/checkpoint.c and checkpoint_writer.c: what is written is what is read, on any number of ranks; what is
- * damaged is refused by name; what fails leaves the checkpoints before as they were. Starts itself over under mpiexec.
- */
+/* runtime/files/checkpoint.c and checkpoint_writer.c: checkpoints are read as written, on any number of ranks; damaged
+ * files are refused by name; failures leave earlier checkpoints unchanged. Starts itself over under mpiexec. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -52,7 +51,7 @@ static json_t *header(int64_t step) {
                    0.1 * (double)step);
 }
 
-/* 1 where the checkpoint of the step holds what fill made. */
+/* 1 if the checkpoint of the step holds the contents that fill made. */
 static int holds(const char *folder, int64_t step) {
   char *path = sl_checkpoint_path(folder, step);
   sl_checkpoint *c;
@@ -151,7 +150,7 @@ static void leftovers_go_and_later_steps_are_put_aside(void **state) {
   scratch_write(scratch_path(folder, ".shared-0123.tmp"), "x", 1);
   scratch_write(scratch_path(folder, "notes.txt"), "mine", 4);
   for (int twice = 0; twice < 2; twice++) {
-    assert_ok(create(folder, 3, 2, &w)); /* goes on from step 2 */
+    assert_ok(create(folder, 3, 2, &w)); /* continues from step 2 */
     assert_int_equal(newest(folder, &step), 1);
     assert_int_equal(step, 2);
     assert_ok(write_step(w, 3));
@@ -220,7 +219,7 @@ static void damage_is_refused(void **state) {
   free(bytes), free(text);
 }
 
-/* Parts that are whole but do not make up the tensors, as of a rank that wrote too little. */
+/* Whole parts that do not cover the tensors, as if a rank had written too little. */
 static void gaps_are_refused(void **state) {
   const char *folder = scratch_path(*state, "checkpoints");
   sl_checkpoint_writer *w;
@@ -245,7 +244,7 @@ static void full_disk(void **state) {
   assert_ok(write_step(w, 2));
   assert_fails(SL_EWRITE, "/.step-00000003.partial: it takes 0.2 MB, and 0.1 MB are left; free some space",
                write_step(w, 3));
-  assert_ok(sl_checkpoint_poll(w)); /* said once */
+  assert_ok(sl_checkpoint_poll(w)); /* reported once */
   assert_int_equal(newest(folder, &step), 2);
   assert_int_equal(step, 2);
   assert_int_equal(scratch_entries(folder), 2);
@@ -309,7 +308,7 @@ static void ranks_write(const char *folder, int send) {
   RANK_CHECK(holds(folder, 3) && holds(folder, 4)); /* each rank reads all of it */
   MPI_Barrier(MPI_COMM_WORLD);
 
-  /* One part cannot be put where it belongs: all ranks hear of it, in rank 1's words. */
+  /* A part cannot be put into place: all ranks get the failure, with rank 1's text. */
   char *partial = sl_checkpoint_partial(folder, 5), blocked[4096];
   snprintf(blocked, sizeof blocked, "%s/part-00001.safetensors", partial);
   if (rank == 0) RANK_CHECK(mkdir(partial, 0777) == 0 && mkdir(blocked, 0777) == 0);
@@ -340,7 +339,7 @@ static void ranks_fail(const char *folder) {
   RANK_CHECK(sl_checkpoint_writer_create(&options, &w) == SL_EIO && strstr(sl_error(), "rank 0: cannot make"));
 }
 
-/* One writer and one checkpoint, whatever fails; its status must be the same on all ranks. */
+/* Makes a writer and a checkpoint while something fails; the status must be the same on all ranks. */
 static sl_status try_checkpoint(const char *folder, int send, int64_t step) {
   int rank, ranks, codes[2];
   sl_checkpoint_piece mine[2];
@@ -364,7 +363,8 @@ static sl_status try_checkpoint(const char *folder, int send, int64_t step) {
   return status;
 }
 
-/* Memory runs out on each rank in turn, at each of its allocations. A rank that left the others waiting would hang. */
+/* Memory runs out on each rank in turn, at each of its allocations. If a rank left the others waiting, the test would
+ * hang. */
 static void ranks_without_memory(const char *folder, int send) {
   int rank, ranks, failed = 0, tried = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank), MPI_Comm_size(MPI_COMM_WORLD, &ranks);
@@ -397,7 +397,7 @@ static int run_ranks(const char *folder) {
   return 0;
 }
 
-/* What three ranks wrote, one process reads, and writes the same again. */
+/* One process reads what three ranks wrote, and writes the same checkpoint. */
 static void three_ranks(void **state) {
   ranks_run(3, *state);
   char folder[4096];

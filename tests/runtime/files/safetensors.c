@@ -1,4 +1,5 @@
-/* runtime/files/safetensors.c: what is written comes back, byte for byte the format's; what is malformed is named. */
+/* runtime/files/safetensors.c: files have exactly the format's bytes and read back equal; errors name the malformed
+ * part. */
 #include "runtime/files/safetensors.h"
 
 #include <signal.h>
@@ -149,8 +150,8 @@ static void malformed_headers_are_named(void **state) {
        "tensor a ends at data offset 4 but the data, from file offset 62, have 3"},
       {"{\"a\":" T("F32", "[1]", "[0,8]") "}", 8, SL_EFORMAT,
        "tensor a at data offset 0 has 8 bytes where F32 of shape [1] takes 4"},
-      {"{\"a\":" T("F32", "[1]", "[0,4]") "}", 5, SL_EFORMAT, "1 bytes behind the last tensor, from data offset 4"},
-      {"{}", 1, SL_EFORMAT, "1 bytes behind the last tensor, from data offset 0"},
+      {"{\"a\":" T("F32", "[1]", "[0,4]") "}", 5, SL_EFORMAT, "1 bytes after the last tensor, from data offset 4"},
+      {"{}", 1, SL_EFORMAT, "1 bytes after the last tensor, from data offset 0"},
       {"{\"a\":" T("F32", "[1]", "[0,4]") ",\"b\":" T("F32", "[1]", "[2,6]") "}", 6, SL_EFORMAT,
        "tensor b at data offset 2 overlaps tensor a, which ends at 4"},
       {"{\"a\":" T("F32", "[1]", "[0,4]") ",\"b\":" T("F32", "[1]", "[5,9]") "}", 9, SL_EFORMAT,

@@ -1,5 +1,5 @@
-/* runtime/files/weights.c: one file or several give the same tensors; half floats are widened exactly; an index that
- * lies is named. */
+/* runtime/files/weights.c: one file or several give the same tensors; half floats are widened exactly; a wrong index is
+ * refused by name. */
 #include "runtime/files/weights.h"
 
 #include <math.h>
@@ -113,7 +113,7 @@ static void indexes_that_lie(void **state) {
   }
 }
 
-/* An index of 300,000 tensors in 100 files: finding each must not take time in proportion to all. */
+/* An index of 300,000 tensors in 100 files: the time to find one must not grow with their number. */
 static void many_tensors(void **state) {
   enum { TENSORS = 300000, FILES = 100, EACH = TENSORS / FILES };
   static char name[TENSORS][8];

@@ -1,6 +1,6 @@
-/* runtime/text/tokenizer.c and the files under it: ids as Hugging Face's tokenizers gave them
- * (tests/figures/peers/tokenizers_compare.py records them), every byte back, cuts that change nothing, what is learnt,
- * and files that are wrong. */
+/* runtime/text/tokenizer.c and the files under it: ids equal those of Hugging Face's tokenizers (recorded by
+ * tests/figures/peers/tokenizers_compare.py), decoding restores every byte, cuts change nothing, learning, and wrong
+ * files. */
 #include "runtime/text/tokenizer.h"
 
 #include <stdio.h>
@@ -31,7 +31,7 @@ static void assert_encodes(sl_tokenizer *t, const char *text, size_t bytes, cons
   free(tokens);
 }
 
-/* The ids, the text back, and both again from the file that is written. */
+/* Checks the ids and the decoded text, and both again after saving and opening. */
 static void as_recorded(void **state) {
   json_t *cases, *one;
   size_t i;
@@ -135,7 +135,7 @@ static void every_byte_comes_back(void **state) {
   enum { N = 100000 };
   static char text[N];
   const char *copy = scratch_path(*state, "tokenizer.json");
-  for (int k = 0; k < 3; k++) { /* BPE; bytes; the BPE that bytes are saved as */
+  for (int k = 0; k < 3; k++) { /* BPE; bytes; bytes after saving as a BPE */
     sl_tokenizer *t;
     int32_t *tokens;
     char *back;
@@ -155,7 +155,7 @@ static void every_byte_comes_back(void **state) {
   }
 }
 
-/* Whatever the parts, cut where allowed, the tokens are those of the whole. */
+/* Parts that are cut at allowed places give the tokens of the whole. */
 static void cuts_change_nothing(void **state) {
   enum { N = 20000, PART = 61 };
   static char text[N];
@@ -185,7 +185,7 @@ static void cuts_change_nothing(void **state) {
   }
 }
 
-/* A word of a million letters or spaces is not a million squared. */
+/* The time for a word of a million letters or spaces is not quadratic. */
 static void long_words(void **state) {
   enum { N = 1000000 };
   char *text = malloc(N), *back;
@@ -226,7 +226,7 @@ static void learnt_merges(void **state) {
   assert_ok(sl_bpe_trainer_create(&r));
   /* abab: ab 4 times; then abab and xab twice each, of which the pair (x, ab) has the other ids. */
   assert_ok(sl_bpe_trainer_add(r, "abab<|endoftext|>abab", 21));
-  assert_fails(SL_EINVAL, "257 is the least", sl_bpe_trainer_finish(r, 256, &t));
+  assert_fails(SL_EINVAL, "need 257", sl_bpe_trainer_finish(r, 256, &t));
   assert_ok(sl_bpe_trainer_finish(r, 1000, &t));
   assert_int_equal(sl_tokenizer_vocabulary(t), 259); /* ab, abab, the end: no other pair occurs twice */
   assert_int_equal(sl_tokenizer_special(t, SL_SPECIAL_END), 258);
@@ -246,8 +246,8 @@ static void learnt_merges(void **state) {
   }
 }
 
-/* The counts kept up to date are those of counting anew: every merge is the most frequent pair of the text as it then
- * stands, and of equals the smaller. */
+/* Incremental counts equal a new count: each merge is the most frequent pair of the merged text, the smaller among
+ * equals. */
 static void most_frequent_first(void **state) {
   enum { N = 3000, SIZE = 330 };
   static char text[N];
@@ -326,7 +326,7 @@ static void wrong_json(void **state) {
       {BPE("[]", "[]"), SL_EFORMAT, "model.vocab must be an object"},
       {BPE("{}", "[]"), SL_EFORMAT, "has no tokens"},
       {BPE("{\"a\":0.5}", "[]"), SL_EFORMAT, "model.vocab: the id of token 'a'"},
-      {BPE("{\"a\":0,\"b\":2}", "[]"), SL_EFORMAT, "no token has id 1, and 'b' has 2"},
+      {BPE("{\"a\":0,\"b\":2}", "[]"), SL_EFORMAT, "no token has id 1, but 'b' has 2"},
       {BPE("{\"a\":-1}", "[]"), SL_EFORMAT, "no token has id 0"},
       {BPE("{\"a\":0,\"b\":0}", "[]"), SL_EFORMAT, "both have id 0"},
       {BPE("{\"a\":0,\"a\":1}", "[]"), SL_EFORMAT, "duplicate object key"},
@@ -340,7 +340,7 @@ static void wrong_json(void **state) {
        SL_EUNSUPPORTED, "normalizer is NFC"},
       {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[]}}", SL_EUNSUPPORTED, "pre_tokenizer is none"},
       {"{\"added_tokens\":[{\"id\":3,\"content\":\"a\"}],\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0}}}", SL_EFORMAT,
-       "added_tokens[0] 'a' has id 3, and 0"},
+       "added_tokens[0] 'a' has id 3, but 0"},
       {"{\"added_tokens\":[{\"id\":3}],\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0}}}", SL_EFORMAT,
        "added_tokens[0] lacks"},
       {"{\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"},\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":0},"
@@ -354,8 +354,8 @@ static void wrong_json(void **state) {
 static void wrong_text(void **state) {
   sl_tokenizer *t;
   wrong(state, "vocab.txt", "", SL_EFORMAT, "has no [UNK]");
-  wrong(state, "vocab.txt", "[UNK]\na\na\n", SL_EFORMAT, "line 3: token 'a' stands already in line 2");
-  wrong(state, "vocab.txt", "[UNK]\n\na\n", SL_EFORMAT, "line 2: is empty");
+  wrong(state, "vocab.txt", "[UNK]\na\na\n", SL_EFORMAT, "line 3: token 'a' is already in line 2");
+  wrong(state, "vocab.txt", "[UNK]\n\na\n", SL_EFORMAT, "line 2: the line is empty");
   const char *vocab = "{\"a\":0,\"b\":1,\"ab\":2}";
   scratch_write(scratch_path(*state, "vocab.json"), vocab, strlen(vocab));
   assert_int_equal(remove(scratch_path(*state, "vocab.txt")), 0);
@@ -364,7 +364,7 @@ static void wrong_text(void **state) {
   scratch_write(scratch_path(*state, "merges.txt"), merges, strlen(merges));
   assert_fails(SL_EFORMAT, "merges.txt, line 3: 'c' is not in the vocabulary", sl_tokenizer_open(*state, &t));
   assert_fails(SL_ENOTFOUND, "no tokenizer at", sl_tokenizer_open(scratch_path(*state, "none"), &t));
-  /* Bytes that such a small vocabulary lacks. */
+  /* Bytes that the small vocabulary lacks. */
   scratch_write(scratch_path(*state, "merges.txt"), "a b\n", 4);
   int32_t *tokens;
   size_t n;
@@ -373,7 +373,7 @@ static void wrong_text(void **state) {
   assert_int_equal(n, 1);
   assert_int_equal(tokens[0], 2);
   free(tokens);
-  assert_fails(SL_EINVAL, "byte 0x63 is no token", sl_tokenizer_encode(t, "abc", 3, &tokens, &n));
+  assert_fails(SL_EINVAL, "byte 0x63 is not a token", sl_tokenizer_encode(t, "abc", 3, &tokens, &n));
   sl_tokenizer_close(t);
 }
 

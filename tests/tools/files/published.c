@@ -21,10 +21,10 @@ enum { BATCH = 4, STEPS = 10, MOST = 1 << 16 };
 
 /* The networks, each with faults of its own. */
 typedef struct published {
-  const char *name, *library, *sizes; /* sizes: those that the file does not tell, as --size has them */
-  int64_t length, height, width;      /* of the data; 0: what config.json or the tensors tell */
+  const char *name, *library, *sizes; /* sizes: those that the file lacks, in the form of --size */
+  int64_t length, height, width;      /* of the data; 0: from config.json or the tensors */
   const char *square;                 /* a tensor [n, n] or [n, 3, 3, n] */
-  const char *wrong[4];               /* sizes that make another network, whose tensors have the same shapes */
+  const char *wrong[4];               /* sizes of another network whose tensors have the same shapes */
   const char *misfit[4][2];           /* sizes that change shapes, and a tensor that then does not fit */
 } published;
 static const published cases[] = {
@@ -54,7 +54,7 @@ static const published cases[] = {
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
-/* What is wrong with a network before it is compared. */
+/* A fault that is put into a network before the comparison. */
 typedef struct fault {
   const char *sizes; /* other sizes; NULL: the published ones */
   int sides;         /* 1: height and width are exchanged */
@@ -72,7 +72,7 @@ static char *path_of(const char *name, const char *rest, char *text, size_t n) {
   return text;
 }
 
-/* An array of the recorded file, aligned, to be freed. */
+/* Copies an array of the recorded file, aligned; the caller frees it. */
 static void *recorded(const sl_weights *w, const char *name, int64_t *n) {
   const int i = sl_weights_find(w, name);
   if (i < 0) fail_msg("%s lacks %s", sl_weights_path(w), name);
@@ -129,7 +129,7 @@ typedef struct opened {
   sl_store *store;
 } opened;
 
-/* Opens a case with a fault; what does not fit is told in *fit. */
+/* Opens a case with a fault; *fit lists the misfits. */
 static void open_case(const published *c, const fault *f, opened *o, sl_fit *fit) {
   char path[4096];
   *o = (opened){0};
@@ -143,7 +143,7 @@ static void open_case(const published *c, const fault *f, opened *o, sl_fit *fit
   o->model = *o->sized;
   o->family = *o->model.family;
   o->model.family = &o->family;
-  /* PyTorch's targets are recorded; ours would depend on which tokens are masked. */
+  /* PyTorch's targets are recorded, because Starling's would depend on the choice of masked tokens. */
   if (o->family.data == &sl_data_masked_tokens) o->family.data = &sl_data_tokens;
   o->data = facts->data;
   if (c->length) o->data.length = c->length;
@@ -171,7 +171,7 @@ static void close_case(opened *o) {
   free(o->sized);
 }
 
-/* What a comparison found: the first value beyond its bound; and the largest difference, in bounds. */
+/* The result of a comparison: the first value beyond its bound, and the largest difference relative to the bound. */
 typedef struct found {
   char text[256];
   double logits, gradients, losses;
@@ -211,7 +211,7 @@ static double fixed(uint32_t i) {
   return (double)((h ^ h >> 16) >> 8) * 0x1p-23 - 1;
 }
 
-/* The gradients are the first momenta; they get published names and layouts as if they were the weights. */
+/* The gradients are the first momenta; they get published names and layouts like weights. */
 static void compare_gradients(const opened *o, found *found) {
   sl_store *gradients;
   sl_published p;
@@ -286,7 +286,7 @@ static void *shortened(const int32_t *windows, int64_t length) {
   return tokens;
 }
 
-/* Compares a case that fits, or has a fault that leaves shapes as they are. */
+/* Compares a case without a fault, or with a fault that does not change shapes. */
 static void compare(const published *c, const fault *f, found *found) {
   opened o;
   sl_fit fit;
@@ -323,7 +323,7 @@ static void as_recorded(void **state) {
   }
 }
 
-/* The comparison that is the first to see a fault. */
+/* The first comparison that detects a fault. */
 static void must_differ(const published *c, fault f, const char *where, const char *what) {
   found found;
   compare(c, &f, &found);
@@ -404,7 +404,7 @@ static void written_bit_for_bit(void **state) {
   }
 }
 
-/* A copy of a recorded folder whose config.json has another line. */
+/* Copies a recorded folder with one line of config.json changed. */
 static const char *with_config(const char *folder, const char *name, const char *from, const char *to) {
   static const char *const files[] = {"model.safetensors", "config.json"};
   const char *copy = scratch_path(folder, name);
@@ -428,13 +428,14 @@ static void contradictions_name_key_and_file(void **state) {
   static const struct {
     const char *name, *from, *to, *words;
   } lies[] = {
-      {"gpt2", "\"n_layer\": 1", "\"n_layer\": 2", "n_layer is 2, but by the tensors 1"},
-      {"gpt2", "\"n_positions\": 37", "\"n_positions\": 36", "n_positions is 36, but by the tensors 37"},
+      {"gpt2", "\"n_layer\": 1", "\"n_layer\": 2", "n_layer is 2, but in the tensors it is 1"},
+      {"gpt2", "\"n_positions\": 37", "\"n_positions\": 36", "n_positions is 36, but in the tensors it is 37"},
       {"gpt2", "\"n_head\": 3", "\"n_head\": 5", "size width=72 of gpt2 is not a multiple of heads=5"},
-      {"bert", "\"intermediate_size\": 50", "\"intermediate_size\": 51", "intermediate_size is 51, but by the tensors"},
-      {"vit", "\"patch_size\": 4", "\"patch_size\": 5", "patch_size is 5, but by the tensors 4"},
-      {"deit", "\"hidden_size\": 20", "\"hidden_size\": 25", "hidden_size is 25, but by the tensors 20"},
-      {"resnet", "\"embedding_size\": 6", "\"embedding_size\": 8", "embedding_size is 8, but by the tensors 6"},
+      {"bert", "\"intermediate_size\": 50", "\"intermediate_size\": 51",
+       "intermediate_size is 51, but in the tensors it is"},
+      {"vit", "\"patch_size\": 4", "\"patch_size\": 5", "patch_size is 5, but in the tensors it is 4"},
+      {"deit", "\"hidden_size\": 20", "\"hidden_size\": 25", "hidden_size is 25, but in the tensors it is 20"},
+      {"resnet", "\"embedding_size\": 6", "\"embedding_size\": 8", "embedding_size is 8, but in the tensors it is 6"},
   };
   sl__model_file *file;
   for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
