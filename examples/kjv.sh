@@ -5,7 +5,7 @@
 #   examples/kjv.sh --steps 200     the same, shorter
 # The text comes from Debian's packages bible-kjv and bible-kjv-text, which quickstart does not install:
 #   apt-get install bible-kjv bible-kjv-text
-# STARLING, TEXT and RUN name another program, text or place.
+# STARLING, TEXT and RUN name another program, text or run directory.
 set -eu
 top=$(cd "$(dirname "$0")/.." && pwd)
 starling=${STARLING:-$top/build/starling} text=${TEXT:-runs/kjv.txt} run=${RUN:-runs/kjv}
@@ -17,7 +17,7 @@ if [ ! -s "$text" ]; then
   mv "$text.part" "$text"
 fi
 
-# A tenth of the text, its end, is set aside for validation. A loss of 1.7 nats a byte is a perplexity of 5.5.
+# The last tenth of the text is for validation. A loss of 1.7 nats a byte is a perplexity of 5.5.
 "$starling" train gpt2-nano --data "$text" --out "$run" --steps 1000 --eval-every 250 --learning-rate 1e-3 --warmup 100 --rate-schedule cosine "$@"
 "$starling" eval "$run" --split validation
 "$starling" generate "$run" --prompt 'Ge1:1 In the beginning' --tokens 400 --temperature 0.8 --top-p 0.95

@@ -1,4 +1,4 @@
-/* Data of any kind: opened, or made up, and closed. */
+/* Opens data of any kind, or makes them up, and closes them. */
 #include "models/data_kind.h"
 
 #include <stdlib.h>
@@ -44,7 +44,7 @@ int sl_data_equal(const sl_data_kind *kind, const sl_model_data *a, const sl_mod
 
 /* ---- made up ---------------------------------------------------------------------------------------------------- */
 
-/* The pool exceeds the caches but stays small; it is read as if it were a set of SAMPLES. */
+/* The pool is larger than the caches but small; it is read as if it had SAMPLES samples. */
 enum { POOL = 4096, POOL_BYTES = 32 << 20, SAMPLES = 65536 };
 
 typedef struct sl__pool {
@@ -54,7 +54,7 @@ typedef struct sl__pool {
   _Alignas(16) uint8_t samples[]; /* [n, bytes] */
 } sl__pool;
 
-static uint64_t xorshift(uint64_t *x) { /* Marsaglia 2003: any noise does */
+static uint64_t xorshift(uint64_t *x) { /* Marsaglia 2003: any noise will do */
   *x ^= *x << 13, *x ^= *x >> 7, *x ^= *x << 17;
   return *x;
 }

@@ -78,7 +78,7 @@ char *sl_model_sizes_text(const sl_model *model, char *text, size_t n);
 int64_t sl_model_length(const sl_model *model);
 int64_t sl_model_vocabulary(const sl_model *model);
 
-/* ---- networks of any size, for models that the list lacks -------------------------------------------------------- */
+/* ---- networks of any size, for models that the list lacks ------------------------------------------------------- */
 
 /* activation: the perceptrons' sl_activation; SL_ACTIVATION_NONE: the family's usual one. hidden: the perceptrons'
  * inner features; 0: 4 times width. eps: the layernorms'; 0: the family's usual one. width: a multiple of heads.

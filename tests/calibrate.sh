@@ -21,28 +21,28 @@ lacking() { # are some not?
   [ "$code" = 0 ] && [ "$(field calibrated out)" -lt "$(field kinds out)" ]
 }
 # shellcheck disable=SC2086 # $small is several words, here and below
-check 'at first nothing is calibrated' uncovered mlp $small
-expect 'a table' 0 '^linear +CPU +[0-9]+ +[0-9]+ +[0-9]+ +[0-9.]+ +[0-9.]+ %  \[16, 784\] \[[0-9]+, 784\] \[[0-9]+\] -> \[16, [0-9]+\]$' calibrate mlp $small
-check 'tasks that add are kinds of their own' grep -qE '^linear_dw .*, adds$' out
-check 'all are stored' grep -qE '^([0-9]+) of \1 have 10 samples or more, and are stored for machine [^ /]+ in /' out
-check 'StarPU reads them' covered mlp $small
-check 'other sizes are not calibrated by that' lacking mlp --batch 48 --shards 2 --workers 1
-expect 'as JSON, of another machine' 0 '"lacking": 0' calibrate mlp $small --machine lab --samples 15 --json
-check_json 'that is JSON' out
+check 'before calibrating, no kind of task is calibrated' uncovered mlp $small
+expect 'calibrate prints a table' 0 '^linear +CPU +[0-9]+ +[0-9]+ +[0-9]+ +[0-9.]+ +[0-9.]+ %  \[16, 784\] \[[0-9]+, 784\] \[[0-9]+\] -> \[16, [0-9]+\]$' calibrate mlp $small
+check 'tasks that accumulate are kinds of their own' grep -qE '^linear_dw .*, adds$' out
+check 'all kinds are stored' grep -qE '^([0-9]+) of \1 have 10 samples or more, and are stored for machine [^ /]+ in /' out
+check 'StarPU reads the stored models' covered mlp $small
+check 'tasks of other sizes are not calibrated' lacking mlp --batch 48 --shards 2 --workers 1
+expect 'calibrate --json for another machine name' 0 '"lacking": 0' calibrate mlp $small --machine lab --samples 15 --json
+check_json 'calibrate --json is JSON' out
 check 'each kind has 15 samples' all samples 15
-check 'and a median' all median_s 1e-9
-check 'the machine' test "$(field machine out)" = lab
-check 'files of that machine' test -s "$(find "$(field folder out)" -name starling_linear.lab)"
-check 'StarPU reads them for that machine' covered mlp $small --machine lab
-check 'and for no other' uncovered mlp $small --machine shed
-expect 'too few steps' 3 'kinds of tasks lack samples after 4 steps: [a-z_]+ .* has [0-9] of 10' calibrate mlp $small --machine hut --most-steps 4
-check 'what lacks samples is not stored' lacking mlp $small --machine hut
+check 'each kind has a median' all median_s 1e-9
+check 'the JSON names the machine' test "$(field machine out)" = lab
+check 'that machine has files of models' test -s "$(find "$(field folder out)" -name starling_linear.lab)"
+check 'StarPU reads the models for that machine' covered mlp $small --machine lab
+check 'StarPU reads them for no other machine' uncovered mlp $small --machine shed
+expect 'too few steps fail' 3 'kinds of tasks lack samples after 4 steps: [a-z_]+ .* has [0-9] of 10' calibrate mlp $small --machine hut --most-steps 4
+check 'kinds that lack samples are not stored' lacking mlp $small --machine hut
 "$starling" calibrate mlp $small --machine shed --json 2>err | head -n 1 >out
-check 'they are stored whatever becomes of the output' covered mlp $small --machine shed
-expect 'a machine has a name for files' 2 "'a/b' cannot name a machine" calibrate mlp --machine a/b
+check 'models are stored even if the output cannot be written' covered mlp $small --machine shed
+expect 'a machine name must suit file names' 2 "'a/b' cannot name a machine" calibrate mlp --machine a/b
 expect 'an unknown model' 2 "mlq.*did you mean 'mlp'" calibrate mlq
 if [ -x "$MPIEXEC" ]; then
   $limit "$MPIEXEC" -n 2 "$starling" calibrate mlp $small >out 2>err
-  check 'on one rank' grep -q 'calibrate was started on 2 ranks and computes on one' err
-else skip 'on one rank: no MPI launcher'; fi
+  check 'calibrate refuses two ranks' grep -q 'calibrate was started on 2 ranks and computes on one' err
+else skip 'calibrate refuses two ranks: no MPI launcher'; fi
 finish

@@ -8,27 +8,27 @@ steps_of() { find "$1/checkpoints" -name 'step-*' | sed 's/.*step-0*//' | sort -
 losses() { sed -n 's/.*"step":\([0-9]*\),.*"loss":\([^,]*\),"accuracy":\([^,}]*\).*/\1 \2 \3/p' "$1/metrics.jsonl"; }
 
 # shellcheck disable=SC2086 # $small is several words, here and below
-expect 'every 7 steps' 0 '^test' train mlp $small --steps 40 --eval-every 15 --log-every 5 --checkpoint-every 7 --keep 4 --out a
-check 'and the last; the newest 4 are kept' test "$(steps_of a)" = '21 28 35 40 '
-expect 'none but the last' 0 '^test' train mlp $small --steps 12 --eval-every 5 --checkpoint-every 0 --out last
-check 'there is one' test "$(steps_of last)" = '12 '
-expect 'by the clock' 0 '^test' train mlp $small --steps 5 --eval-every 5 --checkpoint-every 0 --checkpoint-minutes 1e-9 --out clock
-check 'each step had one' test "$(steps_of clock)" = '3 4 5 '
-expect 'nothing is kept: refused' 2 'keep: 0 is out of range' train mlp $small --steps 5 --keep 0 --out none
-check 'metrics say what they took' grep -qE '"checkpoint_s":[0-9]' a/metrics.jsonl
+expect 'a checkpoint every 7 steps' 0 '^test' train mlp $small --steps 40 --eval-every 15 --log-every 5 --checkpoint-every 7 --keep 4 --out a
+check 'the last step has one too, and the newest 4 are kept' test "$(steps_of a)" = '21 28 35 40 '
+expect '--checkpoint-every 0: only the last step' 0 '^test' train mlp $small --steps 12 --eval-every 5 --checkpoint-every 0 --out last
+check 'there is one checkpoint' test "$(steps_of last)" = '12 '
+expect '--checkpoint-minutes' 0 '^test' train mlp $small --steps 5 --eval-every 5 --checkpoint-every 0 --checkpoint-minutes 1e-9 --out clock
+check 'each step had a checkpoint' test "$(steps_of clock)" = '3 4 5 '
+expect '--keep 0 is refused' 2 'keep: 0 is out of range' train mlp $small --steps 5 --keep 0 --out none
+check 'metrics have the seconds for checkpoints' grep -qE '"checkpoint_s":[0-9]' a/metrics.jsonl
 check_json 'the manifest is JSON' a/checkpoints/step-00000040/checkpoint.json
-check 'it has the configuration' grep -q 'learning-rate: 0.0001' a/checkpoints/step-00000040/checkpoint.json
+check 'the manifest has the configuration' grep -q 'learning-rate: 0.0001' a/checkpoints/step-00000040/checkpoint.json
 if command -v xxhsum >/dev/null && xxhsum -H3 /dev/null >out 2>&1; then
-  check 'and checksums as xxhsum gives them' grep -q "$(xxhsum -H3 a/checkpoints/step-00000040/part-00000.safetensors | sed 's/^XXH3_//' | cut -d' ' -f1)" a/checkpoints/step-00000040/checkpoint.json
-else skip 'and checksums as xxhsum gives them: no xxhsum'; fi
+  check 'its checksums are those of xxhsum' grep -q "$(xxhsum -H3 a/checkpoints/step-00000040/part-00000.safetensors | sed 's/^XXH3_//' | cut -d' ' -f1)" a/checkpoints/step-00000040/checkpoint.json
+else skip 'its checksums are those of xxhsum: no xxhsum'; fi
 
 # Commands that read a model file also read a checkpoint.
-expect 'eval' 0 'mlp after step 40' eval a/checkpoints/step-00000040
-expect 'eval of an older one' 0 'mlp after step 28' eval a/checkpoints/step-00000028
-expect 'predict' 0 '\[59\]' predict a/checkpoints/step-00000040 data/t10k-images-idx3-ubyte
-expect 'convert' 0 'mlp: ' convert a/checkpoints/step-00000040 --to starling --out converted.safetensors
-expect 'what was converted is a model' 0 'mlp after step 40' eval converted.safetensors --data data
-expect 'to begin with one' 0 '^test' train mlp $small --steps 1 --init a/checkpoints/step-00000040 --out begun
+expect 'eval of the newest checkpoint' 0 'mlp after step 40' eval a/checkpoints/step-00000040
+expect 'eval of an older checkpoint' 0 'mlp after step 28' eval a/checkpoints/step-00000028
+expect 'predict with a checkpoint' 0 '\[59\]' predict a/checkpoints/step-00000040 data/t10k-images-idx3-ubyte
+expect 'convert of a checkpoint' 0 'mlp: ' convert a/checkpoints/step-00000040 --to starling --out converted.safetensors
+expect 'the converted file is a model' 0 'mlp after step 40' eval converted.safetensors --data data
+expect '--init from a checkpoint' 0 '^test' train mlp $small --steps 1 --init a/checkpoints/step-00000040 --out begun
 
 # Damage. Each time the run resumes from the checkpoint before, and ends with the bytes of the undisturbed run.
 damaged() { # name, the warning's pattern, command that spoils the copy in spoilt/, the step that is used then
@@ -52,20 +52,20 @@ damaged 'a missing part' 'step-00000035/part-00000.safetensors: No such file' 'r
 damaged 'no manifest' 'step-00000035 has no checkpoint.json' 'rm $spoilt/checkpoint.json' 28
 damaged 'of a later format' 'of format starling-checkpoint-9; this version reads' "sed -i 's/starling-checkpoint-1/starling-checkpoint-9/' \$spoilt/checkpoint.json" 28
 make_set large 40 0 28 3
-expect 'a run of another model' 0 '^step 1' train lenet --data large --batch 8 --workers 1 --steps 1 --out foreign
+expect 'a checkpoint of another model is refused' 0 '^step 1' train lenet --data large --batch 8 --workers 1 --steps 1 --out foreign
 damaged 'of another model' '(is .* here and .* in|another than) .*step-00000035' 'rm -r $spoilt && cp -r foreign/checkpoints/step-00000001 $spoilt' 28
 damaged 'of another plan' 'seed is 1 here and 2 in .*step-00000035' '"$starling" train mlp $small --seed 2 --steps 1 --quiet --out seed >out && rm -r $spoilt && cp -r seed/checkpoints/step-00000001 $spoilt' 28
 
 rm -rf run && cp -r a run
 for step in 21 28 35 40; do flip "run/checkpoints/step-000000$step/part-00000.safetensors" 5000; done
-expect 'no whole one' 1 'step-00000040/part-00000.safetensors changed since it was written.*; nor can a checkpoint before it be used: --force' train --resume --out run --steps 50
-check 'nothing is lost' test "$(steps_of run)" = '21 28 35 40 '
+expect 'a run without a whole checkpoint is refused' 1 'step-00000040/part-00000.safetensors changed since it was written.*; nor can a checkpoint before it be used: --force' train --resume --out run --steps 50
+check 'the refusal changes no file' test "$(steps_of run)" = '21 28 35 40 '
 rm -rf run && cp -r a run && mkdir run/checkpoints/.step-00000099.partial && touch run/checkpoints/.step-00000099.partial/part-00000.safetensors
-expect 'what a killed writer left' 0 'resumed after step 40' train --resume --out run --steps 41
-check 'is removed' absent run/checkpoints/.step-00000099.partial
+expect 'leftovers of a killed writer' 0 'resumed after step 40' train --resume --out run --steps 41
+check 'leftovers are removed' absent run/checkpoints/.step-00000099.partial
 mkdir older && touch older/.starling-run older/state.safetensors && cp a/config.yaml older
 expect 'a run of an earlier version' 1 'older/state.safetensors is the state of a run of an earlier version' train --resume --out older
-expect 'begun afresh' 0 '^test' train mlp $small --steps 1 --out run --force
+expect '--force starts it afresh' 0 '^test' train mlp $small --steps 1 --out run --force
 check 'only new checkpoints are left' test "$(ls run/checkpoints)" = step-00000001
 
 # --resume refuses options that would change the training, and names them; it accepts the others.
@@ -74,11 +74,11 @@ for option in 'learning-rate 2e-4' 'decay 0.5' 'clip 1' 'smoothing 0.2' 'batchno
   expect "--$option is refused" 1 "--${option% *} is ${option#* } here and .* in a/checkpoints/step-00000040|--${option% *} is [0-9.e-]* here" train --resume --out a --steps 50 --${option% *} ${option#* }
 done
 expect '--seed is refused' 1 'seed is 3 here and 1 in' train --resume --out a --steps 50 --seed 3
-expect 'a falling schedule' 0 '^test' train mlp $small --steps 12 --rate-schedule cosine --checkpoint-every 5 --out cosine
+expect 'a run with a falling schedule' 0 '^test' train mlp $small --steps 12 --rate-schedule cosine --checkpoint-every 5 --out cosine
 rm -r cosine/checkpoints/step-00000012
-expect 'of another length is refused' 1 'cosine schedule is of 14 steps here \(--steps, --epochs\) and of 12 in' train --resume --out cosine --steps 14
-expect 'and goes on as it was' 0 'resumed after step 10' train --resume --out cosine --checkpoint-every 4 --keep 9 --log-every 2
-check 'with other checkpoints' test "$(steps_of cosine)" = '5 10 12 '
+expect 'another length of a falling schedule is refused' 1 'cosine schedule is of 14 steps here \(--steps, --epochs\) and of 12 in' train --resume --out cosine --steps 14
+expect 'without the option it resumes' 0 'resumed after step 10' train --resume --out cosine --checkpoint-every 4 --keep 9 --log-every 2
+check 'another --checkpoint-every is accepted' test "$(steps_of cosine)" = '5 10 12 '
 
 # Signals.
 for signal in USR1 TERM; do
@@ -94,11 +94,11 @@ for signal in USR1 TERM; do
   check "SIG$signal: it is there" test "$(steps_of s)" = "$step "
 done
 rm -rf r && cp -r s r
-expect 'on from there' 0 "resumed after step $step\$" train --resume --out s --steps $((step + 9))
-expect 'the same in one go' 0 '^test' train mlp $small --steps $((step + 9)) --eval-every 1000000 --log-every 7 --out one
-check 'the same state' same_state s one
+expect 'a stopped run resumes' 0 "resumed after step $step\$" train --resume --out s --steps $((step + 9))
+expect 'the same run without a stop' 0 '^test' train mlp $small --steps $((step + 9)) --eval-every 1000000 --log-every 7 --out one
+check 'both have the same state' same_state s one
 losses s >s.losses && losses one >one.losses
-check 'the same losses, though it stopped between two lines' cmp s.losses one.losses
+check 'both have the same losses, though the stop came between two lines' cmp s.losses one.losses
 
 # A signal to one of two ranks stops both at one step; one rank goes on from there.
 if [ -x "${MPIEXEC-}" ]; then
@@ -116,13 +116,13 @@ if [ -x "${MPIEXEC-}" ]; then
   wait $process || code=$?
   check 'two ranks stop together' test $code = 75
   step=$(sed -n 's/^stopped by a signal after step \([0-9]*\).*/\1/p' out)
-  check 'with a part of each' test -s "$(newest s)/part-00001.safetensors"
-  expect 'one rank goes on' 0 "resumed after step $step\$" train --resume --out s --steps $((step + 9))
+  check 'each rank wrote a part' test -s "$(newest s)/part-00001.safetensors"
+  expect 'one rank resumes the run of two' 0 "resumed after step $step\$" train --resume --out s --steps $((step + 9))
   # shellcheck disable=SC2086
-  expect 'the same on one rank in one go' 0 '^test' train mlp $options --steps $((step + 9)) --out one
-  check 'the state of two ranks, then one' same_state s one
+  expect 'the same run on one rank without a stop' 0 '^test' train mlp $options --steps $((step + 9)) --out one
+  check 'both have the same state' same_state s one
 else
-  for what in 'two ranks stop together' 'with a part of each' 'one rank goes on' 'the same on one rank in one go' 'the state of two ranks, then one'; do
+  for what in 'two ranks stop together' 'each rank wrote a part' 'one rank resumes the run of two' 'the same run on one rank without a stop' 'both have the same state'; do
     skip "$what: no mpiexec"
   done
 fi
@@ -131,25 +131,25 @@ fi
 best="$small --eval-every 2 --checkpoint-every 4 --keep 20"
 model_is() { run eval "$1" && grep -q "(mlp after step $2)" out; } # run, step
 # shellcheck disable=SC2086
-expect 'a best model and its checkpoint' 0 '^test' train mlp $best --steps 4 --out k
+expect 'a run with a best model and its checkpoint' 0 '^test' train mlp $best --steps 4 --out k
 first=$(field best_step k/summary.json)
 cp k/model.safetensors first
-expect 'a better one' 0 '^test' train --resume --out k --steps 40
-check 'no kept model stays' test -z "$(find k -name 'model.safetensors.*')"
+expect 'a run that finds a better model' 0 '^test' train --resume --out k --steps 40
+check 'no superseded model stays' test -z "$(find k -name 'model.safetensors.*')"
 later=$(field best_step k/summary.json)
-check 'it is another' test "$later" -gt "$first"
+check 'the best model has changed' test "$later" -gt "$first"
 cp -r k gone
 for run in k gone; do
   for step in $(steps_of $run); do [ "$step" = 4 ] || rm -r "$(printf '%s/checkpoints/step-%08d' $run "$step")"; done
 done
 cp a/checkpoints/step-00000028/part-00000.safetensors k/model.safetensors.step-3 # of a checkpoint that is gone
 cp first "k/model.safetensors.step-$first"
-expect 'resumed before the better model' 0 '^test' train --resume --out k --steps 4
+expect 'resume from the checkpoint before the better model' 0 '^test' train --resume --out k --steps 4
 check 'the model is the one that the checkpoint names' cmp first k/model.safetensors
-check 'as the summary says' test "$(field best_step k/summary.json)" = "$first"
-check 'no kept model stays then' test -z "$(find k -name 'model.safetensors.*')"
-expect 'where it is gone, that is said' 0 'is not the best model that the checkpoint names, that of step' train --resume --out gone --steps 6
-check 'and the summary names the model that is there' model_is gone "$(field best_step gone/summary.json)"
+check 'the summary names its step' test "$(field best_step k/summary.json)" = "$first"
+check 'no superseded model stays after resuming' test -z "$(find k -name 'model.safetensors.*')"
+expect 'if the named model is gone, a warning says so' 0 'is not the best model that the checkpoint names, that of step' train --resume --out gone --steps 6
+check 'the summary then names the model that exists' model_is gone "$(field best_step gone/summary.json)"
 # shellcheck disable=SC2086
 "$starling" train mlp $small --eval-every 1 --checkpoint-every 20 --steps 100000 --out killed --quiet >out 2>err &
 job=$!
@@ -157,8 +157,8 @@ wait_until test -e killed/checkpoints/step-00000020/checkpoint.json
 wait_until sh -c 'tail -n 1 killed/metrics.jsonl | grep -qE "\"step\":(2[5-9]|[3-9][0-9]|[0-9]{3})"'
 kill -KILL $job
 wait $job 2>/dev/null
-expect 'killed after a checkpoint, it goes on' 0 'resumed after step' train --resume --out killed --steps 20
+expect 'a run killed after a checkpoint resumes' 0 'resumed after step' train --resume --out killed --steps 20
 named=$(field best_step killed/summary.json)
-check 'the best model of the checkpoint is there' model_is killed "$named"
+check 'the best model of the checkpoint exists' model_is killed "$named"
 
 finish

@@ -35,18 +35,18 @@ int main(void) {
 EOF
 # shellcheck disable=SC2046,SC2086 # words
 compile() { $(made_of CC) -std=gnu11 $flags "$work/a.c" -o "$work/a" $(pc --cflags --libs); }
-check 'a program compiles with every installed header and links' compile
-check 'it runs' "$work/a"
+check 'a program with every installed header compiles and links' compile
+check 'the program runs' "$work/a"
 sed 's/{2, {64, 784}}/{}/' "$work/a.c" >"$work/a.cc"
 if command -v c++ >/dev/null; then
   # shellcheck disable=SC2046 # words
   cxx() { c++ -std=c++17 -fsyntax-only "$work/a.cc" $(pc --cflags); }
-  check 'the headers are C++ too' cxx
+  check 'the headers compile as C++ too' cxx
 else
   number=$((number + 1))
   echo "ok $number # SKIP no C++ compiler"
 fi
-check 'the command is there' test -x "$work/bin/starling"
+check 'the command is installed' test -x "$work/bin/starling"
 
 sed -i "s,^prefix=.*,prefix=$work," "$work/lib/pkgconfig/starling.pc"
 # shellcheck disable=SC2317 # reached by name
@@ -56,4 +56,4 @@ lesson() {
   examples=$(pkg-config --variable=examples starling) &&
     env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -C "$examples/03-graph" CC="$(made_of CC)" CFLAGS="$flags" && test -x "$examples/03-graph/graph"
 }
-check 'a lesson that was installed builds' lesson
+check 'an installed lesson builds' lesson

@@ -6,45 +6,45 @@
 timelines=$(dirname "$starling")/tests/support/timelines
 
 make_set data 64 32 8 3
-expect 'a run' 0 '^test accuracy' train mlp --data data --batch 32 --steps 12 --eval-every 4 --log-every 2 --workers 1 --out a
-expect 'its report' 0 '^a/report\.html$' report a
-check 'the page is there' test -s a/report.html
-expect '--out' 0 '^elsewhere\.html$' report a --out elsewhere.html
-check 'the same page' cmp a/report.html elsewhere.html
+expect 'train a model' 0 '^test accuracy' train mlp --data data --batch 32 --steps 12 --eval-every 4 --log-every 2 --workers 1 --out a
+expect 'report of the run' 0 '^a/report\.html$' report a
+check 'the page exists' test -s a/report.html
+expect 'report --out' 0 '^elsewhere\.html$' report a --out elsewhere.html
+check 'it is the same page' cmp a/report.html elsewhere.html
 run report a --out elsewhere.html --quiet
-check '--quiet says nothing' test "$code" = 0 -a ! -s out
+check 'report --quiet prints nothing' test "$code" = 0 -a ! -s out
 expect 'a folder without a timeline' 1 "there is no timeline in data.* 'starling train MODEL --out DIR' and 'starling bench MODEL --out DIR' leave one" report data
 expect 'no such folder' 1 'cannot read nowhere' report nowhere
-expect 'a place that cannot be written' 1 'nowhere/page.html' report a --out nowhere/page.html
+expect 'a page that cannot be written' 1 'nowhere/page.html' report a --out nowhere/page.html
 cp -r a torn
 printf '{"step": 99, "los' >>torn/metrics.jsonl
-expect 'a last line of metrics that is torn is left out' 0 'torn/report.html' report torn
+expect 'a torn last line of metrics is ignored' 0 'torn/report.html' report torn
 printf '\n{"step": 100, "loss": 1}\n' >>torn/metrics.jsonl
-expect 'a torn line within is refused' 1 'torn/metrics.jsonl, line [0-9]+, is no JSON object' report torn
+expect 'a torn line in the middle of metrics is refused' 1 'torn/metrics.jsonl, line [0-9]+, is no JSON object' report torn
 cp a/report.html report.before
 expect 'train --force' 0 '^test accuracy' train mlp --data data --batch 32 --steps 1 --workers 1 --out a --force
-check 'takes the page of the earlier run away' absent a/report.html
+check '--force removes the page of the earlier run' absent a/report.html
 cp report.before a/report.html
 
 # The machine's peaks: measured once, known to later runs with as many workers.
 export STARPU_HOME="$work/home"
 mkdir home
-expect 'a run on a machine of which no peaks are known' 0 '^step time' bench mlp --batch 32 --steps 3 --workers 1 --no-measure --out unknown
-expect 'its report tells how they become known' 0 "starling bench MODEL' measures them" report unknown --json
-expect 'bench measures them' 0 '^memory +[0-9.]+ GB/s' bench mlp --batch 32 --steps 3 --workers 1 --out known
-expect 'bench that does not' 0 '^step time' bench mlp --batch 32 --steps 3 --workers 1 --no-measure --out later
-expect 'and a training' 0 '^test accuracy' train mlp --data data --batch 32 --steps 3 --workers 1 --out trained
+expect 'a run on a machine without known peaks' 0 '^step time' bench mlp --batch 32 --steps 3 --workers 1 --no-measure --out unknown
+expect 'the report says how to measure the peaks' 0 "starling bench MODEL' measures them" report unknown --json
+expect 'bench measures the peaks' 0 '^memory +[0-9.]+ GB/s' bench mlp --batch 32 --steps 3 --workers 1 --out known
+expect 'bench --no-measure' 0 '^step time' bench mlp --batch 32 --steps 3 --workers 1 --no-measure --out later
+expect 'train on the same machine' 0 '^test accuracy' train mlp --data data --batch 32 --steps 3 --workers 1 --out trained
 if command -v jq >/dev/null; then
   for run in known later trained; do "$starling" report $run --json | jq -c .roofline >$run.roofline; done
-  check 'they are known' sh -c 'jq -e ".peak_gflops > 0 and .peak_gigabytes_per_s > 0" known.roofline'
-  check 'and the same later' cmp known.roofline later.roofline
-  check 'in trainings too' sh -c 'for f in known trained; do jq "[.peak_gflops, .peak_gigabytes_per_s]" $f.roofline >$f.peaks; done; cmp known.peaks trained.peaks'
+  check 'bench --no-measure knows the peaks' sh -c 'jq -e ".peak_gflops > 0 and .peak_gigabytes_per_s > 0" known.roofline'
+  check 'later runs have the same peaks' cmp known.roofline later.roofline
+  check 'the training knows the peaks too' sh -c 'for f in known trained; do jq "[.peak_gflops, .peak_gigabytes_per_s]" $f.roofline >$f.peaks; done; cmp known.peaks trained.peaks'
   run report known --json --out known.json
-  check 'operations are held against the roof' sh -c 'jq -e ".roofline as \$r | .operations | all(
+  check 'the report compares operations with the roofline' sh -c 'jq -e ".roofline as \$r | .operations | all(
     ([.flops / \$r.peak_gflops, .bytes / \$r.peak_gigabytes_per_s] | max * 1e-9) as \$roof | (\$roof - .roof_seconds | fabs) <= 1e-6 * \$roof)" known.json'
-  check 'what is in use fits into what the plan sets aside, and is nothing at the end' sh -c 'jq -e ".timelines | length > 0 and all(
+  check 'the memory in use fits into the slots, and is 0 at the end' sh -c 'jq -e ".timelines | length > 0 and all(
     .memory | .slots_bytes >= (.bytes | max) and (.bytes | max) > 0.3 * .slots_bytes and .bytes[-1] == 0)" known.json'
-  check 'the answer too is held against the roof' grep -qE 'All kernels together came to [0-9]+ % of this machine.s roofline' known.json
+  check 'the answer mentions the roofline too' grep -qE 'All kernels together came to [0-9]+ % of this machine.s roofline' known.json
 else
   skip 'peaks: no jq'
 fi
@@ -52,28 +52,28 @@ fi
 # Names that end a script, open a tag or begin a comment.
 odd='odd</script><b>&"name'
 mkdir -p "$odd"
-check 'a run with such names' "$timelines" "$odd" 2000
+check 'a run with hostile names' "$timelines" "$odd" 2000
 run report "$odd"
-check 'its report' test "$code" = 0
+check 'the report of that run' test "$code" = 0
 page=$odd/report.html
-check 'the page has the scripts that were written, and no other' test "$(grep -c '<script' "$page")" = 2
-check 'and their ends' test "$(grep -c '</script' "$page")" = 2
+check 'the page has only its own scripts' test "$(grep -c '<script' "$page")" = 2
+check 'each script ends at its own end tag' test "$(grep -c '</script' "$page")" = 2
 # shellcheck disable=SC2016
-check 'nothing in it loads anything' sh -c '! grep -vE "^\\{\"format\"" "$1" | grep -qEi "https?:|src=|@import|(^|[^a-z])url\\(|href=\"[^\"d]|fetch\\(|XMLHttp|import\\("' - "$page"
-check 'it forbids all loading' grep -q "Content-Security-Policy\" content=\"default-src 'none'" "$page"
+check 'nothing in the page loads anything' sh -c '! grep -vE "^\\{\"format\"" "$1" | grep -qEi "https?:|src=|@import|(^|[^a-z])url\\(|href=\"[^\"d]|fetch\\(|XMLHttp|import\\("' - "$page"
+check 'the page forbids all loading' grep -q "Content-Security-Policy\" content=\"default-src 'none'" "$page"
 sed -n '/^{"format"/p' "$page" >embedded
-check 'its data are one line' test "$(wc -l <embedded)" = 1
-check 'without a <' sh -c '! grep -q "<" embedded'
-check_json 'which is JSON' embedded
-expect 'starling trace tells what of the exchange was hidden' 0 'exchange +0\.500 ms +of a step under way: 0\.000 hidden \(0\.0 %\), 0\.500 exposed' trace "$odd"
+check 'the data are one line' test "$(wc -l <embedded)" = 1
+check 'the data have no <' sh -c '! grep -q "<" embedded'
+check_json 'the data are JSON' embedded
+expect 'starling trace prints the hidden share of the exchange' 0 'exchange +0\.500 ms +of a step under way: 0\.000 hidden \(0\.0 %\), 0\.500 exposed' trace "$odd"
 run report "$odd" --json
 cp out printed
-check_json '--json is JSON' printed
-expect '--json --out' 0 '^data\.json$' report "$odd" --json --out data.json
+check_json 'report --json is JSON' printed
+expect 'report --json --out' 0 '^data\.json$' report "$odd" --json --out data.json
 if command -v jq >/dev/null; then
-  check 'the data in the page are those that --json prints' sh -c 'jq -S . embedded >x && jq -S . printed >y && jq -S . data.json >z && cmp x y && cmp y z'
-  check 'the name is as it was' test "$(jq -r .run embedded)" = "$odd"
-  check 'a layer is as it was' test "$(jq -r '.texts[.timelines[0].nodes.layer[0]]' embedded)" = "</script><script>document.title='taken'</script>"
+  check 'the data in the page are those of --json' sh -c 'jq -S . embedded >x && jq -S . printed >y && jq -S . data.json >z && cmp x y && cmp y z'
+  check 'the hostile name of the run is unchanged' test "$(jq -r .run embedded)" = "$odd"
+  check 'the hostile name of a layer is unchanged' test "$(jq -r '.texts[.timelines[0].nodes.layer[0]]' embedded)" = "</script><script>document.title='taken'</script>"
   run trace "$odd" --json
   check 'the totals are those of starling trace' sh -c 'jq -S .totals embedded >x && jq -S . out >y && cmp x y'
   # Columns against trace's sums, to 1%: kernels, each cause, tasks; of this run they are also known.
@@ -86,7 +86,7 @@ if command -v jq >/dev/null; then
         and ($l.records.node | length) == $t.tasks + $t.exchanges and near($t.kernel_percent; 100 * 100 * 250 / (250 * 110 + 600))
         and near($t.exchange.under_way_s; $t.steps * 500e-6) and near($t.exchange.exposed_s; $t.idle_percent.exchange / 100 * $t.window_s)
         and near($t.exchange.hidden_s + $t.exchange.exposed_s; $t.exchange.under_way_s)) | all' embedded >agree 2>err
-  check 'kernels and causes of its columns agree with them, to 1%' test "$(cat agree)" = true
+  check 'kernels and causes of the columns add up to the totals, to 1%' test "$(cat agree)" = true
 else
   for what in 'the data in the page' 'the name' 'a layer' 'the totals' 'columns'; do skip "$what: no jq"; done
 fi
@@ -95,22 +95,22 @@ fi
 if command -v python3 >/dev/null; then is_xml() { python3 -c 'import sys, xml.dom.minidom; [xml.dom.minidom.parse(f) for f in sys.argv[1:]]' "$@"; }
 elif command -v xmllint >/dev/null; then is_xml() { xmllint --noout "$@"; }
 else is_xml() { return 3; }; fi
-expect '--svg' 0 '^plots/loss\.svg$' report trained --out x.html --svg plots
-check 'all of a training on a known machine' test "$(cd plots && echo *)" = 'idle.svg loss.svg roofline.svg throughput.svg timeline.svg'
-expect 'of bench on an unknown one' 0 '^some/idle\.svg$' report unknown --out x.html --svg some
-check 'there are two' test "$(cd some && echo *)" = 'idle.svg timeline.svg'
+expect 'report --svg' 0 '^plots/loss\.svg$' report trained --out x.html --svg plots
+check 'all plots exist for a training on a machine with known peaks' test "$(cd plots && echo *)" = 'idle.svg loss.svg roofline.svg throughput.svg timeline.svg'
+expect 'report --svg of bench on a machine without known peaks' 0 '^some/idle\.svg$' report unknown --out x.html --svg some
+check 'only two plots exist then' test "$(cd some && echo *)" = 'idle.svg timeline.svg'
 run report "$odd" --out x.html --svg odd-plots --quiet
-check '--quiet says nothing of them' test "$code" = 0 -a ! -s out
+check 'report --svg --quiet prints nothing' test "$code" = 0 -a ! -s out
 is_xml plots/idle.svg 2>/dev/null
-if [ $? = 3 ]; then skip 'they are XML: neither python3 nor xmllint'; else check 'they are XML' is_xml plots/*.svg some/*.svg odd-plots/*.svg; fi
-check 'nothing in them loads or runs anything' sh -c '! grep -qiE "<script|<image|href|@import|url\\(|onerror" plots/*.svg odd-plots/*.svg'
+if [ $? = 3 ]; then skip 'the plots are XML'; else check 'they are XML' is_xml plots/*.svg some/*.svg odd-plots/*.svg; fi
+check 'nothing in the plots loads or runs anything' sh -c '! grep -qiE "<script|<image|href|@import|url\\(|onerror" plots/*.svg odd-plots/*.svg'
 if command -v jq >/dev/null; then
   run report trained --json
-  check 'a point for each operation that computes' test "$(grep -c '<circle' plots/roofline.svg)" = "$(jq '[.operations[] | select(.exchange == false and .flops > 0 and .bytes > 0)] | length' out)"
+  check 'the roofline has a point for each operation that computes' test "$(grep -c '<circle' plots/roofline.svg)" = "$(jq '[.operations[] | select(.exchange == false and .flops > 0 and .bytes > 0)] | length' out)"
 else
   skip 'points: no jq'
 fi
-expect 'a folder that cannot be made' 1 'cannot make the folder /proc/nowhere' report trained --out x.html --svg /proc/nowhere
+expect 'a folder for plots that cannot be made' 1 'cannot make the folder /proc/nowhere' report trained --out x.html --svg /proc/nowhere
 
 # In a browser: a small run and one of 100,000 tasks, at two widths, light and dark. Frames have any width; windows have a least one.
 browser=
@@ -155,7 +155,7 @@ if [ -n "$browser" ]; then
   frames='small-400 large-1280'
   look dark
   result=result-dark-2
-  check 'all of the 100,000 are there' has records 100200
+  check 'the page draws all of the 100,000 tasks' has records 100200
   within 'drawn within 2 s' first_draw_ms 2000
   within 'the wheel within 0.2 s' wheel_ms 200
   within 'a search within 1 s' search_ms 1000

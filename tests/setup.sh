@@ -30,13 +30,13 @@ alone() { # arguments of quickstart
   code=$?
 }
 alone
-check 'quickstart fails where nothing is there' [ $code = 1 ]
-check 'it names a missing library and how to get it' says 'StarPU 1.3.10 or later: spack install starpu && spack load starpu'
+check 'quickstart fails on a machine without packages' [ $code = 1 ]
+check 'it names a missing library and the package' says 'StarPU 1.3.10 or later: spack install starpu && spack load starpu'
 check 'it names the missing compiler' says 'a C compiler (gcc)'
 if [ -d /usr/share/datasets/fashion-mnist ]; then
   number=$((number + 1))
   echo "ok $number # SKIP the data is not missing here"
-else check 'it names the missing data' says './quickstart --data DIR'; fi
+else check 'it names the missing data set' says './quickstart --data DIR'; fi
 alone nonsense
 check 'an unknown argument is a usage error' [ $code = 2 ]
 
@@ -48,7 +48,7 @@ if command -v pkg-config >/dev/null; then
   printf '#!/bin/sh\n[ "$3" = hwloc ] && echo %s\n' "$work/spack" >"$work/bin/spack"
   chmod +x "$work/bin/spack"
   alone
-  check 'what Spack holds is not missing' quiet_on 'hwloc:'
+  check 'packages from Spack count as installed' quiet_on 'hwloc:'
 else
   number=$((number + 1))
   echo "ok $number # SKIP no pkg-config"
@@ -64,4 +64,4 @@ build_starpu --prefix "$work/prefix" --source "$work/starpu-1.4.10.tar.gz"
 if says missing:; then
   number=$((number + 1))
   echo "ok $number # SKIP this machine cannot build StarPU: $(sed -n 1p "$work/out")"
-else check 'build-starpu: an archive of another digest is refused' says 'and should have 8f35f59c'; fi
+else check 'build-starpu: an archive with a wrong digest is refused' says 'and should have 8f35f59c'; fi

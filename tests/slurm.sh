@@ -100,30 +100,30 @@ restarted() { [ "$(of "$1" Restarts)" = "$2" ]; }
 # shellcheck disable=SC2086 # $small is several words, here and below
 "$starling" train $small --steps 30 --quiet --workers 1 --out alone >out 2>err
 job=$(RUN=$work/cpu submit "$scripts/slurm-cpu.sh" $small --steps 30)
-check 'slurm-cpu.sh: two nodes train' ends "$job" 0
-check 'both of them' test "$(of "$job" NumNodes)" = 2
-check 'to the bits of one rank' cmp alone/model.safetensors cpu/model.safetensors
+check 'slurm-cpu.sh: the job trains on two nodes' ends "$job" 0
+check 'slurm-cpu.sh: both nodes are used' test "$(of "$job" NumNodes)" = 2
+check 'slurm-cpu.sh: the bits are those of one rank' cmp alone/model.safetensors cpu/model.safetensors
 
 job=$(RUN=$work/again MAX_RESTARTS=1 submit "$scripts/slurm-cpu.sh" $small --steps 1000000 --log-every 20)
 check 'requeue: the job trains' wait_for 1800 trained again 0
 scancel --signal=USR1 "$job"
-check 'after SIGUSR1 it is in the queue again' wait_for 1800 restarted "$job" 1
+check 'requeue: after SIGUSR1 the job is in the queue again' wait_for 1800 restarted "$job" 1
 before=$(lines again)
-check 'and goes on' wait_for 1800 trained again "$((before + 1))"
-check 'where it was' sh -c "grep -o '\"step\":[0-9]*' again/metrics.jsonl | cut -d: -f2 | sort -n -c -u"
+check 'requeue: the job resumes' wait_for 1800 trained again "$((before + 1))"
+check 'requeue: no step occurs twice in the metrics' sh -c "grep -o '\"step\":[0-9]*' again/metrics.jsonl | cut -d: -f2 | sort -n -c -u"
 scancel --signal=USR1 "$job"
-check 'the last restart ends it, with the code of a checkpoint' ends "$job" 75
-check 'and says so' grep -q 'stopped after 1 restarts' "$job.out"
+check 'requeue: the last restart ends with exit code 75' ends "$job" 75
+check 'requeue: its output says so' grep -q 'stopped after 1 restarts' "$job.out"
 
 job=$(RUN=$work/none submit "$scripts/slurm-cpu.sh" nosuchmodel)
-check 'what fails at once is not tried again' ends "$job" 2
-check 'not once' restarted "$job" 0
+check 'requeue: a job that fails at once is not requeued' ends "$job" 2
+check 'requeue: its restart count is 0' restarted "$job" 0
 
 if [ -n "${MPIEXEC-}" ]; then
   job=$(RUN=$work/hydra MAX_RESTARTS=0 submit --ntasks-per-node=1 "$scripts/slurm-mpiexec.sh" $small --steps 1000000 --log-every 20)
   check 'slurm-mpiexec.sh: the job trains' wait_for 1800 trained hydra 0
   scancel --batch --signal=USR1 "$job"
-  check 'SIGUSR1 reaches the ranks' ends "$job" 75
-  check 'on two ranks' grep -q '"ranks": *2' hydra/environment.json
-else for what in 'slurm-mpiexec.sh: the job trains' 'SIGUSR1 reaches the ranks' 'on two ranks'; do skip "$what: no MPI launcher"; done; fi
+  check 'slurm-mpiexec.sh: SIGUSR1 reaches the ranks' ends "$job" 75
+  check 'slurm-mpiexec.sh: the run has two ranks' grep -q '"ranks": *2' hydra/environment.json
+else for what in 'slurm-mpiexec.sh: the job trains' 'slurm-mpiexec.sh: SIGUSR1 reaches the ranks' 'slurm-mpiexec.sh: the run has two ranks'; do skip "$what: no MPI launcher"; done; fi
 finish

@@ -7,62 +7,62 @@ small='--data data --batch 32 --workers 1'
 same() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a != "" && b != "" && (a - b) ^ 2 < 1e-12) }'; }
 
 # shellcheck disable=SC2086 # $small is several words, here and below
-expect 'train' 0 '^test accuracy [01]\.[0-9]{4}$' train mlp $small --steps 40 --eval-every 10 --log-every 5 --learning-rate 1e-4 --out a
+expect 'train a model' 0 '^test accuracy [01]\.[0-9]{4}$' train mlp $small --steps 40 --eval-every 10 --log-every 5 --learning-rate 1e-4 --out a
 for file in .starling-run config.yaml environment.json plan.json metrics.jsonl model.safetensors checkpoints/step-00000040/checkpoint.json summary.json; do
   check "it leaves $file" test -s a/$file
 done
 check_json 'environment.json is JSON' a/environment.json
 check_json 'summary.json is JSON' a/summary.json
 check_json 'metrics.jsonl is JSON, line for line' a/metrics.jsonl
-check 'a line of training every 5 steps' test "$(grep -c '"split": *"train"' a/metrics.jsonl)" = 8
-check 'a line of validation every 10 steps' test "$(grep -c '"split": *"validation"' a/metrics.jsonl)" = 4
+check 'metrics: a line of training every 5 steps' test "$(grep -c '"split": *"train"' a/metrics.jsonl)" = 8
+check 'metrics: a line of validation every 10 steps' test "$(grep -c '"split": *"validation"' a/metrics.jsonl)" = 4
 for name in loss accuracy learning_rate samples_per_s gflops utilization peak_memory_bytes memory_bytes input_wait_s time_s epoch; do
   grep '"train"' a/metrics.jsonl | head -n 1 >line
   check "metrics: $name" grep -qE "\"$name\": *[0-9]" line
 done
-check 'the configuration shows what was not given' grep -q '^optimizer: adamw' a/config.yaml
-check 'no temporary is left' test -z "$(find a -name '*.tmp')"
-expect 'the configuration can be used again' 0 '^test accuracy' train --config a/config.yaml --out again
-check 'and gives the same bytes' same_state a again
+check 'the configuration also shows defaults' grep -q '^optimizer: adamw' a/config.yaml
+check 'no temporary file is left' test -z "$(find a -name '*.tmp')"
+expect '--config reads that configuration' 0 '^test accuracy' train --config a/config.yaml --out again
+check 'it gives the same bytes' same_state a again
 
-expect 'eval' 0 '^test accuracy' eval a
+expect 'eval of a run' 0 '^test accuracy' eval a
 run eval a --json
-check 'eval: the accuracy that train printed' same "$(field accuracy out)" "$(field test_accuracy a/summary.json)"
+check 'eval: the accuracy is that of train' same "$(field accuracy out)" "$(field test_accuracy a/summary.json)"
 check_json 'eval --json is JSON' out
 run eval a --split validation --json
 check 'eval: the best validation accuracy' same "$(field accuracy out)" "$(field validation_accuracy a/summary.json)"
-expect 'eval of a file by itself' 0 '^train accuracy' eval a/model.safetensors --data data --split train
-expect 'eval of the last state' 0 'after step 40' eval a/checkpoints/step-00000040
+expect 'eval of a model file alone' 0 '^train accuracy' eval a/model.safetensors --data data --split train
+expect 'eval of the last checkpoint' 0 'after step 40' eval a/checkpoints/step-00000040
 expect 'predict: a line for each image of an IDX file' 0 't10k-images-idx3-ubyte\[59\]: class 2 [01]\.[0-9]+|\[59\]: 2 ' predict a data/t10k-images-idx3-ubyte
-check 'predict: all of them' test "$(wc -l <out)" -eq 60
+check 'predict: every image has its line' test "$(wc -l <out)" -eq 60
 run predict a data/t10k-images-idx3-ubyte --json --top 3
 check_json 'predict --json is JSON' out
-expect 'predict: what is no image' 1 'labels-idx1-ubyte' predict a data/t10k-labels-idx1-ubyte
-expect 'predict: no such file' 1 'none.png' predict a none.png
-expect 'eval: no such run' 1 'nowhere' eval nowhere
+expect 'predict: a file that is not an image' 1 'labels-idx1-ubyte' predict a data/t10k-labels-idx1-ubyte
+expect 'predict: a missing file' 1 'none.png' predict a none.png
+expect 'eval: a missing run' 1 'nowhere' eval nowhere
 expect 'eval: not a model' 1 'data/t10k-labels-idx1-ubyte' eval data/t10k-labels-idx1-ubyte
 LC_ALL=C sed 's/\\"\(mean\|deviation\)\\":\[\([0-9.e-]*\)\]/\\"\1\\": \2 /g' a/model.safetensors >older.safetensors
-check 'a file with one number for all channels' sh -c '! cmp -s a/model.safetensors older.safetensors'
+check 'a model file with one mean for all channels' sh -c '! cmp -s a/model.safetensors older.safetensors'
 run eval older.safetensors --data data --json
-check 'is read, as older versions wrote it' same "$(field accuracy out)" "$(field test_accuracy a/summary.json)"
+check 'eval reads it, as older versions wrote it' same "$(field accuracy out)" "$(field test_accuracy a/summary.json)"
 head -c 1000 a/model.safetensors >cut.safetensors
-expect 'eval: a model cut short' 1 'cut.safetensors' eval cut.safetensors --data data
+expect 'eval: a truncated model' 1 'cut.safetensors' eval cut.safetensors --data data
 make_set other 60 30 9 3
 expect 'eval: images of another size' 1 'other has images of 9x9x1, the model .* takes 8x8x1' eval a --data other
-expect '--quiet prints the result only' 0 '^test accuracy' train mlp $small --steps 2 --out q --quiet
-check 'one line' test "$(wc -l <out)" -eq 1
-expect '--json prints the summary only' 0 '"test_accuracy"' train mlp $small --steps 2 --out q --force --json
-check_json 'and that is JSON' out
-expect 'no validation' 0 '^test accuracy' train mlp $small --steps 2 --val-fraction 0 --out q --force
-expect 'the run left its timeline' 0 '^rank 0 of 1: mlp, .*; 2 whole steps' trace q
+expect '--quiet prints only the result' 0 '^test accuracy' train mlp $small --steps 2 --out q --quiet
+check 'the result is one line' test "$(wc -l <out)" -eq 1
+expect '--json prints only the summary' 0 '"test_accuracy"' train mlp $small --steps 2 --out q --force --json
+check_json 'the summary is JSON' out
+expect 'train without validation' 0 '^test accuracy' train mlp $small --steps 2 --val-fraction 0 --out q --force
+expect 'the run has a timeline' 0 '^rank 0 of 1: mlp, .*; 2 whole steps' trace q
 run trace q --json
 cp out summary
 run trace q --format csv --out q.csv
 # Workers' counters are kept apart from the records.
-check 'its tasks and their time are those that the workers counted, to 1%' awk -F, -v counted="$(sed -n 's/.*"busy_s": *\([^,}]*\).*/\1/p' summary | tr '\n' ' ')" \
+check 'tasks and times in the timeline are those of the counters of the workers, to 1%' awk -F, -v counted="$(sed -n 's/.*"busy_s": *\([^,}]*\).*/\1/p' summary | tr '\n' ' ')" \
   -v tasks="$(field tasks summary)" 'NR > 1 && $2 == "task" { busy += $NF - $(NF - 1); n++ }
   END { k = split(counted, c, " "); for (i = 1; i <= k; i++) want += 1e9 * c[i]; exit !(k && n == tasks && busy > 0.99 * want && busy < 1.01 * want) }' q.csv
-expect 'the default directory' 0 'run directory runs/mlp-[0-9]{8}-' train mlp $small --steps 1
+expect 'train without --out' 0 'run directory runs/mlp-[0-9]{8}-' train mlp $small --steps 1
 for options in '--optimizer sgd --momentum 0.5' '--clip 1 --decay 0.1' '--rate-schedule cosine --warmup 3' '--batchnorm global --leaves 2' '--shards 4 --row-blocks 2'; do
   # shellcheck disable=SC2086
   expect "train $options" 0 '^test accuracy' train mlp $small --steps 6 $options --out q --force
@@ -72,53 +72,53 @@ done
 expect 'an existing run is refused' 1 'the run directory a exists; --resume' train mlp $small --steps 1 --out a
 mkdir mine && echo precious >mine/file
 expect '--force leaves a foreign directory alone' 1 'mine is not a run directory' train mlp $small --steps 1 --out mine --force
-check 'its files are there' test "$(cat mine/file)" = precious
+check 'its files are unchanged' test "$(cat mine/file)" = precious
 
 # Stopping and resuming gives the bytes of a run that was never stopped.
-expect 'half a run' 0 '^test' train mlp $small --steps 20 --eval-every 10 --log-every 5 --learning-rate 1e-4 --out b
-expect 'the other half' 0 'resumed after step 20' train --resume --out b --steps 40
-check 'the same state as in one go' same_state a b
-check 'the same model' cmp a/model.safetensors b/model.safetensors
-check 'no line of metrics twice' test "$(grep -c '"split": *"train"' b/metrics.jsonl)" = 8
+expect 'a run of half the steps' 0 '^test' train mlp $small --steps 20 --eval-every 10 --log-every 5 --learning-rate 1e-4 --out b
+expect 'the run resumed' 0 'resumed after step 20' train --resume --out b --steps 40
+check 'the state is that of an undivided run' same_state a b
+check 'the model is that of an undivided run' cmp a/model.safetensors b/model.safetensors
+check 'no line of metrics occurs twice' test "$(grep -c '"split": *"train"' b/metrics.jsonl)" = 8
 cp -r b before
-expect 'another plan is refused' 1 'batch is 64 here and 32 in b/checkpoints/step-00000040' train --resume --out b --batch 64 --steps 50
-check 'and changes nothing' diff -r before/checkpoints b/checkpoints
-expect 'another optimizer is refused' 1 '--optimizer is sgd here and adamw in b/checkpoints/step-00000040' train --resume --out b --optimizer sgd --steps 50
-expect 'other constants of it are refused' 1 '--beta1 is 0.5 here and 0.9 in b/checkpoints/step-00000040' train --resume --out b --beta1 0.5 --steps 50
-expect 'other data are refused' 1 'another than|another size|is .* here' train --resume --out b --data other --steps 50
-expect 'nothing to resume' 1 'no run in nowhere' train --resume --out nowhere
-expect 'augmented' 0 '^test' train mlp $small --steps 20 --augment crop=2,flip --out augmented
-expect 'augmented, half of it' 0 '^test' train mlp $small --steps 9 --augment flip,crop=2 --out halves
-expect 'augmented, resumed' 0 'resumed after step 9' train --resume --out halves --steps 20
-check 'augmentation goes on as if never stopped' same_state augmented halves
-expect 'another augmentation is refused' 1 '--augment is crop=0, flip no here and crop=2, flip yes in' train --resume --out halves --augment none --steps 30
-expect 'a border as large as the image' 2 'border of 8 pixels' train mlp $small --steps 1 --augment crop=8 --out v
-expect 'no such augmentation' 2 "'turn' in 'flip,turn'" train mlp $small --steps 1 --augment flip,turn --out v
+expect 'resume refuses another plan' 1 'batch is 64 here and 32 in b/checkpoints/step-00000040' train --resume --out b --batch 64 --steps 50
+check 'the refusal changes nothing' diff -r before/checkpoints b/checkpoints
+expect 'resume refuses another optimizer' 1 '--optimizer is sgd here and adamw in b/checkpoints/step-00000040' train --resume --out b --optimizer sgd --steps 50
+expect 'resume refuses other constants of the optimizer' 1 '--beta1 is 0.5 here and 0.9 in b/checkpoints/step-00000040' train --resume --out b --beta1 0.5 --steps 50
+expect 'resume refuses other data' 1 'another than|another size|is .* here' train --resume --out b --data other --steps 50
+expect 'resume refuses a folder without a run' 1 'no run in nowhere' train --resume --out nowhere
+expect 'train with augmentation' 0 '^test' train mlp $small --steps 20 --augment crop=2,flip --out augmented
+expect 'train with augmentation, half the steps' 0 '^test' train mlp $small --steps 9 --augment flip,crop=2 --out halves
+expect 'the augmented run resumed' 0 'resumed after step 9' train --resume --out halves --steps 20
+check 'the augmented run ends as if never stopped' same_state augmented halves
+expect 'resume refuses another augmentation' 1 '--augment is crop=0, flip no here and crop=2, flip yes in' train --resume --out halves --augment none --steps 30
+expect 'a border as large as the image is refused' 2 'border of 8 pixels' train mlp $small --steps 1 --augment crop=8 --out v
+expect 'an unknown augmentation is refused' 2 "'turn' in 'flip,turn'" train mlp $small --steps 1 --augment flip,turn --out v
 "$starling" train mlp $small --steps 1000000 --eval-every 20 --learning-rate 1e-4 --out c >out 2>err &
 process=$!
 wait_until test -e c/checkpoints/step-00000020
 kill -TERM $process
 code=0
 wait $process || code=$?
-check 'SIGTERM: the code of a checkpoint' test $code = 75
-check 'and how to go on' grep -q 'starling train --resume --out c' out
+check 'SIGTERM ends the run with exit code 75' test $code = 75
+check 'the output says how to resume' grep -q 'starling train --resume --out c' out
 step=$(sed -n 's/^stopped by a signal after step \([0-9]*\).*/\1/p' out)
-expect 'it goes on from there' 0 "resumed after step $step\$" train --resume --out c --steps $((step + 3))
+expect 'the run resumes after the last step' 0 "resumed after step $step\$" train --resume --out c --steps $((step + 3))
 
 # --until
-expect '--until that is reached' 0 '^test accuracy' train mlp $small --until accuracy=0.5 --out u
-check 'the summary says so' grep -qE '"reached": *true' u/summary.json
-expect '--until that is missed is a failure' 1 'loss=1e-30 was not reached in 5 steps' train mlp $small --until loss=1e-30 --steps 5 --out u --force
-check 'the model is kept' test -s u/model.safetensors
-expect '--until without validation' 2 'sets no images aside' train mlp $small --until accuracy=0.5 --val-fraction 0 --out v
-check 'and leaves nothing' absent v
+expect '--until with a bound that is reached' 0 '^test accuracy' train mlp $small --until accuracy=0.5 --out u
+check 'the summary says that it was reached' grep -qE '"reached": *true' u/summary.json
+expect '--until with a bound that is missed is a failure' 1 'loss=1e-30 was not reached in 5 steps' train mlp $small --until loss=1e-30 --steps 5 --out u --force
+check 'the model is kept then' test -s u/model.safetensors
+expect '--until without validation is refused' 2 'sets no images aside' train mlp $small --until accuracy=0.5 --val-fraction 0 --out v
+check 'the refusal leaves no directory' absent v
 
 # A loss that is not finite.
 expect 'a loss that is not finite names step and operation' 1 "step [0-9]+: .*(operation [a-z0-9_]+ of layer|tensor) '" train mlp $small \
   --optimizer sgd --learning-rate 1e30 --steps 20 --out n
-expect 'nor one on the validation images' 1 "evaluation: step 1: .*(operation [a-z0-9_]+ of layer|tensor) '" train mlp $small \
+expect 'a loss that is not finite in validation names them too' 1 "evaluation: step 1: .*(operation [a-z0-9_]+ of layer|tensor) '" train mlp $small \
   --optimizer sgd --learning-rate 1e30 --steps 20 --eval-every 1 --out nv
-check 'no model of such parameters is kept' absent nv/model.safetensors
+check 'no model with such parameters is kept' absent nv/model.safetensors
 
 # Wrong data: the message names the file, and no run directory remains.
 bad() { # what, pattern, command that spoils the copy in bad/
@@ -128,26 +128,26 @@ bad() { # what, pattern, command that spoils the copy in bad/
   expect "$1" 1 "$2" train mlp $small --data bad --steps 1 --out bad-run
   check "$1: nothing is left" absent bad-run
 }
-bad 'images cut short' 'train-images' 'head -c 1000 train-images-idx3-ubyte >x && mv x train-images-idx3-ubyte'
-bad 'a header that promises more' 'train-images' 'printf "\377" | dd of=train-images-idx3-ubyte bs=1 seek=6 conv=notrunc 2>/dev/null'
-bad 'bytes behind the last image' 'train-images' 'echo more >>train-images-idx3-ubyte'
+bad 'truncated images' 'train-images' 'head -c 1000 train-images-idx3-ubyte >x && mv x train-images-idx3-ubyte'
+bad 'a header that promises more than the file has' 'train-images' 'printf "\377" | dd of=train-images-idx3-ubyte bs=1 seek=6 conv=notrunc 2>/dev/null'
+bad 'bytes after the last image' 'train-images' 'echo more >>train-images-idx3-ubyte'
 bad 'labels in place of images' 'train-images' 'cp train-labels-idx1-ubyte train-images-idx3-ubyte'
 bad 'a label out of range' 't10k-labels' 'printf "\310" | dd of=t10k-labels-idx1-ubyte bs=1 seek=10 conv=notrunc 2>/dev/null'
-bad 'counts that differ' '(300|60).*(60|300)' 'cp t10k-labels-idx1-ubyte train-labels-idx1-ubyte'
-bad 'no labels' 'bad' 'rm train-labels-idx1-ubyte'
+bad 'different counts of images and labels' '(300|60).*(60|300)' 'cp t10k-labels-idx1-ubyte train-labels-idx1-ubyte'
+bad 'missing labels' 'bad' 'rm train-labels-idx1-ubyte'
 if command -v gzip >/dev/null; then
-  bad 'gzip cut short' 'train-images.*gz' 'gzip train-images-idx3-ubyte && head -c 2000 train-images-idx3-ubyte.gz >x && mv x train-images-idx3-ubyte.gz'
+  bad 'truncated gzip' 'train-images.*gz' 'gzip train-images-idx3-ubyte && head -c 2000 train-images-idx3-ubyte.gz >x && mv x train-images-idx3-ubyte.gz'
   bad 'gzip with a wrong byte' 'train-images.*gz' \
     'gzip train-images-idx3-ubyte && printf "\377\377\377" | dd of=train-images-idx3-ubyte.gz bs=1 seek=1500 conv=notrunc 2>/dev/null'
   rm -rf zipped && cp -r data zipped && gzip zipped/*
-  expect 'gzip as it should be' 0 '^test accuracy' train mlp $small --data zipped --steps 1 --out z
+  expect 'intact gzip' 0 '^test accuracy' train mlp $small --data zipped --steps 1 --out z
 else
-  for what in 'gzip cut short' 'gzip with a wrong byte' 'gzip as it should be'; do skip "$what: no gzip"; done
+  for what in 'truncated gzip' 'gzip with a wrong byte' 'intact gzip'; do skip "$what: no gzip"; done
 fi
-expect 'a folder that is not there' 1 'none' train mlp --data none --steps 1 --out bad-run
+expect 'a missing folder' 1 'none' train mlp --data none --steps 1 --out bad-run
 make_set tiny 60 0 2 3
 expect 'images too small for the model: the layer is named' 1 "layer '" train lenet --data tiny --batch 8 --steps 1 --out bad-run
-check 'nothing is left' absent bad-run
+check 'failures leave no directory' absent bad-run
 
 # Folders that cannot be written.
 expect 'a directory below a file' 1 'mine/file' train mlp $small --steps 1 --out mine/file/run

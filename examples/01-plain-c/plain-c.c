@@ -1,8 +1,8 @@
 /* Lesson 1: a perceptron learns to tell clothes apart, in plain C.
  *
- * 784 pixels -> 64 hidden units -> 10 classes, trained by stochastic gradient descent on Fashion-MNIST: all that the
- * later lessons divide, schedule and pin is in these loops. One step is three matrix products a layer: forward (y), for
- * the weights (dw), and for what the layer read (dx). */
+ * 784 pixels -> 64 hidden units -> 10 classes, trained by stochastic gradient descent on Fashion-MNIST. The later
+ * lessons divide, schedule and pin the work of these loops. A step has three matrix products for each layer: the output
+ * (y), the gradient of the weights (dw), and the gradient of the layer's input (dx). */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* Lesson 2: a copy of lesson 1, but the forward product of a layer is a StarPU task.
  *
- * A task names its function (the codelet) and its data (handles), not its processor: StarPU puts it on a worker when
- * all that it reads has been written. From then on the arrays are StarPU's, and main() asks for one before it touches
- * it. */
+ * A task names its function (the codelet) and its data (handles), not its processor: StarPU runs it on a worker once
+ * all its inputs have been written. Registered arrays belong to StarPU, so main() acquires an array before it uses it.
+ */
 #include <math.h>
 #include <starpu.h>
 #include <stdint.h>
@@ -21,8 +21,8 @@ typedef struct network {
 } network;
 
 static uint8_t images[STEPS * B * P], labels[STEPS * B];
-/* What lesson 1 prints. Sums formed in another order differ in their last bits, and once a unit of the hidden layer is
- * on one side of 0 here and on the other there, no longer in these alone. */
+/* Losses that lesson 1 prints. Sums in another order differ in their last bits. Once a hidden unit is above 0 in one
+ * program and below 0 in the other, the difference grows. */
 static const int shown[] = {1, 10, 100, STEPS};
 static const double lesson1[] = {2.298073, 1.973729, 0.754628, 0.322980};
 static int agrees(int i, double loss) { return fabs(loss - lesson1[i]) < (shown[i] <= 10 ? 1e-4 : 0.02); }
@@ -39,7 +39,7 @@ static void read_idx(const char *folder, const char *name, int header, uint8_t *
   gzclose(file);
 }
 
-/* Number i of a fixed sequence that looks random, in [-1, 1): the same on every machine. */
+/* Number i of a fixed pseudorandom sequence in [-1, 1), the same on every machine. */
 static float noise(uint32_t i) {
   i = (i ^ i >> 16) * 0x7feb352d, i = (i ^ i >> 15) * 0x846ca68b;
   return (float)((i ^ i >> 16) >> 8) * 0x1p-23f - 1;
@@ -80,7 +80,7 @@ static void linear_dx(float *dx, const float *dy, const float *w, int rows, int 
       for (int i = 0; i < in; i++) dx[r * in + i] += dy[r * out + o] * w[o * in + i];
 }
 
-/* The task: buffers are x, w, b and y, wherever StarPU has put them; what is no array comes packed. */
+/* The task: buffers are x, w, b and y, wherever StarPU has put them; arguments that are not arrays come packed. */
 static void linear_cpu(void *buffers[], void *packed) {
   float *array[4];
   int rows, in, out;
@@ -97,7 +97,7 @@ static starpu_data_handle_t handle(float *array, size_t n) {
   return h;
 }
 
-/* Returns at once; the task runs when nobody writes x, w or b and nobody uses y any more. */
+/* Returns at once; the task runs after all earlier tasks that write x, w or b, or use y. */
 static void submit_linear(starpu_data_handle_t y, starpu_data_handle_t x, starpu_data_handle_t w,
                           starpu_data_handle_t b, int rows, int in, int out) {
   const int code = starpu_task_insert(&linear_codelet, STARPU_R, x, STARPU_R, w, STARPU_R, b, STARPU_W, y, STARPU_VALUE,
@@ -126,7 +126,7 @@ static starpu_data_handle_t on_x, on_h, on_z, on_w1, on_b1, on_w2, on_b2;
 static double step(const uint8_t *image, const uint8_t *label) {
   static float dz[B * K], dh[B * H];
   static network gradient;
-  starpu_data_acquire(on_x, STARPU_W); /* from here to the release x is main()'s, and tasks that use it wait */
+  starpu_data_acquire(on_x, STARPU_W); /* until the release x belongs to main(), and tasks that use it wait */
   for (int i = 0; i < B * P; i++) x[i] = image[i] / 255.0f;
   starpu_data_release(on_x);
   submit_linear(on_h, on_x, on_w1, on_b1, B, P, H);
@@ -147,7 +147,8 @@ static double step(const uint8_t *image, const uint8_t *label) {
   return loss;
 }
 
-/* Microseconds of the first layer's product for so many rows: called, and as a task that is waited for. */
+/* Measures the first layer's product for so many rows, in microseconds: as a call, and as a task with a wait for its
+ * end. */
 static void measure(int rows) {
   enum { TIMES = 50 };
   double called = starpu_timing_now();
@@ -179,7 +180,7 @@ int main(int argc, char **argv) {
   }
   puts("rows   call us   task us");
   for (int rows = 1; rows <= B; rows *= 4) measure(rows);
-  ok &= memcmp(h, again, sizeof h) == 0; /* same function, same data: the same bytes, wherever it ran */
+  ok &= memcmp(h, again, sizeof h) == 0; /* same function, same data: the same bytes on any worker */
   starpu_data_handle_t all[] = {on_x, on_h, on_z, on_w1, on_b1, on_w2, on_b2};
   for (int i = 0; i < 7; i++) starpu_data_unregister(all[i]);
   starpu_shutdown();

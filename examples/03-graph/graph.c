@@ -1,7 +1,7 @@
-/* Lesson 3: the network of lessons 1 and 2, but as a graph: nobody writes loops, handles or waits any more.
+/* Lesson 3: the network of lessons 1 and 2 as a graph, without loops, handles or waits.
  *
- * The program says what a step computes: layers and loss, and nothing else, since the gradient pass adds the backward
- * nodes. Lowering makes StarPU tasks of it, cut into shards of the batch, and finds out who waits for whom. */
+ * The program states only the layers and the loss; the gradient pass adds the backward nodes. Lowering cuts the batch
+ * into shards, makes StarPU tasks and derives their dependencies. */
 #include <math.h>
 #include <stdio.h>
 
@@ -28,7 +28,7 @@ static float noise(uint32_t i) {
 
 /* Copies the initial weights of lesson 1 into the library's tensors, in place of Starling's own initial weights. */
 static sl_status begin(sl_store *store) {
-  SL_TRY(sl_store_acquire(store, 1)); /* as in lesson 2: registered data are StarPU's until one asks for them */
+  SL_TRY(sl_store_acquire(store, 1)); /* as in lesson 2: registered data belong to StarPU until they are acquired */
   float *const w1 = sl_store_find(store, names[0])->data, *const b1 = sl_store_find(store, names[1])->data;
   float *const w2 = sl_store_find(store, names[2])->data, *const b2 = sl_store_find(store, names[3])->data;
   for (int i = 0; i < H * P; i++) w1[i] = noise(i) / sqrtf(P);
@@ -79,7 +79,7 @@ static sl_status lesson(const char *folder, int *ok) {
   sl_status status = SL_OK;
   sl_runtime *runtime = NULL;
   sl_dataset *data = NULL;
-  sl_store *store = NULL; /* parameters live here, by name, longer than any graph */
+  sl_store *store = NULL; /* keeps parameters by name, longer than any graph */
   sl_graph *graph = NULL;
   sl_program *program = NULL;
   sl_value loss;

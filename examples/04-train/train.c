@@ -1,8 +1,8 @@
 /* Lesson 4: a copy of lesson 3, but with a model of the library, a loader that reads ahead, epochs, a test, and a
  * record.
  *
- * The training step and the evaluation are two programs over one store: what one learns the other sees. A recorder
- * notes when each task ran and where; what it has kept at the end goes into a file that `starling report` shows.
+ * The training step and the evaluation are two programs over one store, so evaluation uses the trained parameters. A
+ * recorder notes when and where each task ran. At the end its records go into a file for `starling report`.
  *
  * Usage: train [DATA [MODEL [EPOCHS]]] */
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "runtime/data/loader.h"
 #include "tasks/starpu/program.h"
 
-#define RUN "run" /* the folder that the record goes to */
+#define RUN "run" /* the folder for the record */
 
 typedef struct lesson {
   const sl_model *model;
@@ -55,8 +55,8 @@ static sl_status prepare(lesson *l, const char *folder, const char *model) {
                            &(sl_program_options){.keep = scores, .n_keep = 2}, &l->test);
 }
 
-/* Trains for so many epochs; *loss is the mean of the last. The loader's thread gathers the next batches, in an order
- * that only the seed decides, while the workers compute. */
+/* Trains for so many epochs; *loss is the last epoch's mean. While the workers compute, the loader's thread gathers the
+ * next batches, in an order that depends only on the seed. */
 static sl_status train(lesson *l, int epochs, double *loss) {
   sl_status status = SL_OK;
   sl_loader *loader = NULL;

@@ -1,7 +1,7 @@
 /* Lesson 6: a copy of lesson 4, but for any number of MPI ranks: processes, on one machine or many, that share a batch.
  *
  * The plan cuts the batch into leaves, and their gradients are added by one binary tree over the leaves' numbers. Ranks
- * own leaves, so who computes what changes neither the tree nor a bit of the result. Run it on one rank, then on two
+ * own leaves, so the division of work changes neither the tree nor a bit of the result. Run it on one rank, then on two
  * with the fingerprint that one rank printed:
  *
  * Usage: [mpiexec -n N] ranks [DATA [FINGERPRINT]] */
@@ -25,14 +25,14 @@ typedef struct lesson {
   sl_network network;
   sl_program *program;
   sl_loader *loader;
-  int64_t first_row; /* of each batch this rank reads and computes rows from here on */
+  int64_t first_row; /* this rank's first row in each batch */
   double seconds, loss;
   uint64_t fingerprint;
 } lesson;
 
 static sl_status prepare(lesson *l, const sl_model *model, const char *folder) {
   sl_plan plan = {.batch = BATCH, .leaves = LEAVES, .seed = 1};
-  const sl_runtime_options options = sl_runtime_defaults(); /* MPI on: without mpiexec that is one rank */
+  const sl_runtime_options options = sl_runtime_defaults(); /* with MPI; without mpiexec there is one rank */
   SL_TRY(sl_dataset_open(&(sl_dataset_options){.directory = folder}, &l->data));
   SL_TRY(sl_runtime_start(&options, &l->runtime));
   const int rank = sl_runtime_rank(l->runtime), ranks = sl_runtime_ranks(l->runtime);
@@ -60,7 +60,7 @@ static sl_status prepare(lesson *l, const sl_model *model, const char *folder) {
   return sl_program_create(l->runtime, l->store, l->network.graph, &plan, &how, &l->program);
 }
 
-/* The same calls on all ranks: exchanges wait for one another. */
+/* All ranks must make the same calls, because exchanges wait for all ranks. */
 static sl_status train(lesson *l, const sl_model *model) {
   const int64_t from = sl_now();
   for (int s = 0; s < STEPS; s++) {

@@ -1,5 +1,5 @@
-/* What judge.c asks own-operation.c, and what own-operation.c answers: two structures, written as they lie in memory.
- * The questions hold random numbers and no result, so the program that contains softsign cannot know what is right. */
+/* The questions of judge.c and the answers of own-operation.c: two structures, written with their layout in memory. The
+ * questions are random numbers without results, so the program that contains softsign cannot know the right answers. */
 #ifndef ANSWERS_H
 #define ANSWERS_H
 
@@ -11,8 +11,8 @@ enum { STEPS = 100 };                     /* of training */
 enum { ONE, FOUR, TEAM, CONFIGURATIONS }; /* one shard; four; one, computed by a team of two threads */
 #define RATE 0.5                          /* learning rate */
 
-/* The network: z = softsign(data w1^T + b1) w2^T + b2. Data, w1 and b1 are small fractions, so that the sums of the
- * first layer are exact in F32, whatever their order. */
+/* The network: z = softsign(data w1^T + b1) w2^T + b2. Data, w1 and b1 are multiples of small binary fractions, so the
+ * first layer's sums are exact in F32 in any order. */
 typedef struct questions {
   uint64_t nonce;
   float data[B * P], w1[H * P], b1[H], w2[K * H], b2[K];
@@ -21,13 +21,13 @@ typedef struct questions {
 
 typedef struct answers {
   uint64_t nonce;                              /* that of the questions */
-  int32_t has_gradient, has[CONFIGURATIONS];   /* 1: what follows was computed */
-  double flops;                                /* of an element, by the cost rule */
+  int32_t has_gradient, has[CONFIGURATIONS];   /* 1: the results below were computed */
+  double flops;                                /* FLOPs of an element, by the cost rule */
   double first, last;                          /* loss at the beginning, and after STEPS steps */
   float y[CONFIGURATIONS][B * H];              /* softsign's output */
   float dx[CONFIGURATIONS][B * H], dw1[H * P]; /* gradients of the loss with respect to softsign's input, and to w1 */
-  /* The kernels called by themselves, tile by tile, the output where the input was if the operation allows that; the
-   * backward kernel with dy = x. */
+  /* Results of the kernels called directly, tile by tile, in place if the operation allows that; the backward kernel
+   * has dy = x. */
   float y_alone[B * H], dx_alone[B * H];
 } answers;
 

@@ -1,10 +1,10 @@
-/* softsign: y = x / (1 + |x|), and dx = dy / (1 + |x|)^2 = dy (1 - |y|)^2: the gradient is taken from the output, so
+/* softsign: y = x / (1 + |x|), and dx = dy / (1 + |x|)^2 = dy (1 - |y|)^2: the gradient is computed from the output, so
  * that the input need not be kept until the backward pass. */
 #include "operation.h"
 
 #include <math.h>
 
-/* ---- kernels: in and out are arrays of a shard's samples; a tile is the part of them that one thread is to do ---- */
+/* ---- kernels: in and out are arrays of a shard's samples; a tile is one thread's part of them ---- */
 
 /* Elements [*from, *to) of output 0 that this tile covers. */
 static void range(const sl_call *c, int64_t tile, int64_t *from, int64_t *to) {
@@ -47,7 +47,7 @@ static sl_status backward(const sl_call *c) {
   return SL_OK;
 }
 
-/* ---- rules ------------------------------------------------------------------------------------------------------- */
+/* ---- rules ------------------------------------------------------------------------------------------------------ */
 
 /* The output has the input's shape; its type, F32, and its scope are set already. */
 static sl_status shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
@@ -57,15 +57,15 @@ static sl_status shape(const void *attr, const sl_value_info *const *in, int n_i
   return SL_OK;
 }
 
-/* An absolute value, an addition and a division an element; of the gradient likewise some four operations. */
+/* An absolute value, an addition and a division for each element; the gradient takes about four operations. */
 static void cost(const sl_call *c, sl_cost *cost) { cost->flops = 3 * (double)sl_shape_count(&c->out[0].shape); }
 static void cost_grad(const sl_call *c, sl_cost *cost) { cost->flops = 6 * (double)sl_shape_count(&c->out[0].shape); }
 
-/* No instruction set of its own: the same kernel for all. */
+/* The same kernel serves all instruction sets. */
 static const sl_operation softsign_grad = {
     .name = "softsign_grad", .shape = shape, .cost = cost_grad, .cpu = {backward, backward, backward}, .inplace = {1}};
 
-/* The gradient is no number but a node: what the backward pass is to compute, of what. */
+/* The gradient rule adds a node to the graph: the operation of the backward pass, and its inputs. */
 static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
   if (need[0]) din[0] = sl_graph_add1(graph, &softsign_grad, node->name, NULL, (sl_value[]){dout[0], node->out[0]}, 2);
 }

@@ -1,4 +1,4 @@
-/* What operation.c defines: softsign, y = x / (1 + |x|), element by element (Turian, Bergstra and Bengio 2009). */
+/* Declares softsign, y = x / (1 + |x|), element by element (Turian, Bergstra and Bengio 2009). */
 #ifndef OPERATION_H
 #define OPERATION_H
 

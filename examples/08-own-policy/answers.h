@@ -1,5 +1,5 @@
-/* What judge.c asks own-policy.c, and what own-policy.c answers: two structures, written as they lie in memory. The
- * questions are graphs of tasks and a seed; no right answer is among them. */
+/* The questions of judge.c and the answers of own-policy.c: two structures, written with their layout in memory. The
+ * questions are graphs of tasks and a seed, without the right answers. */
 #ifndef ANSWERS_H
 #define ANSWERS_H
 
@@ -26,8 +26,8 @@ typedef struct start {
 
 typedef struct answers {
   uint64_t nonce;
-  int32_t workers, started[GAMES]; /* how many of the entries below there are */
-  start start[GAMES][TASKS];       /* in the order of time; within one tick in any order */
+  int32_t workers, started[GAMES]; /* number of workers, and of entries in start[] */
+  start start[GAMES][TASKS];       /* by time; in any order within a tick */
   uint64_t parameters;             /* a fingerprint, after training steps of `uneven`; 0: they did not end */
   double ms;                       /* median of a step */
   char policy[64];

@@ -1,10 +1,8 @@
-/* Lesson 8: a scheduling policy, list scheduling by upward rank. Of the ready tasks a worker takes the one from which
- * the longest way leads to the end of the step. Starling has put that length into each task's priority: the upward rank
- * of Topcuoglu, Hariri and Wu, "Performance-Effective and Low-Complexity Task Scheduling for Heterogeneous Computing"
- * (2002), eq. 3.
+/* Lesson 8: a scheduling policy, list scheduling by upward rank. A worker takes the ready task with the longest path to
+ * the end of the step. Starling sets each task's priority to that length, the upward rank of Topcuoglu, Hariri and Wu,
+ * "Performance-Effective and Low-Complexity Task Scheduling for Heterogeneous Computing" (2002), eq. 3.
  *
- * StarPU calls push_task when a task has become ready, from whatever thread noticed that, and pop_task on a worker that
- * has nothing to do. */
+ * StarPU calls push_task when a task has become ready, on any thread, and pop_task on an idle worker. */
 #include <limits.h>
 #include <pthread.h>
 #include <starpu.h>
@@ -17,13 +15,13 @@ static int push_task(struct starpu_task *task) {
   const unsigned context = task->sched_ctx;
   pthread_mutex_lock(&mutex);
   struct starpu_task **at = &first;
-  while (*at && (*at)->priority >= task->priority) at = &(*at)->next; /* of equals the older one first */
+  while (*at && (*at)->priority >= task->priority) at = &(*at)->next; /* among equals the older one first */
   task->next = *at;
   *at = task;
   starpu_push_task_end(task);
   pthread_mutex_unlock(&mutex);
 
-  /* Workers with nothing to do are asleep, or about to ask. */
+  /* Wakes the idle workers, which sleep or are about to ask. */
   struct starpu_worker_collection *workers = starpu_sched_ctx_get_worker_collection(context);
   struct starpu_sched_ctx_iterator it;
   workers->init_iterator(workers, &it);
@@ -31,12 +29,12 @@ static int push_task(struct starpu_task *task) {
   return 0;
 }
 
-/* On a worker; it may be a GPU, for which not every task is made. */
+/* Runs on a worker, which may be a GPU; not every task can run there. */
 static struct starpu_task *pop_task(unsigned context) {
   const unsigned worker = starpu_worker_get_id_check();
   unsigned implementation;
   (void)context;
-  starpu_worker_relax_on(); /* lets others look at this worker's state while it waits for the mutex */
+  starpu_worker_relax_on(); /* lets other threads read this worker's state while it waits for the mutex */
   pthread_mutex_lock(&mutex);
   starpu_worker_relax_off();
   struct starpu_task **at = &first, *task;
@@ -66,7 +64,7 @@ static struct starpu_sched_policy policy = {
     .worker_type = STARPU_WORKER_LIST,
 };
 
-/* What Starling's --sched-lib, and StarPU 1.4, look for. */
+/* The function that Starling's --sched-lib, and StarPU 1.4, look up. */
 struct starpu_sched_policy **starpu_get_sched_lib_policies(void);
 struct starpu_sched_policy **starpu_get_sched_lib_policies(void) {
   static struct starpu_sched_policy *all[] = {&policy, NULL};

@@ -1,5 +1,5 @@
-/* Training steps of the network `uneven`: a chain of short operations beside wide paths of long ones. What they compute
- * does not depend on the policy by a bit; how long they take does. */
+/* Training steps of the network `uneven`: a chain of short operations beside wide paths of long ones. The policy
+ * changes their time, but no bit of their results. */
 #include "steps.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 enum { STEPS = 3, SAMPLES = 64, PIXELS = 784 };
 
-/* FNV-1a, of Fowler, Noll and Vo: other bits give another number. */
+/* FNV-1a, by Fowler, Noll and Vo: different bits give a different number. */
 static sl_status fingerprint(sl_store *store, uint64_t *hash) {
   *hash = 14695981039346656037u;
   SL_TRY(sl_store_acquire(store, 0));
@@ -54,7 +54,7 @@ sl_status steps_run(const char *library, uint32_t seed, uint64_t *hash, double *
                           .learning_rate = model->training.learning_rate,
                           .input = {[SL_SLOT_IMAGES] = images, [SL_SLOT_LABELS] = labels}};
     const int64_t from = sl_now();
-    SL_TRY_OUT(sl_program_run(program, &step)); /* fails where the policy keeps tasks for 10 s that could run */
+    SL_TRY_OUT(sl_program_run(program, &step)); /* fails if the policy keeps ready tasks for 10 s */
     times[s] = 1e-6 * (double)(sl_now() - from);
   }
   qsort(times, STEPS, sizeof *times, ascending);

@@ -1,8 +1,7 @@
-/* Lesson 9: the network of lesson 1 once more, scheduled by hand: MPI between processes, OpenMP inside, no task
- * anywhere.
+/* Lesson 9: the network of lesson 1, scheduled by hand: MPI between processes, OpenMP inside, and no tasks.
  *
- * Who computes what, in which order sums are formed, when processes wait for one another: all of it stands here, where
- * the graph of lesson 3, which runs afterwards, finds it out. Both must come to the same losses.
+ * This program itself decides who computes what, the order of sums, and when processes wait for one another. The graph
+ * of lesson 3, which runs afterwards, derives all of this. Both must reach the same losses.
  *
  * Usage: [mpiexec -n 1|2|4] by-hand [DATA] */
 #include <math.h>
@@ -17,12 +16,12 @@
 #include "tasks/starpu/program.h"
 
 enum { B = 64, P = 784, H = 64, K = 10, STEPS = 500, SHOWN = 4, PARAMETERS = 4 };
-enum { LEAVES = 4, ROWS = B / LEAVES }; /* a leaf is a fixed part of the batch, on whichever rank it is computed */
+enum { LEAVES = 4, ROWS = B / LEAVES }; /* a leaf is a fixed part of the batch, whichever rank computes it */
 enum { IMAGES, LABELS };
 #define RATE 0.1f
 static const int shown[SHOWN] = {1, 10, 100, STEPS};
 
-/* Weights are [outputs][inputs]; loss: of the leaf or sum of leaves that these are the gradients of. */
+/* Weights are [outputs][inputs]; loss: that of the leaf, or sum of leaves, whose gradients these are. */
 typedef struct network {
   float w1[H * P], b1[H], w2[K * H], b2[K], loss;
 } network;
@@ -41,7 +40,7 @@ static void begin(float *w1, float *b1, float *w2, float *b2) {
   for (int i = 0; i < K; i++) b2[i] = 0;
 }
 
-/* One sample, forward and backward, added to g: the three products of each layer, as in lesson 1. */
+/* Adds one sample's gradients to g, forward and backward: the three products of each layer, as in lesson 1. */
 static void sample(const network *net, const uint8_t *image, int label, network *g) {
   float x[P], h[H], z[K], dh[H] = {0}, sum = 0, most = -INFINITY;
   for (int i = 0; i < P; i++) x[i] = image[i] / 255.0f;
@@ -74,7 +73,7 @@ static void add(network *to, const network *from) {
 }
 
 /* A step. Rank r has leaves [r LEAVES / ranks, (r + 1) LEAVES / ranks). The sums form the tree (0 + 1) + (2 + 3), the
- * lower levels in memory, the upper ones by messages; a + b = b + a, so that partners get the same bits. */
+ * lower levels in memory, the upper ones by messages; a + b = b + a, so partners get the same bits. */
 static void step(network *net, const uint8_t *images, const int32_t *labels) {
   static network g[LEAVES], other;
   const int own = LEAVES / ranks, first = rank * own;
@@ -106,7 +105,7 @@ static void by_hand(const sl_dataset *data, double *loss, double *seconds) {
   *seconds = MPI_Wtime() - from;
 }
 
-/* The same by tasks: lessons 3 and 6. */
+/* The same with tasks, as in lessons 3 and 6. */
 static sl_status by_graph(const sl_dataset *data, double *loss, double *seconds) {
   static const char *const names[] = {"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"};
   sl_status status = SL_OK;
@@ -167,8 +166,7 @@ int main(int argc, char **argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (ranks != 1 && ranks != 2 && ranks != LEAVES)
     return fprintf(stderr, "run it on 1, 2 or 4 ranks\n"), MPI_Finalize(), 2;
-  /* This too must be done by hand: the ranks of one machine divide its cores, or their threads would compete for them.
-   */
+  /* This too must be done by hand: the ranks of one machine divide its cores, so that their threads do not compete. */
   MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
   MPI_Comm_size(node, &local);
   omp_set_num_threads((omp_get_num_procs() + local - 1) / local);

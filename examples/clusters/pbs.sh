@@ -21,7 +21,7 @@ resume=
 timeout --preserve-status -s USR1 "$limit" \
   "$MPIEXEC" -f "$PBS_NODEFILE" -n "$(wc -l <"$PBS_NODEFILE")" "$STARLING" train $ARGS --out "$RUN" $resume
 code=$?
-# An mpiexec of MPICH 4.0 that was signalled loses the exit codes of ranks on several nodes; only a run that is complete has a summary.
+# After a signal, MPICH 4.0's mpiexec loses the exit codes of ranks on several nodes; but only a complete run has a summary.
 [ $code != 0 ] || [ -e "$RUN/summary.json" ] || code=75
 [ $code = 75 ] || exit $code
 if [ "$RESTARTS" -ge "$MAX_RESTARTS" ]; then

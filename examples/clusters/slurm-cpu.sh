@@ -1,7 +1,7 @@
 #!/bin/sh
-# Slurm, CPU nodes, one rank a node, started by srun: each rank's workers use all the cores that it was given. Before the time limit
+# Slurm, CPU nodes, one rank a node, started by srun: each rank's workers use all cores of the rank. Before the time limit
 # Slurm sends SIGUSR1; the ranks write a checkpoint and exit with 75, and the job goes back into the queue and resumes at its next
-# start. Whatever else fails ends the job, and so does the last of MAX_RESTARTS, so that nothing goes round for ever.
+# start. Any other failure ends the job, and so does the last of MAX_RESTARTS, so that no job restarts for ever.
 #   sbatch --nodes=4 examples/clusters/slurm-cpu.sh gpt2-nano --data text.txt --epochs 3
 #SBATCH --job-name=starling
 #SBATCH --nodes=2
@@ -17,7 +17,7 @@ run=${RUN:-runs/slurm-$SLURM_JOB_ID} # in a folder that all nodes share
 export STARPU_HOME="${STARPU_HOME:-/tmp/starpu-$(id -un)}" # on each node's own disk
 [ ! -e "$run/.starling-run" ] || set -- "$@" --resume
 
-# pmi2 is what MPICH and srun have in common. Ranks that are left behind when others have died are ended after 60 s.
+# MPICH and srun both support pmi2. When ranks have died, the others are ended after 60 s.
 srun --mpi=pmi2 --cpus-per-task="$SLURM_CPUS_PER_TASK" --wait=60 "$STARLING" train "$@" --out "$run"
 code=$?
 [ $code = 75 ] || exit $code

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Slurm, nodes of CPUs and GPUs, one rank a node: it drives all the node's GPUs, one core each, and computes on the other cores, too. (For one
+# Slurm, nodes of CPUs and GPUs, one rank a node: it drives all the node's GPUs, with one core each, and computes on the other cores too. (For one
 # rank a GPU: --ntasks-per-node=4 --gpus-per-task=1 --cpus-per-task=8 in place of the three lines below; a rank takes the GPUs that
-# Slurm lets it see.) Needs a StarPU with CUDA (tools/build-starpu --cuda). Checkpoint and requeue as in slurm-cpu.sh.
+# Slurm makes visible.) Needs a StarPU with CUDA (tools/build-starpu --cuda). Checkpoint and requeue as in slurm-cpu.sh.
 #   sbatch examples/clusters/slurm-gpu.sh gpt2 --data tokens --epochs 1
 #SBATCH --job-name=starling
 #SBATCH --nodes=2
@@ -15,7 +15,7 @@
 : "${STARLING:=starling}" "${MAX_RESTARTS:=20}"
 [ $# -gt 0 ] || set -- resnet8 --epochs 5
 run=${RUN:-runs/slurm-$SLURM_JOB_ID}
-# dmdas weighs processors by StarPU's models of them, which --calibrate fills: this folder must outlive the job.
+# dmdas compares processors by StarPU's performance models, which --calibrate fills: this folder must outlive the job.
 export STARPU_HOME="${STARPU_HOME:-$HOME}"
 [ ! -e "$run/.starling-run" ] || set -- "$@" --resume
 

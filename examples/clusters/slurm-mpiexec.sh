@@ -1,7 +1,7 @@
 #!/bin/sh
-# Slurm, CPU nodes, several ranks a node, started by MPICH's own mpiexec, which works whatever MPI plugins srun has. mpiexec binds
-# nothing, so the ranks of a node see all its cores that the job has, and Starling gives each its NUMA domains. A signal for the job's steps ends at
-# mpiexec's helpers: so it goes to this script (B:), which hands it to mpiexec, and that to every rank. Checkpoint and requeue as in slurm-cpu.sh.
+# Slurm, CPU nodes, several ranks a node, started by MPICH's own mpiexec, which works whatever MPI plugins srun has. mpiexec does not
+# bind ranks, so the ranks of a node see all the job's cores on it, and Starling gives each rank its NUMA domains. A signal to the job's steps
+# reaches only mpiexec's helpers. So Slurm signals this script (B:), which forwards it to mpiexec, and mpiexec to every rank. Checkpoint and requeue as in slurm-cpu.sh.
 #   sbatch --nodes=4 --ntasks-per-node=2 examples/clusters/slurm-mpiexec.sh gpt2-nano --data text.txt --epochs 3
 #SBATCH --job-name=starling
 #SBATCH --nodes=2
@@ -29,7 +29,7 @@ while :; do
   [ -n "$signalled" ] || break
   signalled= # the trap ended the wait, not mpiexec
 done
-# An mpiexec of MPICH 4.0 that was signalled loses the exit codes of ranks on several nodes; only a run that is complete has a summary.
+# After a signal, MPICH 4.0's mpiexec loses the exit codes of ranks on several nodes; but only a complete run has a summary.
 [ $code != 0 ] || [ -e "$run/summary.json" ] || code=75
 [ $code = 75 ] || exit $code
 if [ "${SLURM_RESTART_COUNT:-0}" -ge "$MAX_RESTARTS" ]; then

@@ -1,5 +1,5 @@
 /* Files mapped for reading. A file that another program cuts short while it is mapped, or whose disk fails, makes the
- * next access a SIGBUS, which would end the process without a word. Here the access reads zeros instead, and
+ * next access a SIGBUS, which would end the process without a message. Here the access reads zeros instead, and
  * sl_mapping_check then names the file. */
 #ifndef SL_MAPPING_H
 #define SL_MAPPING_H

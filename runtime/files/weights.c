@@ -173,7 +173,7 @@ void sl_weights_close(sl_weights *w) {
   free(w->parts), free(w->path), free(w);
 }
 
-/* ---- contents -------------------------------------------------------------------------------------------- */
+/* ---- contents --------------------------------------------------------------------------------------------------- */
 
 const char *sl_weights_path(const sl_weights *w) { return w->path; }
 int sl_weights_count(const sl_weights *w) { return w->count; }

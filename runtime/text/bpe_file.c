@@ -152,7 +152,7 @@ const sl__tokenizer_kind sl__bpe = {
     .write = bpe_root,
 };
 
-/* ---- plain bytes ------------------------------------------------------------------------------------------------- */
+/* ---- plain bytes ------------------------------------------------------------------------------------------------ */
 
 static sl_status bytes_stretch(sl_tokenizer *t, const char *text, size_t n, sl__ids *ids) {
   (void)t;

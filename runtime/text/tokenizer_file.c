@@ -155,7 +155,7 @@ out:
   return status;
 }
 
-/* ---- vocab.json and merges.txt ----------------------------------------------------------------------- */
+/* ---- vocab.json and merges.txt ---------------------------------------------------------------------------------- */
 
 static sl_status open_pair(const char *vocab_path, const char *merges_path, sl_tokenizer **result) {
   static const char *const specials[] = {"<|endoftext|>", NULL};

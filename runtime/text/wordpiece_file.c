@@ -69,7 +69,7 @@ const sl__tokenizer_kind sl__wordpiece = {
     .write = wordpiece_root,
 };
 
-/* ---- vocab.txt --------------------------------------------------------------------------------------------------- */
+/* ---- vocab.txt -------------------------------------------------------------------------------------------------- */
 
 static int has_capitals(const char *name, size_t n) {
   if (n > 0 && (*name == '[' || *name == '<')) return 0;

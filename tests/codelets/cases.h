@@ -1,9 +1,9 @@
-/* Cases of operations: sizes, options, and the naive version in double precision that says what is right.
+/* Cases of operations: sizes, options, and a naive reference in double precision.
  *
- * Every operation needs one or more cases. A file tests/codelets/DIR/case_NAME.c holds those of codelets/DIR/NAME.c, as
- * an array cases_NAME ended by {0}; Makefile.am's TESTS_CASES lists it. operations.c runs each case through every
- * kernel that this machine can run, whole and cut into shards and row blocks, alone and in a team; and its gradient,
- * where it has one, against finite differences of the reference. */
+ * Every operation needs one or more cases. tests/codelets/DIR/case_NAME.c holds the cases of codelets/DIR/NAME.c, an
+ * array cases_NAME ended by {0}; Makefile.am's TESTS_CASES lists it. operations.c runs each case through every kernel
+ * that this machine can run, whole and cut into shards and row blocks, with one thread and with a team. It compares the
+ * gradient, if there is one, with finite differences of the reference. */
 #ifndef CASES_H
 #define CASES_H
 
@@ -17,7 +17,7 @@
 
 enum { CASE_INPUTS = 8 };
 
-/* What an input is filled with. */
+/* How an input is filled. */
 typedef enum case_fill {
   FILL_NORMAL,   /* mean a, standard deviation b */
   FILL_UNIFORM,  /* in [a, b) */
@@ -55,21 +55,21 @@ typedef struct test_case {
   case_input in[CASE_INPUTS];
   const void *attr;
   int64_t batch; /* 0: dimension 0 of the first input at SAMPLE scope */
-  /* Adds what is tested to the graph, and puts its outputs into out; NULL: one node of op with attr. */
+  /* Adds the tested nodes to the graph and sets their outputs in out; NULL: one node of op with attr. */
   void (*build)(sl_graph *graph, const struct test_case *c, const sl_value *in, sl_value *out);
-  /* The naive version: from run->in to run->out, and, where errors add up over terms, the size of what is added to
+  /* The naive version: computes run->out from run->in. If errors add up over terms, it adds the terms' sizes to
    * run->scale (0: the result's own size counts). */
   void (*reference)(const struct case_run *run);
   double tolerance[SL_MAX_OUT]; /* of output j: |y - reference| <= tolerance[j] max(scale, |reference|); 0: equal */
   uint32_t differentiable;      /* bit i: compare the gradient of input i with finite differences of output 0 */
   double gradient_tolerance;    /* relative to the reference's largest slope; 0: 2e-5 */
   int packed;                   /* parts of input 0 side by side in its last dimension, each with slopes of its own */
-  uint32_t accumulates;         /* bit j: output j can be added to, also where its scope does not ask for that */
-  int exact;                    /* bits do not change when samples or rows are cut otherwise */
+  uint32_t accumulates;         /* bit j: output j can be added to, even if its scope does not require it */
+  int exact;                    /* bits do not depend on how samples or rows are cut */
   int bench;                    /* too large for a test: for --bench */
 } test_case;
 
-/* What a reference is given. All arrays are doubles, whatever the dtype. */
+/* The arguments of a reference. All arrays are doubles, whatever the dtype. */
 typedef struct case_run {
   const test_case *c;
   const sl_graph *graph;
@@ -77,7 +77,7 @@ typedef struct case_run {
   uint32_t key; /* random stream of the node */
   const sl_shape *shape_in[CASE_INPUTS], *shape_out[SL_MAX_OUT];
   double *in[CASE_INPUTS];
-  double *out[SL_MAX_OUT], *scale[SL_MAX_OUT]; /* scale comes in as zeros */
+  double *out[SL_MAX_OUT], *scale[SL_MAX_OUT]; /* scale: zeros at first */
 } case_run;
 
 static inline int64_t case_count(const sl_shape *shape) { return sl_shape_count(shape); }

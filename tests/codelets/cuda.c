@@ -1,7 +1,7 @@
-/* Cases on a GPU: arrays there, the kernel, arrays back. Beyond the result that the case itself checks, each run checks
- * what holds for every CUDA kernel: it writes nowhere but to its outputs, needs no more scratch memory than its rule
- * says, gives the same bits again, and, unless cuBLAS is in it, also where arrays begin at addresses that vector loads
- * may not use. */
+/* Runs cases on a GPU: copies arrays to the device, runs the kernel, and copies them back. Beside the case's own check
+ * of the result, each run checks properties of every CUDA kernel: it writes only to its outputs, needs no more scratch
+ * memory than its rule says, and gives the same bits again; unless it uses cuBLAS, also if arrays begin at addresses
+ * that vector loads may not use. */
 #include "tests/codelets/cuda.h"
 
 #include <string.h>
@@ -37,10 +37,9 @@ enum {
   SHIFT = 8
 }; /* bytes before and behind every array; of an address that only doubles may have */
 
-/* One array that some arguments name; where arguments share memory, as updates and outputs in place do, so do the
- * copies. */
+/* One array of one or more arguments. Arguments that share memory (updates, outputs in place) share the copy. */
 typedef struct buffer {
-  char *host, *before, *first; /* the caller's; what was in it at first; what the first run left */
+  char *host, *before, *first; /* the caller's array; its first contents; its contents after the first run */
   size_t bytes;
   char *device; /* GUARD bytes, the array, GUARD bytes */
 } buffer;
@@ -48,7 +47,7 @@ typedef struct buffer {
 typedef struct copies {
   buffer buffer[MOST];
   int n;
-  size_t shift; /* of all arrays from where the allocations' alignment puts them */
+  size_t shift; /* of all arrays from the allocations' alignment */
 } copies;
 
 static sl_status check(cudaError_t error, const char *what) {
@@ -57,7 +56,7 @@ static sl_status check(cudaError_t error, const char *what) {
 
 static size_t bytes_of(const sl_array *a) { return (size_t)sl_shape_count(&a->shape) * sl_dtype_bytes(a->dtype); }
 
-/* Makes the array known; the longest of those that begin at one address counts. */
+/* Registers an array; of arrays that begin at one address the longest counts. */
 static sl_status note(copies *all, const sl_array *a) {
   for (int p = 0; p < a->parts; p++) {
     const sl_array *part = a->parts > 1 ? &a->part[p] : a;
@@ -81,15 +80,14 @@ static sl_status upload(copies *all) {
   return SL_OK;
 }
 
-/* What the caller's array is on the device. */
+/* The device address of a caller's array. */
 static void *device_of(const copies *all, const void *host) {
   for (int i = 0; i < all->n; i++)
     if (all->buffer[i].host == host) return all->buffer[i].device + GUARD + all->shift;
   return NULL;
 }
 
-/* Runs the kernel on the copies, waits, and brings all arrays back into `host`; their surroundings must be as they
- * were. */
+/* Runs the kernel on the copies, waits, and copies all arrays back to `host`; the guard bytes must be unchanged. */
 static sl_status once(copies *all, const sl_operation *op, const sl_call *call, sl_cuda *cuda) {
   sl_array in[MOST], out[MOST], part[MOST];
   sl_call there = *call;

@@ -1,5 +1,4 @@
-/* The hook by which cases run on a GPU. Without CUDA in the build, or a GPU in the machine, cuda_case_missing says so.
- */
+/* Runs cases on a GPU. cuda_case_missing says if the build has no CUDA or the machine no GPU. */
 #ifndef TESTS_CUDA_H
 #define TESTS_CUDA_H
 
@@ -7,8 +6,8 @@
 
 /* Why no case can run on a GPU here; NULL when it can. */
 const char *cuda_case_missing(void);
-/* Whether this build has CUDA kernels, be there a GPU or not; and whether op's are products by cuBLAS, whose bits
- * change with sizes and alignment. */
+/* Whether this build has CUDA kernels, with or without a GPU; and whether op's kernels use cuBLAS, whose bits depend on
+ * sizes and alignment. */
 int cuda_case_built(void);
 int cuda_case_uses_blas(const sl_operation *op);
 /* Runs op->cuda on copies of the call's arrays (host memory, parts too), waits, and copies the outputs back. */

@@ -1,10 +1,10 @@
 /* Gradients against finite differences. An input's elements are dealt at random into groups, and each group gets a
- * direction: +1 or -1 for its elements, 0 for all others. Along each direction the computed gradient's slope must be
- * that of the reference. So every element counts, in every channel, row, head and part of a packed tensor, at the price
- * of two references a group; deal and signs come from a seed that is printed, so that a failure can be repeated.
+ * direction: +1 or -1 for its elements, 0 for all others. Along each direction the computed gradient's slope must equal
+ * the reference's. So every element counts, in every channel, row, head and part of a packed tensor, for two runs of
+ * the reference per group. Groups and signs come from a printed seed, so that a failure can be repeated.
  *
- * The bound is made of the reference alone: a share of its largest slope over all directions, and what the finite
- * difference itself may be off by, which must be the smaller of the two. Rectifiers and maxima have kinks; where a step
+ * The bound comes from the reference alone: a share of its largest slope over all directions plus the error of the
+ * finite difference itself, which must be the smaller of the two. Rectifiers and maxima have kinks; where a step
  * crosses one, the reference bends, and the step is made smaller. */
 #include "tests/codelets/differences.h"
 
@@ -32,9 +32,10 @@ uint64_t differences_seed(void) {
   return seed;
 }
 
-/* ---- the loss ---------------------------------------------------------------------------------------------------- */
+/* ---- the loss --------------------------------------------------------------------------------------------------- */
 
-/* The loss sum(w y): its gradient, dy = w, is what the case's own rule begins with. It is never computed. */
+/* The loss sum(w y): its gradient, dy = w, is the first input of the case's gradient rule. The loss itself is never
+ * computed. */
 static sl_status probe_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out,
                              int n_out) {
   (void)attr, (void)in, (void)n_in, (void)n_out;
@@ -49,14 +50,14 @@ static void probe_gradient(sl_graph *graph, const sl_node *node, const sl_value 
 }
 static const sl_operation probe = {.name = "probe", .shape = probe_shape, .gradient = probe_gradient};
 
-/* ---- slopes of the reference ------------------------------------------------------------------------------------- */
+/* ---- slopes of the reference ------------------------------------------------------------------------------------ */
 
 typedef struct check {
   setting s;
   uint64_t seed;
   int input;                       /* whose gradient it is */
   double *weight;                  /* of output 0; NULL: ones */
-  double *middle, *up, *down;      /* output 0: as it is, and a step to both sides */
+  double *middle, *up, *down;      /* output 0: unchanged, and after a step to both sides */
   double *noise;                   /* rounding of an element of output 0 in double */
   double step;                     /* the first that is tried */
   int *group;                      /* [elements of the input] */
@@ -66,7 +67,7 @@ typedef struct check {
   int parts;                       /* side by side in the last dimension */
 } check;
 
-/* A slope of the reference, and how much it may be off: by rounding alone, and by kinks and curvature too. */
+/* A slope of the reference and its error: from rounding alone, and from kinks and curvature too. */
 typedef struct slope {
   double value, noise, error;
 } slope;
@@ -75,7 +76,7 @@ static double sign_of(const check *k, int64_t i) {
   return sl_random_u32(k->seed, 1, STREAM_SIGNS + (uint32_t)k->input, (uint64_t)i) & 1 ? 1 : -1;
 }
 
-/* Output 0 of the reference, with its input as it now stands. */
+/* Computes output 0 of the reference from the present inputs. */
 static void refer(check *k, double *to) {
   case_run *e = &k->s.expect;
   for (int j = 0; j < k->s.c->n_out; j++) {
@@ -95,7 +96,7 @@ static void move(check *k, int group, int64_t element, const double *from, doubl
 }
 
 /* The reference's slope along a group's direction, or by one element (>= 0). Differences are taken output by output, so
- * that those which do not move add no rounding. */
+ * that outputs which do not move add no rounding. */
 static slope slope_of(check *k, int group, int64_t element, const double *from, double h) {
   slope s = {0};
   double noise = 0, bends = 0;
@@ -117,9 +118,9 @@ static slope slope_of(check *k, int group, int64_t element, const double *from, 
   return s;
 }
 
-/* ---- the gradient of one input ----------------------------------------------------------------------------------- */
+/* ---- the gradient of one input ---------------------------------------------------------------------------------- */
 
-/* Deals the elements of each part into groups of its own; returns how many a part has. */
+/* Divides the elements of each part into groups of its own; returns the number of groups of a part. */
 static int deal(check *k) {
   const int64_t each = k->count / k->parts;
   const int groups = each < GROUPS ? (int)each : GROUPS;
@@ -142,7 +143,7 @@ static double computed(const check *k, int group) {
   return sum;
 }
 
-/* The group's element that is furthest off, to be named in the message. */
+/* The group's element with the largest error, for the message. */
 static int64_t worst_element(check *k, int group, const double *from, slope *wanted) {
   int64_t worst = -1;
   double most = -1;
@@ -168,7 +169,7 @@ static void check_part(check *k, int part, int groups, const double *from) {
     if (fabs(slopes[g].value) > largest) largest = fabs(slopes[g].value);
     if (slopes[g].noise > noise) noise = slopes[g].noise;
   }
-  const int zero = largest <= noise; /* no slope stands out of the rounding */
+  const int zero = largest <= noise; /* no slope exceeds the rounding */
   for (int g = 0; g < groups; g++) {
     const int group = part * groups + g;
     double h = k->step;
@@ -198,7 +199,7 @@ static double *doubles(int64_t n) {
   return array;
 }
 
-/* What rounds: the results, and the inputs that a step is added to. The larger they are, the larger the step. */
+/* Chooses the step: results and inputs of larger size round more coarsely, so the step grows with them. */
 static void choose_step(check *k) {
   const test_case *c = k->s.c;
   const int wide = setting_info(&k->s, k->s.out[0])->dtype == SL_F64;

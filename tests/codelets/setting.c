@@ -90,7 +90,7 @@ void setting_begin(setting *s, sl_isa isa, sl_team *team, sl_tiles tiles) {
       setting_fill(s->run.data[v], &(case_input){info->dtype, info->shape, info->scope, FILL_UNIFORM, 0.5, 1.5},
                    (uint32_t)v + 1);
   }
-  /* The input operation reads the step's arrays: they hold what input 0 of its case does. */
+  /* The input operation reads the step's arrays: they are input 0 of its case. */
   if (s->c->n_in) s->run.step.input[0] = s->run.data[0];
 }
 

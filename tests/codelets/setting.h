@@ -1,4 +1,4 @@
-/* A case as a graph with data: what the programs that run cases share. */
+/* A case as a graph with data, for the programs that run cases. */
 #ifndef TESTS_SETTING_H
 #define TESTS_SETTING_H
 
@@ -10,7 +10,7 @@ typedef struct setting {
   const test_case *c;
   sl_graph *graph;
   sl_value in[CASE_INPUTS], out[SL_MAX_OUT];
-  int nodes; /* of the case; what comes later was added to it */
+  int nodes; /* of the case; later nodes were added to it */
   interpreter run;
   case_run expect;
 } setting;
@@ -18,22 +18,22 @@ typedef struct setting {
 /* The cases of each file, ended by NULL. */
 extern const test_case *const case_files[];
 
-/* The graph alone: inputs are parameters, whatever their scope. */
+/* Builds the graph alone; inputs are parameters, whatever their scope. */
 void setting_build(setting *s, const test_case *c);
-/* Fresh data for the graph as it stands now, also for tensors that the case's layer made. */
+/* Makes fresh data for the present graph, also for tensors that the case's layer made. */
 void setting_begin(setting *s, sl_isa isa, sl_team *team, sl_tiles tiles);
-/* What the reference says of the data of setting_begin. */
+/* Runs the reference on the data of setting_begin. */
 void setting_refer(setting *s);
-/* Output j against its reference, to which `before` was added (NULL: nothing was). */
+/* Compares output j with its reference plus `before` (NULL: plus nothing). */
 void setting_compare(const setting *s, int j, const void *array, const double *before, const char *how);
-/* What errors of element i of output j are measured by: the reference's size, or that of what was added up. */
+/* The size that errors of element i of output j are relative to: the reference's, or that of its terms. */
 double setting_size(const setting *s, int j, int64_t i);
 void setting_finish(setting *s);
 
-/* Fills an array as a case's input says, out of the numbered stream. */
+/* Fills an array with random numbers of a stream, as a case's input says. */
 void setting_fill(void *array, const case_input *in, uint32_t stream);
 double setting_get(const void *array, sl_dtype dtype, int64_t i);
-/* A copy in doubles, to be freed; zeros where array is NULL. */
+/* Copies an array to doubles, zeros if array is NULL; the caller frees the copy. */
 double *setting_doubles(const void *array, const sl_value_info *info);
 const sl_value_info *setting_info(const setting *s, sl_value value);
 

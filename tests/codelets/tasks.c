@@ -1,5 +1,5 @@
 /* Every case as StarPU tasks against direct calls of its kernels: with one shard bit by bit, with two within the case's
- * tolerance. What lies between a kernel and its task (handles, parts, scratch memory, steps) can change nothing. */
+ * tolerance. Handles, parts, scratch memory and steps, which lie between kernel and task, must change nothing. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,8 +10,8 @@
 static sl_runtime *runtime;
 static sl_team *team;
 
-/* The case's graph once more, as a program can run it: samples come from the step's input arrays, all else from the
- * store. The values have the same numbers as in the setting, so that its data serve here. */
+/* Builds the case's graph again in a form that a program can run: samples come from the step's input arrays, all else
+ * from the store. Values have the same numbers as in the setting, so that its data serve here. */
 static sl_graph *program_graph(const test_case *c, int64_t batch, sl_value in[CASE_INPUTS], sl_value out[SL_MAX_OUT]) {
   sl_graph *graph = sl_graph_new(batch);
   assert_non_null(graph);
@@ -95,7 +95,7 @@ static void task(void **state) {
     assert_non_null(direct[j]);
     memcpy(direct[j], s.run.data[s.out[j]], bytes);
   }
-  setting_begin(&s, sl_runtime_isa(runtime), team, SL_TILES_DEFAULT); /* what updates changed is as at first again */
+  setting_begin(&s, sl_runtime_isa(runtime), team, SL_TILES_DEFAULT); /* restores what updates changed */
   run(&s, 1, direct);
   if (s.graph->batch > 1) run(&s, 2, direct);
   for (int j = 0; j < SL_MAX_OUT; j++) free(direct[j]);

@@ -75,7 +75,7 @@ static size_t mutate(uint8_t *data, size_t n, uint64_t *state) {
       for (size_t b = 0; b < more && n < ROOM; b++) data[n++] = (uint8_t)draw(state, 256);
       break;
     }
-    case 5: { /* take a stretch out */
+    case 5: { /* remove a stretch */
       const size_t less = draw(state, n - at + 1);
       memmove(data + at, data + at + less, n - at - less);
       n -= less;
@@ -88,7 +88,7 @@ static size_t mutate(uint8_t *data, size_t n, uint64_t *state) {
       n += more;
       break;
     }
-    default: { /* put a word over what is there */
+    default: { /* overwrite a word */
       const char *word = words[draw(state, sizeof words / sizeof *words)];
       for (size_t b = 0; word[b] && at + b < n; b++) data[at + b] = (uint8_t)word[b];
     }
@@ -103,7 +103,7 @@ static int run(int number, uint8_t seeds[][ROOM], const size_t *lengths, int cou
   size_t n = lengths[seed];
   memcpy(data, seeds[seed], n);
   for (uint64_t m = draw(&state, MOST_MUTATIONS + 1); m > 0; m--) n = mutate(data, n, &state);
-  uint8_t *exact = malloc(n ? n : 1); /* so that a read beyond it is seen */
+  uint8_t *exact = malloc(n ? n : 1); /* so that a read beyond it is detected */
   if (!exact) abort();
   memcpy(exact, data, n);
   current = number;
@@ -131,7 +131,7 @@ int main(int argc, char *argv[]) {
   }
   alarm(SECONDS);
   for (int i = 0; i < INPUTS; i++) accepted += run(i, seeds, lengths, count) == 0;
-  const int right = count > 0 && accepted > 0 && accepted < INPUTS; /* else it did not get through to both outcomes */
+  const int right = count > 0 && accepted > 0 && accepted < INPUTS; /* else the inputs did not reach both outcomes */
   printf("%sok 1 - %d mutated inputs, %d accepted\n", right ? "" : "not ", INPUTS, accepted);
   return !right;
 }

@@ -1,4 +1,4 @@
-/* A fuzz target: libFuzzer's entry point, and a few valid inputs to begin from. With clang,
+/* A fuzz target: libFuzzer's entry point, and a few valid inputs to start from. With clang,
  *   clang -fsanitize=fuzzer,address -I. tests/fuzz/idx.c libstarling.a ...
  * makes a fuzzer of it; in make check, driver.c feeds it a bounded number of mutated inputs. */
 #ifndef SL_TESTS_FUZZ_H

@@ -1,4 +1,5 @@
-/* Fuzz target: the reader of PNG files. Chunks' checksums are mended first, so that what is behind them is reached. */
+/* Fuzz target: the reader of PNG files. Repairs the chunks' checksums first, so that inputs reach the code after the
+ * check. */
 #include <png.h>
 #include <stdlib.h>
 #include <string.h>

@@ -12,7 +12,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "tools/report/parts.h"
 
-/* A folder, in memory if there is such a file system, whose timeline is a memory file. */
+/* A folder whose timeline is a memory file; the folder itself is in memory if such a file system exists. */
 static char folder[64], link_path[128], trace_path[128];
 static int fd = -1;
 
@@ -30,7 +30,7 @@ static void prepare(void) {
   if (symlink(target, link_path) != 0) abort();
 }
 
-/* What `starling report` and `starling trace` do with timelines. */
+/* Processes a timeline like `starling report` and `starling trace`. */
 static void use(sl_timeline **all, int n, uint8_t format) {
   sl__report_run report;
   json_t *data = NULL, *answer;

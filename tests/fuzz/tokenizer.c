@@ -1,5 +1,5 @@
-/* Fuzz target: the readers of tokenizers. The first byte says of which file the rest is: v, vocab.txt; p, vocab.json
- * and, behind a byte 0xff, merges.txt; else tokenizer.json. */
+/* Fuzz target: the readers of tokenizers. The first byte selects the file: v: vocab.txt; p: vocab.json and, after a
+ * byte 0xff, merges.txt; else tokenizer.json. */
 #include "runtime/text/tokenizer.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 enum { KINDS = 3, FILES = 2 };
 
-/* Folders whose files are in memory: what a folder holds tells the kind. */
+/* Folders whose files are in memory; the files in a folder determine the kind of tokenizer. */
 static char folder[KINDS][64];
 static int fd[FILES];
 

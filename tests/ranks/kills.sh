@@ -27,7 +27,7 @@ for ranks in $all_ranks; do
 done
 
 # shellcheck disable=SC2086 # $options is several words, here and below
-expect 'a run that nobody disturbs' 0 '^step 150' train mlp $options --out undisturbed
+expect 'the undisturbed run' 0 '^step 150' train mlp $options --out undisturbed
 losses undisturbed >undisturbed.losses
 compare() {
   check "after $done_kills kills: the same state" same_state undisturbed run

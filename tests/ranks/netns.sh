@@ -16,13 +16,13 @@ trap 'exit 130' INT TERM
 if ! "$hosts" up 3 1gbit 2>err; then echo "1..0 # SKIP no network namespaces, bridges or tbf here: $(tail -n 1 err)"; exit 0; fi
 
 over() { code=0; $limit "$hosts" mpiexec "$@" >out 2>err || code=$?; }
-check 'the rate is set' sh -c "tc -n $HOSTS-1 qdisc show dev eth0 | grep -q 'tbf.* rate 1Gbit'"
-check 'no host has a way out' sh -c "! ip -n $HOSTS-1 route get 192.0.2.1 2>/dev/null"
+check 'the link has its rate' sh -c "tc -n $HOSTS-1 qdisc show dev eth0 | grep -q 'tbf.* rate 1Gbit'"
+check 'no host has a route outside' sh -c "! ip -n $HOSTS-1 route get 192.0.2.1 2>/dev/null"
 for n in 2 3; do
   over -n $n "$starling" info --no-measure
   check "info on $n hosts" test $code = 0
-  check 'each is a node' grep -q "^ranks      $n on $n nodes" out
-  check 'of its own name' test "$(grep -c "^host       $HOSTS-[1-$n]:" out)" = $n
+  check 'each host is a node' grep -q "^ranks      $n on $n nodes" out
+  check 'each node has its own name' test "$(grep -c "^host       $HOSTS-[1-$n]:" out)" = $n
 done
 over -n 4 -ppn 2 "$starling" info --no-measure
 check 'two ranks on each of two hosts' grep -q '^ranks      4 on 2 nodes' out
@@ -39,5 +39,5 @@ for model in lenet 'lenet --zero 1 --clip 0.5' 'mlp --row-blocks 2'; do
   done
 done
 "$hosts" down
-check 'nothing is left' test -z "$(find /run/netns -name "$HOSTS-*" 2>/dev/null)"
+check 'no namespace is left' test -z "$(find /run/netns -name "$HOSTS-*" 2>/dev/null)"
 finish

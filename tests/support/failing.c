@@ -1,6 +1,7 @@
-/* One allocation that fails: malloc and its kin stand here in front of glibc's. A program that has no failing_at in it,
- * the command, is told by the environment: FAILING_RANK (MPICH's number of the process), FAILING_AT, and FAILING_LOG, a
- * file that gets the count of allocations at the end of that rank. FAILING_TRACE: shows where the allocation failed. */
+/* Makes one allocation fail: malloc, calloc and realloc here override glibc's. The command does not call failing_at; it
+ * is controlled by environment variables: FAILING_RANK (MPICH's number of the process), FAILING_AT, and FAILING_LOG, a
+ * file to which that rank writes its count of allocations at the end. FAILING_TRACE: shows where the allocation failed.
+ */
 #include "tests/support/failing.h"
 
 #include <limits.h> /* __GLIBC__ */
@@ -70,8 +71,8 @@ static int note_object(struct dl_phdr_info *object, size_t size, void *first) {
   return 0;
 }
 
-/* Whether the allocation that was asked for at this address is Starling's: the nearest caller beyond libc and jansson
- * is the program. */
+/* Whether the allocation requested at this address is Starling's: the nearest caller outside libc and jansson is the
+ * program. */
 static int ours(uintptr_t asked) {
   void *frame[FRAMES];
   int i = 0;

@@ -5,7 +5,7 @@
 
 #include "tasks/graph/graph.h"
 
-/* In place of an instruction set: the CUDA kernel, on copies of the arrays (tests/codelets/cuda.h). */
+/* Passed in place of an instruction set: runs the CUDA kernel on copies of the arrays (tests/codelets/cuda.h). */
 #define INTERPRET_GPU SL_ISA_COUNT
 
 typedef struct interpreter {
@@ -14,7 +14,7 @@ typedef struct interpreter {
   sl_team *team; /* borrowed */
   sl_step step;
   sl_tiles tiles;
-  void **data; /* [values of the graph], each of the value's size exactly; ours. Filled with ones (NaN) at first */
+  void **data; /* [values of the graph], each exactly of its value's size; owned; at first all bits are 1 (NaN) */
 } interpreter;
 
 sl_status interpret_create(const sl_graph *graph, sl_isa isa, sl_team *team, interpreter *in);

@@ -1,4 +1,4 @@
-/* Writes test images with libjpeg and libpng, so that they are files as other programs write them. */
+/* Writes test images with libjpeg and libpng, as other programs do. */
 #include "tests/support/pictures.h"
 
 #include <png.h>

@@ -1,7 +1,7 @@
-/* Figure: what recording adds to a task, by itself and without the noise of whole steps: the five looks at the clock,
- * the latest end of its predecessors, and the record; on as many threads at once as there are workers. Nanoseconds, the
- * median of rounds. (StarPU's call when a worker takes a task is not in it: recorder.sh compares whole steps.) Then the
- * nanoseconds of the record alone, on one thread.
+/* Figure: the cost of recording a task, without the noise of whole steps: five readings of the clock, the latest end of
+ * its predecessors, and the record, on THREADS threads at once. Prints nanoseconds, the median of rounds. (StarPU's
+ * call when a worker takes a task is not included: recorder.sh compares whole steps.) Then prints the nanoseconds of
+ * the record alone, on one thread.
  *
  * Usage: recorder_cost THREADS */
 #include <omp.h>

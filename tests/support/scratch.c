@@ -1,4 +1,4 @@
-/* What tests of files share. */
+/* Helpers for tests of files. */
 #include "tests/support/scratch.h"
 
 #include <dirent.h>

@@ -20,12 +20,12 @@ int scratch_teardown(void **state);
 /* "folder/name"; one of a few buffers that take turns. */
 const char *scratch_path(const char *folder, const char *name);
 void scratch_write(const char *path, const void *bytes, size_t n);
-char *scratch_read(const char *path, size_t *n); /* to be freed; NULL when there is none */
-int scratch_entries(const char *folder);         /* what is in it, hidden files too */
+char *scratch_read(const char *path, size_t *n); /* the caller frees it; NULL: no such file */
+int scratch_entries(const char *folder);         /* number of entries, hidden ones included */
 /* Mounts a file system of this size in bytes at folder, visible to this process only; 0 if that is not allowed. */
 int scratch_small_disk(const char *folder, size_t bytes);
 void scratch_small_disk_end(const char *folder);
-/* Gives up root's right to write everywhere until _end; 0 when this process could not be stopped from writing. */
+/* Gives up root's right to write everywhere until _end; 0: this process can still write. */
 int scratch_unprivileged(const char *folder);
 void scratch_unprivileged_end(void);
 

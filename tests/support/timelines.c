@@ -1,5 +1,5 @@
-/* timelines DIR TASKS: writes the timelines of a run of two ranks with two workers each that nobody ran, of TASKS tasks
- * or a few more, for tests of what reads timelines. Names in it hold what a page must not take for markup. */
+/* timelines DIR TASKS: writes synthetic timelines of two ranks with two workers each, with TASKS tasks or a few more,
+ * for tests of their readers. Their names contain text that a page must not take for markup. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* Sequential execution of a step graph, for tests. */
+/* Executes a step graph sequentially, for tests. */
 #include "tests/tasks/execute.h"
 
 #include <math.h>
@@ -29,7 +29,7 @@ execution *execution_create(const sl_graph *g, const sl_memory *memory) {
       e->data[v] = malloc(sl_value_bytes(info) + 1);
     }
     if (info->role == SL_ROLE_TEMPORARY) continue;
-    /* A block of a parameter has the rows that it has in the whole. */
+    /* A block of a parameter starts from the parameter's own rows. */
     sl_shape whole = info->shape;
     whole.dim[0] += info->row0;
     void *all = malloc((size_t)sl_shape_count(&whole) * 8);
@@ -89,7 +89,7 @@ static double element_of(const execution *e, sl_value v, int64_t i) {
   return e->g->value[v]->dtype == SL_F32 ? ((float *)e->data[v])[i] : ((double *)e->data[v])[i];
 }
 
-/* An element of the sum over a subtree: of the rank that has it whole, or of its branches. */
+/* An element of the sum over a subtree: the value of the rank that owns the subtree, else the sum of its branches. */
 static double element(execution *const *e, const sl_leaves *mine, const int *at, int n, int leaves, sl_leaves tree,
                       int value, int64_t i) {
   for (int r = 0; r < n; r++) {

@@ -1,5 +1,5 @@
-/* Toy operations for testing the engine alone: it knows operations only by their descriptors, so a handful of naive
- * ones stand for all. Data are exact in a double, so sums can be checked to the bit. */
+/* Toy operations for testing the engine alone. The engine knows operations only by their descriptors, so a few naive
+ * ones are enough. Data are exact in a double, so sums can be checked bit for bit. */
 #ifndef SL_TESTS_TOY_H
 #define SL_TESTS_TOY_H
 
@@ -11,7 +11,7 @@ extern const sl_operation toy_copy, toy_add, toy_rows, toy_matmul, toy_dx, toy_d
     toy_leafscale, toy_square, toy_dsquare, toy_faulty, toy_spray, toy_gather;
 enum { TOY_TABLE = 400 };
 
-/* Element (row, k) of what toy_rows gives. */
+/* Element (row, k) of toy_rows's output. */
 double toy_element(int64_t row, int64_t k);
 
 typedef struct toy_width {
@@ -24,10 +24,10 @@ sl_value toy_layer(sl_graph *graph, const char *layer, sl_value x, int64_t n); /
 sl_value toy_sum(sl_graph *graph, sl_value a, sl_value b);                     /* a + b */
 sl_value toy_loss(sl_graph *graph, sl_value y);                                /* F64 [1]: sum of squares / 2 */
 
-/* A two-layer network with its gradients and updates; the loss's value. */
+/* Adds a two-layer network with its gradients and updates; returns the loss. */
 sl_graph *toy_training(int64_t batch, sl_value *loss);
 
-/* faulty: fails when it is its turn. What it does is set here. */
+/* Controls the operation `faulty`, which fails on purpose. */
 typedef struct toy_fault {
   int64_t row; /* in the shard that holds this sample; -1: never */
   int nan;     /* 1: writes a NaN instead of failing */

@@ -1,5 +1,5 @@
-/* The manual page, made from the tables of commands and options, so that it says what the program does: man/starling.1
- * is what `starling --manual` prints, and a test compares the two. */
+/* Makes the manual page from the tables of commands and options, so that it agrees with the program. `starling
+ * --manual` prints it; a test compares the output with man/starling.1. */
 #include <config.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* The table from the library's fields to the command's options. */
+/* Maps the library's fields to the command's options. */
 #include "tools/command/mends.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* The starling command: its list of subcommands, and how a status becomes a message and an exit code. */
+/* The starling command: its list of subcommands, and the conversion of a status to a message and an exit code. */
 #include <config.h>
 #include <errno.h>
 #include <pthread.h>
@@ -294,14 +294,14 @@ static int command(int argc, char **argv) {
     return complain(sl_fail(SL_EINVAL, "unknown command '%s'%s ('starling --help' lists them)", name,
                             sl__suggestion(name, names, n, suggestion, sizeof suggestion)));
   }
-  /* What was printed may be all that the caller wanted: a full disk is a failure. */
+  /* The output may be the command's only result, so a full disk is a failure. */
   if ((fflush(stdout) != 0 || ferror(stdout)) && code == SL_EXIT_DONE)
     return complain(sl_fail(SL_EWRITE, "cannot write to standard output: %s", strerror(errno)));
   return code;
 }
 
-/* MPI_Finalize may wait for ever between hosts that TCP joins (docs/how-to/clusters.md). The work is done by then, and
- * its results are on disk: the process ends without it. */
+/* MPI_Finalize may wait for ever between hosts joined by TCP (docs/how-to/clusters.md). The work is done by then and
+ * its results are on disk, so the process ends without it. */
 enum { END_SECONDS = 30 };
 static void *end_anyway(void *code) {
   sleep(END_SECONDS);
@@ -311,7 +311,7 @@ static void *end_anyway(void *code) {
 }
 
 int main(int argc, char **argv) {
-  static int code; /* outlives main's frame, which the thread may */
+  static int code; /* static, because the thread may outlive main's frame */
   pthread_t guard;
   signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of a file's size fails by EFBIG and is told as a full disk is */
   code = command(argc, argv);

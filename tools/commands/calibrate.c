@@ -1,5 +1,5 @@
-/* starling calibrate: runs training steps of a model until StarPU's performance models, by which dm* and heft policies
- * place tasks, have samples of every kind of task; shows what they learnt, and how sure it is. */
+/* starling calibrate: runs training steps of a model until StarPU's performance models, which dm* and heft policies use
+ * to place tasks, have samples of every kind of task. Then it shows the models' times and their spread. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,10 +16,10 @@ typedef struct calibrate {
   sl__meter meter;
   sl_calibration *calibration;
   const sl_calibration_kind *kind;
-  int n, lacking;        /* kinds; those with fewer samples than wanted */
+  int n, lacking;        /* number of kinds; number of those with too few samples */
   int samples;           /* wanted */
   sl_timeline *timeline; /* for the sizes of tasks */
-  char *said;            /* what is to be printed */
+  char *said;            /* the text to print */
 } calibrate;
 
 static sl_status look(calibrate *c) {
@@ -56,7 +56,7 @@ static sl_status collect(calibrate *c) {
   return SL_OK;
 }
 
-/* "[64, 784] [128, 784] -> [64, 128]"; tasks that add to their outputs are kinds of their own. */
+/* "[64, 784] [128, 784] -> [64, 128]"; tasks that accumulate are kinds of their own. */
 static void size_of(const calibrate *c, int k, char *text, size_t n) {
   const int node = c->kind[k].node;
   snprintf(text, n, "%s%s", c->timeline->node[node].shapes,
@@ -110,7 +110,7 @@ static sl_status print_json(const calibrate *c, FILE *to) {
   return SL_OK;
 }
 
-/* What lacks samples, the first of them by name. */
+/* The error for kinds that lack samples; it names the first one. */
 static sl_status complain(const calibrate *c) {
   char size[1100];
   int k = 0;
@@ -127,7 +127,7 @@ static sl_status complain(const calibrate *c) {
 static sl_status run(calibrate *c) {
   size_t bytes;
   c->samples = c->o->samples > 0 ? (int)c->o->samples : sl_calibration_minimum();
-  unsetenv("STARPU_CALIBRATE"); /* StarPU is to add no samples of its own */
+  unsetenv("STARPU_CALIBRATE"); /* StarPU must not add samples of its own */
   c->job.records = 1;
   SL_TRY(sl__job_name(&c->job, c->o));
   SL_TRY(sl__job_start(&c->job, "calibrate", 0));
@@ -152,7 +152,7 @@ sl_status sl__calibrate(sl__options *o, int *exit_code) {
   const sl_status status = run(&c);
   sl_timeline_destroy(c.timeline);
   sl_calibration_destroy(c.calibration);
-  sl__job_close(&c.job); /* StarPU writes its models here, before anything can go wrong with the output */
+  sl__job_close(&c.job); /* StarPU writes its models here, before writing the output can fail */
   if (c.said) fputs(c.said, stdout);
   free(c.said);
   return status;

@@ -1,5 +1,5 @@
-/* starling graph: prints the tasks of a training step with their costs, buffers and the predicted peak memory; runs
- * nothing. */
+/* starling graph: prints the tasks of a training step with their costs, buffers and the predicted peak memory, without
+ * running them. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "tools/commands/commands.h"
 #include "tools/run/session.h"
 
-/* The data's description: of the data set if one is named, else from the options. */
+/* Describes the data: from the data set if one is named, else from the options. */
 static sl_status find_data(const sl__options *o, const sl_model *model, sl_model_data *data) {
   if (!o->data) return sl__synthetic_data(o, model, data);
   sl_data opened;
@@ -24,7 +24,7 @@ static sl_status find_data(const sl__options *o, const sl_model *model, sl_model
   return SL_OK;
 }
 
-/* The cores that this process may use, divided as a run would divide them. */
+/* Divides the cores that this process may use in the same way as a run. */
 static sl_status find_workers(const sl__options *o, int *workers, int *threads) {
   hwloc_topology_t topology;
   sl_share share;
@@ -45,7 +45,7 @@ static sl_status find_workers(const sl__options *o, int *workers, int *threads) 
   return status;
 }
 
-/* The step of rank 0, where the ranks share the leaves evenly. */
+/* Makes the step of rank 0, with the leaves divided evenly among the ranks. */
 static sl_status spread_first(const sl_graph *logical, const sl_plan *plan, int ranks, const sl_placements *placements,
                               sl_graph **step) {
   int *first = calloc((size_t)ranks + 1, sizeof *first);
@@ -96,8 +96,7 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
            sl_data_text(model->family->data, &data, samples, sizeof samples), (long long)data.classes, plan.leaves,
            plan.shards, plan.row_blocks, (long long)network.parameter_count);
   if (ranks > 1) snprintf(title + strlen(title), sizeof title - strlen(title), "; the first of %d ranks", ranks);
-  /* Bytes of the batches that a loader reads ahead, and what MPI, StarPU and the recorder add when a step really
-   * runs. */
+  /* Bytes of the batches that a loader reads ahead, and of MPI, StarPU and the recorder in a real run. */
   enum { DEPTH = 3, RUNTIME_BYTES = 20 << 20 };
   const sl_picture picture = {.title = title,
                               .logical = network.graph,

@@ -7,7 +7,7 @@
 #include "tools/images/image.h"
 #include "tools/run/job.h"
 
-/* The `top` likeliest classes, likeliest first; at equal probability the lower number first. */
+/* Finds the `top` likeliest classes, likeliest first; of equally likely ones the lower number first. */
 static void rank_classes(const float *p, int classes, int *order, int top) {
   for (int k = 0; k < top; k++) {
     int best = -1;

@@ -10,7 +10,7 @@
 #include "tools/run/session.h"
 #include "tools/train/trainer.h"
 
-/* Before anything is done together: ranks that differ would wait for one another, or train on different things. */
+/* Comes before all common work: ranks that differ would wait for one another, or train differently. */
 static sl_status compare_ranks(const sl__job *j) {
   char *text;
   if (j->ranks.n == 1) return SL_OK;
@@ -112,8 +112,7 @@ sl_status sl__train(sl__options *o, int *exit_code) {
   if (o->json) o->quiet = 1;
   sl_status status = run(&r, exit_code);
   sl__meter_clear(&r.meter);
-  /* Ends what is being written, while the directory is locked; where one rank of several fails it would wait in vain.
-   */
+  /* Ends writing while the directory is locked, unless one of several ranks has failed: then it would wait for ever. */
   if (status == SL_OK || r.job.ranks.n <= 1) sl__checkpoints_destroy(r.checkpoints);
   status = close_directory(&r, status);
   if (status != SL_OK) sl__ranks_fail(&r.job.ranks, sl__exit_code(status));

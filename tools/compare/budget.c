@@ -3,15 +3,15 @@
 
 #include "tools/compare/parts.h"
 
-static const double SHORTEST = 0.5, LONGEST = 5; /* s of measured steps in a process */
+static const double SHORTEST = 0.5, LONGEST = 5; /* seconds of measured steps in a process */
 enum { TARGET = 8, FEWEST_STEPS = 5, MOST_STEPS = 100000 };
 
-/* s of one repetition: a process for each policy. */
+/* Seconds of one repetition, which runs a process for each policy. */
 static double repetition(const sl__budget *b, int64_t steps) {
   return b->variants * (b->process + (double)steps * b->step);
 }
 
-/* s of timing the tasks on one worker alone, each time. */
+/* Seconds of timing the tasks on one worker alone, once. */
 static double alone(const sl__budget *b, int64_t steps) { return b->process + b->workers * (double)steps * b->step; }
 
 static int64_t between(double x, double least, double most) { return (int64_t)fmin(fmax(ceil(x), least), most); }

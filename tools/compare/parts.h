@@ -11,9 +11,9 @@
 #include "tools/run/meter.h"
 #include "tools/settings/options.h"
 
-/* What one process measured. */
+/* The measurements of one process. */
 typedef struct sl__measured {
-  int there;                            /* 0: it has not run */
+  int there;                            /* 0: the process has not run */
   double step;                          /* s, median */
   double kernels, idle[SL_IDLE_CAUSES]; /* %, of worker time */
   double moved, energy;                 /* per step: bytes moved between memory nodes, joules; NaN: unknown */
@@ -22,22 +22,22 @@ typedef struct sl__measured {
 
 /* Figures over the repetitions in which both this policy and the base ran. */
 typedef struct sl__figures {
-  int n;                                /* how many those are; 0: there are no figures */
+  int n;                                /* number of these repetitions; 0: there are no figures */
   double step;                          /* s, median */
   double kernels, idle[SL_IDLE_CAUSES]; /* means, which add up to 100% */
-  double ratio, low,
-      high; /* time of a step over the base's in the same repetition: median, 95% interval (NaN: too few repetitions) */
-  double surely;        /* upper end of the interval that holds for all policies at once, possibly infinite */
-  double moved, energy; /* of a step, medians; NaN: not known */
-  double of_bound;      /* the bound over the step */
-  double inflation;     /* median of: time in kernels over the time of the same kernels run alone */
+  double ratio, low, high; /* ratio of the step's time to the base's in the same repetition: median, 95% interval (NaN:
+                              too few repetitions) */
+  double surely;           /* upper end of the interval that holds for all policies at once, possibly infinite */
+  double moved, energy;    /* per step, medians; NaN: unknown */
+  double of_bound;         /* the bound over the step */
+  double inflation;        /* median of: time in kernels over the time of the same kernels run alone */
 } sl__figures;
 
 /* A policy, with priorities or without. */
 typedef struct sl__variant {
   char policy[64];
   int priorities;
-  char *reason;           /* why it cannot serve; NULL: it can */
+  char *reason;           /* why it cannot be used; NULL: it can */
   sl__measured *measured; /* [room] */
   char digest[24];        /* digest of parameters and state after the first steps; "varies" if repetitions differ */
   sl__figures figures;
@@ -48,33 +48,33 @@ typedef struct sl__comparison {
   char program[4096], folder[64]; /* path of this executable; folder of the timelines for the bound */
   sl__variant *variant;
   int n, base;
-  int repetitions;      /* that were begun */
-  int planned, room;    /* that are expected; that there can be */
-  int64_t steps;        /* measured by a process */
+  int repetitions;      /* begun so far */
+  int planned, room;    /* expected number; most that there is room for */
+  int64_t steps;        /* measured in each process */
   double limit;         /* seconds for the whole comparison; infinite if the options give repetitions */
   int64_t began;        /* ns */
-  double expected;      /* s from then to the end; 0: not known yet */
-  double step_s;        /* s, as first seen */
+  double expected;      /* seconds from then to the end; 0: unknown */
+  double step_s;        /* seconds of a step, as first measured */
   double process_s;     /* seconds: mean duration of a measuring process; before the first one: its duration without the
                            steps */
-  double alone_s;       /* s: mean of the processes on one worker */
-  int measured, alones; /* how many of each ran */
+  double alone_s;       /* seconds: mean duration of the processes on one worker */
+  int measured, alones; /* number of processes of each that ran */
   sl__meter meter;
-  char doing[128]; /* what the meter says */
-  int stopped;     /* by a signal, before all was measured */
+  char doing[128]; /* text of the progress meter */
+  int stopped;     /* 1: a signal ended the measurements early */
   int workers, threads, gpus;
   int kinds, calibrated; /* number of kinds of tasks; number of those with enough samples in StarPU's models */
-  int models_needed;     /* a policy goes by the models */
-  int memories;          /* memory nodes; 1: there is nothing to move */
-  char *no_energy;       /* why it is not known; NULL: it is */
-  sl_timeline **graph;   /* of the step, as it ran on all workers; n_graph is 1 */
+  int models_needed;     /* 1: a policy uses the models */
+  int memories;          /* memory nodes; 1: no data are moved */
+  char *no_energy;       /* why energy is unknown; NULL: it is known */
+  sl_timeline **graph;   /* timeline of the step on all workers; n_graph is 1 */
   int n_graph;
-  double *alone;         /* s, of each kind of task with nothing beside it */
+  double *alone;         /* seconds of each kind of task with no other task running */
   double bound, kernels; /* seconds: the bound of a step; kernels run alone, summed over workers */
-  json_t *plan;          /* as bench tells it */
+  json_t *plan;          /* as reported by bench */
   json_t *models;        /* paths of the performance models' files */
-  char *machine;         /* whose models these are */
-  json_t *environment;   /* as a run's environment.json */
+  char *machine;         /* machine of these models */
+  json_t *environment;   /* like a run's environment.json */
   int processes;
 } sl__comparison;
 
@@ -83,34 +83,38 @@ typedef struct sl__comparison {
 enum { SL__MOST_POLICIES = 64 };
 /* Whether a policy is compared by default; heteroprio only on machines with GPUs. */
 int sl__compare_default(const char *policy, int gpus);
-/* SL_EINVAL: --policies names a policy that neither StarPU nor --sched-lib has. */
+/* Chooses the policies. SL_EINVAL: --policies names a policy that neither StarPU nor --sched-lib has. */
 sl_status sl__compare_check_policies(const sl__options *o);
-/* The variants, the base first, with room for c->room repetitions of each. */
+/* Allocates the variants, the base first, with room for c->room repetitions of each. */
 sl_status sl__compare_choose(sl__comparison *c);
 
 /* ---- how much is measured (budget.c) */
 
 typedef struct sl__budget {
-  double seconds;        /* that are left to measure in; infinite: no limit */
-  double process;        /* s that a process takes besides the steps it measures */
+  double seconds;        /* seconds that remain for measuring; infinite: no limit */
+  double process;        /* seconds of a process without its measured steps */
   double step;           /* s */
-  int variants, workers; /* a process on one worker alone takes `workers` times as long a step */
-  int64_t steps;         /* of a process, where the options say so; else -1 */
+  int variants, workers; /* in a process on one worker, a step takes `workers` times as long */
+  int64_t steps;         /* in each process, if the options say so; else -1 */
   int repetitions;       /* likewise */
 } sl__budget;
 typedef struct sl__amount {
   int64_t steps;
   int repetitions;
-  double seconds; /* that measuring so much takes */
+  double seconds; /* expected seconds for all measurements */
 } sl__amount;
-enum { SL__ALONE = 3 /* how often tasks are timed alone */, SL__LEAST_REPETITIONS = 3, SL__MOST_REPETITIONS = 30 };
+enum {
+  SL__ALONE = 3 /* number of times that tasks are timed alone */,
+  SL__LEAST_REPETITIONS = 3,
+  SL__MOST_REPETITIONS = 30
+};
 /* Chooses steps and repetitions for the available time: about eight repetitions if each process then runs steps for at
  * least half a second, else fewer; at least three, even if they take longer. */
 sl__amount sl__compare_fit(const sl__budget *b);
 
 /* ---- how far it is (compare.c) */
 
-/* Shows what is being done, and the time left. */
+/* Shows the current work and the remaining time. */
 void sl__compare_tick(sl__comparison *c);
 
 /* ---- being stopped (stop.c) */
@@ -120,7 +124,7 @@ void sl__compare_tick(sl__comparison *c);
  */
 void sl__compare_catch(const char *folder);
 int sl__compare_stopped(void);
-/* Which process measures; 0: none. */
+/* The measuring process; 0: none. */
 void sl__compare_measuring(int pid);
 /* Removes the folder of the bound's timelines and the files in it. */
 void sl__compare_remove_folder(void);
@@ -131,8 +135,9 @@ void sl__compare_remove_folder(void);
 const sl__command *sl__compare_itself(void);
 /* The given options that another command also takes, except those that compare sets itself; see sl__options_words. */
 sl_status sl__compare_words(const sl__comparison *c, const char *command, char ***words, int *n);
-/* Runs `starling COMMAND MODEL --json` with those of our options that it takes, and the words in `more`, ended by NULL.
- * *out: its JSON; or NULL, and why it failed in *reason, which is the caller's to free(); *code: what it ended with. */
+/* Runs `starling COMMAND MODEL --json` with our options that it also takes, and the words in `more` (ended by NULL).
+ * *out: its JSON, or NULL after a failure; then *reason says why, and the caller must free(*reason). *code: its exit
+ * code. */
 sl_status sl__compare_run(sl__comparison *c, const char *command, const char *const *more, json_t **out, char **reason,
                           int *code);
 /* ---- figures (figures.c) */
@@ -145,9 +150,9 @@ char *sl__compare_mark(const sl__comparison *c, char *text, size_t n);
 char *sl__compare_partial(const sl__comparison *c, char *text, size_t n);
 /* Fills in base and figures. SL_ENOTFOUND: no policy was usable. */
 sl_status sl__compare_figures(sl__comparison *c);
-/* A sentence: which policy to take, and whether the difference is more than noise. */
+/* A sentence that names the fastest policy and says whether the difference exceeds the noise. */
 char *sl__compare_verdict(const sl__comparison *c, char *text, size_t n);
-/* Whether all that ran left the same bytes. */
+/* Whether all policies that ran gave the same bytes. */
 int sl__compare_same_bits(const sl__comparison *c);
 
 /* ---- output (output.c, plots.c, html.c, bundle.c) */
@@ -159,7 +164,7 @@ const char *sl__compare_absent(const sl__variant *v);
 /* Megabytes moved and joules per step as text for tables, or the text for unknown values. */
 char *sl__compare_moved(const sl__comparison *c, const sl__variant *v, char text[32]);
 char *sl__compare_energy(const sl__comparison *c, const sl__variant *v, char text[32]);
-/* The command line as a shell takes it; the caller's to free(). */
+/* The command line, quoted for a shell; the caller frees it. */
 sl_status sl__compare_command(const sl__comparison *c, char **text);
 void sl__compare_table(const sl__comparison *c);
 json_t *sl__compare_json(const sl__comparison *c); /* NULL: out of memory */
@@ -177,8 +182,8 @@ typedef struct sl__tables {
   char *csv, *html, *plot[SL__COMPARE_PLOTS];
 } sl__tables;
 
-/* The archive of --bundle. The check runs before anything is measured: the file can be written, and ends in .tar.gz or
- * .tgz (else SL_EINVAL). */
+/* The archive of --bundle. The check runs before any measurement: the file must be writable, and its name must end in
+ * .tar.gz or .tgz (else SL_EINVAL). */
 sl_status sl__bundle_check(const char *path);
 sl_status sl__bundle_write(const char *path, const sl__comparison *c, const sl__tables *tables);
 

@@ -1,4 +1,4 @@
-/* starling compare: its plots, for the page and as files for papers. */
+/* starling compare: draws the plots, for the page and as files for papers. */
 #include <stdlib.h>
 
 #include "tools/compare/parts.h"
@@ -9,7 +9,7 @@ char *sl__compare_name(const sl__variant *v, char *text, size_t n) {
   return text;
 }
 
-/* A row of a plot for each policy that ran: names, and the figures at these offsets. */
+/* The rows of a plot, one for each policy that ran: names, and the figures at these offsets. */
 typedef struct rows {
   int n;
   char (*name)[96];

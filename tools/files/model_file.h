@@ -10,7 +10,7 @@
 #include "runtime/data/augment.h"
 #include "runtime/machine/store.h"
 
-/* What the metadata say. */
+/* The metadata of a model file. */
 typedef struct sl__model_facts {
   const sl_model *model;
   sl_model *sized; /* the model's memory if its sizes are not the list's; freed with the file */
@@ -20,7 +20,7 @@ typedef struct sl__model_facts {
   double val_fraction;
   sl_augment augment; /* of the training images */
   char **class_names; /* [data.classes] of images; NULL or empty of tokens */
-  int64_t step;       /* that the parameters are of */
+  int64_t step;       /* after which the parameters were saved */
 } sl__model_facts;
 
 /* graph: of the evaluation; its parameters and state are written. */
@@ -35,11 +35,11 @@ typedef struct sl__model_file sl__model_file;
 /* path: a model file, a checkpoint, a run directory (its model.safetensors), or published weights: a folder, a file or
  * an index, whose model follows from config.json or the shapes. */
 sl_status sl__model_open(const char *path, sl__model_file **file);
-/* What is known of published weights besides. */
+/* What the user states about published weights. */
 typedef struct sl__model_wish {
-  const sl_model *model; /* NULL: no wish; ignored if it is of another family than the weights */
-  const char *sizes;     /* that are settled, as --size has them; NULL: none */
-  int exactly;           /* 1: these are the model's sizes, whatever the weights say */
+  const sl_model *model; /* NULL: not stated; ignored if the weights are of another family */
+  const char *sizes;     /* sizes that are fixed, in the form of --size; NULL: none */
+  int exactly;           /* 1: these sizes override the weights' */
 } sl__model_wish;
 sl_status sl__model_open_as(const char *path, const sl__model_wish *wish, sl__model_file **file);
 void sl__model_close(sl__model_file *file);                            /* NULL is allowed */

@@ -4,9 +4,9 @@
 
 #include "tools/files/model_file.h"
 
-/* From config.json and preprocessor_config.json beside the weights, where they are there, and from names and shapes:
- * the model, with the sizes that these tell unless the wish settles them, its data with the normalisation that the
- * library uses, and usual values for the rest. *config: of config.json; its format is NULL where there is none. */
+/* Derives model, data and usual settings from names and shapes, and from config.json and preprocessor_config.json
+ * beside the weights if they exist. The user's sizes override those found; the normalisation is the library's. *config:
+ * contents of config.json; its format is NULL if there is none. */
 sl_status sl__published_facts(const sl_weights *weights, const sl_format *format, const sl__model_wish *wish,
                               sl_config *config, sl__model_facts *facts);
 void sl__published_clear(sl__model_facts *facts);

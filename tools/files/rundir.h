@@ -37,8 +37,8 @@ typedef enum sl_rundir_file {
 } sl_rundir_file;
 
 typedef enum sl_rundir_mode {
-  SL_RUNDIR_NEW,    /* refuse what exists */
-  SL_RUNDIR_RESUME, /* must be an earlier run's */
+  SL_RUNDIR_NEW,    /* refuses a directory that exists */
+  SL_RUNDIR_RESUME, /* opens an earlier run's directory */
   SL_RUNDIR_FORCE   /* removes an earlier run's files, and no others; refuses folders that are not run directories */
 } sl_rundir_mode;
 
@@ -47,9 +47,9 @@ typedef struct sl_rundir sl_rundir;
 /* path NULL: runs/NAME-YYYYMMDD-HHMMSS, with a number appended if it exists. Makes missing parents. SL_EEXIST names the
  * options to use; SL_ENOTFOUND (nothing to resume); SL_EIO (cannot be written). A failure leaves nothing behind. */
 sl_status sl_rundir_open(const char *path, const char *name, sl_rundir_mode mode, sl_rundir **rundir);
-/* Closes. SL_EIO when the last metrics could not be brought to the disk; NULL is allowed. */
+/* Closes. SL_EIO if the last metrics could not be synchronised; NULL is allowed. */
 sl_status sl_rundir_close(sl_rundir *rundir);
-/* Closes, and removes what this run wrote if it made the directory: for a run that fails before its first step. */
+/* Closes; if this run made the directory, also removes its files: for a run that fails before its first step. */
 void sl_rundir_discard(sl_rundir *rundir);
 
 const char *sl_rundir_path(const sl_rundir *rundir); /* of the directory */
@@ -63,8 +63,8 @@ sl_status sl_rundir_write_text(sl_rundir *rundir, sl_rundir_file file, const cha
 /* Appends one object to metrics.jsonl as one line by one write(2). On SL_EWRITE or SL_EIO (a full disk) no part of the
  * line is in the file: it waits in memory for the next call of this function, or of the next two. */
 sl_status sl_rundir_append_metrics(sl_rundir *rundir, const json_t *object);
-/* Brings the lines so far to the disk, as closing does: before a checkpoint, since a run that goes on from it needs the
- * lines before. SL_EIO. */
+/* Synchronises the lines so far, as closing does. Called before a checkpoint, because a run that resumes from it needs
+ * the earlier lines. SL_EIO. */
 sl_status sl_rundir_sync_metrics(sl_rundir *rundir);
 /* For a resumed run: drops lines whose "step" is above the given one, and a torn last line. */
 sl_status sl_rundir_rewind_metrics(sl_rundir *rundir, int64_t step);

@@ -1,5 +1,5 @@
-/* Folders of small files. Removal goes by descriptors, and by no path longer than a name, since a tree can be deeper
- * than any path: what a folder holds is moved up to the top before the folder goes. */
+/* Folders of small files. Removal uses descriptors and no path longer than a name, because a tree can be deeper than
+ * any path: a folder's contents are moved up to the top before the folder is removed. */
 #include "tools/grade/folder.h"
 
 #include <dirent.h>

@@ -11,7 +11,7 @@ typedef struct sl__lesson {
   const char *name;    /* "07-own-operation" */
   const char *program; /* "own-operation" */
   sl__names skeleton;  /* the files that students write; none: there is no folder skeleton */
-  sl__texts own;       /* the lesson's files but for those, and for what was built */
+  sl__texts own;       /* the lesson's files except those and built ones */
   sl__texts start;     /* the skeleton's files */
 } sl__lesson;
 

@@ -1,5 +1,5 @@
-/* The division of leaves among ranks: as listed, or by measured task times. Those of tasks, since a step's own time is
- * that of the slowest rank everywhere; where a rank has less of a core, its tasks last longer. */
+/* Divides leaves among ranks: as listed, or by measured times of tasks. The time of a step would not do, because on all
+ * ranks it is that of the slowest rank; but on a slower rank tasks take longer. */
 #include "tools/run/balance.h"
 
 #include <stdio.h>
@@ -9,9 +9,9 @@
 #include "runtime/base/time.h"
 #include "runtime/exchange/leaves.h"
 
-enum { WARM = 3, LEAST = 5, MOST = 500 }; /* steps: not measured, and measured */
+enum { WARM = 3, LEAST = 5, MOST = 500 }; /* steps that are not measured; least and most that are measured */
 static const double seconds_measured = 1; /* several periods of a control group's quota */
-static const double gain = 0.03;          /* part of a step that a new division must save */
+static const double gain = 0.03;          /* share of a step that a new division must save */
 
 static sl_status parse(const sl__balance *b, const char *text) {
   const char *at = text;
@@ -34,7 +34,7 @@ static sl_status parse(const sl__balance *b, const char *text) {
       text, n, n, b->plan->micro_batches, b->plan->leaves);
 }
 
-/* "8, 4" or, scaled, "3.21, 6.4"; of very many ranks the first ones. */
+/* "8, 4" or, scaled, "3.21, 6.4"; with very many ranks only the first ones. */
 static const char *list(char *text, size_t size, int n, const int *count, const double *seconds) {
   size_t at = 0;
   text[0] = 0;
@@ -88,8 +88,8 @@ void sl__balance_close(sl__balance *b) {
   memset(b, 0, sizeof *b);
 }
 
-/* This rank's seconds of a leaf and of the rest of a step. Means over what each node's records say, so that it does not
- * matter how many steps the recorder still keeps. */
+/* Computes this rank's seconds for a leaf and for the rest of a step, from the mean time of each node's records; the
+ * number of steps that the recorder still keeps does not matter. */
 static sl_status measure(const sl__balance *b, const sl_program *program, const sl_recorder *recorder,
                          double seconds[2]) {
   const sl_graph *graph = sl_program_graph(program);
@@ -119,8 +119,8 @@ out:
   return status;
 }
 
-/* The fewest leaves, a multiple of the plan's, with which the step takes at most 5% longer than with any division of
- * the batch. 0: the plan's leaves already do, or no number does. */
+/* The fewest leaves, a multiple of the plan's, with which a step takes at most 5% longer than with the best division of
+ * the batch. 0: the plan's leaves are enough, or no number is. */
 static int better_leaves(const sl__balance *b, double best, double *at_will) {
   enum { TIMES = 32 };
   const int n = b->ranks->n;
@@ -139,7 +139,7 @@ static int better_leaves(const sl__balance *b, double best, double *at_will) {
   return found;
 }
 
-/* From the same numbers on all ranks, and so the same. */
+/* All ranks have the same numbers, so they choose the same division. */
 static sl_status decide(sl__balance *b, int *changed) {
   const int n = b->ranks->n;
   char times[256], counts[128], before[128];

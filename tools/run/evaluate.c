@@ -1,4 +1,4 @@
-/* Evaluation: sums of loss and right answers over batches, the last of them padded with samples that do not count. */
+/* Evaluation: sums loss and correct answers over batches; the last batch is padded with samples that do not count. */
 #include "tools/run/evaluate.h"
 
 #include <math.h>
@@ -92,7 +92,7 @@ sl_status sl__probabilities(sl__evaluator *e, const void *images, int64_t n, flo
   }
   memset(padded, 0, (size_t)batch * bytes);
   memcpy(padded, images, (size_t)n * bytes);
-  /* Arbitrary labels: nobody reads their loss, but it must be defined. */
+  /* Arbitrary labels: their loss is never read, but must be defined. */
   memset(labels, 0, (size_t)batch * sizeof *labels);
   const sl_step step = {
       .number = 1, .seed = e->plan.seed, .input = {[SL_SLOT_IMAGES] = padded, [SL_SLOT_LABELS] = labels}};

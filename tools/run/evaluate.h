@@ -12,18 +12,18 @@ typedef struct sl__evaluator {
   sl_program *program;
   sl_plan plan;
   const sl__ranks *ranks;
-  int64_t step;  /* that the parameters are of: for messages */
+  int64_t step;  /* after which the parameters were saved; for messages */
   int64_t batch; /* step number within the pass, from 1, so that every pass masks the same tokens */
 } sl__evaluator;
 
 typedef struct sl__score {
   double loss;           /* mean, nats; perplexity is its exponential */
-  double accuracy, top5; /* parts of the targets whose logit is the largest, or among the five largest */
+  double accuracy, top5; /* shares of the targets whose logit is the largest, or among the five largest */
   int64_t samples;       /* targets that count: images, or tokens */
 } sl__score;
 
-/* Makes an evaluator over the store's parameters; adds missing ones (initialised). plan: that of the training, divided
- * among the ranks, which outlive the evaluator. Collective, as is a pass. */
+/* Makes an evaluator over the store's parameters; adds missing ones (initialised). plan: the training's, divided among
+ * the ranks, which must outlive the evaluator. Collective; each pass is too. */
 sl_status sl__evaluator_create(sl_runtime *runtime, sl_store *store, const sl_model *model, const sl_model_data *data,
                                const sl_training *training, const sl_plan *plan, const sl__ranks *ranks,
                                sl__evaluator *evaluator);
@@ -31,7 +31,7 @@ void sl__evaluator_destroy(sl__evaluator *evaluator); /* a zeroed one is allowed
 /* One pass over source, read ahead by a loader of its own. A loss that is not finite is SL_ENONFINITE, naming the
  * operation. */
 sl_status sl__evaluate(sl__evaluator *evaluator, sl_sample_source source, sl__score *score);
-/* Probabilities [n, classes] of n <= plan.batch images U8 [n, H, W, C]. */
+/* Computes probabilities [n, classes] of n <= plan.batch images U8 [n, H, W, C]. */
 sl_status sl__probabilities(sl__evaluator *evaluator, const void *images, int64_t n, float *probabilities);
 
 #endif

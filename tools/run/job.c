@@ -1,4 +1,4 @@
-/* Opening and closing a job, and its training step. */
+/* Opens and closes a job, and runs its training step. */
 #include "tools/run/job.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ void sl__job_take_model(sl__job *j, sl_model *model) {
   sl_model_text(model, j->name, sizeof j->name);
 }
 
-/* A language model has as many tokens as the data. */
+/* A language model gets the data's vocabulary. */
 static sl_status settle_classes(sl__job *j) {
   char text[64];
   sl_model *sized;
@@ -113,7 +113,7 @@ static sl_status make_programs(sl__job *j) {
   if (j->trains) SL_TRY(make_evaluator(j));
   sl__watch_programs((sl_program *[]){j->program, j->evaluator.program}, j->trains ? 2 : 1);
   j->flops = sl__ranks_sum(&j->ranks, sl_program_flops(j->program));
-  enum { DEPTH = 3 }; /* of batches that a loader reads ahead */
+  enum { DEPTH = 3 }; /* batches that a loader reads ahead */
   const int64_t batch = j->ranks.rows * (int64_t)(n->sample_bytes + sizeof(int32_t));
   j->predicted = resident + (int64_t)sl_program_bytes(j->program, j->step > 0) + DEPTH * batch;
   if (j->trains) j->predicted += (int64_t)sl_program_bytes(j->evaluator.program, 1) + DEPTH * batch;
@@ -164,7 +164,7 @@ sl_status sl__job_load(sl__job *j) {
 
 sl_status sl__job_rebuild(sl__job *j) {
   release_programs(j);
-  if (j->recorder) sl_recorder_clear(j->recorder); /* its records are of nodes that are gone */
+  if (j->recorder) sl_recorder_clear(j->recorder); /* its records belong to nodes that no longer exist */
   SL_TRY(make_programs(j));
   return sl__job_load(j);
 }

@@ -1,5 +1,6 @@
 /* A job: machine, ranks, model, data and programs, opened in steps and closed in one place, for all commands that
- * compute. A command calls the steps that it needs, in this order; after a failure, too, it ends with sl__job_close. */
+ * compute. A command calls the steps that it needs, in this order, and ends with sl__job_close, also after a failure.
+ */
 #ifndef SL_TOOLS_JOB_H
 #define SL_TOOLS_JOB_H
 
@@ -12,11 +13,11 @@
 #include "tools/settings/options.h"
 
 typedef struct sl__job {
-  const sl__options *o;  /* outlive it */
-  int trains;            /* steps are scored and must be finite, and there is an evaluator; 0: steps are only timed */
-  int records;           /* tasks are recorded */
-  sl__model_file *file;  /* that the model comes from; NULL: the model was named */
-  sl__model_facts facts; /* facts.sized belongs to the job if the model was named, else to the file */
+  const sl__options *o; /* outlive it */
+  int trains;           /* 1: steps are scored and must be finite, and there is an evaluator; 0: steps are only timed */
+  int records;          /* 1: tasks are recorded */
+  sl__model_file *file; /* file of the model; NULL: the model was named */
+  sl__model_facts facts;    /* facts.sized belongs to the job if the model was named, else to the file */
   char name[SL_SIZES_TEXT]; /* the model's, with its sizes */
   sl_runtime *runtime;
   sl__ranks ranks;
@@ -28,17 +29,17 @@ typedef struct sl__job {
   sl_program *program;   /* likewise */
   sl__evaluator evaluator;
   sl_loader *loader;
-  int64_t step;      /* the last one run; 0: none */
+  int64_t step;      /* last step run; 0: none */
   double flops;      /* of a step, over all ranks */
   int64_t predicted; /* peak memory of this rank, bytes */
-  uint64_t sent;     /* bytes to other nodes, by programs that are no more */
+  uint64_t sent;     /* bytes that closed programs sent to other nodes */
 } sl__job;
 
 /* Sets the model that o->model names, and its training options. */
 sl_status sl__job_name(sl__job *job, const sl__options *o);
 /* Replaces the named model by this one; the job takes ownership. */
 void sl__job_take_model(sl__job *job, sl_model *model);
-/* The model that the file or run o->model holds. */
+/* Opens the model in the file or run o->model. */
 sl_status sl__job_file(sl__job *job, const sl__options *o);
 /* Starts runtime and ranks. command: its name; several ranks are refused unless `ranks`. */
 sl_status sl__job_start(sl__job *job, const char *command, int ranks);
@@ -51,9 +52,9 @@ sl_status sl__job_data(sl__job *job, int made_up);
 sl_status sl__job_build(sl__job *job);
 /* Store and evaluator alone, filled from the file. */
 sl_status sl__job_build_evaluator(sl__job *job);
-/* Begins to read batches, those behind job->step. */
+/* Begins to read the batches after job->step. */
 sl_status sl__job_load(sl__job *job);
-/* Makes programs and loader again over the same store, for other leaves. */
+/* Makes programs and loader again over the same store, after the leaves have changed. */
 sl_status sl__job_rebuild(sl__job *job);
 
 /* Scores of a step over the global batch; only the loss if the job does not train. */
@@ -62,8 +63,8 @@ typedef struct sl__job_scores {
   double correct, count; /* targets that count; correct predictions among them */
 } sl__job_scores;
 
-/* One training step: takes the next batch, runs the tasks, reads the scores (NULL: none), and counts job->step. Where
- * the job trains, a loss or clip factor that is not finite is SL_ENONFINITE, naming the operation: then nothing was
+/* One training step: takes the next batch, runs the tasks, reads the scores (NULL: none), and counts job->step. If the
+ * job trains, a loss or clip factor that is not finite gives SL_ENONFINITE with the operation's name; then nothing was
  * updated. */
 sl_status sl__job_step(sl__job *job, double learning_rate, sl__job_scores *scores);
 

@@ -1,4 +1,4 @@
-/* Peaks of this machine in a small JSON file. */
+/* Reads and writes the peaks of this machine in a small JSON file. */
 #include "tools/run/machine.h"
 
 #include <limits.h>

@@ -5,18 +5,18 @@
 
 #include "runtime/machine/runtime.h"
 
-/* While all workers of the node work; 0: not known. */
+/* Per worker while all workers of the node work; 0: unknown. */
 typedef struct sl__machine {
   double gflops;    /* sgemm */
   double gigabytes; /* a second, triad */
 } sl__machine;
 
 /* One file beside StarPU's performance models for each machine, number of workers on it and size of their teams;
- * docs/reference/formats.md describes it. What cannot be read or written is no failure, but a warning: then nothing is
- * known. */
+ * docs/reference/formats.md describes it. A file that cannot be read or written is not a failure: it gives a warning,
+ * and the peaks are unknown. */
 sl__machine sl__machine_read(const sl_runtime *runtime);
-/* Raises *machine to what earlier runs found, since other work on a machine only lowers what is measured; the node's
- * first rank writes it. */
+/* Raises *machine to earlier runs' measurements, because other work on the machine only lowers them; the node's first
+ * rank writes the result. */
 void sl__machine_keep(const sl_runtime *runtime, sl__machine *machine);
 
 #endif

@@ -1,4 +1,4 @@
-/* The progress of a long command, on standard error. */
+/* Prints the progress of a long command on standard error. */
 #include "tools/run/meter.h"
 
 #include <math.h>

@@ -14,11 +14,11 @@
 typedef struct sl__ranks {
   int rank, n;
   MPI_Comm comm; /* the command's own; MPI_COMM_NULL on one rank */
-  MPI_Comm last; /* for failing: nothing else is said on it */
+  MPI_Comm last; /* used only for failing together */
   MPI_Request request;
-  int mine, all;                           /* of the agreement under way */
+  int mine, all;                           /* flags of the reduction that is under way */
   int *first_leaf;                         /* [n + 1], for sl_program_options; NULL on one rank */
-  int64_t first_row, rows;                 /* of the global batch that are computed here */
+  int64_t first_row, rows;                 /* rows of the global batch that this rank computes */
   sl_compression compression;              /* of training steps' gradients between nodes */
   const struct sl_exchange_type *exchange; /* of training steps */
 } sl__ranks;

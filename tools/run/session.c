@@ -1,4 +1,4 @@
-/* Start of the machine as the options say, and what the process can tell of itself. */
+/* Starts the machine as the options say, and describes the process. */
 #include "tools/run/session.h"
 
 #include <signal.h>

@@ -10,7 +10,7 @@
 /* Starts the runtime with the options. what: the command's name; several ranks are refused unless `ranks`. */
 sl_status sl__start(const sl__options *options, const char *what, int ranks, sl_runtime **runtime);
 
-/* Adds to sl_environment's object what is known once the runtime is up: `machine`, and versions to `libraries`. */
+/* Adds to sl_environment's object, once the runtime is up: `machine`, and versions to `libraries`. */
 sl_status sl__environment_complete(json_t *environment, const sl_runtime *runtime);
 
 /* Whether SIGINT, SIGTERM or SIGUSR1 (what Slurm sends before the end) has come since sl__catch_signals; a second one

@@ -1,4 +1,4 @@
-/* Timelines of commands that run steps. */
+/* Writes the timelines of commands that run steps. */
 #include "tools/run/timeline.h"
 
 #include <stdio.h>

@@ -1,20 +1,20 @@
-/* The timeline that a command leaves behind, from a program's recorder to the rank's file. */
+/* Writes a program's records to the rank's timeline file. */
 #ifndef SL_TOOLS_TIMELINE_H
 #define SL_TOOLS_TIMELINE_H
 
 #include "tasks/starpu/program.h"
 #include "tools/run/machine.h"
 
-/* Clocks of this rank: at the start, and at the end where all ranks come to it. */
+/* Clock readings of this rank: at the start, and at the end if all ranks reach it. */
 typedef struct sl__clocks {
   sl_clock clock[2];
   int n;
 } sl__clocks;
 
-/* Collective: one more look at rank 0's clock. */
+/* Collective: reads rank 0's clock once more. */
 sl_status sl__clocks_look(const sl_runtime *runtime, sl__clocks *clocks);
 
-/* Writes this rank's file into the folder. */
+/* Writes this rank's file to the folder. */
 sl_status sl__timeline_save(const sl_program *program, const char *model, const sl__clocks *clocks,
                             const sl__machine *machine, const char *folder);
 

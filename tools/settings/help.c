@@ -1,4 +1,4 @@
-/* --help of a command, and the paragraphs of the manual page. */
+/* Prints the options for --help and as paragraphs of the manual page. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* The model, its training and its plan, from the options and the model's usual values. */
+/* Makes the model, its training and its plan from the options and the model's usual values. */
 #include "tools/settings/model.h"
 
 #include <stdio.h>

@@ -11,7 +11,7 @@
 /* A model of the list with sizes changed by --size (NULL: unchanged); the caller frees it. An unknown name or size is a
  * usage error that names the nearest known one. */
 sl_status sl__find_model(const char *name, const char *sizes, sl_model **model);
-/* The models, and what sizes their families have: as text, as JSON (NULL: no memory), and as a part of the manual. */
+/* The models and their families' sizes, as text, as JSON (NULL: no memory), and as a part of the manual. */
 void sl__print_models(FILE *file);
 json_t *sl__models_to_json(void);
 void sl__models_manual(FILE *file);

@@ -5,7 +5,7 @@
 
 #include "tools/settings/model.h"
 
-/* What a size may be: "1 to 1024", "relu, gelu or gelu-tanh"; lists: a number for each place. */
+/* The range of a size: "1 to 1024", "relu, gelu or gelu-tanh"; of a list: a range for each number. */
 static char *range_of(const sl_size *s, char *text, size_t n) {
   *text = 0;
   if (s->kind == SL_SIZE_CHOICE)
@@ -60,7 +60,7 @@ json_t *sl__models_to_json(void) {
   return all;
 }
 
-/* Text of a manual page: '-' is a minus sign there. */
+/* Writes text to a manual page, where '-' must be written \-. */
 static void put(FILE *file, const char *text) {
   for (; *text; text++) fprintf(file, *text == '-' ? "\\%c" : "%c", *text);
 }

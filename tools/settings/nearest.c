@@ -1,10 +1,10 @@
-/* The known name that a misspelt word is nearest to, for error messages. */
+/* Finds the known name that is nearest to a misspelt word, for error messages. */
 #include "tools/settings/nearest.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Edit distance with neighbours swapped counted as one (Damerau 1964, restricted form). Words are short. */
+/* Edit distance in which a swap of neighbours counts as one edit (Damerau 1964, restricted form). Words are short. */
 static int distance(const char *a, const char *b) {
   enum { MOST = 64 };
   int rows[3][MOST + 1];
@@ -32,7 +32,7 @@ const char *sl__nearest(const char *word, const char *const *candidates, int n) 
   for (int i = 0; i < n; i++) {
     int d = distance(word, candidates[i]);
     size_t n_word = strlen(word);
-    if (n_word > 2 && strncmp(candidates[i], word, n_word) == 0) d = 1; /* cut short: --threads */
+    if (n_word > 2 && strncmp(candidates[i], word, n_word) == 0) d = 1; /* an abbreviation, such as --threads */
     if (!best || d < least) best = candidates[i], least = d;
   }
   int length = (int)strlen(word);

@@ -31,8 +31,8 @@ enum {
   SL__ALL = 65535
 };
 
-/* The values given. A field without a value and a default holds the marker of runtime/base/setting.h; commands fill it
- * in from the model or the machine. */
+/* The values of all options. A field with neither value nor default holds the marker of runtime/base/setting.h;
+ * commands fill it in from the model or the machine. */
 typedef struct sl__options {
   char *model; /* train, bench, graph: a model's name; eval, generate, predict: a file or run directory; import:
                   "images" */
@@ -49,8 +49,8 @@ typedef struct sl__options {
 #undef SETTING
 #undef SL_REAL
 #undef SL_NAMED
-  sl_training training; /* what was given of the settings of training */
-  char **files;         /* what follows it: predict's images, import's folder */
+  sl_training training; /* the settings of training that were given */
+  char **files;         /* the arguments after it: predict's images, import's folder */
   int n_files;
   int argc; /* of the whole command, for environment.json */
   const char **argv;
@@ -70,33 +70,33 @@ typedef struct sl__command {
 /* The configuration in a run directory, which --resume reads. */
 #define SL__CONFIG_NAME "config.yaml"
 
-/* Reads flags, the YAML file that --config names, and with --resume the configuration of that run; what is nearer wins:
- * flags, then the file, then the run resumed, then defaults. SL_EINVAL names what is wrong, and the nearest known name.
- * argv[0] is the subcommand. The caller ends with sl__options_free, also after a failure. */
+/* Reads flags, the YAML file of --config, and with --resume that run's configuration. Flags override the file, the file
+ * overrides the resumed run, and all override defaults. SL_EINVAL names the wrong option and the nearest known name.
+ * argv[0] is the subcommand. The caller must call sl__options_free, also after a failure. */
 sl_status sl__options_parse(const sl__command *command, int argc, const char **argv, sl__options *options);
 void sl__options_free(sl__options *options);
-/* Those options that decide what a run does, as a YAML mapping; *text is the caller's to free(). */
+/* The options that determine a run, as a YAML mapping; the caller must free(*text). */
 sl_status sl__options_to_yaml(const sl__options *options, char **text);
 /* The same without options that may differ between ranks: paths and the use of the machine. */
 sl_status sl__options_of_ranks(const sl__options *options, char **text);
-/* All options that a command takes, except those named in `except`, which NULL ends, in the format of --config. */
+/* All options that a command takes except those in `except` (ended by NULL), in the format of --config. */
 sl_status sl__options_effective(const sl__options *options, const sl__command *command, const char *const *except,
                                 char **text);
-/* The data set that the configuration of a run (train's, at path) names; *data stays when it names none. */
+/* Reads the data set's name from the configuration of a training run at path; *data stays if there is none. */
 sl_status sl__options_data_of(const char *path, char **data);
 /* Sets a value if the user gave none, so that the effective configuration shows it. */
 void sl__option_default_integer(int64_t *option, int64_t value);
 void sl__option_default_real(double *option, double value);
 sl_status sl__option_default_text(char **option, const char *value);
 
-/* Puts those settings of training that were given into *training. */
+/* Copies the given settings of training into *training. */
 void sl__training_given(const sl__options *options, sl_training *training);
 /* Copies the training settings in effect into options that were not given. */
 void sl__training_default(sl__options *options, const sl_training *training);
 
-/* What was given of the options that another command takes, as its words ("--batch=64", "--grey"), but for those named
- * in `except`, which NULL ends, and --config, whose keys count as given. *words is the caller's to
- * sl__options_words_free(). */
+/* The given options that another command also takes, as words of its command line ("--batch=64", "--grey"). Leaves out
+ * those in `except` (ended by NULL) and --config, whose keys count as given. The caller must call
+ * sl__options_words_free(*words). */
 sl_status sl__options_words(const sl__options *options, const sl__command *command, const char *const *except,
                             char ***words, int *n);
 void sl__options_words_free(char **words, int n);

@@ -1,16 +1,16 @@
-/* The rows of the table of settings: one row for each option of the command. Included where SETTING is defined, for the
- * struct (options.h) and for the table (table.c); a row feeds flags, the keys of a YAML file, --help, the manual page,
- * the configuration that a run leaves behind, and what ranks compare.
+/* The rows of the table of settings: one row for each option of the command. Included with two definitions of SETTING:
+ * for the struct (options.h) and for the table (table.c). Flags, YAML keys, --help, the manual page, a run's
+ * configuration and the comparison between ranks all use these rows.
  *
  * SETTING(kind, field, "option", commands, use, "ARGUMENT", default, least, most, help...)
  * kind      TEXT, CHOICE, INTEGER, REAL, FLAG, NAMED (runtime/base/setting.h)
- * commands  that take the option
+ * commands  the commands that take the option
  * use       RUN: part of a run's configuration, the same on all ranks; LOCAL: likewise, but each rank may have its own;
  *           NONE: neither
- * ARGUMENT  what help shows; of a CHOICE its words, of a NAMED the library's list of names
- * default   as text; NULL: there is none, or the command finds it
- * least, most  of numbers
- * help      {commands, "text"}...: what only some commands say of it; commands 0: all */
+ * ARGUMENT  shown by help; for CHOICE the words, for NAMED the library's list of names
+ * default   as text; NULL: none, or determined by the command
+ * least, most  range of a number
+ * help      {commands, "text"}...: texts for some commands only; commands 0: for all */
 SETTING(TEXT, data, "data", SL__TRAIN | SL__EVAL | MEASURES | SL__GRAPH | SL__LESSON, LOCAL, "DIR|FILES", NULL, 0, 0,
         {0, ""}, /* what each kind of data says of its files */
         {SL__EVAL, "by default the run's"}, {SL__BENCH | SL__CALIBRATE | SL__GRAPH, "by default synthetic data"})

@@ -1,4 +1,4 @@
-/* The table of settings: its rows, their names, and values before anything was read. */
+/* The table of settings: rows, names and default values. */
 #include "tools/settings/table.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ enum {
 };
 #define ANY 1e18
 
-/* What the column ARGUMENT of a row holds, by its kind. */
+/* Where the column ARGUMENT of a row goes, by its kind. */
 #define SHOWN(text) .argument = text
 #define SL__ARGUMENT_TEXT SHOWN
 #define SL__ARGUMENT_CHOICE SHOWN
@@ -39,7 +39,7 @@ const sl__setting sl__settings[] = {
    .use = SL__USE_##use_,                                                                          \
    .standard = standard_,                                                                          \
    .help = {__VA_ARGS__}},
-/* graph, which runs no step, takes none that is read at each step. */
+/* graph runs no step, so it takes no setting that is read at each step. */
 #define TRAINING(flags_, help_)                                                                                      \
   .commands = (flags_)&SL_TRAINING_EACH_STEP ? BUILDS & ~SL__GRAPH : BUILDS, .use = SL__USE_RUN, .training = flags_, \
   .help = {{0, help_}}
@@ -101,7 +101,7 @@ void sl__set_defaults(unsigned commands, sl__options *options) {
     sl_setting_unset(&s->s, options);
     if (s->standard && s->commands & commands) sl_setting_set(&s->s, options, "", s->standard);
   }
-  if (commands == SL__TOKENIZE) options->val_fraction = NAN; /* a val.bin only when asked for */
+  if (commands == SL__TOKENIZE) options->val_fraction = NAN; /* val.bin only if requested */
 }
 
 void sl__options_free(sl__options *options) {

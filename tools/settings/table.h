@@ -13,7 +13,7 @@ typedef struct sl__setting {
   sl_setting s;
   unsigned commands; /* that take it */
   sl__use use;
-  unsigned training;    /* of a setting of training: its flags; else 0 */
+  unsigned training;    /* flags of a setting of training; else 0 */
   const char *standard; /* default, as text; NULL: none, or found by the command */
   struct {
     unsigned commands; /* 0: all */
@@ -30,7 +30,7 @@ enum { SL__SETTINGS_MOST = 160 }; /* room for as many names */
 
 /* Bits of the commands whose options a command takes. */
 static inline unsigned sl__bits(const sl__command *command) { return command->bit | command->also; }
-/* Whether key is the option's name, with '-' or '_'. */
+/* Whether key is the option's name, spelt with '-' or '_'. */
 int sl__same_name(const char *name, const char *key);
 /* Option names that a command accepts; with key, the keys that a YAML file may have, which may serve several commands.
  */
@@ -38,7 +38,7 @@ int sl__names_of(unsigned commands, const char *names[SL__SETTINGS_MOST], int ke
 int sl__listed(const char *const *names, const char *name); /* names: ended by NULL */
 sl_status sl__set_text(char **field, const char *text);
 
-/* Values before anything was read. */
+/* Sets the defaults. */
 void sl__set_defaults(unsigned commands, sl__options *options);
 /* Reads the keys of a YAML file and ignores those of other commands. */
 sl_status sl__read_yaml(unsigned commands, sl__options *options, const char *path);

@@ -1,4 +1,4 @@
-/* Options as words again: the command line of another process, quoted for a shell. */
+/* Turns options into words of another process's command line, and quotes them for a shell. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -23,9 +23,9 @@ static int emit_scalar(yaml_emitter_t *emitter, const char *text) {
          yaml_emitter_emit(emitter, &event);
 }
 
-/* Which rows are written. */
+/* Chooses the rows to write. */
 typedef struct filter {
-  const sl__command *command; /* the options of this command without `except`; NULL: options chosen by use */
+  const sl__command *command; /* options of this command without `except`; NULL: options chosen by their use */
   const char *const *except;
   int local; /* chosen by use: also options that may differ between ranks */
 } filter;

@@ -7,7 +7,7 @@
 
 typedef struct sl__coder {
   sl_tokenizer *tokenizer; /* NULL: ids */
-  int64_t vocabulary;      /* ids that can be decoded are below it */
+  int64_t vocabulary;      /* ids must be below it */
 } sl__coder;
 
 /* tokenizer: --tokenizer; NULL: the one beside the model's file or, if there is none and the vocabulary is 256, bytes.
@@ -18,7 +18,7 @@ void sl__coder_close(sl__coder *coder); /* a zeroed one is allowed */
 sl_status sl__coder_encode(const sl__coder *coder, const char *text, size_t bytes, int32_t **tokens, size_t *n);
 /* *text is the caller's to free(). */
 sl_status sl__coder_decode(const sl__coder *coder, const int32_t *tokens, size_t n, char **text, size_t *bytes);
-int32_t sl__coder_first(const sl__coder *coder); /* what a text without a prompt begins behind */
-int32_t sl__coder_end(const sl__coder *coder);   /* what ends a text; -1: nothing does */
+int32_t sl__coder_first(const sl__coder *coder); /* the token before the first one of a text without a prompt */
+int32_t sl__coder_end(const sl__coder *coder);   /* the token that ends a text; -1: none */
 
 #endif

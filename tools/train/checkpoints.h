@@ -10,7 +10,8 @@
 typedef struct sl__checkpoints_options {
   const char *folder; /* RUN/checkpoints; rank 0's counts */
   MPI_Comm comm;      /* MPI_COMM_NULL: one rank */
-  sl_store *store;    /* what is saved: held alike by all ranks but for what has an owner, complete, its memory fixed */
+  sl_store *store;    /* the tensors to save, with fixed memory; all ranks have equal values, except of tensors with an
+                         owner */
   int64_t from;       /* step that this start goes on from */
   int64_t every;      /* steps between checkpoints; 0: only the last one; -1: at each validation */
   double minutes;     /* at least so often, too; 0: never for that */

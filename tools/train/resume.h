@@ -36,18 +36,18 @@ json_t *sl__checkpoint_header(const sl__model_facts *facts, const sl_rate *rate,
 typedef struct sl__resume_options {
   const char *run; /* the run directory; only rank 0 need see it */
   const sl__ranks *ranks;
-  const sl__model_facts *facts; /* of the training that is to go on */
+  const sl__model_facts *facts; /* of the training to resume */
   const sl_rate *rate;
   uint64_t data; /* as in sl__progress */
   sl_store *store;
   int64_t most; /* of this step or before; 0: any */
 } sl__resume_options;
 
-/* Collective; the same status on all ranks. Takes the newest checkpoint that is whole and of this training: its tensors
- * into the store, *progress (zeros: there is none). Those that had to be passed over are logged as warnings. Where none
- * of several can be used, SL_EPLAN names the option that would change what is trained, SL_EFORMAT the file. */
+/* Collective; the same status on all ranks. Reads the newest whole checkpoint of this training: its tensors into the
+ * store, and *progress (zeros: there is none). Warnings name the checkpoints that it skips. If none of several can be
+ * used, SL_EPLAN names the option that differs, SL_EFORMAT the file. */
 sl_status sl__resume(const sl__resume_options *options, sl__progress *progress);
-/* Opens the newest checkpoint of a run that is whole; *file NULL: there is none. */
+/* Opens the newest whole checkpoint of a run; *file NULL: there is none. */
 sl_status sl__open_newest(const char *run, sl__model_file **file);
 
 #endif

@@ -1,4 +1,4 @@
-/* A run to checkpoints, and back from one. */
+/* Saves a run to checkpoints and restores it. */
 #include <string.h>
 
 #include "tools/files/rundir.h"

@@ -1,4 +1,4 @@
-/* What a run prints as it goes. */
+/* Prints the progress of a run. */
 #include <math.h>
 #include <stdio.h>
 

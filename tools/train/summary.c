@@ -1,4 +1,4 @@
-/* The end of a run: the test, summary.json and the last line. */
+/* Ends a run: tests, writes summary.json and prints the last line. */
 #include <math.h>
 #include <stdio.h>
 

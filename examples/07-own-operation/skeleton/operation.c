@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* ---- kernels: in and out are arrays of a shard's samples; a tile is the part of them that one thread computes ---- */
+/* ---- kernels: in and out are arrays of a shard's samples; a tile is one thread's part of them ---- */
 
 /* Elements [*from, *to) of output 0 that this tile covers. */
 static void range(const sl_call *c, int64_t tile, int64_t *from, int64_t *to) {
@@ -47,7 +47,7 @@ static sl_status backward(const sl_call *c) {
   return SL_OK;
 }
 
-/* ---- rules ------------------------------------------------------------------------------------------------------- */
+/* ---- rules ------------------------------------------------------------------------------------------------------ */
 
 /* The output has the input's shape; its type, F32, and its scope are set already. */
 static sl_status shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
@@ -62,14 +62,14 @@ static void cost(const sl_call *c, sl_cost *cost) {
   cost->flops = 0; /* TO DO 4: additions, multiplications, divisions; sl_shape_count(&c->out[0].shape) elements */
 }
 
-/* No instruction set of its own: the same kernel for all. Inputs: dy and y. */
+/* The same kernel serves all instruction sets. Inputs: dy and y. */
 static const sl_operation softsign_grad = {
     .name = "softsign_grad", .shape = shape, .cost = cost, .cpu = {backward, backward, backward}, .inplace = {1}};
 
-/* The gradient is no number but a node: what the backward pass is to compute, of what. */
+/* The gradient rule adds a node to the graph: the operation of the backward pass, and its inputs. */
 static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
   (void)graph, (void)node, (void)dout, (void)need, (void)din, (void)softsign_grad;
-  /* TO DO 1: where input 0's gradient is needed (need[0]), add a node (sl_graph_add1) and set din[0]. */
+  /* TO DO 1: if input 0's gradient is needed (need[0]), add a node (sl_graph_add1) and set din[0]. */
 }
 
 static const sl_operation softsign_operation = {.name = "softsign",

@@ -1,5 +1,5 @@
-/* Lesson 8: a scheduling policy to fill in. StarPU calls push_task when a task has become ready, from whatever thread
- * noticed that, and pop_task on a worker that has nothing to do. As it stands, what is pushed is never popped. */
+/* Lesson 8: a scheduling policy to fill in. StarPU calls push_task when a task has become ready, on any thread, and
+ * pop_task on an idle worker. At present, tasks that are pushed are never popped. */
 #include <limits.h>
 #include <pthread.h>
 #include <starpu.h>
@@ -11,12 +11,12 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static int push_task(struct starpu_task *task) {
   const unsigned context = task->sched_ctx;
   pthread_mutex_lock(&mutex);
-  /* To do: put the task where pop_task will find it. task->priority is the length of the longest way from its start to
-   * the end of the step; task->next is yours. */
+  /* To do: put the task where pop_task will find it. task->priority is the length of the longest path from its start to
+   * the end of the step; task->next is free for your use. */
   starpu_push_task_end(task);
   pthread_mutex_unlock(&mutex);
 
-  /* Workers with nothing to do are asleep, or about to ask. */
+  /* Wakes the idle workers, which sleep or are about to ask. */
   struct starpu_worker_collection *workers = starpu_sched_ctx_get_worker_collection(context);
   struct starpu_sched_ctx_iterator it;
   workers->init_iterator(workers, &it);
@@ -24,17 +24,18 @@ static int push_task(struct starpu_task *task) {
   return 0;
 }
 
-/* On a worker; it may be a GPU, for which not every task is made. */
+/* Runs on a worker, which may be a GPU; not every task can run there. */
 static struct starpu_task *pop_task(unsigned context) {
   const unsigned worker = starpu_worker_get_id_check();
   unsigned implementation;
   (void)context;
-  starpu_worker_relax_on(); /* lets others look at this worker's state while it waits for the mutex */
+  starpu_worker_relax_on(); /* lets other threads read this worker's state while it waits for the mutex */
   pthread_mutex_lock(&mutex);
   starpu_worker_relax_off();
   struct starpu_task *task = NULL;
-  /* To do: take a task that this worker can execute (starpu_worker_can_execute_task_first_impl says so, and how), tell
-   * it the implementation (starpu_task_set_implementation), and set its next to NULL again. */
+  /* To do: take a task that this worker can execute (starpu_worker_can_execute_task_first_impl says whether, and with
+   * which implementation), set the implementation (starpu_task_set_implementation), and set task->next to NULL again.
+   */
   (void)worker, (void)implementation;
   pthread_mutex_unlock(&mutex);
   return task;
@@ -56,7 +57,7 @@ static struct starpu_sched_policy policy = {
     .worker_type = STARPU_WORKER_LIST,
 };
 
-/* What Starling's --sched-lib, and StarPU 1.4, look for. */
+/* The function that Starling's --sched-lib, and StarPU 1.4, look up. */
 struct starpu_sched_policy **starpu_get_sched_lib_policies(void);
 struct starpu_sched_policy **starpu_get_sched_lib_policies(void) {
   static struct starpu_sched_policy *all[] = {&policy, NULL};

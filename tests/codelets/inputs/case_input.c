@@ -1,4 +1,4 @@
-/* Cases of input: the step's array 0 is what the case's own input holds, which the operation does not take. */
+/* Cases of input: the step's array 0 holds the case's own input, which is not an input of the operation. */
 #include "tests/codelets/cases.h"
 
 static const sl_input_attr floats = {0, SL_F32, {3, {7, 5, 3}}}, bytes = {0, SL_U8, {2, {9, 131}}},

@@ -1,5 +1,5 @@
-/* Vector exp, erf and GELU against libm in double, over all their range. The program has the baseline's kernels; those
- * with fused multiply-adds are the same formulas, rounded less often. */
+/* Vector exp, erf and GELU against libm in double, over their whole range. The program uses the baseline's kernels;
+ * kernels with fused multiply-adds have the same formulas and round less often. */
 #if !defined SL_ISA_AVX2 && !defined SL_ISA_AVX512
 #define SL_ISA_BASE
 #endif
@@ -102,7 +102,7 @@ static void rows(void **state) {
   for (int n = 1; n <= 3 * SL_LANES; n++)
     for (int at = 0; at < n; at++) {
       for (int i = 0; i <= 3 * SL_LANES; i++)
-        x[i] = i < n ? -3 - (float)(i % 5) : 1e9f; /* what stands behind is not read */
+        x[i] = i < n ? -3 - (float)(i % 5) : 1e9f; /* elements after n are not read */
       x[at] = -2;
       assert_true(sl_max_row(x, n) == -2);
       x[at] = NAN;

@@ -1,4 +1,4 @@
-/* What the references of max- and average-pooling share: visiting the pixels of every window. */
+/* Visits the pixels of every window, for the references of max- and average-pooling. */
 #ifndef TESTS_POOL_H
 #define TESTS_POOL_H
 

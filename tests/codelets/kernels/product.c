@@ -1,5 +1,5 @@
-/* What the register tiles promise: linear and conv2d have the same bits with AVX2 and with AVX-512, whatever the width
- * of their vectors, and a base kernel that has fused multiply-adds would have them too. */
+/* The register tiles' promise: linear and conv2d give the same bits with AVX2 and AVX-512, whatever the vectors' width,
+ * and with a baseline that has fused multiply-adds. */
 #include <stdio.h>
 #include <string.h>
 
@@ -61,8 +61,7 @@ static void all(const test_case *cases) {
 static void linear(void **state) { (void)state, all(cases_linear); }
 static void conv2d(void **state) { (void)state, all(cases_conv2d); }
 
-/* ---- shapes that do not fit ----------------------------------------------------------------------------------------
- */
+/* ---- shapes that do not fit ------------------------------------------------------------------------------------- */
 
 static sl_value images(sl_graph *graph, int64_t side, int64_t channels) {
   return sl_input(graph, "images", 0, SL_F32, SL_SHAPE(side, side, channels));

@@ -36,7 +36,7 @@ static void normalize(const case_run *r) {
     r->scale[0][i] = (fabs(r->in[0][i]) + fabs(mean_of(r, 1, k))) * fabs(scale) + fabs(r->in[4][k]);
   }
 }
-/* With the residual, where there is one, and the rectifier. */
+/* With the residual, if there is one, and the rectifier. */
 static void normalize_relu(const case_run *r) {
   normalize(r);
   for (int64_t i = 0; i < case_count(r->shape_out[0]); i++) {
@@ -57,7 +57,7 @@ static void grad_stats(const case_run *r) {
   }
 }
 
-/* dy where the rectifier lets it through: by (x - mean) scale + beta. */
+/* dy where the rectifier's input, (x - mean) scale + beta, is positive. */
 static void mask(const case_run *r, int beta) {
   const int64_t C = case_count(r->shape_in[2]);
   for (int64_t i = 0; i < case_count(r->shape_in[0]); i++) {
@@ -69,7 +69,7 @@ static void grad_stats_masked(const case_run *r) {
   mask(r, 5);
   grad_stats(r);
 }
-/* By y, and the masked dy is an output. */
+/* dy where y is positive; the masked dy is an output. */
 static void grad_stats_output(const case_run *r) {
   for (int64_t i = 0; i < case_count(r->shape_in[0]); i++)
     r->out[2][i] = r->in[0][i] = r->in[4][i] > 0 ? r->in[0][i] : 0;
@@ -131,7 +131,7 @@ static void infer_relu(const case_run *r) {
   }
 }
 
-/* The layer: x, gamma and beta are inputs of the case, by the names that the layer looks for. */
+/* Builds the layer: x, gamma and beta are inputs of the case, with the names that the layer looks up. */
 static void build(sl_graph *graph, const test_case *c, const sl_value *in, sl_value *out) {
   sl_graph_rename(graph, in[1], "layer.weight");
   sl_graph_rename(graph, in[2], "layer.bias");
@@ -152,7 +152,7 @@ static void layer(const case_run *r) {
   }
 }
 
-/* The same with a rectifier behind: x, gamma, beta, and a residual, if there is a fourth input. */
+/* The same with a rectifier after it: x, gamma, beta, and a residual if there is a fourth input. */
 static void build_relu(sl_graph *graph, const test_case *c, const sl_value *in, sl_value *out) {
   sl_graph_rename(graph, in[1], "layer.weight");
   sl_graph_rename(graph, in[2], "layer.bias");
@@ -170,7 +170,7 @@ static void layer_relu(const case_run *r) {
 #define SUMS(scope, n, C) INPUT(SL_F64, scope, FILL_UNIFORM, -0.5 * (n), 0.5 * (n), C)
 #define SQUARES(scope, n, C) INPUT(SL_F64, scope, FILL_UNIFORM, 1.0 * (n), 2.0 * (n), C)
 #define VARIANCES(C) INPUT(SL_F32, SL_SCOPE_WHOLE, FILL_UNIFORM, 0.5, 2, C)
-/* Far from zero, where single precision would lose the variance. */
+/* Inputs far from zero, where a naive variance in single precision is lost. */
 #define FAR(...) INPUT(SL_F32, SL_SCOPE_SAMPLE, FILL_NORMAL, 100, 1, __VA_ARGS__)
 
 const test_case cases_batchnorm[] = {

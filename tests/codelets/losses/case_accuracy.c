@@ -1,7 +1,7 @@
 /* Cases of accuracy. */
 #include "tests/codelets/cases.h"
 
-/* Takes the k largest away one after another; of equals the first. */
+/* Removes the k largest logits one after another, the first among equals. */
 static void accuracy(const case_run *r) {
   const int64_t V = r->shape_in[0]->dim[r->shape_in[0]->ndim - 1];
   const int k = ((const sl_accuracy_attr *)r->c->attr)->k;

@@ -41,7 +41,7 @@ static void cross_entropy_grad(const case_run *r) {
 }
 
 #define WIDE(...) INPUT(SL_F32, SL_SCOPE_SAMPLE, FILL_NORMAL, 0, 10, __VA_ARGS__)
-/* Logits of whose sizes a float's last bits are no small error of an exponent. */
+/* Logits so large that a float's last bits matter in an exponent. */
 #define FAR(...) INPUT(SL_F32, SL_SCOPE_SAMPLE, FILL_NORMAL, 1000, 1, __VA_ARGS__)
 #define FAR_LSE(...) INPUT(SL_F64, SL_SCOPE_SAMPLE, FILL_UNIFORM, 1003, 1004, __VA_ARGS__)
 #define TARGETS(last, ...) INPUT(SL_I32, SL_SCOPE_SAMPLE, FILL_INTEGERS, -1, last, __VA_ARGS__)

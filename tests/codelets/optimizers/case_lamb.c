@@ -3,7 +3,7 @@
 
 static const sl_lamb_options usual = {0.9, 0.999, 1e-6, 0.01}, coarse = {0.5, 0.75, 0.5, 0};
 
-/* The direction u of one element, and the size of what it is made of. */
+/* The direction u of one element, and the size of its terms. */
 static double direction(const case_run *r, double p, double m, double v, double size_m, double *size) {
   const sl_lamb_options *o = r->c->attr;
   const double t = (double)r->step->number,

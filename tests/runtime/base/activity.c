@@ -1,4 +1,4 @@
-/* runtime/base/activity.c: what threads do is read while they do it, whole, and by whichever thread asks. */
+/* runtime/base/activity.c: any thread can read the threads' activities, and never sees a torn one. */
 #include "runtime/base/activity.h"
 
 #include <pthread.h>
@@ -22,14 +22,14 @@ static void stacks(void **state) {
   a = sl_activity_read(text, sizeof text);
   assert_string_equal(text, "a checkpoint: MPI_Recv");
   assert_int_equal(a.waits, 1);
-  assert_int_equal(a.works, 0); /* the innermost counts */
+  assert_int_equal(a.works, 0); /* the innermost activity counts */
   assert_true(a.moves > moves);
   assert_int_equal(sl_activity_end_with(7), 7);
   sl_activity_begin(SL_WORKS_LONG, "the start");
   assert_int_equal(sl_activity_read(text, sizeof text).works_long, 1);
   sl_activity_end();
   sl_activity_end();
-  sl_activity_end(); /* one too many does no harm */
+  sl_activity_end(); /* one end too many is harmless */
   assert_int_equal(sl_activity_read(text, sizeof text).works, 0);
   assert_string_equal(text, "");
   sl_activity_begin(SL_WORKS, "a name that is longer than the text that it goes to");
@@ -55,7 +55,7 @@ static void *other(void *arg) {
   atomic_store(&ready, 1);
   while (!atomic_load(&done)) sl_activity_move();
   sl_activity_end();
-  for (int i = 0; i < 200000; i++) { /* the pair is never seen in part */
+  for (int i = 0; i < 200000; i++) { /* no pair is seen half written */
     sl_activity_begin(SL_WORKS, "outer");
     sl_activity_begin(SL_WAITS, "inner");
     sl_activity_end();

@@ -1,4 +1,4 @@
-/* runtime/base/file.c: that a reader sees the old file or the new one whatever fails. */
+/* runtime/base/file.c: whatever fails, readers see either the old file or the new one. */
 #include "runtime/base/file.h"
 
 #include <pthread.h>
@@ -65,7 +65,7 @@ static void two_writers_of_one_path_do_not_mix(void **state) {
   assert_int_equal(scratch_entries(*state), 1);
 }
 
-/* The limit on a file's size fails a write as a full disk does, on any machine. */
+/* A limit on file size makes writes fail like a full disk, on any machine. */
 static void size_limit_leaves_the_old_file(void **state) {
   static char block[1 << 16];
   const char *path = scratch_path(*state, "a.txt");
@@ -126,7 +126,7 @@ static void links_are_followed(void **state) {
   struct stat info;
   assert_int_equal(mkdir(scratch_path(*state, "there"), 0777), 0);
   char *link = strdup(scratch_path(*state, "link"));
-  assert_int_equal(symlink("there/file", link), 0); /* nothing is there yet */
+  assert_int_equal(symlink("there/file", link), 0); /* the target does not exist yet */
   for (int i = 0; i < 2; i++) {
     assert_ok(sl_file_replace(link, i ? "two" : "one", 3));
     assert_ok(sl_file_read(scratch_path(*state, "there/file"), 100, &bytes, &n));
@@ -147,7 +147,7 @@ static void *read_pipe(void *path) {
   return sl_file_read(path, 100, &bytes, &n) == SL_OK ? bytes : NULL;
 }
 
-/* What is no regular file is written, not replaced. */
+/* A file that is not regular is written to, not replaced. */
 static void devices_stay(void **state) {
   struct stat info;
   pthread_t reader;
@@ -174,9 +174,9 @@ static void folders_are_made(void **state) {
   int made = -1;
   const char *path = scratch_path(*state, "a");
   assert_ok(sl_folder_make(path));
-  assert_ok(sl_folder_make(path)); /* there already */
+  assert_ok(sl_folder_make(path)); /* it exists already */
   path = scratch_path(*state, "a/b/c");
-  assert_fails(SL_EIO, "cannot make the folder", sl_folder_make(path)); /* not those above it */
+  assert_fails(SL_EIO, "cannot make the folder", sl_folder_make(path)); /* parent folders are not made */
   assert_ok(sl_folder_make_all(path, 0700, &made));
   assert_int_equal(made, 2);
   assert_ok(sl_folder_make_all(path, 0700, &made));

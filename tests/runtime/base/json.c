@@ -1,4 +1,4 @@
-/* runtime/base/json.c: there and back, and where a file is wrong. */
+/* runtime/base/json.c: values survive a round trip; errors name the place. */
 #include "runtime/base/json.h"
 
 #include "tests/support/scratch.h"

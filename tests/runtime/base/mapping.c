@@ -1,5 +1,5 @@
-/* runtime/base/mapping.c: a mapped file that is cut short is named, and ends nothing; other faults end the process as
- * before. */
+/* runtime/base/mapping.c: a mapped file that is cut short gives an error with its name and does not end the process;
+ * other faults still end it. */
 #include "runtime/base/mapping.h"
 
 #include <fcntl.h>
@@ -42,12 +42,12 @@ static void cut_short(void **state) {
   assert_int_equal(truncate(path, (off_t)page + 10), 0);
   assert_int_equal(sum(m, PAGES * page), 7 * (page + 10)); /* zeros behind the new end */
   assert_fails(SL_EIO, path, sl_mapping_check(m));
-  assert_int_equal(truncate(path, (off_t)(PAGES * page)), 0); /* as long as before: its bytes are lost all the same */
+  assert_int_equal(truncate(path, (off_t)(PAGES * page)), 0); /* the old length again, but the bytes are lost */
   assert_fails(SL_EIO, "was cut short", sl_mapping_check(m));
   assert_int_equal(sum(whole, 3), 21);
   assert_ok(sl_mapping_check(whole));
   sl_mapping_close(m);
-  m = map(path, 2 * page); /* takes the place of the one before */
+  m = map(path, 2 * page); /* at the previous mapping's address */
   assert_int_equal(sum(m, 2 * page), 14 * page);
   assert_ok(sl_mapping_check(m));
   sl_mapping_close(m);
@@ -64,7 +64,7 @@ static void within_a_page(void **state) {
   sl_mapping_close(m);
   m = map(path, 100);
   scratch_write(new, "short", 5);
-  assert_int_equal(rename(new, path), 0); /* another file: the mapped one stays whole */
+  assert_int_equal(rename(new, path), 0); /* replaces the file: the mapped one stays whole */
   assert_int_equal(sum(m, 100), 700);
   assert_ok(sl_mapping_check(m));
   sl_mapping_close(m);
@@ -78,7 +78,7 @@ static void other_faults(void **state) {
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     signal(SIGBUS, SIG_DFL); /* cmocka has set its own */
     map(scratch_path(*state, "b"), page);
-    alarm(20); /* against a fault that is repeated for ever */
+    alarm(20); /* in case the fault repeats for ever */
     const int fd = open(path, O_RDWR | O_CREAT, 0600);
     volatile uint8_t *mine = mmap(NULL, page, PROT_READ, MAP_SHARED, fd, 0);
     if (fd < 0 || mine == MAP_FAILED || ftruncate(fd, 0) != 0) _exit(1);

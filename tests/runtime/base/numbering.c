@@ -1,5 +1,5 @@
-/* runtime/base/numbering.c: numbers in the order of adding, the same for what comes again, through every growth of the
- * tables; strings with zeros in them, and the empty one. */
+/* runtime/base/numbering.c: strings get numbers in the order of adding, known strings their old ones, while the tables
+ * grow; strings with zero bytes, and the empty string. */
 #include "runtime/base/numbering.h"
 
 #include <stdio.h>

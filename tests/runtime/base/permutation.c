@@ -1,4 +1,5 @@
-/* runtime/base/permutation.c: that it is a bijection for any n, depends on seed and stream, and looks uniform. */
+/* runtime/base/permutation.c: the permutation is a bijection for any n, depends on seed and stream, and looks uniform.
+ */
 #include "runtime/base/permutation.h"
 
 #include <math.h>
@@ -39,7 +40,7 @@ static void large_n_stays_within(void **state) {
   assert_in_range(low, 4700, 5300); /* 6 standard deviations about 5000 */
 }
 
-/* Recorded values: the order is part of what a resumed run must find again. */
+/* Recorded values: a resumed run depends on the same order. */
 static void is_the_same_for_ever(void **state) {
   (void)state;
   static const int64_t expected[2][8] = {{10531, 54197, 30446, 49810, 44184, 46721, 42743, 50577},
@@ -50,7 +51,7 @@ static void is_the_same_for_ever(void **state) {
   }
 }
 
-/* Chi-squared of where element 0, and the pair (0, 1), go over many streams. */
+/* Chi-squared of the places of element 0, and of the pair (0, 1), over many streams. */
 static void is_uniform_over_streams(void **state) {
   (void)state;
   enum { N = 10, DRAWS = 90000 };
@@ -70,7 +71,7 @@ static void is_uniform_over_streams(void **state) {
   if (chi2 > 146) fail_msg("chi-squared of 89 degrees is %g (1 in 10,000: 146)", chi2);
 }
 
-/* In one permutation neighbours must not stay neighbours: the correlation of i and where it goes is about n^-1/2. */
+/* Neighbours must not stay neighbours: within a permutation, the correlation of i and its place is about n^-1/2. */
 static void leaves_no_order(void **state) {
   (void)state;
   const int64_t n = 60000;

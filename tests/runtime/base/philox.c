@@ -1,5 +1,5 @@
-/* Philox against Random123's known answers, and what the rest of the house relies on: bulk equals single, names never
- * collide, uniform and normal numbers have the moments they should. */
+/* Philox against Random123's known answers, and properties that Starling relies on: bulk equals single, names never
+ * collide, uniform and normal numbers have the right moments. */
 #include "runtime/base/philox.h"
 
 #include <math.h>
@@ -40,7 +40,7 @@ static void bulk_is_single(void **state) {
     }
 }
 
-/* Each part of the name, low and high, changes the number; block and step share a word and must not be confused. */
+/* Each part of the name, low and high bits, changes the number. Block and step share a word and must not collide. */
 static void names_differ(void **state) {
   (void)state;
   const uint64_t big = (uint64_t)1 << 40;

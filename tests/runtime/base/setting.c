@@ -1,4 +1,4 @@
-/* runtime/base/setting.c: each kind of field from text, to text, to JSON and back, compared and copied. */
+/* runtime/base/setting.c: each kind of field is read from text and JSON, written to both, compared and copied. */
 #include "runtime/base/setting.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* runtime/base/status.c: error texts are built up from parts, may quote themselves, and name the setting at fault. */
+/* runtime/base/status.c: error texts consist of several parts, may quote the previous text, and name the setting at
+ * fault. */
 #include "runtime/base/status.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* runtime/base/text.c: what is UTF-8 (RFC 3629), what a terminal would obey, and that the latter is disarmed. */
+/* runtime/base/text.c: recognises UTF-8 (RFC 3629) and makes terminals' control characters harmless. */
 #include "runtime/base/text.h"
 
 #include <string.h>

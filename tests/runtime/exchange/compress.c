@@ -1,4 +1,4 @@
-/* runtime/exchange/compress.c: what messages say and what they lack add up to what there was; the rounding; the choice.
+/* runtime/exchange/compress.c: a message plus its residual equals the original; the rounding; the choice of elements.
  */
 #include "runtime/exchange/compress.h"
 
@@ -35,8 +35,8 @@ static void texts(void **state) {
   }
 }
 
-/* In the rounds of the warm-up the fraction falls from a quarter, by halves, to what was asked for. Of sums twice as
- * much is sent. */
+/* During the warm-up the fraction halves each round, from a quarter to the requested one. For sums, twice as much is
+ * sent. */
 static void warmup(void **state) {
   (void)state;
   sl_compression c;
@@ -57,7 +57,8 @@ static void warmup(void **state) {
   assert_int_equal(sl_compression_at(&c, 0, 0).kind, SL_COMPRESSION_BF16);
 }
 
-/* A longer message is never of fewer bytes; at a hundredth it takes little more than 3 a float that is sent. */
+/* A larger fraction never takes fewer bytes; at a hundredth a message has little more than 3 bytes for each float sent.
+ */
 static void bytes(void **state) {
   (void)state;
   const char *ways[] = {"topk=0.25", "topk=0.1", "topk=0.013", "topk=0.01", "topk=0.0001"};
@@ -70,7 +71,7 @@ static void bytes(void **state) {
   assert_in_range(sl_compressed_bytes(&c, 1000000), 30000, 31000);
 }
 
-/* What was there before is what the message says and what it lacks, exactly; in the end nothing is lost. */
+/* Message plus residual is exactly the previous value, so nothing is lost in the end. */
 static void nothing_is_lost(void **state) {
   (void)state;
   const char *ways[] = {"bf16", "topk", "topk=0.2", "topk=0.0001"};
@@ -118,7 +119,7 @@ static void bf16_rounds_to_nearest(void **state) {
     assert_int_equal(got, cases[i].want);
     assert_true(isfinite(residual));
   }
-  for (uint32_t u = 0x7f800001; u < 0x7f80ffff; u += 77) { /* a NaN stays one */
+  for (uint32_t u = 0x7f800001; u < 0x7f80ffff; u += 77) { /* a NaN stays a NaN */
     float x, residual = 0, back;
     uint16_t got;
     memcpy(&x, &u, sizeof x);
@@ -139,7 +140,7 @@ static void topk_takes_the_largest(void **state) {
   assert_in_range(sl_compressed_bytes(&c, N), 1, sizeof message);
   sl_compress(&c, x, residual, N, message);
   sl_decompress(&c, message, N, said);
-  assert_true(isnan(said[4321]) && isinf(said[17])); /* so that the step is seen to be broken */
+  assert_true(isnan(said[4321]) && isinf(said[17])); /* so that the broken step is detected */
   assert_true(residual[4321] == 0 && residual[17] == 0);
   float least = INFINITY, most = 0;
   for (int i = 0; i < N; i++) {
@@ -148,14 +149,14 @@ static void topk_takes_the_largest(void **state) {
     if (said[i] != 0 && fabsf(said[i]) < least) least = fabsf(said[i]);
     if (said[i] == 0 && fabsf(x[i]) > most) most = fabsf(x[i]);
   }
-  assert_true(most <= least * 1.01f); /* but for those that 8 bits do not tell apart */
+  assert_true(most <= least * 1.01f); /* except magnitudes that 8 bits cannot distinguish */
   for (int i = 0; i < N; i++) x[i] = 1, residual[i] = 0;
   sl_compress(&c, x, residual, N, message);
   sl_decompress(&c, message, N, said);
   for (int i = 0; i < N; i++) assert_true(said[i] == (i < N / 50 ? 1 : 0));
 }
 
-/* Wherever those that are sent lie: at the beginning, at the end, together, far apart. */
+/* The elements sent lie at the beginning, at the end, together, or far apart. */
 static void indices(void **state) {
   (void)state;
   sl_compression c;

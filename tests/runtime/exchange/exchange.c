@@ -1,6 +1,6 @@
-/* runtime/exchange/exchange.c: every implementation carries out every move, on the group of all ranks and on rows and
- * columns of a mesh in one round, with parts of any length, posted in any order, with and without shared memory; names
- * the ranks that a stalled move waits for; and does what its descriptor says. Runs itself under mpiexec. */
+/* runtime/exchange/exchange.c: every implementation carries out every move, on all ranks and on the rows and columns of
+ * a mesh in one round, with parts of any length, posted in any order, with and without shared memory. It names the
+ * ranks that a stalled move waits for, and agrees with its descriptor. Runs itself under mpiexec. */
 #include "runtime/exchange/exchange.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@
 
 enum { MOST_RANKS = 4, STRETCHES = 6, MOST_BUCKETS = 64, ROUNDS = 3 };
 
-/* A number of few bits: sums of it are exact in any order, so MPI's sums can be compared bit for bit, too. `salt`
+/* A number of few bits, whose sums are exact in any order, so that MPI's sums can be compared bit for bit too. `salt`
  * differs for each bucket, stretch, round and owner. */
 static double value(int salt, int owner, int64_t i) {
   uint32_t h = (uint32_t)i * 2654435761u + (uint32_t)(salt * 131 + owner * 31 + 7) * 40503u;
@@ -96,7 +96,7 @@ typedef struct scene {
   char *next; /* memory for the data; all of it is from one allocation */
 } scene;
 
-/* Adds a bucket; missing: data that this rank neither gives nor gets has no memory. */
+/* Adds a bucket; missing: stretches that this rank neither gives nor gets have no memory. */
 static void add(scene *t, const group *g, sl_exchange_kind kind, int rank, sl_dtype dtype, int from, int missing) {
   const int id = ++t->id;
   if (kind == SL_EXCHANGE_SEND && g->me != from && g->me != rank) return;
@@ -123,7 +123,7 @@ static void add(scene *t, const group *g, sl_exchange_kind kind, int rank, sl_dt
   RANK_CHECK(sl_exchange_add(t->e, b->move, dtype, stretch, n, &b->number) == SL_OK);
 }
 
-/* All moves on a group. */
+/* Adds buckets with all moves on a group. */
 static void add_moves(scene *t, const group *g, int missing) {
   const int last = g->ranks - 1, second = 1 % g->ranks;
   add(t, g, SL_EXCHANGE_SUM, SL_EXCHANGE_ALL, SL_F32, 0, missing);
@@ -175,7 +175,7 @@ static void look(const bucket *b, int round, int leaves) {
 
 static void count_done(void *arg) { __atomic_add_fetch((int *)arg, 1, __ATOMIC_SEQ_CST); }
 
-/* Declares the group of this rank among `n` groups of the ranks r with r / by % n alike. */
+/* Declares this rank's group among n groups; ranks r with equal r / by % n form a group. */
 static void declare(sl_exchange *e, int rank, int ranks, int by, int n, int leaves, group *g) {
   int first[MOST_RANKS + 1];
   *g = (group){0};
@@ -276,8 +276,8 @@ static void ranks_move(void) {
   ranks_move_in((way){.type = "mpi", .missing = 1});
 }
 
-/* Rank `late` posts nothing for a while. The tree names it to all others, which need its data; MPI does so for messages
- * between two ranks, and else names nobody. */
+/* Rank `late` posts nothing for a while. The tree names it on all ranks that need its data; MPI names it for messages
+ * between two ranks, and otherwise names nobody. */
 static void stall(const char *type, int no_shared, sl_exchange_kind kind, int late) {
   int rank, ranks, number = -1, bucket;
   char names[MOST_RANKS];
@@ -327,8 +327,8 @@ static void stall(const char *type, int no_shared, sl_exchange_kind kind, int la
   sl_exchange_destroy(e);
 }
 
-/* On the group of ranks 1, 2 and 3. Rank 1 is the origin of copies, scatters and messages. A late receiver is known
- * only in shared memory: a message is on its way before it is received. */
+/* On the group of ranks 1, 2 and 3. Rank 1 is the origin of copies, scatters and messages. Only shared memory shows
+ * that a receiver is late: a message can be sent before it is received. */
 static void ranks_stall(void) {
   for (int kind = 0; kind < SL_EXCHANGE_RECEIVE; kind++) {
     stall("tree", 0, (sl_exchange_kind)kind, 1);
@@ -374,7 +374,7 @@ static void ranks_refuse(void) {
     RANK_CHECK(sl_exchange_add(e, sum, SL_F32, rank == 0 ? &lost : &one, 1, &number) == SL_EINVAL);
     RANK_CHECK(strstr(sl_error(), "on rank 0"));
     RANK_CHECK(sl_exchange_add(e, gather, SL_F32, &strange, 1, &number) == SL_EINVAL);
-    /* members that do not agree, that are not ascending, or leave this rank out */
+    /* members that differ between ranks, are not ascending, or leave this rank out */
     const int swapped[2] = {1, 0}, others[1] = {(rank + 1) % ranks};
     if (ranks > 1) {
       RANK_CHECK(sl_exchange_group(e, swapped, 2, 0, NULL, &group) == SL_EINVAL);

@@ -1,6 +1,6 @@
-/* runtime/exchange: an allocation or an MPI call that fails on one rank while an exchange is made. All ranks get an
- * error, or the exchange works on all of them (shared memory that is refused is replaced by messages); none waits for
- * ever. Each allocation and each call of each rank fails once, in turn. Runs itself under mpiexec. */
+/* runtime/exchange: an allocation or MPI call fails on one rank while an exchange is made. Either all ranks get an
+ * error, or the exchange works on all of them (messages replace refused shared memory); no rank waits for ever. Each
+ * allocation and call of each rank fails in turn. Runs itself under mpiexec. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +10,9 @@
 #include "tests/support/ranks.h"
 #include "tests/support/scratch.h"
 
-/* ---- MPI calls that fail: they do their work, so that no other rank waits in them, and then return an error --------
- */
+/* ---- MPI calls that fail: they do their work, so that no other rank waits in them, and then return an error ----- */
 
-static int calls, failing_call; /* counted since 0; the call that fails, 0: none */
+static int calls, failing_call; /* calls since the last reset; the call that fails, 0: none */
 static int fails(int code) { return ++calls == failing_call ? MPI_ERR_OTHER : code; }
 
 int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *copy) { return fails(PMPI_Comm_dup(comm, copy)); }
@@ -40,10 +39,9 @@ int MPI_Win_shared_query(MPI_Win window, int rank, MPI_Aint *bytes, int *unit, v
   return fails(PMPI_Win_shared_query(window, rank, bytes, unit, base));
 }
 
-/* ---- making an exchange ---------------------------------------------------------------------------------------------
- */
+/* ---- making an exchange ----------------------------------------------------------------------------------------- */
 
-/* The same on all ranks; ends them otherwise. */
+/* Checks that the value is the same on all ranks, and ends them if not. */
 static sl_status same(sl_status status) {
   int mine = status, least, most;
   MPI_Allreduce(&mine, &least, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
@@ -106,8 +104,8 @@ out:
   return status;
 }
 
-/* Fails allocation or call 1, 2, ... of each rank in turn, until the rank has no further one; every third by messages
- * only. */
+/* Lets allocation or call 1, 2, ... of each rank fail in turn, until the rank makes no more; every third time without
+ * shared memory. */
 static void each_in_turn(const sl_exchange_type *type, int ranks_per_node, int allocations) {
   int rank, ranks;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank), MPI_Comm_size(MPI_COMM_WORLD, &ranks);

@@ -62,7 +62,7 @@ static double slowest(int ranks, const double *base, const double *each, const i
   return most;
 }
 
-/* Of all divisions of leaves among the ranks from r on, the least of the slowest rank's times. */
+/* The least time of the slowest rank over all divisions of leaves among ranks r and later. */
 static double best_of_all(int leaves, int ranks, int least, const double *base, const double *each, int *count, int r) {
   if (r == ranks - 1) {
     count[r] = leaves;
@@ -84,13 +84,13 @@ static void proportion(void **state) {
   assert_near(sl_leaves_divide(12, 2, 1, none, half, count), 8, 0);
   assert_int_equal(count[0], 8);
   assert_int_equal(count[1], 4);
-  assert_near(sl_leaves_divide(12, 2, 1, (double[]){0, 6}, even, count), 9, 0); /* what it does besides counts */
+  assert_near(sl_leaves_divide(12, 2, 1, (double[]){0, 6}, even, count), 9, 0); /* its other work counts too */
   assert_int_equal(count[0], 9);
   sl_leaves_divide(12, 3, 1, none, even, count);
   for (int r = 0; r < 3; r++) assert_int_equal(count[r], 4);
   sl_leaves_divide(11, 4, 1, none, even, count); /* among equals the lower ranks get more */
   for (int r = 0; r < 4; r++) assert_int_equal(count[r], r < 3 ? 3 : 2);
-  sl_leaves_divide(9, 4, 1, none, crawling, count); /* no rank is left without */
+  sl_leaves_divide(9, 4, 1, none, crawling, count); /* each rank gets a leaf */
   assert_int_equal(count[1], 1);
   sl_leaves_divide(9, 4, 2, none, crawling, count);
   assert_int_equal(count[1], 2);

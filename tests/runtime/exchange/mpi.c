@@ -1,5 +1,5 @@
-/* runtime/exchange/mpi.c on the group of all ranks: sums to rounding, for all or for one, and copies, in any order of
- * posting; what a stalled exchange says. Runs itself under mpiexec. exchange.c tests other moves and groups. */
+/* runtime/exchange/mpi.c on the group of all ranks: sums (to rounding) for all ranks or for one, and copies, posted in
+ * any order; the message of a stalled exchange. Runs itself under mpiexec. exchange.c tests other moves and groups. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,9 +105,8 @@ static void ranks_sum(void) {
   sl_exchange_destroy(e);
 }
 
-/* Rank 1 comes late: the others wait, and know only that they are not late themselves. Then the first bucket comes
- * last.
- */
+/* Rank 1 is late: the others wait, and know only that they are not late themselves. Then the first bucket is posted
+ * last. */
 static void ranks_wait(void) {
   int rank, ranks, first[9], number, bucket = 7;
   char late[9];
@@ -139,7 +138,7 @@ static void ranks_wait(void) {
   sl_exchange_destroy(e);
 }
 
-/* What cannot be summed is refused, on all ranks. */
+/* Types that cannot be summed are refused on all ranks. */
 static void ranks_refuse(void) {
   int first[9], number;
   const sl_exchange_options options = options_of(LEAVES, first);

@@ -1,7 +1,7 @@
-/* runtime/exchange/tree*.c on the group of all ranks: the same sums, bit for bit, as one rank that adds up the tree,
- * for every division of leaves over ranks and of ranks over nodes, in any order of posting; sums for one rank; copies;
- * compressed sums; the ranks that a stalled exchange names. Runs itself under mpiexec. exchange.c tests other moves and
- * groups. */
+/* runtime/exchange/tree*.c on the group of all ranks: sums equal, bit for bit, those of one rank that adds along the
+ * tree, for every division of leaves over ranks and of ranks over nodes, posted in any order. Also sums for one rank,
+ * copies, compressed sums, and the ranks that a stalled exchange names. Runs itself under mpiexec. exchange.c tests
+ * other moves and groups. */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "tests/support/ranks.h"
 #include "tests/support/scratch.h"
 
-/* A leaf's element: numbers of many magnitudes, so that another order of adding shows. */
+/* An element of a leaf: magnitudes vary so much that the order of additions changes the sum's bits. */
 static float value(int round, int bucket, int leaf, int64_t i) {
   uint32_t h = (uint32_t)i * 2654435761u + (uint32_t)(leaf * 97 + bucket * 31 + round * 7) * 40503u + 1;
   h ^= h >> 15, h *= 2246822519u, h ^= h >> 13, h *= 3266489917u, h ^= h >> 16;
@@ -51,7 +51,7 @@ static const struct {
 };
 static int rank_of(int bucket, int ranks) { return buckets[bucket].rank < 0 ? -1 : buckets[bucket].rank % ranks; }
 
-/* What an element is to be: the sum, or what its rank has. */
+/* The expected element: the sum, or its origin's value. */
 static double wanted(int round, int b, int s, int leaves, int64_t i) {
   const int id = 3 * b + s;
   if (buckets[b].kind == SL_EXCHANGE_COPY)
@@ -59,7 +59,7 @@ static double wanted(int round, int b, int s, int leaves, int64_t i) {
   return buckets[b].dtype == SL_F32 ? (double)tree32(round, id, 0, leaves, i) : tree64(round, id, 0, leaves, i);
 }
 
-/* What it is before: the sum of an item's leaves; what is not to be copied is something else. */
+/* The element before the exchange: the sum of an item's leaves; other values where nothing is copied from. */
 static double before(int round, int b, int s, sl_leaves item, int has, int64_t i) {
   const int id = 3 * b + s;
   if (buckets[b].kind == SL_EXCHANGE_COPY)
@@ -158,7 +158,7 @@ static void ranks_sum(void) {
     }
 }
 
-/* Rank 1 comes late; the others say so: of a sum in shared memory and by messages, and of an empty bucket. */
+/* Rank 1 is late, and the others name it: for a sum in shared memory, a sum by messages, and an empty bucket. */
 static void ranks_wait(void) {
   int rank, ranks, number;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -197,7 +197,7 @@ static void ranks_wait(void) {
   }
 }
 
-/* Leaves that some rank has none of are refused, on all ranks; and a rank that there is not. */
+/* All ranks refuse a division that leaves a rank without leaves, and a rank that does not exist. */
 static void ranks_refuse(void) {
   int ranks, number;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
@@ -221,8 +221,8 @@ static int ascending(const void *a, const void *b) {
   return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
 }
 
-/* Median seconds of summing so many bytes: in shared memory, through shared memory, by messages, by MPI_Iallreduce; in
- * turn. */
+/* Median seconds to sum so many bytes, measured in turn: in shared memory, through shared memory, by messages, by
+ * MPI_Iallreduce. */
 static void measure(size_t bytes) {
   enum { WAYS = 4, ENGINES = 3, ROUNDS = 7 };
   int rank, ranks, first[65], number;
@@ -273,8 +273,8 @@ static void measure(size_t bytes) {
   free(x), free(sum);
 }
 
-/* The same sums again and again, compressed between nodes: all ranks get the same bytes, fewer are sent, and over the
- * rounds the sums come near what they are; those that are not lossy are what they always are. */
+/* The same sums repeatedly, compressed between nodes: all ranks get the same bytes, fewer bytes are sent, and the mean
+ * over the rounds approaches the true sums. Sums that are not lossy stay exact. */
 static void ranks_compress(void) {
   int rank, ranks, number;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -288,7 +288,7 @@ static void ranks_compress(void) {
   const struct {
     const char *text;
     int64_t warmup;
-    double most; /* the sums may be off by this part */
+    double most; /* largest relative error of the sums */
   } ways[] = {{"none", 0, 0}, {"bf16", 0, 2e-4}, {"topk=0.25", 0, 0.1}, {"topk=0.125", 7, 0.15}};
   uint64_t plain = 0;
   for (int way = 0; way < 4; way++)

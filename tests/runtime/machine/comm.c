@@ -1,5 +1,5 @@
-/* runtime/machine/comm.c: one verdict on all ranks, the first rank's that failed with its words. Starts itself over
- * under mpiexec. */
+/* runtime/machine/comm.c: all ranks get one status: that of the first rank that failed, with its text. Starts itself
+ * again under mpiexec. */
 #include "runtime/machine/comm.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static void without_ranks(void **state) {
   assert_ok(sl_comm_status(MPI_SUCCESS, "MPI_Barrier"));
 }
 
-/* Of every set of ranks that fail, the lowest one's code and words. */
+/* For every set of failing ranks: the lowest one's code and text. */
 static void ranks_agree(void) {
   int rank, ranks;
   ranks_begin();

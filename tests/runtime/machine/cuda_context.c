@@ -1,5 +1,5 @@
-/* The context that CUDA kernels share, and what they do that the CPU kernels do otherwise. (That they compute the same
- * is tests/codelets/operations.c, which also has that none is missing.) */
+/* The context that CUDA kernels share, and where they differ from CPU kernels. (tests/codelets/operations.c checks that
+ * each operation has both and that they compute the same.) */
 #include <math.h>
 
 #include "codelets/attributes.h"
@@ -48,7 +48,7 @@ static void call_of(sl_call *c, sl_array *arrays, int n_in, int n_out) {
                  .tiles = SL_TILES_DEFAULT};
 }
 
-/* A kernel is told the scratch memory that there is; it must not take more. */
+/* A kernel must not use more scratch memory than the call offers. */
 static void too_little_scratch(void **state) {
   (void)state;
   if (sl_cuda_devices() == 0) skip();
@@ -67,7 +67,7 @@ static void too_little_scratch(void **state) {
   assert_non_null(strstr(sl_error(), "count_targets"));
 }
 
-/* A target beyond the classes: a CPU fails the task, a GPU makes the loss NaN. */
+/* A target beyond the classes: a CPU kernel fails the task, a CUDA kernel makes the loss NaN. */
 static void target_beyond(void **state) {
   (void)state;
   if (sl_cuda_devices() == 0) skip();
@@ -95,7 +95,7 @@ static void target_beyond(void **state) {
   for (int i = 0; i < 6; i++) assert_int_equal(isnan(dx[i]) != 0, i >= 3);
 }
 
-/* What is not finite must come through, as it does on a CPU. */
+/* Values that are not finite must reach the result, as on a CPU. */
 static void nan_is_seen(void **state) {
   (void)state;
   if (sl_cuda_devices() == 0) skip();

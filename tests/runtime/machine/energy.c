@@ -1,4 +1,4 @@
-/* Energy: counters of a made-up powercap folder and of a made-up NVML, which this program itself is. */
+/* Energy: counters of a simulated powercap folder and of a simulated NVML inside this program. */
 #include "runtime/machine/energy.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 #include "tests/support/scratch.h"
 
-/* ---- NVML, two cards of which the second tells nothing ---------------------------------------------------------- */
+/* ---- NVML: two cards, the second without a counter -------------------------------------------------------------- */
 
 static unsigned long long millijoules;
 static int starts = 1;

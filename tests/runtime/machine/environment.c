@@ -1,5 +1,4 @@
-/* runtime/machine/environment.c: that what is said of the machine and the call is so, and that no stranger's variable
- * gets in.
+/* runtime/machine/environment.c: the record describes machine and command correctly and leaves out foreign variables.
  */
 #include "runtime/machine/environment.h"
 

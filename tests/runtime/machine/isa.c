@@ -1,4 +1,5 @@
-/* The choice of instruction set: names round-trip, what cannot run is refused, the best is the last that runs. */
+/* The choice of instruction set: names round-trip, sets that the CPU lacks are refused, the best is the last that runs.
+ */
 #include "runtime/machine/isa.h"
 
 #include "tests/support/scratch.h"

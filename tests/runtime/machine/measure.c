@@ -1,5 +1,4 @@
-/* Peak measurements: plausible, and more threads measure more than nothing; the numbers themselves belong to the
- * machine. */
+/* Peak measurements are plausible, with one thread and several. The numbers themselves depend on the machine. */
 #include "runtime/machine/measure.h"
 
 #include "tests/support/scratch.h"

@@ -1,4 +1,4 @@
-/* runtime/machine/policies.c: StarPU's own policies by name. Those of a library are tested by tests/policy.sh. */
+/* runtime/machine/policies.c: StarPU's own policies by name. tests/policy.sh tests policies from libraries. */
 #include "runtime/machine/policies.h"
 
 #include <starpu.h>

@@ -1,5 +1,5 @@
-/* Start and stop: again and again, under each policy, with teams bound as printed; what is asked wrongly is an error
- * that says what would be right; two ranks share the node and fail together. */
+/* Start and stop: repeatedly, under each policy, with teams bound as printed. Wrong options give an error with the
+ * remedy. Two ranks share the node and fail together. */
 #include "runtime/machine/runtime.h"
 
 #include <cblas.h>
@@ -113,11 +113,11 @@ static void errors(void **state) {
   assert_string_equal(sl_error_setting(), "threads_per_worker");
   assert_fails(SL_EUNSUPPORTED, "GPUs were asked for", sl_runtime_start(&(sl_runtime_options){.gpus = 1000}, &rt));
   assert_null(sl_runtime_current());
-  assert_ok(sl_runtime_start(&(sl_runtime_options){.workers = 1}, &rt)); /* nothing is left over of the failures */
+  assert_ok(sl_runtime_start(&(sl_runtime_options){.workers = 1}, &rt)); /* the failures left nothing behind */
   sl_runtime_stop(rt);
 }
 
-/* What StarPU reads from the environment is set for its life only; the user's own settings hold. */
+/* The environment variables for StarPU are set only while it runs; the user's own settings win. */
 static void environment(void **state) {
   (void)state;
   sl_runtime *rt;
@@ -144,7 +144,7 @@ static void environment(void **state) {
   unsetenv("STARPU_HOSTNAME");
 }
 
-/* StarPU aborts when its folder cannot be made; we find it another. */
+/* StarPU aborts if it cannot make its folder; the runtime finds it another. */
 static void no_home(void **state) {
   const char *folder = *state;
   const char *names[] = {"STARPU_HOME", "XDG_CACHE_HOME", "TMPDIR"};
@@ -171,7 +171,7 @@ static void no_home(void **state) {
   }
 }
 
-/* The library alone counts one rank where another MPI's launcher started four. Ends MPI, so it comes last. */
+/* The library sees one rank although another MPI's launcher started four. Ends MPI, so it comes last. */
 static void launcher_and_mpi(void **state) {
   (void)state;
   sl_runtime_options options = sl_runtime_defaults();
@@ -190,7 +190,7 @@ static void launcher_and_mpi(void **state) {
   setenv("SLURM_STEP_NUM_TASKS", "2", 1);
   assert_fails(SL_EMPI, "started 2 ranks (SLURM_STEP_NUM_TASKS)", sl_runtime_start(&options, &rt));
   unsetenv("SLURM_STEP_NUM_TASKS");
-  setenv("SLURM_NTASKS", "2", 1); /* a batch script's own, outside of srun, promises nothing */
+  setenv("SLURM_NTASKS", "2", 1); /* set in batch scripts outside srun too, so it says nothing */
   assert_ok(sl_runtime_start(&options, &rt));
   assert_true(sl_runtime_comm(rt) != MPI_COMM_NULL);
   sl_runtime_stop(rt);
@@ -230,7 +230,7 @@ static void one_rank(void) {
   RANK_CHECK(pu[0] != pu[1] || share->oversubscribed);
   RANK_CHECK(share->node_cores < 2 || !share->oversubscribed);
   sl_runtime_stop(rt);
-  /* What fails on one rank fails on both, with the cause, and neither waits for the other. */
+  /* A failure on one rank fails on both, with its cause, and neither waits for the other. */
   options.kernels = rank == 1 ? "sse9" : NULL;
   const sl_status status = sl_runtime_start(&options, &rt);
   RANK_CHECK(status == SL_EINVAL && rt == NULL);

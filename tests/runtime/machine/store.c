@@ -1,5 +1,5 @@
-/* runtime/machine/store.c: named tensors of zeros; who has which; row blocks; what the ranks of a node have in common.
- * Starts itself over under mpiexec. */
+/* runtime/machine/store.c: named tensors of zeros; owners; row blocks; memory shared by the ranks of a node. Starts
+ * itself again under mpiexec. */
 #include "runtime/machine/store.h"
 
 #include <stdio.h>
@@ -63,7 +63,7 @@ static sl_runtime *start(int mpi) {
   return sl_runtime_start(&o, &rt) == SL_OK ? rt : NULL;
 }
 
-/* Rows [rows b / blocks, rows (b + 1) / blocks) of an uneven division lie where the host has them. */
+/* In an uneven division, rows [rows b / blocks, rows (b + 1) / blocks) of block b are at the host's addresses. */
 static void row_blocks(void **state) {
   (void)state;
   sl_runtime *rt = start(0);
@@ -75,7 +75,7 @@ static void row_blocks(void **state) {
   assert_ok(sl_store_add(store, "w", SL_F32, &shape, 1, &t));
   assert_ok(sl_store_add(store, "loss", SL_F64, &one, 0, &scalar));
   assert_ok(sl_store_register(t, 3));
-  assert_ok(sl_store_register(t, 3)); /* again is nothing new */
+  assert_ok(sl_store_register(t, 3)); /* a second call changes nothing */
   assert_fails(SL_EINVAL, "'w' is registered in 3 row blocks and cannot be registered in 2", sl_store_register(t, 2));
   assert_ok(sl_store_register(scalar, 1));
   const int first[] = {0, 2, 4, 7};

@@ -1,5 +1,5 @@
-/* Teams: every tile once whatever the number of threads, the same bits, threads bound where they were told and staying
- * there, scratch of their own. */
+/* Teams: each tile runs once and gives the same bits, whatever the number of threads; threads stay bound to their cores
+ * and have their own scratch memory. */
 #include "runtime/machine/team.h"
 
 #include <cblas.h>
@@ -82,7 +82,7 @@ static void same_bits(void **state) {
   free(a), free(b), free(c[0]), free(c[1]);
 }
 
-/* The checks below bind threads, so they run on a thread of their own and leave the test's as it is. */
+/* The checks below bind threads, so they run on a thread of their own and leave the test's thread unbound. */
 typedef struct bound_check {
   hwloc_topology_t topology;
   int threads;
@@ -124,7 +124,7 @@ static void bound_and_staying(void **state) {
   const int pus = hwloc_bitmap_weight(allowed);
   for (b.threads = 1; b.threads <= 4; b.threads++) {
     int pu = hwloc_bitmap_first(allowed);
-    for (int i = 0; i < b.threads; i++) { /* going round where there are fewer */
+    for (int i = 0; i < b.threads; i++) { /* wrapping around if there are fewer */
       b.pu[i] = (unsigned)pu;
       if ((i + 1) % pus == 0)
         pu = hwloc_bitmap_first(allowed);

@@ -1,5 +1,5 @@
-/* Pinning on machines that are not here: synthetic hwloc topologies, every rank of a node divided as it would be there.
- * Whatever is asked, shares do not overlap, cover what may be used, and keep teams inside a NUMA domain. */
+/* Pinning on synthetic hwloc topologies, with all ranks of a node divided as on the real machine. For any request,
+ * shares do not overlap, cover the allowed cores, and keep teams inside a NUMA domain. */
 #include "runtime/machine/topology.h"
 
 #include <stdio.h>
@@ -28,8 +28,8 @@ static hwloc_obj_t core_of(hwloc_topology_t t, unsigned pu) {
   return core ? core : object;
 }
 
-/* Divides among all ranks and checks what always holds unless cores are oversubscribed; use[c] counts the ranks'
- * threads and drivers on core c. share[ranks] are the caller's. */
+/* Divides the machine among all ranks and checks the invariants, which hold unless cores are oversubscribed. use[c]
+ * counts the ranks' threads and drivers on core c. The caller owns share[ranks]. */
 static void divide_all(sl_topology_request q, sl_share *share, int use[MAX_PUS]) {
   memset(use, 0, MAX_PUS * sizeof *use);
   for (q.rank = 0; q.rank < q.ranks; q.rank++) {
@@ -128,7 +128,8 @@ static void big_machine(void **state) {
   hwloc_topology_destroy(t);
 }
 
-/* Debian's StarPU drives 4 workers: by itself K becomes what drives all cores; K = 1 leaves cores idle and says so. */
+/* Debian's StarPU drives 4 workers: the default K is large enough to use all cores; K = 1 leaves cores idle and says
+ * so. */
 static void few_workers(void **state) {
   (void)state;
   hwloc_topology_t t = machine(big);
@@ -188,7 +189,7 @@ static void restricted(void **state) {
     divide_all((sl_topology_request){.topology = t, .allowed = allowed, .ranks = ranks}, share, use);
     assert_int_equal(sum(use, &most), 32);
     assert_int_equal(most, 1);
-    for (int r = 0; r < ranks; r++) assert_true(share[r].cores * ranks * 2 >= 32); /* none is starved */
+    for (int r = 0; r < ranks; r++) assert_true(share[r].cores * ranks * 2 >= 32); /* no rank gets far too few */
     free_all(share, ranks);
   }
 
@@ -228,7 +229,7 @@ static void uneven(void **state) {
   int use[MAX_PUS], most;
   char text[1024];
   divide_all((sl_topology_request){.topology = t, .ranks = 1, .threads_per_worker = 4}, share, use);
-  assert_int_equal(share[0].nworkers, 2); /* one a domain, none across */
+  assert_int_equal(share[0].nworkers, 2); /* one for each domain, none across domains */
   assert_int_equal(share[0].worker[1].core[0], 6);
   assert_int_equal(share[0].idle_by_shape, 4);
   assert_non_null(strstr(sl_share_warning(&share[0], text, sizeof text), "4 of 12 cores are idle since teams of 4"));
@@ -271,7 +272,7 @@ static void quota(void **state) {
   divide_all((sl_topology_request){.topology = t, .ranks = 2, .quota = 9.9}, share, use);
   assert_int_equal(share[0].nworkers, 5);
   assert_int_equal(share[1].nworkers, 4);
-  assert_int_equal(share[1].worker[0].core[0], 64); /* still each on its own domains */
+  assert_int_equal(share[1].worker[0].core[0], 64); /* still each rank on its own domains */
   assert_int_equal(share[0].idle_by_quota, 59);
   assert_int_equal(sum(use, &most), 9);
   assert_non_null(strstr(sl_share_warning(&share[0], text, sizeof text), "cgroup grants less"));
@@ -294,7 +295,7 @@ static void quota(void **state) {
   hwloc_topology_destroy(t);
 }
 
-/* More workers, threads or ranks than cores: allowed and flagged; hyperthreads are used before PUs twice. */
+/* More workers, threads or ranks than cores: allowed and flagged; hyperthreads are used before any PU is used twice. */
 static void oversubscribed(void **state) {
   (void)state;
   hwloc_topology_t t = machine("numa:1 core:1 pu:1");
@@ -460,7 +461,7 @@ static void cgroup(void **state) {
   check_quota(root, 5);
 }
 
-/* How the big machine is shared out, for people: tests/figures/pinning.sh shows it. */
+/* Prints how the big machine is divided, for tests/figures/pinning.sh. */
 static int print_big_machine(void) {
   static const int ranks[] = {1, 2, 8};
   sl_share *share = calloc(CORES, sizeof *share);

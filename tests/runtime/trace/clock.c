@@ -1,7 +1,6 @@
 /* Clock offsets: estimated from synthetic ping-pongs with known delays, mapped along a drift, and over MPI with itself.
  */
 #include "runtime/trace/ping.h"
-
 #include "tests/support/scratch.h"
 
 static void the_quickest_ping_counts(void **state) {
@@ -15,7 +14,7 @@ static void the_quickest_ping_counts(void **state) {
   }
   const sl_clock c = sl_clock_estimate(pings, 3);
   assert_int_equal(c.local, 2000050);
-  assert_int_equal(c.offset, 5010); /* off by half of the ways' difference */
+  assert_int_equal(c.offset, 5010); /* off by half the difference of the two delays */
   assert_int_equal(c.error, 50);
 }
 
@@ -52,7 +51,7 @@ static void mapping(void **state) {
   assert_int_equal(sl_clock_map(once, 2, 5), 1005);
 }
 
-/* Ranks of one machine have one clock, so what is estimated is the error. More than one when run by an MPI launcher. */
+/* Ranks of one machine share a clock, so the estimate itself is the error. An MPI launcher can start several ranks. */
 static void over_mpi(void **state) {
   (void)state;
   sl_clock c;

@@ -1,5 +1,5 @@
-/* Every cause of idle time, with synthetic records; causes and kernels add up to all of the time, whatever the records;
- * a ring that turned over. */
+/* Every cause of idle time, with synthetic records; for any records, causes and kernels add up to all of the time; a
+ * ring that has wrapped. */
 #include "runtime/trace/idle.h"
 
 #include <stdlib.h>
@@ -29,7 +29,7 @@ typedef struct piece {
   int64_t from, to;
 } piece;
 
-/* Worker w's idle intervals are those, in that order. */
+/* Checks worker w's idle intervals, in order. */
 static void expect(const sl_record *r, size_t n, const sl_dependencies *graph, int workers, int w, int64_t to,
                    const piece *wanted, size_t n_wanted) {
   sl_idle *idle;
@@ -66,7 +66,7 @@ static void one_task(void **state) {
 
 static void a_predecessor(void **state) {
   (void)state;
-  /* worker 1's task waits for worker 0's two; behind its end it waits for the step's last */
+  /* worker 1's task waits for worker 0's two tasks; after its end it waits for the step's last task */
   const sl_record r[] = {task(1, 0, 0, 0, 0, 0, 0, 40), task(1, 1, 1, 5, 40, 41, 41, 60),
                          task(1, 2, 0, 6, 60, 60, 60, 100)};
   EXPECT(r, &chain, 2, 1, 100, {SL_IDLE_RUNTIME, 0, 5}, {SL_IDLE_DEPENDENCY, 5, 40}, {SL_IDLE_POLICY, 40, 41},
@@ -92,8 +92,9 @@ static void behind_an_exchange(void **state) {
 
 static void between_steps(void **state) {
   (void)state;
-  /* Worker 1 is done with step 1 at 20, worker 0 at 50; step 2 is submitted at 58. The second of these is the
-   * runtime's, the first was a dependency: no task of a step is submitted before the last one has ended. */
+  /* Worker 1 ends step 1 at 20, worker 0 at 50; step 2 is submitted at 58. Worker 1's time to 50 is a dependency,
+   * because no task of a step is submitted before the previous step has ended; the time from 50 to 58 is the runtime's.
+   */
   const sl_record r[] = {task(1, 0, 0, 0, 0, 0, 0, 50), task(1, 1, 1, 0, 0, 0, 0, 20),
                          task(2, 0, 0, 58, 58, 58, 58, 80), task(2, 1, 1, 58, 58, 58, 58, 80)};
   EXPECT(r, &loose, 2, 1, 80, {SL_IDLE_DEPENDENCY, 20, 50}, {SL_IDLE_RUNTIME, 50, 58});
@@ -102,7 +103,7 @@ static void between_steps(void **state) {
 
 static void several_steps(void **state) {
   (void)state;
-  /* worker 1 has nothing to do in step 2 */
+  /* worker 1 has no task in step 2 */
   const sl_record r[] = {task(1, 0, 0, 0, 0, 0, 0, 20), task(1, 1, 1, 0, 0, 0, 0, 20),
                          task(2, 0, 0, 25, 25, 25, 25, 60), task(3, 1, 1, 64, 64, 64, 64, 80),
                          task(3, 0, 0, 64, 64, 64, 64, 80)};
@@ -123,7 +124,7 @@ static void the_window_cuts(void **state) {
   assert_near(u.kernels, 0.8, 1e-12);
   assert_near(u.idle[SL_IDLE_DEPENDENCY], 0.2, 1e-12);
   assert_near(u.seconds, 100e-9, 1e-15);
-  /* a worker that did nothing at all */
+  /* a worker without tasks */
   assert_ok(sl_usage_of(r, 2, 2, &loose, 0, 100, &u));
   assert_near(u.kernels, 0.4, 1e-12);
 }
@@ -135,7 +136,7 @@ static void what_is_no_task_holds_no_worker(void **state) {
   sl_usage u;
   assert_ok(sl_usage_of(r, 3, 1, &loose, 0, 100, &u));
   assert_near(u.kernels, 0.5, 1e-12);
-  assert_near(u.idle[SL_IDLE_EXCHANGE], 0.5, 1e-12); /* the step's last to end */
+  assert_near(u.idle[SL_IDLE_EXCHANGE], 0.5, 1e-12); /* the last task of the step */
   assert_ok(sl_usage_of(NULL, 0, 1, &loose, 0, 100, &u));
   assert_near(u.idle[SL_IDLE_RUNTIME], 1, 1e-12);
   assert_ok(sl_usage_of(r, 3, 0, &loose, 0, 100, &u));
@@ -205,7 +206,7 @@ static void a_full_recorder(void **state) {
   sl_recorder *recorder;
   sl_usage u;
   assert_ok(sl_recorder_create(16, &recorder));
-  for (int i = 0; i < 100; i++) { /* four tasks a step, without a gap but the last of each step's */
+  for (int i = 0; i < 100; i++) { /* four tasks in each step, the last one after a gap */
     const int64_t begin = 100 * (i / 4) + 20 * (i % 4);
     const sl_record r = task(i / 4, i % 4, 0, 100 * (i / 4), begin, begin, begin, begin + 20);
     sl_recorder_add(recorder, &r);
@@ -213,7 +214,7 @@ static void a_full_recorder(void **state) {
   assert_ok(sl_usage_since(recorder, 1, &loose, 0, 2500, &u));
   assert_near(u.kernels, 0.8, 1e-9);
   assert_near(u.idle[SL_IDLE_RUNTIME], 0.2, 1e-9);
-  assert_near(u.seconds, 300e-9, 1e-12); /* of four steps kept, the oldest may not be whole */
+  assert_near(u.seconds, 300e-9, 1e-12); /* four steps were kept; the oldest may be incomplete */
   sl_recorder_destroy(recorder);
 }
 

@@ -17,7 +17,7 @@ static sl_record record(int kind, int64_t step, int node, int worker, int64_t re
 #define TASK(step, node, worker, ready, end) record(SL_RECORD_TASK, step, node, worker, ready, ready, end)
 #define EXCHANGE(step, node, ready, start, end) record(SL_RECORD_EXCHANGE, step, node, 0, ready, start, end)
 
-/* 0, 1: tasks of the backward pass; 2, 3: the exchanges of what they gave; 4: the update, which waits for both. 5: an
+/* 0, 1: tasks of the backward pass; 2, 3: exchanges of their results; 4: the update, which waits for both. 5: an
  * exchange of the forward pass. */
 static const int from[] = {0, 0, 1, 2, 3, 5, 5}, before[] = {0, 0, 1, 2, 3};
 static const sl_dependencies graph = {6, from, before};
@@ -57,8 +57,8 @@ static void more_than_can_be_hidden(void **state) {
 
 static void two_workers_and_steps(void **state) {
   (void)state;
-  /* Of two workers one waits, of each step's 300 under way: exposed is the mean. An exchange of the forward pass is
-   * under way too, but hides nothing that gradients could. */
+  /* One of two workers waits while exchanges are under way, 300 of each step: exposed time is the mean over workers. A
+   * forward pass's exchange is under way too, but does not count as hidden. */
   sl_record r[12];
   for (int s = 0; s < 2; s++) {
     const int64_t at = 1000 * s;
@@ -73,15 +73,14 @@ static void two_workers_and_steps(void **state) {
   look(r, 12, 2, 2000, &o);
   assert_near(o.under_way, 600e-9, 1e-12);
   assert_near(o.hideable, 400e-9, 1e-12);
-  /* Worker 0 is idle from 400 to 700: the chain that ended last is node 1's, so that nothing of it is the exchange's.
-   */
+  /* Worker 0 is idle from 400 to 700: the chain that ended last is node 1's, so the exchange caused none of it. */
   assert_near(o.exposed, 0, 1e-15);
   assert_near(o.achieved, 400e-9, 1e-12);
 }
 
 static void behind_the_last_task(void **state) {
   (void)state;
-  /* Worker 1 has no task behind the exchange: it waits ahead of the next step, and the time is the first step's. */
+  /* Worker 1 has no task after the exchange: it waits for the next step, and the time counts for the first step. */
   const sl_record r[] = {TASK(1, 0, 1, 0, 300),    TASK(1, 1, 0, 0, 300),     EXCHANGE(1, 2, 300, 300, 700),
                          TASK(1, 4, 0, 700, 1000), TASK(2, 0, 1, 1000, 1300), TASK(2, 1, 0, 1000, 1300)};
   sl_overlap o;

@@ -1,5 +1,4 @@
-/* The ring of records: order, wraparound, clearing, many writers at once with a reader beside them, and what adding
- * costs. */
+/* The ring of records: order, wraparound, clearing, many writers with a concurrent reader, and the cost of adding. */
 #include "runtime/trace/recorder.h"
 
 #include <pthread.h>
@@ -9,7 +8,7 @@
 #include "runtime/base/time.h"
 #include "tests/support/scratch.h"
 
-/* A record all of whose fields follow from one number, so that a torn copy shows. */
+/* A record whose fields all follow from one number, so that a torn copy is detected. */
 static sl_record whole(int64_t i, int worker) {
   return (sl_record){.step = i,
                      .submit = 2 * i,
@@ -61,7 +60,7 @@ static void order_and_wraparound(void **state) {
   assert_int_equal(n, 1);
   assert_int_equal(records[0].worker, 3);
   free(records);
-  assert_int_equal(sl_recorder_lost(recorder), 0); /* what was cleared is not lost */
+  assert_int_equal(sl_recorder_lost(recorder), 0); /* cleared records do not count as lost */
   for (int i = 0; i < 130; i++) sl_recorder_add(recorder, &r);
   assert_int_equal(sl_recorder_lost(recorder), 3);
   sl_recorder_destroy(recorder);
@@ -131,7 +130,7 @@ static void many_writers(void **state) {
   sl_record *records;
   size_t n;
   assert_ok(sl_recorder_snapshot(recorder, &records, &n));
-  assert_true(n > 1024 - 64 && n <= 1024); /* a writer that was lapped gives its record up */
+  assert_true(n > 1024 - 64 && n <= 1024); /* a writer that was lapped drops its record */
   for (size_t i = 0; i < n; i++) assert_true(is_whole(&records[i]));
   free(records);
   sl_recorder_destroy(recorder);

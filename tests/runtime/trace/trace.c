@@ -1,5 +1,5 @@
-/* Traces: Chrome's JSON parses back, Paje goes through a reader of that format, CSV adds up; any text in names; nothing
- * left behind on failure. */
+/* Traces: Chrome's JSON parses, a reader of the format accepts Paje, CSV adds up; names may have any text; failures
+ * leave no files behind. */
 #include "runtime/trace/trace.h"
 
 #include <jansson.h>
@@ -102,8 +102,8 @@ static void chrome(void **state) {
 }
 
 /* --- a reader of Paje ------------------------------------------------------------------------------------------------
- * Definitions say which fields an event has; types, containers and values must be there before they are used, states
- * lie in living containers of their type, times do not go back, and every container is destroyed, inner ones first. */
+ * Definitions list the fields of each event. Types, containers and values must be defined before use, states belong to
+ * living containers of their type, times do not decrease, and every container is destroyed, inner ones first. */
 
 enum { EVENTS = 16, FIELDS = 12, THINGS = 64 };
 typedef struct paje {
@@ -234,7 +234,7 @@ static void paje_reads(void **state) {
   paje *p = malloc(sizeof *p);
   assert_non_null(p);
   paje_file(p, path);
-  /* The run; each rank, its workers, two rows of exchanges, one of the loader. */
+  /* The run; for each rank its workers, two rows of exchanges, one of the loader. */
   assert_int_equal(p->n_containers, 1 + 2 * (1 + 2 + 2 + 1));
   const char *const ranks[] = {"r0", "r2"};
   for (int k = 0; k < 2; k++) {
@@ -263,7 +263,7 @@ static void csv(void **state) {
   assert_non_null(text);
   int lines = 0;
   int64_t worker_time = 0;
-  while (*at) { /* a line with quotes in mind */
+  while (*at) { /* lines may break inside quotes */
     char field[32][160];
     int fields = 0;
     for (;; at++) {

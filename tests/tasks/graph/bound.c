@@ -1,4 +1,4 @@
-/* Bounds on graphs whose answer is known, and against list scheduling of random ones: no schedule is below them. */
+/* Bounds of graphs with known answers; and no list schedule of random graphs is below its bound. */
 #include "tasks/graph/bound.h"
 
 #include <math.h>
@@ -49,8 +49,8 @@ static void a_fork(void **state) {
 static void two_kinds(void **state) {
   (void)state;
   /* 1 CPU, 1 GPU. Six products (kind 0): 6 s on the CPU, 1 s on the GPU; four sums (kind 1): 2 s on the CPU, 1 s on the
-   * GPU; no dependencies. Whoever gains least by the GPU leaves it first: all sums to the CPU take 8 s there, against
-   * 6 s of products on the GPU. With s sums on the CPU: 2 s = 6 + (4 - s), so s = 10/3 and T = 20/3. */
+   * GPU; no dependencies. The tasks that gain least by the GPU move first: all sums take 8 s on the CPU, against 6 s of
+   * products on the GPU. With s sums on the CPU: 2 s = 6 + (4 - s), so s = 10/3 and T = 20/3. */
   const int kind[] = {0, 0, 0, 0, 0, 0, 1, 1, 1, 1}, from[11] = {0}, workers[] = {1, 1};
   const double seconds[] = {6, 1, 2, 1};
   double share[4];
@@ -249,7 +249,7 @@ static void the_critical_path(void **state) {
   assert_ok(sl_bound_critical(t, on_path));
   const unsigned char wanted[] = {1, 0, 1, 1};
   assert_memory_equal(on_path, wanted, 4);
-  t->n_records = 3; /* a task that was never recorded */
+  t->n_records = 3; /* a task without a record */
   assert_int_equal(sl_bound_critical(t, on_path), SL_EINVAL);
   sl_timeline_destroy(t);
 }

@@ -1,5 +1,5 @@
-/* tasks/graph/gradient.c: which nodes are added, that uses add up, and the errors. Whether the numbers are right is
- * tested with the operations, against finite differences. */
+/* tasks/graph/gradient.c: the nodes that are added, sums over several uses, and errors. The operations' tests check the
+ * numbers against finite differences. */
 #include "tasks/graph/gradient.h"
 
 #include "tests/tasks/toy.h"
@@ -15,7 +15,7 @@ static void skips_what_nobody_needs(void **state) {
   sl_value loss;
   sl_graph *g = toy_training(12, &loss);
   assert_int_equal(count(g, &toy_dw), 2);
-  assert_int_equal(count(g, &toy_dx), 1); /* the input of the first layer needs none */
+  assert_int_equal(count(g, &toy_dx), 1); /* the input of the first layer needs no gradient */
   assert_int_equal(count(g, &toy_dsquare), 1);
   assert_int_equal(count(g, &toy_add), 0);
   for (int i = 0; i < g->n_nodes; i++)
@@ -46,7 +46,7 @@ static void uses_add_up(void **state) {
   sl_graph_destroy(g);
 }
 
-/* Gradients of samples are read by others too: they are added up by nodes. */
+/* Other nodes also read gradients of samples, so nodes add them up. */
 static void gradients_of_samples_are_added(void **state) {
   (void)state;
   sl_graph *g = toy_graph(12);
@@ -69,15 +69,15 @@ static void unreached_parameters_are_named(void **state) {
   sl_graph_destroy(g);
 }
 
-/* No weight's gradient is made onto another sum, and each has its own value. */
+/* No weight's gradient is added to another weight's sum; each has its own value. */
 static void kept_apart(const sl_graph *g, const sl_value *gradient, int n) {
   for (int i = 0; i < g->n_nodes; i++) assert_int_equal(g->node[i]->accumulate, 0);
   for (int a = 0; a < n; a++)
     for (int b = 0; b < a; b++) assert_int_not_equal(gradient[a], gradient[b]);
 }
 
-/* The sum of two weights is used, and the first of them alone too, later or earlier: the gradient of the sum is the
- * second one's as well, so the first one's other use adds to neither's buffer. */
+/* The sum of two weights is used, and the first weight alone too, later or earlier. The sum's gradient is also the
+ * second weight's gradient, so the first weight's other use must not be added to its buffer. */
 static void a_shared_sum_stays_as_it_is(void **state) {
   (void)state;
   for (int later = 0; later < 2; later++) {
@@ -98,7 +98,7 @@ static void a_shared_sum_stays_as_it_is(void **state) {
   }
 }
 
-/* An operation whose gradient by x reads the gradient by its weight. */
+/* An operation whose dx reads its dW. */
 static void reads_gradient(sl_graph *g, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
   const sl_value dw = sl_graph_add1(g, &toy_dw, node->name, NULL, (sl_value[]){dout[0], node->in[0]}, 2);
   if (need[0]) din[0] = sl_graph_add1(g, &toy_dx, node->name, NULL, (sl_value[]){dout[0], dw}, 2);
@@ -125,8 +125,8 @@ static void passes_on(sl_graph *g, const sl_node *node, const sl_value *dout, co
   if (need[0]) din[0] = dout[0];
 }
 
-/* A weight and what is made of it share a gradient; the weight's other use adds to it, and what was made keeps its own.
- */
+/* A weight and a value computed from it share a gradient. The weight's other use adds to the weight's gradient, and
+ * leaves the value's unchanged. */
 static void a_gradient_that_is_asked_for_stays_as_it_is(void **state) {
   (void)state;
   sl_operation same = toy_copy;

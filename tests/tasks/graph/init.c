@@ -1,5 +1,5 @@
-/* tasks/graph/init.c: first contents of tensors: constants, and distributions of the width that was asked for, which
- * depend on seed, name and place, and not on how large the tensor is. */
+/* tasks/graph/init.c: initial contents of tensors: constants, and distributions of the requested width. Elements depend
+ * on seed, name and index, not on the tensor's size. */
 #include "tasks/graph/init.h"
 
 #include <math.h>
@@ -29,7 +29,7 @@ static void constants(void **state) {
   for (int k = 0; k < 3; k++) assert_true(i[k] == -2 && l[k] == -2);
 }
 
-/* Mean 0, and the second and fourth moments, within five standard errors. */
+/* Mean 0, second and fourth moments, within five standard errors. */
 static void moments(const float *of, double second, double fourth, double eighth) {
   double sum = 0, squares = 0, fourths = 0;
   for (int i = 0; i < N; i++) {
@@ -49,7 +49,7 @@ static void distributions(void **state) {
   fill((sl_init){SL_INIT_NORMAL, 2}, 1, "w", N, x);
   moments(x, 4, 3 * 16, 105 * 256);
   double pairs = 0;
-  for (int i = 0; i + 1 < N; i += 2) pairs += (double)x[i] * (double)x[i + 1]; /* made two at a time */
+  for (int i = 0; i + 1 < N; i += 2) pairs += (double)x[i] * (double)x[i + 1]; /* numbers are made in pairs */
   assert_near(pairs / (N / 2), 0, 5 * 4 / sqrt(N / 2));
 }
 
@@ -68,7 +68,7 @@ static void streams(void **state) {
       memset(y, 0, sizeof y);
       fill(init, 1, "fc1.weight", n, y);
       assert_int_equal(same(x, y, n), n);
-      assert_true(y[n] == 0); /* nothing behind the end */
+      assert_true(y[n] == 0); /* nothing is written after the end */
     }
     fill(init, 2, "fc1.weight", 1000, y);
     assert_true(same(x, y, 1000) < 5);

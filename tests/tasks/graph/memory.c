@@ -1,5 +1,5 @@
-/* tasks/graph/memory.c and schedule.c: every order that the dependencies allow gives the bits of the order of nodes,
- * with memory shared; sharing saves; and graphs whose schedule is known. */
+/* tasks/graph/memory.c and schedule.c: with shared memory, every order that the dependencies allow gives the same bits;
+ * sharing saves memory; graphs with known schedules. */
 #include "tasks/graph/memory.h"
 
 #include <math.h>
@@ -24,7 +24,7 @@ static int have_in_common(const sl_node *a, const sl_node *b) {
   return 0;
 }
 
-/* A micro-batch begins when the one before has ended, but for its sums over leaves, which may still run. */
+/* A micro-batch begins when the previous one has ended, except for its sums over leaves. */
 static void check_turns(const sl_graph *step, const sl_schedule *s) {
   for (int i = 0; i < step->n_nodes; i++) {
     const sl_node *node = step->node[i];
@@ -57,7 +57,7 @@ static void any_order_gives_the_same_bits(void **state) {
         sl_memory *memory;
         char *keep = calloc((size_t)step->n_values, 1);
         keep[sl_spread_whole(step, loss)] = 1;
-        keep[step->node[0]->out[0]] = 1; /* dead early, and as large as others */
+        keep[step->node[0]->out[0]] = 1; /* dead early, and as large as other buffers */
         assert_ok(sl_schedule_create(step, keep, &plan.tiles, &machine, &schedule));
         assert_ok(sl_memory_plan(step, schedule, keep, 0.0, &memory));
         assert_true(memory->temporaries < memory->unshared);
@@ -82,7 +82,7 @@ static void any_order_gives_the_same_bits(void **state) {
       }
 }
 
-/* Most pieces of a logical value that are alive at once in the predicted schedule. */
+/* The largest number of a logical value's pieces that are alive at once in the predicted schedule. */
 static int most_alive(const sl_graph *step, const sl_schedule *s, sl_value logical) {
   int most = 0;
   double first[64], last[64];
@@ -107,8 +107,9 @@ static int most_alive(const sl_graph *step, const sl_schedule *s, sl_value logic
   return most;
 }
 
-/* Leaves in turns: the bits of all at once, under any order, in less memory, whatever the slack; of partial gradients
- * no more than the tree's depth + 1. The count behind the loss sums over all leaves before the first one's loss. */
+/* Leaves in turns give the same bits as all at once, in any order and with any slack, in less memory; at most the
+ * tree's depth + 1 partial gradients are alive. The count that the loss divides by sums over all leaves before the
+ * first leaf's loss. */
 static void micro_batches_change_no_bit(void **state) {
   (void)state;
   enum { BATCH = 96, LEAVES = 4 };
@@ -166,7 +167,7 @@ static void micro_batches_change_no_bit(void **state) {
   assert_true(far[1] < far[0] && far[2] < far[1]);
 }
 
-/* What all leaves must have done before the first can go on is done first. */
+/* Work of all leaves that the first leaf waits for comes first. */
 static void what_is_waited_for_comes_first(void **state) {
   (void)state;
   sl_graph *g = toy_graph(16), *step;
@@ -201,7 +202,8 @@ static void chains_run_in_place(void **state) {
   sl_graph_destroy(step), sl_graph_destroy(g);
 }
 
-/* An input that others read before is computed onto too, after them; one that is read later is not. */
+/* An output may overwrite an input that other nodes read earlier, and waits for them; but not an input that is read
+ * later. */
 static void waits_for_earlier_readers(void **state) {
   (void)state;
   sl_graph *g = toy_graph(16), *step;

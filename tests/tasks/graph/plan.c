@@ -1,4 +1,4 @@
-/* tasks/graph/plan.c: defaults, checks, JSON and back, what differs, and how samples are divided. */
+/* tasks/graph/plan.c: defaults, checks, JSON round trips, differences, and the division of samples. */
 #include "tasks/graph/plan.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* tasks/graph/print.c: groups hold every task once and add up to the whole; table, JSON and drawing tell the same
+/* tasks/graph/print.c: groups contain each task once and add up to the whole; table, JSON and drawing show the same
  * graph. */
 #include "tasks/graph/print.h"
 

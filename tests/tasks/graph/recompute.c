@@ -1,5 +1,5 @@
-/* tasks/graph/recompute.c: the same bits in every order that the dependencies allow, less memory, clones that wait for
- * the gradient that asks for them, and no second update. */
+/* tasks/graph/recompute.c: recomputation gives the same bits in every order that the dependencies allow, in less
+ * memory. Clones wait for the gradient that needs them, and state is not updated twice. */
 #include "tasks/graph/recompute.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static int count(const sl_graph *g, const sl_operation *op, sl_phase phase) {
   return n;
 }
 
-/* Blocks of two layers with squares between and behind them, as segments; in the first an update of state. */
+/* Segments of two layers, each followed by a square; the first one also updates state. */
 static sl_graph *build(sl_recompute kind, sl_value *loss) {
   sl_graph *g = toy_graph(BATCH);
   sl_value x = toy_layer(g, "first", toy_input(g, 5), WIDTH), parameters[16], gradients[16];
@@ -25,7 +25,7 @@ static sl_graph *build(sl_recompute kind, sl_value *loss) {
   for (int b = 0; b < BLOCKS; b++) {
     char layer[32];
     sl_graph_segment(g, SL_RECOMPUTE_BLOCK, 1);
-    snprintf(layer, sizeof layer, "block%d.a", b < 2 ? b : 1); /* the third block has the second one's weight */
+    snprintf(layer, sizeof layer, "block%d.a", b < 2 ? b : 1); /* the third block shares the second block's weight */
     x = toy_layer(g, layer, x, 2 * WIDTH);
     if (b == 0) {
       const sl_shape shape = SL_SHAPE(2 * WIDTH, WIDTH);
@@ -102,8 +102,8 @@ static void gives_the_same_bits(void **state) {
   }
 }
 
-/* Of a block its first layer, the square and the second layer come back; the last square's result is kept, since the
- * next block reads it. */
+/* A block's first layer, square and second layer are computed again; the last square's result is kept, because the next
+ * block reads it. */
 static void clones_what_is_read(void **state) {
   (void)state;
   sl_value loss;
@@ -119,7 +119,7 @@ static void clones_what_is_read(void **state) {
   for (int i = 0; i < g->n_nodes; i++) {
     assert_int_equal(g->node[i]->logical, i);
     for (int j = 0; j < g->node[i]->n_out; j++) {
-      const int first = g->value[g->node[i]->out[j]]->producer; /* of several writers, the first */
+      const int first = g->value[g->node[i]->out[j]]->producer; /* the first of several writers */
       if (g->value[g->node[i]->out[j]]->role == SL_ROLE_TEMPORARY) assert_true(first >= 0 && first <= i);
       tied += first >= 0 && first < i;
     }
@@ -178,7 +178,7 @@ static void keeps_what_is_small(void **state) {
   sl_graph_destroy(g);
 }
 
-/* No clone runs before the backward pass has come to it, and the memory shows it. */
+/* No clone runs before the backward pass needs it; planned memory depends on that. */
 static void waits_for_the_gradient(void **state) {
   (void)state;
   lowered plain = lower(SL_RECOMPUTE_NONE, 1), less = lower(SL_RECOMPUTE_BLOCK, 1);

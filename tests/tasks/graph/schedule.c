@@ -1,6 +1,6 @@
-/* tasks/graph/schedule.c on graphs whose answer is known: dependencies, computing in place, longest paths, the order
- * that greedy list scheduling gives, the lane of exchanges, and gradients that are preferred where they cost nothing.
- * That every order which dependencies allow gives the same bits is tested with memory.c. */
+/* tasks/graph/schedule.c on graphs with known answers: dependencies, computing in place, longest paths, the order of
+ * greedy list scheduling, the lane of exchanges, and gradients that run early if that costs nothing. memory.c tests
+ * that all orders give the same bits. */
 #include "tasks/graph/schedule.h"
 
 #include "tests/tasks/toy.h"
@@ -55,7 +55,7 @@ static sl_schedule *schedule(const sl_graph *g, const char *keep, int workers) {
   return s;
 }
 
-/* Node i waits for these and no others. */
+/* Checks that node i waits for exactly these nodes. */
 static void waits_for(const sl_schedule *s, int i, const int *before, int n) {
   if (s->from[i + 1] - s->from[i] != n)
     fail_msg("node %d waits for %d nodes, not %d", i, s->from[i + 1] - s->from[i], n);
@@ -98,7 +98,8 @@ static void dependencies(void **state) {
   sl_graph_destroy(g);
 }
 
-/* Output of the second node: whose buffer it takes over, after a change to a graph where it may be the input's. */
+/* The buffer of the second node's output, in a graph where it may take over the input's buffer, and after changes to
+ * that graph. */
 static sl_value taken_over(int change) {
   sl_graph *g = toy_graph(4);
   const sl_value a = value(g, SL_SCOPE_WHOLE, 8), b = value(g, SL_SCOPE_WHOLE, change == 1 ? 9 : 8),
@@ -154,8 +155,8 @@ static void longest_paths(void **state) {
   sl_graph_destroy(g);
 }
 
-/* Exchanges hold no worker, and begin in the order of their numbers, one at a time, also if a later one is ready first.
- */
+/* Exchanges occupy no worker. They begin in the order of their numbers, one at a time, even if a later one is ready
+ * first. */
 static void exchanges_take_turns(void **state) {
   (void)state;
   sl_graph *g = toy_graph(4);
@@ -193,14 +194,14 @@ static sl_graph *backward(double sum) {
 
 static void sums_free_what_they_read(void **state) {
   (void)state;
-  /* On one worker no order is longer, so each sum comes right after the task beside it. */
+  /* On one worker all orders take equally long, so each sum comes right after the task beside it. */
   sl_graph *g = backward(1);
   sl_schedule *s = schedule(g, NULL, 1);
   for (int i = 0; i < 7; i++) assert_int_equal(s->order[i], i);
   assert_near(s->makespan, 7, 1e-12);
   for (int i = 1; i < 7; i += 2) assert_near(s->urgency[i], s->urgency[i + 1], 1e-12);
   sl_schedule_destroy(s);
-  /* By path alone: sums of the forward pass, and then of what the forward pass made. */
+  /* Nodes of the forward pass go by path alone: here first the sums are in the forward pass, then all nodes. */
   for (int all = 0; all < 2; all++) {
     for (int i = 0; i < g->n_nodes; i++)
       if (all || (i > 0 && i % 2 == 0)) g->node[i]->phase = SL_PHASE_FORWARD;
@@ -213,7 +214,8 @@ static void sums_free_what_they_read(void **state) {
 }
 
 /* Two workers. 0 -> 1 (dx) -> 4 (12 s) -> 6 (5 s), 0 -> 3 -> 5 (10 s) -> 6, and 2, a sum of 4 s that reads what 1
- * reads. As urgent as 1, the sum would begin before 3, and 6 would begin 2 s later: so it is not preferred. */
+ * reads. If the sum were as urgent as 1, it would begin before 3, and 6 would begin 2 s later; so it is not preferred.
+ */
 static void sums_do_not_hold_up_the_step(void **state) {
   (void)state;
   sl_graph *g = toy_graph(4);

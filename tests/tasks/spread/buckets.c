@@ -1,5 +1,5 @@
-/* tasks/spread/buckets.c: which sums share an exchange node, and that it stands behind what it sums and in front of
- * whatever reads the sum. */
+/* tasks/spread/buckets.c: which sums share an exchange node; the node follows the writers of its partial sums and
+ * precedes the readers of its sums. */
 #include "tasks/spread/exchange_node.h"
 #include "tasks/spread/spread.h"
 #include "tests/tasks/toy.h"
@@ -52,7 +52,7 @@ static int uses(const sl_value *list, int n, sl_value v) {
   return 0;
 }
 
-/* Everything that writes a partial sum comes before its exchange, and everything that reads the sum comes after. */
+/* Checks that writers of partial sums come before their exchange, and readers of the sum after it. */
 static void check_order(const sl_graph *g) {
   int number = 0;
   for (int e = 0; e < g->n_nodes; e++) {
@@ -66,7 +66,7 @@ static void check_order(const sl_graph *g) {
         const sl_node *node = g->node[i];
         if (i > e) assert_false(k >= attr->values && uses(node->out, node->n_out, x->in[k]));
         if (i > e) assert_false(node->bucket && uses(node->in, node->n_in, x->in[k]));
-        if (i < e && uses(node->in, node->n_in, x->in[k])) /* a sum over two leaves, no reader of the whole */
+        if (i < e && uses(node->in, node->n_in, x->in[k])) /* a sum over two leaves, not a reader of the whole sum */
           assert_true(node->leaf >= 0 && node->accumulate);
       }
   }
@@ -127,7 +127,7 @@ static void a_reader_ends_the_bucket(void **state) {
       if (!node->bucket) continue;
       const sl__exchange_attr *attr = node->attr;
       assert_int_equal(attr->values, sums ? 1 : 2);
-      assert_int_equal(attr->move.lossy, sums > 0); /* what only the update reads may be compressed */
+      assert_int_equal(attr->move.lossy, sums > 0); /* sums that only the update reads may be compressed */
       assert_int_equal(step->value[node->out[0]]->logical, sums ? c : a);
       if (!sums) assert_int_equal(step->value[node->out[1]]->logical, b);
       sums++;
@@ -139,7 +139,7 @@ static void a_reader_ends_the_bucket(void **state) {
   }
 }
 
-/* What only the update reads may be compressed: it shares no bucket with what other nodes read. */
+/* Sums that only the update reads may be compressed, so they share no bucket with sums that other nodes read. */
 static void unlike_sums_share_no_bucket(void **state) {
   (void)state;
   sl_graph *g = toy_graph(BATCH);
@@ -163,7 +163,7 @@ static void unlike_sums_share_no_bucket(void **state) {
   sl_graph_destroy(g);
 }
 
-/* A parameter that is read behind the last sum: an exchange without values waits for its readers. */
+/* A parameter is read after the last sum: an exchange without values waits for its readers. */
 static void a_late_reader_is_waited_for(void **state) {
   (void)state;
   sl_graph *g = toy_graph(BATCH);

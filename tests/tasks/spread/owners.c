@@ -1,6 +1,6 @@
 /* tasks/spread/owners.c, and the step graphs of ZeRO 1: every parameter has one owner; only its owner updates it; all
- * ranks have the same exchanges, in an order in which nothing is read before it is there, and no parameter is written
- * before all ranks have read it. */
+ * ranks have the same exchanges; no value is read before it has arrived, and no parameter is written before all ranks
+ * have read it. */
 #include "tasks/spread/owners.h"
 
 #include <string.h>
@@ -86,7 +86,7 @@ static void each_parameter_has_one_owner(void **state) {
       }
       assert_int_equal(o->value[n.loss], -1);
       assert_int_equal(o->value[n.factor], -1);
-      /* fc3 is the largest run, with fc4 and fc5, whose gradients share its bucket; then fc2, and fc1 is left over */
+      /* the largest run is fc3 with fc4 and fc5, whose gradients share its bucket; then come fc2 and fc1 */
       assert_int_equal(o->value[n.parameter[2]], 0);
       assert_int_equal(o->value[n.parameter[3]], 0);
       assert_int_equal(o->value[n.parameter[1]], ranks > 1);
@@ -96,7 +96,8 @@ static void each_parameter_has_one_owner(void **state) {
     }
 }
 
-/* Two parameters that one node updates have no owner; nor has one whose state the forward pass touches. */
+/* Parameters that one node updates together have no owner; neither does a parameter whose state the forward pass uses.
+ */
 static void what_cannot_be_divided(void **state) {
   (void)state;
   network n = network_of(0);
@@ -114,7 +115,7 @@ static void what_cannot_be_divided(void **state) {
     assert_int_equal(o->value[n.gradient[3]], -1); /* all ranks read it */
     assert_true(o->value[n.gradient[4]] >= 0);
     sl__owners_destroy(o);
-    sl_node *reader = n.g->node[n.g->n_nodes - 1]; /* and now before the update */
+    sl_node *reader = n.g->node[n.g->n_nodes - 1]; /* now moved before the update */
     memmove(n.g->node + 1, n.g->node, (size_t)(n.g->n_nodes - 1) * sizeof *n.g->node);
     n.g->node[0] = reader;
   }
@@ -129,7 +130,7 @@ static int has(const sl_value *list, int n, sl_value v) {
 
 static const sl__exchange_attr *attr_of(const sl_node *node) { return node->attr; }
 
-/* The next exchange from node i on, or none. */
+/* The next exchange from node i on; NULL: none. */
 static int next_exchange(const sl_graph *g, int i) {
   while (i < g->n_nodes && !g->node[i]->bucket) i++;
   return i;
@@ -146,7 +147,7 @@ static void check_rank(const sl_placements *p, int rank, const sl_graph *g) {
       assert_true(written[node->in[k]]);
     for (int k = 0; k < node->n_out; k++) written[node->out[k]] = 1;
     if (node->op == &step || node->op == &row_norms) assert_int_equal(p->node[node->logical].rank, rank);
-    if (node->op == &factor) /* all norms came here, each from its owner */
+    if (node->op == &factor) /* all norms have arrived, each from its owner */
       for (int k = 0; k < node->n_in; k++) {
         int from = -1;
         for (int e = 0; e < i; e++)

@@ -1,5 +1,5 @@
-/* tasks/spread/placement.c and place.c: each row of the table of transitions and no other, and for each row a small
- * graph that needs it. */
+/* tasks/spread/placement.c and place.c: the table of transitions has exactly these rows, and for each row a small graph
+ * needs it. */
 #include "tasks/spread/placement.h"
 
 #include <string.h>
@@ -33,13 +33,13 @@ static void every_pair(void **state) {
         const sl_placement from = placed((sl_place_kind)have, 0), to = placed((sl_place_kind)need, 1);
         const sl_transition *row = sl_transition_find(from, to, access);
         char a[SL_PLACEMENT_TEXT], b[SL_PLACEMENT_TEXT];
-        const int same = have == need && have != SL_PLACE_OWNED; /* two ranks do not own the same */
+        const int same = have == need && have != SL_PLACE_OWNED; /* different owners are different placements */
         const int want = same ? SL_TRANSFER_NONE : expected((sl_place_kind)have, (sl_place_kind)need, access);
         assert_int_equal(sl_placement_equal(from, to), same);
         if ((row ? (int)row->kind : -1) != want)
           fail_msg("%s to %s, access %u: %d, not %d", sl_placement_text(from, a), sl_placement_text(to, b), access,
                    row ? (int)row->kind : -1, want);
-        /* Sums and copies end where they are needed, the others on all ranks, among them the reader's. */
+        /* Sums and copies end on the ranks that need them; other transfers end on all ranks, including the reader's. */
         const int there = want == SL_TRANSFER_SUM || want == SL_TRANSFER_COPY;
         if (row && !same) assert_int_equal(row->after, there ? need : SL_PLACE_REPLICATED);
       }
@@ -73,7 +73,8 @@ static const sl_operation row_norms = {.name = "row_norms", .shape = rows_shape,
 static const sl_operation factor = {.name = "factor", .shape = first_shape, .all_in = UINT32_MAX};
 /* p, g, m, factor: p and m are updated. */
 static const sl_operation step = {.name = "step", .shape = first_shape, .map_in = 7, .map_out = 3, .update = {1, 3}};
-static const sl_operation blend = {.name = "blend", .shape = first_shape, .update = {1}}; /* W, x: W from samples */
+static const sl_operation blend = {
+    .name = "blend", .shape = first_shape, .update = {1}}; /* W, x: W is updated from samples */
 
 /* Two layers, clipped, with a state for each weight. Each weight fills a bucket, so two ranks own one each. */
 typedef struct network {
@@ -101,7 +102,7 @@ static network make_network(void) {
   return n;
 }
 
-/* The transfers of one value, in order; returns the only one, or checks that there are `wanted`. */
+/* Checks that transfers are in order and a value has `wanted` transfers of this kind, and returns the last of them. */
 static const sl_transfer *transfer_of(const sl_placements *p, sl_value v, sl_transfer_kind kind, int wanted) {
   const sl_transfer *found = NULL;
   int n = 0;
@@ -133,7 +134,7 @@ static int last_node(const sl_graph *g, sl_value v, int reads) {
   return last;
 }
 
-/* Partial sums become sums for all; nothing else moves. */
+/* Partial sums become sums on all ranks; nothing else moves. */
 static void data_parallel(void **state) {
   (void)state;
   for (int ranks = 1; ranks <= 3; ranks++) {
@@ -163,8 +164,8 @@ static void data_parallel(void **state) {
   }
 }
 
-/* A gradient goes to its owner, norms come from the owners, and at the end so do the parameters, which are overwritten
- * when all ranks have read them. The factor is everywhere. */
+/* Gradients go to their owners, and norms come from the owners. At the end the parameters come from the owners too, and
+ * overwrite the old ones once all ranks have read these. The clip factor is on all ranks. */
 static void zero_1(void **state) {
   (void)state;
   network n = make_network();
@@ -199,14 +200,14 @@ static void zero_1(void **state) {
   assert_int_not_equal(p->made[n.weight[0]].rank, p->made[n.weight[1]].rank);
   assert_placed(p->value[n.factor], SL_PLACE_REPLICATED, -1);
   sl_placements_destroy(p);
-  /* On one rank there is nobody to divide with. */
+  /* On one rank nothing is divided. */
   assert_ok(sl_placements_create(n.g, 1, 1, &p));
   assert_int_equal(p->n_owned, 0);
   sl_placements_destroy(p);
   sl_graph_destroy(n.g);
 }
 
-/* The samples of a gathering node come to all ranks; a later node takes its own samples among them. */
+/* A gathering node's samples come to all ranks; a later node reads its own samples from them. */
 static void gathered(void **state) {
   (void)state;
   for (int zero = 0; zero < 2; zero++) {
@@ -236,7 +237,7 @@ static void gathered(void **state) {
   }
 }
 
-/* Samples are gathered only where moving them twice costs less than moving the sum. */
+/* Samples are gathered only if moving them twice costs less than moving the sum. */
 static void gathered_where_cheaper(void **state) {
   (void)state;
   const int64_t even = TOY_TABLE / (2 * BATCH); /* columns of x that cost as much as the table */
@@ -256,7 +257,7 @@ static void gathered_where_cheaper(void **state) {
   }
 }
 
-/* The other use of the table is summed over the ranks before samples are added to it. */
+/* The table's other use is summed over the ranks before samples are added to the sum. */
 static void gathered_onto_a_sum(void **state) {
   (void)state;
   sl_graph *g = toy_graph(BATCH);
@@ -283,7 +284,7 @@ static void gathered_onto_a_sum(void **state) {
   sl_graph_destroy(g);
 }
 
-/* A sum with two additions is complete behind the second; one that is smaller than its inputs is not gathered. */
+/* A sum with two additions is complete after the second. A sum that is smaller than its inputs is not gathered. */
 static void sums_of_two_uses(void **state) {
   (void)state;
   sl_graph *g = toy_graph(100);
@@ -310,7 +311,7 @@ static void sums_of_two_uses(void **state) {
   sl_graph_destroy(g);
 }
 
-/* Each rank would update its copy of a parameter from its own samples. */
+/* Refused: each rank would update its copy of a parameter from its own samples. */
 static void a_missing_row_is_an_error(void **state) {
   (void)state;
   sl_graph *g = toy_graph(BATCH);

@@ -1,5 +1,5 @@
-/* tasks/spread/row_blocks.c: which weights are cut, and that one use which does not allow it keeps a whole class whole.
- * That cutting changes no bit is tested with spread.c. */
+/* tasks/spread/row_blocks.c: which weights are cut; one use that does not allow cutting keeps a whole class uncut.
+ * spread.c tests that cutting changes no bit. */
 #include "tasks/spread/spread.h"
 #include "tests/tasks/toy.h"
 
@@ -20,7 +20,7 @@ static sl_value apply(sl_graph *g, const sl_operation *op, sl_value a, sl_value 
   return sl_graph_add1(g, op, op->name, NULL, (sl_value[]){a, b}, b == SL_NONE ? 1 : 2);
 }
 
-/* Into how many blocks a plan of 4 cuts the value. */
+/* The number of blocks into which a plan of 4 cuts the value. */
 static int blocks_of(const sl_graph *g, sl_value v) {
   int blocks[64];
   const sl_plan plan = {.batch = 8, .row_blocks = 4};
@@ -57,15 +57,15 @@ static void vectors_are_cut_with_their_matrix(void **state) {
   sl_graph_destroy(g);
 }
 
-/* A weight, what is made of it block by block, and what is updated with that. */
+/* A weight, a value made from it block by block, and a parameter that is updated with that value. */
 static void a_class_is_cut_alike(void **state) {
   (void)state;
   for (int spoilt = 0; spoilt < 5; spoilt++) {
     sl_graph *g = toy_graph(8);
     const sl_value w = parameter(g, "w", SL_SHAPE(128, 3)), momentum = parameter(g, "m", SL_SHAPE(128, 3));
     const sl_value made = apply(g, &maps, w, momentum), made_again = apply(g, &maps, made, SL_NONE);
-    if (spoilt == 1) apply(g, &wants_whole, made_again, SL_NONE); /* a use that takes no blocks */
-    if (spoilt == 2) apply(g, &fuses, momentum, SL_NONE);         /* an output that is not made block by block */
+    if (spoilt == 1) apply(g, &wants_whole, made_again, SL_NONE); /* a use that does not allow blocks */
+    if (spoilt == 2) apply(g, &fuses, momentum, SL_NONE);         /* an output that cannot be made block by block */
     if (spoilt == 3) apply(g, &maps, momentum, parameter(g, "long", SL_SHAPE(256, 3))); /* other rows */
     if (spoilt == 4) apply(g, &maps, momentum, parameter(g, "short", SL_SHAPE(64, 3))); /* too few rows */
     const int want = spoilt == 0 || spoilt == 2 ? 4 : 1;

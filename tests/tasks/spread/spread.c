@@ -1,5 +1,4 @@
-/* tasks/spread/spread.c and row_blocks.c: pieces, the order of sums, and that cutting weights into row blocks changes
- * no bit.
+/* tasks/spread/spread.c and row_blocks.c: pieces and the order of sums; cutting weights into row blocks changes no bit.
  */
 #include "tasks/spread/spread.h"
 
@@ -30,7 +29,8 @@ static float tree32(const float *leaf, int n) {
   return tree32(leaf, half) + tree32(leaf + half, n - half);
 }
 
-/* The loss of the input itself, summed as the plan says, to the bit. Squares of these samples round in double. */
+/* The loss of the input itself, with the plan's order of sums, bit for bit. Squares of these samples round in double.
+ */
 static void sums_follow_the_tree(void **state) {
   (void)state;
   for (int leaves = 1; leaves <= 7; leaves++)
@@ -141,8 +141,8 @@ static void row_blocks_change_no_bit(void **state) {
   sl_graph_destroy(g);
 }
 
-/* Each rank's step graph has its leaves only; together they leave the parameters of one rank on every rank, whether all
- * update them or each its own. */
+/* Each rank's step graph has only its own leaves. Afterwards all ranks have the parameters of a run on one rank,
+ * whether each rank updates all parameters or only its own. */
 static void ranks_change_no_bit(void **state) {
   (void)state;
   static float whole[1024], mine[1024];
@@ -185,7 +185,7 @@ static void ranks_change_no_bit(void **state) {
       }
 }
 
-/* The table that a step leaves: of what is summed over leaves first (both), and then gathered, in the batch's order. */
+/* The table after a step: sums over leaves first (if both), then gathered samples, in the batch's order. */
 static void table_of(const sl_plan *plan, int both, float *table) {
   float leaf[8][TOY_TABLE], sums[8];
   memset(leaf, 0, sizeof leaf);
@@ -203,7 +203,7 @@ static void table_of(const sl_plan *plan, int both, float *table) {
     }
 }
 
-/* What gathers adds to the whole sum, shard by shard, whoever has them. */
+/* Gathering nodes add to the whole sum, shard by shard, whichever rank has the shards. */
 static void gathered_sums(void **state) {
   (void)state;
   float want[TOY_TABLE];
@@ -249,7 +249,8 @@ static void gathered_sums(void **state) {
         for (int i = 0; i < step[r]->n_nodes; i++) {
           const sl_node *node = step[r]->node[i];
           if (node->bucket && ((const sl__exchange_attr *)node->attr)->move.kind == SL_EXCHANGE_SUM) early = 1;
-          if (node->op == &toy_gather) assert_true(early == (both && ranks > 1)); /* the other use went out before */
+          if (node->op == &toy_gather)
+            assert_true(early == (both && ranks > 1)); /* the other use was exchanged earlier */
           gathering += node->op == &toy_gather;
         }
         assert_int_equal(gathering, sl_placement_elsewhere(placements->value[sum], r) ? 0 : plan.shards);

@@ -1,5 +1,5 @@
-/* tasks/spread/turns.c: tasks follow the turn of their leaf, or come earlier where an earlier turn waits for them; the
- * sorted graph is still in an order of execution. */
+/* tasks/spread/turns.c: tasks come in the turn of their leaf, or earlier if an earlier turn waits for them; the sorted
+ * graph is still in an order of execution. */
 #include "tasks/spread/spread.h"
 #include "tests/tasks/toy.h"
 
@@ -22,7 +22,8 @@ static sl_graph *spread_in(const sl_graph *g, int micro_batches) {
   return step;
 }
 
-/* Sorted by turn; what a node reads was written before, and a value's producer is its first writer. */
+/* Checks that nodes are sorted by turn, read only values written earlier, and that a value's producer is its first
+ * writer. */
 static void check_order(const sl_graph *g) {
   for (int i = 0; i < g->n_nodes; i++) {
     const sl_node *node = g->node[i];
@@ -49,7 +50,7 @@ static void leaves_take_turns(void **state) {
   }
 }
 
-/* A sum that the samples of the first turn read is complete there: all its tasks have turn 0. */
+/* A sum that the first turn's samples read must be complete by then: all its tasks have turn 0. */
 static void what_a_turn_waits_for_comes_first(void **state) {
   (void)state;
   sl_graph *g = toy_graph(BATCH);
@@ -90,7 +91,7 @@ static void each_rank_begins_with_its_first_leaf(void **state) {
   sl_graph_destroy(g);
 }
 
-/* What is overwritten for the first turn is read before that. */
+/* A value that the first turn overwrites is read earlier. */
 static void what_is_overwritten_is_read_before(void **state) {
   (void)state;
   sl_graph *g = toy_graph(BATCH);

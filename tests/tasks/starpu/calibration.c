@@ -1,4 +1,4 @@
-/* Calibration: what is rejected, and what StarPU's models then say, in this process and in the next. */
+/* Calibration: the rejected samples, and the times of StarPU's models, in this process and in the next. */
 #include "tasks/starpu/calibration.h"
 
 #include <math.h>
@@ -37,7 +37,7 @@ static void what_is_accepted(void **state) {
   assert_near(spread, 1.4826 * 0.1 / 10, 1e-9);
 }
 
-/* However samples are spread, half of them and more are accepted. */
+/* At least half of the samples are accepted, whatever their spread. */
 static void half_at_least(void **state) {
   (void)state;
   uint32_t seed = 1;
@@ -91,7 +91,7 @@ static void assert_covered(const machine *m, int all) {
   assert_int_equal(covered, all ? kinds : 0);
 }
 
-/* Steps in which a task of node i took (i + 1) ms, but the first and the last of them a hundred times that. */
+/* Steps in which a task of node i took (i + 1) ms, and the first and last of its tasks a hundred times as long. */
 static void calibrate(machine *m, int steps, double scale, int least) {
   const int n = sl_program_graph(m->program)->n_nodes;
   const sl_calibration_kind *kind;
@@ -104,7 +104,7 @@ static void calibrate(machine *m, int steps, double scale, int least) {
       double ms = 0;
       for (int k = 0; k < n_kinds && !(ms > 0); k++)
         if (kind[k].node == i) ms = scale * (i + 1);
-      if (!(ms > 0)) continue; /* one task of each kind will do */
+      if (!(ms > 0)) continue; /* one task of each kind is enough */
       if (step == 0 || step == steps - 1) ms *= 100;
       const sl_record r = {
           .step = step, .start = 5000, .end = 5000 + (int64_t)(ms * 1e6), .node = i, .kind = SL_RECORD_TASK};
@@ -120,7 +120,7 @@ static void calibrate(machine *m, int steps, double scale, int least) {
   sl_calibration_destroy(c);
 }
 
-/* What StarPU now expects of tasks, as calibrate() made it up. */
+/* Checks that StarPU now expects the times that calibrate() made up. */
 static void assert_expected(const machine *m, int samples, double scale) {
   sl_calibration *c;
   const sl_calibration_kind *kind;
@@ -149,17 +149,17 @@ static void what_starpu_learns(void **state) {
   assert_expected(&m, 14, 1);
   stop(&m);
 
-  start(&m, 24); /* another run reads them again */
+  start(&m, 24); /* the next run reads them */
   sl_calibration_file(m.program, 0, path, sizeof path);
   assert_non_null(strstr(path, ".made-up"));
   assert_int_equal(access(path, R_OK), 0);
   assert_covered(&m, 1);
   assert_expected(&m, 14, 1);
-  calibrate(&m, 13, 7, 10); /* and a new calibration takes the place of the old one */
+  calibrate(&m, 13, 7, 10); /* and a new calibration replaces the old one */
   assert_expected(&m, 11, 7);
   stop(&m);
 
-  start(&m, 48); /* other sizes are other kinds, and leave those alone */
+  start(&m, 48); /* other sizes are other kinds, and leave the first ones unchanged */
   int covered, kinds;
   assert_ok(sl_calibration_covered(m.program, &covered, &kinds));
   assert_true(covered < kinds);

@@ -1,6 +1,6 @@
-/* tasks/starpu/exchange.c: exchange nodes as tasks of a program. Two ranks leave the bits of one, step after step, with
- * parameters everywhere and with owners; with MPI's sums they leave the same numbers to rounding. Starts
- * itself over under mpiexec. */
+/* tasks/starpu/exchange.c: exchange nodes as tasks of a program. Two ranks give the bits of one, step after step, with
+ * parameters updated everywhere or by owners; with MPI's sums they give the same numbers to rounding. Starts itself
+ * again under mpiexec. */
 #include "tasks/starpu/exchange.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@
 
 enum { BATCH = 24, LEAVES = 5, STEPS = 4, PARAMETERS = 64 * 5 + 3 * 64 };
 
-/* Parameters, one behind the other, in the order of the store. */
+/* Concatenated parameters, in the order of the store. */
 static int collect(sl_store *store, float *to) {
   int n = 0;
   RANK_CHECK(sl_store_acquire(store, 0) == SL_OK);
@@ -31,7 +31,7 @@ static int collect(sl_store *store, float *to) {
   return n;
 }
 
-/* Runs some steps on the leaves that first says (NULL: all); the losses and the parameters after them. */
+/* Runs some steps on this rank's leaves, by first_leaf (NULL: all), and returns losses and parameters. */
 static void train(sl_runtime *rt, const int *first, int zero, int by_mpi, double *loss, float *parameters) {
   sl_plan plan = {.batch = BATCH, .leaves = LEAVES, .shards = LEAVES, .seed = 1};
   sl_value value;
@@ -47,7 +47,7 @@ static void train(sl_runtime *rt, const int *first, int zero, int by_mpi, double
   RANK_CHECK(sl_program_create(rt, store, g, &plan, &options, &program) == SL_OK);
   for (int step = 0; step < STEPS; step++) {
     const sl_step now = {.number = step + 1, .seed = 1, .learning_rate = 0.0078125};
-    if (first && sl_runtime_rank(rt) == step % 2) usleep(20000); /* the other one waits */
+    if (first && sl_runtime_rank(rt) == step % 2) usleep(20000); /* the other rank waits */
     RANK_CHECK(sl_program_run(program, &now) == SL_OK);
     RANK_CHECK(sl_program_read(program, value, &loss[step]) == SL_OK);
   }

@@ -1,5 +1,5 @@
-/* tasks/starpu/program.c: on StarPU, the bits of sequential execution, step after step; failures named, values that are
- * not finite found. */
+/* tasks/starpu/program.c: StarPU gives the bits of sequential execution, step after step; failures name the layer;
+ * values that are not finite are found. */
 #include "tasks/starpu/program.h"
 
 #include <math.h>

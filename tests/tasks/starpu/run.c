@@ -1,6 +1,6 @@
-/* tasks/starpu/run.c: a step has ended when its last task has, whoever ends it; tasks that nobody takes are reported
- * with their layer, and neither a kernel that runs nor tasks that wait for others are such. Tasks are made by hand, and
- * threads stand for workers. */
+/* tasks/starpu/run.c: a step ends with its last task, on whichever thread. Ready tasks that no worker takes are
+ * reported with their layer; running kernels and tasks that wait for others are not. The test makes tasks by hand, and
+ * threads act as workers. */
 #include "tasks/starpu/run.h"
 
 #include <limits.h>
@@ -39,7 +39,7 @@ static void make(step *s) {
     s->task[i].before = &s->before[i];
     s->task[i].n_before = i > 0;
     s->task[i].exchange = i == 2;
-    atomic_store(&s->task[i].state, SL__ENDED); /* of the step before */
+    atomic_store(&s->task[i].state, SL__ENDED); /* by the previous step */
   }
   sl__run_begin(&s->run, s->task, N);
 }
@@ -71,7 +71,7 @@ static void begins_afresh(void **state) {
   sl__run_destroy(&s.run);
 }
 
-/* The waiter goes on with the last task's end, not before, and not with the exchange's. */
+/* The waiting thread continues at the last task's end, neither earlier nor at the exchange's end. */
 static void the_last_end_wakes(void **state) {
   (void)state;
   step s;
@@ -86,11 +86,11 @@ static void the_last_end_wakes(void **state) {
   assert_int_equal(pthread_join(waiter, NULL), 0);
   assert_int_equal(s.status, SL_OK);
   assert_int_equal(atomic_load(&s.run.left), 0);
-  assert_ok(sl__run_wait(&s.run, s.task, s.order, N, "mine")); /* nothing is left */
+  assert_ok(sl__run_wait(&s.run, s.task, s.order, N, "mine")); /* no task is left */
   sl__run_destroy(&s.run);
 }
 
-/* Four steps at once, each left alone for longer than the policy is given. */
+/* Four steps at once, each without progress for longer than the policy's limit. */
 static void only_ready_tasks_lie(void **state) {
   (void)state;
   enum { LYING, RUNS, EXCHANGES, NEXT, STEPS };
@@ -111,7 +111,7 @@ static void only_ready_tasks_lie(void **state) {
   assert_int_equal(pthread_join(waiter[NEXT], NULL), 0);
   assert_int_equal(s[NEXT].status, SL_EPOLICY);
   assert_non_null(strstr(s[NEXT].error, "'fc2' (linear)"));
-  pause_for(1.5); /* the others have been looked at as well */
+  pause_for(1.5); /* the other steps have been checked too */
   assert_int_equal(atomic_load(&s[RUNS].run.left), 3);
   for (int i = 0; i < N; i++) sl__run_end(&s[RUNS].task[i]);
   for (int i = 2; i < N; i++) sl__run_end(&s[EXCHANGES].task[i]);

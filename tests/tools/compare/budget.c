@@ -17,7 +17,7 @@ static void fills_the_time(void **state) {
   assert_near(a.seconds, a.repetitions * 5 * (1 + 0.02 * (double)a.steps) + 3 * (1 + 2 * 0.02 * (double)a.steps), 1e-9);
 }
 
-/* A process measures five seconds at most; then thirty repetitions are the end of it. */
+/* A process measures at most five seconds, and there are at most thirty repetitions. */
 static void no_more_than_is_of_use(void **state) {
   (void)state;
   sl__budget b = usual;

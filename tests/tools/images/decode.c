@@ -1,5 +1,5 @@
-/* tools/images/decode.c: every kind of JPEG and PNG becomes the pixels that were written, turned as EXIF says; what is
- * torn or lies about its size is refused by name. */
+/* tools/images/decode.c: every kind of JPEG and PNG decodes to the pixels that were written, turned as EXIF says;
+ * truncated files, and files with a wrong size, are refused by name. */
 #include "tools/images/decode.h"
 
 #include <png.h>
@@ -18,7 +18,7 @@ static void fill(uint8_t *p, int channels) {
       for (int c = 0; c < channels; c++) *p++ = wave(y, x, c);
 }
 
-/* Decodes, expects H x W unless turned, and frees the file. */
+/* Decodes, expects H x W (exchanged if turned), and frees the file. */
 static sl__picture decoded(uint8_t *bytes, size_t n, int channels, int turned) {
   sl__picture p;
   assert_ok(sl__decode("a file", bytes, n, channels, &p));
@@ -74,7 +74,7 @@ static void jpeg_cmyk(void **state) {
   sl__picture_clear(&p);
 }
 
-/* Where the pixel that is to be seen at (y, x) was stored, by the words of EXIF: orientation says which side of the
+/* The stored position of the pixel that is shown at (y, x). By EXIF's definition, orientation says which side of the
  * scene row 0 and column 0 are. */
 static void stored_at(int orientation, int y, int x, int *row, int *column) {
   const int top_row = orientation <= 4; /* row 0 is top or bottom */
@@ -162,7 +162,7 @@ static void torn(void **state) {
     size_t n;
     uint8_t *bytes = png ? picture_png(colour, 3 * W, H, W, PNG_COLOR_TYPE_RGB, 8, 0, 6, &n)
                          : picture_jpeg(colour, H, W, 3, 0, 6, &n);
-    for (size_t cut = 8; cut < n - (png ? 0 : 2); cut++) { /* the last 2 bytes of a JPEG only say that it ends */
+    for (size_t cut = 8; cut < n - (png ? 0 : 2); cut++) { /* the last 2 bytes of a JPEG only mark its end */
       uint8_t *exact = malloc(cut);
       assert_non_null(exact);
       memcpy(exact, bytes, cut);

@@ -1,5 +1,5 @@
-/* tools/images/image.c: JPEG, PNG and IDX files become the model's bytes; what does not fit or is torn is refused by
- * name. */
+/* tools/images/image.c: JPEG, PNG and IDX files become the model's bytes; files that do not fit or are truncated are
+ * refused by name. */
 #include "tools/images/image.h"
 
 #include <png.h>

@@ -1,5 +1,5 @@
-/* tools/images/resize.c: pixels that PIL 13 made of the same pictures by resize((width, height), BILINEAR), cut where
- * torchvision's CenterCrop cuts; shrinking, enlarging, odd rests. Recorded once: the tests need no Python. */
+/* tools/images/resize.c: the same pixels as PIL 13's resize((width, height), BILINEAR) and torchvision's CenterCrop,
+ * for shrinking, enlarging and odd margins. The expected pixels are recorded, so the tests need no Python. */
 #include "tools/images/resize.h"
 
 #include <stdlib.h>
@@ -61,7 +61,7 @@ static void as_pil(void **state) {
   }
 }
 
-/* Sizes that no case above has, where the result is known: one value stays one value, and a crop alone moves pixels. */
+/* Further sizes with known results: an image of one value keeps it, and a crop alone only moves pixels. */
 static void sizes(void **state) {
   static const struct {
     int height, width;

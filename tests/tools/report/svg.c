@@ -1,4 +1,4 @@
-/* tools/report/svg.c: well-formed whatever the texts are, ticks that are round, marks where their values are. */
+/* tools/report/svg.c: well-formed for any text, with round ticks, and marks at their values' places. */
 #include "tools/report/svg.h"
 
 #include <math.h>
@@ -13,7 +13,8 @@ static int count(const char *text, const char *word) {
   return n;
 }
 
-/* Every element is closed by its own end, attributes are quoted, no & stands but of a numeric reference. */
+/* Checks that each element is closed by its own end tag, attributes are quoted, and & occurs only in numeric
+ * references. */
 static void assert_well_formed(const char *text) {
   char open[16][16];
   int depth = 0;
@@ -78,7 +79,7 @@ static void ticks(void **state) {
   }
 }
 
-/* Half-way between two ticks by value is half-way by pixel: the point at 1 lies between the lines of 0 and 2. */
+/* A value half-way between two ticks is drawn half-way: the point at 1 lies between the lines of 0 and 2. */
 static void places(void **state) {
   (void)state;
   const double x[] = {1, 2, 0}, y[] = {0, 1, 2}, low[] = {0.5, 1.5, NAN}, high[] = {1.5, 2, NAN}, one = 1;
@@ -124,7 +125,7 @@ static void stacked(void **state) {
         sscanf(at, "<rect x=\"%lf\" y=\"%lf\" width=\"%lf\" height=\"%lf\"", &x[n], &y[n], &width[n], &height), 4);
     n++;
   }
-  assert_int_equal(n, 3); /* none for what is 0 */
+  assert_int_equal(n, 3); /* none for 0 */
   assert_near(x[0] + width[0], x[2], 0.02);
   assert_near(width[0] / width[2], 1.5, 0.01);
   assert_near(x[1], x[0], 0.01);
@@ -180,7 +181,7 @@ static void edges(void **state) {
   free(svg);
 }
 
-/* Decades at equal distances; what has no logarithm is left out. */
+/* Decades are at equal distances; values without a logarithm are left out. */
 static void logarithmic(void **state) {
   (void)state;
   const double x[] = {0.1, 1, 0, 100}, y[] = {2, 20, 30, 200};

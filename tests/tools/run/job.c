@@ -1,4 +1,4 @@
-/* tools/run/job.c: steps over noise, made again over the same store, and closed at any stage. */
+/* tools/run/job.c: steps on synthetic data, programs made again over the same store, and closing at any stage. */
 #include "tools/run/job.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ static void options_of(sl__options *o, const char *model) {
   assert_ok(sl__options_parse(&bench, 8, words, o));
 }
 
-/* As far as `stages` says; the first failure ends it. */
+/* Runs the first `stages` stages; the first failure ends it. */
 static sl_status open_job(sl__job *j, const sl__options *o, int stages) {
   if (stages > 0) SL_TRY(sl__job_name(j, o));
   if (stages > 1) SL_TRY(sl__job_start(j, "bench", 1));

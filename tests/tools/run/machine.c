@@ -1,5 +1,5 @@
-/* Peaks of the machine: kept by one run, known to the next with as many workers, and to no other; a damaged file is as
- * none. */
+/* Peaks of the machine: one run keeps them, the next one with as many workers knows them, and others do not; a damaged
+ * file counts as missing. */
 #include "tools/run/machine.h"
 
 #include <stdio.h>
@@ -25,7 +25,7 @@ static void kept(void **state) {
   assert_true(m.gflops == 0 && m.gigabytes == 0);
   sl__machine_keep(rt, &(sl__machine){0, 3});
   m = sl__machine_read(rt);
-  assert_true(m.gflops == 0 && m.gigabytes == 0); /* half of it is nothing */
+  assert_true(m.gflops == 0 && m.gigabytes == 0); /* half a file counts as missing */
   sl__machine_keep(rt, &(sl__machine){101.0 / 3, 12.5});
   snprintf(path, sizeof path, "%s/%s-1x1.json", sl_runtime_sampling(rt), sl_runtime_model_host(rt));
   sl_runtime_stop(rt);
@@ -35,7 +35,7 @@ static void kept(void **state) {
   assert_true(m.gflops == 101.0 / 3 && m.gigabytes == 12.5);
   m = (sl__machine){20, 13};
   sl__machine_keep(rt, &m);
-  assert_true(m.gflops == 101.0 / 3 && m.gigabytes == 13); /* the best of both */
+  assert_true(m.gflops == 101.0 / 3 && m.gigabytes == 13); /* the larger of both */
   m = sl__machine_read(rt);
   assert_true(m.gflops == 101.0 / 3 && m.gigabytes == 13);
   assert_ok(sl_file_replace(path, "{\"format\": \"starling-machine-1\"}", 32));

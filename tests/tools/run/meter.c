@@ -1,4 +1,4 @@
-/* tools/run/meter.c: what it prints, when, and the time that it says is left. */
+/* tools/run/meter.c: its text, when it prints, and the time left. */
 #include "tools/run/meter.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 static char *printed;
 static size_t bytes;
 
-/* As if started so many seconds ago, into memory. */
+/* Starts a meter that began so many seconds ago and prints into memory. */
 static sl__meter started(int terminal, double ago, double done) {
   sl__meter m;
   sl__meter_start(&m, 0, done);
@@ -46,14 +46,14 @@ static void on_a_terminal(void **state) {
   m.next = INT64_MAX;
   sl__meter_show(&m, 2, 2, "too soon");
   sl__meter_clear(&m);
-  sl__meter_clear(&m); /* there is nothing any more */
+  sl__meter_clear(&m); /* nothing is shown any more */
   sl__meter_show(&m, 0, 5, "nothing done yet");
   sl__meter_clear(&m);
   sl__meter_show(&m, 2, 0, "of how many is unknown");
   ended(&m, "\r\033[Kimage 1  1 min 40 s left\r\033[K\r\033[Knothing done yet\r\033[K\r\033[Kof how many is unknown");
 }
 
-/* What was done before the start took none of the time since. */
+/* Work done before the start did not take any time since. */
 static void from_the_middle(void **state) {
   (void)state;
   sl__meter m = started(1, 9.01, 90);
@@ -61,7 +61,7 @@ static void from_the_middle(void **state) {
   ended(&m, "\r\033[Kstep 95  10 s left");
 }
 
-/* Elsewhere after 30 s, and then after twice the time. */
+/* Not on a terminal: after 30 s, and then after twice the time. */
 static void into_a_log(void **state) {
   (void)state;
   sl__meter m = started(0, 29, 0);

@@ -1,5 +1,5 @@
-/* tools/settings: who wins, what is written back, and which name is nearest. What the command prints of it is
- * in tests/command.sh. */
+/* tools/settings: precedence of options, the written configuration, and the nearest name. tests/command.sh tests the
+ * command's output. */
 #include "tools/settings/options.h"
 
 #include <math.h>
@@ -47,7 +47,7 @@ static void defaults(void **state) {
   sl__options_free(&o);
 }
 
-/* Every setting of training is an option of train, and what was given of them goes into the training. */
+/* Every setting of training is an option of train, and given options go into the training. */
 static void settings_of_training(void **state) {
   (void)state;
   sl__options o;
@@ -68,7 +68,7 @@ static void settings_of_training(void **state) {
   sl__training_default(&o, &t);
   assert_near(o.training.momentum, 0.5, 0);
   assert_near(o.training.beta1, 0.125, 0);
-  assert_true(isnan(o.training.beta2)); /* sgd reads none */
+  assert_true(isnan(o.training.beta2)); /* sgd does not read it */
   assert_int_equal(o.training.recompute, SL_RECOMPUTE_BLOCK);
   sl__options_free(&o);
 }
@@ -82,10 +82,10 @@ static void the_nearer_wins(void **state) {
   assert_ok(parse(&train, &o, WORDS("train", "--resume", "--out", *state, "--config", config, "--batch=8")));
   assert_string_equal(o.model, "lenet"); /* the run resumed */
   assert_int_equal(o.steps, 9);
-  assert_int_equal(o.seed, 3); /* over it, the file */
+  assert_int_equal(o.seed, 3); /* from the file, which overrides the run */
   assert_near(o.training.learning_rate, 0.25, 0);
-  assert_int_equal(o.batch, 8);        /* over that, flags */
-  assert_near(o.val_fraction, 0.1, 0); /* below all, defaults */
+  assert_int_equal(o.batch, 8);        /* from the flags, which override the file */
+  assert_near(o.val_fraction, 0.1, 0); /* the default */
   sl__options_free(&o);
 }
 
@@ -114,7 +114,7 @@ static void written_and_read_again(void **state) {
   sl__options_free(&o), sl__options_free(&again);
 }
 
-/* From compare's words to those of a command that it starts, and to what --config reads. */
+/* From compare's words to those of a command that it starts, and to a file for --config. */
 static void handed_on(void **state) {
   static const sl__command compare = {
       .name = "compare", .bit = SL__COMPARE, .also = SL__BENCH, .arguments = "MODEL ", .least = 1, .most = 1};
@@ -215,7 +215,7 @@ static void until(void **state) {
     assert_fails(SL_EINVAL, "--until", sl__until_parse(wrong[i], &u));
 }
 
-/* The lists that the table repeats are those of the library. */
+/* The lists that the table repeats equal the library's. */
 static void choices_are_the_librarys(void **state) {
   (void)state;
   sl__options o;

@@ -1,4 +1,4 @@
-/* tools/text/sample.c: what can be drawn, how often, and that a seed says which. */
+/* tools/text/sample.c: which tokens can be drawn, how often, and that a seed repeats the draws. */
 #include "tools/text/sample.h"
 
 #include <math.h>
@@ -21,7 +21,7 @@ static int32_t draw_one(const sl__sampling *s, const float *logits, int64_t n, u
   return token;
 }
 
-/* Frequencies of DRAWS draws are within five standard deviations of what is expected. */
+/* Frequencies over DRAWS draws are within five standard deviations of the expected ones. */
 static void assert_drawn(const sl__sampling *s, const double *expected) {
   float logits[N];
   int count[N] = {0};
@@ -68,7 +68,7 @@ static void top_p(void **state) {
   const double two[N] = {0.25 / 0.65, 0, 0, 0.4 / 0.65, 0, 0}, three[N] = {0.25 / 0.8, 0, 0, 0.4 / 0.8, 0, 0.15 / 0.8};
   assert_drawn(&(sl__sampling){.temperature = 1, .top_p = 0.6, .seed = 9}, two);
   assert_drawn(&(sl__sampling){.temperature = 1, .top_p = 0.66, .seed = 10}, three);
-  /* Of three by top-k, whose sum is 0.8, the first two are 0.8125 of it. */
+  /* Top-k leaves three, whose sum is 0.8; the first two are 0.8125 of that. */
   assert_drawn(&(sl__sampling){.temperature = 1, .top_k = 3, .top_p = 0.81, .seed = 11}, two);
 }
 
@@ -86,7 +86,7 @@ static void a_seed_says_which(void **state) {
   assert_true(differ > 50 && follow > 50);
 }
 
-/* A token without probability is never drawn, not even where rounding leaves the sum short. */
+/* A token with probability 0 is never drawn, not even if rounding leaves the sum short. */
 static void impossible_tokens(void **state) {
   (void)state;
   const float logits[4] = {-INFINITY, 0, -INFINITY, -1000};
