@@ -18,16 +18,17 @@ static void forward(void *arg, int64_t tile, int thread) {
     const float max = sl_max_row(x, V);
     double sum = 0;
     for (int64_t i = 0; i < V;) { /* sums of short runs in floats, sum of the runs in double */
-      sl_vec part = sl_splat(0);
-      for (int64_t end = sl_min64(V, i + 256); i < end; i += SL_LANES) {
-        int64_t n = sl_min64(SL_LANES, V - i);
-        sl_vec e = sl_exp((n == SL_LANES ? sl_load(x + i) : sl_load_n(x + i, n, -INFINITY)) - max);
-        part += e;
-        if (n == SL_LANES)
-          sl_store(y + i, e);
-        else
-          sl_store_n(y + i, e, n);
-      }
+      sl_sum part = {{{0}}};
+      for (int64_t end = sl_min64(V, i + 256); i < end; i += SL_SUM_LANES)
+        for (int w = 0; w < SL_SUM_VECTORS && i + w * SL_LANES < V; w++) {
+          const int64_t at = i + w * SL_LANES, n = sl_min64(SL_LANES, V - at);
+          sl_vec e = sl_exp((n == SL_LANES ? sl_load(x + at) : sl_load_n(x + at, n, -INFINITY)) - max);
+          part.v[w] += e;
+          if (n == SL_LANES)
+            sl_store(y + at, e);
+          else
+            sl_store_n(y + at, e, n);
+        }
       sum += (double)sl_sum_lanes(part);
     }
     const float scale = (float)(1 / sum);
@@ -50,11 +51,12 @@ static void backward(void *arg, int64_t tile, int thread) {
     float *dx = (float *)c->out[0].data + row * V;
     double sum = 0;
     for (int64_t i = 0; i < V;) {
-      sl_vec part = sl_splat(0);
-      for (int64_t end = sl_min64(V, i + 256); i < end; i += SL_LANES) {
-        int64_t n = sl_min64(SL_LANES, V - i);
-        part += n == SL_LANES ? sl_load(dy + i) * sl_load(y + i) : sl_load_n(dy + i, n, 0) * sl_load_n(y + i, n, 0);
-      }
+      sl_sum part = {{{0}}};
+      for (int64_t end = sl_min64(V, i + 256); i < end; i += SL_SUM_LANES)
+        for (int w = 0; w < SL_SUM_VECTORS; w++) {
+          const int64_t at = i + w * SL_LANES, left = V - at;
+          part.v[w] = sl_fma(sl_load_left(dy + at, left, 0), sl_load_left(y + at, left, 0), part.v[w]);
+        }
       sum += (double)sl_sum_lanes(part);
     }
     const float inner = (float)sum;

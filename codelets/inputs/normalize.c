@@ -24,9 +24,9 @@ static void body(void *arg, int64_t tile, int thread) {
   int64_t i = r.from;
   for (; i + STRETCH <= r.to; i += STRETCH) {
     SL_IVDEP
-    for (int j = 0; j < STRETCH; j++) y[i + j] = (float)x[i + j] * scale[j] + shift[j];
+    for (int j = 0; j < STRETCH; j++) y[i + j] = sl_fmaf((float)x[i + j], scale[j], shift[j]);
   }
-  for (int j = 0; i < r.to; i++, j++) y[i] = (float)x[i] * scale[j] + shift[j];
+  for (int j = 0; i < r.to; i++, j++) y[i] = sl_fmaf((float)x[i], scale[j], shift[j]);
 }
 
 sl_status SL_KERNEL(normalize)(const sl_call *c) {

@@ -14,6 +14,11 @@
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
+#if defined SL_ISA_AVX2 || defined SL_ISA_AVX512
+#include <immintrin.h>
+#elif defined __aarch64__
+#include <arm_neon.h>
+#endif
 
 #include "codelets/codelets.h"
 #include "runtime/base/philox.h"
@@ -60,6 +65,35 @@ typedef float sl_vecu __attribute__((vector_size(SL_LANES * 4), aligned(4)));
 static inline sl_vec sl_load(const float *p) { return *(const sl_vecu *)p; }
 static inline void sl_store(float *p, sl_vec v) { *(sl_vecu *)p = v; }
 static inline sl_vec sl_splat(float x) { return x - (sl_vec){0}; }
+
+/* a b + c, rounded once on every processor that can: all but x86's baseline, whose kernels round twice and so have bits
+ * of their own. Compilers must not fuse by themselves (-ffp-contract=off): each would choose differently. */
+#if defined __FMA__ || defined __aarch64__ || defined __powerpc64__ || defined FP_FAST_FMAF
+#define SL_FUSES 1
+#else
+#define SL_FUSES 0
+#endif
+#if SL_FUSES
+static inline float sl_fmaf(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+static inline double sl_fmad(double a, double b, double c) { return __builtin_fma(a, b, c); }
+#else
+static inline float sl_fmaf(float a, float b, float c) { return a * b + c; }
+static inline double sl_fmad(double a, double b, double c) { return a * b + c; }
+#endif
+static inline sl_vec sl_fma(sl_vec a, sl_vec b, sl_vec c) {
+#if defined SL_ISA_AVX512
+  return (sl_vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined SL_ISA_AVX2
+  return (sl_vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#elif defined __aarch64__
+  return (sl_vec)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+#elif SL_FUSES
+  for (int i = 0; i < SL_LANES; i++) c[i] = sl_fmaf(a[i], b[i], c[i]);
+  return c;
+#else
+  return a * b + c;
+#endif
+}
 
 static inline int64_t sl_tiles_of(int64_t n, int64_t tile) { return (n + tile - 1) / tile; }
 static inline int64_t sl_min64(int64_t a, int64_t b) { return a < b ? a : b; }

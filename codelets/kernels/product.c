@@ -46,7 +46,7 @@ static inline __attribute__((always_inline)) void tile_of(const int rows, const 
         __asm__("" : "+r"(at)); /* otherwise clang keeps one pointer per row on the stack */
       }
       UNROLL
-      for (int v = 0; v < vectors; v++) sum[m][v] += w * x[v];
+      for (int v = 0; v < vectors; v++) sum[m][v] = sl_fma(w, x[v], sum[m][v]);
     }
   }
   UNROLL

@@ -169,14 +169,11 @@ static inline sl_veci sees(int64_t query, int64_t key) {
  * derived. */
 static inline sl_vec exp_low(sl_vec x) {
   const float magic = 0x1.8p23f + 127; /* the whole number left in the low bits is an exponent */
-  sl_vec t = x * 0x1.715476p0f + magic, n = t - magic;
-  sl_vec r = x - n * 0x1.62ep-1f;
-  r = r - n * 0x1.0bfbe8p-15f;
-  sl_vec p = r * 0x1.6a2256p-10f + 0x1.123b02p-7f;
-  p = p * r + 0x1.5558f8p-5f;
-  p = p * r + 0x1.55549p-3f;
-  p = p * r + 0x1.fffffcp-2f;
-  sl_vec e = (1.0f + (r + r * r * p)) * (sl_vec)((sl_vecw)t << 23);
+  sl_vec t = sl_fma(x, sl_splat(0x1.715476p0f), sl_splat(magic)), n = t - magic;
+  sl_vec r = sl_fma(n, sl_splat(-0x1.62ep-1f), x);
+  r = sl_fma(n, sl_splat(-0x1.0bfbe8p-15f), r);
+  sl_vec p = SL_POLYNOMIAL(r, 0x1.6a2256p-10f, 0x1.123b02p-7f, 0x1.5558f8p-5f, 0x1.55549p-3f, 0x1.fffffcp-2f);
+  sl_vec e = (1.0f + sl_fma(r * r, p, r)) * (sl_vec)((sl_vecw)t << 23);
   return sl_select(x < -87.0f, sl_splat(0), e);
 }
 
@@ -202,17 +199,18 @@ static sl_vec soften(int64_t keys, float scale, int first, float *s, sl_vec *max
   const sl_vec shift = high[0] * scale;
   for (r = 0; r + 4 <= keys; r += 4)
     for (int u = 0; u < 4; u++) {
-      sl_vec e = exp_low(sl_load(s + (r + u) * PANEL) * scale - shift);
+      sl_vec e = exp_low(sl_fma(sl_load(s + (r + u) * PANEL), sl_splat(scale), -shift));
       part[u] += e;
       sl_store(s + (r + u) * PANEL, e);
     }
   for (; r < keys; r++) {
-    sl_vec e = exp_low(sl_load(s + r * PANEL) * scale - shift);
+    sl_vec e = exp_low(sl_fma(sl_load(s + r * PANEL), sl_splat(scale), -shift));
     part[0] += e;
     sl_store(s + r * PANEL, e);
   }
-  sl_vec factor = first ? sl_splat(0) : exp_low(*max * scale - shift);
-  *sum = (first ? sl_splat(0) : *sum * factor) + ((part[0] + part[1]) + (part[2] + part[3]));
+  sl_vec factor = first ? sl_splat(0) : exp_low(sl_fma(*max, sl_splat(scale), -shift));
+  sl_vec all = (part[0] + part[1]) + (part[2] + part[3]);
+  *sum = first ? all : sl_fma(*sum, factor, all);
   *max = high[0];
   return factor;
 }
@@ -285,13 +283,13 @@ static void differentiate(const job *j, int64_t keys, int64_t first, sl_vec lse,
                 zeros = j->causal ? sl_min64(GRAD_KEYS, keys + SL_PRODUCT_ROWS) : keys;
   int64_t r = 0;
   for (; r < whole; r++) {
-    sl_vec e = exp_low(sl_load(p + r * PANEL) * scale - lse);
+    sl_vec e = exp_low(sl_fma(sl_load(p + r * PANEL), sl_splat(scale), -lse));
     sl_store(p + r * PANEL, e);
     sl_store(ds + r * PANEL, e * (sl_load(ds + r * PANEL) - D));
   }
   for (; r < part; r++) {
     const sl_veci seen = sees(first, r);
-    sl_vec e = exp_low(sl_load(p + r * PANEL) * scale - lse);
+    sl_vec e = exp_low(sl_fma(sl_load(p + r * PANEL), sl_splat(scale), -lse));
     sl_store(p + r * PANEL, sl_select(seen, e, sl_splat(0)));
     sl_store(ds + r * PANEL, sl_select(seen, e * (sl_load(ds + r * PANEL) - D), sl_splat(0)));
   }
@@ -304,10 +302,12 @@ static void row_terms(int64_t queries, const layout *l, const float *dout, const
   memset(lse, 0, GRAD_QUERIES * sizeof *lse);
   memset(D, 0, GRAD_QUERIES * sizeof *D);
   for (int64_t i = 0; i < queries; i++, dout += l->dp, out += out_row) {
-    sl_vec sum = sl_splat(0);
-    int64_t x = 0;
-    for (; x + SL_LANES <= l->d; x += SL_LANES) sum += sl_load(dout + x) * sl_load(out + x);
-    if (x < l->d) sum += sl_load(dout + x) * sl_load_n(out + x, l->d - x, 0);
+    sl_sum sum = {{{0}}};
+    for (int64_t x = 0; x < l->d; x += SL_SUM_LANES)
+      for (int w = 0; w < SL_SUM_VECTORS; w++) {
+        const int64_t at = x + w * SL_LANES;
+        sum.v[w] = sl_fma(sl_load(dout + at), sl_load_left(out + at, l->d - at, 0), sum.v[w]);
+      }
     lse[i] = lse_in[i];
     D[i] = sl_sum_lanes(sum);
   }

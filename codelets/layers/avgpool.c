@@ -58,7 +58,7 @@ static void backward(void *arg, int64_t tile, int thread) {
           for (int q = w.from; q < w.to; q++) {
             float *to = dx + p * row + q * C;
             SL_IVDEP
-            for (int64_t k = 0; k < C; k++) to[k] += g[k] * scale;
+            for (int64_t k = 0; k < C; k++) to[k] = sl_fmaf(g[k], scale, to[k]);
           }
       }
     }

@@ -26,7 +26,7 @@ typedef struct moments {
   double mean, rstd;
 } moments;
 static inline moments moments_of(double sum, double squares, double count) {
-  double mean = sum / count, var = squares / count - mean * mean;
+  double mean = sum / count, var = sl_fmad(-mean, mean, squares / count);
   return (moments){mean, 1 / sqrt((var < 0 ? 0 : var) + SL_BATCHNORM_EPS)};
 }
 
@@ -49,6 +49,14 @@ typedef struct columns {
 typedef float half __attribute__((vector_size(SL_LANES * 2)));
 typedef int32_t half_mask __attribute__((vector_size(SL_LANES * 2)));
 static inline half load_half(const float *p) { return *(const sl_vechu *)p; }
+static inline half fma_half(half a, half b, half c) {
+#if SL_FUSES
+  for (int i = 0; i < SL_LANES_D; i++) c[i] = sl_fmaf(a[i], b[i], c[i]);
+  return c;
+#else
+  return a * b + c;
+#endif
+}
 
 /* Adds to s and q, [C] each, four positions at a time: memory is read in order, and the sums stay in the
  * first-level cache. */
@@ -60,7 +68,7 @@ static inline __attribute__((always_inline)) void column_sums(const sums_kind ki
     for (int64_t i = k; i < k + rows * C; i += C) {
       half a = load_half(m.a + i), b = load_half(m.b + i);
       if (kind == SUMS_MASKED) {
-        half z = (b - load_half(m.shift + k)) * load_half(m.scale + k) + load_half(m.add + k);
+        half z = fma_half(b - load_half(m.shift + k), load_half(m.scale + k), load_half(m.add + k));
         a = (half)((half_mask)a & (half_mask)(z > 0));
       } else if (kind == SUMS_OUTPUT) {
         a = (half)((half_mask)a & (half_mask)(load_half(m.y + i) > 0));
@@ -68,14 +76,14 @@ static inline __attribute__((always_inline)) void column_sums(const sums_kind ki
       }
       sl_vecd v = __builtin_convertvector(a, sl_vecd);
       sum += v;
-      product += v * __builtin_convertvector(b, sl_vecd);
+      product = sl_fma_d(v, __builtin_convertvector(b, sl_vecd), product);
     }
     *(sl_vecdu *)(s + k) = sum, *(sl_vecdu *)(q + k) = product;
   }
   for (; k < C; k++)
     for (int64_t i = k; i < k + rows * C; i += C) {
       float a = m.a[i];
-      if (kind == SUMS_MASKED) a = (m.b[i] - m.shift[k]) * m.scale[k] + m.add[k] > 0 ? a : 0;
+      if (kind == SUMS_MASKED) a = sl_fmaf(m.b[i] - m.shift[k], m.scale[k], m.add[k]) > 0 ? a : 0;
       if (kind == SUMS_OUTPUT) m.g[i] = a = m.y[i] > 0 ? a : 0;
       s[k] += (double)a;
       q[k] += (double)a * (double)m.b[i];
@@ -176,7 +184,7 @@ sl_status SL_KERNEL(bn_grad_stats)(const sl_call *c) {
   for (int64_t k = 0; k < C; k++) {
     moments m = moments_of(sum[k], squares[k], sl_batchnorm_count(c));
     put(c, 0, k, total[k]);
-    put(c, 1, k, (total[C + k] - m.mean * total[k]) * m.rstd);
+    put(c, 1, k, sl_fmad(-m.mean, total[k], total[C + k]) * m.rstd);
   }
   return SL_OK;
 }
@@ -196,7 +204,7 @@ static inline __attribute__((always_inline)) void affine(const sl_call *c, const
     float *y = (float *)c->out[0].data + m * C;
     SL_IVDEP
     for (int64_t k = 0; k < C; k++) {
-      float z = (x[k] - shift[k]) * scale[k] + add[k];
+      float z = sl_fmaf(x[k] - shift[k], scale[k], add[k]);
       if (residual) z += other[k];
       y[k] = relu && z < 0 ? 0 : z;
     }
@@ -255,8 +263,8 @@ static inline __attribute__((always_inline)) void dx_of(const sl_call *c, const 
     SL_IVDEP
     for (int64_t k = 0; k < C; k++) {
       float centred = x[k] - mean[k], g = dy[k];
-      if (masked) g = centred * scale[k] + beta[k] > 0 ? g : 0;
-      dx[k] = scale[k] * (g - a[k] - centred * b[k]);
+      if (masked) g = sl_fmaf(centred, scale[k], beta[k]) > 0 ? g : 0;
+      dx[k] = scale[k] * sl_fmaf(-centred, b[k], g - a[k]);
     }
   }
 }
@@ -313,10 +321,10 @@ sl_status SL_KERNEL(bn_running)(const sl_call *c) {
   const double *sum = c->in[0].data, *squares = c->in[1].data, N = sl_batchnorm_count(c);
   float *mean = c->out[0].data, *var = c->out[1].data;
   for (int64_t k = 0; k < C; k++) {
-    double m = sum[k] / N, v = squares[k] / N - m * m;
+    double m = sum[k] / N, v = sl_fmad(-m, m, squares[k] / N);
     v = (v < 0 ? 0 : v) * (N > 1 ? N / (N - 1) : 1);
-    mean[k] = (float)((1 - SL_BATCHNORM_MOMENTUM) * (double)mean[k] + SL_BATCHNORM_MOMENTUM * m);
-    var[k] = (float)((1 - SL_BATCHNORM_MOMENTUM) * (double)var[k] + SL_BATCHNORM_MOMENTUM * v);
+    mean[k] = (float)sl_fmad(1 - SL_BATCHNORM_MOMENTUM, (double)mean[k], SL_BATCHNORM_MOMENTUM * m);
+    var[k] = (float)sl_fmad(1 - SL_BATCHNORM_MOMENTUM, (double)var[k], SL_BATCHNORM_MOMENTUM * v);
   }
   return SL_OK;
 }

@@ -23,22 +23,25 @@ enum {
 static int64_t features(const sl_array *a) { return a->shape.dim[a->shape.ndim - 1]; }
 static int64_t rows_of(const sl_array *a) { return sl_shape_count(&a->shape) / features(a); }
 
-/* Uses at least two vectors, so that additions overlap. */
+/* Two sums, since two of these at once let additions overlap. */
 typedef struct pair {
-  sl_vec a, b;
+  sl_sum a, b;
 } pair;
 
 static double sum_row(const float *x, int64_t C) {
   double sum = 0;
   for (int64_t from = 0; from < C; from += RUN) {
     const int64_t to = sl_min64(C, from + RUN);
-    sl_vec s[4] = {{0}};
+    sl_sum s[4] = {{{{0}}}};
     int64_t k = from;
-    for (; k + 4 * SL_LANES <= to; k += 4 * SL_LANES)
-      for (int j = 0; j < 4; j++) s[j] += sl_load(x + k + j * SL_LANES);
-    for (; k + SL_LANES <= to; k += SL_LANES) s[0] += sl_load(x + k);
-    if (k < to) s[1] += sl_load_n(x + k, to - k, 0);
-    sum += (double)sl_sum_lanes((s[0] + s[1]) + (s[2] + s[3]));
+    for (; k + 4 * SL_SUM_LANES <= to; k += 4 * SL_SUM_LANES)
+      for (int j = 0; j < 4; j++)
+        for (int w = 0; w < SL_SUM_VECTORS; w++) s[j].v[w] += sl_load(x + k + j * SL_SUM_LANES + w * SL_LANES);
+    for (; k + SL_SUM_LANES <= to; k += SL_SUM_LANES)
+      for (int w = 0; w < SL_SUM_VECTORS; w++) s[0].v[w] += sl_load(x + k + w * SL_LANES);
+    for (int w = 0; k + w * SL_LANES < to; w++)
+      s[1].v[w] += sl_load_left(x + k + w * SL_LANES, to - k - w * SL_LANES, 0);
+    sum += (double)sl_sum_lanes(sl_sum_add(sl_sum_add(s[0], s[1]), sl_sum_add(s[2], s[3])));
   }
   return sum;
 }
@@ -48,21 +51,23 @@ static void deviations(const float *x, int64_t C, float pivot, double *sum, doub
   *sum = *squares = 0;
   for (int64_t from = 0; from < C; from += RUN) {
     const int64_t to = sl_min64(C, from + RUN);
-    pair s[2] = {{{0}, {0}}, {{0}, {0}}};
+    pair s[2] = {{{{{0}}}, {{{0}}}}, {{{{0}}}, {{{0}}}}};
     int64_t k = from;
-    for (; k + 2 * SL_LANES <= to; k += 2 * SL_LANES)
-      for (int j = 0; j < 2; j++) {
-        sl_vec d = sl_load(x + k + j * SL_LANES) - pivot;
-        s[j].a += d;
-        s[j].b += d * d;
+    for (; k + 2 * SL_SUM_LANES <= to; k += 2 * SL_SUM_LANES)
+      for (int j = 0; j < 2; j++)
+        for (int w = 0; w < SL_SUM_VECTORS; w++) {
+          sl_vec d = sl_load(x + k + j * SL_SUM_LANES + w * SL_LANES) - pivot;
+          s[j].a.v[w] += d;
+          s[j].b.v[w] = sl_fma(d, d, s[j].b.v[w]);
+        }
+    for (; k < to; k += SL_SUM_LANES)
+      for (int w = 0; w < SL_SUM_VECTORS; w++) {
+        sl_vec d = sl_load_left(x + k + w * SL_LANES, to - k - w * SL_LANES, pivot) - pivot;
+        s[0].a.v[w] += d;
+        s[0].b.v[w] = sl_fma(d, d, s[0].b.v[w]);
       }
-    for (; k < to; k += SL_LANES) {
-      sl_vec d = (k + SL_LANES <= to ? sl_load(x + k) : sl_load_n(x + k, to - k, pivot)) - pivot;
-      s[0].a += d;
-      s[0].b += d * d;
-    }
-    *sum += (double)sl_sum_lanes(s[0].a + s[1].a);
-    *squares += (double)sl_sum_lanes(s[0].b + s[1].b);
+    *sum += (double)sl_sum_lanes(sl_sum_add(s[0].a, s[1].a));
+    *squares += (double)sl_sum_lanes(sl_sum_add(s[0].b, s[1].b));
   }
 }
 
@@ -89,16 +94,17 @@ static void forward(void *arg, int64_t tile, int thread) {
     double *stats = (double *)c->out[1].data + 2 * i, sum, squares;
     const float pivot = (float)(sum_row(x, C) / (double)C);
     deviations(x, C, pivot, &sum, &squares);
-    const double off = sum / (double)C, var = squares / (double)C - off * off;
+    const double off = sum / (double)C, var = sl_fmad(-off, off, squares / (double)C);
     stats[0] = (double)pivot + off;
     stats[1] = 1 / sqrt((var < 0 ? 0 : var) + ((const sl_layernorm_attr *)c->attr)->eps);
     const moments m = moments_of(stats);
     int64_t k = 0;
     for (; k + SL_LANES <= C; k += SL_LANES)
-      sl_store(y + k, normal(sl_load(x + k), m) * sl_load(gamma + k) + sl_load(beta + k));
+      sl_store(y + k, sl_fma(normal(sl_load(x + k), m), sl_load(gamma + k), sl_load(beta + k)));
     if (k < C) {
       const int64_t n = C - k;
-      sl_store_n(y + k, normal(sl_load_n(x + k, n, 0), m) * sl_load_n(gamma + k, n, 0) + sl_load_n(beta + k, n, 0), n);
+      sl_store_n(y + k,
+                 sl_fma(normal(sl_load_n(x + k, n, 0), m), sl_load_n(gamma + k, n, 0), sl_load_n(beta + k, n, 0)), n);
     }
   }
 }
@@ -124,33 +130,36 @@ static void backward(void *arg, int64_t tile, int thread) {
     double plain = 0, product = 0;
     for (int64_t from = 0; from < C; from += RUN) {
       const int64_t to = sl_min64(C, from + RUN);
-      pair s[2] = {{{0}, {0}}, {{0}, {0}}};
+      pair s[2] = {{{{{0}}}, {{{0}}}}, {{{{0}}}, {{{0}}}}};
       int64_t k = from;
-      for (; k + 2 * SL_LANES <= to; k += 2 * SL_LANES)
-        for (int j = 0; j < 2; j++) {
-          const int64_t at = k + j * SL_LANES;
-          sl_vec g = sl_load(dy + at) * sl_load(gamma + at);
-          s[j].a += g;
-          s[j].b += g * normal(sl_load(x + at), m);
+      for (; k + 2 * SL_SUM_LANES <= to; k += 2 * SL_SUM_LANES)
+        for (int j = 0; j < 2; j++)
+          for (int w = 0; w < SL_SUM_VECTORS; w++) {
+            const int64_t at = k + j * SL_SUM_LANES + w * SL_LANES;
+            sl_vec g = sl_load(dy + at) * sl_load(gamma + at);
+            s[j].a.v[w] += g;
+            s[j].b.v[w] = sl_fma(g, normal(sl_load(x + at), m), s[j].b.v[w]);
+          }
+      for (; k < to; k += SL_SUM_LANES)
+        for (int w = 0; w < SL_SUM_VECTORS; w++) {
+          const int64_t at = k + w * SL_LANES, left = to - at;
+          sl_vec g = sl_load_left(dy + at, left, 0) * sl_load_left(gamma + at, left, 0);
+          s[0].a.v[w] += g;
+          s[0].b.v[w] = sl_fma(g, normal(sl_load_left(x + at, left, 0), m), s[0].b.v[w]);
         }
-      for (; k < to; k += SL_LANES) {
-        const int whole = k + SL_LANES <= to;
-        sl_vec g = whole ? sl_load(dy + k) * sl_load(gamma + k)
-                         : sl_load_n(dy + k, to - k, 0) * sl_load_n(gamma + k, to - k, 0);
-        s[0].a += g;
-        s[0].b += g * normal(whole ? sl_load(x + k) : sl_load_n(x + k, to - k, 0), m);
-      }
-      plain += (double)sl_sum_lanes(s[0].a + s[1].a);
-      product += (double)sl_sum_lanes(s[0].b + s[1].b);
+      plain += (double)sl_sum_lanes(sl_sum_add(s[0].a, s[1].a));
+      product += (double)sl_sum_lanes(sl_sum_add(s[0].b, s[1].b));
     }
     const float a = (float)(plain / (double)C), b = (float)(product / (double)C);
     int64_t k = 0;
-    for (; k + SL_LANES <= C; k += SL_LANES)
-      sl_store(dx + k, (sl_load(dy + k) * sl_load(gamma + k) - a - normal(sl_load(x + k), m) * b) * m.rstd);
-    if (k < C) {
+    for (; k < C; k += SL_LANES) {
       const int64_t n = C - k;
-      sl_vec g = sl_load_n(dy + k, n, 0) * sl_load_n(gamma + k, n, 0);
-      sl_store_n(dx + k, (g - a - normal(sl_load_n(x + k, n, 0), m) * b) * m.rstd, n);
+      sl_vec d = sl_fma(sl_load_left(dy + k, n, 0), sl_load_left(gamma + k, n, 0), sl_splat(-a));
+      d = sl_fma(normal(sl_load_left(x + k, n, 0), m), sl_splat(-b), d) * m.rstd;
+      if (n >= SL_LANES)
+        sl_store(dx + k, d);
+      else
+        sl_store_n(dx + k, d, n);
     }
   }
 }
@@ -176,7 +185,7 @@ static inline void column_sums(const float *dy, const float *x, const moments *m
     if (n >= SL_LANES) {
       for (int i = 0; i < rows; i++) {
         sl_vec d = sl_load(dy + i * C + k);
-        product += d * normal(sl_load(x + i * C + k), m[i]);
+        product = sl_fma(d, normal(sl_load(x + i * C + k), m[i]), product);
         plain += d;
       }
       typedef float half __attribute__((vector_size(SL_LANES * 2)));
@@ -189,7 +198,7 @@ static inline void column_sums(const float *dy, const float *x, const moments *m
     }
     for (int i = 0; i < rows; i++) {
       sl_vec d = sl_load_n(dy + i * C + k, n, 0);
-      product += d * normal(sl_load_n(x + i * C + k, n, 0), m[i]);
+      product = sl_fma(d, normal(sl_load_n(x + i * C + k, n, 0), m[i]), product);
       plain += d;
     }
     float a[SL_LANES], b[SL_LANES];

@@ -28,7 +28,7 @@ static double log_sum_exp(const float *x, int64_t V) {
   enum { RUN = 256 }; /* elements summed in floats; the runs' sums are added in double */
   float max = -INFINITY;
   double sum = 0;
-  sl_vec odd = sl_splat(0); /* stays 0 while all are finite */
+  sl_sum odd = {{{0}}}; /* stays 0 while all are finite */
   for (int64_t from = 0; from < V; from += RUN) {
     const int64_t n = sl_min64(RUN, V - from);
     const float here = sl_max_row(x + from, n);
@@ -36,17 +36,19 @@ static double log_sum_exp(const float *x, int64_t V) {
       sum *= exp((double)max - (double)here);
       max = here;
     }
-    sl_vec part = sl_splat(0);
+    sl_sum part = {{{0}}};
     int64_t i = from;
-    for (; i + SL_LANES <= from + n; i += SL_LANES) {
-      sl_vec v = sl_load(x + i);
-      odd += v - v;
-      part += sl_exp(v - max);
-    }
-    if (i < from + n) {
-      sl_vec v = sl_load_n(x + i, from + n - i, 0);
-      odd += v - v;
-      part += sl_exp(sl_load_n(x + i, from + n - i, -INFINITY) - max);
+    for (; i + SL_SUM_LANES <= from + n; i += SL_SUM_LANES)
+      for (int w = 0; w < SL_SUM_VECTORS; w++) {
+        sl_vec v = sl_load(x + i + w * SL_LANES);
+        odd.v[w] += v - v;
+        part.v[w] += sl_exp(v - max);
+      }
+    for (int w = 0; i + w * SL_LANES < from + n; w++) {
+      const int64_t at = i + w * SL_LANES, left = from + n - at;
+      sl_vec v = sl_load_left(x + at, left, 0);
+      odd.v[w] += v - v;
+      part.v[w] += sl_exp(sl_load_left(x + at, left, -INFINITY) - max);
     }
     sum += (double)sl_sum_lanes(part);
   }
@@ -58,10 +60,10 @@ static double mean(const float *x, int64_t V) {
   double sum = 0;
   for (int64_t from = 0; from < V; from += RUN) {
     const int64_t to = sl_min64(V, from + RUN);
-    sl_vec part = sl_splat(0);
-    int64_t i = from;
-    for (; i + SL_LANES <= to; i += SL_LANES) part += sl_load(x + i);
-    if (i < to) part += sl_load_n(x + i, to - i, 0);
+    sl_sum part = {{{0}}};
+    for (int64_t i = from; i < to; i += SL_SUM_LANES)
+      for (int w = 0; w < SL_SUM_VECTORS; w++)
+        part.v[w] += sl_load_left(x + i + w * SL_LANES, to - i - w * SL_LANES, 0);
     sum += (double)sl_sum_lanes(part);
   }
   return sum / (double)V;
@@ -81,7 +83,7 @@ static void forward(void *arg, int64_t tile, int thread) {
     const float *x = (const float *)c->in[0].data + i * V;
     lse[i] = log_sum_exp(x, V);
     const double aim = (double)x[target[i]];
-    sum += (lse[i] - (smooth > 0 ? (1 - smooth) * aim + smooth * mean(x, V) : aim)) / count;
+    sum += (lse[i] - (smooth > 0 ? sl_fmad(smooth, mean(x, V), (1 - smooth) * aim) : aim)) / count;
   }
   ((double *)c->team->scratch[0])[tile] = sum;
 }
@@ -118,8 +120,10 @@ static void backward(void *arg, int64_t tile, int thread) {
     const float high = (float)lse[row]; /* the rounding error of lse goes into the factor */
     const float factor = (float)(exp((double)high - lse[row]) * scale);
     int64_t i = 0;
-    for (; i + SL_LANES <= V; i += SL_LANES) sl_store(dx + i, sl_exp(sl_load(x + i) - high) * factor - even);
-    if (i < V) sl_store_n(dx + i, sl_exp(sl_load_n(x + i, V - i, 0) - high) * factor - even, V - i);
+    for (; i + SL_LANES <= V; i += SL_LANES)
+      sl_store(dx + i, sl_fma(sl_exp(sl_load(x + i) - high), sl_splat(factor), sl_splat(-even)));
+    if (i < V)
+      sl_store_n(dx + i, sl_fma(sl_exp(sl_load_n(x + i, V - i, 0) - high), sl_splat(factor), sl_splat(-even)), V - i);
     dx[target[row]] -= (float)(scale * (1 - smooth));
   }
 }

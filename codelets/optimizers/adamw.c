@@ -17,10 +17,10 @@ static __attribute__((noinline)) void chunk(float *p, const float *gradient, flo
   const factors f = *factor;
   SL_IVDEP
   for (int i = 0; i < SL_CHUNK; i++) {
-    float g = gradient[i] * f.clip + p[i] * f.l2;
-    m[i] = m[i] * f.beta1 + g * f.rest1;
-    v[i] = v[i] * f.beta2 + g * g * f.rest2;
-    p[i] = p[i] * f.keep - m[i] * f.rate / (sqrtf(v[i]) * f.root + f.eps);
+    float g = sl_fmaf(gradient[i], f.clip, p[i] * f.l2);
+    m[i] = sl_fmaf(m[i], f.beta1, g * f.rest1);
+    v[i] = sl_fmaf(v[i], f.beta2, g * g * f.rest2);
+    p[i] = sl_fmaf(p[i], f.keep, -(m[i] * f.rate / sl_fmaf(sqrtf(v[i]), f.root, f.eps)));
   }
 }
 

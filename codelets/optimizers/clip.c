@@ -11,17 +11,11 @@ SL_KERNEL_DECLARE(clip_factor);
 static int64_t rows_of(const sl_shape *shape) { return shape->ndim > 0 ? shape->dim[0] : 1; }
 
 static double squares(const float *x, int64_t n) {
-  sl_vecd sum[4] = {{0}};
+  sl_sum_d sum[4] = {{{{0}}}};
   int64_t i = 0;
-  for (; i + 4 * SL_LANES_D <= n; i += 4 * SL_LANES_D)
-    for (int j = 0; j < 4; j++) {
-      sl_vecd v = sl_load_d(x + i + j * SL_LANES_D);
-      sum[j] += v * v;
-    }
-  sl_vecd all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-  double lane[SL_LANES_D], total = 0;
-  memcpy(lane, &all, sizeof lane);
-  for (int j = 0; j < SL_LANES_D; j++) total += lane[j];
+  for (; i + 4 * SL_SUM_LANES_D <= n; i += 4 * SL_SUM_LANES_D)
+    for (int j = 0; j < 4; j++) sl_sum_squares_d(&sum[j], x + i + j * SL_SUM_LANES_D);
+  double total = sl_sum_lanes_d(sl_sum_add_d(sl_sum_add_d(sum[0], sum[1]), sl_sum_add_d(sum[2], sum[3])));
   for (; i < n; i++) total += (double)x[i] * (double)x[i];
   return total;
 }

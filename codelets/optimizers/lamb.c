@@ -29,6 +29,10 @@ static factors factors_of(const sl_call *c) {
                    .eps = (float)o->eps};
 }
 
+static inline float direction(float m, float v, float p, const factors *f) {
+  return sl_fmaf(p, f->decay, m * f->scale / sl_fmaf(sqrtf(v), f->root, f->eps));
+}
+
 static int64_t row_elements(const sl_call *c) { return sl_shape_row(&c->in[0].shape); }
 
 /* --- moments ------------------------------------------------------------------------------------------------------ */
@@ -39,9 +43,9 @@ static __attribute__((noinline)) void moments(const float *gradient, const float
   SL_IVDEP
   for (int i = 0; i < SL_CHUNK; i++) {
     float g = gradient[i] * f.clip;
-    m[i] = m[i] * f.beta1 + g * f.rest1;
-    v[i] = v[i] * f.beta2 + g * g * f.rest2;
-    u[i] = m[i] * f.scale / (sqrtf(v[i]) * f.root + f.eps) + p[i] * f.decay;
+    m[i] = sl_fmaf(m[i], f.beta1, g * f.rest1);
+    v[i] = sl_fmaf(v[i], f.beta2, g * g * f.rest2);
+    u[i] = direction(m[i], v[i], p[i], &f);
   }
 }
 
@@ -64,19 +68,9 @@ static void some_moments(int64_t n, const float *g, const float *p, float *m, fl
 }
 
 /* sum += x^2, lane by lane. */
-static inline void add_squares(const float *x, sl_vecd sum[2]) {
-  for (int i = 0; i < SL_CHUNK; i += 2 * SL_LANES_D)
-    for (int j = 0; j < 2; j++) {
-      sl_vecd d = sl_load_d(x + i + j * SL_LANES_D);
-      sum[j] += d * d;
-    }
-}
-static inline double total(const sl_vecd sum[2]) {
-  sl_vecd all = sum[0] + sum[1];
-  double lane[SL_LANES_D], t = 0;
-  memcpy(lane, &all, sizeof lane);
-  for (int j = 0; j < SL_LANES_D; j++) t += lane[j];
-  return t;
+static inline void add_squares(const float *x, sl_sum_d sum[2]) {
+  for (int i = 0; i < SL_CHUNK; i += 2 * SL_SUM_LANES_D)
+    for (int j = 0; j < 2; j++) sl_sum_squares_d(&sum[j], x + i + j * SL_SUM_LANES_D);
 }
 
 /* A tile is a run of rows. */
@@ -102,7 +96,7 @@ static void moments_body(void *arg, int64_t tile, int thread) {
     return;
   }
   for (int64_t i = r.from; i < r.to; i++) {
-    sl_vecd of_p[2] = {{0}}, of_u[2] = {{0}};
+    sl_sum_d of_p[2] = {{{{0}}}}, of_u[2] = {{{{0}}}};
     for (int64_t k = 0; k < n; k += SL_CHUNK) {
       const int64_t count = sl_min64(SL_CHUNK, n - k), at = i * n + k;
       some_moments(count, g + at, p + at, m + at, v + at, u, &f);
@@ -115,8 +109,8 @@ static void moments_body(void *arg, int64_t tile, int thread) {
         add_squares(end, of_p);
       }
     }
-    norm[2 * i] = total(of_p);
-    norm[2 * i + 1] = total(of_u);
+    norm[2 * i] = sl_sum_lanes_d(sl_sum_add_d(of_p[0], of_p[1]));
+    norm[2 * i + 1] = sl_sum_lanes_d(sl_sum_add_d(of_u[0], of_u[1]));
   }
 }
 
@@ -157,8 +151,7 @@ static __attribute__((noinline)) void update(float *p, const float *m, const flo
   const factors f = *factor;
   SL_IVDEP
   for (int i = 0; i < SL_CHUNK; i++) {
-    float u = m[i] * f.scale / (sqrtf(v[i]) * f.root + f.eps) + p[i] * f.decay;
-    p[i] = p[i] - rate * u;
+    p[i] = sl_fmaf(-rate, direction(m[i], v[i], p[i], &f), p[i]);
   }
 }
 

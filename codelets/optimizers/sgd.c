@@ -12,9 +12,9 @@ static __attribute__((noinline)) void chunk(float *p, const float *g, float *v, 
   const float rate = f->rate, momentum = f->momentum, decay = f->decay, clip = f->clip;
   SL_IVDEP
   for (int i = 0; i < SL_CHUNK; i++) {
-    float force = g[i] * clip + p[i] * decay;
-    v[i] = v[i] * momentum + force;
-    p[i] = p[i] - v[i] * rate;
+    float force = sl_fmaf(g[i], clip, p[i] * decay);
+    v[i] = sl_fmaf(v[i], momentum, force);
+    p[i] = sl_fmaf(-v[i], rate, p[i]);
   }
 }
 

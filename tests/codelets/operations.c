@@ -1,9 +1,11 @@
 /* Every operation against its double-precision reference, with every kernel that runs here: whole, in teams, cut into
  * shards and row blocks, in place, accumulating; and its gradient against finite differences. `operations NAME...`
- * takes some, `operations --bench [NAME...]` measures instead. */
+ * takes some, `operations --bench [NAME...]` measures instead, `operations --digest [NAME...]` prints a digest of the
+ * bits of each case with each kernel, so that two builds can be compared. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <xxhash.h>
 
 #include "tests/codelets/cuda.h"
 #include "tests/codelets/differences.h"
@@ -352,6 +354,43 @@ static int bench(int n, char **names) {
   return 0;
 }
 
+/* The bits of a case's outputs, in one tile and in small ones. */
+static uint64_t digest_of(const test_case *c, sl_isa isa) {
+  uint64_t hash = 0;
+  for (int small = 0; small < 2; small++) {
+    setting s;
+    setting_build(&s, c);
+    setting_begin(&s, isa, teams[1], small ? small_tiles : SL_TILES_DEFAULT);
+    assert_ok(interpret_run(&s.run, 0, s.nodes));
+    for (int j = 0; j < c->n_out; j++)
+      hash = XXH3_64bits_withSeed(s.run.data[s.out[j]], sl_value_bytes(setting_info(&s, s.out[j])), hash);
+    setting_finish(&s);
+  }
+  return hash;
+}
+
+/* AVX2 and AVX-512 have the same bits: element for element the same fused multiply-adds, and sums over sixteen lanes.
+ */
+static void same_on_both(void **state) {
+  const what_to_run *what = *state;
+  if (digest_of(what->c, SL_ISA_AVX2_FMA) != digest_of(what->c, SL_ISA_AVX512_VL))
+    fail_msg("other bits with AVX2 than AVX-512");
+}
+
+static int digests(int n, char **names) {
+  for (int f = 0; case_files[f]; f++)
+    for (const test_case *c = case_files[f]; c->op; c++) {
+      int chosen = n == 0;
+      for (int i = 0; i < n; i++) chosen |= strcmp(names[i], c->op) == 0;
+      if (!chosen) continue;
+      for (int isa = 0; isa < SL_ISA_COUNT; isa++)
+        if (sl_isa_runs((sl_isa)isa) && sl_operation_find(c->op)->cpu[isa])
+          printf("%016llx %s %s, %s\n", (unsigned long long)digest_of(c, (sl_isa)isa), c->op, c->what,
+                 sl_isa_name((sl_isa)isa));
+    }
+  return 0;
+}
+
 int main(int argc, char **argv) {
   for (int threads = 1; threads <= TEAMS; threads++)
     if (sl_team_create(NULL, threads, NULL, &teams[threads]) != SL_OK || sl_team_start(teams[threads]) != SL_OK) {
@@ -361,6 +400,10 @@ int main(int argc, char **argv) {
   int result;
   if (argc > 1 && strcmp(argv[1], "--bench") == 0) {
     result = bench(argc - 2, argv + 2);
+    goto out;
+  }
+  if (argc > 1 && strcmp(argv[1], "--digest") == 0) {
+    result = digests(argc - 2, argv + 2);
     goto out;
   }
   enum { MOST = 4096 };
@@ -389,6 +432,13 @@ int main(int argc, char **argv) {
           tests[n] = (struct CMUnitTest){name[n], g ? gradient : kernel, NULL, NULL, &what[n]};
           n++;
         }
+      }
+      if (sl_isa_runs(SL_ISA_AVX512_VL) && sl_operation_find(c->op)->cpu[SL_ISA_AVX512_VL]) {
+        if (n == MOST) goto full;
+        what[n] = (what_to_run){c, SL_ISA_AVX512_VL};
+        snprintf(name[n], sizeof name[n], "%s %s, avx2 and avx512 alike", c->op, c->what);
+        tests[n] = (struct CMUnitTest){name[n], same_on_both, NULL, NULL, &what[n]};
+        n++;
       }
       for (int g = 0; g < (c->differentiable ? 2 : 1) && !cuda_case_missing(); g++) {
         if (n == MOST) goto full;

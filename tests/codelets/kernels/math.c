@@ -108,9 +108,9 @@ static void rows(void **state) {
       x[at] = NAN;
       assert_true(isnan(sl_max_row(x, n)));
     }
-  sl_vec v;
-  for (int i = 0; i < SL_LANES; i++) v[i] = (float)(1 << i);
-  assert_true(sl_sum_lanes(v) == (float)((1 << SL_LANES) - 1));
+  sl_sum s;
+  for (int i = 0; i < SL_SUM_LANES; i++) s.v[i / SL_LANES][i % SL_LANES] = (float)(1 << i);
+  assert_true(sl_sum_lanes(s) == (float)((1 << SL_SUM_LANES) - 1));
 }
 
 int main(void) {
