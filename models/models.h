@@ -136,12 +136,12 @@ sl_value sl_resnet(sl_graph *graph, sl_value images, const sl_model_data *data, 
                    sl_batchnorm_over batchnorm, int training);
 
 /* Slots of sl_step.input. */
-enum { SL_SLOT_IMAGES, SL_SLOT_LABELS };
+enum { SL_SLOT_SAMPLES, SL_SLOT_LABELS };
 
 /* A graph, and the values that its users read. */
 typedef struct sl_network {
   sl_graph *graph;
-  size_t sample_bytes;     /* of one image or window in slot SL_SLOT_IMAGES */
+  size_t sample_bytes;     /* of one sample in slot SL_SLOT_SAMPLES */
   sl_value logits;         /* F32 [B, classes] or [B, T, classes] */
   sl_value probabilities;  /* the same shape; evaluation of images only */
   sl_value loss;           /* F64 [1], nats, mean over the labels that count */
@@ -153,13 +153,13 @@ typedef struct sl_network {
   int64_t parameter_count; /* elements */
 } sl_network;
 
-/* A training step: forward, loss, gradients, clipping, update. Slot SL_SLOT_IMAGES: images U8 [B, H, W, C], or windows
+/* A training step: forward, loss, gradients, clipping, update. Slot SL_SLOT_SAMPLES: images U8 [B, H, W, C], or windows
  * of tokens I32 [B, T + 1]. Masked language models read I32 [B, T]; seed and step choose the masked tokens. Slot
  * SL_SLOT_LABELS: labels I32 [B]; -1: the sample does not count. For windows only the sign matters. */
 sl_status sl_network_training(const sl_model *model, const sl_model_data *data, const sl_training *options,
                               int64_t batch, sl_network *network);
-/* Forward up to the logits, for generating text: tokens I32 [B, T] (T = data->length) in slot SL_SLOT_IMAGES. Sets only
- * logits and sample_bytes. */
+/* Forward up to the logits, for generating text: tokens I32 [B, T] (T = data->length) in slot SL_SLOT_SAMPLES. Sets
+ * only logits and sample_bytes. */
 sl_status sl_network_logits(const sl_model *model, const sl_model_data *data, const sl_training *options, int64_t batch,
                             sl_network *network);
 /* Forward only, with running statistics and no dropout. */

@@ -28,7 +28,7 @@ static sl_status forward(const sl_model *model, const sl_model_data *data, const
   const sl_data_kind *kind = model->family->data;
   if (!kind) return sl_fail(SL_EINVAL, "family %s names no kind of data", model->family->name);
   sl_value labels = sl_input(g, "labels", SL_SLOT_LABELS, SL_I32, sl_shape_make(NULL, 0)), x;
-  x = sl_input(g, kind->samples, SL_SLOT_IMAGES, kind->dtype, kind->shape(data));
+  x = sl_input(g, kind->samples, SL_SLOT_SAMPLES, kind->dtype, kind->shape(data));
   SL_TRY(kind->prepare(g, model, data, x, labels, &x, &labels));
   n->sample_bytes = sl_data_sample_bytes(kind, data);
   n->logits = build(model, g, x, data, options, training);
@@ -98,7 +98,7 @@ sl_status sl_network_logits(const sl_model *model, const sl_model_data *data, co
   *n = (sl_network){.graph = sl_graph_new(batch), .sample_bytes = (size_t)data->length * sizeof(int32_t)};
   if (!n->graph) return sl_fail(SL_ENOMEM, "no memory for a graph");
   n->probabilities = n->loss = n->correct = n->count = n->top5 = n->clip = SL_NONE;
-  const sl_value tokens = sl_input(n->graph, "tokens", SL_SLOT_IMAGES, SL_I32, SL_SHAPE(data->length));
+  const sl_value tokens = sl_input(n->graph, "tokens", SL_SLOT_SAMPLES, SL_I32, SL_SHAPE(data->length));
   n->logits = build(model, n->graph, tokens, data, options, 0);
   count_parameters(n, NULL);
   const sl_status status = sl_graph_status(n->graph);

@@ -73,7 +73,7 @@ static sl_status train(lesson *l, int epochs, double *loss) {
     const sl_step step = {.number = s + 1,
                           .seed = l->plan.seed,
                           .learning_rate = l->model->training.learning_rate,
-                          .input = {[SL_SLOT_IMAGES] = batch->samples, [SL_SLOT_LABELS] = batch->labels}};
+                          .input = {[SL_SLOT_SAMPLES] = batch->samples, [SL_SLOT_LABELS] = batch->labels}};
     SL_TRY_OUT(sl_program_run(l->train, &step));
     SL_TRY_OUT(sl_program_read(l->train, l->training.loss, &one));
     sl_loader_release(loader, batch);
@@ -98,7 +98,7 @@ static sl_status test(lesson *l, double *accuracy) {
     sl_batch *batch;
     SL_TRY_OUT(sl_loader_next(loader, &batch));
     if (!batch) break;
-    const sl_step step = {.number = s, .input = {[SL_SLOT_IMAGES] = batch->samples, [SL_SLOT_LABELS] = batch->labels}};
+    const sl_step step = {.number = s, .input = {[SL_SLOT_SAMPLES] = batch->samples, [SL_SLOT_LABELS] = batch->labels}};
     SL_TRY_OUT(sl_program_run(l->test, &step));
     SL_TRY_OUT(sl_program_read(l->test, l->evaluation.correct, &correct));
     SL_TRY_OUT(sl_program_read(l->test, l->evaluation.count, &count));

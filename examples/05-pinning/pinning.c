@@ -91,7 +91,7 @@ static sl_status measure(sl_runtime *runtime, const sl_dataset *data, int where,
   for (int s = 0; s < WARM + STEPS; s++) {
     const sl_step step = {.number = s + 1,
                           .learning_rate = model->training.learning_rate,
-                          .input = {[SL_SLOT_IMAGES] = data->train.pixels + s * plan.batch * 784,
+                          .input = {[SL_SLOT_SAMPLES] = data->train.pixels + s * plan.batch * 784,
                                     [SL_SLOT_LABELS] = data->train.labels + s * plan.batch}};
     const int64_t from = sl_now();
     SL_TRY_OUT(sl_program_run(program, &step));

@@ -69,7 +69,7 @@ static sl_status train(lesson *l, const sl_model *model) {
     const sl_step step = {.number = s + 1,
                           .seed = 1,
                           .learning_rate = model->training.learning_rate,
-                          .input = {[SL_SLOT_IMAGES] = batch->samples, [SL_SLOT_LABELS] = batch->labels},
+                          .input = {[SL_SLOT_SAMPLES] = batch->samples, [SL_SLOT_LABELS] = batch->labels},
                           .input_row0 = l->first_row};
     SL_TRY(sl_program_run(l->program, &step));
     sl_loader_release(l->loader, batch);

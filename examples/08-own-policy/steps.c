@@ -52,7 +52,7 @@ sl_status steps_run(const char *library, uint32_t seed, uint64_t *hash, double *
   for (int s = 0; s < STEPS; s++) {
     const sl_step step = {.number = s + 1,
                           .learning_rate = model->training.learning_rate,
-                          .input = {[SL_SLOT_IMAGES] = images, [SL_SLOT_LABELS] = labels}};
+                          .input = {[SL_SLOT_SAMPLES] = images, [SL_SLOT_LABELS] = labels}};
     const int64_t from = sl_now();
     SL_TRY_OUT(sl_program_run(program, &step)); /* fails if the policy keeps ready tasks for 10 s */
     times[s] = 1e-6 * (double)(sl_now() - from);

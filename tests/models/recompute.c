@@ -51,10 +51,11 @@ static char *train(sl_runtime *rt, const sl_model *model, sl_recompute recompute
   for (int step = 1; step <= STEPS; step++)
     assert_ok(sl_program_run(
         program,
-        &(sl_step){.number = step,
-                   .seed = plan.seed,
-                   .learning_rate = 1e-3,
-                   .input = {[SL_SLOT_IMAGES] = model == &gpt ? (void *)windows : images, [SL_SLOT_LABELS] = labels}}));
+        &(sl_step){
+            .number = step,
+            .seed = plan.seed,
+            .learning_rate = 1e-3,
+            .input = {[SL_SLOT_SAMPLES] = model == &gpt ? (void *)windows : images, [SL_SLOT_LABELS] = labels}}));
   assert_ok(sl_program_read(program, network.loss, &loss));
   assert_true(loss > 0 && loss < 10);
   *temporaries = sl_program_memory(program)->temporaries;

@@ -45,7 +45,7 @@ static sl_status run(int argc, char **argv) {
   if (!padded || !labels || !logits) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the logits"));
   memcpy(padded, samples, n);
   SL_TRY_OUT(sl_program_run(
-      program, &(sl_step){.number = 1, .seed = 1, .input = {[SL_SLOT_IMAGES] = padded, [SL_SLOT_LABELS] = labels}}));
+      program, &(sl_step){.number = 1, .seed = 1, .input = {[SL_SLOT_SAMPLES] = padded, [SL_SLOT_LABELS] = labels}}));
   SL_TRY_OUT(sl_program_read(program, network.logits, logits));
   SL_TRY_OUT(sl_file_replace(argv[3], logits, bytes));
   printf("%s\n", f->model->name);

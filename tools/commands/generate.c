@@ -65,7 +65,7 @@ static sl_status next_token(writer *w, const sl__sampling *sampling, int32_t *to
   SL_TRY(fit_program(w, n));
   memset(w->window, 0, (size_t)w->length * sizeof *w->window);
   memcpy(w->window, w->tokens + w->n - (size_t)n, (size_t)n * sizeof *w->window);
-  const sl_step step = {.number = 1, .seed = w->facts->plan.seed, .input = {[SL_SLOT_IMAGES] = w->window}};
+  const sl_step step = {.number = 1, .seed = w->facts->plan.seed, .input = {[SL_SLOT_SAMPLES] = w->window}};
   SL_TRY(sl_program_run(w->program, &step));
   SL_TRY(sl_program_read(w->program, w->network.logits, w->logits));
   return sl__sample(sampling, w->logits + (n - 1) * V, w->coder.vocabulary, w->n - w->prompt, w->room, token);

@@ -30,7 +30,7 @@ void sl__evaluator_destroy(sl__evaluator *e) {
 static sl_status add_batch(sl__evaluator *e, const sl_batch *batch, sl__score *sum) {
   const sl_step step = {.number = ++e->batch,
                         .seed = e->plan.seed,
-                        .input = {[SL_SLOT_IMAGES] = batch->samples, [SL_SLOT_LABELS] = batch->labels},
+                        .input = {[SL_SLOT_SAMPLES] = batch->samples, [SL_SLOT_LABELS] = batch->labels},
                         .input_row0 = e->ranks->first_row};
   double loss, correct, top5, count;
   SL_TRY(sl_program_run(e->program, &step));
@@ -95,7 +95,7 @@ sl_status sl__probabilities(sl__evaluator *e, const void *images, int64_t n, flo
   /* Arbitrary labels: their loss is never read, but must be defined. */
   memset(labels, 0, (size_t)batch * sizeof *labels);
   const sl_step step = {
-      .number = 1, .seed = e->plan.seed, .input = {[SL_SLOT_IMAGES] = padded, [SL_SLOT_LABELS] = labels}};
+      .number = 1, .seed = e->plan.seed, .input = {[SL_SLOT_SAMPLES] = padded, [SL_SLOT_LABELS] = labels}};
   SL_TRY_OUT(sl_program_run(e->program, &step));
   SL_TRY_OUT(sl_program_read(e->program, e->network.probabilities, rows));
   memcpy(probabilities, rows, (size_t)(n * classes) * sizeof *rows);

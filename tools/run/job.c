@@ -198,7 +198,7 @@ sl_status sl__job_step(sl__job *j, double learning_rate, sl__job_scores *scores)
   const sl_step step = {.number = j->step + 1,
                         .seed = j->facts.plan.seed,
                         .learning_rate = learning_rate,
-                        .input = {[SL_SLOT_IMAGES] = batch->samples, [SL_SLOT_LABELS] = batch->labels},
+                        .input = {[SL_SLOT_SAMPLES] = batch->samples, [SL_SLOT_LABELS] = batch->labels},
                         .input_row0 = j->ranks.first_row};
   sl_status status = SL_OK;
   SL_TRY_OUT(sl_program_run(j->program, &step));

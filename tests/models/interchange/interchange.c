@@ -108,7 +108,7 @@ static void logits_are_as_recorded(void **state) {
     assert_string_equal(fit.lines, "");
     sl_fit_clear(&fit);
     assert_ok(sl_program_run(
-        program, &(sl_step){.number = 1, .input = {[SL_SLOT_IMAGES] = samples, [SL_SLOT_LABELS] = labels}}));
+        program, &(sl_step){.number = 1, .input = {[SL_SLOT_SAMPLES] = samples, [SL_SLOT_LABELS] = labels}}));
     assert_ok(sl_program_read(program, network.logits, got));
     for (int64_t i = 0; i < n; i++)
       if (!(fabsf(got[i] - expected[i]) <= 2e-6f * (1 + fabsf(expected[i]))))

@@ -193,7 +193,7 @@ static void compare_logits(const opened *o, sl_program *program, const void *sam
   assert_true(n <= MOST);
   assert_int_equal(n, sl_shape_count(&sl_graph_value(o->evaluation.graph, o->evaluation.logits)->shape));
   assert_ok(sl_program_run(program,
-                           &(sl_step){.number = 1, .input = {[SL_SLOT_IMAGES] = samples, [SL_SLOT_LABELS] = labels}}));
+                           &(sl_step){.number = 1, .input = {[SL_SLOT_SAMPLES] = samples, [SL_SLOT_LABELS] = labels}}));
   assert_ok(sl_program_read(program, o->evaluation.logits, got));
   for (int64_t i = 0; i < n; i++) largest = fmax(largest, fabs((double)expected[i]));
   for (int64_t i = 0; i < n; i++)
@@ -267,7 +267,7 @@ static void compare_training(const opened *o, sl_program *program, const void *s
     assert_ok(sl_program_run(program, &(sl_step){.number = step,
                                                  .seed = 1,
                                                  .learning_rate = (1 + faster) * *rate,
-                                                 .input = {[SL_SLOT_IMAGES] = samples, [SL_SLOT_LABELS] = labels}}));
+                                                 .input = {[SL_SLOT_SAMPLES] = samples, [SL_SLOT_LABELS] = labels}}));
     if (step == 1) compare_gradients(o, found);
     assert_ok(sl_program_read(program, o->step.loss, &loss));
     char what[32];
