@@ -101,10 +101,11 @@ static sl_status close_directory(sl__trainer *r, sl_status status) {
     return status;
   }
   status = sl__trainer_keep_timeline(r, status);
-  char text[2048];
+  char text[2048], setting[64];
   snprintf(text, sizeof text, "%s", sl_error());
+  snprintf(setting, sizeof setting, "%s", sl_error_setting());
   const sl_status closed = sl_rundir_close(r->dir);
-  return status == SL_OK ? closed : sl_fail(status, "%s", text);
+  return status == SL_OK ? closed : sl_blame(sl_fail(status, "%s", text), setting);
 }
 
 sl_status sl__train(sl__options *o, int *exit_code) {
