@@ -58,8 +58,7 @@ cublasStatus_t cublasSetKernelStream(cudaStream_t stream) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
-/* ---- in the device's process
- * ---------------------------------------------------------------------------------------------- */
+/* ---- in the device's process ------------------------------------------------------------------------------------- */
 
 enum { ROWS = 16, COLUMNS = 6, LANES = 8 };
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(4)));
@@ -134,8 +133,7 @@ static void multiply(void *arguments) {
     }
 }
 
-/* ---- in the program
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- in the program ---------------------------------------------------------------------------------------------- */
 
 cublasStatus_t cublasSgemm(cublasHandle_t handle, cublasOperation_t transpose_a, cublasOperation_t transpose_b, int m,
                            int n, int k, const float *alpha, const float *A, int lda, const float *B, int ldb,

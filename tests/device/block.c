@@ -51,8 +51,7 @@ static const char *barrier_file;
 static int barrier_line, barrier_thread;
 static bool running;
 
-/* ---- switching
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- switching --------------------------------------------------------------------------------------------------- */
 
 #ifdef __x86_64__
 /* Saves what a called function must keep, and goes on where `load` stopped. */
@@ -174,8 +173,7 @@ static void wait_turn(const char *file, int line) {
 }
 static void wake(fiber *f) { ready[(first_ready + n_ready++) % MOST_THREADS] = f; }
 
-/* ---- barriers
- * --------------------------------------------------------------------------------------------------------------- */
+/* ---- barriers ---------------------------------------------------------------------------------------------------- */
 
 static fiber *at_barrier[MOST_THREADS];
 
@@ -245,8 +243,7 @@ void emulated_exchange(unsigned mask, void *value, size_t bytes, int from, const
     }
 }
 
-/* ---- blocks
- * ----------------------------------------------------------------------------------------------------------------- */
+/* ---- blocks ------------------------------------------------------------------------------------------------------ */
 
 static void make_stacks(void) {
   const size_t bytes = (size_t)STACK * MOST_THREADS;

@@ -24,8 +24,7 @@ enum { MOST_DEVICES = 16, MOST_BLOCKS = 1 << 16, PAGE = 4096, SHARED_BYTES = 227
  * used may still be SHADOW_NONE, so that gigabytes can be allocated at once: then the table of blocks decides. */
 enum { SHADOW_NONE = 0, SHADOW_FRESH = 1, SHADOW_WRITTEN = 3 };
 
-/* ---- settings, from the environment (runtime.c)
- * -------------------------------------------------------------------------- */
+/* ---- settings, from the environment (runtime.c) ------------------------------------------------------------------ */
 
 typedef struct settings {
   int devices;     /* EMULATED_DEVICES */
@@ -41,8 +40,7 @@ typedef struct settings {
 } settings;
 extern settings emulated_settings;
 
-/* ---- faults
- * --------------------------------------------------------------------------------------------------------------- */
+/* ---- faults ------------------------------------------------------------------------------------------------------ */
 
 typedef enum fault_kind {
   FAULT_NONE,
@@ -74,8 +72,7 @@ typedef struct fault {
   int line, other_line;
 } fault;
 
-/* ---- devices
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- devices ----------------------------------------------------------------------------------------------------- */
 
 /* What a device's process and the program share. */
 typedef struct control {
@@ -149,8 +146,7 @@ void emulated_stop(device *d);
 void emulated_report_fault(device *d, const emulated_launch *launch, const fault *f);
 const char *emulated_symbol(void *address, char *text, size_t n);
 
-/* ---- in the device's process
- * ---------------------------------------------------------------------------------------------- */
+/* ---- in the device's process ------------------------------------------------------------------------------------- */
 
 void emulated_process_fault(const fault *f) __attribute__((noreturn));             /* process.c */
 void emulated_grid(const emulated_launch *launch, void *arguments, uint64_t seed); /* block.c */

@@ -188,8 +188,7 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *a, const void
   return cudaSuccess;
 }
 
-/* ---- host memory
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- host memory ------------------------------------------------------------------------------------------------- */
 
 cudaError_t cudaHostAlloc(void **pointer, size_t bytes, unsigned flags) {
   (void)flags;
@@ -216,8 +215,7 @@ cudaError_t cudaHostGetDevicePointer(void **there, void *host, unsigned flags) {
   return emulated_fail(cudaErrorNotSupported);
 }
 
-/* ---- host code at device memory
- * --------------------------------------------------------------------------------------------- */
+/* ---- host code at device memory ---------------------------------------------------------------------------------- */
 
 static struct sigaction former;
 

@@ -24,8 +24,7 @@ static void futex_wait(_Atomic uint32_t *word, uint32_t value, double seconds) {
 }
 static void futex_wake(_Atomic uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0); }
 
-/* ---- in the device's process
- * ---------------------------------------------------------------------------------------------- */
+/* ---- in the device's process ------------------------------------------------------------------------------------- */
 
 void emulated_process_fault(const fault *f) {
   own->fault = *f;
@@ -77,8 +76,7 @@ static void live(device *d, pid_t program) {
   }
 }
 
-/* ---- in the program
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- in the program ---------------------------------------------------------------------------------------------- */
 
 static int count_modules(struct dl_phdr_info *info, size_t size, void *to) {
   (void)size;

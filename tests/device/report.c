@@ -11,8 +11,7 @@
 
 #include "device.h"
 
-/* ---- names of functions
- * --------------------------------------------------------------------------------------------------- */
+/* ---- names of functions ------------------------------------------------------------------------------------------ */
 
 typedef struct search {
   uintptr_t address, base;
@@ -78,8 +77,7 @@ static void name_callers(const emulated_launch *l, char *text, size_t n) {
   if (found) snprintf(text, n, ", launched by %s%s%s", name[0], found > 1 ? " of " : "", found > 1 ? name[1] : "");
 }
 
-/* ---- sentences
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- sentences --------------------------------------------------------------------------------------------------- */
 
 static const char *thread_text(emulated_triple t, char *text, size_t n) {
   snprintf(text, n, "(%u,%u,%u)", t.x, t.y, t.z);

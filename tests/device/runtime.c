@@ -98,8 +98,7 @@ __attribute__((destructor)) static void close_devices(void) {
   }
 }
 
-/* ---- errors
- * --------------------------------------------------------------------------------------------------------------- */
+/* ---- errors ------------------------------------------------------------------------------------------------------ */
 
 cudaError_t cudaGetLastError(void) {
   const cudaError_t error = last;
@@ -140,8 +139,7 @@ const char *cudaGetErrorName(cudaError_t error) {
   return "unrecognized error code";
 }
 
-/* ---- devices
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- devices ----------------------------------------------------------------------------------------------------- */
 
 cudaError_t cudaGetDeviceCount(int *count) {
   emulated_device(0);

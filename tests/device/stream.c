@@ -68,8 +68,7 @@ static void pause_for(double seconds) {
   nanosleep(&t, NULL);
 }
 
-/* ---- events
- * --------------------------------------------------------------------------------------------------------------- */
+/* ---- events ------------------------------------------------------------------------------------------------------ */
 
 static void release(cudaEvent_t e) {
   pthread_mutex_lock(&e->lock);
@@ -83,8 +82,7 @@ static void await(cudaEvent_t e, unsigned long number) {
   pthread_mutex_unlock(&e->lock);
 }
 
-/* ---- what a stream's thread does
- * -------------------------------------------------------------------------------------------- */
+/* ---- what a stream's thread does --------------------------------------------------------------------------------- */
 
 static char *reached(const void *address) {
   device *d = emulated_owner(address);
@@ -174,8 +172,7 @@ static void *serve(void *of) {
   return NULL;
 }
 
-/* ---- streams
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- streams ----------------------------------------------------------------------------------------------------- */
 
 /* The cores of the process as it began: a thread of a worker would inherit that worker's one core. */
 static cpu_set_t cores;
@@ -384,8 +381,7 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEven
   return cudaSuccess;
 }
 
-/* ---- copies
- * --------------------------------------------------------------------------------------------------------------- */
+/* ---- copies ------------------------------------------------------------------------------------------------------ */
 
 static const char *side(device *d) { return d ? "device" : "host"; }
 
@@ -499,8 +495,7 @@ cudaError_t cudaMemset(void *to, int value, size_t bytes) {
   return error == cudaSuccess ? cudaStreamSynchronize(NULL) : error;
 }
 
-/* ---- kernels
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- kernels ----------------------------------------------------------------------------------------------------- */
 
 static atomic_int allowed_shared = SHARED_DEFAULT;
 

@@ -64,8 +64,7 @@ static inline double2 make_double2(double x, double y) { return {x, y}; }
 static inline int2 make_int2(int x, int y) { return {x, y}; }
 static inline int4 make_int4(int x, int y, int z, int w) { return {x, y, z, w}; }
 
-/* ---- threads together
- * -------------------------------------------------------------------------------------------------- */
+/* ---- threads together -------------------------------------------------------------------------------------------- */
 
 static inline void __syncthreads(const char *file = __builtin_FILE(), int line = __builtin_LINE()) {
   emulated_barrier(0, file, line);
@@ -118,8 +117,7 @@ static inline T atomicAdd(T *address, T value) {
   return before;
 }
 
-/* ---- functions
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- functions --------------------------------------------------------------------------------------------------- */
 
 static inline float rsqrtf(float x) { return 1 / sqrtf(x); }
 static inline float __ldg(const float *address) { return *address; }
@@ -146,8 +144,7 @@ static inline float __uint_as_float(unsigned x) { return emulated_bits<float>(x)
 static inline long long __double_as_longlong(double x) { return emulated_bits<long long>(x); }
 static inline double __longlong_as_double(long long x) { return emulated_bits<double>(x); }
 
-/* ---- launches
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- launches ---------------------------------------------------------------------------------------------------- */
 
 /* A function object and its arguments as bytes, which the device's process has a copy of. */
 template <class F, class... A>

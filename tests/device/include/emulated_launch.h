@@ -33,8 +33,7 @@ void emulated_queue_kernel(emulated_launch *launch, const void *arguments, cudaS
 /* Allows kernels up to so much dynamic shared memory. */
 cudaError_t emulated_allow_shared(int bytes);
 
-/* ---- for the code of kernels, in the process of their device
- * ------------------------------------------------------------ */
+/* ---- for the code of kernels, in the process of their device ----------------------------------------------------- */
 
 typedef struct emulated_position {
   emulated_triple thread, block, block_size, grid_size;

@@ -1,2 +1,2 @@
-/* Stands before a file of this name that NVIDIA may have put elsewhere on the machine, so that nobody finds that one. */
+/* Hides a file of this name that NVIDIA may have put elsewhere on the machine. */
 #error "the emulated device has no NVML"
