@@ -60,9 +60,10 @@ rm -rf run && cp -r a run
 for step in 21 28 35 40; do flip "run/checkpoints/step-000000$step/part-00000.safetensors" 5000; done
 expect 'a run without a whole checkpoint is refused' 1 'step-00000040/part-00000.safetensors changed since it was written.*; nor can a checkpoint before it be used: --force' train --resume --out run --steps 50
 check 'the refusal changes no file' test "$(steps_of run)" = '21 28 35 40 '
-rm -rf run && cp -r a run && mkdir run/checkpoints/.step-00000099.partial && touch run/checkpoints/.step-00000099.partial/part-00000.safetensors
+rm -rf run && cp -r a run && mkdir run/checkpoints/.step-00000099.partial && touch run/checkpoints/.step-00000099.partial/part-00000.safetensors run/.timeline-0.safetensors.7-0.tmp
 expect 'leftovers of a killed writer' 0 'resumed after step 40' train --resume --out run --steps 41
 check 'leftovers are removed' absent run/checkpoints/.step-00000099.partial
+check 'with the temporary of a timeline' absent run/.timeline-0.safetensors.7-0.tmp
 mkdir older && touch older/.starling-run older/state.safetensors && cp a/config.yaml older
 expect 'a run of an earlier version' 1 'older/state.safetensors is the state of a run of an earlier version' train --resume --out older
 expect '--force starts it afresh' 0 '^test' train mlp $small --steps 1 --out run --force

@@ -136,6 +136,7 @@ FILE *fopen(const char *path, const char *mode) {
   if (is_under(path) && fails("open")) return NULL;
   return REAL(fopen)(path, mode);
 }
+FILE *fopen64(const char *path, const char *mode) { return fopen(path, mode); }
 int close(int fd) {
   note(fd, 0);
   return (int)syscall(SYS_close, fd);
@@ -144,6 +145,11 @@ ssize_t read(int fd, void *bytes, size_t n) {
   if (is_ours(fd) && fails("read")) return -1;
   return syscall(SYS_read, fd, bytes, n);
 }
+ssize_t pread(int fd, void *bytes, size_t n, off_t at) {
+  if (is_ours(fd) && fails("read")) return -1;
+  return syscall(SYS_pread64, fd, bytes, n, at);
+}
+ssize_t pread64(int fd, void *bytes, size_t n, off_t at) { return pread(fd, bytes, n, at); }
 static ssize_t write_wrongly(int fd, const void *bytes, size_t n, off_t at) {
   char *copy = NULL;
   if (strcmp(how, "memory") == 0) {
@@ -185,6 +191,10 @@ int mkdir(const char *path, mode_t mode) {
 static int of_program(uintptr_t asked) { return call && asked >= from && asked < to; }
 
 void *mmap(void *at, size_t n, int protection, int flags, int fd, off_t offset) {
+  if (of_program(ASKED) && fails("mmap")) return MAP_FAILED;
+  return (void *)syscall(SYS_mmap, at, n, protection, flags, fd, offset);
+}
+void *mmap64(void *at, size_t n, int protection, int flags, int fd, off_t offset) {
   if (of_program(ASKED) && fails("mmap")) return MAP_FAILED;
   return (void *)syscall(SYS_mmap, at, n, protection, flags, fd, offset);
 }

@@ -57,18 +57,24 @@ static void remove_made(const char *path, int made) {
   free(left);
 }
 
-/* Whether name is a listed file other than the marker, a rank's timeline, or the temporary that a killed run left of
- * one of the first. */
-static int is_ours(const char *name) {
+static int is_named(const char *name) {
   if (sl_timeline_is_name(name)) return 1;
-  for (int i = 0; i < SL_RUNDIR_FILE_COUNT; i++) {
-    const size_t n = strlen(names[i]), length = strlen(name);
+  for (int i = 0; i < SL_RUNDIR_FILE_COUNT; i++)
     if (i != SL_RUNDIR_MARKER && strcmp(name, names[i]) == 0) return 1;
-    if (name[0] == '.' && length > n + 5 && memcmp(name + 1, names[i], n) == 0 && name[n + 1] == '.' &&
-        strcmp(name + length - 4, ".tmp") == 0)
-      return 1;
-  }
   return 0;
+}
+
+/* Whether name is a listed file other than the marker, a rank's timeline, or the temporary that a killed run left of
+ * one of these. */
+static int is_ours(const char *name) {
+  char inner[256]; /* .NAME.NUMBER.tmp */
+  const size_t n = strlen(name);
+  if (is_named(name)) return 1;
+  if (name[0] != '.' || n < 6 || n >= sizeof inner || strcmp(name + n - 4, ".tmp") != 0) return 0;
+  snprintf(inner, sizeof inner, "%.*s", (int)n - 5, name + 1);
+  char *number = strrchr(inner, '.');
+  if (number) *number = '\0';
+  return number && is_named(inner);
 }
 
 /* The checkpoints of a run; *others as below. */
