@@ -2,7 +2,7 @@
 # Figure: a rank that is stopped at 30 random moments of a job, on 2 and on 3 ranks, from its start until MPI has ended,
 # is named within --stall-timeout + 2 s each time. STALLS: moments in each of the two jobs (15); SEED chooses others.
 set -u
-top=$(cd "$(dirname "$0")/../.." && pwd)
+top=$(cd "$(dirname "$0")/../../.." && pwd)
 export STARLING=${STARLING:-$top/build/starling} MPIEXEC=${MPIEXEC:-$(command -v mpiexec.mpich)} top_srcdir=$top
 export STALLS=${STALLS:-15} LATE=${LATE:-2}
 [ -x "$STARLING" ] || { echo "SKIP: no $STARLING: run ./quickstart first"; exit 77; }
