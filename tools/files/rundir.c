@@ -194,10 +194,17 @@ static sl_status take_lock(sl_rundir *r) {
     return sl_fail(SL_EEXIST, "another run is writing in %s; --out names another place", r->path);
   struct stat info;
   if (fstat(r->marker_fd, &info) == 0 && info.st_size > 0) return SL_OK;
-  errno = ENOSPC;
-  if (write(r->marker_fd, MARKER_TEXT, strlen(MARKER_TEXT)) != (ssize_t)strlen(MARKER_TEXT))
-    return sl_fail(SL_EWRITE, "cannot write in the run directory %s: %s; --out names another place", r->path,
-                   strerror(errno));
+  for (size_t at = 0; at < strlen(MARKER_TEXT);) {
+    const ssize_t done = write(r->marker_fd, MARKER_TEXT + at, strlen(MARKER_TEXT) - at);
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) {
+      const int error = done < 0 ? errno : ENOSPC;
+      if (ftruncate(r->marker_fd, 0) != 0) errno = error; /* a part of it would mark the directory, too */
+      return sl_fail(SL_EWRITE, "cannot write in the run directory %s: %s; --out names another place", r->path,
+                     strerror(error));
+    }
+    at += (size_t)done;
+  }
   return SL_OK;
 }
 
@@ -353,6 +360,7 @@ static sl_status keep_lines(const char *path, char *text, size_t *n, int64_t ste
     const char *end = memchr(text + at, '\n', *n - at);
     if (!end) break; /* torn by a kill */
     const size_t length = (size_t)(end - (text + at)) + 1;
+    if (memchr(text + at, '\0', length)) break; /* a crash of the machine lost a line that was not synchronised */
     json_error_t error;
     json_t *object = json_loadb(text + at, length, 0, &error);
     number++;

@@ -286,6 +286,9 @@ static void metrics_rewind(void **state) {
   assert_ok(open_at(path, SL_RUNDIR_RESUME, &r));
   assert_ok(sl_rundir_rewind_metrics(r, 3));
   assert_content(metrics, "{\"step\":1,\"loss\":0.5}\n{\"step\":2,\"loss\":1.0}\n");
+  scratch_write(metrics, "{\"step\":1}\n\0\0\0\n{\"step\":3}\n", 26); /* a crash lost the middle */
+  assert_ok(sl_rundir_rewind_metrics(r, 3));
+  assert_content(metrics, "{\"step\":1}\n");
   scratch_write(metrics, "{\"step\":1}\nrubbish\n", 19);
   assert_fails(SL_EFORMAT, "metrics.jsonl, line 2", sl_rundir_rewind_metrics(r, 3));
   assert_ok(sl_rundir_close(r));
