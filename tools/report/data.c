@@ -70,7 +70,9 @@ static json_t *nodes_of(const sl_timeline *t, texts *x) {
   unsigned char *critical = calloc((size_t)t->n_nodes + 1, 1);
   c.failed |= !critical;
   /* A step that was not recorded completely has no critical path. */
-  const int known = critical && sl_bound_critical(t, critical) == SL_OK;
+  const sl_status found = critical ? sl_bound_critical(t, critical) : SL_ENOMEM;
+  const int known = found == SL_OK;
+  c.failed |= found == SL_ENOMEM;
   for (int i = 0; i < t->n_nodes && !c.failed; i++) {
     const sl_timeline_node *n = &t->node[i];
     put(&c, 0, text(x, n->layer)), put(&c, 1, text(x, n->operation)), put(&c, 2, text(x, n->phase));
