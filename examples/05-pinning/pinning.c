@@ -1,6 +1,6 @@
-/* Lesson 5: a copy of lesson 4, but the same steps run three times, with their threads in other places: each on a core
- * of its own, as the runtime binds them; wherever the system puts them; all on one core, as happens to programs whose
- * processes each believe to be alone. What a step computes does not change by a bit; what it takes does. */
+/* Lesson 5: a copy of lesson 4, but the same steps run under three placements of the threads: each on its own core, as
+ * the runtime binds them; wherever the system puts them; all on one core, as happens if several processes each assume
+ * that they are alone. The placement changes the time of a step, but no bit of its result. */
 #include <hwloc.h>
 #include <omp.h>
 #include <stdio.h>
@@ -46,7 +46,7 @@ static void waited(void *arg, int worker, sl_team *team) {
   if (file) fclose(file);
 }
 
-/* A fingerprint of all parameters (FNV-1a, by Fowler, Noll and Vo): other bits give another number. */
+/* A fingerprint of all parameters (FNV-1a, by Fowler, Noll and Vo): different bits give a different number. */
 static sl_status fingerprint(sl_store *store, uint64_t *hash) {
   *hash = 14695981039346656037u;
   SL_TRY(sl_store_acquire(store, 0));
@@ -120,7 +120,7 @@ static sl_status lesson(const char *folder, int *ok) {
   SL_TRY_OUT(sl_dataset_open(&(sl_dataset_options){.directory = folder}, &data));
   SL_TRY_OUT(sl_runtime_start(&alone, &runtime));
   const sl_share *share = sl_runtime_share(runtime);
-  printf("%d cores may be used; the runtime has shared them out:\n", share->cores);
+  printf("%d cores may be used; the runtime divides them like this:\n", share->cores);
   sl_share_print(share, stdout);
   if (*sl_share_warning(share, warning, sizeof warning)) printf("warning: %s\n", warning);
   /* The placements take turns, so that other programs disturb all three alike. */
@@ -137,9 +137,9 @@ static sl_status lesson(const char *folder, int *ok) {
   }
   printf("parameters after %d steps: %016llx\n", WARM + STEPS, (unsigned long long)f[PINNED][0].hash);
   if (share->nworkers * share->threads_per_worker < 2)
-    puts("one thread on one core: there is nothing to place");
+    puts("one thread on one core: all placements are the same");
   else if (f[PINNED][ROUNDS / 2].waited > 0.1)
-    puts("other programs want the same cores: of the times nothing can be said");
+    puts("other programs use the same cores, so the times say nothing");
   else if (f[ONE_CORE][ROUNDS / 2].ms < 1.2 * f[PINNED][ROUNDS / 2].ms)
     *ok = 0;
 out:

@@ -1,7 +1,7 @@
-/* Lesson 7: a copy of lesson 3, but with an operation that the library does not have. operation.c defines it: kernels,
- * shape, cost and gradient, which is all that the engine asks for. This program puts it into a network, with one shard,
- * with four, and with a team of two threads. It reads the questions that judge.c made from standard input, and writes
- * its answers to descriptor 3. It says nothing about right and wrong: judge.c does. */
+/* Lesson 7: a copy of lesson 3, but with an operation that the library does not have. operation.c defines everything
+ * that the engine needs: kernels, shape, cost and gradient. This program runs it in a network with one shard, with
+ * four, and with a team of two threads. It reads judge.c's questions from standard input and writes its answers to
+ * descriptor 3, where judge.c judges them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ typedef struct network {
   sl_graph *graph;
   sl_store *store;
   sl_program *program;
-  sl_value x, y, loss, gradient[PARAMETERS + 1]; /* x and y: what softsign reads and writes, [B, H] */
+  sl_value x, y, loss, gradient[PARAMETERS + 1]; /* x and y: softsign's input and output, [B, H] */
 } network;
 
 static questions q;
@@ -66,7 +66,7 @@ static void destroy(network *n) {
   sl_store_destroy(n->store);
 }
 
-/* With a rate of 0 a step changes nothing, and only tells the loss. */
+/* With a rate of 0 a step only computes the loss. */
 static sl_status step(network *n, double rate, double *loss) {
   SL_TRY(sl_program_run(n->program, &(sl_step){.number = 1, .learning_rate = rate, .input = {q.data, q.labels}}));
   return sl_program_read(n->program, n->loss, loss);
@@ -142,12 +142,12 @@ static sl_status try(sl_runtime *runtime, int shards, int configuration) {
 int main(void) {
   sl_status status = SL_OK;
   sl_runtime *runtime = NULL;
-  if (fread(&q, sizeof q, 1, stdin) != 1) return puts("there are no questions on standard input: use make run"), 2;
+  if (fread(&q, sizeof q, 1, stdin) != 1) return puts("no questions on standard input: use make run"), 2;
   a.nonce = q.nonce;
   for (int threads = 1; threads <= 2 && status == SL_OK; threads++) {
     const sl_runtime_options alone = {.workers = threads == 2, .threads_per_worker = threads};
     status = sl_runtime_start(&alone, &runtime);
-    if (status != SL_OK && threads == 2) { /* there is one core */
+    if (status != SL_OK && threads == 2) { /* the machine has one core */
       status = SL_OK;
       break;
     }
@@ -158,6 +158,6 @@ int main(void) {
   if (status != SL_OK) printf("%s\n", sl_error());
   FILE *channel = fdopen(3, "wb");
   if (!channel || fwrite(&a, sizeof a, 1, channel) != 1 || fclose(channel) != 0)
-    return puts("there is no descriptor 3 for the answers: use make run"), 2;
+    return puts("descriptor 3 is not open for the answers: use make run"), 2;
   return status == SL_OK ? 0 : 2;
 }

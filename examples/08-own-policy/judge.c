@@ -4,7 +4,7 @@
  *   judge verdict FILE <ANSWERS    follows the games by the simulated clock: who got which task, and when?
  *
  * The verdict has a line "wrong: ..." for each check that fails, then "points: N of M", then "ok" or "not ok". The time
- * that steps took is a remark, for it depends on what else the machine does. */
+ * of steps is printed but not judged, because it depends on the machine's other work. */
 #define _GNU_SOURCE /* CPU_COUNT */
 #include <sched.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ static uint32_t draw(uint32_t below) {
   return word % below;
 }
 
-/* A graph made for this: every fourth task belongs to one long chain, and of the others half are ready at once. */
+/* Makes a graph in which every fourth task belongs to one long chain; half of the others are ready at once. */
 static void make_game(task *game) {
   for (int t = 0; t < TASKS; t++) {
     const int in_chain = t % 4 == 3;
@@ -39,7 +39,7 @@ static void make_game(task *game) {
     if (in_chain && t >= 4) game[t].before[0] = t - 4;
   }
   for (int t = TASKS; t-- > 0;) {
-    game[t].priority += game[t].length; /* until now it was the longest path behind the task */
+    game[t].priority += game[t].length; /* until now: the longest path after the task */
     for (int b = 0; b < BEFORE; b++) {
       const int before = game[t].before[b];
       if (before >= 0 && game[before].priority < game[t].priority) game[before].priority = game[t].priority;
@@ -54,10 +54,10 @@ static int ask(void) {
   return fwrite(&q, sizeof q, 1, stdout) == 1 && fflush(stdout) == 0 ? 0 : 2;
 }
 
-/* One game by the clock. */
+/* A game, by the simulated clock. */
 typedef struct game {
   const task *task;
-  int until[TASKS]; /* the tick of its end; -1: it has not started */
+  int until[TASKS]; /* tick at which the task ends; -1: not started */
   int tick, running, workers;
 } game;
 
@@ -97,7 +97,7 @@ static void begin(game *g, const task *tasks, int workers) {
 
 static void start_task(game *g, int t) { g->until[t] = g->tick + g->task[t].length, g->running++; }
 
-/* To the next end of a task; 0: nothing runs. */
+/* Advances to the next end of a task; 0: no task runs. */
 static int advance(game *g) {
   int next = -1;
   for (int t = 0; t < TASKS; t++)
@@ -108,7 +108,7 @@ static int advance(game *g) {
   return 1;
 }
 
-/* Ticks of a whole game, in the order of priority or as eager does it. */
+/* Ticks of a whole game, in the order of priorities or like eager. */
 static int ticks(const task *tasks, int workers, int eager) {
   game g;
   begin(&g, tasks, workers);
@@ -118,7 +118,7 @@ static int ticks(const task *tasks, int workers, int eager) {
   return g.tick;
 }
 
-/* What was wrong in a game. */
+/* Faults found in a game. */
 typedef struct faults {
   int missing, idle, order, ticks;
 } faults;
@@ -134,7 +134,7 @@ static void follow(const task *tasks, const start *record, int n, int workers, f
         f->missing++;
         return;
       }
-      /* Two workers that ask at once may start in either order: what counts is who got a task and who none. */
+      /* Two workers that ask at the same tick may start in either order; only which tasks they got counts. */
       if (tasks[t].priority < tasks[best].priority) {
         int later = 0;
         for (int k = at + 1; k < n && record[k].tick == g.tick; k++) later |= record[k].task == best;
@@ -146,7 +146,7 @@ static void follow(const task *tasks, const start *record, int n, int workers, f
       done++;
     }
     if (g.running < workers && best_ready(&g, 0) >= 0 && f->idle++ == 0)
-      printf("tick %d: %d of %d workers had a task, and task %d was ready\n", g.tick, g.running, workers,
+      printf("tick %d: %d of %d workers had a task, although task %d was ready\n", g.tick, g.running, workers,
              best_ready(&g, 0));
   } while (advance(&g));
   f->missing += TASKS - done;

@@ -1,9 +1,10 @@
 /* Lesson 8: runs StarPU under the policy in policy.so, which policy.c makes. It reads the questions that judge.c made
  * from standard input, writes its answers to descriptor 3, and says nothing about right and wrong: judge.c does.
  *
- * First a game, by a simulated clock, so that it does not matter how fast this machine is. Tasks do no work: each
- * occupies its worker until the clock has come to its end. While the clock moves and tasks become ready, a gate is shut
- * and workers get nothing; then it opens, and each idle worker asks the policy. Then training steps of a network. */
+ * First it plays games by a simulated clock, so that the machine's speed does not matter. Tasks do no work: each
+ * occupies its worker until the clock reaches the task's end. While the clock moves and tasks become ready, a gate is
+ * shut and workers get no tasks; then it opens, and each idle worker asks the policy. Afterwards it runs training steps
+ * of a network. */
 #include <pthread.h>
 #include <starpu.h>
 #include <starpu_scheduler.h>
@@ -29,12 +30,12 @@ static int asking;                     /* workers that are inside the policy's p
 static int refused[WORKERS];           /* 1: since the gate was opened, the policy had nothing for this worker */
 static int holds[WORKERS];             /* 1: the policy gave it a task */
 static int busy[WORKERS];              /* 1: that task has started */
-static int state[TASKS], until[TASKS]; /* of this game's tasks: a state, and the tick of its end */
-static int number, tick;               /* of the game, and of its clock */
+static int state[TASKS], until[TASKS]; /* of this game's tasks: state, and tick of the end */
+static int number, tick;               /* number of the game; tick of its clock */
 static questions q;
 static answers a;
 
-/* Stands before the policy's own pop_task. */
+/* Wraps the policy's own pop_task. */
 static struct starpu_task *pop(unsigned context) {
   const unsigned worker = starpu_worker_get_id_check();
   pthread_mutex_lock(&mutex);
@@ -51,7 +52,7 @@ static struct starpu_task *pop(unsigned context) {
   return task;
 }
 
-/* A task: it starts when the policy gives it to a worker, and lasts until the clock has come to its end. */
+/* A task starts when the policy gives it to a worker, and lasts until the clock reaches its end. */
 static void work(void *buffers[], void *argument) {
   const int t = (int)(intptr_t)argument, worker = starpu_worker_get_id();
   (void)buffers;
@@ -73,7 +74,7 @@ static void ended(void *argument) {
   pthread_mutex_unlock(&mutex);
 }
 
-/* Hands the policy all tasks that have become ready; the gate is shut. */
+/* Pushes all tasks that have become ready to the policy; the gate is shut. */
 static void push_ready(void) {
   for (int t = 0; t < TASKS; t++) {
     int ready = state[t] == WAITING;
@@ -99,7 +100,7 @@ static void wait_a_little(void) {
   pthread_cond_timedwait(&changed, &mutex, &at);
 }
 
-/* Opens the gate until each worker is at work, or was told that there is nothing for it. Returns how many work. */
+/* Opens the gate until each worker has a task or was refused one. Returns the number of workers with tasks. */
 static int let_start(void) {
   int at_work = 0, settled = 0;
   pthread_mutex_lock(&mutex);
@@ -114,13 +115,13 @@ static int let_start(void) {
     wait_a_little();
     settled = 1, at_work = 0;
     for (int w = 0; w < a.workers; w++) settled &= holds[w] ? busy[w] : refused[w], at_work += busy[w];
-    if (settled) is_open = 0; /* from here on the policy is asked by nobody new */
+    if (settled) is_open = 0; /* from here on no further worker asks the policy */
   }
   pthread_mutex_unlock(&mutex);
   return at_work;
 }
 
-/* Moves the clock to the next end of a task, and waits until the tasks that end there have ended. */
+/* Moves the clock to the next end of a task, and waits until the tasks of that tick have ended. */
 static void advance(void) {
   int next = -1, left = 1;
   pthread_mutex_lock(&mutex);
@@ -143,7 +144,7 @@ static void advance(void) {
   pthread_mutex_unlock(&mutex);
 }
 
-/* One game; 0: tasks are left that the policy gives to nobody. */
+/* Plays one game; 0: tasks are left that the policy gives to no worker. */
 static int play(void) {
   tick = 0;
   memset(state, 0, sizeof state);
@@ -176,13 +177,13 @@ static int play_all(void) {
 static int answer(void) {
   FILE *channel = fdopen(3, "wb");
   if (channel && fwrite(&a, sizeof a, 1, channel) == 1 && fclose(channel) == 0) return 0;
-  puts("there is no descriptor 3 for the answers: use make run");
+  puts("descriptor 3 is not open for the answers: use make run");
   return 2;
 }
 
 int main(void) {
   int is_own, code;
-  if (fread(&q, sizeof q, 1, stdin) != 1) return puts("there are no questions on standard input: use make run"), 2;
+  if (fread(&q, sizeof q, 1, stdin) != 1) return puts("no questions on standard input: use make run"), 2;
   a.nonce = q.nonce;
   sl_status status = sl_policies_find(library, NULL, &own, &is_own);
   if (status == SL_OK && !play_all()) {

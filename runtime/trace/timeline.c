@@ -351,7 +351,7 @@ sl_status sl_timeline_read(const char *path, sl_timeline **timeline) {
   const char *format = sl_safetensors_metadata(st, "format");
   if (!format || strcmp(format, FORMAT) != 0) {
     status =
-        sl_fail(SL_EFORMAT, "%s is no timeline (its format is '%s', not '%s')", path, format ? format : "", FORMAT);
+        sl_fail(SL_EFORMAT, "%s is not a timeline (its format is '%s', not '%s')", path, format ? format : "", FORMAT);
     goto out;
   }
   SL_TRY_OUT(count_of(st, path, "worker.name", &workers));

@@ -51,7 +51,7 @@ static void add_contribution(sl_graph *graph, int first, sl_value *of, int n, co
 
 sl_status sl_gradient(sl_graph *graph, sl_value loss, const sl_value *parameters, int n, sl_value *gradients) {
   SL_TRY(sl_graph_status(graph));
-  if (!sl_graph_value(graph, loss)) return sl_fail(SL_EINVAL, "the loss is no value of this graph");
+  if (!sl_graph_value(graph, loss)) return sl_fail(SL_EINVAL, "the loss is not a value of this graph");
   int n_values = graph->n_values, n_nodes = graph->n_nodes;
   char *wanted = calloc((size_t)n_values, 1); /* depends on a parameter */
   sl_value *of = malloc((size_t)n_values * sizeof *of);

@@ -136,7 +136,7 @@ void sl_graph_add(sl_graph *graph, const sl_operation *op, const char *name, con
   for (int i = 0; i < n_in; i++) {
     ins[i] = sl_graph_value(graph, in[i]);
     if (!ins[i]) {
-      sl_fail(SL_EINVAL, "%s: input %d is no value of this graph", op->name, i);
+      sl_fail(SL_EINVAL, "%s: input %d is not a value of this graph", op->name, i);
       sl_graph_fail(graph, SL_EINVAL, name);
       free(ins);
       return;

@@ -1,5 +1,5 @@
-/* What operations do with what they cannot take: shapes that do not fit are refused with the layer's name, targets out
- * of range fail the step, and values that are not finite show in the result, never vanish. */
+/* Invalid inputs of operations: incompatible shapes are refused with the layer's name, targets out of range fail the
+ * step, and values that are not finite always reach the result. */
 #include <stdlib.h>
 
 #include "tests/codelets/cases.h"
@@ -107,7 +107,7 @@ static void updates(void **state) {
   sl_graph_destroy(g);
 }
 
-/* A graph of the function's making, run on data of the caller's. */
+/* Builds a graph by the given function and runs it on the caller's data. */
 typedef struct scene {
   sl_graph *graph;
   interpreter run;
@@ -143,7 +143,7 @@ static void targets(void **state) {
     assert_ok(interpret_run(&s.run, 0, s.graph->n_nodes));
     assert_true(*n == 6 && isfinite(*l) && *l > 0);
 
-    /* Each logit of a row that counts makes the loss something that shows; those of the others do not matter. */
+    /* Any such logit makes the loss not finite if its row counts; in other rows it has no effect. */
     const float bad[] = {NAN, INFINITY, -INFINITY};
     for (int b = 0; b < 3; b++)
       for (int i = 0; i < 80; i++) {
@@ -170,7 +170,7 @@ static void targets(void **state) {
   }
 }
 
-/* Tokens that are no row of the table fail the step; those that are give their rows, also through a tied head. */
+/* Tokens beyond the table fail the step; all others give their rows, also through a tied head. */
 static void tokens(void **state) {
   (void)state;
   EACH_ISA(isa) {
@@ -311,7 +311,7 @@ static void nan_passes(void **state) {
   }
 }
 
-/* A NaN in a token that counts is a NaN in its sample's result; what stands behind the last of them changes no bit. */
+/* A NaN in a token that counts makes its sample's result NaN; tokens after the last one that counts change no bit. */
 static void attention(void **state) {
   (void)state;
   enum { T = 37, C = 6, ROW = 3 * C };
@@ -338,7 +338,7 @@ static void attention(void **state) {
       int found = 0;
       for (int i = 0; i < T * C; i++) found |= isnan(out[sample * T * C + i]) != 0;
       if (counts && !found) fail_msg("attention hides a NaN of element %d (%s)", at, sl_isa_name(isa));
-      if (!counts && memcmp(before, out, sizeof before)) fail_msg("element %d behind the last token changes bits", at);
+      if (!counts && memcmp(before, out, sizeof before)) fail_msg("element %d after the last token changes bits", at);
       in[at] = was;
     }
     length[1] = T + 1;
@@ -360,7 +360,7 @@ static double tree(const double *x, int n) {
 
 static void clipping(void **state) {
   (void)state;
-  for (int n = 1; n <= 40; n++) { /* numbers whose sum depends on the order */
+  for (int n = 1; n <= 40; n++) { /* numbers whose sum depends on the order of additions */
     scene t = {.graph = sl_graph_new(1)};
     sl_value norms = whole(t.graph, "norms", SL_F64, SL_SHAPE(n));
     sl_value factor = sl_graph_add1(t.graph, &sl_op_clip_factor, "clip", &(sl_clip_attr){1e-3}, &norms, 1);

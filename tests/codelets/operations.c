@@ -49,7 +49,7 @@ static void drop(void *copy[SL_MAX_OUT]) {
   for (int j = 0; j < SL_MAX_OUT; j++) free(copy[j]);
 }
 
-/* The finest scope that the node works at. */
+/* The finest scope among the node's inputs and outputs. */
 static sl_scope scope_of(const setting *s) {
   sl_scope finest = SL_SCOPE_WHOLE;
   for (int i = 0; i < s->c->n_in; i++)
@@ -59,7 +59,7 @@ static sl_scope scope_of(const setting *s) {
   return finest;
 }
 
-/* The outputs of `bits` are added to, the others overwritten. */
+/* Runs the node with the outputs in `bits` accumulating and the others overwritten. */
 static void accumulating_some(setting *s, sl_isa isa, uint32_t bits) {
   setting_begin(s, isa, teams[2], small_tiles);
   double *before[SL_MAX_OUT] = {NULL};
@@ -78,7 +78,8 @@ static void accumulating_some(setting *s, sl_isa isa, uint32_t bits) {
     free(before[j]);
   }
 }
-/* All outputs that can be added to, and each of them alone: a gradient that has two uses is one output of a node. */
+/* Accumulates into all outputs that allow it, then into each alone, as for a node one of whose gradients has two uses.
+ */
 static void accumulating(setting *s, sl_isa isa) {
   uint32_t bits = s->c->accumulates;
   for (int j = 0; j < s->c->n_out; j++)
@@ -95,12 +96,12 @@ static void cut(sl_array *a, int64_t from, int64_t to) {
   a->row0 += from;
 }
 
-/* Whether bits must not change with the sizes of pieces; those of cuBLAS's products do. */
+/* Whether bits must not depend on the sizes of pieces; with cuBLAS's products they do. */
 static int is_exact(const setting *s, sl_isa isa) {
   return s->c->exact && !(isa == INTERPRET_GPU && cuda_case_uses_blas(op_of(s)));
 }
 
-/* The node's work in two shards: the first overwrites, the second adds to outputs that are sums. */
+/* Runs the node in two shards: the first overwrites, the second adds to outputs that are sums. */
 static void in_shards(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
   const int64_t B = s->graph->batch, at[3] = {0, (2 * B + 2) / 3, B};
   if (scope_of(s) != SL_SCOPE_SAMPLE || at[1] == B) return;
@@ -138,7 +139,7 @@ static void in_shards(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
   }
 }
 
-/* Rows [from, to) of an array in memory of their own, with NaNs before and behind; to be freed. */
+/* Copies rows [from, to) of an array, with NaNs before and after them; the caller frees the copy. */
 static void *cut_out(sl_array *a, int64_t from, int64_t to) {
   const size_t row = row_bytes(a), bytes = (size_t)(to - from) * row, around = 4096;
   char *memory = malloc(bytes + 2 * around);
@@ -150,8 +151,8 @@ static void *cut_out(sl_array *a, int64_t from, int64_t to) {
   return memory;
 }
 
-/* One task that is given op->all_in's inputs in two parts; then one for each of two row blocks of what op->map says,
- * the first one first and the last one first, so that whoever writes beyond its block is seen. */
+/* Runs one task with op->all_in's inputs in two parts; then one task for each of two row blocks, by op->map, in both
+ * orders, so that a write beyond a block is detected. */
 static void in_blocks(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
   const sl_operation *op = op_of(s);
   enum { ALL, FORWARDS, BACKWARDS, WAYS };
@@ -163,7 +164,7 @@ static void in_blocks(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
       if (in_bits >> i & 1) R = s->c->in[i].shape.dim[0];
     for (int j = 0; j < s->c->n_out && !R; j++)
       if (out_bits >> j & 1) R = setting_info(s, s->out[j])->shape.dim[0];
-    /* A vector is never cut where its row is one sum. */
+    /* A vector whose row is one sum is never cut. */
     if (!in_bits && !out_bits) continue;
     for (int j = 0; j < s->c->n_out; j++)
       if (out_bits >> j & 1 && setting_info(s, s->out[j])->shape.dim[0] != R) return;
@@ -209,7 +210,7 @@ static void in_blocks(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
   }
 }
 
-/* Output j in the buffer of input inplace[j] - 1. */
+/* Puts output j into the buffer of input inplace[j] - 1. */
 static void in_place(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
   const sl_operation *op = op_of(s);
   for (int j = 0; j < s->c->n_out; j++) {
@@ -301,7 +302,7 @@ static void every_operation(void **state) {
   }
   for (int f = 0; case_files[f]; f++)
     for (const test_case *c = case_files[f]; c->op; c++)
-      if (!sl_operation_find(c->op)) fail_msg("a case of '%s', which is no operation", c->op);
+      if (!sl_operation_find(c->op)) fail_msg("a case of '%s', which is not an operation", c->op);
 }
 
 /* --- measuring ---------------------------------------------------------------------------------------------------- */
@@ -312,7 +313,7 @@ static double now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Of this thread, which the team of one is: other programs' share of the core does not count. */
+/* CPU time of this thread, which is the whole team: other programs' share of the core does not count. */
 static double cpu_time(void) {
   struct timespec t;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);

@@ -6,7 +6,7 @@
 
 #include "tests/support/scratch.h"
 
-/* What model files of the first version hold. */
+/* The settings in model files of the first version. */
 static const char first[] =
     "{\"optimizer\": \"adamw\", \"learning_rate\": 0.001, \"momentum\": 0.5, \"beta1\": 0.9, \"beta2\": 0.99, "
     "\"eps\": 1e-8, \"decay\": 0.01, \"clip\": 1, \"batchnorm\": \"global\"}";
@@ -53,7 +53,7 @@ static void each_is_compared(void **state) {
   }
 }
 
-/* The rows cover the struct: no field was added beside the table. */
+/* The rows cover the struct: each field is in the table. */
 static void each_byte_has_a_row(void **state) {
   (void)state;
   size_t bytes = 0;
@@ -94,7 +94,7 @@ static void optimizers_read_what_they_say(void **state) {
       const sl_training_setting *row = sl_training_settings;
       while (row->s.field && strcmp(row->s.field, rule->reads[k]) != 0) row++;
       if (!row->s.field || !(row->flags & SL_TRAINING_OPTIMIZER))
-        fail_msg("%s reads %s, which is no setting of optimizers", rule->name, rule->reads[k]);
+        fail_msg("%s reads %s, which is not a setting of optimizers", rule->name, rule->reads[k]);
     }
     sl_graph *g = sl_graph_new(4);
     sl_value p = sl_graph_tensor(g, SL_ROLE_PARAMETER, "p", "weight", SL_F32, SL_SHAPE(3, 2), (sl_init){0});

@@ -29,7 +29,7 @@ typedef struct bench {
   sl__job job;
   char digest[SL__DIGEST_TEXT]; /* of parameters and state after the first steps */
   double *seconds;              /* of each measured step */
-  int64_t n;                    /* of those */
+  int64_t n;                    /* number of these */
   int64_t from, to;
   double input;         /* seconds waited for batches while measuring */
   double before, after; /* sgemm, GFLOP/s over all ranks; 0: not measured */
@@ -40,20 +40,20 @@ typedef struct bench {
   sl_energy *energy;
   double joules[SL_ENERGY_PARTS]; /* of a step, over all ranks; NaN: not known */
   int64_t peak;                   /* bytes of the process, without what measuring sgemm takes */
-  sl_usage usage;                 /* of nothing without a recorder */
-  sl_bound bound;                 /* likewise, and where not every task was recorded */
+  sl_usage usage;                 /* zeros without a recorder */
+  sl_bound bound;                 /* likewise, also if not every task was recorded */
   sl__clocks clocks;
-  json_t *environment; /* as it was before the runtime changed it, and what the runtime is */
+  json_t *environment; /* the variables before the runtime changed them, and the runtime's own description */
 } bench;
 
-/* One operation of one layer, as it ran. */
+/* Measurements of one operation of one layer. */
 typedef struct line {
   const sl_group *group;
   int64_t tasks;
   double seconds;
 } line;
 
-/* Packages are the node's: one of its ranks counts them. */
+/* Packages belong to the node, so only one of its ranks counts them. */
 static sl_status open_energy(bench *b) {
   enum { MOST = 64, ADDRESS = 32 };
   static char address[MOST][ADDRESS];
@@ -82,26 +82,27 @@ static sl_status prepare(bench *b) {
   SL_TRY(sl__environment_complete(b->environment, j->runtime));
   SL_TRY(open_energy(b));
   if (b->o->no_record && j->balance.measuring)
-    return sl_fail(SL_EINVAL, "--balance auto looks at what --no-record leaves out: list the leaves, or record");
+    return sl_fail(SL_EINVAL,
+                   "--balance auto needs the records that --no-record leaves out: list the leaves, or record");
   j->records = !b->o->no_record;
   SL_TRY(sl__job_data(j, 1));
   SL_TRY(sl__job_build(j));
   return sl__job_load(j);
 }
 
-enum { WARM = 3 }; /* first steps, which are not measured; the digest is of the state after them */
+enum { WARM = 3 }; /* first steps, not measured; the digest covers the state after them */
 
 static sl_status one_step(bench *b) {
   SL_TRY(sl__job_step(&b->job, b->job.facts.training.learning_rate, NULL));
   return b->job.step == WARM ? sl__state_digest(b->job.store, b->digest) : SL_OK;
 }
 
-/* The same data over and over with the usual learning rate may diverge; what is not finite costs the same time,
- * denormals do not, and neither matters here: labels follow from the image, so the network learns them. */
+/* Labels follow from the image, so that the network can learn them. Otherwise repeated training on the same data at the
+ * usual learning rate may diverge, and denormals would change the measured time. */
 static sl_status warm_up(bench *b, double *seconds) {
   const double least = 0.5;
   int64_t n = WARM;
-  for (int pass = 0; pass < 2; pass++) { /* as many on all ranks */
+  for (int pass = 0; pass < 2; pass++) { /* the same number on all ranks */
     const int64_t from = sl_now();
     for (int64_t i = 0; i < n; i++) SL_TRY(one_step(b));
     *seconds = sl__ranks_sum(&b->job.ranks, 1e-9 * (double)(sl_now() - from) / (double)n) / b->job.ranks.n;
@@ -117,7 +118,7 @@ static sl_status measure_sgemm(bench *b, double *gflops, double *all) {
   return SL_OK;
 }
 
-/* The machine's peaks: measured before the steps, or with --no-measure those of an earlier run. */
+/* Finds the machine's peaks: measures them before the steps, or with --no-measure takes an earlier run's. */
 static sl_status find_peaks(bench *b) {
   double gflops = 0, gigabytes = 0;
   const int workers = sl_runtime_cpu_workers(b->job.runtime);
@@ -133,7 +134,7 @@ static sl_status find_peaks(bench *b) {
   return SL_OK;
 }
 
-/* Shares of the workers' time, distance of the steps from their bound, and the timeline. */
+/* Computes shares of the workers' time and the steps' distance from their bound, and writes the timeline. */
 static sl_status look_at_records(bench *b) {
   const sl_dependencies graph = sl_program_dependencies(b->job.program);
   sl_timeline *timeline;
@@ -142,13 +143,13 @@ static sl_status look_at_records(bench *b) {
   SL_TRY(sl_program_timeline(b->job.program, b->job.name, &timeline));
   const sl_status status = sl_bound_recorded(timeline, &b->bound);
   sl_timeline_destroy(timeline);
-  if (status != SL_EINVAL) SL_TRY(status); /* a ring too small for a step has not seen every task */
+  if (status != SL_EINVAL) SL_TRY(status); /* a ring that is too small for a step has lost tasks */
   if (!b->o->out) return SL_OK;
   SL_TRY(sl_folder_make(b->o->out));
   return sl__timeline_save(b->job.program, b->job.name, &b->clocks, &b->machine, b->o->out);
 }
 
-/* With --balance auto, the steps that it measures; then the program again, where the division changes. */
+/* With --balance auto: runs the steps that it measures, and makes the program again if the division changes. */
 static sl_status balance(bench *b) {
   int changed = 0;
   while (b->job.balance.measuring) {
@@ -202,7 +203,7 @@ static int longest_first(const void *a, const void *b) {
          (((const line *)a)->seconds > ((const line *)b)->seconds);
 }
 
-/* Kernel time by layer and operation, from the records that are left. *lines has room for groups->n. */
+/* Sums kernel time by layer and operation over the kept records. *lines has room for groups->n. */
 static sl_status break_down(const bench *b, const sl_groups *groups, line *lines, double *total) {
   sl_record *records;
   size_t n;
@@ -242,7 +243,7 @@ static void print_energy(const bench *b) {
   }
 }
 
-/* package_j, gpu_j: joules of a step; or why they are not known. */
+/* package_j, gpu_j: joules of a step, or why they are unknown. */
 static json_t *energy_json(const bench *b) {
   static const char *const names[SL_ENERGY_PARTS] = {"package_j", "gpu_j"}, *const whys[] = {"package_why", "gpu_why"};
   const char *reason;
@@ -258,7 +259,7 @@ static json_t *energy_json(const bench *b) {
   return all;
 }
 
-/* Whether StarPU's performance models know these tasks, and the folder of the models. */
+/* Reports whether StarPU's performance models have samples of these tasks, and the models' folder. */
 static sl_status calibration_json(const bench *b, json_t **json) {
   const sl_program *p = b->job.program;
   int covered, kinds;

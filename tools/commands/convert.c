@@ -9,7 +9,7 @@
 #include "tools/files/published.h"
 #include "tools/run/session.h"
 
-/* Overwrites nothing: leftovers of an older model would be taken for parts of the new one. */
+/* The folder must be empty: leftovers of an older model would be taken for parts of the new one. */
 static sl_status check_output(const char *path) {
   struct stat info;
   if (stat(path, &info) != 0) return SL_OK;
@@ -46,7 +46,7 @@ sl_status sl__convert(sl__options *o, int *exit_code) {
   SL_TRY_OUT(sl__model_open_as(o->model, &wish, &file));
   const sl__model_facts *f = sl__model_facts_of(file);
   if (o->size && !sl__model_format(file))
-    SL_TRY_OUT(sl_fail(SL_EINVAL, "%s knows its sizes: --size is for weights of others", o->model));
+    SL_TRY_OUT(sl_fail(SL_EINVAL, "%s states its sizes: --size is for weights of other libraries", o->model));
   sl_model_text(f->model, name, sizeof name);
   if (model && strcmp(name, sl_model_text(model, wanted, sizeof wanted)) != 0)
     SL_TRY_OUT(sl_fail(SL_EINVAL, "%s is a model %s, not %s", o->model, name, wanted));

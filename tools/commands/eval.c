@@ -11,7 +11,7 @@
 #include "tools/run/job.h"
 #include "tools/run/session.h"
 
-/* The data set of the run, when a run is named, or a checkpoint of one, and --data is not. */
+/* Without --data, takes the data set from the run, if the argument is a run or its checkpoint. */
 static sl_status find_data(sl__options *o) {
   struct stat info;
   char path[4096];
@@ -33,7 +33,7 @@ static sl_status check_data(sl__job *j) {
     return sl_fail(SL_ESHAPE, "%s has %s of %s, the model %s takes %s", d->path, d->kind->samples, theirs,
                    sl__model_path(file), mine);
   if (here->classes > m->classes)
-    return sl_fail(SL_ESHAPE, "%s has %lld classes, the model %s tells %lld apart", d->path, (long long)here->classes,
+    return sl_fail(SL_ESHAPE, "%s has %lld classes, the model %s has %lld", d->path, (long long)here->classes,
                    sl__model_path(file), (long long)m->classes);
   return SL_OK;
 }

@@ -1,6 +1,6 @@
 /* starling grade: puts each submission into a copy of a lesson, builds it and runs it in a sandbox (sandbox.c), and
- * lets the lesson's judge compare its answers. The judge runs apart from it, on questions drawn anew for each
- * submission, so what a submission says of itself decides nothing. Only files that the skeleton names are taken. */
+ * lets the lesson's judge compare its answers. The judge runs outside the sandbox, on questions drawn anew for each
+ * submission, so a submission's own claims count for nothing. Only files that the skeleton names are taken. */
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -20,11 +20,11 @@
 
 enum { MOST_PROCESSES = 64, BUILD_SECONDS = 60 };
 
-/* What a student handed in, read before the first submission runs. */
+/* A student's submission, read before the first submission runs. */
 typedef struct submission {
   const char *name;
   sl__texts files;
-  char *failure; /* why it is none */
+  char *failure; /* why it cannot be graded */
 } submission;
 
 /* A line of the table. */
@@ -40,16 +40,16 @@ typedef struct grade {
   sl__lesson lesson;
   sl__sandbox sandbox;
   char folder[64];                                 /* temporary */
-  char *judge, *copy, *home, *questions, *answers; /* in it */
+  char *judge, *copy, *home, *questions, *answers; /* inside it */
   sl__trial *trial;
   json_t *rows;
-  FILE *table; /* in memory, for --out */
+  FILE *table; /* collected in memory, for --out */
   char *table_text;
   size_t table_bytes;
   sl__meter meter;
 } grade;
 
-/* ---- one submission ---------------------------------------------------------------------------------------------- */
+/* ---- one submission --------------------------------------------------------------------------------------------- */
 
 /* Removes the next line from *text; NULL at its end. */
 static char *next_line(char **text) { return *text && **text ? strsep(text, "\n") : NULL; }
@@ -64,7 +64,7 @@ static const char *build_error(char *output) {
   return last;
 }
 
-/* How a trial ended, in words, where that was not of itself; NULL: it ended of itself. */
+/* Why a trial was ended, in words; NULL: it ended by itself. */
 static char *forced_end(const grade *g, const sl__trial *t, double seconds) {
   char *text = NULL;
   int n = 0;
@@ -141,7 +141,7 @@ static sl_status run(grade *g, int built, row *r) {
   const int verdict = read_verdict(g->trial->output, r);
   r->passed = verdict && g->trial->exit == 0 && whole;
   if (!r->passed && !r->failure && asprintf(&r->failure, "exit code %d", r->exit) < 0) r->failure = NULL;
-  if (!r->passed && r->points == r->of) r->points = 0; /* right answers, and then a bad end */
+  if (!r->passed && r->points == r->of) r->points = 0; /* right answers, but the program failed */
 out:
   free(program);
   return status;
@@ -166,16 +166,16 @@ static sl_status judge(grade *g, const submission *s, row *r) {
   return run(g, r->built, r);
 }
 
-/* ---- the table --------------------------------------------------------------------------------------------------- */
+/* ---- the table -------------------------------------------------------------------------------------------------- */
 
-/* Text from a submission, for the table: it may not be valid UTF-8. */
+/* Text from a submission for the table; the text may be invalid UTF-8. */
 static void printable(char *text) {
   for (; text && *text; text++)
     if ((unsigned char)*text < ' ' || (unsigned char)*text > '~') *text = *text == '\t' ? ' ' : '?';
 }
 
-/* A field of a CSV table (RFC 4180), followed by a comma or the line's end. A spreadsheet takes text that begins with
- * one of these marks for a formula, and shows text behind an apostrophe as it is. */
+/* A field of a CSV table (RFC 4180), followed by a comma or the line's end. Spreadsheets take text that begins with one
+ * of these marks for a formula, unless an apostrophe precedes it. */
 static void put_text(FILE *file, const char *text, char end) {
   putc('"', file);
   if (*text && strchr("=+-@\t\r ", *text)) putc('\'', file);
@@ -195,7 +195,7 @@ static void put_row(FILE *file, const char *name, const row *r) {
   put_text(file, r->failure ? r->failure : "", '\n');
 }
 
-/* Puts a row into the tables, which are whole after each submission. */
+/* Adds a row to the tables; they are complete after each submission. */
 static sl_status add_row(grade *g, const char *name, row *r) {
   char *shown = strdup(name);
   if (!shown) return sl_no_memory("for a row");
@@ -221,7 +221,7 @@ static sl_status add_row(grade *g, const char *name, row *r) {
   return status;
 }
 
-/* Grades one submission. Whatever goes wrong with it, the next one is graded too. */
+/* Grades one submission. If that fails, the next one is graded all the same. */
 static sl_status grade_one(grade *g, const submission *s) {
   row r = {0};
   if (judge(g, s, &r) != SL_OK) {
@@ -237,15 +237,15 @@ static sl_status grade_one(grade *g, const submission *s) {
   return status;
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------------------- */
+/* ---- all of them ------------------------------------------------------------------------------------------------ */
 
-/* Reads the files of a submission; what is wrong with it is the student's failure. */
+/* Reads the files of a submission; faults count as the student's failure. */
 static void read_submission(const grade *g, const char *path, submission *s) {
   const sl__names *wanted = &g->lesson.skeleton;
   const int one = sl__kind_of(path) == S_IFREG;
   sl_status status = SL_OK;
   if (one && wanted->n != 1)
-    status = sl_fail(SL_EINVAL, "one file is handed in where the lesson asks for %d", wanted->n);
+    status = sl_fail(SL_EINVAL, "one file was handed in, but the lesson asks for %d", wanted->n);
   for (int k = 0; k < wanted->n && status == SL_OK; k++) {
     char *from = one ? strdup(path) : sl__joined(path, wanted->name[k]);
     status = sl__texts_read(&s->files, from, wanted->name[k]);
@@ -254,7 +254,7 @@ static void read_submission(const grade *g, const char *path, submission *s) {
   if (status != SL_OK) s->failure = strdup(sl_error());
 }
 
-/* Makes the temporary folder, and the judge in it. */
+/* Makes the temporary folder and builds the judge in it. */
 static sl_status prepare(grade *g) {
   const char *base = getenv("TMPDIR");
   SL_TRY(sl__lesson_find(g->o->model, &g->lesson));

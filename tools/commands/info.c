@@ -1,5 +1,5 @@
-/* starling info: the machine as Starling sees it, with warnings. Each rank describes itself in JSON; the first rank
- * collects the parts and prints them as JSON or as text. */
+/* starling info: describes the machine as Starling sees it, with warnings. Each rank describes itself in JSON; the
+ * first rank collects the parts and prints them as JSON or as text. */
 #include <config.h>
 #include <glob.h>
 #include <hwloc.h>
@@ -29,7 +29,7 @@ static long long integer_of(const json_t *object, const char *key) {
 }
 static double real_of(const json_t *object, const char *key) { return json_number_value(json_object_get(object, key)); }
 
-/* ---- what there is ---------------------------------------------------------------------------------------------- */
+/* ---- facts ------------------------------------------------------------------------------------------------------ */
 
 static int count(hwloc_topology_t t, hwloc_obj_type_t type) {
   const int n = hwloc_get_nbobjs_by_type(t, type);
@@ -156,7 +156,7 @@ static json_t *gpu_names(void) {
   return names;
 }
 
-/* ---- what will hurt --------------------------------------------------------------------------------------------- */
+/* ---- warnings --------------------------------------------------------------------------------------------------- */
 
 static void warn(json_t *list, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void warn(json_t *list, const char *format, ...) {
@@ -180,7 +180,8 @@ static void warn_of_software(json_t *list, sl_runtime *rt) {
     warn(list, "--kernels %s: this CPU runs %s, which is faster", sl_isa_name(sl_runtime_isa(rt)),
          sl_isa_name(sl_isa_best()));
   if (access("/dev/nvidia0", F_OK) == 0 && !sl_runtime_starpu_has_cuda())
-    warn(list, "there is a GPU, and this build drives none: tools/build-starpu --cuda, then configure with it");
+    warn(list,
+         "this machine has a GPU, but this build cannot use it: run tools/build-starpu --cuda, then configure with it");
   const char *bind = getenv("OMP_PROC_BIND");
   if (bind && strcmp(bind, "false") != 0)
     warn(list, "OMP_PROC_BIND=%s binds threads before Starling pins them: unset it", bind);
@@ -188,7 +189,7 @@ static void warn_of_software(json_t *list, sl_runtime *rt) {
                                           "STARPU_WORKERS_CUDAID"};
   for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
     if (getenv(variables[i]))
-      warn(list, "%s is set and not heeded: use taskset, --workers, --threads-per-worker or CUDA_VISIBLE_DEVICES",
+      warn(list, "%s is set but ignored: use taskset, --workers, --threads-per-worker or CUDA_VISIBLE_DEVICES",
            variables[i]);
   for (int w = 0; w < sl_runtime_workers(rt); w++) {
     const sl_team *team = sl_runtime_team(rt, w);
@@ -211,8 +212,8 @@ static void warn_of_machine(json_t *list, sl_runtime *rt, const json_t *memory) 
     warn(list, "/dev/shm has %.0f MB free: ranks of a node exchange through it (in a container: --shm-size)",
          1e-6 * (double)shared);
   if (getloadavg(&load, 1) == 1 && load > 0.5 * sl_runtime_share(rt)->node_cores + 0.5 * sl_runtime_cpu_workers(rt))
-    warn(list, "the load is %.1f on %d cores: other programs use them too, and StarPU's workers spin while idle", load,
-         sl_runtime_share(rt)->node_cores);
+    warn(list, "the load is %.1f on %d cores: other programs use them, while StarPU's workers spin even when idle",
+         load, sl_runtime_share(rt)->node_cores);
   char governor[32] = "";
   FILE *file = fopen("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "re");
   if (file && fscanf(file, "%31s", governor) == 1 && strcmp(governor, "powersave") == 0)
@@ -248,7 +249,7 @@ static sl_status see(const sl__options *o, sl_runtime *rt, json_t **part) {
                     sl_runtime_nodes(rt), "host", host, "topology", topology_part(rt), "place", place_part(rt),
                     "workers", workers_part(rt), "threads_per_worker", sl_runtime_share(rt)->threads_per_worker, "gpus",
                     sl_runtime_gpus(rt), "memory", memory, "software", software_part(o, rt));
-  if (!*part) return sl_no_memory("for what this machine is");
+  if (!*part) return sl_no_memory("for the description of this machine");
   json_object_set_new(*part, "gpu_names", gpu_names());
   if (!o->no_measure)
     json_object_set_new(*part, "measured",
@@ -263,20 +264,20 @@ static sl_status collect(sl_runtime *rt, const json_t *part, json_t **all) {
   *all = NULL;
   if (ranks == 1) {
     *all = json_pack("[O]", part);
-    return *all ? SL_OK : sl_no_memory("for what this machine is");
+    return *all ? SL_OK : sl_no_memory("for the description of this machine");
   }
   char *text = json_dumps(part, JSON_COMPACT), *texts = NULL;
   int mine = text ? (int)strlen(text) + 1 : 0, total = 0;
   int *size = calloc((size_t)ranks, sizeof *size), *at = calloc((size_t)ranks, sizeof *at);
   sl_status status = SL_OK;
   if (!size || !at || MPI_Allgather(&mine, 1, MPI_INT, size, 1, MPI_INT, sl_runtime_comm(rt)) != MPI_SUCCESS) {
-    status = sl_fail(SL_EMPI, "the ranks cannot tell each other what they see");
+    status = sl_fail(SL_EMPI, "the ranks cannot exchange their descriptions");
     goto out;
   }
   for (int r = 0; r < ranks; r++) at[r] = total, total += size[r];
   texts = malloc((size_t)total + 1);
   if (!texts || MPI_Gatherv(text, mine, MPI_CHAR, texts, size, at, MPI_CHAR, 0, sl_runtime_comm(rt)) != MPI_SUCCESS) {
-    status = sl_fail(SL_EMPI, "the ranks cannot tell each other what they see");
+    status = sl_fail(SL_EMPI, "the ranks cannot exchange their descriptions");
     goto out;
   }
   if (sl_runtime_rank(rt) != 0) goto out;

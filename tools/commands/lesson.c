@@ -1,5 +1,5 @@
-/* starling lesson: makes the folder that a student gets: a lesson's files with the skeleton in place of what is to be
- * written, its page, the images that it reads, and a Makefile that finds this Starling from anywhere. */
+/* starling lesson: makes a student's folder: a lesson's files with the skeleton in place of the solution, its page, the
+ * images that it reads, and a Makefile that finds this Starling from anywhere. */
 #include "tools/grade/lesson.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@ static sl_status put(const char *folder, const char *name, const char *bytes, si
   return status;
 }
 
-/* Writes the text with each `old` in it replaced, behind a head. */
+/* Writes a head, then the text with each `old` replaced. */
 static sl_status put_changed(const char *folder, const char *name, const char *head, const char *text, const char *old,
                              const char *new) {
   char *changed = NULL;
@@ -45,7 +45,7 @@ static const char *text_of(const sl__texts *texts, const char *name) {
   return "";
 }
 
-/* Copies the images into DIR/data where the lesson reads any and they are here. */
+/* Copies the images into DIR/data, if the lesson reads images and they are installed. */
 static sl_status put_data(const sl__options *o, const char *to, int *put_any) {
   static const char *const names[] = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
                                       "t10k-labels-idx1-ubyte"};
@@ -74,7 +74,7 @@ static sl_status put_data(const sl__options *o, const char *to, int *put_any) {
   return status;
 }
 
-/* The page, with how to reach the command before it. */
+/* Writes the page, after a note on where to find the command. */
 static sl_status put_page(const sl__lesson *l, const char *found, const char *to) {
   char *pages = sl__pkg_config("--variable=lessons"), *name = NULL, *path = NULL, *page = NULL, *head = NULL;
   char self[4096] = "", command[4096];
@@ -90,7 +90,7 @@ static sl_status put_page(const sl__lesson *l, const char *found, const char *to
                "`export PATH=\"$PATH:%s\"`. Starling is in `%s`; elsewhere: `make run PKG_CONFIG_PATH=FOLDER`.\n\n",
                self, found) < 0)
     SL_TRY_OUT(sl_no_memory("for a page"));
-  if (sl_file_read(path, SL__MOST_BYTES, &page, &n) == SL_OK) /* a lesson of one's own has none there */
+  if (sl_file_read(path, SL__MOST_BYTES, &page, &n) == SL_OK) /* the user's own lessons have none there */
     status = put_changed(to, "README.md", head, page, "../../build/starling", command);
 out:
   free(pages), free(name), free(path), free(page), free(head);
@@ -118,7 +118,7 @@ sl_status sl__hand_out(sl__options *o, int *exit_code) {
   SL_TRY_OUT(put_changed(to, "Makefile", with_data ? "export DATA = data\n" : "", makefile, HERE, found));
   SL_TRY_OUT(put_page(&l, found, to));
   printf("%s: lesson %s%s; begin with README.md\n", to, l.name, with_data ? ", with its images" : "");
-  for (int i = 0; i < l.start.n; i++) printf("%s/%s is to be completed and handed in\n", to, l.start.text[i].name);
+  for (int i = 0; i < l.start.n; i++) printf("complete and hand in %s/%s\n", to, l.start.text[i].name);
 out:
   free(found);
   sl__names_free(&there);

@@ -46,7 +46,7 @@ void sl__compare_table(const sl__comparison *c) {
       "%s: %d repetitions in turn of %lld steps, %d workers of %d threads; ratios to %s, paired, with 95%% intervals "
       "of the bootstrap\n",
       c->o->model, c->repetitions, (long long)c->steps, c->workers, c->threads, c->variant[c->base].policy);
-  printf("bound of a step %.3f ms, from the times of tasks that run alone\n\n", 1e3 * c->bound);
+  printf("bound of a step %.3f ms, from the times of tasks measured alone\n\n", 1e3 * c->bound);
   printf("%-22s %-4s %4s %10s  %-22s %8s %8s %9s", "policy", "prio", "runs", "step ms", "ratio", "of bound", "kernels",
          "inflation");
   for (int k = 0; k < SL_IDLE_CAUSES; k++) printf(" %10s", sl_idle_cause_name((sl_idle_cause)k));

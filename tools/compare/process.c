@@ -11,7 +11,13 @@
 #include "runtime/base/time.h"
 #include "tools/compare/parts.h"
 
-enum { PATIENCE = 120, CALIBRATING = 7200 /* s beyond what a process should take */, GRACE = 10 /* s to end in */ };
+enum {
+  PATIENCE = 120,
+  CALIBRATING = 7200 /* seconds beyond a process's expected duration */,
+  GRACE = 10 /* seconds to
+                end after
+                SIGTERM */
+};
 
 /* The last line of a process's standard error, without the leading command name. */
 static char *last_line(const char *text) {
@@ -21,7 +27,7 @@ static char *last_line(const char *text) {
   while (from > 0 && text[from - 1] != '\n') from--;
   const size_t name = strlen("starling: ");
   if (strncmp(text + from, "starling: ", name) == 0) from += name;
-  return n > from ? strndup(text + from, n - from) : strdup("it ended without a word");
+  return n > from ? strndup(text + from, n - from) : strdup("it ended without an error message");
 }
 
 static sl_status read_all(FILE *file, char **text) {
@@ -37,12 +43,12 @@ static sl_status read_all(FILE *file, char **text) {
   return SL_OK;
 }
 
-/* argv[0] ... ended by NULL; a process that has not ended after `most` seconds is killed, and *late set. When we are
- * stopped it is, too. */
+/* argv: ended by NULL. A process that has not ended after `most` seconds is killed, and *late set. A signal that stops
+ * the comparison also ends the process. */
 static sl_status run(sl__comparison *c, char *const *argv, double most, FILE *output, FILE *errors, int *state,
                      int *late) {
   const double began = sl_seconds();
-  double asked = INFINITY; /* when it was told to end */
+  double asked = INFINITY; /* time at which it was told to end */
   const pid_t pid = fork();
   if (pid < 0) return sl_fail(SL_EIO, "no process: %s", strerror(errno));
   if (pid == 0) {
@@ -64,7 +70,7 @@ static sl_status run(sl__comparison *c, char *const *argv, double most, FILE *ou
   return SL_OK;
 }
 
-/* Which options each takes is all that counts here. */
+/* Only the sets of options matter here. */
 static const sl__command commands[] = {{.name = "bench", .bit = SL__BENCH},
                                        {.name = "calibrate", .bit = SL__CALIBRATE},
                                        {.name = "compare", .bit = SL__COMPARE, .also = SL__BENCH}};
@@ -113,7 +119,7 @@ sl_status sl__compare_run(sl__comparison *c, const char *command, const char *co
     *reason = last_line(complaint);
   } else {
     *out = json_loads(said, 0, NULL);
-    if (!*out) *reason = strdup("what it printed is no JSON");
+    if (!*out) *reason = strdup("its output is not JSON");
   }
   if (!*out && !*reason) status = sl_fail(SL_ENOMEM, "no memory for a process's output");
 out:

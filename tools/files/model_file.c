@@ -1,4 +1,4 @@
-/* Reading and writing model files. */
+/* Reads and writes model files. */
 #include "tools/files/model_file.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 struct sl__model_file {
   sl_weights *weights;
   const sl_format *format; /* NULL: written by Starling */
-  sl_config config;        /* published: what config.json says; format NULL: there is none */
+  sl_config config;        /* of published weights, from config.json; format NULL: there is none */
   sl__model_facts facts;
   json_t *names; /* holds the class names' bytes */
 };
@@ -94,7 +94,7 @@ static sl_status class_names(sl__model_file *f, const json_t *names) {
   if (!f->facts.class_names) return sl_no_memory("for %lld class names", (long long)n);
   for (int64_t i = 0; i < n; i++) {
     const char *name = json_string_value(json_array_get(names, (size_t)i));
-    if (!name) return malformed(f, "a class name is no string");
+    if (!name) return malformed(f, "a class name is not a string");
     if (!sl_text_is_plain(name)) return malformed(f, "a class name has control characters");
     f->facts.class_names[i] = (char *)name;
   }
@@ -106,7 +106,7 @@ static sl_status facts_from_json(sl__model_file *f, json_t *json) {
   sl__model_facts *a = &f->facts;
   json_int_t step;
   json_t *training, *plan, *names, *data;
-  json_t *size = NULL; /* older files have none: their models are of the list */
+  json_t *size = NULL; /* missing in older files, whose models have the list's sizes */
   json_error_t error;
   f->names = json_incref(json);
   if (json_unpack_ex(json, &error, 0, "{s:s, s?o, s:I, s:o, s:o, s:o, s:F, s?{s:i, s:i}, s:o}", "model", &model, "size",
@@ -146,7 +146,7 @@ sl_status sl__model_open_as(const char *path, const sl__model_wish *wish, sl__mo
     SL_TRY_OUT(read_facts(f));
   } else {
     f->format = sl_format_of_weights(f->weights);
-    if (!f->format) SL_TRY_OUT(malformed(f, "safetensors, but neither a model of Starling nor published names"));
+    if (!f->format) SL_TRY_OUT(malformed(f, "a safetensors file, but neither Starling's nor of a known library"));
     SL_TRY_OUT(sl__published_facts(f->weights, f->format, wish, &f->config, &f->facts));
   }
   *file = f;
@@ -177,7 +177,7 @@ sl_status sl__model_member(const sl__model_file *f, const char *key, json_t **va
   const char *text = sl_weights_metadata(f->weights, key);
   json_error_t error;
   *value = text ? json_loads(text, JSON_REJECT_DUPLICATES, &error) : NULL;
-  return *value ? SL_OK : sl_fail(SL_EFORMAT, "%s: no %s in it: it is no checkpoint", sl__model_path(f), key);
+  return *value ? SL_OK : sl_fail(SL_EFORMAT, "%s has no %s, so it is not a checkpoint", sl__model_path(f), key);
 }
 
 sl_status sl__model_fill(const sl__model_file *f, sl_store *store, const sl_network *network, const sl_model *model,

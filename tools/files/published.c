@@ -1,4 +1,4 @@
-/* Published weights as a model, and back. */
+/* Opens published weights as a model, and writes a model as published weights. */
 #include "tools/files/published.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "runtime/base/json.h"
 #include "tools/settings/model.h"
 
-/* The file of that name beside the weights; NULL: there is none. *path is to be freed. */
+/* Finds the file of that name beside the weights; NULL: none. The caller must free(*path). */
 static sl_status beside(const sl_weights *weights, const char *name, char **path) {
   const char *file = sl_weights_path(weights), *slash = strrchr(file, '/');
   if (asprintf(path, "%.*s%s", slash ? (int)(slash + 1 - file) : 0, file, name) < 0) {
@@ -25,7 +25,7 @@ static sl_status beside(const sl_weights *weights, const char *name, char **path
 
 /* ---- reading ---------------------------------------------------------------------------------------------------- */
 
-/* What the model is built for, for these weights. */
+/* Describes the data that these weights are for. */
 static sl_model_data data_for(const sl_model *m, const sl_config *config, int64_t classes) {
   const sl_data_kind *kind = m->family->data;
   sl_model_data d;
@@ -35,7 +35,8 @@ static sl_model_data data_for(const sl_model *m, const sl_config *config, int64_
   return d;
 }
 
-/* The sizes from config.json, checked against the tensors' shapes; without config.json from the shapes alone. */
+/* Reads the sizes from config.json and checks them against the tensors' shapes; without config.json, from the shapes
+ * alone. */
 static sl_status find_sizes(const sl_weights *weights, const sl_format *format, const char *path, sl_config *config) {
   sl_config measured = {0};
   sl_status status = SL_OK;
@@ -93,7 +94,7 @@ void sl__published_clear(sl__model_facts *facts) {
   facts->class_names = NULL;
 }
 
-/* Shapes do not show the number of heads: without config.json it is that of the list's model of the same width. */
+/* Shapes do not show the number of heads. Without config.json it is that of the listed model with the same width. */
 static sl_status guess_heads(const sl_family *f, void *sizes, const char *path) {
   const sl_size *heads = sl_size_find(f->sizes, "heads"), *width = sl_size_find(f->sizes, "width");
   if (!heads || *(int64_t *)((char *)sizes + heads->offset)) return SL_OK;
@@ -103,12 +104,12 @@ static sl_status guess_heads(const sl_family *f, void *sizes, const char *path) 
       return SL_OK;
     }
   return sl_fail(SL_EINVAL,
-                 "%s: the tensors do not show how many heads there are; 'starling convert --size heads=N "
+                 "%s: the tensors do not show the number of heads; 'starling convert --size heads=N "
                  "--to starling' writes a model that knows",
                  path);
 }
 
-/* The model with the sizes found, overridden by those of the wish. */
+/* Makes the model with the sizes found; the user's sizes override them. */
 static sl_status find_model(const sl_weights *weights, const sl__model_wish *wish, const sl_config *found,
                             sl_model **model) {
   const sl_family *f = sl_format_family(found->format);
@@ -175,7 +176,7 @@ static sl_status save_config(const char *folder, const sl_format *format, const 
 
 sl_status sl__published_save(const char *path, const sl_format *format, const sl_network *network, sl_store *store,
                              const sl__model_facts *facts, int64_t shard_bytes) {
-  static const char *const metadata[][2] = {{"format", "pt"}}; /* transformers asks for it */
+  static const char *const metadata[][2] = {{"format", "pt"}}; /* required by transformers */
   sl_published published;
   SL_TRY(sl_store_acquire(store, 0));
   sl_status status = sl_interchange_arrays(format, network->graph, store, &published);

@@ -77,7 +77,7 @@ static sl_status find_folder(const char *name, sl__lesson *l) {
     l->folder = among(examples && *examples ? examples : ".", name);
     if (sl__kind_of(l->folder) != S_IFDIR) {
       const sl_status status =
-          sl_fail(SL_EINVAL, "there is no lesson '%s', neither as a folder nor in %s", name,
+          sl_fail(SL_EINVAL, "no lesson '%s', neither as a folder nor in %s", name,
                   examples ? examples : "the examples, which pkg-config does not find (PKG_CONFIG_PATH)");
       free(examples);
       return status;
@@ -101,7 +101,7 @@ static int is_built(const char *path) {
   return built;
 }
 
-/* Adds a folder's regular files, but for those that `except` names and what was built there. */
+/* Adds a folder's regular files, except those that `except` names and files that were built there. */
 static sl_status read_files(const char *folder, const sl__names *except, sl__texts *texts) {
   sl__names files;
   sl_status status = SL_OK;
@@ -122,7 +122,7 @@ sl_status sl__lesson_find(const char *name, sl__lesson *l) {
   char *skeleton = sl__joined(l->folder, "skeleton"), *makefile = sl__joined(l->folder, "Makefile");
   sl_status status = SL_OK;
   if (sl__kind_of(makefile) != S_IFREG)
-    SL_TRY_OUT(sl_fail(SL_EINVAL, "%s is no lesson: it has no Makefile", l->folder));
+    SL_TRY_OUT(sl_fail(SL_EINVAL, "%s is not a lesson: it has no Makefile", l->folder));
   if (sl__kind_of(skeleton) == S_IFDIR) {
     SL_TRY_OUT(sl__names_read(skeleton, &l->skeleton));
     SL_TRY_OUT(read_files(skeleton, &(sl__names){.n = 0}, &l->start));

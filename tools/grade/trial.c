@@ -150,7 +150,7 @@ static sl_status clear(processes *all, pid_t group) {
     }
     if (n == 0) return SL_OK;
     if (sl_now() - from > REAP_SECONDS * INT64_C(1000000000))
-      return sl_fail(SL_EIO, "%d processes of what was run do not end", n);
+      return sl_fail(SL_EIO, "%d processes of the submission do not end", n);
     usleep(1000);
   }
 }

@@ -387,7 +387,7 @@ static sl_status check(const sl__plot *p) {
     const sl__series *s = &p->series[k];
     int known = 0;
     for (int i = 0; i < COLOURS; i++) known |= s->colour && strcmp(colours[i].name, s->colour) == 0;
-    if (!known) return sl_fail(SL_EINVAL, "plot: there is no colour '%s'", s->colour ? s->colour : "(none)");
+    if (!known) return sl_fail(SL_EINVAL, "plot: no colour '%s'", s->colour ? s->colour : "(none)");
     if (!p->row && (s->kind == SL__BARS || s->kind == SL__BOXES))
       return sl_fail(SL_EINVAL, "plot: bars and boxes want rows");
     for (int i = 0; i < s->n && s->kind == SL__BOXES; i++)

@@ -1,4 +1,4 @@
-/* Options whose value is a small language of its own: until, augment, image and size. */
+/* Reads the options whose values have a syntax of their own: until, augment, image and size. */
 #include "tools/settings/phrases.h"
 
 #include <stdlib.h>
@@ -32,7 +32,7 @@ sl_status sl__augment_parse(const char *text, sl_augment *augment) {
       augment->pad = (int)pad;
     else
       return sl_fail(SL_EINVAL,
-                     "--augment: '%.*s' in '%s' is wrong; there are none, or flip and crop=N (1 to 1024 pixels), each "
+                     "--augment: '%.*s' in '%s' is wrong; give none, or flip and crop=N (1 to 1024 pixels), each "
                      "once, with a comma between",
                      (int)n, at, text);
     at += n;
@@ -40,7 +40,7 @@ sl_status sl__augment_parse(const char *text, sl_augment *augment) {
   }
 }
 
-/* Reads n numbers of 1 to 65536 joined by x; whether the text has nothing else. */
+/* Reads n numbers from 1 to 65536 joined by x. Returns whether the text is exactly that. */
 static int numbers_of(const char *text, int n, int64_t *size) {
   for (int i = 0; i < n; i++) {
     char *end;

@@ -7,9 +7,9 @@
 
 #include "runtime/base/philox.h"
 
-enum { STREAM = 0x73616d70 }; /* of random numbers, apart from those of training */
+enum { STREAM = 0x73616d70 }; /* stream of random numbers that training does not use */
 
-/* The likeliest first; of equals the smaller token. */
+/* Likeliest first; among equals the smaller token first. */
 static int likelier(const void *a, const void *b) {
   const sl__candidate *x = a, *y = b;
   if (x->weight != y->weight) return x->weight < y->weight ? 1 : -1;
@@ -32,7 +32,7 @@ sl_status sl__sample(const sl__sampling *s, const float *logits, int64_t n, uint
                      (double)logits[i]);
     if (logits[i] > logits[best]) best = i;
   }
-  if (n < 1 || logits[best] == -INFINITY) return sl_fail(SL_ENONFINITE, "no token has a probability");
+  if (n < 1 || logits[best] == -INFINITY) return sl_fail(SL_ENONFINITE, "all tokens have probability 0");
   *token = (int32_t)best;
   if (s->temperature == 0 || s->top_k == 1) return SL_OK;
 

@@ -1,4 +1,4 @@
-/* Timelines: through a file and back, several ranks brought together, broken files named. */
+/* Timelines: round trips through a file, several ranks combined, broken files refused by name. */
 #include "runtime/trace/timeline.h"
 
 #include <math.h>
@@ -104,7 +104,7 @@ static void through_a_file(void **state) {
   assert_ptr_equal(more, sl_timeline_text(back, "another text"));
   sl_timeline_destroy(back);
   sl_timeline_destroy(t);
-  /* nothing at all in it */
+  /* an empty timeline */
   assert_ok(sl_timeline_create(0, 0, 0, &t));
   assert_ok(sl_timeline_write(path, t));
   assert_ok(sl_timeline_read(path, &back));
@@ -126,12 +126,12 @@ static void several_ranks(void **state) {
     assert_ok(sl_timeline_write(scratch_path(*state, sl_timeline_name(rank, name)), t));
     sl_timeline_destroy(t);
   }
-  scratch_write(scratch_path(*state, "timeline-01.safetensors"), "", 0); /* no name of ours */
+  scratch_write(scratch_path(*state, "timeline-01.safetensors"), "", 0); /* not a timeline's name */
   assert_ok(sl_timeline_read_all(*state, &all, &n));
   assert_int_equal(n, 2);
   sl_timeline *plain = example(1, 2);
   for (size_t i = 0; i < plain->n_records; i++) {
-    /* rank 1 is 1000 behind and loses 100 more every ms */
+    /* rank 1's clock is 1000 behind and loses 100 more every ms */
     const sl_record *r = &plain->record[i], *moved = &all[1]->record[i];
     assert_true(moved->start == r->start + 1000 + (int64_t)((double)r->start / 1000000 * 100));
     assert_true(moved->end - moved->start == r->end - r->start || moved->end - moved->start == r->end - r->start + 1);
@@ -150,7 +150,7 @@ static void whole_steps(void **state) {
   (void)state;
   sl_timeline *t = example(0, 1);
   int64_t from, to, first;
-  sl_timeline_window(t, &from, &to, &first); /* records 3 to 10 are kept: step 2 may not be whole */
+  sl_timeline_window(t, &from, &to, &first); /* records 3 to 10 are kept: step 2 may be incomplete */
   assert_int_equal(first, 3);
   assert_int_equal(from, INT64_C(5000000000) + 6000);
   assert_int_equal(to, INT64_C(5000000000) + 10500);
@@ -167,7 +167,7 @@ static void refuse(const char *path, const sl_timeline *t, const char *words) {
   assert_null(back);
 }
 
-/* Numbers that bounds, causes of idle time and exporters would compute with, beyond what an integer holds. */
+/* Numbers that would overflow in bounds, causes of idle time and exporters. */
 static void numbers_out_of_range(const char *path) {
   sl_timeline *t = example(0, 1), *back;
   const char *const graph = "its graph is not valid", *const fact = "is out of range";
@@ -210,7 +210,7 @@ static void broken_files(void **state) {
   const sl_named_array array = {"x", SL_F32, SL_SHAPE(1), x};
   const char *const wrong[][2] = {{"format", "starling-1"}}, *const right[][2] = {{"format", "starling-timeline-1"}};
   assert_ok(sl_safetensors_write(path, &array, 1, wrong, 1));
-  assert_fails(SL_EFORMAT, "is no timeline", sl_timeline_read(path, &back));
+  assert_fails(SL_EFORMAT, "is not a timeline", sl_timeline_read(path, &back));
   assert_ok(sl_safetensors_write(path, &array, 1, right, 1));
   assert_fails(SL_EFORMAT, "'worker.name' is missing", sl_timeline_read(path, &back));
   assert_fails(SL_ENOTFOUND, "none.safetensors", sl_timeline_read(scratch_path(*state, "none.safetensors"), &back));
