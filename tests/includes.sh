@@ -39,13 +39,15 @@ tools/settings:
 tools/files: tools/settings
 tools/text:
 tools/images:
-tools/run: tools/files tools/settings
-tools/train: tools/files tools/run tools/settings
+tools/watch:
+tools/run: tools/files tools/settings tools/watch
+tools/launch: tools/files tools/settings tools/watch
+tools/train: tools/files tools/run tools/settings tools/watch
 tools/report: tools/files
 tools/compare: tools/report tools/run tools/settings
 tools/grade:
-tools/commands: tools/compare tools/files tools/grade tools/images tools/report tools/run tools/settings tools/text tools/train
-tools/command: tools/commands tools/run tools/settings
+tools/commands: tools/compare tools/files tools/grade tools/images tools/launch tools/report tools/run tools/settings tools/text tools/train tools/watch
+tools/command: tools/commands tools/run tools/settings tools/watch
 END
 
 # Every include of ours, as "folder included-folder file: line".

@@ -16,17 +16,19 @@ export STARPU_HOME="${STARPU_HOME:-/tmp/starpu-$(id -un)}"
 resume=
 [ ! -e "$RUN/.starling-run" ] || resume=--resume
 
+rm -f "$RUN/heartbeat.json" # of the start before
 # mpiprocs=1 names each node once in the file.
 # shellcheck disable=SC2086 # ARGS is words
 timeout --preserve-status -s USR1 "$limit" \
   "$MPIEXEC" -f "$PBS_NODEFILE" -n "$(wc -l <"$PBS_NODEFILE")" "$STARLING" train $ARGS --out "$RUN" $resume
 code=$?
-# After a signal, MPICH 4.0's mpiexec loses the exit codes of ranks on several nodes; but only a complete run has a summary.
-[ $code != 0 ] || [ -e "$RUN/summary.json" ] || code=75
-[ $code = 75 ] || exit $code
+# mpiexec may lose the exit code of the ranks; the heartbeat has it.
+said=$(sed -n 's/.*"exit_code": *\([0-9][0-9]*\).*/\1/p' "$RUN/heartbeat.json" 2>/dev/null)
+code=${said:-$code}
+[ $code = 75 ] || [ $code = 76 ] || exit $code
 if [ "$RESTARTS" -ge "$MAX_RESTARTS" ]; then
   echo "stopped after $MAX_RESTARTS restarts; go on with: qsub -v RUN=$RUN,ARGS='$ARGS' $SCRIPT" >&2
-  exit 75
+  exit $code
 fi
 export ARGS RUN SCRIPT STARLING MPIEXEC MAX_RESTARTS RESTARTS=$((RESTARTS + 1))
 qsub -v ARGS,RUN,SCRIPT,STARLING,MPIEXEC,MAX_RESTARTS,RESTARTS "$SCRIPT"

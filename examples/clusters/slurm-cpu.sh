@@ -1,7 +1,8 @@
 #!/bin/sh
 # Slurm, CPU nodes, one rank a node, started by srun: each rank's workers use all cores of the rank. Before the time limit
 # Slurm sends SIGUSR1; the ranks write a checkpoint and exit with 75, and the job goes back into the queue and resumes at its next
-# start. Any other failure ends the job, and so does the last of MAX_RESTARTS, so that no job restarts for ever.
+# start; so it does after the loss of a rank (76). Any other failure ends the job, and so does the last of MAX_RESTARTS, so that
+# no job restarts for ever.
 #   sbatch --nodes=4 examples/clusters/slurm-cpu.sh gpt2-nano --data text.txt --epochs 3
 #SBATCH --job-name=starling
 #SBATCH --nodes=2
@@ -18,11 +19,15 @@ export STARPU_HOME="${STARPU_HOME:-/tmp/starpu-$(id -un)}" # on each node's own 
 [ ! -e "$run/.starling-run" ] || set -- "$@" --resume
 
 # MPICH and srun both support pmi2. When ranks have died, the others are ended after 60 s.
+rm -f "$run/heartbeat.json" # of the start before
 srun --mpi=pmi2 --cpus-per-task="$SLURM_CPUS_PER_TASK" --wait=60 "$STARLING" train "$@" --out "$run"
 code=$?
-[ $code = 75 ] || exit $code
+# srun may report the code of another rank; the heartbeat has it.
+said=$(sed -n 's/.*"exit_code": *\([0-9][0-9]*\).*/\1/p' "$run/heartbeat.json" 2>/dev/null)
+code=${said:-$code}
+[ $code = 75 ] || [ $code = 76 ] || exit $code
 if [ "${SLURM_RESTART_COUNT:-0}" -ge "$MAX_RESTARTS" ]; then
   echo "stopped after $MAX_RESTARTS restarts; go on with: RUN=$run sbatch $SLURM_JOB_NAME ..." >&2
-  exit 75
+  exit $code
 fi
 scontrol requeue "$SLURM_JOB_ID"

@@ -19,11 +19,15 @@ run=${RUN:-runs/slurm-$SLURM_JOB_ID}
 export STARPU_HOME="${STARPU_HOME:-$HOME}"
 [ ! -e "$run/.starling-run" ] || set -- "$@" --resume
 
+rm -f "$run/heartbeat.json" # of the start before
 srun --mpi=pmi2 --cpus-per-task="$SLURM_CPUS_PER_TASK" --wait=60 "$STARLING" train "$@" --sched dmdas --calibrate --out "$run"
 code=$?
-[ $code = 75 ] || exit $code
+# srun may report the code of another rank; the heartbeat has it.
+said=$(sed -n 's/.*"exit_code": *\([0-9][0-9]*\).*/\1/p' "$run/heartbeat.json" 2>/dev/null)
+code=${said:-$code}
+[ $code = 75 ] || [ $code = 76 ] || exit $code
 if [ "${SLURM_RESTART_COUNT:-0}" -ge "$MAX_RESTARTS" ]; then
   echo "stopped after $MAX_RESTARTS restarts; go on with: RUN=$run sbatch $SLURM_JOB_NAME ..." >&2
-  exit 75
+  exit $code
 fi
 scontrol requeue "$SLURM_JOB_ID"

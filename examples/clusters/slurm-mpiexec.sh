@@ -18,6 +18,7 @@ export STARPU_HOME="${STARPU_HOME:-/tmp/starpu-$(id -un)}"
 [ ! -e "$run/.starling-run" ] || set -- "$@" --resume
 
 export SLURM_CPU_BIND=none # of mpiexec's helpers, whose binding the ranks would inherit
+rm -f "$run/heartbeat.json" # of the start before
 signalled= code=127
 trap 'signalled=1; kill -USR1 $pid' USR1
 "$MPIEXEC" "$STARLING" train "$@" --out "$run" &
@@ -29,11 +30,12 @@ while :; do
   [ -n "$signalled" ] || break
   signalled= # the trap ended the wait, not mpiexec
 done
-# After a signal, MPICH 4.0's mpiexec loses the exit codes of ranks on several nodes; but only a complete run has a summary.
-[ $code != 0 ] || [ -e "$run/summary.json" ] || code=75
-[ $code = 75 ] || exit $code
+# mpiexec may lose the exit code of the ranks; the heartbeat has it.
+said=$(sed -n 's/.*"exit_code": *\([0-9][0-9]*\).*/\1/p' "$run/heartbeat.json" 2>/dev/null)
+code=${said:-$code}
+[ $code = 75 ] || [ $code = 76 ] || exit $code
 if [ "${SLURM_RESTART_COUNT:-0}" -ge "$MAX_RESTARTS" ]; then
   echo "stopped after $MAX_RESTARTS restarts; go on with: RUN=$run sbatch $SLURM_JOB_NAME ..." >&2
-  exit 75
+  exit $code
 fi
 scontrol requeue "$SLURM_JOB_ID"

@@ -41,6 +41,8 @@ void sl__print_manual(FILE *file) {
       "argument is wrong.\n.TP\n.B 3\n"
       "Refused: performance models lack samples; see calibrate.\n.TP\n.B 75\nStopped by a signal after writing a "
       "checkpoint; continue with \\-\\-resume.\n"
+      ".TP\n.B 76\nA rank was lost: it was killed, or stood still for \\-\\-stall\\-timeout; continue with "
+      "\\-\\-resume, or see \\-\\-restarts.\n"
       ".TP\n.B 130\nStopped by a signal; compare has printed the measurements until then.\n"
       ".SH FILES\nThe files of a run directory, their fields and units are described in docs/reference/formats.md.\n"
       ".SH ENVIRONMENT\nStarPU\\(aqs variables\n.RB ( STARPU_SCHED ,\n.BR STARPU_HOME ,\nand others) take effect, "

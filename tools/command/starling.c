@@ -13,7 +13,7 @@
 #include "tools/command/mends.h"
 #include "tools/commands/commands.h"
 #include "tools/run/session.h"
-#include "tools/run/watch.h"
+#include "tools/watch/watch.h"
 #include "tools/settings/nearest.h"
 
 static const sl__command train = {
@@ -29,7 +29,9 @@ static const sl__command train = {
         "run directory gets the configuration (config.yaml), machine and versions (environment.json), everything that "
         "decides the bits (plan.json), metrics (metrics.jsonl), the best model (model.safetensors) and the newest "
         "checkpoints. At the end train scores the best model on the test data. SIGINT, SIGTERM and SIGUSR1 end a run "
-        "after the current step and a checkpoint."};
+        "after the current step and a checkpoint. heartbeat.json in the run directory says each second what the run "
+        "does, and at the end its exit code. With --ranks or --hosts train starts mpiexec itself, and with --restarts "
+        "it starts a job that lost a rank again, from the last checkpoint."};
 static const sl__command eval = {
     .name = "eval",
     .bit = SL__EVAL,

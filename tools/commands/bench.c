@@ -74,7 +74,8 @@ static void add_energy(bench *b) {
 
 static sl_status prepare(bench *b) {
   sl__job *j = &b->job;
-  b->environment = sl_environment(b->o->argc, b->o->argv, sl__commit());
+  b->environment = sl_environment(b->o->argc, b->o->argv, sl__commit()); /* before the runtime changes it */
+  SL_TRY(sl__job_meet(j, b->o, "bench"));
   if (!b->environment) return sl_no_memory("for the environment");
   SL_TRY(sl__job_name(j, b->o));
   SL_TRY(sl__job_start(j, "bench", 1));

@@ -65,6 +65,7 @@ static sl_status run(sl__job *j, sl__options *o) {
   int split = SL_SPLIT_TEST;
   for (int i = 0; i < SL_SPLIT_COUNT; i++)
     if (strcmp(o->split, splits[i]) == 0) split = i;
+  SL_TRY(sl__job_meet(j, o, "eval"));
   SL_TRY(sl__job_file(j, o));
   SL_TRY(find_data(o));
   SL_TRY(sl__job_start(j, "eval", 1));

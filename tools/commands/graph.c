@@ -69,7 +69,7 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
   char *keep = NULL, title[1024], name[SL_SIZES_TEXT];
   json_t *json = NULL, *transfers = NULL;
   int workers = (int)o->workers, threads = o->threads_per_worker > 0 ? (int)o->threads_per_worker : 1;
-  const int ranks = (int)o->ranks;
+  const int ranks = o->ranks > 0 ? (int)o->ranks : 1;
   sl_status status = SL_OK;
   (void)exit_code;
   SL_TRY_OUT(sl__find_model(o->model, o->size, &model));

@@ -6,9 +6,11 @@
 #include "runtime/base/time.h"
 #include "runtime/machine/environment.h"
 #include "tools/commands/commands.h"
+#include "tools/launch/launch.h"
 #include "tools/run/digest.h"
 #include "tools/run/session.h"
 #include "tools/train/trainer.h"
+#include "tools/watch/heartbeat.h"
 
 /* Comes before all common work: ranks that differ would wait for one another, or train differently. */
 static sl_status compare_ranks(const sl__job *j) {
@@ -35,8 +37,9 @@ static sl_status parse(sl__trainer *r) {
 
 static sl_status prepare(sl__trainer *r) {
   sl__options *o = r->o;
+  r->environment = sl_environment(o->argc, o->argv, sl__commit()); /* before the runtime changes it */
+  SL_TRY(sl__job_meet(&r->job, o, "train"));
   SL_TRY(parse(r));
-  r->environment = sl_environment(o->argc, o->argv, sl__commit());
   if (!r->environment) return sl_no_memory("for the environment");
   SL_TRY(sl__job_start(&r->job, "train", 1));
   if (r->job.ranks.rank > 0) o->quiet = 1, o->json = 0; /* rank 0 speaks and writes for all */
@@ -97,6 +100,7 @@ static sl_status run(sl__trainer *r, int *exit_code) {
 /* A run that fails before its first step leaves nothing behind. */
 static sl_status close_directory(sl__trainer *r, sl_status status) {
   if (r->dir && status != SL_OK && r->job.step == r->first && !r->o->resume) {
+    sl__heartbeat_drop();
     sl_rundir_discard(r->dir);
     return status;
   }
@@ -111,11 +115,13 @@ static sl_status close_directory(sl__trainer *r, sl_status status) {
 sl_status sl__train(sl__options *o, int *exit_code) {
   sl__trainer r = {.job = {.trains = 1, .records = 1}, .o = o};
   if (o->json) o->quiet = 1;
+  if (sl__launch_wanted(o)) return sl__launch(o, exit_code);
   sl_status status = run(&r, exit_code);
   sl__meter_clear(&r.meter);
   /* Ends writing while the directory is locked, unless one of several ranks has failed: then it would wait for ever. */
   if (status == SL_OK || r.job.ranks.n <= 1) sl__checkpoints_destroy(r.checkpoints);
   status = close_directory(&r, status);
+  sl__heartbeat_end(status == SL_OK ? *exit_code : sl__exit_code(status));
   if (status != SL_OK) sl__ranks_fail(&r.job.ranks, sl__exit_code(status));
   sl__model_close(r.init);
   sl__job_close(&r.job);

@@ -57,8 +57,13 @@ static void remove_made(const char *path, int made) {
   free(left);
 }
 
+/* stall-DATE.json, or .stall-RANK.part, which a rank leaves where the stall passes (tools/watch/stall.h). */
+static int is_of_stall(const char *name) {
+  return strncmp(name, ".stall-", 7) == 0 || (strncmp(name, "stall-", 6) == 0 && strstr(name, ".json"));
+}
+
 static int is_named(const char *name) {
-  if (sl_timeline_is_name(name)) return 1;
+  if (sl_timeline_is_name(name) || is_of_stall(name)) return 1;
   for (int i = 0; i < SL_RUNDIR_FILE_COUNT; i++)
     if (i != SL_RUNDIR_MARKER && strcmp(name, names[i]) == 0) return 1;
   return 0;

@@ -27,6 +27,7 @@ extern "C" {
   X(SL_RUNDIR_STATE, "state.safetensors")      \
   X(SL_RUNDIR_TOKENIZER, "tokenizer.json")     \
   X(SL_RUNDIR_SUMMARY, "summary.json")         \
+  X(SL_RUNDIR_HEARTBEAT, "heartbeat.json")     \
   X(SL_RUNDIR_REPORT, "report.html")
 
 typedef enum sl_rundir_file {

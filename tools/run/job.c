@@ -8,7 +8,7 @@
 
 #include "runtime/base/activity.h"
 #include "tools/run/session.h"
-#include "tools/run/watch.h"
+#include "tools/watch/watch.h"
 
 void sl__job_take_model(sl__job *j, sl_model *model) {
   free(j->facts.sized);
@@ -45,7 +45,13 @@ sl_status sl__job_file(sl__job *j, const sl__options *o) {
   return SL_OK;
 }
 
+sl_status sl__job_meet(sl__job *j, const sl__options *o, const char *command) {
+  j->o = o;
+  return sl_runtime_promised_ranks() > 1 ? sl__job_start(j, command, 1) : SL_OK;
+}
+
 sl_status sl__job_start(sl__job *j, const char *command, int ranks) {
+  if (j->runtime) return SL_OK;
   SL_TRY(sl__start(j->o, command, ranks, &j->runtime));
   SL_TRY(sl__ranks_open(j->runtime, &j->ranks));
   return j->o->allreduce >= 0 ? sl__ranks_exchange(&j->ranks, j->runtime, j->o->allreduce, j->o->compress) : SL_OK;

@@ -41,7 +41,10 @@ sl_status sl__job_name(sl__job *job, const sl__options *o);
 void sl__job_take_model(sl__job *job, sl_model *model);
 /* Opens the model in the file or run o->model. */
 sl_status sl__job_file(sl__job *job, const sl__options *o);
-/* Starts runtime and ranks. command: its name; several ranks are refused unless `ranks`. */
+/* Where a launcher started several ranks, starts them at once, before anything that can fail on one of them alone: the
+ * others would wait for it in MPI_Init. On one rank the command line is looked at first, which is quicker. */
+sl_status sl__job_meet(sl__job *job, const sl__options *o, const char *command);
+/* Starts runtime and ranks, unless that is done. command: its name; several ranks are refused unless `ranks`. */
 sl_status sl__job_start(sl__job *job, const char *command, int ranks);
 /* Makes the plan from the options (without --batch: from the file), and this rank's leaves. */
 sl_status sl__job_plan(sl__job *job);

@@ -11,7 +11,8 @@
 #include "runtime/base/time.h"
 #include "runtime/exchange/exchange.h"
 #include "runtime/machine/comm.h"
-#include "tools/run/watch.h"
+#include "tools/watch/heartbeat.h"
+#include "tools/watch/watch.h"
 
 enum { TEXT = 1024 };
 
@@ -192,6 +193,7 @@ void sl__ranks_fail(const sl__ranks *r, int exit_code) {
   if (!all_fail(r)) {
     gethostname(host, sizeof host - 1);
     fprintf(stderr, "starling: rank %d of %d (%s): %s\n", r->rank, r->n, host, text);
+    sl__heartbeat_abort(exit_code);
     sl__watch_abort(exit_code);
   }
   char *texts = calloc((size_t)r->n, TEXT);

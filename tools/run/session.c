@@ -8,7 +8,7 @@
 
 #include "commit.h"
 #include "runtime/base/log.h"
-#include "tools/run/watch.h"
+#include "tools/watch/watch.h"
 
 const char *sl__commit(void) { return SL_COMMIT; }
 
@@ -34,7 +34,7 @@ sl_status sl__start(const sl__options *o, const char *what, int ranks, sl_runtim
   if (o->workers > 0) options.workers = (int)o->workers;
   if (o->threads_per_worker > 0) options.threads_per_worker = (int)o->threads_per_worker;
   if (o->gpus >= 0) options.gpus = (int)o->gpus;
-  SL_TRY(sl__watch_open(sl__launch_rank(), o->stall_timeout, SL_EXIT_FAILURE));
+  SL_TRY(sl__watch_open(sl__launch_rank(), o->stall_timeout, SL_EXIT_LOST));
   SL_TRY(sl_runtime_start(&options, runtime));
   if (ranks || sl_runtime_ranks(*runtime) == 1) return SL_OK;
   const int n = sl_runtime_ranks(*runtime);

@@ -103,15 +103,20 @@ sl_status sl__options_parse(const sl__command *command, int argc, const char **a
     if (status != SL_OK) return status == SL_ENOTFOUND ? sl_fail(SL_EINVAL, "--config: %s", sl_error()) : status;
   }
   /* Code that runs with the user's rights is named by the command line alone: configurations come from others, too. */
-  char *named = options->sched_lib;
-  options->sched_lib = NULL;
+  char *library = options->sched_lib, *program = options->mpiexec;
+  options->sched_lib = options->mpiexec = NULL;
   sl_status status = read_flags(command, argc, argv, 1, options);
-  if (status == SL_OK && named && !options->sched_lib)
+  if (status == SL_OK && library && !options->sched_lib)
     status = sl_fail(SL_EINVAL,
                      "the configuration names code to load, sched-lib: %s, which only the command line may do: add "
                      "--sched-lib %s if you trust that library",
-                     named, named);
-  free(named);
+                     library, library);
+  if (status == SL_OK && program && !options->mpiexec)
+    status = sl_fail(SL_EINVAL,
+                     "the configuration names a program to start, mpiexec: %s, which only the command line may do: add "
+                     "--mpiexec %s if you trust that program",
+                     program, program);
+  free(library), free(program);
   SL_TRY(status);
   int n = (options->model != NULL) + options->n_files;
   if (n < command->least)

@@ -194,8 +194,19 @@ SETTING(REAL, test_fraction, "test-fraction", SL__IMPORT, NONE, "F", NULL, 0, 0.
 SETTING(FLAG, skip_bad, "skip-bad", SL__IMPORT, NONE, NULL, NULL, 0, 0,
         {0, "skip unreadable images, and list them at the end"})
 SETTING(INTEGER, top, "top", SL__PREDICT, NONE, "N", "1", 1, 1e6, {0, "number of classes to print for each image"})
-SETTING(INTEGER, ranks, "ranks", SL__GRAPH, NONE, "N", "1", 1, 4096,
-        {0, "show the step of the first of N ranks, and the data that the ranks exchange"})
+SETTING(INTEGER, ranks, "ranks", SL__TRAIN | SL__GRAPH, NONE, "N", NULL, 1, 4096,
+        {SL__TRAIN, "start mpiexec with N ranks (default: the ranks of --hosts, else this process alone)"},
+        {SL__GRAPH, "show the step of the first of N ranks, and the data that the ranks exchange (default 1)"})
+SETTING(INTEGER, restarts, "restarts", SL__TRAIN, NONE, "N", NULL, 0, 1e6,
+        {0,
+         "when a rank is lost (killed by a signal, or standing still), start the job again from its last checkpoint, "
+         "up to N times; needs --out"})
+SETTING(TEXT, hosts, "hosts", SL__TRAIN, NONE, "NAME[:N],...", NULL, 0, 0,
+        {0,
+         "start mpiexec with N ranks (default 1) on each of these hosts; a restart leaves out hosts that no longer "
+         "answer"})
+SETTING(TEXT, mpiexec, "mpiexec", SL__TRAIN, NONE, "FILE", NULL, 0, 0,
+        {0, "the mpiexec to start, with --ranks or --hosts (default mpiexec.mpich, else mpiexec)"})
 SETTING(FLAG, tasks, "tasks", SL__GRAPH, NONE, NULL, NULL, 0, 0,
         {0, "show every task, not one line per layer and operation"})
 SETTING(FLAG, dot, "dot", SL__GRAPH, NONE, NULL, NULL, 0, 0, {0, "print the graph for dot (graphviz)"})

@@ -8,6 +8,8 @@
 #include "runtime/base/file.h"
 #include "tools/run/session.h"
 #include "tools/train/trainer.h"
+#include "tools/watch/heartbeat.h"
+#include "tools/watch/watch.h"
 
 sl_status sl__trainer_open_directory(sl__trainer *r) {
   const sl__options *o = r->o;
@@ -48,7 +50,8 @@ sl_status sl__trainer_share_folder(sl__trainer *r) {
   SL_TRY(sl__ranks_agree(&r->job.ranks, status));
   if (r->dir) memcpy(r->folder, sl_rundir_path(r->dir), (size_t)n);
   if (r->job.ranks.n > 1) MPI_Bcast(r->folder, n, MPI_CHAR, 0, r->job.ranks.comm);
-  return SL_OK;
+  if (access(r->folder, W_OK) == 0) sl__watch_folder(r->folder);
+  return sl__heartbeat_open(r->folder, r->job.ranks.comm, r->job.step, r->total);
 }
 
 static sl_status save_timeline(void *arg) {

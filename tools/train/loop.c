@@ -5,6 +5,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/time.h"
 #include "tools/train/trainer.h"
+#include "tools/watch/heartbeat.h"
 
 static int is_over(const sl__trainer *r) { return r->job.step == r->total || r->reached; }
 
@@ -30,6 +31,7 @@ static sl_status step(sl__trainer *r) {
   }
   SL_TRY(status);
   SL_TRY(look_at_loss(r, scores.loss));
+  sl__heartbeat_step(r->job.step, scores.loss);
   r->now.steps++;
   r->now.loss += scores.loss;
   r->now.correct += scores.correct;

@@ -3,6 +3,7 @@
 
 #include "tools/files/rundir.h"
 #include "tools/train/trainer.h"
+#include "tools/watch/heartbeat.h"
 
 static void take_sums(sl__interval *i, const sl__sums *sums) {
   *i = (sl__interval){
@@ -50,6 +51,7 @@ sl_status sl__trainer_save(sl__trainer *r) {
                     .data = r->job.data.digest,
                     .metrics = sums_of(&r->now),
                     .shown = sums_of(&r->line)};
+  sl__heartbeat_is(SL__CHECKPOINTING);
   memcpy(p.skipped, r->skipped, sizeof p.skipped);
   r->job.facts.step = r->job.step;
   SL_TRY(sl__trainer_write_waiting(r)); /* a checkpoint needs the metrics and the model that it names */

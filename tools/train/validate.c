@@ -4,6 +4,7 @@
 #include "runtime/base/activity.h"
 #include "runtime/base/time.h"
 #include "tools/train/trainer.h"
+#include "tools/watch/heartbeat.h"
 
 /* Language models: the model with less loss is better. Classifiers: the more accurate one; among equals the one with
  * less loss. */
@@ -19,6 +20,7 @@ int sl__trainer_reaches(const sl__trainer *r, const sl__score *score) {
 
 sl_status sl__trainer_validate(sl__trainer *r) {
   const sl__score *v = &r->validation;
+  sl__heartbeat_is(SL__VALIDATING);
   r->job.evaluator.step = r->job.step;
   SL_TRY(sl__evaluate(&r->job.evaluator, sl_data_source(&r->job.data, SL_SPLIT_VALIDATION), &r->validation));
   r->reached = sl__trainer_reaches(r, v);

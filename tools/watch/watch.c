@@ -1,11 +1,10 @@
 /* The watch. Every rank reports its state once a second to ranks 0 and 1 (the listeners). */
-#include "tools/run/watch.h"
+#include "tools/watch/watch.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,21 +15,30 @@
 #include "runtime/base/time.h"
 #include "runtime/machine/comm.h"
 #include "runtime/machine/runtime.h"
+#include "tools/watch/heartbeat.h"
+#include "tools/watch/siblings.h"
+#include "tools/watch/stacks.h"
+#include "tools/watch/stall.h"
 
 enum {
   LISTENERS = 2,
   MOST_PROGRAMS = 4,
   TAG = 0x5717,
   TEXT = 160,
-  MOST_SIBLINGS = 512,
+  MESSAGE = 4096,
+  FOLDER = 4000,
   RECENT_S = 3,
-  MORE_PATIENCE = 10
+  MORE_PATIENCE = 10,
+  PARTS_MS = 700, /* how long the rank that ends the job waits for the others' parts of the stall file */
+  COLLECT_S = 5,  /* the most that the stall file may take: the disk may be what stalls */
+  HOLD_S = 10     /* a rank that knows that another one ends the job does not do so itself */
 };
 
 /* What a rank says. */
 typedef struct word {
   char host[64], place[TEXT];
   int waits, works, works_long;
+  int ends; /* it is ending the job */
   unsigned long moves;
 } word;
 
@@ -54,7 +62,12 @@ static struct watch {
   heard *heard;            /* [ranks]; of this rank on all */
   word mine, *coming;      /* [ranks] */
   MPI_Request send[LISTENERS], *receive;
-  char *late; /* [ranks] */
+  char *late;          /* [ranks] */
+  char folder[FOLDER]; /* of the run, for the stall file; "": not known yet. Set once, before has_folder */
+  atomic_int has_folder;
+  double hold, asked;    /* until when another rank is left to end the job; when this rank last asked its own threads */
+  char message[MESSAGE]; /* of the end of the job */
+  atomic_int said;
 } w = {.lock = PTHREAD_MUTEX_INITIALIZER, .send = {MPI_REQUEST_NULL, MPI_REQUEST_NULL}};
 
 static int listens(void) { return w.rank < LISTENERS; }
@@ -72,6 +85,7 @@ static void hear_word(int r, const word *said) {
   h->when = sl_seconds();
   if (h->moved == 0 || said->moves != h->last.moves || strcmp(said->place, h->last.place) != 0) h->moved = h->when;
   h->last = *said;
+  if (said->ends && r != w.rank) w.hold = sl_seconds() + HOLD_S;
 }
 
 static void look_at_myself(void) {
@@ -109,106 +123,151 @@ static void hear(void) {
     }
 }
 
-/* ---- ranks of this host, where MPI cannot tell ------------------------------------------------------------------- */
+/* ---- the end of the job ------------------------------------------------------------------------------------------ */
 
-/* A process of this host that the same launcher started; its rank. */
-typedef struct sibling {
-  pid_t pid;
-  int rank;
-  char state; /* of /proc/PID/stat: 'T' stopped */
-} sibling;
-
-static int read_text(const char *path, char *text, size_t n) {
-  FILE *file = fopen(path, "r");
-  const size_t got = file ? fread(text, 1, n - 1, file) : 0;
-  if (file) fclose(file);
-  text[got] = '\0';
-  return (int)got;
+static void add(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void add(const char *format, ...) {
+  const size_t n = strlen(w.message);
+  va_list list;
+  va_start(list, format);
+  vsnprintf(w.message + n, sizeof w.message - n, format, list);
+  va_end(list);
 }
 
-static int rank_of(pid_t pid) {
-  static char text[1 << 16];
-  char path[64];
-  snprintf(path, sizeof path, "/proc/%ld/environ", (long)pid);
-  const int n = read_text(path, text, sizeof text);
-  for (const char *at = text; at < text + n; at += strlen(at) + 1)
-    if (strncmp(at, "PMI_RANK=", 9) == 0) return atoi(at + 9);
-  return -1;
-}
-
-static int find_siblings(sibling *found) {
-  int n = 0;
-  DIR *all = opendir("/proc");
-  for (struct dirent *d; all && n < MOST_SIBLINGS && (d = readdir(all));) {
-    char path[300], text[512];
-    long parent;
-    char state;
-    if (!isdigit((unsigned char)d->d_name[0])) continue;
-    snprintf(path, sizeof path, "/proc/%s/stat", d->d_name);
-    const char *end = read_text(path, text, sizeof text) > 0 ? strrchr(text, ')') : NULL;
-    if (!end || sscanf(end + 1, " %c %ld", &state, &parent) != 2 || parent != (long)getppid()) continue;
-    found[n++] = (sibling){(pid_t)atol(d->d_name), rank_of((pid_t)atol(d->d_name)), state};
-  }
-  if (all) closedir(all);
-  return n;
-}
-
-static void end_alone(double seconds) {
-  static sibling found[MOST_SIBLINGS];
-  static char said[MOST_SIBLINGS];
-  char what[TEXT], text[4096];
-  const char *between = " ";
-  const int n = find_siblings(found);
-  sl_activity_read(what, sizeof what);
-  size_t at = (size_t)snprintf(text, sizeof text, "starling: rank %d: nothing has moved for %.0f s: %s waits for",
-                               w.rank, seconds, what);
-  memset(said, 0, sizeof said);
-  for (int i = 0; i < n; i++)
-    if (found[i].rank >= 0 && found[i].rank < MOST_SIBLINGS) said[found[i].rank] = 1;
-  int stopped = 0;
-  for (int i = 0; i < n; i++) stopped += found[i].state == 'T' || found[i].state == 't';
-  for (int i = 0; i < n && at < sizeof text - 256; i++) {
-    if (found[i].rank == w.rank || (stopped && found[i].state != 'T' && found[i].state != 't')) continue;
-    if (found[i].rank < 0) continue; /* the launcher's own, or not begun yet */
-    at += (size_t)snprintf(text + at, sizeof text - at, "%srank %d (process %ld of this host%s)", between,
-                           found[i].rank, (long)found[i].pid, stopped ? ", stopped by a signal" : "");
-    between = ", ";
-  }
-  for (int r = 0; r < w.ranks && r < MOST_SIBLINGS && !stopped && at < sizeof text - 256; r++) {
-    if (said[r]) continue;
-    at += (size_t)snprintf(text + at, sizeof text - at, "%srank %d (not on this host)", between, r);
-    between = ", ";
-  }
-  fprintf(stderr, "%s; --stall-timeout says how long to wait\n", text);
+/* Prints the message, once. */
+static void say(const char *file) {
+  if (atomic_exchange(&w.said, 1)) return;
+  fprintf(stderr, "%s; --stall-timeout says how long to wait%s%s\n", w.message,
+          *file ? "; the stacks of all ranks are in " : "", file);
   fflush(stderr);
+}
+
+/* Does not return. */
+static void end_now(void) {
+  static sl__sibling found[SL__SIBLINGS_MOST];
+  if (atomic_load(&w.phase) == TALKS) sl__watch_abort(w.exit_code);
   usleep(300000); /* mpiexec forwards the message */
+  const int n = sl__siblings_find(found);
   for (int i = 0; i < n; i++)
-    if (found[i].state == 'T' || found[i].state == 't') kill(found[i].pid, SIGKILL);
+    if (sl__sibling_stands(&found[i])) kill(found[i].pid, SIGKILL);
   _exit(w.exit_code);
 }
 
-/* ---- stalls ----------------------------------------------------------------------------------------------------- */
+static void *end_anyway(void *arg) {
+  (void)arg;
+  sleep(COLLECT_S);
+  say("");
+  end_now();
+  return NULL;
+}
 
-static void end_job(double seconds, const char *what) {
-  char text[4096];
+/* What this rank does, and whom its exchange waits for, with the stacks that its threads have just been asked for. */
+static void write_part(void) {
+  char what[256] = "", *late = calloc((size_t)w.ranks, 1);
+  const int talks = atomic_load(&w.phase) == TALKS;
+  if (!late || !atomic_load(&w.has_folder)) goto out;
+  if (!talks) {
+    const sl_activities a = sl_activity_read(w.mine.place, sizeof w.mine.place);
+    w.mine.waits = a.waits;
+  }
+  pthread_mutex_lock(&w.lock);
+  double seconds = 0;
+  for (int i = 0; i < w.n && seconds == 0 && talks; i++)
+    seconds = sl_program_stalled(w.program[i], what, sizeof what, late);
+  if (seconds == 0) what[0] = '\0';
+  pthread_mutex_unlock(&w.lock);
+  const sl__stall_rank mine = {
+      .rank = w.rank, .host = w.mine.host, .pid = getpid(), .place = w.mine.place, .waits = w.mine.waits > 0 || *what};
+  const double still = talks ? sl_seconds() - w.heard[w.rank].moved : 0;
+  sl__stall_write_part(w.folder, &mine, still, what, late, w.ranks);
+out:
+  free(late);
+}
+
+/* Collects what all ranks do into the run's folder, then ends the job. The ranks that stand still continue for a moment
+ * if go_on, to tell where they stood. */
+static void end_job(double seconds, int go_on) {
+  char path[FOLDER + 64] = "";
+  pthread_t guard;
+  sl__stall_rank *all = calloc((size_t)w.ranks, sizeof *all);
+  const int talks = atomic_load(&w.phase) == TALKS;
+  if (!all || !atomic_load(&w.has_folder) || pthread_create(&guard, NULL, end_anyway, NULL) != 0) say(""), end_now();
+  if (talks) {
+    w.mine.ends = 1;
+    sl_comm_enter();
+    tell();
+    sl_comm_leave();
+  }
+  for (int r = 0; r < w.ranks; r++) {
+    const heard *h = &w.heard[r];
+    const int known = talks && h->when > 0;
+    all[r] = (sl__stall_rank){.rank = r,
+                              .host = known ? h->last.host : "",
+                              .place = known ? h->last.place : "",
+                              .waits = known && h->last.waits > 0,
+                              .late = w.late[r],
+                              .heard = known ? sl_seconds() - h->when : -1};
+  }
+  sl__stall_ask(all, w.ranks, go_on);
+  usleep(100000);
+  write_part();
+  sl__stall_wait(w.folder, all, w.ranks, PARTS_MS);
+  if (sl__stall_write(w.folder, w.message, seconds, all, w.ranks, w.rank, path, sizeof path) != SL_OK) path[0] = '\0';
+  say(path);
+  sl__heartbeat_abort(w.exit_code);
+  end_now();
+}
+
+/* Where MPI cannot tell: names the ranks of this host that stand still, or else all others. */
+static void end_alone(double seconds) {
+  static sl__sibling found[SL__SIBLINGS_MOST];
+  static char here[SL__SIBLINGS_MOST];
+  char what[TEXT];
   const char *between = " ";
-  size_t at = (size_t)snprintf(text, sizeof text, "starling: rank %d: nothing has moved for %.0f s: %s waits for",
-                               w.rank, seconds, what);
-  for (int r = 0; r < w.ranks && at < sizeof text - 512; r++) {
-    if (!w.late[r]) continue;
-    at += (size_t)snprintf(text + at, sizeof text - at, "%srank %d", between, r);
-    if (w.heard[r].when > 0)
-      at += (size_t)snprintf(text + at, sizeof text - at, " (%s, heard of %.0f s ago in %s)", w.heard[r].last.host,
-                             sl_seconds() - w.heard[r].when,
-                             *w.heard[r].last.place ? w.heard[r].last.place : "work of its own");
-    else
-      at += (size_t)snprintf(text + at, sizeof text - at, " (not heard of yet)");
+  const int n = sl__siblings_find(found);
+  sl_activity_read(what, sizeof what);
+  add("starling: rank %d: nothing has moved for %.0f s: %s waits for", w.rank, seconds, what);
+  memset(here, 0, sizeof here);
+  memset(w.late, 0, (size_t)w.ranks);
+  int stopped = 0;
+  for (int i = 0; i < n; i++) {
+    if (found[i].rank >= 0 && found[i].rank < SL__SIBLINGS_MOST) here[found[i].rank] = 1;
+    stopped += sl__sibling_stands(&found[i]);
+  }
+  for (int i = 0; i < n; i++) {
+    if (found[i].rank == w.rank || (stopped && !sl__sibling_stands(&found[i]))) continue;
+    if (found[i].rank < 0) continue; /* the launcher's own, or not begun yet */
+    add("%srank %d (process %ld of this host%s)", between, found[i].rank, (long)found[i].pid,
+        stopped ? ", stopped by a signal" : "");
+    if (found[i].rank < w.ranks) w.late[found[i].rank] = 1;
     between = ", ";
   }
-  fprintf(stderr, "%s; --stall-timeout says how long to wait\n", text);
-  fflush(stderr);
-  sl__watch_abort(w.exit_code);
+  for (int r = 0; r < w.ranks && r < SL__SIBLINGS_MOST && !stopped; r++) {
+    if (here[r]) continue;
+    add("%srank %d (not on this host)", between, r);
+    w.late[r] = 1;
+    between = ", ";
+  }
+  end_job(seconds, 0);
 }
+
+static void end_together(double seconds, const char *what) {
+  const char *between = " ";
+  add("starling: rank %d: nothing has moved for %.0f s: %s waits for", w.rank, seconds, what);
+  for (int r = 0; r < w.ranks; r++) {
+    if (!w.late[r]) continue;
+    add("%srank %d", between, r);
+    if (w.heard[r].when > 0)
+      add(" (%s, heard of %.0f s ago in %s)", w.heard[r].last.host, sl_seconds() - w.heard[r].when,
+          *w.heard[r].last.place ? w.heard[r].last.place : "work of its own");
+    else
+      add(" (not heard of yet)");
+    between = ", ";
+  }
+  end_job(seconds, 1);
+}
+
+/* ---- stalls ----------------------------------------------------------------------------------------------------- */
 
 /* Marks the ranks that have been silent for half of `seconds`. Returns how many there are. */
 static int find_silent(double seconds) {
@@ -263,9 +322,10 @@ static void look_for_stalls(void) {
   /* Exactly one rank prints: the first listener that is not late itself. */
   const double order = 0.3 * w.rank + (listens() ? 0 : 2 + w.patience), if_late = 5;
   char what[256];
+  if (sl_seconds() < w.hold) return;
   double patience = w.patience, seconds = exchange_stalled(what, sizeof what);
   if (seconds == 0) seconds = all_stalled(what, sizeof what, &patience);
-  if (seconds > patience + order + (w.late[w.rank] ? if_late : 0)) end_job(seconds, what);
+  if (seconds > patience + order + (w.late[w.rank] ? if_late : 0)) end_together(seconds, what);
 }
 
 /* ---- the thread ------------------------------------------------------------------------------------------------- */
@@ -288,6 +348,19 @@ static int meets(void) {
   return 1;
 }
 
+/* Writes this rank's part when another rank asks for it, or when nothing has moved here for so long that a rank of
+ * another host, which cannot ask, may end the job. */
+static void answer(phase now) {
+  const pid_t by = sl__stacks_asked();
+  if (by && by != getpid()) w.hold = sl_seconds() + HOLD_S;
+  if (by) usleep(100000), write_part();
+  if (now != TALKS || w.patience <= 0 || w.heard[w.rank].when == 0 || !atomic_load(&w.has_folder)) return;
+  const double time = sl_seconds();
+  if (time - w.heard[w.rank].moved < w.patience || time - w.asked < 5 + w.patience / 2) return;
+  w.asked = time;
+  sl__stacks_ask(getpid());
+}
+
 static void *run(void *arg) {
   double moved = sl_seconds();
   unsigned long moves = 0;
@@ -297,6 +370,7 @@ static void *run(void *arg) {
     phase now = (phase)atomic_load(&w.phase);
     if (now == ALONE && meets()) atomic_store(&w.phase, now = TALKS);
     if (now == TALKS && atomic_load(&w.leave)) atomic_store(&w.phase, now = QUIET);
+    answer(now);
     if (now == TALKS) {
       if (tick % 5 == 0) look_at_myself();
       sl_comm_enter();
@@ -309,7 +383,8 @@ static void *run(void *arg) {
     char text[TEXT];
     const sl_activities a = sl_activity_read(text, sizeof text);
     if (a.moves != moves || a.waits == 0) moves = a.moves, moved = sl_seconds();
-    if (w.patience > 0 && sl_seconds() - moved > w.patience + 0.3 * w.rank) end_alone(sl_seconds() - moved);
+    const double still = sl_seconds() - moved;
+    if (w.patience > 0 && still > w.patience + 0.3 * w.rank && sl_seconds() > w.hold) end_alone(still);
   }
   return NULL;
 }
@@ -320,8 +395,15 @@ sl_status sl__watch_open(int rank, double patience, int exit_code) {
   w.exit_code = exit_code;
   gethostname(w.mine.host, sizeof w.mine.host - 1);
   if (!make_room(w.ranks)) return sl_no_memory("to watch %d ranks", w.ranks);
+  sl__stacks_open();
   if (pthread_create(&w.thread, NULL, run, NULL) != 0) return sl_fail(SL_EIO, "no thread to watch the ranks");
   return SL_OK;
+}
+
+void sl__watch_folder(const char *folder) {
+  if (atomic_load(&w.has_folder) || strlen(folder) >= sizeof w.folder) return;
+  snprintf(w.folder, sizeof w.folder, "%s", folder);
+  atomic_store(&w.has_folder, 1);
 }
 
 void sl__watch_programs(sl_program *const *programs, int n) {

@@ -9,6 +9,8 @@
 /* Before MPI starts; once in a process. rank: as the launcher says; patience: seconds; 0: wait for ever; exit_code: of
  * a job that is ended. Does nothing where no launcher started several ranks. */
 sl_status sl__watch_open(int rank, double patience, int exit_code);
+/* The folder of the run, on every rank that can see it: a job that is ended leaves a stall file there (stall.h). */
+void sl__watch_folder(const char *folder);
 /* The programs whose exchanges it asks, instead of the earlier ones. They live until the next call. n at most 4. */
 void sl__watch_programs(sl_program *const *programs, int n);
 /* Before MPI_Finalize, collective: the watch sends nothing more, and still sees whether MPI_Finalize returns. */

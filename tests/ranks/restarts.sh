@@ -1,0 +1,166 @@
+#!/bin/sh
+# --restarts: a job that loses a rank starts again by itself and ends with the bytes of an undisturbed one; a rank that
+# stands still ends the job with exit code 76 and a stall file with the stacks of all ranks; heartbeat.json says what
+# the run does and how it ended. RESTARTS: number of ranks that are killed (default 2); RESTARTS_RANKS: of each job (2).
+# RESTARTS_LOG: a file for the milliseconds from each kill to the next step.
+. "$(dirname "$0")/../support/command.shlib"
+[ -x "${MPIEXEC-}" ] || { echo '1..0 # SKIP no mpiexec'; exit 0; }
+[ -r /proc/self/environ ] || { echo '1..0 # SKIP no /proc'; exit 0; }
+make_set data 300 0 8 3
+kills=${RESTARTS:-2} ranks=${RESTARTS_RANKS:-2} seed=${SEED:-$(date +%s)}
+echo "# SEED=$seed"
+draw() { seed=$(((seed * 1103515245 + 12345) % 2147483648)); drawn=$((seed / 65536 % $1)); }
+options="--data data --batch 36 --leaves 6 --shards 6 --workers 1 --learning-rate 1e-4 --eval-every 50 --log-every 1 --checkpoint-every 5 --quiet"
+ms() { echo $(($(date +%s%N) / 1000000)); }
+beat() { field "$1" "$2/heartbeat.json" 2>/dev/null; } # field, run
+stepped() { [ "$(beat state "$1")" != starting ] && [ "$(beat step "$1")" -gt "$2" ] 2>/dev/null; } # run, step
+process_of() { # rank, run: the number of its process, by the heartbeat
+  sed -n "s/.*{\"rank\": $1, \"host\": \"[^\"]*\", \"pid\": \([0-9]*\)}.*/\1/p" "$2/heartbeat.json"
+}
+start() { # steps, out, more arguments: in the background
+  steps=$1 folder=$2
+  shift 2
+  # shellcheck disable=SC2086 # $options is several words
+  $limit "$starling" train mlp $options --steps "$steps" --ranks "$ranks" --mpiexec "$MPIEXEC" --out "$folder" "$@" >out 2>err &
+  job=$!
+}
+ends() { code=0; wait $job || code=$?; echo "exit code $code" >>out; }
+gone() { ! kill -0 "$1" 2>/dev/null || [ "$(sed 's/.*) //; s/ .*//' "/proc/$1/stat" 2>/dev/null)" = Z ]; }
+
+# A job that nobody disturbs, started by the command itself.
+length=$((40 + 100 * kills))
+start $length undisturbed
+ends
+check 'train --ranks starts mpiexec' test $code = 0
+check 'on that many ranks' grep -q "\"ranks\": *$ranks" undisturbed/environment.json
+check_json 'heartbeat.json is JSON' undisturbed/heartbeat.json
+check 'its state at the end' test "$(beat state undisturbed)" = ended
+check 'its exit code' test "$(beat exit_code undisturbed)" = 0
+check 'its last step' test "$(beat step undisturbed)" = $length
+for name in steps from_step loss time host pid ranks launch; do check "it has $name" grep -q "\"$name\": ." undisturbed/heartbeat.json; done
+check 'it has a process for each rank' test -n "$(process_of $((ranks - 1)) undisturbed)"
+
+# Random ranks are killed, each some steps after the start or restart.
+start $length run --restarts "$kills"
+from=0
+for kill in $(seq "$kills"); do
+  draw 10
+  until [ "$(grep -c '"train"' run/metrics.jsonl 2>/dev/null)" -gt $((from + drawn)) ] 2>/dev/null || ! kill -0 $job; do sleep 0.02; done
+  draw "$ranks"
+  rank=$drawn
+  victim=$(process_of $rank run)
+  began=$(ms)
+  kill -KILL "$victim" 2>>err
+  wait_until has_lines err "$kill" || break # the line of the restart, with the first step after it
+  [ -z "${RESTARTS_LOG-}" ] || echo $(($(ms) - began)) >>"$RESTARTS_LOG"
+  from=$(grep -c '"train"' run/metrics.jsonl)
+done
+ends
+check "$kills ranks killed: the job ends" test $code = 0
+check 'each restart has its line' test "$(grep -cE '^starling: restart [0-9]+ of [0-9]+: rank [0-9]+ \(process [0-9]+ of .*\) was killed by signal 9; .* from step [0-9]+; [0-9.]+ s from the loss to the next step$' err)" = "$kills"
+check 'and nothing else is said' test "$(grep -c '' err)" = "$kills"
+check 'mpiexec itself says nothing of it' test "$(grep -c TERMINATION out)" = 0
+check 'the model of the undisturbed job' cmp undisturbed/model.safetensors run/model.safetensors
+check 'its state' same_state undisturbed run
+
+# Without a restart left, and without any.
+start 1000000 lost --restarts 0 --checkpoint-every 0
+wait_until stepped lost 2
+victims=$(process_of 0 lost; process_of 1 lost)
+kill -KILL "$(process_of 1 lost)"
+ends
+check 'a rank that is killed: exit code 76' test $code = 76
+check 'it is named' grep -qE '^starling: rank 1 \(process [0-9]+ of .*\) was killed by signal 9; --restarts N' err
+for victim in $victims; do check 'no process stays' wait_until gone "$victim"; done
+
+# One rank alone, without mpiexec, before its first checkpoint.
+# shellcheck disable=SC2086
+$limit "$starling" train mlp $options --checkpoint-every 0 --steps 800 --restarts 1 --out single >out 2>err &
+job=$!
+wait_until stepped single 0
+kill -KILL "$(process_of 0 single)" 2>>err
+ends
+check 'one rank, no checkpoint yet: it starts again' test $code = 0
+check 'and says so' grep -qE '^starling: restart 1 of 1: rank 0 was killed by signal 9; 1 rank goes on from step 0; ' err
+run train mlp --data data --batch 36 --leaves 6 --shards 6 --workers 1 --learning-rate 1e-4 --eval-every 50 --checkpoint-every 0 --steps 800 --quiet --out alone
+check 'with the bytes of a run that nobody disturbs' cmp alone/model.safetensors single/model.safetensors
+
+# A signal to the launcher reaches the ranks.
+for signal in TERM INT USR1; do
+  rm -rf told
+  start 1000000 told --restarts 3
+  wait_until stepped told 2
+  kill -$signal "$(pgrep -P "$job" -x starling || echo "$job")"
+  ends
+  check "SIG$signal to the launcher: exit code 75" test $code = 75
+  check 'which the heartbeat has' test "$(beat exit_code told)" = 75
+  check 'without a restart' test "$(grep -c restart err)" = 0
+done
+
+# A rank that stands still.
+patience=$((2 * $(pace)))
+start 1000000 stall --stall-timeout $patience
+wait_until stepped stall 2
+sleep $((patience + 1))
+victim=$(process_of 1 stall)
+kill -STOP "$victim"
+ends
+check 'a rank that stands still: exit code 76' test $code = 76
+check 'which the heartbeat has' test "$(beat exit_code stall)" = 76
+check 'it is named' grep -qE 'nothing has moved for .* waits for rank 1 .*; the stacks of all ranks are in .*stall-[0-9-]*.json' err
+check 'no process stays' wait_until gone "$victim"
+mv "$(find stall -name 'stall-*.json' | head -n 1)" file.json
+check_json 'the stall file is JSON' file.json
+check 'it has the message' grep -q '"message": *"starling: rank 0: nothing has moved' file.json
+check 'the late rank' sh -c "tr -d ' \n' <file.json | grep -q '\"late\":\[1\]'"
+check 'that was stopped' grep -q '"process": *"stopped by a signal"' file.json
+check 'whom the other waits for' sh -c "tr -d ' \n' <file.json | grep -q '\"waits_for\":\[1\]'"
+check 'and the step and exchange' grep -qE '"(what|in)": *".*(exchange|step) [0-9]+' file.json
+check 'a part of each rank' test "$(grep -c '"still_s"' file.json)" = "$ranks"
+check 'with the stacks of its threads' test "$(grep -c '"stack": *\[' file.json)" -ge $((2 * ranks))
+if nm "$starling" 2>/dev/null | grep -q ' main$'; then
+  check 'down to main' test "$(grep -c '"main+0x' file.json)" = "$ranks"
+  check 'with names of static functions' grep -q '"run+0x' file.json
+else skip 'names: the program has no symbols'; fi
+check 'and no part stays behind' test -z "$(find stall -name '.stall-*')"
+rm -rf stall
+start 300 stall --stall-timeout $patience --restarts 1
+wait_until has_lines stall/metrics.jsonl 10
+kill -STOP "$(process_of 0 stall)"
+ends
+check 'a rank that stands still, with --restarts: the job ends' test $code = 0
+check 'after a restart, which has its line' grep -qE '^starling: restart 1 of 1: rank 0 stood still; ' err
+check 'heartbeat and stall file go with --force' sh -c "'$starling' train mlp $options --steps 1 --out stall --force && test -z \"\$(find stall -name 'stall-*')\""
+
+# What cannot be.
+# shellcheck disable=SC2086
+{
+  expect '--restarts without --out' 2 '--restarts goes on from the checkpoints of a run, which --out DIR names' train mlp $options --restarts 1
+  expect '--hosts: no number' 2 "--hosts: 'b:x' is not NAME or NAME:RANKS" train mlp $options --hosts a,b:x
+  expect '--hosts: no name' 2 "--hosts: '' is not NAME or NAME:RANKS" train mlp $options --hosts a,,b
+  expect '--hosts: no rank' 2 "--hosts: 'a:0' is not NAME or NAME:RANKS" train mlp $options --hosts a:0
+  expect '--hosts: too few' 2 '--ranks 5, and --hosts a:2,b has room for 3' train mlp $options --hosts a:2,b --ranks 5
+  expect '--mpiexec: no program' 2 'no/such is no program here; --mpiexec names another' train mlp $options --ranks 2 --mpiexec no/such
+  expect '--ranks 0' 2 'ranks' train mlp $options --ranks 0
+  expect 'a model that is none' 2 'nosuch' train nosuch $options --ranks 2 --mpiexec "$MPIEXEC" --restarts 2 --out none
+}
+check 'is not tried again' test "$(grep -c restart err)" = 0
+printf 'mpiexec: ./evil\nranks: 2\n' >evil.yaml
+# shellcheck disable=SC2086
+expect 'a configuration names no program' 2 'only the command line may do' train mlp $options --config evil.yaml
+code=0
+# shellcheck disable=SC2086
+$limit "$MPIEXEC" -n 1 "$starling" train mlp $options --ranks 2 >out 2>err || code=$?
+check 'mpiexec inside mpiexec' grep -q 'start mpiexec, and this is inside one already' err
+
+# A rank that fails before it meets the others ends the job, with its message.
+code=0
+$limit "$MPIEXEC" -n 1 "$starling" eval no/such --stall-timeout 0 : -n 1 "$starling" eval undisturbed --stall-timeout 0 >out 2>err || code=$?
+check 'eval: no model on rank 0: the job ends' test $code != 0
+check 'and names it' grep -q 'no/such' err
+code=0
+$limit "$MPIEXEC" -n 1 "$starling" train mlp --data data --init undisturbed/model.safetensors --stall-timeout 0 --steps 1 --out x : \
+  -n 1 "$starling" train mlp --data data --init no/such --stall-timeout 0 --steps 1 --out x >out 2>err || code=$?
+check 'train: no weights on rank 1: the job ends' test $code != 0
+check 'and names them' grep -q 'rank 1 .*no/such' err
+finish

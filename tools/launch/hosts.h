@@ -1,0 +1,33 @@
+/* The hosts of a job, and how many ranks each takes. */
+#ifndef SL_TOOLS_HOSTS_H
+#define SL_TOOLS_HOSTS_H
+
+#include <stddef.h>
+
+#include "runtime/base/status.h"
+
+typedef struct sl__host {
+  char name[256];
+  int ranks;
+} sl__host;
+
+typedef struct sl__hosts {
+  sl__host *host;
+  int n;
+} sl__hosts;
+
+/* "node1,node2:4": one rank on node1, four on node2. NULL: no hosts. SL_EINVAL names the entry at fault. */
+sl_status sl__hosts_parse(const char *list, sl__hosts *hosts);
+/* The nodes of the Slurm allocation that this process is in, with that many ranks in all; outside of Slurm none. */
+sl_status sl__hosts_of_slurm(int ranks, sl__hosts *hosts);
+int sl__hosts_ranks(const sl__hosts *hosts);
+/* Takes ranks away from the last hosts until there are `ranks`. */
+void sl__hosts_limit(sl__hosts *hosts, int ranks);
+/* "node1:1,node2:4", as mpiexec reads it. The caller frees it; NULL: no memory. */
+char *sl__hosts_text(const sl__hosts *hosts);
+/* Starts nothing on each host through mpiexec, and removes the hosts where that fails or takes more than `seconds`.
+ * gone[n]: their names. Returns how many were removed. */
+int sl__hosts_drop_dead(sl__hosts *hosts, const char *mpiexec, double seconds, char *gone, size_t n);
+void sl__hosts_free(sl__hosts *hosts);
+
+#endif

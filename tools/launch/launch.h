@@ -1,0 +1,13 @@
+/* starling train --ranks N --restarts R: this process starts mpiexec itself, and starts the job again from its last
+ * checkpoint when a rank is lost. */
+#ifndef SL_TOOLS_LAUNCH_H
+#define SL_TOOLS_LAUNCH_H
+
+#include "tools/settings/options.h"
+
+/* Whether the options ask for a launcher. */
+int sl__launch_wanted(const sl__options *options);
+/* *exit_code: the job's; SL_EXIT_LOST where ranks were lost more often than --restarts allows. SL_EINVAL: options. */
+sl_status sl__launch(const sl__options *options, int *exit_code);
+
+#endif

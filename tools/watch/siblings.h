@@ -1,0 +1,26 @@
+/* The ranks of this host: the processes that the same launcher started. Read from /proc, which answers for processes
+ * that stand still, too. */
+#ifndef SL_TOOLS_SIBLINGS_H
+#define SL_TOOLS_SIBLINGS_H
+
+#include <jansson.h>
+#include <sys/types.h>
+
+enum { SL__SIBLINGS_MOST = 512 };
+
+typedef struct sl__sibling {
+  pid_t pid;
+  int rank;   /* -1: not known */
+  char state; /* of /proc/PID/stat: 'T' stopped, 'D' waits for a device */
+} sl__sibling;
+
+/* Fills found[SL__SIBLINGS_MOST], this process included; returns how many there are. */
+int sl__siblings_find(sl__sibling *found);
+static inline int sl__sibling_stands(const sl__sibling *s) { return s->state == 'T' || s->state == 't'; }
+/* The state of a process, or of a thread of this process's host; '?' where it is gone. */
+char sl__process_state(pid_t pid);
+/* What the kernel tells of each thread of a process: an array of {thread, name, state, in, syscall}. NULL: no memory.
+ */
+json_t *sl__process_threads(pid_t pid);
+
+#endif
