@@ -78,6 +78,14 @@ static void write_beat(void) {
   free(text);
 }
 
+static void write_last(void) {
+  size_t n;
+  char *text = text_of(&n);
+  if (text) sl_file_replace(b.path, text, n);
+  free(text);
+}
+
+/* Writes the end, too: a failure here keeps its text from the thread that has a message to print. */
 static void *run(void *arg) {
   (void)arg;
   pthread_mutex_lock(&b.lock);
@@ -91,6 +99,7 @@ static void *run(void *arg) {
     b.now = 0;
     if (!b.leave) write_beat();
   }
+  if (b.state == SL__ENDED) write_last();
   pthread_mutex_unlock(&b.lock);
   return NULL;
 }
@@ -141,7 +150,7 @@ void sl__heartbeat_step(int64_t step, double loss) {
   if (!b.beats) return;
   pthread_mutex_lock(&b.lock);
   const int first = b.step == b.from;
-  b.step = step, b.loss = loss;
+  b.state = SL__TRAINING, b.step = step, b.loss = loss;
   if (first) b.now = 1, pthread_cond_signal(&b.wake); /* whoever waits for the job to go on sees it now */
   pthread_mutex_unlock(&b.lock);
 }
@@ -163,18 +172,11 @@ static void stop(void) {
   b.beats = 0;
 }
 
-static void write_last(int exit_code) {
-  size_t n;
-  b.state = SL__ENDED, b.exit_code = exit_code;
-  char *text = text_of(&n);
-  if (text) sl_file_replace(b.path, text, n);
-  free(text);
-}
-
 void sl__heartbeat_end(int exit_code) {
   if (!b.beats) return;
-  stop();
-  write_last(exit_code);
+  pthread_mutex_lock(&b.lock);
+  b.state = SL__ENDED, b.exit_code = exit_code;
+  pthread_mutex_unlock(&b.lock);
   sl__heartbeat_drop();
 }
 
