@@ -66,7 +66,7 @@ check 'its state' same_state undisturbed run
 # Without a restart left, and without any.
 start 1000000 lost --restarts 0 --checkpoint-every 0
 wait_until stepped lost 2
-check 'the state of a job at work' grep -q '"state": "training"' lost/heartbeat.json
+check 'the state of a job at work' wait_until grep -q '"state": "training"' lost/heartbeat.json
 victims=$(process_of 0 lost; process_of 1 lost)
 kill -KILL "$(process_of 1 lost)"
 ends
