@@ -55,7 +55,9 @@ static struct watch {
   double patience;
   int exit_code;
   pthread_t thread;
-  pthread_mutex_t lock; /* of programs */
+  pthread_mutex_t lock;    /* of programs */
+  pthread_mutex_t meeting; /* held by the thread while it asks MPI whether ranks have met */
+  int closed;              /* MPI is about to end: ask it nothing more */
   sl_program *program[MOST_PROGRAMS];
   int n;
   atomic_int phase, leave; /* leave: the thread shall go from TALKS to QUIET */
@@ -68,7 +70,9 @@ static struct watch {
   double hold, asked;    /* until when another rank is left to end the job; when this rank last asked its own threads */
   char message[MESSAGE]; /* of the end of the job */
   atomic_int said;
-} w = {.lock = PTHREAD_MUTEX_INITIALIZER, .send = {MPI_REQUEST_NULL, MPI_REQUEST_NULL}};
+} w = {.lock = PTHREAD_MUTEX_INITIALIZER,
+       .meeting = PTHREAD_MUTEX_INITIALIZER,
+       .send = {MPI_REQUEST_NULL, MPI_REQUEST_NULL}};
 
 static int listens(void) { return w.rank < LISTENERS; }
 
@@ -338,14 +342,18 @@ static int make_room(int ranks) {
   return w.heard && w.coming && w.receive && w.late;
 }
 
-/* Whether MPI has started since; then its numbers hold. */
-static int meets(void) {
+/* Goes from ALONE to TALKS if MPI has started since, with as many ranks as the launcher promised. */
+static void meet(void) {
   int up = 0, level = 0, ranks = 0, rank = 0;
-  if (MPI_Initialized(&up) != MPI_SUCCESS || !up) return 0;
-  MPI_Query_thread(&level), MPI_Comm_size(MPI_COMM_WORLD, &ranks), MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  if (level < MPI_THREAD_MULTIPLE || ranks != w.ranks) return 0;
-  w.rank = rank;
-  return 1;
+  pthread_mutex_lock(&w.meeting);
+  if (!w.closed && atomic_load(&w.phase) == ALONE && MPI_Initialized(&up) == MPI_SUCCESS && up) {
+    MPI_Query_thread(&level), MPI_Comm_size(MPI_COMM_WORLD, &ranks), MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (level >= MPI_THREAD_MULTIPLE && ranks == w.ranks) {
+      w.rank = rank;
+      atomic_store(&w.phase, TALKS);
+    }
+  }
+  pthread_mutex_unlock(&w.meeting);
 }
 
 /* Writes this rank's part when another rank asks for it, or when nothing has moved here for so long that a rank of
@@ -367,8 +375,8 @@ static void *run(void *arg) {
   (void)arg;
   for (int tick = 0;; tick++) {
     usleep(100000);
+    if (atomic_load(&w.phase) == ALONE) meet();
     phase now = (phase)atomic_load(&w.phase);
-    if (now == ALONE && meets()) atomic_store(&w.phase, now = TALKS);
     if (now == TALKS && atomic_load(&w.leave)) atomic_store(&w.phase, now = QUIET);
     answer(now);
     if (now == TALKS) {
@@ -419,6 +427,11 @@ static void cancel(void) {
 }
 
 void sl__watch_close(void) {
+  /* The ranks of a short job may not all have noticed that they met; the end needs all of them. */
+  if (w.ranks > 0 && atomic_load(&w.phase) == ALONE) meet();
+  pthread_mutex_lock(&w.meeting);
+  w.closed = 1;
+  pthread_mutex_unlock(&w.meeting);
   if (atomic_load(&w.phase) != TALKS) return;
   atomic_store(&w.leave, 1);
   while (atomic_load(&w.phase) == TALKS) usleep(1000);
