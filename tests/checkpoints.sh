@@ -53,7 +53,7 @@ damaged 'no manifest' 'step-00000035 has no checkpoint.json' 'rm $spoilt/checkpo
 damaged 'of a later format' 'of format starling-checkpoint-9; this version reads' "sed -i 's/starling-checkpoint-1/starling-checkpoint-9/' \$spoilt/checkpoint.json" 28
 make_set large 40 0 28 3
 expect 'a checkpoint of another model is refused' 0 '^step 1' train lenet --data large --batch 8 --workers 1 --steps 1 --out foreign
-damaged 'of another model' '(is .* here and .* in|another than) .*step-00000035' 'rm -r $spoilt && cp -r foreign/checkpoints/step-00000001 $spoilt' 28
+damaged 'of another model' '(is .* here and .* in|differs from that of) .*step-00000035' 'rm -r $spoilt && cp -r foreign/checkpoints/step-00000001 $spoilt' 28
 damaged 'of another plan' 'seed is 1 here and 2 in .*step-00000035' '"$starling" train mlp $small --seed 2 --steps 1 --quiet --out seed >out && rm -r $spoilt && cp -r seed/checkpoints/step-00000001 $spoilt' 28
 
 rm -rf run && cp -r a run

@@ -19,11 +19,11 @@ expect 'a number out of range' 2 '--batch: 0 is out of range' train lenet --batc
 expect 'a real out of range' 2 '--val-fraction: 1.5 is out of range' train lenet --val-fraction 1.5
 expect 'an unknown choice lists the choices' 2 "unknown value 'adagrad'; choose sgd|adam|adamw|lamb" train lenet --optimizer adagrad
 expect 'an unknown model names the nearest' 2 "no model 'lenett'.*did you mean 'lenet'\?" graph lenett
-expect 'a missing argument' 2 'an argument is missing; usage: starling train MODEL' train
-expect 'an argument too many' 2 "unexpected argument 'mlp'" train lenet mlp
-expect '--until: a measure that there is not' 2 "--until: 'speed=3'" train lenet --until speed=3
+expect 'a missing argument is refused' 2 'an argument is missing; usage: starling train MODEL' train
+expect 'a superfluous argument is refused' 2 "unexpected argument 'mlp'" train lenet mlp
+expect '--until: an unknown measure' 2 "--until: 'speed=3'" train lenet --until speed=3
 expect '--resume needs --out' 2 '--out DIR names it' train lenet --resume
-expect 'an unknown policy lists those there are' 2 "unknown scheduling policy 'fifo'.*eager" bench mlp --sched fifo
+expect 'an unknown policy: the message lists the policies' 2 "unknown scheduling policy 'fifo'.*eager" bench mlp --sched fifo
 expect 'shards that do not divide' 2 'shards 3: a multiple of the 2 leaves' graph mlp --leaves 2 --shards 3
 
 # A YAML file: the same names, flags win.
@@ -31,15 +31,15 @@ printf 'batch: 64\nrow_blocks: 2\n' >c.yaml
 expect 'keys of a file, with _ for -' 0 'on 64 images .* 2 row blocks' graph mlp --config c.yaml
 expect 'flags win over the file' 0 'on 32 images .* 2 row blocks' graph mlp --config c.yaml --batch 32
 printf 'model: mlp\nepochs: 3\n' >c.yaml
-expect 'the model may come from the file, and keys of other commands are left alone' 0 '^mlp: ' graph --config c.yaml
+expect 'the model may come from the file; keys of other commands are ignored' 0 '^mlp: ' graph --config c.yaml
 printf 'batch: 64\nlearnig-rate: 1\n' >c.yaml
 expect 'an unknown key: file, line, the nearest' 2 "c.yaml, line 2: unknown key 'learnig-rate'; did you mean 'learning-rate'\?" graph mlp --config c.yaml
 printf 'batch: [64]\n' >c.yaml
 expect 'a list is refused' 2 'c.yaml, line 1: ' graph mlp --config c.yaml
 printf 'batch: 64\nbatch: 32\n' >c.yaml
-expect 'a key twice is refused' 2 "line 2: key 'batch' stands there twice" graph mlp --config c.yaml
+expect 'a key twice is refused' 2 "line 2: key 'batch' occurs twice" graph mlp --config c.yaml
 printf 'batch: "64\n' >c.yaml
-expect 'what is not YAML is refused' 2 'c.yaml, line [0-9]+: not YAML' graph mlp --config c.yaml
+expect 'a file that is not YAML is refused' 2 'c.yaml, line [0-9]+: not YAML' graph mlp --config c.yaml
 printf 'batch: much\n' >c.yaml
 expect 'a value of the wrong type names file and line' 2 "c.yaml, line 1: batch: 'much' is not a whole number" graph mlp --config c.yaml
 expect 'a missing file' 2 '--config: .*none.yaml' graph mlp --config none.yaml
@@ -49,31 +49,31 @@ expect 'graph: every layer has its line' 0 'conv2 .*conv2d_dw' graph lenet
 expect 'graph --tasks: a line for each task' 0 'conv1 s1' graph lenet --tasks --shards 2
 expect 'graph --json' 0 '"peak_bytes"' graph lenet --tasks --json
 check_json 'graph --json is JSON' "$work/out"
-expect 'graph --ranks: what moves between them' 0 'fc1:linear_dw.0 +partial sums +replicated +sum +3.211 ' graph mlp --ranks 2
-expect 'graph --ranks --zero 1: owners' 0 'fc1.weight +owned by rank 1 +replicated +copy +3.211 ' graph mlp --ranks 2 --zero 1
+expect 'graph --ranks: the exchanges between ranks' 0 'fc1:linear_dw.0 +partial sums +replicated +sum +3.211 ' graph mlp --ranks 2
+expect 'graph --ranks --zero 1: the owners' 0 'fc1.weight +owned by rank 1 +replicated +copy +3.211 ' graph mlp --ranks 2 --zero 1
 expect 'graph --ranks --json' 0 '"needed": "replicated"' graph lenet --ranks 3 --json
 check_json 'graph --ranks --json is JSON' "$work/out"
 expect 'graph --dot' 0 '^digraph' graph lenet --dot
-if command -v dot >/dev/null; then check 'dot draws it' dot -Tsvg -o "$work/graph.svg" "$work/out"; else skip 'dot draws it: no graphviz'; fi
+if command -v dot >/dev/null; then check 'dot draws graph --dot' dot -Tsvg -o "$work/graph.svg" "$work/out"; else skip 'dot draws graph --dot: no graphviz'; fi
 expect 'a shape that does not fit names the layer' 1 "layer 'pool[12]'|layer 'conv[12]'" graph lenet --image 2x2x1
-expect 'an image size that is none' 2 "--image: '28'" graph lenet --image 28
+expect 'an invalid image size' 2 "--image: '28'" graph lenet --image 28
 
 expect 'info' 0 '^worker 0' info --no-measure
 expect 'info --json' 0 '"max_cpu_workers"' info --no-measure --json
 check_json 'info --json is JSON' "$work/out"
 OMPI_COMM_WORLD_SIZE=2
 export OMPI_COMM_WORLD_SIZE
-expect 'a launcher of another MPI is an error that names the mend' 1 'launcher started 2 ranks .*mpiexec' info --no-measure
+expect 'a launcher of another MPI: the error names the remedy' 1 'launcher started 2 ranks .*mpiexec' info --no-measure
 unset OMPI_COMM_WORLD_SIZE
 if [ -n "${MPIEXEC-}" ] && [ -x "$MPIEXEC" ]; then
   code=0
   "$MPIEXEC" -n 2 "$starling" info --no-measure >out 2>err || code=$?
   check 'info on two ranks: both, in order' test "$code $(grep -c '^rank [01] ' out) $(grep -n '^rank 0' out | cut -d: -f1)" = "0 2 $(grep -n '^rank ' out | head -n 1 | cut -d: -f1)"
-  check 'and a line for each of where it is' test "$(grep -cE "^ +[01]  $(hostname) +[0-9]" out)" = 2
+  check 'info on two ranks: a line of place for each rank' test "$(grep -cE "^ +[01]  $(hostname) +[0-9]" out)" = 2
   cpu=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*\([0-9]*\).*/\1/p' /proc/self/status)
   if command -v taskset >/dev/null; then
     "$MPIEXEC" -n 2 taskset -c "$cpu" "$starling" info --no-measure >out 2>err
-    check 'two ranks on one core are warned of' grep -q '^warning    rank 1 runs on core [0-9]* of .* as rank 0 does' out
+    check 'info warns of two ranks on one core' grep -q '^warning    rank 1 runs on core [0-9]* of .* as rank 0 does' out
   else skip 'two ranks on one core: no taskset'; fi
 else
   for what in 'info on two ranks' 'a line for each' 'two ranks on one core'; do skip "$what: no MPI launcher"; done
@@ -85,31 +85,31 @@ near() { awk -v a="$(field "$1" out)" -v b="$(field "$2" out)" 'BEGIN { exit !(a
 if grep -q __asan_init "$starling"; then
   skip 'bench: the peak memory is as predicted' 'a sanitizer needs memory of its own'
 else check 'bench: the peak memory is as predicted' near peak_memory_bytes predicted_peak_bytes; fi
-check 'shares of worker time add up to 100' awk -v list="$(for cause in kernel_percent runtime dependency data exchange policy; do field $cause out; done | tr '\n' ' ')" \
+check 'bench: shares of worker time add up to 100' awk -v list="$(for cause in kernel_percent runtime dependency data exchange policy; do field $cause out; done | tr '\n' ' ')" \
   'BEGIN { n = split(list, v, " "); for (i = 1; i <= n; i++) { sum += v[i]; if (v[i] < 0) exit 1 } exit !(n == 6 && v[1] > 0 && sum > 99.9 && sum < 100.1) }'
-check 'the bound is not above the step' awk -v bound="$(field bound_s out)" -v step="$(field step_s out)" 'BEGIN { exit !(bound > 0 && bound <= step) }'
-expect 'bench: the text' 0 '^worker time .* in kernels; idle: runtime' bench mlp --batch 32 --steps 5 --no-measure --workers 1 --out timeline
+check 'bench: the bound does not exceed the step' awk -v bound="$(field bound_s out)" -v step="$(field step_s out)" 'BEGIN { exit !(bound > 0 && bound <= step) }'
+expect 'bench: the output as text' 0 '^worker time .* in kernels; idle: runtime' bench mlp --batch 32 --steps 5 --no-measure --workers 1 --out timeline
 expect 'bench --no-record' 0 '^step time' bench mlp --batch 32 --steps 5 --no-measure --workers 1 --no-record
 expect 'bench --no-record --json' 0 '"step_s"' bench mlp --batch 32 --steps 5 --no-measure --workers 1 --no-record --json
 
 # The timeline: its formats, and that they add up.
-expect 'trace: where the time went' 0 '^  kernels ' trace timeline
+expect 'trace: the summary' 0 '^  kernels ' trace timeline
 expect 'trace --json' 0 '"mixed_s"' trace timeline --json
 check_json 'trace --json is JSON' "$work/out"
 cp out summary
 expect 'trace: a folder without a timeline' 1 'there is no timeline in' trace .
 expect 'trace: a format without a file' 2 '--format and --out go together' trace timeline --format csv
 check 'trace --format chrome' "$starling" trace timeline --format chrome --out trace.json
-check_json 'it is JSON' "$work/trace.json"
+check_json 'trace --format chrome is JSON' "$work/trace.json"
 check 'trace --format paje' "$starling" trace timeline --format paje --out trace.paje
-check 'it begins with definitions' grep -q '^%EventDef PajeDefineContainerType' trace.paje
+check 'trace --format paje begins with definitions' grep -q '^%EventDef PajeDefineContainerType' trace.paje
 check 'trace --format csv' "$starling" trace timeline --format csv --out trace.csv
 sums=$(awk -F, 'NR > 1 { d = $NF - $(NF - 1); all += d; if ($2 == "task") { busy += d; n++ } } END { printf "%.0f %.0f %d", busy, all, n }' trace.csv)
-check 'its kernels are those that bench counted, to 1%' awk -v sums="$sums" -v percent="$(field kernel_percent summary)" -v window="$(field window_s summary)" \
+check 'trace: kernel time is that of bench, to 1%' awk -v sums="$sums" -v percent="$(field kernel_percent summary)" -v window="$(field window_s summary)" \
   'BEGIN { split(sums, s, " "); want = percent / 100 * window * 1e9; exit !(s[1] > 0.99 * want && s[1] < 1.01 * want) }'
-check 'kernels and idle time are all of the time' awk -v sums="$sums" -v window="$(field window_s summary)" \
+check 'trace: kernels and idle time add up to all of the time' awk -v sums="$sums" -v window="$(field window_s summary)" \
   'BEGIN { split(sums, s, " "); exit !(s[2] > 0.999e9 * window && s[2] < 1.001e9 * window) }'
-check 'its tasks are all' awk -v sums="$sums" -v tasks="$(field tasks summary)" 'BEGIN { split(sums, s, " "); exit !(s[3] == tasks) }'
+check 'trace: it has all tasks' awk -v sums="$sums" -v tasks="$(field tasks summary)" 'BEGIN { split(sums, s, " "); exit !(s[3] == tasks) }'
 
 # Two grey pixels, 65 and 66.
 mkdir -p photos/a photos/b
@@ -117,7 +117,7 @@ printf '\211\120\116\107\015\012\032\012\000\000\000\015\111\110\104\122\000\000
 cp photos/a/1.png photos/b/2.png
 expect 'import' 0 '^set: images of 1x2x1 in 2 classes, 2 to train on, 0 to test on$' import images photos --out set --grey
 printf '\0\0\010\003\0\0\0\002\0\0\0\001\0\0\0\002ABAB' >wanted
-check 'the pixels are there' cmp wanted set/train-images-idx3-ubyte
+check 'import: the pixels are in the data set' cmp wanted set/train-images-idx3-ubyte
 expect 'import --json' 0 '"height": 3' import images photos --out set2 --size 3x4 --json
 check_json 'import --json is JSON' "$work/out"
 head -c 50 photos/a/1.png >photos/b/3.png
@@ -131,12 +131,12 @@ cafe=$(printf 'photos/caf\351') # Latin 1
 if mkdir "$cafe" 2>/dev/null; then
   cp photos/a/1.png "$cafe/1.png"
   expect 'import: the name of a class is not UTF-8' 2 'is not UTF-8 or has control characters: rename it' import images photos --out set4
-  check 'and nothing stays' test ! -e set4
+  check 'import: the failure leaves no files' test ! -e set4
   expect 'an argument that is not UTF-8' 2 'the argument .* is not UTF-8: rename' import images photos --out "$cafe"
   rm -r "$cafe"
 else skip 'names that are not UTF-8: the file system refuses them'; fi
-expect 'import: neither images nor a folder' 2 'usage: starling import images DIR' import photos
-expect 'import: no place for it' 2 '--out DIR is needed' import images photos
+expect 'import: a word other than images' 2 'usage: starling import images DIR' import photos
+expect 'import without --out' 2 '--out DIR is needed' import images photos
 
 if [ -e /dev/full ]; then
   code=0
@@ -145,13 +145,13 @@ if [ -e /dev/full ]; then
 else skip 'output that cannot be written: no /dev/full'; fi
 
 run --manual
-check 'the manual page is what the program says (else: starling --manual >man/starling.1)' cmp "$work/out" "$top/man/starling.1"
+check 'the manual page is the output of starling --manual (else: starling --manual >man/starling.1)' cmp "$work/out" "$top/man/starling.1"
 for command in $commands; do "$starling" "$command" --help; done | sed -n 's/^ *--\([a-z-]*\).*/\1/p' | sort -u >options
 sed -n 's/^\.B \\-\\-\([a-z\\-]*\).*/\1/p' "$top/man/starling.1" | sed 's/\\f.*//; s/\\-/-/g; s/\\$//' | sort -u >described
 diff options described >out
 check 'every option is in the manual page, and no other' cmp options described
 if command -v groff >/dev/null; then
   groff -man -ww -z "$top/man/starling.1" >out 2>&1
-  check 'groff has nothing to complain of' test ! -s out
-else skip 'groff has nothing to complain of: no groff'; fi
+  check 'groff accepts the manual page' test ! -s out
+else skip 'groff accepts the manual page: no groff'; fi
 finish

@@ -7,54 +7,54 @@ yes 'the quick brown fox jumps over the lazy dog' | head -c 20000 >text.txt
 
 small='--data data --batch 20 --workers 1 --steps 3'
 # shellcheck disable=SC2086 # several words
-expect 'a residual network' 0 '^test accuracy' train resnet8 $small --out r
-expect 'to torchvision' 0 '^resnet8: .* to r.tv' convert r --to torchvision --out r.tv
-expect 'nothing is written over' 1 'r.tv exists already' convert r --to torchvision --out r.tv
-expect 'an unknown size is not guessed' 0 '^resnet8' convert r.tv --model resnet8 --to starling --out r.sl
-expect 'and to torchvision again' 0 '^resnet8' convert r.sl --to torchvision --out again.tv
-check 'the same bytes' cmp r.tv again.tv
-expect 'eval of what was written' 0 '^test accuracy' eval r.tv --data data
+expect 'train a residual network' 0 '^test accuracy' train resnet8 $small --out r
+expect 'convert it to torchvision' 0 '^resnet8: .* to r.tv' convert r --to torchvision --out r.tv
+expect 'convert does not overwrite a file' 1 'r.tv exists already' convert r --to torchvision --out r.tv
+expect 'convert it back, with the model named' 0 '^resnet8' convert r.tv --model resnet8 --to starling --out r.sl
+expect 'convert it to torchvision again' 0 '^resnet8' convert r.sl --to torchvision --out again.tv
+check 'the round trip gives the same bytes' cmp r.tv again.tv
+expect 'eval of the converted file' 0 '^test accuracy' eval r.tv --data data
 make_set wide 20 40 33 10
-expect 'a residual network takes images of another size' 0 '^test accuracy' eval r --data wide
+expect 'a residual network evaluates images of another size' 0 '^test accuracy' eval r --data wide
 run eval r.tv --data wide --json
-check_json 'and eval --json tells its sizes' out
-check 'all of them' grep -q '"size": {"bottleneck": 0, .*"blocks": .1, 1, 1.' out
-expect 'another layout is refused' 1 'there is --to torchvision' convert r --to hf --out x
-expect 'other depths are listed' 1 'missing  layer[0-9].*' convert r.tv --model resnet18 --to starling --out y
-check 'all of them' test "$(grep -c missing err)" -gt 20
-check 'with both shapes' grep -q 'shape    conv1.weight (conv1.weight) is \[[0-9]*, 1, 3, 3\] in the file, the network wants \[64, .*, 7, 7\]' err
-check 'and nothing is written' absent y
+check_json 'eval --json has the sizes' out
+check 'all sizes are there' grep -q '"size": {"bottleneck": 0, .*"blocks": .1, 1, 1.' out
+expect 'a library without a layout for the model is refused' 1 'there is --to torchvision' convert r --to hf --out x
+expect 'another depth: the tensors that do not fit are listed' 1 'missing  layer[0-9].*' convert r.tv --model resnet18 --to starling --out y
+check 'all misfits are listed' test "$(grep -c missing err)" -gt 20
+check 'misfits show both shapes' grep -q 'shape    conv1.weight (conv1.weight) is \[[0-9]*, 1, 3, 3\] in the file, the network wants \[64, .*, 7, 7\]' err
+check 'nothing is written then' absent y
 
 # Beginning with weights.
 make_set three 120 40 28 3
 # shellcheck disable=SC2086
-expect 'without one both shapes are told' 1 'shape    fc.weight .fc.weight. is \[10, [0-9]*\] in the file, the network wants \[3, [0-9]*\]' train resnet8 --init r.tv --out f $small --data three
-check 'and no run is left' absent f
+expect '--init with another number of classes: the error shows both shapes' 1 'shape    fc.weight .fc.weight. is \[10, [0-9]*\] in the file, the network wants \[3, [0-9]*\]' train resnet8 --init r.tv --out f $small --data three
+check 'the failure leaves no run' absent f
 # shellcheck disable=SC2086
-expect 'with one it trains' 0 'r.tv and a new classifier; images are normalised as there' train resnet8 --init r.tv --new-head --out f $small --data three --rate-schedule constant
-check 'the configuration has it' grep -q '^init: .*r.tv' f/config.yaml
-expect 'the run goes on' 0 'resumed after step 3' train --resume --out f --steps 4
-expect 'but begins once only' 2 'resume goes on with a run' train --resume --out f --init r.tv --steps 5
+expect 'with --new-head it trains' 0 'r.tv and a new classifier; images are normalised as there' train resnet8 --init r.tv --new-head --out f $small --data three --rate-schedule constant
+check 'the configuration has --init' grep -q '^init: .*r.tv' f/config.yaml
+expect 'the run resumes' 0 'resumed after step 3' train --resume --out f --steps 4
+expect '--resume refuses --init' 2 'resume continues a run' train --resume --out f --init r.tv --steps 5
 # shellcheck disable=SC2086
-expect 'a new head of what' 2 'new-head goes with --init' train resnet8 --new-head --out g $small
+expect '--new-head without --init is refused' 2 'new-head needs --init' train resnet8 --new-head --out g $small
 # shellcheck disable=SC2086
 expect 'Starling'"'"'s own file' 0 'begins with .*r/model.safetensors' train resnet8 --init r/model.safetensors --out h $small
 
 # A language model: written in several files with an index.
-expect 'a language model' 0 'run directory' train gpt2-nano --data text.txt --length 16 --batch 2 --steps 2 --out t --workers 1
-expect 'to Hugging Face' 0 '^gpt2-nano' convert t --to hf --out hf --shard-size 20
-check 'with its configuration' grep -q '"n_head": 6' hf/config.json
-check 'and an index' test -s hf/model.safetensors.index.json
-expect 'and back' 0 '^gpt2-nano' convert hf --to starling --out t.sl
-expect 'to Hugging Face again' 0 '^gpt2-nano' convert t.sl --to hf --out hf2 --shard-size 20
+expect 'train a language model' 0 'run directory' train gpt2-nano --data text.txt --length 16 --batch 2 --steps 2 --out t --workers 1
+expect 'convert it to Hugging Face' 0 '^gpt2-nano' convert t --to hf --out hf --shard-size 20
+check 'config.json is there' grep -q '"n_head": 6' hf/config.json
+check 'an index is there' test -s hf/model.safetensors.index.json
+expect 'convert it back' 0 '^gpt2-nano' convert hf --to starling --out t.sl
+expect 'convert to Hugging Face again' 0 '^gpt2-nano' convert t.sl --to hf --out hf2 --shard-size 20
 for f in hf/*; do check "$f has the same bytes" cmp "$f" "hf2/${f#hf/}"; done
-expect 'a length of its own' 0 'begins with' train gpt2-nano --init hf --data text.txt --length 8 --batch 2 --steps 1 --out t2 --workers 1
-expect 'a head that is tied is not new' 2 'tied' train gpt2-nano --init hf --new-head --data text.txt --length 8 --batch 2 --steps 1 --out t3 --workers 1
+expect '--init with another --length' 0 'begins with' train gpt2-nano --init hf --data text.txt --length 8 --batch 2 --steps 1 --out t2 --workers 1
+expect '--new-head for a tied head is refused' 2 'tied' train gpt2-nano --init hf --new-head --data text.txt --length 8 --batch 2 --steps 1 --out t3 --workers 1
 sed -i 's/"n_head": 6/"n_head": 12/' hf/config.json
-expect 'other heads are told' 1 'n_head is 12, the network.s 6' convert hf --model gpt2-nano --to starling --out t4
-expect 'and are a model of other sizes' 0 '^gpt2-nano heads=12: ' convert hf --to starling --out t4.sl
+expect 'another number of heads is reported' 1 'n_head is 12, the network.s 6' convert hf --model gpt2-nano --to starling --out t4
+expect 'such weights are a model of other sizes' 0 '^gpt2-nano heads=12: ' convert hf --to starling --out t4.sl
 sed -i 's/model-00001/..\/hf2\/model-00001/' hf/model.safetensors.index.json
-expect 'an index that leads elsewhere' 1 'weight_map.* is not the name of a file beside' convert hf --to starling --out t4
-check 'nothing is written' absent t4
-expect 'a file that is not there' 1 'no model file or run directory none' convert none --to hf --out t5
+expect 'an index that names a file elsewhere is refused' 1 'weight_map.* is not the name of a file beside' convert hf --to starling --out t4
+check 'the refusal writes nothing' absent t4
+expect 'a missing file is refused' 1 'no model file or run directory none' convert none --to hf --out t5
 finish

@@ -36,22 +36,22 @@ run grade 7 "$all" --quiet --out table.csv
 protected=yes unprotected=''
 if grep -q 'submissions cannot be shut in a sandbox here' "$work/err"; then # and so it must say
   protected=no unprotected=--unprotected
-  check 'without a sandbox it refuses, and names the mends' grep -q 'apt-get install bubblewrap.*--unprotected' "$work/err"
+  check 'without a sandbox grade refuses, and names the remedies' grep -q 'apt-get install bubblewrap.*--unprotected' "$work/err"
   run grade 7 "$all" --quiet --out table.csv --unprotected
 fi
-check 'lesson 7: all are graded' test "$code" = 0
+check 'lesson 7: all submissions are graded' test "$code" = 0
 show
 row right yes yes 6 6 0 ''
 row skeleton.c yes no 0 6 0 'wrong: there is no gradient.*; wrong: the values .*; wrong: the cost .*; wrong: the network does not learn.*'
 row half yes no 3 6 0 "wrong: the gradient is not softsign's; wrong: the network .*"
-row whole yes no 5 6 0 "wrong: a kernel computes other elements than its tile's"
-row one-tile yes no 5 6 0 "wrong: a kernel computes other elements than its tile's"
-row cost yes no 5 6 0 'wrong: the cost is not that of .*'
+row whole yes no 5 6 0 "wrong: a kernel computes elements outside its tile"
+row one-tile yes no 5 6 0 "wrong: a kernel computes elements outside its tile"
+row cost yes no 5 6 0 'wrong: the cost is not a few .*'
 row syntax no no 0 6 2 "operation.c:[0-9:]+ error: expected '[;,].*"
 row crash yes no 0 6 139 'signal 11 .*'
 row empty no no 0 6 0 'there is no file operation.c'
 row link no no 0 6 0 'there is no file operation.c'
-check 'a line each, and the head' test "$(wc -l <table.csv)" = 11
+check 'lesson 7: the table has a head and a line for each' test "$(wc -l <table.csv)" = 11
 
 lesson=$examples/08-own-policy file=policy.c all=$work/eight
 hand_in right
@@ -60,7 +60,7 @@ change lowest 's/priority >= task->priority/priority <= task->priority/'
 # Its own "eager" no longer slows down what it is compared with.
 change eager 's/(\*at)->priority >= task->priority/1/; s/"own"/"eager"/'
 run grade 08-own-policy "$all" --quiet --out table.csv $unprotected
-check 'lesson 8: all are graded' test "$code" = 0
+check 'lesson 8: all submissions are graded' test "$code" = 0
 show
 row right yes yes 4 4 0 ''
 row skeleton yes no 0 4 1 'wrong: tasks were never given to a worker; .*'
@@ -179,7 +179,7 @@ export TEACHER
 seconds=3
 if [ $protected = yes ]; then
   run grade "$lesson" "$all" --timeout $seconds --memory 512 --out table.csv
-  check 'cheats and vandals: all are graded' test "$code" = 0
+  check 'cheats and vandals: all submissions are graded' test "$code" = 0
   show
   n=0
   for folder in "$all"/cheat* "$all"/vandal*; do
@@ -187,11 +187,11 @@ if [ $protected = yes ]; then
     check "$name has its row, which is no cheat's success" \
       grep -qE "^\"$name\",(yes,(no|$(case $name in vandal*) echo yes ;; *) echo no ;; esac))|no,no)," table.csv
   done
-  check 'twelve cheats and seventeen vandals' test $n = 29
-  check 'no cheat passes, nor gets a point for what it did not compute' test "$(grep -cE '^"cheat [^"]*",(yes|no),no,0,16,' table.csv)" = 12
-  check 'a line each, and the head' test "$(wc -l <table.csv)" = 39
+  check 'there are twelve cheats and seventeen vandals' test $n = 29
+  check 'no cheat passes, or gets a point for something it did not compute' test "$(grep -cE '^"cheat [^"]*",(yes|no),no,0,16,' table.csv)" = 12
+  check 'cheats and vandals: the table has a head and a line for each' test "$(wc -l <table.csv)" = 39
   state >"$work/after"
-  check 'neither lesson nor submissions nor other files have changed' cmp "$work/before" "$work/after"
+  check 'lesson, submissions and other files are unchanged' cmp "$work/before" "$work/after"
   row 'vandal of parents' yes yes 16 16 0 ''
   row 'vandal by depth' yes yes 16 16 0 ''
   row 'vandal of disks' yes yes 16 16 0 ''
@@ -205,15 +205,15 @@ if [ $protected = yes ]; then
   check "the teacher's environment and the system's secrets stay out of the table" eval '! grep -qE "secret-of|root:|PATH=" table.csv'
   row '.=HYPERLINK\(""a""\)' yes yes 16 16 0 ''
   check 'no field of the table is a formula' eval '! grep -qE "(^|,)\"[=+@-]" table.csv'
-  check 'formulas are text' test "$(grep -cE "^\"'[=@+-]" table.csv)" = 4
+  check 'texts that look like formulas are marked as text' test "$(grep -cE "^\"'[=@+-]" table.csv)" = 4
   row formula no no 0 16 2 'square.c:1:2: error: #error =HYPERLINK.*'
   row 'right, with a ""comma""' yes yes 16 16 0 ''
   row 'one-file.c' yes yes 16 16 0 ''
   row early yes no 0 16 3 'wrong: the squares are not right'
   row zz-right yes yes 16 16 0 ''
   took() { awk -F, -v name="\"$1\"" '$1 == name { print $7 }' table.csv; }
-  check 'a loop ends in time' awk -v s="$(took 'vandal by looping')" -v t=$seconds 'BEGIN { exit !(s >= t && s < 20 * t + 60) }'
-  check 'a leak was seen to be one' awk -F, '$1 == "\"vandal by memory\"" { exit !($8 > 512 && $8 < 8192) }' table.csv
+  check 'an endless loop is ended in time' awk -v s="$(took 'vandal by looping')" -v t=$seconds 'BEGIN { exit !(s >= t && s < 20 * t + 60) }'
+  check 'a memory leak is reported' awk -F, '$1 == "\"vandal by memory\"" { exit !($8 > 512 && $8 < 8192) }' table.csv
 else
   skip 'cheats and vandals: no sandbox here'
 fi
@@ -234,14 +234,14 @@ path=$PATH PATH=$work/bin
 "$starling" grade "$lesson" "$all" --quiet >"$work/out" 2>"$work/err" </dev/null
 code=$?
 PATH=$path
-check 'without bubblewrap it refuses' test $code = 1
-check 'and says what would help' grep -q 'apt-get install bubblewrap.*--unprotected' "$work/err"
+check 'without bubblewrap grade refuses' test $code = 1
+check 'it names the remedies' grep -q 'apt-get install bubblewrap.*--unprotected' "$work/err"
 PATH=$work/bin
 "$starling" grade "$lesson" "$all" --unprotected --timeout 2 >table.csv 2>"$work/err" </dev/null
 code=$?
 PATH=$path
-check 'with --unprotected it goes on, and warns' grep -q 'run without a sandbox' "$work/err"
-check 'all are graded' test $code = 0
+check 'with --unprotected it continues, and warns' grep -q 'run without a sandbox' "$work/err"
+check 'all submissions are graded without a sandbox' test $code = 0
 show
 row deep yes yes 16 16 0 ''
 row loop yes no 0 16 137 'no end after 2 s'
@@ -250,34 +250,34 @@ row environment yes yes 16 16 0 ''
 row right yes yes 16 16 0 ''
 row zz-right yes yes 16 16 0 ''
 nothing_left() { ! ls -d "${TMPDIR:-/tmp}"/grade.?????? >/dev/null 2>&1; }
-check 'no temporary folder stays' nothing_left
+check 'no temporary folder is left' nothing_left
 
 # ---- the command -------------------------------------------------------------------------------------------------------
 mkdir one
 cp "$lesson/$file" one/me.c
-expect 'a table on standard output' 0 '^"me.c",yes,yes,16,16,0,' grade "$lesson" one --quiet $unprotected
-expect 'and as JSON' 0 '"passed": true' grade "$lesson/" one --json --quiet $unprotected
-check_json 'that is JSON' out
+expect 'the table on standard output' 0 '^"me.c",yes,yes,16,16,0,' grade "$lesson" one --quiet $unprotected
+expect 'grade --json' 0 '"passed": true' grade "$lesson/" one --json --quiet $unprotected
+check_json 'grade --json is JSON' out
 expect 'an unknown lesson' 2 "no lesson '99-none'" grade 99-none one
 expect 'a lesson without a skeleton' 2 '03-graph cannot be graded' grade 03-graph one
 mkdir none
-expect 'no submissions' 2 'none has no submissions' grade "$lesson" none $unprotected
-expect 'no such folder' 1 'nowhere' grade "$lesson" nowhere $unprotected
-expect 'a table that cannot be written' 1 'nowhere/table.csv' grade "$lesson" one --out nowhere/table.csv $unprotected
+expect 'a folder without submissions' 2 'none has no submissions' grade "$lesson" none $unprotected
+expect 'a missing folder' 1 'nowhere' grade "$lesson" nowhere $unprotected
+expect 'a table file that cannot be written' 1 'nowhere/table.csv' grade "$lesson" one --out nowhere/table.csv $unprotected
 
 # ---- hand-outs ---------------------------------------------------------------------------------------------------------
 for lesson in 1 02 7 08-own-policy; do
   expect "lesson $lesson: a folder for a student" 0 'begin with README.md' lesson $lesson "hand-out/$lesson"
   check "lesson $lesson: a page" test -s "hand-out/$lesson/README.md"
 done
-check 'the skeleton is in it' cmp "$examples/07-own-operation/skeleton/operation.c" hand-out/7/operation.c
-check 'no solution is in it' eval '! grep -rqF "fabsf(y[i])" hand-out && ! grep -rqE "priority (>=|<=|>|<) " hand-out/08-own-policy/policy.c hand-out/08-own-policy/README.md'
-check 'no path among the sources is left in it' eval '! grep -rqF "../../build" hand-out'
-expect 'a folder that has something in it' 1 'hand-out/7 is not empty' lesson 7 hand-out/7
-expect 'a folder without images' 1 'has no IDX files' lesson 2 hand-out/none --data one
+check 'starling lesson: the folder has the skeleton' cmp "$examples/07-own-operation/skeleton/operation.c" hand-out/7/operation.c
+check 'starling lesson: the folder has no solution' eval '! grep -rqF "fabsf(y[i])" hand-out && ! grep -rqE "priority (>=|<=|>|<) " hand-out/08-own-policy/policy.c hand-out/08-own-policy/README.md'
+check 'starling lesson: the folder has no path into the sources' eval '! grep -rqF "../../build" hand-out'
+expect 'starling lesson: a folder with files is refused' 1 'hand-out/7 is not empty' lesson 7 hand-out/7
+expect 'starling lesson: a folder without images' 1 'has no IDX files' lesson 2 hand-out/none --data one
 alone() { env -u PKG_CONFIG_PATH -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -C "$1" run; }
 ! alone hand-out/7 >"$work/out" 2>"$work/err"
-check 'from it alone the lesson is built and judged' grep -q '^points: 0 of 6' "$work/out"
+check 'the folder alone builds and judges the lesson' grep -q '^points: 0 of 6' "$work/out"
 cp "$examples/07-own-operation/operation.c" hand-out/7/
 check 'with the solution it says ok' alone hand-out/7
 finish

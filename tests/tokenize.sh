@@ -8,49 +8,49 @@ tokens_are() { [ "$(od -An -v -tu"$2" -j 1024 "$1" | tr -s ' \n' ' ' | sed 's/^ 
 awk 'BEGIN { for (i = 0; i < 4000; i++) print "line " i * 7 % 600 " of a text that is told again, and it'\''s told\tagain" }' >text.txt
 printf 'caf\303\251 \377\376 \000 end' >odd.txt
 
-expect 'bytes' 0 'a/train.bin: 14 tokens of 16 bits' tokenize odd.txt --tokenizer bytes --out a
-check 'the header' test "$(little a/train.bin 0 4) $(little a/train.bin 4 4) $(little a/train.bin 8 4)" = '20240520 1 14'
+expect 'tokenize with bytes' 0 'a/train.bin: 14 tokens of 16 bits' tokenize odd.txt --tokenizer bytes --out a
+check 'the header is that of 16 bits' test "$(little a/train.bin 0 4) $(little a/train.bin 4 4) $(little a/train.bin 8 4)" = '20240520 1 14'
 check 'the tokens are the bytes' tokens_are a/train.bin 2 '99 97 102 195 169 32 255 254 32 0 32 101 110 100'
-expect 'of 32 bits' 0 '14 tokens of 32 bits' tokenize odd.txt --tokenizer bytes --bits 32 --out a
-check 'its header' test "$(little a/train.bin 0 4) $(little a/train.bin 4 4) $(little a/train.bin 8 4)" = '20240801 7 14'
-check 'its tokens' tokens_are a/train.bin 4 '99 97 102 195 169 32 255 254 32 0 32 101 110 100'
-check_json 'the tokenizer it leaves is JSON' a/tokenizer.json
+expect 'tokenize --bits 32' 0 '14 tokens of 32 bits' tokenize odd.txt --tokenizer bytes --bits 32 --out a
+check 'the header is that of 32 bits' test "$(little a/train.bin 0 4) $(little a/train.bin 4 4) $(little a/train.bin 8 4)" = '20240801 7 14'
+check 'the tokens of 32 bits are the bytes' tokens_are a/train.bin 4 '99 97 102 195 169 32 255 254 32 0 32 101 110 100'
+check_json 'the written tokenizer.json is JSON' a/tokenizer.json
 run tokenize --decode a/train.bin --tokenizer a/tokenizer.json
-check 'which gives the text back' cmp -s out odd.txt
+check '--decode with it restores the text' cmp -s out odd.txt
 
-expect 'a BPE' 0 'vocabulary 400, 0\.[0-9]+ tokens per byte' tokenize text.txt --tokenizer "$data/tokenizer_bpe.json" --out b
+expect 'tokenize with a BPE' 0 'vocabulary 400, 0\.[0-9]+ tokens per byte' tokenize text.txt --tokenizer "$data/tokenizer_bpe.json" --out b
 run tokenize --decode b/train.bin --tokenizer b
-check 'gives the text back' cmp -s out text.txt
-expect 'a WordPiece' 0 'vocabulary [0-9]+' tokenize text.txt --tokenizer "$data/tokenizer_uncased.json" --out c
-expect 'gives its words back' 0 '^line 0 of a text that is told again , and it '"'"' s told again line 7 of' tokenize --decode c/train.bin --tokenizer c/tokenizer.json
+check '--decode restores the text of the BPE' cmp -s out text.txt
+expect 'tokenize with a WordPiece' 0 'vocabulary [0-9]+' tokenize text.txt --tokenizer "$data/tokenizer_uncased.json" --out c
+expect '--decode restores the words of the WordPiece' 0 '^line 0 of a text that is told again , and it '"'"' s told again line 7 of' tokenize --decode c/train.bin --tokenizer c/tokenizer.json
 
-expect 'learning' 0 '"vocabulary": *600' tokenize text.txt --tokenizer train --vocabulary 600 --out d --val-fraction 0.25 --json
-check_json 'what it tells is JSON' out
-check 'about a quarter is for validation' awk -v t="$(field train_tokens out)" -v v="$(field validation_tokens out)" 'BEGIN { exit !(v > 0.2 * (t + v) && v < 0.3 * (t + v)) }'
+expect 'learn a tokenizer' 0 '"vocabulary": *600' tokenize text.txt --tokenizer train --vocabulary 600 --out d --val-fraction 0.25 --json
+check_json 'tokenize --json is JSON' out
+check 'about a quarter of the tokens is for validation' awk -v t="$(field train_tokens out)" -v v="$(field validation_tokens out)" 'BEGIN { exit !(v > 0.2 * (t + v) && v < 0.3 * (t + v)) }'
 { "$starling" tokenize --decode d/train.bin --tokenizer d; "$starling" tokenize --decode d/val.bin --tokenizer d; } >both
-check 'both parts are the text' cmp -s both text.txt
+check 'both parts together are the text' cmp -s both text.txt
 cp d/tokenizer.json first.json
-expect 'learning again' 0 learnt tokenize text.txt --tokenizer train --vocabulary 600 --out e
-check 'gives the same tokenizer' cmp -s e/tokenizer.json first.json
-expect 'a left val.bin is not taken over' 1 'd/val.bin is there from before' tokenize text.txt --tokenizer d --out d
+expect 'learn a tokenizer again' 0 learnt tokenize text.txt --tokenizer train --vocabulary 600 --out e
+check 'it is the same tokenizer' cmp -s e/tokenizer.json first.json
+expect 'an existing val.bin is refused' 1 'd/val.bin exists from before' tokenize text.txt --tokenizer d --out d
 
 printf 'aaaa' >1.txt && printf 'bbbb' >2.txt && printf 'cccc' >3.txt
 run tokenize 1.txt 2.txt 3.txt --tokenizer train --vocabulary 257 --out f --val-fraction 0.3
-check 'texts have the end token between them' tokens_are f/train.bin 2 '64 64 64 64 256 65 65 65 65'
-check 'the last are for validation' tokens_are f/val.bin 2 '66 66 66 66'
-expect 'training reads them' 0 'validation loss' train gpt2-nano --data d --length 16 --batch 2 --workers 1 --steps 2 --out run
+check 'the end token separates texts' tokens_are f/train.bin 2 '64 64 64 64 256 65 65 65 65'
+check 'the last texts are for validation' tokens_are f/val.bin 2 '66 66 66 66'
+expect 'train reads the token files' 0 'validation loss' train gpt2-nano --data d --length 16 --batch 2 --workers 1 --steps 2 --out run
 
-expect 'no tokenizer' 2 '--tokenizer PATH is needed' tokenize text.txt --out g
-expect 'no folder' 2 '--out DIR is needed' tokenize text.txt --tokenizer bytes
-expect 'no text' 2 'an argument is missing' tokenize --tokenizer bytes --out g
-expect 'learning without a size' 2 '--vocabulary N' tokenize text.txt --tokenizer train --out g
-expect 'a text that is not there' 1 'cannot read none.txt' tokenize none.txt --tokenizer bytes --out g
-expect 'a tokenizer that is not there' 1 'no tokenizer at none' tokenize text.txt --tokenizer none --out g
+expect 'without --tokenizer' 2 '--tokenizer PATH is needed' tokenize text.txt --out g
+expect 'without --out' 2 '--out DIR is needed' tokenize text.txt --tokenizer bytes
+expect 'without a text' 2 'an argument is missing' tokenize --tokenizer bytes --out g
+expect '--tokenizer train without --vocabulary' 2 '--vocabulary N' tokenize text.txt --tokenizer train --out g
+expect 'a missing text' 1 'cannot read none.txt' tokenize none.txt --tokenizer bytes --out g
+expect 'a missing tokenizer' 1 'no tokenizer at none' tokenize text.txt --tokenizer none --out g
 : >empty.txt
 expect 'an empty text' 2 'too short' tokenize empty.txt --tokenizer bytes --out g
-check 'leaves no token file' absent g/train.bin
-expect 'a file that holds no tokens' 1 'text.txt is no token file' tokenize --decode text.txt --tokenizer bytes
-expect 'an id beyond the vocabulary' 1 'token [0-9]+ \(byte [0-9]+\) is [0-9]+, and the vocabulary of bytes has 256' tokenize --decode d/train.bin --tokenizer bytes
+check 'an empty text leaves no token file' absent g/train.bin
+expect '--decode of a file that is not a token file' 1 'text.txt is not a token file' tokenize --decode text.txt --tokenizer bytes
+expect 'an id beyond the vocabulary' 1 'token [0-9]+ \(byte [0-9]+\) is [0-9]+, but the vocabulary of bytes has 256' tokenize --decode d/train.bin --tokenizer bytes
 head -c 2000 a/train.bin >short.bin && head -c 1030 a/train.bin >short.bin
-expect 'a token file cut short' 1 'short.bin has 1030 bytes, and 14 tokens' tokenize --decode short.bin --tokenizer bytes
+expect 'a token file cut short' 1 'short.bin has 1030 bytes, but 14 tokens' tokenize --decode short.bin --tokenizer bytes
 finish

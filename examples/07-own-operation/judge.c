@@ -21,7 +21,7 @@ static double x[B * H], y[B * H], dy[B * H], dz[B * K]; /* of one step */
 static double true_x[B * H], true_y[B * H], true_dx[B * H], true_dw1[H * P];
 static int points, checks, values_right, gradient_right;
 
-/* A verdict on one check, and where it failed a line that says what. */
+/* Counts one check's points; if it failed, prints a line that says what is wrong. */
 static void judge(int fine, const char *what) {
   checks++, points += fine;
   if (!fine) printf("wrong: %s\n", what);
@@ -40,14 +40,14 @@ static int ask(void) {
   for (int i = 0; i < H * P; i++) q.w1[i] = fraction(1);
   for (int i = 0; i < H; i++) q.b1[i] = fraction(1);
   for (int i = 0; i < K * H; i++) q.w2[i] = fraction(1) / 4;
-  for (int r = 0; r < B; r++) { /* which of its first three numbers is the largest */
+  for (int r = 0; r < B; r++) { /* the label: which of the first three numbers is the largest */
     const float *d = q.data + r * P;
     q.labels[r] = d[0] > d[1] ? (d[0] > d[2] ? 0 : 2) : (d[1] > d[2] ? 1 : 2);
   }
   return fwrite(&q, sizeof q, 1, stdout) == 1 && fflush(stdout) == 0 ? 0 : 2;
 }
 
-/* One step of the network in double precision: the loss, the gradients, and with a rate the update. */
+/* One step of the network in double precision: loss, gradients and, if the rate is not 0, the update. */
 static double step(double rate) {
   double loss = 0;
   for (int r = 0; r < B; r++) {
@@ -84,8 +84,8 @@ static double step(double rate) {
   return loss;
 }
 
-/* Largest error of n elements, in units of the tolerance: `part` of each element and `least` of the largest of all.
- * Where it is 1 or more, or not a number, *at is the first such element; else -1. */
+/* Largest error of n elements, relative to the tolerance: `part` of the element plus `least` of the largest element.
+ * *at: the first element with an error of 1 or more, or NaN; -1: none. */
 static double error(const float *is, const double *truth, int n, double part, double least, int *at) {
   double most = 0, worst = 0;
   for (int i = 0; i < n; i++) most = fmax(most, fabs(truth[i]));
@@ -116,8 +116,8 @@ static void check_gradient(void) {
   error(a.dw1, true_dw1, H * P, 1e-4, 1e-5, &at_w);
   printf("gradient: largest error %.2f of the tolerance (1e-4)\n", worst);
   if (at >= 0)
-    printf("element %d: x = %.4f, dy = %.4e; dx is %.4e, and should be %.4e\n", at, x[at], dy[at],
-           (double)a.dx[ONE][at], true_dx[at]);
+    printf("element %d: x = %.4f, dy = %.4e; dx is %.4e but should be %.4e\n", at, x[at], dy[at], (double)a.dx[ONE][at],
+           true_dx[at]);
   gradient_right = at < 0 && at_w < 0;
   judge(gradient_right, "the gradient is not softsign's");
 }
@@ -132,14 +132,15 @@ static void check_division(void) {
     same &= !a.has_gradient || memcmp(a.dx[ONE], a.dx[c], sizeof a.dx[c]) == 0;
   }
   printf("one shard, four, and a team of two: %s\n", same ? "the same bytes" : "other bytes");
-  if (same && !values_right) { /* wrong results that agree earn no point, and one line for them is enough */
+  if (same && !values_right) { /* equal but wrong results earn no point; their line was printed above */
     checks++;
     return;
   }
   judge(same, "the result depends on how the batch is cut, or on the number of threads");
 }
 
-/* The kernels by themselves. A kernel that computes more than its tile overwrites what other tiles still read. */
+/* Checks the kernels alone. A kernel that computes more than its tile overwrites elements that other tiles still read.
+ */
 static void check_tiles(void) {
   static double truth[B * H];
   int at, at_dx = -1;
@@ -147,10 +148,9 @@ static void check_tiles(void) {
   error(a.y_alone, truth, B * H, 4 * 0x1p-23, 1e-12, &at);
   for (int i = 0; i < B * H; i++) truth[i] = true_x[i] / pow(1 + fabs(true_x[i]), 2);
   if (a.has_gradient) error(a.dx_alone, truth, B * H, 1e-4, 1e-6, &at_dx);
-  if (values_right)
-    printf("tiles: %s\n", at < 0 && at_dx < 0 ? "each computes its part" : "they are in each other's way");
+  if (values_right) printf("tiles: %s\n", at < 0 && at_dx < 0 ? "each computes its part" : "they interfere");
   if (values_right && (gradient_right || !a.has_gradient))
-    judge(at < 0 && at_dx < 0, "a kernel computes other elements than its tile's");
+    judge(at < 0 && at_dx < 0, "a kernel computes elements outside its tile");
   else
     checks++;
 }
@@ -187,7 +187,7 @@ int main(int argc, char **argv) {
   check_division();
   check_tiles();
   printf("cost: %.1f FLOPs an element\n", a.flops);
-  judge(a.flops >= 1 && a.flops <= 20, "the cost is not that of a few operations an element");
+  judge(a.flops >= 1 && a.flops <= 20, "the cost is not a few FLOPs an element");
   check_training();
   const int ok = points == checks;
   printf("points: %d of %d\n%s\n", points, checks, ok ? "ok" : "not ok");

@@ -69,12 +69,12 @@ done
 ranks 2 train mlp --data data --batch 120 --leaves 2 --steps 3 --val-fraction 0 --quiet --zero 1 --init one/model.safetensors --out several --force
 ranks_code=$code
 run train mlp --data data --batch 120 --leaves 2 --steps 3 --val-fraction 0 --quiet --init one/model.safetensors --out again --force
-if [ $code = 0 ] && [ $ranks_code = 0 ]; then check 'zero 1, begun with weights' cmp again/model.safetensors several/model.safetensors
-else not_ok 'zero 1, begun with weights'; fi
+if [ $code = 0 ] && [ $ranks_code = 0 ]; then check 'zero 1 with --init' cmp again/model.safetensors several/model.safetensors
+else not_ok 'zero 1 with --init'; fi
 predicted() { ranks 2 bench mlp --optimizer adamw --batch 64 --leaves 2 --steps 2 --no-measure --json "$@" && field predicted_peak_bytes out; }
 whole=$(predicted)
 divided=$(predicted --zero 1)
-check 'zero 1: less memory is predicted' test "$((whole - divided))" -gt 5000000
+check 'zero 1: the predicted memory is smaller' test "$((whole - divided))" -gt 5000000
 
 # Leaves of another number on each rank, as listed and as measured: beside a rank that stands still two thirds of the time. What it
 # gets depends on what else the machine does; tests/figures/balance.sh has the figures.
@@ -94,7 +94,7 @@ set -- train lenet --data data --batch 96 --leaves 12 --steps "$steps" --quiet -
 ranks 1 "$@" --out one
 ranks 3 "$@" --balance 2,9,1 --out several
 check 'uneven leaves, listed' cmp one/model.safetensors several/model.safetensors
-check 'and recorded' grep -A 4 '"balance"' several/environment.json
+check 'uneven leaves, listed: environment.json has them' grep -A 4 '"balance"' several/environment.json
 ranks 3 "$@" --balance 2,9,1 --zero 1 --out several
 check 'uneven leaves, zero 1' cmp one/model.safetensors several/model.safetensors
 with_slow() { # train's arguments
@@ -105,13 +105,13 @@ set -- --data data --batch 96 --workers 1 --steps 240 --eval-every 80 --force
 ranks 1 train lenet "$@" --leaves 12 --quiet --out one
 with_slow "$@" --leaves 12 --balance auto --out several
 check 'uneven leaves, measured' cmp one/model.safetensors several/model.safetensors
-check 'what was measured is said, and the leaves of each' grep -E '^balance: a leaf takes .* ms on ranks 0 to 1 .*; [0-9]+, [0-9]+ leaves (in place of 6, 6: |stay)' said
-check 'and that is recorded, with what was measured' grep '"leaf_s"' several/environment.json
+check 'uneven leaves, measured: the output has the measurements and the leaves' grep -E '^balance: a leaf takes .* ms on ranks 0 to 1 .*; [0-9]+, [0-9]+ leaves (in place of 6, 6: |stay)' said
+check 'uneven leaves, measured: environment.json has them too' grep '"leaf_s"' several/environment.json
 with_slow "$@" --leaves 12 --balance auto --zero 1 --out several
 check 'uneven leaves, measured, zero 1: the state stays with its ranks' cmp one/model.safetensors several/model.safetensors
-check 'and its leaves are said' grep -E '; [0-9]+, [0-9]+ leaves (in place of 6, 6: |stay)' said
+check 'uneven leaves, measured, zero 1: the output has the leaves' grep -E '; [0-9]+, [0-9]+ leaves (in place of 6, 6: |stay)' said
 with_slow "$@" --leaves 2 --balance auto --out several
-check 'two leaves cannot be divided in another way' grep -E '; 1, 1 leaves stay' said
+check 'two leaves on two ranks cannot be divided differently' grep -E '; 1, 1 leaves stay' said
 
 # Sums by MPI's collectives: those of the tree, to rounding, and said so.
 set -- train lenet --data data --batch 96 --leaves 12 --steps "$steps" --force
@@ -127,7 +127,7 @@ done
 # Compression between nodes: fewer bytes sent, nearly the same loss, the same bits in a second run; within a node there is none.
 set -- "$@" --steps 15 --optimizer sgd --learning-rate 0.02
 ranks 2 "$@" --out several --compress bf16
-check 'compress: nothing, within a node' grep 'all ranks are on one node' err
+check 'compress: no effect within a node' grep 'all ranks are on one node' err
 export MPIR_CVAR_NOLOCAL=1
 sent() { ranks 2 bench mlp --batch 64 --leaves 2 --steps 2 --no-measure --json "$@" && field sent_bytes out; }
 whole=$(sent)
@@ -169,9 +169,9 @@ once() { # name, pattern: the run failed, and said this in one line
 ranks 3 train mlp --data data --leaves 2 --out x
 once 'fewer leaves than ranks' '3 ranks cannot share a batch of 2 leaves'
 ranks 2 train mlp --data data --leaves 4 --compress half --out x
-once 'a compression that is none' "compression 'half' is none of: none, bf16, topk, topk=FRACTION"
+once 'an unknown compression' "compression 'half' is none of: none, bf16, topk, topk=FRACTION"
 ranks 2 train mlp --data data --leaves 4 --compress bf16 --allreduce mpi --out x
-once 'compression by MPI' 'compress bf16 is for --allreduce tree'
+once 'compression with --allreduce mpi' 'compress bf16 needs --allreduce tree'
 ranks 2 train mlp --data data --leaves 4 --balance 3,2 --out x
 once 'leaves that do not add up' '2 ranks take even, auto, or 2 numbers .* add up to the 4 leaves'
 ranks 2 train mlp --data nowhere --out x
@@ -188,8 +188,8 @@ once 'state divided on one rank only' 'rank 1: .*zero: 1.*rank 0'
 cp "$starling" another && printf x >>another
 code=0
 $limit "$mpiexec" -n 1 "$starling" train mlp --data data --batch 64 --steps 5 --out x : -n 1 ./another train mlp --data data --batch 64 --steps 5 --out x >out 2>err || code=$?
-once 'another program on one rank' 'rank 1: .*program:'
-check 'none of these left a directory' test ! -e x
+once 'another build on one rank' 'rank 1: .*program:'
+check 'none of these failures left a directory' test ! -e x
 
 # A rank that stands still is named, and one that dies ends the job, soon.
 start() { # train's arguments: in the background, until it has made steps
@@ -208,19 +208,19 @@ kill -STOP "$(victim)"
 code=0
 wait $job || code=$?
 once 'a rank that stands still is named, with its last step' "nothing has moved for .* waits for rank 1 \(.* heard of .* ago in step [0-9]+, "
-check 'and nothing stays behind' test -z "$(victim)"
+check 'no process is left' test -z "$(victim)"
 start --stall-timeout $patience --allreduce mpi
 sleep $((patience + 1))
 kill -STOP "$(victim)"
 code=0
 wait $job || code=$?
-once 'and so where MPI_Iallreduce waits for it' "nothing has moved for .* waits for rank 1 \(.* heard of .* ago in step [0-9]+, "
+once 'a rank that stands still is named under MPI_Iallreduce too' "nothing has moved for .* waits for rank 1 \(.* heard of .* ago in step [0-9]+, "
 start
 kill -KILL "$(victim)"
 code=0
 wait $job || code=$?
-check 'a rank that is killed ends the job' test $code != 0
-check 'and nothing stays behind' test -z "$(pgrep -f "$starling train mlp --data data --batch 60 --epochs 100000")"
+check 'a killed rank ends the job' test $code != 0
+check 'no process of that job is left' test -z "$(pgrep -f "$starling train mlp --data data --batch 60 --epochs 100000")"
 start
 kill -TERM "$(victim)"
 code=0

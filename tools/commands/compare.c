@@ -15,7 +15,7 @@
 #include "tools/compare/parts.h"
 #include "tools/run/session.h"
 
-/* The base of all ratios runs first, and the graph is looked at under it. */
+/* The base of all ratios runs first, and the graph is taken from its run. */
 static const char BASE[] = "eager";
 static const double MINUTES = 3;
 
@@ -25,7 +25,7 @@ static double elapsed(const sl__comparison *c) { return 1e-9 * (double)(sl_now()
 
 void sl__compare_tick(sl__comparison *c) { sl__meter_show(&c->meter, elapsed(c), c->expected, "%s", c->doing); }
 
-/* What the rest takes if it goes as what ran. */
+/* Estimates the time for the rest from the time so far. */
 static void expect_end(sl__comparison *c) {
   c->expected = elapsed(c) + (c->planned * c->n - c->measured) * c->process_s + (SL__ALONE - c->alones) * c->alone_s;
 }
@@ -97,7 +97,7 @@ out:
   return status;
 }
 
-/* What bench says of the machine, with our own command. */
+/* bench's description of the machine, with our own command line. */
 static sl_status keep_environment(sl__comparison *c, json_t *environment) {
   json_t *command = json_array();
   for (int i = 0; i < c->o->argc; i++) json_array_append_new(command, json_string(c->o->argv[i]));
@@ -119,7 +119,8 @@ static void destroy(sl_timeline **timelines, int n) {
   free(timelines);
 }
 
-/* The graph as it runs on all workers, what bench says of the machine, and how long a step and a process take. */
+/* Runs bench once on all workers, for the graph, the machine's description, and the durations of a step and a process.
+ */
 static sl_status look(sl__comparison *c) {
   enum { STEPS = 5 };
   char whole[96], *reason = NULL;
@@ -154,8 +155,8 @@ out:
   return status;
 }
 
-/* Times of the tasks on one worker alone. Other programs may disturb a measurement, so it is repeated, and the least of
- * the medians counts. */
+/* Times the tasks on one worker alone. Other programs may disturb a measurement, so it is repeated, and the least
+ * median counts. */
 static sl_status time_alone(sl__comparison *c) {
   char alone[96], threads[16], *reason = NULL;
   json_t *json = NULL;
@@ -176,7 +177,7 @@ static sl_status time_alone(sl__comparison *c) {
   if (!json) SL_TRY_OUT(sl_fail(SL_EINVAL, "bench %s: %s", c->o->model, reason));
   SL_TRY_OUT(read_timeline(c, "alone", &times, &n));
   if (times[0]->n_nodes != c->graph[0]->n_nodes || times[0]->n_kinds != c->graph[0]->n_kinds)
-    SL_TRY_OUT(sl_fail(SL_EPLAN, "the graph is another on one worker: fix --shards and --leaves"));
+    SL_TRY_OUT(sl_fail(SL_EPLAN, "the graph on one worker differs: give --shards and --leaves"));
   cpu = calloc((size_t)times[0]->n_workers, sizeof *cpu), seconds = malloc((size_t)times[0]->n_kinds * sizeof *seconds);
   if (!cpu || !seconds) SL_TRY_OUT(sl_no_memory("for the times of %d tasks", times[0]->n_nodes));
   SL_TRY_OUT(sl_bound_times(times[0], cpu, 1, -1, seconds));
@@ -189,7 +190,7 @@ out:
   return status;
 }
 
-/* One bound for all policies: the graph as it runs on all workers, with those times. */
+/* Computes one bound for all policies, from the graph on all workers and the times alone. */
 static sl_status find_bound(sl__comparison *c) {
   const sl_timeline *g = c->graph[0];
   int *kind = malloc(((size_t)g->n_nodes + 1) * sizeof *kind);
@@ -243,12 +244,12 @@ static sl_status measure(sl__comparison *c, sl__variant *v, int repetition) {
   }
   sl__measured *s = &v->measured[repetition];
   const json_t *idle = json_object_get(json, "idle_percent");
-  json_decref(c->models); /* they are the same in all processes, once there are any */
+  json_decref(c->models); /* the same in all processes once they exist */
   c->models = json_incref(json_object_get(json_object_get(json, "calibration"), "files"));
   const json_t *energy = json_object_get(json, "energy"), *joules = json_object_get(energy, "package_j");
   if (!joules && !c->no_energy) {
     const char *why = json_string_value(json_object_get(energy, "package_why"));
-    c->no_energy = strdup(why ? why : "not told");
+    c->no_energy = strdup(why ? why : "not reported");
   }
   *s = (sl__measured){.there = 1,
                       .step = number(json, "step_s"),
@@ -380,7 +381,7 @@ static sl_status make_folder(sl__comparison *c) {
 
 static sl_status prepare(sl__comparison *c) {
   const sl__options *o = c->o;
-  sl_model *model; /* looked up now, so that a wrong name is reported before anything is measured */
+  sl_model *model; /* looked up now, so that a wrong name is reported before any measurement */
   SL_TRY(sl__find_model(o->model, o->size, &model));
   free(model);
   if (o->sched) return sl_fail(SL_EINVAL, "--sched: compare takes --policies %s", o->sched);
@@ -416,12 +417,12 @@ sl_status sl__compare(sl__options *o, int *exit_code) {
   sl__meter_clear(&c.meter);
   if (sl__compare_stopped()) *exit_code = SL_EXIT_INTERRUPTED;
   if (sl__compare_stopped() && c.measured == 0)
-    status = sl_fail(SL_EINTERRUPTED, "stopped by a signal before anything was measured");
+    status = sl_fail(SL_EINTERRUPTED, "stopped by a signal before the first measurement");
   if (status != SL_OK) goto out;
   SL_TRY_OUT(find_bound(&c));
   SL_TRY_OUT(sl__compare_figures(&c));
   SL_TRY_OUT(report(&c));
-  if (!sl__compare_same_bits(&c)) status = sl_fail(SL_ETASK, "policies gave different bytes for one plan");
+  if (!sl__compare_same_bits(&c)) status = sl_fail(SL_ETASK, "policies gave different bytes for the same plan");
 out:
   sl__compare_remove_folder();
   for (int i = 0; i < c.n; i++) free(c.variant[i].measured), free(c.variant[i].reason);

@@ -71,7 +71,7 @@ static sl_status next_token(writer *w, const sl__sampling *sampling, int32_t *to
   return sl__sample(sampling, w->logits + (n - 1) * V, w->coder.vocabulary, w->n - w->prompt, w->room, token);
 }
 
-/* Puts the prompt's tokens, or one that begins a text, into w->tokens, with room for the tokens to come. */
+/* Puts the prompt's tokens, or the token that begins a text, into w->tokens, with room for the generated ones. */
 static sl_status take_prompt(writer *w) {
   const sl__options *o = w->o;
   char *read = NULL;
@@ -153,7 +153,7 @@ static sl_status write_text(writer *w) {
   return SL_OK;
 }
 
-/* The longest window: what the model was trained with, or for published weights the number of its positions. */
+/* The longest window: the length in training or, for published weights, the number of positions. */
 static sl_status find_limit(writer *w) {
   const sl__model_facts *f = w->facts;
   w->limit = w->o->length > 0 ? w->o->length : f->data.length;
@@ -169,7 +169,8 @@ static sl_status run(writer *w, const sl__options *o) {
   SL_TRY(sl__job_file(j, o));
   const sl__model_facts *f = w->facts = &j->facts;
   if (!f->model->family->data->continues)
-    return sl_fail(SL_EUNSUPPORTED, "%s holds %s, which foretells no next token: generate takes models such as gpt2",
+    return sl_fail(SL_EUNSUPPORTED,
+                   "%s holds %s, which does not predict next tokens: generate takes models such as gpt2",
                    sl__model_path(j->file), f->model->name);
   SL_TRY(sl__coder_open(o->tokenizer, sl__model_path(j->file), f->data.classes, &w->coder));
   SL_TRY(sl__job_start(j, "generate", 0));

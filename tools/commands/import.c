@@ -58,7 +58,7 @@ static char *joined(const char *folder, const char *name) {
 
 static int by_bytes(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-typedef struct part { /* the parts of the set, for training and for testing */
+typedef struct part { /* a part of the set, for training or for testing */
   char *folder;       /* NULL: taken from the training part */
   names paths;
   int32_t *labels; /* [paths.n]; later only of the images written */
@@ -72,7 +72,7 @@ typedef struct job {
   int threads;
   names classes;
   part train, test;
-  int64_t others; /* files whose names are not of images */
+  int64_t others; /* files without an image's extension */
   names bad;      /* "path: why" */
   sl__meter meter;
   int64_t read; /* images, written or left out */
@@ -87,8 +87,8 @@ static int is_folder(const struct dirent *entry, const char *path) {
   return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-/* Entries of a folder, hidden ones excepted, sorted: names of folders, and paths of the images in it and, with deep,
- * in those folders. Either list may be NULL. */
+/* Lists the entries of a folder, sorted, without hidden ones: names of folders, and paths of images (with `deep`, also
+ * of those in subfolders). Either list may be NULL. */
 static sl_status list_folder(const char *folder, int deep, names *folders, names *images, int64_t *others) {
   DIR *open = opendir(folder);
   sl_status status = SL_OK;
@@ -130,7 +130,7 @@ out:
 static sl_status label_of(const job *j, const char *folder, const char *class, int32_t *label) {
   char **found = bsearch(&class, j->classes.name, (size_t)j->classes.n, sizeof *j->classes.name, by_bytes);
   if (!found)
-    return sl_fail(SL_EFORMAT, "%s/%s: the training part has no folder of that name, so that it is no class", folder,
+    return sl_fail(SL_EFORMAT, "%s/%s: not a class, because the training part has no folder of that name", folder,
                    class);
   *label = (int32_t)(found - j->classes.name);
   return SL_OK;
@@ -145,7 +145,7 @@ static sl_status list_part(job *j, part *p, const char *folder) {
     if (folders.n == 0)
       SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s has no folders, one for each class, with images in them", folder));
     if (folders.n > 1 << 20)
-      SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s has %" PRId64 " folders, more classes than there may be", folder, folders.n));
+      SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s has %" PRId64 " folders, more than the classes allowed", folder, folders.n));
     for (int64_t c = 0; c < folders.n; c++) {
       if (!sl_text_is_plain(folders.name[c]))
         SL_TRY_OUT(
@@ -227,7 +227,7 @@ static sl_status find_images(job *j, const char *folder) {
   } else {
     SL_TRY_OUT(list_part(j, &j->train, train));
     for (int i = 0; i < 3 && !j->test.folder;
-         i++) { /* the first candidate that has folders: ImageNet's test part has no labels */
+         i++) { /* takes the first candidate that has folders: ImageNet's test part has no labels */
       j->test.folder = joined(folder, test_names[i]);
       if (!j->test.folder) SL_TRY_OUT(sl_no_memory("for a path"));
       names_free(&inner);
@@ -262,7 +262,7 @@ static sl_status write_header(const job *j, int64_t n, sl_file *file) {
 static sl_status read_image(const job *j, const char *path, sl__picture *picture) {
   char *bytes;
   size_t n;
-  struct stat info; /* a pipe that nobody writes would be read for ever */
+  struct stat info; /* reading a pipe without a writer would never end */
   if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) return sl_fail(SL_EFORMAT, "%s: not a file with data", path);
   SL_TRY(sl_file_read(path, SL__PICTURE_BYTES, &bytes, &n));
   sl_status status = sl__decode(path, bytes, n, j->channels, picture);
@@ -290,7 +290,7 @@ static sl_status put(job *j, part *p, int64_t i, sl_status status, sl__picture *
     return sl_file_write(file, picture->pixels, (size_t)(j->height * j->width * j->channels));
   }
   if (status == SL_ENOMEM || !j->options->skip_bad) return status;
-  return names_take(&j->bad, strdup(sl_error())); /* which begins with the path */
+  return names_take(&j->bad, strdup(sl_error())); /* it begins with the path */
 }
 
 static sl_status write_images(job *j, part *p, sl_file *file) {
@@ -413,7 +413,7 @@ static sl_status options_of(job *j, const sl__options *o) {
   int64_t size[2] = {0, 0};
   cpu_set_t cpus;
   if (strcmp(o->model, "images") != 0)
-    return sl_fail(SL_EINVAL, "'%s' cannot be imported; usage: starling import images DIR [OPTION]...", o->model);
+    return sl_fail(SL_EINVAL, "cannot import '%s'; usage: starling import images DIR [OPTION]...", o->model);
   if (!o->out) return sl_fail(SL_EINVAL, "--out DIR is needed: where the data set goes");
   if (o->size) SL_TRY(sl__size_parse(o->size, size));
   if (o->size && o->resize > 0) return sl_fail(SL_EINVAL, "--size and --resize exclude each other");

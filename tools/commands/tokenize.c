@@ -31,7 +31,7 @@ static double seconds(clockid_t clock) {
 typedef struct reader {
   const char *path;
   int fd, ended;
-  char *text; /* read, but not used yet */
+  char *text; /* read but not yet used */
   size_t n, room;
   int64_t offset; /* bytes of text in the file */
 } reader;
@@ -51,7 +51,7 @@ static sl_status reader_more(reader *r) {
   const size_t most = r->n < PIECE / 2 ? PIECE : 2 * r->n;
   if (most > r->room) {
     char *larger = realloc(r->text, most);
-    if (!larger) return sl_no_memory("for %zu bytes of %s, in which there is no place to cut", most, r->path);
+    if (!larger) return sl_no_memory("for %zu bytes of %s, which cannot be cut anywhere", most, r->path);
     r->text = larger, r->room = most;
   }
   while (!r->ended && r->n < r->room) {
@@ -83,11 +83,11 @@ static void reader_drop(reader *r, size_t n) {
 typedef struct job {
   char **paths;
   int n;
-  int first_validation; /* path where validation begins; n: none */
-  int64_t tail;         /* byte of the only text where validation begins; -1: nowhere */
+  int first_validation; /* first path for validation; n: none */
+  int64_t tail;         /* byte of the only text at which validation begins; -1: none */
   int64_t bytes;
   sl__meter meter; /* of a pass over all texts */
-  int64_t read;    /* bytes of it */
+  int64_t read;    /* bytes read so far */
   sl_tokenizer *tokenizer;
   sl_token_file *train, *validation;
 } job;
@@ -144,7 +144,7 @@ static sl_status encode_text(job *j, int i) {
     if (n == 0) break;
     int then_validation = 0;
     if (tail >= 0 &&
-        r.offset + (int64_t)n > tail) { /* last place for a cut before the tail, in this piece, or the piece's start */
+        r.offset + (int64_t)n > tail) { /* the last possible cut before the tail in this piece, or the piece's start */
       const size_t cut = tail > r.offset ? sl_tokenizer_cut(j->tokenizer, r.text, (size_t)(tail - r.offset) + 1) : 0;
       if (cut)
         n = cut, then_validation = 1;
@@ -161,7 +161,7 @@ out:
   return status;
 }
 
-/* Chooses the texts, or the part of the only text, for validation. */
+/* Chooses the texts for validation, or a part of the only text. */
 static sl_status divide(job *j, double fraction) {
   struct stat info;
   int64_t *size = calloc((size_t)j->n, sizeof *size);
@@ -211,8 +211,8 @@ static void tell(const sl__options *o, const job *j, int bits, int64_t train, in
          spent[0] > 0 ? 1e-6 * bytes / spent[0] : 0);
 }
 
-/* A kill at any moment leaves no tokens beside the tokenizer of others: the old tokenizer goes first, the new one comes
- * last. */
+/* Tokens never lie beside another text's tokenizer, even after a kill: the old tokenizer is removed first, the new one
+ * written last. */
 static sl_status commit(job *j, const char *folder, const char *tokenizer, int halves) {
   char next[4208];
   if (snprintf(next, sizeof next, "%s.next", tokenizer) >= (int)sizeof next)
@@ -241,7 +241,7 @@ static sl_status encode(const sl__options *o, job *j) {
   sl_status status = SL_OK;
   if (learning != (o->vocabulary > 0))
     return sl_fail(SL_EINVAL,
-                   "--vocabulary N says how many tokens --tokenizer train is to learn: neither without the other");
+                   "--vocabulary N and --tokenizer train need each other: N is the number of tokens to learn");
   SL_TRY(in_folder(o->out, "train.bin", train));
   SL_TRY(in_folder(o->out, "val.bin", validation));
   SL_TRY(in_folder(o->out, "tokenizer.json", tokenizer));
@@ -257,7 +257,7 @@ static sl_status encode(const sl__options *o, job *j) {
   SL_TRY(sl_folder_make(o->out));
   if (!halves && access(validation, F_OK) == 0)
     return sl_fail(SL_EEXIST,
-                   "%s is there from before, and would be taken for this text's: remove it, or choose another --out",
+                   "%s exists from before and would be taken for this text's: remove it, or choose another --out",
                    validation);
   const double begin = seconds(CLOCK_MONOTONIC), begin_cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
   SL_TRY(sl_token_file_create(train, bits, &j->train));
@@ -279,7 +279,8 @@ static sl_status encode(const sl__options *o, job *j) {
 
 /* ---- tokens to text --------------------------------------------------------------------------------------------- */
 
-/* Parts must join without a seam: each is decoded after the last token of the part before, whose text is left out. */
+/* So that parts join exactly, each is decoded together with the last token of the previous part, whose text is left
+ * out. */
 static sl_status print_tokens(const sl_tokenizer *t, const int32_t *tokens, size_t n, int again) {
   char *text, *known = NULL;
   size_t bytes, skip = 0;
@@ -309,19 +310,20 @@ static sl_status decode(const char *path, const char *name) {
   const uint32_t magic = le32toh(header[0]), version = le32toh(header[1]), count = le32toh(header[2]);
   const int wide = magic == SL_TOKEN_FILE_MAGIC_32 && version == SL_TOKEN_FILE_VERSION_32;
   if (got < sizeof header || (!wide && !(magic == SL_TOKEN_FILE_MAGIC_16 && version == SL_TOKEN_FILE_VERSION_16)))
-    SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s is no token file: it begins with magic %u, version %u", path, magic, version));
+    SL_TRY_OUT(
+        sl_fail(SL_EFORMAT, "%s is not a token file: it begins with magic %u, version %u", path, magic, version));
   const size_t width = wide ? 4 : 2;
   if (S_ISREG(info.st_mode) && (uint64_t)info.st_size != sizeof header + (uint64_t)count * width)
-    SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s has %lld bytes, and %u tokens of %zu bits are %llu", path,
+    SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s has %lld bytes, but %u tokens of %zu bits take %llu", path,
                        (long long)info.st_size, count, 8 * width,
                        (unsigned long long)(sizeof header + (uint64_t)count * width)));
   for (size_t done = 0, n; done < count; done += n) {
     n = count - done < TOKENS ? count - done : TOKENS;
-    if (fread(raw, width, n, file) != n) SL_TRY_OUT(sl_fail(SL_EIO, "%s: cannot read token %zu and on", path, done));
+    if (fread(raw, width, n, file) != n) SL_TRY_OUT(sl_fail(SL_EIO, "%s: cannot read from token %zu on", path, done));
     for (size_t i = 0; i < n; i++) {
       const uint32_t id = wide ? le32toh(raw[i]) : le16toh(((const uint16_t *)raw)[i]);
       if (id >= (uint64_t)sl_tokenizer_vocabulary(t))
-        SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s: token %zu (byte %zu) is %u, and the vocabulary of %s has %lld", path,
+        SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s: token %zu (byte %zu) is %u, but the vocabulary of %s has %lld", path,
                            done + i, sizeof header + (done + i) * width, id, name,
                            (long long)sl_tokenizer_vocabulary(t)));
       tokens[i + 1] = (int32_t)id;

@@ -18,8 +18,8 @@
 typedef struct bundle {
   sl_file *file;
   struct archive *archive;
-  char folder[NAME_MAX + 1]; /* all is in it */
-  sl_status wrote;           /* what the file said */
+  char folder[NAME_MAX + 1]; /* contains everything */
+  sl_status wrote;           /* status of writing the file */
 } bundle;
 
 static la_ssize_t write_part(struct archive *a, void *arg, const void *bytes, size_t n) {
@@ -39,7 +39,7 @@ static void discard(bundle *b) {
   sl_file_discard(b->file);
 }
 
-/* Nothing is at path until the file is committed. */
+/* The archive appears at its path only when the file is committed. */
 static sl_status begin(const char *path, bundle *b) {
   static const char *const ends[] = {".tar.gz", ".tgz"};
   size_t n = 0;
@@ -49,7 +49,7 @@ static sl_status begin(const char *path, bundle *b) {
     if (whole > end && whole <= NAME_MAX && strcmp(name + whole - end, ends[i]) == 0) n = whole - end;
   }
   *b = (bundle){0};
-  if (n == 0) return sl_fail(SL_EINVAL, "--bundle: '%s' is no name that ends in .tar.gz or .tgz", path);
+  if (n == 0) return sl_fail(SL_EINVAL, "--bundle: '%s' does not end in .tar.gz or .tgz", path);
   memcpy(b->folder, name, n);
   SL_TRY(sl_file_create(path, &b->file));
   b->archive = archive_write_new();
@@ -103,7 +103,7 @@ static sl_status add_file(bundle *b, const char *name, int executable, const cha
   return status;
 }
 
-/* ---- what is in it ---------------------------------------------------------------------------------------------- */
+/* ---- contents --------------------------------------------------------------------------------------------------- */
 
 /* The policies compared, separated by commas; the caller frees the text. */
 static sl_status join_policies(const sl__comparison *c, char **text) {
@@ -147,7 +147,7 @@ static sl_status add_topology(bundle *b) {
   if (hwloc_topology_init(&topology) != 0) return sl_fail(SL_ETOPOLOGY, "hwloc does not start");
   const int fine = hwloc_topology_load(topology) == 0 && hwloc_topology_export_xmlbuffer(topology, &xml, &n, 0) == 0;
   const sl_status status = fine ? add(b, "topology.xml", 0, xml, strlen(xml))
-                                : sl_fail(SL_ETOPOLOGY, "hwloc cannot write down this machine's topology");
+                                : sl_fail(SL_ETOPOLOGY, "hwloc cannot export this machine's topology");
   if (fine) hwloc_free_xmlbuffer(topology, xml);
   hwloc_topology_destroy(topology);
   return status;
@@ -161,7 +161,7 @@ static sl_status add_models(bundle *b, const sl__comparison *c) {
     const char *path = json_string_value(value), *part = NULL;
     char name[PATH_MAX];
     for (const char *at = path; at && (at = strstr(at, "/codelets/")); at++) part = at;
-    if (!part) return sl_fail(SL_EFORMAT, "%s is no place of performance models", path ? path : "?");
+    if (!part) return sl_fail(SL_EFORMAT, "%s is not below a folder of performance models", path ? path : "?");
     snprintf(name, sizeof name, "starpu/.starpu/sampling%s", part);
     SL_TRY(add_file(b, name, 0, path));
   }
@@ -178,8 +178,8 @@ static sl_status add_script(bundle *b, const sl__comparison *c) {
       "#!/bin/sh\n"
       "# Repeats this comparison of scheduling policies, into the folder repeated: ./run.sh [OPTION]...\n"
       "# Options of `starling compare` win over those in config.yaml. STARLING names the program (default: starling).\n"
-      "# Performance models are calibrated on this machine first; with MODELS=original policies go by those of the\n"
-      "# machine that was measured, which are in starpu/.\n"
+      "# Calibrates performance models on this machine first; MODELS=original uses those of the\n"
+      "# measured machine, in starpu/.\n"
       "set -eu\n"
       "here=$(cd \"$(dirname \"$0\")\" && pwd)\n"
       "if [ \"${MODELS-}\" = original ]; then\n"
@@ -221,9 +221,9 @@ static sl_status add_readme(bundle *b, const sl__comparison *c) {
             "  compare.csv       every repetition\n"
             "%s%s%s",
             c->o->model, command, sl__commit(),
-            json_array_size(c->models) ? "  starpu/           the performance models that policies went by\n" : "",
+            json_array_size(c->models) ? "  starpu/           the performance models that policies used\n" : "",
             c->o->sched_lib ? "  policy.so         scheduling policies, as --sched-lib loads them\n" : "",
-            c->o->data ? "\nThe data set is not in it; --data names another place for it.\n" : "");
+            c->o->data ? "\nThe data set is not included; --data names its folder.\n" : "");
   free(command);
   const sl_status status =
       to && fclose(to) == 0 ? add(b, "README", 0, text, n) : sl_fail(SL_ENOMEM, "no memory for a bundle");

@@ -1,4 +1,4 @@
-/* starling compare: which scheduling policies take part. */
+/* starling compare: chooses the scheduling policies that take part. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,10 +7,10 @@
 #include "tools/compare/parts.h"
 
 enum { NAMES = 4096 };
-static const char BASE[] = "eager"; /* of all ratios */
+static const char BASE[] = "eager"; /* the denominator of all ratios */
 
-/* One of each kind: a common queue, work stealing, priorities, placement by performance models without and with
- * priorities. The other policies of StarPU are relatives of these. */
+/* One policy of each kind: a common queue, work stealing, priorities, placement by performance models without and with
+ * priorities. StarPU's other policies are variants of these. */
 static const struct {
   const char *name;
   int needs_gpu;
@@ -22,7 +22,7 @@ int sl__compare_default(const char *policy, int gpus) {
   return 0;
 }
 
-/* Whether a name of n bytes is in a list separated by commas, which blanks may follow. */
+/* Whether a list, separated by commas and optional blanks, contains a name of n bytes. */
 static int listed(const char *list, const char *name, size_t n) {
   for (const char *at = list; *at; at += strspn(at, ", ")) {
     const size_t length = strcspn(at, ", ");
@@ -41,8 +41,8 @@ sl_status sl__compare_check_policies(const sl__options *o) {
   for (const char *at = o->policies; *at; at += strspn(at, ", ")) {
     const size_t n = strcspn(at, ", ");
     if (!listed(there, at, n))
-      return sl_fail(SL_EINVAL, "--policies: there is no policy '%.*s'; StarPU %s%s%s has %s", (int)n, at,
-                     sl_runtime_starpu(), o->sched_lib ? " with " : "", o->sched_lib ? o->sched_lib : "", there);
+      return sl_fail(SL_EINVAL, "--policies: no policy '%.*s'; StarPU %s%s%s has %s", (int)n, at, sl_runtime_starpu(),
+                     o->sched_lib ? " with " : "", o->sched_lib ? o->sched_lib : "", there);
     at += n;
   }
   return SL_OK;

@@ -18,7 +18,7 @@ static double median(double *x, int n) {
   return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
 }
 
-/* The repetitions in which both ran: their numbers in *at; returns how many. */
+/* Finds the repetitions in which both policies ran: their numbers go to *at. Returns how many there are. */
 static int common(const sl__variant *base, const sl__variant *v, int n, int *at) {
   int found = 0;
   for (int r = 0; r < n; r++)
@@ -55,13 +55,14 @@ static void compare(const sl__variant *base, sl__variant *v, const int *at, int 
   if (n >= SL__LEAST_REPETITIONS) {
     qsort(medians, DRAWS, sizeof *medians, ascending);
     v->figures.low = medians[DRAWS * 25 / 1000], v->figures.high = medians[DRAWS * 975 / 1000];
-    /* The interval that holds for all policies at once (Bonferroni): the best of many looks better than it is. */
+    /* The interval that holds for all policies at once (Bonferroni), because the best of many looks better than it is.
+     */
     v->figures.surely = medians[(int)(DRAWS * (1 - 0.025 / (others > 0 ? others : 1)))];
   }
   v->figures.ratio = median(ratio, n);
 }
 
-/* How many ran beside the base. */
+/* Number of policies that ran, without the base. */
 static int others_of(const sl__comparison *c) {
   int n = -1;
   for (int i = 0; i < c->n; i++) n += !sl__compare_absent(&c->variant[i]);
@@ -69,7 +70,7 @@ static int others_of(const sl__comparison *c) {
 }
 
 const char *sl__compare_absent(const sl__variant *v) {
-  return v->reason ? v->reason : v->figures.n == 0 ? "it had not run when the comparison was stopped" : NULL;
+  return v->reason ? v->reason : v->figures.n == 0 ? "it had not run before the comparison was stopped" : NULL;
 }
 
 sl_status sl__compare_figures(sl__comparison *c) {
@@ -83,7 +84,7 @@ sl_status sl__compare_figures(sl__comparison *c) {
   c->base = -1;
   for (int i = 0; i < c->n && c->base < 0; i++)
     if (!c->variant[i].reason) c->base = i;
-  if (c->base < 0) SL_TRY_OUT(sl_fail(SL_ENOTFOUND, "no policy could serve: %s", c->variant[0].reason));
+  if (c->base < 0) SL_TRY_OUT(sl_fail(SL_ENOTFOUND, "no policy ran: %s", c->variant[0].reason));
   const sl__variant *base = &c->variant[c->base];
   for (int i = 0; i < c->n; i++) c->variant[i].figures.n = common(base, &c->variant[i], c->repetitions, at);
   for (int i = 0; i < c->n; i++) {
@@ -111,15 +112,17 @@ out:
 int sl__compare_uncalibrated(const sl__comparison *c) { return c->models_needed && c->calibrated < c->kinds; }
 
 char *sl__compare_mark(const sl__comparison *c, char *text, size_t n) {
-  snprintf(text, n,
-           "Uncalibrated: policies with dm or heft in their names went by performance models with samples of %d of %d "
-           "kinds of tasks.",
-           c->calibrated, c->kinds);
+  snprintf(
+      text, n,
+      "Uncalibrated: policies with dm or heft in their names used performance models with samples of only %d of %d "
+      "kinds of tasks.",
+      c->calibrated, c->kinds);
   return text;
 }
 
 char *sl__compare_partial(const sl__comparison *c, char *text, size_t n) {
-  snprintf(text, n, "Partial: stopped by a signal in repetition %d of about %d; the figures are of what had run.",
+  snprintf(text, n,
+           "Partial: stopped by a signal in repetition %d of about %d; the figures cover the measurements until then.",
            c->repetitions, c->planned);
   return text;
 }
@@ -133,7 +136,7 @@ char *sl__compare_verdict(const sl__comparison *c, char *text, size_t n) {
   }
   int used;
   if (base->figures.n < SL__LEAST_REPETITIONS) {
-    snprintf(text, n, "No verdict: that takes %d repetitions or more.", SL__LEAST_REPETITIONS);
+    snprintf(text, n, "No verdict: a verdict needs at least %d repetitions.", SL__LEAST_REPETITIONS);
     return text;
   }
   if (best == base)
@@ -143,10 +146,10 @@ char *sl__compare_verdict(const sl__comparison *c, char *text, size_t n) {
     used = snprintf(text, n, "Take %s%s: a step takes %.1f%% less than with %s (95%% interval %.1f to %.1f%%).",
                     best->policy, best->priorities ? "" : " without priorities", 100 * (1 - best->figures.ratio),
                     base->policy, 100 * (1 - best->figures.high), 100 * (1 - best->figures.low));
-  /* The probability that, of this many equally fast policies, one beats the base in every repetition by chance. */
+  /* The probability that one of this many equally fast policies beats the base in every repetition by chance. */
   if (best != base && used > 0 && (size_t)used < n && ldexp(others, -best->figures.n) > 0.05)
     snprintf(text + used, n - (size_t)used,
-             " Of %d policies in %d repetitions one may look so by chance: more --repetitions tell.", others,
+             " With %d policies and %d repetitions this may be chance: use more --repetitions.", others,
              best->figures.n);
   return text;
 }

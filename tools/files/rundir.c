@@ -31,7 +31,7 @@ struct sl_rundir {
   char *files[SL_RUNDIR_FILE_COUNT]; /* path/names[i] */
   sl_rundir_mode mode;
   int made;       /* directories made for it: the last `made` components of path */
-  int marker_fd;  /* holds the lock; -1 before */
+  int marker_fd;  /* holds the lock; -1: not yet open */
   int metrics_fd; /* -1 until the first line */
   char *waiting;  /* lines of metrics that could not be written yet */
   size_t waits, room;
@@ -82,7 +82,7 @@ static int is_ours(const char *name) {
   return number && is_named(inner);
 }
 
-/* The checkpoints of a run; *others as below. */
+/* Removes the checkpoints of a run; *others as below. */
 static sl_status remove_checkpoints(const char *path, int *others) {
   char *folder;
   int more = 0;
@@ -93,7 +93,7 @@ static sl_status remove_checkpoints(const char *path, int *others) {
   return status;
 }
 
-/* Removes the files that a run writes, or only the temporaries; *others counts what is neither these nor the marker. */
+/* Removes the files that a run writes, or only the temporaries; *others counts all other files except the marker. */
 static sl_status remove_files(const char *path, int only_temporaries, int *others) {
   sl_status status = SL_OK;
   DIR *folder = opendir(path);
@@ -137,14 +137,15 @@ static sl_status set_path(sl_rundir *r, const char *path) {
   return SL_OK;
 }
 
-/* Makes the directory. *exists: it was there already, which is no failure here. */
+/* Makes the directory. *exists: 1 if it existed already, which is not a failure. */
 static sl_status make_directory(sl_rundir *r, int *exists) {
   const sl_status status = sl_folder_make_all(r->path, 0777, &r->made);
   *exists = status == SL_OK && r->made == 0;
-  return status == SL_OK ? SL_OK : sl_fail(status, "no run directory: %s; --out names another place", sl_error());
+  return status == SL_OK ? SL_OK
+                         : sl_fail(status, "cannot make the run directory: %s; choose another with --out", sl_error());
 }
 
-/* runs/NAME-DATE-TIME, then the same with -2, -3 and so on. */
+/* Makes runs/NAME-DATE-TIME; if that exists, the same with -2, -3 and so on. */
 static sl_status make_default(sl_rundir *r, const char *name) {
   char path[512], date[32];
   time_t now = time(NULL);
@@ -154,7 +155,8 @@ static sl_status make_default(sl_rundir *r, const char *name) {
   for (int i = 1; exists; i++) {
     char number[16] = "";
     if (i > 1) snprintf(number, sizeof number, "-%d", i);
-    if (i > 9999) return sl_fail(SL_EEXIST, "%s and 9998 more of that name exist; --out names another place", r->path);
+    if (i > 9999)
+      return sl_fail(SL_EEXIST, "%s and 9998 more with numbers appended exist; choose another with --out", r->path);
     snprintf(path, sizeof path, "runs/%.400s-%s%s", name, date, number);
     SL_TRY(set_path(r, path));
     SL_TRY(make_directory(r, &exists));
@@ -167,12 +169,12 @@ static sl_status take_existing(sl_rundir *r) {
   if (stat(r->path, &info) != 0)
     return sl_fail(SL_EIO, "cannot read the run directory %s: %s", r->path, strerror(errno));
   if (!S_ISDIR(info.st_mode))
-    return sl_fail(SL_EEXIST, "%s exists and is not a directory; --out names another place", r->path);
+    return sl_fail(SL_EEXIST, "%s exists and is not a directory; choose another with --out", r->path);
   const int marked = access(r->files[SL_RUNDIR_MARKER], F_OK) == 0;
   switch (r->mode) {
     case SL_RUNDIR_NEW:
       return sl_fail(SL_EEXIST,
-                     "the run directory %s exists; --resume goes on with it, --force starts it afresh, --out names "
+                     "the run directory %s exists; --resume continues it, --force starts it afresh, --out names "
                      "another",
                      r->path);
     case SL_RUNDIR_RESUME:
@@ -184,7 +186,7 @@ static sl_status take_existing(sl_rundir *r) {
                  ? SL_OK
                  : sl_fail(SL_EEXIST,
                            "%s is not a run directory (no %s in it), so --force leaves it alone; --out names "
-                           "another place",
+                           "another",
                            r->path, names[SL_RUNDIR_MARKER]);
   }
 }
@@ -194,9 +196,9 @@ static sl_status take_lock(sl_rundir *r) {
   r->marker_fd = open(r->files[SL_RUNDIR_MARKER], O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (r->marker_fd < 0)
     return sl_fail(errno == ENOSPC || errno == EDQUOT || errno == EIO ? SL_EWRITE : SL_EIO,
-                   "cannot write in the run directory %s: %s; --out names another place", r->path, strerror(errno));
+                   "cannot write in the run directory %s: %s; choose another with --out", r->path, strerror(errno));
   if (flock(r->marker_fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-    return sl_fail(SL_EEXIST, "another run is writing in %s; --out names another place", r->path);
+    return sl_fail(SL_EEXIST, "another run is writing in %s; choose another with --out", r->path);
   struct stat info;
   if (fstat(r->marker_fd, &info) == 0 && info.st_size > 0) return SL_OK;
   for (size_t at = 0; at < strlen(MARKER_TEXT);) {
@@ -205,7 +207,7 @@ static sl_status take_lock(sl_rundir *r) {
     if (done <= 0) {
       const int error = done < 0 ? errno : ENOSPC;
       if (ftruncate(r->marker_fd, 0) != 0) errno = error; /* a part of it would mark the directory, too */
-      return sl_fail(SL_EWRITE, "cannot write in the run directory %s: %s; --out names another place", r->path,
+      return sl_fail(SL_EWRITE, "cannot write in the run directory %s: %s; choose another with --out", r->path,
                      strerror(error));
     }
     at += (size_t)done;
@@ -213,8 +215,8 @@ static sl_status take_lock(sl_rundir *r) {
   return SL_OK;
 }
 
-/* Brings the marker and the names of the new folders to the disk, so that what is written later can be found after a
- * crash of the machine. */
+/* Synchronises the marker and the new folders' parents, so that later files can be found after a crash of the machine.
+ */
 static sl_status sync_made(const sl_rundir *r) {
   char *folder = strdup(r->path);
   if (!folder) return sl_no_memory("for %s", r->path);
@@ -255,7 +257,7 @@ sl_status sl_rundir_open(const char *path, const char *name, sl_rundir_mode mode
     SL_TRY_OUT(set_path(r, path));
     if (mode == SL_RUNDIR_RESUME) {
       exists = access(r->path, F_OK) == 0;
-      if (!exists) SL_TRY_OUT(sl_fail(SL_ENOTFOUND, "there is no run directory %s to resume", r->path));
+      if (!exists) SL_TRY_OUT(sl_fail(SL_ENOTFOUND, "no run directory %s to resume", r->path));
     } else {
       SL_TRY_OUT(make_directory(r, &exists));
     }
@@ -325,7 +327,7 @@ static sl_status write_waiting(sl_rundir *r) {
 
 sl_status sl_rundir_append_metrics(sl_rundir *r, const json_t *object) {
   if (!r) return SL_OK;
-  if (!json_is_object(object)) return sl_fail(SL_EINVAL, "metrics: a value could not be made JSON (not finite?)");
+  if (!json_is_object(object)) return sl_fail(SL_EINVAL, "metrics: a value cannot be written as JSON (not finite?)");
   char *line = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9));
   const size_t n = line ? strlen(line) + 1 : 0;
   if (r->room < r->waits + n) {

@@ -65,7 +65,7 @@ sl_status sl__ranks_exchange(sl__ranks *r, const sl_runtime *runtime, int allred
   SL_TRY(sl_compression_parse(compress, &r->compression));
   r->exchange = sl_exchange_types[allreduce];
   if (!r->exchange->compresses && r->compression.kind != SL_COMPRESSION_NONE)
-    return sl_fail(SL_EINVAL, "--compress %s is for --allreduce %s: '%s' sends its messages whole", compress,
+    return sl_fail(SL_EINVAL, "--compress %s needs --allreduce %s: '%s' cannot compress messages", compress,
                    sl_exchange_types[0]->name, r->exchange->name);
   if (r->n <= 1) {
     r->compression.kind = SL_COMPRESSION_NONE;
@@ -167,7 +167,7 @@ sl_status sl__ranks_broadcast(const sl__ranks *r, sl_store *store) {
           MPI_Bcast((char *)t->data + at, (int)(bytes - at < most ? bytes - at : most), MPI_BYTE, 0, r->comm),
           "MPI_Bcast");
   }
-  if (status == SL_OK) status = sl_comm_status(MPI_Barrier(r->comm), "MPI_Barrier"); /* for what is common */
+  if (status == SL_OK) status = sl_comm_status(MPI_Barrier(r->comm), "MPI_Barrier"); /* for common data */
   sl_store_release(store);
   return status;
 }

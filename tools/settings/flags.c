@@ -1,5 +1,5 @@
-/* Options from the command line: flags by popt, words behind them, and the order in which flags, files and defaults
- * count. */
+/* Reads options from the command line: flags (by popt) and arguments, and the precedence of flags, files and defaults.
+ */
 #include <popt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "tools/settings/nearest.h"
 #include "tools/settings/table.h"
 
-/* popt's table: val is the row's place in ours, plus one. */
+/* Makes popt's table; val is the number of our row, plus one. */
 static void popt_table(const sl__command *command, struct poptOption flags[SL__SETTINGS_MOST]) {
   int n = 0;
   for (int i = 0; i < sl__settings_count; i++) {
@@ -38,7 +38,7 @@ static sl_status bad_flag(const sl__command *command, poptContext context, int c
   return sl_fail(SL_EINVAL, "unknown option %s%s", word, suggestion);
 }
 
-/* Words that are no options: the model, and files. */
+/* Reads the arguments that are not options: the model, and files. */
 static sl_status take_arguments(const sl__command *command, poptContext context, sl__options *options) {
   const char **words = poptGetArgs(context);
   int n = 0;
@@ -54,7 +54,7 @@ static sl_status take_arguments(const sl__command *command, poptContext context,
   return SL_OK;
 }
 
-/* Reads all flags; with `apply` 0 only those that say where other options are. */
+/* Reads all flags; with `apply` 0 only those that name sources of other options. */
 static sl_status read_flags(const sl__command *command, int argc, const char **argv, int apply, sl__options *options) {
   struct poptOption flags[SL__SETTINGS_MOST];
   popt_table(command, flags);
@@ -77,7 +77,7 @@ static sl_status read_flags(const sl__command *command, int argc, const char **a
   return status;
 }
 
-/* The configuration of the run that is resumed. */
+/* Reads the configuration of the run to resume. */
 static sl_status read_resumed(const sl__command *command, sl__options *options) {
   char *path = NULL;
   if (!options->out) return sl_fail(SL_EINVAL, "--resume: which run? --out DIR names it");
@@ -91,7 +91,7 @@ static sl_status read_resumed(const sl__command *command, sl__options *options) 
 
 sl_status sl__options_parse(const sl__command *command, int argc, const char **argv, sl__options *options) {
   sl__set_defaults(sl__bits(command), options);
-  for (int i = 1; i < argc; i++) /* paths and names go into files of JSON and YAML */
+  for (int i = 1; i < argc; i++) /* paths and names go into JSON and YAML files */
     if (!sl_text_is_utf8(argv[i]))
       return sl_fail(SL_EINVAL, "the argument '%s' is not UTF-8: rename the file or folder", argv[i]);
   SL_TRY(read_flags(command, argc, argv, 0, options));
@@ -102,20 +102,22 @@ sl_status sl__options_parse(const sl__command *command, int argc, const char **a
     sl_status status = sl__read_yaml(sl__bits(command), options, options->config);
     if (status != SL_OK) return status == SL_ENOTFOUND ? sl_fail(SL_EINVAL, "--config: %s", sl_error()) : status;
   }
-  /* Code that runs with the user's rights is named by the command line alone: configurations come from others, too. */
+  /* Only the command line may name code that runs with the user's rights: configurations may come from other people. */
   char *library = options->sched_lib, *program = options->mpiexec;
   options->sched_lib = options->mpiexec = NULL;
   sl_status status = read_flags(command, argc, argv, 1, options);
   if (status == SL_OK && library && !options->sched_lib)
-    status = sl_fail(SL_EINVAL,
-                     "the configuration names code to load, sched-lib: %s, which only the command line may do: add "
-                     "--sched-lib %s if you trust that library",
-                     library, library);
+    status =
+        sl_fail(SL_EINVAL,
+                "the configuration names a library to load (sched-lib: %s), which only the command line may do: add "
+                "--sched-lib %s if you trust that library",
+                library, library);
   if (status == SL_OK && program && !options->mpiexec)
-    status = sl_fail(SL_EINVAL,
-                     "the configuration names a program to start, mpiexec: %s, which only the command line may do: add "
-                     "--mpiexec %s if you trust that program",
-                     program, program);
+    status =
+        sl_fail(SL_EINVAL,
+                "the configuration names a program to start (mpiexec: %s), which only the command line may do: add "
+                "--mpiexec %s if you trust that program",
+                program, program);
   free(library), free(program);
   SL_TRY(status);
   int n = (options->model != NULL) + options->n_files;

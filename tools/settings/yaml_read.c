@@ -1,4 +1,4 @@
-/* Options from the keys of a YAML file. */
+/* Reads options from the keys of a YAML file. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static sl_status set_key(unsigned commands, sl__options *options, const char *wh
                  sl__suggestion(key, names, sl__names_of(commands, names, 1), suggestion, sizeof suggestion));
 }
 
-/* Appends a plain value, or a list of them as "3-4-6-3"; whether it was one of these. */
+/* Appends a plain value, or a list of plain values as "3-4-6-3". Returns whether it was one of these. */
 static int append(yaml_document_t *document, const yaml_node_t *value, char *text, size_t n) {
   if (value->type == YAML_SCALAR_NODE) {
     snprintf(text + strlen(text), n - strlen(text), "%s", (const char *)value->data.scalar.value);
@@ -40,7 +40,8 @@ static int append(yaml_document_t *document, const yaml_node_t *value, char *tex
   return 1;
 }
 
-/* A section, {layers: 6, blocks: [1, 2]}, as "layers=6,blocks=1-2"; whether it holds only plain values and lists. */
+/* Writes a section, {layers: 6, blocks: [1, 2]}, as "layers=6,blocks=1-2". Returns whether it has only plain values and
+ * lists. */
 static int join(yaml_document_t *document, const yaml_node_t *section, char *text, size_t n) {
   *text = 0;
   for (yaml_node_pair_t *pair = section->data.mapping.pairs.start; pair < section->data.mapping.pairs.top; pair++) {
@@ -56,7 +57,7 @@ static sl_status set_keys(unsigned commands, sl__options *options, const char *p
   yaml_node_t *root = yaml_document_get_root_node(document);
   if (!root) return SL_OK; /* an empty file */
   if (root->type != YAML_MAPPING_NODE)
-    return sl_fail(SL_EINVAL, "%s: a mapping of options to values is wanted ('batch: 256')", path);
+    return sl_fail(SL_EINVAL, "%s: the file must map options to values ('batch: 256')", path);
   yaml_node_pair_t *first = root->data.mapping.pairs.start;
   for (yaml_node_pair_t *pair = first; pair < root->data.mapping.pairs.top; pair++) {
     const yaml_node_t *key = yaml_document_get_node(document, pair->key),
@@ -66,19 +67,20 @@ static sl_status set_keys(unsigned commands, sl__options *options, const char *p
     const char *name = key->type == YAML_SCALAR_NODE ? (const char *)key->data.scalar.value : "";
     const int section = value->type == YAML_MAPPING_NODE && sl__same_name("size", name);
     if (key->type != YAML_SCALAR_NODE || (value->type != YAML_SCALAR_NODE && !section))
-      return sl_fail(SL_EINVAL, "%sa key and one plain value are wanted; only size may be a section", where);
+      return sl_fail(SL_EINVAL, "%seach key needs one plain value; only size may be a section", where);
     if (section && !join(document, value, joined, sizeof joined))
-      return sl_fail(SL_EINVAL, "%ssize is a section of plain values and lists of them, such as {layers: 6}", where);
+      return sl_fail(SL_EINVAL, "%ssize must be a section of plain values and lists of them, such as {layers: 6}",
+                     where);
     for (yaml_node_pair_t *other = first; other < pair; other++)
       if (strcmp((const char *)yaml_document_get_node(document, other->key)->data.scalar.value, name) == 0)
-        return sl_fail(SL_EINVAL, "%skey '%s' stands there twice", where, name);
+        return sl_fail(SL_EINVAL, "%skey '%s' occurs twice", where, name);
     SL_TRY(set_key(commands, options, where, name, section ? joined : (const char *)value->data.scalar.value));
   }
   return SL_OK;
 }
 
-/* Refuses what takes libyaml a time that grows with the square of the file's size, long before it does: deep nesting
- * and thousands of anchors. A file of options has a level or three and one value for each option. */
+/* Refuses deep nesting and thousands of anchors, for which libyaml's time grows with the square of the file's size. A
+ * file of options has at most three levels and one value for each option. */
 static sl_status check_size(const char *path, const char *text, size_t n) {
   enum { DEPTH = 16, EVENTS = 10000 };
   yaml_parser_t parser;
@@ -87,7 +89,7 @@ static sl_status check_size(const char *path, const char *text, size_t n) {
   yaml_parser_set_input_string(&parser, (const unsigned char *)text, n);
   for (int events = 1, depth = 0, end = 0; !end && status == SL_OK; events++) {
     yaml_event_t event;
-    if (!yaml_parser_parse(&parser, &event)) break; /* yaml_parser_load says why */
+    if (!yaml_parser_parse(&parser, &event)) break; /* yaml_parser_load reports the error */
     depth += event.type == YAML_SEQUENCE_START_EVENT || event.type == YAML_MAPPING_START_EVENT;
     depth -= event.type == YAML_SEQUENCE_END_EVENT || event.type == YAML_MAPPING_END_EVENT;
     end = event.type == YAML_STREAM_END_EVENT;

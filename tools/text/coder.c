@@ -1,4 +1,4 @@
-/* Tokens of text for trained models. */
+/* Converts between text and the tokens of trained models. */
 #include "tools/text/coder.h"
 
 #include <ctype.h>
@@ -32,14 +32,14 @@ sl_status sl__coder_open(const char *tokenizer, const char *model, int64_t vocab
   c->vocabulary = sl_tokenizer_vocabulary(c->tokenizer);
   return c->vocabulary <= vocabulary
              ? SL_OK
-             : sl_fail(SL_EINVAL, "the tokenizer %s %s has %lld tokens, and the model a vocabulary of %lld",
+             : sl_fail(SL_EINVAL, "the tokenizer %s %s has %lld tokens, but the model a vocabulary of %lld",
                        tokenizer ? "of" : "beside", tokenizer ? tokenizer : model, (long long)c->vocabulary,
                        (long long)vocabulary);
 }
 
 void sl__coder_close(sl__coder *c) { sl_tokenizer_close(c->tokenizer); }
 
-/* Ids in decimal, with spaces between. */
+/* Reads ids in decimal, separated by spaces. */
 static sl_status read_ids(const char *text, size_t bytes, int32_t *tokens, size_t *n) {
   for (size_t i = 0; i < bytes;) {
     char *end;
@@ -50,7 +50,7 @@ static sl_status read_ids(const char *text, size_t bytes, int32_t *tokens, size_
     const long long id = strtoll(text + i, &end, 10); /* a zero byte ends the text */
     if (end == text + i || id < 0 || id > INT32_MAX)
       return sl_fail(SL_EINVAL,
-                     "the prompt at byte %zu is no id of a token, and there is no tokenizer beside the model: name one "
+                     "the prompt has no token id at byte %zu, and there is no tokenizer beside the model: name one "
                      "with --tokenizer",
                      i);
     tokens[(*n)++] = (int32_t)id;
@@ -79,7 +79,7 @@ sl_status sl__coder_decode(const sl__coder *c, const int32_t *tokens, size_t n, 
   return SL_OK;
 }
 
-/* A text begins where another ended; bytes begin on a new line. */
+/* A text begins with the token that ends texts; bytes begin with a newline. */
 int32_t sl__coder_first(const sl__coder *c) {
   const int32_t end = sl__coder_end(c);
   return end >= 0 ? end : c->tokenizer && c->vocabulary == BYTES ? '\n' : 0;

@@ -91,7 +91,7 @@ static sl_status read_progress(const sl__model_file *file, const sl_plan *plan, 
     p->step = step, p->best_step = best_step, p->best.samples = best_samples;
   }
   json_decref(json);
-  return fine ? SL_OK : sl_fail(SL_EFORMAT, "%s: the training progress in it cannot be read", sl__model_path(file));
+  return fine ? SL_OK : sl_fail(SL_EFORMAT, "%s: its training progress cannot be read", sl__model_path(file));
 }
 
 static sl_status read_schedule(const sl__model_file *file, sl_rate *r) {
@@ -99,10 +99,10 @@ static sl_status read_schedule(const sl__model_file *file, sl_rate *r) {
   SL_TRY(sl__model_member(file, "schedule", &json));
   const sl_status status = sl_rate_from_json(json, r);
   json_decref(json);
-  return status == SL_OK ? SL_OK : sl_fail(SL_EFORMAT, "%s: the schedule in it cannot be read", sl__model_path(file));
+  return status == SL_OK ? SL_OK : sl_fail(SL_EFORMAT, "%s: its schedule cannot be read", sl__model_path(file));
 }
 
-/* ---- is it of this training? ------------------------------------------------------------------------------------ */
+/* ---- comparing a checkpoint with the training ------------------------------------------------------------------- */
 
 static sl_status differs(const sl_setting *s, const void *mine, const void *theirs, const char *path) {
   char a[SL_SETTING_BYTES], b[SL_SETTING_BYTES];
@@ -130,7 +130,7 @@ static sl_status compare_facts(const sl__model_facts *mine, const sl__model_fact
   if (strcmp(sl_model_text(mine->model, here, sizeof here), sl_model_text(f->model, there, sizeof there)) != 0)
     return sl_fail(SL_EPLAN, "model is %s here and %s in %s", here, there, path);
   if (!sl_data_equal(mine->model->family->data, &mine->data, &f->data) || mine->val_fraction != f->val_fraction)
-    return sl_fail(SL_EPLAN, "the data set or its validation part is another than %s was trained on", path);
+    return sl_fail(SL_EPLAN, "the data set, or its validation part, differs from that of %s", path);
   SL_TRY(compare_training(&mine->training, &f->training, path));
   if (mine->augment.pad != f->augment.pad || mine->augment.flip != f->augment.flip)
     return sl_fail(SL_EPLAN, "--augment is crop=%d, flip %s here and crop=%d, flip %s in %s", mine->augment.pad,
@@ -145,11 +145,11 @@ static sl_status check_same(const sl__resume_options *o, const sl__model_file *f
   SL_TRY(read_schedule(file, &rate));
   SL_TRY(compare_schedules(o->rate, &rate, path));
   SL_TRY(read_progress(file, &o->facts->plan, p));
-  if (o->data != p->data) return sl_fail(SL_EPLAN, "--data holds other tokens than %s was trained on", path);
+  if (o->data != p->data) return sl_fail(SL_EPLAN, "--data has other tokens than the training of %s", path);
   return SL_OK;
 }
 
-/* ---- the newest that can be used -------------------------------------------------------------------------------- */
+/* ---- finding the newest usable checkpoint ----------------------------------------------------------------------- */
 
 enum { WORDS = 1024 };
 
@@ -212,7 +212,7 @@ static sl_status check_older(const char *run) {
   const sl_status status =
       access(path, F_OK) == 0
           ? sl_fail(SL_EUNSUPPORTED,
-                    "%s is the state of a run of an earlier version, which this one does not go on with; --init %s "
+                    "%s is the state of a run of an earlier version, which this version cannot resume; --init %s "
                     "begins a new run with its weights",
                     path, path)
           : SL_OK;

@@ -17,10 +17,10 @@ sl_status sl__trainer_open_init(sl__trainer *r) {
   sl__options *o = r->o;
   const sl_model *model = r->job.facts.model;
   const sl__model_wish wish = {.model = model, .sizes = o->size};
-  if (o->new_head && !o->init) return sl_fail(SL_EINVAL, "--new-head goes with --init");
+  if (o->new_head && !o->init) return sl_fail(SL_EINVAL, "--new-head needs --init");
   if (!o->init) return SL_OK;
   if (o->resume && (on_command_line(o, "--init") || on_command_line(o, "--new-head")))
-    return sl_fail(SL_EINVAL, "--resume goes on with a run; --init and --new-head begin one");
+    return sl_fail(SL_EINVAL, "--resume continues a run; --init and --new-head begin one");
   if (o->resume) SL_TRY(sl__open_newest(o->out, &r->init));
   r->init_goes_on = r->init != NULL;
   if (r->init) return SL_OK;

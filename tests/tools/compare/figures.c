@@ -1,4 +1,4 @@
-/* tools/compare/figures.c: what is told of repetitions that are known. */
+/* tools/compare/figures.c: figures and verdicts for known repetitions. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static double noise(void) { /* uniform, -1 to 1 */
   return (double)(seed >> 8) / (1 << 23) - 1;
 }
 
-/* n variants of 1 s a step, give or take 10%; each round has a pace of its own, which pairing takes out. */
+/* n variants of 1 s a step, plus or minus 10%; each round has a pace of its own, which pairing cancels. */
 static void set(setting *s, int n, int rounds) {
   memset(s, 0, sizeof *s);
   s->c =
@@ -73,7 +73,7 @@ static void known(void **state) {
   assert_false(sl__compare_same_bits(&s.c));
 }
 
-/* The base is the first that can serve; others that cannot are left out. */
+/* The base is the first usable policy; unusable policies are left out. */
 static void who_cannot_serve(void **state) {
   (void)state;
   static setting s;
@@ -84,7 +84,7 @@ static void who_cannot_serve(void **state) {
   assert_ok(sl__compare_figures(&s.c));
   assert_int_equal(s.c.base, 1);
   s.variant[1].reason = s.variant[2].reason = reason;
-  assert_fails(SL_ENOTFOUND, "no policy could serve: no", sl__compare_figures(&s.c));
+  assert_fails(SL_ENOTFOUND, "no policy ran: no", sl__compare_figures(&s.c));
 }
 
 /* Of 39 policies that are no faster, one looks faster by chance in about half of all comparisons, at 95% each; the
@@ -106,7 +106,7 @@ static void noise_alone(void **state) {
   assert_in_range(named, 0, 3);
 }
 
-/* What is really faster is found among many, though the machine's pace varies by four. */
+/* A policy that is really faster is found among many, although the machine's pace varies by a factor of four. */
 static void found_among_many(void **state) {
   (void)state;
   static setting s;
@@ -120,7 +120,7 @@ static void found_among_many(void **state) {
   s.c.repetitions = 4;
   for (int r = 0; r < 4; r++) s.measured[17][r].step *= 0.5;
   assert_ok(sl__compare_figures(&s.c));
-  assert_non_null(strstr(verdict(&s), "Of 39 policies in 4 repetitions one may look so by chance"));
+  assert_non_null(strstr(verdict(&s), "With 39 policies and 4 repetitions this may be chance"));
 }
 
 /* Stopped in the third repetition: each policy has the repetitions in which it and the base ran. Two are too few for an
@@ -141,13 +141,13 @@ static void stopped(void **state) {
   assert_true(isnan(s.variant[2].figures.low) && isnan(s.variant[2].figures.high) && s.variant[2].figures.ratio > 0);
   assert_null(sl__compare_absent(&s.variant[2]));
   assert_string_equal(sl__compare_interval(&s.variant[2].figures, text), "-");
-  assert_string_equal(sl__compare_absent(&s.variant[3]), "it had not run when the comparison was stopped");
+  assert_string_equal(sl__compare_absent(&s.variant[3]), "it had not run before the comparison was stopped");
   assert_int_equal(strncmp(verdict(&s), "Take p1: ", 9), 0);
   assert_true(sl__compare_same_bits(&s.c));
   assert_non_null(strstr(sl__compare_partial(&s.c, text, sizeof text), "in repetition 3 of about 12"));
   for (int i = 0; i < 4; i++) s.measured[i][1].there = 0;
   assert_ok(sl__compare_figures(&s.c));
-  assert_string_equal(verdict(&s), "No verdict: that takes 3 repetitions or more.");
+  assert_string_equal(verdict(&s), "No verdict: a verdict needs at least 3 repetitions.");
 }
 
 int main(void) {

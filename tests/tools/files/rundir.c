@@ -1,5 +1,5 @@
-/* tools/files/rundir.c: that a run directory is made whole or not at all, is never taken over by accident, and that
- * metrics have whole lines only. */
+/* tools/files/rundir.c: a run directory is made whole or not at all, is never taken over by accident, and its metrics
+ * have only whole lines. */
 #include "tools/files/rundir.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@
 #include "runtime/base/json.h"
 #include "tests/support/scratch.h"
 
-/* Stands in front of libc's, and notes what was brought to the disk. */
+/* Overrides libc's function, and notes the synchronised files. */
 static char synced[4096];
 int fsync(int fd) {
   char link[64], path[512];
@@ -89,7 +89,7 @@ static void existing_is_refused_then_resumed(void **state) {
   assert_ok(open_at(path, SL_RUNDIR_NEW, &r));
   assert_ok(append(r, 1));
   assert_ok(sl_rundir_close(r));
-  assert_fails(SL_EEXIST, "run exists; --resume goes on with it, --force starts it afresh",
+  assert_fails(SL_EEXIST, "run exists; --resume continues it, --force starts it afresh",
                open_at(path, SL_RUNDIR_NEW, &r));
   assert_ok(open_at(path, SL_RUNDIR_RESUME, &r));
   assert_ok(append(r, 2));
@@ -172,7 +172,7 @@ static void failure_leaves_nothing(void **state) {
   sl_rundir *r;
   char name[512];
   scratch_write(scratch_path(*state, "file"), "", 0);
-  assert_fails(SL_EIO, "no run directory: cannot make the folder",
+  assert_fails(SL_EIO, "cannot make the run directory: cannot make the folder",
                open_at(scratch_path(*state, "file/run"), SL_RUNDIR_NEW, &r));
   memset(name, 'x', sizeof name);
   memcpy(name, "a/b/", 4);
@@ -197,8 +197,8 @@ static void unwritable_directory(void **state) {
   sl_status resumed = open_at(run, SL_RUNDIR_RESUME, &r);
   scratch_unprivileged_end();
   assert_int_equal(inside, SL_EIO);
-  assert_non_null(strstr(first, "locked/a: Permission denied; --out names another place"));
-  /* Whoever owns the marker may open it; then the first file says so. */
+  assert_non_null(strstr(first, "locked/a: Permission denied; choose another with --out"));
+  /* The marker can be opened, so the error comes from the first file. */
   if (resumed == SL_OK) {
     assert_int_equal(scratch_unprivileged(locked), 1);
     resumed = sl_rundir_write_text(r, SL_RUNDIR_CONFIG, "x");
@@ -212,7 +212,7 @@ static void unwritable_directory(void **state) {
   assert_int_equal(scratch_entries(locked), 0);
 }
 
-/* A limit on the file's size, reached inside a line: write(2) takes a part of it, as on a disk that fills up. */
+/* A limit on the file's size, reached inside a line: write(2) writes a part of the line, as on a full disk. */
 static void torn_lines_are_taken_back(void **state) {
   const char *path = scratch_path(*state, "run");
   struct rlimit old, small;
@@ -231,7 +231,7 @@ static void torn_lines_are_taken_back(void **state) {
   assert_ok(append(r, 3));
   assert_content(scratch_path(path, "metrics.jsonl"),
                  "{\"step\":1,\"loss\":0.5}\n{\"step\":2,\"loss\":1.0}\n{\"step\":3,\"loss\":1.5}\n");
-  assert_fails(SL_EINVAL, "could not be made JSON", sl_rundir_append_metrics(r, NULL));
+  assert_fails(SL_EINVAL, "cannot be written as JSON", sl_rundir_append_metrics(r, NULL));
   assert_ok(sl_rundir_close(r));
 }
 
@@ -294,7 +294,7 @@ static void metrics_rewind(void **state) {
   assert_ok(sl_rundir_close(r));
 }
 
-/* After a crash of the machine, the names of all that was made must be there, and the lines before a checkpoint. */
+/* After a crash of the machine, all new files must have their names, and metrics the lines before a checkpoint. */
 static void brought_to_the_disk(void **state) {
   const char *path = scratch_path(*state, "a/b/c");
   sl_rundir *r;
