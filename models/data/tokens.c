@@ -55,7 +55,7 @@ static sl_status take_vocabulary(const sl_data_options *o, const sl_tokens_optio
   const int64_t vocabulary = sl_tokenizer_vocabulary(tokenizer);
   sl_tokenizer_close(tokenizer);
   if (o->vocabulary > 0 && vocabulary > o->vocabulary)
-    return sl_fail(SL_ESHAPE, "%s has %lld tokens, and the model a vocabulary of %lld", d->tokenizer,
+    return sl_fail(SL_ESHAPE, "%s has %lld tokens, but the model a vocabulary of %lld", d->tokenizer,
                    (long long)vocabulary, (long long)o->vocabulary);
   if (o->vocabulary <= 0) d->model.classes = vocabulary;
   return SL_OK;
