@@ -159,46 +159,43 @@ static void end_now(void) {
 
 static void *end_anyway(void *arg) {
   (void)arg;
-  /* The signals that ask for stacks interrupt a sleep. */
-  for (const double until = sl_seconds() + COLLECT_S; sl_seconds() < until;) usleep(100000);
+  sleep(COLLECT_S);
   say("");
   end_now();
   return NULL;
 }
 
-/* Which exchange this rank waits in, and for whom; what is "" if in none. late: [ranks]. */
-static void look_at_exchange(char *what, size_t n, char *late) {
-  double seconds = 0;
-  pthread_mutex_lock(&w.lock);
-  for (int i = 0; i < w.n && seconds == 0 && atomic_load(&w.phase) == TALKS; i++)
-    seconds = sl_program_stalled(w.program[i], what, n, late);
-  pthread_mutex_unlock(&w.lock);
-  if (seconds == 0) what[0] = '\0';
-}
-
 /* What this rank does, and whom its exchange waits for, with the stacks that its threads have just been asked for. */
-static void write_part(const char *what, const char *late) {
+static void write_part(void) {
+  char what[256] = "", *late = calloc((size_t)w.ranks, 1);
   const int talks = atomic_load(&w.phase) == TALKS;
-  if (!atomic_load(&w.has_folder)) return;
+  if (!late || !atomic_load(&w.has_folder)) goto out;
   if (!talks) {
     const sl_activities a = sl_activity_read(w.mine.place, sizeof w.mine.place);
     w.mine.waits = a.waits;
   }
+  pthread_mutex_lock(&w.lock);
+  double seconds = 0;
+  for (int i = 0; i < w.n && seconds == 0 && talks; i++)
+    seconds = sl_program_stalled(w.program[i], what, sizeof what, late);
+  if (seconds == 0) what[0] = '\0';
+  pthread_mutex_unlock(&w.lock);
   const sl__stall_rank mine = {
       .rank = w.rank, .host = w.mine.host, .pid = getpid(), .place = w.mine.place, .waits = w.mine.waits > 0 || *what};
   const double still = talks ? sl_seconds() - w.heard[w.rank].moved : 0;
   sl__stall_write_part(w.folder, &mine, still, what, late, w.ranks);
+out:
+  free(late);
 }
 
 /* Collects what all ranks do into the run's folder, then ends the job. The ranks that stand still continue for a moment
  * if go_on, to tell where they stood. */
 static void end_job(double seconds, int go_on) {
-  char path[FOLDER + 64] = "", what[256] = "", *late = calloc((size_t)w.ranks, 1);
+  char path[FOLDER + 64] = "";
   pthread_t guard;
   sl__stall_rank *all = calloc((size_t)w.ranks, sizeof *all);
   const int talks = atomic_load(&w.phase) == TALKS;
-  if (!all || !late || !atomic_load(&w.has_folder) || pthread_create(&guard, NULL, end_anyway, NULL) != 0)
-    say(""), end_now();
+  if (!all || !atomic_load(&w.has_folder) || pthread_create(&guard, NULL, end_anyway, NULL) != 0) say(""), end_now();
   if (talks) {
     w.mine.ends = 1;
     sl_comm_enter();
@@ -215,10 +212,9 @@ static void end_job(double seconds, int go_on) {
                               .late = w.late[r],
                               .heard = known ? sl_seconds() - h->when : -1};
   }
-  look_at_exchange(what, sizeof what, late); /* before a rank that stands still continues */
   sl__stall_ask(all, w.ranks, go_on);
   usleep(100000);
-  write_part(what, late);
+  write_part();
   sl__stall_wait(w.folder, all, w.ranks, PARTS_MS);
   if (sl__stall_write(w.folder, w.message, seconds, all, w.ranks, w.rank, path, sizeof path) != SL_OK) path[0] = '\0';
   say(path);
@@ -365,13 +361,7 @@ static void meet(void) {
 static void answer(phase now) {
   const pid_t by = sl__stacks_asked();
   if (by && by != getpid()) w.hold = sl_seconds() + HOLD_S;
-  if (by) {
-    char what[256] = "", *late = calloc((size_t)w.ranks, 1);
-    if (late) look_at_exchange(what, sizeof what, late);
-    usleep(100000);
-    if (late) write_part(what, late);
-    free(late);
-  }
+  if (by) usleep(100000), write_part();
   if (now != TALKS || w.patience <= 0 || w.heard[w.rank].when == 0 || !atomic_load(&w.has_folder)) return;
   const double time = sl_seconds();
   if (time - w.heard[w.rank].moved < w.patience || time - w.asked < 5 + w.patience / 2) return;
