@@ -1,7 +1,7 @@
 #!/bin/bash
 # Figure: the tests notice wrong code. Each mutant of tests/figures/mutants/*.list breaks one place of the code; it is
 # applied to a copy of the tree, built, and must be caught by the test that its entry names. A survivor is missed, and so
-# is an entry whose text no longer occurs exactly once or no longer compiles.
+# is one that does not compile. tests/mutants.sh keeps the lists in step with the sources.
 #   MUTANTS=codelets/layers/linear tests/figures/mutants.sh     only those whose "file: what" matches that expression
 # JOBS: copies of the tree that work at once (2). SECONDS_EACH: a test's time limit (300); one that hangs has noticed, too.
 #
@@ -14,29 +14,21 @@
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 [ -x "$top/configure" ] || { echo 'SKIP: no configure: run ./bootstrap first'; exit 77; }
-work=$(mktemp -d "${TMPDIR:-/tmp}/mutants.XXXXXX")
+work=$(mktemp -d "${TMPDIR:-/tmp}/mutants.# applied to a copy of the tree, built, and must be caught by the test that its entry names. A survivor is missed, and so
+# is one that does not compile. tests/mutants.sh keeps the lists in step with the sources.
+# applied to a copy of the tree, built, and must be caught by the test that its entry names. A survivor is missed, and so
+# is one that does not compile. tests/mutants.sh keeps the lists in step with the sources.
+# applied to a copy of the tree, built, and must be caught by the test that its entry names. A survivor is missed, and so
+# is one that does not compile. tests/mutants.sh keeps the lists in step with the sources.
+")
 trap 'rm -rf "$work"' EXIT
 jobs=${JOBS:-2} limit=${SECONDS_EACH:-300}
 export CMOCKA_MESSAGE_OUTPUT=TAP STARPU_SILENT=1 STARPU_HOME="$work/home" MPIEXEC="${MPIEXEC:-mpiexec}" TIMEOUT=timeout
 unset top_srcdir top_builddir STARLING
 mkdir "$work/home" "$work/mutant"
 
-# One folder a mutant: file, test, what, old, new.
-cat "$top"/tests/figures/mutants/*.list | awk -v to="$work/mutant" -v wanted="${MUTANTS:-}" '
-  function put(name, text) { printf "%s", text >(folder "/" name); close(folder "/" name) }
-  function finish() {
-    if (what == "" || (file ": " what) !~ wanted) { what = ""; return }
-    folder = sprintf("%s/%03d", to, ++n); system("mkdir " folder)
-    put("file", file); put("test", test); put("what", what); put("old", old); put("new", new); what = ""
-  }
-  /^file / { finish(); file = substr($0, 6); next }
-  /^test / { finish(); test = substr($0, 6); next }
-  /^mutant / { finish(); what = substr($0, 8); old = new = ""; next }
-  /^- / { old = old (old == "" ? "" : "\n") substr($0, 3); next }
-  /^\+/ { new = new (new == "" ? "" : "\n") substr($0, 3); next }
-  /^#/ || /^$/ { next }
-  { print "not understood: " $0 >"/dev/stderr"; exit 2 }
-  END { finish() }' || exit 1
+# One folder a mutant: file, test, what, mutated.
+( cd "$top" && awk -v to="$work/mutant" -v wanted="${MUTANTS:-}" -f tests/support/mutants.awk tests/figures/mutants/*.list ) || exit 1
 count=$(ls "$work/mutant" | wc -l)
 [ "$count" -gt 0 ] || { echo "no mutant like '${MUTANTS:-}'"; exit 1; }
 
@@ -67,30 +59,13 @@ run() { # a test's command, in the folder b
   top_srcdir=$PWD/.. top_builddir=$PWD STARLING=$PWD/starling timeout -k 5 "$limit" "$program" "$@" >run.log 2>&1 </dev/null
 }
 
-replace() { # file, old, new: in place, where old occurs exactly once
-  awk -v old="$2" -v new="$3" '
-    function slurp(name,  text, line, first) {
-      first = 1
-      while ((getline line <name) > 0) { text = text (first ? "" : "\n") line; first = 0 }
-      close(name)
-      return text
-    }
-    BEGIN {
-      text = slurp(ARGV[1]); o = slurp(old); n = slurp(new)
-      at = index(text, o)
-      if (!at || index(substr(text, at + 1), o)) exit 1
-      printf "%s%s%s\n", substr(text, 1, at - 1), n, substr(text, at + length(o)) >ARGV[1]
-    }' "$1"
-}
-
 try() { # tree, mutant
   cd "$work/$1/b" || return
   local at=$work/mutant/$2 file test says start=$SECONDS
   file=$(cat "$at/file") test=$(cat "$at/test")
   cp "../$file" "$work/$1/kept"
-  if ! replace "../$file" "$at/old" "$at/new"; then
-    says='NO MATCH'
-  elif ! build "$test"; then
+  cp "$at/mutated" "../$file"
+  if ! build "$test"; then
     says='NO BUILD'; cp build.log "$at/log"
   else
     run "$test"
