@@ -2,13 +2,10 @@
 # --restarts: a job that loses a rank starts again by itself and ends with the bytes of an undisturbed one; a rank that
 # stands still ends the job with exit code 76 and a stall file with the stacks of all ranks; heartbeat.json says what
 # the run does and how it ended. RESTARTS: number of ranks that are killed (default 2); RESTARTS_RANKS: of each job (2).
-# STALL_FILE=1 also reads the stall file: not by default, since a rank that was stopped goes on while it is asked for its
-# stack, and what is written then differs from run to run.
 # RESTARTS_LOG: a file for the milliseconds from each kill to the next step.
 . "$(dirname "$0")/../support/command.shlib"
 [ -x "${MPIEXEC-}" ] || { echo '1..0 # SKIP no mpiexec'; exit 0; }
 [ -r /proc/self/environ ] || { echo '1..0 # SKIP no /proc'; exit 0; }
-[ -n "${RESTARTS-}" ] || { echo '1..0 # SKIP not reliable yet; RESTARTS=2 runs it'; exit 0; }
 make_set data 300 0 8 3
 kills=${RESTARTS:-2} ranks=${RESTARTS_RANKS:-2} seed=${SEED:-$(date +%s)}
 echo "# SEED=$seed"
@@ -112,7 +109,6 @@ ends
 check 'a rank that stands still: exit code 76' test $code = 76
 check 'it is named' grep -qE 'nothing has moved for .* waits for rank 1 ' err
 check 'no process stays' wait_until gone "$victim"
-if [ -n "${STALL_FILE-}" ]; then
 check 'the heartbeat has the exit code' test "$(beat exit_code stall)" = 76
 check 'the message names the stall file' grep -qE '; the stacks of all ranks are in .*stall-[0-9-]*.json' err
 mv "$(find stall -name 'stall-*.json' | head -n 1)" file.json
@@ -129,7 +125,6 @@ if nm "$starling" 2>/dev/null | grep -q ' main$'; then
   check 'with names of static functions' grep -q '"run+0x' file.json
 else skip 'names: the program has no symbols'; fi
 check 'and no part stays behind' test -z "$(find stall -name '.stall-*')"
-fi
 rm -rf stall
 start 300 stall --stall-timeout $patience --restarts 1
 wait_until has_lines stall/metrics.jsonl 10

@@ -1,9 +1,8 @@
 #!/bin/sh
 # A rank that is stopped (SIGSTOP) at any moment, from its start until MPI has ended, is named within the stall timeout; the job
 # ends and leaves no process. STALLS moments (default 4 in each job) spread over a run on 2 and on 3 ranks; LATE: the most
-# seconds beyond the timeout (none by default: a busy machine is slow). END_FROM=7: the last moment is in the last
-# eighth, where a rank may stop inside MPI_Finalize after all others have passed it: then mpiexec waits, and nobody names it.
-# The moments and ranks come from a printed SEED.
+# seconds beyond the timeout (none by default: a busy machine is slow). A rank that is stopped when all others have ended goes
+# on: nobody but mpiexec waits for it. The moments and ranks come from a printed SEED.
 . "$(dirname "$0")/../support/command.shlib"
 [ -x "${MPIEXEC-}" ] || { echo '1..0 # SKIP no mpiexec'; exit 0; }
 [ -r /proc/self/environ ] || { echo '1..0 # SKIP no /proc'; exit 0; }
@@ -31,6 +30,11 @@ process_of() {
 }
 named() { grep -qE "nothing has moved for .* waits for (.*, )?rank $1[ ,;]" err; }
 gone() { ! kill -0 "$1" 2>/dev/null; }
+is_last() { # rank: no other one has a process
+  for other in $(seq 0 $((ranks - 1))); do
+    [ "$other" = "$1" ] || [ -z "$(process_of "$other")" ] || return 1
+  done
+}
 for ranks in 2 3; do
   patience=1000
   from=$(ms)
@@ -45,7 +49,7 @@ for ranks in 2 3; do
     # The first eighth is where ranks meet; moments of the others are drawn from their parts of the run.
     case $part in # the first where ranks meet, the last where they part
       1) first=0 width=$((span / 8)) ;;
-      "$stalls") first=$((span * ${END_FROM:-5} / 8)) width=$((span / 8)) ;;
+      "$stalls") first=$((span * 7 / 8)) width=$((span / 8)) ;;
       *) first=$((span * (part - 1) / stalls)) width=$((span / stalls)) ;;
     esac
     at=$((first + seed / 65536 % (width + 1)))
@@ -61,6 +65,10 @@ for ranks in 2 3; do
       continue
     fi
     from=$(ms)
+    while kill -0 $job 2>/dev/null; do
+      if [ -e a/summary.json ] && is_last $rank; then kill -CONT "$victim" 2>/dev/null; fi
+      sleep 0.1
+    done
     wait $job || code=$?
     took=$(($(ms) - from))
     if [ $code = 0 ] && ! named $rank; then # its last act was done, and the launcher had heard of it

@@ -317,9 +317,11 @@ int main(int argc, char **argv) {
   pthread_t guard;
   signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of a file's size fails by EFBIG and is told as a full disk is */
   code = command(argc, argv);
-  if (fflush(stdout) == 0) pthread_create(&guard, NULL, end_anyway, &code);
+  const int guarded = fflush(stdout) == 0 && pthread_create(&guard, NULL, end_anyway, &code) == 0;
   sl__watch_close();
   sl_runtime_end_mpi();
+  if (guarded) pthread_cancel(guard);
+  sl__watch_leave();
   if (sl_runtime_abandoned()) _exit(code); /* StarPU's threads go on */
   return code;
 }

@@ -150,7 +150,7 @@ void sl__heartbeat_step(int64_t step, double loss) {
   if (!b.beats) return;
   pthread_mutex_lock(&b.lock);
   const int first = b.step == b.from;
-  b.state = SL__TRAINING, b.step = step, b.loss = loss;
+  if (b.state != SL__ENDED) b.state = SL__TRAINING, b.step = step, b.loss = loss;
   if (first) b.now = 1, pthread_cond_signal(&b.wake); /* whoever waits for the job to go on sees it now */
   pthread_mutex_unlock(&b.lock);
 }
@@ -158,7 +158,7 @@ void sl__heartbeat_step(int64_t step, double loss) {
 void sl__heartbeat_is(sl__heartbeat_state state) {
   if (!b.beats) return;
   pthread_mutex_lock(&b.lock);
-  b.state = state;
+  if (b.state != SL__ENDED) b.state = state;
   pthread_mutex_unlock(&b.lock);
 }
 

@@ -4,11 +4,18 @@
 #include <mpi.h>
 
 #include "runtime/base/activity.h"
+#include "tools/watch/watch.h"
 
 #define WAITS(name, arguments, call) \
   int name arguments { return (sl_activity_begin(SL_WAITS, #name), sl_activity_end_with(P##name call)); }
 
-WAITS(MPI_Init_thread, (int *argc, char ***argv, int required, int *provided), (argc, argv, required, provided))
+int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
+  sl_activity_begin(SL_WAITS, "MPI_Init_thread");
+  const int code = sl_activity_end_with(PMPI_Init_thread(argc, argv, required, provided));
+  if (code == MPI_SUCCESS) sl__watch_mpi_started();
+  return code;
+}
+
 WAITS(MPI_Finalize, (void), ())
 WAITS(MPI_Barrier, (MPI_Comm comm), (comm))
 WAITS(MPI_Bcast, (void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm),

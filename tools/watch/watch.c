@@ -56,8 +56,8 @@ static struct watch {
   int exit_code;
   pthread_t thread;
   pthread_mutex_t lock;    /* of programs */
-  pthread_mutex_t meeting; /* held by the thread while it asks MPI whether ranks have met */
-  int closed;              /* MPI is about to end: ask it nothing more */
+  pthread_mutex_t meeting; /* of the next two, and held while MPI is asked for its ranks */
+  int started, closed;     /* MPI_Init_thread has returned; MPI is about to end */
   sl_program *program[MOST_PROGRAMS];
   int n;
   atomic_int phase, leave; /* leave: the thread shall go from TALKS to QUIET */
@@ -159,43 +159,46 @@ static void end_now(void) {
 
 static void *end_anyway(void *arg) {
   (void)arg;
-  sleep(COLLECT_S);
+  /* The signals that ask for stacks interrupt a sleep. */
+  for (const double until = sl_seconds() + COLLECT_S; sl_seconds() < until;) usleep(100000);
   say("");
   end_now();
   return NULL;
 }
 
+/* Which exchange this rank waits in, and for whom; what is "" if in none. late: [ranks]. */
+static void look_at_exchange(char *what, size_t n, char *late) {
+  double seconds = 0;
+  pthread_mutex_lock(&w.lock);
+  for (int i = 0; i < w.n && seconds == 0 && atomic_load(&w.phase) == TALKS; i++)
+    seconds = sl_program_stalled(w.program[i], what, n, late);
+  pthread_mutex_unlock(&w.lock);
+  if (seconds == 0) what[0] = '\0';
+}
+
 /* What this rank does, and whom its exchange waits for, with the stacks that its threads have just been asked for. */
-static void write_part(void) {
-  char what[256] = "", *late = calloc((size_t)w.ranks, 1);
+static void write_part(const char *what, const char *late) {
   const int talks = atomic_load(&w.phase) == TALKS;
-  if (!late || !atomic_load(&w.has_folder)) goto out;
+  if (!atomic_load(&w.has_folder)) return;
   if (!talks) {
     const sl_activities a = sl_activity_read(w.mine.place, sizeof w.mine.place);
     w.mine.waits = a.waits;
   }
-  pthread_mutex_lock(&w.lock);
-  double seconds = 0;
-  for (int i = 0; i < w.n && seconds == 0 && talks; i++)
-    seconds = sl_program_stalled(w.program[i], what, sizeof what, late);
-  if (seconds == 0) what[0] = '\0';
-  pthread_mutex_unlock(&w.lock);
   const sl__stall_rank mine = {
       .rank = w.rank, .host = w.mine.host, .pid = getpid(), .place = w.mine.place, .waits = w.mine.waits > 0 || *what};
   const double still = talks ? sl_seconds() - w.heard[w.rank].moved : 0;
   sl__stall_write_part(w.folder, &mine, still, what, late, w.ranks);
-out:
-  free(late);
 }
 
 /* Collects what all ranks do into the run's folder, then ends the job. The ranks that stand still continue for a moment
  * if go_on, to tell where they stood. */
 static void end_job(double seconds, int go_on) {
-  char path[FOLDER + 64] = "";
+  char path[FOLDER + 64] = "", what[256] = "", *late = calloc((size_t)w.ranks, 1);
   pthread_t guard;
   sl__stall_rank *all = calloc((size_t)w.ranks, sizeof *all);
   const int talks = atomic_load(&w.phase) == TALKS;
-  if (!all || !atomic_load(&w.has_folder) || pthread_create(&guard, NULL, end_anyway, NULL) != 0) say(""), end_now();
+  if (!all || !late || !atomic_load(&w.has_folder) || pthread_create(&guard, NULL, end_anyway, NULL) != 0)
+    say(""), end_now();
   if (talks) {
     w.mine.ends = 1;
     sl_comm_enter();
@@ -212,9 +215,11 @@ static void end_job(double seconds, int go_on) {
                               .late = w.late[r],
                               .heard = known ? sl_seconds() - h->when : -1};
   }
+  look_at_exchange(what, sizeof what, late); /* before a rank that stands still continues */
+  if (!memchr(late, 1, (size_t)w.ranks)) memcpy(late, w.late, (size_t)w.ranks);
   sl__stall_ask(all, w.ranks, go_on);
   usleep(100000);
-  write_part();
+  write_part(what, late);
   sl__stall_wait(w.folder, all, w.ranks, PARTS_MS);
   if (sl__stall_write(w.folder, w.message, seconds, all, w.ranks, w.rank, path, sizeof path) != SL_OK) path[0] = '\0';
   say(path);
@@ -344,9 +349,9 @@ static int make_room(int ranks) {
 
 /* Goes from ALONE to TALKS if MPI has started since, with as many ranks as the launcher promised. */
 static void meet(void) {
-  int up = 0, level = 0, ranks = 0, rank = 0;
+  int level = 0, ranks = 0, rank = 0;
   pthread_mutex_lock(&w.meeting);
-  if (!w.closed && atomic_load(&w.phase) == ALONE && MPI_Initialized(&up) == MPI_SUCCESS && up) {
+  if (w.started && !w.closed && atomic_load(&w.phase) == ALONE) {
     MPI_Query_thread(&level), MPI_Comm_size(MPI_COMM_WORLD, &ranks), MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (level >= MPI_THREAD_MULTIPLE && ranks == w.ranks) {
       w.rank = rank;
@@ -356,12 +361,33 @@ static void meet(void) {
   pthread_mutex_unlock(&w.meeting);
 }
 
+void sl__watch_mpi_started(void) {
+  pthread_mutex_lock(&w.meeting);
+  w.started = 1;
+  pthread_mutex_unlock(&w.meeting);
+}
+
+/* From now on the thread does not begin to talk. */
+static void stop_meeting(void) {
+  pthread_mutex_lock(&w.meeting);
+  w.closed = 1;
+  pthread_mutex_unlock(&w.meeting);
+}
+
 /* Writes this rank's part when another rank asks for it, or when nothing has moved here for so long that a rank of
  * another host, which cannot ask, may end the job. */
 static void answer(phase now) {
   const pid_t by = sl__stacks_asked();
   if (by && by != getpid()) w.hold = sl_seconds() + HOLD_S;
-  if (by) usleep(100000), write_part();
+  if (by) {
+    char what[256] = "", *late = calloc((size_t)w.ranks, 1);
+    if (late) look_at_exchange(what, sizeof what, late);
+    usleep(100000);
+    if (late) write_part(what, late);
+    free(late);
+    w.asked = sl_seconds();
+  }
+  if (sl_seconds() < w.hold) return; /* another rank collects the parts */
   if (now != TALKS || w.patience <= 0 || w.heard[w.rank].when == 0 || !atomic_load(&w.has_folder)) return;
   const double time = sl_seconds();
   if (time - w.heard[w.rank].moved < w.patience || time - w.asked < 5 + w.patience / 2) return;
@@ -421,6 +447,19 @@ void sl__watch_programs(sl_program *const *programs, int n) {
   pthread_mutex_unlock(&w.lock);
 }
 
+void sl__watch_leave(void) {
+  static sl__sibling found[SL__SIBLINGS_MOST];
+  if (w.ranks == 0) return;
+  sl_activity_begin(SL_WAITS, "the end of the other ranks");
+  for (int stopped = 1; stopped;) {
+    stopped = 0;
+    const int n = sl__siblings_find(found);
+    for (int i = 0; i < n; i++) stopped += sl__sibling_stands(&found[i]);
+    if (stopped) usleep(100000);
+  }
+  sl_activity_end();
+}
+
 static void cancel(void) {
   for (int r = 0; r < w.ranks; r++)
     if (w.receive[r] != MPI_REQUEST_NULL) MPI_Cancel(&w.receive[r]), MPI_Request_free(&w.receive[r]);
@@ -429,9 +468,7 @@ static void cancel(void) {
 void sl__watch_close(void) {
   /* The ranks of a short job may not all have noticed that they met; the end needs all of them. */
   if (w.ranks > 0 && atomic_load(&w.phase) == ALONE) meet();
-  pthread_mutex_lock(&w.meeting);
-  w.closed = 1;
-  pthread_mutex_unlock(&w.meeting);
+  stop_meeting();
   if (atomic_load(&w.phase) != TALKS) return;
   atomic_store(&w.leave, 1);
   while (atomic_load(&w.phase) == TALKS) usleep(1000);
@@ -454,5 +491,6 @@ void sl__watch_close(void) {
 }
 
 void sl__watch_drop(void) {
+  stop_meeting();
   if (atomic_load(&w.phase) == TALKS) cancel();
 }

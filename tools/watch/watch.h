@@ -13,10 +13,15 @@ sl_status sl__watch_open(int rank, double patience, int exit_code);
 void sl__watch_folder(const char *folder);
 /* The programs whose exchanges it asks, instead of the earlier ones. They live until the next call. n at most 4. */
 void sl__watch_programs(sl_program *const *programs, int n);
+/* MPI_Init_thread has returned: the watch may call MPI. MPI_Initialized is true before MPI_COMM_WORLD can be used. */
+void sl__watch_mpi_started(void);
 /* Before MPI_Finalize, collective: the watch sends nothing more, and still sees whether MPI_Finalize returns. */
 void sl__watch_close(void);
 /* Likewise where the ranks fail together, after sl_comm_close; not collective. */
 void sl__watch_drop(void);
+/* After MPI_Finalize: waits until every rank of this host that was stopped goes on, because a rank that is stopped
+ * inside MPI_Finalize keeps mpiexec waiting. The watch names it, and ends the job. */
+void sl__watch_leave(void);
 /* Ends the job at once. Waits a moment first: mpiexec may drop what a rank printed just before MPI_Abort. */
 void sl__watch_abort(int exit_code);
 
