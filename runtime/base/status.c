@@ -7,8 +7,7 @@
 
 #include "runtime/base/text.h"
 
-enum { ERROR_TEXT_BYTES = 2048 };
-static _Thread_local char error_text[ERROR_TEXT_BYTES];
+static _Thread_local char error_text[SL_ERROR_TEXT_BYTES];
 static _Thread_local char error_setting[64];
 
 static const struct {
@@ -21,7 +20,7 @@ static const struct {
 };
 
 sl_status sl_fail(sl_status code, const char *format, ...) {
-  char text[ERROR_TEXT_BYTES]; /* the arguments may contain sl_error() itself */
+  char text[SL_ERROR_TEXT_BYTES]; /* the arguments may contain sl_error() itself */
   va_list args;
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
@@ -40,7 +39,7 @@ sl_status sl_blame(sl_status code, const char *setting) {
 const char *sl_error_setting(void) { return error_setting; }
 
 sl_status sl_no_memory(const char *format, ...) {
-  char text[ERROR_TEXT_BYTES];
+  char text[SL_ERROR_TEXT_BYTES];
   va_list args;
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
@@ -49,7 +48,7 @@ sl_status sl_no_memory(const char *format, ...) {
 }
 
 sl_status sl_context(sl_status code, const char *format, ...) {
-  char prefix[ERROR_TEXT_BYTES / 4], old[ERROR_TEXT_BYTES];
+  char prefix[SL_ERROR_TEXT_BYTES / 4], old[SL_ERROR_TEXT_BYTES];
   va_list args;
   va_start(args, format);
   vsnprintf(prefix, sizeof prefix, format, args);
@@ -60,6 +59,25 @@ sl_status sl_context(sl_status code, const char *format, ...) {
 }
 
 const char *sl_error(void) { return error_text; }
+
+sl_failure sl_failure_keep(sl_status code) {
+  sl_failure f = {.code = code};
+  if (code == SL_OK) return f;
+  memcpy(f.text, error_text, sizeof f.text);
+  memcpy(f.setting, error_setting, sizeof f.setting);
+  return f;
+}
+
+sl_status sl_failure_again(const sl_failure *f) {
+  if (f->code == SL_OK) return SL_OK;
+  snprintf(error_text, sizeof error_text, "%s", f->text);
+  snprintf(error_setting, sizeof error_setting, "%s", f->setting);
+  return f->code;
+}
+
+sl_status sl_failure_first(const sl_failure *f, sl_status second) {
+  return f->code == SL_OK ? second : sl_failure_again(f);
+}
 
 static int known(sl_status code) { return (unsigned)code < SL_STATUS_COUNT; }
 const char *sl_status_name(sl_status code) { return known(code) ? table[code].name : "unknown status"; }

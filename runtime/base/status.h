@@ -71,6 +71,19 @@ const char *sl_error(void);
 sl_status sl_blame(sl_status code, const char *setting);
 const char *sl_error_setting(void); /* "": the last failure names none */
 
+/* The calling thread's last failure, kept while other things may fail. Plain bytes: threads and ranks may send it. */
+enum { SL_ERROR_TEXT_BYTES = 2048 };
+typedef struct sl_failure {
+  sl_status code; /* SL_OK: none */
+  char text[SL_ERROR_TEXT_BYTES], setting[64];
+} sl_failure;
+
+sl_failure sl_failure_keep(sl_status code); /* code: what the failed call returned, or SL_OK */
+/* Makes f the calling thread's last failure and returns its code; SL_OK: nothing changes. */
+sl_status sl_failure_again(const sl_failure *f);
+/* The first of two outcomes that is a failure: f, or else `second`, which came after it. */
+sl_status sl_failure_first(const sl_failure *f, sl_status second);
+
 const char *sl_status_name(sl_status code); /* "SL_EIO" */
 const char *sl_status_text(sl_status code); /* "input or output failed" */
 int sl_status_survives(sl_status code);

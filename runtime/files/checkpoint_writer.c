@@ -29,14 +29,12 @@
 #include "runtime/base/time.h"
 #include "runtime/machine/comm.h"
 
-enum { CHUNK = 1 << 20, HUGE_PAGE = 2 << 20, TEXT = 1024 };
+enum { CHUNK = 1 << 20, HUGE_PAGE = 2 << 20 };
 #define PART "part-%05d.safetensors"
-static const double LONG_WAIT_S = 1;
 
 /* A rank's report on its part to rank 0, and rank 0's report on the checkpoint to all ranks. */
 typedef struct report {
-  int code; /* sl_status */
-  char text[TEXT];
+  sl_failure failure;
   uint64_t xxh3;
 } report;
 
@@ -55,8 +53,7 @@ struct sl_checkpoint_writer {
   char *chunk;     /* rank 0, where a rank sends: room for CHUNK bytes */
   char *buffer;    /* the file: its head, then the pieces */
   size_t head, size, room;
-  double stood;
-  int warned; /* 1: has warned that training waits for checkpoints */
+  double stood, waited;
 
   pthread_t thread;
   int started;
@@ -66,16 +63,10 @@ struct sl_checkpoint_writer {
   int64_t step;
   int64_t written; /* the newest step on disk */
   json_t *header;
-  sl_status result; /* a failure that the caller has not been told yet */
-  char text[TEXT];
+  sl_failure failure; /* that the caller has not been told yet */
 };
 
 static sl_status no_memory(void) { return sl_fail(SL_ENOMEM, "no memory for writing checkpoints"); }
-
-/* Returns the first of two failures, with its error text `words`, which the caller saved. */
-static sl_status first_of(sl_status first, const char *words, sl_status second) {
-  return first == SL_OK ? second : sl_fail(first, "%s", words);
-}
 
 static size_t row_bytes(const sl_checkpoint_piece *p) {
   return (size_t)sl_shape_row(&p->shape) * sl_dtype_bytes(p->dtype);
@@ -153,16 +144,15 @@ static sl_status gather(sl_checkpoint_writer *w, const report *mine) {
 
 /* Gives all ranks rank 0's status. */
 static sl_status announce(sl_checkpoint_writer *w, sl_status status) {
-  report verdict = {.code = status};
+  sl_failure verdict = sl_failure_keep(status);
   MPI_Request request;
   if (w->comm == MPI_COMM_NULL) return status;
-  if (status != SL_OK) snprintf(verdict.text, sizeof verdict.text, "%s", sl_error());
   sl_comm_enter();
   const int code = MPI_Ibcast(&verdict, sizeof verdict, MPI_BYTE, 0, w->comm, &request);
   sl_comm_leave();
   SL_TRY(sl_comm_status(code, "MPI_Ibcast"));
   SL_TRY(await(&request));
-  return verdict.code == SL_OK ? SL_OK : sl_fail((sl_status)verdict.code, "%s", verdict.text);
+  return sl_failure_again(&verdict);
 }
 
 /* ---- parts ------------------------------------------------------------------------------------------------------ */
@@ -180,10 +170,11 @@ static sl_status check_room(const sl_checkpoint_writer *w, const char *partial) 
   if (statvfs(w->folder, &disk) != 0) return SL_OK; /* writing will report it */
   const double left = (double)disk.f_bavail * (double)disk.f_frsize;
   return left >= needed ? SL_OK
-                        : sl_fail(SL_EWRITE,
-                                  "cannot write %s: it takes %.1f MB, and %.1f MB are left; free some space or choose "
-                                  "another place (--out)",
-                                  partial, 1e-6 * needed, 1e-6 * left);
+                        : sl_blame(sl_fail(SL_EWRITE,
+                                           "cannot write %s: it takes %.1f MB, and %.1f MB are left; free some space "
+                                           "or choose another place",
+                                           partial, 1e-6 * needed, 1e-6 * left),
+                                   "path");
 }
 
 static size_t chunk_at(size_t at, size_t size) { return size - at < CHUNK ? size - at : CHUNK; }
@@ -196,10 +187,11 @@ static sl_status read_back(const char *path, uint64_t size, uint64_t xxh3) {
   SL_TRY(sl_checkpoint_hash(path, 1, &bytes, found));
   return bytes == size && strcmp(found, wanted) == 0
              ? SL_OK
-             : sl_fail(SL_EWRITE,
-                       "cannot write %s: read back, its checksum is %s and not %s; the disk or this machine's memory "
-                       "is faulty: choose another place (--out)",
-                       path, found, wanted);
+             : sl_blame(sl_fail(SL_EWRITE,
+                                "cannot write %s: read back, its checksum is %s and not %s; the disk or this machine's "
+                                "memory is faulty: choose another place",
+                                path, found, wanted),
+                        "path");
 }
 
 static sl_status write_part(sl_checkpoint_writer *w, const char *partial) {
@@ -271,9 +263,8 @@ static sl_status receive_parts(sl_checkpoint_writer *w, const char *partial) {
   sl_status status = SL_OK;
   for (int r = 1; r < w->ranks; r++) {
     if (!w->sends[r] || w->bytes[r] == 0) continue;
-    char words[TEXT];
-    snprintf(words, sizeof words, "%s", sl_error());
-    status = first_of(status, words, receive_part(w, partial, r));
+    const sl_failure before = sl_failure_keep(status);
+    status = sl_failure_first(&before, receive_part(w, partial, r));
   }
   return status;
 }
@@ -283,10 +274,8 @@ static sl_status receive_parts(sl_checkpoint_writer *w, const char *partial) {
 /* Rank 0: the first failure among the ranks' reports, with its error text. */
 static sl_status first_reported(const sl_checkpoint_writer *w) {
   for (int r = 0; r < w->ranks; r++) {
-    const report *of = &w->reports[r];
-    if (of->code == SL_OK) continue;
-    const sl_status code = (sl_status)of->code;
-    return r == 0 ? sl_fail(code, "%s", of->text) : sl_fail(code, "rank %d: %s", r, of->text);
+    const sl_status code = sl_failure_again(&w->reports[r].failure);
+    if (code != SL_OK) return r == 0 ? code : sl_context(code, "rank %d", r);
   }
   return SL_OK;
 }
@@ -362,29 +351,28 @@ out:
 /* One checkpoint, from the buffer to its place. Every rank goes through the same messages, whatever fails on it. */
 static sl_status write_one(sl_checkpoint_writer *w, json_t *header) {
   report mine = {0};
-  char *partial = sl_checkpoint_partial(w->folder, w->step), words[TEXT];
+  char *partial = sl_checkpoint_partial(w->folder, w->step);
   sl_status status = partial ? SL_OK : no_memory();
   if (w->sends[w->rank]) {
-    snprintf(words, sizeof words, "%s", sl_error());
-    status = first_of(status, words, send_part(w));
+    const sl_failure before = sl_failure_keep(status);
+    status = sl_failure_first(&before, send_part(w));
   } else if (status == SL_OK && w->size) {
     status = write_part(w, partial);
   }
   if (status == SL_OK) mine.xxh3 = XXH3_64bits_digest(w->hash);
   if (w->rank == 0) {
-    snprintf(words, sizeof words, "%s", sl_error());
-    status = first_of(status, words, receive_parts(w, partial));
+    const sl_failure before = sl_failure_keep(status);
+    status = sl_failure_first(&before, receive_parts(w, partial));
   }
-  mine.code = status;
-  if (status != SL_OK) snprintf(mine.text, sizeof mine.text, "%s", sl_error());
-  status = first_of(status, mine.text, gather(w, &mine));
+  mine.failure = sl_failure_keep(status);
+  status = sl_failure_first(&mine.failure, gather(w, &mine));
   if (w->rank == 0) {
     if (status == SL_OK) status = first_reported(w);
     if (status == SL_OK) status = put_in_place(w, partial, header);
     if (status != SL_OK) { /* before any rank may begin the next one */
-      snprintf(words, sizeof words, "%s", sl_error());
+      const sl_failure why = sl_failure_keep(status);
       sl_checkpoint_tidy(w->folder, 0, NULL);
-      sl_fail(status, "%s", words);
+      sl_failure_again(&why);
     }
   }
   status = announce(w, status);
@@ -408,10 +396,8 @@ static void *writer_main(void *arg) {
     w->header = NULL;
     if (status == SL_OK)
       w->written = w->step;
-    else {
-      w->result = status;
-      snprintf(w->text, sizeof w->text, "%s", sl_error());
-    }
+    else
+      w->failure = sl_failure_keep(status);
     w->busy = 0;
     pthread_cond_broadcast(&w->changed);
   }
@@ -434,13 +420,7 @@ sl_status sl_checkpoint_begin(sl_checkpoint_writer *w, int64_t step, json_t *hea
   pthread_mutex_lock(&w->lock);
   wait_until_written(w);
   pthread_mutex_unlock(&w->lock);
-  const double waited = sl_seconds() - from;
-  if (waited > LONG_WAIT_S && w->rank == 0 && !w->warned++)
-    sl_log(
-        SL_LOG_WARNING,
-        "training waited %.1f s at step %lld for the previous checkpoint: checkpoints come faster than %s takes them; "
-        "--checkpoint-every makes them rarer",
-        waited, (long long)step, w->folder);
+  w->waited = sl_seconds() - from;
   char *at = w->buffer + w->head;
   for (int i = 0; i < w->n; at += piece_bytes(&w->piece[i]), i++)
     memcpy(at, w->piece[i].data, piece_bytes(&w->piece[i]));
@@ -455,8 +435,8 @@ sl_status sl_checkpoint_begin(sl_checkpoint_writer *w, int64_t step, json_t *hea
 static sl_status ask(sl_checkpoint_writer *w, int wait) {
   pthread_mutex_lock(&w->lock);
   if (wait) wait_until_written(w);
-  const sl_status status = w->result == SL_OK ? SL_OK : sl_fail(w->result, "%s", w->text);
-  w->result = SL_OK;
+  const sl_status status = sl_failure_again(&w->failure);
+  w->failure.code = SL_OK;
   pthread_mutex_unlock(&w->lock);
   return status;
 }
@@ -472,6 +452,7 @@ sl_status sl_checkpoint_poll(sl_checkpoint_writer *w) { return ask(w, 0); }
 sl_status sl_checkpoint_wait(sl_checkpoint_writer *w) { return ask(w, 1); }
 
 size_t sl_checkpoint_bytes(const sl_checkpoint_writer *w) { return w->size; }
+double sl_checkpoint_waited(const sl_checkpoint_writer *w) { return w->waited; }
 double sl_checkpoint_stood(const sl_checkpoint_writer *w) { return w->stood; }
 int sl_checkpoint_sends(const sl_checkpoint_writer *w) { return w->sends[w->rank]; }
 

@@ -62,6 +62,8 @@ int64_t sl_checkpoint_written(sl_checkpoint_writer *writer);
 
 /* About this rank. */
 size_t sl_checkpoint_bytes(const sl_checkpoint_writer *writer); /* bytes of its part, in the file and in memory */
+/* Seconds that the last _begin waited for the checkpoint before it. */
+double sl_checkpoint_waited(const sl_checkpoint_writer *writer);
 double sl_checkpoint_stood(const sl_checkpoint_writer *writer); /* total seconds spent in _begin */
 int sl_checkpoint_sends(const sl_checkpoint_writer *writer);    /* whether it sends its part to rank 0 */
 

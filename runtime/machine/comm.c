@@ -55,23 +55,17 @@ void sl_comm_close(void) {
 }
 
 sl_status sl_comm_agree(MPI_Comm comm, sl_status status) {
-  struct {
-    char text[1024], setting[64];
-    int code;
-  } failure = {.code = (int)status};
+  sl_failure failure = sl_failure_keep(status);
   int rank, ranks;
   if (comm == MPI_COMM_NULL) return status;
   MPI_Comm_rank(comm, &rank), MPI_Comm_size(comm, &ranks);
   int mine = status == SL_OK ? ranks : rank, first;
-  snprintf(failure.text, sizeof failure.text, "%s", sl_error());
-  snprintf(failure.setting, sizeof failure.setting, "%s", sl_error_setting());
   sl_activity_begin(SL_WAITS, "an agreement among the ranks");
   const int code = MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, comm);
   sl_activity_end();
   SL_TRY(sl_comm_status(code, "MPI_Allreduce"));
   if (first == ranks) return SL_OK;
   SL_TRY(sl_comm_status(MPI_Bcast(&failure, sizeof failure, MPI_BYTE, first, comm), "MPI_Bcast"));
-  sl_fail((sl_status)failure.code, "%s", failure.text);
-  if (ranks > 1) sl_context((sl_status)failure.code, "rank %d", first);
-  return sl_blame((sl_status)failure.code, failure.setting);
+  sl_failure_again(&failure);
+  return ranks > 1 ? sl_context(failure.code, "rank %d", first) : failure.code;
 }

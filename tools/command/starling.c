@@ -10,7 +10,7 @@
 #include "runtime/base/log.h"
 #include "runtime/machine/runtime.h"
 #include "tools/command/command.h"
-#include "tools/command/mends.h"
+#include "tools/settings/mends.h"
 #include "tools/commands/commands.h"
 #include "tools/run/session.h"
 #include "tools/watch/watch.h"

@@ -62,18 +62,12 @@ static sl_status prepare(sl__trainer *r) {
 
 /* The end of training. A run that lacks only its last checkpoint is tested all the same. */
 static sl_status write_last(sl__trainer *r) {
-  char words[1024];
-  const sl_status written = sl__trainer_write_all(r);
-  snprintf(words, sizeof words, "%s", sl_error());
-  if (written != SL_OK && written != SL_EWRITE) return written;
-  if (written == SL_OK) SL_TRY(sl__trainer_forget_kept(r));
+  const sl_failure written = sl_failure_keep(sl__trainer_write_all(r));
+  if (written.code != SL_OK && written.code != SL_EWRITE) return written.code;
+  if (written.code == SL_OK) SL_TRY(sl__trainer_forget_kept(r));
   const int lacks_model = sl__ranks_sum(&r->job.ranks, r->unwritten.model != NULL) > 0;
-  sl_status status = lacks_model ? SL_OK : sl__ranks_agree(&r->job.ranks, sl__trainer_finish(r));
-  if (written != SL_OK) {
-    sl_fail(written, "%s", words);
-    status = written;
-  }
-  return sl__trainer_unwritten(r, status);
+  const sl_status finished = lacks_model ? SL_OK : sl__ranks_agree(&r->job.ranks, sl__trainer_finish(r));
+  return sl__trainer_unwritten(r, sl_failure_first(&written, finished));
 }
 
 static sl_status run(sl__trainer *r, int *exit_code) {
@@ -105,11 +99,8 @@ static sl_status close_directory(sl__trainer *r, sl_status status) {
     return status;
   }
   status = sl__trainer_keep_timeline(r, status);
-  char text[2048], setting[64];
-  snprintf(text, sizeof text, "%s", sl_error());
-  snprintf(setting, sizeof setting, "%s", sl_error_setting());
-  const sl_status closed = sl_rundir_close(r->dir);
-  return status == SL_OK ? closed : sl_blame(sl_fail(status, "%s", text), setting);
+  const sl_failure before = sl_failure_keep(status);
+  return sl_failure_first(&before, sl_rundir_close(r->dir));
 }
 
 sl_status sl__train(sl__options *o, int *exit_code) {

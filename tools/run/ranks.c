@@ -11,6 +11,7 @@
 #include "runtime/base/time.h"
 #include "runtime/exchange/exchange.h"
 #include "runtime/machine/comm.h"
+#include "tools/settings/mends.h"
 #include "tools/watch/heartbeat.h"
 #include "tools/watch/watch.h"
 
@@ -186,9 +187,10 @@ static int all_fail(const sl__ranks *r) {
 }
 
 void sl__ranks_fail(const sl__ranks *r, int exit_code) {
-  char text[TEXT], host[256] = "";
+  char text[TEXT], host[256] = "", options[128];
   if (r->n <= 1) return;
-  snprintf(text, sizeof text, "%s", sl_error());
+  snprintf(text, sizeof text, "%s%s", sl_error(),
+           sl__mending_options(sl_error_setting(), options, sizeof options));
   fflush(stdout);
   if (!all_fail(r)) {
     gethostname(host, sizeof host - 1);

@@ -1,8 +1,6 @@
 /* Back to a checkpoint while the run goes on: after a silent fault of a rank, whose steps are then repeated, and after
  * a loss that leaps, whose batch and the one before are then left out. The steps in between come out as they did
  * before, since one plan gives one result. What happens again after the same checkpoint ends the run. */
-#include <stdio.h>
-
 #include "runtime/base/log.h"
 #include "tools/train/trainer.h"
 
@@ -29,19 +27,18 @@ static sl_status restore(sl__trainer *r, int64_t most) {
 
 /* Collective. Goes back because of `why`, whose text is sl_error(). */
 static sl_status go_back(sl__trainer *r, sl_status why, int64_t most, int times) {
-  char words[1024];
-  snprintf(words, sizeof words, "%s", sl_error());
+  const sl_failure cause = sl_failure_keep(why);
   sl__meter_clear(&r->meter);
   const sl_status status = restore(r, most);
-  if (status == SL_ENOTFOUND) return sl_fail(why, "%s; there is no checkpoint before it to go back to", words);
+  if (status == SL_ENOTFOUND) return sl_fail(why, "%s; there is no checkpoint before it to go back to", cause.text);
   SL_TRY(status);
   r->times_back = r->job.step == r->back_to ? r->times_back + 1 : 1;
   r->back_to = r->job.step;
   if (r->times_back > times)
-    return sl_fail(why, "%s, as before the run went back to the checkpoint of step %lld", words,
+    return sl_fail(why, "%s, as before the run went back to the checkpoint of step %lld", cause.text,
                    (long long)r->job.step);
   if (r->job.ranks.rank == 0)
-    sl_log(SL_LOG_ERROR, "%s; the run goes back to the checkpoint of step %lld", words, (long long)r->job.step);
+    sl_log(SL_LOG_ERROR, "%s; the run goes back to the checkpoint of step %lld", cause.text, (long long)r->job.step);
   return SL_OK;
 }
 

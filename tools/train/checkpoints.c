@@ -16,7 +16,10 @@ struct sl__checkpoints {
   int64_t every, saved; /* saved: the step of the last one */
   double minutes;
   int64_t at; /* ns: when the last one was begun */
+  int warned; /* has warned that training waits for them */
 };
+
+static const double LONG_WAIT_S = 1;
 
 /* The tensors that this rank writes: its share of those that all ranks hold, and those that only this rank holds. */
 static sl_status share_of_store(const sl__checkpoints_options *o, int ranks, int rank, sl_checkpoint_piece **mine,
@@ -96,6 +99,11 @@ sl_status sl__checkpoints_save(sl__checkpoints *c, int64_t step, json_t *header)
   SL_TRY(sl_store_acquire(c->store, 0));
   const sl_status status = sl_checkpoint_begin(c->writer, step, header);
   sl_store_release(c->store);
+  if (sl_checkpoint_waited(c->writer) > LONG_WAIT_S && c->rank == 0 && !c->warned++)
+    sl_log(SL_LOG_WARNING,
+           "training waited %.1f s at step %lld for the previous checkpoint: checkpoints come faster than the disk "
+           "takes them; --checkpoint-every makes them rarer",
+           sl_checkpoint_waited(c->writer), (long long)step);
   return status;
 }
 

@@ -61,9 +61,7 @@ static sl_status save_timeline(void *arg) {
 }
 
 sl_status sl__trainer_keep_timeline(sl__trainer *r, sl_status status) {
-  char text[2048];
   if (!r->folder || sl_recorder_added(r->job.recorder) == 0 || access(r->folder, W_OK) != 0) return status;
-  snprintf(text, sizeof text, "%s", sl_error());
-  const sl_status saved = sl__trainer_try(save_timeline, r);
-  return status == SL_OK ? saved : sl_fail(status, "%s", text);
+  const sl_failure before = sl_failure_keep(status);
+  return sl_failure_first(&before, sl__trainer_try(save_timeline, r));
 }

@@ -151,19 +151,12 @@ static sl_status check_same(const sl__resume_options *o, const sl__model_file *f
 
 /* ---- finding the newest usable checkpoint ----------------------------------------------------------------------- */
 
-enum { WORDS = 1024 };
-
-typedef struct refusal {
-  sl_status status;
-  char words[WORDS];
-} refusal;
-
 /* Of several failures the one to report: that an option differs, else the newest checkpoint's. */
-static sl_status tell(const refusal *refused, int n) {
+static sl_status tell(const sl_failure *refused, int n) {
   int i = 0;
-  while (i < n && refused[i].status != SL_EPLAN) i++;
-  if (i < n) return sl_fail(SL_EPLAN, "%s", refused[i].words);
-  return sl_fail(refused->status, "%s; %s: --force starts the run afresh", refused->words,
+  while (i < n && refused[i].code != SL_EPLAN) i++;
+  if (i < n) return sl_failure_again(&refused[i]);
+  return sl_fail(refused->code, "%s; %s: --force starts the run afresh", refused->text,
                  n > 1 ? "nor can a checkpoint before it be used" : "there is no checkpoint before it");
 }
 
@@ -172,7 +165,7 @@ static sl_status find(const char *run, const sl__resume_options *o, sl__progress
   char *folder = NULL, *path = NULL;
   int64_t *steps = NULL;
   int n = 0, n_refused = 0;
-  refusal *refused = NULL;
+  sl_failure *refused = NULL;
   sl_status status = SL_OK;
   *file = NULL;
   if (asprintf(&folder, "%s/%s", run, sl_rundir_file_name(SL_RUNDIR_CHECKPOINTS)) < 0)
@@ -188,12 +181,10 @@ static sl_status find(const char *run, const sl__resume_options *o, sl__progress
     if (status == SL_OK && o) status = check_same(o, *file, p);
     if (status == SL_OK) {
       for (int k = 0; k < n_refused && o; k++)
-        sl_log(SL_LOG_WARNING, "%s; the checkpoint of step %lld is used", refused[k].words, (long long)steps[i]);
+        sl_log(SL_LOG_WARNING, "%s; the checkpoint of step %lld is used", refused[k].text, (long long)steps[i]);
       goto out;
     }
-    refused[n_refused].status = status;
-    snprintf(refused[n_refused].words, sizeof refused->words, "%s", sl_error());
-    n_refused++;
+    refused[n_refused++] = sl_failure_keep(status);
     sl__model_close(*file);
     *file = NULL;
   }

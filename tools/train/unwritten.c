@@ -2,7 +2,6 @@
  * best model and the lines of metrics wait in memory and are tried again whenever something is due to be written;
  * checkpoints are tried again when the next is due. At the end all of it is tried for some seconds more, and what is
  * still missing makes the run fail with an exit code of its own. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -74,7 +73,6 @@ static sl_status write_model(sl__trainer *r) {
 sl_status sl__trainer_save_model(sl__trainer *r) {
   if (r->job.ranks.rank > 0) return SL_OK;
   const int waits = r->unwritten.model != NULL, tries = waits ? 1 : TRIES; /* a full disk costs time only once */
-  char words[1024];
   r->job.facts.step = r->job.step;
   sl_status status = replace_model(r, NULL, 0, r->job.step);
   for (int i = 1; i < tries && is_of_disk(status); i++) {
@@ -83,13 +81,14 @@ sl_status sl__trainer_save_model(sl__trainer *r) {
   }
   if (status == SL_OK) return model_written(r, r->job.step);
   if (!is_of_disk(status)) return status;
-  snprintf(words, sizeof words, "%s", sl_error());
+  const sl_failure why = sl_failure_keep(status);
   drop_model(r); /* of an earlier step */
   SL_TRY(sl__model_pack(sl_rundir_file_path(r->dir, SL_RUNDIR_MODEL), r->job.store, r->job.evaluator.network.graph,
                         &r->job.facts, &r->unwritten.model, &r->unwritten.bytes));
   r->unwritten.step = r->job.step;
   if (!waits)
-    sl_log(SL_LOG_ERROR, "the model of step %lld waits in memory, training goes on: %s", (long long)r->job.step, words);
+    sl_log(SL_LOG_ERROR, "the model of step %lld waits in memory, training goes on: %s", (long long)r->job.step,
+           why.text);
   return SL_OK;
 }
 
@@ -102,11 +101,8 @@ sl_status sl__trainer_write_waiting(sl__trainer *r) {
 }
 
 static sl_status write_last(sl__trainer *r) {
-  char words[1024];
-  const sl_status model = write_model(r);
-  snprintf(words, sizeof words, "%s", sl_error());
-  const sl_status metrics = sl_rundir_sync_metrics(r->dir);
-  return model == SL_OK ? metrics : sl_fail(model, "%s", words);
+  const sl_failure model = sl_failure_keep(write_model(r));
+  return sl_failure_first(&model, sl_rundir_sync_metrics(r->dir));
 }
 
 /* Collective. The last checkpoint, or the failure of the last try. */
@@ -118,22 +114,21 @@ static sl_status write_checkpoint(sl__trainer *r) {
     status = sl__checkpoints_finish(r->checkpoints);
   }
   if (!is_of_disk(status)) return status;
-  return sl_fail(SL_EWRITE, "step %lld has no checkpoint: %s", (long long)r->job.step, sl_error());
+  return sl_context(SL_EWRITE, "step %lld has no checkpoint", (long long)r->job.step);
 }
 
 sl_status sl__trainer_write_all(sl__trainer *r) {
-  char words[1024];
-  const sl_status saved = write_checkpoint(r);
-  snprintf(words, sizeof words, "%s", sl_error());
+  const sl_failure saved = sl_failure_keep(write_checkpoint(r));
   sl_status status = SL_OK;
   for (int i = 0; r->dir && i < LAST_TRIES && (i == 0 || is_of_disk(status)); i++) {
     if (i > 0) pause_for(LAST_PAUSE_S);
     status = write_last(r);
   }
   status = sl__ranks_agree(&r->job.ranks, status);
-  if (status == SL_OK && saved != SL_OK) return sl_fail(saved, "%s", words);
-  if (status == SL_OK || !is_of_disk(status)) return status;
-  return saved == SL_OK ? sl_fail(SL_EWRITE, "%s", sl_error()) : sl_fail(SL_EWRITE, "%s; %s", words, sl_error());
+  if (status == SL_OK) return sl_failure_again(&saved);
+  return is_of_disk(status) && saved.code != SL_OK ? sl_context(SL_EWRITE, "%s", saved.text)
+         : is_of_disk(status)                      ? SL_EWRITE
+                                                   : status;
 }
 
 sl_status sl__trainer_unwritten(const sl__trainer *r, sl_status status) {

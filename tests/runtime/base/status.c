@@ -32,6 +32,20 @@ static void a_setting_belongs_to_its_failure(void **state) {
   assert_string_equal(sl_error_setting(), "");
 }
 
+static void a_failure_can_be_kept(void **state) {
+  (void)state;
+  const sl_failure none = sl_failure_keep(SL_OK);
+  const sl_failure first = sl_failure_keep(sl_blame(sl_fail(SL_EWRITE, "first"), "path"));
+  sl_fail(SL_EIO, "second");
+  assert_int_equal(sl_failure_again(&none), SL_OK);
+  assert_string_equal(sl_error(), "second");
+  assert_int_equal(sl_failure_first(&none, SL_EIO), SL_EIO);
+  assert_string_equal(sl_error(), "second");
+  assert_int_equal(sl_failure_first(&first, SL_EIO), SL_EWRITE);
+  assert_string_equal(sl_error(), "first");
+  assert_string_equal(sl_error_setting(), "path");
+}
+
 static void long_texts_are_cut(void **state) {
   (void)state;
   char *text = malloc(100001);
@@ -103,6 +117,7 @@ int main(void) {
       cmocka_unit_test(contexts_stand_before),
       cmocka_unit_test(no_memory_says_for_what),
       cmocka_unit_test(a_setting_belongs_to_its_failure),
+      cmocka_unit_test(a_failure_can_be_kept),
       cmocka_unit_test(long_texts_are_cut),
       cmocka_unit_test(codes_have_names),
   };

@@ -1,5 +1,5 @@
-/* tools/command/mends.c: the settings that the library blames become options of the command, within any buffer. */
-#include "tools/command/mends.h"
+/* tools/settings/mends.c: the settings that the library blames become options of the command, within any buffer. */
+#include "tools/settings/mends.h"
 
 #include "tests/support/scratch.h"
 

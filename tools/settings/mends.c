@@ -1,5 +1,5 @@
 /* Maps the library's fields to the command's options. */
-#include "tools/command/mends.h"
+#include "tools/settings/mends.h"
 
 #include <stdio.h>
 #include <string.h>
