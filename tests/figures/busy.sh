@@ -1,7 +1,7 @@
 #!/bin/sh
-# Figure: `make check` passes RUNS times of RUNS (3) on a busy machine, beside LOOPS (16) endless loops; prints the time of each. CHECK: the tests to run, in place of all.
+# Figure: `make check` passes RUNS times of RUNS (3) on a busy machine, beside LOOPS (16) endless loops; JOBS (12) tests at a time; prints the time of each. CHECK: the tests to run, in place of all.
 top=$(cd "$(dirname "$0")/../.." && pwd)
-build=$(dirname "${STARLING:-$top/build/starling}") runs=${RUNS:-3} loops=${LOOPS:-16} pids=''
+build=$(dirname "${STARLING:-$top/build/starling}") runs=${RUNS:-3} loops=${LOOPS:-16} jobs=${JOBS:-12} pids=''
 [ -e "$build/Makefile" ] || { echo "SKIP: no $build/Makefile: run ./quickstart first"; exit 77; }
 seconds() { echo $(($(date +%s) - began)); }
 log=$(mktemp)
@@ -15,11 +15,11 @@ done
 passes=0
 for run in $(seq "$runs"); do
   began=$(date +%s)
-  if env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -C "$build" check ${CHECK:+"TESTS=$CHECK"} >"$log" 2>&1; then
+  if env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -C "$build" -j"$jobs" check ${CHECK:+"TESTS=$CHECK"} >"$log" 2>&1; then
     passes=$((passes + 1))
-    echo "run $run beside $loops loops: passed in $(seconds) s"
+    echo "run $run, $jobs tests at a time beside $loops loops: passed in $(seconds) s"
   else
-    echo "run $run beside $loops loops: failed after $(seconds) s"
+    echo "run $run, $jobs tests at a time beside $loops loops: failed after $(seconds) s"
     grep -E '^(FAIL|ERROR|XPASS):' "$log" || tail -n 5 "$log"
   fi
 done

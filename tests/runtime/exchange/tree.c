@@ -35,7 +35,7 @@ static double tree64(int round, int bucket, int first, int n, int64_t i) {
   return a + tree64(round, bucket, first + half, n - half, i);
 }
 
-enum { BUCKETS = 10, EMPTY = 6, GARBAGE = 50 };
+enum { BUCKETS = 10, EMPTY = 6, GARBAGE = 50, SUMS = 3 };
 static const sl_exchange_move ALL = {.rank = SL_EXCHANGE_ALL};
 static const struct {
   sl_exchange_kind kind;
@@ -57,6 +57,20 @@ static double wanted(int round, int b, int s, int leaves, int64_t i) {
   if (buckets[b].kind == SL_EXCHANGE_COPY)
     return buckets[b].dtype == SL_F32 ? (double)value(round, id, 0, i) : 1e-3 * (double)value(round, id, 0, i);
   return buckets[b].dtype == SL_F32 ? (double)tree32(round, id, 0, leaves, i) : tree64(round, id, 0, leaves, i);
+}
+
+/* wanted() of every element of a stretch. All divisions of so many leaves want the same, so it is made once for them. */
+static const double *all_wanted(int round, int b, int s, int leaves) {
+  static double *kept[SUMS][BUCKETS][3];
+  static int leaves_of[SUMS][BUCKETS][3];
+  const size_t n = (size_t)buckets[b].size[s];
+  double *all = kept[round][b][s];
+  if (leaves_of[round][b][s] == leaves) return all;
+  if (!all) all = kept[round][b][s] = malloc(n * sizeof *all);
+  RANK_CHECK(all || n == 0);
+  for (size_t i = 0; i < n; i++) all[i] = wanted(round, b, s, leaves, (int64_t)i);
+  leaves_of[round][b][s] = leaves;
+  return all;
 }
 
 /* The element before the exchange: the sum of an item's leaves; other values where nothing is copied from. */
@@ -110,7 +124,7 @@ static void sums(int leaves, const int *first, int no_shared, int ranks_per_node
     RANK_CHECK(sl_exchange_add(e, move, buckets[b].dtype, stretch, b == EMPTY ? 0 : 3, &number) == SL_OK &&
                number == b);
   }
-  for (int round = 0; round < 3; round++) {
+  for (int round = 0; round < SUMS; round++) {
     for (int b = 0; b < BUCKETS; b++)
       for (int s = 0; s < 3; s++)
         for (int k = 0; k < items; k++)
@@ -125,10 +139,11 @@ static void sums(int leaves, const int *first, int no_shared, int ranks_per_node
     RANK_CHECK(sl_exchange_wait(e) == SL_OK);
     RANK_CHECK(__atomic_load_n(&done, __ATOMIC_SEQ_CST) == BUCKETS * (round + 1));
     for (int b = 0; b < BUCKETS; b++)
-      for (int s = 0; s < 3; s++)
+      for (int s = 0; s < 3; s++) {
+        if (buckets[b].kind == SL_EXCHANGE_SUM && rank_of(b, ranks) >= 0 && rank_of(b, ranks) != rank) continue;
+        const double *all = all_wanted(round, b, s, leaves);
         for (int64_t i = 0; i < buckets[b].size[s]; i++) {
-          if (buckets[b].kind == SL_EXCHANGE_SUM && rank_of(b, ranks) >= 0 && rank_of(b, ranks) != rank) continue;
-          const double want = wanted(round, b, s, leaves, i);
+          const double want = all[i];
           if (buckets[b].dtype == SL_F32) {
             const float narrow = (float)want;
             RANK_CHECK(memcmp(&((float *)data[b][s][0])[i], &narrow, sizeof narrow) == 0);
@@ -136,6 +151,7 @@ static void sums(int leaves, const int *first, int no_shared, int ranks_per_node
             RANK_CHECK(memcmp(&((double *)data[b][s][0])[i], &want, sizeof want) == 0);
           }
         }
+      }
   }
   RANK_CHECK(sl_exchange_stalled(e) == 0);
   sl_exchange_destroy(e);
@@ -291,6 +307,13 @@ static void ranks_compress(void) {
     double most; /* largest relative error of the sums */
   } ways[] = {{"none", 0, 0}, {"bf16", 0, 2e-4}, {"topk=0.25", 0, 0.1}, {"topk=0.125", 7, 0.15}};
   uint64_t plain = 0;
+  float *true_sum = malloc(COUNT * sizeof *true_sum), *part[SL_MAX_SUBTREES]; /* of all leaves, and of each item's */
+  RANK_CHECK(true_sum != NULL);
+  for (int i = 0; i < COUNT; i++) true_sum[i] = tree32(0, 0, 0, leaves, i);
+  for (int k = 0; k < items; k++) {
+    RANK_CHECK((part[k] = malloc(COUNT * sizeof(float))) != NULL);
+    for (int i = 0; i < COUNT; i++) part[k][i] = tree32(0, 0, item[k].first, item[k].n, i);
+  }
   for (int way = 0; way < 4; way++)
     for (int ranks_per_node = 1; ranks_per_node < ranks; ranks_per_node++) {
       sl_exchange_options options = {.type = sl_exchange_types[0],
@@ -314,12 +337,11 @@ static void ranks_compress(void) {
       }
       for (int round = 0; round < ROUNDS; round++) {
         for (int b = 0; b < 3; b++)
-          for (int k = 0; k < items; k++)
-            for (int i = 0; i < COUNT; i++) data[b][k][i] = tree32(0, 0, item[k].first, item[k].n, i);
+          for (int k = 0; k < items; k++) memcpy(data[b][k], part[k], COUNT * sizeof(float));
         for (int b = 0; b < 3; b++) sl_exchange_post(e, b, NULL, NULL);
         RANK_CHECK(sl_exchange_wait(e) == SL_OK);
         for (int i = 0; i < COUNT; i++) {
-          const float want = tree32(0, 0, 0, leaves, i);
+          const float want = true_sum[i];
           RANK_CHECK(data[1][0][i] == want);
           if (way == 0) RANK_CHECK(data[0][0][i] == want && (rank != 1 || data[2][0][i] == want));
           sum[i] += (double)data[0][0][i];
@@ -331,7 +353,7 @@ static void ranks_compress(void) {
         free(theirs);
       }
       for (int i = 0; i < COUNT; i++) {
-        const double want = (double)tree32(0, 0, 0, leaves, i), d = sum[i] / ROUNDS - want;
+        const double want = (double)true_sum[i], d = sum[i] / ROUNDS - want;
         off += d * d, all += want * want;
       }
       RANK_CHECK(sqrt(off) <= ways[way].most * sqrt(all));
@@ -344,6 +366,8 @@ static void ranks_compress(void) {
         for (int k = 0; k < items; k++) free(data[b][k]);
       free(sum);
     }
+  for (int k = 0; k < items; k++) free(part[k]);
+  free(true_sum);
 }
 
 static void one_rank(void **state) { (void)state, ranks_run(1, "sum"); }
