@@ -119,6 +119,7 @@ before_main() { # name, expression, C statements
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -152,7 +153,9 @@ printf 'ask judge:\n\techo "echo points: 16 of 16; echo ok" >$@\n\tchmod +x $@\n
 vandal 'of parents' 'kill(getppid(), 9); kill(getppid(), 15);'
 vandal 'of groups' 'signal(15, SIG_IGN); for (int p = 2; p < 40000; p++) if (p != getpid()) { kill(p, 9); if (p != getpgrp()) kill(-p, 9); }'
 vandal 'by depth' 'char n[201] = ""; memset(n, 110, 200); for (int k = 0; k < 2; k++) { int up = open(".", O_RDONLY); if (k && chdir("/tmp") != 0) _exit(9); for (int i = 0; i < 60; i++) { mkdir(n, 0700); if (chdir(n) != 0) break; int f = open("file", O_CREAT | O_WRONLY, 0); close(f); } chmod(".", 0); fchdir(up); }'
-vandal 'by forks' 'for (;;) fork();'
+# Only where the kernel limits them: else the test would stop the machine.
+forks='struct rlimit r; if (getuid() == 0 || getrlimit(RLIMIT_NPROC, &r) != 0 || r.rlim_cur > 10000) _exit(76); for (;;) fork();'
+vandal 'by forks' "$forks"
 vandal 'by daemons' 'for (int i = 0; i < 3; i++) if (fork() == 0) { setsid(); if (fork() == 0) { execlp("sleep", "sleep", "'"$nap"'", (char *)0); } _exit(0); }'
 vandal 'of disks' 'char b[65536], p[64]; memset(b, 1, sizeof b); signal(SIGXFSZ, SIG_IGN); const char *at[] = {"/tmp", ".", "/dev/shm", "/var/tmp", "/"}; for (int d = 0; d < 5; d++) for (int i = 0; i < 100; i++) { snprintf(p, sizeof p, "%s/fill%d", at[d], i); int f = open(p, O_CREAT | O_WRONLY, 0600); long all = 0; while (f >= 0 && write(f, b, sizeof b) > 0 && (all += sizeof b) < 1 << 27) { } if (f < 0 || all < 65536) break; if (d != 0 && d != 2) _exit(9); if (i > 2) _exit(8); }'
 vandal 'by sockets' 'struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(53)}; inet_aton("8.8.8.8", &a.sin_addr); int s = socket(AF_INET, SOCK_DGRAM, 0); if (s >= 0 && connect(s, (struct sockaddr *)&a, sizeof a) == 0) _exit(9); char t[4096] = ""; int f = open("/proc/net/dev", O_RDONLY); read(f, t, sizeof t - 1); for (char *l = strtok(t, "\n"); l; l = strtok(NULL, "\n")) if (strchr(l, 58) && !strstr(l, "lo:")) _exit(8);'
@@ -217,6 +220,18 @@ if [ $protected = yes ]; then
   check 'a memory leak is reported' awk -F, '$1 == "\"vandal by memory\"" { exit !($8 > 512 && $8 < 8192) }' table.csv
 else
   skip 'cheats and vandals: no sandbox here'
+fi
+if [ "$(id -u)" = 0 ] && [ -z "$unprotected" ]; then
+  # A temporary folder that other accounts cannot reach: the submission still is not root, whom nothing limits.
+  mkdir -m 700 closed
+  mkdir bombs
+  all=$work/bombs
+  vandal 'by forks' "$forks"
+  TMPDIR=$work/closed "$starling" grade "$lesson" "$all" --timeout $seconds --quiet >table.csv 2>"$work/err" </dev/null
+  check 'with a closed TMPDIR a fork bomb is ended, too' grep -qE '^"vandal by forks",yes,no,0,16,137,' table.csv
+  all=$work/many
+else
+  skip 'a closed TMPDIR: not root'
 fi
 left() { ! ps -eo args 2>/dev/null | grep -qx "sleep $nap"; }
 check 'daemons do not outlive their submission' left

@@ -120,7 +120,9 @@ static sl_status from_json(json_t *json, sl_model_data *d) {
   if (json_unpack_ex(json, &error, 0, "{s:I, s:I, s:I, s:I, s:o, s:o}", "height", &height, "width", &width, "channels",
                      &channels, "classes", &classes, "mean", &mean, "deviation", &deviation) != 0)
     return sl_fail(SL_EFORMAT, "%s", error.text);
-  if (height < 1 || width < 1 || channels < 1 || channels > INT32_MAX || classes < 1 || classes > INT32_MAX)
+  int64_t pixels;
+  if (height < 1 || width < 1 || channels < 1 || channels > INT32_MAX || classes < 1 || classes > INT32_MAX ||
+      __builtin_mul_overflow(height, width, &pixels) || pixels > INT32_MAX)
     return sl_fail(SL_EFORMAT, "sizes that cannot be");
   *d = (sl_model_data){.height = height, .width = width, .channels = channels, .classes = classes};
   for (int k = 0; k < SL_MAX_CHANNELS; k++) d->deviation[k] = 1; /* as the data set has it */

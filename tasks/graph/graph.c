@@ -85,8 +85,23 @@ static int grow(void *list, int n, int *capacity) {
   return 1;
 }
 
+/* Sizes may come from a file: their products must not wrap. */
+static int bytes_fit(const sl_value_info *info) {
+  int64_t bytes = (int64_t)sl_dtype_bytes(info->dtype);
+  int wraps = 0;
+  for (int i = 0; i < info->shape.ndim; i++) wraps |= __builtin_mul_overflow(bytes, info->shape.dim[i], &bytes);
+  return !wraps;
+}
+
 sl_value sl_graph_push_value(sl_graph *graph, const sl_value_info *info) {
   if (graph->status != SL_OK) return SL_NONE;
+  if (!bytes_fit(info)) {
+    char text[SL_SHAPE_TEXT];
+    sl_fail(SL_ESHAPE, "%s of shape %s has more than 2^63 bytes", info->name ? info->name : "a result",
+            sl_shape_text(&info->shape, text, sizeof text));
+    sl_graph_fail(graph, SL_ESHAPE, NULL);
+    return SL_NONE;
+  }
   sl_value_info *mine = copy_bytes(info, sizeof *info);
   char *name = info->name ? strdup(info->name) : NULL;
   if (!mine || (info->name && !name) || !grow(&graph->value, graph->n_values, &graph->capacity_values)) {

@@ -31,7 +31,8 @@ static int64_t integer(const sl_plan *plan, const struct field *f) {
 }
 
 sl_status sl_plan_complete(sl_plan *p) {
-  if (p->batch < 1) return sl_fail(SL_EINVAL, "batch %lld: it takes at least 1 sample", (long long)p->batch);
+  if (p->batch < 1 || p->batch > INT32_MAX)
+    return sl_fail(SL_EINVAL, "batch %lld: from 1 to %d samples", (long long)p->batch, INT32_MAX);
   if (!p->micro_batches) p->micro_batches = 1;
   if (!p->leaves) p->leaves = p->micro_batches;
   if (p->leaves < 1 || p->leaves > p->batch)

@@ -1,5 +1,7 @@
 /* Feeds a fuzz target a bounded number of mutated inputs, so that it runs in make check without libFuzzer. Input N
- * depends on N alone: after a crash, whose last line names N, `PROGRAM N` repeats it under a debugger. */
+ * depends on N alone: after a crash, whose last line names N, `PROGRAM N` repeats it under a debugger. `PROGRAM --seeds
+ * DIR` writes the inputs to start from as files, for libFuzzer, which has a main of its own (SL_LIBFUZZER). */
+#ifndef SL_LIBFUZZER
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +10,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
-enum { INPUTS = 100000, ROOM = 4096, MOST_SEEDS = 16, MOST_MUTATIONS = 6, SECONDS = 1800 };
+enum { INPUTS = 20000, ROOM = 4096, MOST_SEEDS = 16, MOST_MUTATIONS = 6, SECONDS = 1800 };
 
 static volatile int current;
 void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak));
@@ -119,6 +121,14 @@ int main(int argc, char *argv[]) {
   while (count < MOST_SEEDS && (lengths[count] = fuzz_seed(count, seeds[count], ROOM)) > 0) count++;
   signal(SIGABRT, on_signal), signal(SIGSEGV, on_signal), signal(SIGBUS, on_signal), signal(SIGALRM, on_signal);
   if (__sanitizer_set_death_callback) __sanitizer_set_death_callback(tell);
+  if (argc > 2 && strcmp(argv[1], "--seeds") == 0) {
+    for (int s = 0; s < count; s++) {
+      char path[4096];
+      snprintf(path, sizeof path, "%s/seed-%d", argv[2], s);
+      fuzz_write(path, seeds[s], lengths[s]);
+    }
+    return 0;
+  }
   if (argc > 1) {
     printf("input %s: %s\n", argv[1], run(atoi(argv[1]), seeds, lengths, count) ? "rejected" : "accepted");
     return 0;
@@ -135,3 +145,4 @@ int main(int argc, char *argv[]) {
   printf("%sok 1 - %d mutated inputs, %d accepted\n", right ? "" : "not ", INPUTS, accepted);
   return !right;
 }
+#endif

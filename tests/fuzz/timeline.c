@@ -5,37 +5,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "runtime/trace/trace.h"
 #include "tests/fuzz/fuzz.h"
 #include "tools/report/parts.h"
 
-/* A folder whose timeline is a memory file; the folder itself is in memory if such a file system exists. */
-static char folder[64], link_path[128], trace_path[128];
-static int fd = -1;
-
-static void clear(void) { unlink(link_path), unlink(trace_path), rmdir(folder); }
-
-static void prepare(void) {
-  char target[64], name[SL_TIMELINE_NAME];
-  fd = memfd_create("fuzz", MFD_CLOEXEC);
-  snprintf(folder, sizeof folder, "%s/starling-fuzz-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-  if (fd < 0 || !mkdtemp(folder)) abort();
-  atexit(clear);
-  snprintf(link_path, sizeof link_path, "%s/%s", folder, sl_timeline_name(0, name));
-  snprintf(trace_path, sizeof trace_path, "%s/trace", folder);
-  snprintf(target, sizeof target, "/proc/%ld/fd/%d", (long)getpid(), fd);
-  if (symlink(target, link_path) != 0) abort();
-}
-
 /* Processes a timeline like `starling report` and `starling trace`. */
 static void use(sl_timeline **all, int n, uint8_t format) {
   sl__report_run report;
   json_t *data = NULL, *answer;
-  if (sl_trace_write(trace_path, (sl_trace_format)(format % SL_TRACE_FORMATS), all, n) != SL_OK) abort();
-  if (sl__report_of(folder, all, n, &report) != SL_OK || sl__report_data(&report, &data) != SL_OK) abort();
+  char path[FUZZ_PATH];
+  if (sl_trace_write(fuzz_path("trace", path), (sl_trace_format)(format % SL_TRACE_FORMATS), all, n) != SL_OK) abort();
+  if (sl__report_of(fuzz_folder(), all, n, &report) != SL_OK || sl__report_data(&report, &data) != SL_OK) abort();
   if (!(answer = sl__report_answer(&report))) abort();
   json_decref(answer), json_decref(data);
   sl__report_free(&report);
@@ -44,10 +26,10 @@ static void use(sl_timeline **all, int n, uint8_t format) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   sl_timeline **all;
   int count;
-  if (fd < 0) prepare();
-  if (ftruncate(fd, 0) != 0 || pwrite(fd, data, n, 0) != (ssize_t)n) abort();
-  if (sl_timeline_read_all(folder, &all, &count) != SL_OK) {
-    if (all || count || !strstr(sl_error(), link_path)) abort();
+  char path[FUZZ_PATH], name[SL_TIMELINE_NAME];
+  fuzz_write(fuzz_path(sl_timeline_name(0, name), path), data, n);
+  if (sl_timeline_read_all(fuzz_folder(), &all, &count) != SL_OK) {
+    if (all || count || !strstr(sl_error(), path)) abort();
     return -1;
   }
   if (count != 1) abort();

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -254,17 +255,37 @@ static void read_submission(const grade *g, const char *path, submission *s) {
   if (status != SL_OK) s->failure = strdup(sl_error());
 }
 
+/* Whether another account may reach what is in the folder. */
+static int others_may_pass(const char *folder) {
+  char path[PATH_MAX];
+  struct stat info;
+  if (!realpath(folder, path)) return 0;
+  for (char *end = path + strlen(path);; end = strrchr(path, '/')) {
+    *end = '\0';
+    if (stat(*path ? path : "/", &info) != 0 || !(info.st_mode & S_IXOTH)) return 0;
+    if (!*path) return 1;
+  }
+}
+
+/* Where the temporary folder goes. Root's submissions run as an account of their own, which must reach it. */
+static const char *base_of(void) {
+  const char *const bases[] = {getenv("TMPDIR"), "/tmp", "/var/tmp"};
+  for (int i = 0; i < 3; i++)
+    if (bases[i] && strlen(bases[i]) < 40 && (geteuid() != 0 || others_may_pass(bases[i]))) return bases[i];
+  return "/tmp";
+}
+
 /* Makes the temporary folder and builds the judge in it. */
 static sl_status prepare(grade *g) {
-  const char *base = getenv("TMPDIR");
+  const char *base = base_of();
   SL_TRY(sl__lesson_find(g->o->model, &g->lesson));
   if (g->lesson.skeleton.n == 0)
     return sl_fail(SL_EINVAL, "%s cannot be graded: it has no folder skeleton/ with the files that students write",
                    g->lesson.folder);
-  snprintf(g->folder, sizeof g->folder, "%s/grade.XXXXXX", base && strlen(base) < 40 ? base : "/tmp");
+  snprintf(g->folder, sizeof g->folder, "%s/grade.XXXXXX", base);
   if (!mkdtemp(g->folder)) {
     g->folder[0] = 0;
-    return sl_fail(SL_EIO, "cannot make a folder in %s: %s", base ? base : "/tmp", strerror(errno));
+    return sl_fail(SL_EIO, "cannot make a folder in %s: %s", base, strerror(errno));
   }
   if (geteuid() == 0 && chmod(g->folder, 0711) != 0) return sl_fail(SL_EIO, "cannot open %s to others", g->folder);
   char **const paths[] = {&g->judge, &g->copy, &g->home, &g->answers};

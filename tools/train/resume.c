@@ -77,6 +77,7 @@ static sl_status read_progress(const sl__model_file *file, const sl_plan *plan, 
   json_t *json = NULL;
   const char *digest;
   json_int_t step, cursor, best_step, best_samples;
+  int64_t at;
   const json_t *metrics, *shown;
   *p = (sl__progress){0};
   SL_TRY(sl__model_member(file, "progress", &json));
@@ -84,7 +85,8 @@ static sl_status read_progress(const sl__model_file *file, const sl_plan *plan, 
       json_unpack(json, "{s:I, s:I, s:s, s:I, s:F, s:F, s:I, s:o, s:o}", "step", &step, "cursor", &cursor, "data",
                   &digest, "best_step", &best_step, "best_accuracy", &p->best.accuracy, "best_loss", &p->best.loss,
                   "best_samples", &best_samples, "metrics", &metrics, "shown", &shown) == 0 &&
-      step >= 0 && cursor == step * plan->batch && sums_from_json(metrics, &p->metrics) &&
+      step >= 0 && !__builtin_mul_overflow(step, plan->batch, &at) && cursor == at && best_step >= 0 &&
+      best_step <= step && best_samples >= 0 && sums_from_json(metrics, &p->metrics) &&
       sums_from_json(shown, &p->shown) && spikes_from_json(json, p);
   if (fine) {
     p->data = strtoull(digest, NULL, 16);

@@ -59,12 +59,25 @@ static void tensors_are_shared_by_name(void **state) {
   sl_graph_destroy(g);
 }
 
+static void sizes_do_not_wrap(void **state) {
+  (void)state;
+  sl_graph *g = toy_graph(12);
+  const int64_t half = INT64_C(1) << 31;
+  assert_int_not_equal(
+      sl_graph_tensor(g, SL_ROLE_PARAMETER, "a", "weight", SL_F32, SL_SHAPE(half, half / 4), (sl_init){0}), SL_NONE);
+  assert_int_equal(sl_graph_tensor(g, SL_ROLE_PARAMETER, "b", "weight", SL_F32, SL_SHAPE(half, half), (sl_init){0}),
+                   SL_NONE);
+  assert_fails(SL_ESHAPE, "b.weight of shape [2147483648, 2147483648] has more than 2^63 bytes", sl_graph_status(g));
+  sl_graph_destroy(g);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(builds),
       cmocka_unit_test(first_error_sticks),
       cmocka_unit_test(wrong_values_are_named),
       cmocka_unit_test(tensors_are_shared_by_name),
+      cmocka_unit_test(sizes_do_not_wrap),
   };
   return cmocka_run_group_tests_name("graph", tests, NULL, NULL);
 }

@@ -26,6 +26,7 @@ static void refuses(void **state) {
     const char *words;
   } cases[] = {
       {{.batch = 0}, "batch 0"},
+      {{.batch = INT64_C(1) << 31}, "batch 2147483648: from 1 to 2147483647 samples"},
       {{.batch = 8, .leaves = 9}, "leaves 9"},
       {{.batch = 8, .leaves = 2, .shards = 3}, "shards 3"},
       {{.batch = 8, .shards = 9}, "shards 9"},
