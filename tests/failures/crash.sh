@@ -16,7 +16,7 @@ losses() { sed -n 's/.*"step":\([0-9]*\),.*"loss":\([^,]*\),"accuracy":\([^,}]*\
 mkdir rec
 code=0
 # shellcheck disable=SC2086 # $options is several words, here and below
-LD_PRELOAD="$tools/record.so" RECORD_UNDER="$work/rec" RECORD_LOG="$work/log" "$starling" $options --out "$work/rec/run" >out 2>err || code=$?
+LD_PRELOAD="$tools/record.so${LD_PRELOAD:+:$LD_PRELOAD}" RECORD_UNDER="$work/rec" RECORD_LOG="$work/log" "$starling" $options --out "$work/rec/run" >out 2>err || code=$?
 check 'a recorded run' test $code = 0
 operations=$("$tools/replay" log all all 0 -)
 check "the log holds all of it: $operations operations" sh -c "mkdir again && '$tools/replay' log $operations all 0 again/all && diff -r rec again/all"

@@ -63,7 +63,7 @@ trial() { # command, call, how, n, on: all later ones, too; the fault's conseque
   code=0 bad=''
   prepare "$1"
   # shellcheck disable=SC2046
-  $limit env LD_PRELOAD="$faults" FAULT_CALL="$2" FAULT_HOW="$3" FAULT_N="$4" ${5:+FAULT_ON=1} FAULT_UNDER="$work/" FAULT_LOG="$work/calls" \
+  $limit env LD_PRELOAD="$faults${LD_PRELOAD:+:$LD_PRELOAD}" FAULT_CALL="$2" FAULT_HOW="$3" FAULT_N="$4" ${5:+FAULT_ON=1} FAULT_UNDER="$work/" FAULT_LOG="$work/calls" \
     "$starling" $(arguments "$1") >out 2>err || code=$?
   case $code in
     0) whole "$1" && [ -s out.d/timeline-0.safetensors -o ! -d out.d/checkpoints ] || bad='it says that it is done' ;;

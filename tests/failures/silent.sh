@@ -19,7 +19,7 @@ job() { # name, ranks, exit code, variables of the fault, arguments
   name=$1 ranks=$2 wanted=$3 fault=$4 code=0
   shift 4
   # shellcheck disable=SC2086 # $fault is several words
-  $limit env LD_PRELOAD="$faults" $fault "$MPIEXEC" -n "$ranks" "$starling" train mlp $options "$@" >out 2>err || code=$?
+  $limit env LD_PRELOAD="$faults${LD_PRELOAD:+:$LD_PRELOAD}" $fault "$MPIEXEC" -n "$ranks" "$starling" train mlp $options "$@" >out 2>err || code=$?
   check "$name: exit code $wanted" test $code = "$wanted"
 }
 # The last bias has 3 numbers, as have its two states: the parameter is the first of this size that StarPU knows.
@@ -49,7 +49,7 @@ fi
 # The second write of a part: the first has the tensors' names.
 code=0
 # shellcheck disable=SC2086
-LD_PRELOAD="$faults" FAULT_CALL=write FAULT_UNDER=.step-00000020.partial/.part FAULT_N=2 FAULT_HOW=flip \
+LD_PRELOAD="$faults${LD_PRELOAD:+:$LD_PRELOAD}" FAULT_CALL=write FAULT_UNDER=.step-00000020.partial/.part FAULT_N=2 FAULT_HOW=flip \
   "$starling" train mlp $options --out g >out 2>err || code=$?
 check 'a byte changes on its way to the disk: training goes on' test $code = 0
 check 'it is found, and the part is named' grep -qE 'no checkpoint was written, training goes on: .*step-00000020.*: read back, its checksum is' err
