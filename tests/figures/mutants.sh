@@ -14,13 +14,7 @@
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 [ -x "$top/configure" ] || { echo 'SKIP: no configure: run ./bootstrap first'; exit 77; }
-work=$(mktemp -d "${TMPDIR:-/tmp}/mutants.# applied to a copy of the tree, built, and must be caught by the test that its entry names. A survivor is missed, and so
-# is one that does not compile. tests/mutants.sh keeps the lists in step with the sources.
-# applied to a copy of the tree, built, and must be caught by the test that its entry names. A survivor is missed, and so
-# is one that does not compile. tests/mutants.sh keeps the lists in step with the sources.
-# applied to a copy of the tree, built, and must be caught by the test that its entry names. A survivor is missed, and so
-# is one that does not compile. tests/mutants.sh keeps the lists in step with the sources.
-")
+work=$(mktemp -d "${TMPDIR:-/tmp}/mutants.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
 jobs=${JOBS:-2} limit=${SECONDS_EACH:-300}
 export CMOCKA_MESSAGE_OUTPUT=TAP STARPU_SILENT=1 STARPU_HOME="$work/home" MPIEXEC="${MPIEXEC:-mpiexec}" TIMEOUT=timeout
