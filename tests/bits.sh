@@ -2,7 +2,7 @@
 # The same bits: one plan gives the same parameters and optimizer state, byte for byte, under every scheduling
 # policy, with one worker, two workers and a team. BITS_STEPS: number of steps; tests/figures/bits.sh takes 200.
 . "$(dirname "$0")/support/command.shlib"
-steps=${BITS_STEPS:-12}
+steps=${BITS_STEPS:-6}
 make_set data 768 0 28 10
 compare() { # name, plan's options, then machine's options
   name=$1 plan=$2
