@@ -150,6 +150,9 @@ for command in $commands; do "$starling" "$command" --help; done | sed -n 's/^ *
 sed -n 's/^\.B \\-\\-\([a-z\\-]*\).*/\1/p' "$top/man/starling.1" | sed 's/\\f.*//; s/\\-/-/g; s/\\$//' | sort -u >described
 diff options described >out
 check 'every option is in the manual page, and no other' cmp options described
+sed -n '/^\.SH EXIT STATUS/,/^\.SH FILES/s/^\.B \([0-9]*\)$/\1/p' "$top/man/starling.1" >codes
+sed -n '/^## Exit codes/,$s/^| \([0-9][0-9]*\) |.*/\1/p' "$top/docs/reference/formats.md" >described
+check 'docs/reference/formats.md has the exit codes of the manual page' cmp codes described
 if command -v groff >/dev/null; then
   groff -man -ww -z "$top/man/starling.1" >out 2>&1
   check 'groff accepts the manual page' test ! -s out

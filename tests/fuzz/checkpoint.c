@@ -52,7 +52,8 @@ static void resume(const sl__model_file *file) {
   sl__ranks alone = {.n = 1, .comm = MPI_COMM_NULL};
   sl_store *store;
   if (sl_store_create(&store) != SL_OK) abort();
-  sl__resume_options o = {.run = fuzz_folder(), .ranks = &alone, .facts = sl__model_facts_of(file), .rate = &rate, .store = store};
+  sl__resume_options o = {
+      .run = fuzz_folder(), .ranks = &alone, .facts = sl__model_facts_of(file), .rate = &rate, .store = store};
   if (sl__model_member(file, "schedule", &schedule) == SL_OK) {
     if (sl_rate_from_json(schedule, &rate) == SL_OK && sl__resume(&o, &progress) == SL_OK &&
         (progress.step < 0 || progress.best_step < 0 || progress.best_step > progress.step))
@@ -97,34 +98,39 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
 }
 
 #define HEAD "{\"format\": \"starling-checkpoint-1\", \"step\": 2, \"header\": {"
-#define PLAN \
+#define PLAN                                                                                          \
   "\"plan\": {\"batch\": 4, \"leaves\": 2, \"shards\": 2, \"row_blocks\": 1, \"tile_columns\": 256, " \
   "\"tile_elements\": 16384, \"seed\": 1, \"precision\": \"f32\", \"kernels\": \"base\"}"
-#define TRAINING \
-  "\"training\": {\"optimizer\": \"adamw\", \"learning_rate\": 0.001, \"momentum\": 0.9, \"beta1\": 0.9, " \
+#define TRAINING                                                                                            \
+  "\"training\": {\"optimizer\": \"adamw\", \"learning_rate\": 0.001, \"momentum\": 0.9, \"beta1\": 0.9, "  \
   "\"beta2\": 0.999, \"eps\": 1e-8, \"decay\": 0.01, \"clip\": 0.0, \"smoothing\": 0.0, \"dropout\": 0.0, " \
   "\"batchnorm\": \"leaf\"}"
-#define MODEL(name, size, data, names) \
-  "\"format\": \"starling-1\", \"starling\": {\"model\": \"" name "\", \"size\": {" size "}, \"step\": 2, " \
-  "\"data\": {" data "}, " TRAINING ", " PLAN ", \"val_fraction\": 0.1, \"augment\": {\"pad\": 0, \"flip\": 0}, " \
+#define MODEL(name, size, data, names)                                                   \
+  "\"format\": \"starling-1\", \"starling\": {\"model\": \"" name "\", \"size\": {" size \
+  "}, \"step\": 2, "                                                                     \
+  "\"data\": {" data "}, " TRAINING ", " PLAN                                            \
+  ", \"val_fraction\": 0.1, \"augment\": {\"pad\": 0, \"flip\": 0}, "                    \
   "\"class_names\": [" names "]}, "
-#define PROGRESS \
-  "\"schedule\": {\"kind\": \"constant\", \"warmup\": 0, \"steps\": 2, \"every\": 1, \"gamma\": 0.1, \"floor\": 0.0}, " \
-  "\"progress\": {\"step\": 2, \"cursor\": 8, \"data\": \"0\", \"best_step\": 2, \"best_accuracy\": 0.1, " \
-  "\"best_loss\": 2.3, \"best_samples\": 60, \"metrics\": {\"steps\": 0, \"loss\": 0.0, \"correct\": 0.0, " \
-  "\"count\": 0.0}, \"shown\": {\"steps\": 2, \"loss\": 4.7, \"correct\": 14.0, \"count\": 12.0}, " \
+#define PROGRESS                                                                                                  \
+  "\"schedule\": {\"kind\": \"constant\", \"warmup\": 0, \"steps\": 2, \"every\": 1, \"gamma\": 0.1, \"floor\": " \
+  "0.0}, "                                                                                                        \
+  "\"progress\": {\"step\": 2, \"cursor\": 8, \"data\": \"0\", \"best_step\": 2, \"best_accuracy\": 0.1, "        \
+  "\"best_loss\": 2.3, \"best_samples\": 60, \"metrics\": {\"steps\": 0, \"loss\": 0.0, \"correct\": 0.0, "       \
+  "\"count\": 0.0}, \"shown\": {\"steps\": 2, \"loss\": 4.7, \"correct\": 14.0, \"count\": 12.0}, "               \
   "\"losses\": [1.5, 2], \"skipped\": [1]}, \"configuration\": \"model: mlp\\n\""
-#define PARTS(list) "}, \"parts\": [{\"file\": \"part-00000.safetensors\", \"bytes\": 129, \"xxh3\": \"%s\", \"tensors\": [" list "]}]}"
+#define PARTS(list) \
+  "}, \"parts\": [{\"file\": \"part-00000.safetensors\", \"bytes\": 129, \"xxh3\": \"%s\", \"tensors\": [" list "]}]}"
 #define IMAGES "\"height\": 5, \"width\": 4, \"channels\": 1, \"classes\": 2, \"mean\": [0.25], \"deviation\": [0.5]"
 
 size_t fuzz_seed(int number, uint8_t *data, size_t room) {
   static const char *const forms[] = {
       HEAD PARTS("{\"name\": \"a\", \"shape\": [2, 1], \"first\": 0}, {\"name\": \"b\", \"shape\": [], \"first\": 0}"),
-      HEAD MODEL("mlp", "\"layers\": 2, \"hidden\": 3", IMAGES, "\"x\", \"y\"")
-          PROGRESS PARTS("{\"name\": \"a\", \"shape\": [2, 1], \"first\": 0}, {\"name\": \"b\", \"shape\": [], \"first\": 0}"),
+      HEAD MODEL("mlp", "\"layers\": 2, \"hidden\": 3", IMAGES, "\"x\", \"y\"") PROGRESS PARTS(
+          "{\"name\": \"a\", \"shape\": [2, 1], \"first\": 0}, {\"name\": \"b\", \"shape\": [], \"first\": 0}"),
       HEAD MODEL("gpt2", "\"layers\": 1, \"width\": 4, \"heads\": 2, \"positions\": 8, \"vocabulary\": 9",
                  "\"length\": 8, \"vocabulary\": 9", "")
-          PROGRESS PARTS("{\"name\": \"a\", \"shape\": [2, 1], \"first\": 0}, {\"name\": \"b\", \"shape\": [], \"first\": 0}")};
+          PROGRESS PARTS(
+              "{\"name\": \"a\", \"shape\": [2, 1], \"first\": 0}, {\"name\": \"b\", \"shape\": [], \"first\": 0}")};
   char text[17], seed[4096];
   prepare();
   write_part(text);

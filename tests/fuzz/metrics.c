@@ -43,6 +43,7 @@ size_t fuzz_seed(int number, uint8_t *data, size_t room) {
       "\"peak_memory_bytes\":976035,\"memory_bytes\":97603}\n"
       "{\"step\":2,\"time_s\":1.5,\"split\":\"validation\",\"loss\":2.25,\"accuracy\":0.12}\n"
       "{\"step\":3,\"time_s\":2.5,\"split\":\"train\",\"loss\":1e300,\"tokens_per_s\":7e4}\n",
-      "{\"step\":1,\"time_s\":-1,\"split\":\"train\",\"loss\":0}\n{\"step\":9,\"time_s\":0,\"split\":\"train\",\"loss\":0}"};
+      "{\"step\":1,\"time_s\":-1,\"split\":\"train\",\"loss\":0}\n{\"step\":9,\"time_s\":0,\"split\":\"train\","
+      "\"loss\":0}"};
   return fuzz_text(seeds, sizeof seeds / sizeof *seeds, number, data, room);
 }

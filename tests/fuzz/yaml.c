@@ -35,7 +35,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
 size_t fuzz_seed(int number, uint8_t *data, size_t room) {
   static const char *const seeds[] = {
       "model: mlp\nbatch: 32\nlearning_rate: 0.25\nseed: 3\nuntil: accuracy=0.9\ncalibrate: yes\n# a comment\n",
-      "model: resnet18\nsize: {blocks: [3, 4, 6, 3], channels: 64}\nsched: lws\n'data': \"a: \\\"folder\\\" #1\\u00e4\"\n",
+      "model: resnet18\nsize: {blocks: [3, 4, 6, 3], channels: 64}\nsched: lws\n'data': \"a: \\\"folder\\\" "
+      "#1\\u00e4\"\n",
       "{model: mlp, batch: &n 8, leaves: *n, clip: 1e-4, recompute: block}\n"};
   return fuzz_text(seeds, sizeof seeds / sizeof *seeds, number, data, room);
 }

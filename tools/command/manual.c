@@ -3,8 +3,28 @@
 #include <config.h>
 #include <stdio.h>
 
+#include "runtime/base/status.h"
 #include "tools/command/command.h"
 #include "tools/settings/model.h"
+
+/* Text with the hyphens and quotes that roff would change. */
+static void print_escaped(FILE *file, const char *text) {
+  for (; *text; text++) *text == '-' ? fputs("\\-", file) : *text == '\'' ? fputs("\\(aq", file) : fputc(*text, file);
+}
+
+static void print_exit_codes(FILE *file) {
+#define ROW(name, code, meaning) {code, meaning},
+  static const struct {
+    int code;
+    const char *meaning;
+  } codes[] = {SL_EXIT_LIST(ROW)};
+#undef ROW
+  for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+    fprintf(file, ".TP\n.B %d\n", codes[i].code);
+    print_escaped(file, codes[i].meaning);
+    fputc('\n', file);
+  }
+}
 
 void sl__print_manual(FILE *file) {
   fputs(
@@ -35,15 +55,9 @@ void sl__print_manual(FILE *file) {
       "change:\n",
       file);
   sl__models_manual(file);
+  fputs(".SH EXIT STATUS\n", file);
+  print_exit_codes(file);
   fputs(
-      ".SH EXIT STATUS\n.TP\n.B 0\nDone.\n.TP\n.B 1\nFailure; the message names the error and the remedy.\n.TP\n.B "
-      "2\nAn option, key or "
-      "argument is wrong.\n.TP\n.B 3\n"
-      "Refused: performance models lack samples; see calibrate.\n.TP\n.B 75\nStopped by a signal after writing a "
-      "checkpoint; continue with \\-\\-resume.\n"
-      ".TP\n.B 76\nA rank was lost: it was killed, or stood still for \\-\\-stall\\-timeout; continue with "
-      "\\-\\-resume, or see \\-\\-restarts.\n"
-      ".TP\n.B 130\nStopped by a signal; compare has printed the measurements until then.\n"
       ".SH FILES\nThe files of a run directory, their fields and units are described in docs/reference/formats.md.\n"
       ".SH ENVIRONMENT\nStarPU\\(aqs variables\n.RB ( STARPU_SCHED ,\n.BR STARPU_HOME ,\nand others) take effect, "
       "except "

@@ -10,11 +10,11 @@
 #include "runtime/base/log.h"
 #include "runtime/machine/runtime.h"
 #include "tools/command/command.h"
-#include "tools/settings/mends.h"
 #include "tools/commands/commands.h"
 #include "tools/run/session.h"
-#include "tools/watch/watch.h"
+#include "tools/settings/mends.h"
 #include "tools/settings/nearest.h"
+#include "tools/watch/watch.h"
 
 static const sl__command train = {
     .name = "train",

@@ -72,12 +72,24 @@ void sl__hosts_limit(sl__hosts *h, int ranks) {
   }
 }
 
+void sl__hosts_fill(sl__hosts *h, int ranks) {
+  int missing = ranks - sl__hosts_ranks(h), most = 1;
+  for (int i = 0; i < h->n; i++)
+    if (h->host[i].ranks > most) most = h->host[i].ranks;
+  for (int i = 0; i < h->n && missing > 0; i++) {
+    if (h->host[i].ranks > 0) continue;
+    h->host[i].ranks = missing < most ? missing : most;
+    missing -= h->host[i].ranks;
+  }
+}
+
 char *sl__hosts_text(const sl__hosts *h) {
   char *text = NULL;
   size_t n;
   FILE *to = open_memstream(&text, &n);
   if (!to) return NULL;
-  for (int i = 0; i < h->n; i++) fprintf(to, "%s%s:%d", i ? "," : "", h->host[i].name, h->host[i].ranks);
+  for (int i = 0, named = 0; i < h->n; i++)
+    if (h->host[i].ranks > 0) fprintf(to, "%s%s:%d", named++ ? "," : "", h->host[i].name, h->host[i].ranks);
   return fclose(to) == 0 ? text : NULL;
 }
 

@@ -240,6 +240,7 @@ static sl_status choose_hosts(launcher *l, char *gone, size_t n) {
   if (l->hosts.n == 0 && *l->mpiexec) SL_TRY(sl__hosts_of_slurm(l->ranks, &l->hosts));
   if (l->hosts.n < 2 || sl__hosts_drop_dead(&l->hosts, l->mpiexec, KNOCK_S, gone, n) == 0) return SL_OK;
   if (l->hosts.n == 0) return sl_fail(SL_ENOTFOUND, "no host answers any more: %s", gone);
+  sl__hosts_fill(&l->hosts, l->ranks); /* spare nodes of the allocation take over */
   l->ranks = sl__hosts_ranks(&l->hosts);
   return SL_OK;
 }

@@ -189,8 +189,7 @@ static int all_fail(const sl__ranks *r) {
 void sl__ranks_fail(const sl__ranks *r, int exit_code) {
   char text[TEXT], host[256] = "", options[128];
   if (r->n <= 1) return;
-  snprintf(text, sizeof text, "%s%s", sl_error(),
-           sl__mending_options(sl_error_setting(), options, sizeof options));
+  snprintf(text, sizeof text, "%s%s", sl_error(), sl__mending_options(sl_error_setting(), options, sizeof options));
   fflush(stdout);
   if (!all_fail(r)) {
     gethostname(host, sizeof host - 1);

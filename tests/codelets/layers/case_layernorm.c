@@ -85,7 +85,8 @@ const test_case cases_layernorm[] = {
     LAYERNORM("[3, 1300]", 1300, &usual, SAMPLES(3, 1300)),
     /* Floats themselves are a thousandth apart here: differences of the reference alone are checked loosely. */
     {"layernorm", "[5, 333] around 10000", 3, 2, {FAR(1e4, 5, 333), WHOLE(333), WHOLE(333)}, .attr = &usual,
-     .reference = layernorm, .tolerance = {8 * EPS, 8 * EPS}, .differentiable = 7, .gradient_tolerance = 1e-4, .exact = 1},
+     .reference = layernorm, .tolerance = {8 * EPS, 8 * EPS}, .differentiable = 7, .gradient_tolerance = 1e-4,
+     .exact = 1},
     GRADIENTS("[5, 1]", 1, 5),
     GRADIENTS("[5, 7]", 7, 5),
     GRADIENTS("[2, 9, 67]", 67, 2, 9),

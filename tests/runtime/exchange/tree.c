@@ -59,7 +59,8 @@ static double wanted(int round, int b, int s, int leaves, int64_t i) {
   return buckets[b].dtype == SL_F32 ? (double)tree32(round, id, 0, leaves, i) : tree64(round, id, 0, leaves, i);
 }
 
-/* wanted() of every element of a stretch. All divisions of so many leaves want the same, so it is made once for them. */
+/* wanted() of every element of a stretch. All divisions of so many leaves want the same, so it is made once for them.
+ */
 static const double *all_wanted(int round, int b, int s, int leaves) {
   static double *kept[SUMS][BUCKETS][3];
   static int leaves_of[SUMS][BUCKETS][3];

@@ -101,7 +101,8 @@ static void what_is_not_finite(void **state) {
   const sl__sampling s = {.temperature = 1, .top_p = 1};
   assert_fails(SL_ENONFINITE, "token 1 is nan", sl__sample(&s, (float[]){0, (float)fabs(NAN)}, 2, 0, room, &token));
   assert_fails(SL_ENONFINITE, "token 0 is inf", sl__sample(&s, (float[]){INFINITY, 0}, 2, 0, room, &token));
-  assert_fails(SL_ENONFINITE, "all tokens have probability 0", sl__sample(&s, (float[]){-INFINITY, -INFINITY}, 2, 0, room, &token));
+  assert_fails(SL_ENONFINITE, "all tokens have probability 0",
+               sl__sample(&s, (float[]){-INFINITY, -INFINITY}, 2, 0, room, &token));
 }
 
 int main(void) {
