@@ -169,13 +169,14 @@ sl__found sl__tree_advance(sl_exchange *e) {
   return found;
 }
 
-/* Reads the thread's data, which is safe because nothing moves. */
+/* Reads the thread's data: if something does move meanwhile, the answer may be wrong, but it ends. */
 int sl__tree_waits_for(sl_exchange *e, const sl__group *group, const sl__bucket **bucket, char *late) {
   const sl__lane *l = group->own;
   const int first = l->node_rank[l->my_node];
   int n = 0;
-  *bucket = l->group->row[l->take.bucket];
-  if (l->fill.number == l->take.number) { /* this rank has not posted it */
+  *bucket = l->group->row[__atomic_load_n(&l->take.bucket, __ATOMIC_RELAXED)];
+  const uint64_t taken = sl__number_of(&l->take), ready = sl__number_of(&l->ready);
+  if (sl__number_of(&l->fill) == taken) { /* this rank has not posted it */
     late[e->rank] = 1;
     return 1;
   }
@@ -183,7 +184,7 @@ int sl__tree_waits_for(sl_exchange *e, const sl__group *group, const sl__bucket 
   for (int stage = 0; stage < 2 && n == 0; stage++)
     for (int i = 0; i < l->locals; i++) {
       const sl__reached *c = stage == 0 ? &l->boards[i].filled : &l->boards[i].reduced;
-      if (atomic_load(&c->value) > l->take.number) continue;
+      if (atomic_load(&c->value) > taken) continue;
       late[group->member[first + i]] = 1;
       n++;
     }
@@ -192,8 +193,8 @@ int sl__tree_waits_for(sl_exchange *e, const sl__group *group, const sl__bucket 
     late[group->member[first]] = 1;
     return 1;
   }
-  const sl__crossing *x = &l->crossing[l->ready.number % SL__DEPTH];
-  for (int i = 0; i < x->n && l->ready.number < l->cross.number; i++)
+  const sl__crossing *x = &l->crossing[ready % SL__DEPTH];
+  for (int i = 0; i < x->n && ready < sl__number_of(&l->cross); i++)
     for (int r = l->node_rank[x->peer[i]]; r < l->node_rank[x->peer[i] + 1] && x->request[i] != MPI_REQUEST_NULL; r++)
       if (!late[group->member[r]]) late[group->member[r]] = 1, n++;
   return n;

@@ -46,7 +46,8 @@ typedef struct sl__cargo {
   float *residual; /* [node's items][count] what this leader's compressed messages left out; NULL: not compressed */
 } sl__cargo;
 
-/* A stage's place in the lane's endless sequence of segments. */
+/* A stage's place in the lane's endless sequence of segments. The exchange's thread writes it; another thread may read
+ * number and bucket (sl__number_of), to see where a stalled exchange stands. */
 typedef struct sl__cursor {
   uint64_t number;     /* segments before it since the start */
   int bucket, segment; /* index of the bucket in the lane, of the segment in the bucket */
@@ -149,12 +150,15 @@ static inline void sl__part_of(int64_t count, size_t width, int i, int n, int64_
   if (*to > count) *to = count;
 }
 
+/* For other threads than the exchange's. */
+static inline uint64_t sl__number_of(const sl__cursor *c) { return __atomic_load_n(&c->number, __ATOMIC_RELAXED); }
+
 /* Goes to the next segment. Returns 1 if the old one was the last of its bucket. */
 static inline int sl__step_on(const sl__lane *l, sl__cursor *c) {
-  c->number++;
+  __atomic_store_n(&c->number, c->number + 1, __ATOMIC_RELAXED);
   if (++c->segment < sl__cargo_at(l, c->bucket)->n) return 0;
   c->segment = 0;
-  c->bucket = (c->bucket + 1) % l->group->n;
+  __atomic_store_n(&c->bucket, (c->bucket + 1) % l->group->n, __ATOMIC_RELAXED);
   c->round += c->bucket == 0;
   return 1;
 }

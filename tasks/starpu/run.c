@@ -5,7 +5,10 @@
 #include <limits.h>
 #include <time.h>
 
+#include "runtime/base/time.h"
 #include "tasks/starpu/codelet.h"
+
+static const double STARVED_S = 0.5; /* of a second, by all threads: more than half of one thread's time */
 
 sl_status sl__run_create(sl__run *p) {
   pthread_condattr_t attr;
@@ -59,11 +62,13 @@ static int left_lying(const sl__task *task, const int *order, int n, const sl__t
 }
 
 /* Seconds are counted by wake-ups, not by the clock, so a process that was stopped for a while does not blame the
- * policy.
+ * policy. Nor does one whose threads wait for a processor: such a second counts as a sixth.
  */
 sl_status sl__run_wait(sl__run *p, const sl__task *task, const int *order, int n, const char *policy) {
   sl_status status = SL_OK;
-  int before = -1, seconds = 0;
+  enum { WHOLE = 6, SIXTH = 1 };
+  int before = -1, seconds = 0, counted = 0;
+  double starved = 0;
   pthread_mutex_lock(&p->mutex);
   while (atomic_load(&p->left) > 0 && status == SL_OK) {
     struct timespec until;
@@ -71,19 +76,21 @@ sl_status sl__run_wait(sl__run *p, const sl__task *task, const int *order, int n
     until.tv_sec++;
     if (pthread_cond_timedwait(&p->none_left, &p->mutex, &until) != ETIMEDOUT) continue;
     const int left = atomic_load(&p->left);
+    const double starved_before = starved;
+    starved = sl_seconds_starved();
     seconds = left == before ? seconds + 1 : 0;
+    counted = seconds == 0 ? 0 : counted + (starved - starved_before > STARVED_S ? SIXTH : WHOLE);
     before = left;
-    if (seconds < SL__PATIENCE) continue;
+    if (counted < SL__PATIENCE * WHOLE) continue;
     const sl__task *first = NULL;
     const int lying = left_lying(task, order, n, &first);
     if (lying)
-      status =
-          sl_fail(SL_EPOLICY,
-                  "step %lld: scheduling policy '%s' has left %d ready tasks lying for %d s, the first of layer "
-                  "'%s' (%s), and no worker has anything to do: does its pop_task give out all that its push_task "
-                  "was given?",
-                  (long long)first->program_step->number, policy, lying, SL__PATIENCE, first->name, first->op->name);
-    seconds = 0;
+      status = sl_fail(SL_EPOLICY,
+                       "step %lld: scheduling policy '%s' has left %d ready tasks lying for %d s, the first of layer "
+                       "'%s' (%s), and no worker has anything to do: does its pop_task give out all that its push_task "
+                       "was given?",
+                       (long long)first->program_step->number, policy, lying, seconds, first->name, first->op->name);
+    seconds = counted = 0;
   }
   pthread_mutex_unlock(&p->mutex);
   return status;

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Figure: all tests pass under the address and undefined-behaviour sanitizers, and the engine's tests under
-# valgrind, without an error or a leak of ours. JOBS: parallel compilations.
+# Figure: all tests pass under the address and undefined-behaviour sanitizers, the tests of what several threads share (exchange,
+# checkpoints, loader, recorder, engine) under ThreadSanitizer, and the engine's tests under valgrind, without an error or a
+# leak of ours. JOBS: parallel compilations. ONLY=threads: ThreadSanitizer alone, which needs clang.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/sanitizers.XXXXXX")
@@ -11,6 +12,34 @@ figure() {
   [ "$2" = 0 ] || missed=1
 }
 [ -x "$top/configure" ] || { echo 'SKIP: no configure: run ./bootstrap first'; exit 77; }
+
+# What threads share. A race that is planted must be found, else the sanitizer sees nothing.
+threads() { # source folder, test...: number of tests that fail
+  folder=$1
+  shift
+  mkdir -p "$work/tsan" && cd "$work/tsan" || exit 1
+  "$folder/configure" -q --without-cuda CC=clang CFLAGS='-g -O1 -fsanitize=thread' >configure.log 2>&1 &&
+    make -s -j"${JOBS:-2}" $(printf 'tests/%s ' "$@") >make.log 2>&1 || { tail -n 20 configure.log make.log >&2; exit 1; }
+  failed=0
+  for test in "$@"; do
+    TSAN_OPTIONS="suppressions=$top/tests/support/tsan.supp:history_size=4:exitcode=66" OMP_NUM_THREADS=1 top_srcdir=$top \
+      MPIEXEC=$(sed -n 's/^MPIEXEC = //p' Makefile) "tests/$test" >tsan.log 2>&1 || failed=$((failed + 1))
+    grep -h SUMMARY tsan.log | sort | uniq -c >&2
+  done
+  cd "$top" && rm -rf "$work/tsan"
+  echo $failed
+}
+if command -v clang >/dev/null; then
+  figure 'ThreadSanitizer: failed tests' "$(threads "$top" runtime/trace/recorder runtime/data/loader runtime/files/checkpoint \
+    runtime/exchange/exchange runtime/exchange/mpi runtime/exchange/tree tasks/starpu/exchange tasks/starpu/program)"
+  mkdir "$work/planted" && (cd "$top" && tar -cf - --exclude=./build --exclude=./.git .) | tar -xf - -C "$work/planted"
+  sed -i '/snprintf(s->error/ { n; n; s/pthread_mutex_lock(&l->lock);/;/ }' "$work/planted/runtime/data/loader.c"
+  figure 'ThreadSanitizer: a planted race is missed' $((1 - $(threads "$work/planted" runtime/data/loader 2>/dev/null)))
+else
+  echo 'clang is not installed: ThreadSanitizer was not run'
+fi
+[ "${ONLY-}" != threads ] || exit $missed
+
 mkdir "$work/asan" && cd "$work/asan" || exit 1
 "$top/configure" -q --without-cuda --enable-sanitizers >configure.log 2>&1 && make -s -j"${JOBS:-2}" >make.log 2>&1 ||
   { tail -n 20 configure.log make.log; exit 1; }

@@ -18,16 +18,8 @@ start() { # ranks: a short job with checkpoints and validations, in the backgrou
     --checkpoint-every 5 --stall-timeout $patience --quiet --out a >out 2>err &
   job=$!
 }
-children() { for stat in /proc/[0-9]*/stat; do # processes whose parent is $1
-  sed 's/.*) //' "$stat" 2>/dev/null | { read -r _ parent _ && [ "$parent" = "$1" ] && basename "${stat%/stat}"; }
-done; }
 # The process of rank $1, which says so in its environment, or nothing.
-process_of() {
-  for environ in /proc/[0-9]*/environ; do
-    [ "$(readlink "${environ%environ}exe" 2>/dev/null)" = "$starling" ] || continue
-    tr '\0' '\n' <"$environ" 2>/dev/null | grep -qx "PMI_RANK=$1" && basename "${environ%/environ}" && return
-  done
-}
+process_of() { rank_of "$job" "$1"; }
 named() { grep -qE "nothing has moved for .* waits for (.*, )?rank $1[ ,;]" err; }
 gone() { ! kill -0 "$1" 2>/dev/null; }
 is_last() { # rank: no other one has a process

@@ -92,6 +92,7 @@ const test_case cases_linear[] = {
     DX("120 rows, 1101 to 70", 120, 1101, 70),
     DW("1 row, 1 to 1", 1, 1, 1, 2),
     DW("3 rows, 7 to 5", 3, 7, 5, 2),
+    DW("9 rows, 7 to 33", 9, 7, 33, 2), /* 33: a last panel of one input, whatever the width of vectors */
     DW("64 rows, 40 to 45, no bias", 64, 40, 45, 1),
     DW("300 rows, 30 to 600", 300, 30, 600, 2),
     DW("20 rows, 520 to 64", 20, 520, 64, 2),

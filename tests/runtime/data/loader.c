@@ -59,15 +59,23 @@ static void take(sl_loader *loader, int32_t *labels) {
   sl_loader_release(loader, b);
 }
 
+/* Waits until the loader has read so many samples, and a moment more, in which the last batch becomes ready. */
+static void wait_until_read(fake *f, int n) {
+  while (atomic_load(&f->reads) < n) usleep(100);
+  usleep(1000);
+}
+
 static void each_epoch_has_every_sample_once(void **state) {
   (void)state;
   fake f = {.fail_at = -1};
-  enum { N = 37, BATCH = 8, EPOCHS = 8 }; /* 37 batches are 8 epochs, and most borders fall inside a batch */
+  enum { N = 37, BATCH = 8, EPOCHS = 8, DEPTH = 3 }; /* 37 batches are 8 epochs, most borders fall inside a batch */
   int32_t stream[N * EPOCHS];
   sl_loader *loader;
   sl_loader_options options = options_of(&f, N, BATCH, SL_LOADER_TRAIN);
+  options.depth = DEPTH;
   assert_ok(sl_loader_create(&options, &loader));
   for (int b = 0; b < N * EPOCHS / BATCH; b++) {
+    wait_until_read(&f, (b + DEPTH) * BATCH); /* all slots are ready, and not in the order of their batches */
     take(loader, stream + b * BATCH);
     assert_int_equal(sl_loader_cursor(loader), (b + 1) * BATCH);
   }
