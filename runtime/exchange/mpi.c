@@ -7,6 +7,7 @@
 #include "runtime/exchange/mpi.h"
 
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,12 +23,13 @@ typedef struct cargo {
   operation *operation; /* [b->n_legs] */
   MPI_Request *request; /* [b->n_legs], at least 1 */
   MPI_Status *status;   /* [b->n_legs], at least 1 */
-  int n;                /* requests; 0: not under way */
+  atomic_int n;         /* requests; 0: not under way; waits_for of another thread reads it, too */
 } cargo;
 
-/* A group's buckets: [oldest, next) modulo n are under way. */
+/* A group's buckets: [oldest, next) modulo n are under way. waits_for of another thread reads oldest and flying. */
 typedef struct lane {
-  int next, oldest, flying;
+  int next;
+  atomic_int oldest, flying;
 } lane;
 
 typedef struct by_mpi {

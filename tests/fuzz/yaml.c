@@ -16,11 +16,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   char path[FUZZ_PATH], *text, *twice;
   sl__options o, again;
   fuzz_write(fuzz_path("a.yaml", path), data, n);
-  if (parse(path, &o) != SL_OK) {
-    if (!*sl_error()) abort();
-    return -1;
-  }
-  if (!o.model) { /* the command asks for one before it goes on */
+  const sl_status status = parse(path, &o);
+  if (status != SL_OK && !*sl_error()) abort();
+  if (status != SL_OK || !o.model) { /* the command asks for a model before it goes on */
     sl__options_free(&o);
     return -1;
   }
