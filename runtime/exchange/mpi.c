@@ -109,8 +109,10 @@ static int test(sl_exchange *e, const sl__group *g, lane *l) {
     sl__exchange_end(e, c->b);
     ended = 1;
   }
-  while (l->flying > 0 && ((const cargo *)g->row[l->oldest]->own)->n == 0)
-    l->oldest = (l->oldest + 1) % g->n, l->flying--;
+  while (l->flying > 0 && ((const cargo *)g->row[l->oldest]->own)->n == 0) {
+    l->oldest = (l->oldest + 1) % g->n;
+    l->flying--;
+  }
   return ended;
 }
 
