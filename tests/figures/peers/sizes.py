@@ -25,7 +25,7 @@ torch.set_num_threads(2)
 STARLING, LOGITS = (os.path.abspath(p) for p in sys.argv[1:3])
 random = np.random.default_rng(0)
 STEPS, BATCH, RATE = 10, 4, 0.02
-BATCHES = 8  # of pictures, at most, until one is away from kinks
+BATCHES, ROUNDINGS, NOISE = 12, 6, 4  # pictures are drawn at most so often, until rounding in so many ways leaves the losses alike
 EPS = 2.0**-24  # rounding of single precision
 # Bounds. A gradient's error is at most GRADIENTS of its norm, WHOLE of the norm of all (keys' biases in attention have a gradient of
 # rounding errors alone), and the rounding of the weight before and after the step, from whose difference it is told.
@@ -111,8 +111,19 @@ def masked(tokens, vocabulary, step):
     return torch.tensor(read.reshape(tokens.shape)), torch.tensor(targets.reshape(tokens.shape))
 
 
-def steps_of(model, batch, steps, rate, rounded=False):
-    """The losses of steps of SGD, and the gradients of the last. rounded: weights are stored in single precision."""
+def steps_of(model, batch, steps, rate, rounded=0):
+    """The losses of steps of SGD, and the gradients of the last. rounded: weights are stored in single precision; above 1, the
+    modules' outputs are also changed by a few units of their last place, in another way for each number."""
+    noise = torch.Generator().manual_seed(rounded)
+
+    def change(module, inputs, output):
+        if not torch.is_tensor(output) or not output.is_floating_point():
+            return None
+        return output * (1 + NOISE * EPS * (2 * torch.rand(output.shape, generator=noise, dtype=torch.float64) - 1))
+
+    for module in model.modules() if rounded > 1 else ():
+        if not list(module.children()):
+            module.register_forward_hook(change)
     dtype = next(model.parameters()).dtype
     model.train()
     optimizer, losses = torch.optim.SGD(model.parameters(), lr=rate), []
@@ -147,8 +158,8 @@ def train(name, path, to, out, steps, rate, options):
 
 def trained(name, path, back, to, model, batch, options, rate, original, last):
     """A first step, and ten, on the one batch, in both; PyTorch's in double precision. Where PyTorch's own single precision leaves a
-    bound, a rectifier's input or a tie of maxpool is within rounding of its kink, and the batch shows nothing: false, unless it is the
-    last that is tried."""
+    bound, or rounded doubles do, a rectifier's input or a tie of maxpool is within rounding of its kink, and the batch shows nothing:
+    false, unless it is the last that is tried."""
     before = load_file(original)  # its names may be older than those of the modules
     names = [next(n for n, t in before.items() if t.shape == p.shape and torch.equal(t, p)) for p in model.parameters()]
     for m in model.modules():
@@ -160,19 +171,23 @@ def trained(name, path, back, to, model, batch, options, rate, original, last):
     following = (lambda step: batch(step, data))
     _, wanted = steps_of(copy.deepcopy(model).double(), following, 1, 1)
     _, floats = steps_of(copy.deepcopy(model), following, 1, 1)
-    whole, worst, theirs = sum(float(g.norm()) ** 2 for g in wanted) ** 0.5, 0.0, 0.0
-    for n, g, f in zip(names, wanted, floats):
+    rounded = [steps_of(copy.deepcopy(model).double(), following, 1, 1, k)[1] for k in range(2, ROUNDINGS + 1)]
+    whole, worst, theirs, noisy = sum(float(g.norm()) ** 2 for g in wanted) ** 0.5, 0.0, 0.0, 0.0
+    for i, (n, g, f) in enumerate(zip(names, wanted, floats)):
         bound = GRADIENTS * float(g.norm()) + WHOLE * whole + EPS * float(after[n].norm() + before[n].norm())
         worst = max(worst, float((before[n].double() - after[n].double() - g).norm()) / bound)
         theirs = max(theirs, float((f.double() - g).norm()) / bound)
-    if theirs > 1 and not last:
+        noisy = max(noisy, *(float((one[i] - g).norm()) / bound for one in rounded))
+    if max(theirs, noisy) > 1 and not last:
         return False
     losses, _, data = train(name, path, to, back + "-ten", STEPS, rate, options)
     doubles, _ = steps_of(copy.deepcopy(model).double(), following, STEPS, rate)
     # Through batch normalisation and rectifiers rounding grows from step to step: the same doubles, with each weight rounded to single
     # precision after each step, show how much.
-    rounded, _ = steps_of(copy.deepcopy(model).double(), following, STEPS, rate, rounded=True)
-    drift = max(abs(a - b) for a, b in zip(rounded, doubles))
+    rounded = [steps_of(copy.deepcopy(model).double(), following, STEPS, rate, k)[0] for k in range(1, ROUNDINGS + 1)]
+    drift = max(abs(a - b) for one in rounded for a, b in zip(one, doubles))
+    if drift > LOSSES * max(doubles) and not last:
+        return False
     floats, _ = steps_of(copy.deepcopy(model), following, STEPS, rate)
     single, bound = max(abs(a - b) for a, b in zip(floats, doubles)), LOSSES * max(doubles) + DRIFTS * drift
     if single > bound and not last:
@@ -230,8 +245,10 @@ def write_tokens(name, tokens):
         f.write(header.tobytes() + tokens.astype("<u2").tobytes())
 
 
-def images(path, to, model, height, width, classes, mean, deviation, name, *sizes):
-    x = np.empty((BATCH, height, width, 3), np.uint8)
+def images(path, to, model, height, width, classes, mean, deviation, name, *sizes, trains_on=None):
+    """trains_on: height and width of the pictures to train on: convolutions take any, and small ones have fewer kinks."""
+    samples = random.integers(0, 256, (BATCH, height, width, 3)).astype(np.uint8)
+    x = np.empty((BATCH, *(trains_on or (height, width)), 3), np.uint8)
     labels = random.integers(0, classes, BATCH).astype(np.uint8)
     labels[0] = classes - 1
     folder = path + "-data"
@@ -249,7 +266,7 @@ def images(path, to, model, height, width, classes, mean, deviation, name, *size
     def batch(step, data):  # training normalises in its own way
         return normalised(x, data["mean"], data["deviation"]), torch.tensor(labels).long()
 
-    check(path, to, spread(model), x, normalised(x, mean, deviation), 0, name, batch, ["--data", folder], sizes, draw)
+    check(path, to, spread(model), samples, normalised(samples, mean, deviation), 0, name, batch, ["--data", folder], sizes, draw)
 
 
 def gpt2_72():
@@ -284,17 +301,17 @@ def vit_torchvision():
 
 def resnet_basic():
     from torchvision.models.resnet import BasicBlock, ResNet
-    images("resnet-basic", "torchvision", ResNet(BasicBlock, [1, 2, 1, 3], num_classes=5), 65, 57, 5, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225], "resnet18")
+    images("resnet-basic", "torchvision", ResNet(BasicBlock, [1, 2, 1, 3], num_classes=5), 224, 224, 5, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225], "resnet18", trains_on=(33, 29))
 
 
 def resnet_bottleneck():
     from torchvision.models.resnet import Bottleneck, ResNet
-    images("resnet-bottleneck", "torchvision", ResNet(Bottleneck, [1, 1, 2, 1], num_classes=6), 65, 57, 6, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225], "resnet50")
+    images("resnet-bottleneck", "torchvision", ResNet(Bottleneck, [1, 1, 2, 1], num_classes=6), 224, 224, 6, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225], "resnet50", trains_on=(33, 29))
 
 
 def resnet_hf():
     config = transformers.ResNetConfig(embedding_size=24, hidden_sizes=[24, 48, 96, 192], depths=[1, 2, 1, 1], layer_type="basic", num_labels=4)
-    images("resnet-hf", "hf", transformers.ResNetForImageClassification(config), 65, 57, 4, [0.5], [0.5], "resnet18")
+    images("resnet-hf", "hf", transformers.ResNetForImageClassification(config), 224, 224, 4, [0.5], [0.5], "resnet18", trains_on=(33, 29))
 
 
 with tempfile.TemporaryDirectory() as folder:
