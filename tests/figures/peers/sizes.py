@@ -25,7 +25,7 @@ torch.set_num_threads(2)
 STARLING, LOGITS = (os.path.abspath(p) for p in sys.argv[1:3])
 random = np.random.default_rng(0)
 STEPS, BATCH, RATE = 10, 4, 0.02
-BATCHES, ROUNDINGS, NOISE = 12, 6, 4  # pictures are drawn at most so often, until rounding in so many ways leaves the losses alike
+BATCHES, ROUNDINGS, NOISE = 40, 6, 4  # pictures are drawn at most so often, until rounding in so many ways leaves the losses alike
 EPS = 2.0**-24  # rounding of single precision
 # Bounds. A gradient's error is at most GRADIENTS of its norm, WHOLE of the norm of all (keys' biases in attention have a gradient of
 # rounding errors alone), and the rounding of the weight before and after the step, from whose difference it is told.
