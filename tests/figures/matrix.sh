@@ -1,6 +1,6 @@
 #!/bin/bash
 # Figure: the tree builds and passes its tests with gcc and clang, StarPU 1.3 and 1.4, with and without CUDA, as far
-# as this machine has them. STARPU14 and STARPU14_CUDA: installations of StarPU 1.4, made by tools/build-starpu.
+# as this machine has them. JOBS: compilations and tests at a time (2). STARPU14 and STARPU14_CUDA: installations of StarPU 1.4, made by tools/build-starpu.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/matrix.XXXXXX")
@@ -13,7 +13,7 @@ try() { # name, configure's arguments
   name=$1; shift
   mkdir -p "$work/b" && cd "$work/b" || exit 1
   if "$top/configure" -q "$@" >configure.log 2>&1 && make -s -j"${JOBS:-2}" >make.log 2>&1; then
-    make -k check >check.log 2>&1
+    make -k -j"${JOBS:-2}" check >check.log 2>&1
     failed=$(awk '/^# (FAIL|ERROR|XPASS):/ { n += $3 } END { print NR ? n + 0 : "none ran" }' check.log)
     total=$(awk '/^# (PASS|SKIP):/ { printf "%s%s %s", s, $2, $3; s = ", " }' check.log)
   else

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Figure: all tests pass under the address and undefined-behaviour sanitizers, the tests of what several threads share (exchange,
 # checkpoints, loader, recorder, engine) under ThreadSanitizer, and the engine's tests under valgrind, without an error or a
-# leak of ours. JOBS: parallel compilations. ONLY=threads: ThreadSanitizer alone, which needs clang.
+# leak of ours. JOBS: compilations and tests at a time (2). ONLY=threads: ThreadSanitizer alone, which needs clang.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/sanitizers.XXXXXX")
@@ -43,7 +43,7 @@ fi
 mkdir "$work/asan" && cd "$work/asan" || exit 1
 "$top/configure" -q --without-cuda --enable-sanitizers >configure.log 2>&1 && make -s -j"${JOBS:-2}" >make.log 2>&1 ||
   { tail -n 20 configure.log make.log; exit 1; }
-make -k check >check.log 2>&1
+make -k -j"${JOBS:-2}" check >check.log 2>&1
 figure 'sanitizers: failed tests' "$(awk '/^# (FAIL|ERROR|XPASS):/ { n += $3 } END { print n + 0 }' check.log)"
 grep -hE '^# (TOTAL|PASS|SKIP)' check.log
 grep -lE 'ERROR: (Address|Leak)Sanitizer|runtime error:' -r tests --include='*.log' | sed 's/^/see /'
