@@ -5,6 +5,7 @@
 #ifndef SL_CUDA_H
 #define SL_CUDA_H
 
+#include <math.h>
 #include <stdint.h>
 
 #include "codelets/kernels/cuda_sums.h"
@@ -30,6 +31,31 @@ static inline sl_status sl_cuda_scratch(const sl_cuda *cuda, size_t bytes, const
   return sl_fail(SL_ETASK, "%s on a GPU: needs %zu bytes of scratch memory and has %zu; mend its scratch_cuda rule",
                  operation, bytes, cuda->scratch_bytes);
 }
+
+/* ---- arithmetic, as the CPU's ------------------------------------------------------------------------------------ */
+
+/* The names of kernel.h and math.h for one float; -fmad=false keeps nvcc from fusing by itself. */
+#define SL_FUNCTION __device__ inline
+typedef float sl_vec;
+typedef int32_t sl_veci;
+static SL_FUNCTION float sl_splat(float x) { return x; }
+static SL_FUNCTION float sl_fmaf(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+static SL_FUNCTION float sl_fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+static SL_FUNCTION double sl_fmad(double a, double b, double c) { return __fma_rn(a, b, c); }
+static SL_FUNCTION float sl_select(bool mask, float a, float b) { return mask ? a : b; }
+static SL_FUNCTION float sl_abs(float x) { return __int_as_float(__float_as_int(x) & 0x7fffffff); }
+static SL_FUNCTION int32_t sl_bits(float x) { return __float_as_int(x); }
+static SL_FUNCTION float sl_of_bits(int32_t x) { return __int_as_float(x); }
+static SL_FUNCTION int32_t sl_shift(int32_t x, int left) { return (int32_t)((uint32_t)x << left); }
+static SL_FUNCTION int64_t sl_bits_d(double x) { return __double_as_longlong(x); }
+static SL_FUNCTION double sl_of_bits_d(int64_t x) { return __longlong_as_double(x); }
+static SL_FUNCTION float sl_polynomial(float, float p) { return p; }
+template <class... C>
+static SL_FUNCTION float sl_polynomial(float x, float p, float next, C... rest) {
+  return sl_polynomial(x, sl_fma(p, x, next), rest...);
+}
+#define SL_POLYNOMIAL(...) sl_polynomial(__VA_ARGS__)
+#include "codelets/kernels/functions.h"
 
 /* ---- elements -------------------------------------------------------------------------------------------------- */
 

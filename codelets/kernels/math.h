@@ -1,10 +1,5 @@
-/* Vector mathematics for kernels: exp, erf and GELU on whole registers, partial loads and stores, and sums in
- * double. These functions are ours because libm has no vectors in the baseline, and its bits change between
- * versions.
- *
- * An element's result depends on its value alone, not on its place in the array: the ends of arrays go through the
- * same instructions, padded. Polynomials are minimax fits (Remez); errors are below 2 units in the last place of
- * exp(x), of erf(x) and, for GELU, of the larger of |x| and |y|. NaN gives NaN. */
+/* Vector mathematics for kernels: partial loads and stores, maxima, sums in float and double over fixed lanes, and the
+ * functions of functions.h on whole registers. The ends of arrays go through the same instructions, padded. */
 #ifndef SL_MATH_H
 #define SL_MATH_H
 
@@ -79,59 +74,22 @@ static inline __attribute__((always_inline)) sl_vec sl_polynomial(sl_vec x, cons
   return p;
 }
 
-/* exp(x) = 2^n exp(r), |r| <= log(2) / 2; correct down to denormal numbers and up to infinity. */
-static inline sl_vec sl_exp(sl_vec x) {
-  const float magic = 0x1.8p23f; /* adding it rounds to a whole number, which is then in the low bits */
-  x = sl_select(x > 89.0f, sl_splat(89.0f), x);
-  x = sl_select(x < -104.0f, sl_splat(-104.0f), x);
-  sl_vec t = sl_fma(x, sl_splat(0x1.715476p0f), sl_splat(magic)), n = t - magic;
-  sl_vec r =
-      sl_fma(n, sl_splat(-0x1.62ep-1f), x); /* log 2 in two parts; the first is so short that n times it is exact */
-  r = sl_fma(n, sl_splat(-0x1.0bfbe8p-15f), r);
-  sl_vec p = SL_POLYNOMIAL(r, 0x1.6a2256p-10f, 0x1.123b02p-7f, 0x1.5558f8p-5f, 0x1.55549p-3f, 0x1.fffffcp-2f);
-  sl_vec e = 1.0f + sl_fma(r * r, p, r);
-  sl_veci whole = (sl_veci)t - 0x4b400000, half = whole >> 1;
-  sl_vec a = (sl_vec)((sl_vecw)(half + 127) << 23), b = (sl_vec)((sl_vecw)(whole - half + 127) << 23);
-  return e * a * b;
+/* Bits of a float as an integer, and back; of a double. */
+static inline sl_veci sl_bits(sl_vec x) { return (sl_veci)x; }
+static inline sl_vec sl_of_bits(sl_veci x) { return (sl_vec)x; }
+static inline sl_veci sl_shift(sl_veci x, int left) { return (sl_veci)((sl_vecw)x << left); }
+static inline int64_t sl_bits_d(double x) {
+  int64_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
 }
-
-/* erf(x) = x + x P(x^2) up to 1, sign(x) (1 - exp(Q(|x|))) beyond; 1 from 4.1 on. */
-static inline sl_vec sl_erf(sl_vec x) {
-  sl_vec a = sl_abs(x);
-  sl_vec p = SL_POLYNOMIAL(x * x, 7.853861089e-5f, -8.010193533714e-4f, 5.188327673674e-3f, -2.685381192786e-2f,
-                           1.128358514840522e-1f, -3.761262582421299e-1f, 1.283791657267128e-1f);
-  sl_vec small = sl_fma(x, p, x);
-  sl_vec t = sl_select(a > 4.1f, sl_splat(4.1f), a);
-  sl_vec q =
-      SL_POLYNOMIAL(t, 1.9242507193573098e-4f, -3.0085280398519784e-3f, 2.2087606763513557e-2f, -1.0364025564206035e-1f,
-                    -6.375170847451348e-1f, -1.1274749427603277f, -2.447235080608595e-4f);
-  sl_vec large = (sl_vec)((sl_veci)(1.0f - sl_exp(q)) | ((sl_veci)x & INT32_MIN));
-  return sl_select(a <= 1.0f, small, large);
+static inline double sl_of_bits_d(int64_t bits) {
+  double x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
 }
-
-#define SL_SQRT_HALF 0.70710678118654752f
-#define SL_SQRT_2_BY_PI 0.79788456080286536f
-
-/* x Phi(x), and its derivative Phi(x) + x phi(x). */
-static inline sl_vec sl_gelu_erf(sl_vec x) { return 0.5f * x * (1.0f + sl_erf(x * SL_SQRT_HALF)); }
-static inline sl_vec sl_gelu_erf_slope(sl_vec x) {
-  sl_vec density = 0.39894228040143268f * sl_exp(x * x * -0.5f);
-  return sl_fma(x, density, sl_fma(sl_splat(0.5f), sl_erf(x * SL_SQRT_HALF), sl_splat(0.5f)));
-}
-
-/* x (1 + tanh u) / 2 = x / (1 + e), e = exp(-2u), u = sqrt(2 / pi) (x + 0.044715 x^3). */
-static inline sl_vec sl_gelu_tanh_exp(sl_vec x) {
-  return sl_exp(x * sl_fma(x * x, sl_splat(-2 * 0.044715f * SL_SQRT_2_BY_PI), sl_splat(-2 * SL_SQRT_2_BY_PI)));
-}
-static inline sl_vec sl_gelu_tanh(sl_vec x) { return x * (1.0f / (1.0f + sl_gelu_tanh_exp(x))); }
-/* s + 2 x u' s (1 - s), s = 1 / (1 + e), where 1 - s = e s. Beyond 9, s is 0 or 1; below, e is finite. */
-static inline sl_vec sl_gelu_tanh_slope(sl_vec x) {
-  x = sl_select(x > 9.0f, sl_splat(9.0f), x);
-  x = sl_select(x < -9.0f, sl_splat(-9.0f), x);
-  sl_vec e = sl_gelu_tanh_exp(x), s = 1.0f / (1.0f + e);
-  sl_vec slope2 = sl_fma(x * x, sl_splat(6 * 0.044715f * SL_SQRT_2_BY_PI), sl_splat(2 * SL_SQRT_2_BY_PI)); /* 2 u' */
-  return sl_fma(x * slope2 * (e * s), s, s);
-}
+#define SL_FUNCTION inline
+#include "codelets/kernels/functions.h"
 
 /* A vector of doubles with as many bytes, loaded from half as many floats. */
 enum { SL_LANES_D = SL_LANES / 2 };

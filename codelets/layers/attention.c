@@ -165,18 +165,6 @@ static inline sl_veci sees(int64_t query, int64_t key) {
   return lane >= (int32_t)(key - query);
 }
 
-/* exp(x) for x at most a rounding error above 0, or NaN; 0 below -87. Half as long as sl_exp, from which it is
- * derived. */
-static inline sl_vec exp_low(sl_vec x) {
-  const float magic = 0x1.8p23f + 127; /* the whole number left in the low bits is an exponent */
-  sl_vec t = sl_fma(x, sl_splat(0x1.715476p0f), sl_splat(magic)), n = t - magic;
-  sl_vec r = sl_fma(n, sl_splat(-0x1.62ep-1f), x);
-  r = sl_fma(n, sl_splat(-0x1.0bfbe8p-15f), r);
-  sl_vec p = SL_POLYNOMIAL(r, 0x1.6a2256p-10f, 0x1.123b02p-7f, 0x1.5558f8p-5f, 0x1.55549p-3f, 0x1.fffffcp-2f);
-  sl_vec e = (1.0f + sl_fma(r * r, p, r)) * (sl_vec)((sl_vecw)t << 23);
-  return sl_select(x < -87.0f, sl_splat(0), e);
-}
-
 /* ---- attention ------------------------------------------------------------------------------------------------- */
 
 /* Turns the scores s[keys][PANEL] of a vector of queries into probabilities up to one factor per query, and updates
@@ -199,16 +187,16 @@ static sl_vec soften(int64_t keys, float scale, int first, float *s, sl_vec *max
   const sl_vec shift = high[0] * scale;
   for (r = 0; r + 4 <= keys; r += 4)
     for (int u = 0; u < 4; u++) {
-      sl_vec e = exp_low(sl_fma(sl_load(s + (r + u) * PANEL), sl_splat(scale), -shift));
+      sl_vec e = sl_exp_low(sl_fma(sl_load(s + (r + u) * PANEL), sl_splat(scale), -shift));
       part[u] += e;
       sl_store(s + (r + u) * PANEL, e);
     }
   for (; r < keys; r++) {
-    sl_vec e = exp_low(sl_fma(sl_load(s + r * PANEL), sl_splat(scale), -shift));
+    sl_vec e = sl_exp_low(sl_fma(sl_load(s + r * PANEL), sl_splat(scale), -shift));
     part[0] += e;
     sl_store(s + r * PANEL, e);
   }
-  sl_vec factor = first ? sl_splat(0) : exp_low(sl_fma(*max, sl_splat(scale), -shift));
+  sl_vec factor = first ? sl_splat(0) : sl_exp_low(sl_fma(*max, sl_splat(scale), -shift));
   sl_vec all = (part[0] + part[1]) + (part[2] + part[3]);
   *sum = first ? all : sl_fma(*sum, factor, all);
   *max = high[0];
@@ -256,7 +244,7 @@ static void forward(void *arg, int64_t tile, int thread) {
       sl_store(factor + v * SL_LANES, sum[v]), sl_store(high + v * SL_LANES, max[v] * j->scale);
     for (int64_t r = 0; r < m; r++) {
       unpack_rows(1, &l, 1 / factor[r], o + r * l.dp, out + (i + r) * j->C, 0);
-      lse[i + r] = (float)((double)high[r] + log((double)factor[r]));
+      lse[i + r] = (float)((double)high[r] + sl_log_d((double)factor[r]));
     }
   }
   clear_rows(j->T - n, j->d, out + n * j->C, j->C);
@@ -283,13 +271,13 @@ static void differentiate(const job *j, int64_t keys, int64_t first, sl_vec lse,
                 zeros = j->causal ? sl_min64(GRAD_KEYS, keys + SL_PRODUCT_ROWS) : keys;
   int64_t r = 0;
   for (; r < whole; r++) {
-    sl_vec e = exp_low(sl_fma(sl_load(p + r * PANEL), sl_splat(scale), -lse));
+    sl_vec e = sl_exp_low(sl_fma(sl_load(p + r * PANEL), sl_splat(scale), -lse));
     sl_store(p + r * PANEL, e);
     sl_store(ds + r * PANEL, e * (sl_load(ds + r * PANEL) - D));
   }
   for (; r < part; r++) {
     const sl_veci seen = sees(first, r);
-    sl_vec e = exp_low(sl_fma(sl_load(p + r * PANEL), sl_splat(scale), -lse));
+    sl_vec e = sl_exp_low(sl_fma(sl_load(p + r * PANEL), sl_splat(scale), -lse));
     sl_store(p + r * PANEL, sl_select(seen, e, sl_splat(0)));
     sl_store(ds + r * PANEL, sl_select(seen, e * (sl_load(ds + r * PANEL) - D), sl_splat(0)));
   }

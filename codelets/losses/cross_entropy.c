@@ -33,7 +33,7 @@ static double log_sum_exp(const float *x, int64_t V) {
     const int64_t n = sl_min64(RUN, V - from);
     const float here = sl_max_row(x + from, n);
     if (!(here <= max)) {
-      sum *= exp((double)max - (double)here);
+      sum *= sl_exp_d((double)max - (double)here);
       max = here;
     }
     sl_sum part = {{{0}}};
@@ -52,7 +52,7 @@ static double log_sum_exp(const float *x, int64_t V) {
     }
     sum += (double)sl_sum_lanes(part);
   }
-  return (double)max + log(sum) + (double)sl_sum_lanes(odd);
+  return (double)max + sl_log_d(sum) + (double)sl_sum_lanes(odd);
 }
 
 static double mean(const float *x, int64_t V) {
@@ -118,7 +118,7 @@ static void backward(void *arg, int64_t tile, int thread) {
       continue;
     }
     const float high = (float)lse[row]; /* the rounding error of lse goes into the factor */
-    const float factor = (float)(exp((double)high - lse[row]) * scale);
+    const float factor = (float)(sl_exp_d((double)high - lse[row]) * scale);
     int64_t i = 0;
     for (; i + SL_LANES <= V; i += SL_LANES)
       sl_store(dx + i, sl_fma(sl_exp(sl_load(x + i) - high), sl_splat(factor), sl_splat(-even)));

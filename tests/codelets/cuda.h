@@ -6,10 +6,8 @@
 
 /* Why no case can run on a GPU here; NULL when it can. */
 const char *cuda_case_missing(void);
-/* Whether this build has CUDA kernels, with or without a GPU; and whether op's kernels use cuBLAS, whose bits depend on
- * sizes and alignment. */
+/* Whether this build has CUDA kernels, with or without a GPU. */
 int cuda_case_built(void);
-int cuda_case_uses_blas(const sl_operation *op);
 /* Runs op->cuda on copies of the call's arrays (host memory, parts too), waits, and copies the outputs back. */
 sl_status cuda_case_run(const sl_operation *op, const sl_call *call);
 

@@ -96,11 +96,6 @@ static void cut(sl_array *a, int64_t from, int64_t to) {
   a->row0 += from;
 }
 
-/* Whether bits must not depend on the sizes of pieces; with cuBLAS's products they do. */
-static int is_exact(const setting *s, sl_isa isa) {
-  return s->c->exact && !(isa == INTERPRET_GPU && cuda_case_uses_blas(op_of(s)));
-}
-
 /* Runs the node in two shards: the first overwrites, the second adds to outputs that are sums. */
 static void in_shards(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
   const int64_t B = s->graph->batch, at[3] = {0, (2 * B + 2) / 3, B};
@@ -133,7 +128,7 @@ static void in_shards(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
   for (int j = 0; j < s->c->n_out; j++) {
     setting_compare(s, j, s->run.data[s->out[j]], NULL, "in two shards");
     const sl_value_info *info = setting_info(s, s->out[j]);
-    if (is_exact(s, isa) && info->scope == SL_SCOPE_SAMPLE &&
+    if (s->c->exact && info->scope == SL_SCOPE_SAMPLE &&
         memcmp(whole[j], s->run.data[s->out[j]], sl_value_bytes(info)) != 0)
       fail_msg("output %d: other bits in two shards", j);
   }
@@ -206,7 +201,7 @@ static void in_blocks(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
       for (int i = 0; i < CASE_INPUTS; i++) free(memory[i][0]), free(memory[i][1]);
     }
     for (int j = 0; j < s->c->n_out; j++) setting_compare(s, j, s->run.data[s->out[j]], NULL, "in row blocks");
-    if (is_exact(s, isa)) same_bits(s, whole, "in row blocks");
+    if (s->c->exact) same_bits(s, whole, "in row blocks");
   }
 }
 

@@ -1,5 +1,5 @@
-/* Vector exp, erf and GELU against libm in double, over their whole range. The program uses the baseline's kernels;
- * kernels with fused multiply-adds have the same formulas and round less often. */
+/* exp, log, erf and GELU against libm in higher precision, over their whole range. The program uses the baseline's
+ * kernels; kernels with fused multiply-adds have the same formulas and round less often. */
 #if !defined SL_ISA_AVX2 && !defined SL_ISA_AVX512
 #define SL_ISA_BASE
 #endif
@@ -53,6 +53,39 @@ static void error_function(void **state) {
   (void)state;
   within(worst(vec_erf, erf, NULL, -6, 6), 2.5, "erf over its range");
   within(worst(vec_erf, erf, NULL, -1e-3f, 1e-3f), 1.5, "erf around 0");
+}
+
+/* The largest error of f against g over numbers between `from` and `to`, evenly or by equal factors, in units in
+ * the last place of the result. */
+static double worst_d(double (*f)(double), long double (*g)(long double), double from, double to, int grows) {
+  const int steps = 400000;
+  double most = 0;
+  for (int i = 0; i < steps; i++) {
+    const double part = (i + 0.37) / steps,
+                 x = grows ? exp(log(from) + part * (log(to) - log(from))) : from + (to - from) * part;
+    const long double want = g((long double)x), unit = ldexpl(1, (int)fmaxl(logbl(want), -1022) - 52);
+    const double error = (double)(fabsl((long double)f(x) - want) / unit);
+    if (isnan(error)) return error;
+    most = fmax(most, error);
+  }
+  return most;
+}
+static double one_exp_d(double x) { return sl_exp_d(x); }
+static double one_log_d(double x) { return sl_log_d(x); }
+
+/* Without fused multiply-adds a rounding error more. */
+static void doubles(void **state) {
+  (void)state;
+  const double bound = SL_FUSES ? 1 : 2;
+  within(worst_d(one_exp_d, expl, -708, 709, 0), bound, "exp of a double over its range");
+  within(worst_d(one_exp_d, expl, -1, 1, 0), bound, "exp of a double around 0");
+  within(worst_d(one_exp_d, expl, -745, -708, 0), bound, "exp of a double down to the smallest number");
+  within(worst_d(one_log_d, logl, 1e-300, 1e300, 1), bound, "log of a double over its range");
+  within(worst_d(one_log_d, logl, 1, 100, 1), bound, "log of a double from 1 on");
+  within(worst_d(one_log_d, logl, 0.5, 1, 0), bound, "log of a double below 1");
+  assert_true(sl_exp_d(0) == 1 && sl_exp_d(-INFINITY) == 0 && sl_exp_d(INFINITY) == INFINITY && isnan(sl_exp_d(NAN)));
+  assert_true(sl_exp_d(-1e300) == 0 && sl_exp_d(1e300) == INFINITY);
+  assert_true(sl_log_d(1) == 0 && sl_log_d(INFINITY) == INFINITY && isnan(sl_log_d(NAN)));
 }
 
 static const double pi = 3.14159265358979323846;
@@ -116,7 +149,7 @@ static void rows(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(exponential), cmocka_unit_test(error_function), cmocka_unit_test(gelu),
-      cmocka_unit_test(odd_numbers), cmocka_unit_test(rows),
+      cmocka_unit_test(odd_numbers), cmocka_unit_test(rows),           cmocka_unit_test(doubles),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
