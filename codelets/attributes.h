@@ -42,22 +42,6 @@ typedef struct sl_conv2d_attr {
   int kernel, stride, pad;
   int height, width; /* sizes of the input image */
 } sl_conv2d_attr;
-/* CUDA: number of images, of B, that are spread at once into columns (im2col: [pixels of the result, kernel^2 C]):
- * as many as fit into 32 MiB, which the L2 cache of a large GPU holds; and the scratch memory for them, 0 if the
- * image itself is that matrix. */
-static inline int sl_conv2d_pointwise(const sl_conv2d_attr *a) {
-  return a->kernel == 1 && a->stride == 1 && a->pad == 0;
-}
-static inline int64_t sl_conv2d_images(const sl_conv2d_attr *a, int64_t B, int64_t pixels, int64_t C) {
-  if (sl_conv2d_pointwise(a)) return B;
-  int64_t image = pixels * a->kernel * a->kernel * C * (int64_t)sizeof(float), n = image ? (32 << 20) / image : B;
-  return n < 1 ? 1 : n < B ? n : B;
-}
-static inline size_t sl_conv2d_columns_bytes(const sl_conv2d_attr *a, int64_t B, int64_t pixels, int64_t C) {
-  if (sl_conv2d_pointwise(a)) return 0;
-  return (size_t)(sl_conv2d_images(a, B, pixels, C) * pixels * a->kernel * a->kernel * C) * sizeof(float);
-}
-
 /* Pooling of x [B, height, width, C]; for forward and gradient alike. */
 typedef struct sl_pool_attr {
   int kernel, stride, pad;

@@ -11,6 +11,7 @@
 #define SL_PRODUCT_H
 
 #include "codelets/kernels/kernel.h"
+#include "codelets/kernels/product_sizes.h"
 
 /* Largest tile: SL_PRODUCT_ROWS x SL_PRODUCT_COLUMNS; accumulators, two vectors and a broadcast fill the registers
  * (32 with AVX-512 and on AArch64 and POWER, else 16). */
@@ -22,10 +23,6 @@
 #define SL_PRODUCT_COLUMNS (2 * SL_LANES)
 /* Maxima over all instruction sets, for scratch rules, which are compiled once for all kernels. */
 enum { SL_PRODUCT_ROWS_MOST = 14, SL_PRODUCT_COLUMNS_MOST = 32 };
-/* Length of a chain. Longer sums are added up from pieces of about this length, so that a panel of the vector factor
- * stays in the L2 cache. */
-enum { SL_PRODUCT_DEPTH = 1024 };
-
 /* Packing during a product: in step i of its k loop, SL_LANES elements are copied from from + from_at[i] to to +
  * to_at[i], so packing the next panel takes no time of its own. from_at has SL_PRODUCT_AHEAD further entries, which
  * are only prefetched. */

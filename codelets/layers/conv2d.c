@@ -7,16 +7,17 @@
  * that inserted zeros are never multiplied. The gradient by w sums over pixels, with the taps as rows of the tile.
  *
  * A "view" below is one such convolution: the source image [B, H, W, C], a grid of outputs over it and a list of taps.
- * Blocks of about BLOCK output pixels divide it: several images, one image, or some rows of one. */
+ * Blocks of about SL_CONV2D_BLOCK output pixels divide it: several images, one image, or some rows of one. */
 #include "codelets/attributes.h"
-#include "codelets/kernels/cuda_sums.h"
+#include "codelets/kernels/product_sizes.h"
 #include "codelets/kernels/weights.h"
+#include "codelets/layers/conv2d_blocks.h"
 
 SL_KERNEL_DECLARE(conv2d);
 SL_KERNEL_DECLARE(conv2d_dx);
 SL_KERNEL_DECLARE(conv2d_dw);
 
-enum { PANEL = SL_PRODUCT_COLUMNS, WIDEST = SL_PRODUCT_COLUMNS_MOST, BLOCK = 256 };
+enum { PANEL = SL_PRODUCT_COLUMNS, WIDEST = SL_PRODUCT_COLUMNS_MOST };
 
 /* A filter tap: its offset from an output's first tap (in rows and columns of the padded source), and its number among
  * the kernel^2 positions. */
@@ -35,7 +36,7 @@ typedef struct view {
   int64_t reach_row, reach_column; /* largest tap row and column */
   int64_t pixel;                   /* floats from pixel to pixel in the memory that products read */
   int direct;                      /* products read the source itself */
-  int64_t image_groups, row_groups, column_groups;
+  sl_conv2d_blocks blocks;
 } view;
 
 typedef struct box {
@@ -66,23 +67,20 @@ static void view_finish(view *v, int in_order) {
     v->W = v->OW = v->B * v->H * v->W;
     v->B = v->H = v->OH = 1;
   }
-  int64_t pixels = sl_max64(1, v->OH * v->OW);
-  v->image_groups = sl_max64(1, sl_tiles_of(v->B, sl_max64(1, BLOCK / pixels)));
-  v->row_groups = sl_max64(1, sl_min64(v->OH, sl_tiles_of(pixels, BLOCK)));
-  v->column_groups = v->taps == 1 && v->B * v->OH == 1 ? sl_max64(1, sl_tiles_of(v->OW, BLOCK)) : 1;
+  v->blocks = sl_conv2d_blocks_of(v->B, v->OH, v->OW, v->taps);
 }
 
-static int64_t view_blocks(const view *v) { return v->image_groups * v->row_groups * v->column_groups; }
+static int64_t view_blocks(const view *v) { return sl_conv2d_blocks_count(&v->blocks); }
 
 static box view_box(const view *v, int64_t i) {
-  int64_t column = i % v->column_groups, row = i / v->column_groups % v->row_groups;
-  int64_t image = i / v->column_groups / v->row_groups;
-  box b = {.image = sl_piece(v->B, v->image_groups, image),
-           .row = sl_piece(v->OH, v->row_groups, row),
-           .column = sl_piece(v->OW, v->column_groups, column)};
-  b.images = sl_piece(v->B, v->image_groups, image + 1) - b.image;
-  b.rows = sl_piece(v->OH, v->row_groups, row + 1) - b.row;
-  b.columns = sl_piece(v->OW, v->column_groups, column + 1) - b.column;
+  const sl_conv2d_blocks *g = &v->blocks;
+  int64_t column = i % g->columns, row = i / g->columns % g->rows, image = i / g->columns / g->rows;
+  box b = {.image = sl_piece(v->B, g->images, image),
+           .row = sl_piece(v->OH, g->rows, row),
+           .column = sl_piece(v->OW, g->columns, column)};
+  b.images = sl_piece(v->B, g->images, image + 1) - b.image;
+  b.rows = sl_piece(v->OH, g->rows, row + 1) - b.row;
+  b.columns = sl_piece(v->OW, g->columns, column + 1) - b.column;
   return b;
 }
 
@@ -92,12 +90,13 @@ static int64_t row_step(const view *v) { return v->direct ? v->W * v->C : padded
 
 /* Largest blocks: output pixels, and floats of the padded copy (0 when products read the source itself). */
 static int64_t block_pixels(const view *v) {
-  return sl_tiles_of(v->B, v->image_groups) * sl_tiles_of(v->OH, v->row_groups) * sl_tiles_of(v->OW, v->column_groups);
+  return sl_tiles_of(v->B, v->blocks.images) * sl_tiles_of(v->OH, v->blocks.rows) *
+         sl_tiles_of(v->OW, v->blocks.columns);
 }
 static int64_t block_floats(const view *v) {
   return v->direct ? 0
-                   : sl_tiles_of(v->B, v->image_groups) * padded_rows(v, sl_tiles_of(v->OH, v->row_groups)) *
-                         padded_columns(v, sl_tiles_of(v->OW, v->column_groups)) * v->pixel;
+                   : sl_tiles_of(v->B, v->blocks.images) * padded_rows(v, sl_tiles_of(v->OH, v->blocks.rows)) *
+                         padded_columns(v, sl_tiles_of(v->OW, v->blocks.columns)) * v->pixel;
 }
 
 /* The block's pixels: in place, or copied into `to` with a border of zeros. */
@@ -214,9 +213,7 @@ typedef struct job {
 static size_t taps_bytes(const sl_conv2d_attr *a) {
   return sl_float_bytes((int64_t)a->kernel * a->kernel * (int64_t)(sizeof(tap) / sizeof(float)));
 }
-static int64_t pieces_of(const view *v) {
-  return sl_max64(1, sl_min64(v->C, sl_tiles_of(v->taps * v->C, SL_PRODUCT_DEPTH)));
-}
+static int64_t pieces_of(const view *v) { return sl_conv2d_pieces(v->taps, v->C, SL_PRODUCT_DEPTH); }
 
 static void pack_filters(void *arg, int64_t panel, int thread) {
   (void)thread;
@@ -554,17 +551,34 @@ static size_t scratch_dw(const sl_call *c) {
   return sl_float_bytes(dw_layout(&v, dw_width(c->out[0].shape.dim[0])).all) + taps_bytes(c->attr);
 }
 
-/* CUDA: columns of some images and, later in the same memory, the bias's sums. y is in[0] of the gradients. */
-static size_t columns_cuda(const sl_call *c, const sl_shape *x, const sl_shape *y) {
-  return sl_conv2d_columns_bytes(c->attr, x->dim[0], y->dim[1] * y->dim[2], x->dim[3]);
+/* CUDA: parts of products; filters and bias that lie in several parts are copied together before them. */
+static size_t together(const sl_array *a) { return a->parts > 1 ? sl_float_bytes(sl_shape_count(&a->shape)) : 0; }
+static size_t scratch_cuda(const sl_call *c) {
+  const sl_shape *y = &c->out[0].shape, *w = &c->in[1].shape;
+  const int64_t K = w->dim[1] * w->dim[2] * w->dim[3];
+  return together(&c->in[1]) + (c->n_in > 2 ? together(&c->in[2]) : 0) +
+         sl_cuda_product_bytes(y->dim[0] * y->dim[1] * y->dim[2], y->dim[3],
+                               (int)sl_conv2d_pieces(w->dim[1] * w->dim[2], K ? w->dim[3] : 0, SL_PRODUCT_DEPTH), 0);
 }
-static size_t scratch_cuda(const sl_call *c) { return columns_cuda(c, &c->in[0].shape, &c->out[0].shape); }
-static size_t scratch_dx_cuda(const sl_call *c) { return columns_cuda(c, &c->out[0].shape, &c->in[0].shape); }
+static size_t scratch_dx_cuda(const sl_call *c) {
+  const sl_conv2d_attr *a = c->attr;
+  size_t most = 0;
+  for (int row = 0; row < sl_min64(a->stride, a->height); row++)
+    for (int column = 0; column < sl_min64(a->stride, a->width); column++) {
+      const view v = view_phase(a, &c->in[0], row, column, NULL, NULL);
+      const int64_t pixels =
+          c->out[0].shape.dim[0] * sl_tiles_of(a->height - row, a->stride) * sl_tiles_of(a->width - column, a->stride);
+      const size_t bytes = sl_cuda_product_bytes(pixels, c->out[0].shape.dim[3], (int)pieces_of(&v), 0);
+      if (bytes > most) most = bytes;
+    }
+  return together(&c->in[1]) + most;
+}
 static size_t scratch_dw_cuda(const sl_call *c) {
-  const sl_shape *y = &c->in[0].shape;
-  size_t columns = columns_cuda(c, &c->in[1].shape, y);
-  size_t sums = sl_cuda_columns_bytes(1, y->dim[0] * y->dim[1] * y->dim[2], c->out[0].shape.dim[0]);
-  return c->n_out > 1 && sums > columns ? sums : columns;
+  const view v = view_forward(c->attr, &c->in[1], NULL);
+  const int64_t n = c->out[0].shape.dim[0];
+  const size_t products = sl_cuda_product_bytes(n, v.taps * v.C, (int)view_blocks(&v), c->accumulate & 1);
+  const size_t sums = c->n_out > 1 ? sl_cuda_column_bytes((int)view_blocks(&v), n) : 0;
+  return products > sums ? products : sums;
 }
 
 static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {

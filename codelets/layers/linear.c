@@ -7,7 +7,7 @@
  *
  * R rows (all dimensions but the last), K inputs, N features. */
 #include "codelets/attributes.h"
-#include "codelets/kernels/cuda_sums.h"
+#include "codelets/kernels/product_sizes.h"
 #include "codelets/kernels/weights.h"
 
 SL_KERNEL_DECLARE(linear);
@@ -18,8 +18,8 @@ enum {
   PANEL = SL_PRODUCT_COLUMNS,
   WIDEST = SL_PRODUCT_COLUMNS_MOST,
   WIDEST_ROWS = SL_PRODUCT_ROWS_MOST,
-  ROW_BLOCK = 128,  /* rows of x or dy worked on at once by linear and linear_dx: their panels stay in the L2 cache */
-  SUM_BLOCK = 256,  /* rows that linear_dw adds up in one chain */
+  ROW_BLOCK = 128, /* rows of x or dy worked on at once by linear and linear_dx: their panels stay in the L2 cache */
+  SUM_BLOCK = SL_LINEAR_SUM_BLOCK, /* rows that linear_dw adds up in one chain */
   PANEL_GROUP = 16, /* panels of x that linear_dw uses before the next features: they stay in the L2 cache */
 };
 
@@ -432,8 +432,35 @@ static size_t scratch_dw(const sl_call *c) {
          sl_float_bytes(SUM_BLOCK * sl_spread_stride(c->tiles.columns)) + sl_float_bytes(SUM_BLOCK);
 }
 
+/* CUDA: the parts of products and of the bias's sums. */
+static size_t scratch_cuda(const sl_call *c) {
+  const int64_t R = rows_of(&c->in[0].shape), K = last(&c->in[0].shape);
+  size_t most = 0;
+  for (int part = 0; part < c->in[1].parts; part++) {
+    const size_t bytes =
+        sl_cuda_product_bytes(R, c->in[1].part[part].shape.dim[0], (int)pieces_of(K, SL_PRODUCT_DEPTH), 0);
+    if (bytes > most) most = bytes;
+  }
+  return most;
+}
+
+static size_t scratch_dx_cuda(const sl_call *c) {
+  const int64_t R = rows_of(&c->in[0].shape), K = last(&c->out[0].shape);
+  size_t most = 0;
+  for (int part = 0; part < c->in[1].parts; part++) {
+    const int64_t features = c->in[1].part[part].shape.dim[0];
+    const size_t bytes = sl_cuda_product_bytes(R, K, (int)pieces_of(features, SL_PRODUCT_DEPTH), 0);
+    if (bytes > most) most = bytes;
+  }
+  return most;
+}
+
 static size_t scratch_dw_cuda(const sl_call *c) {
-  return c->n_out > 1 ? sl_cuda_columns_bytes(1, rows_of(&c->in[0].shape), c->out[0].shape.dim[0]) : 0;
+  const int64_t N = c->out[0].shape.dim[0];
+  const int blocks = (int)sl_tiles_of(rows_of(&c->in[0].shape), SL_LINEAR_SUM_BLOCK);
+  const size_t products = sl_cuda_product_bytes(N, last(&c->in[1].shape), blocks, 0);
+  const size_t sums = c->n_out > 1 ? sl_cuda_column_bytes(blocks, N) : 0;
+  return products > sums ? products : sums;
 }
 
 static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
@@ -451,6 +478,7 @@ const sl_operation sl_op_linear = {
     .gradient = gradient,
     .cost = cost,
     .scratch = scratch,
+    .scratch_cuda = scratch_cuda,
     .cpu = SL_KERNELS(linear),
     .cuda = SL_CUDA_KERNEL(linear),
     .all_in = 2 | 4,
@@ -460,6 +488,7 @@ const sl_operation sl_op_linear_dx = {
     .shape = shape_dx,
     .cost = cost_dx,
     .scratch = scratch_dx,
+    .scratch_cuda = scratch_dx_cuda,
     .cpu = SL_KERNELS(linear_dx),
     .cuda = SL_CUDA_KERNEL(linear_dx),
     .all_in = 2,

@@ -57,9 +57,10 @@ typedef struct sl__cursor {
 /* A segment between the nodes: the leader's messages. */
 typedef struct sl__crossing {
   int stage;            /* 0: not begun, 1: partial sums on their way, 2: results on their way, 3: done */
-  int n, left;          /* requests, unfinished ones */
+  int left;             /* unfinished requests */
+  atomic_int n;         /* requests; waits_for of another thread reads it and peer, too */
   MPI_Request *request; /* [most_requests] */
-  int *peer;            /* [most_requests] the node at the other end */
+  atomic_int *peer;     /* [most_requests] the node at the other end */
   int *done;            /* [most_requests] */
   MPI_Status *status;   /* [most_requests] */
 } sl__crossing;

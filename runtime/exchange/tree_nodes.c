@@ -35,11 +35,11 @@ static void part_of_node(const sl__lane *l, const sl__cargo *c, const sl__segmen
 static int node_gets(const sl__lane *l, const sl__segment *g, int k) { return g->to < 0 || sl__node_of(l, g->to) == k; }
 
 static void request(sl__lane *l, sl__crossing *x, int code, int peer, const char *what) {
-  x->peer[x->n++] = peer;
-  x->left = x->n;
-  if (code == MPI_SUCCESS) return;
-  x->request[x->n - 1] = MPI_REQUEST_NULL;
-  sl__exchange_fail(l->e, code, what);
+  const int n = x->n;
+  if (code != MPI_SUCCESS) x->request[n] = MPI_REQUEST_NULL;
+  x->peer[n] = peer;
+  x->left = x->n = n + 1;
+  if (code != MPI_SUCCESS) sl__exchange_fail(l->e, code, what);
 }
 
 static void send_to(sl__lane *l, sl__crossing *x, const void *data, size_t bytes, int node, int tag) {

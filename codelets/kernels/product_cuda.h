@@ -1,0 +1,343 @@
+/* Matrix products on a GPU in the CPU kernels' order (product.h): every element of the result is one chain of fused
+ * multiply-adds over k for each piece, and the pieces' sums are added in their order. So the bits are the CPU's, and
+ * depend neither on the tiles nor on how many pieces run at once. For .cu files only.
+ *
+ * A block computes a tile of C. It reads BK values of k at a time from memory into registers while the threads multiply
+ * those before, which lie in shared memory; each thread owns EACH x EACH elements, in groups of four neighbours, and
+ * reads shared memory by float4. Where the tiles alone would leave multiprocessors idle, pieces run in blocks of their
+ * own (split-K), their sums go to scratch memory, and another kernel adds them.
+ *
+ * The factors and the result are function objects:
+ *   A: element (m, k) of C's rows, B: (n, k) of its columns.
+ *     ALONG_K       whether neighbours in memory differ in k, else in m or n
+ *     line(i)       what a thread keeps for the index i, which stays the same
+ *     get<V>(line, i, piece, k, end, to)   to[0 .. V) = the elements (i, k ..) or (i .., k) of the piece; those beyond
+ *                   the matrix or from k = end on may be anything
+ *   P: count, length(piece): number of pieces, and number of k in one
+ *   C: line(m): address of row m. */
+#ifndef SL_PRODUCT_CUDA_H
+#define SL_PRODUCT_CUDA_H
+
+#include "codelets/kernels/cuda.h"
+#include "codelets/kernels/product_sizes.h"
+
+enum { SL_CUDA_BK = 8 };
+
+/* ---- factors ----------------------------------------------------------------------------------------------------- */
+
+/* Element (i, k) = p[i ld + k]; pieces begin at first(piece). WIDE: address and ld allow float4. */
+template <bool WIDE, class P>
+struct sl_cuda_rows_of {
+  static constexpr bool ALONG_K = true;
+  const float *p;
+  int64_t ld, count;
+  P pieces;
+  typedef const float *line_type;
+  __device__ line_type line(int64_t i) const { return i < count ? p + i * ld : NULL; }
+  template <int V>
+  __device__ void get(line_type line, int64_t, int piece, int64_t k, int64_t end, float *to) const {
+    const int64_t at = pieces.first(piece) + k;
+    if (WIDE && V == 4 && line && k + 4 <= end && (at & 3) == 0) {
+      *(float4 *)to = *(const float4 *)(line + at);
+      return;
+    }
+#pragma unroll
+    for (int v = 0; v < V; v++) to[v] = line && k + v < end ? line[at + v] : 0;
+  }
+};
+
+/* Element (i, k) = p[k ld + i]. */
+template <bool WIDE, class P>
+struct sl_cuda_columns_of {
+  static constexpr bool ALONG_K = false;
+  const float *p;
+  int64_t ld, count;
+  P pieces;
+  typedef const float *line_type;
+  __device__ line_type line(int64_t i) const { return p + i; }
+  template <int V>
+  __device__ void get(line_type line, int64_t i, int piece, int64_t k, int64_t end, float *to) const {
+    const float *at = line + (pieces.first(piece) + k) * ld;
+    if (WIDE && V == 4 && k < end && i + 4 <= count) {
+      *(float4 *)to = *(const float4 *)at;
+      return;
+    }
+#pragma unroll
+    for (int v = 0; v < V; v++) to[v] = k < end && i + v < count ? at[v] : 0;
+  }
+};
+
+/* Pieces of a sum over n, of almost equal lengths, or of `each` and the rest. */
+struct sl_cuda_even_pieces {
+  int64_t n;
+  int count;
+  __device__ int64_t first(int i) const { return n / count * i + (i < n % count ? i : n % count); }
+  __device__ int64_t length(int i) const { return first(i + 1) - first(i); }
+};
+struct sl_cuda_each_pieces {
+  int64_t n, each;
+  int count;
+  __device__ int64_t first(int i) const { return each * i; }
+  __device__ int64_t length(int i) const { return each * (i + 1) < n ? each : n - each * i; }
+};
+
+/* A result of rows ld apart. */
+struct sl_cuda_matrix {
+  float *c;
+  int64_t ld;
+  __device__ float *line(int64_t m) const { return c + m * ld; }
+};
+
+/* ---- the kernel -------------------------------------------------------------------------------------------------- */
+
+/* How a piece's sums go to the result: the first piece overwrites or adds to it, later ones add. start: the first
+ * piece's chains begin with start[n], if not NULL. parts: if not NULL, piece from_piece + blockIdx.z goes to
+ * parts[blockIdx.z][M][N] in place of C. */
+struct sl_cuda_product_how {
+  const float *start;
+  float *parts;
+  int from_piece, pieces; /* of this launch */
+  bool add;               /* the first piece adds, too */
+  bool wide;              /* rows of the result may be written by float4 */
+};
+
+/* Reads a tile's part of one factor: SIDE indices by BK of k, into registers, then into shared memory [BK][SIDE + 4].
+ */
+template <class F, int SIDE, int THREADS>
+struct sl_cuda_loader {
+  static constexpr int EACH = SIDE * SL_CUDA_BK / THREADS, V = EACH < 4 ? EACH : 4, GROUPS = EACH / V;
+  static constexpr int ROW = SIDE + 4;
+  static_assert(GROUPS == 1, "a thread reads at most four elements at a time");
+  typename F::line_type line;
+  int64_t i;
+  int k, at;
+  __align__(16) float value[V];
+  __device__ void begin(const F &f, int64_t first, int thread) {
+    if (F::ALONG_K)
+      at = thread / (SL_CUDA_BK / V), k = thread % (SL_CUDA_BK / V) * V;
+    else
+      k = thread / (SIDE / V), at = thread % (SIDE / V) * V;
+    i = first + at;
+    line = f.line(i);
+  }
+  __device__ void read(const F &f, int piece, int64_t from, int64_t end) {
+    f.template get<V>(line, i, piece, from + k, end, value);
+  }
+  __device__ void write(float (*shared)[ROW]) const {
+#pragma unroll
+    for (int v = 0; v < V; v++)
+      if (F::ALONG_K)
+        shared[k + v][at] = value[v];
+      else
+        shared[k][at + v] = value[v];
+  }
+};
+
+/* TILE x TILE elements a block, EACH x EACH of them a thread. */
+template <int TILE, int EACH, class A, class B, class P, class C>
+__global__ void __launch_bounds__((TILE / EACH) * (TILE / EACH))
+    sl_cuda_product_kernel(A a, B b, P pieces, C c, int64_t M, int64_t N, sl_cuda_product_how how) {
+  constexpr int ACROSS = TILE / EACH, THREADS = ACROSS * ACROSS, GROUPS = EACH / 4;
+  __shared__ __align__(16) float as[2][SL_CUDA_BK][TILE + 4];
+  __shared__ __align__(16) float bs[2][SL_CUDA_BK][TILE + 4];
+  const int thread = (int)threadIdx.x, tx = thread % ACROSS, ty = thread / ACROSS;
+  const int64_t m0 = (int64_t)blockIdx.x * TILE, n0 = (int64_t)blockIdx.y * TILE;
+  sl_cuda_loader<A, TILE, THREADS> load_a;
+  sl_cuda_loader<B, TILE, THREADS> load_b;
+  load_a.begin(a, m0, thread);
+  load_b.begin(b, n0, thread);
+  const int first = how.from_piece + (how.parts ? (int)blockIdx.z : 0), last = how.parts ? first + 1 : how.pieces;
+  for (int piece = first; piece < last; piece++) {
+    const int64_t length = pieces.length(piece);
+    float sum[EACH][EACH];
+#pragma unroll
+    for (int x = 0; x < EACH; x++) {
+      const int64_t n = n0 + (x / 4) * (4 * ACROSS) + tx * 4 + x % 4;
+      const float begin = how.start && piece == 0 && n < N ? how.start[n] : 0;
+#pragma unroll
+      for (int y = 0; y < EACH; y++) sum[y][x] = begin;
+    }
+    load_a.read(a, piece, 0, length);
+    load_b.read(b, piece, 0, length);
+    load_a.write(as[0]);
+    load_b.write(bs[0]);
+    __syncthreads();
+    int now = 0;
+    for (int64_t k = 0; k < length; k += SL_CUDA_BK, now ^= 1) {
+      const bool more = k + SL_CUDA_BK < length;
+      if (more) {
+        load_a.read(a, piece, k + SL_CUDA_BK, length);
+        load_b.read(b, piece, k + SL_CUDA_BK, length);
+      }
+      auto step = [&](int i) {
+        __align__(16) float x[EACH], y[EACH];
+#pragma unroll
+        for (int g = 0; g < GROUPS; g++) {
+          *(float4 *)&y[4 * g] = *(const float4 *)&as[now][i][g * (4 * ACROSS) + ty * 4];
+          *(float4 *)&x[4 * g] = *(const float4 *)&bs[now][i][g * (4 * ACROSS) + tx * 4];
+        }
+#pragma unroll
+        for (int u = 0; u < EACH; u++)
+#pragma unroll
+          for (int v = 0; v < EACH; v++) sum[u][v] = sl_fma(y[u], x[v], sum[u][v]);
+      };
+      /* A chain has as many terms as its piece, not a zero more: that could change a zero's sign. */
+      if (more || length - k == SL_CUDA_BK) {
+#pragma unroll
+        for (int i = 0; i < SL_CUDA_BK; i++) step(i);
+      } else {
+        for (int i = 0; i < (int)(length - k); i++) step(i);
+      }
+      if (more) {
+        load_a.write(as[now ^ 1]);
+        load_b.write(bs[now ^ 1]);
+      }
+      __syncthreads();
+    }
+    const bool add = !how.parts && (piece > 0 || how.add);
+#pragma unroll
+    for (int u = 0; u < EACH; u++) {
+      const int64_t m = m0 + (u / 4) * (4 * ACROSS) + ty * 4 + u % 4;
+      if (m >= M) continue;
+      float *row = how.parts ? how.parts + ((int64_t)blockIdx.z * M + m) * N : c.line(m);
+#pragma unroll
+      for (int g = 0; g < GROUPS; g++) {
+        const int64_t n = n0 + g * (4 * ACROSS) + tx * 4;
+        if (how.wide && n + 4 <= N) {
+          float4 s = make_float4(sum[u][4 * g], sum[u][4 * g + 1], sum[u][4 * g + 2], sum[u][4 * g + 3]);
+          if (add) {
+            const float4 had = *(const float4 *)(row + n);
+            s.x = had.x + s.x, s.y = had.y + s.y, s.z = had.z + s.z, s.w = had.w + s.w;
+          }
+          *(float4 *)(row + n) = s;
+          continue;
+        }
+#pragma unroll
+        for (int v = 0; v < 4; v++)
+          if (n + v < N) row[n + v] = add ? row[n + v] + sum[u][4 * g + v] : sum[u][4 * g + v];
+      }
+    }
+  }
+}
+
+/* to = parts[0] + parts[1] + ..., each [M, N]; to + parts[0] + ... if `add`. */
+template <class C>
+__global__ void sl_cuda_add_parts_kernel(C to, int64_t M, int64_t N, int n, const float *parts, bool add) {
+  for (int64_t e = sl_cuda_index(); e < M * N; e += sl_cuda_stride()) {
+    float *at = to.line(e / N) + e % N;
+    float sum = add ? *at + parts[e] : parts[e];
+    for (int i = 1; i < n; i++) sum = sum + parts[(int64_t)i * M * N + e];
+    *at = sum;
+  }
+}
+template <class C>
+__global__ void sl_cuda_add_matrix_kernel(C to, int64_t M, int64_t N, const float *from) {
+  for (int64_t e = sl_cuda_index(); e < M * N; e += sl_cuda_stride()) {
+    float *at = to.line(e / N) + e % N;
+    *at = *at + from[e];
+  }
+}
+
+/* When the result's former contents are added. */
+enum sl_cuda_adding { SL_CUDA_OVERWRITE, SL_CUDA_ADD_BEFORE, SL_CUDA_ADD_AFTER }; /* before or after the pieces */
+
+template <class A, class B, class P, class C>
+static sl_status sl_cuda_product_launch(sl_cuda *cuda, const char *operation, int64_t M, int64_t N, const A &a,
+                                        const B &b, const P &pieces, const C &c, const sl_cuda_product_how &how) {
+  const unsigned deep = how.parts ? (unsigned)how.pieces : 1;
+  if (sl_cuda_product_large(M, N, deep)) {
+    dim3 grid((unsigned)((M + 127) / 128), (unsigned)((N + 127) / 128), deep);
+    sl_cuda_product_kernel<128, 8><<<grid, 256, 0, cuda->stream>>>(a, b, pieces, c, M, N, how);
+  } else {
+    dim3 grid((unsigned)((M + 63) / 64), (unsigned)((N + 63) / 64), deep);
+    sl_cuda_product_kernel<64, 4><<<grid, 256, 0, cuda->stream>>>(a, b, pieces, c, M, N, how);
+  }
+  return sl_cuda_launched(operation);
+}
+
+/* C [M, N] = or += the sums over the pieces. wide: C's rows begin at multiples of 16 bytes. Scratch memory from offset
+ * `scratch` on: sl_cuda_product_bytes(M, N, pieces.count, adding == SL_CUDA_ADD_AFTER). */
+template <class A, class B, class P, class C>
+static sl_status sl_cuda_product(sl_cuda *cuda, const char *operation, size_t scratch, int64_t M, int64_t N, const A &a,
+                                 const B &b, const P &pieces, const C &c, bool wide, const float *start,
+                                 sl_cuda_adding adding) {
+  if (M == 0 || N == 0) return SL_OK;
+  if ((N + 63) / 64 > 65535)
+    return sl_fail(SL_ETASK, "%s on a GPU: %lld columns are more than a grid has; use more shards", operation,
+                   (long long)N);
+  const size_t bytes = sl_cuda_product_bytes(M, N, pieces.count, adding == SL_CUDA_ADD_AFTER);
+  SL_TRY(sl_cuda_scratch(cuda, scratch + bytes, operation));
+  float *memory = (float *)((char *)cuda->scratch + scratch);
+  const int at_once = sl_cuda_product_at_once(M, N, pieces.count);
+  sl_cuda_product_how how = {start, NULL, 0, pieces.count, adding == SL_CUDA_ADD_BEFORE, wide};
+  const unsigned grid = sl_cuda_grid(M * N);
+  if (at_once < 2 && adding != SL_CUDA_ADD_AFTER)
+    return sl_cuda_product_launch(cuda, operation, M, N, a, b, pieces, c, how);
+  sl_cuda_matrix total = {memory, N}; /* ADD_AFTER: the sum of the pieces */
+  if (at_once < 2) {
+    how.wide = N % 4 == 0;
+    SL_TRY(sl_cuda_product_launch(cuda, operation, M, N, a, b, pieces, total, how));
+  } else {
+    float *parts = memory + (adding == SL_CUDA_ADD_AFTER ? M * N : 0);
+    how.parts = parts, how.wide = N % 4 == 0 && sl_cuda_aligned(parts);
+    for (int from = 0; from < pieces.count; from += at_once) {
+      const int n = pieces.count - from < at_once ? pieces.count - from : at_once;
+      how.from_piece = from, how.pieces = n;
+      SL_TRY(sl_cuda_product_launch(cuda, operation, M, N, a, b, pieces, c, how));
+      if (adding == SL_CUDA_ADD_AFTER)
+        sl_cuda_add_parts_kernel<<<grid, SL_CUDA_THREADS, 0, cuda->stream>>>(total, M, N, n, parts, from > 0);
+      else
+        sl_cuda_add_parts_kernel<<<grid, SL_CUDA_THREADS, 0, cuda->stream>>>(c, M, N, n, parts,
+                                                                             from > 0 || adding == SL_CUDA_ADD_BEFORE);
+      SL_TRY(sl_cuda_launched(operation));
+    }
+  }
+  if (adding != SL_CUDA_ADD_AFTER) return SL_OK;
+  sl_cuda_add_matrix_kernel<<<grid, SL_CUDA_THREADS, 0, cuda->stream>>>(c, M, N, total.c);
+  return sl_cuda_launched(operation);
+}
+
+/* ---- sums down columns ------------------------------------------------------------------------------------------- */
+
+/* sum[n] of each piece of rows, from 0 on in their order. */
+template <class P>
+__global__ void sl_cuda_column_chains_kernel(P pieces, int64_t N, int64_t ld, const float *y, float *parts) {
+  const int piece = (int)blockIdx.y;
+  const int64_t n = sl_cuda_index(), from = pieces.first(piece), to = from + pieces.length(piece);
+  if (n >= N) return;
+  float sum = 0;
+  for (int64_t m = from; m < to; m++) sum = sum + y[m * ld + n];
+  parts[piece * N + n] = sum;
+}
+static __global__ void sl_cuda_column_total_kernel(int pieces, int64_t N, const float *parts, bool before, bool after,
+                                                   float *sum) {
+  const int64_t n = sl_cuda_index();
+  if (n >= N) return;
+  float s = before ? sum[n] : 0;
+  for (int i = 0; i < pieces; i++) s = s + parts[i * N + n];
+  sum[n] = after ? sum[n] + s : s;
+}
+
+/* sum[n] = or += the sums of y[m ld + n] over the pieces' rows m, as the CPU's add_columns has them. Scratch memory
+ * from offset `scratch` on: sl_cuda_column_bytes(pieces.count, N). */
+template <class P>
+static sl_status sl_cuda_column_sums(sl_cuda *cuda, const char *operation, size_t scratch, const P &pieces, int64_t N,
+                                     int64_t ld, const float *y, sl_cuda_adding adding, float *sum) {
+  if (N == 0) return SL_OK;
+  SL_TRY(sl_cuda_scratch(cuda, scratch + sl_cuda_column_bytes(pieces.count, N), operation));
+  if (pieces.count > 65535)
+    return sl_fail(SL_ETASK, "%s on a GPU: %d pieces are more than a grid has; use more shards", operation,
+                   pieces.count);
+  float *parts = (float *)((char *)cuda->scratch + scratch);
+  const unsigned across = (unsigned)((N + 63) / 64);
+  if (pieces.count > 0) {
+    sl_cuda_column_chains_kernel<<<dim3(across, (unsigned)pieces.count), 64, 0, cuda->stream>>>(pieces, N, ld, y,
+                                                                                                parts);
+    SL_TRY(sl_cuda_launched(operation));
+  }
+  sl_cuda_column_total_kernel<<<across, 64, 0, cuda->stream>>>(pieces.count, N, parts, adding == SL_CUDA_ADD_BEFORE,
+                                                               adding == SL_CUDA_ADD_AFTER, sum);
+  return sl_cuda_launched(operation);
+}
+
+#endif
