@@ -1,7 +1,6 @@
 /* add_row: y = x + W[row] adds one row of a table to every row of x: BERT's embedding of token types, where a text has
  * one type. The gradient dW is the sum of all rows of dy (in double) in that row, and zero in the others. */
 #include "codelets/attributes.h"
-#include "codelets/kernels/cuda_sums.h"
 #include "codelets/kernels/kernel.h"
 
 SL_KERNEL_DECLARE(add_row);
@@ -104,16 +103,11 @@ const sl_operation sl_op_add_row = {
     .inplace = {1},
 };
 
-static size_t scratch_cuda(const sl_call *c) {
-  return sl_cuda_columns_bytes(1, rows_of(&c->in[0].shape), features(&c->in[0].shape));
-}
-
 const sl_operation sl_op_add_row_grad = {
     .name = "add_row_grad",
     .attr_bytes = sizeof(sl_add_row_attr),
     .shape = grad_shape,
     .cost = cost,
-    .scratch_cuda = scratch_cuda,
     .cpu = SL_KERNELS(add_row_grad),
     .cuda = SL_CUDA_KERNEL(add_row_grad),
 };

@@ -2,6 +2,18 @@
 #include "codelets/attributes.h"
 #include "codelets/kernels/cuda.h"
 
+namespace {
+struct element {
+  const float *dy;
+  int64_t C;
+  __device__ float operator()(int64_t i, int64_t k) const { return dy[i * C + k]; }
+};
+struct add_sum {
+  float *dw;
+  __device__ void operator()(int64_t, int64_t k, double sum) const { dw[k] = (float)((double)dw[k] + sum); }
+};
+}  // namespace
+
 static __global__ void add_row_kernel(int64_t n, int64_t C, const float *x, const float *w, float *y) {
   for (int64_t i = sl_cuda_index(); i < n; i += sl_cuda_stride()) y[i] = x[i] + w[i % C];
 }
@@ -23,6 +35,6 @@ extern "C" sl_status sl__add_row_grad_cuda(const sl_call *c, sl_cuda *cuda) {
   if (!(c->accumulate & 1))
     SL_TRY(sl_cuda_check(cudaMemsetAsync(c->out[0].data, 0, (size_t)(attr->rows * C) * sizeof(float), cuda->stream),
                          "add_row_grad"));
-  return sl_cuda_sum_rows(cuda, "add_row_grad", n / C, C, C, (const float *)c->in[0].data, true,
-                          (float *)c->out[0].data + attr->row * C);
+  return sl_cuda_in_order(cuda, "add_row_grad", n / C, C, n / C, element{(const float *)c->in[0].data, C},
+                          add_sum{(float *)c->out[0].data + attr->row * C});
 }

@@ -3,32 +3,17 @@
 #include "codelets/kernels/cuda.h"
 
 namespace {
-constexpr float SQRT_HALF = 0.70710678118654752f, SQRT_2_BY_PI = 0.79788456080286536f;
-
 struct erf_forward {
-  __device__ float operator()(float x) const { return 0.5f * x * (1.0f + erff(x * SQRT_HALF)); }
+  __device__ float operator()(float x) const { return sl_gelu_erf(x); }
 };
 struct erf_backward {
-  __device__ float operator()(float dy, float x) const {
-    float density = 0.39894228040143268f * expf(-0.5f * x * x);
-    return dy * (0.5f + 0.5f * erff(x * SQRT_HALF) + x * density);
-  }
+  __device__ float operator()(float dy, float x) const { return dy * sl_gelu_erf_slope(x); }
 };
-/* exp(-2u), u = sqrt(2 / pi) (x + 0.044715 x^3) */
-__device__ inline float tanh_exp(float x) {
-  return expf(x * (x * x * (-2 * 0.044715f * SQRT_2_BY_PI) - 2 * SQRT_2_BY_PI));
-}
 struct tanh_forward {
-  __device__ float operator()(float x) const { return x * (1.0f / (1.0f + tanh_exp(x))); }
+  __device__ float operator()(float x) const { return sl_gelu_tanh(x); }
 };
-/* s + 2 x u' s (1 - s), s = 1 / (1 + e), where 1 - s = e s. Beyond 9 s is 0 or 1, and e stays finite before; a NaN
- * stays. */
 struct tanh_backward {
-  __device__ float operator()(float dy, float x) const {
-    x = x > 9 ? 9 : x < -9 ? -9 : x;
-    float e = tanh_exp(x), s = 1.0f / (1.0f + e), slope2 = x * x * (6 * 0.044715f * SQRT_2_BY_PI) + 2 * SQRT_2_BY_PI;
-    return dy * (s + x * slope2 * (e * s) * s);
-  }
+  __device__ float operator()(float dy, float x) const { return dy * sl_gelu_tanh_slope(x); }
 };
 
 sl_gelu_form form(const sl_call *c) { return ((const sl_gelu_attr *)c->attr)->form; }

@@ -12,13 +12,14 @@ struct forward {
     float *y = to + i * V, max = -INFINITY;
     for (int64_t k = thread; k < V; k += T) max = sl_cuda_greater()(max, x[k]);
     max = sl_cuda_reduce<T>(max, sl_cuda_greater());
-    double sum = 0;
-    for (int64_t k = thread; k < V; k += T) {
-      float e = expf(x[k] - max);
-      y[k] = e;
-      sum += (double)e;
-    }
-    float scale = (float)(1 / sl_cuda_reduce<T>(sum, sl_cuda_plus()));
+    const double sum = sl_cuda_sum_runs<T>(
+        V, thread, [=](int64_t k) { return x[k]; },
+        [=](int64_t k, float of_x, float part) {
+          const float e = sl_exp(of_x - max);
+          y[k] = e;
+          return part + e;
+        });
+    const float scale = (float)(1 / sum);
     for (int64_t k = thread; k < V; k += T) y[k] *= scale;
   }
 };
@@ -31,9 +32,9 @@ struct backward {
   __device__ void row(int64_t i, int thread) const {
     const float *dy = dout + i * V, *y = out + i * V;
     float *dx = to + i * V;
-    double sum = 0;
-    for (int64_t k = thread; k < V; k += T) sum += (double)dy[k] * (double)y[k];
-    float inner = (float)sl_cuda_reduce<T>(sum, sl_cuda_plus());
+    const float inner = (float)sl_cuda_sum_runs<T>(
+        V, thread, [=](int64_t k) { return make_float2(dy[k], y[k]); },
+        [](int64_t, float2 of_k, float part) { return sl_fmaf(of_k.x, of_k.y, part); });
     for (int64_t k = thread; k < V; k += T) dx[k] = y[k] * (dy[k] - inner);
   }
 };

@@ -8,7 +8,7 @@ struct affine {
   float scale[SL_MAX_CHANNELS], shift[SL_MAX_CHANNELS];
   __device__ float of(uint8_t x, int64_t i) const {
     const int k = C == 1 ? 0 : (int)(i % C);
-    return (float)x * scale[k] + shift[k];
+    return sl_fmaf((float)x, scale[k], shift[k]);
   }
 };
 

@@ -140,6 +140,129 @@ static sl_status sl_cuda_rows(sl_cuda *cuda, const char *operation, int64_t rows
   return sl_cuda_launched(operation);
 }
 
+/* The same with one warp per row, however long: f.template row<32>(i, thread). */
+template <class F>
+static sl_status sl_cuda_warps(sl_cuda *cuda, const char *operation, int64_t rows, F f) {
+  if (rows == 0) return SL_OK;
+  sl_cuda_rows_kernel<32><<<sl_cuda_grid(rows * 32), SL_CUDA_THREADS, 0, cuda->stream>>>(f, rows);
+  return sl_cuda_launched(operation);
+}
+
+/* sl_sum_lanes and sl_max_lanes of math.h: 16 threads, half a warp, have a lane each, and all get the result. The warp
+ * calls them together. */
+static __device__ inline float sl_cuda_sum_lanes(float v) {
+#pragma unroll
+  for (int offset = 8; offset; offset /= 2) v += __shfl_xor_sync(0xffffffffu, v, offset);
+  return v;
+}
+static __device__ inline float sl_cuda_max_lanes(float v) {
+#pragma unroll
+  for (int offset = 8; offset; offset /= 2) v = sl_cuda_greater()(v, __shfl_xor_sync(0xffffffffu, v, offset));
+  return v;
+}
+
+/* sl_sum_lanes_d of math.h: the first 8 threads of a warp have a lane each, and all 32 get the sum. */
+static __device__ inline double sl_cuda_sum_lanes_d(double v) {
+  double sum = 0;
+#pragma unroll
+  for (int j = 0; j < 8; j++) sum += __shfl_sync(0xffffffffu, v, j);
+  return sum;
+}
+
+/* A row's sum by runs of SL_CUDA_RUN elements: floats in 16 lanes within a run, the runs' sums in double, in order. The
+ * T threads of the row get it. load(k) reads element k; add(k, value, part) returns its lane's sum with it. */
+constexpr int SL_CUDA_RUN = 256;
+template <int T, class L, class A>
+static __device__ inline double sl_cuda_sum_runs(int64_t n, int thread, L load, A add) {
+  constexpr int EACH = SL_CUDA_RUN / 16;
+  const int lane = thread % 16;
+  auto run = [&](int64_t at) {
+    decltype(load(0)) value[EACH];
+#pragma unroll
+    for (int j = 0; j < EACH; j++)
+      if (at + lane + 16 * j < n) value[j] = load(at + lane + 16 * j);
+    float part = 0;
+#pragma unroll
+    for (int j = 0; j < EACH; j++)
+      if (at + lane + 16 * j < n) part = add(at + lane + 16 * j, value[j], part);
+    return sl_cuda_sum_lanes(part);
+  };
+  double sum = 0;
+  if constexpr (T == 32) {
+    for (int64_t at = 0; at < n; at += 2 * SL_CUDA_RUN) {
+      const float part = run(at + thread / 16 * SL_CUDA_RUN);
+      sum += (double)__shfl_sync(0xffffffffu, part, 0);
+      sum += (double)__shfl_sync(0xffffffffu, part, 16);
+    }
+    __syncwarp();
+  } else {
+    constexpr int MANY = 512; /* runs added at once */
+    __shared__ float part[MANY];
+    for (int64_t from = 0; from < n; from += MANY * SL_CUDA_RUN) {
+      const int64_t left = (n - from + SL_CUDA_RUN - 1) / SL_CUDA_RUN;
+      const int runs = left < MANY ? (int)left : MANY;
+      __syncthreads(); /* wait until all have read the sums of earlier runs */
+      for (int i = 0; i < runs; i += T / 16) {
+        const int mine = i + thread / 16;
+        const float of_run = run(from + (int64_t)mine * SL_CUDA_RUN);
+        if (lane == 0 && mine < runs) part[mine] = of_run;
+      }
+      __syncthreads();
+      for (int i = 0; i < runs; i++) sum += (double)part[i];
+    }
+  }
+  return sum;
+}
+
+/* Block (x, y) adds the rows [x each, x each + each) of a matrix [M, N], in order and in double, in its W columns: all
+ * threads read, R elements each at once, and W of them add. */
+template <int W, int R, class F, class G>
+__global__ void sl_cuda_in_order_kernel(F f, G store, int64_t M, int64_t N, int64_t each) {
+  constexpr int GROUPS = SL_CUDA_THREADS / W, ROWS = GROUPS * R;
+  typedef decltype(f(0, 0)) element;
+  __shared__ element part[2][ROWS][W];
+  const int lane = threadIdx.x % W, group = threadIdx.x / W;
+  const int64_t n = (int64_t)blockIdx.y * W + lane, from = (int64_t)blockIdx.x * each,
+                to = from + each < M ? from + each : M;
+  element value[R];
+  auto read = [&](int64_t at) {
+#pragma unroll
+    for (int r = 0; r < R; r++) {
+      const int64_t m = at + group + GROUPS * r;
+      value[r] = m < to && n < N ? f(m, n) : element(0); /* adding 0 to a sum that began with 0 changes no bit */
+    }
+  };
+  double sum = 0;
+  int buffer = 0;
+  read(from);
+  for (int64_t at = from; at < to; at += ROWS, buffer ^= 1) {
+#pragma unroll
+    for (int r = 0; r < R; r++) part[buffer][group + GROUPS * r][lane] = value[r];
+    __syncthreads(); /* also: the sum of the other buffer, which the next round writes, is done */
+    if (at + ROWS < to) read(at + ROWS);
+    if (group > 0) continue;
+    const int rows = to - at < ROWS ? (int)(to - at) : ROWS;
+#pragma unroll 8
+    for (int r = 0; r < rows; r++) sum += (double)part[buffer][r][lane];
+  }
+  if (group == 0 && n < N) store((int64_t)blockIdx.x, n, sum);
+}
+
+/* Calls store(tile, n, sum of f(m, n)) for tiles of `each` rows of M and all n in [0, N), where the sum is that of one
+ * loop over the tile's rows. f gives floats or doubles. */
+template <class F, class G>
+static sl_status sl_cuda_in_order(sl_cuda *cuda, const char *operation, int64_t M, int64_t N, int64_t each, F f,
+                                  G store) {
+  const int64_t tiles = M > 0 ? (M + each - 1) / each : 1; /* of no row: the sum is 0 */
+  if (N == 0) return SL_OK;
+  if (N == 1)
+    sl_cuda_in_order_kernel<1, 4><<<(unsigned)tiles, SL_CUDA_THREADS, 0, cuda->stream>>>(f, store, M, N, each);
+  else
+    sl_cuda_in_order_kernel<32, 8>
+        <<<dim3((unsigned)tiles, (unsigned)((N + 31) / 32)), SL_CUDA_THREADS, 0, cuda->stream>>>(f, store, M, N, each);
+  return sl_cuda_launched(operation);
+}
+
 /* Number of chunks of the first level for n items: each has 4096 or more, so that a thread adds 16 or more. */
 static inline int64_t sl_cuda_chunks(int64_t n) {
   int64_t chunks = (n + 4095) / 4096;

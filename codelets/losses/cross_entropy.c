@@ -8,7 +8,6 @@
  * row's log-sum-exp in double, and the gradient is one more pass: dx = (exp(x - lse) - target distribution) / count. A
  * logit that is not finite makes the loss NaN, even if its probability would not matter, so that it is noticed. */
 #include "codelets/attributes.h"
-#include "codelets/kernels/cuda_sums.h"
 #include "codelets/kernels/math.h"
 
 SL_KERNEL_DECLARE(cross_entropy);
@@ -138,8 +137,9 @@ SL_CUDA_DECLARE(cross_entropy);
 SL_CUDA_DECLARE(cross_entropy_grad);
 
 static size_t scratch(const sl_call *c) { return (size_t)tiles(c) * sizeof(double); }
+/* The rows' parts of the loss, and the tiles'. */
 static size_t scratch_cuda(const sl_call *c) {
-  return SL_CUDA_SUM_BYTES + (smoothing(c) > 0 ? (size_t)sl_shape_count(&c->in[1].shape) * sizeof(double) : 0);
+  return (size_t)(sl_shape_count(&c->in[1].shape) + tiles(c)) * sizeof(double);
 }
 
 static sl_status shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {

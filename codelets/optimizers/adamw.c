@@ -2,43 +2,24 @@
  *   p = p - lr decay p;  m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
  *   p = p - lr / (1 - b1^t) m / (sqrt(v / (1 - b2^t)) + eps)
  * and Adam (Kingma and Ba 2015, algorithm 1, as torch.optim.Adam has it), where decay p is added to g instead. One
- * pass over memory; factors that depend on the step alone are computed in double. */
-#include "codelets/attributes.h"
+ * pass over memory. */
+#include "codelets/kernels/math.h"
+#include "codelets/optimizers/formulas.h"
 #include "codelets/optimizers/optimizer.h"
 
 SL_KERNEL_DECLARE(adamw);
 
-typedef struct factors {
-  float keep, l2, beta1, rest1, beta2, rest2, rate, root, eps, clip;
-} factors;
-
 static __attribute__((noinline)) void chunk(float *p, const float *gradient, float *m, float *v,
-                                            const factors *factor) {
-  const factors f = *factor;
+                                            const sl_adamw_factors *factor) {
+  const sl_adamw_factors f = *factor;
   SL_IVDEP
-  for (int i = 0; i < SL_CHUNK; i++) {
-    float g = sl_fmaf(gradient[i], f.clip, p[i] * f.l2);
-    m[i] = sl_fmaf(m[i], f.beta1, g * f.rest1);
-    v[i] = sl_fmaf(v[i], f.beta2, g * g * f.rest2);
-    p[i] = sl_fmaf(p[i], f.keep, -(m[i] * f.rate / sl_fmaf(sqrtf(v[i]), f.root, f.eps)));
-  }
+  for (int i = 0; i < SL_CHUNK; i++) sl_adamw_element(&p[i], gradient[i], &m[i], &v[i], &f);
 }
 
 static void body(void *arg, int64_t tile, int thread) {
   (void)thread;
   const sl_call *c = arg;
-  const sl_adamw_attr *attr = c->attr;
-  const sl_adamw_options *o = &attr->options;
-  const double t = (double)c->step->number, rate = c->step->learning_rate;
-  factors f = {.keep = attr->l2 ? 1 : (float)(1 - rate * o->decay),
-               .l2 = attr->l2 ? (float)o->decay : 0,
-               .beta1 = (float)o->beta1,
-               .rest1 = (float)(1 - o->beta1),
-               .beta2 = (float)o->beta2,
-               .rest2 = (float)(1 - o->beta2),
-               .rate = (float)(rate / (1 - pow(o->beta1, t))),
-               .root = (float)(1 / sqrt(1 - pow(o->beta2, t))),
-               .eps = (float)o->eps};
+  sl_adamw_factors f = sl_adamw_factors_of(c);
   sl_optimizer_may(c, 2, &f.clip);
   float *p = c->out[0].data, *m = c->out[1].data, *v = c->out[2].data;
   const float *g = c->in[1].data;

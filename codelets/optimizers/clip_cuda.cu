@@ -5,19 +5,38 @@
 #include "codelets/kernels/cuda.h"
 
 namespace {
+/* A row of 32 elements or more: clip.c's 4 x 8 lanes are a warp's threads. */
 struct squares {
   const float *from;
   double *to;
   int64_t n;
   template <int T>
   __device__ void row(int64_t i, int thread) const {
+    static_assert(T == 32, "a warp");
     const float *x = from + i * n;
+    const int64_t whole = n - n % 32;
     double sum = 0;
-    for (int64_t k = thread; k < n; k += T) sum += (double)x[k] * (double)x[k];
-    sum = sl_cuda_reduce<T>(sum, sl_cuda_plus());
-    if (thread == 0) to[i] = sum;
+#pragma unroll 8
+    for (int64_t k = thread; k < whole; k += 32) sum = sl_fmad((double)x[k], (double)x[k], sum);
+    sum += __shfl_xor_sync(0xffffffffu, sum, 8);
+    sum += __shfl_xor_sync(0xffffffffu, sum, 16);
+    double total = sl_cuda_sum_lanes_d(sum);
+    const double last = whole + thread < n ? (double)x[whole + thread] : 0;
+    for (int k = 0; k < (int)(n - whole); k++) {
+      const double at = __shfl_sync(0xffffffffu, last, k);
+      total += at * at;
+    }
+    if (thread == 0) to[i] = total;
   }
 };
+/* Rows of less than 32 elements, which are added in order: one thread per row. */
+__global__ void short_squares_kernel(const float *from, double *to, int64_t rows, int64_t n) {
+  for (int64_t i = sl_cuda_index(); i < rows; i += sl_cuda_stride()) {
+    double total = 0;
+    for (int64_t k = i * n; k < (i + 1) * n; k++) total += (double)from[k] * (double)from[k];
+    to[i] = total;
+  }
+}
 
 /* Arrays per launch, passed as arguments: 3 KB of the 4 KB that every GPU allows. */
 constexpr int LIST = 128;
@@ -52,7 +71,11 @@ __global__ void factor_kernel(double *total, int64_t n, double bound, double *ou
 extern "C" sl_status sl__row_norms_cuda(const sl_call *c, sl_cuda *cuda) {
   int64_t rows = c->in[0].shape.ndim > 0 ? c->in[0].shape.dim[0] : 1,
           n = rows ? sl_shape_count(&c->in[0].shape) / rows : 0;
-  return sl_cuda_rows(cuda, "row_norms", rows, n, squares{(const float *)c->in[0].data, (double *)c->out[0].data, n});
+  const float *x = (const float *)c->in[0].data;
+  double *norm = (double *)c->out[0].data;
+  if (n >= 32 || rows == 0) return sl_cuda_warps(cuda, "row_norms", rows, squares{x, norm, n});
+  short_squares_kernel<<<sl_cuda_grid(rows), SL_CUDA_THREADS, 0, cuda->stream>>>(x, norm, rows, n);
+  return sl_cuda_launched("row_norms");
 }
 
 /* Scratch: the inputs' totals, then all their rows. */

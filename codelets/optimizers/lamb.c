@@ -7,50 +7,26 @@
  * computes it again, which costs no more memory traffic than reading it. */
 #include "codelets/kernels/math.h"
 #include "codelets/kernels/tree.h"
+#include "codelets/optimizers/formulas.h"
 #include "codelets/optimizers/optimizer.h"
 
 SL_KERNEL_DECLARE(lamb_moments);
 SL_KERNEL_DECLARE(lamb);
-
-typedef struct factors {
-  float decay, beta1, rest1, beta2, rest2, scale, root, eps, clip;
-} factors;
-
-static factors factors_of(const sl_call *c) {
-  const sl_lamb_options *o = c->attr;
-  const double t = (double)c->step->number;
-  return (factors){.decay = (float)o->decay,
-                   .beta1 = (float)o->beta1,
-                   .rest1 = (float)(1 - o->beta1),
-                   .beta2 = (float)o->beta2,
-                   .rest2 = (float)(1 - o->beta2),
-                   .scale = (float)(1 / (1 - pow(o->beta1, t))),
-                   .root = (float)(1 / sqrt(1 - pow(o->beta2, t))),
-                   .eps = (float)o->eps};
-}
-
-static inline float direction(float m, float v, float p, const factors *f) {
-  return sl_fmaf(p, f->decay, m * f->scale / sl_fmaf(sqrtf(v), f->root, f->eps));
-}
 
 static int64_t row_elements(const sl_call *c) { return sl_shape_row(&c->in[0].shape); }
 
 /* --- moments ------------------------------------------------------------------------------------------------------ */
 
 static __attribute__((noinline)) void moments(const float *gradient, const float *p, float *m, float *v, float *u,
-                                              const factors *factor) {
-  const factors f = *factor;
+                                              const sl_lamb_factors *factor) {
+  const sl_lamb_factors f = *factor;
   SL_IVDEP
-  for (int i = 0; i < SL_CHUNK; i++) {
-    float g = gradient[i] * f.clip;
-    m[i] = sl_fmaf(m[i], f.beta1, g * f.rest1);
-    v[i] = sl_fmaf(v[i], f.beta2, g * g * f.rest2);
-    u[i] = direction(m[i], v[i], p[i], &f);
-  }
+  for (int i = 0; i < SL_CHUNK; i++) u[i] = sl_lamb_moments_element(gradient[i], p[i], &m[i], &v[i], &f);
 }
 
 /* The first n elements of a chunk; the rest of u is 0. */
-static void some_moments(int64_t n, const float *g, const float *p, float *m, float *v, float *u, const factors *f) {
+static void some_moments(int64_t n, const float *g, const float *p, float *m, float *v, float *u,
+                         const sl_lamb_factors *f) {
   if (n == SL_CHUNK) {
     moments(g, p, m, v, u, f);
     return;
@@ -81,7 +57,7 @@ static void moments_body(void *arg, int64_t tile, int thread) {
   const float *p = c->in[0].data, *g = c->in[1].data;
   float *m = c->out[0].data, *v = c->out[1].data, u[SL_CHUNK];
   double *norm = c->out[2].data;
-  factors f = factors_of(c);
+  sl_lamb_factors f = sl_lamb_factors_of(c);
   sl_optimizer_may(c, 2, &f.clip);
   sl_range r = sl_tile_range(tile, sl_tile_rows(c, n), rows);
   if (n == 1) { /* a vector: each element is a row */
@@ -129,7 +105,7 @@ sl_status SL_KERNEL(lamb_moments)(const sl_call *c) {
 
 typedef struct job {
   const sl_call *c;
-  factors f;
+  sl_lamb_factors f;
   float rate; /* learning rate times the trust ratio */
 } job;
 
@@ -147,12 +123,10 @@ static double trust_ratio(const sl_array *norms) {
 }
 
 static __attribute__((noinline)) void update(float *p, const float *m, const float *v, float rate,
-                                             const factors *factor) {
-  const factors f = *factor;
+                                             const sl_lamb_factors *factor) {
+  const sl_lamb_factors f = *factor;
   SL_IVDEP
-  for (int i = 0; i < SL_CHUNK; i++) {
-    p[i] = sl_fmaf(-rate, direction(m[i], v[i], p[i], &f), p[i]);
-  }
+  for (int i = 0; i < SL_CHUNK; i++) p[i] = sl_lamb_element(p[i], m[i], v[i], rate, &f);
 }
 
 static void update_body(void *arg, int64_t tile, int thread) {
@@ -179,7 +153,7 @@ static void update_body(void *arg, int64_t tile, int thread) {
 sl_status SL_KERNEL(lamb)(const sl_call *c) {
   float clip;
   if (!sl_optimizer_may(c, 2, &clip)) return SL_OK;
-  job j = {.c = c, .f = factors_of(c), .rate = (float)(c->step->learning_rate * trust_ratio(&c->in[3]))};
+  job j = {.c = c, .f = sl_lamb_factors_of(c), .rate = (float)(c->step->learning_rate * trust_ratio(&c->in[3]))};
   sl_team_for(c->team, sl_tiles_of(sl_shape_count(&c->out[0].shape), c->tiles.elements), update_body, &j);
   return SL_OK;
 }

@@ -1,28 +1,21 @@
 /* sgd with momentum: v = momentum v + g + decay p; p = p - lr v, in one pass over memory. As torch.optim.SGD without
  * dampening: v begins at zero, so after the first step it is g (with decay). */
+#include "codelets/kernels/math.h"
+#include "codelets/optimizers/formulas.h"
 #include "codelets/optimizers/optimizer.h"
 
 SL_KERNEL_DECLARE(sgd);
 
-typedef struct factors {
-  float rate, momentum, decay, clip;
-} factors;
-
-static __attribute__((noinline)) void chunk(float *p, const float *g, float *v, const factors *f) {
-  const float rate = f->rate, momentum = f->momentum, decay = f->decay, clip = f->clip;
+static __attribute__((noinline)) void chunk(float *p, const float *g, float *v, const sl_sgd_factors *factor) {
+  const sl_sgd_factors f = *factor;
   SL_IVDEP
-  for (int i = 0; i < SL_CHUNK; i++) {
-    float force = sl_fmaf(g[i], clip, p[i] * decay);
-    v[i] = sl_fmaf(v[i], momentum, force);
-    p[i] = sl_fmaf(-v[i], rate, p[i]);
-  }
+  for (int i = 0; i < SL_CHUNK; i++) sl_sgd_element(&p[i], g[i], &v[i], &f);
 }
 
 static void body(void *arg, int64_t tile, int thread) {
   (void)thread;
   const sl_call *c = arg;
-  const sl_sgd_options *o = c->attr;
-  factors f = {(float)c->step->learning_rate, (float)o->momentum, (float)o->decay, 1};
+  sl_sgd_factors f = sl_sgd_factors_of(c);
   sl_optimizer_may(c, 1, &f.clip);
   float *p = c->out[0].data, *v = c->out[1].data;
   const float *g = c->in[1].data;

@@ -37,5 +37,6 @@ const test_case cases_add_row[] = {
     GRADIENT("[3, 5, 7], row 0 of 2", first, 8, 3, 5, 7),
     GRADIENT("[11, 130], row 1 of 2", second, 13, 11, 130),
     GRADIENT("[4, 3, 2, 65], row 2 of 5", third, 8, 4, 3, 2, 65),
+    GRADIENT("[31, 11, 35], row 1 of 2", second, 32, 31, 11, 35),
     {0},
 };
