@@ -74,7 +74,7 @@ __device__ inline void add_products(float (&sum)[4], float a, const float4 &b) {
 __device__ inline int own_of() { return 4 * (int)(threadIdx.x % ACROSS); }
 __device__ inline int other_of(int v) { return 4 * (int)(threadIdx.x / ACROSS) + v % 4 + v / 4 * (OTHER / 2); }
 
-/* The next `depth` steps of the chains; HALVES: 1 if only the first half of the others is there. */
+/* The next `depth` steps of the chains; HALVES: 1 without this thread's others of the second half. */
 template <int HALVES>
 __device__ inline void dots_of(int depth, const float *own, const float *other, float (&s)[8][4]) {
   own += own_of(), other += other_of(0);
@@ -88,12 +88,11 @@ __device__ inline void dots_of(int depth, const float *own, const float *other, 
   }
 }
 
-/* to[x][r] = rows[r step + x], zeros where there is none. */
-template <int N>
+/* to[x][r] = rows[r step + x] for r < n; zeros up to the next multiple of 4. */
 __device__ inline void load_columns(float *to, int to_row, const float *rows, int64_t step, int n, int depth) {
   const int x = threadIdx.x % DEPTH;
-  for (int r = threadIdx.x / DEPTH; r < N; r += SL_CUDA_THREADS / DEPTH)
-    to[x * to_row + r] = r < n && x < depth ? rows[r * step + x] : 0.0f;
+  for (int r = threadIdx.x / DEPTH; x < depth && r < (n + 3) / 4 * 4; r += SL_CUDA_THREADS / DEPTH)
+    to[x * to_row + r] = r < n ? rows[r * step + x] : 0.0f;
 }
 
 /* s = the products of own rows and other rows. */
@@ -105,10 +104,11 @@ __device__ inline void dots(memory &m, int d, const float *own, int64_t own_step
   for (int x0 = 0; x0 < d; x0 += DEPTH) {
     const int depth = d - x0 < DEPTH ? d - x0 : DEPTH;
     __syncthreads(); /* wait until all have used what is there */
-    load_columns<OWN>(a, OWN_ROW, own + x0, own_step, owns, depth);
-    load_columns<OTHER>(b, OTHER_ROW, other + x0, other_step, others, depth);
+    load_columns(a, OWN_ROW, own + x0, own_step, owns, depth);
+    load_columns(b, OTHER_ROW, other + x0, other_step, others, depth);
     __syncthreads();
-    if (others > OTHER / 2)
+    if (own_of() >= owns || other_of(0) >= others) continue;
+    if (other_of(4) < others)
       dots_of<2>(depth, a, b, s);
     else
       dots_of<1>(depth, a, b, s);
@@ -124,11 +124,11 @@ __device__ inline void combine(memory &m, int d, const float *rows, int64_t step
     for (int r0 = 0; r0 < others; r0 += ROWS) {
       const int n = others - r0 < ROWS ? others - r0 : ROWS;
       __syncthreads(); /* wait for the tile, and until all have used what is there */
-      for (int at = threadIdx.x; at < ROWS * COLUMNS; at += SL_CUDA_THREADS) {
-        const int r = at / COLUMNS, x = at % COLUMNS;
-        m.stage[r * COLUMNS_ROW + x] = r < n && x0 + x < d ? rows[(r0 + r) * step + x0 + x] : 0.0f;
-      }
+      const int x = threadIdx.x % COLUMNS;
+      for (int r = threadIdx.x / COLUMNS; x < (d - x0 + 3) / 4 * 4 && r < n; r += SL_CUDA_THREADS / COLUMNS)
+        m.stage[r * COLUMNS_ROW + x] = x0 + x < d ? rows[(r0 + r) * step + x0 + x] : 0.0f;
       __syncthreads();
+      if (i >= owns || x0 + column >= d) continue;
       const float *a = m.tile + r0 * OWN_ROW + i, *b = m.stage + column;
       for (int r = 0; r < n; r++, a += OWN_ROW, b += COLUMNS_ROW) {
         const float4 p = load4(a), v = load4(b);
