@@ -1,13 +1,20 @@
-/* attention on a GPU; the meaning is attention.c's, with one difference: a kernel cannot fail the step at once, so a
- * length beyond T makes its sample's result NaN, and the check of the loss stops the run.
+/* attention on a GPU: attention.c's sums in their order, with one difference: a kernel cannot fail the step at once, so
+ * a length beyond T makes its sample's result NaN, and the check of the loss stops the run.
  *
- * Tiles of 32 queries by 32 keys in shared memory, eight threads a row. The backward pass runs twice, over the keys
- * for dq and over the queries for dk and dv, so that one thread forms each sum and nothing is atomic. */
+ * A block works on OWN rows of one head (queries, or keys for dk and dv) and goes over the other side's rows by tiles
+ * of OTHER, which are attention.c's tiles of keys and of queries. Every score is one chain of multiply-adds of one
+ * thread, and so is every sum over a tile. The backward pass runs twice, over the keys for dq and over the queries for
+ * dk and dv, so that one thread forms each sum and nothing is atomic. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/cuda.h"
 
 namespace {
-constexpr int TILE = 32, EACH = SL_CUDA_THREADS / TILE, SCORES = TILE / EACH, ROW = TILE + 1;
+constexpr int OWN = 64, OTHER = 128;
+constexpr int DEPTH = 16;              /* elements of the rows in shared memory at once for scores, */
+constexpr int ROWS = 32, COLUMNS = 64; /* rows and columns for sums of rows */
+constexpr int ACROSS = 16;             /* threads are ACROSS x ACROSS, each with 4 x 4 elements or twice that */
+constexpr int OWN_ROW = OWN + 4, OTHER_ROW = OTHER + 4, COLUMNS_ROW = COLUMNS + 4;
+static_assert(ACROSS * ACROSS == SL_CUDA_THREADS && 4 * ACROSS == OWN && 8 * ACROSS == OTHER && OWN == COLUMNS, "");
 
 struct job {
   const float *qkv, *dout, *out, *lse;
@@ -15,19 +22,32 @@ struct job {
   float *y, *lse_out, *dqkv, *D;
   int64_t T, C;
   int heads, d, causal;
+  unsigned tiles; /* of OWN rows */
   float scale;
 };
 
-/* The work of a block: one head of one sample, and TILE of its rows, of which the first n of T count. */
+/* A block's shared memory, within the 48 KiB that every GPU has. */
+struct alignas(16) memory {
+  float tile[OTHER * OWN_ROW]; /* scores, probabilities, derivatives by scores: [other][own] */
+  float stage[DEPTH * (OWN_ROW + OTHER_ROW)];
+  float a[OTHER], b[OTHER]; /* one number for each row of a side */
+};
+static_assert(ROWS * COLUMNS_ROW <= DEPTH * (OWN_ROW + OTHER_ROW), "");
+
+/* The work of a block: one head of one sample, and its rows [first, end) of T, of which n count, `owns` of them here.
+ */
 struct place {
-  int64_t b, h, n, first;
-  int row, lane; /* eight threads, lanes 0 to 7, work on a row */
+  int64_t b, h, n, first, end;
+  int owns;
   bool bad;
   __device__ explicit place(const job &j) {
-    b = blockIdx.y / j.heads, h = blockIdx.y % j.heads, n = j.length ? j.length[b] : j.T;
+    const int64_t pair = blockIdx.x / j.tiles;
+    b = pair / j.heads, h = pair % j.heads, n = j.length ? j.length[b] : j.T;
     bad = n < 0 || n > j.T;
-    first = (int64_t)blockIdx.x * TILE;
-    row = threadIdx.x / EACH, lane = threadIdx.x % EACH;
+    first = (int64_t)(blockIdx.x % j.tiles) * OWN;
+    end = first + OWN < j.T ? first + OWN : j.T;
+    const int64_t left = bad ? 0 : n - first;
+    owns = left < 0 ? 0 : left > OWN ? OWN : (int)left;
   }
   __device__ int64_t token(const job &j, int64_t i) const { return b * j.T + i; }
   __device__ int64_t in_qkv(const job &j, int part, int64_t i) const {
@@ -35,178 +55,242 @@ struct place {
   }
   __device__ int64_t in_y(const job &j, int64_t i) const { return token(j, i) * j.C + h * j.d; }
   __device__ int64_t in_rows(const job &j, int64_t i) const { return (b * j.heads + h) * j.T + i; }
+  /* Fills the block's rows that do not count, `step` elements apart; rows: the block's first. */
+  __device__ void fill(const job &j, float *rows, int64_t step) const {
+    const int from = owns * j.d, to = (int)(end - first) * j.d;
+    for (int at = from + (int)threadIdx.x; at < to; at += SL_CUDA_THREADS)
+      rows[at / j.d * step + at % j.d] = bad ? NAN : 0.0f;
+  }
 };
 
-/* tile[TILE][d + 1] = rows [from, n) of an array, `step` elements apart; zeros after the last. */
-__device__ void load(const job &j, float *tile, const float *rows, int64_t step, int64_t from, int64_t n) {
-  for (int at = threadIdx.x; at < TILE * j.d; at += SL_CUDA_THREADS) {
-    int r = at / j.d, x = at % j.d;
-    tile[r * (j.d + 1) + x] = from + r < n ? rows[r * step + x] : 0;
-  }
-}
-__device__ float dot(const job &j, const float *a, int a_row, const float *b, int b_row) {
-  float sum = 0;
-  for (int x = 0; x < j.d; x++) sum = fmaf(a[a_row * (j.d + 1) + x], b[b_row * (j.d + 1) + x], sum);
-  return sum;
-}
-/* Reduces over the eight threads of a row; all get the result. */
-template <class V, class F>
-__device__ V over_row(V v, F f) {
-  for (int offset = EACH / 2; offset; offset /= 2) v = f(v, __shfl_xor_sync(0xffffffffu, v, offset));
-  return v;
+__device__ inline float4 load4(const float *p) { return *(const float4 *)p; }
+__device__ inline void store4(float *p, const float *v) { *(float4 *)p = make_float4(v[0], v[1], v[2], v[3]); }
+__device__ inline void add_products(float (&sum)[4], float a, const float4 &b) {
+  sum[0] = sl_fma(a, b.x, sum[0]), sum[1] = sl_fma(a, b.y, sum[1]);
+  sum[2] = sl_fma(a, b.z, sum[2]), sum[3] = sl_fma(a, b.w, sum[3]);
 }
 
-__global__ void forward(job j) {
-  extern __shared__ float shared[];
-  float *q = shared, *k = q + TILE * (j.d + 1), *v = k + TILE * (j.d + 1), *p = v + TILE * (j.d + 1);
-  const place at(j);
-  const int64_t i = at.first + at.row;
-  if (at.bad || at.first >= at.n) { /* the same for the whole block */
-    if (i < j.T) {
-      const float fill = at.bad ? NAN : 0.0f;
-      for (int x = at.lane; x < j.d; x += EACH) j.y[at.in_y(j, i) + x] = fill;
-      if (at.lane == 0) j.lse_out[at.in_rows(j, i)] = fill;
+/* This thread's part of a tile: element [v][u] is of other row other_of(v) and own row own_of() + u. */
+__device__ inline int own_of() { return 4 * (int)(threadIdx.x % ACROSS); }
+__device__ inline int other_of(int v) { return 4 * (int)(threadIdx.x / ACROSS) + v % 4 + v / 4 * (OTHER / 2); }
+
+/* The next `depth` steps of the chains; HALVES: 1 without this thread's others of the second half. */
+template <int HALVES>
+__device__ inline void dots_of(int depth, const float *own, const float *other, float (&s)[8][4]) {
+  own += own_of(), other += other_of(0);
+  for (int x = 0; x < depth; x++, own += OWN_ROW, other += OTHER_ROW) {
+    const float4 a = load4(own);
+    for (int half = 0; half < HALVES; half++) {
+      const float4 b = load4(other + half * (OTHER / 2));
+      add_products(s[4 * half], b.x, a), add_products(s[4 * half + 1], b.y, a);
+      add_products(s[4 * half + 2], b.z, a), add_products(s[4 * half + 3], b.w, a);
     }
-    return;
   }
-  load(j, q, j.qkv + at.in_qkv(j, 0, at.first), 3 * j.C, at.first, at.n);
-  if (i < j.T)
-    for (int x = at.lane; x < j.d; x += EACH) j.y[at.in_y(j, i) + x] = 0;
-  const int64_t end = j.causal && at.first + TILE < at.n ? at.first + TILE : at.n;
-  float max = -INFINITY;
-  double sum = 0;
-  for (int64_t k0 = 0; k0 < end; k0 += TILE) {
+}
+
+/* to[x][r] = rows[r step + x] for r < n; zeros up to the next multiple of 4. */
+__device__ inline void load_columns(float *to, int to_row, const float *rows, int64_t step, int n, int depth) {
+  const int x = threadIdx.x % DEPTH;
+  for (int r = threadIdx.x / DEPTH; x < depth && r < (n + 3) / 4 * 4; r += SL_CUDA_THREADS / DEPTH)
+    to[x * to_row + r] = r < n ? rows[r * step + x] : 0.0f;
+}
+
+/* s = the products of own rows and other rows. */
+__device__ inline void dots(memory &m, int d, const float *own, int64_t own_step, int owns, const float *other,
+                            int64_t other_step, int others, float (&s)[8][4]) {
+  float *a = m.stage, *b = a + DEPTH * OWN_ROW;
+  for (int v = 0; v < 8; v++)
+    for (int u = 0; u < 4; u++) s[v][u] = 0;
+  for (int x0 = 0; x0 < d; x0 += DEPTH) {
+    const int depth = d - x0 < DEPTH ? d - x0 : DEPTH;
+    __syncthreads(); /* wait until all have used what is there */
+    load_columns(a, OWN_ROW, own + x0, own_step, owns, depth);
+    load_columns(b, OTHER_ROW, other + x0, other_step, others, depth);
     __syncthreads();
-    load(j, k, j.qkv + at.in_qkv(j, 1, k0), 3 * j.C, k0, at.n);
-    load(j, v, j.qkv + at.in_qkv(j, 2, k0), 3 * j.C, k0, at.n);
+    if (own_of() >= owns || other_of(0) >= others) continue;
+    if (other_of(4) < others)
+      dots_of<2>(depth, a, b, s);
+    else
+      dots_of<1>(depth, a, b, s);
+  }
+}
+
+/* put(i, x, sum over other rows r, in order, of tile[r][i] rows[r step + x]) for own rows i and columns x < d. */
+template <class F>
+__device__ inline void combine(memory &m, int d, const float *rows, int64_t step, int others, int owns, F put) {
+  const int i = 4 * (int)(threadIdx.x / ACROSS), column = 4 * (int)(threadIdx.x % ACROSS);
+  for (int x0 = 0; x0 < d; x0 += COLUMNS) {
+    float sum[4][4] = {};
+    for (int r0 = 0; r0 < others; r0 += ROWS) {
+      const int n = others - r0 < ROWS ? others - r0 : ROWS;
+      __syncthreads(); /* wait for the tile, and until all have used what is there */
+      const int x = threadIdx.x % COLUMNS;
+      for (int r = threadIdx.x / COLUMNS; x < (d - x0 + 3) / 4 * 4 && r < n; r += SL_CUDA_THREADS / COLUMNS)
+        m.stage[r * COLUMNS_ROW + x] = x0 + x < d ? rows[(r0 + r) * step + x0 + x] : 0.0f;
+      __syncthreads();
+      if (i >= owns || x0 + column >= d) continue;
+      const float *a = m.tile + r0 * OWN_ROW + i, *b = m.stage + column;
+      for (int r = 0; r < n; r++, a += OWN_ROW, b += COLUMNS_ROW) {
+        const float4 p = load4(a), v = load4(b);
+        add_products(sum[0], p.x, v), add_products(sum[1], p.y, v);
+        add_products(sum[2], p.z, v), add_products(sum[3], p.w, v);
+      }
+    }
+    for (int u = 0; u < 4; u++)
+      for (int w = 0; w < 4; w++)
+        if (i + u < owns && x0 + column + w < d) put(i + u, x0 + column + w, sum[u][w]);
+  }
+}
+
+__global__ void __launch_bounds__(SL_CUDA_THREADS, 2) forward(job j) {
+  __shared__ memory shared[1];
+  memory &m = shared[0];
+  const place at(j);
+  const int64_t row = 3 * j.C, end = j.causal ? at.first + at.owns : at.n;
+  float *y = j.y + at.in_y(j, at.first), *lse = j.lse_out + at.in_rows(j, at.first);
+  at.fill(j, y, j.C);
+  for (int i = at.owns + (int)threadIdx.x; i < at.end - at.first; i += SL_CUDA_THREADS) lse[i] = at.bad ? NAN : 0.0f;
+  if (at.owns == 0) return; /* the same for the whole block */
+  const float *q = j.qkv + at.in_qkv(j, 0, at.first), *k = j.qkv + at.in_qkv(j, 1, 0), *v = j.qkv + at.in_qkv(j, 2, 0);
+  /* Four threads work on a query: on one of attention.c's four sums each. */
+  const int query = threadIdx.x / 4, part = threadIdx.x % 4;
+  float max = -INFINITY, sum = 0;
+  for (int64_t k0 = 0; k0 < end; k0 += OTHER) {
+    const int keys = end - k0 < OTHER ? (int)(end - k0) : OTHER, whole = keys - keys % 4;
+    float s[8][4];
+    dots(m, j.d, q, row, at.owns, k + k0 * row, row, keys, s);
+    for (int w = 0; w < 8; w++) {
+      const int64_t key = k0 + other_of(w);
+      for (int u = 0; u < 4; u++)
+        if (j.causal && at.first + own_of() + u < key) s[w][u] = -INFINITY;
+      if (other_of(w) < keys) store4(m.tile + other_of(w) * OWN_ROW + own_of(), s[w]);
+    }
     __syncthreads();
-    float s[SCORES], high = max, part = 0;
-    for (int u = 0; u < SCORES; u++) {
-      const int64_t key = k0 + at.lane + u * EACH;
-      const bool seen = key < at.n && (!j.causal || key <= i);
-      s[u] = seen ? dot(j, q, at.row, k, at.lane + u * EACH) * j.scale : -INFINITY;
-      high = sl_cuda_greater()(high, s[u]);
+    float high = max, share = 0;
+    const auto each = [&](auto f) { /* keys beyond the last four go to the first sum */
+                                    float *x = m.tile + query;
+                                    for (int r = part; r < whole; r += 4) f(x[r * OWN_ROW]);
+                                    if (part == 0)
+                                      for (int r = whole; r < keys; r++) f(x[r * OWN_ROW]);
+    };
+    each([&](float x) { high = x > high ? x : high; });
+    for (int offset = 1; offset < 4; offset *= 2) {
+      const float x = __shfl_xor_sync(0xffffffffu, high, offset);
+      high = x > high ? x : high;
     }
-    high = over_row(high, sl_cuda_greater());
-    const float factor = k0 > 0 ? expf(max - high) : 0;
-    for (int u = 0; u < SCORES; u++) {
-      s[u] = expf(s[u] - high);
-      part += s[u];
-      p[at.row * ROW + at.lane + u * EACH] = s[u];
-    }
-    sum = sum * (double)factor + (double)over_row(part, sl_cuda_plus());
+    const float shift = high * j.scale;
+    each([&](float &x) {
+      x = sl_exp_low(sl_fma(x, j.scale, -shift));
+      share += x;
+    });
+    share += __shfl_xor_sync(0xffffffffu, share, 1);
+    share += __shfl_xor_sync(0xffffffffu, share, 2);
+    const float factor = k0 > 0 ? sl_exp_low(sl_fma(max, j.scale, -shift)) : 0;
+    sum = k0 > 0 ? sl_fma(sum, factor, share) : share;
     max = high;
-    __syncwarp(); /* a row's eight threads are in one warp */
-    if (i < at.n) {
-      const int keys = end - k0 < TILE ? (int)(end - k0) : TILE;
-      for (int x = at.lane; x < j.d; x += EACH) {
-        float *y = j.y + at.in_y(j, i) + x, o = 0;
-        for (int r = 0; r < keys; r++) o = fmaf(p[at.row * ROW + r], v[r * (j.d + 1) + x], o);
-        *y = k0 > 0 ? fmaf(*y, factor, o) : o;
-      }
-    }
+    if (part == 0) m.a[query] = factor, m.b[query] = 1 / sum;
+    const bool last = k0 + OTHER >= end;
+    combine(m, j.d, v + k0 * row, row, keys, at.owns, [&](int i, int x, float o) {
+      float *to = y + i * j.C + x;
+      if (k0 > 0) o = *to * m.a[i] + o;
+      *to = last ? m.b[i] * o : o;
+    });
   }
-  if (i < at.n) {
-    const float scale = (float)(1 / sum);
-    for (int x = at.lane; x < j.d; x += EACH) j.y[at.in_y(j, i) + x] *= scale;
-  }
-  if (i < j.T && at.lane == 0) j.lse_out[at.in_rows(j, i)] = i < at.n ? (float)((double)max + log(sum)) : 0;
+  if (part == 0 && query < at.owns) lse[query] = (float)((double)(max * j.scale) + sl_log_d((double)sum));
 }
 
-/* p and ds of a query and a key of the tiles; zeros if the query does not see the key. */
-struct pair_terms {
-  float p, ds;
-  __device__ pair_terms(const job &j, bool seen, const float *q, const float *dout, int q_row, const float *k,
-                        const float *v, int k_row, float lse, float D)
-      : p(0), ds(0) {
-    if (!seen) return;
-    p = expf(dot(j, q, q_row, k, k_row) * j.scale - lse);
-    ds = p * (dot(j, dout, q_row, v, k_row) - D);
-  }
-};
+/* Turns scores into probabilities, and derivatives by probabilities into derivatives by scores, without their scale. */
+__device__ inline void differentiate(bool seen, float scale, float lse, float D, float &p, float &ds) {
+  p = seen ? sl_exp_low(sl_fma(p, scale, -lse)) : 0;
+  ds = seen ? p * (ds - D) : 0;
+}
 
-/* D = rowsum(dout out) and dq, a block for TILE queries. */
-__global__ void backward_queries(job j) {
-  extern __shared__ float shared[];
-  float *q = shared, *dout = q + TILE * (j.d + 1), *k = dout + TILE * (j.d + 1), *v = k + TILE * (j.d + 1),
-        *ds = v + TILE * (j.d + 1);
+/* D = rowsum(dout out) and dq, a block for OWN queries. */
+__global__ void __launch_bounds__(SL_CUDA_THREADS, 2) backward_queries(job j) {
+  __shared__ memory shared[1];
+  memory &m = shared[0];
   const place at(j);
-  const int64_t i = at.first + at.row;
-  const float fill = at.bad ? NAN : 0.0f;
-  float *dq = j.dqkv + at.in_qkv(j, 0, i < j.T ? i : 0);
-  if (i < j.T)
-    for (int x = at.lane; x < j.d; x += EACH) dq[x] = fill;
-  if (at.bad || at.first >= at.n) return; /* the same for the whole block */
-  load(j, q, j.qkv + at.in_qkv(j, 0, at.first), 3 * j.C, at.first, at.n);
-  load(j, dout, j.dout + at.in_y(j, at.first), j.C, at.first, at.n);
-  float D = 0, lse = 0;
-  if (i < at.n) {
-    for (int x = at.lane; x < j.d; x += EACH) D = fmaf(j.dout[at.in_y(j, i) + x], j.out[at.in_y(j, i) + x], D);
-    lse = j.lse[at.in_rows(j, i)];
-  }
-  D = over_row(D, sl_cuda_plus());
-  if (i < at.n && at.lane == 0) j.D[at.in_rows(j, i)] = D;
-  const int64_t end = j.causal && at.first + TILE < at.n ? at.first + TILE : at.n;
-  for (int64_t k0 = 0; k0 < end; k0 += TILE) {
-    __syncthreads();
-    load(j, k, j.qkv + at.in_qkv(j, 1, k0), 3 * j.C, k0, at.n);
-    load(j, v, j.qkv + at.in_qkv(j, 2, k0), 3 * j.C, k0, at.n);
-    __syncthreads();
-    for (int u = 0; u < SCORES; u++) {
-      const int r = at.lane + u * EACH;
-      const int64_t key = k0 + r;
-      ds[at.row * ROW + r] =
-          pair_terms(j, i < at.n && key < at.n && (!j.causal || key <= i), q, dout, at.row, k, v, r, lse, D).ds;
+  const int64_t row = 3 * j.C, end = j.causal ? at.first + at.owns : at.n;
+  float *dq = j.dqkv + at.in_qkv(j, 0, at.first);
+  at.fill(j, dq, row);
+  if (at.owns == 0) return; /* the same for the whole block */
+  const float *q = j.qkv + at.in_qkv(j, 0, at.first), *k = j.qkv + at.in_qkv(j, 1, 0), *v = j.qkv + at.in_qkv(j, 2, 0);
+  const float *dout = j.dout + at.in_y(j, at.first), *out = j.out + at.in_y(j, at.first);
+  const int64_t rows = at.in_rows(j, at.first);
+  /* Sixteen threads add up a row, as attention.c's lanes do. */
+  for (int i = threadIdx.x / 16; i < OWN; i += SL_CUDA_THREADS / 16) {
+    float D = 0;
+    for (int x = threadIdx.x % 16; i < at.owns && x < j.d; x += 16) D = sl_fma(dout[i * j.C + x], out[i * j.C + x], D);
+    for (int offset = 8; offset; offset /= 2) D += __shfl_xor_sync(0xffffffffu, D, offset);
+    if (threadIdx.x % 16 == 0) {
+      m.a[i] = i < at.owns ? j.lse[rows + i] : 0;
+      m.b[i] = D;
+      if (i < at.owns) j.D[rows + i] = D;
     }
-    __syncwarp();
-    if (i < at.n)
-      for (int x = at.lane; x < j.d; x += EACH) {
-        float sum = 0;
-        for (int r = 0; r < TILE; r++) sum = fmaf(ds[at.row * ROW + r], k[r * (j.d + 1) + x], sum);
-        dq[x] = fmaf(sum, j.scale, dq[x]);
-      }
+  }
+  for (int64_t k0 = 0; k0 < end; k0 += OTHER) {
+    const int keys = end - k0 < OTHER ? (int)(end - k0) : OTHER;
+    float p[8][4], ds[8][4];
+    dots(m, j.d, q, row, at.owns, k + k0 * row, row, keys, p);
+    dots(m, j.d, dout, j.C, at.owns, v + k0 * row, row, keys, ds);
+    for (int w = 0; w < 8; w++) {
+      for (int u = 0; u < 4; u++)
+        differentiate(!j.causal || k0 + other_of(w) <= at.first + own_of() + u, j.scale, m.a[own_of() + u],
+                      m.b[own_of() + u], p[w][u], ds[w][u]);
+      if (other_of(w) < keys) store4(m.tile + other_of(w) * OWN_ROW + own_of(), ds[w]);
+    }
+    const bool last = k0 + OTHER >= end;
+    combine(m, j.d, k + k0 * row, row, keys, at.owns, [&](int i, int x, float sum) {
+      float *to = dq + i * row + x;
+      if (k0 > 0) sum = *to + sum;
+      *to = last ? j.scale * sum : sum;
+    });
   }
 }
 
-/* dk and dv, a block for TILE keys; reads D, which backward_queries wrote. */
-__global__ void backward_keys(job j) {
-  extern __shared__ float shared[];
-  float *k = shared, *v = k + TILE * (j.d + 1), *q = v + TILE * (j.d + 1), *dout = q + TILE * (j.d + 1),
-        *p = dout + TILE * (j.d + 1), *ds = p + TILE * ROW;
+/* dk and dv, a block for OWN keys; reads D, which backward_queries wrote. */
+__global__ void __launch_bounds__(SL_CUDA_THREADS, 2) backward_keys(job j) {
+  __shared__ memory shared[1];
+  memory &m = shared[0];
   const place at(j);
-  const int64_t key = at.first + at.row;
-  const float fill = at.bad ? NAN : 0.0f;
-  float *dk = j.dqkv + at.in_qkv(j, 1, key < j.T ? key : 0), *dv = j.dqkv + at.in_qkv(j, 2, key < j.T ? key : 0);
-  if (key < j.T)
-    for (int x = at.lane; x < j.d; x += EACH) dk[x] = fill, dv[x] = fill;
-  if (at.bad || at.first >= at.n) return; /* the same for the whole block */
-  load(j, k, j.qkv + at.in_qkv(j, 1, at.first), 3 * j.C, at.first, at.n);
-  load(j, v, j.qkv + at.in_qkv(j, 2, at.first), 3 * j.C, at.first, at.n);
-  for (int64_t q0 = j.causal ? at.first : 0; q0 < at.n; q0 += TILE) {
-    __syncthreads();
-    load(j, q, j.qkv + at.in_qkv(j, 0, q0), 3 * j.C, q0, at.n);
-    load(j, dout, j.dout + at.in_y(j, q0), j.C, q0, at.n);
-    __syncthreads();
-    for (int u = 0; u < SCORES; u++) {
-      const int r = at.lane + u * EACH;
-      const int64_t i = q0 + r;
-      const bool seen = i < at.n && key < at.n && (!j.causal || key <= i);
-      const pair_terms t(j, seen, q, dout, r, k, v, at.row, seen ? j.lse[at.in_rows(j, i)] : 0,
-                         seen ? j.D[at.in_rows(j, i)] : 0);
-      p[at.row * ROW + r] = t.p;
-      ds[at.row * ROW + r] = t.ds;
+  const int64_t row = 3 * j.C;
+  float *dk = j.dqkv + at.in_qkv(j, 1, at.first), *dv = j.dqkv + at.in_qkv(j, 2, at.first);
+  at.fill(j, dk, row);
+  at.fill(j, dv, row);
+  if (at.owns == 0) return; /* the same for the whole block */
+  const float *k = j.qkv + at.in_qkv(j, 1, at.first), *v = j.qkv + at.in_qkv(j, 2, at.first);
+  const int64_t begin = j.causal ? at.first / OTHER * OTHER : 0;
+  for (int64_t q0 = begin; q0 < at.n; q0 += OTHER) {
+    const int64_t from = j.causal && q0 < at.first ? at.first : q0; /* earlier queries see none of these keys */
+    const int queries = (int)((at.n - q0 < OTHER ? at.n : q0 + OTHER) - from);
+    const float *q = j.qkv + at.in_qkv(j, 0, from), *dout = j.dout + at.in_y(j, from);
+    float p[8][4], ds[8][4];
+    __syncthreads(); /* wait until all have used m.a and m.b */
+    for (int i = threadIdx.x; i < OTHER; i += SL_CUDA_THREADS) {
+      m.a[i] = i < queries ? j.lse[at.in_rows(j, from + i)] : 0;
+      m.b[i] = i < queries ? j.D[at.in_rows(j, from + i)] : 0;
     }
-    __syncwarp();
-    if (key < at.n)
-      for (int x = at.lane; x < j.d; x += EACH) {
-        float to_k = 0, to_v = 0;
-        for (int r = 0; r < TILE; r++) {
-          to_k = fmaf(ds[at.row * ROW + r], q[r * (j.d + 1) + x], to_k);
-          to_v = fmaf(p[at.row * ROW + r], dout[r * (j.d + 1) + x], to_v);
-        }
-        dk[x] = fmaf(to_k, j.scale, dk[x]);
-        dv[x] += to_v;
-      }
+    dots(m, j.d, k, row, at.owns, q, row, queries, p);
+    dots(m, j.d, v, row, at.owns, dout, j.C, queries, ds);
+    for (int w = 0; w < 8; w++) {
+      for (int u = 0; u < 4; u++)
+        differentiate(!j.causal || at.first + own_of() + u <= from + other_of(w), j.scale, m.a[other_of(w)],
+                      m.b[other_of(w)], p[w][u], ds[w][u]);
+      if (other_of(w) < queries) store4(m.tile + other_of(w) * OWN_ROW + own_of(), p[w]);
+    }
+    combine(m, j.d, dout, j.C, queries, at.owns, [&](int i, int x, float sum) {
+      float *to = dv + i * row + x;
+      *to = (q0 > begin ? *to : 0) + sum;
+    });
+    __syncthreads(); /* wait until all have used the tile */
+    for (int w = 0; w < 8; w++)
+      if (other_of(w) < queries) store4(m.tile + other_of(w) * OWN_ROW + own_of(), ds[w]);
+    const bool last = q0 + OTHER >= at.n;
+    combine(m, j.d, q, row, queries, at.owns, [&](int i, int x, float sum) {
+      float *to = dk + i * row + x;
+      sum = (q0 > begin ? *to : 0) + sum;
+      *to = last ? j.scale * sum : sum;
+    });
   }
 }
 
@@ -216,22 +300,17 @@ job job_of(const sl_call *c, const sl_array *qkv, const sl_array *length) {
   j.qkv = (const float *)qkv->data, j.length = length ? (const int32_t *)length->data : NULL;
   j.T = qkv->shape.dim[1], j.C = qkv->shape.dim[2] / 3, j.heads = a->heads, j.causal = a->causal;
   j.d = (int)(j.C / a->heads), j.scale = (float)(1 / sqrt((double)j.d));
+  j.tiles = (unsigned)((j.T + OWN - 1) / OWN);
   return j;
 }
 
-/* `tiles` of d + 1 columns and `scores` of ROW. Wide heads need more shared memory than a kernel's default. */
-sl_status launch(const char *operation, void (*kernel)(job), const job &j, int64_t B, int tiles, int scores,
-                 sl_cuda *cuda) {
-  const int64_t pairs = B * j.heads;
-  if (pairs == 0 || j.T == 0) return SL_OK;
-  if (pairs > 65535)
-    return sl_fail(SL_EUNSUPPORTED, "%s on a GPU: %lld heads of samples in a shard, at most 65535; use more shards",
-                   operation, (long long)pairs);
-  const size_t bytes = ((size_t)tiles * (size_t)(j.d + 1) + (size_t)scores * ROW) * TILE * sizeof(float);
-  if (bytes > 48 * 1024)
-    SL_TRY(sl_cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes),
-                         operation));
-  kernel<<<dim3((unsigned)((j.T + TILE - 1) / TILE), (unsigned)pairs), SL_CUDA_THREADS, bytes, cuda->stream>>>(j);
+sl_status launch(const char *operation, void (*kernel)(job), const job &j, int64_t B, sl_cuda *cuda) {
+  const int64_t blocks = B * j.heads * j.tiles;
+  if (blocks == 0) return SL_OK;
+  if (blocks > INT32_MAX)
+    return sl_fail(SL_EUNSUPPORTED, "%s on a GPU: %lld tiles of heads in a shard, at most 2147483647; use more shards",
+                   operation, (long long)blocks);
+  kernel<<<(unsigned)blocks, SL_CUDA_THREADS, 0, cuda->stream>>>(j);
   return sl_cuda_launched(operation);
 }
 }  // namespace
@@ -239,7 +318,7 @@ sl_status launch(const char *operation, void (*kernel)(job), const job &j, int64
 extern "C" sl_status sl__attention_cuda(const sl_call *c, sl_cuda *cuda) {
   job j = job_of(c, &c->in[0], c->n_in > 1 ? &c->in[1] : NULL);
   j.y = (float *)c->out[0].data, j.lse_out = (float *)c->out[1].data;
-  return launch("attention", forward, j, c->in[0].shape.dim[0], 3, 1, cuda);
+  return launch("attention", forward, j, c->in[0].shape.dim[0], cuda);
 }
 
 extern "C" sl_status sl__attention_grad_cuda(const sl_call *c, sl_cuda *cuda) {
@@ -248,6 +327,6 @@ extern "C" sl_status sl__attention_grad_cuda(const sl_call *c, sl_cuda *cuda) {
   SL_TRY(sl_cuda_scratch(cuda, (size_t)(B * j.heads * j.T) * sizeof(float), "attention_grad"));
   j.dout = (const float *)c->in[0].data, j.out = (const float *)c->in[2].data, j.lse = (const float *)c->in[3].data;
   j.dqkv = (float *)c->out[0].data, j.D = (float *)cuda->scratch;
-  SL_TRY(launch("attention_grad", backward_queries, j, B, 4, 1, cuda));
-  return launch("attention_grad", backward_keys, j, B, 4, 2, cuda);
+  SL_TRY(launch("attention_grad", backward_queries, j, B, cuda));
+  return launch("attention_grad", backward_keys, j, B, cuda);
 }

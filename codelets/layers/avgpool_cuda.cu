@@ -28,7 +28,7 @@ static __global__ void backward_kernel(sl_pool_shape<I> s, I n, const float *dy,
     float sum = 0;
     for (int i = rows.from; i < rows.to; i++)
       for (int j = columns.from; j < columns.to; j++)
-        sum += dy[((b * s.rows + (I)i) * s.columns + (I)j) * s.C + c] * scale;
+        sum = sl_fma(dy[((b * s.rows + (I)i) * s.columns + (I)j) * s.C + c], scale, sum);
     dx[e] = sum;
   }
 }

@@ -21,7 +21,7 @@ struct gather {
 /* Block i adds up all positions that hold token i's id, in order, if i is the first; so one thread forms an element. */
 __global__ void grad_kernel(const int32_t *token, const float *dy, int64_t n, int64_t C, int64_t row0, int64_t rows,
                             float *dw) {
-  __shared__ int32_t some[SL_CUDA_THREADS];
+  __shared__ uint8_t same[SL_CUDA_THREADS];
   for (int64_t i = blockIdx.x; i < n; i += gridDim.x) {
     const int32_t mine = token[i];
     const int64_t at = mine - row0;
@@ -31,12 +31,12 @@ __global__ void grad_kernel(const int32_t *token, const float *dy, int64_t n, in
     if (__syncthreads_or(earlier)) continue;
     for (int64_t from = i; from < n; from += SL_CUDA_THREADS) {
       const int64_t count = n - from < SL_CUDA_THREADS ? n - from : SL_CUDA_THREADS;
-      __syncthreads();
-      if (threadIdx.x < count) some[threadIdx.x] = token[from + threadIdx.x];
+      const bool here = threadIdx.x < count && token[from + threadIdx.x] == mine;
+      if (!__syncthreads_or(here)) continue;
+      same[threadIdx.x] = here;
       __syncthreads();
       for (int64_t j = 0; j < count; j++)
-        for (int64_t k = threadIdx.x; some[j] == mine && k < C; k += SL_CUDA_THREADS)
-          dw[at * C + k] += dy[(from + j) * C + k];
+        for (int64_t k = threadIdx.x; same[j] && k < C; k += SL_CUDA_THREADS) dw[at * C + k] += dy[(from + j) * C + k];
     }
   }
 }

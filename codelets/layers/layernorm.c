@@ -7,7 +7,6 @@
  * row is from zero (the corrected two-pass algorithm, Chan, Golub and LeVeque 1983). The third pass writes y. So runs
  * can be summed in floats; the runs' sums are added in double. */
 #include "codelets/attributes.h"
-#include "codelets/kernels/cuda_sums.h"
 #include "codelets/kernels/math.h"
 
 SL_KERNEL_DECLARE(layernorm);
@@ -255,9 +254,6 @@ SL_CUDA_DECLARE(layernorm_dparam);
 static size_t scratch(const sl_call *c) {
   return (size_t)(sl_tiles_of(rows_of(&c->in[0]), sum_rows(c)) * 2 * features(&c->in[0])) * sizeof(double);
 }
-static size_t scratch_cuda(const sl_call *c) {
-  return sl_cuda_columns_bytes(2, rows_of(&c->in[0]), features(&c->in[0]));
-}
 
 static void cost(const sl_call *c, sl_cost *cost) { cost->flops = 8 * (double)sl_shape_count(&c->in[0].shape); }
 
@@ -329,7 +325,7 @@ const sl_operation sl_op_layernorm_dparam = {
     .shape = dparam_shape,
     .cost = cost,
     .scratch = scratch,
-    .scratch_cuda = scratch_cuda,
+    .scratch_cuda = scratch,
     .cpu = SL_KERNELS(layernorm_dparam),
     .cuda = SL_CUDA_KERNEL(layernorm_dparam),
 };

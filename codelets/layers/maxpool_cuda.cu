@@ -31,11 +31,13 @@ static __global__ void backward_kernel(sl_pool_shape<I> s, I n, const float *dy,
     int h = (int)(line - b * s.height), w = (int)(pixel - line * s.width);
     sl_cuda_range rows = sl_cuda_windows(h, s.kernel, s.stride, s.pad, (int)s.rows);
     sl_cuda_range columns = sl_cuda_windows(w, s.kernel, s.stride, s.pad, (int)s.columns);
+    const bool disjoint = s.stride == s.kernel && s.pad == 0; /* then dy is copied, with the sign of a zero */
     float sum = 0;
     for (int i = rows.from; i < rows.to; i++)
       for (int j = columns.from; j < columns.to; j++) {
         I from = ((b * s.rows + (I)i) * s.columns + (I)j) * s.C + c;
-        if (index[from] == (h + s.pad - i * s.stride) * s.kernel + (w + s.pad - j * s.stride)) sum += dy[from];
+        if (index[from] == (h + s.pad - i * s.stride) * s.kernel + (w + s.pad - j * s.stride))
+          sum = disjoint ? dy[from] : sum + dy[from];
       }
     dx[e] = sum;
   }
