@@ -138,8 +138,10 @@ template <int TILE, int EACH, class A, class B, class P, class C>
 __global__ void __launch_bounds__((TILE / EACH) * (TILE / EACH))
     sl_cuda_product_kernel(A a, B b, P pieces, C c, int64_t M, int64_t N, sl_cuda_product_how how) {
   constexpr int ACROSS = TILE / EACH, THREADS = ACROSS * ACROSS, GROUPS = EACH / 4;
-  __shared__ __align__(16) float as[2][SL_CUDA_BK][TILE + 4];
-  __shared__ __align__(16) float bs[2][SL_CUDA_BK][TILE + 4];
+  __shared__ float4 a_memory[2][SL_CUDA_BK][TILE / 4 + 1];
+  __shared__ float4 b_memory[2][SL_CUDA_BK][TILE / 4 + 1];
+  float(*as)[SL_CUDA_BK][TILE + 4] = (float(*)[SL_CUDA_BK][TILE + 4]) a_memory;
+  float(*bs)[SL_CUDA_BK][TILE + 4] = (float(*)[SL_CUDA_BK][TILE + 4]) b_memory;
   const int thread = (int)threadIdx.x, tx = thread % ACROSS, ty = thread / ACROSS;
   const int64_t m0 = (int64_t)blockIdx.x * TILE, n0 = (int64_t)blockIdx.y * TILE;
   sl_cuda_loader<A, TILE, THREADS> load_a;

@@ -1,168 +1,308 @@
-/* Convolution on a GPU; computes the same as conv2d.c. Images are spread into columns (im2col), several at a time
- * depending on shapes alone, and cuBLAS multiplies; 1x1 filters at stride 1 need no columns. The gradient by x gathers:
- * each pixel adds up its copies in the columns, in the order of the windows, so that no two threads write one element.
- *
- * K = kernel^2 C, one filter as it lies in memory; P = pixels of the result of one image. */
+/* Convolution on a GPU; the meaning and the order of sums are conv2d.c's. The factors of the products (product_cuda.h)
+ * find the taps of a pixel in the image itself, so that no columns are made; zeros around the image are terms of a
+ * chain, as on the CPU. The gradient by x is one product for each phase of the stride. */
 #include "codelets/attributes.h"
-#include "codelets/kernels/cuda.h"
+#include "codelets/kernels/product_cuda.h"
+#include "codelets/layers/conv2d_blocks.h"
 
 namespace {
-struct convolution {
-  int kernel, stride, pad;
-  bool pointwise;
-  int64_t B, H, W, C, OH, OW, O; /* of the whole layer: O counts all filters, even if a task has a block of them */
-  int64_t P, K, images;          /* images: number spread at once */
-};
-convolution shape_of(const sl_call *c, const sl_shape *x, const sl_shape *y) {
-  const sl_conv2d_attr *a = (const sl_conv2d_attr *)c->attr;
-  convolution s = {};
-  s.kernel = a->kernel, s.stride = a->stride, s.pad = a->pad, s.pointwise = sl_conv2d_pointwise(a) != 0;
-  s.B = x->dim[0], s.H = x->dim[1], s.W = x->dim[2], s.C = x->dim[3];
-  s.OH = y->dim[1], s.OW = y->dim[2], s.O = y->dim[3];
-  s.P = s.OH * s.OW, s.K = a->kernel * a->kernel * s.C;
-  s.images = sl_conv2d_images(a, s.B, s.P, s.C);
-  return s;
-}
-
-/* ---- x -> columns ---------------------------------------------------------------------------------------------- */
-
-/* I is uint32_t if it can count all elements (its divisions are cheaper), else int64_t. V is float4 if the number of
- * channels allows (C then counts float4), else float. */
-template <class I, class V>
-struct geometry {
-  I n, H, W, C, OH, OW, kernel;
-  int stride, pad;
-};
-template <class I, class V>
-geometry<I, V> geometry_of(const convolution &s, int64_t n) {
-  return {(I)n,        (I)s.H,   (I)s.W, (I)(s.C * (int64_t)sizeof(float) / (int64_t)sizeof(V)), (I)s.OH, (I)s.OW,
-          (I)s.kernel, s.stride, s.pad};
-}
-__device__ inline void add(float &sum, float x) { sum += x; }
-__device__ inline void add(float4 &sum, float4 x) { sum.x += x.x, sum.y += x.y, sum.z += x.z, sum.w += x.w; }
-
-/* x: [images, H, W, C]; columns: [images P, kernel, kernel, C] */
-template <class I, class V>
-__global__ void spread_kernel(geometry<I, V> s, const V *x, V *columns) {
-  for (I e = (I)sl_cuda_index(); e < s.n; e += (I)sl_cuda_stride()) {
-    I tap = e / s.C, c = e - tap * s.C, row_tap = tap / s.kernel, j = tap - row_tap * s.kernel;
-    I pixel = row_tap / s.kernel, i = row_tap - pixel * s.kernel;
-    I line = pixel / s.OW, ow = pixel - line * s.OW, b = line / s.OH, oh = line - b * s.OH;
-    int h = (int)oh * s.stride + (int)i - s.pad, w = (int)ow * s.stride + (int)j - s.pad;
-    V v = {};
-    if (h >= 0 && h < (int)s.H && w >= 0 && w < (int)s.W) v = x[((b * s.H + (I)h) * s.W + (I)w) * s.C + c];
-    columns[e] = v;
-  }
-}
-
-/* The reverse: dx of every pixel is the sum of its copies in the columns. */
-template <class I, class V>
-__global__ void gather_kernel(geometry<I, V> s, const V *columns, V *dx) {
-  for (I e = (I)sl_cuda_index(); e < s.n; e += (I)sl_cuda_stride()) {
-    I pixel = e / s.C, c = e - pixel * s.C, line = pixel / s.W, b = line / s.H;
-    int h = (int)(line - b * s.H), w = (int)(pixel - line * s.W);
-    sl_cuda_range rows = sl_cuda_windows(h, (int)s.kernel, s.stride, s.pad, (int)s.OH);
-    sl_cuda_range across = sl_cuda_windows(w, (int)s.kernel, s.stride, s.pad, (int)s.OW);
-    V sum = {};
-    for (int oh = rows.from; oh < rows.to; oh++)
-      for (int ow = across.from; ow < across.to; ow++) {
-        I i = (I)(h + s.pad - oh * s.stride), j = (I)(w + s.pad - ow * s.stride);
-        add(sum, columns[((((b * s.OH + (I)oh) * s.OW + (I)ow) * s.kernel + i) * s.kernel + j) * s.C + c]);
-      }
-    dx[e] = sum;
-  }
-}
-
-template <class I, class V>
-void launch(bool gather, const convolution &s, sl_cuda *cuda, int64_t images, const float *from, float *to) {
-  int64_t n = images * (gather ? s.H * s.W * s.C : s.P * s.K) * (int64_t)sizeof(float) / (int64_t)sizeof(V);
-  geometry<I, V> g = geometry_of<I, V>(s, n);
-  if (gather)
-    gather_kernel<I, V><<<sl_cuda_grid(n), SL_CUDA_THREADS, 0, cuda->stream>>>(g, (const V *)from, (V *)to);
-  else
-    spread_kernel<I, V><<<sl_cuda_grid(n), SL_CUDA_THREADS, 0, cuda->stream>>>(g, (const V *)from, (V *)to);
-}
-
-sl_status move(const char *operation, bool gather, const convolution &s, sl_cuda *cuda, int64_t images,
-               const float *from, float *to) {
-  bool small = images * s.P * s.K < INT32_MAX && images * s.H * s.W * s.C < INT32_MAX;
-  bool wide = s.C % 4 == 0 && sl_cuda_aligned(from) && sl_cuda_aligned(to);
-  if (images * s.P * s.K == 0 || images * s.H * s.W * s.C == 0) return SL_OK;
-  (small  ? wide ? launch<uint32_t, float4> : launch<uint32_t, float>
-    : wide ? launch<int64_t, float4>
-          : launch<int64_t, float>)(gather, s, cuda, images, from, to);
-  return sl_cuda_launched(operation);
-}
-
-/* The columns of images [from, from + images): spread into the scratch memory, or the images themselves. */
-sl_status columns_of(const char *operation, const convolution &s, sl_cuda *cuda, const float *x, int64_t from,
-                     int64_t images, const float **columns) {
-  x += from * s.H * s.W * s.C;
-  *columns = s.pointwise ? x : (const float *)cuda->scratch;
-  return s.pointwise ? SL_OK : move(operation, false, s, cuda, images, x, (float *)cuda->scratch);
-}
-
-sl_status check_scratch(const char *operation, const convolution &s, sl_cuda *cuda) {
-  return sl_cuda_scratch(cuda, s.pointwise ? 0 : (size_t)(s.images * s.P * s.K) * sizeof(float), operation);
-}
-
 int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* Images [B, H, W, C], and a grid of OH x OW windows over each. */
+struct images {
+  const float *p;
+  int H, W, C, OH, OW, stride, top, left; /* zeros before the first row and column; may be negative */
+};
+/* A window's image and its first pixel, which may lie before the image. */
+struct window {
+  const float *image; /* NULL: beyond the last */
+  int row, column;
+};
+__device__ inline window window_of(const images &x, int64_t pixel, int64_t count) {
+  if (pixel >= count) return {NULL, 0, 0};
+  const int64_t line = pixel / x.OW, b = line / x.OH;
+  return {x.p + b * x.H * x.W * x.C, (int)(line - b * x.OH) * x.stride - x.top,
+          (int)(pixel - line * x.OW) * x.stride - x.left};
+}
+__device__ inline float pixel_of(const images &x, const window &w, int row, int column, int channel) {
+  const int h = w.row + row, v = w.column + column;
+  return w.image && h >= 0 && h < x.H && v >= 0 && v < x.W ? w.image[((int64_t)h * x.W + v) * x.C + channel] : 0;
+}
+
+/* Pieces of channels under `taps` taps; k counts the piece's channels within taps. */
+struct channel_pieces {
+  sl_cuda_even_pieces channels;
+  int taps, count;
+  __device__ int64_t length(int i) const { return taps * channels.length(i); }
+};
+channel_pieces pieces_of(int64_t taps, int64_t C) {
+  const int n = (int)sl_conv2d_pieces(taps, C, SL_PRODUCT_DEPTH);
+  return {{C, n}, (int)taps, n};
+}
+/* The taps' grid: `across` a row of taps; where they lie in the window; and their number in the filter, which goes from
+ * `first` by row_step and column_step. */
+struct taps {
+  int across, first, row_step, column_step;
+};
+
+/* Where a walk over a piece's k stands. */
+struct place {
+  int row, column, tap, channel;
+};
+__device__ inline place place_of(const channel_pieces &p, const taps &t, int piece, int64_t k) {
+  const int n = (int)p.channels.length(piece), tap = (int)(k / n), row = tap / t.across;
+  return {row, tap - row * t.across, tap, (int)p.channels.first(piece) + (int)(k - (int64_t)tap * n)};
+}
+__device__ inline void advance(const channel_pieces &p, const taps &t, int piece, place &at) {
+  if (++at.channel < p.channels.first(piece + 1)) return;
+  at.channel = (int)p.channels.first(piece), at.tap++;
+  if (++at.column == t.across) at.column = 0, at.row++;
+}
+
+/* Element (pixel, k) of conv2d and conv2d_dx. */
+struct pixels_by_tap {
+  static constexpr bool ALONG_K = true;
+  images x;
+  int64_t count;
+  channel_pieces pieces;
+  taps t;
+  typedef window line_type;
+  __device__ window line(int64_t i) const { return window_of(x, i, count); }
+  template <int V>
+  __device__ void get(const window &w, int64_t, int piece, int64_t k, int64_t end, float *to) const {
+    place at = place_of(pieces, t, piece, k < end ? k : 0);
+#pragma unroll
+    for (int v = 0; v < V; v++) {
+      to[v] = k + v < end ? pixel_of(x, w, at.row, at.column, at.channel) : 0;
+      advance(pieces, t, piece, at);
+    }
+  }
+};
+/* Element (filter, k) of conv2d: filters [n, taps, C]. */
+struct filters_by_tap {
+  static constexpr bool ALONG_K = true;
+  const float *w;
+  int64_t n;
+  int C;
+  channel_pieces pieces;
+  taps t;
+  typedef const float *line_type;
+  __device__ const float *line(int64_t i) const { return i < n ? w + i * pieces.taps * C : NULL; }
+  template <int V>
+  __device__ void get(const float *line, int64_t, int piece, int64_t k, int64_t end, float *to) const {
+    place at = place_of(pieces, t, piece, k < end ? k : 0);
+#pragma unroll
+    for (int v = 0; v < V; v++) {
+      to[v] = line && k + v < end ? line[(int64_t)at.tap * C + at.channel] : 0;
+      advance(pieces, t, piece, at);
+    }
+  }
+};
+/* Element (channel, k) of conv2d_dx: the pieces' channels are filters [O, positions, C]. */
+struct channels_by_tap {
+  static constexpr bool ALONG_K = false;
+  const float *w;
+  int C, positions;
+  channel_pieces pieces;
+  taps t;
+  typedef const float *line_type;
+  __device__ const float *line(int64_t i) const { return w + i; }
+  template <int V>
+  __device__ void get(const float *line, int64_t i, int piece, int64_t k, int64_t end, float *to) const {
+    const place at = place_of(pieces, t, piece, k < end ? k : 0);
+    const int position = t.first + at.row * t.row_step + at.column * t.column_step;
+    const float *from = line + ((int64_t)at.channel * positions + position) * C;
+#pragma unroll
+    for (int v = 0; v < V; v++) to[v] = k < end && i + v < C ? from[v] : 0;
+  }
+};
+
+/* Blocks of output pixels, which follow one another in memory. */
+struct pixel_blocks {
+  sl_cuda_even_pieces images, rows, columns;
+  int count;
+  __device__ int64_t first(int i) const {
+    if (i == count) return images.n * rows.n * columns.n;
+    const int column = i % columns.count, row = i / columns.count % rows.count, image = i / columns.count / rows.count;
+    return (images.first(image) * rows.n + rows.first(row)) * columns.n + columns.first(column);
+  }
+  __device__ int64_t length(int i) const { return first(i + 1) - first(i); }
+};
+/* Element (tap and channel, pixel) of conv2d_dw. */
+struct taps_by_pixel {
+  static constexpr bool ALONG_K = false;
+  images x;
+  int64_t count, pixels; /* kernel^2 C; of the result */
+  int kernel;
+  pixel_blocks pieces;
+  struct line_type {
+    int row, column, channel;
+  };
+  __device__ line_type line(int64_t i) const {
+    const int tap = (int)(i / x.C), row = tap / kernel;
+    return {row, tap - row * kernel, (int)(i - (int64_t)tap * x.C)};
+  }
+  template <int V>
+  __device__ void get(line_type at, int64_t i, int piece, int64_t k, int64_t end, float *to) const {
+    const window w = window_of(x, k < end ? pieces.first(piece) + k : pixels, pixels);
+#pragma unroll
+    for (int v = 0; v < V; v++) {
+      to[v] = i + v < count ? pixel_of(x, w, at.row, at.column, at.channel) : 0;
+      if (++at.channel < x.C) continue;
+      at.channel = 0;
+      if (++at.column == kernel) at.column = 0, at.row++;
+    }
+  }
+};
+
+/* dx's pixels of one phase of the stride: rows and columns of [B, H, W, C], from the first on, `stride` apart. */
+struct phase_pixels {
+  float *dx;
+  int64_t H, W, C, OH, OW;
+  int row, column, stride;
+  __device__ float *line(int64_t m) const {
+    const int64_t line = m / OW, b = line / OH;
+    return dx + ((b * H + (line - b * OH) * stride + row) * W + (m - line * OW) * stride + column) * C;
+  }
+};
+
+/* The largest kernel position whose window begins on the grid for this phase, its window's offset from the phase's
+ * own, and the number of such positions. */
+struct phase_taps {
+  int position, offset, count;
+};
+phase_taps taps_of_phase(const sl_conv2d_attr *a, int phase) {
+  phase_taps t = {0, 0, 0};
+  for (int r = a->kernel - 1; r >= 0; r--) {
+    if ((phase + a->pad - r) % a->stride) continue;
+    if (t.count++ == 0) t.position = r, t.offset = (phase + a->pad - r) / a->stride;
+  }
+  return t;
+}
+
+/* An input of one or several parts as one array, if need be copied together at *offset of the scratch memory. */
+sl_status whole(const sl_array *a, sl_cuda *cuda, const char *operation, size_t *offset, const float **data) {
+  *data = (const float *)a->data;
+  if (a->parts == 1) {
+    *data = (const float *)a->part[0].data;
+    return SL_OK;
+  }
+  const size_t bytes = ((size_t)sl_shape_count(&a->shape) * sizeof(float) + 63) / 64 * 64;
+  SL_TRY(sl_cuda_scratch(cuda, *offset + bytes, operation));
+  char *to = (char *)cuda->scratch + *offset;
+  const size_t row = (size_t)sl_shape_row(&a->shape) * sizeof(float);
+  for (int part = 0; part < a->parts; part++) {
+    const sl_array *p = &a->part[part];
+    SL_TRY(sl_cuda_check(cudaMemcpyAsync(to + (size_t)p->row0 * row, p->data, (size_t)p->shape.dim[0] * row,
+                                         cudaMemcpyDeviceToDevice, cuda->stream),
+                         operation));
+  }
+  *data = (const float *)to;
+  *offset += bytes;
+  return SL_OK;
+}
 }  // namespace
 
 /* x [B, H, W, C], filters [O, kernel, kernel, C], maybe bias [O] -> y [B, OH, OW, O] */
 extern "C" sl_status sl__conv2d_cuda(const sl_call *c, sl_cuda *cuda) {
-  const convolution s = shape_of(c, &c->in[0].shape, &c->out[0].shape);
-  float *y = (float *)c->out[0].data;
-  SL_TRY(check_scratch("conv2d", s, cuda));
-  for (int64_t b = 0; b < s.B; b += s.images) {
-    int64_t images = least(s.images, s.B - b);
-    const float *columns;
-    SL_TRY(columns_of("conv2d", s, cuda, (const float *)c->in[0].data, b, images, &columns));
-    for (int part = 0; part < c->in[1].parts; part++) {
-      const sl_array *w = &c->in[1].part[part];
-      SL_TRY(sl_cuda_gemm(cuda, "conv2d", false, true, images * s.P, w->shape.dim[0], s.K, columns, s.K,
-                          (const float *)w->data, s.K, 0, y + b * s.P * s.O + w->row0, s.O));
-    }
-  }
-  for (int part = 0; c->n_in > 2 && part < c->in[2].parts; part++) {
-    const sl_array *bias = &c->in[2].part[part];
-    SL_TRY(sl_cuda_bias(cuda, "conv2d", false, s.B * s.P, bias->shape.dim[0], s.O, (const float *)bias->data,
-                        y + bias->row0));
-  }
-  return SL_OK;
+  const sl_conv2d_attr *a = (const sl_conv2d_attr *)c->attr;
+  const sl_shape *x = &c->in[0].shape, *y = &c->out[0].shape;
+  const int64_t pixels = y->dim[0] * y->dim[1] * y->dim[2], O = y->dim[3];
+  const int C = (int)x->dim[3], kernel = a->kernel;
+  size_t scratch = 0;
+  const float *w, *bias = NULL;
+  SL_TRY(whole(&c->in[1], cuda, "conv2d", &scratch, &w));
+  if (c->n_in > 2) SL_TRY(whole(&c->in[2], cuda, "conv2d", &scratch, &bias));
+  const images from = {(const float *)c->in[0].data,
+                       (int)x->dim[1],
+                       (int)x->dim[2],
+                       C,
+                       (int)y->dim[1],
+                       (int)y->dim[2],
+                       a->stride,
+                       a->pad,
+                       a->pad};
+  const channel_pieces pieces = pieces_of((int64_t)kernel * kernel, C);
+  const taps t = {kernel, 0, kernel, 1};
+  float *to = (float *)c->out[0].data;
+  return sl_cuda_product(cuda, "conv2d", scratch, pixels, O, pixels_by_tap{from, pixels, pieces, t},
+                         filters_by_tap{w, O, C, pieces, t}, pieces, sl_cuda_matrix{to, O},
+                         O % 4 == 0 && sl_cuda_aligned(to), bias, SL_CUDA_OVERWRITE);
 }
 
 /* dy [B, OH, OW, O], filters -> dx [B, H, W, C] */
 extern "C" sl_status sl__conv2d_dx_cuda(const sl_call *c, sl_cuda *cuda) {
-  const convolution s = shape_of(c, &c->out[0].shape, &c->in[0].shape);
-  SL_TRY(check_scratch("conv2d_dx", s, cuda));
-  for (int64_t b = 0; b < s.B; b += s.images) {
-    int64_t images = least(s.images, s.B - b);
-    const float *dy = (const float *)c->in[0].data + b * s.P * s.O;
-    float *dx = (float *)c->out[0].data + b * s.H * s.W * s.C, *columns = s.pointwise ? dx : (float *)cuda->scratch;
-    for (int part = 0; part < c->in[1].parts; part++) {
-      const sl_array *w = &c->in[1].part[part];
-      SL_TRY(sl_cuda_gemm(cuda, "conv2d_dx", false, false, images * s.P, s.K, w->shape.dim[0], dy + w->row0, s.O,
-                          (const float *)w->data, s.K, part > 0, columns, s.K));
+  const sl_conv2d_attr *a = (const sl_conv2d_attr *)c->attr;
+  const sl_shape *dy = &c->in[0].shape, *dx = &c->out[0].shape;
+  const int C = (int)dx->dim[3], O = (int)dy->dim[3], kernel = a->kernel;
+  size_t scratch = 0;
+  const float *w;
+  float *to = (float *)c->out[0].data;
+  SL_TRY(whole(&c->in[1], cuda, "conv2d_dx", &scratch, &w));
+  for (int row = 0; row < least(a->stride, dx->dim[1]); row++)
+    for (int column = 0; column < least(a->stride, dx->dim[2]); column++) {
+      const phase_taps down = taps_of_phase(a, row), across = taps_of_phase(a, column);
+      const phase_pixels pixels = {to,
+                                   dx->dim[1],
+                                   dx->dim[2],
+                                   C,
+                                   (dx->dim[1] - row + a->stride - 1) / a->stride,
+                                   (dx->dim[2] - column + a->stride - 1) / a->stride,
+                                   row,
+                                   column,
+                                   a->stride};
+      const int64_t count = dx->dim[0] * pixels.OH * pixels.OW;
+      /* A pixel's window over dy begins at its own place in the phase plus the first tap's offset. */
+      const images from = {(const float *)c->in[0].data,
+                           (int)dy->dim[1],
+                           (int)dy->dim[2],
+                           O,
+                           (int)pixels.OH,
+                           (int)pixels.OW,
+                           1,
+                           -down.offset,
+                           -across.offset};
+      const channel_pieces pieces = pieces_of((int64_t)down.count * across.count, O);
+      const taps t = {across.count ? across.count : 1, down.position * kernel + across.position, -a->stride * kernel,
+                      -a->stride};
+      SL_TRY(sl_cuda_product(cuda, "conv2d_dx", scratch, count, (int64_t)C, pixels_by_tap{from, count, pieces, t},
+                             channels_by_tap{w, C, kernel * kernel, pieces, t}, pieces, pixels,
+                             C % 4 == 0 && sl_cuda_aligned(to), NULL, SL_CUDA_OVERWRITE));
     }
-    if (!s.pointwise) SL_TRY(move("conv2d_dx", true, s, cuda, images, columns, dx));
-  }
   return SL_OK;
 }
 
 /* dy [B, OH, OW, O], x [B, H, W, C] -> dfilters [n, K] and maybe dbias [n], of the filters from out[0].row0 */
 extern "C" sl_status sl__conv2d_dw_cuda(const sl_call *c, sl_cuda *cuda) {
-  const convolution s = shape_of(c, &c->in[1].shape, &c->in[0].shape);
-  const int64_t n = c->out[0].shape.dim[0];
-  const float *dy = (const float *)c->in[0].data + c->out[0].row0;
-  SL_TRY(check_scratch("conv2d_dw", s, cuda));
-  for (int64_t b = 0; b < s.B; b += s.images) {
-    int64_t images = least(s.images, s.B - b);
-    const float *columns;
-    SL_TRY(columns_of("conv2d_dw", s, cuda, (const float *)c->in[1].data, b, images, &columns));
-    SL_TRY(sl_cuda_gemm(cuda, "conv2d_dw", true, false, n, s.K, images * s.P, dy + b * s.P * s.O, s.O, columns, s.K,
-                        b > 0 || (c->accumulate & 1), (float *)c->out[0].data, s.K));
-  }
-  if (c->n_out < 2) return SL_OK; /* the sums come after the columns on the stream, so they may use the same memory */
-  return sl_cuda_sum_rows(cuda, "conv2d_dw", s.B * s.P, n, s.O, dy, (c->accumulate & 2) != 0, (float *)c->out[1].data);
+  const sl_conv2d_attr *a = (const sl_conv2d_attr *)c->attr;
+  const sl_shape *dy = &c->in[0].shape, *x = &c->in[1].shape;
+  const int64_t n = c->out[0].shape.dim[0], O = dy->dim[3], K = (int64_t)a->kernel * a->kernel * x->dim[3];
+  const float *from = (const float *)c->in[0].data + c->out[0].row0;
+  float *dw = (float *)c->out[0].data;
+  int64_t B = dy->dim[0], OH = dy->dim[1], OW = dy->dim[2];
+  if (a->kernel == 1 && a->stride == 1 && a->pad == 0) OW = B * OH * OW, B = OH = 1; /* a product of matrices */
+  const sl_conv2d_blocks g = sl_conv2d_blocks_of(B, OH, OW, (int64_t)a->kernel * a->kernel);
+  const pixel_blocks pieces = {
+      {B, (int)g.images}, {OH, (int)g.rows}, {OW, (int)g.columns}, (int)sl_conv2d_blocks_count(&g)};
+  const images image = {(const float *)c->in[1].data,
+                        (int)x->dim[1],
+                        (int)x->dim[2],
+                        (int)x->dim[3],
+                        (int)dy->dim[1],
+                        (int)dy->dim[2],
+                        a->stride,
+                        a->pad,
+                        a->pad};
+  const bool wide = sl_cuda_aligned(from) && O % 4 == 0, wide_dw = sl_cuda_aligned(dw) && K % 4 == 0;
+  const taps_by_pixel right = {image, K, dy->dim[0] * dy->dim[1] * dy->dim[2], a->kernel, pieces};
+  const sl_cuda_adding adding = c->accumulate & 1 ? SL_CUDA_ADD_AFTER : SL_CUDA_OVERWRITE;
+  if (wide)
+    SL_TRY(sl_cuda_product(cuda, "conv2d_dw", 0, n, K, sl_cuda_columns_of<true, pixel_blocks>{from, O, n, pieces},
+                           right, pieces, sl_cuda_matrix{dw, K}, wide_dw, NULL, adding));
+  else
+    SL_TRY(sl_cuda_product(cuda, "conv2d_dw", 0, n, K, sl_cuda_columns_of<false, pixel_blocks>{from, O, n, pieces},
+                           right, pieces, sl_cuda_matrix{dw, K}, wide_dw, NULL, adding));
+  if (c->n_out < 2) return SL_OK; /* the sums come after the products on the stream, so they may use the same memory */
+  return sl_cuda_column_sums(cuda, "conv2d_dw", 0, pieces, n, O, from,
+                             c->accumulate & 2 ? SL_CUDA_ADD_AFTER : SL_CUDA_OVERWRITE, (float *)c->out[1].data);
 }

@@ -1,8 +1,7 @@
-/* linear on a GPU; the meaning is linear.c's: y = activation(x W^T + b), dx = dy W, dW = dy^T x and db = the column
- * sums of dy. cuBLAS makes the products; bias and activation take one more pass over y. Row blocks of W are columns of
- * y and dy. */
+/* linear on a GPU; the meaning and the order of sums are linear.c's: y = activation(x W^T + b), dx = dy W, dW = dy^T x
+ * and db = the column sums of dy. Row blocks of W are columns of y and dy. */
 #include "codelets/attributes.h"
-#include "codelets/kernels/cuda.h"
+#include "codelets/kernels/product_cuda.h"
 
 namespace {
 struct relu {
@@ -11,19 +10,38 @@ struct relu {
 
 int64_t last(const sl_shape *s) { return s->dim[s->ndim - 1]; }
 int64_t rows_of(const sl_shape *s) { return last(s) ? sl_shape_count(s) / last(s) : 0; }
+int pieces_of(int64_t n) { return n > SL_PRODUCT_DEPTH ? (int)((n + SL_PRODUCT_DEPTH - 1) / SL_PRODUCT_DEPTH) : 1; }
+bool wide(const void *p, int64_t ld) { return sl_cuda_aligned(p) && ld % 4 == 0; }
+
+template <bool WIDE>
+using rows_by_k = sl_cuda_rows_of<WIDE, sl_cuda_even_pieces>;
+template <bool WIDE>
+using columns_by_k = sl_cuda_columns_of<WIDE, sl_cuda_even_pieces>;
+template <bool WIDE>
+using columns_by_row = sl_cuda_columns_of<WIDE, sl_cuda_each_pieces>;
 }  // namespace
 
 /* x [R, K], W [N, K], maybe b [N] -> y [R, N] */
 extern "C" sl_status sl__linear_cuda(const sl_call *c, sl_cuda *cuda) {
-  int64_t R = rows_of(&c->in[0].shape), K = last(&c->in[0].shape), N = last(&c->out[0].shape);
+  const int64_t R = rows_of(&c->in[0].shape), K = last(&c->in[0].shape), N = last(&c->out[0].shape);
   const float *x = (const float *)c->in[0].data;
   float *y = (float *)c->out[0].data;
-  bool rectify = ((const sl_linear_attr *)c->attr)->activation == SL_ACTIVATION_RELU;
+  const bool rectify = ((const sl_linear_attr *)c->attr)->activation == SL_ACTIVATION_RELU;
   if (R == 0 || N == 0) return SL_OK;
+  const sl_cuda_even_pieces pieces = {K, pieces_of(K)};
   for (int part = 0; part < c->in[1].parts; part++) {
     const sl_array *w = &c->in[1].part[part];
-    SL_TRY(sl_cuda_gemm(cuda, "linear", false, true, R, w->shape.dim[0], K, x, K, (const float *)w->data, K, 0,
-                        y + w->row0, N));
+    const int64_t n = w->shape.dim[0];
+    const float *W = (const float *)w->data;
+    float *to = y + w->row0;
+    if (wide(x, K) && wide(W, K))
+      SL_TRY(sl_cuda_product(cuda, "linear", 0, R, n, rows_by_k<true>{x, K, R, pieces},
+                             rows_by_k<true>{W, K, n, pieces}, pieces, sl_cuda_matrix{to, N}, wide(to, N), NULL,
+                             SL_CUDA_OVERWRITE));
+    else
+      SL_TRY(sl_cuda_product(cuda, "linear", 0, R, n, rows_by_k<false>{x, K, R, pieces},
+                             rows_by_k<false>{W, K, n, pieces}, pieces, sl_cuda_matrix{to, N}, wide(to, N), NULL,
+                             SL_CUDA_OVERWRITE));
   }
   if (c->n_in < 3) return rectify ? sl_cuda_map(cuda, "linear", relu(), R * N, y, (const float *)y) : SL_OK;
   for (int part = 0; part < c->in[2].parts; part++) {
@@ -33,24 +51,46 @@ extern "C" sl_status sl__linear_cuda(const sl_call *c, sl_cuda *cuda) {
   return SL_OK;
 }
 
-/* dy [R, N], W [N, K] -> dx [R, K] */
+/* dy [R, N], W [N, K] -> dx [R, K]; each part of W has pieces of its own */
 extern "C" sl_status sl__linear_dx_cuda(const sl_call *c, sl_cuda *cuda) {
-  int64_t R = rows_of(&c->in[0].shape), N = last(&c->in[0].shape), K = last(&c->out[0].shape);
+  const int64_t R = rows_of(&c->in[0].shape), N = last(&c->in[0].shape), K = last(&c->out[0].shape);
+  float *dx = (float *)c->out[0].data;
   for (int part = 0; part < c->in[1].parts; part++) {
     const sl_array *w = &c->in[1].part[part];
-    SL_TRY(sl_cuda_gemm(cuda, "linear_dx", false, false, R, K, w->shape.dim[0], (const float *)c->in[0].data + w->row0,
-                        N, (const float *)w->data, K, part > 0, (float *)c->out[0].data, K));
+    const float *W = (const float *)w->data, *dy = (const float *)c->in[0].data + w->row0;
+    const sl_cuda_even_pieces pieces = {w->shape.dim[0], pieces_of(w->shape.dim[0])};
+    const sl_cuda_adding adding = part ? SL_CUDA_ADD_BEFORE : SL_CUDA_OVERWRITE;
+    if (wide(dy, N) && wide(W, K))
+      SL_TRY(sl_cuda_product(cuda, "linear_dx", 0, R, K, rows_by_k<true>{dy, N, R, pieces},
+                             columns_by_k<true>{W, K, K, pieces}, pieces, sl_cuda_matrix{dx, K}, wide(dx, K), NULL,
+                             adding));
+    else
+      SL_TRY(sl_cuda_product(cuda, "linear_dx", 0, R, K, rows_by_k<false>{dy, N, R, pieces},
+                             columns_by_k<false>{W, K, K, pieces}, pieces, sl_cuda_matrix{dx, K}, wide(dx, K), NULL,
+                             adding));
   }
   return SL_OK;
 }
 
 /* dy [R, N], x [R, K] -> dW [n, K] and maybe db [n], of the rows from out[0].row0 */
 extern "C" sl_status sl__linear_dw_cuda(const sl_call *c, sl_cuda *cuda) {
-  int64_t R = rows_of(&c->in[0].shape), N = last(&c->in[0].shape), K = last(&c->in[1].shape),
-          n = c->out[0].shape.dim[0];
-  const float *dy = (const float *)c->in[0].data + c->out[0].row0;
-  SL_TRY(sl_cuda_gemm(cuda, "linear_dw", true, false, n, K, R, dy, N, (const float *)c->in[1].data, K,
-                      c->accumulate & 1, (float *)c->out[0].data, K));
+  const int64_t R = rows_of(&c->in[0].shape), N = last(&c->in[0].shape), K = last(&c->in[1].shape),
+                n = c->out[0].shape.dim[0];
+  const float *dy = (const float *)c->in[0].data + c->out[0].row0, *x = (const float *)c->in[1].data;
+  float *dW = (float *)c->out[0].data;
+  const sl_cuda_each_pieces pieces = {R, SL_LINEAR_SUM_BLOCK,
+                                      (int)((R + SL_LINEAR_SUM_BLOCK - 1) / SL_LINEAR_SUM_BLOCK)};
+  const sl_cuda_adding adding = c->accumulate & 1 ? SL_CUDA_ADD_BEFORE : SL_CUDA_OVERWRITE;
+  if (wide(dy, N) && wide(x, K))
+    SL_TRY(sl_cuda_product(cuda, "linear_dw", 0, n, K, columns_by_row<true>{dy, N, n, pieces},
+                           columns_by_row<true>{x, K, K, pieces}, pieces, sl_cuda_matrix{dW, K}, wide(dW, K), NULL,
+                           adding));
+  else
+    SL_TRY(sl_cuda_product(cuda, "linear_dw", 0, n, K, columns_by_row<false>{dy, N, n, pieces},
+                           columns_by_row<false>{x, K, K, pieces}, pieces, sl_cuda_matrix{dW, K}, wide(dW, K), NULL,
+                           adding));
   if (c->n_out < 2) return SL_OK;
-  return sl_cuda_sum_rows(cuda, "linear_dw", R, n, N, dy, (c->accumulate & 2) != 0, (float *)c->out[1].data);
+  /* On the stream the sums come after the products, so that they may use the same memory. */
+  return sl_cuda_column_sums(cuda, "linear_dw", 0, pieces, n, N, dy,
+                             c->accumulate & 2 ? SL_CUDA_ADD_BEFORE : SL_CUDA_OVERWRITE, (float *)c->out[1].data);
 }
