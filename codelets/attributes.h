@@ -65,6 +65,13 @@ static inline double sl_batchnorm_count(const sl_call *c) {
 }
 /* CUDA: bytes of the mask's constants, before the partial sums. */
 static inline size_t sl_batchnorm_mask_bytes(int64_t C) { return ((size_t)(3 * C) * sizeof(float) + 255) / 256 * 256; }
+/* Positions of a tile, of M positions of C channels: at most 64 tiles, so that the partial sums stay small. elements:
+ * the plan's for a tile. */
+static inline int64_t sl_batchnorm_sum_tile(int64_t elements, int64_t M, int64_t C) {
+  int64_t tile = elements / (C > 1 ? C : 1);
+  if (tile < 1) tile = 1;
+  return tile > (M + 63) / 64 ? tile : (M + 63) / 64;
+}
 #define SL_BATCHNORM_EPS 1e-5
 #define SL_BATCHNORM_MOMENTUM 0.1
 

@@ -32,9 +32,8 @@ static inline moments moments_of(double sum, double squares, double count) {
 
 /* --- sums down the channels: of a, and of a b, over [M, C] ------------------------------------------------------- */
 
-/* Positions of a tile: at most 64 tiles, so that the partial sums stay small. */
 static int64_t sum_tile(const sl_call *c) {
-  return sl_max64(sl_tile_rows(c, channels(&c->in[0])), (positions(&c->in[0]) + 63) / 64);
+  return sl_batchnorm_sum_tile(c->tiles.elements, positions(&c->in[0]), channels(&c->in[0]));
 }
 
 /* The elements that the sums cover. MASKED: only a where (b - shift) scale + add > 0. OUTPUT: only a where
@@ -345,7 +344,7 @@ static size_t sums_scratch(const sl_call *c) {
 }
 static size_t sums_scratch_cuda(const sl_call *c) {
   return sl_batchnorm_mask_bytes(channels(&c->in[0])) +
-         sl_cuda_columns_bytes(2, positions(&c->in[0]), channels(&c->in[0]));
+         (size_t)(sl_tiles_of(positions(&c->in[0]), sum_tile(c)) * 2 * channels(&c->in[0])) * sizeof(double);
 }
 static size_t constants_scratch(const sl_call *c) { return (size_t)(5 * channels(&c->out[0])) * sizeof(float); }
 

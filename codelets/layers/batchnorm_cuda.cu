@@ -1,5 +1,7 @@
-/* Batch normalisation on a GPU; each operation computes the same as in batchnorm.c. The constants of the channels are
- * computed first, into scratch memory: a double square root per element would cost more than the memory traffic. */
+/* Batch normalisation on a GPU; each operation computes the same as in batchnorm.c, to the bit. Sums are chains down
+ * tiles of the plan, at most 64 of them, so that few channels leave most of a GPU idle: that is the price of the bits.
+ * The constants of the channels are computed first, into scratch memory: a double square root per element would cost
+ * more than the memory traffic. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/cuda.h"
 
@@ -11,41 +13,81 @@ struct moments {
   double mean, rstd;
 };
 __device__ inline moments moments_of(double sum, double squares, double count) {
-  double mean = sum / count, var = squares / count - mean * mean;
+  double mean = sum / count, var = sl_fmad(-mean, mean, squares / count);
   return {mean, 1 / sqrt((var < 0 ? 0 : var) + SL_BATCHNORM_EPS)};
 }
 
 /* ---- sums ------------------------------------------------------------------------------------------------------ */
 
-/* a, and a b */
-struct products {
-  const float *a, *b;
+/* a, as the sums take it: all of it; where (b - shift) scale + add > 0, with these constants; where y > 0, and then it
+ * also goes to g. */
+struct plain {
+  __device__ float operator()(float a, float, int64_t, int64_t) const { return a; }
+};
+struct masked {
+  const float *constant;
   int64_t C;
-  __device__ sl_cuda_vector<2> operator()(int64_t m, int64_t k) const {
-    double x = a[m * C + k];
-    return {{x, x * (double)b[m * C + k]}};
+  __device__ float operator()(float a, float b, int64_t, int64_t k) const {
+    return sl_fmaf(b - constant[k], constant[C + k], constant[2 * C + k]) > 0 ? a : 0;
   }
 };
-/* The same where (b - shift) scale + add > 0, and where y > 0, which writes the masked a. */
-struct masked_products {
-  const float *a, *b, *constant;
-  int64_t C;
-  __device__ sl_cuda_vector<2> operator()(int64_t m, int64_t k) const {
-    float x = b[m * C + k];
-    double g = (x - constant[k]) * constant[C + k] + constant[2 * C + k] > 0 ? a[m * C + k] : 0;
-    return {{g, g * (double)x}};
-  }
-};
-struct output_products {
-  const float *a, *b, *y;
+struct masked_by_output {
+  const float *y;
   float *g;
-  int64_t C;
-  __device__ sl_cuda_vector<2> operator()(int64_t m, int64_t k) const {
-    float masked = y[m * C + k] > 0 ? a[m * C + k] : 0;
-    g[m * C + k] = masked;
-    return {{(double)masked, masked * (double)b[m * C + k]}};
+  __device__ float operator()(float a, float, int64_t i, int64_t) const {
+    a = y[i] > 0 ? a : 0;
+    g[i] = a;
+    return a;
   }
 };
+
+/* Block (x, y): the sums of a and of a b over tile x, 64 of the channels. Each is one chain down the tile. */
+constexpr int CHANNELS = 64;
+template <class F>
+__global__ void sums_kernel(F f, int64_t M, int64_t C, int64_t each, const float *a, const float *b, double *partial) {
+  const int64_t k = (int64_t)blockIdx.y * CHANNELS + threadIdx.x, from = (int64_t)blockIdx.x * each,
+                to = from + each < M ? from + each : M;
+  if (k >= C) return;
+  double sum = 0, product = 0;
+#pragma unroll 8
+  for (int64_t m = from; m < to; m++) {
+    const float other = b[m * C + k];
+    const double x = (double)f(a[m * C + k], other, m * C + k, k);
+    sum += x;
+    product = sl_fmad(x, (double)other, product);
+  }
+  partial[2 * C * blockIdx.x + k] = sum;
+  partial[2 * C * blockIdx.x + C + k] = product;
+}
+/* Adds the tiles' sums in order. */
+template <class G>
+__global__ void total_sums_kernel(G store, int64_t C, int tiles, const double *partial) {
+  for (int64_t k = sl_cuda_index(); k < C; k += sl_cuda_stride()) {
+    double sum = partial[k], product = partial[C + k];
+    for (int64_t tile = 1; tile < tiles; tile++) {
+      sum += partial[2 * C * tile + k];
+      product += partial[2 * C * tile + C + k];
+    }
+    store(k, sum, product);
+  }
+}
+/* Calls store(channel, sum of a, sum of a b). Scratch memory from offset `scratch` on: 2 C doubles a tile. */
+template <class F, class G>
+sl_status sums(const sl_call *c, sl_cuda *cuda, const char *operation, size_t scratch, const float *a, const float *b,
+               F f, G store) {
+  const int64_t C = channels(&c->in[0]), M = positions(&c->in[0]);
+  if (C == 0) return SL_OK;
+  const int64_t each = sl_batchnorm_sum_tile(c->tiles.elements, M, C), tiles = M ? (M + each - 1) / each : 0;
+  SL_TRY(sl_cuda_scratch(cuda, scratch + (size_t)(2 * C * tiles) * sizeof(double), operation));
+  double *partial = (double *)((char *)cuda->scratch + scratch);
+  if (tiles == 0) return sl_fail(SL_ETASK, "%s on a GPU: no samples", operation);
+  sums_kernel<<<dim3((unsigned)tiles, (unsigned)((C + CHANNELS - 1) / CHANNELS)), CHANNELS, 0, cuda->stream>>>(
+      f, M, C, each, a, b, partial);
+  SL_TRY(sl_cuda_launched(operation));
+  total_sums_kernel<<<sl_cuda_grid(C), SL_CUDA_THREADS, 0, cuda->stream>>>(store, C, (int)tiles, partial);
+  return sl_cuda_launched(operation);
+}
+
 struct pair {
   double *out[2];
   bool add[2];
@@ -59,15 +101,15 @@ pair outputs(const sl_call *c) {
 }
 struct store_stats {
   pair to;
-  __device__ void operator()(int64_t k, sl_cuda_vector<2> sum) const { to.put(k, sum.v[0], sum.v[1]); }
+  __device__ void operator()(int64_t k, double sum, double squares) const { to.put(k, sum, squares); }
 };
 struct store_grad_stats {
   pair to;
   const double *sum, *squares;
   double count;
-  __device__ void operator()(int64_t k, sl_cuda_vector<2> total) const {
+  __device__ void operator()(int64_t k, double total, double product) const {
     moments m = moments_of(sum[k], squares[k], count);
-    to.put(k, total.v[0], (total.v[1] - m.mean * total.v[0]) * m.rstd);
+    to.put(k, total, sl_fmad(-m.mean, total, product) * m.rstd);
   }
 };
 
@@ -113,7 +155,7 @@ __global__ void affine_kernel(int64_t n, int64_t C, const float *constant, const
   if (i >= step) return;
   float shift = constant[k], scale = constant[C + k], add = constant[2 * C + k];
   for (; i < n; i += step) {
-    float z = (x[i] - shift) * scale + add;
+    float z = sl_fmaf(x[i] - shift, scale, add);
     if (residual) z += residual[i];
     y[i] = relu && z < 0 ? 0 : z;
   }
@@ -125,8 +167,8 @@ __global__ void dx_kernel(int64_t n, int64_t C, const float *constant, const flo
   float scale = constant[k], a = constant[C + k], b = constant[2 * C + k], mean = constant[3 * C + k];
   float beta = masked ? constant[4 * C + k] : 0;
   for (; i < n; i += step) {
-    float centred = x[i] - mean, g = masked && !(centred * scale + beta > 0) ? 0 : dy[i];
-    dx[i] = scale * (g - a - centred * b);
+    float centred = x[i] - mean, g = masked && !(sl_fmaf(centred, scale, beta) > 0) ? 0 : dy[i];
+    dx[i] = scale * sl_fmaf(-centred, b, g - a);
   }
 }
 unsigned channel_grid(int64_t n, int64_t C) {
@@ -153,36 +195,35 @@ __global__ void total_kernel(int64_t C, pair to, const double *sum, const double
 }
 __global__ void running_kernel(int64_t C, const double *sum, const double *squares, double N, float *mean, float *var) {
   for (int64_t k = sl_cuda_index(); k < C; k += sl_cuda_stride()) {
-    double m = sum[k] / N, v = squares[k] / N - m * m;
+    double m = sum[k] / N, v = sl_fmad(-m, m, squares[k] / N);
     v = (v < 0 ? 0 : v) * (N > 1 ? N / (N - 1) : 1);
-    mean[k] = (float)((1 - SL_BATCHNORM_MOMENTUM) * (double)mean[k] + SL_BATCHNORM_MOMENTUM * m);
-    var[k] = (float)((1 - SL_BATCHNORM_MOMENTUM) * (double)var[k] + SL_BATCHNORM_MOMENTUM * v);
+    mean[k] = (float)sl_fmad(1 - SL_BATCHNORM_MOMENTUM, (double)mean[k], SL_BATCHNORM_MOMENTUM * m);
+    var[k] = (float)sl_fmad(1 - SL_BATCHNORM_MOMENTUM, (double)var[k], SL_BATCHNORM_MOMENTUM * v);
   }
 }
 }  // namespace
 
 extern "C" sl_status sl__bn_stats_cuda(const sl_call *c, sl_cuda *cuda) {
   const float *x = (const float *)c->in[0].data;
-  int64_t C = channels(&c->in[0]);
-  return sl_cuda_columns<2>(cuda, "bn_stats", 0, positions(&c->in[0]), C, products{x, x, C}, store_stats{outputs(c)});
+  return sums(c, cuda, "bn_stats", 0, x, x, plain(), store_stats{outputs(c)});
 }
 
 extern "C" sl_status sl__bn_grad_stats_cuda(const sl_call *c, sl_cuda *cuda) {
   const float *dy = (const float *)c->in[0].data, *x = (const float *)c->in[1].data;
   const double *sum = (const double *)c->in[2].data, *squares = (const double *)c->in[3].data;
-  int64_t C = channels(&c->in[0]), M = positions(&c->in[0]);
-  store_grad_stats store = {outputs(c), sum, squares, sl_batchnorm_count(c)};
+  const int64_t C = channels(&c->in[0]);
+  const store_grad_stats store = {outputs(c), sum, squares, sl_batchnorm_count(c)};
   if (c->n_in == 5)
-    return sl_cuda_columns<2>(cuda, "bn_grad_stats", 0, M, C,
-                              output_products{dy, x, (const float *)c->in[4].data, (float *)c->out[2].data, C}, store);
-  if (c->n_in == 4) return sl_cuda_columns<2>(cuda, "bn_grad_stats", 0, M, C, products{dy, x, C}, store);
+    return sums(c, cuda, "bn_grad_stats", 0, dy, x,
+                masked_by_output{(const float *)c->in[4].data, (float *)c->out[2].data}, store);
+  if (c->n_in == 4) return sums(c, cuda, "bn_grad_stats", 0, dy, x, plain(), store);
   float *constant = (float *)cuda->scratch;
-  size_t bytes = sl_batchnorm_mask_bytes(C);
+  const size_t bytes = sl_batchnorm_mask_bytes(C);
   SL_TRY(sl_cuda_scratch(cuda, bytes, "bn_grad_stats"));
   normalize_constants<<<sl_cuda_grid(C), SL_CUDA_THREADS, 0, cuda->stream>>>(
       C, sum, squares, sl_batchnorm_count(c), (const float *)c->in[4].data, (const float *)c->in[5].data, constant);
   SL_TRY(sl_cuda_launched("bn_grad_stats"));
-  return sl_cuda_columns<2>(cuda, "bn_grad_stats", bytes, M, C, masked_products{dy, x, constant, C}, store);
+  return sums(c, cuda, "bn_grad_stats", bytes, dy, x, masked{constant, C}, store);
 }
 
 static sl_status affine(const sl_call *c, sl_cuda *cuda, const char *operation, const float *constant) {
