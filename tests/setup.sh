@@ -3,7 +3,7 @@
 # installs it, count Spack's packages as installed, and refuse wrong options and archives.
 cd "${top_srcdir:-$(dirname "$0")/..}" || exit 99
 top=$PWD
-echo 1..9
+echo 1..10
 work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
 number=0
@@ -59,6 +59,8 @@ build_starpu --nonsense
 check 'build-starpu: an unknown option is a usage error' [ $code = 2 ]
 build_starpu --cuda "$work" --simgrid
 check 'build-starpu: CUDA and SimGrid exclude each other' [ $code = 2 ]
+build_starpu --emulated-gpus --simgrid
+check 'build-starpu: emulated GPUs and SimGrid exclude each other' [ $code = 2 ]
 echo 'no archive' >"$work/starpu-1.4.10.tar.gz"
 build_starpu --prefix "$work/prefix" --source "$work/starpu-1.4.10.tar.gz"
 if says missing:; then

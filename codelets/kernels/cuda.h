@@ -307,60 +307,6 @@ static inline sl_cuda_store sl_cuda_output(const sl_call *c, int i) {
   return {(double *)c->out[i].data, (c->accumulate >> i & 1) != 0};
 }
 
-/* Sums down the columns of a matrix [M, N], K sums at once. */
-template <int K>
-struct sl_cuda_vector {
-  double v[K];
-};
-
-/* Block (x, y) adds chunk y's rows of columns 32 x .. 32 x + 31: 8 rows at a time, then over those 8 in order. */
-template <int K, class F>
-__global__ void sl_cuda_columns_kernel(F f, int64_t M, int64_t N, int64_t rows, double *partial) {
-  __shared__ double part[SL_CUDA_THREADS / 32][32][K];
-  int64_t lane = threadIdx.x % 32, group = threadIdx.x / 32, n = (int64_t)blockIdx.x * 32 + lane;
-  int64_t from = (int64_t)blockIdx.y * rows, to = from + rows < M ? from + rows : M;
-  double sum[K] = {0};
-  if (n < N)
-    for (int64_t m = from + group; m < to; m += SL_CUDA_THREADS / 32) {
-      sl_cuda_vector<K> value = f(m, n);
-      for (int k = 0; k < K; k++) sum[k] += value.v[k];
-    }
-  for (int k = 0; k < K; k++) part[group][lane][k] = sum[k];
-  __syncthreads();
-  if (group == 0 && n < N)
-    for (int k = 0; k < K; k++) {
-      for (int g = 1; g < SL_CUDA_THREADS / 32; g++) sum[k] += part[g][lane][k];
-      partial[((int64_t)blockIdx.y * N + n) * K + k] = sum[k];
-    }
-}
-template <int K, class G>
-__global__ void sl_cuda_columns_last_kernel(G store, int64_t N, int chunks, const double *partial) {
-  for (int64_t n = sl_cuda_index(); n < N; n += sl_cuda_stride()) {
-    sl_cuda_vector<K> sum = {};
-    for (int64_t chunk = 0; chunk < chunks; chunk++)
-      for (int k = 0; k < K; k++) sum.v[k] += partial[(chunk * N + n) * K + k];
-    store(n, sum);
-  }
-}
-
-/* Calls store(n, sum over m in [0, M) of f(m, n)) for every n in [0, N); f returns an sl_cuda_vector<K>. Needs
- * sl_cuda_columns_bytes(K, M, N) of scratch memory from offset `scratch` on. */
-template <int K, class F, class G>
-static sl_status sl_cuda_columns(sl_cuda *cuda, const char *operation, size_t scratch, int64_t M, int64_t N, F f,
-                                 G store) {
-  if (N == 0) return SL_OK;
-  int64_t rows = sl_cuda_column_rows(M), chunks = sl_cuda_column_chunks(M);
-  double *partial = (double *)((char *)cuda->scratch + scratch);
-  SL_TRY(sl_cuda_scratch(cuda, scratch + sl_cuda_columns_bytes(K, M, N), operation));
-  if (chunks > 0) {
-    dim3 grid((unsigned)((N + 31) / 32), (unsigned)chunks);
-    sl_cuda_columns_kernel<K><<<grid, SL_CUDA_THREADS, 0, cuda->stream>>>(f, M, N, rows, partial);
-    SL_TRY(sl_cuda_launched(operation));
-  }
-  sl_cuda_columns_last_kernel<K><<<sl_cuda_grid(N), SL_CUDA_THREADS, 0, cuda->stream>>>(store, N, (int)chunks, partial);
-  return sl_cuda_launched(operation);
-}
-
 /* ---- images ---------------------------------------------------------------------------------------------------- */
 
 /* Windows of `kernel` pixels every `stride`, the first beginning `pad` before the image. The first function gives
@@ -382,17 +328,5 @@ static __device__ inline sl_cuda_range sl_cuda_windows(int at, int kernel, int s
 /* y[m ld + n] = max(y[m ld + n] + b[n], 0), or without the maximum, for m in [0, rows), n in [0, N). */
 sl_status sl_cuda_bias(sl_cuda *cuda, const char *operation, bool rectify, int64_t rows, int64_t N, int64_t ld,
                        const float *b, float *y);
-
-/* sum[n] = or += the sum over m in [0, M) of y[m ld + n], n in [0, N). Scratch: sl_cuda_columns_bytes(1, M, N). */
-sl_status sl_cuda_sum_rows(sl_cuda *cuda, const char *operation, int64_t M, int64_t N, int64_t ld, const float *y,
-                           bool add, float *sum);
-
-/* ---- matrices -------------------------------------------------------------------------------------------------- */
-
-/* Row-major C[M, N] = op(A) op(B) + beta C, op(A) [M, K] and op(B) [K, N], ld: elements from row to row. cuBLAS is
- * column-major, so it is asked for C^T = op(B)^T op(A)^T. */
-sl_status sl_cuda_gemm(sl_cuda *cuda, const char *operation, bool transpose_a, bool transpose_b, int64_t M, int64_t N,
-                       int64_t K, const float *A, int64_t lda, const float *B, int64_t ldb, float beta, float *C,
-                       int64_t ldc);
 
 #endif

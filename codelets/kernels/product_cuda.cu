@@ -1,24 +1,5 @@
-/* The parts of linear layers and convolutions on a GPU: cuBLAS's product, bias with activation, sums down columns. */
-#include <limits.h>
-
+/* Bias with activation, as linear layers on a GPU have it. */
 #include "codelets/kernels/cuda.h"
-
-sl_status sl_cuda_gemm(sl_cuda *cuda, const char *operation, bool transpose_a, bool transpose_b, int64_t M, int64_t N,
-                       int64_t K, const float *A, int64_t lda, const float *B, int64_t ldb, float beta, float *C,
-                       int64_t ldc) {
-  if (M == 0 || N == 0) return SL_OK;
-  const int64_t size[] = {M, N, K, lda, ldb, ldc};
-  for (int64_t n : size)
-    if (n > INT_MAX)
-      return sl_fail(SL_ETASK, "%s on a GPU: a matrix dimension of %lld is beyond cuBLAS; use more shards", operation,
-                     (long long)n);
-  const float one = 1;
-  cublasStatus_t status =
-      cublasSgemm(cuda->blas, transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, (int)N,
-                  (int)M, (int)K, &one, B, (int)ldb, A, (int)lda, &beta, C, (int)ldc);
-  if (status == CUBLAS_STATUS_SUCCESS) return SL_OK;
-  return sl_fail(SL_ETASK, "%s on a GPU: cuBLAS: %s", operation, cublasGetStatusString(status));
-}
 
 namespace {
 template <bool RECTIFY>
@@ -49,18 +30,6 @@ void launch_bias(sl_cuda *cuda, int64_t rows, int64_t N, int64_t ld, const float
   bias_kernel<RECTIFY, V><<<(unsigned)blocks, SL_CUDA_THREADS, 0, cuda->stream>>>(rows, N, ld, (const V *)b, (V *)y);
 }
 
-struct element {
-  const float *y;
-  int64_t ld;
-  __device__ sl_cuda_vector<1> operator()(int64_t m, int64_t n) const { return {{(double)y[m * ld + n]}}; }
-};
-struct store {
-  float *sum;
-  bool add;
-  __device__ void operator()(int64_t n, sl_cuda_vector<1> total) const {
-    sum[n] = add ? sum[n] + (float)total.v[0] : (float)total.v[0];
-  }
-};
 }  // namespace
 
 sl_status sl_cuda_bias(sl_cuda *cuda, const char *operation, bool rectify, int64_t rows, int64_t N, int64_t ld,
@@ -71,9 +40,4 @@ sl_status sl_cuda_bias(sl_cuda *cuda, const char *operation, bool rectify, int64
   else
     (rectify ? launch_bias<true, float> : launch_bias<false, float>)(cuda, rows, N, ld, b, y);
   return sl_cuda_launched(operation);
-}
-
-sl_status sl_cuda_sum_rows(sl_cuda *cuda, const char *operation, int64_t M, int64_t N, int64_t ld, const float *y,
-                           bool add, float *sum) {
-  return sl_cuda_columns<1>(cuda, operation, 0, M, N, element{y, ld}, store{sum, add});
 }

@@ -7,7 +7,6 @@
  * backward pass computes the rectifier's mask again from x; with a residual it reads the mask off the output, and
  * bn_grad_stats writes the masked gradient, which is the residual's gradient. */
 #include "codelets/attributes.h"
-#include "codelets/kernels/cuda_sums.h"
 #include "codelets/kernels/math.h"
 
 SL_KERNEL_DECLARE(bn_stats);

@@ -1,7 +1,6 @@
 /* Gradient clipping by global norm. Each row of a gradient gives its sum of squares; one small node adds these up by
  * a fixed binary tree. So the norm has the same bits however the plan cuts gradients and wherever the pieces are. */
 #include "codelets/attributes.h"
-#include "codelets/kernels/cuda_sums.h"
 #include "codelets/kernels/math.h"
 #include "codelets/kernels/tree.h"
 

@@ -1,10 +1,9 @@
-/* What the CUDA kernels of one worker share: stream, cuBLAS, scratch memory. C files see it as opaque and need no CUDA
+/* What the CUDA kernels of one worker share: stream and scratch memory. C files see it as opaque and need no CUDA
  * header; .cu files see its members. The functions exist only in a build with CUDA (SL_HAVE_CUDA). */
 #ifndef SL_CUDA_CONTEXT_H
 #define SL_CUDA_CONTEXT_H
 
 #ifdef __CUDACC__
-#include <cublas_v2.h>
 #include <cuda_runtime.h>
 #endif
 #include <stddef.h>
@@ -20,11 +19,9 @@ typedef struct sl_cuda sl_cuda;
 #ifdef __CUDACC__
 struct sl_cuda {
   cudaStream_t stream;
-  cublasHandle_t blas; /* its workspace is ours, so that it picks the same algorithms every time */
-  void *scratch;       /* 256-byte aligned; used by one task at a time, in the order of the stream */
+  void *scratch; /* 256-byte aligned; used by one task at a time, in the order of the stream */
   size_t scratch_bytes;
   int device;
-  void *workspace; /* of blas; a little more behind it for the first use */
 };
 #endif
 

@@ -70,7 +70,7 @@ typedef struct sl_call {
 } sl_call;
 
 typedef sl_status (*sl_kernel)(const sl_call *call);
-typedef struct sl_cuda sl_cuda; /* stream, cuBLAS, scratch: runtime/machine/cuda_context.h */
+typedef struct sl_cuda sl_cuda; /* stream, scratch: runtime/machine/cuda_context.h */
 typedef sl_status (*sl_kernel_cuda)(const sl_call *call, sl_cuda *cuda);
 
 typedef struct sl_cost {

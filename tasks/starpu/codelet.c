@@ -163,8 +163,7 @@ sl_status sl__devices_open(sl_runtime *runtime, size_t scratch, sl__devices **de
   *devices = d;
   starpu_execute_on_each_worker(open_device, d, STARPU_CUDA);
   sl_status status = (sl_status)atomic_load(&d->status);
-  return status == SL_OK ? SL_OK
-                         : sl_fail(status, "a GPU cannot be prepared: no cuBLAS, or less than %zu bytes free", scratch);
+  return status == SL_OK ? SL_OK : sl_fail(status, "a GPU cannot be prepared: less than %zu bytes free", scratch);
 #else
   (void)scratch;
   return sl_blame(sl_fail(SL_EUNSUPPORTED, "this build has no CUDA kernels: configure --with-cuda, or use no GPUs"),
