@@ -1,7 +1,7 @@
 /* Shared by the CUDA kernels: helpers that launch asynchronously and keep bits fixed. For .cu files only.
  *
- * All work is queued on the worker's stream; nothing here allocates or waits. Sums are trees in double whose shape
- * depends on the array's shape alone (not on the number of multiprocessors, nor on timing, hence no atomics). */
+ * All work is queued on the worker's stream; nothing here allocates or waits. Sums have the order of the CPU
+ * kernels, which the plan fixes, so there are no atomics; counts, which are exact, go over chunks of their own. */
 #ifndef SL_CUDA_H
 #define SL_CUDA_H
 
@@ -92,8 +92,7 @@ static sl_status sl_cuda_map(sl_cuda *cuda, const char *operation, F f, int64_t 
   return sl_cuda_launched(operation);
 }
 
-/* ---- rows and sums
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- rows and sums ----------------------------------------------------------------------------------------------- */
 
 /* Reduction over the T threads (32, or a block's SL_CUDA_THREADS) that work on one row; all of them get the result.
  * The T threads call it together. */
