@@ -1,6 +1,7 @@
 #!/bin/bash
 # Figure: the tree builds and passes its tests with gcc and clang, StarPU 1.3 and 1.4, with and without CUDA, as far
-# as this machine has them. JOBS: compilations and tests at a time (2). STARPU14 and STARPU14_CUDA: installations of StarPU 1.4, made by tools/build-starpu.
+# as this machine has them. JOBS: compilations and tests at a time (2). ONLY: a pattern of the configurations to try ('clang*').
+# STARPU14 and STARPU14_CUDA: installations of StarPU 1.4, made by tools/build-starpu. LOGS: a folder that keeps the logs.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/matrix.XXXXXX")
@@ -11,6 +12,7 @@ missed=0
 [ -x "$top/configure" ] || { echo 'SKIP: no configure: run ./bootstrap first'; exit 77; }
 try() { # name, configure's arguments
   name=$1; shift
+  case $name in ${ONLY:-*}) ;; *) return ;; esac
   mkdir -p "$work/b" && cd "$work/b" || exit 1
   if "$top/configure" -q "$@" >configure.log 2>&1 && make -s -j"${JOBS:-2}" >make.log 2>&1; then
     make -k -j"${JOBS:-2}" check >check.log 2>&1
@@ -20,7 +22,10 @@ try() { # name, configure's arguments
     failed='no build'; total=$(tail -n 1 make.log configure.log 2>/dev/null | tr '\n' ' ')
   fi
   printf '%-36s target %-2s value %-8s %s (%s)\n' "$name" 0 "$failed" "$([ "$failed" = 0 ] && echo met || echo MISSED)" "$total"
-  [ "$failed" = 0 ] || { missed=1; grep -hE '^(not ok|ERROR)' check.log 2>/dev/null | head; }
+  [ "$failed" = 0 ] || { missed=1; grep -hE '^(FAIL|ERROR|XPASS): ' check.log 2>/dev/null | head -n 30; }
+  if [ -n "${LOGS:-}" ]; then
+    mkdir -p "$LOGS/$name" && cp ./*.log "$LOGS/$name/" && find tests -name '*.log' -exec cp --parents {} "$LOGS/$name/" \;
+  fi
   cd / && rm -rf "$work/b"
 }
 try 'gcc, installed StarPU' CC=gcc --without-cuda
