@@ -38,7 +38,8 @@ static void request(sl__lane *l, sl__crossing *x, int code, int peer, const char
   const int n = x->n;
   if (code != MPI_SUCCESS) x->request[n] = MPI_REQUEST_NULL;
   x->peer[n] = peer;
-  x->left = x->n = n + 1;
+  x->n = n + 1;
+  x->left = n + 1;
   if (code != MPI_SUCCESS) sl__exchange_fail(l->e, code, what);
 }
 
@@ -68,7 +69,8 @@ static void send_parts(sl__lane *l, sl__crossing *x, const sl__cursor *at) {
   const sl_compression how = compression_at(l, at, 0);
   const int tag = (int)(number % SL__DEPTH) * 2;
   int64_t from, to;
-  x->n = x->left = 0;
+  x->left = 0;
+  x->n = 0;
   if (!c->b->sum) return;
   part_of_node(l, c, g, l->my_node, &from, &to);
   for (int k = 0; k < l->nodes && from < to; k++)
@@ -130,7 +132,8 @@ static void send_results(sl__lane *l, sl__crossing *x, const sl__cursor *at) {
   const sl_compression how = compression_at(l, at, 1);
   const int tag = (int)(number % SL__DEPTH) * 2 + 1;
   int64_t from, to;
-  x->n = x->left = 0;
+  x->left = 0;
+  x->n = 0;
   part_of_node(l, c, g, l->my_node, &from, &to);
   char *whole = sl__item_memory(l, number, 0), *own = whole + (size_t)from * c->b->width;
   if (c->residual && from < to) unpack_parts(l, at, to - from);
