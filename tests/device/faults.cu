@@ -2,9 +2,11 @@
  * argument says which; "none" is right, and so are the results that it prints. */
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int global = 7;
 static const int table[4] = {1, 2, 3, 4};
@@ -187,6 +189,20 @@ static void early_use(bool wait) {
   printf("%s\n", wrong ? "the host was too early" : "the host waited");
 }
 
+/* Signals to the whole process group end no device. */
+static void signals() {
+  const int of_jobs[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+  float *x = filled(256, 1), host[256];
+  setpgid(0, 0);
+  for (int number : of_jobs) {
+    signal(number, SIG_IGN);
+    kill(0, number);
+  }
+  fill<<<1, 256>>>(x, 256, 2);
+  cudaMemcpy(host, x, sizeof host, cudaMemcpyDeviceToHost);
+  printf("after signals results are %s\n", all(host, 256, 2) ? "right" : "wrong");
+}
+
 int main(int argc, char **argv) {
   const char *fault = argc > 1 ? argv[1] : "none";
   const auto is = [fault](const char *name) { return strcmp(fault, name) == 0; };
@@ -246,6 +262,7 @@ int main(int argc, char **argv) {
     cudaFree(x);
   }
   if (is("endless")) endless<<<1, 1>>>(filled(1, 0));
+  if (is("signals")) signals();
   if (is("third")) {
     for (int i = 0; i < 4; i++) filled(100, (float)i);
   }

@@ -58,7 +58,25 @@ check double-free 'a block that is freed twice' 'cudaFree of .*no block of devic
 check endless 'a kernel that never ends' 'kernel endless .*still runs after 1 s' EMULATED_PATIENCE=1
 check third 'a device that fails at its third kernel' 'emulated GPU 0: kernel fill .*fails, as EMULATED_FAIL wishes' EMULATED_FAIL=0:3
 check third 'and works no more' '^end: unspecified launch failure$' EMULATED_FAIL=0:3
+check signals 'signals to the whole process group: devices go on, for the program to decide' '^after signals results are right$'
 check matrix 'a product that reads behind a matrix' 'kernel cublasSgemm .*launched by main.*reads 40 bytes outside'
+
+# The process of a device ends with the program, also in the middle of a kernel.
+ends() { # process: is it gone, or does only its name remain?
+  ! grep -q '^State:[[:space:]]*[^Z]' "/proc/$1/status" 2>/dev/null
+}
+soon() { # command...
+  for _ in $(seq 600); do "$@" && return; sleep 0.1; done
+  return 1
+}
+"$work/faults" endless >"$work/out" 2>&1 &
+program=$!
+of_program() { device=$(ps -o pid= --ppid $program) && [ -n "$device" ]; }
+soon of_program
+kill -KILL $program
+wait $program 2>/dev/null
+# shellcheck disable=SC2086 # without the blanks
+if soon ends ${device:-none}; then tap ok 'a program is killed: its device ends, too'; else tap 'not ok' "a program is killed: its device $device runs on"; fi
 
 # A missing wait shows in results: with delays, under some seed at least.
 missing() { # FAULT, what, wrong line, the same program with its wait, right line

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 
 static control *own; /* in the device's process */
 static device *own_device;
+static pid_t own_program;
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t value, double seconds) {
   struct timespec t = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
@@ -41,14 +43,26 @@ static void caught(int signal, siginfo_t *info, void *context) {
   emulated_process_fault(&f);
 }
 
+/* The process ends with the program, also in the middle of a kernel. */
+static void look(int signal) {
+  (void)signal;
+  if (getppid() != own_program) _exit(0);
+}
+
+/* Begins with all signals blocked. Those that end a job reach its whole process group, so this process too: it ignores
+ * them, for the program to decide. */
 static void live(device *d, pid_t program) {
+  static const int of_jobs[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
   static char stack[32 << 10];
   const stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
   struct sigaction action = {.sa_sigaction = caught, .sa_flags = SA_SIGINFO | SA_ONSTACK},
-                   plain = {.sa_handler = SIG_DFL};
+                   plain = {.sa_handler = SIG_DFL}, deaf = {.sa_handler = SIG_IGN},
+                   often = {.sa_handler = look, .sa_flags = SA_ONSTACK | SA_RESTART};
+  const struct itimerval every = {{0, 200000}, {0, 200000}};
   sigset_t none;
   own = d->control;
   own_device = d;
+  own_program = program;
   for (int fd = 0; fd < 3; fd++)
     if (fd != 2) close(fd);
   syscall(SYS_close_range, 3, ~0u, 0);
@@ -59,16 +73,16 @@ static void live(device *d, pid_t program) {
   sigaction(SIGILL, &action, NULL);
   sigaction(SIGFPE, &action, NULL);
   sigaction(SIGABRT, &action, NULL);
+  for (size_t i = 0; i < sizeof of_jobs / sizeof *of_jobs; i++) sigaction(of_jobs[i], &deaf, NULL);
+  sigaction(SIGALRM, &often, NULL);
+  setitimer(ITIMER_REAL, &every, NULL);
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
   mprotect((void *)d->base, d->span, PROT_READ | PROT_WRITE);
   emulated_access_begin(d);
   uint32_t done = own->answered;
   for (;;) {
-    while (own->asked == done) {
-      futex_wait(&own->asked, done, 0.2);
-      if (getppid() != program) _exit(0);
-    }
+    while (own->asked == done) futex_wait(&own->asked, done, 60);
     emulated_grid(&own->launch, own->arguments, own->seed);
     done++;
     own->answered = done;
@@ -105,11 +119,15 @@ static bool start(device *d) {
   d->modules = now;
   d->control->answered = d->control->asked;
   const pid_t program = getpid();
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
   const pid_t child = (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
   if (child == 0) {
     live(d, program);
     _exit(0);
   }
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
   d->process = child;
   return child > 0;
 }
