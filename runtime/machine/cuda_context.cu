@@ -1,6 +1,7 @@
 /* The context of a worker's CUDA kernels. */
 #include <stdlib.h>
 
+#include "runtime/base/time.h"
 #include "runtime/machine/cuda_context.h"
 
 extern "C" int sl_cuda_devices(void) {
@@ -23,6 +24,12 @@ static sl_status start(sl_cuda *cuda, size_t scratch_bytes) {
     SL_TRY(check(cudaMalloc(&cuda->scratch, scratch_bytes), "scratch memory"));
     cuda->scratch_bytes = scratch_bytes;
   }
+  cudaError_t error = cudaEventCreate(&cuda->anchor);
+  for (int i = 0; i < SL_CUDA_MARKS && error == cudaSuccess; i++) {
+    error = cudaEventCreate(&cuda->mark[i].start);
+    if (error == cudaSuccess) error = cudaEventCreate(&cuda->mark[i].end);
+  }
+  SL_TRY(check(error, "events"));
   return check(cudaStreamSynchronize(cuda->stream), "first use");
 }
 
@@ -49,5 +56,47 @@ extern "C" void sl_cuda_destroy(sl_cuda *cuda) {
   if (!cuda) return;
   (void)cudaStreamSynchronize(cuda->stream);
   (void)cudaFree(cuda->scratch);
+  for (int i = 0; i < SL_CUDA_MARKS; i++) {
+    if (cuda->mark[i].start) (void)cudaEventDestroy(cuda->mark[i].start);
+    if (cuda->mark[i].end) (void)cudaEventDestroy(cuda->mark[i].end);
+  }
+  if (cuda->anchor) (void)cudaEventDestroy(cuda->anchor);
   free(cuda);
+}
+
+extern "C" sl_status sl_cuda_read(sl_cuda *cuda, void *to, const void *from, size_t bytes) {
+  SL_TRY(check(cudaStreamSynchronize(cuda->stream), "a kernel"));
+  return check(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost), "a copy to the host");
+}
+
+extern "C" int sl_cuda_mark_begin(sl_cuda *cuda) {
+  if (cuda->open == SL_CUDA_MARKS) return -1;
+  const int mark = cuda->next;
+  cuda->next = (mark + 1) % SL_CUDA_MARKS;
+  if (cuda->open++ == 0) { /* the stream is idle: the event passes at once */
+    (void)cudaEventRecord(cuda->anchor, cuda->stream);
+    cuda->anchor_ns = sl_now();
+  }
+  (void)cudaEventRecord(cuda->mark[mark].start, cuda->stream);
+  return mark;
+}
+
+extern "C" void sl_cuda_mark_end(sl_cuda *cuda, int mark) { (void)cudaEventRecord(cuda->mark[mark].end, cuda->stream); }
+
+/* Time of an event. A device that has failed tells none: then it is `otherwise`. */
+static int64_t time_of(const sl_cuda *cuda, cudaEvent_t event, int64_t otherwise) {
+  float ms = 0;
+  if (cudaEventElapsedTime(&ms, cuda->anchor, event) != cudaSuccess) return otherwise;
+  return cuda->anchor_ns + (int64_t)(1e6 * (double)ms);
+}
+
+extern "C" void sl_cuda_mark_read(sl_cuda *cuda, int mark, int64_t *start, int64_t *end) {
+  const int64_t now = sl_now();
+  *end = time_of(cuda, cuda->mark[mark].end, now);
+  *start = time_of(cuda, cuda->mark[mark].start, *end);
+  if (*end > now) *end = now;
+  if (*start < cuda->last_ns) *start = cuda->last_ns;
+  if (*start > *end) *start = *end;
+  cuda->last_ns = *end;
+  cuda->open--;
 }

@@ -7,6 +7,7 @@
 #include <cuda_runtime.h>
 #endif
 #include <stddef.h>
+#include <stdint.h>
 
 #include "runtime/base/status.h"
 
@@ -15,6 +16,7 @@ extern "C" {
 #endif
 
 typedef struct sl_cuda sl_cuda;
+enum { SL_CUDA_MARKS = 16 }; /* more than the tasks that StarPU queues on a stream at once */
 
 #ifdef __CUDACC__
 struct sl_cuda {
@@ -22,6 +24,12 @@ struct sl_cuda {
   void *scratch; /* 256-byte aligned; used by one task at a time, in the order of the stream */
   size_t scratch_bytes;
   int device;
+  cudaEvent_t anchor; /* passed at anchor_ns of the host's clock */
+  struct {
+    cudaEvent_t start, end;
+  } mark[SL_CUDA_MARKS];
+  int next, open;             /* the next pair to use; pairs in use */
+  int64_t anchor_ns, last_ns; /* last_ns: end of the latest mark that was read */
 };
 #endif
 
@@ -36,6 +44,16 @@ int sl_cuda_devices(void);
 sl_cuda *sl_cuda_create(void *stream, size_t scratch_bytes, sl_status *status);
 /* Waits for the stream. NULL is allowed. */
 void sl_cuda_destroy(sl_cuda *cuda);
+/* Waits for the stream, then copies device memory to the host. */
+sl_status sl_cuda_read(sl_cuda *cuda, void *to, const void *from, size_t bytes);
+
+/* Times of work on the device, by events. Queue the work between begin, which returns the mark's number, and end; read
+ * it when the work has ended, in the order of begin, from the same thread. Times are ns of sl_now(): each time the
+ * stream has run dry, an event ties the device's clock to the host's, so they are good to some microseconds. The marks
+ * of a context do not overlap. begin returns -1 when SL_CUDA_MARKS are in use. */
+int sl_cuda_mark_begin(sl_cuda *cuda);
+void sl_cuda_mark_end(sl_cuda *cuda, int mark);
+void sl_cuda_mark_read(sl_cuda *cuda, int mark, int64_t *start, int64_t *end);
 
 #ifdef __cplusplus
 }

@@ -297,6 +297,9 @@ static sl_status divide(sl_runtime *rt) {
   int ranks, rank;
   SL_TRY_OUT(allowed_pus(rt->topology, &allowed));
   SL_TRY_OUT(find_gpus(rt));
+  if (rt->options.workers < 0 && rt->gpus == 0)
+    SL_TRY_OUT(sl_blame(sl_fail(SL_EUNSUPPORTED, "no CPU workers were asked for, and rank %d has no GPU", rt->rank),
+                        "workers, gpus"));
   SL_TRY_OUT(find_group(rt, allowed, &ranks, &rank));
   rt->quota = sl_cgroup_cpu_quota("");
   const sl_topology_request request = {
@@ -306,7 +309,7 @@ static sl_status divide(sl_runtime *rt) {
       .ranks = ranks,
       .rank = rank,
       .threads_per_worker = rt->options.threads_per_worker,
-      .workers = rt->options.workers > 0 ? rt->options.workers : number_in("STARPU_NCPU", 0),
+      .workers = rt->options.workers != 0 ? rt->options.workers : number_in("STARPU_NCPU", 0),
       .max_workers = STARPU_MAXCPUS,
       .drivers = rt->gpus,
   };
@@ -451,8 +454,10 @@ static sl_status start_starpu(sl_runtime *rt) {
   conf.use_explicit_workers_bindid = 1;
   for (int i = 0; i < STARPU_NMAXWORKERS; i++) {
     const int w = i - rt->share.ndrivers;
-    conf.workers_bindid[i] =
-        logical_pu(rt, w < 0 ? rt->share.driver_pu[i] : rt->share.worker[w % rt->share.nworkers].pu[0]);
+    const unsigned pu = w < 0                     ? rt->share.driver_pu[i]
+                        : rt->share.nworkers == 0 ? rt->share.driver_pu[0]
+                                                  : rt->share.worker[w % rt->share.nworkers].pu[0];
+    conf.workers_bindid[i] = logical_pu(rt, pu);
   }
 #if CAN_USE_CUDA
   if (rt->gpus) {

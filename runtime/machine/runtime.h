@@ -23,7 +23,7 @@ typedef struct sl_runtime_options {
   int keep_mpi;           /* 1: sl_runtime_stop leaves MPI up for a later start; then sl_runtime_end_mpi ends it */
   const char *sched;      /* the scheduling policy; NULL: $STARPU_SCHED, else the library's first, else "lws" */
   const char *sched_lib;  /* a shared library with policies of one's own (policies.h); NULL: $STARPU_SCHED_LIB */
-  int workers;            /* CPU workers of this rank; 0: all its cores (with GPUs: less one each) */
+  int workers;            /* CPU workers of this rank; 0: all its cores (with GPUs: less one each); -1: none */
   int threads_per_worker; /* K; 0: the least that lets StarPU drive all cores */
   int gpus;               /* GPUs of this rank; -1: its part of those that the node's ranks see */
   const char *kernels;    /* "base", "avx2", "avx512"; NULL: the best that runs here */
@@ -34,7 +34,7 @@ typedef struct sl_runtime_options {
 sl_runtime_options sl_runtime_defaults(void); /* MPI on, all processors, K automatic */
 
 /* Collective over the ranks when options->mpi. Errors: SL_EINVAL (a runtime runs already; unknown policy, listing those
- * that the installed StarPU has), SL_EMPI (a launcher promised more ranks than MPI has; thread level), SL_ETOPOLOGY,
+ * that the installed StarPU has; no worker at all), SL_EMPI (a launcher promised more ranks than MPI has; thread level), SL_ETOPOLOGY,
  * SL_ESTARPU, SL_EUNSUPPORTED (kernels; GPUs asked of a StarPU without CUDA). */
 sl_status sl_runtime_start(const sl_runtime_options *options, sl_runtime **runtime);
 /* Waits for all tasks, then ends the teams, StarPU, and MPI if this runtime started it and keep_mpi is 0. NULL is

@@ -218,7 +218,7 @@ static sl_status check(const sl_topology_request *q) {
   if (q->threads_per_worker < 0 || q->threads_per_worker > 4096)
     return sl_blame(sl_fail(SL_EINVAL, "%d threads per worker: give 0 (automatic) or more", q->threads_per_worker),
                     "threads_per_worker");
-  if (q->workers < 0 || q->drivers < 0 || q->max_workers < 0 || !(q->quota >= 0))
+  if (q->workers < -1 || q->drivers < 0 || q->max_workers < 0 || !(q->quota >= 0))
     return sl_fail(SL_EINVAL, "the numbers of workers, GPUs and cores cannot be negative");
   if (q->max_workers && q->workers > q->max_workers)
     return sl_blame(
@@ -253,7 +253,7 @@ sl_status sl_topology_divide(const sl_topology_request *request, sl_share *share
     budget = less(budget, more(mine, 1));
   }
 
-  const int aside = less(request->drivers, budget - 1), n = share->cores - aside;
+  const int aside = less(request->drivers, request->workers < 0 ? budget : budget - 1), n = share->cores - aside;
   budget -= aside;
   if (request->drivers > 0) {
     share->driver_pu = calloc((size_t)request->drivers, sizeof *share->driver_pu);
@@ -266,6 +266,11 @@ sl_status sl_topology_divide(const sl_topology_request *request, sl_share *share
 
   const int max = request->max_workers ? request->max_workers : INT_MAX;
   share->best_threads = automatic_threads(core, n, budget, request->max_workers, start);
+  if (request->workers < 0) { /* only GPUs compute */
+    share->threads_per_worker = 1;
+    share->idle_cores = share->idle_by_workers = n;
+    goto out;
+  }
   const int k = request->threads_per_worker ? request->threads_per_worker : request->workers ? 1 : share->best_threads;
   const int teams = place_teams(core, n, k, start);
   const int paid_teams = less(teams, budget / k);

@@ -22,9 +22,9 @@ typedef struct sl_topology_request {
   double quota;                 /* CPU time that the cgroup grants these ranks together, in cores; 0: no limit */
   int ranks, rank;              /* ranks that share `allowed`, and which of them we are */
   int threads_per_worker;       /* K; 0: the least that lets max_workers drive all cores of the share */
-  int workers;                  /* CPU workers wanted; 0: as many as the share holds */
+  int workers;                  /* CPU workers wanted; 0: as many as the share holds; -1: none */
   int max_workers;              /* CPU workers that StarPU can drive; 0: no limit */
-  int drivers;                  /* threads that drive GPUs, one core each; at least one core remains for CPU workers */
+  int drivers;                  /* threads that drive GPUs, one core each; a core remains for CPU workers, if any */
 } sl_topology_request;
 
 /* One worker: a team of cores, the leader's first. */

@@ -13,17 +13,34 @@ typedef struct seen {
   double *x; /* s */
   int n, room;
   int first_calls;
+  int turn;              /* counts tasks while they are placed */
   unsigned char *called; /* [workers] */
   unsigned char *accepted;
 } seen;
 
+/* Kinds of workers. */
+enum { PLACES = SL_WORKER_CUDA + 1 };
+static const enum starpu_worker_archtype type_of[PLACES] = {
+    [SL_WORKER_CPU] = STARPU_CPU_WORKER, [SL_WORKER_CUDA] = STARPU_CUDA_WORKER};
+
 struct sl_calibration {
   const sl_program *program;
-  int workers, n_kinds;
-  int *kind_of; /* [nodes] */
-  seen *seen;   /* [n_kinds] */
+  int workers, n_kinds; /* n_kinds: kinds of tasks times kinds of workers that there are */
+  int n_places, rounds;
+  sl_worker_kind places[PLACES];
+  sl_worker_kind *runs_on; /* [workers] */
+  int *kind_of;            /* [nodes] kind of task */
+  seen *seen;              /* [n_kinds]: kind of task k on worker kind places[w] has number k * n_places + w */
   sl_calibration_kind *kind;
 };
+
+/* The kinds of workers that this process has; returns their number. */
+static int find_places(sl_worker_kind places[PLACES]) {
+  int n = 0;
+  for (int w = 0; w < PLACES; w++)
+    if (starpu_worker_get_count_by_type(type_of[w]) > 0) places[n++] = (sl_worker_kind)w;
+  return n;
+}
 
 int sl_calibration_minimum(void) {
   const char *text = getenv("STARPU_CALIBRATE_MINIMUM");
@@ -74,29 +91,30 @@ sl_status sl_calibration_create(sl_runtime *runtime, const sl_program *program, 
   *calibration = NULL;
   const sl_graph *g = sl_program_graph(program);
   sl_status status = SL_OK;
-  if (sl_runtime_gpus(runtime) > 0)
-    return sl_blame(sl_fail(SL_EUNSUPPORTED,
-                            "the recorder does not know how long tasks take on GPUs: calibrate CPU workers alone, with "
-                            "0 GPUs, and let StarPU learn GPUs in runs that calibrate"),
-                    "gpus, calibrate");
   sl_calibration *c = calloc(1, sizeof *c);
   if (!c) return sl_no_memory("for a calibration");
   c->program = program;
   c->workers = sl_runtime_workers(runtime);
+  c->n_places = find_places(c->places);
   c->kind_of = malloc(((size_t)g->n_nodes + 1) * sizeof *c->kind_of);
-  if (!c->kind_of) SL_TRY_OUT(sl_no_memory("for a calibration"));
+  c->runs_on = calloc((size_t)c->workers + 1, sizeof *c->runs_on);
+  if (!c->kind_of || !c->runs_on) SL_TRY_OUT(sl_no_memory("for a calibration"));
+  for (int w = 0; w < c->workers; w++) c->runs_on[w] = sl_runtime_worker_kind(runtime, w);
   SL_TRY_OUT(sl_bound_kinds(g, c->kind_of, &c->n_kinds));
+  c->n_kinds *= c->n_places;
   c->seen = calloc((size_t)c->n_kinds + 1, sizeof *c->seen);
   c->kind = calloc((size_t)c->n_kinds + 1, sizeof *c->kind);
   if (!c->seen || !c->kind) SL_TRY_OUT(sl_no_memory("for %d kinds of tasks", c->n_kinds));
   for (int k = 0; k < c->n_kinds; k++) {
+    c->kind[k].worker = c->places[k % c->n_places];
     c->seen[k].called = calloc((size_t)c->workers, 1);
     if (!c->seen[k].called) SL_TRY_OUT(sl_no_memory("for %d kinds of tasks", c->n_kinds));
   }
-  for (int i = g->n_nodes - 1; i >= 0; i--) {
-    c->kind[c->kind_of[i]].node = i;
-    c->kind[c->kind_of[i]].tasks++;
-  }
+  for (int i = g->n_nodes - 1; i >= 0; i--)
+    for (int w = 0; w < c->n_places; w++) {
+      c->kind[c->kind_of[i] * c->n_places + w].node = i;
+      c->kind[c->kind_of[i] * c->n_places + w].tasks++;
+    }
   *calibration = c;
   c = NULL;
 out:
@@ -108,7 +126,19 @@ void sl_calibration_destroy(sl_calibration *c) {
   if (!c) return;
   for (int k = 0; c->seen && k < c->n_kinds; k++)
     free(c->seen[k].x), free(c->seen[k].called), free(c->seen[k].accepted);
-  free(c->kind_of), free(c->seen), free(c->kind), free(c);
+  free(c->kind_of), free(c->runs_on), free(c->seen), free(c->kind), free(c);
+}
+
+void sl_calibration_place(sl_calibration *c) {
+  const sl_graph *g = sl_program_graph(c->program);
+  if (c->n_places < 2) return;
+  for (int k = 0; k < c->n_kinds; k++) c->seen[k].turn = c->rounds;
+  c->rounds++;
+  for (int i = 0; i < g->n_nodes; i++) {
+    struct starpu_task *task = sl__program_task(c->program, i);
+    const int turn = c->seen[c->kind_of[i] * c->n_places].turn++;
+    if (task) sl__task_allow(task->cl_arg, 1u << c->places[turn % c->n_places]);
+  }
 }
 
 static sl_status add(sl_calibration *c, int kind, int worker, double seconds) {
@@ -137,7 +167,9 @@ sl_status sl_calibration_add(sl_calibration *c, const sl_record *records, size_t
     const sl_record *r = &records[i];
     if (r->kind != SL_RECORD_TASK || r->node < 0 || r->node >= nodes || r->worker < 0 || r->worker >= c->workers)
       continue;
-    SL_TRY(add(c, c->kind_of[r->node], r->worker, 1e-9 * (double)(r->end - r->start)));
+    int w = 0;
+    while (c->places[w] != c->runs_on[r->worker]) w++;
+    SL_TRY(add(c, c->kind_of[r->node] * c->n_places + w, r->worker, 1e-9 * (double)(r->end - r->start)));
   }
   return SL_OK;
 }
@@ -156,16 +188,17 @@ sl_status sl_calibration_kinds(sl_calibration *c, const sl_calibration_kind **ki
 
 /* ---- StarPU's models -------------------------------------------------------------------------------------------- */
 
-/* All CPU workers of a process share one model. NULL: there are no CPU workers. */
-static struct starpu_perfmodel_arch *cpu(void) {
-  const int worker = starpu_worker_get_by_type(STARPU_CPU_WORKER, 0);
+/* All workers of a kind have one model: CPU workers share it, sl_calibration_store gives all GPUs the same. NULL:
+ * there are none of this kind. */
+static struct starpu_perfmodel_arch *arch_of(sl_worker_kind kind, int number) {
+  const int worker = starpu_worker_get_by_type(type_of[kind], number);
   return worker < 0 ? NULL : starpu_worker_get_perf_archtype(worker, STARPU_NMAX_SCHED_CTXS);
 }
 
 /* The model's entry for a task's footprint; NULL: none yet, or the model is not loaded. */
-static struct starpu_perfmodel_history_entry *entry_of(const struct starpu_task *task) {
+static struct starpu_perfmodel_history_entry *entry_of(const struct starpu_task *task,
+                                                       struct starpu_perfmodel_arch *arch) {
   struct starpu_perfmodel *model = task->cl->model;
-  struct starpu_perfmodel_arch *arch = cpu();
   if (!model->is_loaded || !arch) return NULL;
   struct starpu_perfmodel_per_arch *history = starpu_perfmodel_get_model_per_arch(model, arch, 0);
   const uint32_t footprint = ((const sl__task *)task->cl_arg)->hash;
@@ -195,28 +228,33 @@ sl_status sl_calibration_store(sl_calibration *c, int least) {
   for (int k = 0; k < n; k++) {
     struct starpu_task *task = sl__program_task(c->program, kind[k].node);
     if (!task || kind[k].samples < least) continue;
-    struct starpu_perfmodel_history_entry *entry = entry_of(task);
-    if (entry) set(entry, &c->seen[k]); /* so that StarPU accepts the next sample */
-    /* Makes the entry if it is missing, and marks the models to be saved at the end. */
-    starpu_perfmodel_update_history(task->cl->model, task, cpu(), 0, 0, 1e6 * kind[k].median);
-    entry = entry_of(task);
-    if (!entry)
-      return sl_fail(SL_ESTARPU, "StarPU's model of %s took no sample",
-                     sl_program_graph(c->program)->node[kind[k].node]->op->name);
-    set(entry, &c->seen[k]);
+    struct starpu_perfmodel_arch *arch;
+    for (int w = 0; (arch = arch_of(kind[k].worker, w)) && (w == 0 || kind[k].worker != SL_WORKER_CPU); w++) {
+      struct starpu_perfmodel_history_entry *entry = entry_of(task, arch);
+      if (entry) set(entry, &c->seen[k]); /* so that StarPU accepts the next sample */
+      /* Makes the entry if it is missing, and marks the models to be saved at the end. */
+      starpu_perfmodel_update_history(task->cl->model, task, arch, 0, 0, 1e6 * kind[k].median);
+      entry = entry_of(task, arch);
+      if (!entry)
+        return sl_fail(SL_ESTARPU, "StarPU's model of %s took no sample",
+                       sl_program_graph(c->program)->node[kind[k].node]->op->name);
+      set(entry, &c->seen[k]);
+    }
   }
   return SL_OK;
 }
 
-int sl_calibration_stored(const sl_program *program, int node) {
+int sl_calibration_stored(const sl_program *program, int node, sl_worker_kind worker) {
   const struct starpu_task *task = sl__program_task(program, node);
-  const struct starpu_perfmodel_history_entry *entry = task ? entry_of(task) : NULL;
+  const struct starpu_perfmodel_history_entry *entry = task ? entry_of(task, arch_of(worker, 0)) : NULL;
   return entry ? (int)entry->nsample : 0;
 }
 
 sl_status sl_calibration_covered(const sl_program *program, int *covered, int *kinds) {
   const sl_graph *g = sl_program_graph(program);
   int *kind = malloc(((size_t)g->n_nodes + 1) * sizeof *kind), next = 0;
+  sl_worker_kind places[PLACES];
+  const int n_places = find_places(places);
   *covered = *kinds = 0;
   if (!kind) return sl_no_memory("for the kinds of %d tasks", g->n_nodes);
   const sl_status status = sl_bound_kinds(g, kind, &next);
@@ -225,8 +263,9 @@ sl_status sl_calibration_covered(const sl_program *program, int *covered, int *k
     if (kind[i] != next) continue; /* not the first of its kind */
     next++;
     if (!sl__program_task(program, i)) continue;
-    ++*kinds;
-    *covered += sl_calibration_stored(program, i) >= sl_calibration_minimum();
+    *kinds += n_places;
+    for (int w = 0; w < n_places; w++)
+      *covered += sl_calibration_stored(program, i, places[w]) >= sl_calibration_minimum();
   }
   free(kind);
   return status;

@@ -20,9 +20,10 @@ extern "C" {
 
 typedef struct sl_calibration sl_calibration;
 
-/* A kind of task (operation and footprint), on CPU workers. */
+/* A kind of task (operation and footprint), on one kind of worker. */
 typedef struct sl_calibration_kind {
-  int node;  /* first node of this kind in the step graph */
+  int node; /* first node of this kind in the step graph */
+  sl_worker_kind worker;
   int tasks; /* tasks of this kind in a step */
   int samples, rejected;
   double median,
@@ -32,21 +33,24 @@ typedef struct sl_calibration_kind {
 /* Number of samples per kind that StarPU requires: 10, or $STARPU_CALIBRATE_MINIMUM. */
 int sl_calibration_minimum(void);
 
-/* The program must outlive the calibration. SL_EUNSUPPORTED: with GPUs, because the recorder has no times of their
- * tasks. */
+/* The program must outlive the calibration. */
 sl_status sl_calibration_create(sl_runtime *runtime, const sl_program *program, sl_calibration **calibration);
 void sl_calibration_destroy(sl_calibration *calibration); /* NULL is allowed */
+/* Where there are CPU and GPU workers: the next step runs half of the tasks of each kind on either, the other half than
+ * in the step before, so that both get samples. Call before each step. */
+void sl_calibration_place(sl_calibration *calibration);
 /* Adds the tasks among these records; give each record once, sorted by time. */
 sl_status sl_calibration_add(sl_calibration *calibration, const sl_record *records, size_t n);
-/* The kinds with their samples so far; one per kind of task in the step graph, valid until the next call. */
+/* The kinds with their samples so far, one per kind of task in the step graph and kind of worker that there is, CPU
+ * before GPU; valid until the next call. */
 sl_status sl_calibration_kinds(sl_calibration *calibration, const sl_calibration_kind **kinds, int *n);
 /* Replaces the samples in StarPU's models by ours for kinds that have at least `least`. Call between steps; StarPU
  * writes its models to disk when the runtime stops. */
 sl_status sl_calibration_store(sl_calibration *calibration, int least);
 
-/* Number of samples in StarPU's CPU model for a node's kind. Call after a step of the program. */
-int sl_calibration_stored(const sl_program *program, int node);
-/* Number of kinds of tasks whose models have enough samples. Call after a step. */
+/* Number of samples in StarPU's model for a node's kind on that kind of worker. Call after a step of the program. */
+int sl_calibration_stored(const sl_program *program, int node, sl_worker_kind worker);
+/* Number of kinds (as of sl_calibration_kinds) whose models have enough samples. Call after a step. */
 sl_status sl_calibration_covered(const sl_program *program, int *covered, int *kinds);
 /* The file with the models of a node's operation on this machine. It may not exist yet; StarPU 1.4 then gives "". */
 char *sl_calibration_file(const sl_program *program, int node, char *path, size_t n);

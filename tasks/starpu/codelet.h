@@ -42,7 +42,8 @@ typedef struct sl__task {
   int64_t submit, taken, end; /* times of this step, ns; set when recording */
   atomic_char state;          /* SL__WAITING or a later state of run.h */
   char exchange;              /* an exchange: no kernel and no worker */
-  char told;                  /* 1: StarPU reports the task's end, since a device finishes after its kernel returns */
+  char told;                  /* 1: StarPU reports the task's end (device.h) */
+  int mark;                   /* on a GPU: the number of its pair of events; else -1 */
   sl__counter *counters;      /* by worker */
 } sl__task;
 
@@ -52,15 +53,20 @@ int64_t sl__task_ready(const sl__task *task);
 struct starpu_task *sl__program_task(const struct sl_program *program, int node);
 /* Makes StarPU report when a worker takes the task; for recorded tasks. */
 void sl__task_watch(sl__task *task);
-/* Makes StarPU report when the task has ended. */
-void sl__task_tell(sl__task *task);
+/* Lets the task run on these kinds of workers: a sum of 1 << sl_worker_kind. */
+void sl__task_allow(sl__task *task, unsigned kinds);
+/* Writes the addresses of this execution into the task's call. */
+void sl__task_bind(sl__task *task, void *buffers[]);
+/* Keeps the error text of a kernel that failed, if it is the step's first. */
+void sl__task_fail(sl__task *task, sl_status status);
+/* Notes, in a checking step, that an output of the task is not finite. */
+void sl__task_nonfinite(sl__task *task);
+/* Counts and records the task's run on this worker, from start to end in ns; not without a recorder. */
+void sl__task_record(sl__task *task, int worker, int64_t start, int64_t end);
 
 /* The codelet of an operation, made at its first use and kept until the process ends, because StarPU keeps its
  * performance model. NULL when out of memory. */
 struct starpu_codelet *sl__codelet_of(const sl_operation *op);
 int sl__all_finite(const void *data, sl_dtype dtype, int64_t n);
-
-sl_status sl__devices_open(sl_runtime *runtime, size_t scratch, sl__devices **devices);
-void sl__devices_close(sl_runtime *runtime, sl__devices *devices);
 
 #endif

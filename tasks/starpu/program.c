@@ -16,6 +16,7 @@
 #include "tasks/graph/print.h"
 #include "tasks/spread/spread.h"
 #include "tasks/starpu/codelet.h"
+#include "tasks/starpu/device.h"
 #include "tasks/starpu/exchange.h"
 
 struct sl_program {
@@ -259,7 +260,7 @@ static sl_status make_task(sl_program *p, int i, sl_array *arrays, int16_t *buff
   task->sequential_consistency = 0;
   task->name = node->name;
   if (p->recorder) sl__task_watch(t);
-  if (sl_runtime_gpus(p->runtime)) sl__task_tell(t);
+  if (sl_runtime_gpus(p->runtime)) sl__gpu_task(t);
   t->hash = sl_node_footprint(p->graph, node);
   return SL_OK;
 }
@@ -496,6 +497,11 @@ sl_status sl_program_find_nonfinite(sl_program *p, const sl_step *step) {
              (long long)(node->row0 + node->rows - 1));
   return sl_fail(SL_ENONFINITE, "step %lld: the first value that is not finite comes from operation %s of layer '%s'%s",
                  (long long)step->number, node->op->name, node->name, where);
+}
+
+void sl_program_allow(sl_program *p, unsigned kinds) {
+  for (int i = 0; i < p->graph->n_nodes; i++)
+    if (!p->graph->node[i]->bucket) sl__task_allow(&p->task[i], kinds);
 }
 
 int sl_program_running(const sl_program *p) { return p->in_flight; }

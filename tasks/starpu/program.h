@@ -60,6 +60,10 @@ sl_status sl_program_read(sl_program *program, sl_value logical, void *to);
  * Collective if the program is. */
 sl_status sl_program_find_nonfinite(sl_program *program, const sl_step *step);
 
+/* Lets the tasks of the following steps run on these kinds of workers only: a sum of 1 << sl_worker_kind. Whatever it
+ * is, the results are the same. Call between steps. */
+void sl_program_allow(sl_program *program, unsigned kinds);
+
 int sl_program_running(const sl_program *program); /* a step is in flight */
 /* The progress of a step in words, for a thread that watches it: "step 12, after layer 'fc1' (linear)". */
 char *sl_program_position(const sl_program *program, char *text, size_t n);

@@ -196,20 +196,30 @@ start() { # train's arguments: in the background, until it has made steps
   rm -rf long
   $limit "$mpiexec" -n 3 "$starling" train mlp --data data --batch 60 --epochs 100000 --log-every 1 --out long "$@" >out 2>err &
   job=$!
-  wait_until has_lines long/metrics.jsonl 3
+  wait_until begun_or_ended
+  has_lines long/metrics.jsonl 3
+}
+begun_or_ended() { has_lines long/metrics.jsonl 3 || ! kill -0 $job 2>/dev/null; }
+start_watched() { # likewise; where other work holds a rank up for longer than $patience, that is doubled
+  until start --stall-timeout $patience "$@"; do
+    [ $patience -lt 1000 ] || return 1
+    kill $job 2>/dev/null
+    wait $job
+    patience=$((2 * patience))
+  done
 }
 victim() { pgrep -f "$starling train mlp --data data --batch 60 --epochs 100000" | while read -r pid; do
   tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -q '^PMI_RANK=1$' && echo "$pid"
 done | head -n 1; }
 patience=$((2 * $(pace))) # seconds in which every rank that runs has its turn
-start --stall-timeout $patience
+start_watched
 sleep $((patience + 1)) # each rank says once a second where it is
 kill -STOP "$(victim)"
 code=0
 wait $job || code=$?
 once 'a rank that stands still is named, with its last step' "nothing has moved for .* waits for rank 1 \(.* heard of .* ago in step [0-9]+, "
 check 'no process is left' test -z "$(victim)"
-start --stall-timeout $patience --allreduce mpi
+start_watched --allreduce mpi
 sleep $((patience + 1))
 kill -STOP "$(victim)"
 code=0

@@ -44,6 +44,7 @@ static sl_status collect(calibrate *c) {
     sl_record *records;
     size_t n;
     sl_recorder_clear(s->recorder);
+    sl_calibration_place(c->calibration);
     SL_TRY(sl__job_step(s, s->facts.training.learning_rate, NULL));
     SL_TRY(sl_recorder_snapshot(s->recorder, &records, &n));
     const sl_status status = sl_calibration_add(c->calibration, records, n);
@@ -63,20 +64,26 @@ static void size_of(const calibrate *c, int k, char *text, size_t n) {
            sl_program_graph(c->job.program)->node[node]->accumulate ? ", adds" : "");
 }
 
+static const char *worker_name(const sl_calibration_kind *kind) {
+  return kind->worker == SL_WORKER_CPU ? "CPU" : "GPU";
+}
+
 static sl_status print_table(const calibrate *c, FILE *to) {
   char size[1100];
   const sl__job *s = &c->job;
   const sl_share *share = sl_runtime_share(s->runtime);
-  fprintf(to, "%s: %d kinds of tasks in %lld steps, %d workers (threads per worker %d), %s kernels\n", s->name, c->n,
-          (long long)s->step, share->nworkers, share->threads_per_worker, s->facts.plan.kernels);
+  fprintf(to, "%s: %d kinds of tasks in %lld steps, %d workers (threads per worker %d), %d GPUs, %s kernels\n", s->name,
+          c->n, (long long)s->step, share->nworkers, share->threads_per_worker, sl_runtime_gpus(s->runtime),
+          s->facts.plan.kernels);
   if (!c->o->quiet) {
     fprintf(to, "\n%-18s %-6s %6s %8s %9s %12s %8s  %s\n", "operation", "worker", "tasks", "samples", "rejected",
             "median us", "spread", "size");
     for (int k = 0; k < c->n; k++) {
       const sl_calibration_kind *kind = &c->kind[k];
       size_of(c, k, size, sizeof size);
-      fprintf(to, "%-18s %-6s %6d %8d %9d %12.1f %6.1f %%  %s\n", c->timeline->node[kind->node].operation, "CPU",
-              kind->tasks, kind->samples, kind->rejected, 1e6 * kind->median, 100 * kind->spread, size);
+      fprintf(to, "%-18s %-6s %6d %8d %9d %12.1f %6.1f %%  %s\n", c->timeline->node[kind->node].operation,
+              worker_name(kind), kind->tasks, kind->samples, kind->rejected, 1e6 * kind->median, 100 * kind->spread,
+              size);
     }
     fputc('\n', to);
   }
@@ -94,9 +101,9 @@ static sl_status print_json(const calibrate *c, FILE *to) {
     size_of(c, k, size, sizeof size);
     json_array_append_new(
         kinds, json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:f, s:f, s:b}", "operation",
-                         c->timeline->node[kind->node].operation, "size", size, "worker", "CPU", "tasks", kind->tasks,
-                         "samples", kind->samples, "rejected", kind->rejected, "median_s", kind->median, "spread",
-                         kind->spread, "stored", kind->samples >= c->samples));
+                         c->timeline->node[kind->node].operation, "size", size, "worker", worker_name(kind), "tasks",
+                         kind->tasks, "samples", kind->samples, "rejected", kind->rejected, "median_s", kind->median,
+                         "spread", kind->spread, "stored", kind->samples >= c->samples));
   }
   json_t *all = json_pack("{s:s, s:o, s:o, s:s, s:s, s:i, s:I, s:i, s:i, s:o}", "model", s->facts.model->name, "size",
                           sl_model_sizes_to_json(s->facts.model), "plan", sl_plan_to_json(&s->facts.plan), "machine",

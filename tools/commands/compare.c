@@ -133,7 +133,6 @@ static sl_status look(sl__comparison *c) {
   SL_TRY_OUT(bench(c, (const char *[]){"--sched", BASE, "--out", whole, NULL}, &json, &reason));
   if (!json) SL_TRY_OUT(sl_fail(SL_EINVAL, "bench %s: %s", c->o->model, reason));
   c->gpus = (int)json_integer_value(json_object_get(json, "gpus"));
-  if (c->gpus > 0) SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "compare measures on CPUs so far: --gpus 0"));
   c->workers = (int)json_integer_value(json_object_get(json, "workers"));
   c->threads = (int)json_integer_value(json_object_get(json, "threads_per_worker"));
   c->memories = (int)json_integer_value(json_object_get(json, "memory_nodes"));

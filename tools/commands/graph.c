@@ -12,6 +12,7 @@
 #include "tasks/spread/spread.h"
 #include "tools/commands/commands.h"
 #include "tools/run/session.h"
+#include "tools/settings/workers.h"
 
 /* Describes the data: from the data set if one is named, else from the options. */
 static sl_status find_data(const sl__options *o, const sl_model *model, sl_model_data *data) {
@@ -68,10 +69,13 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
   sl_memory *memory = NULL;
   char *keep = NULL, title[1024], name[SL_SIZES_TEXT];
   json_t *json = NULL, *transfers = NULL;
-  int workers = (int)o->workers, threads = o->threads_per_worker > 0 ? (int)o->threads_per_worker : 1;
+  sl__workers asked;
+  int workers = 0, threads = o->threads_per_worker > 0 ? (int)o->threads_per_worker : 1;
   const int ranks = o->ranks > 0 ? (int)o->ranks : 1;
   sl_status status = SL_OK;
   (void)exit_code;
+  SL_TRY_OUT(sl__workers_of(o, &asked));
+  workers = asked.cpus;
   SL_TRY_OUT(sl__find_model(o->model, o->size, &model));
   SL_TRY_OUT(find_data(o, model, &data));
   sl__training_of(o, model, &training);

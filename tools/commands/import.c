@@ -428,7 +428,7 @@ static sl_status options_of(job *j, const sl__options *o) {
   j->options = o;
   j->channels = o->grey ? 1 : 3;
   j->threads = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
-  if (o->workers > 0) j->threads = (int)o->workers;
+  if (o->import_threads > 0) j->threads = (int)o->import_threads;
   return SL_OK;
 }
 

@@ -129,7 +129,9 @@ static sl_status add_configuration(bundle *b, const sl__comparison *c) {
   } plan[] = {{&o.batch, "batch"}, {&o.leaves, "leaves"}, {&o.shards, "shards"}, {&o.row_blocks, "row_blocks"}};
   for (size_t i = 0; i < sizeof plan / sizeof *plan; i++)
     sl__option_default_integer(plan[i].option, json_integer_value(json_object_get(c->plan, plan[i].name)));
-  sl__option_default_integer(&o.workers, c->workers);
+  char workers[16];
+  snprintf(workers, sizeof workers, "%d", c->workers);
+  if (!o.workers) o.workers = workers;
   sl__option_default_integer(&o.threads_per_worker, c->threads);
   sl__option_default_integer(&o.repetitions, c->planned);
   sl__option_default_integer(&o.steps, c->steps);

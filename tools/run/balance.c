@@ -75,12 +75,7 @@ sl_status sl__balance_open(sl_runtime *runtime, const char *text, sl__ranks *ran
   for (int r = 0; r < ranks->n; r++)
     b->count[r] = ranks->first_leaf ? ranks->first_leaf[r + 1] - ranks->first_leaf[r] : plan->leaves;
   b->measuring = automatic && ranks->n > 1;
-  const int blind = b->measuring && sl_runtime_gpus(runtime) > 0;
-  return sl__ranks_agree(ranks, blind ? sl_fail(SL_EUNSUPPORTED,
-                                                "--balance auto measures tasks on CPUs, and rank %d has GPUs: list the "
-                                                "leaves of each rank, or start with --gpus 0",
-                                                ranks->rank)
-                                      : SL_OK);
+  return SL_OK;
 }
 
 void sl__balance_close(sl__balance *b) {

@@ -25,8 +25,7 @@ typedef struct sl__balance {
 } sl__balance;
 
 /* Collective. text: "even", "auto", or the leaves of each rank, "8,4". Divides the plan's leaves (with auto evenly at
- * first). ranks and plan must outlive it. SL_EINVAL describes a valid list; SL_EUNSUPPORTED: auto with GPUs, whose
- * tasks the recorder cannot time. */
+ * first). ranks and plan must outlive it. SL_EINVAL describes a valid list. */
 sl_status sl__balance_open(sl_runtime *runtime, const char *text, sl__ranks *ranks, const sl_plan *plan,
                            sl__balance *balance);
 void sl__balance_close(sl__balance *balance); /* a zeroed one is allowed */

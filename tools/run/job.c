@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "runtime/base/activity.h"
+#include "runtime/base/time.h"
 #include "tools/run/session.h"
+#include "tools/settings/workers.h"
 #include "tools/watch/watch.h"
 
 void sl__job_take_model(sl__job *j, sl_model *model) {
@@ -59,6 +61,9 @@ sl_status sl__job_start(sl__job *j, const char *command, int ranks) {
 
 sl_status sl__job_plan(sl__job *j) {
   if (!j->file || j->o->batch > 0) SL_TRY(sl__plan_of(j->o, j->facts.model, j->ranks.n, &j->facts.plan));
+  sl__workers workers;
+  SL_TRY(sl__workers_of(j->o, &workers));
+  if (workers.choose) sl__choice_open(&j->choice, j->runtime, &j->ranks);
   return sl__balance_open(j->runtime, j->o->balance ? j->o->balance : "even", &j->ranks, &j->facts.plan, &j->balance);
 }
 
@@ -207,7 +212,10 @@ sl_status sl__job_step(sl__job *j, double learning_rate, sl__job_scores *scores)
                         .input = {[SL_SLOT_SAMPLES] = batch->samples, [SL_SLOT_LABELS] = batch->labels},
                         .input_row0 = j->ranks.first_row};
   sl_status status = SL_OK;
+  sl__choice_place(&j->choice, j->runtime, j->program);
+  const double from = sl_seconds();
   SL_TRY_OUT(sl_program_run(j->program, &step));
+  if (j->choice.measuring) SL_TRY_OUT(sl__choice_step(&j->choice, &j->ranks, sl_seconds() - from));
   SL_TRY_OUT(read_scores(j, &s, &clip));
   if (j->trains && !(isfinite(s.loss) && isfinite(clip))) SL_TRY_OUT(find_nonfinite(j, &step, s.loss, clip));
   j->step++;

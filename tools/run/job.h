@@ -8,6 +8,7 @@
 #include "tasks/starpu/program.h"
 #include "tools/files/model_file.h"
 #include "tools/run/balance.h"
+#include "tools/run/choice.h"
 #include "tools/run/evaluate.h"
 #include "tools/run/ranks.h"
 #include "tools/settings/options.h"
@@ -22,6 +23,7 @@ typedef struct sl__job {
   sl_runtime *runtime;
   sl__ranks ranks;
   sl__balance balance;
+  sl__choice choice; /* of workers */
   sl_data data;
   sl_store *store;
   sl_recorder *recorder; /* NULL: nothing is recorded */

@@ -8,6 +8,7 @@
 
 #include "commit.h"
 #include "runtime/base/log.h"
+#include "tools/settings/workers.h"
 #include "tools/watch/watch.h"
 
 const char *sl__commit(void) { return SL_COMMIT; }
@@ -31,9 +32,11 @@ sl_status sl__start(const sl__options *o, const char *what, int ranks, sl_runtim
   options.calibrate = o->calibrate;
   options.machine = o->machine;
   options.keep_mpi = 1; /* main ends it */
-  if (o->workers > 0) options.workers = (int)o->workers;
+  sl__workers workers;
+  SL_TRY(sl__workers_of(o, &workers));
+  options.workers = workers.cpus;
+  options.gpus = workers.gpus;
   if (o->threads_per_worker > 0) options.threads_per_worker = (int)o->threads_per_worker;
-  if (o->gpus >= 0) options.gpus = (int)o->gpus;
   SL_TRY(sl__watch_open(sl__launch_rank(), o->stall_timeout, SL_EXIT_LOST));
   SL_TRY(sl_runtime_start(&options, runtime));
   if (ranks || sl_runtime_ranks(*runtime) == 1) return SL_OK;

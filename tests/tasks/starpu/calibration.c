@@ -128,7 +128,7 @@ static void assert_expected(const machine *m, int samples, double scale) {
   assert_ok(sl_calibration_create(m->rt, m->program, &c));
   assert_ok(sl_calibration_kinds(c, &kind, &n_kinds));
   for (int k = 0; k < n_kinds; k++) {
-    assert_int_equal(sl_calibration_stored(m->program, kind[k].node), samples);
+    assert_int_equal(sl_calibration_stored(m->program, kind[k].node, SL_WORKER_CPU), samples);
     assert_near(sl_program_expected(m->program, kind[k].node, 0), 1e-3 * scale * (kind[k].node + 1), 1e-8);
   }
   sl_calibration_destroy(c);

@@ -1,0 +1,117 @@
+/* Tasks on GPUs. A kernel is queued on its worker's stream between two events; StarPU reports the task's end, and then
+ * the events tell when the device ran it. */
+#include "tasks/starpu/device.h"
+
+#include <stdlib.h>
+
+#ifdef SL__GPU_WORKERS
+#include "runtime/machine/cuda_context.h"
+
+struct sl__devices {
+  sl_cuda *context[STARPU_NMAXWORKERS];
+  size_t scratch;
+  atomic_int status;
+};
+
+static sl_cuda *context_of(const sl__task *t) { return t->devices->context[starpu_worker_get_id()]; }
+
+/* Looks at the outputs of a task in a checking step, which may be slow. */
+static sl_status look_for_nonfinite(sl__task *t, sl_cuda *cuda) {
+  for (int k = 0; k < t->call.n_out; k++) {
+    const sl_array *out = &t->call.out[k];
+    const int64_t n = sl_shape_count(&out->shape);
+    const size_t bytes = (size_t)n * sl_dtype_bytes(out->dtype);
+    void *copy = malloc(bytes + 1);
+    sl_status status =
+        copy ? sl_cuda_read(cuda, copy, out->data, bytes) : sl_no_memory("for a copy of %zu bytes", bytes);
+    const int fine = status != SL_OK || sl__all_finite(copy, out->dtype, n);
+    free(copy);
+    SL_TRY(status);
+    if (fine) continue;
+    sl__task_nonfinite(t);
+    break;
+  }
+  return SL_OK;
+}
+
+void sl__run_on_gpu(void *buffers[], void *arg) {
+  sl__task *t = arg;
+  atomic_store_explicit(&t->state, SL__BEGUN, memory_order_relaxed);
+  sl_cuda *cuda = context_of(t);
+  t->mark = t->recorder ? sl_cuda_mark_begin(cuda) : -1;
+  if (atomic_load_explicit(&t->run->status, memory_order_relaxed) == SL_OK) {
+    sl__task_bind(t, buffers);
+    sl_call call = t->call;
+    call.team = NULL;
+    call.scratch_bytes = t->scratch_cuda;
+    sl_status status = t->op->cuda(&call, cuda);
+    if (status == SL_OK && t->program_step->check) status = look_for_nonfinite(t, cuda);
+    if (status != SL_OK) sl__task_fail(t, status);
+  }
+  if (t->mark >= 0) sl_cuda_mark_end(cuda, t->mark);
+}
+
+static void ended(void *arg) {
+  sl__task *t = arg;
+  if (t->mark >= 0) {
+    int64_t start, end;
+    sl_cuda_mark_read(context_of(t), t->mark, &start, &end);
+    sl__task_record(t, starpu_worker_get_id(), start, end);
+    t->mark = -1;
+  }
+  atomic_store_explicit(&t->run->last, t->index, memory_order_relaxed);
+  sl__run_end(t);
+}
+
+void sl__gpu_task(sl__task *t) {
+  t->told = 1;
+  t->mark = -1;
+  t->task->epilogue_callback_func = ended;
+  t->task->epilogue_callback_arg = t;
+}
+
+static void open_device(void *arg) {
+  sl__devices *d = arg;
+  sl_status status = SL_OK;
+  d->context[starpu_worker_get_id()] = sl_cuda_create(starpu_cuda_get_local_stream(), d->scratch, &status);
+  if (status != SL_OK) atomic_store(&d->status, (int)status);
+}
+
+static void close_device(void *arg) {
+  sl__devices *d = arg;
+  sl_cuda_destroy(d->context[starpu_worker_get_id()]);
+}
+
+sl_status sl__devices_open(sl_runtime *runtime, size_t scratch, sl__devices **devices) {
+  *devices = NULL;
+  if (sl_runtime_gpus(runtime) == 0) return SL_OK;
+  sl__devices *d = calloc(1, sizeof *d);
+  if (!d) return sl_no_memory("for the contexts of GPU workers");
+  d->scratch = scratch;
+  *devices = d;
+  starpu_execute_on_each_worker(open_device, d, STARPU_CUDA);
+  const sl_status status = (sl_status)atomic_load(&d->status);
+  return status == SL_OK ? SL_OK : sl_fail(status, "a GPU cannot be prepared: less than %zu bytes free", scratch);
+}
+
+void sl__devices_close(sl_runtime *runtime, sl__devices *devices) {
+  (void)runtime;
+  if (!devices) return;
+  starpu_execute_on_each_worker(close_device, devices, STARPU_CUDA);
+  free(devices);
+}
+
+#else
+
+sl_status sl__devices_open(sl_runtime *runtime, size_t scratch, sl__devices **devices) {
+  (void)scratch;
+  *devices = NULL;
+  if (sl_runtime_gpus(runtime) == 0) return SL_OK;
+  return sl_blame(sl_fail(SL_EUNSUPPORTED, "this build has no CUDA kernels: configure --with-cuda, or use no GPUs"),
+                  "gpus");
+}
+
+void sl__devices_close(sl_runtime *runtime, sl__devices *devices) { (void)runtime, (void)devices; }
+
+void sl__gpu_task(sl__task *t) { (void)t; }
+#endif

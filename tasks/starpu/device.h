@@ -1,0 +1,24 @@
+/* Tasks on GPUs: the contexts of CUDA workers, the function that queues a task's kernel, and its times on the device.
+ * Private to tasks/. Builds whose StarPU has no CUDA have no GPU workers; then only open and close exist. */
+#ifndef SL_STARPU_DEVICE_H
+#define SL_STARPU_DEVICE_H
+
+#include <config.h>
+
+#include "tasks/starpu/codelet.h"
+
+#if defined SL_HAVE_CUDA && defined STARPU_USE_CUDA
+#define SL__GPU_WORKERS 1
+#endif
+
+/* Makes a context on each CUDA worker, with `scratch` bytes of device memory; *devices is NULL where there are none. */
+sl_status sl__devices_open(sl_runtime *runtime, size_t scratch, sl__devices **devices);
+void sl__devices_close(sl_runtime *runtime, sl__devices *devices);
+
+/* Makes StarPU report when the task has ended: a device finishes after the kernel's launch returns. The report comes
+ * before the tasks that wait for this one may start. */
+void sl__gpu_task(sl__task *task);
+/* StarPU's CUDA function of every codelet. */
+void sl__run_on_gpu(void *buffers[], void *task);
+
+#endif
