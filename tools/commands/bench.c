@@ -150,9 +150,11 @@ static sl_status look_at_records(bench *b) {
   return sl__timeline_save(b->job.program, b->job.name, &b->clocks, &b->machine, b->o->out);
 }
 
-/* With --balance auto: runs the steps that it measures, and makes the program again if the division changes. */
-static sl_status balance(bench *b) {
+/* Runs the steps that --workers auto and --balance auto measure, and makes the program again if the division of the
+ * leaves changes. */
+static sl_status settle(bench *b) {
   int changed = 0;
+  while (b->job.choice.measuring) SL_TRY(one_step(b));
   while (b->job.balance.measuring) {
     SL_TRY(one_step(b));
     SL_TRY(sl__balance_step(&b->job.balance, b->job.program, b->job.recorder, &changed));
@@ -164,7 +166,7 @@ static sl_status balance(bench *b) {
 static sl_status measure(bench *b) {
   double guess, gflops;
   SL_TRY(find_peaks(b));
-  SL_TRY(balance(b));
+  SL_TRY(settle(b));
   sl__peak_memory_restart();
   SL_TRY(warm_up(b, &guess));
   b->n = b->o->steps > 0 ? b->o->steps : (int64_t)fmin(fmax(20, 5 / guess), 100000);
@@ -289,6 +291,7 @@ static void print_text(const bench *b, const line *lines, int n, double total, d
       b->job.facts.plan.row_blocks, b->job.ranks.n, share->nworkers, share->threads_per_worker,
       sl_runtime_gpus(b->job.runtime), sl_runtime_sched(b->job.runtime), b->job.facts.plan.kernels, (long long)b->n);
   if (*sl__balance_text(&b->job.balance)) printf("balance          %s\n", sl__balance_text(&b->job.balance));
+  if (*sl__choice_text(&b->job.choice)) printf("choice           %s\n", sl__choice_text(&b->job.choice));
   printf("step time        %10.3f ms   median; 10%% of steps took less than %.3f, 10%% more than %.3f\n", 1e3 * median,
          1e3 * b->seconds[b->n / 10], 1e3 * b->seconds[b->n - 1 - b->n / 10]);
   printf("samples/s        %10.0f\n", (double)b->job.facts.plan.batch / median);

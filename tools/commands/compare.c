@@ -145,71 +145,94 @@ static sl_status look(sl__comparison *c) {
   c->process_s = fmax(elapsed(c) - from - (double)c->steps * c->step_s, 0);
   SL_TRY_OUT(keep_environment(c, json_object_get(json, "environment")));
   SL_TRY_OUT(read_timeline(c, "whole", &c->graph, &c->n_graph));
-  c->alone = malloc(((size_t)c->graph[0]->n_kinds + 1) * sizeof *c->alone);
+  c->alone = malloc(((size_t)c->graph[0]->n_kinds + 1) * SL__PLACES * sizeof *c->alone);
   if (!c->alone) SL_TRY_OUT(sl_no_memory("for %d kinds of tasks", c->graph[0]->n_kinds));
-  for (int k = 0; k < c->graph[0]->n_kinds; k++) c->alone[k] = INFINITY;
+  for (int k = 0; k < c->graph[0]->n_kinds * SL__PLACES; k++) c->alone[k] = INFINITY;
 out:
   json_decref(json);
   free(reason);
   return status;
 }
 
-/* Times the tasks on one worker alone. Other programs may disturb a measurement, so it is repeated, and the least
- * median counts. */
-static sl_status time_alone(sl__comparison *c) {
+/* Times the tasks on one worker of a kind alone. */
+static sl_status time_alone_on(sl__comparison *c, int place) {
   char alone[96], threads[16], *reason = NULL;
   json_t *json = NULL;
   sl_timeline **times = NULL;
-  int n = 0, *cpu = NULL;
+  int n = 0, *kind = NULL;
   double *seconds = NULL;
   sl_status status = SL_OK;
-  const double from = elapsed(c);
-  expect_end(c);
-  snprintf(c->doing, sizeof c->doing, "timing the tasks on one worker alone");
+  snprintf(c->doing, sizeof c->doing, "timing the tasks on one %s alone", place ? "GPU" : "worker");
   snprintf(alone, sizeof alone, "%s/alone", c->folder);
   snprintf(threads, sizeof threads, "%d", c->threads);
-  SL_TRY_OUT(bench(
-      c, (const char *[]){"--sched", BASE, "--workers", "1", "--threads-per-worker", threads, "--out", alone, NULL},
-      &json, &reason));
+  const char *const words[] = {"--sched",
+                               BASE,
+                               "--out",
+                               alone,
+                               "--gpus",
+                               place ? "1" : "0",
+                               "--workers",
+                               place ? "gpu" : "1",
+                               place ? NULL : "--threads-per-worker",
+                               threads,
+                               NULL};
+  SL_TRY_OUT(bench(c, words, &json, &reason));
   if (sl__compare_stopped()) goto out;
-  add_to_mean(&c->alone_s, &c->alones, elapsed(c) - from);
   if (!json) SL_TRY_OUT(sl_fail(SL_EINVAL, "bench %s: %s", c->o->model, reason));
   SL_TRY_OUT(read_timeline(c, "alone", &times, &n));
   if (times[0]->n_nodes != c->graph[0]->n_nodes || times[0]->n_kinds != c->graph[0]->n_kinds)
     SL_TRY_OUT(sl_fail(SL_EPLAN, "the graph on one worker differs: give --shards and --leaves"));
-  cpu = calloc((size_t)times[0]->n_workers, sizeof *cpu), seconds = malloc((size_t)times[0]->n_kinds * sizeof *seconds);
-  if (!cpu || !seconds) SL_TRY_OUT(sl_no_memory("for the times of %d tasks", times[0]->n_nodes));
-  SL_TRY_OUT(sl_bound_times(times[0], cpu, 1, -1, seconds));
+  kind = calloc((size_t)times[0]->n_workers, sizeof *kind),
+  seconds = malloc((size_t)times[0]->n_kinds * sizeof *seconds);
+  if (!kind || !seconds) SL_TRY_OUT(sl_no_memory("for the times of %d tasks", times[0]->n_nodes));
+  SL_TRY_OUT(sl_bound_times(times[0], kind, 1, -1, seconds));
   for (int k = 0; k < times[0]->n_kinds; k++)
-    if (seconds[k] < c->alone[k]) c->alone[k] = seconds[k];
+    if (seconds[k] < c->alone[k * SL__PLACES + place]) c->alone[k * SL__PLACES + place] = seconds[k];
 out:
   destroy(times, n);
   json_decref(json);
-  free(reason), free(cpu), free(seconds);
+  free(reason), free(kind), free(seconds);
   return status;
+}
+
+/* Other programs may disturb a measurement, so it is repeated, and the least median counts. */
+static sl_status time_alone(sl__comparison *c) {
+  const double from = elapsed(c);
+  expect_end(c);
+  if (c->workers > 0) SL_TRY(time_alone_on(c, 0));
+  if (c->gpus > 0 && !sl__compare_stopped()) SL_TRY(time_alone_on(c, 1));
+  if (!sl__compare_stopped()) add_to_mean(&c->alone_s, &c->alones, elapsed(c) - from);
+  return SL_OK;
 }
 
 /* Computes one bound for all policies, from the graph on all workers and the times alone. */
 static sl_status find_bound(sl__comparison *c) {
   const sl_timeline *g = c->graph[0];
+  const int workers[SL__PLACES] = {c->workers, c->gpus};
   int *kind = malloc(((size_t)g->n_nodes + 1) * sizeof *kind);
-  if (!kind) return sl_no_memory("for the bound of %d tasks", g->n_nodes);
-  for (int i = 0; i < g->n_nodes; i++) {
-    kind[i] = g->node[i].kind;
-    c->kernels += c->alone[kind[i]];
-  }
+  double *share = malloc(((size_t)g->n_kinds + 1) * SL__PLACES * sizeof *share);
+  sl_status status = kind && share ? SL_OK : sl_no_memory("for the bound of %d tasks", g->n_nodes);
+  SL_TRY_OUT(status);
+  for (int i = 0; i < g->n_nodes; i++) kind[i] = g->node[i].kind;
   sl_bound bound;
-  const sl_bound_problem problem = {.n_tasks = g->n_nodes,
-                                    .kind = kind,
-                                    .from = g->from,
-                                    .before = g->before,
-                                    .n_kinds = g->n_kinds,
-                                    .n_worker_kinds = 1,
-                                    .workers = &c->workers,
-                                    .seconds = c->alone};
-  const sl_status status = sl_bound_solve(&problem, &bound, NULL);
-  free(kind);
-  if (status == SL_OK) c->bound = bound.mixed;
+  const sl_bound_problem problem = {
+      .n_tasks = g->n_nodes,
+      .kind = kind,
+      .from = g->from,
+      .before = g->before,
+      .n_kinds = g->n_kinds,
+      .n_worker_kinds = SL__PLACES,
+      .workers = workers, /* none of a kind: its times are infinite, so nothing is there */
+      .seconds = c->alone};
+  SL_TRY_OUT(sl_bound_solve(&problem, &bound, share));
+  c->bound = bound.mixed;
+  for (int i = 0; i < g->n_nodes; i++)
+    for (int w = 0; w < SL__PLACES; w++) {
+      const int at = kind[i] * SL__PLACES + w;
+      if (isfinite(c->alone[at])) c->kernels += share[at] * c->alone[at];
+    }
+out:
+  free(kind), free(share);
   return status;
 }
 

@@ -101,7 +101,7 @@ sl_status sl__compare_figures(sl__comparison *c) {
     for (int k = 0; k < SL_IDLE_CAUSES; k++)
       f->idle[k] = mean_of(v, at, n, offsetof(sl__measured, idle) + (size_t)k * sizeof(double));
     for (int r = 0; r < n; r++)
-      drawn[r] = v->measured[at[r]].kernels / 100 * v->measured[at[r]].step * c->workers / c->kernels;
+      drawn[r] = v->measured[at[r]].kernels / 100 * v->measured[at[r]].step * (c->workers + c->gpus) / c->kernels;
     f->inflation = median(drawn, n);
   }
 out:

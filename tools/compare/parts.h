@@ -69,8 +69,8 @@ typedef struct sl__comparison {
   char *no_energy;       /* why energy is unknown; NULL: it is known */
   sl_timeline **graph;   /* timeline of the step on all workers; n_graph is 1 */
   int n_graph;
-  double *alone;         /* seconds of each kind of task with no other task running */
-  double bound, kernels; /* seconds: the bound of a step; kernels run alone, summed over workers */
+  double *alone;         /* [kinds][SL__PLACES] seconds of each kind of task with no other task running */
+  double bound, kernels; /* seconds: the bound of a step; kernels run alone, divided as in the bound, summed */
   json_t *plan;          /* as reported by bench */
   json_t *models;        /* paths of the performance models' files */
   char *machine;         /* machine of these models */
@@ -105,6 +105,7 @@ typedef struct sl__amount {
 } sl__amount;
 enum {
   SL__ALONE = 3 /* number of times that tasks are timed alone */,
+  SL__PLACES = 2, /* kinds of workers: CPU, GPU */
   SL__LEAST_REPETITIONS = 3,
   SL__MOST_REPETITIONS = 30
 };

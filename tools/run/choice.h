@@ -14,6 +14,7 @@ typedef struct sl__choice {
   double seconds[SL__CHOICES * SL__CHOICE_STEPS];
   unsigned kinds; /* in use, as in sl_program_allow; 0: no choice was made */
   char said[160];
+  int told; /* 1: the caller has printed it */
 } sl__choice;
 
 /* Begins to measure if this job has both kinds of workers on some rank. Collective. */

@@ -216,6 +216,7 @@ sl_status sl__job_step(sl__job *j, double learning_rate, sl__job_scores *scores)
   const double from = sl_seconds();
   SL_TRY_OUT(sl_program_run(j->program, &step));
   if (j->choice.measuring) SL_TRY_OUT(sl__choice_step(&j->choice, &j->ranks, sl_seconds() - from));
+  sl__choice_place(&j->choice, j->runtime, j->evaluator.program);
   SL_TRY_OUT(read_scores(j, &s, &clip));
   if (j->trains && !(isfinite(s.loss) && isfinite(clip))) SL_TRY_OUT(find_nonfinite(j, &step, s.loss, clip));
   j->step++;

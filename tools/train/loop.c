@@ -66,26 +66,35 @@ out:
   return status;
 }
 
-/* Prints and records the measured division of the leaves. */
-static sl_status tell_balance(sl__trainer *r) {
-  if (r->job.ranks.rank > 0) return SL_OK;
+/* Prints what the first steps have decided, and records it in the environment; takes `value`. */
+static sl_status tell(sl__trainer *r, const char *what, const char *text, json_t *value) {
+  if (r->job.ranks.rank > 0) {
+    json_decref(value);
+    return SL_OK;
+  }
   sl__meter_clear(&r->meter);
-  if (!r->o->quiet) printf("balance: %s\n", sl__balance_text(&r->job.balance)), fflush(stdout);
-  json_object_set_new(json_object_get(r->environment, "machine"), "balance", sl__balance_json(&r->job.balance));
+  if (!r->o->quiet) printf("%s: %s\n", what, text), fflush(stdout);
+  json_object_set_new(json_object_get(r->environment, "machine"), what, value);
   if (sl_rundir_write_json(r->dir, SL_RUNDIR_ENVIRONMENT, r->environment) != SL_OK)
     sl_log(SL_LOG_WARNING, "it is not in %s: %s", sl_rundir_file_name(SL_RUNDIR_ENVIRONMENT), sl_error());
   return SL_OK;
 }
 
-/* Called after each of the first steps with --balance auto. If the division changes, it makes the programs again; the
- * interval's rates leave out the time for that and for the steps before. */
-static sl_status rebalance(sl__trainer *r) {
+/* Called after each of the first steps with --workers auto or --balance auto. If the division of the leaves changes, it
+ * makes the programs again; the interval's rates leave out the time for that and for the steps before. */
+static sl_status settle(sl__trainer *r) {
   sl__balance *b = &r->job.balance;
+  sl__choice *c = &r->job.choice;
   int changed;
+  if (c->measuring) return SL_OK;
+  if (*c->said && !c->told) {
+    c->told = 1;
+    SL_TRY(sl__ranks_agree(&r->job.ranks, tell(r, "choice", c->said, json_string(c->said))));
+  }
   if (!b->measuring) return SL_OK;
   SL_TRY(sl__balance_step(b, r->job.program, r->job.recorder, &changed));
   if (b->measuring) return SL_OK;
-  SL_TRY(sl__ranks_agree(&r->job.ranks, tell_balance(r)));
+  SL_TRY(sl__ranks_agree(&r->job.ranks, tell(r, "balance", sl__balance_text(b), sl__balance_json(b))));
   if (!changed) return SL_OK;
   r->stepping += 1e-9 * (double)(sl_now() - r->now.from);
   r->now.before = r->now.steps;
@@ -146,7 +155,7 @@ sl_status sl__trainer_steps(sl__trainer *r, int *exit_code) {
     if (sl__checkpoints_due(r->checkpoints, r->job.step, validated, is_over(r), wish)) SL_TRY(sl__trainer_save(r));
     if (is_over(r)) break;
     if (wish == SL__WISH_STOP) return stop(r, exit_code);
-    SL_TRY(rebalance(r));
+    SL_TRY(settle(r));
   }
   return SL_OK;
 }

@@ -355,7 +355,7 @@ static void senseless(void **state) {
   assert_fails(SL_EINVAL, "threads per worker: give 0 (automatic) or more",
                sl_topology_divide(&(sl_topology_request){.topology = t, .ranks = 1, .threads_per_worker = -1}, &share));
   assert_fails(SL_EINVAL, "negative",
-               sl_topology_divide(&(sl_topology_request){.topology = t, .ranks = 1, .workers = -1}, &share));
+               sl_topology_divide(&(sl_topology_request){.topology = t, .ranks = 1, .workers = -2}, &share));
   assert_fails(
       SL_ETOPOLOGY, "drives at most 4",
       sl_topology_divide(&(sl_topology_request){.topology = t, .ranks = 1, .workers = 5, .max_workers = 4}, &share));

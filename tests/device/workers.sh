@@ -1,0 +1,46 @@
+#!/bin/sh
+# Emulated GPUs among the workers: who computes (--workers), times of tasks on GPUs, calibration, values that are not
+# finite. Runs in a build for emulated GPUs (docs/how-to/emulated-gpus.md).
+. "$(dirname "$0")/../support/command.shlib"
+export EMULATED_DEVICES=1 EMULATED_SEED=0 STARPU_SUBALLOCATOR=0
+for workers in 1x 0 -3 gpus ''' '''; do
+  expect "--workers '$workers'" 2 'give cpu, gpu, both, auto or a number of CPU workers' bench mlp --workers "$workers"
+done
+expect '--workers cpu with GPUs' 2 'workers cpu uses no GPU' bench mlp --workers cpu --gpus 1
+expect '--workers gpu without' 2 'workers gpu needs a GPU' bench mlp --workers gpu --gpus 0
+if ! "$starling" info --json --no-measure 2>/dev/null | grep -q '"gpus": 1'; then
+  expect 'no GPU' 1 'no CPU workers were asked for, and rank 0 has no GPU' bench mlp --workers gpu
+  skip 'the rest needs a build for emulated GPUs'
+  finish
+fi
+number_of() { grep -o "\"$1\": [0-9.]*" "$2" | head -n 1 | sed 's/.*: //'; }
+at_least() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a >= b) }'; }
+small='mlp --size hidden=64 --batch 32 --steps 8'
+
+digest=
+for workers in cpu gpu both 1 auto; do
+  # shellcheck disable=SC2086
+  run bench $small --workers $workers --json
+  cp out "$workers.json"
+  [ -n "$digest" ] || digest=$(grep state_digest out)
+  check "--workers $workers: the bits of CPUs" test "$(grep state_digest out)" = "$digest"
+done
+check 'gpu: no CPU worker' grep -q '"workers": 0' gpu.json
+check 'cpu: no GPU' grep -q '"gpus": 0' cpu.json
+check 'both: a GPU beside the CPUs' sh -c "grep -q '\"gpus\": 1' both.json && ! grep -q '\"workers\": 0' both.json"
+# A kernel of the emulated device takes milliseconds, its launch microseconds.
+check 'tasks on the GPU have the times of their kernels' at_least "$(number_of kernel_percent gpu.json)" 30
+# shellcheck disable=SC2086
+expect 'auto says what it measured' 0 'choice  *a step takes [0-9.e+-]* ms on GPUs, [0-9.e+-]* on CPUs, .*: (CPUs|both) compute from here on' bench $small --workers auto
+
+run calibrate mlp --size hidden=64 --batch 32 --workers 1
+check 'calibrate samples CPU and GPU' test $code = 0
+check 'as many kinds of tasks on each' test "$(grep -c ' CPU ' out)" = "$(grep -c ' GPU ' out)"
+check 'more than ten' test "$(grep -c ' GPU ' out)" -gt 10
+run bench mlp --size hidden=64 --batch 32 --steps 2 --workers 1 --sched dmda --json
+check 'dmda finds models of every kind' sh -c "[ '$(number_of kinds out)' = '$(number_of calibrated out)' ]"
+
+make_set data 96 32 8 3
+expect 'a loss that is not finite: the operation on the GPU' 1 "step [0-9]+: the first value that is not finite comes from operation [a-z0-9_]+ of layer '" \
+  train mlp --size hidden=64 --data data --batch 32 --optimizer sgd --learning-rate 1e30 --steps 20 --workers gpu --out bad
+finish
