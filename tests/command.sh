@@ -28,6 +28,9 @@ expect 'shards that do not divide' 2 'shards 3: a multiple of the 2 leaves' grap
 
 # A YAML file: the same names, flags win.
 printf 'batch: 64\nrow_blocks: 2\n' >c.yaml
+expect 'a predicted schedule on CPUs and GPUs' 0 '^predicted step on 3 workers .* and 2 GPUs: .* [1-9][0-9]* tasks on GPUs' graph mlp --workers 3 --gpus 2 --batch 256
+expect 'on GPUs alone' 0 '^predicted step on 0 workers .* and 1 GPUs: .* tasks on GPUs \(100 % of the time\), 0.00 MB' graph mlp --workers gpu --gpus 1
+expect 'on no worker' 2 'how many there are is for --gpus N to say' graph mlp --workers gpu
 expect 'keys of a file, with _ for -' 0 'on 64 images .* 2 row blocks' graph mlp --config c.yaml
 expect 'flags win over the file' 0 'on 32 images .* 2 row blocks' graph mlp --config c.yaml --batch 32
 printf 'model: mlp\nepochs: 3\n' >c.yaml

@@ -116,6 +116,22 @@ static void print_tasks(const sl_picture *p, FILE *file) {
   }
 }
 
+/* The line on the predicted schedule on CPUs and GPUs. */
+static void print_mixed(const sl_picture *p, FILE *file) {
+  double on_gpus = 0, all = 0;
+  int tasks = 0;
+  for (int i = 0; i < p->step->n_nodes; i++) {
+    const int gpu = p->schedule->worker[i] >= p->workers;
+    tasks += gpu;
+    on_gpus += gpu * p->schedule->seconds[i], all += p->schedule->seconds[i];
+  }
+  fprintf(file,
+          "predicted step on %d workers (threads per worker %d) and %d GPUs: %.3f ms; critical path %.3f ms; %d tasks "
+          "on GPUs (%.0f %% of the time), %.2f MB between host and GPUs\n",
+          p->workers, p->threads, p->gpus, 1e3 * p->schedule->makespan, 1e3 * p->schedule->critical_path, tasks,
+          all > 0 ? 100 * on_gpus / all : 0, 1e-6 * p->schedule->moved);
+}
+
 sl_status sl_print_table(const sl_picture *p, FILE *file) {
   sl_groups *groups;
   SL_TRY(sl_groups_create(p->logical, p->step, p->schedule, &groups));
@@ -129,11 +145,14 @@ sl_status sl_print_table(const sl_picture *p, FILE *file) {
   }
   fprintf(file, "%-8s  %-20s  %-18s  %-20s %5d %10.3f %9.2f %9.1f\n\n", "all", "", "", "", p->step->n_nodes,
           1e-6 * t.cost.flops, 1e-6 * t.cost.bytes, 1e6 * t.seconds);
-  fprintf(file,
-          "predicted step on %d workers (threads per worker %d): %.3f ms; critical path %.3f ms, so at most %.1f "
-          "workers can help\n",
-          p->workers, p->threads, 1e3 * p->schedule->makespan, 1e3 * p->schedule->critical_path,
-          t.seconds / p->schedule->critical_path);
+  if (p->gpus > 0)
+    print_mixed(p, file);
+  else
+    fprintf(file,
+            "predicted step on %d workers (threads per worker %d): %.3f ms; critical path %.3f ms, so at most %.1f "
+            "workers can help\n",
+            p->workers, p->threads, 1e3 * p->schedule->makespan, 1e3 * p->schedule->critical_path,
+            t.seconds / p->schedule->critical_path);
   if (p->memory)
     fprintf(file,
             "predicted peak memory: %.2f MB = %.2f MB in %d shared buffers (%.2f MB if none were shared) + %.2f MB of "
@@ -161,13 +180,13 @@ static json_t *task_to_json(const sl_picture *p, int i) {
   json_t *before = json_array();
   for (int k = p->schedule->from[i]; k < p->schedule->from[i + 1]; k++)
     json_array_append_new(before, json_integer(p->schedule->before[k]));
-  return json_pack("{s:i, s:s, s:s, s:s, s:o, s:s, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:i, s:o}", "task", i,
+  return json_pack("{s:i, s:s, s:s, s:s, s:o, s:s, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:i, s:i, s:o}", "task", i,
                    "phase", sl_phase_name(node->phase), "layer", node->name, "operation", node->op->name, "shape",
                    out ? shape_to_json(&out->shape) : json_array(), "dtype", out ? sl_dtype_name(out->dtype) : "",
                    "leaf", node->leaf, "shard", node->shard, "block", node->block, "flops", p->schedule->cost[i].flops,
                    "bytes", p->schedule->cost[i].bytes, "predicted_s", p->schedule->seconds[i], "urgency_s",
-                   p->schedule->urgency[i], "start_s", p->schedule->start[i], "buffer",
-                   p->memory && node->n_out ? p->memory->slot[node->out[0]] : -1, "after", before);
+                   p->schedule->urgency[i], "start_s", p->schedule->start[i], "worker", p->schedule->worker[i],
+                   "buffer", p->memory && node->n_out ? p->memory->slot[node->out[0]] : -1, "after", before);
 }
 
 static json_t *groups_to_json(const sl_groups *groups) {
@@ -187,10 +206,11 @@ sl_status sl_picture_to_json(const sl_picture *p, json_t **json) {
   sl_groups *groups;
   SL_TRY(sl_groups_create(p->logical, p->step, p->schedule, &groups));
   const totals t = add_up(p);
-  json_t *all = json_pack("{s:s, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:o}", "title", p->title, "workers",
-                          p->workers, "threads_per_worker", p->threads, "tasks", p->step->n_nodes, "flops",
-                          t.cost.flops, "bytes", t.cost.bytes, "task_s", t.seconds, "step_s", p->schedule->makespan,
-                          "critical_path_s", p->schedule->critical_path, "groups", groups_to_json(groups));
+  json_t *all = json_pack("{s:s, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:o}", "title", p->title, "workers",
+                          p->workers, "threads_per_worker", p->threads, "gpus", p->gpus, "tasks", p->step->n_nodes,
+                          "flops", t.cost.flops, "bytes", t.cost.bytes, "task_s", t.seconds, "step_s",
+                          p->schedule->makespan, "critical_path_s", p->schedule->critical_path, "moved_bytes",
+                          p->schedule->moved, "groups", groups_to_json(groups));
   sl_groups_destroy(groups);
   if (all && p->memory)
     json_object_set_new(

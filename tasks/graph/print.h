@@ -44,6 +44,7 @@ typedef struct sl_picture {
   const sl_memory *memory; /* NULL: memory is not shown */
   sl_tiles tiles;
   int workers, threads; /* threads and workers for scratch memory and predictions */
+  int gpus;             /* for predictions */
   size_t inputs;        /* bytes of batches read ahead */
   size_t process;       /* bytes of the process without a program */
   int tasks;            /* 1: every task; 0: groups */

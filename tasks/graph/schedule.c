@@ -1,12 +1,19 @@
 /* Dependencies, predicted times, priorities and the predicted schedule. */
 #include "tasks/graph/schedule.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-sl_machine sl_machine_default(int workers, int threads) {
+#include "tasks/graph/placing.h"
+
+sl_machine sl_machine_default(int workers, int threads, int gpus) {
   return (sl_machine){
-      .workers = workers, .flops = 6e10 * threads, .bytes = 1e10 * threads, .exchange = 4e9, .overhead = 3e-6};
+      .kind =
+          {[SL_KIND_CPU] = {workers, 6e10 * threads, 1e10 * threads, 3e-6}, [SL_KIND_GPU] = {gpus, 3e13, 2e12, 8e-6}},
+      .exchange = 4e9,
+      .link = 2.5e10,
+      .latency = 1e-5};
 }
 
 /* --- dependencies ------------------------------------------------------------------------------------------------ */
@@ -177,30 +184,6 @@ static sl_status take_turns(sl_schedule *s, const sl_graph *g) {
 
 /* --- predicted times ---------------------------------------------------------------------------------------------- */
 
-typedef struct heap { /* heap of nodes: the most urgent first, then the lowest number */
-  int *at, n;
-  const double *key;
-} heap;
-
-static int above(const heap *h, int a, int b) { return h->key[a] > h->key[b] || (h->key[a] == h->key[b] && a < b); }
-
-static void heap_push(heap *h, int node) {
-  int i = h->n++;
-  for (; i > 0 && above(h, node, h->at[(i - 1) / 2]); i = (i - 1) / 2) h->at[i] = h->at[(i - 1) / 2];
-  h->at[i] = node;
-}
-
-static int heap_pop(heap *h) {
-  int top = h->at[0], last = h->at[--h->n], i = 0;
-  for (int child; (child = 2 * i + 1) < h->n; i = child) {
-    if (child + 1 < h->n && above(h, h->at[child + 1], h->at[child])) child++;
-    if (!above(h, h->at[child], last)) break;
-    h->at[i] = h->at[child];
-  }
-  h->at[i] = last;
-  return top;
-}
-
 /* Exchanges occupy no worker; they run one after another in the order of their numbers. */
 typedef struct lane {
   int *node; /* [buckets + 1] by number */
@@ -221,41 +204,40 @@ static sl_status find_lane(const sl_schedule *s, const sl_graph *g, lane *l) {
 
 /* Greedy list scheduling on `workers` equal workers, by urgency. */
 static sl_status simulate(sl_schedule *s, const sl_graph *g, int workers) {
-  int n = s->n, edges = s->from[n], done = 0;
-  int *waits = malloc(((size_t)n + 1) * sizeof *waits), *first = calloc((size_t)n + 2, sizeof *first);
-  int *after = malloc(((size_t)edges + 1) * sizeof *after), *running = malloc((size_t)workers * sizeof *running);
-  heap ready = {.at = malloc(((size_t)n + 1) * sizeof(int)), .key = s->urgency};
+  int n = s->n, done = 0;
+  int *waits = malloc(((size_t)n + 1) * sizeof *waits), *first = NULL, *after = NULL,
+      *running = malloc((size_t)workers * sizeof *running);
+  sl_heap ready = {.at = malloc(((size_t)n + 1) * sizeof(int)), .key = s->urgency};
   lane lane = {0};
   sl_status status = SL_OK;
-  if (!waits || !first || !after || !running || !ready.at) {
+  if (!waits || !running || !ready.at) {
     status = sl_no_memory("to schedule %d tasks", n);
     goto out;
   }
   SL_TRY_OUT(find_lane(s, g, &lane));
-  for (int k = 0; k < edges; k++) first[s->before[k] + 2]++;
-  for (int i = 0; i < n; i++) first[i + 1] += first[i];
-  for (int i = 0; i < n; i++)
-    for (int k = s->from[i]; k < s->from[i + 1]; k++) after[first[s->before[k] + 1]++] = i;
+  SL_TRY_OUT(sl__successors(s, &first, &after));
   for (int i = 0; i < n; i++) {
     waits[i] = s->from[i + 1] - s->from[i];
     if (waits[i] > 0) continue;
     if (g->node[i]->bucket)
       lane.ready[g->node[i]->bucket] = 1;
     else
-      heap_push(&ready, i);
+      sl__heap_push(&ready, i);
   }
   for (int w = 0; w < workers; w++) running[w] = -1;
   double now = 0;
   while (done < n) {
     for (int w = 0; w < workers && ready.n; w++)
       if (running[w] < 0) {
-        running[w] = heap_pop(&ready);
+        running[w] = sl__heap_pop(&ready);
         s->start[running[w]] = now;
+        s->worker[running[w]] = w;
         s->order[done++] = running[w];
       }
     if (!lane.busy && lane.next <= lane.n && lane.ready[lane.next]) {
       lane.busy = 1;
       s->start[lane.node[lane.next]] = now;
+      s->worker[lane.node[lane.next]] = -1;
       s->order[done++] = lane.node[lane.next];
     }
     int next = -1, node = lane.busy ? lane.node[lane.next] : -1;
@@ -276,7 +258,7 @@ static sl_status simulate(sl_schedule *s, const sl_graph *g, int workers) {
       if (g->node[after[k]]->bucket)
         lane.ready[g->node[after[k]]->bucket] = 1;
       else
-        heap_push(&ready, after[k]);
+        sl__heap_push(&ready, after[k]);
     }
   }
   for (int i = 0; i < n; i++)
@@ -285,6 +267,13 @@ static sl_status simulate(sl_schedule *s, const sl_graph *g, int workers) {
 out:
   free(waits), free(first), free(after), free(running), free(ready.at), free(lane.node), free(lane.ready);
   return status;
+}
+
+static int two_kinds(const sl_machine *m) { return m->kind[SL_KIND_GPU].workers > 0; }
+
+static sl_status predict(sl_schedule *s, const sl_graph *g, const sl_machine *m, const double *on) {
+  if (two_kinds(m)) return sl__place(s, g, m, on);
+  return simulate(s, g, m->kind[SL_KIND_CPU].workers > 0 ? m->kind[SL_KIND_CPU].workers : 1);
 }
 
 /* A task that only adds to sums, such as a weight's gradient. It frees what it reads, and nothing waits for it soon. */
@@ -297,7 +286,7 @@ static int only_sums(const sl_graph *g, const sl_node *node) {
 
 /* By the longest path alone, the sums of the backward pass would be postponed while all their inputs are kept. If
  * the predicted step gets hardly longer, they become as urgent as the other tasks that read the same gradient. */
-static sl_status prefer_sums(sl_schedule *s, const sl_graph *g, int workers) {
+static sl_status prefer_sums(sl_schedule *s, const sl_graph *g, const sl_machine *m, const double *on) {
   enum { PERCENT = 1 };
   const size_t n = (size_t)s->n * sizeof(double);
   double *most = calloc((size_t)g->n_values + 1, sizeof *most), *urgency = malloc(n + 1), *start = malloc(n + 1);
@@ -319,13 +308,27 @@ static sl_status prefer_sums(sl_schedule *s, const sl_graph *g, int workers) {
         s->urgency[i] = most[v];
     }
   s->makespan = 0;
-  SL_TRY_OUT(simulate(s, g, workers));
+  SL_TRY_OUT(predict(s, g, m, on));
   if (s->makespan <= makespan * (1 + PERCENT / 100.0)) goto out;
   memcpy(s->urgency, urgency, n), memcpy(s->start, start, n), memcpy(s->order, order, (size_t)s->n * sizeof *order);
   s->makespan = makespan;
+  if (two_kinds(m)) SL_TRY_OUT(predict(s, g, m, on)); /* workers, times and bytes as well */
 out:
   free(most), free(urgency), free(start), free(order);
   return status;
+}
+
+/* Seconds of the longest path, by s->seconds. urgency serves as room, and is 0 before and after. */
+static double longest_path(sl_schedule *s) {
+  double most = 0;
+  for (int i = s->n - 1; i >= 0; i--) {
+    s->urgency[i] += s->seconds[i];
+    most = fmax(most, s->urgency[i]);
+    for (int k = s->from[i]; k < s->from[i + 1]; k++)
+      if (s->urgency[s->before[k]] < s->urgency[i]) s->urgency[s->before[k]] = s->urgency[i];
+  }
+  for (int i = 0; i < s->n; i++) s->urgency[i] = 0;
+  return most;
 }
 
 sl_status sl_schedule_create(const sl_graph *g, const char *keep, const sl_tiles *tiles, const sl_machine *machine,
@@ -342,8 +345,10 @@ sl_status sl_schedule_create(const sl_graph *g, const char *keep, const sl_tiles
   s->urgency = calloc(n + 1, sizeof *s->urgency);
   s->start = calloc(n + 1, sizeof *s->start);
   s->order = calloc(n + 1, sizeof *s->order);
+  s->worker = calloc(n + 1, sizeof *s->worker);
+  double *on = calloc((n + 1) * SL_KINDS, sizeof *on); /* seconds of each task on each kind of worker */
   sl_status status = SL_OK;
-  if (!s->from || !s->onto || !s->cost || !s->seconds || !s->urgency || !s->start || !s->order) {
+  if (!s->from || !s->onto || !s->cost || !s->seconds || !s->urgency || !s->start || !s->order || !s->worker || !on) {
     status = sl_no_memory("for a schedule of %d tasks", g->n_nodes);
     goto out;
   }
@@ -352,22 +357,27 @@ sl_status sl_schedule_create(const sl_graph *g, const char *keep, const sl_tiles
   SL_TRY_OUT(take_turns(s, g));
   for (int i = 0; i < s->n; i++) {
     s->cost[i] = sl_node_cost(g, g->node[i], tiles);
-    double compute = s->cost[i].flops / machine->flops,
-           move = s->cost[i].bytes / (g->node[i]->bucket ? machine->exchange : machine->bytes);
-    s->seconds[i] = machine->overhead + (compute > move ? compute : move);
+    s->seconds[i] = INFINITY;
+    for (int k = 0; k < SL_KINDS; k++) {
+      const sl_machine_kind *kind = &machine->kind[k];
+      double compute = s->cost[i].flops / kind->flops,
+             move = s->cost[i].bytes / (g->node[i]->bucket ? machine->exchange : kind->bytes);
+      const int there = kind->workers > 0 || (k == SL_KIND_CPU && !two_kinds(machine));
+      on[i * SL_KINDS + k] = there ? kind->overhead + (compute > move ? compute : move) : INFINITY;
+      if (on[i * SL_KINDS + k] < s->seconds[i]) s->seconds[i] = on[i * SL_KINDS + k];
+    }
   }
-  for (int i = s->n - 1; i >= 0; i--) { /* here urgency[i] is the longest path after node i */
-    s->urgency[i] += s->seconds[i];
-    if (s->urgency[i] > s->critical_path) s->critical_path = s->urgency[i];
-    for (int k = s->from[i]; k < s->from[i + 1]; k++)
-      if (s->urgency[s->before[k]] < s->urgency[i]) s->urgency[s->before[k]] = s->urgency[i];
-  }
-  for (int i = 0; i < s->n; i++) s->urgency[i] += (g->micro_batches - 1 - g->node[i]->micro_batch) * s->critical_path;
-  SL_TRY_OUT(simulate(s, g, machine->workers > 0 ? machine->workers : 1));
-  SL_TRY_OUT(prefer_sums(s, g, machine->workers > 0 ? machine->workers : 1));
+  s->critical_path = longest_path(s);
+  sl__upward_ranks(s, g, machine, on);
+  double most = 0;
+  for (int i = 0; i < s->n; i++) most = fmax(most, s->urgency[i]);
+  for (int i = 0; i < s->n; i++) s->urgency[i] += (g->micro_batches - 1 - g->node[i]->micro_batch) * most;
+  SL_TRY_OUT(predict(s, g, machine, on));
+  SL_TRY_OUT(prefer_sums(s, g, machine, on));
   *schedule = s;
   s = NULL;
 out:
+  free(on);
   sl_schedule_destroy(s);
   return status;
 }
@@ -375,6 +385,6 @@ out:
 void sl_schedule_destroy(sl_schedule *s) {
   if (!s) return;
   free(s->from), free(s->before), free(s->onto), free(s->cost), free(s->seconds), free(s->urgency), free(s->start),
-      free(s->order);
+      free(s->order), free(s->worker);
   free(s);
 }

@@ -268,7 +268,8 @@ static sl_status make_task(sl_program *p, int i, sl_array *arrays, int16_t *buff
 /* Priorities as microseconds of urgency where the policy takes any, else spread over its range. */
 static void set_priorities(sl_program *p) {
   int low = starpu_sched_get_min_priority(), high = starpu_sched_get_max_priority();
-  const double most = p->schedule->critical_path * p->graph->micro_batches + 1e-12;
+  double most = 1e-12;
+  for (int i = 0; i < p->graph->n_nodes; i++) most = fmax(most, p->schedule->urgency[i]);
   for (int i = 0; i < p->graph->n_nodes; i++) {
     double share = p->schedule->urgency[i] / most;
     double wide = (double)high - low;
@@ -369,8 +370,10 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
   p->counters = aligned_alloc(_Alignof(sl__counter), ((size_t)workers + 1) * sizeof *p->counters);
   if (!p->counters) SL_TRY_OUT(sl_no_memory("for the counters of %d workers", workers));
   memset(p->counters, 0, ((size_t)workers + 1) * sizeof *p->counters);
-  sl_team *team = sl_runtime_team(runtime, 0);
-  sl_machine machine = sl_machine_default(workers, team ? team->threads : 1);
+  sl_team *team = NULL;
+  for (int w = 0; w < workers && !team; w++) team = sl_runtime_team(runtime, w);
+  sl_machine machine =
+      sl_machine_default(sl_runtime_cpu_workers(runtime), team ? team->threads : 1, sl_runtime_gpus(runtime));
   SL_TRY_OUT(sl_schedule_create(p->graph, p->kept, &plan->tiles, &machine, &p->schedule));
   SL_TRY_OUT(sl_memory_plan(p->graph, p->schedule, p->kept, options->slack > 0 ? options->slack : 0.02, &p->memory));
   SL_TRY_OUT(bind_tensors(p, logical));

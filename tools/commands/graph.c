@@ -70,21 +70,23 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
   char *keep = NULL, title[1024], name[SL_SIZES_TEXT];
   json_t *json = NULL, *transfers = NULL;
   sl__workers asked;
-  int workers = 0, threads = o->threads_per_worker > 0 ? (int)o->threads_per_worker : 1;
+  int workers = 0, gpus = 0, threads = o->threads_per_worker > 0 ? (int)o->threads_per_worker : 1;
   const int ranks = o->ranks > 0 ? (int)o->ranks : 1;
   sl_status status = SL_OK;
   (void)exit_code;
   SL_TRY_OUT(sl__workers_of(o, &asked));
-  workers = asked.cpus;
+  workers = asked.cpus, gpus = asked.gpus > 0 ? asked.gpus : 0;
   SL_TRY_OUT(sl__find_model(o->model, o->size, &model));
   SL_TRY_OUT(find_data(o, model, &data));
   sl__training_of(o, model, &training);
   SL_TRY_OUT(sl__plan_of(o, model, ranks, &plan));
-  if (workers < 1) SL_TRY_OUT(find_workers(o, &workers, &threads));
+  if (workers < 0 && gpus == 0)
+    SL_TRY_OUT(sl_fail(SL_EINVAL, "--workers gpu: how many there are is for --gpus N to say"));
+  if (workers == 0) SL_TRY_OUT(find_workers(o, &workers, &threads));
   SL_TRY_OUT(sl_network_training(model, &data, &training, plan.batch, &network));
   SL_TRY_OUT(sl_placements_create(network.graph, ranks, (int)o->zero, &placements));
   SL_TRY_OUT(spread_first(network.graph, &plan, ranks, placements, &step));
-  const sl_machine machine = sl_machine_default(workers, threads);
+  const sl_machine machine = sl_machine_default(workers > 0 ? workers : 0, threads, gpus);
   keep = calloc((size_t)step->n_values + 1, 1);
   if (!keep) SL_TRY_OUT(sl_no_memory("for %d values", step->n_values));
   for (sl_value v = 0; v < step->n_values; v++) {
@@ -108,7 +110,8 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
                               .schedule = schedule,
                               .memory = memory,
                               .tiles = plan.tiles,
-                              .workers = workers,
+                              .workers = workers > 0 ? workers : 0,
+                              .gpus = gpus,
                               .threads = threads,
                               .tasks = o->tasks,
                               .process = (size_t)sl__resident_memory() + RUNTIME_BYTES,

@@ -113,7 +113,8 @@ SETTING(TEXT, sched, "sched", RUNS | SL__INFO, LOCAL, "NAME", NULL, 0, 0,
 SETTING(TEXT, sched_lib, "sched-lib", RUNS | SL__INFO | SL__COMPARE, LOCAL, "FILE.so", NULL, 0, 0,
         {0, "a shared library with scheduling policies of your own (default $STARPU_SCHED_LIB)"})
 SETTING(TEXT, workers, "workers", MACHINE, LOCAL, "N|cpu|gpu|both|auto", NULL, 0, 0,
-        {SL__GRAPH, "N CPU workers (default: all cores)"},
+        {SL__GRAPH,
+         "workers of the predicted schedule: N CPU workers (default: all cores), or only the GPUs of --gpus (gpu)"},
         {0,
          "which workers compute: N CPU workers beside the GPUs, CPU workers only (cpu), GPUs only (gpu), all cores and "
          "GPUs (both, the default), or what proves fastest in the first steps of training (auto); the bits are the "
@@ -122,7 +123,8 @@ SETTING(INTEGER, import_threads, "workers", SL__IMPORT, NONE, "N", NULL, 1, 4096
         {0, "threads that convert images (default: all cores)"})
 SETTING(INTEGER, threads_per_worker, "threads-per-worker", MACHINE, LOCAL, "K", NULL, 1, 1024,
         {0, "cores per worker: each worker leads a team of K threads (default: the least that uses all cores)"})
-SETTING(INTEGER, gpus, "gpus", RUNS | SL__CALIBRATE | SL__INFO, LOCAL, "N", NULL, 0, 1024, {0, "GPUs (default: all)"})
+SETTING(INTEGER, gpus, "gpus", RUNS | SL__CALIBRATE | SL__INFO | SL__GRAPH, LOCAL, "N", NULL, 0, 1024,
+        {SL__GRAPH, "GPUs of the predicted schedule (default: none)"}, {0, "GPUs (default: all)"})
 SETTING(CHOICE, kernels, "kernels", RUNS | SL__CALIBRATE | SL__INFO, RUN, "base|avx2|avx512", NULL, 0, 0,
         {0, "instruction set of the CPU kernels (default: the best that this CPU has)"})
 SETTING(FLAG, calibrate, "calibrate", SL__TRAIN | SL__BENCH, RUN, NULL, NULL, 0, 0,

@@ -52,7 +52,7 @@ static void any_order_gives_the_same_bits(void **state) {
         sl_value loss;
         sl_graph *g = toy_training(24, &loss), *step;
         assert_ok(sl_spread(g, &plan, NULL, NULL, &step));
-        sl_machine machine = {.workers = workers, .flops = 1e8, .bytes = 1e9, .overhead = 1e-6};
+        sl_machine machine = {.kind = {{workers, 1e8, 1e9, 1e-6}}};
         sl_schedule *schedule;
         sl_memory *memory;
         char *keep = calloc((size_t)step->n_values, 1);
@@ -121,7 +121,7 @@ static void micro_batches_change_no_bit(void **state) {
     assert_ok(sl_plan_complete(&plan));
     sl_value loss;
     lowered l = {.logical = toy_training(BATCH, &loss)};
-    const sl_machine machine = {.workers = 2, .flops = 1e8, .bytes = 1e9, .overhead = 1e-6};
+    const sl_machine machine = {.kind = {{2, 1e8, 1e9, 1e-6}}};
     assert_ok(sl_spread(l.logical, &plan, NULL, NULL, &l.step));
     assert_ok(sl_schedule_create(l.step, NULL, &plan.tiles, &machine, &l.schedule));
     check_turns(l.step, l.schedule);
@@ -190,7 +190,7 @@ static void chains_run_in_place(void **state) {
   sl_plan plan = {.batch = 16, .shards = 1};
   assert_ok(sl_plan_complete(&plan));
   assert_ok(sl_spread(g, &plan, NULL, NULL, &step));
-  sl_machine machine = sl_machine_default(1, 1);
+  sl_machine machine = sl_machine_default(1, 1, 0);
   sl_schedule *schedule;
   sl_memory *memory;
   assert_ok(sl_schedule_create(step, NULL, &plan.tiles, &machine, &schedule));
@@ -215,7 +215,7 @@ static void waits_for_earlier_readers(void **state) {
   sl_plan plan = {.batch = 16, .shards = 1};
   assert_ok(sl_plan_complete(&plan));
   assert_ok(sl_spread(g, &plan, NULL, NULL, &step));
-  sl_machine machine = sl_machine_default(2, 1);
+  sl_machine machine = sl_machine_default(2, 1, 0);
   sl_schedule *s;
   assert_ok(sl_schedule_create(step, NULL, &plan.tiles, &machine, &s));
   sl_value on[3] = {x, y, z};
@@ -250,7 +250,7 @@ static void predicts_known_schedules(void **state) {
   assert_ok(sl_plan_complete(&plan));
   assert_ok(sl_spread(g, &plan, NULL, NULL, &step));
   for (int workers = 1; workers <= 4; workers *= 2) {
-    sl_machine machine = {.workers = workers, .flops = 1e9, .bytes = 1e30, .overhead = 1};
+    sl_machine machine = {.kind = {{workers, 1e9, 1e30, 1}}};
     sl_schedule *s;
     assert_ok(sl_schedule_create(step, NULL, &plan.tiles, &machine, &s));
     assert_int_equal(s->n, 8);

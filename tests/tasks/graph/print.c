@@ -18,7 +18,7 @@ typedef struct subject {
 static void make(subject *s) {
   sl_value loss;
   sl_plan plan = {.batch = 24, .leaves = 3, .shards = 6, .row_blocks = 2, .seed = 1};
-  const sl_machine machine = sl_machine_default(2, 1);
+  const sl_machine machine = sl_machine_default(2, 1, 0);
   assert_ok(sl_plan_complete(&plan));
   s->logical = toy_training(24, &loss);
   assert_ok(sl_spread(s->logical, &plan, NULL, NULL, &s->step));

@@ -60,7 +60,7 @@ static lowered lower(sl_recompute kind, int leaves) {
   lowered l;
   sl_value loss;
   sl_plan plan = {.batch = BATCH, .leaves = leaves, .shards = 2 * leaves, .seed = 1};
-  const sl_machine machine = {.workers = 2, .flops = 1e8, .bytes = 1e9, .overhead = 1e-6};
+  const sl_machine machine = {.kind = {{2, 1e8, 1e9, 1e-6}}};
   assert_ok(sl_plan_complete(&plan));
   l.logical = build(kind, &loss);
   assert_ok(sl_spread(l.logical, &plan, NULL, NULL, &l.step));

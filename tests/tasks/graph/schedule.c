@@ -1,8 +1,13 @@
 /* tasks/graph/schedule.c on graphs with known answers: dependencies, computing in place, longest paths, the order of
- * greedy list scheduling, the lane of exchanges, and gradients that run early if that costs nothing. memory.c tests
- * that all orders give the same bits. */
+ * greedy list scheduling, the lane of exchanges, and gradients that run early if that costs nothing; on CPUs and GPUs
+ * upward ranks, HEFT's choices and transfers worked out by hand, and that no schedule is below the bound. memory.c
+ * tests that all orders give the same bits. */
 #include "tasks/graph/schedule.h"
 
+#include <math.h>
+#include <stdlib.h>
+
+#include "tasks/graph/bound.h"
 #include "tests/tasks/toy.h"
 
 /* Nodes take as many seconds as their attribute says. */
@@ -49,7 +54,7 @@ static sl_node *node(sl_graph *g, const sl_operation *op, double seconds, const 
 #define NOTHING ((const sl_value[]){SL_NONE})
 
 static sl_schedule *schedule(const sl_graph *g, const char *keep, int workers) {
-  const sl_machine machine = {.workers = workers, .flops = 1, .bytes = 1e30, .exchange = 1e30};
+  const sl_machine machine = {.kind = {{workers, 1, 1e30, 0}}, .exchange = 1e30};
   sl_schedule *s;
   assert_ok(sl_schedule_create(g, keep, &SL_TILES_DEFAULT, &machine, &s));
   return s;
@@ -240,6 +245,157 @@ static void sums_do_not_hold_up_the_step(void **state) {
   sl_graph_destroy(g);
 }
 
+/* ---- CPUs and GPUs ---- */
+
+/* A GPU is four times as fast as a CPU worker; 8 bytes, two elements, cross the link in 8 s. */
+static sl_machine mixed(int cpus, int gpus) {
+  return (sl_machine){.kind = {{cpus, 1, 1e30, 0}, {gpus, 4, 1e30, 0}}, .exchange = 1e30, .link = 1};
+}
+
+static sl_schedule *schedule_on(const sl_graph *g, int cpus, int gpus) {
+  const sl_machine machine = mixed(cpus, gpus);
+  sl_schedule *s;
+  assert_ok(sl_schedule_create(g, NULL, &SL_TILES_DEFAULT, &machine, &s));
+  return s;
+}
+
+/* a (4 FLOP) -> b (8 FLOP): means 2.5 and 5 s, and the link between them for half of all pairs of kinds. */
+static void upward_ranks(void **state) {
+  (void)state;
+  static const struct {
+    int gpus;
+    double apart;
+  } cases[] = {{1, 0.5}, {2, 0.625}};
+  for (int c = 0; c < 2; c++) {
+    sl_graph *g = toy_graph(4);
+    const sl_value v = value(g, SL_SCOPE_SAMPLE, 2);
+    node(g, &work, 4, NOTHING, LIST(v));
+    node(g, &work, 8, LIST(v), NOTHING);
+    sl_schedule *s = schedule_on(g, 1, cases[c].gpus);
+    assert_near(s->urgency[1], 5, 1e-12);
+    assert_near(s->urgency[0], 2.5 + 8 * cases[c].apart + 5, 1e-12);
+    assert_near(s->critical_path, 3, 1e-12);
+    assert_int_equal(s->worker[0], 1); /* the first GPU; b stays where a was */
+    assert_int_equal(s->worker[1], 1);
+    assert_near(s->start[1], 1, 1e-12);
+    assert_near(s->makespan, 3, 1e-12);
+    assert_near(s->moved, 0, 0);
+    sl_schedule_destroy(s);
+    sl_graph_destroy(g);
+  }
+}
+
+/* A short task beside a long one goes to the CPU, which ends it earlier; its result crosses the link. */
+static void earliest_end(void **state) {
+  (void)state;
+  sl_graph *g = toy_graph(4);
+  const sl_value a = value(g, SL_SCOPE_SAMPLE, 2), b = value(g, SL_SCOPE_SAMPLE, 2);
+  node(g, &work, 80, NOTHING, LIST(a)); /* 20 s on the GPU */
+  node(g, &work, 6, NOTHING, LIST(b));  /* 6 s on the CPU, on the GPU until 21.5 */
+  node(g, &work, 40, LIST(a, b), NOTHING);
+  sl_schedule *s = schedule_on(g, 1, 1);
+  const int worker[] = {1, 0, 1};
+  const double start[] = {0, 0, 20};
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(s->worker[i], worker[i]);
+    assert_near(s->start[i], start[i], 1e-12);
+  }
+  assert_near(s->makespan, 30, 1e-12);
+  assert_near(s->moved, 8, 0);
+  sl_schedule_destroy(s);
+  sl_graph_destroy(g);
+}
+
+/* A parameter moves once, and then stays where the step before left it; one that is updated on a GPU as well. */
+static void parameters_stay(void **state) {
+  (void)state;
+  sl_graph *g = toy_graph(4);
+  const sl_value a = value(g, SL_SCOPE_SAMPLE, 2), w = value(g, SL_SCOPE_WHOLE, 2);
+  g->value[w]->role = SL_ROLE_PARAMETER;
+  node(g, &work, 400, LIST(w), LIST(a));
+  node(g, &work, 400, LIST(a, w), LIST(w));
+  sl_schedule *s = schedule_on(g, 2, 1);
+  assert_int_equal(s->worker[0], 2);
+  assert_int_equal(s->worker[1], 2);
+  assert_near(s->start[0], 0, 1e-12);
+  assert_near(s->makespan, 200, 1e-12);
+  assert_near(s->moved, 0, 0);
+  sl_schedule_destroy(s);
+  sl_graph_destroy(g);
+}
+
+/* An exchange is on values in host memory: what a GPU has computed crosses the link first. */
+static void exchanges_leave_the_gpu(void **state) {
+  (void)state;
+  sl_graph *g = toy_graph(4);
+  const sl_value a = value(g, SL_SCOPE_WHOLE, 2);
+  node(g, &work, 400, NOTHING, LIST(a));
+  node(g, &work, 3, LIST(a), LIST(a))->bucket = 1;
+  sl_schedule *s = schedule_on(g, 1, 1);
+  assert_int_equal(s->worker[0], 1);
+  assert_int_equal(s->worker[1], -1);
+  assert_near(s->start[1], 108, 1e-12);
+  assert_near(s->moved, 8, 0);
+  sl_schedule_destroy(s);
+  sl_graph_destroy(g);
+}
+
+/* Random graphs and machines: dependencies hold, no worker runs two tasks at once, the order is one of execution, and
+ * the bound, which knows no transfers, is never missed. */
+static void never_below_the_bound(void **state) {
+  (void)state;
+  srand(7);
+  for (int trial = 0; trial < 300; trial++) {
+    enum { MOST = 40 };
+    const int n = 1 + rand() % MOST, cpus = rand() % 4, gpus = 1 + rand() % 3;
+    sl_graph *g = toy_graph(4);
+    sl_value made[MOST];
+    int kind[MOST];
+    double seconds[MOST * SL_KINDS];
+    for (int i = 0; i < n; i++) {
+      const double flops = 1 + rand() % 50;
+      sl_value in[4];
+      int n_in = 0;
+      for (int k = 0; i > 0 && k < rand() % 4; k++) in[n_in++] = made[rand() % i];
+      in[n_in] = SL_NONE;
+      made[i] = value(g, SL_SCOPE_SAMPLE, 1 + rand() % 4);
+      node(g, &work, flops, in, LIST(made[i]));
+      kind[i] = i;
+      seconds[i * SL_KINDS + SL_KIND_CPU] = cpus ? flops : INFINITY;
+      seconds[i * SL_KINDS + SL_KIND_GPU] = flops / 4;
+    }
+    sl_schedule *s = schedule_on(g, cpus, gpus);
+    const sl_bound_problem problem = {.n_tasks = n,
+                                      .kind = kind,
+                                      .from = s->from,
+                                      .before = s->before,
+                                      .n_kinds = n,
+                                      .n_worker_kinds = SL_KINDS,
+                                      .workers = (const int[]){cpus, gpus},
+                                      .seconds = seconds};
+    sl_bound bound;
+    assert_ok(sl_bound_solve(&problem, &bound, NULL));
+    assert_true(s->makespan >= bound.mixed * (1 - 1e-9));
+    assert_near(s->critical_path, bound.critical_path, 1e-9 * bound.critical_path);
+    int place[MOST];
+    for (int k = 0; k < n; k++) place[s->order[k]] = k;
+    for (int i = 0; i < n; i++) {
+      assert_in_range(s->worker[i], 0, cpus + gpus - 1);
+      assert_near(s->seconds[i], seconds[i * SL_KINDS + (s->worker[i] < cpus ? SL_KIND_CPU : SL_KIND_GPU)], 1e-9);
+      for (int k = s->from[i]; k < s->from[i + 1]; k++) {
+        const int b = s->before[k];
+        assert_true(place[b] < place[i]);
+        assert_true(s->start[i] >= s->start[b] + s->seconds[b] - 1e-9);
+      }
+      for (int j = 0; j < i; j++)
+        assert_true(s->worker[i] != s->worker[j] || s->start[i] >= s->start[j] + s->seconds[j] - 1e-9 ||
+                    s->start[j] >= s->start[i] + s->seconds[i] - 1e-9);
+    }
+    sl_schedule_destroy(s);
+    sl_graph_destroy(g);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(dependencies),
@@ -248,6 +404,11 @@ int main(void) {
       cmocka_unit_test(exchanges_take_turns),
       cmocka_unit_test(sums_free_what_they_read),
       cmocka_unit_test(sums_do_not_hold_up_the_step),
+      cmocka_unit_test(upward_ranks),
+      cmocka_unit_test(earliest_end),
+      cmocka_unit_test(parameters_stay),
+      cmocka_unit_test(exchanges_leave_the_gpu),
+      cmocka_unit_test(never_below_the_bound),
   };
   return cmocka_run_group_tests_name("schedule", tests, NULL, NULL);
 }

@@ -1,0 +1,275 @@
+/* HEFT on CPU workers and GPUs. */
+#include "tasks/graph/placing.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Bytes of the values that node a writes and node b reads. */
+static double bytes_between(const sl_graph *g, const sl_node *a, const sl_node *b) {
+  double bytes = 0;
+  for (int j = 0; j < a->n_out; j++)
+    for (int k = 0; k < b->n_in; k++)
+      if (b->in[k] == a->out[j]) {
+        bytes += (double)sl_value_bytes(g->value[a->out[j]]);
+        break;
+      }
+  return bytes;
+}
+
+void sl__upward_ranks(sl_schedule *s, const sl_graph *g, const sl_machine *m, const double *on) {
+  const int cpus = m->kind[SL_KIND_CPU].workers, gpus = m->kind[SL_KIND_GPU].workers;
+  /* Two workers, the kind of each by a toss: both of a kind share a memory if they are CPUs or the same GPU. */
+  const double apart = cpus > 0 && gpus > 0 ? 0.5 + 0.25 * (1 - 1.0 / gpus) : gpus > 1 ? 1 - 1.0 / gpus : 0;
+  for (int i = s->n - 1; i >= 0; i--) { /* urgency[i] is the longest path after node i */
+    double mean = 0;
+    int kinds = 0;
+    for (int k = 0; k < SL_KINDS; k++)
+      if (isfinite(on[i * SL_KINDS + k])) mean += on[i * SL_KINDS + k], kinds++;
+    s->urgency[i] += kinds ? mean / kinds : s->seconds[i];
+    for (int k = s->from[i]; k < s->from[i + 1]; k++) {
+      const int b = s->before[k];
+      const double bytes = apart > 0 ? bytes_between(g, g->node[b], g->node[i]) : 0;
+      const double path = s->urgency[i] + (bytes > 0 ? apart * (m->latency + bytes / m->link) : 0);
+      if (s->urgency[b] < path) s->urgency[b] = path;
+    }
+  }
+}
+
+/* ---- the schedule ------------------------------------------------------------------------------------------------ */
+
+typedef struct span {
+  double start, end;
+} span;
+
+typedef struct worker {
+  span *busy; /* sorted */
+  int n, room;
+  int memory; /* 0: the host's; i: that of GPU i - 1 */
+} worker;
+
+typedef struct placing {
+  sl_schedule *s;
+  const sl_graph *g;
+  const sl_machine *m;
+  const double *on;
+  int workers, cpus, memories;
+  worker *worker;
+  double *here;     /* [values][memories] when the value is in that memory; INFINITY: it is not */
+  double *in, *out; /* [memories] when the link to or from it is free */
+  double lane;      /* when the exchanges' lane is free */
+  double moved;
+} placing;
+
+static double *where(const placing *p, sl_value v) { return p->here + (size_t)v * (size_t)p->memories; }
+
+/* When a copy over one link ends that begins after `from`. */
+static double cross(const placing *p, double *free_at, double from, double bytes) {
+  const double begin = fmax(*free_at, from);
+  return *free_at = begin + p->m->latency + bytes / p->m->link;
+}
+
+/* When value v is in a memory, if it is sent there as soon as it can be; `in` and `out` are the links' times, which
+ * change. *bytes grows by what moves. */
+static double arrival(const placing *p, sl_value v, int memory, double *in, double *out, double *bytes) {
+  const double *at = where(p, v), size = (double)sl_value_bytes(p->g->value[v]);
+  int from = 0;
+  if (isfinite(at[memory])) return at[memory];
+  for (int k = 1; k < p->memories; k++)
+    if (at[k] < at[from]) from = k;
+  if (!isfinite(at[from])) return 0; /* nobody has written it yet */
+  double when = at[from];
+  if (from > 0) when = cross(p, &out[from], when, size), *bytes += size;
+  if (memory > 0) when = cross(p, &in[memory], when, size), *bytes += size;
+  return when;
+}
+
+/* The earliest start of a task of `seconds` from `from` on. */
+static double gap(const worker *w, double from, double seconds) {
+  int low = 0, high = w->n;
+  while (low < high) { /* the first span that ends after from */
+    const int middle = (low + high) / 2;
+    if (w->busy[middle].end <= from)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  for (; low < w->n; low++) {
+    if (from + seconds <= w->busy[low].start) return from;
+    if (w->busy[low].end > from) from = w->busy[low].end;
+  }
+  return from;
+}
+
+static int occupy(worker *w, double start, double end) {
+  if (w->n == w->room) {
+    const int room = w->room ? 2 * w->room : 64;
+    span *busy = realloc(w->busy, (size_t)room * sizeof *busy);
+    if (!busy) return 0;
+    w->busy = busy, w->room = room;
+  }
+  int at = w->n++;
+  for (; at > 0 && w->busy[at - 1].start > start; at--) w->busy[at] = w->busy[at - 1];
+  w->busy[at] = (span){start, end};
+  return 1;
+}
+
+static int among(sl_value v, const sl_value *list, int n) {
+  for (int k = 0; k < n; k++)
+    if (list[k] == v) return 1;
+  return 0;
+}
+
+/* When the inputs of node i are in a memory. The links' times change. */
+static double inputs_at(const placing *p, int i, int memory, double *in, double *out, double *bytes) {
+  const sl_node *node = p->g->node[i];
+  double ready = 0;
+  for (int k = p->s->from[i]; k < p->s->from[i + 1]; k++) {
+    const int b = p->s->before[k];
+    ready = fmax(ready, p->s->start[b] + p->s->seconds[b]);
+  }
+  for (int k = 0; k < node->n_in; k++)
+    if (!among(node->in[k], node->in, k)) ready = fmax(ready, arrival(p, node->in[k], memory, in, out, bytes));
+  for (int k = 0; k < node->n_out; k++)
+    if (sl_node_reads_output(node, k) && !among(node->out[k], node->in, node->n_in))
+      ready = fmax(ready, arrival(p, node->out[k], memory, in, out, bytes));
+  return ready;
+}
+
+/* Marks the inputs of node i as copied to the memory, and its outputs as there alone. */
+static void settle(placing *p, int i, int memory, double ready, double end) {
+  const sl_node *node = p->g->node[i];
+  for (int k = 0; k < node->n_in; k++) where(p, node->in[k])[memory] = fmin(where(p, node->in[k])[memory], ready);
+  for (int k = 0; k < node->n_out; k++)
+    for (int j = 0; j < p->memories; j++) where(p, node->out[k])[j] = j == memory ? end : INFINITY;
+}
+
+static int place_one(placing *p, int i, double *in, double *out) {
+  sl_schedule *s = p->s;
+  const size_t links = (size_t)p->memories * sizeof(double);
+  double best_end = INFINITY, best_start = 0, best_ready = 0, bytes = 0;
+  int best = -1, tried = -1;
+  if (p->g->node[i]->bucket) {
+    const double ready = inputs_at(p, i, 0, p->in, p->out, &p->moved);
+    s->start[i] = fmax(ready, p->lane);
+    p->lane = s->start[i] + s->seconds[i];
+    s->worker[i] = -1;
+    settle(p, i, 0, ready, p->lane);
+    return 1;
+  }
+  double ready = 0;
+  for (int w = 0; w < p->workers; w++) {
+    const double seconds = p->on[i * SL_KINDS + (w < p->cpus ? SL_KIND_CPU : SL_KIND_GPU)];
+    if (p->worker[w].memory != tried) {
+      tried = p->worker[w].memory;
+      memcpy(in, p->in, links), memcpy(out, p->out, links);
+      ready = inputs_at(p, i, tried, in, out, &bytes);
+    }
+    const double start = gap(&p->worker[w], ready, seconds);
+    if (start + seconds < best_end) best_end = start + seconds, best_start = start, best_ready = ready, best = w;
+  }
+  (void)inputs_at(p, i, p->worker[best].memory, p->in, p->out, &p->moved);
+  s->start[i] = best_start;
+  s->seconds[i] = best_end - best_start;
+  s->worker[i] = best;
+  settle(p, i, p->worker[best].memory, best_ready, best_end);
+  return occupy(&p->worker[best], best_start, best_end);
+}
+
+typedef struct by_start {
+  const double *start;
+  int node;
+} by_start;
+
+static int earlier(const void *a, const void *b) {
+  const by_start *x = a, *y = b;
+  if (x->start[x->node] != y->start[y->node]) return x->start[x->node] < y->start[y->node] ? -1 : 1;
+  return x->node - y->node;
+}
+
+/* One pass: all tasks by urgency. turn[n]: room for the heap's work. */
+static sl_status pass(placing *p, int *waits, const int *first, const int *after, sl_heap *ready) {
+  sl_schedule *s = p->s;
+  double *in = calloc(2 * (size_t)p->memories, sizeof *in);
+  int done = 0, next_bucket = 1;
+  int *held = calloc((size_t)s->n + 2, sizeof *held); /* ready exchanges by number; they are placed in this order */
+  sl_status status = in && held ? SL_OK : sl_no_memory("to schedule %d tasks", s->n);
+  SL_TRY_OUT(status);
+  for (int w = 0; w < p->workers; w++) p->worker[w].n = 0;
+  for (int k = 0; k < p->memories; k++) p->in[k] = p->out[k] = 0;
+  p->lane = p->moved = 0;
+  ready->n = 0;
+  for (int i = 0; i < s->n; i++) {
+    waits[i] = s->from[i + 1] - s->from[i];
+    if (waits[i] > 0) continue;
+    if (p->g->node[i]->bucket)
+      held[p->g->node[i]->bucket] = i + 1;
+    else
+      sl__heap_push(ready, i);
+  }
+  while (done < s->n) {
+    int i;
+    if (next_bucket <= s->n && held[next_bucket])
+      i = held[next_bucket++] - 1;
+    else if (ready->n)
+      i = sl__heap_pop(ready);
+    else
+      break; /* a cycle; cannot happen, since dependencies follow the order of nodes */
+    if (!place_one(p, i, in, in + p->memories)) SL_TRY_OUT(sl_no_memory("to schedule %d tasks", s->n));
+    done++;
+    for (int k = first[i]; k < first[i + 1]; k++) {
+      if (--waits[after[k]] > 0) continue;
+      if (p->g->node[after[k]]->bucket)
+        held[p->g->node[after[k]]->bucket] = after[k] + 1;
+      else
+        sl__heap_push(ready, after[k]);
+    }
+  }
+  if (done < s->n) status = sl_fail(SL_EINVAL, "the step graph has a cycle");
+out:
+  free(in), free(held);
+  return status;
+}
+
+sl_status sl__place(sl_schedule *s, const sl_graph *g, const sl_machine *m, const double *on) {
+  const size_t n = (size_t)s->n, values = (size_t)g->n_values + 1;
+  placing p = {.s = s, .g = g, .m = m, .on = on, .cpus = m->kind[SL_KIND_CPU].workers};
+  p.workers = p.cpus + m->kind[SL_KIND_GPU].workers;
+  p.memories = 1 + m->kind[SL_KIND_GPU].workers;
+  p.worker = calloc((size_t)p.workers + 1, sizeof *p.worker);
+  p.here = malloc(values * (size_t)p.memories * sizeof *p.here);
+  p.in = calloc(2 * (size_t)p.memories, sizeof *p.in);
+  p.out = p.in + p.memories;
+  int *waits = malloc((n + 1) * sizeof *waits), *first = NULL, *after = NULL;
+  by_start *sorted = malloc((n + 1) * sizeof *sorted);
+  sl_heap ready = {.at = malloc((n + 1) * sizeof(int)), .key = s->urgency};
+  sl_status status = SL_OK;
+  if (!p.worker || !p.here || !p.in || !waits || !sorted || !ready.at)
+    SL_TRY_OUT(sl_no_memory("to schedule %d tasks", s->n));
+  SL_TRY_OUT(sl__successors(s, &first, &after));
+  for (int w = 0; w < p.workers; w++) p.worker[w].memory = w < p.cpus ? 0 : 1 + w - p.cpus;
+  for (size_t k = 0; k < values * (size_t)p.memories; k++) p.here[k] = INFINITY;
+  for (sl_value v = 0; v < g->n_values; v++)
+    if (g->value[v]->role != SL_ROLE_TEMPORARY) where(&p, v)[0] = 0;
+  /* After the first pass parameters lie where they were updated; the second is a step like all others. */
+  for (int turn = 0; turn < 2; turn++) {
+    SL_TRY_OUT(pass(&p, waits, first, after, &ready));
+    for (size_t k = 0; turn == 0 && k < values * (size_t)p.memories; k++) {
+      const sl_value v = (sl_value)(k / (size_t)p.memories);
+      const int stays = v < g->n_values && g->value[v]->role != SL_ROLE_TEMPORARY && isfinite(p.here[k]);
+      p.here[k] = stays ? 0 : INFINITY;
+    }
+  }
+  s->makespan = 0;
+  for (int i = 0; i < s->n; i++) {
+    sorted[i] = (by_start){s->start, i};
+    s->makespan = fmax(s->makespan, s->start[i] + s->seconds[i]);
+  }
+  qsort(sorted, n, sizeof *sorted, earlier);
+  for (int i = 0; i < s->n; i++) s->order[i] = sorted[i].node;
+  s->moved = p.moved;
+out:
+  for (int w = 0; p.worker && w < p.workers; w++) free(p.worker[w].busy);
+  free(p.worker), free(p.here), free(p.in), free(waits), free(first), free(after), free(sorted), free(ready.at);
+  return status;
+}
