@@ -290,9 +290,9 @@ static void earliest_end(void **state) {
   (void)state;
   sl_graph *g = toy_graph(4);
   const sl_value a = value(g, SL_SCOPE_SAMPLE, 2), b = value(g, SL_SCOPE_SAMPLE, 2);
-  node(g, &work, 80, NOTHING, LIST(a)); /* 20 s on the GPU */
-  node(g, &work, 6, NOTHING, LIST(b));  /* 6 s on the CPU, on the GPU until 21.5 */
-  node(g, &work, 40, LIST(a, b), NOTHING);
+  node(g, &work, 40, NOTHING, LIST(a));    /* 10 s on the GPU */
+  node(g, &work, 12, NOTHING, LIST(b));    /* on the CPU until 12, on the GPU until 13 */
+  node(g, &work, 40, LIST(a, b), NOTHING); /* on the GPU from 12 + 8 to 30, on the CPU until 58 */
   sl_schedule *s = schedule_on(g, 1, 1);
   const int worker[] = {1, 0, 1};
   const double start[] = {0, 0, 20};

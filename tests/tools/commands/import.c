@@ -35,7 +35,7 @@ static sl__options options_for(const char *folder, char **from, char **out) {
                        .resize = -1,
                        .crop = -1,
                        .seed = 1,
-                       .workers = 3,
+                       .import_threads = 3,
                        .test_fraction = NAN,
                        .quiet = 1};
 }
