@@ -359,7 +359,8 @@ static void never_below_the_bound(void **state) {
       for (int k = 0; i > 0 && k < rand() % 4; k++) in[n_in++] = made[rand() % i];
       in[n_in] = SL_NONE;
       made[i] = value(g, SL_SCOPE_SAMPLE, 1 + rand() % 4);
-      node(g, &work, flops, in, LIST(made[i]));
+      sl_node *added = node(g, &work, flops, in, LIST(made[i]));
+      if (i > 0 && rand() % 4 == 0) added->after = made[rand() % i];
       kind[i] = i;
       seconds[i * SL_KINDS + SL_KIND_CPU] = cpus ? flops : INFINITY;
       seconds[i * SL_KINDS + SL_KIND_GPU] = flops / 4;
