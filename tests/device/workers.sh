@@ -40,6 +40,17 @@ check 'more than ten' test "$(grep -c ' GPU ' out)" -gt 10
 run bench mlp --size hidden=64 --batch 32 --steps 2 --workers 1 --sched dmda --json
 check 'dmda finds models of every kind' sh -c "[ '$(number_of kinds out)' = '$(number_of calibrated out)' ]"
 
+expect 'compare: CPUs and a GPU' 0 'dmda' compare mlp --size hidden=64 --batch 32 --steps 2 --repetitions 3 --policies eager,dmda --workers 1 --out compared
+shares_of_bound() { grep -o '"of_bound": [0-9.]*' compared/compare.json | awk '$2 <= 0 || $2 > 1 { bad = 1 } END { exit bad || NR < 2 }'; }
+check 'no policy is below the bound of both kinds' shares_of_bound
+
+if [ -n "${MPIEXEC-}" ]; then
+  code=0
+  # shellcheck disable=SC2086
+  $limit "$MPIEXEC" -n 2 "$starling" bench $small --leaves 4 --workers 1 --balance auto >out 2>err || code=$?
+  check 'two ranks that share a GPU, leaves by measurement' grep -q '^balance .*a leaf takes .* ms on ranks 0 to 1' out
+else skip 'no MPI launcher'; fi
+
 make_set data 96 32 8 3
 expect 'a loss that is not finite: the operation on the GPU' 1 "step [0-9]+: the first value that is not finite comes from operation [a-z0-9_]+ of layer '" \
   train mlp --size hidden=64 --data data --batch 32 --optimizer sgd --learning-rate 1e30 --steps 20 --workers gpu --out bad
