@@ -7,7 +7,6 @@ build=$(dirname "$starling")
 data=${DATA:-/usr/share/datasets/fashion-mnist}
 PKG_CONFIG_PATH=$build${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}
 export PKG_CONFIG_PATH
-made_of() { sed -n "s/^$1 = //p" "$build/Makefile"; }
 number_of_lessons=0
 
 # Checks that each block of C in a page occurs in the sources, apart from white space.

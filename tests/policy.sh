@@ -2,8 +2,6 @@
 # --sched-lib: policies of a library are found by name, serve all commands, give the same bits and can be compared.
 # A policy that keeps its tasks is ended by name; a file that is no such library is refused.
 . "$(dirname "$0")/support/command.shlib"
-build=$(dirname "$starling")
-made_of() { sed -n "s/^$1 = //p" "$build/Makefile"; }
 lesson=$top/examples/08-own-policy
 # shellcheck disable=SC2046,SC2086 # words
 library() { $(made_of CC) -std=gnu11 -shared -fPIC $(made_of CFLAGS) $(made_of DEPS_CFLAGS) "$1" -o "$2"; }

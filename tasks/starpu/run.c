@@ -3,6 +3,7 @@
 #include "tasks/starpu/run.h"
 
 #include <limits.h>
+#include <starpu.h>
 #include <time.h>
 
 #include "runtime/base/time.h"
@@ -61,6 +62,30 @@ static int left_lying(const sl__task *task, const int *order, int n, const sl__t
   return lying;
 }
 
+/* The first task with more data than some GPU has memory for, which StarPU would have to hold there at once; NULL: none.
+ * A worker that was given one asks for memory without end. */
+static const sl__task *too_large(const sl__task *task, const int *order, int n, size_t *bytes, size_t *memory,
+                                 int *gpu) {
+  int worker[STARPU_NMAXWORKERS];
+  const unsigned gpus = starpu_is_initialized()
+                            ? starpu_worker_get_ids_by_type(STARPU_CUDA_WORKER, worker, STARPU_NMAXWORKERS)
+                            : 0;
+  for (unsigned g = 0; g < gpus; g++) {
+    const starpu_ssize_t all = starpu_memory_get_total(starpu_worker_get_memory_node((unsigned)worker[g]));
+    for (int k = 0; all >= 0 && k < n; k++) {
+      struct starpu_task *t = task[order[k]].task;
+      *bytes = 0;
+      if (!t || !t->cl || state_of(&task[order[k]]) != SL__WAITING) continue;
+      for (unsigned i = 0; i < (unsigned)STARPU_TASK_GET_NBUFFERS(t); i++)
+        *bytes += starpu_data_get_size(STARPU_TASK_GET_HANDLE(t, i));
+      *memory = (size_t)all;
+      *gpu = starpu_worker_get_devid(worker[g]);
+      if (*bytes > *memory) return &task[order[k]];
+    }
+  }
+  return NULL;
+}
+
 /* Seconds are counted by wake-ups, not by the clock, so a process that was stopped for a while does not blame the
  * policy. Nor does one whose threads wait for a processor: such a second counts as a sixth.
  */
@@ -84,7 +109,16 @@ sl_status sl__run_wait(sl__run *p, const sl__task *task, const int *order, int n
     if (counted < SL__PATIENCE * WHOLE) continue;
     const sl__task *first = NULL;
     const int lying = left_lying(task, order, n, &first);
-    if (lying)
+    size_t bytes, memory;
+    int gpu;
+    const sl__task *large = lying ? too_large(task, order, n, &bytes, &memory, &gpu) : NULL;
+    if (large)
+      status = sl_fail(SL_EPOLICY,
+                       "step %lld: layer '%s' (%s) needs %.1f MiB at once, and GPU %d has %.1f MiB for StarPU: smaller "
+                       "sizes, more row blocks (--row-blocks) or --gpus 0",
+                       (long long)large->program_step->number, large->name, large->op->name, (double)bytes / (1 << 20),
+                       gpu, (double)memory / (1 << 20));
+    else if (lying)
       status = sl_fail(SL_EPOLICY,
                        "step %lld: scheduling policy '%s' has left %d ready tasks lying for %d s, the first of layer "
                        "'%s' (%s), and no worker has anything to do: does its pop_task give out all that its push_task "

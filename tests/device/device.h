@@ -56,6 +56,7 @@ typedef enum fault_kind {
   FAULT_ENDED,    /* threads that wait for one that has ended, or for a lane outside the mask */
   FAULT_LANES,    /* a mask without the running lane, or of fewer lanes than the warp has */
   FAULT_LIMIT,    /* more shared memory than the launch may have */
+  FAULT_LIBM,     /* a call of the host's mathematical library, at an address */
   FAULT_SIGNAL,   /* a signal, at an address */
   FAULT_TIME,     /* longer than the patience */
   FAULT_DEAD,     /* the process ended */

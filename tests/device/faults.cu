@@ -82,6 +82,7 @@ __global__ void dynamic(float *y) {
   tile[threadIdx.x] = 1;
   y[threadIdx.x] = tile[threadIdx.x];
 }
+__global__ void libm(float *y) { y[threadIdx.x] = expf(y[threadIdx.x]); }
 __global__ void endless(volatile float *y) {
   while (y[0] == 0) {
   }
@@ -262,6 +263,7 @@ int main(int argc, char **argv) {
     cudaFree(x);
   }
   if (is("endless")) endless<<<1, 1>>>(filled(1, 0));
+  if (is("libm")) libm<<<1, 32>>>(filled(32, 1));
   if (is("signals")) signals();
   if (is("third")) {
     for (int i = 0; i < 4; i++) filled(100, (float)i);

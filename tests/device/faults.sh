@@ -58,6 +58,9 @@ check double-free 'a block that is freed twice' 'cudaFree of .*no block of devic
 check endless 'a kernel that never ends' 'kernel endless .*still runs after 1 s' EMULATED_PATIENCE=1
 check third 'a device that fails at its third kernel' 'emulated GPU 0: kernel fill .*fails, as EMULATED_FAIL wishes' EMULATED_FAIL=0:3
 check third 'and works no more' '^end: unspecified launch failure$' EMULATED_FAIL=0:3
+if grep -qw fma /proc/cpuinfo; then
+  check libm "a call of the host's mathematical library" "kernel libm .*calls a function of the host's libm \\(.*exp.*, or one beside it\\)"
+fi
 check signals 'signals to the whole process group: devices go on, for the program to decide' '^after signals results are right$'
 check matrix 'a product that reads behind a matrix' 'kernel cublasSgemm .*launched by main.*reads 40 bytes outside'
 

@@ -19,6 +19,10 @@
 static control *own; /* in the device's process */
 static device *own_device;
 static pid_t own_program;
+static struct {
+  uintptr_t from;
+  size_t bytes;
+} libm; /* its code */
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t value, double seconds) {
   struct timespec t = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
@@ -37,7 +41,8 @@ void emulated_process_fault(const fault *f) {
 
 static void caught(int signal, siginfo_t *info, void *context) {
   (void)context;
-  fault f = emulated_where(FAULT_SIGNAL);
+  const bool in_libm = signal == SIGSEGV && (uintptr_t)info->si_addr - libm.from < libm.bytes;
+  fault f = emulated_where(in_libm ? FAULT_LIBM : FAULT_SIGNAL);
   f.signal = signal;
   f.address = (uintptr_t)info->si_addr;
   emulated_process_fault(&f);
@@ -79,6 +84,9 @@ static void live(device *d, pid_t program) {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
   mprotect((void *)d->base, d->span, PROT_READ | PROT_WRITE);
+  /* A GPU has no libm: nvcc takes the functions of such names from a library of its own, with other bits. Only a
+   * processor without fused multiply-adds needs it, for fma() itself. */
+  if (libm.bytes && __builtin_cpu_supports("fma")) mprotect((void *)libm.from, libm.bytes, PROT_NONE);
   emulated_access_begin(d);
   uint32_t done = own->answered;
   for (;;) {
@@ -95,7 +103,14 @@ static void live(device *d, pid_t program) {
 static int count_modules(struct dl_phdr_info *info, size_t size, void *to) {
   (void)size;
   *(unsigned long long *)to = info->dlpi_adds;
-  return 1;
+  if (!info->dlpi_name || !strstr(info->dlpi_name, "/libm.so.")) return 0;
+  for (int i = 0; i < info->dlpi_phnum; i++) {
+    const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+    if (part->p_type != PT_LOAD || !(part->p_flags & PF_X)) continue;
+    libm.from = (info->dlpi_addr + part->p_vaddr) / PAGE * PAGE;
+    libm.bytes = (info->dlpi_addr + part->p_vaddr + part->p_memsz - libm.from + PAGE - 1) / PAGE * PAGE;
+  }
+  return 0;
 }
 static unsigned long long modules(void) {
   unsigned long long n = 0;
@@ -168,12 +183,13 @@ cudaError_t emulated_run(device *d, const emulated_launch *launch, const void *a
     if (f.kind == FAULT_NONE) f = c->fault;
   }
   if (f.kind != FAULT_NONE) {
+    /* The line comes first: who finds the device in error may end the program. */
+    emulated_report_fault(d, launch, &f);
     d->error = f.kind == FAULT_TIME ? cudaErrorLaunchTimeout
                : f.kind == FAULT_WISHED || f.kind == FAULT_DEAD || f.kind == FAULT_DIVERGED || f.kind == FAULT_ENDED ||
-                       f.kind == FAULT_LANES
+                       f.kind == FAULT_LANES || f.kind == FAULT_LIBM
                    ? cudaErrorLaunchFailure
                    : cudaErrorIllegalAddress;
-    emulated_report_fault(d, launch, &f);
     emulated_stop(d);
   }
   pthread_mutex_unlock(&d->kernel);

@@ -1,4 +1,5 @@
 /* Faults in words: the kernel, where it was launched and by which functions, the block and thread, the access. */
+#include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
@@ -103,6 +104,7 @@ void emulated_report_fault(device *d, const emulated_launch *l, const fault *f) 
   emulated_describe(d, f->address, at, sizeof at);
   const char *verb = f->write ? "writes" : "reads", *other_verb = f->other_write ? "wrote" : "read";
   void *address = (void *)f->address;
+  Dl_info symbol;
   switch (f->kind) {
     case FAULT_OUTSIDE:
       snprintf(what, sizeof what, "%s %d bytes outside its memory: %p, %s", verb, f->bytes, address, at);
@@ -151,6 +153,10 @@ void emulated_report_fault(device *d, const emulated_launch *l, const fault *f) 
       snprintf(what, sizeof what,
                "needs %zu bytes of shared memory: a block has %d, of which arrays of fixed size take %d",
                (size_t)f->address, SHARED_BYTES, SHARED_DEFAULT);
+      break;
+    case FAULT_LIBM:
+      snprintf(what, sizeof what, "calls a function of the host's libm (%s, or one beside it): a GPU's has other bits",
+               dladdr(address, &symbol) && symbol.dli_sname ? symbol.dli_sname : "?");
       break;
     case FAULT_SIGNAL:
       snprintf(what, sizeof what, "ends by signal %d (%s) at %p", f->signal, strsignal(f->signal), address);

@@ -38,7 +38,13 @@ tree() { # number: a copy of the sources, configured and built
     Makefile.am Makefile.in config.h.in starling.pc.in starling-uninstalled.pc.in LICENSE README.md CONTRIBUTING.md .commit; do
     [ ! -e "$top/$name" ] || cp -Rp "$top/$name" . || return 1
   done
-  mkdir -p b && cd b && ../configure -q --without-cuda CC="$work/cc" CFLAGS='-O1 -g0' >configure.log 2>&1 &&
+  mkdir -p b && cd b || return 1
+  local cuda=--without-cuda
+  if grep -qi cuda "$work"/mutant/*/file "$work"/mutant/*/what; then # on an emulated device
+    ../tests/device/build "$PWD/cuda" >device.log 2>&1 || return 1
+    cuda=--with-cuda=$PWD/cuda
+  fi
+  ../configure -q "$cuda" CC="$work/cc" CFLAGS='-O1 -g0' >configure.log 2>&1 &&
     make -s -j"$jobs" libstarling.a >make.log 2>&1
 }
 
