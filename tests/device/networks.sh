@@ -42,17 +42,17 @@ for family in ${FAMILIES:-$families}; do
   digest >"$family.wanted"
 done
 while read -r policy family processors seed devices ranks; do
-  name="$family, $policy, $processors, seed $seed, $devices GPUs, $ranks ranks"
-  if [ "$ranks" != 1 ] && ! [ -x "$MPIEXEC" ]; then
-    skip "$name: no MPI launcher"
-    continue
-  fi
   # Ranks share the devices out, so of three one or two may have none; where GPUs are all, each needs one.
   case $processors in
   cpu) workers='1 --gpus 0' ;;
   gpu) workers=gpu; [ "$devices" -ge "$ranks" ] || devices=$ranks ;;
   both) workers=1 ;;
   esac
+  name="$family, $policy, $processors, seed $seed, $devices GPUs, $ranks ranks"
+  if [ "$ranks" != 1 ] && ! [ -x "$MPIEXEC" ]; then
+    skip "$name: no MPI launcher"
+    continue
+  fi
   export EMULATED_DEVICES="$devices" EMULATED_SEED="$seed"
   # shellcheck disable=SC2086 # words
   train_small "$family" "$ranks" --steps "$(steps_of "$family")" --workers $workers --sched "$policy"
