@@ -2,6 +2,7 @@
 #include "runtime/machine/runtime.h"
 
 #include <cblas.h>
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <starpu.h>
@@ -185,8 +186,10 @@ void sl_runtime_end_mpi(void) {
   if (!mpi_is_ours || MPI_Finalized(&down) != MPI_SUCCESS || down) return;
   mpi_is_ours = 0;
   /* MPICH 4.0 over UCX's TCP can hang in MPI_Finalize: an early rank blocks there and no longer answers ranks that
-   * flush their connections. The barriers make all ranks arrive together. */
-  MPI_Barrier(MPI_COMM_WORLD), MPI_Barrier(MPI_COMM_WORLD);
+   * flush their connections, or that still set one up for the last few messages. The barriers make all ranks arrive
+   * together, each with its connections complete. */
+  enum { BARRIERS = 10 };
+  for (int i = 0; i < BARRIERS; i++) MPI_Barrier(MPI_COMM_WORLD);
   MPI_Finalize();
 }
 
@@ -655,14 +658,41 @@ char *sl_runtime_worker_text(const sl_runtime *rt, int worker, char *text, size_
   return text;
 }
 
-char *sl_runtime_gpu_address(const sl_runtime *rt, int i, char *text, size_t n) {
-  if (n) text[0] = 0;
 #if CAN_USE_CUDA
-  if (cudaDeviceGetPCIBusId(text, (int)n, rt->first_gpu + i) != cudaSuccess && n) text[0] = 0;
+/* The NUMA node of a PCI device; -1 where the system does not tell. */
+static int numa_of(const char *address) {
+  char path[128], line[32] = "";
+  int at = snprintf(path, sizeof path, "/sys/bus/pci/devices/");
+  for (; *address && at < 100; address++) path[at++] = (char)tolower((unsigned char)*address);
+  snprintf(path + at, sizeof path - (size_t)at, "/numa_node");
+  FILE *file = fopen(path, "re");
+  if (file && !fgets(line, sizeof line, file)) line[0] = 0;
+  if (file) fclose(file);
+  return line[0] ? atoi(line) : -1;
+}
+#endif
+
+void sl_runtime_gpu(const sl_runtime *rt, int i, sl_gpu *gpu) {
+  *gpu = (sl_gpu){.numa = -1};
+#if CAN_USE_CUDA
+  struct cudaDeviceProp p;
+  const int device = rt->first_gpu + i;
+  if (cudaGetDeviceProperties(&p, device) != cudaSuccess) return;
+  snprintf(gpu->name, sizeof gpu->name, "%s", p.name);
+  gpu->memory = p.totalGlobalMem;
+  gpu->multiprocessors = p.multiProcessorCount, gpu->major = p.major, gpu->minor = p.minor;
+  if (cudaDeviceGetPCIBusId(gpu->address, sizeof gpu->address, device) != cudaSuccess) gpu->address[0] = 0;
+  if (cudaDriverGetVersion(&gpu->driver) != cudaSuccess) gpu->driver = 0;
+  gpu->numa = numa_of(gpu->address);
+  for (int w = 0; w < rt->workers; w++) {
+    if (rt->team[w] || starpu_worker_get_devid(w) != device) continue;
+    const unsigned node = starpu_worker_get_memory_node((unsigned)w);
+    gpu->to_gpu = 1e6 * starpu_transfer_bandwidth(STARPU_MAIN_RAM, node);
+    gpu->from_gpu = 1e6 * starpu_transfer_bandwidth(node, STARPU_MAIN_RAM);
+  }
 #else
   (void)rt, (void)i;
 #endif
-  return text;
 }
 
 sl_team *sl_runtime_team(const sl_runtime *rt, int worker) {

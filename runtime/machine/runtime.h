@@ -34,8 +34,8 @@ typedef struct sl_runtime_options {
 sl_runtime_options sl_runtime_defaults(void); /* MPI on, all processors, K automatic */
 
 /* Collective over the ranks when options->mpi. Errors: SL_EINVAL (a runtime runs already; unknown policy, listing those
- * that the installed StarPU has; no worker at all), SL_EMPI (a launcher promised more ranks than MPI has; thread level), SL_ETOPOLOGY,
- * SL_ESTARPU, SL_EUNSUPPORTED (kernels; GPUs asked of a StarPU without CUDA). */
+ * that the installed StarPU has; no worker at all), SL_EMPI (a launcher promised more ranks than MPI has; thread
+ * level), SL_ETOPOLOGY, SL_ESTARPU, SL_EUNSUPPORTED (kernels; GPUs asked of a StarPU without CUDA). */
 sl_status sl_runtime_start(const sl_runtime_options *options, sl_runtime **runtime);
 /* Waits for all tasks, then ends the teams, StarPU, and MPI if this runtime started it and keep_mpi is 0. NULL is
  * allowed. MPI cannot start twice in a process: after MPI has ended, a job of one rank can start again without MPI, and
@@ -66,8 +66,17 @@ int sl_runtime_gpus(const sl_runtime *runtime);
 sl_worker_kind sl_runtime_worker_kind(const sl_runtime *runtime, int worker);
 /* "CPU 0, cores 0-3 (NUMA 0)" */
 char *sl_runtime_worker_text(const sl_runtime *runtime, int worker, char *text, size_t n);
-/* PCI address of this rank's GPU number i: "0000:17:00.0"; "" where it is not known. */
-char *sl_runtime_gpu_address(const sl_runtime *runtime, int i, char *text, size_t n);
+
+typedef struct sl_gpu {
+  char name[256], address[32];       /* PCI address, "0000:17:00.0"; "" where it is not known */
+  size_t memory;                     /* bytes */
+  int multiprocessors, major, minor; /* major.minor: compute capability */
+  int driver;                        /* the newest CUDA that the driver knows: 12080 for 12.8 */
+  int numa;                          /* the NUMA node that it hangs on; -1: not known */
+  double to_gpu, from_gpu;           /* bytes/s between host memory and it, as StarPU has measured; 0: not known */
+} sl_gpu;
+/* Describes this rank's GPU number i; all 0 where nothing is known. */
+void sl_runtime_gpu(const sl_runtime *runtime, int i, sl_gpu *gpu);
 sl_team *sl_runtime_team(const sl_runtime *runtime, int worker); /* NULL for a GPU */
 
 /* Runs function(arg, worker, team) on the thread of every CPU worker at once and returns when all have ended. Outside

@@ -55,11 +55,14 @@ typedef struct line {
 
 /* Packages belong to the node, so only one of its ranks counts them. */
 static sl_status open_energy(bench *b) {
-  enum { MOST = 64, ADDRESS = 32 };
-  static char address[MOST][ADDRESS];
+  enum { MOST = 64 };
+  static sl_gpu gpu[MOST];
   const char *gpus[MOST];
   const int n = sl_runtime_gpus(b->job.runtime) < MOST ? sl_runtime_gpus(b->job.runtime) : MOST;
-  for (int i = 0; i < n; i++) gpus[i] = sl_runtime_gpu_address(b->job.runtime, i, address[i], ADDRESS);
+  for (int i = 0; i < n; i++) {
+    sl_runtime_gpu(b->job.runtime, i, &gpu[i]);
+    gpus[i] = gpu[i].address;
+  }
   return sl_energy_open(&(sl_energy_options){.gpus = gpus, .n_gpus = n}, &b->energy);
 }
 

@@ -156,6 +156,21 @@ static json_t *gpu_names(void) {
   return names;
 }
 
+/* The GPUs that this rank drives. */
+static json_t *gpus_part(const sl_runtime *rt) {
+  json_t *array = json_array();
+  for (int i = 0; i < sl_runtime_gpus(rt); i++) {
+    sl_gpu g;
+    sl_runtime_gpu(rt, i, &g);
+    json_array_append_new(
+        array, json_pack("{s:s, s:s, s:I, s:i, s:i, s:i, s:i, s:i, s:f, s:f}", "name", g.name, "address", g.address,
+                         "memory_bytes", (json_int_t)g.memory, "multiprocessors", g.multiprocessors, "major", g.major,
+                         "minor", g.minor, "driver", g.driver, "numa", g.numa, "to_gpu_bytes_per_s", g.to_gpu,
+                         "from_gpu_bytes_per_s", g.from_gpu));
+  }
+  return array;
+}
+
 /* ---- warnings --------------------------------------------------------------------------------------------------- */
 
 static void warn(json_t *list, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -251,6 +266,7 @@ static sl_status see(const sl__options *o, sl_runtime *rt, json_t **part) {
                     sl_runtime_gpus(rt), "memory", memory, "software", software_part(o, rt));
   if (!*part) return sl_no_memory("for the description of this machine");
   json_object_set_new(*part, "gpu_names", gpu_names());
+  json_object_set_new(*part, "gpu", gpus_part(rt));
   if (!o->no_measure)
     json_object_set_new(*part, "measured",
                         json_pack("{s:f, s:f}", "sgemm_gflops", gflops, "triad_gigabytes_per_s", gigabytes));
@@ -349,6 +365,17 @@ static void print_part(const json_t *p) {
   json_array_foreach(json_object_get(p, "gpu_names"), i, one)
       printf("%s %s", i ? "," : " driven; the machine has", json_string_value(one));
   printf("\n");
+  json_array_foreach(json_object_get(p, "gpu"), i, one) {
+    printf("GPU %-6zu %s at %s: %.1f GB, %lld multiprocessors, compute capability %lld.%lld, driver's CUDA %lld.%lld",
+           i, text_of(one, "name"), text_of(one, "address"), 1e-9 * real_of(one, "memory_bytes"),
+           integer_of(one, "multiprocessors"), integer_of(one, "major"), integer_of(one, "minor"),
+           integer_of(one, "driver") / 1000, integer_of(one, "driver") % 1000 / 10);
+    if (integer_of(one, "numa") >= 0) printf("; NUMA %lld", integer_of(one, "numa"));
+    if (real_of(one, "to_gpu_bytes_per_s") > 0)
+      printf("; host to GPU %.1f GB/s, back %.1f", 1e-9 * real_of(one, "to_gpu_bytes_per_s"),
+             1e-9 * real_of(one, "from_gpu_bytes_per_s"));
+    printf("\n");
+  }
   printf("memory     %.1f GB, %.1f available; huge pages: %s; /dev/shm: %.1f GB free\n",
          1e-9 * real_of(m, "total_bytes"), 1e-9 * real_of(m, "available_bytes"), text_of(m, "huge_pages"),
          1e-9 * real_of(m, "shared_bytes"));
