@@ -7,6 +7,7 @@
 
 #include "runtime/machine/comm.h"
 #include "runtime/machine/runtime.h"
+#include "runtime/machine/vectors.h"
 
 struct sl_store {
   sl_tensor **tensor;
@@ -165,10 +166,8 @@ sl_status sl_store_register(sl_tensor *t, int blocks) {
   size_t row = (size_t)sl_shape_row(&t->shape) * sl_dtype_bytes(t->dtype);
   for (int b = 0; b < blocks; b++) {
     int64_t first = rows * b / blocks, last = rows * (b + 1) / blocks;
-    starpu_vector_data_register(&t->handle[b], STARPU_MAIN_RAM, (uintptr_t)t->data + (size_t)first * row,
-                                (uint32_t)((size_t)(last - first) * row / sl_dtype_bytes(t->dtype)),
-                                sl_dtype_bytes(t->dtype));
-    starpu_data_set_sequential_consistency_flag(t->handle[b], 0);
+    sl_vector_register(&t->handle[b], (char *)t->data + (size_t)first * row,
+                       (size_t)(last - first) * row / sl_dtype_bytes(t->dtype), sl_dtype_bytes(t->dtype));
   }
   t->blocks = blocks;
   return SL_OK;

@@ -1,7 +1,13 @@
-/* Transferred bytes, from StarPU's bus counters. */
+/* Transferred bytes, from StarPU's bus counters, and records of single copies. */
 #include "runtime/machine/transfers.h"
 
 #include <starpu.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/time.h"
+#include "runtime/machine/vectors.h"
 
 int sl_transfers_nodes(void) { return (int)starpu_memory_nodes_get_count(); }
 
@@ -13,4 +19,66 @@ uint64_t sl_transfers_bytes(void) {
       bytes += (uint64_t)info.transferred_bytes;
   }
   return bytes;
+}
+
+/* ---- records ---------------------------------------------------------------------------------------------------- */
+
+enum { MOST = 1 << 16 };
+static sl_copy_record ring[MOST]; /* its pages exist once they are used */
+static _Atomic uint64_t added;
+static _Atomic int64_t step; /* 0: nothing is recorded */
+
+void sl_transfers_record(int64_t number) { atomic_store(&step, number); }
+void sl_transfers_clear(void) { atomic_store(&added, 0); }
+
+static void add(unsigned from, unsigned to, size_t bytes) {
+  const int64_t number = atomic_load_explicit(&step, memory_order_relaxed), now = sl_now();
+  if (number == 0) return;
+  const double us = starpu_transfer_predict(from, to, bytes);
+  ring[atomic_fetch_add(&added, 1) % MOST] =
+      (sl_copy_record){.step = number,
+                       .start = now,
+                       .end = now + (us > 0 && us < 1e12 ? (int64_t)(1e3 * us) : 0),
+                       .bytes = (int64_t)bytes,
+                       .from = (int32_t)from,
+                       .to = (int32_t)to};
+}
+
+sl_status sl_transfers_snapshot(sl_copy_record **transfers, size_t *n) {
+  const uint64_t count = atomic_load(&added), first = count > MOST ? count - MOST : 0;
+  *n = (size_t)(count - first);
+  *transfers = NULL;
+  if (*n == 0) return SL_OK;
+  if (!(*transfers = malloc(*n * sizeof **transfers))) return sl_no_memory("for the records of %zu copies", *n);
+  for (uint64_t i = first; i < count; i++) (*transfers)[i - first] = ring[i % MOST];
+  return SL_OK;
+}
+
+/* ---- vectors that tell of their copies --------------------------------------------------------------------------- */
+
+static int copy(void *from, unsigned from_node, void *to, unsigned to_node, void *async) {
+  const struct starpu_vector_interface *v = from;
+  add(from_node, to_node, v->nx * v->elemsize);
+  return starpu_interface_vector_ops.copy_methods->any_to_any(from, from_node, to, to_node, async);
+}
+
+void sl_vector_register(starpu_data_handle_t *handle, void *data, size_t n, size_t bytes_each) {
+  static struct starpu_data_copy_methods methods;
+  static struct starpu_data_interface_ops ops;
+  struct starpu_vector_interface vector = {.id = STARPU_VECTOR_INTERFACE_ID,
+                                           .ptr = (uintptr_t)data,
+                                           .dev_handle = (uintptr_t)data,
+                                           .nx = (uint32_t)n,
+                                           .elemsize = bytes_each,
+                                           .allocsize = n * bytes_each};
+  if (sl_transfers_nodes() < 2 || !starpu_interface_vector_ops.copy_methods->any_to_any) {
+    starpu_vector_data_register(handle, STARPU_MAIN_RAM, (uintptr_t)data, (uint32_t)n, bytes_each);
+  } else {
+    methods = *starpu_interface_vector_ops.copy_methods; /* the same each time */
+    methods.any_to_any = copy;
+    ops = starpu_interface_vector_ops;
+    ops.copy_methods = &methods;
+    starpu_data_register(handle, STARPU_MAIN_RAM, &vector, &ops);
+  }
+  starpu_data_set_sequential_consistency_flag(*handle, 0);
 }

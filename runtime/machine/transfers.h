@@ -1,17 +1,34 @@
-/* Bytes that StarPU has moved between memory nodes: host memory, each GPU's memory, and NUMA nodes if StarPU
- * distinguishes them. */
+/* Copies between memory nodes: host memory, each GPU's memory, and NUMA nodes if StarPU distinguishes them. StarPU
+ * numbers them; 0 is the host's. Needs a runtime. */
 #ifndef SL_TRANSFERS_H
 #define SL_TRANSFERS_H
 
+#include <stddef.h>
 #include <stdint.h>
+
+#include "runtime/base/status.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-int sl_transfers_nodes(void); /* number of memory nodes; with one, nothing moves. Needs a runtime */
+int sl_transfers_nodes(void); /* number of memory nodes; with one, nothing moves */
 /* Bytes moved since the last call or the runtime's start. Call it between steps. */
 uint64_t sl_transfers_bytes(void);
+
+typedef struct sl_copy_record {
+  int64_t step;
+  int64_t start, end; /* ns of sl_now(): when it was asked for, and when StarPU's model of the bus has it end */
+  int64_t bytes;
+  int32_t from, to; /* memory nodes */
+} sl_copy_record;
+
+/* From now on copies are recorded, as those of this step; 0: none are. The latest 65536 are kept. Any thread. */
+void sl_transfers_record(int64_t step);
+/* Drops those recorded so far. Call it between steps, as the next one. */
+void sl_transfers_clear(void);
+/* Copies the records, the oldest first; the caller frees *transfers (NULL when *n is 0). */
+sl_status sl_transfers_snapshot(sl_copy_record **transfers, size_t *n);
 
 #ifdef __cplusplus
 }

@@ -31,7 +31,7 @@ static void put_time(sl__writer *w, const char *key, int64_t ns) {
           (int)((ns < 0 ? -ns : ns) % 1000));
 }
 
-/* The trace's thread number: workers first, then loader threads, then lanes. */
+/* The trace's thread number: workers first, then loader threads, lanes, and links between memories. */
 static int track(const sl_record *r) {
   return r->worker + (r->kind == SL_RECORD_INPUT ? 1000000 : r->kind == SL_RECORD_EXCHANGE ? 2000000 : 0);
 }
@@ -106,6 +106,27 @@ static void put_tracks(sl__writer *w, const sl_timeline *t) {
     }
 }
 
+static int link_track(const sl_timeline_transfer *x) { return 3000000 + x->from * SL_TIMELINE_MEMORIES + x->to; }
+
+/* Transfers overlap, like exchanges. */
+static void put_transfers(sl__writer *w, const sl__trace_rank *rank, int64_t origin) {
+  const sl_timeline *t = rank->t;
+  unsigned char named[SL_TIMELINE_MEMORIES][SL_TIMELINE_MEMORIES] = {{0}};
+  for (int i = 0; i < t->n_transfers; i++) {
+    const sl_timeline_transfer *x = &t->transfer[i];
+    if (x->step < rank->first) continue;
+    char name[64];
+    snprintf(name, sizeof name, "copies, memory %d to %d", x->from, x->to);
+    if (!named[x->from][x->to]++) put_track(w, t->rank, link_track(x), name);
+    for (int end = 0; end < 2; end++) {
+      sl__put(w, ",\n{\"ph\":\"%s\",\"name\":\"copy\",\"cat\":\"copy\",\"id\":\"%d.c%d\",\"pid\":%d,\"tid\":%d",
+              end ? "e" : "b", t->rank, i, t->rank, link_track(x));
+      put_time(w, "ts", (end ? x->end : x->start) - origin);
+      sl__put(w, ",\"args\":{\"step\":%" PRId64 ",\"bytes\":%" PRId64 "}}", x->step, x->bytes);
+    }
+  }
+}
+
 void sl__trace_chrome(sl__writer *w, const sl__trace_rank *rank, int n, int64_t origin) {
   sl__put(w, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
   for (int k = 0; k < n; k++) {
@@ -115,6 +136,7 @@ void sl__trace_chrome(sl__writer *w, const sl__trace_rank *rank, int n, int64_t 
     put_tracks(w, t);
     for (size_t i = 0; i < t->n_records; i++)
       if (sl__trace_shows(&rank[k], &t->record[i])) put_record(w, t, &t->record[i], i, origin);
+    put_transfers(w, &rank[k], origin);
     for (size_t i = 0; i < rank[k].n_idle; i++) {
       const sl_idle *idle = &rank[k].idle[i];
       sl__put(w, ",\n{\"ph\":\"X\",\"name\":\"(%s)\",\"cat\":\"idle\",\"cname\":\"grey\",\"pid\":%d,\"tid\":%d",

@@ -44,7 +44,7 @@ void sl_timeline_destroy(sl_timeline *t) {
   if (!t) return;
   for (int i = 0; i < t->n_texts; i++) free(t->text[i]);
   free(t->text), free(t->worker), free(t->node), free(t->from), free(t->before), free(t->record);
-  free(t->buffer), free(t->use);
+  free(t->buffer), free(t->use), free(t->transfer);
   free(t);
 }
 
@@ -55,6 +55,15 @@ sl_status sl_timeline_reserve_buffers(sl_timeline *t, int n_buffers, int n_uses)
   t->use = calloc((size_t)n_uses + 1, sizeof *t->use);
   if (!t->buffer || !t->use) return sl_no_memory("for the %d buffers of a timeline", n_buffers);
   t->n_buffers = n_buffers, t->n_uses = n_uses;
+  return SL_OK;
+}
+
+sl_status sl_timeline_reserve_transfers(sl_timeline *t, int n) {
+  free(t->transfer);
+  t->n_transfers = 0;
+  t->transfer = calloc((size_t)n + 1, sizeof *t->transfer);
+  if (!t->transfer) return sl_no_memory("for the %d transfers of a timeline", n);
+  t->n_transfers = n;
   return SL_OK;
 }
 
@@ -114,7 +123,7 @@ enum { COLUMNS = 40 };
 
 static int columns_of(const sl_timeline *t, column c[COLUMNS]) {
   const size_t N = t->n_records, M = (size_t)t->n_nodes, W = (size_t)t->n_workers, D = (size_t)t->from[M];
-  const size_t B = (size_t)t->n_buffers, U = (size_t)t->n_uses;
+  const size_t B = (size_t)t->n_buffers, U = (size_t)t->n_uses, T = (size_t)t->n_transfers;
   int n = 0;
   c[n++] = COLUMN("record.step", LONG, t->record, step, N);
   c[n++] = COLUMN("record.submit", LONG, t->record, submit, N);
@@ -146,6 +155,12 @@ static int columns_of(const sl_timeline *t, column c[COLUMNS]) {
   c[n++] = COLUMN("buffer.slot", INT, t->buffer, slot, B);
   c[n++] = COLUMN("use.node", INT, t->use, node, U);
   c[n++] = COLUMN("use.buffer", INT, t->use, buffer, U);
+  c[n++] = COLUMN("transfer.step", LONG, t->transfer, step, T);
+  c[n++] = COLUMN("transfer.start", LONG, t->transfer, start, T);
+  c[n++] = COLUMN("transfer.end", LONG, t->transfer, end, T);
+  c[n++] = COLUMN("transfer.bytes", LONG, t->transfer, bytes, T);
+  c[n++] = COLUMN("transfer.from", INT, t->transfer, from, T);
+  c[n++] = COLUMN("transfer.to", INT, t->transfer, to, T);
   c[n++] = COLUMN("clock.local", LONG, t->clock, local, (size_t)t->n_clocks);
   c[n++] = COLUMN("clock.offset", LONG, t->clock, offset, (size_t)t->n_clocks);
   c[n++] = COLUMN("clock.error", LONG, t->clock, error, (size_t)t->n_clocks);
@@ -279,7 +294,8 @@ out:
 
 static sl_status read_column(const sl_safetensors *st, const char *path, const sl_timeline *t, const column *c) {
   const int i = sl_safetensors_find(st, c->name);
-  if (i < 0 && c->n == 0) return SL_OK; /* files of earlier versions lack buffers */
+  if (i < 0 && c->n == 0)
+    return SL_OK; /* files of earlier versions lack buffers, and those without GPUs have no transfers */
   const sl_named_array *a = i < 0 ? NULL : sl_safetensors_get(st, i);
   if (!a || a->dtype != dtype_of(c) || a->shape.ndim != 1 || a->shape.dim[0] != (int64_t)c->n)
     return sl_fail(SL_EFORMAT, "%s: '%s' is missing, or not %s [%zu]", path, c->name, sl_dtype_name(dtype_of(c)), c->n);
@@ -330,6 +346,11 @@ static int records_fit(const sl_timeline *t) {
     fit = in_range(r->step) && in_range(r->submit) && in_range(r->ready) && in_range(r->taken) && in_range(r->start) &&
           in_range(r->end);
   }
+  for (int i = 0; i < t->n_transfers && fit; i++) {
+    const sl_timeline_transfer *x = &t->transfer[i];
+    fit = in_range(x->step) && in_range(x->start) && in_range(x->end) && in_range(x->bytes) && x->bytes >= 0 &&
+          x->from >= 0 && x->from < SL_TIMELINE_MEMORIES && x->to >= 0 && x->to < SL_TIMELINE_MEMORIES;
+  }
   return fit;
 }
 
@@ -346,7 +367,7 @@ sl_status sl_timeline_read(const char *path, sl_timeline **timeline) {
   sl_safetensors *st;
   sl_timeline *t = NULL;
   sl_status status = SL_OK;
-  int workers = 0, nodes = 0, before = 0, records = 0, clocks = 0, buffers = 0, uses = 0;
+  int workers = 0, nodes = 0, before = 0, records = 0, clocks = 0, buffers = 0, uses = 0, transfers = 0;
   SL_TRY(sl_safetensors_open(path, &st));
   const char *format = sl_safetensors_metadata(st, "format");
   if (!format || strcmp(format, FORMAT) != 0) {
@@ -363,7 +384,9 @@ sl_status sl_timeline_read(const char *path, sl_timeline **timeline) {
     SL_TRY_OUT(count_of(st, path, "buffer.bytes", &buffers));
     SL_TRY_OUT(count_of(st, path, "use.node", &uses));
   }
+  if (sl_safetensors_find(st, "transfer.step") >= 0) SL_TRY_OUT(count_of(st, path, "transfer.step", &transfers));
   SL_TRY_OUT(sl_timeline_create(workers, nodes, before, &t));
+  SL_TRY_OUT(sl_timeline_reserve_transfers(t, transfers));
   SL_TRY_OUT(sl_timeline_reserve_buffers(t, buffers, uses));
   if (clocks > (int)(sizeof t->clock / sizeof *t->clock)) {
     status = sl_fail(SL_EFORMAT, "%s: %d clocks", path, clocks);
@@ -395,6 +418,10 @@ void sl_timeline_align(sl_timeline *t) {
     int64_t *const times[] = {&r->submit, &r->ready, &r->taken, &r->start, &r->end};
     for (size_t k = 0; k < sizeof times / sizeof *times; k++)
       *times[k] = sl_clock_map(t->clock, t->n_clocks, *times[k]);
+  }
+  for (int i = 0; i < t->n_transfers; i++) {
+    t->transfer[i].start = sl_clock_map(t->clock, t->n_clocks, t->transfer[i].start);
+    t->transfer[i].end = sl_clock_map(t->clock, t->n_clocks, t->transfer[i].end);
   }
 }
 

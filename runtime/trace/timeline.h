@@ -43,6 +43,16 @@ typedef struct sl_timeline_use {
   int32_t node, buffer;
 } sl_timeline_use;
 
+enum { SL_TIMELINE_MEMORIES = 128 };
+/* A copy between two memories: 0 is the host's, the others are GPUs' (and other NUMA nodes', if StarPU tells them
+ * apart). */
+typedef struct sl_timeline_transfer {
+  int64_t step;
+  int64_t start, end; /* when it was asked for, and when it should have ended, by the bandwidth that StarPU measured */
+  int64_t bytes;
+  int32_t from, to;
+} sl_timeline_transfer;
+
 typedef struct sl_timeline {
   const char *model, *sched;
   int rank, ranks;
@@ -55,6 +65,8 @@ typedef struct sl_timeline {
   sl_timeline_buffer *buffer; /* [n_buffers] of temporaries */
   sl_timeline_use *use;       /* [n_uses] */
   int n_buffers, n_uses;
+  sl_timeline_transfer *transfer; /* [n_transfers] the latest ones, the oldest first */
+  int n_transfers;
   sl_clock clock[2]; /* at the start and at the end; n_clocks of them */
   sl_record *record; /* in the order in which they were added */
   size_t n_records;
@@ -69,6 +81,8 @@ sl_status sl_timeline_create(int n_workers, int n_nodes, int n_dependencies, sl_
 void sl_timeline_destroy(sl_timeline *timeline); /* NULL is allowed */
 /* Replaces the buffers and uses by empty ones, so many of each. */
 sl_status sl_timeline_reserve_buffers(sl_timeline *timeline, int n_buffers, int n_uses);
+/* Replaces the transfers by so many empty ones. */
+sl_status sl_timeline_reserve_transfers(sl_timeline *timeline, int n);
 /* Returns a copy of text that lives as long as the timeline, the same copy for equal texts; NULL when out of memory. */
 const char *sl_timeline_text(sl_timeline *timeline, const char *text);
 /* Replaces the records by the recorder's. */

@@ -11,6 +11,8 @@
 
 #include "runtime/base/time.h"
 #include "runtime/machine/comm.h"
+#include "runtime/machine/transfers.h"
+#include "runtime/machine/vectors.h"
 #include "tasks/graph/bound.h"
 #include "tasks/graph/init.h"
 #include "tasks/graph/print.h"
@@ -148,9 +150,7 @@ static sl_status make_slots(sl_program *p) {
   char *next[2] = {p->arena, memory};
   for (int k = 0; k < m->n_slots; next[(int)shared[k]] += m->bytes[k], k++) {
     p->slot_data[k] = next[(int)shared[k]];
-    starpu_vector_data_register(&p->slot[k], STARPU_MAIN_RAM, (uintptr_t)p->slot_data[k], (uint32_t)(m->bytes[k] / 16),
-                                16);
-    starpu_data_set_sequential_consistency_flag(p->slot[k], 0);
+    sl_vector_register(&p->slot[k], p->slot_data[k], m->bytes[k] / 16, 16);
   }
 out:
   free(shared);
@@ -415,6 +415,7 @@ sl_status sl_program_submit(sl_program *p, const sl_step *step) {
   p->step = *step;
   sl__run_begin(&p->run, p->task, p->graph->n_nodes);
   p->in_flight = 1;
+  if (p->recorder) sl_transfers_record(step->number);
   for (int k = 0; k < p->graph->n_nodes; k++) {
     sl__task *t = &p->task[p->schedule->order[k]];
     if (p->recorder) t->submit = sl_now();
@@ -439,6 +440,7 @@ sl_status sl_program_wait(sl_program *p) {
   SL_TRY(scheduled);
   int code = starpu_task_wait_for_all();
   p->in_flight = 0;
+  sl_transfers_record(0);
   if (code != 0) return sl_fail(SL_ESTARPU, "waiting for the step failed (%s)", strerror(-code));
   SL_TRY(sl__exchanges_status(p->exchanges));
   sl_status status = (sl_status)atomic_load(&p->run.status);
@@ -592,6 +594,22 @@ static int first_in_place(const sl_schedule *s, int v) {
   return v;
 }
 
+static sl_status put_transfers(sl_timeline *t) {
+  sl_copy_record *moved;
+  size_t n;
+  SL_TRY(sl_transfers_snapshot(&moved, &n));
+  const sl_status status = sl_timeline_reserve_transfers(t, (int)n);
+  for (size_t i = 0; i < n && status == SL_OK; i++)
+    t->transfer[i] = (sl_timeline_transfer){.step = moved[i].step,
+                                            .start = moved[i].start,
+                                            .end = moved[i].end,
+                                            .bytes = moved[i].bytes,
+                                            .from = moved[i].from,
+                                            .to = moved[i].to};
+  free(moved);
+  return status;
+}
+
 /* Lists the buffers of the memory plan that each node touches. */
 static sl_status put_buffers(const sl_program *p, sl_timeline *t) {
   const sl_graph *g = p->graph;
@@ -655,6 +673,7 @@ sl_status sl_program_timeline(const sl_program *p, const char *model, sl_timelin
   }
   if (status != SL_OK || !t->model || !t->sched) SL_TRY_OUT(sl_no_memory("for the names of a timeline"));
   if (p->recorder) SL_TRY_OUT(sl_timeline_take(t, p->recorder));
+  if (p->recorder) SL_TRY_OUT(put_transfers(t));
   *timeline = t;
   t = NULL;
 out:

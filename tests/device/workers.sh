@@ -17,6 +17,7 @@ EMULATED_MEMORY=512 "$starling" info --no-measure >out 2>err
 check 'info describes the GPU' grep -qE '^GPU 0 .* at 0000:e0:00.0: 0.5 GB, 1 multiprocessors, compute capability [0-9]+\.[0-9], .*host to GPU [0-9.]+ GB/s' out
 number_of() { grep -o "\"$1\": [0-9.]*" "$2" | head -n 1 | sed 's/.*: //'; }
 at_least() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a >= b) }'; }
+same_bytes() { awk -v all="$1" -v steps="$2" -v each="$3" 'BEGIN { d = all / steps - each; exit !(d * d <= 1) }'; }
 small='mlp --size hidden=64 --batch 32 --steps 8'
 
 digest=
@@ -34,6 +35,17 @@ check 'both: a GPU beside the CPUs' sh -c "grep -q '\"gpus\": 1' both.json && ! 
 check 'tasks on the GPU have the times of their kernels' at_least "$(number_of kernel_percent gpu.json)" 30
 # shellcheck disable=SC2086
 expect 'auto says what it measured' 0 'choice  *a step takes [0-9.e+-]* ms on GPUs, [0-9.e+-]* on CPUs, .*: (CPUs|both) compute from here on' bench $small --workers auto
+
+# shellcheck disable=SC2086
+run bench $small --workers 1 --out timed --json
+moved=$(number_of moved_bytes out)
+check 'data move' at_least "$moved" 1
+expect 'trace names the links' 0 '^  moved .* MB   a step from memory 0 to 1, in [0-9.]+ copies' trace timed
+run trace timed --json
+bytes=$(grep -o '"bytes": [0-9]*' out | awk '{ n += $2 } END { print n }')
+check 'the copies that it has are what the bus has counted' same_bytes "$bytes" "$(number_of steps out)" "$moved"
+run trace timed --format chrome --out trace.json
+check 'a trace for browsers has them on tracks of their own' grep -q 'copies, memory 0 to 1' trace.json
 
 run calibrate mlp --size hidden=64 --batch 32 --workers 1
 check 'calibrate samples CPU and GPU' test $code = 0

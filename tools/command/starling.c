@@ -303,10 +303,20 @@ static int command(int argc, char **argv) {
 }
 
 /* MPI_Finalize may wait for ever between hosts joined by TCP (docs/how-to/clusters.md). The work is done by then and
- * its results are on disk, so the process ends without it. */
-enum { END_SECONDS = 30 };
+ * its results are on disk, so the process ends without it. Ranks wait for one another, so all are in there, since
+ * about the same time. They first stop their main threads: else the end of one rank would let another go on into a
+ * barrier of mpiexec's, which would call the job failed. */
+enum { STOP_SECONDS = 15, END_SECONDS = 20 };
+static pthread_t main_thread;
+static void stop_here(int signal) {
+  (void)signal;
+  for (;;) pause();
+}
 static void *end_anyway(void *code) {
-  sleep(END_SECONDS);
+  sleep(STOP_SECONDS);
+  signal(SIGRTMAX - 1, stop_here);
+  pthread_kill(main_thread, SIGRTMAX - 1);
+  sleep(END_SECONDS - STOP_SECONDS);
   sl_log(SL_LOG_WARNING, "MPI_Finalize did not return in %d s: this process, whose work is done, ends without it",
          END_SECONDS);
   _exit(*(int *)code);
@@ -317,6 +327,7 @@ int main(int argc, char **argv) {
   pthread_t guard;
   signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of a file's size fails by EFBIG and is told as a full disk is */
   code = command(argc, argv);
+  main_thread = pthread_self();
   const int guarded = fflush(stdout) == 0 && pthread_create(&guard, NULL, end_anyway, &code) == 0;
   sl__watch_close();
   sl_runtime_end_mpi();

@@ -177,7 +177,7 @@ static sl_status measure(bench *b) {
   if (!b->seconds) return sl_no_memory("for the times of %lld steps", (long long)b->n);
   b->input = sl_loader_waited(b->job.loader);
   const uint64_t sent = sl__job_sent(&b->job);
-  if (b->job.recorder) sl_recorder_clear(b->job.recorder);
+  if (b->job.recorder) sl_recorder_clear(b->job.recorder), sl_transfers_clear();
   SL_TRY(sl__clocks_look(b->job.runtime, &b->clocks));
   sl_transfers_bytes();
   sl_energy_start(b->energy);

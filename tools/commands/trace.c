@@ -27,6 +27,9 @@ static void print_text(const sl__sums *s) {
     printf("  %-14s %10.3f ms   of a step under way: %.3f hidden (%.1f %%), %.3f exposed\n", "exchange",
            1e3 * o->under_way / steps, 1e3 * o->hidden / steps, 100 * o->hidden / o->under_way,
            1e3 * o->exposed / steps);
+  for (int k = 0; k < s->n_links; k++)
+    printf("  %-14s %10.3f MB   a step from memory %d to %d, in %.1f copies\n", "moved",
+           1e-6 * (double)s->link[k].bytes / steps, s->link[k].from, s->link[k].to, (double)s->link[k].copies / steps);
 }
 
 static sl_status summarise(const sl__options *o, sl_timeline *const *timelines, int n) {

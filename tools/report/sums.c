@@ -16,6 +16,18 @@ static sl_status overlap_of(const sl_timeline *t, const sl_dependencies *graph, 
   return status;
 }
 
+static void add_links(const sl_timeline *t, sl__sums *s) {
+  for (int i = 0; i < t->n_transfers; i++) {
+    const sl_timeline_transfer *x = &t->transfer[i];
+    int k = 0;
+    if (x->step < s->first) continue;
+    while (k < s->n_links && (s->link[k].from != x->from || s->link[k].to != x->to)) k++;
+    if (k == SL__LINKS) continue;
+    if (k == s->n_links) s->link[s->n_links++] = (sl__link){.from = x->from, .to = x->to};
+    s->link[k].copies++, s->link[k].bytes += x->bytes;
+  }
+}
+
 sl_status sl__sums_of(const sl_timeline *t, sl__sums *s) {
   *s = (sl__sums){.t = t};
   sl_timeline_window(t, &s->from, &s->to, &s->first);
@@ -27,6 +39,7 @@ sl_status sl__sums_of(const sl_timeline *t, sl__sums *s) {
     s->tasks += r->kind == SL_RECORD_TASK;
     s->exchanges += r->kind == SL_RECORD_EXCHANGE;
   }
+  add_links(t, s);
   s->steps = t->n_records ? last - s->first + 1 : 0;
   s->step = s->steps ? 1e-9 * (double)(s->to - s->from) / (double)s->steps : 0;
   const sl_dependencies graph = {t->n_nodes, t->from, t->before};
@@ -56,6 +69,13 @@ json_t *sl__sums_to_json(const sl__sums *s) {
                         json_pack("{s:f, s:f, s:f, s:f, s:f}", "under_way_s", s->overlap.under_way, "hidden_s",
                                   s->overlap.hidden, "exposed_s", s->overlap.exposed, "hideable_s", s->overlap.hideable,
                                   "achieved_s", s->overlap.achieved));
+  json_t *copies = s->n_links ? json_array() : NULL;
+  for (int k = 0; k < s->n_links; k++)
+    json_array_append_new(copies,
+                          json_pack("{s:i, s:i, s:I, s:I}", "from", s->link[k].from, "to", s->link[k].to, "copies",
+                                    (json_int_t)s->link[k].copies, "bytes", (json_int_t)s->link[k].bytes));
+  if (all && copies) json_object_set(all, "copies", copies);
+  json_decref(copies);
   if (all && s->bounded)
     json_object_set_new(all, "bound",
                         json_pack("{s:f, s:f, s:f}", "critical_path_s", s->bound.critical_path, "area_s", s->bound.area,

@@ -9,6 +9,13 @@
 #include "runtime/trace/timeline.h"
 #include "tasks/graph/bound.h"
 
+/* Copies from one memory to another. */
+typedef struct sl__link {
+  int from, to;
+  int64_t copies, bytes;
+} sl__link;
+enum { SL__LINKS = 64 };
+
 typedef struct sl__sums {
   const sl_timeline *t;
   int64_t from, to, first; /* the window, and its first step */
@@ -18,6 +25,8 @@ typedef struct sl__sums {
   sl_overlap overlap;
   sl_bound bound;
   int bounded; /* 0: some task has no record */
+  sl__link link[SL__LINKS];
+  int n_links;
 } sl__sums;
 
 /* Borrows the timeline. */

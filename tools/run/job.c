@@ -8,6 +8,7 @@
 
 #include "runtime/base/activity.h"
 #include "runtime/base/time.h"
+#include "runtime/machine/transfers.h"
 #include "tools/run/session.h"
 #include "tools/settings/workers.h"
 #include "tools/watch/watch.h"
@@ -175,7 +176,7 @@ sl_status sl__job_load(sl__job *j) {
 
 sl_status sl__job_rebuild(sl__job *j) {
   release_programs(j);
-  if (j->recorder) sl_recorder_clear(j->recorder); /* its records belong to nodes that no longer exist */
+  if (j->recorder) sl_recorder_clear(j->recorder), sl_transfers_clear(); /* of nodes that no longer exist */
   SL_TRY(make_programs(j));
   return sl__job_load(j);
 }

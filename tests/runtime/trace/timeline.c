@@ -36,6 +36,9 @@ static sl_timeline *example(int rank, int ranks) {
   assert_ok(sl_timeline_reserve_buffers(t, 2, 3));
   t->buffer[0] = (sl_timeline_buffer){INT64_C(5000000000), 1}, t->buffer[1] = (sl_timeline_buffer){16, 0};
   t->use[0] = (sl_timeline_use){0, 0}, t->use[1] = (sl_timeline_use){1, 0}, t->use[2] = (sl_timeline_use){1, 1};
+  assert_ok(sl_timeline_reserve_transfers(t, 2));
+  t->transfer[0] = (sl_timeline_transfer){2, 500, 900, INT64_C(6000000000), 0, 1};
+  t->transfer[1] = (sl_timeline_transfer){3, 600, 700, 16, 2, 0};
   t->worker[0] = (sl_timeline_worker){sl_timeline_text(t, "CPU 0"), 0, 2, 700};
   t->worker[1] = (sl_timeline_worker){sl_timeline_text(t, "GPU 0"), 1, 1, 300};
   t->clock[0] = (sl_clock){0, 1000 * rank, 3};
@@ -72,6 +75,12 @@ static void same(const sl_timeline *a, const sl_timeline *b) {
   assert_int_equal(a->n_uses, b->n_uses);
   for (int i = 0; i < a->n_buffers; i++)
     assert_true(a->buffer[i].bytes == b->buffer[i].bytes && a->buffer[i].slot == b->buffer[i].slot);
+  assert_int_equal(a->n_transfers, b->n_transfers);
+  for (int i = 0; i < a->n_transfers; i++) {
+    const sl_timeline_transfer *x = &a->transfer[i], *y = &b->transfer[i];
+    assert_true(x->step == y->step && x->start == y->start && x->end == y->end && x->bytes == y->bytes &&
+                x->from == y->from && x->to == y->to);
+  }
   if (a->n_uses) assert_memory_equal(a->use, b->use, (size_t)a->n_uses * sizeof *a->use);
   assert_memory_equal(a->record, b->record, a->n_records * sizeof *a->record);
   assert_memory_equal(a->clock, b->clock, sizeof a->clock);

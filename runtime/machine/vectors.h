@@ -1,0 +1,11 @@
+/* StarPU's vectors, as all data of Starling are registered. */
+#ifndef SL_VECTORS_H
+#define SL_VECTORS_H
+
+#include <starpu.h>
+
+/* Registers n elements at `data`, in host memory, without sequential consistency: dependencies are declared. Where
+ * there are several memories, copies between them are recorded (transfers.h). One thread at a time. */
+void sl_vector_register(starpu_data_handle_t *handle, void *data, size_t n, size_t bytes_each);
+
+#endif
