@@ -418,6 +418,9 @@ static sl_status prepare_environment(sl_runtime *rt, const char *sched) {
   if (models) snprintf(rt->sampling, sizeof rt->sampling, "%s", models);
   SL_TRY(name_model_host(rt));
   SL_TRY(set_variable(rt, "STARPU_HOSTNAME", rt->model_host));
+  /* StarPU 1.4.10's automatic priorities of heteroprio count each task as a kind of its own, and abort at the 100th. */
+  if (!getenv("STARPU_HETEROPRIO_USE_AUTO_CALIBRATION"))
+    SL_TRY(set_variable(rt, "STARPU_HETEROPRIO_USE_AUTO_CALIBRATION", "0"));
   if (!getenv("STARPU_SILENT")) SL_TRY(set_variable(rt, "STARPU_SILENT", "1"));
   SL_TRY(set_variable(rt, "STARPU_SCHED", sched)); /* overrides starpu_conf */
   /* So do these, and pinning is ours. StarPU 1.4 renumbers the PUs of a bound process by default. */

@@ -6,8 +6,6 @@
 steps_of() { # family
   case $1 in mlp|lenet) echo "${STEPS:-20}" ;; *) echo "${STEPS:-10}" ;; esac
 }
-# StarPU 1.4.10 takes each task for one of a kind of its own when heteroprio is to find priorities, and ends at the hundredth.
-export STARPU_HETEROPRIO_USE_AUTO_CALIBRATION=0
 # One line each: policy, family, processors, seed of delays, devices, ranks. The tables shift what sums modulo 3 would
 # repeat; tried out, these leave the fewest pairs to runs on CPUs alone.
 awk -v all="${COMBINATIONS:-}" -v families="${FAMILIES:-$families}" 'BEGIN {

@@ -91,6 +91,31 @@ static json_t *nodes_of(const sl_timeline *t, texts *x) {
   return all;
 }
 
+/* Copies between memories are drawn as records of a kind of their own: `worker` is the link, `node` is -1 less the
+ * size in KiB, so that it is no node's number. */
+enum { COPY = SL_RECORD_KINDS };
+
+static sl_status copies_of(const sl_timeline *t, int64_t first, sl_record **copies, size_t *n) {
+  *n = 0;
+  *copies = malloc(((size_t)t->n_transfers + 1) * sizeof **copies);
+  if (!*copies) return sl_no_memory("for %d copies", t->n_transfers);
+  for (int i = 0; i < t->n_transfers; i++) {
+    const sl_timeline_transfer *x = &t->transfer[i];
+    const int64_t kib = (x->bytes + 1023) / 1024;
+    if (x->step < first) continue;
+    (*copies)[(*n)++] = (sl_record){.step = x->step,
+                                    .submit = x->start,
+                                    .ready = x->start,
+                                    .taken = x->start,
+                                    .start = x->start,
+                                    .end = x->end,
+                                    .node = -1 - (int32_t)(kib < INT32_MAX ? kib : INT32_MAX - 1),
+                                    .worker = (int16_t)(x->from * SL_TIMELINE_MEMORIES + x->to),
+                                    .kind = COPY};
+  }
+  return SL_OK;
+}
+
 /* A record and its row in the drawing; rows of one kind and track (worker, lane, thread) are adjacent. */
 typedef struct drawn {
   const sl_record *record;
@@ -144,8 +169,9 @@ static size_t add_row(columns *rows, const sl_timeline *t, const drawn *d, size_
   const int row = i < n ? d[i].row : 0;
   while (i < n && d[i].record->kind == kind && d[i].record->worker == track && d[i].row == row) i++;
   put(rows, 0,
-      kind == SL_RECORD_TASK
-          ? json_string(t->worker[track].name)
+      kind == SL_RECORD_TASK ? json_string(t->worker[track].name)
+      : kind == COPY
+          ? json_sprintf("copies, memory %d to %d", track / SL_TIMELINE_MEMORIES, track % SL_TIMELINE_MEMORIES)
           : json_sprintf("%s %d", kind == SL_RECORD_EXCHANGE ? "exchange, lane" : "loader, thread", track));
   put_integer(rows, 1, kind), put_integer(rows, 2, (int64_t)first), put_integer(rows, 3, (int64_t)i);
   return i;
@@ -220,8 +246,9 @@ static sl_status memory_of(const sl_timeline *t, int64_t step, int64_t origin, j
 /* One rank, from step `first` on. */
 static sl_status timeline_of(const sl__sums *s, int64_t first, int64_t origin, texts *x, json_t **all) {
   const sl_timeline *t = s->t;
-  drawn *d = malloc((t->n_records + 1) * sizeof *d);
-  size_t n = 0;
+  drawn *d = malloc((t->n_records + (size_t)t->n_transfers + 1) * sizeof *d);
+  sl_record *copies = NULL;
+  size_t n = 0, n_copies = 0;
   int64_t from = s->to, last = first;
   json_t *idle = NULL, *memory = NULL;
   sl_status status = d ? SL_OK : sl_no_memory("for %zu records", t->n_records);
@@ -232,6 +259,8 @@ static sl_status timeline_of(const sl__sums *s, int64_t first, int64_t origin, t
     if (t->record[i].submit < from) from = t->record[i].submit;
     if (t->record[i].kind != SL_RECORD_INPUT && t->record[i].step > last) last = t->record[i].step;
   }
+  SL_TRY_OUT(copies_of(t, first, &copies, &n_copies));
+  for (size_t i = 0; i < n_copies; i++) d[n++] = (drawn){&copies[i], 0};
   qsort(d, n, sizeof *d, by_track);
   SL_TRY_OUT(stack(d, n));
   qsort(d, n, sizeof *d, by_track);
@@ -245,7 +274,7 @@ static sl_status timeline_of(const sl__sums *s, int64_t first, int64_t origin, t
   idle = memory = NULL;
   if (!*all) status = sl_no_memory("for the timeline of rank %d", t->rank);
 out:
-  free(d);
+  free(d), free(copies);
   json_decref(idle), json_decref(memory);
   return status;
 }

@@ -19,7 +19,8 @@ function element(tag, text, attributes) {
 const sum = (list) => list.reduce((a, b) => a + b, 0);
 
 const data = JSON.parse($('data').textContent);
-const RECORD_TASK = 0, RECORD_EXCHANGE = 1, RECORD_INPUT = 2;
+const RECORD_TASK = 0, RECORD_EXCHANGE = 1, RECORD_INPUT = 2, RECORD_COPY = 3;
+const hasNode = (row) => row.kind < RECORD_INPUT;
 
 function unpackRecords(from) {
   const n = from.node.length;

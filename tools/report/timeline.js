@@ -132,8 +132,8 @@ function drawRow(row, y) {
   paint(r.idle.start, r.idle.end, row.idleFirst, row.idleLast, y + LABEL + BAR - 6, 6,
     (i) => colours['--' + data.causes[r.idle.cause[i]]], () => dim);
   paint(records.start, records.end, row.first, row.last, y + LABEL, BAR,
-    (i) => colours[row.kind === RECORD_INPUT ? '--input' : row.kind === RECORD_EXCHANGE ? '--exchange' : r.colour[records.node[i]]],
-    (i) => !timeline.filtered || (row.kind !== RECORD_INPUT && r.lit[records.node[i]]) ? 1 : dim);
+    (i) => colours[row.kind === RECORD_INPUT ? '--input' : row.kind === RECORD_TASK ? r.colour[records.node[i]] : '--exchange'],
+    (i) => !timeline.filtered || (hasNode(row) && r.lit[records.node[i]]) ? 1 : dim);
 }
 
 const rowY = (row) => AXIS + rows.indexOf(row) * ROW;
@@ -243,7 +243,7 @@ function hit(x, y) {
 
 function choose(chosen) {
   timeline.chosen = chosen;
-  if (chosen) chosen.before = chosen.record !== undefined && chosen.row.kind !== RECORD_INPUT ? predecessors(chosen.row.rank, chosen.record) : [];
+  if (chosen) chosen.before = chosen.record !== undefined && hasNode(chosen.row) ? predecessors(chosen.row.rank, chosen.record) : [];
   showDetails();
   drawSoon();
 }
@@ -320,10 +320,10 @@ function showDetails() {
     return;
   }
   const r = rank.records, i = c.record, node = r.node[i], n = rank.nodes;
-  const title = c.row.kind === RECORD_INPUT ? 'A batch is read' : nodeText(rank, node, 'layer') + ' ' + nodeText(rank, node, 'operation');
+  const title = c.row.kind === RECORD_INPUT ? 'A batch is read' : c.row.kind === RECORD_COPY ? 'A copy of ' + figure((-1 - node) * 1024e-6) + ' MB' : nodeText(rank, node, 'layer') + ' ' + nodeText(rank, node, 'operation');
   box.append(element('h3', title));
   line('where', where + ', step ' + r.step[i]);
-  if (c.row.kind !== RECORD_INPUT) {
+  if (hasNode(c.row)) {
     line('layer', nodeText(rank, node, 'layer'));
     line('operation', nodeText(rank, node, 'operation') + ', ' + nodeText(rank, node, 'phase'));
     line('shapes', nodeText(rank, node, 'shapes'));
@@ -333,9 +333,9 @@ function showDetails() {
     line('ready', time(r.ready[i]) + ', ' + time(r.ready[i] - r.submit[i]) + ' later');
     line(c.row.kind === RECORD_EXCHANGE ? 'data there' : 'taken', time(r.taken[i]) + ', ' + time(r.taken[i] - r.ready[i]) + ' later');
   }
-  line('start', time(r.start[i]) + (c.row.kind === RECORD_INPUT ? '' : ', ' + time(r.start[i] - r.taken[i]) + ' later'));
+  line('start', time(r.start[i]) + (!hasNode(c.row) ? '' : ', ' + time(r.start[i] - r.taken[i]) + ' later'));
   line('end', time(r.end[i]) + ', took ' + time(r.end[i] - r.start[i]));
-  if (c.row.kind !== RECORD_INPUT) {
+  if (hasNode(c.row)) {
     const seconds = 1e-9 * (r.end[i] - r.start[i]);
     line('cost', figure(1e-9 * n.flops[node]) + ' GFLOP, ' + figure(1e-6 * n.bytes[node]) + ' MB; ' +
       (n.flops[node] > 0 ? figure(1e-9 * n.flops[node] / seconds) + ' GFLOP/s, ' : '') + figure(1e-9 * n.bytes[node] / seconds) + ' GB/s');
