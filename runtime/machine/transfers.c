@@ -50,7 +50,15 @@ sl_status sl_transfers_snapshot(sl_copy_record **transfers, size_t *n) {
   *transfers = NULL;
   if (*n == 0) return SL_OK;
   if (!(*transfers = malloc(*n * sizeof **transfers))) return sl_no_memory("for the records of %zu copies", *n);
-  for (uint64_t i = first; i < count; i++) (*transfers)[i - first] = ring[i % MOST];
+  int64_t free_at[STARPU_MAXNODES][STARPU_MAXNODES] = {{0}};
+  for (uint64_t i = first; i < count; i++) {
+    sl_copy_record *r = &(*transfers)[i - first];
+    *r = ring[i % MOST];
+    int64_t *link = &free_at[r->from][r->to];
+    const int64_t late = *link > r->start ? *link - r->start : 0;
+    r->start += late, r->end += late;
+    *link = r->end;
+  }
   return SL_OK;
 }
 

@@ -18,7 +18,8 @@ uint64_t sl_transfers_bytes(void);
 
 typedef struct sl_copy_record {
   int64_t step;
-  int64_t start, end; /* ns of sl_now(): when it was asked for, and when StarPU's model of the bus has it end */
+  int64_t start, end; /* ns of sl_now(): when it was asked for, or the copy before on this link has ended; and when
+                         StarPU's model of the bus has it end */
   int64_t bytes;
   int32_t from, to; /* memory nodes */
 } sl_copy_record;

@@ -48,7 +48,8 @@ enum { SL_TIMELINE_MEMORIES = 128 };
  * apart). */
 typedef struct sl_timeline_transfer {
   int64_t step;
-  int64_t start, end; /* when it was asked for, and when it should have ended, by the bandwidth that StarPU measured */
+  int64_t start, end; /* when it was asked for, or the copy before on this link should have ended; and when it should
+                         have ended, by the bandwidth that StarPU has measured */
   int64_t bytes;
   int32_t from, to;
 } sl_timeline_transfer;

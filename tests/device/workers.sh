@@ -44,6 +44,8 @@ expect 'trace names the links' 0 '^  moved .* MB   a step from memory 0 to 1, in
 run trace timed --json
 bytes=$(grep -o '"bytes": [0-9]*' out | awk '{ n += $2 } END { print n }')
 check 'the copies that it has are what the bus has counted' same_bytes "$bytes" "$(number_of steps out)" "$moved"
+run report timed --json
+check 'a report has them, a row for each direction' test "$(grep -o '"copies, memory [01] to [01]"' out | sort | uniq -c | awk '{ n += $1 } END { print n }')" = 2
 run trace timed --format chrome --out trace.json
 check 'a trace for browsers has them on tracks of their own' grep -q 'copies, memory 0 to 1' trace.json
 
