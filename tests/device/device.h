@@ -34,9 +34,10 @@ typedef struct settings {
   bool peers;      /* EMULATED_PEERS: devices copy to one another */
   int fail_device; /* EMULATED_FAIL=DEVICE:NUMBER: the device fails at its kernel of that number, from 1 on */
   long fail_at;
-  double patience;  /* EMULATED_PATIENCE, seconds: a kernel that runs longer hangs */
-  double copy_rate; /* EMULATED_GBPS: a copy lasts at least bytes / rate; 0: as long as it does */
-  bool report;      /* EMULATED_REPORT: at the end, what each device did */
+  double patience;    /* EMULATED_PATIENCE, seconds: a kernel that runs longer hangs */
+  double copy_rate;   /* EMULATED_GBPS: a copy lasts at least bytes / rate; 0: as long as it does */
+  double access_rate; /* EMULATED_TIMED: a kernel lasts accesses / rate, and runs only once for each size; 0: it runs */
+  bool report;        /* EMULATED_REPORT: at the end, what each device did */
 } settings;
 extern settings emulated_settings;
 
@@ -79,7 +80,7 @@ typedef struct fault {
 typedef struct control {
   _Atomic uint32_t asked, answered; /* launches; futexes */
   emulated_launch launch;
-  uint64_t seed;
+  uint64_t seed, accesses; /* of the last launch, to device and shared memory */
   fault fault;
   _Alignas(64) char arguments[EMULATED_ARGUMENT_BYTES];
 } control;
@@ -158,6 +159,7 @@ typedef struct access_state {
   uint32_t epoch, warp_epoch;
 } access_state;
 extern access_state emulated_access;
+extern uint64_t emulated_accesses; /* to device and shared memory, so far */
 void emulated_access_begin(device *d);
 void emulated_access_stacks(void *from, size_t bytes);
 void emulated_access_block(void); /* a new block: shared memory is fresh */

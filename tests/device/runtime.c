@@ -37,6 +37,7 @@ static void open_devices(void) {
   s->peers = number_of("EMULATED_PEERS", 1, 0, 1) != 0;
   s->patience = number_of("EMULATED_PATIENCE", 600, 0.01, 1e6);
   s->copy_rate = number_of("EMULATED_GBPS", 0, 0, 1e6) * 1e9;
+  s->access_rate = number_of("EMULATED_TIMED", 0, 0, 1e6) * 1e9;
   s->report = number_of("EMULATED_REPORT", 0, 0, 1) != 0;
   s->fail_device = -1;
   const char *fail = text_of("EMULATED_FAIL");

@@ -60,6 +60,17 @@ expect 'compare: CPUs and a GPU' 0 'dmda' compare mlp --size hidden=64 --batch 3
 shares_of_bound() { grep -o '"of_bound": [0-9.]*' compared/compare.json | awk '$2 <= 0 || $2 > 1 { bad = 1 } END { exit bad || NR < 2 }'; }
 check 'no policy is below the bound of both kinds' shares_of_bound
 
+# A device with the times of given rates: a tenth of the rate, ten times the time, less what does not depend on it.
+export EMULATED_TIMES="$work/times"
+for rate in 100 0.06 0.006; do # the first fills the file
+  # shellcheck disable=SC2086
+  EMULATED_TIMED=$rate run bench $small --workers gpu --json
+  check "kernels timed at $rate GHz" test $code = 0
+  cp out "rate-$rate.json"
+done
+ratio() { awk -v a="$(number_of step_s rate-0.006.json)" -v b="$(number_of step_s rate-0.06.json)" 'BEGIN { print a / b; exit !(b > 0 && a / b > 3 && a / b < 13) }'; }
+check 'a tenth of the rate' ratio
+
 if [ -n "${MPIEXEC-}" ]; then
   code=0
   # shellcheck disable=SC2086
