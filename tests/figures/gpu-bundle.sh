@@ -5,6 +5,7 @@
 #   tar xf starling-gpu.tar.xz; starling-gpu/run                        all test programs, closing with the counts
 #   starling-gpu/run tests/codelets/cuda                                one of them
 #   starling-gpu/run starling bench lenet                               the command
+#   starling-gpu/source/tests/figures/gpu.sh                            all figures that need a GPU, in 25 minutes
 #   starling-gpu/run mpiexec -n 2 starling-gpu/build/starling ...       ranks
 # Run it in a build configured --with-cuda and --with-starpu= a StarPU 1.4 with CUDA, after make and make check. DATA=DIR packs a data
 # set along, into starling-gpu/data. LD_LIBRARY_PATH is what makes it relocatable: an rpath would need a second build.

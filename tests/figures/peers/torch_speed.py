@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Samples/s of PyTorch on the CPU for the networks that Starling also has: identical layers, optimizer and batch.
+"""Samples/s of PyTorch for the networks that Starling also has: identical layers, optimizer and batch.
 
-usage: torch_speed.py MODEL BATCH THREADS STEPS [--length T] [--compile]
+usage: torch_speed.py MODEL BATCH THREADS STEPS [--length T] [--compile] [--device cpu|cuda]
 MODEL: mlp, lenet, gpt2-nano, gpt2, bert-base, vit-b16 or resnet50. Prints samples/s at the median step, and the peak memory of the process in MB.
 Synthetic data; networks of convolutions in channels-last memory order, which is faster there.
 """
@@ -22,6 +22,7 @@ parser.add_argument("threads", type=int)
 parser.add_argument("steps", type=int)
 parser.add_argument("--length", type=int, default=0)
 parser.add_argument("--compile", action="store_true")
+parser.add_argument("--device", default="cpu")  # cuda: in fp32, no TF32
 a = parser.parse_args()
 torch.set_num_threads(a.threads)
 torch.manual_seed(1)
@@ -48,6 +49,8 @@ if vocabulary:
 else:
     size, classes = ((3, 224, 224), 1000) if a.model in ("vit-b16", "resnet50") else ((1, 28, 28), 10)
     inputs, labels = torch.randn(a.batch, *size), torch.randint(classes, (a.batch,))
+torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+network, inputs, labels = network.to(a.device), inputs.to(a.device), labels.to(a.device)
 if "momentum" in options:
     network, inputs = (x.to(memory_format=torch.channels_last) for x in (network, inputs))
     optimizer = torch.optim.SGD(network.parameters(), **options)
@@ -63,6 +66,8 @@ for step in range(3 + a.steps):
     if clip:
         nn.utils.clip_grad_norm_(network.parameters(), clip)
     optimizer.step()
+    if a.device == "cuda":
+        torch.cuda.synchronize()
     if step >= 3:
         seconds.append(time.perf_counter() - start)
 print(f"{a.batch / statistics.median(seconds):.2f} {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f}")

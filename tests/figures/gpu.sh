@@ -1,0 +1,107 @@
+#!/bin/sh
+# Figure: everything that only a real GPU can tell, in 25 minutes, the most important first: bits against the CPU's, speed of
+# the exact product, networks on GPUs, CPUs and both, beside PyTorch if python3 has it, policies. Each figure is written as
+# it comes, to OUT/figures.txt with its output beside it; one that fails or takes too long does not stop the others.
+# It runs on a machine with a GPU and CUDA, from a bundle (tests/figures/gpu-bundle.sh) or a build:
+#   starling-gpu/source/tests/figures/gpu.sh        RUN=starling-gpu/run is found by itself
+#   RUN=./run-in-build tests/figures/gpu.sh         RUN PROGRAM ARGUMENT... starts a program of the build
+# OUT: a folder (gpu-figures). MINUTES: 25. REHEARSE=1: networks of test size, for emulated GPUs. ONLY: a pattern of names.
+set -u
+export CMOCKA_MESSAGE_OUTPUT=TAP
+here=$(cd "$(dirname "$0")" && pwd)
+RUN=${RUN:-$here/../../../run}
+out=${OUT:-gpu-figures}
+[ -x "$RUN" ] || { echo "SKIP: no $RUN: make a bundle by tests/figures/gpu-bundle.sh, or set RUN"; exit 77; }
+mkdir -p "$out" || exit 1
+out=$(cd "$out" && pwd)
+began=$(date +%s) missed=0
+left() { echo $((${MINUTES:-25} * 60 - ($(date +%s) - began))); }
+say() { echo "$*" | tee -a "$out/figures.txt"; }
+figure() { # name, target, value, 1 when met, 0 when missed, - for a figure without a target
+  case $4 in 1) said=met ;; 0) said=MISSED missed=1 ;; *) said='' ;; esac
+  say "$(printf '%-52s target %-14s value %-16s %s (%d s)' "$1" "$2" "$3" "$said" $(($(date +%s) - began)))"
+}
+# try NAME SECONDS PROGRAM ARGUMENT...: output in $out/NAME.txt, exit code in $code; 1 if there is no time for it.
+try() {
+  name=$1 limit=$2 log=$out/$1.txt code=0
+  shift 2
+  case $name in ${ONLY:-*}) ;; *) return 1 ;; esac
+  [ "$(left)" -gt 20 ] || { say "$name: not run, the time is over"; missed=1; return 1; }
+  [ "$(left)" -ge "$limit" ] || limit=$(left)
+  timeout -k 10 "$limit" "$RUN" "$@" >"$log" 2>&1 || code=$?
+  [ $code = 0 ] || say "$name: exit code $code: $(grep -v '^#' "$log" | tail -n 1 | cut -c1-160)"
+}
+number() { grep -o "\"$1\": [-0-9.e+]*" "$log" | head -n 1 | sed 's/.*: //'; }
+greater() { awk -v a="${1:-0}" -v b="$2" 'BEGIN { print a + 0 >= b + 0 }'; }
+
+# ---- what machine -----------------------------------------------------------------------------------------------------
+nvidia-smi >"$out/nvidia-smi.txt" 2>&1
+try info 60 starling info --no-measure && grep -E '^(GPU |host|cores)' "$log" | tee -a "$out/figures.txt"
+
+# ---- the same bits ------------------------------------------------------------------------------------------------------
+try operations 300 tests/codelets/operations && {
+  failed=$(grep -c '^not ok ' "$log") passed=$(grep '^ok ' "$log" | grep -vc '# SKIP')
+  figure 'CUDA kernels, bit for bit those of the CPU' '0 wrong' "$failed of $((passed + failed))" $((failed == 0 && passed > 0 && code == 0))
+}
+try cuda_context 60 tests/runtime/machine/cuda_context && figure 'contexts of CUDA workers' pass "exit $code" $((code == 0))
+if [ -n "${REHEARSE-}" ]; then
+  families='mlp,--size,hidden=24 lenet,--size,channels=4+hidden=16 resnet8,--size,width=4+blocks=1-1 vit-tiny,--size,layers=1+width=16+heads=2+patch=4+stem=0 gpt2-nano,--size,layers=1+width=16+heads=2+positions=16,--length,8 bert-nano,--size,layers=1+width=16+heads=2+positions=16,--length,8'
+  batch=12 steps=3
+else
+  families='mlp lenet resnet18 vit-tiny gpt2-nano bert-nano' batch=64 steps=10
+fi
+for family in $families; do
+  # shellcheck disable=SC2046 # words
+  set -- $(echo "$family" | tr ',' ' ' | tr '+' ',')
+  network=$1 wanted=
+  for workers in cpu gpu both; do
+    try "bits-$network-$workers" 120 starling bench "$@" --batch $batch --leaves 4 --shards 4 --steps $steps --workers $workers --no-measure --json || continue
+    digest=$(grep -o '"state_digest": "[0-9a-f]*"' "$log")
+    [ $workers = cpu ] && { wanted=$digest; continue; }
+    same=$([ -n "$digest" ] && [ "$digest" = "$wanted" ] && echo yes || echo no)
+    figure "$network, parameters after $steps steps: $workers = cpu" yes "$same" "$([ "$same" = yes ] && echo 1 || echo 0)"
+  done
+done
+
+# ---- speed of the exact product -----------------------------------------------------------------------------------------
+if [ -n "${REHEARSE-}" ]; then width=64 target=-; else width=4096 target=42000; fi
+try product 120 starling bench mlp --size layers=2,hidden=$width --batch $width --leaves 1 --shards 1 --steps 10 --workers gpu --no-measure --json && {
+  for operation in linear linear_dx linear_dw; do
+    gflops=$(tr -d '\n' <"$log" | grep -o "{ *\"phase\": \"[a-z]*\", *\"layer\": \"fc2\", *\"operation\": \"$operation\"[^}]*" | grep -o '"gflops": [0-9.e+]*' | sed 's/.*: //')
+    figure "$operation of $width cubed, GFLOP/s" "$target" "${gflops:-none}" "$([ "$target" = - ] && echo - || greater "$gflops" "$target")"
+  done
+}
+
+# ---- networks, and PyTorch ------------------------------------------------------------------------------------------------
+if [ -n "${REHEARSE-}" ]; then
+  networks='gpt2-nano,4,--size,layers=1+width=16+heads=2+positions=16,--length,8 resnet8,4,--size,width=4+blocks=1-1'
+else
+  networks='gpt2,32,--length,64 resnet50,64 gpt2-nano,64 lenet,1024 vit-b16,32'
+fi
+python=$(command -v python3 || true)
+[ -z "$python" ] || "$python" -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null || python=
+for entry in $networks; do
+  # shellcheck disable=SC2046 # words
+  set -- $(echo "$entry" | tr ',' ' ' | tr '+' ',')
+  network=$1 batch=$2
+  shift 2
+  ours=0
+  for workers in gpu both auto; do
+    try "speed-$network-$workers" 150 starling bench "$network" --batch "$batch" "$@" --workers $workers --no-measure --json || continue
+    rate=$(number samples_per_s)
+    figure "$network, batch $batch, $workers, samples/s" - "${rate:-none}" -
+    [ $workers = gpu ] && ours=${rate:-0}
+  done
+  [ -n "$python" ] && [ -z "${REHEARSE-}" ] && [ "$(left)" -gt 60 ] || continue
+  timeout -k 10 150 "$python" "$here/peers/torch_speed.py" "$network" "$batch" 8 20 --device cuda >"$out/torch-$network.txt" 2>&1
+  theirs=$(awk 'END { print $1 + 0 }' "$out/torch-$network.txt")
+  figure "$network, PyTorch in fp32 on the GPU, samples/s" - "$theirs" -
+  figure "$network, times PyTorch" - "$(awk -v a="$ours" -v b="$theirs" 'BEGIN { printf b > 0 ? "%.2f" : "none", a / (b > 0 ? b : 1) }')" -
+done
+
+# ---- policies -------------------------------------------------------------------------------------------------------------
+small=${REHEARSE:+"--size channels=4,hidden=16 --batch 12 --repetitions 3 --steps 2 --policies eager,dmdas"}
+# shellcheck disable=SC2086 # words
+try policies 240 starling compare lenet ${small:---minutes 3} && sed 's/^/  /' "$log" | tee -a "$out/figures.txt"
+say "$(($(date +%s) - began)) s in all"
+exit $missed
