@@ -372,8 +372,9 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
   memset(p->counters, 0, ((size_t)workers + 1) * sizeof *p->counters);
   sl_team *team = NULL;
   for (int w = 0; w < workers && !team; w++) team = sl_runtime_team(runtime, w);
-  sl_machine machine =
-      sl_machine_default(sl_runtime_cpu_workers(runtime), team ? team->threads : 1, sl_runtime_gpus(runtime));
+  const sl_machine machine = options->machine ? *options->machine
+                                              : sl_machine_default(sl_runtime_cpu_workers(runtime),
+                                                                   team ? team->threads : 1, sl_runtime_gpus(runtime));
   SL_TRY_OUT(sl_schedule_create(p->graph, p->kept, &plan->tiles, &machine, &p->schedule));
   SL_TRY_OUT(sl_memory_plan(p->graph, p->schedule, p->kept, options->slack > 0 ? options->slack : 0.02, &p->memory));
   SL_TRY_OUT(bind_tensors(p, logical));

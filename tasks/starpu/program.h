@@ -35,6 +35,7 @@ typedef struct sl_program_options {
   /* Compression of gradients between nodes, if the exchange compresses. The residuals of its error feedback begin at
    * zero and belong to ranks, so the bits depend on the number of ranks. */
   sl_compression compression;
+  const sl_machine *machine; /* of the predicted schedule; NULL: an ordinary one */
   int zero; /* 1: each rank updates its share of the parameters (owners.h) and holds only their optimizer state; the
              * ranks of a node share the parameters if shared memory is large enough */
 } sl_program_options;

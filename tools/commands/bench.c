@@ -307,6 +307,9 @@ static void print_text(const bench *b, const line *lines, int n, double total, d
   if (b->bound.mixed > 0)
     printf("of the bound     %10.1f %%    bound %.3f ms: critical path %.3f, area %.3f\n",
            100 * b->bound.mixed / median, 1e3 * b->bound.mixed, 1e3 * b->bound.critical_path, 1e3 * b->bound.area);
+  if (b->job.machine_known)
+    printf("predicted        %10.3f ms   by the speeds of its CPUs, GPUs and links\n",
+           1e3 * sl_program_schedule(b->job.program)->makespan);
   if (b->job.recorder) {
     printf("worker time      %10.1f %%    in kernels; idle:", 100 * b->usage.kernels);
     for (int c = 0; c < SL_IDLE_CAUSES; c++)
@@ -364,6 +367,8 @@ static sl_status print_json(const bench *b, const line *lines, int n, double tot
   if (all && b->bound.mixed > 0)
     json_object_update_new(all, json_pack("{s:f, s:f, s:f}", "bound_s", b->bound.mixed, "critical_path_s",
                                           b->bound.critical_path, "area_s", b->bound.area));
+  if (all && b->job.machine_known)
+    json_object_set_new(all, "predicted_step_s", json_real(sl_program_schedule(b->job.program)->makespan));
   if (all && b->job.ranks.n > 1) json_object_set_new(all, "balance", sl__balance_json(&b->job.balance));
   if (all && b->before > 0)
     json_object_update_new(

@@ -1,6 +1,7 @@
 /* starling calibrate: runs training steps of a model until StarPU's performance models, which dm* and heft policies use
  * to place tasks, have samples of every kind of task. Then it shows the models' times and their spread. */
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,6 +132,19 @@ static sl_status complain(const calibrate *c) {
       c->samples);
 }
 
+/* Keeps the best rates of one GPU over the kinds of tasks, for predictions. */
+static void keep_speeds(const calibrate *c) {
+  const sl_schedule *s = sl_program_schedule(c->job.program);
+  sl__machine m = {0};
+  for (int k = 0; k < c->n; k++) {
+    const sl_calibration_kind *kind = &c->kind[k];
+    if (kind->worker != SL_WORKER_CUDA || kind->samples < c->samples || !(kind->median > 0)) continue;
+    m.gpu_gflops = fmax(m.gpu_gflops, 1e-9 * s->cost[kind->node].flops / kind->median);
+    m.gpu_gigabytes = fmax(m.gpu_gigabytes, 1e-9 * s->cost[kind->node].bytes / kind->median);
+  }
+  sl__machine_keep(c->job.runtime, &m);
+}
+
 static sl_status run(calibrate *c) {
   size_t bytes;
   c->samples = c->o->samples > 0 ? (int)c->o->samples : sl_calibration_minimum();
@@ -145,6 +159,7 @@ static sl_status run(calibrate *c) {
   SL_TRY(sl_calibration_create(c->job.runtime, c->job.program, &c->calibration));
   SL_TRY(collect(c));
   SL_TRY(sl_calibration_store(c->calibration, c->samples));
+  keep_speeds(c);
   SL_TRY(sl_program_timeline(c->job.program, c->job.name, &c->timeline));
   FILE *to = open_memstream(&c->said, &bytes);
   if (!to) return sl_no_memory("for the table");

@@ -253,7 +253,7 @@ static sl_status see(const sl__options *o, sl_runtime *rt, json_t **part) {
   if (!o->no_measure) {
     SL_TRY(sl_measure_sgemm(rt, 2, &gflops));
     SL_TRY(sl_measure_triad(rt, 1, 0, &gigabytes));
-    if (workers > 0) sl__machine_keep(rt, &(sl__machine){gflops / workers, gigabytes / workers});
+    if (workers > 0) sl__machine_keep(rt, &(sl__machine){.gflops = gflops / workers, .gigabytes = gigabytes / workers});
   }
   char host[256] = "";
   gethostname(host, sizeof host - 1);

@@ -110,6 +110,7 @@ static sl_status make_evaluator(sl__job *j) {
 static sl_status make_programs(sl__job *j) {
   const int64_t resident = sl__resident_memory();
   const sl_network *n = &j->network;
+  j->machine_known = sl__machine_predicts(j->runtime, &j->machine);
   const sl_value keep[] = {n->loss, n->correct, n->count, n->clip};
   const sl_program_options options = {.recorder = j->recorder,
                                       .keep = keep,
@@ -120,6 +121,7 @@ static sl_status make_programs(sl__job *j) {
                                       .no_priorities = j->o->no_priorities,
                                       .exchange = j->ranks.exchange,
                                       .compression = j->ranks.compression,
+                                      .machine = j->machine_known ? &j->machine : NULL,
                                       .zero = j->o->zero > 0};
   SL_TRY(sl_program_create(j->runtime, j->store, n->graph, &j->facts.plan, &options, &j->program));
   if (j->trains) SL_TRY(make_evaluator(j));

@@ -10,6 +10,7 @@
 #include "tools/run/balance.h"
 #include "tools/run/choice.h"
 #include "tools/run/evaluate.h"
+#include "tools/run/machine.h"
 #include "tools/run/ranks.h"
 #include "tools/settings/options.h"
 
@@ -31,6 +32,8 @@ typedef struct sl__job {
   sl_program *program;   /* likewise */
   sl__evaluator evaluator;
   sl_loader *loader;
+  sl_machine machine; /* of the predicted schedule, if known */
+  int machine_known;
   int64_t step;      /* last step run; 0: none */
   double flops;      /* of a step, over all ranks */
   int64_t predicted; /* peak memory of this rank, bytes */

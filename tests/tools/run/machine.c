@@ -23,25 +23,30 @@ static void kept(void **state) {
   sl_runtime *rt = start(1);
   sl__machine m = sl__machine_read(rt);
   assert_true(m.gflops == 0 && m.gigabytes == 0);
-  sl__machine_keep(rt, &(sl__machine){0, 3});
+  sl__machine_keep(rt, &(sl__machine){.gigabytes = 3});
   m = sl__machine_read(rt);
   assert_true(m.gflops == 0 && m.gigabytes == 0); /* half a file counts as missing */
-  sl__machine_keep(rt, &(sl__machine){101.0 / 3, 12.5});
+  sl__machine_keep(rt, &(sl__machine){.gflops = 101.0 / 3, .gigabytes = 12.5});
   snprintf(path, sizeof path, "%s/%s-1x1.json", sl_runtime_sampling(rt), sl_runtime_model_host(rt));
   sl_runtime_stop(rt);
 
   rt = start(1);
   m = sl__machine_read(rt);
   assert_true(m.gflops == 101.0 / 3 && m.gigabytes == 12.5);
-  m = (sl__machine){20, 13};
+  m = (sl__machine){.gflops = 20, .gigabytes = 13};
   sl__machine_keep(rt, &m);
   assert_true(m.gflops == 101.0 / 3 && m.gigabytes == 13); /* the larger of both */
   m = sl__machine_read(rt);
   assert_true(m.gflops == 101.0 / 3 && m.gigabytes == 13);
+  sl__machine_keep(rt, &(sl__machine){.gpu_gflops = 5000, .gpu_gigabytes = 900}); /* beside those of CPUs */
+  m = sl__machine_read(rt);
+  assert_true(m.gflops == 101.0 / 3 && m.gigabytes == 13 && m.gpu_gflops == 5000 && m.gpu_gigabytes == 900);
+  sl_machine predicted;
+  assert_false(sl__machine_predicts(rt, &predicted)); /* there is no GPU */
   assert_ok(sl_file_replace(path, "{\"format\": \"starling-machine-1\"}", 32));
   m = sl__machine_read(rt);
   assert_true(m.gflops == 0 && m.gigabytes == 0);
-  sl__machine_keep(rt, &(sl__machine){1, 2});
+  sl__machine_keep(rt, &(sl__machine){.gflops = 1, .gigabytes = 2});
   sl_runtime_stop(rt);
 
   if (sysconf(_SC_NPROCESSORS_ONLN) < 2) return;
