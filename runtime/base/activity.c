@@ -2,17 +2,35 @@
  */
 #include "runtime/base/activity.h"
 
+#include <errno.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
-enum { SLOTS = 16, DEPTH = 6, TRIES = 100 };
+#include "runtime/base/time.h"
+
+/* WORDS: of a path, whose beginning is left out where it is longer. */
+enum { SLOTS = 16, DEPTH = 6, TRIES = 100, WORDS = 24, CALL = 1 << 8, ASIDE = 1 << 9 };
 
 typedef struct slot {
   atomic_uint version;
   atomic_int depth; /* may exceed DEPTH; what is deeper is not kept */
   _Atomic(const char *) what[DEPTH];
-  atomic_int kind[DEPTH];
+  atomic_int kind[DEPTH];        /* sl_activity_kind, with CALL and ASIDE */
+  _Atomic(double) since;         /* seconds, of the last begin or end */
+  _Atomic(uint64_t) path[WORDS]; /* of the innermost activity, where that is a CALL */
+  atomic_int first;              /* of the program's first thread */
 } slot;
+
+/* A copy of a slot. */
+typedef struct stack {
+  const char *what[DEPTH];
+  int kind[DEPTH], depth, first;
+  double since;
+  char path[8 * WORDS + 1];
+} stack;
 
 static slot slots[SLOTS];
 static atomic_int taken; /* slots; threads beyond SLOTS are not seen */
@@ -20,30 +38,55 @@ static atomic_ulong moves;
 static _Thread_local int mine; /* number of the slot + 1; 0: none yet */
 
 static slot *own(void) {
-  if (mine == 0) mine = atomic_fetch_add(&taken, 1) + 1;
+  if (mine == 0) {
+    mine = atomic_fetch_add(&taken, 1) + 1;
+    if (mine <= SLOTS) atomic_store(&slots[mine - 1].first, gettid() == getpid());
+  }
   return mine <= SLOTS ? &slots[mine - 1] : NULL;
 }
 
 void sl_activity_move(void) { atomic_fetch_add(&moves, 1); }
 
-void sl_activity_begin(sl_activity_kind kind, const char *what) {
+static void begin(int kind, const char *what, const char *path) {
   slot *s = own();
-  sl_activity_move();
   if (!s) return;
   const int depth = atomic_load(&s->depth);
   atomic_fetch_add(&s->version, 1);
   if (depth < DEPTH) {
     atomic_store(&s->what[depth], what);
-    atomic_store(&s->kind[depth], (int)kind);
+    atomic_store(&s->kind[depth], kind);
+    if (path) {
+      char text[8 * WORDS] = "";
+      const size_t n = strlen(path), most = sizeof text;
+      uint64_t words[WORDS];
+      memcpy(text, n > most ? path + n - most : path, n > most ? most : n);
+      memcpy(words, text, most);
+      for (int i = 0; i < WORDS; i++) atomic_store_explicit(&s->path[i], words[i], memory_order_relaxed);
+    }
   }
+  atomic_store(&s->since, sl_seconds());
   atomic_store(&s->depth, depth + 1);
   atomic_fetch_add(&s->version, 1);
 }
 
-void sl_activity_end(void) {
+/* Returns the kind of what has ended; -1: nothing that is kept. */
+static int end(void) {
   slot *s = own();
+  const int depth = s ? atomic_load(&s->depth) : 0;
+  if (depth == 0) return -1;
+  atomic_store(&s->since, sl_seconds());
+  atomic_store(&s->depth, depth - 1);
+  return depth <= DEPTH ? atomic_load(&s->kind[depth - 1]) : -1;
+}
+
+void sl_activity_begin(sl_activity_kind kind, const char *what) {
   sl_activity_move();
-  if (s && atomic_load(&s->depth) > 0) atomic_fetch_sub(&s->depth, 1);
+  begin((int)kind, what, NULL);
+}
+
+void sl_activity_end(void) {
+  sl_activity_move();
+  end();
 }
 
 int sl_activity_end_with(int result) {
@@ -51,35 +94,54 @@ int sl_activity_end_with(int result) {
   return result;
 }
 
-/* A copy of a slot's stack; returns its depth. */
-static int copy(slot *s, const char **what, int *kind) {
-  int depth = 0;
+void sl_activity_begin_call(const char *call, const char *path, int aside) {
+  begin(SL_WORKS | CALL | (aside ? ASIDE : 0), call, path);
+}
+
+long sl_activity_end_call(long result) {
+  const int error = errno, kind = end();
+  if (result >= 0 && (kind < 0 || !(kind & ASIDE))) sl_activity_move();
+  errno = error;
+  return result;
+}
+
+/* Copies a slot; returns its depth, 0 also where it changes all the time, so that it neither waits nor stands still. */
+static int copy(slot *s, stack *to) {
+  uint64_t words[WORDS];
   for (int i = 0; i < TRIES; i++) {
     const unsigned before = atomic_load(&s->version);
-    depth = atomic_load(&s->depth);
-    if (depth > DEPTH) depth = DEPTH;
-    for (int k = 0; k < depth; k++) what[k] = atomic_load(&s->what[k]), kind[k] = atomic_load(&s->kind[k]);
-    if (before % 2 == 0 && atomic_load(&s->version) == before) return depth;
+    to->depth = atomic_load(&s->depth);
+    if (to->depth > DEPTH) to->depth = DEPTH;
+    for (int k = 0; k < to->depth; k++) to->what[k] = atomic_load(&s->what[k]), to->kind[k] = atomic_load(&s->kind[k]);
+    for (int k = 0; k < WORDS; k++) words[k] = atomic_load_explicit(&s->path[k], memory_order_relaxed);
+    to->since = atomic_load(&s->since);
+    if (before % 2 == 0 && atomic_load(&s->version) == before) {
+      memcpy(to->path, words, sizeof words);
+      to->path[sizeof words] = '\0';
+      to->first = atomic_load(&s->first);
+      return to->depth;
+    }
   }
-  return 0; /* it changes all the time, so it neither waits nor stands still */
+  return to->depth = 0;
 }
 
 sl_activities sl_activity_read(char *text, size_t n) {
   sl_activities all = {.moves = atomic_load(&moves)};
-  const char *what[DEPTH], *between = "";
-  int kind[DEPTH];
+  const char *between = "";
+  stack t;
   const int last = atomic_load(&taken);
   size_t at = 0;
   if (n) text[0] = '\0';
   for (int i = 0; i < last && i < SLOTS; i++) {
-    const int depth = copy(&slots[i], what, kind);
-    if (depth == 0) continue;
+    const int depth = copy(&slots[i], &t), kind = depth ? t.kind[depth - 1] : ASIDE;
+    if (kind & ASIDE) continue;
     for (int k = 0; k < depth; k++) {
-      if (at < n) at += (size_t)snprintf(text + at, n - at, "%s%s", between, what[k]);
+      if (at < n) at += (size_t)snprintf(text + at, n - at, "%s%s", between, t.what[k]);
       between = ": ";
     }
+    if ((kind & CALL) && at < n) at += (size_t)snprintf(text + at, n - at, " of %s", t.path);
     between = "; ";
-    switch ((sl_activity_kind)kind[depth - 1]) {
+    switch ((sl_activity_kind)(kind & ~CALL)) {
       case SL_WORKS:
         all.works++;
         break;
@@ -92,4 +154,19 @@ sl_activities sl_activity_read(char *text, size_t n) {
     }
   }
   return all;
+}
+
+sl_activity_call sl_activity_longest_call(void) {
+  sl_activity_call longest = {.text = ""};
+  stack t;
+  const double now = sl_seconds();
+  const int last = atomic_load(&taken);
+  for (int i = 0; i < last && i < SLOTS; i++) {
+    const int depth = copy(&slots[i], &t), kind = depth ? t.kind[depth - 1] : 0;
+    if (t.first && depth && ((kind & CALL) || kind == SL_WAITS)) longest.waited = now - t.since;
+    if (!(kind & CALL) || now - t.since <= longest.seconds) continue;
+    longest.seconds = now - t.since;
+    snprintf(longest.text, sizeof longest.text, "%s of %s", t.what[depth - 1], t.path);
+  }
+  return longest;
 }

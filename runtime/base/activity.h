@@ -19,6 +19,13 @@ typedef enum sl_activity_kind {
 void sl_activity_begin(sl_activity_kind kind, const char *what);
 void sl_activity_end(void);
 int sl_activity_end_with(int result); /* returns it */
+
+/* Begins a call that a disk or file server may keep: "write", "fsync". path is copied. aside: nothing waits for it, so
+ * sl_activity_read leaves it out. */
+void sl_activity_begin_call(const char *call, const char *path, int aside);
+/* Ends it; something has moved unless the result is negative or it was aside. Returns the result; errno stays. */
+long sl_activity_end_call(long result);
+#define SL_CALL_OF_FILE(name, path, call) (sl_activity_begin_call(name, path, 0), sl_activity_end_call(call))
 /* Something has moved: a part of a file was written, say. Each begin and end counts, too. */
 void sl_activity_move(void);
 
@@ -31,6 +38,14 @@ typedef struct sl_activities {
 /* text[n]: what the threads do, outer activities first: "the start: an agreement among the ranks; a checkpoint". Empty
  * where no thread has an activity. */
 sl_activities sl_activity_read(char *text, size_t n);
+
+/* The call of sl_activity_begin_call that has lasted longest, of all threads: "fsync of runs/a/metrics.jsonl". */
+typedef struct sl_activity_call {
+  char text[256];
+  double seconds; /* so far; 0: there is none */
+  double waited;  /* for how long the program's first thread has been in such a call or has waited; 0: it works */
+} sl_activity_call;
+sl_activity_call sl_activity_longest_call(void);
 
 #ifdef __cplusplus
 }

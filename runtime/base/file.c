@@ -16,12 +16,14 @@
 struct sl_file {
   int fd;
   char *path, *temporary;
+  size_t unsynced; /* bytes written since the last fdatasync */
 };
 
-static int synchronise(int fd) {
-  sl_activity_begin(SL_WORKS, "fsync");
-  return sl_activity_end_with(fsync(fd));
-}
+/* Calls that a slow disk keeps stay short, so that one that hangs can be told from one that is slow: most bytes of a
+ * write, and of what fsync has left to do. */
+enum { MOST_BYTES = 1 << 26, MOST_UNSYNCED = 1 << 28 };
+
+static int synchronise(int fd, const char *path) { return (int)SL_CALL_OF_FILE("fsync", path, fsync(fd)); }
 
 /* What mends a write that failed so; NULL: the file system's own reasons, such as permissions. */
 static const char *mend_of(int error) {
@@ -89,7 +91,7 @@ static void open_temporary(sl_file *file, size_t room) {
   do {
     snprintf(file->temporary, room, "%.*s.%s.%ld-%u.tmp", (int)start, path, path + start, (long)getpid(),
              atomic_fetch_add(&serial, 1));
-    file->fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    file->fd = (int)SL_CALL_OF_FILE("open", path, open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   } while (file->fd < 0 && errno == EEXIST); /* left by a killed process of the same number */
 }
 
@@ -122,18 +124,22 @@ out:
 
 sl_status sl_file_write(sl_file *file, const void *bytes, size_t n) {
   for (const char *at = bytes; n > 0;) {
-    ssize_t done = write(file->fd, at, n < (size_t)1 << 30 ? n : (size_t)1 << 30);
+    const size_t now = n < MOST_BYTES ? n : MOST_BYTES;
+    const ssize_t done = SL_CALL_OF_FILE("write", file->path, write(file->fd, at, now));
     if (done < 0 && errno == EINTR) continue;
     if (done <= 0) return sl_file_failed("write", file->path, done < 0 ? errno : ENOSPC);
-    at += done, n -= (size_t)done;
-    sl_activity_move();
+    at += done, n -= (size_t)done, file->unsynced += (size_t)done;
+    if (file->unsynced < MOST_UNSYNCED || !file->temporary[0]) continue;
+    file->unsynced = 0;
+    if (SL_CALL_OF_FILE("fdatasync", file->path, fdatasync(file->fd)) != 0 && errno != EINVAL)
+      return sl_file_failed("write", file->path, errno);
   }
   return SL_OK;
 }
 
 sl_status sl_file_overwrite(sl_file *file, uint64_t offset, const void *bytes, size_t n) {
   for (const char *at = bytes; n > 0;) {
-    const ssize_t done = pwrite(file->fd, at, n, (off_t)offset);
+    const ssize_t done = SL_CALL_OF_FILE("write", file->path, pwrite(file->fd, at, n, (off_t)offset));
     if (done < 0 && errno == EINTR) continue;
     if (done <= 0) return sl_file_failed("write", file->path, done < 0 ? errno : ENOSPC);
     at += done, offset += (uint64_t)done, n -= (size_t)done;
@@ -175,7 +181,7 @@ sl_status sl_folder_sync(const char *folder) {
   sl_status status = SL_OK;
   int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   /* A folder without read permission (mode -wx) cannot be opened, so it stays unsynchronised. */
-  if (fd >= 0 && synchronise(fd) != 0 && errno != EINVAL && errno != EROFS)
+  if (fd >= 0 && synchronise(fd, folder) != 0 && errno != EINVAL && errno != EROFS)
     status = sl_file_failed("synchronise", folder, errno);
   if (fd >= 0) close(fd);
   return status;
@@ -194,7 +200,8 @@ static sl_status sync_folder_of(const char *path) {
 sl_status sl_file_commit(sl_file *file) {
   sl_status status = SL_OK;
   const int through = !file->temporary[0]; /* to a device or pipe */
-  if (!through && synchronise(file->fd) != 0 && errno != EINVAL) status = sl_file_failed("write", file->path, errno);
+  if (!through && synchronise(file->fd, file->path) != 0 && errno != EINVAL)
+    status = sl_file_failed("write", file->path, errno);
   int closed = close(file->fd);
   file->fd = -1;
   if (status == SL_OK && closed != 0) status = sl_file_failed("write", file->path, errno);
@@ -202,10 +209,17 @@ sl_status sl_file_commit(sl_file *file) {
     sl_file_discard(file);
     return status;
   }
-  if (status == SL_OK && rename(file->temporary, file->path) != 0) status = sl_file_failed("write", file->path, errno);
+  const int is_new = status == SL_OK && access(file->path, F_OK) != 0;
+  if (status == SL_OK && SL_CALL_OF_FILE("rename", file->path, rename(file->temporary, file->path)) != 0)
+    status = sl_file_failed("write", file->path, errno);
   if (status == SL_OK) {
     status = sync_folder_of(file->path);
     file->temporary[0] = '\0';
+    if (status != SL_OK && is_new) { /* what a crash may lose is not there, so that the next start writes it again */
+      const sl_failure why = sl_failure_keep(status);
+      unlink(file->path);
+      sl_failure_again(&why);
+    }
   }
   sl_file_discard(file);
   return status;

@@ -24,8 +24,9 @@ sl_status sl_file_create(const char *path, sl_file **file);
 sl_status sl_file_write(sl_file *file, const void *bytes, size_t n);
 /* Overwrites n bytes at offset, for example a header whose numbers are known only at the end. */
 sl_status sl_file_overwrite(sl_file *file, uint64_t offset, const void *bytes, size_t n);
-/* Puts the content at its path and frees file. On failure the temporary is gone and the file at path is unchanged,
- * except where the folder cannot be synchronised: then the content is at path, but a crash may undo that. */
+/* Puts the content at its path and frees file. On failure the temporary is gone and the file at path is unchanged, or
+ * still missing; except where the folder of a file that was there before cannot be synchronised: then the content is at
+ * path, but a crash may undo that. */
 sl_status sl_file_commit(sl_file *file);
 /* Removes the temporary and frees file; NULL is allowed. */
 void sl_file_discard(sl_file *file);

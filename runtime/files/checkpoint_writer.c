@@ -339,7 +339,7 @@ static sl_status put_in_place(sl_checkpoint_writer *w, const char *partial, json
   if (!manifest) SL_TRY_OUT(no_memory());
   SL_TRY_OUT(sl_checkpoint_seal(manifest));
   SL_TRY_OUT(sl_json_write(manifest_path, manifest));
-  if (rename(partial, path) != 0) SL_TRY_OUT(sl_file_failed("write", path, errno));
+  if (SL_CALL_OF_FILE("rename", path, rename(partial, path)) != 0) SL_TRY_OUT(sl_file_failed("write", path, errno));
   SL_TRY_OUT(sl_folder_sync(w->folder));
   status = keep_newest(w);
 out:

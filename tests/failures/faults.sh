@@ -85,8 +85,7 @@ trial() { # command, call, how, n, on: all later ones, too; the fault's conseque
       fi ;;
     *)
       [ ! -e out.d ] || [ "$1" = import ] || [ "$1" = tokenize ] || whole "$1" || bad="$bad; a part of the output"
-      # A file that is whole, of which only its folder could not be synchronised, is not overwritten.
-      if [ "$1" = convert ] && [ -e out.d ]; then code=0; else run $(arguments "$1"); fi ;;
+      run $(arguments "$1") ;;
   esac
   [ $code = 0 ] || bad="$bad; the next start: $(tail -n 1 err)"
   if [ -n "$5" ] && [ "$code" = 0 ] && [ -s out.d/metrics.jsonl ]; then cp base.train/metrics.jsonl out.d; fi # those that waited when it ended

@@ -2,9 +2,12 @@
  * under a folder, or an allocation that the program itself asks for, goes wrong:
  *
  * FAULT_CALL   open, read, write, fsync, rename, link, mkdir, mmap, malloc, step (a call of MPI_Iallreduce, one each
- * step of several ranks) FAULT_N      which one goes wrong, from 1; 0: none, they are only counted FAULT_HOW    ENOSPC,
- * EIO, EINTR, EFBIG, ENOMEM; short (half of a write); slow (0.2 s late); flip (one bit of what is written); memory (one
- * bit of the first data of FAULT_BYTES bytes that StarPU knows) FAULT_ON     1: all later ones go wrong, too
+ * step of several ranks)
+ * FAULT_N      which one goes wrong, from 1; 0: none, they are only counted
+ * FAULT_HOW    ENOSPC, EIO, EINTR, EFBIG, ENOMEM; short (half of a write); slow (late); flip (one bit of what is
+ * written); memory (one bit of the first data of FAULT_BYTES bytes that StarPU knows)
+ * FAULT_ON     1: all later ones go wrong, too
+ * FAULT_MS     how late slow is, in milliseconds; 200 if absent
  * FAULT_UNDER  only calls for paths that hold this text
  * FAULT_RANK   only in the process of this rank
  * FAULT_BIT    of an element of 4 bytes, from 0, for memory; 0 if absent
@@ -24,6 +27,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 void *__libc_malloc(size_t n);
@@ -77,12 +81,18 @@ void _exit(int code) {
   for (;;) syscall(SYS_exit_group, code);
 }
 
+static void be_late(void) {
+  const char *ms = getenv("FAULT_MS");
+  struct timespec left = {ms ? atol(ms) / 1000 : 0, ms ? atol(ms) % 1000 * 1000000 : 200000000};
+  while (nanosleep(&left, &left) != 0 && errno == EINTR) continue; /* signals end no hang */
+}
+
 /* Whether this call goes wrong. */
 static int wrong(const char *kind) {
   if (!call || strcmp(call, kind) != 0) return 0;
   const long n = atomic_fetch_add(&count, 1) + 1;
   if (chosen == 0 || (later ? n < chosen : n != chosen)) return 0;
-  if (strcmp(how, "slow") == 0) usleep(200000);
+  if (strcmp(how, "slow") == 0) be_late();
   return strcmp(how, "slow") != 0;
 }
 
@@ -175,6 +185,7 @@ ssize_t pwrite(int fd, const void *bytes, size_t n, off_t at) {
 }
 ssize_t pwrite64(int fd, const void *bytes, size_t n, off_t at) { return pwrite(fd, bytes, n, at); }
 int fsync(int fd) { return is_ours(fd) && fails("fsync") ? -1 : (int)syscall(SYS_fsync, fd); }
+int fdatasync(int fd) { return is_ours(fd) && fails("fsync") ? -1 : (int)syscall(SYS_fdatasync, fd); }
 int rename(const char *old, const char *new) {
   return is_under(new) && fails("rename") ? -1 : (int)syscall(SYS_renameat2, AT_FDCWD, old, AT_FDCWD, new, 0);
 }

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/base/activity.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/files/checkpoint.h"
@@ -221,7 +222,9 @@ static sl_status sync_made(const sl_rundir *r) {
   char *folder = strdup(r->path);
   if (!folder) return sl_no_memory("for %s", r->path);
   sl_status status = SL_OK;
-  if (fsync(r->marker_fd) != 0 && errno != EINVAL) status = sl_file_failed("write", r->files[SL_RUNDIR_MARKER], errno);
+  const char *marker = r->files[SL_RUNDIR_MARKER];
+  if (SL_CALL_OF_FILE("fsync", marker, fsync(r->marker_fd)) != 0 && errno != EINVAL)
+    status = sl_file_failed("write", marker, errno);
   if (status == SL_OK) status = sl_folder_sync(folder);
   for (int left = r->made; left > 0 && status == SL_OK; left--) {
     char *slash = strrchr(folder, '/');
@@ -301,9 +304,10 @@ sl_status sl_rundir_write_text(sl_rundir *r, sl_rundir_file file, const char *te
 
 static sl_status open_metrics(sl_rundir *r) {
   if (r->metrics_fd >= 0) return SL_OK;
-  r->metrics_fd = open(r->files[SL_RUNDIR_METRICS], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  const char *path = r->files[SL_RUNDIR_METRICS];
+  r->metrics_fd = (int)SL_CALL_OF_FILE("open", path, open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (r->metrics_fd >= 0) return sl_folder_sync(r->path);
-  return sl_file_failed("write", r->files[SL_RUNDIR_METRICS], errno);
+  return sl_file_failed("write", path, errno);
 }
 
 /* Writes the lines that wait, all of them or none: where a torn one cannot be taken back, the rest of it waits on. */
@@ -313,7 +317,7 @@ static sl_status write_waiting(sl_rundir *r) {
   SL_TRY(open_metrics(r));
   const off_t before = lseek(r->metrics_fd, 0, SEEK_END);
   do {
-    done = write(r->metrics_fd, r->waiting, r->waits);
+    done = SL_CALL_OF_FILE("write", r->files[SL_RUNDIR_METRICS], write(r->metrics_fd, r->waiting, r->waits));
   } while (done < 0 && errno == EINTR);
   const int error = done < 0 ? errno : ENOSPC;
   if (done == (ssize_t)r->waits) {
@@ -348,8 +352,9 @@ sl_status sl_rundir_append_metrics(sl_rundir *r, const json_t *object) {
 sl_status sl_rundir_sync_metrics(sl_rundir *r) {
   if (!r) return SL_OK;
   SL_TRY(write_waiting(r));
-  if (r->metrics_fd < 0 || fsync(r->metrics_fd) == 0 || errno == EINVAL) return SL_OK;
-  return sl_file_failed("write", r->files[SL_RUNDIR_METRICS], errno);
+  const char *path = r->files[SL_RUNDIR_METRICS];
+  if (r->metrics_fd < 0 || SL_CALL_OF_FILE("fsync", path, fsync(r->metrics_fd)) == 0 || errno == EINVAL) return SL_OK;
+  return sl_file_failed("write", path, errno);
 }
 
 sl_status sl_rundir_close(sl_rundir *r) {

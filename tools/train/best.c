@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/base/activity.h"
 #include "runtime/base/file.h"
 #include "runtime/base/log.h"
 #include "tools/train/trainer.h"
@@ -43,7 +44,8 @@ sl_status sl__trainer_keep_best(sl__trainer *r) {
   char *path = kept_path(r, step);
   if (!path) return sl_no_memory("for a path");
   /* A file system without hard links: for a moment the model has the other name only. */
-  const int failed = link(model, path) != 0 && errno != EEXIST && rename(model, path) != 0 && errno != ENOENT;
+  const int failed = SL_CALL_OF_FILE("link", path, link(model, path)) != 0 && errno != EEXIST &&
+                     SL_CALL_OF_FILE("rename", path, rename(model, path)) != 0 && errno != ENOENT;
   const sl_status status = failed ? sl_file_failed("write", path, errno) : SL_OK;
   free(path);
   return status;

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/base/activity.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/machine/comm.h"
@@ -36,7 +37,7 @@ static struct beat {
   ino_t ours; /* of the file last written; another means that another rank has ended the job */
 } b = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
 
-/* Text of the file; the caller frees it. Called with the lock. */
+/* Text of the file; the caller frees it. NULL: no memory. Called with the lock. */
 static char *text_of(size_t *n) {
   char date[32], code[16] = "null", loss[32] = "null", launch[128] = "";
   struct timespec now;
@@ -60,12 +61,11 @@ static char *text_of(size_t *n) {
   return length > 0 ? text : NULL;
 }
 
-/* Called with the lock. Failures cost a beat. */
-static void write_beat(void) {
-  size_t n;
+/* Failures cost a beat. Called without the lock, which training takes: the disk may hang. */
+static void write_beat(char *text, size_t n) {
   struct stat info;
   if (b.ours && stat(b.path, &info) == 0 && info.st_ino != b.ours) return;
-  char *text = text_of(&n);
+  sl_activity_begin_call("write", b.path, 1);
   const int fd = text ? open(b.temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : -1;
   if (fd >= 0) {
     const int fine = write(fd, text, n) == (ssize_t)n && fstat(fd, &info) == 0;
@@ -75,7 +75,16 @@ static void write_beat(void) {
     else
       b.ours = info.st_ino;
   }
+  sl_activity_end_call(0);
+}
+
+static void beat(void) {
+  size_t n;
+  char *text = text_of(&n);
+  pthread_mutex_unlock(&b.lock);
+  write_beat(text, n);
   free(text);
+  pthread_mutex_lock(&b.lock);
 }
 
 static void write_last(void) {
@@ -97,7 +106,7 @@ static void *run(void *arg) {
       pthread_cond_timedwait(&b.wake, &b.lock, &until);
     }
     b.now = 0;
-    if (!b.leave) write_beat();
+    if (!b.leave) beat();
   }
   if (b.state == SL__ENDED) write_last();
   pthread_mutex_unlock(&b.lock);
@@ -140,7 +149,9 @@ sl_status sl__heartbeat_open(const char *folder, MPI_Comm comm, int64_t step, in
   b.from = b.step = step, b.steps = steps, b.loss = NAN, b.state = SL__STARTING;
   b.open = 1;
   if (rank > 0) return SL_OK;
-  write_beat();
+  pthread_mutex_lock(&b.lock);
+  beat();
+  pthread_mutex_unlock(&b.lock);
   if (pthread_create(&b.thread, NULL, run, NULL) != 0) return sl_fail(SL_EIO, "no thread for the heartbeat");
   b.beats = 1;
   return SL_OK;
@@ -168,7 +179,9 @@ static void stop(void) {
   b.leave = 1;
   pthread_cond_signal(&b.wake);
   pthread_mutex_unlock(&b.lock);
+  sl_activity_begin(SL_WAITS, "the last heartbeat");
   pthread_join(b.thread, NULL);
+  sl_activity_end();
   b.beats = 0;
 }
 

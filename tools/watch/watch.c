@@ -1,4 +1,5 @@
-/* The watch. Every rank reports its state once a second to ranks 0 and 1 (the listeners). */
+/* The watch. Every rank reports its state once a second to ranks 0 and 1 (the listeners). A program alone only looks
+ * whether a disk hangs. */
 #include "tools/watch/watch.h"
 
 #include <mpi.h>
@@ -29,9 +30,10 @@ enum {
   FOLDER = 4000,
   RECENT_S = 3,
   MORE_PATIENCE = 10,
-  PARTS_MS = 700, /* how long the rank that ends the job waits for the others' parts of the stall file */
-  COLLECT_S = 5,  /* the most that the stall file may take: the disk may be what stalls */
-  HOLD_S = 10     /* a rank that knows that another one ends the job does not do so itself */
+  PARTS_MS = 700,   /* how long the rank that ends the job waits for the others' parts of the stall file */
+  DISK_LATER_S = 2, /* if a rank's disk hangs, a rank that waits for it tells first */
+  COLLECT_S = 5,    /* the most that the stall file may take: the disk may be what stalls */
+  HOLD_S = 10       /* a rank that knows that another one ends the job does not do so itself */
 };
 
 /* What a rank says. */
@@ -70,6 +72,7 @@ static struct watch {
   double hold, asked;    /* until when another rank is left to end the job; when this rank last asked its own threads */
   char message[MESSAGE]; /* of the end of the job */
   atomic_int said;
+  int warned; /* of a call on a file that is still under way */
 } w = {.lock = PTHREAD_MUTEX_INITIALIZER,
        .meeting = PTHREAD_MUTEX_INITIALIZER,
        .send = {MPI_REQUEST_NULL, MPI_REQUEST_NULL}};
@@ -138,9 +141,12 @@ static void add(const char *format, ...) {
   va_end(list);
 }
 
-/* Prints the message, once. */
+/* Prints the message, once; then only where the stall file is. */
 static void say(const char *file) {
-  if (atomic_exchange(&w.said, 1)) return;
+  if (atomic_exchange(&w.said, 1)) {
+    if (*file) fprintf(stderr, "starling: the stacks of all ranks are in %s\n", file);
+    return;
+  }
   fprintf(stderr, "%s; --stall-timeout says how long to wait%s%s\n", w.message,
           *file ? "; the stacks of all ranks are in " : "", file);
   fflush(stderr);
@@ -151,7 +157,7 @@ static void end_now(void) {
   static sl__sibling found[SL__SIBLINGS_MOST];
   if (atomic_load(&w.phase) == TALKS) sl__watch_abort(w.exit_code);
   usleep(300000); /* mpiexec forwards the message */
-  const int n = sl__siblings_find(found);
+  const int n = w.ranks > 1 ? sl__siblings_find(found) : 0;
   for (int i = 0; i < n; i++)
     if (sl__sibling_stands(&found[i])) kill(found[i].pid, SIGKILL);
   _exit(w.exit_code);
@@ -217,7 +223,10 @@ static void end_job(double seconds, int go_on) {
   }
   look_at_exchange(what, sizeof what, late); /* before a rank that stands still continues */
   if (!memchr(late, 1, (size_t)w.ranks)) memcpy(late, w.late, (size_t)w.ranks);
-  sl__stall_ask(all, w.ranks, go_on);
+  if (w.ranks > 1)
+    sl__stall_ask(all, w.ranks, go_on);
+  else
+    all[0].pid = getpid(), all[0].state = sl__process_state(getpid()), sl__stacks_ask(getpid());
   usleep(100000);
   write_part(what, late);
   sl__stall_wait(w.folder, all, w.ranks, PARTS_MS);
@@ -337,6 +346,30 @@ static void look_for_stalls(void) {
   if (seconds > patience + order + (w.late[w.rank] ? if_late : 0)) end_together(seconds, what);
 }
 
+/* A disk or file server that keeps a call is told of while the program goes on, and ends the job where it waits. */
+static void look_for_hanging_disk(void) {
+  const sl_activity_call call = sl_activity_longest_call();
+  if (call.seconds <= w.patience || sl_seconds() < w.hold) {
+    w.warned = w.warned && call.seconds > 0;
+    return;
+  }
+  char who[32] = "";
+  if (w.ranks > 1) snprintf(who, sizeof who, "rank %d: ", w.rank);
+  if (call.waited <= 0 && !w.warned) {
+    fprintf(stderr, "starling: warning: %s%s has not returned for %.0f s: the disk or file server hangs\n", who,
+            call.text, call.seconds);
+    w.warned = 1;
+  }
+  const double waited = call.waited < call.seconds ? call.waited : call.seconds;
+  if (waited <= w.patience + (w.ranks > 1 ? DISK_LATER_S + 0.3 * w.rank : 0)) return;
+  add("starling: %snothing has moved for %.0f s: %s does not return: the disk or file server hangs", who, waited,
+      call.text);
+  memset(w.late, 0, (size_t)w.ranks);
+  w.late[w.rank] = 1;
+  say(""); /* the stall file may hang, too */
+  end_job(waited, 1);
+}
+
 /* ---- the thread ------------------------------------------------------------------------------------------------- */
 
 static int make_room(int ranks) {
@@ -401,6 +434,8 @@ static void *run(void *arg) {
   (void)arg;
   for (int tick = 0;; tick++) {
     usleep(100000);
+    if (w.patience > 0 && tick % 5 == 0) look_for_hanging_disk();
+    if (w.ranks == 1) continue;
     if (atomic_load(&w.phase) == ALONE) meet();
     phase now = (phase)atomic_load(&w.phase);
     if (now == TALKS && atomic_load(&w.leave)) atomic_store(&w.phase, now = QUIET);
@@ -424,8 +459,9 @@ static void *run(void *arg) {
 }
 
 sl_status sl__watch_open(int rank, double patience, int exit_code) {
-  if (w.ranks > 0 || patience <= 0 || sl_runtime_promised_ranks() <= 1) return SL_OK;
+  if (w.ranks > 0 || patience <= 0) return SL_OK;
   w.ranks = sl_runtime_promised_ranks(), w.rank = rank, w.patience = patience;
+  if (w.ranks < 1) w.ranks = 1, w.rank = 0;
   w.exit_code = exit_code;
   gethostname(w.mine.host, sizeof w.mine.host - 1);
   if (!make_room(w.ranks)) return sl_no_memory("to watch %d ranks", w.ranks);
@@ -449,7 +485,7 @@ void sl__watch_programs(sl_program *const *programs, int n) {
 
 void sl__watch_leave(void) {
   static sl__sibling found[SL__SIBLINGS_MOST];
-  if (w.ranks == 0) return;
+  if (w.ranks <= 1) return;
   sl_activity_begin(SL_WAITS, "the end of the other ranks");
   for (int stopped = 1; stopped;) {
     stopped = 0;
@@ -467,7 +503,7 @@ static void cancel(void) {
 
 void sl__watch_close(void) {
   /* The ranks of a short job may not all have noticed that they met; the end needs all of them. */
-  if (w.ranks > 0 && atomic_load(&w.phase) == ALONE) meet();
+  if (w.ranks > 1 && atomic_load(&w.phase) == ALONE) meet();
   stop_meeting();
   if (atomic_load(&w.phase) != TALKS) return;
   atomic_store(&w.leave, 1);

@@ -1,13 +1,13 @@
-/* The watch over a job of several ranks: a thread of each rank, from before MPI starts until it has ended. Once a
- * second it tells ranks 0 and 1 what its rank does; when a rank waits for others and nothing has moved on any rank for
- * too long, it ends the job and names the ranks that the others wait for. */
+/* The watch over a job: a thread of each rank, from before MPI starts until it has ended. Once a second it tells ranks
+ * 0 and 1 what its rank does; when a rank waits for others and nothing has moved on any rank for too long, it ends the
+ * job and names the ranks that the others wait for. A disk that hangs is named, too, also in a job of one rank. */
 #ifndef SL_TOOLS_WATCH_H
 #define SL_TOOLS_WATCH_H
 
 #include "tasks/starpu/program.h"
 
 /* Before MPI starts; once in a process. rank: as the launcher says; patience: seconds; 0: wait for ever; exit_code: of
- * a job that is ended. Does nothing where no launcher started several ranks. */
+ * a job that is ended. */
 sl_status sl__watch_open(int rank, double patience, int exit_code);
 /* The folder of the run, on every rank that can see it: a job that is ended leaves a stall file there (stall.h). */
 void sl__watch_folder(const char *folder);

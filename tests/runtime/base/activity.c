@@ -1,9 +1,11 @@
 /* runtime/base/activity.c: any thread can read the threads' activities, and never sees a torn one. */
 #include "runtime/base/activity.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/support/scratch.h"
 
@@ -48,6 +50,51 @@ static void deep(void **state) {
   assert_int_equal(sl_activity_read(text, sizeof text).works, 0);
 }
 
+/* Calls on files: the longest of all threads, and for how long the first thread has waited. */
+static void calls(void **state) {
+  (void)state;
+  char text[300], path[401];
+  sl_activity_call call = sl_activity_longest_call();
+  assert_true(call.seconds <= 0 && call.waited <= 0);
+  const unsigned long before = sl_activity_read(text, sizeof text).moves;
+  sl_activity_begin_call("write", "a/b", 0);
+  usleep(20000);
+  call = sl_activity_longest_call();
+  assert_string_equal(call.text, "write of a/b");
+  assert_true(call.seconds >= 0.02 && call.waited >= 0.02);
+  sl_activities a = sl_activity_read(text, sizeof text);
+  assert_string_equal(text, "write of a/b");
+  assert_int_equal(a.works, 1);
+  assert_int_equal(a.moves, before);
+  errno = 7;
+  assert_int_equal(sl_activity_end_call(-1), -1);
+  assert_int_equal(errno, 7);
+  assert_int_equal(sl_activity_read(text, sizeof text).moves, before); /* a call that fails moves nothing */
+  assert_int_equal(SL_CALL_OF_FILE("fsync", "x", 3), 3);
+  assert_int_equal(sl_activity_read(text, sizeof text).moves, before + 1);
+  assert_true(sl_activity_longest_call().seconds <= 0);
+  sl_activity_begin_call("open", "aside", 1);
+  assert_int_equal(sl_activity_read(text, sizeof text).works, 0);
+  assert_string_equal(text, "");
+  assert_string_equal(sl_activity_longest_call().text, "open of aside");
+  sl_activity_end_call(0);
+  assert_int_equal(sl_activity_read(text, sizeof text).moves, before + 1);
+  memset(path, 'x', sizeof path - 1);
+  memcpy(path + sizeof path - 5, "/end", 5);
+  sl_activity_begin_call("open", path, 0); /* the end of a long path is what tells files apart */
+  call = sl_activity_longest_call();
+  assert_true(strlen(call.text) < 220 && strcmp(call.text + strlen(call.text) - 5, "x/end") == 0);
+  sl_activity_end_call(0);
+  sl_activity_begin(SL_WAITS, "the end of a checkpoint");
+  usleep(20000);
+  call = sl_activity_longest_call();
+  assert_true(call.seconds <= 0 && call.waited >= 0.02);
+  sl_activity_end();
+  sl_activity_begin(SL_WORKS, "a step");
+  assert_true(sl_activity_longest_call().waited <= 0);
+  sl_activity_end();
+}
+
 static atomic_int ready, done;
 static void *other(void *arg) {
   (void)arg;
@@ -87,6 +134,7 @@ static void threads(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(stacks), cmocka_unit_test(deep), cmocka_unit_test(threads)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(stacks), cmocka_unit_test(deep), cmocka_unit_test(calls),
+                                     cmocka_unit_test(threads)};
   return cmocka_run_group_tests_name("runtime/base/activity", tests, NULL, NULL);
 }
