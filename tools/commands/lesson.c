@@ -21,19 +21,27 @@ static sl_status put(const char *folder, const char *name, const char *bytes, si
   return status;
 }
 
-/* Writes a head, then the text with each `old` replaced. */
-static sl_status put_changed(const char *folder, const char *name, const char *head, const char *text, const char *old,
-                             const char *new) {
+typedef struct change {
+  const char *old, *new;
+} change;
+
+/* Writes a head, then the text with each old string of changes[n_changes] replaced. */
+static sl_status put_changed(const char *folder, const char *name, const char *head, const char *text,
+                             const change *changes, int n_changes) {
   char *changed = NULL;
   size_t n = 0;
   FILE *file = open_memstream(&changed, &n);
   if (!file) return sl_no_memory("for %s", name);
   fputs(head, file);
-  for (const char *at; (at = strstr(text, old)); text = at + strlen(old)) {
-    fwrite(text, 1, (size_t)(at - text), file);
-    fputs(new, file);
+  while (*text) {
+    const change *found = NULL;
+    for (int i = 0; i < n_changes && !found; i++)
+      if (strncmp(text, changes[i].old, strlen(changes[i].old)) == 0) found = &changes[i];
+    if (found)
+      fputs(found->new, file), text += strlen(found->old);
+    else
+      fputc(*text++, file);
   }
-  fputs(text, file);
   const sl_status status = fclose(file) == 0 ? put(folder, name, changed, n) : sl_no_memory("for %s", name);
   free(changed);
   return status;
@@ -77,13 +85,15 @@ static sl_status put_data(const sl__options *o, const char *to, int *put_any) {
 /* Writes the page, after a note on where to find the command. */
 static sl_status put_page(const sl__lesson *l, const char *found, const char *to) {
   char *pages = sl__pkg_config("--variable=lessons"), *name = NULL, *path = NULL, *page = NULL, *head = NULL;
-  char self[4096] = "", command[4096];
+  char self[4096] = "", command[4096], folder[300];
   sl_status status = SL_OK;
   size_t n;
   if (readlink("/proc/self/exe", self, sizeof self - 1) < 0) self[0] = 0;
   char *slash = strrchr(self, '/');
   snprintf(command, sizeof command, "%s", self);
   if (slash) *slash = 0;
+  snprintf(folder, sizeof folder, "examples/%s/", l->name); /* its files lie beside the page */
+  const change changes[] = {{"../../build/starling", command}, {folder, ""}};
   if (asprintf(&name, "%s.md", l->name) < 0 || !(path = sl__joined(pages ? pages : ".", name)) ||
       asprintf(&head,
                "Your copy of a lesson of Starling: `make run` builds and runs it. For the commands below:\n"
@@ -91,7 +101,7 @@ static sl_status put_page(const sl__lesson *l, const char *found, const char *to
                self, found) < 0)
     SL_TRY_OUT(sl_no_memory("for a page"));
   if (sl_file_read(path, SL__MOST_BYTES, &page, &n) == SL_OK) /* the user's own lessons have none there */
-    status = put_changed(to, "README.md", head, page, "../../build/starling", command);
+    status = put_changed(to, "README.md", head, page, changes, 2);
 out:
   free(pages), free(name), free(path), free(page), free(head);
   return status;
@@ -115,7 +125,7 @@ sl_status sl__hand_out(sl__options *o, int *exit_code) {
   SL_TRY_OUT(sl__texts_write(&l.start, to));
   const char *makefile = text_of(&l.own, "Makefile");
   if (strstr(makefile, "DATA") || strstr(text_of(&l.own, "faults"), "DATA")) SL_TRY_OUT(put_data(o, to, &with_data));
-  SL_TRY_OUT(put_changed(to, "Makefile", with_data ? "export DATA = data\n" : "", makefile, HERE, found));
+  SL_TRY_OUT(put_changed(to, "Makefile", with_data ? "export DATA = data\n" : "", makefile, &(change){HERE, found}, 1));
   SL_TRY_OUT(put_page(&l, found, to));
   printf("%s: lesson %s%s; begin with README.md\n", to, l.name, with_data ? ", with its images" : "");
   for (int i = 0; i < l.start.n; i++) printf("complete and hand in %s/%s\n", to, l.start.text[i].name);

@@ -69,7 +69,8 @@ static const sl_operation softsign_grad = {
 /* The gradient rule adds a node to the graph: the operation of the backward pass, and its inputs. */
 static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
   (void)graph, (void)node, (void)dout, (void)need, (void)din, (void)softsign_grad;
-  /* TO DO 1: if input 0's gradient is needed (need[0]), add a node (sl_graph_add1) and set din[0]. */
+  /* TO DO 1: if input 0's gradient is needed (need[0]), add a node (sl_graph_add1, as softsign() does below; its name
+   * is that of the node whose gradient it computes) and set din[0]. dout[0] is dy, node->out[0] is y. */
 }
 
 static const sl_operation softsign_operation = {.name = "softsign",
