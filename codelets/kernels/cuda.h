@@ -95,7 +95,8 @@ static sl_status sl_cuda_map(sl_cuda *cuda, const char *operation, F f, int64_t 
 /* ---- rows and sums ----------------------------------------------------------------------------------------------- */
 
 /* Reduction over the T threads (32, or a block's SL_CUDA_THREADS) that work on one row; all of them get the result.
- * The T threads call it together. */
+ * The T threads call it together. Of a block, once in a kernel: a second call with the same V would need a barrier
+ * before it. */
 struct sl_cuda_plus {
   template <class V>
   __device__ V operator()(V a, V b) const {
@@ -112,7 +113,6 @@ static __device__ inline V sl_cuda_reduce(V v, F f) {
   for (int offset = 16; offset; offset /= 2) v = f(v, __shfl_xor_sync(0xffffffffu, v, offset));
   if (T == 32) return v;
   __shared__ V warp[SL_CUDA_THREADS / 32];
-  __syncthreads(); /* wait until all have read the values of an earlier reduction */
   if (threadIdx.x % 32 == 0) warp[threadIdx.x / 32] = v;
   __syncthreads();
   v = warp[0];
@@ -125,6 +125,7 @@ static __device__ inline V sl_cuda_reduce(V v, F f) {
 template <int T, class F>
 __global__ void sl_cuda_rows_kernel(F f, int64_t rows) {
   constexpr int each = SL_CUDA_THREADS / T;
+  if constexpr (each == 1) return f.template row<T>((int64_t)blockIdx.x, (int)threadIdx.x);
   for (int64_t i = (int64_t)blockIdx.x * each + threadIdx.x / T; i < rows; i += (int64_t)gridDim.x * each)
     f.template row<T>(i, (int)threadIdx.x % T);
 }
@@ -133,7 +134,7 @@ static sl_status sl_cuda_rows(sl_cuda *cuda, const char *operation, int64_t rows
   if (rows == 0) return SL_OK;
   if (n > 1024)
     sl_cuda_rows_kernel<SL_CUDA_THREADS>
-        <<<sl_cuda_grid(rows * SL_CUDA_THREADS), SL_CUDA_THREADS, 0, cuda->stream>>>(f, rows);
+        <<<(unsigned)rows, SL_CUDA_THREADS, 0, cuda->stream>>>(f, rows); /* below 2^31: a row has 4 KB or more */
   else
     sl_cuda_rows_kernel<32><<<sl_cuda_grid(rows * 32), SL_CUDA_THREADS, 0, cuda->stream>>>(f, rows);
   return sl_cuda_launched(operation);

@@ -265,7 +265,7 @@ __global__ void __launch_bounds__(SL_CUDA_THREADS, 2) backward_keys(job j) {
     const int queries = (int)((at.n - q0 < OTHER ? at.n : q0 + OTHER) - from);
     const float *q = j.qkv + at.in_qkv(j, 0, from), *dout = j.dout + at.in_y(j, from);
     float p[8][4], ds[8][4];
-    __syncthreads(); /* wait until all have used m.a and m.b */
+    /* The barriers of the last combine were after the last use of m.a and m.b. */
     for (int i = threadIdx.x; i < OTHER; i += SL_CUDA_THREADS) {
       m.a[i] = i < queries ? j.lse[at.in_rows(j, from + i)] : 0;
       m.b[i] = i < queries ? j.D[at.in_rows(j, from + i)] : 0;

@@ -98,7 +98,6 @@ struct row_loss {
     sums all = {-INFINITY, 0, 0};
     float max = -INFINITY; /* of all rounds before */
     int buffer = 0;
-    __syncthreads(); /* the row before is done */
     for (int64_t at = 0; at < V; at += MANY * RUN, buffer ^= 1) {
       run r;
       r.read(x, at + half * RUN, lane, V);

@@ -49,13 +49,12 @@ __global__ void gather_kernel(list l, double *all) {
     all[l.to[blockIdx.x] + i] = l.from[blockIdx.x][i];
 }
 
-/* The sum of a[0 .. n), returned on every thread of the block; overwrites a. */
+/* The sum of a[0 .. n), returned on thread 0, which makes the last addition; the block calls it together. Overwrites a. */
 __device__ double tree(double *a, int64_t n) {
   for (int64_t s = 1; s < n; s *= 2) {
     __syncthreads();
     for (int64_t i = 2 * s * threadIdx.x; i + s < n; i += 2 * s * SL_CUDA_THREADS) a[i] += a[i + s];
   }
-  __syncthreads();
   return n ? a[0] : 0;
 }
 __global__ void tree_kernel(list l, double *all, double *total) {

@@ -79,8 +79,7 @@ __global__ void rate_kernel(double *a, int64_t n, double learning_rate, double *
       a[2 * i + 1] += a[2 * (i + s) + 1];
     }
   }
-  __syncthreads();
-  if (threadIdx.x > 0) return;
+  if (threadIdx.x > 0) return; /* thread 0 made the last additions */
   const double p = sqrt(a[0]), u = sqrt(a[1]);
   *rate = learning_rate * (p > 0 && u > 0 ? p / u : 1);
 }

@@ -187,7 +187,7 @@ static int earlier(const void *a, const void *b) {
   return x->node - y->node;
 }
 
-/* One pass: all tasks by urgency. turn[n]: room for the heap's work. */
+/* One pass: all tasks by urgency. */
 static sl_status pass(placing *p, int *waits, const int *first, const int *after, sl_heap *ready) {
   sl_schedule *s = p->s;
   double *in = calloc(2 * (size_t)p->memories, sizeof *in);
@@ -239,13 +239,13 @@ sl_status sl__place(sl_schedule *s, const sl_graph *g, const sl_machine *m, cons
   p.worker = calloc((size_t)p.workers + 1, sizeof *p.worker);
   p.here = malloc(values * (size_t)p.memories * sizeof *p.here);
   p.in = calloc(2 * (size_t)p.memories, sizeof *p.in);
-  p.out = p.in + p.memories;
   int *waits = malloc((n + 1) * sizeof *waits), *first = NULL, *after = NULL;
   by_start *sorted = malloc((n + 1) * sizeof *sorted);
   sl_heap ready = {.at = malloc((n + 1) * sizeof(int)), .key = s->urgency};
   sl_status status = SL_OK;
   if (!p.worker || !p.here || !p.in || !waits || !sorted || !ready.at)
     SL_TRY_OUT(sl_no_memory("to schedule %d tasks", s->n));
+  p.out = p.in + p.memories;
   SL_TRY_OUT(sl__successors(s, &first, &after));
   for (int w = 0; w < p.workers; w++) p.worker[w].memory = w < p.cpus ? 0 : 1 + w - p.cpus;
   for (size_t k = 0; k < values * (size_t)p.memories; k++) p.here[k] = INFINITY;

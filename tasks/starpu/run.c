@@ -62,8 +62,8 @@ static int left_lying(const sl__task *task, const int *order, int n, const sl__t
   return lying;
 }
 
-/* The first task with more data than some GPU has memory for, which StarPU would have to hold there at once; NULL: none.
- * A worker that was given one asks for memory without end. */
+/* The first task with more data than some GPU has memory for, which StarPU would have to hold there at once; NULL:
+ * none. A worker that was given one asks for memory without end. */
 static const sl__task *too_large(const sl__task *task, const int *order, int n, size_t *bytes, size_t *memory,
                                  int *gpu) {
   int worker[STARPU_NMAXWORKERS];

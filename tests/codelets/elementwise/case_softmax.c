@@ -100,6 +100,8 @@ const test_case cases_softmax[] = {
      .reference = softmax_grad,
      .tolerance = {64 * EPS},
      .exact = 1},
+    /* More than a block of a GPU adds up in one round. */
+    {"softmax", "[1, 131200]", 1, 1, {WIDE(1, 131200)}, .reference = softmax, .tolerance = {64 * EPS}, .exact = 1},
     {"softmax", "[768, 64]", 1, 1, {SAMPLES(768, 64)}, .reference = softmax, .bench = 1},
     {"softmax_grad", "[768, 64]", 2, 1, {SAMPLES(768, 64), PORTIONS(768, 64)}, .reference = softmax_grad, .bench = 1},
     {0},
