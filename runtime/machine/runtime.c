@@ -30,7 +30,7 @@
 #define CAN_USE_CUDA 0
 #endif
 
-enum { MAX_ENVIRONMENT = 16, NAME_BYTES = 96 };
+enum { MAX_ENVIRONMENT = 24, NAME_BYTES = 96 };
 
 /* An environment variable as it was before the start; the stop restores it. */
 typedef struct saved_variable {
@@ -429,6 +429,20 @@ static sl_status prepare_environment(sl_runtime *rt, const char *sched) {
   SL_TRY(set_variable(rt, "STARPU_WORKERS_CUDAID", NULL));
   SL_TRY(set_variable(rt, "STARPU_WORKERS_NOBIND", NULL));
   SL_TRY(set_variable(rt, "STARPU_WORKERS_GETBIND", "0"));
+  /* StarPU would copy changed data back to the host all the time, lest memory run out: 5 MB a step of a small network
+   * whose data fit. What is copied is planned instead (tasks/starpu/residence.c). */
+  if (rt->gpus && !getenv("STARPU_MINIMUM_CLEAN_BUFFERS") && !getenv("STARPU_TARGET_CLEAN_BUFFERS")) {
+    SL_TRY(set_variable(rt, "STARPU_MINIMUM_CLEAN_BUFFERS", "0"));
+    SL_TRY(set_variable(rt, "STARPU_TARGET_CLEAN_BUFFERS", "0"));
+  }
+  if (rt->gpus && rt->options.gpu_memory > 0) {
+    char megabytes[32]; /* StarPU's, of 2^20 bytes */
+    snprintf(megabytes, sizeof megabytes, "%lld", (rt->options.gpu_memory * 1000000LL + (1 << 20) - 1) / (1 << 20));
+    SL_TRY(set_variable(rt, "STARPU_LIMIT_CUDA_MEM", megabytes));
+    /* StarPU's suballocator takes 32 MB at a time. */
+    if (rt->options.gpu_memory < 1000 && !getenv("STARPU_SUBALLOCATOR"))
+      SL_TRY(set_variable(rt, "STARPU_SUBALLOCATOR", "0"));
+  }
   /* Only GPUs need hwloc's discovery of buses, which takes as long as all the rest. */
   if (rt->gpus == 0 && !getenv("HWLOC_COMPONENTS")) SL_TRY(set_variable(rt, "HWLOC_COMPONENTS", "-gl,-opencl,-pci"));
   return SL_OK;
@@ -641,6 +655,9 @@ int sl_runtime_local_ranks(const sl_runtime *rt) { return rt->local_ranks; }
 int sl_runtime_nodes(const sl_runtime *rt) { return rt->nodes; }
 int sl_runtime_workers(const sl_runtime *rt) { return rt->workers; }
 int sl_runtime_cpu_workers(const sl_runtime *rt) { return rt->share.nworkers; }
+size_t sl_runtime_gpu_memory(const sl_runtime *rt) {
+  return rt->options.gpu_memory > 0 ? (size_t)rt->options.gpu_memory * 1000000 : SIZE_MAX;
+}
 int sl_runtime_gpus(const sl_runtime *rt) { return rt->gpus; }
 
 sl_worker_kind sl_runtime_worker_kind(const sl_runtime *rt, int worker) {

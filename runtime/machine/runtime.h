@@ -26,6 +26,7 @@ typedef struct sl_runtime_options {
   int workers;            /* CPU workers of this rank; 0: all its cores (with GPUs: less one each); -1: none */
   int threads_per_worker; /* K; 0: the least that lets StarPU drive all cores */
   int gpus;               /* GPUs of this rank; -1: its part of those that the node's ranks see */
+  int gpu_memory;         /* MB (10^6 bytes) of each GPU to use; 0: what is free */
   const char *kernels;    /* "base", "avx2", "avx512"; NULL: the best that runs here */
   const char *machine;    /* name of the performance models; NULL: $STARPU_HOSTNAME, else made from CPUs, GPUs and K */
   int calibrate;          /* 1: StarPU refines its performance models in this run (dm* policies need them) */
@@ -75,6 +76,8 @@ typedef struct sl_gpu {
   int numa;                          /* the NUMA node that it hangs on; -1: not known */
   double to_gpu, from_gpu;           /* bytes/s between host memory and it, as StarPU has measured; 0: not known */
 } sl_gpu;
+/* Bytes of each GPU's memory that options->gpu_memory allows; SIZE_MAX: what is free. */
+size_t sl_runtime_gpu_memory(const sl_runtime *runtime);
 /* Describes this rank's GPU number i; all 0 where nothing is known. */
 void sl_runtime_gpu(const sl_runtime *runtime, int i, sl_gpu *gpu);
 sl_team *sl_runtime_team(const sl_runtime *runtime, int worker); /* NULL for a GPU */

@@ -132,6 +132,32 @@ static void print_mixed(const sl_picture *p, FILE *file) {
           all > 0 ? 100 * on_gpus / all : 0, 1e-6 * p->schedule->moved);
 }
 
+/* A line for each GPU. */
+static void print_residence(const sl_picture *p, FILE *file) {
+  for (int i = 0; p->residence && i < p->gpus; i++) {
+    const sl_residence *r = p->residence[i];
+    fprintf(file, "memory of GPU %d: %.2f MB for all data of its tasks, %.2f MB for one task at most", i,
+            1e-6 * (double)r->all, 1e-6 * (double)r->most);
+    if (r->n_moves)
+      fprintf(file,
+              "; with %.2f MB a step moves %.2f MB in and %.2f MB out (in this order of tasks at least %.2f and %.2f)",
+              1e-6 * (double)r->peak, 1e-6 * r->in, 1e-6 * r->out, 1e-6 * r->least_in, 1e-6 * r->least_out);
+    fputc('\n', file);
+  }
+}
+
+static json_t *residence_to_json(const sl_picture *p) {
+  json_t *array = json_array();
+  for (int i = 0; i < p->gpus; i++) {
+    const sl_residence *r = p->residence[i];
+    json_array_append_new(
+        array, json_pack("{s:I, s:I, s:I, s:i, s:f, s:f, s:f, s:f}", "all_bytes", (json_int_t)r->all, "task_bytes",
+                         (json_int_t)r->most, "peak_bytes", (json_int_t)r->peak, "moves", r->n_moves, "in_bytes", r->in,
+                         "out_bytes", r->out, "least_in_bytes", r->least_in, "least_out_bytes", r->least_out));
+  }
+  return array;
+}
+
 sl_status sl_print_table(const sl_picture *p, FILE *file) {
   sl_groups *groups;
   SL_TRY(sl_groups_create(p->logical, p->step, p->schedule, &groups));
@@ -146,7 +172,7 @@ sl_status sl_print_table(const sl_picture *p, FILE *file) {
   fprintf(file, "%-8s  %-20s  %-18s  %-20s %5d %10.3f %9.2f %9.1f\n\n", "all", "", "", "", p->step->n_nodes,
           1e-6 * t.cost.flops, 1e-6 * t.cost.bytes, 1e6 * t.seconds);
   if (p->gpus > 0)
-    print_mixed(p, file);
+    print_mixed(p, file), print_residence(p, file);
   else
     fprintf(file,
             "predicted step on %d workers (threads per worker %d): %.3f ms; critical path %.3f ms, so at most %.1f "
@@ -220,6 +246,7 @@ sl_status sl_picture_to_json(const sl_picture *p, json_t **json) {
                   "persistent_bytes", (json_int_t)p->memory->persistent, "scratch_bytes", (json_int_t)t.scratch,
                   "input_bytes", (json_int_t)p->inputs, "process_bytes", (json_int_t)t.other, "buffers",
                   p->memory->n_slots));
+  if (all && p->residence) json_object_set_new(all, "gpu_memory", residence_to_json(p));
   if (all && p->tasks) {
     json_t *tasks = json_array();
     for (int i = 0; i < p->step->n_nodes; i++) json_array_append_new(tasks, task_to_json(p, i));

@@ -8,6 +8,7 @@
 
 #include "tasks/graph/graph.h"
 #include "tasks/graph/memory.h"
+#include "tasks/graph/residence.h"
 #include "tasks/graph/schedule.h"
 
 #ifdef __cplusplus
@@ -43,11 +44,12 @@ typedef struct sl_picture {
   const sl_schedule *schedule;
   const sl_memory *memory; /* NULL: memory is not shown */
   sl_tiles tiles;
-  int workers, threads; /* threads and workers for scratch memory and predictions */
-  int gpus;             /* for predictions */
-  size_t inputs;        /* bytes of batches read ahead */
-  size_t process;       /* bytes of the process without a program */
-  int tasks;            /* 1: every task; 0: groups */
+  int workers, threads;     /* threads and workers for scratch memory and predictions */
+  int gpus;                 /* for predictions */
+  sl_residence **residence; /* [gpus] plans of their memories; NULL: not shown */
+  size_t inputs;            /* bytes of batches read ahead */
+  size_t process;           /* bytes of the process without a program */
+  int tasks;                /* 1: every task; 0: groups */
 } sl_picture;
 
 /* Bytes of scratch memory per thread. */

@@ -12,6 +12,7 @@
 #include "tasks/starpu/run.h"
 
 struct sl_program;
+typedef struct sl__move sl__move;
 typedef struct sl__devices sl__devices; /* contexts of the CUDA workers; NULL without any */
 
 /* Work done by one worker; only its thread writes here. */
@@ -43,6 +44,8 @@ typedef struct sl__task {
   atomic_char state;          /* SL__WAITING or a later state of run.h */
   char exchange;              /* an exchange: no kernel and no worker */
   char told;                  /* 1: StarPU reports the task's end (device.h) */
+  sl__move *moves;            /* [n_moves] what leaves its GPU's memory when it has ended (residence.h) */
+  int n_moves, bound;         /* bound: StarPU's worker that the plan of the memory gives it to; -1: any */
   int mark;                   /* on a GPU: the number of its pair of events; else -1 */
   sl__counter *counters;      /* by worker */
 } sl__task;

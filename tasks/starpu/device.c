@@ -6,6 +6,7 @@
 
 #ifdef SL__GPU_WORKERS
 #include "runtime/machine/cuda_context.h"
+#include "tasks/starpu/residence.h"
 
 struct sl__devices {
   sl_cuda *context[STARPU_NMAXWORKERS];
@@ -60,6 +61,7 @@ static void ended(void *arg) {
     t->mark = -1;
   }
   atomic_store_explicit(&t->run->last, t->index, memory_order_relaxed);
+  if (t->n_moves && starpu_worker_get_id() == t->bound) sl__residences_after(t);
   sl__run_end(t);
 }
 

@@ -20,6 +20,7 @@
 #include "tasks/starpu/codelet.h"
 #include "tasks/starpu/device.h"
 #include "tasks/starpu/exchange.h"
+#include "tasks/starpu/residence.h"
 
 struct sl_program {
   sl_runtime *runtime;
@@ -41,6 +42,7 @@ struct sl_program {
   sl_array *arrays;   /* of all tasks */
   int16_t *buffer_of; /* likewise */
   sl__devices *devices;
+  sl__residences *residences;
   sl__counter *counters; /* [workers] */
   sl_step step;
   atomic_int in_flight;
@@ -223,7 +225,8 @@ static sl_status make_task(sl_program *p, int i, sl_array *arrays, int16_t *buff
                   .buffer_of = buffer_of,
                   .index = i,
                   .n_parts = node->n_in,
-                  .split = node->in_part != NULL};
+                  .split = node->in_part != NULL,
+                  .bound = -1};
   if (node->bucket) return make_exchange(p, node, t);
   sl_call_describe(p->graph, node, arrays, &t->call);
   t->call.tiles = p->plan.tiles;
@@ -331,6 +334,18 @@ static sl_status reserve_scratch(sl_program *p) {
   return sl__devices_open(p->runtime, cuda, &p->devices);
 }
 
+static sl_status bind_residences(sl_program *p) {
+  const int n = p->memory->n_slots + p->graph->n_values;
+  starpu_data_handle_t *handle = calloc((size_t)n + 1, sizeof *handle);
+  if (!handle) return sl_no_memory("for %d buffers", n);
+  for (int k = 0; k < p->memory->n_slots; k++) handle[k] = p->slot[k];
+  for (sl_value v = 0; v < p->graph->n_values; v++)
+    if (p->tensor[v]) handle[p->memory->n_slots + v] = handle_of(p, v);
+  const sl_status status = sl__residences_bind(p->residences, p->task, p->graph->n_nodes, handle);
+  free(handle);
+  return status;
+}
+
 /* --- life -----------------------------------------------------------------------------------------------------------
  */
 
@@ -377,9 +392,11 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
                                                                    team ? team->threads : 1, sl_runtime_gpus(runtime));
   SL_TRY_OUT(sl_schedule_create(p->graph, p->kept, &plan->tiles, &machine, &p->schedule));
   SL_TRY_OUT(sl_memory_plan(p->graph, p->schedule, p->kept, options->slack > 0 ? options->slack : 0.02, &p->memory));
+  SL_TRY_OUT(sl__residences_create(runtime, p->graph, p->schedule, p->memory, &machine, p->kept, &p->residences));
   SL_TRY_OUT(bind_tensors(p, logical));
   SL_TRY_OUT(make_slots(p));
   SL_TRY_OUT(make_tasks(p));
+  if (p->residences) SL_TRY_OUT(bind_residences(p));
   if (!options->no_priorities) set_priorities(p);
   SL_TRY_OUT(reserve_scratch(p));
   for (int i = 0; i < p->graph->n_nodes; i++) p->task[i].devices = p->devices;
@@ -401,6 +418,7 @@ void sl_program_destroy(sl_program *p) {
     if (p->slot[k]) starpu_data_unregister_no_coherency(p->slot[k]);
   sl__exchanges_destroy(p->exchanges);
   sl__devices_close(p->runtime, p->devices);
+  sl__residences_destroy(p->residences);
   free(p->arena), free(p->slot), free(p->slot_data), free(p->task), free(p->arrays), free(p->buffer_of),
       free(p->tensor), free(p->kept), free(p->counters);
   sl_memory_destroy(p->memory);
@@ -417,10 +435,12 @@ sl_status sl_program_submit(sl_program *p, const sl_step *step) {
   sl__run_begin(&p->run, p->task, p->graph->n_nodes);
   p->in_flight = 1;
   if (p->recorder) sl_transfers_record(step->number);
+  sl__residences_begin(p->residences);
   for (int k = 0; k < p->graph->n_nodes; k++) {
     sl__task *t = &p->task[p->schedule->order[k]];
     if (p->recorder) t->submit = sl_now();
     if (p->graph->node[t->index]->bucket) sl__exchanges_hold(t);
+    sl__residences_order(p->residences, t);
     int code = starpu_task_submit(t->task);
     if (code != 0) {
       starpu_task_wait_for_all();
@@ -541,6 +561,7 @@ double sl_program_stalled(const sl_program *p, char *what, size_t n, char *late)
 const sl_graph *sl_program_graph(const sl_program *p) { return p->graph; }
 const sl_schedule *sl_program_schedule(const sl_program *p) { return p->schedule; }
 const sl_memory *sl_program_memory(const sl_program *p) { return p->memory; }
+const sl_residence *sl_program_residence(const sl_program *p, int gpu) { return sl__residences_of(p->residences, gpu); }
 size_t sl_program_bytes(const sl_program *p, int shared) {
   const size_t all = sl_memory_of_program(p->graph, p->memory) + (p->exchanges ? sl__exchanges_bytes(p->exchanges) : 0);
   return shared ? all - p->memory->persistent : all + p->scratch;

@@ -14,6 +14,7 @@
 #include "tasks/graph/graph.h"
 #include "tasks/graph/memory.h"
 #include "tasks/graph/plan.h"
+#include "tasks/graph/residence.h"
 #include "tasks/graph/schedule.h"
 
 #ifdef __cplusplus
@@ -78,6 +79,8 @@ double sl_program_stalled(const sl_program *program, char *what, size_t n, char 
 const sl_graph *sl_program_graph(const sl_program *program); /* the step graph */
 const sl_schedule *sl_program_schedule(const sl_program *program);
 const sl_memory *sl_program_memory(const sl_program *program);
+/* The plan of the memory of this rank's GPU number i; NULL: all data of its tasks fit into it, or none was made. */
+const sl_residence *sl_program_residence(const sl_program *program, int gpu);
 /* Bytes of this process that the program takes, its tensors and its threads' scratch memory included; shared = 1:
  * without these two, for a second program over the same store. */
 size_t sl_program_bytes(const sl_program *program, int shared);

@@ -31,12 +31,13 @@ typedef struct bench {
   double *seconds;              /* of each measured step */
   int64_t n;                    /* number of these */
   int64_t from, to;
-  double input;         /* seconds waited for batches while measuring */
-  double before, after; /* sgemm, GFLOP/s over all ranks; 0: not measured */
-  double memory;        /* triad, GB/s over all ranks; likewise */
-  sl__machine machine;  /* peaks of a worker: measured here, or kept from an earlier run */
-  int64_t sent;         /* bytes to other nodes in a step, over all ranks */
-  int64_t moved;        /* bytes between memory nodes in a step, over all ranks */
+  double input;          /* seconds waited for batches while measuring */
+  double before, after;  /* sgemm, GFLOP/s over all ranks; 0: not measured */
+  double memory;         /* triad, GB/s over all ranks; likewise */
+  sl__machine machine;   /* peaks of a worker: measured here, or kept from an earlier run */
+  int64_t sent;          /* bytes to other nodes in a step, over all ranks */
+  int64_t moved;         /* bytes between memory nodes in a step, over all ranks */
+  double planned, least; /* the same by the plans of GPUs' memories, and their lower bound; 0: there are none */
   sl_energy *energy;
   double joules[SL_ENERGY_PARTS]; /* of a step, over all ranks; NaN: not known */
   int64_t peak;                   /* bytes of the process, without what measuring sgemm takes */
@@ -193,6 +194,11 @@ static sl_status measure(bench *b) {
   sl_energy_stop(b->energy);
   add_energy(b);
   b->moved = (int64_t)sl__ranks_sum(&b->job.ranks, (double)sl_transfers_bytes() / (double)b->n);
+  for (int i = 0; i < sl_runtime_gpus(b->job.runtime); i++) {
+    const sl_residence *r = sl_program_residence(b->job.program, i);
+    if (r) b->planned += r->in + r->out, b->least += r->least_in + r->least_out;
+  }
+  b->planned = sl__ranks_sum(&b->job.ranks, b->planned), b->least = sl__ranks_sum(&b->job.ranks, b->least);
   b->sent = (int64_t)sl__ranks_sum(&b->job.ranks, (double)(sl__job_sent(&b->job) - sent) / (double)b->n);
   b->peak = sl__peak_memory();
   b->input = sl_loader_waited(b->job.loader) - b->input;
@@ -320,6 +326,11 @@ static void print_text(const bench *b, const line *lines, int n, double total, d
          100e9 * b->input / (double)(b->to - b->from));
   if (sl_transfers_nodes() > 1)
     printf("moved            %10.1f MB   a step, between %d memories\n", 1e-6 * (double)b->moved, sl_transfers_nodes());
+  if (b->planned > 0)
+    printf(
+        "  planned        %10.1f MB   as not all data fit into the GPUs' memory; in this order of tasks at least %.1f "
+        "MB\n",
+        1e-6 * b->planned, 1e-6 * b->least);
   print_energy(b);
   printf("peak memory      %10.1f MB   predicted %.1f\n", 1e-6 * (double)b->peak, 1e-6 * (double)b->job.predicted);
   if (b->o->quiet) return;
@@ -357,6 +368,10 @@ static sl_status print_json(const bench *b, const line *lines, int n, double tot
                 "predicted_peak_bytes", (json_int_t)b->job.predicted, "sent_bytes", (json_int_t)b->sent, "memory_nodes",
                 sl_transfers_nodes(), "moved_bytes", (json_int_t)b->moved, "energy", energy_json(b), "calibration",
                 calibration, "operations", operations, "environment", b->environment);
+  if (all && b->planned > 0) {
+    json_object_set_new(all, "planned_moved_bytes", json_real(b->planned));
+    json_object_set_new(all, "least_moved_bytes", json_real(b->least));
+  }
   if (all && b->job.recorder) {
     json_t *idle = json_object();
     for (int c = 0; c < SL_IDLE_CAUSES; c++)

@@ -67,6 +67,7 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
   sl_graph *step = NULL;
   sl_schedule *schedule = NULL;
   sl_memory *memory = NULL;
+  sl_residence **residence = NULL;
   char *keep = NULL, title[1024], name[SL_SIZES_TEXT];
   json_t *json = NULL, *transfers = NULL;
   sl__workers asked;
@@ -95,6 +96,15 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
   }
   SL_TRY_OUT(sl_schedule_create(step, keep, &plan.tiles, &machine, &schedule));
   SL_TRY_OUT(sl_memory_plan(step, schedule, keep, 0.02, &memory));
+  if (gpus > 0) {
+    residence = calloc((size_t)gpus, sizeof *residence);
+    if (!residence) SL_TRY_OUT(sl_no_memory("for %d GPUs", gpus));
+    const size_t bytes = o->gpu_memory > 0 ? (size_t)o->gpu_memory * 1000000 : SIZE_MAX;
+    for (int i = 0; i < gpus; i++)
+      SL_TRY_OUT(sl_residence_plan(step, schedule, memory, &machine, i, bytes, keep, &residence[i]));
+    for (int i = 0; i < gpus; i++)
+      if (residence[i]->most > bytes) SL_TRY_OUT(sl_residence_too_large(residence[i], step, bytes));
+  }
   char samples[64];
   snprintf(title, sizeof title,
            "%s: a training step on %lld %s of %lld classes, %d leaves, %d shards, %d row blocks; %lld parameters",
@@ -112,6 +122,7 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
                               .tiles = plan.tiles,
                               .workers = workers > 0 ? workers : 0,
                               .gpus = gpus,
+                              .residence = residence,
                               .threads = threads,
                               .tasks = o->tasks,
                               .process = (size_t)sl__resident_memory() + RUNTIME_BYTES,
@@ -131,7 +142,8 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
 out:
   json_decref(json);
   json_decref(transfers);
-  free(keep), free(model);
+  for (int i = 0; residence && i < gpus; i++) sl_residence_destroy(residence[i]);
+  free(residence), free(keep), free(model);
   sl_memory_destroy(memory);
   sl_schedule_destroy(schedule);
   sl_graph_destroy(step);

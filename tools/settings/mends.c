@@ -12,6 +12,7 @@ static const struct {
     {"directory", "--data"},
     {"gpus", "--gpus"},
     {"path", "--out"},
+    {"row_blocks", "--row-blocks"},
     {"sched_lib", "--sched-lib"},
     {"threads_per_worker", "--threads-per-worker"},
     {"validation_fraction", "--val-fraction"},

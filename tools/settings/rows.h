@@ -125,6 +125,10 @@ SETTING(INTEGER, threads_per_worker, "threads-per-worker", MACHINE, LOCAL, "K", 
         {0, "cores per worker: each worker leads a team of K threads (default: the least that uses all cores)"})
 SETTING(INTEGER, gpus, "gpus", RUNS | SL__CALIBRATE | SL__INFO | SL__GRAPH, LOCAL, "N", NULL, 0, 1024,
         {SL__GRAPH, "GPUs of the predicted schedule (default: none)"}, {0, "GPUs (default: all)"})
+SETTING(INTEGER, gpu_memory, "gpu-memory", RUNS | SL__CALIBRATE | SL__GRAPH, LOCAL, "MB", NULL, 1, 1LL << 30,
+        {SL__GRAPH, "memory of each GPU in the predicted schedule (default: enough); prints what is moved to fit into it"},
+        {0, "memory of each GPU to use, in MB of a million bytes (default: what is free); what does not fit stays with "
+            "the host and moves as the plan of the memory says"})
 SETTING(CHOICE, kernels, "kernels", RUNS | SL__CALIBRATE | SL__INFO, RUN, "base|avx2|avx512", NULL, 0, 0,
         {0, "instruction set of the CPU kernels (default: the best that this CPU has)"})
 SETTING(FLAG, calibrate, "calibrate", SL__TRAIN | SL__BENCH, RUN, NULL, NULL, 0, 0,

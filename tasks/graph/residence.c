@@ -1,0 +1,437 @@
+/* Planned residence: the step is walked through task by task with the GPU's memory as it would be. The first walk fills
+ * the memory, the second is the step that repeats. */
+#include "tasks/graph/residence.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WINDOW = 2 }; /* tasks that a GPU is given at once: the data of the next come while a kernel runs */
+
+/* A use of a buffer by the task at place `at` of the order. */
+typedef struct use {
+  int at;
+  char reads, writes, here; /* here: by a task of this GPU */
+} use;
+
+typedef struct planner {
+  const sl_graph *g;
+  const sl_schedule *s;
+  const sl_memory *m;
+  int worker;   /* the GPU's in the schedule */
+  size_t bytes; /* its memory */
+  int n, buffers;
+  use *uses; /* of all buffers; first[b] ... first[b + 1] - 1 are those of b, by place */
+  int *first;
+  int *own, n_own;     /* places of this GPU's tasks */
+  int *touched, *from; /* buffers that own task k touches: touched[from[k]] ... */
+  size_t *size;        /* [buffers] */
+  char *kept;          /* [buffers] its content is read after the step */
+  sl_residence *r;
+  int room_moves, room_pairs;
+} planner;
+
+static int buffer_of(const planner *p, sl_value v) { return p->m->slot[v] >= 0 ? p->m->slot[v] : p->m->n_slots + v; }
+static int lasts(const planner *p, int b) { return b >= p->m->n_slots || p->kept[b]; } /* from step to step */
+
+/* ---- uses -------------------------------------------------------------------------------------------------------- */
+
+/* What the task at place `at` does with buffer b, entered once. */
+static void enter(use *list, int *n, int at, int reads, int writes, int here) {
+  if (*n == 0 || list[*n - 1].at != at) list[(*n)++] = (use){at, 0, 0, 0};
+  use *u = &list[*n - 1];
+  u->reads = (char)(u->reads | reads), u->writes = (char)(u->writes | writes), u->here = (char)here;
+}
+
+static int by_place(const void *a, const void *b) { return ((const int *)a)[0] - ((const int *)b)[0]; }
+
+static sl_status list_uses(planner *p, const char *keep) {
+  const sl_graph *g = p->g;
+  size_t total = 0, values = (size_t)g->n_values + 1;
+  for (int i = 0; i < p->n; i++) total += (size_t)(g->node[i]->n_in + g->node[i]->n_out);
+  int *count = calloc((size_t)p->buffers + 1, sizeof *count);
+  p->uses = malloc((total + 1) * sizeof *p->uses);
+  p->first = calloc((size_t)p->buffers + 2, sizeof *p->first);
+  p->own = malloc(((size_t)p->n + 1) * sizeof *p->own);
+  p->from = calloc((size_t)p->n + 2, sizeof *p->from);
+  p->touched = malloc((total + 1) * sizeof *p->touched);
+  p->size = calloc((size_t)p->buffers + 1, sizeof *p->size);
+  p->kept = calloc((size_t)p->buffers + 1, 1);
+  if (!count || !p->uses || !p->first || !p->own || !p->from || !p->touched || !p->size || !p->kept) {
+    free(count);
+    return sl_no_memory("to plan %zu values of a GPU's memory", values);
+  }
+  for (sl_value v = 0; v < g->n_values; v++) {
+    const int b = buffer_of(p, v);
+    p->size[b] = b < p->m->n_slots ? p->m->bytes[b] : sl_value_bytes(g->value[v]);
+    if (keep && keep[v]) p->kept[b] = 1;
+  }
+  for (int i = 0; i < p->n; i++)
+    for (int k = 0; k < g->node[i]->n_in + g->node[i]->n_out; k++)
+      p->first[buffer_of(p, k < g->node[i]->n_in ? g->node[i]->in[k] : g->node[i]->out[k - g->node[i]->n_in]) + 1]++;
+  for (int b = 0; b < p->buffers; b++) p->first[b + 1] += p->first[b];
+  for (int at = 0; at < p->n; at++) {
+    const int i = p->s->order[at], here = p->s->worker[i] == p->worker;
+    const sl_node *node = g->node[i];
+    if (here) p->own[p->n_own++] = at;
+    for (int k = 0; k < node->n_in + node->n_out; k++) {
+      const int out = k - node->n_in, b = buffer_of(p, out < 0 ? node->in[k] : node->out[out]);
+      const int before = count[b];
+      enter(p->uses + p->first[b], &count[b], at, out < 0 || sl_node_reads_output(node, out) || node->bucket, out >= 0,
+            here);
+      if (here && count[b] > before) p->touched[p->from[p->n_own]++] = b;
+    }
+    if (here) p->from[p->n_own + 1] = p->from[p->n_own];
+  }
+  /* Fewer uses than were counted: close the gaps. */
+  int end = 0;
+  for (int b = 0; b < p->buffers; b++) {
+    memmove(p->uses + end, p->uses + p->first[b], (size_t)count[b] * sizeof *p->uses);
+    p->first[b] = end;
+    end += count[b];
+  }
+  p->first[p->buffers] = end;
+  free(count);
+  return SL_OK;
+}
+
+static const use *use_of(const planner *p, int b, int at) {
+  const use *list = p->uses + p->first[b];
+  return bsearch(&at, list, (size_t)(p->first[b + 1] - p->first[b]), sizeof *list, by_place);
+}
+
+/* The next use after place `at`, and how far away it is; places of the next step follow on this one's. */
+static const use *next_use(const planner *p, int b, int at, int *distance) {
+  const use *list = p->uses + p->first[b];
+  const int n = p->first[b + 1] - p->first[b];
+  int low = 0, high = n;
+  while (low < high) {
+    const int middle = (low + high) / 2;
+    if (list[middle].at <= at)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  const use *u = &list[low < n ? low : 0];
+  *distance = u->at - at + (low < n ? 0 : p->n);
+  return u;
+}
+
+/* Whether somebody reads the content that buffer b has after place `at`. */
+static int alive(const planner *p, int b, int at) {
+  int distance;
+  const use *u = next_use(p, b, at, &distance);
+  return at + distance >= p->n ? lasts(p, b) : u->reads;
+}
+
+/* Whether all uses of the content that buffer b has at place `at` are tasks of this GPU, which run in order. */
+static int ours(const planner *p, int b, int at) {
+  const use *u = use_of(p, b, at), *first = p->uses + p->first[b];
+  for (; u >= first; u--) {
+    if (!u->here) return 0;
+    if (!u->reads) return 1; /* here it begins */
+  }
+  return !lasts(p, b);
+}
+
+/* ---- the walk ---------------------------------------------------------------------------------------------------- */
+
+typedef struct place {
+  char resident, dirty;
+  int last; /* own task that used it last */
+  int step; /* walk of that use */
+} place;
+
+static sl_status push_move(planner *p, int after, int buffer, sl_move_kind kind) {
+  sl_residence *r = p->r;
+  if (r->n_moves == p->room_moves) {
+    p->room_moves = p->room_moves ? 2 * p->room_moves : 64;
+    sl_move *more = realloc(r->move, (size_t)p->room_moves * sizeof *more);
+    if (!more) return sl_no_memory("to plan a GPU's memory");
+    r->move = more;
+  }
+  r->move[r->n_moves++] = (sl_move){after, buffer, kind};
+  return SL_OK;
+}
+
+static sl_status push_pair(planner *p, int before, int after) {
+  sl_residence *r = p->r;
+  if (r->n_pairs == p->room_pairs) {
+    p->room_pairs = p->room_pairs ? 2 * p->room_pairs : 64;
+    int *more = realloc(r->pairs, (size_t)p->room_pairs * 2 * sizeof *more);
+    if (!more) return sl_no_memory("to plan a GPU's memory");
+    r->pairs = more;
+  }
+  r->pairs[2 * r->n_pairs] = before, r->pairs[2 * r->n_pairs++ + 1] = after;
+  return SL_OK;
+}
+
+static int node_of(const planner *p, int own) { return p->s->order[p->own[own]]; }
+
+/* Bytes of the buffers that the own tasks from ... to touch; in[b] = stamp for them. */
+static size_t union_of(const planner *p, int from, int to, int *in, int stamp) {
+  size_t bytes = 0;
+  for (int k = p->from[from]; k < p->from[to + 1]; k++)
+    if (in[p->touched[k]] != stamp) in[p->touched[k]] = stamp, bytes += p->size[p->touched[k]];
+  return bytes;
+}
+
+/* The buffer to take out: one that nobody reads again, else the one whose next use is furthest away, else of those the
+ * one that need not be copied. Own task k is the next, and what is in the window stays. -1: none. */
+static int victim(const planner *p, const place *at, const int *in, int stamp, int k) {
+  int best = -1, best_score = -1;
+  for (int b = 0; b < p->buffers; b++) {
+    int distance;
+    if (!at[b].resident || in[b] == stamp) continue;
+    const int now = p->own[k] - 1;
+    (void)next_use(p, b, now, &distance);
+    const int score = alive(p, b, now) ? 2 * distance + !at[b].dirty : INT_MAX;
+    if (score > best_score) best = b, best_score = score;
+  }
+  return best;
+}
+
+/* Uses elsewhere between two own tasks: a reader copies the content to the host, a writer makes the GPU's copy void. */
+static void elsewhere(planner *p, place *at, int place_from, int place_to, double *out) {
+  for (int k = place_from; k < place_to; k++) {
+    const int i = p->s->order[k];
+    const sl_node *node = p->g->node[i];
+    if (p->s->worker[i] == p->worker) continue;
+    for (int j = 0; j < node->n_in + node->n_out; j++) {
+      const int b = buffer_of(p, j < node->n_in ? node->in[j] : node->out[j - node->n_in]);
+      const use *u = use_of(p, b, k);
+      if (at[b].resident && at[b].dirty && u->reads) *out += (double)p->size[b], at[b].dirty = 0;
+      if (u->writes) at[b].resident = at[b].dirty = 0;
+    }
+  }
+}
+
+/* One step. The moves are listed if `list`; else the memory is only brought into the state that steps leave it in. */
+static sl_status walk(planner *p, place *at, int *in, int *stamp, size_t *used, int step, int list) {
+  sl_residence *r = p->r;
+  int reached = 0, released = -1;
+  double bytes_in = 0, bytes_out = 0;
+  for (int k = 0; k < p->n_own; k++) {
+    elsewhere(p, at, reached, p->own[k], &bytes_out);
+    reached = p->own[k] + 1;
+    *used = 0;
+    for (int b = 0; b < p->buffers; b++) *used += at[b].resident ? p->size[b] : 0;
+    /* The task is released after own task `after`, so early that the data of those between fit beside its own. */
+    int after = k - WINDOW > released ? k - WINDOW : released;
+    while (after < k - 1 && union_of(p, after + 1, k, in, ++*stamp) > p->bytes) after++;
+    (void)union_of(p, after + 1 > 0 ? after + 1 : 0, k, in, ++*stamp);
+    released = after;
+    const int anchor = after >= 0 ? node_of(p, after) : -1;
+    if (list && after >= 0) SL_TRY(push_pair(p, anchor, node_of(p, k)));
+    size_t wanted = 0;
+    for (int j = p->from[k]; j < p->from[k + 1]; j++)
+      if (!at[p->touched[j]].resident) wanted += p->size[p->touched[j]];
+    while (*used + wanted > p->bytes) {
+      const int b = victim(p, at, in, *stamp, k);
+      if (b < 0) break; /* the task alone fills the memory */
+      const int forget = !alive(p, b, p->own[k] - 1) && ours(p, b, p->own[at[b].last]);
+      if (!forget && at[b].dirty) bytes_out += (double)p->size[b];
+      /* Copied as soon as it is not used any more. Forgotten then, too: later another task may have written to it. */
+      if (list && forget)
+        SL_TRY(push_move(p, node_of(p, at[b].last), b, SL_MOVE_FORGET));
+      else if (list && at[b].dirty && (at[b].step < step || at[b].last < after))
+        SL_TRY(push_move(p, node_of(p, at[b].last), b, SL_MOVE_WRITE_BACK));
+      if (list && !forget) SL_TRY(push_move(p, anchor, b, SL_MOVE_EVICT));
+      at[b].resident = at[b].dirty = 0;
+      *used -= p->size[b];
+    }
+    for (int j = p->from[k]; j < p->from[k + 1]; j++) {
+      const int b = p->touched[j];
+      const use *u = use_of(p, b, p->own[k]);
+      if (!at[b].resident) {
+        if (u->reads) bytes_in += (double)p->size[b];
+        *used += p->size[b];
+      }
+      at[b].resident = 1;
+      if (u->writes) at[b].dirty = 1;
+      at[b].last = k, at[b].step = step;
+    }
+    if (*used > r->peak) r->peak = *used;
+  }
+  elsewhere(p, at, reached, p->n, &bytes_out);
+  r->in = bytes_in, r->out = bytes_out;
+  return SL_OK;
+}
+
+static const int *places; /* of the nodes, while moves are sorted; one thread plans at a time */
+static int by_after(const void *a, const void *b) {
+  const sl_move *x = a, *y = b;
+  const int at = x->after < 0 ? -1 : places[x->after], other = y->after < 0 ? -1 : places[y->after];
+  if (at != other) return at - other;
+  return x->kind != y->kind ? (int)x->kind - (int)y->kind : x->buffer - y->buffer;
+}
+
+/* ---- lower bounds ------------------------------------------------------------------------------------------------ */
+
+/* Bytes that lie somewhere else for all of the places from ... to, or are moved: `bytes` at most. */
+typedef struct span {
+  int from, to;
+  double bytes, taken;
+} span;
+
+static int by_from(const void *a, const void *b) { return ((const span *)a)[0].from - ((const span *)b)[0].from; }
+
+/* The least sum of parts of spans with need[t] or more at every place t. Taking the span that reaches furthest, when
+ * something is missing, is optimal as all bytes cost the same. */
+static double cover(span *list, int n, const double *need, int places_n) {
+  double sum = 0, covered = 0;
+  int begun = 0, active = 0;
+  qsort(list, (size_t)n, sizeof *list, by_from);
+  for (int t = 0; t < places_n; t++) {
+    while (begun < n && list[begun].from <= t) { /* the active ones lie in front */
+      const span s = list[begun];
+      list[begun++] = list[active];
+      list[active++] = s;
+    }
+    for (int k = 0; k < active; k++)
+      if (list[k].to < t) {
+        covered -= list[k].taken;
+        const span ended = list[k];
+        list[k--] = list[--active];
+        list[active] = ended;
+      }
+    while (need[t] > covered + 0.5) {
+      int best = -1;
+      for (int k = 0; k < active; k++)
+        if (list[k].taken < list[k].bytes && (best < 0 || list[k].to > list[best].to)) best = k;
+      if (best < 0) break;
+      const double left = list[best].bytes - list[best].taken, missing = need[t] - covered,
+                   more = left < missing ? left : missing;
+      list[best].taken += more, covered += more, sum += more;
+    }
+  }
+  return sum;
+}
+
+/* Adds to the places from ... to; the sums are made at the end. */
+static void add(double *of, int from, int to, double bytes) { of[from] += bytes, of[to + 1] -= bytes; }
+
+/* For `steps` steps: what must come in, and what must go out. A content that is changed once goes out once at most, so
+ * its span goes over its uses; what the host has already leaves for nothing. */
+static sl_status least(planner *p, int steps, double *least_in, double *least_out) {
+  const int n = p->n * steps;
+  const size_t uses = (size_t)p->first[p->buffers] * (size_t)steps + 1;
+  double *need = calloc((size_t)n + 2, sizeof *need), *free_out = calloc((size_t)n + 2, sizeof *free_out);
+  span *in = malloc(uses * sizeof *in), *out = malloc(uses * sizeof *out);
+  int n_in = 0, n_out = 0;
+  sl_status status = SL_OK;
+  *least_in = *least_out = 0;
+  if (!need || !free_out || !in || !out) SL_TRY_OUT(sl_no_memory("to plan a GPU's memory"));
+  for (int b = 0; b < p->buffers; b++) {
+    const int first = p->first[b], count = p->first[b + 1] - first;
+    const double bytes = (double)p->size[b];
+    int here = -1;    /* place of the last use by this GPU whose content still holds */
+    int changed = -1; /* place where this GPU changed it, and the host has no copy; read until place `until` */
+    int until = -1;
+    for (int k = 0; k < count * steps; k++) {
+      const use *u = &p->uses[first + k % count];
+      const int t = u->at + k / count * p->n;
+      const int holds = u->reads && (k % count > 0 || lasts(p, b));
+      if (!u->here) {
+        if (changed >= 0 && holds) {
+          *least_out += bytes;
+          add(free_out, changed + 1, t, bytes);
+          changed = -1;
+        }
+        if (u->writes) {
+          if (changed >= 0 && until > changed + 1) out[n_out++] = (span){changed + 1, until - 1, bytes, 0};
+          here = changed = -1;
+        }
+        continue;
+      }
+      add(need, holds && here >= 0 ? here + 1 : t, t, bytes);
+      if (holds && here >= 0) {
+        if (t > here + 1) in[n_in++] = (span){here + 1, t - 1, bytes, 0};
+        if (t > here + 1 && changed < 0) add(free_out, here + 1, t - 1, bytes);
+      } else if (holds) {
+        *least_in += bytes;
+      }
+      if (holds) until = t;
+      if (changed >= 0 && (!holds || u->writes)) {
+        if (until > changed + 1) out[n_out++] = (span){changed + 1, until - 1, bytes, 0};
+        changed = -1;
+      }
+      if (u->writes) changed = until = t;
+      here = t;
+    }
+    if (changed >= 0 && until > changed + 1) out[n_out++] = (span){changed + 1, until - 1, bytes, 0};
+  }
+  for (int t = 1; t <= n; t++) need[t] += need[t - 1], free_out[t] += free_out[t - 1];
+  for (int t = 0; t <= n; t++) need[t] -= (double)p->bytes;
+  *least_in += cover(in, n_in, need, n);
+  for (int t = 0; t <= n; t++) need[t] -= free_out[t];
+  *least_out += cover(out, n_out, need, n);
+out:
+  free(need), free(free_out), free(in), free(out);
+  return status;
+}
+
+/* ------------------------------------------------------------------------------------------------------------------ */
+
+sl_status sl_residence_plan(const sl_graph *g, const sl_schedule *s, const sl_memory *m, const sl_machine *machine,
+                            int gpu, size_t bytes, const char *keep, sl_residence **residence) {
+  *residence = NULL;
+  planner p = {.g = g,
+               .s = s,
+               .m = m,
+               .worker = machine->kind[SL_KIND_CPU].workers + gpu,
+               .bytes = bytes,
+               .n = s->n,
+               .buffers = m->n_slots + g->n_values,
+               .r = calloc(1, sizeof(sl_residence))};
+  place *at = calloc((size_t)p.buffers + 1, sizeof *at);
+  int *in = calloc((size_t)p.buffers + 1, sizeof *in), *place_of = malloc(((size_t)s->n + 1) * sizeof *place_of);
+  int stamp = 0;
+  size_t used = 0;
+  sl_status status = SL_OK;
+  if (!p.r || !at || !in || !place_of) SL_TRY_OUT(sl_no_memory("to plan a GPU's memory"));
+  p.r->gpu = gpu, p.r->node = -1;
+  SL_TRY_OUT(list_uses(&p, keep));
+  for (int k = 0; k < p.n_own; k++) {
+    const size_t mine = union_of(&p, k, k, in, ++stamp);
+    if (mine > p.r->most) p.r->most = mine, p.r->node = node_of(&p, k);
+  }
+  if (p.n_own) p.r->all = union_of(&p, 0, p.n_own - 1, in, ++stamp);
+  p.r->peak = p.r->all;
+  if (p.r->all > bytes && p.r->most <= bytes) {
+    p.r->peak = 0;
+    for (int k = 0; k < s->n; k++) place_of[s->order[k]] = k;
+    SL_TRY_OUT(walk(&p, at, in, &stamp, &used, 0, 0));
+    SL_TRY_OUT(walk(&p, at, in, &stamp, &used, 1, 0));
+    SL_TRY_OUT(walk(&p, at, in, &stamp, &used, 2, 1));
+    places = place_of;
+    if (p.r->n_moves) qsort(p.r->move, (size_t)p.r->n_moves, sizeof *p.r->move, by_after);
+    double in2, out2, in4, out4;
+    SL_TRY_OUT(least(&p, 2, &in2, &out2));
+    SL_TRY_OUT(least(&p, 4, &in4, &out4));
+    p.r->least_in = (in4 - in2) / 2, p.r->least_out = (out4 - out2) / 2;
+  }
+  *residence = p.r;
+  p.r = NULL;
+out:
+  sl_residence_destroy(p.r);
+  free(p.uses), free(p.first), free(p.own), free(p.from), free(p.touched), free(p.size), free(p.kept), free(at),
+      free(in), free(place_of);
+  return status;
+}
+
+sl_status sl_residence_too_large(const sl_residence *r, const sl_graph *g, size_t bytes) {
+  const sl_node *node = g->node[r->node];
+  return sl_blame(
+      sl_fail(SL_EINVAL,
+              "layer '%s' (%s) needs %.1f MB at once, and GPU %d has %.1f MB for data: smaller sizes or more "
+              "row blocks need less",
+              node->name, node->op->name, 1e-6 * (double)r->most, r->gpu, 1e-6 * (double)bytes),
+      "row_blocks");
+}
+
+void sl_residence_destroy(sl_residence *r) {
+  if (!r) return;
+  free(r->move), free(r->pairs);
+  free(r);
+}

@@ -1,0 +1,132 @@
+/* Planned residence by StarPU: tasks of a GPU run in the plan's order, and each makes room when it ends. */
+#include "tasks/starpu/residence.h"
+
+#include <stdlib.h>
+
+/* What StarPU is asked to do; a task's are one after another. */
+struct sl__move {
+  starpu_data_handle_t handle;
+  unsigned node; /* the GPU's memory */
+  sl_move_kind kind;
+};
+
+typedef struct gpu {
+  sl_residence *plan;
+  int worker; /* StarPU's */
+  unsigned node;
+  sl__move *move; /* as in the plan */
+  int at_begin;   /* the first of them come before the step */
+} gpu;
+
+struct sl__residences {
+  const sl_schedule *schedule;
+  int cpus, gpus;
+  gpu *gpu;
+};
+
+/* StarPU counts the ordered tasks of a worker from 1 as long as it runs. */
+static unsigned ordered[STARPU_NMAXWORKERS];
+static const sl_runtime *ordered_by;
+
+sl_status sl__residences_create(sl_runtime *runtime, const sl_graph *g, sl_schedule *s, const sl_memory *m,
+                                const sl_machine *machine, const char *keep, sl__residences **residences) {
+  *residences = NULL;
+  int worker[STARPU_NMAXWORKERS], planned = 0;
+  const int gpus = (int)starpu_worker_get_ids_by_type(STARPU_CUDA_WORKER, worker, STARPU_NMAXWORKERS);
+  if (gpus == 0 || gpus != machine->kind[SL_KIND_GPU].workers) return SL_OK;
+  sl__residences *all = calloc(1, sizeof *all);
+  sl_status status = SL_OK;
+  if (!all || !(all->gpu = calloc((size_t)gpus, sizeof *all->gpu))) SL_TRY_OUT(sl_no_memory("for %d GPUs", gpus));
+  all->schedule = s, all->cpus = machine->kind[SL_KIND_CPU].workers, all->gpus = gpus;
+  for (int i = 0; i < gpus; i++) {
+    gpu *u = &all->gpu[i];
+    u->worker = worker[i], u->node = starpu_worker_get_memory_node((unsigned)worker[i]);
+    const starpu_ssize_t total = starpu_memory_get_total(u->node);
+    if (total < 0) continue;
+    const size_t allowed = sl_runtime_gpu_memory(runtime), bytes = (size_t)total < allowed ? (size_t)total : allowed;
+    SL_TRY_OUT(sl_residence_plan(g, s, m, machine, i, bytes, keep, &u->plan));
+    if (u->plan->most > bytes && all->cpus == 0) SL_TRY_OUT(sl_residence_too_large(u->plan, g, bytes));
+    if (u->plan->n_moves == 0) continue;
+    planned = 1;
+    SL_TRY_OUT(sl_schedule_add(s, u->plan->pairs, u->plan->n_pairs));
+  }
+  if (planned && ordered_by != runtime) {
+    for (int w = 0; w < STARPU_NMAXWORKERS; w++) ordered[w] = 0;
+    ordered_by = runtime;
+  }
+  if (planned) *residences = all, all = NULL;
+out:
+  sl__residences_destroy(all);
+  return status;
+}
+
+void sl__residences_destroy(sl__residences *all) {
+  if (!all) return;
+  for (int i = 0; all->gpu && i < all->gpus; i++) sl_residence_destroy(all->gpu[i].plan), free(all->gpu[i].move);
+  free(all->gpu);
+  free(all);
+}
+
+sl_status sl__residences_bind(sl__residences *all, sl__task *task, int n, const starpu_data_handle_t *handle) {
+  for (int i = 0; all && i < all->gpus; i++) {
+    gpu *u = &all->gpu[i];
+    if (!u->plan || u->plan->n_moves == 0) continue;
+    u->move = malloc((size_t)u->plan->n_moves * sizeof *u->move);
+    if (!u->move) return sl_no_memory("for a plan of %d copies", u->plan->n_moves);
+    for (int k = 0; k < u->plan->n_moves; k++) {
+      const sl_move *m = &u->plan->move[k];
+      u->move[k] = (sl__move){handle[m->buffer], u->node, m->kind};
+      if (m->after < 0) {
+        u->at_begin++;
+      } else {
+        if (task[m->after].n_moves++ == 0) task[m->after].moves = &u->move[k];
+      }
+    }
+    for (int k = 0; k < n; k++)
+      if (all->schedule->worker[k] == all->cpus + i) task[k].bound = u->worker;
+  }
+  return SL_OK;
+}
+
+void sl__residences_order(sl__residences *all, sl__task *t) {
+  if (!all || t->bound < 0) return;
+  const int here = (t->task->where & STARPU_CUDA) != 0;
+  t->task->execute_on_a_specific_worker = here ? 1 : 0;
+  t->task->workerid = (unsigned)t->bound;
+  t->task->workerorder = here ? ++ordered[t->bound] : 0;
+}
+
+static void forgotten(void *arg) {
+  const sl__move *m = arg;
+  starpu_data_release_on_node(m->handle, STARPU_MAIN_RAM);
+  (void)starpu_data_evict_from_node(m->handle, m->node);
+}
+
+/* To forget a content is to let the host overwrite it, which copies nothing. (starpu_data_invalidate_submit would also
+ * mark the handle as never written, though the tasks that write to it next are submitted already.) */
+static void carry_out(sl__move *m) {
+  switch (m->kind) {
+    case SL_MOVE_FORGET:
+      (void)starpu_data_acquire_on_node_cb(m->handle, STARPU_MAIN_RAM, STARPU_W, forgotten, m);
+      break;
+    case SL_MOVE_WRITE_BACK:
+      starpu_data_prefetch_on_node(m->handle, STARPU_MAIN_RAM, 1);
+      break;
+    case SL_MOVE_EVICT:
+      (void)starpu_data_evict_from_node(m->handle, m->node);
+      break;
+  }
+}
+
+void sl__residences_begin(sl__residences *all) {
+  for (int i = 0; all && i < all->gpus; i++)
+    for (int k = 0; k < all->gpu[i].at_begin; k++) carry_out(&all->gpu[i].move[k]);
+}
+
+void sl__residences_after(const sl__task *t) {
+  for (int k = 0; k < t->n_moves; k++) carry_out(&t->moves[k]);
+}
+
+const sl_residence *sl__residences_of(const sl__residences *all, int i) {
+  return all && i < all->gpus && all->gpu[i].plan && all->gpu[i].plan->n_moves ? all->gpu[i].plan : NULL;
+}

@@ -1,0 +1,31 @@
+/* Planned residence (tasks/graph/residence.h) at run time: which tasks are bound to a GPU, and what leaves its memory
+ * when they have ended. Private to tasks/. */
+#ifndef SL_STARPU_RESIDENCE_H
+#define SL_STARPU_RESIDENCE_H
+
+#include "runtime/machine/runtime.h"
+#include "tasks/graph/residence.h"
+#include "tasks/starpu/codelet.h"
+
+typedef struct sl__residences sl__residences; /* NULL: all data fit into the GPUs' memories, or there are no GPUs */
+
+/* Plans the memory of each GPU whose tasks' buffers do not fit, and adds the dependencies that the plan needs to the
+ * schedule. SL_EINVAL: a task needs more than a GPU has, and there are no CPU workers; the text names the layer. */
+sl_status sl__residences_create(sl_runtime *runtime, const sl_graph *graph, sl_schedule *schedule,
+                                const sl_memory *memory, const sl_machine *machine, const char *keep,
+                                sl__residences **residences);
+void sl__residences_destroy(sl__residences *residences);
+
+/* Binds the tasks to the workers of the plan. handle[b]: the handle of each buffer of residence.h. */
+sl_status sl__residences_bind(sl__residences *residences, sl__task *task, int n, const starpu_data_handle_t *handle);
+/* Before a task is submitted, in the order of the schedule: gives a bound task its place among those of its worker. */
+void sl__residences_order(sl__residences *residences, sl__task *task);
+/* Before a step's first task is submitted. */
+void sl__residences_begin(sl__residences *residences);
+/* Carries out what follows a task that has ended on its GPU, before its successors may start. */
+void sl__residences_after(const sl__task *task);
+
+/* The plan of GPU i; NULL: all its data fit. */
+const sl_residence *sl__residences_of(const sl__residences *residences, int gpu);
+
+#endif
