@@ -437,10 +437,10 @@ static sl_status prepare_environment(sl_runtime *rt, const char *sched) {
   }
   if (rt->gpus && rt->options.gpu_memory > 0) {
     char megabytes[32]; /* StarPU's, of 2^20 bytes */
-    snprintf(megabytes, sizeof megabytes, "%lld", (rt->options.gpu_memory * 1000000LL + (1 << 20) - 1) / (1 << 20));
+    snprintf(megabytes, sizeof megabytes, "%lld", (long long)((rt->options.gpu_memory + (1 << 20) - 1) >> 20));
     SL_TRY(set_variable(rt, "STARPU_LIMIT_CUDA_MEM", megabytes));
     /* StarPU's suballocator takes 32 MB at a time. */
-    if (rt->options.gpu_memory < 1000 && !getenv("STARPU_SUBALLOCATOR"))
+    if (rt->options.gpu_memory < (size_t)1 << 30 && !getenv("STARPU_SUBALLOCATOR"))
       SL_TRY(set_variable(rt, "STARPU_SUBALLOCATOR", "0"));
   }
   /* Only GPUs need hwloc's discovery of buses, which takes as long as all the rest. */
@@ -656,7 +656,7 @@ int sl_runtime_nodes(const sl_runtime *rt) { return rt->nodes; }
 int sl_runtime_workers(const sl_runtime *rt) { return rt->workers; }
 int sl_runtime_cpu_workers(const sl_runtime *rt) { return rt->share.nworkers; }
 size_t sl_runtime_gpu_memory(const sl_runtime *rt) {
-  return rt->options.gpu_memory > 0 ? (size_t)rt->options.gpu_memory * 1000000 : SIZE_MAX;
+  return rt->options.gpu_memory > 0 ? rt->options.gpu_memory : SIZE_MAX;
 }
 int sl_runtime_gpus(const sl_runtime *rt) { return rt->gpus; }
 

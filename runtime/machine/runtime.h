@@ -26,7 +26,7 @@ typedef struct sl_runtime_options {
   int workers;            /* CPU workers of this rank; 0: all its cores (with GPUs: less one each); -1: none */
   int threads_per_worker; /* K; 0: the least that lets StarPU drive all cores */
   int gpus;               /* GPUs of this rank; -1: its part of those that the node's ranks see */
-  int gpu_memory;         /* MB (10^6 bytes) of each GPU to use; 0: what is free */
+  size_t gpu_memory;      /* bytes of each GPU's memory to use; 0: what is free */
   const char *kernels;    /* "base", "avx2", "avx512"; NULL: the best that runs here */
   const char *machine;    /* name of the performance models; NULL: $STARPU_HOSTNAME, else made from CPUs, GPUs and K */
   int calibrate;          /* 1: StarPU refines its performance models in this run (dm* policies need them) */

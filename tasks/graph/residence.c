@@ -229,7 +229,7 @@ static sl_status walk(planner *p, place *at, int *in, int *stamp, size_t *used, 
     while (*used + wanted > p->bytes) {
       const int b = victim(p, at, in, *stamp, k);
       if (b < 0) break; /* the task alone fills the memory */
-      const int forget = !alive(p, b, p->own[k] - 1) && ours(p, b, p->own[at[b].last]);
+      const int end = p->own[at[b].last], forget = !alive(p, b, end) && ours(p, b, end);
       if (!forget && at[b].dirty) bytes_out += (double)p->size[b];
       /* Copied as soon as it is not used any more. Forgotten then, too: later another task may have written to it. */
       if (list && forget)

@@ -99,7 +99,7 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
   if (gpus > 0) {
     residence = calloc((size_t)gpus, sizeof *residence);
     if (!residence) SL_TRY_OUT(sl_no_memory("for %d GPUs", gpus));
-    const size_t bytes = o->gpu_memory > 0 ? (size_t)o->gpu_memory * 1000000 : SIZE_MAX;
+    const size_t bytes = o->gpu_memory > 0 ? (size_t)(1e6 * o->gpu_memory) : SIZE_MAX;
     for (int i = 0; i < gpus; i++)
       SL_TRY_OUT(sl_residence_plan(step, schedule, memory, &machine, i, bytes, keep, &residence[i]));
     for (int i = 0; i < gpus; i++)

@@ -36,7 +36,7 @@ sl_status sl__start(const sl__options *o, const char *what, int ranks, sl_runtim
   SL_TRY(sl__workers_of(o, &workers));
   options.workers = workers.cpus;
   options.gpus = workers.gpus;
-  if (o->gpu_memory > 0) options.gpu_memory = (int)o->gpu_memory;
+  if (o->gpu_memory > 0) options.gpu_memory = (size_t)(1e6 * o->gpu_memory);
   if (o->threads_per_worker > 0) options.threads_per_worker = (int)o->threads_per_worker;
   SL_TRY(sl__watch_open(sl__launch_rank(), o->stall_timeout, SL_EXIT_LOST));
   SL_TRY(sl_runtime_start(&options, runtime));

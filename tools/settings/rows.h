@@ -125,7 +125,7 @@ SETTING(INTEGER, threads_per_worker, "threads-per-worker", MACHINE, LOCAL, "K", 
         {0, "cores per worker: each worker leads a team of K threads (default: the least that uses all cores)"})
 SETTING(INTEGER, gpus, "gpus", RUNS | SL__CALIBRATE | SL__INFO | SL__GRAPH, LOCAL, "N", NULL, 0, 1024,
         {SL__GRAPH, "GPUs of the predicted schedule (default: none)"}, {0, "GPUs (default: all)"})
-SETTING(INTEGER, gpu_memory, "gpu-memory", RUNS | SL__CALIBRATE | SL__GRAPH, LOCAL, "MB", NULL, 1, 1LL << 30,
+SETTING(REAL, gpu_memory, "gpu-memory", RUNS | SL__CALIBRATE | SL__GRAPH, LOCAL, "MB", NULL, 0.001, 1e9,
         {SL__GRAPH, "memory of each GPU in the predicted schedule (default: enough); prints what is moved to fit into it"},
         {0, "memory of each GPU to use, in MB of a million bytes (default: what is free); what does not fit stays with "
             "the host and moves as the plan of the memory says"})
