@@ -48,6 +48,7 @@ struct sl_runtime {
   int first_gpu, gpus;
   int starpu_up;
   int workers;
+  unsigned ordered[STARPU_NMAXWORKERS];
   sl_team **team; /* [STARPU_NMAXWORKERS], NULL for GPUs */
   char sched[NAME_BYTES], model_host[NAME_BYTES], sampling[PATH_MAX];
   int nsaved;
@@ -655,6 +656,16 @@ int sl_runtime_local_ranks(const sl_runtime *rt) { return rt->local_ranks; }
 int sl_runtime_nodes(const sl_runtime *rt) { return rt->nodes; }
 int sl_runtime_workers(const sl_runtime *rt) { return rt->workers; }
 int sl_runtime_cpu_workers(const sl_runtime *rt) { return rt->share.nworkers; }
+unsigned sl_runtime_next_order(sl_runtime *rt, int worker) { return ++rt->ordered[worker]; }
+size_t sl_runtime_gpu_used(const sl_runtime *rt, int i) {
+  int worker[STARPU_NMAXWORKERS];
+  (void)rt;
+  const int n = (int)starpu_worker_get_ids_by_type(STARPU_CUDA_WORKER, worker, STARPU_NMAXWORKERS);
+  if (i >= n) return 0;
+  const unsigned node = starpu_worker_get_memory_node((unsigned)worker[i]);
+  const starpu_ssize_t all = starpu_memory_get_total(node), left = starpu_memory_get_available(node);
+  return all > left ? (size_t)(all - left) : 0;
+}
 size_t sl_runtime_gpu_memory(const sl_runtime *rt) {
   return rt->options.gpu_memory > 0 ? rt->options.gpu_memory : SIZE_MAX;
 }

@@ -76,6 +76,11 @@ typedef struct sl_gpu {
   int numa;                          /* the NUMA node that it hangs on; -1: not known */
   double to_gpu, from_gpu;           /* bytes/s between host memory and it, as StarPU has measured; 0: not known */
 } sl_gpu;
+/* The place of the worker's next task among those that must run in the order of their submission (StarPU's
+ * workerorder), from 1. */
+unsigned sl_runtime_next_order(sl_runtime *runtime, int worker);
+/* Bytes of data in the memory of this rank's GPU number i, as StarPU counts them. */
+size_t sl_runtime_gpu_used(const sl_runtime *runtime, int i);
 /* Bytes of each GPU's memory that options->gpu_memory allows; SIZE_MAX: what is free. */
 size_t sl_runtime_gpu_memory(const sl_runtime *runtime);
 /* Describes this rank's GPU number i; all 0 where nothing is known. */

@@ -1,11 +1,12 @@
-/* Planned residence: the step is walked through task by task with the GPU's memory as it would be. The first walk fills
- * the memory, the second is the step that repeats. */
+/* Planned residence: the step is walked through task by task with the GPU's memory as it would be. The first walks
+ * bring it into the state that repeats; the moves are those of the last. */
 #include "tasks/graph/residence.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
+enum { WALKS = 6 };
 enum { WINDOW = 2 }; /* tasks that a GPU is given at once: the data of the next come while a kernel runs */
 
 /* A use of a buffer by the task at place `at` of the order. */
@@ -258,6 +259,24 @@ static sl_status walk(planner *p, place *at, int *in, int *stamp, size_t *used, 
   return SL_OK;
 }
 
+/* A step that begins from `start` and leaves `at` would not repeat: takes out what was not there at its start. What is
+ * missing comes in again when it is used. */
+static sl_status close_circle(planner *p, const place *start, const place *at) {
+  for (int b = 0; b < p->buffers; b++) {
+    const double bytes = (double)p->size[b];
+    if (at[b].resident && !start[b].resident) {
+      if (at[b].dirty) {
+        p->r->out += bytes;
+        SL_TRY(push_move(p, node_of(p, at[b].last), b, SL_MOVE_WRITE_BACK));
+      }
+      SL_TRY(push_move(p, -1, b, SL_MOVE_EVICT));
+    }
+    if (start[b].resident && !at[b].resident) p->r->in += bytes;
+    if (at[b].resident && at[b].dirty && start[b].resident && !start[b].dirty) p->r->out += bytes;
+  }
+  return SL_OK;
+}
+
 static const int *places; /* of the nodes, while moves are sorted; one thread plans at a time */
 static int by_after(const void *a, const void *b) {
   const sl_move *x = a, *y = b;
@@ -311,9 +330,13 @@ static double cover(span *list, int n, const double *need, int places_n) {
 /* Adds to the places from ... to; the sums are made at the end. */
 static void add(double *of, int from, int to, double bytes) { of[from] += bytes, of[to + 1] -= bytes; }
 
-/* For `steps` steps: what must come in, and what must go out. A content that is changed once goes out once at most, so
- * its span goes over its uses; what the host has already leaves for nothing. */
-static sl_status least(planner *p, int steps, double *least_in, double *least_out) {
+/* What must come in and go out, a step. Whatever a run does, the mean over its steps of what lies elsewhere is a cover
+ * of the same spans in each step; so it costs no less than the best cover of `steps` steps that follow on one another,
+ * of which the first and the last have only some of their spans. A content that is changed once goes out once at most,
+ * so its span goes over its uses; what the host has already leaves for nothing. */
+static sl_status least(planner *p, double *least_in, double *least_out) {
+  enum { MOST_STEPS = 32, PLACES = 400000, NEVER = -2 };
+  const int steps = PLACES / p->n > MOST_STEPS ? MOST_STEPS : PLACES / p->n < 4 ? 4 : PLACES / p->n;
   const int n = p->n * steps;
   const size_t uses = (size_t)p->first[p->buffers] * (size_t)steps + 1;
   double *need = calloc((size_t)n + 2, sizeof *need), *free_out = calloc((size_t)n + 2, sizeof *free_out);
@@ -325,7 +348,7 @@ static sl_status least(planner *p, int steps, double *least_in, double *least_ou
   for (int b = 0; b < p->buffers; b++) {
     const int first = p->first[b], count = p->first[b + 1] - first;
     const double bytes = (double)p->size[b];
-    int here = -1;    /* place of the last use by this GPU whose content still holds */
+    int here = NEVER; /* place of the last use by this GPU whose content still holds; -1: none does */
     int changed = -1; /* place where this GPU changed it, and the host has no copy; read until place `until` */
     int until = -1;
     for (int k = 0; k < count * steps; k++) {
@@ -348,7 +371,7 @@ static sl_status least(planner *p, int steps, double *least_in, double *least_ou
       if (holds && here >= 0) {
         if (t > here + 1) in[n_in++] = (span){here + 1, t - 1, bytes, 0};
         if (t > here + 1 && changed < 0) add(free_out, here + 1, t - 1, bytes);
-      } else if (holds) {
+      } else if (holds && here != NEVER) {
         *least_in += bytes;
       }
       if (holds) until = t;
@@ -366,6 +389,7 @@ static sl_status least(planner *p, int steps, double *least_in, double *least_ou
   *least_in += cover(in, n_in, need, n);
   for (int t = 0; t <= n; t++) need[t] -= free_out[t];
   *least_out += cover(out, n_out, need, n);
+  *least_in /= steps, *least_out /= steps;
 out:
   free(need), free(free_out), free(in), free(out);
   return status;
@@ -384,12 +408,12 @@ sl_status sl_residence_plan(const sl_graph *g, const sl_schedule *s, const sl_me
                .n = s->n,
                .buffers = m->n_slots + g->n_values,
                .r = calloc(1, sizeof(sl_residence))};
-  place *at = calloc((size_t)p.buffers + 1, sizeof *at);
+  place *at = calloc((size_t)p.buffers + 1, sizeof *at), *start = calloc((size_t)p.buffers + 1, sizeof *at);
   int *in = calloc((size_t)p.buffers + 1, sizeof *in), *place_of = malloc(((size_t)s->n + 1) * sizeof *place_of);
   int stamp = 0;
   size_t used = 0;
   sl_status status = SL_OK;
-  if (!p.r || !at || !in || !place_of) SL_TRY_OUT(sl_no_memory("to plan a GPU's memory"));
+  if (!p.r || !at || !start || !in || !place_of) SL_TRY_OUT(sl_no_memory("to plan a GPU's memory"));
   p.r->gpu = gpu, p.r->node = -1;
   SL_TRY_OUT(list_uses(&p, keep));
   for (int k = 0; k < p.n_own; k++) {
@@ -401,22 +425,21 @@ sl_status sl_residence_plan(const sl_graph *g, const sl_schedule *s, const sl_me
   if (p.r->all > bytes && p.r->most <= bytes) {
     p.r->peak = 0;
     for (int k = 0; k < s->n; k++) place_of[s->order[k]] = k;
-    SL_TRY_OUT(walk(&p, at, in, &stamp, &used, 0, 0));
-    SL_TRY_OUT(walk(&p, at, in, &stamp, &used, 1, 0));
-    SL_TRY_OUT(walk(&p, at, in, &stamp, &used, 2, 1));
+    for (int step = 0; step < WALKS; step++) {
+      memcpy(start, at, (size_t)p.buffers * sizeof *at);
+      SL_TRY_OUT(walk(&p, at, in, &stamp, &used, step, step == WALKS - 1));
+    }
+    SL_TRY_OUT(close_circle(&p, start, at));
     places = place_of;
     if (p.r->n_moves) qsort(p.r->move, (size_t)p.r->n_moves, sizeof *p.r->move, by_after);
-    double in2, out2, in4, out4;
-    SL_TRY_OUT(least(&p, 2, &in2, &out2));
-    SL_TRY_OUT(least(&p, 4, &in4, &out4));
-    p.r->least_in = (in4 - in2) / 2, p.r->least_out = (out4 - out2) / 2;
+    SL_TRY_OUT(least(&p, &p.r->least_in, &p.r->least_out));
   }
   *residence = p.r;
   p.r = NULL;
 out:
   sl_residence_destroy(p.r);
   free(p.uses), free(p.first), free(p.own), free(p.from), free(p.touched), free(p.size), free(p.kept), free(at),
-      free(in), free(place_of);
+      free(start), free(in), free(place_of);
   return status;
 }
 

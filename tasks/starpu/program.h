@@ -37,6 +37,7 @@ typedef struct sl_program_options {
    * zero and belong to ranks, so the bits depend on the number of ranks. */
   sl_compression compression;
   const sl_machine *machine; /* of the predicted schedule; NULL: an ordinary one */
+  int lru;  /* 1: what leaves a full GPU's memory is for StarPU to decide (least recently used), not for the plan */
   int zero; /* 1: each rank updates its share of the parameters (owners.h) and holds only their optimizer state; the
              * ranks of a node share the parameters if shared memory is large enough */
 } sl_program_options;
@@ -79,7 +80,7 @@ double sl_program_stalled(const sl_program *program, char *what, size_t n, char 
 const sl_graph *sl_program_graph(const sl_program *program); /* the step graph */
 const sl_schedule *sl_program_schedule(const sl_program *program);
 const sl_memory *sl_program_memory(const sl_program *program);
-/* The plan of the memory of this rank's GPU number i; NULL: all data of its tasks fit into it, or none was made. */
+/* The plan of the memory of this rank's GPU number i; NULL: none was made. */
 const sl_residence *sl_program_residence(const sl_program *program, int gpu);
 /* Bytes of this process that the program takes, its tensors and its threads' scratch memory included; shared = 1:
  * without these two, for a second program over the same store. */

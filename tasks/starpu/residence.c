@@ -19,25 +19,22 @@ typedef struct gpu {
 } gpu;
 
 struct sl__residences {
+  sl_runtime *runtime;
   const sl_schedule *schedule;
   int cpus, gpus;
   gpu *gpu;
 };
 
-/* StarPU counts the ordered tasks of a worker from 1 as long as it runs. */
-static unsigned ordered[STARPU_NMAXWORKERS];
-static const sl_runtime *ordered_by;
-
 sl_status sl__residences_create(sl_runtime *runtime, const sl_graph *g, sl_schedule *s, const sl_memory *m,
-                                const sl_machine *machine, const char *keep, sl__residences **residences) {
+                                const sl_machine *machine, const char *keep, int lru, sl__residences **residences) {
   *residences = NULL;
-  int worker[STARPU_NMAXWORKERS], planned = 0;
+  int worker[STARPU_NMAXWORKERS];
   const int gpus = (int)starpu_worker_get_ids_by_type(STARPU_CUDA_WORKER, worker, STARPU_NMAXWORKERS);
   if (gpus == 0 || gpus != machine->kind[SL_KIND_GPU].workers) return SL_OK;
   sl__residences *all = calloc(1, sizeof *all);
   sl_status status = SL_OK;
   if (!all || !(all->gpu = calloc((size_t)gpus, sizeof *all->gpu))) SL_TRY_OUT(sl_no_memory("for %d GPUs", gpus));
-  all->schedule = s, all->cpus = machine->kind[SL_KIND_CPU].workers, all->gpus = gpus;
+  all->runtime = runtime, all->schedule = s, all->cpus = machine->kind[SL_KIND_CPU].workers, all->gpus = gpus;
   for (int i = 0; i < gpus; i++) {
     gpu *u = &all->gpu[i];
     u->worker = worker[i], u->node = starpu_worker_get_memory_node((unsigned)worker[i]);
@@ -46,15 +43,10 @@ sl_status sl__residences_create(sl_runtime *runtime, const sl_graph *g, sl_sched
     const size_t allowed = sl_runtime_gpu_memory(runtime), bytes = (size_t)total < allowed ? (size_t)total : allowed;
     SL_TRY_OUT(sl_residence_plan(g, s, m, machine, i, bytes, keep, &u->plan));
     if (u->plan->most > bytes && all->cpus == 0) SL_TRY_OUT(sl_residence_too_large(u->plan, g, bytes));
-    if (u->plan->n_moves == 0) continue;
-    planned = 1;
-    SL_TRY_OUT(sl_schedule_add(s, u->plan->pairs, u->plan->n_pairs));
+    if (lru) u->plan->n_moves = u->plan->n_pairs = 0;
+    if (u->plan->n_pairs) SL_TRY_OUT(sl_schedule_add(s, u->plan->pairs, u->plan->n_pairs));
   }
-  if (planned && ordered_by != runtime) {
-    for (int w = 0; w < STARPU_NMAXWORKERS; w++) ordered[w] = 0;
-    ordered_by = runtime;
-  }
-  if (planned) *residences = all, all = NULL;
+  *residences = all, all = NULL;
 out:
   sl__residences_destroy(all);
   return status;
@@ -93,13 +85,22 @@ void sl__residences_order(sl__residences *all, sl__task *t) {
   const int here = (t->task->where & STARPU_CUDA) != 0;
   t->task->execute_on_a_specific_worker = here ? 1 : 0;
   t->task->workerid = (unsigned)t->bound;
-  t->task->workerorder = here ? ++ordered[t->bound] : 0;
+  t->task->workerorder = here ? sl_runtime_next_order(all->runtime, t->bound) : 0;
+}
+
+/* StarPU 1.3 can only be told what to evict first. */
+static void evict(sl__move *m) {
+#if STARPU_MAJOR_VERSION > 1 || STARPU_MINOR_VERSION > 3
+  (void)starpu_data_evict_from_node(m->handle, m->node);
+#else
+  starpu_data_wont_use(m->handle);
+#endif
 }
 
 static void forgotten(void *arg) {
-  const sl__move *m = arg;
+  sl__move *m = arg;
   starpu_data_release_on_node(m->handle, STARPU_MAIN_RAM);
-  (void)starpu_data_evict_from_node(m->handle, m->node);
+  evict(m);
 }
 
 /* To forget a content is to let the host overwrite it, which copies nothing. (starpu_data_invalidate_submit would also
@@ -113,7 +114,7 @@ static void carry_out(sl__move *m) {
       starpu_data_prefetch_on_node(m->handle, STARPU_MAIN_RAM, 1);
       break;
     case SL_MOVE_EVICT:
-      (void)starpu_data_evict_from_node(m->handle, m->node);
+      evict(m);
       break;
   }
 }
@@ -128,5 +129,5 @@ void sl__residences_after(const sl__task *t) {
 }
 
 const sl_residence *sl__residences_of(const sl__residences *all, int i) {
-  return all && i < all->gpus && all->gpu[i].plan && all->gpu[i].plan->n_moves ? all->gpu[i].plan : NULL;
+  return all && i < all->gpus ? all->gpu[i].plan : NULL;
 }

@@ -7,12 +7,13 @@
 #include "tasks/graph/residence.h"
 #include "tasks/starpu/codelet.h"
 
-typedef struct sl__residences sl__residences; /* NULL: all data fit into the GPUs' memories, or there are no GPUs */
+typedef struct sl__residences sl__residences; /* NULL: there are no GPUs */
 
-/* Plans the memory of each GPU whose tasks' buffers do not fit, and adds the dependencies that the plan needs to the
- * schedule. SL_EINVAL: a task needs more than a GPU has, and there are no CPU workers; the text names the layer. */
+/* Plans the memory of each GPU. Where its tasks' buffers do not fit, and lru is 0, adds the dependencies that the plan
+ * needs to the schedule. SL_EINVAL: a task needs more than a GPU has, and there are no CPU workers; the text names the
+ * layer. */
 sl_status sl__residences_create(sl_runtime *runtime, const sl_graph *graph, sl_schedule *schedule,
-                                const sl_memory *memory, const sl_machine *machine, const char *keep,
+                                const sl_memory *memory, const sl_machine *machine, const char *keep, int lru,
                                 sl__residences **residences);
 void sl__residences_destroy(sl__residences *residences);
 
@@ -25,7 +26,7 @@ void sl__residences_begin(sl__residences *residences);
 /* Carries out what follows a task that has ended on its GPU, before its successors may start. */
 void sl__residences_after(const sl__task *task);
 
-/* The plan of GPU i; NULL: all its data fit. */
+/* The plan of GPU i; NULL: there is none. */
 const sl_residence *sl__residences_of(const sl__residences *residences, int gpu);
 
 #endif

@@ -7,7 +7,7 @@ export EMULATED_SEED=1
 of() { jq -r "$1" "$2"; }
 within() { awk -v a="$1" -v b="$2" -v most="$3" 'BEGIN { exit !(a > 0 && b > 0 && a <= most * b) }'; } # a <= most b
 
-# megabytes: a third of what the tasks of a GPU use, or what its largest task needs.
+# The memory in megabytes: a third of what the tasks of a GPU use, or what its largest task needs.
 for family in ${FAMILIES:-$families}; do
   train_small "$family" 1 --steps 6 --gpus 0 --workers 1 --sched eager
   check "$family: the reference, one CPU worker" test $code = 0 -a -s run/model.safetensors
@@ -34,6 +34,9 @@ check 'data that fit stay where they are' test "$(of '.moved_bytes < 100000' fit
 check 'state twice the memory: the same bits' test "$(of .state_digest planned)" = "$(of .state_digest fits)"
 check "moved bytes: $(of .moved_bytes planned), planned $(of .planned_moved_bytes planned)" \
   within "$(of .moved_bytes planned)" "$(of .planned_moved_bytes planned)" 1.15
+"$starling" bench mlp $size --steps 10 --no-measure --quiet --json --gpu-memory 4 --gpu-eviction lru >recent 2>err
+check "StarPU's own choice, what was used least recently, moves more: $(of .moved_bytes recent)" \
+  test "$(of .state_digest recent)" = "$(of .state_digest fits)" -a "$(of '.moved_bytes * 10 | floor' recent)" -gt "$(of '.moved_bytes * 12 | floor' planned)"
 check "planned bytes are within 1.2 of the lower bound, $(of .least_moved_bytes planned)" \
   within "$(of .planned_moved_bytes planned)" "$(of .least_moved_bytes planned)" 1.2
 STARPU_LIMIT_CUDA_MEM=4 "$starling" graph mlp $size --gpus 1 --gpu-memory 1 >out 2>err && code=0 || code=$?

@@ -37,6 +37,7 @@ typedef struct bench {
   sl__machine machine;   /* peaks of a worker: measured here, or kept from an earlier run */
   int64_t sent;          /* bytes to other nodes in a step, over all ranks */
   int64_t moved;         /* bytes between memory nodes in a step, over all ranks */
+  double on_gpus, used;  /* bytes of data in the memories of all GPUs: predicted peak, and at the end */
   double planned, least; /* the same by the plans of GPUs' memories, and their lower bound; 0: there are none */
   sl_energy *energy;
   double joules[SL_ENERGY_PARTS]; /* of a step, over all ranks; NaN: not known */
@@ -196,9 +197,12 @@ static sl_status measure(bench *b) {
   b->moved = (int64_t)sl__ranks_sum(&b->job.ranks, (double)sl_transfers_bytes() / (double)b->n);
   for (int i = 0; i < sl_runtime_gpus(b->job.runtime); i++) {
     const sl_residence *r = sl_program_residence(b->job.program, i);
-    if (r) b->planned += r->in + r->out, b->least += r->least_in + r->least_out;
+    if (r && r->n_moves) b->planned += r->in + r->out, b->least += r->least_in + r->least_out;
+    if (r) b->on_gpus += (double)r->peak;
+    b->used += (double)sl_runtime_gpu_used(b->job.runtime, i);
   }
-  b->planned = sl__ranks_sum(&b->job.ranks, b->planned), b->least = sl__ranks_sum(&b->job.ranks, b->least);
+  double *const sums[] = {&b->planned, &b->least, &b->on_gpus, &b->used};
+  for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) *sums[i] = sl__ranks_sum(&b->job.ranks, *sums[i]);
   b->sent = (int64_t)sl__ranks_sum(&b->job.ranks, (double)(sl__job_sent(&b->job) - sent) / (double)b->n);
   b->peak = sl__peak_memory();
   b->input = sl_loader_waited(b->job.loader) - b->input;
@@ -326,6 +330,9 @@ static void print_text(const bench *b, const line *lines, int n, double total, d
          100e9 * b->input / (double)(b->to - b->from));
   if (sl_transfers_nodes() > 1)
     printf("moved            %10.1f MB   a step, between %d memories\n", 1e-6 * (double)b->moved, sl_transfers_nodes());
+  if (b->used > 0)
+    printf("GPU memory       %10.1f MB   of data at the end, predicted %.1f at most\n", 1e-6 * b->used,
+           1e-6 * b->on_gpus);
   if (b->planned > 0)
     printf(
         "  planned        %10.1f MB   as not all data fit into the GPUs' memory; in this order of tasks at least %.1f "
@@ -368,6 +375,10 @@ static sl_status print_json(const bench *b, const line *lines, int n, double tot
                 "predicted_peak_bytes", (json_int_t)b->job.predicted, "sent_bytes", (json_int_t)b->sent, "memory_nodes",
                 sl_transfers_nodes(), "moved_bytes", (json_int_t)b->moved, "energy", energy_json(b), "calibration",
                 calibration, "operations", operations, "environment", b->environment);
+  if (all && b->used > 0) {
+    json_object_set_new(all, "gpu_memory_bytes", json_real(b->used));
+    json_object_set_new(all, "predicted_gpu_memory_bytes", json_real(b->on_gpus));
+  }
   if (all && b->planned > 0) {
     json_object_set_new(all, "planned_moved_bytes", json_real(b->planned));
     json_object_set_new(all, "least_moved_bytes", json_real(b->least));

@@ -122,7 +122,8 @@ static sl_status make_programs(sl__job *j) {
                                       .exchange = j->ranks.exchange,
                                       .compression = j->ranks.compression,
                                       .machine = j->machine_known ? &j->machine : NULL,
-                                      .zero = j->o->zero > 0};
+                                      .zero = j->o->zero > 0,
+                                      .lru = j->o->gpu_eviction && strcmp(j->o->gpu_eviction, "lru") == 0};
   SL_TRY(sl_program_create(j->runtime, j->store, n->graph, &j->facts.plan, &options, &j->program));
   if (j->trains) SL_TRY(make_evaluator(j));
   sl__watch_programs((sl_program *[]){j->program, j->evaluator.program}, j->trains ? 2 : 1);
