@@ -171,6 +171,12 @@ static uint64_t key_of(const emulated_launch *l, const char *arguments) {
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) key = emulated_mix(key ^ sizes[i]);
   for (size_t i = 0; i + 4 <= l->argument_bytes; i += 4) {
     uint32_t word;
+    uintptr_t address = 0;
+    if (i % 8 == 0 && i + 8 <= l->argument_bytes) memcpy(&address, arguments + i, sizeof address);
+    if (emulated_owner((void *)address)) { /* whose lower half may be small */
+      i += 4;
+      continue;
+    }
     memcpy(&word, arguments + i, 4);
     /* a float, if not tiny, is 2^23 or more; and the upper half of an address that once lay in the padding is this */
     const bool size = word < 1u << 23 && !(word >= 0x7f00 && word < 0x8000) && !(word >= 0x5500 && word < 0x5700);

@@ -64,6 +64,15 @@ static sl_status add_words(sl__sandbox *s, const char *question) {
   return status;
 }
 
+/* The CUDA toolkit that nvcc, in its folder bin, belongs to. */
+static sl_status add_toolkit(sl__sandbox *s) {
+  char *nvcc = sl__pkg_config("--variable=nvcc"), *bin = nvcc ? strstr(nvcc, "/bin/nvcc") : NULL;
+  if (bin) *bin = 0;
+  const sl_status status = bin ? add_path(s, nvcc) : SL_OK;
+  free(nvcc);
+  return status;
+}
+
 /* pkg-config's files: of a folder that holds nothing else all, of another one Starling's. */
 static sl_status add_pkg_config(sl__sandbox *s) {
   char *path = strdup(getenv("PKG_CONFIG_PATH") ? getenv("PKG_CONFIG_PATH") : ""), *rest = path, file[4096];
@@ -105,6 +114,7 @@ static sl_status make_arguments(sl__sandbox *s) {
   ADD("--size", TMP_BYTES, "--tmpfs", "/tmp");
   SL_TRY(add_words(s, "--cflags"));
   SL_TRY(add_words(s, "--libs"));
+  SL_TRY(add_toolkit(s));
   SL_TRY(add_pkg_config(s));
   /* Installed lessons hold what students are to write. */
   char *examples = sl__pkg_config("--variable=examples");
