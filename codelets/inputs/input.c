@@ -44,6 +44,7 @@ const sl_operation sl_op_input = {
     .attr_bytes = sizeof(sl_input_attr),
     .shape = shape,
     .cost = cost,
+    .reads_batch = 1,
     .cpu = SL_KERNELS(input),
     .cuda = SL_CUDA_KERNEL(input),
 };

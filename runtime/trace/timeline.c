@@ -44,7 +44,7 @@ void sl_timeline_destroy(sl_timeline *t) {
   if (!t) return;
   for (int i = 0; i < t->n_texts; i++) free(t->text[i]);
   free(t->text), free(t->worker), free(t->node), free(t->from), free(t->before), free(t->record);
-  free(t->buffer), free(t->use), free(t->transfer);
+  free(t->buffer), free(t->use), free(t->transfer), free(t->flow);
   free(t);
 }
 
@@ -64,6 +64,15 @@ sl_status sl_timeline_reserve_transfers(sl_timeline *t, int n) {
   t->transfer = calloc((size_t)n + 1, sizeof *t->transfer);
   if (!t->transfer) return sl_no_memory("for the %d transfers of a timeline", n);
   t->n_transfers = n;
+  return SL_OK;
+}
+
+sl_status sl_timeline_reserve_flows(sl_timeline *t, int n) {
+  free(t->flow);
+  t->n_flows = 0;
+  t->flow = calloc((size_t)n + 1, sizeof *t->flow);
+  if (!t->flow) return sl_no_memory("for the %d flows of a timeline", n);
+  t->n_flows = n;
   return SL_OK;
 }
 
@@ -117,13 +126,13 @@ typedef struct column {
   size_t stride, n;
 } column;
 
-enum { COLUMNS = 40 };
+enum { COLUMNS = 48 };
 #define COLUMN(name, kind, array, field, n) \
   (column) { name, kind, (array) ? (char *)&(array)->field : NULL, sizeof *(array), n }
 
 static int columns_of(const sl_timeline *t, column c[COLUMNS]) {
   const size_t N = t->n_records, M = (size_t)t->n_nodes, W = (size_t)t->n_workers, D = (size_t)t->from[M];
-  const size_t B = (size_t)t->n_buffers, U = (size_t)t->n_uses, T = (size_t)t->n_transfers;
+  const size_t B = (size_t)t->n_buffers, U = (size_t)t->n_uses, T = (size_t)t->n_transfers, F = (size_t)t->n_flows;
   int n = 0;
   c[n++] = COLUMN("record.step", LONG, t->record, step, N);
   c[n++] = COLUMN("record.submit", LONG, t->record, submit, N);
@@ -161,6 +170,10 @@ static int columns_of(const sl_timeline *t, column c[COLUMNS]) {
   c[n++] = COLUMN("transfer.bytes", LONG, t->transfer, bytes, T);
   c[n++] = COLUMN("transfer.from", INT, t->transfer, from, T);
   c[n++] = COLUMN("transfer.to", INT, t->transfer, to, T);
+  c[n++] = COLUMN("flow.from", INT, t->flow, from, F);
+  c[n++] = COLUMN("flow.to", INT, t->flow, to, F);
+  c[n++] = COLUMN("flow.value", INT, t->flow, value, F);
+  c[n++] = COLUMN("flow.bytes", LONG, t->flow, bytes, F);
   c[n++] = COLUMN("clock.local", LONG, t->clock, local, (size_t)t->n_clocks);
   c[n++] = COLUMN("clock.offset", LONG, t->clock, offset, (size_t)t->n_clocks);
   c[n++] = COLUMN("clock.error", LONG, t->clock, error, (size_t)t->n_clocks);
@@ -233,6 +246,7 @@ sl_status sl_timeline_write(const char *path, const sl_timeline *t) {
   if (facts && t->peak_gflops > 0 && t->peak_gigabytes > 0)
     json_object_set_new(facts, "peak",
                         json_pack("{s:f, s:f}", "gflops", t->peak_gflops, "gigabytes_per_s", t->peak_gigabytes));
+  if (facts && t->link > 0) json_object_set_new(facts, "link_bytes_per_s", json_real(t->link));
   if (facts) text = json_dumps(facts, JSON_COMPACT);
   if (!values || !text) {
     status = sl_no_memory("for writing %s", path);
@@ -267,9 +281,10 @@ static sl_status read_facts(const sl_safetensors *st, const char *path, sl_timel
   json_int_t lost;
   size_t i;
   sl_status status = SL_OK;
-  if (!facts || json_unpack(facts, "{s:i, s:i, s:s, s:s, s:i, s:I, s:o, s?{s:F, s:F}}", "rank", &t->rank, "ranks",
+  if (!facts || json_unpack(facts, "{s:i, s:i, s:s, s:s, s:i, s:I, s:o, s?{s:F, s:F}, s?F}", "rank", &t->rank, "ranks",
                             &t->ranks, "model", &model, "sched", &sched, "kinds", &t->n_kinds, "lost", &lost, "texts",
-                            &texts, "peak", "gflops", &t->peak_gflops, "gigabytes_per_s", &t->peak_gigabytes) != 0) {
+                            &texts, "peak", "gflops", &t->peak_gflops, "gigabytes_per_s", &t->peak_gigabytes,
+                            "link_bytes_per_s", &t->link) != 0) {
     status = sl_fail(SL_EFORMAT, "%s: the facts of the timeline cannot be read", path);
     goto out;
   }
@@ -295,7 +310,7 @@ out:
 static sl_status read_column(const sl_safetensors *st, const char *path, const sl_timeline *t, const column *c) {
   const int i = sl_safetensors_find(st, c->name);
   if (i < 0 && c->n == 0)
-    return SL_OK; /* files of earlier versions lack buffers, and those without GPUs have no transfers */
+    return SL_OK; /* files of earlier versions lack buffers and flows, and those without GPUs have no transfers */
   const sl_named_array *a = i < 0 ? NULL : sl_safetensors_get(st, i);
   if (!a || a->dtype != dtype_of(c) || a->shape.ndim != 1 || a->shape.dim[0] != (int64_t)c->n)
     return sl_fail(SL_EFORMAT, "%s: '%s' is missing, or not %s [%zu]", path, c->name, sl_dtype_name(dtype_of(c)), c->n);
@@ -314,7 +329,8 @@ static sl_status read_column(const sl_safetensors *st, const char *path, const s
 static int in_range(int64_t value) { return value > -(INT64_C(1) << 59) && value < INT64_C(1) << 59; }
 
 static int facts_fit(const sl_timeline *t) {
-  int fit = t->peak_gflops >= 0 && t->peak_gigabytes >= 0 && t->rank >= 0 && t->rank < t->ranks && t->n_kinds >= 0;
+  int fit = t->peak_gflops >= 0 && t->peak_gigabytes >= 0 && t->link >= 0 && isfinite(t->link) && t->rank >= 0 &&
+            t->rank < t->ranks && t->n_kinds >= 0;
   for (int i = 0; i < t->n_clocks && fit; i++) fit = in_range(t->clock[i].local) && in_range(t->clock[i].offset);
   for (int w = 0; w < t->n_workers && fit; w++) fit = in_range(t->worker[w].tasks) && in_range(t->worker[w].busy);
   return fit;
@@ -336,6 +352,11 @@ static int graph_fits(const sl_timeline *t, int n_before) {
   for (int i = 0; i < t->n_uses && fit; i++)
     fit =
         t->use[i].node >= 0 && t->use[i].node < t->n_nodes && t->use[i].buffer >= 0 && t->use[i].buffer < t->n_buffers;
+  for (int i = 0; i < t->n_flows && fit; i++) {
+    const sl_timeline_flow *f = &t->flow[i];
+    fit = f->from >= -1 && f->from < t->n_nodes && f->to >= -1 && f->to < t->n_nodes && f->bytes >= 0 &&
+          in_range(f->bytes);
+  }
   return fit;
 }
 
@@ -367,7 +388,7 @@ sl_status sl_timeline_read(const char *path, sl_timeline **timeline) {
   sl_safetensors *st;
   sl_timeline *t = NULL;
   sl_status status = SL_OK;
-  int workers = 0, nodes = 0, before = 0, records = 0, clocks = 0, buffers = 0, uses = 0, transfers = 0;
+  int workers = 0, nodes = 0, before = 0, records = 0, clocks = 0, buffers = 0, uses = 0, transfers = 0, flows = 0;
   SL_TRY(sl_safetensors_open(path, &st));
   const char *format = sl_safetensors_metadata(st, "format");
   if (!format || strcmp(format, FORMAT) != 0) {
@@ -385,7 +406,9 @@ sl_status sl_timeline_read(const char *path, sl_timeline **timeline) {
     SL_TRY_OUT(count_of(st, path, "use.node", &uses));
   }
   if (sl_safetensors_find(st, "transfer.step") >= 0) SL_TRY_OUT(count_of(st, path, "transfer.step", &transfers));
+  if (sl_safetensors_find(st, "flow.from") >= 0) SL_TRY_OUT(count_of(st, path, "flow.from", &flows));
   SL_TRY_OUT(sl_timeline_create(workers, nodes, before, &t));
+  SL_TRY_OUT(sl_timeline_reserve_flows(t, flows));
   SL_TRY_OUT(sl_timeline_reserve_transfers(t, transfers));
   SL_TRY_OUT(sl_timeline_reserve_buffers(t, buffers, uses));
   if (clocks > (int)(sizeof t->clock / sizeof *t->clock)) {

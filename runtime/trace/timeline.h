@@ -54,6 +54,13 @@ typedef struct sl_timeline_transfer {
   int32_t from, to;
 } sl_timeline_transfer;
 
+/* Node `to` reads the value that node `from` has written in this step. from = -1: the batch, which its kernel brings
+ * from the host's memory; to = -1: a result, which must be in the host's memory at the end of the step. */
+typedef struct sl_timeline_flow {
+  int32_t from, to, value;
+  int64_t bytes;
+} sl_timeline_flow;
+
 typedef struct sl_timeline {
   const char *model, *sched;
   int rank, ranks;
@@ -68,6 +75,10 @@ typedef struct sl_timeline {
   int n_buffers, n_uses;
   sl_timeline_transfer *transfer; /* [n_transfers] the latest ones, the oldest first */
   int n_transfers;
+  sl_timeline_flow *flow; /* [n_flows] by their readers */
+  int n_flows;
+  double link; /* bytes/s between the host's memory and that of a GPU, in the faster direction, as StarPU has measured
+                  it; 0: no GPU */
   sl_clock clock[2]; /* at the start and at the end; n_clocks of them */
   sl_record *record; /* in the order in which they were added */
   size_t n_records;
@@ -84,6 +95,8 @@ void sl_timeline_destroy(sl_timeline *timeline); /* NULL is allowed */
 sl_status sl_timeline_reserve_buffers(sl_timeline *timeline, int n_buffers, int n_uses);
 /* Replaces the transfers by so many empty ones. */
 sl_status sl_timeline_reserve_transfers(sl_timeline *timeline, int n);
+/* Replaces the flows by so many empty ones. */
+sl_status sl_timeline_reserve_flows(sl_timeline *timeline, int n);
 /* Returns a copy of text that lives as long as the timeline, the same copy for equal texts; NULL when out of memory. */
 const char *sl_timeline_text(sl_timeline *timeline, const char *text);
 /* Replaces the records by the recorder's. */

@@ -2,17 +2,23 @@
  *
  * A step ends before the next begins, so K steps take at least K times the bound of one; the makespan compared with
  * it is K drained steps over K. Tasks of one kind (operation and footprint) take the same time on workers of one
- * kind; transfers and the runtime's own cost count as 0. There are three bounds; the mixed one contains the other
- * two:
+ * kind; the runtime's own cost counts as 0. There are three bounds; the mixed one contains the other two:
  *
- * - critical path: the longest path when each task takes its shortest time;
+ * - critical path: the longest path when each task runs where that is best. A value that is written in one memory and
+ *   read in another is copied in between;
  * - area: min T with sum_k n_kw t_kw <= m_w T for each kind of worker w, sum_w n_kw = n_k for each kind of task k,
- *   n_kw >= 0: all work, divided optimally, dependencies ignored;
+ *   n_kw >= 0, and the bytes that must cross the links each way <= their bytes/s T: all work, divided optimally,
+ *   dependencies ignored;
  * - mixed: the area's linear program with T >= critical path and, for several paths in turn, the time of that path
  *   under the program's own assignment: p_kw of its tasks on w, p_kw <= n_kw, sum_kw p_kw t_kw <= T. Agullo et al.,
  *   "Bridging the Gap between Performance and Bounds of Cholesky Factorization on Heterogeneous Platforms" (HCW
  *   2015) do this for the path of the diagonal's tasks; here the first path is the critical one, and each further
- *   one the longest by the mean times of the last solution, until T no longer rises. */
+ *   one the longest by the mean times of the last solution, until T no longer rises.
+ *
+ * Which bytes must cross: parameters and state lie in any memory when the step begins, so only what the step itself
+ * writes, its batch (from the host's memory) and its results (into it) count. If n of the readers of a kind of values
+ * run on devices, and m of their writers do, at least n - m of the values cross. Memories of devices count as one:
+ * copies between them are not seen. */
 #ifndef SL_BOUND_H
 #define SL_BOUND_H
 
@@ -23,6 +29,15 @@
 extern "C" {
 #endif
 
+/* Copies between memories: that of the host, and one for each worker of a device kind. Borrowed arrays. */
+typedef struct sl_bound_copies {
+  const unsigned char *device; /* [n_worker_kinds] 1: its workers have memories of their own */
+  double link;                 /* bytes/s between the host's memory and that of each device, each way */
+  double latency;              /* seconds a copy */
+  const sl_timeline_flow *flow;
+  int n_flows;
+} sl_bound_copies;
+
 /* Borrowed arrays. Task i waits for the tasks before[from[i]] ... before[from[i + 1] - 1]. */
 typedef struct sl_bound_problem {
   int n_tasks;
@@ -30,8 +45,9 @@ typedef struct sl_bound_problem {
   const int *from, *before;
   int n_kinds;
   int n_worker_kinds;
-  const int *workers;    /* [n_worker_kinds]; 0: unlimited, for exchanges, which hold no worker */
-  const double *seconds; /* [n_kinds][n_worker_kinds] time of one task; INFINITY: it cannot run there */
+  const int *workers;            /* [n_worker_kinds]; 0: unlimited, for exchanges, which hold no worker */
+  const double *seconds;         /* [n_kinds][n_worker_kinds] time of one task; INFINITY: it cannot run there */
+  const sl_bound_copies *copies; /* NULL: they take no time */
 } sl_bound_problem;
 
 /* Seconds. */
@@ -41,7 +57,8 @@ typedef struct sl_bound {
 } sl_bound;
 
 /* share: [n_kinds][n_worker_kinds], the fraction of each kind's tasks that the mixed bound's program puts on each
- * kind of worker; may be NULL. SL_EINVAL: a kind that runs nowhere, or a circle of dependencies. */
+ * kind of worker; may be NULL. SL_EINVAL: a kind that runs nowhere, a circle of dependencies, or a flow without a
+ * dependency. */
 sl_status sl_bound_solve(const sl_bound_problem *problem, sl_bound *bound, double *share);
 
 /* Numbers the kinds of a step graph's nodes by their first node; of[] has room for one number per node. */

@@ -111,6 +111,9 @@ struct sl_operation {
    * small compared with output 0, every rank adds all samples to the whole sum in their order (spread.h). */
   int gathers;
 
+  /* 1: the kernel copies samples of the step's host arrays into its outputs. */
+  int reads_batch;
+
   int8_t update[SL_MAX_OUT];  /* update[j] = k + 1: output j is input k itself, updated in place */
   int8_t inplace[SL_MAX_OUT]; /* inplace[j] = k + 1: output j may overwrite input k's buffer if nobody else needs it */
 };

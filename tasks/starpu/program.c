@@ -14,6 +14,7 @@
 #include "runtime/machine/transfers.h"
 #include "runtime/machine/vectors.h"
 #include "tasks/graph/bound.h"
+#include "tasks/graph/flows.h"
 #include "tasks/graph/init.h"
 #include "tasks/graph/print.h"
 #include "tasks/spread/spread.h"
@@ -667,6 +668,22 @@ out:
   return status;
 }
 
+/* Lists what flows between the tasks, and finds the fastest link that may carry it. */
+static sl_status put_flows(const sl_program *p, sl_timeline *t) {
+  sl_timeline_flow *flow;
+  int n;
+  SL_TRY(sl_flows_find(p->graph, p->kept, &flow, &n));
+  const sl_status status = sl_timeline_reserve_flows(t, n);
+  if (status == SL_OK) memcpy(t->flow, flow, (size_t)n * sizeof *flow);
+  free(flow);
+  for (int i = 0; i < sl_runtime_gpus(p->runtime); i++) {
+    sl_gpu gpu;
+    sl_runtime_gpu(p->runtime, i, &gpu);
+    t->link = fmax(t->link, fmax(gpu.to_gpu, gpu.from_gpu));
+  }
+  return status;
+}
+
 sl_status sl_program_timeline(const sl_program *p, const char *model, sl_timeline **timeline) {
   const sl_schedule *s = p->schedule;
   const int n = p->graph->n_nodes, workers = sl_runtime_workers(p->runtime);
@@ -679,6 +696,7 @@ sl_status sl_program_timeline(const sl_program *p, const char *model, sl_timelin
   SL_TRY_OUT(sl_bound_kinds(p->graph, kind, &t->n_kinds));
   for (int i = 0; i < n; i++) SL_TRY_OUT(put_node(p, i, kind[i], t));
   SL_TRY_OUT(put_buffers(p, t));
+  SL_TRY_OUT(put_flows(p, t));
   memcpy(t->from, s->from, ((size_t)n + 1) * sizeof *t->from);
   memcpy(t->before, s->before, (size_t)s->from[n] * sizeof *t->before);
   t->rank = sl_runtime_rank(p->runtime);

@@ -215,6 +215,8 @@ static sl_status find_bound(sl__comparison *c) {
   SL_TRY_OUT(status);
   for (int i = 0; i < g->n_nodes; i++) kind[i] = g->node[i].kind;
   sl_bound bound;
+  const unsigned char device[SL__PLACES] = {0, 1};
+  const sl_bound_copies copies = {.device = device, .link = g->link, .flow = g->flow, .n_flows = g->n_flows};
   const sl_bound_problem problem = {
       .n_tasks = g->n_nodes,
       .kind = kind,
@@ -223,7 +225,8 @@ static sl_status find_bound(sl__comparison *c) {
       .n_kinds = g->n_kinds,
       .n_worker_kinds = SL__PLACES,
       .workers = workers, /* none of a kind: its times are infinite, so nothing is there */
-      .seconds = c->alone};
+      .seconds = c->alone,
+      .copies = c->gpus > 0 && g->link > 0 ? &copies : NULL};
   SL_TRY_OUT(sl_bound_solve(&problem, &bound, share));
   c->bound = bound.mixed;
   for (int i = 0; i < g->n_nodes; i++)

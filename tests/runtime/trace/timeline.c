@@ -39,6 +39,10 @@ static sl_timeline *example(int rank, int ranks) {
   assert_ok(sl_timeline_reserve_transfers(t, 2));
   t->transfer[0] = (sl_timeline_transfer){2, 500, 900, INT64_C(6000000000), 0, 1};
   t->transfer[1] = (sl_timeline_transfer){3, 600, 700, 16, 2, 0};
+  assert_ok(sl_timeline_reserve_flows(t, 2));
+  t->flow[0] = (sl_timeline_flow){-1, 0, 4, INT64_C(6000000000)};
+  t->flow[1] = (sl_timeline_flow){0, -1, 7, 16};
+  t->link = 2.5e10;
   t->worker[0] = (sl_timeline_worker){sl_timeline_text(t, "CPU 0"), 0, 2, 700};
   t->worker[1] = (sl_timeline_worker){sl_timeline_text(t, "GPU 0"), 1, 1, 300};
   t->clock[0] = (sl_clock){0, 1000 * rank, 3};
@@ -75,6 +79,11 @@ static void same(const sl_timeline *a, const sl_timeline *b) {
   assert_int_equal(a->n_uses, b->n_uses);
   for (int i = 0; i < a->n_buffers; i++)
     assert_true(a->buffer[i].bytes == b->buffer[i].bytes && a->buffer[i].slot == b->buffer[i].slot);
+  assert_true(a->link == b->link);
+  assert_int_equal(a->n_flows, b->n_flows);
+  for (int i = 0; i < a->n_flows; i++)
+    assert_true(a->flow[i].from == b->flow[i].from && a->flow[i].to == b->flow[i].to &&
+                a->flow[i].value == b->flow[i].value && a->flow[i].bytes == b->flow[i].bytes);
   assert_int_equal(a->n_transfers, b->n_transfers);
   for (int i = 0; i < a->n_transfers; i++) {
     const sl_timeline_transfer *x = &a->transfer[i], *y = &b->transfer[i];
@@ -188,7 +197,11 @@ static void numbers_out_of_range(const char *path) {
   refuse(path, t, graph);
   t->node[1].flops = 1, t->buffer[0].bytes = t->buffer[1].bytes = INT64_C(3) << 57;
   refuse(path, t, graph);
-  t->buffer[1].bytes = 1;
+  t->buffer[1].bytes = 1, t->flow[1].from = 3; /* of three nodes */
+  refuse(path, t, graph);
+  t->flow[1].from = 0, t->flow[1].to = -2;
+  refuse(path, t, graph);
+  t->flow[1].to = -1;
   assert_ok(sl_timeline_write(path, t));
   assert_ok(sl_timeline_read(path, &back));
   sl_timeline_destroy(back);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "tasks/graph/bound.h"
+#include "tasks/graph/flows.h"
 #include "tests/tasks/toy.h"
 
 /* Nodes take as many seconds as their attribute says. */
@@ -340,8 +341,42 @@ static void exchanges_leave_the_gpu(void **state) {
   sl_graph_destroy(g);
 }
 
+/* What nodes read that others wrote: each value once, from its last writer; sums that are added to; parameters after
+ * their update; the batch; results. */
+static void flows(void **state) {
+  (void)state;
+  static const sl_operation batch = {
+      .name = "batch", .attr_bytes = sizeof(double), .cost = seconds_cost, .reads_batch = 1};
+  static const sl_operation update = {.name = "update", .attr_bytes = sizeof(double), .update = {2}};
+  sl_graph *g = toy_graph(4);
+  const sl_value x = value(g, SL_SCOPE_SAMPLE, 2), sum = value(g, SL_SCOPE_WHOLE, 4), w = value(g, SL_SCOPE_WHOLE, 4),
+                 loss = value(g, SL_SCOPE_WHOLE, 1), idle = value(g, SL_SCOPE_WHOLE, 1);
+  g->value[w]->role = SL_ROLE_PARAMETER;
+  node(g, &batch, 1, NOTHING, LIST(x));
+  node(g, &work, 1, LIST(x, w, x), LIST(sum));
+  node(g, &work, 1, LIST(x), LIST(sum, loss))->accumulate = 1;
+  node(g, &update, 1, LIST(sum, w), LIST(w));
+  node(g, &work, 1, LIST(w), LIST(w))->bucket = 1;
+  node(g, &work, 1, LIST(w), LIST(sum)); /* overwrites it */
+  char result[5] = {0};
+  result[loss] = result[idle] = 1;
+  static const sl_timeline_flow wanted[] = {{-1, 0, 0, 8}, {0, 1, 0, 8},  {0, 2, 0, 8},  {1, 2, 1, 16},
+                                            {2, 3, 1, 16}, {3, 4, 2, 16}, {4, 5, 2, 16}, {2, -1, 3, 4}};
+  sl_timeline_flow *flow;
+  int n;
+  assert_ok(sl_flows_find(g, result, &flow, &n));
+  assert_int_equal(n, sizeof wanted / sizeof *wanted);
+  for (int i = 0; i < n; i++)
+    if (flow[i].from != wanted[i].from || flow[i].to != wanted[i].to || flow[i].value != wanted[i].value ||
+        flow[i].bytes != wanted[i].bytes)
+      fail_msg("flow %d: value %d of %lld bytes from %d to %d", i, flow[i].value, (long long)flow[i].bytes,
+               flow[i].from, flow[i].to);
+  free(flow);
+  sl_graph_destroy(g);
+}
+
 /* Random graphs and machines: dependencies hold, no worker runs two tasks at once, the order is one of execution, and
- * the bound, which knows no transfers, is never missed. */
+ * the bound is never missed, neither without nor with the copies. */
 static void never_below_the_bound(void **state) {
   (void)state;
   srand(7);
@@ -366,18 +401,26 @@ static void never_below_the_bound(void **state) {
       seconds[i * SL_KINDS + SL_KIND_GPU] = flops / 4;
     }
     sl_schedule *s = schedule_on(g, cpus, gpus);
-    const sl_bound_problem problem = {.n_tasks = n,
-                                      .kind = kind,
-                                      .from = s->from,
-                                      .before = s->before,
-                                      .n_kinds = n,
-                                      .n_worker_kinds = SL_KINDS,
-                                      .workers = (const int[]){cpus, gpus},
-                                      .seconds = seconds};
+    sl_bound_problem problem = {.n_tasks = n,
+                                .kind = kind,
+                                .from = s->from,
+                                .before = s->before,
+                                .n_kinds = n,
+                                .n_worker_kinds = SL_KINDS,
+                                .workers = (const int[]){cpus, gpus},
+                                .seconds = seconds};
     sl_bound bound;
     assert_ok(sl_bound_solve(&problem, &bound, NULL));
     assert_true(s->makespan >= bound.mixed * (1 - 1e-9));
     assert_near(s->critical_path, bound.critical_path, 1e-9 * bound.critical_path);
+    sl_timeline_flow *flow;
+    int n_flows;
+    assert_ok(sl_flows_find(g, NULL, &flow, &n_flows));
+    problem.copies = &(sl_bound_copies){(const unsigned char[]){0, 1}, 1, 0, flow, n_flows};
+    assert_ok(sl_bound_solve(&problem, &bound, NULL));
+    if (s->makespan < bound.mixed * (1 - 1e-9))
+      fail_msg("trial %d: schedule %.9g, bound %.9g", trial, s->makespan, bound.mixed);
+    free(flow);
     int place[MOST];
     for (int k = 0; k < n; k++) place[s->order[k]] = k;
     for (int i = 0; i < n; i++) {
@@ -409,6 +452,7 @@ int main(void) {
       cmocka_unit_test(earliest_end),
       cmocka_unit_test(parameters_stay),
       cmocka_unit_test(exchanges_leave_the_gpu),
+      cmocka_unit_test(flows),
       cmocka_unit_test(never_below_the_bound),
   };
   return cmocka_run_group_tests_name("schedule", tests, NULL, NULL);
