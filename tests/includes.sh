@@ -21,9 +21,10 @@ runtime/files: runtime/base runtime/machine
 runtime/data: runtime/base
 runtime/text: runtime/base
 runtime/trace: runtime/base runtime/files
-tasks/graph: runtime/base runtime/machine runtime/trace
+tasks/graph: runtime/base runtime/machine
+tasks/bounds: runtime/trace tasks/graph
 tasks/spread: runtime/exchange tasks/graph
-tasks/starpu: runtime/base runtime/exchange runtime/machine runtime/trace tasks/graph tasks/spread
+tasks/starpu: runtime/base runtime/exchange runtime/machine runtime/trace tasks/bounds tasks/graph tasks/spread
 codelets: runtime/base tasks/graph
 codelets/kernels: codelets runtime/base runtime/machine tasks/graph
 codelets/elementwise: codelets codelets/kernels
@@ -136,12 +137,12 @@ closure() { # file: it and all of our headers that it includes, at any depth
     if cmp -s "$work/more" "$work/seen"; then grown=no; else mv "$work/more" "$work/seen"; fi
   done
 }
-for file in tasks/graph/*.[ch] tasks/spread/*.[ch]; do
+for file in tasks/graph/*.[ch] tasks/bounds/*.[ch] tasks/spread/*.[ch]; do
   closure "$file"
   # shellcheck disable=SC2046
   grep -nE '^ *# *include *<(starpu|mpi)' $(cat "$work/seen") /dev/null | sed "s,^,$file by ,"
 done >"$found"
-report 'nothing under tasks/graph or tasks/spread includes starpu.h or mpi.h' "$found"
+report 'nothing under tasks/graph, tasks/bounds or tasks/spread includes starpu.h or mpi.h' "$found"
 
 # No folder has more files than a reader can survey.
 git ls-files runtime tasks codelets models tools tests docs 2>/dev/null | sed 's,/[^/]*$,,' | sort | uniq -c |

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tasks/graph/bound.h"
+#include "tasks/bounds/bound.h"
 #include "tasks/starpu/codelet.h"
 
 /* Samples of one kind, first calls left out. */

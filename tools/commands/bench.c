@@ -14,7 +14,7 @@
 #include "runtime/machine/measure.h"
 #include "runtime/machine/transfers.h"
 #include "runtime/trace/idle.h"
-#include "tasks/graph/bound.h"
+#include "tasks/bounds/bound.h"
 #include "tasks/graph/print.h"
 #include "tasks/starpu/calibration.h"
 #include "tasks/starpu/program.h"

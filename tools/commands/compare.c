@@ -10,7 +10,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/time.h"
 #include "runtime/machine/policies.h"
-#include "tasks/graph/bound.h"
+#include "tasks/bounds/bound.h"
 #include "tools/commands/commands.h"
 #include "tools/compare/parts.h"
 #include "tools/run/session.h"

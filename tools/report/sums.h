@@ -7,7 +7,7 @@
 #include "runtime/trace/idle.h"
 #include "runtime/trace/overlap.h"
 #include "runtime/trace/timeline.h"
-#include "tasks/graph/bound.h"
+#include "tasks/bounds/bound.h"
 
 /* Copies from one memory to another. */
 typedef struct sl__link {

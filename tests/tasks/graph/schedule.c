@@ -7,8 +7,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "tasks/graph/bound.h"
-#include "tasks/graph/flows.h"
+#include "tasks/bounds/bound.h"
+#include "tasks/bounds/flows.h"
 #include "tests/tasks/toy.h"
 
 /* Nodes take as many seconds as their attribute says. */

@@ -1,5 +1,5 @@
 /* Flows: for each value that a node reads, who wrote it last; and pairs of writers and readers. */
-#include "tasks/graph/flows.h"
+#include "tasks/bounds/flows.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* Bounds of graphs with known answers, with copies between memories and without; those with copies against a linear
  * program of single tasks, too; and no list schedule of random graphs is below its bound. */
-#include "tasks/graph/bound.h"
+#include "tasks/bounds/bound.h"
 
 #include <glpk.h>
 #include <math.h>

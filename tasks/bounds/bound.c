@@ -1,13 +1,13 @@
 /* Critical path, area and mixed bound of a task graph. GLPK solves the linear programs. They are small: one variable
  * per kind of task and kind of worker, and as many again per path. */
-#include "tasks/graph/bound.h"
+#include "tasks/bounds/bound.h"
 
 #include <glpk.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tasks/graph/flows.h"
+#include "tasks/bounds/flows.h"
 
 enum {
   PATHS = 16,             /* most paths; each further path raises T by less */
