@@ -82,14 +82,24 @@ begin() { # compare's arguments: started in a group of its own as $pid
   env --default-signal=INT setsid "$starling" compare mlp --batch 64 --workers 1 --steps 200 --repetitions 5 "$@" >out 2>err &
   pid=$! child='' children=0 folder=''
 }
+find_folder() {
+  folder=$(tr '\0' '\n' 2>/dev/null <"/proc/$now/cmdline" | grep -o '^/tmp/starling-compare-[^/]*' | head -n 1)
+  [ -n "$folder" ]
+}
 await_child() { # until its so many-th process runs, as $child; a minute each at most
   patience=$((600 * $1))
   while [ $children -lt "$1" ] && [ $patience -gt 0 ]; do
     patience=$((patience - 1))
-    now=$(cat "/proc/$pid/task/$pid/children" 2>/dev/null | tr -d ' ')
+    now=''
+    # Nothing is started for this look: on a busy machine that may take as long as one of the processes.
+    [ ! -r "/proc/$pid/task/$pid/children" ] || read -r now _ <"/proc/$pid/task/$pid/children"
     if [ -n "$now" ] && [ "$now" != "$child" ]; then child=$now children=$((children + 1)); fi
-    [ -n "$folder" ] || folder=$(tr '\0' '\n' 2>/dev/null <"/proc/$now/cmdline" | grep -o '^/tmp/starling-compare-[^/]*' | head -n 1)
+    [ -n "$folder" ] || find_folder
     sleep 0.1
+  done
+  for _ in $(seq 100); do # the last process may not have its own command line yet
+    [ -z "$folder" ] && ! find_folder || break
+    sleep 0.05
   done
 }
 ended() { code=0; wait $pid || code=$?; }

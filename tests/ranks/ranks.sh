@@ -189,6 +189,11 @@ cp "$starling" another && printf x >>another
 code=0
 $limit "$mpiexec" -n 1 "$starling" train mlp --data data --batch 64 --steps 5 --out x : -n 1 ./another train mlp --data data --batch 64 --steps 5 --out x >out 2>err || code=$?
 once 'another build on one rank' 'rank 1: .*program:'
+code=0
+$limit "$mpiexec" -n 1 "$starling" train mlp --data data --batch 64 --steps 5 --out x : -n 1 "$starling" train mlp --data data --bacth 64 --steps 5 --out x >out 2>err || code=$?
+once 'a wrong command line on one rank' 'rank 1 of 2 .*unknown option --bacth'
+ranks 2 train mlp --data data --bacth 64 --steps 5 --out x
+once 'a wrong command line on all ranks' '^starling: unknown option --bacth'
 check 'none of these failures left a directory' test ! -e x
 
 # A rank that stands still is named, and one that dies ends the job, soon.

@@ -11,6 +11,7 @@
 #include "runtime/machine/runtime.h"
 #include "tools/command/command.h"
 #include "tools/commands/commands.h"
+#include "tools/run/ranks.h"
 #include "tools/run/session.h"
 #include "tools/settings/mends.h"
 #include "tools/settings/nearest.h"
@@ -249,10 +250,12 @@ static void log_line(sl_log_level level, const char *message, void *arg) {
   fprintf(stderr, "starling: %s: %s\n", names[level], message);
 }
 
-/* Ranks of a job fail together; the first one prints the error. */
+/* Ranks of a job fail together; the first one prints the error. A rank whose command line is wrong has not met the
+ * others yet. */
 static int complain(sl_status status) {
   char options[128];
   fflush(stdout);
+  if (status != SL_OK) sl__ranks_fail_unmet(sl__launch_rank(), sl__exit_code(status));
   if (status != SL_OK && sl__launch_rank() == 0)
     fprintf(stderr, "starling: %s%s\n", sl_error(), sl__mending_options(sl_error_setting(), options, sizeof options));
   return sl__exit_code(status);

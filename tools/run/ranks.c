@@ -219,3 +219,22 @@ void sl__ranks_fail(const sl__ranks *r, int exit_code) {
   MPI_Finalize();
   _exit(exit_code); /* StarPU's workers may be in the middle of a step */
 }
+
+void sl__ranks_fail_unmet(int rank, int exit_code) {
+  enum { PATIENCE_S = 60 };
+  const int n = sl_runtime_promised_ranks();
+  int started = 0, level = 0;
+  sl__ranks r = {.comm = MPI_COMM_WORLD, .last = MPI_COMM_WORLD, .request = MPI_REQUEST_NULL};
+  if (n <= 1 || MPI_Initialized(&started) != MPI_SUCCESS || started) return;
+  const sl_failure why = sl_failure_keep(SL_EINVAL); /* the message that is to be told */
+  if (sl__watch_open(rank, PATIENCE_S, SL_EXIT_LOST) != SL_OK ||
+      MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level) != MPI_SUCCESS) {
+    sl_failure_again(&why);
+    return;
+  }
+  MPI_Comm_rank(MPI_COMM_WORLD, &r.rank), MPI_Comm_size(MPI_COMM_WORLD, &r.n);
+  sl_failure_again(&why);
+  if (r.n == n) sl__ranks_fail(&r, exit_code);
+  sl__watch_close();
+  MPI_Finalize();
+}

@@ -53,5 +53,8 @@ sl_status sl__ranks_broadcast(const sl__ranks *ranks, sl_store *store);
  * printed once (with the rank's number, unless all ranks failed alike), and no process remains. Returns only if the job
  * has one rank. */
 void sl__ranks_fail(const sl__ranks *ranks, int exit_code);
+/* The same for a failure before MPI has started, such as a wrong command line: meets the other ranks first. rank: as
+ * the launcher says. Returns also where MPI cannot start or has started before. */
+void sl__ranks_fail_unmet(int rank, int exit_code);
 
 #endif
