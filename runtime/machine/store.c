@@ -1,9 +1,13 @@
 /* Named tensors and their StarPU handles. */
 #include "runtime/machine/store.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "runtime/machine/comm.h"
 #include "runtime/machine/runtime.h"
@@ -17,7 +21,91 @@ struct sl_store {
   size_t common_bytes, used;
 };
 
-enum { CACHE_LINE = 64, PAGE = 4096, HUGE_PAGE = 2 << 20 };
+enum { CACHE_LINE = 64, PAGE = 4096, HUGE_PAGE = 2 << 20, PINNED = 1 << 16 }; /* blocks from PINNED on are pinned */
+
+/* ---- blocks ---- */
+
+static char *offload_folder;
+
+sl_status sl_block_offload(const char *folder) {
+  char *copy = NULL;
+  if (folder) {
+    if (access(folder, W_OK | X_OK) != 0)
+      return sl_fail(SL_EIO, "cannot write to %s, the folder for data on disk: %s", folder, strerror(errno));
+    if (!(copy = strdup(folder))) return sl_no_memory("for the name of a folder");
+  }
+  free(offload_folder);
+  offload_folder = copy;
+  return SL_OK;
+}
+
+static int open_file(void) {
+  char name[4096];
+#ifdef O_TMPFILE
+  const int fd = open(offload_folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (fd >= 0) return fd;
+#endif
+  snprintf(name, sizeof name, "%s/starling-offload.XXXXXX", offload_folder);
+  const int named = mkostemp(name, O_CLOEXEC);
+  if (named >= 0) unlink(name);
+  return named;
+}
+
+static sl_status map_file(const char *what, sl_block *block) {
+  const int fd = open_file();
+  int error = fd < 0 ? errno : posix_fallocate(fd, 0, (off_t)block->room);
+  void *data = MAP_FAILED;
+  if (error == 0) {
+    data = mmap(NULL, block->room, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (data == MAP_FAILED) error = errno;
+  }
+  if (fd >= 0) close(fd);
+  if (error)
+    return sl_fail(SL_EIO, "no %zu bytes in %s for %s: %s", block->room, offload_folder, what, strerror(error));
+  block->data = data;
+  block->mapped = 1;
+  return SL_OK;
+}
+
+sl_status sl_block_create(size_t bytes, const char *what, sl_block *block) {
+  /* Huge pages, except for the end: there one would be half empty. */
+  const int large = bytes >= 2 * (size_t)HUGE_PAGE || (bytes > 0 && bytes % HUGE_PAGE == 0);
+  const int file = offload_folder && bytes >= PAGE;
+  const size_t align = large ? HUGE_PAGE : CACHE_LINE, unit = large || file ? PAGE : CACHE_LINE;
+  const size_t room = (bytes + unit - 1) / unit * unit, whole = bytes / HUGE_PAGE * HUGE_PAGE;
+  *block = (sl_block){.room = room ? room : align};
+  if (file) return map_file(what, block);
+  if (posix_memalign(&block->data, align, block->room) != 0) {
+    block->data = NULL;
+    return sl_no_memory("for %s of %zu bytes", what, bytes);
+  }
+  if (large) {
+    madvise(block->data, whole, MADV_HUGEPAGE);
+    if (room > whole) madvise((char *)block->data + whole, room - whole, MADV_NOHUGEPAGE);
+  }
+  memset(block->data, 0, bytes); /* takes the page faults here, not in a step */
+  if (bytes >= PINNED) block->pinned = sl_block_pin(block->data, block->room);
+  return SL_OK;
+}
+
+void sl_block_destroy(sl_block *block) {
+  if (block->pinned) sl_block_unpin(block->data, block->room);
+  if (block->mapped)
+    munmap(block->data, block->room);
+  else
+    free(block->data);
+  *block = (sl_block){0};
+}
+
+static int gpus(void) { return starpu_is_initialized() && starpu_cuda_worker_get_count() > 0; }
+
+int sl_block_pin(void *memory, size_t bytes) { return gpus() && starpu_memory_pin(memory, bytes) == 0; }
+
+void sl_block_unpin(void *memory, size_t bytes) {
+  if (gpus()) (void)starpu_memory_unpin(memory, bytes);
+}
+
+/* ---- tensors ---- */
 
 sl_status sl_store_create(sl_store **store) {
   *store = calloc(1, sizeof **store);
@@ -37,7 +125,7 @@ void sl_store_destroy(sl_store *store) {
   if (!store || sl_runtime_abandoned()) return;
   for (int i = 0; i < store->n; i++) {
     unregister(store->tensor[i]);
-    if (!store->tensor[i]->common) free(store->tensor[i]->data);
+    sl_block_destroy(&store->tensor[i]->block);
     free(store->tensor[i]->name);
     free(store->tensor[i]);
   }
@@ -84,25 +172,18 @@ static size_t bytes_of(sl_dtype dtype, const sl_shape *shape) {
 
 sl_status sl_store_add(sl_store *store, const char *name, sl_dtype dtype, const sl_shape *shape, int parameter,
                        sl_tensor **tensor) {
-  const size_t bytes = bytes_of(dtype, shape);
-  const int large = bytes >= 2 * (size_t)HUGE_PAGE; /* huge pages, except for the end: there one would be half empty */
-  const size_t align = large ? HUGE_PAGE : CACHE_LINE, unit = large ? PAGE : CACHE_LINE;
-  const size_t room = (bytes + unit - 1) / unit * unit, whole = bytes / HUGE_PAGE * HUGE_PAGE;
-  void *data = NULL;
+  char what[256];
+  sl_block block;
   *tensor = NULL;
-  if (posix_memalign(&data, align, room ? room : align) != 0)
-    return sl_no_memory("for tensor '%s' of %zu bytes", name, bytes);
+  snprintf(what, sizeof what, "tensor '%s'", name);
+  SL_TRY(sl_block_create(bytes_of(dtype, shape), what, &block));
   const sl_status status = enter(store, name, dtype, shape, parameter, tensor);
   if (status != SL_OK) {
-    free(data);
+    sl_block_destroy(&block);
     return status;
   }
-  if (large) {
-    madvise(data, whole, MADV_HUGEPAGE);
-    if (room > whole) madvise((char *)data + whole, room - whole, MADV_NOHUGEPAGE);
-  }
-  memset(data, 0, bytes);
-  (*tensor)->data = data;
+  (*tensor)->block = block;
+  (*tensor)->data = block.data;
   return SL_OK;
 }
 

@@ -13,15 +13,41 @@
 extern "C" {
 #endif
 
+/* ---- blocks of host memory ----
+ * Where GPUs take part they are pinned, so that copies run beside kernels. With offloading they are mapped files of a
+ * folder: the operating system keeps in memory what is used, and the rest is on disk. */
+
+typedef struct sl_block {
+  void *data; /* 64-byte aligned, from 4 MB on at a huge page; NULL: no block */
+  size_t room;
+  int mapped, pinned;
+} sl_block;
+
+/* Blocks of a page or more that are made from now on are files of this folder; NULL: they are not. The files have no
+ * names, and their room on the disk is reserved when they are made. SL_EIO: the folder cannot be written. One thread at
+ * a time. */
+sl_status sl_block_offload(const char *folder);
+
+/* A block of zeros. what names it in an error: "tensor 'fc1.weight'". SL_ENOMEM; SL_EIO: the disk is full. */
+sl_status sl_block_create(size_t bytes, const char *what, sl_block *block);
+void sl_block_destroy(sl_block *block); /* an empty one is allowed */
+
+/* Pins other memory of whole pages for copies to GPUs; 0: StarPU drives none, or it cannot be pinned. */
+int sl_block_pin(void *memory, size_t bytes);
+void sl_block_unpin(void *memory, size_t bytes);
+
+/* ---- tensors ---- */
+
 typedef struct sl_tensor {
   char *name;
   sl_dtype dtype;
   sl_shape shape;
-  int parameter; /* 1: part of the model; 0: state of its training (or running statistics) */
-  void *data;    /* host memory, 64-byte aligned; valid for the host between sl_store_acquire and sl_store_release */
-  int owner;     /* rank that holds it; on the others data is NULL, and no task uses it. -1: all ranks hold it */
-  int common;    /* 1: the node's ranks share one copy */
-  int blocks;    /* number of row blocks registered with StarPU; 0: not registered yet */
+  int parameter;  /* 1: part of the model; 0: state of its training (or running statistics) */
+  void *data;     /* host memory, 64-byte aligned; valid for the host between sl_store_acquire and sl_store_release */
+  int owner;      /* rank that holds it; on the others data is NULL, and no task uses it. -1: all ranks hold it */
+  sl_block block; /* that memory; empty where ranks share it */
+  int common;     /* 1: the node's ranks share one copy */
+  int blocks;     /* number of row blocks registered with StarPU; 0: not registered yet */
   starpu_data_handle_t *handle; /* [blocks] */
 } sl_tensor;
 

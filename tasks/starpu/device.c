@@ -2,7 +2,9 @@
  * the events tell when the device ran it. */
 #include "tasks/starpu/device.h"
 
+#include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #ifdef SL__GPU_WORKERS
 #include "runtime/machine/cuda_context.h"
@@ -13,6 +15,29 @@ struct sl__devices {
   size_t scratch;
   atomic_int status;
 };
+
+/* What each GPU was given last, for a message when StarPU ends the process because a device failed. */
+static _Atomic(const sl__task *) given[STARPU_NMAXWORKERS];
+static int number[STARPU_NMAXWORKERS]; /* of the worker's GPU */
+
+static void say(const char *text) {
+  size_t n = 0;
+  while (text[n]) n++;
+  if (write(STDERR_FILENO, text, n) < 0) return;
+}
+
+/* Only what is allowed in a signal's handler. The signal comes again by its default action, which ends the process. */
+static void aborted(int signal) {
+  for (int w = 0; w < STARPU_NMAXWORKERS; w++) {
+    const sl__task *t = atomic_load_explicit(&given[w], memory_order_relaxed);
+    if (!t) continue;
+    const char digits[] = {(char)('0' + number[w] / 10 % 10), (char)('0' + number[w] % 10), 0};
+    say("starling: GPU "), say(digits + (number[w] < 10)), say(" was given layer '"), say(t->name), say("' ("),
+        say(t->op->name),
+        say(") last; StarPU ends the process (its message is above). starling train --resume goes on\n");
+  }
+  (void)signal;
+}
 
 static sl_cuda *context_of(const sl__task *t) { return t->devices->context[starpu_worker_get_id()]; }
 
@@ -39,6 +64,7 @@ void sl__run_on_gpu(void *buffers[], void *arg) {
   sl__task *t = arg;
   atomic_store_explicit(&t->state, SL__BEGUN, memory_order_relaxed);
   sl_cuda *cuda = context_of(t);
+  atomic_store_explicit(&given[starpu_worker_get_id()], t, memory_order_relaxed);
   t->mark = t->recorder ? sl_cuda_mark_begin(cuda) : -1;
   if (atomic_load_explicit(&t->run->status, memory_order_relaxed) == SL_OK) {
     sl__task_bind(t, buffers);
@@ -75,12 +101,14 @@ void sl__gpu_task(sl__task *t) {
 static void open_device(void *arg) {
   sl__devices *d = arg;
   sl_status status = SL_OK;
+  number[starpu_worker_get_id()] = starpu_worker_get_devid(starpu_worker_get_id());
   d->context[starpu_worker_get_id()] = sl_cuda_create(starpu_cuda_get_local_stream(), d->scratch, &status);
   if (status != SL_OK) atomic_store(&d->status, (int)status);
 }
 
 static void close_device(void *arg) {
   sl__devices *d = arg;
+  atomic_store(&given[starpu_worker_get_id()], NULL);
   sl_cuda_destroy(d->context[starpu_worker_get_id()]);
 }
 
@@ -91,6 +119,7 @@ sl_status sl__devices_open(sl_runtime *runtime, size_t scratch, sl__devices **de
   if (!d) return sl_no_memory("for the contexts of GPU workers");
   d->scratch = scratch;
   *devices = d;
+  sigaction(SIGABRT, &(struct sigaction){.sa_handler = aborted, .sa_flags = (int)SA_RESETHAND}, NULL);
   starpu_execute_on_each_worker(open_device, d, STARPU_CUDA);
   const sl_status status = (sl_status)atomic_load(&d->status);
   return status == SL_OK ? SL_OK : sl_fail(status, "a GPU cannot be prepared: less than %zu bytes free", scratch);

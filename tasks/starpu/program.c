@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "runtime/base/time.h"
 #include "runtime/machine/comm.h"
@@ -31,10 +30,9 @@ struct sl_program {
   sl_memory *memory;
   sl_recorder *recorder;
   sl_plan plan;
-  sl_tensor **tensor; /* [values] tensors that persistent values are bound to */
-  char *kept;         /* [values] */
-  void *arena;        /* slots, in one mapping; slots of exchanged values lie in the exchanges' memory */
-  size_t arena_bytes;
+  sl_tensor **tensor;         /* [values] tensors that persistent values are bound to */
+  char *kept;                 /* [values] */
+  sl_block arena;             /* slots; slots of exchanged values lie in the exchanges' memory */
   starpu_data_handle_t *slot; /* [memory->n_slots] */
   void **slot_data;           /* [memory->n_slots] */
   sl__exchanges *exchanges;   /* NULL: one rank */
@@ -140,17 +138,11 @@ static sl_status make_slots(sl_program *p) {
     SL_TRY_OUT(sl__exchanges_allocate(p->exchanges, shared_bytes, &memory));
     memset(memory, 0, shared_bytes);
   }
-  p->arena_bytes = (private_bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-  if (p->arena_bytes) {
-    p->arena = aligned_alloc(HUGE_PAGE, p->arena_bytes);
-    if (!p->arena) {
-      status = sl_no_memory("for %zu bytes of temporaries: a smaller batch needs less", p->arena_bytes);
-      goto out;
-    }
-    madvise(p->arena, p->arena_bytes, MADV_HUGEPAGE);
-    memset(p->arena, 0, p->arena_bytes);
-  }
-  char *next[2] = {p->arena, memory};
+  const size_t arena = (private_bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+  if (arena) status = sl_block_create(arena, "temporaries", &p->arena);
+  if (status == SL_ENOMEM) status = sl_no_memory("for %zu bytes of temporaries: a smaller batch needs less", arena);
+  if (status != SL_OK) goto out;
+  char *next[2] = {p->arena.data, memory};
   for (int k = 0; k < m->n_slots; next[(int)shared[k]] += m->bytes[k], k++) {
     p->slot_data[k] = next[(int)shared[k]];
     sl_vector_register(&p->slot[k], p->slot_data[k], m->bytes[k] / 16, 16);
@@ -421,8 +413,9 @@ void sl_program_destroy(sl_program *p) {
   sl__exchanges_destroy(p->exchanges);
   sl__devices_close(p->runtime, p->devices);
   sl__residences_destroy(p->residences);
-  free(p->arena), free(p->slot), free(p->slot_data), free(p->task), free(p->arrays), free(p->buffer_of),
-      free(p->tensor), free(p->kept), free(p->counters);
+  sl_block_destroy(&p->arena);
+  free(p->slot), free(p->slot_data), free(p->task), free(p->arrays), free(p->buffer_of), free(p->tensor), free(p->kept),
+      free(p->counters);
   sl_memory_destroy(p->memory);
   sl_schedule_destroy(p->schedule);
   sl_graph_destroy(p->graph);

@@ -42,6 +42,7 @@ for ranks in 1 2; do
   check "$ranks ranks: GPU 0 fails in the middle of a step: the job ends" test $code != 0 -a $code != 124 -a $code != 137
   check "$ranks ranks: the error names device, kernel and operation" says \
     'emulated GPU 0: kernel .* launched by sl__[a-z_]+_cuda of [a-z_]+\): fails'
+  check "$ranks ranks: and GPU and layer" says "^starling: GPU [0-9]+ was given layer '[a-z0-9.]+' \([a-z_]+\) last; StarPU ends the process"
   check "$ranks ranks: there is a checkpoint" test -e "$(newest run)/checkpoint.json"
   code=0
   launch=''

@@ -138,6 +138,8 @@ static sl_status make_programs(sl__job *j) {
 static void release_programs(sl__job *j) {
   j->sent = sl__job_sent(j);
   sl__watch_programs(NULL, 0);
+  if (j->pinned) sl_block_unpin(j->pinned, j->pinned_bytes);
+  j->pinned = NULL;
   sl_loader_destroy(j->loader);
   sl__evaluator_destroy(&j->evaluator);
   sl_program_destroy(j->program);
@@ -174,7 +176,13 @@ sl_status sl__job_load(sl__job *j) {
                                      .height = f->data.height,
                                      .width = f->data.width,
                                      .channels = f->data.channels};
-  return sl_loader_create(&options, &j->loader);
+  SL_TRY(sl_loader_create(&options, &j->loader));
+  const sl_batch *first = sl_loader_slot(j->loader, 0),
+                 *last = sl_loader_slot(j->loader, sl_loader_depth(j->loader) - 1);
+  const size_t each = (size_t)first->rows * options.source.sample_bytes;
+  j->pinned_bytes = (size_t)((char *)last->samples - (char *)first->samples) + each;
+  j->pinned = sl_block_pin(first->samples, j->pinned_bytes) ? first->samples : NULL;
+  return SL_OK;
 }
 
 sl_status sl__job_rebuild(sl__job *j) {

@@ -32,6 +32,8 @@ typedef struct sl__job {
   sl_program *program;   /* likewise */
   sl__evaluator evaluator;
   sl_loader *loader;
+  void *pinned; /* its slots, pinned for copies to GPUs; NULL: they are not */
+  size_t pinned_bytes;
   sl_machine machine; /* of the predicted schedule, if known */
   int machine_known;
   int64_t step;      /* last step run; 0: none */

@@ -8,6 +8,7 @@
 
 #include "commit.h"
 #include "runtime/base/log.h"
+#include "runtime/machine/store.h"
 #include "tools/settings/workers.h"
 #include "tools/watch/watch.h"
 
@@ -36,6 +37,9 @@ sl_status sl__start(const sl__options *o, const char *what, int ranks, sl_runtim
   SL_TRY(sl__workers_of(o, &workers));
   options.workers = workers.cpus;
   options.gpus = workers.gpus;
+  if (o->offload && (strncmp(o->offload, "disk:", 5) != 0 || !o->offload[5]))
+    return sl_fail(SL_EINVAL, "--offload %s: write disk:DIR, with a folder on a fast local disk", o->offload);
+  SL_TRY(sl_block_offload(o->offload ? o->offload + 5 : NULL));
   if (o->gpu_memory > 0) options.gpu_memory = (size_t)(1e6 * o->gpu_memory);
   if (o->threads_per_worker > 0) options.threads_per_worker = (int)o->threads_per_worker;
   SL_TRY(sl__watch_open(sl__launch_rank(), o->stall_timeout, SL_EXIT_LOST));

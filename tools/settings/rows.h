@@ -132,6 +132,9 @@ SETTING(REAL, gpu_memory, "gpu-memory", RUNS | SL__CALIBRATE | SL__GRAPH, LOCAL,
 SETTING(CHOICE, gpu_eviction, "gpu-eviction", RUNS | SL__CALIBRATE, LOCAL, "plan|lru", NULL, 0, 0,
         {0, "what leaves a GPU's memory when not all data fit: what the plan says (default), or what was used least "
             "recently, as StarPU does by itself"})
+SETTING(TEXT, offload, "offload", RUNS | SL__CALIBRATE, LOCAL, "disk:DIR", NULL, 0, 0,
+        {0, "keep parameters, optimizer state and temporaries in files of DIR, mapped into memory: what memory cannot hold "
+            "is on disk"})
 SETTING(CHOICE, kernels, "kernels", RUNS | SL__CALIBRATE | SL__INFO, RUN, "base|avx2|avx512", NULL, 0, 0,
         {0, "instruction set of the CPU kernels (default: the best that this CPU has)"})
 SETTING(FLAG, calibrate, "calibrate", SL__TRAIN | SL__BENCH, RUN, NULL, NULL, 0, 0,
