@@ -30,6 +30,16 @@ expect 'shards that do not divide' 2 'shards 3: a multiple of the 2 leaves' grap
 printf 'batch: 64\nrow_blocks: 2\n' >c.yaml
 expect 'a predicted schedule on CPUs and GPUs' 0 '^predicted step on 3 workers .* and 2 GPUs: .* [1-9][0-9]* tasks on GPUs' graph mlp --workers 3 --gpus 2 --batch 256
 expect 'on GPUs alone' 0 '^predicted step on 0 workers .* and 1 GPUs: .* tasks on GPUs \(100 % of the time\), 0.00 MB' graph mlp --workers gpu --gpus 1
+step_of() { "$starling" graph resnet50 --batch 16 --workers gpu --gpus 2 --json "$@" | sed -n 's/^  "step_s": \([^,]*\),/\1/p'; }
+portable=$(step_of) machine=$(step_of --plan machine)
+check "a plan for two GPUs: $machine s a step in place of $portable" \
+  awk -v a="$machine" -v b="$portable" 'BEGIN { exit !(a > 0 && 2 * a < b) }'
+expect 'which has leaves for both, and few shards' 0 ' 2 leaves, 2 shards' graph resnet50 --batch 16 --workers gpu --gpus 2 --plan machine
+expect 'and keeps what is given' 0 ' 1 leaves, 4 shards' graph resnet50 --batch 16 --workers gpu --gpus 2 --plan machine --leaves 1 --shards 4
+expect 'a memory for GPUs' 0 'memory of GPU 0: .* with 1000.00 MB a step moves [0-9.]+ MB in and [0-9.]+ MB out' \
+  graph gpt2 --batch 4 --workers gpu --gpus 1 --gpu-memory 1000
+expect 'too small for a task' 2 "needs 617.6 MB at once, and GPU 0 has 100.0 MB .*--row-blocks" \
+  graph gpt2 --batch 4 --workers gpu --gpus 1 --gpu-memory 100
 expect 'on no worker' 2 'how many there are is for --gpus N to say' graph mlp --workers gpu
 expect 'keys of a file, with _ for -' 0 'on 64 images .* 2 row blocks' graph mlp --config c.yaml
 expect 'flags win over the file' 0 'on 32 images .* 2 row blocks' graph mlp --config c.yaml --batch 32

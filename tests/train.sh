@@ -81,6 +81,11 @@ check 'the state is that of an undivided run' same_state a b
 check 'the model is that of an undivided run' cmp a/model.safetensors b/model.safetensors
 check 'no line of metrics occurs twice' test "$(grep -c '"split": *"train"' b/metrics.jsonl)" = 8
 cp -r b before
+expect 'a plan for this machine' 0 '^plan +1 leaves, [0-9]+ shards: predicted' train lenet --data data --batch 32 --workers 2 --plan machine --steps 4 --val-fraction 0 --out suits
+shards=$(sed -n 's/^plan *[0-9]* leaves, \([0-9]*\) shards.*/\1/p' out)
+expect 'the same plan by its numbers' 0 '' train lenet --data data --batch 32 --workers 2 --leaves 1 --shards "$shards" --steps 4 --val-fraction 0 --out numbers
+check 'gives the same bytes' cmp suits/model.safetensors numbers/model.safetensors
+expect 'and --resume keeps it on another number of workers' 0 'resumed after step 4' train --resume --out suits --workers 1 --steps 5
 expect 'resume refuses another plan' 1 'batch is 64 here and 32 in b/checkpoints/step-00000040' train --resume --out b --batch 64 --steps 50
 check 'the refusal changes nothing' diff -r before/checkpoints b/checkpoints
 expect 'resume refuses another optimizer' 1 '--optimizer is sgd here and adamw in b/checkpoints/step-00000040' train --resume --out b --optimizer sgd --steps 50

@@ -11,6 +11,7 @@
 #include "tasks/spread/print.h"
 #include "tasks/spread/spread.h"
 #include "tools/commands/commands.h"
+#include "tools/run/plan_choice.h"
 #include "tools/run/session.h"
 #include "tools/settings/workers.h"
 
@@ -84,10 +85,14 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
   if (workers < 0 && gpus == 0)
     SL_TRY_OUT(sl_fail(SL_EINVAL, "--workers gpu: how many there are is for --gpus N to say"));
   if (workers == 0) SL_TRY_OUT(find_workers(o, &workers, &threads));
+  const sl_machine machine = sl_machine_default(workers > 0 ? workers : 0, threads, gpus);
+  if (o->plan && strcmp(o->plan, "machine") == 0) {
+    double gain;
+    SL_TRY_OUT(sl__plan_choose(o, model, &training, &machine, ranks, &plan, &gain));
+  }
   SL_TRY_OUT(sl_network_training(model, &data, &training, plan.batch, &network));
   SL_TRY_OUT(sl_placements_create(network.graph, ranks, (int)o->zero, &placements));
   SL_TRY_OUT(spread_first(network.graph, &plan, ranks, placements, &step));
-  const sl_machine machine = sl_machine_default(workers > 0 ? workers : 0, threads, gpus);
   keep = calloc((size_t)step->n_values + 1, 1);
   if (!keep) SL_TRY_OUT(sl_no_memory("for %d values", step->n_values));
   for (sl_value v = 0; v < step->n_values; v++) {

@@ -9,6 +9,7 @@
 #include "runtime/base/activity.h"
 #include "runtime/base/time.h"
 #include "runtime/machine/transfers.h"
+#include "tools/run/plan_choice.h"
 #include "tools/run/session.h"
 #include "tools/settings/workers.h"
 #include "tools/watch/watch.h"
@@ -60,8 +61,30 @@ sl_status sl__job_start(sl__job *j, const char *command, int ranks) {
   return j->o->allreduce >= 0 ? sl__ranks_exchange(&j->ranks, j->runtime, j->o->allreduce, j->o->compress) : SL_OK;
 }
 
+/* Rank 0's choice holds for all. */
+static sl_status choose_plan(sl__job *j) {
+  sl_plan *plan = &j->facts.plan;
+  sl_machine machine;
+  double gain = 1;
+  sl_status status = SL_OK;
+  if (j->ranks.rank == 0) {
+    const int threads = sl_runtime_share(j->runtime)->threads_per_worker;
+    if (!sl__machine_predicts(j->runtime, &machine))
+      machine = sl_machine_default(sl_runtime_cpu_workers(j->runtime), threads, sl_runtime_gpus(j->runtime));
+    status = sl__plan_choose(j->o, j->facts.model, &j->facts.training, &machine, j->ranks.n, plan, &gain);
+  }
+  SL_TRY(sl__ranks_agree(&j->ranks, status));
+  plan->leaves = (int)sl__ranks_sum(&j->ranks, j->ranks.rank == 0 ? plan->leaves : 0);
+  plan->shards = (int)sl__ranks_sum(&j->ranks, j->ranks.rank == 0 ? plan->shards : 0);
+  if (j->ranks.rank == 0 && !j->o->quiet && !j->o->json)
+    printf("plan       %d leaves, %d shards: predicted %.2f times as fast as the portable plan\n", plan->leaves,
+           plan->shards, gain);
+  return SL_OK;
+}
+
 sl_status sl__job_plan(sl__job *j) {
   if (!j->file || j->o->batch > 0) SL_TRY(sl__plan_of(j->o, j->facts.model, j->ranks.n, &j->facts.plan));
+  if (!j->file && j->o->plan && strcmp(j->o->plan, "machine") == 0) SL_TRY(choose_plan(j));
   sl__workers workers;
   SL_TRY(sl__workers_of(j->o, &workers));
   if (workers.choose) sl__choice_open(&j->choice, j->runtime, &j->ranks);

@@ -90,6 +90,9 @@ SETTING(INTEGER, shards, "shards", BUILDS, RUN, "N", NULL, 1, 1e6,
         {0,
          "cut the batch into N parts with tasks of their own; N must be a multiple of the leaves (default: at least 64 "
          "images in each)"})
+SETTING(CHOICE, plan, "plan", BUILDS, RUN, "portable|machine", NULL, 0, 0,
+        {0, "leaves and shards that are not given: the same everywhere (portable, the default), or those whose step is "
+            "predicted shortest on this machine (machine); the bits depend on them, and --resume keeps them"})
 SETTING(INTEGER, row_blocks, "row-blocks", BUILDS, RUN, "N", NULL, 1, 1024,
         {0, "cut large weights into N blocks of rows (default 1)"})
 SETTING(TEXT, balance, "balance", SL__TRAIN | SL__BENCH, RUN, "even|auto|N,N,...", "even", 0, 0,
