@@ -47,6 +47,11 @@ run eval older.safetensors --data data --json
 check 'eval reads it, as older versions wrote it' same "$(field accuracy out)" "$(field test_accuracy a/summary.json)"
 head -c 1000 a/model.safetensors >cut.safetensors
 expect 'eval: a truncated model' 1 'cut.safetensors' eval cut.safetensors --data data
+# A tensor's name with an escape sequence of terminals, \u001b in JSON: as long as the name was.
+LC_ALL=C sed 's/"fc1.weight":/"fc1.\\u001b":/' a/model.safetensors >armed.safetensors
+check 'a model file with an escape sequence in a name' grep -qa 'fc1.\\u001b' armed.safetensors
+expect 'eval: it is refused' 1 'armed.safetensors' eval armed.safetensors --data data
+check 'eval: the message has no escape sequence' sh -c '! LC_ALL=C grep -q "$(printf "\\033")" out err'
 make_set other 60 30 9 3
 expect 'eval: images of another size' 1 'other has images of 9x9x1, the model .* takes 8x8x1' eval a --data other
 expect '--quiet prints only the result' 0 '^test accuracy' train mlp $small --steps 2 --out q --quiet
