@@ -452,7 +452,7 @@ sl_status sl_bound_solve(const sl_bound_problem *p, sl_bound *b, double *share) 
   const int K = p->n_kinds, W = p->n_worker_kinds;
   if (p->n_tasks == 0) return SL_OK;
   int *total = calloc((size_t)K, sizeof *total);
-  double *weight = malloc((size_t)K * sizeof *weight), *x = malloc((size_t)K * (size_t)W * sizeof *x), length;
+  double *weight = malloc((size_t)K * sizeof *weight), *x = malloc((size_t)K * (size_t)W * sizeof *x), length = 0;
   int *order = malloc((size_t)p->n_tasks * sizeof *order);
   path path = {.task = malloc((size_t)p->n_tasks * sizeof *path.task)};
   sums paths[PATHS + 1] = {{0}};
@@ -620,7 +620,7 @@ sl_status sl_bound_critical(const sl_timeline *t, unsigned char *on_path) {
   int *order = malloc(((size_t)t->n_nodes + 1) * sizeof *order);
   path path = {.task = malloc(((size_t)t->n_nodes + 1) * sizeof *path.task)};
   edges e = {0};
-  double length;
+  double length = 0;
   memset(on_path, 0, (size_t)t->n_nodes);
   sl_status status = recorded_of(t, &r);
   SL_TRY_OUT(status);

@@ -87,13 +87,14 @@ sl_status sl_calibration_accept(const double *x, int n, unsigned char *accepted,
 
 /* ---- collecting ------------------------------------------------------------------------------------------------- */
 
-sl_status sl_calibration_create(sl_runtime *runtime, const sl_program *program, sl_calibration **calibration) {
+sl_status sl_calibration_create(sl_runtime *runtime, sl_program *program, sl_calibration **calibration) {
   *calibration = NULL;
   const sl_graph *g = sl_program_graph(program);
   sl_status status = SL_OK;
   sl_calibration *c = calloc(1, sizeof *c);
   if (!c) return sl_no_memory("for a calibration");
   c->program = program;
+  sl__program_unbind(program);
   c->workers = sl_runtime_workers(runtime);
   c->n_places = find_places(c->places);
   c->kind_of = malloc(((size_t)g->n_nodes + 1) * sizeof *c->kind_of);

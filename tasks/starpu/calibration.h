@@ -33,8 +33,9 @@ typedef struct sl_calibration_kind {
 /* Number of samples per kind that StarPU requires: 10, or $STARPU_CALIBRATE_MINIMUM. */
 int sl_calibration_minimum(void);
 
-/* The program must outlive the calibration. */
-sl_status sl_calibration_create(sl_runtime *runtime, const sl_program *program, sl_calibration **calibration);
+/* The program must outlive the calibration, which chooses the kind of worker of each task: plans of GPUs' memories no
+ * longer hold for it. */
+sl_status sl_calibration_create(sl_runtime *runtime, sl_program *program, sl_calibration **calibration);
 void sl_calibration_destroy(sl_calibration *calibration); /* NULL is allowed */
 /* Where there are CPU and GPU workers: the next step runs half of the tasks of each kind on either, the other half than
  * in the step before, so that both get samples. Call before each step. */

@@ -54,6 +54,8 @@ typedef struct sl__task {
 int64_t sl__task_ready(const sl__task *task);
 /* The StarPU task of a node; NULL for an exchange. */
 struct starpu_task *sl__program_task(const struct sl_program *program, int node);
+/* Lets go of the plans of GPUs' memories, for a caller that chooses the worker of single tasks. */
+void sl__program_unbind(struct sl_program *program);
 /* Makes StarPU report when a worker takes the task; for recorded tasks. */
 void sl__task_watch(sl__task *task);
 /* Lets the task run on these kinds of workers: a sum of 1 << sl_worker_kind. */

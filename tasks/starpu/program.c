@@ -716,6 +716,8 @@ out:
   return status;
 }
 
+void sl__program_unbind(sl_program *p) { sl__residences_unbind(p->residences, p->task, p->graph->n_nodes); }
+
 struct starpu_task *sl__program_task(const sl_program *p, int node) {
   return p->graph->node[node]->bucket ? NULL : p->task[node].task;
 }

@@ -80,6 +80,15 @@ sl_status sl__residences_bind(sl__residences *all, sl__task *task, int n, const 
   return SL_OK;
 }
 
+void sl__residences_unbind(sl__residences *all, sl__task *task, int n) {
+  for (int i = 0; all && i < all->gpus; i++) all->gpu[i].at_begin = 0;
+  for (int k = 0; k < n; k++) {
+    task[k].bound = -1;
+    task[k].n_moves = 0;
+    if (task[k].task) task[k].task->execute_on_a_specific_worker = 0;
+  }
+}
+
 void sl__residences_order(sl__residences *all, sl__task *t) {
   if (!all || t->bound < 0) return;
   const int here = (t->task->where & STARPU_CUDA) != 0;

@@ -19,6 +19,9 @@ void sl__residences_destroy(sl__residences *residences);
 
 /* Binds the tasks to the workers of the plan. handle[b]: the handle of each buffer of residence.h. */
 sl_status sl__residences_bind(sl__residences *residences, sl__task *task, int n, const starpu_data_handle_t *handle);
+/* Any worker may take the tasks from now on, and StarPU decides what leaves. The order that a plan relies on is gone: a
+ * task that forgets a buffer must be the last to use it. */
+void sl__residences_unbind(sl__residences *residences, sl__task *task, int n);
 /* Before a task is submitted, in the order of the schedule: gives a bound task its place among those of its worker. */
 void sl__residences_order(sl__residences *residences, sl__task *task);
 /* Before a step's first task is submitted. */
