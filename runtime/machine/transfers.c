@@ -1,6 +1,7 @@
 /* Transferred bytes, from StarPU's bus counters, and records of single copies. */
 #include "runtime/machine/transfers.h"
 
+#include <pthread.h>
 #include <starpu.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -31,7 +32,54 @@ static _Atomic int64_t step; /* 0: nothing is recorded */
 void sl_transfers_record(int64_t number) { atomic_store(&step, number); }
 void sl_transfers_clear(void) { atomic_store(&added, 0); }
 
-static void add(unsigned from, unsigned to, size_t bytes) {
+/* The handles by the addresses of their interfaces, one for each memory: a table with open addressing. Addresses of
+ * freed interfaces stay until other handles have them. */
+static struct {
+  pthread_mutex_t lock;
+  const void **interface, **handle; /* [room] */
+  size_t n, room;                   /* room: a power of two */
+} known = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static size_t place_of(const void *interface) {
+  size_t at = ((uintptr_t)interface >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> 20 & (known.room - 1);
+  while (known.interface[at] && known.interface[at] != interface) at = (at + 1) & (known.room - 1);
+  return at;
+}
+
+static const void *handle_at(const void *interface) {
+  pthread_mutex_lock(&known.lock);
+  const void *handle = known.room ? known.handle[place_of(interface)] : NULL;
+  pthread_mutex_unlock(&known.lock);
+  return handle;
+}
+
+/* Without memory for it, copies are not told apart. */
+static void know(const void *interface, const void *handle) {
+  pthread_mutex_lock(&known.lock);
+  if (2 * known.n >= known.room) {
+    const size_t old = known.room, room = old ? 2 * old : 1024;
+    const void **was = known.interface, **of = known.handle;
+    const void **interfaces = calloc(room, sizeof *interfaces), **handles = calloc(room, sizeof *handles);
+    if (!interfaces || !handles) {
+      free(interfaces), free(handles);
+      goto out;
+    }
+    known.interface = interfaces, known.handle = handles, known.room = room;
+    for (size_t i = 0; i < old; i++)
+      if (was[i]) {
+        const size_t at = place_of(was[i]);
+        known.interface[at] = was[i], known.handle[at] = of[i];
+      }
+    free(was), free(of);
+  }
+  const size_t at = place_of(interface);
+  known.n += !known.interface[at];
+  known.interface[at] = interface, known.handle[at] = handle;
+out:
+  pthread_mutex_unlock(&known.lock);
+}
+
+static void add(unsigned from, unsigned to, size_t bytes, const void *interface) {
   const int64_t number = atomic_load_explicit(&step, memory_order_relaxed), now = sl_now();
   if (number == 0) return;
   const double us = starpu_transfer_predict(from, to, bytes);
@@ -39,7 +87,9 @@ static void add(unsigned from, unsigned to, size_t bytes) {
       (sl_copy_record){.step = number,
                        .start = now,
                        .end = now + (us > 0 && us < 1e12 ? (int64_t)(1e3 * us) : 0),
+                       .asked = now,
                        .bytes = (int64_t)bytes,
+                       .data = handle_at(interface),
                        .from = (int32_t)from,
                        .to = (int32_t)to};
 }
@@ -66,7 +116,7 @@ sl_status sl_transfers_snapshot(sl_copy_record **transfers, size_t *n) {
 
 static int copy(void *from, unsigned from_node, void *to, unsigned to_node, void *async) {
   const struct starpu_vector_interface *v = from;
-  add(from_node, to_node, v->nx * v->elemsize);
+  add(from_node, to_node, v->nx * v->elemsize, from);
   return starpu_interface_vector_ops.copy_methods->any_to_any(from, from_node, to, to_node, async);
 }
 
@@ -87,6 +137,8 @@ void sl_vector_register(starpu_data_handle_t *handle, void *data, size_t n, size
     ops = starpu_interface_vector_ops;
     ops.copy_methods = &methods;
     starpu_data_register(handle, STARPU_MAIN_RAM, &vector, &ops);
+    for (int node = 0; node < sl_transfers_nodes(); node++)
+      know(starpu_data_get_interface_on_node(*handle, (unsigned)node), *handle);
   }
   starpu_data_set_sequential_consistency_flag(*handle, 0);
 }

@@ -20,7 +20,9 @@ typedef struct sl_copy_record {
   int64_t step;
   int64_t start, end; /* ns of sl_now(): when it was asked for, or the copy before on this link has ended; and when
                          StarPU's model of the bus has it end */
+  int64_t asked;      /* when it was asked for */
   int64_t bytes;
+  const void *data; /* the StarPU handle of what was copied */
   int32_t from, to; /* memory nodes */
 } sl_copy_record;
 

@@ -122,7 +122,14 @@ static void put_transfers(sl__writer *w, const sl__trace_rank *rank, int64_t ori
       sl__put(w, ",\n{\"ph\":\"%s\",\"name\":\"copy\",\"cat\":\"copy\",\"id\":\"%d.c%d\",\"pid\":%d,\"tid\":%d",
               end ? "e" : "b", t->rank, i, t->rank, link_track(x));
       put_time(w, "ts", (end ? x->end : x->start) - origin);
-      sl__put(w, ",\"args\":{\"step\":%" PRId64 ",\"bytes\":%" PRId64 "}}", x->step, x->bytes);
+      sl__put(w, ",\"args\":{\"step\":%" PRId64 ",\"bytes\":%" PRId64, x->step, x->bytes);
+      if (x->node >= 0) {
+        sl__put(w, ",\"for\":");
+        put_string(w, t->node[x->node].operation);
+        sl__put(w, ",\"layer\":");
+        put_string(w, t->node[x->node].layer);
+      }
+      sl__put(w, "}}");
     }
   }
 }

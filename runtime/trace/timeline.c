@@ -64,6 +64,7 @@ sl_status sl_timeline_reserve_transfers(sl_timeline *t, int n) {
   t->transfer = calloc((size_t)n + 1, sizeof *t->transfer);
   if (!t->transfer) return sl_no_memory("for the %d transfers of a timeline", n);
   t->n_transfers = n;
+  for (int i = 0; i < n; i++) t->transfer[i].node = -1;
   return SL_OK;
 }
 
@@ -170,6 +171,7 @@ static int columns_of(const sl_timeline *t, column c[COLUMNS]) {
   c[n++] = COLUMN("transfer.bytes", LONG, t->transfer, bytes, T);
   c[n++] = COLUMN("transfer.from", INT, t->transfer, from, T);
   c[n++] = COLUMN("transfer.to", INT, t->transfer, to, T);
+  c[n++] = COLUMN("transfer.node", INT, t->transfer, node, T);
   c[n++] = COLUMN("flow.from", INT, t->flow, from, F);
   c[n++] = COLUMN("flow.to", INT, t->flow, to, F);
   c[n++] = COLUMN("flow.value", INT, t->flow, value, F);
@@ -309,7 +311,7 @@ out:
 
 static sl_status read_column(const sl_safetensors *st, const char *path, const sl_timeline *t, const column *c) {
   const int i = sl_safetensors_find(st, c->name);
-  if (i < 0 && c->n == 0)
+  if (i < 0 && (c->n == 0 || strcmp(c->name, "transfer.node") == 0))
     return SL_OK; /* files of earlier versions lack buffers and flows, and those without GPUs have no transfers */
   const sl_named_array *a = i < 0 ? NULL : sl_safetensors_get(st, i);
   if (!a || a->dtype != dtype_of(c) || a->shape.ndim != 1 || a->shape.dim[0] != (int64_t)c->n)
@@ -370,7 +372,8 @@ static int records_fit(const sl_timeline *t) {
   for (int i = 0; i < t->n_transfers && fit; i++) {
     const sl_timeline_transfer *x = &t->transfer[i];
     fit = in_range(x->step) && in_range(x->start) && in_range(x->end) && in_range(x->bytes) && x->bytes >= 0 &&
-          x->from >= 0 && x->from < SL_TIMELINE_MEMORIES && x->to >= 0 && x->to < SL_TIMELINE_MEMORIES;
+          x->from >= 0 && x->from < SL_TIMELINE_MEMORIES && x->to >= 0 && x->to < SL_TIMELINE_MEMORIES &&
+          x->node >= -1 && x->node < t->n_nodes;
   }
   return fit;
 }

@@ -52,6 +52,7 @@ typedef struct sl_timeline_transfer {
                          have ended, by the bandwidth that StarPU has measured */
   int64_t bytes;
   int32_t from, to;
+  int32_t node; /* the task or exchange that read it there; -1: none */
 } sl_timeline_transfer;
 
 /* Node `to` reads the value that node `from` has written in this step. from = -1: the batch, which its kernel brings

@@ -18,6 +18,7 @@
 #include "tasks/graph/print.h"
 #include "tasks/spread/spread.h"
 #include "tasks/starpu/codelet.h"
+#include "tasks/starpu/copies.h"
 #include "tasks/starpu/device.h"
 #include "tasks/starpu/exchange.h"
 #include "tasks/starpu/residence.h"
@@ -611,19 +612,48 @@ static int first_in_place(const sl_schedule *s, int v) {
   return v;
 }
 
-static sl_status put_transfers(sl_timeline *t) {
-  sl_copy_record *moved;
-  size_t n;
-  SL_TRY(sl_transfers_snapshot(&moved, &n));
-  const sl_status status = sl_timeline_reserve_transfers(t, (int)n);
-  for (size_t i = 0; i < n && status == SL_OK; i++)
+/* What each node reads. The caller frees *read. */
+static sl_status find_reads(const sl_program *p, sl__read **read, size_t *n) {
+  const sl_graph *g = p->graph;
+  size_t most = 1;
+  for (int i = 0; i < g->n_nodes; i++) most += (size_t)(g->node[i]->n_in + g->node[i]->n_out);
+  *n = 0;
+  *read = malloc(most * sizeof **read);
+  if (!*read) return sl_no_memory("for what %d tasks read", g->n_nodes);
+  for (int i = 0; i < g->n_nodes; i++) {
+    const sl_node *node = g->node[i];
+    for (int k = 0; k < node->n_in; k++) (*read)[(*n)++] = (sl__read){handle_of(p, node->in[k]), i};
+    for (int k = 0; k < node->n_out; k++)
+      if (sl_node_reads_output(node, k)) (*read)[(*n)++] = (sl__read){handle_of(p, node->out[k]), i};
+  }
+  return SL_OK;
+}
+
+static sl_status put_transfers(const sl_program *p, sl_timeline *t) {
+  sl_copy_record *moved = NULL;
+  sl__read *read = NULL;
+  size_t n, reads;
+  int32_t *node = NULL;
+  int *memory = malloc(((size_t)t->n_workers + 1) * sizeof *memory);
+  sl_status status = SL_OK;
+  SL_TRY_OUT(sl_transfers_snapshot(&moved, &n));
+  SL_TRY_OUT(sl_timeline_reserve_transfers(t, (int)n));
+  if (n == 0) goto out;
+  SL_TRY_OUT(find_reads(p, &read, &reads));
+  node = malloc(n * sizeof *node);
+  if (!memory || !node) SL_TRY_OUT(sl_no_memory("for the readers of %zu copies", n));
+  for (int w = 0; w < t->n_workers; w++) memory[w] = (int)starpu_worker_get_memory_node((unsigned)w);
+  SL_TRY_OUT(sl__copies_find(t->record, t->n_records, read, reads, memory, moved, n, node));
+  for (size_t i = 0; i < n; i++)
     t->transfer[i] = (sl_timeline_transfer){.step = moved[i].step,
                                             .start = moved[i].start,
                                             .end = moved[i].end,
                                             .bytes = moved[i].bytes,
                                             .from = moved[i].from,
-                                            .to = moved[i].to};
-  free(moved);
+                                            .to = moved[i].to,
+                                            .node = node[i]};
+out:
+  free(moved), free(read), free(node), free(memory);
   return status;
 }
 
@@ -707,7 +737,7 @@ sl_status sl_program_timeline(const sl_program *p, const char *model, sl_timelin
   }
   if (status != SL_OK || !t->model || !t->sched) SL_TRY_OUT(sl_no_memory("for the names of a timeline"));
   if (p->recorder) SL_TRY_OUT(sl_timeline_take(t, p->recorder));
-  if (p->recorder) SL_TRY_OUT(put_transfers(t));
+  if (p->recorder) SL_TRY_OUT(put_transfers(p, t));
   *timeline = t;
   t = NULL;
 out:

@@ -40,11 +40,18 @@ run bench $small --workers 1 --out timed --json
 moved=$(number_of moved_bytes out)
 check 'data move' at_least "$moved" 1
 expect 'trace names the links' 0 '^  moved .* MB   a step from memory 0 to 1, in [0-9.]+ copies' trace timed
+check 'and the operations that read them' grep -Eq '^  of these .* MB   a step for [a-z_ ]+, in [0-9.]+ copies' out
 run trace timed --json
 bytes=$(grep -o '"bytes": [0-9]*' out | awk '{ n += $2 } END { print n }')
+for_tasks=$(grep -o '"moved_bytes": [0-9]*' out | awk '{ n += $2 } END { print n }')
+check 'bytes by operation add up to the same' test "$for_tasks" = "$bytes"
+for_none=$(tr -d '\n' <out | grep -o '"operation": "", *"copies": [0-9]*, *"moved_bytes": [0-9]*' | grep -o '[0-9]*$')
+check 'most are for tasks' at_least "$bytes" "$((2 * ${for_none:-0}))"
+check 'products are among them' grep -Eq '"operation": "linear(_dw|_dx)?"' out
 check 'the copies that it has are what the bus has counted' same_bytes "$bytes" "$(number_of steps out)" "$moved"
 run report timed --json
 check 'a report has them, a row for each direction' test "$(grep -o '"copies, memory [01] to [01]"' out | sort | uniq -c | awk '{ n += $1 } END { print n }')" = 2
+check 'and says which operations they were for' sh -c "grep -Eq '\"moved_bytes\": *[1-9]' out"
 run trace timed --format chrome --out trace.json
 check 'a trace for browsers has them on tracks of their own' grep -q 'copies, memory 0 to 1' trace.json
 

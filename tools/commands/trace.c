@@ -30,6 +30,10 @@ static void print_text(const sl__sums *s) {
   for (int k = 0; k < s->n_links; k++)
     printf("  %-14s %10.3f MB   a step from memory %d to %d, in %.1f copies\n", "moved",
            1e-6 * (double)s->link[k].bytes / steps, s->link[k].from, s->link[k].to, (double)s->link[k].copies / steps);
+  for (int k = 0; k < s->n_moved; k++)
+    printf("  %-14s %10.3f MB   a step for %s, in %.1f copies\n", k ? "" : "of these",
+           1e-6 * (double)s->moved[k].bytes / steps, s->moved[k].operation[0] ? s->moved[k].operation : "no task",
+           (double)s->moved[k].copies / steps);
 }
 
 static sl_status summarise(const sl__options *o, sl_timeline *const *timelines, int n) {

@@ -390,9 +390,10 @@ static json_t *lines_of(const sl__report_run *r) {
   json_t *all = json_array();
   for (int i = 0; i < r->n_lines; i++) {
     const sl__report_line *l = &r->line[i];
-    json_array_append_new(all, json_pack("{s:s, s:s, s:b, s:I, s:f, s:f, s:f, s:f}", "operation", l->operation, "phase",
-                                         l->phase, "exchange", l->exchange, "count", (json_int_t)l->count, "seconds",
-                                         l->seconds, "flops", l->flops, "bytes", l->bytes, "roof_seconds", l->at_roof));
+    json_array_append_new(
+        all, json_pack("{s:s, s:s, s:b, s:I, s:f, s:f, s:f, s:f, s:f}", "operation", l->operation, "phase", l->phase,
+                       "exchange", l->exchange, "count", (json_int_t)l->count, "seconds", l->seconds, "flops", l->flops,
+                       "bytes", l->bytes, "roof_seconds", l->at_roof, "moved_bytes", l->moved));
   }
   return all;
 }

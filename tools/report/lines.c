@@ -42,6 +42,10 @@ static sl_status add(sl__report_run *r, const sl__sums *s) {
     line->bytes += node->bytes;
     if (!exchange) r->kernels += seconds;
   }
+  for (int i = 0; i < t->n_transfers; i++) {
+    const sl_timeline_transfer *x = &t->transfer[i];
+    if (x->step >= s->first && x->node >= 0 && of[x->node] >= 0) r->line[of[x->node]].moved += (double)x->bytes;
+  }
   free(of);
   return SL_OK;
 }

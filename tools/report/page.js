@@ -105,6 +105,8 @@ table('bounds', ['', 'whole steps', 'tasks', 'exchanges', 'critical path, ms', '
     ['GB/s', (o) => o.bytes / o.seconds, (o) => o.seconds > 0 ? figure(1e-9 * o.bytes / o.seconds) : '–'],
     ['FLOP/byte', (o) => o.flops / o.bytes, (o) => o.flops > 0 && o.bytes > 0 ? figure(o.flops / o.bytes) : '–'],
   ];
+  if (data.operations.some((o) => o.moved_bytes > 0))
+    columns.push(['moved, MB', (o) => o.moved_bytes, (o) => o.moved_bytes > 0 ? figure(1e-6 * o.moved_bytes) : '–']);
   if (data.roofline.peak_gflops > 0)
     columns.push(['roof', (o) => o.roof_seconds > 0 ? o.flops / o.roof_seconds : -1, (o) => o.flops > 0 && o.roof_seconds > 0 ? figure(1e-9 * o.flops / o.roof_seconds) : '–'],
       ['of the roof', (o) => o.roof_seconds / o.seconds, (o) => o.roof_seconds > 0 && o.seconds > 0 ? figure(100 * o.roof_seconds / o.seconds) + ' %' : '–']);

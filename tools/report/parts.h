@@ -12,6 +12,7 @@ typedef struct sl__report_line {
   int exchange;
   int64_t count;
   double seconds, flops, bytes;
+  double moved; /* bytes that were copied from another memory for it */
   double at_roof; /* seconds that all of it would take at the machine's roofline; 0: unknown */
 } sl__report_line;
 

@@ -28,6 +28,26 @@ static void add_links(const sl_timeline *t, sl__sums *s) {
   }
 }
 
+static int by_bytes(const void *a, const void *b) {
+  const sl__moved *x = a, *y = b;
+  if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
+  return strcmp(x->operation, y->operation);
+}
+
+static void add_moved(const sl_timeline *t, sl__sums *s) {
+  for (int i = 0; i < t->n_transfers; i++) {
+    const sl_timeline_transfer *x = &t->transfer[i];
+    const char *operation = x->node < 0 ? "" : t->node[x->node].operation;
+    int k = 0;
+    if (x->step < s->first) continue;
+    while (k < s->n_moved && strcmp(s->moved[k].operation, operation) != 0) k++;
+    if (k == SL__MOVED) k--;
+    if (k == s->n_moved) s->moved[s->n_moved++] = (sl__moved){.operation = operation};
+    s->moved[k].copies++, s->moved[k].bytes += x->bytes;
+  }
+  qsort(s->moved, (size_t)s->n_moved, sizeof *s->moved, by_bytes);
+}
+
 sl_status sl__sums_of(const sl_timeline *t, sl__sums *s) {
   *s = (sl__sums){.t = t};
   sl_timeline_window(t, &s->from, &s->to, &s->first);
@@ -40,6 +60,7 @@ sl_status sl__sums_of(const sl_timeline *t, sl__sums *s) {
     s->exchanges += r->kind == SL_RECORD_EXCHANGE;
   }
   add_links(t, s);
+  add_moved(t, s);
   s->steps = t->n_records ? last - s->first + 1 : 0;
   s->step = s->steps ? 1e-9 * (double)(s->to - s->from) / (double)s->steps : 0;
   const sl_dependencies graph = {t->n_nodes, t->from, t->before};
@@ -76,6 +97,13 @@ json_t *sl__sums_to_json(const sl__sums *s) {
                                     (json_int_t)s->link[k].copies, "bytes", (json_int_t)s->link[k].bytes));
   if (all && copies) json_object_set(all, "copies", copies);
   json_decref(copies);
+  json_t *moved = s->n_moved ? json_array() : NULL;
+  for (int k = 0; k < s->n_moved; k++)
+    json_array_append_new(moved,
+                          json_pack("{s:s, s:I, s:I}", "operation", s->moved[k].operation, "copies",
+                                    (json_int_t)s->moved[k].copies, "moved_bytes", (json_int_t)s->moved[k].bytes));
+  if (all && moved) json_object_set(all, "moved", moved);
+  json_decref(moved);
   if (all && s->bounded)
     json_object_set_new(all, "bound",
                         json_pack("{s:f, s:f, s:f}", "critical_path_s", s->bound.critical_path, "area_s", s->bound.area,

@@ -16,6 +16,13 @@ typedef struct sl__link {
 } sl__link;
 enum { SL__LINKS = 64 };
 
+/* Copies that were made for the tasks of one operation; operation "": no task read them. */
+typedef struct sl__moved {
+  const char *operation;
+  int64_t copies, bytes;
+} sl__moved;
+enum { SL__MOVED = 128 };
+
 typedef struct sl__sums {
   const sl_timeline *t;
   int64_t from, to, first; /* the window, and its first step */
@@ -27,6 +34,8 @@ typedef struct sl__sums {
   int bounded; /* 0: some task has no record */
   sl__link link[SL__LINKS];
   int n_links;
+  sl__moved moved[SL__MOVED]; /* by bytes; those of further operations are in the last */
+  int n_moved;
 } sl__sums;
 
 /* Borrows the timeline. */

@@ -37,8 +37,8 @@ static sl_timeline *example(int rank, int ranks) {
   t->buffer[0] = (sl_timeline_buffer){INT64_C(5000000000), 1}, t->buffer[1] = (sl_timeline_buffer){16, 0};
   t->use[0] = (sl_timeline_use){0, 0}, t->use[1] = (sl_timeline_use){1, 0}, t->use[2] = (sl_timeline_use){1, 1};
   assert_ok(sl_timeline_reserve_transfers(t, 2));
-  t->transfer[0] = (sl_timeline_transfer){2, 500, 900, INT64_C(6000000000), 0, 1};
-  t->transfer[1] = (sl_timeline_transfer){3, 600, 700, 16, 2, 0};
+  t->transfer[0] = (sl_timeline_transfer){2, 500, 900, INT64_C(6000000000), 0, 1, 1};
+  t->transfer[1] = (sl_timeline_transfer){3, 600, 700, 16, 2, 0, -1};
   assert_ok(sl_timeline_reserve_flows(t, 2));
   t->flow[0] = (sl_timeline_flow){-1, 0, 4, INT64_C(6000000000)};
   t->flow[1] = (sl_timeline_flow){0, -1, 7, 16};
@@ -201,7 +201,9 @@ static void numbers_out_of_range(const char *path) {
   refuse(path, t, graph);
   t->flow[1].from = 0, t->flow[1].to = -2;
   refuse(path, t, graph);
-  t->flow[1].to = -1;
+  t->flow[1].to = -1, t->transfer[1].node = 3;
+  refuse(path, t, fact);
+  t->transfer[1].node = -1;
   assert_ok(sl_timeline_write(path, t));
   assert_ok(sl_timeline_read(path, &back));
   sl_timeline_destroy(back);
