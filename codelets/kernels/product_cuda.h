@@ -18,10 +18,19 @@
 #ifndef SL_PRODUCT_CUDA_H
 #define SL_PRODUCT_CUDA_H
 
+#include <type_traits>
+
 #include "codelets/kernels/cuda.h"
 #include "codelets/kernels/product_sizes.h"
 
 enum { SL_CUDA_BK = 8 };
+
+/* launch(std::true_type()) if `wide`, else launch(std::false_type()): a choice of kernels at run time whose factors are
+ * types. */
+template <class LAUNCH>
+static sl_status sl_cuda_either(bool wide, const LAUNCH &launch) {
+  return wide ? launch(std::true_type()) : launch(std::false_type());
+}
 
 /* ---- factors ----------------------------------------------------------------------------------------------------- */
 

@@ -296,12 +296,11 @@ extern "C" sl_status sl__conv2d_dw_cuda(const sl_call *c, sl_cuda *cuda) {
   const bool wide = sl_cuda_aligned(from) && O % 4 == 0, wide_dw = sl_cuda_aligned(dw) && K % 4 == 0;
   const taps_by_pixel right = {image, K, dy->dim[0] * dy->dim[1] * dy->dim[2], a->kernel, pieces};
   const sl_cuda_adding adding = c->accumulate & 1 ? SL_CUDA_ADD_AFTER : SL_CUDA_OVERWRITE;
-  if (wide)
-    SL_TRY(sl_cuda_product(cuda, "conv2d_dw", 0, n, K, sl_cuda_columns_of<true, pixel_blocks>{from, O, n, pieces},
-                           right, pieces, sl_cuda_matrix{dw, K}, wide_dw, NULL, adding));
-  else
-    SL_TRY(sl_cuda_product(cuda, "conv2d_dw", 0, n, K, sl_cuda_columns_of<false, pixel_blocks>{from, O, n, pieces},
-                           right, pieces, sl_cuda_matrix{dw, K}, wide_dw, NULL, adding));
+  SL_TRY(sl_cuda_either(wide, [&](auto is_wide) {
+    using columns = sl_cuda_columns_of<decltype(is_wide)::value, pixel_blocks>;
+    return sl_cuda_product(cuda, "conv2d_dw", 0, n, K, columns{from, O, n, pieces}, right, pieces,
+                           sl_cuda_matrix{dw, K}, wide_dw, NULL, adding);
+  }));
   if (c->n_out < 2) return SL_OK; /* the sums come after the products on the stream, so they may use the same memory */
   return sl_cuda_column_sums(cuda, "conv2d_dw", 0, pieces, n, O, from,
                              c->accumulate & 2 ? SL_CUDA_ADD_AFTER : SL_CUDA_OVERWRITE, (float *)c->out[1].data);

@@ -34,14 +34,11 @@ extern "C" sl_status sl__linear_cuda(const sl_call *c, sl_cuda *cuda) {
     const int64_t n = w->shape.dim[0];
     const float *W = (const float *)w->data;
     float *to = y + w->row0;
-    if (wide(x, K) && wide(W, K))
-      SL_TRY(sl_cuda_product(cuda, "linear", 0, R, n, rows_by_k<true>{x, K, R, pieces},
-                             rows_by_k<true>{W, K, n, pieces}, pieces, sl_cuda_matrix{to, N}, wide(to, N), NULL,
-                             SL_CUDA_OVERWRITE));
-    else
-      SL_TRY(sl_cuda_product(cuda, "linear", 0, R, n, rows_by_k<false>{x, K, R, pieces},
-                             rows_by_k<false>{W, K, n, pieces}, pieces, sl_cuda_matrix{to, N}, wide(to, N), NULL,
-                             SL_CUDA_OVERWRITE));
+    SL_TRY(sl_cuda_either(wide(x, K) && wide(W, K), [&](auto is_wide) {
+      using rows = rows_by_k<decltype(is_wide)::value>;
+      return sl_cuda_product(cuda, "linear", 0, R, n, rows{x, K, R, pieces}, rows{W, K, n, pieces}, pieces,
+                             sl_cuda_matrix{to, N}, wide(to, N), NULL, SL_CUDA_OVERWRITE);
+    }));
   }
   if (c->n_in < 3) return rectify ? sl_cuda_map(cuda, "linear", relu(), R * N, y, (const float *)y) : SL_OK;
   for (int part = 0; part < c->in[2].parts; part++) {
@@ -60,14 +57,12 @@ extern "C" sl_status sl__linear_dx_cuda(const sl_call *c, sl_cuda *cuda) {
     const float *W = (const float *)w->data, *dy = (const float *)c->in[0].data + w->row0;
     const sl_cuda_even_pieces pieces = {w->shape.dim[0], pieces_of(w->shape.dim[0])};
     const sl_cuda_adding adding = part ? SL_CUDA_ADD_BEFORE : SL_CUDA_OVERWRITE;
-    if (wide(dy, N) && wide(W, K))
-      SL_TRY(sl_cuda_product(cuda, "linear_dx", 0, R, K, rows_by_k<true>{dy, N, R, pieces},
-                             columns_by_k<true>{W, K, K, pieces}, pieces, sl_cuda_matrix{dx, K}, wide(dx, K), NULL,
-                             adding));
-    else
-      SL_TRY(sl_cuda_product(cuda, "linear_dx", 0, R, K, rows_by_k<false>{dy, N, R, pieces},
-                             columns_by_k<false>{W, K, K, pieces}, pieces, sl_cuda_matrix{dx, K}, wide(dx, K), NULL,
-                             adding));
+    SL_TRY(sl_cuda_either(wide(dy, N) && wide(W, K), [&](auto is_wide) {
+      constexpr bool WIDE = decltype(is_wide)::value;
+      return sl_cuda_product(cuda, "linear_dx", 0, R, K, rows_by_k<WIDE>{dy, N, R, pieces},
+                             columns_by_k<WIDE>{W, K, K, pieces}, pieces, sl_cuda_matrix{dx, K}, wide(dx, K), NULL,
+                             adding);
+    }));
   }
   return SL_OK;
 }
@@ -81,14 +76,11 @@ extern "C" sl_status sl__linear_dw_cuda(const sl_call *c, sl_cuda *cuda) {
   const sl_cuda_each_pieces pieces = {R, SL_LINEAR_SUM_BLOCK,
                                       (int)((R + SL_LINEAR_SUM_BLOCK - 1) / SL_LINEAR_SUM_BLOCK)};
   const sl_cuda_adding adding = c->accumulate & 1 ? SL_CUDA_ADD_BEFORE : SL_CUDA_OVERWRITE;
-  if (wide(dy, N) && wide(x, K))
-    SL_TRY(sl_cuda_product(cuda, "linear_dw", 0, n, K, columns_by_row<true>{dy, N, n, pieces},
-                           columns_by_row<true>{x, K, K, pieces}, pieces, sl_cuda_matrix{dW, K}, wide(dW, K), NULL,
-                           adding));
-  else
-    SL_TRY(sl_cuda_product(cuda, "linear_dw", 0, n, K, columns_by_row<false>{dy, N, n, pieces},
-                           columns_by_row<false>{x, K, K, pieces}, pieces, sl_cuda_matrix{dW, K}, wide(dW, K), NULL,
-                           adding));
+  SL_TRY(sl_cuda_either(wide(dy, N) && wide(x, K), [&](auto is_wide) {
+    using columns = columns_by_row<decltype(is_wide)::value>;
+    return sl_cuda_product(cuda, "linear_dw", 0, n, K, columns{dy, N, n, pieces}, columns{x, K, K, pieces}, pieces,
+                           sl_cuda_matrix{dW, K}, wide(dW, K), NULL, adding);
+  }));
   if (c->n_out < 2) return SL_OK;
   /* On the stream the sums come after the products, so that they may use the same memory. */
   return sl_cuda_column_sums(cuda, "linear_dw", 0, pieces, n, N, dy,
