@@ -45,7 +45,7 @@ if [ "$where" = gpu ]; then
   # Of its own: the times of an emulated GPU are none of this machine's.
   export STARPU_HOME="$work/home" STARPU_SUBALLOCATOR=0 EMULATED_DEVICES=1 EMULATED_TIMED=120 EMULATED_GBPS=12 EMULATED_TIMES="$work/times"
   mkdir -p "$work/home"
-  models="mlp --batch 512|lenet --batch 256|gpt2-nano --size layers=2 --batch 8 --length 64|resnet8 --batch 32"
+  models="mlp --batch 512|lenet --batch 256 --shards 2|gpt2-nano --size layers=1 --batch 8 --length 64 --shards 2|resnet8 --batch 32 --shards 2"
   echo "$models" | tr '|' '\n' >"$work/models"
   while read -r model; do
     # The device computes a kernel of each size once, which compare would not wait for.
@@ -58,7 +58,7 @@ if [ "$where" = gpu ]; then
   for weights in '1 0' '1 1' '1 10' '0 1'; do
     export STARPU_SCHED_ALPHA="${weights% *}" STARPU_SCHED_BETA="${weights#* }"
     as=-alpha$STARPU_SCHED_ALPHA-beta$STARPU_SCHED_BETA
-    for model in 'lenet --batch 256' 'gpt2-nano --size layers=2 --batch 8 --length 64'; do
+    for model in 'lenet --batch 256 --shards 2' 'resnet8 --batch 32 --shards 2'; do
       echo "== alpha $STARPU_SCHED_ALPHA, beta $STARPU_SCHED_BETA"
       # shellcheck disable=SC2086
       compare $model --steps 5
