@@ -1,16 +1,10 @@
-/* StarPU codelets: one per operation, all with the same two entry functions. */
+/* What the tasks of CPU and GPU workers have in common, and the function that runs a task on a CPU worker. */
 #include "tasks/starpu/codelet.h"
 
-#include <config.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/time.h"
-#include "tasks/starpu/device.h"
-
-/* --- running a task -------------------------------------------------------------------------------------------------
- */
 
 void sl__task_bind(sl__task *t, void *buffers[]) {
   sl_array *a = t->arrays;
@@ -92,7 +86,7 @@ void sl__task_allow(sl__task *t, unsigned kinds) {
   t->task->where = (kinds & 1u << SL_WORKER_CPU ? STARPU_CPU : 0) | (kinds & 1u << SL_WORKER_CUDA ? STARPU_CUDA : 0);
 }
 
-static void run_on_cpu(void *buffers[], void *arg) {
+void sl__run_on_cpu(void *buffers[], void *arg) {
   sl__task *t = arg;
   int64_t start = t->recorder ? sl_now() : 0;
   atomic_store_explicit(&t->state, SL__BEGUN, memory_order_relaxed);
@@ -108,46 +102,4 @@ static void run_on_cpu(void *buffers[], void *arg) {
   atomic_store_explicit(&t->run->last, t->index, memory_order_relaxed);
   if (!t->told) sl__run_end(t);
   if (t->recorder) sl__task_record(t, starpu_worker_get_id(), start, sl_now());
-}
-
-/* --- codelets -------------------------------------------------------------------------------------------------------
- */
-
-static uint32_t footprint(struct starpu_task *task) { return ((const sl__task *)task->cl_arg)->hash; }
-
-typedef struct entry {
-  struct starpu_codelet codelet;
-  struct starpu_perfmodel model;
-  const sl_operation *op;
-  char symbol[64];
-  struct entry *next;
-} entry;
-
-struct starpu_codelet *sl__codelet_of(const sl_operation *op) {
-  static entry *list; /* only one thread at a time makes programs */
-  for (entry *e = list; e; e = e->next)
-    if (e->op == op) return &e->codelet;
-  entry *e = calloc(1, sizeof *e);
-  if (!e) return NULL;
-  e->op = op;
-  e->next = list;
-  list = e;
-  snprintf(e->symbol, sizeof e->symbol, "starling_%s", op->name);
-  e->model.type = STARPU_HISTORY_BASED;
-  e->model.symbol = e->symbol;
-  e->model.footprint = footprint;
-  starpu_codelet_init(&e->codelet);
-  e->codelet.where = STARPU_CPU;
-  e->codelet.cpu_funcs[0] = run_on_cpu;
-#ifdef SL__GPU_WORKERS
-  if (op->cuda) {
-    e->codelet.where |= STARPU_CUDA;
-    e->codelet.cuda_funcs[0] = sl__run_on_gpu;
-    e->codelet.cuda_flags[0] = STARPU_CUDA_ASYNC;
-  }
-#endif
-  e->codelet.nbuffers = STARPU_VARIABLE_NBUFFERS;
-  e->codelet.model = &e->model;
-  e->codelet.name = op->name;
-  return &e->codelet;
 }

@@ -69,6 +69,9 @@ void sl__task_nonfinite(sl__task *task);
 /* Counts and records the task's run on this worker, from start to end in ns; not without a recorder. */
 void sl__task_record(sl__task *task, int worker, int64_t start, int64_t end);
 
+/* StarPU's CPU function of every codelet. */
+void sl__run_on_cpu(void *buffers[], void *task);
+
 /* The codelet of an operation, made at its first use and kept until the process ends, because StarPU keeps its
  * performance model. NULL when out of memory. */
 struct starpu_codelet *sl__codelet_of(const sl_operation *op);

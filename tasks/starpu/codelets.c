@@ -1,0 +1,46 @@
+/* StarPU codelets: one per operation, all with the same two functions. */
+#include <config.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tasks/starpu/codelet.h"
+#include "tasks/starpu/device.h"
+
+static uint32_t footprint(struct starpu_task *task) { return ((const sl__task *)task->cl_arg)->hash; }
+
+typedef struct entry {
+  struct starpu_codelet codelet;
+  struct starpu_perfmodel model;
+  const sl_operation *op;
+  char symbol[64];
+  struct entry *next;
+} entry;
+
+struct starpu_codelet *sl__codelet_of(const sl_operation *op) {
+  static entry *list; /* only one thread at a time makes programs */
+  for (entry *e = list; e; e = e->next)
+    if (e->op == op) return &e->codelet;
+  entry *e = calloc(1, sizeof *e);
+  if (!e) return NULL;
+  e->op = op;
+  e->next = list;
+  list = e;
+  snprintf(e->symbol, sizeof e->symbol, "starling_%s", op->name);
+  e->model.type = STARPU_HISTORY_BASED;
+  e->model.symbol = e->symbol;
+  e->model.footprint = footprint;
+  starpu_codelet_init(&e->codelet);
+  e->codelet.where = STARPU_CPU;
+  e->codelet.cpu_funcs[0] = sl__run_on_cpu;
+#ifdef SL__GPU_WORKERS
+  if (op->cuda) {
+    e->codelet.where |= STARPU_CUDA;
+    e->codelet.cuda_funcs[0] = sl__run_on_gpu;
+    e->codelet.cuda_flags[0] = STARPU_CUDA_ASYNC;
+  }
+#endif
+  e->codelet.nbuffers = STARPU_VARIABLE_NBUFFERS;
+  e->codelet.model = &e->model;
+  e->codelet.name = op->name;
+  return &e->codelet;
+}
