@@ -367,10 +367,10 @@ static void fill_links(program *m, int first) {
       const double pairs = side == 1 ? row->pairs : row->written;
       double least = pairs;
       for (int k = row->first; k < row->first + row->n; k++) {
-        const int class = c->class[k], writer = c->class_of[class].writer;
+        const int class = c->of[k], writer = c->class_of[class].writer;
         int again = 0;
         put(m, first + class, 1);
-        for (int j = row->first; j < k; j++) again |= c->class_of[c->class[j]].writer == writer;
+        for (int j = row->first; j < k; j++) again |= c->class_of[c->of[j]].writer == writer;
         if (writer >= 0 && !again) put_side(m, writer, side, 2, m->total[writer], 1);
       }
       if (row->reader >= 0) {

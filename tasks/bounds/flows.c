@@ -89,9 +89,9 @@ sl_status sl__crossings_find(const sl_timeline_flow *flow, int n, const int *kin
   const size_t room = (size_t)n + 1;
   *c = (sl_crossings){.class_of = malloc(room * sizeof *c->class_of),
                       .row = malloc(room * sizeof *c->row),
-                      .class = malloc(room * sizeof *c->class)};
+                      .of = malloc(room * sizeof *c->of)};
   pair *p = malloc(room * sizeof *p);
-  if (!c->class_of || !c->row || !c->class || !p) {
+  if (!c->class_of || !c->row || !c->of || !p) {
     free(p);
     return sl_no_memory("for %d flows", n);
   }
@@ -116,10 +116,10 @@ sl_status sl__crossings_find(const sl_timeline_flow *flow, int n, const int *kin
       continue; /* the writer has its pair */
     r->pairs++;
     r->written += p[i].flow.from >= 0;
-    if (!among(p[i].class, c->class + r->first, r->n)) c->class[classes++] = p[i].class, r->n++;
+    if (!among(p[i].class, c->of + r->first, r->n)) c->of[classes++] = p[i].class, r->n++;
   }
   free(p);
   return SL_OK;
 }
 
-void sl__crossings_free(sl_crossings *c) { free(c->class_of), free(c->row), free(c->class); }
+void sl__crossings_free(sl_crossings *c) { free(c->class_of), free(c->row), free(c->of); }

@@ -27,13 +27,13 @@ typedef struct sl_crossing_row {
   int reader; /* kind; -1: results, which the host reads */
   int pairs;  /* all; `written` of them have a task as their writer */
   int written;
-  int first, n; /* class[first] ... class[first + n - 1]: of the values, each once */
+  int first, n; /* of[first] ... of[first + n - 1]: classes of the values, each once */
 } sl_crossing_row;
 
 typedef struct sl_crossings {
   sl_crossing_class *class_of;
   sl_crossing_row *row;
-  int *class;
+  int *of;
   int n_classes, n_rows;
 } sl_crossings;
 

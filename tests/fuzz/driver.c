@@ -10,7 +10,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
-enum { INPUTS = 20000, ROOM = 4096, MOST_SEEDS = 16, MOST_MUTATIONS = 6, SECONDS = 1800 };
+enum { INPUTS = 20000, ROOM = 8192, MOST_SEEDS = 16, MOST_MUTATIONS = 6, SECONDS = 1800 };
 
 static volatile int current;
 void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak));

@@ -23,7 +23,7 @@ fuzz() { # target: a line of the table; the last lines of its log on a failure
   mkdir -p "$keep/$1" "$work/seeds/$1"
   "$build/tests/fuzz/$1" --seeds "$work/seeds/$1" || return 1
   ASAN_OPTIONS=allocator_may_return_null=1 LSAN_OPTIONS=suppressions="$top/tests/support/lsan.supp" \
-    "tests/fuzz/$1" -runs="$runs" -seed="$seed" -max_len=4096 -timeout=25 -rss_limit_mb=4096 -print_final_stats=1 \
+    "tests/fuzz/$1" -runs="$runs" -seed="$seed" -max_len=8192 -timeout=25 -rss_limit_mb=4096 -print_final_stats=1 \
     -artifact_prefix="$keep/$1-" "$keep/$1" "$work/seeds/$1" >"$work/$1.log" 2>&1
   local code=$? done inputs
   done=$(sed -n 's/^stat::number_of_executed_units: *//p' "$work/$1.log")
