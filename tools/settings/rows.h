@@ -129,15 +129,17 @@ SETTING(INTEGER, threads_per_worker, "threads-per-worker", MACHINE, LOCAL, "K", 
 SETTING(INTEGER, gpus, "gpus", RUNS | SL__CALIBRATE | SL__INFO | SL__GRAPH, LOCAL, "N", NULL, 0, 1024,
         {SL__GRAPH, "GPUs of the predicted schedule (default: none)"}, {0, "GPUs (default: all)"})
 SETTING(REAL, gpu_memory, "gpu-memory", RUNS | SL__CALIBRATE | SL__GRAPH, LOCAL, "MB", NULL, 0.001, 1e9,
-        {SL__GRAPH, "memory of each GPU in the predicted schedule (default: enough); prints what is moved to fit into it"},
+        {SL__GRAPH,
+         "memory of each GPU in the predicted schedule (default: enough); prints what is moved to fit into it"},
         {0, "memory of each GPU to use, in MB of a million bytes (default: what is free); what does not fit stays with "
             "the host and moves as the plan of the memory says"})
 SETTING(CHOICE, gpu_eviction, "gpu-eviction", RUNS | SL__CALIBRATE, LOCAL, "plan|lru", NULL, 0, 0,
         {0, "what leaves a GPU's memory when not all data fit: what the plan says (default), or what was used least "
             "recently, as StarPU does by itself"})
 SETTING(TEXT, offload, "offload", RUNS | SL__CALIBRATE, LOCAL, "disk:DIR", NULL, 0, 0,
-        {0, "keep parameters, optimizer state and temporaries in files of DIR, mapped into memory: what memory cannot hold "
-            "is on disk"})
+        {0,
+         "keep parameters, optimizer state and temporaries in files of DIR, mapped into memory: what memory cannot hold "
+         "is on disk"})
 SETTING(CHOICE, kernels, "kernels", RUNS | SL__CALIBRATE | SL__INFO, RUN, "base|avx2|avx512", NULL, 0, 0,
         {0, "instruction set of the CPU kernels (default: the best that this CPU has)"})
 SETTING(FLAG, calibrate, "calibrate", SL__TRAIN | SL__BENCH, RUN, NULL, NULL, 0, 0,

@@ -83,7 +83,8 @@ const test_case cases_layernorm[] = {
     LAYERNORM("[2, 9, 67]", 67, &usual, SAMPLES(2, 9, 67)),
     LAYERNORM("[33, 48]", 48, &usual, SAMPLES(33, 48)),
     LAYERNORM("[3, 1300]", 1300, &usual, SAMPLES(3, 1300)),
-    {"layernorm", "[1, 8300]", 3, 2, {SAMPLES(1, 8300), WHOLE(8300), WHOLE(8300)}, .attr = &usual, /* two rounds on a GPU */
+    /* Two rounds on a GPU. */
+    {"layernorm", "[1, 8300]", 3, 2, {SAMPLES(1, 8300), WHOLE(8300), WHOLE(8300)}, .attr = &usual,
      .reference = layernorm, .tolerance = {8 * EPS, 8 * EPS}, .exact = 1},
     /* Floats themselves are a thousandth apart here: differences of the reference alone are checked loosely. */
     {"layernorm", "[5, 333] around 10000", 3, 2, {FAR(1e4, 5, 333), WHOLE(333), WHOLE(333)}, .attr = &usual,
