@@ -31,6 +31,7 @@ typedef struct settings {
   size_t memory;   /* EMULATED_MEMORY, MiB: bytes of each device */
   uint64_t seed;   /* EMULATED_SEED: 0, or what shuffles the order of threads, blocks and streams */
   double delay;    /* EMULATED_DELAY, microseconds: the longest delay of an operation, if seed != 0 */
+  bool lazy;       /* EMULATED_LAZY: an operation runs only when someone waits for it */
   bool peers;      /* EMULATED_PEERS: devices copy to one another */
   int fail_device; /* EMULATED_FAIL=DEVICE:NUMBER: the device fails at its kernel of that number, from 1 on */
   long fail_at;

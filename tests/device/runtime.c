@@ -34,6 +34,7 @@ static void open_devices(void) {
   s->memory = (size_t)(number_of("EMULATED_MEMORY", 1024, 1, 1 << 18) * (1 << 20));
   s->seed = (uint64_t)number_of("EMULATED_SEED", 0, 0, 1e15);
   s->delay = number_of("EMULATED_DELAY", 1000, 0, 1e7);
+  s->lazy = number_of("EMULATED_LAZY", 0, 0, 1) != 0;
   s->peers = number_of("EMULATED_PEERS", 1, 0, 1) != 0;
   s->patience = number_of("EMULATED_PATIENCE", 600, 0.01, 1e6);
   s->copy_rate = number_of("EMULATED_GBPS", 0, 0, 1e6) * 1e9;

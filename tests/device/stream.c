@@ -1,6 +1,7 @@
 /* Streams: queues whose operations run one after another, each queue on a thread of its own. Events are operations too.
  * With a seed each operation waits a while at first, as long as seed, stream and place in the stream say: streams
- * overtake one another, and what nobody waited for is not there yet. */
+ * overtake one another, and what nobody waited for is not there yet. A lazy device runs an operation only when someone
+ * waits for it or asks whether it has ended: what nobody waited for is never there. */
 #include <execinfo.h>
 #include <sched.h>
 #include <signal.h>
@@ -22,7 +23,7 @@ typedef struct operation {
   int value;
   struct emulated_event *event;
   struct emulated_stream *stream;
-  unsigned long number; /* of the event's record, or of the stream's operation */
+  unsigned long number, place; /* of the event's record; of the stream's operation */
   emulated_launch launch;
   char arguments[]; /* of a kernel */
 } operation;
@@ -36,7 +37,7 @@ struct emulated_stream {
   pthread_mutex_t lock;
   pthread_cond_t more, less;
   operation *head, **tail;
-  unsigned long queued, done;
+  unsigned long queued, done, wanted; /* wanted: how many someone has waited for or asked about */
 };
 
 struct emulated_event {
@@ -44,6 +45,8 @@ struct emulated_event {
   pthread_cond_t changed;
   unsigned flags;
   unsigned long recorded, passed;
+  struct emulated_stream *stream; /* where it was recorded last, and as which operation */
+  unsigned long place;
   double when; /* the last one passed */
   int users;   /* the owner, and operations in streams */
 };
@@ -66,6 +69,15 @@ static void pause_for(double seconds) {
   if (seconds <= 0) return;
   struct timespec t = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
   nanosleep(&t, NULL);
+}
+
+/* A lazy device now runs the first `number` operations of the stream. */
+static void want(struct emulated_stream *s, unsigned long number) {
+  if (!emulated_settings.lazy || !s) return;
+  pthread_mutex_lock(&s->lock);
+  if (number > s->wanted) s->wanted = number;
+  pthread_cond_signal(&s->more);
+  pthread_mutex_unlock(&s->lock);
 }
 
 /* ---- events ------------------------------------------------------------------------------------------------------ */
@@ -137,22 +149,28 @@ static void perform(struct emulated_stream *s, operation *o) {
       release(o->event);
       break;
     case WAIT_EVENT:
+      want(o->stream, o->place);
       await(o->event, o->number);
       release(o->event);
       break;
     case WAIT_STREAM:
+      want(o->stream, o->place);
       pthread_mutex_lock(&o->stream->lock);
-      while (o->stream->done < o->number) pthread_cond_wait(&o->stream->less, &o->stream->lock);
+      while (o->stream->done < o->place) pthread_cond_wait(&o->stream->less, &o->stream->lock);
       pthread_mutex_unlock(&o->stream->lock);
       break;
   }
+}
+
+static bool may_run(const struct emulated_stream *s) {
+  return s->head && (!emulated_settings.lazy || s->done < s->wanted);
 }
 
 static void *serve(void *of) {
   struct emulated_stream *s = of;
   pthread_mutex_lock(&s->lock);
   for (;;) {
-    while (!s->head && !s->quit) pthread_cond_wait(&s->more, &s->lock);
+    while (!may_run(s) && !s->quit) pthread_cond_wait(&s->more, &s->lock);
     operation *o = s->head;
     if (!o) break;
     s->head = o->next;
@@ -247,7 +265,7 @@ static unsigned long queued(struct emulated_stream *s) {
 static void wait_stream(struct emulated_stream *s, struct emulated_stream *other) {
   operation *o = new_operation(WAIT_STREAM, 0);
   o->stream = other;
-  o->number = queued(other);
+  o->place = queued(other);
   append(s, o);
 }
 
@@ -272,6 +290,9 @@ static struct emulated_stream *ready(cudaStream_t stream) {
 static void drain(struct emulated_stream *s) {
   pthread_mutex_lock(&s->lock);
   const unsigned long until = s->queued;
+  pthread_mutex_unlock(&s->lock);
+  want(s, until);
+  pthread_mutex_lock(&s->lock);
   while (s->done < until) pthread_cond_wait(&s->less, &s->lock);
   pthread_mutex_unlock(&s->lock);
 }
@@ -312,8 +333,10 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
   struct emulated_stream *s = stream ? stream : d ? default_of(d) : NULL;
   if (!s) return emulated_fail(cudaErrorNoDevice);
   pthread_mutex_lock(&s->lock);
-  const bool busy = s->done < s->queued;
+  const unsigned long until = s->queued;
+  const bool busy = s->done < until;
   pthread_mutex_unlock(&s->lock);
+  want(s, until);
   return busy ? cudaErrorNotReady : emulated_fail((cudaError_t)s->device->error);
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t e, unsigned flags) {
@@ -325,6 +348,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t e, unsigned fla
   e->users++;
   o->event = e;
   o->number = e->recorded;
+  o->stream = e->stream;
+  o->place = e->place;
   pthread_mutex_unlock(&e->lock);
   append(s, o);
   return cudaSuccess;
@@ -354,21 +379,27 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t stream) {
   e->users++;
   o->event = e;
   o->number = ++e->recorded;
+  e->stream = s;
+  e->place = append(s, o);
   pthread_mutex_unlock(&e->lock);
-  append(s, o);
   return emulated_fail((cudaError_t)s->device->error);
 }
 cudaError_t cudaEventQuery(cudaEvent_t e) {
   pthread_mutex_lock(&e->lock);
   const bool waits = e->passed < e->recorded;
+  struct emulated_stream *s = e->stream;
+  const unsigned long place = e->place;
   pthread_mutex_unlock(&e->lock);
+  want(s, place);
   device *d = emulated_device(emulated_current());
   return waits ? cudaErrorNotReady : emulated_fail(d ? (cudaError_t)d->error : cudaSuccess);
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t e) {
   pthread_mutex_lock(&e->lock);
-  const unsigned long number = e->recorded;
+  const unsigned long number = e->recorded, place = e->place;
+  struct emulated_stream *s = e->stream;
   pthread_mutex_unlock(&e->lock);
+  want(s, place);
   await(e, number);
   device *d = emulated_device(emulated_current());
   return emulated_fail(d ? (cudaError_t)d->error : cudaSuccess);
