@@ -56,6 +56,17 @@ char sl__process_state(pid_t pid) {
   return read_stat(path, &state, &parent) ? state : '?';
 }
 
+int sl__process_catches(pid_t pid, int signal) {
+  char path[64], line[256];
+  unsigned long long caught = 0;
+  snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
+  FILE *file = fopen(path, "re");
+  while (file && fgets(line, sizeof line, file))
+    if (sscanf(line, "SigCgt: %llx", &caught) == 1) break;
+  if (file) fclose(file);
+  return (int)(caught >> (signal - 1) & 1);
+}
+
 /* The first line of a file of a thread; empty where it may not be read. */
 static const char *line_of(const char *folder, const char *thread, const char *name, char *text, size_t n) {
   char path[600];

@@ -19,6 +19,8 @@ int sl__siblings_find(sl__sibling *found);
 static inline int sl__sibling_stands(const sl__sibling *s) { return s->state == 'T' || s->state == 't'; }
 /* The state of a process, or of a thread of this process's host; '?' where it is gone. */
 char sl__process_state(pid_t pid);
+/* Whether a process of this host has a handler for the signal. */
+int sl__process_catches(pid_t pid, int signal);
 /* What the kernel tells of each thread of a process: an array of {thread, name, state, in, syscall}. NULL: no memory.
  */
 json_t *sl__process_threads(pid_t pid);

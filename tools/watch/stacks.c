@@ -51,22 +51,10 @@ void sl__stacks_open(void) {
   sigaction(ASKS, &action, NULL);
 }
 
-/* Whether the process has a handler; without one the signal would end it. */
-static int hears(pid_t pid) {
-  char path[64], line[256];
-  unsigned long long caught = 0;
-  snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
-  FILE *file = fopen(path, "re");
-  while (file && fgets(line, sizeof line, file))
-    if (sscanf(line, "SigCgt: %llx", &caught) == 1) break;
-  if (file) fclose(file);
-  return (int)(caught >> (ASKS - 1) & 1);
-}
-
 int sl__stacks_ask(pid_t pid) {
   char folder[64];
   int asked = 0;
-  if (!hears(pid)) return 0;
+  if (!sl__process_catches(pid, ASKS)) return 0; /* the signal would end it */
   snprintf(folder, sizeof folder, "/proc/%ld/task", (long)pid);
   DIR *all = opendir(folder);
   for (struct dirent *d; all && (d = readdir(all));)

@@ -152,14 +152,34 @@ static void say(const char *file) {
   fflush(stderr);
 }
 
-/* Does not return. */
-static void end_now(void) {
+#define ENDS (SIGRTMIN + 8) /* used by no library of ours */
+static void end_here(int number) {
+  (void)number;
+  _exit(w.exit_code);
+}
+
+/* The ranks of this host end, too. They do so themselves if they can, since mpiexec returns the number of a signal that
+ * ends a process, not the exit code. */
+static void end_siblings(void) {
   static sl__sibling found[SL__SIBLINGS_MOST];
-  if (atomic_load(&w.phase) == TALKS) sl__watch_abort(w.exit_code);
-  usleep(300000); /* mpiexec forwards the message */
-  const int n = w.ranks > 1 ? sl__siblings_find(found) : 0;
+  const int n = sl__siblings_find(found);
+  int asked = 0;
+  for (int i = 0; i < n; i++) {
+    if (found[i].rank < 0 || found[i].pid == getpid()) continue;
+    if (!sl__process_catches(found[i].pid, ENDS)) continue;
+    kill(found[i].pid, ENDS), kill(found[i].pid, SIGCONT);
+    asked = 1;
+  }
+  if (asked) usleep(200000);
   for (int i = 0; i < n; i++)
     if (sl__sibling_stands(&found[i])) kill(found[i].pid, SIGKILL);
+}
+
+/* Does not return. */
+static void end_now(void) {
+  if (atomic_load(&w.phase) == TALKS) sl__watch_abort(w.exit_code);
+  if (w.ranks > 1) end_siblings();
+  usleep(300000); /* mpiexec forwards the message */
   _exit(w.exit_code);
 }
 
@@ -466,6 +486,9 @@ sl_status sl__watch_open(int rank, double patience, int exit_code) {
   gethostname(w.mine.host, sizeof w.mine.host - 1);
   if (!make_room(w.ranks)) return sl_no_memory("to watch %d ranks", w.ranks);
   sl__stacks_open();
+  struct sigaction action = {.sa_handler = end_here};
+  sigemptyset(&action.sa_mask);
+  sigaction(ENDS, &action, NULL);
   if (pthread_create(&w.thread, NULL, run, NULL) != 0) return sl_fail(SL_EIO, "no thread to watch the ranks");
   return SL_OK;
 }
