@@ -222,14 +222,15 @@ sleep $((patience + 1)) # each rank says once a second where it is
 kill -STOP "$(victim)"
 code=0
 wait $job || code=$?
-once 'a rank that stands still is named, with its last step' "nothing has moved for .* waits for rank 1 \(.* heard of .* ago in step [0-9]+, "
-check 'no process is left' test -z "$(victim)"
+once 'a rank that stands still is named, with its last step' "nothing has (moved|been heard) for .* (waits for|of) rank 1 \(.* heard of .* ago in step [0-9]+, "
+none_left() { [ -z "$(victim)" ]; }
+check 'no process is left' wait_until none_left
 start_watched --allreduce mpi
 sleep $((patience + 1))
 kill -STOP "$(victim)"
 code=0
 wait $job || code=$?
-once 'a rank that stands still is named under MPI_Iallreduce too' "nothing has moved for .* waits for rank 1 \(.* heard of .* ago in step [0-9]+, "
+once 'a rank that stands still is named under MPI_Iallreduce too' "nothing has (moved|been heard) for .* (waits for|of) rank 1 \(.* heard of .* ago in step [0-9]+, "
 start
 kill -KILL "$(victim)"
 code=0

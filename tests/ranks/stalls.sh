@@ -20,7 +20,7 @@ start() { # ranks: a short job with checkpoints and validations, in the backgrou
 }
 # The process of rank $1, which says so in its environment, or nothing.
 process_of() { rank_of "$job" "$1"; }
-named() { grep -qE "nothing has moved for .* waits for (.*, )?rank $1[ ,;]" err; }
+named() { grep -qE "nothing has (moved|been heard) for .* (waits for|of) (.*, )?rank $1[ ,;]" err; }
 gone() { ! kill -0 "$1" 2>/dev/null; }
 is_last() { # rank: no other one has a process
   for other in $(seq 0 $((ranks - 1))); do
@@ -73,6 +73,16 @@ for ranks in 2 3; do
     check "$moment: no process stays" wait_until gone "$victim"
   done
 done
+
+# A job that is suspended as a whole, as by Ctrl-Z or a batch system, goes on afterwards.
+ranks=2 code=0
+start 2
+wait_until test -e a/checkpoints
+for rank in 0 1; do kill -STOP "$(process_of $rank)"; done
+sleep $((patience + 2))
+for rank in 0 1; do kill -CONT "$(process_of $rank)"; done
+wait $job || code=$?
+check 'a suspended job goes on' test $code = 0
 
 # A rank that reads its data for longer than the others is no stall: it is heard of, and reading may take long.
 cp -r data slow

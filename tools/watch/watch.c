@@ -41,6 +41,7 @@ typedef struct word {
   char host[64], place[TEXT];
   int waits, works, works_long;
   int ends; /* it is ending the job */
+  int left; /* its last report */
   unsigned long moves;
 } word;
 
@@ -69,7 +70,7 @@ static struct watch {
   char *late;          /* [ranks] */
   char folder[FOLDER]; /* of the run, for the stall file; "": not known yet. Set once, before has_folder */
   atomic_int has_folder;
-  double hold, asked;    /* until when another rank is left to end the job; when this rank last asked its own threads */
+  double hold, asked;    /* until when this rank does not end the job; when it last asked its own threads */
   char message[MESSAGE]; /* of the end of the job */
   atomic_int said;
   int warned; /* of a call on a file that is still under way */
@@ -289,9 +290,8 @@ static void end_alone(double seconds) {
   end_job(seconds, 0);
 }
 
-static void end_together(double seconds, const char *what) {
+static void add_late(void) {
   const char *between = " ";
-  add("starling: rank %d: nothing has moved for %.0f s: %s waits for", w.rank, seconds, what);
   for (int r = 0; r < w.ranks; r++) {
     if (!w.late[r]) continue;
     add("%srank %d", between, r);
@@ -302,7 +302,6 @@ static void end_together(double seconds, const char *what) {
       add(" (not heard of yet)");
     between = ", ";
   }
-  end_job(seconds, 1);
 }
 
 /* ---- stalls ----------------------------------------------------------------------------------------------------- */
@@ -356,6 +355,22 @@ static double all_stalled(char *what, size_t n, double *patience) {
   return seconds;
 }
 
+/* The longest time that a rank has been silent while another one waits; 0: none. The others may go on for a while after
+ * one has stopped. */
+static double longest_silence(void) {
+  double longest = 0;
+  int waits = 0;
+  for (int r = 0; r < w.ranks; r++) {
+    const heard *h = &w.heard[r];
+    const double silent = h->when > 0 ? sl_seconds() - h->when : 0;
+    if (silent <= w.patience / 2)
+      waits += h->last.waits > 0;
+    else if (!h->last.left && silent > longest)
+      longest = silent;
+  }
+  return waits > 0 ? longest : 0;
+}
+
 static void look_for_stalls(void) {
   /* Exactly one rank prints: the first listener that is not late itself. */
   const double order = 0.3 * w.rank + (listens() ? 0 : 2 + w.patience), if_late = 5;
@@ -363,7 +378,18 @@ static void look_for_stalls(void) {
   if (sl_seconds() < w.hold) return;
   double patience = w.patience, seconds = exchange_stalled(what, sizeof what);
   if (seconds == 0) seconds = all_stalled(what, sizeof what, &patience);
-  if (seconds > patience + order + (w.late[w.rank] ? if_late : 0)) end_together(seconds, what);
+  if (seconds > patience + order + (w.late[w.rank] ? if_late : 0)) {
+    add("starling: rank %d: nothing has moved for %.0f s: %s waits for", w.rank, seconds, what);
+    add_late();
+    end_job(seconds, 1);
+  }
+  const double silent = longest_silence();
+  if (silent <= w.patience + order) return;
+  find_silent(w.patience);
+  add("starling: rank %d: nothing has been heard for %.0f s of", w.rank, silent);
+  add_late();
+  if (seconds > 0) add(", while %s waits", what);
+  end_job(silent, 1);
 }
 
 /* A disk or file server that keeps a call is told of while the program goes on, and ends the job where it waits. */
@@ -449,16 +475,25 @@ static void answer(phase now) {
 }
 
 static void *run(void *arg) {
-  double moved = sl_seconds();
+  double moved = sl_seconds(), last = moved;
   unsigned long moves = 0;
   (void)arg;
   for (int tick = 0;; tick++) {
     usleep(100000);
+    /* If the job was suspended, as by Ctrl-Z, the others first have time to report again. */
+    if (sl_seconds() - last > w.patience / 2) w.hold = sl_seconds() + w.patience;
+    last = sl_seconds();
     if (w.patience > 0 && tick % 5 == 0) look_for_hanging_disk();
     if (w.ranks == 1) continue;
     if (atomic_load(&w.phase) == ALONE) meet();
     phase now = (phase)atomic_load(&w.phase);
-    if (now == TALKS && atomic_load(&w.leave)) atomic_store(&w.phase, now = QUIET);
+    if (now == TALKS && atomic_load(&w.leave)) {
+      w.mine.left = 1;
+      sl_comm_enter();
+      tell();
+      sl_comm_leave();
+      atomic_store(&w.phase, now = QUIET);
+    }
     answer(now);
     if (now == TALKS) {
       if (tick % 5 == 0) look_at_myself();
