@@ -1,4 +1,4 @@
-/* The monotonic clock, the source of all times in a process, and the time that it waits for processors. */
+/* The monotonic clock, the source of all times in a process. */
 #ifndef SL_TIME_H
 #define SL_TIME_H
 
@@ -10,9 +10,6 @@ extern "C" {
 
 int64_t sl_now(void);    /* nanoseconds of CLOCK_MONOTONIC */
 double sl_seconds(void); /* the same clock in seconds */
-/* Seconds that this process's threads were ready to run and waited for a processor, together, so far; 0 where the
- * kernel does not tell. */
-double sl_seconds_starved(void);
 
 #ifdef __cplusplus
 }

@@ -6,8 +6,8 @@
 #include <starpu.h>
 #include <time.h>
 
-#include "runtime/base/time.h"
 #include "tasks/starpu/codelet.h"
+#include "tasks/starpu/starved.h"
 
 static const double STARVED_S = 0.5; /* of a second, by all threads: more than half of one thread's time */
 
@@ -67,9 +67,8 @@ static int left_lying(const sl__task *task, const int *order, int n, const sl__t
 static const sl__task *too_large(const sl__task *task, const int *order, int n, size_t *bytes, size_t *memory,
                                  int *gpu) {
   int worker[STARPU_NMAXWORKERS];
-  const unsigned gpus = starpu_is_initialized()
-                            ? starpu_worker_get_ids_by_type(STARPU_CUDA_WORKER, worker, STARPU_NMAXWORKERS)
-                            : 0;
+  const unsigned gpus =
+      starpu_is_initialized() ? starpu_worker_get_ids_by_type(STARPU_CUDA_WORKER, worker, STARPU_NMAXWORKERS) : 0;
   for (unsigned g = 0; g < gpus; g++) {
     const starpu_ssize_t all = starpu_memory_get_total(starpu_worker_get_memory_node((unsigned)worker[g]));
     for (int k = 0; all >= 0 && k < n; k++) {
@@ -93,7 +92,8 @@ sl_status sl__run_wait(sl__run *p, const sl__task *task, const int *order, int n
   sl_status status = SL_OK;
   enum { WHOLE = 6, SIXTH = 1 };
   int before = -1, seconds = 0, counted = 0;
-  double starved = 0;
+  sl__starved starved = {0};
+  sl__seconds_starved(&starved);
   pthread_mutex_lock(&p->mutex);
   while (atomic_load(&p->left) > 0 && status == SL_OK) {
     struct timespec until;
@@ -101,10 +101,9 @@ sl_status sl__run_wait(sl__run *p, const sl__task *task, const int *order, int n
     until.tv_sec++;
     if (pthread_cond_timedwait(&p->none_left, &p->mutex, &until) != ETIMEDOUT) continue;
     const int left = atomic_load(&p->left);
-    const double starved_before = starved;
-    starved = sl_seconds_starved();
+    const double waited = sl__seconds_starved(&starved);
     seconds = left == before ? seconds + 1 : 0;
-    counted = seconds == 0 ? 0 : counted + (starved - starved_before > STARVED_S ? SIXTH : WHOLE);
+    counted = seconds == 0 ? 0 : counted + (waited > STARVED_S ? SIXTH : WHOLE);
     before = left;
     if (counted < SL__PATIENCE * WHOLE) continue;
     const sl__task *first = NULL;

@@ -1,0 +1,56 @@
+/* Reads schedstat and stat of each thread from /proc. */
+#include "tasks/starpu/starved.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/time.h"
+
+/* The first line of a thread's file; empty where there is none. */
+static const char *line_of(const char *thread, const char *name, char *line, int n) {
+  char path[300];
+  snprintf(path, sizeof path, "/proc/self/task/%s/%s", thread, name);
+  FILE *file = fopen(path, "re");
+  if (!file || !fgets(line, n, file)) *line = '\0';
+  if (file) fclose(file);
+  return line;
+}
+
+static int is_ready(const char *thread) {
+  char line[512];
+  const char *end = strrchr(line_of(thread, "stat", line, sizeof line), ')'); /* of the thread's name */
+  return end && end[1] == ' ' && end[2] == 'R';
+}
+
+double sl__seconds_starved(sl__starved *s) {
+  static const sl__starved none;
+  const double now = sl_seconds();
+  double ns = 0;
+  sl__starved seen = none;
+  DIR *tasks = opendir("/proc/self/task");
+  for (struct dirent *d; tasks && seen.n < SL__STARVED_THREADS && (d = readdir(tasks));) {
+    unsigned long long ran, waited;
+    char line[128];
+    if (*d->d_name == '.') continue;
+    if (sscanf(line_of(d->d_name, "schedstat", line, sizeof line), "%llu %llu", &ran, &waited) != 2) continue;
+    const long thread = atol(d->d_name);
+    seen.last[seen.n].thread = thread, seen.last[seen.n].ran = ran, seen.last[seen.n].waited = waited;
+    seen.n++;
+    int i = 0;
+    while (i < s->n && s->last[i].thread != thread) i++;
+    if (i == s->n) continue;
+    /* The kernel adds a wait when it is over: a thread that has waited since the last call shows no time at all, and
+     * later more than what has passed since. */
+    const double passed = 1e9 * (now - s->when), more = (double)(waited - s->last[i].waited);
+    if (ran == s->last[i].ran && more == 0)
+      ns += is_ready(d->d_name) ? passed : 0;
+    else
+      ns += more < passed ? more : passed;
+  }
+  if (tasks) closedir(tasks);
+  seen.when = now;
+  *s = seen;
+  return 1e-9 * ns;
+}
