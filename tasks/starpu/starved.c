@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "runtime/base/time.h"
 
@@ -27,6 +29,7 @@ static int is_ready(const char *thread) {
 double sl__seconds_starved(sl__starved *s) {
   static const sl__starved none;
   const double now = sl_seconds();
+  const long own = syscall(SYS_gettid);
   double ns = 0;
   sl__starved seen = none;
   DIR *tasks = opendir("/proc/self/task");
@@ -41,13 +44,12 @@ double sl__seconds_starved(sl__starved *s) {
     int i = 0;
     while (i < s->n && s->last[i].thread != thread) i++;
     if (i == s->n) continue;
-    /* The kernel adds a wait when it is over: a thread that has waited since the last call shows no time at all, and
-     * later more than what has passed since. */
-    const double passed = 1e9 * (now - s->when), more = (double)(waited - s->last[i].waited);
-    if (ran == s->last[i].ran && more == 0)
-      ns += is_ready(d->d_name) ? passed : 0;
-    else
-      ns += more < passed ? more : passed;
+    /* The kernel adds a wait when it is over. A thread that waits now is taken to have waited whenever it did not run;
+     * the own one has slept. */
+    const double passed = 1e9 * (now - s->when);
+    const int waits = thread != own && is_ready(d->d_name);
+    const double wait = waits ? passed - (double)(ran - s->last[i].ran) : (double)(waited - s->last[i].waited);
+    ns += wait < 0 ? 0 : wait < passed ? wait : passed;
   }
   if (tasks) closedir(tasks);
   seen.when = now;
