@@ -355,6 +355,9 @@ sl_status SL_KERNEL(linear_dw)(const sl_call *c) {
 SL_CUDA_DECLARE(linear);
 SL_CUDA_DECLARE(linear_dx);
 SL_CUDA_DECLARE(linear_dw);
+SL_CUDA_DECLARE(linear_fast);
+SL_CUDA_DECLARE(linear_dx_fast);
+SL_CUDA_DECLARE(linear_dw_fast);
 
 static sl_status shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
   (void)attr, (void)n_out;
@@ -481,6 +484,8 @@ const sl_operation sl_op_linear = {
     .scratch_cuda = scratch_cuda,
     .cpu = SL_KERNELS(linear),
     .cuda = SL_CUDA_KERNEL(linear),
+    .cuda_fast = SL_CUDA_KERNEL(linear_fast),
+    .fast = 1,
     .all_in = 2 | 4,
 };
 const sl_operation sl_op_linear_dx = {
@@ -491,6 +496,8 @@ const sl_operation sl_op_linear_dx = {
     .scratch_cuda = scratch_dx_cuda,
     .cpu = SL_KERNELS(linear_dx),
     .cuda = SL_CUDA_KERNEL(linear_dx),
+    .cuda_fast = SL_CUDA_KERNEL(linear_dx_fast),
+    .fast = 1,
     .all_in = 2,
 };
 const sl_operation sl_op_linear_dw = {
@@ -501,6 +508,8 @@ const sl_operation sl_op_linear_dw = {
     .scratch_cuda = scratch_dw_cuda,
     .cpu = SL_KERNELS(linear_dw),
     .cuda = SL_CUDA_KERNEL(linear_dw),
+    .cuda_fast = SL_CUDA_KERNEL(linear_dw_fast),
+    .fast = 1,
     .map_out = 1 | 2,
 };
 

@@ -1,4 +1,5 @@
 /* The context of a worker's CUDA kernels. */
+#include <cublas_v2.h>
 #include <stdlib.h>
 
 #include "runtime/base/time.h"
@@ -52,9 +53,30 @@ extern "C" sl_cuda *sl_cuda_create(void *stream, size_t scratch_bytes, sl_status
   return NULL;
 }
 
+/* What NVIDIA advises for its large GPUs, and for the others. */
+static size_t blas_bytes() {
+  size_t left, all;
+  return cudaMemGetInfo(&left, &all) == cudaSuccess && all >= (size_t)16 << 30 ? (size_t)32 << 20 : (size_t)4 << 20;
+}
+
+extern "C" sl_status sl_cuda_open_blas(sl_cuda *cuda) {
+  const size_t bytes = blas_bytes();
+  SL_TRY(check(cudaMalloc(&cuda->blas_space, bytes), "work space of cuBLAS"));
+  cublasStatus_t status = cublasCreate(&cuda->blas);
+  if (status == CUBLAS_STATUS_SUCCESS) status = cublasSetStream(cuda->blas, cuda->stream);
+  if (status == CUBLAS_STATUS_SUCCESS) status = cublasSetWorkspace(cuda->blas, cuda->blas_space, bytes);
+  if (status == CUBLAS_STATUS_SUCCESS) status = cublasSetMathMode(cuda->blas, CUBLAS_DEFAULT_MATH);
+  if (status == CUBLAS_STATUS_SUCCESS) status = cublasSetAtomicsMode(cuda->blas, CUBLAS_ATOMICS_NOT_ALLOWED);
+  if (status == CUBLAS_STATUS_SUCCESS) return SL_OK;
+  return sl_fail(status == CUBLAS_STATUS_ALLOC_FAILED ? SL_ENOMEM : SL_ESTARPU, "GPU: cuBLAS: %s",
+                 cublasGetStatusString(status));
+}
+
 extern "C" void sl_cuda_destroy(sl_cuda *cuda) {
   if (!cuda) return;
   (void)cudaStreamSynchronize(cuda->stream);
+  if (cuda->blas) (void)cublasDestroy(cuda->blas);
+  (void)cudaFree(cuda->blas_space);
   (void)cudaFree(cuda->scratch);
   for (int i = 0; i < SL_CUDA_MARKS; i++) {
     if (cuda->mark[i].start) (void)cudaEventDestroy(cuda->mark[i].start);

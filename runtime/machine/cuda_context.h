@@ -30,6 +30,8 @@ struct sl_cuda {
   } mark[SL_CUDA_MARKS];
   int next, open;             /* the next pair to use; pairs in use */
   int64_t anchor_ns, last_ns; /* last_ns: end of the latest mark that was read */
+  struct cublasContext *blas; /* NULL before sl_cuda_open_blas */
+  void *blas_space;
 };
 #endif
 
@@ -42,6 +44,9 @@ int sl_cuda_devices(void);
  * they can share the scratch. Returns NULL after a failure (SL_EUNSUPPORTED: no GPU; SL_ENOMEM; SL_ESTARPU), which goes
  * into *status unless that is NULL. */
 sl_cuda *sl_cuda_create(void *stream, size_t scratch_bytes, sl_status *status);
+/* Prepares cuBLAS on the context's stream, for fast kernels. Its results repeat on devices of one kind: no atomics, fp32
+ * throughout, a work space of fixed size. SL_ENOMEM, SL_ESTARPU. */
+sl_status sl_cuda_open_blas(sl_cuda *cuda);
 /* Waits for the stream. NULL is allowed. */
 void sl_cuda_destroy(sl_cuda *cuda);
 /* Waits for the stream, then copies device memory to the host. */

@@ -304,6 +304,9 @@ static sl_status divide(sl_runtime *rt) {
   if (rt->options.workers < 0 && rt->gpus == 0)
     SL_TRY_OUT(sl_blame(sl_fail(SL_EUNSUPPORTED, "no CPU workers were asked for, and rank %d has no GPU", rt->rank),
                         "workers, gpus"));
+  if (rt->options.fast && rt->gpus == 0)
+    SL_TRY_OUT(sl_blame(sl_fail(SL_EUNSUPPORTED, "fast GPU kernels were asked for, and rank %d has no GPU", rt->rank),
+                        "gpu_kernels, gpus"));
   SL_TRY_OUT(find_group(rt, allowed, &ranks, &rank));
   rt->quota = sl_cgroup_cpu_quota("");
   const sl_topology_request request = {
@@ -337,6 +340,11 @@ static sl_status choose_policy(sl_runtime *rt, struct starpu_sched_policy **poli
   SL_TRY(sl_policies_find(library, name, policy, own));
   if (snprintf(rt->sched, sizeof rt->sched, "%s", (*policy)->policy_name) >= (int)sizeof rt->sched)
     return sl_fail(SL_EINVAL, "the scheduling policy's name is too long");
+  if (rt->options.fast && !*own && strcmp(rt->sched, "heteroprio") == 0)
+    return sl_blame(sl_fail(SL_EUNSUPPORTED,
+                            "the scheduling policy heteroprio gives tasks to any kind of worker, and fast GPU kernels "
+                            "run on GPUs only"),
+                    "gpu_kernels, sched");
   return SL_OK;
 }
 
@@ -666,6 +674,7 @@ size_t sl_runtime_gpu_used(const sl_runtime *rt, int i) {
   const starpu_ssize_t all = starpu_memory_get_total(node), left = starpu_memory_get_available(node);
   return all > left ? (size_t)(all - left) : 0;
 }
+int sl_runtime_fast(const sl_runtime *rt) { return rt->options.fast; }
 size_t sl_runtime_gpu_memory(const sl_runtime *rt) {
   return rt->options.gpu_memory > 0 ? rt->options.gpu_memory : SIZE_MAX;
 }

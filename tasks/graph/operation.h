@@ -101,7 +101,9 @@ struct sl_operation {
   size_t (*scratch_cuda)(const sl_call *call);
 
   sl_kernel cpu[SL_ISA_COUNT]; /* by instruction set; NULL where this build has none */
-  sl_kernel_cuda cuda;         /* NULL in a build without CUDA */
+  sl_kernel_cuda cuda;         /* the CPU kernels' bits; NULL in a build without CUDA */
+  sl_kernel_cuda cuda_fast;    /* in an order of sums of its own; NULL without CUDA or without `fast` */
+  int fast;                    /* 1: has cuda_fast in a build with CUDA */
 
   /* Arguments that may be cut into row blocks. map: one task per block, which gets that block; all: every task gets
    * all blocks. Bit i is argument i; the last bit stands for all further arguments. */

@@ -362,7 +362,8 @@ sl_status sl_schedule_create(const sl_graph *g, const char *keep, const sl_tiles
       const sl_machine_kind *kind = &machine->kind[k];
       double compute = s->cost[i].flops / kind->flops,
              move = s->cost[i].bytes / (g->node[i]->bucket ? machine->exchange : kind->bytes);
-      const int there = kind->workers > 0 || (k == SL_KIND_CPU && !two_kinds(machine));
+      int there = kind->workers > 0 || (k == SL_KIND_CPU && !two_kinds(machine));
+      if (k == SL_KIND_CPU && machine->fast && two_kinds(machine) && g->node[i]->op->fast) there = 0;
       on[i * SL_KINDS + k] = there ? kind->overhead + (compute > move ? compute : move) : INFINITY;
       if (on[i * SL_KINDS + k] < s->seconds[i]) s->seconds[i] = on[i * SL_KINDS + k];
     }

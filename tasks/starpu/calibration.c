@@ -28,10 +28,10 @@ struct sl_calibration {
   int workers, n_kinds; /* n_kinds: kinds of tasks times kinds of workers that there are */
   int n_places, rounds;
   sl_worker_kind places[PLACES];
-  sl_worker_kind *runs_on; /* [workers] */
-  int *kind_of;            /* [nodes] kind of task */
-  seen *seen;              /* [n_kinds]: kind of task k on worker kind places[w] has number k * n_places + w */
-  sl_calibration_kind *kind;
+  sl_worker_kind *runs_on;          /* [workers] */
+  int *kind_of;                     /* [nodes] kind of task */
+  seen *seen;                       /* [n_kinds]: kind of task k on worker kind places[w] has number k * n_places + w */
+  sl_calibration_kind *kind, *told; /* [n_kinds]; told: those that can have samples */
 };
 
 /* The kinds of workers that this process has; returns their number. */
@@ -105,7 +105,8 @@ sl_status sl_calibration_create(sl_runtime *runtime, sl_program *program, sl_cal
   c->n_kinds *= c->n_places;
   c->seen = calloc((size_t)c->n_kinds + 1, sizeof *c->seen);
   c->kind = calloc((size_t)c->n_kinds + 1, sizeof *c->kind);
-  if (!c->seen || !c->kind) SL_TRY_OUT(sl_no_memory("for %d kinds of tasks", c->n_kinds));
+  c->told = calloc((size_t)c->n_kinds + 1, sizeof *c->told);
+  if (!c->seen || !c->kind || !c->told) SL_TRY_OUT(sl_no_memory("for %d kinds of tasks", c->n_kinds));
   for (int k = 0; k < c->n_kinds; k++) {
     c->kind[k].worker = c->places[k % c->n_places];
     c->seen[k].called = calloc((size_t)c->workers, 1);
@@ -127,7 +128,7 @@ void sl_calibration_destroy(sl_calibration *c) {
   if (!c) return;
   for (int k = 0; c->seen && k < c->n_kinds; k++)
     free(c->seen[k].x), free(c->seen[k].called), free(c->seen[k].accepted);
-  free(c->kind_of), free(c->runs_on), free(c->seen), free(c->kind), free(c);
+  free(c->kind_of), free(c->runs_on), free(c->seen), free(c->kind), free(c->told), free(c);
 }
 
 void sl_calibration_place(sl_calibration *c) {
@@ -175,15 +176,28 @@ sl_status sl_calibration_add(sl_calibration *c, const sl_record *records, size_t
   return SL_OK;
 }
 
-sl_status sl_calibration_kinds(sl_calibration *c, const sl_calibration_kind **kinds, int *n) {
+/* Fast kernels run on GPUs only. */
+static int runs_on(const sl_program *program, int node, sl_worker_kind worker) {
+  const struct starpu_task *task = sl__program_task(program, node);
+  return !task || (task->cl->where & (worker == SL_WORKER_CPU ? STARPU_CPU : STARPU_CUDA)) != 0;
+}
+
+static sl_status look(sl_calibration *c) {
   for (int k = 0; k < c->n_kinds; k++) {
     const seen *s = &c->seen[k];
     sl_calibration_kind *kind = &c->kind[k];
     SL_TRY(sl_calibration_accept(s->x, s->n, s->accepted, &kind->samples, &kind->median, &kind->spread));
     kind->rejected = s->n - kind->samples + s->first_calls;
   }
-  *kinds = c->kind;
-  *n = c->n_kinds;
+  return SL_OK;
+}
+
+sl_status sl_calibration_kinds(sl_calibration *c, const sl_calibration_kind **kinds, int *n) {
+  *kinds = c->told;
+  *n = 0;
+  SL_TRY(look(c));
+  for (int k = 0; k < c->n_kinds; k++)
+    if (runs_on(c->program, c->kind[k].node, c->kind[k].worker)) c->told[(*n)++] = c->kind[k];
   return SL_OK;
 }
 
@@ -223,10 +237,9 @@ static void set(struct starpu_perfmodel_history_entry *entry, const seen *s) {
 }
 
 sl_status sl_calibration_store(sl_calibration *c, int least) {
-  const sl_calibration_kind *kind;
-  int n;
-  SL_TRY(sl_calibration_kinds(c, &kind, &n));
-  for (int k = 0; k < n; k++) {
+  const sl_calibration_kind *kind = c->kind;
+  SL_TRY(look(c));
+  for (int k = 0; k < c->n_kinds; k++) {
     struct starpu_task *task = sl__program_task(c->program, kind[k].node);
     if (!task || kind[k].samples < least) continue;
     struct starpu_perfmodel_arch *arch;
@@ -264,9 +277,11 @@ sl_status sl_calibration_covered(const sl_program *program, int *covered, int *k
     if (kind[i] != next) continue; /* not the first of its kind */
     next++;
     if (!sl__program_task(program, i)) continue;
-    *kinds += n_places;
-    for (int w = 0; w < n_places; w++)
+    for (int w = 0; w < n_places; w++) {
+      if (!runs_on(program, i, places[w])) continue;
+      *kinds += 1;
       *covered += sl_calibration_stored(program, i, places[w]) >= sl_calibration_minimum();
+    }
   }
   free(kind);
   return status;

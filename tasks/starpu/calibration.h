@@ -42,8 +42,8 @@ void sl_calibration_destroy(sl_calibration *calibration); /* NULL is allowed */
 void sl_calibration_place(sl_calibration *calibration);
 /* Adds the tasks among these records; give each record once, sorted by time. */
 sl_status sl_calibration_add(sl_calibration *calibration, const sl_record *records, size_t n);
-/* The kinds with their samples so far, one per kind of task in the step graph and kind of worker that there is, CPU
- * before GPU; valid until the next call. */
+/* The kinds with their samples so far, one per kind of task in the step graph and kind of worker that there is and that
+ * can run it, CPU before GPU; valid until the next call. */
 sl_status sl_calibration_kinds(sl_calibration *calibration, const sl_calibration_kind **kinds, int *n);
 /* Replaces the samples in StarPU's models by ours for kinds that have at least `least`. Call between steps; StarPU
  * writes its models to disk when the runtime stops. */

@@ -83,6 +83,7 @@ void sl__task_record(sl__task *t, int worker, int64_t start, int64_t end) {
 }
 
 void sl__task_allow(sl__task *t, unsigned kinds) {
+  if (t->fast) return;
   t->task->where = (kinds & 1u << SL_WORKER_CPU ? STARPU_CPU : 0) | (kinds & 1u << SL_WORKER_CUDA ? STARPU_CUDA : 0);
 }
 

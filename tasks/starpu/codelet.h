@@ -34,6 +34,7 @@ typedef struct sl__task {
   sl_recorder *recorder;
   sl__devices *devices;
   size_t scratch_cuda;
+  char fast; /* 1: op->cuda_fast, and no other kernel */
   const sl_operation *op;
   const char *name; /* layer */
   struct starpu_task *task;
@@ -58,7 +59,7 @@ struct starpu_task *sl__program_task(const struct sl_program *program, int node)
 void sl__program_unbind(struct sl_program *program);
 /* Makes StarPU report when a worker takes the task; for recorded tasks. */
 void sl__task_watch(sl__task *task);
-/* Lets the task run on these kinds of workers: a sum of 1 << sl_worker_kind. */
+/* Lets the task run on these kinds of workers: a sum of 1 << sl_worker_kind. Fast kernels stay on GPUs. */
 void sl__task_allow(sl__task *task, unsigned kinds);
 /* Writes the addresses of this execution into the task's call. */
 void sl__task_bind(sl__task *task, void *buffers[]);
@@ -72,9 +73,9 @@ void sl__task_record(sl__task *task, int worker, int64_t start, int64_t end);
 /* StarPU's CPU function of every codelet. */
 void sl__run_on_cpu(void *buffers[], void *task);
 
-/* The codelet of an operation, made at its first use and kept until the process ends, because StarPU keeps its
- * performance model. NULL when out of memory. */
-struct starpu_codelet *sl__codelet_of(const sl_operation *op);
+/* The codelet of an operation, or of its fast GPU kernel, made at its first use and kept until the process ends,
+ * because StarPU keeps its performance model. NULL when out of memory. */
+struct starpu_codelet *sl__codelet_of(const sl_operation *op, int fast);
 int sl__all_finite(const void *data, sl_dtype dtype, int64_t n);
 
 #endif

@@ -1,4 +1,4 @@
-/* StarPU codelets: one per operation, all with the same two functions. */
+/* StarPU codelets: one per operation, and another one if it has a fast kernel; all have the same two functions. */
 #include <config.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,28 +12,32 @@ typedef struct entry {
   struct starpu_codelet codelet;
   struct starpu_perfmodel model;
   const sl_operation *op;
+  int fast;
   char symbol[64];
   struct entry *next;
 } entry;
 
-struct starpu_codelet *sl__codelet_of(const sl_operation *op) {
+struct starpu_codelet *sl__codelet_of(const sl_operation *op, int fast) {
   static entry *list; /* only one thread at a time makes programs */
   for (entry *e = list; e; e = e->next)
-    if (e->op == op) return &e->codelet;
+    if (e->op == op && e->fast == fast) return &e->codelet;
   entry *e = calloc(1, sizeof *e);
   if (!e) return NULL;
   e->op = op;
+  e->fast = fast;
   e->next = list;
   list = e;
-  snprintf(e->symbol, sizeof e->symbol, "starling_%s", op->name);
+  snprintf(e->symbol, sizeof e->symbol, "starling_%s%s", op->name, fast ? "_fast" : "");
   e->model.type = STARPU_HISTORY_BASED;
   e->model.symbol = e->symbol;
   e->model.footprint = footprint;
   starpu_codelet_init(&e->codelet);
-  e->codelet.where = STARPU_CPU;
-  e->codelet.cpu_funcs[0] = sl__run_on_cpu;
+  if (!fast) {
+    e->codelet.where = STARPU_CPU;
+    e->codelet.cpu_funcs[0] = sl__run_on_cpu;
+  }
 #ifdef SL__GPU_WORKERS
-  if (op->cuda) {
+  if (fast ? op->cuda_fast : op->cuda) {
     e->codelet.where |= STARPU_CUDA;
     e->codelet.cuda_funcs[0] = sl__run_on_gpu;
     e->codelet.cuda_flags[0] = STARPU_CUDA_ASYNC;

@@ -13,6 +13,7 @@
 struct sl__devices {
   sl_cuda *context[STARPU_NMAXWORKERS];
   size_t scratch;
+  int fast;
   atomic_int status;
 };
 
@@ -71,7 +72,7 @@ void sl__run_on_gpu(void *buffers[], void *arg) {
     sl_call call = t->call;
     call.team = NULL;
     call.scratch_bytes = t->scratch_cuda;
-    sl_status status = t->op->cuda(&call, cuda);
+    sl_status status = (t->fast ? t->op->cuda_fast : t->op->cuda)(&call, cuda);
     if (status == SL_OK && t->program_step->check) status = look_for_nonfinite(t, cuda);
     if (status != SL_OK) sl__task_fail(t, status);
   }
@@ -103,6 +104,7 @@ static void open_device(void *arg) {
   sl_status status = SL_OK;
   number[starpu_worker_get_id()] = starpu_worker_get_devid(starpu_worker_get_id());
   d->context[starpu_worker_get_id()] = sl_cuda_create(starpu_cuda_get_local_stream(), d->scratch, &status);
+  if (status == SL_OK && d->fast) status = sl_cuda_open_blas(d->context[starpu_worker_get_id()]);
   if (status != SL_OK) atomic_store(&d->status, (int)status);
 }
 
@@ -118,6 +120,7 @@ sl_status sl__devices_open(sl_runtime *runtime, size_t scratch, sl__devices **de
   sl__devices *d = calloc(1, sizeof *d);
   if (!d) return sl_no_memory("for the contexts of GPU workers");
   d->scratch = scratch;
+  d->fast = sl_runtime_fast(runtime);
   *devices = d;
   sigaction(SIGABRT, &(struct sigaction){.sa_handler = aborted, .sa_flags = (int)SA_RESETHAND}, NULL);
   starpu_execute_on_each_worker(open_device, d, STARPU_CUDA);

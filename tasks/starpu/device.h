@@ -11,7 +11,8 @@
 #define SL__GPU_WORKERS 1
 #endif
 
-/* Makes a context on each CUDA worker, with `scratch` bytes of device memory; *devices is NULL where there are none. */
+/* Makes a context on each CUDA worker, with `scratch` bytes of device memory and what fast kernels need; *devices is
+ * NULL where there are none. */
 sl_status sl__devices_open(sl_runtime *runtime, size_t scratch, sl__devices **devices);
 void sl__devices_close(sl_runtime *runtime, sl__devices *devices);
 

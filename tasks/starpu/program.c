@@ -251,7 +251,8 @@ static sl_status make_task(sl_program *p, int i, sl_array *arrays, int16_t *buff
     free(handle), free(mode);
   }
   task->nbuffers = n;
-  task->cl = sl__codelet_of(node->op);
+  t->fast = (char)(sl_runtime_fast(p->runtime) && node->op->cuda_fast);
+  task->cl = sl__codelet_of(node->op, t->fast);
   if (!task->cl) return sl_no_memory("for the codelet of %s", node->op->name);
   task->cl_arg = t;
   task->sequential_consistency = 0;
@@ -381,9 +382,10 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
   memset(p->counters, 0, ((size_t)workers + 1) * sizeof *p->counters);
   sl_team *team = NULL;
   for (int w = 0; w < workers && !team; w++) team = sl_runtime_team(runtime, w);
-  const sl_machine machine = options->machine ? *options->machine
-                                              : sl_machine_default(sl_runtime_cpu_workers(runtime),
-                                                                   team ? team->threads : 1, sl_runtime_gpus(runtime));
+  sl_machine machine = options->machine ? *options->machine
+                                        : sl_machine_default(sl_runtime_cpu_workers(runtime), team ? team->threads : 1,
+                                                             sl_runtime_gpus(runtime));
+  machine.fast = sl_runtime_fast(runtime);
   SL_TRY_OUT(sl_schedule_create(p->graph, p->kept, &plan->tiles, &machine, &p->schedule));
   SL_TRY_OUT(sl_memory_plan(p->graph, p->schedule, p->kept, options->slack > 0 ? options->slack : 0.02, &p->memory));
   SL_TRY_OUT(sl__residences_create(runtime, p->graph, p->schedule, p->memory, &machine, p->kept, options->lru,

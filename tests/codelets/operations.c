@@ -294,6 +294,7 @@ static void every_operation(void **state) {
       if (!op->cpu[isa] != !sl_op_copy.cpu[isa]) fail_msg("%s has no %s kernel", op->name, sl_isa_name((sl_isa)isa));
     if (!op->cuda && cuda_case_built())
       fail_msg("%s has no CUDA kernel: write codelets/%s_cuda.cu", op->name, op->name);
+    if (cuda_case_built() && !op->fast != !op->cuda_fast) fail_msg("%s: `fast` and cuda_fast disagree", op->name);
   }
   for (int f = 0; case_files[f]; f++)
     for (const test_case *c = case_files[f]; c->op; c++)
@@ -436,11 +437,14 @@ int main(int argc, char **argv) {
         tests[n] = (struct CMUnitTest){name[n], same_on_both, NULL, NULL, &what[n]};
         n++;
       }
-      for (int g = 0; g < (c->differentiable ? 2 : 1) && !cuda_case_missing(); g++) {
+      const int kinds = cuda_case_missing() ? 0 : sl_operation_find(c->op)->fast ? 2 : 1;
+      for (int g = 0; g < (c->differentiable ? 2 : 1) * kinds; g++) {
         if (n == MOST) goto full;
-        what[n] = (what_to_run){c, INTERPRET_GPU};
-        snprintf(name[n], sizeof name[n], "%s %s, CUDA%s", c->op, c->what, g ? ", gradient" : "");
-        tests[n] = (struct CMUnitTest){name[n], g ? gradient : kernel, NULL, NULL, &what[n]};
+        const int fast = g % kinds;
+        what[n] = (what_to_run){c, fast ? INTERPRET_GPU_FAST : INTERPRET_GPU};
+        snprintf(name[n], sizeof name[n], "%s %s, CUDA%s%s", c->op, c->what, fast ? ", fast" : "",
+                 g / kinds ? ", gradient" : "");
+        tests[n] = (struct CMUnitTest){name[n], g / kinds ? gradient : kernel, NULL, NULL, &what[n]};
         n++;
       }
     }

@@ -47,7 +47,7 @@ void interpret_call(const interpreter *in, const sl_node *node, sl_array *arrays
 }
 
 sl_status interpret_kernel(const sl_operation *op, sl_isa isa, sl_call *call) {
-  if (isa == INTERPRET_GPU) return cuda_case_run(op, call);
+  if (isa >= INTERPRET_GPU) return cuda_case_run(op, call, isa == INTERPRET_GPU_FAST);
   call->scratch_bytes = op->scratch ? op->scratch(call) : 0;
   SL_TRY(sl_team_reserve(call->team, call->scratch_bytes));
   if (!op->cpu[isa]) return sl_fail(SL_EUNSUPPORTED, "%s has no %s kernel in this build", op->name, sl_isa_name(isa));

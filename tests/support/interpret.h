@@ -7,6 +7,7 @@
 
 /* Passed in place of an instruction set: runs the CUDA kernel on copies of the arrays (tests/codelets/cuda.h). */
 #define INTERPRET_GPU SL_ISA_COUNT
+#define INTERPRET_GPU_FAST (SL_ISA_COUNT + 1) /* by the fast kernels of the operations that have one */
 
 typedef struct interpreter {
   const sl_graph *graph;

@@ -85,7 +85,8 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
   if (workers < 0 && gpus == 0)
     SL_TRY_OUT(sl_fail(SL_EINVAL, "--workers gpu: how many there are is for --gpus N to say"));
   if (workers == 0) SL_TRY_OUT(find_workers(o, &workers, &threads));
-  const sl_machine machine = sl_machine_default(workers > 0 ? workers : 0, threads, gpus);
+  sl_machine machine = sl_machine_default(workers > 0 ? workers : 0, threads, gpus);
+  machine.fast = strcmp(o->gpu_kernels, "fast") == 0;
   if (o->plan && strcmp(o->plan, "machine") == 0) {
     double gain;
     SL_TRY_OUT(sl__plan_choose(o, model, &training, &machine, ranks, &plan, &gain));

@@ -71,6 +71,7 @@ static sl_status choose_plan(sl__job *j) {
     const int threads = sl_runtime_share(j->runtime)->threads_per_worker;
     if (!sl__machine_predicts(j->runtime, &machine))
       machine = sl_machine_default(sl_runtime_cpu_workers(j->runtime), threads, sl_runtime_gpus(j->runtime));
+    machine.fast = sl_runtime_fast(j->runtime);
     status = sl__plan_choose(j->o, j->facts.model, &j->facts.training, &machine, j->ranks.n, plan, &gain);
   }
   SL_TRY(sl__ranks_agree(&j->ranks, status));
@@ -281,4 +282,18 @@ void sl__job_close(sl__job *j) {
   sl__ranks_close(&j->ranks);
   sl_runtime_stop(j->runtime);
   memset(j, 0, sizeof *j);
+}
+
+void sl__job_print_fast(const sl__job *j) {
+  const sl_graph *g = sl_program_graph(j->program);
+  const char *between = "fast kernels, on GPUs only: ";
+  for (int i = 0; sl_runtime_fast(j->runtime) && i < g->n_nodes; i++) {
+    const sl_operation *op = g->node[i]->op;
+    int first = op->fast;
+    for (int k = 0; first && k < i; k++) first = g->node[k]->op != op;
+    if (!first) continue;
+    printf("%s%s", between, op->name);
+    between = ", ";
+  }
+  if (*between == ',') puts(" (cuBLAS; other bits than with --gpu-kernels exact)");
 }

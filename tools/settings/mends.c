@@ -11,6 +11,7 @@ static const struct {
     {"data", "--data"},
     {"directory", "--data"},
     {"gpus", "--gpus"},
+    {"gpu_kernels", "--gpu-kernels exact"},
     {"path", "--out"},
     {"row_blocks", "--row-blocks"},
     {"sched_lib", "--sched-lib"},

@@ -133,6 +133,9 @@ SETTING(REAL, gpu_memory, "gpu-memory", RUNS | SL__CALIBRATE | SL__GRAPH, LOCAL,
          "memory of each GPU in the predicted schedule (default: enough); prints what is moved to fit into it"},
         {0, "memory of each GPU to use, in MB of a million bytes (default: what is free); what does not fit stays with "
             "the host and moves as the plan of the memory says"})
+SETTING(CHOICE, gpu_kernels, "gpu-kernels", RUNS | SL__CALIBRATE | SL__GRAPH, RUN, "exact|fast", "exact", 0, 0,
+        {0, "exact: GPUs compute the bits of the CPUs, so any task may run anywhere; fast: GPUs alone compute matrix "
+            "products, by cuBLAS, with bits of their own"})
 SETTING(CHOICE, gpu_eviction, "gpu-eviction", RUNS | SL__CALIBRATE, LOCAL, "plan|lru", NULL, 0, 0,
         {0, "what leaves a GPU's memory when not all data fit: what the plan says (default), or what was used least "
             "recently, as StarPU does by itself"})

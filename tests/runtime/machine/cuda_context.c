@@ -83,7 +83,7 @@ static void target_beyond(void **state) {
   sl_call call;
   call_of(&call, arrays, 3, 2);
   call.attr = &attr;
-  assert_ok(cuda_case_run(&sl_op_cross_entropy, &call));
+  assert_ok(cuda_case_run(&sl_op_cross_entropy, &call, 0));
   assert_true(isnan(loss));
   assert_true(isfinite(lse[0]));
   assert_true(isnan(lse[1]));
@@ -91,7 +91,7 @@ static void target_beyond(void **state) {
   arrays[4] = (sl_array){.data = dx, .shape = SL_SHAPE(2, 3), .dtype = SL_F32};
   call_of(&call, arrays, 4, 1);
   call.attr = &attr;
-  assert_ok(cuda_case_run(&sl_op_cross_entropy_grad, &call));
+  assert_ok(cuda_case_run(&sl_op_cross_entropy_grad, &call, 0));
   for (int i = 0; i < 6; i++) assert_int_equal(isnan(dx[i]) != 0, i >= 3);
 }
 
@@ -111,19 +111,19 @@ static void nan_is_seen(void **state) {
   sl_call call;
   call_of(&call, arrays, 3, 2);
   call.attr = &attr;
-  assert_ok(cuda_case_run(&sl_op_cross_entropy, &call));
+  assert_ok(cuda_case_run(&sl_op_cross_entropy, &call, 0));
   assert_true(isnan(loss) && isnan(lse[0]) && isnan(lse[1]));
   arrays[2] = (sl_array){.data = &hits, .shape = SL_SHAPE(1), .dtype = SL_F64};
   call_of(&call, arrays, 2, 1);
   call.attr = &(sl_accuracy_attr){1};
-  assert_ok(cuda_case_run(&sl_op_accuracy, &call));
+  assert_ok(cuda_case_run(&sl_op_accuracy, &call, 0));
   assert_true(hits == 1);
   call.attr = &(sl_accuracy_attr){3};
-  assert_ok(cuda_case_run(&sl_op_accuracy, &call));
+  assert_ok(cuda_case_run(&sl_op_accuracy, &call, 0));
   assert_true(hits == 1);
   arrays[1] = (sl_array){.data = y, .shape = SL_SHAPE(2, 3), .dtype = SL_F32};
   call_of(&call, arrays, 1, 1);
-  assert_ok(cuda_case_run(&sl_op_relu, &call));
+  assert_ok(cuda_case_run(&sl_op_relu, &call, 0));
   assert_true(isnan(y[1]) && y[3] == 0 && y[5] == 6);
 }
 

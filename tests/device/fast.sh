@@ -1,0 +1,60 @@
+#!/bin/sh
+# --gpu-kernels fast: GPUs alone compute the operations that have a fast kernel. A run repeats byte for byte on any
+# schedule, number of devices and ranks, its bits are not those of the exact kernels, and it resumes with what it began.
+. "$(dirname "$0")/training.shlib"
+# 300 rows in one leaf: the sums of a gradient are longer than the exact kernels' pieces.
+make_set many 300 0 8 3
+network='mlp --size layers=2,hidden=24 --data many --batch 300 --leaves 1 --shards 1 --val-fraction 0 --quiet --learning-rate 1e-2'
+train_fast() { # steps, options
+  steps=$1 code=0
+  shift
+  rm -rf run
+  # shellcheck disable=SC2086 # words
+  $limit ${launch-} "$starling" train $network --steps "$steps" --out run "$@" >out 2>err </dev/null || code=$?
+}
+train_fast 6 --workers 1 --gpus 0
+check 'exact, on a CPU' test $code = 0
+exact=$(digest)
+train_fast 6 --workers 1
+check 'exact, on a CPU and a GPU: the same bits' test $code = 0 -a "$(digest)" = "$exact"
+train_fast 6 --workers gpu --gpu-kernels fast
+check 'fast, on a GPU' test $code = 0
+fast=$(digest)
+check 'fast kernels have other bits' test "$fast" != "$exact"
+same() { [ $code = 0 ] && [ "$(digest)" = "$fast" ]; }
+for way in 'eager 1 0' 'lws 2 1' 'dmda 2 2' 'random 1 2'; do
+  # shellcheck disable=SC2086 # words
+  set -- $way
+  export EMULATED_DEVICES="$2" EMULATED_SEED="$3" EMULATED_LAZY=$(($3 == 1))
+  train_fast 6 --workers 1 --sched "$1" --gpu-kernels fast
+  check "fast, $1, a CPU and $2 GPUs, seed $3: the same bits" same
+done
+unset EMULATED_DEVICES EMULATED_SEED EMULATED_LAZY
+train_fast 3 --workers 1 --gpu-kernels fast
+expect 'a run resumes with fast kernels' 0 '' train --resume --out run --steps 6
+check 'and to the same bits' test "$(digest)" = "$fast"
+network="$network --leaves 4 --shards 4"
+train_fast 4 --workers 1 --gpu-kernels fast
+fast=$(digest)
+if [ -x "$MPIEXEC" ]; then
+  launch="$MPIEXEC -n 2"
+  train_fast 4 --workers 1 --gpu-kernels fast
+  check 'fast, on 2 ranks: the same bits' same
+  launch=''
+else skip 'fast, on 2 ranks: no MPI launcher'; fi
+train_fast 4 --workers 1 --gpu-kernels fast --gpu-memory 8
+check 'fast, in little memory: the same bits' same
+train_fast 4 --workers auto --gpu-kernels fast
+check 'fast, --workers auto: the same bits' same
+train_fast 4 --workers 1 --gpu-kernels fast --row-blocks 2
+check 'fast, with row blocks' test $code = 0
+# shellcheck disable=SC2086 # words
+expect 'bench names the operations that only GPUs compute' 0 '^fast kernels, on GPUs only: linear, linear_d[xw], linear_d[xw] ' \
+  bench mlp --size layers=2,hidden=24 --steps 2 --batch 32 --workers 1 --no-measure --gpu-kernels fast
+expect 'calibrate has enough samples where a task can run' 0 '^([0-9]+) of \\1 have 10 samples or more' \
+  calibrate mlp --size layers=2,hidden=24 --batch 32 --workers 1 --gpu-kernels fast --machine fast
+# shellcheck disable=SC2086 # words
+expect 'heteroprio is refused' 1 'heteroprio gives tasks to any kind of worker.*--gpu-kernels exact' train $network --gpu-kernels fast --sched heteroprio --out refused
+# shellcheck disable=SC2086 # words
+expect 'a rank without a GPU is named' 1 'fast GPU kernels were asked for, and rank 0 has no GPU.*--gpu-kernels exact' train $network --gpus 0 --gpu-kernels fast --out refused
+finish
