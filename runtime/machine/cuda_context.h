@@ -44,8 +44,8 @@ int sl_cuda_devices(void);
  * they can share the scratch. Returns NULL after a failure (SL_EUNSUPPORTED: no GPU; SL_ENOMEM; SL_ESTARPU), which goes
  * into *status unless that is NULL. */
 sl_cuda *sl_cuda_create(void *stream, size_t scratch_bytes, sl_status *status);
-/* Prepares cuBLAS on the context's stream, for fast kernels. Its results repeat on devices of one kind: no atomics, fp32
- * throughout, a work space of fixed size. SL_ENOMEM, SL_ESTARPU. */
+/* Prepares cuBLAS on the context's stream, for fast kernels. Its results repeat on devices of one kind: no atomics,
+ * fp32 throughout, a work space of fixed size. SL_ENOMEM, SL_ESTARPU. */
 sl_status sl_cuda_open_blas(sl_cuda *cuda);
 /* Waits for the stream. NULL is allowed. */
 void sl_cuda_destroy(sl_cuda *cuda);
