@@ -409,6 +409,7 @@ out:
 void sl_program_destroy(sl_program *p) {
   if (!p || sl_runtime_abandoned()) return;
   if (p->in_flight) starpu_task_wait_for_all();
+  if (p->recorder) sl_transfers_record(0);
   for (int i = 0; p->task && i < p->graph->n_nodes; i++)
     if (p->task[i].task) starpu_task_destroy(p->task[i].task);
   for (int k = 0; p->slot && k < p->memory->n_slots; k++)
@@ -432,7 +433,7 @@ sl_status sl_program_submit(sl_program *p, const sl_step *step) {
   p->step = *step;
   sl__run_begin(&p->run, p->task, p->graph->n_nodes);
   p->in_flight = 1;
-  if (p->recorder) sl_transfers_record(step->number);
+  sl_transfers_record(p->recorder ? step->number : 0);
   sl__residences_begin(p->residences);
   for (int k = 0; k < p->graph->n_nodes; k++) {
     sl__task *t = &p->task[p->schedule->order[k]];
@@ -458,8 +459,7 @@ sl_status sl_program_wait(sl_program *p) {
   if (scheduled == SL_EPOLICY) sl_runtime_abandon(p->runtime);
   SL_TRY(scheduled);
   int code = starpu_task_wait_for_all();
-  p->in_flight = 0;
-  sl_transfers_record(0);
+  p->in_flight = 0; /* copies that StarPU made too early, for tasks that ran elsewhere, may still begin: they count */
   if (code != 0) return sl_fail(SL_ESTARPU, "waiting for the step failed (%s)", strerror(-code));
   SL_TRY(sl__exchanges_status(p->exchanges));
   sl_status status = (sl_status)atomic_load(&p->run.status);

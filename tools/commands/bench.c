@@ -180,8 +180,8 @@ static sl_status measure(bench *b) {
   b->input = sl_loader_waited(b->job.loader);
   const uint64_t sent = sl__job_sent(&b->job);
   if (b->job.recorder) sl_recorder_clear(b->job.recorder), sl_transfers_clear();
-  SL_TRY(sl__clocks_look(b->job.runtime, &b->clocks));
   sl_transfers_bytes();
+  SL_TRY(sl__clocks_look(b->job.runtime, &b->clocks));
   sl_energy_start(b->energy);
   int64_t last = b->from = sl_now();
   for (int64_t i = 0; i < b->n; i++) {
