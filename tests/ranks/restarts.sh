@@ -72,6 +72,22 @@ kill -KILL "$(process_of 1 lost)"
 ends
 check 'a rank that is killed: exit code 76' test $code = 76
 check 'it is named' grep -qE '^starling: rank 1 \(process [0-9]+ of .*\) was killed by signal 9; --restarts N' err
+# mpiexec kills the other ranks, and may name one of these.
+cat >liar <<EOF
+#!/bin/sh
+"$MPIEXEC" "\$@" | while IFS= read -r line; do
+  case \$line in *' PID '*' RUNNING AT '*) echo "\$line" | sed "s/PID [0-9]*/PID \$(cat first)/" ;; *) echo "\$line" ;; esac
+done
+EOF
+chmod +x liar
+start 1000000 misnamed --checkpoint-every 0 --mpiexec ./liar
+wait_until stepped misnamed 2
+process_of 0 misnamed >first
+sleep 2 # the launcher reads the heartbeat every second
+kill -KILL "$(process_of 1 misnamed)"
+ends
+check 'the one that ended first is named, whatever mpiexec says' grep -qE '^starling: rank 1 \(process [0-9]+ of .*\) was killed by signal 9' err
+rm -rf misnamed
 for victim in $victims; do check 'no process stays' wait_until gone "$victim"; done
 
 # One rank alone, without mpiexec, before its first checkpoint.

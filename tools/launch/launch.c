@@ -32,6 +32,7 @@ typedef struct launcher {
   int was_there;              /* a run directory, before the first start */
   int taken;                  /* a job of ours has opened it */
   char id[96], launch[128];   /* of this launcher; of the job */
+  int seen;                   /* the job's processes are known */
   double lost_at;             /* 0: no rank was lost since the last step */
   char lost[512];             /* what was lost, and what goes on */
   long long from;             /* step that the job goes on from */
@@ -139,6 +140,7 @@ static sl_status start(launcher *l) {
   else if (new_folder && !l->o->force)
     argv[k++] = (char *)"--force";
   snprintf(l->launch, sizeof l->launch, "%s-%d", l->id, l->start);
+  l->seen = 0;
   SL_TRY_OUT(sl__process_start(argv, l->launch, *l->mpiexec != '\0'));
 out:
   sl__options_words_free(words, n);
@@ -163,6 +165,16 @@ static void look_for_step(launcher *l) {
   tell_restart(l, text);
 }
 
+static void see_processes(launcher *l) {
+  enum { MOST = 256 };
+  char host[128] = "";
+  long pid[MOST];
+  gethostname(host, sizeof host - 1);
+  const int n = sl__heartbeat_processes(l->o->out, host, pid, MOST);
+  sl__process_ranks(host, pid, n);
+  l->seen = n > 0;
+}
+
 static void wait_for_end(launcher *l, int *state, sl__obituary *said) {
   double ended = 0;
   sl__heartbeat h;
@@ -172,7 +184,10 @@ static void wait_for_end(launcher *l, int *state, sl__obituary *said) {
     static double looked;
     if (now - looked < 1) continue;
     looked = now;
-    if (ended == 0 && beat_of(l, &h) && h.exit_code >= 0) ended = now;
+    if (ended == 0 && beat_of(l, &h)) {
+      if (!l->seen) see_processes(l);
+      if (h.exit_code >= 0) ended = now;
+    }
     if (ended > 0 && now - ended > ENDED_S) sl__process_kill();
   }
 }

@@ -13,13 +13,14 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "runtime/base/time.h"
 #include "tools/watch/heartbeat.h"
 
-enum { LINE = 4096, TICK_MS = 20, PATIENCE_S = 10 };
+enum { LINE = 4096, TICK_MS = 20, PATIENCE_S = 10, RANKS = 256 };
 
 static volatile sig_atomic_t child, signalled;
 
@@ -32,6 +33,15 @@ static struct relay {
   int banner; /* inside */
   sl__obituary said;
 } relay = {.fd = -1};
+
+/* The ranks of this host, until one has ended. */
+static struct {
+  char host[128];
+  struct pollfd end[RANKS]; /* ready once the rank has ended */
+  long pid[RANKS];
+  int n;
+  long first; /* 0: none has ended, or several at once */
+} ranks;
 
 static void on_signal(int number) {
   signalled = number;
@@ -65,6 +75,7 @@ sl_status sl__process_start(char *const *argv, const char *launch, int relays) {
   sigset_t all, before;
   if (relays && pipe2(out, O_CLOEXEC) != 0) return sl_fail(SL_EIO, "no pipe: %s", strerror(errno));
   relay = (struct relay){.fd = out[0]};
+  ranks.first = 0;
   sigfillset(&all);
   sigprocmask(SIG_BLOCK, &all, &before); /* a signal that comes now reaches the process once it is known */
   const pid_t pid = fork();
@@ -115,6 +126,30 @@ static void pass_on(const char *bytes, size_t n) {
   fflush(stdout);
 }
 
+static void forget_ranks(void) {
+  while (ranks.n > 0) close(ranks.end[--ranks.n].fd);
+}
+
+void sl__process_ranks(const char *host, const long *pid, int n) {
+  forget_ranks();
+  snprintf(ranks.host, sizeof ranks.host, "%s", host);
+  for (int i = 0; i < n && i < RANKS; i++) {
+    const int fd = (int)syscall(SYS_pidfd_open, (pid_t)pid[i], 0);
+    if (fd < 0) continue;
+    ranks.end[ranks.n] = (struct pollfd){.fd = fd, .events = POLLIN};
+    ranks.pid[ranks.n++] = pid[i];
+  }
+}
+
+static void see_ranks(int wait_ms) {
+  int ended = 0;
+  if (ranks.n == 0 || poll(ranks.end, (nfds_t)ranks.n, wait_ms) <= 0) return;
+  for (int i = 0; i < ranks.n; i++)
+    if (ranks.end[i].revents && ended++ == 0) ranks.first = ranks.pid[i];
+  if (ended > 1) ranks.first = 0;
+  forget_ranks();
+}
+
 /* Returns whether anything came. */
 static int read_output(int wait_ms) {
   char bytes[LINE];
@@ -134,14 +169,17 @@ static int read_output(int wait_ms) {
 }
 
 int sl__process_ended(int *state, sl__obituary *obituary) {
-  read_output(TICK_MS);
+  see_ranks(TICK_MS / 2);
+  read_output(TICK_MS / 2);
   if (waitpid((pid_t)child, state, WNOHANG) == 0) return 0;
   child = 0;
   while (read_output(0)) continue;
   if (relay.n > 0) pass_on("\n", 1);
   if (relay.fd >= 0) close(relay.fd);
   relay.fd = -1;
+  forget_ranks();
   *obituary = relay.said;
+  if (ranks.first && strcmp(obituary->host, ranks.host) == 0) obituary->pid = ranks.first;
   return 1;
 }
 

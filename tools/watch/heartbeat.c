@@ -230,18 +230,38 @@ sl_status sl__heartbeat_read(const char *folder, sl__heartbeat *h) {
   return SL_OK;
 }
 
-int sl__heartbeat_rank(const char *folder, const char *host, long pid) {
+/* The file; NULL: it cannot be read. */
+static json_t *read_file(const char *folder) {
   char path[PATH];
-  json_t *file, *p;
+  json_t *file = NULL;
+  snprintf(path, sizeof path, "%.4000s/" SL__HEARTBEAT_NAME, folder);
+  return sl_json_read(path, &file) == SL_OK ? file : NULL;
+}
+
+static int is_on(const json_t *process, const char *host) {
+  const char *there = json_string_value(json_object_get(process, "host"));
+  return !host || (there && strcmp(host, there) == 0);
+}
+
+int sl__heartbeat_rank(const char *folder, const char *host, long pid) {
+  json_t *file = read_file(folder), *p;
   size_t i;
   int rank = -1;
-  snprintf(path, sizeof path, "%.4000s/" SL__HEARTBEAT_NAME, folder);
-  if (sl_json_read(path, &file) != SL_OK) return -1;
   json_array_foreach(json_object_get(file, "processes"), i, p) {
-    const char *there = json_string_value(json_object_get(p, "host"));
-    if (json_integer_value(json_object_get(p, "pid")) == pid && (!host || (there && strcmp(host, there) == 0)))
+    if (json_integer_value(json_object_get(p, "pid")) == pid && is_on(p, host))
       rank = (int)json_integer_value(json_object_get(p, "rank"));
   }
   json_decref(file);
   return rank;
+}
+
+int sl__heartbeat_processes(const char *folder, const char *host, long *pid, int n) {
+  json_t *file = read_file(folder), *p;
+  size_t i;
+  int found = 0;
+  json_array_foreach(json_object_get(file, "processes"), i, p) {
+    if (found < n && is_on(p, host)) pid[found++] = (long)json_integer_value(json_object_get(p, "pid"));
+  }
+  json_decref(file);
+  return found;
 }

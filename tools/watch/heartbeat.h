@@ -44,5 +44,7 @@ typedef struct sl__heartbeat {
 sl_status sl__heartbeat_read(const char *folder, sl__heartbeat *heartbeat);
 /* The rank of a process of that number on a host, by the file; -1: not known. host NULL: any. */
 int sl__heartbeat_rank(const char *folder, const char *host, long pid);
+/* Writes the numbers of at most n processes on this host, by the file, to pid[]; returns how many. */
+int sl__heartbeat_processes(const char *folder, const char *host, long *pid, int n);
 
 #endif
