@@ -10,8 +10,10 @@ static void body(void *arg, int64_t tile, int thread) {
   const sl_input_attr *attr = c->attr;
   sl_range r = sl_tile_range(tile, c->tiles.elements, sl_shape_count(&c->out[0].shape));
   size_t size = sl_dtype_bytes(attr->dtype);
-  const char *from = (const char *)c->step->input[attr->slot] +
-                     (size_t)((c->row0 - c->step->input_row0) * sl_shape_row(&c->out[0].shape)) * size;
+  const char *from = c->batch
+                         ? (const char *)c->batch
+                         : (const char *)c->step->input[attr->slot] +
+                               (size_t)((c->row0 - c->step->input_row0) * sl_shape_row(&c->out[0].shape)) * size;
   memcpy((char *)c->out[0].data + (size_t)r.from * size, from + (size_t)r.from * size, (size_t)(r.to - r.from) * size);
 }
 
@@ -36,6 +38,8 @@ static sl_status shape(const void *attr, const sl_value_info *const *in, int n_i
   return SL_OK;
 }
 
+static int slot(const void *attr) { return ((const sl_input_attr *)attr)->slot; }
+
 /* Each byte is read and written; the graph knows only the output. */
 static void cost(const sl_call *c, sl_cost *cost) { (void)c, cost->bytes *= 2; }
 
@@ -44,7 +48,7 @@ const sl_operation sl_op_input = {
     .attr_bytes = sizeof(sl_input_attr),
     .shape = shape,
     .cost = cost,
-    .reads_batch = 1,
+    .batch_slot = slot,
     .cpu = SL_KERNELS(input),
     .cuda = SL_CUDA_KERNEL(input),
 };

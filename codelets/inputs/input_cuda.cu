@@ -1,5 +1,6 @@
-/* input on a GPU: the samples of a shard from the host to the device. The host array must not change until the step has
- * ended. From pinned memory the copy runs beside other work; otherwise CUDA stages it. */
+/* input on a GPU: the samples of a shard, from where the step before has brought them, or from the host. The host array
+ * must not change until the step has ended. From pinned memory the copy runs beside other work; otherwise CUDA stages
+ * it. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/cuda.h"
 
@@ -8,7 +9,11 @@ extern "C" sl_status sl__input_cuda(const sl_call *c, sl_cuda *cuda) {
   const char *array = (const char *)c->step->input[attr->slot];
   if (!array) return sl_fail(SL_EINVAL, "input: the step has no array in slot %d", attr->slot);
   size_t row = (size_t)sl_shape_row(&c->out[0].shape) * sl_dtype_bytes(attr->dtype);
-  return sl_cuda_check(cudaMemcpyAsync(c->out[0].data, array + (size_t)(c->row0 - c->step->input_row0) * row,
-                                       (size_t)c->out[0].shape.dim[0] * row, cudaMemcpyHostToDevice, cuda->stream),
+  const size_t bytes = (size_t)c->out[0].shape.dim[0] * row;
+  if (c->batch)
+    return sl_cuda_check(cudaMemcpyAsync(c->out[0].data, c->batch, bytes, cudaMemcpyDeviceToDevice, cuda->stream),
+                         "input");
+  return sl_cuda_check(cudaMemcpyAsync(c->out[0].data, array + (size_t)(c->row0 - c->step->input_row0) * row, bytes,
+                                       cudaMemcpyHostToDevice, cuda->stream),
                        "input");
 }

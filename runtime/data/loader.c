@@ -279,6 +279,14 @@ sl_status sl_loader_next(sl_loader *l, sl_batch **batch) {
   return status;
 }
 
+const sl_batch *sl_loader_peek(sl_loader *l) {
+  pthread_mutex_lock(&l->lock);
+  const slot *s = ready_slot(l);
+  const sl_batch *batch = s && s->status == SL_OK ? &s->batch : NULL;
+  pthread_mutex_unlock(&l->lock);
+  return batch;
+}
+
 void sl_loader_release(sl_loader *l, sl_batch *batch) {
   pthread_mutex_lock(&l->lock);
   l->slots[batch->slot].state = FREE;

@@ -70,6 +70,9 @@ sl_status sl_loader_create(const sl_loader_options *options, sl_loader **loader)
  * SL_EINVAL: the caller holds all slots. A failure of the source is returned in place of the batch that it hit; after
  * it, rewind or destroy the loader. */
 sl_status sl_loader_next(sl_loader *loader, sl_batch **batch);
+/* The batch that sl_loader_next would return, if it is ready; else NULL. It stays the loader's, and keeps its content
+ * until it is returned and released, or the loader is rewound. */
+const sl_batch *sl_loader_peek(sl_loader *loader);
 /* Returns a slot to the loader. Slots may be returned in any order. */
 void sl_loader_release(sl_loader *loader, sl_batch *batch);
 /* Starts again at a cursor (evaluation: 0 for another pass). The caller must not hold a slot. */

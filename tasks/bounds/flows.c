@@ -38,7 +38,7 @@ sl_status sl_flows_find(const sl_graph *g, const char *result, sl_timeline_flow 
     for (int k = 0; k < node->n_out && fine; k++)
       if (!node->bucket && sl_node_reads_output(node, k)) fine = read_by(&l, g, writer, i, node->out[k]);
     for (int k = 0; k < node->n_out && fine; k++) {
-      if (node->op->reads_batch) fine = add(&l, g, -1, i, node->out[k]);
+      if (node->op->batch_slot) fine = add(&l, g, -1, i, node->out[k]);
       writer[node->out[k]] = i;
     }
   }

@@ -64,6 +64,7 @@ typedef struct sl_call {
   int64_t row0, rows;  /* samples [row0, row0 + rows) of the global batch; rows = 0 for work that has no samples */
   int64_t leaf_rows, batch_rows; /* samples of the leaf, and of the global batch */
   const sl_step *step;
+  const void *batch; /* of batch_slot: the samples from row0 on, in the worker's memory; NULL: read the step's array */
   sl_tiles tiles;
   sl_team *team;        /* CPU: the threads to use and their scratch memory */
   size_t scratch_bytes; /* bytes that op->scratch asked for: per thread on a CPU, in total on a GPU */
@@ -113,8 +114,9 @@ struct sl_operation {
    * small compared with output 0, every rank adds all samples to the whole sum in their order (spread.h). */
   int gathers;
 
-  /* 1: the kernel copies samples of the step's host arrays into its outputs. */
-  int reads_batch;
+  /* The kernel copies its samples of one of the step's arrays, the one in this slot, into output 0. NULL: it reads none
+   * of them. */
+  int (*batch_slot)(const void *attr);
 
   int8_t update[SL_MAX_OUT];  /* update[j] = k + 1: output j is input k itself, updated in place */
   int8_t inplace[SL_MAX_OUT]; /* inplace[j] = k + 1: output j may overwrite input k's buffer if nobody else needs it */

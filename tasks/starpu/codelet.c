@@ -14,6 +14,8 @@ void sl__task_bind(sl__task *t, void *buffers[]) {
       a[t->n_parts + k].data = a[t->n_parts + k].parts > 1 ? NULL : a[t->n_parts + k].part->data;
   for (int k = 0; k < t->call.n_out; k++)
     a[t->first_out + k].data = (void *)STARPU_VECTOR_GET_PTR(buffers[t->buffer_of[t->n_parts + k]]);
+  t->call.batch = t->ahead < 0 ? NULL : (const void *)STARPU_VECTOR_GET_PTR(buffers[t->ahead]);
+  t->worker = starpu_worker_get_id();
 }
 
 void sl__task_fail(sl__task *t, sl_status status) {

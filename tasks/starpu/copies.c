@@ -6,7 +6,7 @@
 /* A task has read data in a memory. */
 typedef struct reading {
   const void *data;
-  int memory, node;
+  int memory, node, ahead;
   int64_t step, end;
 } reading;
 
@@ -54,7 +54,7 @@ sl_status sl__copies_find(const sl_record *record, size_t n_records, const sl__r
       if (r->node < 0 || (r->kind != SL_RECORD_TASK && r->kind != SL_RECORD_EXCHANGE)) continue;
       const int where = r->kind == SL_RECORD_TASK && r->worker >= 0 ? memory[r->worker] : 0;
       for (size_t k = first_read(sorted, n_reads, r->node); k < n_reads && sorted[k].node == r->node; k++, count++)
-        if (fill) all[count] = (reading){sorted[k].data, where, r->node, r->step, r->end};
+        if (fill) all[count] = (reading){sorted[k].data, where, r->node, sorted[k].ahead, r->step, r->end};
     }
   }
   qsort(all, count, sizeof *all, by_place_and_time);
@@ -68,8 +68,8 @@ sl_status sl__copies_find(const sl_record *record, size_t n_records, const sl__r
       else
         high = middle;
     }
-    const int found =
-        low < count && all[low].data == after.data && all[low].memory == after.memory && all[low].step == after.step;
+    const int found = low < count && all[low].data == after.data && all[low].memory == after.memory &&
+                      all[low].step <= after.step + all[low].ahead;
     node[i] = found ? all[low].node : -1;
   }
 out:

@@ -21,6 +21,7 @@
 #include "tasks/starpu/copies.h"
 #include "tasks/starpu/device.h"
 #include "tasks/starpu/exchange.h"
+#include "tasks/starpu/inputs.h"
 #include "tasks/starpu/residence.h"
 
 struct sl_program {
@@ -43,6 +44,7 @@ struct sl_program {
   int16_t *buffer_of; /* likewise */
   sl__devices *devices;
   sl__residences *residences;
+  sl__inputs *inputs; /* NULL: GPUs, if any, have no memory for batches ahead */
   sl__counter *counters; /* [workers] */
   sl_step step;
   atomic_int in_flight;
@@ -220,7 +222,9 @@ static sl_status make_task(sl_program *p, int i, sl_array *arrays, int16_t *buff
                   .index = i,
                   .n_parts = node->n_in,
                   .split = node->in_part != NULL,
-                  .bound = -1};
+                  .bound = -1,
+                  .worker = -1,
+                  .ahead = -1};
   if (node->bucket) return make_exchange(p, node, t);
   sl_call_describe(p->graph, node, arrays, &t->call);
   t->call.tiles = p->plan.tiles;
@@ -394,6 +398,8 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
   SL_TRY_OUT(make_slots(p));
   SL_TRY_OUT(make_tasks(p));
   if (p->residences) SL_TRY_OUT(bind_residences(p));
+  if (sl_runtime_gpus(runtime))
+    SL_TRY_OUT(sl__inputs_create(p->graph, p->task, sl__residences_room(p->residences), &p->inputs));
   if (!options->no_priorities) set_priorities(p);
   SL_TRY_OUT(reserve_scratch(p));
   for (int i = 0; i < p->graph->n_nodes; i++) p->task[i].devices = p->devices;
@@ -410,6 +416,7 @@ void sl_program_destroy(sl_program *p) {
   if (!p || sl_runtime_abandoned()) return;
   if (p->in_flight) starpu_task_wait_for_all();
   if (p->recorder) sl_transfers_record(0);
+  sl__inputs_destroy(p->inputs);
   for (int i = 0; p->task && i < p->graph->n_nodes; i++)
     if (p->task[i].task) starpu_task_destroy(p->task[i].task);
   for (int k = 0; p->slot && k < p->memory->n_slots; k++)
@@ -435,6 +442,7 @@ sl_status sl_program_submit(sl_program *p, const sl_step *step) {
   p->in_flight = 1;
   sl_transfers_record(p->recorder ? step->number : 0);
   sl__residences_begin(p->residences);
+  sl__inputs_bind(p->inputs, step);
   for (int k = 0; k < p->graph->n_nodes; k++) {
     sl__task *t = &p->task[p->schedule->order[k]];
     if (p->recorder) t->submit = sl_now();
@@ -450,6 +458,8 @@ sl_status sl_program_submit(sl_program *p, const sl_step *step) {
   }
   return SL_OK;
 }
+
+void sl_program_ahead(sl_program *p, const sl_step *next) { sl__inputs_announce(p->inputs, next); }
 
 sl_status sl_program_wait(sl_program *p) {
   if (!p->in_flight) return SL_OK;
@@ -617,17 +627,18 @@ static int first_in_place(const sl_schedule *s, int v) {
 /* What each node reads. The caller frees *read. */
 static sl_status find_reads(const sl_program *p, sl__read **read, size_t *n) {
   const sl_graph *g = p->graph;
-  size_t most = 1;
+  size_t most = 1 + sl__inputs_reads(p->inputs, NULL);
   for (int i = 0; i < g->n_nodes; i++) most += (size_t)(g->node[i]->n_in + g->node[i]->n_out);
   *n = 0;
   *read = malloc(most * sizeof **read);
   if (!*read) return sl_no_memory("for what %d tasks read", g->n_nodes);
   for (int i = 0; i < g->n_nodes; i++) {
     const sl_node *node = g->node[i];
-    for (int k = 0; k < node->n_in; k++) (*read)[(*n)++] = (sl__read){handle_of(p, node->in[k]), i};
+    for (int k = 0; k < node->n_in; k++) (*read)[(*n)++] = (sl__read){.data = handle_of(p, node->in[k]), .node = i};
     for (int k = 0; k < node->n_out; k++)
-      if (sl_node_reads_output(node, k)) (*read)[(*n)++] = (sl__read){handle_of(p, node->out[k]), i};
+      if (sl_node_reads_output(node, k)) (*read)[(*n)++] = (sl__read){.data = handle_of(p, node->out[k]), .node = i};
   }
+  *n += sl__inputs_reads(p->inputs, *read + *n);
   return SL_OK;
 }
 

@@ -14,6 +14,7 @@ typedef struct gpu {
   sl_residence *plan;
   int worker; /* StarPU's */
   unsigned node;
+  size_t bytes;   /* that the plan may use */
   sl__move *move; /* as in the plan */
   int at_begin;   /* the first of them come before the step */
 } gpu;
@@ -41,6 +42,7 @@ sl_status sl__residences_create(sl_runtime *runtime, const sl_graph *g, sl_sched
     const starpu_ssize_t total = starpu_memory_get_total(u->node);
     if (total < 0) continue;
     const size_t allowed = sl_runtime_gpu_memory(runtime), bytes = (size_t)total < allowed ? (size_t)total : allowed;
+    u->bytes = bytes;
     SL_TRY_OUT(sl_residence_plan(g, s, m, machine, i, bytes, keep, &u->plan));
     if (u->plan->most > bytes && all->cpus == 0) SL_TRY_OUT(sl_residence_too_large(u->plan, g, bytes));
     if (lru) u->plan->n_moves = u->plan->n_pairs = 0;
@@ -50,6 +52,17 @@ sl_status sl__residences_create(sl_runtime *runtime, const sl_graph *g, sl_sched
 out:
   sl__residences_destroy(all);
   return status;
+}
+
+size_t sl__residences_room(const sl__residences *all) {
+  size_t room = SIZE_MAX;
+  for (int i = 0; all && i < all->gpus; i++) {
+    const gpu *u = &all->gpu[i];
+    if (!u->plan) continue;
+    const size_t mine = u->plan->peak < u->bytes ? u->bytes - u->plan->peak : 0;
+    if (mine < room) room = mine;
+  }
+  return room;
 }
 
 void sl__residences_destroy(sl__residences *all) {

@@ -29,6 +29,9 @@ void sl__residences_begin(sl__residences *residences);
 /* Carries out what follows a task that has ended on its GPU, before its successors may start. */
 void sl__residences_after(const sl__task *task);
 
+/* Bytes that the plans leave free on every GPU; SIZE_MAX where the memory is not known. */
+size_t sl__residences_room(const sl__residences *residences);
+
 /* The plan of GPU i; NULL: there is none. */
 const sl_residence *sl__residences_of(const sl__residences *residences, int gpu);
 

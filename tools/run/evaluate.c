@@ -27,13 +27,23 @@ void sl__evaluator_destroy(sl__evaluator *e) {
   memset(e, 0, sizeof *e);
 }
 
-static sl_status add_batch(sl__evaluator *e, const sl_batch *batch, sl__score *sum) {
+sl_status sl__run_step(sl_program *program, const sl_step *step, sl_loader *loader) {
+  SL_TRY(sl_program_submit(program, step));
+  const sl_batch *next = sl_loader_peek(loader);
+  if (next)
+    sl_program_ahead(program, &(sl_step){.number = step->number + 1,
+                                         .input = {[SL_SLOT_SAMPLES] = next->samples, [SL_SLOT_LABELS] = next->labels},
+                                         .input_row0 = step->input_row0});
+  return sl_program_wait(program);
+}
+
+static sl_status add_batch(sl__evaluator *e, const sl_batch *batch, sl_loader *loader, sl__score *sum) {
   const sl_step step = {.number = ++e->batch,
                         .seed = e->plan.seed,
                         .input = {[SL_SLOT_SAMPLES] = batch->samples, [SL_SLOT_LABELS] = batch->labels},
                         .input_row0 = e->ranks->first_row};
   double loss, correct, top5, count;
-  SL_TRY(sl_program_run(e->program, &step));
+  SL_TRY(sl__run_step(e->program, &step, loader));
   SL_TRY(sl_program_read(e->program, e->network.loss, &loss));
   SL_TRY(sl_program_read(e->program, e->network.correct, &correct));
   SL_TRY(sl_program_read(e->program, e->network.top5, &top5));
@@ -68,7 +78,7 @@ sl_status sl__evaluate(sl__evaluator *e, sl_sample_source source, sl__score *sco
     sl_batch *batch;
     SL_TRY_OUT(sl_loader_next(loader, &batch));
     if (!batch) break;
-    SL_TRY_OUT(add_batch(e, batch, &sum));
+    SL_TRY_OUT(add_batch(e, batch, loader, &sum));
     sl_loader_release(loader, batch);
   }
   const double n = (double)sum.samples;

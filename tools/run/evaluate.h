@@ -28,6 +28,8 @@ sl_status sl__evaluator_create(sl_runtime *runtime, sl_store *store, const sl_mo
                                const sl_training *training, const sl_plan *plan, const sl__ranks *ranks,
                                sl__evaluator *evaluator);
 void sl__evaluator_destroy(sl__evaluator *evaluator); /* a zeroed one is allowed */
+/* Runs a step on the loader's last batch. GPUs are given the batch after it meanwhile, if the loader has it ready. */
+sl_status sl__run_step(sl_program *program, const sl_step *step, sl_loader *loader);
 /* One pass over source, read ahead by a loader of its own. A loss that is not finite is SL_ENONFINITE, naming the
  * operation. */
 sl_status sl__evaluate(sl__evaluator *evaluator, sl_sample_source source, sl__score *score);

@@ -250,7 +250,7 @@ sl_status sl__job_step(sl__job *j, double learning_rate, sl__job_scores *scores)
   sl_status status = SL_OK;
   sl__choice_place(&j->choice, j->runtime, j->program);
   const double from = sl_seconds();
-  SL_TRY_OUT(sl_program_run(j->program, &step));
+  SL_TRY_OUT(sl__run_step(j->program, &step, j->loader));
   if (j->choice.measuring) SL_TRY_OUT(sl__choice_step(&j->choice, &j->ranks, sl_seconds() - from));
   sl__choice_place(&j->choice, j->runtime, j->evaluator.program);
   SL_TRY_OUT(read_scores(j, &s, &clip));

@@ -183,6 +183,35 @@ static void evaluation_pads_the_last_batch(void **state) {
   sl_loader_destroy(loader);
 }
 
+/* The batch that comes next may be looked at before it is taken: the same slot, the same content. */
+static void peeks(void **state) {
+  (void)state;
+  fake f = {.fail_at = 9, .delay_ns = 20000};
+  sl_loader *loader;
+  sl_batch *b, *held;
+  sl_loader_options options = options_of(&f, 12, 4, SL_LOADER_EVAL);
+  assert_ok(sl_loader_create(&options, &loader));
+  for (int i = 0; i < 2; i++) {
+    const sl_batch *next;
+    while (!(next = sl_loader_peek(loader))) sched_yield();
+    const int32_t label = next->labels[3];
+    assert_int_equal(label, 1003 + 4 * i);
+    assert_ptr_equal(sl_loader_peek(loader), next);
+    assert_ok(sl_loader_next(loader, &b));
+    assert_ptr_equal(b, next);
+    assert_int_equal(b->labels[3], label);
+    assert_ptr_not_equal(sl_loader_peek(loader), b);
+    if (i) sl_loader_release(loader, held);
+    held = b;
+  }
+  assert_fails(SL_EFORMAT, "sample 9 is rotten", sl_loader_next(loader, &b));
+  assert_null(sl_loader_peek(loader)); /* it failed */
+  sl_loader_release(loader, held);
+  assert_ok(sl_loader_rewind(loader, 12));
+  assert_null(sl_loader_peek(loader)); /* the end */
+  sl_loader_destroy(loader);
+}
+
 static void rewinds_while_filling(void **state) {
   (void)state;
   fake f = {.fail_at = -1, .delay_ns = 20000};
@@ -440,7 +469,7 @@ int main(void) {
       cmocka_unit_test(resumes_at_any_cursor),
       cmocka_unit_test(parts_make_up_the_batch),
       cmocka_unit_test(evaluation_pads_the_last_batch),
-      cmocka_unit_test(rewinds_while_filling),
+      cmocka_unit_test(peeks), cmocka_unit_test(rewinds_while_filling),
       cmocka_unit_test(slots_are_held_and_released_in_any_order),
       cmocka_unit_test(failures_reach_the_caller_in_their_place),
       cmocka_unit_test(prefetches_then_sleeps),

@@ -341,12 +341,14 @@ static void exchanges_leave_the_gpu(void **state) {
   sl_graph_destroy(g);
 }
 
+static int first_slot(const void *attr) { return (void)attr, 0; }
+
 /* What nodes read that others wrote: each value once, from its last writer; sums that are added to; parameters after
  * their update; the batch; results. */
 static void flows(void **state) {
   (void)state;
   static const sl_operation batch = {
-      .name = "batch", .attr_bytes = sizeof(double), .cost = seconds_cost, .reads_batch = 1};
+      .name = "batch", .attr_bytes = sizeof(double), .cost = seconds_cost, .batch_slot = first_slot};
   static const sl_operation update = {.name = "update", .attr_bytes = sizeof(double), .update = {2}};
   sl_graph *g = toy_graph(4);
   const sl_value x = value(g, SL_SCOPE_SAMPLE, 2), sum = value(g, SL_SCOPE_WHOLE, 4), w = value(g, SL_SCOPE_WHOLE, 4),

@@ -3,16 +3,18 @@
 
 #include "tests/support/scratch.h"
 
-static const char a, b; /* data */
+static const char a, b, c; /* data */
 
 static void find(void **state) {
   (void)state;
   /* Worker 0 is a CPU, worker 1 a GPU, whose memory is 1. Node 0 reads a; node 1 reads a and b; node 2 reads b; node 3,
-   * an exchange, reads a. */
-  static const sl__read read[] = {{&b, 2}, {&a, 1}, {&b, 1}, {&a, 0}, {&a, 3}};
+   * an exchange, reads a. Node 4 reads c, which may be there since the step before. */
+  static const sl__read read[] = {{.data = &b, .node = 2}, {.data = &a, .node = 1}, {.data = &b, .node = 1},
+                                  {.data = &a, .node = 0}, {.data = &a, .node = 3}, {.data = &c, .node = 4, .ahead = 1}};
   static const int memory[] = {0, 1};
   static const sl_record record[] = {
       {.step = 2, .start = 90, .end = 120, .node = 0, .worker = 1, .kind = SL_RECORD_TASK},
+      {.step = 3, .start = 210, .end = 220, .node = 4, .worker = 1, .kind = SL_RECORD_TASK},
       {.step = 1, .start = 10, .end = 20, .node = 0, .worker = 1, .kind = SL_RECORD_TASK},
       {.step = 1, .start = 30, .end = 40, .node = 1, .worker = 1, .kind = SL_RECORD_TASK},
       {.step = 1, .start = 35, .end = 45, .node = 2, .worker = 0, .kind = SL_RECORD_TASK},
@@ -31,8 +33,12 @@ static void find(void **state) {
       {.step = 2, .asked = 80, .data = &a, .from = 0, .to = 1}, /* node 0 */
       {.step = 1, .asked = 30, .data = &b, .from = 1, .to = 0}, /* node 2 */
       {.step = 1, .asked = 50, .data = &b, .from = 1, .to = 0}, /* nobody reads it any more */
+      {.step = 3, .asked = 205, .data = &c, .from = 0, .to = 1}, /* node 4 */
+      {.step = 2, .asked = 100, .data = &c, .from = 0, .to = 1}, /* node 4 of the next step */
+      {.step = 1, .asked = 50, .data = &c, .from = 0, .to = 1},  /* two steps before */
+      {.step = 3, .asked = 230, .data = &c, .from = 0, .to = 1}, /* for a step that has not run */
       {.step = 1, .asked = 5, .data = NULL, .from = 1, .to = 0}};
-  static const int32_t wanted[] = {0, 1, 1, 3, -1, 0, 2, -1, -1};
+  static const int32_t wanted[] = {0, 1, 1, 3, -1, 0, 2, -1, 4, 4, -1, -1, -1};
   enum { N = sizeof copy / sizeof *copy };
   int32_t node[N];
   assert_ok(

@@ -1,0 +1,50 @@
+#!/bin/sh
+# Batches a step ahead: while a step runs, a GPU gets the next batch, and the results stay those of CPUs.
+. "$(dirname "$0")/training.shlib"
+export EMULATED_DEVICES=1 EMULATED_SEED=0
+network='mlp --size layers=2,hidden=24 --batch 32'
+# shellcheck disable=SC2086 # words
+run bench $network --steps 8 --gpus 0 --workers 1 --json
+digest=$(grep state_digest out)
+check 'the reference, one CPU worker' test $code = 0 -a -n "$digest"
+for way in 'both lws 2 1' 'both random 2 2' 'gpu dmda 4 1'; do
+  # shellcheck disable=SC2086 # words
+  set -- $way
+  workers=$1
+  [ "$1" = gpu ] || workers=1
+  # shellcheck disable=SC2086
+  EMULATED_DEVICES="$3" EMULATED_SEED="$4" EMULATED_LAZY=1 run bench $network --steps 12 --workers "$workers" --sched "$2" --json
+  [ -n "${twelve-}" ] || twelve=$(grep state_digest out)
+  check "$1, $2, $3 GPUs, seed $4" test $code = 0 -a "$(grep state_digest out)" = "$twelve"
+done
+# shellcheck disable=SC2086
+run bench $network --steps 12 --gpus 0 --workers 1 --json
+check 'the bits of a CPU' test "$(grep state_digest out)" = "$twelve"
+
+# At a hundredth of a gigabyte a second the images of a batch take 2.5 ms. StarPU measures its links before, in a run
+# with as many devices.
+# shellcheck disable=SC2086
+run bench $network --steps 8 --workers gpu --json
+check 'on a GPU: the same bits' test "$(grep state_digest out)" = "$digest"
+# shellcheck disable=SC2086
+EMULATED_GBPS=0.01 EMULATED_DELAY=0 run bench $network --steps 8 --workers gpu --out ahead --json
+check 'by a slow link: the same bits' test "$(grep state_digest out)" = "$digest"
+run trace ahead
+check 'the batches are among the copies' grep -Eq ' MB   a step for input,' out
+run trace ahead --format chrome --out trace.json
+# The least wait for the images, in us: where a batch is copied when its step has begun, no step waits less than 2.5 ms.
+waits() { tr '{' '\n' <trace.json | grep -A 1 '"name": *"images input"' | grep -o '"data_us": *[0-9.]*' | grep -o '[0-9.]*$' | sort -g; }
+least() { waits | head -n 1; }
+check 'eight steps were recorded' test "$(waits | grep -c .)" = 8
+check 'some step had its images when it began' awk -v least="$(least)" 'BEGIN { exit !(least < 1500) }'
+
+make_set tested 96 50 8 3
+train() { $limit "$starling" train mlp --size layers=2,hidden=24 --data tested --batch 12 --steps 6 --val-fraction 0.2 --quiet --out run "$@" >out 2>err </dev/null; }
+scores() { $limit "$starling" eval run --data tested --json "$@" 2>err | grep -E '"(loss|accuracy|samples)"'; }
+train --gpus 0 --workers 1
+check 'a trained network' test -s run/model.safetensors
+scores --gpus 0 --workers 1 >cpu
+check 'is evaluated on a CPU' test -s cpu
+scores --workers gpu >gpu
+check 'and on a GPU, with its batches ahead: the same scores' cmp cpu gpu
+finish
