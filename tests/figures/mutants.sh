@@ -3,6 +3,8 @@
 # applied to a copy of the tree, built, and must be caught by the test that its entry names. A survivor is missed, and so
 # is one that does not compile. tests/mutants.sh keeps the lists in step with the sources.
 #   MUTANTS=codelets/layers/linear tests/figures/mutants.sh     only those whose "file: what" matches that expression
+# EMULATED: a StarPU for emulated GPUs (tools/build-starpu --emulated-gpus). Without it the mutants whose test is in
+# tests/device are left out.
 # JOBS: copies of the tree that work at once (2). SECONDS_EACH: a test's time limit (300); one that hangs has noticed, too.
 #
 # An entry, in which "file" and "test" hold until they change, and lines of text to be replaced may be several:
@@ -23,6 +25,12 @@ mkdir "$work/home" "$work/mutant"
 
 # One folder a mutant: file, test, what, mutated.
 ( cd "$top" && awk -v to="$work/mutant" -v wanted="${MUTANTS:-}" -f tests/support/mutants.awk tests/figures/mutants/*.list ) || exit 1
+if [ -z "${EMULATED:-}" ]; then
+  for at in $(grep -l '^tests/device/' "$work"/mutant/*/test); do
+    echo "left out without EMULATED: $(cat "${at%/test}/file"): $(cat "${at%/test}/what")"
+    rm -r "${at%/test}"
+  done
+fi
 count=$(ls "$work/mutant" | wc -l)
 [ "$count" -gt 0 ] || { echo "no mutant like '${MUTANTS:-}'"; exit 1; }
 
@@ -40,11 +48,14 @@ tree() { # number: a copy of the sources, configured and built
   done
   mkdir -p b && cd b || return 1
   local cuda=--without-cuda
-  if grep -qi cuda "$work"/mutant/*/file "$work"/mutant/*/what; then # on an emulated device
+  if [ -n "${EMULATED:-}" ]; then
+    cuda="--with-starpu=$EMULATED --with-cuda=$EMULATED/cuda"
+  elif grep -qi cuda "$work"/mutant/*/file "$work"/mutant/*/what; then # on an emulated device
     ../tests/device/build "$PWD/cuda" >device.log 2>&1 || return 1
     cuda=--with-cuda=$PWD/cuda
   fi
-  ../configure -q "$cuda" CC="$work/cc" CFLAGS='-O1 -g0' >configure.log 2>&1 &&
+  # shellcheck disable=SC2086 # words
+  ../configure -q $cuda CC="$work/cc" CFLAGS='-O1 -g0' >configure.log 2>&1 &&
     make -s -j"$jobs" libstarling.a >make.log 2>&1
 }
 
