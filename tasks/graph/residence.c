@@ -177,8 +177,9 @@ static size_t union_of(const planner *p, int from, int to, int *in, int stamp) {
   return bytes;
 }
 
-/* The buffer to take out: one that nobody reads again, else the one whose next use is furthest away, else of those the
- * one that need not be copied. Own task k is the next, and what is in the window stays. -1: none. */
+/* The buffer to take out: one that nobody reads again, else the one whose next use is furthest away. What must be copied
+ * out, too, costs twice as much, so its distance counts half. Own task k is the next, and what is in the window stays.
+ * -1: none. */
 static int victim(const planner *p, const place *at, const int *in, int stamp, int k) {
   int best = -1, best_score = -1;
   for (int b = 0; b < p->buffers; b++) {
@@ -186,7 +187,7 @@ static int victim(const planner *p, const place *at, const int *in, int stamp, i
     if (!at[b].resident || in[b] == stamp) continue;
     const int now = p->own[k] - 1;
     (void)next_use(p, b, now, &distance);
-    const int score = alive(p, b, now) ? 2 * distance + !at[b].dirty : INT_MAX;
+    const int score = alive(p, b, now) ? distance * (at[b].dirty ? 1 : 2) : INT_MAX;
     if (score > best_score) best = b, best_score = score;
   }
   return best;
@@ -217,9 +218,10 @@ static sl_status walk(planner *p, place *at, int *in, int *stamp, size_t *used, 
     reached = p->own[k] + 1;
     *used = 0;
     for (int b = 0; b < p->buffers; b++) *used += at[b].resident ? p->size[b] : 0;
-    /* The task is released after own task `after`, so early that the data of those between fit beside its own. */
+    /* The task is released after own task `after`, so early that the data of those between and its own take half of the
+     * memory at most; where they take more, bringing its data early would push out what is used soon. */
     int after = k - WINDOW > released ? k - WINDOW : released;
-    while (after < k - 1 && union_of(p, after + 1, k, in, ++*stamp) > p->bytes) after++;
+    while (after < k - 1 && union_of(p, after + 1, k, in, ++*stamp) > p->bytes / 2) after++;
     (void)union_of(p, after + 1 > 0 ? after + 1 : 0, k, in, ++*stamp);
     released = after;
     const int anchor = after >= 0 ? node_of(p, after) : -1;

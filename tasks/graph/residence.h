@@ -2,8 +2,9 @@
  * runs.
  *
  * The order of the GPU's tasks is that of the predicted schedule, and steps repeat, so the next use of every buffer is
- * known. Room is made by what is used last (Belady 1966); what nobody reads any more goes first and moves nothing. A
- * task may be given to the GPU once the data of the tasks before it and its own fit at once. */
+ * known. Room is made by what is used last (Belady 1966), at half of the distance for what must be copied out as well;
+ * what nobody reads any more goes first and moves nothing. A task may be given to the GPU while the one before it runs
+ * if the data of both take half of the memory at most. */
 #ifndef SL_RESIDENCE_H
 #define SL_RESIDENCE_H
 

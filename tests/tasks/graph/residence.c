@@ -62,18 +62,22 @@ static void move_is(const planned *p, int k, int after, int buffer, sl_move_kind
              buffer, after);
 }
 
-/* Four parameters that are updated in turn, and room for three. The second task finds 1, 3 and 4: 4, which is used
- * last, was just written and goes. The fourth finds 1, 2 and 3: 3 is in the window, 1 is used before 2, so 2 goes. Each
- * goes out and comes in once a step. Any plan: of four parameters one is elsewhere at any time, for three tasks at
- * most. */
-static void parameters_in_turn(void **state) {
-  (void)state;
-  sl_graph *g = toy_graph(4);
-  for (int k = 0; k < 4; k++) {
+static planned updates_in_turn(int n, size_t bytes) {
+  sl_graph *g = toy_graph(n);
+  for (int k = 0; k < n; k++) {
     const sl_value v = add_value(g, SL_ROLE_PARAMETER);
     add_task(g, 4, v, SL_NONE, v);
   }
-  planned p = plan(g, 0, 3 * BYTES);
+  return plan(g, 0, bytes);
+}
+
+/* Four parameters that are updated in turn, and room for three. The last step that is walked through begins with 1, 3
+ * and 4. The second task needs 2: 1, which is used last, was just written and goes. At the end 2 is there in place of
+ * 1, so that it is copied out and goes, too. Each goes out and comes in once a step. Any plan: of four parameters one
+ * is elsewhere at any time, for three tasks at most. */
+static void parameters_in_turn(void **state) {
+  (void)state;
+  planned p = updates_in_turn(4, 3 * BYTES);
   const int first = p.m->n_slots; /* buffer of the first parameter */
   assert_int_equal(p.r->all, 4 * BYTES);
   assert_int_equal(p.r->most, BYTES);
@@ -83,12 +87,43 @@ static void parameters_in_turn(void **state) {
   assert_in_range((int)p.r->least_in, (int)(4 * BYTES / 3.0 * 0.93), (int)(4 * BYTES / 3.0));
   assert_in_range((int)p.r->least_out, (int)(4 * BYTES / 3.0 * 0.93), (int)(4 * BYTES / 3.0));
   assert_int_equal(p.r->n_moves, 3);
-  move_is(&p, 0, -1, first + 3, SL_MOVE_EVICT);
-  move_is(&p, 1, 1, first + 1, SL_MOVE_EVICT);
-  move_is(&p, 2, 3, first + 3, SL_MOVE_WRITE_BACK); /* its eviction comes later: as the next step begins */
-  assert_int_equal(p.r->n_pairs, 2);
-  const int pairs[] = {0, 2, 1, 3};
-  for (int k = 0; k < 4; k++) assert_int_equal(p.r->pairs[k], pairs[k]);
+  move_is(&p, 0, -1, first + 1, SL_MOVE_EVICT);
+  move_is(&p, 1, 0, first, SL_MOVE_EVICT);
+  move_is(&p, 2, 1, first + 1, SL_MOVE_WRITE_BACK); /* its eviction comes later: as the next step begins */
+  release(&p);
+}
+
+/* Two tasks are under way at once if their data take half of the memory at most, else one. */
+static void tasks_under_way(void **state) {
+  (void)state;
+  for (int room = 3; room <= 5; room++) {
+    planned p = updates_in_turn(6, (size_t)room * BYTES);
+    const int many = room >= 4;
+    assert_int_equal(p.r->n_pairs, many ? 4 : 5);
+    for (int k = 0; k < p.r->n_pairs; k++) {
+      assert_int_equal(p.r->pairs[2 * k], k);
+      assert_int_equal(p.r->pairs[2 * k + 1], k + 1 + many);
+    }
+    release(&p);
+  }
+}
+
+/* Room for three, and the third task brings two buffers. Of the two that are there, x has just been changed, so it would
+ * move twice, and stays, though it is used last; w goes. */
+static void what_was_changed_stays(void **state) {
+  (void)state;
+  sl_graph *g = toy_graph(5);
+  const sl_value x = add_value(g, SL_ROLE_PARAMETER), w = add_value(g, SL_ROLE_PARAMETER),
+                 y = add_value(g, SL_ROLE_PARAMETER), z = add_value(g, SL_ROLE_PARAMETER);
+  add_task(g, 4, x, SL_NONE, x);
+  add_task(g, 4, w, SL_NONE, SL_NONE);
+  add_task(g, 4, y, z, SL_NONE);
+  add_task(g, 4, w, SL_NONE, SL_NONE);
+  add_task(g, 4, x, SL_NONE, SL_NONE);
+  planned p = plan(g, 0, 3 * BYTES);
+  assert_near(p.r->out, 0, 0);
+  assert_near(p.r->in, 2 * BYTES, 0); /* w, and y or z */
+  for (int k = 0; k < p.r->n_moves; k++) assert_int_not_equal(p.r->move[k].buffer, p.m->n_slots + (int)x);
   release(&p);
 }
 
@@ -247,10 +282,9 @@ static void random_plans(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(parameters_in_turn),
-      cmocka_unit_test(a_chain),
-      cmocka_unit_test(what_fits_stays),
-      cmocka_unit_test(random_plans),
+      cmocka_unit_test(parameters_in_turn),     cmocka_unit_test(tasks_under_way),
+      cmocka_unit_test(what_was_changed_stays), cmocka_unit_test(a_chain),
+      cmocka_unit_test(what_fits_stays),        cmocka_unit_test(random_plans),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
