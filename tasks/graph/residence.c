@@ -177,9 +177,9 @@ static size_t union_of(const planner *p, int from, int to, int *in, int stamp) {
   return bytes;
 }
 
-/* The buffer to take out: one that nobody reads again, else the one whose next use is furthest away. What must be copied
- * out, too, costs twice as much, so its distance counts half. Own task k is the next, and what is in the window stays.
- * -1: none. */
+/* The buffer to take out: one that nobody reads again, else the one whose next use is furthest away. What must be
+ * copied out, too, costs twice as much, so its distance counts half. Own task k is the next, and what is in the window
+ * stays. -1: none. */
 static int victim(const planner *p, const place *at, const int *in, int stamp, int k) {
   int best = -1, best_score = -1;
   for (int b = 0; b < p->buffers; b++) {
