@@ -33,6 +33,10 @@ unset EMULATED_DEVICES EMULATED_SEED EMULATED_LAZY
 train_fast 3 --workers 1 --gpu-kernels fast
 expect 'a run resumes with fast kernels' 0 '' train --resume --out run --steps 6
 check 'and to the same bits' test "$(digest)" = "$fast"
+check 'on the GPU that it had nothing is said of GPUs' test "$(grep -c 'nobody interrupted' err)" = 0
+train_fast 3 --workers 1 --gpu-kernels fast
+EMULATED_NAME='Other GPU' expect 'on another GPU the run resumes, and says that its bits change' 0 \
+  'fast: the checkpoint was made on Emulated GPU, and this is Other GPU: the bits' train --resume --out run --steps 6
 network="$network --leaves 4 --shards 4"
 train_fast 4 --workers 1 --gpu-kernels fast
 fast=$(digest)

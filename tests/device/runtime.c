@@ -167,7 +167,8 @@ cudaError_t cudaSetDeviceFlags(unsigned flags) {
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int number) {
   if (!emulated_device(number)) return emulated_fail(cudaErrorInvalidDevice);
   memset(p, 0, sizeof *p);
-  snprintf(p->name, sizeof p->name, "Emulated GPU");
+  const char *name = getenv("EMULATED_NAME");
+  snprintf(p->name, sizeof p->name, "%s", name ? name : "Emulated GPU");
   p->totalGlobalMem = emulated_settings.memory;
   p->sharedMemPerBlock = SHARED_DEFAULT;
   p->warpSize = 32, p->maxThreadsPerBlock = 1024;

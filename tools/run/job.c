@@ -284,6 +284,14 @@ void sl__job_close(sl__job *j) {
   memset(j, 0, sizeof *j);
 }
 
+void sl__job_fast_gpu(const sl__job *j, char *name, size_t n) {
+  sl_gpu gpu;
+  name[0] = '\0';
+  if (!sl_runtime_fast(j->runtime)) return;
+  sl_runtime_gpu(j->runtime, 0, &gpu);
+  snprintf(name, n, "%s", gpu.name);
+}
+
 void sl__job_print_fast(const sl__job *j) {
   const sl_graph *g = sl_program_graph(j->program);
   const char *between = "fast kernels, on GPUs only: ";

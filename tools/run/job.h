@@ -81,6 +81,8 @@ sl_status sl__job_step(sl__job *job, double learning_rate, sl__job_scores *score
 /* Counts a step that is left out: its batch is read, and nothing is computed. */
 sl_status sl__job_skip(sl__job *job);
 
+/* The name of this rank's first GPU if fast kernels compute; else "". */
+void sl__job_fast_gpu(const sl__job *j, char *name, size_t n);
 /* With --gpu-kernels fast: prints the operations that have a fast kernel, in a line. */
 void sl__job_print_fast(const sl__job *job);
 uint64_t sl__job_sent(const sl__job *job); /* bytes that this rank sent to other nodes so far */

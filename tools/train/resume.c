@@ -61,7 +61,8 @@ json_t *sl__checkpoint_header(const sl__model_facts *facts, const sl_rate *r, co
                 (json_int_t)(p->step * facts->plan.batch), "data", digest, "best_step", (json_int_t)p->best_step,
                 "best_accuracy", p->best.accuracy, "best_loss", p->best.loss, "best_samples",
                 (json_int_t)p->best.samples, "metrics", sums_to_json(&p->metrics), "shown", sums_to_json(&p->shown));
-  if (p->spikes && progress && !spikes_to_json(p, progress)) {
+  if (progress && ((p->spikes && !spikes_to_json(p, progress)) ||
+                   (p->fast[0] && json_object_set_new(progress, "fast", json_string(p->fast)) != 0))) {
     json_decref(progress);
     progress = NULL;
   }
@@ -90,6 +91,8 @@ static sl_status read_progress(const sl__model_file *file, const sl_plan *plan, 
       sums_from_json(shown, &p->shown) && spikes_from_json(json, p);
   if (fine) {
     p->data = strtoull(digest, NULL, 16);
+    const char *fast = json_string_value(json_object_get(json, "fast"));
+    if (fast) snprintf(p->fast, sizeof p->fast, "%s", fast);
     p->step = step, p->best_step = best_step, p->best.samples = best_samples;
   }
   json_decref(json);

@@ -20,6 +20,7 @@ typedef struct sl__progress {
   int64_t step, best_step; /* best_step 0: no model kept yet */
   sl__score best;          /* of that model: accuracy, loss and samples */
   uint64_t data;           /* digest of the tokens; 0 for images, whose mean and deviation reveal other data */
+  char fast[256];          /* name of rank 0's GPU, whose fast kernels made the bits; "": exact kernels did */
   sl__sums metrics,
       shown;  /* sums since the last line of metrics; sums from the last printed line to the last line of metrics */
   int spikes; /* 1: the rest is in use (--on-spike) */

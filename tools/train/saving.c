@@ -1,6 +1,7 @@
 /* Saves a run to checkpoints and restores it. */
 #include <string.h>
 
+#include "runtime/base/log.h"
 #include "tools/files/rundir.h"
 #include "tools/train/trainer.h"
 #include "tools/watch/heartbeat.h"
@@ -12,6 +13,18 @@ static void take_sums(sl__interval *i, const sl__sums *sums) {
 
 static sl__sums sums_of(const sl__interval *i) {
   return (sl__sums){.steps = i->steps, .loss = i->loss, .correct = i->correct, .count = i->count};
+}
+
+/* Fast kernels repeat their bits on one kind of GPU. */
+static void warn_of_gpu(const sl__trainer *r, const char *before) {
+  char here[256];
+  sl__job_fast_gpu(&r->job, here, sizeof here);
+  if (before[0] && here[0] && strcmp(before, here) != 0)
+    sl_log(
+        SL_LOG_WARNING,
+        "--gpu-kernels fast: the checkpoint was made on %s, and this is %s: the bits will not be those of a run that "
+        "nobody interrupted",
+        before, here);
 }
 
 sl_status sl__trainer_read(sl__trainer *r, const char *run, int64_t most) {
@@ -30,6 +43,7 @@ sl_status sl__trainer_read(sl__trainer *r, const char *run, int64_t most) {
   take_sums(&r->now, &p.metrics);
   take_sums(&r->line, &p.shown);
   r->losses = p.losses;
+  warn_of_gpu(r, p.fast);
   for (int i = 0; i < p.n_skipped; i++)
     if (!sl__trainer_skips(r, p.skipped[i]) && r->n_skipped < SL__SKIPPED) r->skipped[r->n_skipped++] = p.skipped[i];
   return SL_OK;
@@ -52,6 +66,7 @@ sl_status sl__trainer_save(sl__trainer *r) {
                     .metrics = sums_of(&r->now),
                     .shown = sums_of(&r->line)};
   sl__heartbeat_is(SL__CHECKPOINTING);
+  sl__job_fast_gpu(&r->job, p.fast, sizeof p.fast);
   memcpy(p.skipped, r->skipped, sizeof p.skipped);
   r->job.facts.step = r->job.step;
   SL_TRY(sl__trainer_write_waiting(r)); /* a checkpoint needs the metrics and the model that it names */
