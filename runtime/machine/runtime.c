@@ -240,6 +240,24 @@ out:
   return status;
 }
 
+#if CAN_USE_CUDA
+/* The NUMA node of a GPU; -1 where the system does not tell. */
+static int domain_of(int device) {
+  char address[32] = "";
+  if (cudaDeviceGetPCIBusId(address, sizeof address, device) != cudaSuccess) return -1;
+  char path[128], line[32] = "";
+  int at = snprintf(path, sizeof path, "/sys/bus/pci/devices/");
+  for (const char *c = address; *c; c++) path[at++] = (char)tolower((unsigned char)*c);
+  snprintf(path + at, sizeof path - (size_t)at, "/numa_node");
+  FILE *file = fopen(path, "re");
+  if (file && !fgets(line, sizeof line, file)) line[0] = 0;
+  if (file) fclose(file);
+  return line[0] ? atoi(line) : -1;
+}
+#else
+static int domain_of(int device) { return (void)device, -1; }
+#endif
+
 /* Finds this rank's GPUs: ranks that see the same ones (CUDA_VISIBLE_DEVICES) divide them into equal runs. Collective
  * over the node. */
 static sl_status find_gpus(sl_runtime *rt) {
@@ -309,6 +327,8 @@ static sl_status divide(sl_runtime *rt) {
                         "gpu_kernels, gpus"));
   SL_TRY_OUT(find_group(rt, allowed, &ranks, &rank));
   rt->quota = sl_cgroup_cpu_quota("");
+  int domain[STARPU_NMAXWORKERS];
+  for (int i = 0; i < rt->gpus; i++) domain[i] = domain_of(rt->first_gpu + i);
   const sl_topology_request request = {
       .topology = rt->topology,
       .allowed = allowed,
@@ -319,6 +339,7 @@ static sl_status divide(sl_runtime *rt) {
       .workers = rt->options.workers != 0 ? rt->options.workers : number_in("STARPU_NCPU", 0),
       .max_workers = STARPU_MAXCPUS,
       .drivers = rt->gpus,
+      .gpu_domain = domain,
   };
   SL_TRY_OUT(sl_topology_divide(&request, &rt->share));
   char text[1024];
@@ -698,20 +719,6 @@ char *sl_runtime_worker_text(const sl_runtime *rt, int worker, char *text, size_
   return text;
 }
 
-#if CAN_USE_CUDA
-/* The NUMA node of a PCI device; -1 where the system does not tell. */
-static int numa_of(const char *address) {
-  char path[128], line[32] = "";
-  int at = snprintf(path, sizeof path, "/sys/bus/pci/devices/");
-  for (; *address && at < 100; address++) path[at++] = (char)tolower((unsigned char)*address);
-  snprintf(path + at, sizeof path - (size_t)at, "/numa_node");
-  FILE *file = fopen(path, "re");
-  if (file && !fgets(line, sizeof line, file)) line[0] = 0;
-  if (file) fclose(file);
-  return line[0] ? atoi(line) : -1;
-}
-#endif
-
 void sl_runtime_gpu(const sl_runtime *rt, int i, sl_gpu *gpu) {
   *gpu = (sl_gpu){.numa = -1};
 #if CAN_USE_CUDA
@@ -723,7 +730,7 @@ void sl_runtime_gpu(const sl_runtime *rt, int i, sl_gpu *gpu) {
   gpu->multiprocessors = p.multiProcessorCount, gpu->major = p.major, gpu->minor = p.minor;
   if (cudaDeviceGetPCIBusId(gpu->address, sizeof gpu->address, device) != cudaSuccess) gpu->address[0] = 0;
   if (cudaDriverGetVersion(&gpu->driver) != cudaSuccess) gpu->driver = 0;
-  gpu->numa = numa_of(gpu->address);
+  gpu->numa = domain_of(device);
   for (int w = 0; w < rt->workers; w++) {
     if (rt->team[w] || starpu_worker_get_devid(w) != device) continue;
     const unsigned node = starpu_worker_get_memory_node((unsigned)w);

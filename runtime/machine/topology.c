@@ -208,6 +208,19 @@ static sl_status make_place(const machine *m, const unit *core, int n, int k, co
   return SL_OK;
 }
 
+/* Moves the cores of `aside` GPU drivers behind the others, in the drivers' order: for each the last core that is left
+ * on its GPU's NUMA node, else the last that is left. */
+static void set_aside(unit *core, int cores, int aside, const int *gpu_domain) {
+  for (int i = aside - 1; i >= 0; i--, cores--) {
+    int taken = cores - 1;
+    while (gpu_domain && taken >= 0 && (int)core[taken].node != gpu_domain[i]) taken--;
+    if (taken < 0) taken = cores - 1;
+    const unit driver = core[taken];
+    memmove(core + taken, core + taken + 1, (size_t)(cores - 1 - taken) * sizeof *core);
+    core[cores - 1] = driver;
+  }
+}
+
 static int less(int a, int b) { return a < b ? a : b; }
 static int more(int a, int b) { return a > b ? a : b; }
 
@@ -239,7 +252,7 @@ sl_status sl_topology_divide(const sl_topology_request *request, sl_share *share
   sl_status status = SL_OK;
   if (!start) SL_TRY_OUT(sl_no_memory("for sharing out %d cores", m.ncores));
   SL_TRY_OUT(split(&m, request->ranks, request->rank, &begin, &end));
-  const unit *core = m.core + begin;
+  unit *core = m.core + begin;
   share->node_cores = m.ncores;
   share->cores = end - begin;
   share->oversubscribed = request->ranks > m.ncores;
@@ -259,6 +272,7 @@ sl_status sl_topology_divide(const sl_topology_request *request, sl_share *share
     share->driver_pu = calloc((size_t)request->drivers, sizeof *share->driver_pu);
     if (!share->driver_pu) SL_TRY_OUT(sl_no_memory("for %d GPU drivers", request->drivers));
     share->ndrivers = request->drivers;
+    set_aside(core, share->cores, aside, request->gpu_domain);
     for (int i = 0; i < request->drivers; i++)
       share->driver_pu[i] = pu_of(&m, &core[aside ? n + i % aside : 0], aside ? i / aside : 0);
     if (aside < request->drivers) share->oversubscribed = 1;

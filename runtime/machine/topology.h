@@ -25,6 +25,8 @@ typedef struct sl_topology_request {
   int workers;                  /* CPU workers wanted; 0: as many as the share holds; -1: none */
   int max_workers;              /* CPU workers that StarPU can drive; 0: no limit */
   int drivers;                  /* threads that drive GPUs, one core each; a core remains for CPU workers, if any */
+  const int *gpu_domain; /* [drivers] operating system index of the NUMA node that each one's GPU hangs on; -1: not
+                            known; NULL: none is. Its driver gets a core there if this rank has one */
 } sl_topology_request;
 
 /* One worker: a team of cores, the leader's first. */

@@ -346,6 +346,43 @@ static void drivers(void **state) {
   hwloc_topology_destroy(t);
 }
 
+/* A GPU's driver gets a core on the GPU's NUMA node if its rank has one; teams do not lose their domains by it. */
+static void drivers_near_their_gpus(void **state) {
+  (void)state;
+  hwloc_topology_t t = machine("numa:2 core:4 pu:1");
+  sl_share share[2];
+  int use[MAX_PUS], most;
+  divide_all((sl_topology_request){.topology = t, .ranks = 1, .drivers = 2, .gpu_domain = (int[]){0, 1}}, share, use);
+  assert_int_equal(share[0].driver_pu[0], 3);
+  assert_int_equal(share[0].driver_pu[1], 7);
+  assert_int_equal(share[0].nworkers, 6);
+  assert_int_equal(sum(use, &most), 8);
+  assert_int_equal(most, 1);
+  free_all(share, 1);
+  /* Two GPUs on one node, the first; one whose node is not known; teams of three fill what is left of each node. */
+  divide_all(
+      (sl_topology_request){
+          .topology = t, .ranks = 1, .drivers = 2, .threads_per_worker = 3, .gpu_domain = (int[]){-1, 0}},
+      share, use);
+  assert_int_equal(share[0].driver_pu[0], 7);
+  assert_int_equal(share[0].driver_pu[1], 3);
+  assert_int_equal(share[0].nworkers, 2);
+  assert_int_equal(share[0].worker[0].domains, 1);
+  assert_int_equal(share[0].worker[1].domains, 1);
+  assert_int_equal(share[0].idle_cores, 0);
+  free_all(share, 1);
+  divide_all((sl_topology_request){.topology = t, .ranks = 1, .drivers = 2, .gpu_domain = (int[]){0, 0}}, share, use);
+  assert_int_equal(share[0].driver_pu[0], 2);
+  assert_int_equal(share[0].driver_pu[1], 3);
+  free_all(share, 1);
+  /* A rank without a core there. */
+  divide_all((sl_topology_request){.topology = t, .ranks = 2, .drivers = 1, .gpu_domain = (int[]){0}}, share, use);
+  assert_int_equal(share[0].driver_pu[0], 3);
+  assert_int_equal(share[1].driver_pu[0], 7);
+  free_all(share, 2);
+  hwloc_topology_destroy(t);
+}
+
 static void senseless(void **state) {
   (void)state;
   hwloc_topology_t t = machine("numa:1 core:2 pu:1");
@@ -482,16 +519,12 @@ static int print_big_machine(void) {
 
 int main(int argc, char **argv) {
   if (argc > 1 && strcmp(argv[1], "--print") == 0) return print_big_machine();
-  const struct CMUnitTest tests[] = {cmocka_unit_test(big_machine),
-                                     cmocka_unit_test(few_workers),
-                                     cmocka_unit_test(restricted),
-                                     cmocka_unit_test(uneven),
-                                     cmocka_unit_test(quota),
-                                     cmocka_unit_test(oversubscribed),
-                                     cmocka_unit_test(drivers),
-                                     cmocka_unit_test(senseless),
-                                     cmocka_unit_test(text),
-                                     cmocka_unit_test(groups),
-                                     cmocka_unit_test_setup_teardown(cgroup, scratch_setup, scratch_teardown)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(big_machine), cmocka_unit_test(few_workers),
+      cmocka_unit_test(restricted),  cmocka_unit_test(uneven),
+      cmocka_unit_test(quota),       cmocka_unit_test(oversubscribed),
+      cmocka_unit_test(drivers),     cmocka_unit_test(drivers_near_their_gpus),
+      cmocka_unit_test(senseless),   cmocka_unit_test(text),
+      cmocka_unit_test(groups),      cmocka_unit_test_setup_teardown(cgroup, scratch_setup, scratch_teardown)};
   return cmocka_run_group_tests_name("runtime/topology", tests, NULL, NULL);
 }
