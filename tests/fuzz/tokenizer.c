@@ -93,9 +93,5 @@ size_t fuzz_seed(int number, uint8_t *data, size_t room) {
       "p{\"a\":0,\"b\":1,\"ab\":2,\"\\u0120\":3,\"\\u0120ab\":4,\"<|endoftext|>\":5}\xff#version: 0.2\na b\n\xc4\xa0 "
       "ab\n",
   };
-  if ((size_t)number >= sizeof seeds / sizeof *seeds) return 0;
-  const size_t n = strlen(seeds[number]);
-  if (n > room) abort();
-  memcpy(data, seeds[number], n);
-  return n;
+  return fuzz_text(seeds, sizeof seeds / sizeof *seeds, number, data, room);
 }
