@@ -1,7 +1,8 @@
 #!/bin/sh
-# The batch scripts of examples/clusters put a job back into the queue after exit codes 75 (checkpointed) and 76 (a rank was lost),
-# and after no other; heartbeat.json's exit code counts before that of srun or mpiexec. Here both are stand-ins that write a
-# heartbeat and exit as they are told; scontrol and qsub only say that they were called. tests/slurm.sh runs a real Slurm.
+# The batch scripts of examples/clusters put a job back into the queue after exit codes 75 (checkpointed) and 76 (a
+# rank was lost), and after no other; heartbeat.json's exit code counts before that of srun or mpiexec. Here both are
+# stand-ins that write a heartbeat and exit as they are told; scontrol and qsub only say that they were called.
+# tests/slurm.sh runs a real Slurm.
 . "$(dirname "$0")/support/command.shlib"
 scripts=$top/examples/clusters
 mkdir bin

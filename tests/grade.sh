@@ -1,6 +1,6 @@
 #!/bin/sh
-# starling grade: right and wrong submissions of lessons 7 and 8; then, in a small lesson that is quickly built, submissions
-# that cheat (none passes) and vandals (none harms another's row, the lesson or the machine).
+# starling grade: right and wrong submissions of lessons 7 and 8; then, in a small lesson that is quickly built,
+# submissions that cheat (none passes) and vandals (none harms another's row, the lesson or the machine).
 . "$(dirname "$0")/support/command.shlib"
 if grep -q __asan_init "$starling"; then echo '1..0 # SKIP the address space of a sanitizer is without limits'; exit 0; fi
 command -v pkg-config >/dev/null || { echo '1..0 # SKIP no pkg-config'; exit 0; }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs every lesson as its reader does: its own Makefile builds it in a copy of its folder against this build, and its own
-# check decides. Each lesson has a page and solutions, and the C code in a page occurs in the lesson's program.
+# Runs every lesson as its reader does: its own Makefile builds it in a copy of its folder against this build, and its
+# own check decides. Each lesson has a page and solutions, and the C code in a page occurs in the lesson's program.
 # LESSON_SECONDS limits each lesson; tests/figures/lessons.sh allows a minute.
 . "$(dirname "$0")/support/command.shlib"
 build=$(dirname "$starling")

@@ -1,6 +1,7 @@
 #!/bin/sh
-# No page leads nowhere: what pages link to exists, anchors included; so do the files and folders of this repository that
-# pages name in `quotes` or code blocks, and that comments of the sources name. Last, faults planted in a copy are found.
+# No page leads nowhere: what pages link to exists, anchors included; so do the files and folders of this repository
+# that pages name in `quotes` or code blocks, and that comments of the sources name. Last, faults planted in a copy
+# are found.
 cd "${top_srcdir:-$(dirname "$0")/..}" || exit 99
 echo 1..5
 number=0

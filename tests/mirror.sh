@@ -1,6 +1,6 @@
 #!/bin/sh
-# Each C file has a test in its own place, tests/DIR/NAME.c for DIR/NAME.c (operations: tests/DIR/case_NAME.c), or a line
-# in tests/mirror.list that names the tests which cover it, or says why there is none.
+# Each C file has a test in its own place, tests/DIR/NAME.c for DIR/NAME.c (operations: tests/DIR/case_NAME.c), or a
+# line in tests/mirror.list that names the tests which cover it, or says why there is none.
 cd "${top_srcdir:-$(dirname "$0")/..}" || exit 99
 echo 1..4
 number=0

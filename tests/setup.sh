@@ -1,6 +1,6 @@
 #!/bin/sh
-# The set-up scripts on a machine that lacks packages, simulated here: they name each missing package with the command that
-# installs it, count Spack's packages as installed, and refuse wrong options and archives.
+# The set-up scripts on a machine that lacks packages, simulated here: they name each missing package with the command
+# that installs it, count Spack's packages as installed, and refuse wrong options and archives.
 cd "${top_srcdir:-$(dirname "$0")/..}" || exit 99
 top=$PWD
 echo 1..10

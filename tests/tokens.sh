@@ -1,6 +1,6 @@
 #!/bin/sh
-# Language models by the command: training on text and token files, stopping and resuming, scoring, and the messages for wrong
-# data.
+# Language models by the command: training on text and token files, stopping and resuming, scoring, and the messages
+# for wrong data.
 . "$(dirname "$0")/support/command.shlib"
 same() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a != "" && b != "" && (a - b) ^ 2 < 1e-12) }'; }
 le32() { printf '\\%03o\\%03o\\%03o\\%03o' $(($1 & 255)) $(($1 >> 8 & 255)) $(($1 >> 16 & 255)) $(($1 >> 24 & 255)); }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A run from its data to its files: files and output of train, eval and predict; stopping and resuming. Every error gives a clear
-# message and the right exit code, and leaves no incomplete file.
+# A run from its data to its files: files and output of train, eval and predict; stopping and resuming. Every error
+# gives a clear message and the right exit code, and leaves no incomplete file.
 . "$(dirname "$0")/support/command.shlib"
 make_set data 300 60 8 3
 small='--data data --batch 32 --workers 1'

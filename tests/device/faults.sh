@@ -1,7 +1,7 @@
 #!/bin/sh
-# The emulated device names what a program does wrong: which kernel, launched by which function, where, which thread, what.
-# Runs tests/device/faults.cu, one mistake at a time. Usage: tests/device/faults.sh [DIR]; DIR: where tests/device/build
-# has put the device (default: a new one).
+# The emulated device names what a program does wrong: which kernel, launched by which function, where, which thread,
+# what. Runs tests/device/faults.cu, one mistake at a time. Usage: tests/device/faults.sh [DIR]; DIR: where
+# tests/device/build has put the device (default: a new one).
 here=$(cd "$(dirname "$0")" && pwd)
 if ! command -v "${CXX:-c++}" >/dev/null || ! command -v perl >/dev/null; then
   echo '1..0 # SKIP no C++ compiler, or no perl'

@@ -1,7 +1,7 @@
 #!/bin/sh
-# A disk that cannot be written (full, or a limit of a file's size) costs no training: what cannot be written waits and is written
-# later. At the end a run that lacks its model, last checkpoint or metrics fails with exit code 74, leaves nothing half-written,
-# and --resume completes it to the bytes of an undisturbed run.
+# A disk that cannot be written (full, or a limit of a file's size) costs no training: what cannot be written waits
+# and is written later. At the end a run that lacks its model, last checkpoint or metrics fails with exit code 74,
+# leaves nothing half-written, and --resume completes it to the bytes of an undisturbed run.
 . "$(dirname "$0")/../support/command.shlib"
 make_set data 300 60 8 3
 small='--data data --batch 32 --workers 1 --learning-rate 1e-4'

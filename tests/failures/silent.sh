@@ -1,7 +1,8 @@
 #!/bin/sh
-# Faults that no error tells of. A bit that flips in the memory of one rank is found by --verify-every, which names rank and tensor,
-# and the run goes back to a checkpoint and ends with the bytes of an undisturbed one. A byte that a disk changes is found when a
-# checkpoint's part is read back. A loss that leaps is found by --on-spike, which stops, or goes back and leaves the batch out.
+# Faults that no error tells of. A bit that flips in the memory of one rank is found by --verify-every, which names
+# rank and tensor, and the run goes back to a checkpoint and ends with the bytes of an undisturbed one. A byte that a
+# disk changes is found when a checkpoint's part is read back. A loss that leaps is found by --on-spike, which stops,
+# or goes back and leaves the batch out.
 . "$(dirname "$0")/../support/command.shlib"
 faults=$(cd "${top_builddir:-$(dirname "$starling")}" && pwd)/tests/support/faults.so
 [ -e "$faults" ] || { echo "1..0 # SKIP no $faults"; exit 0; }

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Figure: this build beside another build of Starling (OTHER, the path of its starling): step times of mlp, lenet and gpt2-nano, in turn
-# in one run, and the same bits. For changes that must cost nothing: the median of the ratios is at most 1.02. ROUNDS (default 9) and
-# MODELS choose. Skipped without OTHER.
+# Figure: this build beside another build of Starling (OTHER, the path of its starling): step times of mlp, lenet and
+# gpt2-nano, in turn in one run, and the same bits. For changes that must cost nothing: the median of the ratios is at
+# most 1.02. ROUNDS (default 9) and MODELS choose. Skipped without OTHER.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 starling=${STARLING:-$top/build/starling} other=${OTHER:-}

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Figure: on emulated GPUs the trained model has the bytes of a run on one CPU worker, whatever the processors, the policy,
-# the numbers of GPUs and ranks, and the order in which they run (seeds of delays): all combinations of
+# Figure: on emulated GPUs the trained model has the bytes of a run on one CPU worker, whatever the processors, the
+# policy, the numbers of GPUs and ranks, and the order in which they run (seeds of delays): all combinations of
 # tests/device/networks.sh, for each family, then mlp for 100 steps. That takes hours. FAMILIES, STEPS: what is tried.
 # STARLING: a command of the build for emulated GPUs, which ./quickstart check leaves in build-emulated.
 set -u

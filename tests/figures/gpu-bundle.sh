@@ -1,14 +1,16 @@
 #!/bin/sh
-# Figure: this build runs on a machine that has a GPU and CUDA but none of our packages. Packs the command, the test programs and
-# the libraries that they need, less glibc and CUDA, into starling-gpu.tar.xz of the build folder (or the file named as argument),
-# and starts every program from it in a chroot that has only glibc, a shell and CUDA. On the other machine:
+# Figure: this build runs on a machine that has a GPU and CUDA but none of our packages. Packs the command, the test
+# programs and the libraries that they need, less glibc and CUDA, into starling-gpu.tar.xz of the build folder (or the
+# file named as argument), and starts every program from it in a chroot that has only glibc, a shell and CUDA. On the
+# other machine:
 #   tar xf starling-gpu.tar.xz; starling-gpu/run                        all test programs, closing with the counts
 #   starling-gpu/run tests/codelets/cuda                                one of them
 #   starling-gpu/run starling bench lenet                               the command
 #   starling-gpu/source/tests/figures/gpu.sh                            all figures that need a GPU, in 25 minutes
 #   starling-gpu/run mpiexec -n 2 starling-gpu/build/starling ...       ranks
-# Run it in a build configured --with-cuda and --with-starpu= a StarPU 1.4 with CUDA, after make and make check. DATA=DIR packs a data
-# set along, into starling-gpu/data. LD_LIBRARY_PATH is what makes it relocatable: an rpath would need a second build.
+# Run it in a build configured --with-cuda and --with-starpu= a StarPU 1.4 with CUDA, after make and make check.
+# DATA=DIR packs a data set along, into starling-gpu/data. LD_LIBRARY_PATH is what makes it relocatable: an rpath
+# would need a second build.
 set -eu
 skip() { echo "SKIP: $*"; exit 77; }
 top=$(cd "$(dirname "$0")/../.." && pwd)

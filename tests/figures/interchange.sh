@@ -1,6 +1,6 @@
 #!/bin/sh
-# Figure: weights of transformers and torchvision load in Starling, and Starling's load there, with the same logits. $PYTHON (default python3) needs torch, torchvision, transformers
-# and safetensors.
+# Figure: weights of transformers and torchvision load in Starling, and Starling's load there, with the same logits.
+# $PYTHON (default python3) needs torch, torchvision, transformers and safetensors.
 python=${PYTHON:-python3}
 "$python" -c 'import torch, torchvision, transformers, safetensors' 2>/dev/null || {
   echo "SKIP: $python lacks torch, torchvision, transformers or safetensors; PYTHON names another"

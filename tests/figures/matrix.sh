@@ -1,7 +1,8 @@
 #!/bin/bash
 # Figure: the tree builds and passes its tests with gcc and clang, StarPU 1.3 and 1.4, with and without CUDA, as far
-# as this machine has them. JOBS: compilations and tests at a time (2). ONLY: a pattern of the configurations to try ('clang*').
-# STARPU14 and STARPU14_CUDA: installations of StarPU 1.4, made by tools/build-starpu. LOGS: a folder that keeps the logs.
+# as this machine has them. JOBS: compilations and tests at a time (2). ONLY: a pattern of the configurations to try
+# ('clang*'). STARPU14 and STARPU14_CUDA: installations of StarPU 1.4, made by tools/build-starpu. LOGS: a folder that
+# keeps the logs.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/matrix.XXXXXX")

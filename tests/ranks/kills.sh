@@ -1,8 +1,7 @@
 #!/bin/sh
 # A run is killed again and again (SIGKILL, to one of its ranks), at random moments, mostly while it writes a
-# checkpoint. Each start finds a complete checkpoint, and the end has the bytes of an undisturbed run.
-# KILLS: number of kills; KILLS_RANKS: numbers of ranks of the starts, in turn (2 and 1). tests/figures/failures/kills.sh
-# takes 200.
+# checkpoint. Each start finds a complete checkpoint, and the end has the bytes of an undisturbed run. KILLS: number
+# of kills; KILLS_RANKS: numbers of ranks of the starts, in turn (2 and 1). tests/figures/failures/kills.sh takes 200.
 . "$(dirname "$0")/../support/command.shlib"
 kills=${KILLS:-5} seed=${KILLS_SEED:-$$} all_ranks=1
 [ ! -x "${MPIEXEC-}" ] || all_ranks='2 1'

@@ -1,8 +1,8 @@
 #!/bin/sh
-# A rank that is stopped (SIGSTOP) at any moment, from its start until MPI has ended, is named within the stall timeout; the job
-# ends and leaves no process. STALLS moments (default 4 in each job) spread over a run on 2 and on 3 ranks; LATE: the most
-# seconds beyond the timeout (none by default: a busy machine is slow). A rank that is stopped when all others have ended goes
-# on: nobody but mpiexec waits for it. The moments and ranks come from a printed SEED.
+# A rank that is stopped (SIGSTOP) at any moment, from its start until MPI has ended, is named within the stall
+# timeout; the job ends and leaves no process. STALLS moments (default 4 in each job) spread over a run on 2 and on 3
+# ranks; LATE: the most seconds beyond the timeout (none by default: a busy machine is slow). A rank that is stopped
+# when all others have ended goes on: nobody but mpiexec waits for it. The moments and ranks come from a printed SEED.
 . "$(dirname "$0")/../support/command.shlib"
 [ -x "${MPIEXEC-}" ] || { echo '1..0 # SKIP no mpiexec'; exit 0; }
 [ -r /proc/self/environ ] || { echo '1..0 # SKIP no /proc'; exit 0; }

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Test hosts on one machine: network namespaces that a switch joins, each with an address, a host name and CPUs of its own and a link
-# of a limited rate, so that MPI takes them for separate nodes. Nothing that runs on them reaches any network but theirs. Root only.
+# Test hosts on one machine: network namespaces that a switch joins, each with an address, a host name and CPUs of its
+# own and a link of a limited rate, so that MPI takes them for separate nodes. Nothing that runs on them reaches any
+# network but theirs. Root only.
 #   hosts.sh up N RATE      makes N hosts (RATE as tc has it: 1gbit)
 #   hosts.sh mpiexec ARG... runs mpiexec on the first host over all of them; -n defaults to one rank a host
 #   hosts.sh on I COMMAND   runs a command on host I (1 .. N)

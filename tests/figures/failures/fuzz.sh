@@ -1,7 +1,8 @@
 #!/bin/bash
 # Figure: libFuzzer runs each target of tests/fuzz RUNS times (1,000,000), under the address and undefined-behaviour
-# sanitizers, without a crash, a leak or an input that takes 25 seconds. Needs clang. TARGETS: names of targets, in place
-# of all; JOBS: fuzzers and compilations at once; SEED: libFuzzer's; KEEP: a folder for the corpora and inputs that fail.
+# sanitizers, without a crash, a leak or an input that takes 25 seconds. Needs clang. TARGETS: names of targets, in
+# place of all; JOBS: fuzzers and compilations at once; SEED: libFuzzer's; KEEP: a folder for the corpora and inputs
+# that fail.
 set -u
 top=$(cd "$(dirname "$0")/../../.." && pwd)
 build=$(cd "$(dirname "${STARLING:-$top/build/starling}")" 2>/dev/null && pwd) runs=${RUNS:-1000000} jobs=${JOBS:-2} seed=${SEED:-1}
