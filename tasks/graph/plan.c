@@ -23,7 +23,7 @@ static const struct field {
     FIELD(kernels, TEXT),
 #undef FIELD
 };
-enum { FIELDS = sizeof fields / sizeof *fields, MOST_SHARDS_A_LEAF = 8, LEAST_ROWS = 64 };
+enum { FIELDS = sizeof fields / sizeof *fields, MOST_SHARDS_A_LEAF = 8, LEAST_ROWS = 64, MOST_TILE = 1 << 30 };
 
 static int64_t integer(const sl_plan *plan, const struct field *f) {
   const char *at = (const char *)plan + f->offset;
@@ -51,9 +51,9 @@ sl_status sl_plan_complete(sl_plan *p) {
     return sl_fail(SL_EINVAL, "row blocks %d: from 1 to 1024", p->row_blocks);
   if (!p->tiles.columns) p->tiles.columns = SL_TILES_DEFAULT.columns;
   if (!p->tiles.elements) p->tiles.elements = SL_TILES_DEFAULT.elements;
-  if (p->tiles.columns < 16 || p->tiles.elements < 256)
-    return sl_fail(SL_EINVAL, "tiles of %lld columns and %lld elements: at least 16 and 256",
-                   (long long)p->tiles.columns, (long long)p->tiles.elements);
+  if (p->tiles.columns < 16 || p->tiles.elements < 256 || p->tiles.columns > MOST_TILE || p->tiles.elements > MOST_TILE)
+    return sl_fail(SL_EINVAL, "tiles of %lld columns and %lld elements: at least 16 and 256, at most %d",
+                   (long long)p->tiles.columns, (long long)p->tiles.elements, MOST_TILE);
   if (!p->precision[0]) strcpy(p->precision, "f32");
   if (strcmp(p->precision, "f32") != 0)
     return sl_fail(SL_EINVAL, "precision '%s': this version computes in f32", p->precision);

@@ -85,6 +85,8 @@ try() { # tree, mutant
   else
     run "$test"
     code=$?
+    # A script that has ended normally says in its lines what failed.
+    case $test in *.sh) ! grep -q '^not ok' run.log || code=1 ;; esac
     case $code in 0 | 77) says=SURVIVED; cp run.log "$at/log" ;; 124 | 137) says='caught, no end' ;; *) says=caught ;; esac
   fi
   cp "$work/$1/kept" "../$file"
