@@ -37,6 +37,8 @@ static void refuses(void **state) {
       {{.batch = 8, .leaves = 4, .micro_batches = -2}, "micro-batches -2"},
       {{.batch = 8, .tiles = {15, 1000}}, "tiles of 15 columns"},
       {{.batch = 8, .tiles = {16, 255}}, "tiles of 16 columns and 255 elements"},
+      {{.batch = 8, .tiles = {INT64_MAX, 1000}}, "tiles of 9223372036854775807 columns"},
+      {{.batch = 8, .tiles = {16, ((int64_t)1 << 30) + 1}}, "256, at most 1073741824"},
       {{.batch = 8, .precision = "f8"}, "precision 'f8'"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
