@@ -2,6 +2,7 @@
 #include "tasks/starpu/inputs.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/machine/vectors.h"
 
@@ -59,11 +60,21 @@ sl_status sl__inputs_create(const sl_graph *g, sl__task *task, size_t room, sl__
   return SL_OK;
 }
 
+void sl__inputs_forget(sl__inputs *all) {
+  if (!all) return;
+  for (int i = 0; i < all->n; i++) {
+    input *in = &all->input[i];
+    for (int k = 0; k < KEPT; k++)
+      if (in->array[k].rows) starpu_data_unregister_no_coherency(in->array[k].handle); /* waits for its copies */
+    memset(in->array, 0, sizeof in->array);
+    in->next = -1;
+  }
+  all->announced = -1;
+}
+
 void sl__inputs_destroy(sl__inputs *all) {
   if (!all) return;
-  for (int i = 0; i < all->n; i++)
-    for (int k = 0; k < KEPT; k++)
-      if (all->input[i].array[k].rows) starpu_data_unregister_no_coherency(all->input[i].array[k].handle);
+  sl__inputs_forget(all);
   free(all->input);
   free(all);
 }

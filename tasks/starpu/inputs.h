@@ -17,6 +17,8 @@ void sl__inputs_destroy(sl__inputs *inputs);
 /* Asks StarPU to copy the rows of the next step's arrays, each to the GPU that ran their task last. It is a hint:
  * without memory for it, nothing happens. A later call takes the place of an earlier one. */
 void sl__inputs_announce(sl__inputs *inputs, const sl_step *next);
+/* Between steps: waits for the copies in flight, and reads none of the arrays any more. */
+void sl__inputs_forget(sl__inputs *inputs);
 /* Before the step's tasks are submitted: tasks whose array was announced for this step read the copied rows, the
  * others read the array. */
 void sl__inputs_bind(sl__inputs *inputs, const sl_step *step);

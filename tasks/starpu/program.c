@@ -461,6 +461,10 @@ sl_status sl_program_submit(sl_program *p, const sl_step *step) {
 
 void sl_program_ahead(sl_program *p, const sl_step *next) { sl__inputs_announce(p->inputs, next); }
 
+void sl_program_forget_ahead(sl_program *p) {
+  if (p && !sl_runtime_abandoned()) sl__inputs_forget(p->inputs);
+}
+
 sl_status sl_program_wait(sl_program *p) {
   if (!p->in_flight) return SL_OK;
   starpu_do_schedule(); /* some policies schedule only when the program waits */

@@ -59,6 +59,9 @@ sl_status sl_program_run(sl_program *program, const sl_step *step); /* submit an
 /* Names the arrays of the step that will be submitted next, while this one runs, so that GPUs may have them before it
  * begins. They must hold their data, and must not change until that step's wait. A hint; without GPUs it does nothing. */
 void sl_program_ahead(sl_program *program, const sl_step *next);
+/* Call between steps, before arrays that were named are freed: waits until no GPU copies from them any more. NULL is
+ * allowed. */
+void sl_program_forget_ahead(sl_program *program);
 /* Copies a kept logical value, all its pieces in order, to host memory of its whole size. Call after the wait. */
 sl_status sl_program_read(sl_program *program, sl_value logical, void *to);
 /* Runs the step again and checks every output of every operation. SL_ENONFINITE names the first operation, in the order

@@ -55,7 +55,10 @@ while read -r policy family processors seed devices ranks; do
   export EMULATED_DEVICES="$devices" EMULATED_SEED="$seed" EMULATED_LAZY=$((seed == 1))
   # shellcheck disable=SC2086 # words
   train_small "$family" "$ranks" --steps "$(steps_of "$family")" --workers $workers --sched "$policy"
-  same() { [ $code = 0 ] && [ "$(digest)" = "$(cat "$family.wanted")" ]; }
+  same() {
+    echo "exit code $code, $(digest), wanted $(cat "$family.wanted")"
+    [ $code = 0 ] && [ "$(digest)" = "$(cat "$family.wanted")" ]
+  }
   check "$name" same
 done <combinations
 check "all combinations ran" test "$number" = $(($(grep -c . combinations) + 1 + $(set -- ${FAMILIES:-$families}; echo $#)))

@@ -101,8 +101,7 @@ static char *reached(const void *address) {
   return d ? emulated_alias(d, address) : (char *)address;
 }
 
-static void copy(device *d, const operation *o) {
-  const double begin = emulated_now();
+static void move(device *d, const operation *o) {
   device *to = emulated_owner(o->to), *from = emulated_owner(o->from);
   for (size_t row = 0; row < o->height; row++) {
     char *there = o->to + row * o->to_pitch;
@@ -119,11 +118,21 @@ static void copy(device *d, const operation *o) {
     else if (to)
       memset(emulated_shadow(to, there), SHADOW_WRITTEN, o->width);
   }
+}
+
+static void copy(device *d, const operation *o) {
+  const double begin = emulated_now(), long_pause = 0.01;
+  move(d, o);
+  if (d->error) return;
+  const int from = !!emulated_owner(o->from), to = !!emulated_owner(o->to);
   const int kind = from ? to ? cudaMemcpyDeviceToDevice : cudaMemcpyDeviceToHost : to ? cudaMemcpyHostToDevice : 0;
   d->copies[kind]++;
   d->copied[kind] += o->width * o->height;
-  if (emulated_settings.copy_rate > 0)
-    pause_for((double)(o->width * o->height) / emulated_settings.copy_rate - (emulated_now() - begin));
+  if (emulated_settings.copy_rate <= 0) return;
+  const double left = (double)(o->width * o->height) / emulated_settings.copy_rate - (emulated_now() - begin);
+  pause_for(left);
+  /* Again at the end, so that memory that was freed or filled anew meanwhile shows. */
+  if (left > long_pause) move(d, o);
 }
 
 static void perform(struct emulated_stream *s, operation *o) {

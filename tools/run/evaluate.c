@@ -84,6 +84,7 @@ sl_status sl__evaluate(sl__evaluator *e, sl_sample_source source, sl__score *sco
   const double n = (double)sum.samples;
   if (sum.samples) *score = (sl__score){sum.loss / n, sum.accuracy / n, sum.top5 / n, sum.samples};
 out:
+  sl_program_forget_ahead(e->program);
   sl_loader_destroy(loader);
   return status;
 }

@@ -162,11 +162,11 @@ static sl_status make_programs(sl__job *j) {
 static void release_programs(sl__job *j) {
   j->sent = sl__job_sent(j);
   sl__watch_programs(NULL, 0);
+  sl__evaluator_destroy(&j->evaluator);
+  sl_program_destroy(j->program); /* GPUs may still copy from the loader's batches */
   if (j->pinned) sl_block_unpin(j->pinned, j->pinned_bytes);
   j->pinned = NULL;
   sl_loader_destroy(j->loader);
-  sl__evaluator_destroy(&j->evaluator);
-  sl_program_destroy(j->program);
   j->loader = NULL, j->program = NULL;
 }
 
