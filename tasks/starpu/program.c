@@ -44,7 +44,7 @@ struct sl_program {
   int16_t *buffer_of; /* likewise */
   sl__devices *devices;
   sl__residences *residences;
-  sl__inputs *inputs; /* NULL: GPUs, if any, have no memory for batches ahead */
+  sl__inputs *inputs;    /* NULL: GPUs, if any, have no memory for batches ahead */
   sl__counter *counters; /* [workers] */
   sl_step step;
   atomic_int in_flight;
