@@ -77,7 +77,7 @@ divided=$(predicted --zero 1)
 check 'zero 1: the predicted memory is smaller' test "$((whole - divided))" -gt 5000000
 
 # Leaves of another number on each rank, as listed and as measured: beside a rank that stands still two thirds of the time. What it
-# gets depends on what else the machine does; tests/figures/balance.sh has the figures.
+# gets depends on what else the machine does; tests/figures/ranks/balance.sh has the figures.
 cat >slow <<'END'
 #!/bin/sh
 "$@" &

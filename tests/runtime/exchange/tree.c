@@ -232,7 +232,7 @@ static void ranks_refuse(void) {
   sl_exchange_destroy(e);
 }
 
-/* ---- figures: tests/figures/exchange.sh ---- */
+/* ---- figures: tests/figures/ranks/exchange.sh ---- */
 
 static int ascending(const void *a, const void *b) {
   return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);

@@ -4,7 +4,7 @@
 # gpt2-nano, 80% of the exchange that the backward pass can hide is hidden. Also shows what hierarchy (ranks that
 # share a host's memory) and compression gain. For machines with one core per host.
 set -u
-top=$(cd "$(dirname "$0")/../.." && pwd)
+top=$(cd "$(dirname "$0")/../../.." && pwd)
 build=${BUILD:-$top/build}
 export MPIEXEC=${MPIEXEC:-mpiexec.mpich} HOSTS=network$$
 [ -x "$build/tests/runtime/exchange/tree" ] || { echo "SKIP: no $build/tests/runtime/exchange/tree: run ./quickstart check first"; exit 77; }

@@ -4,7 +4,7 @@
 # Exchange: 80% hidden (of its time under way, no worker is idle for it). Memory of a rank: printed. ROUNDS: number
 # of measurements (default 5); two minutes on two cores.
 set -u
-top=$(cd "$(dirname "$0")/../.." && pwd)
+top=$(cd "$(dirname "$0")/../../.." && pwd)
 starling=${STARLING:-$top/build/starling} mpiexec=${MPIEXEC:-mpiexec.mpich} rounds=${ROUNDS:-5}
 [ -x "$starling" ] || { echo "SKIP: no $starling: run ./quickstart first"; exit 77; }
 command -v "$mpiexec" >/dev/null || { echo "SKIP: no $mpiexec"; exit 77; }

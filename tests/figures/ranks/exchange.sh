@@ -3,7 +3,7 @@
 # messages, beside MPI_Iallreduce, in turn in one run. The tree is at most 5% slower, and four times as fast at 500
 # MB.
 set -u
-top=$(cd "$(dirname "$0")/../.." && pwd)
+top=$(cd "$(dirname "$0")/../../.." && pwd)
 build=${BUILD:-$top/build}
 mpiexec=${MPIEXEC:-mpiexec.mpich}
 [ -x "$build/tests/runtime/exchange/tree" ] || { echo "SKIP: no $build/tests/runtime/exchange/tree: run ./quickstart check first"; exit 77; }

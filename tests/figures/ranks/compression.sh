@@ -3,7 +3,7 @@
 # one core each, with gradients sent uncompressed, as bf16, and as the largest tenth and hundredth; and bytes per
 # step over the whole run, warm-up included. bf16 may lose 2% of the loss, top-k 15%. OUT=FILE.svg draws the curves.
 set -u
-top=$(cd "$(dirname "$0")/../.." && pwd)
+top=$(cd "$(dirname "$0")/../../.." && pwd)
 starling=${STARLING:-$top/build/starling} mpiexec=${MPIEXEC:-mpiexec.mpich} steps=${STEPS:-300}
 [ -x "$starling" ] || { echo "SKIP: no $starling: run ./quickstart first"; exit 77; }
 command -v "$mpiexec" >/dev/null || { echo "SKIP: no $mpiexec"; exit 77; }

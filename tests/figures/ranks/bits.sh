@@ -3,7 +3,7 @@
 # the King James text: on 1, 2 and 4 ranks with 4 leaves, on 1 and 3 with 12; also with uneven leaves, and with
 # divided optimizer state.
 set -u
-top=$(cd "$(dirname "$0")/../.." && pwd)
+top=$(cd "$(dirname "$0")/../../.." && pwd)
 starling=${STARLING:-$top/build/starling} mpiexec=${MPIEXEC:-mpiexec.mpich} steps=${STEPS:-100}
 data=${DATA:-/usr/share/datasets/fashion-mnist}
 [ -x "$starling" ] || { echo "SKIP: no $starling: run ./quickstart first"; exit 77; }
