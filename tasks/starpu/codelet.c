@@ -15,7 +15,7 @@ void sl__task_bind(sl__task *t, void *buffers[]) {
   for (int k = 0; k < t->call.n_out; k++)
     a[t->first_out + k].data = (void *)STARPU_VECTOR_GET_PTR(buffers[t->buffer_of[t->n_parts + k]]);
   t->call.batch = t->ahead < 0 ? NULL : (const void *)STARPU_VECTOR_GET_PTR(buffers[t->ahead]);
-  t->worker = starpu_worker_get_id();
+  atomic_store_explicit(&t->worker, starpu_worker_get_id(), memory_order_relaxed);
 }
 
 void sl__task_fail(sl__task *t, sl_status status) {

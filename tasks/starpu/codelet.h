@@ -47,7 +47,7 @@ typedef struct sl__task {
   char told;                  /* 1: StarPU reports the task's end (device.h) */
   sl__move *moves;            /* [n_moves] what leaves its GPU's memory when it has ended (residence.h) */
   int n_moves, bound;         /* bound: StarPU's worker that the plan of the memory gives it to; -1: any */
-  int worker;                 /* that ran it last; -1: none yet */
+  atomic_int worker;          /* that ran it last; -1: none yet */
   int ahead;                  /* index of the StarPU buffer that holds its rows of the batch (inputs.h); -1: none */
   int mark;                   /* on a GPU: the number of its pair of events; else -1 */
   sl__counter *counters;      /* by worker */

@@ -101,9 +101,9 @@ void sl__inputs_announce(sl__inputs *all, const sl_step *next) {
   all->count++;
   for (int i = 0; i < all->n; i++) {
     input *in = &all->input[i];
-    const sl__task *t = in->task;
+    sl__task *t = in->task;
     const void *rows = rows_of(in, next);
-    const int worker = t->bound >= 0 ? t->bound : t->worker;
+    const int worker = t->bound >= 0 ? t->bound : atomic_load_explicit(&t->worker, memory_order_relaxed);
     in->next = -1;
     if (!rows || worker < 0 || starpu_worker_get_type(worker) != STARPU_CUDA_WORKER) continue;
     const int k = place_of(in, rows);
