@@ -525,14 +525,32 @@ static sl_status start_starpu(sl_runtime *rt) {
   return SL_OK;
 }
 
-/* The first start on a machine measures its buses and files the result. So one rank of the node starts first, and the
- * others read its file. */
+/* Whether a rank of the node before this one has the same performance models. */
+static sl_status follows(sl_runtime *rt, int *follow) {
+  *follow = 0;
+  if (rt->local_ranks == 1) return SL_OK;
+  sl_status status = name_model_host(rt);
+  char(*name)[NAME_BYTES] = calloc((size_t)rt->local_ranks, sizeof *name);
+  if (!name && status == SL_OK) status = sl_no_memory("for the names of %d ranks", rt->local_ranks);
+  int fine = status == SL_OK;
+  MPI_Allreduce(MPI_IN_PLACE, &fine, 1, MPI_INT, MPI_MIN, rt->node_comm);
+  if (fine) MPI_Allgather(rt->model_host, NAME_BYTES, MPI_CHAR, name, NAME_BYTES, MPI_CHAR, rt->node_comm);
+  for (int r = 0; r < rt->local_rank && fine; r++) *follow |= strcmp(name[r], rt->model_host) == 0;
+  free(name);
+  if (!fine && status == SL_OK) status = sl_fail(SL_ESTARPU, "StarPU does not start on another rank of this node");
+  return status;
+}
+
+/* The first start on a machine measures its buses and files the result. So of the ranks of a node that share a file one
+ * starts first, and the others read it. */
 static sl_status start_starpu_in_turn(sl_runtime *rt) {
+  int follow;
+  SL_TRY(follows(rt, &follow));
   sl_status status = SL_OK;
   sl_activity_begin(SL_WORKS_LONG, "the start of StarPU");
-  if (rt->local_rank == 0) status = start_starpu(rt);
+  if (!follow) status = start_starpu(rt);
   if (rt->local_ranks > 1) MPI_Barrier(rt->node_comm);
-  if (rt->local_rank > 0) status = start_starpu(rt);
+  if (follow) status = start_starpu(rt);
   sl_activity_end();
   return status;
 }
