@@ -18,10 +18,11 @@ typedef struct sl_machine_kind {
 
 typedef struct sl_machine {
   sl_machine_kind kind[SL_KINDS];
-  double exchange; /* bytes/s of sums over ranks */
-  double link;     /* bytes/s between the host's memory and a GPU's, each way; GPUs copy to one another over the host */
-  double latency;  /* seconds a transfer */
-  int fast;        /* 1: operations with a fast GPU kernel run on GPUs only */
+  double exchange;           /* bytes/s of sums over ranks */
+  double link;               /* bytes/s between the host's memory and a GPU's, each way */
+  double latency;            /* seconds a transfer */
+  double peer, peer_latency; /* the same between two GPUs; 0: they copy to one another over the host */
+  int fast;                  /* 1: operations with a fast GPU kernel run on GPUs only */
 } sl_machine;
 
 /* A machine of CPU workers with `threads` ordinary cores each, and of large GPUs on PCI Express. Priorities depend only

@@ -21,6 +21,7 @@ void sl__upward_ranks(sl_schedule *s, const sl_graph *g, const sl_machine *m, co
   const int cpus = m->kind[SL_KIND_CPU].workers, gpus = m->kind[SL_KIND_GPU].workers;
   /* Two workers, the kind of each by a toss: both of a kind share a memory if they are CPUs or the same GPU. */
   const double apart = cpus > 0 && gpus > 0 ? 0.5 + 0.25 * (1 - 1.0 / gpus) : gpus > 1 ? 1 - 1.0 / gpus : 0;
+  const double peers = m->peer > 0 && gpus > 1 ? (cpus > 0 ? 0.25 : 1) * (1 - 1.0 / gpus) : 0; /* of apart */
   for (int i = s->n - 1; i >= 0; i--) { /* urgency[i] is the longest path after node i */
     double mean = 0;
     int kinds = 0;
@@ -30,7 +31,8 @@ void sl__upward_ranks(sl_schedule *s, const sl_graph *g, const sl_machine *m, co
     for (int k = s->from[i]; k < s->from[i + 1]; k++) {
       const int b = s->before[k];
       const double bytes = apart > 0 ? bytes_between(g, g->node[b], g->node[i]) : 0;
-      const double path = s->urgency[i] + (bytes > 0 ? apart * (m->latency + bytes / m->link) : 0);
+      double path = s->urgency[i] + (bytes > 0 ? (apart - peers) * (m->latency + bytes / m->link) : 0);
+      if (bytes > 0 && peers > 0) path += peers * (m->peer_latency + bytes / m->peer);
       if (s->urgency[b] < path) s->urgency[b] = path;
     }
   }
@@ -56,7 +58,7 @@ typedef struct placing {
   int workers, cpus, memories;
   worker *worker;
   double *here;     /* [values][memories] when the value is in that memory; INFINITY: it is not */
-  double *in, *out; /* [memories] when the link to or from it is free */
+  double *in, *out; /* [2 memories] when the link to or from it is free: to the host, then to its peers */
   double lane;      /* when the exchanges' lane is free */
   double moved;
 } placing;
@@ -69,6 +71,12 @@ static double cross(const placing *p, double *free_at, double from, double bytes
   return *free_at = begin + p->m->latency + bytes / p->m->link;
 }
 
+/* The same from GPU to GPU, by the links to peers of both. */
+static double cross_peers(const placing *p, double *out, double *in, double from, double bytes) {
+  const double begin = fmax(fmax(*out, *in), from);
+  return *out = *in = begin + p->m->peer_latency + bytes / p->m->peer;
+}
+
 /* When value v is in a memory, if it is sent there as soon as it can be; `in` and `out` are the links' times, which
  * change. *bytes grows by what moves. */
 static double arrival(const placing *p, sl_value v, int memory, double *in, double *out, double *bytes) {
@@ -79,6 +87,10 @@ static double arrival(const placing *p, sl_value v, int memory, double *in, doub
     if (at[k] < at[from]) from = k;
   if (!isfinite(at[from])) return 0; /* nobody has written it yet */
   double when = at[from];
+  if (from > 0 && memory > 0 && p->m->peer > 0) {
+    *bytes += size;
+    return cross_peers(p, &out[p->memories + from], &in[p->memories + memory], when, size);
+  }
   if (from > 0) when = cross(p, &out[from], when, size), *bytes += size;
   if (memory > 0) when = cross(p, &in[memory], when, size), *bytes += size;
   return when;
@@ -146,7 +158,7 @@ static void settle(placing *p, int i, int memory, double ready, double end) {
 
 static int place_one(placing *p, int i, double *in, double *out) {
   sl_schedule *s = p->s;
-  const size_t links = (size_t)p->memories * sizeof(double);
+  const size_t links = 2 * (size_t)p->memories * sizeof(double);
   double best_end = INFINITY, best_start = 0, best_ready = 0, bytes = 0;
   int best = -1, tried = -1;
   if (p->g->node[i]->bucket) {
@@ -190,13 +202,13 @@ static int earlier(const void *a, const void *b) {
 /* One pass: all tasks by urgency. */
 static sl_status pass(placing *p, int *waits, const int *first, const int *after, sl_heap *ready) {
   sl_schedule *s = p->s;
-  double *in = calloc(2 * (size_t)p->memories, sizeof *in);
+  double *in = calloc(4 * (size_t)p->memories, sizeof *in);
   int done = 0, next_bucket = 1;
   int *held = calloc((size_t)s->n + 2, sizeof *held); /* ready exchanges by number; they are placed in this order */
   sl_status status = in && held ? SL_OK : sl_no_memory("to schedule %d tasks", s->n);
   SL_TRY_OUT(status);
   for (int w = 0; w < p->workers; w++) p->worker[w].n = 0;
-  for (int k = 0; k < p->memories; k++) p->in[k] = p->out[k] = 0;
+  for (int k = 0; k < 2 * p->memories; k++) p->in[k] = p->out[k] = 0;
   p->lane = p->moved = 0;
   ready->n = 0;
   for (int i = 0; i < s->n; i++) {
@@ -215,7 +227,7 @@ static sl_status pass(placing *p, int *waits, const int *first, const int *after
       i = sl__heap_pop(ready);
     else
       break; /* a cycle; cannot happen, since dependencies follow the order of nodes */
-    if (!place_one(p, i, in, in + p->memories)) SL_TRY_OUT(sl_no_memory("to schedule %d tasks", s->n));
+    if (!place_one(p, i, in, in + 2 * p->memories)) SL_TRY_OUT(sl_no_memory("to schedule %d tasks", s->n));
     done++;
     for (int k = first[i]; k < first[i + 1]; k++) {
       if (--waits[after[k]] > 0) continue;
@@ -238,14 +250,14 @@ sl_status sl__place(sl_schedule *s, const sl_graph *g, const sl_machine *m, cons
   p.memories = 1 + m->kind[SL_KIND_GPU].workers;
   p.worker = calloc((size_t)p.workers + 1, sizeof *p.worker);
   p.here = malloc(values * (size_t)p.memories * sizeof *p.here);
-  p.in = calloc(2 * (size_t)p.memories, sizeof *p.in);
+  p.in = calloc(4 * (size_t)p.memories, sizeof *p.in);
   int *waits = malloc((n + 1) * sizeof *waits), *first = NULL, *after = NULL;
   by_start *sorted = malloc((n + 1) * sizeof *sorted);
   sl_heap ready = {.at = malloc((n + 1) * sizeof(int)), .key = s->urgency};
   sl_status status = SL_OK;
   if (!p.worker || !p.here || !p.in || !waits || !sorted || !ready.at)
     SL_TRY_OUT(sl_no_memory("to schedule %d tasks", s->n));
-  p.out = p.in + p.memories;
+  p.out = p.in + 2 * p.memories;
   SL_TRY_OUT(sl__successors(s, &first, &after));
   for (int w = 0; w < p.workers; w++) p.worker[w].memory = w < p.cpus ? 0 : 1 + w - p.cpus;
   for (size_t k = 0; k < values * (size_t)p.memories; k++) p.here[k] = INFINITY;

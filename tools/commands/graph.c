@@ -11,6 +11,7 @@
 #include "tasks/spread/print.h"
 #include "tasks/spread/spread.h"
 #include "tools/commands/commands.h"
+#include "tools/machines/description.h"
 #include "tools/run/plan_choice.h"
 #include "tools/run/session.h"
 #include "tools/settings/workers.h"
@@ -47,6 +48,31 @@ static sl_status find_workers(const sl__options *o, int *workers, int *threads) 
   return status;
 }
 
+/* Reads --machine, and divides one node of it: all its cores and GPUs, unless fewer are asked for. */
+static sl_status find_machine(const sl__options *o, const sl__workers *asked, sl__machine_description *machine,
+                              int *workers, int *gpus) {
+  const int threads = o->threads_per_worker > 0 ? (int)o->threads_per_worker : 1;
+  SL_TRY(sl__machine_describe(o->described, machine));
+  if (asked->gpus < 0) *gpus = machine->gpu.count;
+  if (asked->cpus == 0) *workers = machine->cpu.cores / threads;
+  if (*workers * threads > machine->cpu.cores || (asked->cpus == 0 && *workers == 0))
+    return sl_fail(SL_EINVAL, "--machine %s: it has %d cores: too few for %d workers with %d each", machine->name,
+                   machine->cpu.cores, *workers > 0 ? *workers : 1, threads);
+  if (asked->cpus < 0 && *gpus == 0)
+    return sl_fail(SL_EINVAL, "--machine %s: it has no GPU for --workers gpu", machine->name);
+  if (*gpus > machine->gpu.count)
+    return sl_fail(SL_EINVAL, "--machine %s: it has %d GPUs, fewer than --gpus %d", machine->name, machine->gpu.count,
+                   *gpus);
+  return SL_OK;
+}
+
+/* The machine of workers that lead teams of `threads` cores. */
+static sl_machine of_teams(const sl__machine_description *described, int workers, int threads, int gpus) {
+  sl_machine machine = sl__machine_of(described, workers, gpus);
+  machine.kind[SL_KIND_CPU].flops *= threads;
+  return machine;
+}
+
 /* Makes the step of rank 0, with the leaves divided evenly among the ranks. */
 static sl_status spread_first(const sl_graph *logical, const sl_plan *plan, int ranks, const sl_placements *placements,
                               sl_graph **step) {
@@ -72,12 +98,14 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
   char *keep = NULL, title[1024], name[SL_SIZES_TEXT];
   json_t *json = NULL, *transfers = NULL;
   sl__workers asked;
+  sl__machine_description described;
   int workers = 0, gpus = 0, threads = o->threads_per_worker > 0 ? (int)o->threads_per_worker : 1;
   const int ranks = o->ranks > 0 ? (int)o->ranks : 1;
   sl_status status = SL_OK;
   (void)exit_code;
   SL_TRY_OUT(sl__workers_of(o, &asked));
   workers = asked.cpus, gpus = asked.gpus > 0 ? asked.gpus : 0;
+  if (o->described) SL_TRY_OUT(find_machine(o, &asked, &described, &workers, &gpus));
   SL_TRY_OUT(sl__find_model(o->model, o->size, &model));
   SL_TRY_OUT(find_data(o, model, &data));
   sl__training_of(o, model, &training);
@@ -85,7 +113,8 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
   if (workers < 0 && gpus == 0)
     SL_TRY_OUT(sl_fail(SL_EINVAL, "--workers gpu: how many there are is for --gpus N to say"));
   if (workers == 0) SL_TRY_OUT(find_workers(o, &workers, &threads));
-  sl_machine machine = sl_machine_default(workers > 0 ? workers : 0, threads, gpus);
+  sl_machine machine = o->described ? of_teams(&described, workers > 0 ? workers : 0, threads, gpus)
+                                    : sl_machine_default(workers > 0 ? workers : 0, threads, gpus);
   machine.fast = strcmp(o->gpu_kernels, "fast") == 0;
   if (o->plan && strcmp(o->plan, "machine") == 0) {
     double gain;
@@ -105,7 +134,9 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
   if (gpus > 0) {
     residence = calloc((size_t)gpus, sizeof *residence);
     if (!residence) SL_TRY_OUT(sl_no_memory("for %d GPUs", gpus));
-    const size_t bytes = o->gpu_memory > 0 ? (size_t)(1e6 * o->gpu_memory) : SIZE_MAX;
+    const size_t bytes = o->gpu_memory > 0 ? (size_t)(1e6 * o->gpu_memory)
+                         : o->described    ? (size_t)described.gpu.memory
+                                           : SIZE_MAX;
     for (int i = 0; i < gpus; i++)
       SL_TRY_OUT(sl_residence_plan(step, schedule, memory, &machine, i, bytes, keep, &residence[i]));
     for (int i = 0; i < gpus; i++)
@@ -117,6 +148,7 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
            sl_model_text(model, name, sizeof name), (long long)plan.batch,
            sl_data_text(model->family->data, &data, samples, sizeof samples), (long long)data.classes, plan.leaves,
            plan.shards, plan.row_blocks, (long long)network.parameter_count);
+  if (o->described) snprintf(title + strlen(title), sizeof title - strlen(title), "; predicted for %s", described.name);
   if (ranks > 1) snprintf(title + strlen(title), sizeof title - strlen(title), "; the first of %d ranks", ranks);
   /* Bytes of the batches that a loader reads ahead, and of MPI, StarPU and the recorder in a real run. */
   enum { DEPTH = 3, RUNTIME_BYTES = 20 << 20 };

@@ -16,6 +16,7 @@
 #include "runtime/machine/measure.h"
 #include "runtime/machine/policies.h"
 #include "tools/commands/commands.h"
+#include "tools/machines/show.h"
 #include "tools/run/machine.h"
 #include "tools/run/session.h"
 #include "tools/settings/model.h"
@@ -445,6 +446,8 @@ static sl_status list_models(const sl__options *o) {
 
 sl_status sl__info(sl__options *o, int *exit_code) {
   if (o->models) return list_models(o);
+  if (o->machines) return o->json ? sl__machines_print_json(stdout) : sl__machines_print(stdout);
+  if (o->shown && strcmp(o->shown, SL__THIS) != 0) return sl__machine_show(o->shown, stdout);
   sl_runtime *runtime = NULL;
   json_t *part = NULL, *all = NULL;
   sl_status status = SL_OK;

@@ -17,7 +17,9 @@ static void popt_table(const sl__command *command, struct poptOption flags[SL__S
     if (s->commands & sl__bits(command))
       flags[n++] = (struct poptOption){.longName = s->s.option,
                                        .shortName = sl__is(s, help) ? 'h' : 0,
-                                       .argInfo = s->s.kind == SL_SETTING_FLAG ? POPT_ARG_NONE : POPT_ARG_STRING,
+                                       .argInfo = s->s.kind == SL_SETTING_FLAG ? POPT_ARG_NONE
+                                                  : sl__optional(s)            ? POPT_ARG_STRING | POPT_ARGFLAG_OPTIONAL
+                                                                               : POPT_ARG_STRING,
                                        .val = i + 1};
   }
   flags[n] = (struct poptOption)POPT_TABLEEND;
@@ -69,7 +71,7 @@ static sl_status read_flags(const sl__command *command, int argc, const char **a
     const sl__setting *s = &sl__settings[code - 1];
     char *value = s->s.kind == SL_SETTING_FLAG ? NULL : poptGetOptArg(context);
     if (apply || sl__is(s, config) || sl__is(s, out) || sl__is(s, resume) || sl__is(s, help))
-      status = sl_setting_set(&s->s, options, "--", value);
+      status = sl_setting_set(&s->s, options, "--", value || !sl__optional(s) ? value : SL__THIS);
     free(value);
   }
   if (status == SL_OK && apply) status = take_arguments(command, context, options);

@@ -86,7 +86,7 @@ void sl__options_help(const sl__command *command, FILE *file) {
     if (!(s->commands & sl__bits(command))) continue;
     char list[256], *text = help_text(s, bits_of(command, s), NULL);
     const char *argument = sl_setting_argument(&s->s, list, sizeof list);
-    int n = fprintf(file, "  --%s%s%s", s->s.option, argument ? "=" : "", argument ? argument : "");
+    int n = fprintf(file, "  --%s%s%s", s->s.option, argument && *argument != '[' ? "=" : "", argument ? argument : "");
     if (n >= INDENT)
       fprintf(file, "\n%*s", INDENT, "");
     else
@@ -114,7 +114,7 @@ void sl__options_manual(const sl__command *const *commands, FILE *file) {
     fputs(".TP\n.B \\-\\-", file);
     put_escaped(file, s->s.option);
     if (argument) {
-      fputs("=\\fI", file);
+      fputs(*argument == '[' ? "\\fI" : "=\\fI", file);
       put_escaped(file, argument);
       fputs("\\fR", file);
     }

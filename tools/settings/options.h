@@ -10,6 +10,9 @@
 #include "codelets/training.h"
 #include "runtime/base/status.h"
 
+/* The text of an option whose argument was left out. */
+#define SL__THIS "this"
+
 /* Which subcommands take an option. */
 enum {
   SL__TRAIN = 1,

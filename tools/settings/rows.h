@@ -7,7 +7,8 @@
  * commands  the commands that take the option
  * use       RUN: part of a run's configuration, the same on all ranks; LOCAL: likewise, but each rank may have its own;
  *           NONE: neither
- * ARGUMENT  shown by help; for CHOICE the words, for NAMED the library's list of names
+ * ARGUMENT  shown by help; for CHOICE the words, for NAMED the library's list of names; "[=NAME]" of a TEXT may be left
+ *           out, which gives the text "this"
  * default   as text; NULL: none, or determined by the command
  * least, most  range of a number
  * help      {commands, "text"}...: texts for some commands only; commands 0: for all */
@@ -127,10 +128,11 @@ SETTING(INTEGER, import_threads, "workers", SL__IMPORT, NONE, "N", NULL, 1, 4096
 SETTING(INTEGER, threads_per_worker, "threads-per-worker", MACHINE, LOCAL, "K", NULL, 1, 1024,
         {0, "cores per worker: each worker leads a team of K threads (default: the least that uses all cores)"})
 SETTING(INTEGER, gpus, "gpus", RUNS | SL__CALIBRATE | SL__INFO | SL__GRAPH, LOCAL, "N", NULL, 0, 1024,
-        {SL__GRAPH, "GPUs of the predicted schedule (default: none)"}, {0, "GPUs (default: all)"})
+        {SL__GRAPH, "GPUs of the predicted schedule (default: all of --machine, else none)"}, {0, "GPUs (default: all)"})
 SETTING(REAL, gpu_memory, "gpu-memory", RUNS | SL__CALIBRATE | SL__GRAPH, LOCAL, "MB", NULL, 0.001, 1e9,
         {SL__GRAPH,
-         "memory of each GPU in the predicted schedule (default: enough); prints what is moved to fit into it"},
+         "memory of each GPU in the predicted schedule (default: that of --machine, else enough); prints what is moved "
+         "to fit into it"},
         {0, "memory of each GPU to use, in MB of a million bytes (default: what is free); what does not fit stays with "
             "the host and moves as the plan of the memory says"})
 SETTING(CHOICE, gpu_kernels, "gpu-kernels", RUNS | SL__CALIBRATE | SL__GRAPH, RUN, "exact|fast", "exact", 0, 0,
@@ -150,10 +152,19 @@ SETTING(FLAG, calibrate, "calibrate", SL__TRAIN | SL__BENCH, RUN, NULL, NULL, 0,
         {SL__COMPARE, "run 'starling calibrate' first, even if the performance models have enough samples"})
 SETTING(FLAG, uncalibrated, "uncalibrated", SL__COMPARE, NONE, NULL, NULL, 0, 0,
         {0, "do not calibrate: compare even if performance models lack samples, and mark the result"})
-SETTING(TEXT, machine, "machine", RUNS | SL__CALIBRATE | SL__INFO, NONE, "NAME", NULL, 0, 0,
+SETTING(TEXT, machine, "machine", RUNS | SL__CALIBRATE, NONE, "NAME", NULL, 0, 0,
         {0,
          "use the performance models of this machine name (default $STARPU_HOSTNAME, else a name made of processor, "
          "cores, kernels and threads per worker)"})
+SETTING(TEXT, described, "machine", SL__GRAPH, NONE, "NAME|FILE", NULL, 0, 0,
+        {0,
+         "predict the schedule of one node of this machine, with all its cores and GPUs: one that comes with Starling "
+         "('starling info --machines' lists them), or a file (docs/reference/machines.md)"})
+SETTING(TEXT, shown, "machine", SL__INFO, NONE, "[=NAME|FILE]", NULL, 0, 0,
+        {0,
+         "print the description of this machine as YAML (docs/reference/machines.md); or that of one that comes with "
+         "Starling, or of a file, which is checked"})
+SETTING(FLAG, machines, "machines", SL__INFO, NONE, NULL, NULL, 0, 0, {0, "list the machines that come with Starling"})
 SETTING(INTEGER, samples, "samples", SL__CALIBRATE, NONE, "N", NULL, 1, 1e6,
         {0, "run until each kind of task has N accepted samples (default 10, as many as StarPU requires)"})
 SETTING(INTEGER, most_steps, "most-steps", SL__CALIBRATE, NONE, "N", "1000", 1, ANY,

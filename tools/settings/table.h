@@ -28,6 +28,9 @@ enum { SL__SETTINGS_MOST = 160 }; /* room for as many names */
 /* The row of a field: sl__is(row, config). */
 #define sl__is(row, field) ((row)->s.offset == offsetof(sl__options, field))
 
+/* Whether the option's argument may be left out; the text is then SL__THIS. */
+static inline int sl__optional(const sl__setting *s) { return s->s.kind == SL_SETTING_TEXT && s->s.argument[0] == '['; }
+
 /* Bits of the commands whose options a command takes. */
 static inline unsigned sl__bits(const sl__command *command) { return command->bit | command->also; }
 /* Whether key is the option's name, spelt with '-' or '_'. */

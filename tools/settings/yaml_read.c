@@ -1,25 +1,25 @@
 /* Reads options from the keys of a YAML file. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <yaml.h>
 
-#include "runtime/base/file.h"
 #include "tools/settings/nearest.h"
 #include "tools/settings/table.h"
+#include "tools/settings/yaml_document.h"
 
 static sl_status set_key(unsigned commands, sl__options *options, const char *where, const char *key,
                          const char *value) {
   const char *names[SL__SETTINGS_MOST];
   char suggestion[128];
   if (sl__same_name("model", key)) return sl__set_text(&options->model, value);
+  int known = 0;
   for (const sl__setting *s = sl__settings; s < sl__settings + sl__settings_count; s++) {
     if (!sl__same_name(s->s.option, key) || sl__is(s, help)) continue;
     if (sl__is(s, resume) || sl__is(s, config))
       return sl_fail(SL_EINVAL, "%s'%s' is for the command line only", where, key);
-    /* A file may serve several commands: keys of the others are left alone. */
-    return s->commands & commands ? sl_setting_set(&s->s, options, where, value) : SL_OK;
+    if (s->commands & commands) return sl_setting_set(&s->s, options, where, value);
+    known = 1;
   }
+  if (known) return SL_OK; /* a file may serve several commands: keys of the others are left alone */
   return sl_fail(SL_EINVAL, "%sunknown key '%s'%s", where, key,
                  sl__suggestion(key, names, sl__names_of(commands, names, 1), suggestion, sizeof suggestion));
 }
@@ -58,8 +58,7 @@ static sl_status set_keys(unsigned commands, sl__options *options, const char *p
   if (!root) return SL_OK; /* an empty file */
   if (root->type != YAML_MAPPING_NODE)
     return sl_fail(SL_EINVAL, "%s: the file must map options to values ('batch: 256')", path);
-  yaml_node_pair_t *first = root->data.mapping.pairs.start;
-  for (yaml_node_pair_t *pair = first; pair < root->data.mapping.pairs.top; pair++) {
+  for (yaml_node_pair_t *pair = root->data.mapping.pairs.start; pair < root->data.mapping.pairs.top; pair++) {
     const yaml_node_t *key = yaml_document_get_node(document, pair->key),
                       *value = yaml_document_get_node(document, pair->value);
     char where[512], joined[1024];
@@ -71,62 +70,17 @@ static sl_status set_keys(unsigned commands, sl__options *options, const char *p
     if (section && !join(document, value, joined, sizeof joined))
       return sl_fail(SL_EINVAL, "%ssize must be a section of plain values and lists of them, such as {layers: 6}",
                      where);
-    for (yaml_node_pair_t *other = first; other < pair; other++)
-      if (strcmp((const char *)yaml_document_get_node(document, other->key)->data.scalar.value, name) == 0)
-        return sl_fail(SL_EINVAL, "%skey '%s' occurs twice", where, name);
+    if (sl__yaml_twice(document, root, pair)) return sl_fail(SL_EINVAL, "%skey '%s' occurs twice", where, name);
     SL_TRY(set_key(commands, options, where, name, section ? joined : (const char *)value->data.scalar.value));
   }
   return SL_OK;
 }
 
-/* Refuses deep nesting and thousands of anchors, for which libyaml's time grows with the square of the file's size. A
- * file of options has at most three levels and one value for each option. */
-static sl_status check_size(const char *path, const char *text, size_t n) {
-  enum { DEPTH = 16, EVENTS = 10000 };
-  yaml_parser_t parser;
-  sl_status status = SL_OK;
-  if (!yaml_parser_initialize(&parser)) return sl_no_memory("for %s", path);
-  yaml_parser_set_input_string(&parser, (const unsigned char *)text, n);
-  for (int events = 1, depth = 0, end = 0; !end && status == SL_OK; events++) {
-    yaml_event_t event;
-    if (!yaml_parser_parse(&parser, &event)) break; /* yaml_parser_load reports the error */
-    depth += event.type == YAML_SEQUENCE_START_EVENT || event.type == YAML_MAPPING_START_EVENT;
-    depth -= event.type == YAML_SEQUENCE_END_EVENT || event.type == YAML_MAPPING_END_EVENT;
-    end = event.type == YAML_STREAM_END_EVENT;
-    const size_t line = event.start_mark.line + 1;
-    yaml_event_delete(&event);
-    if (depth > DEPTH)
-      status = sl_fail(SL_EINVAL, "%s, line %zu: nested deeper than %d levels", path, line, DEPTH);
-    else if (events > EVENTS)
-      status = sl_fail(SL_EINVAL, "%s, line %zu: more than %d keys and values", path, line, EVENTS);
-  }
-  yaml_parser_delete(&parser);
-  return status;
-}
-
 sl_status sl__read_yaml(unsigned commands, sl__options *options, const char *path) {
-  enum { LIMIT = 1 << 20 };
-  char *text;
-  size_t n;
-  yaml_parser_t parser;
   yaml_document_t document;
-  SL_TRY(sl_file_read(path, LIMIT, &text, &n));
-  sl_status status = check_size(path, text, n);
-  if (status == SL_OK && !yaml_parser_initialize(&parser)) status = sl_no_memory("for %s", path);
-  if (status != SL_OK) {
-    free(text);
-    return status;
-  }
-  yaml_parser_set_input_string(&parser, (const unsigned char *)text, n);
-  if (!yaml_parser_load(&parser, &document)) {
-    status = sl_fail(SL_EINVAL, "%s, line %zu: not YAML: %s", path, parser.problem_mark.line + 1,
-                     parser.problem ? parser.problem : "?");
-  } else {
-    status = set_keys(commands, options, path, &document);
-    yaml_document_delete(&document);
-  }
-  yaml_parser_delete(&parser);
-  free(text);
+  SL_TRY(sl__yaml_load(path, &document));
+  const sl_status status = set_keys(commands, options, path, &document);
+  yaml_document_delete(&document);
   return status;
 }
 

@@ -307,6 +307,60 @@ static void earliest_end(void **state) {
   sl_graph_destroy(g);
 }
 
+/* Two GPUs with a link between them, of 4 bytes/s and 1 s: values do not go over the host. */
+static void peers(void **state) {
+  (void)state;
+  sl_machine machine = mixed(0, 2);
+  for (int linked = 0; linked < 2; linked++) {
+    sl_graph *g = toy_graph(4);
+    const sl_value a = value(g, SL_SCOPE_SAMPLE, 2), b = value(g, SL_SCOPE_SAMPLE, 2), c = value(g, SL_SCOPE_SAMPLE, 2);
+    node(g, &work, 40, NOTHING, LIST(a));
+    node(g, &work, 40, NOTHING, LIST(b, c));
+    node(g, &work, 40, LIST(a, b, c), NOTHING); /* on the first GPU needs b and c, on the second a */
+    machine.peer = linked ? 4 : 0, machine.peer_latency = linked;
+    sl_schedule *s;
+    assert_ok(sl_schedule_create(g, NULL, &SL_TILES_DEFAULT, &machine, &s));
+    assert_near(s->urgency[0], 10 + 0.5 * (linked ? 3 : 8) + 10, 1e-12);
+    assert_int_equal(s->worker[2], s->worker[1]);
+    assert_near(s->start[2], linked ? 10 + 3 : 10 + 8 + 8, 1e-12);
+    assert_near(s->moved, linked ? 8 : 16, 0);
+    sl_schedule_destroy(s);
+    sl_graph_destroy(g);
+  }
+  sl_graph *g = toy_graph(4);
+  const sl_value v = value(g, SL_SCOPE_SAMPLE, 2);
+  node(g, &work, 4, NOTHING, LIST(v));
+  node(g, &work, 8, LIST(v), NOTHING);
+  sl_schedule *s;
+  machine.kind[SL_KIND_CPU].workers = 1;
+  assert_ok(sl_schedule_create(g, NULL, &SL_TILES_DEFAULT, &machine, &s));
+  assert_near(s->urgency[0], 2.5 + 0.5 * 8 + 0.125 * 3 + 5, 1e-12);
+  sl_schedule_destroy(s);
+  sl_graph_destroy(g);
+}
+
+/* Two values go from one GPU to the other one after the other, beside what goes to the host. */
+static void peers_share_their_link(void **state) {
+  (void)state;
+  sl_machine machine = mixed(0, 2);
+  machine.peer = 4, machine.peer_latency = 1;
+  sl_graph *g = toy_graph(4);
+  const sl_value a = value(g, SL_SCOPE_SAMPLE, 64), b = value(g, SL_SCOPE_SAMPLE, 2), c = value(g, SL_SCOPE_SAMPLE, 2),
+                 d = value(g, SL_SCOPE_WHOLE, 2);
+  node(g, &work, 40, NOTHING, LIST(a));
+  node(g, &work, 40, NOTHING, LIST(b, c, d));
+  node(g, &work, 3, LIST(d), LIST(d))->bucket = 1; /* d is with the host after 8 s */
+  node(g, &work, 40, LIST(a, b, c), NOTHING);      /* where the large a is */
+  sl_schedule *s;
+  assert_ok(sl_schedule_create(g, NULL, &SL_TILES_DEFAULT, &machine, &s));
+  assert_near(s->start[2], 10 + 8, 1e-12);
+  assert_int_equal(s->worker[3], s->worker[0]);
+  assert_near(s->start[3], 10 + 3 + 3, 1e-12);
+  assert_near(s->moved, 8 + 8 + 8, 0);
+  sl_schedule_destroy(s);
+  sl_graph_destroy(g);
+}
+
 /* A parameter moves once, and then stays where the step before left it; one that is updated on a GPU as well. */
 static void parameters_stay(void **state) {
   (void)state;
@@ -452,6 +506,8 @@ int main(void) {
       cmocka_unit_test(sums_do_not_hold_up_the_step),
       cmocka_unit_test(upward_ranks),
       cmocka_unit_test(earliest_end),
+      cmocka_unit_test(peers),
+      cmocka_unit_test(peers_share_their_link),
       cmocka_unit_test(parameters_stay),
       cmocka_unit_test(exchanges_leave_the_gpu),
       cmocka_unit_test(flows),

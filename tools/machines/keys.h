@@ -1,0 +1,45 @@
+/* The keys of a machine's file, private to this folder. One table serves reader and writer. */
+#ifndef SL_TOOLS_MACHINE_KEYS_H
+#define SL_TOOLS_MACHINE_KEYS_H
+
+#include "tools/machines/description.h"
+
+typedef enum sl__key_kind {
+  SL__KEY_NAME,     /* text of letters, digits and .-_+ */
+  SL__KEY_TEXT,     /* any text */
+  SL__KEY_COUNT,    /* int */
+  SL__KEY_REAL,     /* double: value times unit */
+  SL__KEY_TOPOLOGY, /* sl__topology */
+  SL__KEY_WHOLE,    /* double without fraction */
+  SL__KEY_EXTENTS   /* double[3]: a list of one to three whole numbers */
+} sl__key_kind;
+
+/* When a key must be given. */
+typedef enum sl__key_set {
+  SL__SET_SECTION,  /* wherever its section is */
+  SL__SET_NONE,     /* never */
+  SL__SET_BETWEEN,  /* if another key of the set is given: the network between nodes */
+  SL__SET_FAT_TREE, /* if the topology is this one, and it may not be given else; likewise the next two */
+  SL__SET_DRAGONFLY,
+  SL__SET_TORUS
+} sl__key_set;
+
+typedef struct sl__machine_key {
+  const char *path;    /* "cpu.gflops.fp32" */
+  const char *section; /* "cpu": the section that needs it; "": every machine */
+  sl__key_set set;
+  sl__key_kind kind;
+  size_t offset, size; /* of the field; of a text, with its zero byte */
+  double unit;         /* 1e9: the key counts in units of 1e9 of the field's */
+  double least, most;  /* in the key's unit */
+  const char *example;
+  const char *meaning; /* completes "KEY: " in messages */
+} sl__machine_key;
+
+extern const sl__machine_key sl__machine_keys[];
+extern const int sl__machine_keys_count;
+enum { SL__MACHINE_KEYS_MOST = 64 };
+
+extern const char *const sl__topology_names[]; /* ends with NULL; in the order of sl__topology */
+
+#endif
