@@ -22,10 +22,11 @@ runtime/files: runtime/base runtime/machine
 runtime/data: runtime/base
 runtime/text: runtime/base
 runtime/trace: runtime/base runtime/files
+runtime/simulated: runtime/base runtime/exchange runtime/machine
 tasks/graph: runtime/base runtime/machine
 tasks/bounds: runtime/trace tasks/graph
 tasks/spread: runtime/exchange tasks/graph
-tasks/starpu: runtime/base runtime/exchange runtime/machine runtime/trace tasks/bounds tasks/graph tasks/spread
+tasks/starpu: runtime/base runtime/exchange runtime/machine runtime/simulated runtime/trace tasks/bounds tasks/graph tasks/spread
 codelets: runtime/base tasks/graph
 codelets/kernels: codelets runtime/base runtime/machine tasks/graph
 codelets/elementwise: codelets codelets/kernels
@@ -44,12 +45,13 @@ tools/images:
 tools/watch:
 tools/machines: tools/settings
 tools/run: tools/files tools/settings tools/watch
+tools/simulate: tools/machines tools/run tools/settings
 tools/launch: tools/files tools/settings tools/watch
 tools/train: tools/files tools/run tools/settings tools/watch
 tools/report: tools/files
 tools/compare: tools/report tools/run tools/settings
 tools/grade:
-tools/commands: tools/compare tools/files tools/grade tools/images tools/launch tools/machines tools/report tools/run tools/settings tools/text tools/train tools/watch
+tools/commands: tools/compare tools/files tools/grade tools/images tools/launch tools/machines tools/report tools/run tools/settings tools/simulate tools/text tools/train tools/watch
 tools/command: tools/commands tools/run tools/settings tools/watch
 END
 

@@ -1,6 +1,7 @@
 /* Named tensors and their StarPU handles. */
 #include "runtime/machine/store.h"
 
+#include <config.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -74,6 +75,13 @@ sl_status sl_block_create(size_t bytes, const char *what, sl_block *block) {
   const size_t align = large ? HUGE_PAGE : CACHE_LINE, unit = large || file ? PAGE : CACHE_LINE;
   const size_t room = (bytes + unit - 1) / unit * unit, whole = bytes / HUGE_PAGE * HUGE_PAGE;
   *block = (sl_block){.room = room ? room : align};
+  if (SL_SIMULATED) {
+    void *addresses = mmap(NULL, block->room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (addresses == MAP_FAILED) return sl_no_memory("for the addresses of %s of %zu bytes", what, bytes);
+    block->data = addresses;
+    block->mapped = 1;
+    return SL_OK;
+  }
   if (file) return map_file(what, block);
   if (posix_memalign(&block->data, align, block->room) != 0) {
     block->data = NULL;

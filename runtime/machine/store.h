@@ -15,7 +15,8 @@ extern "C" {
 
 /* ---- blocks of host memory ----
  * Where GPUs take part they are pinned, so that copies run beside kernels. With offloading they are mapped files of a
- * folder: the operating system keeps in memory what is used, and the rest is on disk. */
+ * folder: the operating system keeps in memory what is used, and the rest is on disk. In simulations they are addresses
+ * without memory: nothing may be read or written there. */
 
 typedef struct sl_block {
   void *data; /* 64-byte aligned, from 4 MB on at a huge page; NULL: no block */

@@ -18,16 +18,25 @@ typedef struct sl_machine_kind {
 
 typedef struct sl_machine {
   sl_machine_kind kind[SL_KINDS];
-  double exchange;           /* bytes/s of sums over ranks */
-  double link;               /* bytes/s between the host's memory and a GPU's, each way */
-  double latency;            /* seconds a transfer */
-  double peer, peer_latency; /* the same between two GPUs; 0: they copy to one another over the host */
-  int fast;                  /* 1: operations with a fast GPU kernel run on GPUs only */
+  double exchange;              /* bytes/s of sums over ranks */
+  double link;                  /* bytes/s between the host's memory and a GPU's, each way */
+  double latency;               /* seconds a transfer */
+  double peer, peer_latency;    /* the same between two GPUs; 0: they copy to one another over the host */
+  int fast;                     /* 1: operations with a fast GPU kernel run on GPUs only */
+  const struct sl_times *times; /* measured times of tasks (times.h); NULL: none */
 } sl_machine;
 
 /* A machine of CPU workers with `threads` ordinary cores each, and of large GPUs on PCI Express. Priorities depend only
  * on ratios of these numbers. */
 sl_machine sl_machine_default(int workers, int threads, int gpus);
+
+struct sl_graph;
+struct sl_node;
+struct sl_cost;
+/* Predicted seconds of a node's task, overhead included, on a worker of this kind: its measured time, else by its cost
+ * (graph.h) and the worker's rates. INFINITY: the kind has no workers, or may not run the operation. */
+double sl_machine_seconds(const sl_machine *machine, const struct sl_graph *graph, const struct sl_node *node,
+                          const struct sl_cost *cost, int kind);
 
 #ifdef __cplusplus
 }

@@ -7,15 +7,6 @@
 
 #include "tasks/graph/placing.h"
 
-sl_machine sl_machine_default(int workers, int threads, int gpus) {
-  return (sl_machine){
-      .kind =
-          {[SL_KIND_CPU] = {workers, 6e10 * threads, 1e10 * threads, 3e-6}, [SL_KIND_GPU] = {gpus, 3e13, 2e12, 8e-6}},
-      .exchange = 4e9,
-      .link = 2.5e10,
-      .latency = 1e-5};
-}
-
 /* --- dependencies ------------------------------------------------------------------------------------------------ */
 
 typedef struct pairs {
@@ -359,12 +350,7 @@ sl_status sl_schedule_create(const sl_graph *g, const char *keep, const sl_tiles
     s->cost[i] = sl_node_cost(g, g->node[i], tiles);
     s->seconds[i] = INFINITY;
     for (int k = 0; k < SL_KINDS; k++) {
-      const sl_machine_kind *kind = &machine->kind[k];
-      double compute = s->cost[i].flops / kind->flops,
-             move = s->cost[i].bytes / (g->node[i]->bucket ? machine->exchange : kind->bytes);
-      int there = kind->workers > 0 || (k == SL_KIND_CPU && !two_kinds(machine));
-      if (k == SL_KIND_CPU && machine->fast && two_kinds(machine) && g->node[i]->op->fast) there = 0;
-      on[i * SL_KINDS + k] = there ? kind->overhead + (compute > move ? compute : move) : INFINITY;
+      on[i * SL_KINDS + k] = sl_machine_seconds(machine, g, g->node[i], &s->cost[i], k);
       if (on[i * SL_KINDS + k] < s->seconds[i]) s->seconds[i] = on[i * SL_KINDS + k];
     }
   }

@@ -9,6 +9,7 @@
 #include "runtime/machine/runtime.h"
 #include "runtime/trace/recorder.h"
 #include "tasks/graph/graph.h"
+#include "tasks/graph/machine.h"
 #include "tasks/starpu/run.h"
 
 struct sl_program;
@@ -50,6 +51,7 @@ typedef struct sl__task {
   atomic_int worker;          /* that ran it last; -1: none yet */
   int ahead;                  /* index of the StarPU buffer that holds its rows of the batch (inputs.h); -1: none */
   int mark;                   /* on a GPU: the number of its pair of events; else -1 */
+  double simulated[SL_KINDS]; /* in a simulation: seconds on each kind of worker */
   sl__counter *counters;      /* by worker */
 } sl__task;
 

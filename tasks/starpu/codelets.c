@@ -5,6 +5,7 @@
 
 #include "tasks/starpu/codelet.h"
 #include "tasks/starpu/device.h"
+#include "tasks/starpu/simulated.h"
 
 static uint32_t footprint(struct starpu_task *task) { return ((const sl__task *)task->cl_arg)->hash; }
 
@@ -31,12 +32,20 @@ struct starpu_codelet *sl__codelet_of(const sl_operation *op, int fast) {
   e->model.type = STARPU_HISTORY_BASED;
   e->model.symbol = e->symbol;
   e->model.footprint = footprint;
+#if SL_SIMULATED
+  e->model.type = STARPU_PER_ARCH;
+  e->model.arch_cost_function = sl__simulated_time;
+#endif
   starpu_codelet_init(&e->codelet);
   if (!fast) {
     e->codelet.where = STARPU_CPU;
     e->codelet.cpu_funcs[0] = sl__run_on_cpu;
   }
-#ifdef SL__GPU_WORKERS
+#if SL_SIMULATED /* every operation has a CUDA kernel; none is called */
+  e->codelet.where |= STARPU_CUDA;
+  e->codelet.cuda_funcs[0] = sl__run_on_cpu;
+  e->codelet.cuda_flags[0] = STARPU_CUDA_ASYNC;
+#elif defined SL__GPU_WORKERS
   if (fast ? op->cuda_fast : op->cuda) {
     e->codelet.where |= STARPU_CUDA;
     e->codelet.cuda_funcs[0] = sl__run_on_gpu;

@@ -6,7 +6,17 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#ifdef SL__GPU_WORKERS
+#if SL_SIMULATED
+
+sl_status sl__devices_open(sl_runtime *runtime, size_t scratch, sl__devices **devices) {
+  (void)runtime, (void)scratch;
+  *devices = NULL;
+  return SL_OK;
+}
+void sl__devices_close(sl_runtime *runtime, sl__devices *devices) { (void)runtime, (void)devices; }
+void sl__gpu_task(sl__task *t) { (void)t; }
+
+#elif defined SL__GPU_WORKERS
 #include "runtime/machine/cuda_context.h"
 #include "tasks/starpu/residence.h"
 

@@ -16,6 +16,7 @@
 #include "tasks/bounds/flows.h"
 #include "tasks/graph/init.h"
 #include "tasks/graph/print.h"
+#include "tasks/starpu/simulated.h"
 #include "tasks/spread/spread.h"
 #include "tasks/starpu/codelet.h"
 #include "tasks/starpu/copies.h"
@@ -32,6 +33,7 @@ struct sl_program {
   sl_memory *memory;
   sl_recorder *recorder;
   sl_plan plan;
+  sl_machine machine;
   sl_tensor **tensor;         /* [values] tensors that persistent values are bound to */
   char *kept;                 /* [values] */
   sl_block arena;             /* slots; slots of exchanged values lie in the exchanges' memory */
@@ -90,7 +92,7 @@ static sl_status add_tensor(sl_program *p, const sl_graph *logical, sl_value v, 
     SL_TRY(sl_store_add_common(p->store, info->name, info->dtype, &info->shape, parameter, t));
   else
     SL_TRY(sl_store_add(p->store, info->name, info->dtype, &info->shape, parameter, t));
-  if ((*t)->data && (!(*t)->common || rank == 0))
+  if (!SL_SIMULATED && (*t)->data && (!(*t)->common || rank == 0))
     sl_init_fill(&info->init, p->plan.seed, (*t)->name, (*t)->dtype, &(*t)->shape, (*t)->data);
   return SL_OK;
 }
@@ -139,7 +141,7 @@ static sl_status make_slots(sl_program *p) {
   for (int k = 0; k < m->n_slots; k++) *(shared[k] ? &shared_bytes : &private_bytes) += m->bytes[k];
   if (shared_bytes) {
     SL_TRY_OUT(sl__exchanges_allocate(p->exchanges, shared_bytes, &memory));
-    memset(memory, 0, shared_bytes);
+    if (!SL_SIMULATED) memset(memory, 0, shared_bytes);
   }
   const size_t arena = (private_bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
   if (arena) status = sl_block_create(arena, "temporaries", &p->arena);
@@ -255,13 +257,16 @@ static sl_status make_task(sl_program *p, int i, sl_array *arrays, int16_t *buff
     free(handle), free(mode);
   }
   task->nbuffers = n;
-  t->fast = (char)(sl_runtime_fast(p->runtime) && node->op->cuda_fast);
+  t->fast = (char)(sl_runtime_fast(p->runtime) && (SL_SIMULATED ? node->op->fast : node->op->cuda_fast != NULL));
   task->cl = sl__codelet_of(node->op, t->fast);
   if (!task->cl) return sl_no_memory("for the codelet of %s", node->op->name);
   task->cl_arg = t;
   task->sequential_consistency = 0;
   task->name = node->name;
   if (p->recorder) sl__task_watch(t);
+#if SL_SIMULATED
+  sl__simulated_task(t, &p->machine, p->graph, node, &p->schedule->cost[i]);
+#endif
   if (sl_runtime_gpus(p->runtime)) sl__gpu_task(t);
   t->hash = sl_node_footprint(p->graph, node);
   return SL_OK;
@@ -390,6 +395,7 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
                                         : sl_machine_default(sl_runtime_cpu_workers(runtime), team ? team->threads : 1,
                                                              sl_runtime_gpus(runtime));
   machine.fast = sl_runtime_fast(runtime);
+  p->machine = machine;
   SL_TRY_OUT(sl_schedule_create(p->graph, p->kept, &plan->tiles, &machine, &p->schedule));
   SL_TRY_OUT(sl_memory_plan(p->graph, p->schedule, p->kept, options->slack > 0 ? options->slack : 0.02, &p->memory));
   SL_TRY_OUT(sl__residences_create(runtime, p->graph, p->schedule, p->memory, &machine, p->kept, options->lru,

@@ -125,6 +125,21 @@ static const sl__command graph = {.name = "graph",
                                   .description =
                                       "Prints the graph of a step, by layer and operation, with shapes, costs, "
                                       "buffers, critical path and predicted peak memory, without running it."};
+static const sl__command simulate = {
+    .name = "simulate",
+    .bit = SL__SIMULATE,
+    .arguments = "MODEL ",
+    .least = 1,
+    .most = 1,
+    .run = sl__simulate,
+    .summary = "Simulate training steps on a machine that is not here",
+    .description =
+        "Runs the tasks of training steps of MODEL on a simulated machine (--machine), with StarPU's own schedulers "
+        "and "
+        "SimGrid: no kernel runs, and no data have memory. Times of tasks come from their costs and the machine\\(aqs "
+        "rates, times of copies and exchanges from its links and network. Prints what bench prints of a real machine; "
+        "--out writes the timeline for report and trace. The same options give the same output, byte for byte. "
+        "docs/how-to/simulate.md tells more."};
 static const sl__command import = {
     .name = "import",
     .bit = SL__IMPORT,
@@ -233,9 +248,9 @@ static const sl__command grade = {
         "of, "
         "exit, seconds, peak_mb, failure. Without a sandbox it refuses to run, unless --unprotected is given. "
         "docs/lessons/README.md tells more."};
-const sl__command *const sl__commands[] = {&train,     &eval,    &generate, &predict, &convert, &bench,
-                                           &calibrate, &compare, &graph,    &trace,   &report,  &import,
-                                           &tokenize,  &lesson,  &grade,    &info,    NULL};
+const sl__command *const sl__commands[] = {&train,     &eval,     &generate, &predict, &convert, &bench,
+                                           &calibrate, &compare,  &simulate, &graph,   &trace,   &report,
+                                           &import,    &tokenize, &lesson,   &grade,   &info,    NULL};
 
 static void usage(FILE *file) {
   fputs("Usage: starling COMMAND [OPTION]...\n\n", file);

@@ -1,6 +1,7 @@
 /* starling calibrate: runs training steps of a model until StarPU's performance models, which dm* and heft policies use
  * to place tasks, have samples of every kind of task. Then it shows the models' times and their spread. */
 #include <jansson.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include "tools/commands/commands.h"
 #include "tools/run/job.h"
 #include "tools/run/meter.h"
+#include "tools/run/times.h"
 
 typedef struct calibrate {
   const sl__options *o;
@@ -145,6 +147,27 @@ static void keep_speeds(const calibrate *c) {
   sl__machine_keep(c->job.runtime, &m);
 }
 
+/* Keeps the medians for simulations; those of too few samples as well, as nothing better is known. */
+static sl_status keep_times(const calibrate *c) {
+  const sl_graph *g = sl_program_graph(c->job.program);
+  char path[PATH_MAX];
+  sl_times *times;
+  SL_TRY(sl_times_create(&times));
+  sl_status status = SL_OK;
+  for (int k = 0; k < c->n; k++) {
+    const sl_calibration_kind *kind = &c->kind[k];
+    if (g->node[kind->node]->bucket || !(kind->median > 0)) continue;
+    sl_time t = {.footprint = sl_node_footprint(g, g->node[kind->node])};
+    snprintf(t.operation, sizeof t.operation, "%s", g->node[kind->node]->op->name);
+    t.seconds[kind->worker == SL_WORKER_CPU ? SL_KIND_CPU : SL_KIND_GPU] = kind->median;
+    SL_TRY_OUT(sl_times_put(times, &t));
+  }
+  status = sl__times_keep(sl__times_path(c->job.runtime, path, sizeof path), times);
+out:
+  sl_times_destroy(times);
+  return status;
+}
+
 static sl_status run(calibrate *c) {
   size_t bytes;
   c->samples = c->o->samples > 0 ? (int)c->o->samples : sl_calibration_minimum();
@@ -160,6 +183,7 @@ static sl_status run(calibrate *c) {
   SL_TRY(collect(c));
   SL_TRY(sl_calibration_store(c->calibration, c->samples));
   keep_speeds(c);
+  SL_TRY(keep_times(c));
   SL_TRY(sl_program_timeline(c->job.program, c->job.name, &c->timeline));
   FILE *to = open_memstream(&c->said, &bytes);
   if (!to) return sl_no_memory("for the table");

@@ -10,6 +10,7 @@ sl_status sl__train(sl__options *options, int *exit_code);
 sl_status sl__eval(sl__options *options, int *exit_code);
 sl_status sl__predict(sl__options *options, int *exit_code);
 sl_status sl__generate(sl__options *options, int *exit_code);
+sl_status sl__simulate(sl__options *options, int *exit_code);
 sl_status sl__bench(sl__options *options, int *exit_code);
 sl_status sl__calibrate(sl__options *options, int *exit_code);
 sl_status sl__compare(sl__options *options, int *exit_code);

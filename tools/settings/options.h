@@ -31,7 +31,8 @@ enum {
   SL__GRADE = 8192,
   SL__CALIBRATE = 16384,
   SL__LESSON = 32768,
-  SL__ALL = 65535
+  SL__SIMULATE = 65536,
+  SL__ALL = 131071
 };
 
 /* The values of all options. A field with neither value nor default holds the marker of runtime/base/setting.h;

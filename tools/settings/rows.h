@@ -21,15 +21,16 @@ SETTING(TEXT, augment, "augment", SL__TRAIN, RUN, "LIST", "none", 0, 0,
         {0,
          "change training images at random: mirror them (flip), shift them by up to N pixels (crop=N), or both "
          "(crop=4,flip)"})
-SETTING(TEXT, image, "image", MEASURES | SL__GRAPH, NONE, "HxWxC", NULL, 0, 0,
+SETTING(TEXT, image, "image", MEASURES | SL__GRAPH | SL__SIMULATE, NONE, "HxWxC", NULL, 0, 0,
         {0, "size of synthetic images (default: the model's)"})
-SETTING(INTEGER, classes, "classes", MEASURES | SL__GRAPH, NONE, "N", NULL, 1, 1e6,
+SETTING(INTEGER, classes, "classes", MEASURES | SL__GRAPH | SL__SIMULATE, NONE, "N", NULL, 1, 1e6,
         {0, "classes of synthetic images (default: the model's)"})
 SETTING(INTEGER, length, "length", BUILDS | SL__GENERATE, RUN, "N", NULL, 1, 1e6,
         {0, "tokens in a window of a language model (default: the model's)"},
         {SL__GENERATE, "by default that of the training"})
 
-SETTING(INTEGER, steps, "steps", SL__TRAIN | SL__BENCH, RUN, "N", NULL, 1, ANY, {SL__TRAIN, "stop after N steps"},
+SETTING(INTEGER, steps, "steps", SL__TRAIN | SL__BENCH | SL__SIMULATE, RUN, "N", NULL, 1, ANY,
+        {SL__TRAIN, "stop after N steps"}, {SL__SIMULATE, "simulate N steps (default 5)"},
         {SL__BENCH, "measure N steps (default: as many as take 5 seconds)"})
 SETTING(INTEGER, epochs, "epochs", SL__TRAIN, RUN, "N", NULL, 1, 1e9,
         {0, "stop after N passes over the training images (default: the model's)"})
@@ -61,8 +62,8 @@ SETTING(CHOICE, on_spike, "on-spike", SL__TRAIN, RUN, "stop|rollback|ignore", "i
          "if the loss leaps above its recent course or is not finite: stop (exit code 65), or go back to a checkpoint "
          "and leave out the batch and the one before"})
 SETTING(INTEGER, keep, "keep", SL__TRAIN, RUN, "N", "3", 1, 1e6, {0, "keep the N newest checkpoints"})
-SETTING(INTEGER, batch, "batch", (RUNS | SL__CALIBRATE | SL__GRAPH) & ~SL__GENERATE, RUN, "N", NULL, 1, 1e9,
-        {0, "images or windows per step, over all ranks (default: the model's)"})
+SETTING(INTEGER, batch, "batch", (RUNS | SL__CALIBRATE | SL__GRAPH | SL__SIMULATE) & ~SL__GENERATE, RUN, "N", NULL, 1,
+        1e9, {0, "images or windows per step, over all ranks (default: the model's)"})
 SETTING(INTEGER, seed, "seed", SL__TRAIN | SL__GENERATE | MEASURES | SL__IMPORT, RUN, "N", "1", 0, ANY,
         {SL__TRAIN | MEASURES, "seed for initial weights, sample order and dropout"},
         {SL__GENERATE, "seed for drawing tokens"}, {SL__IMPORT, "seed for choosing the test images"})
@@ -109,12 +110,12 @@ SETTING(
     {0,
      "gradients sent between nodes: none: all bytes; bf16: half the bytes; topk: only the largest, a share F of them "
      "(default 0.01; more during --warmup), the rest later. With bf16 and topk the bits depend on the number of ranks"})
-SETTING(INTEGER, zero, "zero", SL__TRAIN | SL__BENCH | SL__GRAPH, RUN, "STAGE", "0", 0, 1,
+SETTING(INTEGER, zero, "zero", SL__TRAIN | SL__BENCH | SL__GRAPH | SL__SIMULATE, RUN, "STAGE", "0", 0, 1,
         {0, "1: each rank keeps and updates its share of the optimizer's state (ZeRO 1); 0: each rank keeps all of it"})
 
-SETTING(TEXT, sched, "sched", RUNS | SL__INFO, LOCAL, "NAME", NULL, 0, 0,
+SETTING(TEXT, sched, "sched", RUNS | SL__INFO | SL__SIMULATE, LOCAL, "NAME", NULL, 0, 0,
         {0, "scheduling policy (default $STARPU_SCHED, else the first of --sched-lib, else lws)"})
-SETTING(TEXT, sched_lib, "sched-lib", RUNS | SL__INFO | SL__COMPARE, LOCAL, "FILE.so", NULL, 0, 0,
+SETTING(TEXT, sched_lib, "sched-lib", RUNS | SL__INFO | SL__COMPARE | SL__SIMULATE, LOCAL, "FILE.so", NULL, 0, 0,
         {0, "a shared library with scheduling policies of your own (default $STARPU_SCHED_LIB)"})
 SETTING(TEXT, workers, "workers", MACHINE, LOCAL, "N|cpu|gpu|both|auto", NULL, 0, 0,
         {SL__GRAPH,
@@ -127,18 +128,19 @@ SETTING(INTEGER, import_threads, "workers", SL__IMPORT, NONE, "N", NULL, 1, 4096
         {0, "threads that convert images (default: all cores)"})
 SETTING(INTEGER, threads_per_worker, "threads-per-worker", MACHINE, LOCAL, "K", NULL, 1, 1024,
         {0, "cores per worker: each worker leads a team of K threads (default: the least that uses all cores)"})
-SETTING(INTEGER, gpus, "gpus", RUNS | SL__CALIBRATE | SL__INFO | SL__GRAPH, LOCAL, "N", NULL, 0, 1024,
+SETTING(INTEGER, gpus, "gpus", RUNS | SL__CALIBRATE | SL__INFO | SL__GRAPH | SL__SIMULATE, LOCAL, "N", NULL, 0, 1024,
         {SL__GRAPH, "GPUs of the predicted schedule (default: all of --machine, else none)"}, {0, "GPUs (default: all)"})
-SETTING(REAL, gpu_memory, "gpu-memory", RUNS | SL__CALIBRATE | SL__GRAPH, LOCAL, "MB", NULL, 0.001, 1e9,
+SETTING(REAL, gpu_memory, "gpu-memory", RUNS | SL__CALIBRATE | SL__GRAPH | SL__SIMULATE, LOCAL, "MB", NULL, 0.001, 1e9,
         {SL__GRAPH,
          "memory of each GPU in the predicted schedule (default: that of --machine, else enough); prints what is moved "
          "to fit into it"},
         {0, "memory of each GPU to use, in MB of a million bytes (default: what is free); what does not fit stays with "
             "the host and moves as the plan of the memory says"})
-SETTING(CHOICE, gpu_kernels, "gpu-kernels", RUNS | SL__CALIBRATE | SL__GRAPH, RUN, "exact|fast", "exact", 0, 0,
+SETTING(CHOICE, gpu_kernels, "gpu-kernels", RUNS | SL__CALIBRATE | SL__GRAPH | SL__SIMULATE, RUN, "exact|fast", "exact",
+        0, 0,
         {0, "exact: GPUs compute the bits of the CPUs, so any task may run anywhere; fast: GPUs alone compute matrix "
             "products, by cuBLAS, with bits of their own"})
-SETTING(CHOICE, gpu_eviction, "gpu-eviction", RUNS | SL__CALIBRATE, LOCAL, "plan|lru", NULL, 0, 0,
+SETTING(CHOICE, gpu_eviction, "gpu-eviction", RUNS | SL__CALIBRATE | SL__SIMULATE, LOCAL, "plan|lru", NULL, 0, 0,
         {0, "what leaves a GPU's memory when not all data fit: what the plan says (default), or what was used least "
             "recently, as StarPU does by itself"})
 SETTING(TEXT, offload, "offload", RUNS | SL__CALIBRATE, LOCAL, "disk:DIR", NULL, 0, 0,
@@ -156,7 +158,10 @@ SETTING(TEXT, machine, "machine", RUNS | SL__CALIBRATE, NONE, "NAME", NULL, 0, 0
         {0,
          "use the performance models of this machine name (default $STARPU_HOSTNAME, else a name made of processor, "
          "cores, kernels and threads per worker)"})
-SETTING(TEXT, described, "machine", SL__GRAPH, NONE, "NAME|FILE", NULL, 0, 0,
+SETTING(TEXT, described, "machine", SL__GRAPH | SL__SIMULATE, NONE, "NAME|FILE", NULL, 0, 0,
+        {SL__SIMULATE,
+         "the machine to simulate: one that comes with Starling ('starling info --machines' lists them), or a file "
+         "(docs/reference/machines.md)"},
         {0,
          "predict the schedule of one node of this machine, with all its cores and GPUs: one that comes with Starling "
          "('starling info --machines' lists them), or a file (docs/reference/machines.md)"})
@@ -182,11 +187,11 @@ SETTING(INTEGER, shard_size, "shard-size", SL__CONVERT, NONE, "MB", NULL, 1, 1e9
         {0, "with --to=hf: write several files of at most MB megabytes, and an index (default: one file)"})
 
 SETTING(TEXT, out, "out",
-        SL__TRAIN | SL__BENCH | SL__COMPARE | SL__TRACE | SL__REPORT | SL__TOKENIZE | SL__CONVERT | SL__IMPORT |
-            SL__GRADE,
+        SL__TRAIN | SL__BENCH | SL__SIMULATE | SL__COMPARE | SL__TRACE | SL__REPORT | SL__TOKENIZE | SL__CONVERT |
+            SL__IMPORT | SL__GRADE,
         NONE, "PATH", NULL, 0, 0, {SL__TRAIN, "run directory (default runs/MODEL-DATE)"},
         {SL__TOKENIZE | SL__IMPORT, "folder for the files"}, {SL__CONVERT, "file to write; with --to=hf a folder"},
-        {SL__BENCH, "folder for the timeline (default: do not write it)"},
+        {SL__BENCH | SL__SIMULATE, "folder for the timeline (default: do not write it)"},
         {SL__COMPARE, "folder for tables, page and plots (default: do not write them)"}, {SL__TRACE, "file to write"},
         {SL__REPORT, "file to write (default RUN/report.html)"},
         {SL__GRADE, "table to write (default: standard output)"})
@@ -234,6 +239,10 @@ SETTING(INTEGER, top, "top", SL__PREDICT, NONE, "N", "1", 1, 1e6, {0, "number of
 SETTING(INTEGER, ranks, "ranks", SL__TRAIN | SL__GRAPH, NONE, "N", NULL, 1, 4096,
         {SL__TRAIN, "start mpiexec with N ranks (default: the ranks of --hosts, else this process alone)"},
         {SL__GRAPH, "show the step of the first of N ranks, and the data that the ranks exchange (default 1)"})
+SETTING(INTEGER, nodes, "nodes", SL__SIMULATE, NONE, "N", "1", 1, 65536,
+        {0, "simulate N nodes, joined by the machine's network"})
+SETTING(INTEGER, ranks_per_node, "ranks-per-node", SL__SIMULATE, NONE, "N", "1", 1, 4096,
+        {0, "ranks of a node, which share its cores and GPUs"})
 SETTING(INTEGER, restarts, "restarts", SL__TRAIN, NONE, "N", NULL, 0, 1e6,
         {0,
          "when a rank is lost (killed by a signal, or standing still), start the job again from its last checkpoint, "
@@ -250,7 +259,7 @@ SETTING(FLAG, dot, "dot", SL__GRAPH, NONE, NULL, NULL, 0, 0, {0, "print the grap
 SETTING(FLAG, models, "models", SL__INFO, NONE, NULL, NULL, 0, 0, {0, "list the models and their sizes"})
 SETTING(FLAG, no_measure, "no-measure", SL__BENCH | SL__INFO, NONE, NULL, NULL, 0, 0,
         {0, "do not measure sgemm peak and memory bandwidth"})
-SETTING(FLAG, no_priorities, "no-priorities", SL__BENCH, NONE, NULL, NULL, 0, 0,
+SETTING(FLAG, no_priorities, "no-priorities", SL__BENCH | SL__SIMULATE, NONE, NULL, NULL, 0, 0,
         {0, "give StarPU no task priorities, to see their effect"})
 SETTING(TEXT, policies, "policies", SL__COMPARE, NONE, "LIST", NULL, 0, 0,
         {0,

@@ -1,0 +1,49 @@
+/* Times of exchanges, by the algorithm of runtime/exchange/tree.c: the ranks of a node add up through its memory; one
+ * rank of each node exchanges with those of all other nodes, by reduce-scatter and allgather, each message directly. */
+#include <math.h>
+
+#include "runtime/simulated/simulation.h"
+
+static const double MESSAGE = 1e-6; /* seconds that each of several messages of a rank takes beside its bytes */
+
+/* Every node sends `bytes` in all, in equal messages to the other nodes. */
+static double all_to_all(const sl_interconnect *j, double bytes) {
+  return j->latency + (j->nodes - 1) * MESSAGE + bytes * j->congestion / j->network;
+}
+
+/* One node sends `bytes` to each of `to` other nodes. */
+static double from_one(const sl_interconnect *j, double bytes, int to) {
+  return j->latency + to * MESSAGE + to * bytes / j->network;
+}
+
+double sl_interconnect_seconds(const sl_interconnect *j, const sl_exchange_move *move, double bytes) {
+  const int nodes = j->nodes, local = j->ranks / nodes;
+  const double others = (double)(nodes - 1) / nodes; /* share of a node's bytes that belong to other nodes */
+  double seconds = 0;
+  if (move->kind == SL_EXCHANGE_SEND || move->kind == SL_EXCHANGE_RECEIVE)
+    return nodes > 1 ? from_one(j, bytes, 1) : j->shared_latency + bytes / j->shared;
+  if (local > 1) seconds += j->shared_latency;
+  switch (move->kind) {
+    case SL_EXCHANGE_SUM:
+      /* Each rank reads its part of all ranks' items and writes the sum: for two ranks half of an item each. */
+      if (local > 1) seconds += bytes / j->shared * 2 * (local - 1) / local;
+      if (nodes > 1 && move->rank >= 0) seconds += from_one(j, bytes, nodes - 1); /* the owner's node receives all */
+      if (nodes > 1 && move->rank < 0)
+        seconds += all_to_all(j, bytes * others) * (move->rank == SL_EXCHANGE_ALL ? 2 : 1);
+      break;
+    case SL_EXCHANGE_COPY:
+      if (nodes > 1) seconds += from_one(j, bytes, nodes - 1);
+      if (local > 1) seconds += bytes / j->shared;
+      break;
+    case SL_EXCHANGE_GATHER:
+    case SL_EXCHANGE_SCATTER:
+      if (nodes > 1)
+        seconds +=
+            move->rank == SL_EXCHANGE_ALL ? all_to_all(j, bytes * others) : j->latency + bytes * others / j->network;
+      if (local > 1) seconds += bytes / j->shared;
+      break;
+    default:
+      break;
+  }
+  return seconds;
+}

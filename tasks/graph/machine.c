@@ -1,0 +1,32 @@
+/* Predicted times of tasks on the workers of a machine. */
+#include "tasks/graph/machine.h"
+
+#include <math.h>
+
+#include "tasks/graph/graph.h"
+#include "tasks/graph/times.h"
+
+sl_machine sl_machine_default(int workers, int threads, int gpus) {
+  return (sl_machine){
+      .kind =
+          {[SL_KIND_CPU] = {workers, 6e10 * threads, 1e10 * threads, 3e-6}, [SL_KIND_GPU] = {gpus, 3e13, 2e12, 8e-6}},
+      .exchange = 4e9,
+      .link = 2.5e10,
+      .latency = 1e-5};
+}
+
+static int two_kinds(const sl_machine *m) { return m->kind[SL_KIND_GPU].workers > 0; }
+
+static int can_run(const sl_machine *m, const sl_node *node, int kind) {
+  if (kind == SL_KIND_CPU && m->fast && two_kinds(m) && node->op->fast) return 0;
+  return m->kind[kind].workers > 0 || (kind == SL_KIND_CPU && !two_kinds(m));
+}
+
+double sl_machine_seconds(const sl_machine *m, const sl_graph *g, const sl_node *node, const sl_cost *cost, int kind) {
+  const sl_machine_kind *worker = &m->kind[kind];
+  if (!can_run(m, node, kind)) return INFINITY;
+  if (node->bucket) return worker->overhead + cost->bytes / m->exchange;
+  const double measured = sl_times_find(m->times, node->op->name, m->times ? sl_node_footprint(g, node) : 0, kind);
+  if (measured > 0) return worker->overhead + measured;
+  return worker->overhead + fmax(cost->flops / worker->flops, cost->bytes / worker->bytes);
+}

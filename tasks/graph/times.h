@@ -1,0 +1,35 @@
+/* Measured times of kinds of tasks (operation and footprint) on each kind of worker. Predictions and simulations take
+ * them in place of the cost rules' estimates. */
+#ifndef SL_TIMES_H
+#define SL_TIMES_H
+
+#include <stdint.h>
+
+#include "runtime/base/status.h"
+#include "tasks/graph/machine.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct sl_times sl_times;
+
+typedef struct sl_time {
+  char operation[32];
+  uint32_t footprint;       /* sl_node_footprint */
+  double seconds[SL_KINDS]; /* of a task; 0: not measured */
+} sl_time;
+
+sl_status sl_times_create(sl_times **times);
+void sl_times_destroy(sl_times *times); /* NULL is allowed */
+/* Replaces the times that are not 0 of this kind of task. SL_ENOMEM. */
+sl_status sl_times_put(sl_times *times, const sl_time *time);
+/* Seconds of such a task on a worker of this kind; 0: not measured, or times is NULL. */
+double sl_times_find(const sl_times *times, const char *operation, uint32_t footprint, int kind);
+int sl_times_count(const sl_times *times);
+const sl_time *sl_times_at(const sl_times *times, int i); /* in the order in which they were put first */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,15 @@
+/* Tasks of simulations: their times, and what is recorded of them. Private to tasks/. */
+#ifndef SL_SIMULATED_TASK_H
+#define SL_SIMULATED_TASK_H
+
+#include "tasks/graph/machine.h"
+#include "tasks/starpu/codelet.h"
+
+/* Gives the task its predicted time on each kind of worker. StarPU lets that time pass in place of a kernel; at its end
+ * the task is recorded. */
+void sl__simulated_task(sl__task *task, const sl_machine *machine, const sl_graph *graph, const sl_node *node,
+                        const sl_cost *cost);
+/* The performance model of every codelet: microseconds of such a task. */
+double sl__simulated_time(struct starpu_task *task, struct starpu_perfmodel_arch *arch, unsigned implementation);
+
+#endif

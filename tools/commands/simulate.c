@@ -1,0 +1,63 @@
+/* starling simulate: training steps on a machine that is not here. This process checks the options and writes the
+ * platform's files; then it becomes starling-sim, the same program built against StarPU for SimGrid. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/file.h"
+#include "tools/commands/commands.h"
+#include "tools/simulate/node.h"
+
+/* $STARLING_SIM, else beside this program, else where quickstart builds it. */
+static sl_status find_program(char *path, size_t n) {
+  static const char *const places[] = {"starling-sim", "../build-simulated/starling-sim"};
+  const char *given = getenv("STARLING_SIM");
+  char self[PATH_MAX];
+  if (given && *given) {
+    snprintf(path, n, "%s", given);
+    return access(path, X_OK) == 0 ? SL_OK : sl_fail(SL_ENOTFOUND, "$STARLING_SIM is %s: %s", given, strerror(errno));
+  }
+  const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+  self[length > 0 ? length : 0] = 0;
+  char *slash = strrchr(self, '/');
+  if (slash) *slash = 0;
+  for (size_t i = 0; slash && i < sizeof places / sizeof *places; i++) {
+    if (snprintf(path, n, "%s/%s", self, places[i]) < (int)n && access(path, X_OK) == 0) return SL_OK;
+  }
+  return sl_fail(SL_ENOTFOUND,
+                 "the program starling-sim is not here; './quickstart simulate' in Starling's sources "
+                 "builds it (or: tools/build-starpu --simgrid, then ../configure "
+                 "--with-starpu=$HOME/.local/starpu-1.4-simgrid and make, in a folder build-simulated)");
+}
+
+/* Files of platforms are small and many simulations may run at once, so each has a folder, which starling-sim removes.
+ */
+static sl_status make_folder(char *folder, size_t n) {
+  const char *place = getenv("TMPDIR");
+  snprintf(folder, n, "%s/starling-simulation.XXXXXX", place && *place ? place : "/tmp");
+  return mkdtemp(folder) ? SL_OK : sl_file_failed("make", folder, errno);
+}
+
+sl_status sl__simulate(sl__options *o, int *exit_code) {
+  sl__simulated simulated;
+  char program[PATH_MAX], folder[PATH_MAX];
+  (void)exit_code;
+  SL_TRY(sl__simulated_of(o, &simulated));
+  SL_TRY(find_program(program, sizeof program));
+  SL_TRY(make_folder(folder, sizeof folder));
+  SL_TRY(sl__platform_write(&simulated.machine, &simulated.share, folder));
+  setenv(SL__SIMULATION_FOLDER, folder, 1);
+  setenv("STARPU_PERF_MODEL_DIR", folder, 1);
+  setenv("STARPU_HOSTNAME", SL__PLATFORM_HOST, 1);
+  fflush(NULL);
+  const char **words = calloc((size_t)o->argc + 2, sizeof *words);
+  if (!words) return sl_no_memory("for the words of a command");
+  memcpy(words, o->argv, (size_t)o->argc * sizeof *words);
+  words[o->argc] = "--log=root.threshold:warning"; /* for SimGrid, which takes it out */
+  execv(program, (char *const *)words);
+  free(words);
+  return sl_fail(SL_EIO, "%s does not start: %s", program, strerror(errno));
+}

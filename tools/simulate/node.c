@@ -1,0 +1,86 @@
+/* Divides a node's cores and GPUs among its ranks. */
+#include "tools/simulate/node.h"
+
+#include <math.h>
+
+#include "tools/settings/workers.h"
+
+enum { MOST_WORKERS = 256, MOST_GPUS = 16 }; /* of a process, in StarPU's build for SimGrid (tools/build-starpu) */
+
+sl_status sl__simulated_of(const sl__options *o, sl__simulated *s) {
+  sl__workers asked;
+  *s = (sl__simulated){.nodes = o->nodes > 0 ? (int)o->nodes : 1};
+  if (!o->described)
+    return sl_blame(sl_fail(SL_EINVAL, "no machine to simulate is named: 'starling info --machines' lists some"),
+                    "machine");
+  SL_TRY(sl__machine_describe(o->described, &s->machine));
+  SL_TRY(sl__workers_of(o, &asked));
+  if (asked.choose)
+    return sl_fail(SL_EINVAL, "--workers auto measures, and nothing is measured here: give cpu, gpu, both or a number");
+  const sl__machine_description *m = &s->machine;
+  const int local = o->ranks_per_node > 0 ? (int)o->ranks_per_node : 1;
+  if (s->nodes > 1 && !(m->network.latency > 0))
+    return sl_fail(SL_EINVAL,
+                   "machine '%s' has no `network`, so it is one node: describe the network, or give --nodes 1",
+                   m->name);
+  if (local > m->cpu.cores)
+    return sl_fail(SL_EINVAL, "--ranks-per-node %d: a node of '%s' has %d cores", local, m->name, m->cpu.cores);
+  const int gpus = m->gpu.count / local, cores = m->cpu.cores / local;
+  if (m->gpu.count % local && asked.gpus != 0)
+    return sl_fail(SL_EINVAL, "--ranks-per-node %d does not divide the %d GPUs of a node of '%s'", local, m->gpu.count,
+                   m->name);
+  if (asked.gpus > gpus) return sl_fail(SL_EINVAL, "--gpus %d: a rank on '%s' has %d", asked.gpus, m->name, gpus);
+  s->ranks = s->nodes * local;
+  s->share.gpus = asked.gpus >= 0 ? asked.gpus : gpus;
+  if (s->share.gpus > MOST_GPUS)
+    return sl_fail(SL_EINVAL, "a simulated rank has at most %d GPUs: give more --ranks-per-node, or --gpus", MOST_GPUS);
+  const int free_cores = cores - s->share.gpus; /* each GPU's driver takes a core */
+  if (asked.cpus > cores)
+    return sl_fail(SL_EINVAL, "--workers %d: a rank on '%s' has %d cores", asked.cpus, m->name, cores);
+  s->threads = o->threads_per_worker > 0 ? (int)o->threads_per_worker : (free_cores + MOST_WORKERS - 1) / MOST_WORKERS;
+  if (s->threads < 1) s->threads = 1;
+  if (asked.cpus >= 0) s->share.cpus = asked.cpus > 0 ? asked.cpus : free_cores / s->threads;
+  if (s->share.cpus < 0) s->share.cpus = 0;
+  if (s->share.cpus > MOST_WORKERS)
+    return sl_fail(SL_EINVAL, "a simulated rank has at most %d CPU workers: give more --threads-per-worker",
+                   MOST_WORKERS);
+  if (s->share.cpus + s->share.gpus == 0)
+    return sl_fail(SL_EINVAL, "no worker is left for a rank on '%s': its %d cores drive its GPUs", m->name, cores);
+  return SL_OK;
+}
+
+/* Time that the same bytes take longer because nodes share links, when each sends to all others. */
+static double congestion(const sl__network_description *n, int nodes) {
+  double most = 1;
+  switch (n->topology) {
+    case SL__FAT_TREE: /* all but the traffic within a leaf switch goes over uplinks */
+      if (nodes > n->shape[0] && n->shape[1] > 1) most = fmax(1, n->shape[1] * (1 - n->shape[0] / nodes));
+      break;
+    case SL__TORUS: /* half of the traffic crosses the middle of the longest extent: Dally and Towles, chapter 3 */
+      for (int d = 0; d < 3; d++) most = fmax(most, n->shape[d] / 8);
+      break;
+    case SL__STAR:
+    case SL__DRAGONFLY:
+      break;
+  }
+  return most;
+}
+
+sl_simulation sl__simulation_of(const sl__simulated *s) {
+  const sl__network_description *n = &s->machine.network;
+  const int local = s->ranks / s->nodes;
+  const double network = n->per_rank > 0 ? fmin(n->per_rank, n->per_node) : n->per_node; /* one rank a node sends */
+  return (sl_simulation){.machine = s->machine.name,
+                         .cpus = s->share.cpus,
+                         .threads = s->threads,
+                         .gpus = s->share.gpus,
+                         .gpu_memory = s->machine.gpu.memory,
+                         .link = s->machine.gpu.link,
+                         .joined = {.ranks = s->ranks,
+                                    .nodes = s->nodes,
+                                    .shared = n->shared > 0 ? n->shared : s->machine.cpu.bandwidth / 3,
+                                    .shared_latency = n->shared_latency,
+                                    .latency = n->latency,
+                                    .network = network,
+                                    .congestion = local ? congestion(n, s->nodes) : 1}};
+}

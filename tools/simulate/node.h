@@ -1,0 +1,25 @@
+/* From options to the simulated job: which machine, how many nodes and ranks, which workers a rank has. */
+#ifndef SL_SIMULATE_NODE_H
+#define SL_SIMULATE_NODE_H
+
+#include "runtime/simulated/simulation.h"
+#include "tools/machines/description.h"
+#include "tools/settings/options.h"
+#include "tools/simulate/platform.h"
+
+typedef struct sl__simulated {
+  sl__machine_description machine;
+  int nodes, ranks;     /* ranks of the whole job */
+  int threads;          /* cores of a CPU worker */
+  sl__node_share share; /* of one rank */
+} sl__simulated;
+
+/* SL_EINVAL: more ranks than cores, a number that does not divide, no worker at all. */
+sl_status sl__simulated_of(const sl__options *options, sl__simulated *simulated);
+/* What the runtime is told. Borrows the machine's name. */
+sl_simulation sl__simulation_of(const sl__simulated *simulated);
+
+/* Variable with the folder of the platform's files: the process that has it is the simulation itself. */
+#define SL__SIMULATION_FOLDER "STARLING_SIMULATION"
+
+#endif
