@@ -27,19 +27,19 @@ check 'tasks that accumulate are kinds of their own' grep -qE '^linear_dw .*, ad
 check 'all kinds are stored' grep -qE '^([0-9]+) of \1 have 10 samples or more, and are stored for machine [^ /]+ in /' out
 check 'StarPU reads the stored models' covered mlp $small
 check 'tasks of other sizes are not calibrated' lacking mlp --batch 48 --shards 2 --workers 1
-expect 'calibrate --json for another machine name' 0 '"lacking": 0' calibrate mlp $small --machine lab --samples 15 --json
+expect 'calibrate --json for another machine name' 0 '"lacking": 0' calibrate mlp $small --performance-models lab --samples 15 --json
 check_json 'calibrate --json is JSON' out
 check 'each kind has 15 samples' all samples 15
 check 'each kind has a median' all median_s 1e-9
 check 'the JSON names the machine' test "$(field machine out)" = lab
 check 'that machine has files of models' test -s "$(find "$(field folder out)" -name starling_linear.lab)"
-check 'StarPU reads the models for that machine' covered mlp $small --machine lab
-check 'StarPU reads them for no other machine' uncovered mlp $small --machine shed
-expect 'too few steps fail' 3 'kinds of tasks lack samples after 4 steps: [a-z_]+ .* has [0-9] of 10' calibrate mlp $small --machine hut --most-steps 4
-check 'kinds that lack samples are not stored' lacking mlp $small --machine hut
-"$starling" calibrate mlp $small --machine shed --json 2>err | head -n 1 >out
-check 'models are stored even if the output cannot be written' covered mlp $small --machine shed
-expect 'a machine name must suit file names' 2 "'a/b' cannot name a machine" calibrate mlp --machine a/b
+check 'StarPU reads the models for that machine' covered mlp $small --performance-models lab
+check 'StarPU reads them for no other machine' uncovered mlp $small --performance-models shed
+expect 'too few steps fail' 3 'kinds of tasks lack samples after 4 steps: [a-z_]+ .* has [0-9] of 10' calibrate mlp $small --performance-models hut --most-steps 4
+check 'kinds that lack samples are not stored' lacking mlp $small --performance-models hut
+"$starling" calibrate mlp $small --performance-models shed --json 2>err | head -n 1 >out
+check 'models are stored even if the output cannot be written' covered mlp $small --performance-models shed
+expect 'a machine name must suit file names' 2 "'a/b' cannot name a machine" calibrate mlp --performance-models a/b
 expect 'an unknown model' 2 "mlq.*did you mean 'mlp'" calibrate mlq
 if [ -x "$MPIEXEC" ]; then
   $limit "$MPIEXEC" -n 2 "$starling" calibrate mlp $small >out 2>err

@@ -65,10 +65,10 @@ check 'these models count as calibrated' grep -q '"uncalibrated": false' again/c
 check 'the script used the models of the bundle' absent nowhere
 expect 'a bundle with another ending is refused' 2 "'b.zip' does not end in .tar.gz" compare mlp $small --bundle b.zip
 expect 'a bundle that cannot be written is refused at once' 1 'nowhere/b.tar.gz' compare mlp $small --bundle nowhere/b.tar.gz
-expect '--uncalibrated compares without calibrating' 0 '^Uncalibrated: .* 0 of [0-9]+ kinds of tasks' compare mlp $small --policies dmda --priorities on --machine shed --uncalibrated --out marked
+expect '--uncalibrated compares without calibrating' 0 '^Uncalibrated: .* 0 of [0-9]+ kinds of tasks' compare mlp $small --policies dmda --priorities on --performance-models shed --uncalibrated --out marked
 check 'the figures are marked as uncalibrated' grep -q '"uncalibrated": true' marked/compare.json
 check 'the page is marked as uncalibrated' grep -q '<strong>Uncalibrated: ' marked/compare.html
-expect '--calibrate calibrates first' 0 '"uncalibrated": false' compare mlp $small --policies dmda --priorities on --machine hut --calibrate --json
+expect '--calibrate calibrates first' 0 '"uncalibrated": false' compare mlp $small --policies dmda --priorities on --performance-models hut --calibrate --json
 
 # Within the given minutes: the five default policies, with as many steps and repetitions as fit.
 expect 'without options: the default policies' 0 '^mlp: eager, (lws|prio|dmda|dmdas), (lws|prio|dmda|dmdas), (lws|prio|dmda|dmdas), (lws|prio|dmda|dmdas)\. About' compare mlp --batch 64 --workers 1 --minutes 0 --out quick

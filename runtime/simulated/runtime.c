@@ -63,6 +63,9 @@ sl_status sl_runtime_start(const sl_runtime_options *options, sl_runtime **runti
   set("STARPU_SILENT", "1");
   set("STARPU_HETEROPRIO_USE_AUTO_CALIBRATION", "0");
   set("STARPU_MINIMUM_CLEAN_BUFFERS", "0"), set("STARPU_TARGET_CLEAN_BUFFERS", "0"); /* as runtime.c says */
+  /* What a task costs beside its kernel is part of its time here, so StarPU must not add it. */
+  set("STARPU_SIMGRID_FETCHING_INPUT_COST", "0"), set("STARPU_SIMGRID_SCHED_COST", "0");
+  set("STARPU_SIMGRID_TASK_SUBMIT_COST", "0"), set("STARPU_SIMGRID_TASK_PUSH_COST", "0");
   if (options->gpu_memory > 0) {
     char megabytes[32];
     snprintf(megabytes, sizeof megabytes, "%lld", (long long)((options->gpu_memory + (1 << 20) - 1) >> 20));

@@ -12,20 +12,6 @@
 
 static const double STARVED_S = 0.5; /* of a second, by all threads: more than half of one thread's time */
 
-sl_status sl__run_create(sl__run *p) {
-  pthread_condattr_t attr;
-  pthread_condattr_init(&attr);
-  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-  const int failed = pthread_mutex_init(&p->mutex, NULL) || pthread_cond_init(&p->none_left, &attr);
-  pthread_condattr_destroy(&attr);
-  return failed ? sl_no_memory("to wait for a program's tasks") : SL_OK;
-}
-
-void sl__run_destroy(sl__run *p) {
-  pthread_cond_destroy(&p->none_left);
-  pthread_mutex_destroy(&p->mutex);
-}
-
 void sl__run_begin(sl__run *p, sl__task *task, int n) {
   int left = 0;
   atomic_store(&p->status, SL_OK);
@@ -43,9 +29,9 @@ void sl__run_end(sl__task *t) {
   sl__run *p = t->run;
   atomic_store_explicit(&t->state, SL__ENDED, memory_order_release);
   if (t->exchange || atomic_fetch_sub(&p->left, 1) > 1) return;
-  pthread_mutex_lock(&p->mutex);
-  pthread_cond_signal(&p->none_left);
-  pthread_mutex_unlock(&p->mutex);
+  starpu_pthread_mutex_lock(&p->mutex); /* pthread's, except in a simulation */
+  starpu_pthread_cond_signal(&p->none_left);
+  starpu_pthread_mutex_unlock(&p->mutex);
 }
 
 static int state_of(const sl__task *t) { return atomic_load_explicit(&t->state, memory_order_acquire); }
@@ -86,11 +72,87 @@ static const sl__task *too_large(const sl__task *task, const int *order, int n, 
   return NULL;
 }
 
+static sl_status tell(const sl__task *task, const int *order, int n, const char *policy, int seconds) {
+  const sl__task *first = NULL;
+  const int lying = left_lying(task, order, n, &first);
+  size_t bytes, memory;
+  int gpu;
+  const sl__task *large = lying ? too_large(task, order, n, &bytes, &memory, &gpu) : NULL;
+  if (large)
+    return sl_fail(SL_EPOLICY,
+                   "step %lld: layer '%s' (%s) needs %.1f MiB at once, and GPU %d has %.1f MiB for StarPU: smaller "
+                   "sizes, more row blocks (--row-blocks) or --gpus 0",
+                   (long long)large->program_step->number, large->name, large->op->name, (double)bytes / (1 << 20), gpu,
+                   (double)memory / (1 << 20));
+  if (lying)
+    return sl_fail(SL_EPOLICY,
+                   "step %lld: scheduling policy '%s' has left %d ready tasks lying for %d s, the first of layer "
+                   "'%s' (%s), and no worker has anything to do: does its pop_task give out all that its push_task "
+                   "was given?",
+                   (long long)first->program_step->number, policy, lying, seconds, first->name, first->op->name);
+  return SL_OK;
+}
+
+#if SL_SIMULATED
+
+/* Longer than any task. Where nothing else happens, SimGrid's clock gets there at once. */
+static const float LONG_S = 1e6F;
+
+static void *watch(void *arg) {
+  sl__run *p = arg;
+  for (int before = -1, left; !p->ends; before = left) {
+    starpu_sleep(LONG_S);
+    left = atomic_load(&p->left);
+    if (left == 0 || left != before) continue;
+    starpu_pthread_mutex_lock(&p->mutex);
+    p->stands = 1;
+    starpu_pthread_cond_signal(&p->none_left);
+    starpu_pthread_mutex_unlock(&p->mutex);
+  }
+  return NULL;
+}
+
+sl_status sl__run_create(sl__run *p) {
+  starpu_pthread_mutex_init(&p->mutex, NULL);
+  starpu_pthread_cond_init(&p->none_left, NULL);
+  starpu_pthread_create(&p->watch, NULL, watch, p);
+  return SL_OK;
+}
+
+void sl__run_destroy(sl__run *p) {
+  p->ends = 1;
+  starpu_pthread_join(p->watch, NULL);
+  starpu_pthread_cond_destroy(&p->none_left);
+  starpu_pthread_mutex_destroy(&p->mutex);
+}
+
+sl_status sl__run_wait(sl__run *p, const sl__task *task, const int *order, int n, const char *policy) {
+  starpu_pthread_mutex_lock(&p->mutex);
+  while (atomic_load(&p->left) > 0 && !p->stands) starpu_pthread_cond_wait(&p->none_left, &p->mutex);
+  starpu_pthread_mutex_unlock(&p->mutex);
+  return p->stands ? tell(task, order, n, policy, (int)LONG_S) : SL_OK;
+}
+
+#else
+
+sl_status sl__run_create(sl__run *p) {
+  pthread_condattr_t attr;
+  pthread_condattr_init(&attr);
+  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+  const int failed = pthread_mutex_init(&p->mutex, NULL) || pthread_cond_init(&p->none_left, &attr);
+  pthread_condattr_destroy(&attr);
+  return failed ? sl_no_memory("to wait for a program's tasks") : SL_OK;
+}
+
+void sl__run_destroy(sl__run *p) {
+  pthread_cond_destroy(&p->none_left);
+  pthread_mutex_destroy(&p->mutex);
+}
+
 /* Seconds are counted by wake-ups, not by the clock, so a process that was stopped for a while does not blame the
  * policy. Nor does one whose threads wait for a processor: such a second counts as a sixth.
  */
 sl_status sl__run_wait(sl__run *p, const sl__task *task, const int *order, int n, const char *policy) {
-  if (SL_SIMULATED) return SL_OK; /* SimGrid sees that nothing can go on; a wait outside of it would stop its clock */
   sl_status status = SL_OK;
   enum { WHOLE = 6, SIXTH = 1 };
   int before = -1, seconds = 0, counted = 0;
@@ -108,25 +170,10 @@ sl_status sl__run_wait(sl__run *p, const sl__task *task, const int *order, int n
     counted = seconds == 0 ? 0 : counted + (waited > STARVED_S ? SIXTH : WHOLE);
     before = left;
     if (counted < SL__PATIENCE * WHOLE) continue;
-    const sl__task *first = NULL;
-    const int lying = left_lying(task, order, n, &first);
-    size_t bytes, memory;
-    int gpu;
-    const sl__task *large = lying ? too_large(task, order, n, &bytes, &memory, &gpu) : NULL;
-    if (large)
-      status = sl_fail(SL_EPOLICY,
-                       "step %lld: layer '%s' (%s) needs %.1f MiB at once, and GPU %d has %.1f MiB for StarPU: smaller "
-                       "sizes, more row blocks (--row-blocks) or --gpus 0",
-                       (long long)large->program_step->number, large->name, large->op->name, (double)bytes / (1 << 20),
-                       gpu, (double)memory / (1 << 20));
-    else if (lying)
-      status = sl_fail(SL_EPOLICY,
-                       "step %lld: scheduling policy '%s' has left %d ready tasks lying for %d s, the first of layer "
-                       "'%s' (%s), and no worker has anything to do: does its pop_task give out all that its push_task "
-                       "was given?",
-                       (long long)first->program_step->number, policy, lying, seconds, first->name, first->op->name);
+    status = tell(task, order, n, policy, seconds);
     seconds = counted = 0;
   }
   pthread_mutex_unlock(&p->mutex);
   return status;
 }
+#endif

@@ -3,7 +3,8 @@
 #ifndef SL_TASKS_RUN_H
 #define SL_TASKS_RUN_H
 
-#include <pthread.h>
+#include <config.h>
+#include <starpu.h>
 #include <stdatomic.h>
 
 #include "runtime/base/status.h"
@@ -19,8 +20,12 @@ typedef struct sl__run {
   atomic_int first_bad; /* lowest node whose output is not finite, in a checking step; INT_MAX: none */
   atomic_int last;      /* node that ended last; -1: none yet */
   atomic_int left;      /* number of tasks that have not ended, without exchanges */
-  pthread_mutex_t mutex;
-  pthread_cond_t none_left;
+  starpu_pthread_mutex_t mutex;
+  starpu_pthread_cond_t none_left;
+#if SL_SIMULATED
+  starpu_pthread_t watch;
+  int stands, ends; /* 1: no task has ended for long; the program is destroyed */
+#endif
   char text[1024];
 } sl__run;
 

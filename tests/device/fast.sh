@@ -56,7 +56,7 @@ check 'fast, with row blocks' test $code = 0
 expect 'bench names the operations that only GPUs compute' 0 '^fast kernels, on GPUs only: linear, linear_d[xw], linear_d[xw] ' \
   bench mlp --size layers=2,hidden=24 --steps 2 --batch 32 --workers 1 --no-measure --gpu-kernels fast
 expect 'calibrate has enough samples where a task can run' 0 '^([0-9]+) of \1 have 10 samples or more' \
-  calibrate mlp --size layers=2,hidden=24 --batch 32 --workers 1 --gpu-kernels fast --machine fast
+  calibrate mlp --size layers=2,hidden=24 --batch 32 --workers 1 --gpu-kernels fast --performance-models fast
 # shellcheck disable=SC2086 # words
 expect 'heteroprio is refused' 1 'heteroprio gives tasks to any kind of worker.*--gpu-kernels exact' train $network --gpu-kernels fast --sched heteroprio --out refused
 # shellcheck disable=SC2086 # words

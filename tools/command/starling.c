@@ -92,7 +92,7 @@ static const sl__command calibrate = {
     .description =
         "Runs training steps of MODEL on CPU workers until each kind of task (operation and size) has enough samples. "
         "Rejects first calls and outliers, prints samples, medians and spread, and stores the samples in StarPU's "
-        "performance models, which dm* and heft policies use, under the machine\\(aqs name (--machine). The options "
+        "performance models, which dm* and heft policies use, under the machine\\(aqs name (--performance-models). The options "
         "decide the sizes of the tasks: give those of the later train, bench or compare. Ends with exit code 3 if "
         "samples are lacking after --most-steps."};
 static const sl__command compare = {

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "runtime/base/file.h"
 #include "runtime/base/time.h"
@@ -410,11 +409,10 @@ static sl_status prepare(sl__comparison *c) {
   SL_TRY(sl__find_model(o->model, o->size, &model));
   free(model);
   if (o->sched) return sl_fail(SL_EINVAL, "--sched: compare takes --policies %s", o->sched);
-  SL_TRY(sl__compare_check_policies(o));
+  SL_TRY(sl__compare_check_policies(o, NULL));
   if (o->out) SL_TRY(sl_folder_make(o->out));
   if (o->bundle) SL_TRY(sl__bundle_check(o->bundle));
-  const ssize_t n = readlink("/proc/self/exe", c->program, sizeof c->program - 1);
-  if (n <= 0) return sl_fail(SL_EIO, "/proc/self/exe cannot be read: %s", strerror(errno));
+  SL_TRY(sl__compare_find_program(c));
   SL_TRY(make_folder(c));
   SL_TRY(look(c));
   SL_TRY(sl__compare_choose(c));
@@ -436,6 +434,10 @@ sl_status sl__compare(sl__options *o, int *exit_code) {
                       .began = sl_now()};
   sl_status status = SL_OK;
   sl__meter_start(&c.meter, o->quiet, 0);
+  if (o->described) {
+    status = sl__compare_simulated(&c);
+    goto out;
+  }
   c.expected = by_options ? 0 : c.limit;
   status = prepare(&c);
   if (status == SL_OK) status = measure_all(&c);

@@ -188,7 +188,7 @@ static sl_status add_script(bundle *b, const sl__comparison *c) {
       "  STARPU_HOME=$here/starpu\n"
       "  export STARPU_HOME\n"
       "  unset STARPU_PERF_MODEL_DIR\n"
-      "  set -- --machine ");
+      "  set -- --performance-models ");
   sl__options_quote(to, (const char *const *)&c->machine, 1);
   fprintf(to,
           "%s \"$@\"\n"

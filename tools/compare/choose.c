@@ -1,4 +1,5 @@
 /* starling compare: chooses the scheduling policies that take part. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,10 +35,17 @@ static int listed(const char *list, const char *name, size_t n) {
 
 static int all(const sl__options *o) { return o->policies && strcmp(o->policies, "all") == 0; }
 
-sl_status sl__compare_check_policies(const sl__options *o) {
+/* Of this program's StarPU, unless a simulation has told its own. */
+static sl_status find_names(const sl__options *o, const char *told, char *names) {
+  if (!told) return sl_policies_names(o->sched_lib, names, NAMES);
+  snprintf(names, NAMES, "%s", told);
+  return SL_OK;
+}
+
+sl_status sl__compare_check_policies(const sl__options *o, const char *told) {
   char there[NAMES];
   if (!o->policies || all(o)) return SL_OK;
-  SL_TRY(sl_policies_names(o->sched_lib, there, sizeof there));
+  SL_TRY(find_names(o, told, there));
   for (const char *at = o->policies; *at; at += strspn(at, ", ")) {
     const size_t n = strcspn(at, ", ");
     if (!listed(there, at, n))
@@ -59,7 +67,7 @@ sl_status sl__compare_choose(sl__comparison *c) {
   const int on = strcmp(c->o->priorities, "off") != 0, off = strcmp(c->o->priorities, "on") != 0;
   c->variant = calloc(2 * SL__MOST_POLICIES, sizeof *c->variant);
   if (!c->variant) return sl_no_memory("for the policies");
-  SL_TRY(sl_policies_names(c->o->sched_lib, names, sizeof names));
+  SL_TRY(find_names(c->o, c->names, names));
   for (int pass = 0; pass < 2; pass++) { /* the base first */
     for (char *p = strtok_r(strcpy(copy, names), ", ", &rest); p; p = strtok_r(NULL, ", ", &rest)) {
       if ((strcmp(p, BASE) == 0) != (pass == 0) || !wanted(c, p) || c->n + 2 > 2 * SL__MOST_POLICIES) continue;

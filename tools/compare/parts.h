@@ -75,6 +75,7 @@ typedef struct sl__comparison {
   json_t *models;        /* paths of the performance models' files */
   char *machine;         /* machine of these models */
   json_t *environment;   /* like a run's environment.json */
+  const char *names;     /* the policies that a simulation has; NULL: those of this program's StarPU */
   int processes;
 } sl__comparison;
 
@@ -83,8 +84,9 @@ typedef struct sl__comparison {
 enum { SL__MOST_POLICIES = 64 };
 /* Whether a policy is compared by default; heteroprio only on machines with GPUs. */
 int sl__compare_default(const char *policy, int gpus);
-/* Chooses the policies. SL_EINVAL: --policies names a policy that neither StarPU nor --sched-lib has. */
-sl_status sl__compare_check_policies(const sl__options *o);
+/* SL_EINVAL: --policies names a policy that neither StarPU nor --sched-lib has. told: the names that there are; NULL:
+ * those of this program's StarPU and of --sched-lib. */
+sl_status sl__compare_check_policies(const sl__options *o, const char *told);
 /* Allocates the variants, the base first, with room for c->room repetitions of each. */
 sl_status sl__compare_choose(sl__comparison *c);
 
@@ -132,6 +134,8 @@ void sl__compare_remove_folder(void);
 
 /* ---- processes (process.c) */
 
+/* Sets c->program to the path of this program. */
+sl_status sl__compare_find_program(sl__comparison *c);
 /* The command's own entry in the list of commands. */
 const sl__command *sl__compare_itself(void);
 /* The given options that another command also takes, except those that compare sets itself; see sl__options_words. */
@@ -155,6 +159,11 @@ sl_status sl__compare_figures(sl__comparison *c);
 char *sl__compare_verdict(const sl__comparison *c, char *text, size_t n);
 /* Whether all policies that ran gave the same bytes. */
 int sl__compare_same_bits(const sl__comparison *c);
+
+/* ---- on a machine that is not here (simulated.c) */
+
+/* The whole comparison by `starling simulate`, once for each policy, as simulations repeat exactly. */
+sl_status sl__compare_simulated(sl__comparison *c);
 
 /* ---- output (output.c, plots.c, html.c, bundle.c) */
 

@@ -70,9 +70,15 @@ static sl_status run(sl__comparison *c, char *const *argv, double most, FILE *ou
   return SL_OK;
 }
 
+sl_status sl__compare_find_program(sl__comparison *c) {
+  const ssize_t n = readlink("/proc/self/exe", c->program, sizeof c->program - 1);
+  return n > 0 ? SL_OK : sl_fail(SL_EIO, "/proc/self/exe cannot be read: %s", strerror(errno));
+}
+
 /* Only the sets of options matter here. */
 static const sl__command commands[] = {{.name = "bench", .bit = SL__BENCH},
                                        {.name = "calibrate", .bit = SL__CALIBRATE},
+                                       {.name = "simulate", .bit = SL__SIMULATE},
                                        {.name = "compare", .bit = SL__COMPARE, .also = SL__BENCH}};
 
 static const sl__command *named(const char *command) {

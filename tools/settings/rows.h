@@ -154,11 +154,12 @@ SETTING(FLAG, calibrate, "calibrate", SL__TRAIN | SL__BENCH, RUN, NULL, NULL, 0,
         {SL__COMPARE, "run 'starling calibrate' first, even if the performance models have enough samples"})
 SETTING(FLAG, uncalibrated, "uncalibrated", SL__COMPARE, NONE, NULL, NULL, 0, 0,
         {0, "do not calibrate: compare even if performance models lack samples, and mark the result"})
-SETTING(TEXT, machine, "machine", RUNS | SL__CALIBRATE, NONE, "NAME", NULL, 0, 0,
+SETTING(TEXT, machine, "performance-models", RUNS | SL__CALIBRATE, NONE, "NAME", NULL, 0, 0,
         {0,
          "use the performance models of this machine name (default $STARPU_HOSTNAME, else a name made of processor, "
          "cores, kernels and threads per worker)"})
-SETTING(TEXT, described, "machine", SL__GRAPH | SL__SIMULATE, NONE, "NAME|FILE", NULL, 0, 0,
+SETTING(TEXT, described, "machine", SL__GRAPH | SL__SIMULATE | SL__COMPARE, NONE, "NAME|FILE", NULL, 0, 0,
+        {SL__COMPARE, "compare on a simulated machine ('starling simulate'), named as there, in place of this one"},
         {SL__SIMULATE,
          "the machine to simulate: one that comes with Starling ('starling info --machines' lists them), or a file "
          "(docs/reference/machines.md)"},
@@ -239,10 +240,10 @@ SETTING(INTEGER, top, "top", SL__PREDICT, NONE, "N", "1", 1, 1e6, {0, "number of
 SETTING(INTEGER, ranks, "ranks", SL__TRAIN | SL__GRAPH, NONE, "N", NULL, 1, 4096,
         {SL__TRAIN, "start mpiexec with N ranks (default: the ranks of --hosts, else this process alone)"},
         {SL__GRAPH, "show the step of the first of N ranks, and the data that the ranks exchange (default 1)"})
-SETTING(INTEGER, nodes, "nodes", SL__SIMULATE, NONE, "N", "1", 1, 65536,
-        {0, "simulate N nodes, joined by the machine's network"})
-SETTING(INTEGER, ranks_per_node, "ranks-per-node", SL__SIMULATE, NONE, "N", "1", 1, 4096,
-        {0, "ranks of a node, which share its cores and GPUs"})
+SETTING(INTEGER, nodes, "nodes", SL__SIMULATE | SL__COMPARE, NONE, "N", "1", 1, 65536,
+        {0, "simulate N nodes, joined by the machine's network"}, {SL__COMPARE, "with --machine"})
+SETTING(INTEGER, ranks_per_node, "ranks-per-node", SL__SIMULATE | SL__COMPARE, NONE, "N", "1", 1, 4096,
+        {0, "ranks of a node, which share its cores and GPUs"}, {SL__COMPARE, "with --machine"})
 SETTING(INTEGER, restarts, "restarts", SL__TRAIN, NONE, "N", NULL, 0, 1e6,
         {0,
          "when a rank is lost (killed by a signal, or standing still), start the job again from its last checkpoint, "

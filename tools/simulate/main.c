@@ -55,5 +55,7 @@ int main(int argc, char **argv) {
   }
   sl__options_free(&options);
   if (folder) remove_folder(folder, 0);
+  fflush(NULL);
+  if (sl_runtime_abandoned()) _exit(exit_code); /* SimGrid would report the threads that still wait */
   return exit_code;
 }

@@ -12,6 +12,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/time.h"
 #include "runtime/exchange/leaves.h"
+#include "runtime/machine/policies.h"
 #include "runtime/machine/transfers.h"
 #include "runtime/trace/idle.h"
 #include "runtime/trace/overlap.h"
@@ -254,6 +255,11 @@ static sl_status print_json(const run *r) {
                            sl_program_schedule(r->program)->makespan, "kernel_percent", 100 * r->usage.kernels,
                            "idle_percent", idle, "tasks", sl_program_graph(r->program)->n_nodes, "moved_bytes",
                            r->moved, "predicted_peak_bytes", (json_int_t)sl_program_bytes(r->program, 0));
+  char policies[4096];
+  if (all && sl_policies_names(r->o->sched_lib, policies, sizeof policies) == SL_OK)
+    json_object_set_new(all, "policies", json_string(policies));
+  if (all) json_object_set_new(all, "process_peak_bytes", json_integer(sl__peak_memory()));
+  if (all) json_object_set_new(all, "memory_nodes", json_integer(sl_transfers_nodes()));
   if (all && isfinite(watts(r))) json_object_set_new(all, "step_j", json_real(watts(r) * r->median));
   if (!all || !more || json_object_update_new(all, more) != 0) {
     json_decref(all);

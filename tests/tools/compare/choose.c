@@ -10,7 +10,7 @@ static sl__options options(const char *policies, const char *priorities) {
 
 static sl__comparison chosen(const sl__options *o, int gpus) {
   sl__comparison c = {.o = o, .room = 3, .gpus = gpus};
-  assert_ok(sl__compare_check_policies(o));
+  assert_ok(sl__compare_check_policies(o, NULL));
   assert_ok(sl__compare_choose(&c));
   return c;
 }
@@ -60,7 +60,7 @@ static void by_name(void **state) {
   assert_true(has(&c, "eager", 0) && has(&c, "ws", 0) && has(&c, "random", 0));
   release(&c);
   o = options("ws,rand", "on");
-  assert_fails(SL_EINVAL, "no policy 'rand'", sl__compare_check_policies(&o));
+  assert_fails(SL_EINVAL, "no policy 'rand'", sl__compare_check_policies(&o, NULL));
 }
 
 int main(void) {

@@ -1,0 +1,87 @@
+#!/bin/sh
+# starling simulate: a machine that is not here, by StarPU's schedulers on SimGrid. What it says is repeatable, agrees
+# with itself and with hand-made bounds, and can be reported; compare --machine compares policies there.
+. "$(dirname "$0")/support/command.shlib"
+sim=${STARLING_SIM:-$(dirname "$starling")/../build-simulated/starling-sim}
+[ -x "$sim" ] || { echo "1..0 # SKIP no $sim (./quickstart simulate builds it)"; exit 0; }
+STARLING_SIM=$sim
+export STARLING_SIM
+TMPDIR=$work/tmp
+mkdir "$TMPDIR"
+export TMPDIR
+less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
+close_to() { awk -v a="$1" -v b="$2" -v by="$3" 'BEGIN { d = a / b - 1; exit !(d < by && d > -by) }'; } # numbers, relative difference
+
+# A machine whose tasks' times can be counted by hand: no overhead, one rate.
+cat >even.yaml <<'END'
+name: even
+source: made up
+cpu: {cores: 4, numa_domains: 1, gflops: {fp32: 100}, efficiency: 1, memory_gigabytes: 64, gigabytes_per_s: 4e5, overhead_us: 0.001}
+network: {latency_us: 1000, gigabytes_per_s_per_rank: 1, gigabytes_per_s_per_node: 1, shared_memory: {gigabytes_per_s: 10, latency_us: 1}, topology: star}
+END
+run simulate mlp --machine even.yaml --workers 1 --json
+one=$(number_of step_s out)
+check 'one worker computes at its peak' close_to "$(number_of gflops out)" 100 0.01
+check 'it is at its bound' close_to "$one" "$(number_of bound_s out)" 0.01
+run simulate mlp --machine even.yaml --workers 1 --nodes 2 --leaves 2 --out two --json
+check 'two nodes take longer than half of the time' less "$(awk -v a="$one" 'BEGIN { print a / 2 }')" "$(number_of step_s out)"
+"$starling" trace two --format csv --out two.csv >/dev/null 2>>err
+# Reduce-scatter and allgather: twice the latency, a microsecond for the message, and half of the bytes at 1 GB/s. The
+# node's bytes are those that it reads and writes.
+awk -F, '$2 == "exchange" { n++; wanted = 2 * (1001000 + $13 / 4); took = $18 - $17; if (took < 0.999 * wanted || took > 1.001 * wanted) bad = 1 }
+  END { exit bad || n < 6 }' two.csv && ok 'exchanges take latency and bytes' || not_ok 'exchanges take latency and bytes'
+
+# The same input gives the same output, byte for byte.
+for i in 1 2; do "$starling" simulate lenet --machine laptop-gpu --sched dmdas --json 2>>err | sed '/process_peak_bytes/d' >same$i; done
+check 'the same output, byte for byte' cmp same1 same2
+check 'no folder is left behind' test -z "$(ls "$TMPDIR")"
+
+# No policy is below the bound, which is the same for all.
+run compare resnet8 --machine laptop-gpu --json
+check 'compare simulates the six policies' test "$code" = 0 -a "$(grep -c '"ratio"' out)" = 6
+awk '/"bound_s"/ && ++n > 1 { gsub(/[^0-9.e-]/, "", $2); bound = $2 } /"step_s"/ { gsub(/[^0-9.e-]/, "", $2); step = $2; if (bound != "" && step < bound) bad = 1 }
+  END { exit bad }' out && ok 'none is below the bound' || not_ok 'none is below the bound'
+bounds=$(grep -o '"bound_s": [0-9.e-]*' out | sort -u | wc -l)
+check 'they have one bound' test "$bounds" = 1
+step_of() { awk -v p="\"$1\"," '/"step_s"/ { step = $2 } /"policy":/ && $2 == p { gsub(/,/, "", step); print step; exit }' out; }
+check 'dmdas uses the GPU better than eager' less "$(step_of dmdas)" "$(step_of eager)"
+expect 'compare prints a table' 0 'dmda +on' compare lenet --machine laptop-gpu --policies dmda
+check 'and who is the fastest' grep -q 'is the fastest of them' "$work/out"
+expect 'an unknown policy' 2 "no policy 'mine'" compare lenet --machine laptop-gpu --policies mine
+expect 'repetitions have no meaning' 2 '--repetitions has no meaning with --machine' compare lenet --machine vm-2 --repetitions 5
+
+# A policy of one's own, compiled against the simulation's StarPU.
+simmade() { sed -n "s/^$1 = //p" "$(dirname "$sim")/Makefile"; }
+# shellcheck disable=SC2046 # words
+library() { cc -std=gnu11 -shared -fPIC $(simmade DEPS_CFLAGS) "$1" -o "$2" 2>>err; }
+if [ -e "$(dirname "$sim")/Makefile" ]; then
+  check 'a policy compiles' library "$top/examples/08-own-policy/policy.c" own.so
+  expect 'it schedules a simulation' 0 'policy own' simulate uneven --machine vm-2 --sched-lib ./own.so
+  expect 'and is compared' 0 '^own +on' compare uneven --machine vm-2 --sched-lib ./own.so --policies own
+  check 'a policy that keeps its tasks compiles' library "$top/examples/08-own-policy/skeleton/policy.c" stuck.so
+  expect 'it ends the simulation with an error' 1 "scheduling policy 'own' has left [0-9]+ ready tasks lying" simulate uneven --machine vm-2 --sched-lib ./stuck.so
+fi
+
+# The timeline is one as of a real run.
+expect 'the timeline is written' 0 'step time' simulate gpt2 --size layers=2,width=64,heads=2 --machine dgx-h100 --sched dmdas --out run
+expect 'report reads it' 0 '' report run
+check 'the page is there' test -s run/report.html
+expect 'trace reads it' 0 'policy dmdas, 112 workers; 5 whole steps' trace run
+
+# A model that this machine could not hold: 1.5 thousand million parameters.
+run simulate gpt2 --size layers=48,width=1600,heads=25 --batch 8 --machine epyc-2x64 --workers 32 --json --steps 1
+check 'it needs little memory here' less "$(number_of process_peak_bytes out)" 400000000
+check 'its own memory is predicted' less 20000000000 "$(number_of predicted_peak_bytes out)"
+
+expect 'no machine' 2 'no machine to simulate is named' simulate lenet
+expect 'an unknown machine' 2 "no-such-machine" simulate lenet --machine no-such-machine
+expect 'an unknown model' 2 "no model 'letnet'" simulate letnet --machine vm-2
+expect 'an unknown policy of the simulation' 2 "unknown scheduling policy 'mine'" simulate lenet --machine vm-2 --sched mine
+expect 'a machine without a network is one node' 2 "no \`network\`" simulate lenet --machine laptop-gpu --nodes 2 --leaves 2
+expect 'GPUs that do not divide' 2 'does not divide the 8 GPUs' simulate lenet --machine dgx-a100 --ranks-per-node 3 --leaves 3
+expect 'more workers than cores' 2 'a rank on .vm-2. has 2 cores' simulate lenet --machine vm-2 --workers 3
+expect 'fewer leaves than ranks' 2 '1 leaves cannot be divided among 2 ranks' simulate lenet --machine epyc-2x64 --nodes 2 --leaves 1
+expect 'only GPUs' 0 '0 CPU workers .* and 8 GPUs' simulate lenet --machine dgx-a100 --workers gpu
+STARLING_SIM=$work/nowhere
+expect 'without the program' 1 'nowhere: No such file' simulate lenet --machine vm-2
+finish

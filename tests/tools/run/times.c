@@ -1,0 +1,62 @@
+/* tools/run/times.c: times are kept with those of other kinds of tasks, and a damaged file is named. */
+#include "tools/run/times.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/support/scratch.h"
+
+static sl_time time_of(const char *operation, uint32_t footprint, double cpu, double gpu) {
+  sl_time t = {.footprint = footprint, .seconds = {[SL_KIND_CPU] = cpu, [SL_KIND_GPU] = gpu}};
+  snprintf(t.operation, sizeof t.operation, "%s", operation);
+  return t;
+}
+
+static void keep(const char *path, const sl_time *time) {
+  sl_times *times;
+  assert_ok(sl_times_create(&times));
+  assert_ok(sl_times_put(times, time));
+  assert_ok(sl__times_keep(path, times));
+  sl_times_destroy(times);
+}
+
+static void kept(void **state) {
+  const char *path = scratch_path(*state, "times.json");
+  sl_times *times;
+  const sl_time a = time_of("linear", 4294967295u, 1.25e-6, 0), b = time_of("conv2d", 0, 0, 3.5e-7),
+                c = time_of("linear", 4294967295u, 2e-6, 0);
+  keep(path, &a), keep(path, &b), keep(path, &c);
+  assert_ok(sl_times_create(&times));
+  assert_ok(sl__times_read(path, times));
+  assert_int_equal(sl_times_count(times), 2);
+  assert_true(sl_times_find(times, "linear", 4294967295u, SL_KIND_CPU) == 2e-6);
+  assert_true(sl_times_find(times, "conv2d", 0, SL_KIND_GPU) == 3.5e-7);
+  sl_times_destroy(times);
+}
+
+static void damaged(void **state) {
+  static const char *const texts[] = {
+      "{\"format\": \"starling-times-2\", \"times\": []}",
+      "{\"format\": \"starling-times-1\"}",
+      "{\"format\": \"starling-times-1\", \"times\": [{\"operation\": \"linear\"}]}",
+      "{\"format\": \"starling-times-1\", \"times\": [{\"operation\": \"linear\", \"footprint\": -1}]}",
+      "{\"format\": \"starling-times-1\", \"times\": [{\"operation\": \"linear\", \"footprint\": 4294967296}]}",
+      "{\"format\": \"starling-times-1\", \"times\": [{\"operation\": \"linear\", \"footprint\": 1, \"cpu_s\": -1}]}",
+      "{\"format\": \"starling-times-1\", \"times\": [{\"operation\": "
+      "\"a name that is longer than any operation has\", \"footprint\": 1}]}",
+      "[1"};
+  const char *path = scratch_path(*state, "damaged.json");
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    sl_times *times;
+    scratch_write(path, texts[i], strlen(texts[i]));
+    assert_ok(sl_times_create(&times));
+    assert_fails(SL_EFORMAT, "damaged.json", sl__times_read(path, times));
+    sl_times_destroy(times);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(kept, scratch_setup, scratch_teardown),
+                                     cmocka_unit_test_setup_teardown(damaged, scratch_setup, scratch_teardown)};
+  return cmocka_run_group_tests_name("times", tests, NULL, NULL);
+}
