@@ -275,6 +275,17 @@ static sl_status unknown_machine(const char *name) {
                  name, sl__suggestion(name, names, sl__machines(), suggestion, sizeof suggestion));
 }
 
+/* Makes the path of the file of times one that is valid from here. */
+static sl_status find_times(const char *file, sl__machine_description *m) {
+  const char *slash = strrchr(file, '/');
+  char path[sizeof m->times];
+  if (!m->times[0] || m->times[0] == '/' || !slash) return SL_OK;
+  if (snprintf(path, sizeof path, "%.*s/%s", (int)(slash - file), file, m->times) >= (int)sizeof path)
+    return sl_fail(SL_EINVAL, "%s: the path of `times` is too long", file);
+  memcpy(m->times, path, sizeof path);
+  return SL_OK;
+}
+
 sl_status sl__machine_describe(const char *name, sl__machine_description *machine) {
   yaml_document_t document;
   for (int i = 0; i < sl__machines(); i++)
@@ -284,7 +295,7 @@ sl_status sl__machine_describe(const char *name, sl__machine_description *machin
   if (status != SL_OK) return status == SL_ENOTFOUND ? unknown_machine(name) : status;
   status = describe(name, &document, machine);
   yaml_document_delete(&document);
-  return status;
+  return status == SL_OK ? find_times(name, machine) : status;
 }
 
 /* ---- predictions ------------------------------------------------------------------------------------------------- */

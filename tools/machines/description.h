@@ -51,6 +51,7 @@ typedef struct sl__network_description {
 typedef struct sl__machine_description {
   char name[64];
   char source[1024]; /* where the figures come from */
+  char times[1024];  /* file with measured times of tasks; "": none */
   sl__cpu_description cpu;
   sl__gpu_description gpu;
   sl__network_description network; /* latency 0: the machine is a single node */

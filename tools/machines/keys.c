@@ -25,6 +25,10 @@ const sl__machine_key sl__machine_keys[] = {
     {KEY("source", "", SECTION, "the vendor's data sheet", "where the figures come from"), FIELD(source),
      .kind = SL__KEY_TEXT},
 
+    {KEY("times", "", NONE, "node7-times.json",
+         "file with measured times of tasks, as calibrate keeps them; a relative path begins at the description"),
+     FIELD(times), .kind = SL__KEY_TEXT},
+
     {KEY("cpu.cores", "", SECTION, "64", "cores of a node"), FIELD(cpu.cores), COUNT, .most = 65536},
     {KEY("cpu.numa_domains", "", SECTION, "2", "NUMA domains of a node"), FIELD(cpu.numa_domains), COUNT, .most = 1024},
     {KEY("cpu.gflops.fp32", "", SECTION, "80", "peak of one core in fp32, in GFLOP/s"), FIELD(cpu.peak.fp32), GFLOPS},

@@ -20,6 +20,7 @@
 #include "tasks/starpu/program.h"
 #include "tools/run/session.h"
 #include "tools/run/timeline.h"
+#include "tools/run/times.h"
 #include "tools/settings/model.h"
 #include "tools/simulate/node.h"
 
@@ -32,6 +33,8 @@ typedef struct run {
   sl_training training;
   sl_plan plan;
   sl_machine machine;
+  sl_times *times;     /* measured; NULL: none */
+  int kinds, measured; /* kinds of tasks; those whose time was measured */
   sl_runtime *runtime;
   sl_network network;
   sl_store *store;
@@ -61,6 +64,34 @@ static sl_status divide(run *r) {
   return SL_OK;
 }
 
+static sl_status read_times(run *r) {
+  SL_TRY(sl_times_create(&r->times));
+  SL_TRY(sl__times_read(r->job.machine.times, r->times));
+  r->machine.times = r->times;
+  return SL_OK;
+}
+
+/* Number of kinds of tasks, and of those whose time was measured on a kind of worker that the rank has. */
+static sl_status count_measured(run *r) {
+  const sl_graph *g = sl_program_graph(r->program);
+  int *kind = malloc(((size_t)g->n_nodes + 1) * sizeof *kind), next = 0;
+  if (!kind) return sl_no_memory("for the kinds of %d tasks", g->n_nodes);
+  const sl_status status = sl_bound_kinds(g, kind, &next);
+  next = 0;
+  for (int i = 0; i < g->n_nodes && status == SL_OK; i++) {
+    if (kind[i] != next) continue; /* not the first of its kind */
+    next++;
+    if (g->node[i]->bucket) continue;
+    const uint32_t footprint = sl_node_footprint(g, g->node[i]);
+    const char *operation = g->node[i]->op->name;
+    r->kinds++;
+    r->measured += (r->job.share.cpus > 0 && sl_times_find(r->times, operation, footprint, SL_KIND_CPU) > 0) ||
+                   (r->job.share.gpus > 0 && sl_times_find(r->times, operation, footprint, SL_KIND_GPU) > 0);
+  }
+  free(kind);
+  return status;
+}
+
 static sl_status prepare(run *r) {
   const sl__options *o = r->o;
   SL_TRY(sl__simulated_of(o, &r->job));
@@ -79,6 +110,7 @@ static sl_status prepare(run *r) {
   SL_TRY(sl_runtime_start(&options, &r->runtime));
   r->machine = sl__machine_of(&r->job.machine, r->job.share.cpus * r->job.threads, r->job.share.gpus);
   sl_machine_kind *cpu = &r->machine.kind[SL_KIND_CPU];
+  if (r->job.machine.times[0]) SL_TRY(read_times(r));
   cpu->workers = r->job.share.cpus, cpu->flops *= r->job.threads, cpu->bytes *= r->job.threads;
   SL_TRY(sl_network_training(r->model, &r->data, &r->training, r->plan.batch, &r->network));
   SL_TRY(sl_recorder_create(0, &r->recorder));
@@ -92,7 +124,8 @@ static sl_status prepare(run *r) {
                                    .machine = &r->machine,
                                    .zero = o->zero > 0,
                                    .lru = o->gpu_eviction && strcmp(o->gpu_eviction, "lru") == 0};
-  return sl_program_create(r->runtime, r->store, r->network.graph, &r->plan, &with, &r->program);
+  SL_TRY(sl_program_create(r->runtime, r->store, r->network.graph, &r->plan, &with, &r->program));
+  return count_measured(r);
 }
 
 static sl_status one_step(run *r, int64_t number) {
@@ -235,6 +268,7 @@ static void print_text(const run *r) {
   if (m->price > 0)
     printf("price            %10.4f %s  for 1000 samples\n",
            m->price * r->job.nodes * r->median / 3.6 / (double)r->plan.batch, m->currency);
+  if (r->times) printf("times            %10d      of %d kinds of tasks are measured ones\n", r->measured, r->kinds);
   if (!r->o->quiet) printf("simulated in     %10.2f s\n", r->took);
 }
 
@@ -259,6 +293,8 @@ static sl_status print_json(const run *r) {
   if (all && sl_policies_names(r->o->sched_lib, policies, sizeof policies) == SL_OK)
     json_object_set_new(all, "policies", json_string(policies));
   if (all) json_object_set_new(all, "process_peak_bytes", json_integer(sl__peak_memory()));
+  if (all) json_object_set_new(all, "kinds", json_integer(r->kinds));
+  if (all) json_object_set_new(all, "measured_kinds", json_integer(r->measured));
   if (all) json_object_set_new(all, "memory_nodes", json_integer(sl_transfers_nodes()));
   if (all && isfinite(watts(r))) json_object_set_new(all, "step_j", json_real(watts(r) * r->median));
   if (!all || !more || json_object_update_new(all, more) != 0) {
@@ -277,6 +313,7 @@ static void close_run(run *r) {
   sl_store_destroy(r->store);
   sl_recorder_destroy(r->recorder);
   sl_runtime_stop(r->runtime);
+  sl_times_destroy(r->times);
   free(r->first_leaf), free(r->seconds), free(r->model);
 }
 
