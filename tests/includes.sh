@@ -16,18 +16,19 @@ found=$work/found
 # Folder: the folders that it includes from, beside itself. The lowest first.
 cat >"$work/table" <<'END'
 runtime/base:
-runtime/machine: runtime/base
+runtime/numbers:
+runtime/machine: runtime/base runtime/numbers
 runtime/exchange: runtime/base runtime/machine
 runtime/files: runtime/base runtime/machine
-runtime/data: runtime/base
+runtime/data: runtime/base runtime/numbers
 runtime/text: runtime/base
-runtime/trace: runtime/base runtime/files
-tasks/graph: runtime/base runtime/machine
+runtime/trace: runtime/base runtime/files runtime/numbers
+tasks/graph: runtime/base runtime/machine runtime/numbers
 tasks/bounds: runtime/trace tasks/graph
 tasks/spread: runtime/exchange tasks/graph
 tasks/starpu: runtime/base runtime/exchange runtime/machine runtime/trace tasks/bounds tasks/graph tasks/spread
-codelets: runtime/base tasks/graph
-codelets/kernels: codelets runtime/base runtime/machine tasks/graph
+codelets: runtime/base runtime/numbers tasks/graph
+codelets/kernels: codelets runtime/machine runtime/numbers tasks/graph
 codelets/elementwise: codelets codelets/kernels
 codelets/inputs: codelets codelets/kernels
 codelets/layers: codelets codelets/kernels

@@ -18,10 +18,10 @@
 
 #include "runtime/base/activity.h"
 #include "runtime/base/file.h"
-#include "runtime/base/hash.h"
 #include "runtime/base/log.h"
 #include "runtime/machine/comm.h"
 #include "runtime/machine/policies.h"
+#include "runtime/numbers/hash.h"
 
 #if defined(SL_HAVE_CUDA) && defined(STARPU_USE_CUDA)
 #include <cuda_runtime_api.h>

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/philox.h"
+#include "runtime/numbers/philox.h"
 #include "tools/compare/parts.h"
 
 enum { DRAWS = 20000 };
