@@ -17,18 +17,19 @@ found=$work/found
 cat >"$work/table" <<'END'
 runtime/base:
 runtime/numbers:
-runtime/machine: runtime/base runtime/numbers
+runtime/processors: runtime/base
+runtime/machine: runtime/base runtime/numbers runtime/processors
 runtime/exchange: runtime/base runtime/machine
 runtime/files: runtime/base runtime/machine
 runtime/data: runtime/base runtime/numbers
 runtime/text: runtime/base
 runtime/trace: runtime/base runtime/files runtime/numbers
-tasks/graph: runtime/base runtime/machine runtime/numbers
+tasks/graph: runtime/base runtime/numbers runtime/processors
 tasks/bounds: runtime/trace tasks/graph
 tasks/spread: runtime/exchange tasks/graph
-tasks/starpu: runtime/base runtime/exchange runtime/machine runtime/trace tasks/bounds tasks/graph tasks/spread
+tasks/starpu: runtime/base runtime/exchange runtime/machine runtime/processors runtime/trace tasks/bounds tasks/graph tasks/spread
 codelets: runtime/base runtime/numbers tasks/graph
-codelets/kernels: codelets runtime/machine runtime/numbers tasks/graph
+codelets/kernels: codelets runtime/numbers runtime/processors tasks/graph
 codelets/elementwise: codelets codelets/kernels
 codelets/inputs: codelets codelets/kernels
 codelets/layers: codelets codelets/kernels
@@ -127,7 +128,7 @@ unnamed_folders "$work/planted.md" >"$work/differences"
 echo 'runtime/text is not in the table of folders' | diff - "$work/differences" >"$found"
 report 'a folder that is missing there is seen' "$found"
 
-# The graph and its passes know neither StarPU nor MPI, through no header either.
+# Processors, the graph and its passes know neither StarPU nor MPI, through no header either.
 closure() { # file: it and all of our headers that it includes, at any depth
   echo "$1" >"$work/seen"
   grown=yes
@@ -139,12 +140,12 @@ closure() { # file: it and all of our headers that it includes, at any depth
     if cmp -s "$work/more" "$work/seen"; then grown=no; else mv "$work/more" "$work/seen"; fi
   done
 }
-for file in tasks/graph/*.[ch] tasks/bounds/*.[ch] tasks/spread/*.[ch]; do
+for file in runtime/processors/*.[ch] tasks/graph/*.[ch] tasks/bounds/*.[ch] tasks/spread/*.[ch]; do
   closure "$file"
   # shellcheck disable=SC2046
   grep -nE '^ *# *include *<(starpu|mpi)' $(cat "$work/seen") /dev/null | sed "s,^,$file by ,"
 done >"$found"
-report 'nothing under tasks/graph, tasks/bounds or tasks/spread includes starpu.h or mpi.h' "$found"
+report 'nothing under runtime/processors, tasks/graph, tasks/bounds or tasks/spread includes starpu.h or mpi.h' "$found"
 
 # No folder has more files than a reader can survey.
 git ls-files runtime tasks codelets models tools tests docs 2>/dev/null | sed 's,/[^/]*$,,' | sort | uniq -c |

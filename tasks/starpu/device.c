@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #ifdef SL__GPU_WORKERS
-#include "runtime/machine/cuda_context.h"
+#include "runtime/processors/cuda_context.h"
 #include "tasks/starpu/residence.h"
 
 struct sl__devices {

@@ -22,7 +22,7 @@ sl_status cuda_case_run(const sl_operation *op, const sl_call *call, int fast) {
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
-#include "runtime/machine/cuda_context.h"
+#include "runtime/processors/cuda_context.h"
 
 int cuda_case_built(void) { return 1; }
 const char *cuda_case_missing(void) { return sl_cuda_devices() > 0 ? NULL : "no GPU"; }
