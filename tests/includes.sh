@@ -3,7 +3,7 @@
 # reader, or another backend, can take the lower folders alone. Names say who may use them: sl_ all, sl__ one top
 # folder.
 cd "${top_srcdir:-$(dirname "$0")/..}" || exit 99
-echo 1..19
+echo 1..21
 number=0
 report() { # NAME, file with the offences
   number=$((number + 1))
@@ -173,6 +173,43 @@ for header in $installed; do
   done
 done >"$found"
 report 'installed headers include only installed ones' "$found"
+
+# The library states the fact, and tools/ names the option that would mend it (tools/settings/mends.c). So no string of
+# the library holds an option of the command.
+sed -nE 's/^SETTING\([^"]*"([a-z0-9-]+)".*/\1/p' tools/settings/rows.h >"$work/options"
+sed -nE 's/^SL_[A-Z]+\([^"]*"([a-z0-9-]+)".*/\1/p' codelets/training_rows.def >>"$work/options"
+strings() { # files: "file:line: text" for each string outside comments
+  awk 'FNR == 1 { inside = "" }
+    { text = ""
+      for (i = 1; i <= length($0); i++) {
+        c = substr($0, i, 1); two = substr($0, i, 2)
+        if (inside == "/*") { if (two == "*/") { inside = ""; i++ } }
+        else if (inside != "" && c == "\\") { text = text two; i++ }
+        else if (inside != "" && c == inside) { if (c == "\"") print FILENAME ":" FNR ": " text; inside = text = "" }
+        else if (inside != "") text = text c
+        else if (two == "/*") { inside = two; i++ }
+        else if (two == "//") break
+        else if (c == "\"" || c == "\047") inside = c
+      } }' "$@"
+}
+options_in() { # files
+  strings "$@" | awk 'NR == FNR { option[$1] = 1; next }
+    { text = $0
+      while (match(text, /--[a-z][a-z0-9-]*/)) {
+        if (substr(text, RSTART + 2, RLENGTH - 2) in option) { print; next }
+        text = substr(text, RSTART + RLENGTH)
+      } }' "$work/options" -
+}
+# shellcheck disable=SC2046 # paths of ours have no blanks
+options_in $(find runtime tasks codelets models -name '*.[ch]' -o -name '*.cu' -o -name '*.def') >"$found"
+[ "$(wc -l <"$work/options")" -gt 50 ] || echo 'no options were found in rows.h' >>"$found"
+report 'no string of the library names an option of the command' "$found"
+
+printf '%s\n' '/* "--gpus" */' "const char *a = \"1'\", b = '\"', *c = \"see --mpi=pmi2\"; // \"--gpus\"" \
+  'f("no \"GPU\": try --workers, or --gpus", "--", "--gpu");' '/* as' '"--gpus" */ g("more --row-blocks" /* " */);' >"$work/NAME.c"
+(cd "$work" && options_in NAME.c) >"$work/differences"
+printf 'NAME.c:%s\n' '3: no \"GPU\": try --workers, or --gpus' '5: more --row-blocks' | diff - "$work/differences" >"$found"
+report 'such a string is seen' "$found"
 
 # Names shared within one top folder stay there.
 for folder in runtime tasks codelets models; do

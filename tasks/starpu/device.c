@@ -35,7 +35,7 @@ static void aborted(int signal) {
     const char digits[] = {(char)('0' + number[w] / 10 % 10), (char)('0' + number[w] % 10), 0};
     say("starling: GPU "), say(digits + (number[w] < 10)), say(" was given layer '"), say(t->name), say("' ("),
         say(t->op->name),
-        say(") last; StarPU ends the process (its message is above). starling train --resume goes on\n");
+        say(") last; StarPU ends the process (its message is above). A run goes on from its last checkpoint\n");
   }
   (void)signal;
 }

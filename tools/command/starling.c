@@ -13,6 +13,7 @@
 #include "tools/commands/commands.h"
 #include "tools/run/ranks.h"
 #include "tools/run/session.h"
+#include "tools/settings/exit_codes.h"
 #include "tools/settings/mends.h"
 #include "tools/settings/nearest.h"
 #include "tools/watch/watch.h"
@@ -263,7 +264,7 @@ static int complain(sl_status status) {
 
 static int run(const sl__command *command, int argc, const char **argv) {
   sl__options options;
-  int exit_code = SL_EXIT_DONE;
+  int exit_code = SL__EXIT_DONE;
   sl_status status = sl__options_parse(command, argc - 1, argv + 1, &options);
   options.argc = argc;
   options.argv = argv;
@@ -283,7 +284,7 @@ static int command(int argc, char **argv) {
   int code = -1;
   if (!name) {
     usage(stderr);
-    return SL_EXIT_USAGE;
+    return SL__EXIT_USAGE;
   }
   for (int i = 0; sl__commands[i] && code < 0; i++)
     if (strcmp(sl__commands[i]->name, name) == 0) code = run(sl__commands[i], argc, (const char **)argv);
@@ -300,7 +301,7 @@ static int command(int argc, char **argv) {
                             sl__suggestion(name, names, n, suggestion, sizeof suggestion)));
   }
   /* The output may be the command's only result, so a full disk is a failure. */
-  if ((fflush(stdout) != 0 || ferror(stdout)) && code == SL_EXIT_DONE)
+  if ((fflush(stdout) != 0 || ferror(stdout)) && code == SL__EXIT_DONE)
     return complain(sl_fail(SL_EWRITE, "cannot write to standard output: %s", strerror(errno)));
   return code;
 }

@@ -14,6 +14,7 @@
 #include "tools/commands/commands.h"
 #include "tools/compare/parts.h"
 #include "tools/run/session.h"
+#include "tools/settings/exit_codes.h"
 
 /* The base of all ratios runs first, and the graph is taken from its run. */
 static const char BASE[] = "eager";
@@ -440,7 +441,7 @@ sl_status sl__compare(sl__options *o, int *exit_code) {
   status = prepare(&c);
   if (status == SL_OK) status = measure_all(&c);
   sl__meter_clear(&c.meter);
-  if (sl__compare_stopped()) *exit_code = SL_EXIT_INTERRUPTED;
+  if (sl__compare_stopped()) *exit_code = SL__EXIT_INTERRUPTED;
   if (sl__compare_stopped() && c.measured == 0)
     status = sl_fail(SL_EINTERRUPTED, "stopped by a signal before the first measurement");
   if (status != SL_OK) goto out;

@@ -10,6 +10,7 @@
 
 #include "runtime/base/time.h"
 #include "tools/compare/parts.h"
+#include "tools/settings/exit_codes.h"
 
 enum {
   PATIENCE = 120,
@@ -94,7 +95,7 @@ sl_status sl__compare_run(sl__comparison *c, const char *command, const char *co
   int n = 0, n_more = 0, state = 0, late = 0;
   FILE *output = tmpfile(), *errors = tmpfile();
   sl_status status = SL_OK;
-  *out = NULL, *reason = NULL, *code = SL_EXIT_FAILURE;
+  *out = NULL, *reason = NULL, *code = SL__EXIT_FAILURE;
   if (!output || !errors) SL_TRY_OUT(sl_fail(SL_EIO, "no temporary file: %s", strerror(errno)));
   SL_TRY_OUT(sl__compare_words(c, command, &words, &n));
   while (more[n_more]) n_more++;

@@ -137,7 +137,7 @@ sl_status sl__trainer_back_from_fault(sl__trainer *run);
 sl_status sl__trainer_back_from_leap(sl__trainer *run, int64_t step);
 int sl__trainer_skips(const sl__trainer *run, int64_t step); /* whether a step is left out */
 
-/* loop.c. *exit_code: SL_EXIT_CHECKPOINTED where a signal stopped it. */
+/* loop.c. *exit_code: SL__EXIT_CHECKPOINTED where a signal stopped it. */
 sl_status sl__trainer_steps(sl__trainer *run, int *exit_code);
 
 /* metrics.c. Writes the line of metrics for the interval that ends now; docs/reference/formats.md lists its fields. */
