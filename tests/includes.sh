@@ -27,7 +27,7 @@ runtime/trace: runtime/base runtime/files runtime/numbers
 tasks/graph: runtime/base runtime/numbers runtime/processors
 tasks/bounds: runtime/trace tasks/graph
 tasks/spread: runtime/exchange tasks/graph
-tasks/starpu: runtime/base runtime/exchange runtime/machine runtime/processors runtime/trace tasks/bounds tasks/graph tasks/spread
+tasks/starpu: runtime/base runtime/exchange runtime/machine runtime/numbers runtime/processors runtime/trace tasks/bounds tasks/graph tasks/spread
 codelets: runtime/base runtime/numbers tasks/graph
 codelets/kernels: codelets runtime/numbers runtime/processors tasks/graph
 codelets/elementwise: codelets codelets/kernels
