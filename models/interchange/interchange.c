@@ -374,7 +374,7 @@ static sl_status check_tied(reading *r, int i, int *tied) {
     if (equal && (a->dtype == SL_F32 || a->dtype == SL_F16 || a->dtype == SL_BF16)) {
       const size_t bytes = (size_t)sl_shape_count(&a->shape) * sizeof(float);
       float *x = malloc(bytes + 1), *y = malloc(bytes + 1);
-      sl_status status = x && y ? SL_OK : sl_fail(SL_ENOMEM, "no memory to compare tensor %s", a->name);
+      sl_status status = x && y ? SL_OK : sl_no_memory("to compare tensor %s", a->name);
       if (status == SL_OK) status = sl_weights_read(r->weights, i, x);
       if (status == SL_OK) status = sl_weights_read(r->weights, j, y);
       equal = status == SL_OK && memcmp(x, y, bytes) == 0;

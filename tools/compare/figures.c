@@ -70,8 +70,7 @@ sl_status sl__compare_figures(sl__comparison *c) {
          *medians = malloc(DRAWS * sizeof *medians);
   int *at = malloc(most * sizeof *at);
   sl_status status = SL_OK;
-  if (!ratio || !drawn || !medians || !at)
-    SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for %d repetitions", c->repetitions));
+  if (!ratio || !drawn || !medians || !at) SL_TRY_OUT(sl_no_memory("for %d repetitions", c->repetitions));
   c->base = -1;
   for (int i = 0; i < c->n && c->base < 0; i++)
     if (!c->variant[i].reason) c->base = i;
