@@ -3,7 +3,7 @@
 # reader, or another backend, can take the lower folders alone. Names say who may use them: sl_ all, sl__ one top
 # folder.
 cd "${top_srcdir:-$(dirname "$0")/..}" || exit 99
-echo 1..21
+echo 1..23
 number=0
 report() { # NAME, file with the offences
   number=$((number + 1))
@@ -225,26 +225,34 @@ report 'sl__ names stay within the top folder whose header declares them' "$foun
 # instruction sets count as one file. Objects whose source is gone are left over from an older tree.
 build=${top_builddir:-.}
 if [ -e "$build/libstarling.a" ] && command -v nm >/dev/null; then
-  (cd "$build" && find runtime tasks codelets models -name '*.o') | while read -r object; do
+  (cd "$build" && find runtime tasks codelets models tools -name '*.o') | while read -r object; do
     source=$(echo "${object%.o}" | sed 's,/lib[a-z0-9_]*_a-,/,')
     if [ -e "$source.c" ] || [ -e "$source.cu" ]; then nm -g "$build/$object" 2>/dev/null | sed "s,^,$source ,"; fi
   done | awk '{ folder = $1; sub("/[^/]*$", "", folder); kind = $(NF-1); if (kind ~ /^[TDBRCGSVW]$/) kind = "T"
     if (kind == "T" || kind == "U") print kind, folder, $1, $NF }' | sort -u >"$work/symbols"
 
-  # CUDA's own stubs and the compilers' helpers (leading underscore or dot) are not names of ours.
-  awk '$1 == "T" && $4 !~ /^(sl_|_|\.|DW\.ref\.)/ { print $3, $4 }' "$work/symbols" >"$found"
-  report 'every public symbol of the library begins with sl_' "$found"
+  # CUDA's own stubs and the compilers' helpers (leading underscore or dot) are not names of ours. tools/watch/waits.c
+  # stands in front of functions of MPI.
+  misnamed() { # table of symbols
+    awk '$1 == "T" && $4 !~ /^(sl_|_|\.|DW\.ref\.)/ && $3 " " $4 !~ /^tools\/(command\/starling main|watch\/waits MPI_[A-Za-z_]*)$/ {
+      print $3, $4 }' "$1"
+  }
+  misnamed "$work/symbols" >"$found"
+  report 'every public symbol of the library and of tools begins with sl_' "$found"
 
   # Files of one folder use each other one way, so that each can be read after those that it uses. tsort names a circle.
-  awk 'NR == FNR { if ($1 == "T") where[$4] = $3; next }
-    $1 == "U" && $4 in where && where[$4] != $3 { other = where[$4]; sub("/[^/]*$", "", other); if (other == $2) print where[$4], $3 }' \
-    "$work/symbols" "$work/symbols" | sort -u >"$work/uses"
-  tsort "$work/uses" 2>&1 >/dev/null | grep -v 'contains a loop' >"$found"
+  # Who calls MPI calls MPI, also where waits.c stands in front of it.
+  circles() { # table of symbols
+    awk 'NR == FNR { if ($1 == "T" && $4 !~ /^MPI_/) where[$4] = $3; next }
+      $1 == "U" && $4 in where && where[$4] != $3 { other = where[$4]; sub("/[^/]*$", "", other); if (other == $2) print where[$4], $3 }' \
+      "$1" "$1" | sort -u | tsort 2>&1 >/dev/null | grep -v 'contains a loop'
+  }
+  circles "$work/symbols" >"$found"
   report 'files of one folder use each other without a circle' "$found"
 
   # A header declares what its own folder, or one inside it, defines.
   misplaced() { # table of symbols; headers below this folder
-    find runtime tasks codelets models -name '*.h' 2>/dev/null | while read -r header; do
+    find runtime tasks codelets models tools -name '*.h' 2>/dev/null | while read -r header; do
       sed -nE '/^(static|typedef|#|\/| )/d; s/^[a-z][^(]*[ *](sl_[a-z0-9_]+)\(.*/\1/p; s/^extern [^(]*[ *](sl_[a-z0-9_]+)(\[[^]]*\])*;.*/\1/p' "$header" |
         sed "s,^,$header ,"
     done | awk 'NR == FNR { if ($1 == "T") where[$4] = $2; next }
@@ -254,16 +262,33 @@ if [ -e "$build/libstarling.a" ] && command -v nm >/dev/null; then
   misplaced "$work/symbols" >"$found"
   report 'what a header declares is defined in its folder' "$found"
 
-  mkdir -p "$work/planted/tasks/graph"
+  mkdir -p "$work/planted/tasks/graph" "$work/planted/tools/run"
   printf '%s\n' '#ifdef X' 'int sl_here(int x);' 'sl_status sl_inside(void);' 'sl_status *sl_above(void);' 'extern const int sl_above_too[];' \
     'typedef int (*sl_type)(void);' '  int sl_argument(int);' >"$work/planted/tasks/graph/NAME.h"
   printf 'T %s\n' 'tasks/graph tasks/graph/a sl_here' 'tasks/graph/deep tasks/graph/deep/a sl_inside' 'tasks/starpu tasks/starpu/a sl_above' \
-    'runtime/base runtime/base/a sl_above_too' 'models models/a sl_argument' >"$work/planted/symbols"
-  (cd "$work/planted" && misplaced symbols) >"$work/differences"
-  printf 'tasks/graph/NAME.h declares %s defines\n' 'sl_above, which tasks/starpu' 'sl_above_too, which runtime/base' | diff - "$work/differences" >"$found"
+    'runtime/base runtime/base/a sl_above_too' 'models models/a sl_argument' \
+    'tools/run tools/run/b sl__here' 'tools/commands tools/commands/b sl__above' >"$work/planted/symbols"
+  printf '%s\n' 'void sl__here(void);' 'void sl__above(int x);' >"$work/planted/tools/run/NAME.h"
+  (cd "$work/planted" && misplaced symbols | sort) >"$work/differences"
+  printf '%s defines\n' 'tasks/graph/NAME.h declares sl_above, which tasks/starpu' 'tasks/graph/NAME.h declares sl_above_too, which runtime/base' \
+    'tools/run/NAME.h declares sl__above, which tools/commands' | diff - "$work/differences" >"$found"
   report 'a declaration in another folder is seen' "$found"
+
+  # a, b, c use each other in a circle; d uses e, and both use a function of another folder and one of MPI.
+  printf '%s\n' 'T tools/x tools/x/a sl__a' 'T tools/x tools/x/b sl__b' 'T tools/x tools/x/c sl__c' 'T tools/x tools/x/d MPI_Send' \
+    'T tools/x tools/x/e sl__e' 'T tools/y tools/y/f sl__f' 'U tools/x tools/x/a sl__b' 'U tools/x tools/x/b sl__c' 'U tools/x tools/x/c sl__a' \
+    'U tools/x tools/x/d sl__e' 'U tools/x tools/x/e MPI_Send' 'U tools/x tools/x/d sl__f' 'U tools/y tools/y/f sl__e' >"$work/planted/symbols"
+  circles "$work/planted/symbols" | sort >"$work/differences"
+  printf 'tsort: tools/x/%s\n' a b c | diff - "$work/differences" >"$found"
+  report 'such a circle is seen' "$found"
+
+  printf 'T %s\n' 'runtime/x runtime/x/a a_name' 'runtime/x runtime/x/a sl_name' 'tools/x tools/x/a main' 'tools/x tools/x/a sl__name' \
+    'tools/x tools/x/a MPI_Send' 'tools/command tools/command/starling main' 'tools/watch tools/watch/waits MPI_Send' >"$work/planted/symbols"
+  misnamed "$work/planted/symbols" >"$work/differences"
+  printf '%s\n' 'runtime/x/a a_name' 'tools/x/a main' 'tools/x/a MPI_Send' | diff - "$work/differences" >"$found"
+  report 'such a name is seen' "$found"
 else
-  for _ in 1 2 3 4; do
+  for _ in 1 2 3 4 5 6; do
     number=$((number + 1))
     echo "ok $number # SKIP no libstarling.a here, or no nm"
   done

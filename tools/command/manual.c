@@ -29,7 +29,7 @@ static void print_exit_codes(FILE *file) {
 
 void sl__print_manual(FILE *file) {
   fputs(
-      ".\\\" Made by `starling --manual`; edit tools/settings/rows.h and tools/command/starling.c instead.\n.TH "
+      ".\\\" Made by `starling --manual`; edit tools/settings/rows.h and tools/command/list.c instead.\n.TH "
       "STARLING 1 \"\" "
       "\"" PACKAGE_STRING
       "\"\n"
