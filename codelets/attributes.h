@@ -3,7 +3,7 @@
 #define SL_ATTRIBUTES_H
 
 #include "codelets/codelets.h"
-#include "runtime/base/philox.h"
+#include "runtime/numbers/philox.h"
 
 typedef struct sl_input_attr {
   int slot;

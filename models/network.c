@@ -23,7 +23,7 @@ static sl_status forward(const sl_model *model, const sl_model_data *data, const
   memset(n, 0, sizeof *n);
   n->clip = SL_NONE;
   n->graph = sl_graph_new(batch);
-  if (!n->graph) return sl_fail(SL_ENOMEM, "no memory for a graph");
+  if (!n->graph) return sl_no_memory("for a graph");
   sl_graph *g = n->graph;
   const sl_data_kind *kind = model->family->data;
   if (!kind) return sl_fail(SL_EINVAL, "family %s names no kind of data", model->family->name);
@@ -68,7 +68,7 @@ sl_status sl_network_training(const sl_model *model, const sl_model_data *data, 
   parameters = malloc(most * sizeof *parameters);
   gradients = malloc(most * sizeof *gradients);
   if (!parameters || !gradients) {
-    status = sl_fail(SL_ENOMEM, "no memory for the gradients of %s", model->name);
+    status = sl_no_memory("for the gradients of %s", model->name);
     goto out;
   }
   count_parameters(n, parameters);
@@ -96,7 +96,7 @@ sl_status sl_network_evaluation(const sl_model *model, const sl_model_data *data
 sl_status sl_network_logits(const sl_model *model, const sl_model_data *data, const sl_training *options, int64_t batch,
                             sl_network *n) {
   *n = (sl_network){.graph = sl_graph_new(batch), .sample_bytes = (size_t)data->length * sizeof(int32_t)};
-  if (!n->graph) return sl_fail(SL_ENOMEM, "no memory for a graph");
+  if (!n->graph) return sl_no_memory("for a graph");
   n->probabilities = n->loss = n->correct = n->count = n->top5 = n->clip = SL_NONE;
   const sl_value tokens = sl_input(n->graph, "tokens", SL_SLOT_SAMPLES, SL_I32, SL_SHAPE(data->length));
   n->logits = build(model, n->graph, tokens, data, options, 0);

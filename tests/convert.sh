@@ -19,7 +19,7 @@ expect 'a residual network evaluates images of another size' 0 '^test accuracy' 
 run eval r.tv --data wide --json
 check_json 'eval --json has the sizes' out
 check 'all sizes are there' grep -q '"size": {"bottleneck": 0, .*"blocks": .1, 1, 1.' out
-expect 'a library without a layout for the model is refused' 1 'there is --to torchvision' convert r --to hf --out x
+expect 'a library without a layout for the model is refused' 1 'there is one for torchvision \(--to\)' convert r --to hf --out x
 expect 'another depth: the tensors that do not fit are listed' 1 'missing  layer[0-9].*' convert r.tv --model resnet18 --to starling --out y
 check 'all misfits are listed' test "$(grep -c missing err)" -gt 20
 check 'misfits show both shapes' grep -q 'shape    conv1.weight (conv1.weight) is \[[0-9]*, 1, 3, 3\] in the file, the network wants \[64, .*, 7, 7\]' err

@@ -3,7 +3,7 @@
 # reader, or another backend, can take the lower folders alone. Names say who may use them: sl_ all, sl__ one top
 # folder.
 cd "${top_srcdir:-$(dirname "$0")/..}" || exit 99
-echo 1..19
+echo 1..23
 number=0
 report() { # NAME, file with the offences
   number=$((number + 1))
@@ -16,19 +16,21 @@ found=$work/found
 # Folder: the folders that it includes from, beside itself. The lowest first.
 cat >"$work/table" <<'END'
 runtime/base:
-runtime/machine: runtime/base
+runtime/numbers:
+runtime/processors: runtime/base
+runtime/machine: runtime/base runtime/numbers runtime/processors
 runtime/exchange: runtime/base runtime/machine
 runtime/files: runtime/base runtime/machine
-runtime/data: runtime/base
+runtime/data: runtime/base runtime/numbers
 runtime/text: runtime/base
-runtime/trace: runtime/base runtime/files
-runtime/simulated: runtime/base runtime/exchange runtime/machine
-tasks/graph: runtime/base runtime/machine
+runtime/trace: runtime/base runtime/files runtime/numbers
+runtime/simulated: runtime/base runtime/exchange runtime/machine runtime/processors
+tasks/graph: runtime/base runtime/numbers runtime/processors
 tasks/bounds: runtime/trace tasks/graph
 tasks/spread: runtime/exchange tasks/graph
-tasks/starpu: runtime/base runtime/exchange runtime/machine runtime/simulated runtime/trace tasks/bounds tasks/graph tasks/spread
-codelets: runtime/base tasks/graph
-codelets/kernels: codelets runtime/base runtime/machine tasks/graph
+tasks/starpu: runtime/base runtime/exchange runtime/machine runtime/numbers runtime/processors runtime/simulated runtime/trace tasks/bounds tasks/graph tasks/spread
+codelets: runtime/base runtime/numbers tasks/graph
+codelets/kernels: codelets runtime/numbers runtime/processors tasks/graph
 codelets/elementwise: codelets codelets/kernels
 codelets/inputs: codelets codelets/kernels
 codelets/layers: codelets codelets/kernels
@@ -129,7 +131,7 @@ unnamed_folders "$work/planted.md" >"$work/differences"
 echo 'runtime/text is not in the table of folders' | diff - "$work/differences" >"$found"
 report 'a folder that is missing there is seen' "$found"
 
-# The graph and its passes know neither StarPU nor MPI, through no header either.
+# Processors, the graph and its passes know neither StarPU nor MPI, through no header either.
 closure() { # file: it and all of our headers that it includes, at any depth
   echo "$1" >"$work/seen"
   grown=yes
@@ -141,12 +143,12 @@ closure() { # file: it and all of our headers that it includes, at any depth
     if cmp -s "$work/more" "$work/seen"; then grown=no; else mv "$work/more" "$work/seen"; fi
   done
 }
-for file in tasks/graph/*.[ch] tasks/bounds/*.[ch] tasks/spread/*.[ch]; do
+for file in runtime/processors/*.[ch] tasks/graph/*.[ch] tasks/bounds/*.[ch] tasks/spread/*.[ch]; do
   closure "$file"
   # shellcheck disable=SC2046
   grep -nE '^ *# *include *<(starpu|mpi)' $(cat "$work/seen") /dev/null | sed "s,^,$file by ,"
 done >"$found"
-report 'nothing under tasks/graph, tasks/bounds or tasks/spread includes starpu.h or mpi.h' "$found"
+report 'nothing under runtime/processors, tasks/graph, tasks/bounds or tasks/spread includes starpu.h or mpi.h' "$found"
 
 # No folder has more files than a reader can survey.
 git ls-files runtime tasks codelets models tools tests docs 2>/dev/null | sed 's,/[^/]*$,,' | sort | uniq -c |
@@ -175,6 +177,43 @@ for header in $installed; do
 done >"$found"
 report 'installed headers include only installed ones' "$found"
 
+# The library states the fact, and tools/ names the option that would mend it (tools/settings/mends.c). So no string of
+# the library holds an option of the command.
+sed -nE 's/^SETTING\([^"]*"([a-z0-9-]+)".*/\1/p' tools/settings/rows.h >"$work/options"
+sed -nE 's/^SL_[A-Z]+\([^"]*"([a-z0-9-]+)".*/\1/p' codelets/training_rows.def >>"$work/options"
+strings() { # files: "file:line: text" for each string outside comments
+  awk 'FNR == 1 { inside = "" }
+    { text = ""
+      for (i = 1; i <= length($0); i++) {
+        c = substr($0, i, 1); two = substr($0, i, 2)
+        if (inside == "/*") { if (two == "*/") { inside = ""; i++ } }
+        else if (inside != "" && c == "\\") { text = text two; i++ }
+        else if (inside != "" && c == inside) { if (c == "\"") print FILENAME ":" FNR ": " text; inside = text = "" }
+        else if (inside != "") text = text c
+        else if (two == "/*") { inside = two; i++ }
+        else if (two == "//") break
+        else if (c == "\"" || c == "\047") inside = c
+      } }' "$@"
+}
+options_in() { # files
+  strings "$@" | awk 'NR == FNR { option[$1] = 1; next }
+    { text = $0
+      while (match(text, /--[a-z][a-z0-9-]*/)) {
+        if (substr(text, RSTART + 2, RLENGTH - 2) in option) { print; next }
+        text = substr(text, RSTART + RLENGTH)
+      } }' "$work/options" -
+}
+# shellcheck disable=SC2046 # paths of ours have no blanks
+options_in $(find runtime tasks codelets models -name '*.[ch]' -o -name '*.cu' -o -name '*.def') >"$found"
+[ "$(wc -l <"$work/options")" -gt 50 ] || echo 'no options were found in rows.h' >>"$found"
+report 'no string of the library names an option of the command' "$found"
+
+printf '%s\n' '/* "--gpus" */' "const char *a = \"1'\", b = '\"', *c = \"see --mpi=pmi2\"; // \"--gpus\"" \
+  'f("no \"GPU\": try --workers, or --gpus", "--", "--gpu");' '/* as' '"--gpus" */ g("more --row-blocks" /* " */);' >"$work/NAME.c"
+(cd "$work" && options_in NAME.c) >"$work/differences"
+printf 'NAME.c:%s\n' '3: no \"GPU\": try --workers, or --gpus' '5: more --row-blocks' | diff - "$work/differences" >"$found"
+report 'such a string is seen' "$found"
+
 # Names shared within one top folder stay there.
 for folder in runtime tasks codelets models; do
   grep -rhoE '\bsl__[a-z0-9_]+' $folder --include='*.h' 2>/dev/null | sort -u >"$work/names"
@@ -189,26 +228,34 @@ report 'sl__ names stay within the top folder whose header declares them' "$foun
 # instruction sets count as one file. Objects whose source is gone are left over from an older tree.
 build=${top_builddir:-.}
 if [ -e "$build/libstarling.a" ] && command -v nm >/dev/null; then
-  (cd "$build" && find runtime tasks codelets models -name '*.o') | while read -r object; do
+  (cd "$build" && find runtime tasks codelets models tools -name '*.o') | while read -r object; do
     source=$(echo "${object%.o}" | sed 's,/lib[a-z0-9_]*_a-,/,')
     if [ -e "$source.c" ] || [ -e "$source.cu" ]; then nm -g "$build/$object" 2>/dev/null | sed "s,^,$source ,"; fi
   done | awk '{ folder = $1; sub("/[^/]*$", "", folder); kind = $(NF-1); if (kind ~ /^[TDBRCGSVW]$/) kind = "T"
     if (kind == "T" || kind == "U") print kind, folder, $1, $NF }' | sort -u >"$work/symbols"
 
-  # CUDA's own stubs and the compilers' helpers (leading underscore or dot) are not names of ours.
-  awk '$1 == "T" && $4 !~ /^(sl_|_|\.|DW\.ref\.)/ { print $3, $4 }' "$work/symbols" >"$found"
-  report 'every public symbol of the library begins with sl_' "$found"
+  # CUDA's own stubs and the compilers' helpers (leading underscore or dot) are not names of ours. tools/watch/waits.c
+  # stands in front of functions of MPI.
+  misnamed() { # table of symbols
+    awk '$1 == "T" && $4 !~ /^(sl_|_|\.|DW\.ref\.)/ && $3 " " $4 !~ /^tools\/(command\/starling main|watch\/waits MPI_[A-Za-z_]*)$/ {
+      print $3, $4 }' "$1"
+  }
+  misnamed "$work/symbols" >"$found"
+  report 'every public symbol of the library and of tools begins with sl_' "$found"
 
   # Files of one folder use each other one way, so that each can be read after those that it uses. tsort names a circle.
-  awk 'NR == FNR { if ($1 == "T") where[$4] = $3; next }
-    $1 == "U" && $4 in where && where[$4] != $3 { other = where[$4]; sub("/[^/]*$", "", other); if (other == $2) print where[$4], $3 }' \
-    "$work/symbols" "$work/symbols" | sort -u >"$work/uses"
-  tsort "$work/uses" 2>&1 >/dev/null | grep -v 'contains a loop' >"$found"
+  # Who calls MPI calls MPI, also where waits.c stands in front of it.
+  circles() { # table of symbols
+    awk 'NR == FNR { if ($1 == "T" && $4 !~ /^MPI_/) where[$4] = $3; next }
+      $1 == "U" && $4 in where && where[$4] != $3 { other = where[$4]; sub("/[^/]*$", "", other); if (other == $2) print where[$4], $3 }' \
+      "$1" "$1" | sort -u | tsort 2>&1 >/dev/null | grep -v 'contains a loop'
+  }
+  circles "$work/symbols" >"$found"
   report 'files of one folder use each other without a circle' "$found"
 
   # A header declares what its own folder, or one inside it, defines.
   misplaced() { # table of symbols; headers below this folder
-    find runtime tasks codelets models -name '*.h' 2>/dev/null | while read -r header; do
+    find runtime tasks codelets models tools -name '*.h' 2>/dev/null | while read -r header; do
       sed -nE '/^(static|typedef|#|\/| )/d; s/^[a-z][^(]*[ *](sl_[a-z0-9_]+)\(.*/\1/p; s/^extern [^(]*[ *](sl_[a-z0-9_]+)(\[[^]]*\])*;.*/\1/p' "$header" |
         sed "s,^,$header ,"
     done | awk 'NR == FNR { if ($1 == "T") where[$4] = $2; next }
@@ -218,16 +265,33 @@ if [ -e "$build/libstarling.a" ] && command -v nm >/dev/null; then
   misplaced "$work/symbols" >"$found"
   report 'what a header declares is defined in its folder' "$found"
 
-  mkdir -p "$work/planted/tasks/graph"
+  mkdir -p "$work/planted/tasks/graph" "$work/planted/tools/run"
   printf '%s\n' '#ifdef X' 'int sl_here(int x);' 'sl_status sl_inside(void);' 'sl_status *sl_above(void);' 'extern const int sl_above_too[];' \
     'typedef int (*sl_type)(void);' '  int sl_argument(int);' >"$work/planted/tasks/graph/NAME.h"
   printf 'T %s\n' 'tasks/graph tasks/graph/a sl_here' 'tasks/graph/deep tasks/graph/deep/a sl_inside' 'tasks/starpu tasks/starpu/a sl_above' \
-    'runtime/base runtime/base/a sl_above_too' 'models models/a sl_argument' >"$work/planted/symbols"
-  (cd "$work/planted" && misplaced symbols) >"$work/differences"
-  printf 'tasks/graph/NAME.h declares %s defines\n' 'sl_above, which tasks/starpu' 'sl_above_too, which runtime/base' | diff - "$work/differences" >"$found"
+    'runtime/base runtime/base/a sl_above_too' 'models models/a sl_argument' \
+    'tools/run tools/run/b sl__here' 'tools/commands tools/commands/b sl__above' >"$work/planted/symbols"
+  printf '%s\n' 'void sl__here(void);' 'void sl__above(int x);' >"$work/planted/tools/run/NAME.h"
+  (cd "$work/planted" && misplaced symbols | sort) >"$work/differences"
+  printf '%s defines\n' 'tasks/graph/NAME.h declares sl_above, which tasks/starpu' 'tasks/graph/NAME.h declares sl_above_too, which runtime/base' \
+    'tools/run/NAME.h declares sl__above, which tools/commands' | diff - "$work/differences" >"$found"
   report 'a declaration in another folder is seen' "$found"
+
+  # a, b, c use each other in a circle; d uses e, and both use a function of another folder and one of MPI.
+  printf '%s\n' 'T tools/x tools/x/a sl__a' 'T tools/x tools/x/b sl__b' 'T tools/x tools/x/c sl__c' 'T tools/x tools/x/d MPI_Send' \
+    'T tools/x tools/x/e sl__e' 'T tools/y tools/y/f sl__f' 'U tools/x tools/x/a sl__b' 'U tools/x tools/x/b sl__c' 'U tools/x tools/x/c sl__a' \
+    'U tools/x tools/x/d sl__e' 'U tools/x tools/x/e MPI_Send' 'U tools/x tools/x/d sl__f' 'U tools/y tools/y/f sl__e' >"$work/planted/symbols"
+  circles "$work/planted/symbols" | sort >"$work/differences"
+  printf 'tsort: tools/x/%s\n' a b c | diff - "$work/differences" >"$found"
+  report 'such a circle is seen' "$found"
+
+  printf 'T %s\n' 'runtime/x runtime/x/a a_name' 'runtime/x runtime/x/a sl_name' 'tools/x tools/x/a main' 'tools/x tools/x/a sl__name' \
+    'tools/x tools/x/a MPI_Send' 'tools/command tools/command/starling main' 'tools/watch tools/watch/waits MPI_Send' >"$work/planted/symbols"
+  misnamed "$work/planted/symbols" >"$work/differences"
+  printf '%s\n' 'runtime/x/a a_name' 'tools/x/a main' 'tools/x/a MPI_Send' | diff - "$work/differences" >"$found"
+  report 'such a name is seen' "$found"
 else
-  for _ in 1 2 3 4; do
+  for _ in 1 2 3 4 5 6; do
     number=$((number + 1))
     echo "ok $number # SKIP no libstarling.a here, or no nm"
   done

@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 #include "codelets/kernels/cuda_sums.h"
-#include "runtime/base/philox.h"
-#include "runtime/machine/cuda_context.h"
+#include "runtime/numbers/philox.h"
+#include "runtime/processors/cuda_context.h"
 #include "tasks/graph/graph.h"
 
 constexpr int SL_CUDA_THREADS = 256;     /* threads of every block */

@@ -21,7 +21,7 @@
 #endif
 
 #include "codelets/codelets.h"
-#include "runtime/base/philox.h"
+#include "runtime/numbers/philox.h"
 #include "tasks/graph/graph.h"
 
 #define SL_JOIN_(a, b) a##b

@@ -131,14 +131,15 @@ sl_status sl_format_of_model(const sl_model *model, const char *library, const s
     if (f->family != model->family) continue;
     if (strcmp(f->library, library) != 0) {
       if (!strstr(others, f->library))
-        snprintf(others + strlen(others), sizeof others - strlen(others), "%s--to %s", *others ? ", " : "", f->library);
+        snprintf(others + strlen(others), sizeof others - strlen(others), "%s%s", *others ? ", " : "", f->library);
       continue;
     }
     SL_TRY(misfit(f, model, text, sizeof text));
     if (!*text) return SL_OK;
   }
-  return sl_fail(SL_EUNSUPPORTED, "%s is not a model that %s has a layout for%s%s%s%s", model->name, library,
-                 *text ? ": it has " : "", text, *others ? "; there is " : "", others);
+  return sl_blame(sl_fail(SL_EUNSUPPORTED, "%s is not a model that %s has a layout for%s%s%s%s", model->name, library,
+                          *text ? ": it has " : "", text, *others ? "; there is one for " : "", others),
+                  *others ? "library" : "");
 }
 
 const sl_format *sl_format_of_weights(const sl_weights *weights) {
@@ -373,7 +374,7 @@ static sl_status check_tied(reading *r, int i, int *tied) {
     if (equal && (a->dtype == SL_F32 || a->dtype == SL_F16 || a->dtype == SL_BF16)) {
       const size_t bytes = (size_t)sl_shape_count(&a->shape) * sizeof(float);
       float *x = malloc(bytes + 1), *y = malloc(bytes + 1);
-      sl_status status = x && y ? SL_OK : sl_fail(SL_ENOMEM, "no memory to compare tensor %s", a->name);
+      sl_status status = x && y ? SL_OK : sl_no_memory("to compare tensor %s", a->name);
       if (status == SL_OK) status = sl_weights_read(r->weights, i, x);
       if (status == SL_OK) status = sl_weights_read(r->weights, j, y);
       equal = status == SL_OK && memcmp(x, y, bytes) == 0;

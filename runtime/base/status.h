@@ -41,26 +41,6 @@ typedef enum sl_status {
       SL_STATUS_COUNT
 } sl_status;
 
-/* The command's exit codes: name, code, meaning. docs/reference/formats.md lists them. */
-#define SL_EXIT_LIST(X)                                                                                      \
-  X(SL_EXIT_DONE, 0, "Done.")                                                                                \
-  X(SL_EXIT_FAILURE, 1, "Failure; the message names the error and the remedy.")                              \
-  X(SL_EXIT_USAGE, 2, "An option, key or argument is wrong.")                                                \
-  X(SL_EXIT_UNCALIBRATED, 3, "Refused: performance models lack samples; see calibrate.")                     \
-  X(SL_EXIT_SPIKE, 65, "The loss leapt; see --on-spike.") /* EX_DATAERR of sysexits.h */                     \
-  X(SL_EXIT_MEMORY, 71, "The memory of a rank differs from the others'; see --verify-every.") /* OSERR */    \
-  X(SL_EXIT_UNWRITTEN, 74, "A file could not be stored: full disk, quota or failing disk.")   /* EX_IOERR */ \
-  X(SL_EXIT_CHECKPOINTED, 75, "Stopped by a signal after writing a checkpoint; continue with --resume.")     \
-  X(SL_EXIT_LOST, 76,                                                                                        \
-    "A rank was lost: it was killed, or stood still for --stall-timeout; continue with --resume, or see "    \
-    "--restarts.")                                                                                           \
-  X(SL_EXIT_INTERRUPTED, 130, "Stopped by a signal; compare has printed the measurements until then.")
-enum {
-#define SL_EXIT_ENUM(name, code, meaning) name = code,
-  SL_EXIT_LIST(SL_EXIT_ENUM)
-#undef SL_EXIT_ENUM
-};
-
 /* Sets the calling thread's error text and returns code. */
 sl_status sl_fail(sl_status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Fails with SL_ENOMEM and the text "no memory ..."; format says for what ("for %d rows", "to read %s"). */

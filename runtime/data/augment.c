@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "runtime/base/philox.h"
+#include "runtime/numbers/philox.h"
 
 /* Philox key in place of an operation's number; operations' numbers are hashes of layers' names. */
 static const uint32_t STREAM = 0x61756721;

@@ -12,9 +12,9 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/log.h"
-#include "runtime/base/permutation.h"
 #include "runtime/base/text.h"
 #include "runtime/data/idx.h"
+#include "runtime/numbers/permutation.h"
 
 enum { MOST_CLASSES = 1 << 20, NAMES_LIMIT_BYTES = 16 << 20, MAP_BYTES = 256 << 20 };
 

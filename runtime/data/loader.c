@@ -10,8 +10,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "runtime/base/permutation.h"
 #include "runtime/base/time.h"
+#include "runtime/numbers/permutation.h"
 
 enum { DEFAULT_DEPTH = 3, LEAST_DEPTH = 2, ALIGNMENT = 64, ERROR_BYTES = 2048 };
 

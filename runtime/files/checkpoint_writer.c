@@ -66,8 +66,6 @@ struct sl_checkpoint_writer {
   sl_failure failure; /* that the caller has not been told yet */
 };
 
-static sl_status no_memory(void) { return sl_fail(SL_ENOMEM, "no memory for writing checkpoints"); }
-
 static size_t row_bytes(const sl_checkpoint_piece *p) {
   return (size_t)sl_shape_row(&p->shape) * sl_dtype_bytes(p->dtype);
 }
@@ -198,7 +196,7 @@ static sl_status write_part(sl_checkpoint_writer *w, const char *partial) {
   sl_status status = SL_OK;
   sl_file *file = NULL;
   char *path = part_path(partial, w->rank);
-  if (!path) return no_memory();
+  if (!path) return sl_no_memory("for a path");
   SL_TRY_OUT(check_room(w, partial));
   SL_TRY_OUT(sl_folder_make(partial));
   SL_TRY_OUT(sl_file_create(path, &file));
@@ -238,7 +236,7 @@ static sl_status receive_part(sl_checkpoint_writer *w, const char *partial, int 
   sl_status status = SL_OK, moved = SL_OK;
   sl_file *file = NULL;
   char *path = partial ? part_path(partial, rank) : NULL;
-  status = !path ? no_memory() : sl_folder_make(partial);
+  status = !path ? sl_no_memory("for a path") : sl_folder_make(partial);
   if (status == SL_OK) status = sl_file_create(path, &file);
   for (int64_t at = 0; at < w->bytes[rank] && moved == SL_OK; at += CHUNK) {
     const int64_t n = w->bytes[rank] - at < CHUNK ? w->bytes[rank] - at : CHUNK;
@@ -289,7 +287,7 @@ static sl_status list_parts(const sl_checkpoint_writer *w, json_t *parts) {
     snprintf(xxh3, sizeof xxh3, "%016" PRIx64, w->reports[r].xxh3);
     json_t *part = json_pack("{s:s, s:I, s:s, s:O}", "file", file, "bytes", (json_int_t)w->bytes[r], "xxh3", xxh3,
                              "tensors", json_array_get(w->all_tensors, (size_t)r));
-    if (json_array_append_new(parts, part) != 0) return no_memory();
+    if (json_array_append_new(parts, part) != 0) return sl_no_memory("for a checkpoint's manifest");
   }
   return SL_OK;
 }
@@ -300,7 +298,7 @@ static sl_status check_parts(const sl_checkpoint_writer *w, const char *partial)
     struct stat info;
     if (w->bytes[r] == 0) continue;
     char *path = part_path(partial, r);
-    if (!path) return no_memory();
+    if (!path) return sl_no_memory("for a path");
     const int there = stat(path, &info) == 0 && info.st_size == w->bytes[r];
     sl_status status = there ? SL_OK : sl_fail(SL_EIO, "rank 0 does not see %s, which rank %d wrote", path, r);
     /* The others have read their own parts back. */
@@ -324,19 +322,19 @@ static sl_status keep_newest(const sl_checkpoint_writer *w) {
 /* Rank 0: writes the manifest and renames the checkpoint into place. */
 static sl_status put_in_place(sl_checkpoint_writer *w, const char *partial, json_t *header) {
   sl_status status = SL_OK;
-  if (!header) return no_memory();
+  if (!header) return sl_no_memory("for a checkpoint's header");
   char *manifest_path = NULL, *path = sl_checkpoint_path(w->folder, w->step);
   json_t *parts = json_array(), *manifest = NULL;
   if (!parts || !path || asprintf(&manifest_path, "%s/%s", partial, SL_CHECKPOINT_MANIFEST) < 0) {
     manifest_path = NULL;
-    SL_TRY_OUT(no_memory());
+    SL_TRY_OUT(sl_no_memory("for a checkpoint's manifest"));
   }
   SL_TRY_OUT(list_parts(w, parts));
   SL_TRY_OUT(check_parts(w, partial));
   SL_TRY_OUT(sl_folder_make(partial)); /* missing if no rank has a part */
   manifest = json_pack("{s:s, s:I, s:O, s:O}", "format", SL_CHECKPOINT_FORMAT, "step", (json_int_t)w->step, "header",
                        header, "parts", parts);
-  if (!manifest) SL_TRY_OUT(no_memory());
+  if (!manifest) SL_TRY_OUT(sl_no_memory("for a checkpoint's manifest"));
   SL_TRY_OUT(sl_checkpoint_seal(manifest));
   SL_TRY_OUT(sl_json_write(manifest_path, manifest));
   if (SL_CALL_OF_FILE("rename", path, rename(partial, path)) != 0) SL_TRY_OUT(sl_file_failed("write", path, errno));
@@ -352,7 +350,7 @@ out:
 static sl_status write_one(sl_checkpoint_writer *w, json_t *header) {
   report mine = {0};
   char *partial = sl_checkpoint_partial(w->folder, w->step);
-  sl_status status = partial ? SL_OK : no_memory();
+  sl_status status = partial ? SL_OK : sl_no_memory("for a path");
   if (w->sends[w->rank]) {
     const sl_failure before = sl_failure_keep(status);
     status = sl_failure_first(&before, send_part(w));
@@ -463,7 +461,7 @@ int sl_checkpoint_sends(const sl_checkpoint_writer *w) { return w->sends[w->rank
 static sl_status sync_above(const char *folder) {
   const char *slash = strrchr(folder, '/');
   char *above = slash ? strndup(folder, slash > folder ? (size_t)(slash - folder) : 1) : strdup(".");
-  if (!above) return no_memory();
+  if (!above) return sl_no_memory("for a path");
   const sl_status status = sl_folder_sync(above);
   free(above);
   return status;
@@ -509,7 +507,7 @@ static sl_status find_senders(sl_checkpoint_writer *w, int send) {
   SL_TRY(sl_comm_status(MPI_Bcast(&token, sizeof token, MPI_BYTE, 0, w->comm), "MPI_Bcast"));
   if (asprintf(&path, "%s/.shared-%016" PRIx64 ".tmp", w->folder, token) < 0) {
     path = NULL;
-    status = no_memory();
+    status = sl_no_memory("for a path");
   }
   if (status == SL_OK && w->rank == 0) status = sl_file_replace(path, &token, sizeof token);
   status = sl_comm_agree(w->comm, status);
@@ -528,7 +526,7 @@ static sl_status lay_out(sl_checkpoint_writer *w) {
   char *head = NULL;
   sl_named_array *arrays = calloc((size_t)w->n + 1, sizeof *arrays);
   w->tensors = json_array();
-  if (!arrays || !w->tensors) SL_TRY_OUT(no_memory());
+  if (!arrays || !w->tensors) SL_TRY_OUT(sl_no_memory("for a checkpoint's list of tensors"));
   for (int i = 0; i < w->n; i++) {
     const sl_checkpoint_piece *p = &w->piece[i];
     arrays[i] = (sl_named_array){.name = p->name, .dtype = p->dtype, .shape = p->shape};
@@ -538,7 +536,8 @@ static sl_status lay_out(sl_checkpoint_writer *w) {
     for (int d = 0; d < p->shape.ndim && whole; d++)
       whole = json_array_append_new(shape, json_integer(p->shape.dim[d])) == 0;
     json_t *tensor = json_pack("{s:s, s:o, s:I}", "name", p->name, "shape", shape, "first", (json_int_t)p->first);
-    if (json_array_append_new(w->tensors, tensor) != 0 || !whole) SL_TRY_OUT(no_memory());
+    if (json_array_append_new(w->tensors, tensor) != 0 || !whole)
+      SL_TRY_OUT(sl_no_memory("for a checkpoint's list of tensors"));
     w->size += piece_bytes(p);
   }
   if (w->n == 0) goto out;
@@ -548,8 +547,7 @@ static sl_status lay_out(sl_checkpoint_writer *w) {
   w->buffer = mmap(NULL, w->room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (w->buffer == MAP_FAILED) {
     w->buffer = NULL;
-    SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the %zu bytes that checkpoints are copied to before they are written",
-                       w->size));
+    SL_TRY_OUT(sl_no_memory("for the %zu bytes that checkpoints are copied to before they are written", w->size));
   }
   madvise(w->buffer, w->room, MADV_HUGEPAGE);
   memset(w->buffer, 0, w->size); /* takes the page faults now, not while a step waits */
@@ -565,11 +563,11 @@ static sl_status gather_texts(const sl_checkpoint_writer *w, MPI_Comm comm, cons
   int mine = (int)strlen(text) + 1, total = 0;
   int *length = calloc((size_t)w->ranks, sizeof *length), *place = calloc((size_t)w->ranks, sizeof *place);
   *all = NULL;
-  SL_TRY_OUT(sl_comm_agree(comm, length && place ? SL_OK : no_memory()));
+  SL_TRY_OUT(sl_comm_agree(comm, length && place ? SL_OK : sl_no_memory("for a checkpoint's list of tensors")));
   SL_TRY_OUT(sl_comm_status(MPI_Gather(&mine, 1, MPI_INT, length, 1, MPI_INT, 0, comm), "MPI_Gather"));
   for (int r = 0; r < w->ranks; r++) place[r] = total, total += length[r];
   if (w->rank == 0) *all = malloc((size_t)total);
-  SL_TRY_OUT(sl_comm_agree(comm, w->rank != 0 || *all ? SL_OK : no_memory()));
+  SL_TRY_OUT(sl_comm_agree(comm, w->rank != 0 || *all ? SL_OK : sl_no_memory("for a checkpoint's list of tensors")));
   SL_TRY_OUT(sl_comm_status(MPI_Gatherv(text, mine, MPI_CHAR, *all, length, place, MPI_CHAR, 0, comm), "MPI_Gatherv"));
 out:
   free(length), free(place);
@@ -578,9 +576,10 @@ out:
 
 /* Rank 0: the lists of all ranks' tensors, from their texts. */
 static sl_status parse_tensors(sl_checkpoint_writer *w, const char *all) {
-  if (!(w->all_tensors = json_array())) return no_memory();
+  if (!(w->all_tensors = json_array())) return sl_no_memory("for a checkpoint's list of tensors");
   for (int r = 0; r < w->ranks; r++, all += strlen(all) + 1)
-    if (json_array_append_new(w->all_tensors, json_loads(all, 0, NULL)) != 0) return no_memory();
+    if (json_array_append_new(w->all_tensors, json_loads(all, 0, NULL)) != 0)
+      return sl_no_memory("for a checkpoint's list of tensors");
   return SL_OK;
 }
 
@@ -590,10 +589,10 @@ static sl_status collect_tensors(sl_checkpoint_writer *w, MPI_Comm comm) {
   char *all = NULL, *text = NULL;
   if (w->ranks == 1) {
     w->all_tensors = json_pack("[O]", w->tensors);
-    return w->all_tensors ? SL_OK : no_memory();
+    return w->all_tensors ? SL_OK : sl_no_memory("for a checkpoint's list of tensors");
   }
   text = sl_json_text(w->tensors, JSON_COMPACT);
-  SL_TRY_OUT(sl_comm_agree(comm, text ? SL_OK : no_memory()));
+  SL_TRY_OUT(sl_comm_agree(comm, text ? SL_OK : sl_no_memory("for a checkpoint's list of tensors")));
   SL_TRY_OUT(gather_texts(w, comm, text, &all));
   SL_TRY_OUT(sl_comm_agree(comm, w->rank == 0 ? parse_tensors(w, all) : SL_OK));
 out:
@@ -608,7 +607,9 @@ static sl_status prepare_messages(sl_checkpoint_writer *w) {
   w->hash = XXH3_createState();
   w->reports = w->rank == 0 ? calloc((size_t)w->ranks, sizeof *w->reports) : NULL;
   w->chunk = w->rank == 0 && any ? malloc(CHUNK) : NULL;
-  return w->hash && (w->rank != 0 || (w->reports && (w->chunk || !any))) ? SL_OK : no_memory();
+  return w->hash && (w->rank != 0 || (w->reports && (w->chunk || !any)))
+             ? SL_OK
+             : sl_no_memory("for %d ranks' reports on a checkpoint", w->ranks);
 }
 
 /* Gives all ranks the name of rank 0's folder. Collective. */
@@ -616,17 +617,18 @@ static sl_status name_folder(sl_checkpoint_writer *w, const sl_checkpoint_option
   int bytes = w->rank == 0 ? (int)strlen(o->folder) + 1 : 0;
   if (w->ranks > 1) SL_TRY(sl_comm_status(MPI_Bcast(&bytes, 1, MPI_INT, 0, o->comm), "MPI_Bcast"));
   w->folder = malloc((size_t)bytes);
-  SL_TRY(sl_comm_agree(o->comm, w->folder ? SL_OK : no_memory()));
+  SL_TRY(sl_comm_agree(o->comm, w->folder ? SL_OK : sl_no_memory("for a path")));
   if (w->rank == 0) memcpy(w->folder, o->folder, (size_t)bytes);
   return w->ranks > 1 ? sl_comm_status(MPI_Bcast(w->folder, bytes, MPI_CHAR, 0, o->comm), "MPI_Bcast") : SL_OK;
 }
 
 static sl_status prepare(sl_checkpoint_writer *w, const sl_checkpoint_options *o) {
   w->piece = calloc((size_t)o->n + 1, sizeof *w->piece);
-  if (!w->piece) return no_memory();
+  if (!w->piece) return sl_no_memory("for %d pieces of a checkpoint", o->n);
   for (; w->n < o->n; w->n++) {
     w->piece[w->n] = o->piece[w->n];
-    if (!(w->piece[w->n].name = strdup(o->piece[w->n].name))) return no_memory();
+    if (!(w->piece[w->n].name = strdup(o->piece[w->n].name)))
+      return sl_no_memory("for %d pieces of a checkpoint", o->n);
   }
   SL_TRY(lay_out(w));
   return w->rank == 0 ? prepare_folder(w, o->from) : SL_OK;
@@ -654,7 +656,7 @@ sl_status sl_checkpoint_writer_create(const sl_checkpoint_options *o, sl_checkpo
     pthread_mutex_init(&w->lock, NULL), pthread_cond_init(&w->changed, NULL);
     w->sends = calloc((size_t)ranks, sizeof *w->sends), w->bytes = calloc((size_t)ranks, sizeof *w->bytes);
   }
-  SL_TRY_OUT(sl_comm_agree(o->comm, w && w->sends && w->bytes ? SL_OK : no_memory()));
+  SL_TRY_OUT(sl_comm_agree(o->comm, w && w->sends && w->bytes ? SL_OK : sl_no_memory("to write checkpoints")));
   SL_TRY_OUT(name_folder(w, o));
   SL_TRY_OUT(sl_comm_agree(o->comm, prepare(w, o)));
   w->bytes[rank] = (int64_t)w->size;

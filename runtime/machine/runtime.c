@@ -18,10 +18,10 @@
 
 #include "runtime/base/activity.h"
 #include "runtime/base/file.h"
-#include "runtime/base/hash.h"
 #include "runtime/base/log.h"
 #include "runtime/machine/comm.h"
 #include "runtime/machine/policies.h"
+#include "runtime/numbers/hash.h"
 
 #if defined(SL_HAVE_CUDA) && defined(STARPU_USE_CUDA)
 #include <cuda_runtime_api.h>
@@ -392,7 +392,7 @@ static sl_status name_model_host(sl_runtime *rt) {
   hwloc_topology_t t = rt->topology;
   hwloc_obj_t package = hwloc_get_obj_by_type(t, HWLOC_OBJ_PACKAGE, 0);
   char text[256];
-  uint64_t hash = 0xCBF29CE484222325u;
+  uint64_t hash = SL_HASH64_START;
   hash = mix(hash, package ? hwloc_obj_get_info_by_name(package, "CPUModel") : NULL);
   hash = mix(hash, sl_runtime_blas());
   snprintf(text, sizeof text, "%d packages %d cores %d numa %d gpus", hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_PACKAGE),

@@ -6,9 +6,9 @@
 #include <stddef.h>
 
 #include "runtime/base/status.h"
-#include "runtime/machine/isa.h"
-#include "runtime/machine/team.h"
-#include "runtime/machine/topology.h"
+#include "runtime/processors/isa.h"
+#include "runtime/processors/team.h"
+#include "runtime/processors/topology.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -5,7 +5,7 @@
 
 #include <utf8proc.h>
 
-#include "runtime/base/numbering.h"
+#include "runtime/text/numbering.h"
 #include "runtime/text/tokenizer.h"
 
 struct json_t;

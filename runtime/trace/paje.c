@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/hash.h"
 #include "runtime/base/text.h"
+#include "runtime/numbers/hash.h"
 #include "runtime/trace/parts.h"
 
 enum { CONTAINER_TYPE, STATE_TYPE, VALUE, CREATE, DESTROY, STATE };

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/hash.h"
+#include "runtime/numbers/hash.h"
 
 static void *copy_bytes(const void *from, size_t n) {
   if (!from || n == 0) return NULL;

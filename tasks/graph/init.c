@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "runtime/base/hash.h"
-#include "runtime/base/philox.h"
+#include "runtime/numbers/hash.h"
+#include "runtime/numbers/philox.h"
 
 static void set(sl_dtype dtype, void *data, int64_t i, double x) {
   switch (dtype) {

@@ -9,8 +9,8 @@
 
 #include "runtime/base/status.h"
 #include "runtime/base/tensor.h"
-#include "runtime/machine/isa.h"
-#include "runtime/machine/team.h"
+#include "runtime/processors/isa.h"
+#include "runtime/processors/team.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -71,7 +71,7 @@ typedef struct sl_call {
 } sl_call;
 
 typedef sl_status (*sl_kernel)(const sl_call *call);
-typedef struct sl_cuda sl_cuda; /* stream, scratch: runtime/machine/cuda_context.h */
+typedef struct sl_cuda sl_cuda; /* stream, scratch: runtime/processors/cuda_context.h */
 typedef sl_status (*sl_kernel_cuda)(const sl_call *call, sl_cuda *cuda);
 
 typedef struct sl_cost {

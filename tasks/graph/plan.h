@@ -7,7 +7,7 @@
 #include <jansson.h>
 
 #include "runtime/base/status.h"
-#include "runtime/machine/isa.h"
+#include "runtime/processors/isa.h"
 #include "tasks/graph/operation.h"
 
 #ifdef __cplusplus

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/hash.h"
+#include "runtime/numbers/hash.h"
 
 struct sl_times {
   sl_time *time;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/numbers/statistics.h"
 #include "tasks/bounds/bound.h"
 #include "tasks/starpu/codelet.h"
 
@@ -50,22 +51,6 @@ int sl_calibration_minimum(void) {
 
 /* ---- what is accepted ------------------------------------------------------------------------------------------- */
 
-static int ascending(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-static double median(double *x, int n) {
-  qsort(x, (size_t)n, sizeof *x, ascending);
-  return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
-}
-
-/* room: [n] */
-static double deviation(const double *x, int n, double middle, double *room) {
-  for (int i = 0; i < n; i++) room[i] = fabs(x[i] - middle);
-  return median(room, n);
-}
-
 sl_status sl_calibration_accept(const double *x, int n, unsigned char *accepted, int *count, double *middle,
                                 double *spread) {
   *count = 0, *middle = *spread = 0;
@@ -74,13 +59,13 @@ sl_status sl_calibration_accept(const double *x, int n, unsigned char *accepted,
   if (!kept) return sl_no_memory("for %d samples", n);
   double *room = kept + n;
   memcpy(room, x, (size_t)n * sizeof *x);
-  const double m = median(room, n), mad = fmax(deviation(x, n, m, room), 0.01 * m);
+  const double m = sl_median(room, (size_t)n), mad = fmax(sl_absolute_deviation(x, (size_t)n, m, room), 0.01 * m);
   for (int i = 0; i < n; i++) {
     accepted[i] = 0.6745 * fabs(x[i] - m) <= 3.5 * mad;
     if (accepted[i]) kept[(*count)++] = x[i];
   }
-  *middle = median(kept, *count);
-  *spread = *middle > 0 ? 1.4826 * deviation(kept, *count, *middle, room) / *middle : 0;
+  *middle = sl_median(kept, (size_t)*count);
+  *spread = *middle > 0 ? 1.4826 * sl_absolute_deviation(kept, (size_t)*count, *middle, room) / *middle : 0;
   free(kept);
   return SL_OK;
 }

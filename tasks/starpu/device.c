@@ -17,7 +17,7 @@ void sl__devices_close(sl_runtime *runtime, sl__devices *devices) { (void)runtim
 void sl__gpu_task(sl__task *t) { (void)t; }
 
 #elif defined SL__GPU_WORKERS
-#include "runtime/machine/cuda_context.h"
+#include "runtime/processors/cuda_context.h"
 #include "tasks/starpu/residence.h"
 
 struct sl__devices {
@@ -45,7 +45,7 @@ static void aborted(int signal) {
     const char digits[] = {(char)('0' + number[w] / 10 % 10), (char)('0' + number[w] % 10), 0};
     say("starling: GPU "), say(digits + (number[w] < 10)), say(" was given layer '"), say(t->name), say("' ("),
         say(t->op->name),
-        say(") last; StarPU ends the process (its message is above). starling train --resume goes on\n");
+        say(") last; StarPU ends the process (its message is above). A run goes on from its last checkpoint\n");
   }
   (void)signal;
 }

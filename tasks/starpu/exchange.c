@@ -33,7 +33,7 @@ sl_status sl__exchanges_create(sl_runtime *runtime, const sl_exchange_type *type
                                sl_compression compression, sl__exchanges **exchanges) {
   *exchanges = NULL;
   sl__exchanges *x = calloc(1, sizeof *x);
-  if (!x) return sl_fail(SL_ENOMEM, "no memory for the exchanges");
+  if (!x) return sl_no_memory("for the exchanges");
   const sl_share *share = sl_runtime_share(runtime);
   enum { MOST_CPUS = 1024 };
   int cpus[MOST_CPUS], n = 0;
@@ -108,7 +108,7 @@ sl_status sl__exchanges_add(sl__exchanges *x, const sl_graph *graph, const sl_no
   if (more) x->bucket = more;
   if (!stretch || !item || !b || !more || !(b->handle = malloc((size_t)n * sizeof *b->handle))) {
     free(b);
-    status = sl_fail(SL_ENOMEM, "no memory for the exchange of layer '%s'", node->name);
+    status = sl_no_memory("for the exchange of layer '%s'", node->name);
     goto out;
   }
   *b = (bucket){.of = x, .task = t, .handle = b->handle};
@@ -125,7 +125,7 @@ sl_status sl__exchanges_add(sl__exchanges *x, const sl_graph *graph, const sl_no
   const sl_dtype dtype = node->n_in ? graph->value[node->in[0]]->dtype : SL_F32;
   SL_TRY_OUT(sl_exchange_add(x->engine, attr->move, dtype, stretch, values, &b->number));
   struct starpu_task *task = t->task = starpu_task_create();
-  if (!task) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the exchange of layer '%s'", node->name));
+  if (!task) SL_TRY_OUT(sl_no_memory("for the exchange of layer '%s'", node->name));
   task->cl = &nowhere;
   task->prologue_callback_pop_func = ready;
   task->prologue_callback_pop_arg = b;

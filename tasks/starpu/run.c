@@ -79,11 +79,13 @@ static sl_status tell(const sl__task *task, const int *order, int n, const char 
   int gpu;
   const sl__task *large = lying ? too_large(task, order, n, &bytes, &memory, &gpu) : NULL;
   if (large)
-    return sl_fail(SL_EPOLICY,
-                   "step %lld: layer '%s' (%s) needs %.1f MiB at once, and GPU %d has %.1f MiB for StarPU: smaller "
-                   "sizes, more row blocks (--row-blocks) or --gpus 0",
-                   (long long)large->program_step->number, large->name, large->op->name, (double)bytes / (1 << 20), gpu,
-                   (double)memory / (1 << 20));
+    return sl_blame(
+        sl_fail(SL_EPOLICY,
+                "step %lld: layer '%s' (%s) needs %.1f MiB at once, and GPU %d has %.1f MiB for StarPU: use smaller "
+                "sizes, more row blocks or no GPUs",
+                (long long)large->program_step->number, large->name, large->op->name, (double)bytes / (1 << 20), gpu,
+                (double)memory / (1 << 20)),
+        "row_blocks, gpus");
   if (lying)
     return sl_fail(SL_EPOLICY,
                    "step %lld: scheduling policy '%s' has left %d ready tasks lying for %d s, the first of layer "

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "codelets/attributes.h"
-#include "runtime/base/philox.h"
+#include "runtime/numbers/philox.h"
 #include "tests/codelets/case_files.h" /* made by the build: an X for each file of Makefile.am's TESTS_CASES */
 
 enum { CASE_INPUTS = 8 };

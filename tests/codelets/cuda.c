@@ -22,7 +22,7 @@ sl_status cuda_case_run(const sl_operation *op, const sl_call *call, int fast) {
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
-#include "runtime/machine/cuda_context.h"
+#include "runtime/processors/cuda_context.h"
 
 int cuda_case_built(void) { return 1; }
 const char *cuda_case_missing(void) { return sl_cuda_devices() > 0 ? NULL : "no GPU"; }
@@ -167,7 +167,7 @@ sl_status cuda_case_run(const sl_operation *op, const sl_call *call, int fast) {
   for (int i = 0; i < all.n; i++) {
     buffer *b = &all.buffer[i];
     b->before = malloc(b->bytes + 1), b->first = malloc(b->bytes + 1);
-    if (!b->before || !b->first) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for a case of %s", op->name));
+    if (!b->before || !b->first) SL_TRY_OUT(sl_no_memory("for a case of %s", op->name));
     memcpy(b->before, b->host, b->bytes);
   }
   cuda = sl_cuda_create(NULL, op->scratch_cuda ? op->scratch_cuda(call) : 0, &status);

@@ -19,8 +19,8 @@ check 'a state larger than the memory of the device: the same bytes' same
 export EMULATED_MEMORY=6
 train_small mlp 1 --size layers=3,hidden=600 --steps 4 --workers 1 --gpus 1 --sched random
 check 'a task larger than the device: the run ends' test $code = 1
-check 'the error names layer, operation and device' says \
-  "^starling: step 1: layer '[a-z0-9.]+' \([a-z_]+\) needs [0-9.]+ MiB at once, and GPU 0 has [0-9.]+ MiB"
+check 'the error names layer, operation and device, and what would help' says \
+  "^starling: step 1: layer '[a-z0-9.]+' \([a-z_]+\) needs [0-9.]+ MiB at once, and GPU 0 has [0-9.]+ MiB.*--row-blocks, --gpus"
 unset EMULATED_MEMORY
 
 steps='--steps 20 --checkpoint-every 2 --workers 1 --sched random'

@@ -7,6 +7,7 @@
 
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/pictures.h"
+#include "tools/images/decode.h"
 #include "tools/images/format.h"
 
 extern const sl__format sl__format_png;

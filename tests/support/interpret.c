@@ -12,13 +12,13 @@ sl_status interpret_create(const sl_graph *graph, sl_isa isa, sl_team *team, int
                       .tiles = SL_TILES_DEFAULT,
                       .step = {.number = 3, .seed = 12345, .learning_rate = 0.125}};
   in->data = calloc((size_t)graph->n_values + 1, sizeof *in->data);
-  if (!in->data) return sl_fail(SL_ENOMEM, "no memory for %d arrays", graph->n_values);
+  if (!in->data) return sl_no_memory("for %d arrays", graph->n_values);
   for (int v = 0; v < graph->n_values; v++) {
     size_t bytes = sl_value_bytes(graph->value[v]);
     in->data[v] = malloc(bytes);
     if (!in->data[v]) {
       interpret_destroy(in);
-      return sl_fail(SL_ENOMEM, "no memory for '%s'", graph->value[v]->name);
+      return sl_no_memory("for '%s'", graph->value[v]->name);
     }
     memset(in->data[v], 0xff, bytes);
   }
@@ -58,7 +58,7 @@ sl_status interpret_run(interpreter *in, int from, int to) {
   for (int i = from; i < to; i++) {
     const sl_node *node = in->graph->node[i];
     sl_array *arrays = calloc((size_t)sl_call_arrays(node), sizeof *arrays);
-    if (!arrays) return sl_fail(SL_ENOMEM, "no memory for a call of %s", node->op->name);
+    if (!arrays) return sl_no_memory("for a call of %s", node->op->name);
     sl_call call;
     interpret_call(in, node, arrays, &call);
     sl_status status = interpret_kernel(node->op, in->isa, &call);

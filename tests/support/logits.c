@@ -42,7 +42,7 @@ static sl_status run(int argc, char **argv) {
   padded = aligned_alloc(64, (n + 63) / 64 * 64);
   labels = calloc((size_t)plan.batch, sizeof *labels);
   logits = malloc(bytes);
-  if (!padded || !labels || !logits) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for the logits"));
+  if (!padded || !labels || !logits) SL_TRY_OUT(sl_no_memory("for the logits"));
   memcpy(padded, samples, n);
   SL_TRY_OUT(sl_program_run(
       program, &(sl_step){.number = 1, .seed = 1, .input = {[SL_SLOT_SAMPLES] = padded, [SL_SLOT_LABELS] = labels}}));

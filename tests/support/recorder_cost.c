@@ -9,13 +9,10 @@
 #include <stdlib.h>
 
 #include "runtime/base/time.h"
+#include "runtime/numbers/statistics.h"
 #include "runtime/trace/recorder.h"
 
 enum { TASKS = 200000, PREDECESSORS = 4, ROUNDS = 15 };
-
-static int ascending(const void *a, const void *b) {
-  return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
-}
 
 int main(int argc, char **argv) {
   const int threads = argc > 1 ? atoi(argv[1]) : 1;
@@ -44,15 +41,13 @@ int main(int argc, char **argv) {
     }
     ns[r] = (double)(sl_now() - from) * threads / TASKS;
   }
-  qsort(ns, ROUNDS, sizeof *ns, ascending);
-  printf("%.1f", ns[ROUNDS / 2]);
+  printf("%.1f", sl_median(ns, ROUNDS));
   for (int r = 0; r < ROUNDS; r++) {
     const int64_t from = sl_now();
     for (int i = 0; i < TASKS; i++) sl_recorder_add(recorder, &(sl_record){.step = r, .node = i});
     ns[r] = (double)(sl_now() - from) / TASKS;
   }
-  qsort(ns, ROUNDS, sizeof *ns, ascending);
-  printf(" %.1f\n", ns[ROUNDS / 2]);
+  printf(" %.1f\n", sl_median(ns, ROUNDS));
   sl_recorder_destroy(recorder);
   free(end);
   return 0;

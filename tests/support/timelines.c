@@ -76,7 +76,7 @@ static sl_status write_rank(const char *folder, int rank, int64_t steps) {
   name_nodes(t);
   link_nodes(t);
   t->record = malloc((size_t)steps * NODES * sizeof *t->record);
-  if (!t->record) return sl_fail(SL_ENOMEM, "no memory for %lld steps", (long long)steps);
+  if (!t->record) return sl_no_memory("for %lld steps", (long long)steps);
   for (int64_t s = 0; s < steps; s++) record_step(t, s + 1, HOUR + s * (CHAIN * (TASK + GAP) + 60 * GAP));
   snprintf(path, sizeof path, "%s/%s", folder, sl_timeline_name(rank, name));
   const sl_status status = sl_timeline_write(path, t);

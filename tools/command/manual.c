@@ -5,6 +5,7 @@
 
 #include "runtime/base/status.h"
 #include "tools/command/command.h"
+#include "tools/settings/exit_codes.h"
 #include "tools/settings/model.h"
 
 /* Text with the hyphens and quotes that roff would change. */
@@ -17,7 +18,7 @@ static void print_exit_codes(FILE *file) {
   static const struct {
     int code;
     const char *meaning;
-  } codes[] = {SL_EXIT_LIST(ROW)};
+  } codes[] = {SL__EXIT_LIST(ROW)};
 #undef ROW
   for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
     fprintf(file, ".TP\n.B %d\n", codes[i].code);
@@ -28,7 +29,7 @@ static void print_exit_codes(FILE *file) {
 
 void sl__print_manual(FILE *file) {
   fputs(
-      ".\\\" Made by `starling --manual`; edit tools/settings/rows.h and tools/command/starling.c instead.\n.TH "
+      ".\\\" Made by `starling --manual`; edit tools/settings/rows.h and tools/command/list.c instead.\n.TH "
       "STARLING 1 \"\" "
       "\"" PACKAGE_STRING
       "\"\n"

@@ -13,6 +13,7 @@
 #include "runtime/machine/environment.h"
 #include "runtime/machine/measure.h"
 #include "runtime/machine/transfers.h"
+#include "runtime/numbers/statistics.h"
 #include "runtime/trace/idle.h"
 #include "tasks/bounds/bound.h"
 #include "tasks/graph/print.h"
@@ -211,9 +212,6 @@ static sl_status measure(bench *b) {
   return b->before > 0 ? measure_sgemm(b, &gflops, &b->after) : SL_OK;
 }
 
-static int ascending(const void *a, const void *b) {
-  return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
-}
 static int longest_first(const void *a, const void *b) {
   return (((const line *)a)->seconds < ((const line *)b)->seconds) -
          (((const line *)a)->seconds > ((const line *)b)->seconds);
@@ -307,7 +305,7 @@ static void print_text(const bench *b, const line *lines, int n, double total, d
   if (*sl__balance_text(&b->job.balance)) printf("balance          %s\n", sl__balance_text(&b->job.balance));
   if (*sl__choice_text(&b->job.choice)) printf("choice           %s\n", sl__choice_text(&b->job.choice));
   printf("step time        %10.3f ms   median; 10%% of steps took less than %.3f, 10%% more than %.3f\n", 1e3 * median,
-         1e3 * b->seconds[b->n / 10], 1e3 * b->seconds[b->n - 1 - b->n / 10]);
+         1e3 * sl_quantile(b->seconds, (size_t)b->n, 0.1), 1e3 * sl_quantile(b->seconds, (size_t)b->n, 0.9));
   printf("samples/s        %10.0f\n", (double)b->job.facts.plan.batch / median);
   printf("GFLOP/s          %10.1f      %.2f GFLOP in %d tasks a step\n", gflops, 1e-9 * b->job.flops,
          sl_program_graph(b->job.program)->n_nodes);
@@ -362,14 +360,15 @@ static sl_status print_json(const bench *b, const line *lines, int n, double tot
                               "task_s", lines[i].tasks ? lines[i].seconds / (double)lines[i].tasks : 0.0, "gflops",
                               1e-9 * per_second(&lines[i], lines[i].group->cost.flops), "gigabytes_per_s",
                               1e-9 * per_second(&lines[i], lines[i].group->cost.bytes)));
-  json_t *all = json_pack(
-      "{s:s, s:o, s:o, s:i, s:i, s:i, s:i, s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "model",
-      b->job.facts.model->name, "size", sl_model_sizes_to_json(b->job.facts.model), "plan",
-      sl_plan_to_json(&b->job.facts.plan), "ranks", b->job.ranks.n, "workers", share->nworkers, "threads_per_worker",
-      share->threads_per_worker, "gpus", sl_runtime_gpus(b->job.runtime), "sched", sl_runtime_sched(b->job.runtime),
-      "starpu", sl_runtime_starpu(), "steps", (json_int_t)b->n, "step_s", median, "step_s_p10", b->seconds[b->n / 10],
-      "step_s_p90", b->seconds[b->n - 1 - b->n / 10], "samples_per_s", (double)b->job.facts.plan.batch / median,
-      "gflops", gflops, "step_flops", b->job.flops, "tasks", sl_program_graph(b->job.program)->n_nodes);
+  json_t *all =
+      json_pack("{s:s, s:o, s:o, s:i, s:i, s:i, s:i, s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "model",
+                b->job.facts.model->name, "size", sl_model_sizes_to_json(b->job.facts.model), "plan",
+                sl_plan_to_json(&b->job.facts.plan), "ranks", b->job.ranks.n, "workers", share->nworkers,
+                "threads_per_worker", share->threads_per_worker, "gpus", sl_runtime_gpus(b->job.runtime), "sched",
+                sl_runtime_sched(b->job.runtime), "starpu", sl_runtime_starpu(), "steps", (json_int_t)b->n, "step_s",
+                median, "step_s_p10", sl_quantile(b->seconds, (size_t)b->n, 0.1), "step_s_p90",
+                sl_quantile(b->seconds, (size_t)b->n, 0.9), "samples_per_s", (double)b->job.facts.plan.batch / median,
+                "gflops", gflops, "step_flops", b->job.flops, "tasks", sl_program_graph(b->job.program)->n_nodes);
   json_t *more =
       json_pack("{s:s, s:f, s:I, s:I, s:I, s:i, s:I, s:o, s:o, s:o, s:O}", "state_digest", b->digest, "input_percent",
                 100e9 * b->input / (double)(b->to - b->from), "peak_memory_bytes", (json_int_t)b->peak,
@@ -418,8 +417,7 @@ static sl_status report(bench *b) {
                           &groups));
   line *lines = calloc((size_t)groups->n + 1, sizeof *lines);
   sl_status status = lines ? break_down(b, groups, lines, &total) : sl_no_memory("for %d operations", groups->n);
-  qsort(b->seconds, (size_t)b->n, sizeof *b->seconds, ascending);
-  const double median = b->seconds[b->n / 2], gflops = 1e-9 * b->job.flops / median;
+  const double median = sl_median(b->seconds, (size_t)b->n), gflops = 1e-9 * b->job.flops / median;
   if (status == SL_OK && b->o->json)
     status = print_json(b, lines, groups->n, total, median, gflops);
   else if (status == SL_OK)

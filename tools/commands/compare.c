@@ -13,21 +13,11 @@
 #include "tools/commands/commands.h"
 #include "tools/compare/parts.h"
 #include "tools/run/session.h"
+#include "tools/settings/exit_codes.h"
 
 /* The base of all ratios runs first, and the graph is taken from its run. */
 static const char BASE[] = "eager";
 static const double MINUTES = 3;
-
-/* ---- time ------------------------------------------------------------------------------------------------------- */
-
-static double elapsed(const sl__comparison *c) { return 1e-9 * (double)(sl_now() - c->began); }
-
-void sl__compare_tick(sl__comparison *c) { sl__meter_show(&c->meter, elapsed(c), c->expected, "%s", c->doing); }
-
-/* Estimates the time for the rest from the time so far. */
-static void expect_end(sl__comparison *c) {
-  c->expected = elapsed(c) + (c->planned * c->n - c->measured) * c->process_s + (SL__ALONE - c->alones) * c->alone_s;
-}
 
 static void add_to_mean(double *mean, int *n, double seconds) {
   *mean = (*mean * *n + seconds) / (*n + 1);
@@ -125,7 +115,7 @@ static sl_status look(sl__comparison *c) {
   char whole[96], *reason = NULL;
   json_t *json = NULL;
   sl_status status = SL_OK;
-  const double from = elapsed(c);
+  const double from = sl__compare_elapsed(c);
   c->steps = c->o->steps > 0 ? c->o->steps : STEPS;
   snprintf(c->doing, sizeof c->doing, "looking at a step of %s", c->o->model);
   snprintf(whole, sizeof whole, "%s/whole", c->folder);
@@ -141,7 +131,7 @@ static sl_status look(sl__comparison *c) {
   c->calibrated = (int)json_integer_value(json_object_get(calibration, "calibrated"));
   c->machine = strdup(json_string_value(json_object_get(calibration, "machine")));
   c->step_s = number(json, "step_s");
-  c->process_s = fmax(elapsed(c) - from - (double)c->steps * c->step_s, 0);
+  c->process_s = fmax(sl__compare_elapsed(c) - from - (double)c->steps * c->step_s, 0);
   SL_TRY_OUT(keep_environment(c, json_object_get(json, "environment")));
   SL_TRY_OUT(read_timeline(c, "whole", &c->graph, &c->n_graph));
   c->alone = malloc(((size_t)c->graph[0]->n_kinds + 1) * SL__PLACES * sizeof *c->alone);
@@ -196,11 +186,11 @@ out:
 
 /* Other programs may disturb a measurement, so it is repeated, and the least median counts. */
 static sl_status time_alone(sl__comparison *c) {
-  const double from = elapsed(c);
-  expect_end(c);
+  const double from = sl__compare_elapsed(c);
+  sl__compare_expect_end(c);
   if (c->workers > 0) SL_TRY(time_alone_on(c, 0));
   if (c->gpus > 0 && !sl__compare_stopped()) SL_TRY(time_alone_on(c, 1));
-  if (!sl__compare_stopped()) add_to_mean(&c->alone_s, &c->alones, elapsed(c) - from);
+  if (!sl__compare_stopped()) add_to_mean(&c->alone_s, &c->alones, sl__compare_elapsed(c) - from);
   return SL_OK;
 }
 
@@ -249,9 +239,9 @@ static sl_status measure(sl__comparison *c, sl__variant *v, int repetition) {
   if (!v->priorities) more[n++] = "--no-priorities";
   more[n] = NULL;
   const int order = c->processes;
-  const double from = elapsed(c);
+  const double from = sl__compare_elapsed(c);
   char name[96];
-  expect_end(c);
+  sl__compare_expect_end(c);
   snprintf(c->doing, sizeof c->doing, "repetition %d of about %d: %s", repetition + 1, c->planned,
            sl__compare_name(v, name, sizeof name));
   SL_TRY(bench(c, more, &json, &reason));
@@ -260,7 +250,7 @@ static sl_status measure(sl__comparison *c, sl__variant *v, int repetition) {
     free(reason);
     return SL_OK;
   }
-  add_to_mean(&c->process_s, &c->measured, elapsed(c) - from);
+  add_to_mean(&c->process_s, &c->measured, sl__compare_elapsed(c) - from);
   if (!json) {
     free(v->reason);
     v->reason = reason;
@@ -292,7 +282,7 @@ static sl_status measure(sl__comparison *c, sl__variant *v, int repetition) {
 /* The number of repetitions: from the options, or as many as the time allows by the durations so far. */
 static int plan(const sl__comparison *c, int begun) {
   if (c->o->repetitions > 0) return (int)c->o->repetitions;
-  const double left = c->limit - elapsed(c) - (SL__ALONE - c->alones) * c->alone_s;
+  const double left = c->limit - sl__compare_elapsed(c) - (SL__ALONE - c->alones) * c->alone_s;
   const int more = (int)fmin(fmax(left / (c->n * c->process_s), 0), SL__MOST_REPETITIONS);
   const int n = begun + more < SL__LEAST_REPETITIONS ? SL__LEAST_REPETITIONS : begun + more;
   return n < SL__MOST_REPETITIONS ? n : SL__MOST_REPETITIONS;
@@ -360,7 +350,7 @@ out:
 /* ---- the command ------------------------------------------------------------------------------------------------ */
 
 static sl__amount amount(const sl__comparison *c) {
-  const sl__budget b = {.seconds = c->limit - elapsed(c),
+  const sl__budget b = {.seconds = c->limit - sl__compare_elapsed(c),
                         .process = c->process_s,
                         .step = c->step_s,
                         .variants = c->n,
@@ -442,7 +432,7 @@ sl_status sl__compare(sl__options *o, int *exit_code) {
   status = prepare(&c);
   if (status == SL_OK) status = measure_all(&c);
   sl__meter_clear(&c.meter);
-  if (sl__compare_stopped()) *exit_code = SL_EXIT_INTERRUPTED;
+  if (sl__compare_stopped()) *exit_code = SL__EXIT_INTERRUPTED;
   if (sl__compare_stopped() && c.measured == 0)
     status = sl_fail(SL_EINTERRUPTED, "stopped by a signal before the first measurement");
   if (status != SL_OK) goto out;

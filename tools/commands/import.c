@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "runtime/base/file.h"
-#include "runtime/base/permutation.h"
 #include "runtime/base/text.h"
 #include "runtime/data/idx.h"
+#include "runtime/numbers/permutation.h"
 #include "tools/commands/commands.h"
 #include "tools/images/resize.h"
 #include "tools/run/meter.h"

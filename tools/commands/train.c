@@ -9,6 +9,7 @@
 #include "tools/launch/launch.h"
 #include "tools/run/digest.h"
 #include "tools/run/session.h"
+#include "tools/settings/exit_codes.h"
 #include "tools/train/trainer.h"
 #include "tools/watch/heartbeat.h"
 
@@ -83,7 +84,7 @@ static sl_status run(sl__trainer *r, int *exit_code) {
   SL_TRY(sl__clocks_look(r->job.runtime, &r->clocks));
   SL_TRY(sl__trainer_steps(r, exit_code));
   SL_TRY(sl__clocks_look(r->job.runtime, &r->clocks));
-  if (*exit_code != SL_EXIT_DONE) return SL_OK;
+  if (*exit_code != SL__EXIT_DONE) return SL_OK;
   SL_TRY(write_last(r));
   return r->until.measure == SL__UNTIL_NONE || r->reached
              ? SL_OK

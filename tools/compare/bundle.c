@@ -53,7 +53,7 @@ static sl_status begin(const char *path, bundle *b) {
   memcpy(b->folder, name, n);
   SL_TRY(sl_file_create(path, &b->file));
   b->archive = archive_write_new();
-  if (!b->archive) return sl_fail(SL_ENOMEM, "no memory for a bundle");
+  if (!b->archive) return sl_no_memory("for a bundle");
   return archive_write_add_filter_gzip(b->archive) < ARCHIVE_WARN ||
                  archive_write_set_format_pax_restricted(b->archive) != ARCHIVE_OK ||
                  archive_write_open(b->archive, b, NULL, write_part, NULL) != ARCHIVE_OK
@@ -71,7 +71,7 @@ sl_status sl__bundle_check(const char *path) {
 static sl_status add(bundle *b, const char *name, int executable, const void *bytes, size_t n) {
   char path[PATH_MAX];
   struct archive_entry *entry = archive_entry_new();
-  if (!entry) return sl_fail(SL_ENOMEM, "no memory for a bundle");
+  if (!entry) return sl_no_memory("for a bundle");
   snprintf(path, sizeof path, "%s/%s", b->folder, name);
   archive_entry_set_pathname(entry, path);
   archive_entry_set_filetype(entry, AE_IFREG);
@@ -88,7 +88,7 @@ static sl_status add_text(bundle *b, const char *name, const char *text) { retur
 
 static sl_status add_json(bundle *b, const char *name, const json_t *json) {
   char *text = json_dumps(json, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-  const sl_status status = text ? add_text(b, name, text) : sl_fail(SL_ENOMEM, "no memory for %s", name);
+  const sl_status status = text ? add_text(b, name, text) : sl_no_memory("for %s", name);
   free(text);
   return status;
 }
@@ -113,7 +113,7 @@ static sl_status join_policies(const sl__comparison *c, char **text) {
   for (int i = 0; to && i < c->n; i++)
     if (i == 0 || strcmp(c->variant[i].policy, c->variant[i - 1].policy) != 0)
       fprintf(to, "%s%s", i ? "," : "", c->variant[i].policy);
-  return to && fclose(to) == 0 ? SL_OK : sl_fail(SL_ENOMEM, "no memory for a bundle");
+  return to && fclose(to) == 0 ? SL_OK : sl_no_memory("for a bundle");
 }
 
 /* The options that decide what is measured, with this machine's defaults written out, since other machines have other
@@ -174,7 +174,7 @@ static sl_status add_script(bundle *b, const sl__comparison *c) {
   char *text = NULL;
   size_t n;
   FILE *to = open_memstream(&text, &n);
-  if (!to) return sl_fail(SL_ENOMEM, "no memory for a bundle");
+  if (!to) return sl_no_memory("for a bundle");
   fprintf(
       to,
       "#!/bin/sh\n"
@@ -198,8 +198,7 @@ static sl_status add_script(bundle *b, const sl__comparison *c) {
           "exec \"${STARLING:-starling}\" compare --config \"$here/config.yaml\"%s --out \"$here/repeated\" \"$@\"\n",
           sl__compare_uncalibrated(c) ? " --uncalibrated" : "",
           c->o->sched_lib ? " --sched-lib \"$here/policy.so\"" : "");
-  const sl_status status =
-      fclose(to) == 0 ? add(b, "run.sh", 1, text, n) : sl_fail(SL_ENOMEM, "no memory for a bundle");
+  const sl_status status = fclose(to) == 0 ? add(b, "run.sh", 1, text, n) : sl_no_memory("for a bundle");
   free(text);
   return status;
 }
@@ -227,8 +226,7 @@ static sl_status add_readme(bundle *b, const sl__comparison *c) {
             c->o->sched_lib ? "  policy.so         scheduling policies, as --sched-lib loads them\n" : "",
             c->o->data ? "\nThe data set is not included; --data names its folder.\n" : "");
   free(command);
-  const sl_status status =
-      to && fclose(to) == 0 ? add(b, "README", 0, text, n) : sl_fail(SL_ENOMEM, "no memory for a bundle");
+  const sl_status status = to && fclose(to) == 0 ? add(b, "README", 0, text, n) : sl_no_memory("for a bundle");
   free(text);
   return status;
 }

@@ -3,20 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/philox.h"
+#include "runtime/numbers/philox.h"
+#include "runtime/numbers/statistics.h"
 #include "tools/compare/parts.h"
 
 enum { DRAWS = 20000 };
-
-static int ascending(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-static double median(double *x, int n) {
-  qsort(x, (size_t)n, sizeof *x, ascending);
-  return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
-}
 
 /* Finds the repetitions in which both policies ran: their numbers go to *at. Returns how many there are. */
 static int common(const sl__variant *base, const sl__variant *v, int n, int *at) {
@@ -29,7 +20,7 @@ static int common(const sl__variant *base, const sl__variant *v, int n, int *at)
 /* Median of one field over these repetitions; room holds as many values. */
 static double median_of(const sl__variant *v, const int *at, int n, size_t offset, double *room) {
   for (int i = 0; i < n; i++) room[i] = *(const double *)(const void *)((const char *)&v->measured[at[i]] + offset);
-  return median(room, n);
+  return sl_median(room, (size_t)n);
 }
 
 static double mean_of(const sl__variant *v, const int *at, int n, size_t offset) {
@@ -50,16 +41,16 @@ static void compare(const sl__variant *base, sl__variant *v, const int *at, int 
       sl_random_u32x4(1, (uint64_t)d, 0, (uint64_t)i, x);
       drawn[i] = ratio[x[0] % (unsigned)n];
     }
-    medians[d] = median(drawn, n);
+    medians[d] = sl_median(drawn, (size_t)n);
   }
   if (n >= SL__LEAST_REPETITIONS) {
-    qsort(medians, DRAWS, sizeof *medians, ascending);
-    v->figures.low = medians[DRAWS * 25 / 1000], v->figures.high = medians[DRAWS * 975 / 1000];
+    sl_sort(medians, DRAWS);
+    v->figures.low = sl_quantile(medians, DRAWS, 0.025), v->figures.high = sl_quantile(medians, DRAWS, 0.975);
     /* The interval that holds for all policies at once (Bonferroni), because the best of many looks better than it is.
      */
-    v->figures.surely = medians[(int)(DRAWS * (1 - 0.025 / (others > 0 ? others : 1)))];
+    v->figures.surely = sl_quantile(medians, DRAWS, 1 - 0.025 / (others > 0 ? others : 1));
   }
-  v->figures.ratio = median(ratio, n);
+  v->figures.ratio = sl_median(ratio, (size_t)n);
 }
 
 /* Number of policies that ran, without the base. */
@@ -79,8 +70,7 @@ sl_status sl__compare_figures(sl__comparison *c) {
          *medians = malloc(DRAWS * sizeof *medians);
   int *at = malloc(most * sizeof *at);
   sl_status status = SL_OK;
-  if (!ratio || !drawn || !medians || !at)
-    SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for %d repetitions", c->repetitions));
+  if (!ratio || !drawn || !medians || !at) SL_TRY_OUT(sl_no_memory("for %d repetitions", c->repetitions));
   c->base = -1;
   for (int i = 0; i < c->n && c->base < 0; i++)
     if (!c->variant[i].reason) c->base = i;
@@ -102,7 +92,7 @@ sl_status sl__compare_figures(sl__comparison *c) {
       f->idle[k] = mean_of(v, at, n, offsetof(sl__measured, idle) + (size_t)k * sizeof(double));
     for (int r = 0; r < n; r++)
       drawn[r] = v->measured[at[r]].kernels / 100 * v->measured[at[r]].step * (c->workers + c->gpus) / c->kernels;
-    f->inflation = median(drawn, n);
+    f->inflation = sl_median(drawn, (size_t)n);
   }
 out:
   free(ratio), free(drawn), free(medians), free(at);

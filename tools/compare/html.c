@@ -140,9 +140,9 @@ sl_status sl__compare_html(const sl__comparison *c, char *const plot[SL__COMPARE
   size_t bytes;
   *text = NULL;
   FILE *to = open_memstream(text, &bytes);
-  if (!to) return sl_fail(SL_ENOMEM, "no memory for the page");
+  if (!to) return sl_no_memory("for the page");
   sl_status status = put_page(c, plot, to);
-  if (fclose(to) != 0 && status == SL_OK) status = sl_fail(SL_ENOMEM, "no memory for the page");
+  if (fclose(to) != 0 && status == SL_OK) status = sl_no_memory("for the page");
   if (status != SL_OK) free(*text), *text = NULL;
   return status;
 }

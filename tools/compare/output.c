@@ -32,12 +32,12 @@ sl_status sl__compare_command(const sl__comparison *c, char **text) {
   size_t bytes;
   *text = NULL;
   FILE *to = open_memstream(text, &bytes);
-  if (!to) return sl_fail(SL_ENOMEM, "no memory for the command");
+  if (!to) return sl_no_memory("for the command");
   fputs("starling ", to);
   sl__options_quote(to, c->o->argv + 1, c->o->argc - 1);
   if (fclose(to) == 0) return SL_OK;
   free(*text), *text = NULL;
-  return sl_fail(SL_ENOMEM, "no memory for the command");
+  return sl_no_memory("for the command");
 }
 
 void sl__compare_table(const sl__comparison *c) {
@@ -108,7 +108,7 @@ sl_status sl__compare_csv(const sl__comparison *c, char **text) {
   size_t bytes;
   *text = NULL;
   FILE *to = open_memstream(text, &bytes);
-  if (!to) return sl_fail(SL_ENOMEM, "no memory for the table");
+  if (!to) return sl_no_memory("for the table");
   fputs("policy,priorities,repetition,order,step_s,kernel_percent", to);
   for (int k = 0; k < SL_IDLE_CAUSES; k++) fprintf(to, ",idle_%s_percent", sl_idle_cause_name((sl_idle_cause)k));
   fputs(",moved_bytes,energy_j,state_digest\n", to);
@@ -125,5 +125,5 @@ sl_status sl__compare_csv(const sl__comparison *c, char **text) {
     }
   if (fclose(to) == 0) return SL_OK;
   free(*text), *text = NULL;
-  return sl_fail(SL_ENOMEM, "no memory for the table");
+  return sl_no_memory("for the table");
 }

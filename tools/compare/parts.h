@@ -115,8 +115,11 @@ enum {
  * least half a second, else fewer; at least three, even if they take longer. */
 sl__amount sl__compare_fit(const sl__budget *b);
 
-/* ---- how far it is (compare.c) */
+/* ---- how far it is (progress.c) */
 
+double sl__compare_elapsed(const sl__comparison *c); /* seconds since it began */
+/* Estimates the time for the rest from the time so far. */
+void sl__compare_expect_end(sl__comparison *c);
 /* Shows the current work and the remaining time. */
 void sl__compare_tick(sl__comparison *c);
 

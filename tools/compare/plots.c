@@ -20,7 +20,7 @@ typedef struct rows {
 static sl_status make_rows(const sl__comparison *c, rows *r) {
   r->name = calloc((size_t)c->n, sizeof *r->name), r->text = calloc((size_t)c->n, sizeof *r->text);
   r->at = calloc((size_t)c->n, sizeof *r->at);
-  if (!r->name || !r->text || !r->at) return sl_fail(SL_ENOMEM, "no memory for %d policies", c->n);
+  if (!r->name || !r->text || !r->at) return sl_no_memory("for %d policies", c->n);
   for (int i = 0; i < c->n; i++) {
     if (sl__compare_absent(&c->variant[i])) continue;
     sl__compare_name(&c->variant[i], r->name[r->n], sizeof r->name[0]);
@@ -39,7 +39,7 @@ static void column(const sl__comparison *c, size_t offset, double *to) {
 static sl_status draw_ratios(const sl__comparison *c, const rows *r, char **svg) {
   double *x = malloc(3 * ((size_t)r->n + 1) * sizeof *x), one = 1;
   char label[160];
-  if (!x) return sl_fail(SL_ENOMEM, "no memory for a plot");
+  if (!x) return sl_no_memory("for a plot");
   double *low = x + r->n, *high = low + r->n;
   column(c, offsetof(sl__figures, ratio), x);
   column(c, offsetof(sl__figures, low), low), column(c, offsetof(sl__figures, high), high);
@@ -61,7 +61,7 @@ static sl_status draw_ratios(const sl__comparison *c, const rows *r, char **svg)
 static sl_status draw_shares(const sl__comparison *c, const rows *r, char **svg) {
   sl__series bars[1 + SL_IDLE_CAUSES];
   double *x = malloc((1 + SL_IDLE_CAUSES) * ((size_t)r->n + 1) * sizeof *x);
-  if (!x) return sl_fail(SL_ENOMEM, "no memory for a plot");
+  if (!x) return sl_no_memory("for a plot");
   for (int k = 0; k <= SL_IDLE_CAUSES; k++) {
     const char *name = k ? sl_idle_cause_name((sl_idle_cause)(k - 1)) : "kernels";
     column(c, k ? offsetof(sl__figures, idle) + (size_t)(k - 1) * sizeof(double) : offsetof(sl__figures, kernels),

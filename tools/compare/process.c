@@ -10,6 +10,7 @@
 
 #include "runtime/base/time.h"
 #include "tools/compare/parts.h"
+#include "tools/settings/exit_codes.h"
 
 enum {
   PATIENCE = 120,
@@ -34,7 +35,7 @@ static sl_status read_all(FILE *file, char **text) {
   const int fd = fileno(file);
   const off_t size = lseek(fd, 0, SEEK_END);
   *text = calloc((size_t)size + 1, 1);
-  if (!*text) return sl_fail(SL_ENOMEM, "no memory for a process's output");
+  if (!*text) return sl_no_memory("for a process's output");
   for (off_t at = 0; at < size;) {
     const ssize_t n = pread(fd, *text + at, (size_t)(size - at), at);
     if (n <= 0) return sl_fail(SL_EIO, "a process's output cannot be read: %s", strerror(errno));
@@ -100,12 +101,12 @@ sl_status sl__compare_run(sl__comparison *c, const char *command, const char *co
   int n = 0, n_more = 0, state = 0, late = 0;
   FILE *output = tmpfile(), *errors = tmpfile();
   sl_status status = SL_OK;
-  *out = NULL, *reason = NULL, *code = SL_EXIT_FAILURE;
+  *out = NULL, *reason = NULL, *code = SL__EXIT_FAILURE;
   if (!output || !errors) SL_TRY_OUT(sl_fail(SL_EIO, "no temporary file: %s", strerror(errno)));
   SL_TRY_OUT(sl__compare_words(c, command, &words, &n));
   while (more[n_more]) n_more++;
   argv = calloc((size_t)(n + n_more) + 5, sizeof *argv);
-  if (!argv) SL_TRY_OUT(sl_fail(SL_ENOMEM, "no memory for %d arguments", n));
+  if (!argv) SL_TRY_OUT(sl_no_memory("for %d arguments", n));
   argv[0] = (char *)"starling", argv[1] = (char *)command, argv[2] = c->o->model, argv[3] = (char *)"--json";
   for (int i = 0; i < n; i++) argv[4 + i] = words[i];
   for (int i = 0; i < n_more; i++) argv[4 + n + i] = (char *)more[i];
@@ -127,7 +128,7 @@ sl_status sl__compare_run(sl__comparison *c, const char *command, const char *co
     *out = json_loads(said, 0, NULL);
     if (!*out) *reason = strdup("its output is not JSON");
   }
-  if (!*out && !*reason) status = sl_fail(SL_ENOMEM, "no memory for a process's output");
+  if (!*out && !*reason) status = sl_no_memory("for a process's output");
 out:
   if (output) fclose(output);
   if (errors) fclose(errors);

@@ -3,18 +3,8 @@
 #ifndef SL_TOOLS_DECODE_H
 #define SL_TOOLS_DECODE_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "runtime/base/status.h"
-
-typedef struct sl__picture {
-  int64_t height, width, channels;
-  uint8_t *pixels; /* [height, width, channels]; owned */
-} sl__picture;
-
-/* Largest number of pixels of a picture, and of bytes of its file; more is treated as an attack on memory. */
-enum { SL__PICTURE_PIXELS = 1 << 28, SL__PICTURE_BYTES = 1 << 30 };
+#include "tools/images/picture.h"
 
 enum { SL__PICTURE_MARK = 8 }; /* bytes of a file's beginning that are enough to tell its format */
 /* Whether the bytes begin like a format that can be decoded. */
@@ -27,6 +17,5 @@ int sl__is_picture_name(const char *name);
  * orientation. SL_EFORMAT names the file and the fault, also for pictures that a viewer would show in part;
  * SL_EUNSUPPORTED: none of the formats. On failure *picture is all zero. */
 sl_status sl__decode(const char *name, const void *bytes, size_t n, int64_t channels, sl__picture *picture);
-void sl__picture_clear(sl__picture *picture);
 
 #endif

@@ -3,7 +3,7 @@
 #ifndef SL_TOOLS_FORMAT_H
 #define SL_TOOLS_FORMAT_H
 
-#include "tools/images/decode.h"
+#include "tools/images/picture.h"
 
 typedef struct sl__format {
   const char *name;           /* "JPEG" */
@@ -16,12 +16,5 @@ typedef struct sl__format {
   const char *(*decode)(const uint8_t *bytes, size_t n, sl__picture *picture, int *orientation, char *text,
                         size_t room);
 } sl__format;
-
-/* For decoders: allocates the pixels that the file's header promises, where n bytes can hold at most per_byte pixels
- * each. Returns NULL, or what is wrong. */
-const char *sl__picture_reserve(sl__picture *picture, int64_t height, int64_t width, int64_t channels, size_t n,
-                                int64_t per_byte);
-/* For decoders: orientation (EXIF tag 0x0112), 1 to 8, of an EXIF block that begins with "Exif\0\0", as in a JPEG. */
-int sl__exif_orientation(const uint8_t *block, size_t n);
 
 #endif

@@ -17,6 +17,7 @@
 #include "tools/files/rundir.h"
 #include "tools/launch/hosts.h"
 #include "tools/launch/process.h"
+#include "tools/settings/exit_codes.h"
 #include "tools/watch/heartbeat.h"
 
 enum {
@@ -234,18 +235,18 @@ static end judge(const launcher *l, int state, const sl__obituary *said) {
   end e = {0};
   const int ours = beat_of(l, &h);
   if (ours && h.exit_code >= 0) {
-    e.code = h.exit_code, e.lost = h.exit_code == SL_EXIT_LOST;
+    e.code = h.exit_code, e.lost = h.exit_code == SL__EXIT_LOST;
   } else {
     int signal = said->signal;
     e.code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
     if (!signal && WIFSIGNALED(state)) signal = WTERMSIG(state);
     if (!signal && e.code > 128) signal = e.code - 128;
     if (!signal && e.code >= FIRST_FATAL && e.code <= LAST) signal = e.code;
-    e.lost = signal > 0 || e.code == SL_EXIT_LOST || (ours && e.code == 0);
-    if (e.lost && e.code != SL_EXIT_LOST) name_dead(l, said, signal, e.what, sizeof e.what);
+    e.lost = signal > 0 || e.code == SL__EXIT_LOST || (ours && e.code == 0);
+    if (e.lost && e.code != SL__EXIT_LOST) name_dead(l, said, signal, e.what, sizeof e.what);
   }
   if (e.lost && !*e.what) name_late(l, e.what, sizeof e.what);
-  if (e.lost) e.code = SL_EXIT_LOST;
+  if (e.lost) e.code = SL__EXIT_LOST;
   return e;
 }
 

@@ -7,7 +7,7 @@
 
 /* Whether the options ask for a launcher. */
 int sl__launch_wanted(const sl__options *options);
-/* *exit_code: the job's; SL_EXIT_LOST where ranks were lost more often than --restarts allows. SL_EINVAL: options. */
+/* *exit_code: the job's; SL__EXIT_LOST where ranks were lost more often than --restarts allows. SL_EINVAL: options. */
 sl_status sl__launch(const sl__options *options, int *exit_code);
 
 #endif

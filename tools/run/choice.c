@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "runtime/numbers/statistics.h"
+
 static const struct {
   const char *name;
   unsigned kinds;
@@ -23,11 +25,6 @@ void sl__choice_place(const sl__choice *c, const sl_runtime *rt, sl_program *pro
   if (kinds && program && has_both(rt)) sl_program_allow(program, kinds);
 }
 
-static int ascending(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 sl_status sl__choice_step(sl__choice *c, const sl__ranks *ranks, double seconds) {
   double median[SL__CHOICES];
   int best = 0;
@@ -41,10 +38,7 @@ sl_status sl__choice_step(sl__choice *c, const sl__ranks *ranks, double seconds)
   c->seconds[c->next++] = seconds;
   if (c->next < SL__CHOICES * SL__CHOICE_STEPS) goto out;
   for (int k = 0; k < SL__CHOICES; k++) {
-    enum { COUNTED = SL__CHOICE_STEPS - 1 };
-    double *x = c->seconds + k * SL__CHOICE_STEPS + 1;
-    qsort(x, COUNTED, sizeof *x, ascending);
-    median[k] = x[COUNTED / 2];
+    median[k] = sl_median(c->seconds + k * SL__CHOICE_STEPS + 1, SL__CHOICE_STEPS - 1); /* the first one warms up */
     if (median[k] < median[best]) best = k;
   }
   c->measuring = 0;

@@ -11,6 +11,7 @@
 #include "runtime/base/time.h"
 #include "runtime/exchange/exchange.h"
 #include "runtime/machine/comm.h"
+#include "tools/settings/exit_codes.h"
 #include "tools/settings/mends.h"
 #include "tools/watch/heartbeat.h"
 #include "tools/watch/watch.h"
@@ -227,7 +228,7 @@ void sl__ranks_fail_unmet(int rank, int exit_code) {
   sl__ranks r = {.comm = MPI_COMM_WORLD, .last = MPI_COMM_WORLD, .request = MPI_REQUEST_NULL};
   if (n <= 1 || MPI_Initialized(&started) != MPI_SUCCESS || started) return;
   const sl_failure why = sl_failure_keep(SL_EINVAL); /* the message that is to be told */
-  if (sl__watch_open(rank, PATIENCE_S, SL_EXIT_LOST) != SL_OK ||
+  if (sl__watch_open(rank, PATIENCE_S, SL__EXIT_LOST) != SL_OK ||
       MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level) != MPI_SUCCESS) {
     sl_failure_again(&why);
     return;

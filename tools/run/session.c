@@ -9,20 +9,21 @@
 #include "commit.h"
 #include "runtime/base/log.h"
 #include "runtime/machine/store.h"
+#include "tools/settings/exit_codes.h"
 #include "tools/settings/workers.h"
 #include "tools/watch/watch.h"
 
 const char *sl__commit(void) { return SL_COMMIT; }
 
 int sl__exit_code(sl_status status) {
-  return status == SL_OK              ? SL_EXIT_DONE
-         : status == SL_EINVAL        ? SL_EXIT_USAGE
-         : status == SL_EUNCALIBRATED ? SL_EXIT_UNCALIBRATED
-         : status == SL_ESPIKE        ? SL_EXIT_SPIKE
-         : status == SL_EMEMORY       ? SL_EXIT_MEMORY
-         : status == SL_EWRITE        ? SL_EXIT_UNWRITTEN
-         : status == SL_EINTERRUPTED  ? SL_EXIT_INTERRUPTED
-                                      : SL_EXIT_FAILURE;
+  return status == SL_OK              ? SL__EXIT_DONE
+         : status == SL_EINVAL        ? SL__EXIT_USAGE
+         : status == SL_EUNCALIBRATED ? SL__EXIT_UNCALIBRATED
+         : status == SL_ESPIKE        ? SL__EXIT_SPIKE
+         : status == SL_EMEMORY       ? SL__EXIT_MEMORY
+         : status == SL_EWRITE        ? SL__EXIT_UNWRITTEN
+         : status == SL_EINTERRUPTED  ? SL__EXIT_INTERRUPTED
+                                      : SL__EXIT_FAILURE;
 }
 
 sl_status sl__start(const sl__options *o, const char *what, int ranks, sl_runtime **runtime) {
@@ -43,7 +44,7 @@ sl_status sl__start(const sl__options *o, const char *what, int ranks, sl_runtim
   options.fast = o->gpu_kernels && strcmp(o->gpu_kernels, "fast") == 0;
   if (o->gpu_memory > 0) options.gpu_memory = (size_t)(1e6 * o->gpu_memory);
   if (o->threads_per_worker > 0) options.threads_per_worker = (int)o->threads_per_worker;
-  SL_TRY(sl__watch_open(sl__launch_rank(), o->stall_timeout, SL_EXIT_LOST));
+  SL_TRY(sl__watch_open(sl__launch_rank(), o->stall_timeout, SL__EXIT_LOST));
   SL_TRY(sl_runtime_start(&options, runtime));
   if (ranks || sl_runtime_ranks(*runtime) == 1) return SL_OK;
   const int n = sl_runtime_ranks(*runtime);

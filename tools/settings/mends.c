@@ -12,6 +12,7 @@ static const struct {
     {"directory", "--data"},
     {"gpus", "--gpus"},
     {"gpu_kernels", "--gpu-kernels exact"},
+    {"library", "--to"},
     {"path", "--out"},
     {"row_blocks", "--row-blocks"},
     {"sched_lib", "--sched-lib"},

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "runtime/base/philox.h"
+#include "runtime/numbers/philox.h"
 
 enum { STREAM = 0x73616d70 }; /* stream of random numbers that training does not use */
 

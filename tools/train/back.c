@@ -51,9 +51,3 @@ sl_status sl__trainer_back_from_leap(sl__trainer *r, int64_t step) {
     if (!sl__trainer_skips(r, s)) r->skipped[r->n_skipped++] = s;
   return go_back(r, SL_ESPIKE, step - 2, LEAPS);
 }
-
-int sl__trainer_skips(const sl__trainer *r, int64_t step) {
-  for (int i = 0; i < r->n_skipped; i++)
-    if (r->skipped[i] == step) return 1;
-  return 0;
-}

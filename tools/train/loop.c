@@ -4,6 +4,7 @@
 
 #include "runtime/base/log.h"
 #include "runtime/base/time.h"
+#include "tools/settings/exit_codes.h"
 #include "tools/train/trainer.h"
 #include "tools/watch/heartbeat.h"
 
@@ -107,7 +108,7 @@ static sl_status settle(sl__trainer *r) {
 static sl_status stop(sl__trainer *r, int *exit_code) {
   const sl_status status = sl__trainer_write_all(r);
   if (status != SL_OK) return sl__trainer_unwritten(r, status);
-  *exit_code = SL_EXIT_CHECKPOINTED;
+  *exit_code = SL__EXIT_CHECKPOINTED;
   sl__meter_clear(&r->meter);
   if (!r->o->quiet)
     printf("stopped by a signal after step %lld; starling train --resume --out %s goes on\n", (long long)r->job.step,

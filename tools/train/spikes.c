@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/numbers/statistics.h"
+
 enum { LEAST = 20 };
 static const double DEVIATIONS = 6, NATS = 0.5;
 
@@ -15,12 +17,8 @@ void sl__losses_add(sl__losses *l, double loss) {
 }
 
 int sl__loss_leaps(const sl__losses *l, double loss, double *mean, double *deviation) {
-  double sum = 0, squares = 0;
-  *mean = *deviation = 0;
-  for (int i = 0; i < l->n; i++) sum += l->last[i];
-  if (l->n > 0) *mean = sum / l->n;
-  for (int i = 0; i < l->n; i++) squares += (l->last[i] - *mean) * (l->last[i] - *mean);
-  if (l->n > 0) *deviation = sqrt(squares / l->n);
+  *mean = l->n > 0 ? sl_mean(l->last, (size_t)l->n) : 0;
+  *deviation = l->n > 0 ? sl_deviation(l->last, (size_t)l->n, *mean) : 0;
   if (!isfinite(loss)) return 1;
   return l->n >= LEAST && loss > *mean + DEVIATIONS * *deviation && loss > *mean + NATS;
 }

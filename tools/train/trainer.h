@@ -74,6 +74,12 @@ static inline int sl__trainer_validates(const sl__trainer *r) { return r->job.da
 static inline double sl__trainer_epochs_done(const sl__trainer *r) {
   return (double)(r->job.step * r->job.facts.plan.batch) / (double)r->job.data.n[SL_SPLIT_TRAIN];
 }
+/* Whether a step is left out. */
+static inline int sl__trainer_skips(const sl__trainer *r, int64_t step) {
+  for (int i = 0; i < r->n_skipped; i++)
+    if (r->skipped[i] == step) return 1;
+  return 0;
+}
 /* Samples, or tokens, of so many steps. */
 static inline double sl__trainer_units(const sl__trainer *r, double steps) {
   return steps * (double)(r->job.facts.plan.batch * r->job.data.kind->units(&r->job.facts.data));
@@ -107,11 +113,9 @@ sl_status sl__trainer_append(sl__trainer *run, const json_t *line);
 sl_status sl__trainer_save_model(sl__trainer *run);
 /* Tries to write what waits. */
 sl_status sl__trainer_write_waiting(sl__trainer *run);
-/* Collective, at the end: tries for some seconds to write the last checkpoint and what waits. SL_EWRITE: not all of it
- * is on disk. */
-sl_status sl__trainer_write_all(sl__trainer *run);
-/* The same failure, saying how to go on once it is mended. */
-sl_status sl__trainer_unwritten(const sl__trainer *run, sl_status status);
+sl_status sl__trainer_write_now(sl__trainer *run); /* the same, and fails where it cannot be written */
+int sl__trainer_of_disk(sl_status status);         /* whether a failure is of the disk, and not of the program */
+void sl__trainer_pause(double seconds);            /* before another try */
 /* Calls write(arg) again, a few times, while the disk makes it fail. */
 sl_status sl__trainer_try(sl_status (*write)(void *arg), void *arg);
 /* After going back: a model of a step that is to be repeated no longer waits. */
@@ -127,6 +131,12 @@ sl_status sl__trainer_read(sl__trainer *run, const char *folder, int64_t most);
 sl_status sl__trainer_open_checkpoints(sl__trainer *run);
 sl_status sl__trainer_save(sl__trainer *run);
 
+/* last.c. Collective, at the end: tries for some seconds to write the last checkpoint and what waits. SL_EWRITE: not
+ * all of it is on disk. */
+sl_status sl__trainer_write_all(sl__trainer *run);
+/* The same failure, saying how to go on once it is mended. */
+sl_status sl__trainer_unwritten(const sl__trainer *run, sl_status status);
+
 /* verify.c. Collective, between two steps. SL_EMEMORY names the tensor and the rank that differ. */
 sl_status sl__trainer_verify(sl__trainer *run);
 
@@ -135,9 +145,8 @@ sl_status sl__trainer_verify(sl__trainer *run);
  * there is no checkpoint, or if it happens again. */
 sl_status sl__trainer_back_from_fault(sl__trainer *run);
 sl_status sl__trainer_back_from_leap(sl__trainer *run, int64_t step);
-int sl__trainer_skips(const sl__trainer *run, int64_t step); /* whether a step is left out */
 
-/* loop.c. *exit_code: SL_EXIT_CHECKPOINTED where a signal stopped it. */
+/* loop.c. *exit_code: SL__EXIT_CHECKPOINTED where a signal stopped it. */
 sl_status sl__trainer_steps(sl__trainer *run, int *exit_code);
 
 /* metrics.c. Writes the line of metrics for the interval that ends now; docs/reference/formats.md lists its fields. */

@@ -1,7 +1,6 @@
 /* What a run could not write: a full disk, a quota, a limit of a file's size or a failing disk costs no training. The
  * best model and the lines of metrics wait in memory and are tried again whenever something is due to be written;
- * checkpoints are tried again when the next is due. At the end all of it is tried for some seconds more, and what is
- * still missing makes the run fail with an exit code of its own. */
+ * checkpoints are tried again when the next is due. At the end all of it is tried for some seconds more (last.c). */
 #include <stdlib.h>
 #include <time.h>
 
@@ -10,13 +9,12 @@
 #include "runtime/base/log.h"
 #include "tools/train/trainer.h"
 
-enum { TRIES = 3, LAST_TRIES = 5 };
-static const double PAUSE_S = 0.2, LAST_PAUSE_S = 1;
+enum { TRIES = 3 };
+static const double PAUSE_S = 0.2;
 
-/* Whether a failure is of the disk, and not of the program. */
-static int is_of_disk(sl_status status) { return status == SL_EWRITE || status == SL_EIO || status == SL_ENOTFOUND; }
+int sl__trainer_of_disk(sl_status status) { return status == SL_EWRITE || status == SL_EIO || status == SL_ENOTFOUND; }
 
-static void pause_for(double seconds) {
+void sl__trainer_pause(double seconds) {
   const struct timespec pause = {.tv_sec = (time_t)seconds, .tv_nsec = (long)(1e9 * (seconds - (time_t)seconds))};
   sl_activity_begin(SL_WORKS, "a disk that cannot be written");
   nanosleep(&pause, NULL);
@@ -26,7 +24,7 @@ static void pause_for(double seconds) {
 /* ---- metrics ---------------------------------------------------------------------------------------------------- */
 
 static sl_status tell_metrics(sl__trainer *r, sl_status status) {
-  if (status != SL_OK && !is_of_disk(status)) return status;
+  if (status != SL_OK && !sl__trainer_of_disk(status)) return status;
   if (status != SL_OK && !r->unwritten.metrics)
     sl_log(SL_LOG_ERROR, "metrics wait in memory, training goes on: %s", sl_error());
   if (status == SL_OK && r->unwritten.metrics)
@@ -75,12 +73,12 @@ sl_status sl__trainer_save_model(sl__trainer *r) {
   const int waits = r->unwritten.model != NULL, tries = waits ? 1 : TRIES; /* a full disk costs time only once */
   r->job.facts.step = r->job.step;
   sl_status status = replace_model(r, NULL, 0, r->job.step);
-  for (int i = 1; i < tries && is_of_disk(status); i++) {
-    pause_for(PAUSE_S);
+  for (int i = 1; i < tries && sl__trainer_of_disk(status); i++) {
+    sl__trainer_pause(PAUSE_S);
     status = replace_model(r, NULL, 0, r->job.step);
   }
   if (status == SL_OK) return model_written(r, r->job.step);
-  if (!is_of_disk(status)) return status;
+  if (!sl__trainer_of_disk(status)) return status;
   const sl_failure why = sl_failure_keep(status);
   drop_model(r); /* of an earlier step */
   SL_TRY(sl__model_pack(sl_rundir_file_path(r->dir, SL_RUNDIR_MODEL), r->job.store, r->job.evaluator.network.graph,
@@ -97,43 +95,12 @@ sl_status sl__trainer_save_model(sl__trainer *r) {
 sl_status sl__trainer_write_waiting(sl__trainer *r) {
   if (!r->dir) return SL_OK;
   const sl_status status = write_model(r);
-  return tell_metrics(r, sl_rundir_sync_metrics(r->dir)) != SL_OK || is_of_disk(status) ? SL_OK : status;
+  return tell_metrics(r, sl_rundir_sync_metrics(r->dir)) != SL_OK || sl__trainer_of_disk(status) ? SL_OK : status;
 }
 
-static sl_status write_last(sl__trainer *r) {
+sl_status sl__trainer_write_now(sl__trainer *r) {
   const sl_failure model = sl_failure_keep(write_model(r));
   return sl_failure_first(&model, sl_rundir_sync_metrics(r->dir));
-}
-
-/* Collective. The last checkpoint, or the failure of the last try. */
-static sl_status write_checkpoint(sl__trainer *r) {
-  sl_status status = sl__checkpoints_finish(r->checkpoints);
-  for (int i = 1; i < LAST_TRIES && is_of_disk(status); i++) {
-    pause_for(LAST_PAUSE_S);
-    SL_TRY(sl__trainer_save(r));
-    status = sl__checkpoints_finish(r->checkpoints);
-  }
-  if (!is_of_disk(status)) return status;
-  return sl_context(SL_EWRITE, "step %lld has no checkpoint", (long long)r->job.step);
-}
-
-sl_status sl__trainer_write_all(sl__trainer *r) {
-  const sl_failure saved = sl_failure_keep(write_checkpoint(r));
-  sl_status status = SL_OK;
-  for (int i = 0; r->dir && i < LAST_TRIES && (i == 0 || is_of_disk(status)); i++) {
-    if (i > 0) pause_for(LAST_PAUSE_S);
-    status = write_last(r);
-  }
-  status = sl__ranks_agree(&r->job.ranks, status);
-  if (status == SL_OK) return sl_failure_again(&saved);
-  return is_of_disk(status) && saved.code != SL_OK ? sl_context(SL_EWRITE, "%s", saved.text)
-         : is_of_disk(status)                      ? SL_EWRITE
-                                                   : status;
-}
-
-sl_status sl__trainer_unwritten(const sl__trainer *r, sl_status status) {
-  if (status != SL_EWRITE) return status;
-  return sl_fail(SL_EWRITE, "%s; then starling train --resume --out %s writes what is missing", sl_error(), r->folder);
 }
 
 void sl__trainer_forget_unwritten(sl__trainer *r) {
@@ -144,8 +111,8 @@ void sl__trainer_free_unwritten(sl__trainer *r) { drop_model(r); }
 
 sl_status sl__trainer_try(sl_status (*write)(void *arg), void *arg) {
   sl_status status = write(arg);
-  for (int i = 1; i < TRIES && is_of_disk(status); i++) {
-    pause_for(PAUSE_S);
+  for (int i = 1; i < TRIES && sl__trainer_of_disk(status); i++) {
+    sl__trainer_pause(PAUSE_S);
     status = write(arg);
   }
   return status;

@@ -90,7 +90,7 @@ def write(path, to, model):
 
 
 def masked(tokens, vocabulary, step):
-    """What BERT reads and is to restore in a step: random words of Philox4x32-10 (runtime/base/philox.h), a block for each token."""
+    """What BERT reads and is to restore in a step: random words of Philox4x32-10 (runtime/numbers/philox.h), a block for each token."""
     published = vocabulary > 999
     mask, first = (103, 999) if published else (vocabulary - 1, 0)
     last = mask if mask == vocabulary - 1 else vocabulary

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "runtime/base/log.h"
-#include "runtime/base/permutation.h"
 #include "runtime/data/idx.h"
+#include "runtime/numbers/permutation.h"
 #include "tests/support/scratch.h"
 
 enum { H = 2, W = 3, TRAIN = 20, TEST = 7, CLASSES = 4 };

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "runtime/base/permutation.h"
+#include "runtime/numbers/permutation.h"
 #include "tests/support/scratch.h"
 
 /* Sample i is five bytes made of i, its label 1000 + i. */
@@ -469,7 +469,8 @@ int main(void) {
       cmocka_unit_test(resumes_at_any_cursor),
       cmocka_unit_test(parts_make_up_the_batch),
       cmocka_unit_test(evaluation_pads_the_last_batch),
-      cmocka_unit_test(peeks), cmocka_unit_test(rewinds_while_filling),
+      cmocka_unit_test(peeks),
+      cmocka_unit_test(rewinds_while_filling),
       cmocka_unit_test(slots_are_held_and_released_in_any_order),
       cmocka_unit_test(failures_reach_the_caller_in_their_place),
       cmocka_unit_test(prefetches_then_sleeps),

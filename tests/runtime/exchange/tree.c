@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "runtime/exchange/exchange.h"
+#include "runtime/numbers/statistics.h"
 #include "tests/support/ranks.h"
 #include "tests/support/scratch.h"
 
@@ -234,10 +235,6 @@ static void ranks_refuse(void) {
 
 /* ---- figures: tests/figures/ranks/exchange.sh ---- */
 
-static int ascending(const void *a, const void *b) {
-  return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
-}
-
 /* Median seconds to sum so many bytes, measured in turn: in shared memory, through shared memory, by messages, by
  * MPI_Iallreduce. */
 static void measure(size_t bytes) {
@@ -283,9 +280,8 @@ static void measure(size_t bytes) {
       MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
       if (round >= 0) seconds[way][round] = all;
     }
-  for (int way = 0; way < WAYS; way++) qsort(seconds[way], ROUNDS, sizeof(double), ascending);
   for (int way = 0; rank == 0 && way < WAYS; way++)
-    printf("%.6f%c", seconds[way][ROUNDS / 2], way + 1 < WAYS ? ' ' : '\n');
+    printf("%.6f%c", sl_median(seconds[way], ROUNDS), way + 1 < WAYS ? ' ' : '\n');
   for (int k = 0; k < ENGINES; k++) sl_exchange_destroy(e[k]);
   free(x), free(sum);
 }

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "runtime/data/dataset.h"
-#include "runtime/machine/isa.h"
+#include "runtime/processors/isa.h"
 #include "tests/support/scratch.h"
 #include "tools/settings/nearest.h"
 #include "tools/settings/phrases.h"

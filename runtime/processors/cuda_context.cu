@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "runtime/base/time.h"
-#include "runtime/machine/cuda_context.h"
+#include "runtime/processors/cuda_context.h"
 
 extern "C" int sl_cuda_devices(void) {
   int n = 0;

@@ -8,7 +8,7 @@
 #include "tests/support/scratch.h"
 
 #ifdef SL_HAVE_CUDA
-#include "runtime/machine/cuda_context.h"
+#include "runtime/processors/cuda_context.h"
 
 static void without_gpu(void **state) {
   (void)state;

@@ -1,5 +1,5 @@
 /* Hash tables that number byte strings and pairs. Tables are powers of two, at most half full, probed linearly. */
-#include "runtime/base/numbering.h"
+#include "runtime/text/numbering.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Philox against Random123's known answers, and properties that Starling relies on: bulk equals single, names never
  * collide, uniform and normal numbers have the right moments. */
-#include "runtime/base/philox.h"
+#include "runtime/numbers/philox.h"
 
 #include <math.h>
 #include <stdlib.h>

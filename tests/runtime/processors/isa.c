@@ -1,6 +1,6 @@
 /* The choice of instruction set: names round-trip, sets that the CPU lacks are refused, the best is the last that runs.
  */
-#include "runtime/machine/isa.h"
+#include "runtime/processors/isa.h"
 
 #include "tests/support/scratch.h"
 

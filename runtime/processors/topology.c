@@ -1,5 +1,5 @@
 /* Divides a node's cores among its ranks, and a rank's cores among its workers. */
-#include "runtime/machine/topology.h"
+#include "runtime/processors/topology.h"
 
 #include <limits.h>
 #include <stdarg.h>

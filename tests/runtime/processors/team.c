@@ -1,6 +1,6 @@
 /* Teams: each tile runs once and gives the same bits, whatever the number of threads; threads stay bound to their cores
  * and have their own scratch memory. */
-#include "runtime/machine/team.h"
+#include "runtime/processors/team.h"
 
 #include <cblas.h>
 #include <hwloc.h>

@@ -1,5 +1,5 @@
 /* The choice of instruction set. */
-#include "runtime/machine/isa.h"
+#include "runtime/processors/isa.h"
 
 #include <string.h>
 

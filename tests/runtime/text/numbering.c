@@ -1,6 +1,6 @@
-/* runtime/base/numbering.c: strings get numbers in the order of adding, known strings their old ones, while the tables
+/* runtime/text/numbering.c: strings get numbers in the order of adding, known strings their old ones, while the tables
  * grow; strings with zero bytes, and the empty string. */
-#include "runtime/base/numbering.h"
+#include "runtime/text/numbering.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Pinning on synthetic hwloc topologies, with all ranks of a node divided as on the real machine. For any request,
  * shares do not overlap, cover the allowed cores, and keep teams inside a NUMA domain. */
-#include "runtime/machine/topology.h"
+#include "runtime/processors/topology.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* OpenMP teams under StarPU workers. */
-#include "runtime/machine/team.h"
+#include "runtime/processors/team.h"
 
 #include <cblas.h>
 #include <hwloc.h>

@@ -1,6 +1,7 @@
-/* runtime/base/permutation.c: the permutation is a bijection for any n, depends on seed and stream, and looks uniform.
+/* runtime/numbers/permutation.c: the permutation is a bijection for any n, depends on seed and stream, and looks
+ * uniform.
  */
-#include "runtime/base/permutation.h"
+#include "runtime/numbers/permutation.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* The seeded permutation. */
-#include "runtime/base/permutation.h"
+#include "runtime/numbers/permutation.h"
 
 /* Below 2^8 a Feistel network has too few round values to look random, so small n walk inside 2^8. */
 enum { LEAST_HALF = 4 };
