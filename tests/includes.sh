@@ -26,9 +26,10 @@ runtime/text: runtime/base
 runtime/trace: runtime/base runtime/files runtime/numbers
 runtime/simulated: runtime/base runtime/exchange runtime/machine runtime/processors
 tasks/graph: runtime/base runtime/numbers runtime/processors
+tasks/schedule: runtime/base runtime/numbers tasks/graph
 tasks/bounds: runtime/trace tasks/graph
 tasks/spread: runtime/exchange tasks/graph
-tasks/starpu: runtime/base runtime/exchange runtime/machine runtime/numbers runtime/processors runtime/simulated runtime/trace tasks/bounds tasks/graph tasks/spread
+tasks/starpu: runtime/base runtime/exchange runtime/machine runtime/numbers runtime/processors runtime/simulated runtime/trace tasks/bounds tasks/graph tasks/schedule tasks/spread
 codelets: runtime/base runtime/numbers tasks/graph
 codelets/kernels: codelets runtime/numbers runtime/processors tasks/graph
 codelets/elementwise: codelets codelets/kernels
@@ -143,12 +144,12 @@ closure() { # file: it and all of our headers that it includes, at any depth
     if cmp -s "$work/more" "$work/seen"; then grown=no; else mv "$work/more" "$work/seen"; fi
   done
 }
-for file in runtime/processors/*.[ch] tasks/graph/*.[ch] tasks/bounds/*.[ch] tasks/spread/*.[ch]; do
+for file in runtime/processors/*.[ch] tasks/graph/*.[ch] tasks/schedule/*.[ch] tasks/bounds/*.[ch] tasks/spread/*.[ch]; do
   closure "$file"
   # shellcheck disable=SC2046
   grep -nE '^ *# *include *<(starpu|mpi)' $(cat "$work/seen") /dev/null | sed "s,^,$file by ,"
 done >"$found"
-report 'nothing under runtime/processors, tasks/graph, tasks/bounds or tasks/spread includes starpu.h or mpi.h' "$found"
+report 'nothing under runtime/processors, tasks/{graph,schedule,bounds,spread} includes starpu.h or mpi.h' "$found"
 
 # No folder has more files than a reader can survey.
 git ls-files runtime tasks codelets models tools tests docs 2>/dev/null | sed 's,/[^/]*$,,' | sort | uniq -c |

@@ -9,7 +9,7 @@
 #include "runtime/machine/runtime.h"
 #include "runtime/trace/recorder.h"
 #include "tasks/graph/graph.h"
-#include "tasks/graph/machine.h"
+#include "tasks/schedule/machine.h"
 #include "tasks/starpu/run.h"
 
 struct sl_program;

@@ -15,8 +15,7 @@
 #include "tasks/bounds/bound.h"
 #include "tasks/bounds/flows.h"
 #include "tasks/graph/init.h"
-#include "tasks/graph/print.h"
-#include "tasks/starpu/simulated.h"
+#include "tasks/schedule/print.h"
 #include "tasks/spread/spread.h"
 #include "tasks/starpu/codelet.h"
 #include "tasks/starpu/copies.h"
@@ -24,6 +23,7 @@
 #include "tasks/starpu/exchange.h"
 #include "tasks/starpu/inputs.h"
 #include "tasks/starpu/residence.h"
+#include "tasks/starpu/simulated.h"
 
 struct sl_program {
   sl_runtime *runtime;

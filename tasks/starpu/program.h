@@ -12,10 +12,10 @@
 #include "runtime/trace/recorder.h"
 #include "runtime/trace/timeline.h"
 #include "tasks/graph/graph.h"
-#include "tasks/graph/memory.h"
 #include "tasks/graph/plan.h"
-#include "tasks/graph/residence.h"
-#include "tasks/graph/schedule.h"
+#include "tasks/schedule/memory.h"
+#include "tasks/schedule/residence.h"
+#include "tasks/schedule/schedule.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -57,7 +57,8 @@ sl_status sl_program_submit(sl_program *program, const sl_step *step);
 sl_status sl_program_wait(sl_program *program);
 sl_status sl_program_run(sl_program *program, const sl_step *step); /* submit and wait */
 /* Names the arrays of the step that will be submitted next, while this one runs, so that GPUs may have them before it
- * begins. They must hold their data, and must not change until that step's wait. A hint; without GPUs it does nothing. */
+ * begins. They must hold their data, and must not change until that step's wait. A hint; without GPUs it does nothing.
+ */
 void sl_program_ahead(sl_program *program, const sl_step *next);
 /* Call between steps, before arrays that were named are freed: waits until no GPU copies from them any more. NULL is
  * allowed. */

@@ -1,10 +1,10 @@
-/* Planned residence (tasks/graph/residence.h) at run time: which tasks are bound to a GPU, and what leaves its memory
- * when they have ended. Private to tasks/. */
+/* Planned residence (tasks/schedule/residence.h) at run time: which tasks are bound to a GPU, and what leaves its
+ * memory when they have ended. Private to tasks/. */
 #ifndef SL_STARPU_RESIDENCE_H
 #define SL_STARPU_RESIDENCE_H
 
 #include "runtime/machine/runtime.h"
-#include "tasks/graph/residence.h"
+#include "tasks/schedule/residence.h"
 #include "tasks/starpu/codelet.h"
 
 typedef struct sl__residences sl__residences; /* NULL: there are no GPUs */

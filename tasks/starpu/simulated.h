@@ -2,7 +2,7 @@
 #ifndef SL_SIMULATED_TASK_H
 #define SL_SIMULATED_TASK_H
 
-#include "tasks/graph/machine.h"
+#include "tasks/schedule/machine.h"
 #include "tasks/starpu/codelet.h"
 
 /* Gives the task its predicted time on each kind of worker. StarPU lets that time pass in place of a kernel; at its end

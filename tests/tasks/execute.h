@@ -4,8 +4,8 @@
 #define SL_TESTS_EXECUTE_H
 
 #include "runtime/exchange/leaves.h"
-#include "tasks/graph/memory.h"
-#include "tasks/graph/schedule.h"
+#include "tasks/schedule/memory.h"
+#include "tasks/schedule/schedule.h"
 
 typedef struct execution {
   const sl_graph *g;

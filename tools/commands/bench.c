@@ -16,7 +16,7 @@
 #include "runtime/numbers/statistics.h"
 #include "runtime/trace/idle.h"
 #include "tasks/bounds/bound.h"
-#include "tasks/graph/print.h"
+#include "tasks/schedule/print.h"
 #include "tasks/starpu/calibration.h"
 #include "tasks/starpu/program.h"
 #include "tools/commands/commands.h"

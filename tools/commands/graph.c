@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tasks/graph/memory.h"
-#include "tasks/graph/print.h"
-#include "tasks/graph/schedule.h"
+#include "tasks/schedule/memory.h"
+#include "tasks/schedule/print.h"
+#include "tasks/schedule/schedule.h"
 #include "tasks/spread/print.h"
 #include "tasks/spread/spread.h"
 #include "tools/commands/commands.h"

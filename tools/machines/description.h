@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "runtime/base/status.h"
-#include "tasks/graph/machine.h"
+#include "tasks/schedule/machine.h"
 
 /* Peaks in FLOP/s of one core or one GPU; 0: the processor does not have this precision. */
 typedef struct sl__peaks {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tasks/graph/print.h"
+#include "tasks/schedule/print.h"
 
 static sl_status overlap_of(const sl_timeline *t, const sl_dependencies *graph, sl__sums *s) {
   unsigned char *backward = malloc((size_t)t->n_nodes + 1);

@@ -3,7 +3,7 @@
 #define SL_TOOLS_MACHINE_H
 
 #include "runtime/machine/runtime.h"
-#include "tasks/graph/machine.h"
+#include "tasks/schedule/machine.h"
 
 /* Per worker while all workers of the node work; 0: unknown. */
 typedef struct sl__machine {

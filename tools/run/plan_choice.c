@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "models/data_kind.h"
-#include "tasks/graph/schedule.h"
+#include "tasks/schedule/schedule.h"
 #include "tasks/spread/spread.h"
 #include "tools/settings/model.h"
 

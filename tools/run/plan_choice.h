@@ -4,8 +4,8 @@
 #define SL_TOOLS_PLAN_CHOICE_H
 
 #include "models/models.h"
-#include "tasks/graph/machine.h"
 #include "tasks/graph/plan.h"
+#include "tasks/schedule/machine.h"
 #include "tools/settings/options.h"
 
 /* Replaces the leaves and shards of *plan that no option gives by those whose step is predicted shortest on rank 0's

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "runtime/machine/runtime.h"
-#include "tasks/graph/times.h"
+#include "tasks/schedule/times.h"
 
 /* The file beside StarPU's performance models: one for each machine, number of workers on it and size of their teams.
  */

@@ -1,5 +1,5 @@
 /* A heap of nodes, and the nodes that wait for a node. */
-#include "tasks/graph/prediction.h"
+#include "tasks/schedule/prediction.h"
 
 #include <stdlib.h>
 

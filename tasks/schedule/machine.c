@@ -1,10 +1,10 @@
 /* Predicted times of tasks on the workers of a machine. */
-#include "tasks/graph/machine.h"
+#include "tasks/schedule/machine.h"
 
 #include <math.h>
 
 #include "tasks/graph/graph.h"
-#include "tasks/graph/times.h"
+#include "tasks/schedule/times.h"
 
 sl_machine sl_machine_default(int workers, int threads, int gpus) {
   return (sl_machine){

@@ -1,6 +1,6 @@
-/* tasks/graph/print.c: groups contain each task once and add up to the whole; table, JSON and drawing show the same
+/* tasks/schedule/print.c: groups contain each task once and add up to the whole; table, JSON and drawing show the same
  * graph. */
-#include "tasks/graph/print.h"
+#include "tasks/schedule/print.h"
 
 #include <stdlib.h>
 

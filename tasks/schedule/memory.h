@@ -7,7 +7,7 @@
 #define SL_MEMORY_H
 
 #include "tasks/graph/graph.h"
-#include "tasks/graph/schedule.h"
+#include "tasks/schedule/schedule.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,6 +1,6 @@
-/* tasks/graph/times.c: kinds of tasks are told apart by operation and footprint while the table grows; predictions take
- * measured times. */
-#include "tasks/graph/times.h"
+/* tasks/schedule/times.c: kinds of tasks are told apart by operation and footprint while the table grows; predictions
+ * take measured times. */
+#include "tasks/schedule/times.h"
 
 #include <stdio.h>
 #include <string.h>

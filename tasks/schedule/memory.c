@@ -1,6 +1,6 @@
 /* Memory planning: first chains of in-place values, then slots along the predicted schedule; shared objects, greedy
  * by size (Pisarchyk and Lee 2020). */
-#include "tasks/graph/memory.h"
+#include "tasks/schedule/memory.h"
 
 #include <stdlib.h>
 #include <string.h>

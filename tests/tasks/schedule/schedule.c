@@ -1,8 +1,8 @@
-/* tasks/graph/schedule.c on graphs with known answers: dependencies, computing in place, longest paths, the order of
+/* tasks/schedule/schedule.c on graphs with known answers: dependencies, computing in place, longest paths, the order of
  * greedy list scheduling, the lane of exchanges, and gradients that run early if that costs nothing; on CPUs and GPUs
  * upward ranks, HEFT's choices and transfers worked out by hand, and that no schedule is below the bound. memory.c
  * tests that all orders give the same bits. */
-#include "tasks/graph/schedule.h"
+#include "tasks/schedule/schedule.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -7,9 +7,9 @@
 #include <stdio.h>
 
 #include "tasks/graph/graph.h"
-#include "tasks/graph/memory.h"
-#include "tasks/graph/residence.h"
-#include "tasks/graph/schedule.h"
+#include "tasks/schedule/memory.h"
+#include "tasks/schedule/residence.h"
+#include "tasks/schedule/schedule.h"
 
 #ifdef __cplusplus
 extern "C" {

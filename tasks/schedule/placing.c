@@ -1,5 +1,5 @@
 /* HEFT on CPU workers and GPUs. */
-#include "tasks/graph/placing.h"
+#include "tasks/schedule/placing.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* tasks/graph/memory.c and schedule.c: with shared memory, every order that the dependencies allow gives the same bits;
- * sharing saves memory; graphs with known schedules. */
-#include "tasks/graph/memory.h"
+/* tasks/schedule/memory.c and schedule.c: with shared memory, every order that the dependencies allow gives the same
+ * bits; sharing saves memory; graphs with known schedules. */
+#include "tasks/schedule/memory.h"
 
 #include <math.h>
 #include <stdlib.h>

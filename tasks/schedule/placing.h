@@ -2,8 +2,8 @@
 #ifndef SL_PLACING_H
 #define SL_PLACING_H
 
-#include "tasks/graph/machine.h"
-#include "tasks/graph/prediction.h"
+#include "tasks/schedule/machine.h"
+#include "tasks/schedule/prediction.h"
 
 /* on[n][SL_KINDS]: seconds of each task on each kind of worker, INFINITY where the machine has none. */
 

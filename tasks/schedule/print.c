@@ -1,5 +1,5 @@
 /* Tables, JSON and drawings of a step graph. */
-#include "tasks/graph/print.h"
+#include "tasks/schedule/print.h"
 
 #include <stdlib.h>
 #include <string.h>

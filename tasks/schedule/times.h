@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "runtime/base/status.h"
-#include "tasks/graph/machine.h"
+#include "tasks/schedule/machine.h"
 
 #ifdef __cplusplus
 extern "C" {

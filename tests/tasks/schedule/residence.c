@@ -1,7 +1,7 @@
-/* tasks/graph/residence.c: plans worked out by hand; on random graphs, a replay of each plan, which keeps track of what
- * lies where: the memory suffices, nothing is forgotten that somebody reads, what moves is what the plan says, and no
- * plan is below the lower bound. */
-#include "tasks/graph/residence.h"
+/* tasks/schedule/residence.c: plans worked out by hand; on random graphs, a replay of each plan, which keeps track of
+ * what lies where: the memory suffices, nothing is forgotten that somebody reads, what moves is what the plan says, and
+ * no plan is below the lower bound. */
+#include "tasks/schedule/residence.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -108,8 +108,8 @@ static void tasks_under_way(void **state) {
   }
 }
 
-/* Room for three, and the third task brings two buffers. Of the two that are there, x has just been changed, so it would
- * move twice, and stays, though it is used last; w goes. */
+/* Room for three, and the third task brings two buffers. Of the two that are there, x has just been changed, so it
+ * would move twice, and stays, though it is used last; w goes. */
 static void what_was_changed_stays(void **state) {
   (void)state;
   sl_graph *g = toy_graph(5);

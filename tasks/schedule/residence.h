@@ -9,8 +9,8 @@
 #define SL_RESIDENCE_H
 
 #include "tasks/graph/graph.h"
-#include "tasks/graph/memory.h"
-#include "tasks/graph/schedule.h"
+#include "tasks/schedule/memory.h"
+#include "tasks/schedule/schedule.h"
 
 #ifdef __cplusplus
 extern "C" {

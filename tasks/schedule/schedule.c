@@ -1,11 +1,11 @@
 /* Dependencies, predicted times, priorities and the predicted schedule. */
-#include "tasks/graph/schedule.h"
+#include "tasks/schedule/schedule.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tasks/graph/placing.h"
+#include "tasks/schedule/placing.h"
 
 /* --- dependencies ------------------------------------------------------------------------------------------------ */
 

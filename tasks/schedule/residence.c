@@ -1,6 +1,6 @@
 /* Planned residence: the step is walked through task by task with the GPU's memory as it would be. The first walks
  * bring it into the state that repeats; the moves are those of the last. */
-#include "tasks/graph/residence.h"
+#include "tasks/schedule/residence.h"
 
 #include <limits.h>
 #include <stdlib.h>

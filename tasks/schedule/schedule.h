@@ -6,8 +6,8 @@
 #define SL_SCHEDULE_H
 
 #include "tasks/graph/graph.h"
-#include "tasks/graph/machine.h"
-#include "tasks/graph/prediction.h"
+#include "tasks/schedule/machine.h"
+#include "tasks/schedule/prediction.h"
 
 #ifdef __cplusplus
 extern "C" {

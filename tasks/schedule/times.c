@@ -1,5 +1,5 @@
 /* A list of times with a hash table of its entries. */
-#include "tasks/graph/times.h"
+#include "tasks/schedule/times.h"
 
 #include <stdlib.h>
 #include <string.h>
