@@ -24,7 +24,7 @@ runtime/files: runtime/base runtime/machine
 runtime/data: runtime/base runtime/numbers
 runtime/text: runtime/base
 runtime/trace: runtime/base runtime/files runtime/numbers
-runtime/simulated: runtime/base runtime/exchange runtime/machine runtime/processors
+runtime/simulated: runtime/base runtime/exchange runtime/machine
 tasks/graph: runtime/base runtime/numbers runtime/processors
 tasks/schedule: runtime/base runtime/numbers tasks/graph
 tasks/bounds: runtime/trace tasks/graph
