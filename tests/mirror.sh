@@ -1,6 +1,7 @@
 #!/bin/sh
 # Each C file has a test in its own place, tests/DIR/NAME.c for DIR/NAME.c (operations: tests/DIR/case_NAME.c), or a
-# line in tests/mirror.list that names the tests which cover it, or says why there is none.
+# line in tests/mirror.list that names the tests which cover it, or says why there is none. A line of a folder, DIR/, holds
+# for each of its files that has neither: its tests go through a list of all of them.
 cd "${top_srcdir:-$(dirname "$0")/..}" || exit 99
 echo 1..4
 number=0
@@ -20,10 +21,11 @@ while read -r source; do
 done <"$work/sources" >"$work/mirrored"
 
 grep -vxF -f "$work/mirrored" "$work/sources" | grep -vxF -f "$work/listed" |
+  awk 'NR == FNR { listed[$1] = 1; next } { folder = $1; sub("[^/]*$", "", folder); if (!(folder in listed)) print }' "$work/listed" - |
   sed "s,.*,& has no test: write tests/& or a line of $list," >"$work/found"
 report 'each C file has a test in its place or a line in the list' "$work/found"
 
-{ grep -vxF -f "$work/sources" "$work/listed" | sed 's/$/ is no file/'
+{ sed 's,[^/]*$,,' "$work/sources" | sort -u | cat - "$work/sources" | grep -vxF -f - "$work/listed" | sed 's/$/ is no file or folder/'
   grep -xF -f "$work/mirrored" "$work/listed" | sed 's/$/ has a test in its place by now/'
   sort "$work/listed" | uniq -d | sed 's/$/ is listed twice/'; } >"$work/found"
 report 'no line of the list is stale' "$work/found"

@@ -237,6 +237,45 @@ static void misfits_name_the_layer(void **state) {
   assert_fails(SL_ENOTFOUND, "lenet, mlp", sl_model_find("lenett", &model));
 }
 
+/* Whether an update changes the value. */
+static int is_updated(const sl_graph *g, sl_value v) {
+  for (int i = 0; i < g->n_nodes; i++)
+    if (g->node[i]->phase == SL_PHASE_UPDATE && g->node[i]->n_out > 0 && g->node[i]->in[0] == v) return 1;
+  return 0;
+}
+
+static int has_parameter(const sl_graph *g, const sl_value_info *wanted) {
+  for (sl_value v = 0; v < g->n_values; v++)
+    if (g->value[v]->role == SL_ROLE_PARAMETER && strcmp(g->value[v]->name, wanted->name) == 0)
+      return sl_shape_equal(&g->value[v]->shape, &wanted->shape);
+  return 0;
+}
+
+/* Each model of the list, with the usual data of its kind: a loss reaches every parameter, an evaluation has the same
+ * parameters and updates none. */
+static void each_model_of_the_list_can_be_trained(void **state) {
+  const sl_model *m;
+  (void)state;
+  for (int i = 0; (m = sl_model_at(i)); i++) {
+    sl_network training, evaluation;
+    sl_model_data usual;
+    m->family->data->usual(m, &(sl_model_data){0}, &usual);
+    assert_ok(sl_network_training(m, &usual, &m->training, 2, &training));
+    assert_ok(sl_network_evaluation(m, &usual, &m->training, 2, &evaluation));
+    assert_true(training.n_parameters > 0);
+    assert_int_equal(training.n_parameters, evaluation.n_parameters);
+    for (sl_value v = 0; v < training.graph->n_values; v++) {
+      const sl_value_info *info = training.graph->value[v];
+      if (info->role != SL_ROLE_PARAMETER) continue;
+      if (!is_updated(training.graph, v)) fail_msg("%s: nothing updates %s", m->name, info->name);
+      if (!has_parameter(evaluation.graph, info)) fail_msg("%s: its evaluation lacks %s", m->name, info->name);
+    }
+    for (int k = 0; k < evaluation.graph->n_nodes; k++)
+      assert_int_not_equal(evaluation.graph->node[k]->phase, SL_PHASE_UPDATE);
+    sl_network_destroy(&training), sl_network_destroy(&evaluation);
+  }
+}
+
 int main(void) {
   for (uint32_t i = 0; i < sizeof images; i++) images[i] = (uint8_t)(word(i, 100) & 255);
   for (uint32_t i = 0; i < sizeof coloured; i++) coloured[i] = (uint8_t)(word(i, 107) & 255);
@@ -253,6 +292,7 @@ int main(void) {
       cmocka_unit_test(bottlenecks_are_as_recorded),
       cmocka_unit_test(vit_is_as_recorded),
       cmocka_unit_test(misfits_name_the_layer),
+      cmocka_unit_test(each_model_of_the_list_can_be_trained),
   };
   return cmocka_run_group_tests_name("network", tests, NULL, NULL);
 }
