@@ -1,7 +1,7 @@
-/* What a run could not write: a full disk, a quota, a limit of a file's size or a failing disk costs no training. The
- * best model and the lines of metrics wait in memory and are tried again whenever something is due to be written;
- * checkpoints are tried again when the next is due. At the end all of it is tried for some seconds more, and what is
- * still missing makes the run fail with an exit code of its own. */
+/* Write errors do not stop training, whether from a full disk, a quota, a limit of file size or a failing disk. The
+ * best model and the lines of metrics stay in memory; each later write tries them first. A failed checkpoint is
+ * followed by the next one that is due. At the end the run retries for some seconds; if something is still missing, it
+ * fails with an exit code of its own. */
 #include <stdlib.h>
 #include <time.h>
 
@@ -13,7 +13,7 @@
 enum { TRIES = 3, LAST_TRIES = 5 };
 static const double PAUSE_S = 0.2, LAST_PAUSE_S = 1;
 
-/* Whether a failure is of the disk, and not of the program. */
+/* Whether the disk caused a failure. */
 static int is_of_disk(sl_status status) { return status == SL_EWRITE || status == SL_EIO || status == SL_ENOTFOUND; }
 
 static void pause_for(double seconds) {
@@ -63,7 +63,7 @@ static sl_status model_written(sl__trainer *r, int64_t step) {
   return SL_OK;
 }
 
-/* Rank 0: one more try. */
+/* Tries once more to write the queued model, on rank 0. */
 static sl_status write_model(sl__trainer *r) {
   if (!r->unwritten.model) return SL_OK;
   SL_TRY(replace_model(r, r->unwritten.model, r->unwritten.bytes, r->unwritten.step));
@@ -72,7 +72,7 @@ static sl_status write_model(sl__trainer *r) {
 
 sl_status sl__trainer_save_model(sl__trainer *r) {
   if (r->job.ranks.rank > 0) return SL_OK;
-  const int waits = r->unwritten.model != NULL, tries = waits ? 1 : TRIES; /* a full disk costs time only once */
+  const int waits = r->unwritten.model != NULL, tries = waits ? 1 : TRIES; /* wait for a full disk only once */
   r->job.facts.step = r->job.step;
   sl_status status = replace_model(r, NULL, 0, r->job.step);
   for (int i = 1; i < tries && is_of_disk(status); i++) {
@@ -105,7 +105,7 @@ static sl_status write_last(sl__trainer *r) {
   return sl_failure_first(&model, sl_rundir_sync_metrics(r->dir));
 }
 
-/* Collective. The last checkpoint, or the failure of the last try. */
+/* Writes the last checkpoint; collective. Returns the failure of the last try. */
 static sl_status write_checkpoint(sl__trainer *r) {
   sl_status status = sl__checkpoints_finish(r->checkpoints);
   for (int i = 1; i < LAST_TRIES && is_of_disk(status); i++) {
@@ -133,7 +133,8 @@ sl_status sl__trainer_write_all(sl__trainer *r) {
 
 sl_status sl__trainer_unwritten(const sl__trainer *r, sl_status status) {
   if (status != SL_EWRITE) return status;
-  return sl_fail(SL_EWRITE, "%s; then starling train --resume --out %s writes what is missing", sl_error(), r->folder);
+  return sl_fail(SL_EWRITE, "%s; then starling train --resume --out %s writes the missing files", sl_error(),
+                 r->folder);
 }
 
 void sl__trainer_forget_unwritten(sl__trainer *r) {
