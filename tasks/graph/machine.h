@@ -19,7 +19,7 @@ typedef struct sl_machine_kind {
 typedef struct sl_machine {
   sl_machine_kind kind[SL_KINDS];
   double exchange; /* bytes/s of sums over ranks */
-  double link;     /* bytes/s between the host's memory and a GPU's, each way; GPUs copy to one another over the host */
+  double link;     /* bytes/s between host and GPU memory, each way; copies between GPUs go through the host */
   double latency;  /* seconds a transfer */
   int fast;        /* 1: operations with a fast GPU kernel run on GPUs only */
 } sl_machine;
