@@ -141,7 +141,8 @@ if nm "$starling" 2>/dev/null | grep -q ' main$'; then
   check 'with names of static functions' grep -q '"run+0x' file.json
 else skip 'names: the program has no symbols'; fi
 check 'and no part stays behind' test -z "$(find stall -name '.stall-*')"
-# The job goes on until it has restarted, however long that takes; where other work begins meanwhile, ranks stand still for longer.
+# The job goes on until it has restarted, however long that takes; where other work begins meanwhile, ranks stand still
+# for longer.
 rm -rf stall
 start 1000000 stall --stall-timeout $((5 * patience)) --restarts 1
 wait_until has_lines stall/metrics.jsonl 10
