@@ -1,7 +1,8 @@
 #!/bin/sh
 # Masked-language training on the King James text: bert-nano (6 layers, 384 wide) restores masked letters, a seventh of
-# all, from the letters on both sides. Three minutes on two cores; --steps 2000 takes a quarter of an hour. Options given here are passed on to starling
-# train. The text comes from Debian's packages bible-kjv and bible-kjv-text, which quickstart does not install:
+# all, from the letters on both sides. Three minutes on two cores; --steps 2000 takes a quarter of an hour. Options
+# given here are passed on to starling train. The text comes from Debian's packages bible-kjv and bible-kjv-text, which
+# quickstart does not install:
 #   apt-get install bible-kjv bible-kjv-text
 # STARLING, TEXT and RUN name another program, text or run directory.
 set -eu

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A language model of bytes on the King James text: gpt2-nano (10.8 million parameters) learns spelling, then verses, names and
-# numbers. About nine minutes on two cores. Options given here are passed on to starling train:
+# A language model of bytes on the King James text: gpt2-nano (10.8 million parameters) learns spelling, then verses,
+# names and numbers. About nine minutes on two cores. Options given here are passed on to starling train:
 #   examples/kjv.sh                 trains in runs/kjv and writes some verses
 #   examples/kjv.sh --steps 200     the same, shorter
 # The text comes from Debian's packages bible-kjv and bible-kjv-text, which quickstart does not install:

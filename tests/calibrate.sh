@@ -43,6 +43,6 @@ expect 'a machine name must suit file names' 2 "'a/b' cannot name a machine" cal
 expect 'an unknown model' 2 "mlq.*did you mean 'mlp'" calibrate mlq
 if [ -x "$MPIEXEC" ]; then
   $limit "$MPIEXEC" -n 2 "$starling" calibrate mlp $small >out 2>err
-  check 'calibrate refuses two ranks' grep -q 'calibrate was started on 2 ranks and computes on one' err
+  check 'calibrate refuses two ranks' grep -q 'calibrate was started on 2 ranks but computes on one' err
 else skip 'calibrate refuses two ranks: no MPI launcher'; fi
 finish

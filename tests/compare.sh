@@ -76,8 +76,8 @@ check 'at least three repetitions each' test "$(grep -cE '^(eager|lws|prio|dmda|
 expect '--steps and --minutes leave the repetitions open' 0 '^mlp: eager, lws\. About [0-9]+ repetitions of 7 steps' compare mlp --batch 64 --workers 1 --minutes 0.2 --steps 7 --policies lws --out timed
 check 'the repetitions fill the time' test "$(field repetitions timed/compare.json)" -ge 3
 
-# Ctrl-C, which a terminal sends to the whole group of processes. The processes are: one that looks, one that times the tasks alone, then
-# the policies, eager first.
+# Ctrl-C, which a terminal sends to the whole group of processes. The processes are: one that looks, one that times the
+# tasks alone, then the policies, eager first.
 begin() { # compare's arguments: started in a group of its own as $pid
   env --default-signal=INT setsid "$starling" compare mlp --batch 64 --workers 1 --steps 200 --repetitions 5 "$@" >out 2>err &
   pid=$! child='' children=0 folder=''

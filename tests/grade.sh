@@ -13,7 +13,7 @@ row() {
 }
 show() { cat table.csv >>"$work/out"; }
 
-# ---- lessons 7 and 8: among the wrong ones those that a check of norms, of one tile or of time lets pass --------------
+# ---- lessons 7 and 8: among the wrong ones those that a check of norms, of one tile or of time lets pass -------------
 lesson=$examples/07-own-operation file=operation.c all=$work/seven
 hand_in() { mkdir -p "$all/$1" && cp "$lesson/$file" "$all/$1/"; } # name
 change() { # name, sed script
@@ -236,7 +236,7 @@ fi
 left() { ! ps -eo args 2>/dev/null | grep -qx "sleep $nap"; }
 check 'daemons do not outlive their submission' left
 
-# ---- without a sandbox: limits are what is left ------------------------------------------------------------------------
+# ---- without a sandbox: limits are what is left ----------------------------------------------------------------------
 mkdir bin few
 for tool in pkg-config make sh cc gcc as ld prlimit; do ln -s "$(command -v $tool)" bin/; done 2>/dev/null
 all=$work/few most_pid=99999999
@@ -268,7 +268,7 @@ row zz-right yes yes 16 16 0 ''
 nothing_left() { ! ls -d "${TMPDIR:-/tmp}"/grade.?????? >/dev/null 2>&1; }
 check 'no temporary folder is left' nothing_left
 
-# ---- the command -------------------------------------------------------------------------------------------------------
+# ---- the command -----------------------------------------------------------------------------------------------------
 mkdir one
 cp "$lesson/$file" one/me.c
 expect 'the table on standard output' 0 '^"me.c",yes,yes,16,16,0,' grade "$lesson" one --quiet $unprotected
@@ -281,7 +281,7 @@ expect 'a folder without submissions' 2 'none has no submissions' grade "$lesson
 expect 'a missing folder' 1 'nowhere' grade "$lesson" nowhere $unprotected
 expect 'a table file that cannot be written' 1 'nowhere/table.csv' grade "$lesson" one --out nowhere/table.csv $unprotected
 
-# ---- hand-outs ---------------------------------------------------------------------------------------------------------
+# ---- hand-outs -------------------------------------------------------------------------------------------------------
 for lesson in 1 02 7 08-own-policy; do
   expect "lesson $lesson: a folder for a student" 0 'begin with README.md' lesson $lesson "hand-out/$lesson"
   check "lesson $lesson: a page" test -s "hand-out/$lesson/README.md"

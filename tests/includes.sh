@@ -225,8 +225,8 @@ for folder in runtime tasks codelets models; do
 done >"$found"
 report 'sl__ names stay within the top folder whose header declares them' "$found"
 
-# What the objects of the build define and use: "folder file symbol", T for defined, U for used. A kernel's copies for the
-# instruction sets count as one file. Objects whose source is gone are left over from an older tree.
+# What the objects of the build define and use: "folder file symbol", T for defined, U for used. A kernel's copies for
+# the instruction sets count as one file. Objects whose source is gone are left over from an older tree.
 build=${top_builddir:-.}
 if [ -e "$build/libstarling.a" ] && command -v nm >/dev/null; then
   (cd "$build" && find runtime tasks codelets models tools -name '*.o') | while read -r object; do

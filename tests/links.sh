@@ -16,7 +16,8 @@ endings='c|h|cu|cuh|def|sh|shlib|py|js|css|html|md|svg|list'
 
 pages() { find README.md CONTRIBUTING.md SECURITY.md docs examples -name '*.md' 2>/dev/null | sort; }
 
-# The anchor of each heading as GitHub makes it: lower case, letters, digits, - and _, blanks as -, a number for repeats.
+# The anchor of each heading as GitHub makes it: lower case, letters, digits, - and _, blanks as -, a number for
+# repeats.
 anchors() { # page
   awk '/^ *```/ { code = !code } code || !/^#+ / { next }
     { sub(/^#+ +/, ""); gsub(/\]\([^)]*\)/, ""); $0 = tolower($0); gsub(/[^a-z0-9_ -]/, ""); gsub(/ /, "-")

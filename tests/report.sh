@@ -112,7 +112,8 @@ else
 fi
 expect 'a folder for plots that cannot be made' 1 'cannot make the folder /proc/nowhere' report trained --out x.html --svg /proc/nowhere
 
-# In a browser: a small run and one of 100,000 tasks, at two widths, light and dark. Frames have any width; windows have a least one.
+# In a browser: a small run and one of 100,000 tasks, at two widths, light and dark. Frames have any width; windows have
+# a least one.
 browser=
 for name in chromium chromium-browser google-chrome; do command -v $name >/dev/null && browser=$name && break; done
 has() { grep -q "\"$1\":$2" "$result" || { cat "$result"; return 1; }; }

@@ -1,7 +1,7 @@
 /* Shared by the CUDA kernels: helpers that launch asynchronously and keep bits fixed. For .cu files only.
  *
- * All work is queued on the worker's stream; nothing here allocates or waits. Sums have the order of the CPU
- * kernels, which the plan fixes, so there are no atomics; counts, which are exact, go over chunks of their own. */
+ * All work is queued on the worker's stream; nothing here allocates or waits. Sums have the order of the CPU kernels,
+ * which the plan fixes, so there are no atomics. Counts are exact in any order, so they use chunks of their own. */
 #ifndef SL_CUDA_H
 #define SL_CUDA_H
 
@@ -22,7 +22,7 @@ static inline sl_status sl_cuda_check(cudaError_t error, const char *operation) 
   if (error == cudaSuccess) return SL_OK;
   return sl_fail(SL_ETASK, "%s on a GPU: %s (%s)", operation, cudaGetErrorString(error), cudaGetErrorName(error));
 }
-/* Call after every launch: reports a launch that could not be queued. Later failures show at the next call. */
+/* Call after every launch: reports a launch that could not be queued. Later failures are reported by the next call. */
 static inline sl_status sl_cuda_launched(const char *operation) { return sl_cuda_check(cudaGetLastError(), operation); }
 
 /* Checks the scratch memory. SL_ETASK if the plan reserved less than the kernel needs: a wrong scratch_cuda rule. */
@@ -34,7 +34,8 @@ static inline sl_status sl_cuda_scratch(const sl_cuda *cuda, size_t bytes, const
 
 /* ---- arithmetic, as the CPU's ------------------------------------------------------------------------------------ */
 
-/* The names of kernel.h and math.h for one float; -fmad=false keeps nvcc from fusing by itself. */
+/* Defines the names of kernel.h and math.h for one float; -fmad=false keeps nvcc from fusing multiply-adds by
+ * itself. */
 #define SL_FUNCTION __device__ inline
 typedef float sl_vec;
 typedef int32_t sl_veci;
@@ -74,7 +75,7 @@ static __device__ inline float4 sl_cuda_each(F f, V... v) {
   return make_float4(f(v.x...), f(v.y...), f(v.z...), f(v.w...));
 }
 
-/* y may be one of x: an element is read before it is written, by the same thread. */
+/* y may be one of x: the same thread reads an element before it writes it. */
 template <class F, class... X>
 __global__ void sl_cuda_map_kernel(F f, int64_t n, int64_t n4, float *y, const X *...x) {
   for (int64_t i = sl_cuda_index(); i < n4; i += sl_cuda_stride())
@@ -82,8 +83,8 @@ __global__ void sl_cuda_map_kernel(F f, int64_t n, int64_t n4, float *y, const X
   for (int64_t i = 4 * n4 + sl_cuda_index(); i < n; i += sl_cuda_stride()) y[i] = f(x[i]...);
 }
 
-/* y[i] = f(x[i]...) for i in [0, n); F is a function object with a __device__ operator(). Works on four
- * elements at once if all arrays are aligned: same bits, since an element's result depends on its inputs alone. */
+/* y[i] = f(x[i]...) for i in [0, n); F is a function object with a __device__ operator(). Works on four elements at
+ * once if all arrays are aligned; the bits are the same, because an element's result depends only on its inputs. */
 template <class F, class... X>
 static sl_status sl_cuda_map(sl_cuda *cuda, const char *operation, F f, int64_t n, float *y, const X *...x) {
   if (n == 0) return SL_OK;
@@ -94,16 +95,16 @@ static sl_status sl_cuda_map(sl_cuda *cuda, const char *operation, F f, int64_t 
 
 /* ---- rows and sums ----------------------------------------------------------------------------------------------- */
 
-/* Reduction over the T threads (32, or a block's SL_CUDA_THREADS) that work on one row; all of them get the result.
- * The T threads call it together. Of a block, once in a kernel: a second call with the same V would need a barrier
- * before it. */
+/* Reduction over the T threads (32, or a block's SL_CUDA_THREADS) that work on one row; all of them get the result. The
+ * T threads call it together. With a whole block, call it only once in a kernel: a second call with the same V would
+ * need a barrier before it. */
 struct sl_cuda_plus {
   template <class V>
   __device__ V operator()(V a, V b) const {
     return a + b;
   }
 };
-/* NaN counts as the maximum, so that it shows. */
+/* NaN counts as the maximum, so that it is not lost. */
 struct sl_cuda_greater {
   __device__ float operator()(float a, float b) const { return a != a || a > b ? a : b; }
 };
@@ -134,13 +135,13 @@ static sl_status sl_cuda_rows(sl_cuda *cuda, const char *operation, int64_t rows
   if (rows == 0) return SL_OK;
   if (n > 1024)
     sl_cuda_rows_kernel<SL_CUDA_THREADS>
-        <<<(unsigned)rows, SL_CUDA_THREADS, 0, cuda->stream>>>(f, rows); /* below 2^31: a row has 4 KB or more */
+        <<<(unsigned)rows, SL_CUDA_THREADS, 0, cuda->stream>>>(f, rows); /* fits: a row has 4 KB or more */
   else
     sl_cuda_rows_kernel<32><<<sl_cuda_grid(rows * 32), SL_CUDA_THREADS, 0, cuda->stream>>>(f, rows);
   return sl_cuda_launched(operation);
 }
 
-/* The same with one warp per row, however long: f.template row<32>(i, thread). */
+/* The same with one warp per row of any length: f.template row<32>(i, thread). */
 template <class F>
 static sl_status sl_cuda_warps(sl_cuda *cuda, const char *operation, int64_t rows, F f) {
   if (rows == 0) return SL_OK;
@@ -148,8 +149,8 @@ static sl_status sl_cuda_warps(sl_cuda *cuda, const char *operation, int64_t row
   return sl_cuda_launched(operation);
 }
 
-/* sl_sum_lanes and sl_max_lanes of math.h: 16 threads, half a warp, have a lane each, and all get the result. The warp
- * calls them together. */
+/* sl_sum_lanes and sl_max_lanes of math.h: each of 16 threads (half a warp) holds a lane, and all get the result. The
+ * whole warp calls them. */
 static __device__ inline float sl_cuda_sum_lanes(float v) {
 #pragma unroll
   for (int offset = 8; offset; offset /= 2) v += __shfl_xor_sync(0xffffffffu, v, offset);
@@ -161,7 +162,7 @@ static __device__ inline float sl_cuda_max_lanes(float v) {
   return v;
 }
 
-/* sl_sum_lanes_d of math.h: the first 8 threads of a warp have a lane each, and all 32 get the sum. */
+/* sl_sum_lanes_d of math.h: each of the first 8 threads of a warp holds a lane, and all 32 get the sum. */
 static __device__ inline double sl_cuda_sum_lanes_d(double v) {
   double sum = 0;
 #pragma unroll
@@ -169,8 +170,9 @@ static __device__ inline double sl_cuda_sum_lanes_d(double v) {
   return sum;
 }
 
-/* A row's sum by runs of SL_CUDA_RUN elements: floats in 16 lanes within a run, the runs' sums in double, in order. The
- * T threads of the row get it. load(k) reads element k; add(k, value, part) returns its lane's sum with it. */
+/* A row's sum by runs of SL_CUDA_RUN elements: floats in 16 lanes within a run, the runs' sums in double, in order. All
+ * T threads of the row get it. load(k) reads element k; add(k, value, part) returns part, its lane's sum, with the
+ * element added. */
 constexpr int SL_CUDA_RUN = 256;
 template <int T, class L, class A>
 static __device__ inline double sl_cuda_sum_runs(int64_t n, int thread, L load, A add) {
@@ -214,8 +216,8 @@ static __device__ inline double sl_cuda_sum_runs(int64_t n, int thread, L load, 
   return sum;
 }
 
-/* Block (x, y) adds the rows [x each, x each + each) of a matrix [M, N], in order and in double, in its W columns: all
- * threads read, R elements each at once, and W of them add. */
+/* Block (x, y) adds the rows [x each, x each + each) of a matrix [M, N] in its W columns, in order and in double. All
+ * threads read, R elements at once; W of them add. */
 template <int W, int R, class F, class G>
 __global__ void sl_cuda_in_order_kernel(F f, G store, int64_t M, int64_t N, int64_t each) {
   constexpr int GROUPS = SL_CUDA_THREADS / W, ROWS = GROUPS * R;
@@ -238,7 +240,7 @@ __global__ void sl_cuda_in_order_kernel(F f, G store, int64_t M, int64_t N, int6
   for (int64_t at = from; at < to; at += ROWS, buffer ^= 1) {
 #pragma unroll
     for (int r = 0; r < R; r++) part[buffer][group + GROUPS * r][lane] = value[r];
-    __syncthreads(); /* also: the sum of the other buffer, which the next round writes, is done */
+    __syncthreads(); /* also waits until the other buffer, which the next round writes, has been added */
     if (at + ROWS < to) read(at + ROWS);
     if (group > 0) continue;
     const int rows = to - at < ROWS ? (int)(to - at) : ROWS;
@@ -248,12 +250,12 @@ __global__ void sl_cuda_in_order_kernel(F f, G store, int64_t M, int64_t N, int6
   if (group == 0 && n < N) store((int64_t)blockIdx.x, n, sum);
 }
 
-/* Calls store(tile, n, sum of f(m, n)) for tiles of `each` rows of M and all n in [0, N), where the sum is that of one
- * loop over the tile's rows. f gives floats or doubles. */
+/* Calls store(tile, n, sum of f(m, n)) for tiles of `each` rows of M and all n in [0, N); the sum runs over the tile's
+ * rows in order. f returns floats or doubles. */
 template <class F, class G>
 static sl_status sl_cuda_in_order(sl_cuda *cuda, const char *operation, int64_t M, int64_t N, int64_t each, F f,
                                   G store) {
-  const int64_t tiles = M > 0 ? (M + each - 1) / each : 1; /* of no row: the sum is 0 */
+  const int64_t tiles = M > 0 ? (M + each - 1) / each : 1; /* without rows the sum is 0 */
   if (N == 0) return SL_OK;
   if (N == 1)
     sl_cuda_in_order_kernel<1, 4><<<(unsigned)tiles, SL_CUDA_THREADS, 0, cuda->stream>>>(f, store, M, N, each);
@@ -297,7 +299,7 @@ static sl_status sl_cuda_sum(sl_cuda *cuda, const char *operation, size_t scratc
   return sl_cuda_launched(operation);
 }
 
-/* Stores such a sum into an F64 [1] output; adds to it if the call accumulates. */
+/* Stores a sum into an F64 [1] output, or adds it if the call accumulates. */
 struct sl_cuda_store {
   double *out;
   bool add;
@@ -309,8 +311,9 @@ static inline sl_cuda_store sl_cuda_output(const sl_call *c, int i) {
 
 /* ---- images ---------------------------------------------------------------------------------------------------- */
 
-/* Windows of `kernel` pixels every `stride`, the first beginning `pad` before the image. The first function gives
- * the pixels [from, to) of window `at` along an axis of `size`; the second the windows over pixel `at`, of `count`. */
+/* Windows of `kernel` pixels every `stride`, the first beginning `pad` before the image. The first function returns the
+ * pixels [from, to) of window `at` along an axis of `size`; the second returns which of `count` windows cover pixel
+ * `at`. */
 struct sl_cuda_range {
   int from, to;
 };

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A sum over any number of elements. */
+/* Chunks and scratch bytes of a sum over any number of elements. */
 enum { SL_CUDA_SUM_CHUNKS = 1024, SL_CUDA_SUM_BYTES = SL_CUDA_SUM_CHUNKS * 8 };
 
 #endif

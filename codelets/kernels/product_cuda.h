@@ -1,6 +1,6 @@
 /* Matrix products on a GPU in the CPU kernels' order (product.h): every element of the result is one chain of fused
- * multiply-adds over k for each piece, and the pieces' sums are added in their order. So the bits are the CPU's, and
- * depend neither on the tiles nor on how many pieces run at once. For .cu files only.
+ * multiply-adds over k for each piece, and the pieces' sums are added in their order. So the bits are the same as on
+ * the CPU, and do not depend on tiles or on how many pieces run at once. For .cu files only.
  *
  * A block computes a tile of C. It reads BK values of k at a time from memory into registers while the threads multiply
  * those before, which lie in shared memory; each thread owns EACH x EACH elements, in groups of four neighbours, and
@@ -25,8 +25,8 @@
 
 enum { SL_CUDA_BK = 8 };
 
-/* launch(std::true_type()) if `wide`, else launch(std::false_type()): a choice of kernels at run time whose factors are
- * types. */
+/* Calls launch(std::true_type()) if `wide`, else launch(std::false_type()): chooses at run time between kernels that
+ * differ in a template argument. */
 template <class LAUNCH>
 static sl_status sl_cuda_either(bool wide, const LAUNCH &launch) {
   return wide ? launch(std::true_type()) : launch(std::false_type());
@@ -90,7 +90,7 @@ struct sl_cuda_each_pieces {
   __device__ int64_t length(int i) const { return each * (i + 1) < n ? each : n - each * i; }
 };
 
-/* A result of rows ld apart. */
+/* A result whose rows are ld elements apart. */
 struct sl_cuda_matrix {
   float *c;
   int64_t ld;
@@ -99,9 +99,9 @@ struct sl_cuda_matrix {
 
 /* ---- the kernel -------------------------------------------------------------------------------------------------- */
 
-/* How a piece's sums go to the result: the first piece overwrites or adds to it, later ones add. start: the first
- * piece's chains begin with start[n], if not NULL. parts: if not NULL, piece from_piece + blockIdx.z goes to
- * parts[blockIdx.z][M][N] in place of C. */
+/* How the pieces' sums go into the result: the first piece overwrites it or adds to it, later ones add. start (or
+ * NULL): initial values [n] of the first piece's chains. parts (or NULL): piece from_piece + blockIdx.z goes to
+ * parts[blockIdx.z][M][N] instead of C. */
 struct sl_cuda_product_how {
   const float *start;
   float *parts;
@@ -192,7 +192,7 @@ __global__ void __launch_bounds__((TILE / EACH) * (TILE / EACH))
 #pragma unroll
           for (int v = 0; v < EACH; v++) sum[u][v] = sl_fma(y[u], x[v], sum[u][v]);
       };
-      /* A chain has as many terms as its piece, not a zero more: that could change a zero's sign. */
+      /* A chain has exactly as many terms as its piece: adding a zero more could change a zero's sign. */
       if (more || length - k == SL_CUDA_BK) {
 #pragma unroll
         for (int i = 0; i < SL_CUDA_BK; i++) step(i);
@@ -249,7 +249,7 @@ __global__ void sl_cuda_add_matrix_kernel(C to, int64_t M, int64_t N, const floa
   }
 }
 
-/* When the result's former contents are added. */
+/* Whether and when the result's previous contents are added. */
 enum sl_cuda_adding { SL_CUDA_OVERWRITE, SL_CUDA_ADD_BEFORE, SL_CUDA_ADD_AFTER }; /* before or after the pieces */
 
 template <class A, class B, class P, class C>
@@ -310,7 +310,7 @@ static sl_status sl_cuda_product(sl_cuda *cuda, const char *operation, size_t sc
 
 /* ---- sums down columns ------------------------------------------------------------------------------------------- */
 
-/* sum[n] of each piece of rows, from 0 on in their order. */
+/* The sums sum[n] over each piece's rows, in order, starting at 0. */
 template <class P>
 __global__ void sl_cuda_column_chains_kernel(P pieces, int64_t N, int64_t ld, const float *y, float *parts) {
   const int piece = (int)blockIdx.y;
@@ -329,7 +329,7 @@ static __global__ void sl_cuda_column_total_kernel(int pieces, int64_t N, const 
   sum[n] = after ? sum[n] + s : s;
 }
 
-/* sum[n] = or += the sums of y[m ld + n] over the pieces' rows m, as the CPU's add_columns has them. Scratch memory
+/* sum[n] = or += the sums of y[m ld + n] over the pieces' rows m, in the order of the CPU's add_columns. Scratch memory
  * from offset `scratch` on: sl_cuda_column_bytes(pieces.count, N). */
 template <class P>
 static sl_status sl_cuda_column_sums(sl_cuda *cuda, const char *operation, size_t scratch, const P &pieces, int64_t N,

@@ -1,5 +1,5 @@
-/* attention on a GPU: attention.c's sums in their order, with one difference: a kernel cannot fail the step at once, so
- * a length beyond T makes its sample's result NaN, and the check of the loss stops the run.
+/* attention on a GPU, with attention.c's sums in the same order. One difference: a kernel cannot fail the step at once,
+ * so a length beyond T makes its sample's result NaN, and the check of the loss stops the run.
  *
  * A block works on OWN rows of one head (queries, or keys for dk and dv) and goes over the other side's rows by tiles
  * of OTHER, which are attention.c's tiles of keys and of queries. Every score is one chain of multiply-adds of one
@@ -34,8 +34,8 @@ struct alignas(16) memory {
 };
 static_assert(ROWS * COLUMNS_ROW <= DEPTH * (OWN_ROW + OTHER_ROW), "");
 
-/* The work of a block: one head of one sample, and its rows [first, end) of T, of which n count, `owns` of them here.
- */
+/* The work of a block: rows [first, end) of T, of one head of one sample. n rows of the sample are valid, `owns` of
+ * them in this block. */
 struct place {
   int64_t b, h, n, first, end;
   int owns;
@@ -55,7 +55,7 @@ struct place {
   }
   __device__ int64_t in_y(const job &j, int64_t i) const { return token(j, i) * j.C + h * j.d; }
   __device__ int64_t in_rows(const job &j, int64_t i) const { return (b * j.heads + h) * j.T + i; }
-  /* Fills the block's rows that do not count, `step` elements apart; rows: the block's first. */
+  /* Fills the block's invalid rows, `step` elements apart; rows: the block's first row. */
   __device__ void fill(const job &j, float *rows, int64_t step) const {
     const int from = owns * j.d, to = (int)(end - first) * j.d;
     for (int at = from + (int)threadIdx.x; at < to; at += SL_CUDA_THREADS)
@@ -74,7 +74,7 @@ __device__ inline void add_products(float (&sum)[4], float a, const float4 &b) {
 __device__ inline int own_of() { return 4 * (int)(threadIdx.x % ACROSS); }
 __device__ inline int other_of(int v) { return 4 * (int)(threadIdx.x / ACROSS) + v % 4 + v / 4 * (OTHER / 2); }
 
-/* The next `depth` steps of the chains; HALVES: 1 without this thread's others of the second half. */
+/* The next `depth` steps of the chains. HALVES: 1 leaves out this thread's other rows of the second half. */
 template <int HALVES>
 __device__ inline void dots_of(int depth, const float *own, const float *other, float (&s)[8][4]) {
   own += own_of(), other += other_of(0);
@@ -103,7 +103,7 @@ __device__ inline void dots(memory &m, int d, const float *own, int64_t own_step
     for (int u = 0; u < 4; u++) s[v][u] = 0;
   for (int x0 = 0; x0 < d; x0 += DEPTH) {
     const int depth = d - x0 < DEPTH ? d - x0 : DEPTH;
-    __syncthreads(); /* wait until all have used what is there */
+    __syncthreads(); /* wait until all threads have used the old contents */
     load_columns(a, OWN_ROW, own + x0, own_step, owns, depth);
     load_columns(b, OTHER_ROW, other + x0, other_step, others, depth);
     __syncthreads();
@@ -123,7 +123,7 @@ __device__ inline void combine(memory &m, int d, const float *rows, int64_t step
     float sum[4][4] = {};
     for (int r0 = 0; r0 < others; r0 += ROWS) {
       const int n = others - r0 < ROWS ? others - r0 : ROWS;
-      __syncthreads(); /* wait for the tile, and until all have used what is there */
+      __syncthreads(); /* wait for the tile, and until all threads have used the old contents */
       const int x = threadIdx.x % COLUMNS;
       for (int r = threadIdx.x / COLUMNS; x < (d - x0 + 3) / 4 * 4 && r < n; r += SL_CUDA_THREADS / COLUMNS)
         m.stage[r * COLUMNS_ROW + x] = x0 + x < d ? rows[(r0 + r) * step + x0 + x] : 0.0f;
@@ -152,7 +152,7 @@ __global__ void __launch_bounds__(SL_CUDA_THREADS, 2) forward(job j) {
   for (int i = at.owns + (int)threadIdx.x; i < at.end - at.first; i += SL_CUDA_THREADS) lse[i] = at.bad ? NAN : 0.0f;
   if (at.owns == 0) return; /* the same for the whole block */
   const float *q = j.qkv + at.in_qkv(j, 0, at.first), *k = j.qkv + at.in_qkv(j, 1, 0), *v = j.qkv + at.in_qkv(j, 2, 0);
-  /* Four threads work on a query: on one of attention.c's four sums each. */
+  /* Four threads work on a query, each on one of attention.c's four sums. */
   const int query = threadIdx.x / 4, part = threadIdx.x % 4;
   float max = -INFINITY, sum = 0;
   for (int64_t k0 = 0; k0 < end; k0 += OTHER) {
@@ -199,7 +199,8 @@ __global__ void __launch_bounds__(SL_CUDA_THREADS, 2) forward(job j) {
   if (part == 0 && query < at.owns) lse[query] = (float)((double)(max * j.scale) + sl_log_d((double)sum));
 }
 
-/* Turns scores into probabilities, and derivatives by probabilities into derivatives by scores, without their scale. */
+/* Turns a score into a probability, and its derivative by the probability into that by the score, still without
+ * scale. */
 __device__ inline void differentiate(bool seen, float scale, float lse, float D, float &p, float &ds) {
   p = seen ? sl_exp_low(sl_fma(p, scale, -lse)) : 0;
   ds = seen ? p * (ds - D) : 0;
@@ -217,7 +218,7 @@ __global__ void __launch_bounds__(SL_CUDA_THREADS, 2) backward_queries(job j) {
   const float *q = j.qkv + at.in_qkv(j, 0, at.first), *k = j.qkv + at.in_qkv(j, 1, 0), *v = j.qkv + at.in_qkv(j, 2, 0);
   const float *dout = j.dout + at.in_y(j, at.first), *out = j.out + at.in_y(j, at.first);
   const int64_t rows = at.in_rows(j, at.first);
-  /* Sixteen threads add up a row, as attention.c's lanes do. */
+  /* Sixteen threads add up a row, like attention.c's lanes. */
   for (int i = threadIdx.x / 16; i < OWN; i += SL_CUDA_THREADS / 16) {
     float D = 0;
     for (int x = threadIdx.x % 16; i < at.owns && x < j.d; x += 16) D = sl_fma(dout[i * j.C + x], out[i * j.C + x], D);

@@ -1,7 +1,7 @@
-/* Batch normalisation on a GPU; each operation computes the same as in batchnorm.c, to the bit. Sums are chains down
- * tiles of the plan, at most 64 of them, so that few channels leave most of a GPU idle: that is the price of the bits.
- * The constants of the channels are computed first, into scratch memory: a double square root per element would cost
- * more than the memory traffic. */
+/* Batch normalisation on a GPU; each operation gives the same bits as in batchnorm.c. For that, sums are chains down
+ * the plan's tiles, at most 64 of them, so with few channels most of a GPU is idle. The channels' constants are
+ * computed first, into scratch memory, because a double square root per element would cost more than the memory
+ * traffic. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/cuda.h"
 
@@ -19,8 +19,8 @@ __device__ inline moments moments_of(double sum, double squares, double count) {
 
 /* ---- sums ------------------------------------------------------------------------------------------------------ */
 
-/* a, as the sums take it: all of it; where (b - shift) scale + add > 0, with these constants; where y > 0, and then it
- * also goes to g. */
+/* Functors that select a for the sums: `plain` takes all; the others apply a rectifier's mask: (b - shift) scale + add
+ * > 0 with these constants, or y > 0, which also stores a in g. */
 struct plain {
   __device__ float operator()(float a, float, int64_t, int64_t) const { return a; }
 };
@@ -41,7 +41,7 @@ struct masked_by_output {
   }
 };
 
-/* Block (x, y): the sums of a and of a b over tile x, 64 of the channels. Each is one chain down the tile. */
+/* Block (x, y) sums a and a b over tile x, for 64 of the channels. Each sum is one chain down the tile. */
 constexpr int CHANNELS = 64;
 template <class F>
 __global__ void sums_kernel(F f, int64_t M, int64_t C, int64_t each, const float *a, const float *b, double *partial) {
@@ -71,7 +71,7 @@ __global__ void total_sums_kernel(G store, int64_t C, int tiles, const double *p
     store(k, sum, product);
   }
 }
-/* Calls store(channel, sum of a, sum of a b). Scratch memory from offset `scratch` on: 2 C doubles a tile. */
+/* Calls store(channel, sum of a, sum of a b). Uses scratch memory from offset `scratch` on: 2 C doubles a tile. */
 template <class F, class G>
 sl_status sums(const sl_call *c, sl_cuda *cuda, const char *operation, size_t scratch, const float *a, const float *b,
                F f, G store) {

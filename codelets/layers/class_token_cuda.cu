@@ -2,7 +2,7 @@
 #include "codelets/kernels/cuda.h"
 
 namespace {
-/* One part of the token: features [row0, row0 + rows); the rest of y with the first part (x not NULL). */
+/* Writes one part of the token, features [row0, row0 + rows); with the first part (x not NULL) also the rest of y. */
 __global__ void prepend_kernel(int64_t n, int64_t T, int64_t C, int64_t row0, int64_t rows, const float *x,
                                const float *token, float *y) {
   for (int64_t i = sl_cuda_index(); i < n; i += sl_cuda_stride()) {
@@ -14,7 +14,7 @@ __global__ void prepend_kernel(int64_t n, int64_t T, int64_t C, int64_t row0, in
   }
 }
 
-/* dx, and behind it dtoken. */
+/* Writes dx, then dtoken. */
 __global__ void prepend_grad_kernel(int64_t n, int64_t B, int64_t T, int64_t C, bool add, const float *dy, float *dx,
                                     float *token) {
   for (int64_t i = sl_cuda_index(); i < n + C; i += sl_cuda_stride())

@@ -1,6 +1,6 @@
 /* Convolution on a GPU; the meaning and the order of sums are conv2d.c's. The factors of the products (product_cuda.h)
- * find the taps of a pixel in the image itself, so that no columns are made; zeros around the image are terms of a
- * chain, as on the CPU. The gradient by x is one product for each phase of the stride. */
+ * read a pixel's taps from the image itself, so there is no im2col. Zeros around the image are terms of a chain, as on
+ * the CPU. The gradient by x is one product for each phase of the stride. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/product_cuda.h"
 #include "codelets/layers/conv2d_blocks.h"
@@ -39,13 +39,13 @@ channel_pieces pieces_of(int64_t taps, int64_t C) {
   const int n = (int)sl_conv2d_pieces(taps, C, SL_PRODUCT_DEPTH);
   return {{C, n}, (int)taps, n};
 }
-/* The taps' grid: `across` a row of taps; where they lie in the window; and their number in the filter, which goes from
- * `first` by row_step and column_step. */
+/* A grid of taps: `across` taps in a row, their place in the window, and their index in the filter, which starts at
+ * `first` and changes by row_step and column_step. */
 struct taps {
   int across, first, row_step, column_step;
 };
 
-/* Where a walk over a piece's k stands. */
+/* Position in a walk over a piece's k. */
 struct place {
   int row, column, tap, channel;
 };
@@ -117,7 +117,7 @@ struct channels_by_tap {
   }
 };
 
-/* Blocks of output pixels, which follow one another in memory. */
+/* Blocks of consecutive output pixels. */
 struct pixel_blocks {
   sl_cuda_even_pieces images, rows, columns;
   int count;
@@ -166,8 +166,8 @@ struct phase_pixels {
   }
 };
 
-/* The largest kernel position whose window begins on the grid for this phase, its window's offset from the phase's
- * own, and the number of such positions. */
+/* For a phase: the largest kernel position whose window begins on the grid, the offset of its window from the phase's,
+ * and the number of such positions. */
 struct phase_taps {
   int position, offset, count;
 };
@@ -180,7 +180,8 @@ phase_taps taps_of_phase(const sl_conv2d_attr *a, int phase) {
   return t;
 }
 
-/* An input of one or several parts as one array, if need be copied together at *offset of the scratch memory. */
+/* Returns an input of one or several parts as one array; several parts are copied together to the scratch memory at
+ * *offset. */
 sl_status whole(const sl_array *a, sl_cuda *cuda, const char *operation, size_t *offset, const float **data) {
   *data = (const float *)a->data;
   if (a->parts == 1) {

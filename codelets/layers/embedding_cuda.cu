@@ -1,5 +1,5 @@
-/* embedding on a GPU; computes the same as embedding.c, with one difference: a kernel cannot fail the step at once, so
- * a token beyond the vocabulary gives NaN, and the check of the loss stops the run. */
+/* embedding on a GPU; the meaning is embedding.c's. One difference: a kernel cannot fail the step at once, so a token
+ * beyond the vocabulary gives NaN, and the check of the loss stops the run. */
 #include "codelets/kernels/cuda.h"
 
 namespace {
@@ -18,7 +18,8 @@ struct gather {
   }
 };
 
-/* Block i adds up all positions that hold token i's id, in order, if i is the first; so one thread forms an element. */
+/* If position i is the first with its id, block i adds up all positions with that id, in order. So one thread forms
+ * each element. */
 __global__ void grad_kernel(const int32_t *token, const float *dy, int64_t n, int64_t C, int64_t row0, int64_t rows,
                             float *dw) {
   __shared__ uint8_t same[SL_CUDA_THREADS];

@@ -1,5 +1,5 @@
-/* layernorm on a GPU, with layernorm.c's sums in their order: a warp adds up a run of 1024 elements, whose sum has 64
- * or 32 parts on the CPU too. */
+/* layernorm on a GPU, with layernorm.c's sums in their order: a warp adds up a run of 1024 elements, whose sum consists
+ * of 64 or 32 parts, as on the CPU. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/cuda.h"
 
@@ -28,8 +28,8 @@ struct parts {
   float a, b;
 };
 
-/* Sums over a row: f(from, n, lane) gives a warp the sums over the run of n elements from `from` on; runs are added in
- * order. The T threads of the row call it together, and all get the result. */
+/* Sums over a row. f(from, n, lane) returns a warp's sums over the run of n elements from `from` on; runs are added in
+ * order. The row's T threads call it together, and all get the result. */
 template <int T, class F>
 __device__ inline sums over_runs(int64_t C, int thread, F f) {
   sums s = {0, 0};
@@ -44,7 +44,7 @@ __device__ inline sums over_runs(int64_t C, int thread, F f) {
   const int warp = thread / 32, lane = thread % 32;
   for (int64_t first = 0; first < C; first += WARPS * RUN) {
     const int64_t from = first + warp * RUN;
-    __syncthreads(); /* wait until all have read the sums before */
+    __syncthreads(); /* wait until all threads have read the previous sums */
     if (from < C) {
       const parts p = f(from, (int)(C - from < RUN ? C - from : RUN), lane);
       if (lane == 0) all[warp][0] = p.a, all[warp][1] = p.b;

@@ -49,7 +49,7 @@ __global__ void gather_kernel(list l, double *all) {
     all[l.to[blockIdx.x] + i] = l.from[blockIdx.x][i];
 }
 
-/* The sum of a[0 .. n), returned on thread 0, which makes the last addition; the block calls it together. Overwrites a. */
+/* Returns the sum of a[0 .. n) on thread 0, which makes the last addition. The whole block calls it. Overwrites a. */
 __device__ double tree(double *a, int64_t n) {
   for (int64_t s = 1; s < n; s *= 2) {
     __syncthreads();

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Makes timeline.svg, the picture of README.md: two steps of lenet on two workers, as `starling report --svg` draws them. Of seven
-# tries the fastest is taken, since what else runs on the machine tears holes into a timeline. STARLING: which program.
+# Makes timeline.svg, the picture of README.md: two steps of lenet on two workers, as `starling report --svg` draws
+# them. Of seven tries the fastest is taken, since what else runs on the machine tears holes into a timeline. STARLING:
+# which program.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 starling=${STARLING:-$here/../../build/starling}

@@ -1,7 +1,7 @@
 #!/bin/sh
-# No batch system: the machines of a hostfile, one "NAME" or "NAME:RANKS" a line, over ssh. Every machine has Starling at the same path and lets
-# you in without a password (ssh NAME true); the folder is shared, or the run directory is on the first machine. Ctrl-C checkpoints and stops; the
-# same command then resumes.
+# No batch system: the machines of a hostfile, one "NAME" or "NAME:RANKS" a line, over ssh. Every machine has Starling
+# at the same path and lets you in without a password (ssh NAME true); the folder is shared, or the run directory is on
+# the first machine. Ctrl-C checkpoints and stops; the same command then resumes.
 #   RUN=runs/a examples/clusters/hostfile-ssh.sh hosts.txt gpt2-nano --data text.txt --epochs 3
 set -eu
 [ $# -gt 0 ] || { sed -n '2,5s/^# *//p' "$0" >&2; exit 2; }

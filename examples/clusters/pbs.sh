@@ -1,7 +1,7 @@
 #!/bin/sh
-# PBS (OpenPBS, PBS Pro), CPU nodes, one rank a node. NOT RUN BY US: we have no PBS. PBS gives no warning before the time limit, so
-# `timeout` sends SIGUSR1 five minutes before it; the ranks checkpoint and exit with 75, and the script submits itself again, at most
-# MAX_RESTARTS times.
+# PBS (OpenPBS, PBS Pro), CPU nodes, one rank a node. NOT RUN BY US: we have no PBS. PBS gives no warning before the
+# time limit, so `timeout` sends SIGUSR1 five minutes before it; the ranks checkpoint and exit with 75, and the script
+# submits itself again, at most MAX_RESTARTS times.
 #   qsub -v ARGS='gpt2-nano --data text.txt --epochs 3' examples/clusters/pbs.sh
 #PBS -N starling
 #PBS -l select=2:ncpus=16:mpiprocs=1

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Slurm, CPU nodes, one rank a node, started by srun: each rank's workers use all cores of the rank. Before the time limit
-# Slurm sends SIGUSR1; the ranks write a checkpoint and exit with 75, and the job goes back into the queue and resumes at its next
-# start; so it does after the loss of a rank (76). Any other failure ends the job, and so does the last of MAX_RESTARTS, so that
-# no job restarts for ever.
+# Slurm, CPU nodes, one rank a node, started by srun: each rank's workers use all cores of the rank. Before the time
+# limit Slurm sends SIGUSR1; the ranks write a checkpoint and exit with 75, and the job goes back into the queue and
+# resumes at its next start; so it does after the loss of a rank (76). Any other failure ends the job, and so does the
+# last of MAX_RESTARTS, so that no job restarts for ever.
 #   sbatch --nodes=4 examples/clusters/slurm-cpu.sh gpt2-nano --data text.txt --epochs 3
 #SBATCH --job-name=starling
 #SBATCH --nodes=2

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Slurm, nodes of CPUs and GPUs, one rank a node: it drives all the node's GPUs, with one core each, and computes on the other cores too. (For one
-# rank a GPU: --ntasks-per-node=4 --gpus-per-task=1 --cpus-per-task=8 in place of the three lines below; a rank takes the GPUs that
-# Slurm makes visible.) Needs a StarPU with CUDA (tools/build-starpu --cuda). Checkpoint and requeue as in slurm-cpu.sh.
+# Slurm, nodes of CPUs and GPUs, one rank a node: it drives all the node's GPUs, with one core each, and computes on the
+# other cores too. (For one rank a GPU: --ntasks-per-node=4 --gpus-per-task=1 --cpus-per-task=8 in place of the three
+# lines below; a rank takes the GPUs that Slurm makes visible.) Needs a StarPU with CUDA (tools/build-starpu --cuda).
+# Checkpoint and requeue as in slurm-cpu.sh.
 #   sbatch examples/clusters/slurm-gpu.sh gpt2 --data tokens --epochs 1
 #SBATCH --job-name=starling
 #SBATCH --nodes=2

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Slurm, CPU nodes, several ranks a node, started by MPICH's own mpiexec, which works whatever MPI plugins srun has. mpiexec does not
-# bind ranks, so the ranks of a node see all the job's cores on it, and Starling gives each rank its NUMA domains. A signal to the job's steps
-# reaches only mpiexec's helpers. So Slurm signals this script (B:), which forwards it to mpiexec, and mpiexec to every rank. Checkpoint and requeue as in slurm-cpu.sh.
+# Slurm, CPU nodes, several ranks a node, started by MPICH's own mpiexec, which works whatever MPI plugins srun has.
+# mpiexec does not bind ranks, so the ranks of a node see all the job's cores on it, and Starling gives each rank its
+# NUMA domains. A signal to the job's steps reaches only mpiexec's helpers. So Slurm signals this script (B:), which
+# forwards it to mpiexec, and mpiexec to every rank. Checkpoint and requeue as in slurm-cpu.sh.
 #   sbatch --nodes=4 --ntasks-per-node=2 examples/clusters/slurm-mpiexec.sh gpt2-nano --data text.txt --epochs 3
 #SBATCH --job-name=starling
 #SBATCH --nodes=2

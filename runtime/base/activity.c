@@ -11,12 +11,12 @@
 
 #include "runtime/base/time.h"
 
-/* WORDS: of a path, whose beginning is left out where it is longer. */
+/* WORDS: for the end of a path. */
 enum { SLOTS = 16, DEPTH = 6, TRIES = 100, WORDS = 24, CALL = 1 << 8, ASIDE = 1 << 9 };
 
 typedef struct slot {
   atomic_uint version;
-  atomic_int depth; /* may exceed DEPTH; what is deeper is not kept */
+  atomic_int depth; /* may exceed DEPTH; deeper activities are not kept */
   _Atomic(const char *) what[DEPTH];
   atomic_int kind[DEPTH];        /* sl_activity_kind, with CALL and ASIDE */
   _Atomic(double) since;         /* seconds, of the last begin or end */
@@ -69,7 +69,7 @@ static void begin(int kind, const char *what, const char *path) {
   atomic_fetch_add(&s->version, 1);
 }
 
-/* Returns the kind of what has ended; -1: nothing that is kept. */
+/* Ends the innermost activity. Returns its kind; -1: it was not kept. */
 static int end(void) {
   slot *s = own();
   const int depth = s ? atomic_load(&s->depth) : 0;
@@ -105,7 +105,7 @@ long sl_activity_end_call(long result) {
   return result;
 }
 
-/* Copies a slot; returns its depth, 0 also where it changes all the time, so that it neither waits nor stands still. */
+/* Copies a slot and returns its depth. 0: no activity, or the slot keeps changing, so the thread is not stuck. */
 static int copy(slot *s, stack *to) {
   uint64_t words[WORDS];
   for (int i = 0; i < TRIES; i++) {

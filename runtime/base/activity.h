@@ -1,5 +1,5 @@
-/* What the threads of this process are doing, for whoever watches it: each thread keeps a short stack of activities,
- * and any thread reads them. */
+/* Records what the threads of this process are doing, for the watch: each thread keeps a short stack of activities,
+ * which any thread can read. */
 #ifndef SL_ACTIVITY_H
 #define SL_ACTIVITY_H
 
@@ -15,18 +15,19 @@ typedef enum sl_activity_kind {
   SL_WAITS       /* for other ranks */
 } sl_activity_kind;
 
-/* Begins an activity of the calling thread, inside the one that it has. what: a noun phrase with static storage. */
+/* Begins an activity of the calling thread, nested in its current one. what: a noun phrase with static storage. */
 void sl_activity_begin(sl_activity_kind kind, const char *what);
 void sl_activity_end(void);
 int sl_activity_end_with(int result); /* returns it */
 
-/* Begins a call that a disk or file server may keep: "write", "fsync". path is copied. aside: nothing waits for it, so
+/* Begins a file-system call that may hang: "write", "fsync". path is copied. aside: nothing waits for the call, so
  * sl_activity_read leaves it out. */
 void sl_activity_begin_call(const char *call, const char *path, int aside);
-/* Ends it; something has moved unless the result is negative or it was aside. Returns the result; errno stays. */
+/* Ends the call. Counts as progress unless the result is negative or `aside` was set. Returns the result; keeps
+ * errno. */
 long sl_activity_end_call(long result);
 #define SL_CALL_OF_FILE(name, path, call) (sl_activity_begin_call(name, path, 0), sl_activity_end_call(call))
-/* Something has moved: a part of a file was written, say. Each begin and end counts, too. */
+/* Reports progress, such as a written part of a file. Each begin and end counts as progress, too. */
 void sl_activity_move(void);
 
 /* All threads of the process. */
@@ -39,11 +40,11 @@ typedef struct sl_activities {
  * where no thread has an activity. */
 sl_activities sl_activity_read(char *text, size_t n);
 
-/* The call of sl_activity_begin_call that has lasted longest, of all threads: "fsync of runs/a/metrics.jsonl". */
+/* The longest file-system call under way in any thread: "fsync of runs/a/metrics.jsonl". */
 typedef struct sl_activity_call {
   char text[256];
   double seconds; /* so far; 0: there is none */
-  double waited;  /* for how long the program's first thread has been in such a call or has waited; 0: it works */
+  double waited;  /* seconds that the program's first thread has been in such a call or waiting; 0: it works */
 } sl_activity_call;
 sl_activity_call sl_activity_longest_call(void);
 

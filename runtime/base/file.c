@@ -1,4 +1,4 @@
-/* Whole files, by way of a temporary beside them: a rename is the one step that readers see. */
+/* Writes whole files through a temporary file beside them, which a rename puts into place in one step. */
 #include "runtime/base/file.h"
 
 #include <errno.h>
@@ -19,13 +19,13 @@ struct sl_file {
   size_t unsynced; /* bytes written since the last fdatasync */
 };
 
-/* Calls that a slow disk keeps stay short, so that one that hangs can be told from one that is slow: most bytes of a
- * write, and of what fsync has left to do. */
+/* Limits on the bytes of a write and of an fsync: calls stay short even on a slow disk, so that long ones show a
+ * hanging disk. */
 enum { MOST_BYTES = 1 << 26, MOST_UNSYNCED = 1 << 28 };
 
 static int synchronise(int fd, const char *path) { return (int)SL_CALL_OF_FILE("fsync", path, fsync(fd)); }
 
-/* What mends a write that failed so; NULL: the file system's own reasons, such as permissions. */
+/* The remedy for a full or failing disk; NULL: the error has another cause, such as permissions. */
 static const char *mend_of(int error) {
   switch (error) {
     case ENOSPC:
@@ -51,7 +51,7 @@ static sl_status fail_to_read(const char *path, int error) {
   return sl_fail(error == ENOENT ? SL_ENOTFOUND : SL_EIO, "cannot read %s: %s", path, strerror(error));
 }
 
-/* A folder that cannot be made because what is above it is missing is no file that was not found. */
+/* A missing parent gives SL_EIO, not SL_ENOTFOUND. */
 static sl_status fail_to_make(const char *path, int error) {
   return mend_of(error) ? sl_file_failed("make the folder", path, error)
                         : sl_fail(SL_EIO, "cannot make the folder %s: %s", path, strerror(error));
@@ -63,7 +63,7 @@ static size_t name_start(const char *path) {
   return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-/* The path behind symbolic links, also if nothing is there yet. The caller frees *target. */
+/* Resolves symbolic links, even if the final target does not exist. The caller frees *target. */
 static sl_status follow_links(const char *path, char **target) {
   enum { MOST_LINKS = 40 };
   char link[PATH_MAX];
@@ -92,7 +92,7 @@ static void open_temporary(sl_file *file, size_t room) {
     snprintf(file->temporary, room, "%.*s.%s.%ld-%u.tmp", (int)start, path, path + start, (long)getpid(),
              atomic_fetch_add(&serial, 1));
     file->fd = (int)SL_CALL_OF_FILE("open", path, open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  } while (file->fd < 0 && errno == EEXIST); /* left by a killed process of the same number */
+  } while (file->fd < 0 && errno == EEXIST); /* a killed process with the same pid left one */
 }
 
 sl_status sl_file_create(const char *path, sl_file **result) {
@@ -157,7 +157,7 @@ sl_status sl_folder_make_all(const char *path, unsigned mode, int *made) {
   char *part = strdup(path);
   if (!part) return sl_no_memory("to make the folder %s", path);
   for (char *end = part;;) {
-    end += strspn(end, "/"), end += strcspn(end, "/"); /* behind the next component */
+    end += strspn(end, "/"), end += strcspn(end, "/"); /* to the end of the next component */
     const char after = *end;
     *end = '\0';
     const int error = mkdir(part, mode) == 0 ? 0 : errno;
@@ -187,7 +187,7 @@ sl_status sl_folder_sync(const char *folder) {
   return status;
 }
 
-/* Writes the folder that holds path to the disk, so that the rename outlives a crash. */
+/* Synchronises the folder that holds path, so that the rename survives a crash. */
 static sl_status sync_folder_of(const char *path) {
   size_t start = name_start(path);
   char *folder = start ? strndup(path, start) : strdup(".");
@@ -199,7 +199,7 @@ static sl_status sync_folder_of(const char *path) {
 
 sl_status sl_file_commit(sl_file *file) {
   sl_status status = SL_OK;
-  const int through = !file->temporary[0]; /* to a device or pipe */
+  const int through = !file->temporary[0]; /* writes directly to a device or pipe */
   if (!through && synchronise(file->fd, file->path) != 0 && errno != EINVAL)
     status = sl_file_failed("write", file->path, errno);
   int closed = close(file->fd);
@@ -215,7 +215,7 @@ sl_status sl_file_commit(sl_file *file) {
   if (status == SL_OK) {
     status = sync_folder_of(file->path);
     file->temporary[0] = '\0';
-    if (status != SL_OK && is_new) { /* what a crash may lose is not there, so that the next start writes it again */
+    if (status != SL_OK && is_new) { /* remove a file that a crash may lose, so that the next start writes it again */
       const sl_failure why = sl_failure_keep(status);
       unlink(file->path);
       sl_failure_again(&why);

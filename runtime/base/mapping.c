@@ -27,7 +27,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sigaction before;
 static size_t page;
 
-/* Puts zeros in place of the mapping from the page of the fault on, so that the access succeeds when it is repeated. */
+/* Replaces the mapping by zeros from the faulting page on, so that the access succeeds when repeated. */
 static void on_bus(int number, siginfo_t *info, void *context) {
   const int error = errno;
   (void)context;
@@ -41,11 +41,11 @@ static void on_bus(int number, siginfo_t *info, void *context) {
     errno = error;
     return;
   }
-  sigaction(number, &before, NULL); /* the access is repeated under it */
+  sigaction(number, &before, NULL); /* the repeated access runs under that handler */
   errno = error;
 }
 
-/* Also when another library has set its own since. The caller holds the lock. */
+/* Installs the handler, again if another library has replaced it. The caller holds the lock. */
 static void set_handler(void) {
   struct sigaction action = {.sa_sigaction = on_bus, .sa_flags = SA_SIGINFO | SA_RESTART}, now;
   page = (size_t)sysconf(_SC_PAGESIZE);
@@ -55,7 +55,7 @@ static void set_handler(void) {
   sigaction(SIGBUS, &action, NULL);
 }
 
-/* An entry that is not in use, which is added to the list if it is new. The caller holds the lock. */
+/* Returns a free entry or adds one to the list. The caller holds the lock. */
 static sl_mapping *entry(void) {
   for (sl_mapping *m = first; m; m = m->next)
     if (!m->data) return m;
@@ -81,7 +81,7 @@ sl_status sl_mapping_open(int fd, const char *path, size_t bytes, sl_mapping **m
   sl_mapping *m = entry();
   if (m) {
     m->bytes = bytes, m->path = copy, m->device = info.st_dev, m->inode = info.st_ino, m->lost = 0;
-    m->data = data; /* last: from here on the handler knows it */
+    m->data = data; /* set last: now the handler sees the entry */
   }
   pthread_mutex_unlock(&lock);
   if (!m) {
@@ -105,13 +105,12 @@ void sl_mapping_close(sl_mapping *m) {
 
 const uint8_t *sl_mapping_data(const sl_mapping *m) { return m->data; }
 
-/* The size is looked at too: behind a new end, the rest of its page reads as zeros without a fault. Another file by now
- * under that name is none of ours. */
+/* Also compares the size, because the rest of a shortened file's last page reads as zeros without a fault. Ignores
+ * another file that now has the name. */
 sl_status sl_mapping_check(const sl_mapping *m) {
   struct stat info;
   const int cut = !m->lost && stat(m->path, &info) == 0 && info.st_dev == m->device && info.st_ino == m->inode &&
                   (size_t)info.st_size < m->bytes;
   if (!m->lost && !cut) return SL_OK;
-  return sl_fail(SL_EIO, "%s was cut short while it was being read, or its disk failed: put it back as it was",
-                 m->path);
+  return sl_fail(SL_EIO, "%s was cut short while it was being read, or its disk failed: restore the file", m->path);
 }

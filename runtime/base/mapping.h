@@ -1,6 +1,6 @@
-/* Files mapped for reading. A file that another program cuts short while it is mapped, or whose disk fails, makes the
- * next access a SIGBUS, which would end the process without a message. Here the access reads zeros instead, and
- * sl_mapping_check then names the file. */
+/* Files mapped for reading. If another program cuts a mapped file short, or its disk fails, an access raises SIGBUS,
+ * which would end the process without a message. Here the access reads zeros instead, and sl_mapping_check then names
+ * the file. */
 #ifndef SL_MAPPING_H
 #define SL_MAPPING_H
 
@@ -16,14 +16,14 @@ extern "C" {
 typedef struct sl_mapping sl_mapping;
 
 /* Maps the first bytes > 0 of an open regular file; fd can be closed afterwards, and path names the file in errors.
- * Sets a handler of SIGBUS, which leaves faults elsewhere to the handler before. A thread that reads mapped files must
- * not block SIGBUS. SL_EIO, SL_ENOMEM. */
+ * Installs a handler of SIGBUS that passes faults elsewhere to the previous handler. A thread that reads mapped files
+ * must not block SIGBUS. SL_EIO, SL_ENOMEM. */
 sl_status sl_mapping_open(int fd, const char *path, size_t bytes, sl_mapping **mapping);
 void sl_mapping_close(sl_mapping *mapping); /* NULL is allowed; no thread may be reading the data */
 
 const uint8_t *sl_mapping_data(const sl_mapping *mapping);
 
-/* To be called after reading and before use: SL_EIO if data may have been read as zeros since the file was mapped. */
+/* Call after reading and before using the data. SL_EIO: data may have been read as zeros. */
 sl_status sl_mapping_check(const sl_mapping *mapping);
 
 #ifdef __cplusplus

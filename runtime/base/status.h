@@ -1,8 +1,8 @@
 /* Status codes: what every fallible function of the library returns.
  *
  * The library neither prints nor exits. A function that fails returns a code from the one list below and leaves a
- * sentence in the calling thread's error text, which names the thing (layer, file, offset, option) and what would mend
- * it; the caller adds context or passes the code up with SL_TRY. */
+ * sentence in the calling thread's error text, which names the thing (layer, file, offset, option) and a remedy; the
+ * caller adds context or passes the code up with SL_TRY. */
 #ifndef SL_STATUS_H
 #define SL_STATUS_H
 
@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* code, text, whether the object that was worked on can still be used afterwards (1) or only be destroyed (0). */
+/* code, text, and 1 if the object can still be used afterwards, 0 if it can only be destroyed */
 #define SL_STATUS_LIST(X)                                            \
   X(SL_OK, "done", 1)                                                \
   X(SL_EINVAL, "invalid argument", 1)                                \
@@ -65,9 +65,9 @@ typedef struct sl_failure {
 } sl_failure;
 
 sl_failure sl_failure_keep(sl_status code); /* code: what the failed call returned, or SL_OK */
-/* Makes f the calling thread's last failure and returns its code; SL_OK: nothing changes. */
+/* Makes f the calling thread's last failure and returns its code; does nothing for SL_OK. */
 sl_status sl_failure_again(const sl_failure *f);
-/* The first of two outcomes that is a failure: f, or else `second`, which came after it. */
+/* The first failure of two outcomes: f or, if f is SL_OK, `second`, which came later. */
 sl_status sl_failure_first(const sl_failure *f, sl_status second);
 
 const char *sl_status_name(sl_status code); /* "SL_EIO" */

@@ -1,11 +1,11 @@
-/* Lossy compression of messages between nodes, with error feedback: what a message leaves out is kept and added to the
- * next one, so that nothing is lost for good (Seide et al. 2014, 1-bit SGD; Karimireddy et al. 2019, Error Feedback
- * Fixes SignSGD).
+/* Lossy compression of messages between nodes, with error feedback: the sender keeps what a message leaves out and adds
+ * it to the next one, so nothing is lost for ever (Seide et al. 2014, 1-bit SGD; Karimireddy et al. 2019, Error
+ * Feedback Fixes SignSGD).
  *
  * bf16: each float rounded to its upper 16 bits (to nearest, ties to even), half the bytes. top-k (Aji and Heafield
  * 2017): the k = ceil(fraction n) floats of the largest magnitude, rounded in the same way, then their indices in the
- * code of Elias (1974) and Fano (1971): min over l of k (l + 1) + n / 2^l bits. At a fraction of 1% each float
- * takes 3.1 bytes in all. Of equal magnitudes (upper 16 bits) the first ones are sent, so a message depends only on its
+ * code of Elias (1974) and Fano (1971): min over l of k (l + 1) + n / 2^l bits. At a fraction of 1% each float takes
+ * 3.1 bytes in all. Of equal magnitudes (upper 16 bits) the first ones are sent, so a message depends only on its
  * floats.
  *
  * During warm-up the fraction is larger, because omissions cost most in the first rounds (Lin et al. 2018, Deep

@@ -1,4 +1,4 @@
-/* What all implementations of an exchange share: groups, buckets, the thread. exchange.c owns them; an implementation
+/* Shared by all implementations of an exchange: groups, buckets, the thread. exchange.c owns them; an implementation
  * moves the bytes, through the functions of its descriptor. Private to runtime/exchange. */
 #ifndef SL_EXCHANGE_ENGINE_H
 #define SL_EXCHANGE_ENGINE_H
@@ -25,7 +25,7 @@ typedef struct sl__group {
   int leaves;       /* of the group's tree */
   int *first;       /* [ranks + 1] member r owns leaves [first[r], first[r + 1]) */
   int items;        /* of this rank */
-  sl__bucket **row; /* [n] its buckets, in the order in which they are carried out */
+  sl__bucket **row; /* [n] its buckets, in the order of execution */
   int n;
   int pending; /* posted and not ended; guarded by the exchange's lock */
   void *own;   /* the implementation's */
@@ -113,11 +113,12 @@ struct sl_exchange {
 void sl__exchange_ring(sl__bell *bell);
 /* Ends a bucket: calls its done(arg). Called by the thread. */
 void sl__exchange_end(sl_exchange *e, sl__bucket *b);
-/* Keeps the first failure of an MPI call: the thread then ends all buckets, and moves nothing any more. */
+/* Keeps the first failure of an MPI call. Afterwards the thread ends all buckets and moves no data. */
 void sl__exchange_fail(sl_exchange *e, int code, const char *call);
 /* Whether a bucket may be begun: it is posted and nothing has failed. */
 int sl__exchange_is_posted(sl_exchange *e, const sl__bucket *b);
-void sl__exchange_begun(sl_exchange *e, sl__bucket *b); /* marks it begun: it may be posted again after it has ended */
+void sl__exchange_begun(sl_exchange *e,
+                        sl__bucket *b); /* marks it begun, so that it can be posted again after it has ended */
 
 /* to[n] += from[n]. */
 static inline void sl__add(void *to, const void *from, int64_t n, sl_dtype dtype) {

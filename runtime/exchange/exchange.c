@@ -21,8 +21,8 @@ void sl__exchange_ring(sl__bell *b) {
   if (atomic_load(&b->asleep)) syscall(SYS_futex, &b->event, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-/* Sleeps until an event after `seen`. The system runs a woken thread at once, ahead of workers that compute; a
- * thread that polls and yields would wait for the workers' time slices. */
+/* Sleeps until an event after `seen`. The system runs a woken thread at once, before computing workers; a thread that
+ * polls and yields would wait for the workers' time slices. */
 static void sleep_after(sl__bell *b, unsigned seen) {
   const struct timespec most = {.tv_nsec = 100000000};
   atomic_store(&b->asleep, 1);
@@ -71,7 +71,7 @@ void sl__exchange_end(sl_exchange *e, sl__bucket *b) {
   pthread_mutex_unlock(&e->lock);
 }
 
-/* After a failure: ends every posted bucket; nothing moves any more. */
+/* Ends every posted bucket after a failure, without moving data. */
 static void end_all(sl_exchange *e) {
   for (int b = 0; b < e->n_buckets; b++) {
     pthread_mutex_lock(&e->lock);
@@ -81,7 +81,8 @@ static void end_all(sl_exchange *e) {
   }
 }
 
-/* The thread. While messages are under way it yields but does not sleep: MPI makes progress only when it is called. */
+/* The exchange's thread. While messages are under way it yields but does not sleep, because MPI makes progress only
+ * when called. */
 static void *run(void *arg) {
   sl_exchange *e = arg;
   bind_thread(e);
@@ -138,8 +139,8 @@ double sl_exchange_stalled(sl_exchange *e) {
   return seconds;
 }
 
-/* Asks every group with a pending bucket, and prefers groups that wait for other ranks: a group that waits for this
- * rank may do so because this rank waits in another group. */
+/* Asks every group with a pending bucket, and prefers groups that wait for other ranks: if a group waits for this rank,
+ * the cause may be that this rank waits in another group. */
 int sl_exchange_waits_for(sl_exchange *e, int *number, char *late) {
   int n = 0;
   *number = -1;

@@ -169,14 +169,15 @@ sl__found sl__tree_advance(sl_exchange *e) {
   return found;
 }
 
-/* Reads the thread's data: if something does move meanwhile, the answer may be wrong, but it ends. */
+/* Reads the exchange thread's data without a lock: if something moves meanwhile, the answer may be wrong, but the call
+ * returns. */
 int sl__tree_waits_for(sl_exchange *e, const sl__group *group, const sl__bucket **bucket, char *late) {
   const sl__lane *l = group->own;
   const int first = l->node_rank[l->my_node];
   int n = 0;
   *bucket = l->group->row[__atomic_load_n(&l->take.bucket, __ATOMIC_RELAXED)];
   const uint64_t taken = sl__number_of(&l->take), ready = sl__number_of(&l->ready);
-  if (sl__number_of(&l->fill) == taken) { /* this rank has not posted it */
+  if (sl__number_of(&l->fill) == taken) { /* this rank has not posted the bucket */
     late[e->rank] = 1;
     return 1;
   }
@@ -189,7 +190,7 @@ int sl__tree_waits_for(sl_exchange *e, const sl__group *group, const sl__bucket 
       n++;
     }
   if (n > 0) return n;
-  if (l->local != 0 && l->nodes > 1) { /* the leader knows more */
+  if (l->local != 0 && l->nodes > 1) { /* only the leader knows about other nodes */
     late[group->member[first]] = 1;
     return 1;
   }

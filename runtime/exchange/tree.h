@@ -1,5 +1,5 @@
-/* What the files of the tree share: tree.c (the stages inside a node, the thread's work), tree_nodes.c (the stage
- * between nodes), tree_make.c (nodes, items, memory, buckets; the descriptor). Private to runtime/exchange. */
+/* Shared by the files of the tree: tree.c (stages inside a node, the thread's work), tree_nodes.c (stage between
+ * nodes), tree_make.c (nodes, items, memory, buckets; the descriptor). Private to runtime/exchange. */
 #ifndef SL_EXCHANGE_TREE_H
 #define SL_EXCHANGE_TREE_H
 
@@ -151,7 +151,7 @@ static inline void sl__part_of(int64_t count, size_t width, int i, int n, int64_
   if (*to > count) *to = count;
 }
 
-/* For other threads than the exchange's. */
+/* Reads a cursor from another thread than the exchange's. */
 static inline uint64_t sl__number_of(const sl__cursor *c) { return __atomic_load_n(&c->number, __ATOMIC_RELAXED); }
 
 /* Goes to the next segment. Returns 1 if the old one was the last of its bucket. */

@@ -19,7 +19,7 @@ sl_status sl_comm_status(int code, const char *what) {
   return sl_fail(SL_EMPI, "%s: %s", what, text);
 }
 
-/* Whether this machine has a network that writes to other machines' memory by itself. */
+/* Whether this machine has an RDMA network. */
 static int rdma(void) {
   DIR *devices = opendir("/sys/class/infiniband");
   int found = 0;
@@ -28,7 +28,7 @@ static int rdma(void) {
   return found;
 }
 
-/* Whether the launcher says that all ranks are on this node: MPICH's mpiexec, Slurm. */
+/* Whether the launcher (MPICH's mpiexec, Slurm) reports all ranks to be on this node. */
 static int one_node(void) {
   const char *here = getenv("MPI_LOCALNRANKS"), *all = getenv("PMI_SIZE"), *nodes = getenv("SLURM_STEP_NUM_NODES");
   return (here && all && strcmp(here, all) == 0) || (nodes && strcmp(nodes, "1") == 0);
@@ -39,11 +39,11 @@ sl_status sl_comm_start(int *level) {
   return sl_comm_status(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, level), "MPI_Init_thread");
 }
 
-static pthread_rwlock_t inside = PTHREAD_RWLOCK_INITIALIZER; /* never unlocked again once closed */
+static pthread_rwlock_t inside = PTHREAD_RWLOCK_INITIALIZER; /* once closed, never unlocked again */
 static atomic_int closed;
 
 void sl_comm_enter(void) {
-  while (atomic_load(&closed)) pause(); /* a reader that comes back at once would starve sl_comm_close */
+  while (atomic_load(&closed)) pause(); /* readers that lock again at once would starve sl_comm_close */
   pthread_rwlock_rdlock(&inside);
 }
 

@@ -16,12 +16,12 @@ extern "C" {
 MPI_Comm sl_runtime_comm(const sl_runtime *runtime);
 MPI_Comm sl_runtime_node_comm(const sl_runtime *runtime);
 
-/* MPI_Init_thread with MPI_THREAD_MULTIPLE; *level: what it grants. In a job on several nodes without an RDMA network
- * UCX_RNDV_THRESH becomes 2mb unless it is set. MPICH then sends the exchange's messages without asking the receiver
- * first: over TCP they use 94% of a link instead of 68% (docs/performance.md). */
+/* Calls MPI_Init_thread with MPI_THREAD_MULTIPLE; *level: the level granted. In a job on several nodes without an RDMA
+ * network, sets UCX_RNDV_THRESH to 2mb unless it is set. MPICH then sends the exchange's messages without asking the
+ * receiver first: over TCP they use 94% of a link instead of 68% (docs/performance.md). */
 sl_status sl_comm_start(int *level);
-/* Threads of Starling besides the main one call MPI between these two; sl_comm_close waits until none is inside and
- * keeps them out for good, so that the main thread may call MPI_Finalize while they still run. */
+/* Threads other than the main one call MPI only between these two. sl_comm_close waits until none is inside and then
+ * blocks them for ever, so that the main thread can call MPI_Finalize while they still run. */
 void sl_comm_enter(void);
 void sl_comm_leave(void);
 void sl_comm_close(void);

@@ -1,5 +1,5 @@
 /* Energy that the processors use: packages by RAPL (Linux's powercap), GPUs by NVML. The counters cover whole packages
- * and cards, so other processes on them count too. Where a counter cannot be read, the reason is kept. */
+ * and cards, so other processes on them count too. If a counter cannot be read, the reason is kept. */
 #ifndef SL_ENERGY_H
 #define SL_ENERGY_H
 

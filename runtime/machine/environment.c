@@ -27,7 +27,7 @@
 
 extern char **environ;
 
-/* Prefixes of the variables that change how a run behaves. No others: the environment may hold secrets. */
+/* Prefixes of the variables that affect a run. Others are left out: the environment may hold secrets. */
 static const char *const prefixes[] = {"STARLING_",
                                        "STARPU_",
                                        "OMP_",
@@ -69,7 +69,7 @@ static const char *const prefixes[] = {"STARLING_",
                                        "LSB_JOBID"};
 
 static json_t *text_or_null(const char *text) {
-  json_t *value = text ? json_string(text) : NULL; /* NULL for what is not UTF-8, too */
+  json_t *value = text ? json_string(text) : NULL; /* also NULL if not UTF-8 */
   return value ? value : json_null();
 }
 

@@ -13,12 +13,12 @@
 typedef struct round {
   int n;        /* sgemm: rows; triad: floats in an array */
   int64_t span; /* ns */
-  int threads;  /* that measure, over all workers */
+  int threads;  /* measuring threads, over all workers */
   atomic_int ready, failed;
   _Atomic int64_t milli; /* sum of rates, 1e-3 GFLOP/s or GB/s */
 } round;
 
-/* Waits until all threads have filled their arrays. Returns the common start. */
+/* Waits until all threads have filled their arrays. Returns the common start time. */
 static int64_t begin(round *r) {
   atomic_fetch_add(&r->ready, 1);
   while (atomic_load(&r->ready) < r->threads) sched_yield();
@@ -110,6 +110,7 @@ sl_status sl_measure_sgemm(sl_runtime *rt, double seconds, double *gflops) {
 sl_status sl_measure_triad(sl_runtime *rt, double seconds, size_t megabytes, double *gigabytes) {
   *gigabytes = 0;
   if (megabytes == 0) megabytes = 64;
-  if (megabytes > 4096) return sl_fail(SL_EINVAL, "%zu MB a thread to measure memory with: at most 4096", megabytes);
+  if (megabytes > 4096)
+    return sl_fail(SL_EINVAL, "measuring memory takes at most 4096 MB a thread, not %zu", megabytes);
   return measure(rt, triad_worker, (int)(megabytes * 1000000 / 12 / 16 * 16), seconds, gigabytes);
 }

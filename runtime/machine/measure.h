@@ -1,4 +1,4 @@
-/* The machine's peak GFLOP/s and GB/s, measured on the pinned workers. Runs are compared with them. */
+/* Measures the machine's peak GFLOP/s and GB/s on the pinned workers, for comparison with runs. */
 #ifndef SL_MEASURE_H
 #define SL_MEASURE_H
 

@@ -17,21 +17,21 @@ static sl_status load_list(const char *path, struct starpu_sched_policy ***list)
   static struct starpu_sched_policy *none[] = {NULL};
   *list = none;
   if (!path || !*path) return SL_OK;
-  if (access(path, R_OK) != 0) return sl_fail(SL_ENOTFOUND, "no library of policies can be read at %s", path);
+  if (access(path, R_OK) != 0) return sl_fail(SL_ENOTFOUND, "cannot read the policy library %s", path);
   char *whole = realpath(path, NULL); /* dlopen would search the system's folders for a bare name */
   void *library = whole ? dlopen(whole, RTLD_NOW | RTLD_LOCAL) : NULL;
   free(whole);
-  if (!library) return sl_fail(SL_EFORMAT, "library of policies %s cannot be loaded: %s", path, dlerror());
+  if (!library) return sl_fail(SL_EFORMAT, "cannot load the policy library %s: %s", path, dlerror());
   void *symbol = dlsym(library, ENTRY);
   entry_function entry;
   memcpy(&entry, &symbol, sizeof entry); /* ISO C has no cast from data to functions */
-  if (!entry) return sl_fail(SL_EFORMAT, "library of policies %s has no function %s", path, ENTRY);
+  if (!entry) return sl_fail(SL_EFORMAT, "the policy library %s has no function %s", path, ENTRY);
   struct starpu_sched_policy **found = entry();
   if (!found || !*found)
-    return sl_fail(SL_EFORMAT, "function %s of the library of policies %s returned no policy", ENTRY, path);
+    return sl_fail(SL_EFORMAT, "function %s of the policy library %s returned no policy", ENTRY, path);
   for (struct starpu_sched_policy **p = found; *p; p++)
     if (!(*p)->policy_name || !*(*p)->policy_name || strpbrk((*p)->policy_name, ", "))
-      return sl_fail(SL_EFORMAT, "policy %d of the library %s needs a policy_name without commas and blanks",
+      return sl_fail(SL_EFORMAT, "policy %d of the policy library %s needs a policy_name without commas and blanks",
                      (int)(p - found), path);
   *list = found;
   return SL_OK;

@@ -99,7 +99,7 @@ static int number_in(const char *name, int otherwise) {
 
 #define MPI_TRY_OUT(call) SL_TRY_OUT(sl_comm_status((call), #call))
 
-/* Number of ranks that the launcher says it started, and the variable that says so; 1: no launcher. */
+/* Number of ranks announced by the launcher, and the variable that announces it; 1: no launcher. */
 static int promised_ranks(const char **variable) {
   static const char *const sizes[] = {"PMI_SIZE",  "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE",
                                       "PALS_SIZE", "FLUX_JOB_SIZE",        "JSM_NAMESPACE_SIZE"};
@@ -110,7 +110,8 @@ static int promised_ranks(const char **variable) {
   if (getenv("SLURM_PROCID") && number_in(*variable = "SLURM_STEP_NUM_TASKS", -1) > 0)
     return number_in("SLURM_STEP_NUM_TASKS", 1);
   static const char *const ranks[] = {"PMI_RANK", "PMIX_RANK", "PALS_RANKID", "ALPS_APP_PE"};
-  for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) { /* no number, but a rank above 0: others exist */
+  for (size_t i = 0; i < sizeof ranks / sizeof *ranks;
+       i++) { /* no number of ranks, but a rank above 0: there are others */
     const int rank = number_in(*variable = ranks[i], -1);
     if (rank > 0) return rank + 1;
   }
@@ -186,9 +187,9 @@ void sl_runtime_end_mpi(void) {
   int down = 0;
   if (!mpi_is_ours || MPI_Finalized(&down) != MPI_SUCCESS || down) return;
   mpi_is_ours = 0;
-  /* MPICH 4.0 over UCX's TCP can hang in MPI_Finalize: an early rank blocks there and no longer answers ranks that
-   * flush their connections, or that still set one up for the last few messages. The barriers make all ranks arrive
-   * together, each with its connections complete. */
+  /* MPICH 4.0 over UCX's TCP can hang in MPI_Finalize: a rank that arrives early blocks and no longer answers ranks
+   * that flush or set up connections for the last messages. The barriers make all ranks arrive together with complete
+   * connections. */
   enum { BARRIERS = 10 };
   for (int i = 0; i < BARRIERS; i++) MPI_Barrier(MPI_COMM_WORLD);
   MPI_Finalize();
@@ -196,7 +197,7 @@ void sl_runtime_end_mpi(void) {
 
 /* ---- cores and GPUs of this rank ---- */
 
-/* The texts of all ranks of the node, n bytes each, in one block that the caller frees. */
+/* Gathers the texts of all ranks of the node, n bytes each, in one block that the caller frees. */
 static sl_status gather_texts(sl_runtime *rt, const char *mine, size_t n, char **all) {
   char *block = calloc((size_t)rt->local_ranks + 1, n);
   if (!block) return sl_no_memory("for the reports of %d ranks of the node", rt->local_ranks);
@@ -214,8 +215,8 @@ out:
   return status;
 }
 
-/* Counts the node's ranks that have our set of PUs, and so share it, and finds our number among them. Collective over
- * the node. */
+/* Counts the node's ranks with the same set of PUs, which share it, and finds this rank's number among them. Collective
+ * over the node. */
 static sl_status find_group(sl_runtime *rt, hwloc_const_cpuset_t allowed, int *ranks, int *rank) {
   enum { SET_BYTES = 4096 };
   char mine[SET_BYTES], *all = NULL;
@@ -241,7 +242,7 @@ out:
 }
 
 #if CAN_USE_CUDA
-/* The NUMA node of a GPU; -1 where the system does not tell. */
+/* The NUMA node of a GPU; -1 if the system does not report it. */
 static int domain_of(int device) {
   char address[32] = "";
   if (cudaDeviceGetPCIBusId(address, sizeof address, device) != cudaSuccess) return -1;
@@ -281,11 +282,11 @@ static sl_status find_gpus(sl_runtime *rt) {
   if (wanted > 0 && !CAN_USE_CUDA)
     SL_TRY_OUT(
         sl_fail(SL_EUNSUPPORTED,
-                "%d GPUs were asked for and this build drives none: build StarPU by tools/build-starpu --cuda, then "
+                "%d GPUs were asked for but this build drives none: build StarPU by tools/build-starpu --cuda, then "
                 "configure with it",
                 wanted));
   if (wanted > rt->gpus)
-    SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "%d GPUs were asked for and rank %d has %d of the %d that are visible", wanted,
+    SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "%d GPUs were asked for but rank %d has %d of the %d visible ones", wanted,
                        rt->rank, rt->gpus, visible));
   if (wanted >= 0 && wanted < rt->gpus) rt->gpus = wanted;
 #ifdef STARPU_MAXCUDADEVS
@@ -296,7 +297,7 @@ out:
   return status;
 }
 
-/* The PUs that this process may use, as a set that the caller frees. */
+/* Finds the PUs that this process may use; the caller frees the set. */
 static sl_status allowed_pus(hwloc_topology_t topology, hwloc_bitmap_t *set) {
   *set = hwloc_bitmap_alloc();
   if (!*set) return sl_no_memory("for a CPU set");
@@ -320,10 +321,10 @@ static sl_status divide(sl_runtime *rt) {
   SL_TRY_OUT(allowed_pus(rt->topology, &allowed));
   SL_TRY_OUT(find_gpus(rt));
   if (rt->options.workers < 0 && rt->gpus == 0)
-    SL_TRY_OUT(sl_blame(sl_fail(SL_EUNSUPPORTED, "no CPU workers were asked for, and rank %d has no GPU", rt->rank),
+    SL_TRY_OUT(sl_blame(sl_fail(SL_EUNSUPPORTED, "no CPU workers were asked for, but rank %d has no GPU", rt->rank),
                         "workers, gpus"));
   if (rt->options.fast && rt->gpus == 0)
-    SL_TRY_OUT(sl_blame(sl_fail(SL_EUNSUPPORTED, "fast GPU kernels were asked for, and rank %d has no GPU", rt->rank),
+    SL_TRY_OUT(sl_blame(sl_fail(SL_EUNSUPPORTED, "fast GPU kernels were asked for, but rank %d has no GPU", rt->rank),
                         "gpu_kernels, gpus"));
   SL_TRY_OUT(find_group(rt, allowed, &ranks, &rank));
   rt->quota = sl_cgroup_cpu_quota("");
@@ -363,7 +364,7 @@ static sl_status choose_policy(sl_runtime *rt, struct starpu_sched_policy **poli
     return sl_fail(SL_EINVAL, "the scheduling policy's name is too long");
   if (rt->options.fast && !*own && strcmp(rt->sched, "heteroprio") == 0)
     return sl_blame(sl_fail(SL_EUNSUPPORTED,
-                            "the scheduling policy heteroprio gives tasks to any kind of worker, and fast GPU kernels "
+                            "the scheduling policy heteroprio gives tasks to any kind of worker, but fast GPU kernels "
                             "run on GPUs only"),
                     "gpu_kernels, sched");
   return SL_OK;
@@ -375,9 +376,9 @@ static uint64_t mix(uint64_t hash, const char *text) {
   return sl_hash64_byte(hash, 0);
 }
 
-/* Names the machine by the facts that decide task times (CPUs, GPUs, BLAS, instruction set, threads per worker); StarPU
- * files its performance models under this name. By default it takes the host's name, which changes with every start of
- * a container, differs between equal nodes, and hides the threads per worker. */
+/* Names the machine by the facts that decide task times: CPUs, GPUs, BLAS, instruction set, threads per worker. StarPU
+ * files its performance models under this name. Its default, the host's name, changes with every start of a container,
+ * differs between equal nodes, and hides the threads per worker. */
 static sl_status name_model_host(sl_runtime *rt) {
   const char *given = rt->options.machine ? rt->options.machine : getenv("STARPU_HOSTNAME");
   if (given && *given) {
@@ -409,12 +410,13 @@ static sl_status name_model_host(sl_runtime *rt) {
   return SL_OK;
 }
 
-/* Makes the folder and those above it. Returns whether files can be written there; if not, errno says why. */
+/* Makes the folder and its parents. Returns whether files can be written there; if not, errno says why. */
 static int make_folder(const char *path) {
   return *path && sl_folder_make_all(path, 0700, NULL) == SL_OK && access(path, R_OK | W_OK | X_OK) == 0;
 }
 
-/* Chooses a writable folder for StarPU's calibration, a temporary one if need be: StarPU aborts if it cannot write. */
+/* Chooses a writable folder for StarPU's calibration, if necessary a temporary one: StarPU aborts if it cannot
+ * write. */
 static sl_status choose_home(sl_runtime *rt) {
   const char *models = getenv("STARPU_PERF_MODEL_DIR");
   if (models && !make_folder(models))
@@ -453,14 +455,15 @@ static sl_status prepare_environment(sl_runtime *rt, const char *sched) {
     SL_TRY(set_variable(rt, "STARPU_HETEROPRIO_USE_AUTO_CALIBRATION", "0"));
   if (!getenv("STARPU_SILENT")) SL_TRY(set_variable(rt, "STARPU_SILENT", "1"));
   SL_TRY(set_variable(rt, "STARPU_SCHED", sched)); /* overrides starpu_conf */
-  /* So do these, and pinning is ours. StarPU 1.4 renumbers the PUs of a bound process by default. */
+  /* These override it, too, but Starling pins the workers. StarPU 1.4 renumbers the PUs of a bound process by
+   * default. */
   SL_TRY(set_variable(rt, "STARPU_WORKERS_CPUID", NULL));
   SL_TRY(set_variable(rt, "STARPU_WORKERS_COREID", NULL));
   SL_TRY(set_variable(rt, "STARPU_WORKERS_CUDAID", NULL));
   SL_TRY(set_variable(rt, "STARPU_WORKERS_NOBIND", NULL));
   SL_TRY(set_variable(rt, "STARPU_WORKERS_GETBIND", "0"));
-  /* StarPU would copy changed data back to the host all the time, lest memory run out: 5 MB a step of a small network
-   * whose data fit. What is copied is planned instead (tasks/starpu/residence.c). */
+  /* By default StarPU keeps copying modified data back to the host in case memory runs out: 5 MB in each step of a
+   * small network whose data fit. Starling plans these copies instead (tasks/starpu/residence.c). */
   if (rt->gpus && !getenv("STARPU_MINIMUM_CLEAN_BUFFERS") && !getenv("STARPU_TARGET_CLEAN_BUFFERS")) {
     SL_TRY(set_variable(rt, "STARPU_MINIMUM_CLEAN_BUFFERS", "0"));
     SL_TRY(set_variable(rt, "STARPU_TARGET_CLEAN_BUFFERS", "0"));
@@ -525,7 +528,7 @@ static sl_status start_starpu(sl_runtime *rt) {
   return SL_OK;
 }
 
-/* Whether a rank of the node before this one has the same performance models. */
+/* Whether an earlier rank of the node uses the same performance models. */
 static sl_status follows(sl_runtime *rt, int *follow) {
   *follow = 0;
   if (rt->local_ranks == 1) return SL_OK;
@@ -541,8 +544,8 @@ static sl_status follows(sl_runtime *rt, int *follow) {
   return status;
 }
 
-/* The first start on a machine measures its buses and files the result. So of the ranks of a node that share a file one
- * starts first, and the others read it. */
+/* Starts StarPU, first on one of the node's ranks that share performance models: StarPU's first start on a machine
+ * measures the buses and saves the result, which the other ranks then read. */
 static sl_status start_starpu_in_turn(sl_runtime *rt) {
   int follow;
   SL_TRY(follows(rt, &follow));
@@ -592,8 +595,8 @@ static void bind_driver(void *arg) {
 }
 #endif
 
-/* The i-th CPU worker leads the team of place i. Leaders and GPU drivers bind themselves again: StarPU may
- * put a driver on a leader's core, since it takes any listed core near the GPU. */
+/* Makes CPU worker i lead the team of place i. Leaders and GPU drivers bind themselves again, because StarPU may put a
+ * driver on a leader's core: it takes any listed core near the GPU. */
 static sl_status start_teams(sl_runtime *rt) {
   int ids[STARPU_NMAXWORKERS];
   const int n = (int)starpu_worker_get_ids_by_type(STARPU_CPU_WORKER, ids, STARPU_NMAXWORKERS);
@@ -651,7 +654,7 @@ static void take_down(sl_runtime *rt) {
 sl_status sl_runtime_start(const sl_runtime_options *options, sl_runtime **result) {
   *result = NULL;
   if (atomic_exchange(&starting, 1))
-    return sl_fail(SL_EINVAL, "a runtime is running already in this process: stop it first");
+    return sl_fail(SL_EINVAL, "a runtime is already running in this process: stop it first");
   sl_status status = SL_OK;
   sl_isa isa = sl_isa_best();
   sl_runtime *rt = calloc(1, sizeof *rt);
@@ -661,7 +664,7 @@ sl_status sl_runtime_start(const sl_runtime_options *options, sl_runtime **resul
   }
   rt->options = *options;
   SL_TRY_OUT(start_mpi(rt));
-  /* From here the ranks act together: before each collective step they agree whether one of them has failed. */
+  /* From here on the ranks act together: before each collective step they agree whether one has failed. */
   if (options->kernels && *options->kernels) status = sl_isa_parse(options->kernels, &isa);
   if (status == SL_OK) status = sl_isa_use(isa);
   if (status == SL_OK) status = load_topology(rt);

@@ -16,42 +16,42 @@ extern "C" {
 
 typedef struct sl_runtime sl_runtime;
 
-/* Zeroed options mean: no MPI, StarPU's own policy, all cores, no GPU; sl_runtime_defaults() is what a program wants.
- */
+/* Zeroed options mean: no MPI, the default policy, all cores, no GPU. Programs normally start from
+ * sl_runtime_defaults(). */
 typedef struct sl_runtime_options {
-  int mpi;                /* 1: MPI is started (unless the program did) and its ranks work together */
-  int keep_mpi;           /* 1: sl_runtime_stop leaves MPI up for a later start; then sl_runtime_end_mpi ends it */
+  int mpi;                /* 1: starts MPI (unless the program did), and its ranks work together */
+  int keep_mpi;           /* 1: sl_runtime_stop leaves MPI running for a later start; end it by sl_runtime_end_mpi */
   const char *sched;      /* the scheduling policy; NULL: $STARPU_SCHED, else the library's first, else "lws" */
-  const char *sched_lib;  /* a shared library with policies of one's own (policies.h); NULL: $STARPU_SCHED_LIB */
-  int workers;            /* CPU workers of this rank; 0: all its cores (with GPUs: less one each); -1: none */
+  const char *sched_lib;  /* a shared library with the user's policies (policies.h); NULL: $STARPU_SCHED_LIB */
+  int workers;            /* CPU workers of this rank; 0: all its cores but one for each GPU; -1: none */
   int threads_per_worker; /* K; 0: the least that lets StarPU drive all cores */
-  int gpus;               /* GPUs of this rank; -1: its part of those that the node's ranks see */
-  int fast;            /* 1: GPUs run their fast kernels, with bits of their own, and CPUs none of these operations */
-  size_t gpu_memory;   /* bytes of each GPU's memory to use; 0: what is free */
-  const char *kernels; /* "base", "avx2", "avx512"; NULL: the best that runs here */
-  const char *machine; /* name of the performance models; NULL: $STARPU_HOSTNAME, else made from CPUs, GPUs and K */
-  int calibrate;       /* 1: StarPU refines its performance models in this run (dm* policies need them) */
+  int gpus;               /* GPUs of this rank; -1: its part of those visible to the node's ranks */
+  int fast;               /* 1: operations with a fast kernel run on GPUs only; results differ from exact kernels */
+  size_t gpu_memory;      /* bytes of each GPU's memory to use; 0: all that is free */
+  const char *kernels;    /* "base", "avx2", "avx512"; NULL: the best that runs here */
+  const char *machine;    /* name of the performance models; NULL: $STARPU_HOSTNAME, else made from CPUs, GPUs and K */
+  int calibrate;          /* 1: StarPU refines its performance models in this run (dm* policies need them) */
 } sl_runtime_options;
 
 sl_runtime_options sl_runtime_defaults(void); /* MPI on, all processors, K automatic */
 
-/* Collective over the ranks when options->mpi. Errors: SL_EINVAL (a runtime runs already; unknown policy, listing those
- * that the installed StarPU has; no worker at all), SL_EMPI (a launcher promised more ranks than MPI has; thread
+/* Starts the runtime; collective over the ranks if options->mpi. Errors: SL_EINVAL (a runtime is already running;
+ * unknown policy, lists the known ones; no worker at all), SL_EMPI (fewer ranks than the launcher announced; thread
  * level), SL_ETOPOLOGY, SL_ESTARPU, SL_EUNSUPPORTED (kernels; GPUs asked of a StarPU without CUDA). */
 sl_status sl_runtime_start(const sl_runtime_options *options, sl_runtime **runtime);
 /* Waits for all tasks, then ends the teams, StarPU, and MPI if this runtime started it and keep_mpi is 0. NULL is
- * allowed. MPI cannot start twice in a process: after MPI has ended, a job of one rank can start again without MPI, and
- * a job of several ranks cannot. */
+ * allowed. MPI cannot start twice in a process: after MPI has ended, a job of one rank can start again without MPI; a
+ * job of several ranks cannot. */
 void sl_runtime_stop(sl_runtime *runtime);
-/* How many ranks the launcher says that it started, before MPI does; 1: no launcher is seen. */
+/* Number of ranks announced by the launcher; usable before MPI_Init. 1: no launcher. */
 int sl_runtime_promised_ranks(void);
-/* Ends MPI if an earlier start began it. */
+/* Ends MPI if an earlier sl_runtime_start began it. */
 void sl_runtime_end_mpi(void);
 
-sl_runtime *sl_runtime_current(void); /* the one that runs, or NULL */
+sl_runtime *sl_runtime_current(void); /* the running one, or NULL */
 
-/* Abandons StarPU while it holds tasks that will never run: it could neither shut down nor release their data. Nothing
- * of StarPU is used after this call, destroy functions free no memory, and the process should end. */
+/* Abandons StarPU while it holds tasks that will never run, so that it can neither shut down nor release their data.
+ * After this call StarPU is not used, destroy functions free no memory, and the process should end. */
 void sl_runtime_abandon(sl_runtime *runtime);
 int sl_runtime_abandoned(void);
 
@@ -70,27 +70,26 @@ sl_worker_kind sl_runtime_worker_kind(const sl_runtime *runtime, int worker);
 char *sl_runtime_worker_text(const sl_runtime *runtime, int worker, char *text, size_t n);
 
 typedef struct sl_gpu {
-  char name[256], address[32];       /* PCI address, "0000:17:00.0"; "" where it is not known */
+  char name[256], address[32];       /* PCI address, "0000:17:00.0"; "" if unknown */
   size_t memory;                     /* bytes */
   int multiprocessors, major, minor; /* major.minor: compute capability */
-  int driver;                        /* the newest CUDA that the driver knows: 12080 for 12.8 */
-  int numa;                          /* the NUMA node that it hangs on; -1: not known */
-  double to_gpu, from_gpu;           /* bytes/s between host memory and it, as StarPU has measured; 0: not known */
+  int driver;                        /* newest CUDA version that the driver supports: 12080 for 12.8 */
+  int numa;                          /* its NUMA node; -1: unknown */
+  double to_gpu, from_gpu;           /* bytes/s to and from host memory, measured by StarPU; 0: unknown */
 } sl_gpu;
-/* The place of the worker's next task among those that must run in the order of their submission (StarPU's
- * workerorder), from 1. */
+/* StarPU's workerorder for the worker's next task that must run in the order of submission; counts from 1. */
 unsigned sl_runtime_next_order(sl_runtime *runtime, int worker);
-/* Bytes of data in the memory of this rank's GPU number i, as StarPU counts them. */
+/* Bytes of data that StarPU holds in the memory of this rank's GPU i. */
 size_t sl_runtime_gpu_used(const sl_runtime *runtime, int i);
 int sl_runtime_fast(const sl_runtime *runtime); /* options->fast */
-/* Bytes of each GPU's memory that options->gpu_memory allows; SIZE_MAX: what is free. */
+/* Bytes of each GPU's memory that options->gpu_memory allows; SIZE_MAX: all that is free. */
 size_t sl_runtime_gpu_memory(const sl_runtime *runtime);
-/* Describes this rank's GPU number i; all 0 where nothing is known. */
+/* Describes this rank's GPU i; unknown facts are 0. */
 void sl_runtime_gpu(const sl_runtime *runtime, int i, sl_gpu *gpu);
 sl_team *sl_runtime_team(const sl_runtime *runtime, int worker); /* NULL for a GPU */
 
-/* Runs function(arg, worker, team) on the thread of every CPU worker at once and returns when all have ended. Outside
- * of steps only. */
+/* Runs function(arg, worker, team) on the threads of all CPU workers at once and returns when all have ended. Call it
+ * outside of steps. */
 typedef void (*sl_worker_function)(void *arg, int worker, sl_team *team);
 sl_status sl_runtime_each_worker(sl_runtime *runtime, sl_worker_function function, void *arg);
 /* Gives each thread of each team at least `bytes` of scratch memory (sl_team_reserve). */
@@ -101,7 +100,7 @@ hwloc_topology_t sl_runtime_topology(const sl_runtime *runtime); /* borrowed */
 double sl_runtime_quota(const sl_runtime *runtime);              /* the cgroup's, in cores; 0: none */
 const char *sl_runtime_sched(const sl_runtime *runtime);         /* the policy in use */
 sl_isa sl_runtime_isa(const sl_runtime *runtime);
-const char *sl_runtime_model_host(const sl_runtime *runtime); /* the name that StarPU's models are filed under */
+const char *sl_runtime_model_host(const sl_runtime *runtime); /* the machine name of StarPU's performance models */
 const char *sl_runtime_sampling(const sl_runtime *runtime);   /* the folder of StarPU's calibration */
 
 /* Facts about the installation; they need no runtime. */

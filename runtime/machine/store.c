@@ -69,7 +69,7 @@ static sl_status map_file(const char *what, sl_block *block) {
 }
 
 sl_status sl_block_create(size_t bytes, const char *what, sl_block *block) {
-  /* Huge pages, except for the end: there one would be half empty. */
+  /* Uses huge pages, except at the end, where one would be half empty. */
   const int large = bytes >= 2 * (size_t)HUGE_PAGE || (bytes > 0 && bytes % HUGE_PAGE == 0);
   const int file = offload_folder && bytes >= PAGE;
   const size_t align = large ? HUGE_PAGE : CACHE_LINE, unit = large || file ? PAGE : CACHE_LINE;
@@ -91,7 +91,7 @@ sl_status sl_block_create(size_t bytes, const char *what, sl_block *block) {
     madvise(block->data, whole, MADV_HUGEPAGE);
     if (room > whole) madvise((char *)block->data + whole, room - whole, MADV_NOHUGEPAGE);
   }
-  memset(block->data, 0, bytes); /* takes the page faults here, not in a step */
+  memset(block->data, 0, bytes); /* page faults happen here, not in a step */
   if (bytes >= PINNED) block->pinned = sl_block_pin(block->data, block->room);
   return SL_OK;
 }
@@ -151,11 +151,11 @@ sl_tensor *sl_store_find(const sl_store *store, const char *name) {
   return NULL;
 }
 
-/* A new entry without memory. */
+/* Adds an entry without memory. */
 static sl_status enter(sl_store *store, const char *name, sl_dtype dtype, const sl_shape *shape, int parameter,
                        sl_tensor **tensor) {
   *tensor = NULL;
-  if (sl_store_find(store, name)) return sl_fail(SL_EEXIST, "the store has a tensor '%s' already", name);
+  if (sl_store_find(store, name)) return sl_fail(SL_EEXIST, "the store already has a tensor '%s'", name);
   if (store->n == store->capacity) {
     int wanted = store->capacity ? 2 * store->capacity : 64;
     sl_tensor **more = realloc(store->tensor, (size_t)wanted * sizeof *more);
@@ -199,7 +199,7 @@ sl_status sl_store_reserve_common(sl_store *store, const sl_runtime *runtime, si
   const MPI_Comm node = sl_runtime_node_comm(runtime);
   int rank, unit, fits, all;
   void *base;
-  if (store->common) return sl_fail(SL_EEXIST, "the store has reserved its shared memory already");
+  if (store->common) return sl_fail(SL_EEXIST, "the store has already reserved its shared memory");
   MPI_Comm_rank(node, &rank);
   fits = MPI_Win_allocate_shared(rank == 0 ? (MPI_Aint)(bytes + CACHE_LINE) : 0, 1, MPI_INFO_NULL, node, &base,
                                  &store->window) == MPI_SUCCESS;

@@ -19,21 +19,21 @@ extern "C" {
  * without memory: nothing may be read or written there. */
 
 typedef struct sl_block {
-  void *data; /* 64-byte aligned, from 4 MB on at a huge page; NULL: no block */
+  void *data; /* 64-byte aligned; on a huge-page boundary from 4 MB on; NULL: no block */
   size_t room;
   int mapped, pinned;
 } sl_block;
 
-/* Blocks of a page or more that are made from now on are files of this folder; NULL: they are not. The files have no
- * names, and their room on the disk is reserved when they are made. SL_EIO: the folder cannot be written. One thread at
- * a time. */
+/* From now on makes blocks of a page or more as memory-mapped files in this folder; NULL: in ordinary memory. The files
+ * have no names; their disk space is reserved when they are made. SL_EIO: the folder cannot be written. One thread at a
+ * time. */
 sl_status sl_block_offload(const char *folder);
 
-/* A block of zeros. what names it in an error: "tensor 'fc1.weight'". SL_ENOMEM; SL_EIO: the disk is full. */
+/* Makes a block of zeros. what: its name in errors, "tensor 'fc1.weight'". SL_ENOMEM; SL_EIO: the disk is full. */
 sl_status sl_block_create(size_t bytes, const char *what, sl_block *block);
 void sl_block_destroy(sl_block *block); /* an empty one is allowed */
 
-/* Pins other memory of whole pages for copies to GPUs; 0: StarPU drives none, or it cannot be pinned. */
+/* Pins other memory (whole pages) for copies to GPUs. Returns 0 if StarPU drives no GPU or pinning fails. */
 int sl_block_pin(void *memory, size_t bytes);
 void sl_block_unpin(void *memory, size_t bytes);
 
@@ -46,7 +46,7 @@ typedef struct sl_tensor {
   int parameter;  /* 1: part of the model; 0: state of its training (or running statistics) */
   void *data;     /* host memory, 64-byte aligned; valid for the host between sl_store_acquire and sl_store_release */
   int owner;      /* rank that holds it; on the others data is NULL, and no task uses it. -1: all ranks hold it */
-  sl_block block; /* that memory; empty where ranks share it */
+  sl_block block; /* the tensor's memory; empty if ranks share it */
   int common;     /* 1: the node's ranks share one copy */
   int blocks;     /* number of row blocks registered with StarPU; 0: not registered yet */
   starpu_data_handle_t *handle; /* [blocks] */
@@ -63,11 +63,11 @@ sl_tensor *sl_store_find(const sl_store *store, const char *name); /* NULL when 
 /* A new tensor of zeros. SL_EEXIST, SL_ENOMEM. */
 sl_status sl_store_add(sl_store *store, const char *name, sl_dtype dtype, const sl_shape *shape, int parameter,
                        sl_tensor **tensor);
-/* Reserves memory that the ranks of the node share, for the tensors that sl_store_add_common adds. The callers make
- * sure that no rank writes while another reads. Collective, at most once; destroying the store becomes collective too.
+/* Reserves memory that the ranks of the node share, for the tensors that sl_store_add_common adds. The callers ensure
+ * that no rank writes while another reads. Collective, at most once; then destroying the store is collective, too.
  * SL_ENOMEM on all ranks if one has too little memory. */
 sl_status sl_store_reserve_common(sl_store *store, const sl_runtime *runtime, size_t bytes);
-size_t sl_store_common_bytes(sl_dtype dtype, const sl_shape *shape); /* bytes of it that a tensor takes */
+size_t sl_store_common_bytes(sl_dtype dtype, const sl_shape *shape); /* shared memory that a tensor takes */
 /* A new tensor of zeros in shared memory. The node's ranks add the same tensors in the same order. SL_ENOMEM: more than
  * was reserved. */
 sl_status sl_store_add_common(sl_store *store, const char *name, sl_dtype dtype, const sl_shape *shape, int parameter,
@@ -77,10 +77,10 @@ int sl_store_has_common(const sl_store *store); /* whether it has shared tensors
 sl_status sl_store_add_owned(sl_store *store, const char *name, sl_dtype dtype, const sl_shape *shape, int owner,
                              int rank, sl_tensor **tensor);
 /* Registers the tensor with StarPU in `blocks` blocks of rows [rows b / blocks, rows (b + 1) / blocks). SL_EINVAL:
- * it is registered already, in another number of blocks. */
+ * already registered in another number of blocks. */
 sl_status sl_store_register(sl_tensor *tensor, int blocks);
-/* Brings all tensors to host memory for reading (write = 0) or changing; waits for tasks. Before anything is registered
- * it does nothing. Must be released before the next step. */
+/* Brings all tensors to host memory for reading (write = 0) or changing; waits for tasks. Does nothing if no tensor is
+ * registered. Release them before the next step. */
 sl_status sl_store_acquire(sl_store *store, int write);
 void sl_store_release(sl_store *store);
 

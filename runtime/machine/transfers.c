@@ -25,15 +25,15 @@ uint64_t sl_transfers_bytes(void) {
 /* ---- records ---------------------------------------------------------------------------------------------------- */
 
 enum { MOST = 1 << 16 };
-static sl_copy_record ring[MOST]; /* its pages exist once they are used */
+static sl_copy_record ring[MOST]; /* pages are allocated when first used */
 static _Atomic uint64_t added;
 static _Atomic int64_t step; /* 0: nothing is recorded */
 
 void sl_transfers_record(int64_t number) { atomic_store(&step, number); }
 void sl_transfers_clear(void) { atomic_store(&added, 0); }
 
-/* The handles by the addresses of their interfaces, one for each memory: a table with open addressing. Addresses of
- * freed interfaces stay until other handles have them. */
+/* Finds a handle by the address of an interface (there is one for each memory): a hash table with open addressing.
+ * Addresses of freed interfaces stay until another handle gets them. */
 static struct {
   pthread_mutex_t lock;
   const void **interface, **handle; /* [room] */
@@ -53,7 +53,7 @@ static const void *handle_at(const void *interface) {
   return handle;
 }
 
-/* Without memory for it, copies are not told apart. */
+/* Adds an interface. If memory is short, its copies are recorded without a handle. */
 static void know(const void *interface, const void *handle) {
   pthread_mutex_lock(&known.lock);
   if (2 * known.n >= known.room) {

@@ -18,17 +18,17 @@ uint64_t sl_transfers_bytes(void);
 
 typedef struct sl_copy_record {
   int64_t step;
-  int64_t start, end; /* ns of sl_now(): when it was asked for, or the copy before on this link has ended; and when
-                         StarPU's model of the bus has it end */
-  int64_t asked;      /* when it was asked for */
+  /* ns of sl_now(). start: request, or end of the link's previous copy; end: by StarPU's bus model */
+  int64_t start, end;
+  int64_t asked; /* time of the request */
   int64_t bytes;
-  const void *data; /* the StarPU handle of what was copied */
+  const void *data; /* StarPU handle of the data */
   int32_t from, to; /* memory nodes */
 } sl_copy_record;
 
-/* From now on copies are recorded, as those of this step; 0: none are. The latest 65536 are kept. Any thread. */
+/* Records copies from now on, with this step's number; 0: stops recording. Keeps the latest 65536. Any thread. */
 void sl_transfers_record(int64_t step);
-/* Drops those recorded so far. Call it between steps, as the next one. */
+/* Drops the records so far. Call this and the next function between steps. */
 void sl_transfers_clear(void);
 /* Copies the records, the oldest first; the caller frees *transfers (NULL when *n is 0). */
 sl_status sl_transfers_snapshot(sl_copy_record **transfers, size_t *n);

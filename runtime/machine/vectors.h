@@ -4,8 +4,8 @@
 
 #include <starpu.h>
 
-/* Registers n elements at `data`, in host memory, without sequential consistency: dependencies are declared. Where
- * there are several memories, copies between them are recorded (transfers.h). One thread at a time. */
+/* Registers n elements at `data`, in host memory, without sequential consistency: dependencies are declared. If there
+ * are several memories, copies between them are recorded (transfers.h). One thread at a time. */
 void sl_vector_register(starpu_data_handle_t *handle, void *data, size_t n, size_t bytes_each);
 
 #endif

@@ -53,7 +53,7 @@ extern "C" sl_cuda *sl_cuda_create(void *stream, size_t scratch_bytes, sl_status
   return NULL;
 }
 
-/* What NVIDIA advises for its large GPUs, and for the others. */
+/* Size of cuBLAS's work space that NVIDIA recommends, for large GPUs and for others. */
 static size_t blas_bytes() {
   size_t left, all;
   return cudaMemGetInfo(&left, &all) == cudaSuccess && all >= (size_t)16 << 30 ? (size_t)32 << 20 : (size_t)4 << 20;
@@ -95,7 +95,7 @@ extern "C" int sl_cuda_mark_begin(sl_cuda *cuda) {
   if (cuda->open == SL_CUDA_MARKS) return -1;
   const int mark = cuda->next;
   cuda->next = (mark + 1) % SL_CUDA_MARKS;
-  if (cuda->open++ == 0) { /* the stream is idle: the event passes at once */
+  if (cuda->open++ == 0) { /* the stream is idle, so the event is reached at once */
     (void)cudaEventRecord(cuda->anchor, cuda->stream);
     cuda->anchor_ns = sl_now();
   }
@@ -105,7 +105,7 @@ extern "C" int sl_cuda_mark_begin(sl_cuda *cuda) {
 
 extern "C" void sl_cuda_mark_end(sl_cuda *cuda, int mark) { (void)cudaEventRecord(cuda->mark[mark].end, cuda->stream); }
 
-/* Time of an event. A device that has failed tells none: then it is `otherwise`. */
+/* Time of an event; `otherwise` if the device has failed. */
 static int64_t time_of(const sl_cuda *cuda, cudaEvent_t event, int64_t otherwise) {
   float ms = 0;
   if (cudaEventElapsedTime(&ms, cuda->anchor, event) != cudaSuccess) return otherwise;

@@ -1,4 +1,4 @@
-/* What the CUDA kernels of one worker share: stream and scratch memory. C files see it as opaque and need no CUDA
+/* The stream and scratch memory that the CUDA kernels of one worker share. C files see it as opaque and need no CUDA
  * header; .cu files see its members. The functions exist only in a build with CUDA (SL_HAVE_CUDA). */
 #ifndef SL_CUDA_CONTEXT_H
 #define SL_CUDA_CONTEXT_H
@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 typedef struct sl_cuda sl_cuda;
-enum { SL_CUDA_MARKS = 16 }; /* more than the tasks that StarPU queues on a stream at once */
+enum { SL_CUDA_MARKS = 16 }; /* more than StarPU queues on a stream at once */
 
 #ifdef __CUDACC__
 struct sl_cuda {
@@ -24,7 +24,7 @@ struct sl_cuda {
   void *scratch; /* 256-byte aligned; used by one task at a time, in the order of the stream */
   size_t scratch_bytes;
   int device;
-  cudaEvent_t anchor; /* passed at anchor_ns of the host's clock */
+  cudaEvent_t anchor; /* was reached at anchor_ns of the host's clock */
   struct {
     cudaEvent_t start, end;
   } mark[SL_CUDA_MARKS];
@@ -39,23 +39,23 @@ struct sl_cuda {
 int sl_cuda_devices(void);
 
 /* Makes the context on the calling thread's current device. stream: a cudaStream_t that outlives it; NULL: the default
- * stream. scratch_bytes: the greatest scratch_cuda of all tasks that will run with it. Call it once a worker, outside
- * of steps: it allocates and waits. One task at a time may queue work with it; the stream runs queued tasks in turn, so
- * they can share the scratch. Returns NULL after a failure (SL_EUNSUPPORTED: no GPU; SL_ENOMEM; SL_ESTARPU), which goes
- * into *status unless that is NULL. */
+ * stream. scratch_bytes: the greatest scratch_cuda of all tasks that will run with it. Call it once for each worker,
+ * outside of steps: it allocates and waits. One task at a time may queue work with it; the stream runs queued tasks in
+ * turn, so they can share the scratch. On failure returns NULL and sets *status, unless that is NULL (SL_EUNSUPPORTED:
+ * no GPU; SL_ENOMEM; SL_ESTARPU). */
 sl_cuda *sl_cuda_create(void *stream, size_t scratch_bytes, sl_status *status);
-/* Prepares cuBLAS on the context's stream, for fast kernels. Its results repeat on devices of one kind: no atomics,
- * fp32 throughout, a work space of fixed size. SL_ENOMEM, SL_ESTARPU. */
+/* Prepares cuBLAS on the context's stream, for fast kernels. Its results are reproducible on devices of one kind: no
+ * atomics, fp32 throughout, a work space of fixed size. SL_ENOMEM, SL_ESTARPU. */
 sl_status sl_cuda_open_blas(sl_cuda *cuda);
 /* Waits for the stream. NULL is allowed. */
 void sl_cuda_destroy(sl_cuda *cuda);
 /* Waits for the stream, then copies device memory to the host. */
 sl_status sl_cuda_read(sl_cuda *cuda, void *to, const void *from, size_t bytes);
 
-/* Times of work on the device, by events. Queue the work between begin, which returns the mark's number, and end; read
- * it when the work has ended, in the order of begin, from the same thread. Times are ns of sl_now(): each time the
- * stream has run dry, an event ties the device's clock to the host's, so they are good to some microseconds. The marks
- * of a context do not overlap. begin returns -1 when SL_CUDA_MARKS are in use. */
+/* Times of work on the device, measured by events. Queue the work between begin, which returns the mark's number, and
+ * end. Read the mark when the work has ended, in the order of begin, on the same thread. Times are ns of sl_now(),
+ * accurate to some microseconds: whenever the stream is idle, an event ties the device's clock to the host's. Marks of
+ * a context do not overlap. begin returns -1 if SL_CUDA_MARKS marks are in use. */
 int sl_cuda_mark_begin(sl_cuda *cuda);
 void sl_cuda_mark_end(sl_cuda *cuda, int mark);
 void sl_cuda_mark_read(sl_cuda *cuda, int mark, int64_t *start, int64_t *end);

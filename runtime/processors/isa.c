@@ -9,8 +9,8 @@ static int current = -1;
 const char *sl_isa_name(sl_isa isa) { return (unsigned)isa < SL_ISA_COUNT ? names[isa] : "unknown"; }
 
 int sl_isa_runs(sl_isa isa) {
-#ifdef SL_HAVE_X86_KERNELS /* by the build: the compiler made kernels for them */
-  /* The compiler's runtime asks the CPU and whether the system saves the wide registers. */
+#ifdef SL_HAVE_X86_KERNELS /* set by the build if the compiler can make them */
+  /* The compiler's runtime checks the CPU, and that the system saves the wide registers. */
   __builtin_cpu_init();
   const int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   switch (isa) {

@@ -1,5 +1,5 @@
-/* Instruction sets that CPU kernels are compiled for, and the choice among them at start: one binary serves every
- * machine, and the choice is part of the plan since fused multiply-adds change bits. */
+/* Instruction sets of CPU kernels, chosen at start so that one binary serves every machine. The choice is part of the
+ * plan, because fused multiply-adds change bits. */
 #ifndef SL_ISA_H
 #define SL_ISA_H
 
@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-/* Ascending: a CPU that runs one runs all before it. (The macros SL_ISA_BASE, SL_ISA_AVX2 and SL_ISA_AVX512 are
+/* Ascending: a CPU that runs one also runs all before it. (The macros SL_ISA_BASE, SL_ISA_AVX2 and SL_ISA_AVX512 are
  * compiler flags of kernel files; these names differ from them on purpose.) */
 typedef enum sl_isa {
   SL_ISA_BASELINE,  /* "base": whatever the compiler's default target has (SSE2 on x86-64) */
@@ -22,9 +22,10 @@ typedef enum sl_isa {
 
 const char *sl_isa_name(sl_isa isa);
 int sl_isa_runs(sl_isa isa); /* whether this CPU and its operating system run it, and this build has it */
-sl_isa sl_isa_best(void);    /* the last that runs here */
+sl_isa sl_isa_best(void);    /* the most advanced that runs here */
 
-/* The isa of that name. SL_EINVAL with the choices when there is none, SL_EUNSUPPORTED when this CPU cannot run it. */
+/* Finds the instruction set of that name. SL_EINVAL: unknown, lists the choices; SL_EUNSUPPORTED: this CPU cannot run
+ * it. */
 sl_status sl_isa_parse(const char *name, sl_isa *isa);
 
 /* The instruction set that kernels use in this process: sl_isa_best() until sl_isa_use chooses another.

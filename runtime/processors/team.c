@@ -10,7 +10,9 @@
 
 #include "runtime/base/log.h"
 
-enum { PAGE = 4096 }; /* scratch of two threads never shares a page: each page lies with the thread that touched it */
+enum {
+  PAGE = 4096
+}; /* two threads' scratch never shares a page, because a page is placed near the thread that first touches it */
 
 static _Thread_local sl_team *current;
 static _Thread_local sl_team solo;

@@ -1,9 +1,9 @@
 /* A team: the OpenMP threads that one StarPU worker leads, each bound to its core, with scratch memory of its own.
  *
  * To StarPU the team is one ordinary worker. Kernels divide their work into tiles that the plan fixes and never ask how
- * many threads there are, so the bits do not depend on it. Team threads would inherit the leader's one-core mask, so we
- * bind them; libgomp and libomp keep a leader's threads as long as every region asks for the same number, which is why
- * kernels go through sl_team_for or num_threads(team->threads) and nothing else. */
+ * many threads there are, so the bits do not depend on it. Team threads would inherit the leader's one-core mask, so
+ * each is bound explicitly. libgomp and libomp keep a leader's threads only while every parallel region asks for the
+ * same number, so kernels use only sl_team_for or num_threads(team->threads). */
 #ifndef SL_TEAM_H
 #define SL_TEAM_H
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A core that may be used, and the NUMA domain it lies in. */
+/* A usable core and its NUMA domain. */
 typedef struct unit {
   hwloc_obj_t object;
   int domain;       /* number in order of appearance */
@@ -80,8 +80,7 @@ static sl_status survey(const sl_topology_request *request, machine *m) {
   }
   if (m->ncores == 0) {
     forget(m);
-    return sl_fail(SL_ETOPOLOGY, "none of the machine's %d cores may be used by this process (cpuset, taskset, cgroup)",
-                   n);
+    return sl_fail(SL_ETOPOLOGY, "this process may use none of the machine's %d cores (cpuset, taskset, cgroup)", n);
   }
   qsort(m->core, (size_t)m->ncores, sizeof *m->core, by_domain);
   return SL_OK;
@@ -93,12 +92,12 @@ static void split_evenly(const machine *m, int ranks, int *first) {
   for (int r = 0; r <= ranks; r++) first[r] = (int)((int64_t)r * m->ncores / ranks);
 }
 
-/* For ranks <= domains: cuts between domains only, each as near as possible to the even division's cut. */
+/* For ranks <= domains: cuts only between domains, each cut as near as possible to that of an even division. */
 static void split_by_domains(const machine *m, int ranks, int *first) {
   int domain = 0, cores = 0;
   first[0] = 0;
   for (int r = 1; r < ranks; r++) {
-    const int last = m->ndomains - (ranks - r); /* leave one domain for each rank to come */
+    const int last = m->ndomains - (ranks - r); /* leave one domain for each later rank */
     cores += m->size[domain++];
     while (domain < last) {
       const int64_t target = (int64_t)r * m->ncores, here = (int64_t)cores * ranks,
@@ -131,8 +130,8 @@ static sl_status split_in_domains(const machine *m, int ranks, int *first) {
   return SL_OK;
 }
 
-/* Our part of the machine: cores [*begin, *end). If whole domains left some rank less than half of an even part (a
- * cpuset may allow few cores of a domain), all ranks get even parts instead. */
+/* Finds this rank's part of the machine: cores [*begin, *end). If whole domains gave some rank less than half of an
+ * even part (a cpuset may allow few cores of a domain), all ranks get even parts instead. */
 static sl_status split(const machine *m, int ranks, int rank, int *begin, int *end) {
   if (ranks > m->ncores) {
     *begin = rank % m->ncores;
@@ -208,8 +207,8 @@ static sl_status make_place(const machine *m, const unit *core, int n, int k, co
   return SL_OK;
 }
 
-/* Moves the cores of `aside` GPU drivers behind the others, in the drivers' order: for each the last core that is left
- * on its GPU's NUMA node, else the last that is left. */
+/* Reserves cores for `aside` GPU drivers by moving them behind the others, in the drivers' order: for each the last
+ * free core on its GPU's NUMA node or, if there is none, the last free core. */
 static void set_aside(unit *core, int cores, int aside, const int *gpu_domain) {
   for (int i = aside - 1; i >= 0; i--, cores--) {
     int taken = cores - 1;
@@ -236,7 +235,7 @@ static sl_status check(const sl_topology_request *q) {
   if (q->max_workers && q->workers > q->max_workers)
     return sl_blame(
         sl_fail(SL_ETOPOLOGY,
-                "%d CPU workers were asked for and the installed StarPU drives at most %d in a process: use more "
+                "%d CPU workers were asked for but the installed StarPU drives at most %d in a process: use more "
                 "threads per worker, more ranks, or a StarPU built by tools/build-starpu",
                 q->workers, q->max_workers),
         "threads_per_worker");
@@ -377,7 +376,7 @@ char *sl_share_warning(const sl_share *share, char *buffer, size_t n) {
   const char *gap = "";
   if (share->idle_by_limit > 0) {
     const int driven = more(share->cores - share->idle_cores, 1);
-    say(&t, "%s%d of %d cores are idle since the installed StarPU drives at most %d CPU workers in a process: use ",
+    say(&t, "%s%d of %d cores are idle because the installed StarPU drives at most %d CPU workers in a process: use ",
         gap, share->idle_by_limit, share->cores, share->nworkers);
     if (share->best_threads > share->threads_per_worker) say(&t, "%d threads per worker, ", share->best_threads);
     say(&t, "%d ranks for each one now, or a StarPU built by tools/build-starpu.",
@@ -386,13 +385,13 @@ char *sl_share_warning(const sl_share *share, char *buffer, size_t n) {
   }
   if (share->idle_by_shape > 0) {
     say(&t,
-        "%s%d of %d cores are idle since teams of %d do not divide the NUMA domains evenly: use another number "
+        "%s%d of %d cores are idle because teams of %d do not divide the NUMA domains evenly: use another number "
         "of threads per worker.",
         gap, share->idle_by_shape, share->cores, share->threads_per_worker);
     gap = " ";
   }
   if (share->idle_by_quota > 0) {
-    say(&t, "%s%d of %d cores are idle since the cgroup grants less CPU time than that.", gap, share->idle_by_quota,
+    say(&t, "%s%d of %d cores are idle because the cgroup grants less CPU time.", gap, share->idle_by_quota,
         share->cores);
     gap = " ";
   }
@@ -442,7 +441,7 @@ static int read_line(const char *root, const char *path, char *line, int n) {
 
 static double lesser_quota(double a, double b) { return a > 0 && (b <= 0 || a < b) ? a : b; }
 
-/* Cores granted by the controller mounted at `mount` for group and all above it. */
+/* Cores that the controller mounted at `mount` grants to the group and all groups above it. */
 static double quota_upward(const char *root, const char *mount, const char *group, int version) {
   char at[PATH_MAX], path[PATH_MAX + 64], line[128];
   double quota = 0;

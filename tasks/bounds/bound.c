@@ -10,7 +10,7 @@
 #include "tasks/bounds/flows.h"
 
 enum {
-  PATHS = 16,             /* most paths; each further path raises T by less */
+  PATHS = 16,             /* most paths; each further one raises T less */
   MOST_NUMBERS = 50000000 /* of a linear program; GLPK ends the process beyond 100 million rows or columns */
 };
 
@@ -37,7 +37,7 @@ static sl_status check(const sl_bound_problem *p) {
   const sl_bound_copies *c = p->copies;
   if (!c) return SL_OK;
   if (!(c->link > 0) || !(c->latency >= 0))
-    return sl_fail(SL_EINVAL, "links of %g bytes/s, %g s a copy", c->link, c->latency);
+    return sl_fail(SL_EINVAL, "links cannot have %g bytes/s and %g s a copy", c->link, c->latency);
   for (int i = 0; i < c->n_flows; i++) {
     const sl_timeline_flow *f = &c->flow[i];
     if (f->from < -1 || f->from >= p->n_tasks || f->to < -1 || f->to >= p->n_tasks || (f->from < 0 && f->to < 0) ||
@@ -70,13 +70,13 @@ static sl_status order_of(const sl_bound_problem *p, int *order) {
   for (int k = 0; k < done; k++)
     for (int e = first[order[k]]; e < first[order[k] + 1]; e++)
       if (--waits[after[e]] == 0) order[done++] = after[e];
-  if (done < n) status = sl_fail(SL_EINVAL, "%d of %d tasks wait for one another in a circle", n - done, n);
+  if (done < n) status = sl_fail(SL_EINVAL, "%d of %d tasks are in or behind a dependency cycle", n - done, n);
 out:
   free(waits), free(first), free(after);
   return status;
 }
 
-/* Bytes that flow along each dependency, [dependencies]; and from each task to the host at the end, [tasks]. */
+/* Bytes along each dependency, [dependencies]; and from each task to the host at the end, [tasks]. */
 typedef struct edges {
   double *bytes, *result;
 } edges;
@@ -89,7 +89,7 @@ static sl_status find_edges(const sl_bound_problem *p, edges *e) {
   if (!e->bytes || !e->result) return sl_no_memory("for what %d tasks read", p->n_tasks);
   for (int i = 0; p->copies && i < p->copies->n_flows; i++) {
     const sl_timeline_flow *f = &p->copies->flow[i];
-    if (f->from < 0) continue; /* its copy is a part of the task's time */
+    if (f->from < 0) continue; /* the task's time includes the copy */
     if (f->to < 0) {
       e->result[f->from] += (double)f->bytes;
       continue;
@@ -114,8 +114,7 @@ typedef struct path {
   int *task; /* [n] the last one first */
 } path;
 
-/* The longest path when each of its tasks runs on the kind of worker, and its values cross where, that make it
- * shortest. */
+/* The longest path, with kinds of workers and copies chosen so that each path is shortest. */
 static sl_status shortest_path(const sl_bound_problem *p, const int *order, const edges *e, double *length,
                                path *path) {
   const int W = p->n_worker_kinds;
@@ -186,13 +185,13 @@ static sl_status longest_path(const sl_bound_problem *p, const int *order, const
 /* --- linear programs -----------------------------------------------------------------------------------------------
  */
 
-/* Steps of a path from a task of kind `before` to one of kind `after`, between which so many bytes flow. */
+/* The edges of a path from tasks of kind `before` to tasks of kind `after` that carry the same number of bytes. */
 typedef struct stretch {
   int before, after, steps;
   double bytes;
 } stretch;
 
-/* A path as the program sees it. */
+/* A path's tasks and edges, counted by kind, as the linear program needs them. */
 typedef struct sums {
   int *count; /* [kinds] tasks of each */
   stretch *stretch;
@@ -263,7 +262,7 @@ static void end_row(program *m, int type, double bound) {
   glp_set_row_bnds(m->lp, row, type, bound, bound);
   for (int k = 0; k < m->n_touched; k++) {
     const int column = m->touched[k];
-    if (m->coefficient[column] == 0) continue; /* also: it is in the row */
+    if (m->coefficient[column] == 0) continue; /* 0 also means: not in the row */
     if (m->n + 1 >= m->room) {
       const int room = m->room ? 2 * m->room : 4096;
       int *rows = realloc(m->row, (size_t)room * sizeof *rows);
@@ -285,8 +284,8 @@ static void end_row(program *m, int type, double bound) {
   m->n_touched = 0;
 }
 
-/* Adds `times` the number of tasks of a kind that run on one side (1: on devices), `tasks` being its number in all and
- * `first` the column of its part on the first kind of worker. */
+/* Adds `times` the number of a kind's tasks that run on one side (1: devices). tasks: number of the kind's tasks;
+ * first: column of their share on the first kind of worker. */
 static void put_side(program *m, int kind, int side, int first, double tasks, double times) {
   const int W = m->p->n_worker_kinds;
   for (int w = 0; w < W; w++)
@@ -402,7 +401,7 @@ static sl_status minimise(const sl_bound_problem *p, const sl_crossings *crossin
     status = sl_no_memory("for a linear program of %zu variables", columns);
     goto out;
   }
-  for (int k = 0; k < p->n_kinds; k++) { /* unit of time: all of the work, so that T is near 1 */
+  for (int k = 0; k < p->n_kinds; k++) { /* unit of time: the total work, so that T is near 1 */
     double fastest = INFINITY;
     for (int w = 0; w < p->n_worker_kinds; w++) fastest = fmin(fastest, p->seconds[k * p->n_worker_kinds + w]);
     m.unit += total[k] * fastest;
@@ -445,7 +444,7 @@ static int known(const sums *paths, int n, int K) { /* whether path n has the sa
   return 0;
 }
 
-/* Kinds without a task do not enter the program; their numbers stay valid, with any time. */
+/* Kinds without tasks are left out of the linear program; their times are ignored. */
 sl_status sl_bound_solve(const sl_bound_problem *p, sl_bound *b, double *share) {
   *b = (sl_bound){0};
   SL_TRY(check(p));
@@ -588,7 +587,7 @@ static sl_status recorded_of(const sl_timeline *t, recorded *r) {
   for (int w = 0; w < t->n_workers; w++) r->workers[worker_kind[w] = t->worker[w].gpu ? GPU : CPU]++;
   for (int i = 0; i < t->n_nodes; i++) r->kind[i] = t->node[i].kind;
   SL_TRY_OUT(sl_bound_times(t, worker_kind, PLACES, NETWORK, r->seconds));
-  /* 0 workers would mean unlimited. Nothing was recorded on missing workers, so nothing is put there. */
+  /* 0 workers would mean unlimited. Missing workers have no recorded times, so no task is placed on them. */
   r->problem = (sl_bound_problem){.n_tasks = t->n_nodes,
                                   .kind = r->kind,
                                   .from = t->from,

@@ -1,4 +1,4 @@
-/* Lower bounds on the time of a step under any scheduling policy. They tell how far a run was from what is possible.
+/* Lower bounds on the time of a step under any scheduling policy. They show how far a run is from the optimum.
  *
  * A step ends before the next begins, so K steps take at least K times the bound of one; the makespan compared with
  * it is K drained steps over K. Tasks of one kind (operation and footprint) take the same time on workers of one
@@ -16,9 +16,9 @@
  *   one the longest by the mean times of the last solution, until T no longer rises.
  *
  * Which bytes must cross: parameters and state lie in any memory when the step begins, so only what the step itself
- * writes, its batch (from the host's memory) and its results (into it) count. If n of the readers of a kind of values
- * run on devices, and m of their writers do, at least n - m of the values cross. Memories of devices count as one:
- * copies between them are not seen. */
+ * writes, its batch (from the host's memory) and its results (into it) count. If n readers of a kind of values run on
+ * devices but only m of their writers do, at least n - m of the values cross. All devices' memories count as one:
+ * copies between them are ignored. */
 #ifndef SL_BOUND_H
 #define SL_BOUND_H
 
@@ -57,7 +57,7 @@ typedef struct sl_bound {
 } sl_bound;
 
 /* share: [n_kinds][n_worker_kinds], the fraction of each kind's tasks that the mixed bound's program puts on each
- * kind of worker; may be NULL. SL_EINVAL: a kind that runs nowhere, a circle of dependencies, or a flow without a
+ * kind of worker; may be NULL. SL_EINVAL: a kind that runs nowhere, a cycle of dependencies, or a flow without a
  * dependency. */
 sl_status sl_bound_solve(const sl_bound_problem *problem, sl_bound *bound, double *share);
 

@@ -1,4 +1,4 @@
-/* Flows: for each value that a node reads, who wrote it last; and pairs of writers and readers. */
+/* Finds the last writer of each value that a node reads, and pairs of writers and readers. */
 #include "tasks/bounds/flows.h"
 
 #include <stdlib.h>
@@ -19,8 +19,8 @@ static int add(list *l, const sl_graph *g, int from, int to, sl_value v) {
   return 1;
 }
 
-/* Node i reads value v, once whatever the number of its arguments that are v. A parameter that nobody has written yet
- * is where the step before left it. */
+/* Adds the flow of value v to its reader i, once even if several arguments are v. Parameters not yet written in this
+ * step are skipped: they lie where the step before left them. */
 static int read_by(list *l, const sl_graph *g, const int *writer, int i, sl_value v) {
   for (int k = l->n - 1; k >= 0 && l->at[k].to == i; k--)
     if (l->at[k].value == v) return 1;
@@ -95,7 +95,7 @@ sl_status sl__crossings_find(const sl_timeline_flow *flow, int n, const int *kin
     free(p);
     return sl_no_memory("for %d flows", n);
   }
-  for (int i = 0; i < n; i++) /* flows are by their readers; results have one reader, the host, and one place */
+  for (int i = 0; i < n; i++) /* flows are sorted by reader; results have one reader, the host */
     p[i] = (pair){.flow = flow[i],
                   .reader = flow[i].to < 0 ? -1 : kind[flow[i].to],
                   .writer = flow[i].from < 0 ? -1 : kind[flow[i].from],
@@ -113,7 +113,7 @@ sl_status sl__crossings_find(const sl_timeline_flow *flow, int n, const int *kin
     if (!last) c->row[c->n_rows++] = (sl_crossing_row){.reader = p[i].reader, .first = classes};
     sl_crossing_row *r = &c->row[c->n_rows - 1];
     if (last && last->flow.from == p[i].flow.from && (last->flow.from >= 0 || last->flow.value == p[i].flow.value))
-      continue; /* the writer has its pair */
+      continue; /* the writer is already in a pair */
     r->pairs++;
     r->written += p[i].flow.from >= 0;
     if (!among(p[i].class, c->of + r->first, r->n)) c->of[classes++] = p[i].class, r->n++;

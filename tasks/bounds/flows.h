@@ -1,5 +1,5 @@
-/* What the tasks of a step read that other tasks of the step wrote, and how much of it must cross from one memory to
- * another. */
+/* Flows: values that tasks of a step read from other tasks of the step, and bounds on how many must cross between
+ * memories. */
 #ifndef SL_FLOWS_H
 #define SL_FLOWS_H
 
@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-/* The flows of a step graph, by their readers. result[n_values]: 1 for each value that must be in the host's memory at
- * the end; NULL: none. The caller frees *flow. */
+/* Lists the flows of a step graph, sorted by reader. result[n_values]: 1 for values that must be in host memory at the
+ * end; NULL: none. The caller frees *flow. */
 sl_status sl_flows_find(const sl_graph *step, const char *result, sl_timeline_flow **flow, int *n);
 
 /* Values of one writer's kind and one size. */
@@ -20,12 +20,12 @@ typedef struct sl_crossing_class {
   double bytes;
 } sl_crossing_class;
 
-/* Pairs of a writer and a reader, no two of which have a value, writer or reader in common. All readers are of one
- * kind. If X of this kind's tasks run on one side and Y of the writers' kinds do, at least X - others - Y of these
- * values cross to that side. */
+/* Disjoint writer-reader pairs (no value, writer or reader occurs twice), with readers of one kind; used to bound the
+ * values that must cross. If X tasks of the readers' kind and Y tasks of the writers' kinds run on one side, at least X
+ * - others - Y of these values cross to that side. */
 typedef struct sl_crossing_row {
-  int reader; /* kind; -1: results, which the host reads */
-  int pairs;  /* all; `written` of them have a task as their writer */
+  int reader; /* kind of the readers; -1: the host, which reads results */
+  int pairs;  /* number of pairs; `written` of them have a task as writer */
   int written;
   int first, n; /* of[first] ... of[first + n - 1]: classes of the values, each once */
 } sl_crossing_row;

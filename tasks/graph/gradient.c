@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-/* A sum over samples that a backward node makes and nobody has read yet. Its kernel can add to what is already
- * there. */
+/* Whether v is a sum over samples, made by a backward node, that no node reads yet; its kernel can add to existing
+ * values. */
 static int open_sum(const sl_graph *graph, int first, sl_value v) {
   const sl_value_info *info = graph->value[v];
   if (info->producer < first || info->scope == sl_node_scope(graph, graph->node[info->producer])) return 0;

@@ -36,8 +36,8 @@ json_t *sl_plan_to_json(const sl_plan *plan);
 sl_status sl_plan_from_json(const json_t *json, sl_plan *plan);
 /* SL_EPLAN names the first field that differs, with both values. */
 sl_status sl_plan_compare(const sl_plan *mine, const sl_plan *other, const char *whose);
-/* The samples [first, first + rows) of the global batch that leaf l covers, or a shard, numbered over all leaves; as
- * even as whole samples allow. */
+/* The samples [first, first + rows) of the global batch that a leaf or a shard covers; shards are numbered over all
+ * leaves. Sizes differ by at most one sample. */
 void sl_plan_leaf(const sl_plan *plan, int leaf, int64_t *first, int64_t *rows);
 void sl_plan_shard(const sl_plan *plan, int shard, int64_t *first, int64_t *rows);
 

@@ -16,7 +16,7 @@ const char *const sl_recompute_names[] = {
 typedef struct pass {
   sl_graph *g;
   sl_recompute kind;
-  char *given_up;  /* [values before the pass] 1: not kept; a backward node computes it again */
+  char *given_up;  /* [values before the pass] 1: dropped; computed again in the backward pass */
   sl_value *clone; /* [values before the pass] the clone's value; SL_NONE: not cloned yet */
   sl_node **order; /* the nodes in their new order */
   int n;

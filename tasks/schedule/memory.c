@@ -123,7 +123,7 @@ static int insert(slot *s, int at, group *mine) {
   return 1;
 }
 
-/* Whether another user of the group depends directly on this one, so that it is enough to wait for the other. */
+/* Whether another user of the group depends directly on this one, so that waiting for that user suffices. */
 static int covered(const planner *p, int old, int node) {
   for (int v = old; v >= 0; v = p->next[v])
     for (int u = p->first_user[v]; u < p->first_user[v + 1]; u++)
@@ -193,8 +193,7 @@ sl_status sl_memory_plan(const sl_graph *g, sl_schedule *s, const char *keep, do
     }
   }
   for (int i = 0; i < n_groups; i++) list[i]->first_turn = g->node[list[i]->writer]->micro_batch;
-  /* Largest first: a slot is as large as its first group, and smaller groups fill its gaps, each the tightest that
-   * fits. */
+  /* Largest first: a slot is as large as its first group. Each smaller group goes into the tightest gap that fits. */
   qsort(list, (size_t)n_groups, sizeof *list, largest_first);
   for (int i = 0; i < n_groups; i++) {
     group *mine = list[i];

@@ -1,8 +1,8 @@
-/* Memory planning: which temporaries of a step share memory, and so the peak before anything runs.
+/* Memory planning: decides which temporaries of a step share memory, so the peak is known before the run.
  *
- * Every slot becomes one buffer and one StarPU handle. Values whose lifetimes do not overlap in the predicted
- * schedule share a slot; the order that this forces becomes a dependency. Buffers are not shared when one lifetime
- * ends less than `slack` before the other begins: the forced order would cost parallelism. */
+ * Every slot becomes one buffer and one StarPU handle. Values whose lifetimes do not overlap in the predicted schedule
+ * share a slot; the order that this forces becomes a dependency. Buffers are not shared when one lifetime ends less
+ * than `slack` before the other begins: the forced order would cost parallelism. */
 #ifndef SL_MEMORY_H
 #define SL_MEMORY_H
 
@@ -27,8 +27,8 @@ typedef struct sl_memory {
  * it shares with no other; keep may be NULL. slack is a fraction of the predicted makespan; 0.02 is usual. */
 sl_status sl_memory_plan(const sl_graph *step, sl_schedule *schedule, const char *keep, double slack,
                          sl_memory **memory);
-/* Bytes that a program of this step graph takes: buffers, StarPU's and our own descriptions of tasks and handles,
- * parameters and state; without scratch memory. */
+/* Bytes that a program of this step graph takes: buffers, parameters, state, and the descriptions of tasks and handles
+ * (StarPU's and Starling's); without scratch memory. */
 size_t sl_memory_of_program(const sl_graph *step, const sl_memory *memory);
 void sl_memory_destroy(sl_memory *memory);
 

@@ -19,7 +19,7 @@ static double bytes_between(const sl_graph *g, const sl_node *a, const sl_node *
 
 void sl__upward_ranks(sl_schedule *s, const sl_graph *g, const sl_machine *m, const double *on) {
   const int cpus = m->kind[SL_KIND_CPU].workers, gpus = m->kind[SL_KIND_GPU].workers;
-  /* Two workers, the kind of each by a toss: both of a kind share a memory if they are CPUs or the same GPU. */
+  /* Probability that two workers of random kinds have different memories: CPUs share one, each GPU has its own. */
   const double apart = cpus > 0 && gpus > 0 ? 0.5 + 0.25 * (1 - 1.0 / gpus) : gpus > 1 ? 1 - 1.0 / gpus : 0;
   const double peers = m->peer > 0 && gpus > 1 ? (cpus > 0 ? 0.25 : 1) * (1 - 1.0 / gpus) : 0; /* of apart */
   for (int i = s->n - 1; i >= 0; i--) { /* urgency[i] is the longest path after node i */
@@ -57,15 +57,15 @@ typedef struct placing {
   const double *on;
   int workers, cpus, memories;
   worker *worker;
-  double *here;     /* [values][memories] when the value is in that memory; INFINITY: it is not */
-  double *in, *out; /* [2 memories] when the link to or from it is free: to the host, then to its peers */
+  double *here;     /* [values][memories] time at which the value is in that memory; INFINITY: it is not */
+  double *in, *out; /* [2 memories] time at which the link to it, from it, is free: to the host, then to its peers */
   double lane;      /* when the exchanges' lane is free */
   double moved;
 } placing;
 
 static double *where(const placing *p, sl_value v) { return p->here + (size_t)v * (size_t)p->memories; }
 
-/* When a copy over one link ends that begins after `from`. */
+/* End of a copy over one link that cannot begin before `from`. */
 static double cross(const placing *p, double *free_at, double from, double bytes) {
   const double begin = fmax(*free_at, from);
   return *free_at = begin + p->m->latency + bytes / p->m->link;
@@ -77,15 +77,15 @@ static double cross_peers(const placing *p, double *out, double *in, double from
   return *out = *in = begin + p->m->peer_latency + bytes / p->m->peer;
 }
 
-/* When value v is in a memory, if it is sent there as soon as it can be; `in` and `out` are the links' times, which
- * change. *bytes grows by what moves. */
+/* Earliest time at which v can be in that memory. Updates the times of the links, `in` and `out`, and adds the bytes
+ * copied to *bytes. */
 static double arrival(const placing *p, sl_value v, int memory, double *in, double *out, double *bytes) {
   const double *at = where(p, v), size = (double)sl_value_bytes(p->g->value[v]);
   int from = 0;
   if (isfinite(at[memory])) return at[memory];
   for (int k = 1; k < p->memories; k++)
     if (at[k] < at[from]) from = k;
-  if (!isfinite(at[from])) return 0; /* nobody has written it yet */
+  if (!isfinite(at[from])) return 0; /* not written yet */
   double when = at[from];
   if (from > 0 && memory > 0 && p->m->peer > 0) {
     *bytes += size;
@@ -96,7 +96,7 @@ static double arrival(const placing *p, sl_value v, int memory, double *in, doub
   return when;
 }
 
-/* The earliest start of a task of `seconds` from `from` on. */
+/* The earliest start, not before `from`, of a task of `seconds`. */
 static double gap(const worker *w, double from, double seconds) {
   int low = 0, high = w->n;
   while (low < high) { /* the first span that ends after from */
@@ -132,7 +132,7 @@ static int among(sl_value v, const sl_value *list, int n) {
   return 0;
 }
 
-/* When the inputs of node i are in a memory. The links' times change. */
+/* Earliest time at which all inputs of node i are in a memory. Updates the links' times. */
 static double inputs_at(const placing *p, int i, int memory, double *in, double *out, double *bytes) {
   const sl_node *node = p->g->node[i];
   double ready = 0;
@@ -148,7 +148,7 @@ static double inputs_at(const placing *p, int i, int memory, double *in, double 
   return ready;
 }
 
-/* Marks the inputs of node i as copied to the memory, and its outputs as there alone. */
+/* Marks the inputs of node i as copied to the memory, and its outputs as being only there. */
 static void settle(placing *p, int i, int memory, double ready, double end) {
   const sl_node *node = p->g->node[i];
   for (int k = 0; k < node->n_in; k++) where(p, node->in[k])[memory] = fmin(where(p, node->in[k])[memory], ready);
@@ -204,7 +204,9 @@ static sl_status pass(placing *p, int *waits, const int *first, const int *after
   sl_schedule *s = p->s;
   double *in = calloc(4 * (size_t)p->memories, sizeof *in);
   int done = 0, next_bucket = 1;
-  int *held = calloc((size_t)s->n + 2, sizeof *held); /* ready exchanges by number; they are placed in this order */
+  int *held =
+      calloc((size_t)s->n + 2,
+             sizeof *held); /* [exchange] its node, once ready; exchanges are placed in the order of their numbers */
   sl_status status = in && held ? SL_OK : sl_no_memory("to schedule %d tasks", s->n);
   SL_TRY_OUT(status);
   for (int w = 0; w < p->workers; w++) p->worker[w].n = 0;
@@ -263,7 +265,7 @@ sl_status sl__place(sl_schedule *s, const sl_graph *g, const sl_machine *m, cons
   for (size_t k = 0; k < values * (size_t)p.memories; k++) p.here[k] = INFINITY;
   for (sl_value v = 0; v < g->n_values; v++)
     if (g->value[v]->role != SL_ROLE_TEMPORARY) where(&p, v)[0] = 0;
-  /* After the first pass parameters lie where they were updated; the second is a step like all others. */
+  /* The first pass finds where parameters are updated; the second starts from there, like every later step. */
   for (int turn = 0; turn < 2; turn++) {
     SL_TRY_OUT(pass(&p, waits, first, after, &ready));
     for (size_t k = 0; turn == 0 && k < values * (size_t)p.memories; k++) {

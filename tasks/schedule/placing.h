@@ -8,14 +8,15 @@
 /* on[n][SL_KINDS]: seconds of each task on each kind of worker, INFINITY where the machine has none. */
 
 /* Urgency by HEFT's upward rank: rank(i) = mean(i) + max over i's successors j of transfer(i, j) + rank(j). mean(i) is
- * the mean over the kinds; transfer(i, j) the time of the values that i writes and j reads, times the chance that two
- * workers of kinds taken at random have different memories. Needs the schedule's dependencies. Topcuoglu, Hariri and
- * Wu, "Performance-Effective and Low-Complexity Task Scheduling for Heterogeneous Computing" (IEEE TPDS 2002). */
+ * the mean over the kinds; transfer(i, j) is the time to copy the values that i writes and j reads, times the
+ * probability that two workers of random kinds have different memories. Needs the schedule's dependencies. Topcuoglu,
+ * Hariri and Wu, "Performance-Effective and Low-Complexity Task Scheduling for Heterogeneous Computing" (IEEE TPDS
+ * 2002). */
 void sl__upward_ranks(sl_schedule *schedule, const sl_graph *graph, const sl_machine *machine, const double *on);
 
-/* HEFT: tasks by descending urgency, each where it ends first, in a gap between others if it fits. An input that a
- * memory lacks is copied there as early as its link is free. Parameters lie where the step before left them. Exchanges
- * run one after another, on values in host memory. Sets start, seconds, worker, order, makespan and moved. */
+/* HEFT: places tasks by descending urgency, each where it ends first, in a gap between others if it fits. Missing
+ * inputs are copied as soon as the link is free. Parameters start where the step before left them. Exchanges run one
+ * after another, on values in host memory. Sets start, seconds, worker, order, makespan and moved. */
 sl_status sl__place(sl_schedule *schedule, const sl_graph *graph, const sl_machine *machine, const double *on);
 
 #endif

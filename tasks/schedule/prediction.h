@@ -1,4 +1,4 @@
-/* What is predicted of a step, and what the two ways to predict it share (schedule.c, placing.c). */
+/* The predicted schedule, and helpers that its two makers (schedule.c, placing.c) share. */
 #ifndef SL_PREDICTION_H
 #define SL_PREDICTION_H
 

@@ -1,5 +1,5 @@
-/* Planned residence: the step is walked through task by task with the GPU's memory as it would be. The first walks
- * bring it into the state that repeats; the moves are those of the last. */
+/* Plans a GPU's memory by simulating the step task by task. The first walks reach the state that repeats from step to
+ * step; the last walk gives the moves. */
 #include "tasks/schedule/residence.h"
 
 #include <limits.h>
@@ -7,37 +7,39 @@
 #include <string.h>
 
 enum { WALKS = 6 };
-enum { WINDOW = 2 }; /* tasks that a GPU is given at once: the data of the next come while a kernel runs */
+enum { WINDOW = 2 }; /* tasks given to a GPU at once, so that the next task's data are copied while a kernel runs */
 
-/* A use of a buffer by the task at place `at` of the order. */
+/* One task's use of a buffer; `at` is the task's place in the order. */
 typedef struct use {
   int at;
-  char reads, writes, here; /* here: by a task of this GPU */
+  char reads, writes, here; /* here: the task runs on this GPU */
 } use;
 
 typedef struct planner {
   const sl_graph *g;
   const sl_schedule *s;
   const sl_memory *m;
-  int worker;   /* the GPU's in the schedule */
+  int worker;   /* this GPU's number in the schedule */
   size_t bytes; /* its memory */
   int n, buffers;
-  use *uses; /* of all buffers; first[b] ... first[b + 1] - 1 are those of b, by place */
+  use *uses; /* uses of all buffers; those of b are first[b] ... first[b + 1] - 1, by place */
   int *first;
   int *own, n_own;     /* places of this GPU's tasks */
   int *touched, *from; /* buffers that own task k touches: touched[from[k]] ... */
   size_t *size;        /* [buffers] */
-  char *kept;          /* [buffers] its content is read after the step */
+  char *kept;          /* [buffers] 1: the content is read after the step */
   sl_residence *r;
   int room_moves, room_pairs;
 } planner;
 
 static int buffer_of(const planner *p, sl_value v) { return p->m->slot[v] >= 0 ? p->m->slot[v] : p->m->n_slots + v; }
-static int lasts(const planner *p, int b) { return b >= p->m->n_slots || p->kept[b]; } /* from step to step */
+static int lasts(const planner *p, int b) {
+  return b >= p->m->n_slots || p->kept[b];
+} /* whether the content lasts from step to step */
 
 /* ---- uses -------------------------------------------------------------------------------------------------------- */
 
-/* What the task at place `at` does with buffer b, entered once. */
+/* Adds the use of a buffer by the task at place `at`, once for each task. */
 static void enter(use *list, int *n, int at, int reads, int writes, int here) {
   if (*n == 0 || list[*n - 1].at != at) list[(*n)++] = (use){at, 0, 0, 0};
   use *u = &list[*n - 1];
@@ -84,7 +86,7 @@ static sl_status list_uses(planner *p, const char *keep) {
     }
     if (here) p->from[p->n_own + 1] = p->from[p->n_own];
   }
-  /* Fewer uses than were counted: close the gaps. */
+  /* Close the gaps: repeated uses were counted but not added. */
   int end = 0;
   for (int b = 0; b < p->buffers; b++) {
     memmove(p->uses + end, p->uses + p->first[b], (size_t)count[b] * sizeof *p->uses);
@@ -101,7 +103,7 @@ static const use *use_of(const planner *p, int b, int at) {
   return bsearch(&at, list, (size_t)(p->first[b + 1] - p->first[b]), sizeof *list, by_place);
 }
 
-/* The next use after place `at`, and how far away it is; places of the next step follow on this one's. */
+/* The next use after place `at`, and its distance in places; the next step's places follow this one's. */
 static const use *next_use(const planner *p, int b, int at, int *distance) {
   const use *list = p->uses + p->first[b];
   const int n = p->first[b + 1] - p->first[b];
@@ -118,19 +120,19 @@ static const use *next_use(const planner *p, int b, int at, int *distance) {
   return u;
 }
 
-/* Whether somebody reads the content that buffer b has after place `at`. */
+/* Whether the content that buffer b has after place `at` is read later. */
 static int alive(const planner *p, int b, int at) {
   int distance;
   const use *u = next_use(p, b, at, &distance);
   return at + distance >= p->n ? lasts(p, b) : u->reads;
 }
 
-/* Whether all uses of the content that buffer b has at place `at` are tasks of this GPU, which run in order. */
+/* Whether only tasks of this GPU, which run in order, use the content that buffer b has at place `at`. */
 static int ours(const planner *p, int b, int at) {
   const use *u = use_of(p, b, at), *first = p->uses + p->first[b];
   for (; u >= first; u--) {
     if (!u->here) return 0;
-    if (!u->reads) return 1; /* here it begins */
+    if (!u->reads) return 1; /* this task writes the content first */
   }
   return !lasts(p, b);
 }
@@ -139,7 +141,7 @@ static int ours(const planner *p, int b, int at) {
 
 typedef struct place {
   char resident, dirty;
-  int last; /* own task that used it last */
+  int last; /* the GPU's task that used it last */
   int step; /* walk of that use */
 } place;
 
@@ -169,7 +171,7 @@ static sl_status push_pair(planner *p, int before, int after) {
 
 static int node_of(const planner *p, int own) { return p->s->order[p->own[own]]; }
 
-/* Bytes of the buffers that the own tasks from ... to touch; in[b] = stamp for them. */
+/* Bytes of the buffers that the GPU's tasks from ... to touch; sets in[b] = stamp for them. */
 static size_t union_of(const planner *p, int from, int to, int *in, int stamp) {
   size_t bytes = 0;
   for (int k = p->from[from]; k < p->from[to + 1]; k++)
@@ -177,9 +179,9 @@ static size_t union_of(const planner *p, int from, int to, int *in, int stamp) {
   return bytes;
 }
 
-/* The buffer to take out: one that nobody reads again, else the one whose next use is furthest away. What must be
- * copied out, too, costs twice as much, so its distance counts half. Own task k is the next, and what is in the window
- * stays. -1: none. */
+/* Chooses the buffer to evict before the GPU's task k: a dead one or, if there is none, the one with the furthest next
+ * use. A modified buffer must also be copied out, which doubles the cost, so its distance counts half. Buffers of the
+ * tasks in the window stay. -1: none can go. */
 static int victim(const planner *p, const place *at, const int *in, int stamp, int k) {
   int best = -1, best_score = -1;
   for (int b = 0; b < p->buffers; b++) {
@@ -193,7 +195,8 @@ static int victim(const planner *p, const place *at, const int *in, int stamp, i
   return best;
 }
 
-/* Uses elsewhere between two own tasks: a reader copies the content to the host, a writer makes the GPU's copy void. */
+/* Applies the uses elsewhere between two of the GPU's tasks: a reader copies the content to the host, a writer
+ * invalidates the GPU's copy. */
 static void elsewhere(planner *p, place *at, int place_from, int place_to, double *out) {
   for (int k = place_from; k < place_to; k++) {
     const int i = p->s->order[k];
@@ -208,7 +211,7 @@ static void elsewhere(planner *p, place *at, int place_from, int place_to, doubl
   }
 }
 
-/* One step. The moves are listed if `list`; else the memory is only brought into the state that steps leave it in. */
+/* Simulates one step. Lists the moves if `list` is set. */
 static sl_status walk(planner *p, place *at, int *in, int *stamp, size_t *used, int step, int list) {
   sl_residence *r = p->r;
   int reached = 0, released = -1;
@@ -218,8 +221,8 @@ static sl_status walk(planner *p, place *at, int *in, int *stamp, size_t *used, 
     reached = p->own[k] + 1;
     *used = 0;
     for (int b = 0; b < p->buffers; b++) *used += at[b].resident ? p->size[b] : 0;
-    /* The task is released after own task `after`, so early that the data of those between and its own take half of the
-     * memory at most; where they take more, bringing its data early would push out what is used soon. */
+    /* Releases the task once its data and those of the tasks still running fit in half the memory. With more, copying
+     * its data early would evict data that are needed soon. */
     int after = k - WINDOW > released ? k - WINDOW : released;
     while (after < k - 1 && union_of(p, after + 1, k, in, ++*stamp) > p->bytes / 2) after++;
     (void)union_of(p, after + 1 > 0 ? after + 1 : 0, k, in, ++*stamp);
@@ -231,10 +234,10 @@ static sl_status walk(planner *p, place *at, int *in, int *stamp, size_t *used, 
       if (!at[p->touched[j]].resident) wanted += p->size[p->touched[j]];
     while (*used + wanted > p->bytes) {
       const int b = victim(p, at, in, *stamp, k);
-      if (b < 0) break; /* the task alone fills the memory */
+      if (b < 0) break; /* this task's data alone fill the memory */
       const int end = p->own[at[b].last], forget = !alive(p, b, end) && ours(p, b, end);
       if (!forget && at[b].dirty) bytes_out += (double)p->size[b];
-      /* Copied as soon as it is not used any more. Forgotten then, too: later another task may have written to it. */
+      /* Copy it out right after its last use. Forget it then, too: later another task may have written to it. */
       if (list && forget)
         SL_TRY(push_move(p, node_of(p, at[b].last), b, SL_MOVE_FORGET));
       else if (list && at[b].dirty && (at[b].step < step || at[b].last < after))
@@ -261,8 +264,8 @@ static sl_status walk(planner *p, place *at, int *in, int *stamp, size_t *used, 
   return SL_OK;
 }
 
-/* A step that begins from `start` and leaves `at` would not repeat: takes out what was not there at its start. What is
- * missing comes in again when it is used. */
+/* Makes steps repeat: evicts buffers that were absent at the step's start (`start`) but are present at its end (`at`).
+ * Buffers that were present and are now absent are copied in again when used. */
 static sl_status close_circle(planner *p, const place *start, const place *at) {
   for (int b = 0; b < p->buffers; b++) {
     const double bytes = (double)p->size[b];
@@ -279,7 +282,7 @@ static sl_status close_circle(planner *p, const place *start, const place *at) {
   return SL_OK;
 }
 
-static const int *places; /* of the nodes, while moves are sorted; one thread plans at a time */
+static const int *places; /* places of the nodes, for sorting the moves; one thread plans at a time */
 static int by_after(const void *a, const void *b) {
   const sl_move *x = a, *y = b;
   const int at = x->after < 0 ? -1 : places[x->after], other = y->after < 0 ? -1 : places[y->after];
@@ -289,7 +292,8 @@ static int by_after(const void *a, const void *b) {
 
 /* ---- lower bounds ------------------------------------------------------------------------------------------------ */
 
-/* Bytes that lie somewhere else for all of the places from ... to, or are moved: `bytes` at most. */
+/* A gap between two uses: up to `bytes` bytes may be absent from the memory at all places from ... to, at the cost of
+ * copying them. */
 typedef struct span {
   int from, to;
   double bytes, taken;
@@ -297,14 +301,14 @@ typedef struct span {
 
 static int by_from(const void *a, const void *b) { return ((const span *)a)[0].from - ((const span *)b)[0].from; }
 
-/* The least sum of parts of spans with need[t] or more at every place t. Taking the span that reaches furthest, when
- * something is missing, is optimal as all bytes cost the same. */
+/* The least number of bytes, taken from spans, such that the spans over each place t give need[t] or more. Taking bytes
+ * from the span that reaches furthest is optimal, because all bytes cost the same. */
 static double cover(span *list, int n, const double *need, int places_n) {
   double sum = 0, covered = 0;
   int begun = 0, active = 0;
   qsort(list, (size_t)n, sizeof *list, by_from);
   for (int t = 0; t < places_n; t++) {
-    while (begun < n && list[begun].from <= t) { /* the active ones lie in front */
+    while (begun < n && list[begun].from <= t) { /* active spans are moved to the front */
       const span s = list[begun];
       list[begun++] = list[active];
       list[active++] = s;
@@ -329,13 +333,14 @@ static double cover(span *list, int n, const double *need, int places_n) {
   return sum;
 }
 
-/* Adds to the places from ... to; the sums are made at the end. */
+/* Adds bytes to the places from ... to, as differences that are summed later. */
 static void add(double *of, int from, int to, double bytes) { of[from] += bytes, of[to + 1] -= bytes; }
 
-/* What must come in and go out, a step. Whatever a run does, the mean over its steps of what lies elsewhere is a cover
- * of the same spans in each step; so it costs no less than the best cover of `steps` steps that follow on one another,
- * of which the first and the last have only some of their spans. A content that is changed once goes out once at most,
- * so its span goes over its uses; what the host has already leaves for nothing. */
+/* Lower bounds on the bytes copied in and out in each step. Data that do not fit must be absent between uses; the
+ * cheapest set of such gaps (spans) bounds the copies. It is computed for `steps` consecutive steps, of which the first
+ * and the last have only some of their spans; in any run, the mean over its steps costs at least as much. Content that
+ * is modified once is copied out at most once, so for copies out a span extends over later uses; content that the host
+ * also has leaves at no cost. */
 static sl_status least(planner *p, double *least_in, double *least_out) {
   enum { MOST_STEPS = 32, PLACES = 400000, NEVER = -2 };
   const int steps = PLACES / p->n > MOST_STEPS ? MOST_STEPS : PLACES / p->n < 4 ? 4 : PLACES / p->n;
@@ -350,8 +355,8 @@ static sl_status least(planner *p, double *least_in, double *least_out) {
   for (int b = 0; b < p->buffers; b++) {
     const int first = p->first[b], count = p->first[b + 1] - first;
     const double bytes = (double)p->size[b];
-    int here = NEVER; /* place of the last use by this GPU whose content still holds; -1: none does */
-    int changed = -1; /* place where this GPU changed it, and the host has no copy; read until place `until` */
+    int here = NEVER; /* place of this GPU's last use of the current content */
+    int changed = -1; /* place where this GPU modified it, if the host has no copy; read until place `until` */
     int until = -1;
     for (int k = 0; k < count * steps; k++) {
       const use *u = &p->uses[first + k % count];

@@ -105,8 +105,8 @@ out:
 
 /* --- computing in place ------------------------------------------------------------------------------------------- */
 
-/* Output j of a node takes over its input's buffer if the descriptor allows it and no later node touches that input.
- * Earlier nodes that read the input must end first: each gives a dependency. */
+/* Lets output j of a node take over its input's buffer if the descriptor allows it and no later node touches that
+ * input. Earlier readers of the input must end first, so each becomes a dependency. */
 static sl_status find_in_place(sl_schedule *s, const sl_graph *g, const char *keep) {
   size_t n = (size_t)g->n_values + 1;
   int *first = malloc(n * sizeof *first), *last = malloc(n * sizeof *last);
@@ -144,10 +144,10 @@ static sl_status find_in_place(sl_schedule *s, const sl_graph *g, const char *ke
 
 /* --- micro-batches ------------------------------------------------------------------------------------------------ */
 
-/* A sum of two leaves' partial sums, which may run on into the next micro-batch. */
+/* Whether the node adds partial sums of two leaves; it may run during the next micro-batch. */
 static int adds_leaves(const sl_node *node) { return node->leaf >= 0 && node->shard < 0 && node->accumulate; }
 
-/* The first tasks of a micro-batch wait for the last of the one before, sums over leaves excepted. */
+/* Makes the first tasks of a micro-batch wait for the last tasks of the one before, except sums over leaves. */
 static sl_status take_turns(sl_schedule *s, const sl_graph *g) {
   if (g->micro_batches <= 1) return SL_OK;
   char *follows = calloc((size_t)s->n + 1, 1),
@@ -177,10 +177,10 @@ static sl_status take_turns(sl_schedule *s, const sl_graph *g) {
 
 /* Exchanges occupy no worker; they run one after another in the order of their numbers. */
 typedef struct lane {
-  int *node; /* [buckets + 1] by number */
+  int *node; /* [buckets + 1] exchange node, by its number */
   char *ready;
-  int n, next; /* buckets; the next one to begin or, once begun, to end */
-  int busy;    /* the next one has begun */
+  int n, next; /* number of buckets; the next one to begin or, if busy, to end */
+  int busy;    /* bucket `next` has begun */
 } lane;
 
 static sl_status find_lane(const sl_schedule *s, const sl_graph *g, lane *l) {
@@ -267,7 +267,7 @@ static sl_status predict(sl_schedule *s, const sl_graph *g, const sl_machine *m,
   return simulate(s, g, m->kind[SL_KIND_CPU].workers > 0 ? m->kind[SL_KIND_CPU].workers : 1);
 }
 
-/* A task that only adds to sums, such as a weight's gradient. It frees what it reads, and nothing waits for it soon. */
+/* Whether a task only adds to sums, like a weight gradient: it frees its inputs, and no task needs it soon. */
 static int only_sums(const sl_graph *g, const sl_node *node) {
   if (node->phase != SL_PHASE_BACKWARD || node->shard < 0) return 0;
   for (int j = 0; j < node->n_out; j++)
@@ -275,8 +275,9 @@ static int only_sums(const sl_graph *g, const sl_node *node) {
   return 1;
 }
 
-/* By the longest path alone, the sums of the backward pass would be postponed while all their inputs are kept. If
- * the predicted step gets hardly longer, they become as urgent as the other tasks that read the same gradient. */
+/* Makes sums of the backward pass as urgent as the other tasks that read the same gradient, unless that makes the
+ * predicted step more than 1% longer. By the longest path alone, they would run last and all their inputs
+ * would be kept until then. */
 static sl_status prefer_sums(sl_schedule *s, const sl_graph *g, const sl_machine *m, const double *on) {
   enum { PERCENT = 1 };
   const size_t n = (size_t)s->n * sizeof(double);
@@ -303,13 +304,13 @@ static sl_status prefer_sums(sl_schedule *s, const sl_graph *g, const sl_machine
   if (s->makespan <= makespan * (1 + PERCENT / 100.0)) goto out;
   memcpy(s->urgency, urgency, n), memcpy(s->start, start, n), memcpy(s->order, order, (size_t)s->n * sizeof *order);
   s->makespan = makespan;
-  if (two_kinds(m)) SL_TRY_OUT(predict(s, g, m, on)); /* workers, times and bytes as well */
+  if (two_kinds(m)) SL_TRY_OUT(predict(s, g, m, on)); /* also resets workers, times and bytes */
 out:
   free(most), free(urgency), free(start), free(order);
   return status;
 }
 
-/* Seconds of the longest path, by s->seconds. urgency serves as room, and is 0 before and after. */
+/* Seconds of the longest path, by s->seconds. Uses urgency as scratch: all 0 before and after. */
 static double longest_path(sl_schedule *s) {
   double most = 0;
   for (int i = s->n - 1; i >= 0; i--) {

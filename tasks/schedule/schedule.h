@@ -1,7 +1,7 @@
-/* Dependencies and order of the tasks of a step graph: dependencies from the tasks' accesses (and from computing in
- * place), predicted times from their costs, priorities from the longest path to the end, and the schedule that
- * greedy list scheduling by these priorities gives (on CPUs and GPUs: HEFT, placing.h). The memory planner relies on
- * that schedule; at run time StarPU decides. */
+/* Dependencies and order of a step graph's tasks. Dependencies follow from the tasks' accesses and from computing in
+ * place; predicted times from their costs; priorities from the longest path to the end. Greedy list scheduling by these
+ * priorities (with GPUs: HEFT, placing.h) gives the predicted schedule. The memory planner relies on it; at run time
+ * StarPU decides. */
 #ifndef SL_SCHEDULE_H
 #define SL_SCHEDULE_H
 
@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* keep[v] != 0: value v is read after the step, so nothing may be computed in its place; keep may be NULL. */
+/* keep[v] != 0: value v is read after the step, so no other value may overwrite it; keep may be NULL. */
 sl_status sl_schedule_create(const sl_graph *step, const char *keep, const sl_tiles *tiles, const sl_machine *machine,
                              sl_schedule **schedule);
 void sl_schedule_destroy(sl_schedule *schedule);

@@ -9,12 +9,12 @@
 #include "tasks/bounds/bound.h"
 #include "tasks/starpu/codelet.h"
 
-/* Samples of one kind, first calls left out. */
+/* Samples of one kind of task, without first calls. */
 typedef struct seen {
   double *x; /* s */
   int n, room;
   int first_calls;
-  int turn;              /* counts tasks while they are placed */
+  int turn;              /* counts tasks to alternate between kinds of workers */
   unsigned char *called; /* [workers] */
   unsigned char *accepted;
 } seen;
@@ -26,16 +26,16 @@ static const enum starpu_worker_archtype type_of[PLACES] = {
 
 struct sl_calibration {
   const sl_program *program;
-  int workers, n_kinds; /* n_kinds: kinds of tasks times kinds of workers that there are */
+  int workers, n_kinds; /* n_kinds: kinds of tasks times existing kinds of workers */
   int n_places, rounds;
   sl_worker_kind places[PLACES];
   sl_worker_kind *runs_on;          /* [workers] */
   int *kind_of;                     /* [nodes] kind of task */
   seen *seen;                       /* [n_kinds]: kind of task k on worker kind places[w] has number k * n_places + w */
-  sl_calibration_kind *kind, *told; /* [n_kinds]; told: those that can have samples */
+  sl_calibration_kind *kind, *told; /* [n_kinds]; told: only kinds that can have samples */
 };
 
-/* The kinds of workers that this process has; returns their number. */
+/* Lists the kinds of workers of this process; returns their number. */
 static int find_places(sl_worker_kind places[PLACES]) {
   int n = 0;
   for (int w = 0; w < PLACES; w++)
@@ -188,8 +188,8 @@ sl_status sl_calibration_kinds(sl_calibration *c, const sl_calibration_kind **ki
 
 /* ---- StarPU's models -------------------------------------------------------------------------------------------- */
 
-/* All workers of a kind have one model: CPU workers share it, sl_calibration_store gives all GPUs the same. NULL:
- * there are none of this kind. */
+/* The model of a kind of worker. CPU workers share one; sl_calibration_store writes the same into those of all GPUs.
+ * NULL: no workers of this kind. */
 static struct starpu_perfmodel_arch *arch_of(sl_worker_kind kind, int number) {
   const int worker = starpu_worker_get_by_type(type_of[kind], number);
   return worker < 0 ? NULL : starpu_worker_get_perf_archtype(worker, STARPU_NMAX_SCHED_CTXS);
@@ -259,7 +259,7 @@ sl_status sl_calibration_covered(const sl_program *program, int *covered, int *k
   const sl_status status = sl_bound_kinds(g, kind, &next);
   next = 0;
   for (int i = 0; i < g->n_nodes && status == SL_OK; i++) {
-    if (kind[i] != next) continue; /* not the first of its kind */
+    if (kind[i] != next) continue; /* only the first node of each kind counts */
     next++;
     if (!sl__program_task(program, i)) continue;
     for (int w = 0; w < n_places; w++) {

@@ -1,5 +1,5 @@
-/* Calibration of StarPU's performance models, which dm* and heft policies need, from the recorded times of a
- * program's tasks without disturbed samples.
+/* Calibrates StarPU's performance models, which dm* and heft policies need, from recorded task times without disturbed
+ * samples.
  *
  * StarPU's history models keep a mean per operation and footprint and trust it from ten samples on. StarPU averages
  * every time but the very first call, so on a shared machine a few bad samples mislead a policy for good. This
@@ -33,31 +33,32 @@ typedef struct sl_calibration_kind {
 /* Number of samples per kind that StarPU requires: 10, or $STARPU_CALIBRATE_MINIMUM. */
 int sl_calibration_minimum(void);
 
-/* The program must outlive the calibration, which chooses the kind of worker of each task: plans of GPUs' memories no
- * longer hold for it. */
+/* Begins a calibration; the program must outlive it. It chooses the kind of worker of each task, so plans of GPU memory
+ * no longer apply to the program. */
 sl_status sl_calibration_create(sl_runtime *runtime, sl_program *program, sl_calibration **calibration);
 void sl_calibration_destroy(sl_calibration *calibration); /* NULL is allowed */
-/* Where there are CPU and GPU workers: the next step runs half of the tasks of each kind on either, the other half than
- * in the step before, so that both get samples. Call before each step. */
+/* With CPU and GPU workers: runs half of each kind's tasks on CPUs and half on GPUs in the next step, and swaps the
+ * halves from step to step, so that both get samples. Call before each step. */
 void sl_calibration_place(sl_calibration *calibration);
 /* Adds the tasks among these records; give each record once, sorted by time. */
 sl_status sl_calibration_add(sl_calibration *calibration, const sl_record *records, size_t n);
-/* The kinds with their samples so far, one per kind of task in the step graph and kind of worker that there is and that
- * can run it, CPU before GPU; valid until the next call. */
+/* The samples so far: one entry for each kind of task and each existing kind of worker that can run it, CPU before GPU.
+ * Valid until the next call. */
 sl_status sl_calibration_kinds(sl_calibration *calibration, const sl_calibration_kind **kinds, int *n);
-/* Replaces the samples in StarPU's models by ours for kinds that have at least `least`. Call between steps; StarPU
- * writes its models to disk when the runtime stops. */
+/* Replaces the samples in StarPU's models by this calibration's for kinds that have at least `least`. Call between
+ * steps; StarPU writes its models to disk when the runtime stops. */
 sl_status sl_calibration_store(sl_calibration *calibration, int least);
 
 /* Number of samples in StarPU's model for a node's kind on that kind of worker. Call after a step of the program. */
 int sl_calibration_stored(const sl_program *program, int node, sl_worker_kind worker);
 /* Number of kinds (as of sl_calibration_kinds) whose models have enough samples. Call after a step. */
 sl_status sl_calibration_covered(const sl_program *program, int *covered, int *kinds);
-/* The file with the models of a node's operation on this machine. It may not exist yet; StarPU 1.4 then gives "". */
+/* Path of the file with the models of a node's operation on this machine. If the file does not exist yet, StarPU 1.4
+ * gives "". */
 char *sl_calibration_file(const sl_program *program, int node, char *path, size_t n);
 
-/* Sets accepted[i] to 1 for samples that are no outliers by the rule above, to 0 for others, and gives median and
- * spread of the accepted ones. Returns their number. SL_ENOMEM sets *count to 0. */
+/* Sets accepted[i] to 0 for outliers by the rule above and to 1 for other samples, and computes median and spread of
+ * the accepted ones. Returns their number. SL_ENOMEM sets *count to 0. */
 sl_status sl_calibration_accept(const double *x, int n, unsigned char *accepted, int *count, double *median,
                                 double *spread);
 

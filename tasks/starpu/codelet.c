@@ -1,4 +1,4 @@
-/* What the tasks of CPU and GPU workers have in common, and the function that runs a task on a CPU worker. */
+/* Functions common to tasks on CPU and GPU workers, and the function that runs a task on a CPU worker. */
 #include "tasks/starpu/codelet.h"
 
 #include <stdio.h>
@@ -72,7 +72,7 @@ void sl__task_record(sl__task *t, int worker, int64_t start, int64_t end) {
   const int64_t ready = sl__task_ready(t);
   t->counters[worker].tasks++;
   t->counters[worker].busy += end - start;
-  /* A worker may take a task before it is ready, to prefetch its finished inputs. */
+  /* A worker may take a task before it is ready, to prefetch the inputs that are finished. */
   sl_recorder_add(t->recorder, &(sl_record){.step = t->program_step->number,
                                             .submit = t->submit,
                                             .ready = ready,

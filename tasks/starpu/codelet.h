@@ -29,13 +29,13 @@ typedef struct sl__task {
   int16_t *buffer_of; /* [n_parts + outputs] index among the task's StarPU buffers */
   int n_parts, first_out, split;
   int index;     /* index in the step graph */
-  uint32_t hash; /* hash of everything that changes its time, for performance models */
+  uint32_t hash; /* hash of everything that affects its time; identifies its performance model */
   const sl_step *program_step;
   sl__run *run;
   sl_recorder *recorder;
   sl__devices *devices;
   size_t scratch_cuda;
-  char fast; /* 1: op->cuda_fast, and no other kernel */
+  char fast; /* 1: runs only op->cuda_fast */
   const sl_operation *op;
   const char *name; /* layer */
   struct starpu_task *task;
@@ -46,11 +46,11 @@ typedef struct sl__task {
   atomic_char state;          /* SL__WAITING or a later state of run.h */
   char exchange;              /* an exchange: no kernel and no worker */
   char told;                  /* 1: StarPU reports the task's end (device.h) */
-  sl__move *moves;            /* [n_moves] what leaves its GPU's memory when it has ended (residence.h) */
-  int n_moves, bound;         /* bound: StarPU's worker that the plan of the memory gives it to; -1: any */
-  atomic_int worker;          /* that ran it last; -1: none yet */
-  int ahead;                  /* index of the StarPU buffer that holds its rows of the batch (inputs.h); -1: none */
-  int mark;                   /* on a GPU: the number of its pair of events; else -1 */
+  sl__move *moves;            /* [n_moves] moves to make when it has ended (residence.h) */
+  int n_moves, bound;         /* bound: StarPU worker chosen by the memory plan; -1: any */
+  atomic_int worker;          /* worker that ran it last; -1: none yet */
+  int ahead;                  /* index of the StarPU buffer with its rows of the batch (inputs.h); -1: none */
+  int mark;                   /* on a GPU: number of its pair of events; else -1 */
   double simulated[SL_KINDS]; /* in a simulation: seconds on each kind of worker */
   sl__counter *counters;      /* by worker */
 } sl__task;
@@ -59,7 +59,7 @@ typedef struct sl__task {
 int64_t sl__task_ready(const sl__task *task);
 /* The StarPU task of a node; NULL for an exchange. */
 struct starpu_task *sl__program_task(const struct sl_program *program, int node);
-/* Lets go of the plans of GPUs' memories, for a caller that chooses the worker of single tasks. */
+/* Drops the plans of GPU memory, for a caller that chooses the workers of single tasks. */
 void sl__program_unbind(struct sl_program *program);
 /* Makes StarPU report when a worker takes the task; for recorded tasks. */
 void sl__task_watch(sl__task *task);
@@ -67,11 +67,11 @@ void sl__task_watch(sl__task *task);
 void sl__task_allow(sl__task *task, unsigned kinds);
 /* Writes the addresses of this execution into the task's call. */
 void sl__task_bind(sl__task *task, void *buffers[]);
-/* Keeps the error text of a kernel that failed, if it is the step's first. */
+/* Keeps a failed kernel's error text if it is the step's first failure. */
 void sl__task_fail(sl__task *task, sl_status status);
 /* Notes, in a checking step, that an output of the task is not finite. */
 void sl__task_nonfinite(sl__task *task);
-/* Counts and records the task's run on this worker, from start to end in ns; not without a recorder. */
+/* Counts and records the task's run on this worker, from start to end in ns. Does nothing without a recorder. */
 void sl__task_record(sl__task *task, int worker, int64_t start, int64_t end);
 
 /* StarPU's CPU function of every codelet. */

@@ -19,7 +19,7 @@ typedef struct entry {
 } entry;
 
 struct starpu_codelet *sl__codelet_of(const sl_operation *op, int fast) {
-  static entry *list; /* only one thread at a time makes programs */
+  static entry *list; /* needs no lock: one thread at a time makes programs */
   for (entry *e = list; e; e = e->next)
     if (e->op == op && e->fast == fast) return &e->codelet;
   entry *e = calloc(1, sizeof *e);

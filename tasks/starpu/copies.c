@@ -1,9 +1,9 @@
-/* Copies and the tasks that read them: all readings of a run, sorted, and a search for each copy. */
+/* Finds the reader of each copy: sorts all reads of a run by data and time, then searches for each copy. */
 #include "tasks/starpu/copies.h"
 
 #include <stdlib.h>
 
-/* A task has read data in a memory. */
+/* A task's read of data in a memory. */
 typedef struct reading {
   const void *data;
   int memory, node, ahead;
@@ -61,7 +61,7 @@ sl_status sl__copies_find(const sl_record *record, size_t n_records, const sl__r
   for (size_t i = 0; i < n; i++) {
     const reading after = {.data = copy[i].data, .memory = copy[i].to, .step = copy[i].step, .end = copy[i].asked};
     size_t low = 0, high = count;
-    while (low < high) { /* the first reading that ended after the copy was asked for */
+    while (low < high) { /* the first read that ended after the copy was requested */
       const size_t middle = (low + high) / 2;
       if (by_place_and_time(&all[middle], &after) <= 0)
         low = middle + 1;

@@ -1,4 +1,4 @@
-/* For which task each copy between memories was made. */
+/* Finds the task for which each copy between memories was made. */
 #ifndef SL_COPIES_H
 #define SL_COPIES_H
 
@@ -9,16 +9,16 @@
 extern "C" {
 #endif
 
-/* The node reads what is registered as `data`. */
+/* The node reads the StarPU handle `data`. */
 typedef struct sl__read {
   const void *data;
   int node;
-  int ahead; /* 1: it may have been copied in the step before (inputs.h) */
+  int ahead; /* 1: may have been copied during the step before (inputs.h) */
 } sl__read;
 
-/* node[n]: the first task that read the copy's data in the memory that they were copied to, in the same step or, if
- * copied ahead, in the next, or the exchange; -1: none did, so the memory that they left was needed, or another process
- * reads them. memory[]: of each worker; exchanges read in memory 0. */
+/* node[n]: first reader of the copy in its target memory: a task of this step (of the next, if copied ahead) or an
+ * exchange. -1: none; the copy was an eviction, or another process reads it. memory[]: of each worker; exchanges read
+ * in memory 0. */
 sl_status sl__copies_find(const sl_record *record, size_t n_records, const sl__read *read, size_t n_reads,
                           const int *memory, const sl_copy_record *copy, size_t n, int32_t *node);
 

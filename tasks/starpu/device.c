@@ -27,7 +27,7 @@ struct sl__devices {
   atomic_int status;
 };
 
-/* What each GPU was given last, for a message when StarPU ends the process because a device failed. */
+/* The last task given to each GPU, for the message when StarPU ends the process after a device failure. */
 static _Atomic(const sl__task *) given[STARPU_NMAXWORKERS];
 static int number[STARPU_NMAXWORKERS]; /* of the worker's GPU */
 
@@ -37,7 +37,8 @@ static void say(const char *text) {
   if (write(STDERR_FILENO, text, n) < 0) return;
 }
 
-/* Only what is allowed in a signal's handler. The signal comes again by its default action, which ends the process. */
+/* Signal handler; calls only async-signal-safe functions. It runs once: the next time the default action ends the
+ * process. */
 static void aborted(int signal) {
   for (int w = 0; w < STARPU_NMAXWORKERS; w++) {
     const sl__task *t = atomic_load_explicit(&given[w], memory_order_relaxed);

@@ -1,5 +1,5 @@
 /* Tasks on GPUs: the contexts of CUDA workers, the function that queues a task's kernel, and its times on the device.
- * Private to tasks/. Builds whose StarPU has no CUDA have no GPU workers; then only open and close exist. */
+ * Private to tasks/. If StarPU was built without CUDA, only open and close exist. */
 #ifndef SL_STARPU_DEVICE_H
 #define SL_STARPU_DEVICE_H
 
@@ -11,13 +11,13 @@
 #define SL__GPU_WORKERS 1
 #endif
 
-/* Makes a context on each CUDA worker, with `scratch` bytes of device memory and what fast kernels need; *devices is
- * NULL where there are none. */
+/* Makes a context on each CUDA worker, with `scratch` bytes of device memory and cuBLAS if fast kernels need it;
+ * *devices is NULL without CUDA workers. */
 sl_status sl__devices_open(sl_runtime *runtime, size_t scratch, sl__devices **devices);
 void sl__devices_close(sl_runtime *runtime, sl__devices *devices);
 
-/* Makes StarPU report when the task has ended: a device finishes after the kernel's launch returns. The report comes
- * before the tasks that wait for this one may start. */
+/* Makes StarPU report the task's end, because the device finishes after the launch returns. The report comes before
+ * tasks that wait for this one may start. */
 void sl__gpu_task(sl__task *task);
 /* StarPU's CUDA function of every codelet. */
 void sl__run_on_gpu(void *buffers[], void *task);

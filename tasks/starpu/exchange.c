@@ -7,12 +7,12 @@
 #include "runtime/base/time.h"
 #include "runtime/machine/comm.h"
 
-/* One bucket. When its task is ready, its values are acquired in host memory, each with a callback. The last callback
- * posts the bucket. The engine's thread then releases the values and ends the task. */
+/* One bucket. When its task is ready, its values are acquired in host memory, each with a callback; the last callback
+ * posts the bucket. Later the engine's thread releases the values and ends the task. */
 typedef struct bucket {
   sl__exchanges *of;
   sl__task *task;
-  int number; /* the exchange's number of the bucket */
+  int number; /* its number in the exchange */
   starpu_data_handle_t *handle;
   int n;
   atomic_int left; /* values not yet acquired */
@@ -23,7 +23,7 @@ struct sl__exchanges {
   sl_exchange *engine;
   bucket **bucket;
   int n;
-  int64_t last; /* end of the bucket before; used by the engine's thread */
+  int64_t last; /* end of the previous bucket; used by the engine's thread */
 };
 
 static struct starpu_codelet nowhere = {
@@ -141,8 +141,8 @@ size_t sl__exchanges_bytes(const sl__exchanges *x) { return sl_exchange_memory(x
 
 uint64_t sl__exchanges_sent(const sl__exchanges *x) { return sl_exchange_sent(x->engine); }
 
-/* The prologue and the engine may both end the task at the same time, which leaves its count one too low. So each step
- * sets the count anew. */
+/* Sets the task's count again before each step: if prologue and engine end the task at the same time, the count is left
+ * one too low. */
 void sl__exchanges_hold(sl__task *t) {
   starpu_task_end_dep_add(t->task, 1 - (int)t->task->nb_termination_call_required);
 }

@@ -1,6 +1,6 @@
-/* The exchange nodes of a program as StarPU tasks. Such a task has no kernel and no worker: when its inputs are ready,
- * its values are acquired in host memory and its bucket is posted to the engine (runtime/exchange/exchange.h), whose
- * thread ends the task. Private to tasks/starpu. */
+/* The exchange nodes of a program as StarPU tasks. Such a task has no kernel and no worker. When its inputs are ready,
+ * StarPU acquires its values in host memory, and its bucket is posted to the engine (runtime/exchange/exchange.h),
+ * whose thread ends the task. Private to tasks/starpu. */
 #ifndef SL_TASKS_EXCHANGE_H
 #define SL_TASKS_EXCHANGE_H
 
@@ -34,8 +34,8 @@ sl_status sl__exchanges_status(sl__exchanges *x);
 /* Collective. NULL is allowed. */
 void sl__exchanges_destroy(sl__exchanges *x);
 
-/* Seconds since an exchange moved, while some are under way; else 0. *node: the node that waits; late[ranks]: 1 for the
- * ranks that it waits for; all 0 if the implementation does not know. */
+/* Seconds since any exchange made progress; 0 if none is under way. *node: the node that waits. late[ranks]: 1 for the
+ * ranks that it waits for; all 0 if the implementation cannot tell. */
 double sl__exchanges_stalled(sl__exchanges *x, int *node, char *late);
 
 #endif

@@ -1,4 +1,4 @@
-/* Batches on GPUs a step ahead. A loader fills the same few arrays over and over, so each array's handles are kept. */
+/* Copies batches to GPUs a step ahead. A loader refills the same few arrays, so each array's handles are kept. */
 #include "tasks/starpu/inputs.h"
 
 #include <stdlib.h>
@@ -6,12 +6,12 @@
 
 #include "runtime/machine/vectors.h"
 
-enum { KEPT = 4 }; /* arrays per task: a loader's three, and one */
+enum { KEPT = 4 }; /* arrays per task: a loader's three, and one more */
 
 typedef struct array {
   const void *rows; /* of this task; NULL: not used yet */
   starpu_data_handle_t handle;
-  int64_t used; /* the announcement that used it last */
+  int64_t used; /* the last announcement that used it */
 } array;
 
 typedef struct input {
@@ -19,7 +19,7 @@ typedef struct input {
   int slot;
   size_t row, bytes; /* of one row, of all rows */
   array array[KEPT];
-  int next; /* the announced one of them; -1: none */
+  int next; /* index of the announced array; -1: none */
 } input;
 
 struct sl__inputs {
@@ -84,8 +84,8 @@ static const void *rows_of(const input *in, const sl_step *step) {
   return array ? array + (size_t)(in->task->call.row0 - step->input_row0) * in->row : NULL;
 }
 
-/* The array's place, or the place of the one that has not been used for longest. The step in flight used its array at
- * the announcement before, so that one stays. */
+/* The array's place or, if it is new, the least recently used place. The step in flight uses the array of the previous
+ * announcement, so that one stays. */
 static int place_of(const input *in, const void *rows) {
   int oldest = 0;
   for (int k = 0; k < KEPT; k++) {
@@ -113,7 +113,7 @@ void sl__inputs_announce(sl__inputs *all, const sl_step *next) {
       a->rows = rows;
       sl_vector_register(&a->handle, (void *)rows, in->bytes, 1);
     } else {
-      /* The array was filled again: what GPUs hold of it is old. */
+      /* The array was refilled, so copies of it on GPUs are out of date. */
       starpu_data_acquire_on_node(a->handle, STARPU_MAIN_RAM, STARPU_W);
       starpu_data_release_on_node(a->handle, STARPU_MAIN_RAM);
     }
@@ -129,7 +129,7 @@ void sl__inputs_bind(sl__inputs *all, const sl_step *step) {
     input *in = &all->input[i];
     sl__task *t = in->task;
     const int fits = all->announced == step->number && in->next >= 0 && in->array[in->next].rows == rows_of(in, step);
-    t->ahead = fits ? 1 : -1; /* after its output */
+    t->ahead = fits ? 1 : -1; /* buffer 0 is its output */
     t->task->nbuffers = fits ? 2 : 1;
     if (fits) {
       STARPU_TASK_SET_HANDLE(t->task, in->array[in->next].handle, 1);

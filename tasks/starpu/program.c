@@ -64,8 +64,8 @@ static sl_status check_tensor(const sl_tensor *t, const sl_value_info *v) {
                  sl_shape_text(&t->shape, a, sizeof a), sl_dtype_name(v->dtype), sl_shape_text(&v->shape, b, sizeof b));
 }
 
-/* Reserves shared memory for the parameters that one rank updates, so that they need no copies. Only if the store has
- * none of them yet. */
+/* Reserves shared memory for parameters that only one rank updates, which saves copying them. Requires that the store
+ * has none of them yet. */
 static sl_status reserve_common(sl_program *p, const sl_graph *logical, int *common) {
   const sl_placements *placements = p->placements;
   size_t bytes = 0;
@@ -81,7 +81,7 @@ static sl_status reserve_common(sl_program *p, const sl_graph *logical, int *com
   return *common ? status : SL_OK;
 }
 
-/* Rank 0 initialises a tensor in shared memory; making the exchanges, later, waits for it. */
+/* Adds a tensor to the store. In shared memory rank 0 initialises it; the others wait when they make the exchanges. */
 static sl_status add_tensor(sl_program *p, const sl_graph *logical, sl_value v, int common, sl_tensor **t) {
   const sl_value_info *info = logical->value[v];
   const int rank = sl_runtime_rank(p->runtime), owner = p->placements->value[v].rank;
@@ -166,7 +166,7 @@ static starpu_data_handle_t handle_of(const sl_program *p, sl_value v) {
 /* --- tasks ---------------------------------------------------------------------------------------------------------
  */
 
-/* Enters a value into the task's list of buffers; returns its place. */
+/* Adds a value to the task's list of buffers; returns its index. */
 static int enter(starpu_data_handle_t *handle, enum starpu_data_access_mode *mode, int *n, starpu_data_handle_t mine,
                  enum starpu_data_access_mode how) {
   for (int b = 0; b < *n; b++)
@@ -272,7 +272,7 @@ static sl_status make_task(sl_program *p, int i, sl_array *arrays, int16_t *buff
   return SL_OK;
 }
 
-/* Priorities as microseconds of urgency where the policy takes any, else spread over its range. */
+/* Sets priorities: microseconds of urgency if the policy takes any number, else scaled to its range. */
 static void set_priorities(sl_program *p) {
   int low = starpu_sched_get_min_priority(), high = starpu_sched_get_max_priority();
   double most = 1e-12;
@@ -412,7 +412,8 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
   *program = p;
   p = NULL;
 out:
-  /* Destroying the exchanges is collective, and the other ranks may not have failed. So they stay; the job must end. */
+  /* Destroying the exchanges is collective, but other ranks may not have failed. So they are leaked; the job must
+   * end. */
   if (p) p->exchanges = NULL;
   sl_program_destroy(p);
   return status;
@@ -473,13 +474,13 @@ void sl_program_forget_ahead(sl_program *p) {
 
 sl_status sl_program_wait(sl_program *p) {
   if (!p->in_flight) return SL_OK;
-  starpu_do_schedule(); /* some policies schedule only when the program waits */
+  starpu_do_schedule(); /* some policies only schedule when asked */
   const sl_status scheduled =
       sl__run_wait(&p->run, p->task, p->schedule->order, p->graph->n_nodes, sl_runtime_sched(p->runtime));
   if (scheduled == SL_EPOLICY) sl_runtime_abandon(p->runtime);
   SL_TRY(scheduled);
   int code = starpu_task_wait_for_all();
-  p->in_flight = 0; /* copies that StarPU made too early, for tasks that ran elsewhere, may still begin: they count */
+  p->in_flight = 0; /* StarPU may still begin copies for tasks that ran elsewhere; they count */
   if (code != 0) return sl_fail(SL_ESTARPU, "waiting for the step failed (%s)", strerror(-code));
   SL_TRY(sl__exchanges_status(p->exchanges));
   sl_status status = (sl_status)atomic_load(&p->run.status);
@@ -526,7 +527,7 @@ sl_status sl_program_find_nonfinite(sl_program *p, const sl_step *step) {
     status = sl_fail(SL_ENONFINITE,
                      "step %lld: tensor '%s' is not finite at its start: the update of the step before overflowed",
                      (long long)step->number, bad);
-  /* An owner may find values that the other ranks do not hold. */
+  /* Tensors that only their owner holds may fail on that rank alone. */
   if (p->placements->n_owned > 0) status = sl_comm_agree(sl_runtime_comm(p->runtime), status);
   if (status != SL_OK) return status;
   sl_step again = *step;
@@ -628,13 +629,13 @@ static sl_status put_node(const sl_program *p, int i, int kind, sl_timeline *t) 
              : sl_no_memory("for the timeline of %d tasks", p->graph->n_nodes);
 }
 
-/* Values computed in place share one buffer, which has the number of the first of them. */
+/* The first of the values that share v's buffer because they are computed in place; it numbers the buffer. */
 static int first_in_place(const sl_schedule *s, int v) {
   while (s->onto[v] >= 0) v = s->onto[v];
   return v;
 }
 
-/* What each node reads. The caller frees *read. */
+/* Lists the data that each node reads. The caller frees *read. */
 static sl_status find_reads(const sl_program *p, sl__read **read, size_t *n) {
   const sl_graph *g = p->graph;
   size_t most = 1 + sl__inputs_reads(p->inputs, NULL);
@@ -714,7 +715,7 @@ out:
   return status;
 }
 
-/* Lists what flows between the tasks, and finds the fastest link that may carry it. */
+/* Lists the flows between tasks, and finds the fastest link that may carry them. */
 static sl_status put_flows(const sl_program *p, sl_timeline *t) {
   sl_timeline_flow *flow;
   int n;

@@ -24,7 +24,7 @@ extern "C" {
 typedef struct sl_program sl_program;
 
 typedef struct sl_program_options {
-  sl_recorder *recorder; /* gets a record per task; NULL: none */
+  sl_recorder *recorder; /* receives a record per task; NULL: none */
   const sl_value *keep;  /* logical values that sl_program_read may read */
   int n_keep;
   double slack;      /* of memory planning, see memory.h; 0: the default */
@@ -33,11 +33,11 @@ typedef struct sl_program_options {
    * running its steps are then collective. NULL: this process computes all leaves. */
   const int *first_leaf;
   const struct sl_exchange_type *exchange; /* how values move between ranks (exchange.h); NULL: the default */
-  /* Compression of gradients between nodes, if the exchange compresses. The residuals of its error feedback begin at
-   * zero and belong to ranks, so the bits depend on the number of ranks. */
+  /* Compression of gradients between nodes, if the exchange compresses. Each rank keeps the residuals of the error
+   * feedback, which start at zero, so the bits depend on the number of ranks. */
   sl_compression compression;
-  const sl_machine *machine; /* of the predicted schedule; NULL: an ordinary one */
-  int lru;  /* 1: what leaves a full GPU's memory is for StarPU to decide (least recently used), not for the plan */
+  const sl_machine *machine; /* for the predicted schedule; NULL: an ordinary one */
+  int lru;                   /* 1: StarPU chooses evictions from a full GPU (LRU); 0: the plan does */
   int zero; /* 1: each rank updates its share of the parameters (owners.h) and holds only their optimizer state; the
              * ranks of a node share the parameters if shared memory is large enough */
 } sl_program_options;
@@ -52,16 +52,14 @@ void sl_program_destroy(sl_program *program);
 
 /* Submits one step and returns; *step is copied, its input arrays must stay until the wait. */
 sl_status sl_program_submit(sl_program *program, const sl_step *step);
-/* Waits for the step. The first failure of a kernel is returned with the layer's and the operation's name; tasks after
- * it were skipped, and their outputs are undefined. */
+/* Waits for the step. If a kernel failed, returns the first failure and names its layer and operation; later tasks were
+ * skipped, and their outputs are undefined. */
 sl_status sl_program_wait(sl_program *program);
 sl_status sl_program_run(sl_program *program, const sl_step *step); /* submit and wait */
-/* Names the arrays of the step that will be submitted next, while this one runs, so that GPUs may have them before it
- * begins. They must hold their data, and must not change until that step's wait. A hint; without GPUs it does nothing.
- */
+/* Announces the arrays of the next step while this one runs, so that they can be copied to GPUs early. They must be
+ * filled and must not change until that step's wait. A hint; without GPUs it does nothing. */
 void sl_program_ahead(sl_program *program, const sl_step *next);
-/* Call between steps, before arrays that were named are freed: waits until no GPU copies from them any more. NULL is
- * allowed. */
+/* Waits until no GPU copies from announced arrays; call it between steps before freeing them. NULL is allowed. */
 void sl_program_forget_ahead(sl_program *program);
 /* Copies a kept logical value, all its pieces in order, to host memory of its whole size. Call after the wait. */
 sl_status sl_program_read(sl_program *program, sl_value logical, void *to);
@@ -70,8 +68,8 @@ sl_status sl_program_read(sl_program *program, sl_value logical, void *to);
  * Collective if the program is. */
 sl_status sl_program_find_nonfinite(sl_program *program, const sl_step *step);
 
-/* Lets the tasks of the following steps run on these kinds of workers only: a sum of 1 << sl_worker_kind. Whatever it
- * is, the results are the same. Call between steps. */
+/* Restricts the following steps to these kinds of workers: a sum of 1 << sl_worker_kind. The results do not depend on
+ * it. Call between steps. */
 void sl_program_allow(sl_program *program, unsigned kinds);
 
 int sl_program_running(const sl_program *program); /* a step is in flight */
@@ -80,21 +78,22 @@ char *sl_program_position(const sl_program *program, char *text, size_t n);
 /* Bytes that this rank has sent to other nodes in all steps; 0 if the exchange does not count them. Call between steps.
  */
 uint64_t sl_program_sent(const sl_program *program);
-/* Seconds since an exchange moved, while some are under way; else 0. what: "the sum of layer 'fc1' over the ranks
- * (exchange 3 of 9)"; late[ranks]: 1 for the ranks that it waits for; all 0 if the exchange does not know. */
+/* Seconds since any exchange made progress; 0 if none is under way. what: "the sum of layer 'fc1' over the ranks
+ * (exchange 3 of 9)". late[ranks]: 1 for the ranks that it waits for; all 0 if the exchange cannot tell. */
 double sl_program_stalled(const sl_program *program, char *what, size_t n, char *late);
 
 const sl_graph *sl_program_graph(const sl_program *program); /* the step graph */
 const sl_schedule *sl_program_schedule(const sl_program *program);
 const sl_memory *sl_program_memory(const sl_program *program);
-/* The plan of the memory of this rank's GPU number i; NULL: none was made. */
+/* The memory plan of this rank's GPU i; NULL: none. */
 const sl_residence *sl_program_residence(const sl_program *program, int gpu);
-/* Bytes of this process that the program takes, its tensors and its threads' scratch memory included; shared = 1:
- * without these two, for a second program over the same store. */
+/* Bytes of this process's memory that the program takes, including its tensors and its threads' scratch memory; shared
+ * = 1: without these two, for a second program over the same store. */
 size_t sl_program_bytes(const sl_program *program, int shared);
 double sl_program_flops(const sl_program *program);                 /* of one step, by the operations' cost rules */
 sl_dependencies sl_program_dependencies(const sl_program *program); /* of the step graph; borrowed */
-/* The records so far, with the step graph, workers and counters; the caller adds the clocks. Call between steps. */
+/* Makes a timeline of the records so far, with step graph, workers and counters; the caller adds the clocks. Call
+ * between steps. */
 sl_status sl_program_timeline(const sl_program *program, const char *model, sl_timeline **timeline);
 /* Seconds that StarPU's performance model predicts for a node's task on that worker; NaN: not calibrated. */
 double sl_program_expected(const sl_program *program, int node, int worker);

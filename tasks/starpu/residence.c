@@ -1,9 +1,10 @@
-/* Planned residence by StarPU: tasks of a GPU run in the plan's order, and each makes room when it ends. */
+/* Carries out a memory plan with StarPU: a GPU's tasks run in the plan's order, and each makes its moves when it
+ * ends. */
 #include "tasks/starpu/residence.h"
 
 #include <stdlib.h>
 
-/* What StarPU is asked to do; a task's are one after another. */
+/* A request to StarPU; those of one task are contiguous. */
 struct sl__move {
   starpu_data_handle_t handle;
   unsigned node; /* the GPU's memory */
@@ -14,9 +15,9 @@ typedef struct gpu {
   sl_residence *plan;
   int worker; /* StarPU's */
   unsigned node;
-  size_t bytes;   /* that the plan may use */
-  sl__move *move; /* as in the plan */
-  int at_begin;   /* the first of them come before the step */
+  size_t bytes;   /* memory for the plan */
+  sl__move *move; /* in the plan's order */
+  int at_begin;   /* how many of the first moves are made before the step */
 } gpu;
 
 struct sl__residences {
@@ -110,7 +111,7 @@ void sl__residences_order(sl__residences *all, sl__task *t) {
   t->task->workerorder = here ? sl_runtime_next_order(all->runtime, t->bound) : 0;
 }
 
-/* StarPU 1.3 can only be told what to evict first. */
+/* Evicts a buffer; StarPU 1.3 can only be told to evict it first when it needs memory. */
 static void evict(sl__move *m) {
 #if STARPU_MAJOR_VERSION > 1 || STARPU_MINOR_VERSION > 3
   (void)starpu_data_evict_from_node(m->handle, m->node);
@@ -125,8 +126,9 @@ static void forgotten(void *arg) {
   evict(m);
 }
 
-/* To forget a content is to let the host overwrite it, which copies nothing. (starpu_data_invalidate_submit would also
- * mark the handle as never written, though the tasks that write to it next are submitted already.) */
+/* Carries out a move. Forgetting means acquiring the buffer on the host for writing, which copies nothing.
+ * (starpu_data_invalidate_submit would also mark the handle as never written, although the tasks that write to it next
+ * are already submitted.) */
 static void carry_out(sl__move *m) {
   switch (m->kind) {
     case SL_MOVE_FORGET:

@@ -10,7 +10,7 @@
 #include "tasks/starpu/codelet.h"
 #include "tasks/starpu/starved.h"
 
-static const double STARVED_S = 0.5; /* of a second, by all threads: more than half of one thread's time */
+static const double STARVED_S = 0.5; /* s, over all threads: a second with more waiting than this counts as a sixth */
 
 void sl__run_begin(sl__run *p, sl__task *task, int n) {
   int left = 0;
@@ -49,8 +49,7 @@ static int left_lying(const sl__task *task, const int *order, int n, const sl__t
   return lying;
 }
 
-/* The first task with more data than some GPU has memory for, which StarPU would have to hold there at once; NULL:
- * none. A worker that was given one asks for memory without end. */
+/* First task whose data exceed a GPU's memory; StarPU would retry the allocation for ever. NULL: none. */
 static const sl__task *too_large(const sl__task *task, const int *order, int n, size_t *bytes, size_t *memory,
                                  int *gpu) {
   int worker[STARPU_NMAXWORKERS];
@@ -151,9 +150,8 @@ void sl__run_destroy(sl__run *p) {
   pthread_mutex_destroy(&p->mutex);
 }
 
-/* Seconds are counted by wake-ups, not by the clock, so a process that was stopped for a while does not blame the
- * policy. Nor does one whose threads wait for a processor: such a second counts as a sixth.
- */
+/* Counts seconds by wake-ups, not by the clock, so that a process that was stopped for a while does not blame the
+ * policy. A second in which threads waited for a processor counts as a sixth. */
 sl_status sl__run_wait(sl__run *p, const sl__task *task, const int *order, int n, const char *policy) {
   sl_status status = SL_OK;
   enum { WHOLE = 6, SIXTH = 1 };

@@ -1,5 +1,5 @@
-/* The state of one step while its tasks run: how many are left, the first failure, and a check that the scheduling
- * policy still hands out ready tasks. Private to tasks/. */
+/* The state of a running step: tasks left, first failure, and a check that the scheduling policy hands out ready tasks.
+ * Private to tasks/. */
 #ifndef SL_TASKS_RUN_H
 #define SL_TASKS_RUN_H
 
@@ -34,7 +34,7 @@ void sl__run_destroy(sl__run *run);
 
 /* Call before submitting the first of a step's tasks: task[n], exchanges included. */
 void sl__run_begin(sl__run *run, struct sl__task *task, int n);
-/* Called by the thread that ran the task, or that learns of its end. */
+/* Call on the thread that ran the task, or that StarPU told of its end. */
 void sl__run_end(struct sl__task *task);
 
 /* Waits until no task is left, exchanges aside. SL_EPOLICY: for SL__PATIENCE seconds (more on a busy machine) tasks

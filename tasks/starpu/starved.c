@@ -10,7 +10,7 @@
 
 #include "runtime/base/time.h"
 
-/* The first line of a thread's file; empty where there is none. */
+/* The first line of a thread's file; empty if there is none. */
 static const char *line_of(const char *thread, const char *name, char *line, int n) {
   char path[300];
   snprintf(path, sizeof path, "/proc/self/task/%s/%s", thread, name);
@@ -44,8 +44,8 @@ double sl__seconds_starved(sl__starved *s) {
     int i = 0;
     while (i < s->n && s->last[i].thread != thread) i++;
     if (i == s->n) continue;
-    /* The kernel adds a wait when it is over. A thread that waits now is taken to have waited whenever it did not run;
-     * the own one has slept. */
+    /* The kernel adds a wait only when it is over. For a waiting thread, all time not spent running counts as waiting.
+     * The calling thread is not waiting: it slept. */
     const double passed = 1e9 * (now - s->when);
     const int waits = thread != own && is_ready(d->d_name);
     const double wait = waits ? passed - (double)(ran - s->last[i].ran) : (double)(waited - s->last[i].waited);

@@ -1,4 +1,4 @@
-/* The time that this process's threads wait for a processor. */
+/* Measures for how long this process's threads wait for a processor. */
 #ifndef SL_TASKS_STARVED_H
 #define SL_TASKS_STARVED_H
 
@@ -8,7 +8,7 @@ extern "C" {
 
 enum { SL__STARVED_THREADS = 512 };
 
-/* What the last call saw. Zero before the first. */
+/* Readings of the last call. Zero it before the first. */
 typedef struct sl__starved {
   double when;
   int n;
@@ -18,8 +18,8 @@ typedef struct sl__starved {
   } last[SL__STARVED_THREADS];
 } sl__starved;
 
-/* Seconds since the last call with `s` that threads were ready to run and waited for a processor, together; of at most
- * SL__STARVED_THREADS threads. 0 at the first call, and where the kernel does not tell. */
+/* Seconds, summed over at most SL__STARVED_THREADS threads, that threads were ready to run but waited for a processor
+ * since the last call with `s`. 0 at the first call, and if the kernel does not report it. */
 double sl__seconds_starved(sl__starved *s);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* Each access of a kernel to memory. nvcc compiles kernels with -fsanitize=thread, which puts a call before every
- * access; the functions that it calls are these and not the sanitizer's. In the program they return at once.
+/* Checks each memory access of a kernel. tests/device/nvcc compiles kernels with -fsanitize=thread, which inserts a
+ * call before every access; these functions replace the sanitizer's. In the program itself they return at once.
  *
  * Device memory: a shadow byte for each byte says whether it is allocated, and whether it was written. Shared memory:
  * the same, and for each word of four bytes who wrote and who read it last, and when. Two accesses of different
@@ -21,7 +21,7 @@ typedef struct word {
 access_state emulated_access = {.thread = ~0u};
 uint64_t emulated_accesses;
 
-/* All zeros in the program. */
+/* All zeros in the program itself. */
 static struct {
   uintptr_t base, span; /* of the device's memory */
   uintptr_t shared;     /* SHARED_BYTES of it, with its shadow and words */
@@ -90,7 +90,7 @@ static __attribute__((noinline)) void elsewhere(uintptr_t at, size_t bytes, int 
 
 /* ---- device memory ----------------------------------------------------------------------------------------------- */
 
-/* An access whose shadow does not allow it at once: a fault, or the first one to a page of a large block. */
+/* Handles an access that the shadow does not simply allow: a fault, or the first access to a page of a large block. */
 static __attribute__((noinline)) void slow_access(uintptr_t at, size_t bytes, int write) {
   const block *b = emulated_block(view.device, at, bytes);
   if (!b) {
@@ -99,7 +99,8 @@ static __attribute__((noinline)) void slow_access(uintptr_t at, size_t bytes, in
     fail(FAULT_OUTSIDE, first, bytes, write);
     return;
   }
-  if (!write && emulated_settings.access_rate > 0) return; /* most kernels have only pretended to write */
+  if (!write && emulated_settings.access_rate > 0)
+    return; /* with EMULATED_TIMED most kernels were not run, so memory may be unwritten */
   if (!write) fail(FAULT_FRESH, at, bytes, write);
   uintptr_t from = at / PAGE * PAGE, to = (at + bytes + PAGE - 1) / PAGE * PAGE;
   if (from < b->at) from = b->at;
@@ -201,8 +202,7 @@ static __attribute__((noinline)) void shared_access(uintptr_t at, size_t bytes, 
   for (size_t i = 0; i + 4 <= bytes; i += 4) note_word(&view.words[(o + i) / 4], at, bytes, write);
 }
 
-/* The most frequent access, in the fewest steps: four bytes that were written, read again in the epoch of an earlier
- * read. */
+/* Fast path for the most frequent access: four written bytes, read again in the epoch of an earlier read. */
 static inline __attribute__((always_inline)) void shared_read4(uintptr_t at) {
   const size_t o = at - view.shared;
   uint32_t s;

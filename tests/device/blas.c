@@ -71,7 +71,7 @@ typedef struct product {
   float *C;
 } product;
 
-/* Memory that stays: the process has no malloc, whose locks may have been held when it began. */
+/* Permanent memory: the process cannot use malloc, because its locks may have been held when the process was forked. */
 static float *room(int which, size_t floats) {
   static float *have[2];
   static size_t bytes[2];

@@ -1,6 +1,6 @@
-/* Grids, blocks and threads. The threads of a block are fibers of one thread of the system. A fiber runs one thread
- * after another as plain calls; only a thread that waits at a barrier keeps its fiber, and another goes on. When all of
- * those that are left wait, they wait for ever, and that is a fault with a name and no hang. */
+/* Grids, blocks and threads. The threads of a block are fibers of one system thread. A fiber runs one thread after
+ * another as plain calls; a thread that waits at a barrier keeps its fiber, and another fiber continues. If all
+ * remaining threads wait, they would wait for ever; this is reported as a fault. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -43,7 +43,7 @@ static int n_idle, first_ready, n_ready;
 static warp warps[MOST_THREADS / WARP];
 static emulated_triple position[MOST_THREADS];
 
-/* The block that runs. */
+/* The running block. */
 static const emulated_launch *job;
 static void *job_arguments;
 static int n, next, ended, arrived, predicate, result, order_from, order_step;
@@ -54,7 +54,7 @@ static bool running;
 /* ---- switching --------------------------------------------------------------------------------------------------- */
 
 #ifdef __x86_64__
-/* Saves what a called function must keep, and goes on where `load` stopped. */
+/* Saves the callee-saved registers, and continues where `load` stopped. */
 void emulated_switch(void **save, void *load);
 __asm__(
     ".text\n.globl emulated_switch\n.hidden emulated_switch\n.type emulated_switch,@function\n"
@@ -96,7 +96,7 @@ fault emulated_where(fault_kind kind) {
 }
 emulated_triple emulated_thread_at(uint32_t index) { return position[index]; }
 
-/* All threads that are left wait, and none can wake another. */
+/* Reports that all remaining threads wait and none can wake another. */
 static void stuck(void) {
   fault f = emulated_where(FAULT_ENDED);
   f.ended = ended;
@@ -141,7 +141,7 @@ static fiber *fresh(void) {
   if (n_idle) return idle[--n_idle];
   fiber *f = &fibers[n_fibers++];
 #ifdef __x86_64__
-  /* tops at different places within a page, lest all of them fall into the same sets of a cache */
+  /* stack tops at different offsets within a page, so that they do not all use the same cache sets */
   void **sp = (void **)((char *)f->stack + STACK - PAGE - (size_t)(n_fibers * 256) % 16384);
   *--sp = NULL;
   *--sp = (void *)run_threads;
@@ -156,7 +156,7 @@ static fiber *fresh(void) {
   return f;
 }
 
-/* Another thread's turn, until somebody puts this one among the ready. */
+/* Lets other threads run until one makes this one ready. */
 static void wait_turn(const char *file, int line) {
   fiber *me = current;
   me->file = file, me->line = line;

@@ -1,12 +1,11 @@
-/* What the parts of the emulated device share. A device is memory that several mappings show, streams (threads of the
- * program), and a process of its own that runs its kernels:
+/* Shared by the parts of the emulated device. A device consists of memory with several mappings, streams (threads of
+ * the program), and a process that runs its kernels:
  *
  *   where                 device memory at a pointer's address   its shadow
  *   the program           no access: host code that uses a device pointer ends there
  *   streams, for copies   through `alias`, another mapping       read and written
  *   the device's process  read and written                      read and written
- *
- * So neither side can use the other's memory unnoticed, at no cost for an access by the host. */
+ * So neither side can use the other's memory unnoticed, and host accesses cost nothing extra. */
 #ifndef DEVICE_H
 #define DEVICE_H
 
@@ -20,8 +19,8 @@
 
 enum { MOST_DEVICES = 16, MOST_BLOCKS = 1 << 16, PAGE = 4096, SHARED_BYTES = 227 << 10, SHARED_DEFAULT = 48 << 10 };
 
-/* What a byte of memory is, in the shadow. Bit 0: someone's; bit 1: written. In a large block a byte that was never
- * used may still be SHADOW_NONE, so that gigabytes can be allocated at once: then the table of blocks decides. */
+/* State of a byte of memory, in the shadow. Bit 0: allocated; bit 1: written. In a large block a byte that was never
+ * used may still be SHADOW_NONE, so that gigabytes can be allocated quickly; then the table of blocks decides. */
 enum { SHADOW_NONE = 0, SHADOW_FRESH = 1, SHADOW_WRITTEN = 3 };
 
 /* ---- settings, from the environment (runtime.c) ------------------------------------------------------------------ */
@@ -29,13 +28,13 @@ enum { SHADOW_NONE = 0, SHADOW_FRESH = 1, SHADOW_WRITTEN = 3 };
 typedef struct settings {
   int devices;     /* EMULATED_DEVICES */
   size_t memory;   /* EMULATED_MEMORY, MiB: bytes of each device */
-  uint64_t seed;   /* EMULATED_SEED: 0, or what shuffles the order of threads, blocks and streams */
+  uint64_t seed;   /* EMULATED_SEED: if not 0, shuffles the order of threads, blocks and streams */
   double delay;    /* EMULATED_DELAY, microseconds: the longest delay of an operation, if seed != 0 */
-  bool lazy;       /* EMULATED_LAZY: an operation runs only when someone waits for it */
+  bool lazy;       /* EMULATED_LAZY: an operation runs only when waited for */
   bool peers;      /* EMULATED_PEERS: devices copy to one another */
   int fail_device; /* EMULATED_FAIL=DEVICE:NUMBER: the device fails at its kernel of that number, from 1 on */
   long fail_at;
-  double patience;    /* EMULATED_PATIENCE, seconds: a kernel that runs longer hangs */
+  double patience;    /* EMULATED_PATIENCE, seconds: a kernel that runs longer counts as hung */
   double copy_rate;   /* EMULATED_GBPS: a copy lasts at least bytes / rate; 0: as long as it does */
   double access_rate; /* EMULATED_TIMED: a kernel lasts accesses / rate, and runs only once for each size; 0: it runs */
   bool report;        /* EMULATED_REPORT: at the end, what each device did */
@@ -46,17 +45,17 @@ extern settings emulated_settings;
 
 typedef enum fault_kind {
   FAULT_NONE,
-  FAULT_OUTSIDE,  /* device memory that nobody allocated */
-  FAULT_FRESH,    /* a read of what nobody has written */
+  FAULT_OUTSIDE,  /* device memory that is not allocated */
+  FAULT_FRESH,    /* a read of unwritten memory */
   FAULT_HOST,     /* memory of the host */
   FAULT_PEER,     /* memory of another device */
-  FAULT_CONSTANT, /* a write to what is constant */
+  FAULT_CONSTANT, /* a write to constants */
   FAULT_SHARED,   /* outside the block's arrays in shared memory */
   FAULT_FRESH_SHARED,
   FAULT_RACE,     /* two threads, one of which writes, with no barrier between */
   FAULT_DIVERGED, /* threads that wait at different barriers */
-  FAULT_ENDED,    /* threads that wait for one that has ended, or for a lane outside the mask */
-  FAULT_LANES,    /* a mask without the running lane, or of fewer lanes than the warp has */
+  FAULT_ENDED,    /* threads wait for one that has ended, or for a lane outside the mask */
+  FAULT_LANES,    /* a mask that lacks the running lane or another lane of the warp */
   FAULT_LIMIT,    /* more shared memory than the launch may have */
   FAULT_LIBM,     /* a call of the host's mathematical library, at an address */
   FAULT_SIGNAL,   /* a signal, at an address */
@@ -77,7 +76,7 @@ typedef struct fault {
 
 /* ---- devices ----------------------------------------------------------------------------------------------------- */
 
-/* What a device's process and the program share. */
+/* Shared between a device's process and the program. */
 typedef struct control {
   _Atomic uint32_t asked, answered; /* launches; futexes */
   emulated_launch launch;
@@ -86,30 +85,30 @@ typedef struct control {
   _Alignas(64) char arguments[EMULATED_ARGUMENT_BYTES];
 } control;
 
-/* A piece of device memory. They lie in memory that the device's process sees too, which looks at `at` and `bytes`
- * alone; bytes 0: none. */
+/* An allocated block of device memory; bytes 0: unused. Blocks lie in memory shared with the device's process, which
+ * only reads `at` and `bytes`. */
 typedef struct block {
   _Atomic uintptr_t at;
   _Atomic size_t bytes;
-  struct block *next; /* by address, or among the unused */
+  struct block *next; /* the next by address, or the next unused one */
 } block;
 
 typedef struct device {
   int number;
   uintptr_t base; /* of its addresses */
-  size_t span;    /* of its addresses: more than its memory, so that freed ones do not come back soon */
+  size_t span;    /* of its addresses: more than its memory, so that freed ones are not reused soon */
   char *alias;
   uint8_t *shadow;
   size_t used;
   block *blocks, *unused, *table;
-  _Atomic uint32_t *table_used; /* how many of the table ever held a block */
+  _Atomic uint32_t *table_used; /* entries of the table that have ever held a block */
   uintptr_t cursor;
   pthread_mutex_t memory; /* guards used, blocks and cursor */
   pthread_mutex_t kernel; /* one kernel at a time */
   control *control;
   pid_t process;
   unsigned long long modules; /* loaded when the process began */
-  _Atomic int error;          /* cudaError_t: nothing works any more */
+  _Atomic int error;          /* cudaError_t: returned by every later call */
   atomic_ulong kernels, copies[4], copied[4];
   struct emulated_stream *streams, *default_stream;
   pthread_mutex_t stream_list;
@@ -123,7 +122,7 @@ void emulated_say(int number, const char *format, ...) __attribute__((format(pri
 
 /* memory.c */
 bool emulated_memory_open(device *d);
-device *emulated_owner(const void *address); /* whose address this is, or NULL */
+device *emulated_owner(const void *address); /* the device with this address, or NULL */
 /* Whether [address, address + bytes) lies in one block of the device. */
 bool emulated_inside(device *d, const void *address, size_t bytes);
 const block *emulated_block(const device *d, uintptr_t at, size_t bytes); /* needs no lock */
@@ -163,7 +162,7 @@ extern access_state emulated_access;
 extern uint64_t emulated_accesses; /* to device and shared memory, so far */
 void emulated_access_begin(device *d);
 void emulated_access_stacks(void *from, size_t bytes);
-void emulated_access_block(void); /* a new block: shared memory is fresh */
+void emulated_access_block(void); /* begins a block: its shared memory is unwritten */
 void emulated_access_kernel(size_t dynamic);
 emulated_triple emulated_thread_at(uint32_t index); /* block.c */
 

@@ -60,5 +60,5 @@ expect 'calibrate has enough samples where a task can run' 0 '^([0-9]+) of \1 ha
 # shellcheck disable=SC2086 # words
 expect 'heteroprio is refused' 1 'heteroprio gives tasks to any kind of worker.*--gpu-kernels exact' train $network --gpu-kernels fast --sched heteroprio --out refused
 # shellcheck disable=SC2086 # words
-expect 'a rank without a GPU is named' 1 'fast GPU kernels were asked for, and rank 0 has no GPU.*--gpu-kernels exact' train $network --gpus 0 --gpu-kernels fast --out refused
+expect 'a rank without a GPU is named' 1 'fast GPU kernels were asked for, but rank 0 has no GPU.*--gpu-kernels exact' train $network --gpus 0 --gpu-kernels fast --out refused
 finish

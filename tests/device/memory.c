@@ -1,5 +1,5 @@
-/* Device memory: addresses of its own for each device, blocks with guard pages between them, and a shadow byte for each
- * byte. What a block holds at first is a pattern of ones, which is NaN in every floating-point type. */
+/* Device memory: separate addresses for each device, blocks with guard pages between them, and a shadow byte for each
+ * byte. A new block is filled with ones bits, which are NaN in every floating-point type. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ device *emulated_owner(const void *address) {
 
 static size_t pages(size_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
 
-/* The first gap from `from` on that holds the block and a guard page on either side. */
+/* The first gap from `from` on with room for the block and a guard page on either side. */
 static block **gap(device *d, uintptr_t from, size_t bytes, uintptr_t *at) {
   block **link = &d->blocks;
   uintptr_t begin = d->base + PAGE;
@@ -120,7 +120,7 @@ cudaError_t cudaFree(void *pointer) {
       *link = gone->next;
       d->used -= (gone->bytes + 511) / 512 * 512;
       madvise(emulated_alias(d, pointer), pages(gone->bytes), MADV_REMOVE);
-      madvise(emulated_shadow(d, pointer), pages(gone->bytes), MADV_REMOVE); /* zeros: nobody's */
+      madvise(emulated_shadow(d, pointer), pages(gone->bytes), MADV_REMOVE); /* zeros: not allocated */
       gone->bytes = 0;
       gone->next = d->unused;
       d->unused = gone;
@@ -231,7 +231,7 @@ static void caught(int signal, siginfo_t *info, void *context) {
     former.sa_sigaction(signal, info, context);
   } else if (former.sa_handler != SIG_DFL && former.sa_handler != SIG_IGN) {
     former.sa_handler(signal);
-  } else { /* again, and this time it ends the process */
+  } else { /* the repeated access ends the process */
     struct sigaction plain = {.sa_handler = SIG_DFL};
     sigaction(SIGSEGV, &plain, NULL);
   }

@@ -1,6 +1,7 @@
-/* The process in which a device's kernels run. It is a copy of the program, so code and constants are at the same
- * addresses; it sees its device's memory, and waits for launches in a page that both share. After a fault it says
- * where, and ends. It is made anew when the program has loaded another library, whose kernels it could not know. */
+/* The process in which a device's kernels run. It is a fork of the program, so code and constants are at the same
+ * addresses. It sees its device's memory, and waits for launches in a shared page. After a fault it reports the place
+ * and ends. It is forked again after the program has loaded another library, because it would not have that library's
+ * kernels. */
 #include <errno.h>
 #include <link.h>
 #include <linux/futex.h>
@@ -23,7 +24,7 @@ static pid_t own_program;
 static struct {
   uintptr_t from;
   size_t bytes;
-} libm; /* its code */
+} libm; /* address range of libm's code */
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t value, double seconds) {
   struct timespec t = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
@@ -49,7 +50,7 @@ static void caught(int signal, siginfo_t *info, void *context) {
   emulated_process_fault(&f);
 }
 
-/* The process ends with the program, also in the middle of a kernel. */
+/* Ends the process when the program has ended, even in the middle of a kernel. */
 static void look(int signal) {
   (void)signal;
   if (getppid() != own_program) _exit(0);
@@ -128,8 +129,8 @@ void emulated_stop(device *d) {
   d->process = 0;
 }
 
-/* By the system call itself: the handlers that libraries have registered for fork() are about programs that go on, and
- * those of a BLAS end its threads. No signal tells the program of the end. */
+/* Forks by the system call itself, so that libraries' fork handlers do not run: a BLAS would end its threads. The
+ * program gets no signal when the process ends. */
 static bool start(device *d) {
   const unsigned long long now = modules();
   if (d->process > 0 && d->modules == now) return true;
@@ -173,7 +174,7 @@ static uint64_t key_of(const emulated_launch *l, const char *arguments) {
     uint32_t word;
     uintptr_t address = 0;
     if (i % 8 == 0 && i + 8 <= l->argument_bytes) memcpy(&address, arguments + i, sizeof address);
-    if (emulated_owner((void *)address)) { /* whose lower half may be small */
+    if (emulated_owner((void *)address)) { /* a pointer: its lower half may look like a small integer */
       i += 4;
       continue;
     }
@@ -185,14 +186,14 @@ static uint64_t key_of(const emulated_launch *l, const char *arguments) {
   return key | 1;
 }
 
-/* Its place in the table, or an empty one; the last one serves all once the table is full. */
+/* The key's place in the table, or an empty one; in a full table all further keys share the last place. */
 static size_t place_of(uint64_t key) {
   size_t at = key % MOST_TIMED, tries = 0;
   while (timed[at].key && timed[at].key != key && tries++ < MOST_TIMED) at = (at + 1) % MOST_TIMED;
   return at;
 }
 
-/* EMULATED_TIMES: a file of those that other programs have run, a line each. */
+/* Reads EMULATED_TIMES: a file with a line for each launch that other programs have run. */
 static void read_times(void) {
   const char *path = getenv("EMULATED_TIMES");
   FILE *file = path ? fopen(path, "re") : NULL;
@@ -229,7 +230,7 @@ static bool known(uint64_t key, uint64_t *accesses, const char *keep) {
   return found;
 }
 
-/* Waits as long as so many accesses take: asleep, and the last stretch awake. */
+/* Waits for the time that this many accesses take: sleeps first, then spins. */
 static void last_for(double begin, uint64_t accesses) {
   enum { LAUNCH_US = 3 };
   const double end = begin + LAUNCH_US * 1e-6 + (double)accesses / emulated_settings.access_rate;
@@ -278,7 +279,7 @@ cudaError_t emulated_run(device *d, const emulated_launch *launch, const void *a
     if (times) accesses = c->accesses, known(key, &accesses, launch->kernel);
   }
   if (f.kind != FAULT_NONE) {
-    /* The line comes first: who finds the device in error may end the program. */
+    /* Print the line first: a thread that sees the error may end the program. */
     emulated_report_fault(d, launch, &f);
     d->error = f.kind == FAULT_TIME ? cudaErrorLaunchTimeout
                : f.kind == FAULT_WISHED || f.kind == FAULT_DEAD || f.kind == FAULT_DIVERGED || f.kind == FAULT_ENDED ||

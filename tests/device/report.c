@@ -1,4 +1,4 @@
-/* Faults in words: the kernel, where it was launched and by which functions, the block and thread, the access. */
+/* Describes faults: the kernel, where it was launched and by which functions, the block and thread, the access. */
 #include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
@@ -32,8 +32,8 @@ static int holds(struct dl_phdr_info *info, size_t size, void *to) {
   return 0;
 }
 
-/* From the symbol table of the file that holds the address, as a debugger does, since most functions are not exported.
- */
+/* Reads the symbol table of the file that holds the address, like a debugger, because most functions are not
+ * exported. */
 const char *emulated_symbol(void *address, char *text, size_t n) {
   search s = {.address = (uintptr_t)address};
   struct stat status;

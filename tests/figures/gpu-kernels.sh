@@ -13,7 +13,8 @@ PATH=$(dirname "$dump"):$PATH # its disassembler lies beside it
 work=$(mktemp -d "${TMPDIR:-/tmp}/kernels.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 missed=0
-# One line each: kernel, its loads of memory by width, of shared memory; then "=", kernels, most registers, spilled bytes.
+# One line each: kernel, its loads of memory by width, of shared memory; then "=", kernels, most registers, spilled
+# bytes.
 kernels() { # cubin, ptxas's words
   { cat "$2"; "$dump" -sass "$1" | c++filt; } | sed 's/(anonymous namespace):://g' | awk '
     function width(line, name) {

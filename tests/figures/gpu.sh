@@ -35,11 +35,11 @@ try() {
 number() { grep -o "\"$1\": [-0-9.e+]*" "$log" | head -n 1 | sed 's/.*: //'; }
 greater() { awk -v a="${1:-0}" -v b="$2" 'BEGIN { print a + 0 >= b + 0 }'; }
 
-# ---- what machine -----------------------------------------------------------------------------------------------------
+# ---- what machine ----------------------------------------------------------------------------------------------------
 nvidia-smi >"$out/nvidia-smi.txt" 2>&1
 try info 60 starling info --no-measure && grep -E '^(GPU |host|cores)' "$log" | tee -a "$out/figures.txt"
 
-# ---- the same bits ------------------------------------------------------------------------------------------------------
+# ---- the same bits ---------------------------------------------------------------------------------------------------
 try operations 300 tests/codelets/operations && {
   failed=$(grep -c '^not ok ' "$log") passed=$(grep '^ok ' "$log" | grep -vc '# SKIP')
   figure 'CUDA kernels, bit for bit those of the CPU' '0 wrong' "$failed of $((passed + failed))" $((failed == 0 && passed > 0 && code == 0))
@@ -64,7 +64,7 @@ for family in $families; do
   done
 done
 
-# ---- speed of the exact product -----------------------------------------------------------------------------------------
+# ---- speed of the exact product --------------------------------------------------------------------------------------
 if [ -n "${REHEARSE-}" ]; then width=64 target=-; else width=4096 target=42000; fi
 try product 120 starling bench mlp --size layers=2,hidden=$width --batch $width --leaves 1 --shards 1 --steps 10 --workers gpu --no-measure --json && {
   for operation in linear linear_dx linear_dw; do
@@ -73,7 +73,7 @@ try product 120 starling bench mlp --size layers=2,hidden=$width --batch $width 
   done
 }
 
-# ---- networks, and PyTorch ------------------------------------------------------------------------------------------------
+# ---- networks, and PyTorch -------------------------------------------------------------------------------------------
 if [ -n "${REHEARSE-}" ]; then
   networks='gpt2-nano,4,--size,layers=1+width=16+heads=2+positions=16,--length,8 resnet8,4,--size,width=4+blocks=1-1'
 else
@@ -100,7 +100,7 @@ for entry in $networks; do
   figure "$network, times PyTorch" - "$(awk -v a="$ours" -v b="$theirs" 'BEGIN { printf b > 0 ? "%.2f" : "none", a / (b > 0 ? b : 1) }')" -
 done
 
-# ---- policies -------------------------------------------------------------------------------------------------------------
+# ---- policies --------------------------------------------------------------------------------------------------------
 small=${REHEARSE:+"--size channels=4,hidden=16 --batch 12 --repetitions 3 --steps 2 --policies eager,dmdas"}
 # shellcheck disable=SC2086 # words
 try policies 240 starling compare lenet ${small:---minutes 3} && sed 's/^/  /' "$log" | tee -a "$out/figures.txt"

@@ -15,7 +15,7 @@ chmod 755 "$work"
 failed=0
 wrong() { echo "MISSED: $*"; failed=$((failed + 1)); }
 
-# ---- submissions: wrong ones that checks of norms, of one tile, or of time let pass -----------------------------------
+# ---- submissions: wrong ones that checks of norms, of one tile, or of time let pass ----------------------------------
 seven=$top/examples/07-own-operation/operation.c eight=$top/examples/08-own-policy/policy.c
 hand_in() { mkdir -p "$work/$1/$2" && sed "$4" "$3" >"$work/$1/$2/$(basename "$3")"; } # lesson, name, file, sed script
 hand_in 7 right "$seven" ''
@@ -49,7 +49,7 @@ while [ $i -lt "$runs" ]; do
 done
 echo "beside $loops busy loops, $runs runs in $(($(date +%s) - began)) s: right ones passed $right of $((2 * runs)), wrong ones failed $refused of $((6 * runs))"
 
-# ---- lessons 2, 6, 7, 8 from the hand-out alone -----------------------------------------------------------------------
+# ---- lessons 2, 6, 7, 8 from the hand-out alone ----------------------------------------------------------------------
 as=''
 if [ "$(id -u)" = 0 ]; then as='setpriv --reuid=60999 --regid=60999 --clear-groups --'; fi
 for lesson in 2 6 7 8; do

@@ -76,8 +76,8 @@ whole=$(predicted)
 divided=$(predicted --zero 1)
 check 'zero 1: the predicted memory is smaller' test "$((whole - divided))" -gt 5000000
 
-# Leaves of another number on each rank, as listed and as measured: beside a rank that stands still two thirds of the time. What it
-# gets depends on what else the machine does; tests/figures/ranks/balance.sh has the figures.
+# Leaves of another number on each rank, as listed and as measured: beside a rank that stands still two thirds of the
+# time. What it gets depends on what else the machine does; tests/figures/ranks/balance.sh has the figures.
 cat >slow <<'END'
 #!/bin/sh
 "$@" &
@@ -124,7 +124,8 @@ for zero in 0 1; do
   done
 done
 
-# Compression between nodes: fewer bytes sent, nearly the same loss, the same bits in a second run; within a node there is none.
+# Compression between nodes: fewer bytes sent, nearly the same loss, the same bits in a second run; within a node there
+# is none.
 set -- "$@" --steps 15 --optimizer sgd --learning-rate 0.02
 ranks 2 "$@" --out several --compress bf16
 check 'compress: no effect within a node' grep 'all ranks are on one node' err
@@ -151,7 +152,8 @@ for way in 'bf16 0.6 0.02' 'topk=0.05 0.2 0.3'; do
 done
 unset MPIR_CVAR_NOLOCAL
 
-# Each epoch uses every sample once, and evaluation counts every one, even if batch and ranks do not divide their number.
+# Each epoch uses every sample once, and evaluation counts every one, even if batch and ranks do not divide their
+# number.
 run train mlp --data data --batch 50 --leaves 3 --epochs 1 --quiet --out one --force
 ranks 3 train mlp --data data --batch 50 --leaves 3 --epochs 1 --quiet --out several --force
 for field in validation_loss validation_accuracy test_loss test_accuracy test_samples; do

@@ -141,7 +141,8 @@ if nm "$starling" 2>/dev/null | grep -q ' main$'; then
   check 'with names of static functions' grep -q '"run+0x' file.json
 else skip 'names: the program has no symbols'; fi
 check 'and no part stays behind' test -z "$(find stall -name '.stall-*')"
-# The job goes on until it has restarted, however long that takes; where other work begins meanwhile, ranks stand still for longer.
+# The job goes on until it has restarted, however long that takes; where other work begins meanwhile, ranks stand still
+# for longer.
 rm -rf stall
 start 1000000 stall --stall-timeout $((5 * patience)) --restarts 1
 wait_until has_lines stall/metrics.jsonl 10
@@ -156,12 +157,12 @@ check 'heartbeat and stall file go with --force' sh -c "'$starling' train mlp $o
 # What cannot be.
 # shellcheck disable=SC2086
 {
-  expect '--restarts without --out' 2 '--restarts goes on from the checkpoints of a run, which --out DIR names' train mlp $options --restarts 1
+  expect '--restarts without --out' 2 "--restarts continues from a run's checkpoints, so it needs --out DIR" train mlp $options --restarts 1
   expect '--hosts: no number' 2 "--hosts: 'b:x' is not NAME or NAME:RANKS" train mlp $options --hosts a,b:x
   expect '--hosts: no name' 2 "--hosts: '' is not NAME or NAME:RANKS" train mlp $options --hosts a,,b
   expect '--hosts: no rank' 2 "--hosts: 'a:0' is not NAME or NAME:RANKS" train mlp $options --hosts a:0
-  expect '--hosts: too few' 2 '--ranks 5, and --hosts a:2,b has room for 3' train mlp $options --hosts a:2,b --ranks 5
-  expect '--mpiexec: no program' 2 'no/such is no program here; --mpiexec names another' train mlp $options --ranks 2 --mpiexec no/such
+  expect '--hosts: too few' 2 '--ranks 5, but --hosts a:2,b has room for only 3' train mlp $options --hosts a:2,b --ranks 5
+  expect '--mpiexec: no program' 2 'there is no program no/such; --mpiexec names another' train mlp $options --ranks 2 --mpiexec no/such
   expect '--ranks 0' 2 'ranks' train mlp $options --ranks 0
   expect 'a model that is none' 2 'nosuch' train nosuch $options --ranks 2 --mpiexec "$MPIEXEC" --restarts 2 --out none
 }

@@ -1,7 +1,8 @@
-# Reads tests/figures/mutants/*.list, whose form tests/figures/mutants.sh describes, in the sources' top folder. Prints a line for
-# each entry that is wrong: its text is not in its file, or there more than once, or stays as it is; its test is missing.
-# With to=DIR, the right entries whose "file: what" matches wanted get a folder each, DIR/001 on: file, test, what, and the
-# mutated file.
+# Reads tests/figures/mutants/*.list, whose form tests/figures/mutants.sh describes, in the sources' top folder. Prints
+# a line for each entry that is wrong: its text is not in its file, or there more than once, or stays as it is; its test
+# is missing.
+# With to=DIR, the right entries whose "file: what" matches wanted get a folder each, DIR/001 on: file, test, what, and
+# the mutated file.
 function wrong(why) { print at ": " file ": " what ": " why; bad = 1 }
 function readable(name,  line, answer) { answer = (getline line <name) >= 0; close(name); return answer }
 function slurp(name,  text, line) {

@@ -41,7 +41,7 @@ json_t *sl__model_metadata(const sl__model_facts *facts) {
   return json_pack("{s:s, s:o}", "format", FORMAT, "starling", facts_to_json(facts));
 }
 
-/* To the file at path, or to memory where bytes is not NULL. */
+/* Writes to the file at path, or to memory if bytes is not NULL. */
 static sl_status put(const char *path, sl_store *store, const sl_graph *graph, const sl__model_facts *facts,
                      char **bytes, size_t *size) {
   const int most = sl_store_count(store);

@@ -1,6 +1,6 @@
-/* Model files: safetensors whose metadata hold everything else that evaluation needs (architecture, input,
- * normalisation, class names), so that a file is usable alone. A checkpoint has the same metadata and is read like a
- * model file. */
+/* Model files: safetensors files whose metadata hold everything else that evaluation needs (architecture, input,
+ * normalisation, class names), so that one file suffices. A checkpoint has the same metadata and is read like a model
+ * file. */
 #ifndef SL_TOOLS_MODEL_FILE_H
 #define SL_TOOLS_MODEL_FILE_H
 
@@ -23,7 +23,7 @@ typedef struct sl__model_facts {
   int64_t step;       /* after which the parameters were saved */
 } sl__model_facts;
 
-/* graph: of the evaluation; its parameters and state are written. */
+/* Writes the parameters and state of graph, an evaluation's. */
 sl_status sl__model_save(const char *path, sl_store *store, const sl_graph *graph, const sl__model_facts *facts);
 /* The file's content in memory; path is used in messages only. The caller must free(*bytes). */
 sl_status sl__model_pack(const char *path, sl_store *store, const sl_graph *graph, const sl__model_facts *facts,

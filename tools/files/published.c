@@ -56,7 +56,7 @@ out:
   return status;
 }
 
-/* What preprocessor_config.json says; sized: sizes are known already. */
+/* Reads preprocessor_config.json. sized: the model's sizes are already known. */
 static sl_status read_processor(const sl_weights *weights, int sized, sl__model_facts *facts) {
   const sl_data_kind *kind = facts->model->family->data;
   char *path = NULL;
@@ -94,7 +94,8 @@ void sl__published_clear(sl__model_facts *facts) {
   facts->class_names = NULL;
 }
 
-/* Shapes do not show the number of heads. Without config.json it is that of the listed model with the same width. */
+/* Takes the number of heads, which shapes do not show, from the listed model of the same width; used without
+ * config.json. */
 static sl_status guess_heads(const sl_family *f, void *sizes, const char *path) {
   const sl_size *heads = sl_size_find(f->sizes, "heads"), *width = sl_size_find(f->sizes, "width");
   if (!heads || *(int64_t *)((char *)sizes + heads->offset)) return SL_OK;

@@ -31,10 +31,10 @@ struct sl_rundir {
   char *path;
   char *files[SL_RUNDIR_FILE_COUNT]; /* path/names[i] */
   sl_rundir_mode mode;
-  int made;       /* directories made for it: the last `made` components of path */
+  int made;       /* new directories: the last `made` components of path */
   int marker_fd;  /* holds the lock; -1: not yet open */
   int metrics_fd; /* -1 until the first line */
-  char *waiting;  /* lines of metrics that could not be written yet */
+  char *waiting;  /* lines of metrics that are not written yet */
   size_t waits, room;
 };
 
@@ -58,7 +58,7 @@ static void remove_made(const char *path, int made) {
   free(left);
 }
 
-/* stall-DATE.json, or .stall-RANK.part, which a rank leaves where the stall passes (tools/watch/stall.h). */
+/* stall-DATE.json, or .stall-RANK.part, which remains if the stall passes (tools/watch/stall.h). */
 static int is_of_stall(const char *name) {
   return strncmp(name, ".stall-", 7) == 0 || (strncmp(name, "stall-", 6) == 0 && strstr(name, ".json"));
 }
@@ -70,8 +70,8 @@ static int is_named(const char *name) {
   return 0;
 }
 
-/* Whether name is a listed file other than the marker, a rank's timeline, or the temporary that a killed run left of
- * one of these. */
+/* Whether name is a listed file other than the marker, a rank's timeline, or a temporary file of one of these that a
+ * killed run left. */
 static int is_ours(const char *name) {
   char inner[256]; /* .NAME.NUMBER.tmp */
   const size_t n = strlen(name);
@@ -83,7 +83,7 @@ static int is_ours(const char *name) {
   return number && is_named(inner);
 }
 
-/* Removes the checkpoints of a run; *others as below. */
+/* Removes the checkpoints of a run; *others as in remove_files. */
 static sl_status remove_checkpoints(const char *path, int *others) {
   char *folder;
   int more = 0;
@@ -207,7 +207,7 @@ static sl_status take_lock(sl_rundir *r) {
     if (done < 0 && errno == EINTR) continue;
     if (done <= 0) {
       const int error = done < 0 ? errno : ENOSPC;
-      if (ftruncate(r->marker_fd, 0) != 0) errno = error; /* a part of it would mark the directory, too */
+      if (ftruncate(r->marker_fd, 0) != 0) errno = error; /* even part of the text would mark the directory */
       return sl_fail(SL_EWRITE, "cannot write in the run directory %s: %s; choose another with --out", r->path,
                      strerror(error));
     }
@@ -310,7 +310,7 @@ static sl_status open_metrics(sl_rundir *r) {
   return sl_file_failed("write", path, errno);
 }
 
-/* Writes the lines that wait, all of them or none: where a torn one cannot be taken back, the rest of it waits on. */
+/* Writes the queued lines, all or none. If a partly written line cannot be undone, its remainder stays queued. */
 static sl_status write_waiting(sl_rundir *r) {
   ssize_t done;
   if (r->waits == 0) return SL_OK;
@@ -370,7 +370,7 @@ static sl_status keep_lines(const char *path, char *text, size_t *n, int64_t ste
   int number = 0;
   for (size_t at = 0; at < *n;) {
     const char *end = memchr(text + at, '\n', *n - at);
-    if (!end) break; /* torn by a kill */
+    if (!end) break; /* partly written when the run was killed */
     const size_t length = (size_t)(end - (text + at)) + 1;
     if (memchr(text + at, '\0', length)) break; /* a crash of the machine lost a line that was not synchronised */
     json_error_t error;

@@ -1,4 +1,4 @@
-/* Lists of hosts: from the command line, from Slurm, and without those that are dead. */
+/* Reads lists of hosts from the command line and from Slurm, and removes dead hosts. */
 #include "tools/launch/hosts.h"
 
 #include <errno.h>

@@ -18,17 +18,17 @@ typedef struct sl__hosts {
 
 /* "node1,node2:4": one rank on node1, four on node2. NULL: no hosts. SL_EINVAL names the entry at fault. */
 sl_status sl__hosts_parse(const char *list, sl__hosts *hosts);
-/* The nodes of the Slurm allocation that this process is in, with that many ranks in all, some with none if there are
- * more nodes; outside of Slurm no hosts. */
+/* The nodes of this process's Slurm allocation, with `ranks` ranks in all; with more nodes than ranks, some nodes get
+ * none. Outside of Slurm: no hosts. */
 sl_status sl__hosts_of_slurm(int ranks, sl__hosts *hosts);
 int sl__hosts_ranks(const sl__hosts *hosts);
-/* Takes ranks away from the last hosts until there are `ranks`. */
+/* Removes ranks from the last hosts until `ranks` are left. */
 void sl__hosts_limit(sl__hosts *hosts, int ranks);
-/* Until there are `ranks`, gives ranks to hosts that have none, to each at most as many as the fullest host has. */
+/* Gives ranks to hosts that have none, until there are `ranks`; to each at most as many as the fullest host has. */
 void sl__hosts_fill(sl__hosts *hosts, int ranks);
 /* "node1:1,node2:4", as mpiexec reads it; hosts without ranks are left out. The caller frees it; NULL: no memory. */
 char *sl__hosts_text(const sl__hosts *hosts);
-/* Starts nothing on each host through mpiexec, and removes the hosts where that fails or takes more than `seconds`.
+/* Starts `true` on each host through mpiexec, and removes the hosts where this fails or takes longer than `seconds`.
  * gone[n]: their names. Returns how many were removed. */
 int sl__hosts_drop_dead(sl__hosts *hosts, const char *mpiexec, double seconds, char *gone, size_t n);
 void sl__hosts_free(sl__hosts *hosts);

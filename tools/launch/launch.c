@@ -1,4 +1,4 @@
-/* The launcher: starts the job, judges how it ended, and starts it again where a rank was lost. */
+/* The launcher: starts the job, finds out how it ended, and starts it again if a rank was lost. */
 #include "tools/launch/launch.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@
 
 enum {
   KNOCK_S = 20, /* how long a host may take to answer after a loss */
-  ENDED_S = 60  /* how long mpiexec may take to end after the job has said that it ended */
+  ENDED_S = 60  /* how long mpiexec may take to exit after the heartbeat has reported the job's end */
 };
 
 typedef struct launcher {
@@ -30,13 +30,13 @@ typedef struct launcher {
   char program[4096], mpiexec[4096];
   sl__hosts hosts;            /* none: mpiexec finds them */
   int ranks, restarts, start; /* start: number of the job, from 0 */
-  int was_there;              /* a run directory, before the first start */
-  int taken;                  /* a job of ours has opened it */
-  char id[96], launch[128];   /* of this launcher; of the job */
+  int was_there;              /* the run directory existed before the first start */
+  int taken;                  /* a job of this launcher has opened the run directory */
+  char id[96], launch[128];   /* names of this launcher and of the current job */
   int seen;                   /* the job's processes are known */
   double lost_at;             /* 0: no rank was lost since the last step */
-  char lost[512];             /* what was lost, and what goes on */
-  long long from;             /* step that the job goes on from */
+  char lost[512];             /* message: what was lost, and how many ranks continue */
+  long long from;             /* step that the job continues from */
 } launcher;
 
 /* How a job ended. */
@@ -68,7 +68,7 @@ static sl_status find_mpiexec(launcher *l) {
   if (!name) name = in_path("mpiexec.mpich") ? "mpiexec.mpich" : "mpiexec";
   if (strchr(name, '/') ? access(name, X_OK) != 0 : !in_path(name))
     return sl_fail(SL_EINVAL,
-                   "--ranks starts mpiexec, and %s is no program here; --mpiexec names another (Debian: mpich)", name);
+                   "--ranks starts mpiexec, but there is no program %s; --mpiexec names another (Debian: mpich)", name);
   snprintf(l->mpiexec, sizeof l->mpiexec, "%s", name);
   return SL_OK;
 }
@@ -78,15 +78,15 @@ static sl_status open_launcher(launcher *l) {
   char host[64] = "", path[4200];
   if (sl_runtime_promised_ranks() > 1 || getenv("PMI_RANK"))
     return sl_fail(SL_EINVAL,
-                   "--ranks, --restarts, --hosts and --mpiexec start mpiexec, and this is inside one already: "
-                   "leave out either");
+                   "--ranks, --restarts, --hosts and --mpiexec start mpiexec, but mpiexec already started this "
+                   "process: use one or the other");
   l->restarts = given(o->restarts) ? (int)o->restarts : 0;
   if (l->restarts > 0 && !o->out)
-    return sl_fail(SL_EINVAL, "--restarts goes on from the checkpoints of a run, which --out DIR names");
+    return sl_fail(SL_EINVAL, "--restarts continues from a run's checkpoints, so it needs --out DIR");
   SL_TRY(sl__hosts_parse(o->hosts, &l->hosts));
   l->ranks = given(o->ranks) ? (int)o->ranks : l->hosts.n > 0 ? sl__hosts_ranks(&l->hosts) : 1;
   if (l->hosts.n > 0 && l->ranks > sl__hosts_ranks(&l->hosts))
-    return sl_fail(SL_EINVAL, "--ranks %d, and --hosts %s has room for %d: NAME:RANKS gives a host more", l->ranks,
+    return sl_fail(SL_EINVAL, "--ranks %d, but --hosts %s has room for only %d; NAME:RANKS gives a host more", l->ranks,
                    o->hosts, sl__hosts_ranks(&l->hosts));
   if (l->hosts.n > 0) sl__hosts_limit(&l->hosts, l->ranks);
   if (l->ranks > 1 || l->hosts.n > 0 || o->mpiexec) SL_TRY(find_mpiexec(l));
@@ -121,7 +121,7 @@ static sl_status start(launcher *l) {
   char **words = NULL, **argv = NULL, *hosts = NULL, number[16];
   int n = 0, k = 0;
   sl_status status = SL_OK;
-  /* A job that was lost before it could say so has left a new folder, perhaps without a configuration. */
+  /* A job that was lost early may have left a new folder without a configuration. */
   const int new_folder = l->start > 0 && !l->was_there && exists(l, SL_RUNDIR_MARKER);
   const int resumes = l->start > 0 && (l->taken || (new_folder && exists(l, SL_RUNDIR_CONFIG)));
   SL_TRY_OUT(sl__options_words(l->o, &train, resumes ? ours : at_first, &words, &n));
@@ -149,7 +149,7 @@ out:
   return status;
 }
 
-/* One line for a restart, once the job has made a step or has ended. */
+/* Prints one line about a restart, after the job's first step or its end. */
 static void tell_restart(launcher *l, const char *then) {
   if (l->lost_at == 0) return;
   fprintf(stderr, "starling: restart %d of %d: %s from step %lld; %s\n", l->start, l->restarts, l->lost, l->from, then);
@@ -195,7 +195,7 @@ static void wait_for_end(launcher *l, int *state, sl__obituary *said) {
 
 /* ---- the end of a job ------------------------------------------------------------------------------------------- */
 
-/* "rank 1 stood still": by the newest stall file. */
+/* Writes "rank 1 stood still", from the newest stall file. */
 static void name_late(const launcher *l, char *text, size_t n) {
   char pattern[4200];
   glob_t files = {0};
@@ -224,13 +224,13 @@ static void name_dead(const launcher *l, const sl__obituary *said, int signal, c
     snprintf(text, n, "%s was lost", who);
 }
 
-/* The exit code of the command comes from its heartbeat if it can: mpiexec may lose it. */
+/* Takes the job's exit code from its heartbeat if possible: mpiexec may lose it. */
 static end judge(const launcher *l, int state, const sl__obituary *said) {
   enum {
     FIRST_FATAL = 4,
     LAST = 31,
     NOT_FOUND = 127
-  }; /* codes of mpiexec that are signals: 1 to 3 are the command's */
+  }; /* exit codes by which mpiexec reports a signal; 1 to 3 are the command's own */
   sl__heartbeat h;
   end e = {0};
   const int ours = beat_of(l, &h);
@@ -250,7 +250,7 @@ static end judge(const launcher *l, int state, const sl__obituary *said) {
   return e;
 }
 
-/* The hosts that answer go on. */
+/* Keeps the hosts that still answer. */
 static sl_status choose_hosts(launcher *l, char *gone, size_t n) {
   gone[0] = '\0';
   if (l->hosts.n == 0 && *l->mpiexec) SL_TRY(sl__hosts_of_slurm(l->ranks, &l->hosts));

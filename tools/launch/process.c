@@ -1,5 +1,5 @@
-/* Starts mpiexec in a process group of its own, so that a Ctrl-C reaches it once, from here: a second one would make it
- * kill the ranks. */
+/* Starts mpiexec in its own process group, so that this process alone passes on a Ctrl-C: if mpiexec also got the
+ * terminal's, it would take it for a second one and kill the ranks. */
 #include "tools/launch/process.h"
 
 #include <ctype.h>
@@ -24,23 +24,23 @@ enum { LINE = 4096, TICK_MS = 20, PATIENCE_S = 10, RANKS = 256 };
 
 static volatile sig_atomic_t child, signalled;
 
-/* Its output: a line so far, and where in mpiexec's words on a dead rank it is. */
+/* The process's output: the line so far, and whether it belongs to mpiexec's report of a dead rank. */
 static struct relay {
   int fd; /* -1: none */
   char line[LINE];
   size_t n;
-  int ruled;  /* the line before was of '=' alone, and is not passed on yet */
-  int banner; /* inside */
+  int ruled;  /* the previous line was a rule of '=' and is still held back */
+  int banner; /* inside the report */
   sl__obituary said;
 } relay = {.fd = -1};
 
-/* The ranks of this host, until one has ended. */
+/* The ranks of this host, watched until one has ended. */
 static struct {
   char host[128];
   struct pollfd end[RANKS]; /* ready once the rank has ended */
   long pid[RANKS];
   int n;
-  long first; /* 0: none has ended, or several at once */
+  long first; /* process of the first rank to end; 0: none yet, or several at once */
 } ranks;
 
 static void on_signal(int number) {
@@ -77,7 +77,7 @@ sl_status sl__process_start(char *const *argv, const char *launch, int relays) {
   relay = (struct relay){.fd = out[0]};
   ranks.first = 0;
   sigfillset(&all);
-  sigprocmask(SIG_BLOCK, &all, &before); /* a signal that comes now reaches the process once it is known */
+  sigprocmask(SIG_BLOCK, &all, &before); /* delays signals until `child` is known */
   const pid_t pid = fork();
   if (pid == 0) {
     for (int number = 1; number < 32; number++) signal(number, SIG_DFL);
@@ -94,7 +94,8 @@ sl_status sl__process_start(char *const *argv, const char *launch, int relays) {
   return sl_fail(SL_EIO, "no process: %s", strerror(error));
 }
 
-/* MPICH's mpiexec reports a dead rank in lines between two rules of '=', and two or three after them. */
+/* Whether a line belongs to the report of MPICH's mpiexec on a dead rank: lines between two rules of '=', and two or
+ * three more. */
 static int is_banner(const char *line) {
   const size_t n = strcspn(line, "\n"), rule = strspn(line, "=");
   const int ruled = relay.ruled;
@@ -150,7 +151,7 @@ static void see_ranks(int wait_ms) {
   forget_ranks();
 }
 
-/* Returns whether anything came. */
+/* Returns whether there was any output. */
 static int read_output(int wait_ms) {
   char bytes[LINE];
   if (relay.fd < 0) {
@@ -187,7 +188,7 @@ void sl__process_kill(void) {
   if (child > 0) kill((pid_t)child, SIGKILL);
 }
 
-/* Whether a process of ours has this line in its environment. */
+/* Whether a process of this user has this line in its environment. */
 static int has(const char *pid, const char *line) {
   char path[300];
   struct stat info;

@@ -1,5 +1,5 @@
-/* Divides leaves among ranks: as listed, or by measured times of tasks. The time of a step would not do, because on all
- * ranks it is that of the slowest rank; but on a slower rank tasks take longer. */
+/* Divides leaves among ranks: as listed, or by measured task times. Step times would not do: on every rank a step takes
+ * as long as on the slowest, while task times show which rank is slow. */
 #include "tools/run/balance.h"
 
 #include <stdio.h>
@@ -83,8 +83,8 @@ void sl__balance_close(sl__balance *b) {
   memset(b, 0, sizeof *b);
 }
 
-/* Computes this rank's seconds for a leaf and for the rest of a step, from the mean time of each node's records; the
- * number of steps that the recorder still keeps does not matter. */
+/* Computes this rank's seconds for a leaf and for the rest of a step from the mean time of each node's records, so it
+ * does not matter how many steps the recorder still has. */
 static sl_status measure(const sl__balance *b, const sl_program *program, const sl_recorder *recorder,
                          double seconds[2]) {
   const sl_graph *graph = sl_program_graph(program);
@@ -114,8 +114,8 @@ out:
   return status;
 }
 
-/* The fewest leaves, a multiple of the plan's, with which a step takes at most 5% longer than with the best division of
- * the batch. 0: the plan's leaves are enough, or no number is. */
+/* The smallest multiple of the plan's leaves with which a step takes at most 5% longer than with an ideal division of
+ * the batch. 0: the plan's leaves are enough, or no multiple is. */
 static int better_leaves(const sl__balance *b, double best, double *at_will) {
   enum { TIMES = 32 };
   const int n = b->ranks->n;
@@ -158,7 +158,7 @@ static sl_status decide(sl__balance *b, int *changed) {
   const int more = better_leaves(b, *changed ? best : now, &at_will);
   if (more)
     snprintf(b->said + at, sizeof b->said - at,
-             "; the plan has too few leaves to come nearer to %.3g ms: a new run with --leaves %d would", 1e3 * at_will,
+             "; the plan has too few leaves to come nearer to %.3g ms: a new run with --leaves %d can", 1e3 * at_will,
              more);
   sl_status status = SL_OK;
   if (*changed) {

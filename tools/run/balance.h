@@ -1,5 +1,5 @@
-/* Divides the plan's leaves among ranks: evenly, as the user lists them, or by measurements in a run's first steps, so
- * that ranks of different speed end a step at the same time. The plan does not change, and neither do the bits. */
+/* Divides the plan's leaves among ranks: evenly, as listed by the user, or by measurements in a run's first steps, so
+ * that ranks of different speed end a step at the same time. Plan and bits stay the same. */
 #ifndef SL_TOOLS_BALANCE_H
 #define SL_TOOLS_BALANCE_H
 

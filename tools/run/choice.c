@@ -17,7 +17,7 @@ static int has_both(const sl_runtime *rt) { return sl_runtime_gpus(rt) > 0 && sl
 
 void sl__choice_open(sl__choice *c, const sl_runtime *rt, const sl__ranks *ranks) {
   *c = (sl__choice){.measuring = sl__ranks_sum(ranks, has_both(rt)) > 0};
-  if (!c->measuring) snprintf(c->said, sizeof c->said, "no rank has both CPU workers and GPUs to choose from");
+  if (!c->measuring) snprintf(c->said, sizeof c->said, "no rank has both CPU workers and GPUs");
 }
 
 void sl__choice_place(const sl__choice *c, const sl_runtime *rt, sl_program *program) {

@@ -1,5 +1,5 @@
-/* --workers auto: the first steps of a run are computed by the GPUs, by the CPUs and by both in turn, and the kinds of
- * workers that took the least time compute the others. The results are the same whoever computes them. */
+/* --workers auto: in the first steps of a run the GPUs, the CPUs and both compute in turn; the fastest choice computes
+ * all later steps. The results do not depend on it. */
 #ifndef SL_RUN_CHOICE_H
 #define SL_RUN_CHOICE_H
 
@@ -14,16 +14,16 @@ typedef struct sl__choice {
   double seconds[SL__CHOICES * SL__CHOICE_STEPS];
   unsigned kinds; /* in use, as in sl_program_allow; 0: no choice was made */
   char said[160];
-  int told; /* 1: the caller has printed it */
+  int told; /* 1: the caller has printed the result */
 } sl__choice;
 
-/* Begins to measure if this job has both kinds of workers on some rank. Collective. */
+/* Starts measuring if a rank has both kinds of workers. Collective. */
 void sl__choice_open(sl__choice *choice, const sl_runtime *runtime, const sl__ranks *ranks);
-/* Before each step of the program. */
+/* Sets which workers compute the next step; call before each step. */
 void sl__choice_place(const sl__choice *choice, const sl_runtime *runtime, sl_program *program);
-/* After each step, which took so long on this rank. Collective while it measures. */
+/* Records this rank's step time; call after each step. Collective while measuring. */
 sl_status sl__choice_step(sl__choice *choice, const sl__ranks *ranks, double seconds);
-/* One line: what was measured, and which workers compute; "" if nothing was measured. */
+/* One line: the measured times and the chosen workers; "" if nothing was measured. */
 const char *sl__choice_text(const sl__choice *choice);
 
 #endif

@@ -10,7 +10,7 @@
 #include "runtime/machine/runtime.h"
 #include "tools/run/session.h"
 
-/* Digest of the executable, which reveals a rank that was started from another build, even with the same version. */
+/* Digest of the executable: reveals a rank that runs another build, even of the same version. */
 static sl_status executable(uint64_t *digest) {
   char buffer[1 << 16];
   size_t n;

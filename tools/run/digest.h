@@ -5,7 +5,7 @@
 #include "tools/files/model_file.h"
 #include "tools/settings/options.h"
 
-/* *text is the caller's to free(). */
+/* The caller must free(*text). */
 sl_status sl__digest(const sl__options *options, const sl__model_facts *facts, const sl_data *data, char **text);
 
 /* Digest, in hexadecimal, of this rank's parameters and state. Call it between steps. */

@@ -103,7 +103,7 @@ sl_status sl__probabilities(sl__evaluator *e, const void *images, int64_t n, flo
   }
   memset(padded, 0, (size_t)batch * bytes);
   memcpy(padded, images, (size_t)n * bytes);
-  /* Arbitrary labels: their loss is never read, but must be defined. */
+  /* Any labels will do: the loss is computed but never read. */
   memset(labels, 0, (size_t)batch * sizeof *labels);
   const sl_step step = {
       .number = 1, .seed = e->plan.seed, .input = {[SL_SLOT_SAMPLES] = padded, [SL_SLOT_LABELS] = labels}};

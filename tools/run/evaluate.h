@@ -18,7 +18,7 @@ typedef struct sl__evaluator {
 
 typedef struct sl__score {
   double loss;           /* mean, nats; perplexity is its exponential */
-  double accuracy, top5; /* shares of the targets whose logit is the largest, or among the five largest */
+  double accuracy, top5; /* shares of targets whose logit is the largest, is among the five largest */
   int64_t samples;       /* targets that count: images, or tokens */
 } sl__score;
 
@@ -28,10 +28,10 @@ sl_status sl__evaluator_create(sl_runtime *runtime, sl_store *store, const sl_mo
                                const sl_training *training, const sl_plan *plan, const sl__ranks *ranks,
                                sl__evaluator *evaluator);
 void sl__evaluator_destroy(sl__evaluator *evaluator); /* a zeroed one is allowed */
-/* Runs a step on the loader's last batch. GPUs are given the batch after it meanwhile, if the loader has it ready. */
+/* Runs a step on the loader's last batch. Meanwhile copies the next batch to the GPUs if the loader has it ready. */
 sl_status sl__run_step(sl_program *program, const sl_step *step, sl_loader *loader);
-/* One pass over source, read ahead by a loader of its own. A loss that is not finite is SL_ENONFINITE, naming the
- * operation. */
+/* One pass over source, read ahead by a loader of its own. If the loss is not finite, fails with SL_ENONFINITE and
+ * names the operation. */
 sl_status sl__evaluate(sl__evaluator *evaluator, sl_sample_source source, sl__score *score);
 /* Computes probabilities [n, classes] of n <= plan.batch images U8 [n, H, W, C]. */
 sl_status sl__probabilities(sl__evaluator *evaluator, const void *images, int64_t n, float *probabilities);

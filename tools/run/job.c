@@ -20,7 +20,7 @@ void sl__job_take_model(sl__job *j, sl_model *model) {
   sl_model_text(model, j->name, sizeof j->name);
 }
 
-/* A language model gets the data's vocabulary. */
+/* Sets a language model's vocabulary from the data. */
 static sl_status settle_classes(sl__job *j) {
   char text[64];
   sl_model *sized;
@@ -61,7 +61,7 @@ sl_status sl__job_start(sl__job *j, const char *command, int ranks) {
   return j->o->allreduce >= 0 ? sl__ranks_exchange(&j->ranks, j->runtime, j->o->allreduce, j->o->compress) : SL_OK;
 }
 
-/* Rank 0's choice holds for all. */
+/* Rank 0 chooses the plan for all ranks. */
 static sl_status choose_plan(sl__job *j) {
   sl_plan *plan = &j->facts.plan;
   sl_machine machine;
@@ -117,7 +117,7 @@ static sl_status open_data(sl__job *j, int made_up) {
 }
 
 sl_status sl__job_data(sl__job *j, int made_up) {
-  sl_activity_begin(SL_WORKS_LONG, "the data"); /* a rank's disk may be slower than the others' */
+  sl_activity_begin(SL_WORKS_LONG, "the data"); /* one rank's disk may be slower than the others' */
   const sl_status status = open_data(j, made_up);
   sl_activity_end();
   return status;
@@ -211,7 +211,8 @@ sl_status sl__job_load(sl__job *j) {
 
 sl_status sl__job_rebuild(sl__job *j) {
   release_programs(j);
-  if (j->recorder) sl_recorder_clear(j->recorder), sl_transfers_clear(); /* of nodes that no longer exist */
+  if (j->recorder)
+    sl_recorder_clear(j->recorder), sl_transfers_clear(); /* the records name nodes that no longer exist */
   SL_TRY(make_programs(j));
   return sl__job_load(j);
 }
@@ -230,10 +231,11 @@ static sl_status read_scores(const sl__job *j, sl__job_scores *s, double *clip) 
   return n->clip == SL_NONE ? SL_OK : sl_program_read(j->program, n->clip, clip);
 }
 
-/* Nothing was updated, so the step can run again with a check of every output. */
+/* Runs the step again and checks every output; possible because nothing was updated. */
 static sl_status find_nonfinite(const sl__job *j, const sl_step *step, double loss, double clip) {
   SL_TRY(sl__ranks_agree(&j->ranks, sl_program_find_nonfinite(j->program, step)));
-  return sl_fail(SL_ENONFINITE, "step %lld: the loss is %g, the clip factor %g, and a second try finds no cause",
+  return sl_fail(SL_ENONFINITE,
+                 "step %lld: the loss is %g, the clip factor %g; all outputs were finite when the step ran again",
                  (long long)step->number, loss, clip);
 }
 
@@ -303,5 +305,5 @@ void sl__job_print_fast(const sl__job *j) {
     printf("%s%s", between, op->name);
     between = ", ";
   }
-  if (*between == ',') puts(" (cuBLAS; other bits than with --gpu-kernels exact)");
+  if (*between == ',') puts(" (cuBLAS; the bits differ from --gpu-kernels exact)");
 }

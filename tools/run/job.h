@@ -1,6 +1,5 @@
-/* A job: machine, ranks, model, data and programs, opened in steps and closed in one place, for all commands that
- * compute. A command calls the steps that it needs, in this order, and ends with sl__job_close, also after a failure.
- */
+/* A job: machine, ranks, model, data and programs, for all commands that compute. A command calls the functions that it
+ * needs in the order of this header, and ends with sl__job_close, also after a failure. */
 #ifndef SL_TOOLS_JOB_H
 #define SL_TOOLS_JOB_H
 
@@ -48,21 +47,22 @@ sl_status sl__job_name(sl__job *job, const sl__options *o);
 void sl__job_take_model(sl__job *job, sl_model *model);
 /* Opens the model in the file or run o->model. */
 sl_status sl__job_file(sl__job *job, const sl__options *o);
-/* Where a launcher started several ranks, starts them at once, before anything that can fail on one of them alone: the
- * others would wait for it in MPI_Init. On one rank the command line is looked at first, which is quicker. */
+/* If a launcher started several ranks, starts the runtime now, before anything that can fail on one rank only: the
+ * others would wait for it in MPI_Init. On one rank the runtime starts later, so that a wrong command line fails
+ * sooner. */
 sl_status sl__job_meet(sl__job *job, const sl__options *o, const char *command);
-/* Starts runtime and ranks, unless that is done. command: its name; several ranks are refused unless `ranks`. */
+/* Starts runtime and ranks unless they run already. command: its name. Refuses several ranks unless `ranks` is set. */
 sl_status sl__job_start(sl__job *job, const char *command, int ranks);
 /* Makes the plan from the options (without --batch: from the file), and this rank's leaves. */
 sl_status sl__job_plan(sl__job *job);
-/* Opens the data of --data, else the usual set of images; with `made_up`, makes noise instead. For a named model this
- * decides image size and classes, or length and vocabulary. */
+/* Opens the data of --data, or else the default image set; with `made_up`, generates noise instead. For a named model
+ * this sets image size and classes, or length and vocabulary. */
 sl_status sl__job_data(sl__job *job, int made_up);
 /* Makes store, network and programs of training steps for this rank's current leaves. */
 sl_status sl__job_build(sl__job *job);
-/* Store and evaluator alone, filled from the file. */
+/* Makes only store and evaluator, and fills them from the file. */
 sl_status sl__job_build_evaluator(sl__job *job);
-/* Begins to read the batches after job->step. */
+/* Starts reading the batches after job->step. */
 sl_status sl__job_load(sl__job *job);
 /* Makes programs and loader again over the same store, after the leaves have changed. */
 sl_status sl__job_rebuild(sl__job *job);
@@ -78,12 +78,12 @@ typedef struct sl__job_scores {
  * updated. */
 sl_status sl__job_step(sl__job *job, double learning_rate, sl__job_scores *scores);
 
-/* Counts a step that is left out: its batch is read, and nothing is computed. */
+/* Skips a step: reads its batch, computes nothing, and counts it. */
 sl_status sl__job_skip(sl__job *job);
 
 /* The name of this rank's first GPU if fast kernels compute; else "". */
 void sl__job_fast_gpu(const sl__job *j, char *name, size_t n);
-/* With --gpu-kernels fast: prints the operations that have a fast kernel, in a line. */
+/* With --gpu-kernels fast: prints one line with the operations that have a fast kernel. */
 void sl__job_print_fast(const sl__job *job);
 uint64_t sl__job_sent(const sl__job *job); /* bytes that this rank sent to other nodes so far */
 void sl__job_close(sl__job *job);          /* a zeroed one is allowed */

@@ -17,7 +17,7 @@ static void path_of(const sl_runtime *rt, char *path, size_t n) {
            sl_runtime_cpu_workers(rt) * sl_runtime_local_ranks(rt), sl_runtime_share(rt)->threads_per_worker);
 }
 
-/* The CPUs' speeds, the GPUs', or both. */
+/* Whether the CPUs' or the GPUs' speeds are known. */
 static int known(const sl__machine *m) {
   const int cpus = m->gflops > 0 && m->gigabytes > 0, gpus = m->gpu_gflops > 0 && m->gpu_gigabytes > 0;
   return (cpus || gpus) && (cpus || (m->gflops == 0 && m->gigabytes == 0)) &&
@@ -32,14 +32,15 @@ sl__machine sl__machine_read(const sl_runtime *rt) {
   path_of(rt, path, sizeof path);
   if (access(path, F_OK) != 0) return m;
   if (sl_json_read(path, &all) != SL_OK) {
-    sl_log(SL_LOG_WARNING, "the machine's peaks are not known: %s", sl_error());
+    sl_log(SL_LOG_WARNING, "the machine's peak speeds are unknown: %s", sl_error());
     return m;
   }
   if (json_unpack(all, "{s:s, s:F, s:F, s?F, s?F}", "format", &format, "sgemm_gflops", &m.gflops,
                   "triad_gigabytes_per_s", &m.gigabytes, "gpu_gflops", &m.gpu_gflops, "gpu_gigabytes_per_s",
                   &m.gpu_gigabytes) != 0 ||
       strcmp(format, FORMAT) != 0 || !known(&m)) {
-    sl_log(SL_LOG_WARNING, "the machine's peaks are not known: %s does not hold them; 'starling bench' writes it anew",
+    sl_log(SL_LOG_WARNING,
+           "the machine's peak speeds are unknown: %s does not contain them; 'starling bench' measures them again",
            path);
     m = (sl__machine){0};
   }
@@ -61,7 +62,8 @@ void sl__machine_keep(const sl_runtime *rt, sl__machine *m) {
   if (all && m->gpu_gflops > 0)
     json_object_update_new(
         all, json_pack("{s:f, s:f}", "gpu_gflops", m->gpu_gflops, "gpu_gigabytes_per_s", m->gpu_gigabytes));
-  if (sl_json_write(path, all) != SL_OK) sl_log(SL_LOG_WARNING, "the machine's peaks are not kept: %s", sl_error());
+  if (sl_json_write(path, all) != SL_OK)
+    sl_log(SL_LOG_WARNING, "cannot save the machine's peak speeds: %s", sl_error());
   json_decref(all);
 }
 

@@ -9,7 +9,7 @@
 #include "tasks/spread/spread.h"
 #include "tools/settings/model.h"
 
-/* Seconds of a step of rank 0. */
+/* Predicts the seconds of a step on rank 0. */
 static sl_status predict(const sl_graph *logical, const sl_plan *plan, int ranks, int zero, const sl_machine *machine,
                          double *seconds) {
   sl_placements *placements = NULL;
@@ -53,7 +53,7 @@ sl_status sl__plan_choose(const sl__options *o, const sl_model *model, const sl_
       mine.shards = o->shards > 0 ? plan->shards : mine.leaves * each[k];
       if (mine.leaves < 1 || mine.shards % mine.leaves || mine.shards > mine.batch) continue;
       SL_TRY_OUT(predict(network.graph, &mine, ranks, o->zero > 0, machine, &seconds));
-      if (seconds < 0.99 * least) best = mine, least = seconds; /* a hundredth is not worth another plan */
+      if (seconds < 0.99 * least) best = mine, least = seconds; /* 1% is not worth another plan */
     }
   *gain = least > 0 ? before / least : 1;
   *plan = best;

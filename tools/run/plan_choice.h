@@ -1,5 +1,5 @@
-/* A plan that suits the machine (--plan machine): leaves and shards by the predicted step, since GPUs want few large
- * tasks, CPUs many, and each GPU leaves of its own, so that no sum of gradients goes back and forth. */
+/* Chooses leaves and shards for the machine (--plan machine) by the predicted step time. GPUs are fastest with few
+ * large tasks, CPUs with many. With leaves of its own a GPU need not exchange gradient sums with other workers. */
 #ifndef SL_TOOLS_PLAN_CHOICE_H
 #define SL_TOOLS_PLAN_CHOICE_H
 
@@ -8,9 +8,9 @@
 #include "tasks/schedule/machine.h"
 #include "tools/settings/options.h"
 
-/* Replaces the leaves and shards of *plan that no option gives by those whose step is predicted shortest on rank 0's
- * machine. *gain: the predicted time of the plan as it came in over that of the result; 1: it stays as it is. The plan
- * is part of what decides the bits, so it is chosen once, saved with the run, and must be the same on all ranks. */
+/* Sets those of *plan's leaves and shards that no option sets, to the values with the shortest predicted step on rank
+ * 0's machine. *gain: predicted step time of the given plan over that of the result; 1: unchanged. The plan decides the
+ * bits, so it is chosen once, saved with the run, and equal on all ranks. */
 sl_status sl__plan_choose(const sl__options *o, const sl_model *model, const sl_training *training,
                           const sl_machine *machine, int ranks, sl_plan *plan, double *gain);
 

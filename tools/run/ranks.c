@@ -47,10 +47,9 @@ sl_status sl__ranks_divide(sl__ranks *r, const sl_plan *plan, const int *count) 
   r->rows = plan->batch;
   if (r->n <= 1) return SL_OK;
   if (plan->leaves < r->n)
-    return sl_fail(
-        SL_EINVAL,
-        "%d ranks cannot share a batch of %d leaves: start it on at most %d ranks, or train with --leaves %d", r->n,
-        plan->leaves, plan->leaves, r->n);
+    return sl_fail(SL_EINVAL,
+                   "%d ranks cannot share a batch of %d leaves: use at most %d ranks, or train with --leaves %d", r->n,
+                   plan->leaves, plan->leaves, r->n);
   r->first_leaf = realloc(r->first_leaf, (size_t)(r->n + 1) * sizeof *r->first_leaf);
   if (!r->first_leaf) return sl_no_memory("for %d ranks", r->n);
   r->first_leaf[0] = 0;
@@ -86,8 +85,8 @@ sl_status sl__ranks_exchange(sl__ranks *r, const sl_runtime *runtime, int allred
            compress);
   else
     sl_log(SL_LOG_WARNING,
-           "--compress %s gives up the promise of the same bits on any number of ranks, and after --resume: what "
-           "messages leave out is kept where they are sent, and by no checkpoint",
+           "--compress %s gives up the promise of the same bits on any number of ranks, and after --resume: the "
+           "sender keeps the rounding errors of its messages, and checkpoints do not contain them",
            compress);
   return SL_OK;
 }
@@ -98,7 +97,7 @@ sl_status sl__ranks_agree(const sl__ranks *r, sl_status status) {
   return status;
 }
 
-/* Finds the first line of mine that differs from the line of theirs at that place; 0: there is none. */
+/* Finds the first line in which mine and theirs differ; returns 0 if there is none. */
 static int differs(const char *mine, const char *theirs, char line[2][256]) {
   while (*mine || *theirs) {
     const size_t a = strcspn(mine, "\n"), b = strcspn(theirs, "\n");
@@ -169,14 +168,14 @@ sl_status sl__ranks_broadcast(const sl__ranks *r, sl_store *store) {
           MPI_Bcast((char *)t->data + at, (int)(bytes - at < most ? bytes - at : most), MPI_BYTE, 0, r->comm),
           "MPI_Bcast");
   }
-  if (status == SL_OK) status = sl_comm_status(MPI_Barrier(r->comm), "MPI_Barrier"); /* for common data */
+  if (status == SL_OK) status = sl_comm_status(MPI_Barrier(r->comm), "MPI_Barrier"); /* before common data are read */
   sl_store_release(store);
   return status;
 }
 
-/* Whether all ranks reach this point soon; if so, no rank waits in vain. */
+/* Whether all ranks get here soon; if so, all have failed alike. */
 static int all_fail(const sl__ranks *r) {
-  const double patience = 1 + 0.2 * r->rank, from = sl_seconds(); /* so that one rank speaks first */
+  const double patience = 1 + 0.2 * r->rank, from = sl_seconds(); /* so that one rank prints first */
   MPI_Request request;
   int done = 0;
   if (MPI_Ibarrier(r->last, &request) != MPI_SUCCESS) return 0;
@@ -215,7 +214,7 @@ void sl__ranks_fail(const sl__ranks *r, int exit_code) {
   free(texts);
   fflush(stderr);
   MPI_Barrier(r->last);
-  sl_comm_close(); /* the threads that exchange, write checkpoints and watch still run */
+  sl_comm_close(); /* the threads for exchanges, checkpoints and the watch still run */
   sl__watch_drop();
   MPI_Finalize();
   _exit(exit_code); /* StarPU's workers may be in the middle of a step */
@@ -227,7 +226,7 @@ void sl__ranks_fail_unmet(int rank, int exit_code) {
   int started = 0, level = 0;
   sl__ranks r = {.comm = MPI_COMM_WORLD, .last = MPI_COMM_WORLD, .request = MPI_REQUEST_NULL};
   if (n <= 1 || MPI_Initialized(&started) != MPI_SUCCESS || started) return;
-  const sl_failure why = sl_failure_keep(SL_EINVAL); /* the message that is to be told */
+  const sl_failure why = sl_failure_keep(SL_EINVAL); /* the message to print */
   if (sl__watch_open(rank, PATIENCE_S, SL__EXIT_LOST) != SL_OK ||
       MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level) != MPI_SUCCESS) {
     sl_failure_again(&why);

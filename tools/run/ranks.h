@@ -30,7 +30,7 @@ void sl__ranks_close(sl__ranks *ranks); /* collective; a zeroed one is allowed *
  */
 sl_status sl__ranks_divide(sl__ranks *ranks, const sl_plan *plan, const int *count);
 /* allreduce: index into sl_exchange_types (exchange.h); compress: compression of gradients between nodes (compress.h).
- * Warns if with them the bits depend on the number of ranks. On one rank nothing is exchanged. SL_EINVAL. */
+ * Warns if they make the bits depend on the number of ranks. On one rank nothing is exchanged. SL_EINVAL. */
 sl_status sl__ranks_exchange(sl__ranks *ranks, const sl_runtime *runtime, int allreduce, const char *compress);
 
 /* Collective: returns SL_OK if status is SL_OK on all ranks; else, on all ranks, the failure of the first rank that
@@ -39,9 +39,9 @@ sl_status sl__ranks_agree(const sl__ranks *ranks, sl_status status);
 /* Collective: checks that text, lines of "NAME: VALUE", is the same on all ranks; SL_EPLAN names the first rank and
  * line that differ. */
 sl_status sl__ranks_compare(const sl__ranks *ranks, const char *text);
-/* Starts a reduction of the ranks' flags that runs during a step: is any flag set? */
+/* Starts to reduce the ranks' flags (their maximum) while a step runs. */
 void sl__ranks_ask(sl__ranks *ranks, int flag);
-int sl__ranks_answer(sl__ranks *ranks); /* collective: ends what sl__ranks_ask began */
+int sl__ranks_answer(sl__ranks *ranks); /* collective: the result of sl__ranks_ask */
 /* Collective: the sum over the ranks, on all. */
 double sl__ranks_sum(const sl__ranks *ranks, double value);
 /* Collective: gathers n numbers of each rank into all[ranks][n] on every rank. */
@@ -49,12 +49,11 @@ sl_status sl__ranks_gather(const sl__ranks *ranks, const double *mine, int n, do
 /* Collective: copies rank 0's parameters and state to all ranks, except tensors that a single rank owns. */
 sl_status sl__ranks_broadcast(const sl__ranks *ranks, sl_store *store);
 
-/* Ends a job after this rank failed with the text of sl_error(), while other ranks may wait for it. The cause is
- * printed once (with the rank's number, unless all ranks failed alike), and no process remains. Returns only if the job
- * has one rank. */
+/* Ends the job after this rank has failed; other ranks may be waiting for it. Prints sl_error() once (with the rank's
+ * number, unless all ranks failed alike) and leaves no process behind. Returns only if the job has one rank. */
 void sl__ranks_fail(const sl__ranks *ranks, int exit_code);
-/* The same for a failure before MPI has started, such as a wrong command line: meets the other ranks first. rank: as
- * the launcher says. Returns also where MPI cannot start or has started before. */
+/* The same for a failure before MPI has started, such as a wrong command line: starts MPI first, to meet the other
+ * ranks. rank: as the launcher gives it. Also returns if MPI cannot start or has already started. */
 void sl__ranks_fail_unmet(int rank, int exit_code);
 
 #endif

@@ -33,7 +33,7 @@ sl_status sl__start(const sl__options *o, const char *what, int ranks, sl_runtim
   options.kernels = o->kernels;
   options.calibrate = o->calibrate;
   options.machine = o->machine;
-  options.keep_mpi = 1; /* main ends it */
+  options.keep_mpi = 1; /* main calls MPI_Finalize */
   sl__workers workers;
   SL_TRY(sl__workers_of(o, &workers));
   options.workers = workers.cpus;
@@ -50,7 +50,7 @@ sl_status sl__start(const sl__options *o, const char *what, int ranks, sl_runtim
   const int n = sl_runtime_ranks(*runtime);
   sl_runtime_stop(*runtime);
   *runtime = NULL;
-  return sl_fail(SL_EUNSUPPORTED, "%s was started on %d ranks and computes on one: start it without mpiexec", what, n);
+  return sl_fail(SL_EUNSUPPORTED, "%s was started on %d ranks but computes on one: start it without mpiexec", what, n);
 }
 
 sl_status sl__environment_complete(json_t *environment, const sl_runtime *runtime) {
@@ -83,7 +83,7 @@ void sl__catch_signals(void) {
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, NULL);
   sigaction(SIGTERM, &action, NULL);
-  action.sa_flags = SA_RESTART; /* what batch systems warn with, some of them twice */
+  action.sa_flags = SA_RESTART; /* batch systems warn with these signals, some of them twice */
   sigaction(SIGUSR1, &action, NULL);
 }
 
@@ -99,7 +99,7 @@ int sl__launch_rank(void) {
   return 0;
 }
 
-/* A line of /proc/self/status, in bytes. */
+/* Reads a line of /proc/self/status, in bytes. */
 static int64_t memory(const char *format) {
   char line[256];
   long long kilobytes = 0;

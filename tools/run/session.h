@@ -7,19 +7,19 @@
 #include "runtime/machine/runtime.h"
 #include "tools/settings/model.h"
 
-/* Starts the runtime with the options. what: the command's name; several ranks are refused unless `ranks`. */
+/* Starts the runtime with the options. what: the command's name. Refuses several ranks unless `ranks` is set. */
 sl_status sl__start(const sl__options *options, const char *what, int ranks, sl_runtime **runtime);
 
-/* Adds to sl_environment's object, once the runtime is up: `machine`, and versions to `libraries`. */
+/* Completes sl_environment's object after the runtime has started: adds `machine`, and versions to `libraries`. */
 sl_status sl__environment_complete(json_t *environment, const sl_runtime *runtime);
 
-/* Whether SIGINT, SIGTERM or SIGUSR1 (what Slurm sends before the end) has come since sl__catch_signals; a second one
- * ends the process as usual. */
+/* Makes SIGINT, SIGTERM and SIGUSR1 (Slurm's warning before the end) set a flag; a second signal ends the process as
+ * usual. */
 void sl__catch_signals(void);
 int sl__signalled(void);
 
-/* The rank that the launcher gave this process, 0 without a launcher: decides which process prints before MPI starts
- * and after it ends. */
+/* The rank that the launcher gave this process; 0 without a launcher. Decides which process prints before MPI starts
+ * and after it has ended. */
 int sl__launch_rank(void);
 
 int64_t sl__resident_memory(void); /* bytes: VmRSS of this process; 0 when unknown */
@@ -27,7 +27,7 @@ int64_t sl__resident_memory(void); /* bytes: VmRSS of this process; 0 when unkno
 void sl__peak_memory_restart(void);
 int64_t sl__peak_memory(void); /* bytes: VmHWM of this process; 0 when unknown */
 
-/* What the command ends with after a failure. */
+/* The command's exit code after a failure. */
 int sl__exit_code(sl_status status);
 
 /* The commit that this was built from. */

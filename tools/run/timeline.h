@@ -5,7 +5,7 @@
 #include "tasks/starpu/program.h"
 #include "tools/run/machine.h"
 
-/* Clock readings of this rank: at the start, and at the end if all ranks reach it. */
+/* Readings of this rank's and rank 0's clocks: at the start, and at the end if all ranks get there. */
 typedef struct sl__clocks {
   sl_clock clock[2];
   int n;

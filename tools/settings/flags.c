@@ -9,7 +9,7 @@
 #include "tools/settings/nearest.h"
 #include "tools/settings/table.h"
 
-/* Makes popt's table; val is the number of our row, plus one. */
+/* Makes popt's table; val is the number of the settings row, plus one. */
 static void popt_table(const sl__command *command, struct poptOption flags[SL__SETTINGS_MOST]) {
   int n = 0;
   for (int i = 0; i < sl__settings_count; i++) {
@@ -104,7 +104,7 @@ sl_status sl__options_parse(const sl__command *command, int argc, const char **a
     sl_status status = sl__read_yaml(sl__bits(command), options, options->config);
     if (status != SL_OK) return status == SL_ENOTFOUND ? sl_fail(SL_EINVAL, "--config: %s", sl_error()) : status;
   }
-  /* Only the command line may name code that runs with the user's rights: configurations may come from other people. */
+  /* Only the command line may name code to run: a configuration may come from someone else. */
   char *library = options->sched_lib, *program = options->mpiexec;
   options->sched_lib = options->mpiexec = NULL;
   sl_status status = read_flags(command, argc, argv, 1, options);

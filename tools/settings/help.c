@@ -63,7 +63,8 @@ static void put_help(FILE *file, const sl__setting *s, unsigned bits, const sl__
   if (s->standard) fprintf(file, " (default %s)", s->standard);
 }
 
-/* The command's own help text if there is one, else that of the command to which it passes the option. */
+/* Bits of the command whose help text applies: this command's own or, if it has none, that of the command to which it
+ * passes the option. */
 static unsigned bits_of(const sl__command *command, const sl__setting *s) {
   for (int i = 0; s->help[i].text; i++)
     if (s->help[i].commands & command->bit) return command->bit;

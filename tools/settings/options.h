@@ -53,17 +53,17 @@ typedef struct sl__options {
 #undef SETTING
 #undef SL_REAL
 #undef SL_NAMED
-  sl_training training; /* the settings of training that were given */
-  char **files;         /* the arguments after it: predict's images, import's folder */
+  sl_training training; /* the given settings of training */
+  char **files;         /* the arguments after the model: predict's images, import's folder */
   int n_files;
-  int argc; /* of the whole command, for environment.json */
+  int argc; /* the whole command line, for environment.json */
   const char **argv;
 } sl__options;
 
 typedef struct sl__command {
   const char *name;
   unsigned bit;
-  unsigned also;         /* bits of the commands whose options it also takes, to pass them on */
+  unsigned also;         /* bits of other commands whose options it takes and passes on */
   const char *arguments; /* "MODEL ", "RUN|FILE IMAGE... ": ends in a space */
   int least, most;       /* how many arguments; most -1: any number */
   const char *summary;
@@ -88,7 +88,7 @@ sl_status sl__options_effective(const sl__options *options, const sl__command *c
                                 char **text);
 /* Reads the data set's name from the configuration of a training run at path; *data stays if there is none. */
 sl_status sl__options_data_of(const char *path, char **data);
-/* Sets a value if the user gave none, so that the effective configuration shows it. */
+/* Sets an option that the user did not give, so that the effective configuration shows its value. */
 void sl__option_default_integer(int64_t *option, int64_t value);
 void sl__option_default_real(double *option, double value);
 sl_status sl__option_default_text(char **option, const char *value);

@@ -5,15 +5,15 @@
  * SETTING(kind, field, "option", commands, use, "ARGUMENT", default, least, most, help...)
  * kind      TEXT, CHOICE, INTEGER, REAL, FLAG, NAMED (runtime/base/setting.h)
  * commands  the commands that take the option
- * use       RUN: part of a run's configuration, the same on all ranks; LOCAL: likewise, but each rank may have its own;
- *           NONE: neither
+ * use       RUN: part of a run's configuration, the same on all ranks; LOCAL: likewise, but ranks may differ; NONE: not
+ *           part of it
  * ARGUMENT  shown by help; for CHOICE the words, for NAMED the library's list of names; "[=NAME]" of a TEXT may be left
  *           out, which gives the text "this"
  * default   as text; NULL: none, or determined by the command
  * least, most  range of a number
  * help      {commands, "text"}...: texts for some commands only; commands 0: for all */
 SETTING(TEXT, data, "data", SL__TRAIN | SL__EVAL | MEASURES | SL__GRAPH | SL__LESSON, LOCAL, "DIR|FILES", NULL, 0, 0,
-        {0, ""}, /* what each kind of data says of its files */
+        {0, ""}, /* the text of each kind of data */
         {SL__EVAL, "by default the run's"}, {SL__BENCH | SL__CALIBRATE | SL__GRAPH, "by default synthetic data"})
 SETTING(REAL, val_fraction, "val-fraction", SL__TRAIN | SL__TOKENIZE, RUN, "F", "0.1", 0, 0.9,
         {0, "share of the training images, tokens or texts to use for validation"}, {SL__TOKENIZE, "by default none"})
@@ -40,7 +40,7 @@ SETTING(TEXT, until, "until", SL__TRAIN, RUN, "MEASURE=BOUND", NULL, 0, 0,
          "5 times the model's)"})
 SETTING(REAL, stall_timeout, "stall-timeout", SL__TRAIN | SL__EVAL | SL__BENCH, NONE, "SECONDS", "60", 0, 1e6,
         {0,
-         "on several ranks: end the job after SECONDS without progress, and name the ranks that the others wait for "
+         "end the job after SECONDS without progress, and name the ranks that the others wait for "
          "(0: never)"})
 SETTING(INTEGER, eval_every, "eval-every", SL__TRAIN, RUN, "N", NULL, 1, ANY,
         {0, "validate every N steps (default: every epoch)"})
@@ -59,8 +59,8 @@ SETTING(
      "checkpoint; where one differs, go back to the last checkpoint (0: never)"})
 SETTING(CHOICE, on_spike, "on-spike", SL__TRAIN, RUN, "stop|rollback|ignore", "ignore", 0, 0,
         {0,
-         "if the loss leaps above its recent course or is not finite: stop (exit code 65), or go back to a checkpoint "
-         "and leave out the batch and the one before"})
+         "if the loss leaps above its recent values or is not finite: stop (exit code 65), or go back to a checkpoint "
+         "and skip this batch and the one before"})
 SETTING(INTEGER, keep, "keep", SL__TRAIN, RUN, "N", "3", 1, 1e6, {0, "keep the N newest checkpoints"})
 SETTING(INTEGER, batch, "batch", (RUNS | SL__CALIBRATE | SL__GRAPH | SL__SIMULATE) & ~SL__GENERATE, RUN, "N", NULL, 1,
         1e9, {0, "images or windows per step, over all ranks (default: the model's)"})
@@ -71,7 +71,7 @@ SETTING(INTEGER, seed, "seed", SL__TRAIN | SL__GENERATE | MEASURES | SL__IMPORT,
 SETTING(NAMED, rate_schedule, "rate-schedule", SL__TRAIN, RUN, sl_rate_names, NULL, 0, 0,
         {0, "shape of the learning rate over the steps (default: the model's)"})
 SETTING(INTEGER, warmup, "warmup", SL__TRAIN, RUN, "N", NULL, 0, ANY,
-        {0, "let the learning rate rise from 0 during the first N steps (default: the model's share of all steps)"})
+        {0, "raise the learning rate from 0 during the first N steps (default: the model's share of all steps)"})
 SETTING(INTEGER, rate_step, "rate-step", SL__TRAIN, RUN, "N", NULL, 1, ANY,
         {0,
          "with --rate-schedule=step: multiply the rate by --rate-gamma every N steps after the warm-up (default: a "
@@ -80,36 +80,37 @@ SETTING(REAL, rate_gamma, "rate-gamma", SL__TRAIN, RUN, "G", "0.1", 0, 1,
         {0, "with --rate-schedule=step: factor of the rate"})
 SETTING(REAL, rate_floor, "rate-floor", SL__TRAIN, RUN, "F", "0", 0, 1,
         {0, "with --rate-schedule=linear or cosine: final rate, as a share of the largest rate"})
-#include "codelets/training_rows.def" /* what is trained how: rows of the library */
+#include "codelets/training_rows.def" /* settings of training: rows of the library */
 
 SETTING(INTEGER, leaves, "leaves", BUILDS, RUN, "N", NULL, 1, 1e6,
         {0, "cut the batch into N leaves, the units of the reduction tree (default: the number of micro-batches)"})
 SETTING(INTEGER, micro_batches, "micro-batches", BUILDS, RUN, "M", NULL, 1, 1e6,
         {0,
-         "gradient accumulation: run the leaves in M groups, one after another, in the memory of one group; M must "
+         "gradient accumulation: compute the leaves in M groups, one after another, with memory for one group; M must "
          "divide the leaves (default 1)"})
 SETTING(INTEGER, shards, "shards", BUILDS, RUN, "N", NULL, 1, 1e6,
         {0,
-         "cut the batch into N parts with tasks of their own; N must be a multiple of the leaves (default: at least 64 "
-         "images in each)"})
+         "cut the batch into N parts, each computed by its own tasks; N must be a multiple of the leaves (default: at "
+         "least 64 samples in each)"})
 SETTING(CHOICE, plan, "plan", BUILDS, RUN, "portable|machine", NULL, 0, 0,
-        {0, "leaves and shards that are not given: the same everywhere (portable, the default), or those whose step is "
-            "predicted shortest on this machine (machine); the bits depend on them, and --resume keeps them"})
+        {0,
+         "leaves and shards that no option gives: the same on all machines (portable, the default), or those with the "
+         "shortest predicted step on this machine (machine); the bits depend on them, and --resume keeps them"})
 SETTING(INTEGER, row_blocks, "row-blocks", BUILDS, RUN, "N", NULL, 1, 1024,
         {0, "cut large weights into N blocks of rows (default 1)"})
 SETTING(TEXT, balance, "balance", SL__TRAIN | SL__BENCH, RUN, "even|auto|N,N,...", "even", 0, 0,
         {0,
          "leaves of each rank: even: the same number; auto: by each rank's speed in the first steps; N,N,...: these "
-         "numbers (the results keep their bits)"})
+         "numbers (the bits are the same)"})
 
 SETTING(NAMED, allreduce, "allreduce", SL__TRAIN | SL__BENCH, RUN, sl_exchange_names, "tree", 0, 0,
         {0, "sum over ranks by a fixed tree (the same bits on any number of ranks) or by MPI_Iallreduce (other bits)"})
 
-SETTING(
-    TEXT, compress, "compress", SL__TRAIN | SL__BENCH, RUN, "none|bf16|topk[=F]", "none", 0, 0,
-    {0,
-     "gradients sent between nodes: none: all bytes; bf16: half the bytes; topk: only the largest, a share F of them "
-     "(default 0.01; more during --warmup), the rest later. With bf16 and topk the bits depend on the number of ranks"})
+SETTING(TEXT, compress, "compress", SL__TRAIN | SL__BENCH, RUN, "none|bf16|topk[=F]", "none", 0, 0,
+        {0,
+         "gradients sent between nodes: none: uncompressed; bf16: half the bytes; topk: only the largest, a share F of "
+         "them (default 0.01; more during --warmup), the others later. With bf16 and topk the bits depend on the "
+         "number of ranks"})
 SETTING(INTEGER, zero, "zero", SL__TRAIN | SL__BENCH | SL__GRAPH | SL__SIMULATE, RUN, "STAGE", "0", 0, 1,
         {0, "1: each rank keeps and updates its share of the optimizer's state (ZeRO 1); 0: each rank keeps all of it"})
 
@@ -117,13 +118,13 @@ SETTING(TEXT, sched, "sched", RUNS | SL__INFO | SL__SIMULATE, LOCAL, "NAME", NUL
         {0, "scheduling policy (default $STARPU_SCHED, else the first of --sched-lib, else lws)"})
 SETTING(TEXT, sched_lib, "sched-lib", RUNS | SL__INFO | SL__COMPARE | SL__SIMULATE, LOCAL, "FILE.so", NULL, 0, 0,
         {0, "a shared library with scheduling policies of your own (default $STARPU_SCHED_LIB)"})
-SETTING(TEXT, workers, "workers", MACHINE, LOCAL, "N|cpu|gpu|both|auto", NULL, 0, 0,
-        {SL__GRAPH,
-         "workers of the predicted schedule: N CPU workers (default: all cores), or only the GPUs of --gpus (gpu)"},
-        {0,
-         "which workers compute: N CPU workers beside the GPUs, CPU workers only (cpu), GPUs only (gpu), all cores and "
-         "GPUs (both, the default), or what proves fastest in the first steps of training (auto); the bits are the "
-         "same"})
+SETTING(
+    TEXT, workers, "workers", MACHINE, LOCAL, "N|cpu|gpu|both|auto", NULL, 0, 0,
+    {SL__GRAPH,
+     "workers of the predicted schedule: N CPU workers (default: all cores), or only the GPUs of --gpus (gpu)"},
+    {0,
+     "which workers compute: N CPU workers and the GPUs, CPU workers only (cpu), GPUs only (gpu), all cores and GPUs "
+     "(both, the default), or the fastest of these in the first steps of training (auto); the bits are the same"})
 SETTING(INTEGER, import_threads, "workers", SL__IMPORT, NONE, "N", NULL, 1, 4096,
         {0, "threads that convert images (default: all cores)"})
 SETTING(INTEGER, threads_per_worker, "threads-per-worker", MACHINE, LOCAL, "K", NULL, 1, 1024,
@@ -132,21 +133,22 @@ SETTING(INTEGER, gpus, "gpus", RUNS | SL__CALIBRATE | SL__INFO | SL__GRAPH | SL_
         {SL__GRAPH, "GPUs of the predicted schedule (default: all of --machine, else none)"}, {0, "GPUs (default: all)"})
 SETTING(REAL, gpu_memory, "gpu-memory", RUNS | SL__CALIBRATE | SL__GRAPH | SL__SIMULATE, LOCAL, "MB", NULL, 0.001, 1e9,
         {SL__GRAPH,
-         "memory of each GPU in the predicted schedule (default: that of --machine, else enough); prints what is moved "
-         "to fit into it"},
-        {0, "memory of each GPU to use, in MB of a million bytes (default: what is free); what does not fit stays with "
-            "the host and moves as the plan of the memory says"})
+         "memory of each GPU in the predicted schedule (default: that of --machine, else unlimited); also prints what "
+         "must be copied to fit into it"},
+        {0,
+         "use M million bytes of each GPU's memory (default: all that is free); data that do not fit stay in host "
+         "memory and are copied as planned"})
 SETTING(CHOICE, gpu_kernels, "gpu-kernels", RUNS | SL__CALIBRATE | SL__GRAPH | SL__SIMULATE, RUN, "exact|fast", "exact",
         0, 0,
-        {0, "exact: GPUs compute the bits of the CPUs, so any task may run anywhere; fast: GPUs alone compute matrix "
-            "products, by cuBLAS, with bits of their own"})
+        {0,
+         "exact: GPUs compute the same bits as CPUs, so any worker may run any task; fast: only GPUs compute matrix "
+         "products, by cuBLAS, with other bits"})
 SETTING(CHOICE, gpu_eviction, "gpu-eviction", RUNS | SL__CALIBRATE | SL__SIMULATE, LOCAL, "plan|lru", NULL, 0, 0,
-        {0, "what leaves a GPU's memory when not all data fit: what the plan says (default), or what was used least "
-            "recently, as StarPU does by itself"})
+        {0, "choose which data leave a full GPU's memory by plan (default) or by StarPU's LRU"})
 SETTING(TEXT, offload, "offload", RUNS | SL__CALIBRATE, LOCAL, "disk:DIR", NULL, 0, 0,
         {0,
-         "keep parameters, optimizer state and temporaries in files of DIR, mapped into memory: what memory cannot hold "
-         "is on disk"})
+         "keep parameters, optimizer state and temporaries in memory-mapped files in DIR, so that they may exceed the "
+         "memory"})
 SETTING(CHOICE, kernels, "kernels", RUNS | SL__CALIBRATE | SL__INFO, RUN, "base|avx2|avx512", NULL, 0, 0,
         {0, "instruction set of the CPU kernels (default: the best that this CPU has)"})
 SETTING(FLAG, calibrate, "calibrate", SL__TRAIN | SL__BENCH, RUN, NULL, NULL, 0, 0,
@@ -156,7 +158,7 @@ SETTING(FLAG, uncalibrated, "uncalibrated", SL__COMPARE, NONE, NULL, NULL, 0, 0,
         {0, "do not calibrate: compare even if performance models lack samples, and mark the result"})
 SETTING(TEXT, machine, "performance-models", RUNS | SL__CALIBRATE, NONE, "NAME", NULL, 0, 0,
         {0,
-         "use the performance models of this machine name (default $STARPU_HOSTNAME, else a name made of processor, "
+         "use the performance models of this machine name (default $STARPU_HOSTNAME, else a name made from processor, "
          "cores, kernels and threads per worker)"})
 SETTING(TEXT, described, "machine", SL__GRAPH | SL__SIMULATE | SL__COMPARE, NONE, "NAME|FILE", NULL, 0, 0,
         {SL__COMPARE, "compare on a simulated machine ('starling simulate'), named as there, in place of this one"},
@@ -229,7 +231,7 @@ SETTING(TEXT, size, "size", SL__IMPORT | BUILDS | SL__CONVERT, RUN, "KEY=VALUE,.
         {SL__IMPORT, "HxW: resize images to this height and width, and ignore their proportions"})
 SETTING(INTEGER, resize, "resize", SL__IMPORT | SL__PREDICT, NONE, "N", NULL, 1, 65536,
         {0, "resize images so that the shorter side has N pixels"},
-        {SL__PREDICT, "only images whose size is not the model's; their middle is then cut out"})
+        {SL__PREDICT, "only images whose size is not the model's; then cut out their middle"})
 SETTING(INTEGER, crop, "crop", SL__IMPORT, NONE, "N", NULL, 1, 65536, {0, "then cut NxN pixels out of the middle"})
 SETTING(FLAG, grey, "grey", SL__IMPORT, NONE, NULL, NULL, 0, 0, {0, "make grey images of one channel"})
 SETTING(REAL, test_fraction, "test-fraction", SL__IMPORT, NONE, "F", NULL, 0, 0.9,
@@ -246,7 +248,7 @@ SETTING(INTEGER, ranks_per_node, "ranks-per-node", SL__SIMULATE | SL__COMPARE, N
         {0, "ranks of a node, which share its cores and GPUs"}, {SL__COMPARE, "with --machine"})
 SETTING(INTEGER, restarts, "restarts", SL__TRAIN, NONE, "N", NULL, 0, 1e6,
         {0,
-         "when a rank is lost (killed by a signal, or standing still), start the job again from its last checkpoint, "
+         "if a rank is lost (killed by a signal, or stalled), start the job again from its last checkpoint, "
          "up to N times; needs --out"})
 SETTING(TEXT, hosts, "hosts", SL__TRAIN, NONE, "NAME[:N],...", NULL, 0, 0,
         {0,
@@ -275,9 +277,9 @@ SETTING(REAL, minutes, "minutes", SL__COMPARE, NONE, "M", NULL, 0, 1e6,
 SETTING(INTEGER, repetitions, "repetitions", SL__COMPARE, NONE, "N", NULL, 3, 1e6,
         {0, "measure each policy N times, in turn with the others (default: see --minutes)"})
 SETTING(REAL, timeout, "timeout", SL__GRADE, NONE, "SECONDS", "60", 0.1, 1e6,
-        {0, "end a submission that takes more processor time, or sleeps longer"})
+        {0, "end a submission whose processor time and sleep together exceed SECONDS"})
 SETTING(FLAG, unprotected, "unprotected", SL__GRADE, NONE, NULL, NULL, 0, 0,
-        {0, "go on where this machine has no sandbox: submissions can then read and change what this account can"})
+        {0, "run submissions even without a sandbox: they can then read and change everything that this account can"})
 SETTING(INTEGER, memory, "memory", SL__GRADE, NONE, "MB", "2048", 1, 1e9,
         {0, "end a submission whose processes use more memory"})
 SETTING(TEXT, bundle, "bundle", SL__COMPARE, NONE, "FILE.tar.gz", NULL, 0, 0,

@@ -17,7 +17,7 @@ enum {
 };
 #define ANY 1e18
 
-/* Where the column ARGUMENT of a row goes, by its kind. */
+/* Stores the column ARGUMENT in the field for the row's kind. */
 #define SHOWN(text) .argument = text
 #define SL__ARGUMENT_TEXT SHOWN
 #define SL__ARGUMENT_CHOICE SHOWN

@@ -23,9 +23,9 @@ typedef struct sl__setting {
 
 extern const sl__setting sl__settings[];
 extern const int sl__settings_count;
-enum { SL__SETTINGS_MOST = 160 }; /* room for as many names */
+enum { SL__SETTINGS_MOST = 160 }; /* the most option names */
 
-/* The row of a field: sl__is(row, config). */
+/* Whether a row is that of a field: sl__is(row, config). */
 #define sl__is(row, field) ((row)->s.offset == offsetof(sl__options, field))
 
 /* Whether the option's argument may be left out; the text is then SL__THIS. */

@@ -11,10 +11,10 @@ sl_status sl__workers_of(const sl__options *o, sl__workers *w) {
   *w = (sl__workers){.gpus = o->gpus >= 0 ? (int)o->gpus : -1};
   if (!*text || strcmp(text, "both") == 0) return SL_OK;
   if (strcmp(text, "cpu") == 0) {
-    if (o->gpus > 0) return sl_fail(SL_EINVAL, "--workers cpu uses no GPU, and --gpus asks for %d", (int)o->gpus);
+    if (o->gpus > 0) return sl_fail(SL_EINVAL, "--workers cpu uses no GPU, but --gpus asks for %d", (int)o->gpus);
     w->gpus = 0;
   } else if (strcmp(text, "gpu") == 0) {
-    if (o->gpus == 0) return sl_fail(SL_EINVAL, "--workers gpu needs a GPU, and --gpus 0 takes none");
+    if (o->gpus == 0) return sl_fail(SL_EINVAL, "--workers gpu needs a GPU, but --gpus 0 allows none");
     w->cpus = -1;
   } else if (strcmp(text, "auto") == 0) {
     w->choose = 1;

@@ -1,12 +1,12 @@
-/* Back to a checkpoint while the run goes on: after a silent fault of a rank, whose steps are then repeated, and after
- * a loss that leaps, whose batch and the one before are then left out. The steps in between come out as they did
- * before, since one plan gives one result. What happens again after the same checkpoint ends the run. */
+/* Goes back to a checkpoint during a run. After a silent fault of a rank the steps since then are repeated. After a
+ * leap of the loss they are repeated without its batch and the one before. Repeated steps give the same results,
+ * because one plan gives one result. A cause that recurs after going back to the same checkpoint ends the run. */
 #include "runtime/base/log.h"
 #include "tools/train/trainer.h"
 
-enum { FAULTS = 1, LEAPS = 4 }; /* times that a run goes back to one checkpoint */
+enum { FAULTS = 1, LEAPS = 4 }; /* how often a run goes back to one checkpoint */
 
-/* Collective. SL_ENOTFOUND: no checkpoint of step `most` or before. */
+/* Reads the newest checkpoint of step `most` or before; collective. SL_ENOTFOUND: there is none. */
 static sl_status restore(sl__trainer *r, int64_t most) {
   if (sl__checkpoints_finish(r->checkpoints) != SL_OK && r->job.ranks.rank == 0)
     sl_log(SL_LOG_WARNING, "%s", sl_error());
@@ -18,14 +18,14 @@ static sl_status restore(sl__trainer *r, int64_t most) {
   r->job.predicted -= (int64_t)sl__checkpoints_bytes(r->checkpoints);
   sl__checkpoints_destroy(r->checkpoints);
   r->checkpoints = NULL;
-  SL_TRY(sl__trainer_open_checkpoints(r)); /* it puts newer ones aside */
+  SL_TRY(sl__trainer_open_checkpoints(r)); /* sets newer checkpoints aside */
   SL_TRY(sl_loader_rewind(r->job.loader, r->job.step * r->job.facts.plan.batch));
   r->reached = 0;
   sl__trainer_begin_times(r);
   return SL_OK;
 }
 
-/* Collective. Goes back because of `why`, whose text is sl_error(). */
+/* Goes back because of `why`, whose text is sl_error(). Collective. */
 static sl_status go_back(sl__trainer *r, sl_status why, int64_t most, int times) {
   const sl_failure cause = sl_failure_keep(why);
   sl__meter_clear(&r->meter);

@@ -1,7 +1,7 @@
-/* The best model and the checkpoints agree. A checkpoint says which step's model is the best; model.safetensors is
- * replaced as soon as a better one is found, before a checkpoint says so. A kill in between must not leave a checkpoint
- * whose best model is gone: so the model that a checkpoint on disk names, or one that is being written, stays beside
- * the new one as model.safetensors.step-N until later checkpoints name another. Rank 0 only. */
+/* Keeps the best model that each checkpoint names. A checkpoint names the step of the best model so far; a better model
+ * replaces model.safetensors before the next checkpoint names it. If the run is killed in between, the old model is
+ * still needed. So the model that the newest checkpoint names (on disk or being written) stays as
+ * model.safetensors.step-N until later checkpoints name another. Rank 0 only. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static char *kept_path(const sl__trainer *r, int64_t step) {
                                                                                                               : path;
 }
 
-/* Removes the kept models of all steps but two; -1: none. */
+/* Removes every kept model but those of these two steps; -1: none. */
 static sl_status remove_kept(const sl__trainer *r, int64_t one, int64_t other) {
   const char *model = sl_rundir_file_path(r->dir, SL_RUNDIR_MODEL), *name = strrchr(model, '/') + 1;
   const size_t n = strlen(name);
@@ -43,7 +43,7 @@ sl_status sl__trainer_keep_best(sl__trainer *r) {
   const char *model = sl_rundir_file_path(r->dir, SL_RUNDIR_MODEL);
   char *path = kept_path(r, step);
   if (!path) return sl_no_memory("for a path");
-  /* A file system without hard links: for a moment the model has the other name only. */
+  /* On a file system without hard links the model has only the other name for a moment. */
   const int failed = SL_CALL_OF_FILE("link", path, link(model, path)) != 0 && errno != EEXIST &&
                      SL_CALL_OF_FILE("rename", path, rename(model, path)) != 0 && errno != ENOENT;
   const sl_status status = failed ? sl_file_failed("write", path, errno) : SL_OK;
@@ -60,7 +60,7 @@ sl_status sl__trainer_names_best(sl__trainer *r) {
 
 sl_status sl__trainer_forget_kept(sl__trainer *r) { return r->job.ranks.rank > 0 ? SL_OK : remove_kept(r, -1, -1); }
 
-/* The step of the model at model.safetensors; -1: none is there, or it cannot be read. */
+/* The step of the model in model.safetensors; -1: there is none, or it cannot be read. */
 static int64_t model_step(const sl__trainer *r) {
   sl__model_file *file;
   if (sl__model_open(sl_rundir_file_path(r->dir, SL_RUNDIR_MODEL), &file) != SL_OK) return -1;
@@ -69,7 +69,7 @@ static int64_t model_step(const sl__trainer *r) {
   return step;
 }
 
-/* Rank 0. *gone: the model that the checkpoint names is no longer there. */
+/* Puts the checkpoint's best model back into place, on rank 0. *gone: set if it no longer exists. */
 static sl_status recover(sl__trainer *r, int *gone) {
   const char *model = sl_rundir_file_path(r->dir, SL_RUNDIR_MODEL);
   sl_status status = SL_OK;
@@ -82,15 +82,16 @@ static sl_status recover(sl__trainer *r, int *gone) {
     free(path);
   }
   if (*gone && r->best_step > 0)
-    sl_log(SL_LOG_WARNING,
-           "%s is not the best model that the checkpoint names, that of step %lld, which is gone: the next validation "
-           "begins a new search",
-           model, (long long)r->best_step);
+    sl_log(
+        SL_LOG_WARNING,
+        "the best model (step %lld) named by the checkpoint is missing; %s holds another; the next validation begins "
+        "a new search",
+        (long long)r->best_step, model);
   return status == SL_OK ? remove_kept(r, -1, -1) : status;
 }
 
 sl_status sl__trainer_recover_best(sl__trainer *r) {
-  int gone = 0; /* of a run that validates nothing, the model is that of its last step */
+  int gone = 0; /* without validation, the model is that of the last step */
   SL_TRY(sl__ranks_agree(&r->job.ranks, r->job.ranks.rank == 0 ? recover(r, &gone) : SL_OK));
   if (r->dir && !sl__trainer_validates(r) && r->job.step == r->total) gone = model_step(r) != r->job.step;
   const int gone_any = sl__ranks_sum(&r->job.ranks, gone) > 0;

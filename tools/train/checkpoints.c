@@ -21,7 +21,7 @@ struct sl__checkpoints {
 
 static const double LONG_WAIT_S = 1;
 
-/* The tensors that this rank writes: its share of those that all ranks hold, and those that only this rank holds. */
+/* Lists the tensors that this rank writes: its share of those that all ranks hold, and all that only it holds. */
 static sl_status share_of_store(const sl__checkpoints_options *o, int ranks, int rank, sl_checkpoint_piece **mine,
                                 int *n) {
   const int count = sl_store_count(o->store);
@@ -101,8 +101,8 @@ sl_status sl__checkpoints_save(sl__checkpoints *c, int64_t step, json_t *header)
   sl_store_release(c->store);
   if (sl_checkpoint_waited(c->writer) > LONG_WAIT_S && c->rank == 0 && !c->warned++)
     sl_log(SL_LOG_WARNING,
-           "training waited %.1f s at step %lld for the previous checkpoint: checkpoints come faster than the disk "
-           "takes them; --checkpoint-every makes them rarer",
+           "training waited %.1f s at step %lld for the previous checkpoint: the disk is too slow for this many "
+           "checkpoints; --checkpoint-every makes them rarer",
            sl_checkpoint_waited(c->writer), (long long)step);
   return status;
 }

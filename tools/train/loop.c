@@ -27,7 +27,7 @@ static sl_status step(sl__trainer *r) {
   if (sl__trainer_skips(r, r->job.step + 1)) return sl__job_skip(&r->job);
   const sl_status status = sl__job_step(&r->job, sl_rate_at(&r->rate, r->job.step + 1), &scores);
   if (status == SL_ENONFINITE && strcmp(r->o->on_spike, "ignore") != 0) {
-    r->job.step++; /* counted as a loss that leaps is */
+    r->job.step++; /* count the step, as for a leap */
     return sl_fail(SL_ESPIKE, "%s", sl_error());
   }
   SL_TRY(status);
@@ -49,7 +49,7 @@ static int is_validated(const sl__trainer *r) {
 
 /* Metrics every --log-every steps, and with each validation. */
 static sl_status look(sl__trainer *r, int validated) {
-  const int any = r->now.steps > 0; /* unless all steps since the last line were left out */
+  const int any = r->now.steps > 0; /* false if all steps since the last line were skipped */
   if (any) sl__trainer_show_progress(r);
   if (!validated && r->job.step % r->log_every != 0) return SL_OK;
   json_t *line = NULL;
@@ -67,7 +67,7 @@ out:
   return status;
 }
 
-/* Prints what the first steps have decided, and records it in the environment; takes `value`. */
+/* Prints a decision of the first steps and records it in environment.json; takes ownership of `value`. */
 static sl_status tell(sl__trainer *r, const char *what, const char *text, json_t *value) {
   if (r->job.ranks.rank > 0) {
     json_decref(value);
@@ -81,8 +81,8 @@ static sl_status tell(sl__trainer *r, const char *what, const char *text, json_t
   return SL_OK;
 }
 
-/* Called after each of the first steps with --workers auto or --balance auto. If the division of the leaves changes, it
- * makes the programs again; the interval's rates leave out the time for that and for the steps before. */
+/* Finishes --workers auto and --balance auto; called after each of the first steps. If the division of leaves changes,
+ * makes the programs again; the interval's rates then exclude that time and the steps before. */
 static sl_status settle(sl__trainer *r) {
   sl__balance *b = &r->job.balance;
   sl__choice *c = &r->job.choice;
@@ -104,7 +104,7 @@ static sl_status settle(sl__trainer *r) {
   return SL_OK;
 }
 
-/* The checkpoint of the last step is written or being written. */
+/* Stops the run after a signal; the last step's checkpoint is written or being written. */
 static sl_status stop(sl__trainer *r, int *exit_code) {
   const sl_status status = sl__trainer_write_all(r);
   if (status != SL_OK) return sl__trainer_unwritten(r, status);
@@ -116,13 +116,13 @@ static sl_status stop(sl__trainer *r, int *exit_code) {
   return SL_OK;
 }
 
-/* sl_error() tells of the leap. */
+/* Handles a leap of the loss, which sl_error() describes. */
 static sl_status after_leap(sl__trainer *r) {
   if (strcmp(r->o->on_spike, "rollback") == 0) return sl__trainer_back_from_leap(r, r->job.step);
   return sl_fail(SL_ESPIKE, "%s; --resume --on-spike rollback leaves this batch out", sl_error());
 }
 
-/* Before anything of this step is written. *back: the run went back to a checkpoint. */
+/* Compares the ranks before anything of this step is written. *back: set if the run went back to a checkpoint. */
 static sl_status verify(sl__trainer *r, int validated, sl__wish wish, int *back) {
   const int64_t every = r->o->verify_every, done = r->job.step;
   *back = 0;

@@ -39,7 +39,7 @@ static int spikes_to_json(const sl__progress *p, json_t *progress) {
   return json_object_set_new(progress, "skipped", skipped) == 0 && fine;
 }
 
-/* A run that did not look at its losses has neither. */
+/* Runs without --on-spike have neither field. */
 static int spikes_from_json(const json_t *json, sl__progress *p) {
   const json_t *losses = json_object_get(json, "losses"), *skipped = json_object_get(json, "skipped");
   if (json_array_size(losses) > SL__LOSSES || json_array_size(skipped) > SL__SKIPPED) return 0;
@@ -124,7 +124,7 @@ static sl_status compare_schedules(const sl_rate *a, const sl_rate *b, const cha
   const sl_setting *s = sl_rate_differs(a, b);
   if (!s || s->option) return s ? differs(s, a, b, path) : SL_OK;
   return sl_fail(SL_EPLAN,
-                 "the %s schedule is of %lld steps here (--steps, --epochs) and of %lld in %s; to train longer, "
+                 "the %s schedule has %lld steps here (--steps, --epochs) but %lld in %s; to train longer, "
                  "begin a new run with --init",
                  sl_rate_names[a->kind], (long long)a->steps, (long long)b->steps, path);
 }
@@ -150,13 +150,14 @@ static sl_status check_same(const sl__resume_options *o, const sl__model_file *f
   SL_TRY(read_schedule(file, &rate));
   SL_TRY(compare_schedules(o->rate, &rate, path));
   SL_TRY(read_progress(file, &o->facts->plan, p));
-  if (o->data != p->data) return sl_fail(SL_EPLAN, "--data has other tokens than the training of %s", path);
+  if (o->data != p->data)
+    return sl_fail(SL_EPLAN, "the tokens of --data differ from those of the training in %s", path);
   return SL_OK;
 }
 
 /* ---- finding the newest usable checkpoint ----------------------------------------------------------------------- */
 
-/* Of several failures the one to report: that an option differs, else the newest checkpoint's. */
+/* Reports one of several failures: a differing option or, if no option differs, the newest checkpoint's failure. */
 static sl_status tell(const sl_failure *refused, int n) {
   int i = 0;
   while (i < n && refused[i].code != SL_EPLAN) i++;
@@ -165,7 +166,7 @@ static sl_status tell(const sl_failure *refused, int n) {
                  n > 1 ? "nor can a checkpoint before it be used" : "there is no checkpoint before it");
 }
 
-/* o NULL: takes any complete checkpoint, and prints nothing about those it skips. */
+/* Finds the newest usable checkpoint. o NULL: accepts any complete one, without warnings about skipped ones. */
 static sl_status find(const char *run, const sl__resume_options *o, sl__progress *p, sl__model_file **file) {
   char *folder = NULL, *path = NULL;
   int64_t *steps = NULL;
@@ -216,7 +217,7 @@ static sl_status check_older(const char *run) {
   return status;
 }
 
-/* Rank 0, which alone reads the checkpoint, sends another rank the tensors that only that rank holds. */
+/* Sends another rank the tensors that only that rank holds, since rank 0 alone reads the checkpoint. */
 static sl_status hand_over(const sl__resume_options *o, const sl__model_file *file, const sl_tensor *t) {
   const size_t bytes = (size_t)sl_shape_count(&t->shape) * sl_dtype_bytes(t->dtype), most = (size_t)1 << 30;
   char *data = t->data;

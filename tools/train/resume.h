@@ -20,10 +20,9 @@ typedef struct sl__progress {
   int64_t step, best_step; /* best_step 0: no model kept yet */
   sl__score best;          /* of that model: accuracy, loss and samples */
   uint64_t data;           /* digest of the tokens; 0 for images, whose mean and deviation reveal other data */
-  char fast[256];          /* name of rank 0's GPU, whose fast kernels made the bits; "": exact kernels did */
-  sl__sums metrics,
-      shown;  /* sums since the last line of metrics; sums from the last printed line to the last line of metrics */
-  int spikes; /* 1: the rest is in use (--on-spike) */
+  char fast[256];          /* name of rank 0's GPU if fast kernels computed; "": exact kernels */
+  sl__sums metrics, shown; /* the second: from the last printed line to the last line of metrics */
+  int spikes;              /* 1: the fields below are used (--on-spike) */
   sl__losses losses;
   int n_skipped;
   int64_t skipped[SL__SKIPPED]; /* steps that were left out */
@@ -41,7 +40,7 @@ typedef struct sl__resume_options {
   const sl_rate *rate;
   uint64_t data; /* as in sl__progress */
   sl_store *store;
-  int64_t most; /* of this step or before; 0: any */
+  int64_t most; /* newest step to accept; 0: any */
 } sl__resume_options;
 
 /* Collective; the same status on all ranks. Reads the newest whole checkpoint of this training: its tensors into the

@@ -15,7 +15,7 @@ static sl__sums sums_of(const sl__interval *i) {
   return (sl__sums){.steps = i->steps, .loss = i->loss, .correct = i->correct, .count = i->count};
 }
 
-/* Fast kernels repeat their bits on one kind of GPU. */
+/* Warns if the GPU is of another kind: fast kernels repeat their bits only on the same kind. */
 static void warn_of_gpu(const sl__trainer *r, const char *before) {
   char here[256];
   sl__job_fast_gpu(&r->job, here, sizeof here);

@@ -1,6 +1,6 @@
-/* A loss that leaps: above the mean of the steps before by six of their standard deviations, and by half a nat. The
- * first keeps noise out, the second the small unevenness of a loss that hardly moves. The losses of the last steps are
- * part of a checkpoint, so that a resumed run judges as one that never stopped. */
+/* A loss leaps if it exceeds the mean of the previous steps by six standard deviations and by half a nat. The first
+ * bound excludes noise; the second excludes small changes of a loss that hardly moves. Checkpoints hold the last
+ * losses, so a resumed run judges like one that never stopped. */
 #include "tools/train/spikes.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Whether the loss of a step leaps above its recent course (--on-spike). */
+/* Detects leaps of the loss (--on-spike). */
 #ifndef SL_TOOLS_SPIKES_H
 #define SL_TOOLS_SPIKES_H
 
@@ -9,8 +9,8 @@ typedef struct sl__losses {
 } sl__losses;
 
 void sl__losses_add(sl__losses *losses, double loss);
-/* Whether a loss leaps, and what it is compared with: mean and standard deviation of the steps before. Before the 20th
- * step only a loss that is not finite does. */
+/* Whether a loss leaps. *mean, *deviation: of the previous steps' losses. In the first 19 steps only a loss that is not
+ * finite leaps. */
 int sl__loss_leaps(const sl__losses *losses, double loss, double *mean, double *deviation);
 
 #endif

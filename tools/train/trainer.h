@@ -14,39 +14,38 @@
 #include "tools/train/resume.h"
 #include "tools/train/spikes.h"
 
-/* What has been added up since some step. */
+/* Sums over the steps since some step. */
 typedef struct sl__interval {
   int64_t from; /* ns */
   int64_t steps;
-  int64_t before; /* steps of an earlier process, or of another division of the leaves: counted in the sums, not in the
-                     times */
+  int64_t before; /* steps before a resume or rebalance: they count for sums, not for speed */
   double loss, correct, count;
-  double input;   /* loader's seconds of waiting at its start */
-  double stood;   /* seconds that checkpoints took, at its start */
-  double seconds; /* that its steps took, known at its end */
+  double input;   /* seconds that the loader had waited when the interval began */
+  double stood;   /* seconds that training had waited for checkpoints by then */
+  double seconds; /* that its steps took; known at its end */
 } sl__interval;
 
-/* What could not be written, on rank 0. */
+/* Data queued on rank 0 after a write error. */
 typedef struct sl__unwritten {
-  char *model; /* the file's bytes, of `step`; NULL: none waits */
+  char *model; /* bytes of the model file of `step`; NULL: none queued */
   size_t bytes;
   int64_t step;
-  int metrics; /* 1: lines of metrics wait */
+  int metrics; /* 1: lines of metrics are queued */
 } sl__unwritten;
 
 typedef struct sl__trainer {
   sl__job job;
-  sl__options *o;       /* job.o; default values are filled in as they become known */
-  json_t *environment;  /* as it was before the runtime changed it */
+  sl__options *o;       /* job.o; defaults are filled in as they become known */
+  json_t *environment;  /* recorded before the runtime changed it */
   sl_rundir *dir;       /* of rank 0; NULL on others */
   char *folder;         /* its path, on all ranks */
-  char *configuration;  /* as config.yaml has it */
-  sl__model_file *init; /* --init's, until the weights are taken */
+  char *configuration;  /* text of config.yaml */
+  sl__model_file *init; /* of --init, until the weights are read */
   int init_goes_on;     /* the file is the checkpoint to resume: only its normalisation is used */
   sl__checkpoints *checkpoints;
   sl_rate rate;
   sl__until until;
-  int64_t first, total; /* steps done before this start; to do in all */
+  int64_t first, total; /* steps before this start; steps in all */
   int64_t eval_every, log_every;
   int64_t began;          /* ns */
   sl__interval now, line; /* sums since the last line of metrics; sums since the last printed line */
@@ -55,16 +54,16 @@ typedef struct sl__trainer {
   int64_t best_step;                /* 0: none yet */
   int64_t model_step;               /* rank 0: of the model in model.safetensors; 0: none that a checkpoint may name */
   int64_t named_best;               /* rank 0: the best step of the newest checkpoint on disk; 0: none */
-  int64_t naming_best, naming_step; /* of the checkpoint that is being written, and its step */
-  int reached;                      /* --until's bound */
+  int64_t naming_best, naming_step; /* best step and own step of the checkpoint being written */
+  int reached;                      /* 1: the bound of --until is reached */
   const json_t *summary;            /* while it is written */
-  int model_missing;                /* nothing is left to train, and the model is not there */
+  int model_missing;                /* 1: no steps are left, but the best model is missing */
   sl__unwritten unwritten;
-  sl__losses losses; /* of the last steps, where --on-spike looks at them */
+  sl__losses losses; /* of the last steps, with --on-spike */
   int n_skipped;
   int64_t skipped[SL__SKIPPED]; /* steps that are left out */
-  int64_t back_to;              /* the checkpoint that the run went back to last; 0: none */
-  int times_back;               /* and how often one behind the other */
+  int64_t back_to;              /* checkpoint that the run last went back to; 0: none */
+  int times_back;               /* how often in succession */
   sl__meter meter;
   double stepping; /* seconds that steps took, without validation */
   sl__clocks clocks;
@@ -80,18 +79,18 @@ static inline int sl__trainer_skips(const sl__trainer *r, int64_t step) {
     if (r->skipped[i] == step) return 1;
   return 0;
 }
-/* Samples, or tokens, of so many steps. */
+/* Samples or tokens in a number of steps. */
 static inline double sl__trainer_units(const sl__trainer *r, double steps) {
   return steps * (double)(r->job.facts.plan.batch * r->job.data.kind->units(&r->job.facts.data));
 }
 
-/* length.c. How long, and how often to look, once the data are known. */
+/* length.c. Sets the run's steps and intervals once the data are known. */
 sl_status sl__trainer_set_length(sl__trainer *run);
 /* Fills in options that had no value and are known now. */
 sl_status sl__trainer_complete_options(sl__trainer *run);
 
-/* weights.c. Opens --init and uses its normalisation of images, for which its weights were trained. A resumed run has
- * both in its checkpoints. */
+/* weights.c. Opens --init and uses its normalisation of images, because the weights were trained with it. A resumed run
+ * has both in its checkpoints. */
 sl_status sl__trainer_open_init(sl__trainer *run);
 /* Fills the store from it. */
 /* Normalises images as in the training of the weights of --init. */
@@ -99,57 +98,58 @@ void sl__trainer_take_normalisation(sl__trainer *trainer);
 sl_status sl__trainer_take_init(sl__trainer *run);
 void sl__trainer_print_init(const sl__trainer *run);
 
-/* directory.c. Opens the run directory; called last, when only the run itself can still fail. */
+/* directory.c. Opens the run directory; called last, so that earlier failures leave no directory. */
 sl_status sl__trainer_open_directory(sl__trainer *run);
 /* Collective. Tells the ranks where to write their timelines; ranks that cannot see the folder write none. */
 sl_status sl__trainer_share_folder(sl__trainer *run);
-/* Called at the end, and after a failure, whose status and text it keeps. */
+/* Writes the timeline at the end or after a failure; keeps the failure's status and text. */
 sl_status sl__trainer_keep_timeline(sl__trainer *run, sl_status status);
 
-/* unwritten.c. A disk that cannot be written is no failure of these three: what they could not write waits. Appends a
- * line of metrics. */
+/* unwritten.c. The next three functions succeed on a write error and queue the data for a retry. Appends a line of
+ * metrics. */
 sl_status sl__trainer_append(sl__trainer *run, const json_t *line);
-/* Rank 0 writes the parameters of this step to model.safetensors. */
+/* Writes the parameters of this step to model.safetensors, on rank 0. */
 sl_status sl__trainer_save_model(sl__trainer *run);
-/* Tries to write what waits. */
+/* Tries to write the queued data. */
 sl_status sl__trainer_write_waiting(sl__trainer *run);
-sl_status sl__trainer_write_now(sl__trainer *run); /* the same, and fails where it cannot be written */
+sl_status sl__trainer_write_now(sl__trainer *run); /* the same, but fails if it cannot be written */
 int sl__trainer_of_disk(sl_status status);         /* whether a failure is of the disk, and not of the program */
 void sl__trainer_pause(double seconds);            /* before another try */
-/* Calls write(arg) again, a few times, while the disk makes it fail. */
+/* Calls write(arg), and repeats it a few times if the disk makes it fail. */
 sl_status sl__trainer_try(sl_status (*write)(void *arg), void *arg);
-/* After going back: a model of a step that is to be repeated no longer waits. */
+/* Drops a queued model of a step that will be repeated; call after going back. */
 void sl__trainer_forget_unwritten(sl__trainer *run);
 void sl__trainer_free_unwritten(sl__trainer *run);
 
 /* saving.c. Reads the newest checkpoint before the directory is opened, so that a wrong plan changes nothing. */
 sl_status sl__trainer_resume(sl__trainer *run);
-/* Collective. The same for a checkpoint of step `most` or before (0: any) of the run in this folder; job.step is 0
- * where there is none. */
+/* Collective. The same for a checkpoint of step `most` or before (0: any) of the run in this folder; sets job.step to 0
+ * if there is none. */
 sl_status sl__trainer_read(sl__trainer *run, const char *folder, int64_t most);
 /* Allocates the memory for a copy of this rank's share. */
 sl_status sl__trainer_open_checkpoints(sl__trainer *run);
 sl_status sl__trainer_save(sl__trainer *run);
 
-/* last.c. Collective, at the end: tries for some seconds to write the last checkpoint and what waits. SL_EWRITE: not
- * all of it is on disk. */
+/* last.c. Tries for some seconds to write the last checkpoint and the queued data; collective, at the end. SL_EWRITE:
+ * something is still missing on disk. */
 sl_status sl__trainer_write_all(sl__trainer *run);
-/* The same failure, saying how to go on once it is mended. */
+/* Adds to a failure how to continue after the disk is repaired. */
 sl_status sl__trainer_unwritten(const sl__trainer *run, sl_status status);
 
-/* verify.c. Collective, between two steps. SL_EMEMORY names the tensor and the rank that differ. */
+/* verify.c. Compares the ranks' bits; collective, between two steps. SL_EMEMORY names the tensor and the rank that
+ * differ. */
 sl_status sl__trainer_verify(sl__trainer *run);
 
-/* back.c. Collective. Goes back to a checkpoint: after sl__trainer_verify found a difference; after the loss of `step`
- * leapt, which is left out from now on together with the step before. sl_error() is the cause. Fails with its status if
- * there is no checkpoint, or if it happens again. */
+/* back.c. Collective. Go back to a checkpoint: after sl__trainer_verify found a difference; after the loss of `step`
+ * leapt, skipping that step and the one before from now on. sl_error() is the cause. They fail with its status if there
+ * is no checkpoint, or if the cause recurs. */
 sl_status sl__trainer_back_from_fault(sl__trainer *run);
 sl_status sl__trainer_back_from_leap(sl__trainer *run, int64_t step);
 
 /* loop.c. *exit_code: SL__EXIT_CHECKPOINTED where a signal stopped it. */
 sl_status sl__trainer_steps(sl__trainer *run, int *exit_code);
 
-/* metrics.c. Writes the line of metrics for the interval that ends now; docs/reference/formats.md lists its fields. */
+/* metrics.c. Makes the line of metrics for the interval that ends now; docs/reference/formats.md lists its fields. */
 sl_status sl__trainer_metrics(sl__trainer *run, json_t **line);
 void sl__trainer_begin_interval(sl__trainer *run);
 void sl__trainer_begin_times(sl__trainer *run); /* the sums stay as they are */
@@ -158,17 +158,17 @@ void sl__trainer_begin_times(sl__trainer *run); /* the sums stay as they are */
 sl_status sl__trainer_validate(sl__trainer *run);
 /* Scores the best model on the test samples. */
 sl_status sl__trainer_test(sl__trainer *run, sl__score *score);
-/* Where nothing is left to train and the best model is gone: this step's becomes it. */
+/* Makes this step's model the best if no steps are left and the best model is missing. */
 sl_status sl__trainer_replace_lost(sl__trainer *run);
 /* Whether a score meets --until. */
 int sl__trainer_reaches(const sl__trainer *run, const sl__score *score);
 
-/* best.c. Before another model replaces that of model_step. */
+/* best.c. Keeps the model of model_step, if a checkpoint names it, before another replaces it. */
 sl_status sl__trainer_keep_best(sl__trainer *run);
-/* A checkpoint that names best_step is being written, and the one before it is on disk. */
+/* Notes that a checkpoint that names best_step is being written and the one before it is on disk. */
 sl_status sl__trainer_names_best(sl__trainer *run);
-/* Collective, after a resume: model.safetensors becomes the model that the checkpoint names; if that is gone, best_step
- * is 0. */
+/* Makes model.safetensors the model that the checkpoint names; if that is missing, sets best_step to 0. Collective,
+ * after a resume. */
 sl_status sl__trainer_recover_best(sl__trainer *run);
 sl_status sl__trainer_forget_kept(sl__trainer *run); /* once the last checkpoint is written */
 

@@ -1,6 +1,7 @@
-/* What a run could not write: a full disk, a quota, a limit of a file's size or a failing disk costs no training. The
- * best model and the lines of metrics wait in memory and are tried again whenever something is due to be written;
- * checkpoints are tried again when the next is due. At the end all of it is tried for some seconds more (last.c). */
+/* Write errors do not stop training, whether from a full disk, a quota, a limit of file size or a failing disk. The
+ * best model and the lines of metrics stay in memory; each later write tries them first. A failed checkpoint is
+ * followed by the next one that is due. At the end the run retries for some seconds; if something is still missing, it
+ * fails with an exit code of its own. */
 #include <stdlib.h>
 #include <time.h>
 
@@ -61,7 +62,7 @@ static sl_status model_written(sl__trainer *r, int64_t step) {
   return SL_OK;
 }
 
-/* Rank 0: one more try. */
+/* Tries once more to write the queued model, on rank 0. */
 static sl_status write_model(sl__trainer *r) {
   if (!r->unwritten.model) return SL_OK;
   SL_TRY(replace_model(r, r->unwritten.model, r->unwritten.bytes, r->unwritten.step));
@@ -70,7 +71,7 @@ static sl_status write_model(sl__trainer *r) {
 
 sl_status sl__trainer_save_model(sl__trainer *r) {
   if (r->job.ranks.rank > 0) return SL_OK;
-  const int waits = r->unwritten.model != NULL, tries = waits ? 1 : TRIES; /* a full disk costs time only once */
+  const int waits = r->unwritten.model != NULL, tries = waits ? 1 : TRIES; /* wait for a full disk only once */
   r->job.facts.step = r->job.step;
   sl_status status = replace_model(r, NULL, 0, r->job.step);
   for (int i = 1; i < tries && sl__trainer_of_disk(status); i++) {

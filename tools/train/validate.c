@@ -6,8 +6,8 @@
 #include "tools/train/trainer.h"
 #include "tools/watch/heartbeat.h"
 
-/* Language models: the model with less loss is better. Classifiers: the more accurate one; among equals the one with
- * less loss. */
+/* Of two language models the one with less loss is better; of two classifiers the more accurate one or, if equal, the
+ * one with less loss. */
 static int better(const sl__trainer *r, const sl__score *a, const sl__score *b) {
   if (r->job.data.kind->perplexity || a->accuracy == b->accuracy) return a->loss < b->loss;
   return a->accuracy > b->accuracy;
@@ -60,7 +60,7 @@ static sl_status read_best(sl__trainer *r) {
   return status;
 }
 
-/* Scores the model that is kept. */
+/* Scores the best model. */
 sl_status sl__trainer_test(sl__trainer *r, sl__score *score) {
   if (r->best_step && r->best_step != r->job.step) {
     SL_TRY(sl__ranks_agree(&r->job.ranks, r->job.ranks.rank == 0 ? read_best(r) : SL_OK));

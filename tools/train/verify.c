@@ -1,6 +1,6 @@
-/* Whether the ranks still have the same bits. All ranks compute the same parameters and state; where one of them
- * differs, its memory, its processor or the network has changed a bit, and no error has said so. A digest of each
- * tensor is compared, at a cost of reading the memory once. What only one rank holds cannot be compared. */
+/* Checks that the ranks still have the same bits. All ranks compute the same parameters and state. If one differs, its
+ * memory, its processor or the network has changed a bit without reporting an error. The check compares a digest of
+ * each tensor, which costs one reading of the memory. Tensors that only one rank holds cannot be compared. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 enum { HOST = 64 };
 
-/* digest[i] of each tensor of the store; 0: it is not held by all ranks. */
+/* Computes digest[i] of each tensor of the store; 0: not all ranks hold it. */
 static sl_status digest_tensors(sl_store *store, uint64_t *digest) {
   SL_TRY(sl_store_acquire(store, 0));
   for (int i = 0; i < sl_store_count(store); i++) {
@@ -24,7 +24,7 @@ static sl_status digest_tensors(sl_store *store, uint64_t *digest) {
   return SL_OK;
 }
 
-/* The digest of tensor i that more than half of the ranks have; *any 0: there is none. */
+/* The digest of tensor i that more than half of the ranks have; sets *any to 0 if there is none. */
 static uint64_t majority(const uint64_t *all, int ranks, int n, int i, int *any) {
   *any = 0;
   for (int a = 0; a < ranks; a++) {
@@ -38,7 +38,7 @@ static uint64_t majority(const uint64_t *all, int ranks, int n, int i, int *any)
   return 0;
 }
 
-/* Names the first tensor that differs, the ranks that are alone with theirs, and the number of others. */
+/* Names the first tensor that differs, the ranks that differ from the majority, and the number of further tensors. */
 static sl_status tell(const sl__trainer *r, const uint64_t *all, const char *hosts, int n) {
   const int ranks = r->job.ranks.n;
   char who[512] = "", more[64] = "";

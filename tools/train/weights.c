@@ -52,7 +52,7 @@ void sl__trainer_take_normalisation(sl__trainer *r) {
   r->init = NULL;
 }
 
-/* One rank fills in parameters in shared memory; the others wait for it. */
+/* If the ranks share the parameters in memory, one rank reads them and the others wait for it. */
 sl_status sl__trainer_take_init(sl__trainer *r) {
   if (!r->init) return SL_OK;
   const int common = sl_store_has_common(r->job.store);

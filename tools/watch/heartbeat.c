@@ -1,5 +1,5 @@
-/* The heartbeat's thread and file. The file is renamed into place without being brought to the disk, except for the
- * last one: a beat that a crash loses says nothing. */
+/* The heartbeat's thread and file. Each beat is renamed into place without fsync, except the last: losing a beat in a
+ * crash does no harm. */
 #include "tools/watch/heartbeat.h"
 
 #include <fcntl.h>
@@ -34,10 +34,10 @@ static struct beat {
   double loss;
   int exit_code;
   int now;    /* write at once */
-  ino_t ours; /* of the file last written; another means that another rank has ended the job */
+  ino_t ours; /* of the file last written; if it differs, another rank has ended the job */
 } b = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
 
-/* Text of the file; the caller frees it. NULL: no memory. Called with the lock. */
+/* The file's text; the caller frees it. NULL: no memory. Call with the lock held. */
 static char *text_of(size_t *n) {
   char date[32], code[16] = "null", loss[32] = "null", launch[128] = "";
   struct timespec now;
@@ -61,7 +61,7 @@ static char *text_of(size_t *n) {
   return length > 0 ? text : NULL;
 }
 
-/* Failures cost a beat. Called without the lock, which training takes: the disk may hang. */
+/* A failure costs one beat. Call without the lock: training takes it, and the disk may hang. */
 static void write_beat(char *text, size_t n) {
   struct stat info;
   if (b.ours && stat(b.path, &info) == 0 && info.st_ino != b.ours) return;
@@ -94,7 +94,8 @@ static void write_last(void) {
   free(text);
 }
 
-/* Writes the end, too: a failure here keeps its text from the thread that has a message to print. */
+/* Also writes the last beat: if that fails, its error text does not replace the one that the main thread is about to
+ * print. */
 static void *run(void *arg) {
   (void)arg;
   pthread_mutex_lock(&b.lock);
@@ -120,7 +121,7 @@ static void take_host(char *to, size_t n) {
     if (*c == '"' || *c == '\\' || (unsigned char)*c < ' ') *c = '?';
 }
 
-/* The processes of all ranks, as JSON, on rank 0. */
+/* Gathers the processes of all ranks on rank 0, as JSON. */
 static sl_status gather(MPI_Comm comm, int rank, int ranks) {
   char mine[PROCESS], *all = NULL;
   snprintf(mine, sizeof mine, "{\"rank\": %d, \"host\": \"%s\", \"pid\": %ld}", rank, b.host, (long)getpid());
@@ -162,7 +163,7 @@ void sl__heartbeat_step(int64_t step, double loss) {
   pthread_mutex_lock(&b.lock);
   const int first = b.step == b.from;
   if (b.state != SL__ENDED) b.state = SL__TRAINING, b.step = step, b.loss = loss;
-  if (first) b.now = 1, pthread_cond_signal(&b.wake); /* whoever waits for the job to go on sees it now */
+  if (first) b.now = 1, pthread_cond_signal(&b.wake); /* a launcher may be waiting for the first step */
   pthread_mutex_unlock(&b.lock);
 }
 
@@ -230,7 +231,7 @@ sl_status sl__heartbeat_read(const char *folder, sl__heartbeat *h) {
   return SL_OK;
 }
 
-/* The file; NULL: it cannot be read. */
+/* The parsed file; NULL: it cannot be read. */
 static json_t *read_file(const char *folder) {
   char path[PATH];
   json_t *file = NULL;

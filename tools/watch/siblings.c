@@ -26,7 +26,7 @@ static int rank_of(pid_t pid) {
   return -1;
 }
 
-/* Returns whether there is such a process. */
+/* Returns whether the process exists. */
 static int read_stat(const char *path, char *state, long *parent) {
   char text[512];
   const char *end = read_text(path, text, sizeof text) > 0 ? strrchr(text, ')') : NULL;
@@ -67,7 +67,7 @@ int sl__process_catches(pid_t pid, int signal) {
   return (int)(caught >> (signal - 1) & 1);
 }
 
-/* The first line of a file of a thread; empty where it may not be read. */
+/* The first line of a thread's file in /proc; empty if it cannot be read. */
 static const char *line_of(const char *folder, const char *thread, const char *name, char *text, size_t n) {
   char path[600];
   snprintf(path, sizeof path, "%s/%s/%s", folder, thread, name);

@@ -1,5 +1,5 @@
-/* The ranks of this host: the processes that the same launcher started. Read from /proc, which answers for processes
- * that stand still, too. */
+/* The ranks of this host: the processes that the same launcher started. Read from /proc, which also describes stopped
+ * processes. */
 #ifndef SL_TOOLS_SIBLINGS_H
 #define SL_TOOLS_SIBLINGS_H
 
@@ -17,12 +17,12 @@ typedef struct sl__sibling {
 /* Fills found[SL__SIBLINGS_MOST], this process included; returns how many there are. */
 int sl__siblings_find(sl__sibling *found);
 static inline int sl__sibling_stands(const sl__sibling *s) { return s->state == 'T' || s->state == 't'; }
-/* The state of a process, or of a thread of this process's host; '?' where it is gone. */
+/* The state of a process or thread on this host, as in /proc; '?' if it is gone. */
 char sl__process_state(pid_t pid);
 /* Whether a process of this host has a handler for the signal. */
 int sl__process_catches(pid_t pid, int signal);
-/* What the kernel tells of each thread of a process: an array of {thread, name, state, in, syscall}. NULL: no memory.
- */
+/* What the kernel reports of each thread of a process: an array of {thread, name, state, in, syscall}. NULL: no
+ * memory. */
 json_t *sl__process_threads(pid_t pid);
 
 #endif

@@ -1,4 +1,4 @@
-/* The signal that asks, its handler, and what came of it as JSON. */
+/* The signal that asks threads for their stacks, its handler, and the answers as JSON. */
 #include "tools/watch/stacks.h"
 
 #include <ctype.h>
@@ -45,7 +45,8 @@ void sl__stacks_open(void) {
   void *first[2];
   char text[64];
   struct sigaction action = {.sa_sigaction = answer, .sa_flags = SA_RESTART | SA_SIGINFO};
-  backtrace(first, 2); /* its first call loads a library, the first name reads a file: not in a handler, not in need */
+  /* Called here once, because the first calls load a library and read a file, which a handler must not. */
+  backtrace(first, 2);
   sl__symbol_of(first[0], text, sizeof text);
   sigemptyset(&action.sa_mask);
   sigaction(ASKS, &action, NULL);
@@ -54,7 +55,7 @@ void sl__stacks_open(void) {
 int sl__stacks_ask(pid_t pid) {
   char folder[64];
   int asked = 0;
-  if (!sl__process_catches(pid, ASKS)) return 0; /* the signal would end it */
+  if (!sl__process_catches(pid, ASKS)) return 0; /* without a handler the signal would end it */
   snprintf(folder, sizeof folder, "/proc/%ld/task", (long)pid);
   DIR *all = opendir(folder);
   for (struct dirent *d; all && (d = readdir(all));)

@@ -1,20 +1,20 @@
-/* The stacks of a process's threads, each taken by the thread itself when a signal asks for it: so they need no
- * debugger and no rights, and a process that is stopped (SIGSTOP) tells where it stopped as soon as it continues. */
+/* The stacks of a process's threads. Each thread takes its own when a signal asks for it, so this needs no debugger and
+ * no privileges. A process stopped by SIGSTOP reports where it stopped as soon as it continues. */
 #ifndef SL_TOOLS_STACKS_H
 #define SL_TOOLS_STACKS_H
 
 #include <jansson.h>
 #include <sys/types.h>
 
-/* From now on this process can be asked. */
+/* Installs the handler, so that sl__stacks_ask works on this process. */
 void sl__stacks_open(void);
-/* Asks all threads of a process of this host, which may be this one. Returns 0 where it cannot be asked: it is gone, is
- * another user's or has not come to sl__stacks_open. */
+/* Asks all threads of a process on this host (perhaps this one) for their stacks. Returns 0 if that is impossible: the
+ * process is gone, belongs to another user or has not called sl__stacks_open. */
 int sl__stacks_ask(pid_t pid);
-/* The process that asked last, since the last sl__stacks_json; 0: none. */
+/* The process that asked last since the previous sl__stacks_json; 0: none. */
 pid_t sl__stacks_asked(void);
-/* What the threads answered: sl__process_threads of this process, with a "stack" of each, the innermost function first.
- * Call it a tenth of a second after sl__stacks_ask. NULL: no memory. */
+/* The answers: sl__process_threads of this process, with a "stack" for each thread, the innermost function first. Call
+ * it a tenth of a second after sl__stacks_ask. NULL: no memory. */
 json_t *sl__stacks_json(void);
 
 #endif

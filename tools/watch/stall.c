@@ -1,4 +1,4 @@
-/* Writes a rank's part of the stall file, and the whole. */
+/* Writes a rank's part of the stall file, and joins the parts. */
 #include "tools/watch/stall.h"
 
 #include <jansson.h>
@@ -13,7 +13,7 @@
 #include "tools/watch/siblings.h"
 #include "tools/watch/stacks.h"
 
-enum { AGE = 30 /* s: an older part is of a stall that passed */, PATH = 4200 };
+enum { AGE = 30 /* s: an older part belongs to an earlier stall */, PATH = 4200 };
 
 static const char *part_path(const char *folder, int rank, char *path) {
   snprintf(path, PATH, "%s/.stall-%d.part", folder, rank);
@@ -28,7 +28,7 @@ static const char *state_name(char state) {
                                       : "runs";
 }
 
-/* In place at once, and not brought to the disk, which may be what stalls. */
+/* Renames the file into place without fsync: the disk may be what hangs. */
 static sl_status write_json(const char *path, const json_t *value) {
   char temporary[PATH + 8];
   snprintf(temporary, sizeof temporary, "%s.tmp", path);
@@ -100,7 +100,7 @@ void sl__stall_wait(const char *folder, const sl__stall_rank *all, int ranks, in
   }
 }
 
-/* The rank's own part, else what is known of it from here. */
+/* Returns the rank's own part or, if it wrote none, what this rank knows about it. */
 static json_t *rank_of(const char *folder, const sl__stall_rank *r) {
   char path[PATH];
   json_t *object = NULL;

@@ -1,5 +1,5 @@
-/* Names of functions: those of libraries from the dynamic linker, those of this program, static ones too, from the
- * symbol table of its file. A stripped program has none; then offsets remain. */
+/* Names of functions: for libraries from the dynamic linker; for this program, static functions included, from the
+ * symbol table of its file. A stripped program has no table; then offsets are given. */
 #include "tools/watch/symbols.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-/* The names of functions by address. */
+/* Finds a function's name by an address in it. */
 #ifndef SL_TOOLS_SYMBOLS_H
 #define SL_TOOLS_SYMBOLS_H
 

@@ -1,6 +1,6 @@
-/* MPI calls that wait for other ranks, as activities of their threads: MPI's profiling interface lets a program define
- * MPI_X around PMPI_X, so that the watch sees each call, wherever it stands. A new one in Starling gets its line here.
- */
+/* Makes MPI calls that wait for other ranks visible to the watch, as activities of their threads. MPI's profiling
+ * interface lets a program define MPI_X around PMPI_X, so every caller is covered. If Starling begins to use another
+ * waiting call, add its line here. */
 #include <mpi.h>
 
 #include "runtime/base/activity.h"

@@ -1,5 +1,5 @@
-/* The watch. Every rank reports its state once a second to ranks 0 and 1 (the listeners). A program alone only looks
- * whether a disk hangs. */
+/* The watch. Every rank reports its state once a second to ranks 0 and 1 (the listeners). In a job of one rank it only
+ * checks for a hanging disk. */
 #include "tools/watch/watch.h"
 
 #include <mpi.h>
@@ -31,9 +31,9 @@ enum {
   RECENT_S = 3,
   MORE_PATIENCE = 10,
   PARTS_MS = 700,   /* how long the rank that ends the job waits for the others' parts of the stall file */
-  DISK_LATER_S = 2, /* if a rank's disk hangs, a rank that waits for it tells first */
-  COLLECT_S = 5,    /* the most that the stall file may take: the disk may be what stalls */
-  HOLD_S = 10       /* a rank that knows that another one ends the job does not do so itself */
+  DISK_LATER_S = 2, /* s that a rank with a hanging disk leaves to a rank that waits for it, to report first */
+  COLLECT_S = 5,    /* longest time for the stall file: its disk may be what hangs */
+  HOLD_S = 10       /* how long a rank leaves it to another rank to end the job */
 };
 
 /* What a rank says. */
@@ -50,7 +50,8 @@ typedef struct heard {
   double when, moved; /* times; when 0: nothing heard yet */
 } heard;
 
-/* Without MPI: it has not started or has ended. TALKS: all ranks tell and hear. QUIET: neither, MPI is about to end. */
+/* ALONE: MPI has not started or has ended. TALKS: all ranks send and receive reports. QUIET: no more; MPI is about to
+ * end. */
 typedef enum phase { ALONE, TALKS, QUIET } phase;
 
 static struct watch {
@@ -142,7 +143,7 @@ static void add(const char *format, ...) {
   va_end(list);
 }
 
-/* Prints the message, once; then only where the stall file is. */
+/* Prints the message. A second call prints only the stall file's path. */
 static void say(const char *file) {
   if (atomic_exchange(&w.said, 1)) {
     if (*file) fprintf(stderr, "starling: the stacks of all ranks are in %s\n", file);
@@ -159,8 +160,8 @@ static void end_here(int number) {
   _exit(w.exit_code);
 }
 
-/* The ranks of this host end, too. They do so themselves if they can, since mpiexec returns the number of a signal that
- * ends a process, not the exit code. */
+/* Ends the ranks of this host. Asks each to exit by itself if it can: of a killed process mpiexec returns the signal's
+ * number, not the exit code. */
 static void end_siblings(void) {
   static sl__sibling found[SL__SIBLINGS_MOST];
   const int n = sl__siblings_find(found);
@@ -203,7 +204,8 @@ static void look_at_exchange(char *what, size_t n, char *late) {
   if (seconds == 0) what[0] = '\0';
 }
 
-/* What this rank does, and whom its exchange waits for, with the stacks that its threads have just been asked for. */
+/* Writes this rank's part of the stall file: what it does, for whom its exchange waits, and the stacks that its threads
+ * were just asked for. */
 static void write_part(const char *what, const char *late) {
   const int talks = atomic_load(&w.phase) == TALKS;
   if (!atomic_load(&w.has_folder)) return;
@@ -217,8 +219,8 @@ static void write_part(const char *what, const char *late) {
   sl__stall_write_part(w.folder, &mine, still, what, late, w.ranks);
 }
 
-/* Collects what all ranks do into the run's folder, then ends the job. The ranks that stand still continue for a moment
- * if go_on, to tell where they stood. */
+/* Writes the stall file, then ends the job. If go_on, stopped ranks continue for a moment, to report where they
+ * stopped. */
 static void end_job(double seconds, int go_on) {
   char path[FOLDER + 64] = "", what[256] = "", *late = calloc((size_t)w.ranks, 1);
   pthread_t guard;
@@ -257,7 +259,7 @@ static void end_job(double seconds, int go_on) {
   end_now();
 }
 
-/* Where MPI cannot tell: names the ranks of this host that stand still, or else all others. */
+/* Ends the job without MPI: names the stopped ranks of this host or, if none is stopped, all other ranks. */
 static void end_alone(double seconds) {
   static sl__sibling found[SL__SIBLINGS_MOST];
   static char here[SL__SIBLINGS_MOST];
@@ -314,7 +316,7 @@ static int find_silent(double seconds) {
   return n;
 }
 
-/* Else those that do not wait. Else all others. */
+/* Marks the late ranks: the silent ones; if none, those that do not wait; if all wait, all others. */
 static void find_late(double seconds) {
   int n = find_silent(seconds);
   for (int r = 0; r < w.ranks && listens() && n == 0; r++) {
@@ -326,7 +328,8 @@ static void find_late(double seconds) {
   w.late[w.rank] = 0;
 }
 
-/* An exchange of a program knows for whom it waits. Returns for how long; 0: it does not wait. */
+/* Asks the programs' exchanges. Returns for how many seconds one has waited (0: none does), and marks the ranks that it
+ * waits for. */
 static double exchange_stalled(char *what, size_t n) {
   double seconds = 0;
   pthread_mutex_lock(&w.lock);
@@ -336,8 +339,8 @@ static double exchange_stalled(char *what, size_t n) {
   return seconds;
 }
 
-/* For how long no rank that this one hears of has moved, while one waits; 0: none waits. *patience: how long that may
- * last, more if a rank that is heard of does what may take long. */
+/* Seconds since any known rank last moved; 0 if no rank waits. Raises *patience if a rank does work that may take
+ * long. */
 static double all_stalled(char *what, size_t n, double *patience) {
   double moved = 0;
   int waiting = -1;
@@ -355,8 +358,8 @@ static double all_stalled(char *what, size_t n, double *patience) {
   return seconds;
 }
 
-/* The longest time that a rank has been silent while another one waits; 0: none. The others may go on for a while after
- * one has stopped. */
+/* The longest silence of a rank, in seconds, if another rank waits; otherwise 0. (After a rank has stopped, the others
+ * may continue for a while.) */
 static double longest_silence(void) {
   double longest = 0;
   int waits = 0;
@@ -392,7 +395,7 @@ static void look_for_stalls(void) {
   end_job(silent, 1);
 }
 
-/* A disk or file server that keeps a call is told of while the program goes on, and ends the job where it waits. */
+/* Warns of a hanging disk while training continues; ends the job if training waits for it. */
 static void look_for_hanging_disk(void) {
   const sl_activity_call call = sl_activity_longest_call();
   if (call.seconds <= w.patience || sl_seconds() < w.hold) {
@@ -446,15 +449,15 @@ void sl__watch_mpi_started(void) {
   pthread_mutex_unlock(&w.meeting);
 }
 
-/* From now on the thread does not begin to talk. */
+/* Keeps the thread from entering TALKS. */
 static void stop_meeting(void) {
   pthread_mutex_lock(&w.meeting);
   w.closed = 1;
   pthread_mutex_unlock(&w.meeting);
 }
 
-/* Writes this rank's part when another rank asks for it, or when nothing has moved here for so long that a rank of
- * another host, which cannot ask, may end the job. */
+/* Writes this rank's part of the stall file if another rank has asked for it. Also if nothing has moved here for so
+ * long that a rank of another host, which cannot ask, may end the job. */
 static void answer(phase now) {
   const pid_t by = sl__stacks_asked();
   if (by && by != getpid()) w.hold = sl_seconds() + HOLD_S;
@@ -560,7 +563,7 @@ static void cancel(void) {
 }
 
 void sl__watch_close(void) {
-  /* The ranks of a short job may not all have noticed that they met; the end needs all of them. */
+  /* In a short job a rank may not have entered TALKS yet; the end needs all ranks there. */
   if (w.ranks > 1 && atomic_load(&w.phase) == ALONE) meet();
   stop_meeting();
   if (atomic_load(&w.phase) != TALKS) return;

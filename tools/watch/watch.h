@@ -1,28 +1,31 @@
-/* The watch over a job: a thread of each rank, from before MPI starts until it has ended. Once a second it tells ranks
- * 0 and 1 what its rank does; when a rank waits for others and nothing has moved on any rank for too long, it ends the
- * job and names the ranks that the others wait for. A disk that hangs is named, too, also in a job of one rank. */
+/* The watch over a job: a thread on each rank, from before MPI starts until it has ended. Once a second the thread
+ * reports to ranks 0 and 1 what its rank does. If a rank waits for others and no rank has moved for too long, the watch
+ * ends the job and names the ranks that hold it up. It also reports a hanging disk, even in a job of one rank. */
 #ifndef SL_TOOLS_WATCH_H
 #define SL_TOOLS_WATCH_H
 
 #include "tasks/starpu/program.h"
 
-/* Before MPI starts; once in a process. rank: as the launcher says; patience: seconds; 0: wait for ever; exit_code: of
- * a job that is ended. */
+/* Starts the watch. Call before MPI starts, once in a process. rank: as the launcher gives it. patience: seconds; 0:
+ * wait for ever. exit_code: of a job that the watch ends. */
 sl_status sl__watch_open(int rank, double patience, int exit_code);
-/* The folder of the run, on every rank that can see it: a job that is ended leaves a stall file there (stall.h). */
+/* Sets the run's folder, on every rank that can see it: before the watch ends a job, it writes a stall file there
+ * (stall.h). */
 void sl__watch_folder(const char *folder);
-/* The programs whose exchanges it asks, instead of the earlier ones. They live until the next call. n at most 4. */
+/* Sets the programs whose exchanges the watch examines. They must live until the next call. n at most 4. */
 void sl__watch_programs(sl_program *const *programs, int n);
-/* MPI_Init_thread has returned: the watch may call MPI. MPI_Initialized is true before MPI_COMM_WORLD can be used. */
+/* Allows the watch to call MPI; call after MPI_Init_thread has returned. (MPI_Initialized is true too early, before
+ * MPI_COMM_WORLD can be used.) */
 void sl__watch_mpi_started(void);
-/* Before MPI_Finalize, collective: the watch sends nothing more, and still sees whether MPI_Finalize returns. */
+/* Stops the reports between ranks; collective, call before MPI_Finalize. The watch still checks that MPI_Finalize
+ * returns. */
 void sl__watch_close(void);
-/* Likewise where the ranks fail together, after sl_comm_close; not collective. */
+/* Like sl__watch_close, but not collective: for ranks that fail together. Call after sl_comm_close. */
 void sl__watch_drop(void);
-/* After MPI_Finalize: waits until every rank of this host that was stopped goes on, because a rank that is stopped
- * inside MPI_Finalize keeps mpiexec waiting. The watch names it, and ends the job. */
+/* Waits, after MPI_Finalize, until no rank of this host is stopped by a signal: a rank stopped inside MPI_Finalize
+ * would keep mpiexec waiting. If that takes too long, the watch names the rank and ends the job. */
 void sl__watch_leave(void);
-/* Ends the job at once. Waits a moment first: mpiexec may drop what a rank printed just before MPI_Abort. */
+/* Ends the job. Waits 0.3 s first: mpiexec may drop what a rank prints just before MPI_Abort. */
 void sl__watch_abort(int exit_code);
 
 #endif

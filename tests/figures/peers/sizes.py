@@ -27,10 +27,12 @@ random = np.random.default_rng(0)
 STEPS, BATCH, RATE = 10, 4, 0.02
 BATCHES, ROUNDINGS, NOISE = 40, 6, 4  # pictures are drawn at most so often, until rounding in so many ways leaves the losses alike
 EPS = 2.0**-24  # rounding of single precision
-# Bounds. A gradient's error is at most GRADIENTS of its norm, WHOLE of the norm of all (keys' biases in attention have a gradient of
-# rounding errors alone), and the rounding of the weight before and after the step, from whose difference it is told.
+# Bounds. A gradient's error is at most GRADIENTS of its norm, WHOLE of the norm of all (keys' biases in attention have
+# a gradient of rounding errors alone), and the rounding of the weight before and after the step, from whose difference
+# it is told.
 GRADIENTS, WHOLE = 2e-5, 1e-6
-# A loss's is LOSSES of the largest, and DRIFTS times what rounding the weights alone does to doubles: rounding of activations adds to it.
+# A loss's is LOSSES of the largest, and DRIFTS times what rounding the weights alone does to doubles: rounding of
+# activations adds to it.
 LOSSES, DRIFTS = 1e-5, 10
 missed = 0
 
@@ -182,8 +184,8 @@ def trained(name, path, back, to, model, batch, options, rate, original, last):
         return False
     losses, _, data = train(name, path, to, back + "-ten", STEPS, rate, options)
     doubles, _ = steps_of(copy.deepcopy(model).double(), following, STEPS, rate)
-    # Through batch normalisation and rectifiers rounding grows from step to step: the same doubles, with each weight rounded to single
-    # precision after each step, show how much.
+    # Through batch normalisation and rectifiers rounding grows from step to step: the same doubles, with each weight
+    # rounded to single precision after each step, show how much.
     rounded = [steps_of(copy.deepcopy(model).double(), following, STEPS, rate, k)[0] for k in range(1, ROUNDINGS + 1)]
     drift = max(abs(a - b) for one in rounded for a, b in zip(one, doubles))
     if drift > LOSSES * max(doubles) and not last:

@@ -27,8 +27,8 @@ figure "part of the link's rate" 0.75 "$share" "$(awk -v v="$share" 'BEGIN { pri
 gain=$(awk -v a="$mpi" -v b="$messages" 'BEGIN { printf "%.2f", a / b }')
 figure "speed as multiples of MPI_Iallreduce's" 0.95 "$gain" "$(awk -v v="$gain" 'BEGIN { print (v >= 0.95) }')"
 
-# The backward pass can hide as much of the exchange as it lasts from the first bucket on (runtime/trace/overlap.h); the idle
-# time of workers that wait for an exchange is the part that was not hidden.
+# The backward pass can hide as much of the exchange as it lasts from the first bucket on (runtime/trace/overlap.h); the
+# idle time of workers that wait for an exchange is the part that was not hidden.
 starling=${STARLING:-$top/build/starling}
 command -v jq >/dev/null || { echo 'SKIP: no jq'; exit $missed; }
 work=$(mktemp -d)

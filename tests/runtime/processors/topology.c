@@ -215,7 +215,7 @@ static void restricted(void **state) {
   free_all(share, 1);
 
   hwloc_bitmap_only(allowed, 999);
-  assert_fails(SL_ETOPOLOGY, "none of the machine's 128 cores",
+  assert_fails(SL_ETOPOLOGY, "may use none of the machine's 128 cores",
                sl_topology_divide(&(sl_topology_request){.topology = t, .allowed = allowed, .ranks = 1}, &share[0]));
   hwloc_bitmap_free(allowed);
   hwloc_topology_destroy(t);
@@ -232,7 +232,7 @@ static void uneven(void **state) {
   assert_int_equal(share[0].nworkers, 2); /* one for each domain, none across domains */
   assert_int_equal(share[0].worker[1].core[0], 6);
   assert_int_equal(share[0].idle_by_shape, 4);
-  assert_non_null(strstr(sl_share_warning(&share[0], text, sizeof text), "4 of 12 cores are idle since teams of 4"));
+  assert_non_null(strstr(sl_share_warning(&share[0], text, sizeof text), "4 of 12 cores are idle because teams of 4"));
   free_all(share, 1);
   divide_all((sl_topology_request){.topology = t, .ranks = 5}, share, use); /* 3 ranks in one domain, 2 in the other */
   assert_int_equal(sum(use, &most), 12);

@@ -255,7 +255,7 @@ static void wrong_problems(void **state) {
   const int kind[] = {0, 1}, from[] = {0, 1, 2}, before[] = {1, 0}, none[] = {0, 0, 0}, workers[] = {1};
   const double seconds[] = {1, INFINITY}, negative[] = {1, -1}, fine[] = {1, 1};
   sl_bound b;
-  assert_fails(SL_EINVAL, "2 of 2 tasks wait for one another",
+  assert_fails(SL_EINVAL, "2 of 2 tasks are in or behind",
                sl_bound_solve(&(sl_bound_problem){2, kind, from, before, 2, 1, workers, fine, NULL}, &b, NULL));
   assert_fails(SL_EINVAL, "kind 1 have no time",
                sl_bound_solve(&(sl_bound_problem){2, kind, none, NULL, 2, 1, workers, seconds, NULL}, &b, NULL));

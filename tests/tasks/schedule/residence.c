@@ -108,8 +108,8 @@ static void tasks_under_way(void **state) {
   }
 }
 
-/* Room for three, and the third task brings two buffers. Of the two that are there, x has just been changed, so it
- * would move twice, and stays, though it is used last; w goes. */
+/* The memory holds three buffers, and the third task needs two more. Of the two that are there, x has just been
+ * modified, so evicting it would cost two copies. It stays, although its next use is further away; w leaves. */
 static void what_was_changed_stays(void **state) {
   (void)state;
   sl_graph *g = toy_graph(5);
