@@ -43,7 +43,7 @@ tools/text:
 tools/images:
 tools/watch:
 tools/machines: tools/settings
-tools/run: tools/files tools/settings tools/watch
+tools/run: tools/files tools/machines tools/settings tools/watch
 tools/launch: tools/files tools/settings tools/watch
 tools/train: tools/files tools/run tools/settings tools/watch
 tools/report: tools/files
