@@ -47,7 +47,7 @@ tools/text:
 tools/images:
 tools/watch:
 tools/machines: tools/settings
-tools/run: tools/files tools/settings tools/watch
+tools/run: tools/files tools/machines tools/settings tools/watch
 tools/simulate: tools/machines tools/run tools/settings
 tools/launch: tools/files tools/settings tools/watch
 tools/train: tools/files tools/run tools/settings tools/watch

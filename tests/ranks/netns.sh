@@ -15,6 +15,7 @@ trap '"$hosts" down; rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 if ! "$hosts" up 3 1gbit 2>err; then echo "1..0 # SKIP no network namespaces, bridges or tbf here: $(tail -n 1 err)"; exit 0; fi
 
+between() { awk -v least="$1" -v value="$2" -v most="$3" 'BEGIN { exit !(value != "" && value + 0 >= least && value + 0 <= most) }'; }
 over() { code=0; $limit "$hosts" mpiexec "$@" >out 2>err || code=$?; }
 check 'the link has its rate' sh -c "tc -n $HOSTS-1 qdisc show dev eth0 | grep -q 'tbf.* rate 1Gbit'"
 check 'no host has a route outside' sh -c "! ip -n $HOSTS-1 route get 192.0.2.1 2>/dev/null"
@@ -26,6 +27,13 @@ for n in 2 3; do
 done
 over -n 4 -ppn 2 "$starling" info --no-measure
 check 'two ranks on each of two hosts' grep -q '^ranks      4 on 2 nodes' out
+# A gigabit is 0.125 GB/s; where other programs use the processors, less arrives.
+over -n 4 -ppn 2 "$starling" calibrate --network --json
+check 'calibrate --network between hosts' test $code = 0
+check 'a rank sends no faster than the link' between 1e5 "$(number_of rank_bytes_per_s out)" 0.126e9
+check 'nor do two ranks of a host' between 1e5 "$(number_of node_bytes_per_s out)" 0.126e9
+check 'a message between hosts has a latency' between 1e-6 "$(sed -n 's/^  "latency_s": \([^,]*\).*/\1/p' out)" 10
+check 'ranks of one host sum through memory' between 1e6 "$(number_of shared_bytes_per_s out)" 1e12
 # Between such hosts MPI_Finalize may not return; then the command ends without it after half a minute.
 make_set data 384 64 28 10
 for model in lenet 'lenet --zero 1 --clip 0.5' 'mlp --row-blocks 2'; do

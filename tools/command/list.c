@@ -72,7 +72,7 @@ static const sl__command calibrate = {
     .name = "calibrate",
     .bit = SL__CALIBRATE,
     .arguments = "MODEL ",
-    .least = 1,
+    .least = 0,
     .most = 1,
     .run = sl__calibrate,
     .summary = "Fill StarPU's performance models for a model's tasks",
@@ -82,7 +82,8 @@ static const sl__command calibrate = {
         "performance models, which dm* and heft policies use, under the machine\\(aqs name (--performance-models). The "
         "options "
         "decide the sizes of the tasks: give those of the later train, bench or compare. Ends with exit code 3 if "
-        "samples are lacking after --most-steps."};
+        "samples are lacking after --most-steps. With --network and without MODEL it measures the network between "
+        "the ranks of a job instead."};
 static const sl__command compare = {
     .name = "compare",
     .bit = SL__COMPARE,
@@ -192,7 +193,8 @@ static const sl__command info = {
     .description =
         "Prints topology and pinning, GPUs, memory, the builds of StarPU, MPI and OpenBLAS, the measured sgemm peak "
         "and memory bandwidth, and warnings about settings that cost speed. Under mpiexec it prints one part for each "
-        "rank. With --models it prints the models and their sizes instead."};
+        "rank. With --models it prints the models and their sizes instead, with --machines the machines that come with "
+        "Starling, and with --machine the description of this one or another."};
 static const sl__command convert = {
     .name = "convert",
     .bit = SL__CONVERT,

@@ -1,5 +1,6 @@
-/* starling calibrate: runs training steps of a model until StarPU's performance models, which dm* and heft policies use
- * to place tasks, have samples of every kind of task. Then it shows the models' times and their spread. */
+/* starling calibrate: measures the network between ranks (--network), or runs training steps of a model until StarPU's
+ * performance models, which dm* and heft policies use to place tasks, have samples of every kind of task. Then it shows
+ * the models' times and their spread. */
 #include <jansson.h>
 #include <limits.h>
 #include <math.h>
@@ -7,10 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/json.h"
+#include "runtime/machine/comm.h"
 #include "tasks/starpu/calibration.h"
 #include "tools/commands/commands.h"
+#include "tools/machines/network.h"
 #include "tools/run/job.h"
+#include "tools/run/machine.h"
 #include "tools/run/meter.h"
+#include "tools/run/session.h"
 #include "tools/run/times.h"
 
 typedef struct calibrate {
@@ -192,9 +198,56 @@ static sl_status run(calibrate *c) {
   return status == SL_OK ? complain(c) : status;
 }
 
+static sl_status print_network(const sl__options *o, const sl__network_description *n) {
+  char *text = NULL;
+  if (o->json) {
+    json_t *all = json_pack("{s:f, s:f, s:f, s:f, s:f}", "latency_s", n->latency, "rank_bytes_per_s", n->per_rank,
+                            "node_bytes_per_s", n->per_node, "shared_bytes_per_s", n->shared, "shared_latency_s",
+                            n->shared_latency);
+    text = sl_json_text(all, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    json_decref(all);
+    if (!text) return sl_no_memory("for the figures as JSON");
+    puts(text);
+  } else {
+    SL_TRY(sl__network_to_yaml(n, &text));
+    fputs(text, stdout);
+  }
+  free(text);
+  return SL_OK;
+}
+
+/* StarPU only finds this machine's names: its workers, which spin while they are idle, are gone before measuring. */
+static sl_status calibrate_network(const sl__options *o) {
+  sl_runtime *runtime = NULL;
+  sl__network_description network;
+  MPI_Comm comm = MPI_COMM_NULL, node = MPI_COMM_NULL;
+  char path[PATH_MAX];
+  SL_TRY(sl__start(o, "calibrate --network", 1, &runtime));
+  const int ranks = sl_runtime_ranks(runtime), rank = sl_runtime_rank(runtime), local = sl_runtime_local_rank(runtime);
+  sl__network_path(runtime, path, sizeof path);
+  sl_status status = ranks > 1
+                         ? sl_comm_status(MPI_Comm_dup(sl_runtime_comm(runtime), &comm), "MPI_Comm_dup")
+                         : sl_fail(SL_EINVAL,
+                                   "--network measures between ranks, and there is one: start this command by mpiexec "
+                                   "with two or more");
+  if (status == SL_OK) status = sl_comm_status(MPI_Comm_dup(sl_runtime_node_comm(runtime), &node), "MPI_Comm_dup");
+  sl_runtime_stop(runtime);
+  SL_TRY_OUT(status);
+  SL_TRY_OUT(sl__network_measure(comm, node, &network));
+  if (local == 0) sl__network_keep(path, &network);
+  if (rank == 0) SL_TRY_OUT(print_network(o, &network));
+out:
+  if (node != MPI_COMM_NULL) MPI_Comm_free(&node);
+  if (comm != MPI_COMM_NULL) MPI_Comm_free(&comm);
+  return status;
+}
+
 sl_status sl__calibrate(sl__options *o, int *exit_code) {
   calibrate c = {.o = o};
   (void)exit_code;
+  if (o->network && o->model) return sl_fail(SL_EINVAL, "unexpected argument '%s': --network needs no model", o->model);
+  if (o->network) return calibrate_network(o);
+  if (!o->model) return sl_fail(SL_EINVAL, "an argument is missing; usage: starling calibrate MODEL [OPTION]...");
   const sl_status status = run(&c);
   sl_timeline_destroy(c.timeline);
   sl_calibration_destroy(c.calibration);

@@ -11,12 +11,14 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "runtime/base/log.h"
 #include "runtime/machine/comm.h"
 #include "runtime/machine/environment.h"
 #include "runtime/machine/measure.h"
 #include "runtime/machine/policies.h"
 #include "tools/commands/commands.h"
 #include "tools/machines/show.h"
+#include "tools/run/describe.h"
 #include "tools/run/machine.h"
 #include "tools/run/session.h"
 #include "tools/settings/model.h"
@@ -248,14 +250,24 @@ static json_t *warnings_part(sl_runtime *rt, const json_t *memory) {
 
 /* ---- this rank's part ------------------------------------------------------------------------------------------- */
 
-static sl_status see(const sl__options *o, sl_runtime *rt, json_t **part) {
-  double gflops = 0, gigabytes = 0;
+/* Measures the speeds of all workers together, and keeps them; *kept: those of a worker, as they are known now. */
+static sl_status measure(const sl__options *o, sl_runtime *rt, double *gflops, double *gigabytes, sl__machine *kept) {
   const int workers = sl_runtime_cpu_workers(rt);
+  *gflops = *gigabytes = 0;
   if (!o->no_measure) {
-    SL_TRY(sl_measure_sgemm(rt, 2, &gflops));
-    SL_TRY(sl_measure_triad(rt, 1, 0, &gigabytes));
-    if (workers > 0) sl__machine_keep(rt, &(sl__machine){.gflops = gflops / workers, .gigabytes = gigabytes / workers});
+    SL_TRY(sl_measure_sgemm(rt, 2, gflops));
+    SL_TRY(sl_measure_triad(rt, 1, 0, gigabytes));
+    if (workers > 0)
+      sl__machine_keep(rt, &(sl__machine){.gflops = *gflops / workers, .gigabytes = *gigabytes / workers});
   }
+  *kept = sl__machine_read(rt);
+  return SL_OK;
+}
+
+static sl_status see(const sl__options *o, sl_runtime *rt, json_t **part) {
+  double gflops, gigabytes;
+  sl__machine kept;
+  SL_TRY(measure(o, rt, &gflops, &gigabytes, &kept));
   char host[256] = "";
   gethostname(host, sizeof host - 1);
   json_t *memory = memory_part();
@@ -444,6 +456,25 @@ static sl_status list_models(const sl__options *o) {
   return SL_OK;
 }
 
+/* Prints the description of this machine. All ranks measure, since cores are slower while others work. */
+static sl_status describe(const sl__options *o, sl_runtime *rt) {
+  sl__machine_description m;
+  sl__machine kept;
+  double gflops, gigabytes;
+  char *text;
+  int gpus;
+  SL_TRY(measure(o, rt, &gflops, &gigabytes, &kept));
+  SL_TRY(sl__describe_this(rt, &kept, &m, &gpus));
+  if (sl_runtime_rank(rt) != 0) return SL_OK;
+  if (gpus > m.gpu.count)
+    sl_log(SL_LOG_WARNING,
+           "the GPUs are left out: their speed is not known until 'starling calibrate MODEL' measures it");
+  SL_TRY(sl__machine_to_yaml(&m, &text));
+  fputs(text, stdout);
+  free(text);
+  return SL_OK;
+}
+
 sl_status sl__info(sl__options *o, int *exit_code) {
   if (o->models) return list_models(o);
   if (o->machines) return o->json ? sl__machines_print_json(stdout) : sl__machines_print(stdout);
@@ -454,6 +485,8 @@ sl_status sl__info(sl__options *o, int *exit_code) {
   (void)exit_code;
   o->quiet = 1; /* warnings at start-up are in the list of warnings */
   SL_TRY_OUT(sl__start(o, "info", 1, &runtime));
+  if (o->shown) SL_TRY_OUT(sl_comm_agree(sl_runtime_comm(runtime), describe(o, runtime)));
+  if (o->shown) goto out;
   SL_TRY_OUT(see(o, runtime, &part));
   SL_TRY_OUT(collect(runtime, part, &all));
   if (all) warn_of_sharing(all);

@@ -220,6 +220,9 @@ static sl_status check(const reading *r) {
   for (int k = 0; k < sl__machine_keys_count; k++)
     if (key_at(k)->set == SL__SET_SECTION && r->needed[k] && !r->line[k]) return missing(r, k, r->needed[k], "");
   SL_TRY(check_network(r));
+  const int latency = row_of("network.latency_us");
+  if (r->needed[latency] && !r->line[latency] && !(m->network.shared > 0))
+    return missing(r, latency, r->needed[latency], "");
   if (m->cpu.numa_domains > m->cpu.cores)
     return sl_fail(SL_EINVAL, "%s, line %zu: cpu.numa_domains: %d domains of %d cores: each has a core at least",
                    r->name, r->line[row_of("cpu.numa_domains")], m->cpu.numa_domains, m->cpu.cores);

@@ -1,9 +1,12 @@
 /* Reads and writes the peaks of this machine in a small JSON file. */
 #include "tools/run/machine.h"
 
+#include <ctype.h>
+#include <hwloc.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -79,4 +82,55 @@ int sl__machine_predicts(const sl_runtime *rt, sl_machine *machine) {
   machine->kind[SL_KIND_GPU].flops = 1e9 * m.gpu_gflops, machine->kind[SL_KIND_GPU].bytes = 1e9 * m.gpu_gigabytes;
   machine->link = gpu.to_gpu < gpu.from_gpu ? gpu.to_gpu : gpu.from_gpu;
   return 1;
+}
+
+/* ---- the network ------------------------------------------------------------------------------------------------- */
+
+static const char NETWORK_FORMAT[] = "starling-network-1";
+
+void sl__network_path(const sl_runtime *rt, char *path, size_t n) {
+  const char *given = getenv("STARPU_HOSTNAME");
+  const hwloc_obj_t package = hwloc_get_obj_by_type(sl_runtime_topology(rt), HWLOC_OBJ_PACKAGE, 0);
+  const char *model = package ? hwloc_obj_get_info_by_name(package, "CPUModel") : NULL;
+  char name[128];
+  /* The runtime sets the variable to the name that it makes itself, which differs with the workers. */
+  if (given && strncmp(given, "starling-", 9) == 0) given = NULL;
+  snprintf(name, sizeof name, "%s", given ? given : model ? model : "unknown");
+  for (char *c = name; *c; c++)
+    if (!isalnum((unsigned char)*c) && !strchr(".-_", *c)) *c = '_';
+  snprintf(path, n, "%s/%s-network.json", sl_runtime_sampling(rt), name);
+}
+
+sl__network_description sl__network_read(const char *path) {
+  const char *format;
+  sl__network_description n = {0};
+  json_t *all;
+  if (access(path, F_OK) != 0) return n;
+  if (sl_json_read(path, &all) != SL_OK) {
+    sl_log(SL_LOG_WARNING, "the network's speeds are not known: %s", sl_error());
+    return n;
+  }
+  if (json_unpack(all, "{s:s, s:F, s:F, s:F, s:F, s:F}", "format", &format, "latency_s", &n.latency, "rank_bytes_per_s",
+                  &n.per_rank, "node_bytes_per_s", &n.per_node, "shared_bytes_per_s", &n.shared, "shared_latency_s",
+                  &n.shared_latency) != 0 ||
+      strcmp(format, NETWORK_FORMAT) != 0 || (n.latency > 0) != (n.per_rank > 0) ||
+      (n.latency > 0) != (n.per_node > 0) || (n.shared > 0) != (n.shared_latency > 0)) {
+    sl_log(SL_LOG_WARNING,
+           "the network's speeds are not known: %s does not hold them; 'starling calibrate --network' writes it anew",
+           path);
+    n = (sl__network_description){0};
+  }
+  json_decref(all);
+  return n;
+}
+
+void sl__network_keep(const char *path, sl__network_description *n) {
+  const sl__network_description before = sl__network_read(path);
+  if (!(n->latency > 0)) n->latency = before.latency, n->per_rank = before.per_rank, n->per_node = before.per_node;
+  if (!(n->shared > 0)) n->shared = before.shared, n->shared_latency = before.shared_latency;
+  json_t *all = json_pack("{s:s, s:f, s:f, s:f, s:f, s:f}", "format", NETWORK_FORMAT, "latency_s", n->latency,
+                          "rank_bytes_per_s", n->per_rank, "node_bytes_per_s", n->per_node, "shared_bytes_per_s",
+                          n->shared, "shared_latency_s", n->shared_latency);
+  if (sl_json_write(path, all) != SL_OK) sl_log(SL_LOG_WARNING, "the network's speeds are not kept: %s", sl_error());
+  json_decref(all);
 }

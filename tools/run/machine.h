@@ -4,6 +4,7 @@
 
 #include "runtime/machine/runtime.h"
 #include "tasks/schedule/machine.h"
+#include "tools/machines/description.h"
 
 /* Speeds of one worker while all workers of the node are busy; 0: unknown. */
 typedef struct sl__machine {
@@ -24,5 +25,12 @@ void sl__machine_keep(const sl_runtime *runtime, sl__machine *machine);
 /* Fills *machine for schedule predictions with CPUs and GPUs. Returns 0 without GPUs or if a speed is unknown; then
  * predictions use the speeds of an ordinary machine. */
 int sl__machine_predicts(const sl_runtime *runtime, sl_machine *machine);
+
+/* The network that calibrate --network measured, kept in a file beside those. The path is found while the runtime is
+ * up: under $STARPU_HOSTNAME or the name of the processor, so that it is the same for any number of ranks and workers.
+ * What was never measured is 0. Keeping leaves what was not measured this time as it was, and sets it in *network. */
+void sl__network_path(const sl_runtime *runtime, char *path, size_t n);
+sl__network_description sl__network_read(const char *path);
+void sl__network_keep(const char *path, sl__network_description *network);
 
 #endif

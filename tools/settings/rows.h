@@ -173,6 +173,10 @@ SETTING(TEXT, shown, "machine", SL__INFO, NONE, "[=NAME|FILE]", NULL, 0, 0,
          "print the description of this machine as YAML (docs/reference/machines.md); or that of one that comes with "
          "Starling, or of a file, which is checked"})
 SETTING(FLAG, machines, "machines", SL__INFO, NONE, NULL, NULL, 0, 0, {0, "list the machines that come with Starling"})
+SETTING(FLAG, network, "network", SL__CALIBRATE, NONE, NULL, NULL, 0, 0,
+        {0,
+         "under mpiexec: measure latency and bandwidth between the ranks instead, and print them as the network section "
+         "of a machine's description (docs/reference/machines.md)"})
 SETTING(INTEGER, samples, "samples", SL__CALIBRATE, NONE, "N", NULL, 1, 1e6,
         {0, "run until each kind of task has N accepted samples (default 10, as many as StarPU requires)"})
 SETTING(INTEGER, most_steps, "most-steps", SL__CALIBRATE, NONE, "N", "1000", 1, ANY,

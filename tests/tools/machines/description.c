@@ -137,6 +137,9 @@ static void parts_left_out(void **state) {
   assert_ok(parse(text, &m));
   assert_near(m.network.latency, 0, 0);
   assert_near(m.network.shared, 8e9, 1);
+  assert_ok(parse(with(whole, "  shared_memory: {gigabytes_per_s: 8, latency_us: 1}\n", ""), &m));
+  assert_near(m.network.latency, 2e-6, 1e-18);
+  assert_near(m.network.shared, 0, 0);
 }
 
 static void wrong_entries(void **state) {
@@ -204,6 +207,7 @@ static void wrong_entries(void **state) {
       {"source: a test", "source: \"\\0\"", "line 2: source"},
       {"gpu:\n", "gpus:\n", "line 13: unknown key 'gpus'; did you mean 'gpu'?"},
       {"gpu:\n", "gpu: 4\nx:\n", "line 13: gpu must be a section of keys"},
+      {"price: ", "network: {}\nprice: ", "line 33: key 'network' occurs twice"},
       {"price: ", "[price]: ", "line 33: a list or section cannot be a key"},
       {"price: ", "---\nprice: ", "line 33: a second document begins"},
       {"name: big", "name: 'big", "not YAML"},
@@ -216,6 +220,9 @@ static void wrong_entries(void **state) {
   sl__machine_description m;
   assert_fails(SL_EINVAL, "a machine is a section of keys", parse("", &m));
   assert_fails(SL_EINVAL, "a machine is a section of keys", parse("- name\n", &m));
+  char text[4096];
+  snprintf(text, sizeof text, "%.*snetwork: {}\n", (int)(strstr(whole, "gpu:") - whole), whole);
+  assert_fails(SL_EINVAL, "line 13: network.latency_us is missing", parse(text, &m));
 }
 
 /* What is written is read, and written again the same. */

@@ -1,5 +1,5 @@
 /* Peaks of the machine: one run keeps them, the next one with as many workers knows them, and others do not; a damaged
- * file counts as missing. */
+ * file counts as missing. The network likewise, for any number of workers. */
 #include "tools/run/machine.h"
 
 #include <stdio.h>
@@ -56,7 +56,44 @@ static void kept(void **state) {
   sl_runtime_stop(rt);
 }
 
+static void network_kept(void **state) {
+  char path[4096], named[4096], again[4096];
+  setenv("STARPU_HOME", *state, 1);
+  unsetenv("STARPU_HOSTNAME");
+  sl_runtime *rt = start(1);
+  sl__network_path(rt, path, sizeof path);
+  sl_runtime_stop(rt);
+  if (sysconf(_SC_NPROCESSORS_ONLN) > 1) {
+    rt = start(2);
+    sl__network_path(rt, again, sizeof again);
+    sl_runtime_stop(rt);
+    assert_string_equal(again, path);
+  }
+  setenv("STARPU_HOSTNAME", "lab", 1);
+  rt = start(1);
+  sl__network_path(rt, named, sizeof named);
+  sl_runtime_stop(rt);
+  unsetenv("STARPU_HOSTNAME");
+  assert_non_null(strstr(named, "/lab-network.json"));
+
+  assert_true(sl__network_read(path).shared == 0);
+  sl__network_description n = {.shared = 2.5e9, .shared_latency = 1e-6};
+  sl__network_keep(path, &n);
+  assert_true(n.latency == 0); /* still unknown */
+  n = (sl__network_description){.latency = 2e-6, .per_rank = 1e9, .per_node = 3e9};
+  sl__network_keep(path, &n);
+  assert_true(n.shared == 2.5e9 && n.shared_latency == 1e-6); /* as it was */
+  n = (sl__network_description){.shared = 2e9, .shared_latency = 2e-6};
+  sl__network_keep(path, &n);
+  n = sl__network_read(path);
+  assert_true(n.latency == 2e-6 && n.per_rank == 1e9 && n.per_node == 3e9);
+  assert_true(n.shared == 2e9 && n.shared_latency == 2e-6); /* the latest, not the fastest */
+  assert_ok(sl_file_replace(path, "{\"format\": \"starling-network-1\"}", 32));
+  assert_true(sl__network_read(path).latency == 0);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(kept, scratch_setup, scratch_teardown)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(kept, scratch_setup, scratch_teardown),
+                                     cmocka_unit_test_setup_teardown(network_kept, scratch_setup, scratch_teardown)};
   return cmocka_run_group_tests_name("tools/machine", tests, NULL, NULL);
 }

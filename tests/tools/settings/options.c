@@ -157,6 +157,50 @@ static void handed_on(void **state) {
   sl__options_free(&o), sl__options_free(&again);
 }
 
+/* An argument that may be left out; options of one name that mean other fields to other commands. */
+static void one_name(void **state) {
+  static const sl__command info = {.name = "info", .bit = SL__INFO, .arguments = ""};
+  static const sl__command import = {
+      .name = "import", .bit = SL__IMPORT, .arguments = "images DIR ", .least = 2, .most = 2};
+  static const char *const none[] = {NULL};
+  const char *config = scratch_path(*state, "c.yaml"), *text = "workers: 3\n";
+  sl__options o;
+  char **words;
+  int n;
+  assert_ok(parse(&info, &o, WORDS("info")));
+  assert_null(o.shown);
+  sl__options_free(&o);
+  assert_ok(parse(&info, &o, WORDS("info", "--machine", "--no-measure")));
+  assert_string_equal(o.shown, SL__THIS);
+  assert_int_equal(o.no_measure, 1);
+  sl__options_free(&o);
+  assert_ok(parse(&info, &o, WORDS("info", "--no-measure", "--machine")));
+  assert_string_equal(o.shown, SL__THIS);
+  sl__options_free(&o);
+  assert_ok(parse(&info, &o, WORDS("info", "--machine", "a.yaml")));
+  assert_string_equal(o.shown, "a.yaml");
+  assert_null(o.machine);
+  sl__options_free(&o);
+  assert_ok(parse(&info, &o, WORDS("info", "--machine=b.yaml")));
+  assert_string_equal(o.shown, "b.yaml");
+  assert_ok(sl__options_words(&o, &info, none, &words, &n));
+  assert_int_equal(n, 1);
+  assert_string_equal(words[0], "--machine=b.yaml");
+  sl__options_words_free(words, n);
+  sl__options_free(&o);
+  assert_ok(parse(&train, &o, WORDS("train", "mlp", "--offload=disk:/x")));
+  sl__options_free(&o);
+  assert_fails(SL_EINVAL, "the value is missing", parse(&train, &o, WORDS("train", "mlp", "--offload")));
+  sl__options_free(&o);
+  scratch_write(config, text, strlen(text));
+  assert_ok(parse(&import, &o, WORDS("import", "images", "x", "--config", config)));
+  assert_int_equal(o.import_threads, 3);
+  sl__options_free(&o);
+  assert_ok(parse(&train, &o, WORDS("train", "mlp", "--config", config)));
+  assert_string_equal(o.workers, "3");
+  sl__options_free(&o);
+}
+
 static void arguments(void **state) {
   (void)state;
   sl__options o;
@@ -251,6 +295,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(the_nearer_wins, scratch_setup, scratch_teardown),
       cmocka_unit_test_setup_teardown(written_and_read_again, scratch_setup, scratch_teardown),
       cmocka_unit_test_setup_teardown(handed_on, scratch_setup, scratch_teardown),
+      cmocka_unit_test_setup_teardown(one_name, scratch_setup, scratch_teardown),
       cmocka_unit_test_setup_teardown(hostile_yaml, scratch_setup, scratch_teardown),
       cmocka_unit_test(arguments),
       cmocka_unit_test(nearest_names),

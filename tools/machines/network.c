@@ -1,0 +1,200 @@
+/* Measures latency and bandwidth between ranks, all pairs at once. Inside a node two ranks sum by the exchange that
+ * training uses; between nodes they send messages, which that exchange is made of there. Figures are those of the
+ * slowest pair. */
+#include "tools/machines/network.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "runtime/base/time.h"
+#include "runtime/exchange/exchange.h"
+#include "runtime/machine/comm.h"
+
+#define MPI_TRY(call) SL_TRY(sl_comm_status((call), #call))
+#define MPI_TRY_OUT(call) SL_TRY_OUT(sl_comm_status((call), #call))
+
+enum {
+  ROUNDS = 9,         /* of which the fastest counts */
+  SHORT = 50,         /* short exchanges or messages a round */
+  LONG_MB = 32,       /* of a long exchange; a quarter of it where many ranks share the memory */
+  MESSAGE_MB = 4,     /* of a long message */
+  MOST_MESSAGES = 256 /* long messages a round */
+};
+
+typedef struct place {
+  MPI_Comm comm;
+  int rank, ranks, local, locals;
+  int node, nodes; /* number of this node, from 0 in the order of first ranks */
+  int partner;     /* rank of the same place on the neighbouring node; -1: there is none */
+  int pairs;       /* ranks of this node that have a partner */
+} place;
+
+/* The fastest round counts: other work on the machines only makes them slower. */
+static double fastest(const double *round) {
+  double least = round[0];
+  for (int r = 1; r < ROUNDS; r++) least = fmin(least, round[r]);
+  return least;
+}
+
+/* The largest value of all ranks, on all ranks. */
+static sl_status largest(const place *p, double *value) {
+  MPI_TRY(MPI_Allreduce(MPI_IN_PLACE, value, 1, MPI_DOUBLE, MPI_MAX, p->comm));
+  return SL_OK;
+}
+
+static sl_status find_place(MPI_Comm comm, MPI_Comm node, place *p) {
+  *p = (place){.comm = comm, .partner = -1};
+  MPI_TRY(MPI_Comm_rank(comm, &p->rank));
+  MPI_TRY(MPI_Comm_size(comm, &p->ranks));
+  MPI_TRY(MPI_Comm_rank(node, &p->local));
+  MPI_TRY(MPI_Comm_size(node, &p->locals));
+  int first = p->rank; /* the lowest rank of a node tells it from others */
+  MPI_TRY(MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, node));
+  int *of = malloc(2 * (size_t)p->ranks * sizeof *of);
+  if (!of) return sl_no_memory("for the places of %d ranks", p->ranks);
+  sl_status status =
+      sl_comm_status(MPI_Allgather((int[]){first, p->local}, 2, MPI_INT, of, 2, MPI_INT, comm), "MPI_Allgather");
+  for (int r = 0; r < p->ranks && status == SL_OK; r++)
+    if (of[2 * r] == r) {
+      if (r < first) p->node++;
+      p->nodes++;
+    }
+  /* The neighbour of an even node is the next one. */
+  int number = -1, neighbour = -1;
+  for (int r = 0; r < p->ranks && status == SL_OK; r++)
+    if (of[2 * r] == r && ++number == (p->node ^ 1)) neighbour = r;
+  for (int r = 0; r < p->ranks && neighbour >= 0 && status == SL_OK; r++) {
+    if (of[2 * r] != neighbour) continue;
+    p->pairs += of[2 * r + 1] < p->locals;
+    if (of[2 * r + 1] == p->local) p->partner = r;
+  }
+  free(of);
+  return status;
+}
+
+/* ---- inside a node ----------------------------------------------------------------------------------------------- */
+
+static void ended(void *arg) { *(int64_t *)arg = sl_now(); }
+
+/* Seconds, in the fastest round, of one of `times` sums of `count` elements by the two ranks of pair, one after
+ * another. */
+static sl_status time_sums(MPI_Comm pair, int64_t count, int times, double *seconds) {
+  static const int first[] = {0, 1, 2};
+  sl_exchange *e = NULL;
+  void *memory = NULL;
+  int bucket;
+  double round[ROUNDS + 1];
+  int64_t end = 0;
+  const sl_exchange_options options = {
+      .type = sl_exchange_types[0], .comm = pair, .node = pair, .leaves = 2, .first = first};
+  const sl_exchange_move sum = {.kind = SL_EXCHANGE_SUM, .rank = SL_EXCHANGE_ALL};
+  sl_status status = sl_exchange_create(&options, &e);
+  SL_TRY_OUT(status);
+  SL_TRY_OUT(sl_exchange_allocate(e, (size_t)count * sizeof(float), &memory));
+  for (int64_t i = 0; i < count; i++) ((float *)memory)[i] = 0;
+  SL_TRY_OUT(sl_exchange_add(e, sum, SL_F32, &(sl_stretch){.data = &memory, .count = count}, 1, &bucket));
+  for (int r = 0; r <= ROUNDS; r++) { /* the first one warms up */
+    MPI_TRY_OUT(MPI_Barrier(pair));
+    const int64_t begin = sl_now();
+    for (int i = 0; i < times; i++) {
+      sl_exchange_post(e, bucket, ended, &end);
+      SL_TRY_OUT(sl_exchange_wait(e));
+    }
+    round[r] = 1e-9 * (double)(end - begin) / times;
+  }
+  *seconds = fastest(round + 1);
+out:
+  sl_exchange_destroy(e);
+  return status;
+}
+
+static sl_status measure_inside(const place *p, MPI_Comm node, sl__network_description *n) {
+  const int64_t bytes = (LONG_MB << 20) / (p->locals > 8 ? 4 : 1);
+  MPI_Comm pair;
+  double brief = 0, lasting = 0;
+  int size;
+  MPI_TRY(MPI_Comm_split(node, p->local / 2, p->local, &pair));
+  sl_status status = sl_comm_status(MPI_Comm_size(pair, &size), "MPI_Comm_size");
+  if (status == SL_OK && size == 2) status = time_sums(pair, 1, SHORT, &brief);
+  if (status == SL_OK && size == 2) status = time_sums(pair, bytes / (int64_t)sizeof(float), 1, &lasting);
+  MPI_Comm_free(&pair);
+  SL_TRY(sl_comm_agree(p->comm, status));
+  SL_TRY(largest(p, &brief));
+  SL_TRY(largest(p, &lasting));
+  n->shared_latency = brief;
+  if (lasting > 0) n->shared = (double)bytes / (lasting > 2 * brief ? lasting - brief : lasting);
+  return SL_OK;
+}
+
+/* ---- between nodes ----------------------------------------------------------------------------------------------- */
+
+/* Waits asleep: ranks that take no part leave their cores to those that do. */
+static sl_status wait_asleep(MPI_Request *request) {
+  const struct timespec nap = {.tv_nsec = 200000};
+  for (int done = 0; !done;) {
+    MPI_TRY(MPI_Test(request, &done, MPI_STATUS_IGNORE));
+    if (!done) nanosleep(&nap, NULL);
+  }
+  return SL_OK;
+}
+
+/* Seconds of `times` exchanges of n bytes each way with the partner, of the slowest rank. */
+static sl_status swap(const place *p, int takes_part, char *out, char *in, int n, int times, double *seconds) {
+  enum { TAG = 2 };
+  MPI_Request all;
+  int64_t begin = 0;
+  *seconds = 0;
+  MPI_TRY(MPI_Ibarrier(p->comm, &all));
+  SL_TRY(wait_asleep(&all));
+  for (int i = -1; i < times && takes_part; i++) { /* the first one, short, awakes both */
+    const int bytes = i < 0 ? 1 : n;
+    MPI_TRY(MPI_Sendrecv(out, bytes, MPI_CHAR, p->partner, TAG, in, bytes, MPI_CHAR, p->partner, TAG, p->comm,
+                         MPI_STATUS_IGNORE));
+    if (i < 0) begin = sl_now();
+  }
+  if (takes_part) *seconds = 1e-9 * (double)(sl_now() - begin);
+  double mine = *seconds;
+  MPI_TRY(MPI_Iallreduce(&mine, seconds, 1, MPI_DOUBLE, MPI_MAX, p->comm, &all));
+  return wait_asleep(&all);
+}
+
+/* Seconds a message of the fastest round, each as long as its slowest rank's; times 0: as many as take 0.1 s. */
+static sl_status time_messages(const place *p, int takes_part, char *out, char *in, int n, int times, double *seconds) {
+  double round[ROUNDS], warm;
+  SL_TRY(swap(p, takes_part, out, in, n, 2, &warm));
+  if (times == 0) times = (int)fmax(1, fmin(MOST_MESSAGES, 0.1 / (warm / 2)));
+  for (int r = 0; r < ROUNDS; r++) SL_TRY(swap(p, takes_part, out, in, n, times, &round[r]));
+  *seconds = fastest(round) / times;
+  return SL_OK;
+}
+
+static sl_status measure_between(const place *p, sl__network_description *n) {
+  const int bytes = MESSAGE_MB << 20;
+  char *out = calloc(2, (size_t)bytes), *in = out ? out + bytes : NULL;
+  double seconds, fewest = -p->pairs;
+  sl_status status = sl_comm_agree(p->comm, out ? SL_OK : sl_no_memory("for messages of %d bytes", bytes));
+  SL_TRY_OUT(status);
+  const int leads = p->partner >= 0 && p->local == 0;
+  SL_TRY_OUT(time_messages(p, leads, out, in, 1, SHORT, &seconds));
+  n->latency = seconds; /* both ways at once, so this is the time of one message */
+  SL_TRY_OUT(time_messages(p, leads, out, in, bytes, 0, &seconds));
+  n->per_rank = bytes / seconds;
+  if (p->pairs == 0) fewest = -INFINITY; /* the last of an odd number of nodes */
+  SL_TRY_OUT(largest(p, &fewest));
+  SL_TRY_OUT(time_messages(p, p->partner >= 0, out, in, bytes, 0, &seconds));
+  n->per_node = fmax(n->per_rank, -fewest * bytes / seconds);
+out:
+  free(out);
+  return status;
+}
+
+sl_status sl__network_measure(MPI_Comm comm, MPI_Comm node, sl__network_description *network) {
+  place p;
+  *network = (sl__network_description){.topology = SL__STAR};
+  SL_TRY(sl_comm_agree(comm, find_place(comm, node, &p)));
+  double most = p.locals;
+  SL_TRY(largest(&p, &most));
+  if (most > 1) SL_TRY(measure_inside(&p, node, network));
+  return p.nodes > 1 ? measure_between(&p, network) : SL_OK;
+}

@@ -1,0 +1,14 @@
+/* Measures the network between the ranks of a job. */
+#ifndef SL_TOOLS_MACHINES_NETWORK_H
+#define SL_TOOLS_MACHINES_NETWORK_H
+
+#include <mpi.h>
+
+#include "tools/machines/description.h"
+
+/* Collective over comm; `node`: the ranks of this node. All ranks get the same figures: of ranks that share memory if a
+ * node has two or more, of nodes if there are two or more; what could not be measured is 0. The topology is a star: all
+ * pairs are measured at once, each between two neighbours. SL_EMPI, SL_ENOMEM, and what an exchange returns. */
+sl_status sl__network_measure(MPI_Comm comm, MPI_Comm node, sl__network_description *network);
+
+#endif
