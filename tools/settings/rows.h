@@ -38,7 +38,7 @@ SETTING(TEXT, until, "until", SL__TRAIN, RUN, "MEASURE=BOUND", NULL, 0, 0,
          "5 times the model's)"})
 SETTING(REAL, stall_timeout, "stall-timeout", SL__TRAIN | SL__EVAL | SL__BENCH, NONE, "SECONDS", "60", 0, 1e6,
         {0,
-         "end the job after SECONDS without progress, and name the ranks that the others wait for "
+         "end the job after SECONDS without progress, and name the late ranks or the hanging disk "
          "(0: never)"})
 SETTING(INTEGER, eval_every, "eval-every", SL__TRAIN, RUN, "N", NULL, 1, ANY,
         {0, "validate every N steps (default: every epoch)"})
@@ -129,13 +129,14 @@ SETTING(INTEGER, threads_per_worker, "threads-per-worker", MACHINE, LOCAL, "K", 
         {0, "cores per worker: each worker leads a team of K threads (default: the least that uses all cores)"})
 SETTING(INTEGER, gpus, "gpus", RUNS | SL__CALIBRATE | SL__INFO | SL__GRAPH, LOCAL, "N", NULL, 0, 1024,
         {SL__GRAPH, "GPUs of the predicted schedule (default: none)"}, {0, "GPUs (default: all)"})
-SETTING(REAL, gpu_memory, "gpu-memory", RUNS | SL__CALIBRATE | SL__GRAPH, LOCAL, "MB", NULL, 0.001, 1e9,
-        {SL__GRAPH,
-         "memory of each GPU in the predicted schedule (default: unlimited); also prints what must be copied to fit "
-         "into it"},
-        {0,
-         "use M million bytes of each GPU's memory (default: all that is free); data that do not fit stay in host "
-         "memory and are copied as planned"})
+SETTING(
+    REAL, gpu_memory, "gpu-memory", RUNS | SL__CALIBRATE | SL__GRAPH, LOCAL, "MB", NULL, 0.001, 1e9,
+    {SL__GRAPH,
+     "memory of each GPU in the predicted schedule (default: unlimited); also prints what must be copied to fit "
+     "into it"},
+    {0,
+     "use at most MB million bytes of each GPU's memory (default: all that is free); data that do not fit stay in host "
+     "memory and are copied as planned"})
 SETTING(CHOICE, gpu_kernels, "gpu-kernels", RUNS | SL__CALIBRATE | SL__GRAPH, RUN, "exact|fast", "exact", 0, 0,
         {0,
          "exact: GPUs compute the same bits as CPUs, so any worker may run any task; fast: only GPUs compute matrix "
