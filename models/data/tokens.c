@@ -90,8 +90,9 @@ static sl_status open_set(const sl_data_options *given, sl_data *d) {
   SL_TRY(sl_tokens_open(&options, &t));
   d->set = t;
   if (t->text && d->model.classes > 2 * BYTES)
-    sl_log(SL_LOG_WARNING, "%s is read as bytes, and %s has a vocabulary of %lld: is it to be tokenized first?",
-           o->path, m->name, (long long)d->model.classes);
+    sl_log(SL_LOG_WARNING,
+           "%s is text, so its bytes are the tokens, but %s has a vocabulary of %lld: tokenize the text first", o->path,
+           m->name, (long long)d->model.classes);
   memcpy(d->n, t->n, sizeof d->n);
   d->digest = t->digest;
   d->path = strdup(t->paths);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Batches a step ahead: while a step runs, a GPU gets the next batch, and the results stay those of CPUs.
+# Batches are copied to GPUs a step ahead, while a step runs, and the results have the same bits as on CPUs.
 . "$(dirname "$0")/training.shlib"
 export EMULATED_DEVICES=1 EMULATED_SEED=0
 network='mlp --size layers=2,hidden=24 --batch 32'
@@ -32,13 +32,14 @@ check 'by a slow link: the same bits' test "$(grep state_digest out)" = "$digest
 run trace ahead
 check 'the batches are among the copies' grep -Eq ' MB   a step for input,' out
 run trace ahead --format chrome --out trace.json
-# The least wait for the images, in us: where a batch is copied when its step has begun, no step waits less than 2.5 ms.
+# The shortest wait for the images, in us: if batches were copied only after the step's start, it would be 2.5 ms or
+# more.
 waits() { tr '{' '\n' <trace.json | grep -A 1 '"name": *"images input"' | grep -o '"data_us": *[0-9.]*' | grep -o '[0-9.]*$' | sort -g; }
 least() { waits | head -n 1; }
 check 'eight steps were recorded' test "$(waits | grep -c .)" = 8
 check 'some step had its images when it began' awk -v least="$(least)" 'BEGIN { exit !(least < 1500) }'
 
-# The batch after the last one is still on its way when the run frees its memory, which malloc gives back to the system.
+# At the end a batch is still being copied when the run frees its memory, which malloc gives back to the system.
 # shellcheck disable=SC2086
 MALLOC_MMAP_THRESHOLD_=65536 EMULATED_GBPS=0.0001 EMULATED_DELAY=0 run bench mlp --size layers=1,hidden=4 --batch 256 --steps 2 --workers gpu --json
 check 'the end of a run waits for the batch that is copied' test $code = 0

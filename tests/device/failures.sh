@@ -1,6 +1,6 @@
 #!/bin/sh
-# GPUs that fail while a network trains: one whose memory is too small for all of the state works in less; one too
-# small for a single task, and one that stops in the middle of a step, end the job on all ranks with an error that
+# GPUs that fail while a network trains. If a GPU's memory is too small for all of the state, training works in less.
+# If it is too small for a single task, or a GPU stops during a step, the job ends on all ranks with an error that
 # names device and operation; --resume then gives the bytes of an undisturbed run.
 . "$(dirname "$0")/training.shlib"
 export EMULATED_SEED=1

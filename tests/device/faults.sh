@@ -1,6 +1,6 @@
 #!/bin/sh
-# The emulated device names what a program does wrong: which kernel, launched by which function, where, which thread,
-# what. Runs tests/device/faults.cu, one mistake at a time. Usage: tests/device/faults.sh [DIR]; DIR: where
+# The emulated device names a program's mistake: the kernel, the function that launched it, the place, the thread, the
+# access. Runs tests/device/faults.cu, one mistake at a time. Usage: tests/device/faults.sh [DIR]; DIR: where
 # tests/device/build has put the device (default: a new one).
 here=$(cd "$(dirname "$0")" && pwd)
 if ! command -v "${CXX:-c++}" >/dev/null || ! command -v perl >/dev/null; then
@@ -26,7 +26,7 @@ check() { # FAULT, what it is, pattern, environment...
   env "$@" "$work/faults" "$fault" >"$work/out" 2>&1
   if grep -qE "$pattern" "$work/out"; then tap ok "$what"; else tap 'not ok' "$what"; fi
 }
-check none 'a right program gives the right results, without a word' '^results are right$' EMULATED_REPORT=0
+check none 'a correct program gives correct results, without messages' '^results are right$' EMULATED_REPORT=0
 for seed in 1 2 3; do check none "also with seed $seed" '^results are right$' EMULATED_SEED=$seed EMULATED_DELAY=500; done
 at='faults\.cu:[0-9]+'
 check behind 'a write behind the end' "kernel fill \(.*$at, launched by main\), block \(0,0,0\), thread \(100,0,0\): writes 4 bytes outside its memory: .* 0 bytes behind the end of a block of 400 bytes"
@@ -57,14 +57,14 @@ check copy-way 'a copy in the wrong direction' 'cudaMemcpy from device memory .*
 check double-free 'a block that is freed twice' 'cudaFree of .*no block of device memory'
 check endless 'a kernel that never ends' 'kernel endless .*still runs after 1 s' EMULATED_PATIENCE=1
 check third 'a device that fails at its third kernel' 'emulated GPU 0: kernel fill .*fails, as EMULATED_FAIL wishes' EMULATED_FAIL=0:3
-check third 'and works no more' '^end: unspecified launch failure$' EMULATED_FAIL=0:3
+check third 'and later calls return the error' '^end: unspecified launch failure$' EMULATED_FAIL=0:3
 if grep -qw fma /proc/cpuinfo; then
   check libm "a call of the host's mathematical library" "kernel libm .*calls a function of the host's libm \\(.*exp.*, or one beside it\\)"
 fi
 check signals 'signals to the whole process group: devices go on, for the program to decide' '^after signals results are right$'
 check matrix 'a product that reads behind a matrix' 'kernel cublasSgemm .*launched by main.*reads 40 bytes outside'
 
-# The process of a device ends with the program, also in the middle of a kernel.
+# The process of a device ends with the program, even in the middle of a kernel.
 ends() { # process: is it gone, or does only its name remain?
   ! grep -q '^State:[[:space:]]*[^Z]' "/proc/$1/status" 2>/dev/null
 }

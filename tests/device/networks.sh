@@ -1,7 +1,7 @@
 #!/bin/sh
-# The same bits on CPUs and GPUs: a network of test size of each family gives one model, byte for byte, whatever the
-# processors, the policy, the delays on the devices (with seed 1 they are lazy, too), and the numbers of devices and
-# ranks. 36 runs cover all pairs of those and the families. COMBINATIONS=all: all of them, for each of FAMILIES;
+# The same bits on CPUs and GPUs: a small network of each family gives the same model, byte for byte, on any processors,
+# under any policy, with any delays on the devices (with seed 1 they are lazy, too), and with any number of devices and
+# ranks. 36 runs cover all pairs of these and the families. COMBINATIONS=all: all of them, for each of FAMILIES;
 # SAMPLE=N: N of those, drawn with SEED (the time). STEPS: of each (20 and 10).
 . "$(dirname "$0")/training.shlib"
 steps_of() { # family
@@ -47,7 +47,7 @@ for family in ${FAMILIES:-$families}; do
   digest >"$family.wanted"
 done
 while read -r policy family processors seed devices ranks; do
-  # Ranks share the devices out, so of three one or two may have none; where GPUs are all, each needs one.
+  Ranks divide the devices, so of three ranks one or two may have none; with GPUs only, each rank needs one.
   case $processors in
   cpu) workers='1 --gpus 0' ;;
   gpu) workers=gpu; [ "$devices" -ge "$ranks" ] || devices=$ranks ;;

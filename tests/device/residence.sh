@@ -1,14 +1,14 @@
 #!/bin/sh
-# Data larger than a GPU's memory: the plan of the memory says what leaves it and when. A network of test size of each
-# family gives the same bytes with a third of the memory that its tasks' data take, on GPUs alone and beside a CPU
-# worker, on 1 and 2 GPUs, and on two ranks; what is moved is what the plan says, which is close to a lower bound.
+# Data larger than a GPU's memory: a plan decides which data leave it and when. A small network of each family gives the
+# same bytes with a third of the memory that its tasks' data need, on GPUs only and with a CPU worker, on 1 and 2 GPUs,
+# and on two ranks. The copied bytes are as planned, and close to a lower bound.
 . "$(dirname "$0")/training.shlib"
 export EMULATED_SEED=1
 within() { awk -v a="$1" -v b="$2" -v most="$3" 'BEGIN { exit !(a > 0 && b > 0 && a <= most * b) }'; } # a <= most b
 
 state() { sed -n 's/.*"state_digest": "\([^"]*\)".*/\1/p' "$1"; }
 
-# The memory in megabytes: a third of what the tasks of a GPU use, or what its largest task needs.
+# The memory in megabytes: a third of the data of a GPU's tasks, or the data of its largest task.
 for family in ${FAMILIES:-$families}; do
   train_small "$family" 1 --steps 6 --gpus 0 --workers 1 --sched eager
   check "$family: the reference, one CPU worker" test $code = 0 -a -s run/model.safetensors
@@ -43,10 +43,10 @@ check 'state twice the memory: the same bits' test -n "$(state fits)" -a "$(stat
 moved=$(number_of moved_bytes planned) said=$(number_of planned_moved_bytes planned) least=$(number_of least_moved_bytes planned)
 check "moved bytes: $moved, planned $said" within "$moved" "$said" 1.15
 "$starling" bench mlp $size --steps 10 --no-measure --quiet --json --gpu-memory 4 --gpu-eviction lru >recent 2>err
-check "StarPU's own choice, what was used least recently, has the same bits" test "$(state recent)" = "$(state fits)"
-check "and moves more: $(number_of moved_bytes recent)" within "$moved" "$(number_of moved_bytes recent)" 0.85
+check "StarPU's LRU evictions give the same bits" test "$(state recent)" = "$(state fits)"
+check "and copy more: $(number_of moved_bytes recent)" within "$moved" "$(number_of moved_bytes recent)" 0.85
 check "planned bytes are within 1.2 of the lower bound, $least" within "$said" "$least" 1.2
 STARPU_LIMIT_CUDA_MEM=4 "$starling" graph mlp $size --gpus 1 --gpu-memory 1 >out 2>err && code=0 || code=$?
-check 'a task that cannot fit is named, and what would help' grep -qE \
+check 'a task that cannot fit is named, with a remedy' grep -qE \
   "^starling: layer '[a-z0-9.]+' \([a-z_]+\) needs [0-9.]+ MB at once, and GPU 0 has 1.0 MB.*--row-blocks" err
 finish

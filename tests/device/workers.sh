@@ -1,6 +1,6 @@
 #!/bin/sh
-# Emulated GPUs among the workers: who computes (--workers), times of tasks on GPUs, calibration, values that are not
-# finite. Runs in a build for emulated GPUs (docs/how-to/emulated-gpus.md).
+# Emulated GPUs among the workers: choice of workers (--workers), times of tasks on GPUs, calibration, values that are
+# not finite. Runs in a build for emulated GPUs (docs/how-to/emulated-gpus.md).
 . "$(dirname "$0")/../support/command.shlib"
 export EMULATED_DEVICES=1 EMULATED_SEED=0 STARPU_SUBALLOCATOR=0
 for workers in 1x 0 -3 gpus ''' '''; do

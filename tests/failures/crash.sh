@@ -1,9 +1,9 @@
 #!/bin/sh
-# A crash of the machine loses what was not synchronised. A run's file operations are recorded; the log is cut
-# anywhere; of what is not on the disk for sure all is there, nothing, or some, by chance (whole writes, halves,
-# names). From each cut the run resumes from the newest checkpoint that is there for sure, or a newer one, and ends
-# with the bytes of the undisturbed run. CUTS: how many cuts are tried with each of the three (3), or all. Which ones
-# come from a printed SEED.
+# A run survives a crash of the machine, which loses data that were not synchronised. The test records a run's file
+# operations and cuts the log anywhere. Data that were not synchronised survive completely, not at all, or in part at
+# random (whole writes, halves, names). From each cut the run resumes from the newest synchronised checkpoint or a newer
+# one, and ends with the bytes of the undisturbed run. CUTS: number of cuts for each of the three cases (3), or all; a
+# printed SEED draws them.
 . "$(dirname "$0")/../support/command.shlib"
 tools=$(cd "${top_builddir:-$(dirname "$starling")}" && pwd)/tests/support
 [ -e "$tools/record.so" ] || { echo "1..0 # SKIP no $tools/record.so"; exit 0; }

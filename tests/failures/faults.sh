@@ -1,10 +1,10 @@
 #!/bin/sh
 # Each call to the system may fail: opening, reading, writing, synchronising, renaming, linking and mapping files,
-# making folders, and allocating memory. One of them goes wrong (a full disk, a failing disk, an interruption, half of
-# a write), or all from one on, in runs of train, train --resume, import, tokenize, convert and report. Afterwards the
-# command has succeeded, or ends with an error that says so; nothing half-written is left; the next start goes on to
-# the same bytes. FAULTS: how many of the calls of a kind are tried in each command (1), or all; FAULTS_OF: commands;
-# FAULTS_CALLS: kinds. Which ones come from a printed SEED.
+# making folders, and allocating memory. One of them fails (a full disk, a failing disk, an interruption, half of a
+# write), or all from one on, in runs of train, train --resume, import, tokenize, convert and report. The command must
+# succeed, or end with an error that names the cause, leave nothing half-written, and the next start must end with the
+# same bytes. FAULTS: number of calls of each kind to try in each command (1), or all; FAULTS_OF: commands;
+# FAULTS_CALLS: kinds. A printed SEED draws the calls.
 . "$(dirname "$0")/../support/command.shlib"
 faults=$(cd "${top_builddir:-$(dirname "$starling")}" && pwd)/tests/support/faults.so
 [ -e "$faults" ] || { echo "1..0 # SKIP no $faults"; exit 0; }

@@ -1,7 +1,7 @@
 #!/bin/sh
-# A disk that cannot be written (full, or a limit of a file's size) costs no training: what cannot be written waits
-# and is written later. At the end a run that lacks its model, last checkpoint or metrics fails with exit code 74,
-# leaves nothing half-written, and --resume completes it to the bytes of an undisturbed run.
+# A full disk, or a limit of file size, does not stop training: data that cannot be written are kept and written
+# later. At the end a run that lacks its model, last checkpoint or metrics fails with exit code 74, leaves nothing
+# half-written, and --resume completes it to the bytes of an undisturbed run.
 . "$(dirname "$0")/../support/command.shlib"
 make_set data 300 60 8 3
 small='--data data --batch 32 --workers 1 --learning-rate 1e-4'
@@ -21,7 +21,7 @@ expect 'a run that nothing disturbs' 0 '^test' train mlp $some --out whole
 # The model has 4 MB, a checkpoint 13 MB.
 # shellcheck disable=SC2086
 limited 'no room for the model' 2048 train mlp $some --out a
-check 'it names the file and the mend' grep -qE 'starling: .*a/model.safetensors: File too large; raise the limit.*then starling train --resume --out .*a ' err
+check 'it names the file and the remedy' grep -qE 'starling: .*a/model.safetensors: File too large; raise the limit.*then starling train --resume --out .*a ' err
 check 'and said so when it happened' grep -q 'the model of step 10 waits in memory, training goes on' err
 check 'nothing half-written is left' clean a
 check 'it does not say that it is done' sh -c '! grep -q "^test" out && [ ! -e a/summary.json ]'
@@ -32,9 +32,9 @@ check 'the same state' same_state whole a
 
 # shellcheck disable=SC2086
 limited 'room for the model alone' 16384 train mlp $some --out b
-check 'it names the checkpoint and the mend' grep -qE 'starling: step 20 has no checkpoint: cannot write .*b/checkpoints/.*: File too large; raise' err
+check 'it names the checkpoint and the remedy' grep -qE 'starling: step 20 has no checkpoint: cannot write .*b/checkpoints/.*: File too large; raise' err
 check 'the model is there' cmp whole/model.safetensors b/model.safetensors
-check 'with the test of it' sh -c 'grep -q "^test" out && [ -e b/summary.json ]'
+check 'and it is tested' sh -c 'grep -q "^test" out && [ -e b/summary.json ]'
 check 'nothing half-written is left' clean b
 # shellcheck disable=SC2086
 limited 'no room, and nothing is validated' 2048 train mlp $some --val-fraction 0 --out c
@@ -64,7 +64,7 @@ END
   code=0
   unshare --mount sh full.sh 38m >out 2>err || code=$?
   check 'a full disk: no room for the last checkpoint' test $code = 74
-  check 'it says what was not written, and the mend' grep -qE 'no checkpoint was written, training goes on: .*full/run/checkpoints/.step-00000015.*space' err
+  check 'it says what was not written, and the remedy' grep -qE 'no checkpoint was written, training goes on: .*full/run/checkpoints/.step-00000015.*space' err
   check 'that the last step has none' grep -q 'step 20 has no checkpoint' err
   check 'and the checkpoints before are there, whole' sh -c 'head -n 2 kept | tr "\n" " " | grep -q "step-00000005 step-00000010 " && grep -q "after step 10" kept'
   code=0

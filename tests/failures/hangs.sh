@@ -1,8 +1,7 @@
 #!/bin/sh
-# A disk or file server that keeps a call (open, write, fsync, rename) of a checkpoint, the metrics or the model is
-# named within --stall-timeout, with the call and the file, on one rank and on two. Where the run waits for it, it
-# ends with exit code 76, and --resume goes on to the bytes of an undisturbed run; where training goes on, a warning
-# tells.
+# If a disk or file server hangs in a call (open, write, fsync, rename) on a checkpoint, the metrics or the model, the
+# run names call and file within --stall-timeout, on one rank and on two. If training waits for the call, the run ends
+# with exit code 76, and --resume continues to the bytes of an undisturbed run; otherwise a warning is printed.
 . "$(dirname "$0")/../support/command.shlib"
 faults=$(cd "${top_builddir:-$(dirname "$starling")}" && pwd)/tests/support/faults.so
 [ -r /proc/self/comm ] || { echo '1..0 # SKIP no /proc'; exit 0; }

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Faults that no error tells of. A bit that flips in the memory of one rank is found by --verify-every, which names
-# rank and tensor, and the run goes back to a checkpoint and ends with the bytes of an undisturbed one. A byte that a
-# disk changes is found when a checkpoint's part is read back. A loss that leaps is found by --on-spike, which stops,
-# or goes back and leaves the batch out.
+# Faults that cause no error. --verify-every finds a bit that flips in the memory of one rank, and names rank and
+# tensor; the run goes back to a checkpoint and ends with the bytes of an undisturbed one. Reading a checkpoint's part
+# back finds a byte that a disk changes. --on-spike finds a loss that leaps, and stops, or goes back and skips the
+# batch.
 . "$(dirname "$0")/../support/command.shlib"
 faults=$(cd "${top_builddir:-$(dirname "$starling")}" && pwd)/tests/support/faults.so
 [ -e "$faults" ] || { echo "1..0 # SKIP no $faults"; exit 0; }
@@ -47,7 +47,7 @@ else
   skip 'bits that flip: no mpiexec'
 fi
 
-# The second write of a part: the first has the tensors' names.
+# The second write of a part, because the first holds the tensors' names.
 code=0
 # shellcheck disable=SC2086
 LD_PRELOAD="$faults${LD_PRELOAD:+:$LD_PRELOAD}" FAULT_CALL=write FAULT_UNDER=.step-00000020.partial/.part FAULT_N=2 FAULT_HOW=flip \

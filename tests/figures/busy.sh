@@ -1,6 +1,6 @@
 #!/bin/sh
-# Figure: `make check` passes RUNS times of RUNS (3) on a busy machine, beside LOOPS (16) endless loops; JOBS (12)
-# tests at a time; prints the time of each. CHECK: the tests to run, in place of all.
+# Figure: `make check` passes each of RUNS (3) times on a busy machine, beside LOOPS (16) endless loops, with JOBS (12)
+# tests at a time. Prints the time of each run. CHECK: the tests to run instead of all.
 top=$(cd "$(dirname "$0")/../.." && pwd)
 build=$(dirname "${STARLING:-$top/build/starling}") runs=${RUNS:-3} loops=${LOOPS:-16} jobs=${JOBS:-12} pids=''
 [ -e "$build/Makefile" ] || { echo "SKIP: no $build/Makefile: run ./quickstart first"; exit 77; }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Figure: steps per second of gpt2-nano with a checkpoint every 20 steps to a local disk (CHECKPOINT_DISK, default
-# /var/tmp), over those without checkpoints, in turn: at least 0.97. Start, the first 20 steps, validation and end
-# do not count. ROUNDS and STEPS: more of each.
+# /var/tmp), over those without checkpoints, in turn: at least 0.97. Start, the first 20 steps, validation and end are
+# not timed. ROUNDS and STEPS: more of each.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 starling=${STARLING:-$top/build/starling}

@@ -1,9 +1,9 @@
 #!/bin/bash
-# Figure: on emulated GPUs the trained model has the bytes of a run on one CPU worker, whatever the processors, the
-# policy, the numbers of GPUs and ranks, and the order in which they run (seeds of delays): all combinations of
-# tests/device/networks.sh, for each family, then mlp for 100 steps. That takes hours. FAMILIES, STEPS: what is tried;
-# SAMPLE=N: only N combinations, drawn from all, SEED of which is printed.
-# STARLING: a command of the build for emulated GPUs, which ./quickstart check leaves in build-emulated.
+# Figure: on emulated GPUs the trained model has the same bytes as from one CPU worker, with any processors, policy,
+# numbers of GPUs and ranks, and order of operations (seeds of delays): all combinations of tests/device/networks.sh
+# for each family, then mlp for 100 steps. Takes hours. FAMILIES, STEPS: restrict the runs; SAMPLE=N: tries only N
+# random combinations and prints their SEED. STARLING: a command of the build for emulated GPUs, which ./quickstart
+# check leaves in build-emulated.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 export STARLING="${STARLING:-$top/build-emulated/starling}" MPIEXEC="${MPIEXEC:-$(command -v mpiexec.mpich)}"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Figure: on a machine with nothing else to do each lesson's program ends within a minute (LESSON_SECONDS), and lesson
-# 10's shares of time are as its page says.
+# Figure: on an idle machine each lesson's program ends within a minute (LESSON_SECONDS), and lesson 10's shares of
+# time are as its page says.
 top=$(cd "$(dirname "$0")/../.." && pwd)
 SHARES=1 LESSON_SECONDS=${LESSON_SECONDS:-60}
 export SHARES LESSON_SECONDS

@@ -5,8 +5,8 @@
 #
 # `policies.sh gpu`: on one CPU worker and an emulated GPU that takes a tenth of its time (EMULATED_TIMED in
 # docs/how-to/emulated-gpus.md), on four networks, then dmda with other weights of time and transfers. The emulated
-# kernels only wait then, so bits are not compared. The CPU worker has the kernels of the x86 baseline: the slower the
-# core, the longer the given times beside what the emulator itself needs. STARLING: of a build for emulated GPUs.
+# kernels then only wait, so bits are not compared. The CPU worker uses the kernels of the x86 baseline: with a slow
+# core, task times are long compared with the emulator's own cost. STARLING: of a build for emulated GPUs.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 where=${1:-cpus}

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Figure: one worker that leads a team of 2 threads beside two workers of one thread, in turn in one run: ratio of
-# samples/s. The target is 0.8, since a team synchronises at the end of every task while two workers need not.
+# samples/s. The target is 0.8, because a team synchronises at the end of every task and two workers do not.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 starling=${STARLING:-$top/build/starling}

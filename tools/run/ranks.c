@@ -86,7 +86,7 @@ sl_status sl__ranks_exchange(sl__ranks *r, const sl_runtime *runtime, int allred
   else
     sl_log(SL_LOG_WARNING,
            "--compress %s gives up the promise of the same bits on any number of ranks, and after --resume: the "
-           "sender keeps the rounding errors of its messages, and checkpoints do not contain them",
+           "sender keeps what its messages leave out, and checkpoints do not contain it",
            compress);
   return SL_OK;
 }

@@ -40,7 +40,7 @@ SETTING(TEXT, until, "until", SL__TRAIN, RUN, "MEASURE=BOUND", NULL, 0, 0,
          "5 times the model's)"})
 SETTING(REAL, stall_timeout, "stall-timeout", SL__TRAIN | SL__EVAL | SL__BENCH, NONE, "SECONDS", "60", 0, 1e6,
         {0,
-         "end the job after SECONDS without progress, and name the ranks that the others wait for "
+         "end the job after SECONDS without progress, and name the late ranks or the hanging disk "
          "(0: never)"})
 SETTING(INTEGER, eval_every, "eval-every", SL__TRAIN, RUN, "N", NULL, 1, ANY,
         {0, "validate every N steps (default: every epoch)"})
@@ -136,8 +136,8 @@ SETTING(REAL, gpu_memory, "gpu-memory", RUNS | SL__CALIBRATE | SL__GRAPH | SL__S
          "memory of each GPU in the predicted schedule (default: that of --machine, else unlimited); also prints what "
          "must be copied to fit into it"},
         {0,
-         "use M million bytes of each GPU's memory (default: all that is free); data that do not fit stay in host "
-         "memory and are copied as planned"})
+         "use at most MB million bytes of each GPU's memory (default: all that is free); data that do not fit stay in "
+         "host memory and are copied as planned"})
 SETTING(CHOICE, gpu_kernels, "gpu-kernels", RUNS | SL__CALIBRATE | SL__GRAPH | SL__SIMULATE, RUN, "exact|fast", "exact",
         0, 0,
         {0,

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Figure: the log of a run's file operations is cut after each of them, and all, none or some of what is not
-# synchronised is left (tests/failures/crash.sh takes a few): every cut resumes to the same bytes.
+# Figure: a run survives a crash after any of its file operations (tests/failures/crash.sh tries a few): the log is cut
+# after each, all, none or some of the data that were not synchronised survive, and every cut resumes to the same bytes.
 set -u
 top=$(cd "$(dirname "$0")/../../.." && pwd)
 export STARLING=${STARLING:-$top/build/starling} top_srcdir=$top top_builddir=${top_builddir:-$top/build} CUTS=${CUTS:-all}

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Figure: every call to the system that a short run of each command makes goes wrong once (tests/failures/faults.sh
-# takes a few): all are survived. FAULTS_OF and FAULTS_CALLS choose commands and kinds of calls, as there.
+# Figure: short runs of each command survive a failure of each of their system calls (tests/failures/faults.sh tries a
+# few). FAULTS_OF and FAULTS_CALLS choose commands and kinds of calls, as there.
 set -u
 top=$(cd "$(dirname "$0")/../../.." && pwd)
 export STARLING=${STARLING:-$top/build/starling} top_srcdir=$top top_builddir=${top_builddir:-$top/build} FAULTS=${FAULTS:-all}

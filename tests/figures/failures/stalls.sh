@@ -1,6 +1,6 @@
 #!/bin/bash
-# Figure: a rank that is stopped at 30 random moments of a job, on 2 and on 3 ranks, from its start until MPI has ended,
-# is named within --stall-timeout + 2 s each time. STALLS: moments in each of the two jobs (15); SEED chooses others.
+# Figure: if a rank is stopped at any of 30 random moments of a job of 2 or 3 ranks, between its start and MPI's end,
+# the job names it within --stall-timeout + 2 s. STALLS: moments in each of the two jobs (15); SEED chooses others.
 set -u
 top=$(cd "$(dirname "$0")/../../.." && pwd)
 export STARLING=${STARLING:-$top/build/starling} MPIEXEC=${MPIEXEC:-$(command -v mpiexec.mpich)} top_srcdir=$top
