@@ -17,7 +17,7 @@ sl_status sl__residences_create(sl_runtime *runtime, const sl_graph *graph, sl_s
 void sl__residences_destroy(sl__residences *residences);
 
 /* Binds the tasks to the plan's workers. handle[b]: StarPU handle of buffer b (numbered as in
- * tasks/graph/residence.h). */
+ * tasks/schedule/residence.h). */
 sl_status sl__residences_bind(sl__residences *residences, sl__task *task, int n, const starpu_data_handle_t *handle);
 /* Releases the tasks from the plan: any worker may run them, and StarPU chooses evictions. The plan's order no longer
  * holds, so all its moves are dropped. */

@@ -130,7 +130,8 @@ SETTING(INTEGER, import_threads, "workers", SL__IMPORT, NONE, "N", NULL, 1, 4096
 SETTING(INTEGER, threads_per_worker, "threads-per-worker", MACHINE, LOCAL, "K", NULL, 1, 1024,
         {0, "cores per worker: each worker leads a team of K threads (default: the least that uses all cores)"})
 SETTING(INTEGER, gpus, "gpus", RUNS | SL__CALIBRATE | SL__INFO | SL__GRAPH | SL__SIMULATE, LOCAL, "N", NULL, 0, 1024,
-        {SL__GRAPH, "GPUs of the predicted schedule (default: all of --machine, else none)"}, {0, "GPUs (default: all)"})
+        {SL__GRAPH, "GPUs of the predicted schedule (default: all of --machine, else none)"},
+        {0, "GPUs (default: all)"})
 SETTING(REAL, gpu_memory, "gpu-memory", RUNS | SL__CALIBRATE | SL__GRAPH | SL__SIMULATE, LOCAL, "MB", NULL, 0.001, 1e9,
         {SL__GRAPH,
          "memory of each GPU in the predicted schedule (default: that of --machine, else unlimited); also prints what "
@@ -175,8 +176,8 @@ SETTING(TEXT, shown, "machine", SL__INFO, NONE, "[=NAME|FILE]", NULL, 0, 0,
 SETTING(FLAG, machines, "machines", SL__INFO, NONE, NULL, NULL, 0, 0, {0, "list the machines that come with Starling"})
 SETTING(FLAG, network, "network", SL__CALIBRATE, NONE, NULL, NULL, 0, 0,
         {0,
-         "under mpiexec: measure latency and bandwidth between the ranks instead, and print them as the network section "
-         "of a machine's description (docs/reference/machines.md)"})
+         "under mpiexec: measure latency and bandwidth between the ranks instead, and print them as the network "
+         "section of a machine's description (docs/reference/machines.md)"})
 SETTING(INTEGER, samples, "samples", SL__CALIBRATE, NONE, "N", NULL, 1, 1e6,
         {0, "run until each kind of task has N accepted samples (default 10, as many as StarPU requires)"})
 SETTING(INTEGER, most_steps, "most-steps", SL__CALIBRATE, NONE, "N", "1000", 1, ANY,

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Lines have at most 120 characters in C and in comments of scripts, and 100 in the prose of pages. Tables, headings and
 # code blocks of pages may be longer, and so may a line of one word, such as an address.
-cd "${top_srcdir:-$(dirname "$0")/..}" || exit 99
+cd "${top_srcdir:-$(dirname "$0")/../..}" || exit 99
 echo 1..4
 number=0
 report() { # NAME, file with the offences

@@ -1,7 +1,7 @@
 #!/bin/sh
 # The mutants of tests/figures/mutants/*.list fit the sources: each one's text is in its file, exactly once. That the
 # tests catch them, tests/figures/mutants.sh shows, which takes half an hour.
-cd "${top_srcdir:-$(dirname "$0")/..}" || exit 99
+cd "${top_srcdir:-$(dirname "$0")/../..}" || exit 99
 echo 1..2
 work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
@@ -14,7 +14,7 @@ else echo 'not ok 1 - each mutant fits the sources'; sed 's/^/# /' "$work/found"
 printf 'one\ntwo, two\n' >"$work/source"
 cat >"$work/list" <<END
 file $work/source
-test tests/mutants.sh
+test tests/sources/mutants.sh
 mutant absent
 - three
 + four
@@ -29,7 +29,7 @@ mutant untested
 - one
 + four
 file $work/none
-test tests/mutants.sh
+test tests/sources/mutants.sh
 mutant nowhere
 - one
 + four

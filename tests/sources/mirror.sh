@@ -1,8 +1,8 @@
 #!/bin/sh
 # Each C file has a test in its own place, tests/DIR/NAME.c for DIR/NAME.c (operations: tests/DIR/case_NAME.c), or a
-# line in tests/mirror.list that names the tests which cover it, or says why there is none. A line of a folder, DIR/, holds
-# for each of its files that has neither: its tests go through a list of all of them.
-cd "${top_srcdir:-$(dirname "$0")/..}" || exit 99
+# line in tests/sources/mirror.list that names the tests which cover it, or says why there is none. A line of a folder,
+# DIR/, holds for each of its files that has neither: its tests go through a list of all of them.
+cd "${top_srcdir:-$(dirname "$0")/../..}" || exit 99
 echo 1..4
 number=0
 report() { # NAME, file with the offences
@@ -11,7 +11,7 @@ report() { # NAME, file with the offences
 }
 work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
-list=tests/mirror.list
+list=tests/sources/mirror.list
 
 find runtime tasks codelets models tools -name '*.c' | sort >"$work/sources"
 sed '/^#/d; /^$/d' "$list" >"$work/lines"

@@ -2,7 +2,7 @@
 # No page leads nowhere: what pages link to exists, anchors included; so do the files and folders of this repository
 # that pages name in `quotes` or code blocks, and that comments of the sources name. Last, faults planted in a copy
 # are found.
-cd "${top_srcdir:-$(dirname "$0")/..}" || exit 99
+cd "${top_srcdir:-$(dirname "$0")/../..}" || exit 99
 echo 1..5
 number=0
 report() { # NAME, file with the offences
@@ -84,7 +84,7 @@ dead_names() {
 dead_mentions() {
   find runtime tasks codelets models tools tests examples Makefile.am configure.ac quickstart .ci -type f \
     \( -name '*.[ch]' -o -name '*.cu' -o -name '*.sh' -o -name '*.def' -o -name '*.am' -o -name '*.ac' -o -name '*.shlib' -o -name quickstart -o -name run \) \
-    -exec grep -HnE "(^|[^A-Za-z0-9_/.\$}\"-])($folders)/[A-Za-z0-9_/-]+\.($endings)" {} + 2>/dev/null | grep -vE '^[^:]+:[0-9]+: *# *include|^tests/links.sh' |
+    -exec grep -HnE "(^|[^A-Za-z0-9_/.\$}\"-])($folders)/[A-Za-z0-9_/-]+\.($endings)" {} + 2>/dev/null | grep -vE '^[^:]+:[0-9]+: *# *include|^tests/sources/links.sh' |
     awk -v rule="($folders)/[A-Za-z0-9_/-]+[.]($endings)" '{ place = $0; sub(/:[^:]*$/, "", place); split($0, part, ":"); text = $0; sub(/^[^:]*:[^:]*:/, "", text)
       while (match(text, "(^|[^A-Za-z0-9_/.$}\"-])" rule)) { found = substr(text, RSTART, RLENGTH); after = substr(text, RSTART + RLENGTH, 1); sub(/^[^a-z]/, "", found)
         if (after !~ /[A-Za-z0-9_]/) print part[1] ":" part[2], found; text = substr(text, RSTART + RLENGTH) } }' |

@@ -1,7 +1,7 @@
 #!/bin/sh
 # make dist packs every file of the repository; a header that is missing from the lists of Makefile.am shows only
 # there. The archive's name must be relative to the build folder.
-cd "${top_srcdir:-$(dirname "$0")/..}" || exit 99
+cd "${top_srcdir:-$(dirname "$0")/../..}" || exit 99
 build=${top_builddir:-.}
 command -v git >/dev/null && git ls-files >/dev/null 2>&1 || { echo '1..0 # SKIP no git checkout'; exit 0; }
 [ -e "$build/Makefile" ] || { echo '1..0 # SKIP no build here'; exit 0; }

@@ -2,7 +2,7 @@
 # The folders form layers: each includes only from the folders that its row names, and the rows have no circle. So a
 # reader, or another backend, can take the lower folders alone. Names say who may use them: sl_ all, sl__ one top
 # folder.
-cd "${top_srcdir:-$(dirname "$0")/..}" || exit 99
+cd "${top_srcdir:-$(dirname "$0")/../..}" || exit 99
 echo 1..23
 number=0
 report() { # NAME, file with the offences
