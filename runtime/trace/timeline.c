@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "runtime/base/json.h"
+#include "runtime/base/text.h"
 #include "runtime/files/safetensors.h"
 
 static const char FORMAT[] = "starling-timeline-1", PREFIX[] = "timeline-", SUFFIX[] = ".safetensors";
@@ -282,6 +283,7 @@ static sl_status read_facts(const sl_safetensors *st, const char *path, sl_timel
   json_t *facts = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL, *texts, *item;
   json_int_t lost;
   size_t i;
+  int plain = 1;
   sl_status status = SL_OK;
   if (!facts || json_unpack(facts, "{s:i, s:i, s:s, s:s, s:i, s:I, s:o, s?{s:F, s:F}, s?F}", "rank", &t->rank, "ranks",
                             &t->ranks, "model", &model, "sched", &sched, "kinds", &t->n_kinds, "lost", &lost, "texts",
@@ -301,6 +303,11 @@ static sl_status read_facts(const sl_safetensors *st, const char *path, sl_timel
       goto out;
     }
     t->n_texts = (int)i + 1;
+    if (!sl_text_is_plain(word)) plain = 0;
+  }
+  if (!plain || !sl_text_is_plain(model) || !sl_text_is_plain(sched)) {
+    status = sl_fail(SL_EFORMAT, "%s: a text of the timeline has control characters", path);
+    goto out;
   }
   t->model = sl_timeline_text(t, model), t->sched = sl_timeline_text(t, sched);
   if (!t->model || !t->sched) status = sl_no_memory("for %s", path);
