@@ -2,10 +2,11 @@
  * under a folder, or an allocation that the program itself asks for, goes wrong:
  *
  * FAULT_CALL   open, read, write, fsync, rename, link, mkdir, mmap, malloc, step (a call of MPI_Iallreduce, one each
- * step of several ranks)
+ * step of several ranks), barrier, finalize (the calls of MPI)
  * FAULT_N      which one goes wrong, from 1; 0: none, they are only counted
- * FAULT_HOW    ENOSPC, EIO, EINTR, EFBIG, ENOMEM; short (half of a write); slow (late); flip (one bit of what is
- * written); memory (one bit of the first data of FAULT_BYTES bytes that StarPU knows)
+ * FAULT_HOW    ENOSPC, EIO, EINTR, EFBIG, ENOMEM; short (half of a write); slow (late); stop (the process, by
+ * SIGSTOP); flip (one bit of what is written); memory (one bit of the first data of FAULT_BYTES bytes that StarPU
+ * knows)
  * FAULT_ON     1: all later ones go wrong, too
  * FAULT_MS     how late slow is, in milliseconds; 200 if absent
  * FAULT_UNDER  only calls for paths that hold this text
@@ -18,6 +19,7 @@
 #include <fcntl.h>
 #include <link.h>
 #include <mpi.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -93,7 +95,8 @@ static int wrong(const char *kind) {
   const long n = atomic_fetch_add(&count, 1) + 1;
   if (chosen == 0 || (later ? n < chosen : n != chosen)) return 0;
   if (strcmp(how, "slow") == 0) be_late();
-  return strcmp(how, "slow") != 0;
+  if (strcmp(how, "stop") == 0) kill(getpid(), SIGSTOP);
+  return strcmp(how, "slow") != 0 && strcmp(how, "stop") != 0;
 }
 
 static int is_under(const char *path) { return call && path && strstr(path, under) != NULL; }
@@ -226,4 +229,16 @@ int MPI_Iallreduce(const void *send, void *receive, int n, MPI_Datatype type, MP
                    MPI_Request *request) {
   if (wrong("step")) flip();
   return PMPI_Iallreduce(send, receive, n, type, op, comm, request);
+}
+
+/* ---- the end of MPI: the command has its own MPI_Barrier and MPI_Finalize, which call these -------------------------
+ */
+
+int PMPI_Barrier(MPI_Comm comm) {
+  wrong("barrier");
+  return REAL(PMPI_Barrier)(comm);
+}
+int PMPI_Finalize(void) {
+  wrong("finalize");
+  return REAL(PMPI_Finalize)();
 }

@@ -17,7 +17,7 @@ void sl__watch_programs(sl_program *const *programs, int n);
 void sl__watch_mpi_started(void);
 /* Before MPI_Finalize, collective: the watch sends nothing more, and still sees whether MPI_Finalize returns. */
 void sl__watch_close(void);
-/* Likewise where the ranks fail together, after sl_comm_close; not collective. */
+/* Likewise where the ranks fail together, before sl_comm_close; not collective. */
 void sl__watch_drop(void);
 /* After MPI_Finalize: waits until every rank of this host that was stopped goes on, because a rank that is stopped
  * inside MPI_Finalize keeps mpiexec waiting. The watch names it, and ends the job. */
