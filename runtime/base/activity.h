@@ -26,6 +26,9 @@ void sl_activity_begin_call(const char *call, const char *path, int aside);
 /* Ends it; something has moved unless the result is negative or it was aside. Returns the result; errno stays. */
 long sl_activity_end_call(long result);
 #define SL_CALL_OF_FILE(name, path, call) (sl_activity_begin_call(name, path, 0), sl_activity_end_call(call))
+/* Likewise for a call that returns a pointer. */
+void *sl_activity_end_pointer(void *result);
+#define SL_POINTER_OF_FILE(name, path, call) (sl_activity_begin_call(name, path, 0), sl_activity_end_pointer(call))
 /* Something has moved: a part of a file was written, say. Each begin and end counts, too. */
 void sl_activity_move(void);
 
