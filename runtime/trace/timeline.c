@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/base/text.h"
 #include "runtime/files/safetensors.h"
@@ -465,11 +466,11 @@ static int by_rank(const void *a, const void *b) {
 sl_status sl_timeline_read_all(const char *folder, sl_timeline ***timelines, int *n) {
   *timelines = NULL;
   *n = 0;
-  DIR *entries = opendir(folder);
+  DIR *entries = sl_folder_open(folder);
   if (!entries) return sl_fail(errno == ENOENT ? SL_ENOTFOUND : SL_EIO, "cannot read %s: %s", folder, strerror(errno));
   sl_status status = SL_OK;
   char *path = NULL;
-  for (struct dirent *entry; (entry = readdir(entries));) {
+  for (struct dirent *entry; (entry = sl_folder_next(entries, folder));) {
     if (!sl_timeline_is_name(entry->d_name)) continue;
     sl_timeline **more = realloc(*timelines, ((size_t)*n + 1) * sizeof *more);
     if (more) *timelines = more;
