@@ -53,4 +53,40 @@ expect '--decode of a file that is not a token file' 1 'text.txt is not a token 
 expect 'an id beyond the vocabulary' 1 'token [0-9]+ \(byte [0-9]+\) is [0-9]+, but the vocabulary of bytes has 256' tokenize --decode d/train.bin --tokenizer bytes
 head -c 2000 a/train.bin >short.bin && head -c 1030 a/train.bin >short.bin
 expect 'a token file cut short' 1 'short.bin has 1030 bytes, but 14 tokens' tokenize --decode short.bin --tokenizer bytes
+
+# The order of the files: the old tokenizer goes first, the new one comes last, whenever the command is killed; the next
+# start removes what that one left. Where a name cannot be written, no file is left, and the exit code says so.
+faults=$(cd "${top_builddir:-$(dirname "$starling")}" && pwd)/tests/support/faults.so
+if [ -e "$faults" ] && ! grep -qa __asan_init "$starling"; then
+  printf 'the old text' >old.txt
+  stands() { [ "$(sed 's/.*) //; s/ .*//' "/proc/$1/stat" 2>/dev/null)" = T ]; }
+  there() { (cd h && find . -type f ! -name '.*' | sort | tr -d '\n'); }
+  renames() { # how, which one: tokenizes text.txt over an older set of old.txt, whose n-th renaming goes wrong
+    rm -rf h
+    run tokenize old.txt --tokenizer train --vocabulary 257 --out h --val-fraction 0.3
+    code=0
+    env LD_PRELOAD="$faults${LD_PRELOAD:+:$LD_PRELOAD}" FAULT_CALL=rename FAULT_UNDER="h/" FAULT_HOW="$1" FAULT_N="$2" \
+      "$starling" tokenize text.txt --tokenizer train --vocabulary 600 --out h --val-fraction 0.25 >out 2>err &
+  }
+  for n in 1 2 3; do
+    renames stop $n
+    job=$!
+    check "killed before renaming $n: it comes there" wait_until stands $job
+    kill -KILL $job
+    wait $job 2>/dev/null
+    check "killed before renaming $n: the tokens are there, and no tokenizer" test "$(there)" = ./train.bin./val.bin
+    new=$(if cmp -s h/train.bin d/train.bin; then echo train; fi; if cmp -s h/val.bin d/val.bin; then echo val; fi)
+    # shellcheck disable=SC2086
+    check "killed before renaming $n: which tokens are new" test "$(echo $new)" = "$(set -- '' train 'train val' && shift $((n - 1)) && echo "$1")"
+    expect "killed before renaming $n: the next start" 0 learnt tokenize text.txt --tokenizer train --vocabulary 600 --out h --val-fraction 0.25
+    check "killed before renaming $n: the next start completes the set, and nothing else is there" diff -r d h
+    renames ENOSPC $n
+    wait $! || code=$?
+    check "renaming $n fails: exit code 74" test $code = 74
+    check "renaming $n fails: the file is named, and the mend" grep -qE '^starling: cannot write h/(train.bin|val.bin|tokenizer.json): No space left on device; free some space' err
+    check "renaming $n fails: no half of a set is left" test -z "$(find h -type f)"
+  done
+else
+  skip "the order of the files: no $faults, or sanitizers"
+fi
 finish

@@ -7,6 +7,7 @@
 
 #include "models/interchange/formats.h"
 #include "runtime/base/json.h"
+#include "runtime/base/text.h"
 
 enum { MOST = 65536, MOST_LABELS = 1 << 20 };
 
@@ -119,6 +120,8 @@ static sl_status read_labels(const char *path, const json_t *json, sl_config *c)
     snprintf(key, sizeof key, "%lld", (long long)i);
     const char *name = json_string_value(json_object_get(names, key));
     if (!name) return sl_fail(SL_EFORMAT, "%s: id2label has no name of class %s", path, key);
+    if (!sl_text_is_plain(name))
+      return sl_fail(SL_EFORMAT, "%s: id2label's name of class %s has control characters", path, key);
     if (!(c->label_names[i] = strdup(name))) return sl_no_memory("for the labels of %s", path);
   }
   return c->label_names ? SL_OK : sl_no_memory("for the labels of %s", path);

@@ -3,6 +3,7 @@
 #include "runtime/base/activity.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@ typedef struct slot {
   _Atomic(double) since;         /* seconds, of the last begin or end */
   _Atomic(uint64_t) path[WORDS]; /* of the innermost activity, where that is a CALL */
   atomic_int first;              /* of the program's first thread */
+  atomic_int taken;              /* by a thread */
 } slot;
 
 /* A copy of a slot. */
@@ -33,14 +35,29 @@ typedef struct stack {
 } stack;
 
 static slot slots[SLOTS];
-static atomic_int taken; /* slots; threads beyond SLOTS are not seen */
 static atomic_ulong moves;
-static _Thread_local int mine; /* number of the slot + 1; 0: none yet */
+static _Thread_local int mine; /* number of the slot + 1; 0: none yet; beyond SLOTS: none was free, it is not seen */
+static pthread_key_t key;      /* the thread's slot, given back when the thread ends */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void give_back(void *arg) {
+  slot *s = arg;
+  atomic_store(&s->depth, 0);
+  atomic_store(&s->taken, 0);
+}
+static void make_key(void) { pthread_key_create(&key, give_back); }
 
 static slot *own(void) {
   if (mine == 0) {
-    mine = atomic_fetch_add(&taken, 1) + 1;
-    if (mine <= SLOTS) atomic_store(&slots[mine - 1].first, gettid() == getpid());
+    pthread_once(&once, make_key);
+    for (mine = 1; mine <= SLOTS; mine++) {
+      int free = 0;
+      if (atomic_compare_exchange_strong(&slots[mine - 1].taken, &free, 1)) break;
+    }
+    if (mine <= SLOTS) {
+      atomic_store(&slots[mine - 1].first, gettid() == getpid());
+      pthread_setspecific(key, &slots[mine - 1]);
+    }
   }
   return mine <= SLOTS ? &slots[mine - 1] : NULL;
 }
@@ -105,6 +122,11 @@ long sl_activity_end_call(long result) {
   return result;
 }
 
+void *sl_activity_end_pointer(void *result) {
+  sl_activity_end_call(result ? 0 : -1);
+  return result;
+}
+
 /* Copies a slot and returns its depth. 0: no activity, or the slot keeps changing, so the thread is not stuck. */
 static int copy(slot *s, stack *to) {
   uint64_t words[WORDS];
@@ -129,10 +151,9 @@ sl_activities sl_activity_read(char *text, size_t n) {
   sl_activities all = {.moves = atomic_load(&moves)};
   const char *between = "";
   stack t;
-  const int last = atomic_load(&taken);
   size_t at = 0;
   if (n) text[0] = '\0';
-  for (int i = 0; i < last && i < SLOTS; i++) {
+  for (int i = 0; i < SLOTS; i++) {
     const int depth = copy(&slots[i], &t), kind = depth ? t.kind[depth - 1] : ASIDE;
     if (kind & ASIDE) continue;
     for (int k = 0; k < depth; k++) {
@@ -160,8 +181,7 @@ sl_activity_call sl_activity_longest_call(void) {
   sl_activity_call longest = {.text = ""};
   stack t;
   const double now = sl_seconds();
-  const int last = atomic_load(&taken);
-  for (int i = 0; i < last && i < SLOTS; i++) {
+  for (int i = 0; i < SLOTS; i++) {
     const int depth = copy(&slots[i], &t), kind = depth ? t.kind[depth - 1] : 0;
     if (t.first && depth && ((kind & CALL) || kind == SL_WAITS)) longest.waited = now - t.since;
     if (!(kind & CALL) || now - t.since <= longest.seconds) continue;

@@ -27,6 +27,9 @@ void sl_activity_begin_call(const char *call, const char *path, int aside);
  * errno. */
 long sl_activity_end_call(long result);
 #define SL_CALL_OF_FILE(name, path, call) (sl_activity_begin_call(name, path, 0), sl_activity_end_call(call))
+/* Likewise for a call that returns a pointer. */
+void *sl_activity_end_pointer(void *result);
+#define SL_POINTER_OF_FILE(name, path, call) (sl_activity_begin_call(name, path, 0), sl_activity_end_pointer(call))
 /* Reports progress, such as a written part of a file. Each begin and end counts as progress, too. */
 void sl_activity_move(void);
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,14 +104,14 @@ sl_status sl_file_create(const char *path, sl_file **result) {
   if (!file) return sl_no_memory("for writing %s", path);
   file->fd = -1;
   SL_TRY_OUT(follow_links(path, &file->path));
-  const int exists = stat(file->path, &there) == 0;
+  const int exists = SL_CALL_OF_FILE("stat", file->path, stat(file->path, &there)) == 0;
   if (!file->path[name_start(file->path)])
     SL_TRY_OUT(sl_fail(SL_EINVAL, "cannot write %s: it names a folder, not a file", path));
   if (exists && S_ISDIR(there.st_mode)) SL_TRY_OUT(sl_file_failed("write", path, EISDIR));
   const size_t room = strlen(file->path) + 64;
   if (!(file->temporary = calloc(room, 1))) SL_TRY_OUT(sl_no_memory("for writing %s", path));
   if (exists && !S_ISREG(there.st_mode))
-    file->fd = open(file->path, O_WRONLY | O_CLOEXEC);
+    file->fd = open(file->path, O_WRONLY | O_CLOEXEC); /* a pipe waits for its reader */
   else
     open_temporary(file, room);
   if (file->fd < 0 && mend_of(errno)) SL_TRY_OUT(sl_file_failed("write", path, errno));
@@ -148,7 +149,7 @@ sl_status sl_file_overwrite(sl_file *file, uint64_t offset, const void *bytes, s
 }
 
 sl_status sl_folder_make(const char *path) {
-  return mkdir(path, 0777) == 0 || errno == EEXIST ? SL_OK : fail_to_make(path, errno);
+  return SL_CALL_OF_FILE("mkdir", path, mkdir(path, 0777)) == 0 || errno == EEXIST ? SL_OK : fail_to_make(path, errno);
 }
 
 sl_status sl_folder_make_all(const char *path, unsigned mode, int *made) {
@@ -160,7 +161,7 @@ sl_status sl_folder_make_all(const char *path, unsigned mode, int *made) {
     end += strspn(end, "/"), end += strcspn(end, "/"); /* to the end of the next component */
     const char after = *end;
     *end = '\0';
-    const int error = mkdir(part, mode) == 0 ? 0 : errno;
+    const int error = SL_CALL_OF_FILE("mkdir", part, mkdir(part, mode)) == 0 ? 0 : errno;
     if (!error)
       new_at_end++;
     else if (error == EEXIST ||
@@ -179,11 +180,11 @@ out:
 
 sl_status sl_folder_sync(const char *folder) {
   sl_status status = SL_OK;
-  int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int fd = (int)SL_CALL_OF_FILE("open", folder, open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   /* A folder without read permission (mode -wx) cannot be opened, so it stays unsynchronised. */
   if (fd >= 0 && synchronise(fd, folder) != 0 && errno != EINVAL && errno != EROFS)
     status = sl_file_failed("synchronise", folder, errno);
-  if (fd >= 0) close(fd);
+  if (fd >= 0) SL_CALL_OF_FILE("close", folder, close(fd));
   return status;
 }
 
@@ -202,7 +203,7 @@ sl_status sl_file_commit(sl_file *file) {
   const int through = !file->temporary[0]; /* writes directly to a device or pipe */
   if (!through && synchronise(file->fd, file->path) != 0 && errno != EINVAL)
     status = sl_file_failed("write", file->path, errno);
-  int closed = close(file->fd);
+  const int closed = (int)SL_CALL_OF_FILE("close", file->path, close(file->fd));
   file->fd = -1;
   if (status == SL_OK && closed != 0) status = sl_file_failed("write", file->path, errno);
   if (through) {
@@ -217,7 +218,7 @@ sl_status sl_file_commit(sl_file *file) {
     file->temporary[0] = '\0';
     if (status != SL_OK && is_new) { /* remove a file that a crash may lose, so that the next start writes it again */
       const sl_failure why = sl_failure_keep(status);
-      unlink(file->path);
+      SL_CALL_OF_FILE("unlink", file->path, unlink(file->path));
       sl_failure_again(&why);
     }
   }
@@ -227,9 +228,34 @@ sl_status sl_file_commit(sl_file *file) {
 
 void sl_file_discard(sl_file *file) {
   if (!file) return;
-  if (file->fd >= 0) close(file->fd);
-  if (file->temporary && file->temporary[0]) unlink(file->temporary);
+  if (file->fd >= 0) SL_CALL_OF_FILE("close", file->path, close(file->fd));
+  if (file->temporary && file->temporary[0]) SL_CALL_OF_FILE("unlink", file->path, unlink(file->temporary));
   free(file->path), free(file->temporary), free(file);
+}
+
+/* The number of the process in the name of a temporary file of `name`; 0: it is none. */
+static pid_t writer_of(const char *entry, const char *name) {
+  const size_t n = strlen(name);
+  long pid = 0;
+  unsigned serial;
+  int end = 0;
+  if (entry[0] != '.' || strncmp(entry + 1, name, n) != 0) return 0;
+  return sscanf(entry + 1 + n, ".%ld-%u.tmp%n", &pid, &serial, &end) == 2 && end > 0 && !entry[1 + n + (size_t)end]
+             ? (pid_t)pid
+             : 0;
+}
+
+void sl_file_tidy(const char *path) {
+  const size_t start = name_start(path);
+  char *folder = start ? strndup(path, start) : strdup(".");
+  DIR *entries = folder ? sl_folder_open(folder) : NULL;
+  for (struct dirent *entry; entries && (entry = sl_folder_next(entries, folder));) {
+    const pid_t pid = writer_of(entry->d_name, path + start);
+    if (pid > 0 && kill(pid, 0) != 0 && errno == ESRCH)
+      SL_CALL_OF_FILE("unlink", folder, unlinkat(dirfd(entries), entry->d_name, 0));
+  }
+  if (entries) closedir(entries);
+  free(folder);
 }
 
 sl_status sl_file_replace(const char *path, const void *bytes, size_t n) {
@@ -241,13 +267,36 @@ sl_status sl_file_replace(const char *path, const void *bytes, size_t n) {
   return status;
 }
 
+int sl_file_open(const char *path) {
+  struct stat info;
+  const int there = SL_CALL_OF_FILE("stat", path, stat(path, &info)) == 0;
+  if (there && !S_ISREG(info.st_mode)) return open(path, O_RDONLY | O_CLOEXEC);
+  return (int)SL_CALL_OF_FILE("open", path, open(path, O_RDONLY | O_CLOEXEC));
+}
+
+ssize_t sl_file_get(int fd, const char *path, void *bytes, size_t n) {
+  struct stat info;
+  const int regular = SL_CALL_OF_FILE("stat", path, fstat(fd, &info)) == 0 && S_ISREG(info.st_mode);
+  ssize_t got;
+  do {
+    got = regular ? SL_CALL_OF_FILE("read", path, read(fd, bytes, n)) : read(fd, bytes, n);
+  } while (got < 0 && errno == EINTR);
+  return got;
+}
+
+DIR *sl_folder_open(const char *path) { return SL_POINTER_OF_FILE("opendir", path, opendir(path)); }
+
+struct dirent *sl_folder_next(DIR *folder, const char *path) {
+  return SL_POINTER_OF_FILE("readdir", path, readdir(folder));
+}
+
 sl_status sl_file_read(const char *path, size_t limit, char **bytes, size_t *n) {
   *bytes = NULL, *n = 0;
   sl_status status = SL_OK;
   char *buffer = NULL;
   size_t used = 0, room = 0;
   struct stat info;
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  const int fd = sl_file_open(path);
   if (fd < 0) return fail_to_read(path, errno);
   if (fstat(fd, &info) != 0) SL_TRY_OUT(fail_to_read(path, errno));
   if (S_ISREG(info.st_mode) && (uint64_t)info.st_size > limit)
@@ -261,8 +310,7 @@ sl_status sl_file_read(const char *path, size_t limit, char **bytes, size_t *n) 
       if (!larger) SL_TRY_OUT(sl_no_memory("for %s (%zu bytes)", path, room));
       buffer = larger;
     }
-    ssize_t got = read(fd, buffer + used, room - used);
-    if (got < 0 && errno == EINTR) continue;
+    const ssize_t got = sl_file_get(fd, path, buffer + used, room - used);
     if (got < 0) SL_TRY_OUT(fail_to_read(path, errno));
     if (got == 0) break;
     used += (size_t)got;
@@ -271,7 +319,7 @@ sl_status sl_file_read(const char *path, size_t limit, char **bytes, size_t *n) 
   buffer[used] = '\0';
   *bytes = buffer, *n = used;
 out:
-  close(fd);
+  SL_CALL_OF_FILE("close", path, close(fd));
   if (status != SL_OK) free(buffer);
   return status;
 }

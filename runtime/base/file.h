@@ -6,8 +6,10 @@
 #ifndef SL_FILE_H
 #define SL_FILE_H
 
+#include <dirent.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "runtime/base/status.h"
 
@@ -31,6 +33,9 @@ sl_status sl_file_commit(sl_file *file);
 /* Removes the temporary and frees file; NULL is allowed. */
 void sl_file_discard(sl_file *file);
 
+/* Removes what a killed process of this host left of writing path. */
+void sl_file_tidy(const char *path);
+
 /* sl_file_create, sl_file_write and sl_file_commit in one call. */
 sl_status sl_file_replace(const char *path, const void *bytes, size_t n);
 
@@ -46,6 +51,14 @@ sl_status sl_folder_make_all(const char *path, unsigned mode, int *made);
 /* Synchronises a folder's entries, so that new names and renames survive a crash. Succeeds on file systems that do not
  * support this (EINVAL). */
 sl_status sl_folder_sync(const char *folder);
+
+/* open for reading and read, as calls that the watch sees (activity.h), except where the file is a pipe or device,
+ * which may take as long as it likes. As the system's: -1 and errno; sl_file_get repeats what a signal interrupts. */
+int sl_file_open(const char *path);
+ssize_t sl_file_get(int fd, const char *path, void *bytes, size_t n);
+/* opendir and readdir, likewise. */
+DIR *sl_folder_open(const char *path);
+struct dirent *sl_folder_next(DIR *folder, const char *path);
 
 /* Reads a regular file or stream of at most limit bytes. The caller must free(*bytes). A zero byte follows the content,
  * so text can be used as a string. SL_ENOTFOUND, SL_EIO, SL_EFORMAT (larger than limit), SL_ENOMEM. */

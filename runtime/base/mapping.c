@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/activity.h"
+
 struct sl_mapping {
   _Atomic(uint8_t *) data; /* NULL: not in use */
   size_t bytes;
@@ -104,13 +106,14 @@ void sl_mapping_close(sl_mapping *m) {
 }
 
 const uint8_t *sl_mapping_data(const sl_mapping *m) { return m->data; }
+const char *sl_mapping_path(const sl_mapping *m) { return m->path; }
 
 /* Also compares the size, because the rest of a shortened file's last page reads as zeros without a fault. Ignores
  * another file that now has the name. */
 sl_status sl_mapping_check(const sl_mapping *m) {
   struct stat info;
-  const int cut = !m->lost && stat(m->path, &info) == 0 && info.st_dev == m->device && info.st_ino == m->inode &&
-                  (size_t)info.st_size < m->bytes;
+  const int cut = !m->lost && SL_CALL_OF_FILE("stat", m->path, stat(m->path, &info)) == 0 && info.st_dev == m->device &&
+                  info.st_ino == m->inode && (size_t)info.st_size < m->bytes;
   if (!m->lost && !cut) return SL_OK;
   return sl_fail(SL_EIO, "%s was cut short while it was being read, or its disk failed: restore the file", m->path);
 }

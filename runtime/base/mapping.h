@@ -23,6 +23,11 @@ void sl_mapping_close(sl_mapping *mapping); /* NULL is allowed; no thread may be
 
 const uint8_t *sl_mapping_data(const sl_mapping *mapping);
 
+/* As given to sl_mapping_open. A thread that reads the data says so (sl_activity_begin_call), a piece of at most
+ * SL_MAPPING_PIECE bytes at a time: its disk may keep each access. */
+const char *sl_mapping_path(const sl_mapping *mapping);
+enum { SL_MAPPING_PIECE = 1 << 20 };
+
 /* Call after reading and before using the data. SL_EIO: data may have been read as zeros. */
 sl_status sl_mapping_check(const sl_mapping *mapping);
 

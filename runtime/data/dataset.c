@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "runtime/base/activity.h"
 #include "runtime/base/file.h"
 #include "runtime/base/log.h"
 #include "runtime/base/text.h"
@@ -69,9 +70,9 @@ static sl_status no_such_folder(const char *directory, int error) {
 static sl_status find_files(const char *directory, char *paths[FILES]) {
   sl_status status = SL_OK;
   char *best[FILES] = {0}, *rival[FILES] = {0};
-  DIR *folder = opendir(directory);
+  DIR *folder = sl_folder_open(directory);
   if (!folder) return no_such_folder(directory, errno);
-  for (struct dirent *entry; (entry = readdir(folder));) {
+  for (struct dirent *entry; (entry = sl_folder_next(folder, directory));) {
     const int f = file_of_name(entry->d_name);
     if (f < 0) continue;
     char *name = strdup(entry->d_name);
@@ -140,7 +141,7 @@ out:
  * system's page cache, shared by all processes; a larger one is read from its file again in each epoch. */
 static sl_status read_images(const char *path, sl_image_set *set, sl_idx *images) {
   struct stat info;
-  if (stat(path, &info) == 0 && info.st_size >= MAP_BYTES) {
+  if (SL_CALL_OF_FILE("stat", path, stat(path, &info)) == 0 && info.st_size >= MAP_BYTES) {
     const sl_status status = sl_idx_map(path, &set->map);
     set->pixels = set->map.data;
     *images = (sl_idx){.dtype = SL_U8, .shape = set->map.shape};
@@ -278,7 +279,9 @@ static void measure_pixels(sl_dataset *d) {
   const int C = d->channels > SL_DATASET_CHANNELS ? 1 : (int)d->channels;
   const int64_t bytes = d->train.n * d->height * d->width * d->channels, n = bytes / C;
   uint64_t sum[SL_DATASET_CHANNELS] = {0}, squares[SL_DATASET_CHANNELS] = {0};
+  _Static_assert(LANES * TURNS <= SL_MAPPING_PIECE, "a piece of a mapped file");
   for (int64_t i = 0; i < bytes; i += LANES * TURNS) {
+    if (d->train.map.file) sl_activity_begin_call("read", sl_mapping_path(d->train.map.file), 0);
     const uint8_t *p = d->train.pixels + i;
     const int64_t m = bytes - i < LANES * TURNS ? bytes - i : LANES * TURNS;
     uint32_t s[LANES] = {0}, q[LANES] = {0};
@@ -287,6 +290,7 @@ static void measure_pixels(sl_dataset *d) {
       for (int j = 0; j < LANES; j++) s[j] += p[at + j], q[j] += (uint32_t)p[at + j] * p[at + j];
     for (int j = 0; at + j < m; j++) s[j] += p[at + j], q[j] += (uint32_t)p[at + j] * p[at + j];
     for (int j = 0; j < LANES; j++) sum[j % C] += s[j], squares[j % C] += q[j];
+    if (d->train.map.file) sl_activity_end_call(0);
   }
   for (int k = 0; k < SL_DATASET_CHANNELS; k++) {
     const unsigned __int128 spread =
@@ -372,7 +376,9 @@ static int64_t number_of(const struct sl_split_order *o, int64_t i) {
 static sl_status read_sample(void *arg, int64_t i, void *sample, int32_t *label) {
   const struct sl_split_order *o = arg;
   const int64_t number = number_of(o, i);
+  if (o->set->map.file) sl_activity_begin_call("read", sl_mapping_path(o->set->map.file), 0);
   memcpy(sample, o->set->pixels + number * o->sample_bytes, (size_t)o->sample_bytes);
+  if (o->set->map.file) sl_activity_end_call(0);
   *label = o->set->labels[number];
   return o->set->map.file ? sl_mapping_check(o->set->map.file) : SL_OK;
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "runtime/base/activity.h"
 #include "runtime/base/file.h"
 
 enum { INPUT_BYTES = 256 << 10, FIRST_ROOM = 1 << 20, ALIGNMENT = 64 };
@@ -40,10 +41,7 @@ typedef struct stream {
 
 static sl_status refill(stream *s) {
   if (s->left > 0 || s->fd < 0) return SL_OK;
-  ssize_t got;
-  do {
-    got = read(s->fd, s->buffer, INPUT_BYTES);
-  } while (got < 0 && errno == EINTR);
+  const ssize_t got = sl_file_get(s->fd, s->name, s->buffer, INPUT_BYTES);
   if (got < 0) return sl_fail(SL_EIO, "cannot read %s: %s", s->name, strerror(errno));
   s->at = s->buffer, s->left = (size_t)got;
   return SL_OK;
@@ -259,7 +257,7 @@ static sl_status read_stream(stream *s, sl_idx *idx) {
 sl_status sl_idx_read(const char *path, sl_idx *idx) {
   memset(idx, 0, sizeof *idx);
   stream s = {.name = path, .size = -1};
-  s.fd = open(path, O_RDONLY | O_CLOEXEC);
+  s.fd = sl_file_open(path);
   if (s.fd < 0) return sl_fail(errno == ENOENT ? SL_ENOTFOUND : SL_EIO, "cannot read %s: %s", path, strerror(errno));
   struct stat info;
   if (fstat(s.fd, &info) == 0 && S_ISREG(info.st_mode)) s.size = info.st_size;
@@ -283,16 +281,19 @@ sl_status sl_idx_map(const char *path, sl_idx_mapping *mapping) {
   struct stat info;
   sl_status status = SL_OK;
   memset(mapping, 0, sizeof *mapping);
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  const int fd = sl_file_open(path);
   if (fd < 0) return sl_fail(errno == ENOENT ? SL_ENOTFOUND : SL_EIO, "cannot read %s: %s", path, strerror(errno));
   if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size == 0)
     SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "%s cannot be mapped: it is empty or not a regular file", path));
   if (sl_mapping_open(fd, path, (size_t)info.st_size, &mapping->file) != SL_OK)
     SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "%s", sl_error()));
   s.at = sl_mapping_data(mapping->file), s.left = (size_t)info.st_size, s.size = info.st_size;
-  if (s.left >= 2 && s.at[0] == 0x1f && s.at[1] == 0x8b)
-    SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "%s cannot be mapped: it is gzip", path));
-  SL_TRY_OUT(read_header(&s, &h));
+  sl_activity_begin_call("read", path, 0);
+  const int zipped = s.left >= 2 && s.at[0] == 0x1f && s.at[1] == 0x8b;
+  status = zipped ? SL_OK : read_header(&s, &h);
+  sl_activity_end_call(0);
+  if (zipped) SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "%s cannot be mapped: it is gzip", path));
+  SL_TRY_OUT(status);
   if (types[h.type].dtype != SL_U8)
     SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "%s cannot be mapped: its elements are not bytes", path));
   SL_TRY_OUT(check_length(&s, &h));

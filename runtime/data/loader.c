@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "runtime/base/activity.h"
 #include "runtime/base/time.h"
 #include "runtime/numbers/permutation.h"
 
@@ -263,7 +264,9 @@ sl_status sl_loader_next(sl_loader *l, sl_batch **batch) {
   } else {
     if (!s) {
       const double start = sl_seconds();
+      sl_activity_begin(SL_WAITS, "the next batch");
       while (!(s = ready_slot(l))) pthread_cond_wait(&l->filled, &l->lock);
+      sl_activity_end();
       l->waited += sl_seconds() - start;
     }
     if (s->status != SL_OK) { /* the slot stays, so that the next call fails too */
@@ -318,7 +321,9 @@ void sl_loader_destroy(sl_loader *l) {
   atomic_fetch_add(&l->generation, 1);
   pthread_cond_signal(&l->freed);
   pthread_mutex_unlock(&l->lock);
+  sl_activity_begin(SL_WAITS, "the end of reading");
   pthread_join(l->thread, NULL);
+  sl_activity_end();
   free_memory(l);
 }
 

@@ -14,6 +14,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "runtime/base/activity.h"
+#include "runtime/base/file.h"
 #include "runtime/base/mapping.h"
 #include "runtime/data/token_file.h"
 
@@ -83,11 +85,11 @@ static sl_status add_folder(sl_tokens *t, const char *folder) {
   static const char *const ends[] = {".bin", ".txt"};
   const int before = t->n_files;
   sl_status status = SL_OK;
-  DIR *dir = opendir(folder);
+  DIR *dir = sl_folder_open(folder);
   if (!dir) return sl_fail(SL_EIO, "cannot read the data folder %s: %s", folder, strerror(errno));
   for (int e = 0; e < 2 && t->n_files == before; e++) {
     rewinddir(dir);
-    for (struct dirent *entry; (entry = readdir(dir));) {
+    for (struct dirent *entry; (entry = sl_folder_next(dir, folder));) {
       char *path = NULL;
       if (entry->d_name[0] == '.' || !ends_in(entry->d_name, ends[e])) continue;
       if (asprintf(&path, "%s/%s", folder, entry->d_name) < 0) path = NULL;
@@ -105,7 +107,7 @@ out:
 static sl_status add_path(sl_tokens *t, const char *path) {
   struct stat info;
   char *all = NULL;
-  if (stat(path, &info) != 0)
+  if (SL_CALL_OF_FILE("stat", path, stat(path, &info)) != 0)
     return sl_fail(errno == ENOENT ? SL_ENOTFOUND : SL_EIO, "cannot read the tokens of '%s': %s", path,
                    strerror(errno));
   char *real = realpath(path, NULL); /* NULL for a file that was deleted */
@@ -120,7 +122,7 @@ static sl_status add_path(sl_tokens *t, const char *path) {
 static sl_status map_file(token_file *f) {
   struct stat info;
   sl_status status = SL_OK;
-  const int fd = open(f->path, O_RDONLY | O_CLOEXEC);
+  const int fd = sl_file_open(f->path);
   if (fd < 0) return sl_fail(SL_EIO, "cannot read %s: %s", f->path, strerror(errno));
   if (fstat(fd, &info) != 0) SL_TRY_OUT(sl_fail(SL_EIO, "cannot read %s: %s", f->path, strerror(errno)));
   if (!S_ISREG(info.st_mode))
@@ -183,15 +185,34 @@ static int64_t token_at(const token_file *f, int64_t i) {
 
 /* SL_EFORMAT names the first id beyond the vocabulary. Does nothing if the type cannot hold such an id. */
 static sl_status check_ids(const token_file *f, int64_t vocabulary) {
+  const int64_t piece = SL_MAPPING_PIECE / f->width;
   if (vocabulary >= (int64_t)1 << 8 * f->width) return SL_OK;
   for (int64_t i = 0; i < f->n; i++) {
+    if (i % piece == 0) sl_activity_begin_call("read", f->path, 0);
     const int64_t id = token_at(f, i);
+    if (i % piece == piece - 1 || i == f->n - 1 || id >= vocabulary) sl_activity_end_call(0);
     if (id >= vocabulary)
       return sl_fail(SL_EFORMAT,
                      "%s: token %" PRId64 " (byte offset %zu) is %" PRId64 ", beyond the vocabulary of %" PRId64
                      "; was it made with another tokenizer?",
                      f->path, i, f->first + (size_t)i * (size_t)f->width, id, vocabulary);
   }
+  return SL_OK;
+}
+
+/* The digest of all its bytes, and of the files before it. */
+static sl_status add_digest(const token_file *f, uint64_t *digest) {
+  XXH3_state_t *state = XXH3_createState();
+  if (!state) return sl_no_memory("for %s", f->path);
+  XXH3_64bits_reset_withSeed(state, *digest);
+  for (size_t at = 0, n; at < f->bytes; at += n) {
+    n = f->bytes - at < SL_MAPPING_PIECE ? f->bytes - at : SL_MAPPING_PIECE;
+    sl_activity_begin_call("read", f->path, 0);
+    XXH3_64bits_update(state, f->map + at, n);
+    sl_activity_end_call(0);
+  }
+  *digest = XXH3_64bits_digest(state);
+  XXH3_freeState(state);
   return SL_OK;
 }
 
@@ -263,10 +284,13 @@ sl_status sl_tokens_open(const sl_tokens_options *o, sl_tokens **result) {
   for (int i = 0; i < t->n_files; i++) {
     token_file *f = &t->files[i];
     SL_TRY_OUT(map_file(f));
-    SL_TRY_OUT(read_header(f));
+    sl_activity_begin_call("read", f->path, 0);
+    status = read_header(f);
+    sl_activity_end_call(0);
+    SL_TRY_OUT(status);
     SL_TRY_OUT(check_ids(f, o->vocabulary));
     t->text |= f->width == 1;
-    t->digest = XXH3_64bits_withSeed(f->map, f->bytes, t->digest);
+    SL_TRY_OUT(add_digest(f, &t->digest));
     SL_TRY_OUT(sl_mapping_check(f->mapping));
   }
   SL_TRY_OUT(make_splits(t, o));
@@ -301,7 +325,9 @@ static sl_status read_sample(void *arg, int64_t i, void *sample, int32_t *label)
   const segment *g = &s->segment[low];
   const int64_t from = g->from + (i - g->first) * s->stride;
   int32_t *token = sample;
+  sl_activity_begin_call("read", g->file->path, 0);
   for (int64_t k = 0; k < s->window; k++) token[k] = (int32_t)token_at(g->file, from + k);
+  sl_activity_end_call(0);
   *label = 0;
   return sl_mapping_check(g->file->mapping);
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "runtime/base/activity.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 
@@ -109,10 +110,10 @@ static int newer_first(const void *a, const void *b) {
 sl_status sl_checkpoint_newest(const char *folder, int64_t **steps, int *n) {
   sl_status status = SL_OK;
   *steps = NULL, *n = 0;
-  DIR *directory = opendir(folder);
+  DIR *directory = sl_folder_open(folder);
   if (!directory)
     return errno == ENOENT ? SL_OK : sl_fail(SL_EIO, "cannot read the checkpoints in %s: %s", folder, strerror(errno));
-  for (struct dirent *entry; (entry = readdir(directory));) {
+  for (struct dirent *entry; (entry = sl_folder_next(directory, folder));) {
     const int64_t step = step_of(entry->d_name);
     if (step < 0) continue;
     int64_t *more = realloc(*steps, (size_t)(*n + 1) * sizeof *more);
@@ -153,15 +154,14 @@ sl_status sl_checkpoint_hash(const char *path, int fresh, uint64_t *bytes, char 
   sl_status status = SL_OK;
   char *buffer = malloc(CHUNK);
   XXH3_state_t *state = XXH3_createState();
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  const int fd = sl_file_open(path);
   *bytes = 0;
   if (fd < 0) SL_TRY_OUT(sl_fail(errno == ENOENT ? SL_EFORMAT : SL_EIO, "cannot read %s: %s", path, strerror(errno)));
   if (!buffer || !state) SL_TRY_OUT(sl_no_memory("for checkpoint %s", path));
   if (fresh) posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
   XXH3_64bits_reset(state);
   for (;;) {
-    const ssize_t got = read(fd, buffer, CHUNK);
-    if (got < 0 && errno == EINTR) continue;
+    const ssize_t got = sl_file_get(fd, path, buffer, CHUNK);
     if (got < 0) SL_TRY_OUT(sl_fail(SL_EIO, "cannot read %s: %s", path, strerror(errno)));
     if (got == 0) break;
     XXH3_64bits_update(state, buffer, (size_t)got);
@@ -409,14 +409,14 @@ sl_status sl_checkpoint_read(const sl_checkpoint *c, int i, void *data) {
 /* Removes a checkpoint's files, and its folder unless it holds other files. */
 static sl_status remove_folder(const char *path) {
   sl_status status = SL_OK;
-  DIR *directory = opendir(path);
+  DIR *directory = sl_folder_open(path);
   if (!directory) return sl_fail(SL_EIO, "cannot remove the checkpoint %s: %s", path, strerror(errno));
-  for (struct dirent *entry; (entry = readdir(directory));)
-    if (is_ours(entry->d_name) && unlinkat(dirfd(directory), entry->d_name, 0) != 0)
+  for (struct dirent *entry; (entry = sl_folder_next(directory, path));)
+    if (is_ours(entry->d_name) && SL_CALL_OF_FILE("unlink", path, unlinkat(dirfd(directory), entry->d_name, 0)) != 0)
       SL_TRY_OUT(sl_fail(SL_EIO, "cannot remove %s/%s: %s", path, entry->d_name, strerror(errno)));
 out:
   closedir(directory);
-  if (status == SL_OK && rmdir(path) != 0 && errno != ENOTEMPTY && errno != EEXIST)
+  if (status == SL_OK && SL_CALL_OF_FILE("rmdir", path, rmdir(path)) != 0 && errno != ENOTEMPTY && errno != EEXIST)
     status = sl_fail(SL_EIO, "cannot remove the checkpoint %s: %s", path, strerror(errno));
   return status;
 }
@@ -425,7 +425,7 @@ sl_status sl_checkpoint_remove(const char *folder, int64_t step) {
   char *path = sl_checkpoint_path(folder, step), *partial = sl_checkpoint_partial(folder, step);
   sl_status status = SL_OK;
   if (!path || !partial) SL_TRY_OUT(sl_no_memory("for checkpoint %s", folder));
-  if (rename(path, partial) != 0)
+  if (SL_CALL_OF_FILE("rename", path, rename(path, partial)) != 0)
     SL_TRY_OUT(sl_fail(SL_EIO, "cannot remove the checkpoint %s: %s", path, strerror(errno)));
   status = remove_folder(partial);
 out:
@@ -446,7 +446,7 @@ sl_status sl_checkpoint_put_aside(const char *folder, int64_t step) {
       aside = NULL;
       SL_TRY_OUT(sl_no_memory("for checkpoint %s", folder));
     }
-    if (rename(path, aside) == 0) break;
+    if (SL_CALL_OF_FILE("rename", path, rename(path, aside)) == 0) break;
     if ((errno != ENOTEMPTY && errno != EEXIST) || i > 9999)
       SL_TRY_OUT(sl_fail(SL_EIO, "cannot rename the checkpoint %s: %s", path, strerror(errno)));
   }
@@ -458,13 +458,13 @@ out:
 sl_status sl_checkpoint_tidy(const char *folder, int all, int *others) {
   sl_status status = SL_OK;
   char *path = NULL;
-  DIR *directory = opendir(folder);
+  DIR *directory = sl_folder_open(folder);
   if (others) *others = 0;
   if (!directory)
     return errno == ENOENT ? SL_OK : sl_fail(SL_EIO, "cannot read the checkpoints in %s: %s", folder, strerror(errno));
-  for (struct dirent *entry; (entry = readdir(directory));) {
+  for (struct dirent *entry; (entry = sl_folder_next(directory, folder));) {
     const char *name = entry->d_name;
-    if (is_temporary(name) && unlinkat(dirfd(directory), name, 0) != 0)
+    if (is_temporary(name) && SL_CALL_OF_FILE("unlink", folder, unlinkat(dirfd(directory), name, 0)) != 0)
       SL_TRY_OUT(sl_fail(SL_EIO, "cannot remove %s/%s: %s", folder, name, strerror(errno)));
     if (!is_partial(name) && !(all && (step_of(name) >= 0 || is_refused(name)))) continue;
     if (asprintf(&path, "%s/%s", folder, name) < 0) SL_TRY_OUT(sl_no_memory("for checkpoint %s", folder));
@@ -474,7 +474,7 @@ sl_status sl_checkpoint_tidy(const char *folder, int all, int *others) {
 out:
   free(path);
   closedir(directory);
-  if (status == SL_OK && all && rmdir(folder) != 0) {
+  if (status == SL_OK && all && SL_CALL_OF_FILE("rmdir", folder, rmdir(folder)) != 0) {
     if (errno != ENOTEMPTY && errno != EEXIST) return sl_fail(SL_EIO, "cannot remove %s: %s", folder, strerror(errno));
     if (others) *others = 1;
   }

@@ -299,7 +299,7 @@ static sl_status check_parts(const sl_checkpoint_writer *w, const char *partial)
     if (w->bytes[r] == 0) continue;
     char *path = part_path(partial, r);
     if (!path) return sl_no_memory("for a path");
-    const int there = stat(path, &info) == 0 && info.st_size == w->bytes[r];
+    const int there = SL_CALL_OF_FILE("stat", path, stat(path, &info)) == 0 && info.st_size == w->bytes[r];
     sl_status status = there ? SL_OK : sl_fail(SL_EIO, "rank 0 does not see %s, which rank %d wrote", path, r);
     /* The others have read their own parts back. */
     if (there && w->sends[r]) status = read_back(path, (uint64_t)w->bytes[r], w->reports[r].xxh3);
@@ -515,7 +515,7 @@ static sl_status find_senders(sl_checkpoint_writer *w, int send) {
     int sends = w->rank != 0 && (send || !sees(path, &token, sizeof token));
     status = sl_comm_status(MPI_Allgather(&sends, 1, MPI_INT, w->sends, 1, MPI_INT, w->comm), "MPI_Allgather");
   }
-  if (w->rank == 0 && path) unlink(path);
+  if (w->rank == 0 && path) SL_CALL_OF_FILE("unlink", path, unlink(path));
   free(path);
   return status;
 }

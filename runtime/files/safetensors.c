@@ -11,11 +11,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/activity.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/base/text.h"
 
-enum { LENGTH_BYTES = 8, HEADER_LIMIT_BYTES = 100 << 20 /* the format's own */, ALIGNMENT = 8 };
+/* MOST_BYTES: of a read, which stays short, so that a disk that hangs can be told from one that is slow. */
+enum { MOST_BYTES = 1 << 26, LENGTH_BYTES = 8, HEADER_LIMIT_BYTES = 100 << 20 /* the format's own */, ALIGNMENT = 8 };
 #define METADATA "__metadata__"
 
 typedef struct entry {
@@ -36,8 +38,8 @@ struct sl_safetensors {
 /* Reads n bytes at offset; *got < n only at the end of the file. */
 static sl_status read_at(int fd, const char *path, void *bytes, size_t n, int64_t offset, size_t *got) {
   for (*got = 0; *got < n;) {
-    const size_t want = n - *got < (size_t)1 << 30 ? n - *got : (size_t)1 << 30;
-    ssize_t gave = pread(fd, (char *)bytes + *got, want, offset + (int64_t)*got);
+    const size_t want = n - *got < MOST_BYTES ? n - *got : MOST_BYTES;
+    const ssize_t gave = SL_CALL_OF_FILE("read", path, pread(fd, (char *)bytes + *got, want, offset + (int64_t)*got));
     if (gave < 0 && errno == EINTR) continue;
     if (gave < 0) return sl_fail(SL_EIO, "cannot read %s: %s", path, strerror(errno));
     if (gave == 0) break;
@@ -209,7 +211,7 @@ sl_status sl_safetensors_open(const char *path, sl_safetensors **result) {
   if (!st) return sl_no_memory("for reading %s", path);
   st->fd = -1;
   if (!(st->path = strdup(path))) SL_TRY_OUT(sl_no_memory("for reading %s", path));
-  st->fd = open(path, O_RDONLY | O_CLOEXEC);
+  st->fd = sl_file_open(path);
   if (st->fd < 0)
     SL_TRY_OUT(sl_fail(errno == ENOENT ? SL_ENOTFOUND : SL_EIO, "cannot read %s: %s", path, strerror(errno)));
   SL_TRY_OUT(read_header(st));

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/activity.h"
 #include "runtime/base/json.h"
 #include "runtime/files/checkpoint.h"
 
@@ -140,7 +141,7 @@ sl_status sl_weights_open(const char *path, sl_weights **weights) {
   const size_t length = strlen(path);
   *weights = NULL;
   if (length > 5 && strcmp(path + length - 5, ".json") == 0) return sl_weights_open_index(path, weights);
-  if (stat(path, &info) == 0 && S_ISDIR(info.st_mode) && !sl_checkpoint_is(path)) {
+  if (SL_CALL_OF_FILE("stat", path, stat(path, &info)) == 0 && S_ISDIR(info.st_mode) && !sl_checkpoint_is(path)) {
     char *inside;
     if (asprintf(&inside, "%s/%s", path, SL_WEIGHTS_INDEX) < 0) return sl_no_memory("for reading %s", path);
     const int indexed = access(inside, F_OK) == 0;

@@ -220,10 +220,23 @@ static int set_vocabulary(const sl_tokenizer *t, json_t *vocab) {
   return 1;
 }
 
-sl_status sl_tokenizer_save(const sl_tokenizer *t, const char *path) {
+static json_t *to_json(const sl_tokenizer *t) {
   json_t *vocab = json_object();
   json_t *root = vocab && set_vocabulary(t, vocab) ? t->kind->write(t, vocab) : NULL;
+  json_decref(vocab);
+  return root;
+}
+
+sl_status sl_tokenizer_save(const sl_tokenizer *t, const char *path) {
+  json_t *root = to_json(t);
   const sl_status status = root ? sl_json_write(path, root) : sl_no_memory("for %s", path);
-  json_decref(root), json_decref(vocab);
+  json_decref(root);
   return status;
+}
+
+sl_status sl_tokenizer_text(const sl_tokenizer *t, char **text) {
+  json_t *root = to_json(t);
+  *text = root ? sl_json_text(root, JSON_INDENT(2)) : NULL;
+  json_decref(root);
+  return *text ? SL_OK : sl_no_memory("for a tokenizer's text");
 }

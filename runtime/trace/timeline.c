@@ -11,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/file.h"
 #include "runtime/base/json.h"
+#include "runtime/base/text.h"
 #include "runtime/files/safetensors.h"
 
 static const char FORMAT[] = "starling-timeline-1", PREFIX[] = "timeline-", SUFFIX[] = ".safetensors";
@@ -282,6 +284,7 @@ static sl_status read_facts(const sl_safetensors *st, const char *path, sl_timel
   json_t *facts = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL, *texts, *item;
   json_int_t lost;
   size_t i;
+  int plain = 1;
   sl_status status = SL_OK;
   if (!facts || json_unpack(facts, "{s:i, s:i, s:s, s:s, s:i, s:I, s:o, s?{s:F, s:F}, s?F}", "rank", &t->rank, "ranks",
                             &t->ranks, "model", &model, "sched", &sched, "kinds", &t->n_kinds, "lost", &lost, "texts",
@@ -301,6 +304,11 @@ static sl_status read_facts(const sl_safetensors *st, const char *path, sl_timel
       goto out;
     }
     t->n_texts = (int)i + 1;
+    if (!sl_text_is_plain(word)) plain = 0;
+  }
+  if (!plain || !sl_text_is_plain(model) || !sl_text_is_plain(sched)) {
+    status = sl_fail(SL_EFORMAT, "%s: a text of the timeline has control characters", path);
+    goto out;
   }
   t->model = sl_timeline_text(t, model), t->sched = sl_timeline_text(t, sched);
   if (!t->model || !t->sched) status = sl_no_memory("for %s", path);
@@ -458,11 +466,11 @@ static int by_rank(const void *a, const void *b) {
 sl_status sl_timeline_read_all(const char *folder, sl_timeline ***timelines, int *n) {
   *timelines = NULL;
   *n = 0;
-  DIR *entries = opendir(folder);
+  DIR *entries = sl_folder_open(folder);
   if (!entries) return sl_fail(errno == ENOENT ? SL_ENOTFOUND : SL_EIO, "cannot read %s: %s", folder, strerror(errno));
   sl_status status = SL_OK;
   char *path = NULL;
-  for (struct dirent *entry; (entry = readdir(entries));) {
+  for (struct dirent *entry; (entry = sl_folder_next(entries, folder));) {
     if (!sl_timeline_is_name(entry->d_name)) continue;
     sl_timeline **more = realloc(*timelines, ((size_t)*n + 1) * sizeof *more);
     if (more) *timelines = more;

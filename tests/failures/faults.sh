@@ -68,7 +68,10 @@ trial() { # command, call, how, n, on: all later ones, too; the fault's conseque
     "$starling" $(arguments "$1") >out 2>err || code=$?
   case $code in
     0) whole "$1" && [ -s out.d/timeline-0.safetensors -o ! -d out.d/checkpoints ] || bad='it says that it is done' ;;
-    1 | 74) tail -n 1 err | grep -q '^starling: ' || bad='no message' ;;
+    74) tail -n 1 err | grep -q '^starling: ' || bad='no message' ;;
+    1) # what cannot be stored is exit code 74; what cannot be read, and no memory, is 1
+      tail -n 1 err | grep -q '^starling: ' || bad='no message'
+      case $2 in write | fsync | rename | mkdir | link) bad='exit code 1 where nothing could be stored' ;; esac ;;
     *) bad="exit code $code" ;;
   esac
   [ -z "$5" ] && case $3 in EINTR | short | slow) [ $code = 0 ] || bad="exit code $code where nothing is lost" ;; esac
@@ -85,6 +88,7 @@ trial() { # command, call, how, n, on: all later ones, too; the fault's conseque
         run $(arguments train)
       fi ;;
     *)
+      [ "$1" != tokenize ] || [ -z "$(find out.d -type f 2>/dev/null)" ] || bad="$bad; a part of the tokens"
       [ ! -e out.d ] || [ "$1" = import ] || [ "$1" = tokenize ] || whole "$1" || bad="$bad; a part of the output"
       run $(arguments "$1") ;;
   esac

@@ -1,12 +1,14 @@
 #!/bin/sh
-# If a disk or file server hangs in a call (open, write, fsync, rename) on a checkpoint, the metrics or the model, the
-# run names call and file within --stall-timeout, on one rank and on two. If training waits for the call, the run ends
-# with exit code 76, and --resume continues to the bytes of an undisturbed run; otherwise a warning is printed.
+# If a disk or file server hangs in a call, the run names call and file within --stall-timeout: open, write, fsync,
+# rename and others of a checkpoint, the metrics or the model, on one rank and on two; reads of data, whole or mapped,
+# of weights and of checkpoints. If training waits for the call, the run ends with exit code 76, and --resume continues
+# to the bytes of an undisturbed run; otherwise a warning is printed.
 . "$(dirname "$0")/../support/command.shlib"
 faults=$(cd "${top_builddir:-$(dirname "$starling")}" && pwd)/tests/support/faults.so
 [ -r /proc/self/comm ] || { echo '1..0 # SKIP no /proc'; exit 0; }
 [ -e "$faults" ] || { echo "1..0 # SKIP no $faults"; exit 0; }
 ! grep -qa __asan_init "$starling" || { echo '1..0 # SKIP sanitizers come before what is loaded into a program'; exit 0; }
+export UCX_MEM_EVENTS=n # UCX would put its own mmap before ours
 make_set data 300 60 8 3
 options="--data data --batch 60 --leaves 2 --shards 2 --workers 1 --learning-rate 1e-4 --steps 20 --eval-every 4 --checkpoint-every 5 --log-every 2 --quiet"
 patience=$((2 * $(pace)))
@@ -38,6 +40,53 @@ hang 'the last checkpoint' rename checkpoints/step-00000020 1 step-00000020
 hang 'a line of metrics' write metrics.jsonl 3 metrics.jsonl
 hang 'the best model' open model.safetensors 1 model.safetensors
 
+# Reading, and the calls around it. With the files on their way there is no run yet, or an old one.
+reads() { # name, call, part of the path, which one, pattern, starling's arguments
+  about=$1 wanted_call=$2 wanted_path=$3 which=$4 pattern=$5 code=0
+  shift 5
+  # shellcheck disable=SC2086
+  with_fault "$wanted_call" "$wanted_path" "$which" 1000000000 $limit "$starling" "$@" --stall-timeout $patience >out 2>err || code=$?
+  check "$about: exit code 76" test $code = 76
+  check "$about: call and file are named" grep -qE "^starling: nothing has moved for [0-9]+ s: $pattern does not return: the disk or file server hangs;" err
+}
+# shellcheck disable=SC2086
+{
+  reads 'the folder of the data' opendir data 1 'opendir of data' train mlp $options --out b
+  reads 'opening images' open train-images 1 'open of data/train-images-idx3-ubyte' train mlp $options --out b
+  reads 'reading labels' read train-labels 2 'read of data/train-labels-idx1-ubyte' train mlp $options --out b
+  reads 'closing the best model' close model.safetensors 1 'close of .*model.safetensors' train mlp $options --out b
+  rm -rf b
+  reads 'the lock of the run directory' flock b/.starling-run 1 'flock of .*b/.starling-run' train mlp $options --out b
+  reads 'a new folder' mkdir b/checkpoints 1 'mkdir of .*b/checkpoints' train mlp $options --out b --force
+  reads 'weights to begin with' read whole/model 1 'read of whole/model.safetensors' train mlp $options --init whole/model.safetensors --out b --force
+  reads 'a model to evaluate' read whole/model 1 'read of whole/model.safetensors' eval whole --data data
+  rm -rf b
+  cp -r whole b
+  reads 'the checkpoint to resume' read step-00000020/part 1 'read of .*b/checkpoints/step-00000020/part-00000.*' train --resume --out b
+  expect 'it resumes later' 0 '' train --resume --out b
+}
+# A mapped file: the access itself takes long, in the first thread while the file is checked, in the loader's when
+# training has begun.
+head -c 100000 "$starling" | od -An -v -tx1 >text.txt
+tokens="gpt2-nano --size layers=1,width=16,heads=2 --data text.txt --length 16 --batch 4 --leaves 2 --workers 1 --steps 30 --eval-every 30 --log-every 1 --quiet"
+# shellcheck disable=SC2086
+{
+  code=0
+  FAULT_LOG=pages with_fault page text.txt 0 0 "$starling" train $tokens --out t >out 2>err || code=$?
+  check 'a run with a mapped text' test $code = 0
+  cp t/model.safetensors mapped.safetensors
+  pages=$(($(wc -c <text.txt) / 4096))
+  check 'pages are read again in training' test "$(cat pages)" -gt $((pages + 20))
+  rm -rf t
+  reads 'a page, while the text is checked' page text.txt 20 'read of text.txt' train $tokens --out t
+  check 'there is no run yet' absent t
+  reads 'a page, in training' page text.txt $((pages + ($(cat pages) - pages) / 2)) 'read of text.txt' train $tokens --out t
+  check 'training had begun' test "$(grep -c '"train"' t/metrics.jsonl)" -gt 0
+  check 'the stall file has the call' grep -qE '"in": *".*the next batch.*read of text.txt' t/stall-*.json
+  expect 'the run with the text resumes' 0 '' train --resume --out t
+  check 'the run with the text: the same model' cmp mapped.safetensors t/model.safetensors
+}
+
 # Nothing waits for the heartbeat until the end.
 rm -rf a
 # shellcheck disable=SC2086
@@ -66,6 +115,14 @@ if [ -x "${MPIEXEC-}" ]; then
     with_fault "$1" "$2" "$3" 1000000000 env FAULT_RANK=1 $limit "$MPIEXEC" -n 2 "$starling" train mlp $options --stall-timeout $patience --out a >out 2>err || code=$?
     ends "two ranks, $1" "rank 0: nothing has moved for [0-9]+ s: .* waits for rank 1 \(.* in .*$1 of .*part-00001"
   done
+  # shellcheck disable=SC2086
+  {
+    code=0
+    rm -rf t
+    with_fault page text.txt $((pages + ($(cat pages) - pages) / 4)) 1000000000 env FAULT_RANK=1 $limit "$MPIEXEC" -n 2 "$starling" train $tokens --stall-timeout $patience --out t >out 2>err || code=$?
+    check 'two ranks, a page: exit code 76' test $code = 76
+    check 'two ranks, a page: rank and file are named' grep -qE "^starling: rank 0: nothing has moved for [0-9]+ s: .* waits for rank 1 \(.* in .*read of text.txt" err
+  }
 else
   skip 'two ranks: no mpiexec'
 fi

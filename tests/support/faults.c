@@ -2,10 +2,12 @@
  * under a folder, or an allocation that the program itself asks for, goes wrong:
  *
  * FAULT_CALL   open, read, write, fsync, rename, link, mkdir, mmap, malloc, step (a call of MPI_Iallreduce, one each
- * step of several ranks)
+ * step of several ranks), barrier, finalize (the calls of MPI); only slow: opendir, close, unlink, flock, page (an
+ * access to a page of a mapped file that is not in memory, where only the last eight stay)
  * FAULT_N      which one goes wrong, from 1; 0: none, they are only counted
- * FAULT_HOW    ENOSPC, EIO, EINTR, EFBIG, ENOMEM; short (half of a write); slow (late); flip (one bit of what is
- * written); memory (one bit of the first data of FAULT_BYTES bytes that StarPU knows)
+ * FAULT_HOW    ENOSPC, EIO, EINTR, EFBIG, ENOMEM; short (half of a write); slow (late); stop (the process, by
+ * SIGSTOP); flip (one bit of what is written); memory (one bit of the first data of FAULT_BYTES bytes that StarPU
+ * knows)
  * FAULT_ON     1: all later ones go wrong, too
  * FAULT_MS     how late slow is, in milliseconds; 200 if absent
  * FAULT_UNDER  only calls for paths that hold this text
@@ -13,17 +15,20 @@
  * FAULT_BIT    of an element of 4 bytes, from 0, for memory; 0 if absent
  * FAULT_LOG    a file that gets the number of calls counted */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
 #include <mpi.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -93,7 +98,8 @@ static int wrong(const char *kind) {
   const long n = atomic_fetch_add(&count, 1) + 1;
   if (chosen == 0 || (later ? n < chosen : n != chosen)) return 0;
   if (strcmp(how, "slow") == 0) be_late();
-  return strcmp(how, "slow") != 0;
+  if (strcmp(how, "stop") == 0) kill(getpid(), SIGSTOP);
+  return strcmp(how, "slow") != 0 && strcmp(how, "stop") != 0;
 }
 
 static int is_under(const char *path) { return call && path && strstr(path, under) != NULL; }
@@ -148,6 +154,7 @@ FILE *fopen(const char *path, const char *mode) {
 }
 FILE *fopen64(const char *path, const char *mode) { return fopen(path, mode); }
 int close(int fd) {
+  if (is_ours(fd)) wrong("close");
   note(fd, 0);
   return (int)syscall(SYS_close, fd);
 }
@@ -192,8 +199,79 @@ int rename(const char *old, const char *new) {
 int link(const char *old, const char *new) {
   return is_under(new) && fails("link") ? -1 : (int)syscall(SYS_linkat, AT_FDCWD, old, AT_FDCWD, new, 0);
 }
+DIR *opendir(const char *path) {
+  if (is_under(path)) wrong("opendir");
+  return REAL(opendir)(path);
+}
+int unlink(const char *path) {
+  if (is_under(path)) wrong("unlink");
+  return (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+}
+int flock(int fd, int how_to) {
+  if (is_ours(fd)) wrong("flock");
+  return (int)syscall(SYS_flock, fd, how_to);
+}
 int mkdir(const char *path, mode_t mode) {
   return is_under(path) && fails("mkdir") ? -1 : (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
+}
+
+/* ---- pages of mapped files -------------------------------------------------------------------------------------- */
+
+/* A mapped file has no page that may be accessed: an access is a signal, whose handler opens the page, late if chosen.
+ */
+enum { MAPPED = 64, STAY = 8 };
+static struct {
+  _Atomic(char *) from;
+  size_t bytes;
+} mapped[MAPPED];
+static _Atomic(char *) staying[STAY];
+static atomic_uint turn;
+
+static void on_access(int number, siginfo_t *info, void *context) {
+  char *page = (char *)((uintptr_t)info->si_addr & ~(uintptr_t)4095);
+  const int error = errno;
+  (void)context;
+  for (int i = 0; i < MAPPED; i++) {
+    char *at = atomic_load(&mapped[i].from);
+    if (!at || page < at || page >= at + mapped[i].bytes) continue;
+    wrong("page");
+    char *gone = atomic_exchange(&staying[atomic_fetch_add(&turn, 1) % STAY], page);
+    if (gone && gone != page) mprotect(gone, 4096, PROT_NONE);
+    mprotect(page, 4096, PROT_READ);
+    errno = error;
+    return;
+  }
+  signal(number, SIG_DFL);
+}
+static void *keep_out(void *at, size_t n, int fd) {
+  if (!call || strcmp(call, "page") != 0 || at == MAP_FAILED || !is_ours(fd)) return at;
+  struct sigaction action = {.sa_sigaction = on_access, .sa_flags = SA_SIGINFO | SA_RESTART};
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGSEGV, &action, NULL);
+  for (int i = 0; i < MAPPED; i++) {
+    char *none = NULL;
+    if (atomic_load(&mapped[i].from)) continue;
+    mapped[i].bytes = n;
+    if (atomic_compare_exchange_strong(&mapped[i].from, &none, at)) break;
+  }
+  mprotect(at, n, PROT_NONE);
+  return at;
+}
+int munmap(void *at, size_t n) {
+  for (int i = 0; i < STAY; i++) {
+    char *page = atomic_load(&staying[i]);
+    if (page && page >= (char *)at && page < (char *)at + n) atomic_store(&staying[i], NULL);
+  }
+  for (int i = 0; i < MAPPED; i++)
+    if (at && atomic_load(&mapped[i].from) == at) atomic_store(&mapped[i].from, NULL);
+  return (int)syscall(SYS_munmap, at, n);
+}
+/* A blocked signal of an access would end the process. */
+int pthread_sigmask(int what, const sigset_t *set, sigset_t *old) {
+  sigset_t less;
+  if (set) less = *set;
+  if (set && what != SIG_UNBLOCK) sigdelset(&less, SIGSEGV);
+  return REAL(pthread_sigmask)(what, set ? &less : NULL, old);
 }
 
 /* ---- memory ----------------------------------------------------------------------------------------------------- */
@@ -203,11 +281,11 @@ static int of_program(uintptr_t asked) { return call && asked >= from && asked <
 
 void *mmap(void *at, size_t n, int protection, int flags, int fd, off_t offset) {
   if (of_program(ASKED) && fails("mmap")) return MAP_FAILED;
-  return (void *)syscall(SYS_mmap, at, n, protection, flags, fd, offset);
+  return keep_out((void *)syscall(SYS_mmap, at, n, protection, flags, fd, offset), n, fd);
 }
 void *mmap64(void *at, size_t n, int protection, int flags, int fd, off_t offset) {
   if (of_program(ASKED) && fails("mmap")) return MAP_FAILED;
-  return (void *)syscall(SYS_mmap, at, n, protection, flags, fd, offset);
+  return keep_out((void *)syscall(SYS_mmap, at, n, protection, flags, fd, offset), n, fd);
 }
 void *malloc(size_t n) { return of_program(ASKED) && fails("malloc") ? NULL : __libc_malloc(n); }
 void *calloc(size_t n, size_t each) { return of_program(ASKED) && fails("malloc") ? NULL : __libc_calloc(n, each); }
@@ -226,4 +304,16 @@ int MPI_Iallreduce(const void *send, void *receive, int n, MPI_Datatype type, MP
                    MPI_Request *request) {
   if (wrong("step")) flip();
   return PMPI_Iallreduce(send, receive, n, type, op, comm, request);
+}
+
+/* ---- the end of MPI: the command has its own MPI_Barrier and MPI_Finalize, which call these -------------------------
+ */
+
+int PMPI_Barrier(MPI_Comm comm) {
+  wrong("barrier");
+  return REAL(PMPI_Barrier)(comm);
+}
+int PMPI_Finalize(void) {
+  wrong("finalize");
+  return REAL(PMPI_Finalize)();
 }

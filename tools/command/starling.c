@@ -1,7 +1,6 @@
 /* The starling command: finds the subcommand, runs it, and turns its status into a message and an exit code. */
 #include <config.h>
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include "tools/settings/exit_codes.h"
 #include "tools/settings/mends.h"
 #include "tools/settings/nearest.h"
+#include "tools/watch/guard.h"
 #include "tools/watch/watch.h"
 
 static void usage(FILE *file) {
@@ -85,36 +85,12 @@ static int command(int argc, char **argv) {
   return code;
 }
 
-/* MPI_Finalize may wait for ever between hosts joined by TCP (docs/how-to/clusters.md). The work is done by then and
- * its results are on disk, so the process ends without it. Ranks wait for one another, so all are in there, since
- * about the same time. They first stop their main threads: else the end of one rank would let another go on into a
- * barrier of mpiexec's, which would call the job failed. */
-enum { STOP_SECONDS = 15, END_SECONDS = 20 };
-static pthread_t main_thread;
-static void stop_here(int signal) {
-  (void)signal;
-  for (;;) pause();
-}
-static void *end_anyway(void *code) {
-  sleep(STOP_SECONDS);
-  signal(SIGRTMAX - 1, stop_here);
-  pthread_kill(main_thread, SIGRTMAX - 1);
-  sleep(END_SECONDS - STOP_SECONDS);
-  sl_log(SL_LOG_WARNING, "MPI_Finalize did not return in %d s: this process, whose work is done, ends without it",
-         END_SECONDS);
-  _exit(*(int *)code);
-}
-
 int main(int argc, char **argv) {
-  static int code; /* static, because the thread may outlive main's frame */
-  pthread_t guard;
   signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit of a file's size fails by EFBIG and is told as a full disk is */
-  code = command(argc, argv);
-  main_thread = pthread_self();
-  const int guarded = fflush(stdout) == 0 && pthread_create(&guard, NULL, end_anyway, &code) == 0;
+  const int code = command(argc, argv);
   sl__watch_close();
+  sl__guard_arm(code);
   sl_runtime_end_mpi();
-  if (guarded) pthread_cancel(guard);
   sl__watch_leave();
   if (sl_runtime_abandoned()) _exit(code); /* StarPU's threads go on */
   return code;

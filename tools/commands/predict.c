@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/text.h"
 #include "tools/commands/commands.h"
 #include "tools/images/image.h"
 #include "tools/run/job.h"
@@ -21,7 +22,10 @@ static void rank_classes(const float *p, int classes, int *order, int top) {
 }
 
 static void say(const sl__model_facts *f, const char *file, int64_t index, const float *p, const int *order, int top) {
-  printf("%s", file);
+  char shown[4096]; /* the name may come from an archive */
+  snprintf(shown, sizeof shown, "%s", file);
+  sl_text_disarm(shown);
+  printf("%s", shown);
   if (index >= 0) printf("[%lld]", (long long)index);
   for (int k = 0; k < top; k++) printf("%s %s %.4f", k ? "," : ":", f->class_names[order[k]], (double)p[order[k]]);
   putchar('\n');

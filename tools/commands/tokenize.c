@@ -211,16 +211,27 @@ static void tell(const sl__options *o, const job *j, int bits, int64_t train, in
          spent[0] > 0 ? 1e-6 * bytes / spent[0] : 0);
 }
 
+/* Writes the tokenizer's text, and does not put it at its path yet. */
+static sl_status write_tokenizer(const sl_tokenizer *tokenizer, const char *path, sl_file **file) {
+  char *text;
+  *file = NULL;
+  SL_TRY(sl_tokenizer_text(tokenizer, &text));
+  sl_status status = sl_file_create(path, file);
+  if (status == SL_OK) status = sl_file_write(*file, text, strlen(text));
+  if (status == SL_OK) status = sl_file_write(*file, "\n", 1);
+  free(text);
+  return status;
+}
+
 /* Tokens never lie beside another text's tokenizer, even after a kill: the old tokenizer is removed first, the new one
- * written last. */
-static sl_status commit(job *j, const char *folder, const char *tokenizer, int halves) {
-  char next[4208];
-  if (snprintf(next, sizeof next, "%s.next", tokenizer) >= (int)sizeof next)
-    return sl_fail(SL_EINVAL, "the path is too long: %s", tokenizer);
-  sl_status status = sl_tokenizer_save(j->tokenizer, next);
-  if (status == SL_OK && unlink(tokenizer) != 0 && errno != ENOENT)
-    status = sl_fail(SL_EIO, "cannot replace %s: %s", tokenizer, strerror(errno));
+ * comes last. A failure after that leaves none of the three, one before leaves the old ones. */
+static sl_status commit(job *j, const char *const path[3], int halves) {
+  sl_file *tokenizer;
+  int removed = 0;
+  sl_status status = write_tokenizer(j->tokenizer, path[2], &tokenizer);
+  if (status == SL_OK && unlink(path[2]) != 0 && errno != ENOENT) status = sl_file_failed("replace", path[2], errno);
   if (status == SL_OK) {
+    removed = 1;
     status = sl_token_file_commit(j->train);
     j->train = NULL;
   }
@@ -228,10 +239,15 @@ static sl_status commit(job *j, const char *folder, const char *tokenizer, int h
     status = sl_token_file_commit(j->validation);
     j->validation = NULL;
   }
-  if (status == SL_OK && rename(next, tokenizer) != 0)
-    status = sl_fail(SL_EIO, "cannot write %s: %s", tokenizer, strerror(errno));
-  if (status != SL_OK) unlink(next);
-  return status == SL_OK ? sl_folder_sync(folder) : status;
+  if (status == SL_OK) {
+    status = sl_file_commit(tokenizer);
+    tokenizer = NULL;
+  }
+  if (status == SL_OK) return SL_OK;
+  const sl_failure why = sl_failure_keep(status);
+  sl_file_discard(tokenizer);
+  for (int i = 0; i < 3 && removed; i++) unlink(path[i]);
+  return sl_failure_again(&why);
 }
 
 static sl_status encode(const sl__options *o, job *j) {
@@ -260,6 +276,8 @@ static sl_status encode(const sl__options *o, job *j) {
                    "%s exists from before and would be taken for this text's: remove it, or choose another --out",
                    validation);
   const double begin = seconds(CLOCK_MONOTONIC), begin_cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
+  const char *const paths[] = {train, validation, tokenizer};
+  for (int i = 0; i < 3; i++) sl_file_tidy(paths[i]);
   SL_TRY(sl_token_file_create(train, bits, &j->train));
   if (halves) SL_TRY(sl_token_file_create(validation, bits, &j->validation));
   sl__meter_clear(&j->meter);
@@ -272,7 +290,7 @@ static sl_status encode(const sl__options *o, job *j) {
   if (n == 0 || (halves && n_validation == 0))
     return sl_fail(SL_EINVAL, "the text is too short: %lld tokens to train on, %lld for validation", (long long)n,
                    (long long)n_validation);
-  status = commit(j, o->out, tokenizer, halves);
+  status = commit(j, paths, halves);
   if (status == SL_OK) tell(o, j, bits, n, n_validation, spent);
   return status;
 }

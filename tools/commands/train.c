@@ -12,6 +12,7 @@
 #include "tools/settings/exit_codes.h"
 #include "tools/train/trainer.h"
 #include "tools/watch/heartbeat.h"
+#include "tools/watch/watch.h"
 
 /* Comes before all common work: ranks that differ would wait for one another, or train differently. */
 static sl_status compare_ranks(const sl__job *j) {
@@ -72,6 +73,7 @@ static sl_status write_last(sl__trainer *r) {
 }
 
 static sl_status run(sl__trainer *r, int *exit_code) {
+  SL_TRY(sl__watch_open(sl__launch_rank(), r->o->stall_timeout, SL__EXIT_LOST)); /* weights are read before MPI starts */
   sl_activity_begin(SL_WORKS_LONG, "the start of the job"); /* a rank may read data for longer than the others */
   const sl_status prepared = prepare(r);
   sl_activity_end();

@@ -46,7 +46,7 @@ const char *sl_rundir_file_name(sl_rundir_file file) { return names[file]; }
 static void remove_made(const char *path, int made) {
   char *left = strdup(path);
   while (left && made > 0) {
-    if (rmdir(left) == 0)
+    if (SL_CALL_OF_FILE("rmdir", left, rmdir(left)) == 0)
       made--;
     else if (errno != ENOENT && errno != ENAMETOOLONG && errno != ENOTDIR)
       break;
@@ -97,16 +97,17 @@ static sl_status remove_checkpoints(const char *path, int *others) {
 /* Removes the files that a run writes, or only the temporaries; *others counts all other files except the marker. */
 static sl_status remove_files(const char *path, int only_temporaries, int *others) {
   sl_status status = SL_OK;
-  DIR *folder = opendir(path);
+  DIR *folder = sl_folder_open(path);
   if (!folder) return sl_fail(SL_EIO, "cannot read the run directory %s: %s", path, strerror(errno));
-  for (struct dirent *entry; (entry = readdir(folder));) {
+  for (struct dirent *entry; (entry = sl_folder_next(folder, path));) {
     const char *name = entry->d_name;
     if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strcmp(name, names[SL_RUNDIR_MARKER]) == 0) continue;
     if (!is_ours(name)) {
       ++*others;
     } else if (strcmp(name, names[SL_RUNDIR_CHECKPOINTS]) == 0) {
       if (!only_temporaries) SL_TRY_OUT(remove_checkpoints(path, others));
-    } else if (!(only_temporaries && name[0] != '.') && unlinkat(dirfd(folder), name, 0) != 0) {
+    } else if (!(only_temporaries && name[0] != '.') &&
+               SL_CALL_OF_FILE("unlink", path, unlinkat(dirfd(folder), name, 0)) != 0) {
       SL_TRY_OUT(sl_fail(SL_EIO, "cannot remove %s/%s: %s", path, name, strerror(errno)));
     }
   }
@@ -116,9 +117,9 @@ out:
 }
 
 static int is_empty(const char *path) {
-  DIR *folder = opendir(path);
+  DIR *folder = sl_folder_open(path);
   int entries = 0;
-  while (folder && readdir(folder)) entries++;
+  while (folder && sl_folder_next(folder, path)) entries++;
   if (folder) closedir(folder);
   return folder && entries == 2;
 }
@@ -194,16 +195,18 @@ static sl_status take_existing(sl_rundir *r) {
 
 /* Makes the marker and locks it, which also shows that the directory can be written. */
 static sl_status take_lock(sl_rundir *r) {
-  r->marker_fd = open(r->files[SL_RUNDIR_MARKER], O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  const char *marker = r->files[SL_RUNDIR_MARKER];
+  r->marker_fd = (int)SL_CALL_OF_FILE("open", marker, open(marker, O_RDWR | O_CREAT | O_CLOEXEC, 0666));
   if (r->marker_fd < 0)
     return sl_fail(errno == ENOSPC || errno == EDQUOT || errno == EIO ? SL_EWRITE : SL_EIO,
                    "cannot write in the run directory %s: %s; choose another with --out", r->path, strerror(errno));
-  if (flock(r->marker_fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+  if (SL_CALL_OF_FILE("flock", marker, flock(r->marker_fd, LOCK_EX | LOCK_NB)) != 0 && errno == EWOULDBLOCK)
     return sl_fail(SL_EEXIST, "another run is writing in %s; choose another with --out", r->path);
   struct stat info;
   if (fstat(r->marker_fd, &info) == 0 && info.st_size > 0) return SL_OK;
   for (size_t at = 0; at < strlen(MARKER_TEXT);) {
-    const ssize_t done = write(r->marker_fd, MARKER_TEXT + at, strlen(MARKER_TEXT) - at);
+    const ssize_t done =
+        SL_CALL_OF_FILE("write", marker, write(r->marker_fd, MARKER_TEXT + at, strlen(MARKER_TEXT) - at));
     if (done < 0 && errno == EINTR) continue;
     if (done <= 0) {
       const int error = done < 0 ? errno : ENOSPC;
@@ -238,8 +241,8 @@ static sl_status sync_made(const sl_rundir *r) {
 }
 
 static void free_rundir(sl_rundir *r) {
-  if (r->metrics_fd >= 0) close(r->metrics_fd);
-  if (r->marker_fd >= 0) close(r->marker_fd);
+  if (r->metrics_fd >= 0) SL_CALL_OF_FILE("close", r->files[SL_RUNDIR_METRICS], close(r->metrics_fd));
+  if (r->marker_fd >= 0) SL_CALL_OF_FILE("close", r->files[SL_RUNDIR_MARKER], close(r->marker_fd));
   for (int i = 0; i < SL_RUNDIR_FILE_COUNT; i++) free(r->files[i]);
   free(r->waiting), free(r->path), free(r);
 }
@@ -274,7 +277,8 @@ sl_status sl_rundir_open(const char *path, const char *name, sl_rundir_mode mode
   r = NULL;
 out:
   if (r) {
-    if (r->made > 0 && r->marker_fd >= 0 && !locked) unlink(r->files[SL_RUNDIR_MARKER]);
+    if (r->made > 0 && r->marker_fd >= 0 && !locked)
+      SL_CALL_OF_FILE("unlink", r->files[SL_RUNDIR_MARKER], unlink(r->files[SL_RUNDIR_MARKER]));
     if (r->path) remove_made(r->path, r->made);
     free_rundir(r);
   }
@@ -286,7 +290,7 @@ void sl_rundir_discard(sl_rundir *r) {
   if (!r) return;
   if (r->mode != SL_RUNDIR_RESUME) remove_files(r->path, 0, &others);
   if (r->made > 0 && others == 0) {
-    unlink(r->files[SL_RUNDIR_MARKER]);
+    SL_CALL_OF_FILE("unlink", r->files[SL_RUNDIR_MARKER], unlink(r->files[SL_RUNDIR_MARKER]));
     remove_made(r->path, r->made);
   }
   free_rundir(r);

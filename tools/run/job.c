@@ -11,6 +11,7 @@
 #include "runtime/machine/transfers.h"
 #include "tools/run/plan_choice.h"
 #include "tools/run/session.h"
+#include "tools/settings/exit_codes.h"
 #include "tools/settings/workers.h"
 #include "tools/watch/watch.h"
 
@@ -43,6 +44,7 @@ sl_status sl__job_name(sl__job *j, const sl__options *o) {
 
 sl_status sl__job_file(sl__job *j, const sl__options *o) {
   j->o = o;
+  SL_TRY(sl__watch_open(sl__launch_rank(), o->stall_timeout, SL__EXIT_LOST));
   SL_TRY(sl__model_open(o->model, &j->file));
   j->facts = *sl__model_facts_of(j->file);
   sl_model_text(j->facts.model, j->name, sizeof j->name);

@@ -13,6 +13,7 @@
 #include "runtime/machine/comm.h"
 #include "tools/settings/exit_codes.h"
 #include "tools/settings/mends.h"
+#include "tools/watch/guard.h"
 #include "tools/watch/heartbeat.h"
 #include "tools/watch/watch.h"
 
@@ -214,9 +215,11 @@ void sl__ranks_fail(const sl__ranks *r, int exit_code) {
   free(texts);
   fflush(stderr);
   MPI_Barrier(r->last);
-  sl_comm_close(); /* the threads for exchanges, checkpoints and the watch still run */
   sl__watch_drop();
+  sl_comm_close(); /* the threads that exchange and write checkpoints still run */
+  sl__guard_arm(exit_code);
   MPI_Finalize();
+  sl__watch_leave();
   _exit(exit_code); /* StarPU's workers may be in the middle of a step */
 }
 

@@ -26,12 +26,12 @@ static char *kept_path(const sl__trainer *r, int64_t step) {
 static sl_status remove_kept(const sl__trainer *r, int64_t one, int64_t other) {
   const char *model = sl_rundir_file_path(r->dir, SL_RUNDIR_MODEL), *name = strrchr(model, '/') + 1;
   const size_t n = strlen(name);
-  DIR *folder = opendir(sl_rundir_path(r->dir));
+  DIR *folder = sl_folder_open(sl_rundir_path(r->dir));
   if (!folder) return sl_fail(SL_EIO, "cannot read the folder %s: %s", sl_rundir_path(r->dir), strerror(errno));
-  for (struct dirent *d; (d = readdir(folder));) {
+  for (struct dirent *d; (d = sl_folder_next(folder, sl_rundir_path(r->dir)));) {
     if (strncmp(d->d_name, name, n) != 0 || strncmp(d->d_name + n, KEPT, strlen(KEPT)) != 0) continue;
     const int64_t step = atoll(d->d_name + n + strlen(KEPT));
-    if (step != one && step != other) unlinkat(dirfd(folder), d->d_name, 0);
+    if (step != one && step != other) SL_CALL_OF_FILE("unlink", model, unlinkat(dirfd(folder), d->d_name, 0));
   }
   closedir(folder);
   return SL_OK;
@@ -77,7 +77,7 @@ static sl_status recover(sl__trainer *r, int *gone) {
   if (r->best_step > 0 && !waits && model_step(r) != r->best_step) {
     char *path = kept_path(r, r->best_step);
     if (!path) return sl_no_memory("for a path");
-    *gone = rename(path, model) != 0;
+    *gone = SL_CALL_OF_FILE("rename", model, rename(path, model)) != 0;
     if (!*gone) status = sl_folder_sync(sl_rundir_path(r->dir));
     free(path);
   }

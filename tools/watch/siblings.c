@@ -33,18 +33,33 @@ static int read_stat(const char *path, char *state, long *parent) {
   return end && sscanf(end + 1, " %c %ld", state, parent) == 2;
 }
 
-int sl__siblings_find(sl__sibling *found) {
-  int n = 0;
-  DIR *all = opendir("/proc");
-  for (struct dirent *d; all && n < SL__SIBLINGS_MOST && (d = readdir(all));) {
-    char path[300], state;
+/* The next process in /proc that has this one's parent; 0: there is none. */
+static pid_t next_sibling(DIR *all, char *state) {
+  for (struct dirent *d; (d = readdir(all));) {
+    char path[300];
     long parent;
     if (!isdigit((unsigned char)d->d_name[0])) continue;
     snprintf(path, sizeof path, "/proc/%s/stat", d->d_name);
-    if (!read_stat(path, &state, &parent) || parent != (long)getppid()) continue;
-    const pid_t pid = (pid_t)atol(d->d_name);
-    found[n++] = (sl__sibling){pid, rank_of(pid), state};
+    if (read_stat(path, state, &parent) && parent == (long)getppid()) return (pid_t)atol(d->d_name);
   }
+  return 0;
+}
+
+int sl__siblings_find(sl__sibling *found) {
+  char state;
+  int n = 0;
+  DIR *all = opendir("/proc");
+  for (pid_t pid; all && n < SL__SIBLINGS_MOST && (pid = next_sibling(all, &state));)
+    found[n++] = (sl__sibling){pid, rank_of(pid), state};
+  if (all) closedir(all);
+  return n;
+}
+
+int sl__siblings_standing(void) {
+  char state;
+  int n = 0;
+  DIR *all = opendir("/proc");
+  while (all && next_sibling(all, &state)) n += state == 'T' || state == 't';
   if (all) closedir(all);
   return n;
 }

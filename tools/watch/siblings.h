@@ -16,6 +16,8 @@ typedef struct sl__sibling {
 
 /* Fills found[SL__SIBLINGS_MOST], this process included; returns how many there are. */
 int sl__siblings_find(sl__sibling *found);
+/* How many of them are stopped; for any thread. */
+int sl__siblings_standing(void);
 static inline int sl__sibling_stands(const sl__sibling *s) { return s->state == 'T' || s->state == 't'; }
 /* The state of a process or thread on this host, as in /proc; '?' if it is gone. */
 char sl__process_state(pid_t pid);

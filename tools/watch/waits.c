@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include "runtime/base/activity.h"
+#include "tools/watch/guard.h"
 #include "tools/watch/watch.h"
 
 #define WAITS(name, arguments, call) \
@@ -16,7 +17,14 @@ int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
   return code;
 }
 
-WAITS(MPI_Finalize, (void), ())
+int MPI_Finalize(void) {
+  sl_activity_begin(SL_WAITS, "MPI_Finalize");
+  sl__guard_begin();
+  const int code = PMPI_Finalize();
+  sl__guard_end();
+  return sl_activity_end_with(code);
+}
+
 WAITS(MPI_Barrier, (MPI_Comm comm), (comm))
 WAITS(MPI_Bcast, (void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm),
       (buffer, count, type, root, comm))

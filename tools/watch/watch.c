@@ -64,9 +64,9 @@ static struct watch {
   int started, closed;     /* MPI_Init_thread has returned; MPI is about to end */
   sl_program *program[MOST_PROGRAMS];
   int n;
-  atomic_int phase, leave; /* leave: the thread shall go from TALKS to QUIET */
-  heard *heard;            /* [ranks]; of this rank on all */
-  word mine, *coming;      /* [ranks] */
+  atomic_int phase, leave, drop; /* leave: the thread shall go from TALKS to QUIET; drop: without a last report */
+  heard *heard;                  /* [ranks]; of this rank on all */
+  word mine, *coming;            /* [ranks] */
   MPI_Request send[LISTENERS], *receive;
   char *late;          /* [ranks] */
   char folder[FOLDER]; /* of the run, for the stall file; "": not known yet. Set once, before has_folder */
@@ -493,7 +493,7 @@ static void *run(void *arg) {
     if (now == TALKS && atomic_load(&w.leave)) {
       w.mine.left = 1;
       sl_comm_enter();
-      tell();
+      if (!atomic_load(&w.drop)) tell();
       sl_comm_leave();
       atomic_store(&w.phase, now = QUIET);
     }
@@ -545,15 +545,9 @@ void sl__watch_programs(sl_program *const *programs, int n) {
 }
 
 void sl__watch_leave(void) {
-  static sl__sibling found[SL__SIBLINGS_MOST];
   if (w.ranks <= 1) return;
   sl_activity_begin(SL_WAITS, "the end of the other ranks");
-  for (int stopped = 1; stopped;) {
-    stopped = 0;
-    const int n = sl__siblings_find(found);
-    for (int i = 0; i < n; i++) stopped += sl__sibling_stands(&found[i]);
-    if (stopped) usleep(100000);
-  }
+  while (sl__siblings_standing() > 0) usleep(100000);
   sl_activity_end();
 }
 
@@ -562,13 +556,19 @@ static void cancel(void) {
     if (w.receive[r] != MPI_REQUEST_NULL) MPI_Cancel(&w.receive[r]), MPI_Request_free(&w.receive[r]);
 }
 
+/* The thread sends nothing more. */
+static void leave(int drop) {
+  atomic_store(&w.drop, drop);
+  atomic_store(&w.leave, 1);
+  while (atomic_load(&w.phase) == TALKS) usleep(1000);
+}
+
 void sl__watch_close(void) {
   /* In a short job a rank may not have entered TALKS yet; the end needs all ranks there. */
   if (w.ranks > 1 && atomic_load(&w.phase) == ALONE) meet();
   stop_meeting();
   if (atomic_load(&w.phase) != TALKS) return;
-  atomic_store(&w.leave, 1);
-  while (atomic_load(&w.phase) == TALKS) usleep(1000);
+  leave(0);
   /* Receives reports that are still under way: all ranks send their last one before any stops listening. */
   sl_activity_begin(SL_WAITS, "the end of the job");
   MPI_Request barrier;
@@ -589,5 +589,7 @@ void sl__watch_close(void) {
 
 void sl__watch_drop(void) {
   stop_meeting();
-  if (atomic_load(&w.phase) == TALKS) cancel();
+  if (atomic_load(&w.phase) != TALKS) return;
+  leave(1);
+  cancel();
 }

@@ -20,7 +20,7 @@ void sl__watch_mpi_started(void);
 /* Stops the reports between ranks; collective, call before MPI_Finalize. The watch still checks that MPI_Finalize
  * returns. */
 void sl__watch_close(void);
-/* Like sl__watch_close, but not collective: for ranks that fail together. Call after sl_comm_close. */
+/* Like sl__watch_close, but not collective: for ranks that fail together. Call before sl_comm_close. */
 void sl__watch_drop(void);
 /* Waits, after MPI_Finalize, until no rank of this host is stopped by a signal: a rank stopped inside MPI_Finalize
  * would keep mpiexec waiting. If that takes too long, the watch names the rank and ends the job. */

@@ -72,6 +72,8 @@ static void calls(void **state) {
   assert_int_equal(sl_activity_read(text, sizeof text).moves, before); /* a call that fails moves nothing */
   assert_int_equal(SL_CALL_OF_FILE("fsync", "x", 3), 3);
   assert_int_equal(sl_activity_read(text, sizeof text).moves, before + 1);
+  assert_null(SL_POINTER_OF_FILE("opendir", "x", NULL));
+  assert_int_equal(sl_activity_read(text, sizeof text).moves, before + 1);
   assert_true(sl_activity_longest_call().seconds <= 0);
   sl_activity_begin_call("open", "aside", 1);
   assert_int_equal(sl_activity_read(text, sizeof text).works, 0);
@@ -93,6 +95,25 @@ static void calls(void **state) {
   sl_activity_begin(SL_WORKS, "a step");
   assert_true(sl_activity_longest_call().waited <= 0);
   sl_activity_end();
+}
+
+static void *brief(void *arg) {
+  sl_activity_begin(SL_WAITS, "a moment");
+  *(int *)arg = sl_activity_read(NULL, 0).waits;
+  return NULL; /* what has not ended does so with its thread */
+}
+
+/* Threads that come and go, such as loaders, leave room for others. */
+static void many_threads(void **state) {
+  (void)state;
+  for (int i = 0; i < 100; i++) {
+    pthread_t thread;
+    int waits = 0;
+    assert_int_equal(pthread_create(&thread, NULL, brief, &waits), 0);
+    pthread_join(thread, NULL);
+    assert_int_equal(waits, 1);
+    assert_int_equal(sl_activity_read(NULL, 0).waits, 0);
+  }
 }
 
 static atomic_int ready, done;
@@ -135,6 +156,6 @@ static void threads(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(stacks), cmocka_unit_test(deep), cmocka_unit_test(calls),
-                                     cmocka_unit_test(threads)};
+                                     cmocka_unit_test(many_threads), cmocka_unit_test(threads)};
   return cmocka_run_group_tests_name("runtime/base/activity", tests, NULL, NULL);
 }

@@ -1,0 +1,54 @@
+#!/bin/sh
+# A rank that is stopped (SIGSTOP) in the last calls of MPI, which are the closing barriers and MPI_Finalize, is named
+# within --stall-timeout, and the job ends with exit code 76: after a run that succeeded, and where all ranks fail
+# together. The timeout here is longer than the 20 s that MPI_Finalize may take where no rank is stopped. LATE: the
+# most seconds beyond the timeout after which the message may come (none by default: a busy machine is slow).
+. "$(dirname "$0")/../support/command.shlib"
+faults=$(cd "${top_builddir:-$(dirname "$starling")}" && pwd)/tests/support/faults.so
+[ -x "${MPIEXEC-}" ] || { echo '1..0 # SKIP no mpiexec'; exit 0; }
+[ -r /proc/self/environ ] || { echo '1..0 # SKIP no /proc'; exit 0; }
+[ -e "$faults" ] || { echo "1..0 # SKIP no $faults"; exit 0; }
+! grep -qa __asan_init "$starling" || { echo '1..0 # SKIP sanitizers come before what is loaded into a program'; exit 0; }
+make_set data 120 0 8 3
+options='--batch 60 --leaves 2 --workers 1 --steps 2 --val-fraction 0 --quiet'
+patience=24
+# The jobs run side by side, since each waits for most of its time.
+job() { # name, rank, call, which one (0: none), data
+  mkdir "$1"
+  # shellcheck disable=SC2086 # $options and $limit are several words
+  (
+    cd "$1" || exit
+    code=0
+    env LD_PRELOAD="$faults${LD_PRELOAD:+:$LD_PRELOAD}" FAULT_CALL="$3" FAULT_N="$4" FAULT_HOW=stop FAULT_RANK="$2" FAULT_LOG=calls \
+      $limit "$MPIEXEC" -n 2 "$starling" train mlp --data "$5" $options --stall-timeout $patience --out run >out 2>err || code=$?
+    echo "$code" >code
+  ) &
+}
+job counted 1 barrier 0 ../data
+job counted-fail 1 barrier 0 ../none
+wait
+check 'a run that nobody disturbs' test "$(cat counted/code)" = 0
+check 'ranks that fail together' test "$(cat counted-fail/code)" = 1
+last=$(cat counted/calls) last_fail=$(cat counted-fail/calls)
+check 'both have closing barriers' test "$last" -ge 10 -a "$last_fail" -ge 1
+job barrier 1 barrier $((last - 1)) ../data
+job finalize 1 finalize 1 ../data
+job finalize-0 0 finalize 1 ../data
+job fail-barrier 1 barrier "$last_fail" ../none
+job fail-finalize 1 finalize 1 ../none
+job fail-finalize-0 0 finalize 1 ../none
+wait
+for job in barrier finalize finalize-0 fail-barrier fail-finalize fail-finalize-0; do
+  case $job in *-0) rank=0 ;; *) rank=1 ;; esac
+  cp $job/out $job/err . # for diagnoses
+  echo "exit code $(cat $job/code)" >>out
+  check "$job, rank $rank stopped: exit code 76" test "$(cat $job/code)" = 76
+  check "$job, rank $rank stopped: it is named" grep -qE "^starling: rank $((1 - rank)): nothing has (moved|been heard) for [0-9]+ s.* (waits for|of) rank $rank[ ,;(].*(stopped by a signal|heard of)" err
+  after=$(sed -n 's/.* nothing has [a-z ]* for \([0-9]*\) s.*/\1/p' err)
+  [ -z "${LATE-}" ] || check "$job: $after s after the stop, at most $patience + $LATE" test "$after" -le $((patience + LATE))
+done
+for job in barrier finalize; do
+  check "$job: the run is whole" test -s $job/run/model.safetensors -a -s $job/run/summary.json
+done
+check 'no process stays' sh -c "! ps -e -o args= | grep -v grep | grep -q '$work/.*/run'"
+finish
