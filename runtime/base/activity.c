@@ -156,7 +156,9 @@ sl_activities sl_activity_read(char *text, size_t n) {
   for (int i = 0; i < SLOTS; i++) {
     const int depth = copy(&slots[i], &t), kind = depth ? t.kind[depth - 1] : ASIDE;
     if (kind & ASIDE) continue;
+    int inside_long = 0;
     for (int k = 0; k < depth; k++) {
+      inside_long |= t.kind[k] == SL_WORKS_LONG;
       if (at < n) at += (size_t)snprintf(text + at, n - at, "%s%s", between, t.what[k]);
       between = ": ";
     }
@@ -171,6 +173,7 @@ sl_activities sl_activity_read(char *text, size_t n) {
         break;
       case SL_WAITS:
         all.waits++;
+        all.waits_long += inside_long;
         break;
     }
   }

@@ -36,6 +36,7 @@ void sl_activity_move(void);
 /* All threads of the process. */
 typedef struct sl_activities {
   int waits, works, works_long; /* threads whose innermost activity is of that kind */
+  int waits_long;               /* those of waits that do so inside SL_WORKS_LONG */
   unsigned long moves;          /* so far */
 } sl_activities;
 

@@ -1,10 +1,17 @@
 /* Threads of tests outnumber the cores: ranks of a job, tests side by side. Those that have nothing to do spin for
  * whole time slices, MPICH while it asks UCX for messages, StarPU's workers while they look for tasks. Loaded into an
  * unchanged program (LD_PRELOAD), this lets them give way to threads that have. With another MPI the first part has no
- * effect. */
+ * effect.
+ *
+ * They sleep; sched_yield is not enough. On Linux 6.18 threads that call it all the time, each rank's in a session of
+ * its own as mpiexec starts them, may keep the cores while all threads of another rank, ready to run, wait for a minute
+ * and longer. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <sched.h>
+#include <errno.h>
+#include <time.h>
+
+enum { POLLS = 16 }; /* MPICH lets go of its lock between them, which it keeps while this sleeps */
 
 struct starpu_conf;
 
@@ -22,22 +29,38 @@ __attribute__((constructor)) static void find(void) {
   when_idle = (int (*)(unsigned (*)(void *), void *))dlsym(RTLD_NEXT, "starpu_idle_hook_register");
 }
 
+/* For as short as the system can: some 50 us. */
+static void rest(void) {
+  const struct timespec pause = {.tv_nsec = 1};
+  const int error = errno;
+  nanosleep(&pause, NULL);
+  errno = error;
+}
+
+/* Whatever waits in a loop of its own: Starling's exchange, OpenBLAS, OpenMP. */
+int sched_yield(void) {
+  rest();
+  return 0;
+}
+
 unsigned ucp_worker_progress(void *worker) {
+  static _Thread_local unsigned idle; /* polls in a row that moved nothing */
   if (!progress) find();
   const unsigned moved = progress(worker);
-  if (moved == 0) sched_yield();
+  idle = moved ? 0 : idle + 1;
+  if (idle > 0 && idle % POLLS == 0) rest();
   return moved;
 }
 
 static unsigned give_way(void *arg) {
   (void)arg;
-  sched_yield();
+  rest();
   return 0;
 }
 
 int starpu_init(struct starpu_conf *conf) {
   if (!begin) find();
   const int result = begin(conf);
-  if (result == 0 && when_idle) when_idle(give_way, (void *)0);
+  if (result == 0 && when_idle) when_idle(give_way, NULL);
   return result;
 }

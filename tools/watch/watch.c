@@ -28,7 +28,6 @@ enum {
   TEXT = 160,
   MESSAGE = 4096,
   FOLDER = 4000,
-  RECENT_S = 3,
   MORE_PATIENCE = 10,
   PARTS_MS = 700,   /* how long the rank that ends the job waits for the others' parts of the stall file */
   DISK_LATER_S = 2, /* s that a rank with a hanging disk leaves to a rank that waits for it, to report first */
@@ -39,7 +38,7 @@ enum {
 /* What a rank says. */
 typedef struct word {
   char host[64], place[TEXT];
-  int waits, works, works_long;
+  int waits, works, works_long, waits_long;
   int ends; /* it is ending the job */
   int left; /* its last report */
   unsigned long moves;
@@ -99,7 +98,8 @@ static void hear_word(int r, const word *said) {
 
 static void look_at_myself(void) {
   sl_activities a = sl_activity_read(w.mine.place, sizeof w.mine.place);
-  w.mine.waits = a.waits, w.mine.works = a.works, w.mine.works_long = a.works_long, w.mine.moves = a.moves;
+  w.mine.waits = a.waits, w.mine.works = a.works, w.mine.works_long = a.works_long;
+  w.mine.waits_long = a.waits_long, w.mine.moves = a.moves;
   pthread_mutex_lock(&w.lock);
   for (int i = 0; i < w.n; i++)
     if ((i == 0 && a.waits + a.works + a.works_long == 0) || sl_program_running(w.program[i]))
@@ -340,7 +340,8 @@ static double exchange_stalled(char *what, size_t n) {
 }
 
 /* Seconds since any known rank last moved; 0 if no rank waits. Raises *patience if a rank does work that may take
- * long. */
+ * long. A busy machine delays reports, so a rank's last report counts until the rank is silent. A rank that hears of no
+ * other cannot know what they do: if it waits inside work that may take long, they may be in it, too. */
 static double all_stalled(char *what, size_t n, double *patience) {
   double moved = 0;
   int waiting = -1;
@@ -348,7 +349,9 @@ static double all_stalled(char *what, size_t n, double *patience) {
     const heard *h = &w.heard[r];
     if (h->moved > moved) moved = h->moved;
     if (h->when == 0) continue;
-    if (h->last.works_long > 0 && sl_seconds() - h->when < RECENT_S) *patience = MORE_PATIENCE * w.patience;
+    const int unknown = r == w.rank && !listens() && h->last.waits_long > 0;
+    if (unknown || (h->last.works_long > 0 && sl_seconds() - h->when <= w.patience))
+      *patience = MORE_PATIENCE * w.patience;
     if (h->last.waits > 0) waiting = r;
   }
   if (waiting < 0) return 0;

@@ -29,6 +29,15 @@ static void stacks(void **state) {
   assert_int_equal(sl_activity_end_with(7), 7);
   sl_activity_begin(SL_WORKS_LONG, "the start");
   assert_int_equal(sl_activity_read(text, sizeof text).works_long, 1);
+  sl_activity_begin(SL_WAITS, "MPI_Barrier");
+  a = sl_activity_read(text, sizeof text);
+  assert_int_equal(a.works_long, 0);
+  assert_int_equal(a.waits, 1);
+  assert_int_equal(a.waits_long, 1);
+  sl_activity_end();
+  sl_activity_end();
+  sl_activity_begin(SL_WAITS, "MPI_Barrier");
+  assert_int_equal(sl_activity_read(text, sizeof text).waits_long, 0);
   sl_activity_end();
   sl_activity_end();
   sl_activity_end(); /* one end too many is harmless */
