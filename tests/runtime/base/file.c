@@ -3,9 +3,11 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/support/scratch.h"
@@ -204,6 +206,24 @@ static void reading_is_bounded(void **state) {
   free(bytes);
 }
 
+static void killed_writers_are_tidied(void **state) {
+  const char *folder = *state;
+  char dead[300], alive[300], other[300], path[300];
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  waitpid(child, NULL, 0);
+  snprintf(path, sizeof path, "%s/a.bin", folder);
+  snprintf(dead, sizeof dead, "%s/.a.bin.%ld-3.tmp", folder, (long)child);
+  snprintf(alive, sizeof alive, "%s/.a.bin.%ld-4.tmp", folder, (long)getpid());
+  snprintf(other, sizeof other, "%s/.b.bin.%ld-3.tmp", folder, (long)child);
+  const char *const all[] = {dead, alive, other};
+  for (int i = 0; i < 3; i++) assert_ok(sl_file_replace(all[i], "x", 1));
+  sl_file_tidy(path);
+  assert_int_not_equal(access(dead, F_OK), 0);
+  assert_int_equal(access(alive, F_OK), 0); /* its process may still be writing */
+  assert_int_equal(access(other, F_OK), 0);
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
   const struct CMUnitTest tests[] = {
@@ -218,6 +238,7 @@ int main(void) {
       TEST(devices_stay),
       TEST(folders_are_made),
       TEST(reading_is_bounded),
+      TEST(killed_writers_are_tidied),
       TEST(full_disk_leaves_the_old_file), /* last: it changes the process's view of the file systems */
   };
   return cmocka_run_group_tests_name("file", tests, NULL, NULL);
