@@ -479,26 +479,153 @@ static void contradictions_name_key_and_file(void **state) {
   }
 }
 
-static void grouped_convolutions_are_refused(void **state) {
+/* Copies the tensors of a case, each data on its own; one more fits. */
+enum { ARRAYS = 256 };
+static sl_weights *copy_arrays(const char *name, sl_named_array arrays[ARRAYS], int *n) {
   char path[4096];
   sl_weights *w;
-  sl__model_file *file;
-  static sl_named_array arrays[256];
-  assert_ok(sl_weights_open(path_of("bottleneck-torchvision", "", path, sizeof path), &w));
-  const int n = sl_weights_count(w);
-  assert_true(n <= 256);
-  for (int i = 0; i < n; i++) {
+  assert_ok(sl_weights_open(path_of(name, "", path, sizeof path), &w));
+  *n = sl_weights_count(w);
+  assert_true(*n < ARRAYS);
+  for (int i = 0; i < *n; i++) {
     int64_t count;
     arrays[i] = *sl_weights_get(w, i);
     arrays[i].data = recorded(w, arrays[i].name, &count);
-    if (strcmp(arrays[i].name, "layer3.1.conv2.weight") == 0) arrays[i].shape.dim[1] = 5;
   }
+  return w;
+}
+
+static int array_of(const char *name, const sl_named_array *arrays, int n) {
+  for (int i = 0; i < n; i++)
+    if (strcmp(arrays[i].name, name) == 0) return i;
+  fail_msg("no tensor %s", name);
+  return -1;
+}
+
+/* Reads the weights file (with its sizes) into a store; new_head: all but the classifier. */
+static void read_file(const char *path, const char *sizes, int new_head, sl_store **store, sl_fit *fit) {
+  sl__model_file *file;
+  sl_weights *w;
+  sl_network network;
+  assert_ok(sl__model_open_as(path, &(sl__model_wish){.sizes = sizes}, &file));
+  assert_ok(sl_weights_open(path, &w));
+  const sl__model_facts *facts = sl__model_facts_of(file);
+  assert_ok((facts->data.length ? sl_network_logits : sl_network_evaluation)(facts->model, &facts->data,
+                                                                             &facts->training, BATCH, &network));
+  assert_ok(sl_store_create(store));
+  assert_ok(sl_interchange_store(network.graph, *store));
+  assert_ok(
+      sl_interchange_read(w, sl__model_format(file), network.graph, *store, new_head ? network.logits : SL_NONE, fit));
+  sl_network_destroy(&network);
+  sl_weights_close(w);
+  sl__model_close(file);
+}
+
+static void grouped_convolutions_are_refused(void **state) {
+  sl__model_file *file;
+  static sl_named_array arrays[ARRAYS];
+  int n;
+  sl_weights *w = copy_arrays("bottleneck-torchvision", arrays, &n);
+  arrays[array_of("layer3.1.conv2.weight", arrays, n)].shape.dim[1] = 5;
   assert_ok(sl_weights_write(*state, arrays, n, NULL, 0, 0));
   assert_fails(SL_EUNSUPPORTED, "layer3.1.conv2.weight has 10 output and 5 input channels: a convolution in 2 groups",
                sl__model_open(*state, &file));
   assert_non_null(strstr(sl_error(), *state));
   for (int i = 0; i < n; i++) free((void *)arrays[i].data);
   sl_weights_close(w);
+}
+
+/* The logits depend on a layer before the classifier, unless the classifier is new. */
+static void layers_before_the_classifier_are_needed(void **state) {
+  static sl_named_array arrays[ARRAYS];
+  int n;
+  sl_store *store;
+  sl_fit fit;
+  sl_weights *w = copy_arrays("vit-torchvision", arrays, &n);
+  static const float square[24 * 24];
+  arrays[n] = (sl_named_array){.name = "heads.pre_logits.weight", .shape = SL_SHAPE(24, 24), .data = square};
+  assert_ok(sl_weights_write(*state, arrays, n + 1, NULL, 0, 0));
+  for (int new_head = 0; new_head < 2; new_head++) {
+    read_file(*state, "heads=3", new_head, &store, &fit);
+    assert_string_equal(fit.lines, new_head
+                                       ? "left out a layer and a tanh before the classifier (representation_size): "
+                                         "heads.pre_logits.weight\n"
+                                       : "lacking  a layer and a tanh before the classifier (representation_size): "
+                                         "heads.pre_logits.weight\n");
+    assert_int_equal(fit.wrong, !new_head);
+    assert_int_equal(fit.parts, new_head);
+    assert_int_equal(sl_fit_status(&fit, "x"), new_head ? SL_OK : SL_EFORMAT);
+    sl_fit_clear(&fit);
+    sl_store_destroy(store);
+  }
+  for (int i = 0; i < n; i++) free((void *)arrays[i].data);
+  sl_weights_close(w);
+}
+
+/* Without config.json: the sizes state that the head is not tied. An untied decoder's bias has its own name, or, in
+ * files of transformers 4, that of the tied one. */
+static void untied_heads_of_single_files(void **state) {
+  static sl_named_array arrays[ARRAYS];
+  int n;
+  sl_store *store;
+  sl_fit fit;
+  sl_shape shape;
+  sl_weights *w = copy_arrays("bert-untied", arrays, &n);
+  const int own = array_of("cls.predictions.decoder.bias", arrays, n),
+            old = array_of("cls.predictions.bias", arrays, n);
+  const size_t bytes = (size_t)sl_shape_count(&arrays[own].shape) * sizeof(float);
+  assert_true(memcmp(arrays[own].data, arrays[old].data, bytes) != 0);
+  for (int both = 1; both >= 0; both--) {
+    arrays[own].name = both ? "cls.predictions.decoder.bias" : "unknown.bias";
+    assert_ok(sl_weights_write(*state, arrays, n, NULL, 0, 0));
+    read_file(*state, "heads=2,untied=1", 0, &store, &fit);
+    assert_ok(sl_fit_status(&fit, *state));
+    assert_true((strstr(fit.lines, "left out second bias of the decoder") != NULL) == both);
+    assert_memory_equal(tensor(store, "head.decoder.bias", &shape), arrays[both ? own : old].data, bytes);
+    sl_fit_clear(&fit);
+    sl_store_destroy(store);
+  }
+  for (int i = 0; i < n; i++) free((void *)arrays[i].data);
+  sl_weights_close(w);
+  w = copy_arrays("gpt2-untied", arrays, &n);
+  assert_ok(sl_weights_write(*state, arrays, n, NULL, 0, 0));
+  read_file(*state, "heads=3", 0, &store, &fit);
+  assert_string_equal(fit.lines,
+                      "tied     lm_head.weight is not the same as transformer.wte.weight; the network has one "
+                      "tensor for both (untied=0)\n");
+  sl_fit_clear(&fit), sl_store_destroy(store);
+  /* An untied network whose embedding is missing does not take the head's. */
+  arrays[array_of("transformer.wte.weight", arrays, n)].name = "unknown.weight";
+  assert_ok(sl_weights_write(*state, arrays, n, NULL, 0, 0));
+  read_file(*state, "heads=3,width=30,vocabulary=61,untied=1", 0, &store, &fit);
+  assert_non_null(strstr(fit.lines, "missing  transformer.wte.weight (wte.weight)\n"));
+  assert_int_equal(fit.missing, 1);
+  sl_fit_clear(&fit), sl_store_destroy(store);
+  for (int i = 0; i < n; i++) free((void *)arrays[i].data);
+  sl_weights_close(w);
+}
+
+/* torchvision's layers cannot express these settings. */
+static void settings_that_a_library_lacks(void **state) {
+  static const struct {
+    const char *model, *sizes, *words;
+  } cases[] = {
+      {"resnet18", "first_stride=2", "first_stride=2 and not 1; there is --to hf"},
+      {"resnet50", "early_stride=1,activation=gelu",
+       "early_stride=1 and not 0, activation=gelu and not relu; there is"},
+      {"vit-b16", "unbiased=1", "eps=1e-12 and not 1e-06, unbiased=1 and not 0; there is --to hf"},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const sl_model *listed;
+    sl_model *sized;
+    const sl_format *format;
+    assert_ok(sl_model_find(cases[i].model, &listed));
+    assert_ok(sl_model_sized(listed, cases[i].sizes, &sized));
+    assert_fails(SL_EUNSUPPORTED, cases[i].words, sl_format_of_model(sized, "torchvision", &format));
+    assert_ok(sl_format_of_model(sized, "hf", &format));
+    free(sized);
+  }
 }
 
 /* Heads do not show in shapes: config.json alone contradicts them. */
@@ -547,6 +674,9 @@ int main(void) {
       cmocka_unit_test_setup_teardown(written_bit_for_bit, scratch_setup, scratch_teardown),
       cmocka_unit_test_setup_teardown(contradictions_name_key_and_file, scratch_setup, scratch_teardown),
       cmocka_unit_test_setup_teardown(grouped_convolutions_are_refused, scratch_setup, scratch_teardown),
+      cmocka_unit_test_setup_teardown(layers_before_the_classifier_are_needed, scratch_setup, scratch_teardown),
+      cmocka_unit_test_setup_teardown(untied_heads_of_single_files, scratch_setup, scratch_teardown),
+      cmocka_unit_test(settings_that_a_library_lacks),
       cmocka_unit_test(wishes_are_held_against_the_file),
   };
   return cmocka_run_group_tests_name("published", tests, start, stop);
