@@ -80,9 +80,9 @@ int64_t sl_model_vocabulary(const sl_model *model);
 
 /* ---- networks of any size, for models that the list lacks ------------------------------------------------------- */
 
-/* activation: the perceptrons' sl_activation; SL_ACTIVATION_NONE: the family's usual one. hidden: the perceptrons'
- * inner features; 0: 4 times width. eps: the layernorms'; 0: the family's usual one. width: a multiple of heads.
- * dropout: 0 in an evaluation. */
+/* activation: the perceptrons' sl_activation, or 4: none; SL_ACTIVATION_NONE: the family's usual one. hidden: the
+ * perceptrons' inner features; 0: 4 times width. eps: the layernorms'; 0: the family's usual one. width: a multiple of
+ * heads. dropout: 0 in an evaluation. */
 
 extern const sl_family sl_family_gpt2, sl_family_bert, sl_family_vit, sl_family_resnet;
 
@@ -92,6 +92,7 @@ typedef struct sl_gpt_size {
                                                                   data->classes */
   int64_t activation;
   double eps;
+  int64_t untied; /* 1: the head has a weight of its own, head.weight; 0: wte.weight */
 } sl_gpt_size;
 sl_value sl_gpt(sl_graph *graph, sl_value tokens, const sl_model_data *data, const sl_gpt_size *size, double dropout);
 
@@ -103,6 +104,7 @@ typedef struct sl_bert_size {
   int64_t layers, heads, width, hidden, positions, vocabulary, types, type, mask, specials;
   int64_t activation;
   double eps;
+  int64_t untied; /* 1: the decoder has weights of its own, head.decoder; 0: wte.weight and decoder.bias */
 } sl_bert_size;
 sl_value sl_bert(sl_graph *graph, sl_value tokens, sl_value lengths, const sl_model_data *data,
                  const sl_bert_size *size, double dropout);
@@ -117,6 +119,7 @@ typedef struct sl_vit_size {
   int64_t distilled; /* 1: a distillation token follows the class token, as in DeiT (Touvron et al. 2021) */
   int64_t activation;
   double eps;
+  int64_t unbiased; /* 1: the layers that make queries, keys and values have no biases */
 } sl_vit_size;
 sl_value sl_vit(sl_graph *graph, sl_value images, const sl_model_data *data, const sl_vit_size *size, double dropout);
 
@@ -131,6 +134,10 @@ typedef struct sl_resnet_size {
   int64_t channels[SL_SIZE_LIST_MOST]; /* of each stage's output; 0: derived from width, 4 times as many with
                                           bottlenecks */
   int64_t inner[SL_SIZE_LIST_MOST];    /* inside its bottlenecks; 0: a quarter of channels */
+  int64_t first_stride;                /* of the first stage's first block; 0: 1 */
+  int64_t early_stride; /* 1: a bottleneck's stride belongs to its first 1x1 convolution (He et al. 2015); 0: to its
+                           3x3, as torchvision has it */
+  int64_t activation;   /* behind the stem and at the end of each block; inside blocks it is relu. 0: relu */
 } sl_resnet_size;
 sl_value sl_resnet(sl_graph *graph, sl_value images, const sl_model_data *data, const sl_resnet_size *size,
                    sl_batchnorm_over batchnorm, int training);

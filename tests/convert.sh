@@ -50,6 +50,15 @@ expect 'convert to Hugging Face again' 0 '^gpt2-nano' convert t.sl --to hf --out
 for f in hf/*; do check "$f has the same bytes" cmp "$f" "hf2/${f#hf/}"; done
 expect '--init with another --length' 0 'begins with' train gpt2-nano --init hf --data text.txt --length 8 --batch 2 --steps 1 --out t2 --workers 1
 expect '--new-head for a tied head is refused' 2 'tied' train gpt2-nano --init hf --new-head --data text.txt --length 8 --batch 2 --steps 1 --out t3 --workers 1
+expect 'a language model with a head of its own' 0 'run directory' train gpt2-nano --size untied=1,layers=1,width=36 --data text.txt --length 16 --batch 2 --steps 2 --rate-schedule constant --out u --workers 1
+expect 'eval of it' 0 '^train accuracy' eval u --data text.txt --split train
+expect 'convert it to Hugging Face' 0 '^gpt2-nano layers=1,width=36,untied=1: ' convert u --to hf --out uhf
+check 'config.json says that the head is not tied' grep -q '"tie_word_embeddings": false' uhf/config.json
+expect 'convert it back' 0 '^gpt2-nano layers=1,width=36,untied=1: ' convert uhf --to starling --out u.sl
+expect 'and again' 0 '^gpt2-nano' convert u.sl --to hf --out uhf2
+check 'the round trip gives the same bytes' cmp uhf/model.safetensors uhf2/model.safetensors
+expect '--new-head for a head of its own trains' 0 'and a new classifier' train gpt2-nano --init uhf --new-head --data text.txt --length 8 --batch 2 --steps 1 --out u2 --workers 1
+expect 'a resumed run keeps the size' 0 'resumed after step 2' train --resume --out u --steps 3
 sed -i 's/"n_head": 6/"n_head": 12/' hf/config.json
 expect 'another number of heads is reported' 1 'n_head is 12, the network.s 6' convert hf --model gpt2-nano --to starling --out t4
 expect 'such weights are a model of other sizes' 0 '^gpt2-nano heads=12: ' convert hf --to starling --out t4.sl

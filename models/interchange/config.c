@@ -33,10 +33,16 @@ static sl_status read_sides(const char *where, const json_t *value, int unequal,
                                                  (long long)side[0], (long long)side[1]);
 }
 
+/* Whether the key's words stand for true and false. */
+static int is_boolean(const sl__key *k) {
+  return k->words && (strcmp(k->words[0][0], "true") == 0 || strcmp(k->words[0][0], "false") == 0);
+}
+
 static sl_status read_word(const char *where, const sl__key *k, const sl_size *s, const json_t *value, sl_config *c) {
   const char *word = json_string_value(value);
   char names[256] = "", text[64];
-  if (!word) return sl_fail(SL_EFORMAT, "%s is not a string", where);
+  if (is_boolean(k)) word = json_is_boolean(value) ? json_is_true(value) ? "true" : "false" : NULL;
+  if (!word) return sl_fail(SL_EFORMAT, "%s is not %s", where, is_boolean(k) ? "true or false" : "a string");
   for (int i = 0; k->words[i][0]; i++) {
     if (strcmp(k->words[i][0], word) == 0) {
       snprintf(text, sizeof text, "%s=%s", s->name, k->words[i][1]);
@@ -44,7 +50,7 @@ static sl_status read_word(const char *where, const sl__key *k, const sl_size *s
     }
     snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "", k->words[i][0]);
   }
-  return sl_fail(SL_EUNSUPPORTED, "%s is '%.40s'; there are %s", where, word, names);
+  return sl_fail(SL_EUNSUPPORTED, "%s is '%.40s', which Starling lacks; there are %s", where, word, names);
 }
 
 static sl_status read_key(const char *path, const json_t *json, const sl__key *k, sl_config *c) {
@@ -91,9 +97,10 @@ static sl_status read_fixed(const char *path, const json_t *json, const sl_forma
     if (!value) continue;
     char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
     const int right = text && strcmp(text, k->value) == 0;
-    const sl_status status = right ? SL_OK
-                                   : sl_fail(SL_EUNSUPPORTED, "%s: %s is %.40s; only %s is supported", path, k->name,
-                                             text ? text : "?", k->value);
+    const sl_status status =
+        right ? SL_OK
+              : sl_fail(SL_EUNSUPPORTED, "%s: %s is %.40s, and only %s is supported: Starling has no %s", path, k->name,
+                        text ? text : "?", k->value, k->part);
     free(text);
     if (status != SL_OK) return status;
   }
@@ -179,6 +186,17 @@ static void differ_in_number(char text[512], const char *what, int64_t a, const 
 
 static const char *name_of(const sl__key *k) { return k->name ? k->name : k->size; }
 
+/* A size as text, by the word of config.json if there is one; "": it is open. */
+static char *shown(const sl__key *k, const sl_size *s, const void *sizes, char *text, size_t n) {
+  sl_size_text(s, sizes, text, n);
+  for (int i = 0; k->words && *text && k->words[i][0]; i++)
+    if (strcmp(k->words[i][1], text) == 0) {
+      snprintf(text, n, "%s", k->words[i][0]);
+      break;
+    }
+  return text;
+}
+
 /* Appends the sizes that both sides state and that differ. With `fewer`, b may have fewer positions. */
 static void compare_sizes(const sl_format *f, const void *a, const void *b, const char *other, int fewer,
                           char text[512]) {
@@ -186,7 +204,7 @@ static void compare_sizes(const sl_format *f, const void *a, const void *b, cons
     const sl_size *s = sl_size_find(f->family->sizes, k->size);
     char mine[128], theirs[128];
     if (!s || sl_size_equal(s, a, b)) continue;
-    if (!*sl_size_text(s, a, mine, sizeof mine) || !*sl_size_text(s, b, theirs, sizeof theirs)) continue;
+    if (!*shown(k, s, a, mine, sizeof mine) || !*shown(k, s, b, theirs, sizeof theirs)) continue;
     if (fewer && strcmp(s->name, "positions") == 0 && atoll(mine) > atoll(theirs)) continue;
     differ(text, name_of(k), mine, other, theirs);
   }
@@ -197,19 +215,20 @@ sl_status sl_config_take_measured(sl_config *c, const char *path, const sl_confi
   char text[512] = "";
   for (const sl__key *k = f->keys; k->size; k++) {
     const sl_size *s = sl_size_find(f->family->sizes, k->size);
-    char shown[128];
+    char said[128];
     if (!s || k->how == SL__UNSEEN) continue;
     const int list = s->kind == SL_SIZE_LIST;
     void *to = (char *)c->sizes + s->offset;
     const void *from = (const char *)measured->sizes + s->offset;
-    if ((k->how == SL__EXISTS || k->how == SL__IS) && k->name && memcmp(to, from, sizeof(int64_t)) != 0) {
+    if ((k->how == SL__EXISTS || k->how == SL__LACKS || k->how == SL__IS) && k->name &&
+        memcmp(to, from, sizeof(int64_t)) != 0) {
       differ(text, k->name, *(int64_t *)to ? k->words[0][0] : k->words[1][0], "but in the tensors it is",
              *(const int64_t *)from ? k->words[0][0] : k->words[1][0]);
-    } else if (*(const int64_t *)from && (!k->name || !*sl_size_text(s, c->sizes, shown, sizeof shown))) {
+    } else if (*(const int64_t *)from && (!k->name || !*sl_size_text(s, c->sizes, said, sizeof said))) {
       memcpy(to, from, (list ? SL_SIZE_LIST_MOST : 1) * sizeof(int64_t));
     } else if (*(const int64_t *)from && !sl_size_equal(s, c->sizes, measured->sizes)) {
       char theirs[128];
-      differ(text, k->name, shown, "but in the tensors it is", sl_size_text(s, measured->sizes, theirs, sizeof theirs));
+      differ(text, k->name, said, "but in the tensors it is", sl_size_text(s, measured->sizes, theirs, sizeof theirs));
     }
   }
   differ_in_number(text, "num_channels", c->channels, "but in the tensors it is", measured->channels);
@@ -269,7 +288,8 @@ static json_t *key_to_json(const sl__key *k, const sl_size *s, const sl_model *w
   if (strcmp(k->size, "vocabulary") == 0) return json_integer(data->classes);
   sl_size_text(s, whole->sizes, text, sizeof text);
   for (int i = 0; k->words && k->words[i][0]; i++)
-    if (strcmp(k->words[i][1], text) == 0) return json_string(k->words[i][0]);
+    if (strcmp(k->words[i][1], text) == 0)
+      return is_boolean(k) ? json_boolean(strcmp(k->words[i][0], "true") == 0) : json_string(k->words[i][0]);
   return sl_size_to_json(s, whole->sizes);
 }
 

@@ -15,9 +15,9 @@
 /* Lists of names, of pairs of them, and of keys with their values, each with its end. */
 #define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define PAIRS(...) ((const char *const[][2]){__VA_ARGS__, {NULL, NULL}})
-#define VALUES(...) ((const sl__fixed[]){__VA_ARGS__, {NULL, NULL}})
+#define VALUES(...) ((const sl__fixed[]){__VA_ARGS__, {NULL, NULL, NULL}})
 static const char *const no_names[] = {NULL}, *const no_pairs[][2] = {{NULL, NULL}};
-static const sl__fixed no_values[] = {{NULL, NULL}};
+static const sl__fixed no_values[] = {{NULL, NULL, NULL}};
 
 /* Hugging Face's GPT2LMHeadModel. Its Conv1D holds the transpose of a linear layer. */
 static const sl__rule gpt2_rules[] = {
@@ -30,6 +30,7 @@ static const sl__rule gpt2_rules[] = {
     LINEAR(SL__TRANSPOSED, "h.#.mlp.fc", "transformer.h.#.mlp.c_fc"),
     LINEAR(SL__TRANSPOSED, "h.#.mlp.proj", "transformer.h.#.mlp.c_proj"),
     NORM("ln_f", "transformer.ln_f"),
+    {"head.weight", SL__SAME, {"lm_head.weight"}, 0}, /* untied */
     END,
 };
 static const char *const activations[][2] = {{"gelu", "gelu"},
@@ -40,7 +41,10 @@ static const char *const activations[][2] = {{"gelu", "gelu"},
                                              {"gelu_pytorch_tanh", "gelu-tanh"},
                                              {"gelu_python_tanh", "gelu-tanh"},
                                              {"gelu_accurate", "gelu-tanh"},
+                                             {"linear", "linear"},
                                              {NULL, NULL}};
+static const char *const no_yes[][2] = {{"true", "1"}, {"false", "0"}, {NULL, NULL}};
+static const char *const yes_no[][2] = {{"false", "1"}, {"true", "0"}, {NULL, NULL}};
 static const sl__key gpt2_keys[] = {
     {"vocab_size", "vocabulary", "50257", SL__DIM, "wte.weight", .dim = 0},
     {"n_positions", "positions", "1024", SL__DIM, "wpe.weight", .dim = 0},
@@ -50,8 +54,11 @@ static const sl__key gpt2_keys[] = {
     {"n_inner", "hidden", "null", SL__DIM, "h.#.mlp.c_fc.weight", .dim = 1},
     {"activation_function", "activation", "\"gelu_new\"", .words = activations},
     {"layer_norm_epsilon", "eps", .standard = "1e-5"},
+    {"tie_word_embeddings", "untied", .standard = "true", .words = yes_no},
     {0},
 };
+#define CROSS_ATTENTION \
+  { "add_cross_attention", "false", "attention over the output of another network (cross attention)" }
 static const sl_format gpt2 = {
     .name = "gpt2",
     .library = "hf",
@@ -68,9 +75,11 @@ static const sl_format gpt2 = {
                    {"qa_outputs.*", "head for answers"}, {"multiple_choice_head.*", "head for choices"}),
     .has_config = 1,
     .keys = gpt2_keys,
-    .fixed = VALUES({"scale_attn_weights", "true"}, {"scale_attn_by_inverse_layer_idx", "false"},
-                    {"add_cross_attention", "false"}, {"tie_word_embeddings", "true"}),
-    .written = VALUES({"bos_token_id", "null"}, {"eos_token_id", "null"}),
+    .fixed =
+        VALUES({"scale_attn_weights", "true", "attention whose scores are not divided by the root of a head's width"},
+               {"scale_attn_by_inverse_layer_idx", "false", "attention whose scores are divided by the layer's number"},
+               CROSS_ATTENTION),
+    .written = VALUES({"bos_token_id", "null", NULL}, {"eos_token_id", "null", NULL}),
 };
 
 /* What config.json says of an encoder, BERT's and ViT's alike. */
@@ -98,6 +107,7 @@ static const sl__rule bert_rules[] = {
     LINEAR(SL__SAME, "head.dense", "cls.predictions.transform.dense"),
     NORM("head.ln_f", "cls.predictions.transform.LayerNorm"),
     {"decoder.bias", SL__SAME, {"cls.predictions.bias"}, 0},
+    LINEAR(SL__SAME, "head.decoder", "cls.predictions.decoder"), /* untied */
     END,
 };
 static const sl__key bert_keys[] = {
@@ -106,6 +116,7 @@ static const sl__key bert_keys[] = {
     {"type_vocab_size", "types", "2", SL__DIM, "embeddings.token_type_embeddings.weight", .dim = 0},
     {"hidden_size", "width", "768", SL__DIM, "embeddings.word_embeddings.weight", .dim = 1},
     ENCODER_KEYS,
+    {"tie_word_embeddings", "untied", .standard = "true", .words = yes_no},
     {0},
 };
 static const sl_format bert = {
@@ -119,15 +130,19 @@ static const sl_format bert = {
     .rules = bert_rules,
     .spellings = PAIRS({".gamma", ".weight"}, {".beta", ".bias"}),
     .tied = PAIRS({"cls.predictions.decoder.weight", "embeddings.word_embeddings.weight"},
-                  {"cls.predictions.decoder.bias", "cls.predictions.bias"}),
+                  {"cls.predictions.decoder.bias", "cls.predictions.bias"},
+                  /* of an untied decoder, in files of transformers 4 */
+                  {"cls.predictions.bias", "cls.predictions.decoder.bias"}),
     .buffers = NAMES("embeddings.position_ids"),
     .parts = PAIRS({"pooler.*", "pooler"}, {"cls.seq_relationship.*", "head for next sentences"},
-                   {"classifier.*", "classifier"}, {"qa_outputs.*", "head for answers"}),
+                   {"classifier.*", "classifier"}, {"qa_outputs.*", "head for answers"},
+                   {"cls.predictions.bias", "second bias of the decoder, which transformers does not use"}),
     .has_config = 1,
     .keys = bert_keys,
-    .fixed = VALUES({"position_embedding_type", "\"absolute\""}, {"is_decoder", "false"},
-                    {"add_cross_attention", "false"}, {"tie_word_embeddings", "true"}),
-    .written = VALUES({"pad_token_id", "0"}),
+    .fixed = VALUES({"position_embedding_type", "\"absolute\"", "relative positions"},
+                    {"is_decoder", "false", "BERT that learns the next token; its BERT restores masked ones"},
+                    CROSS_ATTENTION),
+    .written = VALUES({"pad_token_id", "0", NULL}),
 };
 
 /* Hugging Face's ViTForImageClassification, and DeiTForImageClassification, which has one more token. */
@@ -151,6 +166,7 @@ static const sl__key vit_keys[] = {
     {"image_size", SL__IMAGE, .standard = "224"},
     {"num_channels", SL__CHANNELS, "3", SL__DIM, "embeddings.patch_embeddings.projection.weight", .dim = 1},
     {"hidden_size", "width", "768", SL__DIM, "embeddings.cls_token", .dim = 2},
+    {"qkv_bias", "unbiased", "true", SL__LACKS, "encoder.layer.#.attention.attention.query.bias", .words = yes_no},
     ENCODER_KEYS,
     {0},
 };
@@ -162,7 +178,7 @@ static const sl__key vit_keys[] = {
       PAIRS({"pooler.*", "pooler"}, {"embeddings.mask_token", "token for masked patches"},                           \
             {"decoder.*", "decoder of masked patches"}, {"cls_classifier.*", "classifier of the class token alone"}, \
             {"distillation_classifier.*", "classifier of the distillation token"}),                                  \
-  .has_config = 1, .keys = vit_keys, .fixed = VALUES({"qkv_bias", "true"}), .written = no_values, .labels = 1
+  .has_config = 1, .keys = vit_keys, .fixed = no_values, .written = no_values, .labels = 1
 static const sl_format deit = {
     VIT_FORMAT("deit", "DeiT", "stem=0,distilled=1"),
     .mark = "embeddings.distillation_token",
@@ -205,7 +221,7 @@ static const sl_format vision = {
     .name = "vit",
     .library = "torchvision",
     .family = &sl_family_vit,
-    .sizes = "stem=0,distilled=0,activation=gelu,eps=1e-6",
+    .sizes = "stem=0,distilled=0,activation=gelu,eps=1e-6,unbiased=0",
     .mark = "encoder.pos_embedding",
     .classes = "heads.head.weight",
     .prefix = "",
@@ -214,8 +230,11 @@ static const sl_format vision = {
                        {".linear_2.weight", ".3.weight"}, {".linear_2.bias", ".3.bias"}),
     .tied = no_pairs,
     .buffers = no_names,
-    .parts = PAIRS({"heads.pre_logits.*", "layer before the classifier"},
-                   {"conv_proj.#.*", "convolutions that make the patches"}),
+    .parts = no_pairs,
+    .before = PAIRS({"heads.pre_logits.*", "a layer and a tanh before the classifier (representation_size)"},
+                    {"conv_proj.conv_*",
+                     "convolutions that make the patches, whose strides the file does not state "
+                     "(conv_stem_configs)"}),
     .keys = vision_keys,
     .labels = 1,
 };
@@ -238,6 +257,7 @@ static const sl_format resnet = {
     .name = "resnet",
     .library = "torchvision",
     .family = &sl_family_resnet,
+    .sizes = "first_stride=1,early_stride=0,activation=relu",
     .square = "layer#.#.conv2.weight",
     .mark = "layer1.0.conv1.weight",
     .classes = "fc.weight",
@@ -266,6 +286,7 @@ static const sl__rule hf_resnet_rules[] = {
     END,
 };
 static const char *const blocks[][2] = {{"bottleneck", "1"}, {"basic", "0"}, {NULL, NULL}};
+static const char *const strides[][2] = {{"true", "2"}, {"false", "1"}, {NULL, NULL}};
 static const sl__key hf_resnet_keys[] = {
     {"num_channels", SL__CHANNELS, "3", SL__DIM, "embedder.embedder.convolution.weight", .dim = 1},
     {"embedding_size", "width", "64", SL__DIM, "embedder.embedder.convolution.weight", .dim = 0},
@@ -278,6 +299,9 @@ static const sl__key hf_resnet_keys[] = {
     {"hidden_sizes", "channels", "[256, 512, 1024, 2048]", SL__DIM,
      "encoder.stages.#.layers.0.layer.2.convolution.weight", .dim = 0},
     {NULL, "inner", NULL, SL__DIM, "encoder.stages.#.layers.0.layer.2.convolution.weight", .dim = 1},
+    {"downsample_in_first_stage", "first_stride", .standard = "false", .words = strides},
+    {"downsample_in_bottleneck", "early_stride", .standard = "false", .words = no_yes},
+    {"hidden_act", "activation", .standard = "\"relu\"", .words = activations},
     {0},
 };
 static const sl_format hf_resnet = {
@@ -298,8 +322,7 @@ static const sl_format hf_resnet = {
     .counters = 1,
     .has_config = 1,
     .keys = hf_resnet_keys,
-    .fixed = VALUES({"hidden_act", "\"relu\""}, {"downsample_in_first_stage", "false"},
-                    {"downsample_in_bottleneck", "false"}),
+    .fixed = no_values,
     .written = no_values,
     .labels = 1,
 };

@@ -31,6 +31,7 @@ typedef enum sl__how {
   SL__DIM,    /* a dimension */
   SL__COUNT,  /* number of matches: the pattern's largest last number + 1 */
   SL__EXISTS, /* 1: such a tensor exists */
+  SL__LACKS,  /* 1: no such tensor exists */
   SL__IS,     /* 1: a dimension has length `is` */
   SL__SIDE    /* side of a square image: the root of (a dimension - 1), times the size `patch` */
 } sl__how;
@@ -43,7 +44,8 @@ typedef struct sl__key {
   sl__how how;
   const char *tensor;
   int dim, is;
-  const char *const (*words)[2]; /* strings of config.json and the sizes that they mean; ended by NULL */
+  const char *const (*words)[2]; /* strings of config.json, or "true" and "false" for its booleans, and the sizes that
+                                    they mean; ended by NULL. SL__EXISTS ...: the word for 1 comes first */
 } sl__key;
 #define SL__IMAGE "images' height and width"
 #define SL__CHANNELS "images' channels"
@@ -51,6 +53,7 @@ typedef struct sl__key {
 /* A key that must be absent or have this value (JSON text). */
 typedef struct sl__fixed {
   const char *name, *value;
+  const char *part; /* what Starling lacks for another value, in words */
 } sl__fixed;
 
 struct sl_format {
@@ -66,9 +69,10 @@ struct sl_format {
   const char *const (*tied)[2];      /* optional second names of a tensor */
   const char *const *buffers;        /* tensors without weights */
   const char *const (*parts)[2];     /* parts that our networks lack: patterns of names, and words for them */
-  int counters;                      /* 1: each NAME.running_var has a NAME.num_batches_tracked */
-  int first;                         /* the number in names that means index 0 of a list */
-  int has_config;                    /* 1: config.json belongs to the weights */
+  const char *const (*before)[2]; /* such parts on which the logits depend: without a new classifier they do not fit */
+  int counters;                   /* 1: each NAME.running_var has a NAME.num_batches_tracked */
+  int first;                      /* the number in names that means index 0 of a list */
+  int has_config;                 /* 1: config.json belongs to the weights */
   const sl__key *keys;
   const sl__fixed *fixed;
   const sl__fixed *written; /* keys that are written but not read */

@@ -253,7 +253,9 @@ sl_status sl_fit_status(const sl_fit *fit, const char *path) {
 typedef struct reading {
   const sl_weights *weights;
   const sl_format *format;
+  const sl_graph *graph;
   sl_store *store;
+  int new_head; /* 1: the classifier is not read */
   sl_fit *fit;
   FILE *lines;
   char *used; /* [tensors of weights] */
@@ -261,13 +263,28 @@ typedef struct reading {
 
 static const sl__rule same = {"*", SL__SAME, {"*"}, 0};
 
-/* The published tensor with this name, or the one that is tied to it; -1: neither. */
+/* Whether a tensor of our network has this published name (without prefix). */
+static int wanted(const reading *r, const char *name) {
+  char published[NAME], text[NAME];
+  for (sl_value v = 0; v < r->graph->n_values; v++) {
+    const sl_value_info *info = r->graph->value[v];
+    const sl__rule *rule = info->role == SL_ROLE_TEMPORARY ? NULL : rule_of(r->format, info->name);
+    for (int p = 0; rule && p < SL__PARTS && rule->published[p]; p++)
+      if (sl__rename(rule->ours, info->name, rule->published[p], published, sizeof published) &&
+          strcmp(plain(r->format, published, text), name) == 0)
+        return 1;
+  }
+  return 0;
+}
+
+/* The published tensor with this name, or the one that is tied to it; -1: neither. A second name that our network has
+ * a tensor for is not tied. */
 static int resolve(const reading *r, const char *name) {
   if (!r->format) return sl_weights_find(r->weights, name);
   char text[NAME];
   int i = find(r->format, r->weights, name);
   for (int t = 0; i < 0 && r->format->tied[t][0]; t++)
-    if (strcmp(plain(r->format, name, text), r->format->tied[t][1]) == 0)
+    if (strcmp(plain(r->format, name, text), r->format->tied[t][1]) == 0 && !wanted(r, r->format->tied[t][0]))
       i = find(r->format, r->weights, r->format->tied[t][0]);
   return i;
 }
@@ -333,29 +350,30 @@ static int is_buffer(const sl_format *f, const char *name) {
   return 0;
 }
 
-/* The part that our network lacks and to which this published tensor belongs; -1: none. */
-static int part_of(const sl_format *f, const char *name) {
+/* The part to which this published tensor belongs; -1: none. */
+static int part_of(const sl_format *f, const char *const (*parts)[2], const char *name) {
   int64_t number[2];
-  for (int k = 0; f && f->parts[k][0]; k++)
-    if (sl__name_matches(f, f->parts[k][0], name, number)) return k;
+  for (int k = 0; parts && parts[k][0]; k++)
+    if (sl__name_matches(f, parts[k][0], name, number)) return k;
   return -1;
 }
 
-/* Writes one line for each such part, with its tensors. */
-static void tell_parts(reading *r) {
-  const sl_format *f = r->format;
-  for (int k = 0; f->parts[k][0]; k++) {
+/* Writes one line for each of these parts that the file has, with its tensors, and returns the number of lines. */
+static int tell_parts(reading *r, const char *label, const char *const (*parts)[2]) {
+  int lines = 0;
+  for (int k = 0; parts && parts[k][0]; k++) {
     int n = 0;
     for (int i = 0; i < sl_weights_count(r->weights); i++) {
       const char *name = sl_weights_get(r->weights, i)->name;
-      if (r->used[i] || part_of(f, name) != k) continue;
+      if (r->used[i] || part_of(r->format, parts, name) != k) continue;
       if (n++)
         fprintf(r->lines, ", %s", name);
       else
-        fprintf(r->lines, "left out %s: %s", f->parts[k][1], name);
+        fprintf(r->lines, "%s %s: %s", label, parts[k][1], name);
     }
-    if (n) fputc('\n', r->lines), r->fit->parts++;
+    if (n) fputc('\n', r->lines), lines++;
   }
+  return lines;
 }
 
 /* A tied tensor's second copy must equal the first. */
@@ -382,7 +400,8 @@ static sl_status check_tied(reading *r, int i, int *tied) {
       SL_TRY(status);
     }
     if (equal) continue;
-    fprintf(r->lines, "tied     %s is not the same as %s; the network has one tensor for both\n", a->name, b->name);
+    fprintf(r->lines, "tied     %s is not the same as %s; the network has one tensor for both (untied=0)\n", a->name,
+            b->name);
     r->fit->wrong++;
   }
   return SL_OK;
@@ -393,15 +412,22 @@ static sl_status look_at_rest(reading *r) {
   for (int i = 0; i < sl_weights_count(r->weights); i++) {
     const sl_named_array *a = sl_weights_get(r->weights, i);
     char text[SL_SHAPE_TEXT];
-    int tied;
+    int tied = 0;
+    if (r->used[i] || is_buffer(r->format, a->name) || part_of(r->format, r->format->parts, a->name) >= 0 ||
+        part_of(r->format, r->format->before, a->name) >= 0)
+      continue;
     SL_TRY(check_tied(r, i, &tied));
-    if (r->used[i] || tied || is_buffer(r->format, a->name) || part_of(r->format, a->name) >= 0) continue;
+    if (tied) continue;
     const int matters = r->format && rule_of_published(r->format, a->name) != NULL;
     fprintf(r->lines, "%s %s %s\n", matters ? "extra   " : "unknown ", a->name,
             sl_shape_text(&a->shape, text, sizeof text));
     (*(matters ? &r->fit->extra : &r->fit->unknown))++;
   }
-  tell_parts(r);
+  if (r->new_head)
+    r->fit->parts += tell_parts(r, "left out", r->format->before);
+  else
+    r->fit->wrong += tell_parts(r, "lacking ", r->format->before);
+  r->fit->parts += tell_parts(r, "left out", r->format->parts);
   return SL_OK;
 }
 
@@ -420,7 +446,8 @@ sl_status sl_interchange_read(const sl_weights *weights, const sl_format *format
   size_t length;
   sl_status status = SL_OK;
   *fit = (sl_fit){0};
-  reading r = {.weights = weights, .format = format, .store = store, .fit = fit};
+  reading r = {
+      .weights = weights, .format = format, .graph = g, .store = store, .new_head = head != SL_NONE, .fit = fit};
   r.used = calloc((size_t)sl_weights_count(weights) + 1, 1);
   r.lines = open_memstream(&fit->lines, &length);
   int acquired = 0;

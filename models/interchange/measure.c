@@ -47,11 +47,14 @@ sl_status sl_config_measure(const sl_format *f, const sl_weights *w, sl_config *
   if (!c->sizes) return sl_no_memory("for the sizes of %s", sl_weights_path(w));
   SL_TRY(check_groups(f, w));
   if (f->sizes) SL_TRY(sl_sizes_parse(f->family->sizes, f->name, f->sizes, c->sizes));
-  for (const sl__key *k = f->keys; k->size; k++)
+  for (const sl__key *k = f->keys; k->size; k++) {
+    int matches = 0;
     for (int i = 0; k->tensor && i < sl_weights_count(w); i++) {
       const sl_named_array *a = sl_weights_get(w, i);
       int64_t number[2];
       if (!sl__name_matches(f, k->tensor, a->name, number)) continue;
+      matches++;
+      if (k->how == SL__LACKS) continue;
       const int64_t length = k->dim < a->shape.ndim ? a->shape.dim[k->dim] : 0;
       put(f, k, number[0],
           k->how == SL__EXISTS  ? 1
@@ -61,5 +64,7 @@ sl_status sl_config_measure(const sl_format *f, const sl_weights *w, sl_config *
                                 : length,
           c);
     }
+    if (k->how == SL__LACKS && !matches) put(f, k, 0, 1, c);
+  }
   return SL_OK;
 }

@@ -1,6 +1,7 @@
 /* bert: encoder transformers that restore masked tokens (Devlin et al. 2019), with post-norm blocks and attention in
- * both directions. The decoder of the prediction head is the token embedding plus a bias of its own. The layers are
- * those of Hugging Face's BertForMaskedLM; the list's sizes are the paper's. bert-nano trains on bytes in minutes. */
+ * both directions. The decoder of the prediction head is the token embedding plus a bias of its own, unless the size
+ * untied is 1. The layers are those of Hugging Face's BertForMaskedLM; the list's sizes are the paper's. bert-nano
+ * trains on bytes in minutes. */
 #include <stdio.h>
 
 #include "models/networks/transformer.h"
@@ -22,6 +23,7 @@ static const sl_size table[] = {
     {"specials", "number of first tokens that are never masked", offsetof(sl_bert_size, specials), .least = 1,
      .most = 1 << 24, .derived = "999, or none if there are 999 or fewer"},
     SL__TRANSFORMER_FORMS(sl_bert_size, "gelu", "1e-12"),
+    SL__TRANSFORMER_UNTIED(sl_bert_size),
     {0},
 };
 
@@ -58,7 +60,7 @@ sl_value sl_bert(sl_graph *g, sl_value tokens, sl_value lengths, const sl_model_
                            .hidden = s.hidden,
                            .post_norm = 1,
                            .eps = s.eps,
-                           .activation = (sl_activation)s.activation,
+                           .activation = s.activation,
                            .deviation = DEVIATION,
                            .proj = DEVIATION,
                            .dropout = dropout,
@@ -76,6 +78,7 @@ sl_value sl_bert(sl_graph *g, sl_value tokens, sl_value lengths, const sl_model_
   x = sl__linear_normal(g, "head.dense", x, s.width, DEVIATION);
   x = sl__activate(g, "head.gelu", x, block.activation);
   x = sl_layernorm(g, "head.ln_f", x, s.eps);
+  if (s.untied) return sl__linear_normal(g, "head.decoder", x, data->classes, DEVIATION);
   const sl_value bias = sl_graph_tensor(g, SL_ROLE_PARAMETER, "decoder", "bias", SL_F32, SL_SHAPE(data->classes),
                                         (sl_init){SL_INIT_CONSTANT, 0});
   return sl_linear_with(g, "decoder", x, sl_graph_find(g, "wte.weight"), bias);

@@ -1,5 +1,5 @@
-/* gpt2: decoder-only transformers (Radford et al. 2019), with pre-norm blocks and a head tied to the token embedding.
- * The list's sizes are the paper's; gpt2-nano trains on bytes in minutes. */
+/* gpt2: decoder-only transformers (Radford et al. 2019), with pre-norm blocks and a head that is tied to the token
+ * embedding unless the size untied is 1. The list's sizes are the paper's; gpt2-nano trains on bytes in minutes. */
 #include <math.h>
 #include <stdio.h>
 
@@ -13,6 +13,7 @@ static const sl_size table[] = {
     {"vocabulary", "tokens of the vocabulary (a tokenizer beside the tokens overrides it)",
      offsetof(sl_gpt_size, vocabulary), .least = 2, .most = 1 << 24},
     SL__TRANSFORMER_FORMS(sl_gpt_size, "gelu-tanh", "1e-05"),
+    SL__TRANSFORMER_UNTIED(sl_gpt_size),
     {0},
 };
 
@@ -31,7 +32,7 @@ sl_value sl_gpt(sl_graph *g, sl_value tokens, const sl_model_data *data, const s
                            .hidden = s.hidden,
                            .causal = 1,
                            .eps = s.eps,
-                           .activation = (sl_activation)s.activation,
+                           .activation = s.activation,
                            .deviation = DEVIATION,
                            /* projections into the residual start smaller, by 1 / sqrt(2 layers) */
                            .proj = DEVIATION / sqrt(2.0 * (double)s.layers),
@@ -46,6 +47,7 @@ sl_value sl_gpt(sl_graph *g, sl_value tokens, const sl_model_data *data, const s
     x = sl__transformer_block(g, name, x, &block);
   }
   x = sl_layernorm(g, "ln_f", x, s.eps);
+  if (s.untied) return sl__linear_unbiased(g, "head", x, data->classes, DEVIATION);
   return sl_linear_with(g, "head", x, sl_graph_find(g, "wte.weight"), SL_NONE);
 }
 

@@ -1,9 +1,10 @@
 /* resnet: residual networks (He et al. 2015). The larger models have torchvision's layers, names and initialisation; as
- * there, a bottleneck's stride belongs to its 3x3 convolution. resnet8 is for small images of about 28 x 28. */
+ * there, a bottleneck's stride belongs to its 3x3 convolution (unless the size early_stride is 1). resnet8 is for small
+ * images of about 28 x 28. */
 #include <math.h>
 #include <stdio.h>
 
-#include "models/models.h"
+#include "models/networks/activation.h"
 
 static const sl_size table[] = {
     {"bottleneck", "1: blocks of a 1x1, a 3x3 and a 1x1 convolution; 0: of two 3x3",
@@ -19,6 +20,12 @@ static const sl_size table[] = {
      .derived = "width, doubled by each stage; 4 times as many with bottlenecks"},
     {"inner", "channels inside each stage's bottlenecks", offsetof(sl_resnet_size, inner), SL_SIZE_LIST, 1, 1 << 20,
      .derived = "a quarter of channels"},
+    {"first_stride", "stride of the first stage's first block", offsetof(sl_resnet_size, first_stride), .least = 1,
+     .most = 2, .derived = "1"},
+    {"early_stride", "1: a bottleneck's stride belongs to its first 1x1 convolution; 0: to its 3x3",
+     offsetof(sl_resnet_size, early_stride), .least = 0, .most = 1},
+    SL__ACTIVATION_SIZE(sl_resnet_size,
+                        "function behind the stem and at the end of each block; inside blocks it is relu", "relu"),
     {0},
 };
 
@@ -39,6 +46,8 @@ static sl_status complete(void *sizes) {
   const int n = stages(s->blocks);
   if (n < 1 || s->width < 1) return sl_fail(SL_EINVAL, "resnet has no blocks or no width");
   if (!s->stem) s->stem = s->width;
+  if (!s->first_stride) s->first_stride = 1;
+  if (!s->activation) s->activation = SL_ACTIVATION_RELU;
   for (int i = 0; i < n && !(i == 0 && s->channels[0]); i++) s->channels[i] = (s->bottleneck ? 4 : 1) * s->width << i;
   SL_TRY(check_list("channels", s->channels, n));
   if (!s->bottleneck) return s->inner[0] ? sl_fail(SL_EINVAL, "size inner of resnet is for bottleneck=1") : SL_OK;
@@ -48,6 +57,8 @@ static sl_status complete(void *sizes) {
 
 typedef struct builder {
   sl_graph *graph;
+  int64_t activation; /* behind the stem and at the end of each block */
+  int early_stride;
   sl_batchnorm_over over;
   int training;
 } builder;
@@ -71,7 +82,17 @@ static sl_value bn_relu(const builder *b, const char *name, const char *part, sl
   return sl_batchnorm_relu(b->graph, in(name, part, text), x, shortcut, b->over, b->training);
 }
 
-/* relu(x + F(x)); x is projected where F changes the shape. inner: channels inside a bottleneck; 0: a basic block. */
+/* activation(batchnorm(x) + shortcut), shortcut SL_NONE: none; NAME is that of the block, "": the stem. */
+static sl_value bn_activate(const builder *b, const char *name, const char *part, sl_value x, sl_value shortcut) {
+  char text[64];
+  if (b->activation == SL_ACTIVATION_RELU) return bn_relu(b, name, part, x, shortcut);
+  x = sl_batchnorm(b->graph, in(name, part, text), x, b->over, b->training);
+  if (shortcut != SL_NONE) x = sl_add(b->graph, in(name, "residual", text), x, shortcut);
+  return sl__activate(b->graph, in(name, "activation", text), x, b->activation);
+}
+
+/* activation(x + F(x)); x is projected where F changes the shape. inner: channels inside a bottleneck; 0: a basic
+ * block. */
 static sl_value block(const builder *b, const char *name, sl_value x, int64_t out, int64_t inner, int stride) {
   char text[64];
   const sl_value_info *info = sl_graph_value(b->graph, x);
@@ -80,8 +101,8 @@ static sl_value block(const builder *b, const char *name, sl_value x, int64_t ou
   sl_value y, shortcut = x;
   sl_graph_segment(b->graph, SL_RECOMPUTE_BLOCK, 1);
   if (inner) {
-    y = bn_relu(b, name, "bn1", conv(b, name, "conv1", x, inner, 1, 1), SL_NONE);
-    y = bn_relu(b, name, "bn2", conv(b, name, "conv2", y, inner, 3, stride), SL_NONE);
+    y = bn_relu(b, name, "bn1", conv(b, name, "conv1", x, inner, 1, b->early_stride ? stride : 1), SL_NONE);
+    y = bn_relu(b, name, "bn2", conv(b, name, "conv2", y, inner, 3, b->early_stride ? 1 : stride), SL_NONE);
     y = conv(b, name, "conv3", y, out, 1, 1);
   } else {
     y = bn_relu(b, name, "bn1", conv(b, name, "conv1", x, out, 3, stride), SL_NONE);
@@ -91,25 +112,25 @@ static sl_value block(const builder *b, const char *name, sl_value x, int64_t ou
     shortcut = conv(b, name, "downsample.0", x, out, 1, stride);
     shortcut = sl_batchnorm(b->graph, in(name, "downsample.1", text), shortcut, b->over, b->training);
   }
-  y = bn_relu(b, name, inner ? "bn3" : "bn2", y, shortcut);
+  y = bn_activate(b, name, inner ? "bn3" : "bn2", y, shortcut);
   sl_graph_segment(b->graph, SL_RECOMPUTE_BLOCK, 0);
   return y;
 }
 
 sl_value sl_resnet(sl_graph *g, sl_value x, const sl_model_data *data, const sl_resnet_size *size,
                    sl_batchnorm_over batchnorm, int training) {
-  const builder b = {g, batchnorm, training};
   sl_resnet_size s = *size;
   const sl_status status = complete(&s);
   if (status != SL_OK) return sl_graph_fail(g, status, "conv1"), SL_NONE;
+  const builder b = {g, s.activation, (int)s.early_stride, batchnorm, training};
   x = conv(&b, "", "conv1", x, s.stem, s.small ? 3 : 7, s.small ? 1 : 2);
-  x = bn_relu(&b, "", "bn1", x, SL_NONE);
+  x = bn_activate(&b, "", "bn1", x, SL_NONE);
   if (!s.small) x = sl_maxpool(g, "maxpool", x, 3, 2, 1);
   for (int stage = 0; stage < stages(s.blocks); stage++)
     for (int i = 0; i < s.blocks[stage]; i++) {
       char name[32];
       snprintf(name, sizeof name, "layer%d.%d", stage + 1, i);
-      x = block(&b, name, x, s.channels[stage], s.inner[stage], stage > 0 && i == 0 ? 2 : 1);
+      x = block(&b, name, x, s.channels[stage], s.inner[stage], i > 0 ? 1 : stage > 0 ? 2 : (int)s.first_stride);
     }
   x = sl_meanpool(g, "avgpool", x);
   return sl_linear(g, "fc", x, data->classes, SL_ACTIVATION_NONE);

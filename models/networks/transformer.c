@@ -4,10 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const sl__activations[] = {"", "relu", "gelu", "gelu-tanh", NULL};
-_Static_assert(SL_ACTIVATION_RELU == 1 && SL_ACTIVATION_GELU_ERF == 2 && SL_ACTIVATION_GELU_TANH == 3,
-               "names in the order of sl_activation");
-
 static const char *in(const char *name, const char *part, char *text) {
   snprintf(text, 64, "%s.%s", name, part);
   return text;
@@ -18,9 +14,13 @@ sl_value sl__linear_normal(sl_graph *g, const char *layer, sl_value x, int64_t f
                         &(sl_layer_init){{SL_INIT_NORMAL, deviation}, {SL_INIT_CONSTANT, 0}});
 }
 
-sl_value sl__activate(sl_graph *g, const char *layer, sl_value x, sl_activation activation) {
-  if (activation == SL_ACTIVATION_RELU) return sl_relu(g, layer, x);
-  return sl_gelu(g, layer, x, activation == SL_ACTIVATION_GELU_TANH ? SL_GELU_TANH : SL_GELU_ERF);
+sl_value sl__linear_unbiased(sl_graph *g, const char *layer, sl_value x, int64_t features, double deviation) {
+  const sl_value_info *info = sl_graph_value(g, x);
+  if (!info) return SL_NONE;
+  const sl_shape shape = SL_SHAPE(features, info->shape.dim[info->shape.ndim - 1]);
+  const sl_init init = {SL_INIT_NORMAL, deviation};
+  return sl_linear_with(g, layer, x, sl_graph_tensor(g, SL_ROLE_PARAMETER, layer, "weight", SL_F32, shape, init),
+                        SL_NONE);
 }
 
 static sl_value drop(sl_graph *g, const char *name, const char *part, sl_value y, const sl__block *b) {
@@ -31,7 +31,8 @@ static sl_value drop(sl_graph *g, const char *name, const char *part, sl_value y
 /* Ends the segment of attention that the caller has begun. */
 static sl_value attention(sl_graph *g, const char *name, sl_value x, const sl__block *b) {
   char text[64];
-  sl_value y = sl__linear_normal(g, in(name, "attn.qkv", text), x, 3 * b->width, b->deviation);
+  sl_value y = (b->unbiased ? sl__linear_unbiased : sl__linear_normal)(g, in(name, "attn.qkv", text), x, 3 * b->width,
+                                                                       b->deviation);
   y = sl_attention(g, in(name, "attn", text), y, b->heads, b->causal, b->lengths);
   sl_graph_segment(g, SL_RECOMPUTE_ATTENTION, 0);
   if (b->first) y = sl_first_token(g, in(name, "attn.first", text), y);

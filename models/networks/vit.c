@@ -21,6 +21,8 @@ static const sl_size table[] = {
     {"distilled", "1: a distillation token follows the class token, as in DeiT", offsetof(sl_vit_size, distilled),
      .least = 0, .most = 1},
     SL__TRANSFORMER_FORMS(sl_vit_size, "gelu", "1e-12"),
+    {"unbiased", "1: the layers that make queries, keys and values have no biases", offsetof(sl_vit_size, unbiased),
+     .least = 0, .most = 1},
     {0},
 };
 
@@ -61,7 +63,8 @@ sl_value sl_vit(sl_graph *g, sl_value x, const sl_model_data *data, const sl_vit
                      .width = s.width,
                      .hidden = s.hidden,
                      .eps = s.eps,
-                     .activation = (sl_activation)s.activation,
+                     .activation = s.activation,
+                     .unbiased = (int)s.unbiased,
                      .deviation = deviation,
                      .proj = deviation,
                      .dropout = dropout,

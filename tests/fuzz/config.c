@@ -52,13 +52,13 @@ size_t fuzz_seed(int number, uint8_t *data, size_t room) {
       "{\"model_type\": \"gpt2\", \"n_embd\": 8, \"n_layer\": 1, \"n_head\": 2, \"n_positions\": 6, \"vocab_size\": "
       "11}",
       "{\"model_type\": \"gpt2\", \"n_inner\": null, \"layer_norm_epsilon\": 1e-05, \"activation_function\": "
-      "\"gelu_new\", \"scale_attn_weights\": true, \"tie_word_embeddings\": true}",
+      "\"gelu_new\", \"scale_attn_weights\": true, \"tie_word_embeddings\": false}",
       "{\"model_type\": \"bert\", \"hidden_size\": 8, \"num_attention_heads\": 2, \"layer_norm_eps\": 1e-12, "
       "\"hidden_act\": \"gelu\", \"position_embedding_type\": \"absolute\", \"is_decoder\": false}",
       "{\"model_type\": \"resnet\", \"depths\": [1, 2], \"hidden_sizes\": [8, 12], \"embedding_size\": 6, "
-      "\"layer_type\": \"basic\", \"num_labels\": 3}",
+      "\"layer_type\": \"basic\", \"num_labels\": 3, \"downsample_in_first_stage\": true, \"hidden_act\": \"linear\"}",
       "{\"model_type\": \"vit\", \"hidden_size\": 8, \"num_attention_heads\": 2, \"image_size\": 6, \"patch_size\": 3, "
-      "\"qkv_bias\": true, \"id2label\": {\"0\": \"cat\", \"1\": \"dog\"}, \"label2id\": {\"cat\": 0, \"dog\": 1}}",
+      "\"qkv_bias\": false, \"id2label\": {\"0\": \"cat\", \"1\": \"dog\"}, \"label2id\": {\"cat\": 0, \"dog\": 1}}",
   };
   if ((size_t)number >= sizeof seeds / sizeof *seeds) return 0;
   const size_t n = strlen(seeds[number]);

@@ -3,6 +3,8 @@
 single precision; and, computed from them in double precision: logits (rounded), the gradients of a first training step, and the losses of ten
 steps of SGD with momentum 0.9. Of a gradient are recorded its sum of squares and its product with a fixed vector.
 
+The weights of all networks come from one stream of random numbers: new ones go to the end.
+
 usage: record_sizes.py FOLDER   (tests/models/sizes; needs torch, torchvision, transformers, safetensors)
 """
 import math
@@ -85,6 +87,8 @@ def record(name, library, model, samples, inputs, labels, rate):
         optimizer.zero_grad()
         loss.backward()
         for key, p in model.named_parameters() if step == 0 else ():
+            if p.grad is None:  # not used
+                continue
             g = p.grad.numpy().ravel()
             fixed = (words(g.size, 1) >> np.uint32(8)) * 2.0**-23 - 1
             recorded["gradient." + names[key]] = torch.tensor([float(g @ g), float(g @ fixed)], dtype=torch.float64)
@@ -138,3 +142,24 @@ images("bottleneck-torchvision", "torchvision", narrow(
     torchvision.models.resnet.Bottleneck, [1, 1, 2, 1], 6, 84), 33, 29, 6, *IMAGENET, 0.001)
 images("resnet", "hf", transformers.ResNetForImageClassification(transformers.ResNetConfig(
     embedding_size=6, hidden_sizes=[6, 10, 14], depths=[1, 2, 1], layer_type="basic", num_labels=4)), 33, 29, 4, *HALF, 0.001)
+
+# Settings beside sizes: untied heads, no biases, other activations, other strides.
+text("gpt2-untied", transformers.GPT2LMHeadModel(transformers.GPT2Config(
+    vocab_size=61, n_positions=29, n_embd=30, n_layer=2, n_head=3, activation_function="gelu", layer_norm_epsilon=1e-3, tie_word_embeddings=False,
+    bos_token_id=0, eos_token_id=0)), 61, 23)
+text("bert-untied", transformers.BertForMaskedLM(transformers.BertConfig(
+    vocab_size=59, hidden_size=28, num_hidden_layers=2, num_attention_heads=2, intermediate_size=42, max_position_embeddings=31, hidden_act="gelu_new",
+    layer_norm_eps=1e-5, tie_word_embeddings=False)), 59, 25)
+images("vit-unbiased", "hf", transformers.ViTForImageClassification(transformers.ViTConfig(
+    image_size=(29, 33), patch_size=7, hidden_size=21, num_hidden_layers=2, num_attention_heads=3, intermediate_size=40, num_labels=6, qkv_bias=False,
+    hidden_act="gelu_pytorch_tanh", layer_norm_eps=1e-6)), 29, 33, 6, *HALF, 0.01)
+images("deit-unbiased", "hf", transformers.DeiTForImageClassification(transformers.DeiTConfig(
+    image_size=(33, 29), patch_size=6, hidden_size=18, num_hidden_layers=2, num_attention_heads=3, intermediate_size=31, num_labels=5, qkv_bias=False,
+    hidden_act="linear")), 33, 29, 5, *HALF, 0.01)
+images("resnet-first", "hf", transformers.ResNetForImageClassification(transformers.ResNetConfig(
+    embedding_size=6, hidden_sizes=[7, 10], depths=[1, 2], layer_type="basic", num_labels=4, downsample_in_first_stage=True, hidden_act="gelu")), 49, 45, 4, *HALF, 0.001)
+images("resnet-early", "hf", transformers.ResNetForImageClassification(transformers.ResNetConfig(
+    embedding_size=6, hidden_sizes=[12, 20], depths=[2, 1], layer_type="bottleneck", num_labels=5, downsample_in_first_stage=True,
+    downsample_in_bottleneck=True)), 49, 45, 5, *HALF, 0.001)
+images("resnet-linear", "hf", transformers.ResNetForImageClassification(transformers.ResNetConfig(
+    embedding_size=5, hidden_sizes=[5, 9], depths=[1, 1], layer_type="basic", num_labels=3, downsample_in_bottleneck=True, hidden_act="linear")), 33, 29, 3, *HALF, 0.001)

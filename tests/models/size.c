@@ -22,6 +22,7 @@ static void told_as_given(void **state) {
       {"gpt2", "layers=6,width=72,heads=3,positions=37", "layers=6,width=72,heads=3,positions=37"},
       {"gpt2", "hidden=3072,activation=gelu-tanh,eps=1e-05", ""}, /* as derived */
       {"gpt2", "activation=relu,eps=0.001", "activation=relu,eps=0.001"},
+      {"gpt2", "activation=linear,untied=1", "untied=1,activation=linear"},
       {"gpt2", "width=72,hidden=288", "width=72"},
       {"gpt2", "width=72,hidden=289", "width=72,hidden=289"},
       {"bert-base", "vocabulary=101", "vocabulary=101"},
@@ -30,6 +31,9 @@ static void told_as_given(void **state) {
       {"resnet50", "blocks=1-2,width=24", "width=24,blocks=1-2"},
       {"resnet18", "blocks=1-1,channels=8-10,stem=9", "blocks=1-1,stem=9,channels=8-10"},
       {"resnet50", "inner=1-2-3-4", "inner=1-2-3-4"},
+      {"resnet50", "first_stride=2,early_stride=1,activation=gelu", "early_stride=1,first_stride=2,activation=gelu"},
+      {"resnet50", "first_stride=1,early_stride=0,activation=relu", ""},
+      {"vit-b16", "unbiased=1", "unbiased=1"},
       {"mlp", "layers=0", "layers=0"},
   };
   (void)state;
@@ -78,12 +82,13 @@ static void wrong_ones_are_named(void **state) {
       {"gpt2", "layers=99999999999999999999", SL_EINVAL, "it may be from 1 to 1024"},
       {"gpt2", "width=70", SL_EINVAL,
        "width=70 of gpt2 is not a multiple of heads=12; heads=10 and heads=14 divide it"},
-      {"gpt2", "activation=silu", SL_EINVAL, "activation of gpt2 is 'silu'; there are relu, gelu, gelu-tanh"},
+      {"gpt2", "activation=silu", SL_EINVAL, "activation of gpt2 is 'silu'; there are relu, gelu, gelu-tanh, linear"},
       {"gpt2", "eps=2", SL_EINVAL, "eps of gpt2 is 2; it may be from 1e-30 to 1"},
       {"bert-nano", "mask=257", SL_EINVAL, "mask=257 of bert is beyond the vocabulary of 257"},
       {"vit-tiny", "patch=7", SL_EINVAL, "patch=7 of vit needs stem=0"},
       {"resnet50", "blocks=1--1", SL_EINVAL, "blocks of resnet is a list of 1 to 8 whole numbers"},
       {"resnet50", "blocks=1-1-1-1-1-1-1-1-1", SL_EINVAL, "a list of 1 to 8"},
+      {"resnet50", "first_stride=3", SL_EINVAL, "first_stride of resnet is 3; it may be from 1 to 2"},
       {"resnet50", "blocks=1-0", SL_EINVAL, "blocks of resnet is 0"},
       {"resnet50", "channels=8-16", SL_EINVAL, "channels of resnet has 2 stages, but blocks has 4"},
       {"resnet18", "inner=8-16-32-64", SL_EINVAL, "inner of resnet is for bottleneck=1"},

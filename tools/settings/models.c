@@ -25,7 +25,7 @@ void sl__print_models(FILE *file) {
       fprintf(file, "  %-12s %s\n  %-12s --size %s\n", m->name, m->summary, "",
               sl_sizes_text(family->sizes, m->sizes, text, sizeof text));
     for (const sl_size *s = family->sizes; s && s->name; s++)
-      fprintf(file, "    %-11s %s; %s%s%s\n", s->name, s->help, range_of(s, text, sizeof text),
+      fprintf(file, "    %-12s %s; %s%s%s\n", s->name, s->help, range_of(s, text, sizeof text),
               s->derived ? "; by default " : "", s->derived ? s->derived : "");
   }
 }

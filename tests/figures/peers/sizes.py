@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Ten networks of sizes that no list of Starling's has, with random weights, written by transformers and torchvision. For each:
+"""Networks of sizes and settings that no list of Starling's has, with random weights, written by transformers and torchvision. For each:
 Starling's logits beside theirs; the same bits after a way there and back; and, against PyTorch in double precision, the gradient of
 every weight in a first step of SGD and the losses of ten steps. BERT's masks are computed here again, from their definition.
 Prints the largest difference beside its bound.
@@ -174,8 +174,10 @@ def trained(name, path, back, to, model, batch, options, rate, original, last):
     _, wanted = steps_of(copy.deepcopy(model).double(), following, 1, 1)
     _, floats = steps_of(copy.deepcopy(model), following, 1, 1)
     rounded = [steps_of(copy.deepcopy(model).double(), following, 1, 1, k)[1] for k in range(2, ROUNDINGS + 1)]
-    whole, worst, theirs, noisy = sum(float(g.norm()) ** 2 for g in wanted) ** 0.5, 0.0, 0.0, 0.0
+    whole, worst, theirs, noisy = sum(float(g.norm()) ** 2 for g in wanted if g is not None) ** 0.5, 0.0, 0.0, 0.0
     for i, (n, g, f) in enumerate(zip(names, wanted, floats)):
+        if g is None:  # a weight that the network does not use
+            continue
         bound = GRADIENTS * float(g.norm()) + WHOLE * whole + EPS * float(after[n].norm() + before[n].norm())
         worst = max(worst, float((before[n].double() - after[n].double() - g).norm()) / bound)
         theirs = max(theirs, float((f.double() - g).norm()) / bound)
@@ -199,7 +201,7 @@ def trained(name, path, back, to, model, batch, options, rate, original, last):
     return True
 
 
-def check(path, to, model, samples, inputs, length, name, batch, options, sizes=(), redraw=None):
+def check(path, to, model, samples, inputs, length, name, batch, options, sizes=(), redraw=None, unused=()):
     file = write(path, to, model)
     with torch.no_grad():
         expected = model(inputs)
@@ -212,7 +214,7 @@ def check(path, to, model, samples, inputs, length, name, batch, options, sizes=
     back = path + "-back"
     starling("convert", path + ".sl", "--to", to, "--out", back)
     a, b = load_file(file), load_file(back + "/model.safetensors" if to == "hf" else back)
-    differing = [k for k in a if not k.endswith("num_batches_tracked") and (k not in b or not torch.equal(a[k], b[k]))]
+    differing = [k for k in a if not k.endswith("num_batches_tracked") and k not in unused and (k not in b or not torch.equal(a[k], b[k]))]
     verdict(f"{path}: tensors that come back otherwise, of {len(a)}", len(differing), 0)
     for left in reversed(range(BATCHES if redraw else 1)):
         if trained(name, path + ".sl" if sizes else path, back, to, model, batch, options, RATE / 10 if "resnet" in name else RATE, file, not left):
@@ -221,7 +223,7 @@ def check(path, to, model, samples, inputs, length, name, batch, options, sizes=
         redraw()
 
 
-def text(path, model, vocabulary, length, name, mlm):
+def text(path, model, vocabulary, length, name, mlm, unused=()):
     # The order of windows is Starling's own; masks depend on it, so that BERT's windows are all the same.
     tokens = random.integers(999 if mlm and vocabulary > 999 else 0, vocabulary, BATCH * length + 1).astype(np.int32)
     if mlm:
@@ -236,7 +238,7 @@ def text(path, model, vocabulary, length, name, mlm):
         following = np.stack([tokens[i * length + 1 : i * length + length + 1] for i in range(BATCH)])
         return torch.tensor(rows).long(), torch.tensor(following).long()
 
-    check(path, "hf", spread(model), rows, torch.tensor(rows).long(), length, name, batch, ["--data", path + "-data", "--length", str(length)])
+    check(path, "hf", spread(model), rows, torch.tensor(rows).long(), length, name, batch, ["--data", path + "-data", "--length", str(length)], unused=unused)
 
 
 def write_tokens(name, tokens):
@@ -316,9 +318,54 @@ def resnet_hf():
     images("resnet-hf", "hf", transformers.ResNetForImageClassification(config), 224, 224, 4, [0.5], [0.5], "resnet18", trains_on=(33, 29))
 
 
+def gpt2_untied():
+    config = transformers.GPT2Config(vocab_size=67, n_positions=41, n_embd=45, n_layer=2, n_head=5, n_inner=77, activation_function="gelu", layer_norm_epsilon=1e-4, tie_word_embeddings=False)
+    text("gpt2-untied", transformers.GPT2LMHeadModel(config), 67, 27, "gpt2", False)
+
+
+def gpt2_linear():
+    config = transformers.GPT2Config(vocab_size=53, n_positions=33, n_embd=33, n_layer=2, n_head=3, n_inner=50, activation_function="linear")
+    text("gpt2-linear", transformers.GPT2LMHeadModel(config), 53, 25, "gpt2", False)
+
+
+def bert_untied():
+    config = transformers.BertConfig(vocab_size=103, hidden_size=42, num_hidden_layers=2, num_attention_heads=7, intermediate_size=61, max_position_embeddings=39, hidden_act="gelu_new", layer_norm_eps=1e-7, tie_word_embeddings=False)
+    # The decoder has a bias of its own; cls.predictions.bias has no use and no gradient.
+    text("bert-untied", transformers.BertForMaskedLM(config), 103, 31, "bert-base", True, unused=("cls.predictions.bias",))
+
+
+def vit_unbiased():
+    config = transformers.ViTConfig(image_size=(35, 31), patch_size=6, hidden_size=51, num_hidden_layers=2, num_attention_heads=3, intermediate_size=90, num_labels=6, qkv_bias=False, hidden_act="gelu_pytorch_tanh", layer_norm_eps=1e-6)
+    images("vit-unbiased", "hf", transformers.ViTForImageClassification(config), 35, 31, 6, [0.5], [0.5], "vit-b16")
+
+
+def deit_unbiased():
+    config = transformers.DeiTConfig(image_size=(31, 37), patch_size=7, hidden_size=45, num_hidden_layers=2, num_attention_heads=5, intermediate_size=71, num_labels=5, qkv_bias=False, hidden_act="linear")
+    images("deit-unbiased", "hf", transformers.DeiTForImageClassification(config), 31, 37, 5, [0.5], [0.5], "vit-b16")
+
+
+def resnet_first():
+    config = transformers.ResNetConfig(embedding_size=18, hidden_sizes=[18, 30, 50], depths=[1, 2, 1], layer_type="basic", num_labels=5, downsample_in_first_stage=True)
+    images("resnet-first", "hf", transformers.ResNetForImageClassification(config), 224, 224, 5, [0.5], [0.5], "resnet18", trains_on=(49, 45))
+
+
+def resnet_early():
+    config = transformers.ResNetConfig(embedding_size=14, hidden_sizes=[36, 60, 100], depths=[1, 2, 1], layer_type="bottleneck", num_labels=6, downsample_in_bottleneck=True)
+    images("resnet-early", "hf", transformers.ResNetForImageClassification(config), 224, 224, 6, [0.5], [0.5], "resnet50", trains_on=(49, 45))
+
+
+def resnet_gelu():
+    config = transformers.ResNetConfig(embedding_size=16, hidden_sizes=[20, 36], depths=[2, 1], layer_type="bottleneck", num_labels=4, hidden_act="gelu", downsample_in_first_stage=True, downsample_in_bottleneck=True)
+    images("resnet-gelu", "hf", transformers.ResNetForImageClassification(config), 224, 224, 4, [0.5], [0.5], "resnet50", trains_on=(49, 45))
+
+
+ALL = (
+    "gpt2_72", "gpt2_inner", "bert_384", "bert_36", "vit_33x29", "deit_33x29", "vit_torchvision", "resnet_basic", "resnet_bottleneck", "resnet_hf",
+    "gpt2_untied", "gpt2_linear", "bert_untied", "vit_unbiased", "deit_unbiased", "resnet_first", "resnet_early", "resnet_gelu",
+)  # fmt: skip
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
-    for name in sys.argv[3:] or ("gpt2_72", "gpt2_inner", "bert_384", "bert_36", "vit_33x29", "deit_33x29", "vit_torchvision", "resnet_basic", "resnet_bottleneck", "resnet_hf"):
+    for name in sys.argv[3:] or ALL:
         try:
             globals()[name]()
         except (SystemExit, Exception) as error:  # the others are tried all the same

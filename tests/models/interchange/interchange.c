@@ -269,14 +269,22 @@ static void configs_that_lie(void **state) {
        "width=8 of gpt2 is not a multiple of heads=3; heads=2 and heads=4 divide it"},
       {"{\"model_type\": \"gpt2\", \"n_head\": 12, \"n_head\": 12}", SL_EFORMAT, "duplicate"},
       {"{\"model_type\": \"gpt2\", \"activation_function\": \"swish\"}", SL_EUNSUPPORTED, "'swish'"},
-      {"{\"model_type\": \"gpt2\", \"activation_function\": \"silu\"}", SL_EUNSUPPORTED, "'silu'; there are gelu"},
+      {"{\"model_type\": \"gpt2\", \"activation_function\": \"silu\"}", SL_EUNSUPPORTED,
+       "'silu', which Starling lacks; there are gelu"},
       {"{\"model_type\": \"bert\", \"position_embedding_type\": \"relative_key\"}", SL_EUNSUPPORTED,
-       "position_embedding_type is \"relative_key\"; only \"absolute\" is supported"},
-      {"{\"model_type\": \"bert\", \"tie_word_embeddings\": false}", SL_EUNSUPPORTED, "tie_word_embeddings is false"},
-      {"{\"model_type\": \"vit\", \"qkv_bias\": false}", SL_EUNSUPPORTED, "qkv_bias is false"},
+       "position_embedding_type is \"relative_key\", and only \"absolute\" is supported: Starling has no relative"},
+      {"{\"model_type\": \"bert\", \"is_decoder\": true}", SL_EUNSUPPORTED,
+       "Starling has no BERT that learns the next"},
+      {"{\"model_type\": \"bert\", \"tie_word_embeddings\": \"false\"}", SL_EFORMAT,
+       "tie_word_embeddings is not true or false"},
+      {"{\"model_type\": \"vit\", \"qkv_bias\": 0}", SL_EFORMAT, "qkv_bias is not true or false"},
+      {"{\"model_type\": \"gpt2\", \"add_cross_attention\": true}", SL_EUNSUPPORTED, "(cross attention)"},
+      {"{\"model_type\": \"gpt2\", \"scale_attn_by_inverse_layer_idx\": true}", SL_EUNSUPPORTED,
+       "scores are divided by the layer's number"},
       {"{\"model_type\": \"vit\", \"patch_size\": [4, 2]}", SL_EUNSUPPORTED, "patch_size is 4 by 2"},
       {"{\"model_type\": \"vit\", \"image_size\": [33, 0]}", SL_EFORMAT, "image_size is not one or two whole numbers"},
-      {"{\"model_type\": \"resnet\", \"downsample_in_bottleneck\": true}", SL_EUNSUPPORTED, "only false"},
+      {"{\"model_type\": \"resnet\", \"hidden_act\": \"tanh\"}", SL_EUNSUPPORTED,
+       "hidden_act is 'tanh', which Starling"},
       {"{\"model_type\": \"resnet\", \"depths\": [1, 1, 1, 1, 1, 1, 1, 1, 1]}", SL_EFORMAT, "not a list of at most 8"},
       {"{\"model_type\": \"resnet\", \"depths\": [1, 1]}", SL_EFORMAT,
        "channels of resnet has 4 stages, but blocks has 2"},
@@ -296,6 +304,16 @@ static void configs_that_lie(void **state) {
   scratch_write(path, other, strlen(other));
   assert_ok(sl_config_read(path, &config));
   assert_fails(SL_ESHAPE, "n_layer is 3, the network's 2; n_head is 4, the network's 2",
+               sl_config_compare(&config, path, &gpt, &tokens));
+  sl_config_clear(&config);
+  static const char untied[] =
+      "{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_head\": 2, \"n_embd\": 8, \"n_positions\": 5, \"vocab_size\": "
+      "11, "
+      "\"tie_word_embeddings\": false, \"activation_function\": \"relu\"}";
+  scratch_write(path, untied, strlen(untied));
+  assert_ok(sl_config_read(path, &config));
+  assert_fails(SL_ESHAPE,
+               "activation_function is relu, the network's gelu_new; tie_word_embeddings is false, the network's true",
                sl_config_compare(&config, path, &gpt, &tokens));
   sl_config_clear(&config);
 }

@@ -26,31 +26,60 @@ typedef struct published {
   const char *square;                 /* a tensor [n, n] or [n, 3, 3, n] */
   const char *wrong[4];               /* sizes of another network whose tensors have the same shapes */
   const char *misfit[4][2];           /* sizes that change shapes, and a tensor that then does not fit */
+  const char *left_out;               /* a tensor of the file that the network has no use for; NULL: none */
 } published;
 static const published cases[] = {
     {"gpt2", "hf", .length = 31, .square = "h.0.attn.proj.weight",
      .wrong = {"heads=6", "heads=4", "activation=relu", "eps=1e-2"},
-     .misfit = {{"layers=2", "h.1.ln_1.weight"}, {"hidden=51", "h.0.mlp.fc.weight"}, {"width=75", "wte.weight"}}},
+     .misfit = {{"layers=2", "h.1.ln_1.weight"},
+                {"hidden=51", "h.0.mlp.fc.weight"},
+                {"width=75", "wte.weight"},
+                {"untied=1", "missing  lm_head.weight"}}},
     {"bert", "hf", .length = 33, .square = "h.1.attn.proj.weight",
      .wrong = {"heads=6", "heads=2", "activation=relu", "eps=1e-2"},
      .misfit = {{"layers=1", "extra    bert.encoder.layer.1."},
                 {"hidden=51", "h.0.mlp.fc.weight"},
-                {"positions=40", "wpe.weight"}}},
+                {"positions=40", "wpe.weight"},
+                {"untied=1", "missing  cls.predictions.decoder.weight"}}},
     {"vit", "hf", .square = "h.0.attn.proj.weight", .wrong = {"heads=6", "heads=4", "activation=relu", "eps=1e-2"},
-     .misfit = {{"patch=5", "patch.weight"}, {"layers=3", "h.2.ln_1.weight"}}},
+     .misfit = {{"patch=5", "patch.weight"},
+                {"layers=3", "h.2.ln_1.weight"},
+                {"unbiased=1", "extra    vit.encoder.layer.0.attention.attention.query.bias"}}},
     {"deit", "hf", .square = "h.0.attn.proj.weight", .wrong = {"heads=10", "heads=4", "activation=relu", "eps=1e-2"},
      .misfit = {{"patch=4", "patch.weight"}, {"distilled=0", "wpe.weight"}, {"hidden=40", "h.0.mlp.fc.weight"}}},
     {"vit-torchvision", "torchvision", "heads=3", .square = "h.0.attn.proj.weight",
      .wrong = {"heads=6", "heads=4", "activation=relu", "eps=1e-2"},
      .misfit = {{"patch=5", "patch.weight"}, {"hidden=35", "h.0.mlp.fc.weight"}}},
     {"resnet-torchvision", "torchvision", .height = 33, .width = 29, .square = "layer1.0.conv2.weight",
+     .wrong = {"first_stride=2", "activation=gelu"},
      .misfit = {{"blocks=1-1-1-1", "extra    layer2.1.conv1.weight"},
                 {"stem=63", "conv1.weight"},
                 {"small=1", "conv1.weight"}}},
     {"bottleneck-torchvision", "torchvision", .height = 33, .width = 29, .square = "layer1.0.conv2.weight",
+     .wrong = {"first_stride=2", "early_stride=1", "activation=linear"},
      .misfit = {{"inner=2-5-10-22", "layer4.0.conv2.weight"}, {"channels=8-20-41-84", "layer3.1.bn3.weight"}}},
     {"resnet", "hf", .height = 33, .width = 29, .square = "layer1.0.conv2.weight",
      .misfit = {{"blocks=1-1-1", "extra    resnet.encoder.stages.1.layers.1."}, {"stem=7", "conv1.weight"}}},
+    {"gpt2-untied", "hf", .length = 23, .square = "h.1.attn.proj.weight",
+     .wrong = {"heads=5", "activation=gelu-tanh", "eps=1e-5"},
+     .misfit = {{"untied=0", "tied     lm_head.weight is not the same as transformer.wte.weight"}}},
+    {"bert-untied", "hf", .length = 25, .square = "h.0.attn.proj.weight",
+     .wrong = {"heads=4", "activation=gelu", "eps=1e-12"},
+     .misfit = {{"untied=0", "tied     cls.predictions.decoder.weight is not the same as bert.embeddings.word"}},
+     .left_out = "cls.predictions.bias"},
+    {"vit-unbiased", "hf", .square = "h.1.attn.proj.weight", .wrong = {"heads=7", "activation=gelu", "eps=1e-2"},
+     .misfit = {{"unbiased=0", "missing  vit.encoder.layer.1.attention.attention.value.bias (h.1.attn.qkv.bias)"}}},
+    {"deit-unbiased", "hf", .square = "h.0.attn.proj.weight", .wrong = {"heads=2", "activation=relu", "eps=1e-3"},
+     .misfit = {{"unbiased=0", "missing  deit.encoder.layer.0.attention.attention.query.bias (h.0.attn.qkv.bias)"}}},
+    {"resnet-first", "hf", .height = 49, .width = 45, .square = "layer1.0.conv2.weight",
+     .wrong = {"first_stride=1", "activation=relu", "activation=gelu-tanh"},
+     .misfit = {{"blocks=1-1", "extra    resnet.encoder.stages.1.layers.1."}}},
+    {"resnet-early", "hf", .height = 49, .width = 45, .square = "layer1.0.conv2.weight",
+     .wrong = {"first_stride=1", "early_stride=0", "activation=gelu"},
+     .misfit = {{"inner=3-6", "layer2.0.conv2.weight"}}},
+    {"resnet-linear", "hf", .height = 33, .width = 29, .square = "layer1.0.conv2.weight",
+     .wrong = {"activation=relu", "activation=gelu"},
+     .misfit = {{"first_stride=2", "missing  resnet.encoder.stages.0.layers.0.shortcut.convolution.weight"}}},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -362,12 +391,12 @@ static void other_shapes_do_not_fit(void **state) {
     }
 }
 
-/* The tensors of two files: names, shapes and bits. */
-static void same_tensors(const char *path, const sl_weights *b) {
+/* The tensors of two files: names, shapes and bits. left_out: a tensor that only b has. */
+static void same_tensors(const char *path, const sl_weights *b, const char *left_out) {
   sl_weights *a;
   static char mine[1 << 19], theirs[1 << 19];
   assert_ok(sl_weights_open(path, &a));
-  assert_int_equal(sl_weights_count(a), sl_weights_count(b));
+  assert_int_equal(sl_weights_count(a), sl_weights_count(b) - (left_out != NULL));
   for (int i = 0; i < sl_weights_count(a); i++) {
     const sl_named_array *x = sl_weights_get(a, i);
     const int j = sl_weights_find(b, x->name);
@@ -390,10 +419,12 @@ static void written_bit_for_bit(void **state) {
     char before[SL_SIZES_TEXT], after[SL_SIZES_TEXT];
     const char *path = scratch_path(*state, cases[k].name);
     open_case(&cases[k], &(fault){0}, &o, &fit);
+    assert_int_equal(fit.parts, cases[k].left_out != NULL);
+    if (cases[k].left_out) assert_non_null(strstr(fit.lines, cases[k].left_out));
     sl_fit_clear(&fit);
     const sl__model_facts *facts = sl__model_facts_of(o.file);
     assert_ok(sl__published_save(path, o.format, &o.evaluation, o.store, facts, 0));
-    same_tensors(path, o.weights);
+    same_tensors(path, o.weights, cases[k].left_out);
     assert_ok(sl__model_open_as(path, &(sl__model_wish){.sizes = cases[k].sizes}, &again));
     assert_string_equal(sl_model_text(sl__model_facts_of(again)->model, after, sizeof after),
                         sl_model_text(facts->model, before, sizeof before));
@@ -436,6 +467,9 @@ static void contradictions_name_key_and_file(void **state) {
       {"vit", "\"patch_size\": 4", "\"patch_size\": 5", "patch_size is 5, but in the tensors it is 4"},
       {"deit", "\"hidden_size\": 20", "\"hidden_size\": 25", "hidden_size is 25, but in the tensors it is 20"},
       {"resnet", "\"embedding_size\": 6", "\"embedding_size\": 8", "embedding_size is 8, but in the tensors it is 6"},
+      {"vit", "\"qkv_bias\": true", "\"qkv_bias\": false", "qkv_bias is false, but in the tensors it is true"},
+      {"deit-unbiased", "\"qkv_bias\": false", "\"qkv_bias\": true",
+       "qkv_bias is true, but in the tensors it is false"},
   };
   sl__model_file *file;
   for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
@@ -445,26 +479,153 @@ static void contradictions_name_key_and_file(void **state) {
   }
 }
 
-static void grouped_convolutions_are_refused(void **state) {
+/* Copies the tensors of a case, each data on its own; one more fits. */
+enum { ARRAYS = 256 };
+static sl_weights *copy_arrays(const char *name, sl_named_array arrays[ARRAYS], int *n) {
   char path[4096];
   sl_weights *w;
-  sl__model_file *file;
-  static sl_named_array arrays[256];
-  assert_ok(sl_weights_open(path_of("bottleneck-torchvision", "", path, sizeof path), &w));
-  const int n = sl_weights_count(w);
-  assert_true(n <= 256);
-  for (int i = 0; i < n; i++) {
+  assert_ok(sl_weights_open(path_of(name, "", path, sizeof path), &w));
+  *n = sl_weights_count(w);
+  assert_true(*n < ARRAYS);
+  for (int i = 0; i < *n; i++) {
     int64_t count;
     arrays[i] = *sl_weights_get(w, i);
     arrays[i].data = recorded(w, arrays[i].name, &count);
-    if (strcmp(arrays[i].name, "layer3.1.conv2.weight") == 0) arrays[i].shape.dim[1] = 5;
   }
+  return w;
+}
+
+static int array_of(const char *name, const sl_named_array *arrays, int n) {
+  for (int i = 0; i < n; i++)
+    if (strcmp(arrays[i].name, name) == 0) return i;
+  fail_msg("no tensor %s", name);
+  return -1;
+}
+
+/* Reads the weights file (with its sizes) into a store; new_head: all but the classifier. */
+static void read_file(const char *path, const char *sizes, int new_head, sl_store **store, sl_fit *fit) {
+  sl__model_file *file;
+  sl_weights *w;
+  sl_network network;
+  assert_ok(sl__model_open_as(path, &(sl__model_wish){.sizes = sizes}, &file));
+  assert_ok(sl_weights_open(path, &w));
+  const sl__model_facts *facts = sl__model_facts_of(file);
+  assert_ok((facts->data.length ? sl_network_logits : sl_network_evaluation)(facts->model, &facts->data,
+                                                                             &facts->training, BATCH, &network));
+  assert_ok(sl_store_create(store));
+  assert_ok(sl_interchange_store(network.graph, *store));
+  assert_ok(
+      sl_interchange_read(w, sl__model_format(file), network.graph, *store, new_head ? network.logits : SL_NONE, fit));
+  sl_network_destroy(&network);
+  sl_weights_close(w);
+  sl__model_close(file);
+}
+
+static void grouped_convolutions_are_refused(void **state) {
+  sl__model_file *file;
+  static sl_named_array arrays[ARRAYS];
+  int n;
+  sl_weights *w = copy_arrays("bottleneck-torchvision", arrays, &n);
+  arrays[array_of("layer3.1.conv2.weight", arrays, n)].shape.dim[1] = 5;
   assert_ok(sl_weights_write(*state, arrays, n, NULL, 0, 0));
   assert_fails(SL_EUNSUPPORTED, "layer3.1.conv2.weight has 10 output and 5 input channels: a convolution in 2 groups",
                sl__model_open(*state, &file));
   assert_non_null(strstr(sl_error(), *state));
   for (int i = 0; i < n; i++) free((void *)arrays[i].data);
   sl_weights_close(w);
+}
+
+/* The logits depend on a layer before the classifier, unless the classifier is new. */
+static void layers_before_the_classifier_are_needed(void **state) {
+  static sl_named_array arrays[ARRAYS];
+  int n;
+  sl_store *store;
+  sl_fit fit;
+  sl_weights *w = copy_arrays("vit-torchvision", arrays, &n);
+  static const float square[24 * 24];
+  arrays[n] = (sl_named_array){.name = "heads.pre_logits.weight", .shape = SL_SHAPE(24, 24), .data = square};
+  assert_ok(sl_weights_write(*state, arrays, n + 1, NULL, 0, 0));
+  for (int new_head = 0; new_head < 2; new_head++) {
+    read_file(*state, "heads=3", new_head, &store, &fit);
+    assert_string_equal(fit.lines, new_head
+                                       ? "left out a layer and a tanh before the classifier (representation_size): "
+                                         "heads.pre_logits.weight\n"
+                                       : "lacking  a layer and a tanh before the classifier (representation_size): "
+                                         "heads.pre_logits.weight\n");
+    assert_int_equal(fit.wrong, !new_head);
+    assert_int_equal(fit.parts, new_head);
+    assert_int_equal(sl_fit_status(&fit, "x"), new_head ? SL_OK : SL_EFORMAT);
+    sl_fit_clear(&fit);
+    sl_store_destroy(store);
+  }
+  for (int i = 0; i < n; i++) free((void *)arrays[i].data);
+  sl_weights_close(w);
+}
+
+/* Without config.json: the sizes state that the head is not tied. An untied decoder's bias has its own name, or, in
+ * files of transformers 4, that of the tied one. */
+static void untied_heads_of_single_files(void **state) {
+  static sl_named_array arrays[ARRAYS];
+  int n;
+  sl_store *store;
+  sl_fit fit;
+  sl_shape shape;
+  sl_weights *w = copy_arrays("bert-untied", arrays, &n);
+  const int own = array_of("cls.predictions.decoder.bias", arrays, n),
+            old = array_of("cls.predictions.bias", arrays, n);
+  const size_t bytes = (size_t)sl_shape_count(&arrays[own].shape) * sizeof(float);
+  assert_true(memcmp(arrays[own].data, arrays[old].data, bytes) != 0);
+  for (int both = 1; both >= 0; both--) {
+    arrays[own].name = both ? "cls.predictions.decoder.bias" : "unknown.bias";
+    assert_ok(sl_weights_write(*state, arrays, n, NULL, 0, 0));
+    read_file(*state, "heads=2,untied=1", 0, &store, &fit);
+    assert_ok(sl_fit_status(&fit, *state));
+    assert_true((strstr(fit.lines, "left out second bias of the decoder") != NULL) == both);
+    assert_memory_equal(tensor(store, "head.decoder.bias", &shape), arrays[both ? own : old].data, bytes);
+    sl_fit_clear(&fit);
+    sl_store_destroy(store);
+  }
+  for (int i = 0; i < n; i++) free((void *)arrays[i].data);
+  sl_weights_close(w);
+  w = copy_arrays("gpt2-untied", arrays, &n);
+  assert_ok(sl_weights_write(*state, arrays, n, NULL, 0, 0));
+  read_file(*state, "heads=3", 0, &store, &fit);
+  assert_string_equal(fit.lines,
+                      "tied     lm_head.weight is not the same as transformer.wte.weight; the network has one "
+                      "tensor for both (untied=0)\n");
+  sl_fit_clear(&fit), sl_store_destroy(store);
+  /* An untied network whose embedding is missing does not take the head's. */
+  arrays[array_of("transformer.wte.weight", arrays, n)].name = "unknown.weight";
+  assert_ok(sl_weights_write(*state, arrays, n, NULL, 0, 0));
+  read_file(*state, "heads=3,width=30,vocabulary=61,untied=1", 0, &store, &fit);
+  assert_non_null(strstr(fit.lines, "missing  transformer.wte.weight (wte.weight)\n"));
+  assert_int_equal(fit.missing, 1);
+  sl_fit_clear(&fit), sl_store_destroy(store);
+  for (int i = 0; i < n; i++) free((void *)arrays[i].data);
+  sl_weights_close(w);
+}
+
+/* torchvision's layers cannot express these settings. */
+static void settings_that_a_library_lacks(void **state) {
+  static const struct {
+    const char *model, *sizes, *words;
+  } cases[] = {
+      {"resnet18", "first_stride=2", "first_stride=2 and not 1; there is --to hf"},
+      {"resnet50", "early_stride=1,activation=gelu",
+       "early_stride=1 and not 0, activation=gelu and not relu; there is"},
+      {"vit-b16", "unbiased=1", "eps=1e-12 and not 1e-06, unbiased=1 and not 0; there is --to hf"},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const sl_model *listed;
+    sl_model *sized;
+    const sl_format *format;
+    assert_ok(sl_model_find(cases[i].model, &listed));
+    assert_ok(sl_model_sized(listed, cases[i].sizes, &sized));
+    assert_fails(SL_EUNSUPPORTED, cases[i].words, sl_format_of_model(sized, "torchvision", &format));
+    assert_ok(sl_format_of_model(sized, "hf", &format));
+    free(sized);
+  }
 }
 
 /* Heads do not show in shapes: config.json alone contradicts them. */
@@ -513,6 +674,9 @@ int main(void) {
       cmocka_unit_test_setup_teardown(written_bit_for_bit, scratch_setup, scratch_teardown),
       cmocka_unit_test_setup_teardown(contradictions_name_key_and_file, scratch_setup, scratch_teardown),
       cmocka_unit_test_setup_teardown(grouped_convolutions_are_refused, scratch_setup, scratch_teardown),
+      cmocka_unit_test_setup_teardown(layers_before_the_classifier_are_needed, scratch_setup, scratch_teardown),
+      cmocka_unit_test_setup_teardown(untied_heads_of_single_files, scratch_setup, scratch_teardown),
+      cmocka_unit_test(settings_that_a_library_lacks),
       cmocka_unit_test(wishes_are_held_against_the_file),
   };
   return cmocka_run_group_tests_name("published", tests, start, stop);
