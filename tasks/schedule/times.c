@@ -11,6 +11,7 @@ struct sl_times {
   int n;
   int *place; /* [room] index of an entry, plus 1; 0: free */
   int room;   /* a power of two, at least twice n */
+  double overhead[SL_KINDS];
 };
 
 sl_status sl_times_create(sl_times **times) {
@@ -72,6 +73,9 @@ double sl_times_find(const sl_times *t, const char *operation, uint32_t footprin
   const int place = *place_of(t, operation, footprint);
   return place ? t->time[place - 1].seconds[kind] : 0;
 }
+
+double sl_times_overhead(const sl_times *t, int kind) { return t ? t->overhead[kind] : 0; }
+void sl_times_set_overhead(sl_times *t, int kind, double seconds) { t->overhead[kind] = seconds; }
 
 int sl_times_count(const sl_times *t) { return t->n; }
 const sl_time *sl_times_at(const sl_times *t, int i) { return &t->time[i]; }

@@ -26,6 +26,10 @@ void sl_times_destroy(sl_times *times); /* NULL is allowed */
 sl_status sl_times_put(sl_times *times, const sl_time *time);
 /* Seconds of such a task on a worker of this kind; 0: not measured, or times is NULL. */
 double sl_times_find(const sl_times *times, const char *operation, uint32_t footprint, int kind);
+/* Seconds that a worker of this kind spends between two tasks that are both ready; 0: not measured, or times is NULL.
+ */
+double sl_times_overhead(const sl_times *times, int kind);
+void sl_times_set_overhead(sl_times *times, int kind, double seconds);
 int sl_times_count(const sl_times *times);
 const sl_time *sl_times_at(const sl_times *times, int i); /* in the order in which they were put first */
 

@@ -10,6 +10,7 @@
 
 #include "runtime/base/json.h"
 #include "runtime/machine/comm.h"
+#include "runtime/numbers/statistics.h"
 #include "tasks/starpu/calibration.h"
 #include "tools/commands/commands.h"
 #include "tools/machines/network.h"
@@ -25,8 +26,10 @@ typedef struct calibrate {
   sl__meter meter;
   sl_calibration *calibration;
   const sl_calibration_kind *kind;
-  int n, lacking;        /* number of kinds; number of those with too few samples */
-  int samples;           /* wanted */
+  int n, lacking; /* number of kinds; number of those with too few samples */
+  int samples;    /* wanted */
+  double *gap;    /* [n_gaps] seconds of CPU workers between two ready tasks */
+  size_t n_gaps;
   sl_timeline *timeline; /* for the sizes of tasks */
   char *said;            /* the text to print */
 } calibrate;
@@ -46,6 +49,29 @@ static void show_progress(calibrate *c) {
                  c->n);
 }
 
+static int by_worker(const void *a, const void *b) {
+  const sl_record *x = a, *y = b;
+  if (x->worker != y->worker) return x->worker < y->worker ? -1 : 1;
+  return (x->start > y->start) - (x->start < y->start);
+}
+
+/* Collects the times between two tasks of a CPU worker of which the second was ready before the first ended: what a
+ * task costs beside its kernel. Sorts the records. */
+static sl_status add_gaps(calibrate *c, sl_record *records, size_t n) {
+  enum { MOST = 100000 };
+  double *more = realloc(c->gap, (c->n_gaps + n + 1) * sizeof *more);
+  if (!more) return sl_no_memory("for the times between tasks");
+  c->gap = more;
+  qsort(records, n, sizeof *records, by_worker);
+  for (size_t i = 1; i < n && c->n_gaps < MOST; i++) {
+    const sl_record *a = &records[i - 1], *b = &records[i];
+    if (a->kind != SL_RECORD_TASK || b->kind != SL_RECORD_TASK || a->worker != b->worker || b->ready > a->end) continue;
+    if (sl_runtime_worker_kind(c->job.runtime, b->worker) == SL_WORKER_CPU)
+      c->gap[c->n_gaps++] = 1e-9 * (double)(b->start - a->end);
+  }
+  return SL_OK;
+}
+
 static sl_status collect(calibrate *c) {
   sl__job *s = &c->job;
   sl__meter_start(&c->meter, c->o->quiet, 0);
@@ -56,7 +82,8 @@ static sl_status collect(calibrate *c) {
     sl_calibration_place(c->calibration);
     SL_TRY(sl__job_step(s, s->facts.training.learning_rate, NULL));
     SL_TRY(sl_recorder_snapshot(s->recorder, &records, &n));
-    const sl_status status = sl_calibration_add(c->calibration, records, n);
+    sl_status status = sl_calibration_add(c->calibration, records, n);
+    if (status == SL_OK) status = add_gaps(c, records, n);
     free(records);
     SL_TRY(status);
     SL_TRY(look(c));
@@ -154,7 +181,7 @@ static void keep_speeds(const calibrate *c) {
 }
 
 /* Keeps the medians for simulations; those of too few samples as well, as nothing better is known. */
-static sl_status keep_times(const calibrate *c) {
+static sl_status keep_times(calibrate *c) {
   const sl_graph *g = sl_program_graph(c->job.program);
   char path[PATH_MAX];
   sl_times *times;
@@ -168,6 +195,7 @@ static sl_status keep_times(const calibrate *c) {
     t.seconds[kind->worker == SL_WORKER_CPU ? SL_KIND_CPU : SL_KIND_GPU] = kind->median;
     SL_TRY_OUT(sl_times_put(times, &t));
   }
+  if (c->n_gaps) sl_times_set_overhead(times, SL_KIND_CPU, sl_median(c->gap, c->n_gaps));
   status = sl__times_keep(sl__times_path(c->job.runtime, path, sizeof path), times);
 out:
   sl_times_destroy(times);
@@ -253,6 +281,6 @@ sl_status sl__calibrate(sl__options *o, int *exit_code) {
   sl_calibration_destroy(c.calibration);
   sl__job_close(&c.job); /* StarPU writes its models here, before writing the output can fail */
   if (c.said) fputs(c.said, stdout);
-  free(c.said);
+  free(c.said), free(c.gap);
   return status;
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "runtime/machine/comm.h"
+#include "tools/run/times.h"
 
 /* The host's name as the name of a machine. */
 static void name_this(char *name, size_t n) {
@@ -75,6 +76,7 @@ sl_status sl__describe_this(const sl_runtime *rt, const sl__machine *measured, s
                                  .overhead = sl_machine_default(1, 1, 0).kind[SL_KIND_CPU].overhead};
   m->cpu.bandwidth = 1e9 * measured->gigabytes / threads * cores / m->cpu.numa_domains;
   describe_gpus(rt, measured, *gpus, &m->gpu);
+  if (access(sl__times_path(rt, path, sizeof path), R_OK) == 0 && strlen(path) < sizeof m->times) strcpy(m->times, path);
   sl__network_path(rt, path, sizeof path);
   m->network = sl__network_read(path);
   return SL_OK;

@@ -26,8 +26,14 @@ sl_status sl__times_read(const char *path, sl_times *times) {
   SL_TRY(sl_json_read(path, &all));
   const json_t *list = json_object_get(all, "times");
   sl_status status = SL_OK;
-  if (json_unpack(all, "{s:s}", "format", &format) != 0 || strcmp(format, FORMAT) != 0 || !json_is_array(list))
+  double overhead[SL_KINDS] = {0};
+  if (json_unpack(all, "{s:s, s?{s?F, s?F}}", "format", &format, "overhead", "cpu_s", &overhead[SL_KIND_CPU], "gpu_s",
+                  &overhead[SL_KIND_GPU]) != 0 ||
+      !fits(overhead[SL_KIND_CPU]) || !fits(overhead[SL_KIND_GPU]) || strcmp(format, FORMAT) != 0 ||
+      !json_is_array(list))
     status = sl_fail(SL_EFORMAT, "%s: not a file of measured times (%s)", path, FORMAT);
+  for (int k = 0; k < SL_KINDS; k++)
+    if (overhead[k] > 0) sl_times_set_overhead(times, k, overhead[k]);
   for (i = 0; status == SL_OK && i < json_array_size(list); i++) {
     const char *operation;
     json_int_t footprint;
@@ -51,6 +57,14 @@ sl_status sl__times_keep(const char *path, const sl_times *times) {
   if (status != SL_OK) return status;
   json_t *list = json_array(), *json = json_pack("{s:s, s:o}", "format", FORMAT, "times", list);
   if (access(path, F_OK) == 0) SL_TRY_OUT(sl__times_read(path, all));
+  for (int k = 0; k < SL_KINDS; k++)
+    if (sl_times_overhead(times, k) > 0) sl_times_set_overhead(all, k, sl_times_overhead(times, k));
+  json_t *overhead = json_object();
+  if (sl_times_overhead(all, SL_KIND_CPU) > 0)
+    json_object_set_new(overhead, "cpu_s", json_real(sl_times_overhead(all, SL_KIND_CPU)));
+  if (sl_times_overhead(all, SL_KIND_GPU) > 0)
+    json_object_set_new(overhead, "gpu_s", json_real(sl_times_overhead(all, SL_KIND_GPU)));
+  json_object_set_new(json, "overhead", overhead);
   for (int i = 0; i < sl_times_count(times); i++) SL_TRY_OUT(sl_times_put(all, sl_times_at(times, i)));
   for (int i = 0; i < sl_times_count(all); i++) {
     const sl_time *t = sl_times_at(all, i);

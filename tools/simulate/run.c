@@ -68,6 +68,8 @@ static sl_status read_times(run *r) {
   SL_TRY(sl_times_create(&r->times));
   SL_TRY(sl__times_read(r->job.machine.times, r->times));
   r->machine.times = r->times;
+  for (int k = 0; k < SL_KINDS; k++)
+    if (sl_times_overhead(r->times, k) > 0) r->machine.kind[k].overhead = sl_times_overhead(r->times, k);
   return SL_OK;
 }
 

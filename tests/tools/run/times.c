@@ -27,8 +27,14 @@ static void kept(void **state) {
                 c = time_of("linear", 4294967295u, 2e-6, 0);
   keep(path, &a), keep(path, &b), keep(path, &c);
   assert_ok(sl_times_create(&times));
+  sl_times_set_overhead(times, SL_KIND_CPU, 3e-6);
+  assert_ok(sl__times_keep(path, times));
+  sl_times_destroy(times);
+  keep(path, &c);
+  assert_ok(sl_times_create(&times));
   assert_ok(sl__times_read(path, times));
   assert_int_equal(sl_times_count(times), 2);
+  assert_true(sl_times_overhead(times, SL_KIND_CPU) == 3e-6 && sl_times_overhead(times, SL_KIND_GPU) == 0);
   assert_true(sl_times_find(times, "linear", 4294967295u, SL_KIND_CPU) == 2e-6);
   assert_true(sl_times_find(times, "conv2d", 0, SL_KIND_GPU) == 3.5e-7);
   sl_times_destroy(times);

@@ -1,0 +1,103 @@
+#!/bin/bash
+# Figure: simulated step times beside measured ones, on this machine: three models of three sizes each, four policies, 1
+# and 2 workers. calibrate measures the tasks of each size first; nothing is fitted to the measured steps. Prints each
+# pair, the median and the worst error, the error of the predicted peak of the memory, the order of the policies, and
+# how long a simulation of 100,000 tasks and of 1,024 nodes takes. ROUNDS: measurements of each step, in turn (3).
+# MODELS, POLICIES, WORKERS: fewer of them. Needs a quiet machine.
+set -u
+top=$(cd "$(dirname "$0")/../.." && pwd)
+starling=${STARLING:-$top/build/starling}
+sim=${STARLING_SIM:-$top/build-simulated/starling-sim}
+[ -x "$starling" ] && [ -x "$sim" ] || { echo 'SKIP: no starling or starling-sim: ./quickstart simulate builds them'; exit 77; }
+export STARLING_SIM=$sim STARPU_SILENT=1
+rounds=${ROUNDS:-3} policies=${POLICIES:-eager lws dmda dmdas}
+work=$(mktemp -d "${TMPDIR:-/tmp}/simulate.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+export STARPU_HOME=$work
+cd "$work" || exit 1
+number_of() { sed -n "s/.*\"$1\": \([-0-9.e+]*\).*/\1/p" "$2" | head -n 1; }
+sizes() { # model: its three sizes, a line of options each
+  case $1 in
+  lenet) printf -- '--batch 64\n--batch 256\n--batch 1024\n' ;;
+  gpt2-nano) printf -- '--batch 2\n--batch 4\n--batch 8\n' ;;
+  gpt2) printf -- '--batch 1 --length 64\n--batch 2 --length 64\n--batch 4 --length 64\n' ;;
+  *) echo ;;
+  esac
+}
+began=$SECONDS calibrating=0
+: >pairs
+for model in ${MODELS:-lenet gpt2-nano gpt2}; do
+  while read -r size; do
+    for workers in ${WORKERS:-1 2}; do
+      from=$SECONDS
+      # shellcheck disable=SC2086 # words
+      "$starling" calibrate "$model" $size --workers "$workers" --gpus 0 --samples 20 --quiet >calibrated 2>&1 || { cat calibrated; exit 1; }
+      # The file's peaks do not matter: every kind of task is measured.
+      times=$(echo "$work"/.starpu/sampling/*-"${workers}"x1-times.json)
+      printf '%s\n' 'name: here' 'source: measured' "times: $times" \
+        "cpu: {cores: 2, numa_domains: 1, gflops: {fp32: 100}, efficiency: 1, memory_gigabytes: 16, gigabytes_per_s: 20, overhead_us: 3}" >here.yaml
+      calibrating=$((calibrating + SECONDS - from))
+      for round in $(seq "$rounds"); do
+        for policy in $policies; do
+          # shellcheck disable=SC2086
+          "$starling" bench "$model" $size --workers "$workers" --gpus 0 --sched "$policy" --no-measure --json >real 2>err || { cat err; exit 1; }
+          # shellcheck disable=SC2086
+          "$starling" simulate "$model" $size --machine here.yaml --workers "$workers" --sched "$policy" --json >simulated 2>err || { cat err; exit 1; }
+          echo "$model ${size// /_} $workers $policy $round $(number_of step_s real) $(number_of step_s simulated) $(number_of measured_kinds simulated) $(number_of kinds simulated)" >>pairs
+        done
+      done
+    done
+  done <<END
+$(sizes "$model")
+END
+done
+awk '
+function median(n,   i, j, t) {
+  for (i = 2; i <= n; i++) for (j = i; j > 1 && x[j - 1] > x[j]; j--) { t = x[j]; x[j] = x[j - 1]; x[j - 1] = t }
+  return n % 2 ? x[(n + 1) / 2] : (x[n / 2] + x[n / 2 + 1]) / 2
+}
+{ key = $1 " " $2 " " $3 " " $4; if (!(key in n)) order[++keys] = key
+  real[key, ++n[key]] = $6; simulated[key] = $7; kinds[key] = $8 "/" $9 }
+END {
+  printf "%-44s %10s %18s %10s %8s  %s\n", "model, size, workers, policy", "real ms", "(least, largest)", "simulated", "error", "kinds measured"
+  for (k = 1; k <= keys; k++) {
+    key = order[k]
+    for (i = 1; i <= n[key]; i++) x[i] = real[key, i]
+    m = median(n[key]); least = x[1]; most = x[n[key]]
+    s = simulated[key]; e = s / m - 1; a = e < 0 ? -e : e
+    within = s >= least && s <= most
+    middle[key] = m; spread[key] = (most - least) / m
+    printf "%-44s %10.3f %8.3f %9.3f %10.3f %+7.1f%%  %s%s\n", key, 1e3 * m, 1e3 * least, 1e3 * most, 1e3 * s, 100 * e, kinds[key], within ? " within the spread" : ""
+    errors[++ne] = a; if (a > worst && !within) worst = a
+  }
+  for (i = 1; i <= ne; i++) x[i] = errors[i]
+  m = median(ne)
+  printf "%-52s target %-8s value %-8s %s\n", "median error of the step time", "3%", sprintf("%.1f%%", 100 * m), m <= 0.03 ? "met" : "MISSED"
+  printf "%-52s target %-8s value %-8s %s\n", "worst, beyond the spread of the real runs", "10%", sprintf("%.1f%%", 100 * worst), worst <= 0.1 ? "met" : "MISSED"
+  # Pairs of policies whose real times differ by more than the noise of both: are they in the same order?
+  for (k = 1; k <= keys; k++) for (l = 1; l < k; l++) {
+    split(order[k], a1); split(order[l], a2)
+    if (a1[1] " " a1[2] " " a1[3] != a2[1] " " a2[2] " " a2[3]) continue
+    d = middle[order[k]] / middle[order[l]] - 1
+    if ((d < 0 ? -d : d) <= spread[order[k]] + spread[order[l]]) continue
+    pairs++; same += (d > 0) == (simulated[order[k]] > simulated[order[l]])
+  }
+  if (pairs) { tau = (2 * same - pairs) / pairs
+    printf "%-52s target %-8s value %-8.2f %s (%d pairs)\n", "order of policies, Kendall'"'"'s tau", "0.9", tau, tau >= 0.9 ? "met" : "MISSED", pairs }
+  else print "order of policies: no two differ by more than the noise"
+  exit (m > 0.03 || worst > 0.1)
+}' pairs
+missed=$?
+line() { printf '%-52s target %-8s value %-8s %s\n' "$@"; }
+line 'seconds to calibrate one size and number of workers' 300 $((calibrating / ($(cut -d' ' -f1-3 pairs | sort -u | wc -l)))) ''
+from=$(date +%s%N)
+"$starling" simulate gpt2 --size layers=48,width=1600,heads=25 --machine epyc-2x64 --workers 32 --batch 80 --leaves 1 --shards 80 --steps 1 --json >many || exit 1
+took=$((($(date +%s%N) - from) / 1000000))
+line "ms to simulate 3 steps of $(number_of tasks many) tasks" 60000 $took "$([ $took -le 60000 ] && echo met || echo MISSED)"
+peak=$(number_of process_peak_bytes many)
+line 'MB that it takes' 1000 $((peak / 1000000)) "$([ "$peak" -le 1000000000 ] && echo met || echo MISSED)"
+from=$SECONDS
+"$starling" simulate gpt2 --machine dgx-h100 --nodes 1024 --ranks-per-node 8 --leaves 8192 --batch 8192 --sched dmdas --steps 1 --json >nodes || exit 1
+line 'seconds to simulate 1,024 nodes' 600 $((SECONDS - from)) "$([ $((SECONDS - from)) -le 600 ] && echo met || echo MISSED)"
+echo "took $((SECONDS - began)) s"
+exit $missed
