@@ -400,8 +400,7 @@ static sl_status check_tied(reading *r, int i, int *tied) {
       SL_TRY(status);
     }
     if (equal) continue;
-    fprintf(r->lines, "tied     %s is not the same as %s; the network has one tensor for both (untied=0)\n", a->name,
-            b->name);
+    fprintf(r->lines, "tied     %s is not the same as %s; the network has one for both (untied=0)\n", a->name, b->name);
     r->fit->wrong++;
   }
   return SL_OK;

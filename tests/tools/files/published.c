@@ -590,9 +590,9 @@ static void untied_heads_of_single_files(void **state) {
   w = copy_arrays("gpt2-untied", arrays, &n);
   assert_ok(sl_weights_write(*state, arrays, n, NULL, 0, 0));
   read_file(*state, "heads=3", 0, &store, &fit);
-  assert_string_equal(fit.lines,
-                      "tied     lm_head.weight is not the same as transformer.wte.weight; the network has one "
-                      "tensor for both (untied=0)\n");
+  assert_string_equal(
+      fit.lines,
+      "tied     lm_head.weight is not the same as transformer.wte.weight; the network has one for both (untied=0)\n");
   sl_fit_clear(&fit), sl_store_destroy(store);
   /* An untied network whose embedding is missing does not take the head's. */
   arrays[array_of("transformer.wte.weight", arrays, n)].name = "unknown.weight";
