@@ -78,7 +78,7 @@ done
 expect '--seed is refused' 1 'seed is 3 here and 1 in' train --resume --out a --steps 50 --seed 3
 expect 'a run with a falling schedule' 0 '^test' train mlp $small --steps 12 --rate-schedule cosine --checkpoint-every 5 --out cosine
 rm -r cosine/checkpoints/step-00000012
-expect 'another length of a falling schedule is refused' 1 'cosine schedule is of 14 steps here \(--steps, --epochs\) and of 12 in' train --resume --out cosine --steps 14
+expect 'another length of a falling schedule is refused' 1 'cosine schedule has 14 steps here \(--steps, --epochs\) but 12 in' train --resume --out cosine --steps 14
 expect 'without the option it resumes' 0 'resumed after step 10' train --resume --out cosine --checkpoint-every 4 --keep 9 --log-every 2
 check 'another --checkpoint-every is accepted' test "$(steps_of cosine)" = '5 10 12 '
 
