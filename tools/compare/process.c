@@ -53,7 +53,9 @@ static sl_status run(sl__comparison *c, char *const *argv, double most, FILE *ou
   if (pid < 0) return sl_fail(SL_EIO, "no process: %s", strerror(errno));
   if (pid == 0) {
     dup2(fileno(output), STDOUT_FILENO), dup2(fileno(errors), STDERR_FILENO);
-    execv(c->program, argv);
+    /* By this link it is the program that runs now, even if its file has been built anew since. */
+    execv("/proc/self/exe", argv);
+    dprintf(STDERR_FILENO, "starling: the process for %s cannot be started: %s\n", argv[1], strerror(errno));
     _exit(127);
   }
   sl__compare_measuring(pid);
