@@ -3,13 +3,14 @@
 #ifndef SL_INPUTS_H
 #define SL_INPUTS_H
 
+#include "tasks/graph/schedule.h"
 #include "tasks/starpu/codelet.h"
 #include "tasks/starpu/copies.h"
 
 typedef struct sl__inputs sl__inputs;
 
-/* For the input tasks among task[nodes], which must outlive it. *inputs is NULL if there are none, or if two steps'
- * rows do not fit into `room` bytes of a GPU's memory. */
+/* For the input tasks among task[nodes], which must outlive it. *inputs is NULL if there are none, or if the
+ * rows of three steps do not fit into `room` bytes of a GPU's memory. */
 sl_status sl__inputs_create(const sl_graph *graph, sl__task *task, size_t room, sl__inputs **inputs);
 /* Call between steps. NULL is allowed, here and below. */
 void sl__inputs_destroy(sl__inputs *inputs);
@@ -22,6 +23,10 @@ void sl__inputs_forget(sl__inputs *inputs);
 /* Before the step's tasks are submitted: tasks whose array was announced for this step read the copied rows, the
  * others read the array. */
 void sl__inputs_bind(sl__inputs *inputs, const sl_step *step);
+
+/* Bytes of the batches that lie on a worker of the predicted schedule at most: each array of a loader keeps its copy.
+ */
+size_t sl__inputs_bytes(const sl__inputs *inputs, const sl_schedule *schedule, int worker);
 
 /* Writes which task reads which data to read[], unless it is NULL; returns their number. */
 size_t sl__inputs_reads(const sl__inputs *inputs, sl__read *read);

@@ -57,7 +57,8 @@ sl_status sl_program_submit(sl_program *program, const sl_step *step);
 sl_status sl_program_wait(sl_program *program);
 sl_status sl_program_run(sl_program *program, const sl_step *step); /* submit and wait */
 /* Names the arrays of the step that will be submitted next, while this one runs, so that GPUs may have them before it
- * begins. They must hold their data, and must not change until that step's wait. A hint; without GPUs it does nothing. */
+ * begins. They must hold their data, and must not change until that step's wait. A hint; without GPUs it does nothing.
+ */
 void sl_program_ahead(sl_program *program, const sl_step *next);
 /* Call between steps, before arrays that were named are freed: waits until no GPU copies from them any more. NULL is
  * allowed. */
@@ -88,6 +89,9 @@ const sl_schedule *sl_program_schedule(const sl_program *program);
 const sl_memory *sl_program_memory(const sl_program *program);
 /* The plan of the memory of this rank's GPU number i; NULL: none was made. */
 const sl_residence *sl_program_residence(const sl_program *program, int gpu);
+/* Bytes of the memory of this rank's GPU number i that a run takes at most, as predicted: data, batches ahead, and, in
+ * *beside, what the kernels' contexts hold for scratch and cuBLAS. 0: not known. */
+size_t sl_program_gpu_bytes(const sl_program *program, int gpu, size_t *beside);
 /* Bytes of this process that the program takes, its tensors and its threads' scratch memory included; shared = 1:
  * without these two, for a second program over the same store. */
 size_t sl_program_bytes(const sl_program *program, int shared);
