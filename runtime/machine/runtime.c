@@ -21,6 +21,7 @@
 #include "runtime/base/log.h"
 #include "runtime/machine/comm.h"
 #include "runtime/machine/policies.h"
+#include "runtime/machine/transfers.h"
 #include "runtime/numbers/hash.h"
 
 #if defined(SL_HAVE_CUDA) && defined(STARPU_USE_CUDA)
@@ -46,6 +47,7 @@ struct sl_runtime {
   double quota;
   sl_share share;
   int first_gpu, gpus;
+  size_t gpu_memory; /* bytes of each GPU's memory that StarPU may use here; 0: what is free */
   int starpu_up;
   int workers;
   unsigned ordered[STARPU_NMAXWORKERS];
@@ -259,10 +261,22 @@ static int domain_of(int device) {
 static int domain_of(int device) { return (void)device, -1; }
 #endif
 
+/* The memory that StarPU may use of each GPU: an equal part where several ranks share it. StarPU's limit is kept where
+ * the environment sets one. */
+static void share_gpu_memory(sl_runtime *rt, int sharers) {
+  rt->gpu_memory = rt->options.gpu_memory / (size_t)sharers;
+#if CAN_USE_CUDA
+  struct cudaDeviceProp p;
+  if (rt->gpu_memory || sharers == 1 || getenv("STARPU_LIMIT_CUDA_MEM")) return;
+  if (cudaGetDeviceProperties(&p, rt->first_gpu) == cudaSuccess)
+    rt->gpu_memory = p.totalGlobalMem / 10 * 9 / (size_t)sharers; /* StarPU leaves as much for others */
+#endif
+}
+
 /* Finds this rank's GPUs: ranks that see the same ones (CUDA_VISIBLE_DEVICES) divide them into equal runs. Collective
  * over the node. */
 static sl_status find_gpus(sl_runtime *rt) {
-  int visible = 0, ranks = 0, rank = 0, wanted = rt->options.gpus;
+  int visible = 0, ranks = 0, rank = 0, sharers = 0, wanted = rt->options.gpus;
   char *all = NULL;
   sl_status status = SL_OK;
 #if CAN_USE_CUDA
@@ -292,6 +306,8 @@ static sl_status find_gpus(sl_runtime *rt) {
 #ifdef STARPU_MAXCUDADEVS
   if (rt->gpus > STARPU_MAXCUDADEVS) rt->gpus = STARPU_MAXCUDADEVS;
 #endif
+  for (int r = 0; r < ranks; r++) sharers += (int)((int64_t)r * visible / ranks) == rt->first_gpu;
+  if (rt->gpus) share_gpu_memory(rt, ranks > visible ? sharers : 1);
 out:
   free(all);
   return status;
@@ -468,12 +484,12 @@ static sl_status prepare_environment(sl_runtime *rt, const char *sched) {
     SL_TRY(set_variable(rt, "STARPU_MINIMUM_CLEAN_BUFFERS", "0"));
     SL_TRY(set_variable(rt, "STARPU_TARGET_CLEAN_BUFFERS", "0"));
   }
-  if (rt->gpus && rt->options.gpu_memory > 0) {
+  if (rt->gpus && rt->gpu_memory > 0) {
     char megabytes[32]; /* StarPU's, of 2^20 bytes */
-    snprintf(megabytes, sizeof megabytes, "%lld", (long long)((rt->options.gpu_memory + (1 << 20) - 1) >> 20));
+    snprintf(megabytes, sizeof megabytes, "%lld", (long long)((rt->gpu_memory + (1 << 20) - 1) >> 20));
     SL_TRY(set_variable(rt, "STARPU_LIMIT_CUDA_MEM", megabytes));
     /* StarPU's suballocator takes 32 MB at a time. */
-    if (rt->options.gpu_memory < (size_t)1 << 30 && !getenv("STARPU_SUBALLOCATOR"))
+    if (rt->gpu_memory < (size_t)1 << 30 && !getenv("STARPU_SUBALLOCATOR"))
       SL_TRY(set_variable(rt, "STARPU_SUBALLOCATOR", "0"));
   }
   /* Only GPUs need hwloc's discovery of buses, which takes as long as all the rest. */
@@ -707,19 +723,19 @@ int sl_runtime_nodes(const sl_runtime *rt) { return rt->nodes; }
 int sl_runtime_workers(const sl_runtime *rt) { return rt->workers; }
 int sl_runtime_cpu_workers(const sl_runtime *rt) { return rt->share.nworkers; }
 unsigned sl_runtime_next_order(sl_runtime *rt, int worker) { return ++rt->ordered[worker]; }
-size_t sl_runtime_gpu_used(const sl_runtime *rt, int i) {
+/* StarPU's memory node of this rank's GPU number i; -1: it has none. */
+static int gpu_node(int i) {
   int worker[STARPU_NMAXWORKERS];
-  (void)rt;
   const int n = (int)starpu_worker_get_ids_by_type(STARPU_CUDA_WORKER, worker, STARPU_NMAXWORKERS);
-  if (i >= n) return 0;
-  const unsigned node = starpu_worker_get_memory_node((unsigned)worker[i]);
-  const starpu_ssize_t all = starpu_memory_get_total(node), left = starpu_memory_get_available(node);
-  return all > left ? (size_t)(all - left) : 0;
+  return i < n ? (int)starpu_worker_get_memory_node((unsigned)worker[i]) : -1;
+}
+size_t sl_runtime_gpu_peak(const sl_runtime *rt, int i) {
+  const int node = gpu_node(i);
+  (void)rt;
+  return node < 0 ? 0 : sl_transfers_peak(node);
 }
 int sl_runtime_fast(const sl_runtime *rt) { return rt->options.fast; }
-size_t sl_runtime_gpu_memory(const sl_runtime *rt) {
-  return rt->options.gpu_memory > 0 ? rt->options.gpu_memory : SIZE_MAX;
-}
+size_t sl_runtime_gpu_memory(const sl_runtime *rt) { return rt->gpu_memory > 0 ? rt->gpu_memory : SIZE_MAX; }
 int sl_runtime_gpus(const sl_runtime *rt) { return rt->gpus; }
 
 sl_worker_kind sl_runtime_worker_kind(const sl_runtime *rt, int worker) {

@@ -27,7 +27,7 @@ typedef struct sl_runtime_options {
   int threads_per_worker; /* K; 0: the least that lets StarPU drive all cores */
   int gpus;               /* GPUs of this rank; -1: its part of those visible to the node's ranks */
   int fast;               /* 1: operations with a fast kernel run on GPUs only; results differ from exact kernels */
-  size_t gpu_memory;      /* bytes of each GPU's memory to use; 0: all that is free */
+  size_t gpu_memory;      /* bytes of each GPU's memory to use, by all ranks that share it; 0: all that is free */
   const char *kernels;    /* "base", "avx2", "avx512"; NULL: the best that runs here */
   const char *machine;    /* name of the performance models; NULL: $STARPU_HOSTNAME, else made from CPUs, GPUs and K */
   int calibrate;          /* 1: StarPU refines its performance models in this run (dm* policies need them) */
@@ -79,10 +79,12 @@ typedef struct sl_gpu {
 } sl_gpu;
 /* StarPU's workerorder for the worker's next task that must run in the order of submission; counts from 1. */
 unsigned sl_runtime_next_order(sl_runtime *runtime, int worker);
-/* Bytes of data that StarPU holds in the memory of this rank's GPU i. */
-size_t sl_runtime_gpu_used(const sl_runtime *runtime, int i);
+/* The most bytes of data in the memory of this rank's GPU number i since sl_transfers_peak_restart, as StarPU counts
+ * them. */
+size_t sl_runtime_gpu_peak(const sl_runtime *runtime, int i);
 int sl_runtime_fast(const sl_runtime *runtime); /* options->fast */
-/* Bytes of each GPU's memory that options->gpu_memory allows; SIZE_MAX: all that is free. */
+/* Bytes of each GPU's memory that this rank may use: ranks that share a GPU divide its memory, or what
+ * options->gpu_memory allows of it, evenly. SIZE_MAX: all that is free. */
 size_t sl_runtime_gpu_memory(const sl_runtime *runtime);
 /* Describes this rank's GPU i; unknown facts are 0. */
 void sl_runtime_gpu(const sl_runtime *runtime, int i, sl_gpu *gpu);

@@ -1,4 +1,4 @@
-/* Transferred bytes, from StarPU's bus counters, and records of single copies. */
+/* Transferred bytes, from StarPU's bus counters, records of single copies, and the bytes that memories hold at most. */
 #include "runtime/machine/transfers.h"
 
 #include <pthread.h>
@@ -120,6 +120,30 @@ static int copy(void *from, unsigned from_node, void *to, unsigned to_node, void
   return starpu_interface_vector_ops.copy_methods->any_to_any(from, from_node, to, to_node, async);
 }
 
+static _Atomic size_t peak[STARPU_MAXNODES];
+
+static size_t held(unsigned node) {
+  const starpu_ssize_t all = starpu_memory_get_total(node), left = starpu_memory_get_available(node);
+  return all > left ? (size_t)(all - left) : 0;
+}
+
+static void look(unsigned node) {
+  const size_t now = held(node);
+  size_t most = atomic_load_explicit(&peak[node], memory_order_relaxed);
+  while (now > most && !atomic_compare_exchange_weak(&peak[node], &most, now)) continue;
+}
+
+size_t sl_transfers_peak(int node) { return atomic_load(&peak[node]); }
+void sl_transfers_peak_restart(void) {
+  for (int node = 0; node < sl_transfers_nodes(); node++) atomic_store(&peak[node], held((unsigned)node));
+}
+
+static starpu_ssize_t allocate(void *interface, unsigned node) {
+  const starpu_ssize_t bytes = starpu_interface_vector_ops.allocate_data_on_node(interface, node);
+  if (bytes > 0) look(node);
+  return bytes;
+}
+
 void sl_vector_register(starpu_data_handle_t *handle, void *data, size_t n, size_t bytes_each) {
   static struct starpu_data_copy_methods methods;
   static struct starpu_data_interface_ops ops;
@@ -136,6 +160,7 @@ void sl_vector_register(starpu_data_handle_t *handle, void *data, size_t n, size
     methods.any_to_any = copy;
     ops = starpu_interface_vector_ops;
     ops.copy_methods = &methods;
+    ops.allocate_data_on_node = allocate;
     starpu_data_register(handle, STARPU_MAIN_RAM, &vector, &ops);
     for (int node = 0; node < sl_transfers_nodes(); node++)
       know(starpu_data_get_interface_on_node(*handle, (unsigned)node), *handle);

@@ -19,10 +19,19 @@ static sl_status check(cudaError_t error, const char *what) {
                  cudaGetErrorString(error));
 }
 
+static sl_status reserve(const sl_cuda *cuda, void **memory, size_t bytes, const char *what) {
+  size_t left = 0, all = 0;
+  if (cudaMalloc(memory, bytes) == cudaSuccess) return SL_OK;
+  (void)cudaGetLastError();
+  (void)cudaMemGetInfo(&left, &all);
+  return sl_fail(SL_ENOMEM, "GPU %d: no memory for %s, %.1f MB: %.1f of its %.1f MB are free", cuda->device, what,
+                 1e-6 * (double)bytes, 1e-6 * (double)left, 1e-6 * (double)all);
+}
+
 static sl_status start(sl_cuda *cuda, size_t scratch_bytes) {
   SL_TRY(check(cudaGetDevice(&cuda->device), "its number"));
   if (scratch_bytes) {
-    SL_TRY(check(cudaMalloc(&cuda->scratch, scratch_bytes), "scratch memory"));
+    SL_TRY(reserve(cuda, &cuda->scratch, scratch_bytes, "the scratch of kernels"));
     cuda->scratch_bytes = scratch_bytes;
   }
   cudaError_t error = cudaEventCreate(&cuda->anchor);
@@ -61,16 +70,19 @@ static size_t blas_bytes() {
 
 extern "C" sl_status sl_cuda_open_blas(sl_cuda *cuda) {
   const size_t bytes = blas_bytes();
-  SL_TRY(check(cudaMalloc(&cuda->blas_space, bytes), "work space of cuBLAS"));
+  SL_TRY(reserve(cuda, &cuda->blas_space, bytes, "the work space of cuBLAS"));
+  cuda->blas_bytes = bytes;
   cublasStatus_t status = cublasCreate(&cuda->blas);
   if (status == CUBLAS_STATUS_SUCCESS) status = cublasSetStream(cuda->blas, cuda->stream);
   if (status == CUBLAS_STATUS_SUCCESS) status = cublasSetWorkspace(cuda->blas, cuda->blas_space, bytes);
   if (status == CUBLAS_STATUS_SUCCESS) status = cublasSetMathMode(cuda->blas, CUBLAS_DEFAULT_MATH);
   if (status == CUBLAS_STATUS_SUCCESS) status = cublasSetAtomicsMode(cuda->blas, CUBLAS_ATOMICS_NOT_ALLOWED);
   if (status == CUBLAS_STATUS_SUCCESS) return SL_OK;
-  return sl_fail(status == CUBLAS_STATUS_ALLOC_FAILED ? SL_ENOMEM : SL_ESTARPU, "GPU: cuBLAS: %s",
+  return sl_fail(status == CUBLAS_STATUS_ALLOC_FAILED ? SL_ENOMEM : SL_ESTARPU, "GPU %d: cuBLAS: %s", cuda->device,
                  cublasGetStatusString(status));
 }
+
+extern "C" size_t sl_cuda_bytes(const sl_cuda *cuda) { return cuda->scratch_bytes + cuda->blas_bytes; }
 
 extern "C" void sl_cuda_destroy(sl_cuda *cuda) {
   if (!cuda) return;

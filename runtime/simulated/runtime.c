@@ -11,6 +11,7 @@
 #include "runtime/base/time.h"
 #include "runtime/machine/comm.h"
 #include "runtime/machine/policies.h"
+#include "runtime/machine/transfers.h"
 #include "runtime/simulated/simulation.h"
 
 enum { NAME_BYTES = 64 };
@@ -152,11 +153,11 @@ char *sl_runtime_worker_text(const sl_runtime *rt, int worker, char *text, size_
   return text;
 }
 unsigned sl_runtime_next_order(sl_runtime *rt, int worker) { return ++rt->order[worker]; }
-size_t sl_runtime_gpu_used(const sl_runtime *rt, int i) {
+size_t sl_runtime_gpu_peak(const sl_runtime *rt, int i) {
   int worker[STARPU_NMAXWORKERS];
   const unsigned n = starpu_worker_get_ids_by_type(STARPU_CUDA_WORKER, worker, STARPU_NMAXWORKERS);
   (void)rt;
-  return i < (int)n ? (size_t)starpu_memory_get_used(starpu_worker_get_memory_node((unsigned)worker[i])) : 0;
+  return i < (int)n ? sl_transfers_peak((int)starpu_worker_get_memory_node((unsigned)worker[i])) : 0;
 }
 int sl_runtime_fast(const sl_runtime *rt) { return rt->options.fast; }
 size_t sl_runtime_gpu_memory(const sl_runtime *rt) {

@@ -8,11 +8,12 @@
 
 #if SL_SIMULATED
 
-sl_status sl__devices_open(sl_runtime *runtime, size_t scratch, sl__devices **devices) {
-  (void)runtime, (void)scratch;
+sl_status sl__devices_open(sl_runtime *runtime, const sl__task *asks, sl__devices **devices) {
+  (void)runtime, (void)asks;
   *devices = NULL;
   return SL_OK;
 }
+size_t sl__devices_bytes(const sl__devices *devices) { return (void)devices, 0; }
 void sl__devices_close(sl_runtime *runtime, sl__devices *devices) { (void)runtime, (void)devices; }
 void sl__gpu_task(sl__task *t) { (void)t; }
 
@@ -24,7 +25,7 @@ struct sl__devices {
   sl_cuda *context[STARPU_NMAXWORKERS];
   size_t scratch;
   int fast;
-  atomic_int status;
+  sl_failure failure[STARPU_NMAXWORKERS]; /* texts belong to threads, so each worker keeps its own */
 };
 
 /* The last task given to each GPU, for the message when StarPU ends the process after a device failure. */
@@ -116,7 +117,7 @@ static void open_device(void *arg) {
   number[starpu_worker_get_id()] = starpu_worker_get_devid(starpu_worker_get_id());
   d->context[starpu_worker_get_id()] = sl_cuda_create(starpu_cuda_get_local_stream(), d->scratch, &status);
   if (status == SL_OK && d->fast) status = sl_cuda_open_blas(d->context[starpu_worker_get_id()]);
-  if (status != SL_OK) atomic_store(&d->status, (int)status);
+  d->failure[starpu_worker_get_id()] = sl_failure_keep(status);
 }
 
 static void close_device(void *arg) {
@@ -125,18 +126,31 @@ static void close_device(void *arg) {
   sl_cuda_destroy(d->context[starpu_worker_get_id()]);
 }
 
-sl_status sl__devices_open(sl_runtime *runtime, size_t scratch, sl__devices **devices) {
+sl_status sl__devices_open(sl_runtime *runtime, const sl__task *asks, sl__devices **devices) {
   *devices = NULL;
   if (sl_runtime_gpus(runtime) == 0) return SL_OK;
   sl__devices *d = calloc(1, sizeof *d);
   if (!d) return sl_no_memory("for the contexts of GPU workers");
-  d->scratch = scratch;
+  d->scratch = asks ? asks->scratch_cuda : 0;
   d->fast = sl_runtime_fast(runtime);
   *devices = d;
   sigaction(SIGABRT, &(struct sigaction){.sa_handler = aborted, .sa_flags = (int)SA_RESETHAND}, NULL);
   starpu_execute_on_each_worker(open_device, d, STARPU_CUDA);
-  const sl_status status = (sl_status)atomic_load(&d->status);
-  return status == SL_OK ? SL_OK : sl_fail(status, "a GPU cannot be prepared: less than %zu bytes free", scratch);
+  for (int w = 0; w < STARPU_NMAXWORKERS; w++) {
+    if (d->failure[w].code == SL_OK) continue;
+    const sl_status status = sl_failure_again(&d->failure[w]);
+    return asks ? sl_context(status, "preparing GPUs, whose scratch is that of layer '%s' (%s)", asks->name,
+                             asks->op->name)
+                : status;
+  }
+  return SL_OK;
+}
+
+size_t sl__devices_bytes(const sl__devices *d) {
+  size_t bytes = 0;
+  for (int w = 0; d && w < STARPU_NMAXWORKERS; w++)
+    if (d->context[w] && sl_cuda_bytes(d->context[w]) > bytes) bytes = sl_cuda_bytes(d->context[w]);
+  return bytes;
 }
 
 void sl__devices_close(sl_runtime *runtime, sl__devices *devices) {
@@ -148,8 +162,8 @@ void sl__devices_close(sl_runtime *runtime, sl__devices *devices) {
 
 #else
 
-sl_status sl__devices_open(sl_runtime *runtime, size_t scratch, sl__devices **devices) {
-  (void)scratch;
+sl_status sl__devices_open(sl_runtime *runtime, const sl__task *asks, sl__devices **devices) {
+  (void)asks;
   *devices = NULL;
   if (sl_runtime_gpus(runtime) == 0) return SL_OK;
   return sl_blame(sl_fail(SL_EUNSUPPORTED, "this build has no CUDA kernels: configure --with-cuda, or use no GPUs"),
@@ -157,6 +171,8 @@ sl_status sl__devices_open(sl_runtime *runtime, size_t scratch, sl__devices **de
 }
 
 void sl__devices_close(sl_runtime *runtime, sl__devices *devices) { (void)runtime, (void)devices; }
+
+size_t sl__devices_bytes(const sl__devices *devices) { return (void)devices, 0; }
 
 void sl__gpu_task(sl__task *t) { (void)t; }
 #endif

@@ -11,9 +11,12 @@
 #define SL__GPU_WORKERS 1
 #endif
 
-/* Makes a context on each CUDA worker, with `scratch` bytes of device memory and cuBLAS if fast kernels need it;
- * *devices is NULL without CUDA workers. */
-sl_status sl__devices_open(sl_runtime *runtime, size_t scratch, sl__devices **devices);
+/* Makes a context on each CUDA worker, with device memory for the scratch of `asks` (NULL: none), the task with the
+ * greatest scratch_cuda, and what fast kernels need; *devices is NULL where there are none. A failure names device and
+ * task. */
+sl_status sl__devices_open(sl_runtime *runtime, const sl__task *asks, sl__devices **devices);
+/* Bytes that the contexts hold on a GPU. NULL is allowed. */
+size_t sl__devices_bytes(const sl__devices *devices);
 void sl__devices_close(sl_runtime *runtime, sl__devices *devices);
 
 /* Makes StarPU report the task's end, because the device finishes after the launch returns. The report comes before

@@ -6,7 +6,7 @@
 
 #include "runtime/machine/vectors.h"
 
-enum { KEPT = 4 }; /* arrays per task: a loader's three, and one more */
+enum { LOADED = 3, KEPT = 4 }; /* arrays per task: a loader's three, and one more */
 
 typedef struct array {
   const void *rows; /* of this task; NULL: not used yet */
@@ -53,7 +53,7 @@ sl_status sl__inputs_create(const sl_graph *g, sl__task *task, size_t room, sl__
                                    .next = -1};
     bytes += all->input[all->n - 1].bytes;
   }
-  if (2 * bytes > room)
+  if (LOADED * bytes > room)
     sl__inputs_destroy(all);
   else
     *inputs = all;
@@ -138,6 +138,13 @@ void sl__inputs_bind(sl__inputs *all, const sl_step *step) {
     in->next = -1;
   }
   all->announced = -1;
+}
+
+size_t sl__inputs_bytes(const sl__inputs *all, const sl_schedule *schedule, int worker) {
+  size_t bytes = 0;
+  for (int i = 0; all && i < all->n; i++)
+    if (schedule->worker[all->input[i].task->index] == worker) bytes += LOADED * all->input[i].bytes;
+  return bytes;
 }
 
 size_t sl__inputs_reads(const sl__inputs *all, sl__read *read) {

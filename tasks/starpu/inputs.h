@@ -3,12 +3,13 @@
 #ifndef SL_INPUTS_H
 #define SL_INPUTS_H
 
+#include "tasks/schedule/schedule.h"
 #include "tasks/starpu/codelet.h"
 #include "tasks/starpu/copies.h"
 
 typedef struct sl__inputs sl__inputs;
 
-/* Prepares the input tasks among task[nodes], which must outlive it. *inputs is NULL if there are none, or if two
+/* Prepares the input tasks among task[nodes], which must outlive it. *inputs is NULL if there are none, or if three
  * steps' rows do not fit into `room` bytes of a GPU's memory. */
 sl_status sl__inputs_create(const sl_graph *graph, sl__task *task, size_t room, sl__inputs **inputs);
 /* Call between steps. NULL is allowed, here and below. */
@@ -22,6 +23,10 @@ void sl__inputs_forget(sl__inputs *inputs);
 /* Makes tasks whose array was announced for this step read the copied rows, and the others the array. Call before the
  * step's tasks are submitted. */
 void sl__inputs_bind(sl__inputs *inputs, const sl_step *step);
+
+/* Bytes of the batches that lie on a worker of the predicted schedule at most: each array of a loader keeps its copy.
+ */
+size_t sl__inputs_bytes(const sl__inputs *inputs, const sl_schedule *schedule, int worker);
 
 /* Fills read[] (NULL: no) with the data that each task reads; returns their number. */
 size_t sl__inputs_reads(const sl__inputs *inputs, sl__read *read);

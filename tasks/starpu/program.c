@@ -319,23 +319,23 @@ out:
 
 /* Reserves the scratch memory of the most demanding task, and writes its size into each call. */
 static sl_status reserve_scratch(sl_program *p) {
-  size_t cpu = 0, cuda = 0;
+  size_t cpu = 0;
+  const sl__task *asks = NULL;
   for (int i = 0; i < p->graph->n_nodes; i++) {
     const sl_call *call = &p->task[i].call;
     size_t mine = 0;
     if (p->graph->node[i]->bucket) continue;
     if (p->task[i].op->scratch && (mine = p->task[i].op->scratch(call)) > cpu) cpu = mine;
     p->task[i].call.scratch_bytes = mine;
-    mine = 0;
-    if (p->task[i].op->scratch_cuda && (mine = p->task[i].op->scratch_cuda(call)) > cuda) cuda = mine;
-    p->task[i].scratch_cuda = mine;
+    p->task[i].scratch_cuda = p->task[i].op->scratch_cuda ? p->task[i].op->scratch_cuda(call) : 0;
+    if (p->task[i].scratch_cuda > (asks ? asks->scratch_cuda : 0)) asks = &p->task[i];
   }
   if (cpu) SL_TRY(sl_runtime_reserve_scratch(p->runtime, cpu));
   for (int w = 0; w < sl_runtime_workers(p->runtime); w++) {
     const sl_team *team = sl_runtime_team(p->runtime, w);
     if (team) p->scratch += cpu * (size_t)team->threads;
   }
-  return sl__devices_open(p->runtime, cuda, &p->devices);
+  return sl__devices_open(p->runtime, asks, &p->devices);
 }
 
 static sl_status bind_residences(sl_program *p) {
@@ -581,6 +581,11 @@ const sl_graph *sl_program_graph(const sl_program *p) { return p->graph; }
 const sl_schedule *sl_program_schedule(const sl_program *p) { return p->schedule; }
 const sl_memory *sl_program_memory(const sl_program *p) { return p->memory; }
 const sl_residence *sl_program_residence(const sl_program *p, int gpu) { return sl__residences_of(p->residences, gpu); }
+size_t sl_program_gpu_bytes(const sl_program *p, int gpu, size_t *beside) {
+  const sl_residence *r = sl__residences_of(p->residences, gpu);
+  *beside = sl__devices_bytes(p->devices);
+  return r ? r->peak + sl__inputs_bytes(p->inputs, p->schedule, sl_runtime_cpu_workers(p->runtime) + gpu) + *beside : 0;
+}
 size_t sl_program_bytes(const sl_program *p, int shared) {
   const size_t all = sl_memory_of_program(p->graph, p->memory) + (p->exchanges ? sl__exchanges_bytes(p->exchanges) : 0);
   return shared ? all - p->memory->persistent : all + p->scratch;

@@ -87,6 +87,9 @@ const sl_schedule *sl_program_schedule(const sl_program *program);
 const sl_memory *sl_program_memory(const sl_program *program);
 /* The memory plan of this rank's GPU i; NULL: none. */
 const sl_residence *sl_program_residence(const sl_program *program, int gpu);
+/* Bytes of the memory of this rank's GPU number i that a run takes at most, as predicted: data, batches ahead, and, in
+ * *beside, what the kernels' contexts hold for scratch and cuBLAS. 0: not known. */
+size_t sl_program_gpu_bytes(const sl_program *program, int gpu, size_t *beside);
 /* Bytes of this process's memory that the program takes, including its tensors and its threads' scratch memory; shared
  * = 1: without these two, for a second program over the same store. */
 size_t sl_program_bytes(const sl_program *program, int shared);

@@ -1,5 +1,6 @@
-/* Every case as StarPU tasks against direct calls of its kernels: with one shard bit by bit, with two within the case's
- * tolerance. Handles, parts, scratch memory and steps, which lie between kernel and task, must change nothing. */
+/* Every case as StarPU tasks against direct calls of its CPU kernels: with one shard bit by bit, on a CPU worker and,
+ * if there is one, on a GPU; with two within the case's tolerance. Handles, parts, scratch memory and steps, which lie
+ * between kernel and task, must change nothing. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -35,8 +36,9 @@ static sl_graph *program_graph(const test_case *c, int64_t batch, sl_value in[CA
   return graph;
 }
 
-/* Runs the case's program in `shards` shards, and compares with `direct`, the outputs of kernels called directly. */
-static void run(const setting *s, int shards, void *const direct[SL_MAX_OUT]) {
+/* Runs the case's program in `shards` shards on workers of one kind, and compares with `direct`, the outputs of kernels
+ * called directly. */
+static void run(const setting *s, int shards, sl_worker_kind where, void *const direct[SL_MAX_OUT]) {
   const test_case *c = s->c;
   sl_value in[CASE_INPUTS], out[SL_MAX_OUT], keep[SL_MAX_OUT];
   sl_graph *graph = program_graph(c, s->graph->batch, in, out);
@@ -58,6 +60,7 @@ static void run(const setting *s, int shards, void *const direct[SL_MAX_OUT]) {
   sl_program *program;
   assert_ok(
       sl_program_create(runtime, store, graph, &plan, &(sl_program_options){.keep = keep, .n_keep = n_keep}, &program));
+  sl_program_allow(program, 1u << where);
   sl_step step = s->run.step;
   for (int i = 0; i < c->n_in; i++) step.input[i] = s->run.data[i];
   assert_ok(sl_program_run(program, &step));
@@ -73,7 +76,8 @@ static void run(const setting *s, int shards, void *const direct[SL_MAX_OUT]) {
     if (shards > 1)
       setting_compare(s, j, got, NULL, "in tasks");
     else if (memcmp(got, direct[j], sl_value_bytes(info)) != 0)
-      fail_msg("output %d: other bits from the task than from the kernel", j);
+      fail_msg("output %d: other bits from the task on a %s than from the kernel", j,
+               where == SL_WORKER_CPU ? "CPU" : "GPU");
     free(got);
   }
   sl_store_release(store);
@@ -96,8 +100,10 @@ static void task(void **state) {
     memcpy(direct[j], s.run.data[s.out[j]], bytes);
   }
   setting_begin(&s, sl_runtime_isa(runtime), team, SL_TILES_DEFAULT); /* restores what updates changed */
-  run(&s, 1, direct);
-  if (s.graph->batch > 1) run(&s, 2, direct);
+  for (int where = 0; where < (sl_runtime_gpus(runtime) ? 2 : 1); where++) {
+    run(&s, 1, (sl_worker_kind)where, direct);
+    if (s.graph->batch > 1) run(&s, 2, (sl_worker_kind)where, direct);
+  }
   for (int j = 0; j < SL_MAX_OUT; j++) free(direct[j]);
   setting_finish(&s);
 }
@@ -106,7 +112,6 @@ static int start(void **state) {
   (void)state;
   sl_runtime_options options = sl_runtime_defaults();
   options.mpi = 0;
-  options.gpus = 0;
   options.workers = 1;
   if (sl_runtime_start(&options, &runtime) != SL_OK) {
     fprintf(stderr, "%s\n", sl_error());

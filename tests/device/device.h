@@ -37,7 +37,8 @@ typedef struct settings {
   double patience;    /* EMULATED_PATIENCE, seconds: a kernel that runs longer counts as hung */
   double copy_rate;   /* EMULATED_GBPS: a copy lasts at least bytes / rate; 0: as long as it does */
   double access_rate; /* EMULATED_TIMED: a kernel lasts accesses / rate, and runs only once for each size; 0: it runs */
-  bool report;        /* EMULATED_REPORT: at the end, what each device did */
+  const char *computed; /* EMULATED_COMPUTED: words in the names of kernels that run each time all the same */
+  bool report;          /* EMULATED_REPORT: at the end, what each device did */
 } settings;
 extern settings emulated_settings;
 

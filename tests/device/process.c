@@ -242,6 +242,15 @@ static void last_for(double begin, uint64_t accesses) {
   }
 }
 
+/* Whether others would read beyond their arrays if the kernel only waited. */
+static bool computed(const char *kernel) {
+  char words[256], *rest = NULL;
+  snprintf(words, sizeof words, "%s", emulated_settings.computed);
+  for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+    if (strstr(kernel, word)) return true;
+  return false;
+}
+
 cudaError_t emulated_run(device *d, const emulated_launch *launch, const void *arguments, uint64_t seed) {
   control *c = d->control;
   pthread_mutex_lock(&d->kernel);
@@ -250,7 +259,7 @@ cudaError_t emulated_run(device *d, const emulated_launch *launch, const void *a
   const bool times = emulated_settings.access_rate > 0 && launch->block.x > 0;
   const uint64_t key = times ? key_of(launch, arguments) : 0;
   uint64_t accesses = 0;
-  if (times && known(key, &accesses, NULL)) {
+  if (times && !computed(launch->kernel) && known(key, &accesses, NULL)) {
     last_for(emulated_now(), accesses);
   } else if (d->number == emulated_settings.fail_device && number == (unsigned long)emulated_settings.fail_at) {
     f.kind = FAULT_WISHED;

@@ -39,6 +39,7 @@ static void open_devices(void) {
   s->patience = number_of("EMULATED_PATIENCE", 600, 0.01, 1e6);
   s->copy_rate = number_of("EMULATED_GBPS", 0, 0, 1e6) * 1e9;
   s->access_rate = number_of("EMULATED_TIMED", 0, 0, 1e6) * 1e9;
+  s->computed = getenv("EMULATED_COMPUTED") ? getenv("EMULATED_COMPUTED") : "tokens";
   s->report = number_of("EMULATED_REPORT", 0, 0, 1) != 0;
   s->fail_device = -1;
   const char *fail = text_of("EMULATED_FAIL");

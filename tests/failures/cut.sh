@@ -13,7 +13,7 @@ make() { # a file with holes: its pixels are zeros, and take no space
   awk -v n=$n 'BEGIN { for (i = 0; i < n; i++) printf "\\%03o", i % 3 }' | { read -r bytes; printf "$bytes"; } >>data/train-labels-idx1-ubyte
 }
 options='train mlp --size hidden=4 --data data --batch 8 --workers 1 --steps 1000000 --val-fraction 0 --log-every 1'
-named() { grep -qE "^starling: .*$images was cut short while it was being read, or its disk failed: put it back as it was" err; }
+named() { grep -qE "^starling: .*$images was cut short while it was being read, or its disk failed: restore the file" err; }
 stands() { [ "$(sed 's/.*) //; s/ .*//' "/proc/$1/stat" 2>/dev/null)" = T ]; }
 make || { echo '1..0 # SKIP no files with holes'; exit 0; }
 

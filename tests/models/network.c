@@ -111,8 +111,9 @@ static void add_to(measures *m, double x, int64_t i, uint32_t stream) {
   m->product += x * ((double)(word((uint32_t)i, stream) >> 8) * 0x1p-23 - 1);
 }
 
-/* Trains from the recorded weights. gradients: the first step's, computed from its momenta. */
-static void train(const char *name, sl_plan plan, double *loss, measures *logits, measures *gradients) {
+/* Trains from the recorded weights on CPU workers, with gpus also on the GPUs that there are; returns 0 if there are
+ * none. gradients: the first step's, computed from its momenta. */
+static int train(const char *name, sl_plan plan, int gpus, double *loss, measures *logits, measures *gradients) {
   const sl_model *model = NULL;
   const sl_model_data *of = &data;
   const void *samples = images;
@@ -122,9 +123,13 @@ static void train(const char *name, sl_plan plan, double *loss, measures *logits
   sl_network network;
   sl_store *store;
   sl_program *program;
-  o.mpi = o.gpus = 0;
+  o.mpi = 0, o.gpus = gpus ? -1 : 0;
   o.workers = 2;
   assert_ok(sl_runtime_start(&o, &rt));
+  if (gpus && sl_runtime_gpus(rt) == 0) {
+    sl_runtime_stop(rt);
+    return 0;
+  }
   for (size_t i = 0; i < sizeof small / sizeof *small; i++)
     if (strcmp(name, small[i].model->name) == 0)
       model = small[i].model, of = small[i].data, samples = small[i].samples, label = small[i].labels;
@@ -186,6 +191,7 @@ static void train(const char *name, sl_plan plan, double *loss, measures *logits
   sl_store_destroy(store);
   sl_network_destroy(&network);
   sl_runtime_stop(rt);
+  return 1;
 }
 
 /* Both measures' errors scale with the array: rounding errors in a product have random signs. */
@@ -202,9 +208,9 @@ static void compare(const char *name, const double *losses, const double *logits
   const sl_plan plans[] = {
       {.shards = 1}, {.shards = 4}, {.leaves = 3, .shards = 6}, {.leaves = 2, .shards = 4, .row_blocks = 4}};
   for (size_t p = 0; p < sizeof plans / sizeof *plans; p++) {
-    double loss[STEPS];
-    measures first, gradient[64];
-    train(name, plans[p], loss, &first, gradient);
+    double loss[STEPS], loss_on_gpus[STEPS];
+    measures first, gradient[64], first_on_gpus, gradient_on_gpus[64];
+    train(name, plans[p], 0, loss, &first, gradient);
     for (int i = 0; i < STEPS; i++)
       if (!(fabs(loss[i] - losses[i]) <= 2e-4 * losses[i] + 1e-5))
         fail_msg("%s, plan %zu, step %d: loss %.9g, recorded %.9g", name, p, i + 1, loss[i], losses[i]);
@@ -212,6 +218,12 @@ static void compare(const char *name, const double *losses, const double *logits
       fail_msg("%s: first loss %.9g, recorded %.9g", name, loss[0], losses[0]);
     compare_measures(name, p, "logits", 0, first, logits);
     for (size_t k = 0; k < n; k++) compare_measures(name, p, "gradient", (int)k, gradient[k], gradients[k]);
+    if (p + 1 < sizeof plans / sizeof *plans ||
+        !train(name, plans[p], 1, loss_on_gpus, &first_on_gpus, gradient_on_gpus))
+      continue;
+    assert_memory_equal(loss_on_gpus, loss, sizeof loss);
+    assert_memory_equal(&first_on_gpus, &first, sizeof first);
+    assert_memory_equal(gradient_on_gpus, gradient, n * sizeof *gradient);
   }
 }
 

@@ -77,28 +77,35 @@ static char *train(sl_runtime *rt, const sl_model *model, sl_recompute recompute
   return all;
 }
 
-static void memory_changes_no_bit(const sl_model *model) {
+static sl_runtime *start(int gpus) {
   sl_runtime_options o = sl_runtime_defaults();
   sl_runtime *rt;
-  o.mpi = o.gpus = 0;
+  o.mpi = 0, o.gpus = gpus;
   o.workers = 2;
   assert_ok(sl_runtime_start(&o, &rt));
+  return rt;
+}
+
+static void memory_changes_no_bit(const sl_model *model) {
   size_t bytes, temporaries[SL_RECOMPUTE_COUNT][3];
   char *reference = NULL;
-  for (int kind = 0; kind < SL_RECOMPUTE_COUNT; kind++)
-    for (int m = 0; m < 3; m++) {
-      char *all = train(rt, model, (sl_recompute)kind, 1 << m, &bytes, &temporaries[kind][m]);
-      if (!reference) {
-        reference = all;
-        continue;
+  for (int gpus = 0; gpus >= -1; gpus--) { /* on CPUs, then also on the GPUs that there are */
+    sl_runtime *rt = start(gpus);
+    for (int kind = 0; kind < SL_RECOMPUTE_COUNT && (gpus == 0 || sl_runtime_gpus(rt) > 0); kind++)
+      for (int m = 0; m < 3; m++) {
+        char *all = train(rt, model, (sl_recompute)kind, 1 << m, &bytes, &temporaries[kind][m]);
+        if (!reference) {
+          reference = all;
+          continue;
+        }
+        if (memcmp(reference, all, bytes) != 0)
+          fail_msg("%s: --recompute %s --micro-batches %d gives other bits on %d GPUs", model->name,
+                   sl_recompute_names[kind], 1 << m, sl_runtime_gpus(rt));
+        free(all);
       }
-      if (memcmp(reference, all, bytes) != 0)
-        fail_msg("%s: --recompute %s --micro-batches %d gives other bits", model->name, sl_recompute_names[kind],
-                 1 << m);
-      free(all);
-    }
+    sl_runtime_stop(rt);
+  }
   free(reference);
-  sl_runtime_stop(rt);
   for (int kind = 0; kind < SL_RECOMPUTE_COUNT; kind++)
     print_message("# --recompute %s: %zu bytes of temporaries, %zu in 2 micro-batches, %zu in 4\n",
                   sl_recompute_names[kind], temporaries[kind][0], temporaries[kind][1], temporaries[kind][2]);

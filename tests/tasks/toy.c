@@ -2,9 +2,83 @@
 #include "tests/tasks/toy.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define ALL(f) \
   { f, f, f }
+
+/* ---- on a GPU: the CPU's function, on copies of the arrays --------------------------------------------------------
+ */
+
+#ifdef SL_HAVE_CUDA
+#include <cuda_runtime_api.h>
+
+#include "runtime/processors/cuda_context.h"
+
+typedef sl_status (*kernel)(const sl_call *call);
+enum { MOST = 64 };
+
+/* A call's arrays, or their parts, on the host. */
+typedef struct copies {
+  void *host[MOST], *device[MOST];
+  size_t bytes[MOST];
+  int n;
+} copies;
+
+static sl_status to_host(copies *all, sl_cuda *cuda, sl_array *a, sl_array *part) {
+  if (a->parts > 1) {
+    memcpy(part, a->part, (size_t)a->parts * sizeof *part);
+    a->part = part;
+  }
+  for (int p = 0; p < (a->parts > 1 ? a->parts : 1); p++) {
+    sl_array *one = a->parts > 1 ? &part[p] : a;
+    int i = 0;
+    while (i < all->n && all->device[i] != one->data) i++;
+    if (i == MOST) return sl_fail(SL_EINVAL, "more than %d arrays", (int)MOST);
+    if (i == all->n) {
+      all->device[i] = one->data;
+      all->bytes[i] = (size_t)sl_shape_count(&one->shape) * sl_dtype_bytes(one->dtype);
+      if (!(all->host[i] = malloc(all->bytes[i] + 1))) return sl_no_memory("for a copy");
+      all->n++;
+      SL_TRY(sl_cuda_read(cuda, all->host[i], one->data, all->bytes[i]));
+    }
+    one->data = all->host[i];
+  }
+  if (a->parts == 1) a->part = a;
+  return SL_OK;
+}
+
+static sl_status on_gpu(const sl_call *call, sl_cuda *cuda, kernel function) {
+  enum { PARTS = 32 };
+  sl_call c = *call;
+  sl_array in[MOST], out[MOST];
+  sl_array(*part)[PARTS] = calloc(2 * MOST, sizeof *part);
+  copies all = {.n = 0};
+  sl_status status = part ? SL_OK : sl_no_memory("for arrays");
+  SL_TRY_OUT(status);
+  memcpy(in, c.in, (size_t)c.n_in * sizeof *in);
+  memcpy(out, c.out, (size_t)c.n_out * sizeof *out);
+  c.in = in, c.out = out;
+  for (int k = 0; k < c.n_in; k++) SL_TRY_OUT(to_host(&all, cuda, &in[k], part[k]));
+  for (int k = 0; k < c.n_out; k++) SL_TRY_OUT(to_host(&all, cuda, &out[k], part[MOST + k]));
+  SL_TRY_OUT(function(&c));
+  for (int i = 0; i < all.n; i++)
+    if (cudaMemcpy(all.device[i], all.host[i], all.bytes[i], cudaMemcpyHostToDevice) != cudaSuccess)
+      SL_TRY_OUT(sl_fail(SL_ETASK, "a copy to the GPU failed"));
+out:
+  for (int i = 0; i < all.n; i++) free(all.host[i]);
+  free(part);
+  return status;
+}
+
+#define ON_GPU(f) \
+  static sl_status f##_on_gpu(const sl_call *c, sl_cuda *cuda) { return on_gpu(c, cuda, f); }
+#define GPU(f) f##_on_gpu
+#else
+#define ON_GPU(f)
+#define GPU(f) NULL
+#endif
 
 double toy_element(int64_t row, int64_t k) { return (double)((row * 31 + k * 7) % 97) / 64 - 0.75; }
 
@@ -28,7 +102,8 @@ static sl_status run_copy(const sl_call *c) {
     }
   return SL_OK;
 }
-const sl_operation toy_copy = {.name = "toy_copy", .shape = like_first, .cpu = ALL(run_copy)};
+ON_GPU(run_copy)
+const sl_operation toy_copy = {.name = "toy_copy", .shape = like_first, .cpu = ALL(run_copy), .cuda = GPU(run_copy)};
 
 static sl_status run_add(const sl_call *c) {
   int64_t n = sl_shape_count(&c->out[0].shape);
@@ -42,7 +117,9 @@ static void add_gradient(sl_graph *g, const sl_node *node, const sl_value *dout,
   for (int k = 0; k < 2; k++)
     if (need[k]) din[k] = dout[0];
 }
-const sl_operation toy_add = {.name = "toy_add", .shape = like_first, .gradient = add_gradient, .cpu = ALL(run_add)};
+ON_GPU(run_add)
+const sl_operation toy_add = {
+    .name = "toy_add", .shape = like_first, .gradient = add_gradient, .cpu = ALL(run_add), .cuda = GPU(run_add)};
 
 typedef struct rows_attr {
   int64_t batch, k;
@@ -63,8 +140,12 @@ static sl_status run_rows(const sl_call *c) {
       y[i * c->out[0].shape.dim[1] + k] = (float)toy_element(c->row0 + i, k);
   return SL_OK;
 }
-const sl_operation toy_rows = {
-    .name = "toy_rows", .attr_bytes = sizeof(rows_attr), .shape = rows_shape, .cpu = ALL(run_rows)};
+ON_GPU(run_rows)
+const sl_operation toy_rows = {.name = "toy_rows",
+                               .attr_bytes = sizeof(rows_attr),
+                               .shape = rows_shape,
+                               .cpu = ALL(run_rows),
+                               .cuda = GPU(run_rows)};
 
 static sl_status matmul_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out,
                               int n_out) {
@@ -101,11 +182,13 @@ static void matmul_gradient(sl_graph *g, const sl_node *node, const sl_value *do
 static void matmul_cost(const sl_call *c, sl_cost *cost) {
   cost->flops = 2.0 * (double)c->in[0].shape.dim[0] * (double)c->in[0].shape.dim[1] * (double)c->in[1].shape.dim[0];
 }
+ON_GPU(run_matmul)
 const sl_operation toy_matmul = {.name = "toy_matmul",
                                  .shape = matmul_shape,
                                  .gradient = matmul_gradient,
                                  .cost = matmul_cost,
                                  .cpu = ALL(run_matmul),
+                                 .cuda = GPU(run_matmul),
                                  .all_in = 2};
 
 static sl_status dx_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
@@ -127,7 +210,8 @@ static sl_status run_dx(const sl_call *c) {
   }
   return SL_OK;
 }
-const sl_operation toy_dx = {.name = "toy_dx", .shape = dx_shape, .cpu = ALL(run_dx), .all_in = 2};
+ON_GPU(run_dx)
+const sl_operation toy_dx = {.name = "toy_dx", .shape = dx_shape, .cpu = ALL(run_dx), .cuda = GPU(run_dx), .all_in = 2};
 
 static sl_status dw_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
   (void)attr, (void)n_in, (void)n_out;
@@ -148,7 +232,9 @@ static sl_status run_dw(const sl_call *c) {
     }
   return SL_OK;
 }
-const sl_operation toy_dw = {.name = "toy_dw", .shape = dw_shape, .cpu = ALL(run_dw), .map_out = 1};
+ON_GPU(run_dw)
+const sl_operation toy_dw = {
+    .name = "toy_dw", .shape = dw_shape, .cpu = ALL(run_dw), .cuda = GPU(run_dw), .map_out = 1};
 
 static sl_status total_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out,
                              int n_out) {
@@ -171,8 +257,12 @@ static void total_gradient(sl_graph *g, const sl_node *node, const sl_value *dou
   (void)dout;
   if (need[0]) din[0] = sl_graph_add1(g, &toy_copy, node->name, NULL, node->in, 1);
 }
-const sl_operation toy_total = {
-    .name = "toy_total", .shape = total_shape, .gradient = total_gradient, .cpu = ALL(run_total)};
+ON_GPU(run_total)
+const sl_operation toy_total = {.name = "toy_total",
+                                .shape = total_shape,
+                                .gradient = total_gradient,
+                                .cpu = ALL(run_total),
+                                .cuda = GPU(run_total)};
 
 static sl_status run_step(const sl_call *c) {
   float *w = c->out[0].data;
@@ -180,8 +270,14 @@ static sl_status run_step(const sl_call *c) {
   for (int64_t i = 0; i < sl_shape_count(&c->out[0].shape); i++) w[i] -= (float)c->step->learning_rate * g[i];
   return SL_OK;
 }
-const sl_operation toy_step = {
-    .name = "toy_step", .shape = like_first, .cpu = ALL(run_step), .update = {1}, .map_in = 3, .map_out = 1};
+ON_GPU(run_step)
+const sl_operation toy_step = {.name = "toy_step",
+                               .shape = like_first,
+                               .cpu = ALL(run_step),
+                               .cuda = GPU(run_step),
+                               .update = {1},
+                               .map_in = 3,
+                               .map_out = 1};
 
 static sl_status leafsum_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out,
                                int n_out) {
@@ -189,7 +285,8 @@ static sl_status leafsum_shape(const void *attr, const sl_value_info *const *in,
   out[0].scope = SL_SCOPE_LEAF;
   return SL_OK;
 }
-const sl_operation toy_leafsum = {.name = "toy_leafsum", .shape = leafsum_shape, .cpu = ALL(run_total)};
+const sl_operation toy_leafsum = {
+    .name = "toy_leafsum", .shape = leafsum_shape, .cpu = ALL(run_total), .cuda = GPU(run_total)};
 
 static sl_status run_leafscale(const sl_call *c) {
   const float *x = c->in[0].data;
@@ -197,8 +294,12 @@ static sl_status run_leafscale(const sl_call *c) {
   for (int64_t i = 0; i < sl_shape_count(&c->out[0].shape); i++) y[i] = x[i] * (float)*(const double *)c->in[1].data;
   return SL_OK;
 }
-const sl_operation toy_leafscale = {
-    .name = "toy_leafscale", .shape = like_first, .cpu = ALL(run_leafscale), .inplace = {1}};
+ON_GPU(run_leafscale)
+const sl_operation toy_leafscale = {.name = "toy_leafscale",
+                                    .shape = like_first,
+                                    .cpu = ALL(run_leafscale),
+                                    .cuda = GPU(run_leafscale),
+                                    .inplace = {1}};
 
 static sl_status run_square(const sl_call *c) {
   const float *x = c->in[0].data;
@@ -209,8 +310,13 @@ static sl_status run_square(const sl_call *c) {
 static void square_gradient(sl_graph *g, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
   if (need[0]) din[0] = sl_graph_add1(g, &toy_dsquare, node->name, NULL, (sl_value[]){dout[0], node->in[0]}, 2);
 }
-const sl_operation toy_square = {
-    .name = "toy_square", .shape = like_first, .gradient = square_gradient, .cpu = ALL(run_square), .inplace = {1}};
+ON_GPU(run_square)
+const sl_operation toy_square = {.name = "toy_square",
+                                 .shape = like_first,
+                                 .gradient = square_gradient,
+                                 .cpu = ALL(run_square),
+                                 .cuda = GPU(run_square),
+                                 .inplace = {1}};
 
 static sl_status run_dsquare(const sl_call *c) {
   const float *dy = c->in[0].data, *x = c->in[1].data;
@@ -218,7 +324,9 @@ static sl_status run_dsquare(const sl_call *c) {
   for (int64_t i = 0; i < sl_shape_count(&c->out[0].shape); i++) dx[i] = 2 * dy[i] * x[i];
   return SL_OK;
 }
-const sl_operation toy_dsquare = {.name = "toy_dsquare", .shape = like_first, .cpu = ALL(run_dsquare), .inplace = {1}};
+ON_GPU(run_dsquare)
+const sl_operation toy_dsquare = {
+    .name = "toy_dsquare", .shape = like_first, .cpu = ALL(run_dsquare), .cuda = GPU(run_dsquare), .inplace = {1}};
 
 static sl_status run_faulty(const sl_call *c) {
   const toy_fault *fault = c->attr;
@@ -228,8 +336,12 @@ static sl_status run_faulty(const sl_call *c) {
   ((float *)c->out[0].data)[0] = NAN;
   return SL_OK;
 }
-const sl_operation toy_faulty = {
-    .name = "toy_faulty", .attr_bytes = sizeof(toy_fault), .shape = like_first, .cpu = ALL(run_faulty)};
+ON_GPU(run_faulty)
+const sl_operation toy_faulty = {.name = "toy_faulty",
+                                 .attr_bytes = sizeof(toy_fault),
+                                 .shape = like_first,
+                                 .cpu = ALL(run_faulty),
+                                 .cuda = GPU(run_faulty)};
 
 /* x [B, k] -> table [TOY_TABLE]: element (row, j) is added at 7 row + 3 j, modulo 31. */
 static sl_status spray_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out,
@@ -248,8 +360,11 @@ static sl_status run_spray(const sl_call *c) {
       table[(7 * (c->row0 + i) + 3 * j) % 31] += ((const float *)c->in[0].data)[i * k + j];
   return SL_OK;
 }
-const sl_operation toy_spray = {.name = "toy_spray", .shape = spray_shape, .cpu = ALL(run_spray)};
-const sl_operation toy_gather = {.name = "toy_gather", .shape = spray_shape, .cpu = ALL(run_spray), .gathers = 1};
+ON_GPU(run_spray)
+const sl_operation toy_spray = {
+    .name = "toy_spray", .shape = spray_shape, .cpu = ALL(run_spray), .cuda = GPU(run_spray)};
+const sl_operation toy_gather = {
+    .name = "toy_gather", .shape = spray_shape, .cpu = ALL(run_spray), .cuda = GPU(run_spray), .gathers = 1};
 
 sl_graph *toy_graph(int64_t batch) { return sl_graph_create(batch, &toy_copy, &toy_add); }
 

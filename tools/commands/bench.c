@@ -38,7 +38,7 @@ typedef struct bench {
   sl__machine machine;   /* peaks of a worker: measured here, or kept from an earlier run */
   int64_t sent;          /* bytes to other nodes in a step, over all ranks */
   int64_t moved;         /* bytes between memory nodes in a step, over all ranks */
-  double on_gpus, used;  /* bytes of data in the memories of all GPUs: predicted peak, and at the end */
+  double on_gpus, used;  /* bytes in the memories of all GPUs at most: predicted, and measured */
   double planned, least; /* the same by the plans of GPUs' memories, and their lower bound; 0: there are none */
   sl_energy *energy;
   double joules[SL_ENERGY_PARTS]; /* of a step, over all ranks; NaN: not known */
@@ -174,6 +174,7 @@ static sl_status measure(bench *b) {
   SL_TRY(find_peaks(b));
   SL_TRY(settle(b));
   sl__peak_memory_restart();
+  sl_transfers_peak_restart();
   SL_TRY(warm_up(b, &guess));
   b->n = b->o->steps > 0 ? b->o->steps : (int64_t)fmin(fmax(20, 5 / guess), 100000);
   b->seconds = malloc((size_t)b->n * sizeof *b->seconds);
@@ -199,8 +200,9 @@ static sl_status measure(bench *b) {
   for (int i = 0; i < sl_runtime_gpus(b->job.runtime); i++) {
     const sl_residence *r = sl_program_residence(b->job.program, i);
     if (r && r->n_moves) b->planned += r->in + r->out, b->least += r->least_in + r->least_out;
-    if (r) b->on_gpus += (double)r->peak;
-    b->used += (double)sl_runtime_gpu_used(b->job.runtime, i);
+    size_t beside;
+    b->on_gpus += (double)sl_program_gpu_bytes(b->job.program, i, &beside);
+    b->used += (double)(sl_runtime_gpu_peak(b->job.runtime, i) + beside);
   }
   double *const sums[] = {&b->planned, &b->least, &b->on_gpus, &b->used};
   for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) *sums[i] = sl__ranks_sum(&b->job.ranks, *sums[i]);
@@ -329,9 +331,7 @@ static void print_text(const bench *b, const line *lines, int n, double total, d
          100e9 * b->input / (double)(b->to - b->from));
   if (sl_transfers_nodes() > 1)
     printf("moved            %10.1f MB   a step, between %d memories\n", 1e-6 * (double)b->moved, sl_transfers_nodes());
-  if (b->used > 0)
-    printf("GPU memory       %10.1f MB   of data at the end, predicted %.1f at most\n", 1e-6 * b->used,
-           1e-6 * b->on_gpus);
+  if (b->used > 0) printf("GPU memory       %10.1f MB   at most, predicted %.1f\n", 1e-6 * b->used, 1e-6 * b->on_gpus);
   if (b->planned > 0)
     printf(
         "  planned        %10.1f MB   as not all data fit into the GPUs' memory; in this order of tasks at least %.1f "

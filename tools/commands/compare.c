@@ -230,6 +230,28 @@ out:
 
 /* ---- measuring -------------------------------------------------------------------------------------------------- */
 
+/* The joules of the packages and, where there are some, of the GPUs. Where only one of them is known, it counts alone
+ * and a note says so. */
+static double joules_of(sl__comparison *c, const json_t *energy) {
+  static const char *const parts[] = {"package_j", "gpu_j"}, *const whys[] = {"package_why", "gpu_why"},
+                           *const names[] = {"packages", "GPUs"};
+  const int n = c->gpus > 0 ? 2 : 1;
+  const char *why[2] = {NULL};
+  double joules = 0;
+  for (int k = 0; k < n; k++) {
+    const json_t *part = json_object_get(energy, parts[k]), *text = json_object_get(energy, whys[k]);
+    joules += json_number_value(part);
+    if (!part) why[k] = text ? json_string_value(text) : "not reported";
+  }
+  if (why[0] && (n == 1 || why[1])) {
+    if (!c->no_energy) c->no_energy = strdup(why[0]);
+  } else if (n == 2 && (why[0] || why[1]) && !c->part_energy) {
+    const int known = why[0] != NULL;
+    if (asprintf(&c->part_energy, "of the %s only: %s", names[known], why[!known]) < 0) c->part_energy = NULL;
+  }
+  return joules;
+}
+
 static sl_status measure(sl__comparison *c, sl__variant *v, int repetition) {
   json_t *json;
   char *reason;
@@ -260,16 +282,12 @@ static sl_status measure(sl__comparison *c, sl__variant *v, int repetition) {
   const json_t *idle = json_object_get(json, "idle_percent");
   json_decref(c->models); /* the same in all processes once they exist */
   c->models = json_incref(json_object_get(json_object_get(json, "calibration"), "files"));
-  const json_t *energy = json_object_get(json, "energy"), *joules = json_object_get(energy, "package_j");
-  if (!joules && !c->no_energy) {
-    const char *why = json_string_value(json_object_get(energy, "package_why"));
-    c->no_energy = strdup(why ? why : "not reported");
-  }
+  const double joules = joules_of(c, json_object_get(json, "energy"));
   *s = (sl__measured){.there = 1,
                       .step = number(json, "step_s"),
                       .kernels = number(json, "kernel_percent"),
                       .moved = number(json, "moved_bytes"),
-                      .energy = json_number_value(joules),
+                      .energy = joules,
                       .order = order};
   for (int k = 0; k < SL_IDLE_CAUSES; k++) s->idle[k] = number(idle, sl_idle_cause_name((sl_idle_cause)k));
   const char *digest = json_string_value(json_object_get(json, "state_digest"));
@@ -402,7 +420,6 @@ static sl_status prepare(sl__comparison *c) {
   SL_TRY(sl__compare_check_policies(o, NULL));
   if (o->out) SL_TRY(sl_folder_make(o->out));
   if (o->bundle) SL_TRY(sl__bundle_check(o->bundle));
-  SL_TRY(sl__compare_find_program(c));
   SL_TRY(make_folder(c));
   SL_TRY(look(c));
   SL_TRY(sl__compare_choose(c));
@@ -444,7 +461,7 @@ out:
   sl__compare_remove_folder();
   for (int i = 0; i < c.n; i++) free(c.variant[i].measured), free(c.variant[i].reason);
   destroy(c.graph, c.n_graph);
-  free(c.variant), free(c.alone), free(c.no_energy);
+  free(c.variant), free(c.alone), free(c.no_energy), free(c.part_energy);
   free(c.machine);
   json_decref(c.environment), json_decref(c.plan), json_decref(c.models);
   return status;

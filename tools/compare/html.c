@@ -32,7 +32,8 @@ static void put_table(const sl__comparison *c, FILE *to) {
     fprintf(to, "<td>%s</td><td>%s</td></tr>\n", sl__compare_moved(c, v, moved), sl__compare_energy(c, v, energy));
   }
   fputs("</tbody></table></div>\n", to);
-  if (c->no_energy) fputs("<p class=\"note\">Energy: ", to), put(to, c->no_energy), fputs("</p>\n", to);
+  if (c->no_energy || c->part_energy)
+    fputs("<p class=\"note\">Energy: ", to), put(to, c->no_energy ? c->no_energy : c->part_energy), fputs("</p>\n", to);
 }
 
 static void put_others(const sl__comparison *c, FILE *to) {

@@ -64,7 +64,7 @@ void sl__compare_table(const sl__comparison *c) {
     if (sl__compare_absent(&c->variant[i]))
       printf("%-22s %-4s no figures: %s\n", c->variant[i].policy, c->variant[i].priorities ? "on" : "off",
              sl__compare_absent(&c->variant[i]));
-  if (c->no_energy) printf("energy: %s\n", c->no_energy);
+  if (c->no_energy || c->part_energy) printf("energy: %s\n", c->no_energy ? c->no_energy : c->part_energy);
   if (sl__compare_uncalibrated(c)) printf("\n%s\n", sl__compare_mark(c, text, sizeof text));
   if (c->stopped) printf("\n%s\n", sl__compare_partial(c, text, sizeof text));
   printf("\n%s\n%s\n", sl__compare_verdict(c, text, sizeof text),
@@ -94,14 +94,15 @@ json_t *sl__compare_json(const sl__comparison *c) {
   char text[512];
   json_t *variants = json_array();
   for (int i = 0; i < c->n; i++) json_array_append_new(variants, variant_json(c, &c->variant[i]));
-  return json_pack("{s:s, s:b, s:b, s:{s:b, s:i, s:i}, s:i, s:I, s:i, s:i, s:i, s:s, s:f, s:s, s:b, s:o, s:o, s:O}",
-                   "model", c->o->model, "partial", c->stopped, "uncalibrated", sl__compare_uncalibrated(c),
-                   "calibration", "needed", c->models_needed, "kinds", c->kinds, "calibrated", c->calibrated,
-                   "repetitions", c->repetitions, "steps", (json_int_t)c->steps, "workers", c->workers,
-                   "threads_per_worker", c->threads, "memory_nodes", c->memories, "base", c->variant[c->base].policy,
-                   "bound_s", c->bound, "verdict", sl__compare_verdict(c, text, sizeof text), "same_bits",
-                   sl__compare_same_bits(c), "policies", variants, "no_energy",
-                   c->no_energy ? json_string(c->no_energy) : json_null(), "environment", c->environment);
+  return json_pack(
+      "{s:s, s:b, s:b, s:{s:b, s:i, s:i}, s:i, s:I, s:i, s:i, s:i, s:s, s:f, s:s, s:b, s:o, s:o, s:o, s:O}", "model",
+      c->o->model, "partial", c->stopped, "uncalibrated", sl__compare_uncalibrated(c), "calibration", "needed",
+      c->models_needed, "kinds", c->kinds, "calibrated", c->calibrated, "repetitions", c->repetitions, "steps",
+      (json_int_t)c->steps, "workers", c->workers, "threads_per_worker", c->threads, "memory_nodes", c->memories,
+      "base", c->variant[c->base].policy, "bound_s", c->bound, "verdict", sl__compare_verdict(c, text, sizeof text),
+      "same_bits", sl__compare_same_bits(c), "policies", variants, "no_energy",
+      c->no_energy ? json_string(c->no_energy) : json_null(), "part_energy",
+      c->part_energy ? json_string(c->part_energy) : json_null(), "environment", c->environment);
 }
 
 sl_status sl__compare_csv(const sl__comparison *c, char **text) {

@@ -45,7 +45,7 @@ typedef struct sl__variant {
 
 typedef struct sl__comparison {
   const sl__options *o;
-  char program[4096], folder[64]; /* path of this executable; folder of the timelines for the bound */
+  char folder[64]; /* of the timelines for the bound */
   sl__variant *variant;
   int n, base;
   int repetitions;      /* begun so far */
@@ -67,6 +67,7 @@ typedef struct sl__comparison {
   int models_needed;     /* 1: a policy uses the models */
   int memories;          /* memory nodes; 1: no data are moved */
   char *no_energy;       /* why energy is unknown; NULL: it is known */
+  char *part_energy;     /* what it is the energy of, and why of no more; NULL: of all processors */
   sl_timeline **graph;   /* timeline of the step on all workers; n_graph is 1 */
   int n_graph;
   double *alone;         /* [kinds][SL__PLACES] seconds of each kind of task with no other task running */
@@ -137,8 +138,6 @@ void sl__compare_remove_folder(void);
 
 /* ---- processes (process.c) */
 
-/* Sets c->program to the path of this program. */
-sl_status sl__compare_find_program(sl__comparison *c);
 /* The command's own entry in the list of commands. */
 const sl__command *sl__compare_itself(void);
 /* The given options that another command also takes, except those that compare sets itself; see sl__options_words. */

@@ -54,7 +54,9 @@ static sl_status run(sl__comparison *c, char *const *argv, double most, FILE *ou
   if (pid < 0) return sl_fail(SL_EIO, "no process: %s", strerror(errno));
   if (pid == 0) {
     dup2(fileno(output), STDOUT_FILENO), dup2(fileno(errors), STDERR_FILENO);
-    execv(c->program, argv);
+    /* By this link it is the program that runs now, even if its file has been built anew since. */
+    execv("/proc/self/exe", argv);
+    dprintf(STDERR_FILENO, "starling: the process for %s cannot be started: %s\n", argv[1], strerror(errno));
     _exit(127);
   }
   sl__compare_measuring(pid);
@@ -69,11 +71,6 @@ static sl_status run(sl__comparison *c, char *const *argv, double most, FILE *ou
   }
   sl__compare_measuring(0);
   return SL_OK;
-}
-
-sl_status sl__compare_find_program(sl__comparison *c) {
-  const ssize_t n = readlink("/proc/self/exe", c->program, sizeof c->program - 1);
-  return n > 0 ? SL_OK : sl_fail(SL_EIO, "/proc/self/exe cannot be read: %s", strerror(errno));
 }
 
 /* Only the sets of options matter here. */

@@ -124,7 +124,6 @@ sl_status sl__compare_simulated(sl__comparison *c) {
   sl_status status = SL_OK;
   SL_TRY(refuse(o));
   if (o->out) SL_TRY(sl_folder_make(o->out));
-  SL_TRY(sl__compare_find_program(c));
   SL_TRY_OUT(simulate(c, "eager", 1, &first)); /* tells which policies and GPUs there are */
   if (!first.json) SL_TRY_OUT(sl_fail(SL_EINVAL, "%s", first.reason));
   const char *told = json_string_value(json_object_get(first.json, "policies"));

@@ -67,7 +67,7 @@ static void start(machine *m, int64_t batch) {
   sl_runtime_options o = sl_runtime_defaults();
   sl_value loss;
   sl_plan plan = {.batch = batch, .leaves = 2, .shards = 4, .seed = 1};
-  o.mpi = 0, o.gpus = 0, o.sched = "lws", o.workers = 1;
+  o.mpi = 0, o.sched = "lws", o.workers = 1;
   assert_ok(sl_runtime_start(&o, &m->rt));
   assert_ok(sl_plan_complete(&plan));
   m->g = toy_training(batch, &loss);
@@ -91,7 +91,17 @@ static void assert_covered(const machine *m, int all) {
   assert_int_equal(covered, all ? kinds : 0);
 }
 
-/* Steps in which a task of node i took (i + 1) ms, and the first and last of its tasks a hundred times as long. */
+/* Times made up for tasks of node i: i + 1 ms on a CPU worker, and half a millisecond more on a GPU. */
+static double made_up(int node, sl_worker_kind worker) { return node + 1 + (worker == SL_WORKER_CUDA ? 0.5 : 0); }
+
+/* A worker of a kind; -1: there is none. */
+static int worker_of(const machine *m, sl_worker_kind kind) {
+  for (int w = 0; w < sl_runtime_workers(m->rt); w++)
+    if (sl_runtime_worker_kind(m->rt, w) == kind) return w;
+  return -1;
+}
+
+/* Steps in which tasks took the times made up, and the first and last of each kind a hundred times as long. */
 static void calibrate(machine *m, int steps, double scale, int least) {
   const int n = sl_program_graph(m->program)->n_nodes;
   const sl_calibration_kind *kind;
@@ -99,22 +109,27 @@ static void calibrate(machine *m, int steps, double scale, int least) {
   int n_kinds;
   assert_ok(sl_calibration_create(m->rt, m->program, &c));
   for (int step = 0; step < steps; step++)
-    for (int i = 0; i < n; i++) {
-      assert_ok(sl_calibration_kinds(c, &kind, &n_kinds));
-      double ms = 0;
-      for (int k = 0; k < n_kinds && !(ms > 0); k++)
-        if (kind[k].node == i) ms = scale * (i + 1);
-      if (!(ms > 0)) continue; /* one task of each kind is enough */
-      if (step == 0 || step == steps - 1) ms *= 100;
-      const sl_record r = {
-          .step = step, .start = 5000, .end = 5000 + (int64_t)(ms * 1e6), .node = i, .kind = SL_RECORD_TASK};
-      assert_ok(sl_calibration_add(c, &r, 1));
-    }
+    for (int i = 0; i < n; i++)
+      for (int w = SL_WORKER_CPU; w <= SL_WORKER_CUDA; w++) {
+        assert_ok(sl_calibration_kinds(c, &kind, &n_kinds));
+        double ms = 0;
+        for (int k = 0; k < n_kinds && !(ms > 0); k++)
+          if (kind[k].node == i && (int)kind[k].worker == w) ms = scale * made_up(i, kind[k].worker);
+        if (!(ms > 0)) continue; /* one task of each kind is enough */
+        if (step == 0 || step == steps - 1) ms *= 100;
+        const sl_record r = {.step = step,
+                             .start = 5000,
+                             .end = 5000 + (int64_t)(ms * 1e6),
+                             .node = i,
+                             .worker = (int16_t)worker_of(m, (sl_worker_kind)w),
+                             .kind = SL_RECORD_TASK};
+        assert_ok(sl_calibration_add(c, &r, 1));
+      }
   assert_ok(sl_calibration_kinds(c, &kind, &n_kinds));
   for (int k = 0; k < n_kinds; k++) {
     assert_int_equal(kind[k].samples, steps - 2);
     assert_int_equal(kind[k].rejected, 2);
-    assert_near(kind[k].median, 1e-3 * scale * (kind[k].node + 1), 1e-9);
+    assert_near(kind[k].median, 1e-3 * scale * made_up(kind[k].node, kind[k].worker), 1e-9);
   }
   assert_ok(sl_calibration_store(c, least));
   sl_calibration_destroy(c);
@@ -128,8 +143,9 @@ static void assert_expected(const machine *m, int samples, double scale) {
   assert_ok(sl_calibration_create(m->rt, m->program, &c));
   assert_ok(sl_calibration_kinds(c, &kind, &n_kinds));
   for (int k = 0; k < n_kinds; k++) {
-    assert_int_equal(sl_calibration_stored(m->program, kind[k].node, SL_WORKER_CPU), samples);
-    assert_near(sl_program_expected(m->program, kind[k].node, 0), 1e-3 * scale * (kind[k].node + 1), 1e-8);
+    assert_int_equal(sl_calibration_stored(m->program, kind[k].node, kind[k].worker), samples);
+    assert_near(sl_program_expected(m->program, kind[k].node, worker_of(m, kind[k].worker)),
+                1e-3 * scale * made_up(kind[k].node, kind[k].worker), 1e-8);
   }
   sl_calibration_destroy(c);
 }

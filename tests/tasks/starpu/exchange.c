@@ -60,7 +60,7 @@ static void train(sl_runtime *rt, const int *first, int zero, int by_mpi, double
 static void ranks_train(void) {
   sl_runtime_options o = sl_runtime_defaults();
   sl_runtime *rt;
-  o.gpus = 0, o.workers = 1;
+  o.workers = 1;
   RANK_CHECK(sl_runtime_start(&o, &rt) == SL_OK);
   const int first[] = {0, 2, LEAVES};
   double loss[STEPS], mine[STEPS];

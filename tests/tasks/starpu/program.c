@@ -1,5 +1,5 @@
 /* tasks/starpu/program.c: StarPU gives the bits of sequential execution, step after step; failures name the layer;
- * values that are not finite are found. */
+ * values that are not finite are found. On CPU workers and the GPUs that there are. */
 #include "tasks/starpu/program.h"
 
 #include <math.h>
@@ -14,7 +14,6 @@ static sl_runtime *start(const char *sched, int workers) {
   sl_runtime_options o = sl_runtime_defaults();
   sl_runtime *rt;
   o.mpi = 0;
-  o.gpus = 0;
   o.sched = sched;
   o.workers = workers;
   assert_ok(sl_runtime_start(&o, &rt));
