@@ -2,11 +2,9 @@
 # The same bits on CPUs and GPUs: a small network of each family gives the same model, byte for byte, on any processors,
 # under any policy, with any delays on the devices (with seed 1 they are lazy, too), and with any number of devices and
 # ranks. 36 runs cover all pairs of these and the families. COMBINATIONS=all: all of them, for each of FAMILIES;
-# SAMPLE=N: N of those, drawn with SEED (the time). STEPS: of each (20 and 10).
+# SAMPLE=N: N of those, drawn with SEED (the time). STEPS: of each (20).
 . "$(dirname "$0")/training.shlib"
-steps_of() { # family
-  case $1 in mlp|lenet) echo "${STEPS:-20}" ;; *) echo "${STEPS:-10}" ;; esac
-}
+steps=${STEPS:-20}
 # One line each: policy, family, processors, seed of delays, devices, ranks. The tables shift what sums modulo 3 would
 # repeat; tried out, these leave the fewest pairs to runs on CPUs alone.
 awk -v all="${COMBINATIONS:-}" -v families="${FAMILIES:-$families}" 'BEGIN {
@@ -42,7 +40,7 @@ every_pair() {
 if [ -n "${SAMPLE:-}" ]; then skip 'pairs: a sample'; else check "$(grep -c . combinations) runs cover all pairs" every_pair; fi
 
 for family in ${FAMILIES:-$families}; do
-  train_small "$family" 1 --steps "$(steps_of "$family")" --gpus 0 --workers 1 --sched eager
+  train_small "$family" 1 --steps "$steps" --gpus 0 --workers 1 --sched eager
   check "$family: the reference, one CPU worker" test $code = 0 -a -s run/model.safetensors
   digest >"$family.wanted"
 done
@@ -60,7 +58,7 @@ while read -r policy family processors seed devices ranks; do
   fi
   export EMULATED_DEVICES="$devices" EMULATED_SEED="$seed" EMULATED_LAZY=$((seed == 1))
   # shellcheck disable=SC2086 # words
-  train_small "$family" "$ranks" --steps "$(steps_of "$family")" --workers $workers --sched "$policy"
+  train_small "$family" "$ranks" --steps "$steps" --workers $workers --sched "$policy"
   same() {
     echo "exit code $code, $(digest), wanted $(cat "$family.wanted")"
     [ $code = 0 ] && [ "$(digest)" = "$(cat "$family.wanted")" ]

@@ -46,6 +46,33 @@ check "moved bytes: $moved, planned $said" within "$moved" "$said" 1.15
 check "StarPU's LRU evictions give the same bits" test "$(state recent)" = "$(state fits)"
 check "and copy more: $(number_of moved_bytes recent)" within "$moved" "$(number_of moved_bytes recent)" 0.85
 check "planned bytes are within 1.2 of the lower bound, $least" within "$said" "$least" 1.2
+check 'and so are the moved bytes' within "$moved" "$least" 1.2
+
+# The greatest number of bytes in a GPU's memory: StarPU's count at each allocation, beside the prediction.
+close() { # output of bench
+  most=$(number_of gpu_memory_bytes "$1") said=$(number_of predicted_gpu_memory_bytes "$1")
+  echo "measured $most, predicted $said"
+  within "$most" "$said" 1.05 && within "$said" "$most" 1.05
+}
+check 'data that fit: the predicted peak within 5%' close fits
+check 'state twice the memory: the predicted peak within 5%' close planned
+# shellcheck disable=SC2086
+"$starling" bench mlp $size --steps 10 --no-measure --quiet --json --gpu-kernels fast >fast 2>err
+check "with cuBLAS's work space: the predicted peak within 5%" close fast
+check 'which counts' within "$(number_of gpu_memory_bytes fits)" "$(number_of gpu_memory_bytes fast)" 0.8
+
+# Ranks that share a GPU divide its memory: half of it would hold the data of one rank, a quarter does not.
+if [ -x "$MPIEXEC" ]; then
+  for memory in 24 12; do
+    # shellcheck disable=SC2086
+    $limit $MPIEXEC -n 2 "$starling" bench mlp $size --leaves 2 --steps 10 --no-measure --quiet --json --gpu-memory $memory >shared.$memory 2>err
+  done
+  check 'two ranks share a GPU with enough memory for both' test "$(number_of steps shared.24)" = 10 -a -z "$(number_of planned_moved_bytes shared.24)"
+  check 'with enough for one: the memory of both is planned' within 1 "$(number_of planned_moved_bytes shared.12)" 1
+  check 'and they give the same bits' test -n "$(state shared.12)" -a "$(state shared.12)" = "$(state shared.24)"
+else
+  skip 'ranks that share a GPU: no MPI launcher'
+fi
 STARPU_LIMIT_CUDA_MEM=4 "$starling" graph mlp $size --gpus 1 --gpu-memory 1 >out 2>err && code=0 || code=$?
 check 'a task that cannot fit is named, with a remedy' grep -qE \
   "^starling: layer '[a-z0-9.]+' \([a-z_]+\) needs [0-9.]+ MB at once, and GPU 0 has 1.0 MB.*--row-blocks" err

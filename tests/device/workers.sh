@@ -91,4 +91,31 @@ else skip 'no MPI launcher'; fi
 make_set data 96 32 8 3
 expect 'a loss that is not finite: the operation on the GPU' 1 "step [0-9]+: the first value that is not finite comes from operation [a-z0-9_]+ of layer '" \
   train mlp --size hidden=64 --data data --batch 32 --optimizer sgd --learning-rate 1e30 --steps 20 --workers gpu --out bad
+
+# Energy of GPUs, by a stand-in for NVML whose counter grows by 2 J at each look.
+cat >nvml.c <<'end'
+static int card;
+int nvmlInit_v2(void) { return 0; }
+int nvmlShutdown(void) { return 0; }
+int nvmlDeviceGetHandleByPciBusId_v2(const char *address, void **device) { return *device = &card, !*address; }
+int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *energy) {
+  static unsigned long long looks;
+  return *energy = 2000 * ++looks, device != &card;
+}
+const char *nvmlErrorString(int code) { return code ? "error" : "none"; }
+end
+if ${CC:-cc} -shared -fPIC nvml.c -o libnvidia-ml.so.1 2>err; then
+  energy() { LD_LIBRARY_PATH=$work${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} EMULATED_DEVICES=1 run "$@"; }
+  network='mlp --size layers=2,hidden=24 --batch 12 --workers 1 --gpus 1 --steps 4'
+  # shellcheck disable=SC2086 # words
+  energy bench $network --json
+  check 'bench: joules of a GPU, 2 in 4 steps' grep -q '"gpu_j": 0\.5' out
+  # shellcheck disable=SC2086
+  energy compare $network --policies eager --repetitions 3 --priorities on --json
+  check 'compare: they are part of the energy of a policy' awk '/"energy_j":/ && $2 + 0 >= 0.5 { found = 1 } END { exit !found }' out
+  told() { grep -q '"package_j"' out || grep -q '"part_energy": "of the GPUs only: no RAPL' out || grep -q '"part_energy": null' out; }
+  check 'and where nothing is known of the packages, compare says so' told
+else
+  skip 'energy of GPUs: no compiler'
+fi
 finish

@@ -65,13 +65,32 @@ for family in $families; do
 done
 
 # ---- speed of the exact product --------------------------------------------------------------------------------------
+# cuBLAS (--gpu-kernels fast) beside it, for the ratio.
 if [ -n "${REHEARSE-}" ]; then width=64 target=-; else width=4096 target=42000; fi
-try product 120 starling bench mlp --size layers=2,hidden=$width --batch $width --leaves 1 --shards 1 --steps 10 --workers gpu --no-measure --json && {
-  for operation in linear linear_dx linear_dw; do
-    gflops=$(tr -d '\n' <"$log" | grep -o "{ *\"phase\": \"[a-z]*\", *\"layer\": \"fc2\", *\"operation\": \"$operation\"[^}]*" | grep -o '"gflops": [0-9.e+]*' | sed 's/.*: //')
-    figure "$operation of $width cubed, GFLOP/s" "$target" "${gflops:-none}" "$([ "$target" = - ] && echo - || greater "$gflops" "$target")"
-  done
+rate_of() { # layer, operation: GFLOP/s in $log
+  tr -d '\n' <"$log" | grep -o "{ *\"phase\": \"[a-z]*\", *\"layer\": \"$1\", *\"operation\": \"$2\"[^}]*" | grep -o '"gflops": [0-9.e+]*' | sed 's/.*: //' | head -n 1
 }
+for kernels in exact fast; do
+  try "product-$kernels" 120 starling bench mlp --size layers=2,hidden=$width --batch $width --leaves 1 --shards 1 --steps 10 --workers gpu --gpu-kernels $kernels --no-measure --json || continue
+  for operation in linear linear_dx linear_dw; do
+    gflops=$(rate_of fc2 $operation)
+    wanted=$target
+    [ $kernels = exact ] || wanted=-
+    figure "$kernels: $operation of $width cubed, GFLOP/s" "$wanted" "${gflops:-none}" "$([ "$wanted" = - ] && echo - || greater "$gflops" "$wanted")"
+  done
+done
+# At gpt2's shapes: a block's four products, of batch x length rows.
+if [ -n "${REHEARSE-}" ]; then shapes='gpt2-nano --size layers=1,width=16,heads=2,positions=16 --batch 4 --length 8'; else shapes='gpt2 --batch 32 --length 64'; fi
+for kernels in exact fast; do
+  # shellcheck disable=SC2086 # words
+  try "shapes-$kernels" 120 starling bench $shapes --leaves 1 --shards 1 --steps 10 --workers gpu --gpu-kernels $kernels --no-measure --json || continue
+  for layer in h.0.attn.qkv h.0.attn.proj h.0.mlp.fc h.0.mlp.proj; do
+    for operation in linear linear_dx linear_dw; do
+      gflops=$(rate_of $layer $operation)
+      figure "$kernels: $operation of gpt2's $layer, GFLOP/s" - "${gflops:-none}" -
+    done
+  done
+done
 
 # ---- networks, and PyTorch -------------------------------------------------------------------------------------------
 if [ -n "${REHEARSE-}" ]; then
@@ -87,11 +106,15 @@ for entry in $networks; do
   network=$1 batch=$2
   shift 2
   ours=0
-  for workers in gpu both auto; do
-    try "speed-$network-$workers" 150 starling bench "$network" --batch "$batch" "$@" --workers $workers --no-measure --json || continue
+  # The large networks with cuBLAS as well.
+  case $network in gpt2*|resnet*) hows='gpu both auto gpu-fast' ;; *) hows='gpu both auto' ;; esac
+  for how in $hows; do
+    kernels=exact
+    [ "$how" != gpu-fast ] || kernels=fast
+    try "speed-$network-$how" 150 starling bench "$network" --batch "$batch" "$@" --workers "${how%-fast}" --gpu-kernels $kernels --no-measure --json || continue
     rate=$(number samples_per_s)
-    figure "$network, batch $batch, $workers, samples/s" - "${rate:-none}" -
-    [ $workers = gpu ] && ours=${rate:-0}
+    figure "$network, batch $batch, $how, samples/s" - "${rate:-none}" -
+    [ "$how" = gpu ] && ours=${rate:-0}
   done
   [ -n "$python" ] && [ -z "${REHEARSE-}" ] && [ "$(left)" -gt 60 ] || continue
   timeout -k 10 150 "$python" "$here/peers/torch_speed.py" "$network" "$batch" 8 20 --device cuda >"$out/torch-$network.txt" 2>&1
