@@ -15,7 +15,7 @@ expect "by name one of StarPU's" 0 'policy lws,' bench uneven --steps 3 --no-mea
 expect 'an unknown policy lists those of the library' 2 "unknown scheduling policy 'mine'; own.so and StarPU [0-9.]+ have own, " bench uneven --sched-lib own.so --sched mine
 expect 'without --sched-lib the policy is unknown' 2 "unknown scheduling policy 'own'; StarPU " bench uneven --sched own
 expect 'a missing library' 1 'cannot read the policy library elsewhere.so \(--sched-lib\)' bench uneven --sched-lib elsewhere.so
-expect 'a file that is not a library' 1 'nothing.c cannot be loaded' bench uneven --sched-lib nothing.c
+expect 'a file that is not a library' 1 'cannot load the policy library nothing.c' bench uneven --sched-lib nothing.c
 expect 'a library without policies' 1 'nothing.so has no function starpu_get_sched_lib_policies' bench uneven --sched-lib nothing.so
 expect 'info names the policy' 0 'own, ' info --json --no-measure --sched-lib own.so
 

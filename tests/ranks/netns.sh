@@ -32,7 +32,7 @@ over -n 4 -ppn 2 "$starling" calibrate --network --json
 check 'calibrate --network between hosts' test $code = 0
 check 'a rank sends no faster than the link' between 1e5 "$(number_of rank_bytes_per_s out)" 0.126e9
 check 'nor do two ranks of a host' between 1e5 "$(number_of node_bytes_per_s out)" 0.126e9
-check 'a message between hosts has a latency' between 1e-6 "$(sed -n 's/^  "latency_s": \([^,]*\).*/\1/p' out)" 10
+check 'a message between hosts has a latency' between 1e-6 "$(number_of latency_s out)" 10
 check 'ranks of one host sum through memory' between 1e6 "$(number_of shared_bytes_per_s out)" 1e12
 # Between such hosts MPI_Finalize may not return; then the command ends without it after half a minute.
 make_set data 384 64 28 10
