@@ -83,7 +83,7 @@ check 'the state is that of an undivided run' same_state a b
 check 'the model is that of an undivided run' cmp a/model.safetensors b/model.safetensors
 expect 'resume refuses another length' 1 'differs from that of b/checkpoints/step-00000008' train --resume --out b --length 8 --steps 9
 tr a e <text.txt >other.txt
-expect 'resume refuses another text' 1 'data has other tokens than the training of b/checkpoints/step-00000008' train --resume --out b --data other.txt --steps 9
+expect 'resume refuses another text' 1 'tokens of --data differ from those of the training in b/checkpoints/step-00000008' train --resume --out b --data other.txt --steps 9
 check 'the refusals change nothing' same_state a b
 
 # Token files, and a folder of them.

@@ -173,7 +173,7 @@ expect 'a configuration names no program' 2 'only the command line may do' train
 code=0
 # shellcheck disable=SC2086
 $limit "$MPIEXEC" -n 1 "$starling" train mlp $options --ranks 2 >out 2>err || code=$?
-check 'mpiexec inside mpiexec' grep -q 'start mpiexec, and this is inside one already' err
+check 'mpiexec inside mpiexec' grep -q 'start mpiexec, but mpiexec already started this process' err
 
 # A rank that fails before it meets the others ends the job, with its message.
 code=0
