@@ -23,7 +23,38 @@ struct sl_file {
  * write, and of what fsync has left to do. */
 enum { MOST_BYTES = 1 << 26, MOST_UNSYNCED = 1 << 28 };
 
-static int synchronise(int fd, const char *path) { return (int)SL_CALL_OF_FILE("fsync", path, fsync(fd)); }
+static int synchronise(int fd, const char *path) { return (int)SL_CALL_OF_FILE("fsync", path, sl_file_sync(fd)); }
+
+int sl_file_open(const char *path, int flags, unsigned mode) {
+  int fd;
+  do {
+    fd = open(path, flags, mode);
+  } while (fd < 0 && errno == EINTR);
+  return fd;
+}
+
+int sl_file_sync(int fd) {
+  int code;
+  do {
+    code = fsync(fd);
+  } while (code != 0 && errno == EINTR);
+  return code;
+}
+
+int sl_file_sync_data(int fd) {
+  int code;
+  do {
+    code = fdatasync(fd);
+  } while (code != 0 && errno == EINTR);
+  return code;
+}
+
+struct dirent *sl_folder_next(DIR *folder, int *error) {
+  errno = 0;
+  struct dirent *entry = readdir(folder);
+  *error = entry ? 0 : errno;
+  return entry;
+}
 
 /* What mends a write that failed so; NULL: the file system's own reasons, such as permissions. */
 static const char *mend_of(int error) {
@@ -91,7 +122,8 @@ static void open_temporary(sl_file *file, size_t room) {
   do {
     snprintf(file->temporary, room, "%.*s.%s.%ld-%u.tmp", (int)start, path, path + start, (long)getpid(),
              atomic_fetch_add(&serial, 1));
-    file->fd = (int)SL_CALL_OF_FILE("open", path, open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    file->fd = (int)SL_CALL_OF_FILE("open", path,
+                                    sl_file_open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   } while (file->fd < 0 && errno == EEXIST); /* left by a killed process of the same number */
 }
 
@@ -110,7 +142,7 @@ sl_status sl_file_create(const char *path, sl_file **result) {
   const size_t room = strlen(file->path) + 64;
   if (!(file->temporary = calloc(room, 1))) SL_TRY_OUT(sl_no_memory("for writing %s", path));
   if (exists && !S_ISREG(there.st_mode))
-    file->fd = open(file->path, O_WRONLY | O_CLOEXEC);
+    file->fd = sl_file_open(file->path, O_WRONLY | O_CLOEXEC, 0);
   else
     open_temporary(file, room);
   if (file->fd < 0 && mend_of(errno)) SL_TRY_OUT(sl_file_failed("write", path, errno));
@@ -131,7 +163,7 @@ sl_status sl_file_write(sl_file *file, const void *bytes, size_t n) {
     at += done, n -= (size_t)done, file->unsynced += (size_t)done;
     if (file->unsynced < MOST_UNSYNCED || !file->temporary[0]) continue;
     file->unsynced = 0;
-    if (SL_CALL_OF_FILE("fdatasync", file->path, fdatasync(file->fd)) != 0 && errno != EINVAL)
+    if (SL_CALL_OF_FILE("fdatasync", file->path, sl_file_sync_data(file->fd)) != 0 && errno != EINVAL)
       return sl_file_failed("write", file->path, errno);
   }
   return SL_OK;
@@ -179,7 +211,7 @@ out:
 
 sl_status sl_folder_sync(const char *folder) {
   sl_status status = SL_OK;
-  int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int fd = sl_file_open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
   /* A folder without read permission (mode -wx) cannot be opened, so it stays unsynchronised. */
   if (fd >= 0 && synchronise(fd, folder) != 0 && errno != EINVAL && errno != EROFS)
     status = sl_file_failed("synchronise", folder, errno);
@@ -247,7 +279,7 @@ sl_status sl_file_read(const char *path, size_t limit, char **bytes, size_t *n) 
   char *buffer = NULL;
   size_t used = 0, room = 0;
   struct stat info;
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  int fd = sl_file_open(path, O_RDONLY | O_CLOEXEC, 0);
   if (fd < 0) return fail_to_read(path, errno);
   if (fstat(fd, &info) != 0) SL_TRY_OUT(fail_to_read(path, errno));
   if (S_ISREG(info.st_mode) && (uint64_t)info.st_size > limit)

@@ -6,6 +6,7 @@
 #ifndef SL_FILE_H
 #define SL_FILE_H
 
+#include <dirent.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,12 +39,19 @@ sl_status sl_file_replace(const char *path, const void *bytes, size_t n);
  * SL_ENOTFOUND or SL_EIO. */
 sl_status sl_file_failed(const char *what, const char *path, int error);
 
+/* open, fsync and fdatasync, begun again where a signal interrupts them. mode: of a file that open makes. */
+int sl_file_open(const char *path, int flags, unsigned mode);
+int sl_file_sync(int fd);
+int sl_file_sync_data(int fd);
+
 /* Makes a folder, with mode 0777 less the umask. A folder that exists is no error. SL_EIO names the folder. */
 sl_status sl_folder_make(const char *path);
 /* Makes a folder and the folders above it, with this mode less the umask. *made, where made is not NULL, counts the
  * components at the end of the path that are new: 0 when the folder existed. SL_EIO, SL_ENOMEM; *made is set then too.
  */
 sl_status sl_folder_make_all(const char *path, unsigned mode, int *made);
+/* The next entry of a folder, or NULL: at its end, with *error 0, or where it cannot be read, with an errno. */
+struct dirent *sl_folder_next(DIR *folder, int *error);
 /* Writes a folder's entries to the disk, so that new names and renames outlive a crash. File systems that cannot do
  * that (EINVAL) are not an error. */
 sl_status sl_folder_sync(const char *folder);

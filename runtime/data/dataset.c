@@ -71,7 +71,8 @@ static sl_status find_files(const char *directory, char *paths[FILES]) {
   char *best[FILES] = {0}, *rival[FILES] = {0};
   DIR *folder = opendir(directory);
   if (!folder) return no_such_folder(directory, errno);
-  for (struct dirent *entry; (entry = readdir(folder));) {
+  int error;
+  for (struct dirent *entry; (entry = sl_folder_next(folder, &error));) {
     const int f = file_of_name(entry->d_name);
     if (f < 0) continue;
     char *name = strdup(entry->d_name);
@@ -91,6 +92,7 @@ static sl_status find_files(const char *directory, char *paths[FILES]) {
       rival[f] = worse;
     }
   }
+  if (error) SL_TRY_OUT(sl_fail(SL_EIO, "cannot read the data folder %s: %s", directory, strerror(error)));
   for (int f = 0; f < FILES; f++) {
     if (rival[f] && rank_of_name(best[f], f) >= 2)
       SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s has more than one file of %s: %s and %s; keep one set in a folder", directory,

@@ -119,8 +119,10 @@ sl_status sl__read_yaml(unsigned commands, sl__options *options, const char *pat
   }
   yaml_parser_set_input_string(&parser, (const unsigned char *)text, n);
   if (!yaml_parser_load(&parser, &document)) {
-    status = sl_fail(SL_EINVAL, "%s, line %zu: not YAML: %s", path, parser.problem_mark.line + 1,
-                     parser.problem ? parser.problem : "?");
+    status = parser.error == YAML_MEMORY_ERROR
+                 ? sl_no_memory("for %s", path)
+                 : sl_fail(SL_EINVAL, "%s, line %zu: not YAML: %s", path, parser.problem_mark.line + 1,
+                           parser.problem ? parser.problem : "?");
   } else {
     status = set_keys(commands, options, path, &document);
     yaml_document_delete(&document);

@@ -31,7 +31,9 @@ static sl_status remove_kept(const sl__trainer *r, int64_t one, int64_t other) {
   for (struct dirent *d; (d = readdir(folder));) {
     if (strncmp(d->d_name, name, n) != 0 || strncmp(d->d_name + n, KEPT, strlen(KEPT)) != 0) continue;
     const int64_t step = atoll(d->d_name + n + strlen(KEPT));
-    if (step != one && step != other) unlinkat(dirfd(folder), d->d_name, 0);
+    if (step != one && step != other && unlinkat(dirfd(folder), d->d_name, 0) != 0)
+      sl_log(SL_LOG_WARNING, "cannot remove %s/%s, which nothing needs any more: %s", sl_rundir_path(r->dir), d->d_name,
+             strerror(errno));
   }
   closedir(folder);
   return SL_OK;

@@ -121,6 +121,53 @@ static void finds_the_first_nonfinite(void **state) {
   sl_runtime_stop(rt);
 }
 
+static void one_step_at_a_time(void **state) {
+  (void)state;
+  sl_runtime *rt = start("eager", 1);
+  sl_store *store;
+  sl_graph *g;
+  sl_value loss;
+  assert_ok(sl_store_create(&store));
+  sl_program *program = faulty(rt, store, &(toy_fault){.row = -1}, &loss, &g);
+  assert_ok(sl_program_submit(program, &(sl_step){.number = 1}));
+  assert_int_equal(sl_program_running(program), 1);
+  assert_fails(SL_EINVAL, "a step is in flight", sl_program_submit(program, &(sl_step){.number = 2}));
+  assert_ok(sl_program_wait(program));
+  assert_int_equal(sl_program_running(program), 0);
+  assert_ok(sl_program_run(program, &(sl_step){.number = 2}));
+  sl_program_destroy(program);
+  sl_graph_destroy(g);
+  sl_store_destroy(store);
+  sl_runtime_stop(rt);
+}
+
+/* A value that several tasks compute in parts, beside another; one that was not kept is refused. */
+static void reads_what_is_kept(void **state) {
+  (void)state;
+  enum { B = 24, K = 5 };
+  sl_runtime *rt = start("eager", 2);
+  sl_store *store;
+  sl_program *program;
+  sl_plan plan = {.batch = B, .shards = 4, .seed = 1};
+  assert_ok(sl_store_create(&store));
+  assert_ok(sl_plan_complete(&plan));
+  sl_graph *g = toy_graph(B);
+  const sl_value x = toy_input(g, K), y = toy_layer(g, "fc", x, 3), loss = toy_loss(g, y), keep[] = {loss, x};
+  assert_ok(sl_program_create(rt, store, g, &plan, &(sl_program_options){.keep = keep, .n_keep = 2}, &program));
+  assert_ok(sl_program_run(program, &(sl_step){.number = 1}));
+  float got[B * K], other[B * 3];
+  double sum;
+  assert_ok(sl_program_read(program, x, got));
+  for (int i = 0; i < B * K; i++) assert_true(got[i] == (float)toy_element(i / K, i % K));
+  assert_ok(sl_program_read(program, loss, &sum));
+  assert_true(sum > 0);
+  assert_fails(SL_EINVAL, "was not kept", sl_program_read(program, y, other));
+  sl_program_destroy(program);
+  sl_graph_destroy(g);
+  sl_store_destroy(store);
+  sl_runtime_stop(rt);
+}
+
 static void refuses_other_tensors(void **state) {
   (void)state;
   sl_runtime *rt = start("eager", 1);
@@ -143,10 +190,9 @@ static void refuses_other_tensors(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(gives_sequential_bits),
-      cmocka_unit_test(names_what_failed),
-      cmocka_unit_test(finds_the_first_nonfinite),
-      cmocka_unit_test(refuses_other_tensors),
+      cmocka_unit_test(gives_sequential_bits),     cmocka_unit_test(names_what_failed),
+      cmocka_unit_test(finds_the_first_nonfinite), cmocka_unit_test(one_step_at_a_time),
+      cmocka_unit_test(reads_what_is_kept),        cmocka_unit_test(refuses_other_tensors),
   };
   return cmocka_run_group_tests_name("program", tests, NULL, NULL);
 }
