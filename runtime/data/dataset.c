@@ -203,6 +203,7 @@ static sl_status read_names(const char *directory, char ***names, int32_t *n) {
     return SL_OK;
   }
   if (status != SL_OK) goto out;
+  if (memchr(text, 0, bytes)) SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s: has a zero byte, so it is no text", path));
   int64_t lines = 0;
   for (size_t i = 0; i < bytes; i++) lines += text[i] == '\n';
   lines += bytes > 0 && text[bytes - 1] != '\n';

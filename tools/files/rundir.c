@@ -289,7 +289,15 @@ sl_status sl_rundir_open(const char *path, const char *name, sl_rundir_mode mode
   if (r->unbegun) r->made = 1; /* from here on it is this run's own */
   SL_TRY_OUT(sync_made(r));
   locked = 1;
+  /* The configuration, without which nothing resumes, goes first: a crash leaves the old run whole, or none that looks
+   * whole; and no new configuration beside a checkpoint of the old run. */
+  if (exists && mode == SL_RUNDIR_FORCE) {
+    if (unlink(r->files[SL_RUNDIR_CONFIG]) != 0 && errno != ENOENT)
+      SL_TRY_OUT(sl_fail(SL_EIO, "cannot remove %s: %s", r->files[SL_RUNDIR_CONFIG], strerror(errno)));
+    SL_TRY_OUT(sl_folder_sync(r->path));
+  }
   if (exists) SL_TRY_OUT(remove_files(r->path, mode == SL_RUNDIR_RESUME, &others));
+  if (exists && mode == SL_RUNDIR_FORCE) SL_TRY_OUT(sl_folder_sync(r->path));
   *result = r;
   r = NULL;
 out:

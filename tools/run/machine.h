@@ -17,6 +17,8 @@ typedef struct sl__machine {
  * docs/reference/formats.md describes it. A file that cannot be read or written is not a failure: it gives a warning,
  * and the peaks are unknown. */
 sl__machine sl__machine_read(const sl_runtime *runtime);
+/* What such a file says. On failure *machine is all unknown. SL_EFORMAT, or as sl_file_read. */
+sl_status sl__machine_of_file(const char *path, sl__machine *machine);
 /* Raises *machine to earlier runs' measurements, because other work on the machine only lowers them; the node's first
  * rank writes the result. */
 void sl__machine_keep(const sl_runtime *runtime, sl__machine *machine);

@@ -78,11 +78,14 @@ static void names_what_failed(void **state) {
   sl_store *store;
   sl_graph *g;
   sl_value loss;
+  double sum;
   assert_ok(sl_store_create(&store));
   sl_program *program = faulty(rt, store, &(toy_fault){.row = 13}, &loss, &g);
   for (int step = 1; step <= 3; step++)
     assert_fails(SL_EINVAL, "layer 'weak' (toy_faulty): sample 13 is broken",
                  sl_program_run(program, &(sl_step){.number = step}));
+  assert_ok(sl_program_read(program, loss, &sum));
+  assert_true(sum == 0); /* after the failure no kernel ran */
   sl_program_destroy(program);
   sl_graph_destroy(g);
   program = faulty(rt, store, &(toy_fault){.row = -1}, &loss, &g);
