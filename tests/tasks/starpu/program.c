@@ -21,6 +21,28 @@ static sl_runtime *start(const char *sched, int workers) {
   return rt;
 }
 
+/* The records of the last step: a task is ready when it has been submitted and what it depends on has ended. */
+static void check_records(const sl_program *program, const sl_recorder *recorder, int64_t step) {
+  const sl_dependencies d = sl_program_dependencies(program);
+  sl_record *all;
+  size_t n;
+  int64_t *end = calloc((size_t)d.n + 1, sizeof *end);
+  assert_non_null(end);
+  assert_ok(sl_recorder_snapshot(recorder, &all, &n));
+  for (size_t i = 0; i < n; i++)
+    if (all[i].step == step) end[all[i].node] = all[i].end;
+  for (size_t i = 0; i < n; i++) {
+    const sl_record *r = &all[i];
+    if (r->step != step) continue;
+    int64_t ready = r->submit;
+    for (int k = d.from[r->node]; k < d.from[r->node + 1]; k++)
+      if (end[d.before[k]] > ready) ready = end[d.before[k]];
+    assert_int_equal(r->ready, ready);
+    assert_true(r->ready <= r->taken && r->taken <= r->start && r->start <= r->end);
+  }
+  free(all), free(end);
+}
+
 static void gives_sequential_bits(void **state) {
   (void)state;
   const char *const policies[] = {"eager", "lws", "dmda", "dmdas", "prio"};
@@ -50,6 +72,7 @@ static void gives_sequential_bits(void **state) {
             fail_msg("%s, %d workers, step %d: loss %.17g, not %.17g", policies[p], workers, step, got, expected);
         }
         assert_int_equal(sl_recorder_added(recorder), 30 * sl_program_graph(program)->n_nodes);
+        check_records(program, recorder, 30);
         execution_destroy(e);
         sl_program_destroy(program);
         sl_recorder_destroy(recorder);
