@@ -58,6 +58,9 @@ for script in slurm-cpu.sh slurm-gpu.sh slurm-mpiexec.sh pbs.sh; do
   check "$script: a new run is not resumed" sh -c '! grep -q -e --resume seen'
   mkdir -p run && touch run/.starling-run
   job $script 0 0
+  check "$script: nor is one that ended before it began" sh -c '! grep -q -e --resume seen'
+  touch run/config.yaml
+  job $script 0 0
   check "$script: a run that exists is" grep -q -e --resume seen
 done
 finish

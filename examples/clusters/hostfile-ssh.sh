@@ -11,5 +11,5 @@ shift
 : "${STARLING:=$(command -v starling)}" "${MPIEXEC:=mpiexec.mpich}" "${RUN:=runs/$1}"
 export STARPU_HOME="${STARPU_HOME:-/tmp/starpu-$(id -un)}"
 ranks=$(awk -F: '!/^[ \t]*(#|$)/ { n += $2 ? $2 : 1 } END { print n + 0 }' "$hosts")
-[ ! -e "$RUN/.starling-run" ] || set -- "$@" --resume
+[ ! -e "$RUN/config.yaml" ] || set -- "$@" --resume
 exec "$MPIEXEC" -launcher ssh -f "$hosts" -n "$ranks" "$STARLING" train "$@" --out "$RUN"

@@ -14,7 +14,7 @@ cd "$PBS_O_WORKDIR" || exit 1
 : "${ARGS:=lenet --epochs 5}" "${RUN:=runs/pbs-${PBS_JOBID%%.*}}" "${SCRIPT:=examples/clusters/pbs.sh}"
 export STARPU_HOME="${STARPU_HOME:-/tmp/starpu-$(id -un)}"
 resume=
-[ ! -e "$RUN/.starling-run" ] || resume=--resume
+[ ! -e "$RUN/config.yaml" ] || resume=--resume
 
 rm -f "$RUN/heartbeat.json" # of the start before
 # mpiprocs=1 names each node once in the file.

@@ -16,7 +16,7 @@
 [ $# -gt 0 ] || set -- lenet --epochs 5
 run=${RUN:-runs/slurm-$SLURM_JOB_ID} # in a folder that all nodes share
 export STARPU_HOME="${STARPU_HOME:-/tmp/starpu-$(id -un)}" # on each node's own disk
-[ ! -e "$run/.starling-run" ] || set -- "$@" --resume
+[ ! -e "$run/config.yaml" ] || set -- "$@" --resume
 
 # MPICH and srun both support pmi2. When ranks have died, the others are ended after 60 s.
 rm -f "$run/heartbeat.json" # of the start before

@@ -18,7 +18,7 @@
 run=${RUN:-runs/slurm-$SLURM_JOB_ID}
 # dmdas compares processors by StarPU's performance models, which --calibrate fills: this folder must outlive the job.
 export STARPU_HOME="${STARPU_HOME:-$HOME}"
-[ ! -e "$run/.starling-run" ] || set -- "$@" --resume
+[ ! -e "$run/config.yaml" ] || set -- "$@" --resume
 
 rm -f "$run/heartbeat.json" # of the start before
 srun --mpi=pmi2 --cpus-per-task="$SLURM_CPUS_PER_TASK" --wait=60 "$STARLING" train "$@" --sched dmdas --calibrate --out "$run"

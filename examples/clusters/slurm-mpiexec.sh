@@ -16,7 +16,7 @@
 [ $# -gt 0 ] || set -- lenet --epochs 5
 run=${RUN:-runs/slurm-$SLURM_JOB_ID}
 export STARPU_HOME="${STARPU_HOME:-/tmp/starpu-$(id -un)}"
-[ ! -e "$run/.starling-run" ] || set -- "$@" --resume
+[ ! -e "$run/config.yaml" ] || set -- "$@" --resume
 
 export SLURM_CPU_BIND=none # of mpiexec's helpers, whose binding the ranks would inherit
 rm -f "$run/heartbeat.json" # of the start before

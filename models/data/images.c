@@ -155,6 +155,8 @@ static sl_status from_processor(const json_t *json, int sized, sl_model_data *d)
   if (n != channels || json_array_size(deviation) != n || n > SL_MAX_CHANNELS)
     return sl_fail(SL_EFORMAT, "image_mean and image_std are not of %zu channels", channels);
   for (size_t c = 0; c < n; c++) {
+    if (!json_is_number(json_array_get(mean, c)) || !json_is_number(json_array_get(deviation, c)))
+      return sl_fail(SL_EFORMAT, "image_mean and image_std are not of numbers");
     d->mean[c] = json_number_value(json_array_get(mean, c));
     d->deviation[c] = json_number_value(json_array_get(deviation, c));
     if (!(d->deviation[c] > 0)) return sl_fail(SL_EFORMAT, "image_std has a value that is not above 0");

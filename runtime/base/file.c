@@ -24,7 +24,38 @@ struct sl_file {
  * hanging disk. */
 enum { MOST_BYTES = 1 << 26, MOST_UNSYNCED = 1 << 28 };
 
-static int synchronise(int fd, const char *path) { return (int)SL_CALL_OF_FILE("fsync", path, fsync(fd)); }
+static int synchronise(int fd, const char *path) { return (int)SL_CALL_OF_FILE("fsync", path, sl_file_sync(fd)); }
+
+static int open_again(const char *path, int flags, unsigned mode) {
+  int fd;
+  do {
+    fd = open(path, flags, mode);
+  } while (fd < 0 && errno == EINTR);
+  return fd;
+}
+
+int sl_file_open(const char *path, int flags, unsigned mode) {
+  struct stat info;
+  const int at_once = flags & (O_CREAT | O_DIRECTORY) || SL_CALL_OF_FILE("stat", path, stat(path, &info)) != 0 ||
+                      S_ISREG(info.st_mode) || S_ISDIR(info.st_mode);
+  return at_once ? (int)SL_CALL_OF_FILE("open", path, open_again(path, flags, mode)) : open_again(path, flags, mode);
+}
+
+int sl_file_sync(int fd) {
+  int code;
+  do {
+    code = fsync(fd);
+  } while (code != 0 && errno == EINTR);
+  return code;
+}
+
+int sl_file_sync_data(int fd) {
+  int code;
+  do {
+    code = fdatasync(fd);
+  } while (code != 0 && errno == EINTR);
+  return code;
+}
 
 /* The remedy for a full or failing disk; NULL: the error has another cause, such as permissions. */
 static const char *mend_of(int error) {
@@ -92,7 +123,8 @@ static void open_temporary(sl_file *file, size_t room) {
   do {
     snprintf(file->temporary, room, "%.*s.%s.%ld-%u.tmp", (int)start, path, path + start, (long)getpid(),
              atomic_fetch_add(&serial, 1));
-    file->fd = (int)SL_CALL_OF_FILE("open", path, open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    file->fd =
+        (int)SL_CALL_OF_FILE("open", path, open_again(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   } while (file->fd < 0 && errno == EEXIST); /* a killed process with the same pid left one */
 }
 
@@ -111,7 +143,7 @@ sl_status sl_file_create(const char *path, sl_file **result) {
   const size_t room = strlen(file->path) + 64;
   if (!(file->temporary = calloc(room, 1))) SL_TRY_OUT(sl_no_memory("for writing %s", path));
   if (exists && !S_ISREG(there.st_mode))
-    file->fd = open(file->path, O_WRONLY | O_CLOEXEC); /* a pipe waits for its reader */
+    file->fd = sl_file_open(file->path, O_WRONLY | O_CLOEXEC, 0); /* a pipe waits for its reader */
   else
     open_temporary(file, room);
   if (file->fd < 0 && mend_of(errno)) SL_TRY_OUT(sl_file_failed("write", path, errno));
@@ -132,7 +164,7 @@ sl_status sl_file_write(sl_file *file, const void *bytes, size_t n) {
     at += done, n -= (size_t)done, file->unsynced += (size_t)done;
     if (file->unsynced < MOST_UNSYNCED || !file->temporary[0]) continue;
     file->unsynced = 0;
-    if (SL_CALL_OF_FILE("fdatasync", file->path, fdatasync(file->fd)) != 0 && errno != EINVAL)
+    if (SL_CALL_OF_FILE("fdatasync", file->path, sl_file_sync_data(file->fd)) != 0 && errno != EINVAL)
       return sl_file_failed("write", file->path, errno);
   }
   return SL_OK;
@@ -180,7 +212,7 @@ out:
 
 sl_status sl_folder_sync(const char *folder) {
   sl_status status = SL_OK;
-  const int fd = (int)SL_CALL_OF_FILE("open", folder, open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const int fd = sl_file_open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
   /* A folder without read permission (mode -wx) cannot be opened, so it stays unsynchronised. */
   if (fd >= 0 && synchronise(fd, folder) != 0 && errno != EINVAL && errno != EROFS)
     status = sl_file_failed("synchronise", folder, errno);
@@ -249,7 +281,8 @@ void sl_file_tidy(const char *path) {
   const size_t start = name_start(path);
   char *folder = start ? strndup(path, start) : strdup(".");
   DIR *entries = folder ? sl_folder_open(folder) : NULL;
-  for (struct dirent *entry; entries && (entry = sl_folder_next(entries, folder));) {
+  int error;
+  for (struct dirent *entry; entries && (entry = sl_folder_next(entries, folder, &error));) {
     const pid_t pid = writer_of(entry->d_name, path + start);
     if (pid > 0 && kill(pid, 0) != 0 && errno == ESRCH)
       SL_CALL_OF_FILE("unlink", folder, unlinkat(dirfd(entries), entry->d_name, 0));
@@ -267,13 +300,6 @@ sl_status sl_file_replace(const char *path, const void *bytes, size_t n) {
   return status;
 }
 
-int sl_file_open(const char *path) {
-  struct stat info;
-  const int there = SL_CALL_OF_FILE("stat", path, stat(path, &info)) == 0;
-  if (there && !S_ISREG(info.st_mode)) return open(path, O_RDONLY | O_CLOEXEC);
-  return (int)SL_CALL_OF_FILE("open", path, open(path, O_RDONLY | O_CLOEXEC));
-}
-
 ssize_t sl_file_get(int fd, const char *path, void *bytes, size_t n) {
   struct stat info;
   const int regular = SL_CALL_OF_FILE("stat", path, fstat(fd, &info)) == 0 && S_ISREG(info.st_mode);
@@ -286,8 +312,10 @@ ssize_t sl_file_get(int fd, const char *path, void *bytes, size_t n) {
 
 DIR *sl_folder_open(const char *path) { return SL_POINTER_OF_FILE("opendir", path, opendir(path)); }
 
-struct dirent *sl_folder_next(DIR *folder, const char *path) {
-  return SL_POINTER_OF_FILE("readdir", path, readdir(folder));
+struct dirent *sl_folder_next(DIR *folder, const char *path, int *error) {
+  struct dirent *entry = SL_POINTER_OF_FILE("readdir", path, (errno = 0, readdir(folder)));
+  *error = entry ? 0 : errno;
+  return entry;
 }
 
 sl_status sl_file_read(const char *path, size_t limit, char **bytes, size_t *n) {
@@ -296,7 +324,7 @@ sl_status sl_file_read(const char *path, size_t limit, char **bytes, size_t *n) 
   char *buffer = NULL;
   size_t used = 0, room = 0;
   struct stat info;
-  const int fd = sl_file_open(path);
+  const int fd = sl_file_open(path, O_RDONLY | O_CLOEXEC, 0);
   if (fd < 0) return fail_to_read(path, errno);
   if (fstat(fd, &info) != 0) SL_TRY_OUT(fail_to_read(path, errno));
   if (S_ISREG(info.st_mode) && (uint64_t)info.st_size > limit)

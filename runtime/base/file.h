@@ -43,6 +43,12 @@ sl_status sl_file_replace(const char *path, const void *bytes, size_t n);
  * SL_EIO. */
 sl_status sl_file_failed(const char *what, const char *path, int error);
 
+/* open, fsync and fdatasync, repeated after a signal (EINTR). mode: of a file that open makes. The watch (activity.h)
+ * sees open, except of a pipe or device, which may take as long as it likes. As the system's: -1 and errno. */
+int sl_file_open(const char *path, int flags, unsigned mode);
+int sl_file_sync(int fd);
+int sl_file_sync_data(int fd);
+
 /* Makes a folder, with mode 0777 less the umask. A folder that exists is no error. SL_EIO names the folder. */
 sl_status sl_folder_make(const char *path);
 /* Makes a folder and the folders above it, with this mode less the umask. *made (unless NULL): number of new components
@@ -52,13 +58,12 @@ sl_status sl_folder_make_all(const char *path, unsigned mode, int *made);
  * support this (EINVAL). */
 sl_status sl_folder_sync(const char *folder);
 
-/* open for reading and read, as calls that the watch sees (activity.h), except where the file is a pipe or device,
- * which may take as long as it likes. As the system's: -1 and errno; sl_file_get repeats what a signal interrupts. */
-int sl_file_open(const char *path);
+/* read, likewise. */
 ssize_t sl_file_get(int fd, const char *path, void *bytes, size_t n);
-/* opendir and readdir, likewise. */
+/* opendir and readdir of the folder at path, likewise. NULL with *error 0 is the folder's end, else *error is an errno.
+ */
 DIR *sl_folder_open(const char *path);
-struct dirent *sl_folder_next(DIR *folder, const char *path);
+struct dirent *sl_folder_next(DIR *folder, const char *path, int *error);
 
 /* Reads a regular file or stream of at most limit bytes. The caller must free(*bytes). A zero byte follows the content,
  * so text can be used as a string. SL_ENOTFOUND, SL_EIO, SL_EFORMAT (larger than limit), SL_ENOMEM. */

@@ -72,7 +72,8 @@ static sl_status find_files(const char *directory, char *paths[FILES]) {
   char *best[FILES] = {0}, *rival[FILES] = {0};
   DIR *folder = sl_folder_open(directory);
   if (!folder) return no_such_folder(directory, errno);
-  for (struct dirent *entry; (entry = sl_folder_next(folder, directory));) {
+  int error;
+  for (struct dirent *entry; (entry = sl_folder_next(folder, directory, &error));) {
     const int f = file_of_name(entry->d_name);
     if (f < 0) continue;
     char *name = strdup(entry->d_name);
@@ -92,6 +93,7 @@ static sl_status find_files(const char *directory, char *paths[FILES]) {
       rival[f] = worse;
     }
   }
+  if (error) SL_TRY_OUT(sl_fail(SL_EIO, "cannot read the data folder %s: %s", directory, strerror(error)));
   for (int f = 0; f < FILES; f++) {
     if (rival[f] && rank_of_name(best[f], f) >= 2)
       SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s has more than one file of %s: %s and %s; keep one set in a folder", directory,
@@ -202,6 +204,7 @@ static sl_status read_names(const char *directory, char ***names, int32_t *n) {
     return SL_OK;
   }
   if (status != SL_OK) goto out;
+  if (memchr(text, 0, bytes)) SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s: has a zero byte, so it is no text", path));
   int64_t lines = 0;
   for (size_t i = 0; i < bytes; i++) lines += text[i] == '\n';
   lines += bytes > 0 && text[bytes - 1] != '\n';

@@ -257,7 +257,7 @@ static sl_status read_stream(stream *s, sl_idx *idx) {
 sl_status sl_idx_read(const char *path, sl_idx *idx) {
   memset(idx, 0, sizeof *idx);
   stream s = {.name = path, .size = -1};
-  s.fd = sl_file_open(path);
+  s.fd = sl_file_open(path, O_RDONLY | O_CLOEXEC, 0);
   if (s.fd < 0) return sl_fail(errno == ENOENT ? SL_ENOTFOUND : SL_EIO, "cannot read %s: %s", path, strerror(errno));
   struct stat info;
   if (fstat(s.fd, &info) == 0 && S_ISREG(info.st_mode)) s.size = info.st_size;
@@ -281,7 +281,7 @@ sl_status sl_idx_map(const char *path, sl_idx_mapping *mapping) {
   struct stat info;
   sl_status status = SL_OK;
   memset(mapping, 0, sizeof *mapping);
-  const int fd = sl_file_open(path);
+  const int fd = sl_file_open(path, O_RDONLY | O_CLOEXEC, 0);
   if (fd < 0) return sl_fail(errno == ENOENT ? SL_ENOTFOUND : SL_EIO, "cannot read %s: %s", path, strerror(errno));
   if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size == 0)
     SL_TRY_OUT(sl_fail(SL_EUNSUPPORTED, "%s cannot be mapped: it is empty or not a regular file", path));

@@ -88,13 +88,15 @@ static sl_status add_folder(sl_tokens *t, const char *folder) {
   DIR *dir = sl_folder_open(folder);
   if (!dir) return sl_fail(SL_EIO, "cannot read the data folder %s: %s", folder, strerror(errno));
   for (int e = 0; e < 2 && t->n_files == before; e++) {
+    int error;
     rewinddir(dir);
-    for (struct dirent *entry; (entry = sl_folder_next(dir, folder));) {
+    for (struct dirent *entry; (entry = sl_folder_next(dir, folder, &error));) {
       char *path = NULL;
       if (entry->d_name[0] == '.' || !ends_in(entry->d_name, ends[e])) continue;
       if (asprintf(&path, "%s/%s", folder, entry->d_name) < 0) path = NULL;
       SL_TRY_OUT(add_file(t, path));
     }
+    if (error) SL_TRY_OUT(sl_fail(SL_EIO, "cannot read the data folder %s: %s", folder, strerror(error)));
   }
   if (t->n_files == before)
     SL_TRY_OUT(sl_fail(SL_ENOTFOUND, "%s has neither .bin files (of tokens) nor .txt files", folder));
@@ -122,7 +124,7 @@ static sl_status add_path(sl_tokens *t, const char *path) {
 static sl_status map_file(token_file *f) {
   struct stat info;
   sl_status status = SL_OK;
-  const int fd = sl_file_open(f->path);
+  const int fd = sl_file_open(f->path, O_RDONLY | O_CLOEXEC, 0);
   if (fd < 0) return sl_fail(SL_EIO, "cannot read %s: %s", f->path, strerror(errno));
   if (fstat(fd, &info) != 0) SL_TRY_OUT(sl_fail(SL_EIO, "cannot read %s: %s", f->path, strerror(errno)));
   if (!S_ISREG(info.st_mode))

@@ -113,7 +113,8 @@ sl_status sl_checkpoint_newest(const char *folder, int64_t **steps, int *n) {
   DIR *directory = sl_folder_open(folder);
   if (!directory)
     return errno == ENOENT ? SL_OK : sl_fail(SL_EIO, "cannot read the checkpoints in %s: %s", folder, strerror(errno));
-  for (struct dirent *entry; (entry = sl_folder_next(directory, folder));) {
+  int error;
+  for (struct dirent *entry; (entry = sl_folder_next(directory, folder, &error));) {
     const int64_t step = step_of(entry->d_name);
     if (step < 0) continue;
     int64_t *more = realloc(*steps, (size_t)(*n + 1) * sizeof *more);
@@ -121,6 +122,7 @@ sl_status sl_checkpoint_newest(const char *folder, int64_t **steps, int *n) {
     *steps = more;
     more[(*n)++] = step;
   }
+  if (error) SL_TRY_OUT(sl_fail(SL_EIO, "cannot read the checkpoints in %s: %s", folder, strerror(error)));
   if (*n) qsort(*steps, (size_t)*n, sizeof **steps, newer_first);
 out:
   closedir(directory);
@@ -154,7 +156,7 @@ sl_status sl_checkpoint_hash(const char *path, int fresh, uint64_t *bytes, char 
   sl_status status = SL_OK;
   char *buffer = malloc(CHUNK);
   XXH3_state_t *state = XXH3_createState();
-  const int fd = sl_file_open(path);
+  const int fd = sl_file_open(path, O_RDONLY | O_CLOEXEC, 0);
   *bytes = 0;
   if (fd < 0) SL_TRY_OUT(sl_fail(errno == ENOENT ? SL_EFORMAT : SL_EIO, "cannot read %s: %s", path, strerror(errno)));
   if (!buffer || !state) SL_TRY_OUT(sl_no_memory("for checkpoint %s", path));
@@ -411,9 +413,11 @@ static sl_status remove_folder(const char *path) {
   sl_status status = SL_OK;
   DIR *directory = sl_folder_open(path);
   if (!directory) return sl_fail(SL_EIO, "cannot remove the checkpoint %s: %s", path, strerror(errno));
-  for (struct dirent *entry; (entry = sl_folder_next(directory, path));)
+  int error;
+  for (struct dirent *entry; (entry = sl_folder_next(directory, path, &error));)
     if (is_ours(entry->d_name) && SL_CALL_OF_FILE("unlink", path, unlinkat(dirfd(directory), entry->d_name, 0)) != 0)
       SL_TRY_OUT(sl_fail(SL_EIO, "cannot remove %s/%s: %s", path, entry->d_name, strerror(errno)));
+  if (error) status = sl_fail(SL_EIO, "cannot remove the checkpoint %s: %s", path, strerror(error));
 out:
   closedir(directory);
   if (status == SL_OK && SL_CALL_OF_FILE("rmdir", path, rmdir(path)) != 0 && errno != ENOTEMPTY && errno != EEXIST)
@@ -462,7 +466,8 @@ sl_status sl_checkpoint_tidy(const char *folder, int all, int *others) {
   if (others) *others = 0;
   if (!directory)
     return errno == ENOENT ? SL_OK : sl_fail(SL_EIO, "cannot read the checkpoints in %s: %s", folder, strerror(errno));
-  for (struct dirent *entry; (entry = sl_folder_next(directory, folder));) {
+  int error;
+  for (struct dirent *entry; (entry = sl_folder_next(directory, folder, &error));) {
     const char *name = entry->d_name;
     if (is_temporary(name) && SL_CALL_OF_FILE("unlink", folder, unlinkat(dirfd(directory), name, 0)) != 0)
       SL_TRY_OUT(sl_fail(SL_EIO, "cannot remove %s/%s: %s", folder, name, strerror(errno)));
@@ -471,6 +476,7 @@ sl_status sl_checkpoint_tidy(const char *folder, int all, int *others) {
     SL_TRY_OUT(remove_folder(path));
     free(path), path = NULL;
   }
+  if (error) status = sl_fail(SL_EIO, "cannot read the checkpoints in %s: %s", folder, strerror(error));
 out:
   free(path);
   closedir(directory);

@@ -211,7 +211,7 @@ sl_status sl_safetensors_open(const char *path, sl_safetensors **result) {
   if (!st) return sl_no_memory("for reading %s", path);
   st->fd = -1;
   if (!(st->path = strdup(path))) SL_TRY_OUT(sl_no_memory("for reading %s", path));
-  st->fd = sl_file_open(path);
+  st->fd = sl_file_open(path, O_RDONLY | O_CLOEXEC, 0);
   if (st->fd < 0)
     SL_TRY_OUT(sl_fail(errno == ENOENT ? SL_ENOTFOUND : SL_EIO, "cannot read %s: %s", path, strerror(errno)));
   SL_TRY_OUT(read_header(st));

@@ -470,7 +470,8 @@ sl_status sl_timeline_read_all(const char *folder, sl_timeline ***timelines, int
   if (!entries) return sl_fail(errno == ENOENT ? SL_ENOTFOUND : SL_EIO, "cannot read %s: %s", folder, strerror(errno));
   sl_status status = SL_OK;
   char *path = NULL;
-  for (struct dirent *entry; (entry = sl_folder_next(entries, folder));) {
+  int error;
+  for (struct dirent *entry; (entry = sl_folder_next(entries, folder, &error));) {
     if (!sl_timeline_is_name(entry->d_name)) continue;
     sl_timeline **more = realloc(*timelines, ((size_t)*n + 1) * sizeof *more);
     if (more) *timelines = more;
@@ -486,6 +487,7 @@ sl_status sl_timeline_read_all(const char *folder, sl_timeline ***timelines, int
       SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s is the timeline of rank %d", path, t->rank));
     sl_timeline_align(t);
   }
+  if (error) SL_TRY_OUT(sl_fail(SL_EIO, "cannot read %s: %s", folder, strerror(error)));
   if (*n == 0)
     SL_TRY_OUT(sl_fail(SL_ENOTFOUND, "there is no timeline in %s: a run writes it when it ends (%s0%s)", folder, PREFIX,
                        SUFFIX));

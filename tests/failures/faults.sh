@@ -1,10 +1,11 @@
 #!/bin/sh
-# Each call to the system may fail: opening, reading, writing, synchronising, renaming, linking and mapping files,
-# making folders, and allocating memory. One of them fails (a full disk, a failing disk, an interruption, half of a
-# write), or all from one on, in runs of train, train --resume, import, tokenize, convert and report. The command must
-# succeed, or end with an error that names the cause, leave nothing half-written, and the next start must end with the
-# same bytes. FAULTS: number of calls of each kind to try in each command (1), or all; FAULTS_OF: commands;
-# FAULTS_CALLS: kinds. A printed SEED draws the calls.
+# Each call to the system may fail: opening, reading, writing, synchronising, cutting, closing, renaming, linking,
+# removing, locking and mapping files, making and listing folders, and allocating memory, for the program or within a
+# library that it calls. One of them fails (a full disk, a failing disk, an interruption, half of a write), or all from
+# one on, or all are late, in runs of train, train --resume, train on two ranks of which the second has the faults,
+# import, tokenize, convert and report. The command must succeed, or end with an error that names the cause, leave
+# nothing half-written, and the next start must end with the same bytes. FAULTS: number of calls of each kind to try in
+# each command (1), or all; FAULTS_OF: commands; FAULTS_CALLS: kinds. A printed SEED draws the calls.
 . "$(dirname "$0")/../support/command.shlib"
 faults=$(cd "${top_builddir:-$(dirname "$starling")}" && pwd)/tests/support/faults.so
 [ -e "$faults" ] || { echo "1..0 # SKIP no $faults"; exit 0; }
@@ -20,12 +21,12 @@ mkdir -p photos/a photos/b
 printf '\211\120\116\107\015\012\032\012\000\000\000\015\111\110\104\122\000\000\000\002\000\000\000\001\010\000\000\000\000\321\111\040\126\000\000\000\013\111\104\101\124\170\332\143\160\164\002\000\000\307\000\204\202\237\054\112\000\000\000\000\111\105\116\104\256\102\140\202' >photos/a/1.png
 cp photos/a/1.png photos/b/2.png
 awk 'BEGIN { for (i = 0; i < 400; i++) print "the", i % 7, "and", i % 11 }' >text
-options="mlp --size hidden=16 --data $work/data --batch 8 --workers 1 --eval-every 3 --checkpoint-every 2 --log-every 1"
+options="mlp --size hidden=16 --data $work/data --batch 8 --leaves 2 --shards 2 --workers 1 --eval-every 3 --checkpoint-every 2 --log-every 1"
 losses() { sed -n 's/.*"step":\([0-9]*\),.*"loss":\([^,]*\),"accuracy":\([^,}]*\).*/\1 \2 \3/p' "$1/metrics.jsonl"; }
 # What each command does, what is there before, and whether its output is whole.
 arguments() {
   case $1 in
-    train) echo "train $options --steps 6 --out $work/out.d" ;;
+    train | ranks) echo "train $options --steps 6 --out $work/out.d" ;;
     resume) echo "train --resume --steps 6 --out $work/out.d" ;;
     import) echo "import images $work/photos --out $work/out.d --grey" ;;
     tokenize) echo "tokenize $work/text --tokenizer train --vocabulary 270 --out $work/out.d" ;;
@@ -39,9 +40,9 @@ prepare() { # command
 }
 whole() { # command
   case $1 in
-    train | resume)
+    train | resume | ranks)
       [ -s out.d/summary.json ] && cmp -s base.train/model.safetensors out.d/model.safetensors &&
-        same_state base.train out.d && [ -z "$(find out.d -name 'model.safetensors.step-*')" ] && { losses out.d >other && cmp -s base.losses other; } ;;
+        same_state base.train out.d && { [ -z "$(find out.d -name 'model.safetensors.step-*')" ] || grep -q 'warning: cannot remove .*model.safetensors.step-' err; } && { losses out.d >other && cmp -s base.losses other; } ;;
     *) diff -r "base.$1" out.d >/dev/null ;;
   esac
 }
@@ -61,26 +62,26 @@ left() { find . -name '.*.tmp' -o -name '.*.partial'; }
 check 'the commands without a fault' test -s base.train/summary.json -a -s half/summary.json -a -d base.import -a -d base.tokenize -a -s base.convert -a -s base.report
 
 trial() { # command, call, how, n, on: all later ones, too; the fault's consequences, in $bad
-  code=0 bad=''
+  code=0 bad='' launcher='' rank=''
   prepare "$1"
-  # shellcheck disable=SC2046
-  $limit env LD_PRELOAD="$faults${LD_PRELOAD:+:$LD_PRELOAD}" FAULT_CALL="$2" FAULT_HOW="$3" FAULT_N="$4" ${5:+FAULT_ON=1} FAULT_UNDER="$work/" FAULT_LOG="$work/calls" \
-    "$starling" $(arguments "$1") >out 2>err || code=$?
+  [ "$1" != ranks ] || launcher="$MPIEXEC -n 2" rank=FAULT_RANK=1
+  # shellcheck disable=SC2046,SC2086
+  $limit env $rank LD_PRELOAD="$faults${LD_PRELOAD:+:$LD_PRELOAD}" FAULT_CALL="$2" FAULT_HOW="$3" FAULT_N="$4" ${5:+FAULT_ON=1} FAULT_UNDER="$work/" FAULT_LOG="$work/calls" \
+    FAULT_MS=20 $launcher "$starling" $(arguments "$1") >out 2>err || code=$?
   case $code in
     0) whole "$1" && [ -s out.d/timeline-0.safetensors -o ! -d out.d/checkpoints ] || bad='it says that it is done' ;;
-    74) tail -n 1 err | grep -q '^starling: ' || bad='no message' ;;
-    1) # what cannot be stored is exit code 74; what cannot be read, and no memory, is 1
-      tail -n 1 err | grep -q '^starling: ' || bad='no message'
-      case $2 in write | fsync | rename | mkdir | link) bad='exit code 1 where nothing could be stored' ;; esac ;;
+    1 | 74) # what cannot be stored is exit code 74; what cannot be read, and no memory, is 1
+      tail -n 1 err | grep -q '^starling: ' || { [ "$1" = ranks ] && grep -q '^starling: ' err; } || bad='no message'
+      case $code,$2 in 1,write | 1,fsync | 1,rename | 1,mkdir | 1,link) bad='exit code 1 where nothing could be stored' ;; esac ;;
     *) bad="exit code $code" ;;
   esac
-  [ -z "$5" ] && case $3 in EINTR | short | slow) [ $code = 0 ] || bad="exit code $code where nothing is lost" ;; esac
+  case $3 in EINTR | short | slow) [ $code = 0 ] || bad="exit code $code where nothing is lost: $(tail -n 1 err)" ;; esac
   [ -z "$(left)" ] || bad="$bad; half-written: $(left)"
   [ $code != 0 ] || return 0
   cp err first.err
   # shellcheck disable=SC2046
   case $1 in
-    train | resume)
+    train | resume | ranks)
       if [ -e out.d/.starling-run ]; then
         run train --resume --steps 6 --out out.d
       else
@@ -100,16 +101,19 @@ trial() { # command, call, how, n, on: all later ones, too; the fault's conseque
 series() { # command, call, how, on
   calls=0 done_calls=0 failed=0
   name="$1: $2 $3${4:+ from one on}"
-  [ -s "calls.$1.$2" ] || {
+  [ -s "calls.$1" ] || {
     trial "$1" "$2" "$3" 0 ''
-    cp calls "calls.$1.$2"
+    cp calls "calls.$1"
   }
-  calls=$(cat "calls.$1.$2")
-  if [ "${FAULTS:-1}" = all ]; then numbers=$(seq "$calls"); else
+  calls=$(sed -n "s/^$2 //p" "calls.$1")
+  if [ "$calls" = 0 ]; then numbers=''
+  elif [ "$3$4" = slowon ]; then numbers=1
+  elif [ "${FAULTS:-1}" = all ]; then numbers=$(seq "$calls")
+  else
     numbers=''
     for _ in $(seq "${FAULTS:-1}"); do
       draw
-      [ "$calls" = 0 ] || numbers="$numbers $((1 + seed / 65536 % calls))"
+      numbers="$numbers $((1 + seed / 65536 % calls))"
     done
   fi
   for n in $numbers; do
@@ -119,9 +123,17 @@ series() { # command, call, how, on
   done
   check "$name: $done_calls of $calls" test $failed = 0
 }
-for command in ${FAULTS_OF:-train resume import tokenize convert report}; do
-  for fault in ${FAULTS_CALLS:-open:ENOSPC read:EIO write:ENOSPC write:EINTR write:short fsync:EIO rename:ENOSPC mkdir:ENOSPC link:EIO mmap:ENOMEM malloc:ENOMEM \
-    write:ENOSPC:on fsync:EIO:on}; do
+all_calls='open:ENOSPC open:EINTR opendir:EIO read:EIO read:EINTR readdir:EIO write:ENOSPC write:EINTR write:short write:slow:on fsync:EIO fsync:EINTR fsync:slow:on
+  ftruncate:EIO close:EIO rename:ENOSPC link:EIO unlink:EIO mkdir:ENOSPC flock:ENOLCK mmap:ENOMEM malloc:ENOMEM library:ENOMEM write:ENOSPC:on fsync:EIO:on'
+on_ranks='open:EIO read:EIO write:ENOSPC write:EIO:on fsync:EIO rename:EIO malloc:ENOMEM'
+for command in ${FAULTS_OF:-train resume ranks import tokenize convert report}; do
+  if [ $command = ranks ] && ! [ -x "${MPIEXEC-}" ]; then
+    skip 'two ranks: no mpiexec'
+    continue
+  fi
+  kinds=$all_calls
+  [ $command != ranks ] || kinds=$on_ranks
+  for fault in ${FAULTS_CALLS:-$kinds}; do
     how=${fault#*:} on=''
     case $how in *:on) how=${how%:on} on=on ;; esac
     series $command "${fault%%:*}" "$how" "$on"

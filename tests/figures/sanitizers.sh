@@ -1,6 +1,7 @@
 #!/bin/bash
 # Figure: all tests pass under the address and undefined-behaviour sanitizers, the tests of what several threads share
-# (exchange, checkpoints, loader, recorder, engine) under ThreadSanitizer, and the engine's tests under valgrind,
+# (exchange, checkpoints, loader, recorder, engine, activities, mapped files) and a whole run of two ranks with its
+# watch and heartbeat under ThreadSanitizer, and the engine's tests under valgrind,
 # without an error or a leak of ours. JOBS: compilations and tests at a time (2). ONLY=threads: ThreadSanitizer alone,
 # which needs clang.
 set -u
@@ -30,9 +31,27 @@ threads() { # source folder, test...: number of tests that fail
   cd "$top" && rm -rf "$work/tsan"
   echo $failed
 }
+# A run of two ranks that validates, writes checkpoints and metrics, verifies, and is watched: 0, or 1 where it fails.
+whole_run() (
+  mkdir -p "$work/run" && cd "$work/run" || exit 1
+  "$top/configure" -q --without-cuda CC=clang CFLAGS='-g -O1 -fsanitize=thread' >configure.log 2>&1 &&
+    make -s -j"${JOBS:-2}" starling >make.log 2>&1 || { tail -n 20 configure.log make.log >&2; exit 1; }
+  launcher=$(sed -n 's/^MPIEXEC = //p' Makefile) top_builddir=$PWD STARLING=$PWD/starling top_srcdir=$top
+  . "$top/tests/support/command.shlib"
+  make_set data 40 20 8 3
+  code=0
+  TSAN_OPTIONS="suppressions=$top/tests/support/tsan.supp:history_size=4:exitcode=66" OMP_NUM_THREADS=1 $launcher -n 2 "$starling" \
+    train mlp --size hidden=16 --data data --batch 8 --leaves 2 --shards 4 --workers 1 --steps 20 --eval-every 4 --checkpoint-every 5 \
+    --log-every 1 --verify-every 5 --stall-timeout 300 --out run >out 2>&1 || code=$?
+  grep -h SUMMARY out | sort | uniq -c >&2
+  [ $code = 0 ] && [ -s run/summary.json ] || { tail -n 20 out >&2; code=1; }
+  echo $code
+)
 if command -v clang >/dev/null; then
   figure 'ThreadSanitizer: failed tests' "$(threads "$top" runtime/trace/recorder runtime/data/loader runtime/files/checkpoint \
-    runtime/exchange/exchange runtime/exchange/mpi runtime/exchange/tree tasks/starpu/exchange tasks/starpu/program)"
+    runtime/exchange/exchange runtime/exchange/mpi runtime/exchange/tree tasks/starpu/exchange tasks/starpu/program \
+    runtime/base/activity runtime/base/mapping)"
+  figure 'ThreadSanitizer: a run of two ranks fails' "$(whole_run)"
   mkdir "$work/planted" && (cd "$top" && tar -cf - --exclude=./build --exclude=./.git .) | tar -xf - -C "$work/planted"
   sed -i '/snprintf(s->error/ { n; n; s/pthread_mutex_lock(&l->lock);/;/ }' "$work/planted/runtime/data/loader.c"
   figure 'ThreadSanitizer: a planted race is missed' $((1 - $(threads "$work/planted" runtime/data/loader 2>/dev/null)))

@@ -1,19 +1,22 @@
 /* Faults of the system, planted in an unchanged program (LD_PRELOAD). One call of a kind, the n-th that concerns a file
  * under a folder, or an allocation that the program itself asks for, goes wrong:
  *
- * FAULT_CALL   open, read, write, fsync, rename, link, mkdir, mmap, malloc, step (a call of MPI_Iallreduce, one each
- * step of several ranks), barrier, finalize (the calls of MPI); only slow: opendir, close, unlink, flock, page (an
- * access to a page of a mapped file that is not in memory, where only the last eight stay)
+ * FAULT_CALL   open, opendir, read, readdir, write, fsync, ftruncate, close (the file is closed, as Linux does it),
+ * rename, link, unlink (rmdir, too), mkdir, flock, mmap, malloc, library (an allocation that a library of file formats
+ * does for the program, or strdup, asprintf and the like), step (a call of MPI_Iallreduce, one each step of several
+ * ranks), barrier, finalize (the calls of MPI); only slow: page (an access to a page of a mapped file that is not in
+ * memory, where only the last eight stay)
  * FAULT_N      which one goes wrong, from 1; 0: none, they are only counted
- * FAULT_HOW    ENOSPC, EIO, EINTR, EFBIG, ENOMEM; short (half of a write); slow (late); stop (the process, by
+ * FAULT_HOW    ENOSPC, EIO, EINTR, EFBIG, ENOMEM, ENOLCK; short (half of a write); slow (late); stop (the process, by
  * SIGSTOP); flip (one bit of what is written); memory (one bit of the first data of FAULT_BYTES bytes that StarPU
  * knows)
  * FAULT_ON     1: all later ones go wrong, too
  * FAULT_MS     how late slow is, in milliseconds; 200 if absent
+ * FAULT_REACHED  a file that is made when a call begins to be late; it goes on when the file is gone
  * FAULT_UNDER  only calls for paths that hold this text
  * FAULT_RANK   only in the process of this rank
  * FAULT_BIT    of an element of 4 bytes, from 0, for memory; 0 if absent
- * FAULT_LOG    a file that gets the number of calls counted */
+ * FAULT_LOG    a file that gets a line for each kind: its name and the number of calls counted */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -39,26 +42,41 @@ void *__libc_malloc(size_t n);
 void *__libc_calloc(size_t n, size_t each);
 void *__libc_realloc(void *p, size_t n);
 
-enum { FILES = 4096 };
+enum { FILES = 4096, LIBRARIES = 8 };
 static const char *call, *how, *under;
 static long chosen, later;
-static atomic_long count;
+static const char *const kinds[] = {"open",   "opendir", "read", "readdir", "write",   "fsync",   "ftruncate",
+                                    "close",  "rename",  "link", "unlink",  "mkdir",   "flock",   "mmap",
+                                    "malloc", "library", "step", "page",    "barrier", "finalize"};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+static atomic_long count[KINDS];
 static atomic_char ours[FILES]; /* descriptors of files that are looked at */
-static uintptr_t from, to;      /* addresses of the program */
+typedef struct addresses {
+  uintptr_t from, to;
+} addresses;
+static addresses program, library[LIBRARIES];
+static int libraries;
 static atomic_uintptr_t planted;
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
-static int note_program(struct dl_phdr_info *object, size_t size, void *arg) {
-  (void)size, (void)arg;
-  from = UINTPTR_MAX;
+/* The first object is the program. The libraries are those that nothing but the program calls. */
+static int note_object(struct dl_phdr_info *object, size_t size, void *first) {
+  static const char *const names[] = {"/libjansson.", "/libyaml", "/libpng", "/libjpeg.", "/libz."};
+  (void)size;
+  addresses *to = *(int *)first ? &program : NULL;
+  for (size_t i = 0; i < sizeof names / sizeof *names && libraries < LIBRARIES && !to; i++)
+    if (strstr(object->dlpi_name, names[i])) to = &library[libraries++];
+  *(int *)first = 0;
+  if (!to) return 0;
+  to->from = UINTPTR_MAX;
   for (int i = 0; i < object->dlpi_phnum; i++) {
     const ElfW(Phdr) *h = &object->dlpi_phdr[i];
     if (h->p_type != PT_LOAD) continue;
-    const uintptr_t first = object->dlpi_addr + h->p_vaddr, end = first + h->p_memsz;
-    from = first < from ? first : from, to = end > to ? end : to;
+    const uintptr_t begin = object->dlpi_addr + h->p_vaddr, end = begin + h->p_memsz;
+    to->from = begin < to->from ? begin : to->from, to->to = end > to->to ? end : to->to;
   }
-  return 1; /* the first object is the program */
+  return 0;
 }
 
 __attribute__((constructor)) static void begin(void) {
@@ -68,15 +86,18 @@ __attribute__((constructor)) static void begin(void) {
   if (!(under = getenv("FAULT_UNDER"))) under = "";
   chosen = getenv("FAULT_N") ? atol(getenv("FAULT_N")) : 0;
   later = getenv("FAULT_ON") != NULL;
-  dl_iterate_phdr(note_program, NULL);
+  int first = 1;
+  dl_iterate_phdr(note_object, &first);
   call = getenv("FAULT_CALL"); /* from here on calls are counted */
 }
 
 static void tell(void) {
   const char *log = getenv("FAULT_LOG");
-  char text[32];
+  char text[32 * KINDS];
+  int n = 0;
   if (!call || !log) return;
-  const int n = snprintf(text, sizeof text, "%ld\n", atomic_load(&count));
+  for (int k = 0; k < KINDS; k++)
+    n += snprintf(text + n, sizeof text - (size_t)n, "%s %ld\n", kinds[k], atomic_load(&count[k]));
   const int fd = (int)syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_TRUNC, 0666);
   if (fd >= 0 && syscall(SYS_write, fd, text, n) == n) syscall(SYS_close, fd);
 }
@@ -87,16 +108,21 @@ void _exit(int code) {
 }
 
 static void be_late(void) {
-  const char *ms = getenv("FAULT_MS");
+  const char *ms = getenv("FAULT_MS"), *reached = getenv("FAULT_REACHED");
   struct timespec left = {ms ? atol(ms) / 1000 : 0, ms ? atol(ms) % 1000 * 1000000 : 200000000};
-  while (nanosleep(&left, &left) != 0 && errno == EINTR) continue; /* signals end no hang */
+  if (reached) syscall(SYS_close, syscall(SYS_openat, AT_FDCWD, reached, O_WRONLY | O_CREAT, 0666));
+  while (reached && syscall(SYS_faccessat, AT_FDCWD, reached, F_OK) == 0)
+    nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+  while (!reached && nanosleep(&left, &left) != 0 && errno == EINTR) continue; /* signals end no hang */
 }
 
 /* Whether this call goes wrong. */
 static int wrong(const char *kind) {
-  if (!call || strcmp(call, kind) != 0) return 0;
-  const long n = atomic_fetch_add(&count, 1) + 1;
-  if (chosen == 0 || (later ? n < chosen : n != chosen)) return 0;
+  int k = 0;
+  if (!call) return 0;
+  while (k < KINDS - 1 && strcmp(kinds[k], kind) != 0) k++;
+  const long n = atomic_fetch_add(&count[k], 1) + 1;
+  if (strcmp(call, kind) != 0 || chosen == 0 || (later ? n < chosen : n != chosen)) return 0;
   if (strcmp(how, "slow") == 0) be_late();
   if (strcmp(how, "stop") == 0) kill(getpid(), SIGSTOP);
   return strcmp(how, "slow") != 0 && strcmp(how, "stop") != 0;
@@ -113,7 +139,8 @@ static int error_of(void) {
   static const struct {
     const char *name;
     int number;
-  } known[] = {{"ENOSPC", ENOSPC}, {"EIO", EIO}, {"EINTR", EINTR}, {"EFBIG", EFBIG}, {"ENOMEM", ENOMEM}};
+  } known[] = {{"ENOSPC", ENOSPC}, {"EIO", EIO},       {"EINTR", EINTR},
+               {"EFBIG", EFBIG},   {"ENOMEM", ENOMEM}, {"ENOLCK", ENOLCK}};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (strcmp(how, known[i].name) == 0) return known[i].number;
   return EIO;
@@ -154,9 +181,30 @@ FILE *fopen(const char *path, const char *mode) {
 }
 FILE *fopen64(const char *path, const char *mode) { return fopen(path, mode); }
 int close(int fd) {
-  if (is_ours(fd)) wrong("close");
+  const int mine = is_ours(fd);
   note(fd, 0);
-  return (int)syscall(SYS_close, fd);
+  const int code = (int)syscall(SYS_close, fd);
+  return mine && fails("close") ? -1 : code;
+}
+int ftruncate(int fd, off_t n) { return is_ours(fd) && fails("ftruncate") ? -1 : (int)syscall(SYS_ftruncate, fd, n); }
+int ftruncate64(int fd, off_t n) { return ftruncate(fd, n); }
+int flock(int fd, int operation) { return is_ours(fd) && fails("flock") ? -1 : (int)syscall(SYS_flock, fd, operation); }
+DIR *opendir(const char *path) {
+  const int mine = is_under(path);
+  if (mine && fails("opendir")) return NULL;
+  DIR *folder = REAL(opendir)(path);
+  if (folder) note(dirfd(folder), mine);
+  return folder;
+}
+int closedir(DIR *folder) {
+  note(dirfd(folder), 0);
+  return REAL(closedir)(folder);
+}
+struct dirent *readdir(DIR *folder) {
+  return is_ours(dirfd(folder)) && fails("readdir") ? NULL : REAL(readdir)(folder);
+}
+struct dirent64 *readdir64(DIR *folder) {
+  return is_ours(dirfd(folder)) && fails("readdir") ? NULL : REAL(readdir64)(folder);
 }
 ssize_t read(int fd, void *bytes, size_t n) {
   if (is_ours(fd) && fails("read")) return -1;
@@ -199,17 +247,14 @@ int rename(const char *old, const char *new) {
 int link(const char *old, const char *new) {
   return is_under(new) && fails("link") ? -1 : (int)syscall(SYS_linkat, AT_FDCWD, old, AT_FDCWD, new, 0);
 }
-DIR *opendir(const char *path) {
-  if (is_under(path)) wrong("opendir");
-  return REAL(opendir)(path);
-}
 int unlink(const char *path) {
-  if (is_under(path)) wrong("unlink");
-  return (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+  return is_under(path) && fails("unlink") ? -1 : (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0);
 }
-int flock(int fd, int how_to) {
-  if (is_ours(fd)) wrong("flock");
-  return (int)syscall(SYS_flock, fd, how_to);
+int unlinkat(int folder, const char *name, int flags) {
+  return (is_ours(folder) || is_under(name)) && fails("unlink") ? -1 : (int)syscall(SYS_unlinkat, folder, name, flags);
+}
+int rmdir(const char *path) {
+  return is_under(path) && fails("unlink") ? -1 : (int)syscall(SYS_unlinkat, AT_FDCWD, path, AT_REMOVEDIR);
 }
 int mkdir(const char *path, mode_t mode) {
   return is_under(path) && fails("mkdir") ? -1 : (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
@@ -277,7 +322,14 @@ int pthread_sigmask(int what, const sigset_t *set, sigset_t *old) {
 /* ---- memory ----------------------------------------------------------------------------------------------------- */
 
 #define ASKED ((uintptr_t)__builtin_return_address(0))
-static int of_program(uintptr_t asked) { return call && asked >= from && asked < to; }
+static int is_in(const addresses *a, uintptr_t asked) { return asked >= a->from && asked < a->to; }
+static int of_program(uintptr_t asked) { return call && is_in(&program, asked); }
+static int no_memory_for(uintptr_t asked) {
+  if (of_program(asked)) return fails("malloc");
+  for (int i = 0; call && i < libraries; i++)
+    if (is_in(&library[i], asked)) return fails("library");
+  return 0;
+}
 
 void *mmap(void *at, size_t n, int protection, int flags, int fd, off_t offset) {
   if (of_program(ASKED) && fails("mmap")) return MAP_FAILED;
@@ -287,9 +339,27 @@ void *mmap64(void *at, size_t n, int protection, int flags, int fd, off_t offset
   if (of_program(ASKED) && fails("mmap")) return MAP_FAILED;
   return keep_out((void *)syscall(SYS_mmap, at, n, protection, flags, fd, offset), n, fd);
 }
-void *malloc(size_t n) { return of_program(ASKED) && fails("malloc") ? NULL : __libc_malloc(n); }
-void *calloc(size_t n, size_t each) { return of_program(ASKED) && fails("malloc") ? NULL : __libc_calloc(n, each); }
-void *realloc(void *p, size_t n) { return of_program(ASKED) && fails("malloc") ? NULL : __libc_realloc(p, n); }
+void *malloc(size_t n) { return no_memory_for(ASKED) ? NULL : __libc_malloc(n); }
+void *calloc(size_t n, size_t each) { return no_memory_for(ASKED) ? NULL : __libc_calloc(n, each); }
+void *realloc(void *p, size_t n) { return no_memory_for(ASKED) ? NULL : __libc_realloc(p, n); }
+char *strdup(const char *text) { return of_program(ASKED) && fails("library") ? NULL : REAL(strdup)(text); }
+char *strndup(const char *text, size_t n) {
+  return of_program(ASKED) && fails("library") ? NULL : REAL(strndup)(text, n);
+}
+int vasprintf(char **text, const char *format, va_list args) {
+  return of_program(ASKED) && fails("library") ? -1 : REAL(vasprintf)(text, format, args);
+}
+int asprintf(char **text, const char *format, ...) {
+  if (of_program(ASKED) && fails("library")) return -1;
+  va_list args;
+  va_start(args, format);
+  const int n = REAL(vasprintf)(text, format, args);
+  va_end(args);
+  return n;
+}
+FILE *open_memstream(char **text, size_t *n) {
+  return of_program(ASKED) && fails("library") ? NULL : REAL(open_memstream)(text, n);
+}
 
 /* ---- silent faults ---------------------------------------------------------------------------------------------- */
 

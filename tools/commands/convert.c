@@ -1,10 +1,12 @@
 /* starling convert: converts a model between Starling's file and the layouts of other libraries. */
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "runtime/base/file.h"
 #include "tools/commands/commands.h"
 #include "tools/files/published.h"
 #include "tools/run/session.h"
@@ -14,10 +16,11 @@ static sl_status check_output(const char *path) {
   struct stat info;
   if (stat(path, &info) != 0) return SL_OK;
   if (!S_ISDIR(info.st_mode)) return sl_fail(SL_EEXIST, "%s exists already", path);
-  DIR *folder = opendir(path);
-  int entries = 0;
-  while (folder && readdir(folder)) entries++;
+  DIR *folder = sl_folder_open(path);
+  int entries = 0, error = folder ? 0 : errno;
+  while (folder && sl_folder_next(folder, path, &error)) entries++;
   if (folder) closedir(folder);
+  if (error) return sl_fail(SL_EIO, "cannot read the folder %s: %s", path, strerror(error));
   return entries > 2 ? sl_fail(SL_EEXIST, "the folder %s is not empty", path) : SL_OK;
 }
 

@@ -90,13 +90,14 @@ static int is_folder(const struct dirent *entry, const char *path) {
 /* Lists the entries of a folder, sorted, without hidden ones: names of folders, and paths of images (with `deep`, also
  * of those in subfolders). Either list may be NULL. */
 static sl_status list_folder(const char *folder, int deep, names *folders, names *images, int64_t *others) {
-  DIR *open = opendir(folder);
+  DIR *open = sl_folder_open(folder);
   sl_status status = SL_OK;
   names inner = {0};
   const int64_t before = images ? images->n : 0;
   if (!open)
     return sl_fail(errno == ENOENT ? SL_ENOTFOUND : SL_EIO, "cannot read the folder %s: %s", folder, strerror(errno));
-  for (struct dirent *entry; (entry = readdir(open));) {
+  int error;
+  for (struct dirent *entry; (entry = sl_folder_next(open, folder, &error));) {
     if (entry->d_name[0] == '.') continue;
     char *path = joined(folder, entry->d_name);
     if (!path) SL_TRY_OUT(names_take(&inner, NULL));
@@ -110,6 +111,7 @@ static sl_status list_folder(const char *folder, int deep, names *folders, names
       free(path);
     }
   }
+  if (error) SL_TRY_OUT(sl_fail(SL_EIO, "cannot read the folder %s: %s", folder, strerror(error)));
   if (images && images->n > before)
     qsort(images->name + before, (size_t)(images->n - before), sizeof *images->name, by_bytes);
   if (inner.n > 0) qsort(inner.name, (size_t)inner.n, sizeof *inner.name, by_bytes);
@@ -330,6 +332,7 @@ static sl_status write_labels(const job *j, const char *out, const char *name, c
   char *path;
   uint8_t *bytes = NULL;
   sl_status status = SL_OK;
+  if (p->paths.n == 0) return SL_OK;
   if (asprintf(&path, "%s/%s-labels-idx1-%s", out, name, byte ? "ubyte" : "int") < 0) return sl_no_memory("for a path");
   if (byte && !(bytes = malloc((size_t)p->written))) SL_TRY_OUT(sl_no_memory("for %" PRId64 " labels", p->written));
   for (int64_t i = 0; byte && i < p->written; i++) bytes[i] = (uint8_t)p->labels[i];
@@ -339,8 +342,8 @@ out:
   return status;
 }
 
-/* Writes name-images-idx3-ubyte (idx4 for colour) and its labels. */
-static sl_status write_part(job *j, part *p, const char *out, const char *name) {
+/* Writes name-images-idx3-ubyte (idx4 for colour). */
+static sl_status write_pictures(job *j, part *p, const char *out, const char *name) {
   char *path;
   sl_file *file = NULL;
   sl_status status = SL_OK;
@@ -357,7 +360,6 @@ static sl_status write_part(job *j, part *p, const char *out, const char *name) 
   if (p->written < p->paths.n) SL_TRY_OUT(sl_file_overwrite(file, 4, n, sizeof n));
   status = sl_file_commit(file);
   file = NULL;
-  if (status == SL_OK) status = write_labels(j, out, name, p);
 out:
   sl_file_discard(file);
   free(path);
@@ -468,10 +470,13 @@ sl_status sl__import(sl__options *o, int *exit_code) {
   SL_TRY_OUT(make_folder(o->out));
   made = 1;
   sl__meter_start(&j.meter, o->quiet, 0);
-  SL_TRY_OUT(write_part(&j, &j.train, o->out, "train"));
-  SL_TRY_OUT(write_part(&j, &j.test, o->out, "t10k"));
+  SL_TRY_OUT(write_pictures(&j, &j.train, o->out, "train"));
+  SL_TRY_OUT(write_pictures(&j, &j.test, o->out, "t10k"));
   sl__meter_clear(&j.meter);
+  SL_TRY_OUT(write_labels(&j, o->out, "t10k", &j.test));
   SL_TRY_OUT(write_names(&j, o->out));
+  /* The last file without which there is no set: what a crash leaves before it is not taken for a whole one. */
+  SL_TRY_OUT(write_labels(&j, o->out, "train", &j.train));
   if (o->json)
     SL_TRY_OUT(report_json(&j));
   else

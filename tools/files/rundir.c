@@ -32,6 +32,7 @@ struct sl_rundir {
   char *files[SL_RUNDIR_FILE_COUNT]; /* path/names[i] */
   sl_rundir_mode mode;
   int made;       /* new directories: the last `made` components of path */
+  int unbegun;    /* it existed, but its run had not begun */
   int marker_fd;  /* holds the lock; -1: not yet open */
   int metrics_fd; /* -1 until the first line */
   char *waiting;  /* lines of metrics that are not written yet */
@@ -99,7 +100,8 @@ static sl_status remove_files(const char *path, int only_temporaries, int *other
   sl_status status = SL_OK;
   DIR *folder = sl_folder_open(path);
   if (!folder) return sl_fail(SL_EIO, "cannot read the run directory %s: %s", path, strerror(errno));
-  for (struct dirent *entry; (entry = sl_folder_next(folder, path));) {
+  int error;
+  for (struct dirent *entry; (entry = sl_folder_next(folder, path, &error));) {
     const char *name = entry->d_name;
     if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strcmp(name, names[SL_RUNDIR_MARKER]) == 0) continue;
     if (!is_ours(name)) {
@@ -111,6 +113,7 @@ static sl_status remove_files(const char *path, int only_temporaries, int *other
       SL_TRY_OUT(sl_fail(SL_EIO, "cannot remove %s/%s: %s", path, name, strerror(errno)));
     }
   }
+  if (error) status = sl_fail(SL_EIO, "cannot read the run directory %s: %s", path, strerror(error));
 out:
   closedir(folder);
   return status;
@@ -118,10 +121,21 @@ out:
 
 static int is_empty(const char *path) {
   DIR *folder = sl_folder_open(path);
-  int entries = 0;
-  while (folder && sl_folder_next(folder, path)) entries++;
+  int entries = 0, error = 0;
+  while (folder && sl_folder_next(folder, path, &error)) entries++;
   if (folder) closedir(folder);
-  return folder && entries == 2;
+  return folder && !error && entries == 2;
+}
+
+/* Whether a run directory has no configuration yet, nor anything else that a run leaves: the process that made it ended
+ * before its run began. */
+static int is_unbegun(const char *path) {
+  DIR *folder = sl_folder_open(path);
+  int more = 0, error = 0;
+  for (struct dirent *d; folder && (d = sl_folder_next(folder, path, &error));)
+    more |= d->d_name[0] != '.' && strcmp(d->d_name, names[SL_RUNDIR_HEARTBEAT]) != 0;
+  if (folder) closedir(folder);
+  return folder && !error && !more;
 }
 
 static sl_status set_path(sl_rundir *r, const char *path) {
@@ -175,6 +189,10 @@ static sl_status take_existing(sl_rundir *r) {
   const int marked = access(r->files[SL_RUNDIR_MARKER], F_OK) == 0;
   switch (r->mode) {
     case SL_RUNDIR_NEW:
+      if (marked && is_unbegun(r->path)) {
+        r->unbegun = 1;
+        return SL_OK;
+      }
       return sl_fail(SL_EEXIST,
                      "the run directory %s exists; --resume continues it, --force starts it afresh, --out names "
                      "another",
@@ -196,11 +214,13 @@ static sl_status take_existing(sl_rundir *r) {
 /* Makes the marker and locks it, which also shows that the directory can be written. */
 static sl_status take_lock(sl_rundir *r) {
   const char *marker = r->files[SL_RUNDIR_MARKER];
-  r->marker_fd = (int)SL_CALL_OF_FILE("open", marker, open(marker, O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  r->marker_fd = sl_file_open(marker, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (r->marker_fd < 0)
     return sl_fail(errno == ENOSPC || errno == EDQUOT || errno == EIO ? SL_EWRITE : SL_EIO,
                    "cannot write in the run directory %s: %s; choose another with --out", r->path, strerror(errno));
-  if (SL_CALL_OF_FILE("flock", marker, flock(r->marker_fd, LOCK_EX | LOCK_NB)) != 0 && errno == EWOULDBLOCK)
+  /* Without a lock, another run may be about to begin where one has not begun. */
+  if (SL_CALL_OF_FILE("flock", marker, flock(r->marker_fd, LOCK_EX | LOCK_NB)) != 0 &&
+      (errno == EWOULDBLOCK || r->unbegun))
     return sl_fail(SL_EEXIST, "another run is writing in %s; choose another with --out", r->path);
   struct stat info;
   if (fstat(r->marker_fd, &info) == 0 && info.st_size > 0) return SL_OK;
@@ -226,7 +246,7 @@ static sl_status sync_made(const sl_rundir *r) {
   if (!folder) return sl_no_memory("for %s", r->path);
   sl_status status = SL_OK;
   const char *marker = r->files[SL_RUNDIR_MARKER];
-  if (SL_CALL_OF_FILE("fsync", marker, fsync(r->marker_fd)) != 0 && errno != EINVAL)
+  if (SL_CALL_OF_FILE("fsync", marker, sl_file_sync(r->marker_fd)) != 0 && errno != EINVAL)
     status = sl_file_failed("write", marker, errno);
   if (status == SL_OK) status = sl_folder_sync(folder);
   for (int left = r->made; left > 0 && status == SL_OK; left--) {
@@ -270,9 +290,18 @@ sl_status sl_rundir_open(const char *path, const char *name, sl_rundir_mode mode
     if (exists) SL_TRY_OUT(take_existing(r));
   }
   SL_TRY_OUT(take_lock(r));
+  if (r->unbegun) r->made = 1; /* from here on it is this run's own */
   SL_TRY_OUT(sync_made(r));
   locked = 1;
+  /* The configuration, without which nothing resumes, goes first: a crash leaves the old run whole, or none that looks
+   * whole; and no new configuration beside a checkpoint of the old run. */
+  if (exists && mode == SL_RUNDIR_FORCE) {
+    if (unlink(r->files[SL_RUNDIR_CONFIG]) != 0 && errno != ENOENT)
+      SL_TRY_OUT(sl_fail(SL_EIO, "cannot remove %s: %s", r->files[SL_RUNDIR_CONFIG], strerror(errno)));
+    SL_TRY_OUT(sl_folder_sync(r->path));
+  }
   if (exists) SL_TRY_OUT(remove_files(r->path, mode == SL_RUNDIR_RESUME, &others));
+  if (exists && mode == SL_RUNDIR_FORCE) SL_TRY_OUT(sl_folder_sync(r->path));
   *result = r;
   r = NULL;
 out:
@@ -309,7 +338,7 @@ sl_status sl_rundir_write_text(sl_rundir *r, sl_rundir_file file, const char *te
 static sl_status open_metrics(sl_rundir *r) {
   if (r->metrics_fd >= 0) return SL_OK;
   const char *path = r->files[SL_RUNDIR_METRICS];
-  r->metrics_fd = (int)SL_CALL_OF_FILE("open", path, open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  r->metrics_fd = sl_file_open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (r->metrics_fd >= 0) return sl_folder_sync(r->path);
   return sl_file_failed("write", path, errno);
 }
@@ -357,7 +386,8 @@ sl_status sl_rundir_sync_metrics(sl_rundir *r) {
   if (!r) return SL_OK;
   SL_TRY(write_waiting(r));
   const char *path = r->files[SL_RUNDIR_METRICS];
-  if (r->metrics_fd < 0 || SL_CALL_OF_FILE("fsync", path, fsync(r->metrics_fd)) == 0 || errno == EINVAL) return SL_OK;
+  if (r->metrics_fd < 0 || SL_CALL_OF_FILE("fsync", path, sl_file_sync(r->metrics_fd)) == 0 || errno == EINVAL)
+    return SL_OK;
   return sl_file_failed("write", path, errno);
 }
 

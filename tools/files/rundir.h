@@ -38,7 +38,7 @@ typedef enum sl_rundir_file {
 } sl_rundir_file;
 
 typedef enum sl_rundir_mode {
-  SL_RUNDIR_NEW,    /* refuses a directory that exists */
+  SL_RUNDIR_NEW,    /* refuses a directory that exists, unless its run ended before it began: no configuration */
   SL_RUNDIR_RESUME, /* opens an earlier run's directory */
   SL_RUNDIR_FORCE   /* removes an earlier run's files only; refuses folders that are not run directories */
 } sl_rundir_mode;

@@ -27,27 +27,27 @@ static int known(const sl__machine *m) {
          (gpus || (m->gpu_gflops == 0 && m->gpu_gigabytes == 0));
 }
 
+sl_status sl__machine_of_file(const char *path, sl__machine *m) {
+  const char *format;
+  json_t *all;
+  *m = (sl__machine){0};
+  SL_TRY(sl_json_read(path, &all));
+  const int fine = json_unpack(all, "{s:s, s:F, s:F, s?F, s?F}", "format", &format, "sgemm_gflops", &m->gflops,
+                               "triad_gigabytes_per_s", &m->gigabytes, "gpu_gflops", &m->gpu_gflops,
+                               "gpu_gigabytes_per_s", &m->gpu_gigabytes) == 0 &&
+                   strcmp(format, FORMAT) == 0 && known(m);
+  json_decref(all);
+  if (fine) return SL_OK;
+  *m = (sl__machine){0};
+  return sl_fail(SL_EFORMAT, "%s does not contain them; 'starling bench' measures them again", path);
+}
+
 sl__machine sl__machine_read(const sl_runtime *rt) {
   char path[PATH_MAX];
-  const char *format;
   sl__machine m = {0};
-  json_t *all;
   path_of(rt, path, sizeof path);
-  if (access(path, F_OK) != 0) return m;
-  if (sl_json_read(path, &all) != SL_OK) {
+  if (access(path, F_OK) == 0 && sl__machine_of_file(path, &m) != SL_OK)
     sl_log(SL_LOG_WARNING, "the machine's peak speeds are unknown: %s", sl_error());
-    return m;
-  }
-  if (json_unpack(all, "{s:s, s:F, s:F, s?F, s?F}", "format", &format, "sgemm_gflops", &m.gflops,
-                  "triad_gigabytes_per_s", &m.gigabytes, "gpu_gflops", &m.gpu_gflops, "gpu_gigabytes_per_s",
-                  &m.gpu_gigabytes) != 0 ||
-      strcmp(format, FORMAT) != 0 || !known(&m)) {
-    sl_log(SL_LOG_WARNING,
-           "the machine's peak speeds are unknown: %s does not contain them; 'starling bench' measures them again",
-           path);
-    m = (sl__machine){0};
-  }
-  json_decref(all);
   return m;
 }
 

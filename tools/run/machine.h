@@ -18,6 +18,8 @@ typedef struct sl__machine {
  * docs/reference/formats.md describes it. If the file cannot be read or written, warns and leaves the speeds
  * unknown. */
 sl__machine sl__machine_read(const sl_runtime *runtime);
+/* The speeds in such a file. On failure all of *machine is unknown. SL_EFORMAT, or as sl_file_read. */
+sl_status sl__machine_of_file(const char *path, sl__machine *machine);
 /* Raises *machine to the highest earlier measurement, because other work on the machine only lowers them. The node's
  * first rank saves the result. */
 void sl__machine_keep(const sl_runtime *runtime, sl__machine *machine);

@@ -39,10 +39,12 @@ sl_status sl__yaml_parse(const char *name, const char *text, size_t n, yaml_docu
   SL_TRY(check_size(name, text, n));
   if (!yaml_parser_initialize(&parser)) return sl_no_memory("for %s", name);
   yaml_parser_set_input_string(&parser, (const unsigned char *)text, n);
-  const sl_status status = yaml_parser_load(&parser, document)
-                               ? SL_OK
-                               : sl_fail(SL_EINVAL, "%s, line %zu: not YAML: %s", name, parser.problem_mark.line + 1,
-                                         parser.problem ? parser.problem : "?");
+  sl_status status = SL_OK;
+  if (!yaml_parser_load(&parser, document))
+    status = parser.error == YAML_MEMORY_ERROR
+                 ? sl_no_memory("for %s", name)
+                 : sl_fail(SL_EINVAL, "%s, line %zu: not YAML: %s", name, parser.problem_mark.line + 1,
+                           parser.problem ? parser.problem : "?");
   yaml_parser_delete(&parser);
   return status;
 }

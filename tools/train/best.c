@@ -28,11 +28,16 @@ static sl_status remove_kept(const sl__trainer *r, int64_t one, int64_t other) {
   const size_t n = strlen(name);
   DIR *folder = sl_folder_open(sl_rundir_path(r->dir));
   if (!folder) return sl_fail(SL_EIO, "cannot read the folder %s: %s", sl_rundir_path(r->dir), strerror(errno));
-  for (struct dirent *d; (d = sl_folder_next(folder, sl_rundir_path(r->dir)));) {
+  int error;
+  for (struct dirent *d; (d = sl_folder_next(folder, sl_rundir_path(r->dir), &error));) {
     if (strncmp(d->d_name, name, n) != 0 || strncmp(d->d_name + n, KEPT, strlen(KEPT)) != 0) continue;
     const int64_t step = atoll(d->d_name + n + strlen(KEPT));
-    if (step != one && step != other) SL_CALL_OF_FILE("unlink", model, unlinkat(dirfd(folder), d->d_name, 0));
+    if (step != one && step != other && SL_CALL_OF_FILE("unlink", model, unlinkat(dirfd(folder), d->d_name, 0)) != 0)
+      sl_log(SL_LOG_WARNING, "cannot remove %s/%s, which nothing needs any more: %s", sl_rundir_path(r->dir), d->d_name,
+             strerror(errno));
   }
+  if (error)
+    sl_log(SL_LOG_WARNING, "cannot remove %s" KEPT "*, which nothing needs any more: %s", model, strerror(error));
   closedir(folder);
   return SL_OK;
 }

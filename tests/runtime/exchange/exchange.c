@@ -141,6 +141,7 @@ static void add_moves(scene *t, const group *g, int missing) {
     add(t, g, SL_EXCHANGE_SEND, r + 1, SL_F32, r, missing);
     add(t, g, SL_EXCHANGE_SEND, r, SL_F16, r + 1, missing);
   }
+  if (last > 1) add(t, g, SL_EXCHANGE_SEND, last, SL_F64, 0, missing); /* rank 0 is in two pairs */
 }
 
 static int salt(const bucket *b, int s, int round) { return b->id * 8 + s + 1000 * round; }

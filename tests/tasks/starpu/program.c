@@ -20,6 +20,28 @@ static sl_runtime *start(const char *sched, int workers) {
   return rt;
 }
 
+/* The records of the last step: a task is ready when it has been submitted and what it depends on has ended. */
+static void check_records(const sl_program *program, const sl_recorder *recorder, int64_t step) {
+  const sl_dependencies d = sl_program_dependencies(program);
+  sl_record *all;
+  size_t n;
+  int64_t *end = calloc((size_t)d.n + 1, sizeof *end);
+  assert_non_null(end);
+  assert_ok(sl_recorder_snapshot(recorder, &all, &n));
+  for (size_t i = 0; i < n; i++)
+    if (all[i].step == step) end[all[i].node] = all[i].end;
+  for (size_t i = 0; i < n; i++) {
+    const sl_record *r = &all[i];
+    if (r->step != step) continue;
+    int64_t ready = r->submit;
+    for (int k = d.from[r->node]; k < d.from[r->node + 1]; k++)
+      if (end[d.before[k]] > ready) ready = end[d.before[k]];
+    assert_int_equal(r->ready, ready);
+    assert_true(r->ready <= r->taken && r->taken <= r->start && r->start <= r->end);
+  }
+  free(all), free(end);
+}
+
 static void gives_sequential_bits(void **state) {
   (void)state;
   const char *const policies[] = {"eager", "lws", "dmda", "dmdas", "prio"};
@@ -49,6 +71,7 @@ static void gives_sequential_bits(void **state) {
             fail_msg("%s, %d workers, step %d: loss %.17g, not %.17g", policies[p], workers, step, got, expected);
         }
         assert_int_equal(sl_recorder_added(recorder), 30 * sl_program_graph(program)->n_nodes);
+        check_records(program, recorder, 30);
         execution_destroy(e);
         sl_program_destroy(program);
         sl_recorder_destroy(recorder);
@@ -77,11 +100,14 @@ static void names_what_failed(void **state) {
   sl_store *store;
   sl_graph *g;
   sl_value loss;
+  double sum;
   assert_ok(sl_store_create(&store));
   sl_program *program = faulty(rt, store, &(toy_fault){.row = 13}, &loss, &g);
   for (int step = 1; step <= 3; step++)
     assert_fails(SL_EINVAL, "layer 'weak' (toy_faulty): sample 13 is broken",
                  sl_program_run(program, &(sl_step){.number = step}));
+  assert_ok(sl_program_read(program, loss, &sum));
+  assert_true(sum == 0); /* after the failure no kernel ran */
   sl_program_destroy(program);
   sl_graph_destroy(g);
   program = faulty(rt, store, &(toy_fault){.row = -1}, &loss, &g);
@@ -120,6 +146,53 @@ static void finds_the_first_nonfinite(void **state) {
   sl_runtime_stop(rt);
 }
 
+static void one_step_at_a_time(void **state) {
+  (void)state;
+  sl_runtime *rt = start("eager", 1);
+  sl_store *store;
+  sl_graph *g;
+  sl_value loss;
+  assert_ok(sl_store_create(&store));
+  sl_program *program = faulty(rt, store, &(toy_fault){.row = -1}, &loss, &g);
+  assert_ok(sl_program_submit(program, &(sl_step){.number = 1}));
+  assert_int_equal(sl_program_running(program), 1);
+  assert_fails(SL_EINVAL, "a step is in flight", sl_program_submit(program, &(sl_step){.number = 2}));
+  assert_ok(sl_program_wait(program));
+  assert_int_equal(sl_program_running(program), 0);
+  assert_ok(sl_program_run(program, &(sl_step){.number = 2}));
+  sl_program_destroy(program);
+  sl_graph_destroy(g);
+  sl_store_destroy(store);
+  sl_runtime_stop(rt);
+}
+
+/* A value that several tasks compute in parts, beside another; one that was not kept is refused. */
+static void reads_what_is_kept(void **state) {
+  (void)state;
+  enum { B = 24, K = 5 };
+  sl_runtime *rt = start("eager", 2);
+  sl_store *store;
+  sl_program *program;
+  sl_plan plan = {.batch = B, .shards = 4, .seed = 1};
+  assert_ok(sl_store_create(&store));
+  assert_ok(sl_plan_complete(&plan));
+  sl_graph *g = toy_graph(B);
+  const sl_value x = toy_input(g, K), y = toy_layer(g, "fc", x, 3), loss = toy_loss(g, y), keep[] = {loss, x};
+  assert_ok(sl_program_create(rt, store, g, &plan, &(sl_program_options){.keep = keep, .n_keep = 2}, &program));
+  assert_ok(sl_program_run(program, &(sl_step){.number = 1}));
+  float got[B * K], other[B * 3];
+  double sum;
+  assert_ok(sl_program_read(program, x, got));
+  for (int i = 0; i < B * K; i++) assert_true(got[i] == (float)toy_element(i / K, i % K));
+  assert_ok(sl_program_read(program, loss, &sum));
+  assert_true(sum > 0);
+  assert_fails(SL_EINVAL, "was not kept", sl_program_read(program, y, other));
+  sl_program_destroy(program);
+  sl_graph_destroy(g);
+  sl_store_destroy(store);
+  sl_runtime_stop(rt);
+}
+
 static void refuses_other_tensors(void **state) {
   (void)state;
   sl_runtime *rt = start("eager", 1);
@@ -142,10 +215,9 @@ static void refuses_other_tensors(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(gives_sequential_bits),
-      cmocka_unit_test(names_what_failed),
-      cmocka_unit_test(finds_the_first_nonfinite),
-      cmocka_unit_test(refuses_other_tensors),
+      cmocka_unit_test(gives_sequential_bits),     cmocka_unit_test(names_what_failed),
+      cmocka_unit_test(finds_the_first_nonfinite), cmocka_unit_test(one_step_at_a_time),
+      cmocka_unit_test(reads_what_is_kept),        cmocka_unit_test(refuses_other_tensors),
   };
   return cmocka_run_group_tests_name("program", tests, NULL, NULL);
 }

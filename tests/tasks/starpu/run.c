@@ -21,6 +21,7 @@ typedef struct step {
   sl_operation op;
   sl_status status;
   char error[2048];
+  atomic_int over; /* the wait is */
 } step;
 
 static void make(step *s) {
@@ -48,6 +49,7 @@ static void *wait_for(void *arg) {
   step *s = arg;
   s->status = sl__run_wait(&s->run, s->task, s->order, N, "mine");
   snprintf(s->error, sizeof s->error, "%s", sl_error());
+  atomic_store(&s->over, 1);
   return NULL;
 }
 
@@ -80,6 +82,8 @@ static void the_last_end_wakes(void **state) {
   assert_int_equal(pthread_create(&waiter, NULL, wait_for, &s), 0);
   for (int i = 0; i < N; i++) {
     assert_int_equal(atomic_load(&s.run.left), i < 2 ? 3 - i : 1);
+    if (i == N - 1) pause_for(0.05);
+    assert_int_equal(atomic_load(&s.over), 0);
     sl__run_end(&s.task[i]);
     assert_int_equal(atomic_load(&s.task[i].state), SL__ENDED);
   }
@@ -90,18 +94,32 @@ static void the_last_end_wakes(void **state) {
   sl__run_destroy(&s.run);
 }
 
-/* Four steps at once, each without progress for longer than the policy's limit. */
+/* Ends a task now and then, less often than the waiting thread looks, more often than its patience ends. */
+static void *end_slowly(void *arg) {
+  step *s = arg;
+  for (int i = 0; i < N; i++) {
+    if (i != 2) pause_for(0.7 * SL__PATIENCE);
+    sl__run_end(&s->task[i]);
+  }
+  return NULL;
+}
+
+/* Seven steps at once; all but one are without progress for longer than the policy's limit. */
 static void only_ready_tasks_lie(void **state) {
   (void)state;
-  enum { LYING, RUNS, EXCHANGES, NEXT, STEPS };
+  enum { LYING, RUNS, EXCHANGES, NEXT, TWO, BESIDE, SLOW, STEPS };
   step s[STEPS];
-  pthread_t waiter[STEPS];
+  pthread_t waiter[STEPS], slow;
   for (int k = 0; k < STEPS; k++) make(&s[k]);
   atomic_store(&s[RUNS].task[0].state, SL__BEGUN);                        /* a long kernel */
   sl__run_end(&s[EXCHANGES].task[0]), sl__run_end(&s[EXCHANGES].task[1]); /* 3 waits for the exchange */
   sl__run_end(&s[NEXT].task[0]);
   s[NEXT].order[0] = 3, s[NEXT].order[3] = 0;
+  s[TWO].task[3].n_before = 0, s[TWO].order[0] = 3, s[TWO].order[3] = 0; /* 0 and 3 are ready, 3 is the more urgent */
+  s[BESIDE].task[3].n_before = 0;                                        /* ready, while 0 runs */
+  atomic_store(&s[BESIDE].task[0].state, SL__BEGUN);
   for (int k = 0; k < STEPS; k++) assert_int_equal(pthread_create(&waiter[k], NULL, wait_for, &s[k]), 0);
+  assert_int_equal(pthread_create(&slow, NULL, end_slowly, &s[SLOW]), 0);
   assert_int_equal(pthread_join(waiter[LYING], NULL), 0);
   assert_int_equal(s[LYING].status, SL_EPOLICY);
   int seconds = 0; /* more than ten where other processes take the processors */
@@ -113,13 +131,21 @@ static void only_ready_tasks_lie(void **state) {
   assert_int_equal(pthread_join(waiter[NEXT], NULL), 0);
   assert_int_equal(s[NEXT].status, SL_EPOLICY);
   assert_non_null(strstr(s[NEXT].error, "'fc2' (linear)"));
+  assert_int_equal(pthread_join(waiter[TWO], NULL), 0);
+  assert_int_equal(s[TWO].status, SL_EPOLICY);
+  assert_non_null(strstr(s[TWO].error, "has left 2 ready tasks lying"));
+  assert_non_null(strstr(s[TWO].error, "'fc3' (linear)"));
+  assert_int_equal(pthread_join(slow, NULL), 0);
+  assert_int_equal(pthread_join(waiter[SLOW], NULL), 0);
+  assert_int_equal(s[SLOW].status, SL_OK);
   pause_for(1.5); /* the other steps have been checked too */
   assert_int_equal(atomic_load(&s[RUNS].run.left), 3);
-  for (int i = 0; i < N; i++) sl__run_end(&s[RUNS].task[i]);
+  for (int i = 0; i < N; i++) sl__run_end(&s[RUNS].task[i]), sl__run_end(&s[BESIDE].task[i]);
   for (int i = 2; i < N; i++) sl__run_end(&s[EXCHANGES].task[i]);
-  for (int k = RUNS; k <= EXCHANGES; k++) {
-    assert_int_equal(pthread_join(waiter[k], NULL), 0);
-    assert_int_equal(s[k].status, SL_OK);
+  const int fine[] = {RUNS, EXCHANGES, BESIDE};
+  for (int k = 0; k < 3; k++) {
+    assert_int_equal(pthread_join(waiter[fine[k]], NULL), 0);
+    assert_int_equal(s[fine[k]].status, SL_OK);
   }
   for (int k = 0; k < STEPS; k++) sl__run_destroy(&s[k].run);
 }

@@ -97,6 +97,26 @@ static void existing_is_refused_then_resumed(void **state) {
   assert_content(scratch_path(path, "metrics.jsonl"), "{\"step\":1,\"loss\":0.5}\n{\"step\":2,\"loss\":1.0}\n");
 }
 
+/* What a process left that ended before its run began is begun again; a run that is about to begin there is not. */
+static void a_run_that_had_not_begun_begins(void **state) {
+  const char *path = scratch_path(*state, "run");
+  sl_rundir *r, *other;
+  assert_ok(open_at(path, SL_RUNDIR_NEW, &r));
+  assert_fails(SL_EEXIST, "another run is writing", open_at(path, SL_RUNDIR_NEW, &other));
+  assert_int_equal(scratch_entries(path), 1);
+  assert_ok(sl_rundir_close(r));
+  scratch_write(scratch_path(path, "heartbeat.json"), "{}", 2);
+  scratch_write(scratch_path(path, ".config.yaml.77-0.tmp"), "half", 4);
+  assert_ok(open_at(path, SL_RUNDIR_NEW, &r));
+  assert_int_equal(scratch_entries(path), 1);
+  sl_rundir_discard(r);
+  assert_int_equal(scratch_entries(*state), 0);
+  assert_ok(open_at(path, SL_RUNDIR_NEW, &r));
+  assert_ok(sl_rundir_close(r));
+  scratch_write(scratch_path(path, "notes.txt"), "mine", 4);
+  assert_fails(SL_EEXIST, "run exists", open_at(path, SL_RUNDIR_NEW, &r));
+}
+
 static void force_removes_only_what_runs_write(void **state) {
   const char *path = scratch_path(*state, "run");
   sl_rundir *r;
@@ -322,6 +342,7 @@ int main(void) {
       TEST(makes_parents_and_files),
       TEST(default_names_are_unique),
       TEST(existing_is_refused_then_resumed),
+      TEST(a_run_that_had_not_begun_begins),
       TEST(force_removes_only_what_runs_write),
       TEST(force_leaves_other_folders_alone),
       TEST(resume_removes_torn_files),

@@ -1,0 +1,80 @@
+#!/bin/sh
+# A signal at any moment of a run, each held for the signal by a call that waits (tests/support/faults.c): before the first
+# step it ends the process as usual; while a checkpoint is written the run stops behind it with exit code 75; after the
+# last step the run is done; a second signal ends the process at once. What is left goes on to the bytes of an
+# undisturbed run.
+. "$(dirname "$0")/../support/command.shlib"
+faults=$(cd "${top_builddir:-$(dirname "$starling")}" && pwd)/tests/support/faults.so
+[ -e "$faults" ] || { echo "1..0 # SKIP no $faults"; exit 0; }
+! grep -qa __asan_init "$starling" || { echo '1..0 # SKIP sanitizers come before what is loaded into a program'; exit 0; }
+env --default-signal=INT,TERM true 2>/dev/null || { echo '1..0 # SKIP no env --default-signal'; exit 0; } # a background job ignores SIGINT
+make_set data 40 20 8 3
+options="train mlp --size hidden=16 --data $work/data --batch 8 --leaves 2 --shards 2 --workers 1 --eval-every 3 --checkpoint-every 2 --log-every 1 --steps 8"
+# shellcheck disable=SC2086 # $options is several words, here and below
+expect 'a run that nothing disturbs' 0 '^test' $options --out whole
+taken() { ! grep -q '^ShdPnd:.*[1-9a-f]' "/proc/$1/status" 2>/dev/null; } # process
+# call, part of the path, which one, signals; then the launcher: the run's exit code is in $code
+held() {
+  kind=$1 under=$2 nth=$3 signals=$4 code=0
+  shift 4
+  rm -rf a reached
+  env --default-signal=INT,TERM LD_PRELOAD="$faults${LD_PRELOAD:+:$LD_PRELOAD}" FAULT_CALL="$kind" FAULT_HOW=slow FAULT_UNDER="$under" FAULT_N="$nth" \
+    FAULT_REACHED="$work/reached" "$@" "$starling" $options --out a >out 2>err &
+  job=$!
+  check "$moment: the moment is there" wait_until test -e reached
+  victim=$job
+  [ $# = 0 ] || victim=$(rank_of $job 1)
+  for signal in $signals; do
+    kill "-$signal" "$victim"
+    wait_until taken "$victim" # two of the same that wait are one
+  done
+  rm reached
+  wait $job || code=$?
+}
+goes_on() { # it resumes, or, where no run has begun, starts
+  if [ -e a/config.yaml ]; then expect "$moment: it goes on" 0 '^test' train --resume --out a; else expect "$moment: it starts again" 0 '^test' $options --out a; fi
+  check "$moment: the same model" cmp whole/model.safetensors a/model.safetensors
+  check "$moment: the same state" same_state whole a
+}
+for signal in INT TERM; do
+  [ $signal = INT ] && killed=130 || killed=143
+  moment="SIG$signal while data are read"
+  held open train-images 1 $signal
+  check "$moment: it ends the process" test $code = $killed
+  goes_on
+  moment="SIG$signal while the run directory is made"
+  held open config.yaml 1 $signal
+  check "$moment: it ends the process" test $code = $killed
+  goes_on
+  moment="SIG$signal while a checkpoint is written"
+  held fsync .step-00000004.partial/ 1 $signal
+  check "$moment: the exit code of a checkpoint" test $code = 75
+  step=$(sed -n 's/^stopped by a signal after step \([0-9]*\).*/\1/p' out)
+  check "$moment: the newest is of the step at which it stopped" test "$(basename "$(newest a)")" = "$(printf 'step-%08d' "${step:-0}")"
+  goes_on
+  moment="SIG$signal while the last checkpoint is written"
+  held fsync .step-00000008.partial/ 1 $signal
+  check "$moment: the run is done" test $code = 0
+  check "$moment: the same model" cmp whole/model.safetensors a/model.safetensors
+  check "$moment: the same state" same_state whole a
+  moment="SIG$signal while the summary is written"
+  held open summary.json 1 $signal
+  check "$moment: the run is done" test $code = 0
+  check "$moment: the summary is there" test -s a/summary.json
+  moment="SIG$signal twice while a checkpoint is written"
+  held fsync .step-00000004.partial/ 1 "$signal $signal"
+  check "$moment: it ends the process" test $code = $killed
+  goes_on
+done
+moment='SIGINT, then SIGTERM'
+held fsync .step-00000004.partial/ 1 'INT TERM'
+check "$moment: each counts for itself: the exit code of a checkpoint" test $code = 75
+if [ -x "${MPIEXEC-}" ]; then
+  moment='SIGTERM to the second rank while it writes a checkpoint'
+  held fsync .step-00000004.partial/ 1 TERM env FAULT_RANK=1 "$MPIEXEC" -n 2
+  check "$moment: the exit code of a checkpoint" test $code = 75
+  goes_on
+else
+  skip 'two ranks: no mpiexec'
+fi
+finish
