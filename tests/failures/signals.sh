@@ -1,8 +1,8 @@
 #!/bin/sh
-# A signal at any moment of a run, each held for the signal by a call that waits (tests/support/faults.c): before the first
-# step it ends the process as usual; while a checkpoint is written the run stops behind it with exit code 75; after the
-# last step the run is done; a second signal ends the process at once. What is left goes on to the bytes of an
-# undisturbed run.
+# A signal at any moment of a run. A call that waits (tests/support/faults.c) holds each run for its signal. Before the
+# first step the signal ends the process as usual; while a checkpoint is written the run stops after it, with exit code
+# 75; after the last step the run is complete; a second signal ends the process at once. What is left resumes to the
+# bytes of an undisturbed run.
 . "$(dirname "$0")/../support/command.shlib"
 faults=$(cd "${top_builddir:-$(dirname "$starling")}" && pwd)/tests/support/faults.so
 [ -e "$faults" ] || { echo "1..0 # SKIP no $faults"; exit 0; }
