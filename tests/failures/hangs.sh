@@ -76,11 +76,12 @@ tokens="gpt2-nano --size layers=1,width=16,heads=2 --data text.txt --length 16 -
   check 'a run with a mapped text' test $code = 0
   cp t/model.safetensors mapped.safetensors
   pages=$(($(wc -c <text.txt) / 4096))
-  check 'pages are read again in training' test "$(sed -n 's/^page //p' pages)" -gt $((pages + 20))
+  accesses=$(sed -n 's/^page //p' pages)
+  check 'pages are read again in training' test "$accesses" -gt $((pages + 20))
   rm -rf t
   reads 'a page, while the text is checked' page text.txt 20 'read of text.txt' train $tokens --out t
   check 'there is no run yet' absent t
-  reads 'a page, in training' page text.txt $((pages + ($(cat pages) - pages) / 2)) 'read of text.txt' train $tokens --out t
+  reads 'a page, in training' page text.txt $((pages + (accesses - pages) / 2)) 'read of text.txt' train $tokens --out t
   check 'training had begun' test "$(grep -c '"train"' t/metrics.jsonl)" -gt 0
   check 'the stall file has the call' grep -qE '"in": *".*the next batch.*read of text.txt' t/stall-*.json
   expect 'the run with the text resumes' 0 '' train --resume --out t
@@ -119,7 +120,7 @@ if [ -x "${MPIEXEC-}" ]; then
   {
     code=0
     rm -rf t
-    with_fault page text.txt $((pages + ($(cat pages) - pages) / 4)) 1000000000 env FAULT_RANK=1 $limit "$MPIEXEC" -n 2 "$starling" train $tokens --stall-timeout $patience --out t >out 2>err || code=$?
+    with_fault page text.txt $((pages + (accesses - pages) / 4)) 1000000000 env FAULT_RANK=1 $limit "$MPIEXEC" -n 2 "$starling" train $tokens --stall-timeout $patience --out t >out 2>err || code=$?
     check 'two ranks, a page: exit code 76' test $code = 76
     check 'two ranks, a page: rank and file are named' grep -qE "^starling: rank 0: nothing has moved for [0-9]+ s: .* waits for rank 1 \(.* in .*read of text.txt" err
   }
