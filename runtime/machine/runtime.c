@@ -544,32 +544,47 @@ static sl_status start_starpu(sl_runtime *rt) {
   return SL_OK;
 }
 
-/* Whether an earlier rank of the node uses the same performance models. */
-static sl_status follows(sl_runtime *rt, int *follow) {
-  *follow = 0;
-  if (rt->local_ranks == 1) return SL_OK;
+/* What decides a rank's turn to start. */
+typedef struct starter {
+  char name[NAME_BYTES]; /* of its performance models */
+  int leader;            /* of its node: the rank of local rank 0 */
+} starter;
+
+/* This rank's turn: 0 for the first of the job with these performance models, 1 for the first of its node with them, 2
+ * for the others. */
+static sl_status find_turn(sl_runtime *rt, int *turn) {
+  *turn = 0;
+  if (rt->ranks == 1) return SL_OK;
   sl_status status = name_model_host(rt);
-  char(*name)[NAME_BYTES] = calloc((size_t)rt->local_ranks, sizeof *name);
-  if (!name && status == SL_OK) status = sl_no_memory("for the names of %d ranks", rt->local_ranks);
+  starter mine = {.leader = rt->rank}, *all = calloc((size_t)rt->ranks, sizeof *all);
+  if (!all && status == SL_OK) status = sl_no_memory("for the names of %d ranks", rt->ranks);
   int fine = status == SL_OK;
-  MPI_Allreduce(MPI_IN_PLACE, &fine, 1, MPI_INT, MPI_MIN, rt->node_comm);
-  if (fine) MPI_Allgather(rt->model_host, NAME_BYTES, MPI_CHAR, name, NAME_BYTES, MPI_CHAR, rt->node_comm);
-  for (int r = 0; r < rt->local_rank && fine; r++) *follow |= strcmp(name[r], rt->model_host) == 0;
-  free(name);
-  if (!fine && status == SL_OK) status = sl_fail(SL_ESTARPU, "StarPU does not start on another rank of this node");
+  MPI_Allreduce(MPI_IN_PLACE, &fine, 1, MPI_INT, MPI_MIN, rt->comm);
+  if (fine) {
+    snprintf(mine.name, sizeof mine.name, "%s", rt->model_host);
+    MPI_Bcast(&mine.leader, 1, MPI_INT, 0, rt->node_comm);
+    MPI_Allgather(&mine, (int)sizeof mine, MPI_BYTE, all, (int)sizeof mine, MPI_BYTE, rt->comm);
+  }
+  for (int r = 0; r < rt->rank && fine; r++)
+    if (strcmp(all[r].name, mine.name) == 0) *turn = *turn == 2 || all[r].leader == mine.leader ? 2 : 1;
+  free(all);
+  if (!fine && status == SL_OK) status = sl_fail(SL_ESTARPU, "StarPU does not start on another rank");
   return status;
 }
 
-/* Starts StarPU, first on one of the node's ranks that share performance models: StarPU's first start on a machine
- * measures the buses and saves the result, which the other ranks then read. */
+/* StarPU's first start on a machine measures the buses and saves the result, which later starts read. So of the ranks
+ * that share the file one starts first. The ranks of a node share it; nodes do if their folder is on a file server.
+ * Where each node has a folder of its own, its first rank starts before its others. */
 static sl_status start_starpu_in_turn(sl_runtime *rt) {
-  int follow;
-  SL_TRY(follows(rt, &follow));
+  enum { TURNS = 3 };
+  int turn;
+  SL_TRY(find_turn(rt, &turn));
   sl_status status = SL_OK;
   sl_activity_begin(SL_WORKS_LONG, "the start of StarPU");
-  if (!follow) status = start_starpu(rt);
-  if (rt->local_ranks > 1) MPI_Barrier(rt->node_comm);
-  if (follow) status = start_starpu(rt);
+  for (int k = 0; k < TURNS; k++) {
+    if (turn == k) status = start_starpu(rt);
+    if (rt->ranks > 1) MPI_Barrier(rt->comm);
+  }
   sl_activity_end();
   return status;
 }
