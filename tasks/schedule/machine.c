@@ -25,7 +25,7 @@ static int can_run(const sl_machine *m, const sl_node *node, int kind) {
 double sl_machine_seconds(const sl_machine *m, const sl_graph *g, const sl_node *node, const sl_cost *cost, int kind) {
   const sl_machine_kind *worker = &m->kind[kind];
   if (!can_run(m, node, kind)) return INFINITY;
-  if (node->bucket) return worker->overhead + cost->bytes / m->exchange;
+  if (node->bucket) return worker->overhead + fmax(cost->flops / worker->flops, cost->bytes / m->exchange);
   const double measured = sl_times_find(m->times, node->op->name, m->times ? sl_node_footprint(g, node) : 0, kind);
   if (measured > 0) return worker->overhead + measured;
   return worker->overhead + fmax(cost->flops / worker->flops, cost->bytes / worker->bytes);

@@ -21,7 +21,7 @@ static void named_tensors(void **state) {
   for (int i = 0; i < 15; i++) assert_true(((float *)t->data)[i] == 0);
   assert_int_equal(t->parameter, 1);
   assert_int_equal(t->owner, -1);
-  assert_fails(SL_EEXIST, "tensor 'w' already", sl_store_add(store, "w", SL_F64, &scalar, 0, &t));
+  assert_fails(SL_EEXIST, "already has a tensor 'w'", sl_store_add(store, "w", SL_F64, &scalar, 0, &t));
   assert_null(t);
   for (int i = 0; i < 200; i++) {
     char name[16];
