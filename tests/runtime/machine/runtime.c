@@ -75,7 +75,7 @@ static void again_and_again(void **state) {
     assert_ok(sl_runtime_start(&options, &rt));
     assert_string_equal(sl_runtime_sched(rt), policies[i]);
     check_runtime(rt, options.workers, options.threads_per_worker);
-    assert_fails(SL_EINVAL, "running already", sl_runtime_start(&options, &second));
+    assert_fails(SL_EINVAL, "already running", sl_runtime_start(&options, &second));
     assert_null(second);
     sl_runtime_stop(rt);
     assert_null(sl_runtime_current());

@@ -610,10 +610,10 @@ static void settings_that_a_library_lacks(void **state) {
   static const struct {
     const char *model, *sizes, *words;
   } cases[] = {
-      {"resnet18", "first_stride=2", "first_stride=2 and not 1; there is --to hf"},
+      {"resnet18", "first_stride=2", "first_stride=2 and not 1; there is one for hf"},
       {"resnet50", "early_stride=1,activation=gelu",
        "early_stride=1 and not 0, activation=gelu and not relu; there is"},
-      {"vit-b16", "unbiased=1", "eps=1e-12 and not 1e-06, unbiased=1 and not 0; there is --to hf"},
+      {"vit-b16", "unbiased=1", "eps=1e-12 and not 1e-06, unbiased=1 and not 0; there is one for hf"},
   };
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
