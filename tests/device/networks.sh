@@ -45,7 +45,7 @@ for family in ${FAMILIES:-$families}; do
   digest >"$family.wanted"
 done
 while read -r policy family processors seed devices ranks; do
-  Ranks divide the devices, so of three ranks one or two may have none; with GPUs only, each rank needs one.
+  # Ranks divide the devices, so of three ranks one or two may have none; with GPUs only, each rank needs one.
   case $processors in
   cpu) workers='1 --gpus 0' ;;
   gpu) workers=gpu; [ "$devices" -ge "$ranks" ] || devices=$ranks ;;
