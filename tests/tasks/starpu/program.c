@@ -37,7 +37,9 @@ static void check_records(const sl_program *program, const sl_recorder *recorder
     for (int k = d.from[r->node]; k < d.from[r->node + 1]; k++)
       if (end[d.before[k]] > ready) ready = end[d.before[k]];
     assert_int_equal(r->ready, ready);
-    assert_true(r->ready <= r->taken && r->taken <= r->start && r->start <= r->end);
+    assert_true(r->ready <= r->taken && r->start <= r->end);
+    /* On a GPU two clocks meet: that of the host and that of the device's events. */
+    if (sl_runtime_worker_kind(sl_runtime_current(), r->worker) == SL_WORKER_CPU) assert_true(r->taken <= r->start);
   }
   free(all), free(end);
 }
