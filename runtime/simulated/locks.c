@@ -98,7 +98,7 @@ void sg_cond_wait(sg_cond_t c, sg_mutex_t m) {
   sg_mutex_lock(m);
 }
 
-/* Sleeps for the whole time, as nobody waits so. Returns 1: the time is over. */
+/* StarPU waits nowhere with a time limit, so this sleeps for the whole time. Returns 1: timed out. */
 int sg_cond_wait_for(sg_cond_t c, sg_mutex_t m, double delay) {
   (void)c;
   sg_mutex_unlock(m);

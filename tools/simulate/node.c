@@ -68,7 +68,6 @@ static double congestion(const sl__network_description *n, int nodes) {
 
 sl_simulation sl__simulation_of(const sl__simulated *s) {
   const sl__network_description *n = &s->machine.network;
-  const int local = s->ranks / s->nodes;
   const double network = n->per_rank > 0 ? fmin(n->per_rank, n->per_node) : n->per_node; /* one rank a node sends */
   return (sl_simulation){.machine = s->machine.name,
                          .cpus = s->share.cpus,
@@ -78,9 +77,10 @@ sl_simulation sl__simulation_of(const sl__simulated *s) {
                          .link = s->machine.gpu.link,
                          .joined = {.ranks = s->ranks,
                                     .nodes = s->nodes,
+                                    /* Unknown: each byte of a sum is read twice and written once. */
                                     .shared = n->shared > 0 ? n->shared : s->machine.cpu.bandwidth / 3,
                                     .shared_latency = n->shared_latency,
                                     .latency = n->latency,
                                     .network = network,
-                                    .congestion = local ? congestion(n, s->nodes) : 1}};
+                                    .congestion = congestion(n, s->nodes)}};
 }

@@ -43,13 +43,13 @@ typedef struct run {
   int *first_leaf; /* [ranks + 1] */
   int64_t steps, from, to;
   double *seconds; /* of each measured step */
-  double median, flops, moved, exchange, exposed;
+  double median, flops, moved;
   sl_usage usage;
   sl_bound bound;
   double took; /* seconds of the simulation itself */
 } run;
 
-/* Models without loops settle at once; the second step begins with parameters on the GPUs. */
+/* The first steps, which bring the parameters to the GPUs, are not counted. */
 enum { WARM = 2, STEPS = 5 };
 
 static sl_status divide(run *r) {
