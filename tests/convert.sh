@@ -18,7 +18,7 @@ make_set wide 20 40 33 10
 expect 'a residual network evaluates images of another size' 0 '^test accuracy' eval r --data wide
 run eval r.tv --data wide --json
 check_json 'eval --json has the sizes' out
-check 'all sizes are there' grep -q '"size": {"bottleneck": 0, .*"blocks": .1, 1, 1.' out
+check 'all sizes are there' sh -c 'tr -d " \n" <out | grep -q "\"size\":{\"bottleneck\":0,.*\"blocks\":.1,1,1."'
 expect 'a library without a layout for the model is refused' 1 'there is one for torchvision \(--to\)' convert r --to hf --out x
 expect 'another depth: the tensors that do not fit are listed' 1 'missing  layer[0-9].*' convert r.tv --model resnet18 --to starling --out y
 check 'all misfits are listed' test "$(grep -c missing err)" -gt 20

@@ -63,7 +63,8 @@ static sl_status read_key(const char *path, const json_t *json, const sl__key *k
   snprintf(where, sizeof where, "%.400s: %s", slash && strlen(path) > 400 ? slash + 1 : path, k->name);
   if (!value || json_is_null(value)) {
     if (!k->standard) return sl_fail(SL_EFORMAT, "%s: no %s", path, k->name);
-    value = standard = json_loads(k->standard, JSON_DECODE_ANY, NULL);
+    SL_TRY(sl_json_parse(k->standard, strlen(k->standard), JSON_DECODE_ANY, &standard, NULL));
+    value = standard;
   }
   if (json_is_null(value)) goto out; /* open: derived from the other sizes */
   if (strcmp(k->size, SL__IMAGE) == 0) {
@@ -78,7 +79,7 @@ static sl_status read_key(const char *path, const json_t *json, const sl__key *k
     SL_TRY_OUT(read_sides(where, value, 0, side));
     *(int64_t *)((char *)c->sizes + s->offset) = side[0];
   } else if (sl_size_from_json(s, c->format->name, value, c->sizes) != SL_OK) {
-    char *shown = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    char *shown = sl_json_text(value, JSON_COMPACT);
     status = s->kind == SL_SIZE_LIST
                  ? sl_fail(SL_EFORMAT, "%s is %.80s, not a list of at most %d whole numbers", where,
                            shown ? shown : "?", SL_SIZE_LIST_MOST)
@@ -95,7 +96,7 @@ static sl_status read_fixed(const char *path, const json_t *json, const sl_forma
   for (const sl__fixed *k = f->fixed; k->name; k++) {
     const json_t *value = json_object_get(json, k->name);
     if (!value) continue;
-    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    char *text = sl_json_text(value, JSON_COMPACT);
     const int right = text && strcmp(text, k->value) == 0;
     const sl_status status =
         right ? SL_OK
@@ -293,6 +294,15 @@ static json_t *key_to_json(const sl__key *k, const sl_size *s, const sl_model *w
   return sl_size_to_json(s, whole->sizes);
 }
 
+static sl_status set_fixed(json_t *json, const sl__fixed *keys) {
+  for (const sl__fixed *k = keys; k->name; k++) {
+    json_t *value;
+    SL_TRY(sl_json_parse(k->value, strlen(k->value), JSON_DECODE_ANY, &value, NULL));
+    json_object_set_new(json, k->name, value);
+  }
+  return SL_OK;
+}
+
 sl_status sl_config_to_json(const sl_format *f, const sl_model *model, const sl_model_data *data,
                             char *const *label_names, json_t **result) {
   sl_model *whole;
@@ -306,10 +316,8 @@ sl_status sl_config_to_json(const sl_format *f, const sl_model *model, const sl_
   for (const sl__key *k = f->keys; k->size; k++)
     if (k->name)
       json_object_set_new(json, k->name, key_to_json(k, sl_size_find(f->family->sizes, k->size), whole, data));
-  for (const sl__fixed *k = f->fixed; k->name; k++)
-    json_object_set_new(json, k->name, json_loads(k->value, JSON_DECODE_ANY, NULL));
-  for (const sl__fixed *k = f->written; k->name; k++)
-    json_object_set_new(json, k->name, json_loads(k->value, JSON_DECODE_ANY, NULL));
+  SL_TRY_OUT(set_fixed(json, f->fixed));
+  SL_TRY_OUT(set_fixed(json, f->written));
   if (f->labels && data->classes > 0) {
     json_t *names = json_object(), *numbers = json_object();
     for (int64_t i = 0; i < data->classes; i++) {

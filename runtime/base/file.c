@@ -41,6 +41,17 @@ int sl_file_open(const char *path, int flags, unsigned mode) {
   return at_once ? (int)SL_CALL_OF_FILE("open", path, open_again(path, flags, mode)) : open_again(path, flags, mode);
 }
 
+FILE *sl_file_stream(const char *path) {
+  const int fd = sl_file_open(path, O_RDONLY | O_CLOEXEC, 0);
+  FILE *file = fd < 0 ? NULL : fdopen(fd, "rb");
+  if (fd >= 0 && !file) {
+    const int error = errno;
+    close(fd);
+    errno = error;
+  }
+  return file;
+}
+
 int sl_file_sync(int fd) {
   int code;
   do {

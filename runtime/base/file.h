@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #include "runtime/base/status.h"
@@ -46,6 +47,8 @@ sl_status sl_file_failed(const char *what, const char *path, int error);
 /* open, fsync and fdatasync, repeated after a signal (EINTR). mode: of a file that open makes. The watch (activity.h)
  * sees open, except of a pipe or device, which may take as long as it likes. As the system's: -1 and errno. */
 int sl_file_open(const char *path, int flags, unsigned mode);
+/* Opens a file for reading as a stream, by sl_file_open. The caller must fclose it. NULL: see errno. */
+FILE *sl_file_stream(const char *path);
 int sl_file_sync(int fd);
 int sl_file_sync_data(int fd);
 

@@ -1,6 +1,12 @@
-/* JSON files by jansson. */
+/* JSON files by jansson, and its memory.
+ *
+ * jansson 2.14 does not withstand a failed allocation: constructors leave out what they could not make, and its parser
+ * ends the process. So an allocation that fails is served from a reserve, and the thread remembers that memory ran out:
+ * the next function here that reads or writes JSON on this thread fails. */
 #include "runtime/base/json.h"
 
+#include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,32 +14,101 @@
 
 enum { JSON_LIMIT_BYTES = 256 << 20 };
 
+/* ---- memory ----------------------------------------------------------------------------------------------------- */
+
+enum { RESERVE_BYTES = 1 << 18, ALIGNMENT = _Alignof(max_align_t) };
+static _Alignas(max_align_t) char reserve[RESERVE_BYTES];
+static struct {
+  pthread_mutex_t lock;
+  size_t used;   /* bytes from the beginning; 0 again when no block is left */
+  size_t blocks; /* in use */
+} in_reserve = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static _Thread_local int ran_out;
+
+static void *allocate_from_reserve(size_t bytes) {
+  void *block = NULL;
+  const size_t n = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  pthread_mutex_lock(&in_reserve.lock);
+  if (n >= bytes && n <= RESERVE_BYTES - in_reserve.used) {
+    block = reserve + in_reserve.used;
+    in_reserve.used += n, in_reserve.blocks++;
+  }
+  pthread_mutex_unlock(&in_reserve.lock);
+  return block;
+}
+
+static void *allocate(size_t bytes) {
+  void *block = malloc(bytes ? bytes : 1);
+  if (block) return block;
+  ran_out = 1;
+  return allocate_from_reserve(bytes);
+}
+
+static void release(void *block) {
+  if ((char *)block < reserve || (char *)block >= reserve + RESERVE_BYTES) {
+    free(block);
+    return;
+  }
+  pthread_mutex_lock(&in_reserve.lock);
+  if (--in_reserve.blocks == 0) in_reserve.used = 0;
+  pthread_mutex_unlock(&in_reserve.lock);
+}
+
+__attribute__((constructor)) static void use_reserve(void) { json_set_alloc_funcs(allocate, release); }
+
+/* Whether memory ran out on this thread since the last call. */
+static int take_ran_out(void) {
+  const int was = ran_out;
+  ran_out = 0;
+  return was;
+}
+
+/* ---- reading and writing ---------------------------------------------------------------------------------------- */
+
+sl_status sl_json_parse(const char *text, size_t n, size_t flags, json_t **value, json_error_t *error) {
+  json_error_t unseen;
+  const int before = take_ran_out();
+  if (!error) error = &unseen;
+  memset(error, 0, sizeof *error);
+  *value = json_loadb(text, n, flags | JSON_REJECT_DUPLICATES, error);
+  const int now = take_ran_out();
+  ran_out = before;
+  if (!now) return *value ? SL_OK : sl_fail(SL_EFORMAT, "%s", error->text);
+  json_decref(*value);
+  *value = NULL;
+  return sl_no_memory("for %zu bytes of JSON", n);
+}
+
 sl_status sl_json_read(const char *path, json_t **value) {
   char *text;
   size_t n;
-  json_error_t error;
   *value = NULL;
   SL_TRY(sl_file_read(path, JSON_LIMIT_BYTES, &text, &n));
-  *value = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
+  json_error_t error;
+  const sl_status status = sl_json_parse(text, n, 0, value, &error);
   free(text);
-  if (!*value) return sl_fail(SL_EFORMAT, "%s, line %d, column %d: %s", path, error.line, error.column, error.text);
-  return SL_OK;
+  if (status != SL_EFORMAT) return status;
+  return sl_fail(SL_EFORMAT, "%s, line %d, column %d: %s", path, error.line, error.column, error.text);
 }
 
 char *sl_json_text(const json_t *value, size_t flags) {
-  const size_t n = json_dumpb(value, NULL, 0, flags);
-  char *text = n ? malloc(n + 1) : NULL;
-  if (!text || json_dumpb(value, text, n, flags) != n) {
-    free(text);
-    return NULL;
-  }
-  text[n] = '\0';
-  return text;
+  char *text = value ? json_dumps(value, flags | JSON_ENCODE_ANY) : NULL;
+  if (!take_ran_out()) return text;
+  release(text);
+  return NULL;
+}
+
+sl_status sl_json_print(FILE *to, const json_t *value, int digits) {
+  char *text = sl_json_text(value, JSON_INDENT(2) | JSON_REAL_PRECISION(digits));
+  if (!text) return sl_no_memory("for the figures as JSON");
+  fprintf(to, "%s\n", text);
+  free(text);
+  return SL_OK;
 }
 
 sl_status sl_json_write(const char *path, const json_t *value) {
   if (!value) return sl_fail(SL_EINVAL, "nothing to write to %s: a value could not be made JSON", path);
-  char *text = sl_json_text(value, JSON_INDENT(2) | JSON_ENCODE_ANY);
+  char *text = sl_json_text(value, JSON_INDENT(2));
   if (!text) return sl_no_memory("for writing %s", path);
   sl_file *file;
   sl_status status = sl_file_create(path, &file);

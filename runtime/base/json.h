@@ -1,8 +1,11 @@
-/* JSON files by jansson: read strictly (duplicate keys rejected), written atomically. */
+/* JSON by jansson, read strictly (duplicate keys rejected); files are written atomically. Use these functions in place of
+ * jansson's own: when memory runs out, jansson leaves out keys without an error. Here such a value is not written:
+ * a failed allocation on this thread, in any call of jansson since the last call here, is an error. */
 #ifndef SL_JSON_H
 #define SL_JSON_H
 
 #include <jansson.h>
+#include <stdio.h>
 
 #include "runtime/base/status.h"
 
@@ -10,11 +13,16 @@
 extern "C" {
 #endif
 
-/* The caller must json_decref(*value). Errors name path, line and column. */
+/* The value of a text of n bytes, with jansson's flags for decoding. The caller must json_decref(*value). error, unless
+ * NULL: where and why the text is malformed (SL_EFORMAT). SL_ENOMEM. */
+sl_status sl_json_parse(const char *text, size_t n, size_t flags, json_t **value, json_error_t *error);
+/* The same for a file. Errors name path, line and column. */
 sl_status sl_json_read(const char *path, json_t **value);
-/* The value as text, with jansson's flags. The caller must free() it. NULL: out of memory. Use it in place of
- * json_dumps, which can leave out a key and still succeed when memory runs out (jansson 2.14). */
+/* The value as text, with jansson's flags for encoding. The caller must free() it. NULL: out of memory, or value is
+ * NULL. */
 char *sl_json_text(const json_t *value, size_t flags);
+/* Prints indented text and a newline; real numbers with so many digits. SL_ENOMEM, also where value is NULL. */
+sl_status sl_json_print(FILE *to, const json_t *value, int digits);
 /* Writes indented text, keys in the order of insertion. The caller keeps its reference. A NULL value, which a failed
  * constructor such as json_real(NAN) returns, is SL_EINVAL. */
 sl_status sl_json_write(const char *path, const json_t *value);

@@ -211,7 +211,7 @@ static sl_status read_texts(sl_checkpoint *c) {
   json_t *value;
   if (!(c->texts = json_object())) return sl_no_memory("for checkpoint %s", c->folder);
   json_object_foreach((json_t *)sl_checkpoint_header(c), key, value) {
-    char *text = json_is_string(value) ? NULL : json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+    char *text = json_is_string(value) ? NULL : sl_json_text(value, JSON_COMPACT);
     const int failed =
         json_object_set_new(c->texts, key, json_is_string(value) ? json_incref(value) : json_string(text));
     free(text);

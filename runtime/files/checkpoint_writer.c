@@ -577,9 +577,11 @@ out:
 /* Rank 0: the lists of all ranks' tensors, from their texts. */
 static sl_status parse_tensors(sl_checkpoint_writer *w, const char *all) {
   if (!(w->all_tensors = json_array())) return sl_no_memory("for a checkpoint's list of tensors");
-  for (int r = 0; r < w->ranks; r++, all += strlen(all) + 1)
-    if (json_array_append_new(w->all_tensors, json_loads(all, 0, NULL)) != 0)
-      return sl_no_memory("for a checkpoint's list of tensors");
+  for (int r = 0; r < w->ranks; r++, all += strlen(all) + 1) {
+    json_t *tensors;
+    SL_TRY(sl_json_parse(all, strlen(all), 0, &tensors, NULL));
+    if (json_array_append_new(w->all_tensors, tensors) != 0) return sl_no_memory("for a checkpoint's list of tensors");
+  }
   return SL_OK;
 }
 

@@ -70,9 +70,9 @@ static sl_status read_header(sl_safetensors *st) {
   json_error_t error = {0};
   sl_status status = read_at(st->fd, st->path, text, (size_t)n, LENGTH_BYTES, &got);
   if (status == SL_OK && got == n && n > 0 && text[0] == '{')
-    st->header = json_loadb(text, (size_t)n, JSON_REJECT_DUPLICATES, &error);
+    status = sl_json_parse(text, (size_t)n, 0, &st->header, &error);
   free(text);
-  if (status != SL_OK) return status;
+  if (status != SL_OK && status != SL_EFORMAT) return status;
   if (!st->header && error.text[0])
     return sl_fail(SL_EFORMAT, "%s: malformed header near offset %d: %s", st->path, LENGTH_BYTES + error.position,
                    error.text);

@@ -251,7 +251,7 @@ sl_status sl_timeline_write(const char *path, const sl_timeline *t) {
     json_object_set_new(facts, "peak",
                         json_pack("{s:f, s:f}", "gflops", t->peak_gflops, "gigabytes_per_s", t->peak_gigabytes));
   if (facts && t->link > 0) json_object_set_new(facts, "link_bytes_per_s", json_real(t->link));
-  if (facts) text = json_dumps(facts, JSON_COMPACT);
+  if (facts) text = sl_json_text(facts, JSON_COMPACT);
   if (!values || !text) {
     status = sl_no_memory("for writing %s", path);
     goto out;
@@ -281,11 +281,13 @@ static sl_status count_of(const sl_safetensors *st, const char *path, const char
 
 static sl_status read_facts(const sl_safetensors *st, const char *path, sl_timeline *t) {
   const char *text = sl_safetensors_metadata(st, "timeline"), *model, *sched, *word;
-  json_t *facts = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL, *texts, *item;
+  json_t *facts = NULL, *texts, *item;
   json_int_t lost;
   size_t i;
   int plain = 1;
-  sl_status status = SL_OK;
+  sl_status status = text ? sl_json_parse(text, strlen(text), 0, &facts, NULL) : SL_OK;
+  if (status == SL_ENOMEM) return status;
+  status = SL_OK;
   if (!facts || json_unpack(facts, "{s:i, s:i, s:s, s:s, s:i, s:I, s:o, s?{s:F, s:F}, s?F}", "rank", &t->rank, "ranks",
                             &t->ranks, "model", &model, "sched", &sched, "kinds", &t->n_kinds, "lost", &lost, "texts",
                             &texts, "peak", "gflops", &t->peak_gflops, "gigabytes_per_s", &t->peak_gigabytes,

@@ -16,11 +16,13 @@
  * FAULT_UNDER  only calls for paths that hold this text
  * FAULT_RANK   only in the process of this rank
  * FAULT_BIT    of an element of 4 bytes, from 0, for memory; 0 if absent
- * FAULT_LOG    a file that gets a line for each kind: its name and the number of calls counted */
+ * FAULT_LOG    a file that gets a line for each kind: its name and the number of calls counted
+ * FAULT_STACK  a file that gets the stack of the call that goes wrong */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <fcntl.h>
 #include <link.h>
 #include <mpi.h>
@@ -116,6 +118,18 @@ static void be_late(void) {
   while (!reached && nanosleep(&left, &left) != 0 && errno == EINTR) continue; /* signals end no hang */
 }
 
+static void tell_stack(void) {
+  const char *path = getenv("FAULT_STACK");
+  void *at[64];
+  if (!path) return;
+  const char *const was = call;
+  call = NULL; /* what backtrace allocates does not count */
+  const int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+  backtrace_symbols_fd(at, backtrace(at, 64), fd);
+  syscall(SYS_close, fd);
+  call = was;
+}
+
 /* Whether this call goes wrong. */
 static int wrong(const char *kind) {
   int k = 0;
@@ -123,6 +137,7 @@ static int wrong(const char *kind) {
   while (k < KINDS - 1 && strcmp(kinds[k], kind) != 0) k++;
   const long n = atomic_fetch_add(&count[k], 1) + 1;
   if (strcmp(call, kind) != 0 || chosen == 0 || (later ? n < chosen : n != chosen)) return 0;
+  tell_stack();
   if (strcmp(how, "slow") == 0) be_late();
   if (strcmp(how, "stop") == 0) kill(getpid(), SIGSTOP);
   return strcmp(how, "slow") != 0 && strcmp(how, "stop") != 0;

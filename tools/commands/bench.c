@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/json.h"
 #include "runtime/base/time.h"
 #include "runtime/machine/energy.h"
 #include "runtime/machine/environment.h"
@@ -404,10 +405,9 @@ static sl_status print_json(const bench *b, const line *lines, int n, double tot
     json_decref(all);
     return sl_no_memory("for the figures as JSON");
   }
-  json_dumpf(all, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-  putchar('\n');
+  const sl_status status = sl_json_print(stdout, all, 9);
   json_decref(all);
-  return SL_OK;
+  return status;
 }
 
 static sl_status report(bench *b) {

@@ -147,10 +147,9 @@ static sl_status print_json(const calibrate *c, FILE *to) {
                           sl_runtime_cpu_workers(s->runtime), "steps", (json_int_t)s->step, "samples", c->samples,
                           "lacking", c->lacking, "kinds", kinds);
   if (!all) return sl_no_memory("for the figures as JSON");
-  json_dumpf(all, to, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-  fputc('\n', to);
+  const sl_status status = sl_json_print(to, all, 9);
   json_decref(all);
-  return SL_OK;
+  return status;
 }
 
 /* The error for kinds that lack samples; it names the first one. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/json.h"
 #include "runtime/base/time.h"
 #include "runtime/machine/policies.h"
 #include "tasks/bounds/bound.h"
@@ -333,7 +334,7 @@ static sl_status write_file(const sl__comparison *c, const char *name, const cha
 }
 
 static sl_status write_files(const sl__comparison *c, const sl__tables *t) {
-  char *json = json_dumps(t->json, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+  char *json = sl_json_text(t->json, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
   sl_status status = json ? write_file(c, "compare.json", json) : sl_no_memory("for the figures");
   if (status == SL_OK) status = write_file(c, "compare.csv", t->csv);
   if (status == SL_OK) status = write_file(c, "compare.html", t->html);
@@ -347,12 +348,10 @@ static sl_status report(const sl__comparison *c) {
   sl__tables t = {.json = sl__compare_json(c)};
   sl_status status = SL_OK;
   if (!t.json) SL_TRY_OUT(sl_no_memory("for the figures"));
-  if (c->o->json) {
-    json_dumpf(t.json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-    putchar('\n');
-  } else {
+  if (c->o->json)
+    SL_TRY_OUT(sl_json_print(stdout, t.json, 9));
+  else
     sl__compare_table(c);
-  }
   if (!c->o->out && !c->o->bundle) goto out;
   SL_TRY_OUT(sl__compare_csv(c, &t.csv));
   SL_TRY_OUT(sl__compare_plots(c, t.plot));

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "runtime/base/json.h"
 #include "runtime/files/checkpoint.h"
 #include "tools/commands/commands.h"
 #include "tools/files/rundir.h"
@@ -38,25 +39,23 @@ static sl_status check_data(sl__job *j) {
   return SL_OK;
 }
 
-static void print_json(const sl__job *j, const char *split, const sl__score *score) {
-  json_t *json = sl_model_sizes_to_json(j->facts.model);
-  char *sizes = json ? json_dumps(json, JSON_REAL_PRECISION(15)) : NULL;
-  printf(
-      "{\"model\": \"%s\", \"size\": %s, \"step\": %lld, \"split\": \"%s\", \"accuracy\": %.9g, \"top5_accuracy\": "
-      "%.9g, \"loss\": "
-      "%.9g, ",
-      j->facts.model->name, sizes ? sizes : "{}", (long long)j->facts.step, split, score->accuracy, score->top5,
-      score->loss);
-  if (j->data.kind->perplexity) printf("\"perplexity\": %.9g, ", exp(score->loss));
-  printf("\"samples\": %lld}\n", (long long)score->samples);
-  free(sizes), json_decref(json);
+static sl_status print_json(const sl__job *j, const char *split, const sl__score *score) {
+  json_t *json = json_pack("{s:s, s:o, s:I, s:s, s:f, s:f, s:f}", "model", j->facts.model->name, "size",
+                           sl_model_sizes_to_json(j->facts.model), "step", (json_int_t)j->facts.step, "split", split,
+                           "accuracy", score->accuracy, "top5_accuracy", score->top5, "loss", score->loss);
+  if (json && j->data.kind->perplexity) json_object_set_new(json, "perplexity", json_real(exp(score->loss)));
+  if (json) json_object_set_new(json, "samples", json_integer(score->samples));
+  const sl_status status = sl_json_print(stdout, json, 9);
+  json_decref(json);
+  return status;
 }
 
-static void print_text(const sl__job *j, const char *split, const sl__score *score) {
+static sl_status print_text(const sl__job *j, const char *split, const sl__score *score) {
   printf("%s accuracy %.4f, top-5 accuracy %.4f, loss %.4f", split, score->accuracy, score->top5, score->loss);
   if (j->data.kind->perplexity) printf(", perplexity %.3f", exp(score->loss));
   printf(" over %lld %s (%s after step %lld)\n", (long long)score->samples, j->data.kind->counted, j->name,
          (long long)j->facts.step);
+  return SL_OK;
 }
 
 static sl_status run(sl__job *j, sl__options *o) {
@@ -78,8 +77,7 @@ static sl_status run(sl__job *j, sl__options *o) {
   SL_TRY(sl__job_plan(j));
   SL_TRY(sl__job_build_evaluator(j));
   SL_TRY(sl__evaluate(&j->evaluator, sl_data_source(&j->data, (sl_split)split), &score));
-  if (j->ranks.rank == 0) (o->json ? print_json : print_text)(j, splits[split], &score);
-  return SL_OK;
+  return j->ranks.rank == 0 ? (o->json ? print_json : print_text)(j, splits[split], &score) : SL_OK;
 }
 
 sl_status sl__eval(sl__options *o, int *exit_code) {

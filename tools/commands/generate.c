@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/json.h"
 #include "runtime/base/time.h"
 #include "tasks/starpu/program.h"
 #include "tools/commands/commands.h"
@@ -124,8 +125,7 @@ static sl_status print_json(writer *w, double seconds) {
   if (!all) SL_TRY_OUT(sl_no_memory("for the text as JSON"));
   json_t *string = json_stringn(text, bytes);
   if (string) json_object_set_new(all, "text", string);
-  json_dumpf(all, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
-  putchar('\n');
+  status = sl_json_print(stdout, all, 6);
 out:
   json_decref(all);
   json_decref(tokens);

@@ -3,7 +3,6 @@
  * submission, so a submission's own claims count for nothing. Only files that the skeleton names are taken. */
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/json.h"
 #include "runtime/base/log.h"
 #include "tools/commands/commands.h"
 #include "tools/grade/lesson.h"
@@ -126,7 +126,7 @@ static sl_status run(grade *g, int built, row *r) {
   sl_status status = program ? SL_OK : sl_no_memory("for a path");
   int fd = -1;
   if (built && status == SL_OK) {
-    fd = open(g->questions, O_RDONLY | O_CLOEXEC);
+    fd = sl_file_open(g->questions, O_RDONLY | O_CLOEXEC, 0);
     status = sl__sandbox_try(&g->sandbox, g->copy, 0, fd, argv, &limits, g->trial);
     close(fd);
     r->exit = g->trial->exit, r->seconds = g->trial->seconds, r->peak = g->trial->peak;
@@ -135,7 +135,7 @@ static sl_status run(grade *g, int built, row *r) {
   }
   const int whole = built && r->exit == 0 && g->trial->end == SL__TRIAL_EXITED;
   SL_TRY_OUT(sl_file_replace(g->answers, g->trial->channel, built ? g->trial->n_channel : 0));
-  fd = open(g->answers, O_RDONLY | O_CLOEXEC);
+  fd = sl_file_open(g->answers, O_RDONLY | O_CLOEXEC, 0);
   status = try_judge(g, "exec ./judge verdict questions", fd);
   close(fd);
   if (status != SL_OK) goto out;
@@ -343,10 +343,7 @@ sl_status sl__grade(sl__options *o, int *exit_code) {
     sl__meter_show(&g.meter, i, n, "submission %d of %d", i + 1, n);
     SL_TRY_OUT(grade_one(&g, &all[i]));
   }
-  if (o->json) {
-    json_dumpf(g.rows, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
-    putchar('\n');
-  }
+  if (o->json) status = sl_json_print(stdout, g.rows, 6);
 out:
   sl__meter_clear(&g.meter);
   if (g.folder[0]) sl__folder_remove(g.folder);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/json.h"
 #include "tasks/schedule/memory.h"
 #include "tasks/schedule/print.h"
 #include "tasks/schedule/schedule.h"
@@ -171,8 +172,7 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
     SL_TRY_OUT(sl_picture_to_json(&picture, &json));
     if (ranks > 1) SL_TRY_OUT(sl_transfers_to_json(network.graph, placements, &transfers));
     if (transfers) json_object_set(json, "transfers", transfers);
-    json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-    putchar('\n');
+    SL_TRY_OUT(sl_json_print(stdout, json, 9));
   } else {
     SL_TRY_OUT(sl_print_table(&picture, stdout));
     if (ranks > 1) SL_TRY_OUT(sl_print_transfers(network.graph, placements, stdout));

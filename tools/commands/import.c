@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <math.h>
 #include <sched.h>
 #include <stdio.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/json.h"
 #include "runtime/base/text.h"
 #include "runtime/data/idx.h"
 #include "runtime/numbers/permutation.h"
@@ -443,10 +443,9 @@ static sl_status report_json(const job *j) {
                           (json_int_t)j->height, "width", (json_int_t)j->width, "channels", (json_int_t)j->channels,
                           "other_files", (json_int_t)j->others, "classes", classes, "left_out", bad);
   if (!all) return sl_no_memory("for the report (names must be UTF-8)");
-  json_dumpf(all, stdout, JSON_INDENT(2));
-  putchar('\n');
+  const sl_status status = sl_json_print(stdout, all, 17);
   json_decref(all);
-  return SL_OK;
+  return status;
 }
 
 static void report(const job *j) {

@@ -3,7 +3,6 @@
 #include <config.h>
 #include <glob.h>
 #include <hwloc.h>
-#include <jansson.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "runtime/base/json.h"
 #include "runtime/base/log.h"
 #include "runtime/machine/comm.h"
 #include "runtime/machine/environment.h"
@@ -295,7 +295,7 @@ static sl_status collect(sl_runtime *rt, const json_t *part, json_t **all) {
     *all = json_pack("[O]", part);
     return *all ? SL_OK : sl_no_memory("for the description of this machine");
   }
-  char *text = json_dumps(part, JSON_COMPACT), *texts = NULL;
+  char *text = sl_json_text(part, JSON_COMPACT), *texts = NULL;
   int mine = text ? (int)strlen(text) + 1 : 0, total = 0;
   int *size = calloc((size_t)ranks, sizeof *size), *at = calloc((size_t)ranks, sizeof *at);
   sl_status status = SL_OK;
@@ -311,8 +311,12 @@ static sl_status collect(sl_runtime *rt, const json_t *part, json_t **all) {
   }
   if (sl_runtime_rank(rt) != 0) goto out;
   *all = json_array();
-  for (int r = 0; r < ranks; r++)
-    if (size[r]) json_array_append_new(*all, json_loads(texts + at[r], 0, NULL));
+  for (int r = 0; r < ranks; r++) {
+    json_t *one;
+    if (!size[r]) continue;
+    SL_TRY_OUT(sl_json_parse(texts + at[r], strlen(texts + at[r]), 0, &one, NULL));
+    json_array_append_new(*all, one);
+  }
 out:
   free(text), free(texts), free(size), free(at);
   return status;
@@ -450,10 +454,9 @@ static sl_status list_models(const sl__options *o) {
   json_t *json = o->json ? sl__models_to_json() : NULL;
   if (o->json && !json) return sl_no_memory("for the list of models");
   if (!json) return sl__print_models(stdout), SL_OK;
-  json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-  putchar('\n');
+  const sl_status status = sl_json_print(stdout, json, 9);
   json_decref(json);
-  return SL_OK;
+  return status;
 }
 
 /* Prints the description of this machine. All ranks measure, since cores are slower while others work. */
@@ -490,12 +493,10 @@ sl_status sl__info(sl__options *o, int *exit_code) {
   SL_TRY_OUT(see(o, runtime, &part));
   SL_TRY_OUT(collect(runtime, part, &all));
   if (all) warn_of_sharing(all);
-  if (all && o->json) {
-    json_dumpf(all, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-    putchar('\n');
-  } else if (all) {
+  if (all && o->json)
+    status = sl_json_print(stdout, all, 9);
+  else if (all)
     print_all(all);
-  }
 out:
   json_decref(part), json_decref(all);
   sl_runtime_stop(runtime);

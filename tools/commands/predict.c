@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/json.h"
 #include "runtime/base/text.h"
 #include "tools/commands/commands.h"
 #include "tools/images/image.h"
@@ -90,11 +91,8 @@ sl_status sl__predict(sl__options *o, int *exit_code) {
   sl__job job = {0};
   json_t *all = o->json ? json_array() : NULL;
   (void)exit_code;
-  const sl_status status = run(&job, o, all);
-  if (status == SL_OK && all) {
-    json_dumpf(all, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
-    putchar('\n');
-  }
+  sl_status status = run(&job, o, all);
+  if (status == SL_OK && all) status = sl_json_print(stdout, all, 6);
   json_decref(all);
   sl__job_close(&job);
   return status;

@@ -6,6 +6,7 @@
 
 #include "report_page.h"
 #include "runtime/base/file.h"
+#include "runtime/base/json.h"
 #include "tools/commands/commands.h"
 #include "tools/files/rundir.h"
 #include "tools/report/parts.h"
@@ -40,7 +41,7 @@ static sl_status write_page(const char *path, const char *text) {
 
 /* --json prints the data, or writes them to --out. */
 static sl_status write_all(const sl__options *o, const json_t *data) {
-  char *text = json_dumps(data, JSON_COMPACT | JSON_REAL_PRECISION(9)), *path = NULL;
+  char *text = sl_json_text(data, JSON_COMPACT | JSON_REAL_PRECISION(9)), *path = NULL;
   sl_status status = SL_OK;
   if (!text || asprintf(&path, "%s/%s", o->model, sl_rundir_file_name(SL_RUNDIR_REPORT)) < 0) {
     path = NULL;

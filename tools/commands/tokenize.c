@@ -37,7 +37,7 @@ typedef struct reader {
 } reader;
 
 static sl_status reader_open(const char *path, reader *r) {
-  *r = (reader){.path = path, .fd = open(path, O_RDONLY | O_CLOEXEC)};
+  *r = (reader){.path = path, .fd = sl_file_open(path, O_RDONLY | O_CLOEXEC, 0)};
   if (r->fd < 0) return sl_fail(errno == ENOENT ? SL_ENOTFOUND : SL_EIO, "cannot read %s: %s", path, strerror(errno));
   return SL_OK;
 }
@@ -190,7 +190,7 @@ static sl_status in_folder(const char *folder, const char *name, char path[4200]
   return snprintf(path, 4200, "%s/%s", folder, name) < 4200 ? SL_OK : sl_fail(SL_EINVAL, "--out: the name is too long");
 }
 
-static void tell(const sl__options *o, const job *j, int bits, int64_t train, int64_t validation, const double *spent) {
+static sl_status tell(const sl__options *o, const job *j, int bits, int64_t train, int64_t validation, const double *spent) {
   const double tokens = (double)(train + validation), bytes = (double)j->bytes;
   const long long vocabulary = (long long)sl_tokenizer_vocabulary(j->tokenizer);
   const double ratio = j->bytes ? tokens / bytes : 0;
@@ -199,16 +199,16 @@ static void tell(const sl__options *o, const job *j, int bits, int64_t train, in
                              "validation_tokens", (json_int_t)validation, "bytes", (json_int_t)j->bytes, "bits", bits,
                              "vocabulary", (json_int_t)vocabulary, "tokens_per_byte", ratio, "seconds", spent[0],
                              "cpu_seconds", spent[1], "learn_seconds", spent[2]);
-    json_dumpf(told, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-    putchar('\n');
+    const sl_status status = sl_json_print(stdout, told, 9);
     json_decref(told);
-    return;
+    return status;
   }
   if (spent[2] > 0) printf("learnt %lld tokens in %.2f s\n", vocabulary, spent[2]);
   printf("%s/train.bin: %lld tokens of %d bits\n", o->out, (long long)train, bits);
   if (validation) printf("%s/val.bin: %lld tokens of %d bits\n", o->out, (long long)validation, bits);
   printf("vocabulary %lld, %.4f tokens per byte, %.2f s, %.1f MB/s\n", vocabulary, ratio, spent[0],
          spent[0] > 0 ? 1e-6 * bytes / spent[0] : 0);
+  return SL_OK;
 }
 
 /* Writes the tokenizer's text, and does not put it at its path yet. */
@@ -291,7 +291,7 @@ static sl_status encode(const sl__options *o, job *j) {
     return sl_fail(SL_EINVAL, "the text is too short: %lld tokens to train on, %lld for validation", (long long)n,
                    (long long)n_validation);
   status = commit(j, paths, halves);
-  if (status == SL_OK) tell(o, j, bits, n, n_validation, spent);
+  if (status == SL_OK) status = tell(o, j, bits, n, n_validation, spent);
   return status;
 }
 
@@ -321,7 +321,7 @@ static sl_status decode(const char *path, const char *name) {
   FILE *file = NULL;
   SL_TRY(sl_tokenizer_open(name, &t));
   sl_status status = SL_OK;
-  file = fopen(path, "rbe");
+  file = sl_file_stream(path);
   if (!file || fstat(fileno(file), &info) != 0)
     SL_TRY_OUT(sl_fail(errno == ENOENT ? SL_ENOTFOUND : SL_EIO, "cannot read %s: %s", path, strerror(errno)));
   const size_t got = fread(header, 1, sizeof header, file);

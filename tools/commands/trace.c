@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/json.h"
 #include "tools/commands/commands.h"
 #include "tools/report/sums.h"
 
@@ -47,10 +48,7 @@ static sl_status summarise(const sl__options *o, sl_timeline *const *timelines, 
     else if (json_array_append_new(ranks, sl__sums_to_json(&s)) != 0)
       SL_TRY_OUT(sl_no_memory("for the figures as JSON"));
   }
-  if (o->json) {
-    json_dumpf(ranks, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-    putchar('\n');
-  }
+  if (o->json) status = sl_json_print(stdout, ranks, 9);
 out:
   json_decref(ranks);
   return status;

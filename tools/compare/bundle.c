@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/json.h"
 #include "runtime/machine/runtime.h"
 #include "tools/compare/parts.h"
 #include "tools/run/session.h"
@@ -87,7 +88,7 @@ static sl_status add(bundle *b, const char *name, int executable, const void *by
 static sl_status add_text(bundle *b, const char *name, const char *text) { return add(b, name, 0, text, strlen(text)); }
 
 static sl_status add_json(bundle *b, const char *name, const json_t *json) {
-  char *text = json_dumps(json, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+  char *text = sl_json_text(json, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
   const sl_status status = text ? add_text(b, name, text) : sl_no_memory("for %s", name);
   free(text);
   return status;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/json.h"
 #include "tools/compare/parts.h"
 
 /* What a policy's simulation said; NULL: it failed. */
@@ -95,7 +96,7 @@ static json_t *to_json(const sl__comparison *c, const result *r) {
 }
 
 static sl_status write_file(const sl__comparison *c, const json_t *json) {
-  char *path = NULL, *text = json_dumps(json, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+  char *path = NULL, *text = sl_json_text(json, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
   sl_status status =
       text && asprintf(&path, "%s/compare.json", c->o->out) >= 0 ? SL_OK : sl_no_memory("for the figures");
   if (status == SL_OK) status = sl_file_replace(path, text, strlen(text));
@@ -107,12 +108,11 @@ static sl_status report(const sl__comparison *c, const result *r) {
   json_t *json = to_json(c, r);
   sl_status status = json ? SL_OK : sl_no_memory("for the figures");
   if (json && c->o->json) {
-    json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-    putchar('\n');
+    status = sl_json_print(stdout, json, 9);
   } else if (json) {
     print_table(c, r);
   }
-  if (json && c->o->out) status = write_file(c, json);
+  if (status == SL_OK && c->o->out) status = write_file(c, json);
   json_decref(json);
   return status;
 }

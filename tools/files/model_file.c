@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/base/json.h"
 #include "runtime/base/log.h"
 #include "runtime/base/text.h"
 #include "tools/files/published.h"
@@ -48,7 +49,7 @@ static sl_status put(const char *path, sl_store *store, const sl_graph *graph, c
   int n = 0;
   sl_status status = SL_OK;
   json_t *json = facts_to_json(facts);
-  char *text = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+  char *text = sl_json_text(json, JSON_COMPACT | JSON_REAL_PRECISION(17));
   sl_named_array *arrays = calloc((size_t)most + 1, sizeof *arrays);
   if (!text || !arrays) {
     status = sl_no_memory("for writing %s", path);
@@ -126,9 +127,11 @@ static sl_status facts_from_json(sl__model_file *f, json_t *json) {
 static sl_status read_facts(sl__model_file *f) {
   json_error_t error;
   const char *text = sl_weights_metadata(f->weights, "starling");
-  json_t *json = text ? json_loads(text, JSON_REJECT_DUPLICATES, &error) : NULL;
-  if (!json) return malformed(f, text ? error.text : "no description of the model in it");
-  const sl_status status = facts_from_json(f, json);
+  json_t *json;
+  if (!text) return malformed(f, "no description of the model in it");
+  sl_status status = sl_json_parse(text, strlen(text), 0, &json, &error);
+  if (status != SL_OK) return status == SL_EFORMAT ? malformed(f, error.text) : status;
+  status = facts_from_json(f, json);
   json_decref(json);
   return status;
 }
@@ -175,8 +178,8 @@ const sl_format *sl__model_format(const sl__model_file *f) { return f->format; }
 
 sl_status sl__model_member(const sl__model_file *f, const char *key, json_t **value) {
   const char *text = sl_weights_metadata(f->weights, key);
-  json_error_t error;
-  *value = text ? json_loads(text, JSON_REJECT_DUPLICATES, &error) : NULL;
+  *value = NULL;
+  if (text && sl_json_parse(text, strlen(text), 0, value, NULL) == SL_ENOMEM) return SL_ENOMEM;
   return *value ? SL_OK : sl_fail(SL_EFORMAT, "%s has no %s, so it is not a checkpoint", sl__model_path(f), key);
 }
 

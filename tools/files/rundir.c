@@ -365,7 +365,7 @@ static sl_status write_waiting(sl_rundir *r) {
 sl_status sl_rundir_append_metrics(sl_rundir *r, const json_t *object) {
   if (!r) return SL_OK;
   if (!json_is_object(object)) return sl_fail(SL_EINVAL, "metrics: a value cannot be written as JSON (not finite?)");
-  char *line = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9));
+  char *line = sl_json_text(object, JSON_COMPACT | JSON_REAL_PRECISION(9));
   const size_t n = line ? strlen(line) + 1 : 0;
   if (r->room < r->waits + n) {
     char *more = line ? realloc(r->waiting, 2 * (r->waits + n)) : NULL;
@@ -408,8 +408,10 @@ static sl_status keep_lines(const char *path, char *text, size_t *n, int64_t ste
     const size_t length = (size_t)(end - (text + at)) + 1;
     if (memchr(text + at, '\0', length)) break; /* a crash of the machine lost a line that was not synchronised */
     json_error_t error;
-    json_t *object = json_loadb(text + at, length, 0, &error);
+    json_t *object;
     number++;
+    const sl_status status = sl_json_parse(text + at, length, 0, &object, &error);
+    if (status == SL_ENOMEM) return status;
     if (!object) return sl_fail(SL_EFORMAT, "%s, line %d: %s", path, number, error.text);
     if (json_integer_value(json_object_get(object, "step")) <= step) {
       memmove(text + kept, text + at, length);

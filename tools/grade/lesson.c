@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/file.h"
+
 /* The folder of this program, and where an installation has its pkg-config files, seen from there. */
 static const char *const places[] = {"", "/../lib/pkgconfig", "/../lib64/pkgconfig",
                                      "/../lib/x86_64-linux-gnu/pkgconfig"};
@@ -95,7 +97,7 @@ static sl_status find_folder(const char *name, sl__lesson *l) {
 /* Whether a file is a program or a library. */
 static int is_built(const char *path) {
   char begin[4] = "";
-  FILE *file = fopen(path, "re");
+  FILE *file = sl_file_stream(path);
   const int built = file && fread(begin, 1, 4, file) == 4 && memcmp(begin, "\177ELF", 4) == 0;
   if (file) fclose(file);
   return built;

@@ -68,7 +68,7 @@ sl_status sl__images_read(const char *path, int64_t height, int64_t width, int64
                           sl__images *images) {
   unsigned char head[SL__PICTURE_MARK] = {0};
   memset(images, 0, sizeof *images);
-  FILE *file = fopen(path, "rbe");
+  FILE *file = sl_file_stream(path);
   if (!file) return sl_fail(errno == ENOENT ? SL_ENOTFOUND : SL_EIO, "cannot read %s: %s", path, strerror(errno));
   const size_t n = fread(head, 1, sizeof head, file);
   fclose(file);

@@ -1,7 +1,7 @@
 /* Prints machines: a line for each, or one as YAML. */
+#include "runtime/base/json.h"
 #include "tools/machines/show.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,7 +40,7 @@ sl_status sl__machines_print_json(FILE *to) {
                             m.gpu.peak.fp32, "network_bytes_per_s", m.network.per_node)) != 0)
       status = sl_no_memory("for the list of machines");
   }
-  if (status == SL_OK) json_dumpf(list, to, JSON_INDENT(2) | JSON_REAL_PRECISION(9)), fputc('\n', to);
+  if (status == SL_OK) status = sl_json_print(to, list, 9);
   json_decref(list);
   return status;
 }

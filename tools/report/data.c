@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/json.h"
 #include "runtime/trace/live.h"
 #include "tools/files/rundir.h"
 #include "tools/report/parts.h"
@@ -334,7 +335,8 @@ static const char *const curves[] = {
 
 static sl_status add_line(const char *path, int number, const char *line, size_t n, int last, columns *train,
                           columns *validation) {
-  json_t *all = json_loadb(line, n, 0, NULL);
+  json_t *all;
+  if (sl_json_parse(line, n, 0, &all, NULL) == SL_ENOMEM) return SL_ENOMEM;
   if (!json_is_object(all)) {
     json_decref(all);
     /* Only the last line may be incomplete, in a run that was killed. */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "runtime/base/json.h"
 #include "runtime/machine/runtime.h"
 #include "tools/run/session.h"
 
@@ -44,7 +45,7 @@ sl_status sl__digest(const sl__options *o, const sl__model_facts *f, const sl_da
   const char *name;
   json_t *value;
   json_object_foreach(plan, name, value) {
-    char *shown = json_dumps(value, JSON_ENCODE_ANY);
+    char *shown = sl_json_text(value, 0);
     fprintf(to, "plan's %s: %s\n", name, shown ? shown : "");
     free(shown);
   }

@@ -1,7 +1,6 @@
 /* Runs training steps of a model on the simulated machine and prints what bench prints of a real one. */
 #include "tools/simulate/run.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 
 #include "models/models.h"
 #include "runtime/base/file.h"
+#include "runtime/base/json.h"
 #include "runtime/base/time.h"
 #include "runtime/exchange/leaves.h"
 #include "runtime/machine/policies.h"
@@ -303,10 +303,9 @@ static sl_status print_json(const run *r) {
     json_decref(all);
     return sl_no_memory("for the figures as JSON");
   }
-  json_dumpf(all, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-  putchar('\n');
+  const sl_status status = sl_json_print(stdout, all, 9);
   json_decref(all);
-  return SL_OK;
+  return status;
 }
 
 static void close_run(run *r) {

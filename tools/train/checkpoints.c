@@ -111,8 +111,12 @@ int64_t sl__checkpoints_written(const sl__checkpoints *c) { return sl_checkpoint
 
 sl_status sl__checkpoints_finish(sl__checkpoints *c) {
   const sl_status status = sl_checkpoint_wait(c->writer);
-  const int64_t step = c->saved;
-  if (status == SL_OK && sl_checkpoint_written(c->writer) == step) return SL_OK;
+  /* All ranks know the same step as written. The failure may be that of an earlier checkpoint, which some ranks have
+   * reported before and others have not: it must not decide whether the ranks write again. */
+  if (sl_checkpoint_written(c->writer) == c->saved) {
+    warn(c, status);
+    return SL_OK;
+  }
   c->saved = -1; /* the same step may be saved again */
   return status != SL_OK ? status : sl_fail(SL_EWRITE, "it could not be written");
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "runtime/base/json.h"
 #include "runtime/base/time.h"
 #include "tools/train/trainer.h"
 
@@ -47,8 +48,7 @@ sl_status sl__trainer_finish(sl__trainer *r) {
   r->summary = summary;
   SL_TRY_OUT(sl__trainer_try(write_summary, r));
   if (r->o->json) {
-    json_dumpf(summary, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-    putchar('\n');
+    SL_TRY_OUT(sl_json_print(stdout, summary, 9));
   } else if (tests) {
     if (r->job.data.kind->perplexity)
       printf("test loss %.4f perplexity %.3f accuracy %.4f\n", score.loss, exp(score.loss), score.accuracy);

@@ -1,6 +1,7 @@
 /* runtime/base/json.c: values survive a round trip; errors name the place. */
 #include "runtime/base/json.h"
 
+#include "tests/support/failing.h"
 #include "tests/support/scratch.h"
 
 static void comes_back_in_order(void **state) {
@@ -30,8 +31,39 @@ static void names_the_place(void **state) {
   assert_fails(SL_EINVAL, "could not be made JSON", sl_json_write(path, NULL));
 }
 
+/* jansson alone leaves out keys without an error, or ends the process. */
+static void says_that_memory_ran_out(void **state) {
+  (void)state;
+  const char *const wanted = "{\"list\": [1, 2.5, \"three\"], \"name\": \"a \\u0000 b\"}";
+  if (!failing_possible()) skip();
+  long n = 1, failed = 0, all;
+  do {
+    char *text = NULL;
+    json_t *value = NULL;
+    failing_at(n);
+    sl_status status = sl_json_parse(wanted, strlen(wanted), JSON_ALLOW_NUL, &value, NULL);
+    if (status == SL_OK) {
+      json_object_set_new(value, "more", json_pack("[s, i]", "a longer text, so that buffers grow", 1));
+      text = sl_json_text(value, JSON_COMPACT);
+    }
+    all = failing_end();
+    assert_true(status == SL_OK || (status == SL_ENOMEM && !value));
+    if (text)
+      assert_string_equal(text, "{\"list\":[1,2.5,\"three\"],\"name\":\"a \\u0000 b\",\"more\":[\"a longer text, so "
+                                "that buffers grow\",1]}");
+    else
+      failed++;
+    json_decref(value), free(text);
+  } while (n++ < all);
+  assert_int_equal(failed, n - 1); /* every one of them is noticed */
+  char *text = sl_json_text(json_null(), 0);
+  assert_string_equal(text, "null"); /* a failure is told once */
+  free(text);
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
-  const struct CMUnitTest tests[] = {TEST(comes_back_in_order), TEST(names_the_place)};
+  const struct CMUnitTest tests[] = {TEST(comes_back_in_order), TEST(names_the_place),
+                                     TEST(says_that_memory_ran_out)};
   return cmocka_run_group_tests_name("json", tests, NULL, NULL);
 }
