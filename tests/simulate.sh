@@ -50,6 +50,28 @@ check 'and who is the fastest' grep -q 'is the fastest of them' "$work/out"
 expect 'an unknown policy' 2 "no policy 'mine'" compare lenet --machine laptop-gpu --policies mine
 expect 'repetitions have no meaning' 2 '--repetitions has no meaning with --machine' compare lenet --machine vm-2 --repetitions 5
 
+# Several GPUs: tasks that run where the plan has them copy little; policies do not keep a shard on its GPU.
+cat >four.yaml <<'END'
+name: four
+source: made up
+cpu: {cores: 4, numa_domains: 1, gflops: {fp32: 50}, efficiency: 1, memory_gigabytes: 64, gigabytes_per_s: 20, overhead_us: 1}
+gpu: {count: 4, gflops: {fp32: 5000}, efficiency: 1, memory_gigabytes: 16, gigabytes_per_s: 500, overhead_us: 5, link: {gigabytes_per_s: 10, latency_us: 10}}
+network: {shared_memory: {gigabytes_per_s: 10, latency_us: 1}}
+END
+for placement in plan policy; do
+  run simulate resnet8 --machine four.yaml --workers gpu --batch 512 --leaves 4 --shards 4 --placement $placement --json
+  cp out $placement.json
+done
+run simulate resnet8 --machine four.yaml --workers gpu --batch 512 --leaves 4 --shards 4 --json
+check 'with several GPUs the plan places tasks' test "$(number_of step_s out)" = "$(number_of step_s plan.json)"
+check 'it moves less than half of the bytes' less "$(awk -v b="$(number_of moved_bytes plan.json)" 'BEGIN { print 2 * b }')" "$(number_of moved_bytes policy.json)"
+check 'and takes less time' less "$(number_of step_s plan.json)" "$(number_of step_s policy.json)"
+# A rank's gradients leave its GPU for the exchange and come back, each in a slot of at most twice its bytes.
+run simulate resnet8 --machine four.yaml --workers gpu --ranks-per-node 4 --batch 512 --leaves 4 --shards 4 --json
+parameters=$("$starling" graph resnet8 --batch 64 | sed -n 's/.*; \([0-9]*\) parameters.*/\1/p')
+echo "# $(number_of moved_bytes out) bytes moved for $parameters parameters"
+check 'an exchange copies gradients, not the slots of activations' less "$(number_of moved_bytes out)" $((4 * 4 * ${parameters:-0}))
+
 # A policy of one's own, compiled against the simulation's StarPU.
 simmade() { sed -n "s/^$1 = //p" "$(dirname "$sim")/Makefile"; }
 # shellcheck disable=SC2046 # words

@@ -1,5 +1,5 @@
-/* JSON by jansson, read strictly (duplicate keys rejected); files are written atomically. Use these functions in place of
- * jansson's own: when memory runs out, jansson leaves out keys without an error. Here such a value is not written:
+/* JSON by jansson, read strictly (duplicate keys rejected); files are written atomically. Use these functions in place
+ * of jansson's own: when memory runs out, jansson leaves out keys without an error. Here such a value is not written:
  * a failed allocation on this thread, in any call of jansson since the last call here, is an error. */
 #ifndef SL_JSON_H
 #define SL_JSON_H

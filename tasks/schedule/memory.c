@@ -11,6 +11,7 @@ typedef struct group {
   double start, end;         /* predicted first write, last use */
   int writer;                /* node of the first write */
   int first_turn, last_turn; /* micro-batches of the first write and the last use */
+  int memory;                /* where it is first written: 0 is the host's, others are those of GPUs */
   int keep;
 } group;
 
@@ -22,6 +23,16 @@ typedef struct planner {
   group *group;            /* [values], valid where group_of[v] == v */
   int *users, *first_user; /* nodes that touch each value v: users[first_user[v]] ... */
 } planner;
+
+/* With GPUs: the largest slot of a value of so many bytes. StarPU copies a slot as a whole, and most of the time of a
+ * copy of SMALL bytes is latency. */
+enum { SMALL = 64 << 10 };
+static size_t largest_slot(size_t bytes) { return bytes > SMALL / 2 ? 2 * bytes : SMALL; }
+
+/* The memory of a node's worker in the predicted schedule. */
+static int memory_of(const sl_schedule *s, int node) {
+  return s->worker[node] < s->cpus ? 0 : s->worker[node] - s->cpus + 1;
+}
 
 static size_t rounded(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
@@ -192,7 +203,10 @@ sl_status sl_memory_plan(const sl_graph *g, sl_schedule *s, const char *keep, do
       if (s->start[node] < mine->start) mine->start = s->start[node], mine->writer = node;
     }
   }
-  for (int i = 0; i < n_groups; i++) list[i]->first_turn = g->node[list[i]->writer]->micro_batch;
+  for (int i = 0; i < n_groups; i++) {
+    list[i]->first_turn = g->node[list[i]->writer]->micro_batch;
+    list[i]->memory = memory_of(s, list[i]->writer);
+  }
   /* Largest first: a slot is as large as its first group. Each smaller group goes into the tightest gap that fits. */
   qsort(list, (size_t)n_groups, sizeof *list, largest_first);
   for (int i = 0; i < n_groups; i++) {
@@ -200,6 +214,7 @@ sl_status sl_memory_plan(const sl_graph *g, sl_schedule *s, const char *keep, do
     int best = -1, at = 0;
     double least = 0, idle;
     for (int k = 0; k < m->n_slots && !mine->keep; k++) {
+      if (slots[k].tenant[0]->memory != mine->memory || (s->gpus && m->bytes[k] > largest_slot(mine->bytes))) continue;
       const int place =
           slots[k].tenant[0]->keep ? -1 : place_in(&slots[k], mine, slack * s->makespan / g->micro_batches, &idle);
       if (place < 0 || (best >= 0 && idle >= least)) continue;

@@ -2,7 +2,9 @@
  *
  * Every slot becomes one buffer and one StarPU handle. Values whose lifetimes do not overlap in the predicted schedule
  * share a slot; the order that this forces becomes a dependency. Buffers are not shared when one lifetime ends less
- * than `slack` before the other begins: the forced order would cost parallelism. */
+ * than `slack` before the other begins: the forced order would cost parallelism. StarPU copies whole buffers between
+ * memories, so with GPUs no small value has a large slot, and
+ * values that the predicted schedule makes in different memories share none. */
 #ifndef SL_MEMORY_H
 #define SL_MEMORY_H
 

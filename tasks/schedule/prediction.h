@@ -22,6 +22,7 @@ typedef struct sl_schedule {
   int *worker;     /* [n] likewise: CPU workers first, then GPUs; -1: an exchange */
   int *order;      /* [n] nodes by predicted start: an order of execution */
   double makespan, critical_path; /* critical_path: the longest, each task on the kind of worker that is faster */
+  int cpus, gpus;                 /* workers of the machine */
   double moved;                   /* bytes between the host's memory and GPUs' in the predicted schedule */
 } sl_schedule;
 

@@ -330,6 +330,7 @@ sl_status sl_schedule_create(const sl_graph *g, const char *keep, const sl_tiles
   sl_schedule *s = calloc(1, sizeof *s);
   if (!s) return sl_no_memory("for a schedule");
   s->n = g->n_nodes;
+  s->cpus = machine->kind[SL_KIND_CPU].workers, s->gpus = machine->kind[SL_KIND_GPU].workers;
   s->from = calloc(n + 1, sizeof *s->from);
   s->onto = calloc((size_t)g->n_values + 1, sizeof *s->onto);
   s->cost = calloc(n + 1, sizeof *s->cost);

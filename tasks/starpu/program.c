@@ -398,8 +398,8 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
   p->machine = machine;
   SL_TRY_OUT(sl_schedule_create(p->graph, p->kept, &plan->tiles, &machine, &p->schedule));
   SL_TRY_OUT(sl_memory_plan(p->graph, p->schedule, p->kept, options->slack > 0 ? options->slack : 0.02, &p->memory));
-  SL_TRY_OUT(sl__residences_create(runtime, p->graph, p->schedule, p->memory, &machine, p->kept, options->lru,
-                                   &p->residences));
+  SL_TRY_OUT(sl__residences_create(runtime, p->graph, p->schedule, p->memory, &machine, p->kept, options->planned,
+                                   options->lru, &p->residences));
   SL_TRY_OUT(bind_tensors(p, logical));
   SL_TRY_OUT(make_slots(p));
   SL_TRY_OUT(make_tasks(p));

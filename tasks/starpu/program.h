@@ -37,9 +37,11 @@ typedef struct sl_program_options {
    * feedback, which start at zero, so the bits depend on the number of ranks. */
   sl_compression compression;
   const sl_machine *machine; /* for the predicted schedule; NULL: an ordinary one */
-  int lru;                   /* 1: StarPU chooses evictions from a full GPU (LRU); 0: the plan does */
-  int zero; /* 1: each rank updates its share of the parameters (owners.h) and holds only their optimizer state; the
-             * ranks of a node share the parameters if shared memory is large enough */
+  int planned; /* 1: with GPUs, each task runs in the memory where the predicted schedule puts it; 0: where
+                  the policy puts it */
+  int lru;     /* 1: StarPU chooses evictions from a full GPU (LRU); 0: the plan does */
+  int zero;    /* 1: each rank updates its share of the parameters (owners.h) and holds only their optimizer state; the
+                * ranks of a node share the parameters if shared memory is large enough */
 } sl_program_options;
 
 /* Lowers a complete logical graph by the plan. Adds parameters and state that the store lacks, initialised from

@@ -1,5 +1,5 @@
 /* Carries out a memory plan with StarPU: a GPU's tasks run in the plan's order, and each makes its moves when it
- * ends. */
+ * ends. Tasks that are bound without a memory plan run by priority. */
 #include "tasks/starpu/residence.h"
 
 #include <stdlib.h>
@@ -23,12 +23,13 @@ typedef struct gpu {
 struct sl__residences {
   sl_runtime *runtime;
   const sl_schedule *schedule;
-  int cpus, gpus;
+  int cpus, gpus, planned;
   gpu *gpu;
 };
 
 sl_status sl__residences_create(sl_runtime *runtime, const sl_graph *g, sl_schedule *s, const sl_memory *m,
-                                const sl_machine *machine, const char *keep, int lru, sl__residences **residences) {
+                                const sl_machine *machine, const char *keep, int planned, int lru,
+                                sl__residences **residences) {
   *residences = NULL;
   int worker[STARPU_NMAXWORKERS];
   const int gpus = (int)starpu_worker_get_ids_by_type(STARPU_CUDA_WORKER, worker, STARPU_NMAXWORKERS);
@@ -37,6 +38,7 @@ sl_status sl__residences_create(sl_runtime *runtime, const sl_graph *g, sl_sched
   sl_status status = SL_OK;
   if (!all || !(all->gpu = calloc((size_t)gpus, sizeof *all->gpu))) SL_TRY_OUT(sl_no_memory("for %d GPUs", gpus));
   all->runtime = runtime, all->schedule = s, all->cpus = machine->kind[SL_KIND_CPU].workers, all->gpus = gpus;
+  all->planned = planned;
   for (int i = 0; i < gpus; i++) {
     gpu *u = &all->gpu[i];
     u->worker = worker[i], u->node = starpu_worker_get_memory_node((unsigned)worker[i]);
@@ -76,7 +78,10 @@ void sl__residences_destroy(sl__residences *all) {
 sl_status sl__residences_bind(sl__residences *all, sl__task *task, int n, const starpu_data_handle_t *handle) {
   for (int i = 0; all && i < all->gpus; i++) {
     gpu *u = &all->gpu[i];
-    if (!u->plan || u->plan->n_moves == 0) continue;
+    const int moves = u->plan ? u->plan->n_moves : 0;
+    for (int k = 0; k < n; k++)
+      if ((moves || all->planned) && all->schedule->worker[k] == all->cpus + i) task[k].bound = u->worker;
+    if (moves == 0) continue;
     u->move = malloc((size_t)u->plan->n_moves * sizeof *u->move);
     if (!u->move) return sl_no_memory("for a plan of %d copies", u->plan->n_moves);
     for (int k = 0; k < u->plan->n_moves; k++) {
@@ -88,9 +93,9 @@ sl_status sl__residences_bind(sl__residences *all, sl__task *task, int n, const 
         if (task[m->after].n_moves++ == 0) task[m->after].moves = &u->move[k];
       }
     }
-    for (int k = 0; k < n; k++)
-      if (all->schedule->worker[k] == all->cpus + i) task[k].bound = u->worker;
   }
+  for (int k = 0; all && all->planned && k < n; k++)
+    task[k].on_host = all->schedule->worker[k] >= 0 && all->schedule->worker[k] < all->cpus;
   return SL_OK;
 }
 
@@ -98,17 +103,27 @@ void sl__residences_unbind(sl__residences *all, sl__task *task, int n) {
   for (int i = 0; all && i < all->gpus; i++) all->gpu[i].at_begin = 0;
   for (int k = 0; k < n; k++) {
     task[k].bound = -1;
+    task[k].on_host = 0;
     task[k].n_moves = 0;
     if (task[k].task) task[k].task->execute_on_a_specific_worker = 0;
   }
 }
 
+/* Whether the task's GPU has a memory plan, which holds in one order only. */
+static int in_order(const sl__residences *all, const sl__task *t) {
+  for (int i = 0; i < all->gpus; i++)
+    if (all->gpu[i].worker == t->bound) return all->gpu[i].plan && all->gpu[i].plan->n_moves > 0;
+  return 0;
+}
+
 void sl__residences_order(sl__residences *all, sl__task *t) {
-  if (!all || t->bound < 0) return;
+  if (!all) return;
+  if (t->on_host && t->task->where & STARPU_CPU) t->task->where = STARPU_CPU;
+  if (t->bound < 0) return;
   const int here = (t->task->where & STARPU_CUDA) != 0;
   t->task->execute_on_a_specific_worker = here ? 1 : 0;
   t->task->workerid = (unsigned)t->bound;
-  t->task->workerorder = here ? sl_runtime_next_order(all->runtime, t->bound) : 0;
+  t->task->workerorder = here && in_order(all, t) ? sl_runtime_next_order(all->runtime, t->bound) : 0;
 }
 
 /* Evicts a buffer; StarPU 1.3 can only be told to evict it first when it needs memory. */

@@ -55,6 +55,22 @@ check 'and says which operations they were for' sh -c "grep -Eq '\"moved_bytes\"
 run trace timed --format chrome --out trace.json
 check 'a trace for browsers has them on tracks of their own' grep -q 'copies, memory 0 to 1' trace.json
 
+# Two GPUs: placement by plan is the default, and changes no bit.
+EMULATED_DEVICES=2
+# shellcheck disable=SC2086
+for placement in plan policy ''; do
+  run bench $small --leaves 4 --shards 4 --workers gpu ${placement:+--placement $placement} --out placed --json
+  cp out "placed-$placement.json"
+  run trace placed --format csv --out "placed-$placement.csv"
+done
+check 'plan, policy and neither: the same bits' test "$(grep -h state_digest placed-*.json | sort -u | wc -l)" = 1
+# Tasks that ran on another GPU than in the step before. Layers have no commas here.
+moves() { awk -F, '$2 == "task" { if ($6 in on && on[$6] != $4) n++; on[$6] = $4 } END { print n + 0 }' "$1"; }
+check 'by plan each task has its GPU' test "$(grep -c ',task,' "placed-plan.csv")" -gt 100 -a "$(moves placed-plan.csv)" = 0
+check 'which is the default with two' test "$(moves placed-.csv)" = 0
+check 'a policy moves tasks' test "$(moves placed-policy.csv)" -gt 0
+EMULATED_DEVICES=1
+
 run calibrate mlp --size hidden=64 --batch 32 --workers 1
 check 'calibrate samples CPU and GPU' test $code = 0
 check 'as many kinds of tasks on each' test "$(grep -c ' CPU ' out)" = "$(grep -c ' GPU ' out)"

@@ -275,6 +275,7 @@ sl_status sl__calibrate(sl__options *o, int *exit_code) {
   if (o->network && o->model) return sl_fail(SL_EINVAL, "unexpected argument '%s': --network needs no model", o->model);
   if (o->network) return calibrate_network(o);
   if (!o->model) return sl_fail(SL_EINVAL, "an argument is missing; usage: starling calibrate MODEL [OPTION]...");
+  SL_TRY(sl__option_default_text(&o->placement, "policy")); /* each kind of task must run on each kind of worker */
   const sl_status status = run(&c);
   sl_timeline_destroy(c.timeline);
   sl_calibration_destroy(c.calibration);

@@ -438,7 +438,8 @@ sl_status sl__compare(sl__options *o, int *exit_code) {
                       .limit = by_options ? INFINITY : 60 * (isnan(o->minutes) ? MINUTES : o->minutes),
                       .room = o->repetitions > 0 ? (int)o->repetitions : SL__MOST_REPETITIONS,
                       .began = sl_now()};
-  sl_status status = SL_OK;
+  sl_status status = sl__option_default_text(&o->placement, "policy"); /* by plan all policies would do the same */
+  if (status != SL_OK) return status;
   sl__meter_start(&c.meter, o->quiet, 0);
   if (o->described) {
     status = sl__compare_simulated(&c);

@@ -190,7 +190,8 @@ static sl_status in_folder(const char *folder, const char *name, char path[4200]
   return snprintf(path, 4200, "%s/%s", folder, name) < 4200 ? SL_OK : sl_fail(SL_EINVAL, "--out: the name is too long");
 }
 
-static sl_status tell(const sl__options *o, const job *j, int bits, int64_t train, int64_t validation, const double *spent) {
+static sl_status tell(const sl__options *o, const job *j, int bits, int64_t train, int64_t validation,
+                      const double *spent) {
   const double tokens = (double)(train + validation), bytes = (double)j->bytes;
   const long long vocabulary = (long long)sl_tokenizer_vocabulary(j->tokenizer);
   const double ratio = j->bytes ? tokens / bytes : 0;

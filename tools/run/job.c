@@ -149,6 +149,7 @@ static sl_status make_programs(sl__job *j) {
                                       .compression = j->ranks.compression,
                                       .machine = j->machine_known ? &j->machine : NULL,
                                       .zero = j->o->zero > 0,
+                                      .planned = sl__placed_by_plan(j->o, sl_runtime_gpus(j->runtime)),
                                       .lru = j->o->gpu_eviction && strcmp(j->o->gpu_eviction, "lru") == 0};
   SL_TRY(sl_program_create(j->runtime, j->store, n->graph, &j->facts.plan, &options, &j->program));
   if (j->trains) SL_TRY(make_evaluator(j));

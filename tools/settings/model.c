@@ -73,3 +73,7 @@ sl_status sl__plan_of(const sl__options *o, const sl_model *model, int ranks, sl
   }
   return sl_plan_complete(plan);
 }
+
+int sl__placed_by_plan(const sl__options *o, int gpus) {
+  return o->placement ? strcmp(o->placement, "plan") == 0 : gpus > 1;
+}

@@ -49,8 +49,9 @@ static void says_that_memory_ran_out(void **state) {
     all = failing_end();
     assert_true(status == SL_OK || (status == SL_ENOMEM && !value));
     if (text)
-      assert_string_equal(text, "{\"list\":[1,2.5,\"three\"],\"name\":\"a \\u0000 b\",\"more\":[\"a longer text, so "
-                                "that buffers grow\",1]}");
+      assert_string_equal(text,
+                          "{\"list\":[1,2.5,\"three\"],\"name\":\"a \\u0000 b\",\"more\":[\"a longer text, so "
+                          "that buffers grow\",1]}");
     else
       failed++;
     json_decref(value), free(text);
@@ -63,7 +64,6 @@ static void says_that_memory_ran_out(void **state) {
 
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
-  const struct CMUnitTest tests[] = {TEST(comes_back_in_order), TEST(names_the_place),
-                                     TEST(says_that_memory_ran_out)};
+  const struct CMUnitTest tests[] = {TEST(comes_back_in_order), TEST(names_the_place), TEST(says_that_memory_ran_out)};
   return cmocka_run_group_tests_name("json", tests, NULL, NULL);
 }

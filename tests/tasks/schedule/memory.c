@@ -264,11 +264,56 @@ static void predicts_known_schedules(void **state) {
   sl_graph_destroy(step), sl_graph_destroy(g);
 }
 
+/* With GPUs, whose memories StarPU copies whole slots between: no slot is much larger than a value in it, and values of
+ * two GPUs share none. On CPUs alone all values of such a step share slots freely. */
+static void slots_suit_copies(void **state) {
+  (void)state;
+  for (int gpus = 0; gpus <= 2; gpus++) {
+    sl_plan plan = {.batch = 4096, .leaves = 2, .shards = 4, .seed = 1};
+    sl_value loss;
+    lowered l = {.logical = toy_training(4096, &loss)};
+    assert_ok(sl_plan_complete(&plan));
+    const sl_machine machine = {.kind = {{gpus ? 0 : 2, 1e8, 1e9, 1e-6}, {gpus, 1e9, 1e10, 1e-6}}, .link = 1e9};
+    assert_ok(sl_spread(l.logical, &plan, NULL, NULL, &l.step));
+    assert_ok(sl_schedule_create(l.step, NULL, &plan.tiles, &machine, &l.schedule));
+    assert_ok(sl_memory_plan(l.step, l.schedule, NULL, 0, &l.memory));
+    int *gpu = malloc(((size_t)l.memory->n_slots + 1) * sizeof *gpu), wide = 0, shared = 0;
+    assert_non_null(gpu);
+    for (int k = 0; k < l.memory->n_slots; k++) gpu[k] = -1;
+    for (int i = 0; i < l.step->n_nodes; i++)
+      for (int k = 0; k < l.step->node[i]->n_out; k++) {
+        const sl_value v = l.step->node[i]->out[k];
+        const int slot = l.memory->slot[v];
+        if (slot < 0) continue;
+        const size_t bytes = sl_value_bytes(l.step->value[v]);
+        wide += l.memory->bytes[slot] > (64 << 10) && l.memory->bytes[slot] > 2 * bytes + 512;
+        shared += gpu[slot] >= 0;
+        if (gpus > 1 && l.schedule->onto[v] < 0 && !sl_node_reads_output(l.step->node[i], k)) {
+          if (gpu[slot] >= 0) assert_int_equal(gpu[slot], l.schedule->worker[i]);
+          gpu[slot] = l.schedule->worker[i];
+        } else if (gpu[slot] < 0) {
+          gpu[slot] = l.schedule->worker[i];
+        }
+      }
+    assert_true(shared > 0);
+    if (gpus)
+      assert_int_equal(wide, 0);
+    else
+      assert_true(wide > 0);
+    free(gpu);
+    raise(&l);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(any_order_gives_the_same_bits),  cmocka_unit_test(micro_batches_change_no_bit),
-      cmocka_unit_test(what_is_waited_for_comes_first), cmocka_unit_test(chains_run_in_place),
-      cmocka_unit_test(waits_for_earlier_readers),      cmocka_unit_test(predicts_known_schedules),
+      cmocka_unit_test(any_order_gives_the_same_bits),
+      cmocka_unit_test(micro_batches_change_no_bit),
+      cmocka_unit_test(what_is_waited_for_comes_first),
+      cmocka_unit_test(chains_run_in_place),
+      cmocka_unit_test(waits_for_earlier_readers),
+      cmocka_unit_test(predicts_known_schedules),
+      cmocka_unit_test(slots_suit_copies),
   };
   return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
 }

@@ -339,6 +339,31 @@ static void peers(void **state) {
   sl_graph_destroy(g);
 }
 
+/* b would end at 23 s on the second GPU, after a copy of 3 s, and ends at 24 s on the first: it stays there. */
+static void chains_stay(void **state) {
+  (void)state;
+  sl_machine machine = mixed(0, 2);
+  sl_graph *g = toy_graph(4);
+  const sl_value v = value(g, SL_SCOPE_SAMPLE, 2), u = value(g, SL_SCOPE_SAMPLE, 2), t = value(g, SL_SCOPE_SAMPLE, 2);
+  node(g, &work, 40, NOTHING, LIST(v)); /* 10 s on the first GPU */
+  node(g, &work, 40, NOTHING, LIST(u)); /* and on the second */
+  node(g, &work, 16, NOTHING, LIST(t)); /* until 14 on the first */
+  node(g, &work, 40, LIST(v), NOTHING); /* b */
+  node(g, &work, 40, LIST(u), NOTHING);
+  node(g, &work, 40, LIST(t), NOTHING);
+  machine.peer = 4, machine.peer_latency = 1;
+  sl_schedule *s;
+  assert_ok(sl_schedule_create(g, NULL, &SL_TILES_DEFAULT, &machine, &s));
+  const int worker[] = {0, 1, 0, 0};
+  const double start[] = {0, 0, 10, 14};
+  for (int i = 0; i < 4; i++) {
+    assert_int_equal(s->worker[i], worker[i]);
+    assert_near(s->start[i], start[i], 1e-12);
+  }
+  sl_schedule_destroy(s);
+  sl_graph_destroy(g);
+}
+
 /* Two values go from one GPU to the other one after the other, beside what goes to the host. */
 static void peers_share_their_link(void **state) {
   (void)state;
@@ -507,6 +532,7 @@ int main(void) {
       cmocka_unit_test(upward_ranks),
       cmocka_unit_test(earliest_end),
       cmocka_unit_test(peers),
+      cmocka_unit_test(chains_stay),
       cmocka_unit_test(peers_share_their_link),
       cmocka_unit_test(parameters_stay),
       cmocka_unit_test(exchanges_leave_the_gpu),
