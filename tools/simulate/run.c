@@ -111,6 +111,7 @@ static sl_status prepare(run *r) {
   if (o->gpu_memory > 0) options.gpu_memory = (size_t)(1e6 * o->gpu_memory);
   SL_TRY(sl_runtime_start(&options, &r->runtime));
   r->machine = sl__machine_of(&r->job.machine, r->job.share.cpus * r->job.threads, r->job.share.gpus);
+  r->machine.slower = o->slow_node;
   sl_machine_kind *cpu = &r->machine.kind[SL_KIND_CPU];
   if (r->job.machine.times[0]) SL_TRY(read_times(r));
   cpu->workers = r->job.share.cpus, cpu->flops *= r->job.threads, cpu->bytes *= r->job.threads;
