@@ -33,7 +33,7 @@ if command -v mpiexec.mpich >/dev/null || command -v mpiexec >/dev/null; then
   check 'a table of two' test "$(grep -c '"speedup"' out)" = 2
   check 'measured, not simulated' grep -q '"simulated": false' out
   check 'the first has an efficiency of 1' test "$(nth efficiency 1 out)" = 1.0
-  check 'samples/s are batch over step' close_to "$(nth samples_per_s 2 out)" "$(awk -v s="$(nth step_s 2 out)" 'BEGIN { print 64 / s }')" 1e-6
+  check 'samples/s are batch over step' close_to "$(nth samples_per_s 2 out)" "$(awk -v s="$(nth step_s 2 out)" 'BEGIN { printf "%.12g", 64 / s }')" 1e-6
   check 'two ranks exchange' less 0 "$(nth exchange_s 2 out)"
   check 'page and table are there' test -s real/scale.html -a "$(grep -c '^0,' real/scale.csv)" = 2
   expect 'what bench refuses is told' 2 'unknown scheduling policy' scale mlp --ranks 1,2 --sched no-such --steps 1
@@ -78,18 +78,18 @@ check 'a step is that of simulate' test "$(nth step_s 2 slow)" = "$(nth step_s 1
 # At 1 MB/s and next to no latency, kernels and the number of buckets do not count: reduce-scatter and allgather between
 # two nodes send each parameter once, 4 bytes each.
 machine narrow 0.001 0.001 '' >narrow.yaml
-parameters=$((784 * 128 + 128 + 128 * 10 + 10)) # of the mlp
+parameters=$((784 * 1024 + 1024 + 1024 * 1024 + 1024 + 1024 * 10 + 10)) # of the mlp
 run scale mlp --machine narrow.yaml --nodes 2 --workers 1 --batch 64 --json
-check 'the exposed exchange is bytes over bandwidth' close_to "$(nth exchange_s 1 out)" "$(awk -v p=$parameters 'BEGIN { print 4 * p / 1e6 }')" 0.02
+check 'the exposed exchange is bytes over bandwidth' close_to "$(nth exchange_s 1 out)" "$(awk -v p=$parameters 'BEGIN { printf "%.12g", 4 * p / 1e6 }')" 0.005
 
 run scale mlp --machine fast.yaml --nodes 1,2,4 --workers 1 --batch 512 --json
 cp out fast
 check 'a network without limits scales better' less "$(nth efficiency 3 slow)" "$(nth efficiency 3 fast)"
 check 'nearly ideally' less 0.8 "$(nth efficiency 3 fast)"
-check 'energy of a busy node: 100 W' close_to "$(nth step_j 1 fast)" "$(awk -v s="$(nth step_s 1 fast)" 'BEGIN { print 100 * s }')" 0.02
-check 'cost of 1000 samples at the price of the file' close_to "$(nth cost_of_1000 2 fast)" "$(awk -v s="$(nth step_s 2 fast)" 'BEGIN { print 2 * 3.6 / 3600 * s / 512 * 1000 }')" 1e-6
+check 'energy of a busy node: 100 W' close_to "$(nth step_j 1 fast)" "$(awk -v s="$(nth step_s 1 fast)" 'BEGIN { printf "%.12g", 100 * s }')" 0.02
+check 'cost of 1000 samples at the price of the file' close_to "$(nth cost_of_1000 2 fast)" "$(awk -v s="$(nth step_s 2 fast)" 'BEGIN { printf "%.12g", 2 * 3.6 / 3600 * s / 512 * 1000 }')" 1e-6
 run scale mlp --machine fast.yaml --nodes 1,2 --workers 1 --batch 512 --price 7.2 --json
-check '--price overrides it' close_to "$(nth cost_of_1000 2 out)" "$(awk -v c="$(nth cost_of_1000 2 fast)" 'BEGIN { print 2 * c }')" 0.1
+check '--price overrides it' close_to "$(nth cost_of_1000 2 out)" "$(awk -v c="$(nth cost_of_1000 2 fast)" 'BEGIN { printf "%.12g", 2 * c }')" 0.1
 
 run scale mlp --machine slow.yaml --nodes 1,2,4 --workers 1 --batch 128 --weak --json
 check 'weak scaling: the batch grows' test "$(nth batch 3 out)" = 512 -a "$(nth leaves 3 out)" = 4
@@ -109,7 +109,7 @@ check 'and one node none' test "$(nth ratio 1 out)" = 1.0
 expect 'a table of both' 0 '^Changed: network.bandwidth=10x' scale mlp --machine slow.yaml --nodes 1,2 --batch 512 --what-if network.bandwidth=10x
 step=$(number_of step_s slow)
 run simulate mlp --machine slow.yaml --leaves 4 --workers 1 --batch 512 --what-if cpu.gflops.fp32=2x --json
-check 'simulate takes it too' less "$(number_of step_s out)" "$(awk -v s="$step" 'BEGIN { print 0.7 * s }')"
+check 'simulate takes it too' less "$(number_of step_s out)" "$(awk -v s="$step" 'BEGIN { printf "%.12g", 0.7 * s }')"
 
 # ---- a slow node, jitter, a lost node
 run scale mlp --machine slow.yaml --nodes 1,2 --workers 1 --batch 512 --slow-node 2 --json
@@ -124,7 +124,7 @@ cp out lost
 left=$(nth samples_per_s 3 lost) # that of one node is null
 run simulate mlp --machine fast.yaml --nodes 2 --leaves 3 --workers 1 --batch 512 --json
 check 'what is left is the throughput of one node less' close_to "$left" "$(nth samples_per_s 1 out)" 1e-6
-check 'two minutes of work are lost in the mean' close_to "$(nth lost_samples 2 lost)" "$(awk -v r="$(nth samples_per_s 2 lost)" 'BEGIN { print 120 * r }')" 1e-6
+check 'two minutes of work are lost in the mean' close_to "$(nth lost_samples 2 lost)" "$(awk -v r="$(nth samples_per_s 2 lost)" 'BEGIN { printf "%.12g", 120 * r }')" 1e-6
 expect 'in words' 0 'Of 3 nodes one lost: .* on 2, .*2 of 4 minutes in the mean' scale mlp --machine fast.yaml --nodes 1,3 --batch 512 --lost-node --checkpoint-minutes 4
 
 # ---- a count that cannot be, and files

@@ -80,18 +80,19 @@ static sl_status change(sl__machine_description *m, const char *text) {
   if (!text[n] || n >= sizeof name || n == 0)
     return sl_fail(SL_EINVAL, "--what-if: '%.96s' must be KEY=VALUE or KEY=FACTORx, such as network.bandwidth=2x",
                    text);
+  int found = 0;
+  for (int k = 0; k < sl__machine_keys_count; k++) found |= named(&sl__machine_keys[k], name);
+  if (!found) return unknown(name);
   const char *given = text + n + 1;
   errno = 0;
   const double number = strtod(given, &end);
   const int factor = end > given && *end == 'x';
   if (end == given || isspace((unsigned char)*given) || end[factor] || !isfinite(number) || !(number >= 0))
     return sl_fail(SL_EINVAL, "--what-if %s: '%.64s' must be a number, or a factor such as 2x", name, given);
-  int found = 0;
   for (int k = 0; k < sl__machine_keys_count; k++) {
     const sl__machine_key *key = &sl__machine_keys[k];
     const int as = named(key, name);
     if (!as) continue;
-    found = 1;
     const double is = get(m, key), value = factor ? is * number : as == 2 ? number : number * key->unit;
     if (factor && !(is > 0))
       return sl_fail(SL_EINVAL, "--what-if %s: machine '%s' has no %s to multiply: give a value", text, m->name,
@@ -103,7 +104,7 @@ static sl_status change(sl__machine_description *m, const char *text) {
                      key->most);
     set(m, key, value);
   }
-  return found ? SL_OK : unknown(name);
+  return SL_OK;
 }
 
 /* Whether its keys still fit together, by the rules for files. */

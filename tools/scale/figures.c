@@ -87,8 +87,8 @@ static void put_why(FILE *to, const sl__scaling *s, const sl__scale_point *p) {
   const int most = sl__scale_largest_loss(p);
   double excess = 0;
   for (int k = 0; k < SL__SCALE_PARTS; k++) excess += p->loss[k];
-  if (most < 0) {
-    fprintf(to, " Nothing is lost there.");
+  if (excess <= 0 || most < 0) {
+    fprintf(to, " On %d %s nothing is lost against ideal scaling.", p->count, sl__scale_unit(s, p->count));
     return;
   }
   fprintf(to, " On %d %s a step takes %.3f ms, %.3f ms more than in ideal scaling. The largest loss, %.3f ms, is %s.",
@@ -106,7 +106,7 @@ sl_status sl__scale_verdict(const sl__scaling *s, const sl__scale_series *series
     if (!series->point[i].reason) before = last, last = i;
   const sl__scale_point *p = &series->point[last];
   if (before < 0) {
-    fprintf(to, "%d %s alone shows no scaling: give several numbers.", p->count, sl__scale_unit(s, p->count));
+    fprintf(to, "One number of %s alone shows no scaling: give several, such as 1,2,4.", sl__scale_unit(s, 2));
   } else {
     const int added = p->count - series->point[before].count, bring = (int)lround(100 * p->added);
     char those[48];
