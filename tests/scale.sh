@@ -116,6 +116,8 @@ run scale mlp --machine slow.yaml --nodes 1,2 --workers 1 --batch 512 --slow-nod
 check 'a node that is half as fast takes twice as long' close_to "$(nth ratio 1 out)" 2 0.01
 check 'two nodes wait for it' less 1.01 "$(nth ratio 2 out)"
 check 'the exchange itself is not slower' less "$(nth ratio 2 out)" 1.95
+run simulate mlp --machine fast.yaml --nodes 2 --workers 1 --batch 512 --leaves 2 --slow-node 2 --json
+check 'the slow node has 100 W, the other is idle half of the time: 75 W' close_to "$(number_of step_j out)" "$(awk -v s="$(number_of step_s out)" 'BEGIN { printf "%.12g", 175 * s }')" 0.02
 run scale mlp --machine fast.yaml --nodes 1,2 --workers 1 --batch 512 --jitter 10 --json
 check 'one rank waits for none' test "$(nth ratio 1 out)" = 1.0
 check 'two wait for the slower: 10% of 1 / sqrt(pi)' close_to "$(nth ratio 2 out)" 1.0564 0.002

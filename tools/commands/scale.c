@@ -60,6 +60,10 @@ static sl_status check_measured(const sl__options *o) {
   return o->no_record ? sl_fail(SL_EINVAL, "--no-record: the parts of a step come from its records") : SL_OK;
 }
 
+static double price_of(const sl__options *o, const sl__machine_description *m) {
+  return !isnan(o->price) ? o->price : m->price > 0 ? m->price : NAN;
+}
+
 static sl_status prepare(sl__scaling *s) {
   const sl__options *o = s->o;
   if (s->simulated && o->rank_list)
@@ -68,11 +72,10 @@ static sl_status prepare(sl__scaling *s) {
   SL_TRY(sl__find_model(o->model, o->size, &s->model));
   SL_TRY(sl__synthetic_data(o, s->model, &s->data));
   if (s->simulated) {
-    sl__machine_description changed;
     SL_TRY(sl__machine_describe(o->described, &s->machine));
-    changed = s->machine;
-    if (o->what_if) SL_TRY(sl__machine_change(&changed, o->what_if));
-    if (isnan(s->price) && s->machine.price > 0) s->price = s->machine.price;
+    s->what_if = s->machine;
+    if (o->what_if) SL_TRY(sl__machine_change(&s->what_if, o->what_if));
+    s->price = price_of(o, &s->machine);
   }
   SL_TRY(sl__scale_points(s));
   if (!s->simulated && s->is.point[s->is.n - 1].ranks > 1) {
@@ -96,7 +99,7 @@ static sl_status figures(sl__scaling *s) {
   sl__scale_figures(&s->is, o->weak, s->price, s->simulated, o->checkpoint_minutes);
   if (!s->changed.n) return SL_OK;
   SL_TRY(check_figures(&s->changed));
-  sl__scale_figures(&s->changed, o->weak, s->price, s->simulated, o->checkpoint_minutes);
+  sl__scale_figures(&s->changed, o->weak, price_of(o, &s->what_if), s->simulated, o->checkpoint_minutes);
   for (int i = 0; i < s->is.n; i++)
     if (!s->is.point[i].reason && !s->changed.point[i].reason)
       s->changed.point[i].ratio = s->changed.point[i].step / s->is.point[i].step;

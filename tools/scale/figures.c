@@ -6,7 +6,7 @@
 
 #include "tools/scale/parts.h"
 
-const char *const sl__scale_part_names[SL__SCALE_PARTS] = {"kernels", "exchange", "tasks", "runtime", "slowest"};
+const char *const sl__scale_part_names[SL__SCALE_PARTS] = {"kernels", "exchange", "dependency", "runtime", "slowest"};
 
 static const double HALF = 0.5; /* of their share: below it added nodes do not pay */
 
@@ -25,7 +25,7 @@ double sl__scale_largest(int n) {
 
 /* The time that each rank computes is normal, with a standard deviation of `percent`, and independent of the others'.
  * Ranks meet in the sums of the step, so all have the time of the slowest: the mean of the largest of their times. */
-void sl__scale_jitter(sl__scale_series *series, double percent) {
+void sl__scale_jitter(sl__scale_series *series, double percent, double idle) {
   for (int i = 0; i < series->n; i++) {
     sl__scale_point *p = &series->point[i];
     if (p->reason) continue;
@@ -33,6 +33,7 @@ void sl__scale_jitter(sl__scale_series *series, double percent) {
     const double wait = computes * percent / 100 * sl__scale_largest(p->ranks);
     p->part[SL__SCALE_SLOWEST] = wait;
     p->step += wait;
+    p->energy += wait * idle * p->count; /* each rank computes as long as before in the mean */
   }
 }
 
@@ -135,7 +136,7 @@ sl_status sl__scale_loss_text(const sl__scaling *s, const sl__scale_series *seri
     const sl__scale_point *p = &series->point[i];
     if (p->reason) continue;
     if (p->count < 2) {
-      fprintf(to, "One node, lost: nothing trains until there is another.\n");
+      fprintf(to, "The only node lost: nothing trains until there is another.");
     } else {
       fprintf(to, "Of %d nodes one lost: ", p->count);
       if (p->left_reason)
@@ -143,8 +144,8 @@ sl_status sl__scale_loss_text(const sl__scaling *s, const sl__scale_series *seri
       else
         fprintf(to, "%.4g samples/s on %d, %.1f%% of before.", p->left, p->count - 1, 100 * p->left / p->samples);
     }
-    fprintf(to, "%sThe work since the last checkpoint is lost: %.4g of %.4g minutes in the mean, %.4g samples",
-            p->count < 2 ? "  " : " ", minutes / 2, minutes, p->lost_samples);
+    fprintf(to, " The work since the last checkpoint is lost: %.4g of %.4g minutes in the mean, %.4g samples",
+            minutes / 2, minutes, p->lost_samples);
     if (isfinite(p->lost_cost))
       fprintf(to, ", %.4g%s%s", p->lost_cost, *sl__scale_currency(s) ? " " : "", sl__scale_currency(s));
     fputs(".\n", to);

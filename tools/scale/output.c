@@ -17,6 +17,11 @@ const char *sl__scale_rate(const sl__scaling *s, double *units) {
 
 const char *sl__scale_currency(const sl__scaling *s) { return s->simulated ? s->machine.currency : ""; }
 
+/* Whether --lost-node is told of this table: the last one. */
+static int loses(const sl__scaling *s, const sl__scale_series *series) {
+  return s->o->lost_node && series == (s->changed.n ? &s->changed : &s->is);
+}
+
 static int has_energy(const sl__scale_series *series) {
   for (int i = 0; i < series->n; i++)
     if (!series->point[i].reason && isfinite(series->point[i].energy)) return 1;
@@ -141,7 +146,7 @@ static json_t *point_json(const sl__scaling *s, const sl__scale_series *series, 
   }
   if (rate) json_object_set_new(json, "units_per_s", json_real(units * p->samples));
   if (series->title) json_object_set_new(json, "ratio", real_or_null(p->ratio));
-  if (s->o->lost_node && series == (s->changed.n ? &s->changed : &s->is))
+  if (loses(s, series))
     json_object_set_new(json, "lost_node",
                         json_pack("{s:o, s:f, s:o}", "samples_per_s", real_or_null(p->left), "lost_samples",
                                   p->lost_samples, "lost_cost", real_or_null(p->lost_cost)));
@@ -199,7 +204,7 @@ static void put_rows(const sl__scaling *s, const sl__scale_series *series, FILE 
     for (int k = 0; k < SL__SCALE_PARTS; k++) put_number(to, p->loss[k]);
     put_number(to, p->energy), put_number(to, p->cost);
     put_number(to, series->title ? p->ratio : NAN);
-    put_number(to, s->o->lost_node ? p->left : NAN);
+    put_number(to, loses(s, series) ? p->left : NAN);
     fputc('\n', to);
   }
 }

@@ -62,9 +62,9 @@ typedef struct sl__scaling {
   sl_model *model;
   sl_model_data data;
   int simulated;
-  sl__machine_description machine; /* simulated */
-  sl__scale_series is, changed;    /* changed.n 0: nothing is changed */
-  double price;                    /* of a node and hour; NaN: unknown */
+  sl__machine_description machine, what_if; /* simulated: as it is, and with --what-if */
+  sl__scale_series is, changed;             /* changed.n 0: nothing is changed */
+  double price; /* of a node and hour: by --price, else by the machine's description; NaN: unknown */
   char program[4096], mpiexec[4096];
   sl__meter meter;
   char doing[128];
@@ -89,8 +89,8 @@ sl_status sl__scale_run(sl__scaling *s);
 
 /* Mean of the largest of n independent values of the standard normal distribution. */
 double sl__scale_largest(int n);
-/* Lengthens the steps by the wait for the slowest rank (--jitter). */
-void sl__scale_jitter(sl__scale_series *series, double percent);
+/* Lengthens the steps by the wait for the slowest rank (--jitter), in which nodes have the power `idle`, in watts. */
+void sl__scale_jitter(sl__scale_series *series, double percent, double idle);
 /* Fills in the figures. nodes: of a point with count 1 (0: all ranks are on one node). minutes: between checkpoints. */
 void sl__scale_figures(sl__scale_series *series, int weak, double price, int by_nodes, double minutes);
 /* The largest loss at a point; -1: nothing is lost. */

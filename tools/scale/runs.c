@@ -113,7 +113,7 @@ static sl_status run_lost(sl__scaling *s, sl__scale_series *series, int changed)
       read_figures(json, &left);
       left.ranks = p->ranks / p->count * (p->count - 1);
       sl__scale_series one = {.point = &left, .n = 1};
-      if (s->o->jitter > 0) sl__scale_jitter(&one, s->o->jitter);
+      if (s->o->jitter > 0) sl__scale_jitter(&one, s->o->jitter, 0);
       p->left = (double)p->batch / left.step;
     }
     json_decref(json);
@@ -133,6 +133,9 @@ static sl_status copy_points(const sl__scale_series *from, sl__scale_series *to)
   return SL_OK;
 }
 
+/* Of a node that computes nothing. */
+static double idle_watts(const sl__machine_description *m) { return m->cpu.idle + m->gpu.count * m->gpu.idle; }
+
 /* What --what-if, --slow-node and --jitter change, in words. */
 static sl_status title(const sl__options *o, char **text) {
   size_t n;
@@ -140,7 +143,8 @@ static sl_status title(const sl__options *o, char **text) {
   FILE *to = open_memstream(text, &n);
   if (!to) return sl_no_memory("for a title");
   if (o->what_if) fprintf(to, "%s", o->what_if), between = "; ";
-  if (o->slow_node > 1) fprintf(to, "%sone node %.9g times slower", between, o->slow_node), between = "; ";
+  if (o->slow_node > 1)
+    fprintf(to, "%stasks of one node take %.9g times as long", between, o->slow_node), between = "; ";
   if (o->jitter > 0) fprintf(to, "%sjitter of %.9g %%", between, o->jitter);
   return fclose(to) == 0 ? SL_OK : sl_no_memory("for a title");
 }
@@ -160,7 +164,7 @@ sl_status sl__scale_run(sl__scaling *s) {
       if (s->is.point[i].reason && !(s->changed.point[i].reason = strdup(s->is.point[i].reason)))
         return sl_no_memory("for a message");
     }
-    if (o->jitter > 0) sl__scale_jitter(&s->changed, o->jitter);
+    if (o->jitter > 0) sl__scale_jitter(&s->changed, o->jitter, idle_watts(&s->what_if));
   }
   return o->lost_node ? run_lost(s, last, changes) : SL_OK;
 }

@@ -168,7 +168,7 @@ SETTING(TEXT, described, "machine", SL__GRAPH | SL__SIMULATE | SL__COMPARE | SL_
         {SL__SIMULATE,
          "the machine to simulate: one that comes with Starling ('starling info --machines' lists them), or a file "
          "(docs/reference/machines.md)"},
-        {0,
+        {SL__GRAPH,
          "predict the schedule of one node of this machine, with all its cores and GPUs: one that comes with Starling "
          "('starling info --machines' lists them), or a file (docs/reference/machines.md)"})
 SETTING(TEXT, shown, "machine", SL__INFO, NONE, "[=NAME|FILE]", NULL, 0, 0,

@@ -125,9 +125,11 @@ static void jitter(void **state) {
   (void)state;
   made m;
   make(&m);
-  sl__scale_jitter(&m.s.is, 10);
+  m.point[1].energy = 100;
+  sl__scale_jitter(&m.s.is, 10, 50);
   assert_near(m.point[0].step, 8, 1e-11);
   assert_near(m.point[1].step, 4.7 + 0.45 / sqrt(acos(-1)), 1e-11);
+  assert_near(m.point[1].energy, 100 + 2 * 50 * 0.45 / sqrt(acos(-1)), 1e-9); /* two nodes wait at 50 W */
   assert_near(m.point[1].part[SL__SCALE_SLOWEST], 0.45 / sqrt(acos(-1)), 1e-11);
 }
 
