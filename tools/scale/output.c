@@ -2,20 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "models/data_kind.h"
 #include "tools/scale/parts.h"
-
-const char *sl__scale_unit(const sl__scaling *s, int n) {
-  return s->simulated ? (n == 1 ? "node" : "nodes") : (n == 1 ? "rank" : "ranks");
-}
-
-const char *sl__scale_rate(const sl__scaling *s, double *units) {
-  const sl_data_kind *kind = s->model->family->data;
-  *units = (double)kind->units(&s->data);
-  return *units > 1 ? kind->rate : NULL;
-}
-
-const char *sl__scale_currency(const sl__scaling *s) { return s->simulated ? s->machine.currency : ""; }
 
 /* Whether --lost-node is told of this table: the last one. */
 static int loses(const sl__scaling *s, const sl__scale_series *series) {
@@ -26,31 +13,6 @@ static int has_energy(const sl__scale_series *series) {
   for (int i = 0; i < series->n; i++)
     if (!series->point[i].reason && isfinite(series->point[i].energy)) return 1;
   return 0;
-}
-
-static const sl__scale_point *first_of(const sl__scale_series *s) {
-  int i = 0;
-  while (i < s->n - 1 && s->point[i].reason) i++;
-  return &s->point[i];
-}
-
-sl_status sl__scale_subtitle(const sl__scaling *s, char **text) {
-  const sl__scale_point *p = first_of(&s->is), *last = &s->is.point[s->is.n - 1];
-  size_t n;
-  *text = NULL;
-  FILE *to = open_memstream(text, &n);
-  if (!to) return sl_no_memory("for a title");
-  if (s->simulated)
-    fprintf(to, "simulated on %s, %lld %s a node of %d CPU workers and %d GPUs; ", s->machine.name,
-            (long long)s->o->ranks_per_node, s->o->ranks_per_node == 1 ? "rank" : "ranks", p->workers, p->gpus);
-  else
-    fprintf(to, "measured on this machine, whose cores its ranks share; ");
-  if (s->o->weak)
-    fprintf(to, "weak scaling: batch %lld in %d leaves, growing to %lld in %d", (long long)p->batch, p->leaves,
-            (long long)last->batch, last->leaves);
-  else
-    fprintf(to, "strong scaling: batch %lld in %d leaves", (long long)p->batch, p->leaves);
-  return fclose(to) == 0 ? SL_OK : sl_no_memory("for a title");
 }
 
 /* ---- text ------------------------------------------------------------------------------------------------------- */

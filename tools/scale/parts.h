@@ -91,17 +91,15 @@ sl_status sl__scale_run(sl__scaling *s);
 double sl__scale_largest(int n);
 /* Lengthens the steps by the wait for the slowest rank (--jitter), in which nodes have the power `idle`, in watts. */
 void sl__scale_jitter(sl__scale_series *series, double percent, double idle);
-/* Fills in the figures. nodes: of a point with count 1 (0: all ranks are on one node). minutes: between checkpoints. */
+/* Fills in the figures. price: of a node and hour; by_nodes: counts are nodes (0: all ranks are on one node); minutes:
+ * between checkpoints. */
 void sl__scale_figures(sl__scale_series *series, int weak, double price, int by_nodes, double minutes);
 /* The largest loss at a point; -1: nothing is lost. */
 int sl__scale_largest_loss(const sl__scale_point *point);
 /* The first point whose added nodes bring less than half of their share; -1: none. */
 int sl__scale_stop(const sl__scale_series *series);
-/* Where it stops paying and why, in words; what a lost node costs. The caller frees *text. */
-sl_status sl__scale_verdict(const sl__scaling *s, const sl__scale_series *series, char **text);
-sl_status sl__scale_loss_text(const sl__scaling *s, const sl__scale_series *series, char **text);
 
-/* ---- output (output.c, page.c) */
+/* ---- words (words.c) */
 
 const char *sl__scale_unit(const sl__scaling *s, int n); /* "node", "nodes", "rank", "ranks" */
 /* The rate's unit beside samples/s, such as "tokens/s", and units of a sample; NULL: samples are counted alone. */
@@ -109,6 +107,12 @@ const char *sl__scale_rate(const sl__scaling *s, double *units);
 const char *sl__scale_currency(const sl__scaling *s);
 /* The subtitle: model, machine, workers, batch. The caller frees *text. */
 sl_status sl__scale_subtitle(const sl__scaling *s, char **text);
+/* Where it stops paying and why, in words; what a lost node costs. The caller frees *text. */
+sl_status sl__scale_verdict(const sl__scaling *s, const sl__scale_series *series, char **text);
+sl_status sl__scale_loss_text(const sl__scaling *s, const sl__scale_series *series, char **text);
+
+/* ---- output (output.c, page.c) */
+
 sl_status sl__scale_table(const sl__scaling *s);
 json_t *sl__scale_json(const sl__scaling *s); /* NULL: no memory */
 /* The caller frees *text. */
