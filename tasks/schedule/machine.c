@@ -26,7 +26,8 @@ double sl_machine_seconds(const sl_machine *m, const sl_graph *g, const sl_node 
   const sl_machine_kind *worker = &m->kind[kind];
   if (!can_run(m, node, kind)) return INFINITY;
   if (node->bucket) return worker->overhead + fmax(cost->flops / worker->flops, cost->bytes / m->exchange);
+  const double slower = m->slower > 0 ? m->slower : 1;
   const double measured = sl_times_find(m->times, node->op->name, m->times ? sl_node_footprint(g, node) : 0, kind);
-  if (measured > 0) return worker->overhead + measured;
-  return worker->overhead + fmax(cost->flops / worker->flops, cost->bytes / worker->bytes);
+  if (measured > 0) return slower * (worker->overhead + measured);
+  return slower * (worker->overhead + fmax(cost->flops / worker->flops, cost->bytes / worker->bytes));
 }

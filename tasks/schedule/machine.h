@@ -22,6 +22,7 @@ typedef struct sl_machine {
   double link;                  /* bytes/s between the host's memory and a GPU's, each way */
   double latency;               /* seconds a transfer */
   double peer, peer_latency;    /* the same between two GPUs; 0: they copy to one another over the host */
+  double slower;                /* factor of the times of all tasks, exchanges excepted; 0 and 1: none */
   int fast;                     /* 1: operations with a fast GPU kernel run on GPUs only */
   const struct sl_times *times; /* measured times of tasks (times.h); NULL: none */
 } sl_machine;

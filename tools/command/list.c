@@ -104,6 +104,23 @@ static const sl__command compare = {
         "as partial, and ends with exit code 130; a second signal ends it at once. --out writes a page with plots "
         "(compare.html), every repetition (compare.csv) and the figures (compare.json). compare passes all other "
         "options on to bench."};
+static const sl__command scale = {
+    .name = "scale",
+    .bit = SL__SCALE,
+    .also = SL__BENCH,
+    .arguments = "MODEL ",
+    .least = 1,
+    .most = 1,
+    .run = sl__scale,
+    .summary = "Show how a model scales over nodes or ranks",
+    .description =
+        "With --machine, simulates training steps of MODEL on each number of --nodes (see simulate); with --ranks, "
+        "measures them on this machine (see bench). Prints for each number the time of a step, samples/s, speedup, "
+        "efficiency, the exchange that no task hides, energy if the machine\\(aqs power is known, and cost if a price "
+        "is. Then says where more nodes stop paying, and what the largest loss is. By default the batch is the same on "
+        "all numbers; with --weak it grows. --what-if, --slow-node and --jitter print a second table beside the first, "
+        "and --lost-node the cost of a lost node. --out writes a page with plots (scale.html), the table (scale.csv) "
+        "and the figures (scale.json). All other options go to simulate or bench. docs/how-to/scale.md tells more."};
 static const sl__command graph = {.name = "graph",
                                   .bit = SL__GRAPH,
                                   .arguments = "MODEL ",
@@ -238,6 +255,6 @@ static const sl__command grade = {
         "of, "
         "exit, seconds, peak_mb, failure. Without a sandbox it refuses to run, unless --unprotected is given. "
         "docs/lessons/README.md tells more."};
-const sl__command *const sl__commands[] = {&train,     &eval,     &generate, &predict, &convert, &bench,
-                                           &calibrate, &compare,  &simulate, &graph,   &trace,   &report,
-                                           &import,    &tokenize, &lesson,   &grade,   &info,    NULL};
+const sl__command *const sl__commands[] = {&train,    &eval,     &generate, &predict, &convert, &bench,  &calibrate,
+                                           &compare,  &simulate, &scale,    &graph,   &trace,   &report, &import,
+                                           &tokenize, &lesson,   &grade,    &info,    NULL};

@@ -14,6 +14,7 @@ sl_status sl__simulate(sl__options *options, int *exit_code);
 sl_status sl__bench(sl__options *options, int *exit_code);
 sl_status sl__calibrate(sl__options *options, int *exit_code);
 sl_status sl__compare(sl__options *options, int *exit_code);
+sl_status sl__scale(sl__options *options, int *exit_code);
 sl_status sl__graph(sl__options *options, int *exit_code);
 sl_status sl__import(sl__options *options, int *exit_code);
 sl_status sl__tokenize(sl__options *options, int *exit_code);

@@ -12,6 +12,7 @@
 #include "runtime/machine/policies.h"
 #include "tasks/bounds/bound.h"
 #include "tools/commands/commands.h"
+#include "tools/compare/page.h"
 #include "tools/compare/parts.h"
 #include "tools/run/session.h"
 #include "tools/settings/exit_codes.h"
@@ -167,7 +168,7 @@ static sl_status time_alone_on(sl__comparison *c, int place) {
                                threads,
                                NULL};
   SL_TRY_OUT(bench(c, words, &json, &reason));
-  if (sl__compare_stopped()) goto out;
+  if (sl__child_stopped()) goto out;
   if (!json) SL_TRY_OUT(sl_fail(SL_EINVAL, "bench %s: %s", c->o->model, reason));
   SL_TRY_OUT(read_timeline(c, "alone", &times, &n));
   if (times[0]->n_nodes != c->graph[0]->n_nodes || times[0]->n_kinds != c->graph[0]->n_kinds)
@@ -190,8 +191,8 @@ static sl_status time_alone(sl__comparison *c) {
   const double from = sl__compare_elapsed(c);
   sl__compare_expect_end(c);
   if (c->workers > 0) SL_TRY(time_alone_on(c, 0));
-  if (c->gpus > 0 && !sl__compare_stopped()) SL_TRY(time_alone_on(c, 1));
-  if (!sl__compare_stopped()) add_to_mean(&c->alone_s, &c->alones, sl__compare_elapsed(c) - from);
+  if (c->gpus > 0 && !sl__child_stopped()) SL_TRY(time_alone_on(c, 1));
+  if (!sl__child_stopped()) add_to_mean(&c->alone_s, &c->alones, sl__compare_elapsed(c) - from);
   return SL_OK;
 }
 
@@ -268,7 +269,7 @@ static sl_status measure(sl__comparison *c, sl__variant *v, int repetition) {
   snprintf(c->doing, sizeof c->doing, "repetition %d of about %d: %s", repetition + 1, c->planned,
            sl__compare_name(v, name, sizeof name));
   SL_TRY(bench(c, more, &json, &reason));
-  if (sl__compare_stopped()) {
+  if (sl__child_stopped()) {
     json_decref(json);
     free(reason);
     return SL_OK;
@@ -309,37 +310,29 @@ static int plan(const sl__comparison *c, int begun) {
 
 /* Each repetition runs the policies in another order, so that a machine that becomes warm or busy favours none. */
 static sl_status measure_all(sl__comparison *c) {
-  for (int r = 0; r < c->planned && !sl__compare_stopped(); r++) {
+  for (int r = 0; r < c->planned && !sl__child_stopped(); r++) {
     if (c->alones == 0 || (c->alones == 1 && r >= c->planned / 2)) SL_TRY(time_alone(c));
-    for (int i = 0; i < c->n && !sl__compare_stopped(); i++) {
+    for (int i = 0; i < c->n && !sl__child_stopped(); i++) {
       sl__variant *v = &c->variant[(i * (r % 2 ? c->n - 1 : 1) + r) % c->n];
       c->repetitions = r + 1;
       if (!v->reason) SL_TRY(measure(c, v, r));
     }
     c->planned = plan(c, r + 1);
   }
-  if (!sl__compare_stopped()) SL_TRY(time_alone(c));
-  c->stopped = sl__compare_stopped();
+  if (!sl__child_stopped()) SL_TRY(time_alone(c));
+  c->stopped = sl__child_stopped();
   return SL_OK;
 }
 
 /* ---- the end ---------------------------------------------------------------------------------------------------- */
 
-static sl_status write_file(const sl__comparison *c, const char *name, const char *text) {
-  char *path = NULL;
-  if (asprintf(&path, "%s/%s", c->o->out, name) < 0) return sl_no_memory("for a path");
-  const sl_status status = sl_file_replace(path, text, strlen(text));
-  free(path);
-  return status;
-}
-
 static sl_status write_files(const sl__comparison *c, const sl__tables *t) {
   char *json = sl_json_text(t->json, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-  sl_status status = json ? write_file(c, "compare.json", json) : sl_no_memory("for the figures");
-  if (status == SL_OK) status = write_file(c, "compare.csv", t->csv);
-  if (status == SL_OK) status = write_file(c, "compare.html", t->html);
-  if (status == SL_OK) status = write_file(c, "compare-ratios.svg", t->plot[0]);
-  if (status == SL_OK) status = write_file(c, "compare-shares.svg", t->plot[1]);
+  sl_status status = json ? sl__page_file(c->o, "compare.json", json) : sl_no_memory("for the figures");
+  if (status == SL_OK) status = sl__page_file(c->o, "compare.csv", t->csv);
+  if (status == SL_OK) status = sl__page_file(c->o, "compare.html", t->html);
+  if (status == SL_OK) status = sl__page_file(c->o, "compare-ratios.svg", t->plot[0]);
+  if (status == SL_OK) status = sl__page_file(c->o, "compare-shares.svg", t->plot[1]);
   free(json);
   return status;
 }
@@ -406,7 +399,7 @@ static sl_status make_folder(sl__comparison *c) {
     c->folder[0] = '\0';
     return sl_fail(SL_EIO, "no folder in /tmp: %s", strerror(errno));
   }
-  sl__compare_catch(c->folder);
+  sl__child_catch(c->folder);
   return SL_OK;
 }
 
@@ -449,8 +442,8 @@ sl_status sl__compare(sl__options *o, int *exit_code) {
   status = prepare(&c);
   if (status == SL_OK) status = measure_all(&c);
   sl__meter_clear(&c.meter);
-  if (sl__compare_stopped()) *exit_code = SL__EXIT_INTERRUPTED;
-  if (sl__compare_stopped() && c.measured == 0)
+  if (sl__child_stopped()) *exit_code = SL__EXIT_INTERRUPTED;
+  if (sl__child_stopped() && c.measured == 0)
     status = sl_fail(SL_EINTERRUPTED, "stopped by a signal before the first measurement");
   if (status != SL_OK) goto out;
   SL_TRY_OUT(find_bound(&c));

@@ -13,6 +13,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/machine/runtime.h"
+#include "tools/compare/page.h"
 #include "tools/compare/parts.h"
 #include "tools/run/session.h"
 
@@ -207,7 +208,7 @@ static sl_status add_script(bundle *b, const sl__comparison *c) {
 static sl_status add_readme(bundle *b, const sl__comparison *c) {
   char *text = NULL, *command;
   size_t n;
-  SL_TRY(sl__compare_command(c, &command));
+  SL_TRY(sl__page_command(c->o, &command));
   FILE *to = open_memstream(&text, &n);
   if (to)
     fprintf(to,

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report_style.h"
+#include "tools/compare/page.h"
 #include "tools/compare/parts.h"
 #include "tools/report/svg.h"
 
@@ -79,26 +79,10 @@ static void put_facts(FILE *to, const char *path, const json_t *json) {
 }
 
 static sl_status put_page(const sl__comparison *c, char *const plot[SL__COMPARE_PLOTS], FILE *to) {
-  char text[512], *command;
-  fputs(
-      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src "
-      "data:\">\n<link rel=\"icon\" href=\"data:,\">\n<title>Scheduling policies: ",
-      to);
-  put(to, c->o->model);
-  fputs("</title>\n<style>\n", to);
-  fwrite(report_style, 1, sizeof report_style, to);
-  fputs(
-      "pre { white-space: pre-wrap; overflow-wrap: anywhere; padding: .5rem; background: var(--field); border: 1px "
-      "solid var(--line); border-radius: "
-      "4px; }\nfigure { margin: 1rem 0; overflow-x: auto; }\nfigure svg { min-width: 34rem; }\nth { vertical-align: "
-      "bottom; }\n</style>\n</head>\n<body>\n<h1>Scheduling "
-      "policies: ",
-      to);
-  put(to, c->o->model);
+  char text[512];
+  sl__page_begin(to, "Scheduling policies: ", c->o->model);
   fprintf(to,
-          "</h1>\n<p id=\"subtitle\">%d repetitions in turn of %lld steps, %d workers of %d threads. Ratios are to %s, "
+          "<p id=\"subtitle\">%d repetitions in turn of %lld steps, %d workers of %d threads. Ratios are to %s, "
           "paired by "
           "repetition, with 95%% intervals of their bootstrap.</p>\n<main>\n<div id=\"answer\"><p>",
           c->repetitions, (long long)c->steps, c->workers, c->threads, c->variant[c->base].policy);
@@ -124,16 +108,14 @@ static sl_status put_page(const sl__comparison *c, char *const plot[SL__COMPARE_
       "cause. docs/reference/timeline.md has the rules.</p>\n",
       to);
   put_others(c, to);
-  fputs("<h2>How to repeat it</h2>\n<pre>", to);
-  SL_TRY(sl__compare_command(c, &command));
-  put(to, command);
-  free(command);
+  SL_TRY(sl__page_repeat(to, c->o));
   fputs(
-      "</pre>\n<h2>Machine and versions</h2>\n<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Machine "
+      "<h2>Machine and versions</h2>\n<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Machine "
       "and versions\"><table>\n",
       to);
   put_facts(to, "", c->environment);
-  fputs("</table></div>\n</main>\n</body>\n</html>\n", to);
+  fputs("</table></div>\n", to);
+  sl__page_end(to);
   return SL_OK;
 }
 

@@ -28,18 +28,6 @@ char *sl__compare_energy(const sl__comparison *c, const sl__variant *v, char tex
   return text;
 }
 
-sl_status sl__compare_command(const sl__comparison *c, char **text) {
-  size_t bytes;
-  *text = NULL;
-  FILE *to = open_memstream(text, &bytes);
-  if (!to) return sl_no_memory("for the command");
-  fputs("starling ", to);
-  sl__options_quote(to, c->o->argv + 1, c->o->argc - 1);
-  if (fclose(to) == 0) return SL_OK;
-  free(*text), *text = NULL;
-  return sl_no_memory("for the command");
-}
-
 void sl__compare_table(const sl__comparison *c) {
   char text[512], interval[64], moved[32], energy[32];
   printf(

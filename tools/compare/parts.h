@@ -8,6 +8,7 @@
 
 #include "runtime/trace/idle.h"
 #include "runtime/trace/timeline.h"
+#include "tools/compare/child.h"
 #include "tools/run/meter.h"
 #include "tools/settings/options.h"
 
@@ -124,15 +125,6 @@ void sl__compare_expect_end(sl__comparison *c);
 /* Shows the current work and the remaining time. */
 void sl__compare_tick(sl__comparison *c);
 
-/* ---- being stopped (stop.c) */
-
-/* Installs handlers for SIGINT and SIGTERM. The first signal sets sl__compare_stopped; a second one removes the folder
- * and ends the measuring process and this one. SIGINT stays ignored if the shell started the command in the background.
- */
-void sl__compare_catch(const char *folder);
-int sl__compare_stopped(void);
-/* The measuring process; 0: none. */
-void sl__compare_measuring(int pid);
 /* Removes the folder of the bound's timelines and the files in it. */
 void sl__compare_remove_folder(void);
 
@@ -176,8 +168,6 @@ const char *sl__compare_absent(const sl__variant *v);
 /* Megabytes moved and joules per step as text for tables, or the text for unknown values. */
 char *sl__compare_moved(const sl__comparison *c, const sl__variant *v, char text[32]);
 char *sl__compare_energy(const sl__comparison *c, const sl__variant *v, char text[32]);
-/* The command line, quoted for a shell; the caller frees it. */
-sl_status sl__compare_command(const sl__comparison *c, char **text);
 void sl__compare_table(const sl__comparison *c);
 json_t *sl__compare_json(const sl__comparison *c); /* NULL: out of memory */
 /* "dmda, no priorities" */

@@ -6,6 +6,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
+#include "tools/compare/page.h"
 #include "tools/compare/parts.h"
 
 /* What a policy's simulation said; NULL: it failed. */
@@ -96,11 +97,9 @@ static json_t *to_json(const sl__comparison *c, const result *r) {
 }
 
 static sl_status write_file(const sl__comparison *c, const json_t *json) {
-  char *path = NULL, *text = sl_json_text(json, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-  sl_status status =
-      text && asprintf(&path, "%s/compare.json", c->o->out) >= 0 ? SL_OK : sl_no_memory("for the figures");
-  if (status == SL_OK) status = sl_file_replace(path, text, strlen(text));
-  free(path), free(text);
+  char *text = sl_json_text(json, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+  const sl_status status = text ? sl__page_file(c->o, "compare.json", text) : sl_no_memory("for the figures");
+  free(text);
   return status;
 }
 
@@ -134,7 +133,7 @@ sl_status sl__compare_simulated(sl__comparison *c) {
   SL_TRY_OUT(sl__compare_check_policies(o, names));
   SL_TRY_OUT(sl__compare_choose(c));
   if (!(r = calloc((size_t)c->n + 1, sizeof *r))) SL_TRY_OUT(sl_no_memory("for the figures"));
-  for (int i = 0; i < c->n && !sl__compare_stopped(); i++) {
+  for (int i = 0; i < c->n && !sl__child_stopped(); i++) {
     if (i == 0 && c->variant[0].priorities) {
       r[0] = first, first = (result){NULL, NULL};
       continue;
@@ -142,7 +141,7 @@ sl_status sl__compare_simulated(sl__comparison *c) {
     snprintf(c->doing, sizeof c->doing, "simulation %d of %d: %s", i + 1, c->n, c->variant[i].policy);
     SL_TRY_OUT(simulate(c, c->variant[i].policy, c->variant[i].priorities, &r[i]));
   }
-  if (sl__compare_stopped()) SL_TRY_OUT(sl_fail(SL_EINTERRUPTED, "stopped by a signal"));
+  if (sl__child_stopped()) SL_TRY_OUT(sl_fail(SL_EINTERRUPTED, "stopped by a signal"));
   sl__meter_clear(&c->meter);
   if (!r[0].json) SL_TRY_OUT(sl_fail(SL_EINVAL, "%s", r[0].reason));
   status = report(c, r);

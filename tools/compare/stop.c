@@ -1,5 +1,5 @@
-/* starling compare: Ctrl-C and SIGTERM. After the first signal the measuring process is ended and the measurements so
- * far are printed. The second signal ends everything at once. */
+/* starling compare and scale: Ctrl-C and SIGTERM. The first signal ends the measuring process; compare then prints the
+ * measurements so far. The second signal ends everything at once. */
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -22,17 +22,17 @@ static void on_signal(int number) {
   _exit(128 + number);
 }
 
-void sl__compare_catch(const char *folder) {
+void sl__child_catch(const char *folder) {
   static const char *const parts[] = {"/whole/timeline-0.safetensors", "/alone/timeline-0.safetensors", "/whole",
                                       "/alone", ""};
   struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, before;
-  for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+  for (size_t i = 0; folder && i < sizeof paths / sizeof *paths; i++)
     snprintf(paths[i], sizeof paths[i], "%s%s", folder, parts[i]);
   sigemptyset(&action.sa_mask);
   sigaction(SIGTERM, &action, NULL);
   if (sigaction(SIGINT, NULL, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(SIGINT, &action, NULL);
 }
 
-int sl__compare_stopped(void) { return stopped != 0; }
+int sl__child_stopped(void) { return stopped != 0; }
 
-void sl__compare_measuring(int pid) { measuring = pid; }
+void sl__child_measuring(int pid) { measuring = pid; }

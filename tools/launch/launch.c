@@ -16,6 +16,7 @@
 #include "runtime/machine/runtime.h"
 #include "tools/files/rundir.h"
 #include "tools/launch/hosts.h"
+#include "tools/launch/mpiexec.h"
 #include "tools/launch/process.h"
 #include "tools/settings/exit_codes.h"
 #include "tools/watch/heartbeat.h"
@@ -51,28 +52,6 @@ static int given(int64_t value) { return value >= 0; }
 
 int sl__launch_wanted(const sl__options *o) { return given(o->ranks) || given(o->restarts) || o->hosts || o->mpiexec; }
 
-static int in_path(const char *name) {
-  const char *path = getenv("PATH");
-  char file[4096];
-  for (const char *at = path; at && *at; at += strspn(at, ":")) {
-    const int n = (int)strcspn(at, ":");
-    snprintf(file, sizeof file, "%.*s/%s", n, at, name);
-    if (access(file, X_OK) == 0) return 1;
-    at += n;
-  }
-  return 0;
-}
-
-static sl_status find_mpiexec(launcher *l) {
-  const char *name = l->o->mpiexec;
-  if (!name) name = in_path("mpiexec.mpich") ? "mpiexec.mpich" : "mpiexec";
-  if (strchr(name, '/') ? access(name, X_OK) != 0 : !in_path(name))
-    return sl_fail(SL_EINVAL,
-                   "--ranks starts mpiexec, but there is no program %s; --mpiexec names another (Debian: mpich)", name);
-  snprintf(l->mpiexec, sizeof l->mpiexec, "%s", name);
-  return SL_OK;
-}
-
 static sl_status open_launcher(launcher *l) {
   const sl__options *o = l->o;
   char host[64] = "", path[4200];
@@ -89,7 +68,7 @@ static sl_status open_launcher(launcher *l) {
     return sl_fail(SL_EINVAL, "--ranks %d, but --hosts %s has room for only %d; NAME:RANKS gives a host more", l->ranks,
                    o->hosts, sl__hosts_ranks(&l->hosts));
   if (l->hosts.n > 0) sl__hosts_limit(&l->hosts, l->ranks);
-  if (l->ranks > 1 || l->hosts.n > 0 || o->mpiexec) SL_TRY(find_mpiexec(l));
+  if (l->ranks > 1 || l->hosts.n > 0 || o->mpiexec) SL_TRY(sl__mpiexec_find(o->mpiexec, l->mpiexec, sizeof l->mpiexec));
   const ssize_t n = readlink("/proc/self/exe", l->program, sizeof l->program - 1);
   if (n <= 0) return sl_fail(SL_EIO, "cannot find this program's own file: %s", strerror(errno));
   gethostname(host, sizeof host - 1);

@@ -64,6 +64,10 @@ typedef struct sl__machine_description {
 sl_status sl__machine_describe(const char *name, sl__machine_description *machine);
 /* The same from the n bytes of a file; `name` begins the messages. */
 sl_status sl__machine_parse(const char *name, const char *text, size_t n, sl__machine_description *machine);
+/* Changes keys: "KEY=VALUE,KEY=FACTORx". A value counts in the key's unit (network.latency_us=2); a key without its
+ * unit takes bytes, bytes/s or seconds (gpu.memory=80e9), and network.bandwidth is that of a rank and of a node.
+ * SL_EINVAL: no such key (the message lists them), a value out of the key's range, keys that no longer fit together. */
+sl_status sl__machine_change(sl__machine_description *machine, const char *changes);
 /* Writes a description as YAML, which sl__machine_parse reads: nine digits of each number. The caller must free(*text).
  */
 sl_status sl__machine_to_yaml(const sl__machine_description *machine, char **text);

@@ -50,8 +50,9 @@ SETTING(INTEGER, checkpoint_every, "checkpoint-every", SL__TRAIN, RUN, "N", NULL
         {0,
          "write a checkpoint every N steps, and after the last step; 0: only after the last step or "
          "--checkpoint-minutes (default: at each validation)"})
-SETTING(REAL, checkpoint_minutes, "checkpoint-minutes", SL__TRAIN, RUN, "M", "10", 0, 1e9,
-        {0, "write a checkpoint if the last one is M minutes old (0: never for this reason)"})
+SETTING(REAL, checkpoint_minutes, "checkpoint-minutes", SL__TRAIN | SL__SCALE, RUN, "M", "10", 0, 1e9,
+        {SL__TRAIN, "write a checkpoint if the last one is M minutes old (0: never for this reason)"},
+        {SL__SCALE, "with --lost-node: the run writes a checkpoint every M minutes"})
 SETTING(
     INTEGER, verify_every, "verify-every", SL__TRAIN, RUN, "N", "0", 0, ANY,
     {0,
@@ -167,12 +168,13 @@ SETTING(TEXT, machine, "performance-models", RUNS | SL__CALIBRATE, NONE, "NAME",
         {0,
          "use the performance models of this machine name (default $STARPU_HOSTNAME, else a name made from processor, "
          "cores, kernels and threads per worker)"})
-SETTING(TEXT, described, "machine", SL__GRAPH | SL__SIMULATE | SL__COMPARE, NONE, "NAME|FILE", NULL, 0, 0,
+SETTING(TEXT, described, "machine", SL__GRAPH | SL__SIMULATE | SL__COMPARE | SL__SCALE, NONE, "NAME|FILE", NULL, 0, 0,
         {SL__COMPARE, "compare on a simulated machine ('starling simulate'), named as there, in place of this one"},
+        {SL__SCALE, "with --nodes: the machine to simulate, named as for simulate"},
         {SL__SIMULATE,
          "the machine to simulate: one that comes with Starling ('starling info --machines' lists them), or a file "
          "(docs/reference/machines.md)"},
-        {0,
+        {SL__GRAPH,
          "predict the schedule of one node of this machine, with all its cores and GPUs: one that comes with Starling "
          "('starling info --machines' lists them), or a file (docs/reference/machines.md)"})
 SETTING(TEXT, shown, "machine", SL__INFO, NONE, "[=NAME|FILE]", NULL, 0, 0,
@@ -201,13 +203,14 @@ SETTING(INTEGER, shard_size, "shard-size", SL__CONVERT, NONE, "MB", NULL, 1, 1e9
         {0, "with --to=hf: write several files of at most MB megabytes, and an index (default: one file)"})
 
 SETTING(TEXT, out, "out",
-        SL__TRAIN | SL__BENCH | SL__SIMULATE | SL__COMPARE | SL__TRACE | SL__REPORT | SL__TOKENIZE | SL__CONVERT |
-            SL__IMPORT | SL__GRADE,
+        SL__TRAIN | SL__BENCH | SL__SIMULATE | SL__COMPARE | SL__SCALE | SL__TRACE | SL__REPORT | SL__TOKENIZE |
+            SL__CONVERT | SL__IMPORT | SL__GRADE,
         NONE, "PATH", NULL, 0, 0, {SL__TRAIN, "run directory (default runs/MODEL-DATE)"},
         {SL__TOKENIZE | SL__IMPORT, "folder for the files"}, {SL__CONVERT, "file to write; with --to=hf a folder"},
         {SL__BENCH | SL__SIMULATE, "folder for the timeline (default: do not write it)"},
-        {SL__COMPARE, "folder for tables, page and plots (default: do not write them)"}, {SL__TRACE, "file to write"},
-        {SL__REPORT, "file to write (default RUN/report.html)"},
+        {SL__COMPARE, "folder for tables, page and plots (default: do not write them)"},
+        {SL__SCALE, "folder for scale.html, scale.csv and scale.json (default: do not write them)"},
+        {SL__TRACE, "file to write"}, {SL__REPORT, "file to write (default RUN/report.html)"},
         {SL__GRADE, "table to write (default: standard output)"})
 SETTING(FLAG, resume, "resume", SL__TRAIN, NONE, NULL, NULL, 0, 0, {0, "continue the run in --out"})
 SETTING(FLAG, force, "force", SL__TRAIN, NONE, NULL, NULL, 0, 0, {0, "replace the run in --out"})
@@ -255,8 +258,28 @@ SETTING(INTEGER, ranks, "ranks", SL__TRAIN | SL__GRAPH, NONE, "N", NULL, 1, 4096
         {SL__GRAPH, "show the step of the first of N ranks, and the data that the ranks exchange (default 1)"})
 SETTING(INTEGER, nodes, "nodes", SL__SIMULATE | SL__COMPARE, NONE, "N", "1", 1, 65536,
         {0, "simulate N nodes, joined by the machine's network"}, {SL__COMPARE, "with --machine"})
-SETTING(INTEGER, ranks_per_node, "ranks-per-node", SL__SIMULATE | SL__COMPARE, NONE, "N", "1", 1, 4096,
-        {0, "ranks of a node, which share its cores and GPUs"}, {SL__COMPARE, "with --machine"})
+SETTING(TEXT, rank_list, "ranks", SL__SCALE, NONE, "N,N,...", NULL, 0, 0,
+        {0, "numbers of ranks to measure on this machine, one after another; mpiexec starts them"})
+SETTING(TEXT, node_list, "nodes", SL__SCALE, NONE, "N,N,...", NULL, 0, 0,
+        {0, "numbers of nodes of --machine to simulate, one after another (default 1,2,4,8)"})
+SETTING(INTEGER, ranks_per_node, "ranks-per-node", SL__SIMULATE | SL__COMPARE | SL__SCALE, NONE, "N", "1", 1, 4096,
+        {0, "ranks of a node, which share its cores and GPUs"}, {SL__COMPARE | SL__SCALE, "with --machine"})
+SETTING(FLAG, weak, "weak", SL__SCALE, NONE, NULL, NULL, 0, 0,
+        {0, "weak scaling: batch and leaves grow with the nodes (default: the same batch on all)"})
+SETTING(TEXT, what_if, "what-if", SL__SIMULATE | SL__SCALE, NONE, "KEY=VALUE|KEY=FACTORx,...", NULL, 0, 0,
+        {0,
+         "change numbers of the machine's description, such as network.bandwidth=2x or gpu.memory=80e9 "
+         "(docs/reference/machines.md)"},
+        {SL__SCALE, "beside the machine as it is"})
+SETTING(REAL, slow_node, "slow-node", SL__SIMULATE | SL__SCALE, NONE, "FACTOR", NULL, 1, 1000,
+        {0, "the tasks of one node take FACTOR times as long, and the others wait for it in every exchange"})
+SETTING(
+    REAL, jitter, "jitter", SL__SCALE, NONE, "PERCENT", NULL, 0, 100,
+    {0, "the time that a rank computes in a step varies by PERCENT (standard deviation); a step waits for the slowest"})
+SETTING(FLAG, lost_node, "lost-node", SL__SCALE, NONE, NULL, NULL, 0, 0,
+        {0, "what a lost node costs: the throughput without it, and the work since the last checkpoint"})
+SETTING(REAL, price, "price", SL__SCALE, NONE, "MONEY", NULL, 0, 1e9,
+        {0, "price of a node and hour (default: that of the machine's description)"})
 SETTING(INTEGER, restarts, "restarts", SL__TRAIN, NONE, "N", NULL, 0, 1e6,
         {0,
          "if a rank is lost (killed by a signal, or stalled), start the job again from its last checkpoint, "
@@ -265,7 +288,7 @@ SETTING(TEXT, hosts, "hosts", SL__TRAIN, NONE, "NAME[:N],...", NULL, 0, 0,
         {0,
          "start mpiexec with N ranks (default 1) on each of these hosts; a restart leaves out hosts that no longer "
          "answer"})
-SETTING(TEXT, mpiexec, "mpiexec", SL__TRAIN, NONE, "FILE", NULL, 0, 0,
+SETTING(TEXT, mpiexec, "mpiexec", SL__TRAIN | SL__SCALE, NONE, "FILE", NULL, 0, 0,
         {0, "the mpiexec to start, with --ranks or --hosts (default mpiexec.mpich, else mpiexec)"})
 SETTING(FLAG, tasks, "tasks", SL__GRAPH, NONE, NULL, NULL, 0, 0,
         {0, "show every task, not one line per layer and operation"})

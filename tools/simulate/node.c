@@ -14,6 +14,7 @@ sl_status sl__simulated_of(const sl__options *o, sl__simulated *s) {
     return sl_blame(sl_fail(SL_EINVAL, "no machine to simulate is named: 'starling info --machines' lists some"),
                     "machine");
   SL_TRY(sl__machine_describe(o->described, &s->machine));
+  if (o->what_if) SL_TRY(sl__machine_change(&s->machine, o->what_if));
   SL_TRY(sl__workers_of(o, &asked));
   if (asked.choose)
     return sl_fail(SL_EINVAL, "--workers auto measures, and nothing is measured here: give cpu, gpu, both or a number");

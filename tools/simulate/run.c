@@ -111,6 +111,7 @@ static sl_status prepare(run *r) {
   if (o->gpu_memory > 0) options.gpu_memory = (size_t)(1e6 * o->gpu_memory);
   SL_TRY(sl_runtime_start(&options, &r->runtime));
   r->machine = sl__machine_of(&r->job.machine, r->job.share.cpus * r->job.threads, r->job.share.gpus);
+  r->machine.slower = o->slow_node;
   sl_machine_kind *cpu = &r->machine.kind[SL_KIND_CPU];
   if (r->job.machine.times[0]) SL_TRY(read_times(r));
   cpu->workers = r->job.share.cpus, cpu->flops *= r->job.threads, cpu->bytes *= r->job.threads;
@@ -234,12 +235,18 @@ static double peak(const run *r) {
   return r->job.ranks * (m->cpu.peak.fp32 * r->job.share.cpus * r->job.threads + m->gpu.peak.fp32 * r->job.share.gpus);
 }
 
+/* Of a node that is busy for this share of the time. */
+static double watts_of(const sl__machine_description *m, double busy) {
+  return m->cpu.idle + (m->cpu.watts - m->cpu.idle) * busy +
+         m->gpu.count * (m->gpu.idle + (m->gpu.watts - m->gpu.idle) * busy);
+}
+
+/* Of all nodes; NaN: unknown. The simulated one may be slow (--slow-node); the others then compute for less time. */
 static double watts(const run *r) {
   const sl__machine_description *m = &r->job.machine;
   if (!(m->cpu.watts > 0) || (m->gpu.count > 0 && !(m->gpu.watts > 0))) return NAN;
-  const double busy = r->usage.kernels;
-  return r->job.nodes * (m->cpu.idle + (m->cpu.watts - m->cpu.idle) * busy +
-                         m->gpu.count * (m->gpu.idle + (m->gpu.watts - m->gpu.idle) * busy));
+  const double busy = r->usage.kernels, slower = r->machine.slower > 0 ? r->machine.slower : 1;
+  return watts_of(m, busy) + (r->job.nodes - 1) * watts_of(m, busy / slower);
 }
 
 static void print_text(const run *r) {

@@ -1,0 +1,84 @@
+/* starling scale: the counts of nodes or ranks, and the batch, leaves and shards of each. In strong scaling all counts
+ * have one plan, so they compute the same bits; in weak scaling it grows with the count. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/scale/parts.h"
+
+sl_status sl__scale_list(const char *option, const char *text, int most, int counts[SL__SCALE_COUNTS], int *n) {
+  *n = 0;
+  for (const char *at = text;;) {
+    char *end;
+    const long value = isdigit((unsigned char)*at) ? strtol(at, &end, 10) : 0;
+    const int length = (int)strcspn(at, ",");
+    if (value < 1 || value > most || end != at + length)
+      return sl_fail(SL_EINVAL, "%s %s: '%.*s' must be a whole number from 1 to %d, as in %s 1,2,4", option, text,
+                     length < 32 ? length : 32, at, most, option);
+    if (*n == SL__SCALE_COUNTS) return sl_fail(SL_EINVAL, "%s: at most %d numbers", option, SL__SCALE_COUNTS);
+    if (*n > 0 && value <= counts[*n - 1])
+      return sl_fail(SL_EINVAL, "%s %s: %ld after %d: the numbers must ascend", option, text, value, counts[*n - 1]);
+    counts[(*n)++] = (int)value;
+    if (!at[length]) return SL_OK;
+    at += length + 1;
+  }
+}
+
+static int64_t common_divisor(int64_t a, int64_t b) {
+  while (b) {
+    const int64_t rest = a % b;
+    a = b, b = rest;
+  }
+  return a;
+}
+
+/* Leaves for all counts: as many for each rank if that takes at most four times those of the largest count, else the
+ * largest count's. */
+static int64_t leaves_for_all(const sl__scale_series *is, int64_t each, int64_t batch) {
+  const int64_t largest = is->point[is->n - 1].ranks;
+  int64_t multiple = 1;
+  for (int i = 0; i < is->n && multiple <= 4 * largest; i++)
+    multiple = multiple / common_divisor(multiple, is->point[i].ranks) * is->point[i].ranks;
+  return multiple <= 4 * largest && multiple * each <= batch ? multiple * each : largest * each;
+}
+
+/* value * count / first; SL_EINVAL: that is no whole number. */
+static sl_status grow(const char *what, int64_t value, int count, int first, int64_t *grown) {
+  *grown = value * count / first;
+  return value * count % first == 0 ? SL_OK
+                                    : sl_fail(SL_EINVAL, "--weak: %s %lld on %d does not become a whole number on %d",
+                                              what, (long long)value, first, count);
+}
+
+sl_status sl__scale_points(sl__scaling *s) {
+  const sl__options *o = s->o;
+  const int local = s->simulated ? (int)o->ranks_per_node : 1;
+  const char *option = s->simulated ? "--nodes" : "--ranks", *given = s->simulated ? o->node_list : o->rank_list;
+  int counts[SL__SCALE_COUNTS], n;
+  sl__scale_series *is = &s->is;
+  SL_TRY(sl__scale_list(option, given ? given : "1,2,4,8", s->simulated ? 65536 : 4096, counts, &n));
+  is->point = calloc((size_t)n, sizeof *is->point);
+  if (!is->point) return sl_no_memory("for %d counts", n);
+  is->n = n;
+  for (int i = 0; i < n; i++) is->point[i] = (sl__scale_point){.count = counts[i], .ranks = counts[i] * local};
+  const int64_t batch = o->batch > 0 ? o->batch : s->model->batch, each = o->micro_batches > 0 ? o->micro_batches : 1;
+  const int first = counts[0];
+  const int64_t usual = o->weak ? is->point[0].ranks * each : leaves_for_all(is, each, batch);
+  const int64_t leaves = o->leaves > 0 ? o->leaves : usual, shards = o->shards > 0 ? o->shards : 0;
+  for (int i = 0; i < n; i++) {
+    sl__scale_point *p = &is->point[i];
+    int64_t grown[3] = {batch, leaves, shards};
+    if (o->weak) {
+      SL_TRY(grow("--batch", batch, p->count, first, &grown[0]));
+      SL_TRY(grow("--leaves", leaves, p->count, first, &grown[1]));
+      SL_TRY(grow("--shards", shards, p->count, first, &grown[2]));
+    }
+    p->batch = grown[0], p->leaves = (int)grown[1], p->shards = (int)grown[2];
+    if (p->batch < p->leaves)
+      return sl_fail(SL_EINVAL,
+                     "%s %d: a batch of %lld has no sample for each of %d leaves: give a larger --batch, or fewer "
+                     "%s",
+                     option, p->count, (long long)p->batch, p->leaves, s->simulated ? "nodes" : "ranks");
+  }
+  return SL_OK;
+}
