@@ -246,10 +246,11 @@ static const char *kind_name(const sl__report_part *p) {
 json_t *sl__report_beside_answer(const sl__report_beside *x) {
   const double difference = x->step[0] - x->step[1];
   const sl__report_part *most = NULL;
-  for (int i = 0; i < x->n_parts; i++)
-    if (x->part[i].difference * difference > 0 &&
-        (!most || x->part[i].difference / difference > most->difference / difference))
-      most = &x->part[i];
+  /* Kernels come first, and remain where others differ by as much, because these often wait for them. */
+  for (int i = 0; i < x->n_parts; i++) {
+    const double part = x->part[i].difference / difference;
+    if (difference != 0 && part > 0 && (!most || part > 1.001 * most->difference / difference)) most = &x->part[i];
+  }
   /* Steps of one run vary by more than a thousandth. */
   if (!most || fabs(difference) <= 1e-3 * fmin(x->step[0], x->step[1]))
     return json_sprintf("A step took %.3f ms in %s and %.3f ms in %s: the same.", 1e3 * x->step[0], x->run->run,
@@ -258,7 +259,7 @@ json_t *sl__report_beside_answer(const sl__report_beside *x) {
   json_t *text =
       name ? json_sprintf(
                  "A step took %.3f ms in %s and %.3f ms in %s: %.3f ms (%.1f %%) %s. The largest part of that, "
-                 "%.3f ms, is of %s.",
+                 "%.3f ms, is '%s'.",
                  1e3 * x->step[0], x->run->run, 1e3 * x->step[1], x->beside->run, 1e3 * fabs(difference),
                  100 * fabs(difference) / x->step[1], difference > 0 ? "longer" : "shorter",
                  1e3 * fabs(most->difference), json_string_value(name))
