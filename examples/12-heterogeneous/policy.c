@@ -30,25 +30,43 @@ static double length_of(struct starpu_task *task, unsigned worker, double *copie
   return starpu_task_expected_length(task, starpu_worker_get_perf_archtype(worker, task->sched_ctx), implementation);
 }
 
-/* The GPU where the task's largest piece of data has its home; -1: it has no large one. */
-static int owner_of(struct starpu_task *task) {
-  starpu_data_handle_t largest = NULL;
-  size_t most = LARGE;
-  int i = 0, least = -1;
-  for (unsigned k = 0; k < STARPU_TASK_GET_NBUFFERS(task); k++) {
-    starpu_data_handle_t data = STARPU_TASK_GET_HANDLE(task, k);
-    if (starpu_data_get_size(data) > most) largest = data, most = starpu_data_get_size(data);
-  }
-  if (!largest) return -1;
-  while (i < homes && home[i].data != largest) i++;
-  if (i < homes) return home[i].worker;
+/* The place of a piece of data in home[]; homes: it has none yet. */
+static int find(starpu_data_handle_t data) {
+  int i = 0;
+  while (i < homes && home[i].data != data) i++;
+  return i;
+}
+
+/* The GPU that has been given least. */
+static int least_given(void) {
+  int least = -1;
   for (unsigned w = 0; w < starpu_worker_get_count(); w++)
     if (starpu_worker_get_type((int)w) == STARPU_CUDA_WORKER && (least < 0 || given[w] < given[least])) least = (int)w;
-  if (homes < HOMES && least >= 0) {
-    home[homes].data = largest;
-    home[homes++].worker = least;
-  }
   return least;
+}
+
+/* The home of the task's large pieces of data; -1: it has none. Where they have several homes, they move together to
+ * that of the oldest: so a gradient is computed, from the next step on, where the weights lie that it will update. */
+static int owner_of(struct starpu_task *task) {
+  int oldest = HOMES, large = 0;
+  for (unsigned k = 0; k < STARPU_TASK_GET_NBUFFERS(task); k++) {
+    starpu_data_handle_t data = STARPU_TASK_GET_HANDLE(task, k);
+    if (starpu_data_get_size(data) < LARGE) continue;
+    const int at = find(data);
+    large = 1;
+    if (at < homes && at < oldest) oldest = at;
+  }
+  if (!large) return -1;
+  const int owner = oldest < HOMES ? home[oldest].worker : least_given();
+  for (unsigned k = 0; k < STARPU_TASK_GET_NBUFFERS(task) && owner >= 0; k++) {
+    starpu_data_handle_t data = STARPU_TASK_GET_HANDLE(task, k);
+    if (starpu_data_get_size(data) < LARGE) continue;
+    const int at = find(data);
+    if (at == HOMES) continue;
+    homes += at == homes;
+    home[at].data = data, home[at].worker = owner;
+  }
+  return owner;
 }
 
 /* The worker that will have ended the task first. */
