@@ -60,6 +60,10 @@ for folder in "$top"/examples/[0-9][0-9]-*; do
     skip "$lesson: no GPU; tests/device/lesson.sh runs it in a build for emulated ones"
     continue
   fi
+  if [ "$program" = heterogeneous ] && [ ! -x "$build/../build-simulated/starling-sim" ]; then
+    skip "$lesson: no starling-sim (./quickstart simulate builds it)"
+    continue
+  fi
   cp -R "$folder" "$work/$lesson"
   check "$lesson: builds" build_lesson "$work/$lesson"
   cd "$work/$lesson" || exit 99

@@ -137,7 +137,7 @@ document.body.append("\n",Object.assign(document.createElement("pre"),{className
     check "$what: of that width" has width "${frame#*-}"
     check "$what: light or dark" has dark "$([ "$1" = dark ] && echo true || echo false)"
     check "$what: nothing sticks out" has overflows false
-    for action in wheel_zooms keys_pan keys_reset drag_pans click_finds search_finds next_steps table_sorts exchange_told shares_drawn roofline_drawn memory_drawn svg_files graph_whole graph_click graph_shows graph_by_layer graph_by_block graph_path graph_ends; do
+    for action in wheel_zooms keys_pan keys_reset drag_pans click_finds search_finds next_steps table_sorts exchange_told shares_drawn roofline_drawn memory_drawn beside_drawn svg_files graph_whole graph_click graph_shows graph_by_layer graph_by_block graph_path graph_ends; do
       check "$what: $action" has $action true
     done
   done

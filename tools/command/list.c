@@ -198,7 +198,9 @@ static const sl__command report = {
         "Writes RUN/report.html, a page for any browser that needs no network: why a step was as slow as it was, the "
         "timeline of all ranks, idle time by cause, bounds, operations, and loss and throughput if RUN has metrics. "
         "RUN is a run directory, or the folder of bench --out. --json prints the page\\(aqs data instead, or writes "
-        "them to --out; --svg writes plots as files, for papers. docs/reference/timeline.md explains the figures."};
+        "them to --out; --svg writes plots as files, for papers. --beside reads a second run of the same tasks, such "
+        "as one of simulate --out: it prints how their step times differ, divided by cause, and the page shows both "
+        "timelines. docs/reference/timeline.md explains the figures."};
 static const sl__command info = {
     .name = "info",
     .bit = SL__INFO,

@@ -116,6 +116,7 @@ sl_status sl__hand_out(sl__options *o, int *exit_code) {
   char *found = NULL;
   (void)exit_code;
   SL_TRY_OUT(sl__lesson_find(o->model, &l));
+  SL_TRY_OUT(sl__lesson_can_run(&l));
   if (!(found = sl__pkg_config_folder())) found = strdup(HERE);
   if (!found) SL_TRY_OUT(sl_no_memory("for a path"));
   SL_TRY_OUT(sl_folder_make_all(to, 0777, NULL));

@@ -61,25 +61,40 @@ out:
   return status;
 }
 
-sl_status sl__report(sl__options *o, int *exit_code) {
-  sl_timeline **timelines = NULL;
-  sl__report_run report = {0};
-  json_t *data = NULL;
-  int n = 0;
-  (void)exit_code;
-  sl_status status = sl_timeline_read_all(o->model, &timelines, &n);
+static sl_status read_run(const char *folder, sl_timeline ***timelines, int *n, sl__report_run *report) {
+  sl_status status = sl_timeline_read_all(folder, timelines, n);
   if (status == SL_ENOTFOUND)
     status = sl_fail(status, "%s; 'starling train MODEL --out DIR' and 'starling bench MODEL --out DIR' leave one",
                      sl_error());
-  SL_TRY_OUT(status);
-  SL_TRY_OUT(sl__report_of(o->model, timelines, n, &report));
-  SL_TRY_OUT(sl__report_data(&report, &data));
+  SL_TRY(status);
+  return sl__report_of(folder, *timelines, *n, report);
+}
+
+sl_status sl__report(sl__options *o, int *exit_code) {
+  enum { RUN, BESIDE, RUNS };
+  sl_timeline **timelines[RUNS] = {NULL, NULL};
+  int n[RUNS] = {0, 0};
+  sl__report_run report[RUNS] = {0};
+  sl__report_beside both = {0};
+  json_t *data = NULL;
+  sl_status status = SL_OK;
+  (void)exit_code;
+  SL_TRY_OUT(read_run(o->model, &timelines[RUN], &n[RUN], &report[RUN]));
+  if (o->beside) {
+    SL_TRY_OUT(read_run(o->beside, &timelines[BESIDE], &n[BESIDE], &report[BESIDE]));
+    SL_TRY_OUT(sl__report_beside_of(&report[RUN], &report[BESIDE], &both));
+  }
+  SL_TRY_OUT(sl__report_data(&report[RUN], o->beside ? &both : NULL, &data));
   SL_TRY_OUT(write_all(o, data));
-  if (o->svg) SL_TRY_OUT(sl__report_svg(&report, data, o->svg, o->quiet || o->json));
+  if (o->beside && !o->json) SL_TRY_OUT(sl__report_beside_print(stdout, &both));
+  if (o->svg) SL_TRY_OUT(sl__report_svg(&report[RUN], data, o->svg, o->quiet || o->json));
 out:
   json_decref(data);
-  sl__report_free(&report);
-  for (int i = 0; i < n; i++) sl_timeline_destroy(timelines[i]);
-  free(timelines);
+  sl__report_beside_free(&both);
+  for (int k = 0; k < RUNS; k++) {
+    sl__report_free(&report[k]);
+    for (int i = 0; i < n[k]; i++) sl_timeline_destroy(timelines[k][i]);
+    free(timelines[k]);
+  }
   return status;
 }

@@ -135,6 +135,32 @@ out:
   return status;
 }
 
+char *sl__simulated_folder(void) {
+  char *known = sl__pkg_config("--variable=simulated"), path[4200];
+  const char *given = getenv("SIMULATED"); /* as for the lesson's Makefile */
+  snprintf(path, sizeof path, "%s/starling-sim", given && *given ? given : known ? known : "");
+  free(known);
+  if (access(path, X_OK) != 0) return NULL;
+  *strrchr(path, '/') = 0;
+  return realpath(path, NULL);
+}
+
+sl_status sl__lesson_can_run(const sl__lesson *l) {
+  char *simulated = NULL;
+  int simulates = 0;
+  for (int i = 0; i < l->own.n; i++)
+    simulates |= strcmp(l->own.text[i].name, "Makefile") == 0 && strstr(l->own.text[i].bytes, "--variable=simulated");
+  if (!simulates) return SL_OK;
+  simulated = sl__simulated_folder();
+  if (!simulated)
+    return sl_fail(SL_EUNSUPPORTED,
+                   "lesson %s simulates, and starling-sim is not built: './quickstart simulate' in Starling's sources "
+                   "builds it, or SIMULATED=FOLDER names the folder that has it",
+                   l->name);
+  free(simulated);
+  return SL_OK;
+}
+
 void sl__lesson_free(sl__lesson *l) {
   sl__names_free(&l->skeleton);
   sl__texts_free(&l->own), sl__texts_free(&l->start);

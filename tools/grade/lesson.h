@@ -20,6 +20,11 @@ typedef struct sl__lesson {
 sl_status sl__lesson_find(const char *name, sl__lesson *lesson);
 void sl__lesson_free(sl__lesson *lesson);
 
+/* SL_EUNSUPPORTED, which says what would help, if the lesson simulates and starling-sim is not built. */
+sl_status sl__lesson_can_run(const sl__lesson *lesson);
+/* The folder with starling-sim; the caller's to free(). NULL: it is not built. */
+char *sl__simulated_folder(void);
+
 /* A variable of Starling's pkg-config file ("examples"), or the answer to an option ("--cflags"): one line, the
  * caller's to free(). NULL: pkg-config does not find Starling. */
 char *sl__pkg_config(const char *question);

@@ -90,6 +90,27 @@ static sl_status add_pkg_config(sl__sandbox *s) {
   return status;
 }
 
+/* The command and starling-sim, for lessons that simulate, with all that policies for it are compiled against. */
+static sl_status add_simulator(sl__sandbox *s) {
+  static const char *const files[] = {"starling-sim", "starling.pc", "starling-uninstalled.pc"};
+  char *folder = sl__simulated_folder(), *starling = sl__pkg_config("--variable=starling"), file[4200];
+  char *before = strdup(getenv("PKG_CONFIG_PATH") ? getenv("PKG_CONFIG_PATH") : "");
+  sl_status status = before ? SL_OK : sl_no_memory("for a path");
+  if (!folder || !starling || !before) goto out;
+  SL_TRY_OUT(add_path(s, starling));
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+    snprintf(file, sizeof file, "%s/%s", folder, files[i]);
+    SL_TRY_OUT(add_path(s, file));
+  }
+  setenv("PKG_CONFIG_PATH", folder, 1);
+  status = add_words(s, "--cflags");
+  if (status == SL_OK) status = add_words(s, "--libs");
+  setenv("PKG_CONFIG_PATH", before, 1);
+out:
+  free(folder), free(starling), free(before);
+  return status;
+}
+
 /* A folder of the root: itself, or the link that it is. */
 static sl_status add_root(sl__sandbox *s, const char *path) {
   char to[4096];
@@ -116,6 +137,7 @@ static sl_status make_arguments(sl__sandbox *s) {
   SL_TRY(add_words(s, "--libs"));
   SL_TRY(add_toolkit(s));
   SL_TRY(add_pkg_config(s));
+  SL_TRY(add_simulator(s));
   /* Installed lessons hold what students are to write. */
   char *examples = sl__pkg_config("--variable=examples");
   sl_status status = SL_OK;

@@ -285,8 +285,8 @@ static int by_number(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The first step shown: whole steps of all ranks, at most SHOWN records, at least one step. */
-static sl_status first_shown(const sl__report_run *r, int64_t *first) {
+/* The first step shown: whole steps of all ranks, at most `most` records, at most `steps` steps, at least one step. */
+static sl_status first_shown(const sl__report_run *r, size_t most, int64_t steps, int64_t *first) {
   size_t room = 1, n = 0;
   for (int k = 0; k < r->n; k++) room += r->sums[k].t->n_records;
   int64_t *step = malloc(room * sizeof *step);
@@ -297,17 +297,28 @@ static sl_status first_shown(const sl__report_run *r, int64_t *first) {
       if (r->sums[k].t->record[i].step >= r->sums[k].first) step[n++] = r->sums[k].t->record[i].step;
   qsort(step, n, sizeof *step, by_number);
   if (n > 0) *first = step[0];
-  if (n > SHOWN) *first = step[n - SHOWN - 1] < step[n - 1] ? step[n - SHOWN - 1] + 1 : step[n - 1];
+  if (n > most) *first = step[n - most - 1] < step[n - 1] ? step[n - most - 1] + 1 : step[n - 1];
+  if (n > 0 && step[n - 1] - *first >= steps) *first = step[n - 1] - steps + 1;
   free(step);
   return SL_OK;
 }
 
-static sl_status timelines_of(const sl__report_run *r, json_t *data) {
-  int64_t first = 0, origin = INT64_MAX;
-  json_t *all = json_array();
-  texts x = {json_array(), json_object()};
-  sl_status status = SL_OK;
-  SL_TRY_OUT(first_shown(r, &first));
+/* The path, with bytes that are not UTF-8 replaced. */
+static json_t *path_text(const char *path) {
+  json_t *exact = json_string(path);
+  char *copy = exact ? NULL : strdup(path);
+  if (!copy) return exact;
+  for (char *c = copy; *c; c++)
+    if ((unsigned char)*c >= 0x80) *c = '?';
+  json_t *plain = json_string(copy);
+  free(copy);
+  return plain;
+}
+
+/* The timelines of a run's last steps, from its first submission that is shown. */
+static sl_status timelines_of(const sl__report_run *r, int64_t first, texts *x, json_t **timelines) {
+  int64_t origin = INT64_MAX;
+  json_t *all = *timelines = json_array();
   for (int k = 0; k < r->n; k++)
     for (size_t i = 0; i < r->sums[k].t->n_records; i++) {
       const sl_record *a = &r->sums[k].t->record[i];
@@ -316,14 +327,44 @@ static sl_status timelines_of(const sl__report_run *r, json_t *data) {
   if (origin == INT64_MAX) origin = 0;
   for (int k = 0; k < r->n; k++) {
     json_t *one;
-    SL_TRY_OUT(timeline_of(&r->sums[k], first, origin, &x, &one));
+    SL_TRY(timeline_of(&r->sums[k], first, origin, x, &one));
     json_array_append_new(all, one);
   }
-  if (json_object_set(data, "timelines", all) != 0 || json_object_set(data, "texts", x.list) != 0 ||
-      json_object_set_new(data, "first_step_shown", json_integer(first)) != 0)
+  return SL_OK;
+}
+
+/* Two runs show as many steps of each, so that the same steps lie below one another while their times agree. */
+static sl_status all_timelines(const sl__report_run *r, const sl__report_beside *both, json_t *data) {
+  const sl__report_run *runs[] = {r, both ? both->beside : NULL};
+  const int n = both ? 2 : 1;
+  json_t *all[2] = {NULL, NULL}, *beside = NULL;
+  int64_t first[2] = {0, 0}, steps = INT64_MAX;
+  texts x = {json_array(), json_object()};
+  sl_status status = SL_OK;
+  for (int i = 0; i < n; i++) {
+    SL_TRY_OUT(first_shown(runs[i], SHOWN / (size_t)n, INT64_MAX, &first[i]));
+    for (int k = 0; both && k < runs[i]->n; k++) {
+      const int64_t shown = runs[i]->sums[k].first + runs[i]->sums[k].steps - first[i];
+      if (runs[i]->sums[k].steps > 0 && shown > 0 && shown < steps) steps = shown;
+    }
+  }
+  for (int i = 0; i < n; i++) {
+    SL_TRY_OUT(first_shown(runs[i], SHOWN / (size_t)n, steps, &first[i]));
+    SL_TRY_OUT(timelines_of(runs[i], first[i], &x, &all[i]));
+  }
+  if (both) {
+    beside = sl__report_beside_to_json(both);
+    if (!beside || json_object_set_new(beside, "run", path_text(both->beside->run)) != 0 ||
+        json_object_set(beside, "timelines", all[1]) != 0 ||
+        json_object_set_new(beside, "first_step_shown", json_integer(first[1])) != 0 ||
+        json_object_set(data, "beside", beside) != 0)
+      SL_TRY_OUT(sl_no_memory("for the run beside another"));
+  }
+  if (json_object_set(data, "timelines", all[0]) != 0 || json_object_set(data, "texts", x.list) != 0 ||
+      json_object_set_new(data, "first_step_shown", json_integer(first[0])) != 0)
     status = sl_no_memory("for the timelines of a report");
 out:
-  json_decref(all), json_decref(x.list), json_decref(x.place);
+  json_decref(all[0]), json_decref(all[1]), json_decref(beside), json_decref(x.list), json_decref(x.place);
   return status;
 }
 
@@ -400,19 +441,7 @@ static json_t *lines_of(const sl__report_run *r) {
   return all;
 }
 
-/* The path, with bytes that are not UTF-8 replaced. */
-static json_t *path_text(const char *path) {
-  json_t *exact = json_string(path);
-  char *copy = exact ? NULL : strdup(path);
-  if (!copy) return exact;
-  for (char *c = copy; *c; c++)
-    if ((unsigned char)*c >= 0x80) *c = '?';
-  json_t *plain = json_string(copy);
-  free(copy);
-  return plain;
-}
-
-sl_status sl__report_data(const sl__report_run *r, json_t **data) {
+sl_status sl__report_data(const sl__report_run *r, const sl__report_beside *beside, json_t **data) {
   const sl_timeline *t = r->timelines[0];
   json_t *ranks = json_array(), *names = json_array();
   for (int c = 0; c < SL_IDLE_CAUSES; c++)
@@ -428,7 +457,7 @@ sl_status sl__report_data(const sl__report_run *r, json_t **data) {
                                   r->peak_gigabytes, "note", sl__report_roof_note(r)));
   if (!*data) return sl_no_memory("for the report of %s", r->run);
   SL_TRY_OUT(metrics_of(r, *data));
-  SL_TRY_OUT(timelines_of(r, *data));
+  SL_TRY_OUT(all_timelines(r, beside, *data));
 out:
   if (status != SL_OK) json_decref(*data), *data = NULL;
   return status;

@@ -50,17 +50,20 @@ function unpackIdle(from) {
   return idle;
 }
 
-const ranks = data.timelines.map((t) => ({
-  rank: t.rank, from: t.from, to: t.to, nodes: t.nodes, records: unpackRecords(t.records), idle: unpackIdle(t.idle),
+const unpackRanks = (timelines, beside) => timelines.map((t) => ({
+  rank: t.rank, beside, from: t.from, to: t.to, nodes: t.nodes, records: unpackRecords(t.records), idle: unpackIdle(t.idle),
 }));
+// Of the run, and with those of a run beside it, which are drawn below: each run's times begin with its first submission.
+const ranks = unpackRanks(data.timelines, false), besides = data.beside ? unpackRanks(data.beside.timelines, true) : [];
+const allRanks = [...ranks, ...besides];
 
 // What is drawn below one another. Records first ... last - 1 are the row's, by time, and those idle intervals.
 const rows = [];
-data.timelines.forEach((t, k) => {
-  const idle = ranks[k].idle;
+[...data.timelines, ...(data.beside ? data.beside.timelines : [])].forEach((t, k) => {
+  const idle = allRanks[k].idle;
   let at = 0;
   t.rows.name.forEach((name, i) => {
-    const row = {rank: ranks[k], name, kind: t.rows.kind[i], first: t.rows.first[i], last: t.rows.last[i], idleFirst: 0, idleLast: 0};
+    const row = {rank: allRanks[k], name, kind: t.rows.kind[i], first: t.rows.first[i], last: t.rows.last[i], idleFirst: 0, idleLast: 0};
     if (row.kind === RECORD_TASK) { // workers come first, in their order
       row.idleFirst = at;
       while (at < idle.n && idle.worker[at] === i) at++;

@@ -3,6 +3,7 @@
 #define SL_TOOLS_REPORT_PARTS_H
 
 #include <jansson.h>
+#include <stdio.h>
 
 #include "tools/report/sums.h"
 
@@ -12,7 +13,7 @@ typedef struct sl__report_line {
   int exchange;
   int64_t count;
   double seconds, flops, bytes;
-  double moved; /* bytes that were copied from another memory for it */
+  double moved;   /* bytes that were copied from another memory for it */
   double at_roof; /* seconds that all of it would take at the machine's roofline; 0: unknown */
 } sl__report_line;
 
@@ -39,8 +40,42 @@ json_t *sl__report_answer(const sl__report_run *report);
  * bandwidth). Returns a remark on it in a sentence or two, or ""; the text lives as long as the program. */
 const char *sl__report_roof_note(const sl__report_run *report);
 
-/* All data of the page; docs/reference/formats.md lists the fields. The caller calls json_decref(*data). */
-sl_status sl__report_data(const sl__report_run *report, json_t **data);
+/* A part of the difference between two runs' step times, in seconds a step, as a mean over workers and ranks. Kernels
+ * differ in speed on the same kind of worker (CPU, GPU), in placement on other kinds, and because more or fewer workers
+ * share them. */
+typedef enum sl__part_kind { SL__PART_KERNELS, SL__PART_PLACEMENT, SL__PART_WORKERS, SL__PART_IDLE } sl__part_kind;
+typedef struct sl__report_part {
+  sl__part_kind kind;
+  sl_idle_cause cause;           /* of SL__PART_IDLE; else SL_IDLE_CAUSES */
+  const char *operation, *phase; /* of SL__PART_KERNELS; else "" */
+  double run, beside;            /* time in both; 0 for placement and workers */
+  double difference;             /* what it adds to run's step */
+} sl__report_part;
+
+typedef struct sl__report_beside {
+  const sl__report_run *run, *beside;
+  int ranks;             /* number of ranks of which both have timelines: the others are left out */
+  double step[2];        /* seconds: of run, of beside; mean over ranks */
+  sl__report_part *part; /* operations, the largest difference first; then the others. Differences add up to step[0] -
+                            step[1] */
+  int n_parts;
+} sl__report_beside;
+
+/* Divides the difference between two runs of the same step. SL_EINVAL, which names the difference, if their models,
+ * numbers of ranks, tasks or the values between these differ. Borrows both. The caller calls sl__report_beside_free,
+ * also after a failure. */
+sl_status sl__report_beside_of(const sl__report_run *run, const sl__report_run *beside, sl__report_beside *both);
+void sl__report_beside_free(sl__report_beside *both);
+/* The difference and its largest part as a sentence or two; NULL when out of memory. */
+json_t *sl__report_beside_answer(const sl__report_beside *both);
+/* NULL when out of memory. */
+json_t *sl__report_beside_to_json(const sl__report_beside *both);
+/* A table of the parts. */
+sl_status sl__report_beside_print(FILE *to, const sl__report_beside *both);
+
+/* All data of the page; docs/reference/formats.md lists the fields. beside: a second run; NULL: none. The caller calls
+ * json_decref(*data). */
+sl_status sl__report_data(const sl__report_run *report, const sl__report_beside *beside, json_t **data);
 
 /* Writes the report's plots as SVG files into a folder, made if missing: timeline.svg, idle.svg, and if there are
  * data for them loss.svg, throughput.svg, roofline.svg. data comes from sl__report_data. quiet: does not print their

@@ -50,7 +50,7 @@ if (location.hash === '#test') {
       key('0');
 
       const word = nodeText(target.rank, node, 'operation');
-      const wanted = sum(ranks.map((k) => k.records.node.reduce((n, at) =>
+      const wanted = sum(allRanks.map((k) => k.records.node.reduce((n, at) =>
         n + (at >= 0 && (nodeText(k, at, 'operation') + '\n' + nodeText(k, at, 'layer')).toLowerCase().includes(word.toLowerCase())), 0)));
       result.search_ms = timed(() => {
         $('search').value = word;
@@ -71,7 +71,7 @@ if (location.hash === '#test') {
     const kernels = graph.groups.filter((g) => g.phase !== 'exchange'), busiest = kernels.reduce((a, b) => b.time > a.time ? b : a);
     result.graph_whole = Math.abs(sum(kernels.map(part)) - 1) < 1e-9 && sum(graph.groups.map((g) => g.tasks)) === ranks[0].nodes.layer.length;
     busiest.box.dispatchEvent(new MouseEvent('click', {bubbles: true}));
-    const mine = sum(ranks.map((k) => k.records.node.reduce((n, at) => {
+    const mine = sum(allRanks.map((k) => k.records.node.reduce((n, at) => {
       const p = at >= 0 && placeOf(k, at);
       return n + (p && p.row === busiest.row && p.phase === busiest.phase ? 1 : 0);
     }, 0)));
@@ -98,6 +98,11 @@ if (location.hash === '#test') {
       : $('roofline').hidden && $('roof-note').textContent.includes('starling bench');
     result.shares_drawn = $('shares').querySelectorAll('rect').length === sum(usage.rows.map((r) => r.percent.filter((p) => p > 0).length)) &&
       usage.rows.every((r) => Math.abs(sum(r.percent) - 100) < 1e-6);
+    // A run beside it: rows of its own below, on the same axis, and a table whose last column adds up.
+    result.beside_drawn = $('beside').hidden === !data.beside && (!data.beside || (besides.length > 0 &&
+      rows.slice(rows.findIndex((row) => row.rank.beside)).every((row) => row.rank.beside) &&
+      timeline.extent[1] >= Math.max(...besides.map((r) => r.to)) && $('beside-parts').tBodies[0].rows.length >= data.beside.parts.length - 2 &&
+      Math.abs(sum(data.beside.parts.map((p) => p.difference_s)) - data.beside.difference_s) < 1e-9));
     const memories = (data.timelines.some((t) => t.memory) ? 1 : 0) + (data.train && data.train.memory_bytes.some((v) => v !== null) ? 1 : 0);
     result.memory_drawn = $('memory').hidden === (memories === 0) && $('memory-plots').querySelectorAll('svg').length === memories;
     // Every picture as a file: XML, with nothing left to a style sheet.

@@ -9,7 +9,7 @@ const timeline = {
   only: null, // {name, has(rank, node)}: a part of the graph in place of a word pending: false, drawn: 0,
 };
 timeline.context = timeline.canvas.getContext('2d');
-timeline.extent = ranks.length && rows.length ? [Math.min(...ranks.map((r) => r.from)), Math.max(...ranks.map((r) => r.to))] : [0, 1];
+timeline.extent = ranks.length && rows.length ? [Math.min(...allRanks.map((r) => r.from)), Math.max(...allRanks.map((r) => r.to))] : [0, 1];
 if (timeline.extent[1] <= timeline.extent[0]) timeline.extent[1] = timeline.extent[0] + 1;
 timeline.view = timeline.extent.slice();
 
@@ -20,7 +20,7 @@ timeline.view = timeline.extent.slice();
     if (!(line.operation in timeline.operationColour)) {
       timeline.operationColour[line.operation] = line.exchange ? '--exchange' : next < 10 ? '--op' + next++ : '--other';
     }
-  for (const r of ranks) r.colour = r.nodes.operation.map((o) => timeline.operationColour[data.texts[o]] || '--other');
+  for (const r of allRanks) r.colour = r.nodes.operation.map((o) => timeline.operationColour[data.texts[o]] || '--other');
 }
 function readColours() {
   const style = getComputedStyle(document.documentElement), names = ['paper', 'ink', 'soft', 'line', 'select', 'other', 'input', 'accent', 'exchange'];
@@ -34,7 +34,7 @@ function light() {
   const part = timeline.only;
   timeline.filtered = word !== '' || timeline.criticalOnly || part !== null;
   let n = 0;
-  for (const r of ranks) {
+  for (const r of allRanks) {
     const count = r.nodes.layer.length, found = data.texts.map((t) => t.toLowerCase().includes(word));
     r.lit = new Uint8Array(count);
     for (let i = 0; i < count; i++)
@@ -124,11 +124,14 @@ function drawAxis() {
   c.stroke();
 }
 
+// The run of a rank where two are drawn.
+const runOf = (rank) => !data.beside ? '' : (rank.beside ? data.beside.run : data.run) + ', ';
+
 function drawRow(row, y) {
   const c = timeline.context, colours = timeline.colours, r = row.rank, records = r.records, dim = timeline.filtered ? 0.15 : 1;
   c.fillStyle = colours['--soft'];
   c.font = '11px system-ui, sans-serif';
-  c.fillText((ranks.length > 1 ? 'rank ' + r.rank + ': ' : '') + row.name, 4, y + 11);
+  c.fillText(runOf(r) + (ranks.length > 1 ? 'rank ' + r.rank + ': ' : '') + row.name, 4, y + 11);
   paint(r.idle.start, r.idle.end, row.idleFirst, row.idleLast, y + LABEL + BAR - 6, 6,
     (i) => colours['--' + data.causes[r.idle.cause[i]]], () => dim);
   paint(records.start, records.end, row.first, row.last, y + LABEL, BAR,
@@ -176,6 +179,11 @@ function draw() {
 function paintAll() {
   drawAxis();
   rows.forEach((row, i) => drawRow(row, AXIS + i * ROW));
+  const own = rows.filter((row) => !row.rank.beside).length;
+  if (own < rows.length) {
+    timeline.context.fillStyle = timeline.colours['--ink'];
+    timeline.context.fillRect(0, AXIS + own * ROW - 2, timeline.width, 1);
+  }
   drawChosen();
 }
 function drawSoon() {
@@ -257,13 +265,13 @@ function nextMatch(by) {
   const chosen = timeline.chosen && timeline.chosen.record !== undefined ? timeline.chosen : null;
   const now = chosen ? chosen.row.rank.records.start[chosen.record] : by > 0 ? -Infinity : Infinity;
   let best = null, bestKey = by * Infinity;
-  ranks.forEach((rank, k) => {
+  allRanks.forEach((rank, k) => {
     const r = rank.records;
     for (let i = 0; i < r.n; i++) {
       if (r.node[i] < 0 || !rank.lit[r.node[i]]) continue;
       const t = r.start[i];
       // Equal starts in the order of ranks and records.
-      const after = t !== now ? (t - now) * by > 0 : chosen && (k - ranks.indexOf(chosen.row.rank) || i - chosen.record) * by > 0;
+      const after = t !== now ? (t - now) * by > 0 : chosen && (k - allRanks.indexOf(chosen.row.rank) || i - chosen.record) * by > 0;
       if (after && (t - bestKey) * by < 0) best = [rank, i], bestKey = t;
     }
   });
@@ -307,7 +315,7 @@ function showDetails() {
   box.replaceChildren();
   if (!c) return;
   const dl = element('dl'), line = (name, value) => dl.append(element('dt', name), value instanceof Node ? value : element('dd', value));
-  const rank = c.row.rank, where = 'rank ' + rank.rank + ', ' + c.row.name;
+  const rank = c.row.rank, where = runOf(rank) + 'rank ' + rank.rank + ', ' + c.row.name;
   if (c.idle !== undefined) {
     const from = rank.idle.start[c.idle], to = rank.idle.end[c.idle], cause = data.causes[rank.idle.cause[c.idle]];
     box.append(element('h3', 'Idle: ' + cause));

@@ -216,6 +216,10 @@ SETTING(FLAG, resume, "resume", SL__TRAIN, NONE, NULL, NULL, 0, 0, {0, "continue
 SETTING(FLAG, force, "force", SL__TRAIN, NONE, NULL, NULL, 0, 0, {0, "replace the run in --out"})
 SETTING(TEXT, svg, "svg", SL__REPORT, NONE, "DIR", NULL, 0, 0,
         {0, "also write the plots as SVG files to this folder: timeline, idle, loss, throughput, roofline"})
+SETTING(TEXT, beside, "beside", SL__REPORT, NONE, "RUN", NULL, 0, 0,
+        {0,
+         "also show this run of the same tasks, such as a simulated one, and divide the difference of their step times "
+         "by cause"})
 SETTING(CHOICE, format, "format", SL__TRACE, NONE, "chrome|paje|csv", NULL, 0, 0,
         {0, "write the timeline to --out for ui.perfetto.dev (chrome), ViTE (paje) or a spreadsheet (csv)"})
 SETTING(CHOICE, split, "split", SL__EVAL, NONE, "test|validation|train", "test", 0, 0, {0, "part of the data to score"})
