@@ -56,8 +56,8 @@ while read -r policy family processors seed devices ranks; do
     skip "$name: no MPI launcher"
     continue
   fi
-  # With several GPUs a task runs where the plan has it, or where the policy puts it.
-  [ "$seed" = 0 ] || workers="$workers --placement policy"
+  # A task runs where the policy puts it, or where the plan has it.
+  [ "$seed" != 0 ] || workers="$workers --placement plan"
   export EMULATED_DEVICES="$devices" EMULATED_SEED="$seed" EMULATED_LAZY=$((seed == 1))
   # shellcheck disable=SC2086 # words
   train_small "$family" "$ranks" --steps "$steps" --workers $workers --sched "$policy"

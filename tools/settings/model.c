@@ -2,6 +2,7 @@
 #include "tools/settings/model.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tools/settings/nearest.h"
@@ -75,5 +76,6 @@ sl_status sl__plan_of(const sl__options *o, const sl_model *model, int ranks, sl
 }
 
 int sl__placed_by_plan(const sl__options *o, int gpus) {
-  return o->placement ? strcmp(o->placement, "plan") == 0 : gpus > 1;
+  const int chosen = o->sched || o->sched_lib || getenv("STARPU_SCHED") || getenv("STARPU_SCHED_LIB");
+  return o->placement ? strcmp(o->placement, "plan") == 0 : gpus > 1 && !chosen;
 }

@@ -147,12 +147,11 @@ SETTING(CHOICE, gpu_kernels, "gpu-kernels", RUNS | SL__CALIBRATE | SL__GRAPH | S
          "products, by cuBLAS, with other bits"})
 SETTING(CHOICE, gpu_eviction, "gpu-eviction", RUNS | SL__CALIBRATE | SL__SIMULATE, LOCAL, "plan|lru", NULL, 0, 0,
         {0, "choose which data leave a full GPU's memory by plan (default) or by StarPU's LRU"})
-SETTING(
-    CHOICE, placement, "placement", RUNS | SL__SIMULATE, LOCAL, "policy|plan", NULL, 0, 0,
-    {0,
-     "with GPUs, run each task in the memory where the predicted schedule has it (plan, the default where a rank has "
-     "several GPUs: far fewer copies between them), or where the scheduling policy puts it (policy, the default "
-     "elsewhere and in compare); the bits are the same"})
+SETTING(CHOICE, placement, "placement", RUNS | SL__SIMULATE, LOCAL, "policy|plan", NULL, 0, 0,
+        {0,
+         "with GPUs, run each task in the memory where the predicted schedule has it (plan: far fewer copies between "
+         "several GPUs), or where the scheduling policy puts it; default: plan where a rank has several GPUs and no "
+         "policy is named; the bits are the same"})
 SETTING(TEXT, offload, "offload", RUNS | SL__CALIBRATE, LOCAL, "disk:DIR", NULL, 0, 0,
         {0,
          "keep parameters, optimizer state and temporaries in memory-mapped files in DIR, so that they may exceed the "
