@@ -72,7 +72,7 @@ static int command(int argc, char **argv) {
   if (code < 0 && strcmp(name, "--version") == 0) printf("%s (%s)\n", PACKAGE_STRING, sl__commit()), code = 0;
   if (code < 0 && strcmp(name, "--manual") == 0) sl__print_manual(stdout), code = 0;
   if (code < 0) {
-    const char *names[16];
+    const char *names[32];
     char suggestion[128];
     int n = 0;
     for (; sl__commands[n]; n++) names[n] = sl__commands[n]->name;

@@ -32,7 +32,8 @@ enum {
   SL__CALIBRATE = 16384,
   SL__LESSON = 32768,
   SL__SIMULATE = 65536,
-  SL__ALL = 131071
+  SL__PLAN = 131072,
+  SL__ALL = 262143
 };
 
 /* The values of all options. A field with neither value nor default holds the marker of runtime/base/setting.h;
