@@ -21,7 +21,8 @@ sl__options sl__candidate_options(const sl__planning *s, const sl__candidate *c)
   o.shards = s->o->shards > 0 ? s->o->shards : o.leaves * c->v[SL__EACH];
   o.micro_batches = c->v[SL__MICRO] > 1 ? c->v[SL__MICRO] : -1;
   o.row_blocks = c->v[SL__BLOCKS] > 1 ? c->v[SL__BLOCKS] : -1;
-  o.training.recompute = (sl_recompute)c->v[SL__RECOMPUTE];
+  if (c->v[SL__RECOMPUTE] != (int64_t)s->model->training.recompute)
+    o.training.recompute = (sl_recompute)c->v[SL__RECOMPUTE];
   o.zero = c->v[SL__ZERO];
   o.nodes = c->nodes;
   o.ranks_per_node = c->v[SL__LOCAL];

@@ -55,7 +55,8 @@ static void print_training(const sl__planning *s, const sl__answer *a) {
          ceil(a->samples / (double)best->v[SL__BATCH]));
   if (isfinite(watts(s, best))) printf("; energy %.3f kWh", watts(s, best) * seconds / 3.6e6);
   if (price(s) > 0)
-    printf("; price %.2f%s%s", price(s) * best->nodes * hours, s->machine.currency[0] ? " " : "", s->machine.currency);
+    printf(price(s) * best->nodes * hours < 1 ? "; price %.4f%s%s" : "; price %.2f%s%s", price(s) * best->nodes * hours,
+           s->machine.currency[0] ? " " : "", s->machine.currency);
   printf("\n");
   if (!(a->limit > 0)) return;
   sl__meter_duration(a->limit, limit);
@@ -141,6 +142,13 @@ static sl_status print_text(const sl__planning *s, const sl__answer *a) {
     judge_measured(a, text, sizeof text);
     printf("%s\n", text);
   }
+  for (int i = 0; i < a->shown; i++)
+    if (a->list[i].sched && strncmp(a->list[i].sched, "dm", 2) == 0) {
+      printf("\nPolicies dm* place tasks by StarPU's performance models: 'starling calibrate %s' with the same options "
+             "fills them.\n",
+             s->o->model);
+      break;
+    }
   if (a->predicted)
     printf("\nSteps are those of the predicted schedule, as starling-sim is not here: './quickstart simulate' in "
            "Starling's sources builds it.\n");

@@ -30,10 +30,7 @@ static void differences(const sl__planning *s, const sl__candidate *a, const sl_
     const long long x = (long long)a->v[rows[i].axis], y = (long long)b->v[rows[i].axis];
     char one[64];
     if (x == y || used >= (int)n) continue;
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
     snprintf(one, sizeof one, rows[i].format, x, y);
-#pragma GCC diagnostic pop
     used += snprintf(text + used, n - (size_t)used, "%s%s", found++ ? ", " : "", one);
   }
   const char *p = a->sched ? a->sched : "the default policy", *q = b->sched ? b->sched : "the default policy";
@@ -76,7 +73,7 @@ char *sl__reason(const sl__planning *s, const sl__candidate *a, const sl__candid
   saving(a, b, saves, sizeof saves);
   const char *between = *saves ? "; " : "";
   if (ratio > 1.002)
-    snprintf(text, n, "%.2f times as many samples/s as %s: %s%s%s", ratio, name, differs, between, saves);
+    snprintf(text, n, ratio < 1.01 ? "%.3f times as many samples/s as %s: %s%s%s" : "%.2f times as many samples/s as %s: %s%s%s", ratio, name, differs, between, saves);
   else if (ratio >= 0.998 || a->v[SL__BATCH] == b->v[SL__BATCH])
     snprintf(text, n, "as fast as %s within 0.2%%: %s", name, differs);
   else

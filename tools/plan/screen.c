@@ -2,6 +2,7 @@
  * graph` makes them. Exchanges take the time that simulations give them. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "models/data_kind.h"
 #include "tasks/schedule/memory.h"
@@ -128,6 +129,16 @@ out:
   return status;
 }
 
+/* Batch normalisation over the samples of a leaf learns little from a few of them. */
+static int normalises_few(const sl__planning *s, const sl__options *o) {
+  enum { FEW = 16 };
+  const sl_graph *g = s->network.graph;
+  if (s->training.batchnorm != SL_BATCHNORM_LEAF || s->o->leaves > 0 || o->batch / o->leaves >= FEW) return 0;
+  for (int i = 0; i < g->n_nodes; i++)
+    if (strncmp(g->node[i]->op->name, "batchnorm", 9) == 0) return 1;
+  return 0;
+}
+
 /* What keeps one plan from being one is no failure of the search; want of memory is. */
 static sl_status leave_out(sl_status status) { return status == SL_ENOMEM ? status : SL_OK; }
 
@@ -143,6 +154,7 @@ sl_status sl__screen(sl__planning *s, sl__candidate *c, int exact) {
   if (status == SL_OK) status = sl__simulated_of(&o, &job);
   if (status != SL_OK) return leave_out(status);
   SL_TRY(build(s, c));
+  if (!c->standard && normalises_few(s, &o)) return SL_OK;
   count(s, &c->p);
   const double least = (double)c->v[SL__LOCAL] * (c->p.replicated + c->p.state / (c->v[SL__ZERO] ? ranks : 1));
   if (!exact && least > s->memory) {

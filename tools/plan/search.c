@@ -150,9 +150,10 @@ static sl_status climb_along(sl__planning *s, int axis, int *at, int *improved) 
     const int place = place_of(&s->axis[axis], now->v[axis]) + steps[i];
     if (place < 0 || place >= s->axis[axis].n) continue;
     next.v[axis] = s->axis[axis].value[place];
-    const int64_t each = now->v[SL__EACH] * now->v[axis] / next.v[axis];
+    const int counts = (axis == SL__GROUPS || axis == SL__MICRO) && s->o->shards <= 0;
+    const int64_t each = counts ? now->v[SL__EACH] * now->v[axis] / next.v[axis] : 0;
     SL_TRY(try(s, &next, at, improved));
-    if ((axis != SL__GROUPS && axis != SL__MICRO) || each < 1 || s->o->shards > 0) continue;
+    if (each < 1) continue;
     next.v[SL__EACH] = each;
     SL_TRY(try(s, &next, at, improved));
   }
@@ -210,6 +211,15 @@ sl_status sl__search(sl__planning *s, int nodes, int *best) {
   return SL_OK;
 }
 
+/* Whether b is no choice beside a: it predicts the same, or differs only by row blocks, and by less than 1%. */
+static int alike(const sl__candidate *a, const sl__candidate *b) {
+  const double ratio = b->p.seconds / a->p.seconds;
+  if (ratio == 1 && a->v[SL__BATCH] == b->v[SL__BATCH] && a->p.tasks == b->p.tasks) return 1;
+  for (int k = 0; k < SL__AXES; k++)
+    if (k != SL__BLOCKS && a->v[k] != b->v[k]) return 0;
+  return fabs(ratio - 1) < 0.01;
+}
+
 int sl__search_best(const sl__planning *s, int *index, int n) {
   int found = 0;
   while (found < n) {
@@ -217,10 +227,7 @@ int sl__search_best(const sl__planning *s, int *index, int n) {
     for (int i = 0; i < s->n_seen; i++) {
       const sl__candidate *c = &s->seen[i];
       int fine = c->p.valid && c->p.over <= 0;
-      for (int k = 0; k < found && fine; k++)
-        fine = index[k] != i && !(s->seen[index[k]].p.seconds == c->p.seconds &&
-                                  s->seen[index[k]].v[SL__BATCH] == c->v[SL__BATCH] &&
-                                  s->seen[index[k]].p.tasks == c->p.tasks);
+      for (int k = 0; k < found && fine; k++) fine = index[k] != i && !alike(&s->seen[index[k]], c);
       if (fine && (best < 0 || better(s, c, &s->seen[best]))) best = i;
     }
     if (best < 0) break;
