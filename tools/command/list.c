@@ -256,6 +256,6 @@ static const sl__command grade = {
         "of, "
         "exit, seconds, peak_mb, failure. Without a sandbox it refuses to run, unless --unprotected is given. "
         "docs/lessons/README.md tells more."};
-const sl__command *const sl__commands[] = {&train,     &eval,     &generate, &predict, &convert, &bench,
-                                           &calibrate, &compare,  &simulate, &plan,    &graph,   &trace,    &report,
-                                           &import,    &tokenize, &lesson,   &grade,   &info,    NULL};
+const sl__command *const sl__commands[] = {&train,    &eval,     &generate, &predict, &convert, &bench,  &calibrate,
+                                           &compare,  &simulate, &plan,     &graph,   &trace,   &report, &import,
+                                           &tokenize, &lesson,   &grade,    &info,    NULL};

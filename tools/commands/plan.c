@@ -53,7 +53,8 @@ static sl_status read_training(const sl__planning *s, double *samples, double *l
 static sl_status open_machine(sl__planning *s) {
   sl__options *o = s->o;
   sl__simulated job;
-  if (o->measures && o->nodes > 1) return sl_fail(SL_EINVAL, "--run measures this machine, which is one node: leave out --nodes");
+  if (o->measures && o->nodes > 1)
+    return sl_fail(SL_EINVAL, "--run measures this machine, which is one node: leave out --nodes");
   if (o->measures && o->plan_ranks_per_node > 1)
     return sl_fail(SL_EINVAL, "--run measures plans of one rank: leave out --ranks-per-node");
   if (!o->described) SL_TRY(sl__plan_here(s));
@@ -90,8 +91,7 @@ static sl_status find_standard(sl__planning *s, sl__candidate *standard, int *th
   SL_TRY(sl__screen(s, standard, 0));
   *there = standard->p.valid && standard->p.over <= 0;
   if (!standard->p.valid) snprintf(why, n, "the batch or the node cannot be divided so");
-  if (standard->p.valid && !*there)
-    snprintf(why, n, "it needs %.3f GB more than there are", 1e-9 * standard->p.over);
+  if (standard->p.valid && !*there) snprintf(why, n, "it needs %.3f GB more than there are", 1e-9 * standard->p.over);
   return SL_OK;
 }
 

@@ -36,7 +36,8 @@ sl_status sl__candidate_standard(const sl__planning *s, int nodes, sl__candidate
   sl_plan plan;
   const int local = s->o->plan_ranks_per_node > 0 ? (int)s->o->plan_ranks_per_node : 1, ranks = nodes * local;
   SL_TRY(sl__plan_of(s->o, s->model, ranks, &plan));
-  if (plan.leaves % ranks) return sl_fail(SL_EINVAL, "%d leaves are not the same number for %d ranks", plan.leaves, ranks);
+  if (plan.leaves % ranks)
+    return sl_fail(SL_EINVAL, "%d leaves are not the same number for %d ranks", plan.leaves, ranks);
   *c = (sl__candidate){.nodes = nodes, .standard = 1, .sched = s->o->sched};
   c->v[SL__BATCH] = plan.batch;
   c->v[SL__LOCAL] = local;
@@ -63,8 +64,7 @@ sl_status sl__candidate_command(const sl__planning *s, const sl__candidate *c, c
   FILE *f = open_memstream(text, &bytes);
   if (!f) return sl_no_memory("for a command line");
   SL_TRY_OUT(sl__options_words(&o, &train, ours, &words, &n));
-  if (c->nodes > 1)
-    fprintf(f, "srun --nodes %d --ntasks-per-node %d ", c->nodes, (int)c->v[SL__LOCAL]);
+  if (c->nodes > 1) fprintf(f, "srun --nodes %d --ntasks-per-node %d ", c->nodes, (int)c->v[SL__LOCAL]);
   const char *const first[] = {"starling", "train", s->o->model};
   sl__options_quote(f, first, 3);
   fputc(' ', f);

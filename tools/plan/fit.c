@@ -108,10 +108,11 @@ sl_status sl__fit_explain(sl__planning *s, const sl__candidate *best, char **tex
                       "%s take %.3f GB on every node",
                       *nodes, sure ? ", and no fewer" : "", gb * p->state, what, gb * common);
     else
-      snprintf(more, sizeof more,
-               "no number of nodes%s can hold it: %s take %.3f GB on every node, and the rest of what a rank needs does "
-               "not become smaller",
-               s->o->batch > 0 ? " that this batch gives work" : "", what, gb * common);
+      snprintf(
+          more, sizeof more,
+          "no number of nodes%s can hold it: %s take %.3f GB on every node, and the rest of what a rank needs does "
+          "not become smaller",
+          s->o->batch > 0 ? " that this batch gives work" : "", what, gb * common);
     if (on_gpus.p.valid && on_gpus.p.of_gpu)
       snprintf(more + used, sizeof more - (size_t)used,
                "; its GPUs could not take part, as one task needs %.3f GB at once (--workers cpu)", gb * on_gpus.p.gpu);
@@ -121,8 +122,8 @@ sl_status sl__fit_explain(sl__planning *s, const sl__candidate *best, char **tex
   if (asprintf(text,
                "%s does not fit on %d node%s of %s: the plan that needs least (%s) takes %.3f GB of %s, %s of %.3f GB: "
                "%.3f GB are missing; %s",
-               named, best->nodes, best->nodes > 1 ? "s" : "", s->machine.name, plan, gb * (p->of_gpu ? p->gpu : p->node),
-               p->of_gpu ? "a GPU" : "a node", p->of_gpu ? "its memory" : memory,
+               named, best->nodes, best->nodes > 1 ? "s" : "", s->machine.name, plan,
+               gb * (p->of_gpu ? p->gpu : p->node), p->of_gpu ? "a GPU" : "a node", p->of_gpu ? "its memory" : memory,
                gb * (p->of_gpu ? s->gpu_memory : s->memory), gb * p->over, more) < 0)
     return sl_no_memory("for a message");
   return SL_OK;

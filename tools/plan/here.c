@@ -32,8 +32,9 @@ sl_status sl__plan_here(sl__planning *s) {
   while (waitpid(pid, &state, 0) < 0)
     if (errno != EINTR) return sl_fail(SL_EIO, "the process that describes this machine is lost: %s", strerror(errno));
   if (!WIFEXITED(state) || WEXITSTATUS(state) != 0)
-    return sl_fail(SL_EUNSUPPORTED, "this machine could not be measured ('starling info --machine' says why): name one "
-                                    "with --machine");
+    return sl_fail(SL_EUNSUPPORTED,
+                   "this machine could not be measured ('starling info --machine' says why): name one "
+                   "with --machine");
   free(s->o->described);
   s->o->described = strdup(s->described);
   return s->o->described ? SL_OK : sl_no_memory("for a path");

@@ -1,5 +1,6 @@
 /* The least number of nodes that ends a training in time: doubling, then bisection, by predicted steps. The plan found
- * for the asked number of nodes is kept but for its batch and its stage of ZeRO: one rank does the same work on each. */
+ * for the asked number of nodes is kept but for its batch and its stage of ZeRO: one rank does the same work on each.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

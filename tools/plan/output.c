@@ -63,17 +63,18 @@ static void print_training(const sl__planning *s, const sl__answer *a) {
   if (seconds <= a->limit)
     printf("That is within %s.\n", limit);
   else if (a->nodes_needed)
-    printf("That is longer than %s. %d nodes are the least number that trains within it, in %s by prediction: --nodes %d "
-           "finds their plan.\n",
-           limit, a->nodes_needed, sl__meter_duration(a->needed_seconds, text), a->nodes_needed);
+    printf(
+        "That is longer than %s. %d nodes are the least number that trains within it, in %s by prediction: --nodes %d "
+        "finds their plan.\n",
+        limit, a->nodes_needed, sl__meter_duration(a->needed_seconds, text), a->nodes_needed);
   else
     printf("That is longer than %s, and %s.\n", limit, a->no_nodes);
 }
 
 static void print_measured(const sl__planning *s, const sl__answer *a) {
   (void)s;
-  printf("\nmeasured here, medians of the processes that took turns:\n%-8s %10s %10s %8s\n", "plan", "step ms", "expected",
-         "ratio");
+  printf("\nmeasured here, medians of the processes that took turns:\n%-8s %10s %10s %8s\n", "plan", "step ms",
+         "expected", "ratio");
   for (int i = 0; i < a->n; i++) {
     const sl__candidate *c = &a->list[i];
     char name[32], number[16];
@@ -98,10 +99,10 @@ static void judge_measured(const sl__answer *a, char *text, size_t n) {
   if (fastest == first)
     snprintf(text, n, "Plan 1 is the fastest here too; expected steps are off by up to a factor of %.2f.", exp(off));
   else
-    snprintf(text, n, "%s is faster here, %.2f times as fast as plan 1; expected steps are off by up to a factor of %.2f.",
-             name_of(a, fastest, name, sizeof name),
-             first->measured / (double)first->v[SL__BATCH] / (fastest->measured / (double)fastest->v[SL__BATCH]),
-             exp(off));
+    snprintf(
+        text, n, "%s is faster here, %.2f times as fast as plan 1; expected steps are off by up to a factor of %.2f.",
+        name_of(a, fastest, name, sizeof name),
+        first->measured / (double)first->v[SL__BATCH] / (fastest->measured / (double)fastest->v[SL__BATCH]), exp(off));
   if (*text == 'p' || *text == 't') *text = (char)(*text - 'a' + 'A');
 }
 
@@ -144,14 +145,16 @@ static sl_status print_text(const sl__planning *s, const sl__answer *a) {
   }
   for (int i = 0; i < a->shown; i++)
     if (a->list[i].sched && strncmp(a->list[i].sched, "dm", 2) == 0) {
-      printf("\nPolicies dm* place tasks by StarPU's performance models: 'starling calibrate %s' with the same options "
-             "fills them.\n",
-             s->o->model);
+      printf(
+          "\nPolicies dm* place tasks by StarPU's performance models: 'starling calibrate %s' with the same options "
+          "fills them.\n",
+          s->o->model);
       break;
     }
   if (a->predicted)
-    printf("\nSteps are those of the predicted schedule, as starling-sim is not here: './quickstart simulate' in "
-           "Starling's sources builds it.\n");
+    printf(
+        "\nSteps are those of the predicted schedule, as starling-sim is not here: './quickstart simulate' in "
+        "Starling's sources builds it.\n");
   return SL_OK;
 }
 
@@ -178,16 +181,16 @@ static sl_status add_plan(const sl__planning *s, const sl__answer *a, const sl__
   free(command);
   const sl__candidate *next = c >= a->list && c < a->list + a->shown ? compared(a, (int)(c - a->list)) : NULL;
   if (j && next)
-    json_object_set_new(
-        j, "why", json_string(sl__reason(s, c, next, name_of(a, next, other, sizeof other), text, sizeof text)));
+    json_object_set_new(j, "why",
+                        json_string(sl__reason(s, c, next, name_of(a, next, other, sizeof other), text, sizeof text)));
   return j && json_array_append_new(array, j) == 0 ? SL_OK : sl_no_memory("for the plans as JSON");
 }
 
 static json_t *training_to_json(const sl__planning *s, const sl__answer *a) {
   const sl__candidate *best = &a->list[0];
   const double seconds = a->samples * sl__seconds(best) / (double)best->v[SL__BATCH];
-  json_t *j = json_pack("{s:f, s:f, s:f}", "samples", a->samples, "steps", ceil(a->samples / (double)best->v[SL__BATCH]),
-                        "seconds", seconds);
+  json_t *j = json_pack("{s:f, s:f, s:f}", "samples", a->samples, "steps",
+                        ceil(a->samples / (double)best->v[SL__BATCH]), "seconds", seconds);
   if (j && isfinite(watts(s, best))) json_object_set_new(j, "joules", json_real(watts(s, best) * seconds));
   if (j && price(s) > 0) {
     json_object_set_new(j, "price", json_real(price(s) * best->nodes * seconds / 3600));

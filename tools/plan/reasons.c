@@ -14,9 +14,12 @@ static void differences(const sl__planning *s, const sl__candidate *a, const sl_
     sl__axis axis;
     const char *format; /* of both values */
   } rows[] = {
-      {SL__LOCAL, "%lld ranks a node, not %lld"},  {SL__MICRO, "%lld micro-batches, not %lld"},
-      {SL__GROUPS, "%lld leaves a rank, not %lld"}, {SL__EACH, "%lld shards a leaf, not %lld"},
-      {SL__BLOCKS, "%lld row blocks, not %lld"},   {SL__BATCH, "a batch of %lld, not %lld"},
+      {SL__LOCAL, "%lld ranks a node, not %lld"},
+      {SL__MICRO, "%lld micro-batches, not %lld"},
+      {SL__GROUPS, "%lld leaves a rank, not %lld"},
+      {SL__EACH, "%lld shards a leaf, not %lld"},
+      {SL__BLOCKS, "%lld row blocks, not %lld"},
+      {SL__BATCH, "a batch of %lld, not %lld"},
       {SL__ZERO, "ZeRO %lld, not %lld"},
   };
   int used = 0, found = 0;
@@ -56,7 +59,8 @@ static void saving(const sl__candidate *a, const sl__candidate *b, char *text, s
     return;
   }
   const double kernels = (real(b->simulated, "kernel_percent") * sb - real(a->simulated, "kernel_percent") * sa) / 100;
-  if (kernels > best) best = kernels, snprintf(text, n, "workers spend %.3g ms less of a sample in kernels", 1e3 * best);
+  if (kernels > best)
+    best = kernels, snprintf(text, n, "workers spend %.3g ms less of a sample in kernels", 1e3 * best);
   json_object_foreach((json_t *)ia, key, value) {
     const double less =
         (real(json_object_get(b->simulated, "idle_percent"), key) * sb - json_number_value(value) * sa) / 100;
@@ -73,7 +77,9 @@ char *sl__reason(const sl__planning *s, const sl__candidate *a, const sl__candid
   saving(a, b, saves, sizeof saves);
   const char *between = *saves ? "; " : "";
   if (ratio > 1.002)
-    snprintf(text, n, ratio < 1.01 ? "%.3f times as many samples/s as %s: %s%s%s" : "%.2f times as many samples/s as %s: %s%s%s", ratio, name, differs, between, saves);
+    snprintf(text, n,
+             ratio < 1.01 ? "%.3f times as many samples/s as %s: %s%s%s" : "%.2f times as many samples/s as %s: %s%s%s",
+             ratio, name, differs, between, saves);
   else if (ratio >= 0.998 || a->v[SL__BATCH] == b->v[SL__BATCH])
     snprintf(text, n, "as fast as %s within 0.2%%: %s", name, differs);
   else

@@ -52,9 +52,9 @@ static sl_machine machine_of(const sl__planning *s, const sl__simulated *job) {
   }
   /* The cost of an exchange counts each byte twice, read and written. */
   if (job->ranks > 1)
-    m.exchange = 2.0 * BUCKET / sl_interconnect_seconds(&simulation.joined,
-                                                        &(sl_exchange_move){SL_EXCHANGE_SUM, SL_EXCHANGE_ALL, 0, 0},
-                                                        BUCKET);
+    m.exchange = 2.0 * BUCKET /
+                 sl_interconnect_seconds(&simulation.joined,
+                                         &(sl_exchange_move){SL_EXCHANGE_SUM, SL_EXCHANGE_ALL, 0, 0}, BUCKET);
   return m;
 }
 

@@ -104,7 +104,8 @@ static int moved(const sl__candidate *c) {
 static int better(const sl__planning *s, const sl__candidate *a, const sl__candidate *b) {
   if (!a->p.valid || !b->p.valid) return a->p.valid && !b->p.valid;
   if (a->p.over > 0 || b->p.over > 0) return a->p.over < b->p.over;
-  return sl__score(s, a, a->p.seconds) * (1 + 0.005 * moved(a)) < sl__score(s, b, b->p.seconds) * (1 + 0.005 * moved(b));
+  return sl__score(s, a, a->p.seconds) * (1 + 0.005 * moved(a)) <
+         sl__score(s, b, b->p.seconds) * (1 + 0.005 * moved(b));
 }
 
 /* Predicts a plan, or finds it among those predicted before. Its index is in *at. */

@@ -1,5 +1,5 @@
-/* Simulates the best predicted plans: the prediction places tasks by a list schedule of its own, while StarPU's policies
- * see one task after another, so the order of the best may change. */
+/* Simulates the best predicted plans: the prediction places tasks by a list schedule of its own, while StarPU's
+ * policies see one task after another, so the order of the best may change. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,13 +50,12 @@ static void sort(const sl__planning *s, sl__candidate *list, int n) {
 
 /* The policies to try, the first of them for every plan. Ends with NULL. */
 static const char *const *policies(const sl__planning *s, const sl__candidate *c) {
-  static const char *const on_gpus[] = {"dmdas", "dmda", "heteroprio", NULL}, *const on_cpus[] = {"lws", "prio", "eager", NULL};
+  static const char *const on_gpus[] = {"dmdas", "dmda", "heteroprio", NULL}, *const on_cpus[] = {"lws", "prio",
+                                                                                                  "eager", NULL};
   return s->machine.gpu.count > 0 && s->o->gpus != 0 && c->v[SL__WORKERS] != SL__ONLY_CPU ? on_gpus : on_cpus;
 }
 
-static int same_policy(const char *a, const char *b) {
-  return strcmp(a ? a : "lws", b ? b : "lws") == 0;
-}
+static int same_policy(const char *a, const char *b) { return strcmp(a ? a : "lws", b ? b : "lws") == 0; }
 
 /* Adds the default plan, unless it is among them. */
 static sl_status add_standard(sl__planning *s, const sl__candidate *standard, sl__candidate *list, int *n) {
