@@ -78,14 +78,15 @@ out:
 char *sl__candidate_text(const sl__planning *s, const sl__candidate *c, char *text, size_t n) {
   static const char *const who[] = {"GPUs only", "GPUs and CPUs", "CPUs only"};
   const sl__options o = sl__candidate_options(s, c);
-  int used = snprintf(text, n, "batch %lld, %lld leaves, %lld shards", (long long)o.batch, (long long)o.leaves,
-                      (long long)o.shards);
+  int used = snprintf(text, n, "batch %lld, %lld %s, %lld shard%s", (long long)o.batch, (long long)o.leaves,
+                      o.leaves == 1 ? "leaf" : "leaves", (long long)o.shards, o.shards == 1 ? "" : "s");
 #define ADD(...) \
   if (used < (int)n) used += snprintf(text + used, n - (size_t)used, __VA_ARGS__)
   if (c->v[SL__MICRO] > 1) ADD(", %lld micro-batches", (long long)c->v[SL__MICRO]);
   if (c->v[SL__BLOCKS] > 1) ADD(", %lld row blocks", (long long)c->v[SL__BLOCKS]);
   if (c->v[SL__RECOMPUTE]) ADD(", recomputes %s", sl_recompute_names[c->v[SL__RECOMPUTE]]);
-  if (sl__candidate_ranks(c) > 1) ADD(", %lld ranks a node", (long long)c->v[SL__LOCAL]);
+  if (sl__candidate_ranks(c) > 1)
+    ADD(", %lld rank%s a node", (long long)c->v[SL__LOCAL], c->v[SL__LOCAL] > 1 ? "s" : "");
   if (c->v[SL__ZERO]) ADD(", ZeRO %lld", (long long)c->v[SL__ZERO]);
   if (s->machine.gpu.count > 0) ADD(", %s", s->o->workers ? s->o->workers : who[c->v[SL__WORKERS]]);
   ADD(", %s", c->sched ? c->sched : "default policy");

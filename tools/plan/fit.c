@@ -74,7 +74,6 @@ static sl_status least_nodes(sl__planning *s, int from, int64_t workers, double 
 sl_status sl__fit_explain(sl__planning *s, const sl__candidate *best, char **text, int *nodes) {
   sl__candidate thrifty, c = *best;
   char plan[256], more[640] = "", named[SL_SIZES_TEXT];
-  const char *const memory = s->o->node_memory > 0 ? "--memory" : "its memory";
   int sure = 0;
   *nodes = 0;
   const int64_t workers = has(&s->axis[SL__WORKERS], SL__ONLY_CPU) ? SL__ONLY_CPU : best->v[SL__WORKERS];
@@ -119,12 +118,16 @@ sl_status sl__fit_explain(sl__planning *s, const sl__candidate *best, char **tex
   }
   sl__candidate_text(s, &c, plan, sizeof plan);
   sl_model_text(s->model, named, sizeof named);
-  if (asprintf(text,
-               "%s does not fit on %d node%s of %s: the plan that needs least (%s) takes %.3f GB of %s, %s of %.3f GB: "
-               "%.3f GB are missing; %s",
-               named, best->nodes, best->nodes > 1 ? "s" : "", s->machine.name, plan,
-               gb * (p->of_gpu ? p->gpu : p->node), p->of_gpu ? "a GPU" : "a node", p->of_gpu ? "its memory" : memory,
-               gb * (p->of_gpu ? s->gpu_memory : s->memory), gb * p->over, more) < 0)
+  if (asprintf(
+          text,
+          "%s does not fit on %d node%s of %s: the plan that needs least (%s) takes %.3f GB of %s memory, of which "
+          "there are %.3f GB%s: %.3f GB are missing; %s",
+          named, best->nodes, best->nodes > 1 ? "s" : "", s->machine.name, plan, gb * (p->of_gpu ? p->gpu : p->node),
+          p->of_gpu ? "a GPU's" : "a node's", gb * (p->of_gpu ? s->gpu_memory : s->memory),
+          p->of_gpu               ? s->o->gpu_memory > 0 ? " by --gpu-memory" : ""
+          : s->o->node_memory > 0 ? " by --memory"
+                                  : "",
+          gb * p->over, more) < 0)
     return sl_no_memory("for a message");
   return SL_OK;
 }

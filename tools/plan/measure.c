@@ -37,6 +37,7 @@ sl_status sl__plan_measure(sl__planning *s, sl__candidate **list, int n) {
   for (int i = 0; i < n && status == SL_OK; i++) {
     qsort(seconds + (size_t)i * TURNS, TURNS, sizeof *seconds, ascending);
     list[i]->measured = seconds[i * TURNS + TURNS / 2];
+    list[i]->spread = seconds[i * TURNS + TURNS - 1] / seconds[i * TURNS];
   }
   free(seconds);
   return status;

@@ -51,6 +51,7 @@ typedef struct sl__candidate {
   json_t *simulated; /* what `starling simulate --json` said; NULL: not simulated */
   char *reason;      /* why there is no simulation */
   double measured;   /* seconds of a step here, median; 0: not measured */
+  double spread;     /* slowest over fastest of these */
 } sl__candidate;
 
 enum { SL__VALUES = 32 };

@@ -8,6 +8,10 @@
 
 static const char *const who[] = {"only GPUs compute", "CPUs compute too", "only CPUs compute"};
 
+static const char *recomputed(const sl__candidate *c) {
+  return c->v[SL__RECOMPUTE] ? sl_recompute_names[c->v[SL__RECOMPUTE]] : "nothing";
+}
+
 /* What a has that b has not, the most telling first; at most two. */
 static void differences(const sl__planning *s, const sl__candidate *a, const sl__candidate *b, char *text, size_t n) {
   static const struct {
@@ -27,8 +31,8 @@ static void differences(const sl__planning *s, const sl__candidate *a, const sl_
   if (s->machine.gpu.count > 0 && !s->o->workers && a->v[SL__WORKERS] != b->v[SL__WORKERS])
     used += snprintf(text, n, "%s", who[a->v[SL__WORKERS]]), found++;
   if (a->v[SL__RECOMPUTE] != b->v[SL__RECOMPUTE] && used < (int)n)
-    used += snprintf(text + used, n - (size_t)used, "%srecomputes %s, not %s", found++ ? ", " : "",
-                     sl_recompute_names[a->v[SL__RECOMPUTE]], sl_recompute_names[b->v[SL__RECOMPUTE]]);
+    used += snprintf(text + used, n - (size_t)used, "%srecomputes %s, not %s", found++ ? ", " : "", recomputed(a),
+                     recomputed(b));
   for (size_t i = 0; i < sizeof rows / sizeof *rows && found < 2; i++) {
     const long long x = (long long)a->v[rows[i].axis], y = (long long)b->v[rows[i].axis];
     char one[64];

@@ -134,8 +134,7 @@ SETTING(INTEGER, import_threads, "workers", SL__IMPORT, NONE, "N", NULL, 1, 4096
 SETTING(INTEGER, threads_per_worker, "threads-per-worker", MACHINE, LOCAL, "K", NULL, 1, 1024,
         {0, "cores per worker: each worker leads a team of K threads (default: the least that uses all cores)"})
 SETTING(INTEGER, gpus, "gpus", RUNS | SL__CALIBRATE | SL__INFO | SL__GRAPH | SL__SIMULATE | SL__PLAN, LOCAL, "N", NULL,
-        0, 1024,
-        {SL__GRAPH, "GPUs of the predicted schedule (default: all of --machine, else none)"},
+        0, 1024, {SL__GRAPH, "GPUs of the predicted schedule (default: all of --machine, else none)"},
         {0, "GPUs (default: all)"})
 SETTING(REAL, gpu_memory, "gpu-memory", RUNS | SL__CALIBRATE | SL__GRAPH | SL__SIMULATE | SL__PLAN, LOCAL, "MB", NULL,
         0.001, 1e9, {SL__PLAN, "memory of each GPU that a plan may use (default: the machine's)"},
@@ -257,8 +256,8 @@ SETTING(INTEGER, ranks, "ranks", SL__TRAIN | SL__GRAPH, NONE, "N", NULL, 1, 4096
         {SL__TRAIN, "start mpiexec with N ranks (default: the ranks of --hosts, else this process alone)"},
         {SL__GRAPH, "show the step of the first of N ranks, and the data that the ranks exchange (default 1)"})
 SETTING(INTEGER, nodes, "nodes", SL__SIMULATE | SL__COMPARE | SL__PLAN, NONE, "N", "1", 1, 65536,
-        {SL__PLAN, "train on N nodes"},
-        {0, "simulate N nodes, joined by the machine's network"}, {SL__COMPARE, "with --machine"})
+        {SL__PLAN, "train on N nodes"}, {0, "simulate N nodes, joined by the machine's network"},
+        {SL__COMPARE, "with --machine"})
 SETTING(INTEGER, ranks_per_node, "ranks-per-node", SL__SIMULATE | SL__COMPARE, NONE, "N", "1", 1, 4096,
         {0, "ranks of a node, which share its cores and GPUs"}, {SL__COMPARE, "with --machine"})
 SETTING(INTEGER, plan_ranks_per_node, "ranks-per-node", SL__PLAN, NONE, "N", NULL, 1, 4096,
