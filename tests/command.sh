@@ -1,7 +1,7 @@
 #!/bin/sh
 # The command: options, configuration files, help, manual, graph, info, bench, and exit codes.
 . "$(dirname "$0")/support/command.shlib"
-commands='train eval generate predict convert bench calibrate compare simulate scale graph trace report import tokenize lesson grade info'
+commands='train eval generate predict convert bench calibrate compare simulate scale plan graph trace report import tokenize lesson grade info'
 
 expect 'no command: usage' 2 '^Usage: starling COMMAND'
 expect 'an unknown command names the nearest' 2 "unknown command 'trian'; did you mean 'train'\?" trian

@@ -31,6 +31,19 @@ check 'two nodes take longer than half of the time' less "$(awk -v a="$one" 'BEG
 awk -F, '$2 == "exchange" { n++; wanted = 2 * (1001000 + $13 / 4); took = $18 - $17; if (took < 0.999 * wanted || took > 1.001 * wanted) bad = 1 }
   END { exit bad || n < 6 }' two.csv && ok 'exchanges take latency and bytes' || not_ok 'exchanges take latency and bytes'
 
+# Ranks of a node share the bandwidth of its memory: on a machine that only moves bytes, two ranks are not twice as
+# fast.
+cat >narrow.yaml <<'END'
+name: narrow
+source: made up
+cpu: {cores: 4, numa_domains: 1, gflops: {fp32: 1e5}, efficiency: 1, memory_gigabytes: 64, gigabytes_per_s: 1, overhead_us: 0.001}
+network: {shared_memory: {gigabytes_per_s: 1e3, latency_us: 0.001}}
+END
+run simulate mlp --machine narrow.yaml --leaves 2 --shards 4 --json
+one=$(number_of step_s out)
+run simulate mlp --machine narrow.yaml --leaves 2 --shards 4 --ranks-per-node 2 --json
+check 'two ranks of a node share its memory' less "$(awk -v a="$one" 'BEGIN { print 0.75 * a }')" "$(number_of step_s out)"
+
 # The same input gives the same output, byte for byte.
 for i in 1 2; do "$starling" simulate lenet --machine laptop-gpu --sched dmdas --json 2>>err | sed '/process_peak_bytes/d' >same$i; done
 check 'the same output, byte for byte' cmp same1 same2

@@ -54,8 +54,9 @@ tools/train: tools/files tools/run tools/settings tools/watch
 tools/report: tools/files
 tools/compare: tools/report tools/run tools/settings
 tools/scale: tools/compare tools/machines tools/report tools/run tools/settings
+tools/plan: tools/compare tools/machines tools/run tools/settings tools/simulate
 tools/grade:
-tools/commands: tools/compare tools/files tools/grade tools/images tools/launch tools/machines tools/report tools/run tools/scale tools/settings tools/simulate tools/text tools/train tools/watch
+tools/commands: tools/compare tools/files tools/grade tools/images tools/launch tools/machines tools/plan tools/report tools/run tools/scale tools/settings tools/simulate tools/text tools/train tools/watch
 tools/command: tools/commands tools/run tools/settings tools/watch
 END
 

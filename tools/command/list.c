@@ -146,6 +146,24 @@ static const sl__command simulate = {
         "rates, times of copies and exchanges from its links and network. Prints what bench prints of a real machine; "
         "--out writes the timeline for report and trace. The same options give the same output, byte for byte. "
         "docs/how-to/simulate.md tells more."};
+static const sl__command plan = {
+    .name = "plan",
+    .bit = SL__PLAN,
+    .arguments = "MODEL ",
+    .least = 1,
+    .most = 1,
+    .run = sl__plan,
+    .summary = "Find the plan that trains a model fastest on a machine",
+    .description =
+        "Searches batch, ranks of a node, workers, shards, leaves, micro-batches, recomputation, ZeRO and row blocks "
+        "for the plan that trains MODEL fastest on --nodes nodes of --machine. An option that is given stays as it is. "
+        "Plans are first predicted, as graph does, and those that exceed the memory are left out; starling-sim, where "
+        "it is built, then simulates the best of them under several scheduling policies. Prints the best five with "
+        "step, samples/s, share of the bound, peak memory of a node, why each beats the next, and the command that "
+        "trains so. A larger batch must give 5% more samples/s for each doubling. With --samples or --tokens it says "
+        "how long a training takes, and with --time how many nodes it needs. For a model that does not fit it names "
+        "the memory that is short, the amount, and the number of nodes that could hold it, and ends with exit code 1. "
+        "The same options give the same output, unless this machine is measured. docs/how-to/plan.md tells more."};
 static const sl__command import = {
     .name = "import",
     .bit = SL__IMPORT,
@@ -257,6 +275,6 @@ static const sl__command grade = {
         "of, "
         "exit, seconds, peak_mb, failure. Without a sandbox it refuses to run, unless --unprotected is given. "
         "docs/lessons/README.md tells more."};
-const sl__command *const sl__commands[] = {&train,    &eval,     &generate, &predict, &convert, &bench,  &calibrate,
-                                           &compare,  &simulate, &scale,    &graph,   &trace,   &report, &import,
-                                           &tokenize, &lesson,   &grade,    &info,    NULL};
+const sl__command *const sl__commands[] = {&train,   &eval,     &generate, &predict, &convert, &bench, &calibrate,
+                                           &compare, &simulate, &scale,    &plan,    &graph,   &trace, &report,
+                                           &import,  &tokenize, &lesson,   &grade,   &info,    NULL};

@@ -23,6 +23,7 @@ sl_status sl__trace(sl__options *options, int *exit_code);
 sl_status sl__report(sl__options *options, int *exit_code);
 sl_status sl__grade(sl__options *options, int *exit_code);
 sl_status sl__hand_out(sl__options *options, int *exit_code);
+sl_status sl__plan(sl__options *options, int *exit_code);
 sl_status sl__info(sl__options *options, int *exit_code);
 
 #endif

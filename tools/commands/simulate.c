@@ -9,29 +9,8 @@
 
 #include "runtime/base/file.h"
 #include "tools/commands/commands.h"
+#include "tools/simulate/find.h"
 #include "tools/simulate/node.h"
-
-/* $STARLING_SIM, else beside this program, else where quickstart builds it. */
-static sl_status find_program(char *path, size_t n) {
-  static const char *const places[] = {"starling-sim", "../build-simulated/starling-sim"};
-  const char *given = getenv("STARLING_SIM");
-  char self[PATH_MAX];
-  if (given && *given) {
-    snprintf(path, n, "%s", given);
-    return access(path, X_OK) == 0 ? SL_OK : sl_fail(SL_ENOTFOUND, "$STARLING_SIM is %s: %s", given, strerror(errno));
-  }
-  const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-  self[length > 0 ? length : 0] = 0;
-  char *slash = strrchr(self, '/');
-  if (slash) *slash = 0;
-  for (size_t i = 0; slash && i < sizeof places / sizeof *places; i++) {
-    if (snprintf(path, n, "%s/%s", self, places[i]) < (int)n && access(path, X_OK) == 0) return SL_OK;
-  }
-  return sl_fail(SL_ENOTFOUND,
-                 "the program starling-sim is not here; './quickstart simulate' in Starling's sources "
-                 "builds it (or: tools/build-starpu --simgrid, then ../configure "
-                 "--with-starpu=$HOME/.local/starpu-1.4-simgrid and make, in a folder build-simulated)");
-}
 
 /* Files of platforms are small and many simulations may run at once, so each has a folder, which starling-sim removes.
  */
@@ -46,7 +25,7 @@ sl_status sl__simulate(sl__options *o, int *exit_code) {
   char program[PATH_MAX], folder[PATH_MAX];
   (void)exit_code;
   SL_TRY(sl__simulated_of(o, &simulated));
-  SL_TRY(find_program(program, sizeof program));
+  SL_TRY(sl__simulator_find(program, sizeof program));
   SL_TRY(make_folder(folder, sizeof folder));
   SL_TRY(sl__platform_write(&simulated.machine, &simulated.share, folder));
   setenv(SL__SIMULATION_FOLDER, folder, 1);

@@ -41,12 +41,14 @@ static void put_files(FILE *file) {
     }
 }
 
-/* Writes the help text, with commands' names before texts that hold for them only, and the default at the end. */
+/* Writes the help text, with commands' names before texts that hold for them only, and the default at the end. In the
+ * help of one command a text of its own replaces the general text that follows, and adds to one that precedes. */
 static void put_help(FILE *file, const sl__setting *s, unsigned bits, const sl__command *const *names) {
   const char *between = "";
   for (int i = 0; s->help[i].text; i++) {
     const unsigned of = s->help[i].commands;
     if (of && !(of & bits)) continue;
+    if (!of && !names && *between) break;
     fputs(between, file);
     between = "; ";
     const char *comma = "";

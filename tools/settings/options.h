@@ -33,7 +33,8 @@ enum {
   SL__LESSON = 32768,
   SL__SIMULATE = 65536,
   SL__SCALE = 131072,
-  SL__ALL = 262143
+  SL__PLAN = 262144,
+  SL__ALL = 524287
 };
 
 /* The values of all options. A field with neither value nor default holds the marker of runtime/base/setting.h;

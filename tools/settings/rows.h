@@ -21,9 +21,9 @@ SETTING(TEXT, augment, "augment", SL__TRAIN, RUN, "LIST", "none", 0, 0,
         {0,
          "change training images at random: mirror them (flip), shift them by up to N pixels (crop=N), or both "
          "(crop=4,flip)"})
-SETTING(TEXT, image, "image", MEASURES | SL__GRAPH | SL__SIMULATE, NONE, "HxWxC", NULL, 0, 0,
+SETTING(TEXT, image, "image", MEASURES | SL__GRAPH | SL__SIMULATE | SL__PLAN, NONE, "HxWxC", NULL, 0, 0,
         {0, "size of synthetic images (default: the model's)"})
-SETTING(INTEGER, classes, "classes", MEASURES | SL__GRAPH | SL__SIMULATE, NONE, "N", NULL, 1, 1e6,
+SETTING(INTEGER, classes, "classes", MEASURES | SL__GRAPH | SL__SIMULATE | SL__PLAN, NONE, "N", NULL, 1, 1e6,
         {0, "classes of synthetic images (default: the model's)"})
 SETTING(INTEGER, length, "length", BUILDS | SL__GENERATE, RUN, "N", NULL, 1, 1e6,
         {0, "tokens in a window of a language model (default: the model's)"},
@@ -63,8 +63,9 @@ SETTING(CHOICE, on_spike, "on-spike", SL__TRAIN, RUN, "stop|rollback|ignore", "i
          "if the loss leaps above its recent values or is not finite: stop (exit code 65), or go back to a checkpoint "
          "and skip this batch and the one before"})
 SETTING(INTEGER, keep, "keep", SL__TRAIN, RUN, "N", "3", 1, 1e6, {0, "keep the N newest checkpoints"})
-SETTING(INTEGER, batch, "batch", (RUNS | SL__CALIBRATE | SL__GRAPH | SL__SIMULATE) & ~SL__GENERATE, RUN, "N", NULL, 1,
-        1e9, {0, "images or windows per step, over all ranks (default: the model's)"})
+SETTING(INTEGER, batch, "batch", (RUNS | SL__CALIBRATE | SL__GRAPH | SL__SIMULATE | SL__PLAN) & ~SL__GENERATE, RUN, "N",
+        NULL, 1, 1e9, {SL__PLAN, "images or windows per step, over all ranks (default: chosen)"},
+        {0, "images or windows per step, over all ranks (default: the model's)"})
 SETTING(INTEGER, seed, "seed", SL__TRAIN | SL__GENERATE | MEASURES | SL__IMPORT, RUN, "N", "1", 0, ANY,
         {SL__TRAIN | MEASURES, "seed for initial weights, sample order and dropout"},
         {SL__GENERATE, "seed for drawing tokens"}, {SL__IMPORT, "seed for choosing the test images"})
@@ -93,7 +94,7 @@ SETTING(INTEGER, shards, "shards", BUILDS, RUN, "N", NULL, 1, 1e6,
         {0,
          "cut the batch into N parts, each computed by its own tasks; N must be a multiple of the leaves (default: at "
          "least 64 samples in each)"})
-SETTING(CHOICE, plan, "plan", BUILDS, RUN, "portable|machine", NULL, 0, 0,
+SETTING(CHOICE, plan, "plan", BUILDS & ~SL__PLAN, RUN, "portable|machine", NULL, 0, 0,
         {0,
          "leaves and shards that no option gives: the same on all machines (portable, the default), or those with the "
          "shortest predicted step on this machine (machine); the bits depend on them, and --resume keeps them"})
@@ -115,7 +116,10 @@ SETTING(TEXT, compress, "compress", SL__TRAIN | SL__BENCH, RUN, "none|bf16|topk[
 SETTING(INTEGER, zero, "zero", SL__TRAIN | SL__BENCH | SL__GRAPH | SL__SIMULATE, RUN, "STAGE", "0", 0, 1,
         {0, "1: each rank keeps and updates its share of the optimizer's state (ZeRO 1); 0: each rank keeps all of it"})
 
-SETTING(TEXT, sched, "sched", RUNS | SL__INFO | SL__SIMULATE, LOCAL, "NAME", NULL, 0, 0,
+SETTING(INTEGER, plan_zero, "zero", SL__PLAN, NONE, "STAGE", NULL, 0, 1,
+        {0, "propose only plans of this stage: 1: each rank keeps its share of the optimizer's state; 0: all of it"})
+
+SETTING(TEXT, sched, "sched", RUNS | SL__INFO | SL__SIMULATE | SL__PLAN, LOCAL, "NAME", NULL, 0, 0,
         {0, "scheduling policy (default $STARPU_SCHED, else the first of --sched-lib, else lws)"})
 SETTING(TEXT, sched_lib, "sched-lib", RUNS | SL__INFO | SL__COMPARE | SL__SIMULATE, LOCAL, "FILE.so", NULL, 0, 0,
         {0, "a shared library with scheduling policies of your own (default $STARPU_SCHED_LIB)"})
@@ -130,18 +134,19 @@ SETTING(INTEGER, import_threads, "workers", SL__IMPORT, NONE, "N", NULL, 1, 4096
         {0, "threads that convert images (default: all cores)"})
 SETTING(INTEGER, threads_per_worker, "threads-per-worker", MACHINE, LOCAL, "K", NULL, 1, 1024,
         {0, "cores per worker: each worker leads a team of K threads (default: the least that uses all cores)"})
-SETTING(INTEGER, gpus, "gpus", RUNS | SL__CALIBRATE | SL__INFO | SL__GRAPH | SL__SIMULATE, LOCAL, "N", NULL, 0, 1024,
-        {SL__GRAPH, "GPUs of the predicted schedule (default: all of --machine, else none)"},
+SETTING(INTEGER, gpus, "gpus", RUNS | SL__CALIBRATE | SL__INFO | SL__GRAPH | SL__SIMULATE | SL__PLAN, LOCAL, "N", NULL,
+        0, 1024, {SL__GRAPH, "GPUs of the predicted schedule (default: all of --machine, else none)"},
         {0, "GPUs (default: all)"})
-SETTING(REAL, gpu_memory, "gpu-memory", RUNS | SL__CALIBRATE | SL__GRAPH | SL__SIMULATE, LOCAL, "MB", NULL, 0.001, 1e9,
+SETTING(REAL, gpu_memory, "gpu-memory", RUNS | SL__CALIBRATE | SL__GRAPH | SL__SIMULATE | SL__PLAN, LOCAL, "MB", NULL,
+        0.001, 1e9, {SL__PLAN, "memory of each GPU that a plan may use (default: the machine's)"},
         {SL__GRAPH,
          "memory of each GPU in the predicted schedule (default: that of --machine, else unlimited); also prints what "
          "must be copied to fit into it"},
         {0,
          "use at most MB million bytes of each GPU's memory (default: all that is free); data that do not fit stay in "
          "host memory and are copied as planned"})
-SETTING(CHOICE, gpu_kernels, "gpu-kernels", RUNS | SL__CALIBRATE | SL__GRAPH | SL__SIMULATE, RUN, "exact|fast", "exact",
-        0, 0,
+SETTING(CHOICE, gpu_kernels, "gpu-kernels", RUNS | SL__CALIBRATE | SL__GRAPH | SL__SIMULATE | SL__PLAN, RUN,
+        "exact|fast", "exact", 0, 0,
         {0,
          "exact: GPUs compute the same bits as CPUs, so any worker may run any task; fast: only GPUs compute matrix "
          "products, by cuBLAS, with other bits"})
@@ -167,7 +172,11 @@ SETTING(TEXT, machine, "performance-models", RUNS | SL__CALIBRATE, NONE, "NAME",
         {0,
          "use the performance models of this machine name (default $STARPU_HOSTNAME, else a name made from processor, "
          "cores, kernels and threads per worker)"})
-SETTING(TEXT, described, "machine", SL__GRAPH | SL__SIMULATE | SL__COMPARE | SL__SCALE, NONE, "NAME|FILE", NULL, 0, 0,
+SETTING(TEXT, described, "machine", SL__GRAPH | SL__SIMULATE | SL__COMPARE | SL__SCALE | SL__PLAN, NONE, "NAME|FILE",
+        NULL, 0, 0,
+        {SL__PLAN,
+         "the machine to train on: one that comes with Starling ('starling info --machines' lists them), or a file "
+         "(docs/reference/machines.md); default: this machine, which is measured first"},
         {SL__COMPARE, "compare on a simulated machine ('starling simulate'), named as there, in place of this one"},
         {SL__SCALE, "with --nodes: the machine to simulate, named as for simulate"},
         {SL__SIMULATE,
@@ -259,8 +268,9 @@ SETTING(INTEGER, top, "top", SL__PREDICT, NONE, "N", "1", 1, 1e6, {0, "number of
 SETTING(INTEGER, ranks, "ranks", SL__TRAIN | SL__GRAPH, NONE, "N", NULL, 1, 4096,
         {SL__TRAIN, "start mpiexec with N ranks (default: the ranks of --hosts, else this process alone)"},
         {SL__GRAPH, "show the step of the first of N ranks, and the data that the ranks exchange (default 1)"})
-SETTING(INTEGER, nodes, "nodes", SL__SIMULATE | SL__COMPARE, NONE, "N", "1", 1, 65536,
-        {0, "simulate N nodes, joined by the machine's network"}, {SL__COMPARE, "with --machine"})
+SETTING(INTEGER, nodes, "nodes", SL__SIMULATE | SL__COMPARE | SL__PLAN, NONE, "N", "1", 1, 65536,
+        {SL__PLAN, "train on N nodes"}, {0, "simulate N nodes, joined by the machine's network"},
+        {SL__COMPARE, "with --machine"})
 SETTING(TEXT, rank_list, "ranks", SL__SCALE, NONE, "N,N,...", NULL, 0, 0,
         {0, "numbers of ranks to measure on this machine, one after another; mpiexec starts them"})
 SETTING(TEXT, node_list, "nodes", SL__SCALE, NONE, "N,N,...", NULL, 0, 0,
@@ -281,8 +291,24 @@ SETTING(
     {0, "the time that a rank computes in a step varies by PERCENT (standard deviation); a step waits for the slowest"})
 SETTING(FLAG, lost_node, "lost-node", SL__SCALE, NONE, NULL, NULL, 0, 0,
         {0, "what a lost node costs: the throughput without it, and the work since the last checkpoint"})
-SETTING(REAL, price, "price", SL__SCALE, NONE, "MONEY", NULL, 0, 1e9,
+SETTING(REAL, price, "price", SL__SCALE | SL__PLAN, NONE, "MONEY", NULL, 0, 1e9,
         {0, "price of a node and hour (default: that of the machine's description)"})
+SETTING(INTEGER, plan_ranks_per_node, "ranks-per-node", SL__PLAN, NONE, "N", NULL, 1, 4096,
+        {0, "propose only plans with N ranks on a node (default: chosen)"})
+SETTING(INTEGER, train_samples, "samples", SL__PLAN, NONE, "N", NULL, 1, ANY,
+        {0, "say how long training on N samples takes, each pass counted, its energy and its price"})
+SETTING(INTEGER, train_tokens, "tokens", SL__PLAN, NONE, "N", NULL, 1, ANY,
+        {0, "the same for N tokens of a language model"})
+SETTING(TEXT, within, "time", SL__PLAN, NONE, "D", NULL, 0, 0,
+        {0,
+         "with --samples or --tokens: the training must end within D, such as 90m, 36h or 7d; where it does not on "
+         "--nodes, plan finds the least number of nodes on which it does"})
+SETTING(REAL, node_memory, "memory", SL__PLAN, NONE, "MB", NULL, 0.001, 1e12,
+        {0, "million bytes of a node's memory that a plan may use (default: all of the machine's)"})
+SETTING(FLAG, measures, "run", SL__PLAN, NONE, NULL, NULL, 0, 0,
+        {0,
+         "measure the three best plans and the default one here, in turn, by 'starling bench', and say how the "
+         "predictions held"})
 SETTING(INTEGER, restarts, "restarts", SL__TRAIN, NONE, "N", NULL, 0, 1e6,
         {0,
          "if a rank is lost (killed by a signal, or stalled), start the job again from its last checkpoint, "

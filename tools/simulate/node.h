@@ -16,6 +16,8 @@ typedef struct sl__simulated {
 
 /* SL_EINVAL: more ranks than cores, a number that does not divide, no worker at all. */
 sl_status sl__simulated_of(const sl__options *options, sl__simulated *simulated);
+/* The workers of one rank, as predicted schedules see them. */
+sl_machine sl__simulated_machine(const sl__simulated *simulated);
 /* What the runtime is told. Borrows the machine's name. */
 sl_simulation sl__simulation_of(const sl__simulated *simulated);
 

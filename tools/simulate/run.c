@@ -110,11 +110,9 @@ static sl_status prepare(run *r) {
   options.fast = o->gpu_kernels && strcmp(o->gpu_kernels, "fast") == 0;
   if (o->gpu_memory > 0) options.gpu_memory = (size_t)(1e6 * o->gpu_memory);
   SL_TRY(sl_runtime_start(&options, &r->runtime));
-  r->machine = sl__machine_of(&r->job.machine, r->job.share.cpus * r->job.threads, r->job.share.gpus);
+  r->machine = sl__simulated_machine(&r->job);
   r->machine.slower = o->slow_node;
-  sl_machine_kind *cpu = &r->machine.kind[SL_KIND_CPU];
   if (r->job.machine.times[0]) SL_TRY(read_times(r));
-  cpu->workers = r->job.share.cpus, cpu->flops *= r->job.threads, cpu->bytes *= r->job.threads;
   SL_TRY(sl_network_training(r->model, &r->data, &r->training, r->plan.batch, &r->network));
   SL_TRY(sl_recorder_create(0, &r->recorder));
   SL_TRY(sl_store_create(&r->store));

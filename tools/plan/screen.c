@@ -1,0 +1,167 @@
+/* Predicts a plan without StarPU: the step graph of rank 0, its list schedule and its plan of the memory, as `starling
+ * graph` makes them. Exchanges take the time that simulations give them. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/data_kind.h"
+#include "tasks/schedule/memory.h"
+#include "tasks/schedule/print.h"
+#include "tasks/schedule/residence.h"
+#include "tasks/schedule/schedule.h"
+#include "tasks/spread/spread.h"
+#include "tools/plan/parts.h"
+#include "tools/run/times.h"
+#include "tools/settings/model.h"
+#include "tools/simulate/node.h"
+
+/* Bytes of a rank beside its program: MPI, StarPU, the recorder and the libraries. A constant, so that the same command
+ * gives the same answer. */
+static const double PROCESS = 120e6;
+enum { DEPTH = 3 /* batches that a loader reads ahead */, BUCKET = 2 << 20 /* bytes that one exchange moves */ };
+
+/* The logical graph depends on batch and recomputation only, so neighbours in the search share it. */
+static sl_status build(sl__planning *s, const sl__candidate *c) {
+  sl_training training = s->training;
+  if (s->network.graph && s->built_batch == c->v[SL__BATCH] && s->built_recompute == c->v[SL__RECOMPUTE]) return SL_OK;
+  if (s->network.graph) sl_network_destroy(&s->network);
+  s->network = (sl_network){0};
+  training.recompute = (sl_recompute)c->v[SL__RECOMPUTE];
+  SL_TRY(sl_network_training(s->model, &s->data, &training, c->v[SL__BATCH], &s->network));
+  s->built_batch = c->v[SL__BATCH], s->built_recompute = c->v[SL__RECOMPUTE];
+  return SL_OK;
+}
+
+/* Bytes that no plan avoids: parameters; gradients, if clipping needs all of them at once; the optimizer's state. */
+static void count(const sl__planning *s, sl__prediction *p) {
+  const sl_graph *g = s->network.graph;
+  for (sl_value v = 0; v < g->n_values; v++) {
+    const double bytes = (double)sl_value_bytes(g->value[v]);
+    if (g->value[v]->role == SL_ROLE_PARAMETER) p->replicated += bytes * (s->network.clip != SL_NONE ? 2 : 1);
+    if (g->value[v]->role == SL_ROLE_STATE) p->state += bytes;
+  }
+}
+
+static sl_machine machine_of(const sl__planning *s, const sl__simulated *job) {
+  sl_machine m = sl__simulated_machine(job);
+  const sl_simulation simulation = sl__simulation_of(job);
+  if (s->times) {
+    m.times = s->times;
+    for (int k = 0; k < SL_KINDS; k++)
+      if (sl_times_overhead(s->times, k) > 0) m.kind[k].overhead = sl_times_overhead(s->times, k);
+  }
+  /* The cost of an exchange counts each byte twice, read and written. */
+  if (job->ranks > 1)
+    m.exchange = 2.0 * BUCKET /
+                 sl_interconnect_seconds(&simulation.joined,
+                                         &(sl_exchange_move){SL_EXCHANGE_SUM, SL_EXCHANGE_ALL, 0, 0}, BUCKET);
+  return m;
+}
+
+/* Busy time of workers and of the exchanges. */
+static void add_up(const sl_graph *step, const sl_schedule *schedule, int workers, sl__prediction *p) {
+  double busy = 0;
+  for (int i = 0; i < step->n_nodes; i++) *(step->node[i]->bucket ? &p->exchanging : &busy) += schedule->seconds[i];
+  p->busy = schedule->makespan > 0 ? fmin(busy / (workers * schedule->makespan), 1) : 0;
+}
+
+static void judge(const sl__planning *s, sl__prediction *p) {
+  const double node = p->node - s->memory, gpu = p->gpu - s->gpu_memory;
+  p->over = fmax(fmax(node, gpu), 0);
+  p->of_gpu = gpu > node && gpu > 0;
+}
+
+/* Seconds that the copies take which the plan of a GPU's memory makes, at least. */
+static sl_status hold(const sl__planning *s, const sl_graph *step, const sl_schedule *schedule, const sl_memory *memory,
+                      const sl_machine *machine, const char *keep, sl__prediction *p) {
+  for (int i = 0; i < machine->kind[SL_KIND_GPU].workers; i++) {
+    sl_residence *r;
+    SL_TRY(sl_residence_plan(step, schedule, memory, machine, i, (size_t)s->gpu_memory, keep, &r));
+    p->gpu = fmax(p->gpu, fmax((double)r->most, (double)r->peak));
+    if (machine->link > 0) p->seconds = fmax(p->seconds, fmax(r->in, r->out) / machine->link);
+    sl_residence_destroy(r);
+  }
+  return SL_OK;
+}
+
+static sl_status predict(sl__planning *s, sl__candidate *c, const sl__simulated *job, const sl_plan *plan) {
+  const sl_network *network = &s->network;
+  sl_placements *placements = NULL;
+  sl_graph *step = NULL;
+  sl_schedule *schedule = NULL;
+  sl_memory *memory = NULL;
+  char *keep = NULL;
+  sl__prediction *p = &c->p;
+  sl_status status = SL_OK;
+  const int ranks = job->ranks, local = ranks / job->nodes;
+  int *first = calloc((size_t)ranks + 1, sizeof *first);
+  sl_machine machine = machine_of(s, job);
+  if (!first) return sl_no_memory("for the leaves of %d ranks", ranks);
+  for (int r = 0; r < ranks; r++) first[r + 1] = first[r] + sl_leaves_of_rank(plan->leaves, r, ranks).n;
+  machine.fast = s->o->gpu_kernels && *s->o->gpu_kernels == 'f';
+  SL_TRY_OUT(sl_placements_create(network->graph, ranks, (int)c->v[SL__ZERO], &placements));
+  SL_TRY_OUT(sl_spread(network->graph, plan, &(sl_division){0, ranks, first}, placements, &step));
+  keep = calloc((size_t)step->n_values + 1, 1);
+  if (!keep) SL_TRY_OUT(sl_no_memory("for %d values", step->n_values));
+  for (sl_value v = 0; v < step->n_values; v++) {
+    const sl_value l = step->value[v]->logical;
+    keep[v] = l == network->loss || l == network->correct || l == network->count;
+  }
+  SL_TRY_OUT(sl_schedule_create(step, keep, &plan->tiles, &machine, &schedule));
+  SL_TRY_OUT(sl_memory_plan(step, schedule, keep, 0.02, &memory));
+  p->tasks = step->n_nodes;
+  p->seconds = schedule->makespan;
+  add_up(step, schedule, job->share.cpus + job->share.gpus, p);
+  const double rows = (double)plan->batch / ranks;
+  p->node = local * ((double)sl_memory_of_program(step, memory) +
+                     (double)sl_graph_scratch(step, &plan->tiles) * job->share.cpus * job->threads +
+                     DEPTH * rows * (double)(network->sample_bytes + sizeof(int32_t)) + PROCESS);
+  SL_TRY_OUT(hold(s, step, schedule, memory, &machine, keep, p));
+  judge(s, p);
+  p->valid = 1;
+  s->work += step->n_nodes;
+out:
+  free(first), free(keep);
+  sl_memory_destroy(memory);
+  sl_schedule_destroy(schedule);
+  sl_graph_destroy(step);
+  sl_placements_destroy(placements);
+  return status;
+}
+
+/* Batch normalisation over the samples of a leaf learns little from a few of them. */
+static int normalises_few(const sl__planning *s, const sl__options *o) {
+  enum { FEW = 16 };
+  const sl_graph *g = s->network.graph;
+  if (s->training.batchnorm != SL_BATCHNORM_LEAF || s->o->leaves > 0 || o->batch / o->leaves >= FEW) return 0;
+  for (int i = 0; i < g->n_nodes; i++)
+    if (strncmp(g->node[i]->op->name, "batchnorm", 9) == 0) return 1;
+  return 0;
+}
+
+/* What keeps one plan from being one is no failure of the search; want of memory is. */
+static sl_status leave_out(sl_status status) { return status == SL_ENOMEM ? status : SL_OK; }
+
+sl_status sl__screen(sl__planning *s, sl__candidate *c, int exact) {
+  const sl__options o = sl__candidate_options(s, c);
+  const int ranks = sl__candidate_ranks(c);
+  sl__simulated job;
+  sl_plan plan;
+  c->p = (sl__prediction){0};
+  if (c->v[SL__ZERO] && ranks == 1) return SL_OK;
+  if (o.leaves > o.batch || o.leaves % ranks || o.leaves % c->v[SL__MICRO]) return SL_OK;
+  sl_status status = sl__plan_of(&o, s->model, ranks, &plan);
+  if (status == SL_OK) status = sl__simulated_of(&o, &job);
+  if (status != SL_OK) return leave_out(status);
+  SL_TRY(build(s, c));
+  if (!c->standard && normalises_few(s, &o)) return SL_OK;
+  count(s, &c->p);
+  const double least = (double)c->v[SL__LOCAL] * (c->p.replicated + c->p.state / (c->v[SL__ZERO] ? ranks : 1));
+  if (!exact && least > s->memory) {
+    c->p.valid = c->p.rough = 1;
+    c->p.node = least;
+    judge(s, &c->p);
+    return SL_OK;
+  }
+  return leave_out(predict(s, c, &job, &plan));
+}
