@@ -74,7 +74,7 @@ static sl_status write_last(sl__trainer *r) {
 
 static sl_status run(sl__trainer *r, int *exit_code) {
   /* Weights are read before MPI starts. */
-  SL_TRY(sl__watch_open(sl__launch_rank(), r->o->stall_timeout, SL__EXIT_LOST));
+  SL_TRY(sl__watch_open(sl__launch_rank(), r->o->stall_timeout, r->o->disk_timeout, SL__EXIT_LOST));
   sl_activity_begin(SL_WORKS_LONG, "the start of the job"); /* a rank may read data for longer than the others */
   const sl_status prepared = prepare(r);
   sl_activity_end();
