@@ -128,6 +128,21 @@ tokens="gpt2-nano --size layers=1,width=16,heads=2 --data text.txt --length 16 -
   check 'the run with the text: the same model' cmp mapped.safetensors t/model.safetensors
 }
 
+# Nothing waits for a checkpoint until the next one is due: a call of its writer ends no job meanwhile, however late.
+rm -rf a
+# shellcheck disable=SC2086
+with_fault fsync .partial 1 1000000000 $limit "$starling" train mlp $options --steps 1000000 --checkpoint-every 0 \
+  --checkpoint-minutes "$(awk -v s=$((4 * patience)) 'BEGIN { print s / 60 }')" --stall-timeout $patience --disk-timeout $patience --out a >out 2>err &
+job=$!
+check 'the writer of a checkpoint: a warning says that the job goes on' \
+  wait_until grep -qE '^starling: warning: fsync of .*partial.* has not returned for [0-9]+ s: .*; the job goes on meanwhile$' err
+sleep $patience
+step=$(grep -c '' a/metrics.jsonl)
+check 'the writer of a checkpoint: it does go on' wait_until has_lines a/metrics.jsonl $((step + 3))
+code=0
+wait $job || code=$?
+check 'the writer of a checkpoint: the job ends when the next one waits for it' test $code = 76
+
 # Nothing waits for the heartbeat until the end.
 rm -rf a
 # shellcheck disable=SC2086
