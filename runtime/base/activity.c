@@ -188,7 +188,7 @@ sl_activity_call sl_activity_longest_call(void) {
     const int depth = copy(&slots[i], &t), kind = depth ? t.kind[depth - 1] : 0;
     if (t.first && depth && ((kind & CALL) || kind == SL_WAITS)) longest.waited = now - t.since;
     if (!(kind & CALL) || now - t.since <= longest.seconds) continue;
-    longest.seconds = now - t.since;
+    longest.seconds = now - t.since, longest.began = t.since;
     snprintf(longest.text, sizeof longest.text, "%s of %s", t.what[depth - 1], t.path);
   }
   return longest;

@@ -48,6 +48,7 @@ sl_activities sl_activity_read(char *text, size_t n);
 typedef struct sl_activity_call {
   char text[256];
   double seconds; /* so far; 0: there is none */
+  double began;   /* sl_seconds() at its begin, which tells one call from the next of the same text */
   double waited;  /* seconds that the program's first thread has been in such a call or waiting; 0: it works */
 } sl_activity_call;
 sl_activity_call sl_activity_longest_call(void);

@@ -15,7 +15,7 @@ typedef struct bucket {
   int number; /* its number in the exchange */
   starpu_data_handle_t *handle;
   int n;
-  atomic_int left; /* values not yet acquired */
+  atomic_int left; /* values not yet acquired; set by the submission, whose writes the engine's thread reads */
   int64_t posted;
 } bucket;
 
@@ -92,7 +92,6 @@ static void acquired(void *arg) {
 
 static void ready(void *arg) {
   bucket *b = arg;
-  atomic_store(&b->left, b->n);
   for (int i = 0; i < b->n; i++)
     starpu_data_acquire_on_node_cb_sequential_consistency(b->handle[i], STARPU_MAIN_RAM, STARPU_RW, acquired, b, 0);
 }
@@ -142,8 +141,11 @@ size_t sl__exchanges_bytes(const sl__exchanges *x) { return sl_exchange_memory(x
 uint64_t sl__exchanges_sent(const sl__exchanges *x) { return sl_exchange_sent(x->engine); }
 
 /* Sets the task's count again before each step: if prologue and engine end the task at the same time, the count is left
- * one too low. */
+ * one too low. Also sets b->left: StarPU orders what this thread has written before the callbacks, but by means that
+ * ThreadSanitizer does not see. */
 void sl__exchanges_hold(sl__task *t) {
+  bucket *b = t->task->prologue_callback_pop_arg;
+  atomic_store(&b->left, b->n);
   starpu_task_end_dep_add(t->task, 1 - (int)t->task->nb_termination_call_required);
 }
 

@@ -1,8 +1,8 @@
 #!/bin/sh
-# If a disk or file server hangs in a call, the run names call and file within --stall-timeout: open, write, fsync,
-# rename and others of a checkpoint, the metrics or the model, on one rank and on two; reads of data, whole or mapped,
-# of weights and of checkpoints. If training waits for the call, the run ends with exit code 76, and --resume continues
-# to the bytes of an undisturbed run; otherwise a warning is printed.
+# If a disk or file server hangs in a call, a warning names call and file within --stall-timeout: open, write, fsync,
+# rename and others of a checkpoint, the metrics or the model, on one rank and on several; reads of data, whole or
+# mapped, of weights and of checkpoints. If the call returns later, the run goes on, to the bytes of an undisturbed run.
+# If the job has waited for it for --disk-timeout, it ends with exit code 76, and --resume continues to the same bytes.
 . "$(dirname "$0")/../support/command.shlib"
 faults=$(cd "${top_builddir:-$(dirname "$starling")}" && pwd)/tests/support/faults.so
 [ -r /proc/self/comm ] || { echo '1..0 # SKIP no /proc'; exit 0; }
@@ -12,6 +12,8 @@ export UCX_MEM_EVENTS=n # UCX would put its own mmap before ours
 make_set data 300 60 8 3
 options="--data data --batch 60 --leaves 2 --shards 2 --workers 1 --learning-rate 1e-4 --steps 20 --eval-every 4 --checkpoint-every 5 --log-every 2 --quiet"
 patience=$((2 * $(pace)))
+margin=$((2 * $(pace))) # what a busy machine may add to a second's looks
+disk=$((2 * patience))
 # shellcheck disable=SC2086 # $options is several words, here and below
 expect 'a run that nothing disturbs' 0 '' train mlp $options --out whole
 with_fault() { # call, part of the path, which one, milliseconds, program and arguments
@@ -19,6 +21,13 @@ with_fault() { # call, part of the path, which one, milliseconds, program and ar
   shift 4
   env LD_PRELOAD="$faults${LD_PRELOAD:+:$LD_PRELOAD}" FAULT_CALL="$kind" FAULT_HOW=slow FAULT_UNDER="$under" FAULT_N="$nth" FAULT_MS="$ms" "$@"
 }
+# The first warning of a call that is late: name, pattern of call and file, pattern of the consequence
+warns() {
+  check "$1: a warning names call and file" grep -qE "^starling: warning: (rank [0-9]: )?$2 has not returned for [0-9]+ s: the disk or file server is slow or hangs; $3\$" err
+  said=$(sed -nE 's/.* has not returned for ([0-9]+) s: .*/\1/p' err | head -n 1)
+  check "$1: it comes in time" test "${said:-1000000}" -le $((patience + margin))
+}
+waits='the job waits for it, and ends after [0-9]+ s \(--disk-timeout\)'
 ends() { # name, pattern of the message
   check "$1: exit code 76" test $code = 76
   check "$1: call and file are named" grep -qE "^starling: $2" err
@@ -32,21 +41,52 @@ hang() { # name, call, part of the path, which one
   code=0
   rm -rf a
   # shellcheck disable=SC2086
-  with_fault "$2" "$3" "$4" 1000000000 $limit "$starling" train mlp $options --stall-timeout $patience --out a >out 2>err || code=$?
-  ends "$1" "nothing has moved for [0-9]+ s: $2 of .*$5.* does not return: the disk or file server hangs;"
+  with_fault "$2" "$3" "$4" 1000000000 $limit "$starling" train mlp $options --stall-timeout $patience --disk-timeout $disk --out a >out 2>err || code=$?
+  warns "$1" "$2 of .*$5.*" "$waits"
+  ends "$1" "nothing has moved for [0-9]+ s: $2 of .*$5.* does not return: the disk or file server hangs; --disk-timeout says"
 }
 hang 'a part of a checkpoint' fsync .step-00000005.partial 1 step-00000005
 hang 'the last checkpoint' rename checkpoints/step-00000020 1 step-00000020
 hang 'a line of metrics' write metrics.jsonl 3 metrics.jsonl
 hang 'the best model' open model.safetensors 1 model.safetensors
+terminate() { # the run of $job
+  for process in $(descendants $job); do
+    [ "$(cat "/proc/$process/comm" 2>/dev/null)" != starling ] || kill -TERM "$process"
+  done
+}
+slow() { # name, call, part of the path, which one
+  code=0
+  rm -rf a
+  # shellcheck disable=SC2086
+  with_fault "$2" "$3" "$4" $((1000 * (patience + margin + 2))) $limit "$starling" train mlp $options --stall-timeout $patience --out a >out 2>err || code=$?
+  check "$1: the run goes on" test $code = 0
+  warns "$1" "$2 of .*$3.*" "$waits"
+  check "$1: the same model" cmp whole/model.safetensors a/model.safetensors
+  check "$1: the same state" same_state whole a
+}
+slow 'a slow part of a checkpoint' fsync .step-00000005.partial 1
+slow 'a slow line of metrics' write metrics.jsonl 3
+# The end of the call is reported while the run goes on.
+rm -rf a
+# shellcheck disable=SC2086
+with_fault write metrics.jsonl 3 $((1000 * (patience + margin + 2))) $limit "$starling" train mlp $options --steps 1000000 --stall-timeout $patience --out a >out 2>err &
+job=$!
+check 'a slow line of metrics: it is reported when the call returns' wait_until grep -qE '^starling: write of .*metrics.jsonl has returned after [0-9]+ s$' err
+step=$(grep -c '' a/metrics.jsonl)
+check 'a slow line of metrics: training goes on' wait_until has_lines a/metrics.jsonl $((step + 3))
+terminate
+code=0
+wait $job || code=$?
+check 'a slow line of metrics: the signal is answered' test $code = 75
 
 # Reading, and the calls around it. With the files on their way there is no run yet, or an old one.
 reads() { # name, call, part of the path, which one, pattern, starling's arguments
   about=$1 wanted_call=$2 wanted_path=$3 which=$4 pattern=$5 code=0
   shift 5
   # shellcheck disable=SC2086
-  with_fault "$wanted_call" "$wanted_path" "$which" 1000000000 $limit "$starling" "$@" --stall-timeout $patience >out 2>err || code=$?
+  with_fault "$wanted_call" "$wanted_path" "$which" 1000000000 $limit "$starling" "$@" --stall-timeout $patience --disk-timeout $disk >out 2>err || code=$?
   check "$about: exit code 76" test $code = 76
+  warns "$about" "$pattern" "$waits"
   check "$about: call and file are named" grep -qE "^starling: nothing has moved for [0-9]+ s: $pattern does not return: the disk or file server hangs;" err
 }
 # shellcheck disable=SC2086
@@ -88,22 +128,35 @@ tokens="gpt2-nano --size layers=1,width=16,heads=2 --data text.txt --length 16 -
   check 'the run with the text: the same model' cmp mapped.safetensors t/model.safetensors
 }
 
+# Nothing waits for a checkpoint until the next one is due: a call of its writer ends no job meanwhile, however late.
+rm -rf a
+# shellcheck disable=SC2086
+with_fault fsync .partial 1 1000000000 $limit "$starling" train mlp $options --steps 1000000 --checkpoint-every 0 \
+  --checkpoint-minutes "$(awk -v s=$((4 * patience)) 'BEGIN { print s / 60 }')" --stall-timeout $patience --disk-timeout $patience --out a >out 2>err &
+job=$!
+check 'the writer of a checkpoint: a warning says that the job goes on' \
+  wait_until grep -qE '^starling: warning: fsync of .*partial.* has not returned for [0-9]+ s: .*; the job goes on meanwhile$' err
+sleep $patience
+step=$(grep -c '' a/metrics.jsonl)
+check 'the writer of a checkpoint: it does go on' wait_until has_lines a/metrics.jsonl $((step + 3))
+code=0
+wait $job || code=$?
+check 'the writer of a checkpoint: the job ends when the next one waits for it' test $code = 76
+
 # Nothing waits for the heartbeat until the end.
 rm -rf a
 # shellcheck disable=SC2086
 with_fault open heartbeat.json 3 $((1000 * (patience + 2))) $limit "$starling" train mlp $options --steps 1000000 --stall-timeout $patience --out a >out 2>err &
 job=$!
-check 'training goes on: a warning names call and file' wait_until grep -qE '^starling: warning: write of .*heartbeat.json has not returned for [0-9]+ s: the disk or file server hangs$' err
+check 'training goes on: a warning names call and file' wait_until grep -qE '^starling: warning: write of .*heartbeat.json has not returned for [0-9]+ s: the disk or file server is slow or hangs; the job goes on meanwhile$' err
 step=$(grep -c '' a/metrics.jsonl)
 check 'and it does go on' wait_until has_lines a/metrics.jsonl $((step + 3))
-for process in $(descendants $job); do
-  [ "$(cat "/proc/$process/comm" 2>/dev/null)" != starling ] || kill -TERM "$process"
-done
+terminate
 code=0
 wait $job || code=$?
 check 'the signal is answered' test $code = 75
 check 'the heartbeat has the end' test "$(field exit_code a/heartbeat.json)" = 75
-check 'the warning came once' test "$(grep -c 'has not returned' err)" = 1
+check 'the warning came once' test "$(grep -c 'the job goes on meanwhile' err)" = 1
 
 if [ -x "${MPIEXEC-}" ]; then
   patience=$((4 * $(pace))) # ranks also wait for one another, while the machine gives its time to others
@@ -113,16 +166,25 @@ if [ -x "${MPIEXEC-}" ]; then
     code=0
     rm -rf a
     # shellcheck disable=SC2086
-    with_fault "$1" "$2" "$3" 1000000000 env FAULT_RANK=1 $limit "$MPIEXEC" -n 2 "$starling" train mlp $options --stall-timeout $patience --out a >out 2>err || code=$?
-    ends "two ranks, $1" "rank 0: nothing has moved for [0-9]+ s: .* waits for rank 1 \(.* in .*$1 of .*part-00001"
+    with_fault "$1" "$2" "$3" 1000000000 env FAULT_RANK=1 $limit "$MPIEXEC" -n 2 "$starling" train mlp $options --stall-timeout $patience --disk-timeout $((2 * patience)) --out a >out 2>err || code=$?
+    warns "two ranks, $1" "$1 of .*part-00001.*" "$waits"
+    ends "two ranks, $1" "rank 1: nothing has moved for [0-9]+ s: $1 of .*part-00001.* does not return: the disk or file server hangs; --disk-timeout says"
   done
+  # The third rank hears of no other by itself, and would end the job after twice the timeout.
+  code=0
+  rm -rf a
+  # shellcheck disable=SC2086
+  with_fault write metrics.jsonl 3 $((1000 * (2 * patience + 6 + margin))) env FAULT_RANK=0 $limit "$MPIEXEC" -n 3 "$starling" train mlp $options --leaves 3 --shards 3 --stall-timeout $patience --out a >out 2>err || code=$?
+  check 'three ranks, a slow disk: the job goes on' test $code = 0
+  warns 'three ranks, a slow disk' 'write of .*metrics.jsonl' "$waits"
+  check 'three ranks, a slow disk: nobody is said to hang' sh -c '! grep -q "nothing has" err'
   # shellcheck disable=SC2086
   {
     code=0
     rm -rf t
-    with_fault page text.txt $((pages + (accesses - pages) / 4)) 1000000000 env FAULT_RANK=1 $limit "$MPIEXEC" -n 2 "$starling" train $tokens --stall-timeout $patience --out t >out 2>err || code=$?
+    with_fault page text.txt $((pages + (accesses - pages) / 4)) 1000000000 env FAULT_RANK=1 $limit "$MPIEXEC" -n 2 "$starling" train $tokens --stall-timeout $patience --disk-timeout $((2 * patience)) --out t >out 2>err || code=$?
     check 'two ranks, a page: exit code 76' test $code = 76
-    check 'two ranks, a page: rank and file are named' grep -qE "^starling: rank 0: nothing has moved for [0-9]+ s: .* waits for rank 1 \(.* in .*read of text.txt" err
+    check 'two ranks, a page: rank and file are named' grep -qE "^starling: rank 1: nothing has moved for [0-9]+ s: read of text.txt does not return: the disk or file server hangs; --disk-timeout says" err
   }
 else
   skip 'two ranks: no mpiexec'

@@ -24,12 +24,12 @@ static int draw(void) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
-  static sl_rundir *run;
+  static sl__rundir *run;
   char path[FUZZ_PATH];
-  if (!run && sl_rundir_open(fuzz_folder(), "fuzz", SL_RUNDIR_FORCE, &run) != SL_OK) abort();
+  if (!run && sl__rundir_open(fuzz_folder(), "fuzz", SL__RUNDIR_FORCE, &run) != SL_OK) abort();
   fuzz_write(fuzz_path("metrics.jsonl", path), data, n);
   const int drawn = draw();
-  if (sl_rundir_rewind_metrics(run, 2) != SL_OK) {
+  if (sl__rundir_rewind_metrics(run, 2) != SL_OK) {
     if (!strstr(sl_error(), path)) abort();
     return -1;
   }

@@ -6,13 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/base/log.h"
 #include "runtime/machine/runtime.h"
 #include "tools/command/command.h"
 #include "tools/run/ranks.h"
 #include "tools/run/session.h"
 #include "tools/settings/exit_codes.h"
 #include "tools/settings/mends.h"
+#include "tools/settings/messages.h"
 #include "tools/settings/nearest.h"
 #include "tools/watch/guard.h"
 #include "tools/watch/watch.h"
@@ -22,12 +22,6 @@ static void usage(FILE *file) {
   for (int i = 0; sl__commands[i]; i++)
     fprintf(file, "  %-9s %-19s %s\n", sl__commands[i]->name, sl__commands[i]->arguments, sl__commands[i]->summary);
   fputs("\n'starling COMMAND --help' lists a command's options; 'starling --version' names the build.\n", file);
-}
-
-static void log_line(sl_log_level level, const char *message, void *arg) {
-  static const char *const names[] = {"debug", "note", "warning", "error"};
-  (void)arg;
-  fprintf(stderr, "starling: %s: %s\n", names[level], message);
 }
 
 /* Ranks of a job fail together; the first one prints the error. A rank whose command line is wrong has not met the
@@ -50,7 +44,7 @@ static int run(const sl__command *command, int argc, const char **argv) {
   if (status == SL_OK && options.help)
     sl__options_help(command, stdout);
   else if (status == SL_OK) {
-    if (sl__launch_rank() == 0) sl_log_set(log_line, NULL, options.quiet ? SL_LOG_ERROR : SL_LOG_WARNING);
+    if (sl__launch_rank() == 0) sl__messages_print(options.quiet);
     status = command->run(&options, &exit_code);
   }
   if (status != SL_OK) exit_code = complain(status);

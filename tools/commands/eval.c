@@ -18,7 +18,7 @@ static sl_status find_data(sl__options *o) {
   char path[4096];
   if (o->data || stat(o->model, &info) != 0 || !S_ISDIR(info.st_mode)) return SL_OK;
   snprintf(path, sizeof path, "%s%s/%s", o->model, sl_checkpoint_is(o->model) ? "/../.." : "",
-           sl_rundir_file_name(SL_RUNDIR_CONFIG));
+           sl__rundir_file_name(SL__RUNDIR_CONFIG));
   return stat(path, &info) == 0 ? sl__options_data_of(path, &o->data) : SL_OK;
 }
 

@@ -43,7 +43,7 @@ static sl_status write_page(const char *path, const char *text) {
 static sl_status write_all(const sl__options *o, const json_t *data) {
   char *text = sl_json_text(data, JSON_COMPACT | JSON_REAL_PRECISION(9)), *path = NULL;
   sl_status status = SL_OK;
-  if (!text || asprintf(&path, "%s/%s", o->model, sl_rundir_file_name(SL_RUNDIR_REPORT)) < 0) {
+  if (!text || asprintf(&path, "%s/%s", o->model, sl__rundir_file_name(SL__RUNDIR_REPORT)) < 0) {
     path = NULL;
     status = sl_no_memory("for the report of %s", o->model);
     goto out;

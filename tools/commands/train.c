@@ -55,7 +55,7 @@ static sl_status prepare(sl__trainer *r) {
   if (o->resume) SL_TRY(sl__trainer_resume(r));
   SL_TRY(sl__trainer_complete_options(r));
   SL_TRY(sl__ranks_agree(&r->job.ranks, sl__trainer_open_directory(r)));
-  if (o->resume) SL_TRY(sl_rundir_rewind_metrics(r->dir, r->job.step));
+  if (o->resume) SL_TRY(sl__rundir_rewind_metrics(r->dir, r->job.step));
   SL_TRY(o->resume ? sl__trainer_recover_best(r) : sl__trainer_forget_kept(r));
   SL_TRY(sl__trainer_open_checkpoints(r));
   r->reached = r->best_step && sl__trainer_reaches(r, &r->best); /* by an earlier start */
@@ -74,7 +74,7 @@ static sl_status write_last(sl__trainer *r) {
 
 static sl_status run(sl__trainer *r, int *exit_code) {
   /* Weights are read before MPI starts. */
-  SL_TRY(sl__watch_open(sl__launch_rank(), r->o->stall_timeout, SL__EXIT_LOST));
+  SL_TRY(sl__watch_open(sl__launch_rank(), r->o->stall_timeout, r->o->disk_timeout, SL__EXIT_LOST));
   sl_activity_begin(SL_WORKS_LONG, "the start of the job"); /* a rank may read data for longer than the others */
   const sl_status prepared = prepare(r);
   sl_activity_end();
@@ -99,12 +99,12 @@ static sl_status run(sl__trainer *r, int *exit_code) {
 static sl_status close_directory(sl__trainer *r, sl_status status) {
   if (r->dir && status != SL_OK && r->job.step == r->first && !r->o->resume) {
     sl__heartbeat_drop();
-    sl_rundir_discard(r->dir);
+    sl__rundir_discard(r->dir);
     return status;
   }
   status = sl__trainer_keep_timeline(r, status);
   const sl_failure before = sl_failure_keep(status);
-  return sl_failure_first(&before, sl_rundir_close(r->dir));
+  return sl_failure_first(&before, sl__rundir_close(r->dir));
 }
 
 sl_status sl__train(sl__options *o, int *exit_code) {

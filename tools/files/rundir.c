@@ -21,16 +21,16 @@
 #define MARKER_TEXT "A run directory of Starling, format 1. docs/reference/formats.md says what the files are.\n"
 static const size_t METRICS_LIMIT_BYTES = (size_t)4 << 30;
 
-static const char *const names[SL_RUNDIR_FILE_COUNT] = {
-#define SL_RUNDIR_NAME(name, file) file,
-    SL_RUNDIR_FILES(SL_RUNDIR_NAME)
-#undef SL_RUNDIR_NAME
+static const char *const names[SL__RUNDIR_FILE_COUNT] = {
+#define SL__RUNDIR_NAME(name, file) file,
+    SL__RUNDIR_FILES(SL__RUNDIR_NAME)
+#undef SL__RUNDIR_NAME
 };
 
-struct sl_rundir {
+struct sl__rundir {
   char *path;
-  char *files[SL_RUNDIR_FILE_COUNT]; /* path/names[i] */
-  sl_rundir_mode mode;
+  char *files[SL__RUNDIR_FILE_COUNT]; /* path/names[i] */
+  sl__rundir_mode mode;
   int made;       /* new directories: the last `made` components of path */
   int unbegun;    /* it existed, but its run had not begun */
   int marker_fd;  /* holds the lock; -1: not yet open */
@@ -39,9 +39,9 @@ struct sl_rundir {
   size_t waits, room;
 };
 
-const char *sl_rundir_path(const sl_rundir *r) { return r->path; }
-const char *sl_rundir_file_path(const sl_rundir *r, sl_rundir_file file) { return r->files[file]; }
-const char *sl_rundir_file_name(sl_rundir_file file) { return names[file]; }
+const char *sl__rundir_path(const sl__rundir *r) { return r->path; }
+const char *sl__rundir_file_path(const sl__rundir *r, sl__rundir_file file) { return r->files[file]; }
+const char *sl__rundir_file_name(sl__rundir_file file) { return names[file]; }
 
 /* Removes the last `made` components that exist, up to one that is not empty. */
 static void remove_made(const char *path, int made) {
@@ -66,8 +66,8 @@ static int is_of_stall(const char *name) {
 
 static int is_named(const char *name) {
   if (sl_timeline_is_name(name) || is_of_stall(name)) return 1;
-  for (int i = 0; i < SL_RUNDIR_FILE_COUNT; i++)
-    if (i != SL_RUNDIR_MARKER && strcmp(name, names[i]) == 0) return 1;
+  for (int i = 0; i < SL__RUNDIR_FILE_COUNT; i++)
+    if (i != SL__RUNDIR_MARKER && strcmp(name, names[i]) == 0) return 1;
   return 0;
 }
 
@@ -88,7 +88,7 @@ static int is_ours(const char *name) {
 static sl_status remove_checkpoints(const char *path, int *others) {
   char *folder;
   int more = 0;
-  if (asprintf(&folder, "%s/%s", path, names[SL_RUNDIR_CHECKPOINTS]) < 0) return sl_no_memory("for %s", path);
+  if (asprintf(&folder, "%s/%s", path, names[SL__RUNDIR_CHECKPOINTS]) < 0) return sl_no_memory("for %s", path);
   const sl_status status = sl_checkpoint_tidy(folder, 1, &more);
   *others += more;
   free(folder);
@@ -103,10 +103,10 @@ static sl_status remove_files(const char *path, int only_temporaries, int *other
   int error;
   for (struct dirent *entry; (entry = sl_folder_next(folder, path, &error));) {
     const char *name = entry->d_name;
-    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strcmp(name, names[SL_RUNDIR_MARKER]) == 0) continue;
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strcmp(name, names[SL__RUNDIR_MARKER]) == 0) continue;
     if (!is_ours(name)) {
       ++*others;
-    } else if (strcmp(name, names[SL_RUNDIR_CHECKPOINTS]) == 0) {
+    } else if (strcmp(name, names[SL__RUNDIR_CHECKPOINTS]) == 0) {
       if (!only_temporaries) SL_TRY_OUT(remove_checkpoints(path, others));
     } else if (!(only_temporaries && name[0] != '.') &&
                SL_CALL_OF_FILE("unlink", path, unlinkat(dirfd(folder), name, 0)) != 0) {
@@ -133,17 +133,17 @@ static int is_unbegun(const char *path) {
   DIR *folder = sl_folder_open(path);
   int more = 0, error = 0;
   for (struct dirent *d; folder && (d = sl_folder_next(folder, path, &error));)
-    more |= d->d_name[0] != '.' && strcmp(d->d_name, names[SL_RUNDIR_HEARTBEAT]) != 0;
+    more |= d->d_name[0] != '.' && strcmp(d->d_name, names[SL__RUNDIR_HEARTBEAT]) != 0;
   if (folder) closedir(folder);
   return folder && !error && !more;
 }
 
-static sl_status set_path(sl_rundir *r, const char *path) {
+static sl_status set_path(sl__rundir *r, const char *path) {
   size_t n = strlen(path);
   while (n > 1 && path[n - 1] == '/') n--;
   free(r->path);
   if (!(r->path = strndup(path, n))) return sl_no_memory("for %s", path);
-  for (int i = 0; i < SL_RUNDIR_FILE_COUNT; i++) {
+  for (int i = 0; i < SL__RUNDIR_FILE_COUNT; i++) {
     free(r->files[i]);
     if (asprintf(&r->files[i], "%s/%s", r->path, names[i]) < 0) {
       r->files[i] = NULL;
@@ -154,7 +154,7 @@ static sl_status set_path(sl_rundir *r, const char *path) {
 }
 
 /* Makes the directory. *exists: 1 if it existed already, which is not a failure. */
-static sl_status make_directory(sl_rundir *r, int *exists) {
+static sl_status make_directory(sl__rundir *r, int *exists) {
   const sl_status status = sl_folder_make_all(r->path, 0777, &r->made);
   *exists = status == SL_OK && r->made == 0;
   return status == SL_OK ? SL_OK
@@ -162,7 +162,7 @@ static sl_status make_directory(sl_rundir *r, int *exists) {
 }
 
 /* Makes runs/NAME-DATE-TIME; if that exists, the same with -2, -3 and so on. */
-static sl_status make_default(sl_rundir *r, const char *name) {
+static sl_status make_default(sl__rundir *r, const char *name) {
   char path[512], date[32];
   time_t now = time(NULL);
   struct tm local;
@@ -180,15 +180,15 @@ static sl_status make_default(sl_rundir *r, const char *name) {
   return SL_OK;
 }
 
-static sl_status take_existing(sl_rundir *r) {
+static sl_status take_existing(sl__rundir *r) {
   struct stat info;
   if (stat(r->path, &info) != 0)
     return sl_fail(SL_EIO, "cannot read the run directory %s: %s", r->path, strerror(errno));
   if (!S_ISDIR(info.st_mode))
     return sl_fail(SL_EEXIST, "%s exists and is not a directory; choose another with --out", r->path);
-  const int marked = access(r->files[SL_RUNDIR_MARKER], F_OK) == 0;
+  const int marked = access(r->files[SL__RUNDIR_MARKER], F_OK) == 0;
   switch (r->mode) {
-    case SL_RUNDIR_NEW:
+    case SL__RUNDIR_NEW:
       if (marked && is_unbegun(r->path)) {
         r->unbegun = 1;
         return SL_OK;
@@ -197,23 +197,23 @@ static sl_status take_existing(sl_rundir *r) {
                      "the run directory %s exists; --resume continues it, --force starts it afresh, --out names "
                      "another",
                      r->path);
-    case SL_RUNDIR_RESUME:
+    case SL__RUNDIR_RESUME:
       return marked ? SL_OK
                     : sl_fail(SL_ENOTFOUND, "%s is not a run directory (no %s in it), so there is nothing to resume",
-                              r->path, names[SL_RUNDIR_MARKER]);
+                              r->path, names[SL__RUNDIR_MARKER]);
     default:
       return marked || is_empty(r->path)
                  ? SL_OK
                  : sl_fail(SL_EEXIST,
                            "%s is not a run directory (no %s in it), so --force leaves it alone; --out names "
                            "another",
-                           r->path, names[SL_RUNDIR_MARKER]);
+                           r->path, names[SL__RUNDIR_MARKER]);
   }
 }
 
 /* Makes the marker and locks it, which also shows that the directory can be written. */
-static sl_status take_lock(sl_rundir *r) {
-  const char *marker = r->files[SL_RUNDIR_MARKER];
+static sl_status take_lock(sl__rundir *r) {
+  const char *marker = r->files[SL__RUNDIR_MARKER];
   r->marker_fd = sl_file_open(marker, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (r->marker_fd < 0)
     return sl_fail(errno == ENOSPC || errno == EDQUOT || errno == EIO ? SL_EWRITE : SL_EIO,
@@ -241,11 +241,11 @@ static sl_status take_lock(sl_rundir *r) {
 
 /* Synchronises the marker and the new folders' parents, so that later files can be found after a crash of the machine.
  */
-static sl_status sync_made(const sl_rundir *r) {
+static sl_status sync_made(const sl__rundir *r) {
   char *folder = strdup(r->path);
   if (!folder) return sl_no_memory("for %s", r->path);
   sl_status status = SL_OK;
-  const char *marker = r->files[SL_RUNDIR_MARKER];
+  const char *marker = r->files[SL__RUNDIR_MARKER];
   if (SL_CALL_OF_FILE("fsync", marker, sl_file_sync(r->marker_fd)) != 0 && errno != EINVAL)
     status = sl_file_failed("write", marker, errno);
   if (status == SL_OK) status = sl_folder_sync(folder);
@@ -260,28 +260,28 @@ static sl_status sync_made(const sl_rundir *r) {
   return status;
 }
 
-static void free_rundir(sl_rundir *r) {
-  if (r->metrics_fd >= 0) SL_CALL_OF_FILE("close", r->files[SL_RUNDIR_METRICS], close(r->metrics_fd));
-  if (r->marker_fd >= 0) SL_CALL_OF_FILE("close", r->files[SL_RUNDIR_MARKER], close(r->marker_fd));
-  for (int i = 0; i < SL_RUNDIR_FILE_COUNT; i++) free(r->files[i]);
+static void free_rundir(sl__rundir *r) {
+  if (r->metrics_fd >= 0) SL_CALL_OF_FILE("close", r->files[SL__RUNDIR_METRICS], close(r->metrics_fd));
+  if (r->marker_fd >= 0) SL_CALL_OF_FILE("close", r->files[SL__RUNDIR_MARKER], close(r->marker_fd));
+  for (int i = 0; i < SL__RUNDIR_FILE_COUNT; i++) free(r->files[i]);
   free(r->waiting), free(r->path), free(r);
 }
 
-sl_status sl_rundir_open(const char *path, const char *name, sl_rundir_mode mode, sl_rundir **result) {
+sl_status sl__rundir_open(const char *path, const char *name, sl__rundir_mode mode, sl__rundir **result) {
   sl_status status = SL_OK;
   int exists = 0, locked = 0, others = 0;
   *result = NULL;
   if (path && !path[0]) return sl_fail(SL_EINVAL, "the run directory's name is empty");
-  if (!path && mode != SL_RUNDIR_NEW)
+  if (!path && mode != SL__RUNDIR_NEW)
     return sl_fail(SL_EINVAL, "--resume and --force need the run directory's name (--out DIR)");
-  sl_rundir *r = calloc(1, sizeof *r);
+  sl__rundir *r = calloc(1, sizeof *r);
   if (!r) return sl_no_memory("for the run directory");
   r->mode = mode, r->marker_fd = r->metrics_fd = -1;
   if (!path) {
     SL_TRY_OUT(make_default(r, name));
   } else {
     SL_TRY_OUT(set_path(r, path));
-    if (mode == SL_RUNDIR_RESUME) {
+    if (mode == SL__RUNDIR_RESUME) {
       exists = access(r->path, F_OK) == 0;
       if (!exists) SL_TRY_OUT(sl_fail(SL_ENOTFOUND, "no run directory %s to resume", r->path));
     } else {
@@ -295,62 +295,62 @@ sl_status sl_rundir_open(const char *path, const char *name, sl_rundir_mode mode
   locked = 1;
   /* The configuration, without which nothing resumes, goes first: a crash leaves the old run whole, or none that looks
    * whole; and no new configuration beside a checkpoint of the old run. */
-  if (exists && mode == SL_RUNDIR_FORCE) {
-    if (unlink(r->files[SL_RUNDIR_CONFIG]) != 0 && errno != ENOENT)
-      SL_TRY_OUT(sl_fail(SL_EIO, "cannot remove %s: %s", r->files[SL_RUNDIR_CONFIG], strerror(errno)));
+  if (exists && mode == SL__RUNDIR_FORCE) {
+    if (unlink(r->files[SL__RUNDIR_CONFIG]) != 0 && errno != ENOENT)
+      SL_TRY_OUT(sl_fail(SL_EIO, "cannot remove %s: %s", r->files[SL__RUNDIR_CONFIG], strerror(errno)));
     SL_TRY_OUT(sl_folder_sync(r->path));
   }
-  if (exists) SL_TRY_OUT(remove_files(r->path, mode == SL_RUNDIR_RESUME, &others));
-  if (exists && mode == SL_RUNDIR_FORCE) SL_TRY_OUT(sl_folder_sync(r->path));
+  if (exists) SL_TRY_OUT(remove_files(r->path, mode == SL__RUNDIR_RESUME, &others));
+  if (exists && mode == SL__RUNDIR_FORCE) SL_TRY_OUT(sl_folder_sync(r->path));
   *result = r;
   r = NULL;
 out:
   if (r) {
     if (r->made > 0 && r->marker_fd >= 0 && !locked)
-      SL_CALL_OF_FILE("unlink", r->files[SL_RUNDIR_MARKER], unlink(r->files[SL_RUNDIR_MARKER]));
+      SL_CALL_OF_FILE("unlink", r->files[SL__RUNDIR_MARKER], unlink(r->files[SL__RUNDIR_MARKER]));
     if (r->path) remove_made(r->path, r->made);
     free_rundir(r);
   }
   return status;
 }
 
-void sl_rundir_discard(sl_rundir *r) {
+void sl__rundir_discard(sl__rundir *r) {
   int others = 0;
   if (!r) return;
-  if (r->mode != SL_RUNDIR_RESUME) remove_files(r->path, 0, &others);
+  if (r->mode != SL__RUNDIR_RESUME) remove_files(r->path, 0, &others);
   if (r->made > 0 && others == 0) {
-    SL_CALL_OF_FILE("unlink", r->files[SL_RUNDIR_MARKER], unlink(r->files[SL_RUNDIR_MARKER]));
+    SL_CALL_OF_FILE("unlink", r->files[SL__RUNDIR_MARKER], unlink(r->files[SL__RUNDIR_MARKER]));
     remove_made(r->path, r->made);
   }
   free_rundir(r);
 }
 
-sl_status sl_rundir_write_json(sl_rundir *r, sl_rundir_file file, const json_t *value) {
+sl_status sl__rundir_write_json(sl__rundir *r, sl__rundir_file file, const json_t *value) {
   if (!r) return SL_OK;
   return sl_json_write(r->files[file], value);
 }
 
-sl_status sl_rundir_write_text(sl_rundir *r, sl_rundir_file file, const char *text) {
+sl_status sl__rundir_write_text(sl__rundir *r, sl__rundir_file file, const char *text) {
   if (!r) return SL_OK;
   return sl_file_replace(r->files[file], text, strlen(text));
 }
 
-static sl_status open_metrics(sl_rundir *r) {
+static sl_status open_metrics(sl__rundir *r) {
   if (r->metrics_fd >= 0) return SL_OK;
-  const char *path = r->files[SL_RUNDIR_METRICS];
+  const char *path = r->files[SL__RUNDIR_METRICS];
   r->metrics_fd = sl_file_open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (r->metrics_fd >= 0) return sl_folder_sync(r->path);
   return sl_file_failed("write", path, errno);
 }
 
 /* Writes the queued lines, all or none. If a partly written line cannot be undone, its remainder stays queued. */
-static sl_status write_waiting(sl_rundir *r) {
+static sl_status write_waiting(sl__rundir *r) {
   ssize_t done;
   if (r->waits == 0) return SL_OK;
   SL_TRY(open_metrics(r));
   const off_t before = lseek(r->metrics_fd, 0, SEEK_END);
   do {
-    done = SL_CALL_OF_FILE("write", r->files[SL_RUNDIR_METRICS], write(r->metrics_fd, r->waiting, r->waits));
+    done = SL_CALL_OF_FILE("write", r->files[SL__RUNDIR_METRICS], write(r->metrics_fd, r->waiting, r->waits));
   } while (done < 0 && errno == EINTR);
   const int error = done < 0 ? errno : ENOSPC;
   if (done == (ssize_t)r->waits) {
@@ -359,10 +359,10 @@ static sl_status write_waiting(sl_rundir *r) {
   }
   if (done > 0 && (before < 0 || ftruncate(r->metrics_fd, before) != 0))
     memmove(r->waiting, r->waiting + done, r->waits -= (size_t)done);
-  return sl_file_failed("write", r->files[SL_RUNDIR_METRICS], error);
+  return sl_file_failed("write", r->files[SL__RUNDIR_METRICS], error);
 }
 
-sl_status sl_rundir_append_metrics(sl_rundir *r, const json_t *object) {
+sl_status sl__rundir_append_metrics(sl__rundir *r, const json_t *object) {
   if (!r) return SL_OK;
   if (!json_is_object(object)) return sl_fail(SL_EINVAL, "metrics: a value cannot be written as JSON (not finite?)");
   char *line = sl_json_text(object, JSON_COMPACT | JSON_REAL_PRECISION(9));
@@ -382,18 +382,18 @@ sl_status sl_rundir_append_metrics(sl_rundir *r, const json_t *object) {
   return write_waiting(r);
 }
 
-sl_status sl_rundir_sync_metrics(sl_rundir *r) {
+sl_status sl__rundir_sync_metrics(sl__rundir *r) {
   if (!r) return SL_OK;
   SL_TRY(write_waiting(r));
-  const char *path = r->files[SL_RUNDIR_METRICS];
+  const char *path = r->files[SL__RUNDIR_METRICS];
   if (r->metrics_fd < 0 || SL_CALL_OF_FILE("fsync", path, sl_file_sync(r->metrics_fd)) == 0 || errno == EINVAL)
     return SL_OK;
   return sl_file_failed("write", path, errno);
 }
 
-sl_status sl_rundir_close(sl_rundir *r) {
+sl_status sl__rundir_close(sl__rundir *r) {
   if (!r) return SL_OK;
-  const sl_status status = sl_rundir_sync_metrics(r);
+  const sl_status status = sl__rundir_sync_metrics(r);
   free_rundir(r);
   return status;
 }
@@ -424,21 +424,21 @@ static sl_status keep_lines(const char *path, char *text, size_t *n, int64_t ste
   return SL_OK;
 }
 
-sl_status sl_rundir_rewind_metrics(sl_rundir *r, int64_t step) {
+sl_status sl__rundir_rewind_metrics(sl__rundir *r, int64_t step) {
   if (!r) return SL_OK;
   char *text;
   size_t n, kept;
   if (r->waits > 0 && write_waiting(r) != SL_OK)
-    SL_TRY(keep_lines(r->files[SL_RUNDIR_METRICS], r->waiting, &r->waits, step));
-  sl_status status = sl_file_read(r->files[SL_RUNDIR_METRICS], METRICS_LIMIT_BYTES, &text, &n);
+    SL_TRY(keep_lines(r->files[SL__RUNDIR_METRICS], r->waiting, &r->waits, step));
+  sl_status status = sl_file_read(r->files[SL__RUNDIR_METRICS], METRICS_LIMIT_BYTES, &text, &n);
   if (status == SL_ENOTFOUND) return SL_OK;
   if (status != SL_OK) return status;
   kept = n;
-  status = keep_lines(r->files[SL_RUNDIR_METRICS], text, &kept, step);
+  status = keep_lines(r->files[SL__RUNDIR_METRICS], text, &kept, step);
   if (status == SL_OK && kept < n) {
     if (r->metrics_fd >= 0) close(r->metrics_fd); /* of the file that is about to be replaced */
     r->metrics_fd = -1;
-    status = sl_file_replace(r->files[SL_RUNDIR_METRICS], text, kept);
+    status = sl_file_replace(r->files[SL__RUNDIR_METRICS], text, kept);
   }
   free(text);
   return status;

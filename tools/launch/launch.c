@@ -74,7 +74,7 @@ static sl_status open_launcher(launcher *l) {
   gethostname(host, sizeof host - 1);
   snprintf(l->id, sizeof l->id, "%.48s-%ld-%ld", host, (long)getpid(), (long)time(NULL));
   if (o->out) {
-    snprintf(path, sizeof path, "%.4000s/%s", o->out, sl_rundir_file_name(SL_RUNDIR_MARKER));
+    snprintf(path, sizeof path, "%.4000s/%s", o->out, sl__rundir_file_name(SL__RUNDIR_MARKER));
     l->was_there = access(path, F_OK) == 0;
   }
   return SL_OK;
@@ -86,9 +86,9 @@ static int beat_of(const launcher *l, sl__heartbeat *h) {
   return l->o->out && sl__heartbeat_read(l->o->out, h) == SL_OK && strcmp(h->launch, l->launch) == 0;
 }
 
-static int exists(const launcher *l, sl_rundir_file file) {
+static int exists(const launcher *l, sl__rundir_file file) {
   char path[4200];
-  snprintf(path, sizeof path, "%.4000s/%s", l->o->out ? l->o->out : "", sl_rundir_file_name(file));
+  snprintf(path, sizeof path, "%.4000s/%s", l->o->out ? l->o->out : "", sl__rundir_file_name(file));
   return l->o->out && access(path, F_OK) == 0;
 }
 
@@ -101,8 +101,8 @@ static sl_status start(launcher *l) {
   int n = 0, k = 0;
   sl_status status = SL_OK;
   /* A job that was lost early may have left a new folder without a configuration. */
-  const int new_folder = l->start > 0 && !l->was_there && exists(l, SL_RUNDIR_MARKER);
-  const int resumes = l->start > 0 && (l->taken || (new_folder && exists(l, SL_RUNDIR_CONFIG)));
+  const int new_folder = l->start > 0 && !l->was_there && exists(l, SL__RUNDIR_MARKER);
+  const int resumes = l->start > 0 && (l->taken || (new_folder && exists(l, SL__RUNDIR_CONFIG)));
   SL_TRY_OUT(sl__options_words(l->o, &train, resumes ? ours : at_first, &words, &n));
   if (!(argv = calloc((size_t)n + 12, sizeof *argv))) SL_TRY_OUT(sl_no_memory("for %d words", n));
   if (l->hosts.n > 0 && !(hosts = sl__hosts_text(&l->hosts))) SL_TRY_OUT(sl_no_memory("for the hosts"));

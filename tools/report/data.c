@@ -400,7 +400,7 @@ static sl_status metrics_of(const sl__report_run *r, json_t *data) {
   size_t n;
   columns train = columns_create(curves), validation = columns_create(curves);
   sl_status status = SL_OK;
-  if (asprintf(&path, "%s/%s", r->run, sl_rundir_file_name(SL_RUNDIR_METRICS)) < 0) {
+  if (asprintf(&path, "%s/%s", r->run, sl__rundir_file_name(SL__RUNDIR_METRICS)) < 0) {
     path = NULL;
     status = sl_no_memory("for a path");
     goto out;

@@ -44,7 +44,7 @@ sl_status sl__job_name(sl__job *j, const sl__options *o) {
 
 sl_status sl__job_file(sl__job *j, const sl__options *o) {
   j->o = o;
-  SL_TRY(sl__watch_open(sl__launch_rank(), o->stall_timeout, SL__EXIT_LOST));
+  SL_TRY(sl__watch_open(sl__launch_rank(), o->stall_timeout, o->disk_timeout, SL__EXIT_LOST));
   SL_TRY(sl__model_open(o->model, &j->file));
   j->facts = *sl__model_facts_of(j->file);
   sl_model_text(j->facts.model, j->name, sizeof j->name);

@@ -230,7 +230,7 @@ void sl__ranks_fail_unmet(int rank, int exit_code) {
   sl__ranks r = {.comm = MPI_COMM_WORLD, .last = MPI_COMM_WORLD, .request = MPI_REQUEST_NULL};
   if (n <= 1 || MPI_Initialized(&started) != MPI_SUCCESS || started) return;
   const sl_failure why = sl_failure_keep(SL_EINVAL); /* the message to print */
-  if (sl__watch_open(rank, PATIENCE_S, SL__EXIT_LOST) != SL_OK ||
+  if (sl__watch_open(rank, PATIENCE_S, 0, SL__EXIT_LOST) != SL_OK ||
       MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level) != MPI_SUCCESS) {
     sl_failure_again(&why);
     return;

@@ -44,7 +44,7 @@ sl_status sl__start(const sl__options *o, const char *what, int ranks, sl_runtim
   options.fast = o->gpu_kernels && strcmp(o->gpu_kernels, "fast") == 0;
   if (o->gpu_memory > 0) options.gpu_memory = (size_t)(1e6 * o->gpu_memory);
   if (o->threads_per_worker > 0) options.threads_per_worker = (int)o->threads_per_worker;
-  SL_TRY(sl__watch_open(sl__launch_rank(), o->stall_timeout, SL__EXIT_LOST));
+  SL_TRY(sl__watch_open(sl__launch_rank(), o->stall_timeout, o->disk_timeout, SL__EXIT_LOST));
   SL_TRY(sl_runtime_start(&options, runtime));
   if (ranks || sl_runtime_ranks(*runtime) == 1) return SL_OK;
   const int n = sl_runtime_ranks(*runtime);

@@ -13,8 +13,8 @@
   X(SL__EXIT_UNWRITTEN, 74, "A file could not be stored: full disk, quota or failing disk.")   /* EX_IOERR */ \
   X(SL__EXIT_CHECKPOINTED, 75, "Stopped by a signal after writing a checkpoint; continue with --resume.")     \
   X(SL__EXIT_LOST, 76,                                                                                        \
-    "A rank was lost: it was killed, or stood still for --stall-timeout; continue with --resume, or see "     \
-    "--restarts.")                                                                                            \
+    "A rank was lost: it was killed, or stood still for --stall-timeout (its disk for --disk-timeout); "      \
+    "continue with --resume, or see --restarts.")                                                             \
   X(SL__EXIT_INTERRUPTED, 130, "Stopped by a signal; compare has printed the measurements until then.")
 enum {
 #define SL__EXIT_ENUM(name, code, meaning) name = code,

@@ -40,8 +40,12 @@ SETTING(TEXT, until, "until", SL__TRAIN, RUN, "MEASURE=BOUND", NULL, 0, 0,
          "5 times the model's)"})
 SETTING(REAL, stall_timeout, "stall-timeout", SL__TRAIN | SL__EVAL | SL__BENCH, NONE, "SECONDS", "60", 0, 1e6,
         {0,
-         "end the job after SECONDS without progress, and name the late ranks or the hanging disk "
-         "(0: never)"})
+         "end the job after SECONDS without progress, and name the late ranks; warn of a call on a file that takes as "
+         "long (0: never)"})
+SETTING(REAL, disk_timeout, "disk-timeout", SL__TRAIN | SL__EVAL | SL__BENCH, NONE, "SECONDS", NULL, 1, 1e6,
+        {0,
+         "end the job if one call on a file keeps it waiting for SECONDS (default: 10 times --stall-timeout, at least "
+         "600; never if that is 0)"})
 SETTING(INTEGER, eval_every, "eval-every", SL__TRAIN, RUN, "N", NULL, 1, ANY,
         {0, "validate every N steps (default: every epoch)"})
 SETTING(INTEGER, log_every, "log-every", SL__TRAIN, RUN, "N", NULL, 1, ANY,

@@ -9,20 +9,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/base/log.h"
 #include "tools/run/session.h"
 #include "tools/settings/mends.h"
+#include "tools/settings/messages.h"
 #include "tools/simulate/node.h"
 #include "tools/simulate/run.h"
 
 static const sl__command simulate = {
     .name = "simulate", .bit = SL__SIMULATE, .arguments = "MODEL ", .least = 1, .most = 1};
-
-static void log_line(sl_log_level level, const char *message, void *arg) {
-  static const char *const names[] = {"debug", "note", "warning", "error"};
-  (void)arg;
-  fprintf(stderr, "starling: %s: %s\n", names[level], message);
-}
 
 /* The folder has files and one level of folders. */
 static void remove_folder(const char *path, int level) {
@@ -46,7 +40,7 @@ int main(int argc, char **argv) {
   sl_status status = sl__options_parse(&simulate, argc - 1, (const char **)argv + 1, &options);
   options.argc = argc, options.argv = (const char **)argv;
   if (status == SL_OK) {
-    sl_log_set(log_line, NULL, options.quiet ? SL_LOG_ERROR : SL_LOG_WARNING);
+    sl__messages_print(options.quiet);
     status = sl__simulation_run(&options, &exit_code);
   }
   if (status != SL_OK) {

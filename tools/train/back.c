@@ -12,7 +12,7 @@ static sl_status restore(sl__trainer *r, int64_t most) {
     sl_log(SL_LOG_WARNING, "%s", sl_error());
   SL_TRY(sl__trainer_read(r, r->folder, most));
   if (r->job.step == 0) return sl_fail(SL_ENOTFOUND, "no checkpoint");
-  SL_TRY(sl__ranks_agree(&r->job.ranks, sl_rundir_rewind_metrics(r->dir, r->job.step)));
+  SL_TRY(sl__ranks_agree(&r->job.ranks, sl__rundir_rewind_metrics(r->dir, r->job.step)));
   sl__trainer_forget_unwritten(r);
   SL_TRY(sl__trainer_recover_best(r));
   r->job.predicted -= (int64_t)sl__checkpoints_bytes(r->checkpoints);

@@ -18,23 +18,23 @@
 
 static char *kept_path(const sl__trainer *r, int64_t step) {
   char *path;
-  return asprintf(&path, "%s" KEPT "%lld", sl_rundir_file_path(r->dir, SL_RUNDIR_MODEL), (long long)step) < 0 ? NULL
-                                                                                                              : path;
+  return asprintf(&path, "%s" KEPT "%lld", sl__rundir_file_path(r->dir, SL__RUNDIR_MODEL), (long long)step) < 0 ? NULL
+                                                                                                                : path;
 }
 
 /* Removes every kept model but those of these two steps; -1: none. */
 static sl_status remove_kept(const sl__trainer *r, int64_t one, int64_t other) {
-  const char *model = sl_rundir_file_path(r->dir, SL_RUNDIR_MODEL), *name = strrchr(model, '/') + 1;
+  const char *model = sl__rundir_file_path(r->dir, SL__RUNDIR_MODEL), *name = strrchr(model, '/') + 1;
   const size_t n = strlen(name);
-  DIR *folder = sl_folder_open(sl_rundir_path(r->dir));
-  if (!folder) return sl_fail(SL_EIO, "cannot read the folder %s: %s", sl_rundir_path(r->dir), strerror(errno));
+  DIR *folder = sl_folder_open(sl__rundir_path(r->dir));
+  if (!folder) return sl_fail(SL_EIO, "cannot read the folder %s: %s", sl__rundir_path(r->dir), strerror(errno));
   int error;
-  for (struct dirent *d; (d = sl_folder_next(folder, sl_rundir_path(r->dir), &error));) {
+  for (struct dirent *d; (d = sl_folder_next(folder, sl__rundir_path(r->dir), &error));) {
     if (strncmp(d->d_name, name, n) != 0 || strncmp(d->d_name + n, KEPT, strlen(KEPT)) != 0) continue;
     const int64_t step = atoll(d->d_name + n + strlen(KEPT));
     if (step != one && step != other && SL_CALL_OF_FILE("unlink", model, unlinkat(dirfd(folder), d->d_name, 0)) != 0)
-      sl_log(SL_LOG_WARNING, "cannot remove %s/%s, which nothing needs any more: %s", sl_rundir_path(r->dir), d->d_name,
-             strerror(errno));
+      sl_log(SL_LOG_WARNING, "cannot remove %s/%s, which nothing needs any more: %s", sl__rundir_path(r->dir),
+             d->d_name, strerror(errno));
   }
   if (error)
     sl_log(SL_LOG_WARNING, "cannot remove %s" KEPT "*, which nothing needs any more: %s", model, strerror(error));
@@ -45,7 +45,7 @@ static sl_status remove_kept(const sl__trainer *r, int64_t one, int64_t other) {
 sl_status sl__trainer_keep_best(sl__trainer *r) {
   const int64_t step = r->model_step;
   if (r->job.ranks.rank > 0 || step == 0 || (step != r->named_best && step != r->naming_best)) return SL_OK;
-  const char *model = sl_rundir_file_path(r->dir, SL_RUNDIR_MODEL);
+  const char *model = sl__rundir_file_path(r->dir, SL__RUNDIR_MODEL);
   char *path = kept_path(r, step);
   if (!path) return sl_no_memory("for a path");
   /* On a file system without hard links the model has only the other name for a moment. */
@@ -68,7 +68,7 @@ sl_status sl__trainer_forget_kept(sl__trainer *r) { return r->job.ranks.rank > 0
 /* The step of the model in model.safetensors; -1: there is none, or it cannot be read. */
 static int64_t model_step(const sl__trainer *r) {
   sl__model_file *file;
-  if (sl__model_open(sl_rundir_file_path(r->dir, SL_RUNDIR_MODEL), &file) != SL_OK) return -1;
+  if (sl__model_open(sl__rundir_file_path(r->dir, SL__RUNDIR_MODEL), &file) != SL_OK) return -1;
   const int64_t step = sl__model_facts_of(file)->step;
   sl__model_close(file);
   return step;
@@ -76,14 +76,14 @@ static int64_t model_step(const sl__trainer *r) {
 
 /* Puts the checkpoint's best model back into place, on rank 0. *gone: set if it no longer exists. */
 static sl_status recover(sl__trainer *r, int *gone) {
-  const char *model = sl_rundir_file_path(r->dir, SL_RUNDIR_MODEL);
+  const char *model = sl__rundir_file_path(r->dir, SL__RUNDIR_MODEL);
   sl_status status = SL_OK;
   const int waits = r->unwritten.model && r->unwritten.step == r->best_step;
   if (r->best_step > 0 && !waits && model_step(r) != r->best_step) {
     char *path = kept_path(r, r->best_step);
     if (!path) return sl_no_memory("for a path");
     *gone = SL_CALL_OF_FILE("rename", model, rename(path, model)) != 0;
-    if (!*gone) status = sl_folder_sync(sl_rundir_path(r->dir));
+    if (!*gone) status = sl_folder_sync(sl__rundir_path(r->dir));
     free(path);
   }
   if (*gone && r->best_step > 0)

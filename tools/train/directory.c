@@ -19,23 +19,23 @@ sl_status sl__trainer_open_directory(sl__trainer *r) {
   size_t bytes;
   json_t *plan = NULL;
   sl_status status = SL_OK;
-  SL_TRY(sl_rundir_open(o->out, r->job.facts.model->name,
-                        o->resume  ? SL_RUNDIR_RESUME
-                        : o->force ? SL_RUNDIR_FORCE
-                                   : SL_RUNDIR_NEW,
-                        &r->dir));
+  SL_TRY(sl__rundir_open(o->out, r->job.facts.model->name,
+                         o->resume  ? SL__RUNDIR_RESUME
+                         : o->force ? SL__RUNDIR_FORCE
+                                    : SL__RUNDIR_NEW,
+                         &r->dir));
   SL_TRY_OUT(sl__options_to_yaml(o, &r->configuration));
-  SL_TRY_OUT(sl_rundir_write_text(r->dir, SL_RUNDIR_CONFIG, r->configuration));
+  SL_TRY_OUT(sl__rundir_write_text(r->dir, SL__RUNDIR_CONFIG, r->configuration));
   if (r->job.data.tokenizer) {
     SL_TRY_OUT(sl_file_read(r->job.data.tokenizer, TOKENIZER_BYTES, &tokenizer, &bytes));
-    SL_TRY_OUT(sl_rundir_write_text(r->dir, SL_RUNDIR_TOKENIZER, tokenizer));
+    SL_TRY_OUT(sl__rundir_write_text(r->dir, SL__RUNDIR_TOKENIZER, tokenizer));
   }
   SL_TRY_OUT(sl__environment_complete(r->environment, r->job.runtime));
   if (r->job.ranks.n > 1)
     json_object_set_new(json_object_get(r->environment, "machine"), "balance", sl__balance_json(&r->job.balance));
-  SL_TRY_OUT(sl_rundir_write_json(r->dir, SL_RUNDIR_ENVIRONMENT, r->environment));
+  SL_TRY_OUT(sl__rundir_write_json(r->dir, SL__RUNDIR_ENVIRONMENT, r->environment));
   plan = sl_plan_to_json(&r->job.facts.plan);
-  SL_TRY_OUT(sl_rundir_write_json(r->dir, SL_RUNDIR_PLAN, plan));
+  SL_TRY_OUT(sl__rundir_write_json(r->dir, SL__RUNDIR_PLAN, plan));
 out:
   free(tokenizer);
   json_decref(plan);
@@ -43,12 +43,12 @@ out:
 }
 
 sl_status sl__trainer_share_folder(sl__trainer *r) {
-  int n = r->dir ? (int)strlen(sl_rundir_path(r->dir)) + 1 : 0;
+  int n = r->dir ? (int)strlen(sl__rundir_path(r->dir)) + 1 : 0;
   if (r->job.ranks.n > 1) MPI_Bcast(&n, 1, MPI_INT, 0, r->job.ranks.comm);
   r->folder = calloc((size_t)n + 1, 1);
   const sl_status status = r->folder ? SL_OK : sl_no_memory("for a path");
   SL_TRY(sl__ranks_agree(&r->job.ranks, status));
-  if (r->dir) memcpy(r->folder, sl_rundir_path(r->dir), (size_t)n);
+  if (r->dir) memcpy(r->folder, sl__rundir_path(r->dir), (size_t)n);
   if (r->job.ranks.n > 1) MPI_Bcast(r->folder, n, MPI_CHAR, 0, r->job.ranks.comm);
   if (access(r->folder, W_OK) == 0) sl__watch_folder(r->folder);
   return sl__heartbeat_open(r->folder, r->job.ranks.comm, r->job.step, r->total);

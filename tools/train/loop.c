@@ -76,8 +76,8 @@ static sl_status tell(sl__trainer *r, const char *what, const char *text, json_t
   sl__meter_clear(&r->meter);
   if (!r->o->quiet) printf("%s: %s\n", what, text), fflush(stdout);
   json_object_set_new(json_object_get(r->environment, "machine"), what, value);
-  if (sl_rundir_write_json(r->dir, SL_RUNDIR_ENVIRONMENT, r->environment) != SL_OK)
-    sl_log(SL_LOG_WARNING, "it is not in %s: %s", sl_rundir_file_name(SL_RUNDIR_ENVIRONMENT), sl_error());
+  if (sl__rundir_write_json(r->dir, SL__RUNDIR_ENVIRONMENT, r->environment) != SL_OK)
+    sl_log(SL_LOG_WARNING, "it is not in %s: %s", sl__rundir_file_name(SL__RUNDIR_ENVIRONMENT), sl_error());
   return SL_OK;
 }
 
@@ -112,7 +112,7 @@ static sl_status stop(sl__trainer *r, int *exit_code) {
   sl__meter_clear(&r->meter);
   if (!r->o->quiet)
     printf("stopped by a signal after step %lld; starling train --resume --out %s goes on\n", (long long)r->job.step,
-           sl_rundir_path(r->dir));
+           sl__rundir_path(r->dir));
   return SL_OK;
 }
 

@@ -174,7 +174,7 @@ static sl_status find(const char *run, const sl__resume_options *o, sl__progress
   sl_failure *refused = NULL;
   sl_status status = SL_OK;
   *file = NULL;
-  if (asprintf(&folder, "%s/%s", run, sl_rundir_file_name(SL_RUNDIR_CHECKPOINTS)) < 0)
+  if (asprintf(&folder, "%s/%s", run, sl__rundir_file_name(SL__RUNDIR_CHECKPOINTS)) < 0)
     return sl_no_memory("for a path");
   SL_TRY_OUT(sl_checkpoint_newest(folder, &steps, &n));
   if (n > 0 && !(refused = calloc((size_t)n, sizeof *refused))) SL_TRY_OUT(sl_no_memory("to resume"));
@@ -205,7 +205,7 @@ sl_status sl__open_newest(const char *run, sl__model_file **file) { return find(
 /* Refuses runs of older versions, which kept one state file; otherwise they would silently start over. */
 static sl_status check_older(const char *run) {
   char *path;
-  if (asprintf(&path, "%s/%s", run, sl_rundir_file_name(SL_RUNDIR_STATE)) < 0) return sl_no_memory("for a path");
+  if (asprintf(&path, "%s/%s", run, sl__rundir_file_name(SL__RUNDIR_STATE)) < 0) return sl_no_memory("for a path");
   const sl_status status =
       access(path, F_OK) == 0
           ? sl_fail(SL_EUNSUPPORTED,

@@ -76,13 +76,14 @@ sl_status sl__trainer_save(sl__trainer *r) {
 }
 
 sl_status sl__trainer_open_checkpoints(sl__trainer *r) {
-  const sl__checkpoints_options options = {.folder = r->dir ? sl_rundir_file_path(r->dir, SL_RUNDIR_CHECKPOINTS) : NULL,
-                                           .comm = r->job.ranks.comm,
-                                           .store = r->job.store,
-                                           .from = r->job.step,
-                                           .every = r->o->checkpoint_every,
-                                           .minutes = r->o->checkpoint_minutes,
-                                           .keep = (int)r->o->keep};
+  const sl__checkpoints_options options = {
+      .folder = r->dir ? sl__rundir_file_path(r->dir, SL__RUNDIR_CHECKPOINTS) : NULL,
+      .comm = r->job.ranks.comm,
+      .store = r->job.store,
+      .from = r->job.step,
+      .every = r->o->checkpoint_every,
+      .minutes = r->o->checkpoint_minutes,
+      .keep = (int)r->o->keep};
   SL_TRY(sl__checkpoints_create(&options, &r->checkpoints));
   r->job.predicted += (int64_t)sl__checkpoints_bytes(r->checkpoints);
   return SL_OK;

@@ -31,7 +31,7 @@ void sl__trainer_print_start(const sl__trainer *r) {
     printf("resumed after step %lld\n", (long long)r->first);
   else if (r->o->resume)
     printf("the run ended before its first checkpoint: from the first step again\n");
-  printf("run directory %s\n", sl_rundir_path(r->dir));
+  printf("run directory %s\n", sl__rundir_path(r->dir));
   fflush(stdout);
 }
 

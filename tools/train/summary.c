@@ -8,7 +8,7 @@
 
 static sl_status write_summary(void *arg) {
   const sl__trainer *r = arg;
-  return sl_rundir_write_json(r->dir, SL_RUNDIR_SUMMARY, r->summary);
+  return sl__rundir_write_json(r->dir, SL__RUNDIR_SUMMARY, r->summary);
 }
 
 sl_status sl__trainer_finish(sl__trainer *r) {
@@ -17,12 +17,13 @@ sl_status sl__trainer_finish(sl__trainer *r) {
   const int tests = r->job.data.n[SL_SPLIT_TEST] > 0;
   const double sent = sl__ranks_sum(&r->job.ranks, (double)sl__job_sent(&r->job));
   if (r->job.ranks.rank > 0) return tests ? sl__trainer_test(r, &score) : SL_OK;
-  json_t *summary = json_pack(
-      "{s:s, s:o, s:s, s:I, s:f, s:f, s:f, s:I}", "model", r->job.facts.model->name, "size",
-      sl_model_sizes_to_json(r->job.facts.model), "directory", sl_rundir_path(r->dir), "steps", (json_int_t)r->job.step,
-      "epochs", sl__trainer_epochs_done(r), "time_s", 1e-9 * (double)(sl_now() - r->began), "samples_per_s",
-      r->stepping > 0 ? (double)((r->job.step - r->first) * r->job.facts.plan.batch) / r->stepping : 0.0, "parameters",
-      (json_int_t)r->job.network.parameter_count);
+  json_t *summary =
+      json_pack("{s:s, s:o, s:s, s:I, s:f, s:f, s:f, s:I}", "model", r->job.facts.model->name, "size",
+                sl_model_sizes_to_json(r->job.facts.model), "directory", sl__rundir_path(r->dir), "steps",
+                (json_int_t)r->job.step, "epochs", sl__trainer_epochs_done(r), "time_s",
+                1e-9 * (double)(sl_now() - r->began), "samples_per_s",
+                r->stepping > 0 ? (double)((r->job.step - r->first) * r->job.facts.plan.batch) / r->stepping : 0.0,
+                "parameters", (json_int_t)r->job.network.parameter_count);
   if (!summary) return sl_no_memory("for the summary");
   if (r->job.data.kind->perplexity)
     json_object_set_new(

@@ -37,7 +37,7 @@ typedef struct sl__trainer {
   sl__job job;
   sl__options *o;       /* job.o; defaults are filled in as they become known */
   json_t *environment;  /* recorded before the runtime changed it */
-  sl_rundir *dir;       /* of rank 0; NULL on others */
+  sl__rundir *dir;      /* of rank 0; NULL on others */
   char *folder;         /* its path, on all ranks */
   char *configuration;  /* text of config.yaml */
   sl__model_file *init; /* of --init, until the weights are read */

@@ -29,19 +29,19 @@ static sl_status tell_metrics(sl__trainer *r, sl_status status) {
   if (status != SL_OK && !r->unwritten.metrics)
     sl_log(SL_LOG_ERROR, "metrics wait in memory, training goes on: %s", sl_error());
   if (status == SL_OK && r->unwritten.metrics)
-    sl_log(SL_LOG_WARNING, "%s has all metrics again", sl_rundir_file_path(r->dir, SL_RUNDIR_METRICS));
+    sl_log(SL_LOG_WARNING, "%s has all metrics again", sl__rundir_file_path(r->dir, SL__RUNDIR_METRICS));
   r->unwritten.metrics = status != SL_OK;
   return SL_OK;
 }
 
 sl_status sl__trainer_append(sl__trainer *r, const json_t *line) {
-  return r->dir ? tell_metrics(r, sl_rundir_append_metrics(r->dir, line)) : SL_OK;
+  return r->dir ? tell_metrics(r, sl__rundir_append_metrics(r->dir, line)) : SL_OK;
 }
 
 /* ---- the model -------------------------------------------------------------------------------------------------- */
 
 static sl_status replace_model(sl__trainer *r, const char *bytes, size_t n, int64_t step) {
-  const char *path = sl_rundir_file_path(r->dir, SL_RUNDIR_MODEL);
+  const char *path = sl__rundir_file_path(r->dir, SL__RUNDIR_MODEL);
   SL_TRY(sl__trainer_keep_best(r));
   SL_TRY(bytes ? sl_file_replace(path, bytes, n)
                : sl__model_save(path, r->job.store, r->job.evaluator.network.graph, &r->job.facts));
@@ -57,7 +57,7 @@ static void drop_model(sl__trainer *r) {
 static sl_status model_written(sl__trainer *r, int64_t step) {
   if (r->unwritten.model)
     sl_log(SL_LOG_WARNING, "%s could be written now: it is the model of step %lld",
-           sl_rundir_file_path(r->dir, SL_RUNDIR_MODEL), (long long)step);
+           sl__rundir_file_path(r->dir, SL__RUNDIR_MODEL), (long long)step);
   drop_model(r);
   return SL_OK;
 }
@@ -82,7 +82,7 @@ sl_status sl__trainer_save_model(sl__trainer *r) {
   if (!sl__trainer_of_disk(status)) return status;
   const sl_failure why = sl_failure_keep(status);
   drop_model(r); /* of an earlier step */
-  SL_TRY(sl__model_pack(sl_rundir_file_path(r->dir, SL_RUNDIR_MODEL), r->job.store, r->job.evaluator.network.graph,
+  SL_TRY(sl__model_pack(sl__rundir_file_path(r->dir, SL__RUNDIR_MODEL), r->job.store, r->job.evaluator.network.graph,
                         &r->job.facts, &r->unwritten.model, &r->unwritten.bytes));
   r->unwritten.step = r->job.step;
   if (!waits)
@@ -96,12 +96,12 @@ sl_status sl__trainer_save_model(sl__trainer *r) {
 sl_status sl__trainer_write_waiting(sl__trainer *r) {
   if (!r->dir) return SL_OK;
   const sl_status status = write_model(r);
-  return tell_metrics(r, sl_rundir_sync_metrics(r->dir)) != SL_OK || sl__trainer_of_disk(status) ? SL_OK : status;
+  return tell_metrics(r, sl__rundir_sync_metrics(r->dir)) != SL_OK || sl__trainer_of_disk(status) ? SL_OK : status;
 }
 
 sl_status sl__trainer_write_now(sl__trainer *r) {
   const sl_failure model = sl_failure_keep(write_model(r));
-  return sl_failure_first(&model, sl_rundir_sync_metrics(r->dir));
+  return sl_failure_first(&model, sl__rundir_sync_metrics(r->dir));
 }
 
 void sl__trainer_forget_unwritten(sl__trainer *r) {

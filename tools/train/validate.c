@@ -51,7 +51,7 @@ sl_status sl__trainer_replace_lost(sl__trainer *r) {
 static sl_status read_best(sl__trainer *r) {
   sl__model_file *file;
   sl_activity_begin(SL_WORKS_LONG, "the best model");
-  sl_status status = sl__model_open(sl_rundir_file_path(r->dir, SL_RUNDIR_MODEL), &file);
+  sl_status status = sl__model_open(sl__rundir_file_path(r->dir, SL__RUNDIR_MODEL), &file);
   if (status == SL_OK) {
     status = sl__model_read(file, r->job.store, r->job.evaluator.network.graph);
     sl__model_close(file);

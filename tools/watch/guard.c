@@ -53,6 +53,6 @@ void sl__guard_begin(void) {
 }
 
 void sl__guard_end(void) {
-  if (running) pthread_cancel(guard);
+  if (running) pthread_cancel(guard), pthread_join(guard, NULL);
   running = 0;
 }

@@ -1,5 +1,8 @@
 /* The watch. Every rank reports its state once a second to ranks 0 and 1 (the listeners). In a job of one rank it only
- * checks for a hanging disk. */
+ * looks at calls on files.
+ *
+ * A slow disk is no hang: while a call on a file keeps some rank waiting, no rank judges the others. That rank warns
+ * after the patience of other stalls, and ends the job only if nothing moves in it for as long as a disk may take. */
 #include "tools/watch/watch.h"
 
 #include <mpi.h>
@@ -29,18 +32,20 @@ enum {
   MESSAGE = 4096,
   FOLDER = 4000,
   MORE_PATIENCE = 10,
-  PARTS_MS = 700,   /* how long the rank that ends the job waits for the others' parts of the stall file */
-  DISK_LATER_S = 2, /* s that a rank with a hanging disk leaves to a rank that waits for it, to report first */
-  COLLECT_S = 5,    /* longest time for the stall file: its disk may be what hangs */
-  HOLD_S = 10       /* how long a rank leaves it to another rank to end the job */
+  PARTS_MS = 700, /* how long the rank that ends the job waits for the others' parts of the stall file */
+  COLLECT_S = 5,  /* longest time for the stall file: its disk may be what hangs */
+  HOLD_S = 10,    /* how long a rank leaves it to another rank to end the job */
+  DISK_S = 600,   /* least default for a call on a file; a cold tape or a full array may take minutes */
+  NEWS_S = 2      /* age up to which news of a slow disk are passed on: two reports */
 };
 
 /* What a rank says. */
 typedef struct word {
   char host[64], place[TEXT];
   int waits, works, works_long, waits_long;
-  int ends; /* it is ending the job */
-  int left; /* its last report */
+  int ends;    /* it is ending the job */
+  int left;    /* its last report */
+  double disk; /* seconds that a call on a file has kept the rank waiting */
   unsigned long moves;
 } word;
 
@@ -55,7 +60,7 @@ typedef enum phase { ALONE, TALKS, QUIET } phase;
 
 static struct watch {
   int rank, ranks; /* of the launcher; in TALKS MPI's */
-  double patience;
+  double patience, disk;
   int exit_code;
   pthread_t thread;
   pthread_mutex_t lock;    /* of programs */
@@ -67,18 +72,30 @@ static struct watch {
   heard *heard;                  /* [ranks]; of this rank on all */
   word mine, *coming;            /* [ranks] */
   MPI_Request send[LISTENERS], *receive;
+  MPI_Request *pass;   /* [ranks]: a listener's news of a slow disk for the ranks that hear of no other */
   char *late;          /* [ranks] */
   char folder[FOLDER]; /* of the run, for the stall file; "": not known yet. Set once, before has_folder */
   atomic_int has_folder;
   double hold, asked;    /* until when this rank does not end the job; when it last asked its own threads */
   char message[MESSAGE]; /* of the end of the job */
+  const char *option;    /* the option that says how long to wait */
   atomic_int said;
-  int warned; /* of a call on a file that is still under way */
+  sl_activity_call warned;   /* the call of the last warning; seconds 0: it has returned */
+  int warned_of_wait;        /* that warning says that the job waits for the call */
+  unsigned long moves;       /* of this rank when last looked at, */
+  double moved;              /* and when they last grew */
+  _Atomic(double) disk_slow; /* when a slow disk was last known to keep a rank waiting */
 } w = {.lock = PTHREAD_MUTEX_INITIALIZER,
        .meeting = PTHREAD_MUTEX_INITIALIZER,
+       .option = "--stall-timeout",
        .send = {MPI_REQUEST_NULL, MPI_REQUEST_NULL}};
 
 static int listens(void) { return w.rank < LISTENERS; }
+/* A quarter of the patience: all know of a slow disk before anybody's patience ends. */
+static void note_disk(double seconds) {
+  if (seconds > w.patience / 4) atomic_store(&w.disk_slow, sl_seconds());
+}
+static double since_slow_disk(void) { return sl_seconds() - atomic_load(&w.disk_slow); }
 
 void sl__watch_abort(int exit_code) {
   fflush(stderr);
@@ -94,6 +111,7 @@ static void hear_word(int r, const word *said) {
   if (h->moved == 0 || said->moves != h->last.moves || strcmp(said->place, h->last.place) != 0) h->moved = h->when;
   h->last = *said;
   if (said->ends && r != w.rank) w.hold = sl_seconds() + HOLD_S;
+  note_disk(said->disk);
 }
 
 static void look_at_myself(void) {
@@ -120,13 +138,26 @@ static void tell(void) {
     if (k != w.rank) MPI_Isend(&said, sizeof said, MPI_BYTE, k, TAG, MPI_COMM_WORLD, &w.send[k]);
 }
 
+/* Tells the ranks that hear of no other that a disk is slow, for as long as it is. Whatever they get means that. */
+static void pass_on(void) {
+  static const word news;
+  for (int r = LISTENERS; listens() && r < w.ranks && since_slow_disk() < NEWS_S; r++) {
+    int done = 1;
+    if (w.pass[r] != MPI_REQUEST_NULL) MPI_Test(&w.pass[r], &done, MPI_STATUS_IGNORE);
+    if (done) MPI_Isend(&news, sizeof news, MPI_BYTE, r, TAG, MPI_COMM_WORLD, &w.pass[r]);
+  }
+}
+
 static void hear(void) {
-  for (int r = 0; listens() && r < w.ranks; r++)
+  for (int r = 0; r < (listens() ? w.ranks : LISTENERS); r++)
     for (int done = r != w.rank; done;) {
       if (w.receive[r] != MPI_REQUEST_NULL) {
         MPI_Test(&w.receive[r], &done, MPI_STATUS_IGNORE);
         if (!done) break;
-        hear_word(r, &w.coming[r]);
+        if (listens())
+          hear_word(r, &w.coming[r]);
+        else
+          atomic_store(&w.disk_slow, sl_seconds());
       }
       MPI_Irecv(&w.coming[r], sizeof *w.coming, MPI_BYTE, r, TAG, MPI_COMM_WORLD, &w.receive[r]);
     }
@@ -149,7 +180,7 @@ static void say(const char *file) {
     if (*file) fprintf(stderr, "starling: the stacks of all ranks are in %s\n", file);
     return;
   }
-  fprintf(stderr, "%s; --stall-timeout says how long to wait%s%s\n", w.message,
+  fprintf(stderr, "%s; %s says how long to wait%s%s\n", w.message, w.option,
           *file ? "; the stacks of all ranks are in " : "", file);
   fflush(stderr);
 }
@@ -384,6 +415,7 @@ static void look_for_stalls(void) {
   if (sl_seconds() < w.hold) return;
   double patience = w.patience, seconds = exchange_stalled(what, sizeof what);
   if (seconds == 0) seconds = all_stalled(what, sizeof what, &patience);
+  if (since_slow_disk() < seconds) seconds = since_slow_disk();
   if (seconds > patience + order + (w.late[w.rank] ? if_late : 0)) {
     add("starling: rank %d: nothing has moved for %.0f s: %s waits for", w.rank, seconds, what);
     add_late();
@@ -398,26 +430,46 @@ static void look_for_stalls(void) {
   end_job(silent, 1);
 }
 
-/* Warns of a hanging disk while training continues; ends the job if training waits for it. */
-static void look_for_hanging_disk(void) {
+/* Seconds that the longest call on a file has kept this rank waiting while nothing else moved in it: not even a
+ * checkpoint of which each part takes its time. */
+static double kept_waiting_by(const sl_activity_call *call) {
+  const unsigned long moves = sl_activity_read(NULL, 0).moves;
+  if (moves != w.moves || w.moved == 0) w.moves = moves, w.moved = sl_seconds();
+  const double still = sl_seconds() - w.moved, waited = call->waited < call->seconds ? call->waited : call->seconds;
+  return waited < still ? waited : still;
+}
+
+/* Warns once of a call on a file that takes long, and once more if the job begins to wait for it later. */
+static void warn_of_disk(const char *who, const sl_activity_call *call, double waited) {
+  const int again = w.warned.seconds > 0, waits = waited > (again || w.patience < 4 ? w.patience / 2 : 2);
+  if (again && (w.warned_of_wait || !waits)) return;
+  char until[96] = "the job goes on meanwhile";
+  if (waits) snprintf(until, sizeof until, "the job waits for it, and ends after %.0f s (--disk-timeout)", w.disk);
+  fprintf(stderr, "starling: warning: %s%s has not returned for %.0f s: the disk or file server is slow or hangs; %s\n",
+          who, call->text, call->seconds, until);
+  w.warned = *call, w.warned_of_wait = waits;
+}
+
+static void look_for_slow_disk(void) {
   const sl_activity_call call = sl_activity_longest_call();
-  if (call.seconds <= w.patience || sl_seconds() < w.hold) {
-    w.warned = w.warned && call.seconds > 0;
-    return;
-  }
+  const double waited = kept_waiting_by(&call);
   char who[32] = "";
   if (w.ranks > 1) snprintf(who, sizeof who, "rank %d: ", w.rank);
-  if (call.waited <= 0 && !w.warned) {
-    fprintf(stderr, "starling: warning: %s%s has not returned for %.0f s: the disk or file server hangs\n", who,
-            call.text, call.seconds);
-    w.warned = 1;
+  /* The longest call is the one that began first: another one means that it has returned. */
+  if (w.warned.seconds > 0 && (call.seconds <= 0 || call.began != w.warned.began)) {
+    fprintf(stderr, "starling: %s%s has returned after %.0f s\n", who, w.warned.text, sl_seconds() - w.warned.began);
+    w.warned.seconds = 0;
   }
-  const double waited = call.waited < call.seconds ? call.waited : call.seconds;
-  if (waited <= w.patience + (w.ranks > 1 ? DISK_LATER_S + 0.3 * w.rank : 0)) return;
+  w.mine.disk = waited;
+  note_disk(waited);
+  if (sl_seconds() < w.hold) return;
+  if (call.seconds > w.patience) warn_of_disk(who, &call, waited);
+  if (waited <= w.disk + 0.3 * w.rank) return;
   add("starling: %snothing has moved for %.0f s: %s does not return: the disk or file server hangs", who, waited,
       call.text);
   memset(w.late, 0, (size_t)w.ranks);
   w.late[w.rank] = 1;
+  w.option = "--disk-timeout";
   say(""); /* the stall file may hang, too */
   end_job(waited, 1);
 }
@@ -427,9 +479,9 @@ static void look_for_hanging_disk(void) {
 static int make_room(int ranks) {
   const size_t n = (size_t)ranks;
   w.heard = calloc(n, sizeof *w.heard), w.coming = calloc(n, sizeof *w.coming);
-  w.receive = malloc(n * sizeof *w.receive), w.late = calloc(n, 1);
-  for (int r = 0; w.receive && r < ranks; r++) w.receive[r] = MPI_REQUEST_NULL;
-  return w.heard && w.coming && w.receive && w.late;
+  w.receive = malloc(n * sizeof *w.receive), w.pass = malloc(n * sizeof *w.pass), w.late = calloc(n, 1);
+  for (int r = 0; w.receive && w.pass && r < ranks; r++) w.receive[r] = w.pass[r] = MPI_REQUEST_NULL;
+  return w.heard && w.coming && w.receive && w.pass && w.late;
 }
 
 /* Goes from ALONE to TALKS if MPI has started since, with as many ranks as the launcher promised. */
@@ -476,6 +528,7 @@ static void answer(phase now) {
   if (now != TALKS || w.patience <= 0 || w.heard[w.rank].when == 0 || !atomic_load(&w.has_folder)) return;
   const double time = sl_seconds();
   if (time - w.heard[w.rank].moved < w.patience || time - w.asked < 5 + w.patience / 2) return;
+  if (since_slow_disk() < w.patience) return; /* the part would wait for that disk, and the watch with it */
   w.asked = time;
   sl__stacks_ask(getpid());
 }
@@ -489,7 +542,7 @@ static void *run(void *arg) {
     /* If the job was suspended, as by Ctrl-Z, the others first have time to report again. */
     if (sl_seconds() - last > w.patience / 2) w.hold = sl_seconds() + w.patience;
     last = sl_seconds();
-    if (w.patience > 0 && tick % 5 == 0) look_for_hanging_disk();
+    if (w.patience > 0 && tick % 5 == 0) look_for_slow_disk();
     if (w.ranks == 1) continue;
     if (atomic_load(&w.phase) == ALONE) meet();
     phase now = (phase)atomic_load(&w.phase);
@@ -504,7 +557,7 @@ static void *run(void *arg) {
     if (now == TALKS) {
       if (tick % 5 == 0) look_at_myself();
       sl_comm_enter();
-      if (tick % 10 == 0) tell();
+      if (tick % 10 == 0) tell(), pass_on();
       hear();
       sl_comm_leave();
       if (w.patience > 0 && tick % 5 == 0) look_for_stalls();
@@ -513,16 +566,19 @@ static void *run(void *arg) {
     char text[TEXT];
     const sl_activities a = sl_activity_read(text, sizeof text);
     if (a.moves != moves || a.waits == 0) moves = a.moves, moved = sl_seconds();
+    if (atomic_load(&w.disk_slow) > moved) moved = atomic_load(&w.disk_slow);
     const double still = sl_seconds() - moved;
     if (w.patience > 0 && still > w.patience + 0.3 * w.rank && sl_seconds() > w.hold) end_alone(still);
   }
   return NULL;
 }
 
-sl_status sl__watch_open(int rank, double patience, int exit_code) {
+sl_status sl__watch_open(int rank, double patience, double disk, int exit_code) {
   if (w.ranks > 0 || patience <= 0) return SL_OK;
   w.ranks = sl_runtime_promised_ranks(), w.rank = rank, w.patience = patience;
   if (w.ranks < 1) w.ranks = 1, w.rank = 0;
+  w.disk = disk > 0 ? disk : MORE_PATIENCE * patience > DISK_S ? MORE_PATIENCE * patience : DISK_S;
+  if (w.disk < patience) w.disk = patience;
   w.exit_code = exit_code;
   gethostname(w.mine.host, sizeof w.mine.host - 1);
   if (!make_room(w.ranks)) return sl_no_memory("to watch %d ranks", w.ranks);
@@ -580,6 +636,11 @@ void sl__watch_close(void) {
     hear();
     done = 1;
     if (w.send[k] != MPI_REQUEST_NULL) MPI_Test(&w.send[k], &done, MPI_STATUS_IGNORE);
+  }
+  for (int r = LISTENERS; r < w.ranks; r += done) {
+    hear();
+    done = 1;
+    if (w.pass[r] != MPI_REQUEST_NULL) MPI_Test(&w.pass[r], &done, MPI_STATUS_IGNORE);
   }
   MPI_Ibarrier(MPI_COMM_WORLD, &barrier);
   for (done = 0; !done;) {

@@ -71,6 +71,8 @@ static void calls(void **state) {
   call = sl_activity_longest_call();
   assert_string_equal(call.text, "write of a/b");
   assert_true(call.seconds >= 0.02 && call.waited >= 0.02);
+  const double began = call.began;
+  assert_true(began > 0 && sl_activity_longest_call().began == began);
   sl_activities a = sl_activity_read(text, sizeof text);
   assert_string_equal(text, "write of a/b");
   assert_int_equal(a.works, 1);
@@ -88,6 +90,7 @@ static void calls(void **state) {
   assert_int_equal(sl_activity_read(text, sizeof text).works, 0);
   assert_string_equal(text, "");
   assert_string_equal(sl_activity_longest_call().text, "open of aside");
+  assert_true(sl_activity_longest_call().began > began);
   sl_activity_end_call(0);
   assert_int_equal(sl_activity_read(text, sizeof text).moves, before + 1);
   memset(path, 'x', sizeof path - 1);

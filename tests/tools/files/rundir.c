@@ -32,13 +32,13 @@ static void assert_synced(const char *path) {
   if (!strstr(synced, line)) fail_msg("%s was not brought to the disk, only:\n%s", path, synced);
 }
 
-static sl_status open_at(const char *path, sl_rundir_mode mode, sl_rundir **r) {
-  return sl_rundir_open(path, "mlp", mode, r);
+static sl_status open_at(const char *path, sl__rundir_mode mode, sl__rundir **r) {
+  return sl__rundir_open(path, "mlp", mode, r);
 }
 
-static sl_status append(sl_rundir *r, int step) {
+static sl_status append(sl__rundir *r, int step) {
   json_t *line = json_pack("{s:i, s:f}", "step", step, "loss", 0.5 * step);
-  sl_status status = sl_rundir_append_metrics(r, line);
+  sl_status status = sl__rundir_append_metrics(r, line);
   json_decref(line);
   return status;
 }
@@ -52,178 +52,178 @@ static void assert_content(const char *path, const char *text) {
 }
 
 static void makes_parents_and_files(void **state) {
-  sl_rundir *r;
+  sl__rundir *r;
   json_t *plan = json_pack("{s:i}", "shards", 4);
-  assert_ok(open_at(scratch_path(*state, "a/b//c/"), SL_RUNDIR_NEW, &r));
-  assert_string_equal(sl_rundir_path(r), scratch_path(*state, "a/b//c"));
-  assert_ok(sl_rundir_write_text(r, SL_RUNDIR_CONFIG, "batch: 256\n"));
-  assert_ok(sl_rundir_write_json(r, SL_RUNDIR_PLAN, plan));
-  assert_fails(SL_EINVAL, "plan.json", sl_rundir_write_json(r, SL_RUNDIR_PLAN, json_real(NAN)));
+  assert_ok(open_at(scratch_path(*state, "a/b//c/"), SL__RUNDIR_NEW, &r));
+  assert_string_equal(sl__rundir_path(r), scratch_path(*state, "a/b//c"));
+  assert_ok(sl__rundir_write_text(r, SL__RUNDIR_CONFIG, "batch: 256\n"));
+  assert_ok(sl__rundir_write_json(r, SL__RUNDIR_PLAN, plan));
+  assert_fails(SL_EINVAL, "plan.json", sl__rundir_write_json(r, SL__RUNDIR_PLAN, json_real(NAN)));
   assert_content(scratch_path(*state, "a/b/c/config.yaml"), "batch: 256\n");
-  assert_content(sl_rundir_file_path(r, SL_RUNDIR_PLAN), "{\n  \"shards\": 4\n}\n");
-  assert_string_equal(sl_rundir_file_name(SL_RUNDIR_CHECKPOINTS), "checkpoints");
+  assert_content(sl__rundir_file_path(r, SL__RUNDIR_PLAN), "{\n  \"shards\": 4\n}\n");
+  assert_string_equal(sl__rundir_file_name(SL__RUNDIR_CHECKPOINTS), "checkpoints");
   json_decref(plan);
-  assert_ok(sl_rundir_close(r));
+  assert_ok(sl__rundir_close(r));
   assert_int_equal(scratch_entries(scratch_path(*state, "a/b/c")), 3);
 }
 
 static void default_names_are_unique(void **state) {
   char folder[4096];
-  sl_rundir *r[3];
+  sl__rundir *r[3];
   assert_non_null(getcwd(folder, sizeof folder));
   assert_int_equal(chdir(*state), 0);
-  for (int i = 0; i < 3; i++) assert_ok(sl_rundir_open(NULL, "lenet", SL_RUNDIR_NEW, &r[i]));
-  assert_int_equal(strncmp(sl_rundir_path(r[0]), "runs/lenet-20", 13), 0);
+  for (int i = 0; i < 3; i++) assert_ok(sl__rundir_open(NULL, "lenet", SL__RUNDIR_NEW, &r[i]));
+  assert_int_equal(strncmp(sl__rundir_path(r[0]), "runs/lenet-20", 13), 0);
   assert_int_equal(scratch_entries("runs"), 3);
-  for (int i = 2; i >= 0; i--) sl_rundir_discard(r[i]); /* the first made runs, so the last to go removes it */
+  for (int i = 2; i >= 0; i--) sl__rundir_discard(r[i]); /* the first made runs, so the last to go removes it */
   assert_int_equal(scratch_entries("."), 0);
   assert_int_equal(chdir(folder), 0);
-  assert_fails(SL_EINVAL, "--out DIR", sl_rundir_open(NULL, "lenet", SL_RUNDIR_RESUME, &r[0]));
+  assert_fails(SL_EINVAL, "--out DIR", sl__rundir_open(NULL, "lenet", SL__RUNDIR_RESUME, &r[0]));
 }
 
 static void existing_is_refused_then_resumed(void **state) {
   const char *path = scratch_path(*state, "run");
-  sl_rundir *r;
-  assert_fails(SL_ENOTFOUND, "no run directory", open_at(path, SL_RUNDIR_RESUME, &r));
+  sl__rundir *r;
+  assert_fails(SL_ENOTFOUND, "no run directory", open_at(path, SL__RUNDIR_RESUME, &r));
   assert_int_equal(scratch_entries(*state), 0);
-  assert_ok(open_at(path, SL_RUNDIR_NEW, &r));
+  assert_ok(open_at(path, SL__RUNDIR_NEW, &r));
   assert_ok(append(r, 1));
-  assert_ok(sl_rundir_close(r));
+  assert_ok(sl__rundir_close(r));
   assert_fails(SL_EEXIST, "run exists; --resume continues it, --force starts it afresh",
-               open_at(path, SL_RUNDIR_NEW, &r));
-  assert_ok(open_at(path, SL_RUNDIR_RESUME, &r));
+               open_at(path, SL__RUNDIR_NEW, &r));
+  assert_ok(open_at(path, SL__RUNDIR_RESUME, &r));
   assert_ok(append(r, 2));
-  assert_ok(sl_rundir_close(r));
+  assert_ok(sl__rundir_close(r));
   assert_content(scratch_path(path, "metrics.jsonl"), "{\"step\":1,\"loss\":0.5}\n{\"step\":2,\"loss\":1.0}\n");
 }
 
 /* What a process left that ended before its run began is begun again; a run that is about to begin there is not. */
 static void a_run_that_had_not_begun_begins(void **state) {
   const char *path = scratch_path(*state, "run");
-  sl_rundir *r, *other;
-  assert_ok(open_at(path, SL_RUNDIR_NEW, &r));
-  assert_fails(SL_EEXIST, "another run is writing", open_at(path, SL_RUNDIR_NEW, &other));
+  sl__rundir *r, *other;
+  assert_ok(open_at(path, SL__RUNDIR_NEW, &r));
+  assert_fails(SL_EEXIST, "another run is writing", open_at(path, SL__RUNDIR_NEW, &other));
   assert_int_equal(scratch_entries(path), 1);
-  assert_ok(sl_rundir_close(r));
+  assert_ok(sl__rundir_close(r));
   scratch_write(scratch_path(path, "heartbeat.json"), "{}", 2);
   scratch_write(scratch_path(path, ".config.yaml.77-0.tmp"), "half", 4);
-  assert_ok(open_at(path, SL_RUNDIR_NEW, &r));
+  assert_ok(open_at(path, SL__RUNDIR_NEW, &r));
   assert_int_equal(scratch_entries(path), 1);
-  sl_rundir_discard(r);
+  sl__rundir_discard(r);
   assert_int_equal(scratch_entries(*state), 0);
-  assert_ok(open_at(path, SL_RUNDIR_NEW, &r));
-  assert_ok(sl_rundir_close(r));
+  assert_ok(open_at(path, SL__RUNDIR_NEW, &r));
+  assert_ok(sl__rundir_close(r));
   scratch_write(scratch_path(path, "notes.txt"), "mine", 4);
-  assert_fails(SL_EEXIST, "run exists", open_at(path, SL_RUNDIR_NEW, &r));
+  assert_fails(SL_EEXIST, "run exists", open_at(path, SL__RUNDIR_NEW, &r));
 }
 
 static void force_removes_only_what_runs_write(void **state) {
   const char *path = scratch_path(*state, "run");
-  sl_rundir *r;
-  assert_ok(open_at(path, SL_RUNDIR_NEW, &r));
+  sl__rundir *r;
+  assert_ok(open_at(path, SL__RUNDIR_NEW, &r));
   assert_ok(append(r, 1));
-  assert_ok(sl_rundir_write_text(r, SL_RUNDIR_CONFIG, "x"));
-  assert_ok(sl_rundir_close(r));
+  assert_ok(sl__rundir_write_text(r, SL__RUNDIR_CONFIG, "x"));
+  assert_ok(sl__rundir_close(r));
   scratch_write(scratch_path(path, "notes.txt"), "mine", 4);
   scratch_write(scratch_path(path, ".model.safetensors.77-0.tmp"), "half", 4);
   scratch_write(scratch_path(path, ".model.other.tmp"), "mine", 4);
-  assert_ok(open_at(path, SL_RUNDIR_FORCE, &r));
+  assert_ok(open_at(path, SL__RUNDIR_FORCE, &r));
   assert_int_equal(scratch_entries(path), 3); /* marker, and the two */
   assert_content(scratch_path(path, "notes.txt"), "mine");
-  assert_ok(sl_rundir_close(r));
+  assert_ok(sl__rundir_close(r));
 }
 
 static void force_leaves_other_folders_alone(void **state) {
   const char *path = scratch_path(*state, "home");
-  sl_rundir *r;
+  sl__rundir *r;
   assert_int_equal(mkdir(path, 0777), 0);
-  assert_fails(SL_EEXIST, "home exists", open_at(path, SL_RUNDIR_NEW, &r));
+  assert_fails(SL_EEXIST, "home exists", open_at(path, SL__RUNDIR_NEW, &r));
   scratch_write(scratch_path(path, "config.yaml"), "mine", 4);
-  assert_fails(SL_EEXIST, "--force leaves it alone", open_at(path, SL_RUNDIR_FORCE, &r));
-  assert_fails(SL_ENOTFOUND, "nothing to resume", open_at(path, SL_RUNDIR_RESUME, &r));
+  assert_fails(SL_EEXIST, "--force leaves it alone", open_at(path, SL__RUNDIR_FORCE, &r));
+  assert_fails(SL_ENOTFOUND, "nothing to resume", open_at(path, SL__RUNDIR_RESUME, &r));
   assert_content(scratch_path(path, "config.yaml"), "mine");
   assert_int_equal(scratch_entries(path), 1);
-  assert_fails(SL_EEXIST, "not a directory", open_at(scratch_path(path, "config.yaml"), SL_RUNDIR_FORCE, &r));
+  assert_fails(SL_EEXIST, "not a directory", open_at(scratch_path(path, "config.yaml"), SL__RUNDIR_FORCE, &r));
   unlink(scratch_path(path, "config.yaml"));
-  assert_ok(open_at(path, SL_RUNDIR_FORCE, &r)); /* nothing in it to lose */
-  sl_rundir_discard(r);
+  assert_ok(open_at(path, SL__RUNDIR_FORCE, &r)); /* nothing in it to lose */
+  sl__rundir_discard(r);
 }
 
 static void resume_removes_torn_files(void **state) {
   const char *path = scratch_path(*state, "run");
-  sl_rundir *r;
-  assert_ok(open_at(path, SL_RUNDIR_NEW, &r));
-  assert_ok(sl_rundir_close(r));
+  sl__rundir *r;
+  assert_ok(open_at(path, SL__RUNDIR_NEW, &r));
+  assert_ok(sl__rundir_close(r));
   scratch_write(scratch_path(path, ".model.safetensors.77-0.tmp"), "half", 4);
   scratch_write(scratch_path(path, "model.safetensors"), "whole", 5);
-  assert_ok(open_at(path, SL_RUNDIR_RESUME, &r));
-  assert_ok(sl_rundir_close(r));
+  assert_ok(open_at(path, SL__RUNDIR_RESUME, &r));
+  assert_ok(sl__rundir_close(r));
   assert_int_equal(scratch_entries(path), 2);
 }
 
 static void one_run_at_a_time(void **state) {
   const char *path = scratch_path(*state, "run");
-  sl_rundir *r, *second;
-  assert_ok(open_at(path, SL_RUNDIR_NEW, &r));
+  sl__rundir *r, *second;
+  assert_ok(open_at(path, SL__RUNDIR_NEW, &r));
   assert_ok(append(r, 1));
-  assert_fails(SL_EEXIST, "another run is writing", open_at(path, SL_RUNDIR_RESUME, &second));
-  assert_fails(SL_EEXIST, "another run is writing", open_at(path, SL_RUNDIR_FORCE, &second));
+  assert_fails(SL_EEXIST, "another run is writing", open_at(path, SL__RUNDIR_RESUME, &second));
+  assert_fails(SL_EEXIST, "another run is writing", open_at(path, SL__RUNDIR_FORCE, &second));
   assert_ok(append(r, 2));
-  assert_ok(sl_rundir_close(r));
-  assert_ok(open_at(path, SL_RUNDIR_RESUME, &r));
-  assert_ok(sl_rundir_close(r));
+  assert_ok(sl__rundir_close(r));
+  assert_ok(open_at(path, SL__RUNDIR_RESUME, &r));
+  assert_ok(sl__rundir_close(r));
 }
 
 static void discard_leaves_nothing(void **state) {
-  sl_rundir *r;
-  assert_ok(open_at(scratch_path(*state, "a/b/c"), SL_RUNDIR_NEW, &r));
+  sl__rundir *r;
+  assert_ok(open_at(scratch_path(*state, "a/b/c"), SL__RUNDIR_NEW, &r));
   assert_ok(append(r, 1));
-  sl_rundir_discard(r);
+  sl__rundir_discard(r);
   assert_int_equal(scratch_entries(*state), 0);
   assert_int_equal(mkdir(scratch_path(*state, "a"), 0777), 0);
-  assert_ok(open_at(scratch_path(*state, "a/b/c"), SL_RUNDIR_NEW, &r));
+  assert_ok(open_at(scratch_path(*state, "a/b/c"), SL__RUNDIR_NEW, &r));
   scratch_write(scratch_path(*state, "a/b/mine"), "", 0);
-  sl_rundir_discard(r);
+  sl__rundir_discard(r);
   assert_int_equal(scratch_entries(scratch_path(*state, "a")), 1); /* b, which has mine in it */
   assert_int_equal(scratch_entries(scratch_path(*state, "a/b")), 1);
 }
 
 static void failure_leaves_nothing(void **state) {
-  sl_rundir *r;
+  sl__rundir *r;
   char name[512];
   scratch_write(scratch_path(*state, "file"), "", 0);
   assert_fails(SL_EIO, "cannot make the run directory: cannot make the folder",
-               open_at(scratch_path(*state, "file/run"), SL_RUNDIR_NEW, &r));
+               open_at(scratch_path(*state, "file/run"), SL__RUNDIR_NEW, &r));
   memset(name, 'x', sizeof name);
   memcpy(name, "a/b/", 4);
   name[sizeof name - 1] = '\0';
-  assert_fails(SL_EIO, "File name too long", open_at(scratch_path(*state, name), SL_RUNDIR_NEW, &r));
+  assert_fails(SL_EIO, "File name too long", open_at(scratch_path(*state, name), SL__RUNDIR_NEW, &r));
   assert_int_equal(scratch_entries(*state), 1);
-  assert_fails(SL_EINVAL, "empty", open_at("", SL_RUNDIR_NEW, &r));
+  assert_fails(SL_EINVAL, "empty", open_at("", SL__RUNDIR_NEW, &r));
 }
 
 static void unwritable_directory(void **state) {
   const char *locked = scratch_path(*state, "locked"), *run = scratch_path(*state, "run");
-  sl_rundir *r;
-  assert_ok(open_at(run, SL_RUNDIR_NEW, &r));
-  assert_ok(sl_rundir_close(r));
+  sl__rundir *r;
+  assert_ok(open_at(run, SL__RUNDIR_NEW, &r));
+  assert_ok(sl__rundir_close(r));
   assert_int_equal(mkdir(locked, 0555), 0);
   assert_int_equal(chmod(run, 0555), 0);
   assert_int_equal(chmod(*state, 0755), 0);
   if (!scratch_unprivileged(locked)) skip();
-  sl_status inside = open_at(scratch_path(locked, "a/run"), SL_RUNDIR_NEW, &r);
+  sl_status inside = open_at(scratch_path(locked, "a/run"), SL__RUNDIR_NEW, &r);
   char first[256];
   snprintf(first, sizeof first, "%s", sl_error());
-  sl_status resumed = open_at(run, SL_RUNDIR_RESUME, &r);
+  sl_status resumed = open_at(run, SL__RUNDIR_RESUME, &r);
   scratch_unprivileged_end();
   assert_int_equal(inside, SL_EIO);
   assert_non_null(strstr(first, "locked/a: Permission denied; choose another with --out"));
   /* The marker can be opened, so the error comes from the first file. */
   if (resumed == SL_OK) {
     assert_int_equal(scratch_unprivileged(locked), 1);
-    resumed = sl_rundir_write_text(r, SL_RUNDIR_CONFIG, "x");
+    resumed = sl__rundir_write_text(r, SL__RUNDIR_CONFIG, "x");
     scratch_unprivileged_end();
-    assert_ok(sl_rundir_close(r));
+    assert_ok(sl__rundir_close(r));
     assert_fails(SL_EIO, "config.yaml: Permission denied", resumed);
   } else {
     assert_fails(SL_EIO, "cannot write in the run directory", resumed);
@@ -236,8 +236,8 @@ static void unwritable_directory(void **state) {
 static void torn_lines_are_taken_back(void **state) {
   const char *path = scratch_path(*state, "run");
   struct rlimit old, small;
-  sl_rundir *r;
-  assert_ok(open_at(path, SL_RUNDIR_NEW, &r));
+  sl__rundir *r;
+  assert_ok(open_at(path, SL__RUNDIR_NEW, &r));
   assert_ok(append(r, 1));
   getrlimit(RLIMIT_FSIZE, &old);
   small = old, small.rlim_cur = 30;
@@ -251,25 +251,25 @@ static void torn_lines_are_taken_back(void **state) {
   assert_ok(append(r, 3));
   assert_content(scratch_path(path, "metrics.jsonl"),
                  "{\"step\":1,\"loss\":0.5}\n{\"step\":2,\"loss\":1.0}\n{\"step\":3,\"loss\":1.5}\n");
-  assert_fails(SL_EINVAL, "cannot be written as JSON", sl_rundir_append_metrics(r, NULL));
-  assert_ok(sl_rundir_close(r));
+  assert_fails(SL_EINVAL, "cannot be written as JSON", sl__rundir_append_metrics(r, NULL));
+  assert_ok(sl__rundir_close(r));
 }
 
 static void full_device_is_reported(void **state) {
   const char *path = scratch_path(*state, "run");
-  sl_rundir *r;
+  sl__rundir *r;
   if (access("/dev/full", W_OK) != 0) skip();
-  assert_ok(open_at(path, SL_RUNDIR_NEW, &r));
-  assert_int_equal(symlink("/dev/full", sl_rundir_file_path(r, SL_RUNDIR_METRICS)), 0);
+  assert_ok(open_at(path, SL__RUNDIR_NEW, &r));
+  assert_int_equal(symlink("/dev/full", sl__rundir_file_path(r, SL__RUNDIR_METRICS)), 0);
   assert_fails(SL_EWRITE, "metrics.jsonl: No space left on device; free some space", append(r, 1));
-  sl_rundir_discard(r);
+  sl__rundir_discard(r);
   assert_int_equal(scratch_entries(*state), 0);
 }
 
 static void full_disk(void **state) {
-  sl_rundir *r;
+  sl__rundir *r;
   if (!scratch_small_disk(*state, 64 << 10)) skip(); /* a file system cannot be mounted here */
-  assert_ok(open_at(scratch_path(*state, "run"), SL_RUNDIR_NEW, &r));
+  assert_ok(open_at(scratch_path(*state, "run"), SL__RUNDIR_NEW, &r));
   static char large[1 << 20];
   memset(large, 'x', sizeof large - 1);
   sl_status status = SL_OK;
@@ -277,49 +277,49 @@ static void full_disk(void **state) {
   for (; status == SL_OK && lines < 100000; lines++) status = append(r, lines);
   assert_fails(SL_EWRITE, "metrics.jsonl: No space left on device", status);
   size_t n;
-  char *text = scratch_read(sl_rundir_file_path(r, SL_RUNDIR_METRICS), &n);
+  char *text = scratch_read(sl__rundir_file_path(r, SL__RUNDIR_METRICS), &n);
   assert_true(n > 0 && text[n - 1] == '\n'); /* whole lines */
   free(text);
-  assert_fails(SL_EWRITE, "config.yaml: No space left on device", sl_rundir_write_text(r, SL_RUNDIR_CONFIG, large));
-  assert_int_equal(scratch_entries(sl_rundir_path(r)), 2); /* marker and metrics */
-  sl_rundir *second;
-  assert_fails(SL_EWRITE, "No space left on device", open_at(scratch_path(*state, "x/run2"), SL_RUNDIR_NEW, &second));
+  assert_fails(SL_EWRITE, "config.yaml: No space left on device", sl__rundir_write_text(r, SL__RUNDIR_CONFIG, large));
+  assert_int_equal(scratch_entries(sl__rundir_path(r)), 2); /* marker and metrics */
+  sl__rundir *second;
+  assert_fails(SL_EWRITE, "No space left on device", open_at(scratch_path(*state, "x/run2"), SL__RUNDIR_NEW, &second));
   assert_int_equal(scratch_entries(*state), 1);
-  sl_rundir_discard(r);
+  sl__rundir_discard(r);
   scratch_small_disk_end(*state);
 }
 
 static void metrics_rewind(void **state) {
   const char *path = scratch_path(*state, "run"), *metrics = scratch_path(path, "metrics.jsonl");
-  sl_rundir *r;
-  assert_ok(open_at(path, SL_RUNDIR_NEW, &r));
-  assert_ok(sl_rundir_rewind_metrics(r, 0)); /* none yet */
+  sl__rundir *r;
+  assert_ok(open_at(path, SL__RUNDIR_NEW, &r));
+  assert_ok(sl__rundir_rewind_metrics(r, 0)); /* none yet */
   for (int i = 1; i <= 4; i++) assert_ok(append(r, i));
-  assert_ok(sl_rundir_rewind_metrics(r, 2));
+  assert_ok(sl__rundir_rewind_metrics(r, 2));
   assert_content(metrics, "{\"step\":1,\"loss\":0.5}\n{\"step\":2,\"loss\":1.0}\n");
   assert_ok(append(r, 3));
-  assert_ok(sl_rundir_close(r));
+  assert_ok(sl__rundir_close(r));
   size_t n;
   char *text = scratch_read(metrics, &n);
   scratch_write(metrics, text, n - 5); /* killed inside the line of step 3 */
   free(text);
-  assert_ok(open_at(path, SL_RUNDIR_RESUME, &r));
-  assert_ok(sl_rundir_rewind_metrics(r, 3));
+  assert_ok(open_at(path, SL__RUNDIR_RESUME, &r));
+  assert_ok(sl__rundir_rewind_metrics(r, 3));
   assert_content(metrics, "{\"step\":1,\"loss\":0.5}\n{\"step\":2,\"loss\":1.0}\n");
   scratch_write(metrics, "{\"step\":1}\n\0\0\0\n{\"step\":3}\n", 26); /* a crash lost the middle */
-  assert_ok(sl_rundir_rewind_metrics(r, 3));
+  assert_ok(sl__rundir_rewind_metrics(r, 3));
   assert_content(metrics, "{\"step\":1}\n");
   scratch_write(metrics, "{\"step\":1}\nrubbish\n", 19);
-  assert_fails(SL_EFORMAT, "metrics.jsonl, line 2", sl_rundir_rewind_metrics(r, 3));
-  assert_ok(sl_rundir_close(r));
+  assert_fails(SL_EFORMAT, "metrics.jsonl, line 2", sl__rundir_rewind_metrics(r, 3));
+  assert_ok(sl__rundir_close(r));
 }
 
 /* After a crash of the machine, all new files must have their names, and metrics the lines before a checkpoint. */
 static void brought_to_the_disk(void **state) {
   const char *path = scratch_path(*state, "a/b/c");
-  sl_rundir *r;
+  sl__rundir *r;
   synced[0] = '\0';
-  assert_ok(open_at(path, SL_RUNDIR_NEW, &r));
+  assert_ok(open_at(path, SL__RUNDIR_NEW, &r));
   assert_synced(scratch_path(*state, "a/b/c/.starling-run"));
   assert_synced(path);
   assert_synced(scratch_path(*state, "a/b"));
@@ -330,10 +330,10 @@ static void brought_to_the_disk(void **state) {
   assert_synced(path); /* the name of the metrics */
   assert_ok(append(r, 2));
   assert_null(strstr(synced, "metrics.jsonl"));
-  assert_ok(sl_rundir_sync_metrics(r));
+  assert_ok(sl__rundir_sync_metrics(r));
   assert_synced(scratch_path(path, "metrics.jsonl"));
-  assert_ok(sl_rundir_close(r));
-  assert_ok(sl_rundir_sync_metrics(NULL));
+  assert_ok(sl__rundir_close(r));
+  assert_ok(sl__rundir_sync_metrics(NULL));
 }
 
 int main(void) {
