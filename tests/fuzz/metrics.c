@@ -15,7 +15,7 @@ static int draw(void) {
   json_t *data = NULL;
   char path[FUZZ_PATH];
   const sl_status status =
-      sl__report_of(fuzz_folder(), &empty, 1, &report) == SL_OK ? sl__report_data(&report, &data) : SL_ENOMEM;
+      sl__report_of(fuzz_folder(), &empty, 1, &report) == SL_OK ? sl__report_data(&report, NULL, &data) : SL_ENOMEM;
   if (status == SL_OK && sl__report_svg(&report, data, fuzz_path("svg", path), 1) != SL_OK) abort();
   if (status != SL_OK && (data || !strstr(sl_error(), "metrics.jsonl"))) abort();
   json_decref(data);

@@ -17,7 +17,7 @@ static void use(sl_timeline **all, int n, uint8_t format) {
   json_t *data = NULL, *answer;
   char path[FUZZ_PATH];
   if (sl_trace_write(fuzz_path("trace", path), (sl_trace_format)(format % SL_TRACE_FORMATS), all, n) != SL_OK) abort();
-  if (sl__report_of(fuzz_folder(), all, n, &report) != SL_OK || sl__report_data(&report, &data) != SL_OK) abort();
+  if (sl__report_of(fuzz_folder(), all, n, &report) != SL_OK || sl__report_data(&report, NULL, &data) != SL_OK) abort();
   if (!(answer = sl__report_answer(&report))) abort();
   json_decref(answer), json_decref(data);
   sl__report_free(&report);
