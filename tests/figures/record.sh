@@ -1,0 +1,59 @@
+#!/bin/bash
+# Figure: published throughputs beside simulated ones. Nothing is fitted to them: the machines' figures are those of
+# data sheets (tests/figures/machines, starling info --machine NAME), and so are the rates of tf32 and bf16, which
+# --what-if puts in the place of fp32's; bytes stay those of fp32. Prints published, simulated and their ratio. Fails if
+# a ratio of an fp32 row is not between 0.8 and 1.25. Takes a few seconds.
+set -u
+top=$(cd "$(dirname "$0")/../.." && pwd)
+starling=${STARLING:-$top/build/starling}
+export STARLING_SIM=${STARLING_SIM:-$top/build-simulated/starling-sim} STARPU_SILENT=1
+if ! [ -x "$starling" ] || ! [ -x "$STARLING_SIM" ]; then
+  echo 'SKIP: no starling or starling-sim: ./quickstart simulate builds them'
+  exit 77
+fi
+machines=$top/tests/figures/machines failed=0
+rate() { # GPUs of a node, nodes, samples a GPU, model and options: samples/s
+  local each=$1 nodes=$2 batch=$3 ranks=$(($1 * $2))
+  shift 3
+  "$starling" simulate "$@" --workers gpu --gpus 1 --nodes "$nodes" --ranks-per-node "$each" --batch $((batch * ranks)) \
+    --leaves "$ranks" --shards "$ranks" --steps 2 --json | sed -n 's/.*"samples_per_s": \([0-9.e+]*\).*/\1/p'
+}
+row() { # what, published (lowest, highest), simulated, 1: held
+  awk -v what="$1" -v low="$2" -v high="$3" -v got="$4" -v held="$5" 'BEGIN {
+    best = got / high
+    printf "%-52s %10s to %-10s %10.0f %7.2f of the highest\n", what, low, high, got, best
+    exit held && !(best > 0.8 && best < 1.25) }' || { failed=1; echo "MISSED: $1"; }
+}
+printf '%-52s %24s %10s\n' '' 'published' 'simulated'
+# DLPerf: six frameworks (ResNet-50, 128 images a GPU) and two (BERT-base, 96 sequences of 128 tokens).
+v100="--machine $machines/v100x8.yaml"
+while read -r nodes gpus low high bert_low bert_high; do
+  # shellcheck disable=SC2086 # words
+  row "resnet50 fp32, $((nodes * gpus)) V100, images/s" "$low" "$high" "$(rate "$gpus" "$nodes" 128 resnet50 $v100)" 1
+  # shellcheck disable=SC2086
+  row "bert-base fp32, $((nodes * gpus)) V100, sequences/s" "$bert_low" "$bert_high" "$(rate "$gpus" "$nodes" 96 bert-base --length 128 $v100)" 1
+done <<'END'
+1 1 321.80 389.71 136.97 149.84
+1 8 2458.74 2969.45 868.60 1158.51
+2 8 4849.68 5906.55 1631.36 2257.71
+4 8 9348.17 11711.18 3167.68 4455.97
+END
+# NVIDIA, DeepLearningExamples, ResNet-50 v1.5 for PyTorch: DGX-1 (V100 16 GB) in fp32, DGX A100 in tf32.
+# shellcheck disable=SC2086
+row 'resnet50 fp32, 8 V100 of a DGX-1, images/s' 2855 2855 "$(rate 8 1 128 resnet50 $v100)" 1
+row 'resnet50 tf32, 1 A100, images/s' 938 938 "$(rate 1 1 256 resnet50 --machine dgx-a100 --what-if gpu.gflops.fp32=156000)" 0
+row 'resnet50 tf32, 8 A100, images/s' 7248 7248 "$(rate 8 1 256 resnet50 --machine dgx-a100 --what-if gpu.gflops.fp32=156000)" 0
+# llm.c, GPT-2 124M in bf16, windows of 1,024 tokens; thousands of tokens/s.
+for gpu in 'A100 dgx-a100 312000 231' 'H100 dgx-h100 989000 463'; do
+  read -r name machine flops published <<<"$gpu"
+  got=$(rate 1 1 16 gpt2 --length 1024 --machine "$machine" --what-if "gpu.gflops.fp32=$flops")
+  row "gpt2 bf16, 1 $name, 1,000 tokens/s" "$published" "$published" "$(awk -v s="$got" 'BEGIN { print 1.024 * s }')" 0
+done
+# Horovod: 90% of 512 times one GPU, ResNet-101, 64 images a GPU. The efficiency, in percent.
+resnet101='resnet50 --size blocks=3-4-23-3'
+# shellcheck disable=SC2086
+one=$(rate 1 1 64 $resnet101 --machine $machines/p100x4.yaml)
+# shellcheck disable=SC2086
+all=$(rate 4 128 64 $resnet101 --machine $machines/p100x4.yaml)
+row 'resnet101 fp32, 512 Pascal GPUs, % of 512 times one' 90 90 "$(awk -v a="$all" -v b="$one" 'BEGIN { print 100 * a / b / 512 }')" 1
+exit $failed
