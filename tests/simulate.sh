@@ -79,6 +79,9 @@ run simulate resnet8 --machine four.yaml --workers gpu --batch 512 --leaves 4 --
 check 'with several GPUs the plan places tasks' test "$(number_of step_s out)" = "$(number_of step_s plan.json)"
 check 'it moves less than half of the bytes' less "$(awk -v b="$(number_of moved_bytes plan.json)" 'BEGIN { print 2 * b }')" "$(number_of moved_bytes policy.json)"
 check 'and takes less time' less "$(number_of step_s plan.json)" "$(number_of step_s policy.json)"
+expect 'compare has the plan beside the policies' 0 '^.placed by the plan. +on +[0-9.]+ +0[.]' compare resnet8 --machine four.yaml --workers gpu --batch 512 --leaves 4 --shards 4 --policies dmdas
+run compare resnet8 --machine four.yaml --workers gpu --batch 512 --leaves 4 --shards 4 --policies dmdas --json
+check 'with the same step' test "$(sed -n '/"placed_by_plan": {/,/"policies": \[/s/.*"step_s": \([0-9.e-]*\),/\1/p' out)" = "$(number_of step_s plan.json)"
 # A rank's gradients leave its GPU for the exchange and come back, each in a slot of at most twice its bytes.
 run simulate resnet8 --machine four.yaml --workers gpu --ranks-per-node 4 --batch 512 --leaves 4 --shards 4 --json
 parameters=$("$starling" graph resnet8 --batch 64 | sed -n 's/.*; \([0-9]*\) parameters.*/\1/p')

@@ -1,5 +1,5 @@
 /* starling compare --machine: the policies on a simulated machine. A simulation always gives the same times, so each
- * policy runs once, and differences need no statistics. */
+ * policy runs once, and differences need no statistics. Several GPUs: beside the policies, tasks placed by the plan. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,11 +29,15 @@ static sl_status refuse(const sl__options *o) {
   return option ? sl_fail(SL_EINVAL, "%s has no meaning with --machine: a simulation is not measured", option) : SL_OK;
 }
 
+/* policy NULL: tasks run where the plan has them. */
 static sl_status simulate(sl__comparison *c, const char *policy, int priorities, result *r) {
   char steps[48];
   const char *more[8] = {NULL};
   int n = 0, code;
-  more[n++] = "--sched", more[n++] = policy;
+  if (policy)
+    more[n++] = "--sched", more[n++] = policy;
+  else
+    more[n++] = "--placement=plan"; /* after the comparison's own --placement, which it replaces */
   if (!priorities) more[n++] = "--no-priorities";
   if (c->o->steps > 0) {
     snprintf(steps, sizeof steps, "--steps=%lld", (long long)c->o->steps);
@@ -50,8 +54,17 @@ static int fastest(const sl__comparison *c, const result *r) {
   return best;
 }
 
+static void print_row(const char *policy, int priorities, const json_t *j, const json_t *base) {
+  printf("%-22s %-4s %10.3f %8.3f %7.1f%% %7.1f%%", policy, priorities ? "on" : "off", 1e3 * number(j, "step_s"),
+         number(j, "step_s") / number(base, "step_s"), 100 * number(j, "bound_s") / number(j, "step_s"),
+         number(j, "kernel_percent"));
+  const json_t *idle = json_object_get(j, "idle_percent");
+  for (int k = 0; k < SL_IDLE_CAUSES; k++) printf(" %9.1f%%", number(idle, sl_idle_cause_name((sl_idle_cause)k)));
+  printf(" %10.3f\n", 1e-6 * number(j, "moved_bytes"));
+}
+
 static void print_table(const sl__comparison *c, const result *r) {
-  const json_t *base = r[0].json;
+  const json_t *base = r[0].json, *plan = r[c->n].json;
   char name[96];
   printf("%s simulated on %s: %lld nodes, %lld ranks of %lld CPU workers and %lld GPUs; ratios to %s\n", c->o->model,
          c->o->described, (long long)number(base, "nodes"), (long long)number(base, "ranks"),
@@ -60,16 +73,9 @@ static void print_table(const sl__comparison *c, const result *r) {
   printf("%-22s %-4s %10s %8s %8s %8s", "policy", "prio", "step ms", "ratio", "of bound", "kernels");
   for (int k = 0; k < SL_IDLE_CAUSES; k++) printf(" %10s", sl_idle_cause_name((sl_idle_cause)k));
   printf(" %10s\n", "moved MB");
-  for (int i = 0; i < c->n; i++) {
-    const json_t *j = r[i].json;
-    if (!j) continue;
-    printf("%-22s %-4s %10.3f %8.3f %7.1f%% %7.1f%%", c->variant[i].policy, c->variant[i].priorities ? "on" : "off",
-           1e3 * number(j, "step_s"), number(j, "step_s") / number(base, "step_s"),
-           100 * number(j, "bound_s") / number(j, "step_s"), number(j, "kernel_percent"));
-    const json_t *idle = json_object_get(j, "idle_percent");
-    for (int k = 0; k < SL_IDLE_CAUSES; k++) printf(" %9.1f%%", number(idle, sl_idle_cause_name((sl_idle_cause)k)));
-    printf(" %10.3f\n", 1e-6 * number(j, "moved_bytes"));
-  }
+  for (int i = 0; i < c->n; i++)
+    if (r[i].json) print_row(c->variant[i].policy, c->variant[i].priorities, r[i].json, base);
+  if (plan) print_row("(placed by the plan)", 1, plan, base);
   for (int i = 0; i < c->n; i++)
     if (!r[i].json)
       printf("%-22s %-4s no figures: %s\n", c->variant[i].policy, c->variant[i].priorities ? "on" : "off", r[i].reason);
@@ -77,11 +83,15 @@ static void print_table(const sl__comparison *c, const result *r) {
   printf("\n%s is the fastest of them: %.3f times as fast as %s.\n",
          sl__compare_name(&c->variant[best], name, sizeof name),
          number(base, "step_s") / number(r[best].json, "step_s"), c->variant[0].policy);
+  if (plan)
+    printf("Placed by the plan, as runs are that name no policy (--placement), a step takes %.3f of its time.\n",
+           number(plan, "step_s") / number(r[best].json, "step_s"));
 }
 
 static json_t *to_json(const sl__comparison *c, const result *r) {
-  json_t *policies = json_array();
+  json_t *policies = json_array(), *plan = r[c->n].json;
   char name[96];
+  if (plan) json_object_del(plan, "policies");
   for (int i = 0; i < c->n; i++) {
     json_t *one = r[i].json ? json_deep_copy(r[i].json) : json_pack("{s:s}", "reason", r[i].reason);
     json_object_set_new(one, "policy", json_string(c->variant[i].policy));
@@ -91,9 +101,10 @@ static json_t *to_json(const sl__comparison *c, const result *r) {
       json_object_set_new(one, "ratio", json_real(number(r[i].json, "step_s") / number(r[0].json, "step_s")));
     json_array_append_new(policies, one);
   }
-  return json_pack("{s:s, s:s, s:b, s:s, s:f, s:s, s:o}", "model", c->o->model, "machine", c->o->described, "simulated",
-                   1, "base", c->variant[0].policy, "bound_s", number(r[0].json, "bound_s"), "fastest",
-                   sl__compare_name(&c->variant[fastest(c, r)], name, sizeof name), "policies", policies);
+  return json_pack("{s:s, s:s, s:b, s:s, s:f, s:s, s:O*, s:o}", "model", c->o->model, "machine", c->o->described,
+                   "simulated", 1, "base", c->variant[0].policy, "bound_s", number(r[0].json, "bound_s"), "fastest",
+                   sl__compare_name(&c->variant[fastest(c, r)], name, sizeof name), "placed_by_plan", plan, "policies",
+                   policies);
 }
 
 static sl_status write_file(const sl__comparison *c, const json_t *json) {
@@ -141,12 +152,13 @@ sl_status sl__compare_simulated(sl__comparison *c) {
     snprintf(c->doing, sizeof c->doing, "simulation %d of %d: %s", i + 1, c->n, c->variant[i].policy);
     SL_TRY_OUT(simulate(c, c->variant[i].policy, c->variant[i].priorities, &r[i]));
   }
+  if (c->gpus > 1 && !sl__child_stopped()) SL_TRY_OUT(simulate(c, NULL, 1, &r[c->n]));
   if (sl__child_stopped()) SL_TRY_OUT(sl_fail(SL_EINTERRUPTED, "stopped by a signal"));
   sl__meter_clear(&c->meter);
   if (!r[0].json) SL_TRY_OUT(sl_fail(SL_EINVAL, "%s", r[0].reason));
   status = report(c, r);
 out:
-  for (int i = 0; r && i < c->n; i++) json_decref(r[i].json), free(r[i].reason);
+  for (int i = 0; r && i <= c->n; i++) json_decref(r[i].json), free(r[i].reason);
   json_decref(first.json);
   free(first.reason), free(r), free(names);
   c->names = NULL;
