@@ -1,12 +1,13 @@
 /* JSON files by jansson, and its memory.
  *
  * jansson 2.14 does not withstand a failed allocation: constructors leave out what they could not make, and its parser
- * ends the process. So an allocation that fails is served from a reserve, and the thread remembers that memory ran out:
- * the next function here that reads or writes JSON on this thread fails. */
+ * ends the process. So an allocation that fails is served from a reserve. Where that is used up, too, the thread
+ * remembers it: the next function here that reads or writes JSON on this thread fails. */
 #include "runtime/base/json.h"
 
 #include <pthread.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,13 +40,16 @@ static void *allocate_from_reserve(size_t bytes) {
 
 static void *allocate(size_t bytes) {
   void *block = malloc(bytes ? bytes : 1);
-  if (block) return block;
-  ran_out = 1;
-  return allocate_from_reserve(bytes);
+  if (!block && !(block = allocate_from_reserve(bytes))) ran_out = 1;
+  return block;
+}
+
+static int is_in_reserve(const void *block) {
+  return (uintptr_t)block >= (uintptr_t)reserve && (uintptr_t)block < (uintptr_t)reserve + RESERVE_BYTES;
 }
 
 static void release(void *block) {
-  if ((char *)block < reserve || (char *)block >= reserve + RESERVE_BYTES) {
+  if (!is_in_reserve(block)) {
     free(block);
     return;
   }
@@ -93,9 +97,11 @@ sl_status sl_json_read(const char *path, json_t **value) {
 
 char *sl_json_text(const json_t *value, size_t flags) {
   char *text = value ? json_dumps(value, flags | JSON_ENCODE_ANY) : NULL;
-  if (!take_ran_out()) return text;
+  const int whole = !take_ran_out();
+  if (text && whole && !is_in_reserve(text)) return text;
+  char *own = text && whole ? strdup(text) : NULL; /* which the caller can free() */
   release(text);
-  return NULL;
+  return own;
 }
 
 sl_status sl_json_print(FILE *to, const json_t *value, int digits) {

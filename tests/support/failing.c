@@ -18,6 +18,7 @@
 
 int failing_possible(void) { return 0; }
 void failing_at(long number) { (void)number; }
+void failing_from(long number) { (void)number; }
 long failing_end(void) { return 0; }
 
 #else
@@ -45,6 +46,7 @@ static range program, passed[RANGES]; /* addresses of the program, and of librar
 static int passed_n;
 static atomic_int counting;
 static atomic_long count, chosen;
+static atomic_int all_later;
 static _Thread_local int inside;
 
 static int in(range r, uintptr_t address) { return address >= r.from && address < r.to; }
@@ -87,7 +89,8 @@ static int ours(uintptr_t asked) {
 static int fails(uintptr_t asked) {
   if (!atomic_load_explicit(&counting, memory_order_relaxed) || inside) return 0;
   inside = 1;
-  const int is_chosen = ours(asked) && atomic_fetch_add(&count, 1) + 1 == atomic_load(&chosen);
+  const long n = ours(asked) ? atomic_fetch_add(&count, 1) + 1 : 0, first = atomic_load(&chosen);
+  const int is_chosen = n > 0 && first > 0 && (n == first || (n > first && atomic_load(&all_later)));
   if (is_chosen && getenv("FAILING_TRACE")) {
     void *frame[FRAMES];
     backtrace_symbols_fd(frame, backtrace(frame, FRAMES), 2);
@@ -105,8 +108,13 @@ void *realloc(void *p, size_t n) { return fails(ASKED) ? NULL : __libc_realloc(p
 int failing_possible(void) { return 1; }
 
 void failing_at(long number) {
-  atomic_store(&count, 0), atomic_store(&chosen, number);
+  atomic_store(&count, 0), atomic_store(&chosen, number), atomic_store(&all_later, 0);
   atomic_store(&counting, 1);
+}
+
+void failing_from(long number) {
+  failing_at(number);
+  atomic_store(&all_later, 1);
 }
 
 long failing_end(void) {

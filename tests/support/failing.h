@@ -8,6 +8,8 @@
 int failing_possible(void);
 /* Starts counting at 1, in all threads; the allocation of this number fails, once. 0: none fails. */
 void failing_at(long number);
+/* The same; all later ones fail, too. */
+void failing_from(long number);
 /* Ends counting and returns the number of allocations since failing_at. */
 long failing_end(void);
 
