@@ -76,6 +76,8 @@ sl_status sl__plan_of(const sl__options *o, const sl_model *model, int ranks, sl
 }
 
 int sl__placed_by_plan(const sl__options *o, int gpus) {
-  const int chosen = o->sched || o->sched_lib || getenv("STARPU_SCHED") || getenv("STARPU_SCHED_LIB");
+  const char *policy = o->sched ? o->sched : getenv("STARPU_SCHED"); /* which a runtime that has started has set */
+  const int chosen = o->sched || o->sched_lib;
+  if (policy && strcmp(policy, "heteroprio") == 0) return 0; /* aborts if a task may run on one kind of worker only */
   return o->placement ? strcmp(o->placement, "plan") == 0 : gpus > 1 && !chosen;
 }

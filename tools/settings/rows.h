@@ -160,7 +160,7 @@ SETTING(CHOICE, placement, "placement", RUNS | SL__SIMULATE, LOCAL, "policy|plan
         {0,
          "with GPUs, run each task in the memory where the predicted schedule has it (plan: far fewer copies between "
          "several GPUs), or where the scheduling policy puts it; default: plan where a rank has several GPUs and no "
-         "policy is named; the bits are the same"})
+         "policy is named, and never under heteroprio; the bits are the same"})
 SETTING(TEXT, offload, "offload", RUNS | SL__CALIBRATE, LOCAL, "disk:DIR", NULL, 0, 0,
         {0,
          "keep parameters, optimizer state and temporaries in memory-mapped files in DIR, so that they may exceed the "
