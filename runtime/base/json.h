@@ -1,6 +1,6 @@
 /* JSON by jansson, read strictly (duplicate keys rejected); files are written atomically. Use these functions in place
- * of jansson's own: when memory runs out, jansson leaves out keys without an error. Here its allocations have a reserve,
- * and a value for which that did not suffice, either, is not written: SL_ENOMEM. */
+ * of jansson's own: when memory runs out, jansson leaves out keys without an error. Here its allocations have a
+ * reserve, and a value for which that did not suffice, either, is not written: SL_ENOMEM. */
 #ifndef SL_JSON_H
 #define SL_JSON_H
 
