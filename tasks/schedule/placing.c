@@ -157,8 +157,8 @@ static void settle(placing *p, int i, int memory, double ready, double end) {
 }
 
 /* What a copy counts beside its own time. A task's copies hold up those of other tasks: by its end alone, each of
- * several GPUs would take over chains of tasks from the others for a small gain. Tried on simulated steps of five
- * networks and machines: 1 to 4 are within some per cent, 0 and 8 far slower. */
+ * several GPUs would take over chains of tasks from the others for a small gain. docs/performance.md has steps with 0
+ * to 4. */
 static const double COPIES_COUNT = 3;
 
 /* Places node i where it ends first, copies counted. */

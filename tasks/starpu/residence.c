@@ -102,6 +102,7 @@ sl_status sl__residences_bind(sl__residences *all, sl__task *task, int n, const 
 void sl__residences_unbind(sl__residences *all, sl__task *task, int n) {
   for (int i = 0; all && i < all->gpus; i++) all->gpu[i].at_begin = 0;
   for (int k = 0; k < n; k++) {
+    if (task[k].on_host && task[k].task) task[k].task->where = STARPU_CPU | STARPU_CUDA;
     task[k].bound = -1;
     task[k].on_host = 0;
     task[k].n_moves = 0;
