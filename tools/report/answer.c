@@ -155,11 +155,12 @@ static char *speed_of(const sl__report_run *r, const sl__report_line *l) {
   return n < 0 ? NULL : text;
 }
 
-static void tell_operation(const sl__report_run *r, json_t *to) {
+/* Returns 0 when memory runs out. */
+static int tell_operation(const sl__report_run *r, json_t *to) {
   const sl__report_line *most = r->n_lines && !r->line[0].exchange ? &r->line[0] : NULL;
-  if (!most || !(most->seconds > 0)) return;
+  if (!most || !(most->seconds > 0)) return 1;
   char *speed = speed_of(r, most);
-  if (!speed) return;
+  if (!speed) return 0;
   put(to, json_sprintf("Of the kernels, %s (%s) took most: %.1f %% of their time in %lld tasks, %s.", most->operation,
                        most->phase, 100 * most->seconds / r->kernels, (long long)most->count, speed));
   free(speed);
@@ -168,6 +169,7 @@ static void tell_operation(const sl__report_run *r, json_t *to) {
   if (at_roof > 0)
     put(to,
         json_sprintf("All kernels together came to %.0f %% of this machine's roofline.", 100 * at_roof / r->kernels));
+  return 1;
 }
 
 json_t *sl__report_answer(const sl__report_run *r) {
@@ -181,6 +183,7 @@ json_t *sl__report_answer(const sl__report_run *r) {
   tell_time(&m, sentences);
   tell_bound(&m, sentences);
   tell_exchange(r, &m, sentences);
-  tell_operation(r, sentences);
-  return sentences;
+  if (tell_operation(r, sentences)) return sentences;
+  json_decref(sentences);
+  return NULL;
 }
