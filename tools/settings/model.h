@@ -24,7 +24,7 @@ sl_status sl__plan_of(const sl__options *options, const sl_model *model, int ran
 sl_status sl__synthetic_data(const sl__options *options, const sl_model *model, sl_model_data *data);
 
 /* Whether tasks run where the predicted schedule puts them (--placement), on a rank with so many GPUs. A policy that is
- * named decides by itself. */
+ * named by --sched or --sched-lib decides by itself; heteroprio always does. */
 int sl__placed_by_plan(const sl__options *options, int gpus);
 
 #endif
