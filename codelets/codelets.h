@@ -39,6 +39,8 @@ sl_value sl_relu(sl_graph *graph, const char *layer, sl_value x);
 /* Gaussian error linear unit (Hendrycks and Gimpel 2016): exact x Phi(x), or the tanh approximation (eq. 2 there). */
 typedef enum sl_gelu_form { SL_GELU_ERF, SL_GELU_TANH } sl_gelu_form;
 sl_value sl_gelu(sl_graph *graph, const char *layer, sl_value x, sl_gelu_form form);
+/* x in another type: F32 to BF16, or BF16 to F32. */
+sl_value sl_convert(sl_graph *graph, const char *layer, sl_value x, sl_dtype dtype);
 /* a + b, same shapes. */
 sl_value sl_add(sl_graph *graph, const char *layer, sl_value a, sl_value b);
 /* Inverted dropout (Srivastava et al. 2014): each element is zero with probability p, else scaled by 1 / (1 - p).

@@ -16,4 +16,4 @@ const sl_operation *sl_operation_find(const char *name) {
   return NULL;
 }
 
-sl_graph *sl_graph_new(int64_t batch) { return sl_graph_create(batch, &sl_op_copy, &sl_op_add); }
+sl_graph *sl_graph_new(int64_t batch) { return sl_graph_create(batch, &sl_op_copy, &sl_op_add, &sl_op_convert); }

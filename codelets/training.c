@@ -18,7 +18,7 @@ const char *const sl_batchnorm_names[] = {
     [SL_BATCHNORM_LEAF] = "leaf", [SL_BATCHNORM_GLOBAL] = "global", [SL_BATCHNORM_GLOBAL + 1] = NULL};
 
 _Static_assert(sizeof(sl_optimizer) == sizeof(int) && sizeof(sl_batchnorm_over) == sizeof(int) &&
-                   sizeof(sl_recompute) == sizeof(int),
+                   sizeof(sl_precision) == sizeof(int) && sizeof(sl_recompute) == sizeof(int),
                "settings read and write enums as int");
 
 const sl_training_setting sl_training_settings[] = {

@@ -6,6 +6,7 @@
 
 #include "codelets/codelets.h"
 #include "runtime/base/setting.h"
+#include "tasks/graph/precision.h"
 #include "tasks/graph/recompute.h"
 
 #ifdef __cplusplus

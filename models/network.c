@@ -75,7 +75,7 @@ sl_status sl_network_training(const sl_model *model, const sl_model_data *data, 
   SL_TRY_OUT(sl_gradient(n->graph, n->loss, parameters, n->n_parameters, gradients));
   SL_TRY_OUT(sl_recompute_segments(n->graph, options->recompute));
   update(n, options, parameters, gradients);
-  status = sl_graph_status(n->graph);
+  status = sl_precision_apply(n->graph, options->precision);
 out:
   free(parameters);
   free(gradients);
@@ -86,6 +86,7 @@ out:
 sl_status sl_network_evaluation(const sl_model *model, const sl_model_data *data, const sl_training *options,
                                 int64_t batch, sl_network *n) {
   sl_status status = forward(model, data, options, batch, 0, n);
+  if (status == SL_OK) status = sl_precision_apply(n->graph, options->precision);
   if (status == SL_OK)
     count_parameters(n, NULL);
   else
@@ -100,8 +101,9 @@ sl_status sl_network_logits(const sl_model *model, const sl_model_data *data, co
   n->probabilities = n->loss = n->correct = n->count = n->top5 = n->clip = SL_NONE;
   const sl_value tokens = sl_input(n->graph, "tokens", SL_SLOT_SAMPLES, SL_I32, SL_SHAPE(data->length));
   n->logits = build(model, n->graph, tokens, data, options, 0);
+  if (options->precision != SL_PRECISION_FP32) n->logits = sl_convert(n->graph, "logits", n->logits, SL_F32);
   count_parameters(n, NULL);
-  const sl_status status = sl_graph_status(n->graph);
+  const sl_status status = sl_precision_apply(n->graph, options->precision);
   if (status != SL_OK) sl_network_destroy(n);
   return status;
 }

@@ -49,6 +49,7 @@ const sl_operation sl_op_copy = {
     .cost = cost,
     .cpu = SL_KERNELS(copy),
     .cuda = SL_CUDA_KERNEL(copy),
+    .any_dtype = 1,
     .map_in = 1,
     .map_out = 1,
 };

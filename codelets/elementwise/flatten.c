@@ -47,6 +47,7 @@ const sl_operation sl_op_flatten = {
     .gradient = gradient,
     .cpu = SL_KERNELS(flatten),
     .cuda = SL_CUDA_KERNEL(flatten),
+    .any_dtype = 1,
     .inplace = {1},
 };
 

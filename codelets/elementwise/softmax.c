@@ -96,6 +96,7 @@ const sl_operation sl_op_softmax = {
     .cost = cost,
     .cpu = SL_KERNELS(softmax),
     .cuda = SL_CUDA_KERNEL(softmax),
+    .wide_out = 1, /* probabilities, which commands print */
     .inplace = {1},
 };
 const sl_operation sl_op_softmax_grad = {
@@ -104,6 +105,7 @@ const sl_operation sl_op_softmax_grad = {
     .cost = cost_grad,
     .cpu = SL_KERNELS(softmax_grad),
     .cuda = SL_CUDA_KERNEL(softmax_grad),
+    .wide_in = 2,
     .inplace = {1},
 };
 

@@ -51,6 +51,7 @@ const sl_operation sl_op_input = {
     .batch_slot = slot,
     .cpu = SL_KERNELS(input),
     .cuda = SL_CUDA_KERNEL(input),
+    .wide_out = 1,
 };
 
 sl_value sl_input(sl_graph *graph, const char *layer, int slot, sl_dtype dtype, sl_shape sample) {

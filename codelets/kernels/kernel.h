@@ -3,7 +3,12 @@
  * Every operation file is compiled once per instruction set (with SL_ISA_BASE, SL_ISA_AVX2 or SL_ISA_AVX512
  * defined), so one source gives all kernels and one binary holds them. A kernel is a function SL_KERNEL(name); the
  * descriptor and the shape, gradient and cost rules stand under #ifdef SL_ISA_BASE, where SL_KERNELS(name) lists the
- * kernels. */
+ * kernels.
+ *
+ * The files in CODELETS_BF16 (Makefile.am) are compiled three times more, with SL_STORE_BF16 defined, for activations and
+ * their gradients in 16 bits. Such a file declares those arrays as sl_real, which is float or sl_bf16, and reads and
+ * writes them by sl_load, sl_store, sl_get and sl_put, which take both; it computes in float. SL_KERNELS_BF16(name)
+ * lists its kernels. An operation without them is given copies in float (tasks/graph/storage.h). */
 #ifndef SL_KERNEL_H
 #define SL_KERNEL_H
 
@@ -36,14 +41,24 @@
 #define SL_ISA_SUFFIX _base
 #define SL_LANES 4
 #endif
+#ifdef SL_STORE_BF16
+#define SL_STORAGE_SUFFIX _bf16
+#else
+#define SL_STORAGE_SUFFIX
+#endif
 
-/* For non-static names of this file: one per instruction set. */
-#define SL_KERNEL(name) SL_JOIN(sl__##name, SL_ISA_SUFFIX)
-/* Declares a kernel for all instruction sets; at file level, before its definition. */
-#define SL_KERNEL_DECLARE(name)                     \
-  sl_status sl__##name##_base(const sl_call *call); \
-  sl_status sl__##name##_avx2(const sl_call *call); \
-  sl_status sl__##name##_avx512(const sl_call *call)
+/* For non-static names of this file: one per instruction set and storage. */
+#define SL_KERNEL(name) SL_JOIN(SL_JOIN(sl__##name, SL_STORAGE_SUFFIX), SL_ISA_SUFFIX)
+/* For names that kernels of both storages share (codelets/kernels): one per instruction set. */
+#define SL_SHARED(name) SL_JOIN(sl__##name, SL_ISA_SUFFIX)
+/* Declares a kernel for all instruction sets and storages; at file level, before its definition. */
+#define SL_KERNEL_DECLARE(name)                          \
+  sl_status sl__##name##_base(const sl_call *call);      \
+  sl_status sl__##name##_avx2(const sl_call *call);      \
+  sl_status sl__##name##_avx512(const sl_call *call);    \
+  sl_status sl__##name##_bf16_base(const sl_call *call); \
+  sl_status sl__##name##_bf16_avx2(const sl_call *call); \
+  sl_status sl__##name##_bf16_avx512(const sl_call *call)
 #ifdef SL_HAVE_X86_KERNELS
 #define SL_KERNELS(name) \
   { sl__##name##_base, sl__##name##_avx2, sl__##name##_avx512 }
@@ -51,6 +66,7 @@
 #define SL_KERNELS(name) \
   { sl__##name##_base }
 #endif
+#define SL_KERNELS_BF16(name) SL_KERNELS(name##_bf16)
 #ifdef SL_HAVE_CUDA
 #define SL_CUDA_KERNEL(name) sl__##name##_cuda
 #else
@@ -62,9 +78,51 @@
 /* A vector of the widest registers, and an unaligned one. GCC and clang compile its operators to instructions. */
 typedef float sl_vec __attribute__((vector_size(SL_LANES * 4)));
 typedef float sl_vecu __attribute__((vector_size(SL_LANES * 4), aligned(4)));
-static inline sl_vec sl_load(const float *p) { return *(const sl_vecu *)p; }
-static inline void sl_store(float *p, sl_vec v) { *(sl_vecu *)p = v; }
 static inline sl_vec sl_splat(float x) { return x - (sl_vec){0}; }
+
+/* A number in bf16: the upper 16 bits of a float. Rounded to nearest, ties to even; a NaN stays a NaN, denormals are
+ * kept. */
+typedef struct sl_bf16 {
+  uint16_t bits;
+} sl_bf16;
+#ifdef SL_STORE_BF16
+typedef sl_bf16 sl_real;
+#else
+typedef float sl_real;
+#endif
+typedef uint32_t sl_vec_bits __attribute__((vector_size(SL_LANES * 4)));
+typedef uint16_t sl_vec_half __attribute__((vector_size(SL_LANES * 2)));
+typedef uint16_t sl_vec_halfu __attribute__((vector_size(SL_LANES * 2), aligned(2)));
+static inline sl_vec sl_load_f32(const float *p) { return *(const sl_vecu *)p; }
+static inline sl_vec sl_load_bf16(const sl_bf16 *p) {
+  return (sl_vec)(__builtin_convertvector(*(const sl_vec_halfu *)(const void *)p, sl_vec_bits) << 16);
+}
+static inline void sl_store_f32(float *p, sl_vec v) { *(sl_vecu *)p = v; }
+static inline void sl_store_bf16(sl_bf16 *p, sl_vec v) {
+  const sl_vec_bits u = (sl_vec_bits)v, nan = (sl_vec_bits)(v != v);
+  const sl_vec_bits rounded = u + 0x7fff + (u >> 16 & 1), quiet = u | 0x400000;
+  *(sl_vec_halfu *)(void *)p = __builtin_convertvector(((rounded & ~nan) | (quiet & nan)) >> 16, sl_vec_half);
+}
+static inline float sl_get_f32(const float *p) { return *p; }
+static inline float sl_get_bf16(const sl_bf16 *p) {
+  const uint32_t u = (uint32_t)p->bits << 16;
+  float x;
+  memcpy(&x, &u, sizeof x);
+  return x;
+}
+static inline void sl_put_f32(float *p, float x) { *p = x; }
+static inline void sl_put_bf16(sl_bf16 *p, float x) {
+  uint32_t u;
+  memcpy(&u, &x, sizeof u);
+  p->bits = (uint16_t)((x != x ? u | 0x400000 : u + 0x7fff + (u >> 16 & 1)) >> 16);
+}
+/* Choose by the pointer's type: float or sl_bf16. */
+#define SL_BY_TYPE(p, name) \
+  _Generic((p), const sl_bf16 *: name##_bf16, sl_bf16 *: name##_bf16, default: name##_f32)
+#define sl_load(p) SL_BY_TYPE(p, sl_load)(p)
+#define sl_store(p, v) SL_BY_TYPE(p, sl_store)(p, v)
+#define sl_get(p) SL_BY_TYPE(p, sl_get)(p)
+#define sl_put(p, x) SL_BY_TYPE(p, sl_put)(p, x)
 
 /* a b + c, rounded once on every processor that can: all but x86's baseline, whose kernels round twice and so have bits
  * of their own. Compilers must not fuse by themselves (-ffp-contract=off): each would choose differently. */

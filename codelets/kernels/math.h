@@ -17,17 +17,33 @@ static inline sl_vec sl_select(sl_veci mask, sl_vec a, sl_vec b) {
 static inline sl_vec sl_abs(sl_vec x) { return (sl_vec)((sl_veci)x & 0x7fffffff); }
 
 /* Loads the first n < SL_LANES elements; the others are `fill`. */
-static inline sl_vec sl_load_n(const float *p, int64_t n, float fill) {
+static inline sl_vec sl_load_n_f32(const float *p, int64_t n, float fill) {
   sl_vec v = sl_splat(fill);
   memcpy(&v, p, (size_t)n * sizeof *p);
   return v;
 }
-static inline void sl_store_n(float *p, sl_vec v, int64_t n) { memcpy(p, &v, (size_t)n * sizeof *p); }
+static inline sl_vec sl_load_n_bf16(const sl_bf16 *p, int64_t n, float fill) {
+  float a[SL_LANES];
+  for (int i = 0; i < SL_LANES; i++) a[i] = i < n ? sl_get(p + i) : fill;
+  return sl_load(a);
+}
+static inline void sl_store_n_f32(float *p, sl_vec v, int64_t n) { memcpy(p, &v, (size_t)n * sizeof *p); }
+static inline void sl_store_n_bf16(sl_bf16 *p, sl_vec v, int64_t n) {
+  sl_bf16 a[SL_LANES];
+  sl_store(a, v);
+  memcpy(p, a, (size_t)n * sizeof *p);
+}
+#define sl_load_n(p, n, fill) SL_BY_TYPE(p, sl_load_n)(p, n, fill)
+#define sl_store_n(p, v, n) SL_BY_TYPE(p, sl_store_n)(p, v, n)
 
 /* Loads up to SL_LANES of the n elements left, none if n < 1; the others are `fill`. */
-static inline sl_vec sl_load_left(const float *p, int64_t n, float fill) {
+static inline sl_vec sl_load_left_f32(const float *p, int64_t n, float fill) {
   return n >= SL_LANES ? sl_load(p) : sl_load_n(p, sl_max64(n, 0), fill);
 }
+static inline sl_vec sl_load_left_bf16(const sl_bf16 *p, int64_t n, float fill) {
+  return n >= SL_LANES ? sl_load(p) : sl_load_n(p, sl_max64(n, 0), fill);
+}
+#define sl_load_left(p, n, fill) SL_BY_TYPE(p, sl_load_left)(p, n, fill)
 
 /* Sums along a row go over SL_SUM_LANES lanes under every instruction set, in as many vectors as that takes: element i
  * is added to lane i % SL_SUM_LANES, then the lanes are added by halves. So AVX2 and AVX-512 have the same bits.
@@ -57,13 +73,19 @@ static inline float sl_max_lanes(sl_vec v) {
   return a[0];
 }
 static inline sl_vec sl_greater(sl_vec a, sl_vec b) { return sl_select((b > a) | (b != b), b, a); }
-static inline float sl_max_row(const float *x, int64_t n) {
-  sl_vec m = sl_splat(-INFINITY);
-  int64_t i = 0;
-  for (; i + SL_LANES <= n; i += SL_LANES) m = sl_greater(m, sl_load(x + i));
-  if (i < n) m = sl_greater(m, sl_load_n(x + i, n - i, -INFINITY));
-  return sl_max_lanes(m);
-}
+/* The maximum of n numbers. */
+#define SL_MAX_ROW(name, type)                                           \
+  static inline float name(const type *x, int64_t n) {                   \
+    sl_vec m = sl_splat(-INFINITY);                                      \
+    int64_t i = 0;                                                       \
+    for (; i + SL_LANES <= n; i += SL_LANES) m = sl_greater(m, sl_load(x + i)); \
+    if (i < n) m = sl_greater(m, sl_load_n(x + i, n - i, -INFINITY));    \
+    return sl_max_lanes(m);                                              \
+  }
+SL_MAX_ROW(sl_max_row_f32, float)
+SL_MAX_ROW(sl_max_row_bf16, sl_bf16)
+#undef SL_MAX_ROW
+#define sl_max_row(x, n) SL_BY_TYPE(x, sl_max_row)(x, n)
 
 /* The polynomial of n coefficients at x, the highest power's coefficient first. */
 #define SL_POLYNOMIAL(x, ...) \
@@ -96,7 +118,13 @@ enum { SL_LANES_D = SL_LANES / 2 };
 typedef double sl_vecd __attribute__((vector_size(SL_LANES * 4)));
 typedef double sl_vecdu __attribute__((vector_size(SL_LANES * 4), aligned(8)));
 typedef float sl_vechu __attribute__((vector_size(SL_LANES * 2), aligned(4)));
-static inline sl_vecd sl_load_d(const float *p) { return __builtin_convertvector(*(const sl_vechu *)p, sl_vecd); }
+static inline sl_vecd sl_load_d_f32(const float *p) { return __builtin_convertvector(*(const sl_vechu *)p, sl_vecd); }
+static inline sl_vecd sl_load_d_bf16(const sl_bf16 *p) {
+  float a[SL_LANES_D];
+  for (int i = 0; i < SL_LANES_D; i++) a[i] = sl_get(p + i);
+  return sl_load_d_f32(a);
+}
+#define sl_load_d(p) SL_BY_TYPE(p, sl_load_d)(p)
 static inline sl_vecd sl_fma_d(sl_vecd a, sl_vecd b, sl_vecd c) {
 #if defined SL_ISA_AVX512
   return (sl_vecd)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);

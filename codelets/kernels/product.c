@@ -8,16 +8,45 @@
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
 
-typedef void tile(int64_t k, const float *restrict a, int64_t a_row, const int32_t *restrict a_at,
+typedef void tile(int64_t k, const void *restrict a, int64_t a_row, const int32_t *restrict a_at,
                   const float *restrict b, int64_t b_row, float *restrict c, int64_t c_row, const float *start, int add,
                   const sl_product_copy *copy);
 
-static inline __attribute__((always_inline)) void tile_of(const int rows, const int vectors, const int dense, int64_t k,
-                                                          const float *restrict a, int64_t a_row,
-                                                          const int32_t *restrict a_at, const float *restrict b,
-                                                          int64_t b_row, float *restrict c, int64_t c_row,
-                                                          const float *start, int add, const sl_product_copy *copy) {
+/* How a tile multiplies: floats; pairs of bf16 by VDPBF16PS; such pairs widened to floats. */
+typedef enum { FLOATS, NATIVE_PAIRS, WIDENED_PAIRS } arithmetic;
+
+/* The 4 bytes at p, in every lane. */
+static inline __attribute__((always_inline)) sl_vec splat_at(const char *p) {
+  uint32_t x;
+  memcpy(&x, p, sizeof x);
+  return (sl_vec)(x - (sl_vec_bits){0});
+}
+
+static inline __attribute__((always_inline)) sl_vec upper(sl_vec pairs) {
+  return (sl_vec)((sl_vec_bits)pairs & 0xffff0000u);
+}
+static inline __attribute__((always_inline)) sl_vec lower(sl_vec pairs) { return (sl_vec)((sl_vec_bits)pairs << 16); }
+
+static inline __attribute__((always_inline)) sl_vec multiply_add(const arithmetic how, sl_vec w, sl_vec x, sl_vec sum) {
+  if (how == FLOATS) return sl_fma(w, x, sum);
+#ifdef SL_ISA_AVX512
+  if (how == NATIVE_PAIRS) {
+    __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(w), "v"(x));
+    return sum;
+  }
+#endif
+  return sl_fma(lower(w), lower(x), sl_fma(upper(w), upper(x), sum));
+}
+
+static inline __attribute__((always_inline)) void tile_of(const arithmetic how, const int rows, const int vectors,
+                                                          const int dense, int64_t k, const void *restrict a,
+                                                          int64_t a_row, const int32_t *restrict a_at,
+                                                          const float *restrict b, int64_t b_row, float *restrict c,
+                                                          int64_t c_row, const float *start, int add,
+                                                          const sl_product_copy *copy) {
+  const int64_t element = how == FLOATS ? sizeof(float) : sizeof(sl_bf16);
   sl_vec sum[SL_PRODUCT_ROWS][2];
+  a_row *= element;
   UNROLL
   for (int m = 0; m < rows; m++) {
     UNROLL
@@ -29,7 +58,7 @@ static inline __attribute__((always_inline)) void tile_of(const int rows, const 
   /* Keeps the compiler from holding all those addresses through the loop. */
   __asm__("" : "+r"(c), "+r"(c_row));
   for (int64_t i = 0; i < k; i++) {
-    const float *at = a + a_at[i];
+    const char *at = (const char *)a + a_at[i] * element;
     sl_vec x[2];
     if (copy) {
       __builtin_prefetch(copy->from + copy->from_at[i + SL_PRODUCT_AHEAD]);
@@ -40,13 +69,13 @@ static inline __attribute__((always_inline)) void tile_of(const int rows, const 
     b += b_row;
     UNROLL
     for (int m = 0; m < rows; m++) {
-      sl_vec w = sl_splat(dense ? at[m] : *at);
+      const sl_vec w = splat_at(dense ? at + m * (int64_t)sizeof(float) : at);
       if (!dense) {
         at += a_row;
         __asm__("" : "+r"(at)); /* otherwise clang keeps one pointer per row on the stack */
       }
       UNROLL
-      for (int v = 0; v < vectors; v++) sum[m][v] = sl_fma(w, x[v], sum[m][v]);
+      for (int v = 0; v < vectors; v++) sum[m][v] = multiply_add(how, w, x[v], sum[m][v]);
     }
   }
   UNROLL
@@ -65,18 +94,30 @@ static inline __attribute__((always_inline)) void tile_of(const int rows, const 
 #else
 #define EACH_ROWS(X, v) X(1, v) X(2, v) X(3, v) X(4, v) X(5, v) X(6, v)
 #endif
+#ifdef SL_ISA_AVX512
+#define NATIVE __attribute__((target("avx512bf16")))
+#else
+#define NATIVE
+#endif
+
 /* Variants: rows at any stride; the same with packing; adjacent rows (a gradient's broadcast factor). */
-#define DEFINE_TILE(kind, rows, vectors, dense, packing)                                                           \
-  static void kind##_##rows##_##vectors(                                                                           \
-      int64_t k, const float *restrict a, int64_t a_row, const int32_t *restrict a_at, const float *restrict b,    \
+#define DEFINE_TILE(kind, attribute, how, rows, vectors, dense, packing)                                          \
+  attribute static void kind##_##rows##_##vectors(                                                                \
+      int64_t k, const void *restrict a, int64_t a_row, const int32_t *restrict a_at, const float *restrict b,    \
       int64_t b_row, float *restrict c, int64_t c_row, const float *start, int add, const sl_product_copy *copy) { \
     (void)a_row, (void)copy;                                                                                       \
-    tile_of(rows, vectors, dense, k, a, a_row, a_at, b, b_row, c, c_row, start, add, packing);                     \
+    tile_of(how, rows, vectors, dense, k, a, a_row, a_at, b, b_row, c, c_row, start, add, packing);                \
   }
-#define DEFINE_TILES(rows, vectors)            \
-  DEFINE_TILE(strided, rows, vectors, 0, NULL) \
-  DEFINE_TILE(packing, rows, vectors, 0, copy) \
-  DEFINE_TILE(dense, rows, vectors, 1, NULL)
+#define DEFINE_TILES(rows, vectors)                                             \
+  DEFINE_TILE(strided, , FLOATS, rows, vectors, 0, NULL)                        \
+  DEFINE_TILE(packing, , FLOATS, rows, vectors, 0, copy)                        \
+  DEFINE_TILE(dense, , FLOATS, rows, vectors, 1, NULL)                          \
+  DEFINE_TILE(native_strided, NATIVE, NATIVE_PAIRS, rows, vectors, 0, NULL)     \
+  DEFINE_TILE(native_packing, NATIVE, NATIVE_PAIRS, rows, vectors, 0, copy)     \
+  DEFINE_TILE(native_dense, NATIVE, NATIVE_PAIRS, rows, vectors, 1, NULL)       \
+  DEFINE_TILE(widened_strided, , WIDENED_PAIRS, rows, vectors, 0, NULL)         \
+  DEFINE_TILE(widened_packing, , WIDENED_PAIRS, rows, vectors, 0, copy)         \
+  DEFINE_TILE(widened_dense, , WIDENED_PAIRS, rows, vectors, 1, NULL)
 EACH_ROWS(DEFINE_TILES, 1)
 EACH_ROWS(DEFINE_TILES, 2)
 
@@ -84,18 +125,36 @@ enum { KIND_STRIDED, KIND_PACKING, KIND_DENSE, KIND_COUNT };
 #define STRIDED(rows, vectors) strided_##rows##_##vectors,
 #define PACKING(rows, vectors) packing_##rows##_##vectors,
 #define DENSE(rows, vectors) dense_##rows##_##vectors,
-static tile *const tiles[KIND_COUNT][2][SL_PRODUCT_ROWS] = {
+#define NATIVE_STRIDED(rows, vectors) native_strided_##rows##_##vectors,
+#define NATIVE_PACKING(rows, vectors) native_packing_##rows##_##vectors,
+#define NATIVE_DENSE(rows, vectors) native_dense_##rows##_##vectors,
+#define WIDENED_STRIDED(rows, vectors) widened_strided_##rows##_##vectors,
+#define WIDENED_PACKING(rows, vectors) widened_packing_##rows##_##vectors,
+#define WIDENED_DENSE(rows, vectors) widened_dense_##rows##_##vectors,
+typedef tile *const tile_table[KIND_COUNT][2][SL_PRODUCT_ROWS];
+static const tile_table tiles = {
     {{EACH_ROWS(STRIDED, 1)}, {EACH_ROWS(STRIDED, 2)}},
     {{EACH_ROWS(PACKING, 1)}, {EACH_ROWS(PACKING, 2)}},
     {{EACH_ROWS(DENSE, 1)}, {EACH_ROWS(DENSE, 2)}},
 };
+static const tile_table native_tiles = {
+    {{EACH_ROWS(NATIVE_STRIDED, 1)}, {EACH_ROWS(NATIVE_STRIDED, 2)}},
+    {{EACH_ROWS(NATIVE_PACKING, 1)}, {EACH_ROWS(NATIVE_PACKING, 2)}},
+    {{EACH_ROWS(NATIVE_DENSE, 1)}, {EACH_ROWS(NATIVE_DENSE, 2)}},
+};
+static const tile_table widened_tiles = {
+    {{EACH_ROWS(WIDENED_STRIDED, 1)}, {EACH_ROWS(WIDENED_STRIDED, 2)}},
+    {{EACH_ROWS(WIDENED_PACKING, 1)}, {EACH_ROWS(WIDENED_PACKING, 2)}},
+    {{EACH_ROWS(WIDENED_DENSE, 1)}, {EACH_ROWS(WIDENED_DENSE, 2)}},
+};
 
 static const float zeros[SL_PRODUCT_COLUMNS];
 
-void SL_KERNEL(product)(int64_t rows, int64_t columns, int64_t k, const float *a, int64_t a_row, const int32_t *a_at,
-                        const float *b, int64_t b_row, float *c, int64_t c_row, const float *start, int add,
-                        const sl_product_copy *copy) {
-  tile *t = tiles[copy ? KIND_PACKING : a_row == 1 ? KIND_DENSE : KIND_STRIDED][columns > SL_LANES][rows - 1];
+/* Computes a tile, whole registers at a time; columns that are not wanted go to a buffer. Not inlined, so that no
+ * addition leaves the mode of product_pairs. */
+static __attribute__((noinline)) void compute(tile *t, int64_t rows, int64_t columns, int64_t k, const void *a, int64_t a_row,
+                    const int32_t *a_at, const float *b, int64_t b_row, float *c, int64_t c_row, const float *start,
+                    int add, const sl_product_copy *copy) {
   if (start == NULL) start = zeros;
   if (columns % SL_LANES == 0) {
     t(k, a, a_row, a_at, b, b_row, c, c_row, start, add, copy);
@@ -108,6 +167,59 @@ void SL_KERNEL(product)(int64_t rows, int64_t columns, int64_t k, const float *a
       float sum = whole[m * SL_PRODUCT_COLUMNS + n];
       c[m * c_row + n] = add ? c[m * c_row + n] + sum : sum;
     }
+}
+
+void SL_SHARED(product)(int64_t rows, int64_t columns, int64_t k, const float *a, int64_t a_row, const int32_t *a_at,
+                        const float *b, int64_t b_row, float *c, int64_t c_row, const float *start, int add,
+                        const sl_product_copy *copy) {
+  const int kind = copy ? KIND_PACKING : a_row == 1 ? KIND_DENSE : KIND_STRIDED;
+  compute(tiles[kind][columns > SL_LANES][rows - 1], rows, columns, k, a, a_row, a_at, b, b_row, c, c_row, start, add,
+          copy);
+}
+
+/* Lets denormals count as zero, as VDPBF16PS does, and returns the mode before. */
+static inline unsigned long flush_begin(void) {
+#if defined __x86_64__
+  const unsigned before = __builtin_ia32_stmxcsr();
+  __builtin_ia32_ldmxcsr(before | 0x8040); /* FTZ, DAZ */
+  return before;
+#elif defined __aarch64__
+  unsigned long before;
+  __asm__ volatile("mrs %0, fpcr" : "=r"(before));
+  __asm__ volatile("msr fpcr, %0" : : "r"(before | 1ul << 24)); /* FZ */
+  return before;
+#else
+  return 0;
+#endif
+}
+static inline void flush_end(unsigned long before) {
+#if defined __x86_64__
+  __builtin_ia32_ldmxcsr((unsigned)before);
+#elif defined __aarch64__
+  __asm__ volatile("msr fpcr, %0" : : "r"(before));
+#else
+  (void)before;
+#endif
+}
+
+static int has_native(void) {
+#ifdef SL_ISA_AVX512
+  return __builtin_cpu_supports("avx512bf16") != 0;
+#else
+  return 0;
+#endif
+}
+int SL_SHARED(product_native) = 1;
+
+void SL_SHARED(product_pairs)(int64_t rows, int64_t columns, int64_t k, const sl_bf16 *a, int64_t a_row,
+                              const int32_t *a_at, const float *b, int64_t b_row, float *c, int64_t c_row,
+                              const float *start, int add, const sl_product_copy *copy) {
+  const int kind = copy ? KIND_PACKING : a_row == 2 ? KIND_DENSE : KIND_STRIDED;
+  const tile_table *table = SL_SHARED(product_native) && has_native() ? &native_tiles : &widened_tiles;
+  const unsigned long before = flush_begin();
+  compute((*table)[kind][columns > SL_LANES][rows - 1], rows, columns, k, a, a_row, a_at, b, b_row, c, c_row, start,
+          add, copy);
+  flush_end(before);
 }
 
 #if defined __clang__ || __GNUC__ >= 12
@@ -167,7 +279,7 @@ static inline __attribute__((always_inline)) void turn(sl_vec r[SL_LANES]) {
 #endif
 }
 
-void SL_KERNEL(transpose)(int64_t rows, int64_t columns, const float *from, int64_t from_row, float *to,
+void SL_SHARED(transpose)(int64_t rows, int64_t columns, const float *from, int64_t from_row, float *to,
                           int64_t to_row) {
   int64_t whole_rows = rows - rows % SL_LANES, whole_columns = columns - columns % SL_LANES;
   for (int64_t i = 0; i < whole_rows; i += SL_LANES)
@@ -183,7 +295,7 @@ void SL_KERNEL(transpose)(int64_t rows, int64_t columns, const float *from, int6
     for (int64_t j = i < whole_rows ? whole_columns : 0; j < columns; j++) to[j * to_row + i] = from[i * from_row + j];
 }
 
-void SL_KERNEL(add_columns)(int64_t rows, int64_t columns, const float *from, int64_t from_row, float *to) {
+void SL_SHARED(add_columns)(int64_t rows, int64_t columns, const float *from, int64_t from_row, float *to) {
   int64_t j = 0;
   for (; j + 4 * SL_LANES <= columns; j += 4 * SL_LANES) {
     sl_vec sum[4] = {{0}, {0}, {0}, {0}};

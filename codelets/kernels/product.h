@@ -37,16 +37,30 @@ typedef struct sl_product_copy {
  * add, that is added to c. Strides in elements. rows <= SL_PRODUCT_ROWS, columns <= SL_PRODUCT_COLUMNS; start may be
  * NULL (zeros). b and start must be readable up to the next multiple of SL_LANES columns. copy may be NULL; it needs
  * a_row != 1. */
-void SL_KERNEL(product)(int64_t rows, int64_t columns, int64_t k, const float *a, int64_t a_row, const int32_t *a_at,
+void SL_SHARED(product)(int64_t rows, int64_t columns, int64_t k, const float *a, int64_t a_row, const int32_t *a_at,
                         const float *b, int64_t b_row, float *c, int64_t c_row, const float *start, int add,
                         const sl_product_copy *copy);
 
+/* The same for factors in bf16. They are stored in pairs, elements 2 i and 2 i + 1 of k side by side in 4 bytes: a_row
+ * and a_at count elements of 2 bytes, k, b_row and the copy count pairs. a_row = 2: rows of pairs side by side.
+ *
+ * c[m][n] is one chain: for each pair, the product of the second elements is added first, then that of the first ones,
+ * each rounded once; denormals count as zero, in factors and sums. This is what AVX512-BF16's VDPBF16PS does (Intel's
+ * Architecture Instruction Set Extensions reference, and tests/codelets/kernels/product_pairs). Where the CPU lacks it,
+ * the factors are widened to float and fused multiply-adds in the same order give the same bits; x86's baseline, which
+ * does not fuse, has its own. */
+void SL_SHARED(product_pairs)(int64_t rows, int64_t columns, int64_t k, const sl_bf16 *a, int64_t a_row,
+                              const int32_t *a_at, const float *b, int64_t b_row, float *c, int64_t c_row,
+                              const float *start, int add, const sl_product_copy *copy);
+/* 0: product_pairs does not use VDPBF16PS, for tests; 1: it does, where the CPU has it. */
+extern int SL_SHARED(product_native);
+
 /* to[j to_row + i] = from[i from_row + j] for i < rows, j < columns. */
-void SL_KERNEL(transpose)(int64_t rows, int64_t columns, const float *from, int64_t from_row, float *to,
+void SL_SHARED(transpose)(int64_t rows, int64_t columns, const float *from, int64_t from_row, float *to,
                           int64_t to_row);
 
 /* Sums the columns of from[rows][columns] in the order of rows and adds the sums to `to`. */
-void SL_KERNEL(add_columns)(int64_t rows, int64_t columns, const float *from, int64_t from_row, float *to);
+void SL_SHARED(add_columns)(int64_t rows, int64_t columns, const float *from, int64_t from_row, float *to);
 
 /* First element of piece i when n elements are cut into `pieces` pieces whose sizes differ by at most one. */
 static inline int64_t sl_piece(int64_t n, int64_t pieces, int64_t i) {

@@ -3,7 +3,64 @@
 #ifndef SL_WEIGHTS_KERNEL_H
 #define SL_WEIGHTS_KERNEL_H
 
+#include "codelets/kernels/math.h"
 #include "codelets/kernels/product.h"
+
+/* Numbers that a product takes together from each factor: floats one by one, numbers in bf16 in pairs (product.h), which
+ * are as large as a float, so both are packed alike. */
+enum { SL_UNIT = sizeof(float) / sizeof(sl_real) };
+static inline int64_t sl_units(int64_t n) { return sl_tiles_of(n, SL_UNIT); }
+
+/* The product of product.h over k units; a_row and a_at in numbers. */
+static inline void sl_product_of(int64_t rows, int64_t columns, int64_t k, const sl_real *a, int64_t a_row,
+                                 const int32_t *a_at, const float *b, int64_t b_row, float *c, int64_t c_row,
+                                 const float *start, int add, const sl_product_copy *copy) {
+#ifdef SL_STORE_BF16
+  SL_SHARED(product_pairs)(rows, columns, k, a, a_row, a_at, b, b_row, c, c_row, start, add, copy);
+#else
+  SL_SHARED(product)(rows, columns, k, a, a_row, a_at, b, b_row, c, c_row, start, add, copy);
+#endif
+}
+
+/* to[i] = from[i], rounded. */
+static inline void sl_narrow(int64_t n, const float *from, sl_bf16 *to) {
+  int64_t i = 0;
+  for (; i + SL_LANES <= n; i += SL_LANES) sl_store(to + i, sl_load(from + i));
+  for (; i < n; i++) sl_put(to + i, from[i]);
+}
+
+/* to[i][n] of `columns` columns, i < units of `rows`: row i of from or, in bf16, the pairs of rows 2 i and 2 i + 1. A
+ * row that is missing counts as zeros. Columns from `columns` to `width` become zeros. */
+static inline void sl_pack_rows(int64_t rows, int64_t columns, const sl_real *from, int64_t from_row, int64_t width,
+                                float *to, int64_t to_row) {
+  for (int64_t i = 0; i < sl_units(rows); i++, from += SL_UNIT * from_row, to += to_row) {
+    int64_t n = 0;
+#ifdef SL_STORE_BF16
+    const sl_real *first = from, *second = from + from_row;
+    const int both = 2 * i + 1 < rows;
+    __builtin_prefetch(first + 32 * from_row);
+    __builtin_prefetch(second + 32 * from_row);
+    for (; n + SL_LANES <= columns; n += SL_LANES) {
+      const sl_vec_bits low = (sl_vec_bits)sl_load(first + n) >> 16;
+      const sl_vec_bits high = both ? (sl_vec_bits)sl_load(second + n) : (sl_vec_bits){0};
+      sl_store(to + n, (sl_vec)(low | high));
+    }
+    for (; n < columns; n++) {
+      const uint32_t pair = first[n].bits | (both ? (uint32_t)second[n].bits << 16 : 0);
+      memcpy(to + n, &pair, sizeof pair);
+    }
+#else
+    __builtin_prefetch(from + 32 * from_row);
+    __builtin_prefetch(from + 32 * from_row + 31);
+    for (; n + 2 * SL_LANES <= columns; n += 2 * SL_LANES) {
+      const sl_vec a = sl_load(from + n), b = sl_load(from + n + SL_LANES);
+      sl_store(to + n, a), sl_store(to + n + SL_LANES, b);
+    }
+    for (; n < columns; n++) to[n] = from[n];
+#endif
+    for (; n < width; n++) to[n] = 0;
+  }
+}
 
 /* Bytes of n floats, rounded up to whole cache lines. */
 static inline size_t sl_float_bytes(int64_t n) { return (size_t)sl_round_up(n, 16) * sizeof(float); }
@@ -19,13 +76,16 @@ static sl_status weights_check(const sl_value_info *const *in, int n_in) {
   return SL_OK;
 }
 
+static double array_bytes(const sl_array *a) {
+  return (double)sl_shape_count(&a->shape) * (double)sl_dtype_bytes(a->dtype);
+}
 /* All parts of the inputs are read once; outputs that the call adds to are read too. */
 static double weights_bytes(const sl_call *c) {
   double sum = 0;
   for (int i = 0; i < c->n_in; i++)
-    for (int part = 0; part < c->in[i].parts; part++) sum += (double)sl_shape_count(&c->in[i].part[part].shape);
-  for (int i = 0; i < c->n_out; i++) sum += (1 + (c->accumulate >> i & 1)) * (double)sl_shape_count(&c->out[i].shape);
-  return sum * sizeof(float);
+    for (int part = 0; part < c->in[i].parts; part++) sum += array_bytes(&c->in[i].part[part]);
+  for (int i = 0; i < c->n_out; i++) sum += (1 + (c->accumulate >> i & 1)) * array_bytes(&c->out[i]);
+  return sum;
 }
 
 /* node's inputs are x, weights and perhaps a bias; dx takes (dy, weights), dw takes (dy, x) and gives the gradients of

@@ -111,7 +111,7 @@ static void pack_columns(int64_t rows, const layout *l, const float *from, int64
   for (int64_t i = 0; i < rows; i += PANEL, to += PANEL * l->d) {
     int64_t n = sl_min64(PANEL, rows - i);
     if (n < PANEL) memset(to, 0, (size_t)(PANEL * l->d) * sizeof *to);
-    SL_KERNEL(transpose)(n, l->d, from + i * from_row, from_row, to, PANEL);
+    SL_SHARED(transpose)(n, l->d, from + i * from_row, from_row, to, PANEL);
   }
 }
 
@@ -145,7 +145,7 @@ static void scores(const job *j, const layout *l, const int32_t *along, int64_t 
                   strips = sl_tiles_of(rows, SL_PRODUCT_ROWS);
     for (int64_t g = 0; g < strips; g++) {
       const int64_t r = from + sl_piece(rows, strips, g), m = from + sl_piece(rows, strips, g + 1) - r;
-      SL_KERNEL(product)
+      SL_SHARED(product)
       (m, columns - x, l->d, k + r * l->dp, l->dp, along, panel + x, PANEL, s + r * PANEL + x, PANEL, NULL, 0, NULL);
     }
   }
@@ -154,7 +154,7 @@ static void scores(const job *j, const layout *l, const int32_t *along, int64_t 
 /* c[rows][dp] = or += a[rows][depth] b[depth][dp]. */
 static void combine(int64_t rows, int64_t depth, const layout *l, const float *a, int64_t a_row, const int32_t *a_at,
                     const float *b, float *c, int add) {
-  for (int64_t x = 0; x < l->dp; x += PANEL) SL_KERNEL(product)
+  for (int64_t x = 0; x < l->dp; x += PANEL) SL_SHARED(product)
   (rows, sl_min64(PANEL, l->dp - x), depth, a, a_row, a_at, b + x, l->dp, c + x, l->dp, NULL, add, NULL);
 }
 
@@ -469,6 +469,7 @@ const sl_operation sl_op_attention = {
     .scratch = scratch,
     .cpu = SL_KERNELS(attention),
     .cuda = SL_CUDA_KERNEL(attention),
+    .wide_out = 2, /* log-sum-exp */
 };
 const sl_operation sl_op_attention_grad = {
     .name = "attention_grad",
@@ -479,6 +480,7 @@ const sl_operation sl_op_attention_grad = {
     .scratch_cuda = scratch_cuda_grad,
     .cpu = SL_KERNELS(attention_grad),
     .cuda = SL_CUDA_KERNEL(attention_grad),
+    .wide_in = 8, /* log-sum-exp */
 };
 
 sl_value sl_attention(sl_graph *graph, const char *layer, sl_value qkv, int heads, int causal, sl_value lengths) {

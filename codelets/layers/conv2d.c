@@ -237,7 +237,7 @@ static void pack_filters(void *arg, int64_t panel, int thread) {
         } else {
           int64_t o = sl_max64(first, w->row0), last = sl_min64(first + n, w_end);
           if (o < last)
-            SL_KERNEL(transpose)(last - o, end - from, data + (o - w->row0) * row + from, row, to + o - first, PANEL);
+            SL_SHARED(transpose)(last - o, end - from, data + (o - w->row0) * row + from, row, to + o - first, PANEL);
         }
       }
   }
@@ -258,7 +258,7 @@ static void convolve(void *arg, int64_t tile, int thread) {
         for (int64_t row = 0; row < b.rows; row++)
           for (int64_t segment = 0, from = 0, n; segment < segments; segment++, from += n) {
             n = least + (segment < longer);
-            SL_KERNEL(product)
+            SL_SHARED(product)
             (n, sl_min64(PANEL, j->O - o), depth,
              x.base + image * x.image_step + row * v->stride * x.row_step + from * v->stride * v->pixel,
              v->stride * v->pixel, j->at + k, j->panels + o * K + k * PANEL, PANEL,
@@ -370,7 +370,7 @@ static void dw_finish(const float *sum, int64_t width, int64_t n, int64_t K, flo
   for (int64_t o = 0; o < n; o += SL_LANES)
     for (int64_t k = 0; k < K; k += TURN) {
       int64_t rows = sl_min64(TURN, K - k), filters = sl_min64(SL_LANES, n - o);
-      SL_KERNEL(transpose)(rows, filters, sum + k * width + o, width, turned, TURN);
+      SL_SHARED(transpose)(rows, filters, sum + k * width + o, width, turned, TURN);
       for (int64_t f = 0; f < filters; f++) {
         float *restrict to = dw + (o + f) * K + k;
         const float *restrict from = turned + f * TURN;
@@ -416,13 +416,13 @@ static void weight_gradient(void *arg, int64_t tile, int thread) {
       for (int64_t t = 0; t < v->taps; t += run_taps)
         for (int64_t piece = 0; piece < pieces; piece++) {
           int64_t k = sl_piece(run, pieces, piece), m = sl_piece(run, pieces, piece + 1) - k;
-          SL_KERNEL(product)
+          SL_SHARED(product)
           (m, sl_round_up(columns, SL_LANES), pixels,
            x.base + v->tap[t].row * x.row_step + v->tap[t].column * v->pixel + k, 1, at, panel, row,
            sum + (t * v->C + k) * j->width + o, j->width, NULL, block > 0, NULL);
         }
     }
-    if (c->n_out > 1) SL_KERNEL(add_columns)(pixels, n, dy, j->O, bias);
+    if (c->n_out > 1) SL_SHARED(add_columns)(pixels, n, dy, j->O, bias);
   }
   dw_finish(sum, j->width, n, K, memory + s.turned, (float *)c->out[0].data + filters.from * K, c->accumulate & 1);
   if (c->n_out > 1) {

@@ -5,6 +5,9 @@
  * rows of a register tile, so that W is read once, without packing, and only the small x is packed. See
  * docs/performance.md.
  *
+ * In bf16 the products work on pairs of neighbours of the contraction (product.h). A "unit" below is what they take at
+ * once: a number or, in bf16, a pair; an odd number at the end is paired with zero.
+ *
  * R rows (all dimensions but the last), K inputs, N features. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/product_sizes.h"
@@ -28,7 +31,7 @@ typedef struct job {
   int64_t R, K, N;
   int64_t row, rows; /* the row block */
   int add;           /* linear_dw: 1: adds to dW */
-  const float *left; /* linear_dx: rows of dy, in place or copied */
+  const sl_real *left; /* linear_dx: rows of dy, in place or copied */
   int64_t left_row;
   int32_t *at;   /* offsets of the broadcast factor */
   float *shared; /* all threads' part of the scratch memory */
@@ -47,36 +50,63 @@ static size_t table_bytes(void) { return SL_PRODUCT_DEPTH * sizeof(int32_t); }
 
 /* ---- linear ---------------------------------------------------------------------------------------------------- */
 
-/* Packed x: panel p holds [K][PANEL], row i of x in column i % PANEL; zeros after the last row. */
+/* Packed x: panel p holds [units of K][PANEL], row i of x in column i % PANEL; zeros after the last row. */
 static void pack_rows(void *arg, int64_t panel, int thread) {
   (void)thread;
   const job *j = arg;
-  int64_t from = panel * PANEL, n = sl_min64(PANEL, j->rows - from);
-  float *to = j->shared + panel * PANEL * j->K;
-  if (n < PANEL) memset(to, 0, (size_t)(PANEL * j->K) * sizeof *to);
-  SL_KERNEL(transpose)(n, j->K, (const float *)j->c->in[0].data + (j->row + from) * j->K, j->K, to, PANEL);
+  int64_t from = panel * PANEL, n = sl_min64(PANEL, j->rows - from), units = sl_units(j->K);
+  float *to = j->shared + panel * PANEL * units;
+  if (n < PANEL) memset(to, 0, (size_t)(PANEL * units) * sizeof *to);
+  const sl_real *x = (const sl_real *)j->c->in[0].data + (j->row + from) * j->K;
+  if (j->K % SL_UNIT == 0) {
+    SL_SHARED(transpose)(n, units, (const float *)(const void *)x, units, to, PANEL);
+    return;
+  }
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t k = 0; k < units; k++) {
+      const int64_t numbers = sl_min64(SL_UNIT, j->K - k * SL_UNIT);
+      to[k * PANEL + i] = 0;
+      memcpy(&to[k * PANEL + i], x + i * j->K + k * SL_UNIT, (size_t)numbers * sizeof *x);
+    }
 }
 
-static void finish(const job *j, const float *yt, int64_t yt_row, int64_t feature, int64_t features) {
-  const sl_call *c = j->c;
+/* y[rows][y_row] += bias, then the activation; y[0] belongs to feature `feature`. */
+static void activate(const sl_call *c, int64_t feature, int64_t features, int64_t rows, float *y, int64_t y_row) {
   const sl_linear_attr *attr = c->attr;
-  float *y = (float *)c->out[0].data + j->row * j->N + feature;
-  SL_KERNEL(transpose)(features, j->rows, yt, yt_row, y, j->N);
   for (int part = 0; c->n_in > 2 && part < c->in[2].parts; part++) {
     const sl_array *bias = &c->in[2].part[part];
     int64_t from = sl_max64(feature, bias->row0), to = sl_min64(feature + features, bias->row0 + bias->shape.dim[0]);
     const float *b = (const float *)bias->data - bias->row0;
-    for (int64_t i = 0; i < j->rows; i++)
-      for (int64_t n = from; n < to; n++) y[i * j->N + n - feature] += b[n];
+    for (int64_t i = 0; i < rows; i++)
+      for (int64_t n = from; n < to; n++) y[i * y_row + n - feature] += b[n];
   }
   if (attr->activation == SL_ACTIVATION_RELU)
-    for (int64_t i = 0; i < j->rows; i++)
-      for (int64_t n = 0; n < features; n++) y[i * j->N + n] = y[i * j->N + n] < 0 ? 0 : y[i * j->N + n];
+    for (int64_t i = 0; i < rows; i++)
+      for (int64_t n = 0; n < features; n++) y[i * y_row + n] = y[i * y_row + n] < 0 ? 0 : y[i * y_row + n];
+}
+
+/* y = the transposed sums, with bias and activation. spare: FINISH_ROWS x FINISH_COLUMNS floats. */
+enum { FINISH_ROWS = 16, FINISH_COLUMNS = 256 };
+static void finish(const job *j, const float *yt, int64_t yt_row, int64_t feature, int64_t features, float *spare) {
+  sl_real *y = (sl_real *)j->c->out[0].data + j->row * j->N + feature;
+#ifdef SL_STORE_BF16
+  for (int64_t n = 0; n < features; n += FINISH_COLUMNS)
+    for (int64_t i = 0; i < j->rows; i += FINISH_ROWS) {
+      int64_t columns = sl_min64(FINISH_COLUMNS, features - n), rows = sl_min64(FINISH_ROWS, j->rows - i);
+      SL_SHARED(transpose)(columns, rows, yt + n * yt_row + i, yt_row, spare, FINISH_COLUMNS);
+      activate(j->c, feature + n, columns, rows, spare, FINISH_COLUMNS);
+      for (int64_t r = 0; r < rows; r++) sl_narrow(columns, spare + r * FINISH_COLUMNS, y + (i + r) * j->N + n);
+    }
+#else
+  (void)spare;
+  SL_SHARED(transpose)(features, j->rows, yt, yt_row, y, j->N);
+  activate(j->c, feature, features, j->rows, y, j->N);
+#endif
 }
 
 static int64_t transposed_row(int64_t rows) { return sl_round_up(rows, WIDEST) + 16; }
 
-/* The rows of W in one register tile: m rows from feature n on, inputs [k, k + depth). */
+/* The rows of W in one register tile: m rows from feature n on, units of inputs [k, k + depth). */
 typedef struct slab {
   int part;
   int64_t piece, n, m, k, depth;
@@ -93,7 +123,7 @@ static int fits(int64_t rows, int64_t row) { return rows * row <= INT32_MAX; }
 /* The slab after s (s->m = 0: the first): all features for a piece of the inputs, then the next piece. */
 static int next_slab(const job *j, sl_range features, slab *s) {
   const sl_array *W = &j->c->in[1];
-  int64_t pieces = pieces_of(j->K, SL_PRODUCT_DEPTH);
+  int64_t units = sl_units(j->K), pieces = pieces_of(units, SL_PRODUCT_DEPTH);
   s->n = s->m ? s->n + s->m : features.from;
   while (1) {
     if (s->n >= features.to) s->piece++, s->n = features.from, s->part = 0;
@@ -107,62 +137,71 @@ static int next_slab(const job *j, sl_range features, slab *s) {
     int64_t slabs = sl_tiles_of(to - from, SL_PRODUCT_ROWS), i = 0;
     while (from + sl_piece(to - from, slabs, i + 1) <= s->n) i++;
     s->m = from + sl_piece(to - from, slabs, i + 1) - s->n;
-    s->k = sl_piece(j->K, pieces, s->piece);
-    s->depth = sl_piece(j->K, pieces, s->piece + 1) - s->k;
+    s->k = sl_piece(units, pieces, s->piece);
+    s->depth = sl_piece(units, pieces, s->piece + 1) - s->k;
     return 1;
   }
 }
 
-static const float *slab_data(const job *j, const slab *s) {
+static const sl_real *slab_data(const job *j, const slab *s) {
   const sl_array *w = &j->c->in[1].part[s->part];
-  return (const float *)w->data + (s->n - w->row0) * j->K + s->k;
+  return (const sl_real *)w->data + (s->n - w->row0) * j->K + s->k * SL_UNIT;
+}
+/* Copies a slab's units from unit `from` on to rows a_row units apart. */
+static void copy_slab(const job *j, const slab *s, int64_t from, float *a, int64_t a_row) {
+  const int64_t numbers = sl_min64((s->k + s->depth) * SL_UNIT, j->K) - (s->k + from) * SL_UNIT;
+  for (int64_t i = 0; i < s->m && from < s->depth; i++) {
+    if (j->K % SL_UNIT) a[i * a_row + s->depth - 1] = 0;
+    memcpy(a + i * a_row + from, slab_data(j, s) + i * j->K + from * SL_UNIT, (size_t)numbers * sizeof(sl_real));
+  }
 }
 
 static void forward(void *arg, int64_t tile, int thread) {
   const job *j = arg;
   const sl_call *c = j->c;
   sl_range features = sl_tile_range(tile, tile_width(c, j->N), j->N);
-  int64_t yt_row = transposed_row(j->rows), a_row = sl_spread_stride(sl_min64(j->K, SL_PRODUCT_DEPTH));
+  const int64_t units = sl_units(j->K);
+  int64_t yt_row = transposed_row(j->rows), a_row = sl_spread_stride(sl_min64(units, SL_PRODUCT_DEPTH));
   float *yt = sl_own_scratch(j->c, thread, j->own), *a = yt + c->tiles.columns * yt_row,
         *other = a + WIDEST_ROWS * a_row;
   copy_table table = {.from_at = (int32_t *)(other + WIDEST_ROWS * a_row)};
   table.to_at = table.from_at + TABLE;
   slab s = {0};
   next_slab(j, features, &s);
-  for (int64_t i = 0; i < s.m; i++) memcpy(a + i * a_row, slab_data(j, &s) + i * j->K, (size_t)s.depth * sizeof *a);
+  copy_slab(j, &s, 0, a, a_row);
   for (int more = 1; more;) {
     /* W is read a slab ahead, into rows whose distance suits the L1 cache, while the products of this one run. */
     slab next = s;
     more = next_slab(j, features, &next);
     int64_t vectors = next.depth / SL_LANES,
-            ahead = more && next.m * vectors <= s.depth && fits(next.m, j->K) ? vectors : 0;
+            ahead = more && j->K % SL_UNIT == 0 && next.m * vectors <= s.depth && fits(next.m, units) ? vectors : 0;
     if (ahead && (table.m != next.m || table.depth != next.depth || table.steps != s.depth)) {
       table.m = next.m, table.depth = next.depth, table.steps = s.depth;
       int64_t n = 0;
       for (int64_t i = 0; i < next.m; i++)
         for (int64_t v = 0; v < vectors; v++, n++) {
-          table.from_at[n] = (int32_t)(i * j->K + v * SL_LANES);
+          table.from_at[n] = (int32_t)(i * units + v * SL_LANES);
           table.to_at[n] = (int32_t)(i * a_row + v * SL_LANES);
         }
       for (; n < s.depth + SL_PRODUCT_AHEAD; n++)
         table.from_at[n] = table.from_at[n - 1], table.to_at[n] = table.to_at[n - 1];
     }
-    sl_product_copy copy = {more ? slab_data(j, &next) : NULL, other, table.from_at, table.to_at};
+    sl_product_copy copy = {more ? (const float *)(const void *)slab_data(j, &next) : NULL, other, table.from_at,
+                            table.to_at};
     for (int64_t row = 0; row < j->rows; row += PANEL) {
       int64_t columns = j->rows - row > SL_LANES ? PANEL : SL_LANES;
-      SL_KERNEL(product)
-      (s.m, columns, s.depth, a, a_row, j->at, j->shared + row * j->K + s.k * PANEL, PANEL,
-       yt + (s.n - features.from) * yt_row + row, yt_row, NULL, s.piece > 0, ahead && row == 0 ? &copy : NULL);
+      sl_product_of(s.m, columns, s.depth, (const sl_real *)(const void *)a, a_row * SL_UNIT, j->at,
+                    j->shared + row * units + s.k * PANEL, PANEL, yt + (s.n - features.from) * yt_row + row, yt_row,
+                    NULL, s.piece > 0, ahead && row == 0 ? &copy : NULL);
     }
-    for (int64_t i = 0; more && i < next.m; i++)
-      memcpy(other + i * a_row + ahead * SL_LANES, copy.from + i * j->K + ahead * SL_LANES,
-             (size_t)(next.depth - ahead * SL_LANES) * sizeof *a);
+    if (more) copy_slab(j, &next, ahead * SL_LANES, other, a_row);
     float *turn = a;
     a = other, other = turn, s = next;
   }
-  finish(j, yt, yt_row, features.from, features.to - features.from);
+  finish(j, yt, yt_row, features.from, features.to - features.from, yt + c->tiles.columns * yt_row);
 }
 
+/* For floats: in bf16 half of it is enough. */
 static size_t linear_shared(int64_t rows, int64_t K) {
   return table_bytes() + sl_float_bytes(sl_round_up(sl_min64(rows, ROW_BLOCK), WIDEST) * K);
 }
@@ -172,7 +211,7 @@ sl_status SL_KERNEL(linear)(const sl_call *c) {
   j.at = c->team->scratch[0];
   j.shared = (float *)((char *)c->team->scratch[0] + table_bytes());
   j.own = linear_shared(j.R, j.K);
-  for (int32_t i = 0; i < SL_PRODUCT_DEPTH; i++) j.at[i] = i;
+  for (int32_t i = 0; i < SL_PRODUCT_DEPTH; i++) j.at[i] = i * SL_UNIT;
   for (j.row = 0; j.row < j.R; j.row += ROW_BLOCK) {
     j.rows = sl_min64(ROW_BLOCK, j.R - j.row);
     sl_team_for(c->team, sl_tiles_of(j.rows, PANEL), pack_rows, &j);
@@ -183,33 +222,21 @@ sl_status SL_KERNEL(linear)(const sl_call *c) {
 
 /* ---- linear_dx ------------------------------------------------------------------------------------------------- */
 
+/* Distance of copied rows of N numbers, of which one more is zero where units do not fit (in bf16). */
+static int64_t copied_row(int64_t N) { return sl_spread_stride(sl_units(N + SL_UNIT - 1)) * SL_UNIT; }
+
 static void copy_rows(void *arg, int64_t tile, int thread) {
   (void)thread;
   const job *j = arg;
   sl_range r = sl_tile_range(tile, 16, j->rows);
-  for (int64_t i = r.from; i < r.to; i++)
-    memcpy(j->shared + i * j->left_row, (const float *)j->c->in[0].data + (j->row + i) * j->N,
-           (size_t)j->N * sizeof(float));
-}
-
-/* to[PANEL of them][rows][PANEL] = from[rows][columns], zeros after the last column of the last panel. */
-static void pack_panel(int64_t rows, int64_t columns, const float *from, int64_t from_row, float *to) {
-  if (columns == PANEL) {
-    for (int64_t i = 0; i < rows; i++, from += from_row, to += PANEL) {
-      __builtin_prefetch(from + 32 * from_row);
-      __builtin_prefetch(from + 32 * from_row + PANEL - 1);
-      sl_vec a = sl_load(from), b = sl_load(from + SL_LANES);
-      sl_store(to, a), sl_store(to + SL_LANES, b);
-    }
-    return;
-  }
-  for (int64_t i = 0; i < rows; i++, from += from_row, to += PANEL) {
-    for (int64_t n = 0; n < columns; n++) to[n] = from[n];
-    for (int64_t n = columns; n < PANEL; n++) to[n] = 0;
+  for (int64_t i = r.from; i < r.to; i++) {
+    sl_real *to = (sl_real *)(void *)j->shared + i * j->left_row;
+    memcpy(to, (const sl_real *)j->c->in[0].data + (j->row + i) * j->N, (size_t)j->N * sizeof *to);
+    if (SL_UNIT > 1) memset(to + j->N, 0, (size_t)(j->left_row - j->N) * sizeof *to);
   }
 }
 
-/* A panel of W: inputs [k, k + columns) of features [n, n + depth) of a part. */
+/* A panel of W: inputs [k, k + columns) of features [n, n + depth), counted in units, of a part. */
 typedef struct block {
   int part;
   int64_t piece, k, columns, n, depth;
@@ -222,7 +249,7 @@ static int next_block(const job *j, sl_range inputs, block *b) {
   b->k = b->columns ? b->k + PANEL : inputs.from;
   if (b->k >= inputs.to) b->k = inputs.from, b->piece++;
   for (; b->part < W->parts; b->part++, b->piece = 0) {
-    int64_t features = W->part[b->part].shape.dim[0], pieces = pieces_of(features, SL_PRODUCT_DEPTH);
+    int64_t features = sl_units(W->part[b->part].shape.dim[0]), pieces = pieces_of(features, SL_PRODUCT_DEPTH);
     if (b->piece >= pieces) continue;
     b->columns = sl_min64(PANEL, inputs.to - b->k);
     b->n = sl_piece(features, pieces, b->piece);
@@ -232,27 +259,39 @@ static int next_block(const job *j, sl_range inputs, block *b) {
   return 0;
 }
 
-static const float *block_data(const job *j, const block *b) {
-  return (const float *)j->c->in[1].part[b->part].data + b->n * j->K + b->k;
+static const sl_real *block_data(const job *j, const block *b) {
+  return (const sl_real *)j->c->in[1].part[b->part].data + b->n * SL_UNIT * j->K + b->k;
+}
+static void pack_block(const job *j, const block *b, float *panel) {
+  const int64_t rows = sl_min64(b->depth * SL_UNIT, j->c->in[1].part[b->part].shape.dim[0] - b->n * SL_UNIT);
+  sl_pack_rows(rows, b->columns, block_data(j, b), j->K, PANEL, panel, PANEL);
 }
 
 static void backward(void *arg, int64_t tile, int thread) {
   const job *j = arg;
   const sl_call *c = j->c;
   sl_range inputs = sl_tile_range(tile, tile_width(c, j->K), j->K);
-  float *panel = sl_own_scratch(j->c, thread, j->own), *other = panel + SL_PRODUCT_DEPTH * PANEL,
-        *dx = (float *)c->out[0].data + j->row * j->K;
+  float *panel = sl_own_scratch(j->c, thread, j->own), *other = panel + SL_PRODUCT_DEPTH * PANEL;
   copy_table table = {.from_at = (int32_t *)(other + SL_PRODUCT_DEPTH * PANEL)};
   table.to_at = table.from_at + TABLE;
+#ifdef SL_STORE_BF16 /* sums in float, of this tile's columns */
+  const int64_t sum_row = sl_round_up(inputs.to - inputs.from, 16);
+  float *sums = (float *)(table.to_at + TABLE) - inputs.from;
+#else
+  const int64_t sum_row = j->K;
+  float *sums = (float *)c->out[0].data + j->row * j->K;
+#endif
   int64_t slabs = sl_tiles_of(j->rows, SL_PRODUCT_ROWS);
   block b = {0};
   next_block(j, inputs, &b);
-  pack_panel(b.depth, b.columns, block_data(j, &b), j->K, panel);
+  pack_block(j, &b, panel);
   for (int more = 1; more;) {
-    /* The next panel is packed meanwhile, its left half in the first product, its right half in the second. */
+    /* The next panel is packed meanwhile, its left half in the first product, its right half in the second. In bf16,
+     * where rows must be paired, it is packed afterwards. */
     block next = b;
     more = next_block(j, inputs, &next);
-    int ahead = more && slabs > 1 && next.columns == PANEL && next.depth <= b.depth && fits(next.depth, j->K);
+    int ahead = SL_UNIT == 1 && more && slabs > 1 && next.columns == PANEL && next.depth <= b.depth &&
+                fits(next.depth, j->K);
     if (ahead && (table.depth != next.depth || table.steps != b.depth)) {
       table.depth = next.depth, table.steps = b.depth;
       for (int64_t i = 0; i < b.depth + SL_PRODUCT_AHEAD; i++) {
@@ -260,35 +299,52 @@ static void backward(void *arg, int64_t tile, int thread) {
         table.from_at[i] = (int32_t)(n * j->K), table.to_at[i] = (int32_t)(n * PANEL);
       }
     }
-    sl_product_copy copy[2] = {{more ? block_data(j, &next) : NULL, other, table.from_at, table.to_at}};
+    sl_product_copy copy[2] = {
+        {more ? (const float *)(const void *)block_data(j, &next) : NULL, other, table.from_at, table.to_at}};
     if (more) copy[1] = (sl_product_copy){copy[0].from + SL_LANES, other + SL_LANES, table.from_at, table.to_at};
     for (int64_t slab = 0; slab < slabs; slab++) {
       int64_t i = sl_piece(j->rows, slabs, slab), m = sl_piece(j->rows, slabs, slab + 1) - i;
-      SL_KERNEL(product)
-      (m, b.columns, b.depth, j->left + i * j->left_row + c->in[1].part[b.part].row0 + b.n, j->left_row, j->at, panel,
-       PANEL, dx + i * j->K + b.k, j->K, NULL, b.part > 0 || b.piece > 0, ahead && slab < 2 ? &copy[slab] : NULL);
+      sl_product_of(m, b.columns, b.depth,
+                    j->left + i * j->left_row + c->in[1].part[b.part].row0 + b.n * SL_UNIT, j->left_row, j->at, panel,
+                    PANEL, sums + i * sum_row + b.k, sum_row, NULL, b.part > 0 || b.piece > 0,
+                    ahead && slab < 2 ? &copy[slab] : NULL);
     }
-    if (more && !ahead) pack_panel(next.depth, next.columns, copy[0].from, j->K, other);
+    if (more && !ahead) pack_block(j, &next, other);
     float *turn = panel;
     panel = other, other = turn, b = next;
   }
+#ifdef SL_STORE_BF16
+  for (int64_t i = 0; i < j->rows; i++)
+    sl_narrow(inputs.to - inputs.from, sums + i * sum_row + inputs.from,
+              (sl_real *)c->out[0].data + (j->row + i) * j->K + inputs.from);
+#endif
 }
 
-static size_t linear_dx_shared(int64_t rows, int64_t N) {
-  return table_bytes() + (sl_stride_clashes(N) ? sl_float_bytes(sl_min64(rows, ROW_BLOCK) * sl_spread_stride(N)) : 0);
+/* Rows of dy are copied where their distance suits the cache badly or, in bf16, where a part of W has an odd number of
+ * rows, so that a pair would reach past the end of dy. */
+static int copies_rows(const sl_call *c) {
+  const int64_t N = last(&c->in[0].shape), unit = c->in[0].dtype == SL_F32 ? 1 : 2;
+  int copies = sl_stride_clashes(N / unit);
+  for (int part = 0; part < c->in[1].parts; part++) copies |= c->in[1].part[part].shape.dim[0] % unit != 0;
+  return copies;
+}
+static size_t linear_dx_shared(const sl_call *c) {
+  const int64_t rows = sl_min64(rows_of(&c->in[0].shape), ROW_BLOCK), N = last(&c->in[0].shape);
+  const int64_t row = c->in[0].dtype == SL_F32 ? sl_spread_stride(N) : sl_spread_stride(sl_tiles_of(N + 1, 2));
+  return table_bytes() + (copies_rows(c) ? sl_float_bytes(rows * row) : 0);
 }
 
 sl_status SL_KERNEL(linear_dx)(const sl_call *c) {
   job j = {.c = c, .R = rows_of(&c->in[0].shape), .K = last(&c->out[0].shape), .N = last(&c->in[0].shape)};
   j.at = c->team->scratch[0];
   j.shared = (float *)((char *)c->team->scratch[0] + table_bytes());
-  j.own = linear_dx_shared(j.R, j.N);
-  for (int32_t i = 0; i < SL_PRODUCT_DEPTH; i++) j.at[i] = i;
+  j.own = linear_dx_shared(c);
+  for (int32_t i = 0; i < SL_PRODUCT_DEPTH; i++) j.at[i] = i * SL_UNIT;
   for (j.row = 0; j.row < j.R; j.row += ROW_BLOCK) {
     j.rows = sl_min64(ROW_BLOCK, j.R - j.row);
-    j.left = (const float *)c->in[0].data + j.row * j.N, j.left_row = j.N;
-    if (sl_stride_clashes(j.N)) {
-      j.left = j.shared, j.left_row = sl_spread_stride(j.N);
+    j.left = (const sl_real *)c->in[0].data + j.row * j.N, j.left_row = j.N;
+    if (copies_rows(c)) {
+      j.left = (const sl_real *)(const void *)j.shared, j.left_row = copied_row(j.N);
       sl_team_for(c->team, sl_tiles_of(j.rows, 16), copy_rows, &j);
     }
     sl_team_for(c->team, sl_tiles_of(j.K, tile_width(c, j.K)), backward, &j);
@@ -298,39 +354,57 @@ sl_status SL_KERNEL(linear_dx)(const sl_call *c) {
 
 /* ---- linear_dw ------------------------------------------------------------------------------------------------- */
 
-/* Panel p of x: [rows][PANEL], columns p * PANEL and on. */
+/* Panel p of x: [units of rows][PANEL], columns p * PANEL and on. */
 static void pack_columns(void *arg, int64_t panel, int thread) {
   (void)thread;
   const job *j = arg;
   int64_t k = panel * PANEL;
-  pack_panel(j->rows, sl_min64(PANEL, j->K - k), (const float *)j->c->in[1].data + j->row * j->K + k, j->K,
-             j->shared + panel * PANEL * j->rows);
+  sl_pack_rows(j->rows, sl_min64(PANEL, j->K - k), (const sl_real *)j->c->in[1].data + j->row * j->K + k, j->K, PANEL,
+               j->shared + panel * PANEL * sl_units(j->rows), PANEL);
+}
+
+/* Adds the columns of `width` numbers of dy to db, in the order of rows; dy: the same as packed in floats. */
+static void bias_gradient(const job *j, int64_t from, int64_t width, const float *dy, int64_t dy_row, float *db) {
+#ifdef SL_STORE_BF16
+  (void)dy, (void)dy_row;
+  const int64_t features = last(&j->c->in[0].shape);
+  const sl_real *rows = (const sl_real *)j->c->in[0].data + j->row * features + from;
+  for (int64_t n = 0; n < width; n += SL_LANES) {
+    sl_vec sum = {0};
+    for (int64_t i = 0; i < j->rows; i++) sum += sl_load_left(rows + i * features + n, width - n, 0);
+    if (width - n >= SL_LANES)
+      sl_store(db + n, sl_load(db + n) + sum);
+    else
+      sl_store_n(db + n, sl_load_n(db + n, width - n, 0) + sum, width - n);
+  }
+#else
+  (void)from;
+  SL_SHARED(add_columns)(j->rows, width, dy, dy_row, db);
+#endif
 }
 
 static void weight_gradient(void *arg, int64_t tile, int thread) {
   const job *j = arg;
   const sl_call *c = j->c;
-  int64_t N = c->out[0].shape.dim[0], features = last(&c->in[0].shape);
+  int64_t N = c->out[0].shape.dim[0], features = last(&c->in[0].shape), units = sl_units(j->rows);
   sl_range all = sl_tile_range(tile, tile_width(c, N), N);
   int64_t width = all.to - all.from, dy_row = sl_spread_stride(width), slabs = sl_tiles_of(width, SL_PRODUCT_ROWS);
   float *dy = sl_own_scratch(j->c, thread, j->own), *dw = (float *)c->out[0].data + all.from * j->K;
   int32_t *at = (int32_t *)(dy + SUM_BLOCK * sl_spread_stride(c->tiles.columns));
-  for (int64_t i = 0; i < j->rows; i++) {
-    at[i] = (int32_t)(i * dy_row);
-    memcpy(dy + i * dy_row, (const float *)c->in[0].data + (j->row + i) * features + c->out[0].row0 + all.from,
-           (size_t)width * sizeof *dy);
-  }
+  for (int64_t i = 0; i < units; i++) at[i] = (int32_t)(i * dy_row * SL_UNIT);
+  sl_pack_rows(j->rows, width, (const sl_real *)c->in[0].data + j->row * features + c->out[0].row0 + all.from, features,
+               width, dy, dy_row);
   for (int64_t group = 0; group < j->K; group += PANEL_GROUP * PANEL)
     for (int64_t slab = 0; slab < slabs; slab++) {
       int64_t n = sl_piece(width, slabs, slab), m = sl_piece(width, slabs, slab + 1) - n;
-      for (int64_t k = group; k < sl_min64(j->K, group + PANEL_GROUP * PANEL); k += PANEL) SL_KERNEL(product)
-      (m, sl_min64(PANEL, j->K - k), j->rows, dy + n, 1, at, j->shared + k * j->rows, PANEL, dw + n * j->K + k, j->K,
-       NULL, j->add || (c->accumulate & 1), NULL);
+      for (int64_t k = group; k < sl_min64(j->K, group + PANEL_GROUP * PANEL); k += PANEL)
+        sl_product_of(m, sl_min64(PANEL, j->K - k), units, (const sl_real *)(const void *)(dy + n), SL_UNIT, at,
+                      j->shared + k * units, PANEL, dw + n * j->K + k, j->K, NULL, j->add || (c->accumulate & 1), NULL);
     }
   if (c->n_out > 1) {
     float *db = (float *)c->out[1].data + all.from;
     if (!j->add && !(c->accumulate & 2)) memset(db, 0, (size_t)width * sizeof *db);
-    SL_KERNEL(add_columns)(j->rows, width, dy, dy_row, db);
+    bias_gradient(j, c->out[0].row0 + all.from, width, dy, dy_row, db);
   }
 }
 
@@ -426,8 +500,8 @@ static size_t scratch(const sl_call *c) {
 }
 
 static size_t scratch_dx(const sl_call *c) {
-  return linear_dx_shared(rows_of(&c->in[0].shape), last(&c->in[0].shape)) +
-         sl_float_bytes(2 * SL_PRODUCT_DEPTH * WIDEST + 2 * TABLE);
+  const int64_t sums = c->in[0].dtype == SL_F32 ? 0 : ROW_BLOCK * sl_round_up(tile_width(c, last(&c->out[0].shape)), 16);
+  return linear_dx_shared(c) + sl_float_bytes(2 * SL_PRODUCT_DEPTH * WIDEST + 2 * TABLE) + sl_float_bytes(sums);
 }
 
 static size_t scratch_dw(const sl_call *c) {
@@ -483,6 +557,9 @@ const sl_operation sl_op_linear = {
     .scratch = scratch,
     .scratch_cuda = scratch_cuda,
     .cpu = SL_KERNELS(linear),
+    .cpu_bf16 = SL_KERNELS_BF16(linear),
+    .pairs = 1,
+    .copies = 2,
     .cuda = SL_CUDA_KERNEL(linear),
     .cuda_fast = SL_CUDA_KERNEL(linear_fast),
     .fast = 1,
@@ -495,6 +572,9 @@ const sl_operation sl_op_linear_dx = {
     .scratch = scratch_dx,
     .scratch_cuda = scratch_dx_cuda,
     .cpu = SL_KERNELS(linear_dx),
+    .cpu_bf16 = SL_KERNELS_BF16(linear_dx),
+    .pairs = 1,
+    .copies = 2,
     .cuda = SL_CUDA_KERNEL(linear_dx),
     .cuda_fast = SL_CUDA_KERNEL(linear_dx_fast),
     .fast = 1,
@@ -507,6 +587,8 @@ const sl_operation sl_op_linear_dw = {
     .scratch = scratch_dw,
     .scratch_cuda = scratch_dw_cuda,
     .cpu = SL_KERNELS(linear_dw),
+    .cpu_bf16 = SL_KERNELS_BF16(linear_dw),
+    .pairs = 1,
     .cuda = SL_CUDA_KERNEL(linear_dw),
     .cuda_fast = SL_CUDA_KERNEL(linear_dw_fast),
     .fast = 1,

@@ -15,13 +15,15 @@ static void *copy_bytes(const void *from, size_t n) {
   return to;
 }
 
-sl_graph *sl_graph_create(int64_t batch, const sl_operation *copy, const sl_operation *add) {
+sl_graph *sl_graph_create(int64_t batch, const sl_operation *copy, const sl_operation *add,
+                          const sl_operation *convert) {
   sl_graph *graph = calloc(1, sizeof *graph);
   if (!graph) return NULL;
   graph->batch = batch;
   graph->micro_batches = 1;
   graph->copy = copy;
   graph->add = add;
+  graph->convert = convert;
   if (batch < 1) {
     sl_fail(SL_EINVAL, "a batch of %lld samples: at least 1 is needed", (long long)batch);
     sl_graph_fail(graph, SL_EINVAL, NULL);
@@ -267,6 +269,17 @@ sl_value sl_graph_tensor(sl_graph *graph, sl_role role, const char *layer, const
                                                      .leaf = -1,
                                                      .shard = -1,
                                                      .block = -1});
+}
+
+void sl_graph_renumber(sl_graph *g) {
+  for (sl_value v = 0; v < g->n_values; v++) g->value[v]->producer = -1;
+  for (int i = 0; i < g->n_nodes; i++) {
+    g->node[i]->logical = i;
+    for (int j = 0; j < g->node[i]->n_out; j++) {
+      sl_value_info *info = g->value[g->node[i]->out[j]];
+      if (info->producer < 0 && info->role == SL_ROLE_TEMPORARY) info->producer = i;
+    }
+  }
 }
 
 void sl_graph_segment(sl_graph *graph, sl_recompute kind, int begin) {

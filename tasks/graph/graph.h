@@ -97,15 +97,17 @@ typedef struct sl_graph {
   sl_phase phase;                              /* phase of nodes added from now on */
   int segment[SL_RECOMPUTE_COUNT], n_segments; /* segments of nodes added from now on; sl_graph_segment sets them */
   int micro_batches;                           /* step graph: number of micro-batches; nodes are sorted by them */
-  const sl_operation *copy, *add;              /* out = in, and out = a + b; the passes add these */
+  /* The passes add these: out = in; out = a + b; out = in in the type of the attribute, an sl_dtype. */
+  const sl_operation *copy, *add, *convert;
   sl_status status;
   char error[1024];
   int capacity_values, capacity_nodes;
 } sl_graph;
 
-/* Makes an empty graph over `batch` samples; NULL when out of memory. codelets.h has the call that fills in copy and
- * add. */
-sl_graph *sl_graph_create(int64_t batch, const sl_operation *copy, const sl_operation *add);
+/* Makes an empty graph over `batch` samples; NULL when out of memory. codelets.h has the call that fills in the
+ * operations. */
+sl_graph *sl_graph_create(int64_t batch, const sl_operation *copy, const sl_operation *add,
+                          const sl_operation *convert);
 void sl_graph_destroy(sl_graph *graph);
 /* SL_OK, or the first failure with its text in sl_error(). */
 sl_status sl_graph_status(const sl_graph *graph);
@@ -143,6 +145,8 @@ void sl_call_describe(const sl_graph *graph, const sl_node *node, sl_array *arra
 sl_cost sl_node_cost(const sl_graph *graph, const sl_node *node, const sl_tiles *tiles);
 /* Hash of everything that changes a task's time, for performance models: shapes, types, access modes, attributes. */
 uint32_t sl_node_footprint(const sl_graph *graph, const sl_node *node);
+/* For passes that move nodes: sets each node's index and each value's first writer anew. */
+void sl_graph_renumber(sl_graph *graph);
 /* For passes that build another graph: adds a value or node as given (strings and arrays are copied). */
 sl_value sl_graph_push_value(sl_graph *graph, const sl_value_info *info);
 sl_node *sl_graph_push_node(sl_graph *graph, const sl_node *node);

@@ -102,6 +102,9 @@ struct sl_operation {
   size_t (*scratch_cuda)(const sl_call *call);
 
   sl_kernel cpu[SL_ISA_COUNT]; /* by instruction set; NULL where this build has none */
+  /* The same for calls whose arguments are stored in bf16, as the precision pass has it (precision.h); NULL: the engine
+   * gives the kernel copies in float (storage.h). */
+  sl_kernel cpu_bf16[SL_ISA_COUNT];
   sl_kernel_cuda cuda;         /* the CPU kernels' bits; NULL in a build without CUDA */
   sl_kernel_cuda cuda_fast;    /* in an order of sums of its own; NULL without CUDA or without `fast` */
   int fast;                    /* 1: has cuda_fast in a build with CUDA */
@@ -109,6 +112,13 @@ struct sl_operation {
   /* Arguments that may be cut into row blocks. map: one task per block, which gets that block; all: every task gets
    * all blocks. Bit i is argument i; the last bit stands for all further arguments. */
   uint32_t map_in, map_out, all_in;
+
+  /* Precision (precision.h). wide_in, wide_out: arguments at SAMPLE scope that stay in float (statistics of rows).
+   * copies: parameters that the bf16 kernels read as copies in bf16. pairs: the bf16 kernels multiply pairs (product.h
+   * under codelets/kernels), so their sums are rounded otherwise than the float kernel's. any_dtype: the kernels take
+   * every type as it is; they only move data. */
+  uint32_t wide_in, wide_out, copies;
+  int pairs, any_dtype;
 
   /* 1: a sum over samples that costs no more than reading its inputs (rows added up by index). If the inputs are
    * small compared with output 0, every rank adds all samples to the whole sum in their order (spread.h). */

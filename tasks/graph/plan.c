@@ -19,7 +19,6 @@ static const struct field {
     {"tile_columns", INTEGER64, offsetof(sl_plan, tiles.columns), 8},
     {"tile_elements", INTEGER64, offsetof(sl_plan, tiles.elements), 8},
     FIELD(seed, INTEGER64),
-    FIELD(precision, TEXT),
     FIELD(kernels, TEXT),
 #undef FIELD
 };
@@ -54,9 +53,6 @@ sl_status sl_plan_complete(sl_plan *p) {
   if (p->tiles.columns < 16 || p->tiles.elements < 256 || p->tiles.columns > MOST_TILE || p->tiles.elements > MOST_TILE)
     return sl_fail(SL_EINVAL, "tiles of %lld columns and %lld elements: at least 16 and 256, at most %d",
                    (long long)p->tiles.columns, (long long)p->tiles.elements, MOST_TILE);
-  if (!p->precision[0]) strcpy(p->precision, "f32");
-  if (strcmp(p->precision, "f32") != 0)
-    return sl_fail(SL_EINVAL, "precision '%s': this version computes in f32", p->precision);
   if (!p->kernels[0]) snprintf(p->kernels, sizeof p->kernels, "%s", sl_isa_name(sl_isa_current()));
   return SL_OK;
 }

@@ -21,7 +21,6 @@ typedef struct sl_plan {
   int row_blocks; /* number of row blocks of large weights; 1: not cut */
   sl_tiles tiles; /* tiles of work inside kernels */
   uint64_t seed;
-  char precision[8]; /* "f32" */
   char kernels[16];  /* instruction set of the CPU kernels, sl_isa_name */
   /* Number of groups of leaves that run one after another in the memory of one group; divides leaves. It changes no
    * bit, so it is neither saved with the plan nor compared. */
@@ -29,7 +28,7 @@ typedef struct sl_plan {
 } sl_plan;
 
 /* Replaces fields that are 0 or empty by defaults (micro_batches 1; as many leaves; shards of 64 samples or more, at
- * most 8 per leaf; row_blocks 1; tiles; precision f32; this process's kernels) and checks all. SL_EINVAL names the
+ * most 8 per leaf; row_blocks 1; tiles; this process's kernels) and checks all. SL_EINVAL names the
  * field and its range. */
 sl_status sl_plan_complete(sl_plan *plan);
 json_t *sl_plan_to_json(const sl_plan *plan);

@@ -101,18 +101,6 @@ static sl_value arrived(const sl_graph *g, const sl_node *node) {
   return SL_NONE;
 }
 
-/* Sets each node's index and each value's first writer. */
-static void renumber(sl_graph *g) {
-  for (sl_value v = 0; v < g->n_values; v++) g->value[v]->producer = -1;
-  for (int i = 0; i < g->n_nodes; i++) {
-    g->node[i]->logical = i;
-    for (int j = 0; j < g->node[i]->n_out; j++) {
-      sl_value_info *info = g->value[g->node[i]->out[j]];
-      if (info->producer < 0 && info->role == SL_ROLE_TEMPORARY) info->producer = i;
-    }
-  }
-}
-
 sl_status sl_recompute_segments(sl_graph *g, sl_recompute kind) {
   SL_TRY(sl_graph_status(g));
   if (kind == SL_RECOMPUTE_NONE || g->n_segments == 0) return SL_OK;
@@ -138,7 +126,7 @@ sl_status sl_recompute_segments(sl_graph *g, sl_recompute kind) {
   }
   SL_TRY_OUT(sl_graph_status(g));
   memcpy(g->node, p.order, (size_t)p.n * sizeof *p.order);
-  renumber(g);
+  sl_graph_renumber(g);
 out:
   free(p.given_up), free(p.clone), free(p.order);
   return status;

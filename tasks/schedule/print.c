@@ -1,4 +1,5 @@
 /* Tables, JSON and drawings of a step graph. */
+#include "tasks/graph/storage.h"
 #include "tasks/schedule/print.h"
 
 #include <stdlib.h>
@@ -58,12 +59,11 @@ size_t sl_graph_scratch(const sl_graph *step, const sl_tiles *tiles) {
   for (int i = 0; i < step->n_nodes; i++) {
     const sl_node *node = step->node[i];
     sl_call call = {0};
-    if (!node->op->scratch) continue;
     sl_array *arrays = calloc((size_t)sl_call_arrays(node) + 1, sizeof *arrays);
     if (!arrays) return most;
     sl_call_describe(step, node, arrays, &call);
     call.tiles = *tiles;
-    const size_t bytes = node->op->scratch(&call);
+    const size_t bytes = sl_operation_scratch(node->op, &call);
     if (bytes > most) most = bytes;
     free(arrays);
   }

@@ -114,7 +114,7 @@ sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, const sl_divis
                   .rank = division ? division->rank : 0,
                   .mine = mine,
                   .per_leaf = plan->shards / plan->leaves,
-                  .to = sl_graph_create(plan->batch, logical->copy, logical->add),
+                  .to = sl_graph_create(plan->batch, logical->copy, logical->add, logical->convert),
                   .blocks = malloc(n * sizeof(int)),
                   .piece = calloc(n, sizeof(sl_value *)),
                   .copy = calloc(n, sizeof(sl_value *)),

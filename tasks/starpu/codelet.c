@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/base/time.h"
+#include "tasks/graph/storage.h"
 
 void sl__task_bind(sl__task *t, void *buffers[]) {
   sl_array *a = t->arrays;
@@ -25,6 +26,7 @@ void sl__task_fail(sl__task *t, sl_status status) {
 }
 
 static int is_finite_bits(uint32_t word) { return (word & 0x7f800000u) != 0x7f800000u; }
+static int is_finite_upper(uint16_t half) { return (half & 0x7f80u) != 0x7f80u; }
 
 int sl__all_finite(const void *data, sl_dtype dtype, int64_t n) {
   int fine = 1;
@@ -34,6 +36,8 @@ int sl__all_finite(const void *data, sl_dtype dtype, int64_t n) {
       memcpy(&word, (const char *)data + 4 * i, 4);
       fine &= is_finite_bits(word);
     }
+  else if (dtype == SL_BF16)
+    for (int64_t i = 0; i < n; i++) fine &= is_finite_upper(((const uint16_t *)data)[i]);
   else if (dtype == SL_F64)
     for (int64_t i = 0; i < n; i++) fine &= __builtin_isfinite(((const double *)data)[i]);
   return fine;
@@ -96,7 +100,7 @@ void sl__run_on_cpu(void *buffers[], void *arg) {
   if (atomic_load_explicit(&t->run->status, memory_order_relaxed) == SL_OK) {
     sl__task_bind(t, buffers);
     t->call.team = sl_team_current();
-    sl_status status = t->op->cpu[sl_isa_current()](&t->call);
+    sl_status status = sl_operation_run(t->op, t->convert, sl_isa_current(), &t->call);
     if (status != SL_OK)
       sl__task_fail(t, status);
     else if (t->program_step->check)

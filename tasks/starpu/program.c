@@ -15,6 +15,7 @@
 #include "tasks/bounds/bound.h"
 #include "tasks/bounds/flows.h"
 #include "tasks/graph/init.h"
+#include "tasks/graph/storage.h"
 #include "tasks/schedule/print.h"
 #include "tasks/spread/spread.h"
 #include "tasks/starpu/codelet.h"
@@ -218,6 +219,7 @@ static sl_status make_task(sl_program *p, int i, sl_array *arrays, int16_t *buff
                   .n_before = p->schedule->from[i + 1] - p->schedule->from[i],
                   .exchange = node->bucket > 0,
                   .op = node->op,
+                  .convert = p->graph->convert,
                   .name = node->name,
                   .arrays = arrays,
                   .buffer_of = buffer_of,
@@ -325,7 +327,7 @@ static sl_status reserve_scratch(sl_program *p) {
     const sl_call *call = &p->task[i].call;
     size_t mine = 0;
     if (p->graph->node[i]->bucket) continue;
-    if (p->task[i].op->scratch && (mine = p->task[i].op->scratch(call)) > cpu) cpu = mine;
+    if ((mine = sl_operation_scratch(p->task[i].op, call)) > cpu) cpu = mine;
     p->task[i].call.scratch_bytes = mine;
     p->task[i].scratch_cuda = p->task[i].op->scratch_cuda ? p->task[i].op->scratch_cuda(call) : 0;
     if (p->task[i].scratch_cuda > (asks ? asks->scratch_cuda : 0)) asks = &p->task[i];

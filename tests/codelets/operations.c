@@ -1,11 +1,13 @@
 /* Every operation against its double-precision reference, with every kernel that runs here: whole, in teams, cut into
  * shards and row blocks, in place, accumulating; and its gradient against finite differences. `operations NAME...`
- * takes some, `operations --bench [NAME...]` measures instead, `operations --digest [NAME...]` prints a digest of the
+ * takes some, `operations --bench [NAME...]` measures instead (--bench-bf16: in bf16), `operations --digest [NAME...]` prints a digest of the
  * bits of each case with each kernel, so that two builds can be compared. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <xxhash.h>
+
+#include "codelets/kernels/kernel.h"
 
 #include "tests/codelets/cuda.h"
 #include "tests/codelets/differences.h"
@@ -18,7 +20,15 @@ static const sl_tiles small_tiles = {.columns = 32, .elements = 96};
 typedef struct what_to_run {
   const test_case *c;
   sl_isa isa;
+  int bf16; /* 1: activations in bf16 */
 } what_to_run;
+
+static void build(setting *s, const test_case *c, int bf16) {
+  if (bf16)
+    setting_build_in_bf16(s, c);
+  else
+    setting_build(s, c);
+}
 
 static int is_node(const setting *s) { return s->c->build == NULL; }
 static const sl_node *node_of(const setting *s) { return s->graph->node[0]; }
@@ -211,6 +221,7 @@ static void in_place(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
   for (int j = 0; j < s->c->n_out; j++) {
     if (!op->inplace[j]) continue;
     const int k = op->inplace[j] - 1;
+    if (setting_info(s, s->out[j])->dtype != setting_info(s, s->in[k])->dtype) continue; /* the schedule never does */
     if (sl_value_bytes(setting_info(s, s->out[j])) > sl_value_bytes(setting_info(s, s->in[k])))
       fail_msg("output %d is larger than input %d, which it may overwrite", j, k);
     setting_begin(s, isa, teams[2], small_tiles);
@@ -227,7 +238,7 @@ static void in_place(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
 static void kernel(void **state) {
   const what_to_run *what = *state;
   setting s;
-  setting_build(&s, what->c);
+  build(&s, what->c, what->bf16);
   void *whole[SL_MAX_OUT] = {NULL}, *small[SL_MAX_OUT] = {NULL};
   setting_begin(&s, what->isa, teams[1], SL_TILES_DEFAULT);
   setting_refer(&s);
@@ -252,6 +263,43 @@ static void kernel(void **state) {
   drop(whole);
   drop(small);
   setting_finish(&s);
+}
+
+/* --- bf16 --------------------------------------------------------------------------------------------------------- */
+
+/* The kernel for bf16 gives the bits of the float kernel on the same numbers, rounded. */
+static void same_as_float(void **state) {
+  const what_to_run *what = *state;
+  setting narrow, wide;
+  setting_build_in_bf16(&narrow, what->c);
+  setting_build(&wide, what->c);
+  setting_begin(&narrow, what->isa, teams[1], small_tiles);
+  setting_begin(&wide, what->isa, teams[1], small_tiles);
+  for (int i = 0; i < what->c->n_in; i++) {
+    const sl_value_info *info = setting_info(&narrow, narrow.in[i]);
+    for (int64_t n = 0; info->dtype == SL_BF16 && n < case_count(&info->shape); n++)
+      ((float *)wide.run.data[wide.in[i]])[n] = sl_get((const sl_bf16 *)narrow.run.data[narrow.in[i]] + n);
+  }
+  assert_ok(interpret_run(&narrow.run, 0, narrow.nodes));
+  assert_ok(interpret_run(&wide.run, 0, wide.nodes));
+  for (int j = 0; j < what->c->n_out; j++) {
+    const sl_value_info *info = setting_info(&narrow, narrow.out[j]);
+    const void *mine = narrow.run.data[narrow.out[j]];
+    const float *theirs = wide.run.data[wide.out[j]];
+    if (info->dtype != SL_BF16) {
+      if (memcmp(mine, theirs, sl_value_bytes(info)) != 0) fail_msg("output %d: other bits than in float", j);
+      continue;
+    }
+    for (int64_t n = 0; n < case_count(&info->shape); n++) {
+      sl_bf16 rounded;
+      sl_put(&rounded, theirs[n]);
+      if (rounded.bits != ((const sl_bf16 *)mine)[n].bits)
+        fail_msg("output %d, element %lld: %.9g, in float %.9g", j, (long long)n, sl_get((const sl_bf16 *)mine + n),
+                 theirs[n]);
+    }
+  }
+  setting_finish(&narrow);
+  setting_finish(&wide);
 }
 
 /* --- the gradient ------------------------------------------------------------------------------------------------- */
@@ -316,7 +364,7 @@ static double cpu_time(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static int bench(int n, char **names) {
+static int bench(int n, char **names, int bf16) {
   printf("%-20s %-36s %8s %10s %9s %8s\n", "operation", "case", "kernels", "us", "GFLOP/s", "GB/s");
   for (int f = 0; case_files[f]; f++)
     for (const test_case *c = case_files[f]; c->op; c++) {
@@ -326,7 +374,8 @@ static int bench(int n, char **names) {
       for (int isa = 0; isa < SL_ISA_COUNT; isa++) {
         if (!sl_isa_runs((sl_isa)isa) || !sl_operation_find(c->op)->cpu[isa]) continue;
         setting s;
-        setting_build(&s, c);
+        if (bf16 && (c->build || sl_operation_find(c->op)->any_dtype)) continue;
+        build(&s, c, bf16);
         setting_begin(&s, (sl_isa)isa, teams[1], SL_TILES_DEFAULT);
         sl_cost cost = {0};
         for (int i = 0; i < s.nodes; i++) {
@@ -352,11 +401,11 @@ static int bench(int n, char **names) {
 }
 
 /* The bits of a case's outputs, in one tile and in small ones. */
-static uint64_t digest_of(const test_case *c, sl_isa isa) {
+static uint64_t digest_of(const test_case *c, sl_isa isa, int bf16) {
   uint64_t hash = 0;
   for (int small = 0; small < 2; small++) {
     setting s;
-    setting_build(&s, c);
+    build(&s, c, bf16);
     setting_begin(&s, isa, teams[1], small ? small_tiles : SL_TILES_DEFAULT);
     assert_ok(interpret_run(&s.run, 0, s.nodes));
     for (int j = 0; j < c->n_out; j++)
@@ -370,7 +419,7 @@ static uint64_t digest_of(const test_case *c, sl_isa isa) {
  */
 static void same_on_both(void **state) {
   const what_to_run *what = *state;
-  if (digest_of(what->c, SL_ISA_AVX2_FMA) != digest_of(what->c, SL_ISA_AVX512_VL))
+  if (digest_of(what->c, SL_ISA_AVX2_FMA, what->bf16) != digest_of(what->c, SL_ISA_AVX512_VL, what->bf16))
     fail_msg("other bits with AVX2 than AVX-512");
 }
 
@@ -382,7 +431,7 @@ static int digests(int n, char **names) {
       if (!chosen) continue;
       for (int isa = 0; isa < SL_ISA_COUNT; isa++)
         if (sl_isa_runs((sl_isa)isa) && sl_operation_find(c->op)->cpu[isa])
-          printf("%016llx %s %s, %s\n", (unsigned long long)digest_of(c, (sl_isa)isa), c->op, c->what,
+          printf("%016llx %s %s, %s\n", (unsigned long long)digest_of(c, (sl_isa)isa, 0), c->op, c->what,
                  sl_isa_name((sl_isa)isa));
     }
   return 0;
@@ -395,15 +444,15 @@ int main(int argc, char **argv) {
       return 1;
     }
   int result;
-  if (argc > 1 && strcmp(argv[1], "--bench") == 0) {
-    result = bench(argc - 2, argv + 2);
+  if (argc > 1 && (strcmp(argv[1], "--bench") == 0 || strcmp(argv[1], "--bench-bf16") == 0)) {
+    result = bench(argc - 2, argv + 2, strcmp(argv[1], "--bench") != 0);
     goto out;
   }
   if (argc > 1 && strcmp(argv[1], "--digest") == 0) {
     result = digests(argc - 2, argv + 2);
     goto out;
   }
-  enum { MOST = 4096 };
+  enum { MOST = 8192 };
   static struct CMUnitTest tests[MOST];
   static what_to_run what[MOST];
   static char name[MOST][128];
@@ -421,19 +470,30 @@ int main(int argc, char **argv) {
       if (!chosen) continue;
       for (int isa = 0; isa < SL_ISA_COUNT; isa++) {
         if (!sl_isa_runs((sl_isa)isa) || !sl_operation_find(c->op)->cpu[isa]) continue;
+        const int narrows = !c->build && !sl_operation_find(c->op)->any_dtype;
+        for (int kind = 0; kind < 2 && narrows; kind++) {
+          if (n == MOST) goto full;
+          if (kind && sl_operation_find(c->op)->pairs) continue;
+          what[n] = (what_to_run){c, (sl_isa)isa, 1};
+          snprintf(name[n], sizeof name[n], "%s %s, %s, bf16%s", c->op, c->what, sl_isa_name((sl_isa)isa),
+                   kind ? " as float" : "");
+          tests[n] = (struct CMUnitTest){name[n], kind ? same_as_float : kernel, NULL, NULL, &what[n]};
+          n++;
+        }
         for (int g = 0; g < (c->differentiable ? 2 : 1); g++) {
           if (n == MOST) goto full;
-          what[n] = (what_to_run){c, (sl_isa)isa};
+          what[n] = (what_to_run){c, (sl_isa)isa, 0};
           snprintf(name[n], sizeof name[n], "%s %s, %s%s", c->op, c->what, sl_isa_name((sl_isa)isa),
                    g ? ", gradient" : "");
           tests[n] = (struct CMUnitTest){name[n], g ? gradient : kernel, NULL, NULL, &what[n]};
           n++;
         }
       }
-      if (sl_isa_runs(SL_ISA_AVX512_VL) && sl_operation_find(c->op)->cpu[SL_ISA_AVX512_VL]) {
+      for (int bf16 = 0; bf16 < (c->build || sl_operation_find(c->op)->any_dtype ? 1 : 2); bf16++) {
+        if (!sl_isa_runs(SL_ISA_AVX512_VL) || !sl_operation_find(c->op)->cpu[SL_ISA_AVX512_VL]) continue;
         if (n == MOST) goto full;
-        what[n] = (what_to_run){c, SL_ISA_AVX512_VL};
-        snprintf(name[n], sizeof name[n], "%s %s, avx2 and avx512 alike", c->op, c->what);
+        what[n] = (what_to_run){c, SL_ISA_AVX512_VL, bf16};
+        snprintf(name[n], sizeof name[n], "%s %s, avx2 and avx512 alike%s", c->op, c->what, bf16 ? ", bf16" : "");
         tests[n] = (struct CMUnitTest){name[n], same_on_both, NULL, NULL, &what[n]};
         n++;
       }
@@ -441,7 +501,7 @@ int main(int argc, char **argv) {
       for (int g = 0; g < (c->differentiable ? 2 : 1) * kinds; g++) {
         if (n == MOST) goto full;
         const int fast = g % kinds;
-        what[n] = (what_to_run){c, fast ? INTERPRET_GPU_FAST : INTERPRET_GPU};
+        what[n] = (what_to_run){c, fast ? INTERPRET_GPU_FAST : INTERPRET_GPU, 0};
         snprintf(name[n], sizeof name[n], "%s %s, CUDA%s%s", c->op, c->what, fast ? ", fast" : "",
                  g / kinds ? ", gradient" : "");
         tests[n] = (struct CMUnitTest){name[n], g / kinds ? gradient : kernel, NULL, NULL, &what[n]};

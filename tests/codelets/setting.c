@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "codelets/kernels/kernel.h"
+
 #define POINTER(name) cases_##name,
 const test_case *const case_files[] = {CASE_FILES(POINTER) NULL};
 
@@ -9,6 +11,8 @@ static double number(double x, const void *array, sl_dtype dtype, int64_t i, int
   switch (dtype) {
     case SL_F32:
       return write ? ((float *)array)[i] = (float)x : ((const float *)array)[i];
+    case SL_BF16:
+      return write ? (sl_put((sl_bf16 *)array + i, (float)x), sl_get((sl_bf16 *)array + i)) : sl_get((const sl_bf16 *)array + i);
     case SL_F64:
       return write ? ((double *)array)[i] = x : ((const double *)array)[i];
     case SL_I32:
@@ -48,6 +52,20 @@ double *setting_doubles(const void *array, const sl_value_info *info) {
 
 const sl_value_info *setting_info(const setting *s, sl_value value) { return sl_graph_value(s->graph, value); }
 
+/* The type in which the precision pass has an argument of the case's operation. */
+static sl_dtype stored(const sl_operation *op, const sl_value_info *v, int i, int output) {
+  const int wide = (output ? op->wide_out : op->wide_in) >> i & 1, copy = !output && (op->copies >> i & 1);
+  return v->dtype == SL_F32 && ((v->scope == SL_SCOPE_SAMPLE && !wide) || copy) ? SL_BF16 : v->dtype;
+}
+
+void setting_build_in_bf16(setting *s, const test_case *c) {
+  setting_build(s, c);
+  const sl_operation *op = s->graph->node[0]->op;
+  for (int i = 0; i < c->n_in; i++) s->graph->value[s->in[i]]->dtype = stored(op, s->graph->value[s->in[i]], i, 0);
+  for (int j = 0; j < c->n_out; j++)
+    if (!op->update[j]) s->graph->value[s->out[j]]->dtype = stored(op, s->graph->value[s->out[j]], j, 1);
+}
+
 void setting_build(setting *s, const test_case *c) {
   *s = (setting){.c = c};
   int64_t batch = c->batch;
@@ -84,8 +102,11 @@ void setting_begin(setting *s, sl_isa isa, sl_team *team, sl_tiles tiles) {
   s->run.tiles = tiles;
   for (int v = 0; v < s->graph->n_values; v++) {
     const sl_value_info *info = s->graph->value[v];
-    if (v < s->c->n_in)
-      setting_fill(s->run.data[v], &s->c->in[v], (uint32_t)v + 1);
+    if (v < s->c->n_in) {
+      case_input in = s->c->in[v];
+      in.dtype = info->dtype;
+      setting_fill(s->run.data[v], &in, (uint32_t)v + 1);
+    }
     else if (info->producer < 0)
       setting_fill(s->run.data[v], &(case_input){info->dtype, info->shape, info->scope, FILL_UNIFORM, 0.5, 1.5},
                    (uint32_t)v + 1);
@@ -132,8 +153,9 @@ void setting_compare(const setting *s, int j, const void *array, const double *b
   const sl_value_info *info = setting_info(s, s->out[j]);
   const double unit = info->dtype == SL_F64 ? EPS64 : EPS;
   for (int64_t i = 0; i < case_count(&info->shape); i++) {
+    const double rounded = info->dtype == SL_BF16 ? EPS_BF16 * fabs(s->expect.out[j][i]) : 0;
     const double y = setting_get(array, info->dtype, i), want = s->expect.out[j][i] + (before ? before[i] : 0);
-    double size = setting_size(s, j, i), bound = s->c->tolerance[j] * size;
+    double size = setting_size(s, j, i), bound = s->c->tolerance[j] * size + rounded;
     if (before) bound += s->c->tolerance[j] * fabs(before[i]) + 2 * unit * (size + fabs(before[i]));
     if (!(fabs(y - want) <= bound))
       fail_msg("%s, output %d, element %lld: %.9g where %.9g was expected; off by %.2g, %.2g is allowed", how, j,

@@ -100,7 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
 #define HEAD "{\"format\": \"starling-checkpoint-1\", \"step\": 2, \"header\": {"
 #define PLAN                                                                                          \
   "\"plan\": {\"batch\": 4, \"leaves\": 2, \"shards\": 2, \"row_blocks\": 1, \"tile_columns\": 256, " \
-  "\"tile_elements\": 16384, \"seed\": 1, \"precision\": \"f32\", \"kernels\": \"base\"}"
+  "\"tile_elements\": 16384, \"seed\": 1, \"kernels\": \"base\"}"
 #define TRAINING                                                                                            \
   "\"training\": {\"optimizer\": \"adamw\", \"learning_rate\": 0.001, \"momentum\": 0.9, \"beta1\": 0.9, "  \
   "\"beta2\": 0.999, \"eps\": 1e-8, \"decay\": 0.01, \"clip\": 0.0, \"smoothing\": 0.0, \"dropout\": 0.0, " \

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codelets/codelets.h"
+#include "tasks/graph/storage.h"
 #include "tests/codelets/cuda.h"
 
 sl_status interpret_create(const sl_graph *graph, sl_isa isa, sl_team *team, interpreter *in) {
@@ -48,10 +50,10 @@ void interpret_call(const interpreter *in, const sl_node *node, sl_array *arrays
 
 sl_status interpret_kernel(const sl_operation *op, sl_isa isa, sl_call *call) {
   if (isa >= INTERPRET_GPU) return cuda_case_run(op, call, isa == INTERPRET_GPU_FAST);
-  call->scratch_bytes = op->scratch ? op->scratch(call) : 0;
+  call->scratch_bytes = sl_operation_scratch(op, call);
   SL_TRY(sl_team_reserve(call->team, call->scratch_bytes));
   if (!op->cpu[isa]) return sl_fail(SL_EUNSUPPORTED, "%s has no %s kernel in this build", op->name, sl_isa_name(isa));
-  return op->cpu[isa](call);
+  return sl_operation_run(op, &sl_op_convert, isa, call);
 }
 
 sl_status interpret_run(interpreter *in, int from, int to) {

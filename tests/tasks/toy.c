@@ -366,7 +366,7 @@ const sl_operation toy_spray = {
 const sl_operation toy_gather = {
     .name = "toy_gather", .shape = spray_shape, .cpu = ALL(run_spray), .cuda = GPU(run_spray), .gathers = 1};
 
-sl_graph *toy_graph(int64_t batch) { return sl_graph_create(batch, &toy_copy, &toy_add); }
+sl_graph *toy_graph(int64_t batch) { return sl_graph_create(batch, &toy_copy, &toy_add, NULL); }
 
 sl_value toy_input(sl_graph *g, int64_t k) {
   return sl_graph_add1(g, &toy_rows, "input", &(rows_attr){.batch = g->batch, .k = k}, NULL, 0);

@@ -12,7 +12,6 @@ static void completes(void **state) {
   assert_int_equal(p.leaves, 1);
   assert_int_equal(p.row_blocks, 1);
   assert_in_range(p.shards, 1, 8);
-  assert_string_equal(p.precision, "f32");
   assert_true(p.kernels[0]);
   p = (sl_plan){.batch = 10};
   assert_ok(sl_plan_complete(&p));
@@ -39,7 +38,6 @@ static void refuses(void **state) {
       {{.batch = 8, .tiles = {16, 255}}, "tiles of 16 columns and 255 elements"},
       {{.batch = 8, .tiles = {INT64_MAX, 1000}}, "tiles of 9223372036854775807 columns"},
       {{.batch = 8, .tiles = {16, ((int64_t)1 << 30) + 1}}, "256, at most 1073741824"},
-      {{.batch = 8, .precision = "f8"}, "precision 'f8'"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     sl_plan p = cases[i].plan;
