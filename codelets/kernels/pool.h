@@ -16,6 +16,13 @@ static inline sl_window sl_pool_window(const sl_pool_attr *a, int64_t at, int si
   return (sl_window){start, start < 0 ? 0 : start, end > size ? size : end};
 }
 
+/* The windows [from, to) of `size` that contain pixel `at`, along one axis; of the first of them it is pixel `start`.
+ */
+static inline sl_window sl_pool_windows(const sl_pool_attr *a, int64_t at, int64_t size) {
+  const int place = (int)at + a->pad, first = place < a->kernel ? 0 : (place - a->kernel) / a->stride + 1;
+  return (sl_window){place - first * a->stride, first, (int)sl_min64(size, place / a->stride + 1)};
+}
+
 /* Whether windows are disjoint: then a gradient can be written instead of added up. */
 static inline int sl_pool_disjoint(const sl_pool_attr *a) { return a->stride == a->kernel && a->pad == 0; }
 

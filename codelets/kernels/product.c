@@ -2,6 +2,8 @@
  * accumulators in registers because all loops over the tile have constant bounds. */
 #include "codelets/kernels/product.h"
 
+#include "runtime/base/time.h"
+
 #ifdef __clang__
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else
@@ -12,8 +14,8 @@ typedef void tile(int64_t k, const void *restrict a, int64_t a_row, const int32_
                   const float *restrict b, int64_t b_row, float *restrict c, int64_t c_row, const float *start, int add,
                   const sl_product_copy *copy);
 
-/* How a tile multiplies: floats; pairs of bf16 by VDPBF16PS; such pairs widened to floats. */
-typedef enum { FLOATS, NATIVE_PAIRS, WIDENED_PAIRS } arithmetic;
+/* How a tile multiplies: floats, or pairs of bf16 by VDPBF16PS. */
+typedef enum { FLOATS, PAIRS } arithmetic;
 
 /* The 4 bytes at p, in every lane. */
 static inline __attribute__((always_inline)) sl_vec splat_at(const char *p) {
@@ -22,20 +24,15 @@ static inline __attribute__((always_inline)) sl_vec splat_at(const char *p) {
   return (sl_vec)(x - (sl_vec_bits){0});
 }
 
-static inline __attribute__((always_inline)) sl_vec upper(sl_vec pairs) {
-  return (sl_vec)((sl_vec_bits)pairs & 0xffff0000u);
-}
-static inline __attribute__((always_inline)) sl_vec lower(sl_vec pairs) { return (sl_vec)((sl_vec_bits)pairs << 16); }
-
 static inline __attribute__((always_inline)) sl_vec multiply_add(const arithmetic how, sl_vec w, sl_vec x, sl_vec sum) {
-  if (how == FLOATS) return sl_fma(w, x, sum);
 #ifdef SL_ISA_AVX512
-  if (how == NATIVE_PAIRS) {
+  if (how == PAIRS) {
     __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(w), "v"(x));
     return sum;
   }
 #endif
-  return sl_fma(lower(w), lower(x), sl_fma(upper(w), upper(x), sum));
+  (void)how;
+  return sl_fma(w, x, sum);
 }
 
 static inline __attribute__((always_inline)) void tile_of(const arithmetic how, const int rows, const int vectors,
@@ -94,59 +91,49 @@ static inline __attribute__((always_inline)) void tile_of(const arithmetic how, 
 #else
 #define EACH_ROWS(X, v) X(1, v) X(2, v) X(3, v) X(4, v) X(5, v) X(6, v)
 #endif
-#ifdef SL_ISA_AVX512
-#define NATIVE __attribute__((target("avx512bf16")))
-#else
-#define NATIVE
-#endif
-
 /* Variants: rows at any stride; the same with packing; adjacent rows (a gradient's broadcast factor). */
-#define DEFINE_TILE(kind, attribute, how, rows, vectors, dense, packing)                                          \
-  attribute static void kind##_##rows##_##vectors(                                                                \
-      int64_t k, const void *restrict a, int64_t a_row, const int32_t *restrict a_at, const float *restrict b,    \
+#define DEFINE_TILE(attribute, how, kind, rows, vectors, dense, packing)                                           \
+  attribute static void kind##_##rows##_##vectors(                                                                 \
+      int64_t k, const void *restrict a, int64_t a_row, const int32_t *restrict a_at, const float *restrict b,     \
       int64_t b_row, float *restrict c, int64_t c_row, const float *start, int add, const sl_product_copy *copy) { \
     (void)a_row, (void)copy;                                                                                       \
     tile_of(how, rows, vectors, dense, k, a, a_row, a_at, b, b_row, c, c_row, start, add, packing);                \
   }
-#define DEFINE_TILES(rows, vectors)                                             \
-  DEFINE_TILE(strided, , FLOATS, rows, vectors, 0, NULL)                        \
-  DEFINE_TILE(packing, , FLOATS, rows, vectors, 0, copy)                        \
-  DEFINE_TILE(dense, , FLOATS, rows, vectors, 1, NULL)                          \
-  DEFINE_TILE(native_strided, NATIVE, NATIVE_PAIRS, rows, vectors, 0, NULL)     \
-  DEFINE_TILE(native_packing, NATIVE, NATIVE_PAIRS, rows, vectors, 0, copy)     \
-  DEFINE_TILE(native_dense, NATIVE, NATIVE_PAIRS, rows, vectors, 1, NULL)       \
-  DEFINE_TILE(widened_strided, , WIDENED_PAIRS, rows, vectors, 0, NULL)         \
-  DEFINE_TILE(widened_packing, , WIDENED_PAIRS, rows, vectors, 0, copy)         \
-  DEFINE_TILE(widened_dense, , WIDENED_PAIRS, rows, vectors, 1, NULL)
+#define DEFINE_TILES(rows, vectors)                      \
+  DEFINE_TILE(, FLOATS, strided, rows, vectors, 0, NULL) \
+  DEFINE_TILE(, FLOATS, packing, rows, vectors, 0, copy) \
+  DEFINE_TILE(, FLOATS, dense, rows, vectors, 1, NULL)
 EACH_ROWS(DEFINE_TILES, 1)
 EACH_ROWS(DEFINE_TILES, 2)
 
 enum { KIND_STRIDED, KIND_PACKING, KIND_DENSE, KIND_COUNT };
+typedef tile *const tile_table[KIND_COUNT][2][SL_PRODUCT_ROWS];
 #define STRIDED(rows, vectors) strided_##rows##_##vectors,
 #define PACKING(rows, vectors) packing_##rows##_##vectors,
 #define DENSE(rows, vectors) dense_##rows##_##vectors,
-#define NATIVE_STRIDED(rows, vectors) native_strided_##rows##_##vectors,
-#define NATIVE_PACKING(rows, vectors) native_packing_##rows##_##vectors,
-#define NATIVE_DENSE(rows, vectors) native_dense_##rows##_##vectors,
-#define WIDENED_STRIDED(rows, vectors) widened_strided_##rows##_##vectors,
-#define WIDENED_PACKING(rows, vectors) widened_packing_##rows##_##vectors,
-#define WIDENED_DENSE(rows, vectors) widened_dense_##rows##_##vectors,
-typedef tile *const tile_table[KIND_COUNT][2][SL_PRODUCT_ROWS];
 static const tile_table tiles = {
     {{EACH_ROWS(STRIDED, 1)}, {EACH_ROWS(STRIDED, 2)}},
     {{EACH_ROWS(PACKING, 1)}, {EACH_ROWS(PACKING, 2)}},
     {{EACH_ROWS(DENSE, 1)}, {EACH_ROWS(DENSE, 2)}},
 };
-static const tile_table native_tiles = {
-    {{EACH_ROWS(NATIVE_STRIDED, 1)}, {EACH_ROWS(NATIVE_STRIDED, 2)}},
-    {{EACH_ROWS(NATIVE_PACKING, 1)}, {EACH_ROWS(NATIVE_PACKING, 2)}},
-    {{EACH_ROWS(NATIVE_DENSE, 1)}, {EACH_ROWS(NATIVE_DENSE, 2)}},
+
+#ifdef SL_ISA_AVX512
+#define BF16 __attribute__((target("avx512bf16")))
+#define DEFINE_PAIR_TILES(rows, vectors)                           \
+  DEFINE_TILE(BF16, PAIRS, pairs_strided, rows, vectors, 0, NULL) \
+  DEFINE_TILE(BF16, PAIRS, pairs_packing, rows, vectors, 0, copy) \
+  DEFINE_TILE(BF16, PAIRS, pairs_dense, rows, vectors, 1, NULL)
+EACH_ROWS(DEFINE_PAIR_TILES, 1)
+EACH_ROWS(DEFINE_PAIR_TILES, 2)
+#define PAIRS_STRIDED(rows, vectors) pairs_strided_##rows##_##vectors,
+#define PAIRS_PACKING(rows, vectors) pairs_packing_##rows##_##vectors,
+#define PAIRS_DENSE(rows, vectors) pairs_dense_##rows##_##vectors,
+static const tile_table pair_tiles = {
+    {{EACH_ROWS(PAIRS_STRIDED, 1)}, {EACH_ROWS(PAIRS_STRIDED, 2)}},
+    {{EACH_ROWS(PAIRS_PACKING, 1)}, {EACH_ROWS(PAIRS_PACKING, 2)}},
+    {{EACH_ROWS(PAIRS_DENSE, 1)}, {EACH_ROWS(PAIRS_DENSE, 2)}},
 };
-static const tile_table widened_tiles = {
-    {{EACH_ROWS(WIDENED_STRIDED, 1)}, {EACH_ROWS(WIDENED_STRIDED, 2)}},
-    {{EACH_ROWS(WIDENED_PACKING, 1)}, {EACH_ROWS(WIDENED_PACKING, 2)}},
-    {{EACH_ROWS(WIDENED_DENSE, 1)}, {EACH_ROWS(WIDENED_DENSE, 2)}},
-};
+#endif
 
 static const float zeros[SL_PRODUCT_COLUMNS];
 
@@ -202,25 +189,61 @@ static inline void flush_end(unsigned long before) {
 #endif
 }
 
-static int has_native(void) {
-#ifdef SL_ISA_AVX512
-  return __builtin_cpu_supports("avx512bf16") != 0;
-#else
-  return 0;
-#endif
+void SL_SHARED(product_flushed)(int64_t rows, int64_t columns, int64_t k, const float *a, int64_t a_row,
+                                const int32_t *a_at, const float *b, int64_t b_row, float *c, int64_t c_row,
+                                const float *start, int add, const sl_product_copy *copy) {
+  const unsigned long before = flush_begin();
+  SL_SHARED(product)(rows, columns, k, a, a_row, a_at, b, b_row, c, c_row, start, add, copy);
+  flush_end(before);
 }
-int SL_SHARED(product_native) = 1;
 
+#ifdef SL_ISA_BASE
+int sl_product_pairs_choice = -1;
+#endif
+
+#ifdef SL_ISA_AVX512
 void SL_SHARED(product_pairs)(int64_t rows, int64_t columns, int64_t k, const sl_bf16 *a, int64_t a_row,
                               const int32_t *a_at, const float *b, int64_t b_row, float *c, int64_t c_row,
                               const float *start, int add, const sl_product_copy *copy) {
   const int kind = copy ? KIND_PACKING : a_row == 2 ? KIND_DENSE : KIND_STRIDED;
-  const tile_table *table = SL_SHARED(product_native) && has_native() ? &native_tiles : &widened_tiles;
   const unsigned long before = flush_begin();
-  compute((*table)[kind][columns > SL_LANES][rows - 1], rows, columns, k, a, a_row, a_at, b, b_row, c, c_row, start,
+  compute(pair_tiles[kind][columns > SL_LANES][rows - 1], rows, columns, k, a, a_row, a_at, b, b_row, c, c_row, start,
           add, copy);
   flush_end(before);
 }
+
+/* Time in ns of a large tile over 256 numbers, the best of some. */
+static int64_t time_of(int pairs) {
+  enum { K = 256 };
+  static const float a[SL_PRODUCT_ROWS * K], b[K * SL_PRODUCT_COLUMNS];
+  float c[SL_PRODUCT_ROWS * SL_PRODUCT_COLUMNS];
+  int32_t at[K];
+  int64_t best = INT64_MAX;
+  for (int i = 0; i < K; i++) at[i] = i * (pairs ? 2 : 1);
+  for (int i = 0; i < 20; i++) {
+    const int64_t from = sl_now();
+    if (pairs)
+      SL_SHARED(product_pairs)
+    (SL_PRODUCT_ROWS, SL_PRODUCT_COLUMNS, K / 2, (const sl_bf16 *)(const void *)a, K, at, b, SL_PRODUCT_COLUMNS, c,
+     SL_PRODUCT_COLUMNS, NULL, 0, NULL);
+    else SL_SHARED(product_flushed)(SL_PRODUCT_ROWS, SL_PRODUCT_COLUMNS, K, a, K, at, b, SL_PRODUCT_COLUMNS, c,
+                                    SL_PRODUCT_COLUMNS, NULL, 0, NULL);
+    best = sl_min64(best, sl_now() - from);
+  }
+  return best;
+}
+
+int SL_SHARED(product_has_pairs)(void) {
+  static _Atomic int faster = -1; /* several threads may measure at once, and may even differ: the bits are the same */
+  if (!__builtin_cpu_supports("avx512bf16")) return 0;
+  if (sl_product_pairs_choice >= 0) return sl_product_pairs_choice;
+  int known = faster;
+  if (known < 0) faster = known = time_of(1) < time_of(0);
+  return known;
+}
+#else
+int SL_SHARED(product_has_pairs)(void) { return 0; }
+#endif
 
 #if defined __clang__ || __GNUC__ >= 12
 #define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)

@@ -41,19 +41,26 @@ void SL_SHARED(product)(int64_t rows, int64_t columns, int64_t k, const float *a
                         const float *b, int64_t b_row, float *c, int64_t c_row, const float *start, int add,
                         const sl_product_copy *copy);
 
-/* The same for factors in bf16. They are stored in pairs, elements 2 i and 2 i + 1 of k side by side in 4 bytes: a_row
- * and a_at count elements of 2 bytes, k, b_row and the copy count pairs. a_row = 2: rows of pairs side by side.
+/* Products of factors in bf16. Numbers 2 i and 2 i + 1 of k are a pair. c[m][n] is one chain: of each pair the product
+ * of the second numbers is added first, then that of the first ones, each rounded once; denormals count as zero, in
+ * factors and sums. This is what AVX512-BF16's VDPBF16PS does (Intel's Architecture Instruction Set Extensions
+ * reference), and fused multiply-adds of the widened numbers in this order give the same bits. So the faster of the
+ * two is used: VDPBF16PS does a pair in the time of one multiply-add on AMD's Zen 4, but of four on Intel's Xeons,
+ * whose tiles (AMX) do it instead. x86's baseline, which does not fuse, has bits of its own.
  *
- * c[m][n] is one chain: for each pair, the product of the second elements is added first, then that of the first ones,
- * each rounded once; denormals count as zero, in factors and sums. This is what AVX512-BF16's VDPBF16PS does (Intel's
- * Architecture Instruction Set Extensions reference, and tests/codelets/kernels/product_pairs). Where the CPU lacks it,
- * the factors are widened to float and fused multiply-adds in the same order give the same bits; x86's baseline, which
- * does not fuse, has its own. */
+ * product_pairs: by VDPBF16PS. A pair is 4 bytes: a_row and a_at count numbers of 2 bytes; k, b_row and the copy count
+ * pairs. a_row = 2: rows of pairs side by side.
+ * product_flushed: `product` on widened numbers, k in the order 1, 0, 3, 2 ..., an odd last number paired with zero. */
 void SL_SHARED(product_pairs)(int64_t rows, int64_t columns, int64_t k, const sl_bf16 *a, int64_t a_row,
                               const int32_t *a_at, const float *b, int64_t b_row, float *c, int64_t c_row,
                               const float *start, int add, const sl_product_copy *copy);
-/* 0: product_pairs does not use VDPBF16PS, for tests; 1: it does, where the CPU has it. */
-extern int SL_SHARED(product_native);
+void SL_SHARED(product_flushed)(int64_t rows, int64_t columns, int64_t k, const float *a, int64_t a_row,
+                                const int32_t *a_at, const float *b, int64_t b_row, float *c, int64_t c_row,
+                                const float *start, int add, const sl_product_copy *copy);
+/* Whether VDPBF16PS is there and faster, as measured at the first call. sl_product_pairs_choice: 0 and 1 decide it, for
+ * tests; -1: measure. */
+int SL_SHARED(product_has_pairs)(void);
+extern int sl_product_pairs_choice;
 
 /* to[j to_row + i] = from[i from_row + j] for i < rows, j < columns. */
 void SL_SHARED(transpose)(int64_t rows, int64_t columns, const float *from, int64_t from_row, float *to,

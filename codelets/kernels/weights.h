@@ -6,18 +6,43 @@
 #include "codelets/kernels/math.h"
 #include "codelets/kernels/product.h"
 
-/* Numbers that a product takes together from each factor: floats one by one, numbers in bf16 in pairs (product.h), which
- * are as large as a float, so both are packed alike. */
-enum { SL_UNIT = sizeof(float) / sizeof(sl_real) };
-static inline int64_t sl_units(int64_t n) { return sl_tiles_of(n, SL_UNIT); }
-
-/* The product of product.h over k units; a_row and a_at in numbers. */
-static inline void sl_product_of(int64_t rows, int64_t columns, int64_t k, const sl_real *a, int64_t a_row,
-                                 const int32_t *a_at, const float *b, int64_t b_row, float *c, int64_t c_row,
-                                 const float *start, int add, const sl_product_copy *copy) {
+/* How a product takes the numbers of its contraction. Floats go one by one. In bf16 they belong together by pairs
+ * (product.h), which go at once, or one by one, widened and swapped: `group` numbers belong together and take `steps`
+ * steps of `unit` numbers each. */
+typedef struct sl_walk {
+  int group, steps, unit;
+} sl_walk;
+static inline sl_walk sl_walk_of(void) {
 #ifdef SL_STORE_BF16
-  SL_SHARED(product_pairs)(rows, columns, k, a, a_row, a_at, b, b_row, c, c_row, start, add, copy);
+  return SL_SHARED(product_has_pairs)() ? (sl_walk){2, 1, 2} : (sl_walk){2, 2, 1};
 #else
+  return (sl_walk){1, 1, 1};
+#endif
+}
+static inline int64_t sl_walk_groups(sl_walk w, int64_t n) { return sl_tiles_of(n, w.group); }
+static inline int64_t sl_walk_steps(sl_walk w, int64_t n) { return sl_walk_groups(w, n) * w.steps; }
+/* Packs numbers in pairs, as they lie in memory. */
+static inline int sl_walk_paired(sl_walk w) { return w.unit > 1; }
+/* Widens numbers. */
+static inline int sl_walk_widens(sl_walk w) { return w.steps > 1; }
+/* Where the broadcast factor's numbers of step i begin, if they lie in their own order. */
+static inline int32_t sl_walk_at(sl_walk w, int32_t i) { return sl_walk_widens(w) ? i ^ 1 : i * w.unit; }
+
+/* The product of product.h over k steps; a_row and a_at in numbers of a, which is float or, in pairs, sl_bf16. */
+static inline void sl_walk_product(sl_walk w, int64_t rows, int64_t columns, int64_t k, const void *a, int64_t a_row,
+                                   const int32_t *a_at, const float *b, int64_t b_row, float *c, int64_t c_row,
+                                   const float *start, int add, const sl_product_copy *copy) {
+#ifdef SL_STORE_BF16
+#ifdef SL_ISA_AVX512
+  if (sl_walk_paired(w)) {
+    SL_SHARED(product_pairs)(rows, columns, k, a, a_row, a_at, b, b_row, c, c_row, start, add, copy);
+    return;
+  }
+#endif
+  (void)w;
+  SL_SHARED(product_flushed)(rows, columns, k, a, a_row, a_at, b, b_row, c, c_row, start, add, copy);
+#else
+  (void)w;
   SL_SHARED(product)(rows, columns, k, a, a_row, a_at, b, b_row, c, c_row, start, add, copy);
 #endif
 }
@@ -29,36 +54,47 @@ static inline void sl_narrow(int64_t n, const float *from, sl_bf16 *to) {
   for (; i < n; i++) sl_put(to + i, from[i]);
 }
 
-/* to[i][n] of `columns` columns, i < units of `rows`: row i of from or, in bf16, the pairs of rows 2 i and 2 i + 1. A
+/* to[i] = from[i] for i < n, as floats. */
+static inline void sl_widen(int64_t n, const sl_real *from, float *to) {
+  int64_t i = 0;
+  for (; i + SL_LANES <= n; i += SL_LANES) sl_store(to + i, sl_load(from + i));
+  for (; i < n; i++) to[i] = sl_get(from + i);
+}
+
+/* Packs a factor whose rows are the contraction: to[step i][n] of `columns` columns, for the steps of `rows` rows; a
  * row that is missing counts as zeros. Columns from `columns` to `width` become zeros. */
-static inline void sl_pack_rows(int64_t rows, int64_t columns, const sl_real *from, int64_t from_row, int64_t width,
-                                float *to, int64_t to_row) {
-  for (int64_t i = 0; i < sl_units(rows); i++, from += SL_UNIT * from_row, to += to_row) {
+static inline void sl_pack_rows(sl_walk w, int64_t rows, int64_t columns, const sl_real *from, int64_t from_row,
+                                int64_t width, float *to, int64_t to_row) {
+  for (int64_t i = 0; i < sl_walk_steps(w, rows); i++) {
+    float *line = to + sl_walk_widens(w) * (i ^ 1) * to_row + !sl_walk_widens(w) * i * to_row;
+    const sl_real *first = from + i * w.unit * from_row;
     int64_t n = 0;
+    if (i * w.unit < rows) {
+      __builtin_prefetch(first + 32 * from_row);
 #ifdef SL_STORE_BF16
-    const sl_real *first = from, *second = from + from_row;
-    const int both = 2 * i + 1 < rows;
-    __builtin_prefetch(first + 32 * from_row);
-    __builtin_prefetch(second + 32 * from_row);
-    for (; n + SL_LANES <= columns; n += SL_LANES) {
-      const sl_vec_bits low = (sl_vec_bits)sl_load(first + n) >> 16;
-      const sl_vec_bits high = both ? (sl_vec_bits)sl_load(second + n) : (sl_vec_bits){0};
-      sl_store(to + n, (sl_vec)(low | high));
-    }
-    for (; n < columns; n++) {
-      const uint32_t pair = first[n].bits | (both ? (uint32_t)second[n].bits << 16 : 0);
-      memcpy(to + n, &pair, sizeof pair);
-    }
-#else
-    __builtin_prefetch(from + 32 * from_row);
-    __builtin_prefetch(from + 32 * from_row + 31);
-    for (; n + 2 * SL_LANES <= columns; n += 2 * SL_LANES) {
-      const sl_vec a = sl_load(from + n), b = sl_load(from + n + SL_LANES);
-      sl_store(to + n, a), sl_store(to + n + SL_LANES, b);
-    }
-    for (; n < columns; n++) to[n] = from[n];
+      if (sl_walk_paired(w)) {
+        const sl_real *second = first + from_row;
+        const int both = 2 * i + 1 < rows;
+        __builtin_prefetch(second + 32 * from_row);
+        for (; n + SL_LANES <= columns; n += SL_LANES) {
+          const sl_vec_bits low = (sl_vec_bits)sl_load(first + n) >> 16;
+          const sl_vec_bits high = both ? (sl_vec_bits)sl_load(second + n) : (sl_vec_bits){0};
+          sl_store(line + n, (sl_vec)(low | high));
+        }
+        for (; n < columns; n++) {
+          const uint32_t pair = first[n].bits | (both ? (uint32_t)second[n].bits << 16 : 0);
+          memcpy(line + n, &pair, sizeof pair);
+        }
+      }
 #endif
-    for (; n < width; n++) to[n] = 0;
+      __builtin_prefetch(first + 32 * from_row + SL_PRODUCT_COLUMNS - 1);
+      for (; n + 2 * SL_LANES <= columns; n += 2 * SL_LANES) {
+        const sl_vec a = sl_load(first + n), b = sl_load(first + n + SL_LANES);
+        sl_store(line + n, a), sl_store(line + n + SL_LANES, b);
+      }
+      for (; n < columns; n++) line[n] = sl_get(first + n);
+    }
+    for (; n < width; n++) line[n] = 0;
   }
 }
 

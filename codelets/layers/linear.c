@@ -5,8 +5,8 @@
  * rows of a register tile, so that W is read once, without packing, and only the small x is packed. See
  * docs/performance.md.
  *
- * In bf16 the products work on pairs of neighbours of the contraction (product.h). A "unit" below is what they take at
- * once: a number or, in bf16, a pair; an odd number at the end is paired with zero.
+ * In bf16 numbers of the contraction belong together by pairs, which products take at once or one by one (sl_walk in
+ * weights.h); an odd number at the end is paired with zero. "Steps" count what they take.
  *
  * R rows (all dimensions but the last), K inputs, N features. */
 #include "codelets/attributes.h"
@@ -28,10 +28,11 @@ enum {
 
 typedef struct job {
   const sl_call *c;
+  sl_walk walk;
   int64_t R, K, N;
   int64_t row, rows; /* the row block */
   int add;           /* linear_dw: 1: adds to dW */
-  const sl_real *left; /* linear_dx: rows of dy, in place or copied */
+  const float *left; /* linear_dx: rows of dy, in place or copied (not in bf16) */
   int64_t left_row;
   int32_t *at;   /* offsets of the broadcast factor */
   float *shared; /* all threads' part of the scratch memory */
@@ -50,24 +51,36 @@ static size_t table_bytes(void) { return SL_PRODUCT_DEPTH * sizeof(int32_t); }
 
 /* ---- linear ---------------------------------------------------------------------------------------------------- */
 
-/* Packed x: panel p holds [units of K][PANEL], row i of x in column i % PANEL; zeros after the last row. */
+/* Packed x: panel p holds [steps of K][PANEL], row i of x in column i % PANEL; zeros after the last row. */
 static void pack_rows(void *arg, int64_t panel, int thread) {
   (void)thread;
   const job *j = arg;
-  int64_t from = panel * PANEL, n = sl_min64(PANEL, j->rows - from), units = sl_units(j->K);
-  float *to = j->shared + panel * PANEL * units;
-  if (n < PANEL) memset(to, 0, (size_t)(PANEL * units) * sizeof *to);
+  int64_t from = panel * PANEL, n = sl_min64(PANEL, j->rows - from), steps = sl_walk_steps(j->walk, j->K);
+  float *to = j->shared + panel * PANEL * steps;
+  if (n < PANEL) memset(to, 0, (size_t)(PANEL * steps) * sizeof *to);
   const sl_real *x = (const sl_real *)j->c->in[0].data + (j->row + from) * j->K;
-  if (j->K % SL_UNIT == 0) {
-    SL_SHARED(transpose)(n, units, (const float *)(const void *)x, units, to, PANEL);
+  if (!sl_walk_widens(j->walk) && j->K % j->walk.unit == 0) {
+    SL_SHARED(transpose)(n, steps, (const float *)(const void *)x, steps, to, PANEL);
     return;
   }
-  for (int64_t i = 0; i < n; i++)
-    for (int64_t k = 0; k < units; k++) {
-      const int64_t numbers = sl_min64(SL_UNIT, j->K - k * SL_UNIT);
-      to[k * PANEL + i] = 0;
-      memcpy(&to[k * PANEL + i], x + i * j->K + k * SL_UNIT, (size_t)numbers * sizeof *x);
+  enum { STEPS = 64 };
+  float line[PANEL * STEPS] = {0};
+  for (int64_t k = 0; k < steps; k += STEPS) {
+    const int64_t here = sl_min64(STEPS, steps - k), numbers = sl_min64(here * j->walk.unit, j->K - k * j->walk.unit);
+    for (int64_t i = 0; i < n; i++) {
+      const sl_real *row = x + i * j->K + k * j->walk.unit;
+      line[i * STEPS + here - 1] = 0;
+      if (sl_walk_widens(j->walk))
+        sl_widen(numbers, row, line + i * STEPS);
+      else
+        memcpy(line + i * STEPS, row, (size_t)numbers * sizeof *row);
+      for (int64_t g = 0; g < here && sl_walk_widens(j->walk); g += 2) {
+        const float first = line[i * STEPS + g];
+        line[i * STEPS + g] = line[i * STEPS + g + 1], line[i * STEPS + g + 1] = first;
+      }
     }
+    SL_SHARED(transpose)(n, here, line, STEPS, to + k * PANEL, PANEL);
+  }
 }
 
 /* y[rows][y_row] += bias, then the activation; y[0] belongs to feature `feature`. */
@@ -106,7 +119,7 @@ static void finish(const job *j, const float *yt, int64_t yt_row, int64_t featur
 
 static int64_t transposed_row(int64_t rows) { return sl_round_up(rows, WIDEST) + 16; }
 
-/* The rows of W in one register tile: m rows from feature n on, units of inputs [k, k + depth). */
+/* The rows of W in one register tile: m rows from feature n on, steps of inputs [k, k + depth). */
 typedef struct slab {
   int part;
   int64_t piece, n, m, k, depth;
@@ -123,7 +136,7 @@ static int fits(int64_t rows, int64_t row) { return rows * row <= INT32_MAX; }
 /* The slab after s (s->m = 0: the first): all features for a piece of the inputs, then the next piece. */
 static int next_slab(const job *j, sl_range features, slab *s) {
   const sl_array *W = &j->c->in[1];
-  int64_t units = sl_units(j->K), pieces = pieces_of(units, SL_PRODUCT_DEPTH);
+  int64_t groups = sl_walk_groups(j->walk, j->K), pieces = pieces_of(groups, SL_PRODUCT_DEPTH / j->walk.group);
   s->n = s->m ? s->n + s->m : features.from;
   while (1) {
     if (s->n >= features.to) s->piece++, s->n = features.from, s->part = 0;
@@ -137,22 +150,26 @@ static int next_slab(const job *j, sl_range features, slab *s) {
     int64_t slabs = sl_tiles_of(to - from, SL_PRODUCT_ROWS), i = 0;
     while (from + sl_piece(to - from, slabs, i + 1) <= s->n) i++;
     s->m = from + sl_piece(to - from, slabs, i + 1) - s->n;
-    s->k = sl_piece(units, pieces, s->piece);
-    s->depth = sl_piece(units, pieces, s->piece + 1) - s->k;
+    s->k = sl_piece(groups, pieces, s->piece) * j->walk.steps;
+    s->depth = sl_piece(groups, pieces, s->piece + 1) * j->walk.steps - s->k;
     return 1;
   }
 }
 
 static const sl_real *slab_data(const job *j, const slab *s) {
   const sl_array *w = &j->c->in[1].part[s->part];
-  return (const sl_real *)w->data + (s->n - w->row0) * j->K + s->k * SL_UNIT;
+  return (const sl_real *)w->data + (s->n - w->row0) * j->K + s->k * j->walk.unit;
 }
-/* Copies a slab's units from unit `from` on to rows a_row units apart. */
+/* Copies a slab's steps from `from` on to rows a_row steps apart. */
 static void copy_slab(const job *j, const slab *s, int64_t from, float *a, int64_t a_row) {
-  const int64_t numbers = sl_min64((s->k + s->depth) * SL_UNIT, j->K) - (s->k + from) * SL_UNIT;
+  const int64_t unit = j->walk.unit, numbers = sl_min64((s->k + s->depth) * unit, j->K) - (s->k + from) * unit;
   for (int64_t i = 0; i < s->m && from < s->depth; i++) {
-    if (j->K % SL_UNIT) a[i * a_row + s->depth - 1] = 0;
-    memcpy(a + i * a_row + from, slab_data(j, s) + i * j->K + from * SL_UNIT, (size_t)numbers * sizeof(sl_real));
+    const sl_real *w = slab_data(j, s) + i * j->K + from * unit;
+    if (j->K % j->walk.group) a[i * a_row + s->depth - 1] = 0;
+    if (sl_walk_widens(j->walk))
+      sl_widen(numbers, w, a + i * a_row + from);
+    else
+      memcpy(a + i * a_row + from, w, (size_t)numbers * sizeof *w);
   }
 }
 
@@ -160,8 +177,8 @@ static void forward(void *arg, int64_t tile, int thread) {
   const job *j = arg;
   const sl_call *c = j->c;
   sl_range features = sl_tile_range(tile, tile_width(c, j->N), j->N);
-  const int64_t units = sl_units(j->K);
-  int64_t yt_row = transposed_row(j->rows), a_row = sl_spread_stride(sl_min64(units, SL_PRODUCT_DEPTH));
+  const int64_t steps = sl_walk_steps(j->walk, j->K);
+  int64_t yt_row = transposed_row(j->rows), a_row = sl_spread_stride(sl_min64(steps, SL_PRODUCT_DEPTH));
   float *yt = sl_own_scratch(j->c, thread, j->own), *a = yt + c->tiles.columns * yt_row,
         *other = a + WIDEST_ROWS * a_row;
   copy_table table = {.from_at = (int32_t *)(other + WIDEST_ROWS * a_row)};
@@ -174,13 +191,16 @@ static void forward(void *arg, int64_t tile, int thread) {
     slab next = s;
     more = next_slab(j, features, &next);
     int64_t vectors = next.depth / SL_LANES,
-            ahead = more && j->K % SL_UNIT == 0 && next.m * vectors <= s.depth && fits(next.m, units) ? vectors : 0;
+            ahead = more && !sl_walk_widens(j->walk) && j->K % j->walk.unit == 0 && next.m * vectors <= s.depth &&
+                            fits(next.m, steps)
+                        ? vectors
+                        : 0;
     if (ahead && (table.m != next.m || table.depth != next.depth || table.steps != s.depth)) {
       table.m = next.m, table.depth = next.depth, table.steps = s.depth;
       int64_t n = 0;
       for (int64_t i = 0; i < next.m; i++)
         for (int64_t v = 0; v < vectors; v++, n++) {
-          table.from_at[n] = (int32_t)(i * units + v * SL_LANES);
+          table.from_at[n] = (int32_t)(i * steps + v * SL_LANES);
           table.to_at[n] = (int32_t)(i * a_row + v * SL_LANES);
         }
       for (; n < s.depth + SL_PRODUCT_AHEAD; n++)
@@ -190,9 +210,9 @@ static void forward(void *arg, int64_t tile, int thread) {
                             table.to_at};
     for (int64_t row = 0; row < j->rows; row += PANEL) {
       int64_t columns = j->rows - row > SL_LANES ? PANEL : SL_LANES;
-      sl_product_of(s.m, columns, s.depth, (const sl_real *)(const void *)a, a_row * SL_UNIT, j->at,
-                    j->shared + row * units + s.k * PANEL, PANEL, yt + (s.n - features.from) * yt_row + row, yt_row,
-                    NULL, s.piece > 0, ahead && row == 0 ? &copy : NULL);
+      sl_walk_product(j->walk, s.m, columns, s.depth, a, a_row * j->walk.unit, j->at,
+                      j->shared + row * steps + s.k * PANEL, PANEL, yt + (s.n - features.from) * yt_row + row, yt_row,
+                      NULL, s.piece > 0, ahead && row == 0 ? &copy : NULL);
     }
     if (more) copy_slab(j, &next, ahead * SL_LANES, other, a_row);
     float *turn = a;
@@ -201,17 +221,21 @@ static void forward(void *arg, int64_t tile, int thread) {
   finish(j, yt, yt_row, features.from, features.to - features.from, yt + c->tiles.columns * yt_row);
 }
 
-/* For floats: in bf16 half of it is enough. */
+/* K is rounded up for bf16, where an odd number is paired with zero. */
 static size_t linear_shared(int64_t rows, int64_t K) {
-  return table_bytes() + sl_float_bytes(sl_round_up(sl_min64(rows, ROW_BLOCK), WIDEST) * K);
+  return table_bytes() + sl_float_bytes(sl_round_up(sl_min64(rows, ROW_BLOCK), WIDEST) * sl_round_up(K, 2));
 }
 
 sl_status SL_KERNEL(linear)(const sl_call *c) {
-  job j = {.c = c, .R = rows_of(&c->in[0].shape), .K = last(&c->in[0].shape), .N = last(&c->out[0].shape)};
+  job j = {.c = c,
+           .walk = sl_walk_of(),
+           .R = rows_of(&c->in[0].shape),
+           .K = last(&c->in[0].shape),
+           .N = last(&c->out[0].shape)};
   j.at = c->team->scratch[0];
   j.shared = (float *)((char *)c->team->scratch[0] + table_bytes());
   j.own = linear_shared(j.R, j.K);
-  for (int32_t i = 0; i < SL_PRODUCT_DEPTH; i++) j.at[i] = i * SL_UNIT;
+  for (int32_t i = 0; i < SL_PRODUCT_DEPTH; i++) j.at[i] = sl_walk_at(j.walk, i);
   for (j.row = 0; j.row < j.R; j.row += ROW_BLOCK) {
     j.rows = sl_min64(ROW_BLOCK, j.R - j.row);
     sl_team_for(c->team, sl_tiles_of(j.rows, PANEL), pack_rows, &j);
@@ -222,21 +246,16 @@ sl_status SL_KERNEL(linear)(const sl_call *c) {
 
 /* ---- linear_dx ------------------------------------------------------------------------------------------------- */
 
-/* Distance of copied rows of N numbers, of which one more is zero where units do not fit (in bf16). */
-static int64_t copied_row(int64_t N) { return sl_spread_stride(sl_units(N + SL_UNIT - 1)) * SL_UNIT; }
-
 static void copy_rows(void *arg, int64_t tile, int thread) {
   (void)thread;
   const job *j = arg;
   sl_range r = sl_tile_range(tile, 16, j->rows);
-  for (int64_t i = r.from; i < r.to; i++) {
-    sl_real *to = (sl_real *)(void *)j->shared + i * j->left_row;
-    memcpy(to, (const sl_real *)j->c->in[0].data + (j->row + i) * j->N, (size_t)j->N * sizeof *to);
-    if (SL_UNIT > 1) memset(to + j->N, 0, (size_t)(j->left_row - j->N) * sizeof *to);
-  }
+  for (int64_t i = r.from; i < r.to; i++)
+    memcpy(j->shared + i * j->left_row, (const float *)j->c->in[0].data + (j->row + i) * j->N,
+           (size_t)j->N * sizeof(float));
 }
 
-/* A panel of W: inputs [k, k + columns) of features [n, n + depth), counted in units, of a part. */
+/* A panel of W: inputs [k, k + columns) of features [n, n + depth), counted in steps, of a part. */
 typedef struct block {
   int part;
   int64_t piece, k, columns, n, depth;
@@ -249,23 +268,43 @@ static int next_block(const job *j, sl_range inputs, block *b) {
   b->k = b->columns ? b->k + PANEL : inputs.from;
   if (b->k >= inputs.to) b->k = inputs.from, b->piece++;
   for (; b->part < W->parts; b->part++, b->piece = 0) {
-    int64_t features = sl_units(W->part[b->part].shape.dim[0]), pieces = pieces_of(features, SL_PRODUCT_DEPTH);
+    int64_t groups = sl_walk_groups(j->walk, W->part[b->part].shape.dim[0]),
+            pieces = pieces_of(groups, SL_PRODUCT_DEPTH / j->walk.group);
     if (b->piece >= pieces) continue;
     b->columns = sl_min64(PANEL, inputs.to - b->k);
-    b->n = sl_piece(features, pieces, b->piece);
-    b->depth = sl_piece(features, pieces, b->piece + 1) - b->n;
+    b->n = sl_piece(groups, pieces, b->piece) * j->walk.steps;
+    b->depth = sl_piece(groups, pieces, b->piece + 1) * j->walk.steps - b->n;
     return 1;
   }
   return 0;
 }
 
 static const sl_real *block_data(const job *j, const block *b) {
-  return (const sl_real *)j->c->in[1].part[b->part].data + b->n * SL_UNIT * j->K + b->k;
+  return (const sl_real *)j->c->in[1].part[b->part].data + b->n * j->walk.unit * j->K + b->k;
+}
+/* Features of a block. */
+static int64_t block_rows(const job *j, const block *b) {
+  return sl_min64(b->depth * j->walk.unit, j->c->in[1].part[b->part].shape.dim[0] - b->n * j->walk.unit);
 }
 static void pack_block(const job *j, const block *b, float *panel) {
-  const int64_t rows = sl_min64(b->depth * SL_UNIT, j->c->in[1].part[b->part].shape.dim[0] - b->n * SL_UNIT);
-  sl_pack_rows(rows, b->columns, block_data(j, b), j->K, PANEL, panel, PANEL);
+  sl_pack_rows(j->walk, block_rows(j, b), b->columns, block_data(j, b), j->K, PANEL, panel, PANEL);
 }
+
+#ifdef SL_STORE_BF16
+/* The block's features of dy, in rows left_row steps apart: pairs or floats, an odd last number paired with zero. */
+static void copy_left(const job *j, const block *b, float *left, int64_t left_row) {
+  const int64_t n = block_rows(j, b), first = j->c->in[1].part[b->part].row0 + b->n * j->walk.unit;
+  for (int64_t i = 0; i < j->rows; i++) {
+    const sl_real *dy = (const sl_real *)j->c->in[0].data + (j->row + i) * j->N + first;
+    float *to = left + i * left_row;
+    to[b->depth - 1] = 0;
+    if (sl_walk_widens(j->walk))
+      sl_widen(n, dy, to);
+    else
+      memcpy(to, dy, (size_t)n * sizeof *dy);
+  }
+}
+#endif
 
 static void backward(void *arg, int64_t tile, int thread) {
   const job *j = arg;
@@ -274,9 +313,9 @@ static void backward(void *arg, int64_t tile, int thread) {
   float *panel = sl_own_scratch(j->c, thread, j->own), *other = panel + SL_PRODUCT_DEPTH * PANEL;
   copy_table table = {.from_at = (int32_t *)(other + SL_PRODUCT_DEPTH * PANEL)};
   table.to_at = table.from_at + TABLE;
-#ifdef SL_STORE_BF16 /* sums in float, of this tile's columns */
-  const int64_t sum_row = sl_round_up(inputs.to - inputs.from, 16);
-  float *sums = (float *)(table.to_at + TABLE) - inputs.from;
+#ifdef SL_STORE_BF16 /* sums in float, of this tile's columns; and dy's features of this piece */
+  const int64_t sum_row = sl_round_up(inputs.to - inputs.from, 16), left_row = sl_spread_stride(SL_PRODUCT_DEPTH);
+  float *left = (float *)(table.to_at + TABLE), *sums = left + ROW_BLOCK * left_row - inputs.from;
 #else
   const int64_t sum_row = j->K;
   float *sums = (float *)c->out[0].data + j->row * j->K;
@@ -290,7 +329,7 @@ static void backward(void *arg, int64_t tile, int thread) {
      * where rows must be paired, it is packed afterwards. */
     block next = b;
     more = next_block(j, inputs, &next);
-    int ahead = SL_UNIT == 1 && more && slabs > 1 && next.columns == PANEL && next.depth <= b.depth &&
+    int ahead = j->walk.group == 1 && more && slabs > 1 && next.columns == PANEL && next.depth <= b.depth &&
                 fits(next.depth, j->K);
     if (ahead && (table.depth != next.depth || table.steps != b.depth)) {
       table.depth = next.depth, table.steps = b.depth;
@@ -304,10 +343,16 @@ static void backward(void *arg, int64_t tile, int thread) {
     if (more) copy[1] = (sl_product_copy){copy[0].from + SL_LANES, other + SL_LANES, table.from_at, table.to_at};
     for (int64_t slab = 0; slab < slabs; slab++) {
       int64_t i = sl_piece(j->rows, slabs, slab), m = sl_piece(j->rows, slabs, slab + 1) - i;
-      sl_product_of(m, b.columns, b.depth,
-                    j->left + i * j->left_row + c->in[1].part[b.part].row0 + b.n * SL_UNIT, j->left_row, j->at, panel,
-                    PANEL, sums + i * sum_row + b.k, sum_row, NULL, b.part > 0 || b.piece > 0,
-                    ahead && slab < 2 ? &copy[slab] : NULL);
+#ifdef SL_STORE_BF16
+      if (slab == 0 && b.k == inputs.from) copy_left(j, &b, left, left_row);
+      const float *dy = left + i * left_row;
+      const int64_t dy_row = left_row * j->walk.unit;
+#else
+      const float *dy = j->left + i * j->left_row + c->in[1].part[b.part].row0 + b.n;
+      const int64_t dy_row = j->left_row;
+#endif
+      sl_walk_product(j->walk, m, b.columns, b.depth, dy, dy_row, j->at, panel, PANEL, sums + i * sum_row + b.k,
+                      sum_row, NULL, b.part > 0 || b.piece > 0, ahead && slab < 2 ? &copy[slab] : NULL);
     }
     if (more && !ahead) pack_block(j, &next, other);
     float *turn = panel;
@@ -320,31 +365,30 @@ static void backward(void *arg, int64_t tile, int thread) {
 #endif
 }
 
-/* Rows of dy are copied where their distance suits the cache badly or, in bf16, where a part of W has an odd number of
- * rows, so that a pair would reach past the end of dy. */
+/* Rows of dy are copied where their distance suits the cache badly; in bf16 each thread copies what it reads. */
 static int copies_rows(const sl_call *c) {
-  const int64_t N = last(&c->in[0].shape), unit = c->in[0].dtype == SL_F32 ? 1 : 2;
-  int copies = sl_stride_clashes(N / unit);
-  for (int part = 0; part < c->in[1].parts; part++) copies |= c->in[1].part[part].shape.dim[0] % unit != 0;
-  return copies;
+  return c->in[0].dtype == SL_F32 && sl_stride_clashes(last(&c->in[0].shape));
 }
 static size_t linear_dx_shared(const sl_call *c) {
-  const int64_t rows = sl_min64(rows_of(&c->in[0].shape), ROW_BLOCK), N = last(&c->in[0].shape);
-  const int64_t row = c->in[0].dtype == SL_F32 ? sl_spread_stride(N) : sl_spread_stride(sl_tiles_of(N + 1, 2));
-  return table_bytes() + (copies_rows(c) ? sl_float_bytes(rows * row) : 0);
+  const int64_t rows = sl_min64(rows_of(&c->in[0].shape), ROW_BLOCK);
+  return table_bytes() + (copies_rows(c) ? sl_float_bytes(rows * sl_spread_stride(last(&c->in[0].shape))) : 0);
 }
 
 sl_status SL_KERNEL(linear_dx)(const sl_call *c) {
-  job j = {.c = c, .R = rows_of(&c->in[0].shape), .K = last(&c->out[0].shape), .N = last(&c->in[0].shape)};
+  job j = {.c = c,
+           .walk = sl_walk_of(),
+           .R = rows_of(&c->in[0].shape),
+           .K = last(&c->out[0].shape),
+           .N = last(&c->in[0].shape)};
   j.at = c->team->scratch[0];
   j.shared = (float *)((char *)c->team->scratch[0] + table_bytes());
   j.own = linear_dx_shared(c);
-  for (int32_t i = 0; i < SL_PRODUCT_DEPTH; i++) j.at[i] = i * SL_UNIT;
+  for (int32_t i = 0; i < SL_PRODUCT_DEPTH; i++) j.at[i] = sl_walk_at(j.walk, i);
   for (j.row = 0; j.row < j.R; j.row += ROW_BLOCK) {
     j.rows = sl_min64(ROW_BLOCK, j.R - j.row);
-    j.left = (const sl_real *)c->in[0].data + j.row * j.N, j.left_row = j.N;
+    j.left = (const float *)c->in[0].data + j.row * j.N, j.left_row = j.N;
     if (copies_rows(c)) {
-      j.left = (const sl_real *)(const void *)j.shared, j.left_row = copied_row(j.N);
+      j.left = j.shared, j.left_row = sl_spread_stride(j.N);
       sl_team_for(c->team, sl_tiles_of(j.rows, 16), copy_rows, &j);
     }
     sl_team_for(c->team, sl_tiles_of(j.K, tile_width(c, j.K)), backward, &j);
@@ -354,13 +398,13 @@ sl_status SL_KERNEL(linear_dx)(const sl_call *c) {
 
 /* ---- linear_dw ------------------------------------------------------------------------------------------------- */
 
-/* Panel p of x: [units of rows][PANEL], columns p * PANEL and on. */
+/* Panel p of x: [steps of rows][PANEL], columns p * PANEL and on. */
 static void pack_columns(void *arg, int64_t panel, int thread) {
   (void)thread;
   const job *j = arg;
   int64_t k = panel * PANEL;
-  sl_pack_rows(j->rows, sl_min64(PANEL, j->K - k), (const sl_real *)j->c->in[1].data + j->row * j->K + k, j->K, PANEL,
-               j->shared + panel * PANEL * sl_units(j->rows), PANEL);
+  sl_pack_rows(j->walk, j->rows, sl_min64(PANEL, j->K - k), (const sl_real *)j->c->in[1].data + j->row * j->K + k, j->K,
+               PANEL, j->shared + panel * PANEL * sl_walk_steps(j->walk, j->rows), PANEL);
 }
 
 /* Adds the columns of `width` numbers of dy to db, in the order of rows; dy: the same as packed in floats. */
@@ -386,20 +430,20 @@ static void bias_gradient(const job *j, int64_t from, int64_t width, const float
 static void weight_gradient(void *arg, int64_t tile, int thread) {
   const job *j = arg;
   const sl_call *c = j->c;
-  int64_t N = c->out[0].shape.dim[0], features = last(&c->in[0].shape), units = sl_units(j->rows);
+  int64_t N = c->out[0].shape.dim[0], features = last(&c->in[0].shape), steps = sl_walk_steps(j->walk, j->rows);
   sl_range all = sl_tile_range(tile, tile_width(c, N), N);
   int64_t width = all.to - all.from, dy_row = sl_spread_stride(width), slabs = sl_tiles_of(width, SL_PRODUCT_ROWS);
   float *dy = sl_own_scratch(j->c, thread, j->own), *dw = (float *)c->out[0].data + all.from * j->K;
   int32_t *at = (int32_t *)(dy + SUM_BLOCK * sl_spread_stride(c->tiles.columns));
-  for (int64_t i = 0; i < units; i++) at[i] = (int32_t)(i * dy_row * SL_UNIT);
-  sl_pack_rows(j->rows, width, (const sl_real *)c->in[0].data + j->row * features + c->out[0].row0 + all.from, features,
+  for (int64_t i = 0; i < steps; i++) at[i] = (int32_t)(i * dy_row * j->walk.unit);
+  sl_pack_rows(j->walk, j->rows, width, (const sl_real *)c->in[0].data + j->row * features + c->out[0].row0 + all.from, features,
                width, dy, dy_row);
   for (int64_t group = 0; group < j->K; group += PANEL_GROUP * PANEL)
     for (int64_t slab = 0; slab < slabs; slab++) {
       int64_t n = sl_piece(width, slabs, slab), m = sl_piece(width, slabs, slab + 1) - n;
       for (int64_t k = group; k < sl_min64(j->K, group + PANEL_GROUP * PANEL); k += PANEL)
-        sl_product_of(m, sl_min64(PANEL, j->K - k), units, (const sl_real *)(const void *)(dy + n), SL_UNIT, at,
-                      j->shared + k * units, PANEL, dw + n * j->K + k, j->K, NULL, j->add || (c->accumulate & 1), NULL);
+        sl_walk_product(j->walk, m, sl_min64(PANEL, j->K - k), steps, dy + n, j->walk.unit, at, j->shared + k * steps,
+                        PANEL, dw + n * j->K + k, j->K, NULL, j->add || (c->accumulate & 1), NULL);
     }
   if (c->n_out > 1) {
     float *db = (float *)c->out[1].data + all.from;
@@ -409,11 +453,11 @@ static void weight_gradient(void *arg, int64_t tile, int thread) {
 }
 
 static size_t linear_dw_shared(int64_t rows, int64_t K) {
-  return sl_float_bytes(sl_min64(rows, SUM_BLOCK) * sl_round_up(K, WIDEST));
+  return sl_float_bytes(sl_round_up(sl_min64(rows, SUM_BLOCK), 2) * sl_round_up(K, WIDEST));
 }
 
 sl_status SL_KERNEL(linear_dw)(const sl_call *c) {
-  job j = {.c = c, .R = rows_of(&c->in[0].shape), .K = last(&c->in[1].shape)};
+  job j = {.c = c, .walk = sl_walk_of(), .R = rows_of(&c->in[0].shape), .K = last(&c->in[1].shape)};
   j.shared = c->team->scratch[0];
   j.own = linear_dw_shared(j.R, j.K);
   for (j.row = 0; j.row < j.R; j.row += SUM_BLOCK, j.add = 1) {
@@ -500,7 +544,9 @@ static size_t scratch(const sl_call *c) {
 }
 
 static size_t scratch_dx(const sl_call *c) {
-  const int64_t sums = c->in[0].dtype == SL_F32 ? 0 : ROW_BLOCK * sl_round_up(tile_width(c, last(&c->out[0].shape)), 16);
+  const int64_t sums = c->in[0].dtype == SL_F32 ? 0
+                                                : ROW_BLOCK * (sl_spread_stride(SL_PRODUCT_DEPTH) +
+                                                               sl_round_up(tile_width(c, last(&c->out[0].shape)), 16));
   return linear_dx_shared(c) + sl_float_bytes(2 * SL_PRODUCT_DEPTH * WIDEST + 2 * TABLE) + sl_float_bytes(sums);
 }
 
