@@ -13,10 +13,10 @@ static void body(void *arg, int64_t tile, int thread) {
     SL_IVDEP
     for (int64_t i = r.from; i < r.to; i++) y[i] = a[i] + b[i];
   } else {
-    const float *a = c->in[0].data, *b = c->in[1].data;
-    float *y = c->out[0].data;
+    const sl_real *a = c->in[0].data, *b = c->in[1].data;
+    sl_real *y = c->out[0].data;
     SL_IVDEP
-    for (int64_t i = r.from; i < r.to; i++) y[i] = a[i] + b[i];
+    for (int64_t i = r.from; i < r.to; i++) sl_put(y + i, sl_get(a + i) + sl_get(b + i));
   }
 }
 
@@ -56,6 +56,7 @@ const sl_operation sl_op_add = {
     .gradient = gradient,
     .cost = cost,
     .cpu = SL_KERNELS(add),
+    .cpu_bf16 = SL_KERNELS_BF16(add),
     .cuda = SL_CUDA_KERNEL(add),
     .map_in = 3,
     .map_out = 1,

@@ -16,10 +16,10 @@ static void forward(void *arg, int64_t tile, int thread) {
   const float *w = (const float *)c->in[1].data + ((const sl_add_row_attr *)c->attr)->row * C;
   const sl_range r = sl_tile_range(tile, sl_tile_rows(c, C), rows_of(&c->out[0].shape));
   for (int64_t i = r.from; i < r.to; i++) {
-    const float *x = (const float *)c->in[0].data + i * C;
-    float *y = (float *)c->out[0].data + i * C;
+    const sl_real *x = (const sl_real *)c->in[0].data + i * C;
+    sl_real *y = (sl_real *)c->out[0].data + i * C;
     SL_IVDEP
-    for (int64_t k = 0; k < C; k++) y[k] = x[k] + w[k];
+    for (int64_t k = 0; k < C; k++) sl_put(y + k, sl_get(x + k) + w[k]);
   }
 }
 
@@ -42,8 +42,8 @@ static void backward(void *arg, int64_t tile, int thread) {
   const int64_t n = r.to - r.from;
   double sum[COLUMNS] = {0};
   for (int64_t i = 0; i < rows; i++) {
-    const float *dy = (const float *)c->in[0].data + i * C + r.from;
-    for (int64_t k = 0; k < n; k++) sum[k] += (double)dy[k];
+    const sl_real *dy = (const sl_real *)c->in[0].data + i * C + r.from;
+    for (int64_t k = 0; k < n; k++) sum[k] += (double)sl_get(dy + k);
   }
   for (int64_t row = 0; row < attr->rows; row++) {
     float *dw = (float *)c->out[0].data + row * C + r.from;
@@ -99,6 +99,7 @@ const sl_operation sl_op_add_row = {
     .gradient = gradient,
     .cost = cost,
     .cpu = SL_KERNELS(add_row),
+    .cpu_bf16 = SL_KERNELS_BF16(add_row),
     .cuda = SL_CUDA_KERNEL(add_row),
     .inplace = {1},
 };
@@ -109,6 +110,7 @@ const sl_operation sl_op_add_row_grad = {
     .shape = grad_shape,
     .cost = cost,
     .cpu = SL_KERNELS(add_row_grad),
+    .cpu_bf16 = SL_KERNELS_BF16(add_row_grad),
     .cuda = SL_CUDA_KERNEL(add_row_grad),
 };
 

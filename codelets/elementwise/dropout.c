@@ -19,10 +19,10 @@ static void body(void *arg, int64_t tile, int thread) {
   for (int64_t at = r.from; at < r.to; at += WORDS) {
     int64_t n = sl_min64(WORDS, r.to - at);
     sl_random_fill(c->step->seed, (uint64_t)c->step->number, key, first + (uint64_t)at, n, word);
-    const float *x = (const float *)c->in[0].data + at;
-    float *y = (float *)c->out[0].data + at;
+    const sl_real *x = (const sl_real *)c->in[0].data + at;
+    sl_real *y = (sl_real *)c->out[0].data + at;
     SL_IVDEP
-    for (int64_t i = 0; i < n; i++) y[i] = word[i] < below ? 0.0f : x[i] * scale;
+    for (int64_t i = 0; i < n; i++) sl_put(y + i, word[i] < below ? 0.0f : sl_get(x + i) * scale);
   }
 }
 
@@ -58,6 +58,7 @@ const sl_operation sl_op_dropout = {
     .gradient = gradient,
     .cost = cost,
     .cpu = SL_KERNELS(dropout),
+    .cpu_bf16 = SL_KERNELS_BF16(dropout),
     .cuda = SL_CUDA_KERNEL(dropout),
     .inplace = {1},
 };

@@ -11,8 +11,8 @@ static void forward(void *arg, int64_t tile, int thread) {
   const sl_call *c = arg;
   const sl_gelu_attr *attr = c->attr;
   sl_range r = sl_tile_range(tile, c->tiles.elements, sl_shape_count(&c->out[0].shape));
-  const float *x = (const float *)c->in[0].data + r.from;
-  float *y = (float *)c->out[0].data + r.from;
+  const sl_real *x = (const sl_real *)c->in[0].data + r.from;
+  sl_real *y = (sl_real *)c->out[0].data + r.from;
   int64_t n = r.to - r.from, i = 0;
   if (attr->form == SL_GELU_ERF) {
     for (; i + SL_LANES <= n; i += SL_LANES) sl_store(y + i, sl_gelu_erf(sl_load(x + i)));
@@ -33,8 +33,8 @@ static void backward(void *arg, int64_t tile, int thread) {
   const sl_call *c = arg;
   const sl_gelu_attr *attr = c->attr;
   sl_range r = sl_tile_range(tile, c->tiles.elements, sl_shape_count(&c->out[0].shape));
-  const float *dy = (const float *)c->in[0].data + r.from, *x = (const float *)c->in[1].data + r.from;
-  float *dx = (float *)c->out[0].data + r.from;
+  const sl_real *dy = (const sl_real *)c->in[0].data + r.from, *x = (const sl_real *)c->in[1].data + r.from;
+  sl_real *dx = (sl_real *)c->out[0].data + r.from;
   int64_t n = r.to - r.from, i = 0;
   if (attr->form == SL_GELU_ERF) {
     for (; i + SL_LANES <= n; i += SL_LANES) sl_store(dx + i, sl_load(dy + i) * sl_gelu_erf_slope(sl_load(x + i)));
@@ -75,6 +75,7 @@ const sl_operation sl_op_gelu = {
     .gradient = gradient,
     .cost = cost,
     .cpu = SL_KERNELS(gelu),
+    .cpu_bf16 = SL_KERNELS_BF16(gelu),
     .cuda = SL_CUDA_KERNEL(gelu),
     .inplace = {1},
 };
@@ -84,6 +85,7 @@ const sl_operation sl_op_gelu_grad = {
     .shape = shape,
     .cost = cost,
     .cpu = SL_KERNELS(gelu_grad),
+    .cpu_bf16 = SL_KERNELS_BF16(gelu_grad),
     .cuda = SL_CUDA_KERNEL(gelu_grad),
     .inplace = {1},
 };

@@ -8,11 +8,11 @@ SL_KERNEL_DECLARE(relu_grad);
 static void forward(void *arg, int64_t tile, int thread) {
   (void)thread;
   const sl_call *c = arg;
-  const float *x = c->in[0].data;
-  float *y = c->out[0].data;
+  const sl_real *x = c->in[0].data;
+  sl_real *y = c->out[0].data;
   sl_range r = sl_tile_range(tile, c->tiles.elements, sl_shape_count(&c->out[0].shape));
   SL_IVDEP
-  for (int64_t i = r.from; i < r.to; i++) y[i] = x[i] < 0 ? 0 : x[i];
+  for (int64_t i = r.from; i < r.to; i++) sl_put(y + i, sl_get(x + i) < 0 ? 0 : sl_get(x + i));
 }
 
 sl_status SL_KERNEL(relu)(const sl_call *c) {
@@ -23,11 +23,11 @@ sl_status SL_KERNEL(relu)(const sl_call *c) {
 static void backward(void *arg, int64_t tile, int thread) {
   (void)thread;
   const sl_call *c = arg;
-  const float *dy = c->in[0].data, *y = c->in[1].data;
-  float *dx = c->out[0].data;
+  const sl_real *dy = c->in[0].data, *y = c->in[1].data;
+  sl_real *dx = c->out[0].data;
   sl_range r = sl_tile_range(tile, c->tiles.elements, sl_shape_count(&c->out[0].shape));
   SL_IVDEP
-  for (int64_t i = r.from; i < r.to; i++) dx[i] = y[i] > 0 ? dy[i] : 0;
+  for (int64_t i = r.from; i < r.to; i++) sl_put(dx + i, sl_get(y + i) > 0 ? sl_get(dy + i) : 0);
 }
 
 sl_status SL_KERNEL(relu_grad)(const sl_call *c) {
@@ -58,6 +58,7 @@ const sl_operation sl_op_relu = {
     .gradient = gradient,
     .cost = cost,
     .cpu = SL_KERNELS(relu),
+    .cpu_bf16 = SL_KERNELS_BF16(relu),
     .cuda = SL_CUDA_KERNEL(relu),
     .inplace = {1},
 };
@@ -66,6 +67,7 @@ const sl_operation sl_op_relu_grad = {
     .shape = shape,
     .cost = cost,
     .cpu = SL_KERNELS(relu_grad),
+    .cpu_bf16 = SL_KERNELS_BF16(relu_grad),
     .cuda = SL_CUDA_KERNEL(relu_grad),
     .inplace = {1},
 };

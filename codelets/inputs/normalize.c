@@ -14,7 +14,7 @@ static void body(void *arg, int64_t tile, int thread) {
   const sl_normalize_attr *attr = c->attr;
   float scale[STRETCH], shift[STRETCH];
   const uint8_t *x = c->in[0].data;
-  float *y = c->out[0].data;
+  sl_real *y = c->out[0].data;
   sl_range r = sl_tile_range(tile, c->tiles.elements, sl_shape_count(&c->out[0].shape));
   for (int j = 0; j < STRETCH; j++) {
     const int k = (int)((r.from + j) % attr->channels);
@@ -24,9 +24,9 @@ static void body(void *arg, int64_t tile, int thread) {
   int64_t i = r.from;
   for (; i + STRETCH <= r.to; i += STRETCH) {
     SL_IVDEP
-    for (int j = 0; j < STRETCH; j++) y[i + j] = sl_fmaf((float)x[i + j], scale[j], shift[j]);
+    for (int j = 0; j < STRETCH; j++) sl_put(y + i + j, sl_fmaf((float)x[i + j], scale[j], shift[j]));
   }
-  for (int j = 0; i < r.to; i++, j++) y[i] = sl_fmaf((float)x[i], scale[j], shift[j]);
+  for (int j = 0; i < r.to; i++, j++) sl_put(y + i, sl_fmaf((float)x[i], scale[j], shift[j]));
 }
 
 sl_status SL_KERNEL(normalize)(const sl_call *c) {
@@ -59,6 +59,7 @@ const sl_operation sl_op_normalize = {
     .shape = shape,
     .cost = cost,
     .cpu = SL_KERNELS(normalize),
+    .cpu_bf16 = SL_KERNELS_BF16(normalize),
     .cuda = SL_CUDA_KERNEL(normalize),
 };
 

@@ -5,9 +5,9 @@
  * descriptor and the shape, gradient and cost rules stand under #ifdef SL_ISA_BASE, where SL_KERNELS(name) lists the
  * kernels.
  *
- * The files in CODELETS_BF16 (Makefile.am) are compiled three times more, with SL_STORE_BF16 defined, for activations and
- * their gradients in 16 bits. Such a file declares those arrays as sl_real, which is float or sl_bf16, and reads and
- * writes them by sl_load, sl_store, sl_get and sl_put, which take both; it computes in float. SL_KERNELS_BF16(name)
+ * The files in CODELETS_BF16 (Makefile.am) are compiled three times more, with SL_STORE_BF16 defined, for activations
+ * and their gradients in 16 bits. Such a file declares those arrays as sl_real, which is float or sl_bf16, and reads
+ * and writes them by sl_load, sl_store, sl_get and sl_put, which take both; it computes in float. SL_KERNELS_BF16(name)
  * lists its kernels. An operation without them is given copies in float (tasks/graph/storage.h). */
 #ifndef SL_KERNEL_H
 #define SL_KERNEL_H
@@ -95,13 +95,31 @@ typedef uint16_t sl_vec_half __attribute__((vector_size(SL_LANES * 2)));
 typedef uint16_t sl_vec_halfu __attribute__((vector_size(SL_LANES * 2), aligned(2)));
 static inline sl_vec sl_load_f32(const float *p) { return *(const sl_vecu *)p; }
 static inline sl_vec sl_load_bf16(const sl_bf16 *p) {
+#if defined SL_ISA_AVX512 /* of the plain expression GCC 12 makes conversions by halves */
+  return (sl_vec)_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)p)), 16);
+#elif defined SL_ISA_AVX2
+  return (sl_vec)_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)p)), 16);
+#else
   return (sl_vec)(__builtin_convertvector(*(const sl_vec_halfu *)(const void *)p, sl_vec_bits) << 16);
+#endif
 }
 static inline void sl_store_f32(float *p, sl_vec v) { *(sl_vecu *)p = v; }
 static inline void sl_store_bf16(sl_bf16 *p, sl_vec v) {
-  const sl_vec_bits u = (sl_vec_bits)v, nan = (sl_vec_bits)(v != v);
-  const sl_vec_bits rounded = u + 0x7fff + (u >> 16 & 1), quiet = u | 0x400000;
-  *(sl_vec_halfu *)(void *)p = __builtin_convertvector(((rounded & ~nan) | (quiet & nan)) >> 16, sl_vec_half);
+  const sl_vec_bits u = (sl_vec_bits)v, rounded = u + 0x7fff + (u >> 16 & 1);
+#if defined SL_ISA_AVX512
+  const __mmask16 nan = _mm512_cmp_ps_mask((__m512)v, (__m512)v, _CMP_UNORD_Q);
+  const __m512i bits = _mm512_mask_or_epi32((__m512i)rounded, nan, (__m512i)u, _mm512_set1_epi32(0x400000));
+  _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtepi32_epi16(_mm512_srli_epi32(bits, 16)));
+#else
+  const sl_vec_bits nan = (sl_vec_bits)(v != v), bits = (rounded & ~nan) | ((u | 0x400000) & nan);
+#if defined SL_ISA_AVX2
+  const __m256i upper = (__m256i)(bits >> 16);
+  _mm_storeu_si128((__m128i *)(void *)p,
+                   _mm_packus_epi32(_mm256_castsi256_si128(upper), _mm256_extracti128_si256(upper, 1)));
+#else
+  *(sl_vec_halfu *)(void *)p = __builtin_convertvector(bits >> 16, sl_vec_half);
+#endif
+#endif
 }
 static inline float sl_get_f32(const float *p) { return *p; }
 static inline float sl_get_bf16(const sl_bf16 *p) {
@@ -117,8 +135,7 @@ static inline void sl_put_bf16(sl_bf16 *p, float x) {
   p->bits = (uint16_t)((x != x ? u | 0x400000 : u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
 /* Choose by the pointer's type: float or sl_bf16. */
-#define SL_BY_TYPE(p, name) \
-  _Generic((p), const sl_bf16 *: name##_bf16, sl_bf16 *: name##_bf16, default: name##_f32)
+#define SL_BY_TYPE(p, name) _Generic((p), const sl_bf16 * : name##_bf16, sl_bf16 * : name##_bf16, default : name##_f32)
 #define sl_load(p) SL_BY_TYPE(p, sl_load)(p)
 #define sl_store(p, v) SL_BY_TYPE(p, sl_store)(p, v)
 #define sl_get(p) SL_BY_TYPE(p, sl_get)(p)

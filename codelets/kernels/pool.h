@@ -16,11 +16,14 @@ static inline sl_window sl_pool_window(const sl_pool_attr *a, int64_t at, int si
   return (sl_window){start, start < 0 ? 0 : start, end > size ? size : end};
 }
 
-/* The windows [from, to) of `size` that contain pixel `at`, along one axis; of the first of them it is pixel `start`.
- */
-static inline sl_window sl_pool_windows(const sl_pool_attr *a, int64_t at, int64_t size) {
-  const int place = (int)at + a->pad, first = place < a->kernel ? 0 : (place - a->kernel) / a->stride + 1;
-  return (sl_window){place - first * a->stride, first, (int)sl_min64(size, place / a->stride + 1)};
+/* The windows [from, to) of `size` that contain pixel `at`, along one axis; in the first of them it is pixel `start`.
+ * w: those of the pixel before; of the first pixel: zeros. */
+static inline sl_window sl_pool_windows(const sl_pool_attr *a, int64_t at, int64_t size, sl_window w) {
+  const int place = (int)at + a->pad;
+  while (w.to < size && w.to * a->stride <= place) w.to++;
+  while (w.from < w.to && w.from * a->stride + a->kernel <= place) w.from++;
+  w.start = place - w.from * a->stride;
+  return w;
 }
 
 /* Whether windows are disjoint: then a gradient can be written instead of added up. */

@@ -23,6 +23,7 @@ SL_KERNEL_DECLARE(attention_grad);
 enum {
   PANEL = SL_PRODUCT_COLUMNS, /* queries whose scores are computed at once */
   WIDEST = SL_PRODUCT_COLUMNS_MOST,
+  LINE = 64 / sizeof(sl_real), /* elements of a cache line */
   /* These decide bits: */
   KEYS = 128,         /* keys of a tile of the forward pass */
   GRAD_KEYS = 128,    /* keys of a tile of the backward pass, */
@@ -45,7 +46,7 @@ typedef struct layout {
 
 typedef struct job {
   const sl_call *c;
-  const float *qkv;
+  const sl_real *qkv;
   const int32_t *length; /* NULL: all T */
   int64_t T, C, d;
   int heads, causal;
@@ -98,10 +99,10 @@ static void offsets(const layout *l, float *base, int64_t keys) {
 }
 
 /* to[rows][dp] = from[rows][d], padded with zeros. */
-static void pack_rows(int64_t rows, const layout *l, const float *from, int64_t from_row, float *to) {
+static void pack_rows(int64_t rows, const layout *l, const sl_real *from, int64_t from_row, float *to) {
   for (int64_t i = 0; i < rows; i++, from += from_row, to += l->dp) {
-    for (int64_t n = 0; n < l->d; n += 16) __builtin_prefetch(from + 8 * from_row + n);
-    for (int64_t n = 0; n < l->d; n++) to[n] = from[n];
+    for (int64_t n = 0; n < l->d; n += LINE) __builtin_prefetch(from + 8 * from_row + n);
+    for (int64_t n = 0; n < l->d; n++) to[n] = sl_get(from + n);
     for (int64_t n = l->d; n < l->dp; n++) to[n] = 0;
   }
 }
@@ -116,21 +117,21 @@ static void pack_columns(int64_t rows, const layout *l, const float *from, int64
 }
 
 /* Prefetches memory that the next head reads and writes. */
-static void fetch_rows(int64_t rows, int64_t d, const float *from, int64_t from_row) {
+static void fetch_rows(int64_t rows, int64_t d, const sl_real *from, int64_t from_row) {
   for (int64_t i = 0; i < rows; i++, from += from_row)
-    for (int64_t n = 0; n < d; n += 16) __builtin_prefetch(from + n, 0, 2);
+    for (int64_t n = 0; n < d; n += LINE) __builtin_prefetch(from + n, 0, 2);
 }
-static void expect_rows(int64_t rows, int64_t d, float *to, int64_t to_row) {
+static void expect_rows(int64_t rows, int64_t d, sl_real *to, int64_t to_row) {
   for (int64_t i = 0; i < rows; i++, to += to_row)
-    for (int64_t n = 0; n < d; n += 16) __builtin_prefetch(to + n, 1);
+    for (int64_t n = 0; n < d; n += LINE) __builtin_prefetch(to + n, 1);
 }
 
-static void unpack_rows(int64_t rows, const layout *l, float factor, const float *from, float *to, int64_t to_row) {
+static void unpack_rows(int64_t rows, const layout *l, float factor, const float *from, sl_real *to, int64_t to_row) {
   for (int64_t i = 0; i < rows; i++, from += l->dp, to += to_row)
-    for (int64_t n = 0; n < l->d; n++) to[n] = factor * from[n];
+    for (int64_t n = 0; n < l->d; n++) sl_put(to + n, factor * from[n]);
 }
 
-static void clear_rows(int64_t rows, int64_t d, float *to, int64_t to_row) {
+static void clear_rows(int64_t rows, int64_t d, sl_real *to, int64_t to_row) {
   for (int64_t i = 0; i < rows; i++) memset(to + i * to_row, 0, (size_t)d * sizeof *to);
 }
 
@@ -207,8 +208,9 @@ static void forward(void *arg, int64_t tile, int thread) {
   const job *j = arg;
   const layout l = layout_of(j->T, j->d, 0);
   const int64_t b = tile / j->heads, h = tile % j->heads, row = 3 * j->C, n = j->length ? j->length[b] : j->T;
-  const float *q = j->qkv + b * j->T * row + h * j->d;
-  float *out = (float *)j->c->out[0].data + b * j->T * j->C + h * j->d, *lse = (float *)j->c->out[1].data + tile * j->T;
+  const sl_real *q = j->qkv + b * j->T * row + h * j->d;
+  sl_real *out = (sl_real *)j->c->out[0].data + b * j->T * j->C + h * j->d;
+  float *lse = (float *)j->c->out[1].data + tile * j->T;
   float *base = j->c->team->scratch[thread], *panel = base + l.qt, *s = base + l.p, *o = base + l.o;
   const int32_t *along = (int32_t *)(base + l.along), *down = (int32_t *)(base + l.down);
   offsets(&l, base, KEYS);
@@ -218,7 +220,12 @@ static void forward(void *arg, int64_t tile, int thread) {
     const int64_t m = sl_min64(PANEL, n - i), end = j->causal ? i + m : n, strips = sl_tiles_of(m, SL_PRODUCT_ROWS);
     sl_vec max[2], sum[2];
     float factor[PANEL], high[PANEL];
+#ifdef SL_STORE_BF16
+    pack_rows(m, &l, q + i * row, row, o); /* o is free until the first tile of keys writes it */
+    pack_columns(m, &l, o, l.dp, panel);
+#else
     pack_columns(m, &l, q + i * row, row, panel);
+#endif
     expect_rows(m, j->d, out + i * j->C, j->C);
     if (h + 1 < j->heads)
       for (int part = 0; part < 3; part++) fetch_rows(m, j->d, q + i * row + part * j->C + j->d, row);
@@ -285,7 +292,7 @@ static void differentiate(const job *j, int64_t keys, int64_t first, sl_vec lse,
 }
 
 /* Loads lse and computes D = rowsum(dout out) of a tile's queries. */
-static void row_terms(int64_t queries, const layout *l, const float *dout, const float *out, int64_t out_row,
+static void row_terms(int64_t queries, const layout *l, const float *dout, const sl_real *out, int64_t out_row,
                       const float *lse_in, float *lse, float *D) {
   memset(lse, 0, GRAD_QUERIES * sizeof *lse);
   memset(D, 0, GRAD_QUERIES * sizeof *D);
@@ -306,10 +313,11 @@ static void backward(void *arg, int64_t tile, int thread) {
   const layout l = layout_of(j->T, j->d, 1);
   const int64_t b = tile / j->heads, h = tile % j->heads, row = 3 * j->C, n = j->length ? j->length[b] : j->T;
   const int64_t in_row = b * j->T, dp = l.dp;
-  const float *qkv = j->qkv + in_row * row + h * j->d, *lse_in = (const float *)j->c->in[3].data + tile * j->T;
-  const float *dout_in = (const float *)j->c->in[0].data + in_row * j->C + h * j->d,
-              *out = (const float *)j->c->in[2].data + in_row * j->C + h * j->d;
-  float *dqkv = (float *)j->c->out[0].data + in_row * row + h * j->d;
+  const sl_real *qkv = j->qkv + in_row * row + h * j->d;
+  const float *lse_in = (const float *)j->c->in[3].data + tile * j->T;
+  const sl_real *dout_in = (const sl_real *)j->c->in[0].data + in_row * j->C + h * j->d,
+                *out = (const sl_real *)j->c->in[2].data + in_row * j->C + h * j->d;
+  sl_real *dqkv = (sl_real *)j->c->out[0].data + in_row * row + h * j->d;
   float *base = j->c->team->scratch[thread], *q = base + l.q, *k = base + l.k, *v = base + l.v, *dout = base + l.dout,
         *lse = base + l.lse, *D = base + l.D, *p = base + l.p, *ds = base + l.ds, *dq = base + l.dq, *dk = base + l.dk,
         *dv = base + l.dv;
@@ -468,6 +476,7 @@ const sl_operation sl_op_attention = {
     .cost = cost,
     .scratch = scratch,
     .cpu = SL_KERNELS(attention),
+    .cpu_bf16 = SL_KERNELS_BF16(attention),
     .cuda = SL_CUDA_KERNEL(attention),
     .wide_out = 2, /* log-sum-exp */
 };
@@ -479,6 +488,7 @@ const sl_operation sl_op_attention_grad = {
     .scratch = scratch_grad,
     .scratch_cuda = scratch_cuda_grad,
     .cpu = SL_KERNELS(attention_grad),
+    .cpu_bf16 = SL_KERNELS_BF16(attention_grad),
     .cuda = SL_CUDA_KERNEL(attention_grad),
     .wide_in = 8, /* log-sum-exp */
 };

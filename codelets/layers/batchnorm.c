@@ -39,14 +39,47 @@ static int64_t sum_tile(const sl_call *c) {
  * y > 0, and the masked a is also written to g. */
 typedef enum sums_kind { SUMS_PLAIN, SUMS_MASKED, SUMS_OUTPUT } sums_kind;
 typedef struct columns {
-  const float *a, *b, *y;
-  float *g; /* may be a */
+  const sl_real *a, *b, *y;
+  sl_real *g; /* may be a */
   const float *shift, *scale, *add;
 } columns;
 
 typedef float half __attribute__((vector_size(SL_LANES * 2)));
 typedef int32_t half_mask __attribute__((vector_size(SL_LANES * 2)));
-static inline half load_half(const float *p) { return *(const sl_vechu *)p; }
+static inline half load_half_f32(const float *p) { return *(const sl_vechu *)p; }
+static inline void store_half_f32(float *p, half v) { *(sl_vechu *)p = v; }
+typedef uint32_t half_bits __attribute__((vector_size(SL_LANES * 2)));
+typedef uint16_t half_bf16 __attribute__((vector_size(SL_LANES), aligned(2)));
+/* GCC takes a vector apart to convert it, so instructions are named where there are any. store_half: of numbers that
+ * need no rounding. */
+#if defined SL_ISA_AVX512
+static inline half load_half_bf16(const sl_bf16 *p) {
+  return (half)_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)p)), 16);
+}
+static inline void store_half_bf16(sl_bf16 *p, half v) {
+  _mm_storeu_si128((void *)p, _mm256_cvtepi32_epi16((__m256i)((half_bits)v >> 16)));
+}
+static inline sl_vecd widen(half v) { return (sl_vecd)_mm512_cvtps_pd((__m256)v); }
+#elif defined SL_ISA_AVX2
+static inline half load_half_bf16(const sl_bf16 *p) {
+  return (half)_mm_slli_epi32(_mm_cvtepu16_epi32(_mm_loadl_epi64((const void *)p)), 16);
+}
+static inline void store_half_bf16(sl_bf16 *p, half v) {
+  const __m128i bits = (__m128i)((half_bits)v >> 16);
+  _mm_storel_epi64((void *)p, _mm_packus_epi32(bits, bits));
+}
+static inline sl_vecd widen(half v) { return (sl_vecd)_mm256_cvtps_pd((__m128)v); }
+#else
+static inline half load_half_bf16(const sl_bf16 *p) {
+  return (half)(__builtin_convertvector(*(const half_bf16 *)(const void *)p, half_bits) << 16);
+}
+static inline void store_half_bf16(sl_bf16 *p, half v) {
+  *(half_bf16 *)(void *)p = __builtin_convertvector((half_bits)v >> 16, half_bf16);
+}
+static inline sl_vecd widen(half v) { return __builtin_convertvector(v, sl_vecd); }
+#endif
+#define load_half(p) SL_BY_TYPE(p, load_half)(p)
+#define store_half(p, v) SL_BY_TYPE(p, store_half)(p, v)
 static inline half fma_half(half a, half b, half c) {
 #if SL_FUSES
   for (int i = 0; i < SL_LANES_D; i++) c[i] = sl_fmaf(a[i], b[i], c[i]);
@@ -70,21 +103,24 @@ static inline __attribute__((always_inline)) void column_sums(const sums_kind ki
         a = (half)((half_mask)a & (half_mask)(z > 0));
       } else if (kind == SUMS_OUTPUT) {
         a = (half)((half_mask)a & (half_mask)(load_half(m.y + i) > 0));
-        *(sl_vechu *)(m.g + i) = a;
+        store_half(m.g + i, a);
       }
-      sl_vecd v = __builtin_convertvector(a, sl_vecd);
+      sl_vecd v = widen(a);
       sum += v;
-      product = sl_fma_d(v, __builtin_convertvector(b, sl_vecd), product);
+      product = sl_fma_d(v, widen(b), product);
     }
     *(sl_vecdu *)(s + k) = sum, *(sl_vecdu *)(q + k) = product;
   }
   for (; k < C; k++)
     for (int64_t i = k; i < k + rows * C; i += C) {
-      float a = m.a[i];
-      if (kind == SUMS_MASKED) a = sl_fmaf(m.b[i] - m.shift[k], m.scale[k], m.add[k]) > 0 ? a : 0;
-      if (kind == SUMS_OUTPUT) m.g[i] = a = m.y[i] > 0 ? a : 0;
+      float a = sl_get(m.a + i), b = sl_get(m.b + i);
+      if (kind == SUMS_MASKED) a = sl_fmaf(b - m.shift[k], m.scale[k], m.add[k]) > 0 ? a : 0;
+      if (kind == SUMS_OUTPUT) {
+        a = sl_get(m.y + i) > 0 ? a : 0;
+        sl_put(m.g + i, a);
+      }
       s[k] += (double)a;
-      q[k] += (double)a * (double)m.b[i];
+      q[k] += (double)a * (double)b;
     }
 }
 
@@ -197,14 +233,14 @@ static inline __attribute__((always_inline)) void affine(const sl_call *c, const
   const float *shift = c->team->scratch[0], *scale = shift + C, *add = scale + C;
   sl_range r = sl_tile_range(tile, sl_tile_rows(c, C), positions(&c->out[0]));
   for (int64_t m = r.from; m < r.to; m++) {
-    const float *x = (const float *)c->in[0].data + m * C;
-    const float *other = residual ? (const float *)c->in[5].data + m * C : NULL;
-    float *y = (float *)c->out[0].data + m * C;
+    const sl_real *x = (const sl_real *)c->in[0].data + m * C;
+    const sl_real *other = residual ? (const sl_real *)c->in[5].data + m * C : NULL;
+    sl_real *y = (sl_real *)c->out[0].data + m * C;
     SL_IVDEP
     for (int64_t k = 0; k < C; k++) {
-      float z = sl_fmaf(x[k] - shift[k], scale[k], add[k]);
-      if (residual) z += other[k];
-      y[k] = relu && z < 0 ? 0 : z;
+      float z = sl_fmaf(sl_get(x + k) - shift[k], scale[k], add[k]);
+      if (residual) z += sl_get(other + k);
+      sl_put(y + k, relu && z < 0 ? 0 : z);
     }
   }
 }
@@ -256,13 +292,13 @@ static inline __attribute__((always_inline)) void dx_of(const sl_call *c, const 
   const float *mean = c->team->scratch[0], *scale = mean + C, *beta = scale + C, *a = beta + C, *b = a + C;
   sl_range r = sl_tile_range(tile, sl_tile_rows(c, C), positions(&c->out[0]));
   for (int64_t m = r.from; m < r.to; m++) {
-    const float *dy = (const float *)c->in[0].data + m * C, *x = (const float *)c->in[1].data + m * C;
-    float *dx = (float *)c->out[0].data + m * C;
+    const sl_real *dy = (const sl_real *)c->in[0].data + m * C, *x = (const sl_real *)c->in[1].data + m * C;
+    sl_real *dx = (sl_real *)c->out[0].data + m * C;
     SL_IVDEP
     for (int64_t k = 0; k < C; k++) {
-      float centred = x[k] - mean[k], g = dy[k];
+      float centred = sl_get(x + k) - mean[k], g = sl_get(dy + k);
       if (masked) g = sl_fmaf(centred, scale[k], beta[k]) > 0 ? g : 0;
-      dx[k] = scale[k] * sl_fmaf(-centred, b[k], g - a[k]);
+      sl_put(dx + k, scale[k] * sl_fmaf(-centred, b[k], g - a[k]));
     }
   }
 }
@@ -293,6 +329,7 @@ sl_status SL_KERNEL(bn_dx)(const sl_call *c) {
 
 /* --- over channels alone ------------------------------------------------------------------------------------------ */
 
+#ifndef SL_STORE_BF16 /* no samples, so nothing in bf16 */
 /* Sums of dy and dy xhat -> dgamma, dbeta. */
 sl_status SL_KERNEL(bn_dparam)(const sl_call *c) {
   const int64_t C = channels(&c->in[0]);
@@ -326,6 +363,7 @@ sl_status SL_KERNEL(bn_running)(const sl_call *c) {
   }
   return SL_OK;
 }
+#endif
 
 #ifdef SL_ISA_BASE
 SL_CUDA_DECLARE(bn_stats);
@@ -416,27 +454,33 @@ static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout,
 #define BATCHNORM_OPERATION(NAME) \
   .name = #NAME, .attr_bytes = sizeof(sl_batchnorm_attr), .cpu = SL_KERNELS(NAME), .cuda = SL_CUDA_KERNEL(NAME)
 
-const sl_operation sl_op_bn_stats = {BATCHNORM_OPERATION(bn_stats), .shape = sums_shape, .cost = cost4,
-                                     .scratch = sums_scratch, .scratch_cuda = sums_scratch_cuda};
+const sl_operation sl_op_bn_stats = {BATCHNORM_OPERATION(bn_stats), .cpu_bf16 = SL_KERNELS_BF16(bn_stats),
+                                     .shape = sums_shape,           .cost = cost4,
+                                     .scratch = sums_scratch,       .scratch_cuda = sums_scratch_cuda};
 const sl_operation sl_op_bn_normalize = {BATCHNORM_OPERATION(bn_normalize),
+                                         .cpu_bf16 = SL_KERNELS_BF16(bn_normalize),
                                          .shape = same_shape,
                                          .gradient = gradient,
                                          .cost = cost4,
                                          .scratch = constants_scratch,
                                          .scratch_cuda = constants_scratch,
                                          .inplace = {1}};
-const sl_operation sl_op_bn_grad_stats = {
-    BATCHNORM_OPERATION(bn_grad_stats), .shape = sums_shape, .cost = cost4, .scratch = sums_scratch,
-    .scratch_cuda = sums_scratch_cuda,  .inplace = {0, 0, 1}};
+const sl_operation sl_op_bn_grad_stats = {BATCHNORM_OPERATION(bn_grad_stats),
+                                          .cpu_bf16 = SL_KERNELS_BF16(bn_grad_stats),
+                                          .shape = sums_shape,
+                                          .cost = cost4,
+                                          .scratch = sums_scratch,
+                                          .scratch_cuda = sums_scratch_cuda,
+                                          .inplace = {0, 0, 1}};
 const sl_operation sl_op_bn_dx = {
-    BATCHNORM_OPERATION(bn_dx),        .shape = same_shape, .cost = cost4, .scratch = constants_scratch,
-    .scratch_cuda = constants_scratch, .inplace = {1}};
+    BATCHNORM_OPERATION(bn_dx),   .cpu_bf16 = SL_KERNELS_BF16(bn_dx), .shape = same_shape, .cost = cost4,
+    .scratch = constants_scratch, .scratch_cuda = constants_scratch,  .inplace = {1}};
 const sl_operation sl_op_bn_dparam = {BATCHNORM_OPERATION(bn_dparam), .shape = dparam_shape};
 const sl_operation sl_op_bn_total = {BATCHNORM_OPERATION(bn_total), .shape = total_shape};
 const sl_operation sl_op_bn_running = {BATCHNORM_OPERATION(bn_running), .shape = running_shape, .update = {3, 4}};
 const sl_operation sl_op_bn_infer = {
-    BATCHNORM_OPERATION(bn_infer),     .shape = same_shape, .cost = cost4, .scratch = constants_scratch,
-    .scratch_cuda = constants_scratch, .inplace = {1}};
+    BATCHNORM_OPERATION(bn_infer), .cpu_bf16 = SL_KERNELS_BF16(bn_infer), .shape = same_shape, .cost = cost4,
+    .scratch = constants_scratch,  .scratch_cuda = constants_scratch,     .inplace = {1}};
 
 static sl_value batchnorm(sl_graph *graph, const char *layer, sl_value x, int relu, sl_value residual,
                           sl_batchnorm_over over, int training) {

@@ -8,7 +8,7 @@ SL_KERNEL_DECLARE(class_token_grad);
 SL_KERNEL_DECLARE(first_token);
 SL_KERNEL_DECLARE(first_token_grad);
 
-static size_t bytes(int64_t n) { return (size_t)n * sizeof(float); }
+static size_t bytes(int64_t n) { return (size_t)n * sizeof(sl_real); }
 
 /* The range [from, to) of n samples of `row` elements that a tile covers. */
 static sl_range samples(const sl_call *c, int64_t tile, int64_t row, int64_t n) {
@@ -24,12 +24,13 @@ static void prepend(void *arg, int64_t tile, int thread) {
   const int64_t B = c->in[0].shape.dim[0], N = c->in[0].shape.dim[1], C = c->in[0].shape.dim[2];
   sl_range r = samples(c, tile, N * C, B);
   for (int64_t b = r.from; b < r.to; b++) {
-    float *y = (float *)c->out[0].data + b * (N + 1) * C;
+    sl_real *y = (sl_real *)c->out[0].data + b * (N + 1) * C;
     for (int p = 0; p < c->in[1].parts; p++) {
       const sl_array *token = &c->in[1].part[p];
-      memcpy(y + token->row0, token->data, bytes(token->shape.dim[0]));
+      const float *from = token->data;
+      for (int64_t k = 0; k < token->shape.dim[0]; k++) sl_put(y + token->row0 + k, from[k]);
     }
-    memcpy(y + C, (const float *)c->in[0].data + b * N * C, bytes(N * C));
+    memcpy(y + C, (const sl_real *)c->in[0].data + b * N * C, bytes(N * C));
   }
 }
 
@@ -46,7 +47,7 @@ static void behind_first(void *arg, int64_t tile, int thread) {
   const int64_t B = c->out[0].shape.dim[0], N = c->out[0].shape.dim[1], C = c->out[0].shape.dim[2];
   sl_range r = samples(c, tile, N * C, B);
   for (int64_t b = r.from; b < r.to; b++)
-    memcpy((float *)c->out[0].data + b * N * C, (const float *)c->in[0].data + (b * (N + 1) + 1) * C, bytes(N * C));
+    memcpy((sl_real *)c->out[0].data + b * N * C, (const sl_real *)c->in[0].data + (b * (N + 1) + 1) * C, bytes(N * C));
 }
 
 /* dy [B, N + 1, C] -> dx [B, N, C], dtoken [C] (summed over the samples in their order). */
@@ -55,10 +56,10 @@ sl_status SL_KERNEL(class_token_grad)(const sl_call *c) {
   const int64_t T = dy->dim[1], C = dy->dim[2];
   float *token = c->out[1].data;
   each(c, (T - 1) * C, dy->dim[0], behind_first);
-  if (!(c->accumulate & 2)) memset(token, 0, bytes(C));
+  if (!(c->accumulate & 2)) memset(token, 0, (size_t)C * sizeof *token);
   for (int64_t b = 0; b < dy->dim[0]; b++) {
-    const float *first = (const float *)c->in[0].data + b * T * C;
-    for (int64_t k = 0; k < C; k++) token[k] += first[k];
+    const sl_real *first = (const sl_real *)c->in[0].data + b * T * C;
+    for (int64_t k = 0; k < C; k++) token[k] += sl_get(first + k);
   }
   return SL_OK;
 }
@@ -68,7 +69,7 @@ sl_status SL_KERNEL(first_token)(const sl_call *c) {
   const sl_shape *x = &c->in[0].shape;
   const int64_t C = x->dim[2];
   for (int64_t b = 0; b < x->dim[0]; b++)
-    memcpy((float *)c->out[0].data + b * C, (const float *)c->in[0].data + b * x->dim[1] * C, bytes(C));
+    memcpy((sl_real *)c->out[0].data + b * C, (const sl_real *)c->in[0].data + b * x->dim[1] * C, bytes(C));
   return SL_OK;
 }
 
@@ -78,8 +79,8 @@ static void pad_first(void *arg, int64_t tile, int thread) {
   const int64_t B = c->out[0].shape.dim[0], T = c->out[0].shape.dim[1], C = c->out[0].shape.dim[2];
   sl_range r = samples(c, tile, T * C, B);
   for (int64_t b = r.from; b < r.to; b++) {
-    float *dx = (float *)c->out[0].data + b * T * C;
-    memcpy(dx, (const float *)c->in[0].data + b * C, bytes(C));
+    sl_real *dx = (sl_real *)c->out[0].data + b * T * C;
+    memcpy(dx, (const sl_real *)c->in[0].data + b * C, bytes(C));
     memset(dx + C, 0, bytes((T - 1) * C));
   }
 }
@@ -140,7 +141,9 @@ static sl_status first_grad_shape(const void *attr, const sl_value_info *const *
 }
 
 /* Reads the first tokens only. */
-static void first_cost(const sl_call *c, sl_cost *cost) { cost->bytes = 8 * (double)sl_shape_count(&c->out[0].shape); }
+static void first_cost(const sl_call *c, sl_cost *cost) {
+  cost->bytes = 2 * (double)sl_dtype_bytes(c->out[0].dtype) * (double)sl_shape_count(&c->out[0].shape);
+}
 static void prepend_grad_cost(const sl_call *c, sl_cost *cost) {
   cost->flops = (double)(c->in[0].shape.dim[0] * c->in[0].shape.dim[2]);
 }
@@ -162,6 +165,7 @@ const sl_operation sl_op_class_token = {
     .shape = prepend_shape,
     .gradient = prepend_gradient,
     .cpu = SL_KERNELS(class_token),
+    .cpu_bf16 = SL_KERNELS_BF16(class_token),
     .cuda = SL_CUDA_KERNEL(class_token),
     .all_in = 2,
 };
@@ -170,6 +174,7 @@ const sl_operation sl_op_class_token_grad = {
     .shape = prepend_grad_shape,
     .cost = prepend_grad_cost,
     .cpu = SL_KERNELS(class_token_grad),
+    .cpu_bf16 = SL_KERNELS_BF16(class_token_grad),
     .cuda = SL_CUDA_KERNEL(class_token_grad),
 };
 const sl_operation sl_op_first_token = {
@@ -178,6 +183,7 @@ const sl_operation sl_op_first_token = {
     .gradient = first_gradient,
     .cost = first_cost,
     .cpu = SL_KERNELS(first_token),
+    .cpu_bf16 = SL_KERNELS_BF16(first_token),
     .cuda = SL_CUDA_KERNEL(first_token),
 };
 const sl_operation sl_op_first_token_grad = {
@@ -185,6 +191,7 @@ const sl_operation sl_op_first_token_grad = {
     .attr_bytes = sizeof(sl_first_token_attr),
     .shape = first_grad_shape,
     .cpu = SL_KERNELS(first_token_grad),
+    .cpu_bf16 = SL_KERNELS_BF16(first_token_grad),
     .cuda = SL_CUDA_KERNEL(first_token_grad),
 };
 

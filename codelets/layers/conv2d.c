@@ -7,7 +7,10 @@
  * that inserted zeros are never multiplied. The gradient by w sums over pixels, with the taps as rows of the tile.
  *
  * A "view" below is one such convolution: the source image [B, H, W, C], a grid of outputs over it and a list of taps.
- * Blocks of about SL_CONV2D_BLOCK output pixels divide it: several images, one image, or some rows of one. */
+ * Blocks of about SL_CONV2D_BLOCK output pixels divide it: several images, one image, or some rows of one.
+ *
+ * In bf16 products take floats too, since weights are floats: images are always copied, and sums are rounded once they
+ * are complete. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/product_sizes.h"
 #include "codelets/kernels/weights.h"
@@ -26,7 +29,8 @@ typedef struct tap {
 } tap;
 
 typedef struct view {
-  const float *x;
+  const sl_real *x;
+  sl_dtype dtype;     /* of x; scratch rules know it from here alone */
   int64_t B, H, W, C; /* the source */
   int64_t stride;
   int64_t top, left; /* zeros before the first row and column (negative: rows and columns left out) */
@@ -35,7 +39,7 @@ typedef struct view {
   tap *tap;
   int64_t reach_row, reach_column; /* largest tap row and column */
   int64_t pixel;                   /* floats from pixel to pixel in the memory that products read */
-  int direct;                      /* products read the source itself */
+  int direct;                      /* products read the source itself; never in bf16 */
   sl_conv2d_blocks blocks;
 } view;
 
@@ -60,7 +64,7 @@ static int64_t grid_of(int64_t size, const sl_conv2d_attr *a) {
 static void view_finish(view *v, int in_order) {
   int64_t span = (v->OW - 1) * v->stride + v->reach_column + 1, height = (v->OH - 1) * v->stride + v->reach_row + 1;
   int clash = sl_stride_clashes(v->stride * v->C);
-  v->direct = !clash && v->top == 0 && v->left == 0 && span <= v->W && height <= v->H;
+  v->direct = v->dtype == SL_F32 && !clash && v->top == 0 && v->left == 0 && span <= v->W && height <= v->H;
   v->pixel = clash ? v->C + 16 : v->C;
   if (in_order && v->taps == 1 && v->stride == 1 && v->top == 0 && v->left == 0 && v->OH == v->H &&
       v->OW == v->W) { /* a product of matrices: one long row of pixels */
@@ -99,11 +103,21 @@ static int64_t block_floats(const view *v) {
                          padded_columns(v, sl_tiles_of(v->OW, v->blocks.columns)) * v->pixel;
 }
 
+static void copy_floats(int64_t n, const sl_real *from, float *to) {
+#ifdef SL_STORE_BF16
+  sl_widen(n, from, to);
+#else
+  memcpy(to, from, (size_t)n * sizeof *to);
+#endif
+}
+
 /* The block's pixels: in place, or copied into `to` with a border of zeros. */
 static source view_source(const view *v, const box *b, float *to) {
+#ifndef SL_STORE_BF16
   if (v->direct)
     return (source){v->x + ((b->image * v->H + b->row * v->stride) * v->W + b->column * v->stride) * v->C, v->W * v->C,
                     v->H * v->W * v->C};
+#endif
   int64_t rows = padded_rows(v, b->rows), columns = padded_columns(v, b->columns), step = columns * v->pixel;
   int64_t first = b->column * v->stride - v->left; /* the source's column under the copy's first */
   int64_t from = sl_min64(sl_max64(0, -first), columns), end = sl_max64(from, sl_min64(columns, v->W - first));
@@ -115,13 +129,12 @@ static source view_source(const view *v, const box *b, float *to) {
         memset(line, 0, (size_t)step * sizeof *line);
         continue;
       }
-      const float *x = v->x + (((b->image + image) * v->H + h) * v->W + first + from) * v->C;
+      const sl_real *x = v->x + (((b->image + image) * v->H + h) * v->W + first + from) * v->C;
       memset(line, 0, (size_t)(from * v->pixel) * sizeof *line);
       if (v->pixel == v->C)
-        memcpy(line + from * v->pixel, x, (size_t)((end - from) * v->C) * sizeof *x);
+        copy_floats((end - from) * v->C, x, line + from * v->pixel);
       else
-        for (int64_t w = from; w < end; w++)
-          memcpy(line + w * v->pixel, x + (w - from) * v->C, (size_t)v->C * sizeof *x);
+        for (int64_t w = from; w < end; w++) copy_floats(v->C, x + (w - from) * v->C, line + w * v->pixel);
       memset(line + end * v->pixel, 0, (size_t)((columns - end) * v->pixel) * sizeof *line);
     }
   return (source){to, step, rows * step};
@@ -130,6 +143,7 @@ static source view_source(const view *v, const box *b, float *to) {
 /* The convolution's own view of x, for conv2d and conv2d_dw. tap may be NULL (sizes only). */
 static view view_forward(const sl_conv2d_attr *a, const sl_array *x, tap *taps) {
   view v = {.x = x->data,
+            .dtype = x->dtype,
             .B = x->shape.dim[0],
             .H = x->shape.dim[1],
             .W = x->shape.dim[2],
@@ -170,6 +184,7 @@ static int64_t phase_taps(const sl_conv2d_attr *a, int phase, int32_t *position,
  * 4 kernel numbers; taps and work may be NULL (sizes only). */
 static view view_phase(const sl_conv2d_attr *a, const sl_array *dy, int row, int column, tap *taps, int32_t *work) {
   view v = {.x = dy->data,
+            .dtype = dy->dtype,
             .B = dy->shape.dim[0],
             .H = dy->shape.dim[1],
             .W = dy->shape.dim[2],
@@ -206,7 +221,7 @@ typedef struct job {
   int32_t *at;                                /* [taps C] */
   float *start, *panels;                      /* [ceil(O / PANEL)][PANEL]; [ceil(O / PANEL)][taps C][PANEL] */
   size_t own;                                 /* offset of a thread's own scratch */
-  float *y;                                   /* of the phase's first output */
+  sl_real *y;                                 /* of the phase's first output */
   int64_t column_step, line_step, image_step; /* of y */
 } job;
 
@@ -243,28 +258,55 @@ static void pack_filters(void *arg, int64_t panel, int thread) {
   }
 }
 
+/* Sums of a block's pixels, in order, and of GROUP outputs, which lie in scratch memory until they are rounded. */
+enum { GROUP = PANEL, WIDEST_GROUP = WIDEST };
+
+#ifdef SL_STORE_BF16
+static void store_sums(const job *j, const box *b, int64_t outputs, const float *sums, sl_real *y) {
+  for (int64_t image = 0; image < b->images; image++)
+    for (int64_t row = 0; row < b->rows; row++)
+      for (int64_t column = 0; column < b->columns; column++, sums += GROUP)
+        sl_narrow(outputs, sums, y + image * j->image_step + row * j->line_step + column * j->column_step);
+}
+#endif
+
 static void convolve(void *arg, int64_t tile, int thread) {
   const job *j = arg;
   const view *v = &j->v;
   box b = view_box(v, tile);
-  source x = view_source(v, &b, sl_own_scratch(j->c, thread, j->own));
+  float *scratch = sl_own_scratch(j->c, thread, j->own);
+  source x = view_source(v, &b, scratch);
   int64_t K = v->taps * v->C, segments = sl_tiles_of(b.columns, SL_PRODUCT_ROWS);
   int64_t least = b.columns / segments, longer = b.columns % segments; /* as sl_piece has it */
-  float *y = j->y + b.image * j->image_step + b.row * j->line_step + b.column * j->column_step;
-  for (int64_t piece = 0; piece < j->pieces; piece++) {
-    int64_t k = v->taps * sl_piece(v->C, j->pieces, piece), depth = v->taps * sl_piece(v->C, j->pieces, piece + 1) - k;
-    for (int64_t o = 0; o < j->O; o += PANEL)
-      for (int64_t image = 0; image < b.images; image++)
-        for (int64_t row = 0; row < b.rows; row++)
-          for (int64_t segment = 0, from = 0, n; segment < segments; segment++, from += n) {
-            n = least + (segment < longer);
-            SL_SHARED(product)
-            (n, sl_min64(PANEL, j->O - o), depth,
-             x.base + image * x.image_step + row * v->stride * x.row_step + from * v->stride * v->pixel,
-             v->stride * v->pixel, j->at + k, j->panels + o * K + k * PANEL, PANEL,
-             y + image * j->image_step + row * j->line_step + from * j->column_step + o, j->column_step,
-             piece ? NULL : j->start + o, piece > 0, NULL);
-          }
+  sl_real *y = j->y + b.image * j->image_step + b.row * j->line_step + b.column * j->column_step;
+#ifdef SL_STORE_BF16
+  const int64_t group = GROUP, column_step = GROUP, line_step = b.columns * GROUP, image_step = b.rows * line_step;
+  float *sums = scratch + sl_round_up(block_floats(v), 16);
+#else
+  const int64_t group = j->O, column_step = j->column_step, line_step = j->line_step, image_step = j->image_step;
+  float *sums = y;
+#endif
+  for (int64_t first = 0; first < j->O; first += group) {
+    const int64_t end = sl_min64(j->O, first + group);
+    for (int64_t piece = 0; piece < j->pieces; piece++) {
+      int64_t k = v->taps * sl_piece(v->C, j->pieces, piece),
+              depth = v->taps * sl_piece(v->C, j->pieces, piece + 1) - k;
+      for (int64_t o = first; o < end; o += PANEL)
+        for (int64_t image = 0; image < b.images; image++)
+          for (int64_t row = 0; row < b.rows; row++)
+            for (int64_t segment = 0, from = 0, n; segment < segments; segment++, from += n) {
+              n = least + (segment < longer);
+              SL_SHARED(product)
+              (n, sl_min64(PANEL, j->O - o), depth,
+               x.base + image * x.image_step + row * v->stride * x.row_step + from * v->stride * v->pixel,
+               v->stride * v->pixel, j->at + k, j->panels + o * K + k * PANEL, PANEL,
+               sums + image * image_step + row * line_step + from * column_step + o - first, column_step,
+               piece ? NULL : j->start + o, piece > 0, NULL);
+            }
+    }
+#ifdef SL_STORE_BF16
+    store_sums(j, &b, end - first, sums, y + first);
+#endif
   }
 }
 
@@ -330,7 +372,7 @@ sl_status SL_KERNEL(conv2d_dx)(const sl_call *c) {
   j.column_step = stride * j.O, j.line_step = stride * line, j.image_step = dx->dim[1] * line;
   for (int row = 0; row < sl_min64(stride, dx->dim[1]); row++)
     for (int column = 0; column < sl_min64(stride, dx->dim[2]); column++) {
-      j.y = (float *)c->out[0].data + row * line + column * j.O;
+      j.y = (sl_real *)c->out[0].data + row * line + column * j.O;
       j.v = view_phase(j.attr, &c->in[0], row, column, taps, work);
       run(&j);
     }
@@ -403,16 +445,18 @@ static void weight_gradient(void *arg, int64_t tile, int thread) {
       for (int64_t i = 0; i < b.rows; i++)
         for (int64_t column = 0; column < b.columns; column++)
           at[pixels++] = (int32_t)(image * x.image_step + i * v->stride * x.row_step + column * v->stride * v->pixel);
-    const float *dy = (const float *)c->in[0].data + ((b.image * v->OH + b.row) * v->OW + b.column) * j->O +
-                      c->out[0].row0 + filters.from;
+    const sl_real *dy = (const sl_real *)c->in[0].data + ((b.image * v->OH + b.row) * v->OW + b.column) * j->O +
+                        c->out[0].row0 + filters.from;
     for (int64_t o = 0; o < n; o += PANEL) {
-      const float *panel = dy + o;
-      int64_t columns = sl_min64(PANEL, n - o), row = j->O;
-      if (columns % SL_LANES) { /* vectors would read past the last pixel */
-        memset(tail, 0, (size_t)(pixels * PANEL) * sizeof *tail);
-        for (int64_t p = 0; p < pixels; p++) memcpy(tail + p * PANEL, panel + p * row, (size_t)columns * sizeof *tail);
-        panel = tail, row = PANEL;
+      int64_t columns = sl_min64(PANEL, n - o), row = PANEL;
+      const float *panel = tail;
+      if (sizeof *dy < sizeof *tail || columns % SL_LANES) { /* vectors would read past the last pixel */
+        if (columns % SL_LANES) memset(tail, 0, (size_t)(pixels * PANEL) * sizeof *tail);
+        for (int64_t p = 0; p < pixels; p++) copy_floats(columns, dy + o + p * j->O, tail + p * PANEL);
+      } else {
+        panel = (const float *)(const void *)(dy + o), row = j->O;
       }
+      if (c->n_out > 1) SL_SHARED(add_columns)(pixels, columns, panel, row, bias + o);
       for (int64_t t = 0; t < v->taps; t += run_taps)
         for (int64_t piece = 0; piece < pieces; piece++) {
           int64_t k = sl_piece(run, pieces, piece), m = sl_piece(run, pieces, piece + 1) - k;
@@ -422,7 +466,6 @@ static void weight_gradient(void *arg, int64_t tile, int thread) {
            sum + (t * v->C + k) * j->width + o, j->width, NULL, block > 0, NULL);
         }
     }
-    if (c->n_out > 1) SL_SHARED(add_columns)(pixels, n, dy, j->O, bias);
   }
   dw_finish(sum, j->width, n, K, memory + s.turned, (float *)c->out[0].data + filters.from * K, c->accumulate & 1);
   if (c->n_out > 1) {
@@ -529,21 +572,24 @@ static void cost_dw(const sl_call *c, sl_cost *cost) {
   cost->bytes = weights_bytes(c);
 }
 
+static int64_t sum_floats(const view *v) { return v->dtype == SL_F32 ? 0 : block_pixels(v) * WIDEST_GROUP; }
+static size_t own_bytes(const view *v) { return sl_float_bytes(block_floats(v)) + sl_float_bytes(sum_floats(v)); }
 static size_t scratch(const sl_call *c) {
   const sl_conv2d_attr *a = c->attr;
   view v = view_forward(a, &c->in[0], NULL);
-  return shared_bytes(a, v.taps * v.C, c->out[0].shape.dim[3]) + sl_float_bytes(block_floats(&v));
+  return shared_bytes(a, v.taps * v.C, c->out[0].shape.dim[3]) + own_bytes(&v);
 }
 
 static size_t scratch_dx(const sl_call *c) {
   const sl_conv2d_attr *a = c->attr;
-  int64_t most = 0;
+  size_t most = 0;
   for (int row = 0; row < sl_min64(a->stride, a->height); row++)
     for (int column = 0; column < sl_min64(a->stride, a->width); column++) {
       view v = view_phase(a, &c->in[0], row, column, NULL, NULL);
-      most = sl_max64(most, block_floats(&v));
+      const size_t bytes = own_bytes(&v);
+      if (bytes > most) most = bytes;
     }
-  return shared_bytes(a, most_taps(a) * c->in[0].shape.dim[3], c->out[0].shape.dim[3]) + sl_float_bytes(most);
+  return shared_bytes(a, most_taps(a) * c->in[0].shape.dim[3], c->out[0].shape.dim[3]) + most;
 }
 
 static size_t scratch_dw(const sl_call *c) {
@@ -594,6 +640,7 @@ const sl_operation sl_op_conv2d = {
     .scratch = scratch,
     .scratch_cuda = scratch_cuda,
     .cpu = SL_KERNELS(conv2d),
+    .cpu_bf16 = SL_KERNELS_BF16(conv2d),
     .cuda = SL_CUDA_KERNEL(conv2d),
     .all_in = 2 | 4,
 };
@@ -605,6 +652,7 @@ const sl_operation sl_op_conv2d_dx = {
     .scratch = scratch_dx,
     .scratch_cuda = scratch_dx_cuda,
     .cpu = SL_KERNELS(conv2d_dx),
+    .cpu_bf16 = SL_KERNELS_BF16(conv2d_dx),
     .cuda = SL_CUDA_KERNEL(conv2d_dx),
     .all_in = 2,
 };
@@ -616,6 +664,7 @@ const sl_operation sl_op_conv2d_dw = {
     .scratch = scratch_dw,
     .scratch_cuda = scratch_dw_cuda,
     .cpu = SL_KERNELS(conv2d_dw),
+    .cpu_bf16 = SL_KERNELS_BF16(conv2d_dw),
     .cuda = SL_CUDA_KERNEL(conv2d_dw),
     .map_out = 1 | 2,
 };

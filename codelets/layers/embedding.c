@@ -21,15 +21,20 @@ static const float *row_of(const sl_array *W, int32_t token, int64_t C) {
   return (const float *)W->part[p].data + (token - W->part[p].row0) * C;
 }
 
+/* to[k] = from[k], rounded if stored in bf16. */
+static void copy(int64_t n, const float *restrict from, sl_real *restrict to) {
+  for (int64_t k = 0; k < n; k++) sl_put(to + k, from[k]);
+}
+
 /* A tile is a run of positions. */
 static void forward(void *arg, int64_t tile, int thread) {
   (void)thread;
   const sl_call *c = arg;
   const int64_t C = features(&c->out[0]);
   const int32_t *token = c->in[0].data;
-  float *y = c->out[0].data;
+  sl_real *y = c->out[0].data;
   sl_range r = sl_tile_range(tile, sl_tile_rows(c, C), sl_shape_count(&c->in[0].shape));
-  for (int64_t i = r.from; i < r.to; i++) memcpy(y + i * C, row_of(&c->in[1], token[i], C), (size_t)C * sizeof *y);
+  for (int64_t i = r.from; i < r.to; i++) copy(C, row_of(&c->in[1], token[i], C), y + i * C);
 }
 
 /* tokens I32 [B, ...], W [V, C] -> y [B, ..., C]. */
@@ -61,10 +66,10 @@ static void backward(void *arg, int64_t tile, int thread) {
   for (int64_t i = 0; i < n; i++) {
     const int64_t row = token[i] - first;
     if (row < 0 || row >= rows) continue;
-    const float *dy = (const float *)c->in[0].data + i * C;
+    const sl_real *dy = (const sl_real *)c->in[0].data + i * C;
     float *dw = (float *)c->out[0].data + row * C;
     SL_IVDEP
-    for (int64_t k = r.from; k < r.to; k++) dw[k] += dy[k];
+    for (int64_t k = r.from; k < r.to; k++) dw[k] += sl_get(dy + k);
   }
 }
 
@@ -103,12 +108,14 @@ static sl_status grad_shape(const void *attr, const sl_value_info *const *in, in
 
 /* Only the tokens' rows of W are read. */
 static void cost(const sl_call *c, sl_cost *cost) {
-  cost->bytes = 4.0 * (double)(sl_shape_count(&c->in[0].shape) + 2 * sl_shape_count(&c->out[0].shape));
+  const double y = (double)sl_shape_count(&c->out[0].shape);
+  cost->bytes = 4 * (double)sl_shape_count(&c->in[0].shape) + (4 + (double)sl_dtype_bytes(c->out[0].dtype)) * y;
 }
 static void grad_cost(const sl_call *c, sl_cost *cost) {
   const double added = (double)sl_shape_count(&c->in[0].shape);
   cost->flops = added;
-  cost->bytes = 4 * (3 * added + (double)sl_shape_count(&c->in[1].shape) +
+  cost->bytes = (8 + (double)sl_dtype_bytes(c->in[0].dtype)) * added +
+                4 * ((double)sl_shape_count(&c->in[1].shape) +
                      (c->accumulate & 1 ? 0 : (double)sl_shape_count(&c->out[0].shape)));
 }
 
@@ -124,6 +131,7 @@ const sl_operation sl_op_embedding = {
     .gradient = gradient,
     .cost = cost,
     .cpu = SL_KERNELS(embedding),
+    .cpu_bf16 = SL_KERNELS_BF16(embedding),
     .cuda = SL_CUDA_KERNEL(embedding),
     .all_in = 2,
 };
@@ -133,6 +141,7 @@ const sl_operation sl_op_embedding_grad = {
     .shape = grad_shape,
     .cost = grad_cost,
     .cpu = SL_KERNELS(embedding_grad),
+    .cpu_bf16 = SL_KERNELS_BF16(embedding_grad),
     .cuda = SL_CUDA_KERNEL(embedding_grad),
     .map_out = 1,
     .gathers = 1,

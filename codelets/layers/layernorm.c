@@ -27,7 +27,7 @@ typedef struct pair {
   sl_sum a, b;
 } pair;
 
-static double sum_row(const float *x, int64_t C) {
+static double sum_row(const sl_real *x, int64_t C) {
   double sum = 0;
   for (int64_t from = 0; from < C; from += RUN) {
     const int64_t to = sl_min64(C, from + RUN);
@@ -46,7 +46,7 @@ static double sum_row(const float *x, int64_t C) {
 }
 
 /* Sums of x - pivot, and of its square. */
-static void deviations(const float *x, int64_t C, float pivot, double *sum, double *squares) {
+static void deviations(const sl_real *x, int64_t C, float pivot, double *sum, double *squares) {
   *sum = *squares = 0;
   for (int64_t from = 0; from < C; from += RUN) {
     const int64_t to = sl_min64(C, from + RUN);
@@ -88,8 +88,8 @@ static void forward(void *arg, int64_t tile, int thread) {
   const float *gamma = c->in[1].data, *beta = c->in[2].data;
   sl_range r = sl_tile_range(tile, sl_tile_rows(c, C), rows_of(&c->in[0]));
   for (int64_t i = r.from; i < r.to; i++) {
-    const float *x = (const float *)c->in[0].data + i * C;
-    float *y = (float *)c->out[0].data + i * C;
+    const sl_real *x = (const sl_real *)c->in[0].data + i * C;
+    sl_real *y = (sl_real *)c->out[0].data + i * C;
     double *stats = (double *)c->out[1].data + 2 * i, sum, squares;
     const float pivot = (float)(sum_row(x, C) / (double)C);
     deviations(x, C, pivot, &sum, &squares);
@@ -123,8 +123,8 @@ static void backward(void *arg, int64_t tile, int thread) {
   const float *gamma = c->in[3].data;
   sl_range r = sl_tile_range(tile, sl_tile_rows(c, C), rows_of(&c->in[0]));
   for (int64_t i = r.from; i < r.to; i++) {
-    const float *dy = (const float *)c->in[0].data + i * C, *x = (const float *)c->in[1].data + i * C;
-    float *dx = (float *)c->out[0].data + i * C;
+    const sl_real *dy = (const sl_real *)c->in[0].data + i * C, *x = (const sl_real *)c->in[1].data + i * C;
+    sl_real *dx = (sl_real *)c->out[0].data + i * C;
     const moments m = moments_of((const double *)c->in[2].data + 2 * i);
     double plain = 0, product = 0;
     for (int64_t from = 0; from < C; from += RUN) {
@@ -176,7 +176,7 @@ static int64_t sum_rows(const sl_call *c) {
 }
 
 /* Adds the sums down `rows` rows (GROUP at most) of dy n and of dy to s and q, [C] each. */
-static inline void column_sums(const float *dy, const float *x, const moments *m, int rows, int64_t C, double *s,
+static inline void column_sums(const sl_real *dy, const sl_real *x, const moments *m, int rows, int64_t C, double *s,
                                double *q) {
   for (int64_t k = 0; k < C; k += SL_LANES) {
     sl_vec product = sl_splat(0), plain = sl_splat(0);
@@ -219,7 +219,7 @@ static void sums(void *arg, int64_t tile, int thread) {
   sl_range r = sl_tile_range(tile, sum_rows(c), rows_of(&c->in[0]));
   for (int64_t i = r.from; i < r.to; i += GROUP) {
     const int rows = (int)sl_min64(GROUP, r.to - i);
-    const float *dy = (const float *)c->in[0].data + i * C, *x = (const float *)c->in[1].data + i * C;
+    const sl_real *dy = (const sl_real *)c->in[0].data + i * C, *x = (const sl_real *)c->in[1].data + i * C;
     moments m[GROUP];
     for (int j = 0; j < rows; j++) m[j] = moments_of((const double *)c->in[2].data + 2 * (i + j));
     if (rows == GROUP)
@@ -309,6 +309,7 @@ const sl_operation sl_op_layernorm = {
     .gradient = gradient,
     .cost = cost,
     .cpu = SL_KERNELS(layernorm),
+    .cpu_bf16 = SL_KERNELS_BF16(layernorm),
     .cuda = SL_CUDA_KERNEL(layernorm),
     .inplace = {1},
 };
@@ -317,6 +318,7 @@ const sl_operation sl_op_layernorm_dx = {
     .shape = dx_shape,
     .cost = cost,
     .cpu = SL_KERNELS(layernorm_dx),
+    .cpu_bf16 = SL_KERNELS_BF16(layernorm_dx),
     .cuda = SL_CUDA_KERNEL(layernorm_dx),
     .inplace = {1},
 };
@@ -327,6 +329,7 @@ const sl_operation sl_op_layernorm_dparam = {
     .scratch = scratch,
     .scratch_cuda = scratch,
     .cpu = SL_KERNELS(layernorm_dparam),
+    .cpu_bf16 = SL_KERNELS_BF16(layernorm_dparam),
     .cuda = SL_CUDA_KERNEL(layernorm_dparam),
 };
 

@@ -13,14 +13,14 @@ static inline void store_index(uint8_t *p, sl_veci index, int64_t n) {
 }
 
 /* SL_LANES channels of one output pixel, n of which count. x points to the image's first row. */
-static inline void window_max(const float *x, int64_t row, int64_t C, sl_window h, sl_window w, int kernel, int64_t n,
-                              float *y, uint8_t *index) {
+static inline void window_max(const sl_real *x, int64_t row, int64_t C, sl_window h, sl_window w, int kernel, int64_t n,
+                              sl_real *y, uint8_t *index) {
   sl_vec best = sl_splat(0);
   sl_veci at = {0};
   int first = 1;
   for (int i = h.from; i < h.to; i++)
     for (int j = w.from; j < w.to; j++) {
-      const float *p = x + i * row + j * C;
+      const sl_real *p = x + i * row + j * C;
       sl_vec v = n == SL_LANES ? sl_load(p) : sl_load_n(p, n, 0);
       int k = (i - h.start) * kernel + (j - w.start);
       sl_veci take = first ? ~(sl_veci){0} : (v > best) | (v != v);
@@ -43,8 +43,8 @@ static void forward(void *arg, int64_t tile, int thread) {
   const int64_t *out = c->out[0].shape.dim, C = out[3], row = a->width * C;
   sl_range r = sl_tile_range(tile, sl_tile_rows(c, a->kernel * row), out[0] * out[1]);
   for (int64_t i = r.from; i < r.to; i++) {
-    const float *x = (const float *)c->in[0].data + i / out[1] * a->height * row;
-    float *y = (float *)c->out[0].data + i * out[2] * C;
+    const sl_real *x = (const sl_real *)c->in[0].data + i / out[1] * a->height * row;
+    sl_real *y = (sl_real *)c->out[0].data + i * out[2] * C;
     uint8_t *index = (uint8_t *)c->out[1].data + i * out[2] * C;
     sl_window h = sl_pool_window(a, i % out[1], a->height);
     for (int64_t j = 0; j < out[2]; j++) {
@@ -64,23 +64,88 @@ static void forward(void *arg, int64_t tile, int thread) {
 
 sl_status SL_KERNEL(maxpool)(const sl_call *c) { return sl_pool_rows(c, forward); }
 
-/* dx of one window and SL_LANES channels, n of which count: dy at its largest pixel; the others get 0, or nothing when
- * adding. dx points to the image's first row. */
-static inline void window_grad(const float *dy, const uint8_t *index, int64_t row, int64_t C, sl_window h, sl_window w,
-                               int kernel, int add, int64_t n, float *dx) {
+static inline sl_veci load_index(const uint8_t *p, int64_t n) {
   bytes b = {0};
-  memcpy(&b, index, (size_t)n);
-  const sl_veci at = __builtin_convertvector(b, sl_veci);
-  const sl_vec g = n == SL_LANES ? sl_load(dy) : sl_load_n(dy, n, 0);
+  memcpy(&b, p, (size_t)n);
+#if defined SL_ISA_AVX512 /* GCC takes a vector apart to convert it */
+  return (sl_veci)_mm512_cvtepu8_epi32((__m128i)b);
+#elif defined SL_ISA_AVX2
+  return (sl_veci)_mm256_cvtepu8_epi32((__m128i){(long long)b});
+#else
+  return __builtin_convertvector(b, sl_veci);
+#endif
+}
+
+/* dx of one window that is disjoint from the others, and of SL_LANES channels, n of which count: dy at its largest
+ * pixel, 0 at the others. dx points to the window. */
+static inline __attribute__((always_inline)) void window_grad(const sl_real *dy, const uint8_t *index, int64_t row,
+                                                              int64_t C, int kernel, int64_t n, sl_real *dx) {
+  const sl_veci at = load_index(index, n), g = (sl_veci)(n == SL_LANES ? sl_load(dy) : sl_load_n(dy, n, 0));
+  for (int i = 0; i < kernel; i++)
+    for (int j = 0; j < kernel; j++) {
+      sl_real *p = dx + i * row + j * C;
+      const sl_vec v = (sl_vec)((at == i * kernel + j) & g);
+      if (n == SL_LANES)
+        sl_store(p, v);
+      else
+        sl_store_n(p, v, n);
+    }
+}
+
+static void disjoint_grad(const sl_pool_attr *a, const int64_t *out, const sl_real *dy, const uint8_t *index,
+                          sl_real *dx) {
+  const int64_t C = out[3], row = a->width * C, image = a->height * row;
+  const int64_t right = out[2] * a->stride * C, bottom = out[1] * a->stride * row; /* where the windows end */
+  for (int64_t i = 0; i < out[1]; i++) {
+    sl_real *line = dx + i * a->stride * row;
+    for (int64_t j = 0; j < out[2]; j++, dy += C, index += C) {
+      sl_real *to = line + j * a->stride * C;
+      int64_t k = 0;
+      if (a->kernel == 2) /* a constant, so that the loops unroll */
+        for (; k + SL_LANES <= C; k += SL_LANES) window_grad(dy + k, index + k, row, C, 2, SL_LANES, to + k);
+      else
+        for (; k + SL_LANES <= C; k += SL_LANES) window_grad(dy + k, index + k, row, C, a->kernel, SL_LANES, to + k);
+      if (k < C) window_grad(dy + k, index + k, row, C, a->kernel, C - k, to + k);
+    }
+    if (right < row)
+      for (int p = 0; p < a->kernel; p++) memset(line + p * row + right, 0, (size_t)(row - right) * sizeof *dx);
+  }
+  if (bottom < image) memset(dx + bottom, 0, (size_t)(image - bottom) * sizeof *dx);
+}
+
+/* dx of one pixel and SL_LANES channels, n of which count: the sum of dy of those windows h x w of whose pixels it is
+ * the largest. dy points to the image's first window. */
+static inline __attribute__((always_inline)) void pixel_grad(const sl_real *dy, const uint8_t *index, int64_t row,
+                                                             int64_t C, sl_window h, sl_window w, const sl_pool_attr *a,
+                                                             int64_t n, sl_real *dx) {
+  sl_vec sum = sl_splat(0);
   for (int i = h.from; i < h.to; i++)
     for (int j = w.from; j < w.to; j++) {
-      float *p = dx + i * row + j * C;
-      sl_vec v = (sl_vec)((at == (i - h.start) * kernel + (j - w.start)) & (sl_veci)g);
-      if (n == SL_LANES)
-        sl_store(p, add ? sl_load(p) + v : v);
-      else
-        sl_store_n(p, add ? sl_load_n(p, n, 0) + v : v, n);
+      const int64_t from = i * row + j * C;
+      const int k = (h.start - (i - h.from) * a->stride) * a->kernel + w.start - (j - w.from) * a->stride;
+      const sl_vec g = n == SL_LANES ? sl_load(dy + from) : sl_load_n(dy + from, n, 0);
+      sum += (sl_vec)((load_index(index + from, n) == k) & (sl_veci)g);
     }
+  if (n == SL_LANES)
+    sl_store(dx, sum);
+  else
+    sl_store_n(dx, sum, n);
+}
+
+static void overlapping_grad(const sl_pool_attr *a, const int64_t *out, const sl_real *dy, const uint8_t *index,
+                             sl_real *dx) {
+  const int64_t C = out[3], row = out[2] * C;
+  sl_window h = {0};
+  for (int64_t p = 0; p < a->height; p++) {
+    h = sl_pool_windows(a, p, out[1], h);
+    sl_window w = {0};
+    for (int64_t q = 0; q < a->width; q++, dx += C) {
+      w = sl_pool_windows(a, q, out[2], w);
+      int64_t k = 0;
+      for (; k + SL_LANES <= C; k += SL_LANES) pixel_grad(dy + k, index + k, row, C, h, w, a, SL_LANES, dx + k);
+      if (k < C) pixel_grad(dy + k, index + k, row, C, h, w, a, C - k, dx + k);
+    }
+  }
 }
 
 /* A tile is a run of samples. */
@@ -88,34 +153,12 @@ static void backward(void *arg, int64_t tile, int thread) {
   (void)thread;
   const sl_call *c = arg;
   const sl_pool_attr *a = c->attr;
-  const int64_t *out = c->in[0].shape.dim, C = out[3], row = a->width * C, image = a->height * row;
-  const int64_t right = out[2] * a->stride * C, bottom = out[1] * a->stride * row; /* where disjoint windows end */
-  const int disjoint = sl_pool_disjoint(a);
+  const int64_t *out = c->in[0].shape.dim, windows = out[1] * out[2] * out[3], image = a->height * a->width * out[3];
   sl_range r = sl_tile_range(tile, sl_tile_rows(c, image), out[0]);
-  for (int64_t b = r.from; b < r.to; b++) {
-    const float *dy = (const float *)c->in[0].data + b * out[1] * out[2] * C;
-    const uint8_t *index = (const uint8_t *)c->in[1].data + b * out[1] * out[2] * C;
-    float *dx = (float *)c->out[0].data + b * image;
-    if (!disjoint) memset(dx, 0, (size_t)image * sizeof *dx);
-    for (int64_t i = 0; i < out[1]; i++) {
-      sl_window h = sl_pool_window(a, i, a->height);
-      for (int64_t j = 0; j < out[2]; j++, dy += C, index += C) {
-        sl_window w = sl_pool_window(a, j, a->width);
-        int64_t k = 0;
-        if (disjoint && a->kernel == 2) /* constants, so that the loops unroll */
-          for (; k + SL_LANES <= C; k += SL_LANES)
-            window_grad(dy + k, index + k, row, C, (sl_window){0, 0, 2}, (sl_window){0, 0, 2}, 2, 0, SL_LANES,
-                        dx + h.from * row + w.from * C + k);
-        else
-          for (; k + SL_LANES <= C; k += SL_LANES)
-            window_grad(dy + k, index + k, row, C, h, w, a->kernel, !disjoint, SL_LANES, dx + k);
-        if (k < C) window_grad(dy + k, index + k, row, C, h, w, a->kernel, !disjoint, C - k, dx + k);
-      }
-      if (disjoint && right < row)
-        for (int p = h.from; p < h.to; p++) memset(dx + p * row + right, 0, (size_t)(row - right) * sizeof *dx);
-    }
-    if (disjoint && bottom < image) memset(dx + bottom, 0, (size_t)(image - bottom) * sizeof *dx);
-  }
+  for (int64_t b = r.from; b < r.to; b++)
+    (sl_pool_disjoint(a) ? disjoint_grad : overlapping_grad)(a, out, (const sl_real *)c->in[0].data + b * windows,
+                                                             (const uint8_t *)c->in[1].data + b * windows,
+                                                             (sl_real *)c->out[0].data + b * image);
 }
 
 sl_status SL_KERNEL(maxpool_grad)(const sl_call *c) { return sl_pool_samples(c, backward); }
@@ -144,6 +187,7 @@ const sl_operation sl_op_maxpool = {
     .gradient = gradient,
     .cost = pool_cost,
     .cpu = SL_KERNELS(maxpool),
+    .cpu_bf16 = SL_KERNELS_BF16(maxpool),
     .cuda = SL_CUDA_KERNEL(maxpool),
 };
 const sl_operation sl_op_maxpool_grad = {
@@ -152,6 +196,7 @@ const sl_operation sl_op_maxpool_grad = {
     .shape = pool_grad_shape,
     .cost = cost_grad,
     .cpu = SL_KERNELS(maxpool_grad),
+    .cpu_bf16 = SL_KERNELS_BF16(maxpool_grad),
     .cuda = SL_CUDA_KERNEL(maxpool_grad),
 };
 

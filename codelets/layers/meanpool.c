@@ -14,8 +14,8 @@ static void forward(void *arg, int64_t tile, int thread) {
   const float scale = 1.0f / (float)P;
   sl_range r = sl_tile_range(tile, sl_tile_rows(c, P * C), B);
   for (int64_t b = r.from; b < r.to; b++) {
-    const float *x = (const float *)c->in[0].data + b * P * C;
-    float *y = (float *)c->out[0].data + b * C;
+    const sl_real *x = (const sl_real *)c->in[0].data + b * P * C;
+    sl_real *y = (sl_real *)c->out[0].data + b * C;
     for (int64_t k = 0; k < C; k += SL_LANES) {
       const int64_t n = sl_min64(SL_LANES, C - k);
       sl_vec sum = sl_splat(0);
@@ -43,10 +43,10 @@ static void backward(void *arg, int64_t tile, int thread) {
   const float scale = 1.0f / (float)P;
   sl_range r = sl_tile_range(tile, sl_tile_rows(c, C), c->in[0].shape.dim[0] * P);
   for (int64_t i = r.from; i < r.to; i++) {
-    const float *dy = (const float *)c->in[0].data + i / P * C;
-    float *dx = (float *)c->out[0].data + i * C;
+    const sl_real *dy = (const sl_real *)c->in[0].data + i / P * C;
+    sl_real *dx = (sl_real *)c->out[0].data + i * C;
     SL_IVDEP
-    for (int64_t k = 0; k < C; k++) dx[k] = dy[k] * scale;
+    for (int64_t k = 0; k < C; k++) sl_put(dx + k, sl_get(dy + k) * scale);
   }
 }
 
@@ -94,6 +94,7 @@ const sl_operation sl_op_meanpool = {
     .gradient = gradient,
     .cost = cost,
     .cpu = SL_KERNELS(meanpool),
+    .cpu_bf16 = SL_KERNELS_BF16(meanpool),
     .cuda = SL_CUDA_KERNEL(meanpool),
 };
 const sl_operation sl_op_meanpool_grad = {
@@ -102,6 +103,7 @@ const sl_operation sl_op_meanpool_grad = {
     .shape = grad_shape,
     .cost = grad_cost,
     .cpu = SL_KERNELS(meanpool_grad),
+    .cpu_bf16 = SL_KERNELS_BF16(meanpool_grad),
     .cuda = SL_CUDA_KERNEL(meanpool_grad),
 };
 

@@ -16,11 +16,11 @@ static void forward(void *arg, int64_t tile, int thread) {
     int part = 0;
     const int64_t t = i % T;
     while (part + 1 < c->in[1].parts && c->in[1].part[part + 1].row0 <= t) part++;
-    const float *p = (const float *)c->in[1].part[part].data + (t - c->in[1].part[part].row0) * C,
-                *x = (const float *)c->in[0].data + i * C;
-    float *y = (float *)c->out[0].data + i * C;
+    const float *p = (const float *)c->in[1].part[part].data + (t - c->in[1].part[part].row0) * C;
+    const sl_real *x = (const sl_real *)c->in[0].data + i * C;
+    sl_real *y = (sl_real *)c->out[0].data + i * C;
     SL_IVDEP
-    for (int64_t k = 0; k < C; k++) y[k] = x[k] + p[k];
+    for (int64_t k = 0; k < C; k++) sl_put(y + k, sl_get(x + k) + p[k]);
   }
 }
 
@@ -42,9 +42,9 @@ static void backward(void *arg, int64_t tile, int thread) {
     float *dp = (float *)c->out[0].data + i * C;
     if (!(c->accumulate & 1)) memset(dp, 0, (size_t)C * sizeof *dp);
     for (int64_t b = 0; b < B && t < T; b++) {
-      const float *dy = (const float *)c->in[0].data + (b * T + t) * C;
+      const sl_real *dy = (const sl_real *)c->in[0].data + (b * T + t) * C;
       SL_IVDEP
-      for (int64_t k = 0; k < C; k++) dp[k] += dy[k];
+      for (int64_t k = 0; k < C; k++) dp[k] += sl_get(dy + k);
     }
   }
 }
@@ -84,7 +84,7 @@ static sl_status grad_shape(const void *attr, const sl_value_info *const *in, in
 static void cost(const sl_call *c, sl_cost *cost) {
   const sl_shape *x = &c->in[0].shape;
   cost->flops = (double)sl_shape_count(x);
-  cost->bytes = 4 * (2 * cost->flops + (double)(x->dim[1] * x->dim[2]));
+  cost->bytes = 2 * (double)sl_dtype_bytes(c->in[0].dtype) * cost->flops + 4 * (double)(x->dim[1] * x->dim[2]);
 }
 static void grad_cost(const sl_call *c, sl_cost *cost) { cost->flops = (double)sl_shape_count(&c->in[0].shape); }
 
@@ -100,6 +100,7 @@ const sl_operation sl_op_positional = {
     .gradient = gradient,
     .cost = cost,
     .cpu = SL_KERNELS(positional),
+    .cpu_bf16 = SL_KERNELS_BF16(positional),
     .cuda = SL_CUDA_KERNEL(positional),
     .all_in = 2,
     .inplace = {1},
@@ -110,6 +111,7 @@ const sl_operation sl_op_positional_grad = {
     .shape = grad_shape,
     .cost = grad_cost,
     .cpu = SL_KERNELS(positional_grad),
+    .cpu_bf16 = SL_KERNELS_BF16(positional_grad),
     .cuda = SL_CUDA_KERNEL(positional_grad),
     .map_out = 1,
 };

@@ -23,7 +23,7 @@ static int64_t tiles(const sl_call *c) {
 
 static double smoothing(const sl_call *c) { return ((const sl_cross_entropy_attr *)c->attr)->smoothing; }
 
-static double log_sum_exp(const float *x, int64_t V) {
+static double log_sum_exp(const sl_real *x, int64_t V) {
   enum { RUN = 256 }; /* elements summed in floats; the runs' sums are added in double */
   float max = -INFINITY;
   double sum = 0;
@@ -54,7 +54,7 @@ static double log_sum_exp(const float *x, int64_t V) {
   return (double)max + sl_log_d(sum) + (double)sl_sum_lanes(odd);
 }
 
-static double mean(const float *x, int64_t V) {
+static double mean(const sl_real *x, int64_t V) {
   enum { RUN = 256 };
   double sum = 0;
   for (int64_t from = 0; from < V; from += RUN) {
@@ -79,9 +79,9 @@ static void forward(void *arg, int64_t tile, int thread) {
   for (int64_t i = r.from; i < r.to; i++) {
     lse[i] = 0;
     if (target[i] < 0) continue;
-    const float *x = (const float *)c->in[0].data + i * V;
+    const sl_real *x = (const sl_real *)c->in[0].data + i * V;
     lse[i] = log_sum_exp(x, V);
-    const double aim = (double)x[target[i]];
+    const double aim = (double)sl_get(x + target[i]);
     sum += (lse[i] - (smooth > 0 ? sl_fmad(smooth, mean(x, V), (1 - smooth) * aim) : aim)) / count;
   }
   ((double *)c->team->scratch[0])[tile] = sum;
@@ -99,6 +99,11 @@ sl_status SL_KERNEL(cross_entropy)(const sl_call *c) {
   return SL_OK;
 }
 
+/* The gradient but for the part at the target. */
+static sl_vec slope(sl_vec x, float high, float factor, float even) {
+  return sl_fma(sl_exp(x - high), sl_splat(factor), sl_splat(-even));
+}
+
 static void backward(void *arg, int64_t tile, int thread) {
   (void)thread;
   const sl_call *c = arg;
@@ -110,20 +115,26 @@ static void backward(void *arg, int64_t tile, int thread) {
   const float even = (float)(scale * smooth / (double)V);
   sl_range r = sl_tile_range(tile, sl_tile_rows(c, V), sl_shape_count(&c->in[1].shape));
   for (int64_t row = r.from; row < r.to; row++) {
-    const float *x = (const float *)c->in[0].data + row * V;
-    float *dx = (float *)c->out[0].data + row * V;
+    const sl_real *x = (const sl_real *)c->in[0].data + row * V;
+    sl_real *dx = (sl_real *)c->out[0].data + row * V;
     if (target[row] < 0) {
       memset(dx, 0, (size_t)V * sizeof *dx);
       continue;
     }
     const float high = (float)lse[row]; /* the rounding error of lse goes into the factor */
     const float factor = (float)(sl_exp_d((double)high - lse[row]) * scale);
+    const float aim = (float)(scale * (1 - smooth));
+#ifdef SL_STORE_BF16 /* dx is rounded, so the target's element is computed from x, before dx overwrites it */
+    const float at_target = slope(sl_splat(sl_get(x + target[row])), high, factor, even)[0] - aim;
+#endif
     int64_t i = 0;
-    for (; i + SL_LANES <= V; i += SL_LANES)
-      sl_store(dx + i, sl_fma(sl_exp(sl_load(x + i) - high), sl_splat(factor), sl_splat(-even)));
-    if (i < V)
-      sl_store_n(dx + i, sl_fma(sl_exp(sl_load_n(x + i, V - i, 0) - high), sl_splat(factor), sl_splat(-even)), V - i);
-    dx[target[row]] -= (float)(scale * (1 - smooth));
+    for (; i + SL_LANES <= V; i += SL_LANES) sl_store(dx + i, slope(sl_load(x + i), high, factor, even));
+    if (i < V) sl_store_n(dx + i, slope(sl_load_n(x + i, V - i, 0), high, factor, even), V - i);
+#ifdef SL_STORE_BF16
+    sl_put(dx + target[row], at_target);
+#else
+    dx[target[row]] -= aim;
+#endif
   }
 }
 
@@ -186,6 +197,7 @@ const sl_operation sl_op_cross_entropy = {
     .scratch = scratch,
     .scratch_cuda = scratch_cuda,
     .cpu = SL_KERNELS(cross_entropy),
+    .cpu_bf16 = SL_KERNELS_BF16(cross_entropy),
     .cuda = SL_CUDA_KERNEL(cross_entropy),
 };
 const sl_operation sl_op_cross_entropy_grad = {
@@ -194,6 +206,7 @@ const sl_operation sl_op_cross_entropy_grad = {
     .shape = grad_shape,
     .cost = cost,
     .cpu = SL_KERNELS(cross_entropy_grad),
+    .cpu_bf16 = SL_KERNELS_BF16(cross_entropy_grad),
     .cuda = SL_CUDA_KERNEL(cross_entropy_grad),
     .inplace = {1},
 };

@@ -14,6 +14,7 @@ typedef struct sl_machine_kind {
   double flops;    /* FLOP/s of one worker in matrix products */
   double bytes;    /* bytes/s of one worker */
   double overhead; /* seconds a task */
+  double half;     /* FLOP/s of products whose factors are stored in 16 bits; 0: as `flops` */
 } sl_machine_kind;
 
 typedef struct sl_machine {

@@ -122,6 +122,10 @@ sl_status sl__exchanges_add(sl__exchanges *x, const sl_graph *graph, const sl_no
     if (!seen) b->handle[b->n++] = handle[i];
   }
   const sl_dtype dtype = node->n_in ? graph->value[node->in[0]]->dtype : SL_F32;
+  for (int i = 0; i < values; i++)
+    if (sl_dtype_bytes(graph->value[node->in[i]]->dtype) != sl_dtype_bytes(dtype))
+      SL_TRY_OUT(sl_fail(SL_EINVAL, "the exchange of layer '%s' holds values of %zu and of %zu bytes", node->name,
+                         sl_dtype_bytes(dtype), sl_dtype_bytes(graph->value[node->in[i]]->dtype)));
   SL_TRY_OUT(sl_exchange_add(x->engine, attr->move, dtype, stretch, values, &b->number));
   struct starpu_task *task = t->task = starpu_task_create();
   if (!task) SL_TRY_OUT(sl_no_memory("for the exchange of layer '%s'", node->name));

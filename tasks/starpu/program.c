@@ -355,6 +355,21 @@ static sl_status bind_residences(sl_program *p) {
 /* --- life -----------------------------------------------------------------------------------------------------------
  */
 
+/* CUDA kernels take floats only so far. */
+static sl_status check_storage(const sl_graph *g, sl_runtime *runtime) {
+#if !SL_SIMULATED
+  for (sl_value v = 0; v < g->n_values && sl_runtime_gpus(runtime) > 0; v++)
+    if (g->value[v]->dtype == SL_BF16)
+      return sl_blame(sl_fail(SL_EUNSUPPORTED,
+                              "'%s' is stored in bf16, which the kernels of GPUs do not read yet: use no GPUs, or fp32",
+                              g->value[v]->name),
+                      "gpus, precision");
+#else
+  (void)g, (void)runtime;
+#endif
+  return SL_OK;
+}
+
 sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph *logical, const sl_plan *plan,
                             const sl_program_options *options, sl_program **program) {
   *program = NULL;
@@ -371,6 +386,7 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
     free(p);
     return status;
   }
+  SL_TRY_OUT(check_storage(logical, runtime));
   const int rank = sl_runtime_rank(runtime), *first = options->first_leaf;
   const sl_division division = {rank, sl_runtime_ranks(runtime), first};
   if (first && sl_runtime_ranks(runtime) > 1)

@@ -43,7 +43,7 @@ for model in ${MODELS:-lenet gpt2-nano gpt2}; do
           "$starling" bench "$model" $size --workers "$workers" --gpus 0 --sched "$policy" --no-measure --json >real 2>err || { cat err; exit 1; }
           # shellcheck disable=SC2086
           "$starling" simulate "$model" $size --machine here.yaml --workers "$workers" --sched "$policy" --json >simulated 2>err || { cat err; exit 1; }
-          echo "$model ${size// /_} $workers $policy $round $(number_of step_s real) $(number_of step_s simulated) $(number_of measured_kinds simulated) $(number_of kinds simulated)" >>pairs
+          echo "$model ${size// /_} $workers $policy $round $(number_of step_s real) $(number_of step_s simulated) $(number_of measured_kinds simulated) $(number_of kinds simulated)" | tee -a pairs >&2
         done
       done
     done
@@ -80,7 +80,7 @@ END {
     if (a1[1] " " a1[2] " " a1[3] != a2[1] " " a2[2] " " a2[3]) continue
     d = middle[order[k]] / middle[order[l]] - 1
     if ((d < 0 ? -d : d) <= spread[order[k]] + spread[order[l]]) continue
-    pairs++; same += (d > 0) == (simulated[order[k]] > simulated[order[l]])
+    pairs++; same += ((d > 0) == (simulated[order[k]] > simulated[order[l]]))
   }
   if (pairs) { tau = (2 * same - pairs) / pairs
     printf "%-52s target %-8s value %-8.2f %s (%d pairs)\n", "order of policies, Kendall'"'"'s tau", "0.9", tau, tau >= 0.9 ? "met" : "MISSED", pairs }

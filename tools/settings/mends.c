@@ -14,6 +14,7 @@ static const struct {
     {"gpu_kernels", "--gpu-kernels exact"},
     {"library", "--to"},
     {"path", "--out"},
+    {"precision", "--precision fp32"},
     {"row_blocks", "--row-blocks"},
     {"sched_lib", "--sched-lib"},
     {"threads_per_worker", "--threads-per-worker"},

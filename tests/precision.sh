@@ -1,0 +1,108 @@
+#!/bin/sh
+# --precision bf16: the same bits over policies, workers, teams, ranks, micro-batches, recomputation and instruction
+# sets; checkpoints, evaluation, prediction, text and published files go along; less memory, as predicted; it learns.
+. "$(dirname "$0")/support/command.shlib"
+at_most() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a != "" && b != "" && a + 0 <= b + 0) }'; }
+make_set set 512 128 28 10
+mkdir text
+awk 'BEGIN { s = 7; srand(7); for (i = 0; i < 60000; i++) printf "%s", substr("the cat sat on a mat and ran ", int(20 * rand()) + 1, 3 + int(7 * rand())) }' >text/words.txt
+
+# ---- the same bits
+
+base='--quiet --force --gpus 0 --precision bf16'
+one_digest() { # name, options of the plan, then machines' options, one quoted word each
+  name=$1 plan=$2 first=
+  shift 2
+  for machine in "$@"; do
+    # shellcheck disable=SC2086
+    run train $plan $base --out run $machine
+    [ $code = 0 ] || { not_ok "$name, $machine"; continue; }
+    if [ -z "$first" ]; then
+      rm -rf reference && mv run reference
+      first=1
+      ok "$name, $machine (the reference)"
+    else check "$name, $machine" same_state reference run; fi
+  done
+}
+one_digest gpt2 "gpt2-nano --size layers=2,width=72,heads=3 --data text --length 37 --batch 4 --leaves 4 --dropout 0.1 --clip 0.5 --steps 4" \
+  '--sched lws --workers 1' '--sched dmdas --workers 2' '--sched eager --workers 2' '--workers 1 --threads-per-worker 2' \
+  '--micro-batches 2' '--recompute block' '--micro-batches 4 --recompute attention --sched prio'
+one_digest lenet 'lenet --data set --batch 64 --leaves 2 --steps 4 --val-fraction 0' \
+  '--sched eager --workers 1' '--sched dmda --workers 2' '--workers 1 --threads-per-worker 2'
+one_digest resnet8 'resnet8 --data set --batch 32 --leaves 2 --steps 3 --val-fraction 0' '--workers 1' '--sched dmdas --workers 2'
+one_digest vit 'vit-tiny --data set --batch 16 --leaves 2 --steps 2 --val-fraction 0' '--workers 1' '--sched lws --workers 2'
+mpiexec=$(made_of MPIEXEC)
+plan='gpt2-nano --size layers=2,width=72,heads=3 --data text --length 37 --batch 4 --leaves 4 --dropout 0.1 --clip 0.5 --steps 4'
+# shellcheck disable=SC2086
+"$starling" train $plan $base --out reference --workers 1 >out 2>err
+check 'one rank' test $? = 0
+parameters() { "$starling" convert "$1" --to hf --out "$2" >>out 2>>err; }
+parameters reference one.d
+for ranks in 2 3; do
+  for zero in 0 1; do
+    rm -rf run
+    # shellcheck disable=SC2086
+    $limit ${limit:+600} "$mpiexec" -n $ranks "$starling" train $plan $base --out run --workers 1 --threads-per-worker 1 --zero $zero >out 2>err
+    parameters run ranks.d
+    check "gpt2 on $ranks ranks, zero $zero" cmp ranks.d/model.safetensors one.d/model.safetensors
+    rm -rf ranks.d
+  done
+done
+
+run generate reference --prompt the --tokens 8 --gpus 0
+check 'generate' test "$code" = 0
+
+# The plan names the instruction set; the parameters are the same all the same.
+if "$starling" info 2>/dev/null | grep -q avx512; then
+  # shellcheck disable=SC2086
+  "$starling" train $plan $base --out narrow --workers 1 --kernels avx2 >out 2>err
+  parameters narrow narrow.d
+  check 'AVX2 and AVX-512 give the same parameters' cmp one.d/model.safetensors narrow.d/model.safetensors
+else skip 'AVX-512: this CPU has none'; fi
+# shellcheck disable=SC2086
+"$starling" train $plan --quiet --force --gpus 0 --out fp32 --workers 1 >out 2>err
+different() { ! same_state reference fp32; }
+check 'fp32 gives other parameters' different
+
+# ---- everything goes along
+
+mlp='train mlp --data set --batch 64 --steps 8 --seed 3 --quiet --gpus 0 --checkpoint-every 4 --keep 9'
+# shellcheck disable=SC2086
+run $mlp --precision bf16 --out whole
+check 'a run with checkpoints' test "$code" = 0
+cp -r whole half && rm -rf half/checkpoints/step-00000008
+# shellcheck disable=SC2086
+run $mlp --precision bf16 --out half --resume
+check 'resumes' test "$code" = 0
+check 'to the same bytes' same_state whole half
+rm -rf half/checkpoints/step-00000008
+# shellcheck disable=SC2086
+expect 'an fp32 run does not resume it' 1 'precision is fp32 here and bf16' $mlp --precision fp32 --out half --resume
+expect 'but begins with its parameters' 0 '' train mlp --init whole/model.safetensors --data set --steps 1 --quiet --gpus 0 --out onwards
+run eval whole --data set --json --gpus 0
+check 'eval' test "$code" = 0
+expect 'predict' 0 '' predict whole set/t10k-images-idx3-ubyte --gpus 0
+# ---- memory, and what graph shows
+
+for p in fp32 bf16; do
+  run graph vit-tiny --batch 64 --precision $p --json
+  number_of peak_bytes out >peak.$p
+  number_of temporary_bytes out >temporary.$p
+done
+check 'activations take little more than half' at_most "$(cat temporary.bf16)" "$(awk '{ print 0.62 * $1 }' temporary.fp32)"
+run graph gpt2-nano --precision bf16 --json
+check 'graph names the types' grep -q BF16 out
+run bench vit-tiny --batch 64 --precision bf16 --gpus 0 --steps 3 --no-measure --json
+check 'the peak is as predicted' at_most "$(number_of peak_memory_bytes out)" "$(awk -v p="$(number_of predicted_peak_bytes out)" 'BEGIN { print 1.03 * p }')"
+expect 'an unknown precision is refused' 2 'choose fp32|bf16' train mlp --precision fp8 --data set --out none
+
+# ---- it learns as in fp32
+
+for p in fp32 bf16; do
+  run train mlp --data set --batch 64 --steps 60 --seed 1 --quiet --gpus 0 --precision $p --out learn.$p
+  grep '"train"' learn.$p/metrics.jsonl | tail -n 1 >last
+  field loss last >loss.$p
+done
+close() { awk -v a="$(cat loss.fp32)" -v b="$(cat loss.bf16)" 'BEGIN { d = a - b; exit !(a != "" && b != "" && d < 0.05 && d > -0.05) }'; }
+check "the loss is that of fp32 (fp32 $(cat loss.fp32), bf16 $(cat loss.bf16))" close
+finish
