@@ -10,10 +10,9 @@ static void body(void *arg, int64_t tile, int thread) {
   const sl_input_attr *attr = c->attr;
   sl_range r = sl_tile_range(tile, c->tiles.elements, sl_shape_count(&c->out[0].shape));
   size_t size = sl_dtype_bytes(attr->dtype);
-  const char *from = c->batch
-                         ? (const char *)c->batch
-                         : (const char *)c->step->input[attr->slot] +
-                               (size_t)((c->row0 - c->step->input_row0) * sl_shape_row(&c->out[0].shape)) * size;
+  const char *from = c->batch ? (const char *)c->batch
+                              : (const char *)c->step->input[attr->slot] +
+                                    (size_t)((c->row0 - c->step->input_row0) * sl_shape_row(&c->out[0].shape)) * size;
   memcpy((char *)c->out[0].data + (size_t)r.from * size, from + (size_t)r.from * size, (size_t)(r.to - r.from) * size);
 }
 

@@ -74,13 +74,13 @@ static inline float sl_max_lanes(sl_vec v) {
 }
 static inline sl_vec sl_greater(sl_vec a, sl_vec b) { return sl_select((b > a) | (b != b), b, a); }
 /* The maximum of n numbers. */
-#define SL_MAX_ROW(name, type)                                           \
-  static inline float name(const type *x, int64_t n) {                   \
-    sl_vec m = sl_splat(-INFINITY);                                      \
-    int64_t i = 0;                                                       \
+#define SL_MAX_ROW(name, type)                                                  \
+  static inline float name(const type *x, int64_t n) {                          \
+    sl_vec m = sl_splat(-INFINITY);                                             \
+    int64_t i = 0;                                                              \
     for (; i + SL_LANES <= n; i += SL_LANES) m = sl_greater(m, sl_load(x + i)); \
-    if (i < n) m = sl_greater(m, sl_load_n(x + i, n - i, -INFINITY));    \
-    return sl_max_lanes(m);                                              \
+    if (i < n) m = sl_greater(m, sl_load_n(x + i, n - i, -INFINITY));           \
+    return sl_max_lanes(m);                                                     \
   }
 SL_MAX_ROW(sl_max_row_f32, float)
 SL_MAX_ROW(sl_max_row_bf16, sl_bf16)

@@ -119,7 +119,7 @@ static const tile_table tiles = {
 
 #ifdef SL_ISA_AVX512
 #define BF16 __attribute__((target("avx512bf16")))
-#define DEFINE_PAIR_TILES(rows, vectors)                           \
+#define DEFINE_PAIR_TILES(rows, vectors)                          \
   DEFINE_TILE(BF16, PAIRS, pairs_strided, rows, vectors, 0, NULL) \
   DEFINE_TILE(BF16, PAIRS, pairs_packing, rows, vectors, 0, copy) \
   DEFINE_TILE(BF16, PAIRS, pairs_dense, rows, vectors, 1, NULL)
@@ -139,9 +139,10 @@ static const float zeros[SL_PRODUCT_COLUMNS];
 
 /* Computes a tile, whole registers at a time; columns that are not wanted go to a buffer. Not inlined, so that no
  * addition leaves the mode of product_pairs. */
-static __attribute__((noinline)) void compute(tile *t, int64_t rows, int64_t columns, int64_t k, const void *a, int64_t a_row,
-                    const int32_t *a_at, const float *b, int64_t b_row, float *c, int64_t c_row, const float *start,
-                    int add, const sl_product_copy *copy) {
+static __attribute__((noinline)) void compute(tile *t, int64_t rows, int64_t columns, int64_t k, const void *a,
+                                              int64_t a_row, const int32_t *a_at, const float *b, int64_t b_row,
+                                              float *c, int64_t c_row, const float *start, int add,
+                                              const sl_product_copy *copy) {
   if (start == NULL) start = zeros;
   if (columns % SL_LANES == 0) {
     t(k, a, a_row, a_at, b, b_row, c, c_row, start, add, copy);
@@ -222,8 +223,7 @@ static int64_t time_of(int pairs) {
   for (int i = 0; i < K; i++) at[i] = i * (pairs ? 2 : 1);
   for (int i = 0; i < 20; i++) {
     const int64_t from = sl_now();
-    if (pairs)
-      SL_SHARED(product_pairs)
+    if (pairs) SL_SHARED(product_pairs)
     (SL_PRODUCT_ROWS, SL_PRODUCT_COLUMNS, K / 2, (const sl_bf16 *)(const void *)a, K, at, b, SL_PRODUCT_COLUMNS, c,
      SL_PRODUCT_COLUMNS, NULL, 0, NULL);
     else SL_SHARED(product_flushed)(SL_PRODUCT_ROWS, SL_PRODUCT_COLUMNS, K, a, K, at, b, SL_PRODUCT_COLUMNS, c,

@@ -190,11 +190,10 @@ static void forward(void *arg, int64_t tile, int thread) {
     /* W is read a slab ahead, into rows whose distance suits the L1 cache, while the products of this one run. */
     slab next = s;
     more = next_slab(j, features, &next);
-    int64_t vectors = next.depth / SL_LANES,
-            ahead = more && !sl_walk_widens(j->walk) && j->K % j->walk.unit == 0 && next.m * vectors <= s.depth &&
-                            fits(next.m, steps)
-                        ? vectors
-                        : 0;
+    int64_t vectors = next.depth / SL_LANES, ahead = more && !sl_walk_widens(j->walk) && j->K % j->walk.unit == 0 &&
+                                                             next.m * vectors <= s.depth && fits(next.m, steps)
+                                                         ? vectors
+                                                         : 0;
     if (ahead && (table.m != next.m || table.depth != next.depth || table.steps != s.depth)) {
       table.m = next.m, table.depth = next.depth, table.steps = s.depth;
       int64_t n = 0;
@@ -436,8 +435,8 @@ static void weight_gradient(void *arg, int64_t tile, int thread) {
   float *dy = sl_own_scratch(j->c, thread, j->own), *dw = (float *)c->out[0].data + all.from * j->K;
   int32_t *at = (int32_t *)(dy + SUM_BLOCK * sl_spread_stride(c->tiles.columns));
   for (int64_t i = 0; i < steps; i++) at[i] = (int32_t)(i * dy_row * j->walk.unit);
-  sl_pack_rows(j->walk, j->rows, width, (const sl_real *)c->in[0].data + j->row * features + c->out[0].row0 + all.from, features,
-               width, dy, dy_row);
+  sl_pack_rows(j->walk, j->rows, width, (const sl_real *)c->in[0].data + j->row * features + c->out[0].row0 + all.from,
+               features, width, dy, dy_row);
   for (int64_t group = 0; group < j->K; group += PANEL_GROUP * PANEL)
     for (int64_t slab = 0; slab < slabs; slab++) {
       int64_t n = sl_piece(width, slabs, slab), m = sl_piece(width, slabs, slab + 1) - n;
@@ -544,9 +543,10 @@ static size_t scratch(const sl_call *c) {
 }
 
 static size_t scratch_dx(const sl_call *c) {
-  const int64_t sums = c->in[0].dtype == SL_F32 ? 0
-                                                : ROW_BLOCK * (sl_spread_stride(SL_PRODUCT_DEPTH) +
-                                                               sl_round_up(tile_width(c, last(&c->out[0].shape)), 16));
+  const int64_t sums =
+      c->in[0].dtype == SL_F32
+          ? 0
+          : ROW_BLOCK * (sl_spread_stride(SL_PRODUCT_DEPTH) + sl_round_up(tile_width(c, last(&c->out[0].shape)), 16));
   return linear_dx_shared(c) + sl_float_bytes(2 * SL_PRODUCT_DEPTH * WIDEST + 2 * TABLE) + sl_float_bytes(sums);
 }
 

@@ -105,9 +105,9 @@ struct sl_operation {
   /* The same for calls whose arguments are stored in bf16, as the precision pass has it (precision.h); NULL: the engine
    * gives the kernel copies in float (storage.h). */
   sl_kernel cpu_bf16[SL_ISA_COUNT];
-  sl_kernel_cuda cuda;         /* the CPU kernels' bits; NULL in a build without CUDA */
-  sl_kernel_cuda cuda_fast;    /* in an order of sums of its own; NULL without CUDA or without `fast` */
-  int fast;                    /* 1: has cuda_fast in a build with CUDA */
+  sl_kernel_cuda cuda;      /* the CPU kernels' bits; NULL in a build without CUDA */
+  sl_kernel_cuda cuda_fast; /* in an order of sums of its own; NULL without CUDA or without `fast` */
+  int fast;                 /* 1: has cuda_fast in a build with CUDA */
 
   /* Arguments that may be cut into row blocks. map: one task per block, which gets that block; all: every task gets
    * all blocks. Bit i is argument i; the last bit stands for all further arguments. */

@@ -21,7 +21,7 @@ typedef struct sl_plan {
   int row_blocks; /* number of row blocks of large weights; 1: not cut */
   sl_tiles tiles; /* tiles of work inside kernels */
   uint64_t seed;
-  char kernels[16];  /* instruction set of the CPU kernels, sl_isa_name */
+  char kernels[16]; /* instruction set of the CPU kernels, sl_isa_name */
   /* Number of groups of leaves that run one after another in the memory of one group; divides leaves. It changes no
    * bit, so it is neither saved with the plan nor compared. */
   int micro_batches;

@@ -23,7 +23,7 @@ static void narrow_values(sl_graph *g, sl_dtype dtype) {
     for (int j = 0; j < node->n_out; j++) {
       sl_value_info *v = g->value[node->out[j]];
       const int wide = v->dtype != SL_F32 || v->scope != SL_SCOPE_SAMPLE || v->role != SL_ROLE_TEMPORARY ||
-                 (node->op->wide_out >> j & 1);
+                       (node->op->wide_out >> j & 1);
       if (!wide) v->dtype = node->op->any_dtype ? g->value[node->in[0]]->dtype : dtype;
     }
   }

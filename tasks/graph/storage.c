@@ -38,8 +38,9 @@ static void *take(copies *w, size_t bytes) {
 
 static void convert(copies *w, const sl_array *from, const sl_array *to) {
   if (!w->at || w->status != SL_OK) return;
+  const sl_call *c = w->call;
   const sl_call call = {
-      .n_in = 1, .n_out = 1, .in = from, .out = to, .tiles = w->call->tiles, .team = w->call->team, .step = w->call->step};
+      .n_in = 1, .n_out = 1, .in = from, .out = to, .tiles = c->tiles, .team = c->team, .step = c->step};
   w->status = w->convert->cpu[w->isa](&call);
 }
 

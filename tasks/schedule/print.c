@@ -1,9 +1,10 @@
 /* Tables, JSON and drawings of a step graph. */
-#include "tasks/graph/storage.h"
 #include "tasks/schedule/print.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "tasks/graph/storage.h"
 
 static const char *const phase_names[SL_PHASE_COUNT] = {"forward", "backward", "update"};
 const char *sl_phase_name(sl_phase phase) { return (unsigned)phase < SL_PHASE_COUNT ? phase_names[phase] : "?"; }

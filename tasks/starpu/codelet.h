@@ -35,9 +35,9 @@ typedef struct sl__task {
   sl_recorder *recorder;
   sl__devices *devices;
   size_t scratch_cuda;
-  char fast; /* 1: runs only op->cuda_fast */
+  char fast;                        /* 1: runs only op->cuda_fast */
   const sl_operation *op, *convert; /* convert: as in storage.h */
-  const char *name; /* layer */
+  const char *name;                 /* layer */
   struct starpu_task *task;
   const struct sl__task *tasks; /* the program's tasks, by node */
   const int *before;            /* nodes it waits for */

@@ -1,14 +1,13 @@
 /* Every operation against its double-precision reference, with every kernel that runs here: whole, in teams, cut into
  * shards and row blocks, in place, accumulating; and its gradient against finite differences. `operations NAME...`
- * takes some, `operations --bench [NAME...]` measures instead (--bench-bf16: in bf16), `operations --digest [NAME...]` prints a digest of the
- * bits of each case with each kernel, so that two builds can be compared. */
+ * takes some, `operations --bench [NAME...]` measures instead (--bench-bf16: in bf16), `operations --digest [NAME...]`
+ * prints a digest of the bits of each case with each kernel, so that two builds can be compared. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <xxhash.h>
 
 #include "codelets/kernels/product.h"
-
 #include "tests/codelets/cuda.h"
 #include "tests/codelets/differences.h"
 

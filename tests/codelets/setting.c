@@ -12,7 +12,8 @@ static double number(double x, const void *array, sl_dtype dtype, int64_t i, int
     case SL_F32:
       return write ? ((float *)array)[i] = (float)x : ((const float *)array)[i];
     case SL_BF16:
-      return write ? (sl_put((sl_bf16 *)array + i, (float)x), sl_get((sl_bf16 *)array + i)) : sl_get((const sl_bf16 *)array + i);
+      if (write) sl_put((sl_bf16 *)array + i, (float)x);
+      return sl_get((const sl_bf16 *)array + i);
     case SL_F64:
       return write ? ((double *)array)[i] = x : ((const double *)array)[i];
     case SL_I32:
@@ -106,8 +107,7 @@ void setting_begin(setting *s, sl_isa isa, sl_team *team, sl_tiles tiles) {
       case_input in = s->c->in[v];
       in.dtype = info->dtype;
       setting_fill(s->run.data[v], &in, (uint32_t)v + 1);
-    }
-    else if (info->producer < 0)
+    } else if (info->producer < 0)
       setting_fill(s->run.data[v], &(case_input){info->dtype, info->shape, info->scope, FILL_UNIFORM, 0.5, 1.5},
                    (uint32_t)v + 1);
   }

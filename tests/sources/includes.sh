@@ -31,7 +31,7 @@ tasks/bounds: runtime/trace tasks/graph
 tasks/spread: runtime/exchange tasks/graph
 tasks/starpu: runtime/base runtime/exchange runtime/machine runtime/numbers runtime/processors runtime/simulated runtime/trace tasks/bounds tasks/graph tasks/schedule tasks/spread
 codelets: runtime/base runtime/numbers tasks/graph
-codelets/kernels: codelets runtime/numbers runtime/processors tasks/graph
+codelets/kernels: codelets runtime/base runtime/numbers runtime/processors tasks/graph
 codelets/elementwise: codelets codelets/kernels
 codelets/inputs: codelets codelets/kernels
 codelets/layers: codelets codelets/kernels
