@@ -44,13 +44,13 @@ static void convert(copies *w, const sl_array *from, const sl_array *to) {
   w->status = w->convert->cpu[w->isa](&call);
 }
 
-/* A copy in float of a; with its contents if `reads`. */
-static sl_array widened(copies *w, const sl_array *a, int reads) {
+/* A copy in float of a; with its contents if it is an input. (Outputs of samples are never added to.) */
+static sl_array widened(copies *w, const sl_array *a, int input) {
   sl_array wide = *a;
   if (!is_narrow(a)) return wide;
   wide.dtype = SL_F32;
   wide.data = take(w, (size_t)sl_shape_count(&a->shape) * sizeof(float));
-  if (reads) convert(w, a, &wide);
+  if (input) convert(w, a, &wide);
   return wide;
 }
 
@@ -73,7 +73,7 @@ static void widen(copies *w, sl_array *arrays, sl_call *wide) {
     }
   }
   for (int j = 0; j < c->n_out; j++) {
-    out[j] = widened(w, &c->out[j], c->accumulate >> j & 1);
+    out[j] = widened(w, &c->out[j], 0);
     out[j].part = &out[j];
   }
   *wide = *c;

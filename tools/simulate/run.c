@@ -227,10 +227,16 @@ static sl_status simulate(run *r) {
   return SL_OK;
 }
 
+/* Peak in the training's precision, or in fp32 where the processor has no other. */
+static double peak_of(const run *r, const sl__peaks *p) {
+  return r->training.precision == SL_PRECISION_BF16 && p->bf16 > 0 ? p->bf16 : p->fp32;
+}
+
 /* FLOP/s of all workers of the job at their peaks. */
 static double peak(const run *r) {
   const sl__machine_description *m = &r->job.machine;
-  return r->job.ranks * (m->cpu.peak.fp32 * r->job.share.cpus * r->job.threads + m->gpu.peak.fp32 * r->job.share.gpus);
+  return r->job.ranks *
+         (peak_of(r, &m->cpu.peak) * r->job.share.cpus * r->job.threads + peak_of(r, &m->gpu.peak) * r->job.share.gpus);
 }
 
 /* Of a node that is busy for this share of the time. */
@@ -258,7 +264,8 @@ static void print_text(const run *r) {
   printf("samples/s        %10.0f\n", (double)r->plan.batch / r->median);
   printf("GFLOP/s          %10.1f      %.2f GFLOP in %d tasks a rank and step\n", 1e-9 * r->flops / r->median,
          1e-9 * r->flops, sl_program_graph(r->program)->n_nodes);
-  printf("of the peak      %10.1f %%    %.1f GFLOP/s in fp32\n", 100 * r->flops / r->median / peak(r), 1e-9 * peak(r));
+  printf("of the peak      %10.1f %%    %.1f GFLOP/s in %s\n", 100 * r->flops / r->median / peak(r), 1e-9 * peak(r),
+         sl_precision_names[r->training.precision]);
   if (r->bound.mixed > 0)
     printf("of the bound     %10.1f %%    bound %.3f ms: critical path %.3f, area %.3f\n",
            100 * r->bound.mixed / r->median, 1e3 * r->bound.mixed, 1e3 * r->bound.critical_path, 1e3 * r->bound.area);
