@@ -31,6 +31,10 @@ else
 fi
 unset EMULATED_MEMORY
 
+train_small mlp 1 --steps 2 --workers 1 --gpus 1 --precision bf16
+check 'bf16, which no kernel of a GPU reads: an error that names the value and what would help' says \
+  "^starling: '[a-z0-9.:_]+' is stored in bf16, which the kernels of GPUs do not read yet.*--gpus, --precision fp32"
+
 steps='--steps 20 --checkpoint-every 2 --workers 1 --sched random'
 for ranks in 1 2; do
   if [ $ranks != 1 ] && ! [ -x "$MPIEXEC" ]; then
