@@ -40,9 +40,13 @@ parameters() { "$starling" convert "$1" --to hf --out "$2" >>out 2>>err; }
 parameters reference one.d
 for ranks in 2 3; do
   for zero in 0 1; do
+    if ! [ -x "$mpiexec" ]; then
+      skip "gpt2 on $ranks ranks, zero $zero: no MPI launcher"
+      continue
+    fi
     rm -rf run
     # shellcheck disable=SC2086
-    $limit ${limit:+600} "$mpiexec" -n $ranks "$starling" train $plan $base --out run --workers 1 --threads-per-worker 1 --zero $zero >out 2>err
+    $limit "$mpiexec" -n $ranks "$starling" train $plan $base --out run --workers 1 --threads-per-worker 1 --zero $zero >out 2>err
     parameters run ranks.d
     check "gpt2 on $ranks ranks, zero $zero" cmp ranks.d/model.safetensors one.d/model.safetensors
     rm -rf ranks.d
