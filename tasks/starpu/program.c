@@ -355,15 +355,22 @@ static sl_status bind_residences(sl_program *p) {
 /* --- life -----------------------------------------------------------------------------------------------------------
  */
 
-/* CUDA kernels take floats only so far. */
+/* CUDA kernels take floats only so far, those aside that take every type. */
 static sl_status check_storage(const sl_graph *g, sl_runtime *runtime) {
 #if !SL_SIMULATED
-  for (sl_value v = 0; v < g->n_values && sl_runtime_gpus(runtime) > 0; v++)
-    if (g->value[v]->dtype == SL_BF16)
-      return sl_blame(sl_fail(SL_EUNSUPPORTED,
-                              "'%s' is stored in bf16, which the kernels of GPUs do not read yet: use no GPUs, or fp32",
-                              g->value[v]->name),
-                      "gpus, precision");
+  for (int i = 0; i < g->n_nodes && sl_runtime_gpus(runtime) > 0; i++) {
+    const sl_node *node = g->node[i];
+    int narrow = 0;
+    for (int k = 0; k < node->n_in; k++) narrow |= g->value[node->in[k]]->dtype == SL_BF16;
+    for (int j = 0; j < node->n_out; j++) narrow |= g->value[node->out[j]]->dtype == SL_BF16;
+    if (narrow && !node->op->any_dtype)
+      return sl_blame(
+          sl_fail(SL_EUNSUPPORTED,
+                  "layer '%s' (%s) works on bf16, which its kernel for GPUs does not read yet: use no GPUs, "
+                  "or fp32",
+                  node->name, node->op->name),
+          "gpus, precision");
+  }
 #else
   (void)g, (void)runtime;
 #endif
