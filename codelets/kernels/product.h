@@ -45,8 +45,8 @@ void SL_SHARED(product)(int64_t rows, int64_t columns, int64_t k, const float *a
  * of the second numbers is added first, then that of the first ones, each rounded once; denormals count as zero, in
  * factors and sums. This is what AVX512-BF16's VDPBF16PS does (Intel's Architecture Instruction Set Extensions
  * reference), and fused multiply-adds of the widened numbers in this order give the same bits. So the faster of the
- * two is used: VDPBF16PS does a pair in the time of one multiply-add on AMD's Zen 4, but of four on Intel's Xeons,
- * whose tiles (AMX) do it instead. x86's baseline, which does not fuse, has bits of its own.
+ * two is used: VDPBF16PS takes the time of one multiply-add on AMD's Zen 4, and of four on an Intel Xeon (Emerald
+ * Rapids), where tiles (AMX) are meant for this. x86's baseline, which does not fuse, has bits of its own.
  *
  * product_pairs: by VDPBF16PS. A pair is 4 bytes: a_row and a_at count numbers of 2 bytes; k, b_row and the copy count
  * pairs. a_row = 2: rows of pairs side by side.

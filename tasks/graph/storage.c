@@ -22,7 +22,7 @@ static int widens(const sl_operation *op, const sl_call *c, sl_isa isa) {
 static size_t lines(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 typedef struct copies {
-  char *at; /* NULL: only counts */
+  char *at;
   size_t used;
   sl_status status;
   const sl_operation *convert;
@@ -31,13 +31,13 @@ typedef struct copies {
 } copies;
 
 static void *take(copies *w, size_t bytes) {
-  void *memory = w->at ? w->at + w->used : NULL;
+  void *memory = w->at + w->used;
   w->used += lines(bytes);
   return memory;
 }
 
 static void convert(copies *w, const sl_array *from, const sl_array *to) {
-  if (!w->at || w->status != SL_OK) return;
+  if (w->status != SL_OK) return;
   const sl_call *c = w->call;
   const sl_call call = {
       .n_in = 1, .n_out = 1, .in = from, .out = to, .tiles = c->tiles, .team = c->team, .step = c->step};
@@ -54,7 +54,7 @@ static sl_array widened(copies *w, const sl_array *a, int input) {
   return wide;
 }
 
-/* Fills `arrays` (inputs, their parts, outputs) and, where w has memory, the copies of inputs. */
+/* Fills `arrays` (inputs, outputs, parts of inputs) and the copies of inputs. */
 static void widen(copies *w, sl_array *arrays, sl_call *wide) {
   const sl_call *c = w->call;
   sl_array *in = arrays, *out = in + c->n_in, *part = out + c->n_out;

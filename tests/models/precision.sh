@@ -86,6 +86,7 @@ expect 'but begins with its parameters' 0 '' train mlp --init whole/model.safete
 run eval whole --data set --json --gpus 0
 check 'eval' test "$code" = 0
 expect 'predict' 0 '' predict whole set/t10k-images-idx3-ubyte --gpus 0
+
 # ---- memory, and what graph shows
 
 for p in fp32 bf16; do
