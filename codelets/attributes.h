@@ -1,9 +1,15 @@
-/* Attributes of operations that have a CPU kernel (.c) and a CUDA kernel (.cu): both read them through call->attr. */
+/* Attributes of operations that have a CPU kernel (.c) and a CUDA kernel (.cu): both read them through call->attr. A
+ * task's footprint is a hash of their bytes, so they must have no padding, whose bytes would be anything. */
 #ifndef SL_ATTRIBUTES_H
 #define SL_ATTRIBUTES_H
 
 #include "codelets/codelets.h"
 #include "runtime/numbers/philox.h"
+
+#ifdef __GNUC__
+#pragma GCC diagnostic push
+#pragma GCC diagnostic error "-Wpadded"
+#endif
 
 typedef struct sl_input_attr {
   int slot;
@@ -120,12 +126,20 @@ typedef struct sl_attention_attr {
 
 typedef struct sl_clip_attr {
   double bound;
+  int64_t scaled; /* 1: the last input is the loss scale, by which gradients are too large */
 } sl_clip_attr;
+
+/* Loss scale: 2^16 first, twice as much after 2,000 steps without an overflow, at most 2^24. */
+enum { SL_LOSS_SCALE_FIRST = 16, SL_LOSS_SCALE_GROWS = 2000, SL_LOSS_SCALE_MOST = 24 };
 
 /* sgd: sl_sgd_options; lamb, lamb_moments: sl_lamb_options; decay is 0 for parameters without decay. */
 typedef struct sl_adamw_attr {
   sl_adamw_options options;
-  int l2; /* decay is added to the gradient, as in Adam */
+  int64_t l2; /* 1: decay is added to the gradient, as in Adam */
 } sl_adamw_attr;
+
+#ifdef __GNUC__
+#pragma GCC diagnostic pop
+#endif
 
 #endif

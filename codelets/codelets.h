@@ -158,11 +158,20 @@ sl_value sl_accuracy_top(sl_graph *graph, const char *layer, sl_value logits, sl
 
 /* Factor min(1, bound / ||g||) of gradient clipping by global norm (Pascanu et al. 2013), F64 [1]. The norm is
  * summed over rows (dimension 0; a vector has rows of one element), then over values, by a fixed tree. NaN if the
- * norm is not finite. */
-sl_value sl_clip_factor(sl_graph *graph, const char *layer, const sl_value *gradients, int n, double bound);
+ * norm is not finite.
+ * scale: SL_NONE, or sl_loss_scale's value, by which the gradients are too large: the factor divides by it, too. Then a
+ * norm that is not finite gives 0: gradients overflowed, and the step must change nothing. bound may be INFINITY. */
+sl_value sl_clip_factor(sl_graph *graph, const char *layer, const sl_value *gradients, int n, double bound,
+                        sl_value scale);
+
+/* Dynamic loss scaling (loss_scale.c): the scale, F64 [1], a power of two; a gradient that sl_gradient_seeded starts
+ * with. Sets *state to its state tensor, loss_scale.state. */
+sl_value sl_loss_scale(sl_graph *graph, sl_value *state);
+/* Adds the node that changes the state: clip is sl_clip_factor's value with this scale. */
+void sl_loss_scale_update(sl_graph *graph, sl_value state, sl_value guard, sl_value clip);
 
 /* Adds one update node for each parameter. gradients[i] belongs to parameters[i]. guard is F64 [1] (the loss),
- * clip SL_NONE or a clip factor: if one of them is not finite, nothing is updated. Learning rate:
+ * clip SL_NONE or a clip factor: if one of them is not finite or the factor is 0, nothing is updated. Learning rate:
  * sl_step.learning_rate. Weight decay applies to parameters whose sl_value_info.decay is set: by default those with two
  * or more dimensions, so not to biases and norms (torch decays every parameter that it gets; set all flags for that).
  * sgd: v = momentum v +

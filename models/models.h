@@ -154,6 +154,7 @@ typedef struct sl_network {
   sl_value loss;           /* F64 [1], nats, mean over the labels that count */
   sl_value correct, count; /* F64 [1] */
   sl_value top5;           /* F64 [1], number of targets among the five largest logits; evaluation only */
+  sl_value scale;          /* F64 [1], loss scale of this step; SL_NONE: none (all but fp16) */
   sl_value clip;           /* F64 [1], factor of the gradients; SL_NONE: no clipping. If it is not finite, nothing was
                               updated */
   int n_parameters;

@@ -1,4 +1,5 @@
 /* Builds the graph of a training step or of an evaluation around a model's layers. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,7 @@ static sl_value build(const sl_model *model, sl_graph *g, sl_value x, const sl_m
 static sl_status forward(const sl_model *model, const sl_model_data *data, const sl_training *options, int64_t batch,
                          int training, sl_network *n) {
   memset(n, 0, sizeof *n);
-  n->clip = SL_NONE;
+  n->clip = n->scale = SL_NONE;
   n->graph = sl_graph_new(batch);
   if (!n->graph) return sl_no_memory("for a graph");
   sl_graph *g = n->graph;
@@ -53,15 +54,18 @@ static void count_parameters(sl_network *n, sl_value *parameters) {
     }
 }
 
-static void update(sl_network *n, const sl_training *o, const sl_value *parameters, const sl_value *gradients) {
+static void update(sl_network *n, const sl_training *o, sl_value scaling, const sl_value *parameters,
+                   const sl_value *gradients) {
   n->graph->phase = SL_PHASE_UPDATE;
-  if (o->clip > 0) n->clip = sl_clip_factor(n->graph, "clip", gradients, n->n_parameters, o->clip);
+  if (o->clip > 0 || scaling != SL_NONE)
+    n->clip = sl_clip_factor(n->graph, "clip", gradients, n->n_parameters, o->clip > 0 ? o->clip : INFINITY, n->scale);
+  if (scaling != SL_NONE) sl_loss_scale_update(n->graph, scaling, n->loss, n->clip);
   sl_optimizer_rules[o->optimizer]->add(n->graph, o, parameters, gradients, n->n_parameters, n->loss, n->clip);
 }
 
 sl_status sl_network_training(const sl_model *model, const sl_model_data *data, const sl_training *options,
                               int64_t batch, sl_network *n) {
-  sl_value *parameters = NULL, *gradients = NULL;
+  sl_value *parameters = NULL, *gradients = NULL, scaling = SL_NONE;
   sl_status status = SL_OK;
   SL_TRY_OUT(forward(model, data, options, batch, 1, n));
   size_t most = (size_t)n->graph->n_values;
@@ -72,9 +76,10 @@ sl_status sl_network_training(const sl_model *model, const sl_model_data *data, 
     goto out;
   }
   count_parameters(n, parameters);
-  SL_TRY_OUT(sl_gradient(n->graph, n->loss, parameters, n->n_parameters, gradients));
+  if (options->precision == SL_PRECISION_FP16) n->scale = sl_loss_scale(n->graph, &scaling);
+  SL_TRY_OUT(sl_gradient_seeded(n->graph, n->loss, n->scale, parameters, n->n_parameters, gradients));
   SL_TRY_OUT(sl_recompute_segments(n->graph, options->recompute));
-  update(n, options, parameters, gradients);
+  update(n, options, scaling, parameters, gradients);
   status = sl_precision_apply(n->graph, options->precision);
 out:
   free(parameters);
@@ -98,7 +103,7 @@ sl_status sl_network_logits(const sl_model *model, const sl_model_data *data, co
                             sl_network *n) {
   *n = (sl_network){.graph = sl_graph_new(batch), .sample_bytes = (size_t)data->length * sizeof(int32_t)};
   if (!n->graph) return sl_no_memory("for a graph");
-  n->probabilities = n->loss = n->correct = n->count = n->top5 = n->clip = SL_NONE;
+  n->probabilities = n->loss = n->correct = n->count = n->top5 = n->clip = n->scale = SL_NONE;
   const sl_value tokens = sl_input(n->graph, "tokens", SL_SLOT_SAMPLES, SL_I32, SL_SHAPE(data->length));
   n->logits = build(model, n->graph, tokens, data, options, 0);
   if (options->precision != SL_PRECISION_FP32) n->logits = sl_convert(n->graph, "logits", n->logits, SL_F32);

@@ -58,6 +58,7 @@ const sl_operation sl_op_add = {
     .cpu = SL_KERNELS(add),
     .cpu_bf16 = SL_KERNELS_BF16(add),
     .cuda = SL_CUDA_KERNEL(add),
+    .cuda_bf16 = 1,
     .map_in = 3,
     .map_out = 1,
     .inplace = {1},

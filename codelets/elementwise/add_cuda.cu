@@ -12,12 +12,9 @@ static __global__ void add_f64_kernel(int64_t n, const double *a, const double *
 }
 
 extern "C" sl_status sl__add_cuda(const sl_call *c, sl_cuda *cuda) {
-  int64_t n = sl_shape_count(&c->out[0].shape);
-  const void *a = c->in[0].data, *b = c->in[1].data;
-  void *y = c->out[0].data;
-  if (c->out[0].dtype == SL_F32)
-    return sl_cuda_map(cuda, "add", plus(), n, (float *)y, (const float *)a, (const float *)b);
-  add_f64_kernel<<<sl_cuda_grid(n), SL_CUDA_THREADS, 0, cuda->stream>>>(n, (const double *)a, (const double *)b,
-                                                                        (double *)y);
+  if (c->out[0].dtype != SL_F64) return sl_cuda_map2(c, cuda, "add", plus());
+  const int64_t n = sl_shape_count(&c->out[0].shape);
+  add_f64_kernel<<<sl_cuda_grid(n), SL_CUDA_THREADS, 0, cuda->stream>>>(
+      n, (const double *)c->in[0].data, (const double *)c->in[1].data, (double *)c->out[0].data);
   return sl_cuda_launched("add");
 }

@@ -60,6 +60,7 @@ const sl_operation sl_op_dropout = {
     .cpu = SL_KERNELS(dropout),
     .cpu_bf16 = SL_KERNELS_BF16(dropout),
     .cuda = SL_CUDA_KERNEL(dropout),
+    .cuda_bf16 = 1,
     .inplace = {1},
 };
 

@@ -77,6 +77,7 @@ const sl_operation sl_op_gelu = {
     .cpu = SL_KERNELS(gelu),
     .cpu_bf16 = SL_KERNELS_BF16(gelu),
     .cuda = SL_CUDA_KERNEL(gelu),
+    .cuda_bf16 = 1,
     .inplace = {1},
 };
 const sl_operation sl_op_gelu_grad = {
@@ -87,6 +88,7 @@ const sl_operation sl_op_gelu_grad = {
     .cpu = SL_KERNELS(gelu_grad),
     .cpu_bf16 = SL_KERNELS_BF16(gelu_grad),
     .cuda = SL_CUDA_KERNEL(gelu_grad),
+    .cuda_bf16 = 1,
     .inplace = {1},
 };
 

@@ -20,17 +20,11 @@ sl_gelu_form form(const sl_call *c) { return ((const sl_gelu_attr *)c->attr)->fo
 }  // namespace
 
 extern "C" sl_status sl__gelu_cuda(const sl_call *c, sl_cuda *cuda) {
-  int64_t n = sl_shape_count(&c->out[0].shape);
-  const float *x = (const float *)c->in[0].data;
-  float *y = (float *)c->out[0].data;
-  return form(c) == SL_GELU_ERF ? sl_cuda_map(cuda, "gelu", erf_forward(), n, y, x)
-                                : sl_cuda_map(cuda, "gelu", tanh_forward(), n, y, x);
+  return form(c) == SL_GELU_ERF ? sl_cuda_map1(c, cuda, "gelu", erf_forward())
+                                : sl_cuda_map1(c, cuda, "gelu", tanh_forward());
 }
 
 extern "C" sl_status sl__gelu_grad_cuda(const sl_call *c, sl_cuda *cuda) {
-  int64_t n = sl_shape_count(&c->out[0].shape);
-  const float *dy = (const float *)c->in[0].data, *x = (const float *)c->in[1].data;
-  float *dx = (float *)c->out[0].data;
-  return form(c) == SL_GELU_ERF ? sl_cuda_map(cuda, "gelu_grad", erf_backward(), n, dx, dy, x)
-                                : sl_cuda_map(cuda, "gelu_grad", tanh_backward(), n, dx, dy, x);
+  return form(c) == SL_GELU_ERF ? sl_cuda_map2(c, cuda, "gelu_grad", erf_backward())
+                                : sl_cuda_map2(c, cuda, "gelu_grad", tanh_backward());
 }

@@ -60,6 +60,7 @@ const sl_operation sl_op_relu = {
     .cpu = SL_KERNELS(relu),
     .cpu_bf16 = SL_KERNELS_BF16(relu),
     .cuda = SL_CUDA_KERNEL(relu),
+    .cuda_bf16 = 1,
     .inplace = {1},
 };
 const sl_operation sl_op_relu_grad = {
@@ -69,6 +70,7 @@ const sl_operation sl_op_relu_grad = {
     .cpu = SL_KERNELS(relu_grad),
     .cpu_bf16 = SL_KERNELS_BF16(relu_grad),
     .cuda = SL_CUDA_KERNEL(relu_grad),
+    .cuda_bf16 = 1,
     .inplace = {1},
 };
 

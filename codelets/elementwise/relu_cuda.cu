@@ -11,11 +11,9 @@ struct backward {
 }  // namespace
 
 extern "C" sl_status sl__relu_cuda(const sl_call *c, sl_cuda *cuda) {
-  return sl_cuda_map(cuda, "relu", forward(), sl_shape_count(&c->out[0].shape), (float *)c->out[0].data,
-                     (const float *)c->in[0].data);
+  return sl_cuda_map1(c, cuda, "relu", forward());
 }
 
 extern "C" sl_status sl__relu_grad_cuda(const sl_call *c, sl_cuda *cuda) {
-  return sl_cuda_map(cuda, "relu_grad", backward(), sl_shape_count(&c->out[0].shape), (float *)c->out[0].data,
-                     (const float *)c->in[0].data, (const float *)c->in[1].data);
+  return sl_cuda_map2(c, cuda, "relu_grad", backward());
 }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "codelets/kernels/cuda_sums.h"
+#include "runtime/numbers/half.h"
 #include "runtime/numbers/philox.h"
 #include "runtime/processors/cuda_context.h"
 #include "tasks/graph/graph.h"
@@ -42,6 +43,28 @@ typedef int32_t sl_veci;
 static SL_FUNCTION float sl_splat(float x) { return x; }
 static SL_FUNCTION float sl_fmaf(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 static SL_FUNCTION float sl_fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+/* The same with denormals as zero, in arguments and results: what products of bf16 use (product.h). Where a result is
+ * within half a unit in the last place of the least normal number, GPUs may differ from x86. */
+#ifdef __CUDA_ARCH__
+static SL_FUNCTION float sl_fma_flushed(float a, float b, float c) {
+  float sum;
+  asm("fma.rn.ftz.f32 %0, %1, %2, %3;" : "=f"(sum) : "f"(a), "f"(b), "f"(c));
+  return sum;
+}
+static SL_FUNCTION float sl_add_flushed(float a, float b) {
+  float sum;
+  asm("add.rn.ftz.f32 %0, %1, %2;" : "=f"(sum) : "f"(a), "f"(b));
+  return sum;
+}
+#else /* an emulated GPU */
+static SL_FUNCTION float sl_flush(float x) {
+  return (__float_as_int(x) & 0x7f800000) == 0 ? __int_as_float(__float_as_int(x) & (int)0x80000000u) : x;
+}
+static SL_FUNCTION float sl_fma_flushed(float a, float b, float c) {
+  return sl_flush(__fmaf_rn(sl_flush(a), sl_flush(b), sl_flush(c)));
+}
+static SL_FUNCTION float sl_add_flushed(float a, float b) { return sl_flush(sl_flush(a) + sl_flush(b)); }
+#endif
 static SL_FUNCTION double sl_fmad(double a, double b, double c) { return __fma_rn(a, b, c); }
 static SL_FUNCTION float sl_select(bool mask, float a, float b) { return mask ? a : b; }
 static SL_FUNCTION float sl_abs(float x) { return __int_as_float(__float_as_int(x) & 0x7fffffff); }
@@ -60,6 +83,47 @@ static SL_FUNCTION float sl_polynomial(float x, float p, float next, C... rest) 
 
 /* ---- elements -------------------------------------------------------------------------------------------------- */
 
+/* A number in bf16, as kernel.h has it: rounded to nearest, ties to even; a NaN stays a NaN, denormals are kept. */
+struct sl_bf16 {
+  uint16_t bits;
+};
+static SL_FUNCTION uint16_t sl_bits_bf16(float x) {
+  const uint32_t u = __float_as_uint(x);
+  return (uint16_t)((x != x ? u | 0x400000 : u + 0x7fff + (u >> 16 & 1)) >> 16);
+}
+static SL_FUNCTION float sl_of_bits_bf16(uint32_t bits) { return __uint_as_float(bits << 16); }
+/* A number in fp16 (half.h). */
+struct sl_fp16 {
+  uint16_t bits;
+};
+/* One number, and four at an address that is aligned for that. */
+static SL_FUNCTION float sl_get(const float *p) { return *p; }
+static SL_FUNCTION float sl_get(const sl_bf16 *p) { return sl_of_bits_bf16(p->bits); }
+static SL_FUNCTION float sl_get(const sl_fp16 *p) { return sl_half_wide(p->bits); }
+static SL_FUNCTION void sl_put(float *p, float x) { *p = x; }
+static SL_FUNCTION void sl_put(sl_fp16 *p, float x) { p->bits = sl_half_of(x); }
+static SL_FUNCTION void sl_put(sl_bf16 *p, float x) { p->bits = sl_bits_bf16(x); }
+static SL_FUNCTION float4 sl_get4(const float *p) { return *(const float4 *)p; }
+static SL_FUNCTION float4 sl_get4(const sl_bf16 *p) {
+  const uint2 u = *(const uint2 *)p;
+  return make_float4(sl_of_bits_bf16(u.x), sl_of_bits_bf16(u.x >> 16), sl_of_bits_bf16(u.y),
+                     sl_of_bits_bf16(u.y >> 16));
+}
+static SL_FUNCTION float4 sl_get4(const sl_fp16 *p) {
+  const uint2 u = *(const uint2 *)p;
+  return make_float4(sl_half_wide((uint16_t)u.x), sl_half_wide((uint16_t)(u.x >> 16)), sl_half_wide((uint16_t)u.y),
+                     sl_half_wide((uint16_t)(u.y >> 16)));
+}
+static SL_FUNCTION void sl_put4(float *p, float4 v) { *(float4 *)p = v; }
+static SL_FUNCTION void sl_put4(sl_fp16 *p, float4 v) {
+  *(uint2 *)p = make_uint2(sl_half_of(v.x) | (uint32_t)sl_half_of(v.y) << 16,
+                           sl_half_of(v.z) | (uint32_t)sl_half_of(v.w) << 16);
+}
+static SL_FUNCTION void sl_put4(sl_bf16 *p, float4 v) {
+  *(uint2 *)p = make_uint2(sl_bits_bf16(v.x) | (uint32_t)sl_bits_bf16(v.y) << 16,
+                           sl_bits_bf16(v.z) | (uint32_t)sl_bits_bf16(v.w) << 16);
+}
+
 /* Blocks of a grid-stride loop over n items. */
 static inline unsigned sl_cuda_grid(int64_t n) {
   int64_t blocks = (n + SL_CUDA_THREADS - 1) / SL_CUDA_THREADS;
@@ -68,7 +132,11 @@ static inline unsigned sl_cuda_grid(int64_t n) {
 static __device__ inline int64_t sl_cuda_index() { return (int64_t)blockIdx.x * blockDim.x + threadIdx.x; }
 static __device__ inline int64_t sl_cuda_stride() { return (int64_t)gridDim.x * blockDim.x; }
 
-static inline bool sl_cuda_aligned(const void *p) { return ((uintptr_t)p & 15) == 0; }
+/* Whether four elements can be read at once. */
+template <class T>
+static inline bool sl_cuda_aligned(const T *p) {
+  return ((uintptr_t)p & (4 * sizeof(T) - 1)) == 0;
+}
 
 template <class F, class... V>
 static __device__ inline float4 sl_cuda_each(F f, V... v) {
@@ -76,21 +144,41 @@ static __device__ inline float4 sl_cuda_each(F f, V... v) {
 }
 
 /* y may be one of x: the same thread reads an element before it writes it. */
-template <class F, class... X>
-__global__ void sl_cuda_map_kernel(F f, int64_t n, int64_t n4, float *y, const X *...x) {
+template <class F, class Y, class... X>
+__global__ void sl_cuda_map_kernel(F f, int64_t n, int64_t n4, Y *y, const X *...x) {
   for (int64_t i = sl_cuda_index(); i < n4; i += sl_cuda_stride())
-    ((float4 *)y)[i] = sl_cuda_each(f, ((const float4 *)x)[i]...);
-  for (int64_t i = 4 * n4 + sl_cuda_index(); i < n; i += sl_cuda_stride()) y[i] = f(x[i]...);
+    sl_put4(y + 4 * i, sl_cuda_each(f, sl_get4(x + 4 * i)...));
+  for (int64_t i = 4 * n4 + sl_cuda_index(); i < n; i += sl_cuda_stride()) sl_put(y + i, f(sl_get(x + i)...));
 }
 
-/* y[i] = f(x[i]...) for i in [0, n); F is a function object with a __device__ operator(). Works on four elements at
- * once if all arrays are aligned; the bits are the same, because an element's result depends only on its inputs. */
-template <class F, class... X>
-static sl_status sl_cuda_map(sl_cuda *cuda, const char *operation, F f, int64_t n, float *y, const X *...x) {
+/* y[i] = f(x[i]...) for i in [0, n), of floats or sl_bf16; F is a function object on floats with a __device__
+ * operator(). Works on four elements at once if all arrays are aligned; the bits are the same, because an element's
+ * result depends only on its inputs. */
+template <class F, class Y, class... X>
+static sl_status sl_cuda_map(sl_cuda *cuda, const char *operation, F f, int64_t n, Y *y, const X *...x) {
   if (n == 0) return SL_OK;
   int64_t n4 = sl_cuda_aligned(y) && (sl_cuda_aligned(x) && ...) ? n / 4 : 0;
   sl_cuda_map_kernel<<<sl_cuda_grid(n4 ? n4 : n), SL_CUDA_THREADS, 0, cuda->stream>>>(f, n, n4, y, x...);
   return sl_cuda_launched(operation);
+}
+
+/* The same on a call's first output and its first input or two, which all have the output's type. */
+template <class F>
+static sl_status sl_cuda_map1(const sl_call *c, sl_cuda *cuda, const char *operation, F f) {
+  const int64_t n = sl_shape_count(&c->out[0].shape);
+  const void *x = c->in[0].data;
+  void *y = c->out[0].data;
+  return c->out[0].dtype == SL_BF16 ? sl_cuda_map(cuda, operation, f, n, (sl_bf16 *)y, (const sl_bf16 *)x)
+                                    : sl_cuda_map(cuda, operation, f, n, (float *)y, (const float *)x);
+}
+template <class F>
+static sl_status sl_cuda_map2(const sl_call *c, sl_cuda *cuda, const char *operation, F f) {
+  const int64_t n = sl_shape_count(&c->out[0].shape);
+  const void *a = c->in[0].data, *b = c->in[1].data;
+  void *y = c->out[0].data;
+  return c->out[0].dtype == SL_BF16
+             ? sl_cuda_map(cuda, operation, f, n, (sl_bf16 *)y, (const sl_bf16 *)a, (const sl_bf16 *)b)
+             : sl_cuda_map(cuda, operation, f, n, (float *)y, (const float *)a, (const float *)b);
 }
 
 /* ---- rows and sums ----------------------------------------------------------------------------------------------- */

@@ -7,13 +7,17 @@
  * reads shared memory by float4. Where the tiles alone would leave multiprocessors idle, pieces run in blocks of their
  * own (split-K), their sums go to scratch memory, and another kernel adds them.
  *
+ * Factors in bf16 are read as floats and multiplied in product.h's order of pairs, denormals as zero.
+ *
  * The factors and the result are function objects:
  *   A: element (m, k) of C's rows, B: (n, k) of its columns.
  *     ALONG_K       whether neighbours in memory differ in k, else in m or n
  *     line(i)       what a thread keeps for the index i, which stays the same
  *     get<V>(line, i, piece, k, end, to)   to[0 .. V) = the elements (i, k ..) or (i .., k) of the piece; those beyond
- *                   the matrix or from k = end on may be anything
- *   P: count, length(piece): number of pieces, and number of k in one
+ *                   the matrix or from k = end on may be anything; with PAIRS zeros from k = end on
+ *   P: PAIRS         whether numbers 2 i and 2 i + 1 of k are a pair
+ *     count          number of pieces
+ *     length(piece), numbers(piece)   number of k in one; without the zero that completes the last pair
  *   C: line(m): address of row m. */
 #ifndef SL_PRODUCT_CUDA_H
 #define SL_PRODUCT_CUDA_H
@@ -34,61 +38,82 @@ static sl_status sl_cuda_either(bool wide, const LAUNCH &launch) {
 
 /* ---- factors ----------------------------------------------------------------------------------------------------- */
 
-/* Element (i, k) = p[i ld + k]; pieces begin at first(piece). WIDE: address and ld allow float4. */
-template <bool WIDE, class P>
+/* Element (i, k) = p[i ld + k], of floats or sl_bf16; pieces begin at first(piece). WIDE: address and ld allow four
+ * elements at once. */
+template <bool WIDE, class T, class P>
 struct sl_cuda_rows_of {
   static constexpr bool ALONG_K = true;
-  const float *p;
+  const T *p;
   int64_t ld, count;
   P pieces;
-  typedef const float *line_type;
+  typedef const T *line_type;
   __device__ line_type line(int64_t i) const { return i < count ? p + i * ld : NULL; }
   template <int V>
   __device__ void get(line_type line, int64_t, int piece, int64_t k, int64_t end, float *to) const {
     const int64_t at = pieces.first(piece) + k;
     if (WIDE && V == 4 && line && k + 4 <= end && (at & 3) == 0) {
-      *(float4 *)to = *(const float4 *)(line + at);
+      *(float4 *)to = sl_get4(line + at);
       return;
     }
 #pragma unroll
-    for (int v = 0; v < V; v++) to[v] = line && k + v < end ? line[at + v] : 0;
+    for (int v = 0; v < V; v++) to[v] = line && k + v < end ? sl_get(line + at + v) : 0;
   }
 };
 
 /* Element (i, k) = p[k ld + i]. */
-template <bool WIDE, class P>
+template <bool WIDE, class T, class P>
 struct sl_cuda_columns_of {
   static constexpr bool ALONG_K = false;
-  const float *p;
+  const T *p;
   int64_t ld, count;
   P pieces;
-  typedef const float *line_type;
+  typedef const T *line_type;
   __device__ line_type line(int64_t i) const { return p + i; }
   template <int V>
   __device__ void get(line_type line, int64_t i, int piece, int64_t k, int64_t end, float *to) const {
-    const float *at = line + (pieces.first(piece) + k) * ld;
+    const T *at = line + (pieces.first(piece) + k) * ld;
     if (WIDE && V == 4 && k < end && i + 4 <= count) {
-      *(float4 *)to = *(const float4 *)at;
+      *(float4 *)to = sl_get4(at);
       return;
     }
 #pragma unroll
-    for (int v = 0; v < V; v++) to[v] = k < end && i + v < count ? at[v] : 0;
+    for (int v = 0; v < V; v++) to[v] = k < end && i + v < count ? sl_get(at + v) : 0;
   }
 };
 
-/* Pieces of a sum over n, of almost equal lengths, or of `each` and the rest. */
+/* Pieces of a sum over n, of almost equal lengths, or of `each` and the rest; of single numbers, or of pairs, of which
+ * the last one of an odd n is completed by a zero. */
+template <bool IN_PAIRS>
 struct sl_cuda_even_pieces {
+  static constexpr bool PAIRS = IN_PAIRS;
+  static constexpr int UNIT = IN_PAIRS ? 2 : 1;
   int64_t n;
   int count;
-  __device__ int64_t first(int i) const { return n / count * i + (i < n % count ? i : n % count); }
+  __device__ int64_t first(int i) const {
+    const int64_t units = (n + UNIT - 1) / UNIT;
+    return UNIT * (units / count * i + (i < units % count ? i : units % count));
+  }
   __device__ int64_t length(int i) const { return first(i + 1) - first(i); }
+  __device__ int64_t numbers(int i) const { return (first(i + 1) < n ? first(i + 1) : n) - first(i); }
 };
-struct sl_cuda_each_pieces {
+template <bool IN_PAIRS>
+struct sl_cuda_each_pieces { /* in pairs `each` is even */
+  static constexpr bool PAIRS = IN_PAIRS;
   int64_t n, each;
   int count;
   __device__ int64_t first(int i) const { return each * i; }
-  __device__ int64_t length(int i) const { return each * (i + 1) < n ? each : n - each * i; }
+  __device__ int64_t numbers(int i) const { return each * (i + 1) < n ? each : n - each * i; }
+  __device__ int64_t length(int i) const { return PAIRS ? (numbers(i) + 1) / 2 * 2 : numbers(i); }
 };
+
+template <bool PAIRS>
+static SL_FUNCTION float sl_cuda_multiply_add(float a, float b, float c) {
+  return PAIRS ? sl_fma_flushed(a, b, c) : sl_fma(a, b, c);
+}
+template <bool PAIRS>
+static SL_FUNCTION float sl_cuda_add(float a, float b) {
+  return PAIRS ? sl_add_flushed(a, b) : a + b;
+}
 
 /* A result whose rows are ld elements apart. */
 struct sl_cuda_matrix {
@@ -159,7 +184,7 @@ __global__ void __launch_bounds__((TILE / EACH) * (TILE / EACH))
   load_b.begin(b, n0, thread);
   const int first = how.from_piece + (how.parts ? (int)blockIdx.z : 0), last = how.parts ? first + 1 : how.pieces;
   for (int piece = first; piece < last; piece++) {
-    const int64_t length = pieces.length(piece);
+    const int64_t length = pieces.length(piece), numbers = pieces.numbers(piece);
     float sum[EACH][EACH];
 #pragma unroll
     for (int x = 0; x < EACH; x++) {
@@ -168,8 +193,8 @@ __global__ void __launch_bounds__((TILE / EACH) * (TILE / EACH))
 #pragma unroll
       for (int y = 0; y < EACH; y++) sum[y][x] = begin;
     }
-    load_a.read(a, piece, 0, length);
-    load_b.read(b, piece, 0, length);
+    load_a.read(a, piece, 0, numbers);
+    load_b.read(b, piece, 0, numbers);
     load_a.write(as[0]);
     load_b.write(bs[0]);
     __syncthreads();
@@ -177,8 +202,8 @@ __global__ void __launch_bounds__((TILE / EACH) * (TILE / EACH))
     for (int64_t k = 0; k < length; k += SL_CUDA_BK, now ^= 1) {
       const bool more = k + SL_CUDA_BK < length;
       if (more) {
-        load_a.read(a, piece, k + SL_CUDA_BK, length);
-        load_b.read(b, piece, k + SL_CUDA_BK, length);
+        load_a.read(a, piece, k + SL_CUDA_BK, numbers);
+        load_b.read(b, piece, k + SL_CUDA_BK, numbers);
       }
       auto step = [&](int i) {
         __align__(16) float x[EACH], y[EACH];
@@ -190,14 +215,16 @@ __global__ void __launch_bounds__((TILE / EACH) * (TILE / EACH))
 #pragma unroll
         for (int u = 0; u < EACH; u++)
 #pragma unroll
-          for (int v = 0; v < EACH; v++) sum[u][v] = sl_fma(y[u], x[v], sum[u][v]);
+          for (int v = 0; v < EACH; v++) sum[u][v] = sl_cuda_multiply_add<P::PAIRS>(y[u], x[v], sum[u][v]);
       };
-      /* A chain has exactly as many terms as its piece: adding a zero more could change a zero's sign. */
+      /* A chain has exactly as many terms as its piece: adding a zero more could change a zero's sign. Of a pair the
+       * second number comes first. */
+      constexpr int turned = P::PAIRS ? 1 : 0;
       if (more || length - k == SL_CUDA_BK) {
 #pragma unroll
-        for (int i = 0; i < SL_CUDA_BK; i++) step(i);
+        for (int i = 0; i < SL_CUDA_BK; i++) step(i ^ turned);
       } else {
-        for (int i = 0; i < (int)(length - k); i++) step(i);
+        for (int i = 0; i < (int)(length - k); i++) step(i ^ turned);
       }
       if (more) {
         load_a.write(as[now ^ 1]);
@@ -218,26 +245,28 @@ __global__ void __launch_bounds__((TILE / EACH) * (TILE / EACH))
           float4 s = make_float4(sum[u][4 * g], sum[u][4 * g + 1], sum[u][4 * g + 2], sum[u][4 * g + 3]);
           if (add) {
             const float4 had = *(const float4 *)(row + n);
-            s.x = had.x + s.x, s.y = had.y + s.y, s.z = had.z + s.z, s.w = had.w + s.w;
+            s = make_float4(sl_cuda_add<P::PAIRS>(had.x, s.x), sl_cuda_add<P::PAIRS>(had.y, s.y),
+                            sl_cuda_add<P::PAIRS>(had.z, s.z), sl_cuda_add<P::PAIRS>(had.w, s.w));
           }
           *(float4 *)(row + n) = s;
           continue;
         }
 #pragma unroll
         for (int v = 0; v < 4; v++)
-          if (n + v < N) row[n + v] = add ? row[n + v] + sum[u][4 * g + v] : sum[u][4 * g + v];
+          if (n + v < N)
+            row[n + v] = add ? sl_cuda_add<P::PAIRS>(row[n + v], sum[u][4 * g + v]) : sum[u][4 * g + v];
       }
     }
   }
 }
 
 /* to = parts[0] + parts[1] + ..., each [M, N]; to + parts[0] + ... if `add`. */
-template <class C>
+template <bool PAIRS, class C>
 __global__ void sl_cuda_add_parts_kernel(C to, int64_t M, int64_t N, int n, const float *parts, bool add) {
   for (int64_t e = sl_cuda_index(); e < M * N; e += sl_cuda_stride()) {
     float *at = to.line(e / N) + e % N;
-    float sum = add ? *at + parts[e] : parts[e];
-    for (int i = 1; i < n; i++) sum = sum + parts[(int64_t)i * M * N + e];
+    float sum = add ? sl_cuda_add<PAIRS>(*at, parts[e]) : parts[e];
+    for (int i = 1; i < n; i++) sum = sl_cuda_add<PAIRS>(sum, parts[(int64_t)i * M * N + e]);
     *at = sum;
   }
 }
@@ -296,10 +325,11 @@ static sl_status sl_cuda_product(sl_cuda *cuda, const char *operation, size_t sc
       how.from_piece = from, how.pieces = n;
       SL_TRY(sl_cuda_product_launch(cuda, operation, M, N, a, b, pieces, c, how));
       if (adding == SL_CUDA_ADD_AFTER)
-        sl_cuda_add_parts_kernel<<<grid, SL_CUDA_THREADS, 0, cuda->stream>>>(total, M, N, n, parts, from > 0);
+        sl_cuda_add_parts_kernel<P::PAIRS>
+            <<<grid, SL_CUDA_THREADS, 0, cuda->stream>>>(total, M, N, n, parts, from > 0);
       else
-        sl_cuda_add_parts_kernel<<<grid, SL_CUDA_THREADS, 0, cuda->stream>>>(c, M, N, n, parts,
-                                                                             from > 0 || adding == SL_CUDA_ADD_BEFORE);
+        sl_cuda_add_parts_kernel<P::PAIRS><<<grid, SL_CUDA_THREADS, 0, cuda->stream>>>(
+            c, M, N, n, parts, from > 0 || adding == SL_CUDA_ADD_BEFORE);
       SL_TRY(sl_cuda_launched(operation));
     }
   }
@@ -311,13 +341,13 @@ static sl_status sl_cuda_product(sl_cuda *cuda, const char *operation, size_t sc
 /* ---- sums down columns ------------------------------------------------------------------------------------------- */
 
 /* The sums sum[n] over each piece's rows, in order, starting at 0. */
-template <class P>
-__global__ void sl_cuda_column_chains_kernel(P pieces, int64_t N, int64_t ld, const float *y, float *parts) {
+template <class P, class T>
+__global__ void sl_cuda_column_chains_kernel(P pieces, int64_t N, int64_t ld, const T *y, float *parts) {
   const int piece = (int)blockIdx.y;
-  const int64_t n = sl_cuda_index(), from = pieces.first(piece), to = from + pieces.length(piece);
+  const int64_t n = sl_cuda_index(), from = pieces.first(piece), to = from + pieces.numbers(piece);
   if (n >= N) return;
   float sum = 0;
-  for (int64_t m = from; m < to; m++) sum = sum + y[m * ld + n];
+  for (int64_t m = from; m < to; m++) sum = sum + sl_get(y + m * ld + n);
   parts[piece * N + n] = sum;
 }
 static __global__ void sl_cuda_column_total_kernel(int pieces, int64_t N, const float *parts, bool before, bool after,
@@ -331,9 +361,9 @@ static __global__ void sl_cuda_column_total_kernel(int pieces, int64_t N, const 
 
 /* sum[n] = or += the sums of y[m ld + n] over the pieces' rows m, in the order of the CPU's add_columns. Scratch memory
  * from offset `scratch` on: sl_cuda_column_bytes(pieces.count, N). */
-template <class P>
+template <class P, class T>
 static sl_status sl_cuda_column_sums(sl_cuda *cuda, const char *operation, size_t scratch, const P &pieces, int64_t N,
-                                     int64_t ld, const float *y, sl_cuda_adding adding, float *sum) {
+                                     int64_t ld, const T *y, sl_cuda_adding adding, float *sum) {
   if (N == 0) return SL_OK;
   SL_TRY(sl_cuda_scratch(cuda, scratch + sl_cuda_column_bytes(pieces.count, N), operation));
   if (pieces.count > 65535)

@@ -34,6 +34,8 @@ static inline size_t sl_cuda_product_bytes(int64_t M, int64_t N, int pieces, int
   const int at_once = sl_cuda_product_at_once(M, N, pieces);
   return ((size_t)(at_once > 1 ? at_once : 0) + (adds_after ? 1 : 0)) * (size_t)(M * N) * sizeof(float);
 }
+/* Sums in float of a result of n numbers in bf16, before the parts of the product. */
+static inline size_t sl_cuda_narrow_bytes(int64_t n) { return ((size_t)n * sizeof(float) + 255) / 256 * 256; }
 static inline size_t sl_cuda_column_bytes(int pieces, int64_t N) { return (size_t)pieces * (size_t)N * sizeof(float); }
 
 #endif

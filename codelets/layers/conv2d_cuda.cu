@@ -31,9 +31,11 @@ __device__ inline float pixel_of(const images &x, const window &w, int row, int 
 
 /* Pieces of channels under `taps` taps; k counts the piece's channels within taps. */
 struct channel_pieces {
-  sl_cuda_even_pieces channels;
+  static constexpr bool PAIRS = false;
+  sl_cuda_even_pieces<false> channels;
   int taps, count;
   __device__ int64_t length(int i) const { return taps * channels.length(i); }
+  __device__ int64_t numbers(int i) const { return length(i); }
 };
 channel_pieces pieces_of(int64_t taps, int64_t C) {
   const int n = (int)sl_conv2d_pieces(taps, C, SL_PRODUCT_DEPTH);
@@ -119,7 +121,8 @@ struct channels_by_tap {
 
 /* Blocks of consecutive output pixels. */
 struct pixel_blocks {
-  sl_cuda_even_pieces images, rows, columns;
+  static constexpr bool PAIRS = false;
+  sl_cuda_even_pieces<false> images, rows, columns;
   int count;
   __device__ int64_t first(int i) const {
     if (i == count) return images.n * rows.n * columns.n;
@@ -127,6 +130,7 @@ struct pixel_blocks {
     return (images.first(image) * rows.n + rows.first(row)) * columns.n + columns.first(column);
   }
   __device__ int64_t length(int i) const { return first(i + 1) - first(i); }
+  __device__ int64_t numbers(int i) const { return length(i); }
 };
 /* Element (tap and channel, pixel) of conv2d_dw. */
 struct taps_by_pixel {
@@ -298,7 +302,7 @@ extern "C" sl_status sl__conv2d_dw_cuda(const sl_call *c, sl_cuda *cuda) {
   const taps_by_pixel right = {image, K, dy->dim[0] * dy->dim[1] * dy->dim[2], a->kernel, pieces};
   const sl_cuda_adding adding = c->accumulate & 1 ? SL_CUDA_ADD_AFTER : SL_CUDA_OVERWRITE;
   SL_TRY(sl_cuda_either(wide, [&](auto is_wide) {
-    using columns = sl_cuda_columns_of<decltype(is_wide)::value, pixel_blocks>;
+    using columns = sl_cuda_columns_of<decltype(is_wide)::value, float, pixel_blocks>;
     return sl_cuda_product(cuda, "conv2d_dw", 0, n, K, columns{from, O, n, pieces}, right, pieces,
                            sl_cuda_matrix{dw, K}, wide_dw, NULL, adding);
   }));

@@ -555,7 +555,10 @@ static size_t scratch_dw(const sl_call *c) {
          sl_float_bytes(SUM_BLOCK * sl_spread_stride(c->tiles.columns)) + sl_float_bytes(SUM_BLOCK);
 }
 
-/* CUDA: the parts of products and of the bias's sums. */
+/* CUDA: sums of a result in bf16, the parts of products and of the bias's sums. */
+static size_t sums_cuda(const sl_call *c) {
+  return c->out[0].dtype == SL_BF16 ? sl_cuda_narrow_bytes(sl_shape_count(&c->out[0].shape)) : 0;
+}
 static size_t scratch_cuda(const sl_call *c) {
   const int64_t R = rows_of(&c->in[0].shape), K = last(&c->in[0].shape);
   size_t most = 0;
@@ -564,7 +567,7 @@ static size_t scratch_cuda(const sl_call *c) {
         sl_cuda_product_bytes(R, c->in[1].part[part].shape.dim[0], (int)pieces_of(K, SL_PRODUCT_DEPTH), 0);
     if (bytes > most) most = bytes;
   }
-  return most;
+  return sums_cuda(c) + most;
 }
 
 static size_t scratch_dx_cuda(const sl_call *c) {
@@ -575,7 +578,7 @@ static size_t scratch_dx_cuda(const sl_call *c) {
     const size_t bytes = sl_cuda_product_bytes(R, K, (int)pieces_of(features, SL_PRODUCT_DEPTH), 0);
     if (bytes > most) most = bytes;
   }
-  return most;
+  return sums_cuda(c) + most;
 }
 
 static size_t scratch_dw_cuda(const sl_call *c) {
@@ -608,6 +611,7 @@ const sl_operation sl_op_linear = {
     .copies = 2,
     .cuda = SL_CUDA_KERNEL(linear),
     .cuda_fast = SL_CUDA_KERNEL(linear_fast),
+    .cuda_bf16 = 1,
     .fast = 1,
     .all_in = 2 | 4,
 };
@@ -623,6 +627,7 @@ const sl_operation sl_op_linear_dx = {
     .copies = 2,
     .cuda = SL_CUDA_KERNEL(linear_dx),
     .cuda_fast = SL_CUDA_KERNEL(linear_dx_fast),
+    .cuda_bf16 = 1,
     .fast = 1,
     .all_in = 2,
 };
@@ -637,6 +642,7 @@ const sl_operation sl_op_linear_dw = {
     .pairs = 1,
     .cuda = SL_CUDA_KERNEL(linear_dw),
     .cuda_fast = SL_CUDA_KERNEL(linear_dw_fast),
+    .cuda_bf16 = 1,
     .fast = 1,
     .map_out = 1 | 2,
 };

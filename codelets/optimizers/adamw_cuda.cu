@@ -4,7 +4,7 @@
 
 static __global__ void adamw_kernel(int64_t n, int64_t n4, sl_adamw_factors f, const double *guard, const double *clip,
                                     float *p, const float *g, float *m, float *v) {
-  if (!isfinite(*guard) || (clip && !isfinite(*clip))) return;
+  if (!sl_may_update(*guard, clip)) return;
   if (clip) f.clip = (float)*clip;
   for (int64_t i = sl_cuda_index(); i < n4; i += sl_cuda_stride()) {
     float4 P = ((float4 *)p)[i], G = ((const float4 *)g)[i], M = ((float4 *)m)[i], V = ((float4 *)v)[i];

@@ -35,11 +35,12 @@ sl_status SL_KERNEL(row_norms)(const sl_call *c) {
   return SL_OK;
 }
 
-/* Row norms of all gradients -> min(1, bound / norm). A norm that is not finite gives NaN, so that it shows. */
+/* Row norms of all gradients, maybe the loss scale S -> min(1, bound / norm), or with S min(1, bound S / norm) / S. A
+ * norm that is not finite gives NaN, so that it shows; with S it is an overflow, and gives 0. */
 sl_status SL_KERNEL(clip_factor)(const sl_call *c) {
   const sl_clip_attr *attr = c->attr;
   tree_sum total = {0};
-  for (int i = 0; i < c->n_in; i++) {
+  for (int i = 0; i < c->n_in - (int)attr->scaled; i++) {
     tree_sum value = {0};
     for (int p = 0; p < c->in[i].parts; p++) {
       const sl_array *part = &c->in[i].part[p];
@@ -48,8 +49,10 @@ sl_status SL_KERNEL(clip_factor)(const sl_call *c) {
     }
     tree_add(&total, tree_total(&value));
   }
-  double norm = sqrt(tree_total(&total));
-  *(double *)c->out[0].data = !isfinite(norm) ? NAN : norm > attr->bound ? attr->bound / norm : 1;
+  const double scale = attr->scaled ? *(const double *)c->in[c->n_in - 1].data : 1,
+               norm = sqrt(tree_total(&total)) / scale;
+  *(double *)c->out[0].data =
+      !isfinite(norm) ? (attr->scaled ? 0 : NAN) : (norm > attr->bound ? attr->bound / norm : 1) / scale;
   return SL_OK;
 }
 
@@ -105,12 +108,15 @@ const sl_operation sl_op_clip_factor = {
     .all_in = UINT32_MAX,
 };
 
-sl_value sl_clip_factor(sl_graph *graph, const char *layer, const sl_value *gradients, int n, double bound) {
+sl_value sl_clip_factor(sl_graph *graph, const char *layer, const sl_value *gradients, int n, double bound,
+                        sl_value scale) {
   sl_phase before = graph->phase;
   graph->phase = SL_PHASE_UPDATE;
-  sl_value norms[n > 0 ? n : 1]; /* one input per parameter of the model */
+  sl_value norms[n + 1]; /* one input per parameter of the model */
   for (int i = 0; i < n; i++) norms[i] = sl_graph_add1(graph, &sl_op_row_norms, layer, NULL, &gradients[i], 1);
-  sl_value factor = sl_graph_add1(graph, &sl_op_clip_factor, layer, &(sl_clip_attr){bound}, norms, n);
+  norms[n] = scale;
+  const sl_clip_attr attr = {bound, scale != SL_NONE};
+  sl_value factor = sl_graph_add1(graph, &sl_op_clip_factor, layer, &attr, norms, n + (int)attr.scaled);
   graph->phase = before;
   return factor;
 }

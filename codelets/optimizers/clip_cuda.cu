@@ -61,9 +61,10 @@ __global__ void tree_kernel(list l, double *all, double *total) {
   double sum = tree(all + l.to[blockIdx.x], l.n[blockIdx.x]);
   if (threadIdx.x == 0) total[blockIdx.x] = sum;
 }
-__global__ void factor_kernel(double *total, int64_t n, double bound, double *out) {
-  double norm = sqrt(tree(total, n));
-  if (threadIdx.x == 0) *out = !isfinite(norm) ? (double)NAN : norm > bound ? bound / norm : 1;
+__global__ void factor_kernel(double *total, int64_t n, double bound, const double *loss_scale, double *out) {
+  const double scale = loss_scale ? *loss_scale : 1, norm = sqrt(tree(total, n)) / scale;
+  if (threadIdx.x == 0)
+    *out = !isfinite(norm) ? (loss_scale ? 0 : (double)NAN) : (norm > bound ? bound / norm : 1) / scale;
 }
 }  // namespace
 
@@ -79,36 +80,38 @@ extern "C" sl_status sl__row_norms_cuda(const sl_call *c, sl_cuda *cuda) {
 
 /* Scratch: the inputs' totals, then all their rows. */
 extern "C" sl_status sl__clip_factor_cuda(const sl_call *c, sl_cuda *cuda) {
-  double *total = (double *)cuda->scratch, *all = total + c->n_in;
+  const sl_clip_attr *attr = (const sl_clip_attr *)c->attr;
+  const int n_in = c->n_in - (int)attr->scaled;
+  double *total = (double *)cuda->scratch, *all = total + n_in;
   int64_t at = 0;
   list l;
   int n = 0;
-  for (int i = 0; i < c->n_in; i++)
+  for (int i = 0; i < n_in; i++)
     for (int p = 0; p < c->in[i].parts; p++) at += c->in[i].part[p].shape.dim[0];
-  SL_TRY(sl_cuda_scratch(cuda, (size_t)(c->n_in + at) * sizeof(double), "clip_factor"));
+  SL_TRY(sl_cuda_scratch(cuda, (size_t)(n_in + at) * sizeof(double), "clip_factor"));
   at = 0;
-  for (int i = 0; i < c->n_in; i++)
+  for (int i = 0; i < n_in; i++)
     for (int p = 0; p < c->in[i].parts; p++) {
       const sl_array *part = &c->in[i].part[p];
       l.from[n] = (const double *)part->data, l.to[n] = at, l.n[n] = part->shape.dim[0];
       at += part->shape.dim[0];
-      if (++n < LIST && !(i == c->n_in - 1 && p == c->in[i].parts - 1)) continue;
+      if (++n < LIST && !(i == n_in - 1 && p == c->in[i].parts - 1)) continue;
       gather_kernel<<<n, SL_CUDA_THREADS, 0, cuda->stream>>>(l, all);
       SL_TRY(sl_cuda_launched("clip_factor"));
       n = 0;
     }
   at = 0;
-  for (int i = 0; i < c->n_in; i++) {
+  for (int i = 0; i < n_in; i++) {
     int64_t rows = 0;
     for (int p = 0; p < c->in[i].parts; p++) rows += c->in[i].part[p].shape.dim[0];
     l.to[n] = at, l.n[n] = rows;
     at += rows;
-    if (++n < LIST && i < c->n_in - 1) continue;
+    if (++n < LIST && i < n_in - 1) continue;
     tree_kernel<<<n, SL_CUDA_THREADS, 0, cuda->stream>>>(l, all, total + i + 1 - n);
     SL_TRY(sl_cuda_launched("clip_factor"));
     n = 0;
   }
-  factor_kernel<<<1, SL_CUDA_THREADS, 0, cuda->stream>>>(total, c->n_in, ((const sl_clip_attr *)c->attr)->bound,
-                                                         (double *)c->out[0].data);
+  factor_kernel<<<1, SL_CUDA_THREADS, 0, cuda->stream>>>(
+      total, n_in, attr->bound, attr->scaled ? (const double *)c->in[n_in].data : NULL, (double *)c->out[0].data);
   return sl_cuda_launched("clip_factor");
 }

@@ -7,6 +7,21 @@
 
 #include "codelets/attributes.h"
 
+/* Whether a step may update: loss and clip factor (NULL: none) are finite, and no gradient overflowed. */
+static SL_FUNCTION int sl_may_update(double guard, const double *clip) {
+  return isfinite(guard) && (!clip || (isfinite(*clip) && *clip != 0));
+}
+
+/* The loss scale's state after a step (loss_scale.c). A loss that is not finite ends the run, so it changes nothing. */
+static SL_FUNCTION void sl_loss_scale_step(float state[2], double guard, double clip) {
+  if (!isfinite(guard)) return;
+  state[1] += 1;
+  if (clip == 0)
+    state[0] -= 1, state[1] = 0;
+  else if (state[1] >= SL_LOSS_SCALE_GROWS)
+    state[0] += state[0] < SL_LOSS_SCALE_MOST - SL_LOSS_SCALE_FIRST ? 1 : 0, state[1] = 0;
+}
+
 typedef struct sl_sgd_factors {
   float rate, momentum, decay, clip;
 } sl_sgd_factors;

@@ -4,19 +4,20 @@
 #ifndef SL_OPTIMIZER_H
 #define SL_OPTIMIZER_H
 
-#include "codelets/kernels/kernel.h"
+#include "codelets/kernels/math.h"
+#include "codelets/optimizers/formulas.h"
 #include "codelets/training.h"
 
 /* Elements that a kernel's chunk function computes at once. The end of an array goes through it too, padded, so that an
  * element's bits never depend on the cuts of the array. */
 enum { SL_CHUNK = 64 };
 
-/* For a call with `states` state arrays: returns 1 if loss and clip factor are finite, so that the step may update;
- * sets *clip to the factor of gradients. */
+/* For a call with `states` state arrays: returns 1 if loss and clip factor are finite and the factor is not 0 (an
+ * overflow in fp16), so that the step may update; sets *clip to the factor of gradients. */
 static inline int sl_optimizer_may(const sl_call *c, int states, float *clip) {
   const double factor = c->n_in > states + 3 ? *(const double *)c->in[states + 3].data : 1.0;
   *clip = (float)factor;
-  return isfinite(*(const double *)c->in[states + 2].data) && isfinite(factor);
+  return sl_may_update(*(const double *)c->in[states + 2].data, &factor);
 }
 
 #ifdef SL_ISA_BASE

@@ -11,6 +11,7 @@
 #include "runtime/base/activity.h"
 #include "runtime/base/json.h"
 #include "runtime/files/checkpoint.h"
+#include "runtime/numbers/half.h"
 
 enum { MOST_FILES = 4096 };
 
@@ -202,17 +203,6 @@ const char *sl_weights_metadata(const sl_weights *w, const char *key) {
   return w->n_parts ? sl_safetensors_metadata(w->parts[0].file, key) : NULL;
 }
 
-/* Converts IEEE 754 binary16, including subnormals, to binary32. */
-static uint32_t from_half(uint16_t half) {
-  const uint32_t sign = (uint32_t)(half >> 15) << 31, exponent = half >> 10 & 31, fraction = half & 1023;
-  if (exponent == 31) return sign | 0x7f800000u | fraction << 13;
-  if (exponent) return sign | (exponent + 112) << 23 | fraction << 13;
-  const float value = (float)fraction * 0x1p-24f; /* exact: ten bits */
-  uint32_t bits;
-  memcpy(&bits, &value, sizeof bits);
-  return sign | bits;
-}
-
 sl_status sl_weights_read(const sl_weights *w, int i, float *data) {
   const sl_named_array *a = sl_weights_get(w, i);
   if (a->dtype == SL_F32) return sl_weights_read_as_is(w, i, data);
@@ -227,7 +217,7 @@ sl_status sl_weights_read(const sl_weights *w, int i, float *data) {
   for (int64_t k = 0; k < n; k++) {
     uint16_t value;
     memcpy(&value, half + 2 * k, sizeof value);
-    const uint32_t wide = a->dtype == SL_BF16 ? (uint32_t)value << 16 : from_half(value);
+    const uint32_t wide = a->dtype == SL_BF16 ? (uint32_t)value << 16 : sl_half_bits(sl_half_wide(value));
     memcpy(bytes + 4 * k, &wide, sizeof wide);
   }
   return SL_OK;

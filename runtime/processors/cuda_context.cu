@@ -82,6 +82,8 @@ extern "C" sl_status sl_cuda_open_blas(sl_cuda *cuda) {
                  cublasGetStatusString(status));
 }
 
+extern "C" void *sl_cuda_scratch_memory(const sl_cuda *cuda) { return cuda->scratch; }
+
 extern "C" size_t sl_cuda_bytes(const sl_cuda *cuda) { return cuda->scratch_bytes + cuda->blas_bytes; }
 
 extern "C" void sl_cuda_destroy(sl_cuda *cuda) {

@@ -3,16 +3,28 @@
 
 #include <string.h>
 
+#ifdef SL_HAVE_X86_KERNELS
+#include <cpuid.h>
+#endif
+
 static const char *const names[SL_ISA_COUNT] = {"base", "avx2", "avx512"};
 static int current = -1;
 
 const char *sl_isa_name(sl_isa isa) { return (unsigned)isa < SL_ISA_COUNT ? names[isa] : "unknown"; }
 
+#ifdef SL_HAVE_X86_KERNELS
+/* Conversions between float and fp16. (clang's __builtin_cpu_supports does not know them.) */
+static int has_f16c(void) {
+  unsigned a, b, c, d;
+  return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+#endif
+
 int sl_isa_runs(sl_isa isa) {
 #ifdef SL_HAVE_X86_KERNELS /* set by the build if the compiler can make them */
   /* The compiler's runtime checks the CPU, and that the system saves the wide registers. */
   __builtin_cpu_init();
-  const int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  const int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
   switch (isa) {
     case SL_ISA_BASELINE:
       return 1;

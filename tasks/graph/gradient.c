@@ -50,6 +50,11 @@ static void add_contribution(sl_graph *graph, int first, sl_value *of, int n, co
 }
 
 sl_status sl_gradient(sl_graph *graph, sl_value loss, const sl_value *parameters, int n, sl_value *gradients) {
+  return sl_gradient_seeded(graph, loss, SL_NONE, parameters, n, gradients);
+}
+
+sl_status sl_gradient_seeded(sl_graph *graph, sl_value loss, sl_value seed, const sl_value *parameters, int n,
+                             sl_value *gradients) {
   SL_TRY(sl_graph_status(graph));
   if (!sl_graph_value(graph, loss)) return sl_fail(SL_EINVAL, "the loss is not a value of this graph");
   int n_values = graph->n_values, n_nodes = graph->n_nodes;
@@ -63,6 +68,7 @@ sl_status sl_gradient(sl_graph *graph, sl_value loss, const sl_value *parameters
     goto out;
   }
   for (int v = 0; v < n_values; v++) of[v] = SL_NONE;
+  of[loss] = seed;
   for (int p = 0; p < n; p++) wanted[parameters[p]] = 1;
   int most = 1;
   for (int i = 0; i < n_nodes; i++) {

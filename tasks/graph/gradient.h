@@ -13,6 +13,9 @@ extern "C" {
  * SL_NONE). Contributions of several uses are added in reverse order of use. If the loss does not depend on a
  * parameter, or only through an operation without gradient, fails and names the parameter. */
 sl_status sl_gradient(sl_graph *graph, sl_value loss, const sl_value *parameters, int n, sl_value *gradients);
+/* The same with a given gradient of the loss: `seed`, a scalar of its type (loss scaling). */
+sl_status sl_gradient_seeded(sl_graph *graph, sl_value loss, sl_value seed, const sl_value *parameters, int n,
+                             sl_value *gradients);
 
 #ifdef __cplusplus
 }

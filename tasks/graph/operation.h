@@ -107,6 +107,7 @@ struct sl_operation {
   sl_kernel cpu_bf16[SL_ISA_COUNT];
   sl_kernel_cuda cuda;      /* the CPU kernels' bits; NULL in a build without CUDA */
   sl_kernel_cuda cuda_fast; /* in an order of sums of its own; NULL without CUDA or without `fast` */
+  int cuda_bf16;            /* 1: both also take the arguments of cpu_bf16; 0: they get copies in float */
   int fast;                 /* 1: has cuda_fast in a build with CUDA */
 
   /* Arguments that may be cut into row blocks. map: one task per block, which gets that block; all: every task gets

@@ -1,4 +1,4 @@
-/* Precision: which values of a step are stored in 16 bits. A pass over the logical graph, after gradients and
+/* Precision: which values of a step are stored in 16 bits (bf16 or fp16). A pass over the logical graph, after gradients and
  * recomputation, so that models, gradients and optimizers know nothing of it.
  *
  *   value                                            stored in   why
@@ -23,8 +23,9 @@ extern "C" {
 
 /* One row a precision: name of the enum, the option's word, storage of activations. */
 #define SL_PRECISION_LIST(X)           \
-  X(SL_PRECISION_FP32, "fp32", SL_F32) \
-  X(SL_PRECISION_BF16, "bf16", SL_BF16)
+  X(SL_PRECISION_FP32, "fp32", SL_F32)  \
+  X(SL_PRECISION_BF16, "bf16", SL_BF16) \
+  X(SL_PRECISION_FP16, "fp16", SL_F16)
 typedef enum sl_precision {
 #define SL_PRECISION_ENUM(kind, name, dtype) kind,
   SL_PRECISION_LIST(SL_PRECISION_ENUM)

@@ -124,8 +124,8 @@ static int gathers(const sl_graph *g, const sl_node *node) {
   if (!node->op->gathers || node->n_out != 1 || g->value[node->out[0]]->scope != SL_SCOPE_WHOLE) return 0;
   for (int k = 0; k < node->n_in; k++) {
     const sl_value_info *info = g->value[node->in[k]];
-    if (info->scope != SL_SCOPE_SAMPLE || (info->dtype != SL_F32 && info->dtype != SL_BF16 && info->dtype != SL_I32))
-      return 0;
+    const int moves = info->dtype == SL_F32 || info->dtype == SL_BF16 || info->dtype == SL_F16 || info->dtype == SL_I32;
+    if (info->scope != SL_SCOPE_SAMPLE || !moves) return 0;
     bytes += sl_value_bytes(info);
   }
   return 2 * bytes < sl_value_bytes(g->value[node->out[0]]);

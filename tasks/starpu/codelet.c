@@ -36,6 +36,8 @@ int sl__all_finite(const void *data, sl_dtype dtype, int64_t n) {
       memcpy(&word, (const char *)data + 4 * i, 4);
       fine &= is_finite_bits(word);
     }
+  else if (dtype == SL_F16)
+    for (int64_t i = 0; i < n; i++) fine &= (((const uint16_t *)data)[i] & 0x7c00u) != 0x7c00u;
   else if (dtype == SL_BF16)
     for (int64_t i = 0; i < n; i++) fine &= is_finite_upper(((const uint16_t *)data)[i]);
   else if (dtype == SL_F64)

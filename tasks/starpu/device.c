@@ -8,8 +8,8 @@
 
 #if SL_SIMULATED
 
-sl_status sl__devices_open(sl_runtime *runtime, const sl__task *asks, sl__devices **devices) {
-  (void)runtime, (void)asks;
+sl_status sl__devices_open(sl_runtime *runtime, const sl__task *asks, int copies, sl__devices **devices) {
+  (void)runtime, (void)asks, (void)copies;
   *devices = NULL;
   return SL_OK;
 }
@@ -19,12 +19,14 @@ void sl__gpu_task(sl__task *t) { (void)t; }
 
 #elif defined SL__GPU_WORKERS
 #include "runtime/processors/cuda_context.h"
+#include "tasks/graph/storage.h"
 #include "tasks/starpu/residence.h"
 
 struct sl__devices {
   sl_cuda *context[STARPU_NMAXWORKERS];
+  sl_array *copies[STARPU_NMAXWORKERS]; /* [n_copies] of the task that the worker queues */
   size_t scratch;
-  int fast;
+  int fast, n_copies;
   sl_failure failure[STARPU_NMAXWORKERS]; /* texts belong to threads, so each worker keeps its own */
 };
 
@@ -84,7 +86,8 @@ void sl__run_on_gpu(void *buffers[], void *arg) {
     sl_call call = t->call;
     call.team = NULL;
     call.scratch_bytes = t->scratch_cuda;
-    sl_status status = (t->fast ? t->op->cuda_fast : t->op->cuda)(&call, cuda);
+    sl_status status = sl_operation_run_cuda(t->op, t->convert, t->fast, &call, cuda, sl_cuda_scratch_memory(cuda),
+                                             t->devices->copies[starpu_worker_get_id()]);
     if (status == SL_OK && t->program_step->check) status = look_for_nonfinite(t, cuda);
     if (status != SL_OK) sl__task_fail(t, status);
   }
@@ -117,6 +120,8 @@ static void open_device(void *arg) {
   number[starpu_worker_get_id()] = starpu_worker_get_devid(starpu_worker_get_id());
   d->context[starpu_worker_get_id()] = sl_cuda_create(starpu_cuda_get_local_stream(), d->scratch, &status);
   if (status == SL_OK && d->fast) status = sl_cuda_open_blas(d->context[starpu_worker_get_id()]);
+  sl_array *copies = d->copies[starpu_worker_get_id()] = calloc((size_t)d->n_copies + 1, sizeof *copies);
+  if (status == SL_OK && !copies) status = sl_no_memory("for the copies of a task");
   d->failure[starpu_worker_get_id()] = sl_failure_keep(status);
 }
 
@@ -124,15 +129,17 @@ static void close_device(void *arg) {
   sl__devices *d = arg;
   atomic_store(&given[starpu_worker_get_id()], NULL);
   sl_cuda_destroy(d->context[starpu_worker_get_id()]);
+  free(d->copies[starpu_worker_get_id()]);
 }
 
-sl_status sl__devices_open(sl_runtime *runtime, const sl__task *asks, sl__devices **devices) {
+sl_status sl__devices_open(sl_runtime *runtime, const sl__task *asks, int copies, sl__devices **devices) {
   *devices = NULL;
   if (sl_runtime_gpus(runtime) == 0) return SL_OK;
   sl__devices *d = calloc(1, sizeof *d);
   if (!d) return sl_no_memory("for the contexts of GPU workers");
   d->scratch = asks ? asks->scratch_cuda : 0;
   d->fast = sl_runtime_fast(runtime);
+  d->n_copies = copies;
   *devices = d;
   sigaction(SIGABRT, &(struct sigaction){.sa_handler = aborted, .sa_flags = (int)SA_RESETHAND}, NULL);
   starpu_execute_on_each_worker(open_device, d, STARPU_CUDA);
@@ -162,8 +169,8 @@ void sl__devices_close(sl_runtime *runtime, sl__devices *devices) {
 
 #else
 
-sl_status sl__devices_open(sl_runtime *runtime, const sl__task *asks, sl__devices **devices) {
-  (void)asks;
+sl_status sl__devices_open(sl_runtime *runtime, const sl__task *asks, int copies, sl__devices **devices) {
+  (void)asks, (void)copies;
   *devices = NULL;
   if (sl_runtime_gpus(runtime) == 0) return SL_OK;
   return sl_blame(sl_fail(SL_EUNSUPPORTED, "this build has no CUDA kernels: configure --with-cuda, or use no GPUs"),

@@ -12,9 +12,9 @@
 #endif
 
 /* Makes a context on each CUDA worker, with device memory for the scratch of `asks` (NULL: none), the task with the
- * greatest scratch_cuda, and what fast kernels need; *devices is NULL where there are none. A failure names device and
- * task. */
-sl_status sl__devices_open(sl_runtime *runtime, const sl__task *asks, sl__devices **devices);
+ * greatest scratch_cuda, and what fast kernels need; *devices is NULL where there are none. copies: the greatest
+ * sl_operation_copies_cuda of all tasks. A failure names device and task. */
+sl_status sl__devices_open(sl_runtime *runtime, const sl__task *asks, int copies, sl__devices **devices);
 /* Bytes that the contexts hold on a GPU. NULL is allowed. */
 size_t sl__devices_bytes(const sl__devices *devices);
 void sl__devices_close(sl_runtime *runtime, sl__devices *devices);

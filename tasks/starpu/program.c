@@ -323,21 +323,23 @@ out:
 static sl_status reserve_scratch(sl_program *p) {
   size_t cpu = 0;
   const sl__task *asks = NULL;
+  int copies = 0;
   for (int i = 0; i < p->graph->n_nodes; i++) {
     const sl_call *call = &p->task[i].call;
     size_t mine = 0;
     if (p->graph->node[i]->bucket) continue;
     if ((mine = sl_operation_scratch(p->task[i].op, call)) > cpu) cpu = mine;
     p->task[i].call.scratch_bytes = mine;
-    p->task[i].scratch_cuda = p->task[i].op->scratch_cuda ? p->task[i].op->scratch_cuda(call) : 0;
+    p->task[i].scratch_cuda = sl_operation_scratch_cuda(p->task[i].op, call);
     if (p->task[i].scratch_cuda > (asks ? asks->scratch_cuda : 0)) asks = &p->task[i];
+    if (sl_operation_copies_cuda(p->task[i].op, call) > copies) copies = sl_operation_copies_cuda(p->task[i].op, call);
   }
   if (cpu) SL_TRY(sl_runtime_reserve_scratch(p->runtime, cpu));
   for (int w = 0; w < sl_runtime_workers(p->runtime); w++) {
     const sl_team *team = sl_runtime_team(p->runtime, w);
     if (team) p->scratch += cpu * (size_t)team->threads;
   }
-  return sl__devices_open(p->runtime, asks, &p->devices);
+  return sl__devices_open(p->runtime, asks, copies, &p->devices);
 }
 
 static sl_status bind_residences(sl_program *p) {
@@ -355,28 +357,6 @@ static sl_status bind_residences(sl_program *p) {
 /* --- life -----------------------------------------------------------------------------------------------------------
  */
 
-/* CUDA kernels take floats only so far, those aside that take every type. */
-static sl_status check_storage(const sl_graph *g, sl_runtime *runtime) {
-#if !SL_SIMULATED
-  for (int i = 0; i < g->n_nodes && sl_runtime_gpus(runtime) > 0; i++) {
-    const sl_node *node = g->node[i];
-    int narrow = 0;
-    for (int k = 0; k < node->n_in; k++) narrow |= g->value[node->in[k]]->dtype == SL_BF16;
-    for (int j = 0; j < node->n_out; j++) narrow |= g->value[node->out[j]]->dtype == SL_BF16;
-    if (narrow && !node->op->any_dtype)
-      return sl_blame(
-          sl_fail(SL_EUNSUPPORTED,
-                  "layer '%s' (%s) works on bf16, which its kernel for GPUs does not read yet: use no GPUs, "
-                  "or fp32",
-                  node->name, node->op->name),
-          "gpus, precision");
-  }
-#else
-  (void)g, (void)runtime;
-#endif
-  return SL_OK;
-}
-
 sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph *logical, const sl_plan *plan,
                             const sl_program_options *options, sl_program **program) {
   *program = NULL;
@@ -393,7 +373,6 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
     free(p);
     return status;
   }
-  SL_TRY_OUT(check_storage(logical, runtime));
   const int rank = sl_runtime_rank(runtime), *first = options->first_leaf;
   const sl_division division = {rank, sl_runtime_ranks(runtime), first};
   if (first && sl_runtime_ranks(runtime) > 1)

@@ -22,7 +22,9 @@ sl_status cuda_case_run(const sl_operation *op, const sl_call *call, int fast) {
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
+#include "codelets/codelets.h"
 #include "runtime/processors/cuda_context.h"
+#include "tasks/graph/storage.h"
 
 int cuda_case_built(void) { return 1; }
 const char *cuda_case_missing(void) { return sl_cuda_devices() > 0 ? NULL : "no GPU"; }
@@ -84,8 +86,8 @@ static void *device_of(const copies *all, const void *host) {
 }
 
 /* Runs the kernel on the copies, waits, and copies all arrays back to `host`; the guard bytes must be unchanged. */
-static sl_status once(copies *all, const sl_operation *op, sl_kernel_cuda kernel, const sl_call *call, sl_cuda *cuda) {
-  sl_array in[MOST], out[MOST], part[MOST];
+static sl_status once(copies *all, const sl_operation *op, int fast, const sl_call *call, sl_cuda *cuda) {
+  sl_array in[MOST], out[MOST], part[MOST], wide[3 * MOST];
   sl_call there = *call;
   int n = 0;
   SL_TRY(upload(all));
@@ -105,8 +107,8 @@ static sl_status once(copies *all, const sl_operation *op, sl_kernel_cuda kernel
     out[j].part = &out[j];
   }
   there.in = in, there.out = out, there.team = NULL;
-  there.scratch_bytes = op->scratch_cuda ? op->scratch_cuda(call) : 0;
-  SL_TRY(kernel(&there, cuda));
+  there.scratch_bytes = sl_operation_scratch_cuda(op, call);
+  SL_TRY(sl_operation_run_cuda(op, &sl_op_convert, fast, &there, cuda, sl_cuda_scratch_memory(cuda), wide));
   SL_TRY(check(cudaDeviceSynchronize(), op->name));
   for (int i = 0; i < all->n; i++) {
     buffer *b = &all->buffer[i];
@@ -139,9 +141,9 @@ static sl_status same_as_cpu(const copies *all, const sl_operation *op, const sl
   if (!call->team || !sl_isa_runs(isa) || !op->cpu[isa]) return SL_OK; /* the baseline's bits are its own */
   for (int i = 0; i < all->n; i++) memcpy(all->buffer[i].host, all->buffer[i].before, all->buffer[i].bytes);
   sl_call here = *call;
-  here.scratch_bytes = op->scratch ? op->scratch(call) : 0;
+  here.scratch_bytes = sl_operation_scratch(op, call);
   SL_TRY(sl_team_reserve(call->team, here.scratch_bytes));
-  SL_TRY(op->cpu[isa](&here));
+  SL_TRY(sl_operation_run(op, &sl_op_convert, isa, &here));
   for (int j = 0; j < call->n_out; j++)
     for (int i = 0; i < all->n; i++) {
       const buffer *b = &all->buffer[i];
@@ -170,19 +172,18 @@ sl_status cuda_case_run(const sl_operation *op, const sl_call *call, int fast) {
     if (!b->before || !b->first) SL_TRY_OUT(sl_no_memory("for a case of %s", op->name));
     memcpy(b->before, b->host, b->bytes);
   }
-  cuda = sl_cuda_create(NULL, op->scratch_cuda ? op->scratch_cuda(call) : 0, &status);
+  cuda = sl_cuda_create(NULL, sl_operation_scratch_cuda(op, call), &status);
   if (status != SL_OK) goto out;
   fast = fast && op->cuda_fast;
-  const sl_kernel_cuda kernel = fast ? op->cuda_fast : op->cuda;
   if (fast) SL_TRY_OUT(sl_cuda_open_blas(cuda));
-  SL_TRY_OUT(once(&all, op, kernel, call, cuda));
+  SL_TRY_OUT(once(&all, op, fast, call, cuda));
   for (int i = 0; i < all.n; i++) memcpy(all.buffer[i].first, all.buffer[i].host, all.buffer[i].bytes);
-  SL_TRY_OUT(once(&all, op, kernel, call, cuda));
+  SL_TRY_OUT(once(&all, op, fast, call, cuda));
   SL_TRY_OUT(same_as_first(&all, op, "the second time"));
   if (fast) goto out; /* cuBLAS may have other kernels, with other bits, for other addresses */
   all.shift = SHIFT;
   SL_TRY_OUT(same_as_cpu(&all, op, call));
-  SL_TRY_OUT(once(&all, op, kernel, call, cuda));
+  SL_TRY_OUT(once(&all, op, fast, call, cuda));
   SL_TRY_OUT(same_as_first(&all, op, "at other addresses"));
 out:
   for (int i = 0; i < all.n; i++) {

@@ -72,7 +72,7 @@ static void shapes(void **state) {
   REFUSED(SL_ESHAPE, "lengths are I32, one for each sample of [4, 5, 12], not F32 [4]",
           sl_attention(g, "odd", samples(g, SL_F32, tokens), 2, 0, samples(g, SL_F32, SL_SHAPE(4))));
   sl_value x;
-  REFUSED(SL_EINVAL, "bound of 0", (x = whole(g, "x", SL_F32, rows), sl_clip_factor(g, "odd", &x, 1, 0)));
+  REFUSED(SL_EINVAL, "bound of 0", (x = whole(g, "x", SL_F32, rows), sl_clip_factor(g, "odd", &x, 1, 0, SL_NONE)));
 #undef REFUSED
 }
 
@@ -85,7 +85,7 @@ static void updates(void **state) {
   int before = g->n_nodes;
   sl_sgd(g, &(sl_sgd_options){0.9, 1e-4}, parameter, gradient, 2, loss, SL_NONE);
   sl_adamw(g, &(sl_adamw_options){0.9, 0.999, 1e-8, 0.01}, parameter, gradient, 2, loss,
-           sl_clip_factor(g, "clip", gradient, 2, 1));
+           sl_clip_factor(g, "clip", gradient, 2, 1, SL_NONE));
   sl_adam(g, &(sl_adam_options){0.9, 0.999, 1e-8, 0.01}, parameter, gradient, 2, loss, SL_NONE);
   sl_lamb(g, &(sl_lamb_options){0.9, 0.999, 1e-6, 0.01}, parameter, gradient, 2, loss, SL_NONE);
   assert_ok(sl_graph_status(g));
@@ -372,7 +372,7 @@ static void clipping(void **state) {
     close_scene(&t);
   }
   scene s = {.graph = sl_graph_new(1)};
-  sl_value g = whole(s.graph, "g", SL_F32, SL_SHAPE(5, 7)), factor = sl_clip_factor(s.graph, "clip", &g, 1, 1);
+  sl_value g = whole(s.graph, "g", SL_F32, SL_SHAPE(5, 7)), factor = sl_clip_factor(s.graph, "clip", &g, 1, 1, SL_NONE);
   open_scene(&s, SL_ISA_BASELINE);
   float *x = s.run.data[g];
   const double *y = s.run.data[factor];
@@ -392,11 +392,61 @@ static void clipping(void **state) {
   close_scene(&s);
 }
 
+/* Gradients that are too large by the loss scale: the factor divides by it and bounds the true norm; a gradient that
+ * overflowed gives 0, with which nothing is updated and the scale is halved; after many steps without, it doubles. */
+static void loss_scaling(void **state) {
+  (void)state;
+  scene s = {.graph = sl_graph_new(1)};
+  sl_value scaling;
+  const sl_value g = whole(s.graph, "g", SL_F32, SL_SHAPE(2, 2)), guard = whole(s.graph, "guard", SL_F64, SL_SHAPE(1)),
+                 p = whole(s.graph, "p", SL_F32, SL_SHAPE(2, 2)), scale = sl_loss_scale(s.graph, &scaling),
+                 factor = sl_clip_factor(s.graph, "clip", &g, 1, 2, scale);
+  sl_sgd(s.graph, &(sl_sgd_options){0.9, 0}, &p, &g, 1, guard, factor);
+  sl_loss_scale_update(s.graph, scaling, guard, factor);
+  open_scene(&s, SL_ISA_BASELINE);
+  float *x = s.run.data[g], *of = s.run.data[scaling], *weight = s.run.data[p];
+  double *loss = s.run.data[guard];
+  const double *y = s.run.data[factor];
+  for (int v = 0; v < s.graph->n_values; v++)
+    if (s.graph->value[v]->role == SL_ROLE_STATE) memset(s.run.data[v], 0, sl_value_bytes(s.graph->value[v]));
+  *loss = 1;
+  const float first[4] = {65536, 0, 0, 0};
+  memcpy(x, first, sizeof first);
+  assert_ok(interpret_run(&s.run, 0, s.graph->n_nodes));
+  assert_true(*(double *)s.run.data[scale] == 65536 && *y == 0x1p-16); /* a norm of 1 */
+  assert_true(of[0] == 0 && of[1] == 1);
+  x[1] = 10 * 65536.0f, x[0] = 0;
+  assert_ok(interpret_run(&s.run, 0, s.graph->n_nodes));
+  assert_true(*y == 0.2 * 0x1p-16); /* a norm of 10, and a bound of 2 */
+  float before[4];
+  memcpy(before, weight, sizeof before);
+  x[2] = INFINITY;
+  of[1] = SL_LOSS_SCALE_GROWS - 1;
+  assert_ok(interpret_run(&s.run, 0, s.graph->n_nodes));
+  assert_true(*y == 0 && of[0] == -1 && of[1] == 0);
+  assert_memory_equal(weight, before, sizeof before);
+  x[2] = 0;
+  of[1] = SL_LOSS_SCALE_GROWS - 1;
+  assert_ok(interpret_run(&s.run, 0, s.graph->n_nodes));
+  assert_true(*(double *)s.run.data[scale] == 32768 && *y == 0.1 * 0x1p-15); /* a norm of 20 */
+  assert_true(of[0] == 0 && of[1] == 0);
+  of[0] = SL_LOSS_SCALE_MOST - SL_LOSS_SCALE_FIRST, of[1] = SL_LOSS_SCALE_GROWS - 1;
+  assert_ok(interpret_run(&s.run, 0, s.graph->n_nodes));
+  assert_true(of[0] == SL_LOSS_SCALE_MOST - SL_LOSS_SCALE_FIRST);
+  *loss = NAN; /* the run ends, so the state stays */
+  x[2] = INFINITY;
+  of[0] = 1, of[1] = 5;
+  assert_ok(interpret_run(&s.run, 0, s.graph->n_nodes));
+  assert_true(of[0] == 1 && of[1] == 5);
+  close_scene(&s);
+}
+
 int main(void) {
   if (sl_team_create(NULL, 2, NULL, &team) != SL_OK) return 1;
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(shapes),    cmocka_unit_test(updates),  cmocka_unit_test(targets), cmocka_unit_test(nan_passes),
       cmocka_unit_test(attention), cmocka_unit_test(clipping), cmocka_unit_test(tokens),  cmocka_unit_test(lamb),
+      cmocka_unit_test(loss_scaling),
   };
   int result = cmocka_run_group_tests(tests, NULL, NULL);
   sl_team_destroy(team);

@@ -339,6 +339,7 @@ static void every_operation(void **state) {
     if (op->gradient && !gradients) fail_msg("%s has a gradient, and no case that checks it", op->name);
     for (int isa = 0; isa < SL_ISA_COUNT; isa++)
       if (!op->cpu[isa] != !sl_op_copy.cpu[isa]) fail_msg("%s has no %s kernel", op->name, sl_isa_name((sl_isa)isa));
+    if (op->pairs && !op->cuda_bf16) fail_msg("%s: its CUDA kernel does not multiply pairs", op->name);
     if (!op->cuda && cuda_case_built())
       fail_msg("%s has no CUDA kernel: write codelets/%s_cuda.cu", op->name, op->name);
     if (cuda_case_built() && !op->fast != !op->cuda_fast) fail_msg("%s: `fast` and cuda_fast disagree", op->name);
@@ -507,6 +508,13 @@ int main(int argc, char **argv) {
         n++;
       }
       const int kinds = cuda_case_missing() ? 0 : sl_operation_find(c->op)->fast ? 2 : 1;
+      for (int g = 0; g < (c->build || sl_operation_find(c->op)->any_dtype ? 0 : kinds); g++) {
+        if (n == MOST) goto full;
+        what[n] = (what_to_run){c, g ? INTERPRET_GPU_FAST : INTERPRET_GPU, 1};
+        snprintf(name[n], sizeof name[n], "%s %s, CUDA%s, bf16", c->op, c->what, g ? ", fast" : "");
+        tests[n] = (struct CMUnitTest){name[n], kernel, NULL, NULL, &what[n]};
+        n++;
+      }
       for (int g = 0; g < (c->differentiable ? 2 : 1) * kinds; g++) {
         if (n == MOST) goto full;
         const int fast = g % kinds;

@@ -1,5 +1,7 @@
-/* cuBLAS for the emulated device: the single-precision product, queued like a kernel. Each element is one chain of
- * fused multiply-adds (where the processor has them), k upwards, whatever the sizes. */
+/* cuBLAS for the emulated device: the product of matrices in single precision or bf16, queued like a kernel. Each
+ * element is one chain of fused multiply-adds in float (where the processor has them), k upwards, whatever the sizes.
+ */
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -64,10 +66,10 @@ enum { ROWS = 16, COLUMNS = 6, LANES = 8 };
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(4)));
 
 typedef struct product {
-  bool transpose_a, transpose_b;
+  bool transpose_a, transpose_b, bf16; /* bf16: A and B */
   size_t m, n, k, lda, ldb, ldc;
   float alpha, beta;
-  const float *A, *B;
+  const void *A, *B;
   float *C;
 } product;
 
@@ -85,16 +87,25 @@ static float *room(int which, size_t floats) {
   return have[which];
 }
 
-static void check_matrix(const float *x, size_t rows, size_t columns, size_t ld, int write) {
-  for (size_t j = 0; j < columns; j++) emulated_check(x + j * ld, rows * sizeof *x, write);
+static void check_matrix(const void *x, size_t bytes, size_t rows, size_t columns, size_t ld, int write) {
+  for (size_t j = 0; j < columns; j++) emulated_check((const char *)x + j * ld * bytes, rows * bytes, write);
+}
+
+static float number(const product *p, const void *x, size_t i) {
+  if (!p->bf16) return ((const float *)x)[i];
+  const uint32_t bits = (uint32_t)((const uint16_t *)x)[i] << 16;
+  float of_bits;
+  memcpy(&of_bits, &bits, sizeof bits);
+  return of_bits;
 }
 
 /* packed[panel][l][width]: rows (or columns) of a matrix whose element (i, l) is x[i * step + l * next]; zeros at the
  * end. */
-static void pack(float *packed, int width, const float *x, size_t step, size_t next, size_t count, size_t k) {
+static void pack(const product *p, float *packed, int width, const void *x, size_t step, size_t next, size_t count) {
   for (size_t from = 0; from < count; from += (size_t)width)
-    for (size_t l = 0; l < k; l++)
-      for (size_t i = from; i < from + (size_t)width; i++) *packed++ = i < count ? x[i * step + l * next] : 0;
+    for (size_t l = 0; l < p->k; l++)
+      for (size_t i = from; i < from + (size_t)width; i++)
+        *packed++ = i < count ? number(p, x, i * step + l * next) : 0;
 }
 
 static void tile(size_t k, const float *a, const float *b, float *sums) {
@@ -113,14 +124,15 @@ static void tile(size_t k, const float *a, const float *b, float *sums) {
 
 static void multiply(void *arguments) {
   const product *p = arguments;
-  check_matrix(p->A, p->transpose_a ? p->k : p->m, p->transpose_a ? p->m : p->k, p->lda, 0);
-  check_matrix(p->B, p->transpose_b ? p->n : p->k, p->transpose_b ? p->k : p->n, p->ldb, 0);
-  if (p->beta != 0) check_matrix(p->C, p->m, p->n, p->ldc, 0);
-  check_matrix(p->C, p->m, p->n, p->ldc, 1);
+  const size_t bytes = p->bf16 ? sizeof(uint16_t) : sizeof(float);
+  check_matrix(p->A, bytes, p->transpose_a ? p->k : p->m, p->transpose_a ? p->m : p->k, p->lda, 0);
+  check_matrix(p->B, bytes, p->transpose_b ? p->n : p->k, p->transpose_b ? p->k : p->n, p->ldb, 0);
+  if (p->beta != 0) check_matrix(p->C, sizeof *p->C, p->m, p->n, p->ldc, 0);
+  check_matrix(p->C, sizeof *p->C, p->m, p->n, p->ldc, 1);
   const size_t panels = (p->m + ROWS - 1) / ROWS, strips = (p->n + COLUMNS - 1) / COLUMNS;
   float *a = room(0, panels * ROWS * p->k + 1), *b = room(1, strips * COLUMNS * p->k + 1);
-  pack(a, ROWS, p->A, p->transpose_a ? p->lda : 1, p->transpose_a ? 1 : p->lda, p->m, p->k);
-  pack(b, COLUMNS, p->B, p->transpose_b ? 1 : p->ldb, p->transpose_b ? p->ldb : 1, p->n, p->k);
+  pack(p, a, ROWS, p->A, p->transpose_a ? p->lda : 1, p->transpose_a ? 1 : p->lda, p->m);
+  pack(p, b, COLUMNS, p->B, p->transpose_b ? 1 : p->ldb, p->transpose_b ? p->ldb : 1, p->n);
   for (size_t strip = 0; strip < strips; strip++)
     for (size_t panel = 0; panel < panels; panel++) {
       float sums[COLUMNS][ROWS];
@@ -135,9 +147,9 @@ static void multiply(void *arguments) {
 
 /* ---- in the program ---------------------------------------------------------------------------------------------- */
 
-cublasStatus_t cublasSgemm(cublasHandle_t handle, cublasOperation_t transpose_a, cublasOperation_t transpose_b, int m,
-                           int n, int k, const float *alpha, const float *A, int lda, const float *B, int ldb,
-                           const float *beta, float *C, int ldc) {
+static cublasStatus_t queue(cublasHandle_t handle, const char *name, bool bf16, cublasOperation_t transpose_a,
+                            cublasOperation_t transpose_b, int m, int n, int k, const float *alpha, const void *A,
+                            int lda, const void *B, int ldb, const float *beta, float *C, int ldc) {
   if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
   if (m < 0 || n < 0 || k < 0 || lda < (transpose_a ? k : m) || ldb < (transpose_b ? n : k) || ldc < m || lda < 1 ||
       ldb < 1 || ldc < 1)
@@ -145,6 +157,7 @@ cublasStatus_t cublasSgemm(cublasHandle_t handle, cublasOperation_t transpose_a,
   if (m == 0 || n == 0) return CUBLAS_STATUS_SUCCESS;
   const product p = {.transpose_a = transpose_a != CUBLAS_OP_N,
                      .transpose_b = transpose_b != CUBLAS_OP_N,
+                     .bf16 = bf16,
                      .m = (size_t)m,
                      .n = (size_t)n,
                      .k = (size_t)k,
@@ -157,7 +170,23 @@ cublasStatus_t cublasSgemm(cublasHandle_t handle, cublasOperation_t transpose_a,
                      .B = B,
                      .C = C};
   emulated_launch launch = {
-      .run = multiply, .argument_bytes = sizeof p, .kernel = "cublasSgemm", .file = "cuBLAS", .line = 1};
+      .run = multiply, .argument_bytes = sizeof p, .kernel = name, .file = "cuBLAS", .line = 1};
   emulated_queue_kernel(&launch, &p, handle->stream);
   return cudaPeekAtLastError() == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
+}
+
+cublasStatus_t cublasSgemm(cublasHandle_t handle, cublasOperation_t transpose_a, cublasOperation_t transpose_b, int m,
+                           int n, int k, const float *alpha, const float *A, int lda, const float *B, int ldb,
+                           const float *beta, float *C, int ldc) {
+  return queue(handle, "cublasSgemm", false, transpose_a, transpose_b, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc);
+}
+
+cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transpose_a, cublasOperation_t transpose_b, int m,
+                            int n, int k, const void *alpha, const void *A, cudaDataType a_type, int lda, const void *B,
+                            cudaDataType b_type, int ldb, const void *beta, void *C, cudaDataType c_type, int ldc,
+                            cublasComputeType_t compute, cublasGemmAlgo_t algorithm) {
+  (void)algorithm;
+  if (a_type != CUDA_R_16BF || b_type != CUDA_R_16BF || c_type != CUDA_R_32F || compute != CUBLAS_COMPUTE_32F)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  return queue(handle, "cublasGemmEx", true, transpose_a, transpose_b, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc);
 }

@@ -83,7 +83,7 @@ END {
     pairs++; same += ((d > 0) == (simulated[order[k]] > simulated[order[l]]))
   }
   if (pairs) { tau = (2 * same - pairs) / pairs
-    printf "%-52s target %-8s value %-8.2f %s (%d pairs)\n", "order of policies, Kendall'"'"'s tau", "0.9", tau, tau >= 0.9 ? "met" : "MISSED", pairs }
+    printf "%-52s target %-8s value %-8.2f %s (%d pairs)\n", "order of policies, Kendall'"'"'s tau", "0.9", tau, (tau >= 0.9 ? "met" : "MISSED"), pairs }
   else print "order of policies: no two differ by more than the noise"
   exit (m > 0.03 || worst > 0.1)
 }' pairs

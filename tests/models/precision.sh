@@ -1,5 +1,5 @@
 #!/bin/sh
-# --precision bf16: the same bits over policies, workers, teams, ranks, micro-batches, recomputation and instruction
+# --precision bf16, fp16: the same bits over policies, workers, teams, ranks, micro-batches, recomputation and instruction
 # sets; checkpoints, evaluation, prediction, text and published files go along; less memory, as predicted; it learns.
 . "$(dirname "$0")/../support/command.shlib"
 at_most() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a != "" && b != "" && a + 0 <= b + 0) }'; }
@@ -87,6 +87,42 @@ run eval whole --data set --json --gpus 0
 check 'eval' test "$code" = 0
 expect 'predict' 0 '' predict whole set/t10k-images-idx3-ubyte --gpus 0
 
+# ---- fp16: the loss is scaled
+
+half='--quiet --force --gpus 0 --precision fp16'
+bf16=$base base=$half
+one_digest 'fp16: gpt2' "gpt2-nano --size layers=2,width=72,heads=3 --data text --length 37 --batch 4 --leaves 4 --dropout 0.1 --clip 0.5 --steps 4" \
+  '--sched lws --workers 1' '--sched eager --workers 2' '--workers 1 --threads-per-worker 2 --kernels avx2' '--micro-batches 2 --recompute block'
+one_digest 'fp16: resnet8' 'resnet8 --data set --batch 32 --leaves 2 --steps 3 --val-fraction 0' '--workers 1' '--sched dmdas --workers 2'
+base=$bf16
+plan='gpt2-nano --size layers=2,width=72,heads=3 --data text --length 37 --batch 4 --leaves 4 --dropout 0.1 --clip 0.5 --steps 4'
+if [ -x "$mpiexec" ]; then
+  # shellcheck disable=SC2086
+  "$starling" train $plan $half --out reference --workers 1 >out 2>err
+  parameters reference one16.d
+  rm -rf run
+  # shellcheck disable=SC2086
+  $limit "$mpiexec" -n 2 "$starling" train $plan $half --out run --workers 1 --threads-per-worker 1 --zero 1 >out 2>err
+  parameters run ranks.d
+  check 'fp16: gpt2 on 2 ranks, zero 1' cmp ranks.d/model.safetensors one16.d/model.safetensors
+  rm -rf ranks.d
+else skip 'fp16 on 2 ranks: no MPI launcher'; fi
+# A single target among 8,192 makes gradients of the loss of almost 1, which overflow when they are 65,536 times as large.
+tiny='train gpt2-nano --size layers=1,width=16,heads=2,vocabulary=8192 --length 1 --data text --batch 1 --val-fraction 0.001 --steps 20 --seed 3 --gpus 0 --checkpoint-every 10 --keep 9 --log-every 1 --precision fp16'
+# shellcheck disable=SC2086
+run $tiny --out whole16
+check 'fp16: a run with overflows' test "$code" = 0
+check 'fp16: an overflow is told' grep -q 'step [0-9]*: gradients overflow fp16 at a loss scale of 65536; the step changes nothing but the scale, to 32768' err
+grep '"train"' whole16/metrics.jsonl | head -n 1 >line
+check 'fp16: metrics have the loss scale' grep -q '"loss_scale":65536' line
+check 'fp16: and the overflows' test "$(grep -c '"overflows":1' whole16/metrics.jsonl)" -ge 1
+cp -r whole16 half16 && rm -rf half16/checkpoints/step-00000020
+# shellcheck disable=SC2086
+run $tiny --out half16 --resume
+check 'fp16: resumes with its loss scale to the same bytes' same_state whole16 half16
+run eval whole16 --data text --split validation --json --gpus 0
+check 'fp16: eval' test "$code" = 0
+
 # ---- memory, and what graph shows
 
 for p in fp32 bf16; do
@@ -99,7 +135,7 @@ run graph gpt2-nano --precision bf16 --json
 check 'graph names the types' grep -q BF16 out
 run bench vit-tiny --batch 64 --precision bf16 --gpus 0 --steps 3 --no-measure --json
 check 'the peak is as predicted' at_most "$(number_of peak_memory_bytes out)" "$(awk -v p="$(number_of predicted_peak_bytes out)" 'BEGIN { print 1.03 * p }')"
-expect 'an unknown precision is refused' 2 'choose fp32|bf16' train mlp --precision fp8 --data set --out none
+expect 'an unknown precision is refused' 2 'choose fp32|bf16|fp16' train mlp --precision fp8 --data set --out none
 
 # ---- it learns as in fp32
 

@@ -137,12 +137,13 @@ static sl_status make_programs(sl__job *j) {
   const int64_t resident = sl__resident_memory();
   const sl_network *n = &j->network;
   j->machine_known = sl__machine_predicts(j->runtime, &j->machine);
-  const sl_value keep[] = {n->loss, n->correct, n->count, n->clip};
+  const sl_value keep[] = {n->loss, n->correct, n->count, n->clip, n->scale};
   const sl_program_options options = {.recorder = j->recorder,
                                       .keep = keep,
                                       .n_keep = !j->trains           ? 1
-                                                : n->clip == SL_NONE ? 3
-                                                                     : 4,
+                                                : n->clip == SL_NONE  ? 3
+                                                : n->scale == SL_NONE ? 4
+                                                                      : 5,
                                       .first_leaf = j->ranks.first_leaf,
                                       .no_priorities = j->o->no_priorities,
                                       .exchange = j->ranks.exchange,
@@ -231,7 +232,10 @@ static sl_status read_scores(const sl__job *j, sl__job_scores *s, double *clip) 
   if (!j->trains) return SL_OK;
   SL_TRY(sl_program_read(j->program, n->correct, &s->correct));
   SL_TRY(sl_program_read(j->program, n->count, &s->count));
-  return n->clip == SL_NONE ? SL_OK : sl_program_read(j->program, n->clip, clip);
+  if (n->clip != SL_NONE) SL_TRY(sl_program_read(j->program, n->clip, clip));
+  if (n->scale != SL_NONE) SL_TRY(sl_program_read(j->program, n->scale, &s->scale));
+  s->overflow = n->scale != SL_NONE && *clip == 0;
+  return SL_OK;
 }
 
 /* Runs the step again and checks every output; possible because nothing was updated. */

@@ -71,6 +71,8 @@ sl_status sl__job_rebuild(sl__job *job);
 typedef struct sl__job_scores {
   double loss;           /* mean, nats */
   double correct, count; /* targets that count; correct predictions among them */
+  double scale;          /* loss scale; 0: none */
+  int overflow;          /* 1: gradients overflowed in fp16, so the step halved the scale and changed nothing else */
 } sl__job_scores;
 
 /* One training step: takes the next batch, runs the tasks, reads the scores (NULL: none), and counts job->step. If the

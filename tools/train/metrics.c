@@ -47,5 +47,8 @@ sl_status sl__trainer_metrics(sl__trainer *r, json_t **line) {
   if (*line && r->job.data.kind->perplexity)
     json_object_update_new(*line, json_pack("{s:f, s:f}", "perplexity", exp(i->loss / steps), "tokens_per_s",
                                             sl__trainer_units(r, ran) / seconds));
+  if (*line && i->scale > 0)
+    json_object_update_new(*line,
+                           json_pack("{s:f, s:I}", "loss_scale", i->scale, "overflows", (json_int_t)i->overflows));
   return *line ? SL_OK : sl_no_memory("for a line of metrics");
 }

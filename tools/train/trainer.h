@@ -20,6 +20,8 @@ typedef struct sl__interval {
   int64_t steps;
   int64_t before; /* steps before a resume or rebalance: they count for sums, not for speed */
   double loss, correct, count;
+  double scale;      /* loss scale of its last step; 0: none */
+  int64_t overflows; /* steps in which gradients overflowed in fp16 */
   double input;   /* seconds that the loader had waited when the interval began */
   double stood;   /* seconds that training had waited for checkpoints by then */
   double seconds; /* that its steps took; known at its end */

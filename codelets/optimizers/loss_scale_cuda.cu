@@ -1,0 +1,22 @@
+/* loss_scale on a GPU; the meaning is loss_scale.c's. */
+#include "codelets/kernels/cuda.h"
+#include "codelets/optimizers/formulas.h"
+
+static __global__ void scale_kernel(const float *state, double *scale) {
+  const int exponent = (int)state[0] + SL_LOSS_SCALE_FIRST;
+  *scale = sl_of_bits_d((int64_t)(exponent + 1023) << 52);
+}
+static __global__ void update_kernel(float *state, const double *guard, const double *clip) {
+  sl_loss_scale_step(state, *guard, *clip);
+}
+
+extern "C" sl_status sl__loss_scale_cuda(const sl_call *c, sl_cuda *cuda) {
+  scale_kernel<<<1, 1, 0, cuda->stream>>>((const float *)c->in[0].data, (double *)c->out[0].data);
+  return sl_cuda_launched("loss_scale");
+}
+
+extern "C" sl_status sl__loss_scale_update_cuda(const sl_call *c, sl_cuda *cuda) {
+  update_kernel<<<1, 1, 0, cuda->stream>>>((float *)c->out[0].data, (const double *)c->in[1].data,
+                                           (const double *)c->in[2].data);
+  return sl_cuda_launched("loss_scale_update");
+}

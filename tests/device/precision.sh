@@ -1,0 +1,44 @@
+#!/bin/sh
+# bf16 and fp16 on GPUs: a small network of each family gives the same model, byte for byte, on a CPU, on a GPU, and
+# where a policy shares the tasks out between them; one family also on two ranks, in fp16 with an overflow. By cuBLAS the
+# products of linear layers have bits of their own, and the same ones again. PRECISIONS, FAMILIES: fewer of them.
+. "$(dirname "$0")/training.shlib"
+same() {
+  echo "exit code $code, $(digest), wanted $wanted"
+  [ $code = 0 ] && [ "$(digest)" = "$wanted" ]
+}
+export EMULATED_SEED=1
+for precision in ${PRECISIONS:-bf16 fp16}; do
+  for family in ${FAMILIES:-$families}; do
+    options="--steps 4 --precision $precision"
+    # shellcheck disable=SC2086 # words, here and below
+    train_small "$family" 1 $options --gpus 0 --workers 1 --sched eager
+    check "$precision, $family: the reference, one CPU worker" test $code = 0 -a -s run/model.safetensors
+    wanted=$(digest)
+    train_small "$family" 1 $options --gpus 1 --workers gpu
+    check "$precision, $family: a GPU" same
+    # Random placement moves most values between the two memories.
+    EMULATED_DEVICES=2 train_small "$family" 1 $options --gpus 2 --workers 1 --sched random
+    check "$precision, $family: a CPU and two GPUs" same
+  done
+done
+
+if [ -x "$MPIEXEC" ]; then
+  for precision in ${PRECISIONS:-bf16 fp16}; do
+    options="--steps 4 --precision $precision --clip 0.5"
+    train_small gpt2 1 $options --gpus 0 --workers 1
+    wanted=$(digest)
+    EMULATED_DEVICES=2 train_small gpt2 2 $options --gpus 1 --workers 1 --sched random --zero 1
+    check "$precision, gpt2: two ranks with a GPU each, ZeRO 1" same
+  done
+else skip 'two ranks: no MPI launcher'; fi
+
+train_small gpt2 1 --steps 4 --precision bf16 --gpus 0 --workers 1
+exact=$(digest)
+train_small gpt2 1 --steps 4 --precision bf16 --gpus 1 --workers gpu --gpu-kernels fast
+check 'bf16, gpt2: by cuBLAS' test $code = 0
+wanted=$(digest)
+check 'with bits of its own' test "$wanted" != "$exact"
+train_small gpt2 1 --steps 4 --precision bf16 --gpus 1 --workers gpu --gpu-kernels fast
+check 'and the same ones again' same
+finish
