@@ -132,6 +132,16 @@ check 'and takes less memory' less peak.bf16 peak.fp32 0.8
 number_of percent_of_peak out >percent
 echo 100 >whole
 check 'but no more than its peak' less percent whole 1
+# The times that calibrate measures here: a simulation finds every kind of task among them, by its footprint.
+small='gpt2-nano --size layers=1,width=32,heads=2 --batch 4 --length 16 --clip 1'
+# shellcheck disable=SC2086 # words
+run calibrate $small --workers 1 --gpus 0 --samples 10 --quiet
+times=$(find "${STARPU_HOME:-$HOME}" -name '*-1x1-times.json' | head -n 1)
+printf '%s\n' 'name: here' 'source: measured' "times: $times" \
+  'cpu: {cores: 1, numa_domains: 1, gflops: {fp32: 100}, memory_gigabytes: 4, gigabytes_per_s: 20}' >here.yaml
+# shellcheck disable=SC2086
+run simulate $small --machine here.yaml --workers 1 --json
+check 'every kind of task has a measured time' test "$(number_of kinds out)" -gt 20 -a "$(number_of kinds out)" = "$(number_of measured_kinds out)"
 STARLING_SIM=$work/nowhere
 expect 'without the program' 1 'nowhere: No such file' simulate lenet --machine vm-2
 finish

@@ -10,9 +10,7 @@ struct backward {
 };
 }  // namespace
 
-extern "C" sl_status sl__relu_cuda(const sl_call *c, sl_cuda *cuda) {
-  return sl_cuda_map1(c, cuda, "relu", forward());
-}
+extern "C" sl_status sl__relu_cuda(const sl_call *c, sl_cuda *cuda) { return sl_cuda_map1(c, cuda, "relu", forward()); }
 
 extern "C" sl_status sl__relu_grad_cuda(const sl_call *c, sl_cuda *cuda) {
   return sl_cuda_map2(c, cuda, "relu_grad", backward());

@@ -23,7 +23,8 @@ static __global__ void normalize_kernel(int64_t n, int64_t n4, affine a, const u
 extern "C" sl_status sl__normalize_cuda(const sl_call *c, sl_cuda *cuda) {
   const sl_normalize_attr *attr = (const sl_normalize_attr *)c->attr;
   int64_t n = sl_shape_count(&c->out[0].shape);
-  int64_t n4 = sl_cuda_aligned((const uint8_t *)c->in[0].data) && sl_cuda_aligned((const float *)c->out[0].data) ? n / 4 : 0;
+  int64_t n4 =
+      sl_cuda_aligned((const uint8_t *)c->in[0].data) && sl_cuda_aligned((const float *)c->out[0].data) ? n / 4 : 0;
   affine a = {attr->channels, {0}, {0}};
   for (int k = 0; k < a.C; k++)
     a.scale[k] = 1.0f / (255.0f * attr->deviation[k]), a.shift[k] = -attr->mean[k] / attr->deviation[k];

@@ -116,8 +116,8 @@ static SL_FUNCTION float4 sl_get4(const sl_fp16 *p) {
 }
 static SL_FUNCTION void sl_put4(float *p, float4 v) { *(float4 *)p = v; }
 static SL_FUNCTION void sl_put4(sl_fp16 *p, float4 v) {
-  *(uint2 *)p = make_uint2(sl_half_of(v.x) | (uint32_t)sl_half_of(v.y) << 16,
-                           sl_half_of(v.z) | (uint32_t)sl_half_of(v.w) << 16);
+  *(uint2 *)p =
+      make_uint2(sl_half_of(v.x) | (uint32_t)sl_half_of(v.y) << 16, sl_half_of(v.z) | (uint32_t)sl_half_of(v.w) << 16);
 }
 static SL_FUNCTION void sl_put4(sl_bf16 *p, float4 v) {
   *(uint2 *)p = make_uint2(sl_bits_bf16(v.x) | (uint32_t)sl_bits_bf16(v.y) << 16,

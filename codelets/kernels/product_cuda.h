@@ -253,8 +253,7 @@ __global__ void __launch_bounds__((TILE / EACH) * (TILE / EACH))
         }
 #pragma unroll
         for (int v = 0; v < 4; v++)
-          if (n + v < N)
-            row[n + v] = add ? sl_cuda_add<P::PAIRS>(row[n + v], sum[u][4 * g + v]) : sum[u][4 * g + v];
+          if (n + v < N) row[n + v] = add ? sl_cuda_add<P::PAIRS>(row[n + v], sum[u][4 * g + v]) : sum[u][4 * g + v];
       }
     }
   }
@@ -325,11 +324,10 @@ static sl_status sl_cuda_product(sl_cuda *cuda, const char *operation, size_t sc
       how.from_piece = from, how.pieces = n;
       SL_TRY(sl_cuda_product_launch(cuda, operation, M, N, a, b, pieces, c, how));
       if (adding == SL_CUDA_ADD_AFTER)
-        sl_cuda_add_parts_kernel<P::PAIRS>
-            <<<grid, SL_CUDA_THREADS, 0, cuda->stream>>>(total, M, N, n, parts, from > 0);
+        sl_cuda_add_parts_kernel<P::PAIRS><<<grid, SL_CUDA_THREADS, 0, cuda->stream>>>(total, M, N, n, parts, from > 0);
       else
-        sl_cuda_add_parts_kernel<P::PAIRS><<<grid, SL_CUDA_THREADS, 0, cuda->stream>>>(
-            c, M, N, n, parts, from > 0 || adding == SL_CUDA_ADD_BEFORE);
+        sl_cuda_add_parts_kernel<P::PAIRS>
+            <<<grid, SL_CUDA_THREADS, 0, cuda->stream>>>(c, M, N, n, parts, from > 0 || adding == SL_CUDA_ADD_BEFORE);
       SL_TRY(sl_cuda_launched(operation));
     }
   }

@@ -149,8 +149,8 @@ struct fast {
       status = cublasGemmEx(cuda->blas, a, b, (int)m, (int)n, (int)k, &one, A, CUDA_R_16BF, (int)lda, B, CUDA_R_16BF,
                             (int)ldb, &beta, C, CUDA_R_32F, (int)ldc, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
     else
-      status = cublasSgemm(cuda->blas, a, b, (int)m, (int)n, (int)k, &one, A, (int)lda, B, (int)ldb, &beta, C,
-                           (int)ldc);
+      status =
+          cublasSgemm(cuda->blas, a, b, (int)m, (int)n, (int)k, &one, A, (int)lda, B, (int)ldb, &beta, C, (int)ldc);
     if (status == CUBLAS_STATUS_SUCCESS) return SL_OK;
     return sl_fail(SL_ETASK, "%s on a GPU: cuBLAS: %s", operation, cublasGetStatusString(status));
   }
@@ -193,8 +193,8 @@ sl_status linear_dx(const sl_call *c, sl_cuda *cuda) {
   const PRODUCTS<T> products = {cuda, bytes};
   for (int part = 0; part < c->in[1].parts; part++) {
     const sl_array *w = &c->in[1].part[part];
-    SL_TRY(products.dx(R, N, w->shape.dim[0], K, (const T *)c->in[0].data + w->row0, (const T *)w->data, part > 0,
-                       sums));
+    SL_TRY(
+        products.dx(R, N, w->shape.dim[0], K, (const T *)c->in[0].data + w->row0, (const T *)w->data, part > 0, sums));
   }
   if constexpr (narrow<T>)
     return sl_cuda_map(cuda, "linear_dx", same(), R * K, (T *)c->out[0].data, (const float *)sums);

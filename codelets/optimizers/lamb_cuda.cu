@@ -4,9 +4,7 @@
 #include "codelets/optimizers/formulas.h"
 
 namespace {
-__device__ inline bool may(const double *guard, const double *clip) {
-  return sl_may_update(*guard, clip);
-}
+__device__ inline bool may(const double *guard, const double *clip) { return sl_may_update(*guard, clip); }
 
 /* A warp per row, 32 elements at once. lamb.c adds squares in 16 lanes: threads 0 to 15 have those of p, 16 to 31 those
  * of u, and the two halves exchange elements. */

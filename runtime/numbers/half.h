@@ -1,5 +1,5 @@
-/* Numbers of 16 bits by IEEE 754 (binary16) to and from floats, as bits: to nearest, ties to even, denormals kept; a NaN
- * stays a NaN, made quiet. The same as x86's F16C instructions give. The functions serve C and CUDA alike. */
+/* Numbers of 16 bits by IEEE 754 (binary16) to and from floats, as bits: to nearest, ties to even, denormals kept; a
+ * NaN stays a NaN, made quiet. The same as x86's F16C instructions give. The functions serve C and CUDA alike. */
 #ifndef SL_HALF_H
 #define SL_HALF_H
 

@@ -1,5 +1,5 @@
-/* Precision: which values of a step are stored in 16 bits (bf16 or fp16). A pass over the logical graph, after gradients and
- * recomputation, so that models, gradients and optimizers know nothing of it.
+/* Precision: which values of a step are stored in 16 bits (bf16 or fp16). A pass over the logical graph, after
+ * gradients and recomputation, so that models, gradients and optimizers know nothing of it.
  *
  *   value                                            stored in   why
  *   activations, their gradients                     16 bits     most of a step's memory and traffic; each is read by
@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /* One row a precision: name of the enum, the option's word, storage of activations. */
-#define SL_PRECISION_LIST(X)           \
+#define SL_PRECISION_LIST(X)            \
   X(SL_PRECISION_FP32, "fp32", SL_F32)  \
   X(SL_PRECISION_BF16, "bf16", SL_BF16) \
   X(SL_PRECISION_FP16, "fp16", SL_F16)

@@ -47,6 +47,7 @@ typedef struct case_input {
 /* Rounding units; a tolerance of 3 * EPS is three of them. */
 #define EPS 0x1p-24
 #define EPS64 0x1p-53
+#define EPS_FP16 0x1p-11
 #define EPS_BF16 0x1p-8 /* twice the rounding unit: a result near a power of two may round to the other side */
 
 struct case_run;

@@ -363,7 +363,7 @@ static void clipping(void **state) {
   for (int n = 1; n <= 40; n++) { /* numbers whose sum depends on the order of additions */
     scene t = {.graph = sl_graph_new(1)};
     sl_value norms = whole(t.graph, "norms", SL_F64, SL_SHAPE(n));
-    sl_value factor = sl_graph_add1(t.graph, &sl_op_clip_factor, "clip", &(sl_clip_attr){1e-3}, &norms, 1);
+    sl_value factor = sl_graph_add1(t.graph, &sl_op_clip_factor, "clip", &(sl_clip_attr){1e-3, 0}, &norms, 1);
     open_scene(&t, SL_ISA_BASELINE);
     double *x = t.run.data[norms];
     for (int i = 0; i < n; i++) x[i] = (double)sl_random_u32(1, 1, 1, (uint64_t)i) * 0x1p-31;
@@ -444,9 +444,9 @@ static void loss_scaling(void **state) {
 int main(void) {
   if (sl_team_create(NULL, 2, NULL, &team) != SL_OK) return 1;
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(shapes),    cmocka_unit_test(updates),  cmocka_unit_test(targets), cmocka_unit_test(nan_passes),
-      cmocka_unit_test(attention), cmocka_unit_test(clipping), cmocka_unit_test(tokens),  cmocka_unit_test(lamb),
-      cmocka_unit_test(loss_scaling),
+      cmocka_unit_test(shapes),     cmocka_unit_test(updates),   cmocka_unit_test(targets),
+      cmocka_unit_test(nan_passes), cmocka_unit_test(attention), cmocka_unit_test(clipping),
+      cmocka_unit_test(tokens),     cmocka_unit_test(lamb),      cmocka_unit_test(loss_scaling),
   };
   int result = cmocka_run_group_tests(tests, NULL, NULL);
   sl_team_destroy(team);

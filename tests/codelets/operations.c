@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "codelets/kernels/product.h"
+#include "runtime/numbers/half.h"
 #include "tests/codelets/cuda.h"
 #include "tests/codelets/differences.h"
 
@@ -19,15 +20,16 @@ static const sl_tiles small_tiles = {.columns = 32, .elements = 96};
 typedef struct what_to_run {
   const test_case *c;
   sl_isa isa;
-  int bf16; /* 1: activations in bf16 */
+  sl_dtype narrow; /* activations in this type; SL_F32: as in the case */
 } what_to_run;
 
-static void build(setting *s, const test_case *c, int bf16) {
-  if (bf16)
-    setting_build_in_bf16(s, c);
+static void build(setting *s, const test_case *c, sl_dtype narrow) {
+  if (narrow != SL_F32)
+    setting_build_in(s, c, narrow);
   else
     setting_build(s, c);
 }
+static const char *suffix(sl_dtype narrow) { return narrow == SL_BF16 ? ", bf16" : narrow == SL_F16 ? ", fp16" : ""; }
 
 static int is_node(const setting *s) { return s->c->build == NULL; }
 static const sl_node *node_of(const setting *s) { return s->graph->node[0]; }
@@ -237,7 +239,7 @@ static void in_place(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
 static void kernel(void **state) {
   const what_to_run *what = *state;
   setting s;
-  build(&s, what->c, what->bf16);
+  build(&s, what->c, what->narrow);
   void *whole[SL_MAX_OUT] = {NULL}, *small[SL_MAX_OUT] = {NULL};
   setting_begin(&s, what->isa, teams[1], SL_TILES_DEFAULT);
   setting_refer(&s);
@@ -264,20 +266,20 @@ static void kernel(void **state) {
   setting_finish(&s);
 }
 
-/* --- bf16 --------------------------------------------------------------------------------------------------------- */
+/* --- 16 bits ------------------------------------------------------------------------------------------------------ */
 
-/* The kernel for bf16 gives the bits of the float kernel on the same numbers, rounded. */
+/* In 16 bits an operation gives the bits of the float kernel on the same numbers, rounded. */
 static void same_as_float(void **state) {
   const what_to_run *what = *state;
   setting narrow, wide;
-  setting_build_in_bf16(&narrow, what->c);
+  setting_build_in(&narrow, what->c, what->narrow);
   setting_build(&wide, what->c);
   setting_begin(&narrow, what->isa, teams[1], small_tiles);
   setting_begin(&wide, what->isa, teams[1], small_tiles);
   for (int i = 0; i < what->c->n_in; i++) {
     const sl_value_info *info = setting_info(&narrow, narrow.in[i]);
-    for (int64_t n = 0; info->dtype == SL_BF16 && n < case_count(&info->shape); n++)
-      ((float *)wide.run.data[wide.in[i]])[n] = sl_get((const sl_bf16 *)narrow.run.data[narrow.in[i]] + n);
+    for (int64_t n = 0; info->dtype == what->narrow && n < case_count(&info->shape); n++)
+      ((float *)wide.run.data[wide.in[i]])[n] = (float)setting_get(narrow.run.data[narrow.in[i]], info->dtype, n);
   }
   assert_ok(interpret_run(&narrow.run, 0, narrow.nodes));
   assert_ok(interpret_run(&wide.run, 0, wide.nodes));
@@ -285,15 +287,15 @@ static void same_as_float(void **state) {
     const sl_value_info *info = setting_info(&narrow, narrow.out[j]);
     const void *mine = narrow.run.data[narrow.out[j]];
     const float *theirs = wide.run.data[wide.out[j]];
-    if (info->dtype != SL_BF16) {
+    if (info->dtype != what->narrow) {
       if (memcmp(mine, theirs, sl_value_bytes(info)) != 0) fail_msg("output %d: other bits than in float", j);
       continue;
     }
     for (int64_t n = 0; n < case_count(&info->shape); n++) {
       sl_bf16 rounded;
       sl_put(&rounded, theirs[n]);
-      if (rounded.bits != ((const sl_bf16 *)mine)[n].bits)
-        fail_msg("output %d, element %lld: %.9g, in float %.9g", j, (long long)n, sl_get((const sl_bf16 *)mine + n),
+      if ((info->dtype == SL_F16 ? sl_half_of(theirs[n]) : rounded.bits) != ((const uint16_t *)mine)[n])
+        fail_msg("output %d, element %lld: %.9g, in float %.9g", j, (long long)n, setting_get(mine, info->dtype, n),
                  theirs[n]);
     }
   }
@@ -375,7 +377,7 @@ static int bench(int n, char **names, int bf16) {
         if (!sl_isa_runs((sl_isa)isa) || !sl_operation_find(c->op)->cpu[isa]) continue;
         setting s;
         if (bf16 && (c->build || sl_operation_find(c->op)->any_dtype)) continue;
-        build(&s, c, bf16);
+        build(&s, c, bf16 ? SL_BF16 : SL_F32);
         setting_begin(&s, (sl_isa)isa, teams[1], SL_TILES_DEFAULT);
         sl_cost cost = {0};
         for (int i = 0; i < s.nodes; i++) {
@@ -401,11 +403,11 @@ static int bench(int n, char **names, int bf16) {
 }
 
 /* The bits of a case's outputs, in one tile and in small ones. */
-static uint64_t digest_of(const test_case *c, sl_isa isa, int bf16) {
+static uint64_t digest_of(const test_case *c, sl_isa isa, sl_dtype narrow) {
   uint64_t hash = 0;
   for (int small = 0; small < 2; small++) {
     setting s;
-    build(&s, c, bf16);
+    build(&s, c, narrow);
     setting_begin(&s, isa, teams[1], small ? small_tiles : SL_TILES_DEFAULT);
     assert_ok(interpret_run(&s.run, 0, s.nodes));
     for (int j = 0; j < c->n_out; j++)
@@ -419,17 +421,17 @@ static uint64_t digest_of(const test_case *c, sl_isa isa, int bf16) {
  */
 static void same_on_both(void **state) {
   const what_to_run *what = *state;
-  if (what->bf16 && sl_operation_find(what->c->op)->pairs) {
+  if (what->narrow == SL_BF16 && sl_operation_find(what->c->op)->pairs) {
     /* By VDPBF16PS, where this CPU has it, and by multiply-adds of widened numbers. */
     uint64_t digest[2];
     for (int pairs = 0; pairs < 2; pairs++) {
       sl_product_pairs_choice = pairs;
-      digest[pairs] = digest_of(what->c, SL_ISA_AVX512_VL, 1);
+      digest[pairs] = digest_of(what->c, SL_ISA_AVX512_VL, SL_BF16);
     }
     sl_product_pairs_choice = -1;
     if (digest[0] != digest[1]) fail_msg("other bits by VDPBF16PS than by multiply-adds");
   }
-  if (digest_of(what->c, SL_ISA_AVX2_FMA, what->bf16) != digest_of(what->c, SL_ISA_AVX512_VL, what->bf16))
+  if (digest_of(what->c, SL_ISA_AVX2_FMA, what->narrow) != digest_of(what->c, SL_ISA_AVX512_VL, what->narrow))
     fail_msg("other bits with AVX2 than AVX-512");
 }
 
@@ -441,7 +443,7 @@ static int digests(int n, char **names) {
       if (!chosen) continue;
       for (int isa = 0; isa < SL_ISA_COUNT; isa++)
         if (sl_isa_runs((sl_isa)isa) && sl_operation_find(c->op)->cpu[isa])
-          printf("%016llx %s %s, %s\n", (unsigned long long)digest_of(c, (sl_isa)isa, 0), c->op, c->what,
+          printf("%016llx %s %s, %s\n", (unsigned long long)digest_of(c, (sl_isa)isa, SL_F32), c->op, c->what,
                  sl_isa_name((sl_isa)isa));
     }
   return 0;
@@ -484,7 +486,7 @@ int main(int argc, char **argv) {
         for (int kind = 0; kind < 2 && narrows; kind++) {
           if (n == MOST) goto full;
           if (kind && sl_operation_find(c->op)->pairs) continue;
-          what[n] = (what_to_run){c, (sl_isa)isa, 1};
+          what[n] = (what_to_run){c, (sl_isa)isa, SL_BF16};
           snprintf(name[n], sizeof name[n], "%s %s, %s, bf16%s", c->op, c->what, sl_isa_name((sl_isa)isa),
                    kind ? " as float" : "");
           tests[n] = (struct CMUnitTest){name[n], kind ? same_as_float : kernel, NULL, NULL, &what[n]};
@@ -492,33 +494,43 @@ int main(int argc, char **argv) {
         }
         for (int g = 0; g < (c->differentiable ? 2 : 1); g++) {
           if (n == MOST) goto full;
-          what[n] = (what_to_run){c, (sl_isa)isa, 0};
+          what[n] = (what_to_run){c, (sl_isa)isa, SL_F32};
           snprintf(name[n], sizeof name[n], "%s %s, %s%s", c->op, c->what, sl_isa_name((sl_isa)isa),
                    g ? ", gradient" : "");
           tests[n] = (struct CMUnitTest){name[n], g ? gradient : kernel, NULL, NULL, &what[n]};
           n++;
         }
       }
+      if (!c->build && !sl_operation_find(c->op)->any_dtype) {
+        if (n == MOST) goto full;
+        what[n] = (what_to_run){c, sl_isa_best(), SL_F16};
+        snprintf(name[n], sizeof name[n], "%s %s, fp16 as float", c->op, c->what);
+        tests[n] = (struct CMUnitTest){name[n], same_as_float, NULL, NULL, &what[n]};
+        n++;
+      }
       for (int bf16 = 0; bf16 < (c->build || sl_operation_find(c->op)->any_dtype ? 1 : 2); bf16++) {
         if (!sl_isa_runs(SL_ISA_AVX512_VL) || !sl_operation_find(c->op)->cpu[SL_ISA_AVX512_VL]) continue;
         if (n == MOST) goto full;
-        what[n] = (what_to_run){c, SL_ISA_AVX512_VL, bf16};
-        snprintf(name[n], sizeof name[n], "%s %s, avx2 and avx512 alike%s", c->op, c->what, bf16 ? ", bf16" : "");
+        what[n] = (what_to_run){c, SL_ISA_AVX512_VL, bf16 ? SL_BF16 : SL_F32};
+        snprintf(name[n], sizeof name[n], "%s %s, avx2 and avx512 alike%s", c->op, c->what, suffix(what[n].narrow));
         tests[n] = (struct CMUnitTest){name[n], same_on_both, NULL, NULL, &what[n]};
         n++;
       }
       const int kinds = cuda_case_missing() ? 0 : sl_operation_find(c->op)->fast ? 2 : 1;
-      for (int g = 0; g < (c->build || sl_operation_find(c->op)->any_dtype ? 0 : kinds); g++) {
+      /* In bf16 by the exact and the fast kernel, in fp16 by the exact one. */
+      for (int g = 0; g < (c->build || sl_operation_find(c->op)->any_dtype || kinds == 0 ? 0 : kinds + 1); g++) {
         if (n == MOST) goto full;
-        what[n] = (what_to_run){c, g ? INTERPRET_GPU_FAST : INTERPRET_GPU, 1};
-        snprintf(name[n], sizeof name[n], "%s %s, CUDA%s, bf16", c->op, c->what, g ? ", fast" : "");
+        const int fast = g == 1 && kinds == 2;
+        what[n] = (what_to_run){c, fast ? INTERPRET_GPU_FAST : INTERPRET_GPU, g < kinds ? SL_BF16 : SL_F16};
+        snprintf(name[n], sizeof name[n], "%s %s, CUDA%s%s", c->op, c->what, fast ? ", fast" : "",
+                 suffix(what[n].narrow));
         tests[n] = (struct CMUnitTest){name[n], kernel, NULL, NULL, &what[n]};
         n++;
       }
       for (int g = 0; g < (c->differentiable ? 2 : 1) * kinds; g++) {
         if (n == MOST) goto full;
         const int fast = g % kinds;
-        what[n] = (what_to_run){c, fast ? INTERPRET_GPU_FAST : INTERPRET_GPU, 0};
+        what[n] = (what_to_run){c, fast ? INTERPRET_GPU_FAST : INTERPRET_GPU, SL_F32};
         snprintf(name[n], sizeof name[n], "%s %s, CUDA%s%s", c->op, c->what, fast ? ", fast" : "",
                  g / kinds ? ", gradient" : "");
         tests[n] = (struct CMUnitTest){name[n], g / kinds ? gradient : kernel, NULL, NULL, &what[n]};

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "codelets/kernels/kernel.h"
+#include "runtime/numbers/half.h"
 
 #define POINTER(name) cases_##name,
 const test_case *const case_files[] = {CASE_FILES(POINTER) NULL};
@@ -14,6 +15,9 @@ static double number(double x, const void *array, sl_dtype dtype, int64_t i, int
     case SL_BF16:
       if (write) sl_put((sl_bf16 *)array + i, (float)x);
       return sl_get((const sl_bf16 *)array + i);
+    case SL_F16:
+      if (write) ((uint16_t *)array)[i] = sl_half_of((float)x);
+      return sl_half_wide(((const uint16_t *)array)[i]);
     case SL_F64:
       return write ? ((double *)array)[i] = x : ((const double *)array)[i];
     case SL_I32:
@@ -54,17 +58,18 @@ double *setting_doubles(const void *array, const sl_value_info *info) {
 const sl_value_info *setting_info(const setting *s, sl_value value) { return sl_graph_value(s->graph, value); }
 
 /* The type in which the precision pass has an argument of the case's operation. */
-static sl_dtype stored(const sl_operation *op, const sl_value_info *v, int i, int output) {
+static sl_dtype stored(sl_dtype narrow, const sl_operation *op, const sl_value_info *v, int i, int output) {
   const int wide = (output ? op->wide_out : op->wide_in) >> i & 1, copy = !output && (op->copies >> i & 1);
-  return v->dtype == SL_F32 && ((v->scope == SL_SCOPE_SAMPLE && !wide) || copy) ? SL_BF16 : v->dtype;
+  return v->dtype == SL_F32 && ((v->scope == SL_SCOPE_SAMPLE && !wide) || copy) ? narrow : v->dtype;
 }
 
-void setting_build_in_bf16(setting *s, const test_case *c) {
+void setting_build_in(setting *s, const test_case *c, sl_dtype narrow) {
   setting_build(s, c);
   const sl_operation *op = s->graph->node[0]->op;
-  for (int i = 0; i < c->n_in; i++) s->graph->value[s->in[i]]->dtype = stored(op, s->graph->value[s->in[i]], i, 0);
+  for (int i = 0; i < c->n_in; i++)
+    s->graph->value[s->in[i]]->dtype = stored(narrow, op, s->graph->value[s->in[i]], i, 0);
   for (int j = 0; j < c->n_out; j++)
-    if (!op->update[j]) s->graph->value[s->out[j]]->dtype = stored(op, s->graph->value[s->out[j]], j, 1);
+    if (!op->update[j]) s->graph->value[s->out[j]]->dtype = stored(narrow, op, s->graph->value[s->out[j]], j, 1);
 }
 
 void setting_build(setting *s, const test_case *c) {
@@ -153,7 +158,10 @@ void setting_compare(const setting *s, int j, const void *array, const double *b
   const sl_value_info *info = setting_info(s, s->out[j]);
   const double unit = info->dtype == SL_F64 ? EPS64 : EPS;
   for (int64_t i = 0; i < case_count(&info->shape); i++) {
-    const double rounded = info->dtype == SL_BF16 ? EPS_BF16 * fabs(s->expect.out[j][i]) : 0;
+    const double part = info->dtype == SL_BF16  ? EPS_BF16
+                        : info->dtype == SL_F16 ? EPS_FP16
+                                                : 0,
+                 rounded = part * fabs(s->expect.out[j][i]) + (info->dtype == SL_F16 ? 0x1p-25 : 0);
     const double y = setting_get(array, info->dtype, i), want = s->expect.out[j][i] + (before ? before[i] : 0);
     double size = setting_size(s, j, i), bound = s->c->tolerance[j] * size + rounded;
     if (before) bound += s->c->tolerance[j] * fabs(before[i]) + 2 * unit * (size + fabs(before[i]));

@@ -20,8 +20,8 @@ extern const test_case *const case_files[];
 
 /* Builds the graph alone; inputs are parameters, whatever their scope. */
 void setting_build(setting *s, const test_case *c);
-/* The same with the arguments stored as the precision pass has them in bf16 (not for cases with `build`). */
-void setting_build_in_bf16(setting *s, const test_case *c);
+/* The same with the arguments stored as the precision pass has them in bf16 or fp16 (not for cases with `build`). */
+void setting_build_in(setting *s, const test_case *c, sl_dtype narrow);
 /* Makes fresh data for the present graph, also for tensors that the case's layer made. */
 void setting_begin(setting *s, sl_isa isa, sl_team *team, sl_tiles tiles);
 /* Runs the reference on the data of setting_begin. */

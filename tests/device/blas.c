@@ -169,8 +169,7 @@ static cublasStatus_t queue(cublasHandle_t handle, const char *name, bool bf16, 
                      .A = A,
                      .B = B,
                      .C = C};
-  emulated_launch launch = {
-      .run = multiply, .argument_bytes = sizeof p, .kernel = name, .file = "cuBLAS", .line = 1};
+  emulated_launch launch = {.run = multiply, .argument_bytes = sizeof p, .kernel = name, .file = "cuBLAS", .line = 1};
   emulated_queue_kernel(&launch, &p, handle->stream);
   return cudaPeekAtLastError() == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }

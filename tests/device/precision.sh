@@ -1,6 +1,6 @@
 #!/bin/sh
 # bf16 and fp16 on GPUs: a small network of each family gives the same model, byte for byte, on a CPU, on a GPU, and
-# where a policy shares the tasks out between them; one family also on two ranks, in fp16 with an overflow. By cuBLAS the
+# where a policy shares the tasks out between them; one family also on two ranks. By cuBLAS the
 # products of linear layers have bits of their own, and the same ones again. PRECISIONS, FAMILIES: fewer of them.
 . "$(dirname "$0")/training.shlib"
 same() {

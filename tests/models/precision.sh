@@ -1,6 +1,7 @@
 #!/bin/sh
-# --precision bf16, fp16: the same bits over policies, workers, teams, ranks, micro-batches, recomputation and instruction
-# sets; checkpoints, evaluation, prediction, text and published files go along; less memory, as predicted; it learns.
+# --precision bf16, fp16: the same bits over policies, workers, teams, ranks, micro-batches, recomputation and sets of
+# instructions; checkpoints, evaluation, prediction, text and published files go along; less memory, as predicted; it
+# learns.
 . "$(dirname "$0")/../support/command.shlib"
 at_most() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a != "" && b != "" && a + 0 <= b + 0) }'; }
 make_set set 512 128 28 10
@@ -107,7 +108,7 @@ if [ -x "$mpiexec" ]; then
   check 'fp16: gpt2 on 2 ranks, zero 1' cmp ranks.d/model.safetensors one16.d/model.safetensors
   rm -rf ranks.d
 else skip 'fp16 on 2 ranks: no MPI launcher'; fi
-# A single target among 8,192 makes gradients of the loss of almost 1, which overflow when they are 65,536 times as large.
+# A single target among 8,192 makes gradients of the loss of almost 1, which overflow when scaled by 65,536.
 tiny='train gpt2-nano --size layers=1,width=16,heads=2,vocabulary=8192 --length 1 --data text --batch 1 --val-fraction 0.001 --steps 20 --seed 3 --gpus 0 --checkpoint-every 10 --keep 9 --log-every 1 --precision fp16'
 # shellcheck disable=SC2086
 run $tiny --out whole16

@@ -140,7 +140,7 @@ static sl_status make_programs(sl__job *j) {
   const sl_value keep[] = {n->loss, n->correct, n->count, n->clip, n->scale};
   const sl_program_options options = {.recorder = j->recorder,
                                       .keep = keep,
-                                      .n_keep = !j->trains           ? 1
+                                      .n_keep = !j->trains            ? 1
                                                 : n->clip == SL_NONE  ? 3
                                                 : n->scale == SL_NONE ? 4
                                                                       : 5,

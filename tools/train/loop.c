@@ -40,7 +40,8 @@ static sl_status step(sl__trainer *r) {
   r->now.scale = scores.scale;
   r->now.overflows += scores.overflow;
   if (scores.overflow && r->job.ranks.rank == 0)
-    sl_log(SL_LOG_WARNING, "step %lld: gradients overflow fp16 at a loss scale of %g; the step changes nothing but the scale, to %g",
+    sl_log(SL_LOG_WARNING,
+           "step %lld: gradients overflow fp16 at a loss scale of %g; the step changes nothing but the scale, to %g",
            (long long)r->job.step, scores.scale, scores.scale / 2);
   return SL_OK;
 }
