@@ -138,7 +138,7 @@ small='gpt2-nano --size layers=1,width=32,heads=2 --batch 4 --length 16 --clip 1
 run calibrate $small --workers 1 --gpus 0 --samples 10 --quiet
 times=$(find "${STARPU_HOME:-$HOME}" -name '*-1x1-times.json' | head -n 1)
 printf '%s\n' 'name: here' 'source: measured' "times: $times" \
-  'cpu: {cores: 1, numa_domains: 1, gflops: {fp32: 100}, memory_gigabytes: 4, gigabytes_per_s: 20}' >here.yaml
+  'cpu: {cores: 1, numa_domains: 1, gflops: {fp32: 100}, efficiency: 1, memory_gigabytes: 4, gigabytes_per_s: 20, overhead_us: 3}' >here.yaml
 # shellcheck disable=SC2086
 run simulate $small --machine here.yaml --workers 1 --json
 check 'every kind of task has a measured time' test "$(number_of kinds out)" -gt 20 -a "$(number_of kinds out)" = "$(number_of measured_kinds out)"
