@@ -3,7 +3,6 @@
  * kernels that take only floats. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/math.h"
-#include "runtime/numbers/half.h"
 
 SL_KERNEL_DECLARE(convert);
 

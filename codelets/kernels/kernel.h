@@ -26,6 +26,7 @@
 #endif
 
 #include "codelets/codelets.h"
+#include "runtime/numbers/half.h"
 #include "runtime/numbers/philox.h"
 #include "tasks/graph/graph.h"
 

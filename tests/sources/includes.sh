@@ -20,7 +20,7 @@ runtime/numbers:
 runtime/processors: runtime/base
 runtime/machine: runtime/base runtime/numbers runtime/processors
 runtime/exchange: runtime/base runtime/machine
-runtime/files: runtime/base runtime/machine
+runtime/files: runtime/base runtime/machine runtime/numbers
 runtime/data: runtime/base runtime/numbers
 runtime/text: runtime/base
 runtime/trace: runtime/base runtime/files runtime/numbers
