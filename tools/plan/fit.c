@@ -1,5 +1,5 @@
-/* What to say of a model that fits no plan: which memory is short and by how much, and whether more nodes would help.
- * ZeRO 1 divides the optimizer's state over the ranks; parameters and gradients every rank has. */
+/* The message for a model that fits no plan: which memory is short, by how much, and whether more nodes would help.
+ * ZeRO 1 divides the optimizer's state over the ranks; each rank keeps all parameters and gradients. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +15,9 @@ static int has(const sl__values *axis, int64_t value) {
   return 0;
 }
 
-/* A plan that needs little memory: one rank a node, ZeRO 1, all recomputed, one shard after another; in one micro-batch
- * or in as many as there can be, as these need less for activations and more for partial sums of gradients. */
+/* A plan that needs little memory: one rank a node, ZeRO 1, all activations recomputed, one shard after another. Tried
+ * with one micro-batch and with as many as possible: these need less for activations, and more for partial sums of
+ * gradients. */
 static sl_status thriftiest(sl__planning *s, int nodes, int64_t workers, sl__candidate *best) {
   sl__candidate c = {.nodes = nodes};
   SL_TRY(sl__search_axes(s, nodes));
@@ -38,8 +39,8 @@ static sl_status thriftiest(sl__planning *s, int nodes, int64_t workers, sl__can
   return SL_OK;
 }
 
-/* A number of nodes that holds it; 0: none up to those that the batch gives work. over: bytes missing on `from` nodes.
- * *sure: 1: a search on one node less found no plan that fits. */
+/* The least number of nodes found that holds the model; 0: none, up to one node for each sample. over: bytes missing on
+ * `from` nodes. *sure: 1: a search on one node less found no plan that fits. */
 static sl_status least_nodes(sl__planning *s, int from, int64_t workers, double over, int *nodes, int *sure) {
   enum { FEW = 3000 }; /* tasks of a plan that a search can predict many times */
   sl__candidate c;

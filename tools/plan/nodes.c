@@ -1,6 +1,5 @@
-/* The least number of nodes that ends a training in time: doubling, then bisection, by predicted steps. The plan found
- * for the asked number of nodes is kept but for its batch and its stage of ZeRO: one rank does the same work on each.
- */
+/* The least number of nodes that finishes a training in time: doubling, then bisection, by predicted steps. Of the plan
+ * found for the given number of nodes only batch and ZeRO stage change, so a rank does the same work on any number. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

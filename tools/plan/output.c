@@ -24,7 +24,7 @@ static double watts(const sl__planning *s, const sl__candidate *c) {
 
 static double price(const sl__planning *s) { return s->o->price >= 0 ? s->o->price : s->machine.price; }
 
-/* What to call plan i, or the default one. */
+/* Name of plan i, or of the default one. */
 static char *name_of(const sl__answer *a, const sl__candidate *c, char *text, size_t n) {
   const ptrdiff_t i = c - a->list;
   if (c >= a->list && i < a->shown)
@@ -87,7 +87,8 @@ static void print_measured(const sl__answer *a) {
 /* Seconds of a sample, measured. */
 static double each(const sl__candidate *c) { return c->measured / (double)c->v[SL__BATCH]; }
 
-/* How the order held, and how far the steps were off. A difference that the turns of one plan have too is none. */
+/* Whether measured plans are in the simulated order, and how far their steps are off. Differences within the spread of
+ * one plan's own turns do not count. */
 static void judge_measured(const sl__answer *a, char *text, size_t n) {
   const sl__candidate *first = &a->list[0], *fastest = first;
   double off = 0, spread = 1;

@@ -12,7 +12,7 @@ static const char *recomputed(const sl__candidate *c) {
   return c->v[SL__RECOMPUTE] ? sl_recompute_names[c->v[SL__RECOMPUTE]] : "nothing";
 }
 
-/* What a has that b has not, the most telling first; at most two. */
+/* Up to two settings of a that b lacks, the most important first. */
 static void differences(const sl__planning *s, const sl__candidate *a, const sl__candidate *b, char *text, size_t n) {
   static const struct {
     sl__axis axis;

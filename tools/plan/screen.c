@@ -71,7 +71,7 @@ static void judge(const sl__planning *s, sl__prediction *p) {
   p->of_gpu = gpu > node && gpu > 0;
 }
 
-/* Seconds that the copies take which the plan of a GPU's memory makes, at least. */
+/* Lower bound on the seconds of the copies that the plan of a GPU's memory makes. */
 static sl_status hold(const sl__planning *s, const sl_graph *step, const sl_schedule *schedule, const sl_memory *memory,
                       const sl_machine *machine, const char *keep, sl__prediction *p) {
   for (int i = 0; i < machine->kind[SL_KIND_GPU].workers; i++) {
@@ -139,7 +139,7 @@ static int normalises_few(const sl__planning *s, const sl__options *o) {
   return 0;
 }
 
-/* What keeps one plan from being one is no failure of the search; want of memory is. */
+/* A plan that cannot be built is skipped; running out of memory ends the search. */
 static sl_status leave_out(sl_status status) { return status == SL_ENOMEM ? status : SL_OK; }
 
 sl_status sl__screen(sl__planning *s, sl__candidate *c, int exact) {

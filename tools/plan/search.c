@@ -1,6 +1,6 @@
-/* The search for plans by their predictions: from the simplest plan of each division of a node it goes along the axes,
- * one or two values at a time, while that helps. A plan that does not fit is worse than any that does, and better the
- * less it exceeds the memory. */
+/* The search for plans by predicted steps: hill climbing from the simplest plan of each division of a node, one or two
+ * values along an axis at a time. A plan that fits beats any that does not; of two that do not, the one wins that
+ * exceeds the memory by less. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,7 +95,7 @@ double sl__score(const sl__planning *s, const sl__candidate *c, double seconds) 
   return seconds / (double)c->v[SL__BATCH] * (ratio > 1 ? pow(1.05, log2(ratio)) : 1);
 }
 
-/* Axes on which the plan is not the simplest: half a per cent of the step is not worth another one. */
+/* Number of axes on which the plan is not the simplest. Another one must save more than half a per cent of the step. */
 static int moved(const sl__candidate *c) {
   return (c->v[SL__LOCAL] > 1) + (c->v[SL__MICRO] > 1) + (c->v[SL__BLOCKS] > 1) + (c->v[SL__RECOMPUTE] > 0) +
          (c->v[SL__ZERO] > 0) + (c->v[SL__GROUPS] > 1);
@@ -212,7 +212,7 @@ sl_status sl__search(sl__planning *s, int nodes, int *best) {
   return SL_OK;
 }
 
-/* Whether b is no choice beside a: it predicts the same, or differs only by row blocks, and by less than 1%. */
+/* Whether b need not be listed beside a: it predicts the same, or differs only in row blocks and by less than 1%. */
 static int alike(const sl__candidate *a, const sl__candidate *b) {
   const double ratio = b->p.seconds / a->p.seconds;
   if (ratio == 1 && a->v[SL__BATCH] == b->v[SL__BATCH] && a->p.tasks == b->p.tasks) return 1;

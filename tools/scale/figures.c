@@ -1,6 +1,6 @@
-/* starling scale: speedup, efficiency and losses. A step's time falls into parts; against ideal scaling
- * each part of the first point would shrink with the count (strong scaling) or stay (weak). What a part takes more is
- * its loss, so the losses add up to what the step takes more than in ideal scaling. */
+/* starling scale: speedup, efficiency and losses. A step's time is divided into parts. In ideal scaling each part of
+ * the first point shrinks with the count (strong scaling) or stays the same (weak). A part's excess over this is its
+ * loss; the losses add up to the step's excess. */
 #include <math.h>
 
 #include "tools/scale/parts.h"

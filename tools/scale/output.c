@@ -4,7 +4,7 @@
 
 #include "tools/scale/parts.h"
 
-/* Whether --lost-node is told of this table: the last one. */
+/* Whether this table gets the rows of --lost-node: the last one does. */
 static int loses(const sl__scaling *s, const sl__scale_series *series) {
   return s->o->lost_node && series == (s->changed.n ? &s->changed : &s->is);
 }
