@@ -46,7 +46,7 @@ int sl_cuda_devices(void);
  * no GPU; SL_ENOMEM; SL_ESTARPU). */
 sl_cuda *sl_cuda_create(void *stream, size_t scratch_bytes, sl_status *status);
 /* Prepares cuBLAS on the context's stream, for fast kernels. Its results are reproducible on devices of one kind: no
- * atomics, fp32 throughout, a work space of fixed size. SL_ENOMEM, SL_ESTARPU. */
+ * atomics, sums in fp32 and no tf32, a work space of fixed size. SL_ENOMEM, SL_ESTARPU. */
 sl_status sl_cuda_open_blas(sl_cuda *cuda);
 /* The scratch memory. */
 void *sl_cuda_scratch_memory(const sl_cuda *cuda);
