@@ -151,7 +151,7 @@ __global__ void sl_cuda_map_kernel(F f, int64_t n, int64_t n4, Y *y, const X *..
   for (int64_t i = 4 * n4 + sl_cuda_index(); i < n; i += sl_cuda_stride()) sl_put(y + i, f(sl_get(x + i)...));
 }
 
-/* y[i] = f(x[i]...) for i in [0, n), of floats or sl_bf16; F is a function object on floats with a __device__
+/* y[i] = f(x[i]...) for i in [0, n), of floats, sl_bf16 or sl_fp16; F is a function object on floats with a __device__
  * operator(). Works on four elements at once if all arrays are aligned; the bits are the same, because an element's
  * result depends only on its inputs. */
 template <class F, class Y, class... X>
@@ -162,7 +162,12 @@ static sl_status sl_cuda_map(sl_cuda *cuda, const char *operation, F f, int64_t 
   return sl_cuda_launched(operation);
 }
 
-/* The same on a call's first output and its first input or two, which all have the output's type. */
+/* For sl_cuda_map between types: the number itself. */
+struct sl_cuda_same {
+  __device__ float operator()(float x) const { return x; }
+};
+
+/* sl_cuda_map on a call's first output and its first input or two, which all have the output's type. */
 template <class F>
 static sl_status sl_cuda_map1(const sl_call *c, sl_cuda *cuda, const char *operation, F f) {
   const int64_t n = sl_shape_count(&c->out[0].shape);

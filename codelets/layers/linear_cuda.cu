@@ -11,9 +11,6 @@ namespace {
 struct relu {
   __device__ float operator()(float y) const { return y < 0 ? 0 : y; }
 };
-struct same {
-  __device__ float operator()(float x) const { return x; }
-};
 
 int64_t last(const sl_shape *s) { return s->dim[s->ndim - 1]; }
 int64_t rows_of(const sl_shape *s) { return last(s) ? sl_shape_count(s) / last(s) : 0; }
@@ -197,7 +194,7 @@ sl_status linear_dx(const sl_call *c, sl_cuda *cuda) {
         products.dx(R, N, w->shape.dim[0], K, (const T *)c->in[0].data + w->row0, (const T *)w->data, part > 0, sums));
   }
   if constexpr (narrow<T>)
-    return sl_cuda_map(cuda, "linear_dx", same(), R * K, (T *)c->out[0].data, (const float *)sums);
+    return sl_cuda_map(cuda, "linear_dx", sl_cuda_same(), R * K, (T *)c->out[0].data, (const float *)sums);
   return SL_OK;
 }
 
