@@ -315,6 +315,7 @@ static sl_status read_part(reading *r, const sl__rule *rule, const sl_value_info
   if (!r->store) return SL_OK;
   sl_tensor *t = sl_store_find(r->store, v->name);
   if (!t) return sl_fail(SL_ENOTFOUND, "the store has no tensor '%s'", v->name);
+  if (!t->data) return SL_OK; /* another rank holds it */
   if (rule->layout == SL__SAME || (rule->layout == SL__FILTERS && !filters(rule, &v->shape)))
     return sl_weights_read(r->weights, i, t->data);
   float *room = malloc((size_t)sl_shape_count(&a->shape) * sizeof *room + 1);

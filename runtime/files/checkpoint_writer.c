@@ -357,7 +357,7 @@ static sl_status write_one(sl_checkpoint_writer *w, json_t *header) {
   } else if (status == SL_OK && w->size) {
     status = write_part(w, partial);
   }
-  if (status == SL_OK) mine.xxh3 = XXH3_64bits_digest(w->hash);
+  if (status == SL_OK && w->size) mine.xxh3 = XXH3_64bits_digest(w->hash);
   if (w->rank == 0) {
     const sl_failure before = sl_failure_keep(status);
     status = sl_failure_first(&before, receive_parts(w, partial));

@@ -236,10 +236,10 @@ sl_status sl_store_add_common(sl_store *store, const char *name, sl_dtype dtype,
 
 int sl_store_has_common(const sl_store *store) { return store->used > 0; }
 
-sl_status sl_store_add_owned(sl_store *store, const char *name, sl_dtype dtype, const sl_shape *shape, int owner,
-                             int rank, sl_tensor **tensor) {
-  SL_TRY(owner == rank ? sl_store_add(store, name, dtype, shape, 0, tensor)
-                       : enter(store, name, dtype, shape, 0, tensor));
+sl_status sl_store_add_owned(sl_store *store, const char *name, sl_dtype dtype, const sl_shape *shape, int parameter,
+                             int owner, int rank, sl_tensor **tensor) {
+  SL_TRY(owner == rank ? sl_store_add(store, name, dtype, shape, parameter, tensor)
+                       : enter(store, name, dtype, shape, parameter, tensor));
   (*tensor)->owner = owner;
   return SL_OK;
 }

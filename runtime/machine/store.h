@@ -74,8 +74,8 @@ sl_status sl_store_add_common(sl_store *store, const char *name, sl_dtype dtype,
                               sl_tensor **tensor);
 int sl_store_has_common(const sl_store *store); /* whether it has shared tensors */
 /* A new tensor on rank `owner` alone; data is NULL on the others. */
-sl_status sl_store_add_owned(sl_store *store, const char *name, sl_dtype dtype, const sl_shape *shape, int owner,
-                             int rank, sl_tensor **tensor);
+sl_status sl_store_add_owned(sl_store *store, const char *name, sl_dtype dtype, const sl_shape *shape, int parameter,
+                             int owner, int rank, sl_tensor **tensor);
 /* Registers the tensor with StarPU in `blocks` blocks of rows [rows b / blocks, rows (b + 1) / blocks). SL_EINVAL:
  * already registered in another number of blocks. */
 sl_status sl_store_register(sl_tensor *tensor, int blocks);

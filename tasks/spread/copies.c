@@ -1,5 +1,9 @@
 /* Copies from one rank to all others (SL_TRANSFER_COPY): inputs of a node that every rank computes and, at the end of
- * the step, parameters that their owners have updated. */
+ * the step, parameters that their owners have updated.
+ *
+ * Parameters that only their owners keep (ZeRO 3) are fetched: each time into new pieces, which the other ranks have
+ * until the last reader before the next fetch has ended. Two fetches may be under way or in use at a time: a fetch
+ * begins after the first task that uses the fetch before the last one has ended. */
 #include <stdlib.h>
 
 #include "tasks/spread/parts.h"
@@ -24,28 +28,53 @@ static sl_value *make_room(const sl__spread *s) {
 }
 
 /* Adds the pieces of a value to a list of n. */
-static sl_status list_pieces(sl__spread *s, sl_value v, sl_value *pieces, int *n) {
+static sl_status list_pieces(sl__spread *s, const sl_transfer *t, sl_value *pieces, int *n) {
+  const sl_value v = t->value;
+  if (t->fetched && sl_placement_elsewhere(t->have, s->rank)) {
+    free(s->piece[v]);
+    s->piece[v] = NULL;
+  }
   if (!s->piece[v]) SL_TRY(sl__make_pieces(s, v));
   for (int b = 0; b < s->blocks[v]; b++) pieces[(*n)++] = s->piece[v][b];
   return SL_OK;
 }
 
-/* Adds an exchange node for each owner. */
+/* Adds the exchange node for the values of one owner and one width that are due. */
+static sl_status copy_from(sl__spread *s, int owner, size_t width, sl_value *pieces) {
+  const sl_transfer *t, *first = NULL;
+  int n = 0;
+  for (int next = s->due; (t = sl__next_due(s, SL_TRANSFER_COPY, &next));) {
+    if (t->have.rank != owner || sl_dtype_bytes(s->from->value[t->value]->dtype) != width) continue;
+    SL_TRY(list_pieces(s, t, pieces, &n));
+    if (!first) first = t;
+  }
+  if (n == 0) return SL_OK;
+  const sl_node *reader = s->from->node[first->fetched ? first->since : s->at];
+  SL_TRY(sl__add_copy(s, reader->name, reader->phase, owner, pieces, n));
+  if (first->fetched) s->to->node[s->to->n_nodes - 1]->after = s->gate;
+  return SL_OK;
+}
+
+/* Adds an exchange node for each owner and each width of elements, since a bucket has one. */
 sl_status sl__copy_inputs(sl__spread *s) {
-  const sl_transfer *t;
+  static const size_t widths[] = {8, 4, 2};
   int next = s->due;
   if (!sl__next_due(s, SL_TRANSFER_COPY, &next)) return SL_OK;
   sl_value *pieces = make_room(s);
   sl_status status = pieces ? SL_OK : sl_no_memory("to copy values from their owners");
-  for (int owner = 0; owner < s->division->ranks && status == SL_OK; owner++) {
-    int n = 0;
-    for (next = s->due; (t = sl__next_due(s, SL_TRANSFER_COPY, &next)) && status == SL_OK;)
-      if (t->have.rank == owner) status = list_pieces(s, t->value, pieces, &n);
-    if (status == SL_OK)
-      status = sl__add_copy(s, s->from->node[s->at]->name, s->from->node[s->at]->phase, owner, pieces, n);
-  }
+  for (int owner = 0; owner < s->division->ranks; owner++)
+    for (size_t w = 0; w < sizeof widths / sizeof *widths && status == SL_OK; w++)
+      status = copy_from(s, owner, widths[w], pieces);
   free(pieces);
   return status;
+}
+
+void sl__open_gate(sl__spread *s, int index) {
+  const sl_placements *p = s->placements;
+  int fetches = 0;
+  for (int i = 0; i < p->n_transfers; i++) fetches |= p->transfer[i].fetched && p->transfer[i].since == index;
+  const sl_node *node = s->from->node[index];
+  if (fetches && node->n_out > 0) s->gate = s->piece[node->out[0]][0];
 }
 
 /* Parameters of one owner share an exchange node until it is full. */
@@ -57,7 +86,7 @@ sl_status sl__copy_parameters(sl__spread *s) {
   const sl_transfer *t = sl__next_due(s, SL_TRANSFER_COPY, &next);
   while (t && status == SL_OK) {
     const sl_transfer *following = sl__next_due(s, SL_TRANSFER_COPY, &next);
-    status = list_pieces(s, t->value, pieces, &n);
+    status = list_pieces(s, t, pieces, &n);
     bytes += sl_value_bytes(s->from->value[t->value]);
     if (status == SL_OK && (!following || bytes >= SL__BUCKET_BYTES || following->have.rank != t->have.rank)) {
       status = sl__add_copy(s, s->from->value[t->value]->name, SL_PHASE_UPDATE, t->have.rank, pieces, n);

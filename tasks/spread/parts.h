@@ -39,6 +39,7 @@ typedef struct sl__spread {
   char *waiting;         /* [logical values] 1: in the bucket */
   int exchanges;         /* number of exchange nodes so far */
   char *released;        /* [transfers] 1: a WAIT that an exchange node already makes */
+  sl_value gate;         /* a piece; the next fetched values move after it is made; SL_NONE: at any time */
 } sl__spread;
 
 /* The next transfer of this kind that is due in front of node s->at; NULL: none is left. *next holds the position in
@@ -70,7 +71,8 @@ sl_status sl__close_bucket(sl__spread *s);
 sl_status sl__gather_inputs(sl__spread *s);
 
 /* copies.c: copies from one rank to all. */
-sl_status sl__copy_inputs(sl__spread *s);     /* for the current node */
+sl_status sl__copy_inputs(sl__spread *s);     /* that are due in front of the current node */
+void sl__open_gate(sl__spread *s, int index); /* after the tasks of a node: the fetch after the next one may begin */
 sl_status sl__copy_parameters(sl__spread *s); /* at the end of the step */
 sl_status sl__add_copy(sl__spread *s, const char *name, sl_phase phase, int rank, const sl_value *pieces, int n);
 

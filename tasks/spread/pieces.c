@@ -9,6 +9,8 @@ static sl_value_info whole_piece(const sl__spread *s, sl_value v) {
   piece.logical = v;
   piece.blocks = s->blocks[v];
   piece.producer = piece.leaf = piece.shard = piece.block = -1;
+  /* What another rank keeps, this one has only for a while. */
+  if (sl_placement_elsewhere(s->placements->value[v], s->rank)) piece.role = SL_ROLE_TEMPORARY;
   return piece;
 }
 

@@ -30,8 +30,15 @@ typedef struct walk {
   int *last_read;     /* [values] the last node before the update phase that reads it; NONE */
   int *turn;          /* [values] place in p->owned */
   int *order;         /* [transfers] rank among transfers due at the same node */
-  int first_update;   /* node */
-  int most;           /* transfers allocated */
+  const sl_placing *how;
+  int *writer;    /* [values] the last node so far that writes it; NONE */
+  char *copied;   /* [values] 1: a copy in 16 bits of a parameter that one rank has; that rank makes it */
+  size_t *used;   /* [values] bytes fetched before its last use */
+  size_t fetched; /* bytes fetched so far */
+  int fetching;   /* the last node that values were fetched for; the one before it; NONE */
+  int fetched_before;
+  int first_update; /* node */
+  int most;         /* transfers allocated */
 } walk;
 
 static sl_placement placed(sl_place_kind kind, int rank) {
@@ -62,8 +69,33 @@ static sl_status record(walk *w, const sl_transfer *transfer, int order) {
   return SL_OK;
 }
 
+/* Whether other ranks fetch the value when they use it, since only its owner keeps it (ZeRO 3). */
+static int is_fetched(const walk *w, sl_value v) {
+  return w->p->value[v].kind == SL_PLACE_OWNED && (w->g->value[v]->role == SL_ROLE_PARAMETER || w->copied[v]);
+}
+
+/* Ends the life of the other ranks' copies of a fetched value: where its owner overwrites it, and where so much is
+ * fetched between two uses that keeping it would need more memory than fetching it again. */
+static void drop_copies(walk *w, sl_value v, sl_placement need) {
+  if (!is_fetched(w, v) || w->have[v].kind != SL_PLACE_REPLICATED) return;
+  if (need.kind == SL_PLACE_OWNED || (w->how->window && w->fetched - w->used[v] > w->how->window))
+    w->have[v] = w->p->value[v];
+}
+
+/* A copy is fetched one fetch ahead, so that it moves while the tasks before its reader run: exchanges keep their
+ * order, and one that stood right in front of its reader would also wait for the sums before it. */
+static void fetch(walk *w, int node, sl_value v, sl_transfer *t) {
+  if (w->fetching != node) w->fetched_before = w->fetching, w->fetching = node;
+  t->fetched = 1;
+  t->since = node;
+  t->before = w->fetched_before == NONE ? node : w->fetched_before;
+  if (t->before <= w->writer[v]) t->before = w->writer[v] + 1;
+  w->fetched += sl_value_bytes(w->g->value[v]);
+}
+
 /* Adds the transfer that gives a value the placement that `node` needs, due in front of node `before`. */
 static sl_status bring(walk *w, int node, sl_value v, sl_placement need, unsigned access, int before) {
+  drop_copies(w, v, need);
   const sl_placement have = w->have[v];
   const sl_transition *row = sl_transition_find(have, need, access);
   if (!row)
@@ -76,6 +108,7 @@ static sl_status bring(walk *w, int node, sl_value v, sl_placement need, unsigne
   if (row->kind == SL_TRANSFER_NONE) return SL_OK;
   w->have[v] = placed(row->after, need.rank);
   sl_transfer t = {.kind = row->kind, .value = v, .have = have, .need = need, .before = before, .since = before};
+  if (row->kind == SL_TRANSFER_COPY && is_fetched(w, v)) fetch(w, node, v, &t);
   if (row->kind == SL_TRANSFER_SUM) t.lossy = w->g->node[node]->phase == SL_PHASE_BACKWARD && w->last_read[v] == NONE;
   if (row->kind == SL_TRANSFER_WAIT) {
     t.before = w->first_update;
@@ -99,6 +132,7 @@ static sl_status place_node(walk *w, int i) {
   const int rank = w->p->node[i].rank;
   for (int k = 0; k < node->n_in; k++)
     SL_TRY(bring(w, i, node->in[k], placed(rule_of(w, i, node->in[k])->needs, rank), access_of(w, node, k), i));
+  for (int k = 0; k < node->n_in; k++) w->used[node->in[k]] = w->fetched;
   for (int j = 0; j < node->n_out; j++) {
     const sl_value v = node->out[j];
     const sl_placement makes = placed(rule_of(w, i, v)->makes, rank);
@@ -106,6 +140,7 @@ static sl_status place_node(walk *w, int i) {
     if (adds) SL_TRY(bring(w, i, v, makes, SL_PLACE_READS, i));
     w->have[v] = w->p->made[v] = makes;
     w->written[v] = 1;
+    w->writer[v] = i;
     if (makes.kind == SL_PLACE_PARTIAL && w->last[v] == i) /* complete: its exchange begins before a node needs it */
       SL_TRY(bring(w, i, v, w->p->value[v], SL_PLACE_READS, i + 1));
   }
@@ -151,22 +186,39 @@ static void find_last(walk *w) {
     for (int j = 0; j < g->node[i]->n_out && !w->p->gathers[i]; j++) w->last[g->node[i]->out[j]] = i;
 }
 
+static int owner_between_steps(const walk *w, const sl__owners *owners, sl_value v) {
+  if (w->g->value[v]->role != SL_ROLE_PARAMETER) return owners ? owners->value[v] : NONE;
+  if (w->how->holder && w->how->holder[v] >= 0) return w->how->holder[v];
+  return owners && w->how->zero == SL_ZERO_PARAMETERS ? owners->value[v] : NONE;
+}
+
+/* A copy in 16 bits of a parameter that one rank has: that rank makes it, and half as many bytes move. */
+static void place_copy(walk *w, int i) {
+  const sl_node *node = w->g->node[i];
+  if (node->op != w->g->convert || node->phase == SL_PHASE_UPDATE) return;
+  const sl_value from = node->in[0], to = node->out[0];
+  if (w->g->value[from]->role != SL_ROLE_PARAMETER || w->p->value[from].kind != SL_PLACE_OWNED) return;
+  w->p->value[to] = w->p->value[from];
+  w->copied[to] = 1;
+}
+
 /* Chooses each value's placement and the ranks that compute each node. owners NULL: every rank updates all parameters.
  */
 static void choose(walk *w, const sl__owners *owners) {
   const sl_graph *g = w->g;
   sl_placements *p = w->p;
+  for (sl_value v = 0; v < g->n_values; v++)
+    p->value[v] = g->value[v]->scope == SL_SCOPE_WHOLE ? owned_or_replicated(owner_between_steps(w, owners, v))
+                                                       : placed(SL_PLACE_BY_SAMPLE, NONE);
+  for (int i = 0; i < g->n_nodes; i++) place_copy(w, i);
   for (sl_value v = 0; v < g->n_values; v++) {
-    const sl_value_info *info = g->value[v];
-    if (info->scope != SL_SCOPE_WHOLE)
-      p->value[v] = placed(SL_PLACE_BY_SAMPLE, NONE);
-    else
-      p->value[v] = owned_or_replicated(owners && info->role != SL_ROLE_PARAMETER ? owners->value[v] : NONE);
     p->made[v] = w->have[v] = p->value[v];
-    w->written[v] = info->role != SL_ROLE_TEMPORARY;
+    w->written[v] = g->value[v]->role != SL_ROLE_TEMPORARY;
   }
   for (int i = 0; i < g->n_nodes; i++) {
     if (p->gathers[i])
+      p->node[i] = p->value[g->node[i]->out[0]];
+    else if (g->node[i]->n_out > 0 && w->copied[g->node[i]->out[0]])
       p->node[i] = p->value[g->node[i]->out[0]];
     else if (sl_node_scope(g, g->node[i]) == SL_SCOPE_WHOLE)
       p->node[i] = owned_or_replicated(owners ? owners->node[i] : NONE);
@@ -196,7 +248,8 @@ static void sort_transfers(walk *w) {
   }
 }
 
-sl_status sl_placements_create(const sl_graph *g, int ranks, int zero, sl_placements **placements) {
+sl_status sl_placements_create(const sl_graph *g, const sl_placing *how, sl_placements **placements) {
+  const int ranks = how->ranks;
   *placements = NULL;
   SL_TRY(sl_graph_status(g));
   const size_t values = (size_t)g->n_values + 1, nodes = (size_t)g->n_nodes + 1;
@@ -204,19 +257,26 @@ sl_status sl_placements_create(const sl_graph *g, int ranks, int zero, sl_placem
   sl_placements *p = calloc(1, sizeof *p);
   walk w = {.g = g,
             .p = p,
+            .how = how,
+            .fetching = NONE,
+            .fetched_before = NONE,
+            .used = calloc(values, sizeof *w.used),
+            .writer = malloc(values * sizeof *w.writer),
+            .copied = calloc(values, 1),
             .have = malloc(values * sizeof *w.have),
             .written = calloc(values, 1),
             .last = malloc(values * sizeof *w.last),
             .last_read = malloc(values * sizeof *w.last_read),
             .turn = calloc(values, sizeof *w.turn)};
   sl_status status = SL_OK;
-  if (!p || !w.have || !w.written || !w.last || !w.last_read || !w.turn ||
+  if (!p || !w.have || !w.written || !w.last || !w.last_read || !w.turn || !w.used || !w.writer || !w.copied ||
       !(p->made = malloc(values * sizeof *p->made)) || !(p->value = malloc(values * sizeof *p->value)) ||
       !(p->node = malloc(nodes * sizeof *p->node)) || !(p->gathers = calloc(nodes, 1)) ||
       !(p->owned = malloc(values * sizeof *p->owned)))
     SL_TRY_OUT(sl_no_memory("to place %d values on %d ranks", g->n_values, ranks));
   p->ranks = ranks;
-  if (zero && ranks > 1) SL_TRY_OUT(sl__owners_find(g, ranks, &owners));
+  for (sl_value v = 0; v < g->n_values; v++) w.writer[v] = NONE;
+  if (how->zero && ranks > 1) SL_TRY_OUT(sl__owners_find(g, ranks, &owners));
   find_last(&w);
   choose(&w, owners);
   for (int i = 0; i < g->n_nodes; i++) SL_TRY_OUT(place_node(&w, i));
@@ -229,6 +289,7 @@ out:
   sl_placements_destroy(p);
   sl__owners_destroy(owners);
   free(w.have), free(w.written), free(w.last), free(w.last_read), free(w.turn), free(w.order);
+  free(w.used), free(w.writer), free(w.copied);
   return status;
 }
 

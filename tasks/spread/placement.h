@@ -6,7 +6,7 @@
  * differ. One transition table (placement.c) says how each transfer is made. sl_spread turns transfers into exchange
  * nodes.
  *
- * So plain data parallelism, ZeRO stage 1, gathered sums and copies of norms are rows of two tables. */
+ * So plain data parallelism, ZeRO stages 1 to 3, gathered sums and copies of norms are rows of two tables. */
 #ifndef SL_PLACEMENT_H
 #define SL_PLACEMENT_H
 
@@ -56,8 +56,11 @@ typedef struct sl_transfer {
   sl_value value; /* of the logical graph */
   sl_placement have, need;
   int before; /* due in front of this logical node; n_nodes: at the end of the step */
-  int since;  /* WAIT: may already be made in front of this node, since no node from here to `before` reads the value */
-  int lossy;  /* SUM: a gradient that only the update phase reads, so it may be compressed */
+  /* WAIT: may already be made in front of this node, since no node from here to `before` reads the value. A fetched
+   * COPY: the node that reads it. */
+  int since;
+  int fetched; /* COPY: into buffers that last until the node's use ends (ZeRO 3); 0: it stays until the step's end */
+  int lossy;   /* SUM: a gradient that only the update phase reads, so it may be compressed */
 } sl_transfer;
 
 typedef struct sl_placements {
@@ -72,11 +75,30 @@ typedef struct sl_placements {
   int n_transfers;
 } sl_placements;
 
-/* Finds the placements of a complete logical graph on `ranks` ranks; the same on every rank. zero 0: every rank updates
- * all parameters; 1: one rank updates each parameter and its optimizer state (ZeRO stage 1, owners.h). SL_EINVAL: no
- * row of the transition table leads to a placement that a node needs; the text names layer, value and both placements.
- * SL_ENOMEM. */
-sl_status sl_placements_create(const sl_graph *logical, int ranks, int zero, sl_placements **placements);
+/* How the optimizer's state, gradients and parameters are divided among the ranks that share the samples (ZeRO,
+ * Rajbhandari et al. 2020). Stage 1 and 2 are the same here: a gradient leaves its buffer as soon as it has been sent
+ * to the rank that updates the parameter, in either. */
+enum {
+  SL_ZERO_NONE = 0,      /* every rank updates all parameters */
+  SL_ZERO_STATE = 1,     /* and 2: one rank updates each parameter and has its optimizer state (owners.h) */
+  SL_ZERO_PARAMETERS = 3 /* that rank alone has the parameter; the others fetch it when they use it */
+};
+typedef struct sl_placing {
+  int ranks;
+  int zero; /* stage */
+  /* A fetched parameter is dropped after its use, and fetched again, if more than so many bytes are fetched between two
+   * uses. 0: it stays until the end of the step, as for micro-batches, which use it again. */
+  size_t window;
+  const int *holder; /* [logical values] rank that has a parameter; -1: all. NULL: none has an owner but by `zero` */
+} sl_placing;
+
+enum { SL__FETCH_WINDOW = 8 << 20 };
+/* The window of a plan. */
+static inline size_t sl__fetch_window(int micro_batches) { return micro_batches == 1 ? SL__FETCH_WINDOW : 0; }
+
+/* Finds the placements of a complete logical graph; the same on every rank. SL_EINVAL: no row of the transition table
+ * leads to a placement that a node needs; the text names layer, value and both placements. SL_ENOMEM. */
+sl_status sl_placements_create(const sl_graph *logical, const sl_placing *placing, sl_placements **placements);
 void sl_placements_destroy(sl_placements *placements); /* NULL is allowed */
 
 /* The row that leads from `have` to `need`; equal placements give a row that moves nothing. NULL: no such row. */

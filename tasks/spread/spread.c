@@ -42,7 +42,11 @@ static sl_status spread_node(sl__spread *s, int index) {
   if (elsewhere && !gathers) return SL_OK;
   for (int j = 0; j < node->n_out; j++)
     if (!s->piece[node->out[j]]) SL_TRY(sl__make_pieces(s, node->out[j]));
-  if (!gathers) return sl__add_tasks(s, index);
+  if (!gathers) {
+    SL_TRY(sl__add_tasks(s, index));
+    sl__open_gate(s, index);
+    return SL_OK;
+  }
   if (s->division) SL_TRY(sl__gather_inputs(s));
   return elsewhere ? SL_OK : sl__add_gathering_tasks(s, index);
 }
@@ -104,7 +108,8 @@ sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, const sl_divis
   sl_placements *everywhere = NULL;
   *step = NULL;
   SL_TRY(check(logical, plan, division, placements, &mine));
-  if (!placements) SL_TRY(sl_placements_create(logical, division ? division->ranks : 1, 0, &everywhere));
+  if (!placements)
+    SL_TRY(sl_placements_create(logical, &(sl_placing){.ranks = division ? division->ranks : 1}, &everywhere));
   if (!placements) placements = everywhere;
   const size_t n = (size_t)logical->n_values + 1;
   sl__spread s = {.from = logical,
@@ -120,7 +125,8 @@ sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, const sl_divis
                   .copy = calloc(n, sizeof(sl_value *)),
                   .partial = calloc(n, 1),
                   .waiting = calloc(n, 1),
-                  .released = calloc((size_t)placements->n_transfers + 1, 1)};
+                  .released = calloc((size_t)placements->n_transfers + 1, 1),
+                  .gate = SL_NONE};
   sl_status status = SL_OK;
   s.subtrees = sl_subtrees(plan->leaves, mine, s.subtree);
   if (!s.to || !s.blocks || !s.piece || !s.copy || !s.partial || !s.waiting || !s.released)

@@ -70,7 +70,7 @@ static sl_status check_tensor(const sl_tensor *t, const sl_value_info *v) {
 static sl_status reserve_common(sl_program *p, const sl_graph *logical, int *common) {
   const sl_placements *placements = p->placements;
   size_t bytes = 0;
-  *common = placements->n_owned > 0 && sl__exchanges_share(p->exchanges);
+  *common = placements->n_owned > 0 && p->exchanges && sl__exchanges_share(p->exchanges);
   for (int i = 0; *common && i < placements->n_owned; i++) {
     const sl_value_info *v = logical->value[placements->owned[i]];
     if (sl_store_find(p->store, v->name)) *common = 0;
@@ -82,13 +82,51 @@ static sl_status reserve_common(sl_program *p, const sl_graph *logical, int *com
   return *common ? status : SL_OK;
 }
 
+/* Finds the rank that has each parameter of the store; -1: all ranks, or the store lacks it. The caller frees *holder.
+ */
+static sl_status find_holders(const sl_program *p, const sl_graph *logical, int **holder, int *common) {
+  *holder = malloc(((size_t)logical->n_values + 1) * sizeof **holder);
+  if (!*holder) return sl_no_memory("to place %d values", logical->n_values);
+  for (sl_value v = 0; v < logical->n_values; v++) {
+    const sl_tensor *t =
+        logical->value[v]->role == SL_ROLE_PARAMETER ? sl_store_find(p->store, logical->value[v]->name) : NULL;
+    (*holder)[v] = t ? t->owner : -1;
+    *common |= t && t->common;
+  }
+  return SL_OK;
+}
+
+/* Places all values. Stage 3 of ZeRO is stage 1 where the ranks share the parameters' memory: they have them once then.
+ * *common: whether parameters that the store lacks shall lie there. */
+static sl_status place(sl_program *p, const sl_graph *logical, const sl_program_options *o, int *common) {
+  int *holder = NULL, are_common = 0;
+  sl_placing how = {.ranks = o->first_leaf ? sl_runtime_ranks(p->runtime) : 1,
+                    .zero = o->zero,
+                    .window = sl__fetch_window(p->plan.micro_batches)};
+  *common = 0;
+  sl_status status = find_holders(p, logical, &holder, &are_common);
+  how.holder = holder;
+  if (how.zero == SL_ZERO_PARAMETERS) how.zero = SL_ZERO_STATE;
+  SL_TRY_OUT(status);
+  SL_TRY_OUT(sl_placements_create(logical, &how, &p->placements));
+  SL_TRY_OUT(reserve_common(p, logical, common));
+  if (o->zero != SL_ZERO_PARAMETERS || *common || are_common) goto out;
+  sl_placements_destroy(p->placements);
+  p->placements = NULL;
+  how.zero = SL_ZERO_PARAMETERS;
+  status = sl_placements_create(logical, &how, &p->placements);
+out:
+  free(holder);
+  return status;
+}
+
 /* Adds a tensor to the store. In shared memory rank 0 initialises it; the others wait when they make the exchanges. */
 static sl_status add_tensor(sl_program *p, const sl_graph *logical, sl_value v, int common, sl_tensor **t) {
   const sl_value_info *info = logical->value[v];
   const int rank = sl_runtime_rank(p->runtime), owner = p->placements->value[v].rank;
   const int parameter = info->role == SL_ROLE_PARAMETER;
   if (owner >= 0)
-    SL_TRY(sl_store_add_owned(p->store, info->name, info->dtype, &info->shape, owner, rank, t));
+    SL_TRY(sl_store_add_owned(p->store, info->name, info->dtype, &info->shape, parameter, owner, rank, t));
   else if (common && p->placements->made[v].kind == SL_PLACE_OWNED)
     SL_TRY(sl_store_add_common(p->store, info->name, info->dtype, &info->shape, parameter, t));
   else
@@ -98,9 +136,7 @@ static sl_status add_tensor(sl_program *p, const sl_graph *logical, sl_value v, 
   return SL_OK;
 }
 
-static sl_status bind_tensors(sl_program *p, const sl_graph *logical) {
-  int common;
-  SL_TRY(reserve_common(p, logical, &common));
+static sl_status bind_tensors(sl_program *p, const sl_graph *logical, int common) {
   for (sl_value v = 0; v < logical->n_values; v++) {
     if (logical->value[v]->role == SL_ROLE_TEMPORARY) continue;
     sl_tensor *t = sl_store_find(p->store, logical->value[v]->name);
@@ -374,11 +410,12 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
     return status;
   }
   const int rank = sl_runtime_rank(runtime), *first = options->first_leaf;
+  int common;
   const sl_division division = {rank, sl_runtime_ranks(runtime), first};
   if (first && sl_runtime_ranks(runtime) > 1)
     SL_TRY_OUT(
         sl__exchanges_create(runtime, options->exchange, plan->leaves, first, options->compression, &p->exchanges));
-  SL_TRY_OUT(sl_placements_create(logical, first ? division.ranks : 1, options->zero, &p->placements));
+  SL_TRY_OUT(place(p, logical, options, &common));
   SL_TRY_OUT(sl_spread(logical, plan, first ? &division : NULL, p->placements, &p->graph));
   size_t n = (size_t)p->graph->n_values + 1;
   p->tensor = calloc(n, sizeof *p->tensor);
@@ -404,7 +441,7 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
   SL_TRY_OUT(sl_memory_plan(p->graph, p->schedule, p->kept, options->slack > 0 ? options->slack : 0.02, &p->memory));
   SL_TRY_OUT(sl__residences_create(runtime, p->graph, p->schedule, p->memory, &machine, p->kept, options->planned,
                                    options->lru, &p->residences));
-  SL_TRY_OUT(bind_tensors(p, logical));
+  SL_TRY_OUT(bind_tensors(p, logical, common));
   SL_TRY_OUT(make_slots(p));
   SL_TRY_OUT(make_tasks(p));
   if (p->residences) SL_TRY_OUT(bind_residences(p));

@@ -40,8 +40,9 @@ typedef struct sl_program_options {
   int planned; /* 1: with GPUs, each task runs in the memory where the predicted schedule puts it; 0: where
                   the policy puts it */
   int lru;     /* 1: StarPU chooses evictions from a full GPU (LRU); 0: the plan does */
-  int zero;    /* 1: each rank updates its share of the parameters (owners.h) and holds only their optimizer state; the
-                * ranks of a node share the parameters if shared memory is large enough */
+  int zero; /* stage (placement.h). 1, 2: each rank updates its share of the parameters and holds only their optimizer
+             * state; if all ranks are on one node, they share the parameters' memory if it is large enough. 3:
+             * otherwise each rank holds only its share of the parameters, too */
 } sl_program_options;
 
 /* Lowers a complete logical graph by the plan. Adds parameters and state that the store lacks, initialised from

@@ -386,15 +386,34 @@ sl_value toy_sum(sl_graph *g, sl_value a, sl_value b) {
 
 sl_value toy_loss(sl_graph *g, sl_value y) { return sl_graph_add1(g, &toy_total, "loss", NULL, &y, 1); }
 
+/* Adds gradients and updates of all parameters. */
+static void add_updates(sl_graph *g, sl_value loss) {
+  enum { MOST = 8 };
+  sl_value parameters[MOST] = {0}, gradients[MOST];
+  int n = 0;
+  for (sl_value v = 0; v < g->n_values; v++)
+    if (g->value[v]->role == SL_ROLE_PARAMETER) parameters[n++] = v;
+  assert_ok(sl_gradient(g, loss, parameters, n, gradients));
+  g->phase = SL_PHASE_UPDATE;
+  for (int i = 0; i < n; i++) sl_graph_add1(g, &toy_step, "update", NULL, (sl_value[]){parameters[i], gradients[i]}, 2);
+  assert_ok(sl_graph_status(g));
+}
+
 sl_graph *toy_training(int64_t batch, sl_value *loss) {
   sl_graph *g = toy_graph(batch);
   sl_value x = toy_layer(g, "fc1", toy_input(g, 5), 64);
   x = sl_graph_add1(g, &toy_square, "square", NULL, &x, 1);
   *loss = toy_loss(g, toy_layer(g, "fc2", x, 3));
-  sl_value parameters[2] = {sl_graph_find(g, "fc1.weight"), sl_graph_find(g, "fc2.weight")}, gradients[2];
-  assert_ok(sl_gradient(g, *loss, parameters, 2, gradients));
-  g->phase = SL_PHASE_UPDATE;
-  for (int i = 0; i < 2; i++) sl_graph_add1(g, &toy_step, "update", NULL, (sl_value[]){parameters[i], gradients[i]}, 2);
-  assert_ok(sl_graph_status(g));
+  add_updates(g, *loss);
+  return g;
+}
+
+sl_graph *toy_deep_training(int64_t batch, int64_t width, sl_value *loss) {
+  sl_graph *g = toy_graph(batch);
+  sl_value x = toy_layer(g, "fc0", toy_input(g, 5), 4);
+  x = toy_layer(g, "fc1", x, width);
+  x = toy_layer(g, "fc2", x, 2);
+  *loss = toy_loss(g, toy_layer(g, "fc3", x, width));
+  add_updates(g, *loss);
   return g;
 }

@@ -26,6 +26,8 @@ sl_value toy_loss(sl_graph *graph, sl_value y);                                /
 
 /* Adds a two-layer network with its gradients and updates; returns the loss. */
 sl_graph *toy_training(int64_t batch, sl_value *loss);
+/* The same with four layers, of 4, width, 2 and width columns. */
+sl_graph *toy_deep_training(int64_t batch, int64_t width, sl_value *loss);
 
 /* Controls the operation `faulty`, which fails on purpose. */
 typedef struct toy_fault {

@@ -46,7 +46,7 @@ sl_status sl__candidate_standard(const sl__planning *s, int nodes, sl__candidate
   c->v[SL__MICRO] = plan.micro_batches;
   c->v[SL__GROUPS] = plan.leaves / ranks / plan.micro_batches;
   c->v[SL__RECOMPUTE] = s->training.recompute;
-  c->v[SL__ZERO] = s->o->plan_zero > 0 && ranks > 1;
+  c->v[SL__ZERO] = s->o->plan_zero > 0 && ranks > 1 ? s->o->plan_zero : 0;
   c->v[SL__BLOCKS] = plan.row_blocks;
   if (c->v[SL__GROUPS] < 1) return sl_fail(SL_EINVAL, "%d leaves are too few for %d ranks", plan.leaves, ranks);
   return SL_OK;

@@ -15,7 +15,7 @@ static int has(const sl__values *axis, int64_t value) {
   return 0;
 }
 
-/* A plan that needs little memory: one rank a node, ZeRO 1, all activations recomputed, one shard after another. Tried
+/* A plan that needs little memory: one rank a node, ZeRO 3 (on one node 1), all activations recomputed, one shard after another. Tried
  * with one micro-batch and with as many as possible: these need less for activations, and more for partial sums of
  * gradients. */
 static sl_status thriftiest(sl__planning *s, int nodes, int64_t workers, sl__candidate *best) {
@@ -24,7 +24,8 @@ static sl_status thriftiest(sl__planning *s, int nodes, int64_t workers, sl__can
   for (int k = 0; k < SL__AXES; k++) c.v[k] = s->axis[k].value[0];
   c.v[SL__WORKERS] = workers;
   c.v[SL__RECOMPUTE] = s->axis[SL__RECOMPUTE].value[s->axis[SL__RECOMPUTE].n - 1];
-  if (sl__candidate_ranks(&c) > 1 && has(&s->axis[SL__ZERO], 1)) c.v[SL__ZERO] = 1;
+  for (int stage = 1; stage <= 3 && sl__candidate_ranks(&c) > 1; stage++)
+    if (has(&s->axis[SL__ZERO], stage)) c.v[SL__ZERO] = stage;
   for (int i = 0; i < s->axis[SL__BATCH].n && c.v[SL__BATCH] < sl__candidate_ranks(&c); i++)
     c.v[SL__BATCH] = s->axis[SL__BATCH].value[i];
   SL_TRY(sl__screen(s, &c, 1));

@@ -99,7 +99,10 @@ static sl_status predict(sl__planning *s, sl__candidate *c, const sl__simulated 
   if (!first) return sl_no_memory("for the leaves of %d ranks", ranks);
   for (int r = 0; r < ranks; r++) first[r + 1] = first[r] + sl_leaves_of_rank(plan->leaves, r, ranks).n;
   machine.fast = s->o->gpu_kernels && *s->o->gpu_kernels == 'f';
-  SL_TRY_OUT(sl_placements_create(network->graph, ranks, (int)c->v[SL__ZERO], &placements));
+  SL_TRY_OUT(sl_placements_create(
+      network->graph,
+      &(sl_placing){.ranks = ranks, .zero = (int)c->v[SL__ZERO], .window = sl__fetch_window(plan->micro_batches)},
+      &placements));
   SL_TRY_OUT(sl_spread(network->graph, plan, &(sl_division){0, ranks, first}, placements, &step));
   keep = calloc((size_t)step->n_values + 1, 1);
   if (!keep) SL_TRY_OUT(sl_no_memory("for %d values", step->n_values));
@@ -156,7 +159,8 @@ sl_status sl__screen(sl__planning *s, sl__candidate *c, int exact) {
   SL_TRY(build(s, c));
   if (!c->standard && normalises_few(s, &o)) return SL_OK;
   count(s, &c->p);
-  const double least = (double)c->v[SL__LOCAL] * (c->p.replicated + c->p.state / (c->v[SL__ZERO] ? ranks : 1));
+  const double parameters = c->v[SL__ZERO] == SL_ZERO_PARAMETERS ? c->p.replicated / ranks : c->p.replicated;
+  const double least = (double)c->v[SL__LOCAL] * (parameters + c->p.state / (c->v[SL__ZERO] ? ranks : 1));
   if (!exact && least > s->memory) {
     c->p.valid = c->p.rough = 1;
     c->p.node = least;

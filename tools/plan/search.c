@@ -85,6 +85,7 @@ sl_status sl__search_axes(sl__planning *s, int nodes) {
     put(&a[SL__ZERO], o->plan_zero);
   else
     put(&a[SL__ZERO], 0), put(&a[SL__ZERO], 1);
+  if (o->plan_zero < 0 && nodes > 1) put(&a[SL__ZERO], 3); /* on one node parameters lie in shared memory anyway */
   for (int k = 0; k < SL__AXES; k++)
     if (k != SL__WORKERS) qsort(a[k].value, (size_t)a[k].n, sizeof *a[k].value, ascending);
   return SL_OK;

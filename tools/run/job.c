@@ -149,7 +149,7 @@ static sl_status make_programs(sl__job *j) {
                                       .exchange = j->ranks.exchange,
                                       .compression = j->ranks.compression,
                                       .machine = j->machine_known ? &j->machine : NULL,
-                                      .zero = j->o->zero > 0,
+                                      .zero = (int)j->o->zero,
                                       .planned = sl__placed_by_plan(j->o, sl_runtime_gpus(j->runtime)),
                                       .lru = j->o->gpu_eviction && strcmp(j->o->gpu_eviction, "lru") == 0};
   SL_TRY(sl_program_create(j->runtime, j->store, n->graph, &j->facts.plan, &options, &j->program));

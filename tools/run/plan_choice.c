@@ -19,7 +19,9 @@ static sl_status predict(const sl_graph *logical, const sl_plan *plan, int ranks
   int *first = calloc((size_t)ranks + 1, sizeof *first);
   if (!first) return sl_no_memory("for the leaves of %d ranks", ranks);
   for (int r = 0; r < ranks; r++) first[r + 1] = first[r] + sl_leaves_of_rank(plan->leaves, r, ranks).n;
-  SL_TRY_OUT(sl_placements_create(logical, ranks, zero, &placements));
+  SL_TRY_OUT(sl_placements_create(
+      logical, &(sl_placing){.ranks = ranks, .zero = zero, .window = sl__fetch_window(plan->micro_batches)},
+      &placements));
   SL_TRY_OUT(sl_spread(logical, plan, &(sl_division){0, ranks, first}, placements, &step));
   SL_TRY_OUT(sl_schedule_create(step, NULL, &plan->tiles, machine, &schedule));
   *seconds = schedule->makespan;
@@ -43,7 +45,7 @@ sl_status sl__plan_choose(const sl__options *o, const sl_model *model, const sl_
   *gain = 1;
   SL_TRY(sl__synthetic_data(o, model, &data));
   SL_TRY_OUT(sl_network_training(model, &data, training, plan->batch, &network));
-  SL_TRY_OUT(predict(network.graph, plan, ranks, o->zero > 0, machine, &before));
+  SL_TRY_OUT(predict(network.graph, plan, ranks, (int)o->zero, machine, &before));
   least = before;
   for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
     for (size_t k = 0; k < sizeof each / sizeof *each; k++) {
@@ -52,7 +54,7 @@ sl_status sl__plan_choose(const sl__options *o, const sl_model *model, const sl_
       if (o->leaves <= 0) mine.leaves = ranks * parts * groups[i];
       mine.shards = o->shards > 0 ? plan->shards : mine.leaves * each[k];
       if (mine.leaves < 1 || mine.shards % mine.leaves || mine.shards > mine.batch) continue;
-      SL_TRY_OUT(predict(network.graph, &mine, ranks, o->zero > 0, machine, &seconds));
+      SL_TRY_OUT(predict(network.graph, &mine, ranks, (int)o->zero, machine, &seconds));
       if (seconds < 0.99 * least) best = mine, least = seconds; /* 1% is not worth another plan */
     }
   *gain = least > 0 ? before / least : 1;

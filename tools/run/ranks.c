@@ -174,6 +174,62 @@ sl_status sl__ranks_broadcast(const sl__ranks *r, sl_store *store) {
   return status;
 }
 
+sl_status sl__ranks_send(const sl__ranks *r, int from, int to, void *data, size_t bytes) {
+  const size_t most = (size_t)1 << 30;
+  for (size_t at = 0; at < bytes; at += most) {
+    const int n = (int)(bytes - at < most ? bytes - at : most);
+    if (r->rank == from)
+      SL_TRY(sl_comm_status(MPI_Send((char *)data + at, n, MPI_BYTE, to, 0, r->comm), "MPI_Send"));
+    else if (r->rank == to)
+      SL_TRY(sl_comm_status(MPI_Recv((char *)data + at, n, MPI_BYTE, from, 0, r->comm, MPI_STATUS_IGNORE), "MPI_Recv"));
+  }
+  return SL_OK;
+}
+
+static size_t bytes_of(const sl_tensor *t) { return (size_t)sl_shape_count(&t->shape) * sl_dtype_bytes(t->dtype); }
+
+/* Whether rank 0 needs a copy for a model file. */
+static int is_elsewhere(const sl_tensor *t) { return t->parameter && t->owner > 0; }
+
+size_t sl__ranks_collected_bytes(const sl__ranks *r, const sl_store *store) {
+  size_t bytes = 0;
+  for (int i = 0; i < sl_store_count(store) && r->rank == 0; i++)
+    if (is_elsewhere(sl_store_at(store, i))) bytes += bytes_of(sl_store_at(store, i));
+  return bytes;
+}
+
+sl_status sl__ranks_collect(const sl__ranks *r, sl_store *store) {
+  sl_status status = SL_OK;
+  int any = 0;
+  for (int i = 0; i < sl_store_count(store); i++) any |= is_elsewhere(sl_store_at(store, i));
+  if (!any) return SL_OK;
+  for (int i = 0; i < sl_store_count(store) && r->rank == 0 && status == SL_OK; i++) {
+    sl_tensor *t = sl_store_at(store, i);
+    if (is_elsewhere(t) && !(t->data = malloc(bytes_of(t) + 1)))
+      status = sl_no_memory("for the model file: %zu bytes of parameters that other ranks hold",
+                            sl__ranks_collected_bytes(r, store));
+  }
+  status = sl__ranks_agree(r, status);
+  if (status == SL_OK) status = sl_store_acquire(store, 0);
+  const int acquired = status == SL_OK;
+  for (int i = 0; i < sl_store_count(store) && status == SL_OK; i++) {
+    const sl_tensor *t = sl_store_at(store, i);
+    if (is_elsewhere(t)) status = sl__ranks_send(r, t->owner, 0, t->data, bytes_of(t));
+  }
+  if (acquired) sl_store_release(store);
+  if (status != SL_OK) sl__ranks_forget(r, store);
+  return status;
+}
+
+void sl__ranks_forget(const sl__ranks *r, sl_store *store) {
+  for (int i = 0; i < sl_store_count(store) && r->rank == 0; i++) {
+    sl_tensor *t = sl_store_at(store, i);
+    if (!is_elsewhere(t)) continue;
+    free(t->data);
+    t->data = NULL;
+  }
+}
+
 /* Whether all ranks get here soon; if so, all have failed alike. */
 static int all_fail(const sl__ranks *r) {
   const double patience = 1 + 0.2 * r->rank, from = sl_seconds(); /* so that one rank prints first */

@@ -117,11 +117,13 @@ SETTING(TEXT, compress, "compress", SL__TRAIN | SL__BENCH, RUN, "none|bf16|topk[
          "gradients sent between nodes: none: uncompressed; bf16: half the bytes; topk: only the largest, a share F of "
          "them (default 0.01; more during --warmup), the others later. With bf16 and topk the bits depend on the "
          "number of ranks"})
-SETTING(INTEGER, zero, "zero", SL__TRAIN | SL__BENCH | SL__GRAPH | SL__SIMULATE, RUN, "STAGE", "0", 0, 1,
-        {0, "1: each rank keeps and updates its share of the optimizer's state (ZeRO 1); 0: each rank keeps all of it"})
+SETTING(INTEGER, zero, "zero", SL__TRAIN | SL__BENCH | SL__GRAPH | SL__SIMULATE, RUN, "STAGE", "0", 0, 3,
+        {0,
+         "what each rank keeps only its share of (ZeRO): 0: nothing; 1 or 2: optimizer state and gradients; 3: the "
+         "parameters, too, which it fetches when it uses them. The bits are the same"})
 
-SETTING(INTEGER, plan_zero, "zero", SL__PLAN, NONE, "STAGE", NULL, 0, 1,
-        {0, "propose only plans of this stage: 1: each rank keeps its share of the optimizer's state; 0: all of it"})
+SETTING(INTEGER, plan_zero, "zero", SL__PLAN, NONE, "STAGE", NULL, 0, 3,
+        {0, "propose only plans of this stage of ZeRO (0 to 3); default: 0, 1 and, on several nodes, 3"})
 
 SETTING(TEXT, sched, "sched", RUNS | SL__INFO | SL__SIMULATE | SL__PLAN, LOCAL, "NAME", NULL, 0, 0,
         {0, "scheduling policy (default $STARPU_SCHED, else the first of --sched-lib, else lws)"})

@@ -123,7 +123,7 @@ static sl_status prepare(run *r) {
                                    .first_leaf = r->first_leaf,
                                    .no_priorities = o->no_priorities,
                                    .machine = &r->machine,
-                                   .zero = o->zero > 0,
+                                   .zero = (int)o->zero,
                                    .planned = sl__placed_by_plan(o, r->job.share.gpus),
                                    .lru = o->gpu_eviction && strcmp(o->gpu_eviction, "lru") == 0};
   SL_TRY(sl_program_create(r->runtime, r->store, r->network.graph, &r->plan, &with, &r->program));

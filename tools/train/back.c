@@ -15,7 +15,7 @@ static sl_status restore(sl__trainer *r, int64_t most) {
   SL_TRY(sl__ranks_agree(&r->job.ranks, sl__rundir_rewind_metrics(r->dir, r->job.step)));
   sl__trainer_forget_unwritten(r);
   SL_TRY(sl__trainer_recover_best(r));
-  r->job.predicted -= (int64_t)sl__checkpoints_bytes(r->checkpoints);
+  r->job.predicted -= sl__trainer_saving_bytes(r);
   sl__checkpoints_destroy(r->checkpoints);
   r->checkpoints = NULL;
   SL_TRY(sl__trainer_open_checkpoints(r)); /* sets newer checkpoints aside */

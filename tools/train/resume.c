@@ -217,34 +217,30 @@ static sl_status check_older(const char *run) {
   return status;
 }
 
-/* Sends another rank the tensors that only that rank holds, since rank 0 alone reads the checkpoint. */
-static sl_status hand_over(const sl__resume_options *o, const sl__model_file *file, const sl_tensor *t) {
-  const size_t bytes = (size_t)sl_shape_count(&t->shape) * sl_dtype_bytes(t->dtype), most = (size_t)1 << 30;
+/* Sends another rank a tensor that only that rank holds. */
+static sl_status hand_over(const sl__ranks *ranks, const sl__model_file *file, const sl_tensor *t) {
+  const size_t bytes = (size_t)sl_shape_count(&t->shape) * sl_dtype_bytes(t->dtype);
   char *data = t->data;
   sl_status status = SL_OK;
-  if (o->ranks->rank == 0) {
+  if (ranks->rank == 0) {
     data = malloc(bytes + 1);
     status = data ? sl__model_read_tensor(file, t, data) : sl_no_memory("to read '%s'", t->name);
   }
-  status = sl__ranks_agree(o->ranks, status);
-  for (size_t at = 0; at < bytes && status == SL_OK; at += most) {
-    const int n = (int)(bytes - at < most ? bytes - at : most);
-    if (o->ranks->rank == 0)
-      status = sl_comm_status(MPI_Send(data + at, n, MPI_BYTE, t->owner, 0, o->ranks->comm), "MPI_Send");
-    else if (o->ranks->rank == t->owner)
-      status = sl_comm_status(MPI_Recv(data + at, n, MPI_BYTE, 0, 0, o->ranks->comm, MPI_STATUS_IGNORE), "MPI_Recv");
-  }
-  if (o->ranks->rank == 0) free(data);
+  status = sl__ranks_agree(ranks, status);
+  if (status == SL_OK) status = sl__ranks_send(ranks, 0, t->owner, data, bytes);
+  if (ranks->rank == 0) free(data);
   return status;
 }
 
-static sl_status share_out(const sl__resume_options *o, const sl__model_file *file) {
-  SL_TRY(sl__ranks_broadcast(o->ranks, o->store));
-  SL_TRY(sl_store_acquire(o->store, 1));
+sl_status sl__share_out(const sl__ranks *ranks, sl_store *store, const sl__model_file *file, const sl_graph *graph) {
+  SL_TRY(sl__ranks_broadcast(ranks, store));
+  SL_TRY(sl_store_acquire(store, 1));
   sl_status status = SL_OK;
-  for (int i = 0; i < sl_store_count(o->store) && status == SL_OK; i++)
-    if (sl_store_at(o->store, i)->owner > 0) status = hand_over(o, file, sl_store_at(o->store, i));
-  sl_store_release(o->store);
+  for (int i = 0; i < sl_store_count(store) && status == SL_OK; i++) {
+    const sl_tensor *t = sl_store_at(store, i);
+    if (t->owner > 0 && (!graph || sl_graph_find(graph, t->name) != SL_NONE)) status = hand_over(ranks, file, t);
+  }
+  sl_store_release(store);
   return status;
 }
 
@@ -259,7 +255,7 @@ sl_status sl__resume(const sl__resume_options *o, sl__progress *progress) {
   SL_TRY_OUT(sl__ranks_agree(o->ranks, status));
   if (o->ranks->n <= 1) goto out;
   SL_TRY_OUT(sl_comm_status(MPI_Bcast(progress, sizeof *progress, MPI_BYTE, 0, o->ranks->comm), "MPI_Bcast"));
-  if (progress->step > 0) status = share_out(o, file);
+  if (progress->step > 0) status = sl__share_out(o->ranks, o->store, file, NULL);
 out:
   sl__model_close(file);
   return status;

@@ -75,6 +75,10 @@ sl_status sl__trainer_save(sl__trainer *r) {
   return sl__trainer_names_best(r);
 }
 
+int64_t sl__trainer_saving_bytes(const sl__trainer *r) {
+  return (int64_t)(sl__checkpoints_bytes(r->checkpoints) + sl__ranks_collected_bytes(&r->job.ranks, r->job.store));
+}
+
 sl_status sl__trainer_open_checkpoints(sl__trainer *r) {
   const sl__checkpoints_options options = {
       .folder = r->dir ? sl__rundir_file_path(r->dir, SL__RUNDIR_CHECKPOINTS) : NULL,
@@ -85,6 +89,6 @@ sl_status sl__trainer_open_checkpoints(sl__trainer *r) {
       .minutes = r->o->checkpoint_minutes,
       .keep = (int)r->o->keep};
   SL_TRY(sl__checkpoints_create(&options, &r->checkpoints));
-  r->job.predicted += (int64_t)sl__checkpoints_bytes(r->checkpoints);
+  r->job.predicted += sl__trainer_saving_bytes(r);
   return SL_OK;
 }

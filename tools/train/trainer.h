@@ -130,6 +130,8 @@ sl_status sl__trainer_resume(sl__trainer *run);
 sl_status sl__trainer_read(sl__trainer *run, const char *folder, int64_t most);
 /* Allocates the memory for a copy of this rank's share. */
 sl_status sl__trainer_open_checkpoints(sl__trainer *run);
+/* Bytes of this rank that are needed to save: buffers of checkpoints, and parameters collected for a model file. */
+int64_t sl__trainer_saving_bytes(const sl__trainer *run);
 sl_status sl__trainer_save(sl__trainer *run);
 
 /* last.c. Tries for some seconds to write the last checkpoint and the queued data; collective, at the end. SL_EWRITE:

@@ -69,8 +69,7 @@ static sl_status write_model(sl__trainer *r) {
   return model_written(r, r->unwritten.step);
 }
 
-sl_status sl__trainer_save_model(sl__trainer *r) {
-  if (r->job.ranks.rank > 0) return SL_OK;
+static sl_status save_model(sl__trainer *r) {
   const int waits = r->unwritten.model != NULL, tries = waits ? 1 : TRIES; /* wait for a full disk only once */
   r->job.facts.step = r->job.step;
   sl_status status = replace_model(r, NULL, 0, r->job.step);
@@ -89,6 +88,13 @@ sl_status sl__trainer_save_model(sl__trainer *r) {
     sl_log(SL_LOG_ERROR, "the model of step %lld waits in memory, training goes on: %s", (long long)r->job.step,
            why.text);
   return SL_OK;
+}
+
+sl_status sl__trainer_save_model(sl__trainer *r) {
+  SL_TRY(sl__ranks_collect(&r->job.ranks, r->job.store));
+  const sl_status status = r->job.ranks.rank == 0 ? save_model(r) : SL_OK;
+  sl__ranks_forget(&r->job.ranks, r->job.store);
+  return status;
 }
 
 /* ---- all of it -------------------------------------------------------------------------------------------------- */

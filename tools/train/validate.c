@@ -49,22 +49,21 @@ sl_status sl__trainer_replace_lost(sl__trainer *r) {
 }
 
 static sl_status read_best(sl__trainer *r) {
-  sl__model_file *file;
+  const sl_graph *graph = r->job.evaluator.network.graph;
+  sl__model_file *file = NULL;
+  sl_status status = SL_OK;
   sl_activity_begin(SL_WORKS_LONG, "the best model");
-  sl_status status = sl__model_open(sl__rundir_file_path(r->dir, SL__RUNDIR_MODEL), &file);
-  if (status == SL_OK) {
-    status = sl__model_read(file, r->job.store, r->job.evaluator.network.graph);
-    sl__model_close(file);
-  }
+  if (r->job.ranks.rank == 0) status = sl__model_open(sl__rundir_file_path(r->dir, SL__RUNDIR_MODEL), &file);
+  if (file) status = sl__model_read(file, r->job.store, graph);
   sl_activity_end();
+  status = sl__ranks_agree(&r->job.ranks, status);
+  if (status == SL_OK) status = sl__share_out(&r->job.ranks, r->job.store, file, graph);
+  sl__model_close(file);
   return status;
 }
 
 /* Scores the best model. */
 sl_status sl__trainer_test(sl__trainer *r, sl__score *score) {
-  if (r->best_step && r->best_step != r->job.step) {
-    SL_TRY(sl__ranks_agree(&r->job.ranks, r->job.ranks.rank == 0 ? read_best(r) : SL_OK));
-    SL_TRY(sl__ranks_broadcast(&r->job.ranks, r->job.store));
-  }
+  if (r->best_step && r->best_step != r->job.step) SL_TRY(read_best(r));
   return sl__evaluate(&r->job.evaluator, sl_data_source(&r->job.data, SL_SPLIT_TEST), score);
 }

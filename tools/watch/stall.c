@@ -54,8 +54,8 @@ sl_status sl__stall_write_part(const char *folder, const sl__stall_rank *mine, d
   char path[PATH];
   json_t *part = object_of(mine), *whom = json_array();
   json_object_set_new(part, "still_s", json_real(still));
-  for (int r = 0; r < ranks && *waits_for; r++)
-    if (late[r]) json_array_append_new(whom, json_integer(r));
+  for (int r = 0; r < ranks && mine->waits; r++)
+    if (late[r] && r != mine->rank) json_array_append_new(whom, json_integer(r));
   if (*waits_for) json_object_set_new(part, "what", json_string(waits_for));
   if (json_array_size(whom) > 0) json_object_set(part, "waits_for", whom);
   json_decref(whom);

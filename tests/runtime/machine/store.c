@@ -47,8 +47,8 @@ static void owned_tensors(void **state) {
   sl_tensor *mine, *other;
   const sl_shape shape = SL_SHAPE(7);
   assert_ok(sl_store_create(&store));
-  assert_ok(sl_store_add_owned(store, "mine", SL_F32, &shape, 2, 2, &mine));
-  assert_ok(sl_store_add_owned(store, "other", SL_F32, &shape, 1, 2, &other));
+  assert_ok(sl_store_add_owned(store, "mine", SL_F32, &shape, 0, 2, 2, &mine));
+  assert_ok(sl_store_add_owned(store, "other", SL_F32, &shape, 1, 1, 2, &other));
   assert_non_null(mine->data);
   assert_null(other->data);
   assert_int_equal(mine->owner, 2);

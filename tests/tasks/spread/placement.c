@@ -2,6 +2,7 @@
  * needs it. */
 #include "tasks/spread/placement.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/tasks/toy.h"
@@ -140,7 +141,7 @@ static void data_parallel(void **state) {
   for (int ranks = 1; ranks <= 3; ranks++) {
     network n = make_network();
     sl_placements *p;
-    assert_ok(sl_placements_create(n.g, ranks, 0, &p));
+    assert_ok(sl_placements_create(n.g, &(sl_placing){.ranks = ranks, .zero = 0}, &p));
     assert_int_equal(p->n_transfers, 3);
     assert_int_equal(p->n_owned, 0);
     for (int i = 0; i < 3; i++) {
@@ -170,7 +171,7 @@ static void zero_1(void **state) {
   (void)state;
   network n = make_network();
   sl_placements *p;
-  assert_ok(sl_placements_create(n.g, RANKS, 1, &p));
+  assert_ok(sl_placements_create(n.g, &(sl_placing){.ranks = RANKS, .zero = 1}, &p));
   assert_int_equal(p->n_owned, 2);
   assert_int_equal(p->n_transfers, 1 + 4 * 2);
   assert_placed(transfer_of(p, n.loss, SL_TRANSFER_SUM, 1)->need, SL_PLACE_REPLICATED, -1);
@@ -201,10 +202,68 @@ static void zero_1(void **state) {
   assert_placed(p->value[n.factor], SL_PLACE_REPLICATED, -1);
   sl_placements_destroy(p);
   /* On one rank nothing is divided. */
-  assert_ok(sl_placements_create(n.g, 1, 1, &p));
+  assert_ok(sl_placements_create(n.g, &(sl_placing){.ranks = 1, .zero = 1}, &p));
   assert_int_equal(p->n_owned, 0);
   sl_placements_destroy(p);
   sl_graph_destroy(n.g);
+}
+
+/* Parameters stay with their owners. The other ranks fetch them in front of the reader before the first one, again for
+ * the backward pass if the window is small, and not in the update phase. */
+static void zero_3(void **state) {
+  (void)state;
+  for (int small = 0; small < 2; small++) {
+    sl_value loss;
+    sl_graph *g = toy_deep_training(BATCH, 200000, &loss);
+    sl_placements *p;
+    int fetches[4] = {0}, before = -1, last = -1, at[8], n = 0;
+    assert_ok(sl_placements_create(g, &(sl_placing){.ranks = RANKS, .zero = 3, .window = small ? 1 << 21 : 0}, &p));
+    assert_int_equal(p->n_owned, 4);
+    for (int i = 0; i < p->n_transfers; i++) {
+      const sl_transfer *t = &p->transfer[i];
+      if (t->kind == SL_TRANSFER_SUM) continue;
+      assert_int_equal(t->kind, SL_TRANSFER_COPY);
+      assert_int_equal(t->fetched, 1);
+      assert_placed(t->have, SL_PLACE_OWNED, p->value[t->value].rank);
+      assert_placed(p->made[t->value], SL_PLACE_OWNED, t->have.rank);
+      int reads = 0;
+      for (int k = 0; k < g->node[t->since]->n_in; k++) reads |= g->node[t->since]->in[k] == t->value;
+      assert_true(reads);
+      assert_true(g->node[t->since]->phase != SL_PHASE_UPDATE);
+      assert_int_equal(t->before, last < 0 ? t->since : last); /* in front of the node that the last one was for */
+      assert_true(t->before >= before);
+      before = t->before, last = t->since;
+      fetches[g->value[t->value]->name[2] - '0']++;
+      at[n++] = t->since;
+    }
+    /* fc0's weight is not read in the backward pass. fc3's and fc2's are read again at once; more than 2 MB are fetched
+     * between the uses of fc1's. */
+    assert_int_equal(fetches[0], 1);
+    assert_int_equal(fetches[1], 1 + small);
+    assert_int_equal(fetches[3], 1);
+    for (int i = 1; i < n; i++) assert_true(at[i] > at[i - 1]);
+    sl_placements_destroy(p);
+    sl_graph_destroy(g);
+  }
+}
+
+/* A parameter that lies with one rank, as the store has it, is fetched in an evaluation, too. */
+static void held_elsewhere(void **state) {
+  (void)state;
+  sl_graph *g = toy_graph(BATCH);
+  toy_loss(g, toy_layer(g, "fc", toy_input(g, 5), 3));
+  assert_ok(sl_graph_status(g));
+  int *holder = malloc((size_t)g->n_values * sizeof *holder);
+  for (sl_value v = 0; v < g->n_values; v++) holder[v] = -1;
+  const sl_value w = sl_graph_find(g, "fc.weight");
+  holder[w] = 1;
+  sl_placements *p;
+  assert_ok(sl_placements_create(g, &(sl_placing){.ranks = RANKS, .holder = holder}, &p));
+  assert_placed(p->value[w], SL_PLACE_OWNED, 1);
+  assert_int_equal(transfer_of(p, w, SL_TRANSFER_COPY, 1)->fetched, 1);
+  sl_placements_destroy(p);
+  free(holder);
+  sl_graph_destroy(g);
 }
 
 /* A gathering node's samples come to all ranks; a later node reads its own samples from them. */
@@ -222,7 +281,7 @@ static void gathered(void **state) {
     sl_graph_add1(g, &toy_step, "update", NULL, (sl_value[]){W, sum}, 2);
     assert_ok(sl_graph_status(g));
     sl_placements *p;
-    assert_ok(sl_placements_create(g, RANKS, zero, &p));
+    assert_ok(sl_placements_create(g, &(sl_placing){.ranks = RANKS, .zero = zero}, &p));
     const sl_transfer *t = transfer_of(p, x, SL_TRANSFER_GATHER, 1); /* `again` finds the copies */
     assert_placed(t->have, SL_PLACE_BY_SAMPLE, -1);
     assert_placed(t->need, zero ? SL_PLACE_OWNED : SL_PLACE_REPLICATED, zero ? 0 : -1);
@@ -249,7 +308,7 @@ static void gathered_where_cheaper(void **state) {
     sl_value sum = sl_graph_add1(g, &toy_gather, "table", NULL, &x, 1);
     assert_ok(sl_graph_status(g));
     sl_placements *p;
-    assert_ok(sl_placements_create(g, RANKS, 0, &p));
+    assert_ok(sl_placements_create(g, &(sl_placing){.ranks = RANKS, .zero = 0}, &p));
     transfer_of(p, x, SL_TRANSFER_GATHER, columns < even);
     transfer_of(p, sum, SL_TRANSFER_SUM, columns == even);
     sl_placements_destroy(p);
@@ -276,7 +335,7 @@ static void gathered_onto_a_sum(void **state) {
                                    .after = SL_NONE});
   assert_ok(sl_graph_status(g));
   sl_placements *p;
-  assert_ok(sl_placements_create(g, RANKS, 0, &p));
+  assert_ok(sl_placements_create(g, &(sl_placing){.ranks = RANKS, .zero = 0}, &p));
   assert_int_equal(transfer_of(p, sum, SL_TRANSFER_SUM, 1)->before, first_node(g, &toy_gather));
   transfer_of(p, x, SL_TRANSFER_GATHER, 1);
   assert_placed(p->made[sum], SL_PLACE_REPLICATED, -1);
@@ -303,7 +362,7 @@ static void sums_of_two_uses(void **state) {
                                    .after = SL_NONE});
   assert_ok(sl_graph_status(g));
   sl_placements *p;
-  assert_ok(sl_placements_create(g, RANKS, 0, &p));
+  assert_ok(sl_placements_create(g, &(sl_placing){.ranks = RANKS, .zero = 0}, &p));
   assert_int_equal(p->gathers[first_node(g, &toy_gather)], 0);
   assert_int_equal(transfer_of(p, sum, SL_TRANSFER_SUM, 1)->before, first_node(g, &toy_gather) + 1);
   assert_int_equal(p->n_transfers, 1);
@@ -321,7 +380,7 @@ static void a_missing_row_is_an_error(void **state) {
   assert_ok(sl_graph_status(g));
   sl_placements *p;
   assert_fails(SL_EINVAL, "layer 'mixed' (blend): no exchange brings value 'fc.weight' from replicated to partial sums",
-               sl_placements_create(g, RANKS, 0, &p));
+               sl_placements_create(g, &(sl_placing){.ranks = RANKS, .zero = 0}, &p));
   assert_null(p);
   sl_graph_destroy(g);
 }
@@ -332,6 +391,8 @@ int main(void) {
       cmocka_unit_test(texts),
       cmocka_unit_test(data_parallel),
       cmocka_unit_test(zero_1),
+      cmocka_unit_test(zero_3),
+      cmocka_unit_test(held_elsewhere),
       cmocka_unit_test(gathered),
       cmocka_unit_test(gathered_where_cheaper),
       cmocka_unit_test(gathered_onto_a_sum),

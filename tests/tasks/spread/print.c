@@ -14,7 +14,7 @@ static void every_transfer_is_shown(void **state) {
   char *text = NULL;
   size_t n;
   json_t *json;
-  assert_ok(sl_placements_create(g, 2, 1, &p));
+  assert_ok(sl_placements_create(g, &(sl_placing){.ranks = 2, .zero = 1}, &p));
   FILE *file = open_memstream(&text, &n);
   assert_ok(sl_print_transfers(g, p, file));
   fclose(file);

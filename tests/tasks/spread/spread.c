@@ -100,10 +100,14 @@ static void leaf_values_stay_in_their_leaf(void **state) {
   sl_graph_destroy(g);
 }
 
+static sl_graph *network_of(const sl_plan *plan, int deep, sl_value *loss) {
+  return deep ? toy_deep_training(plan->batch, 8, loss) : toy_training(plan->batch, loss);
+}
+
 /* All parameters after one step, in one array. */
-static size_t train(const sl_plan *plan, float *to) {
+static size_t train(const sl_plan *plan, int deep, float *to) {
   sl_value loss;
-  sl_graph *g = toy_training(plan->batch, &loss), *step;
+  sl_graph *g = network_of(plan, deep, &loss), *step;
   assert_ok(sl_spread(g, plan, NULL, NULL, &step));
   execution *e = execution_create(step, NULL);
   execution_run(e, NULL, 0);
@@ -124,10 +128,10 @@ static void row_blocks_change_no_bit(void **state) {
   static float whole[1024], cut[1024];
   for (int leaves = 1; leaves <= 3; leaves++) {
     sl_plan plan = plan_of(24, leaves, 2 * leaves, 1);
-    size_t n = train(&plan, whole);
+    size_t n = train(&plan, 0, whole);
     assert_int_equal(n, 64 * 5 + 3 * 64);
     plan.row_blocks = 2; /* cuts fc1 (64 rows); fc2 has 3 rows and stays whole */
-    assert_int_equal(train(&plan, cut), n);
+    assert_int_equal(train(&plan, 0, cut), n);
     assert_memory_equal(whole, cut, n * sizeof(float));
   }
   sl_value loss;
@@ -141,19 +145,46 @@ static void row_blocks_change_no_bit(void **state) {
   sl_graph_destroy(g);
 }
 
-/* Each rank's step graph has only its own leaves. Afterwards all ranks have the parameters of a run on one rank,
- * whether each rank updates all parameters or only its own. */
+/* Copies the parameters of all ranks' graphs, in the order of the logical graph, and checks that each rank has them
+ * unless one alone keeps them (stage 3). Returns the number of elements. */
+static size_t parameters_of(execution **e, sl_graph **step, int ranks, int stage, const sl_graph *g, float *to) {
+  size_t n = 0;
+  for (sl_value logical = 0; logical < g->n_values; logical++) {
+    if (g->value[logical]->role != SL_ROLE_PARAMETER) continue;
+    const size_t count = (size_t)sl_shape_count(&g->value[logical]->shape);
+    int found = 0;
+    for (int r = 0; r < ranks; r++) {
+      size_t at = 0;
+      for (sl_value v = 0; v < step[r]->n_values; v++) {
+        const sl_value_info *info = step[r]->value[v];
+        if (info->logical != logical || info->role != SL_ROLE_PARAMETER) continue;
+        if (found) assert_memory_equal(to + n + at, e[r]->data[v], sl_value_bytes(info));
+        memcpy(to + n + at, e[r]->data[v], sl_value_bytes(info));
+        at += (size_t)sl_shape_count(&info->shape);
+      }
+      assert_true(at == 0 || at == count);
+      found += at > 0;
+    }
+    assert_int_equal(found, stage == 3 ? 1 : ranks);
+    n += count;
+  }
+  return n;
+}
+
+/* Each rank's step graph has only its own leaves. Afterwards the parameters are those of a run on one rank, whether
+ * each rank updates all parameters or only its own, keeps all or only its own, and fetches the others once or twice. */
 static void ranks_change_no_bit(void **state) {
   (void)state;
   static float whole[1024], mine[1024];
   for (int leaves = 2; leaves <= 7; leaves++)
     for (int ranks = 2; ranks <= leaves; ranks++)
-      for (int way = 0; way < 4; way++) {
-        const int row_blocks = 1 + way % 2, zero = way / 2;
+      for (int way = 0; way < 12; way++) {
+        static const int stages[] = {0, 1, 2, 3, 3, 3};
+        const int row_blocks = 1 + way % 2, stage = stages[way / 2], deep = way >= 8;
         sl_plan plan = plan_of(28, leaves, 2 * leaves, row_blocks);
-        const size_t n = train(&plan, whole);
+        const size_t n = train(&plan, deep, whole);
         sl_value loss;
-        sl_graph *g = toy_training(plan.batch, &loss), *step[8];
+        sl_graph *g = network_of(&plan, deep, &loss), *step[8];
         execution *e[8];
         sl_leaves leaf[8];
         int first[9] = {0};
@@ -163,23 +194,16 @@ static void ranks_change_no_bit(void **state) {
         }
         for (int r = 0; r < ranks; r++) {
           sl_placements *placements;
-          assert_ok(sl_placements_create(g, ranks, zero, &placements));
+          assert_ok(sl_placements_create(g, &(sl_placing){.ranks = ranks, .zero = stage, .window = way < 10 ? 0 : 1},
+                                         &placements));
           assert_ok(sl_spread(g, &plan, &(sl_division){r, ranks, first}, placements, &step[r]));
           e[r] = execution_create(step[r], NULL);
           sl_placements_destroy(placements);
         }
         execution_run_ranks(e, leaf, ranks, leaves);
-        for (int r = 0; r < ranks; r++) {
-          size_t at = 0;
-          for (sl_value v = 0; v < step[r]->n_values; v++)
-            if (step[r]->value[v]->role == SL_ROLE_PARAMETER) {
-              memcpy(mine + at, e[r]->data[v], sl_value_bytes(step[r]->value[v]));
-              at += (size_t)sl_shape_count(&step[r]->value[v]->shape);
-            }
-          assert_int_equal(at, n);
-          assert_memory_equal(whole, mine, n * sizeof(float));
-          assert_true(sl_spread_whole(step[r], loss) != SL_NONE);
-        }
+        assert_int_equal(parameters_of(e, step, ranks, stage, g, mine), n);
+        assert_memory_equal(whole, mine, n * sizeof(float));
+        for (int r = 0; r < ranks; r++) assert_true(sl_spread_whole(step[r], loss) != SL_NONE);
         for (int r = 0; r < ranks; r++) execution_destroy(e[r]), sl_graph_destroy(step[r]);
         sl_graph_destroy(g);
       }
@@ -209,7 +233,7 @@ static void gathered_sums(void **state) {
   float want[TOY_TABLE];
   for (int way = 0; way < 8; way++)
     for (int ranks = 1; ranks <= 4; ranks++) {
-      const int both = way & 1, zero = way >> 1 & 1, micro = 1 + (way >> 2);
+      const int both = way & 1, zero = way >> 1 & 1 ? 3 : 0, micro = 1 + (way >> 2);
       sl_plan plan = plan_of(32, 8, 16, 1);
       plan.micro_batches = micro;
       sl_graph *g = toy_graph(plan.batch), *step[4];
@@ -244,7 +268,7 @@ static void gathered_sums(void **state) {
       for (int r = 0; r < ranks; r++) {
         sl_placements *placements;
         int early = 0, gathering = 0;
-        assert_ok(sl_placements_create(g, ranks, zero, &placements));
+        assert_ok(sl_placements_create(g, &(sl_placing){.ranks = ranks, .zero = zero}, &placements));
         assert_ok(sl_spread(g, &plan, ranks > 1 ? &(sl_division){r, ranks, first} : NULL, placements, &step[r]));
         for (int i = 0; i < step[r]->n_nodes; i++) {
           const sl_node *node = step[r]->node[i];
