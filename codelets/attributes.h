@@ -129,8 +129,9 @@ typedef struct sl_clip_attr {
   int64_t scaled; /* 1: the last input is the loss scale, by which gradients are too large */
 } sl_clip_attr;
 
-/* Loss scale: 2^16 first, twice as much after 2,000 steps without an overflow, at most 2^24. */
-enum { SL_LOSS_SCALE_FIRST = 16, SL_LOSS_SCALE_GROWS = 2000, SL_LOSS_SCALE_MOST = 24 };
+/* Binary logarithms of the loss scale: first, largest and least; it doubles after so many steps without an overflow. An
+ * overflow at the least one ends the training. */
+enum { SL_LOSS_SCALE_FIRST = 16, SL_LOSS_SCALE_MOST = 24, SL_LOSS_SCALE_LEAST = -14, SL_LOSS_SCALE_GROWS = 2000 };
 
 /* sgd: sl_sgd_options; lamb, lamb_moments: sl_lamb_options; decay is 0 for parameters without decay. */
 typedef struct sl_adamw_attr {

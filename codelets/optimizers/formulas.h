@@ -17,7 +17,7 @@ static SL_FUNCTION void sl_loss_scale_step(float state[2], double guard, double 
   if (!isfinite(guard)) return;
   state[1] += 1;
   if (clip == 0)
-    state[0] -= 1, state[1] = 0;
+    state[0] -= state[0] > SL_LOSS_SCALE_LEAST - SL_LOSS_SCALE_FIRST ? 1 : 0, state[1] = 0;
   else if (state[1] >= SL_LOSS_SCALE_GROWS)
     state[0] += state[0] < SL_LOSS_SCALE_MOST - SL_LOSS_SCALE_FIRST ? 1 : 0, state[1] = 0;
 }

@@ -92,9 +92,9 @@ typedef struct sl_placing {
   const int *holder; /* [logical values] rank that has a parameter; -1: all. NULL: none has an owner but by `zero` */
 } sl_placing;
 
-enum { SL__FETCH_WINDOW = 8 << 20 };
+enum { SL_FETCH_WINDOW = 8 << 20 };
 /* The window of a plan. */
-static inline size_t sl__fetch_window(int micro_batches) { return micro_batches == 1 ? SL__FETCH_WINDOW : 0; }
+static inline size_t sl_fetch_window(int micro_batches) { return micro_batches == 1 ? SL_FETCH_WINDOW : 0; }
 
 /* Finds the placements of a complete logical graph; the same on every rank. SL_EINVAL: no row of the transition table
  * leads to a placement that a node needs; the text names layer, value and both placements. SL_ENOMEM. */

@@ -102,7 +102,7 @@ static sl_status place(sl_program *p, const sl_graph *logical, const sl_program_
   int *holder = NULL, are_common = 0;
   sl_placing how = {.ranks = o->first_leaf ? sl_runtime_ranks(p->runtime) : 1,
                     .zero = o->zero,
-                    .window = sl__fetch_window(p->plan.micro_batches)};
+                    .window = sl_fetch_window(p->plan.micro_batches)};
   *common = 0;
   sl_status status = find_holders(p, logical, &holder, &are_common);
   how.holder = holder;

@@ -433,6 +433,12 @@ static void loss_scaling(void **state) {
   of[0] = SL_LOSS_SCALE_MOST - SL_LOSS_SCALE_FIRST, of[1] = SL_LOSS_SCALE_GROWS - 1;
   assert_ok(interpret_run(&s.run, 0, s.graph->n_nodes));
   assert_true(of[0] == SL_LOSS_SCALE_MOST - SL_LOSS_SCALE_FIRST);
+  x[2] = INFINITY;
+  for (int scale_of = 1; scale_of >= 0; scale_of--) { /* halved to the least one, and no further */
+    of[0] = SL_LOSS_SCALE_LEAST - SL_LOSS_SCALE_FIRST + scale_of;
+    assert_ok(interpret_run(&s.run, 0, s.graph->n_nodes));
+    assert_true(of[0] == SL_LOSS_SCALE_LEAST - SL_LOSS_SCALE_FIRST);
+  }
   *loss = NAN; /* the run ends, so the state stays */
   x[2] = INFINITY;
   of[0] = 1, of[1] = 5;

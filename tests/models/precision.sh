@@ -147,4 +147,18 @@ for p in fp32 bf16; do
 done
 close() { awk -v a="$(cat loss.fp32)" -v b="$(cat loss.bf16)" 'BEGIN { d = a - b; exit !(a > 0.1 && d < 0.02 && d > -0.02) }'; }
 check "the loss is that of fp32 (fp32 $(cat loss.fp32), bf16 $(cat loss.bf16))" close
+# Gradients that no loss scale keeps below 65,504: five layers multiply them by 16,384 each, and activations stay 1.
+run train mlp --size hidden=1,layers=6 --data set --batch 8 --leaves 1 --steps 1 --val-fraction 0 --quiet --gpus 0 --out steep
+head=$(($(od -An -tu8 -N8 steep/model.safetensors | tr -d ' ') + 8))
+{
+  head -c $head steep/model.safetensors
+  head -c 3136 /dev/zero && printf '\000\000\200\077'                                                      # fc1: 0 x + 1
+  for _ in 2 3 4 5 6; do printf '\000\000\200\106\000\374\177\306'; done                                # 16384 x - 16383
+  printf '\000\000\200\077' && head -c 76 /dev/zero                                                       # fc7
+} >steep.safetensors
+expect 'an overflow at the least loss scale ends the run' 1 'step 31: gradients overflow fp16 even at a loss scale of 6.1.*--precision fp32' \
+  train mlp --size hidden=1,layers=6 --data set --batch 8 --leaves 1 --steps 40 --val-fraction 0 --quiet --gpus 0 --precision fp16 --init steep.safetensors --out steepest
+check 'each of the 31 overflows was told' test "$(grep -c 'the step changes nothing but the scale' err)" -ge 30
+expect 'bf16 has the range' 0 '' \
+  train mlp --size hidden=1,layers=6 --data set --batch 8 --leaves 1 --steps 2 --val-fraction 0 --quiet --gpus 0 --precision bf16 --init steep.safetensors --out steepest --force
 finish

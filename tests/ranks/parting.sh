@@ -25,20 +25,23 @@ job() { # name, rank, call, which one (0: none), data
   ) &
 }
 job counted 1 barrier 0 ../data
+job counted-fsync 1 fsync 0 ../data
 job counted-fail 1 barrier 0 ../none
 wait
 check 'a run that nobody disturbs' test "$(cat counted/code)" = 0
 check 'ranks that fail together' test "$(cat counted-fail/code)" = 1
+check 'rank 1 writes a part of the last checkpoint' test "$(sed -n 's/^fsync //p' counted-fsync/calls)" -ge 1
 last=$(sed -n 's/^barrier //p' counted/calls) last_fail=$(sed -n 's/^barrier //p' counted-fail/calls)
 check 'both have closing barriers' test "$last" -ge 10 -a "$last_fail" -ge 1
 job barrier 1 barrier $((last - 1)) ../data
 job finalize 1 finalize 1 ../data
+job checkpoint 1 fsync 1 ../data
 job finalize-0 0 finalize 1 ../data
 job fail-barrier 1 barrier "$last_fail" ../none
 job fail-finalize 1 finalize 1 ../none
 job fail-finalize-0 0 finalize 1 ../none
 wait
-for job in barrier finalize finalize-0 fail-barrier fail-finalize fail-finalize-0; do
+for job in barrier finalize checkpoint finalize-0 fail-barrier fail-finalize fail-finalize-0; do
   case $job in *-0) rank=0 ;; *) rank=1 ;; esac
   cp $job/out $job/err . # for diagnoses
   echo "exit code $(cat $job/code)" >>out
@@ -47,6 +50,8 @@ for job in barrier finalize finalize-0 fail-barrier fail-finalize fail-finalize-
   after=$(sed -n 's/.* nothing has [a-z ]* for \([0-9]*\) s.*/\1/p' err)
   [ -z "${LATE-}" ] || check "$job: $after s after the stop, at most $patience + $LATE" test "$after" -le $((patience + LATE))
 done
+stall=$(find checkpoint/run -name 'stall-*.json')
+check 'stopped in a checkpoint: the stall file says for whom rank 0 waits' sh -c "tr -d ' \n' <$stall | grep -q '\"waits_for\":\[1\]'"
 for job in barrier finalize; do
   check "$job: the run is whole" test -s $job/run/model.safetensors -a -s $job/run/summary.json
 done

@@ -123,8 +123,7 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
   }
   SL_TRY_OUT(sl_network_training(model, &data, &training, plan.batch, &network));
   SL_TRY_OUT(sl_placements_create(
-      network.graph,
-      &(sl_placing){.ranks = ranks, .zero = (int)o->zero, .window = sl__fetch_window(plan.micro_batches)},
+      network.graph, &(sl_placing){.ranks = ranks, .zero = (int)o->zero, .window = sl_fetch_window(plan.micro_batches)},
       &placements));
   SL_TRY_OUT(spread_first(network.graph, &plan, ranks, placements, &step));
   keep = calloc((size_t)step->n_values + 1, 1);

@@ -101,7 +101,7 @@ static sl_status predict(sl__planning *s, sl__candidate *c, const sl__simulated 
   machine.fast = s->o->gpu_kernels && *s->o->gpu_kernels == 'f';
   SL_TRY_OUT(sl_placements_create(
       network->graph,
-      &(sl_placing){.ranks = ranks, .zero = (int)c->v[SL__ZERO], .window = sl__fetch_window(plan->micro_batches)},
+      &(sl_placing){.ranks = ranks, .zero = (int)c->v[SL__ZERO], .window = sl_fetch_window(plan->micro_batches)},
       &placements));
   SL_TRY_OUT(sl_spread(network->graph, plan, &(sl_division){0, ranks, first}, placements, &step));
   keep = calloc((size_t)step->n_values + 1, 1);

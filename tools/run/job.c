@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codelets/attributes.h"
 #include "runtime/base/activity.h"
 #include "runtime/base/time.h"
 #include "runtime/machine/transfers.h"
@@ -246,6 +247,14 @@ static sl_status find_nonfinite(const sl__job *j, const sl_step *step, double lo
                  (long long)step->number, loss, clip);
 }
 
+static sl_status overflows_always(const sl_step *step, double scale) {
+  return sl_blame(sl_fail(SL_ENONFINITE,
+                          "step %lld: gradients overflow fp16 even at a loss scale of %g, the least there is: they are "
+                          "beyond its range. bf16 and fp32 have a larger one",
+                          (long long)step->number, scale),
+                  "precision");
+}
+
 sl_status sl__job_step(sl__job *j, double learning_rate, sl__job_scores *scores) {
   sl_batch *batch;
   sl__job_scores s = {0};
@@ -264,6 +273,7 @@ sl_status sl__job_step(sl__job *j, double learning_rate, sl__job_scores *scores)
   sl__choice_place(&j->choice, j->runtime, j->evaluator.program);
   SL_TRY_OUT(read_scores(j, &s, &clip));
   if (j->trains && !(isfinite(s.loss) && isfinite(clip))) SL_TRY_OUT(find_nonfinite(j, &step, s.loss, clip));
+  if (s.overflow && s.scale <= ldexp(1, SL_LOSS_SCALE_LEAST)) SL_TRY_OUT(overflows_always(&step, s.scale));
   j->step++;
   if (scores) *scores = s;
 out:

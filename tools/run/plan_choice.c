@@ -20,7 +20,7 @@ static sl_status predict(const sl_graph *logical, const sl_plan *plan, int ranks
   if (!first) return sl_no_memory("for the leaves of %d ranks", ranks);
   for (int r = 0; r < ranks; r++) first[r + 1] = first[r] + sl_leaves_of_rank(plan->leaves, r, ranks).n;
   SL_TRY_OUT(sl_placements_create(
-      logical, &(sl_placing){.ranks = ranks, .zero = zero, .window = sl__fetch_window(plan->micro_batches)},
+      logical, &(sl_placing){.ranks = ranks, .zero = zero, .window = sl_fetch_window(plan->micro_batches)},
       &placements));
   SL_TRY_OUT(sl_spread(logical, plan, &(sl_division){0, ranks, first}, placements, &step));
   SL_TRY_OUT(sl_schedule_create(step, NULL, &plan->tiles, machine, &schedule));

@@ -47,8 +47,8 @@ typedef struct sl__resume_options {
  * store, and *progress (zeros: there is none). Warnings name the checkpoints that it skips. If none of several can be
  * used, SL_EPLAN names the option that differs, SL_EFORMAT the file. */
 sl_status sl__resume(const sl__resume_options *options, sl__progress *progress);
-/* Collective: after rank 0 has read the file into its tensors of the store, gives the other ranks theirs. graph: only the
- * tensors of this graph; NULL: all. file: NULL on other ranks. */
+/* Collective: after rank 0 has read the file into its tensors of the store, gives the other ranks theirs. graph: only
+ * the tensors of this graph; NULL: all. file: NULL on other ranks. */
 sl_status sl__share_out(const sl__ranks *ranks, sl_store *store, const sl__model_file *file, const sl_graph *graph);
 /* Opens the newest whole checkpoint of a run; *file NULL: there is none. */
 sl_status sl__open_newest(const char *run, sl__model_file **file);

@@ -21,8 +21,8 @@ typedef struct sl__stall_rank {
 } sl__stall_rank;
 
 /* Writes this rank's part: what it does, for how long nothing has moved in it, and the stacks of its threads, which
- * were asked a moment ago. waits_for: the exchange that waits; "" if unknown. late[ranks] marks the ranks that it waits
- * for. */
+ * were asked a moment ago. waits_for: the exchange that waits; "" if it is none. late[ranks] marks the ranks that it
+ * waits for. */
 sl_status sl__stall_write_part(const char *folder, const sl__stall_rank *mine, double still, const char *waits_for,
                                const char *late, int ranks);
 /* Finds the processes of this host's ranks, sets their pid, state and host, and asks their threads for their stacks.

@@ -247,6 +247,48 @@ static void zero_3(void **state) {
   }
 }
 
+static sl_status narrow_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out,
+                              int n_out) {
+  (void)attr, (void)n_in, (void)n_out;
+  out[0].shape = in[0]->shape;
+  out[0].dtype = SL_BF16;
+  return SL_OK;
+}
+static const sl_operation narrow = {.name = "narrow", .shape = narrow_shape, .map_in = 1, .map_out = 1};
+
+/* The owner of a parameter makes its copy in 16 bits. The other ranks fetch the copy, not the parameter, and not before
+ * it is made. */
+static void copies_in_16_bits(void **state) {
+  (void)state;
+  sl_graph *g = sl_graph_create(BATCH, &toy_copy, &toy_add, &narrow);
+  sl_value x = toy_input(g, 4), w[2], copy[2], gradient[2];
+  int made[2];
+  for (int i = 0; i < 2; i++) {
+    w[i] = sl_graph_tensor(g, SL_ROLE_PARAMETER, i ? "b" : "a", "weight", SL_F32, SL_SHAPE(4, 4), (sl_init){0});
+    made[i] = g->n_nodes;
+    copy[i] = sl_graph_add1(g, &narrow, "copy", NULL, &w[i], 1);
+    x = sl_graph_add1(g, &toy_matmul, "product", NULL, (sl_value[]){x, copy[i]}, 2);
+  }
+  g->phase = SL_PHASE_BACKWARD;
+  for (int i = 0; i < 2; i++) gradient[i] = sl_graph_add1(g, &toy_dw, "dw", NULL, (sl_value[]){x, x}, 2);
+  g->phase = SL_PHASE_UPDATE;
+  for (int i = 0; i < 2; i++) sl_graph_add1(g, &toy_step, "update", NULL, (sl_value[]){w[i], gradient[i]}, 2);
+  assert_ok(sl_graph_status(g));
+  sl_placements *p;
+  assert_ok(sl_placements_create(g, &(sl_placing){.ranks = RANKS, .zero = 3}, &p));
+  for (int i = 0; i < 2; i++) {
+    const int owner = p->value[w[i]].rank;
+    assert_placed(p->node[made[i]], SL_PLACE_OWNED, owner);
+    assert_placed(p->value[copy[i]], SL_PLACE_OWNED, owner);
+    const sl_transfer *t = transfer_of(p, copy[i], SL_TRANSFER_COPY, 1);
+    assert_int_equal(t->fetched, 1);
+    assert_int_equal(t->before, made[i] + 1);
+    transfer_of(p, w[i], SL_TRANSFER_COPY, 0);
+  }
+  sl_placements_destroy(p);
+  sl_graph_destroy(g);
+}
+
 /* A parameter that lies with one rank, as the store has it, is fetched in an evaluation, too. */
 static void held_elsewhere(void **state) {
   (void)state;
@@ -392,6 +434,7 @@ int main(void) {
       cmocka_unit_test(data_parallel),
       cmocka_unit_test(zero_1),
       cmocka_unit_test(zero_3),
+      cmocka_unit_test(copies_in_16_bits),
       cmocka_unit_test(held_elsewhere),
       cmocka_unit_test(gathered),
       cmocka_unit_test(gathered_where_cheaper),

@@ -171,6 +171,32 @@ static size_t parameters_of(execution **e, sl_graph **step, int ranks, int stage
   return n;
 }
 
+/* Each fetch makes pieces of its own on the ranks that lack the parameter, and begins after a task that uses the fetch
+ * before the last one. */
+static void check_fetches(const sl_graph *g, const sl_graph *step, int window) {
+  int fetches = 0, pieces = 0, parameters = 0;
+  for (sl_value v = 0; v < g->n_values; v++) parameters += g->value[v]->role == SL_ROLE_PARAMETER;
+  for (sl_value v = 0; v < step->n_values; v++) {
+    const sl_value_info *info = step->value[v];
+    pieces += g->value[info->logical]->role == SL_ROLE_PARAMETER && info->role == SL_ROLE_TEMPORARY && info->block <= 0;
+  }
+  for (int i = 0; i < step->n_nodes; i++) {
+    const sl_node *node = step->node[i];
+    if (!node->bucket || ((const sl__exchange_attr *)node->attr)->move.kind != SL_EXCHANGE_COPY) continue;
+    fetches++;
+    assert_int_equal(node->after != SL_NONE, fetches > 1); /* the first two parameters come together */
+    if (node->after == SL_NONE) continue;
+    const int producer = step->value[node->after]->producer;
+    assert_in_range(producer, 0, i - 1);
+    int uses = 0; /* the task reads an earlier fetch */
+    for (int k = 0; k < step->node[producer]->n_in; k++)
+      uses |= g->value[step->value[step->node[producer]->in[k]]->logical]->role == SL_ROLE_PARAMETER;
+    assert_true(uses);
+  }
+  assert_int_equal(fetches, parameters - 1 + 2 * window); /* two of them are fetched again */
+  assert_true(pieces == 0 || pieces == parameters + 2 * window);
+}
+
 /* Each rank's step graph has only its own leaves. Afterwards the parameters are those of a run on one rank, whether
  * each rank updates all parameters or only its own, keeps all or only its own, and fetches the others once or twice. */
 static void ranks_change_no_bit(void **state) {
@@ -203,6 +229,7 @@ static void ranks_change_no_bit(void **state) {
         execution_run_ranks(e, leaf, ranks, leaves);
         assert_int_equal(parameters_of(e, step, ranks, stage, g, mine), n);
         assert_memory_equal(whole, mine, n * sizeof(float));
+        for (int r = 0; r < ranks && deep; r++) check_fetches(g, step[r], way >= 10);
         for (int r = 0; r < ranks; r++) assert_true(sl_spread_whole(step[r], loss) != SL_NONE);
         for (int r = 0; r < ranks; r++) execution_destroy(e[r]), sl_graph_destroy(step[r]);
         sl_graph_destroy(g);
