@@ -48,6 +48,18 @@ check 'an index is there' test -s hf/model.safetensors.index.json
 expect 'convert it back' 0 '^gpt2-nano' convert hf --to starling --out t.sl
 expect 'convert to Hugging Face again' 0 '^gpt2-nano' convert t.sl --to hf --out hf2 --shard-size 20
 for f in hf/*; do check "$f has the same bytes" cmp "$f" "hf2/${f#hf/}"; done
+expect 'convert it to Hugging Face in bf16' 0 '^gpt2-nano' convert t --to hf --out hb --dtype bf16
+check 'config.json names the type' grep -q '"torch_dtype": *"bfloat16"' hb/config.json
+bytes() { cat "$1"/*.safetensors | wc -c; }
+check 'it has half the bytes' test "$(($(bytes hb) * 2 - $(bytes hf)))" -lt 40000 -a "$(($(bytes hb) * 2 - $(bytes hf)))" -gt -40000
+expect 'train begins with it' 0 'begins with' train gpt2-nano --init hb --data text.txt --length 16 --batch 2 --steps 1 --out tb --workers 1
+expect 'convert it back' 0 '^gpt2-nano' convert hb --to starling --out tb.sl
+expect 'and again to bf16' 0 '^gpt2-nano' convert tb.sl --to hf --out hb2 --dtype bf16
+check 'rounded once, the same bytes' cmp hb/model.safetensors hb2/model.safetensors
+expect 'fp16' 0 '^gpt2-nano' convert t --to hf --out hh --dtype fp16
+check 'config.json names it' grep -q '"torch_dtype": *"float16"' hh/config.json
+expect 'a type that does not exist' 2 'dtype' convert t --to hf --out h8 --dtype int8
+expect "Starling's own files are fp32" 2 'dtype is for published weights' convert hb --to starling --dtype bf16 --out tb2.sl
 expect '--init with another --length' 0 'begins with' train gpt2-nano --init hf --data text.txt --length 8 --batch 2 --steps 1 --out t2 --workers 1
 expect '--new-head for a tied head is refused' 2 'tied' train gpt2-nano --init hf --new-head --data text.txt --length 8 --batch 2 --steps 1 --out t3 --workers 1
 expect 'a language model with a head of its own' 0 'run directory' train gpt2-nano --size untied=1,layers=1,width=36 --data text.txt --length 16 --batch 2 --steps 2 --rate-schedule constant --out u --workers 1

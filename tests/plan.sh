@@ -56,17 +56,25 @@ network: {latency_us: 2, gigabytes_per_s_per_rank: 10, gigabytes_per_s_per_node:
 END
 wide='mlp --size layers=8,hidden=2000 --batch 256 --machine small.yaml'
 # shellcheck disable=SC2086
-run plan $wide --json
+run plan $wide --zero 1 --json
 nodes=$(number_of nodes_needed out)
 check 'it says how many nodes could hold it' at_most 2 "$nodes"
 # shellcheck disable=SC2086
-expect 'they do' 0 'ZeRO 1' plan $wide --nodes "${nodes:-2}"
+expect 'they do' 0 'ZeRO 1' plan $wide --zero 1 --nodes "${nodes:-2}"
+# shellcheck disable=SC2086
+run plan $wide --json
+fewer=$(number_of nodes_needed out)
+check 'with the parameters divided, too, no more nodes are needed' at_most "$fewer" "$nodes"
+# shellcheck disable=SC2086
+expect 'they do, too' 0 'ZeRO 3' plan $wide --nodes "${fewer:-2}"
 # shellcheck disable=SC2086
 expect 'one less does not' 1 'GB are missing' plan $wide --nodes $((${nodes:-2} - 1))
 code=0
 (ulimit -v 12000000; "$starling" plan gpt2 --size layers=96,width=12288,heads=96 --machine epyc-2x64 >out 2>err) || code=$?
 check '175 thousand million parameters are refused, in little memory' test "$code" = 1
-check 'as no number of nodes holds them' grep -q 'no number of nodes can hold it: parameters and gradients' err
+check 'more nodes could hold them' grep -qE '1[0-9] nodes could hold it: ZeRO 3 divides parameters and gradients' err
+expect 'but not with ZeRO 1' 1 'no number of nodes can hold it with --zero 1: parameters and gradients.* --zero 3 divides' \
+  plan gpt2 --size layers=96,width=12288,heads=96 --machine epyc-2x64 --zero 1
 
 # Time, energy and price.
 run plan mlp --machine vm-2 --batch 256 --samples 1000000 --price 3600 --json

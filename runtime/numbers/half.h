@@ -1,5 +1,6 @@
-/* Numbers of 16 bits by IEEE 754 (binary16) to and from floats, as bits: to nearest, ties to even, denormals kept; a
- * NaN stays a NaN, made quiet. The same as x86's F16C instructions give. The functions serve C and CUDA alike. */
+/* Numbers of 16 bits to and from floats, as bits: to nearest, ties to even, denormals kept; a NaN stays a NaN, made
+ * quiet. half: IEEE 754's binary16, the same as x86's F16C instructions give; bf16: the upper half of a float. The
+ * functions serve C and CUDA alike. */
 #ifndef SL_HALF_H
 #define SL_HALF_H
 
@@ -22,6 +23,11 @@ SL_HOST_DEVICE uint16_t sl_half_of(float x) {
   float value; /* below 2^-14: adding 1/2 rounds to a multiple of 2^-24, which is then in the low bits */
   memcpy(&value, &size, sizeof value);
   return (uint16_t)(sign | (sl_half_bits(value + 0.5f) - 0x3f000000));
+}
+
+SL_HOST_DEVICE uint16_t sl_bf16_of(float x) {
+  const uint32_t u = sl_half_bits(x);
+  return (uint16_t)((x != x ? u | 0x400000 : u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
 
 SL_HOST_DEVICE float sl_half_wide(uint16_t half) {

@@ -157,7 +157,7 @@ head=$(($(od -An -tu8 -N8 steep/model.safetensors | tr -d ' ') + 8))
   printf '\000\000\200\077' && head -c 76 /dev/zero                                                       # fc7
 } >steep.safetensors
 expect 'an overflow at the least loss scale ends the run' 1 'step 31: gradients overflow fp16 even at a loss scale of 6.1.*--precision fp32' \
-  train mlp --size hidden=1,layers=6 --data set --batch 8 --leaves 1 --steps 40 --val-fraction 0 --quiet --gpus 0 --precision fp16 --init steep.safetensors --out steepest
+  train mlp --size hidden=1,layers=6 --data set --batch 8 --leaves 1 --steps 40 --val-fraction 0 --gpus 0 --precision fp16 --init steep.safetensors --out steepest
 check 'each of the 31 overflows was told' test "$(grep -c 'the step changes nothing but the scale' err)" -ge 30
 expect 'bf16 has the range' 0 '' \
   train mlp --size hidden=1,layers=6 --data set --batch 8 --leaves 1 --steps 2 --val-fraction 0 --quiet --gpus 0 --precision bf16 --init steep.safetensors --out steepest --force

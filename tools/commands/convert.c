@@ -26,10 +26,13 @@ static sl_status check_output(const char *path) {
 
 static sl_status save(const sl__options *o, const sl__model_file *file, const sl_network *network, sl_store *store) {
   const sl__model_facts *f = sl__model_facts_of(file);
+  static const sl_dtype types[] = {
+      [SL_PRECISION_FP32] = SL_F32, [SL_PRECISION_BF16] = SL_BF16, [SL_PRECISION_FP16] = SL_F16};
   if (strcmp(o->to, "starling") == 0) return sl__model_save(o->out, store, network->graph, f);
   const sl_format *format;
   SL_TRY(sl_format_of_model(f->model, o->to, &format));
-  return sl__published_save(o->out, format, network, store, f, o->shard_size > 0 ? o->shard_size * 1000000 : 0);
+  return sl__published_save(o->out, format, network, store, f, types[o->dtype],
+                            o->shard_size > 0 ? o->shard_size * 1000000 : 0);
 }
 
 sl_status sl__convert(sl__options *o, int *exit_code) {
@@ -43,6 +46,8 @@ sl_status sl__convert(sl__options *o, int *exit_code) {
   if (!o->to) return sl_fail(SL_EINVAL, "--to is missing: hf, torchvision or starling");
   if (!o->out)
     return sl_fail(SL_EINVAL, "--out is missing: the %s to write", strcmp(o->to, "hf") == 0 ? "folder" : "file");
+  if (o->dtype != SL_PRECISION_FP32 && strcmp(o->to, "starling") == 0)
+    return sl_fail(SL_EINVAL, "--dtype is for published weights: Starling's model files hold fp32 parameters");
   SL_TRY(check_output(o->out));
   if (o->model_name) SL_TRY(sl__find_model(o->model_name, o->size, &model));
   const sl__model_wish wish = {.model = model, .sizes = model ? NULL : o->size, .exactly = model != NULL};

@@ -1,6 +1,7 @@
 /* Opens published weights as a model, and writes a model as published weights. */
 #include "tools/files/published.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
+#include "runtime/numbers/half.h"
 #include "tools/settings/model.h"
 
 /* Finds the file of that name beside the weights; NULL: none. The caller must free(*path). */
@@ -162,9 +164,36 @@ static sl_status write_json(const char *folder, const char *name, const json_t *
   return status;
 }
 
-static sl_status save_config(const char *folder, const sl_format *format, const sl__model_facts *facts) {
+/* Rounds all floats to 16 bits, to nearest. */
+static sl_status narrow(sl_published *p, sl_dtype dtype) {
+  for (int i = 0; i < p->n; i++) {
+    sl_named_array *a = &p->arrays[i];
+    if (a->dtype != SL_F32 || dtype == SL_F32) continue;
+    const int64_t n = sl_shape_count(&a->shape);
+    const float *from = a->data;
+    uint16_t *to = malloc((size_t)n * sizeof *to + 1);
+    if (!to) return sl_no_memory("for tensor '%s' in 16 bits", a->name);
+    for (int64_t k = 0; k < n; k++) {
+      to[k] = dtype == SL_F16 ? sl_half_of(from[k]) : sl_bf16_of(from[k]);
+      if (!isfinite(from[k]) || isfinite(dtype == SL_F16 ? sl_half_wide(to[k]) : 0)) continue;
+      free(to);
+      return sl_fail(SL_EINVAL, "tensor '%s' holds %g, which is beyond fp16's range (65,504): bf16 has fp32's", a->name,
+                     from[k]);
+    }
+    free(p->buffers[i]);
+    p->buffers[i] = to;
+    a->data = to, a->dtype = dtype;
+  }
+  return SL_OK;
+}
+
+static sl_status save_config(const char *folder, const sl_format *format, const sl__model_facts *facts,
+                             sl_dtype dtype) {
   json_t *json = NULL;
   sl_status status = sl_config_to_json(format, facts->model, &facts->data, facts->class_names, &json);
+  const char *type = dtype == SL_F16 ? "float16" : dtype == SL_BF16 ? "bfloat16" : "float32";
+  if (status == SL_OK && json_object_set_new(json, "torch_dtype", json_string(type)) != 0)
+    status = sl_no_memory("for config.json");
   if (status == SL_OK) status = write_json(folder, "config.json", json);
   json_decref(json);
   const sl_data_kind *kind = facts->model->family->data;
@@ -176,17 +205,21 @@ static sl_status save_config(const char *folder, const sl_format *format, const 
 }
 
 sl_status sl__published_save(const char *path, const sl_format *format, const sl_network *network, sl_store *store,
-                             const sl__model_facts *facts, int64_t shard_bytes) {
+                             const sl__model_facts *facts, sl_dtype dtype, int64_t shard_bytes) {
   static const char *const metadata[][2] = {{"format", "pt"}}; /* required by transformers */
   sl_published published;
   SL_TRY(sl_store_acquire(store, 0));
   sl_status status = sl_interchange_arrays(format, network->graph, store, &published);
   if (status != SL_OK) goto out;
+  if ((status = narrow(&published, dtype)) != SL_OK) {
+    sl_published_clear(&published);
+    goto out;
+  }
   if (!sl_format_has_config(format)) {
     status = sl_safetensors_write(path, published.arrays, published.n, metadata, 1);
   } else if ((status = sl_folder_make(path)) == SL_OK) {
     status = sl_weights_write(path, published.arrays, published.n, metadata, 1, shard_bytes);
-    if (status == SL_OK) status = save_config(path, format, facts);
+    if (status == SL_OK) status = save_config(path, format, facts, dtype);
   }
   sl_published_clear(&published);
 out:

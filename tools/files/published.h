@@ -12,8 +12,9 @@ sl_status sl__published_facts(const sl_weights *weights, const sl_format *format
 void sl__published_clear(sl__model_facts *facts);
 
 /* Writes the network's tensors under the format's names: to a folder (made if missing) with a config.json or, for
- * torchvision, which has no config.json, to a file. */
+ * torchvision, which has no config.json, to a file. dtype: F32, BF16 or F16 of all floats; SL_EINVAL names a tensor
+ * that F16 cannot hold. */
 sl_status sl__published_save(const char *path, const sl_format *format, const sl_network *network, sl_store *store,
-                             const sl__model_facts *facts, int64_t shard_bytes);
+                             const sl__model_facts *facts, sl_dtype dtype, int64_t shard_bytes);
 
 #endif

@@ -84,17 +84,18 @@ sl_status sl__fit_explain(sl__planning *s, const sl__candidate *best, char **tex
   if (thrifty.p.valid && (!c.p.valid || thrifty.p.over < c.p.over)) c = thrifty;
   const sl__prediction *p = &c.p;
   const double gb = 1e-9, common = (double)c.v[SL__LOCAL] * p->replicated;
+  const int divides = s->o->plan_zero < 0 || s->o->plan_zero == 3; /* parameters, too */
   const char *what = s->network.clip != SL_NONE ? "parameters and gradients (all at once, for --clip)" : "parameters";
   if (p->over <= 0) { /* by a plan that the search did not reach */
     snprintf(more, sizeof more, "this plan fits: give it by its options");
   } else if (p->of_gpu) {
     snprintf(more, sizeof more,
              "one task needs so much at once, on any number of nodes: --workers cpu does without the GPUs");
-  } else if (common > s->memory) {
+  } else if (common > s->memory && !divides) {
     snprintf(more, sizeof more,
-             "no number of nodes can hold it: %s take %.3f GB on every node, and ZeRO 1 divides only the optimizer's "
-             "state (%.3f GB)",
-             what, gb * common, gb * p->state);
+             "no number of nodes can hold it with --zero %lld: %s take %.3f GB on every node, and only the optimizer's "
+             "state (%.3f GB) is divided. --zero 3 divides all of it",
+             (long long)s->o->plan_zero, what, gb * common, gb * p->state);
   } else if (!(s->machine.network.latency > 0)) {
     snprintf(more, sizeof more, "machine '%s' has no network, so there are no more nodes", s->machine.name);
   } else {
@@ -103,17 +104,21 @@ sl_status sl__fit_explain(sl__planning *s, const sl__candidate *best, char **tex
     if (*nodes && workers == SL__ONLY_CPU && has(&s->axis[SL__WORKERS], SL__ONLY_GPU))
       SL_TRY(thriftiest(s, *nodes, SL__ONLY_GPU, &on_gpus));
     int used = 0;
-    if (*nodes)
+    if (*nodes && divides)
       used = snprintf(more, sizeof more,
-                      "%d nodes could hold it%s: ZeRO 1 divides the optimizer's state (%.3f GB) over the ranks, while "
-                      "%s take %.3f GB on every node",
+                      "%d nodes could hold it%s: ZeRO 3 divides %s (%.3f GB) and the optimizer's state (%.3f GB) over "
+                      "the ranks",
+                      *nodes, sure ? ", and no fewer" : "", what, gb * common, gb * p->state);
+    else if (*nodes)
+      used = snprintf(more, sizeof more,
+                      "%d nodes could hold it%s: the optimizer's state (%.3f GB) is divided over the ranks, while %s "
+                      "take %.3f GB on every node",
                       *nodes, sure ? ", and no fewer" : "", gb * p->state, what, gb * common);
     else
-      snprintf(
-          more, sizeof more,
-          "no number of nodes%s can hold it: %s take %.3f GB on every node, and the rest of what a rank needs does "
-          "not become smaller",
-          s->o->batch > 0 ? " that this batch gives work" : "", what, gb * common);
+      snprintf(more, sizeof more,
+               "no number of nodes%s can hold it: what a rank needs beside its share of the parameters does not become "
+               "smaller",
+               s->o->batch > 0 ? " that this batch gives work" : "");
     if (on_gpus.p.valid && on_gpus.p.of_gpu)
       snprintf(more + used, sizeof more - (size_t)used,
                "; its GPUs could not take part, as one task needs %.3f GB at once (--workers cpu)", gb * on_gpus.p.gpu);

@@ -213,6 +213,8 @@ SETTING(CHOICE, to, "to", SL__CONVERT, NONE, "hf|torchvision|starling", NULL, 0,
         {0, "write the names and the layout of this library"})
 SETTING(TEXT, model_name, "model", SL__CONVERT, NONE, "NAME", NULL, 0, 0,
         {0, "the weights belong to this model (default: found by their tensors)"})
+SETTING(NAMED, dtype, "dtype", SL__CONVERT, NONE, sl_precision_names, "fp32", 0, 0,
+        {0, "type of the published weights; fp16 refuses numbers beyond 65,504"})
 SETTING(INTEGER, shard_size, "shard-size", SL__CONVERT, NONE, "MB", NULL, 1, 1e9,
         {0, "with --to=hf: write several files of at most MB megabytes, and an index (default: one file)"})
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "runtime/base/file.h"
+#include "runtime/numbers/half.h"
 #include "tasks/starpu/program.h"
 #include "tests/support/scratch.h"
 
@@ -423,7 +424,7 @@ static void written_bit_for_bit(void **state) {
     if (cases[k].left_out) assert_non_null(strstr(fit.lines, cases[k].left_out));
     sl_fit_clear(&fit);
     const sl__model_facts *facts = sl__model_facts_of(o.file);
-    assert_ok(sl__published_save(path, o.format, &o.evaluation, o.store, facts, 0));
+    assert_ok(sl__published_save(path, o.format, &o.evaluation, o.store, facts, SL_F32, 0));
     same_tensors(path, o.weights, cases[k].left_out);
     assert_ok(sl__model_open_as(path, &(sl__model_wish){.sizes = cases[k].sizes}, &again));
     assert_string_equal(sl_model_text(sl__model_facts_of(again)->model, after, sizeof after),
@@ -433,6 +434,57 @@ static void written_bit_for_bit(void **state) {
     sl__model_close(again);
     close_case(&o);
   }
+}
+
+/* In 16 bits every float is the nearest one, bit by bit; what fp16 cannot hold is refused by name. */
+static void written_in_16_bits(void **state) {
+  static const sl_dtype types[] = {SL_BF16, SL_F16};
+  float *wide = malloc(MOST * sizeof *wide);
+  uint16_t *narrow = malloc(MOST * sizeof *narrow);
+  for (int t = 0; t < 2; t++) {
+    opened o;
+    sl_fit fit;
+    sl_weights *written;
+    const char *path = scratch_path(*state, t ? "fp16" : "bf16");
+    open_case(&cases[0], &(fault){0}, &o, &fit);
+    sl_fit_clear(&fit);
+    assert_ok(sl__published_save(path, o.format, &o.evaluation, o.store, sl__model_facts_of(o.file), types[t], 0));
+    assert_ok(sl_weights_open(path, &written));
+    int64_t numbers = 0;
+    for (int i = 0; i < sl_weights_count(written); i++) {
+      const sl_named_array *a = sl_weights_get(written, i);
+      const int j = sl_weights_find(o.weights, a->name);
+      const int64_t n = sl_shape_count(&a->shape);
+      assert_true(j >= 0 && n <= MOST);
+      if (a->dtype == SL_I64) continue;
+      assert_int_equal(a->dtype, types[t]);
+      assert_ok(sl_weights_read_as_is(written, i, narrow));
+      assert_ok(sl_weights_read(o.weights, j, wide));
+      for (int64_t k = 0; k < n; k++) {
+        uint32_t u;
+        memcpy(&u, &wide[k], sizeof u);
+        if (types[t] == SL_BF16) {
+          const uint32_t down = u >> 16, rest = u & 0xffff, up = rest > 0x8000 || (rest == 0x8000 && (down & 1));
+          assert_int_equal(narrow[k], down + up);
+        } else {
+          const double error = fabs((double)sl_half_wide(narrow[k]) - (double)wide[k]);
+          for (int side = -1; side <= 1; side += 2)
+            assert_true(error <= fabs((double)sl_half_wide((uint16_t)(narrow[k] + side)) - (double)wide[k]));
+        }
+        numbers++;
+      }
+    }
+    assert_true(numbers > 1000);
+    sl_weights_close(written);
+    ((float *)sl_store_at(o.store, 0)->data)[3] = -70000;
+    const char *other = scratch_path(*state, t ? "beyond16" : "beyond");
+    const sl_status status =
+        sl__published_save(other, o.format, &o.evaluation, o.store, sl__model_facts_of(o.file), types[t], 0);
+    if (t) assert_fails(SL_EINVAL, "-70000, which is beyond fp16's range", status);
+    if (!t) assert_ok(status);
+    close_case(&o);
+  }
+  free(wide), free(narrow);
 }
 
 /* Copies a recorded folder with one line of config.json changed. */
@@ -672,6 +724,7 @@ int main(void) {
       cmocka_unit_test(wrong_networks_differ),
       cmocka_unit_test(other_shapes_do_not_fit),
       cmocka_unit_test_setup_teardown(written_bit_for_bit, scratch_setup, scratch_teardown),
+      cmocka_unit_test_setup_teardown(written_in_16_bits, scratch_setup, scratch_teardown),
       cmocka_unit_test_setup_teardown(contradictions_name_key_and_file, scratch_setup, scratch_teardown),
       cmocka_unit_test_setup_teardown(grouped_convolutions_are_refused, scratch_setup, scratch_teardown),
       cmocka_unit_test_setup_teardown(layers_before_the_classifier_are_needed, scratch_setup, scratch_teardown),
