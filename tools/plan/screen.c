@@ -151,7 +151,7 @@ sl_status sl__screen(sl__planning *s, sl__candidate *c, int exact) {
   sl__simulated job;
   sl_plan plan;
   c->p = (sl__prediction){0};
-  if (c->v[SL__ZERO] && ranks == 1) return SL_OK;
+  if (c->v[SL__ZERO] && ranks == 1 && s->o->plan_zero <= 0) return SL_OK; /* one rank has nothing to divide */
   if (o.leaves > o.batch || o.leaves % ranks || o.leaves % c->v[SL__MICRO]) return SL_OK;
   sl_status status = sl__plan_of(&o, s->model, ranks, &plan);
   if (status == SL_OK) status = sl__simulated_of(&o, &job);
