@@ -147,6 +147,22 @@ for p in fp32 bf16; do
 done
 close() { awk -v a="$(cat loss.fp32)" -v b="$(cat loss.bf16)" 'BEGIN { d = a - b; exit !(a > 0.1 && d < 0.02 && d > -0.02) }'; }
 check "the loss is that of fp32 (fp32 $(cat loss.fp32), bf16 $(cat loss.bf16))" close
+# A training goes on in another precision, from the same parameters and state.
+run train mlp --data set --batch 32 --leaves 1 --steps 4 --val-fraction 0 --gpus 0 --precision bf16 --rate-schedule constant --out other
+for precision in fp16 fp32; do
+  rm -rf first second && cp -r other first && cp -r other second
+  expect "bf16, then $precision" 0 "goes on in $precision; up to step 4 it was in bf16" train --resume --out first --steps 8 --precision $precision
+  run train --resume --out second --steps 8 --precision $precision
+  check "bf16, then $precision: twice the same" same_state first second
+  check "bf16, then $precision: the configuration says it" grep -q "precision: *$precision" first/config.yaml
+  expect "bf16, then $precision: it resumes without the option" 0 'resumed after step 8' train --resume --out first --steps 9
+done
+run train --resume --out other --steps 8
+check 'bf16 alone has other bits' sh -c '! cmp -s other/model.safetensors first/model.safetensors'
+expect 'fp32, then fp16' 0 'goes on in fp16; up to step 9 it was in fp32' train --resume --out first --steps 12 --precision fp16 --log-every 1
+check 'the loss scale begins anew' grep -q '"loss_scale": *65536' first/metrics.jsonl
+expect 'another learning rate is refused as before' 1 'learning-rate is' train --resume --out first --steps 13 --learning-rate 0.5
+
 # Gradients that no loss scale keeps below 65,504: five layers multiply them by 16,384 each, and activations stay 1.
 run train mlp --size hidden=1,layers=6 --data set --batch 8 --leaves 1 --steps 1 --val-fraction 0 --quiet --gpus 0 --out steep
 head=$(($(od -An -tu8 -N8 steep/model.safetensors | tr -d ' ') + 8))

@@ -207,13 +207,14 @@ sl_status sl__model_read_tensor(const sl__model_file *f, const sl_tensor *t, voi
   return sl_weights_read_as_is(f->weights, i, data);
 }
 
-sl_status sl__model_read(const sl__model_file *f, sl_store *store, const sl_graph *graph) {
+sl_status sl__model_read(const sl__model_file *f, sl_store *store, const sl_graph *graph, int lenient) {
   if (f->format) return sl_fail(SL_EFORMAT, "%s was not written by starling train", sl__model_path(f));
   SL_TRY(sl_store_acquire(store, 1));
   sl_status status = SL_OK;
   for (int k = 0; k < sl_store_count(store); k++) {
     sl_tensor *t = sl_store_at(store, k);
     if (!t->data || (graph && sl_graph_find(graph, t->name) == SL_NONE)) continue;
+    if (lenient && !t->parameter && sl_weights_find(f->weights, t->name) < 0) continue;
     SL_TRY_OUT(sl__model_read_tensor(f, t, t->data));
   }
 out:

@@ -49,8 +49,8 @@ const sl_format *sl__model_format(const sl__model_file *file); /* of published w
 /* Another member of a checkpoint's header; SL_EFORMAT if it is missing. The caller calls json_decref(). */
 sl_status sl__model_member(const sl__model_file *file, const char *key, json_t **value);
 /* Reads this rank's tensors of the store (those of graph; NULL: all) from the file. SL_EFORMAT names a tensor that is
- * missing or does not fit. */
-sl_status sl__model_read(const sl__model_file *file, sl_store *store, const sl_graph *graph);
+ * missing or does not fit. lenient: state of training that the file lacks stays as it is. */
+sl_status sl__model_read(const sl__model_file *file, sl_store *store, const sl_graph *graph, int lenient);
 /* Reads one tensor of the file, which must have tensor's name, type and shape, into data. */
 sl_status sl__model_read_tensor(const sl__model_file *file, const sl_tensor *tensor, void *data);
 /* Reads the tensors of the model's network (an evaluation) into the store, from a model file or published weights. Logs

@@ -115,8 +115,11 @@ static sl_status differs(const sl_setting *s, const void *mine, const void *thei
                  sl_setting_text(s, theirs, b), path);
 }
 
+/* A checkpoint holds fp32 parameters and state, so a training can go on in another precision. */
 static sl_status compare_training(const sl_training *mine, const sl_training *theirs, const char *path) {
-  const sl_setting *s = sl_training_differs(mine, theirs);
+  sl_training likewise = *theirs;
+  likewise.precision = mine->precision;
+  const sl_setting *s = sl_training_differs(mine, &likewise);
   return s ? differs(s, mine, theirs, path) : SL_OK;
 }
 
@@ -244,13 +247,23 @@ sl_status sl__share_out(const sl__ranks *ranks, sl_store *store, const sl__model
   return status;
 }
 
+/* Another precision may have state that the checkpoint lacks: the loss scale of fp16, which begins anew. */
+static sl_status read_checkpoint(const sl__resume_options *o, const sl__model_file *file, int64_t step) {
+  const sl_precision mine = o->facts->training.precision, theirs = sl__model_facts_of(file)->training.precision;
+  if (mine != theirs)
+    sl_log(SL_LOG_WARNING,
+           "the training goes on in %s; up to step %lld it was in %s, so its bits are those of neither precision alone",
+           sl_precision_names[mine], (long long)step, sl_precision_names[theirs]);
+  return sl__model_read(file, o->store, NULL, mine != theirs);
+}
+
 sl_status sl__resume(const sl__resume_options *o, sl__progress *progress) {
   sl__model_file *file = NULL;
   sl_status status = SL_OK;
   *progress = (sl__progress){0};
   if (o->ranks->rank == 0) {
     status = find(o->run, o, progress, &file);
-    if (status == SL_OK) status = file ? sl__model_read(file, o->store, NULL) : check_older(o->run);
+    if (status == SL_OK) status = file ? read_checkpoint(o, file, progress->step) : check_older(o->run);
   }
   SL_TRY_OUT(sl__ranks_agree(o->ranks, status));
   if (o->ranks->n <= 1) goto out;

@@ -54,7 +54,7 @@ static sl_status read_best(sl__trainer *r) {
   sl_status status = SL_OK;
   sl_activity_begin(SL_WORKS_LONG, "the best model");
   if (r->job.ranks.rank == 0) status = sl__model_open(sl__rundir_file_path(r->dir, SL__RUNDIR_MODEL), &file);
-  if (file) status = sl__model_read(file, r->job.store, graph);
+  if (file) status = sl__model_read(file, r->job.store, graph, 0);
   sl_activity_end();
   status = sl__ranks_agree(&r->job.ranks, status);
   if (status == SL_OK) status = sl__share_out(&r->job.ranks, r->job.store, file, graph);
