@@ -104,7 +104,8 @@ typedef struct sl__tree {
   size_t arena_bytes;
   MPI_Win arena_window; /* MPI_WIN_NULL: not shared */
   char **base_of;       /* [locals] addresses of the ranks' arenas in this process */
-  int touches;          /* some bucket moves directly between arenas */
+  char *touched;        /* [locals][windows of an arena] 1: touched by this rank in buckets that move directly */
+  size_t windows;       /* of an arena */
   uint64_t sent;
   size_t memory;
 } sl__tree;

@@ -8,7 +8,7 @@
 
 #include "runtime/exchange/tree.h"
 
-enum { PAGE = 4096 };
+enum { PAGE = 4096, WINDOW = 65536 }; /* Linux maps all pages of a window when one is first read (fault_around_bytes) */
 #define SEGMENT_SHARED ((size_t)256 << 10) /* stays in the caches between a rank's write and another's read */
 #define SEGMENT_MESSAGES ((size_t)1 << 20) /* long enough to hide a message's latency, short enough to overlap */
 
@@ -42,8 +42,10 @@ static sl_status allocate(sl_exchange *e, size_t bytes, void **memory) {
   sl_status status =
       allocate_windows(t->node, e->comm, t->locals == 1, sl__round_up(bytes + PAGE, PAGE), &t->arena_window, &fits);
   t->base_of = calloc((size_t)t->locals, sizeof *t->base_of);
+  t->windows = bytes / WINDOW + 2;
+  t->touched = calloc((size_t)t->locals * t->windows, 1);
   if (t->arena_window == MPI_WIN_NULL) t->arena = aligned_alloc(PAGE, sl__round_up(bytes + 1, PAGE));
-  if (!t->base_of || (t->arena_window == MPI_WIN_NULL && !t->arena))
+  if (!t->base_of || !t->touched || (t->arena_window == MPI_WIN_NULL && !t->arena))
     status = sl_no_memory("for %zu bytes to exchange", bytes);
   for (int r = 0; r < t->locals && status == SL_OK && t->arena_window != MPI_WIN_NULL; r++)
     status = find_window(t->arena_window, r, &t->base_of[r]);
@@ -62,6 +64,44 @@ static int64_t offset_of(const sl__tree *t, const sl__stretch *s, int item, size
   if (!data) return -1;
   const uintptr_t at = (uintptr_t)data - (uintptr_t)t->arena;
   return (uintptr_t)data >= (uintptr_t)t->arena && at + (size_t)s->count * width <= t->arena_bytes ? (int64_t)at : -2;
+}
+
+static size_t window_of(const sl__tree *t, int local, const char *address) {
+  return (uintptr_t)address / WINDOW - (uintptr_t)t->base_of[local] / WINDOW;
+}
+
+/* Marks the windows of other ranks' arenas that hold elements [from, to) of the bucket. only: of this rank of the node
+ * alone; -1: of all. */
+static void touch(sl__tree *t, const sl__lane *l, const sl__cargo *c, int64_t from, int64_t to, int only) {
+  const sl__bucket *b = c->b;
+  for (int s = 0; s < b->n; s++) {
+    const sl__stretch *x = &b->stretch[s];
+    const int64_t begin = from > x->begin ? from : x->begin, end = to < x->begin + x->count ? to : x->begin + x->count;
+    for (int r = 0; r < l->locals && begin < end; r++) {
+      const int local = l->group->member[l->node_rank[l->my_node] + r] - t->node_of[t->base.rank];
+      if (local == t->local || (only >= 0 && only != r)) continue;
+      for (int i = l->local_items[r]; i < l->local_items[r + 1]; i++) {
+        if (!c->item[s][i]) continue;
+        const char *first = (const char *)c->item[s][i] + (size_t)(begin - x->begin) * b->width;
+        const size_t window = window_of(t, local, first),
+                     last = window_of(t, local, first + (size_t)(end - begin) * b->width - 1);
+        memset(t->touched + (size_t)local * t->windows + window, 1, last - window + 1);
+      }
+    }
+  }
+}
+
+/* A rank adds up its part of each segment for all ranks, or copies from the rank that has it. */
+static void note_touched(sl__tree *t, const sl__lane *l, const sl__cargo *c) {
+  for (int k = 0; k < c->n; k++) {
+    const sl__segment *g = &c->segment[k];
+    int64_t from, to;
+    sl__part_of(g->count, c->b->width, l->local, l->locals, &from, &to);
+    if (c->b->sum)
+      touch(t, l, c, g->at + from, g->at + to, -1);
+    else if (g->from != l->group->rank && (g->to < 0 || g->to == l->group->rank))
+      touch(t, l, c, g->at, g->at + g->count, g->from - l->node_rank[l->my_node]);
+  }
 }
 
 /* Finds the addresses of all ranks' items of the bucket, if the group is on one node and all items lie in its shared
@@ -93,7 +133,7 @@ static sl_status share(sl_exchange *e, sl__group *g, sl__bucket *b) {
         c->item[s][l->local_items[r] + i] = at < 0 ? NULL : t->base_of[g->member[first + r] - t->node_of[e->rank]] + at;
       }
   c->shared = c->item;
-  t->touches = 1;
+  note_touched(t, l, c);
   return SL_OK;
 }
 
@@ -369,7 +409,7 @@ static void stop(sl_exchange *e) {
     free(t->arena);
   if (t->bell_window != MPI_WIN_NULL) MPI_Win_free(&t->bell_window);
   if (t->node != MPI_COMM_NULL) MPI_Comm_free(&t->node);
-  free(t->base_of), free(t->node_of);
+  free(t->base_of), free(t->touched), free(t->node_of);
 }
 
 static uint64_t sent(const sl_exchange *e) { return ((const sl__tree *)e)->sent; }
@@ -379,7 +419,8 @@ static size_t memory(const sl_exchange *e) {
   size_t bytes = t->memory;
   for (int i = 0; i < e->n_groups; i++)
     if (e->group[i]->own) bytes += ((const sl__lane *)e->group[i]->own)->memory;
-  return bytes + (t->touches ? t->arena_bytes * (size_t)(t->locals - 1) / (size_t)t->locals : 0);
+  for (size_t k = 0; t->touched && k < (size_t)t->locals * t->windows; k++) bytes += t->touched[k] ? WINDOW : 0;
+  return bytes;
 }
 
 static const sl__exchange_functions functions = {.bytes = sizeof(sl__tree),

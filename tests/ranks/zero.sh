@@ -98,6 +98,11 @@ set -- train lenet --data data --batch 96 --leaves 6 --steps 4 --val-fraction 0 
 ranks 1 "$@" --out one
 ranks 2 "$@" --zero 3 --out several
 check 'ranks that share memory' cmp one/model.safetensors several/model.safetensors
+# Each rank touches a part of the others' memory, in whole windows of 64 KB.
+for stage in 0 3; do
+  ranks 4 bench mlp --size hidden=2048,layers=4 --batch 16 --leaves 4 --steps 2 --workers 1 --no-measure --json --zero $stage
+  check "4 ranks that share memory, stage $stage: the peak is as predicted" within "$(number_of peak_memory_bytes out)" "$(number_of predicted_peak_bytes out)" 0.03
+done
 run graph mlp --ranks 2 --zero 3
 check 'graph shows what is fetched, when and for whom' grep -qE '^fc2.weight +owned by rank [01] +replicated +fetch +4.194  fc1, fc2$' out
 finish
