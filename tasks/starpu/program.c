@@ -613,8 +613,10 @@ double sl_program_stalled(const sl_program *p, char *what, size_t n, char *late)
   for (int i = 0; i < p->graph->n_nodes; i++) buckets += p->graph->node[i]->bucket > 0;
   const sl__exchange_attr *attr = p->graph->node[node]->attr;
   snprintf(what, n, "the %s of layer '%s' over the ranks (exchange %d of %d)",
-           attr->move.kind == SL_EXCHANGE_SUM ? "sum" : "update", p->graph->node[node]->name,
-           p->graph->node[node]->bucket, buckets);
+           attr->move.kind == SL_EXCHANGE_SUM               ? "sum"
+           : p->graph->node[node]->phase == SL_PHASE_UPDATE ? "update"
+                                                            : "copy",
+           p->graph->node[node]->name, p->graph->node[node]->bucket, buckets);
   return seconds;
 }
 
