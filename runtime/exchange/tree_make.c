@@ -24,12 +24,14 @@ static sl_status allocate_windows(MPI_Comm comm, MPI_Comm all, int alone, size_t
   return SL_OK;
 }
 
-/* The address of a rank's part of a window in this process, rounded up to a cache line. */
-static sl_status find_window(MPI_Win window, int rank, void *memory) {
+/* The address of a rank's part of a window in this process, rounded up to a cache line. Raises *most, if not NULL, to
+ * its bytes. */
+static sl_status find_window(MPI_Win window, int rank, void *memory, size_t *most) {
   MPI_Aint size;
   int unit;
   void *base;
   SL_TRY(sl_comm_status(MPI_Win_shared_query(window, rank, &size, &unit, &base), "MPI_Win_shared_query"));
+  if (most && (size_t)size > *most) *most = (size_t)size;
   *(char **)memory = (char *)sl__round_up((uintptr_t)base, SL__LINE);
   return SL_OK;
 }
@@ -37,18 +39,20 @@ static sl_status find_window(MPI_Win window, int rank, void *memory) {
 static sl_status allocate(sl_exchange *e, size_t bytes, void **memory) {
   sl__tree *t = (sl__tree *)e;
   int fits = 1;
+  size_t most = bytes;
   *memory = NULL;
   if (t->arena) return sl_fail(SL_EEXIST, "the exchange has allocated its memory already");
   sl_status status =
       allocate_windows(t->node, e->comm, t->locals == 1, sl__round_up(bytes + PAGE, PAGE), &t->arena_window, &fits);
   t->base_of = calloc((size_t)t->locals, sizeof *t->base_of);
-  t->windows = bytes / WINDOW + 2;
-  t->touched = calloc((size_t)t->locals * t->windows, 1);
   if (t->arena_window == MPI_WIN_NULL) t->arena = aligned_alloc(PAGE, sl__round_up(bytes + 1, PAGE));
-  if (!t->base_of || !t->touched || (t->arena_window == MPI_WIN_NULL && !t->arena))
+  if (!t->base_of || (t->arena_window == MPI_WIN_NULL && !t->arena))
     status = sl_no_memory("for %zu bytes to exchange", bytes);
   for (int r = 0; r < t->locals && status == SL_OK && t->arena_window != MPI_WIN_NULL; r++)
-    status = find_window(t->arena_window, r, &t->base_of[r]);
+    status = find_window(t->arena_window, r, &t->base_of[r], &most);
+  t->windows = most / WINDOW + 2; /* arenas differ in size */
+  t->touched = calloc((size_t)t->locals * t->windows, 1);
+  if (status == SL_OK && !t->touched) status = sl_no_memory("for %zu windows of shared memory", t->windows);
   SL_TRY(sl_comm_agree(e->comm, status));
   if (t->arena_window != MPI_WIN_NULL) t->arena = t->base_of[t->local];
   t->arena_bytes = bytes;
@@ -284,7 +288,7 @@ static sl_status find_memory(sl__lane *l, int *fits) {
     if (!l->private_memory) return sl_no_memory("for exchanging %zu bytes at once", slabs);
     l->boards = l->private_memory;
   } else {
-    SL_TRY(find_window(l->window, 0, &l->boards));
+    SL_TRY(find_window(l->window, 0, &l->boards, NULL));
   }
   l->memory = boards + SL__DEPTH * (size_t)l->group->items * l->segment;
   l->slab = (char *)l->boards + boards;
@@ -382,7 +386,7 @@ static sl_status hang_bells(sl__tree *t) {
   sl_status status = SL_OK;
   for (int r = 0; r < e->ranks && !fits; r++) t->node_of[r] = r;
   if (!fits) t->local = 0, t->locals = 1;
-  if (t->locals > 1) status = find_window(t->bell_window, 0, &t->bells);
+  if (t->locals > 1) status = find_window(t->bell_window, 0, &t->bells, NULL);
   if (t->bells) e->bell = &t->bells[t->local];
   atomic_store(&e->bell->event, 0), atomic_store(&e->bell->asleep, 0);
   e->nodes = 0;

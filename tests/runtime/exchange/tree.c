@@ -109,11 +109,12 @@ static void sums(int leaves, const int *first, int no_shared, int ranks_per_node
   size_t bytes = 0;
   for (int b = 0; b < BUCKETS; b++)
     for (int s = 0; s < 3; s++) bytes += (size_t)items * ((size_t)buckets[b].size[s] * 8 + (size_t)(8 * (rank + 1)));
+  const size_t unused = (size_t)rank << 22; /* the ranks' memories differ in size, as with ZeRO */
   if (allocate)
-    RANK_CHECK(sl_exchange_allocate(e, bytes, &memory) == SL_OK);
+    RANK_CHECK(sl_exchange_allocate(e, unused + bytes, &memory) == SL_OK);
   else
-    memory = malloc(bytes);
-  char *next = memory;
+    memory = malloc(unused + bytes);
+  char *next = (char *)memory + unused;
   for (int b = 0; b < BUCKETS; b++) {
     sl_stretch stretch[3];
     int number;
