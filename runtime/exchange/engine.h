@@ -30,6 +30,7 @@ typedef struct sl__group {
   int pending; /* posted and not ended; guarded by the exchange's lock */
   void *own;   /* the implementation's */
   int parent;  /* pair that sends and receives: the group that both belong to; -1: a declared group */
+  int from;    /* pair: the rank of the exchange that sends */
 } sl__group;
 
 typedef struct sl__stretch {

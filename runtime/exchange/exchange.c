@@ -264,15 +264,18 @@ static sl_status agree_with(const sl__group *g, int peer, sl_status status) {
   return sl_fail((sl_status)theirs, "rank %d: %s", g->member[peer], sl_status_text((sl_status)theirs));
 }
 
-/* Finds the group of this rank and the group's rank `peer`, or makes it: collective over the two. */
-static sl_status find_pair(sl_exchange *e, int parent, int peer, int *number) {
+/* Finds the group of this rank and the group's rank `peer` for messages in one direction, or makes it: collective over
+ * the two. Each direction keeps an order of its own, so a message that is late holds up none that goes the other way.
+ */
+static sl_status find_pair(sl_exchange *e, int parent, int peer, int sends, int *number) {
   const sl__group *g = e->group[parent];
+  const int from = sends ? e->rank : g->member[peer];
   const int low = g->rank < peer ? g->rank : peer, high = g->rank < peer ? peer : g->rank;
   const int both[2] = {low, high}, member[2] = {g->member[low], g->member[high]};
   sl__group *pair;
   for (*number = 0; *number < e->n_groups; ++*number)
     if (e->group[*number]->parent == parent && e->group[*number]->member[0] == member[0] &&
-        e->group[*number]->member[1] == member[1])
+        e->group[*number]->member[1] == member[1] && e->group[*number]->from == from)
       return SL_OK;
   MPI_Group all = MPI_GROUP_NULL, two = MPI_GROUP_NULL;
   sl_status status = agree_with(g, peer, make_group(e, member, 2, 2, NULL, &pair));
@@ -283,7 +286,7 @@ static sl_status find_pair(sl_exchange *e, int parent, int peer, int *number) {
                         sl_comm_status(MPI_Comm_create_group(g->comm, two, 0, &pair->comm), "MPI_Comm_create_group")));
   MPI_Comm_set_errhandler(pair->comm, MPI_ERRORS_RETURN);
   SL_TRY_OUT(e->type->functions->open_group(e, pair));
-  pair->parent = parent;
+  pair->parent = parent, pair->from = from;
   e->group[e->n_groups++] = pair;
   pair = NULL;
 out:
@@ -403,7 +406,7 @@ sl_status sl_exchange_add(sl_exchange *e, sl_exchange_move move, sl_dtype dtype,
     const sl__group *g = e->group[group];
     if (move.rank < 0 || move.rank >= g->ranks || move.rank == g->rank)
       return sl_fail(SL_EINVAL, "rank %d of %d cannot exchange with rank %d", g->rank, g->ranks, move.rank);
-    SL_TRY(find_pair(e, move.group, move.rank, &group));
+    SL_TRY(find_pair(e, move.group, move.rank, move.kind == SL_EXCHANGE_SEND, &group));
   }
   sl__bucket *b;
   sl__group *g = e->group[group];

@@ -5,7 +5,8 @@
  *
  * The arrays that move together are a bucket. Buckets are declared once and posted once in every round (a training
  * step), from any thread, in any order. One thread of the exchange carries them out: within a group one after another
- * in the order in which they were added, between groups in any order. So nothing can deadlock if all ranks add their
+ * in the order in which they were added, between groups in any order. Messages from one rank to another are a group of
+ * their own, and those of the other direction another one. So nothing can deadlock if all ranks add their
  * buckets in the order of one topological order of the step: of all unfinished buckets, the first in that order is the
  * next of its group on every rank, and nothing that its ranks must compute for it waits for a later one. */
 #ifndef SL_EXCHANGE_H

@@ -1,9 +1,11 @@
 /* runtime/exchange/exchange.c: every implementation carries out every move, on all ranks and on the rows and columns of
  * a mesh in one round, with parts of any length, posted in any order, with and without shared memory. It names the
- * ranks that a stalled move waits for, and agrees with its descriptor. Runs itself under mpiexec. */
+ * ranks that a stalled move waits for, and agrees with its descriptor. Messages of two directions do not wait for each
+ * other. Runs itself under mpiexec. */
 #include "runtime/exchange/exchange.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -346,6 +348,46 @@ static void ranks_stall(void) {
   stall("tree", 0, SL_EXCHANGE_SEND, 2);
 }
 
+static void note(void *arg) { atomic_store((atomic_int *)arg, 1); }
+
+/* Two ranks send to each other. The message that was added first is posted only after the other one has arrived, which
+ * goes the other way. */
+static void ranks_cross(void) {
+  const int first[3] = {0, 1, 2};
+  int rank;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  for (int i = 0; sl_exchange_types[i]; i++)
+    for (int messages = 0; messages < 2; messages++) {
+      sl_exchange *e;
+      int number[2];
+      float data[2] = {(float)(10 + rank), (float)(20 + rank)};
+      atomic_int arrived = 0;
+      const sl_exchange_options options = {.type = sl_exchange_types[i],
+                                           .comm = MPI_COMM_WORLD,
+                                           .node = MPI_COMM_NULL,
+                                           .leaves = 2,
+                                           .first = first,
+                                           .no_shared = messages};
+      RANK_CHECK(sl_exchange_create(&options, &e) == SL_OK);
+      for (int k = 0; k < 2; k++) { /* from rank 1 to rank 0, then from rank 0 to rank 1 */
+        void *at = &data[k];
+        const sl_exchange_move move = {.kind = rank == k ? SL_EXCHANGE_RECEIVE : SL_EXCHANGE_SEND, .rank = !rank};
+        RANK_CHECK(sl_exchange_add(e, move, SL_F32, &(sl_stretch){.data = &at, .count = 1}, 1, &number[k]) == SL_OK);
+      }
+      for (int round = 0; round < 3; round++) {
+        atomic_store(&arrived, 0);
+        if (rank == 0) sl_exchange_post(e, number[0], NULL, NULL);
+        sl_exchange_post(e, number[1], note, &arrived);
+        for (const double from = sl_seconds(); !atomic_load(&arrived) && sl_seconds() - from < 120;) usleep(1000);
+        RANK_CHECK(atomic_load(&arrived));
+        if (rank == 1) sl_exchange_post(e, number[0], NULL, NULL);
+        RANK_CHECK(sl_exchange_wait(e) == SL_OK);
+        RANK_CHECK(data[0] == 11 && data[1] == 20);
+      }
+      sl_exchange_destroy(e);
+    }
+}
+
 /* Wrong arguments are refused on all ranks, and by every implementation. */
 static void ranks_refuse(void) {
   int rank, ranks, number, group;
@@ -414,18 +456,21 @@ static void two_ranks(void **state) { (void)state, ranks_run(2, "move"); }
 static void three_ranks(void **state) { (void)state, ranks_run(3, "move"); }
 static void four_ranks(void **state) { (void)state, ranks_run(4, "move"); }
 static void late(void **state) { (void)state, ranks_run(4, "stall"); }
+static void crossed(void **state) { (void)state, ranks_run(2, "cross"); }
 
 int main(int argc, char **argv) {
   if (argc > 1) {
     ranks_begin();
     if (strcmp(argv[1], "move") == 0) ranks_move(), ranks_refuse();
     if (strcmp(argv[1], "stall") == 0) ranks_stall();
+    if (strcmp(argv[1], "cross") == 0) ranks_cross();
     MPI_Finalize();
     return 0;
   }
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(types),       cmocka_unit_test(one_rank),   cmocka_unit_test(two_ranks),
       cmocka_unit_test(three_ranks), cmocka_unit_test(four_ranks), cmocka_unit_test(late),
+      cmocka_unit_test(crossed),
   };
   return cmocka_run_group_tests_name("runtime/exchange/exchange", tests, NULL, NULL);
 }
