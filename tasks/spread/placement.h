@@ -76,11 +76,11 @@ typedef struct sl_placements {
 } sl_placements;
 
 /* How the optimizer's state, gradients and parameters are divided among the ranks that share the samples (ZeRO,
- * Rajbhandari et al. 2020). Stage 1 and 2 are the same here: a gradient leaves its buffer as soon as it has been sent
- * to the rank that updates the parameter, in either. */
+ * Rajbhandari et al. 2020). Stages 1 and 2 are the same here: in both, a gradient leaves its buffer as soon as it has
+ * been sent to the rank that updates the parameter. */
 enum {
   SL_ZERO_NONE = 0,      /* every rank updates all parameters */
-  SL_ZERO_STATE = 1,     /* and 2: one rank updates each parameter and has its optimizer state (owners.h) */
+  SL_ZERO_STATE = 1,     /* or 2: one rank updates each parameter and has its optimizer state (owners.h) */
   SL_ZERO_PARAMETERS = 3 /* that rank alone has the parameter; the others fetch it when they use it */
 };
 typedef struct sl_placing {
@@ -89,7 +89,7 @@ typedef struct sl_placing {
   /* A fetched parameter is dropped after its use, and fetched again, if more than so many bytes are fetched between two
    * uses. 0: it stays until the end of the step, as for micro-batches, which use it again. */
   size_t window;
-  const int *holder; /* [logical values] rank that has a parameter; -1: all. NULL: none has an owner but by `zero` */
+  const int *holder; /* [logical values] rank that has a parameter; -1: all. NULL: owners follow from `zero` alone */
 } sl_placing;
 
 enum { SL_FETCH_WINDOW = 8 << 20 };

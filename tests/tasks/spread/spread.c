@@ -258,9 +258,10 @@ static void table_of(const sl_plan *plan, int both, float *table) {
 static void gathered_sums(void **state) {
   (void)state;
   float want[TOY_TABLE];
-  for (int way = 0; way < 8; way++)
+  for (int way = 0; way < 12; way++)
     for (int ranks = 1; ranks <= 4; ranks++) {
-      const int both = way & 1, zero = way >> 1 & 1 ? 3 : 0, micro = 1 + (way >> 2);
+      static const int stages[] = {0, 1, 3};
+      const int both = way & 1, zero = stages[way / 2 % 3], micro = 1 + way / 6;
       sl_plan plan = plan_of(32, 8, 16, 1);
       plan.micro_batches = micro;
       sl_graph *g = toy_graph(plan.batch), *step[4];
