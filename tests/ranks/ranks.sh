@@ -4,15 +4,7 @@
 # 6).
 . "$(dirname "$0")/../support/command.shlib"
 steps=${RANKS_STEPS:-6}
-mpiexec=${MPIEXEC:-mpiexec.mpich}
-command -v "$mpiexec" >/dev/null || { echo "1..0 # SKIP no $mpiexec"; exit 0; }
-ranks() { # how many, then starling's arguments
-  n=$1 code=0
-  shift
-  $limit "$mpiexec" -n "$n" "$starling" "$@" >out 2>err || code=$?
-}
-make_set data 768 64 28 10
-awk 'BEGIN { for (i = 0; i < 3000; i++) print i, "the quick brown fox jumps over", i * i % 97, "lazy dogs" }' >text
+. "$top/tests/support/ranks.shlib"
 
 # name, numbers of ranks, train's arguments: all give the bytes of one rank
 same_bytes() {
@@ -51,26 +43,11 @@ unset MPIR_CVAR_NOLOCAL
 
 # A checkpoint resumes with divided or whole optimizer state, on any number of ranks.
 for optimizer in adamw lamb; do
-  rm -rf one moved
-  same="mlp --data data --batch 120 --leaves 6 --clip 0.5 --optimizer $optimizer --val-fraction 0 --quiet"
-  # shellcheck disable=SC2086 # $same is several words
-  {
-    ranks 1 train $same --steps 8 --out one
-    ranks 3 train $same --steps 2 --zero 1 --out moved
-    for next in '2 --steps 4' '3 --steps 5 --zero 0' '2 --steps 6 --zero 1' '1 --steps 7' '3 --steps 7' '1 --steps 8 --zero 0'; do
-      [ $code != 0 ] || ranks ${next%% *} train --resume --out moved ${next#* }
-    done
-  }
-  if [ $code = 0 ]; then
-    check "$optimizer, divided by 3, 2, not, by 2, 3: the same model" cmp one/model.safetensors moved/model.safetensors
-    check "$optimizer: the same state" same_state one moved
-  else not_ok "$optimizer: a checkpoint of divided state"; fi
+  resumes "$optimizer, divided by 3, 2, not, by 2, 3" \
+    "mlp --data data --batch 120 --leaves 6 --clip 0.5 --optimizer $optimizer --val-fraction 0 --quiet" '3 --steps 2 --zero 1' \
+    '2 --steps 4' '3 --steps 5 --zero 0' '2 --steps 6 --zero 1' '1 --steps 7' '3 --steps 7' '1 --steps 8 --zero 0'
 done
-ranks 2 train mlp --data data --batch 120 --leaves 2 --steps 3 --val-fraction 0 --quiet --zero 1 --init one/model.safetensors --out several --force
-ranks_code=$code
-run train mlp --data data --batch 120 --leaves 2 --steps 3 --val-fraction 0 --quiet --init one/model.safetensors --out again --force
-if [ $code = 0 ] && [ $ranks_code = 0 ]; then check 'zero 1 with --init' cmp again/model.safetensors several/model.safetensors
-else not_ok 'zero 1 with --init'; fi
+begins_with 'zero 1 with --init' one/model.safetensors --zero 1
 predicted() { ranks 2 bench mlp --optimizer adamw --batch 64 --leaves 2 --steps 2 --no-measure --json "$@" && field predicted_peak_bytes out; }
 whole=$(predicted)
 divided=$(predicted --zero 1)
