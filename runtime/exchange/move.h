@@ -25,6 +25,11 @@ enum {
   SL_EXCHANGE_PARTS = -2 /* as rank of SUM (reduce-scatter): the sum of each part goes to the part's rank */
 };
 
+/* A COPY to, or a SUM for, one rank of more than two nodes is relayed from so many bytes on: every node sends or adds
+ * up one part, so that the node of `rank` moves the bytes twice and not once for each other node (van de Geijn's
+ * scatter-allgather; Thakur, Rabenseifner, Gropp 2005). Shorter ones go directly, with one latency less. */
+enum { SL_EXCHANGE_RELAYED_BYTES = 16384 };
+
 typedef struct sl_exchange_move {
   sl_exchange_kind kind;
   int rank;  /* of the group: 0 to its ranks - 1, or one of the names above */

@@ -143,21 +143,22 @@ static sl_status share(sl_exchange *e, sl__group *g, sl__bucket *b) {
 
 /* Elements of a segment of a leg. Sums that cross to one node whole use shorter segments: a leader has room for
  * one node's part of a normal segment. */
-static int64_t segment_most(const sl__lane *l, const sl__bucket *b, const sl__leg *r) {
-  return (int64_t)((b->sum && r->to >= 0 ? l->segment / (size_t)l->nodes : l->segment) / b->width);
+static int64_t segment_most(const sl__lane *l, const sl__cargo *c, const sl__leg *r) {
+  const int whole = c->b->sum && r->to >= 0 && !c->relayed;
+  return (int64_t)((whole ? l->segment / (size_t)l->nodes : l->segment) / c->b->width);
 }
 
 /* Cuts the legs into segments. Those of different legs take turns, so that several nodes send at once. */
 static sl_status cut(const sl__lane *l, sl__cargo *c) {
   const sl__bucket *b = c->b;
   int64_t pieces = 1;
-  for (int i = 0; i < b->n_legs; i++) pieces += b->leg[i].count / segment_most(l, b, &b->leg[i]) + 1;
+  for (int i = 0; i < b->n_legs; i++) pieces += b->leg[i].count / segment_most(l, c, &b->leg[i]) + 1;
   c->segment = calloc((size_t)pieces, sizeof *c->segment);
   if (!c->segment) return sl_no_memory("for a bucket of %lld segments", (long long)pieces);
   for (int64_t turn = 0, left = b->count; left > 0; turn++)
     for (int i = 0; i < b->n_legs; i++) {
       const sl__leg *r = &b->leg[i];
-      const int64_t most = segment_most(l, b, r), at = turn * most, n = r->count - at < most ? r->count - at : most;
+      const int64_t most = segment_most(l, c, r), at = turn * most, n = r->count - at < most ? r->count - at : most;
       if (n <= 0) continue;
       c->segment[c->n++] = (sl__segment){r->begin + at, n, r->from, r->to};
       left -= n;
@@ -166,10 +167,17 @@ static sl_status cut(const sl__lane *l, sl__cargo *c) {
   return SL_OK;
 }
 
-/* Whether this rank compresses its messages of the bucket; it then needs memory for residuals. */
-static int compresses(const sl__lane *l, const sl__bucket *b) {
-  return ((const sl__tree *)l->e)->compression.kind != SL_COMPRESSION_NONE && l->nodes > 1 && l->local == 0 &&
-         b->dtype == SL_F32 && b->lossy;
+/* Whether messages of the bucket are compressed. Leaders then need memory for residuals. */
+static int is_compressed(const sl__lane *l, const sl__bucket *b) {
+  return ((const sl__tree *)l->e)->compression.kind != SL_COMPRESSION_NONE && l->nodes > 1 && b->dtype == SL_F32 &&
+         b->lossy;
+}
+
+/* Whether all of a bucket goes from one rank to all, or as a sum to one, and is long enough to be relayed
+ * (SL_EXCHANGE_RELAYED_BYTES). A compressed sum for one rank goes directly: its messages are short. */
+static int is_relayed(const sl__lane *l, const sl__bucket *b) {
+  if (l->nodes <= 2 || b->n_legs != 1 || (size_t)b->count * b->width < SL_EXCHANGE_RELAYED_BYTES) return 0;
+  return b->sum ? b->leg[0].to >= 0 && !is_compressed(l, b) : b->leg[0].to < 0;
 }
 
 /* Allocates the tables of the node's items, by stretch. */
@@ -190,9 +198,10 @@ static sl_status add(sl_exchange *e, sl__group *g, sl__bucket *b) {
   sl__cargo *c = b->own = calloc(1, sizeof *c);
   if (!c) return sl_no_memory("for a bucket of %d arrays", b->n);
   c->b = b;
+  c->relayed = is_relayed(l, b);
   SL_TRY(cut(l, c));
   SL_TRY(make_tables(l, c));
-  if (!compresses(l, b)) return SL_OK;
+  if (!is_compressed(l, b) || l->local != 0) return SL_OK;
   const size_t floats = (size_t)(l->node_items[l->my_node + 1] - l->node_items[l->my_node]) * (size_t)b->count;
   c->residual = calloc(floats + 1, sizeof *c->residual);
   if (!c->residual) return sl_no_memory("for the residuals of messages of %zu floats", floats);

@@ -1,5 +1,7 @@
 /* The tree: the stage between nodes. One rank of each node, its leader, exchanges its node's sums by reduce-scatter and
- * allgather of each segment; segments that move without a sum are sent from leader to leader.
+ * allgather of each segment; segments that move without a sum are sent from leader to leader. What one
+ * node gives to all, or a sum that one node gets, is relayed if it is long: the node sends each leader a part, which
+ * that leader sends to all others; or each leader adds up a part and sends it to the node.
  *
  * Lossy sums can be compressed. Leaders pack their items, later the sums of their own part, each together with what
  * earlier messages left out, and unpack the other leaders' messages. A leader unpacks its own sums too, so that all
@@ -19,11 +21,11 @@ static char *packed_memory(const sl__lane *l, char *memory, uint64_t number, int
   return memory + ((size_t)(number % SL__DEPTH) * (size_t)l->packed_slots + (size_t)slot) * l->packed_most;
 }
 
-/* The elements of a segment that node k adds up or, if the segment moves without a sum, sends. */
+/* The elements of a segment that node k adds up, passes on or, if nothing is added or relayed, has from the start. */
 static void part_of_node(const sl__lane *l, const sl__cargo *c, const sl__segment *g, int k, int64_t *from,
                          int64_t *to) {
   const int whole = c->b->sum ? g->to : g->from;
-  if (whole < 0) {
+  if (whole < 0 || c->relayed) {
     sl__part_of(g->count, c->b->width, k, l->nodes, from, to);
   } else {
     *from = 0;
@@ -32,7 +34,9 @@ static void part_of_node(const sl__lane *l, const sl__cargo *c, const sl__segmen
 }
 
 /* Whether node k gets the results of a segment from the nodes that have them. */
-static int node_gets(const sl__lane *l, const sl__segment *g, int k) { return g->to < 0 || sl__node_of(l, g->to) == k; }
+static int node_gets(const sl__lane *l, const sl__segment *g, int k) {
+  return (g->to < 0 || sl__node_of(l, g->to) == k) && (g->from < 0 || sl__node_of(l, g->from) != k);
+}
 
 static void request(sl__lane *l, sl__crossing *x, int code, int peer, const char *what) {
   const int n = x->n;
@@ -61,6 +65,22 @@ static sl_compression compression_at(const sl__lane *l, const sl__cursor *at, in
   return sl_compression_at(&((const sl__tree *)l->e)->compression, at->round, sums);
 }
 
+/* Sends the part that node k passes on from the origin's leader, or receives it there. */
+static void relay_part(sl__lane *l, sl__crossing *x, const sl__cursor *at, int k, int tag) {
+  const sl__cargo *c = sl__cargo_at(l, at->bucket);
+  const sl__segment *g = sl__segment_at(l, at);
+  const int origin = sl__node_of(l, g->from);
+  int64_t from, to;
+  part_of_node(l, c, g, k, &from, &to);
+  char *part = sl__item_memory(l, at->number, 0) + (size_t)from * c->b->width;
+  const size_t bytes = (size_t)(to - from) * c->b->width;
+  if (k == origin || from == to) return;
+  if (l->my_node == origin)
+    send_to(l, x, part, bytes, k, tag);
+  else if (l->my_node == k)
+    receive_from(l, x, part, bytes, origin, tag);
+}
+
 /* Sends the other leaders their parts of this node's items, and receives this leader's part of theirs. */
 static void send_parts(sl__lane *l, sl__crossing *x, const sl__cursor *at) {
   const sl__cargo *c = sl__cargo_at(l, at->bucket);
@@ -71,6 +91,7 @@ static void send_parts(sl__lane *l, sl__crossing *x, const sl__cursor *at) {
   int64_t from, to;
   x->left = 0;
   x->n = 0;
+  for (int k = 0; k < l->nodes && !c->b->sum && c->relayed; k++) relay_part(l, x, at, k, tag);
   if (!c->b->sum) return;
   part_of_node(l, c, g, l->my_node, &from, &to);
   for (int k = 0; k < l->nodes && from < to; k++)
@@ -124,7 +145,7 @@ static char *sums_of_node(const sl__lane *l, char *memory, uint64_t number, int 
 }
 
 /* Adds up this leader's part, sends this node's results to the nodes that need them, and receives the others' results
- * into item 0. A sum for one rank is formed on that rank's node and stays there. */
+ * into item 0. A sum for one rank that is not relayed is formed on that rank's node and stays there. */
 static void send_results(sl__lane *l, sl__crossing *x, const sl__cursor *at) {
   const sl__cargo *c = sl__cargo_at(l, at->bucket);
   const sl__segment *g = sl__segment_at(l, at);
@@ -138,7 +159,7 @@ static void send_results(sl__lane *l, sl__crossing *x, const sl__cursor *at) {
   char *whole = sl__item_memory(l, number, 0), *own = whole + (size_t)from * c->b->width;
   if (c->residual && from < to) unpack_parts(l, at, to - from);
   if (c->b->sum && from < to) add_parts(l, number, from, to, c->b);
-  if (c->b->sum && g->to >= 0) return;
+  if (c->b->sum && g->to >= 0 && !c->relayed) return;
   for (int k = 0; k < l->nodes && node_gets(l, g, l->my_node); k++) {
     int64_t begin, end;
     part_of_node(l, c, g, k, &begin, &end);

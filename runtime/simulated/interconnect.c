@@ -1,5 +1,6 @@
 /* Times of exchanges, by the algorithm of runtime/exchange/tree.c: the ranks of a node add up through its memory; one
- * rank of each node exchanges with those of all other nodes, by reduce-scatter and allgather, each message directly. */
+ * rank of each node exchanges with those of all other nodes, by reduce-scatter and allgather, each message directly. A
+ * long copy of one rank, or sum for one, is relayed (move.h). */
 #include <math.h>
 
 #include "runtime/simulated/simulation.h"
@@ -16,6 +17,14 @@ static double from_one(const sl_interconnect *j, double bytes, int to) {
   return j->latency + to * MESSAGE + to * bytes / j->network;
 }
 
+/* One node gives `bytes` to all others, or gets a sum. Relayed: every node sends its part to all others, before or
+ * after the one node has moved all parts. */
+static double one_and_all(const sl_interconnect *j, double bytes) {
+  const double others = (double)(j->nodes - 1) / j->nodes;
+  if (j->nodes <= 2 || bytes < SL_EXCHANGE_RELAYED_BYTES) return from_one(j, bytes, j->nodes - 1);
+  return from_one(j, bytes / j->nodes, j->nodes - 1) + all_to_all(j, bytes * others);
+}
+
 double sl_interconnect_seconds(const sl_interconnect *j, const sl_exchange_move *move, double bytes) {
   const int nodes = j->nodes, local = j->ranks / nodes;
   const double others = (double)(nodes - 1) / nodes; /* share of a node's bytes that belong to other nodes */
@@ -27,12 +36,12 @@ double sl_interconnect_seconds(const sl_interconnect *j, const sl_exchange_move 
     case SL_EXCHANGE_SUM:
       /* Each rank reads its part of all ranks' items and writes the sum: for two ranks half of an item each. */
       if (local > 1) seconds += bytes / j->shared * 2 * (local - 1) / local;
-      if (nodes > 1 && move->rank >= 0) seconds += from_one(j, bytes, nodes - 1); /* the owner's node receives all */
+      if (nodes > 1 && move->rank >= 0) seconds += one_and_all(j, bytes);
       if (nodes > 1 && move->rank < 0)
         seconds += all_to_all(j, bytes * others) * (move->rank == SL_EXCHANGE_ALL ? 2 : 1);
       break;
     case SL_EXCHANGE_COPY:
-      if (nodes > 1) seconds += from_one(j, bytes, nodes - 1);
+      if (nodes > 1) seconds += one_and_all(j, bytes);
       if (local > 1) seconds += bytes / j->shared;
       break;
     case SL_EXCHANGE_GATHER:

@@ -15,7 +15,7 @@
 #include "tests/support/ranks.h"
 #include "tests/support/scratch.h"
 
-enum { MOST_RANKS = 4, STRETCHES = 6, MOST_BUCKETS = 64, ROUNDS = 3 };
+enum { MOST_RANKS = 6, STRETCHES = 6, MOST_BUCKETS = 80, ROUNDS = 3 };
 
 /* A number of few bits, whose sums are exact in any order, so that MPI's sums can be compared bit for bit too. `salt`
  * differs for each bucket, stretch, round and owner. */
@@ -139,7 +139,8 @@ static void add_moves(scene *t, const group *g, int missing) {
   add(t, g, SL_EXCHANGE_COPY, 0, SL_U8, 0, missing);
   add(t, g, SL_EXCHANGE_SCATTER, 0, SL_BF16, 0, missing);
   add(t, g, SL_EXCHANGE_SUM, SL_EXCHANGE_PARTS, SL_F32, 0, missing);
-  for (int r = 0; r < last; r++) { /* along a chain of ranks and back */
+  add(t, g, SL_EXCHANGE_COPY, second, SL_F64, 0, missing); /* relayed, as the sum for `second` */
+  for (int r = 0; r < last; r++) {                         /* along a chain of ranks and back */
     add(t, g, SL_EXCHANGE_SEND, r + 1, SL_F32, r, missing);
     add(t, g, SL_EXCHANGE_SEND, r, SL_F16, r + 1, missing);
   }
@@ -197,7 +198,7 @@ typedef struct way {
   int no_shared, ranks_per_node, allocate, missing;
 } way;
 
-enum { LEAVES = 7 };
+enum { LEAVES = 7, ROW_LEAVES = 4 };
 
 /* All moves on all ranks, on rows and on columns; three rounds, posted in another order on each rank and in each round.
  * With an odd number of ranks the mesh's last row or column is short. */
@@ -218,8 +219,8 @@ static void ranks_move_in(way w) {
   RANK_CHECK(sl_exchange_create(&options, &t->e) == SL_OK);
   group g[3] = {{.ranks = ranks, .me = rank}};
   for (int r = 0; r < ranks; r++) g[0].members[r] = r;
-  declare(t->e, rank, ranks, 2, 2, 3, &g[1]); /* rows {0, 1}, {2, 3} */
-  declare(t->e, rank, ranks, 1, 2, 5, &g[2]); /* columns {0, 2}, {1, 3} */
+  declare(t->e, rank, ranks, 2, 2, ROW_LEAVES, &g[1]); /* rows {0, 1, 4, 5}, {2, 3} */
+  declare(t->e, rank, ranks, 1, 2, 5, &g[2]);          /* columns {0, 2, 4}, {1, 3, 5} */
   RANK_CHECK(g[1].number != 0 && g[2].number != 0 && g[1].number != g[2].number);
   const size_t bytes = (size_t)MOST_BUCKETS * STRETCHES * 5 * 5000 * 8;
   void *memory = malloc(bytes);
@@ -239,7 +240,7 @@ static void ranks_move_in(way w) {
       sl_leaves item[SL_MAX_SUBTREES] = {{0, 1}};
       for (int k = 0; k < 3; k++) {
         if (g[k].number != b->move.group) continue;
-        const int leaves = k == 0 ? LEAVES : k == 1 ? 3 : 5, from = leaves * b->me / b->members;
+        const int leaves = k == 0 ? LEAVES : k == 1 ? ROW_LEAVES : 5, from = leaves * b->me / b->members;
         if (b->move.kind == SL_EXCHANGE_SUM)
           RANK_CHECK(sl_subtrees(leaves, (sl_leaves){from, leaves * (b->me + 1) / b->members - from}, item) ==
                      b->items);
@@ -256,7 +257,7 @@ static void ranks_move_in(way w) {
     for (int i = 0; i < t->n; i++)
       look(&t->bucket[i], round,
            t->bucket[i].move.group == 0             ? LEAVES
-           : t->bucket[i].move.group == g[1].number ? 3
+           : t->bucket[i].move.group == g[1].number ? ROW_LEAVES
                                                     : 5);
   }
   RANK_CHECK(sl_exchange_stalled(t->e) == 0);
@@ -270,6 +271,52 @@ static void ranks_move_in(way w) {
   sl_exchange_destroy(t->e);
   if (!w.allocate) free(memory);
   free(t);
+}
+
+/* A long copy of one rank, and a long sum for one, are relayed: no rank sends much more than twice the bytes, however
+ * many others there are. A short copy, and one of two ranks, go directly: nobody else sends. */
+static void ranks_relay(void) {
+  enum { LONG = 300000, SHORT = 1000 };
+  int rank, ranks, first[MOST_RANKS + 1], copy, sum, brief;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank), MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  for (int r = 0; r <= ranks; r++) first[r] = r;
+  sl_exchange *e;
+  RANK_CHECK(sl_exchange_create(&(sl_exchange_options){.type = sl_exchange_find("tree"),
+                                                       .comm = MPI_COMM_WORLD,
+                                                       .node = MPI_COMM_NULL,
+                                                       .leaves = ranks,
+                                                       .first = first,
+                                                       .no_shared = 1},
+                                &e) == SL_OK);
+  float *x = malloc(3 * LONG * sizeof *x);
+  RANK_CHECK(x);
+  void *copied = x, *added = x + LONG, *brief_copied = x + (ptrdiff_t)2 * LONG;
+  RANK_CHECK(sl_exchange_add(e, (sl_exchange_move){.kind = SL_EXCHANGE_COPY, .rank = 1}, SL_F32,
+                             &(sl_stretch){.data = &copied, .count = LONG}, 1, &copy) == SL_OK);
+  RANK_CHECK(sl_exchange_add(e, (sl_exchange_move){.kind = SL_EXCHANGE_SUM, .rank = ranks - 1}, SL_F32,
+                             &(sl_stretch){.data = &added, .count = LONG}, 1, &sum) == SL_OK);
+  RANK_CHECK(sl_exchange_add(e, (sl_exchange_move){.kind = SL_EXCHANGE_COPY, .rank = 1}, SL_F32,
+                             &(sl_stretch){.data = &brief_copied, .count = SHORT}, 1, &brief) == SL_OK);
+  for (int i = 0; i < LONG; i++) {
+    x[i] = rank == 1 ? (float)i : -1;
+    x[LONG + i] = (float)(i % 1000 + rank);
+    x[2 * LONG + i] = rank == 1 ? (float)(i + 1) : -1;
+  }
+  const int number[] = {copy, sum, brief};
+  for (int i = 0; i < 3; i++) sl_exchange_post(e, number[i], NULL, NULL);
+  RANK_CHECK(sl_exchange_wait(e) == SL_OK);
+  for (int i = 0; i < LONG; i++) {
+    RANK_CHECK(x[i] == (float)i);
+    if (rank == ranks - 1) RANK_CHECK(x[LONG + i] == (float)(i % 1000 * ranks + ranks * (ranks - 1) / 2));
+    if (i < SHORT) RANK_CHECK(x[2 * LONG + i] == (float)(i + 1));
+  }
+  const double others = (double)(ranks - 1) / ranks, all = LONG * sizeof(float), sent = (double)sl_exchange_sent(e),
+               sums = all * others + (rank == ranks - 1 ? 0 : all / ranks),
+               copies = all * others * (rank == 1 ? 2 : 1) - (rank == 1 ? 0 : all / ranks),
+               briefly = rank == 1 ? SHORT * sizeof(float) * (ranks - 1) : 0;
+  RANK_CHECK(fabs(sent - sums - copies - briefly) < 10000); /* parts are whole cache lines */
+  sl_exchange_destroy(e);
+  free(x);
 }
 
 static void ranks_move(void) {
@@ -455,6 +502,8 @@ static void one_rank(void **state) { (void)state, ranks_run(1, "move"); }
 static void two_ranks(void **state) { (void)state, ranks_run(2, "move"); }
 static void three_ranks(void **state) { (void)state, ranks_run(3, "move"); }
 static void four_ranks(void **state) { (void)state, ranks_run(4, "move"); }
+static void six_ranks(void **state) { (void)state, ranks_run(6, "move"); }
+static void relayed(void **state) { (void)state, ranks_run(5, "relay"); }
 static void late(void **state) { (void)state, ranks_run(4, "stall"); }
 static void crossed(void **state) { (void)state, ranks_run(2, "cross"); }
 
@@ -462,6 +511,7 @@ int main(int argc, char **argv) {
   if (argc > 1) {
     ranks_begin();
     if (strcmp(argv[1], "move") == 0) ranks_move(), ranks_refuse();
+    if (strcmp(argv[1], "relay") == 0) ranks_relay();
     if (strcmp(argv[1], "stall") == 0) ranks_stall();
     if (strcmp(argv[1], "cross") == 0) ranks_cross();
     MPI_Finalize();
@@ -469,8 +519,8 @@ int main(int argc, char **argv) {
   }
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(types),       cmocka_unit_test(one_rank),   cmocka_unit_test(two_ranks),
-      cmocka_unit_test(three_ranks), cmocka_unit_test(four_ranks), cmocka_unit_test(late),
-      cmocka_unit_test(crossed),
+      cmocka_unit_test(three_ranks), cmocka_unit_test(four_ranks), cmocka_unit_test(six_ranks),
+      cmocka_unit_test(relayed),     cmocka_unit_test(late),       cmocka_unit_test(crossed),
   };
   return cmocka_run_group_tests_name("runtime/exchange/exchange", tests, NULL, NULL);
 }

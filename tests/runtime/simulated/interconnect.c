@@ -31,8 +31,11 @@ static void between_nodes(void **state) {
   near(seconds(2, 2, SL_EXCHANGE_SUM, SL_EXCHANGE_ALL, 10 * MB), 2 * (1e-3 + 1e-6 + 5e-3));
   near(seconds(4, 4, SL_EXCHANGE_SUM, SL_EXCHANGE_ALL, 10 * MB), 2 * (1e-3 + 3e-6 + 7.5e-3));
   near(seconds(4, 4, SL_EXCHANGE_SUM, SL_EXCHANGE_PARTS, 10 * MB), 1e-3 + 3e-6 + 7.5e-3);
-  near(seconds(4, 4, SL_EXCHANGE_SUM, 2, 10 * MB), 1e-3 + 3e-6 + 30e-3);  /* one node receives all */
-  near(seconds(4, 4, SL_EXCHANGE_COPY, 2, 10 * MB), 1e-3 + 3e-6 + 30e-3); /* one node sends all */
+  /* from or to one node: relayed, but for two nodes and short ones */
+  near(seconds(4, 4, SL_EXCHANGE_SUM, 2, 10 * MB), 2 * (1e-3 + 3e-6 + 7.5e-3));
+  near(seconds(4, 4, SL_EXCHANGE_COPY, 2, 10 * MB), 2 * (1e-3 + 3e-6 + 7.5e-3));
+  near(seconds(4, 4, SL_EXCHANGE_COPY, 2, 10000), 1e-3 + 3e-6 + 30e-6);
+  near(seconds(2, 2, SL_EXCHANGE_SUM, 1, 10 * MB), 1e-3 + 1e-6 + 10e-3);
   near(seconds(4, 4, SL_EXCHANGE_GATHER, SL_EXCHANGE_ALL, 10 * MB), 1e-3 + 3e-6 + 7.5e-3);
   near(seconds(2, 2, SL_EXCHANGE_SEND, 1, 10 * MB), 1e-3 + 1e-6 + 10e-3);
 }
