@@ -1,6 +1,6 @@
 #!/bin/sh
 # A signal at any moment of a run. A call that waits (tests/support/faults.c) holds each run for its signal. Before the
-# first step the signal ends the process as usual; while a checkpoint is written the run stops after it, with exit code
+# first step SIGINT and SIGTERM end the process as usual, and SIGUSR1 stops the run after the first step; while a checkpoint is written the run stops after it, with exit code
 # 75; after the last step the run is complete; a second signal ends the process at once. What is left resumes to the
 # bytes of an undisturbed run.
 . "$(dirname "$0")/../support/command.shlib"
@@ -26,7 +26,7 @@ held() {
   [ $# = 0 ] || victim=$(rank_of $job 1)
   for signal in $signals; do
     kill "-$signal" "$victim"
-    wait_until taken "$victim" # two of the same that wait are one
+    [ "$signal" = USR1 ] || wait_until taken "$victim" # two of the same that wait are one
   done
   rm reached
   wait $job || code=$?
@@ -64,6 +64,14 @@ for signal in INT TERM; do
   moment="SIG$signal twice while a checkpoint is written"
   held fsync .step-00000004.partial/ 1 "$signal $signal"
   check "$moment: it ends the process" test $code = $killed
+  goes_on
+done
+for call in 'train-images 1' 'config.yaml 1' '.step-00000004.partial/ 1'; do
+  kind=open
+  [ "$call" != '.step-00000004.partial/ 1' ] || kind=fsync
+  moment="SIGUSR1, held in $kind ${call% *}"
+  held $kind "${call% *}" "${call#* }" USR1
+  check "$moment: the exit code of a checkpoint" test $code = 75
   goes_on
 done
 moment='SIGINT, then SIGTERM'

@@ -38,6 +38,7 @@ if [ -x "${MPIEXEC-}" ]; then
   check 'and the result is another' sh -c "! cmp -s whole/model.safetensors c/model.safetensors"
   job 'no checkpoint yet' 3 71 "$flip FAULT_RANK=1 FAULT_N=2" --verify-every 4 --out d
   check 'it says so' grep -q 'there is no checkpoint before it to go back to' err
+  check 'the run directory stays, and its heartbeat has the exit code' grep -q '"exit_code": 71' d/heartbeat.json
   job 'a rank whose memory is bad for good' 2 71 "$flip FAULT_RANK=0 FAULT_N=25 FAULT_ON=1" --verify-every 1 --out e
   check 'it goes back once' grep -q 'differs between the ranks.*, as before the run went back to the checkpoint of step 20' err
   job 'no fault: nothing is told' 2 0 '' --verify-every 3 --out f
@@ -74,6 +75,10 @@ check 'their metrics are missing, those of the others are there' test "$(losses 
 # shellcheck disable=SC2086
 expect 'again' 0 '^test' $odd --on-spike rollback --out again
 same '--on-spike rollback' r again
+# shellcheck disable=SC2086
+expect 'every checkpoint is too young to go back to' 65 'there is no checkpoint before it to go back to' $odd --checkpoint-every $((step - 1)) --keep 1 --on-spike rollback --out young
+check 'the checkpoint stays' test -e "young/checkpoints/$(printf 'step-%08d' $((step - 1)))/checkpoint.json"
+check 'and so do metrics, and a heartbeat with the exit code' sh -c 'test -s young/metrics.jsonl && grep -q "\"exit_code\": 65" young/heartbeat.json'
 # shellcheck disable=SC2086
 expect 'the stopped run goes on' 0 '^test' train --resume --out s --on-spike rollback
 same 'stopped, then resumed' r s

@@ -73,6 +73,7 @@ static sl_status write_last(sl__trainer *r) {
 }
 
 static sl_status run(sl__trainer *r, int *exit_code) {
+  sl__catch_warning();
   /* Weights are read before MPI starts. */
   SL_TRY(sl__watch_open(sl__launch_rank(), r->o->stall_timeout, r->o->disk_timeout, SL__EXIT_LOST));
   sl_activity_begin(SL_WORKS_LONG, "the start of the job"); /* a rank may read data for longer than the others */
@@ -97,7 +98,7 @@ static sl_status run(sl__trainer *r, int *exit_code) {
 
 /* A run that fails before its first step leaves nothing behind. */
 static sl_status close_directory(sl__trainer *r, sl_status status) {
-  if (r->dir && status != SL_OK && r->job.step == r->first && !r->o->resume) {
+  if (r->dir && status != SL_OK && !r->stepped && !r->o->resume) {
     sl__heartbeat_drop();
     sl__rundir_discard(r->dir);
     return status;

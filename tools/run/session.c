@@ -78,13 +78,19 @@ static void on_signal(int number) {
   signalled = 1;
 }
 
+/* Batch systems warn with this signal, some of them twice. */
+void sl__catch_warning(void) {
+  struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGUSR1, &action, NULL);
+}
+
 void sl__catch_signals(void) {
   struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, NULL);
   sigaction(SIGTERM, &action, NULL);
-  action.sa_flags = SA_RESTART; /* batch systems warn with these signals, some of them twice */
-  sigaction(SIGUSR1, &action, NULL);
+  sl__catch_warning();
 }
 
 int sl__signalled(void) { return signalled; }

@@ -125,7 +125,11 @@ static sl_status stop(sl__trainer *r, int *exit_code) {
 /* Handles a leap of the loss, which sl_error() describes. */
 static sl_status after_leap(sl__trainer *r) {
   if (strcmp(r->o->on_spike, "rollback") == 0) return sl__trainer_back_from_leap(r, r->job.step);
-  return sl_fail(SL_ESPIKE, "%s; --resume --on-spike rollback leaves this batch out", sl_error());
+  return sl_fail(
+      SL_ESPIKE,
+      "%s; --resume --on-spike rollback goes back to a checkpoint of step %lld or before, if there is one, and "
+      "leaves out the batches of steps %lld and %lld",
+      sl_error(), (long long)r->job.step - 2, (long long)r->job.step - 1, (long long)r->job.step);
 }
 
 /* Compares the ranks before anything of this step is written. *back: set if the run went back to a checkpoint. */
@@ -149,6 +153,7 @@ sl_status sl__trainer_steps(sl__trainer *r, int *exit_code) {
     sl__ranks_ask(ranks, sl__checkpoints_wish(r->checkpoints)); /* answered while the step runs */
     const sl_status stepped = step(r);
     if (stepped != SL_OK && stepped != SL_ESPIKE) return stepped;
+    r->stepped = 1;
     const sl__wish wish = (sl__wish)sl__ranks_answer(ranks);
     if (stepped == SL_ESPIKE) {
       SL_TRY(after_leap(r));

@@ -48,6 +48,7 @@ typedef struct sl__trainer {
   sl_rate rate;
   sl__until until;
   int64_t first, total; /* steps before this start; steps in all */
+  int stepped;          /* this start has ended a step; stays 1 when the run goes back to a checkpoint */
   int64_t eval_every, log_every;
   int64_t began;          /* ns */
   sl__interval now, line; /* sums since the last line of metrics; sums since the last printed line */

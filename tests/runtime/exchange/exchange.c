@@ -276,7 +276,7 @@ static void ranks_move_in(way w) {
 /* A long copy of one rank, and a long sum for one, are relayed: no rank sends much more than twice the bytes, however
  * many others there are. A short copy, and one of two ranks, go directly: nobody else sends. */
 static void ranks_relay(void) {
-  enum { LONG = 300000, SHORT = 1000 };
+  enum { LONG = 300000, SHORT = 4000 };
   int rank, ranks, first[MOST_RANKS + 1], copy, sum, brief;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank), MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   for (int r = 0; r <= ranks; r++) first[r] = r;
