@@ -44,6 +44,9 @@ if [ -x "${MPIEXEC-}" ]; then
   job 'no fault: nothing is told' 2 0 '' --verify-every 3 --out f
   check 'no word' sh -c '! grep -q differs err'
   same 'compared ranks' whole f
+  # shellcheck disable=SC2086
+  expect 'one rank has no other to compare with' 0 '^test' train mlp $options --verify-every 3 --out alone
+  check 'it says so' grep -q 'this run has only one: nothing is compared' err
 else
   skip 'bits that flip: no mpiexec'
 fi
