@@ -38,7 +38,7 @@ typedef struct sl__cargo {
   sl__bucket *b;
   sl__segment *segment;
   int n;           /* segments, at least 1: an empty bucket has an empty one */
-  int relayed;     /* 1: each node passes on its part of what one node gives or gets (move.h) */
+  int relayed;     /* 1: nodes pass on parts of it (SL_EXCHANGE_RELAYED_BYTES) */
   void ***shared;  /* = item if the bucket is exchanged in place; else NULL */
   void ***item;    /* [stretches][items of the node's ranks] addresses in this process */
   int64_t *own;    /* [stretches][items] offsets in this rank's shared memory; -1: none, -2: outside */

@@ -1,7 +1,6 @@
 /* The tree: the stage between nodes. One rank of each node, its leader, exchanges its node's sums by reduce-scatter and
- * allgather of each segment; segments that move without a sum are sent from leader to leader. What one
- * node gives to all, or a sum that one node gets, is relayed if it is long: the node sends each leader a part, which
- * that leader sends to all others; or each leader adds up a part and sends it to the node.
+ * allgather of each segment; segments that move without a sum are sent from leader to leader. Long copies, and long
+ * sums for one rank, are relayed: leaders pass on parts of them (move.h).
  *
  * Lossy sums can be compressed. Leaders pack their items, later the sums of their own part, each together with what
  * earlier messages left out, and unpack the other leaders' messages. A leader unpacks its own sums too, so that all
@@ -21,7 +20,7 @@ static char *packed_memory(const sl__lane *l, char *memory, uint64_t number, int
   return memory + ((size_t)(number % SL__DEPTH) * (size_t)l->packed_slots + (size_t)slot) * l->packed_most;
 }
 
-/* The elements of a segment that node k adds up, passes on or, if nothing is added or relayed, has from the start. */
+/* The elements of a segment that node k sends as results. Sums: it adds them up. Relayed copies: it passes them on. */
 static void part_of_node(const sl__lane *l, const sl__cargo *c, const sl__segment *g, int k, int64_t *from,
                          int64_t *to) {
   const int whole = c->b->sum ? g->to : g->from;

@@ -17,8 +17,8 @@ static double from_one(const sl_interconnect *j, double bytes, int to) {
   return j->latency + to * MESSAGE + to * bytes / j->network;
 }
 
-/* One node gives `bytes` to all others, or gets a sum. Relayed: every node sends its part to all others, before or
- * after the one node has moved all parts. */
+/* One node sends `bytes` to all others, or gets a sum of so many. If it is relayed, that node sends or gets one part
+ * for each node, and all nodes exchange their parts. */
 static double one_and_all(const sl_interconnect *j, double bytes) {
   const double others = (double)(j->nodes - 1) / j->nodes;
   if (j->nodes <= 2 || bytes < SL_EXCHANGE_RELAYED_BYTES) return from_one(j, bytes, j->nodes - 1);

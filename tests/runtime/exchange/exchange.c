@@ -273,8 +273,8 @@ static void ranks_move_in(way w) {
   free(t);
 }
 
-/* A long copy of one rank, and a long sum for one, are relayed: no rank sends much more than twice the bytes, however
- * many others there are. A short copy, and one of two ranks, go directly: nobody else sends. */
+/* A long copy of one rank and a long sum for one rank are relayed, and a short copy is not: the results are right, and
+ * each rank has sent as many bytes as that takes. */
 static void ranks_relay(void) {
   enum { LONG = 300000, SHORT = 4000 };
   int rank, ranks, first[MOST_RANKS + 1], copy, sum, brief;
