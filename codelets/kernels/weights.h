@@ -61,41 +61,101 @@ static inline void sl_widen(int64_t n, const sl_real *from, float *to) {
   for (; i < n; i++) to[i] = sl_get(from + i);
 }
 
+/* to[n] = from[n] for n < columns, as floats, then zeros up to `width`. */
+static inline void sl_pack_line(int64_t columns, int64_t width, const sl_real *from, float *to) {
+  int64_t n = 0;
+  for (; n + 2 * SL_LANES <= columns; n += 2 * SL_LANES) {
+    const sl_vec a = sl_load(from + n), b = sl_load(from + n + SL_LANES);
+    sl_store(to + n, a), sl_store(to + n + SL_LANES, b);
+  }
+  for (; n < columns; n++) to[n] = sl_get(from + n);
+  for (; n < width; n++) to[n] = 0;
+}
+
+/* Packs the rows of one group: to[step][n] of `columns` columns. second: in bf16 the row that is paired with the first;
+ * a row that is NULL counts as zeros. Columns from `columns` to `width` become zeros. */
+static inline void sl_pack_group(sl_walk w, const sl_real *first, const sl_real *second, int64_t columns, int64_t width,
+                                 float *to, int64_t to_row) {
+#ifdef SL_STORE_BF16
+  if (sl_walk_paired(w)) {
+    int64_t n = 0;
+    for (; n + SL_LANES <= columns; n += SL_LANES) {
+      const sl_vec_bits low = first ? (sl_vec_bits)sl_load(first + n) >> 16 : (sl_vec_bits){0};
+      const sl_vec_bits high = second ? (sl_vec_bits)sl_load(second + n) : (sl_vec_bits){0};
+      sl_store(to + n, (sl_vec)(low | high));
+    }
+    for (; n < columns; n++) {
+      const uint32_t pair = (first ? first[n].bits : 0) | (second ? (uint32_t)second[n].bits << 16 : 0);
+      memcpy(to + n, &pair, sizeof pair);
+    }
+    for (; n < width; n++) to[n] = 0;
+    return;
+  }
+  sl_pack_line(second ? columns : 0, width, second, to);
+  sl_pack_line(first ? columns : 0, width, first, to + to_row);
+#else
+  (void)w, (void)second, (void)to_row;
+  sl_pack_line(first ? columns : 0, width, first, to);
+#endif
+}
+
 /* Packs a factor whose rows are the contraction: to[step i][n] of `columns` columns, for the steps of `rows` rows; a
  * row that is missing counts as zeros. Columns from `columns` to `width` become zeros. */
 static inline void sl_pack_rows(sl_walk w, int64_t rows, int64_t columns, const sl_real *from, int64_t from_row,
                                 int64_t width, float *to, int64_t to_row) {
-  for (int64_t i = 0; i < sl_walk_steps(w, rows); i++) {
-    float *line = to + sl_walk_widens(w) * (i ^ 1) * to_row + !sl_walk_widens(w) * i * to_row;
-    const sl_real *first = from + i * w.unit * from_row;
-    int64_t n = 0;
-    if (i * w.unit < rows) {
-      __builtin_prefetch(first + 32 * from_row);
-#ifdef SL_STORE_BF16
-      if (sl_walk_paired(w)) {
-        const sl_real *second = first + from_row;
-        const int both = 2 * i + 1 < rows;
-        __builtin_prefetch(second + 32 * from_row);
-        for (; n + SL_LANES <= columns; n += SL_LANES) {
-          const sl_vec_bits low = (sl_vec_bits)sl_load(first + n) >> 16;
-          const sl_vec_bits high = both ? (sl_vec_bits)sl_load(second + n) : (sl_vec_bits){0};
-          sl_store(line + n, (sl_vec)(low | high));
-        }
-        for (; n < columns; n++) {
-          const uint32_t pair = first[n].bits | (both ? (uint32_t)second[n].bits << 16 : 0);
-          memcpy(line + n, &pair, sizeof pair);
-        }
-      }
-#endif
-      __builtin_prefetch(first + 32 * from_row + SL_PRODUCT_COLUMNS - 1);
-      for (; n + 2 * SL_LANES <= columns; n += 2 * SL_LANES) {
-        const sl_vec a = sl_load(first + n), b = sl_load(first + n + SL_LANES);
-        sl_store(line + n, a), sl_store(line + n + SL_LANES, b);
-      }
-      for (; n < columns; n++) line[n] = sl_get(first + n);
+  for (int64_t i = 0; i < rows; i += w.group, from += w.group * from_row, to += w.steps * to_row) {
+    const sl_real *second = i + 1 < rows ? from + from_row : NULL;
+    for (int64_t ahead = 0; ahead < w.group; ahead++) {
+      __builtin_prefetch(from + (32 + ahead) * from_row);
+      __builtin_prefetch(from + (32 + ahead) * from_row + SL_PRODUCT_COLUMNS - 1);
     }
-    for (; n < width; n++) line[n] = 0;
+    sl_pack_group(w, from, second, columns, width, to, to_row);
   }
+}
+
+/* Packs a factor whose columns are the contraction: to[step of k][i] of `rows` rows, at most SL_PRODUCT_COLUMNS, for
+ * the steps of `numbers` numbers; a number that is missing counts as zero. */
+static inline void sl_pack_columns(sl_walk w, int64_t rows, int64_t numbers, const sl_real *from, int64_t from_row,
+                                   float *to, int64_t to_row) {
+  const int64_t steps = sl_walk_steps(w, numbers);
+  if (!sl_walk_widens(w) && numbers % w.unit == 0 && from_row % w.unit == 0) {
+    SL_SHARED(transpose)(rows, steps, (const float *)(const void *)from, from_row / w.unit, to, to_row);
+    return;
+  }
+  enum { STEPS = 64 };
+  float line[SL_PRODUCT_COLUMNS * STEPS] = {0};
+  for (int64_t k = 0; k < steps; k += STEPS) {
+    const int64_t here = sl_min64(STEPS, steps - k), left = sl_min64(here * w.unit, numbers - k * w.unit);
+    for (int64_t i = 0; i < rows; i++) {
+      const sl_real *row = from + i * from_row + k * w.unit;
+      line[i * STEPS + here - 1] = 0;
+      if (sl_walk_widens(w))
+        sl_widen(left, row, line + i * STEPS);
+      else
+        memcpy(line + i * STEPS, row, (size_t)left * sizeof *row);
+      for (int64_t g = 0; g < here && sl_walk_widens(w); g += 2) {
+        const float first = line[i * STEPS + g];
+        line[i * STEPS + g] = line[i * STEPS + g + 1], line[i * STEPS + g + 1] = first;
+      }
+    }
+    SL_SHARED(transpose)(rows, here, line, STEPS, to + k * to_row, to_row);
+  }
+}
+
+/* Sums the columns of from[rows][columns] in the order of rows and adds the sums to `to`. */
+static inline void sl_add_columns(int64_t rows, int64_t columns, const sl_real *from, int64_t from_row, float *to) {
+#ifdef SL_STORE_BF16
+  for (int64_t n = 0; n < columns; n += SL_LANES) {
+    sl_vec sum = {0};
+    for (int64_t i = 0; i < rows; i++) sum += sl_load_left(from + i * from_row + n, columns - n, 0);
+    if (columns - n >= SL_LANES)
+      sl_store(to + n, sl_load(to + n) + sum);
+    else
+      sl_store_n(to + n, sl_load_n(to + n, columns - n, 0) + sum, columns - n);
+  }
+#else
+  SL_SHARED(add_columns)(rows, columns, from, from_row, to);
+#endif
 }
 
 /* Bytes of n floats, rounded up to whole cache lines. */

@@ -9,8 +9,9 @@
  * A "view" below is one such convolution: the source image [B, H, W, C], a grid of outputs over it and a list of taps.
  * Blocks of about SL_CONV2D_BLOCK output pixels divide it: several images, one image, or some rows of one.
  *
- * In bf16 products take floats too, since weights are floats: images are always copied, and sums are rounded once they
- * are complete. */
+ * In bf16 numbers of the contraction belong together by pairs (sl_walk in weights.h): of channels for conv2d and
+ * conv2d_dx, of the pixels of a row for conv2d_dw; an odd one at the end is paired with zero. Sums are rounded once
+ * they are complete. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/product_sizes.h"
 #include "codelets/kernels/weights.h"
@@ -38,8 +39,9 @@ typedef struct view {
   int64_t taps;
   tap *tap;
   int64_t reach_row, reach_column; /* largest tap row and column */
-  int64_t pixel;                   /* floats from pixel to pixel in the memory that products read */
-  int direct;                      /* products read the source itself; never in bf16 */
+  int64_t group;                   /* channels that belong together */
+  int64_t pixel;                   /* numbers from pixel to pixel in the memory that products read */
+  int direct;                      /* products read the source itself */
   sl_conv2d_blocks blocks;
 } view;
 
@@ -47,11 +49,17 @@ typedef struct box {
   int64_t image, images, row, rows, column, columns;
 } box;
 
-/* Addresses of a block's pixels: base + image * image_step + i * stride * row_step + j * stride * pixel + tap. */
+/* Places of a block's pixels: base + image * image_step + i * stride * row_step + j * stride * pixel + tap, in numbers:
+ * floats or, in pairs, sl_bf16. */
 typedef struct source {
-  const float *base;
+  const void *base;
   int64_t row_step, image_step;
 } source;
+
+static int64_t number_bytes(sl_walk w) { return (int64_t)sizeof(float) / w.unit; }
+static const void *number_at(sl_walk w, const void *base, int64_t i) {
+  return (const char *)base + i * number_bytes(w);
+}
 
 /* ---- views ------------------------------------------------------------------------------------------------------- */
 
@@ -59,13 +67,18 @@ static int64_t grid_of(int64_t size, const sl_conv2d_attr *a) {
   return (size + 2 * a->pad - a->kernel) / a->stride + 1;
 }
 
-/* Computes the remaining fields from source, stride, grid, taps, top and left. in_order: outputs are contiguous in
- * memory. */
+/* Computes the remaining fields from source, stride, grid, taps, top, left and group. in_order: outputs are contiguous
+ * in memory. A scratch rule, which does not know how a kernel walks, finds the largest sizes for bf16. */
 static void view_finish(view *v, int in_order) {
-  int64_t span = (v->OW - 1) * v->stride + v->reach_column + 1, height = (v->OH - 1) * v->stride + v->reach_row + 1;
-  int clash = sl_stride_clashes(v->stride * v->C);
-  v->direct = v->dtype == SL_F32 && !clash && v->top == 0 && v->left == 0 && span <= v->W && height <= v->H;
-  v->pixel = clash ? v->C + 16 : v->C;
+  const sl_walk w = sl_walk_of();
+  const int known = v->dtype == SL_F32 || w.group > 1;
+  const int64_t unit = v->group > 1 ? w.unit : 1; /* numbers in four bytes */
+  int64_t span = (v->OW - 1) * v->stride + v->reach_column + 1, height = (v->OH - 1) * v->stride + v->reach_row + 1,
+          channels = sl_round_up(v->C, v->group);
+  int clash = !known || sl_stride_clashes(v->stride * channels / unit);
+  v->direct = known && !sl_walk_widens(w) && !clash && v->C == channels && v->top == 0 && v->left == 0 &&
+              span <= v->W && height <= v->H;
+  v->pixel = clash ? channels + 16 * unit : channels;
   if (in_order && v->taps == 1 && v->stride == 1 && v->top == 0 && v->left == 0 && v->OH == v->H &&
       v->OW == v->W) { /* a product of matrices: one long row of pixels */
     v->W = v->OW = v->B * v->H * v->W;
@@ -92,62 +105,63 @@ static int64_t padded_rows(const view *v, int64_t rows) { return (rows - 1) * v-
 static int64_t padded_columns(const view *v, int64_t n) { return (n - 1) * v->stride + v->reach_column + 1; }
 static int64_t row_step(const view *v) { return v->direct ? v->W * v->C : padded_columns(v, v->OW) * v->pixel; }
 
-/* Largest blocks: output pixels, and floats of the padded copy (0 when products read the source itself). */
-static int64_t block_pixels(const view *v) {
-  return sl_tiles_of(v->B, v->blocks.images) * sl_tiles_of(v->OH, v->blocks.rows) *
-         sl_tiles_of(v->OW, v->blocks.columns);
-}
-static int64_t block_floats(const view *v) {
+/* Numbers of the largest block's padded copy; 0: products read the source itself. */
+static int64_t block_numbers(const view *v) {
   return v->direct ? 0
                    : sl_tiles_of(v->B, v->blocks.images) * padded_rows(v, sl_tiles_of(v->OH, v->blocks.rows)) *
                          padded_columns(v, sl_tiles_of(v->OW, v->blocks.columns)) * v->pixel;
 }
 
-static void copy_floats(int64_t n, const sl_real *from, float *to) {
-#ifdef SL_STORE_BF16
-  sl_widen(n, from, to);
-#else
-  memcpy(to, from, (size_t)n * sizeof *to);
-#endif
+static void copy_numbers(sl_walk w, int64_t n, const sl_real *from, void *to) {
+  if (sl_walk_widens(w))
+    sl_widen(n, from, to);
+  else
+    memcpy(to, from, (size_t)n * sizeof *from);
 }
 
 /* The block's pixels: in place, or copied into `to` with a border of zeros. */
 static source view_source(const view *v, const box *b, float *to) {
-#ifndef SL_STORE_BF16
+  const sl_walk walk = sl_walk_of();
+  const int64_t bytes = number_bytes(walk);
   if (v->direct)
     return (source){v->x + ((b->image * v->H + b->row * v->stride) * v->W + b->column * v->stride) * v->C, v->W * v->C,
                     v->H * v->W * v->C};
-#endif
   int64_t rows = padded_rows(v, b->rows), columns = padded_columns(v, b->columns), step = columns * v->pixel;
   int64_t first = b->column * v->stride - v->left; /* the source's column under the copy's first */
   int64_t from = sl_min64(sl_max64(0, -first), columns), end = sl_max64(from, sl_min64(columns, v->W - first));
   for (int64_t image = 0; image < b->images; image++)
     for (int64_t row = 0; row < rows; row++) {
       int64_t h = b->row * v->stride + row - v->top;
-      float *line = to + (image * rows + row) * step;
+      char *line = (char *)to + (image * rows + row) * step * bytes;
       if (h < 0 || h >= v->H || from == end) {
-        memset(line, 0, (size_t)step * sizeof *line);
+        memset(line, 0, (size_t)(step * bytes));
         continue;
       }
       const sl_real *x = v->x + (((b->image + image) * v->H + h) * v->W + first + from) * v->C;
-      memset(line, 0, (size_t)(from * v->pixel) * sizeof *line);
-      if (v->pixel == v->C)
-        copy_floats((end - from) * v->C, x, line + from * v->pixel);
-      else
-        for (int64_t w = from; w < end; w++) copy_floats(v->C, x + (w - from) * v->C, line + w * v->pixel);
-      memset(line + end * v->pixel, 0, (size_t)((columns - end) * v->pixel) * sizeof *line);
+      memset(line, 0, (size_t)(from * v->pixel * bytes));
+      if (v->pixel == v->C) copy_numbers(walk, (end - from) * v->C, x, line + from * v->pixel * bytes);
+      for (int64_t w = from; w < end && v->pixel > v->C; w++) {
+        char *at = line + w * v->pixel * bytes;
+        copy_numbers(walk, v->C, x + (w - from) * v->C, at);
+        if (v->C % v->group) memset(at + v->C * bytes, 0, (size_t)bytes); /* completes the last pair */
+      }
+      memset(line + end * v->pixel * bytes, 0, (size_t)((columns - end) * v->pixel * bytes));
     }
   return (source){to, step, rows * step};
 }
 
-/* The convolution's own view of x, for conv2d and conv2d_dw. tap may be NULL (sizes only). */
-static view view_forward(const sl_conv2d_attr *a, const sl_array *x, tap *taps) {
+/* Channels that belong together in a contraction over channels. */
+static int64_t group_of(sl_dtype dtype) { return dtype == SL_F32 ? 1 : 2; }
+
+/* The convolution's own view of x, for conv2d and conv2d_dw (group 1). tap may be NULL (sizes only). */
+static view view_forward(const sl_conv2d_attr *a, const sl_array *x, int64_t group, tap *taps) {
   view v = {.x = x->data,
             .dtype = x->dtype,
             .B = x->shape.dim[0],
             .H = x->shape.dim[1],
             .W = x->shape.dim[2],
             .C = x->shape.dim[3],
+            .group = group,
             .stride = a->stride,
             .top = a->pad,
             .left = a->pad,
@@ -189,6 +203,7 @@ static view view_phase(const sl_conv2d_attr *a, const sl_array *dy, int row, int
             .H = dy->shape.dim[1],
             .W = dy->shape.dim[2],
             .C = dy->shape.dim[3],
+            .group = group_of(dy->dtype),
             .stride = 1,
             .tap = taps,
             .OH = sl_tiles_of(a->height - row, a->stride),
@@ -209,17 +224,19 @@ static view view_phase(const sl_conv2d_attr *a, const sl_array *dy, int row, int
 
 /* ---- conv2d and conv2d_dx ---------------------------------------------------------------------------------------- */
 
-/* Products sum over k = (channel piece, tap, channel in the piece). With pieces, little of the image is read between
- * two visits to a result. */
+/* Products sum over k = (channel piece, tap, channel in the piece), in the walk's steps. With pieces, little of the
+ * image is read between two visits to a result. */
 typedef struct job {
   const sl_call *c;
   const sl_conv2d_attr *attr;
+  sl_walk walk;
   view v;
   int transposed;      /* dx: the view's channels are filters, its outputs the filters' channels */
   int64_t O, channels; /* outputs of the view; the filters' channels */
   int64_t pieces;
-  int32_t *at;                                /* [taps C] */
-  float *start, *panels;                      /* [ceil(O / PANEL)][PANEL]; [ceil(O / PANEL)][taps C][PANEL] */
+  int64_t steps;                              /* of a tap */
+  int32_t *at;                                /* [taps steps] */
+  float *start, *panels;                      /* [ceil(O / PANEL)][PANEL]; [ceil(O / PANEL)][taps steps][PANEL] */
   size_t own;                                 /* offset of a thread's own scratch */
   sl_real *y;                                 /* of the phase's first output */
   int64_t column_step, line_step, image_step; /* of y */
@@ -228,33 +245,46 @@ typedef struct job {
 static size_t taps_bytes(const sl_conv2d_attr *a) {
   return sl_float_bytes((int64_t)a->kernel * a->kernel * (int64_t)(sizeof(tap) / sizeof(float)));
 }
-static int64_t pieces_of(const view *v) { return sl_conv2d_pieces(v->taps, v->C, SL_PRODUCT_DEPTH); }
+static int64_t groups_of(const view *v) { return sl_tiles_of(v->C, v->group); }
+static int64_t pieces_of(const view *v) { return sl_conv2d_pieces(v->taps, groups_of(v), SL_PRODUCT_DEPTH / v->group); }
+
+/* dx: a filter's numbers at a tap, from channel `first` on; NULL: no such filter. */
+static const sl_real *filter_at(const job *j, int64_t filter, int64_t tap, int64_t first) {
+  const sl_array *weights = &j->c->in[1];
+  const int64_t row = (int64_t)j->attr->kernel * j->attr->kernel * j->channels;
+  for (int part = 0; part < weights->parts; part++) {
+    const sl_array *w = &weights->part[part];
+    if (filter >= w->row0 && filter < w->row0 + w->shape.dim[0])
+      return (const sl_real *)w->data + (filter - w->row0) * row + j->v.tap[tap].position * j->channels + first;
+  }
+  return NULL;
+}
 
 static void pack_filters(void *arg, int64_t panel, int thread) {
   (void)thread;
   const job *j = arg;
+  const sl_walk walk = j->walk;
   const sl_array *weights = &j->c->in[1];
-  int64_t K = j->v.taps * j->v.C, row = (int64_t)j->attr->kernel * j->attr->kernel * j->channels;
+  int64_t K = j->v.taps * j->steps, row = (int64_t)j->attr->kernel * j->attr->kernel * j->channels;
   int64_t first = panel * PANEL, n = sl_min64(PANEL, j->O - first);
   float *to = j->panels + panel * K * PANEL;
   if (n < PANEL) memset(to, 0, (size_t)(K * PANEL) * sizeof *to);
   for (int64_t piece = 0; piece < j->pieces; piece++) {
-    int64_t from = sl_piece(j->v.C, j->pieces, piece), end = sl_piece(j->v.C, j->pieces, piece + 1);
-    for (int64_t t = 0; t < j->v.taps; t++, to += (end - from) * PANEL)
-      for (int part = 0; part < weights->parts; part++) {
+    int64_t groups = groups_of(&j->v), from = sl_piece(groups, j->pieces, piece) * walk.group,
+            end = sl_piece(groups, j->pieces, piece + 1) * walk.group, steps = (end - from) / walk.group * walk.steps;
+    for (int64_t t = 0; t < j->v.taps; t++, to += steps * PANEL) {
+      for (int64_t k = from; j->transposed && k < end; k += walk.group)
+        sl_pack_group(walk, filter_at(j, k, t, first), walk.group > 1 ? filter_at(j, k + 1, t, first) : NULL, n, n,
+                      to + (k - from) / walk.group * walk.steps * PANEL, PANEL);
+      for (int part = 0; !j->transposed && part < weights->parts; part++) {
         const sl_array *w = &weights->part[part];
-        const float *data = (const float *)w->data + j->v.tap[t].position * j->channels;
-        int64_t w_end = w->row0 + w->shape.dim[0];
-        if (j->transposed) {
-          int64_t o = sl_max64(from, w->row0), last = sl_min64(end, w_end);
-          for (; o < last; o++)
-            memcpy(to + (o - from) * PANEL, data + (o - w->row0) * row + first, (size_t)n * sizeof *to);
-        } else {
-          int64_t o = sl_max64(first, w->row0), last = sl_min64(first + n, w_end);
-          if (o < last)
-            SL_SHARED(transpose)(last - o, end - from, data + (o - w->row0) * row + from, row, to + o - first, PANEL);
-        }
+        int64_t o = sl_max64(first, w->row0), last = sl_min64(first + n, w->row0 + w->shape.dim[0]);
+        if (o < last)
+          sl_pack_columns(walk, last - o, sl_min64(end, j->v.C) - from,
+                          (const sl_real *)w->data + (o - w->row0) * row + j->v.tap[t].position * j->channels + from,
+                          row, to + o - first, PANEL);
       }
+    }
   }
 }
 
@@ -276,12 +306,12 @@ static void convolve(void *arg, int64_t tile, int thread) {
   box b = view_box(v, tile);
   float *scratch = sl_own_scratch(j->c, thread, j->own);
   source x = view_source(v, &b, scratch);
-  int64_t K = v->taps * v->C, segments = sl_tiles_of(b.columns, SL_PRODUCT_ROWS);
+  int64_t K = v->taps * j->steps, groups = groups_of(v), segments = sl_tiles_of(b.columns, SL_PRODUCT_ROWS);
   int64_t least = b.columns / segments, longer = b.columns % segments; /* as sl_piece has it */
   sl_real *y = j->y + b.image * j->image_step + b.row * j->line_step + b.column * j->column_step;
 #ifdef SL_STORE_BF16
   const int64_t group = GROUP, column_step = GROUP, line_step = b.columns * GROUP, image_step = b.rows * line_step;
-  float *sums = scratch + sl_round_up(block_floats(v), 16);
+  float *sums = scratch + sl_round_up(block_numbers(v), 16);
 #else
   const int64_t group = j->O, column_step = j->column_step, line_step = j->line_step, image_step = j->image_step;
   float *sums = y;
@@ -289,19 +319,18 @@ static void convolve(void *arg, int64_t tile, int thread) {
   for (int64_t first = 0; first < j->O; first += group) {
     const int64_t end = sl_min64(j->O, first + group);
     for (int64_t piece = 0; piece < j->pieces; piece++) {
-      int64_t k = v->taps * sl_piece(v->C, j->pieces, piece),
-              depth = v->taps * sl_piece(v->C, j->pieces, piece + 1) - k;
+      int64_t k = v->taps * sl_piece(groups, j->pieces, piece) * j->walk.steps,
+              depth = v->taps * sl_piece(groups, j->pieces, piece + 1) * j->walk.steps - k;
       for (int64_t o = first; o < end; o += PANEL)
         for (int64_t image = 0; image < b.images; image++)
           for (int64_t row = 0; row < b.rows; row++)
             for (int64_t segment = 0, from = 0, n; segment < segments; segment++, from += n) {
               n = least + (segment < longer);
-              SL_SHARED(product)
-              (n, sl_min64(PANEL, j->O - o), depth,
-               x.base + image * x.image_step + row * v->stride * x.row_step + from * v->stride * v->pixel,
-               v->stride * v->pixel, j->at + k, j->panels + o * K + k * PANEL, PANEL,
-               sums + image * image_step + row * line_step + from * column_step + o - first, column_step,
-               piece ? NULL : j->start + o, piece > 0, NULL);
+              const int64_t pixel = image * x.image_step + row * v->stride * x.row_step + from * v->stride * v->pixel;
+              sl_walk_product(j->walk, n, sl_min64(PANEL, j->O - o), depth, number_at(j->walk, x.base, pixel),
+                              v->stride * v->pixel, j->at + k, j->panels + o * K + k * PANEL, PANEL,
+                              sums + image * image_step + row * line_step + from * column_step + o - first, column_step,
+                              piece ? NULL : j->start + o, piece > 0, NULL);
             }
     }
 #ifdef SL_STORE_BF16
@@ -310,7 +339,8 @@ static void convolve(void *arg, int64_t tile, int thread) {
   }
 }
 
-/* Scratch memory of conv2d and conv2d_dx: the part that all threads share, and each thread's own part. */
+/* Scratch memory of conv2d and conv2d_dx: the part that all threads share, and each thread's own part. K: numbers of
+ * the contraction, with those that complete pairs. */
 static size_t shared_bytes(const sl_conv2d_attr *a, int64_t K, int64_t O) {
   return taps_bytes(a) + sl_float_bytes(4 * a->kernel) + sl_float_bytes(K) + sl_float_bytes(sl_round_up(O, WIDEST)) +
          sl_float_bytes(sl_round_up(O, WIDEST) * K);
@@ -330,28 +360,41 @@ static tap *lay_out(job *j, int64_t K, int64_t O, int32_t **work) {
   return taps;
 }
 
+/* Numbers of the contraction over the channels of x, or of dy for dx, and that many taps. */
+static int64_t most_numbers(const sl_array *x, int64_t taps) {
+  return taps * sl_round_up(x->shape.dim[3], group_of(x->dtype));
+}
+
 static void run(job *j) {
   const view *v = &j->v;
   int32_t *at = j->at;
   j->pieces = pieces_of(v);
+  const int64_t groups = groups_of(v), each = j->walk.steps;
+  j->steps = groups * each;
   for (int64_t piece = 0; piece < j->pieces; piece++)
     for (int64_t t = 0; t < v->taps; t++)
-      for (int64_t c = sl_piece(v->C, j->pieces, piece); c < sl_piece(v->C, j->pieces, piece + 1); c++)
-        *at++ = (int32_t)(v->tap[t].row * row_step(v) + v->tap[t].column * v->pixel + c);
+      for (int64_t i = sl_piece(groups, j->pieces, piece) * each; i < sl_piece(groups, j->pieces, piece + 1) * each;
+           i++)
+        *at++ = (int32_t)(v->tap[t].row * row_step(v) + v->tap[t].column * v->pixel) + sl_walk_at(j->walk, (int32_t)i);
   sl_team_for(j->c->team, sl_tiles_of(j->O, PANEL), pack_filters, j);
   sl_team_for(j->c->team, view_blocks(v), convolve, j);
 }
 
 sl_status SL_KERNEL(conv2d)(const sl_call *c) {
   const sl_shape *y = &c->out[0].shape;
-  job j = {.c = c, .attr = c->attr, .O = y->dim[3], .channels = c->in[0].shape.dim[3], .y = c->out[0].data};
+  job j = {.c = c,
+           .attr = c->attr,
+           .walk = sl_walk_of(),
+           .O = y->dim[3],
+           .channels = c->in[0].shape.dim[3],
+           .y = c->out[0].data};
   int32_t *work;
-  tap *taps = lay_out(&j, (int64_t)j.attr->kernel * j.attr->kernel * j.channels, j.O, &work);
+  tap *taps = lay_out(&j, most_numbers(&c->in[0], (int64_t)j.attr->kernel * j.attr->kernel), j.O, &work);
   for (int part = 0; c->n_in > 2 && part < c->in[2].parts; part++) {
     const sl_array *bias = &c->in[2].part[part];
     memcpy(j.start + bias->row0, bias->data, (size_t)bias->shape.dim[0] * sizeof(float));
   }
-  j.v = view_forward(j.attr, &c->in[0], taps);
+  j.v = view_forward(j.attr, &c->in[0], group_of(c->in[0].dtype), taps);
   j.column_step = j.O, j.line_step = y->dim[2] * j.O, j.image_step = y->dim[1] * j.line_step;
   run(&j);
   return SL_OK;
@@ -365,9 +408,9 @@ static int64_t most_taps(const sl_conv2d_attr *a) {
 
 sl_status SL_KERNEL(conv2d_dx)(const sl_call *c) {
   const sl_shape *dx = &c->out[0].shape;
-  job j = {.c = c, .attr = c->attr, .transposed = 1, .O = dx->dim[3], .channels = dx->dim[3]};
+  job j = {.c = c, .attr = c->attr, .walk = sl_walk_of(), .transposed = 1, .O = dx->dim[3], .channels = dx->dim[3]};
   int32_t *work;
-  tap *taps = lay_out(&j, most_taps(j.attr) * c->in[0].shape.dim[3], j.O, &work);
+  tap *taps = lay_out(&j, most_numbers(&c->in[0], most_taps(j.attr)), j.O, &work);
   int64_t stride = j.attr->stride, line = dx->dim[2] * j.O;
   j.column_step = stride * j.O, j.line_step = stride * line, j.image_step = dx->dim[1] * line;
   for (int row = 0; row < sl_min64(stride, dx->dim[1]); row++)
@@ -395,17 +438,111 @@ enum { TURN = 256 }; /* sums transposed at once */
 
 static int64_t dw_width(int64_t filters) { return sl_min64(256, sl_round_up(sl_tiles_of(filters, 4), WIDEST)); }
 
+/* In bf16 the copy has each row's pixels by pairs, each with the pixel of the next output, then as many as a kernel is
+ * wide for the last output of an odd row, whose partner is zero. Without taps beside one another only the pairs that
+ * outputs read are there. */
+static int dw_packs(const view *v) { return v->taps == 1 && v->top == 0 && v->left == 0; }
+static int64_t dw_row_pixels(const view *v, int64_t columns) {
+  return dw_packs(v) ? sl_round_up(columns, 2) : padded_columns(v, columns) + v->reach_column + 1;
+}
+
 static dw_scratch dw_layout(const view *v, int64_t width) {
   dw_scratch s = {0};
+  const sl_conv2d_blocks *g = &v->blocks;
+  const int64_t images = sl_tiles_of(v->B, g->images), rows = sl_tiles_of(v->OH, g->rows),
+                columns = sl_tiles_of(v->OW, g->columns), narrow = v->dtype != SL_F32,
+                copy = narrow ? images * padded_rows(v, rows) * dw_row_pixels(v, columns) * v->pixel : block_numbers(v),
+                steps = images * rows * sl_round_up(columns, 1 + narrow);
   s.copy = 0;
-  s.sum = s.copy + sl_round_up(block_floats(v), 16);
+  s.sum = s.copy + sl_round_up(copy, 16);
   s.bias = s.sum + v->taps * v->C * width;
   s.tail = s.bias + sl_round_up(width, 16);
-  s.at = s.tail + block_pixels(v) * WIDEST;
-  s.turned = s.at + sl_round_up(block_pixels(v), 16);
+  s.at = s.tail + steps * WIDEST;
+  s.turned = s.at + sl_round_up(steps, 16);
   s.all = s.turned + WIDEST * TURN;
   return s;
 }
+
+/* A block as products take it: where the numbers of each step begin, in floats, and how many steps there are. */
+typedef struct dw_block {
+  box b;
+  source x;
+  int64_t steps;
+} dw_block;
+
+#ifdef SL_STORE_BF16
+/* The pixel of the padded image at that row and column; NULL: a zero. */
+static const sl_real *pixel_at(const view *v, int64_t image, int64_t row, int64_t column) {
+  row -= v->top, column -= v->left;
+  if (row < 0 || row >= v->H || column < 0 || column >= v->W) return NULL;
+  return v->x + ((image * v->H + row) * v->W + column) * v->C;
+}
+
+/* Copies a row of the padded image for n outputs from column `first` on, with taps. */
+static void dw_copy_row(const view *v, sl_walk walk, int64_t image, int64_t row, int64_t first, int64_t n, float *to) {
+  const int64_t columns = padded_columns(v, n), last = (n - 1) * v->stride;
+  for (int64_t w = 0; w < columns; w++, to += v->pixel) {
+    const sl_real *pixel = pixel_at(v, image, row, first + w);
+    if (sl_walk_paired(walk))
+      sl_pack_group(walk, pixel, w + v->stride < columns ? pixel_at(v, image, row, first + w + v->stride) : NULL, v->C,
+                    v->C, to, 0);
+    else
+      sl_pack_line(pixel ? v->C : 0, v->C, pixel, to);
+  }
+  for (int64_t w = last; n % 2 && w < columns; w++, to += v->pixel) {
+    const sl_real *pixel = sl_walk_paired(walk) ? pixel_at(v, image, row, first + w) : NULL;
+    if (sl_walk_paired(walk))
+      sl_pack_group(walk, pixel, NULL, v->C, v->C, to, 0);
+    else
+      memset(to, 0, (size_t)v->C * sizeof *to);
+  }
+}
+
+static dw_block dw_prepare(const view *v, int64_t number, float *copy, int32_t *at) {
+  const sl_walk walk = sl_walk_of();
+  dw_block k = {.b = view_box(v, number)};
+  const box *b = &k.b;
+  const int64_t rows = padded_rows(v, b->rows), groups = sl_walk_groups(walk, b->columns),
+                first = b->column * v->stride;
+  k.x.row_step = dw_row_pixels(v, b->columns) * v->pixel, k.x.image_step = rows * k.x.row_step, k.x.base = copy;
+  for (int64_t image = 0; image < b->images; image++)
+    for (int64_t row = 0; row < rows; row++) {
+      float *to = copy + image * k.x.image_step + row * k.x.row_step;
+      if (!dw_packs(v))
+        dw_copy_row(v, walk, b->image + image, b->row * v->stride + row, first, b->columns, to);
+      else if (row % v->stride == 0)
+        sl_pack_rows(walk, b->columns, v->C, pixel_at(v, b->image + image, b->row * v->stride + row, first),
+                     v->stride * v->C, v->C, to, v->pixel);
+    }
+  for (int64_t image = 0; image < b->images; image++)
+    for (int64_t i = 0; i < b->rows; i++)
+      for (int64_t g = 0; g < groups; g++)
+        for (int64_t step = 0; step < walk.steps; step++) {
+          /* The pixel whose number comes first: of floats the pair's second. */
+          const int64_t column = 2 * g + (sl_walk_widens(walk) && step == 0), odd = 2 * g + 1 == b->columns;
+          int64_t pixel = column * v->stride;
+          if (dw_packs(v))
+            pixel = g * walk.steps + step;
+          else if (odd && step == 0)
+            pixel = padded_columns(v, b->columns);
+          at[k.steps++] =
+              (int32_t)(image * k.x.image_step + i * v->stride * k.x.row_step + pixel * v->pixel) * (int32_t)walk.unit;
+        }
+  return k;
+}
+#else
+static dw_block dw_prepare(const view *v, int64_t number, float *copy, int32_t *at) {
+  dw_block k = {.b = view_box(v, number)};
+  const box *b = &k.b;
+  k.x = view_source(v, b, copy);
+  for (int64_t image = 0; image < b->images; image++)
+    for (int64_t i = 0; i < b->rows; i++)
+      for (int64_t column = 0; column < b->columns; column++)
+        at[k.steps++] =
+            (int32_t)(image * k.x.image_step + i * v->stride * k.x.row_step + column * v->stride * v->pixel);
+  return k;
+}
+#endif
 
 /* Adds the sums [K][width] of `n` filters to dw, or overwrites dw. */
 static void dw_finish(const float *sum, int64_t width, int64_t n, int64_t K, float *turned, float *dw, int add) {
@@ -428,6 +565,7 @@ static void weight_gradient(void *arg, int64_t tile, int thread) {
   const dw_job *j = arg;
   const sl_call *c = j->c;
   const view *v = &j->v;
+  const sl_walk walk = sl_walk_of();
   sl_range filters = sl_tile_range(tile, j->width, c->out[0].shape.dim[0]);
   int64_t n = filters.to - filters.from, K = v->taps * v->C;
   dw_scratch s = dw_layout(v, j->width);
@@ -437,33 +575,31 @@ static void weight_gradient(void *arg, int64_t tile, int thread) {
   int64_t run_taps = v->pixel == v->C ? j->kernel : 1, run = run_taps * v->C,
           pieces = sl_tiles_of(run, SL_PRODUCT_ROWS);
   memset(bias, 0, (size_t)n * sizeof *bias);
-  for (int64_t block = 0; block < view_blocks(v); block++) {
-    box b = view_box(v, block);
-    source x = view_source(v, &b, memory + s.copy);
-    int64_t pixels = 0;
-    for (int64_t image = 0; image < b.images; image++)
-      for (int64_t i = 0; i < b.rows; i++)
-        for (int64_t column = 0; column < b.columns; column++)
-          at[pixels++] = (int32_t)(image * x.image_step + i * v->stride * x.row_step + column * v->stride * v->pixel);
-    const sl_real *dy = (const sl_real *)c->in[0].data + ((b.image * v->OH + b.row) * v->OW + b.column) * j->O +
+  for (int64_t number = 0; number < view_blocks(v); number++) {
+    const dw_block block = dw_prepare(v, number, memory + s.copy, at);
+    const box *b = &block.b;
+    const int64_t lines = b->images * b->rows, pixels = lines * b->columns;
+    const sl_real *dy = (const sl_real *)c->in[0].data + ((b->image * v->OH + b->row) * v->OW + b->column) * j->O +
                         c->out[0].row0 + filters.from;
     for (int64_t o = 0; o < n; o += PANEL) {
       int64_t columns = sl_min64(PANEL, n - o), row = PANEL;
       const float *panel = tail;
       if (sizeof *dy < sizeof *tail || columns % SL_LANES) { /* vectors would read past the last pixel */
-        if (columns % SL_LANES) memset(tail, 0, (size_t)(pixels * PANEL) * sizeof *tail);
-        for (int64_t p = 0; p < pixels; p++) copy_floats(columns, dy + o + p * j->O, tail + p * PANEL);
+        const int64_t steps = block.steps / sl_max64(1, lines);
+        for (int64_t line = 0; line < lines; line++)
+          sl_pack_rows(walk, b->columns, columns, dy + o + line * b->columns * j->O, j->O, PANEL,
+                       tail + line * steps * PANEL, PANEL);
       } else {
         panel = (const float *)(const void *)(dy + o), row = j->O;
       }
-      if (c->n_out > 1) SL_SHARED(add_columns)(pixels, columns, panel, row, bias + o);
+      if (c->n_out > 1) sl_add_columns(pixels, columns, dy + o, j->O, bias + o);
       for (int64_t t = 0; t < v->taps; t += run_taps)
         for (int64_t piece = 0; piece < pieces; piece++) {
           int64_t k = sl_piece(run, pieces, piece), m = sl_piece(run, pieces, piece + 1) - k;
-          SL_SHARED(product)
-          (m, sl_round_up(columns, SL_LANES), pixels,
-           x.base + v->tap[t].row * x.row_step + v->tap[t].column * v->pixel + k, 1, at, panel, row,
-           sum + (t * v->C + k) * j->width + o, j->width, NULL, block > 0, NULL);
+          const int64_t from = v->tap[t].row * block.x.row_step + v->tap[t].column * v->pixel + k;
+          sl_walk_product(walk, m, sl_round_up(columns, SL_LANES), block.steps, (const float *)block.x.base + from,
+                          walk.unit, at, panel, row, sum + (t * v->C + k) * j->width + o, j->width, NULL, number > 0,
+                          NULL);
         }
     }
   }
@@ -477,8 +613,8 @@ static void weight_gradient(void *arg, int64_t tile, int thread) {
 sl_status SL_KERNEL(conv2d_dw)(const sl_call *c) {
   const sl_conv2d_attr *a = c->attr;
   dw_job j = {.c = c, .kernel = a->kernel, .O = c->in[0].shape.dim[3], .width = dw_width(c->out[0].shape.dim[0])};
-  j.v = view_forward(a, &c->in[1], NULL);
-  j.v = view_forward(a, &c->in[1], (tap *)((float *)c->team->scratch[0] + dw_layout(&j.v, j.width).all));
+  j.v = view_forward(a, &c->in[1], 1, NULL);
+  j.v = view_forward(a, &c->in[1], 1, (tap *)((float *)c->team->scratch[0] + dw_layout(&j.v, j.width).all));
   sl_team_for(c->team, sl_tiles_of(c->out[0].shape.dim[0], j.width), weight_gradient, &j);
   return SL_OK;
 }
@@ -572,12 +708,17 @@ static void cost_dw(const sl_call *c, sl_cost *cost) {
   cost->bytes = weights_bytes(c);
 }
 
+/* Output pixels of the largest block. */
+static int64_t block_pixels(const view *v) {
+  return sl_tiles_of(v->B, v->blocks.images) * sl_tiles_of(v->OH, v->blocks.rows) *
+         sl_tiles_of(v->OW, v->blocks.columns);
+}
 static int64_t sum_floats(const view *v) { return v->dtype == SL_F32 ? 0 : block_pixels(v) * WIDEST_GROUP; }
-static size_t own_bytes(const view *v) { return sl_float_bytes(block_floats(v)) + sl_float_bytes(sum_floats(v)); }
+static size_t own_bytes(const view *v) { return sl_float_bytes(block_numbers(v)) + sl_float_bytes(sum_floats(v)); }
 static size_t scratch(const sl_call *c) {
   const sl_conv2d_attr *a = c->attr;
-  view v = view_forward(a, &c->in[0], NULL);
-  return shared_bytes(a, v.taps * v.C, c->out[0].shape.dim[3]) + own_bytes(&v);
+  view v = view_forward(a, &c->in[0], group_of(c->in[0].dtype), NULL);
+  return shared_bytes(a, most_numbers(&c->in[0], v.taps), c->out[0].shape.dim[3]) + own_bytes(&v);
 }
 
 static size_t scratch_dx(const sl_call *c) {
@@ -589,22 +730,24 @@ static size_t scratch_dx(const sl_call *c) {
       const size_t bytes = own_bytes(&v);
       if (bytes > most) most = bytes;
     }
-  return shared_bytes(a, most_taps(a) * c->in[0].shape.dim[3], c->out[0].shape.dim[3]) + most;
+  return shared_bytes(a, most_numbers(&c->in[0], most_taps(a)), c->out[0].shape.dim[3]) + most;
 }
 
 static size_t scratch_dw(const sl_call *c) {
-  view v = view_forward(c->attr, &c->in[1], NULL);
+  view v = view_forward(c->attr, &c->in[1], 1, NULL);
   return sl_float_bytes(dw_layout(&v, dw_width(c->out[0].shape.dim[0])).all) + taps_bytes(c->attr);
 }
 
-/* CUDA: parts of products; filters and bias that lie in several parts are copied together before them. */
+/* CUDA: sums of a result in bf16; filters and bias that lie in several parts, copied together; parts of products. */
+static size_t sums_cuda(const sl_call *c) {
+  return c->out[0].dtype == SL_BF16 ? sl_cuda_narrow_bytes(sl_shape_count(&c->out[0].shape)) : 0;
+}
 static size_t together(const sl_array *a) { return a->parts > 1 ? sl_float_bytes(sl_shape_count(&a->shape)) : 0; }
 static size_t scratch_cuda(const sl_call *c) {
-  const sl_shape *y = &c->out[0].shape, *w = &c->in[1].shape;
-  const int64_t K = w->dim[1] * w->dim[2] * w->dim[3];
-  return together(&c->in[1]) + (c->n_in > 2 ? together(&c->in[2]) : 0) +
-         sl_cuda_product_bytes(y->dim[0] * y->dim[1] * y->dim[2], y->dim[3],
-                               (int)sl_conv2d_pieces(w->dim[1] * w->dim[2], K ? w->dim[3] : 0, SL_PRODUCT_DEPTH), 0);
+  const sl_shape *y = &c->out[0].shape;
+  const view v = view_forward(c->attr, &c->in[0], group_of(c->in[0].dtype), NULL);
+  return sums_cuda(c) + together(&c->in[1]) + (c->n_in > 2 ? together(&c->in[2]) : 0) +
+         sl_cuda_product_bytes(y->dim[0] * y->dim[1] * y->dim[2], y->dim[3], (int)pieces_of(&v), 0);
 }
 static size_t scratch_dx_cuda(const sl_call *c) {
   const sl_conv2d_attr *a = c->attr;
@@ -617,10 +760,10 @@ static size_t scratch_dx_cuda(const sl_call *c) {
       const size_t bytes = sl_cuda_product_bytes(pixels, c->out[0].shape.dim[3], (int)pieces_of(&v), 0);
       if (bytes > most) most = bytes;
     }
-  return together(&c->in[1]) + most;
+  return sums_cuda(c) + together(&c->in[1]) + most;
 }
 static size_t scratch_dw_cuda(const sl_call *c) {
-  const view v = view_forward(c->attr, &c->in[1], NULL);
+  const view v = view_forward(c->attr, &c->in[1], 1, NULL);
   const int64_t n = c->out[0].shape.dim[0];
   const size_t products = sl_cuda_product_bytes(n, v.taps * v.C, (int)view_blocks(&v), c->accumulate & 1);
   const size_t sums = c->n_out > 1 ? sl_cuda_column_bytes((int)view_blocks(&v), n) : 0;
@@ -641,7 +784,10 @@ const sl_operation sl_op_conv2d = {
     .scratch_cuda = scratch_cuda,
     .cpu = SL_KERNELS(conv2d),
     .cpu_bf16 = SL_KERNELS_BF16(conv2d),
+    .pairs = 1,
+    .copies = 2,
     .cuda = SL_CUDA_KERNEL(conv2d),
+    .cuda_bf16 = 1,
     .all_in = 2 | 4,
 };
 const sl_operation sl_op_conv2d_dx = {
@@ -653,7 +799,10 @@ const sl_operation sl_op_conv2d_dx = {
     .scratch_cuda = scratch_dx_cuda,
     .cpu = SL_KERNELS(conv2d_dx),
     .cpu_bf16 = SL_KERNELS_BF16(conv2d_dx),
+    .pairs = 1,
+    .copies = 2,
     .cuda = SL_CUDA_KERNEL(conv2d_dx),
+    .cuda_bf16 = 1,
     .all_in = 2,
 };
 const sl_operation sl_op_conv2d_dw = {
@@ -665,7 +814,9 @@ const sl_operation sl_op_conv2d_dw = {
     .scratch_cuda = scratch_dw_cuda,
     .cpu = SL_KERNELS(conv2d_dw),
     .cpu_bf16 = SL_KERNELS_BF16(conv2d_dw),
+    .pairs = 1,
     .cuda = SL_CUDA_KERNEL(conv2d_dw),
+    .cuda_bf16 = 1,
     .map_out = 1 | 2,
 };
 

@@ -58,29 +58,7 @@ static void pack_rows(void *arg, int64_t panel, int thread) {
   int64_t from = panel * PANEL, n = sl_min64(PANEL, j->rows - from), steps = sl_walk_steps(j->walk, j->K);
   float *to = j->shared + panel * PANEL * steps;
   if (n < PANEL) memset(to, 0, (size_t)(PANEL * steps) * sizeof *to);
-  const sl_real *x = (const sl_real *)j->c->in[0].data + (j->row + from) * j->K;
-  if (!sl_walk_widens(j->walk) && j->K % j->walk.unit == 0) {
-    SL_SHARED(transpose)(n, steps, (const float *)(const void *)x, steps, to, PANEL);
-    return;
-  }
-  enum { STEPS = 64 };
-  float line[PANEL * STEPS] = {0};
-  for (int64_t k = 0; k < steps; k += STEPS) {
-    const int64_t here = sl_min64(STEPS, steps - k), numbers = sl_min64(here * j->walk.unit, j->K - k * j->walk.unit);
-    for (int64_t i = 0; i < n; i++) {
-      const sl_real *row = x + i * j->K + k * j->walk.unit;
-      line[i * STEPS + here - 1] = 0;
-      if (sl_walk_widens(j->walk))
-        sl_widen(numbers, row, line + i * STEPS);
-      else
-        memcpy(line + i * STEPS, row, (size_t)numbers * sizeof *row);
-      for (int64_t g = 0; g < here && sl_walk_widens(j->walk); g += 2) {
-        const float first = line[i * STEPS + g];
-        line[i * STEPS + g] = line[i * STEPS + g + 1], line[i * STEPS + g + 1] = first;
-      }
-    }
-    SL_SHARED(transpose)(n, here, line, STEPS, to + k * PANEL, PANEL);
-  }
+  sl_pack_columns(j->walk, n, j->K, (const sl_real *)j->c->in[0].data + (j->row + from) * j->K, j->K, to, PANEL);
 }
 
 /* y[rows][y_row] += bias, then the activation; y[0] belongs to feature `feature`. */
@@ -406,26 +384,6 @@ static void pack_columns(void *arg, int64_t panel, int thread) {
                PANEL, j->shared + panel * PANEL * sl_walk_steps(j->walk, j->rows), PANEL);
 }
 
-/* Adds the columns of `width` numbers of dy to db, in the order of rows; dy: the same as packed in floats. */
-static void bias_gradient(const job *j, int64_t from, int64_t width, const float *dy, int64_t dy_row, float *db) {
-#ifdef SL_STORE_BF16
-  (void)dy, (void)dy_row;
-  const int64_t features = last(&j->c->in[0].shape);
-  const sl_real *rows = (const sl_real *)j->c->in[0].data + j->row * features + from;
-  for (int64_t n = 0; n < width; n += SL_LANES) {
-    sl_vec sum = {0};
-    for (int64_t i = 0; i < j->rows; i++) sum += sl_load_left(rows + i * features + n, width - n, 0);
-    if (width - n >= SL_LANES)
-      sl_store(db + n, sl_load(db + n) + sum);
-    else
-      sl_store_n(db + n, sl_load_n(db + n, width - n, 0) + sum, width - n);
-  }
-#else
-  (void)from;
-  SL_SHARED(add_columns)(j->rows, width, dy, dy_row, db);
-#endif
-}
-
 static void weight_gradient(void *arg, int64_t tile, int thread) {
   const job *j = arg;
   const sl_call *c = j->c;
@@ -447,7 +405,12 @@ static void weight_gradient(void *arg, int64_t tile, int thread) {
   if (c->n_out > 1) {
     float *db = (float *)c->out[1].data + all.from;
     if (!j->add && !(c->accumulate & 2)) memset(db, 0, (size_t)width * sizeof *db);
-    bias_gradient(j, c->out[0].row0 + all.from, width, dy, dy_row, db);
+#ifdef SL_STORE_BF16
+    const sl_real *rows = (const sl_real *)c->in[0].data + j->row * features + c->out[0].row0 + all.from;
+    sl_add_columns(j->rows, width, rows, features, db);
+#else
+    sl_add_columns(j->rows, width, dy, dy_row, db); /* as packed */
+#endif
   }
 }
 
