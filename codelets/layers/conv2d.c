@@ -67,12 +67,15 @@ static int64_t grid_of(int64_t size, const sl_conv2d_attr *a) {
   return (size + 2 * a->pad - a->kernel) / a->stride + 1;
 }
 
+/* Numbers that are as large as a float, in the memory that products read. */
+static int64_t float_numbers(const view *v) { return v->group > 1 ? sl_walk_of().unit : 1; }
+
 /* Computes the remaining fields from source, stride, grid, taps, top, left and group. in_order: outputs are contiguous
  * in memory. A scratch rule, which does not know how a kernel walks, finds the largest sizes for bf16. */
 static void view_finish(view *v, int in_order) {
   const sl_walk w = sl_walk_of();
   const int known = v->dtype == SL_F32 || w.group > 1;
-  const int64_t unit = v->group > 1 ? w.unit : 1; /* numbers in four bytes */
+  const int64_t unit = float_numbers(v);
   int64_t span = (v->OW - 1) * v->stride + v->reach_column + 1, height = (v->OH - 1) * v->stride + v->reach_row + 1,
           channels = sl_round_up(v->C, v->group);
   int clash = !known || sl_stride_clashes(v->stride * channels / unit);
@@ -105,11 +108,11 @@ static int64_t padded_rows(const view *v, int64_t rows) { return (rows - 1) * v-
 static int64_t padded_columns(const view *v, int64_t n) { return (n - 1) * v->stride + v->reach_column + 1; }
 static int64_t row_step(const view *v) { return v->direct ? v->W * v->C : padded_columns(v, v->OW) * v->pixel; }
 
-/* Numbers of the largest block's padded copy; 0: products read the source itself. */
-static int64_t block_numbers(const view *v) {
+/* Floats of the largest block's padded copy; 0: products read the source itself. */
+static int64_t block_floats(const view *v) {
   return v->direct ? 0
                    : sl_tiles_of(v->B, v->blocks.images) * padded_rows(v, sl_tiles_of(v->OH, v->blocks.rows)) *
-                         padded_columns(v, sl_tiles_of(v->OW, v->blocks.columns)) * v->pixel;
+                         padded_columns(v, sl_tiles_of(v->OW, v->blocks.columns)) * (v->pixel / float_numbers(v));
 }
 
 static void copy_numbers(sl_walk w, int64_t n, const sl_real *from, void *to) {
@@ -311,7 +314,7 @@ static void convolve(void *arg, int64_t tile, int thread) {
   sl_real *y = j->y + b.image * j->image_step + b.row * j->line_step + b.column * j->column_step;
 #ifdef SL_STORE_BF16
   const int64_t group = GROUP, column_step = GROUP, line_step = b.columns * GROUP, image_step = b.rows * line_step;
-  float *sums = scratch + sl_round_up(block_numbers(v), 16);
+  float *sums = scratch + sl_round_up(block_floats(v), 16);
 #else
   const int64_t group = j->O, column_step = j->column_step, line_step = j->line_step, image_step = j->image_step;
   float *sums = y;
@@ -451,7 +454,7 @@ static dw_scratch dw_layout(const view *v, int64_t width) {
   const sl_conv2d_blocks *g = &v->blocks;
   const int64_t images = sl_tiles_of(v->B, g->images), rows = sl_tiles_of(v->OH, g->rows),
                 columns = sl_tiles_of(v->OW, g->columns), narrow = v->dtype != SL_F32,
-                copy = narrow ? images * padded_rows(v, rows) * dw_row_pixels(v, columns) * v->pixel : block_numbers(v),
+                copy = narrow ? images * padded_rows(v, rows) * dw_row_pixels(v, columns) * v->pixel : block_floats(v),
                 steps = images * rows * sl_round_up(columns, 1 + narrow);
   s.copy = 0;
   s.sum = s.copy + sl_round_up(copy, 16);
@@ -714,7 +717,7 @@ static int64_t block_pixels(const view *v) {
          sl_tiles_of(v->OW, v->blocks.columns);
 }
 static int64_t sum_floats(const view *v) { return v->dtype == SL_F32 ? 0 : block_pixels(v) * WIDEST_GROUP; }
-static size_t own_bytes(const view *v) { return sl_float_bytes(block_numbers(v)) + sl_float_bytes(sum_floats(v)); }
+static size_t own_bytes(const view *v) { return sl_float_bytes(block_floats(v)) + sl_float_bytes(sum_floats(v)); }
 static size_t scratch(const sl_call *c) {
   const sl_conv2d_attr *a = c->attr;
   view v = view_forward(a, &c->in[0], group_of(c->in[0].dtype), NULL);

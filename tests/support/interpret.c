@@ -50,10 +50,18 @@ void interpret_call(const interpreter *in, const sl_node *node, sl_array *arrays
 
 sl_status interpret_kernel(const sl_operation *op, sl_isa isa, sl_call *call) {
   if (isa >= INTERPRET_GPU) return cuda_case_run(op, call, isa == INTERPRET_GPU_FAST);
-  call->scratch_bytes = sl_operation_scratch(op, call);
-  SL_TRY(sl_team_reserve(call->team, call->scratch_bytes));
+  enum { GUARD = 4096, PATTERN = 0x5a };
+  const size_t bytes = call->scratch_bytes = sl_operation_scratch(op, call);
+  SL_TRY(sl_team_reserve(call->team, bytes + GUARD));
   if (!op->cpu[isa]) return sl_fail(SL_EUNSUPPORTED, "%s has no %s kernel in this build", op->name, sl_isa_name(isa));
-  return sl_operation_run(op, &sl_op_convert, isa, call);
+  for (int t = 0; t < call->team->threads; t++) memset((char *)call->team->scratch[t] + bytes, PATTERN, GUARD);
+  SL_TRY(sl_operation_run(op, &sl_op_convert, isa, call));
+  for (int t = 0; t < call->team->threads; t++)
+    for (size_t i = bytes; i < bytes + GUARD; i++)
+      if (((char *)call->team->scratch[t])[i] != PATTERN)
+        return sl_fail(SL_EINVAL, "%s (%s) writes past its %zu bytes of scratch memory", op->name, sl_isa_name(isa),
+                       bytes);
+  return SL_OK;
 }
 
 sl_status interpret_run(interpreter *in, int from, int to) {

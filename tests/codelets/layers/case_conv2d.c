@@ -91,6 +91,8 @@ const test_case cases_conv2d[] = {
     CONV(1, 5, 4, 3, 5, 2, 5, 1, 7),    /* pixels that no output sees */
     CONV(2, 5, 5, 256, 40, 3, 1, 1, 0), /* three chains; pixels 1 KB apart */
     CONV(2, 5, 5, 40, 256, 3, 2, 1, 0),
+    CONV(2, 5, 5, 512, 20, 1, 1, 0, 0), /* pixels 1 KB apart in bf16 */
+    CONV(1, 4, 5, 512, 34, 2, 1, 1, 0),
     CONV(2, 20, 21, 3, 16, 7, 2, 3, 0),
     CONV(2, 16, 32, 3, 20, 16, 16, 0, 0),
     CONV(6, 14, 14, 8, 40, 3, 1, 1, 0),
