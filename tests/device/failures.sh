@@ -55,7 +55,7 @@ for ranks in 1 2; do
   code=0
   launch=''
   [ $ranks = 1 ] || launch="$MPIEXEC -n $ranks"
-  $limit $launch "$starling" train --resume --out run --quiet >out 2>err </dev/null || code=$?
+  $limit $launch "$starling" train --resume --out run --stall-timeout 600 --quiet >out 2>err </dev/null || code=$?
   check "$ranks ranks: --resume gives the bytes of the undisturbed run" same
 done
 finish
