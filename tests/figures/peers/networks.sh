@@ -2,7 +2,8 @@
 # Figure: samples/s and peak memory of the networks beside PyTorch on the same cores, in turn in one run. Met if the
 # rate is 1.2 times the best PyTorch's or 80% of the run's sgemm peak (gpt2 75%), and the peak memory is no larger
 # than PyTorch's and predicted within 10%. PYTHONS: Pythons whose torch is compared (default /usr/bin/python3,
-# Debian's python3-torch; a release of 2.x runs eagerly and compiled). MODELS and ROUNDS choose.
+# Debian's python3-torch; a release of 2.x runs eagerly and compiled). MODELS and ROUNDS choose. PRECISION=bf16: both in
+# bf16, PyTorch by autocast, without the share of the fp32 peak.
 set -u
 top=$(cd "$(dirname "$0")/../../.." && pwd)
 starling=${STARLING:-$top/build/starling}
@@ -17,6 +18,8 @@ for python in ${PYTHONS:-/usr/bin/python3}; do
   variants+=("$version|$python|")
   [ "${version%%.*}" -lt 2 ] || variants+=("$version compiled|$python|--compile")
 done
+precision=${PRECISION:-fp32} narrow=''
+[ $precision != bf16 ] || narrow=--bf16
 [ ${#variants[@]} -gt 0 ] || { echo 'SKIP: no Python of PYTHONS has torch (apt-get install python3-torch)'; exit 77; }
 
 median() { printf '%s' "$1" | sort -g | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
@@ -32,13 +35,13 @@ for model in ${MODELS:-gpt2 bert-base vit-b16 gpt2-nano resnet50}; do
   declare -A rates=() sizes=()
   for _ in $(seq "$rounds"); do
     # shellcheck disable=SC2086 # options are words
-    json=$("$starling" bench "$model" --batch "${batch[$model]}" ${options[$model]:-} --workers 2 --steps "${STEPS:-6}" --json) || exit 1
+    json=$("$starling" bench "$model" --batch "${batch[$model]}" ${options[$model]:-} --workers 2 --steps "${STEPS:-6}" --precision "$precision" --json) || exit 1
     ours+="$(echo "$json" | field samples_per_s)"$'\n' peak+="$(echo "$json" | field percent_of_peak)"$'\n'
     memory+="$(echo "$json" | field peak_memory_bytes)"$'\n' predicted+="$(echo "$json" | field predicted_peak_bytes)"$'\n'
     for v in "${variants[@]}"; do
       IFS='|' read -r name python flag <<<"$v"
       # shellcheck disable=SC2086
-      line=$("$python" "$top/tests/figures/peers/torch_speed.py" "$model" "${batch[$model]}" 2 "${STEPS:-6}" ${options[$model]:-} $flag 2>/dev/null) ||
+      line=$("$python" "$top/tests/figures/peers/torch_speed.py" "$model" "${batch[$model]}" 2 "${STEPS:-6}" ${options[$model]:-} $flag $narrow 2>/dev/null) ||
         { echo "  PyTorch $name cannot run $model"; continue; }
       rates[$name]+="${line% *}"$'\n' sizes[$name]+="${line#* }"$'\n'
     done
@@ -52,6 +55,7 @@ for model in ${MODELS:-gpt2 bert-base vit-b16 gpt2-nano resnet50}; do
   done
   [ "$best" != 0 ] || { echo "  nothing to compare $model with"; missed=1; continue; }
   percent=80; [ "$model" != gpt2 ] || percent=75
+  [ "$precision" = fp32 ] || percent=1000 # the peak is of fp32
   figure "samples/s over the best PyTorch's, or % of peak" "1.2 or $percent%" "$(over "$a" "$best") $(median "$peak")%" \
     "$(awk -v r="$(over "$a" "$best")" -v p="$(median "$peak")" -v t=$percent 'BEGIN { print (r >= 1.2 || p >= t) }')"
   mb=$(awk -v m="$(median "$memory")" 'BEGIN { printf "%.0f", m / 1048576 }')

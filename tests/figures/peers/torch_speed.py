@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Samples/s of PyTorch for the networks that Starling also has: identical layers, optimizer and batch.
 
-usage: torch_speed.py MODEL BATCH THREADS STEPS [--length T] [--compile] [--device cpu|cuda]
+usage: torch_speed.py MODEL BATCH THREADS STEPS [--length T] [--compile] [--device cpu|cuda] [--bf16]
 MODEL: mlp, lenet, gpt2-nano, gpt2, bert-base, vit-b16 or resnet50. Prints samples/s at the median step, and the peak memory of the process in MB.
-Synthetic data; networks of convolutions in channels-last memory order, which is faster there.
+--bf16: forward pass under autocast. Synthetic data; networks of convolutions in channels-last memory order, which is faster there.
 """
 import argparse
 import resource
@@ -23,6 +23,7 @@ parser.add_argument("steps", type=int)
 parser.add_argument("--length", type=int, default=0)
 parser.add_argument("--compile", action="store_true")
 parser.add_argument("--device", default="cpu")  # cuda: in fp32, no TF32
+parser.add_argument("--bf16", action="store_true")
 a = parser.parse_args()
 torch.set_num_threads(a.threads)
 torch.manual_seed(1)
@@ -62,7 +63,9 @@ seconds = []
 for step in range(3 + a.steps):
     start = time.perf_counter()
     optimizer.zero_grad(set_to_none=True)
-    criterion(forward(inputs), labels).backward()
+    with torch.autocast(a.device, torch.bfloat16, enabled=a.bf16):
+        loss = criterion(forward(inputs).float(), labels)
+    loss.backward()
     if clip:
         nn.utils.clip_grad_norm_(network.parameters(), clip)
     optimizer.step()
