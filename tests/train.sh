@@ -45,6 +45,11 @@ LC_ALL=C sed 's/\\"\(mean\|deviation\)\\":\[\([0-9.e-]*\)\]/\\"\1\\": \2 /g' a/m
 check 'a model file with one mean for all channels' sh -c '! cmp -s a/model.safetensors older.safetensors'
 run eval older.safetensors --data data --json
 check 'eval reads it, as older versions wrote it' same "$(field accuracy out)" "$(field test_accuracy a/summary.json)"
+for size in height width channels classes; do
+  LC_ALL=C sed "s/\\\\\"$size\\\\\":[0-9]/\\\\\"$size\\\\\":0/" a/model.safetensors >none.safetensors
+  check "a model file with no $size" sh -c '! cmp -s a/model.safetensors none.safetensors'
+  expect "eval: a model file with no $size is refused" 1 'none.safetensors: sizes that cannot be; was it written by starling train' eval none.safetensors --data data
+done
 head -c 1000 a/model.safetensors >cut.safetensors
 expect 'eval: a truncated model' 1 'cut.safetensors' eval cut.safetensors --data data
 # A tensor's name with an escape sequence of terminals, \u001b in JSON: as long as the name was.

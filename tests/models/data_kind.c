@@ -54,9 +54,47 @@ static void descriptions_survive_json(void **state) {
       assert_int_equal(k->from_json(without, &again), SL_EFORMAT);
       json_object_set_new(wrong, name, json_integer(-1));
       assert_int_equal(k->from_json(wrong, &again), strcmp(name, "mean") == 0 ? SL_OK : SL_EFORMAT);
+      if (json_is_integer(value)) assert_non_null(strstr(sl_error(), "sizes that cannot be"));
       json_decref(without), json_decref(wrong);
     }
     json_decref(json);
+  }
+}
+
+/* A number of pixels or tokens fits an int32_t. */
+static void sizes_of_descriptions_are_bounded(void **state) {
+  static const struct {
+    const char *model, *sizes;
+    int fine;
+  } cases[] = {
+      {"mlp", "{\"height\": 1, \"width\": 2147483647, \"channels\": 1, \"classes\": 1}", 1},
+      {"mlp", "{\"height\": 2, \"width\": 1073741824, \"channels\": 1, \"classes\": 1}", 0},
+      {"mlp", "{\"height\": 4294967296, \"width\": 4294967296, \"channels\": 1, \"classes\": 1}", 0},
+      {"mlp", "{\"height\": 0, \"width\": 8, \"channels\": 1, \"classes\": 1}", 0},
+      {"mlp", "{\"height\": 8, \"width\": 0, \"channels\": 1, \"classes\": 1}", 0},
+      {"mlp", "{\"height\": 8, \"width\": 8, \"channels\": 0, \"classes\": 1}", 0},
+      {"mlp", "{\"height\": 8, \"width\": 8, \"channels\": 2147483648, \"classes\": 1}", 0},
+      {"mlp", "{\"height\": 8, \"width\": 8, \"channels\": 1, \"classes\": 0}", 0},
+      {"mlp", "{\"height\": 8, \"width\": 8, \"channels\": 1, \"classes\": 2147483648}", 0},
+      {"gpt2-nano", "{\"length\": 2147483647, \"vocabulary\": 2147483647}", 1},
+      {"gpt2-nano", "{\"length\": 0, \"vocabulary\": 256}", 0},
+      {"gpt2-nano", "{\"length\": 2147483648, \"vocabulary\": 256}", 0},
+      {"bert-nano", "{\"length\": 16, \"vocabulary\": 0}", 0},
+      {"bert-nano", "{\"length\": 16, \"vocabulary\": 2147483648}", 0},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const sl_model *model;
+    sl_model_data d;
+    json_t *json = json_loads(cases[i].sizes, 0, NULL), *one = json_pack("{s:f, s:f}", "mean", 0.5, "deviation", 0.5);
+    assert_ok(sl_model_find(cases[i].model, &model));
+    json_object_update(json, one);
+    const sl_status status = model->family->data->from_json(json, &d);
+    if (cases[i].fine)
+      assert_ok(status);
+    else
+      assert_fails(SL_EFORMAT, "sizes that cannot be", status);
+    json_decref(json), json_decref(one);
   }
 }
 
@@ -133,6 +171,7 @@ int main(void) {
       cmocka_unit_test(each_family_has_a_kind_of_the_list),
       cmocka_unit_test(each_kind_is_whole),
       cmocka_unit_test(descriptions_survive_json),
+      cmocka_unit_test(sizes_of_descriptions_are_bounded),
       cmocka_unit_test(usual_sizes),
       cmocka_unit_test(noise),
       cmocka_unit_test(no_kind),
