@@ -5,7 +5,7 @@
 . "$(dirname "$0")/support/command.shlib"
 timelines=$(dirname "$starling")/tests/support/timelines
 escape=$(printf '\033')
-harmless() { ! grep -q "$escape" out err; }
+harmless() { ! grep -q "$escape" "$work/out" "$work/err"; }
 refused() { # name, pattern, starling's arguments
   about=$1
   shift
@@ -54,6 +54,27 @@ expect 'train on with the converted weights' 0 'begins with .*model;' train vit-
 sed -i 's/^init: .*/init: "\\e[2Jmodel"/' other/config.yaml
 expect 'resume with an odd name in config.yaml' 0 'begins with \?\[2Jmodel' train --resume --out other --steps 2
 check 'resume with an odd name in config.yaml: no output has it' harmless
+
+# A working folder whose path config.yaml cannot have: the message has path and remedy.
+odd=$(printf 'od\351d\033[1m')
+if mkdir "$odd" 2>/dev/null; then
+  cp -r data "$odd"
+  cd "$odd" || exit 99
+  wanted_code=2
+  no_config='config.yaml cannot have the path .*/od.d\?\[1m/data \(--data\), which is not UTF-8: rename the folder'
+  # shellcheck disable=SC2086
+  {
+    refused 'a folder that is not UTF-8, --data' "$no_config" train mlp $small --out r
+    check 'a folder that is not UTF-8: no run is there' absent r
+    cd "$work" || exit 99
+    mv model "$odd"
+    ln -s "$odd/model" model
+    refused 'a folder that is not UTF-8, --init' 'cannot have the path .*/od.d\?\[1m/model \(--init\), which' train vit-tiny $small --init model --out r
+    rm model
+    mv "$odd/model" model
+  }
+  unset wanted_code
+else skip 'a folder that is not UTF-8: it cannot be made'; fi
 
 # Class names of a model file. In its header an escape has seven bytes, as many as "sandals".
 size() { wc -c <"$1"; }

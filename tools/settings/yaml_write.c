@@ -3,6 +3,7 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "runtime/base/text.h"
 #include "tools/settings/table.h"
 
 static int grow(void *data, unsigned char *bytes, size_t n) {
@@ -40,6 +41,7 @@ static sl_status to_yaml(const sl__options *options, const filter *f, char **tex
   yaml_emitter_t emitter;
   yaml_event_t event;
   char number[SL_SETTING_BYTES];
+  sl_status status = SL_OK;
   *text = calloc(1, 1);
   if (!*text || !yaml_emitter_initialize(&emitter)) return sl_no_memory("for the configuration");
   yaml_emitter_set_output(&emitter, grow, text);
@@ -51,12 +53,18 @@ static sl_status to_yaml(const sl__options *options, const filter *f, char **tex
              emit_scalar(&emitter, options->model);
   for (const sl__setting *s = sl__settings; s < sl__settings + sl__settings_count && fine; s++) {
     const char *value = passes(f, s) ? sl_setting_text(&s->s, options, number) : NULL;
+    if (value && !sl_text_is_utf8(value)) { /* the working folder's path: arguments are UTF-8 */
+      status = sl_fail(SL_EINVAL, "config.yaml cannot have the path %s (--%s), which is not UTF-8: rename the folder",
+                       value, s->s.option);
+      break;
+    }
     if (value) fine = emit_scalar(&emitter, s->s.option) && emit_scalar(&emitter, value);
   }
   fine = fine && yaml_mapping_end_event_initialize(&event) && yaml_emitter_emit(&emitter, &event) &&
          yaml_document_end_event_initialize(&event, 1) && yaml_emitter_emit(&emitter, &event) &&
          yaml_stream_end_event_initialize(&event) && yaml_emitter_emit(&emitter, &event);
   yaml_emitter_delete(&emitter);
+  SL_TRY(status);
   return fine ? SL_OK : sl_fail(SL_ENOMEM, "the configuration cannot be written as YAML");
 }
 
