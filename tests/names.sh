@@ -17,7 +17,7 @@ printf 'sandals\ncaf\303\251\nbag\n' >data/labels.txt
 small='--data data --batch 8 --workers 1 --steps 1'
 
 # labels.txt of a data set.
-for bad in 'caf\351' 'bag\033[2J' 'c\302\233m'; do
+for bad in 'caf\351' 'bag\033[2J' 'c\302\233m' 'bag\342\200\256gab' 'bag\342\200\250'; do
   cp -r data bad
   # shellcheck disable=SC2059 # $bad is a format
   printf "sandals\n$bad\nshoe\n" >bad/labels.txt

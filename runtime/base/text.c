@@ -15,9 +15,18 @@ int sl_utf8(const unsigned char *s) {
   return n;
 }
 
-/* U+0080 to U+009F are two bytes in UTF-8; some terminals take them for escape sequences. */
-static int is_control(const unsigned char *s) {
-  return s[0] < 0x20 || s[0] == 0x7F || (s[0] == 0xC2 && s[1] >= 0x80 && s[1] < 0xA0);
+/* The bytes of the control character at s; 0: there is none. U+0080 to U+009F, which some terminals take for escape
+ * sequences, are two bytes in UTF-8. The others show text in another order than its bytes' (Bidi_Control of Unicode's
+ * annex 9) or break lines: U+061C; U+200E, U+200F, U+2028 to U+202E; U+2066 to U+2069. */
+static int control(const unsigned char *s) {
+  if (s[0] < 0x20 || s[0] == 0x7F) return 1;
+  if (s[0] == 0xC2) return s[1] >= 0x80 && s[1] < 0xA0 ? 2 : 0;
+  if (s[0] == 0xD8) return s[1] == 0x9C ? 2 : 0;
+  if (s[0] != 0xE2) return 0;
+  return (s[1] == 0x80 && ((s[2] >= 0x8E && s[2] <= 0x8F) || (s[2] >= 0xA8 && s[2] <= 0xAE))) ||
+                 (s[1] == 0x81 && s[2] >= 0xA6 && s[2] <= 0xA9)
+             ? 3
+             : 0;
 }
 
 int sl_text_is_utf8(const char *text) {
@@ -32,16 +41,16 @@ int sl_text_is_utf8(const char *text) {
 int sl_text_is_plain(const char *text) {
   for (const unsigned char *s = (const unsigned char *)text; *s;) {
     const int n = sl_utf8(s);
-    if (n == 0 || is_control(s)) return 0;
+    if (n == 0 || control(s)) return 0;
     s += n;
   }
   return 1;
 }
 
 void sl_text_disarm(char *text) {
-  for (unsigned char *s = (unsigned char *)text; *s; s++) {
-    if (!is_control(s) || *s == '\t' || *s == '\n') continue;
-    if (*s == 0xC2) *s++ = '?';
-    *s = '?';
+  for (unsigned char *s = (unsigned char *)text; *s;) {
+    int n = *s == '\t' || *s == '\n' ? 0 : control(s);
+    if (n == 0) s++;
+    while (n-- > 0) *s++ = '?';
   }
 }

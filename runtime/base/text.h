@@ -10,8 +10,9 @@ extern "C" {
 int sl_utf8(const unsigned char *s);
 /* Whether all of the text is UTF-8. */
 int sl_text_is_utf8(const char *text);
-/* Whether the text is UTF-8 without control characters (U+0000 to U+001F, U+007F to U+009F), so that a terminal shows
- * it and does nothing else. */
+/* Whether the text is UTF-8 without control characters, so that a terminal shows it in its order and does nothing else:
+ * without U+0000 to U+001F, U+007F to U+009F, the controls of right-to-left text (U+202E and others), and the
+ * separators of lines and paragraphs (U+2028, U+2029). */
 int sl_text_is_plain(const char *text);
 /* Replaces control characters other than tab and line feed by '?' for each byte, in place. Other bytes stay, also
  * invalid ones. */

@@ -13,7 +13,7 @@ static int64_t gelu = 100000; /* ns */
 
 static void name_nodes(sl_timeline *t) {
   static const char *const layers[] = {"</script><script>document.title='taken'</script>",
-                                       "<img src=x onerror=alert(1)>", "block0.attention", "\xE2\x80\xA8<!--\"'&amp;"};
+                                       "<img src=x onerror=alert(1)>", "block0.attention", "\xE2\x80\xA7<!--\"'&amp;"};
   static const char *const operations[] = {"linear", "gelu", "layernorm", "attention_backward"};
   for (int i = 0; i < NODES; i++) {
     const int exchange = i == EXCHANGE, kind = i % 4;

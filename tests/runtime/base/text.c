@@ -30,20 +30,35 @@ static void utf8(void **state) {
 
 static void controls(void **state) {
   (void)state;
-  assert_true(sl_text_is_plain("caf\xC3\xA9 \xC2\xA0"));
+  static const char *const plain[] = {"caf\xC3\xA9 \xC2\xA0", "\xE2\x80\x8D", "\xE2\x80\x90",
+                                      "\xE2\x80\xA7",         "\xE2\x80\xAF", "\xE2\x81\xA5",
+                                      "\xE2\x81\xAA",         "\xD8\x9B",     "\xD7\xA9\xD7\x9C"};
+  for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) assert_true(sl_text_is_plain(plain[i]));
   static const char *const armed[] = {"\x1B[2J",
                                       "a\nb",
                                       "a\tb",
                                       "\x7F",
                                       "\xC2\x9B"
                                       "31m",
-                                      "\x07"};
+                                      "\x07",
+                                      "\xD8\x9C",
+                                      "\xE2\x80\x8E",
+                                      "\xE2\x80\x8F",
+                                      "\xE2\x80\xA8",
+                                      "\xE2\x80\xA9",
+                                      "\xE2\x80\xAA",
+                                      "bag\xE2\x80\xAEtxt",
+                                      "\xE2\x81\xA6",
+                                      "\xE2\x81\xA9"};
   for (size_t i = 0; i < sizeof armed / sizeof *armed; i++) assert_false(sl_text_is_plain(armed[i]));
   char text[] =
       "a\x1B[31m\tb\n\xC2\x9B"
       "1m caf\xE9 \xC3\xA9";
   sl_text_disarm(text);
   assert_string_equal(text, "a?[31m\tb\n??1m caf\xE9 \xC3\xA9");
+  char turned[] = "a\xE2\x80\xAEtxt.exe\xE2\x80";
+  sl_text_disarm(turned);
+  assert_string_equal(turned, "a???txt.exe\xE2\x80"); /* a character that is cut stays */
 }
 
 int main(void) {
