@@ -40,6 +40,19 @@ check 'no policy beats the bound' none_beats_it tables/compare.json
 expect '--priorities on --json' 0 '"verdict"' compare mlp $small --policies eager --priorities on --json
 check_json 'that output is JSON' out
 
+# A pipe that nobody reads: it is waited for until a signal comes.
+mkdir pipes
+mkfifo pipes/compare.csv
+# shellcheck disable=SC2086
+"$starling" compare mlp $small --policies eager --priorities on --out pipes >out 2>err &
+job=$!
+check 'a pipe in --out: the file before it is written' wait_until test -s pipes/compare.json
+kill -TERM $job
+code=0
+wait $job || code=$?
+check 'a pipe in --out: SIGTERM ends the wait for its reader' test $code = 130
+check 'a pipe in --out: it is named' grep -q 'cannot write pipes/compare.csv: stopped by a signal before' err
+
 # Models that lack samples.
 expect 'missing models are calibrated first, and the estimate says so' 0 '^mlp: eager, dmda\. About 3 repetitions of 5 steps each, in turn; this takes about .*, and calibrating before it$' compare mlp $small --policies dmda
 check 'dmda then runs' grep -qE '^dmda +on +3 ' out

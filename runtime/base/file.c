@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -34,11 +36,34 @@ static int open_again(const char *path, int flags, unsigned mode) {
   return fd;
 }
 
+/* Whether a wait for the other end of a pipe is to end; NULL: it never is. */
+static int (*told_to_stop)(void);
+void sl_file_wait_until(int (*told)(void)) { told_to_stop = told; }
+
+/* Opens a pipe when its other end is open. open() itself would wait on through a signal whose handler has SA_RESTART.
+ */
+static int open_pipe(const char *path, int flags) {
+  enum { LOOK_MS = 50 };
+  const int reads = (flags & O_ACCMODE) == O_RDONLY;
+  struct pollfd pipe = {.fd = open_again(path, flags | O_NONBLOCK, 0), .events = POLLIN};
+  while (pipe.fd < 0 ? errno == ENXIO && !reads : reads && poll(&pipe, 1, LOOK_MS) <= 0) {
+    if (told_to_stop()) {
+      if (pipe.fd >= 0) close(pipe.fd);
+      errno = EINTR;
+      return -1;
+    }
+    if (pipe.fd < 0) poll(NULL, 0, LOOK_MS), pipe.fd = open_again(path, flags | O_NONBLOCK, 0);
+  }
+  if (pipe.fd >= 0) fcntl(pipe.fd, F_SETFL, fcntl(pipe.fd, F_GETFL) & ~O_NONBLOCK);
+  return pipe.fd;
+}
+
 int sl_file_open(const char *path, int flags, unsigned mode) {
   struct stat info;
   const int at_once = flags & (O_CREAT | O_DIRECTORY) || SL_CALL_OF_FILE("stat", path, stat(path, &info)) != 0 ||
                       S_ISREG(info.st_mode) || S_ISDIR(info.st_mode);
-  return at_once ? (int)SL_CALL_OF_FILE("open", path, open_again(path, flags, mode)) : open_again(path, flags, mode);
+  if (at_once) return (int)SL_CALL_OF_FILE("open", path, open_again(path, flags, mode));
+  return S_ISFIFO(info.st_mode) && told_to_stop ? open_pipe(path, flags) : open_again(path, flags, mode);
 }
 
 FILE *sl_file_stream(const char *path) {
@@ -83,15 +108,45 @@ static const char *mend_of(int error) {
   }
 }
 
+static sl_status failed(const char *what, const char *path, int error) {
+  if (error == EINTR) /* open_pipe's */
+    return sl_fail(SL_EINTERRUPTED, "cannot %s %s: stopped by a signal before the pipe's other end was open", what,
+                   path);
+  return sl_fail(error == ENOENT ? SL_ENOTFOUND : SL_EIO, "cannot %s %s: %s", what, path, strerror(error));
+}
+
 sl_status sl_file_failed(const char *what, const char *path, int error) {
   const char *mend = mend_of(error);
-  if (!mend) return sl_fail(error == ENOENT ? SL_ENOTFOUND : SL_EIO, "cannot %s %s: %s", what, path, strerror(error));
+  if (!mend) return failed(what, path, error);
   sl_fail(SL_EWRITE, "cannot %s %s: %s; %s", what, path, strerror(error), mend);
   return sl_blame(SL_EWRITE, "path");
 }
 
-static sl_status fail_to_read(const char *path, int error) {
-  return sl_fail(error == ENOENT ? SL_ENOTFOUND : SL_EIO, "cannot read %s: %s", path, strerror(error));
+static sl_status not_regular(const char *path, mode_t mode) {
+  return sl_fail(SL_EIO, "%s is a %s, not a regular file: remove it, or put the file back that was there", path,
+                 S_ISFIFO(mode)   ? "pipe"
+                 : S_ISDIR(mode)  ? "folder"
+                 : S_ISSOCK(mode) ? "socket"
+                                  : "device");
+}
+
+sl_status sl_file_check_regular(const char *path) {
+  struct stat info;
+  const int there = SL_CALL_OF_FILE("stat", path, stat(path, &info)) == 0;
+  return there && !S_ISREG(info.st_mode) ? not_regular(path, info.st_mode) : SL_OK;
+}
+
+sl_status sl_file_open_regular(const char *path, int flags, unsigned mode, int *fd) {
+  struct stat info;
+  *fd = -1;
+  SL_TRY(sl_file_check_regular(path)); /* opening a pipe would let its writer go on, and a device may act */
+  *fd = (int)SL_CALL_OF_FILE("open", path, open_again(path, flags | O_NONBLOCK, mode));
+  if (*fd < 0)
+    return (flags & O_ACCMODE) == O_RDONLY ? failed("read", path, errno) : sl_file_failed("write", path, errno);
+  if (fstat(*fd, &info) == 0 && S_ISREG(info.st_mode)) return SL_OK;
+  close(*fd);
+  *fd = -1;
+  return not_regular(path, info.st_mode);
 }
 
 /* A missing parent gives SL_EIO, not SL_ENOTFOUND. */
@@ -106,14 +161,41 @@ static size_t name_start(const char *path) {
   return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-/* Resolves symbolic links, even if the final target does not exist. The caller frees *target. */
-static sl_status follow_links(const char *path, char **target) {
+/* The folder of a path, which the caller frees; NULL: no memory. */
+static char *folder_of(const char *path) {
+  const size_t start = name_start(path);
+  return start ? strndup(path, start) : strdup(".");
+}
+
+/* Whether path is a descriptor of a process: /proc/self/fd/1, which /dev/stdout and /dev/fd/1 lead to. *own: the
+ * number, if it is this process's own, else -1. */
+static int is_descriptor(const char *path, int *own) {
+  char *folder = folder_of(path), *end;
+  char *real = folder ? SL_POINTER_OF_FILE("realpath", path, realpath(folder, NULL)) : NULL;
+  char *ours = real ? realpath("/proc/self/fd", NULL) : NULL,
+       *thread = ours ? realpath("/proc/thread-self/fd", NULL) : NULL;
+  const char *name = path + name_start(path);
+  const int is =
+      real && (fnmatch("/proc/*/fd", real, FNM_PATHNAME) == 0 || fnmatch("/proc/*/task/*/fd", real, FNM_PATHNAME) == 0);
+  *own = -1;
+  if (is && ((ours && strcmp(real, ours) == 0) || (thread && strcmp(real, thread) == 0))) {
+    const long number = strtol(name, &end, 10);
+    if (end > name && !*end && number >= 0 && number <= INT_MAX) *own = (int)number;
+  }
+  free(folder), free(real), free(ours), free(thread);
+  return is;
+}
+
+/* Resolves symbolic links, even if the final target does not exist, but not the link of a descriptor, whose text may
+ * name a file that is gone or none at all: *target is that link then. The caller frees *target. */
+static sl_status follow_links(const char *path, char **target, int *descriptor, int *own) {
   enum { MOST_LINKS = 40 };
   char link[PATH_MAX];
   *target = strdup(path);
   for (int i = 0; *target && i < MOST_LINKS; i++) {
     const ssize_t n = readlink(*target, link, sizeof link - 1);
     if (n < 0) return SL_OK; /* no link */
+    if ((*descriptor = is_descriptor(*target, own))) return SL_OK;
     link[n] = '\0';
     char *next = NULL;
     if (asprintf(&next, "%.*s%s", link[0] == '/' ? 0 : (int)name_start(*target), *target, link) < 0) next = NULL;
@@ -139,25 +221,34 @@ static void open_temporary(sl_file *file, size_t room) {
   } while (file->fd < 0 && errno == EEXIST); /* a killed process with the same pid left one */
 }
 
+/* Opens a file that is written to, not replaced. The descriptor `own` is used as it is, because opening it anew would
+ * lose its offset and the O_APPEND of ">>"; -1: there is none. */
+static int open_through(const char *path, int own) {
+  if (own < 0) return sl_file_open(path, O_WRONLY | O_APPEND | O_CLOEXEC, 0);
+  fflush(stdout); /* what was printed comes first */
+  return fcntl(own, F_DUPFD_CLOEXEC, 0);
+}
+
 sl_status sl_file_create(const char *path, sl_file **result) {
   struct stat there;
   sl_status status = SL_OK;
+  int descriptor = 0, own = -1;
   *result = NULL;
   sl_file *file = calloc(1, sizeof *file);
   if (!file) return sl_no_memory("for writing %s", path);
   file->fd = -1;
-  SL_TRY_OUT(follow_links(path, &file->path));
+  SL_TRY_OUT(follow_links(path, &file->path, &descriptor, &own));
   const int exists = SL_CALL_OF_FILE("stat", file->path, stat(file->path, &there)) == 0;
   if (!file->path[name_start(file->path)])
     SL_TRY_OUT(sl_fail(SL_EINVAL, "cannot write %s: it names a folder, not a file", path));
   if (exists && S_ISDIR(there.st_mode)) SL_TRY_OUT(sl_file_failed("write", path, EISDIR));
   const size_t room = strlen(file->path) + 64;
   if (!(file->temporary = calloc(room, 1))) SL_TRY_OUT(sl_no_memory("for writing %s", path));
-  if (exists && !S_ISREG(there.st_mode))
-    file->fd = sl_file_open(file->path, O_WRONLY | O_CLOEXEC, 0); /* a pipe waits for its reader */
+  if (descriptor || (exists && !S_ISREG(there.st_mode)))
+    file->fd = open_through(file->path, own);
   else
     open_temporary(file, room);
-  if (file->fd < 0 && mend_of(errno)) SL_TRY_OUT(sl_file_failed("write", path, errno));
+  if (file->fd < 0 && (mend_of(errno) || errno == EINTR)) SL_TRY_OUT(sl_file_failed("write", path, errno));
   if (file->fd < 0) SL_TRY_OUT(sl_fail(SL_EIO, "cannot write %s: %s", path, strerror(errno)));
   *result = file;
   file = NULL;
@@ -182,6 +273,7 @@ sl_status sl_file_write(sl_file *file, const void *bytes, size_t n) {
 }
 
 sl_status sl_file_overwrite(sl_file *file, uint64_t offset, const void *bytes, size_t n) {
+  if (!file->temporary[0]) return sl_file_failed("write", file->path, ESPIPE); /* its bytes may begin anywhere */
   for (const char *at = bytes; n > 0;) {
     const ssize_t done = SL_CALL_OF_FILE("write", file->path, pwrite(file->fd, at, n, (off_t)offset));
     if (done < 0 && errno == EINTR) continue;
@@ -233,8 +325,7 @@ sl_status sl_folder_sync(const char *folder) {
 
 /* Synchronises the folder that holds path, so that the rename survives a crash. */
 static sl_status sync_folder_of(const char *path) {
-  size_t start = name_start(path);
-  char *folder = start ? strndup(path, start) : strdup(".");
+  char *folder = folder_of(path);
   if (!folder) return sl_no_memory("for writing %s", path);
   const sl_status status = sl_folder_sync(folder);
   free(folder);
@@ -243,7 +334,7 @@ static sl_status sync_folder_of(const char *path) {
 
 sl_status sl_file_commit(sl_file *file) {
   sl_status status = SL_OK;
-  const int through = !file->temporary[0]; /* writes directly to a device or pipe */
+  const int through = !file->temporary[0]; /* writes directly to a device, pipe or descriptor */
   if (!through && synchronise(file->fd, file->path) != 0 && errno != EINVAL)
     status = sl_file_failed("write", file->path, errno);
   const int closed = (int)SL_CALL_OF_FILE("close", file->path, close(file->fd));
@@ -290,7 +381,7 @@ static pid_t writer_of(const char *entry, const char *name) {
 
 void sl_file_tidy(const char *path) {
   const size_t start = name_start(path);
-  char *folder = start ? strndup(path, start) : strdup(".");
+  char *folder = folder_of(path);
   DIR *entries = folder ? sl_folder_open(folder) : NULL;
   int error;
   for (struct dirent *entry; entries && (entry = sl_folder_next(entries, folder, &error));) {
@@ -329,15 +420,13 @@ struct dirent *sl_folder_next(DIR *folder, const char *path, int *error) {
   return entry;
 }
 
-sl_status sl_file_read(const char *path, size_t limit, char **bytes, size_t *n) {
-  *bytes = NULL, *n = 0;
+/* Reads the file open as fd, and closes it. */
+static sl_status read_all(int fd, const char *path, size_t limit, char **bytes, size_t *n) {
   sl_status status = SL_OK;
   char *buffer = NULL;
   size_t used = 0, room = 0;
   struct stat info;
-  const int fd = sl_file_open(path, O_RDONLY | O_CLOEXEC, 0);
-  if (fd < 0) return fail_to_read(path, errno);
-  if (fstat(fd, &info) != 0) SL_TRY_OUT(fail_to_read(path, errno));
+  if (fstat(fd, &info) != 0) SL_TRY_OUT(failed("read", path, errno));
   if (S_ISREG(info.st_mode) && (uint64_t)info.st_size > limit)
     SL_TRY_OUT(
         sl_fail(SL_EFORMAT, "%s has %lld bytes, more than the %zu allowed here", path, (long long)info.st_size, limit));
@@ -350,7 +439,7 @@ sl_status sl_file_read(const char *path, size_t limit, char **bytes, size_t *n) 
       buffer = larger;
     }
     const ssize_t got = sl_file_get(fd, path, buffer + used, room - used);
-    if (got < 0) SL_TRY_OUT(fail_to_read(path, errno));
+    if (got < 0) SL_TRY_OUT(failed("read", path, errno));
     if (got == 0) break;
     used += (size_t)got;
     if (used > limit) SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s has more than the %zu bytes allowed here", path, limit));
@@ -361,4 +450,17 @@ out:
   SL_CALL_OF_FILE("close", path, close(fd));
   if (status != SL_OK) free(buffer);
   return status;
+}
+
+sl_status sl_file_read(const char *path, size_t limit, char **bytes, size_t *n) {
+  *bytes = NULL, *n = 0;
+  const int fd = sl_file_open(path, O_RDONLY | O_CLOEXEC, 0);
+  return fd < 0 ? failed("read", path, errno) : read_all(fd, path, limit, bytes, n);
+}
+
+sl_status sl_file_read_regular(const char *path, size_t limit, char **bytes, size_t *n) {
+  int fd;
+  *bytes = NULL, *n = 0;
+  SL_TRY(sl_file_open_regular(path, O_RDONLY | O_CLOEXEC, 0, &fd));
+  return read_all(fd, path, limit, bytes, n);
 }

@@ -1,8 +1,8 @@
 /* Reads and writes whole files. A reader sees the old content or the new one, never a part: new content goes to a
  * temporary file in the same folder, which is synchronised and renamed. After a failure, such as a full disk, the
- * temporary file is removed and the old file stays. Symbolic links are followed. Devices and pipes, such as /dev/null,
- * are written directly. Errors name the path and the cause; SL_EWRITE means a full disk, a quota, a limit of file size,
- * or a failing disk. */
+ * temporary file is removed and the old file stays. Symbolic links are followed. Devices, pipes and descriptors, such
+ * as /dev/null and /dev/stdout, are written directly; of a file that is open as one, what is there stays. Errors name
+ * the path and the cause; SL_EWRITE means a full disk, a quota, a limit of file size, or a failing disk. */
 #ifndef SL_FILE_H
 #define SL_FILE_H
 
@@ -25,7 +25,8 @@ typedef struct sl_file sl_file;
 sl_status sl_file_create(const char *path, sl_file **file);
 /* Appends n bytes. After a failure (SL_EWRITE, SL_EIO), call sl_file_discard. */
 sl_status sl_file_write(sl_file *file, const void *bytes, size_t n);
-/* Overwrites n bytes at offset, for example a header whose numbers are known only at the end. */
+/* Overwrites n bytes at offset, for example a header whose numbers are known only at the end. SL_EIO for what is
+ * written directly. */
 sl_status sl_file_overwrite(sl_file *file, uint64_t offset, const void *bytes, size_t n);
 /* Puts the content at its path and frees file. On failure removes the temporary and leaves the path as it was.
  * Exception: if an existing file was replaced but its folder cannot be synchronised, the new content stays, but a crash
@@ -47,6 +48,14 @@ sl_status sl_file_failed(const char *what, const char *path, int error);
 /* open, fsync and fdatasync, repeated after a signal (EINTR). mode: of a file that open makes. The watch (activity.h)
  * sees open, except of a pipe or device, which may take as long as it likes. As the system's: -1 and errno. */
 int sl_file_open(const char *path, int flags, unsigned mode);
+/* From now on, sl_file_open ends the wait for the other end of a pipe, with EINTR, once told() is true: signals were
+ * caught. The functions here that open a pipe fail with SL_EINTERRUPTED then. */
+void sl_file_wait_until(int (*told)(void));
+/* Opens a file that Starling wrote, such as those of a run directory, which must be regular: nothing waits for a pipe
+ * in its place. SL_ENOTFOUND, SL_EIO, SL_EWRITE. */
+sl_status sl_file_open_regular(const char *path, int flags, unsigned mode, int *fd);
+/* SL_EIO if something other than a regular file, or a link to one, is at path. */
+sl_status sl_file_check_regular(const char *path);
 /* Opens a file for reading as a stream, by sl_file_open. The caller must fclose it. NULL: see errno. */
 FILE *sl_file_stream(const char *path);
 int sl_file_sync(int fd);
@@ -71,6 +80,10 @@ struct dirent *sl_folder_next(DIR *folder, const char *path, int *error);
 /* Reads a regular file or stream of at most limit bytes. The caller must free(*bytes). A zero byte follows the content,
  * so text can be used as a string. SL_ENOTFOUND, SL_EIO, SL_EFORMAT (larger than limit), SL_ENOMEM. */
 sl_status sl_file_read(const char *path, size_t limit, char **bytes, size_t *n);
+/* The same for a file that must be regular (sl_file_open_regular). */
+sl_status sl_file_read_regular(const char *path, size_t limit, char **bytes, size_t *n);
+/* The type of these two. */
+typedef sl_status sl_file_reader(const char *path, size_t limit, char **bytes, size_t *n);
 
 #ifdef __cplusplus
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "runtime/base/file.h"
 #include "tools/compare/parts.h"
 
 static volatile sig_atomic_t stopped, measuring;
@@ -31,6 +32,7 @@ void sl__child_catch(const char *folder) {
   sigemptyset(&action.sa_mask);
   sigaction(SIGTERM, &action, NULL);
   if (sigaction(SIGINT, NULL, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(SIGINT, &action, NULL);
+  sl_file_wait_until(sl__child_stopped);
 }
 
 int sl__child_stopped(void) { return stopped != 0; }

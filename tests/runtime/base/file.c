@@ -1,6 +1,7 @@
 /* runtime/base/file.c: whatever fails, readers see either the old file or the new one. */
 #include "runtime/base/file.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -172,6 +173,127 @@ static void devices_stay(void **state) {
   free(pipe);
 }
 
+/* Replaces the file at the path of a process's descriptor ("/proc/self/fd", "/dev/fd"). */
+static sl_status replace_descriptor(const char *folder, int fd, const char *text) {
+  char path[96];
+  snprintf(path, sizeof path, "%s/%d", folder, fd);
+  return sl_file_replace(path, text, strlen(text));
+}
+
+/* What a shell has opened by > or >> is written on, whatever it is and whatever became of its name. */
+static void descriptors_are_written_on(void **state) {
+  static const char *const folders[] = {"/proc/self/fd", "/dev/fd", "/proc/thread-self/fd"};
+  const char *path = scratch_path(*state, "a.txt");
+  struct stat before, after;
+  char text[16] = "";
+  int ends[2];
+  if (access("/proc/self/fd", X_OK) != 0) skip();
+  for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+    scratch_write(path, "old", 3);
+    int fd = open(path, O_WRONLY | O_APPEND);
+    assert_ok(replace_descriptor(folders[i], fd, "appended"));
+    assert_content(path, "oldappended");
+    close(fd);
+    fd = open(path, O_RDWR);
+    assert_int_equal(write(fd, "new", 3), 3);
+    assert_int_equal(fstat(fd, &before), 0);
+    assert_ok(replace_descriptor(folders[i], fd, "then"));
+    assert_int_equal(write(fd, "!", 1), 1); /* the offset is common */
+    assert_content(path, "newthen!ded");
+    assert_int_equal(stat(path, &after), 0);
+    assert_true(before.st_ino == after.st_ino);
+    assert_int_equal(unlink(path), 0);
+    assert_ok(replace_descriptor(folders[i], fd, "gone"));
+    assert_int_equal(pread(fd, text, 4, 8), 4);
+    assert_string_equal(text, "gone");
+    close(fd);
+    assert_int_equal(scratch_entries(*state), 0);
+    assert_int_equal(pipe(ends), 0);
+    assert_ok(replace_descriptor(folders[i], ends[1], "pipe"));
+    close(ends[1]);
+    assert_int_equal(read(ends[0], text, sizeof text), 4);
+    close(ends[0]);
+  }
+}
+
+/* Of another process's descriptor only the file can be had, which keeps its bytes. A link to a descriptor is one. */
+static void other_descriptors_are_written_on(void **state) {
+  char folder[64], target[96], *path = strdup(scratch_path(*state, "a.txt")), *link = strdup(scratch_path(*state, "b"));
+  sl_file *file;
+  if (access("/proc/self/fd", X_OK) != 0) skip();
+  scratch_write(path, "old", 3);
+  const int fd = open(path, O_RDWR);
+  const pid_t child = fork();
+  if (child == 0) pause(), _exit(0);
+  snprintf(folder, sizeof folder, "/proc/%ld/fd", (long)child);
+  assert_ok(replace_descriptor(folder, fd, "and"));
+  kill(child, SIGKILL);
+  waitpid(child, NULL, 0);
+  assert_content(path, "oldand");
+  snprintf(target, sizeof target, "/dev/fd/%d", fd);
+  assert_int_equal(symlink(target, link), 0);
+  assert_ok(sl_file_create(link, &file));
+  assert_ok(sl_file_write(file, "new", 3));
+  assert_fails(SL_EIO, "cannot write", sl_file_overwrite(file, 0, "x", 1)); /* where its bytes begin is not known */
+  assert_ok(sl_file_commit(file));
+  close(fd);
+  assert_content(path, "newand");
+  assert_int_equal(scratch_entries(*state), 2);
+  free(path), free(link);
+}
+
+/* Nothing waits for a pipe in place of a file that Starling wrote. */
+static void regular_files_only(void **state) {
+  char *bytes, *pipe = strdup(scratch_path(*state, "pipe"));
+  const char *path = scratch_path(*state, "a.txt"), *missing = scratch_path(*state, "b.txt");
+  size_t n;
+  int fd;
+  assert_int_equal(mkfifo(pipe, 0600), 0);
+  alarm(60);
+  assert_fails(SL_EIO, "pipe is a pipe, not a regular file: remove it", sl_file_read_regular(pipe, 100, &bytes, &n));
+  assert_fails(SL_EIO, "not a regular file", sl_file_open_regular(pipe, O_WRONLY | O_CREAT, 0600, &fd));
+  assert_fails(SL_EIO, "not a regular file", sl_file_check_regular(pipe));
+  assert_fails(SL_EIO, "is a folder, not", sl_file_check_regular(*state));
+  assert_fails(SL_EIO, "is a device, not", sl_file_read_regular("/dev/null", 100, &bytes, &n));
+  alarm(0);
+  assert_ok(sl_file_check_regular(missing));
+  assert_fails(SL_ENOTFOUND, missing, sl_file_read_regular(missing, 100, &bytes, &n));
+  assert_ok(sl_file_replace(path, "12345", 5));
+  assert_ok(sl_file_check_regular(path));
+  assert_fails(SL_EFORMAT, "5 bytes, more than the 4", sl_file_read_regular(path, 4, &bytes, &n));
+  assert_ok(sl_file_read_regular(path, 5, &bytes, &n));
+  assert_string_equal(bytes, "12345");
+  free(bytes), free(pipe);
+}
+
+static volatile sig_atomic_t stops;
+static void stop(int number) {
+  (void)number;
+  stops = 1;
+}
+static int stopped(void) { return stops; }
+
+/* A signal whose handler lets calls go on ends the wait for a pipe's other end all the same. */
+static void waits_end(void **state) {
+  struct sigaction action = {.sa_handler = stop, .sa_flags = SA_RESTART}, before;
+  char *bytes, *pipe = strdup(scratch_path(*state, "pipe"));
+  size_t n;
+  assert_int_equal(mkfifo(pipe, 0600), 0);
+  sl_file_wait_until(stopped);
+  sigaction(SIGALRM, &action, &before);
+  alarm(1);
+  assert_fails(SL_EINTERRUPTED, "stopped by a signal", sl_file_replace(pipe, "x", 1));
+  stops = 0;
+  alarm(1);
+  assert_fails(SL_EINTERRUPTED, "stopped by a signal", sl_file_read(pipe, 100, &bytes, &n));
+  stops = 0;
+  sigaction(SIGALRM, &before, NULL);
+  assert_int_equal(unlink(pipe), 0);
+  free(pipe);
+  devices_stay(state); /* a pipe whose other end is there */
+  sl_file_wait_until(NULL);
+}
+
 static void folders_are_made(void **state) {
   int made = -1;
   const char *path = scratch_path(*state, "a");
@@ -236,6 +358,10 @@ int main(void) {
       TEST(names_what_cannot_be),
       TEST(links_are_followed),
       TEST(devices_stay),
+      TEST(descriptors_are_written_on),
+      TEST(other_descriptors_are_written_on),
+      TEST(regular_files_only),
+      TEST(waits_end),
       TEST(folders_are_made),
       TEST(reading_is_bounded),
       TEST(killed_writers_are_tidied),
