@@ -57,6 +57,20 @@ expect 'a checkpoint of another model is refused' 0 '^step 1' train lenet --data
 damaged 'of another model' '(is .* here and .* in|differs from that of) .*step-00000035' 'rm -r $spoilt && cp -r foreign/checkpoints/step-00000001 $spoilt' 28
 damaged 'of another plan' 'seed is 1 here and 2 in .*step-00000035' '"$starling" train mlp $small --seed 2 --steps 1 --quiet --out seed >out && rm -r $spoilt && cp -r seed/checkpoints/step-00000001 $spoilt' 28
 
+# A pipe in place of a file of the run is named, and nothing waits for it.
+for file in config.yaml summary.json metrics.jsonl model.safetensors; do
+  rm -rf run && cp -r a run && rm run/$file && mkfifo run/$file
+  expect "a pipe in place of $file is refused" 1 "run/$file is a pipe, not a regular file: remove it" train --resume --out run --steps 45
+  case $file in config.yaml | model.safetensors)
+    expect "a pipe in place of $file: eval" 1 "run/$file is a pipe, not a regular file: remove it" eval run ;;
+  esac
+done
+for file in checkpoint.json part-00000.safetensors; do
+  rm -rf run && cp -r a run && rm run/checkpoints/step-00000040/$file && mkfifo run/checkpoints/step-00000040/$file
+  expect "a pipe in place of $file: eval" 1 "$file is a pipe, not a regular file: remove it" eval run/checkpoints/step-00000040
+  damaged "a pipe in place of $file" "step-00000035/$file is a pipe, not a regular file: remove it" "rm \$spoilt/$file && mkfifo \$spoilt/$file" 28
+done
+
 rm -rf run && cp -r a run
 for step in 21 28 35 40; do flip "run/checkpoints/step-000000$step/part-00000.safetensors" 5000; done
 expect 'a run without a whole checkpoint is refused' 1 'step-00000040/part-00000.safetensors changed since it was written.*; nor can a checkpoint before it be used: --force' train --resume --out run --steps 50

@@ -16,6 +16,20 @@ check 'report --quiet prints nothing' test "$code" = 0 -a ! -s out
 expect 'a folder without a timeline' 1 "there is no timeline in data.* 'starling train MODEL --out DIR' and 'starling bench MODEL --out DIR' leave one" report data
 expect 'no such folder' 1 'cannot read nowhere' report nowhere
 expect 'a page that cannot be written' 1 'nowhere/page.html' report a --out nowhere/page.html
+# What is open already is written on.
+"$starling" report a --out /dev/stdout --quiet 2>err | cat >piped.html
+check 'report into a pipe' cmp a/report.html piped.html
+echo before >log
+code=0
+"$starling" report a --out /dev/stdout --quiet >>log 2>err || code=$?
+check 'report by >>' test $code = 0
+check 'report by >>: what was there stays' test "$(head -n 1 log)" = before
+tail -n +2 log >rest.html
+check 'report by >>: the page follows' cmp a/report.html rest.html
+for file in metrics.jsonl timeline-0.safetensors; do
+  rm -rf pipes && cp -r a pipes && rm pipes/$file && mkfifo pipes/$file
+  expect "a pipe in place of $file is refused" 1 "pipes/$file is a pipe, not a regular file: remove it" report pipes
+done
 cp -r a torn
 printf '{"step": 99, "los' >>torn/metrics.jsonl
 expect 'a torn last line of metrics is ignored' 0 'torn/report.html' report torn

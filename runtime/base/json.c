@@ -83,16 +83,29 @@ sl_status sl_json_parse(const char *text, size_t n, size_t flags, json_t **value
   return sl_no_memory("for %zu bytes of JSON", n);
 }
 
-sl_status sl_json_read(const char *path, json_t **value) {
-  char *text;
-  size_t n;
-  *value = NULL;
-  SL_TRY(sl_file_read(path, JSON_LIMIT_BYTES, &text, &n));
+/* Parses a file's text, and frees it. */
+static sl_status parse_file(const char *path, char *text, size_t n, json_t **value) {
   json_error_t error;
   const sl_status status = sl_json_parse(text, n, 0, value, &error);
   free(text);
   if (status != SL_EFORMAT) return status;
   return sl_fail(SL_EFORMAT, "%s, line %d, column %d: %s", path, error.line, error.column, error.text);
+}
+
+sl_status sl_json_read(const char *path, json_t **value) {
+  char *text;
+  size_t n;
+  *value = NULL;
+  SL_TRY(sl_file_read(path, JSON_LIMIT_BYTES, &text, &n));
+  return parse_file(path, text, n, value);
+}
+
+sl_status sl_json_read_regular(const char *path, json_t **value) {
+  char *text;
+  size_t n;
+  *value = NULL;
+  SL_TRY(sl_file_read_regular(path, JSON_LIMIT_BYTES, &text, &n));
+  return parse_file(path, text, n, value);
 }
 
 char *sl_json_text(const json_t *value, size_t flags) {

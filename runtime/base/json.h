@@ -18,6 +18,8 @@ extern "C" {
 sl_status sl_json_parse(const char *text, size_t n, size_t flags, json_t **value, json_error_t *error);
 /* The same for a file. Errors name path, line and column. */
 sl_status sl_json_read(const char *path, json_t **value);
+/* The same for a file that Starling wrote, which must be regular (sl_file_open_regular). */
+sl_status sl_json_read_regular(const char *path, json_t **value);
 /* The value as text, with jansson's flags for encoding. The caller must free() it. NULL: out of memory, or value is
  * NULL. */
 char *sl_json_text(const json_t *value, size_t flags);

@@ -156,9 +156,11 @@ sl_status sl_checkpoint_hash(const char *path, int fresh, uint64_t *bytes, char 
   sl_status status = SL_OK;
   char *buffer = malloc(CHUNK);
   XXH3_state_t *state = XXH3_createState();
-  const int fd = sl_file_open(path, O_RDONLY | O_CLOEXEC, 0);
+  int fd;
   *bytes = 0;
-  if (fd < 0) SL_TRY_OUT(sl_fail(errno == ENOENT ? SL_EFORMAT : SL_EIO, "cannot read %s: %s", path, strerror(errno)));
+  status = sl_file_open_regular(path, O_RDONLY | O_CLOEXEC, 0, &fd);
+  if (status == SL_ENOTFOUND) SL_TRY_OUT(sl_fail(SL_EFORMAT, "%s", sl_error()));
+  SL_TRY_OUT(status);
   if (!buffer || !state) SL_TRY_OUT(sl_no_memory("for checkpoint %s", path));
   if (fresh) posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
   XXH3_64bits_reset(state);
@@ -187,7 +189,7 @@ static sl_status read_manifest(sl_checkpoint *c) {
   char *path, text[17];
   if (asprintf(&path, "%s/%s", c->folder, SL_CHECKPOINT_MANIFEST) < 0)
     return sl_no_memory("for checkpoint %s", c->folder);
-  const sl_status status = sl_json_read(path, &c->manifest);
+  const sl_status status = sl_json_read_regular(path, &c->manifest);
   free(path);
   if (status != SL_OK) return status == SL_ENOTFOUND ? sl_fail(SL_EFORMAT, "%s", sl_error()) : status;
   const char *format = json_string_value(json_object_get(c->manifest, "format"));

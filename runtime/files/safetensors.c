@@ -53,7 +53,6 @@ static sl_status read_header(sl_safetensors *st) {
   uint8_t length[LENGTH_BYTES];
   size_t got;
   if (fstat(st->fd, &info) != 0) return sl_fail(SL_EIO, "cannot read %s: %s", st->path, strerror(errno));
-  if (!S_ISREG(info.st_mode)) return sl_fail(SL_EIO, "cannot read %s: not a regular file", st->path);
   SL_TRY(read_at(st->fd, st->path, length, sizeof length, 0, &got));
   if (got < sizeof length)
     return sl_fail(SL_EFORMAT, "%s: truncated, %zu of the 8 bytes of the header's length at offset 0", st->path, got);
@@ -211,9 +210,7 @@ sl_status sl_safetensors_open(const char *path, sl_safetensors **result) {
   if (!st) return sl_no_memory("for reading %s", path);
   st->fd = -1;
   if (!(st->path = strdup(path))) SL_TRY_OUT(sl_no_memory("for reading %s", path));
-  st->fd = sl_file_open(path, O_RDONLY | O_CLOEXEC, 0);
-  if (st->fd < 0)
-    SL_TRY_OUT(sl_fail(errno == ENOENT ? SL_ENOTFOUND : SL_EIO, "cannot read %s: %s", path, strerror(errno)));
+  SL_TRY_OUT(sl_file_open_regular(path, O_RDONLY | O_CLOEXEC, 0, &st->fd));
   SL_TRY_OUT(read_header(st));
   SL_TRY_OUT(read_entries(st));
   *result = st;

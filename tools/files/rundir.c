@@ -180,6 +180,22 @@ static sl_status make_default(sl__rundir *r, const char *name) {
   return SL_OK;
 }
 
+/* Names a pipe in a file's place now, not after hours of training, when the file is due. */
+static sl_status check_files(const sl__rundir *r) {
+  sl_status status = sl_file_check_regular(r->files[SL__RUNDIR_MARKER]);
+  DIR *folder = status == SL_OK ? sl_folder_open(r->path) : NULL;
+  int error;
+  for (struct dirent *d; folder && status == SL_OK && (d = sl_folder_next(folder, r->path, &error));) {
+    char *path = NULL;
+    if (!is_named(d->d_name) || strcmp(d->d_name, names[SL__RUNDIR_CHECKPOINTS]) == 0) continue;
+    if (asprintf(&path, "%s/%s", r->path, d->d_name) < 0) path = NULL;
+    status = path ? sl_file_check_regular(path) : sl_no_memory("for %s", r->path);
+    free(path);
+  }
+  if (folder) closedir(folder);
+  return status;
+}
+
 static sl_status take_existing(sl__rundir *r) {
   struct stat info;
   if (stat(r->path, &info) != 0)
@@ -198,7 +214,7 @@ static sl_status take_existing(sl__rundir *r) {
                      "another",
                      r->path);
     case SL__RUNDIR_RESUME:
-      return marked ? SL_OK
+      return marked ? check_files(r)
                     : sl_fail(SL_ENOTFOUND, "%s is not a run directory (no %s in it), so there is nothing to resume",
                               r->path, names[SL__RUNDIR_MARKER]);
     default:
@@ -327,20 +343,21 @@ void sl__rundir_discard(sl__rundir *r) {
 
 sl_status sl__rundir_write_json(sl__rundir *r, sl__rundir_file file, const json_t *value) {
   if (!r) return SL_OK;
+  SL_TRY(sl_file_check_regular(r->files[file]));
   return sl_json_write(r->files[file], value);
 }
 
 sl_status sl__rundir_write_text(sl__rundir *r, sl__rundir_file file, const char *text) {
   if (!r) return SL_OK;
+  SL_TRY(sl_file_check_regular(r->files[file]));
   return sl_file_replace(r->files[file], text, strlen(text));
 }
 
 static sl_status open_metrics(sl__rundir *r) {
   if (r->metrics_fd >= 0) return SL_OK;
   const char *path = r->files[SL__RUNDIR_METRICS];
-  r->metrics_fd = sl_file_open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (r->metrics_fd >= 0) return sl_folder_sync(r->path);
-  return sl_file_failed("write", path, errno);
+  SL_TRY(sl_file_open_regular(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666, &r->metrics_fd));
+  return sl_folder_sync(r->path);
 }
 
 /* Writes the queued lines, all or none. If a partly written line cannot be undone, its remainder stays queued. */
@@ -430,7 +447,7 @@ sl_status sl__rundir_rewind_metrics(sl__rundir *r, int64_t step) {
   size_t n, kept;
   if (r->waits > 0 && write_waiting(r) != SL_OK)
     SL_TRY(keep_lines(r->files[SL__RUNDIR_METRICS], r->waiting, &r->waits, step));
-  sl_status status = sl_file_read(r->files[SL__RUNDIR_METRICS], METRICS_LIMIT_BYTES, &text, &n);
+  sl_status status = sl_file_read_regular(r->files[SL__RUNDIR_METRICS], METRICS_LIMIT_BYTES, &text, &n);
   if (status == SL_ENOTFOUND) return SL_OK;
   if (status != SL_OK) return status;
   kept = n;

@@ -181,7 +181,7 @@ static void name_late(const launcher *l, char *text, size_t n) {
   json_t *stall = NULL, *rank;
   size_t i, at = 0;
   snprintf(pattern, sizeof pattern, "%.4000s/stall-*.json", l->o->out);
-  if (glob(pattern, 0, NULL, &files) == 0) sl_json_read(files.gl_pathv[files.gl_pathc - 1], &stall);
+  if (glob(pattern, 0, NULL, &files) == 0) sl_json_read_regular(files.gl_pathv[files.gl_pathc - 1], &stall);
   globfree(&files);
   json_array_foreach(json_object_get(stall, "late"), i, rank) {
     if (at < n) at += (size_t)snprintf(text + at, n - at, "%s%lld", i ? ", " : "rank ", json_integer_value(rank));

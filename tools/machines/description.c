@@ -294,7 +294,7 @@ sl_status sl__machine_describe(const char *name, sl__machine_description *machin
   for (int i = 0; i < sl__machines(); i++)
     if (strcmp(shipped[i].name, name) == 0)
       return sl__machine_parse(name, (const char *)shipped[i].text, shipped[i].n, machine);
-  sl_status status = sl__yaml_load(name, &document);
+  sl_status status = sl__yaml_load(name, sl_file_read, &document);
   if (status != SL_OK) return status == SL_ENOTFOUND ? unknown_machine(name) : status;
   status = describe(name, &document, machine);
   yaml_document_delete(&document);

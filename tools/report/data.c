@@ -405,7 +405,7 @@ static sl_status metrics_of(const sl__report_run *r, json_t *data) {
     status = sl_no_memory("for a path");
     goto out;
   }
-  status = sl_file_read(path, LIMIT, &bytes, &n);
+  status = sl_file_read_regular(path, LIMIT, &bytes, &n);
   if (status == SL_ENOTFOUND) {
     status = SL_OK;
     goto out;

@@ -84,7 +84,7 @@ static sl_status read_resumed(const sl__command *command, sl__options *options) 
   char *path = NULL;
   if (!options->out) return sl_fail(SL_EINVAL, "--resume: which run? --out DIR names it");
   if (asprintf(&path, "%s/%s", options->out, SL__CONFIG_NAME) < 0) return sl_no_memory("for a path");
-  sl_status status = sl__read_yaml(sl__bits(command), options, path);
+  sl_status status = sl__read_yaml(sl__bits(command), options, path, sl_file_read_regular);
   if (status == SL_ENOTFOUND)
     status = sl_fail(SL_ENOTFOUND, "--resume: there is no run in %s (no %s)", options->out, SL__CONFIG_NAME);
   free(path);
@@ -101,7 +101,7 @@ sl_status sl__options_parse(const sl__command *command, int argc, const char **a
   if (options->resume && options->force) return sl_fail(SL_EINVAL, "--resume and --force exclude each other");
   if (options->resume) SL_TRY(read_resumed(command, options));
   if (options->config) {
-    sl_status status = sl__read_yaml(sl__bits(command), options, options->config);
+    sl_status status = sl__read_yaml(sl__bits(command), options, options->config, sl_file_read);
     if (status != SL_OK) return status == SL_ENOTFOUND ? sl_fail(SL_EINVAL, "--config: %s", sl_error()) : status;
   }
   /* Only the command line may name code to run: a configuration may come from someone else. */

@@ -2,6 +2,7 @@
 #ifndef SL_TOOLS_TABLE_H
 #define SL_TOOLS_TABLE_H
 
+#include "runtime/base/file.h"
 #include "runtime/base/setting.h"
 #include "tools/settings/options.h"
 
@@ -43,7 +44,7 @@ sl_status sl__set_text(char **field, const char *text);
 
 /* Sets the defaults. */
 void sl__set_defaults(unsigned commands, sl__options *options);
-/* Reads the keys of a YAML file and ignores those of other commands. */
-sl_status sl__read_yaml(unsigned commands, sl__options *options, const char *path);
+/* Reads the keys of a YAML file by `read`, and ignores those of other commands. */
+sl_status sl__read_yaml(unsigned commands, sl__options *options, const char *path, sl_file_reader *read);
 
 #endif

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/file.h"
-
 /* Refuses deep nesting and thousands of anchors, for which libyaml's time grows with the square of the file's size. A
  * file of settings has at most three levels and one value for each of them. */
 static sl_status check_size(const char *name, const char *text, size_t n) {
@@ -49,11 +47,11 @@ sl_status sl__yaml_parse(const char *name, const char *text, size_t n, yaml_docu
   return status;
 }
 
-sl_status sl__yaml_load(const char *path, yaml_document_t *document) {
+sl_status sl__yaml_load(const char *path, sl_file_reader *read, yaml_document_t *document) {
   enum { LIMIT = 1 << 20 };
   char *text;
   size_t n;
-  SL_TRY(sl_file_read(path, LIMIT, &text, &n));
+  SL_TRY(read(path, LIMIT, &text, &n));
   const sl_status status = sl__yaml_parse(path, text, n, document);
   free(text);
   return status;

@@ -76,9 +76,9 @@ static sl_status set_keys(unsigned commands, sl__options *options, const char *p
   return SL_OK;
 }
 
-sl_status sl__read_yaml(unsigned commands, sl__options *options, const char *path) {
+sl_status sl__read_yaml(unsigned commands, sl__options *options, const char *path, sl_file_reader *read) {
   yaml_document_t document;
-  SL_TRY(sl__yaml_load(path, &document));
+  SL_TRY(sl__yaml_load(path, read, &document));
   const sl_status status = set_keys(commands, options, path, &document);
   yaml_document_delete(&document);
   return status;
@@ -87,7 +87,7 @@ sl_status sl__read_yaml(unsigned commands, sl__options *options, const char *pat
 sl_status sl__options_data_of(const char *path, char **data) {
   sl__options options;
   sl__set_defaults(SL__TRAIN, &options);
-  sl_status status = sl__read_yaml(SL__TRAIN, &options, path);
+  sl_status status = sl__read_yaml(SL__TRAIN, &options, path, sl_file_read_regular);
   if (status == SL_OK && options.data) status = sl__set_text(data, options.data);
   sl__options_free(&options);
   return status;

@@ -42,6 +42,7 @@ sl_status sl__trainer_append(sl__trainer *r, const json_t *line) {
 
 static sl_status replace_model(sl__trainer *r, const char *bytes, size_t n, int64_t step) {
   const char *path = sl__rundir_file_path(r->dir, SL__RUNDIR_MODEL);
+  SL_TRY(sl_file_check_regular(path));
   SL_TRY(sl__trainer_keep_best(r));
   SL_TRY(bytes ? sl_file_replace(path, bytes, n)
                : sl__model_save(path, r->job.store, r->job.evaluator.network.graph, &r->job.facts));

@@ -201,7 +201,7 @@ void sl__heartbeat_abort(int exit_code) {
     return;
   }
   json_t *file;
-  if (sl_json_read(b.path, &file) != SL_OK) return;
+  if (sl_json_read_regular(b.path, &file) != SL_OK) return;
   if (json_is_null(json_object_get(file, "exit_code"))) {
     json_object_set_new(file, "state", json_string(states[SL__ENDED]));
     json_object_set_new(file, "exit_code", json_integer(exit_code));
@@ -220,7 +220,7 @@ sl_status sl__heartbeat_read(const char *folder, sl__heartbeat *h) {
   char path[PATH];
   json_t *file;
   snprintf(path, sizeof path, "%.4000s/" SL__HEARTBEAT_NAME, folder);
-  SL_TRY(sl_json_read(path, &file));
+  SL_TRY(sl_json_read_regular(path, &file));
   const char *launch = json_string_value(json_object_get(file, "launch"));
   const json_t *code = json_object_get(file, "exit_code");
   snprintf(h->launch, sizeof h->launch, "%s", launch ? launch : "");
@@ -236,7 +236,7 @@ static json_t *read_file(const char *folder) {
   char path[PATH];
   json_t *file = NULL;
   snprintf(path, sizeof path, "%.4000s/" SL__HEARTBEAT_NAME, folder);
-  return sl_json_read(path, &file) == SL_OK ? file : NULL;
+  return sl_json_read_regular(path, &file) == SL_OK ? file : NULL;
 }
 
 static int is_on(const json_t *process, const char *host) {

@@ -104,7 +104,7 @@ void sl__stall_wait(const char *folder, const sl__stall_rank *all, int ranks, in
 static json_t *rank_of(const char *folder, const sl__stall_rank *r) {
   char path[PATH];
   json_t *object = NULL;
-  if (sl__stall_has_part(folder, r->rank, AGE)) sl_json_read(part_path(folder, r->rank, path), &object);
+  if (sl__stall_has_part(folder, r->rank, AGE)) sl_json_read_regular(part_path(folder, r->rank, path), &object);
   if (object) {
     if (r->state) json_object_set_new(object, "process", json_string(state_name(r->state)));
   } else {

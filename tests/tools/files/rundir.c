@@ -2,6 +2,7 @@
  * have only whole lines. */
 #include "tools/files/rundir.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -161,6 +162,48 @@ static void resume_removes_torn_files(void **state) {
   assert_int_equal(scratch_entries(path), 2);
 }
 
+/* A pipe in place of a file is named when the run resumes, or when the file is due; nothing waits for it. */
+static void pipes_are_refused(void **state) {
+  static const char *const more[] = {"timeline-0.safetensors", "stall-20260101-000000.json"};
+  char *path = strdup(scratch_path(*state, "run"));
+  sl__rundir *r;
+  json_t *plan = json_object();
+  alarm(60);
+  assert_ok(open_at(path, SL__RUNDIR_NEW, &r));
+  char *file = strdup(sl__rundir_file_path(r, SL__RUNDIR_SUMMARY));
+  assert_int_equal(mkfifo(file, 0600), 0);
+  assert_fails(SL_EIO, "summary.json is a pipe, not a regular file: remove it",
+               sl__rundir_write_json(r, SL__RUNDIR_SUMMARY, plan));
+  assert_fails(SL_EIO, "summary.json is a pipe", sl__rundir_write_text(r, SL__RUNDIR_SUMMARY, "x"));
+  assert_int_equal(mkfifo(sl__rundir_file_path(r, SL__RUNDIR_METRICS), 0600), 0);
+  assert_fails(SL_EIO, "metrics.jsonl is a pipe", sl__rundir_rewind_metrics(r, 1));
+  assert_fails(SL_EIO, "metrics.jsonl is a pipe", append(r, 1));
+  assert_int_equal(unlink(sl__rundir_file_path(r, SL__RUNDIR_METRICS)), 0);
+  assert_int_equal(unlink(file), 0);
+  assert_ok(sl__rundir_close(r));
+  for (int i = 0; i < SL__RUNDIR_FILE_COUNT + 2; i++) {
+    const char *name =
+        i < SL__RUNDIR_FILE_COUNT ? sl__rundir_file_name((sl__rundir_file)i) : more[i - SL__RUNDIR_FILE_COUNT];
+    if (i == SL__RUNDIR_CHECKPOINTS) continue; /* a folder */
+    free(file);
+    file = strdup(scratch_path(path, name));
+    unlink(file); /* the marker */
+    assert_int_equal(mkfifo(file, 0600), 0);
+    assert_fails(SL_EIO, "is a pipe, not a regular file: remove it", open_at(path, SL__RUNDIR_RESUME, &r));
+    assert_non_null(strstr(sl_error(), name));
+    assert_int_equal(unlink(file), 0);
+    if (i == SL__RUNDIR_MARKER) scratch_write(file, "x", 1);
+  }
+  assert_int_equal(mkfifo(file, 0600), 0);
+  assert_ok(open_at(path, SL__RUNDIR_FORCE, &r)); /* removes it */
+  assert_ok(sl__rundir_close(r));
+  assert_ok(open_at(path, SL__RUNDIR_RESUME, &r));
+  assert_ok(sl__rundir_close(r));
+  alarm(0);
+  json_decref(plan);
+  free(file), free(path);
+}
+
 static void one_run_at_a_time(void **state) {
   const char *path = scratch_path(*state, "run");
   sl__rundir *r, *second;
@@ -255,13 +298,25 @@ static void torn_lines_are_taken_back(void **state) {
   assert_ok(sl__rundir_close(r));
 }
 
+/* Puts a device in place of the open file at path. */
+static void replace_open(const char *path, const char *device) {
+  struct stat file, open_one;
+  const int to = open(device, O_WRONLY);
+  assert_int_equal(stat(path, &file), 0);
+  for (int fd = 3; fd < 1024; fd++)
+    if (fstat(fd, &open_one) == 0 && open_one.st_ino == file.st_ino && open_one.st_dev == file.st_dev)
+      assert_int_equal(dup2(to, fd), fd);
+  close(to);
+}
+
 static void full_device_is_reported(void **state) {
   const char *path = scratch_path(*state, "run");
   sl__rundir *r;
   if (access("/dev/full", W_OK) != 0) skip();
   assert_ok(open_at(path, SL__RUNDIR_NEW, &r));
-  assert_int_equal(symlink("/dev/full", sl__rundir_file_path(r, SL__RUNDIR_METRICS)), 0);
-  assert_fails(SL_EWRITE, "metrics.jsonl: No space left on device; free some space", append(r, 1));
+  assert_ok(append(r, 1));
+  replace_open(sl__rundir_file_path(r, SL__RUNDIR_METRICS), "/dev/full");
+  assert_fails(SL_EWRITE, "metrics.jsonl: No space left on device; free some space", append(r, 2));
   sl__rundir_discard(r);
   assert_int_equal(scratch_entries(*state), 0);
 }
@@ -346,6 +401,7 @@ int main(void) {
       TEST(force_removes_only_what_runs_write),
       TEST(force_leaves_other_folders_alone),
       TEST(resume_removes_torn_files),
+      TEST(pipes_are_refused),
       TEST(one_run_at_a_time),
       TEST(discard_leaves_nothing),
       TEST(failure_leaves_nothing),
