@@ -23,6 +23,20 @@ static sl_status append(sl__hosts *h, const char *name, size_t n, int ranks) {
   return SL_OK;
 }
 
+/* Refuses what mpiexec or ssh would take for something else than a host: "-oProxyCommand=..." is an option of ssh. */
+static sl_status check_name(const char *name, size_t n) {
+  static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-@";
+  if (name[0] == '-')
+    return sl_fail(SL_EINVAL, "--hosts: '%.*s' begins with '-', which ssh takes for an option: give the host's name",
+                   (int)n, name);
+  if (strspn(name, plain) < n)
+    return sl_fail(SL_EINVAL,
+                   "--hosts: '%.*s' is no name of a host, which has letters, digits and any of ._-@ only: give the "
+                   "name that ssh knows",
+                   (int)n, name);
+  return SL_OK;
+}
+
 sl_status sl__hosts_parse(const char *list, sl__hosts *h) {
   *h = (sl__hosts){0};
   if (!list) return SL_OK;
@@ -36,6 +50,7 @@ sl_status sl__hosts_parse(const char *list, sl__hosts *h) {
         ranks < 1 || ranks > MOST_RANKS || errno != 0)
       return sl_fail(SL_EINVAL, "--hosts: '%.*s' is not NAME or NAME:RANKS; several are separated by commas", (int)n,
                      at);
+    SL_TRY(check_name(at, name));
     SL_TRY(append(h, at, name, (int)ranks));
     at += n;
     if (!*at) return SL_OK;

@@ -79,7 +79,8 @@ static sl_status read_flags(const sl__command *command, int argc, const char **a
   return status;
 }
 
-/* Reads the configuration of the run to resume. */
+/* Reads the configuration of the run to resume, but not how that run was launched: this start says so itself. A process
+ * that --ranks or --restarts started reads the file too, and would start others. */
 static sl_status read_resumed(const sl__command *command, sl__options *options) {
   char *path = NULL;
   if (!options->out) return sl_fail(SL_EINVAL, "--resume: which run? --out DIR names it");
@@ -88,6 +89,7 @@ static sl_status read_resumed(const sl__command *command, sl__options *options) 
   if (status == SL_ENOTFOUND)
     status = sl_fail(SL_ENOTFOUND, "--resume: there is no run in %s (no %s)", options->out, SL__CONFIG_NAME);
   free(path);
+  options->ranks = options->restarts = -1;
   return status;
 }
 
@@ -104,9 +106,9 @@ sl_status sl__options_parse(const sl__command *command, int argc, const char **a
     sl_status status = sl__read_yaml(sl__bits(command), options, options->config, sl_file_read);
     if (status != SL_OK) return status == SL_ENOTFOUND ? sl_fail(SL_EINVAL, "--config: %s", sl_error()) : status;
   }
-  /* Only the command line may name code to run: a configuration may come from someone else. */
-  char *library = options->sched_lib, *program = options->mpiexec;
-  options->sched_lib = options->mpiexec = NULL;
+  /* Only the command line may name code to load: a configuration may come from someone else. */
+  char *library = options->sched_lib;
+  options->sched_lib = NULL;
   sl_status status = read_flags(command, argc, argv, 1, options);
   if (status == SL_OK && library && !options->sched_lib)
     status =
@@ -114,13 +116,7 @@ sl_status sl__options_parse(const sl__command *command, int argc, const char **a
                 "the configuration names a library to load (sched-lib: %s), which only the command line may do: add "
                 "--sched-lib %s if you trust that library",
                 library, library);
-  if (status == SL_OK && program && !options->mpiexec)
-    status =
-        sl_fail(SL_EINVAL,
-                "the configuration names a program to start (mpiexec: %s), which only the command line may do: add "
-                "--mpiexec %s if you trust that program",
-                program, program);
-  free(library), free(program);
+  free(library);
   SL_TRY(status);
   int n = (options->model != NULL) + options->n_files;
   if (n < command->least)

@@ -4,26 +4,52 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Refuses deep nesting and thousands of anchors, for which libyaml's time grows with the square of the file's size. A
- * file of settings has at most three levels and one value for each of them. */
-static sl_status check_size(const char *name, const char *text, size_t n) {
-  enum { DEPTH = 16, EVENTS = 10000 };
+/* Refuses deep nesting and many directives ("%TAG ..."): libyaml's time grows with the square of either. A file of
+ * settings has at most three levels, and needs no directive. */
+static sl_status check_tokens(const char *name, const char *text, size_t n) {
+  enum { DEPTH = 16, DIRECTIVES = 4 };
   yaml_parser_t parser;
   sl_status status = SL_OK;
   if (!yaml_parser_initialize(&parser)) return sl_no_memory("for %s", name);
   yaml_parser_set_input_string(&parser, (const unsigned char *)text, n);
-  for (int events = 1, depth = 0, documents = 0, end = 0; !end && status == SL_OK; events++) {
+  for (int depth = 0, directives = 0, end = 0; !end && status == SL_OK;) {
+    yaml_token_t token;
+    if (!yaml_parser_scan(&parser, &token)) break; /* yaml_parser_load reports the error */
+    const yaml_token_type_t type = token.type;
+    const size_t line = token.start_mark.line + 1;
+    yaml_token_delete(&token);
+    depth += type == YAML_BLOCK_SEQUENCE_START_TOKEN || type == YAML_BLOCK_MAPPING_START_TOKEN ||
+             type == YAML_FLOW_SEQUENCE_START_TOKEN || type == YAML_FLOW_MAPPING_START_TOKEN;
+    depth -=
+        type == YAML_BLOCK_END_TOKEN || type == YAML_FLOW_SEQUENCE_END_TOKEN || type == YAML_FLOW_MAPPING_END_TOKEN;
+    directives += type == YAML_VERSION_DIRECTIVE_TOKEN || type == YAML_TAG_DIRECTIVE_TOKEN;
+    end = type == YAML_STREAM_END_TOKEN;
+    if (depth > DEPTH)
+      status = sl_fail(SL_EINVAL, "%s, line %zu: nested deeper than %d levels", name, line, DEPTH);
+    else if (directives > DIRECTIVES)
+      status = sl_fail(SL_EINVAL, "%s, line %zu: more than %d directives (lines that begin with %%): remove them", name,
+                       line, DIRECTIVES);
+  }
+  yaml_parser_delete(&parser);
+  return status;
+}
+
+/* Refuses thousands of values, among which may be as many anchors, for which libyaml's time grows with the square, too.
+ */
+static sl_status check_events(const char *name, const char *text, size_t n) {
+  enum { EVENTS = 10000 };
+  yaml_parser_t parser;
+  sl_status status = SL_OK;
+  if (!yaml_parser_initialize(&parser)) return sl_no_memory("for %s", name);
+  yaml_parser_set_input_string(&parser, (const unsigned char *)text, n);
+  for (int events = 1, documents = 0, end = 0; !end && status == SL_OK; events++) {
     yaml_event_t event;
     if (!yaml_parser_parse(&parser, &event)) break; /* yaml_parser_load reports the error */
-    depth += event.type == YAML_SEQUENCE_START_EVENT || event.type == YAML_MAPPING_START_EVENT;
-    depth -= event.type == YAML_SEQUENCE_END_EVENT || event.type == YAML_MAPPING_END_EVENT;
     documents += event.type == YAML_DOCUMENT_START_EVENT;
     end = event.type == YAML_STREAM_END_EVENT;
     const size_t line = event.start_mark.line + 1;
     yaml_event_delete(&event);
-    if (depth > DEPTH)
-      status = sl_fail(SL_EINVAL, "%s, line %zu: nested deeper than %d levels", name, line, DEPTH);
-    else if (events > EVENTS)
+    if (events > EVENTS)
       status = sl_fail(SL_EINVAL, "%s, line %zu: more than %d keys and values", name, line, EVENTS);
     else if (documents > 1)
       status = sl_fail(SL_EINVAL, "%s, line %zu: a second document begins; a file holds one", name, line);
@@ -34,7 +60,8 @@ static sl_status check_size(const char *name, const char *text, size_t n) {
 
 sl_status sl__yaml_parse(const char *name, const char *text, size_t n, yaml_document_t *document) {
   yaml_parser_t parser;
-  SL_TRY(check_size(name, text, n));
+  SL_TRY(check_tokens(name, text, n));
+  SL_TRY(check_events(name, text, n));
   if (!yaml_parser_initialize(&parser)) return sl_no_memory("for %s", name);
   yaml_parser_set_input_string(&parser, (const unsigned char *)text, n);
   sl_status status = SL_OK;

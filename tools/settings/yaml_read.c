@@ -6,6 +6,9 @@
 #include "tools/settings/table.h"
 #include "tools/settings/yaml_document.h"
 
+/* Programs to start, and hosts on which to start them: a file may come from someone else. */
+static int starts_something(const sl__setting *s) { return sl__is(s, mpiexec) || sl__is(s, hosts); }
+
 static sl_status set_key(unsigned commands, sl__options *options, const char *where, const char *key,
                          const char *value) {
   const char *names[SL__SETTINGS_MOST];
@@ -16,6 +19,9 @@ static sl_status set_key(unsigned commands, sl__options *options, const char *wh
     if (!sl__same_name(s->s.option, key) || sl__is(s, help)) continue;
     if (sl__is(s, resume) || sl__is(s, config))
       return sl_fail(SL_EINVAL, "%s'%s' is for the command line only", where, key);
+    if ((s->commands & commands) && starts_something(s))
+      return sl_fail(SL_EINVAL, "%s'%s' is for the command line only: remove it here, and add --%s %s if you trust it",
+                     where, key, s->s.option, value);
     if (s->commands & commands) return sl_setting_set(&s->s, options, where, value);
     known = 1;
   }

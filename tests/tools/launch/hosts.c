@@ -38,6 +38,22 @@ static void lists_are_read(void **state) {
     assert_fails(SL_EINVAL, "is not NAME or NAME:RANKS", sl__hosts_parse(wrong[i], &h));
     sl__hosts_free(&h);
   }
+  assert_ok(sl__hosts_parse("me@node-1.example_2:3,10.0.0.1", &h));
+  assert_text(&h, "me@node-1.example_2:3,10.0.0.1:1");
+  sl__hosts_free(&h);
+}
+
+/* Names that ssh or a shell would take for something else. */
+static void names_that_are_none(void **state) {
+  (void)state;
+  sl__hosts h;
+  assert_fails(SL_EINVAL, "'-oProxyCommand=x' begins with '-'", sl__hosts_parse("a,-oProxyCommand=x:2", &h));
+  sl__hosts_free(&h);
+  const char *const wrong[] = {"a b", "$(x)", "a;x", "a\nb", "a/b", "[1]", "caf\303\251", "a\033", "x=1", "a%b"};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    assert_fails(SL_EINVAL, "is no name of a host", sl__hosts_parse(wrong[i], &h));
+    sl__hosts_free(&h);
+  }
 }
 
 /* A host that answers, one that refuses, and one that does not answer. */
@@ -89,6 +105,7 @@ static void slurm_names_its_nodes(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(lists_are_read),
+      cmocka_unit_test(names_that_are_none),
       cmocka_unit_test_setup_teardown(dead_hosts_are_dropped, scratch_setup, scratch_teardown),
       cmocka_unit_test_setup_teardown(slurm_names_its_nodes, scratch_setup, scratch_teardown),
   };

@@ -271,21 +271,91 @@ static void choices_are_the_librarys(void **state) {
 
 /* Files that would keep libyaml busy for a minute are refused at once. */
 static void hostile_yaml(void **state) {
-  enum { BYTES = 200000 };
-  const char *path = scratch_path(*state, "c.yaml"), *const units[] = {"[", "{", "- ", "&a [] ", "- &a b\n", "*a "};
-  const char *const words[] = {"deeper", "deeper", "deeper", "c.yaml", "more than", "c.yaml"};
-  char *text = malloc(BYTES + 16);
-  for (size_t u = 0; u < sizeof units / sizeof *units; u++) {
-    size_t n = 0;
-    while (n < BYTES) n += (size_t)sprintf(text + n, "%s", units[u]);
+  enum { BYTES = 1000000 };
+  static const struct {
+    const char *head, *unit, *words;
+  } cases[] = {
+      {"", "[", "deeper"},
+      {"", "{", "deeper"},
+      {"", "- ", "deeper"},
+      {"", "&a [] ", "c.yaml"},
+      {"", "- &a b\n", "more than"},
+      {"", "*a ", "c.yaml"},
+      {"", "%%TAG !%d! a\n", "line 5: more than 4 directives"},
+      {"", "%%TAG !%d! a\302\205", "line 5: more than 4 directives"}, /* U+0085 ends a line, too */
+      {"batch: 1\n...\n", "%%TAG !%d! a\n", "line 7: more than 4 directives"},
+  };
+  const char *path = scratch_path(*state, "c.yaml");
+  char *text = malloc(BYTES + 64);
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    size_t n = (size_t)sprintf(text, "%s", cases[c].head);
+    for (int i = 0; n < BYTES; i++) n += (size_t)sprintf(text + n, cases[c].unit, i);
     scratch_write(path, text, n);
     sl__options o;
     const clock_t start = clock();
-    assert_fails(SL_EINVAL, words[u], parse(&train, &o, WORDS("train", "mlp", "--config", path)));
+    assert_fails(SL_EINVAL, cases[c].words, parse(&train, &o, WORDS("train", "mlp", "--config", path)));
     sl__options_free(&o);
     assert_true((double)(clock() - start) / CLOCKS_PER_SEC < 5);
   }
   free(text);
+  const char *usual = "%YAML 1.1\n%TAG !a! b\n---\nbatch: 8\n";
+  sl__options o;
+  scratch_write(path, usual, strlen(usual));
+  assert_ok(parse(&train, &o, WORDS("train", "mlp", "--config", path)));
+  assert_int_equal(o.batch, 8);
+  sl__options_free(&o);
+}
+
+/* Only the command line names programs, libraries and hosts: a configuration may come from somebody else. */
+static void files_that_start_something(void **state) {
+  static const struct {
+    const char *text, *words, *flag; /* a flag with which the file is accepted; NULL: none */
+  } cases[] = {
+      {"model: mlp\nmpiexec: ./evil\n", "line 2: 'mpiexec' is for the command line only", NULL},
+      {"model: mlp\nhosts: -oProxyCommand=evil\n", "line 2: 'hosts' is for the command line only", NULL},
+      {"model: mlp\nsched-lib: evil.so\n", "(sched-lib: evil.so), which only the command line may do",
+       "--sched-lib=own.so"},
+      {"model: mlp\nsched_lib: evil.so\n", "(sched-lib: evil.so), which only the command line may do",
+       "--sched-lib=own.so"},
+  };
+  const char *path = scratch_path(*state, "config.yaml");
+  sl__options o;
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    scratch_write(path, cases[c].text, strlen(cases[c].text));
+    assert_fails(SL_EINVAL, cases[c].words, parse(&train, &o, WORDS("train", "--config", path)));
+    sl__options_free(&o);
+    assert_fails(SL_EINVAL, cases[c].words, parse(&train, &o, WORDS("train", "--resume", "--out", *state)));
+    sl__options_free(&o);
+    if (!cases[c].flag) continue;
+    assert_ok(parse(&train, &o, WORDS("train", "--resume", "--out", *state, cases[c].flag)));
+    assert_string_equal(o.sched_lib, "own.so");
+    sl__options_free(&o);
+  }
+  /* Of a command that starts nothing such a key is another command's. */
+  static const sl__command eval = {.name = "eval", .bit = SL__EVAL, .arguments = "RUN ", .least = 1, .most = 1};
+  scratch_write(path, cases[1].text, strlen(cases[1].text));
+  assert_ok(parse(&eval, &o, WORDS("eval", "run", "--config", path)));
+  sl__options_free(&o);
+}
+
+/* How an earlier start of a run was launched says nothing about this one. */
+static void a_run_does_not_launch(void **state) {
+  const char *config = scratch_path(*state, "c.yaml"), *run = scratch_path(*state, "config.yaml");
+  const char *text = "model: mlp\nranks: 2\nrestarts: 3\n";
+  sl__options o;
+  scratch_write(config, text, strlen(text));
+  scratch_write(run, text, strlen(text));
+  assert_ok(parse(&train, &o, WORDS("train", "--resume", "--out", *state)));
+  assert_int_equal(o.ranks, -1);
+  assert_int_equal(o.restarts, -1);
+  sl__options_free(&o);
+  assert_ok(parse(&train, &o, WORDS("train", "--resume", "--out", *state, "--ranks=4")));
+  assert_int_equal(o.ranks, 4);
+  sl__options_free(&o);
+  assert_ok(parse(&train, &o, WORDS("train", "--config", config)));
+  assert_int_equal(o.ranks, 2);
+  assert_int_equal(o.restarts, 3);
+  sl__options_free(&o);
 }
 
 int main(void) {
@@ -297,6 +367,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(handed_on, scratch_setup, scratch_teardown),
       cmocka_unit_test_setup_teardown(one_name, scratch_setup, scratch_teardown),
       cmocka_unit_test_setup_teardown(hostile_yaml, scratch_setup, scratch_teardown),
+      cmocka_unit_test_setup_teardown(files_that_start_something, scratch_setup, scratch_teardown),
+      cmocka_unit_test_setup_teardown(a_run_does_not_launch, scratch_setup, scratch_teardown),
       cmocka_unit_test(arguments),
       cmocka_unit_test(nearest_names),
       cmocka_unit_test(augment),
