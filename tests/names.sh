@@ -76,6 +76,30 @@ if mkdir "$odd" 2>/dev/null; then
   unset wanted_code
 else skip 'a folder that is not UTF-8: it cannot be made'; fi
 
+# Names that the command line gives: a script may have them from an archive.
+odd="x$escape[2J"
+shown='x\?\[2J'
+plain() { # name, pattern, starling's arguments
+  about=$1 pattern=$2
+  shift 2
+  expect "$about: the name is shown" 0 "$pattern" "$@"
+  check "$about: no output has the escape" harmless
+}
+# shellcheck disable=SC2086
+plain 'train --out' "^run directory $shown" train mlp $small --out "$odd"
+plain 'report --out' "^$shown/page" report "$odd" --out "$odd/page"
+plain 'report, into the run directory' "^$shown/report.html" report "$odd"
+plain 'convert --out' "to $shown/published" convert run --to hf --out "$odd/published"
+echo 'a text of some words' >words.txt
+plain 'tokenize --out' "^$shown/train.bin" tokenize words.txt --out "$odd"
+mkdir -p pictures/a pictures/b
+printf '\211\120\116\107\015\012\032\012\000\000\000\015\111\110\104\122\000\000\000\002\000\000\000\001\010\000\000\000\000\321\111\040\126\000\000\000\013\111\104\101\124\170\332\143\160\164\002\000\000\307\000\204\202\237\054\112\000\000\000\000\111\105\116\104\256\102\140\202' >pictures/a/1.png
+cp pictures/a/1.png pictures/b/1.png
+cp words.txt "pictures/b/$odd.png"
+plain 'import --out' "^$shown-set: images of" import images pictures --skip-bad --out "$odd-set"
+check 'import: a file that is left out' grep -qE "^left out: .*$shown.png" out
+if command -v pkg-config >/dev/null; then plain 'lesson' "^$shown-lesson: lesson" lesson 7 "$odd-lesson"; else skip 'lesson: no pkg-config'; fi
+
 # Class names of a model file. In its header an escape has seven bytes, as many as "sandals".
 size() { wc -c <"$1"; }
 same_length() { test "$(size "$1")" = "$(size "$2")" && ! cmp -s "$1" "$2"; }

@@ -1,6 +1,10 @@
 /* UTF-8 and control characters. */
 #include "runtime/base/text.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
 int sl_utf8(const unsigned char *s) {
   const int n = s[0] < 0x80                   ? 1
                 : s[0] >= 0xC2 && s[0] < 0xE0 ? 2
@@ -53,4 +57,16 @@ void sl_text_disarm(char *text) {
     if (n == 0) s++;
     while (n-- > 0) *s++ = '?';
   }
+}
+
+void sl_text_print(const char *format, ...) {
+  va_list arguments;
+  char *text;
+  va_start(arguments, format);
+  const int n = vasprintf(&text, format, arguments);
+  va_end(arguments);
+  if (n < 0) return; /* no memory */
+  sl_text_disarm(text);
+  fputs(text, stdout);
+  free(text);
 }

@@ -17,6 +17,8 @@ int sl_text_is_plain(const char *text);
 /* Replaces control characters other than tab and line feed by '?' for each byte, in place. Other bytes stay, also
  * invalid ones. */
 void sl_text_disarm(char *text);
+/* printf to standard output, disarmed: for text with names from outside. */
+void sl_text_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #ifdef __cplusplus
 }

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/text.h"
 #include "tools/commands/commands.h"
 #include "tools/files/published.h"
 #include "tools/run/session.h"
@@ -64,8 +65,8 @@ sl_status sl__convert(sl__options *o, int *exit_code) {
   SL_TRY_OUT(sl__model_fill(file, store, &network, f->model, 0));
   SL_TRY_OUT(save(o, file, &network, store));
   if (!o->quiet)
-    printf("%s: %lld parameters in %d tensors, to %s\n", name, (long long)network.parameter_count,
-           sl_store_count(store), o->out);
+    sl_text_print("%s: %lld parameters in %d tensors, to %s\n", name, (long long)network.parameter_count,
+                  sl_store_count(store), o->out);
 out:
   if (network.graph) sl_network_destroy(&network);
   sl_store_destroy(store);

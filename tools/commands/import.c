@@ -450,13 +450,13 @@ static sl_status report_json(const job *j) {
 
 static void report(const job *j) {
   if (!j->options->quiet)
-    for (int64_t i = 0; i < j->bad.n; i++) printf("left out: %s\n", j->bad.name[i]);
+    for (int64_t i = 0; i < j->bad.n; i++) sl_text_print("left out: %s\n", j->bad.name[i]);
   if (j->bad.n > 0) printf("left out %" PRId64 " images\n", j->bad.n);
   if (j->others > 0 && !j->options->quiet)
     printf("passed over %" PRId64 " files not named .jpg, .jpeg or .png\n", j->others);
-  printf("%s: images of %" PRId64 "x%" PRId64 "x%" PRId64 " in %" PRId64 " classes, %" PRId64 " to train on, %" PRId64
-         " to test on\n",
-         j->options->out, j->height, j->width, j->channels, j->classes.n, j->train.written, j->test.written);
+  sl_text_print("%s: images of %" PRId64 "x%" PRId64 "x%" PRId64 " in %" PRId64 " classes, %" PRId64
+                " to train on, %" PRId64 " to test on\n",
+                j->options->out, j->height, j->width, j->channels, j->classes.n, j->train.written, j->test.written);
 }
 
 sl_status sl__import(sl__options *o, int *exit_code) {

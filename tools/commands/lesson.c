@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/text.h"
 #include "runtime/data/dataset.h"
 #include "tools/commands/commands.h"
 
@@ -128,8 +129,8 @@ sl_status sl__hand_out(sl__options *o, int *exit_code) {
   if (strstr(makefile, "DATA") || strstr(text_of(&l.own, "faults"), "DATA")) SL_TRY_OUT(put_data(o, to, &with_data));
   SL_TRY_OUT(put_changed(to, "Makefile", with_data ? "export DATA = data\n" : "", makefile, &(change){HERE, found}, 1));
   SL_TRY_OUT(put_page(&l, found, to));
-  printf("%s: lesson %s%s; begin with README.md\n", to, l.name, with_data ? ", with its images" : "");
-  for (int i = 0; i < l.start.n; i++) printf("complete and hand in %s/%s\n", to, l.start.text[i].name);
+  sl_text_print("%s: lesson %s%s; begin with README.md\n", to, l.name, with_data ? ", with its images" : "");
+  for (int i = 0; i < l.start.n; i++) sl_text_print("complete and hand in %s/%s\n", to, l.start.text[i].name);
 out:
   free(found);
   sl__names_free(&there);

@@ -23,10 +23,7 @@ static void rank_classes(const float *p, int classes, int *order, int top) {
 }
 
 static void say(const sl__model_facts *f, const char *file, int64_t index, const float *p, const int *order, int top) {
-  char shown[4096]; /* the name may come from an archive */
-  snprintf(shown, sizeof shown, "%s", file);
-  sl_text_disarm(shown);
-  printf("%s", shown);
+  sl_text_print("%s", file); /* the name may come from an archive */
   if (index >= 0) printf("[%lld]", (long long)index);
   for (int k = 0; k < top; k++) printf("%s %s %.4f", k ? "," : ":", f->class_names[order[k]], (double)p[order[k]]);
   putchar('\n');

@@ -7,6 +7,7 @@
 #include "report_page.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
+#include "runtime/base/text.h"
 #include "tools/commands/commands.h"
 #include "tools/files/rundir.h"
 #include "tools/report/parts.h"
@@ -55,7 +56,7 @@ static sl_status write_all(const sl__options *o, const json_t *data) {
     puts(text);
   else
     status = write_page(to, text);
-  if (status == SL_OK && !o->quiet && (!o->json || o->out)) printf("%s\n", to);
+  if (status == SL_OK && !o->quiet && (!o->json || o->out)) sl_text_print("%s\n", to);
 out:
   free(text), free(path);
   return status;

@@ -13,6 +13,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
+#include "runtime/base/text.h"
 #include "runtime/data/token_file.h"
 #include "runtime/text/tokenizer.h"
 #include "tools/commands/commands.h"
@@ -205,8 +206,8 @@ static sl_status tell(const sl__options *o, const job *j, int bits, int64_t trai
     return status;
   }
   if (spent[2] > 0) printf("learnt %lld tokens in %.2f s\n", vocabulary, spent[2]);
-  printf("%s/train.bin: %lld tokens of %d bits\n", o->out, (long long)train, bits);
-  if (validation) printf("%s/val.bin: %lld tokens of %d bits\n", o->out, (long long)validation, bits);
+  sl_text_print("%s/train.bin: %lld tokens of %d bits\n", o->out, (long long)train, bits);
+  if (validation) sl_text_print("%s/val.bin: %lld tokens of %d bits\n", o->out, (long long)validation, bits);
   printf("vocabulary %lld, %.4f tokens per byte, %.2f s, %.1f MB/s\n", vocabulary, ratio, spent[0],
          spent[0] > 0 ? 1e-6 * bytes / spent[0] : 0);
   return SL_OK;

@@ -6,6 +6,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
+#include "runtime/base/text.h"
 #include "tools/compare/page.h"
 #include "tools/compare/parts.h"
 
@@ -66,9 +67,9 @@ static void print_row(const char *policy, int priorities, const json_t *j, const
 static void print_table(const sl__comparison *c, const result *r) {
   const json_t *base = r[0].json, *plan = r[c->n].json;
   char name[96];
-  printf("%s simulated on %s: %lld nodes, %lld ranks of %lld CPU workers and %lld GPUs; ratios to %s\n", c->o->model,
-         c->o->described, (long long)number(base, "nodes"), (long long)number(base, "ranks"),
-         (long long)number(base, "workers"), (long long)number(base, "gpus"), c->variant[0].policy);
+  sl_text_print("%s simulated on %s: %lld nodes, %lld ranks of %lld CPU workers and %lld GPUs; ratios to %s\n",
+                c->o->model, c->o->described, (long long)number(base, "nodes"), (long long)number(base, "ranks"),
+                (long long)number(base, "workers"), (long long)number(base, "gpus"), c->variant[0].policy);
   printf("bound of a step %.3f ms\n\n", 1e3 * number(base, "bound_s"));
   printf("%-22s %-4s %10s %8s %8s %8s", "policy", "prio", "step ms", "ratio", "of bound", "kernels");
   for (int k = 0; k < SL_IDLE_CAUSES; k++) printf(" %10s", sl_idle_cause_name((sl_idle_cause)k));

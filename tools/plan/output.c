@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/base/json.h"
+#include "runtime/base/text.h"
 #include "tools/plan/parts.h"
 
 /* The lower bound of a step over the step; NaN: unknown without a simulation. */
@@ -123,9 +124,9 @@ static int any_measured(const sl__answer *a) {
 
 static sl_status print_text(const sl__planning *s, const sl__answer *a) {
   char text[512], other[32], named[SL_SIZES_TEXT], number[24];
-  printf("%s on %s, %d node%s: %d plans predicted, %d %s; the best of them\n\n",
-         sl_model_text(s->model, named, sizeof named), s->machine.name, a->list[0].nodes,
-         a->list[0].nodes > 1 ? "s" : "", s->n_seen, a->n, a->predicted ? "that fit kept" : "simulated");
+  sl_text_print("%s on %s, %d node%s: %d plans predicted, %d %s; the best of them\n\n",
+                sl_model_text(s->model, named, sizeof named), s->machine.name, a->list[0].nodes,
+                a->list[0].nodes > 1 ? "s" : "", s->n_seen, a->n, a->predicted ? "that fit kept" : "simulated");
   printf("%-8s %10s %10s %9s %9s  %s\n", "plan", "step ms", "samples/s", "of bound", "node GB", "");
   for (int i = 0; i < a->shown; i++) {
     snprintf(number, sizeof number, "%d%s", i + 1, a->standard == &a->list[i] ? " default" : "");
@@ -143,7 +144,7 @@ static sl_status print_text(const sl__planning *s, const sl__answer *a) {
     else
       printf("plan %d:\n", i + 1);
     SL_TRY(sl__candidate_command(s, &a->list[i], &command));
-    printf("  %s\n", command);
+    sl_text_print("  %s\n", command);
     free(command);
   }
   if (a->samples > 0) print_training(s, a);

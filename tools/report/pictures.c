@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/text.h"
 #include "tools/report/parts.h"
 #include "tools/report/svg.h"
 
@@ -22,7 +23,7 @@ static sl_status save(const place *to, const char *name, const sl__plot *plot) {
     SL_TRY_OUT(sl_no_memory("for a path"));
   }
   SL_TRY_OUT(sl_file_replace(path, text, strlen(text)));
-  if (!to->quiet) printf("%s\n", path);
+  if (!to->quiet) sl_text_print("%s\n", path);
 out:
   free(text), free(path);
   return status;

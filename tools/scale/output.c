@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "runtime/base/text.h"
 #include "tools/scale/parts.h"
 
 /* Whether this table gets the rows of --lost-node: the last one does. */
@@ -61,7 +62,7 @@ static sl_status print_verdict(const sl__scaling *s, const sl__scale_series *ser
 sl_status sl__scale_table(const sl__scaling *s) {
   char *text;
   SL_TRY(sl__scale_subtitle(s, &text));
-  printf("%s: %s\n\n", s->o->model, text);
+  sl_text_print("%s: %s\n\n", s->o->model, text);
   free(text);
   print_series(s, &s->is);
   SL_TRY(print_verdict(s, &s->is));

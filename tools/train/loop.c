@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/base/log.h"
+#include "runtime/base/text.h"
 #include "runtime/base/time.h"
 #include "tools/settings/exit_codes.h"
 #include "tools/train/trainer.h"
@@ -117,8 +118,8 @@ static sl_status stop(sl__trainer *r, int *exit_code) {
   *exit_code = SL__EXIT_CHECKPOINTED;
   sl__meter_clear(&r->meter);
   if (!r->o->quiet)
-    printf("stopped by a signal after step %lld; starling train --resume --out %s goes on\n", (long long)r->job.step,
-           sl__rundir_path(r->dir));
+    sl_text_print("stopped by a signal after step %lld; starling train --resume --out %s goes on\n",
+                  (long long)r->job.step, sl__rundir_path(r->dir));
   return SL_OK;
 }
 

@@ -69,11 +69,9 @@ sl_status sl__trainer_take_init(sl__trainer *r) {
 
 void sl__trainer_print_init(const sl__trainer *r) {
   const sl_model_data *d = &r->job.facts.data;
-  char init[4096];
   if (!r->o->init) return;
-  snprintf(init, sizeof init, "%s", r->o->init);
-  sl_text_disarm(init); /* it may come from somebody else's config.yaml */
-  printf("begins with %s%s", init, r->o->new_head ? " and a new classifier" : "");
+  /* The name may come from somebody else's config.yaml. */
+  sl_text_print("begins with %s%s", r->o->init, r->o->new_head ? " and a new classifier" : "");
   if (r->job.data.kind->normalises)
     printf("; %s are normalised as there: mean %g, deviation %g in the first channel", r->job.data.kind->samples,
            d->mean[0], d->deviation[0]);

@@ -1,7 +1,9 @@
 /* runtime/base/text.c: recognises UTF-8 (RFC 3629) and makes terminals' control characters harmless. */
 #include "runtime/base/text.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/support/scratch.h"
 
@@ -61,7 +63,25 @@ static void controls(void **state) {
   assert_string_equal(turned, "a???txt.exe\xE2\x80"); /* a character that is cut stays */
 }
 
+static void printed(void **state) {
+  (void)state;
+  char text[64];
+  int to[2];
+  fflush(stdout);
+  const int before = dup(STDOUT_FILENO);
+  assert_int_equal(pipe(to), 0);
+  dup2(to[1], STDOUT_FILENO);
+  sl_text_print("%s: %d\n", "a\x1B[2J", 3);
+  fflush(stdout);
+  dup2(before, STDOUT_FILENO), close(before), close(to[1]);
+  const ssize_t n = read(to[0], text, sizeof text - 1);
+  close(to[0]);
+  assert_true(n > 0);
+  text[n] = '\0';
+  assert_string_equal(text, "a?[2J: 3\n");
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(utf8), cmocka_unit_test(controls)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(utf8), cmocka_unit_test(controls), cmocka_unit_test(printed)};
   return cmocka_run_group_tests_name("runtime/base/text", tests, NULL, NULL);
 }
