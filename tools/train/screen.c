@@ -2,8 +2,18 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "runtime/base/text.h"
 #include "runtime/base/time.h"
 #include "tools/train/trainer.h"
+#include "tools/watch/heartbeat.h"
+
+/* --ranks and --hosts are of one start: the run directory does not repeat them. */
+static void print_fewer_ranks(const sl__trainer *r) {
+  sl__heartbeat before;
+  if (sl__heartbeat_read(sl__rundir_path(r->dir), &before) == SL_OK && before.ranks > r->job.ranks.n)
+    printf("the run had %d ranks before, and has %d now: give --ranks or --hosts again for as many\n", before.ranks,
+           r->job.ranks.n);
+}
 
 void sl__trainer_print_start(const sl__trainer *r) {
   const sl_data *d = &r->job.data;
@@ -31,7 +41,8 @@ void sl__trainer_print_start(const sl__trainer *r) {
     printf("resumed after step %lld\n", (long long)r->first);
   else if (r->o->resume)
     printf("the run ended before its first checkpoint: from the first step again\n");
-  printf("run directory %s\n", sl__rundir_path(r->dir));
+  if (r->o->resume) print_fewer_ranks(r);
+  sl_text_print("run directory %s\n", sl__rundir_path(r->dir));
   fflush(stdout);
 }
 

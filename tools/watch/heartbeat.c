@@ -226,6 +226,7 @@ sl_status sl__heartbeat_read(const char *folder, sl__heartbeat *h) {
   snprintf(h->launch, sizeof h->launch, "%s", launch ? launch : "");
   h->from = json_integer_value(json_object_get(file, "from_step"));
   h->step = json_integer_value(json_object_get(file, "step"));
+  h->ranks = (int)json_integer_value(json_object_get(file, "ranks"));
   h->exit_code = json_is_integer(code) ? (int)json_integer_value(code) : -1;
   json_decref(file);
   return SL_OK;

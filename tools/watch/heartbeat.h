@@ -37,7 +37,8 @@ void sl__heartbeat_drop(void);
 typedef struct sl__heartbeat {
   char launch[128];
   int64_t from, step; /* the step that this launch continued from; the last step */
-  int exit_code;      /* -1: it has not ended */
+  int ranks;
+  int exit_code; /* -1: it has not ended */
 } sl__heartbeat;
 
 /* SL_ENOTFOUND, SL_EFORMAT. */
