@@ -42,11 +42,16 @@ if [ -x "${MPIEXEC-}" ]; then
   job 'a rank whose memory is bad for good' 2 71 "$flip FAULT_RANK=0 FAULT_N=25 FAULT_ON=1" --verify-every 1 --out e
   check 'it goes back once' grep -q 'differs between the ranks.*, as before the run went back to the checkpoint of step 20' err
   job 'no fault: nothing is told' 2 0 '' --verify-every 3 --out f
-  check 'no word' sh -c '! grep -q differs err'
+  check 'no word' sh -c '! grep -qE "differs|compare" err'
   same 'compared ranks' whole f
   # shellcheck disable=SC2086
   expect 'one rank has no other to compare with' 0 '^test' train mlp $options --verify-every 3 --out alone
   check 'it says so' grep -q 'this run has only one: nothing is compared' err
+  job '--zero 3: parameters that only one rank holds' 2 0 '' --zero 3 --verify-every 3 --out divided
+  check 'it says once that they are not compared' test "$(grep -cE 'with --zero 3 there is only one copy of ([0-9]+) of the \1 parameters: these are not compared' err)" = 1
+  check 'what cannot be compared: the same model' cmp whole/model.safetensors divided/model.safetensors
+  job '--zero 1: the ranks of a machine share parameters' 2 0 '' --zero 1 --verify-every 3 --out shared
+  check 'it says so' grep -q 'with --zero 1 there is only one copy of' err
 else
   skip 'bits that flip: no mpiexec'
 fi

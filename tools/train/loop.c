@@ -149,8 +149,7 @@ sl_status sl__trainer_steps(sl__trainer *r, int *exit_code) {
   sl__ranks *ranks = &r->job.ranks;
   SL_TRY(sl__job_load(&r->job));
   sl__trainer_begin_times(r);
-  if (r->o->verify_every > 0 && ranks->n <= 1)
-    sl_log(SL_LOG_WARNING, "--verify-every compares ranks, and this run has only one: nothing is compared");
+  sl__trainer_warn_unverified(r);
   if (r->model_missing && is_over(r)) SL_TRY(sl__trainer_replace_lost(r));
   while (!is_over(r)) {
     sl__ranks_ask(ranks, sl__checkpoints_wish(r->checkpoints)); /* answered while the step runs */

@@ -144,6 +144,8 @@ sl_status sl__trainer_unwritten(const sl__trainer *run, sl_status status);
 /* verify.c. Compares the ranks' bits; collective, between two steps. SL_EMEMORY names the tensor and the rank that
  * differ. */
 sl_status sl__trainer_verify(sl__trainer *run);
+/* Warns if --verify-every has no parameters to compare. */
+void sl__trainer_warn_unverified(const sl__trainer *run);
 
 /* back.c. Collective. Go back to a checkpoint: after sl__trainer_verify found a difference; after the loss of `step`
  * leapt, skipping that step and the one before from now on. sl_error() is the cause. They fail with its status if there

@@ -6,17 +6,20 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "runtime/base/log.h"
 #include "runtime/machine/comm.h"
 #include "tools/train/trainer.h"
 
 enum { HOST = 64 };
+
+static int is_everywhere(const sl_tensor *t) { return t->owner < 0; }
 
 /* Computes digest[i] of each tensor of the store; 0: not all ranks hold it. */
 static sl_status digest_tensors(sl_store *store, uint64_t *digest) {
   SL_TRY(sl_store_acquire(store, 0));
   for (int i = 0; i < sl_store_count(store); i++) {
     const sl_tensor *t = sl_store_at(store, i);
-    digest[i] = t->owner < 0 && t->data
+    digest[i] = is_everywhere(t) && t->data
                     ? XXH3_64bits(t->data, (size_t)sl_shape_count(&t->shape) * sl_dtype_bytes(t->dtype))
                     : 0;
   }
@@ -64,6 +67,24 @@ static sl_status tell(const sl__trainer *r, const uint64_t *all, const char *hos
                        (long long)r->job.step, name, more, who)
              : sl_fail(SL_EMEMORY, "after step %lld %s%s differs between the ranks, and no majority of them agrees",
                        (long long)r->job.step, name, more);
+}
+
+void sl__trainer_warn_unverified(const sl__trainer *r) {
+  const int nodes = sl_runtime_nodes(r->job.runtime);
+  int parameters = 0, compared = 0;
+  if (r->o->verify_every <= 0 || r->job.ranks.rank > 0) return;
+  for (int i = 0; i < sl_store_count(r->job.store); i++) {
+    const sl_tensor *t = sl_store_at(r->job.store, i);
+    const int copies = is_everywhere(t) && !(t->common && nodes == 1); /* whether there are several */
+    parameters += t->parameter, compared += t->parameter && copies;
+  }
+  if (r->job.ranks.n <= 1)
+    sl_log(SL_LOG_WARNING, "--verify-every compares ranks, and this run has only one: nothing is compared");
+  else if (compared < parameters)
+    sl_log(SL_LOG_WARNING,
+           "--verify-every compares the ranks' copies of parameters, and with --zero %lld there is only one copy of %d "
+           "of the %d parameters: these are not compared",
+           (long long)r->o->zero, parameters - compared, parameters);
 }
 
 sl_status sl__trainer_verify(sl__trainer *r) {
