@@ -164,7 +164,7 @@ sed -n 's/^\.B \\-\\-\([a-z\\-]*\).*/\1/p' "$top/man/starling.1" | sed 's/\\f.*/
 diff options described >out
 check 'every option is in the manual page, and no other' cmp options described
 sed -n '/^\.SH EXIT STATUS/,/^\.SH FILES/s/^\.B \([0-9]*\)$/\1/p' "$top/man/starling.1" >codes
-sed -n '/^## Exit codes/,$s/^| \([0-9][0-9]*\) |.*/\1/p' "$top/docs/reference/formats.md" >described
+sed -n '/^## Exit codes/,$s/^| \([0-9][^|]*\) |.*/\1/p' "$top/docs/reference/formats.md" >described
 check 'docs/reference/formats.md has the exit codes of the manual page' cmp codes described
 if command -v groff >/dev/null; then
   groff -man -ww -z "$top/man/starling.1" >out 2>&1

@@ -76,6 +76,11 @@ check 'with the same policies' test "$(cut -d, -f1 far/bundle/repeated/compare.c
 check 'with the models of the measured machine' env STARPU_HOME="$work/nowhere" MODELS=original STARLING="$starling" far/bundle/run.sh --steps 3 --out again --json
 check 'these models count as calibrated' grep -q '"uncalibrated": false' again/compare.json
 check 'the script used the models of the bundle' absent nowhere
+export STARPU_CALIBRATE_MINIMUM=100000 # samples, which is more than calibrate's steps give
+expect 'models that lack samples even then: exit code 3' 3 'starling calibrate mlp .* lack samples after [0-9]+ steps: .*--uncalibrated goes on without' \
+  compare mlp --batch 4 --steps 2 --repetitions 1 --workers 1 --policies dmda --performance-models barn
+check 'no table is printed' sh -c '! grep -qE "^(eager|dmda) " out'
+unset STARPU_CALIBRATE_MINIMUM
 expect 'a bundle with another ending is refused' 2 "'b.zip' does not end in .tar.gz" compare mlp $small --bundle b.zip
 expect 'a bundle that cannot be written is refused at once' 1 'nowhere/b.tar.gz' compare mlp $small --bundle nowhere/b.tar.gz
 expect '--uncalibrated compares without calibrating' 0 '^Uncalibrated: .* 0 of [0-9]+ kinds of tasks' compare mlp $small --policies dmda --priorities on --performance-models shed --uncalibrated --out marked
