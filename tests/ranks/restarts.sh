@@ -40,6 +40,19 @@ check 'its last step' test "$(beat step undisturbed)" = $length
 for name in steps from_step loss time host pid ranks launch; do check "it has $name" grep -q "\"$name\": ." undisturbed/heartbeat.json; done
 check 'it has a process for each rank' test -n "$(process_of $((ranks - 1)) undisturbed)"
 
+# The run directory says nothing of how to launch the next start, even if somebody wrote that into it.
+cp -r undisturbed again
+printf 'ranks: 5\nrestarts: 2\n' >>again/config.yaml
+run train --resume --out again --steps $((length + 1))
+check 'resumed without --ranks: one rank' test "$code $(field ranks again/heartbeat.json)" = '0 1'
+check 'it says so, and what starts more' grep -q "^the run had $ranks ranks before, and has 1 now: give --ranks or --hosts again" out
+code=0
+$limit "$MPIEXEC" -n "$ranks" "$starling" train --resume --out again --steps $((length + 2)) >out 2>err || code=$?
+check "resumed by the user's own mpiexec: its number of ranks" test "$code $(field ranks again/heartbeat.json)" = "0 $ranks"
+run train --resume --out again --steps $((length + 3)) --ranks "$ranks" --mpiexec "$MPIEXEC"
+check 'resumed with --ranks: that number' test "$code $(field ranks again/heartbeat.json)" = "0 $ranks"
+check 'nothing is said of fewer' sh -c '! grep -q "has . now" out'
+
 # Random ranks are killed, each some steps after the start or restart.
 start $length run --restarts "$kills"
 from=0
@@ -154,6 +167,37 @@ ends
 check 'and goes on until it is told to stop' test $code = 75
 check 'heartbeat and stall file go with --force' sh -c "'$starling' train mlp $options --steps 1 --out stall --force && test -z \"\$(find stall -name 'stall-*')\""
 
+# A host that cannot be reached: ssh does not return.
+cat >ssh <<EOF
+#!/bin/sh
+echo \$\$ >"$work/reached"
+exec sleep 1000
+EOF
+chmod +x ssh
+HYDRA_LAUNCHER=ssh HYDRA_LAUNCHER_EXEC=$work/ssh
+export HYDRA_LAUNCHER HYDRA_LAUNCHER_EXEC
+reaches="localhost:$((ranks - 1)),nowhere"
+missing="1 of $ranks ranks has not started, on nowhere \\(does 'ssh nowhere true' work\\?\\)\$"
+start 1000000 unreached --hosts "$reaches" --stall-timeout $patience
+ends
+check 'a host that cannot be reached: exit code 76' test $code = 76
+check 'a warning names it' grep -qE "^starling: warning: after [0-9]+ s $missing" err
+check 'and so does the error' grep -qE "^starling: $missing" err
+check 'ssh does not stay' wait_until gone "$(cat reached)"
+start 1000000 unreached --hosts "nowhere:$ranks" --stall-timeout $patience
+ends
+check 'only hosts that cannot be reached: exit code 76' test $code = 76
+check 'with the error' grep -qE "^starling: $ranks of $ranks ranks have not started, on nowhere " err
+rm reached
+start 1000000 unreached --hosts "$reaches" --stall-timeout 0
+wait_until test -s reached
+kill -TERM "$(pgrep -P "$job" -x starling || echo "$job")"
+ends
+check 'SIGTERM meanwhile: exit code 143' test $code = 143
+check 'the signal is named' grep -qE '^starling: stopped by signal 15 \(Terminated\) during the start: [0-9]+ of [0-9]+ ranks ha(s|ve) not started' err
+check 'no other signal is' sh -c '! grep -q "killed by signal" err'
+unset HYDRA_LAUNCHER HYDRA_LAUNCHER_EXEC
+
 # What cannot be.
 # shellcheck disable=SC2086
 {
@@ -168,8 +212,13 @@ check 'heartbeat and stall file go with --force' sh -c "'$starling' train mlp $o
 }
 check 'is not tried again' test "$(grep -c restart err)" = 0
 printf 'mpiexec: ./evil\nranks: 2\n' >evil.yaml
+printf 'hosts: -oProxyCommand=evil\n' >hosts.yaml
 # shellcheck disable=SC2086
-expect 'a configuration names no program' 2 'only the command line may do' train mlp $options --config evil.yaml
+{
+  expect 'a configuration names no program' 2 "'mpiexec' is for the command line only" train mlp $options --config evil.yaml
+  expect 'nor hosts' 2 "'hosts' is for the command line only" train mlp $options --config hosts.yaml
+  expect '--hosts: an option of ssh' 2 "--hosts: '-oProxyCommand=x' begins with '-'" train mlp $options --hosts a,-oProxyCommand=x
+}
 code=0
 # shellcheck disable=SC2086
 $limit "$MPIEXEC" -n 1 "$starling" train mlp $options --ranks 2 >out 2>err || code=$?

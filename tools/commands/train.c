@@ -7,6 +7,7 @@
 #include "runtime/machine/environment.h"
 #include "tools/commands/commands.h"
 #include "tools/launch/launch.h"
+#include "tools/launch/process.h"
 #include "tools/run/digest.h"
 #include "tools/run/session.h"
 #include "tools/settings/exit_codes.h"
@@ -112,6 +113,7 @@ sl_status sl__train(sl__options *o, int *exit_code) {
   sl__trainer r = {.job = {.trains = 1, .records = 1}, .o = o};
   if (o->json) o->quiet = 1;
   if (sl__launch_wanted(o)) return sl__launch(o, exit_code);
+  sl__process_announce(sl__launch_rank());
   sl_status status = run(&r, exit_code);
   sl__meter_clear(&r.meter);
   /* Ends writing while the directory is locked, unless one of several ranks has failed: then it would wait for ever. */

@@ -23,6 +23,7 @@
 
 enum {
   KNOCK_S = 20, /* how long a host may take to answer after a loss */
+  START_S = 5,  /* how much longer than --stall-timeout ranks may take to start: those that have done so end first */
   ENDED_S = 60  /* how long mpiexec may take to exit after the heartbeat has reported the job's end */
 };
 
@@ -35,15 +36,18 @@ typedef struct launcher {
   int taken;                  /* a job of this launcher has opened the run directory */
   char id[96], launch[128];   /* names of this launcher and of the current job */
   int seen;                   /* the job's processes are known */
+  int begun;                  /* the job has written its heartbeat: all ranks have started */
+  int missing, warned;        /* ranks not heard of yet; whether a warning has said so */
+  double moved;               /* when the start began, or a rank was heard of last */
   double lost_at;             /* 0: no rank was lost since the last step */
-  char lost[512];             /* message: what was lost, and how many ranks continue */
+  char lost[1024];            /* message: what was lost, and how many ranks continue */
   long long from;             /* step that the job continues from */
 } launcher;
 
 /* How a job ended. */
 typedef struct end {
   int code, lost;
-  char what[256];
+  char what[512]; /* message; without one nothing is to be said */
 } end;
 
 /* ---- options ---------------------------------------------------------------------------------------------------- */
@@ -120,7 +124,8 @@ static sl_status start(launcher *l) {
   else if (new_folder && !l->o->force)
     argv[k++] = (char *)"--force";
   snprintf(l->launch, sizeof l->launch, "%s-%d", l->id, l->start);
-  l->seen = 0;
+  l->seen = l->begun = l->warned = 0;
+  l->missing = l->ranks, l->moved = sl_seconds();
   SL_TRY_OUT(sl__process_start(argv, l->launch, *l->mpiexec != '\0'));
 out:
   sl__options_words_free(words, n);
@@ -155,6 +160,48 @@ static void see_processes(launcher *l) {
   l->seen = n > 0;
 }
 
+/* Ranks that have not started yet, as far as is known. */
+static int unheard(const launcher *l) {
+  int n = 0;
+  if (l->begun || !*l->mpiexec) return 0;
+  for (int r = 0; r < l->ranks; r++) n += !sl__process_heard(r);
+  return n;
+}
+
+/* Writes "1 of 2 ranks has not started, on b (does 'ssh b true' work?)". */
+static void name_unheard(const launcher *l, char *text, size_t n) {
+  const int missing = unheard(l);
+  size_t at =
+      (size_t)snprintf(text, n, "%d of %d ranks %s not started", missing, l->ranks, missing > 1 ? "have" : "has");
+  const char *first = NULL;
+  for (int i = 0, rank = 0; i < l->hosts.n; i++) {
+    const int end = rank + l->hosts.host[i].ranks;
+    int here = 0;
+    for (; rank < end; rank++) here += !sl__process_heard(rank);
+    if (!here || at >= n) continue;
+    at += (size_t)snprintf(text + at, n - at, "%s%s", first ? ", " : ", on ", l->hosts.host[i].name);
+    if (!first) first = l->hosts.host[i].name;
+  }
+  if (first && at < n) snprintf(text + at, n - at, " (does 'ssh %s true' work?)", first);
+}
+
+/* Warns of ranks that do not start, and ends mpiexec, which would wait for them for ever. */
+static void look_at_start(launcher *l) {
+  enum { WARN_S = 60 };
+  const double patience = l->o->stall_timeout, now = sl_seconds();
+  const int missing = unheard(l);
+  char what[512];
+  if (missing != l->missing) l->missing = missing, l->moved = now;
+  const double still = now - l->moved;
+  if (missing == 0) return;
+  if (!l->warned && still > (patience > 0 ? patience / 2 : WARN_S)) {
+    name_unheard(l, what, sizeof what);
+    fprintf(stderr, "starling: warning: after %.0f s %s\n", still, what);
+    l->warned = 1;
+  }
+  if (patience > 0 && still > patience + START_S) sl__process_kill();
+}
+
 static void wait_for_end(launcher *l, int *state, sl__obituary *said) {
   double ended = 0;
   sl__heartbeat h;
@@ -164,7 +211,9 @@ static void wait_for_end(launcher *l, int *state, sl__obituary *said) {
     static double looked;
     if (now - looked < 1) continue;
     looked = now;
+    look_at_start(l);
     if (ended == 0 && beat_of(l, &h)) {
+      l->begun = 1;
       if (!l->seen) see_processes(l);
       if (h.exit_code >= 0) ended = now;
     }
@@ -208,7 +257,7 @@ static end judge(const launcher *l, int state, const sl__obituary *said) {
   enum {
     FIRST_FATAL = 4,
     LAST = 31,
-    NOT_FOUND = 127
+    LAST_SIGNAL = 64
   }; /* exit codes by which mpiexec reports a signal; 1 to 3 are the command's own */
   sl__heartbeat h;
   end e = {0};
@@ -219,10 +268,20 @@ static end judge(const launcher *l, int state, const sl__obituary *said) {
     int signal = said->signal;
     e.code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
     if (!signal && WIFSIGNALED(state)) signal = WTERMSIG(state);
-    if (!signal && e.code > 128) signal = e.code - 128;
+    if (!signal && e.code > 128 && e.code <= 128 + LAST_SIGNAL) signal = e.code - 128;
     if (!signal && e.code >= FIRST_FATAL && e.code <= LAST) signal = e.code;
-    e.lost = signal > 0 || e.code == SL__EXIT_LOST || (ours && e.code == 0);
+    e.lost = signal > 0 || e.code > 128 || e.code == SL__EXIT_LOST || (ours && e.code == 0);
     if (e.lost && e.code != SL__EXIT_LOST) name_dead(l, said, signal, e.what, sizeof e.what);
+  }
+  if (e.lost && unheard(l) > 0) {
+    size_t at = 0;
+    const int stopped = sl__process_signalled();
+    if (stopped) {
+      e.lost = 0, e.code = 128 + stopped;
+      at = (size_t)snprintf(e.what, sizeof e.what, "stopped by signal %d (%s) during the start: ", stopped,
+                            strsignal(stopped));
+    }
+    name_unheard(l, e.what + at, sizeof e.what - at);
   }
   if (e.lost && !*e.what) name_late(l, e.what, sizeof e.what);
   if (e.lost) e.code = SL__EXIT_LOST;
@@ -263,13 +322,17 @@ static sl_status run(launcher *l, int *exit_code) {
     sl__process_kill_rest(l->launch);
     if (l->lost_at > 0) look_for_step(l);
     tell_restart(l, "it ended before its next step");
+    if (beat_of(l, &h)) l->taken = l->begun = 1;
     const end e = judge(l, state, &said);
-    if (beat_of(l, &h)) l->taken = 1;
     *exit_code = e.code;
-    if (!e.lost) return SL_OK;
+    if (!e.lost) {
+      if (*e.what) fprintf(stderr, "starling: %s\n", e.what);
+      return SL_OK;
+    }
     if (sl__process_signalled() || l->start == l->restarts) {
       fprintf(stderr, "starling: %s%s\n", e.what,
-              l->restarts == 0          ? "; --restarts N starts the job again from its last checkpoint"
+              unheard(l) > 0            ? ""
+              : l->restarts == 0        ? "; --restarts N starts the job again from its last checkpoint"
               : sl__process_signalled() ? ""
                                         : ", and no restart is left");
       return SL_OK;

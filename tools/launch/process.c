@@ -18,9 +18,10 @@
 #include <unistd.h>
 
 #include "runtime/base/time.h"
+#include "runtime/machine/runtime.h"
 #include "tools/watch/heartbeat.h"
 
-enum { LINE = 4096, TICK_MS = 20, PATIENCE_S = 10, RANKS = 256 };
+enum { LINE = 4096, TICK_MS = 20, PATIENCE_S = 10, RANKS = 256, HEARD = 4096 };
 
 static volatile sig_atomic_t child, signalled;
 
@@ -33,6 +34,9 @@ static struct relay {
   int banner; /* inside the report */
   sl__obituary said;
 } relay = {.fd = -1};
+
+/* The ranks that have announced themselves, by lines "SIGN N". */
+static struct { char sign[192], rank[HEARD]; } heard;
 
 /* The ranks of this host, watched until one has ended. */
 static struct {
@@ -58,6 +62,28 @@ void sl__process_catch(void) {
 
 int sl__process_signalled(void) { return signalled; }
 
+static void sign_of(const char *launch, char *sign, size_t n) { snprintf(sign, n, "%s has started rank ", launch); }
+
+void sl__process_announce(int rank) {
+  const char *launch = getenv(SL__HEARTBEAT_LAUNCH);
+  char sign[sizeof heard.sign];
+  if (!launch || !(sl_runtime_promised_ranks() > 1 || getenv("PMI_RANK"))) return;
+  sign_of(launch, sign, sizeof sign);
+  printf("%s%d\n", sign, rank);
+  fflush(stdout);
+}
+
+int sl__process_heard(int rank) { return rank < HEARD && heard.rank[rank]; }
+
+/* Something may stand before the sign: mpiexec can mark lines with the rank. */
+static int is_announcement(const char *line) {
+  const char *at = strstr(line, heard.sign);
+  if (!at) return 0;
+  const long rank = strtol(at + strlen(heard.sign), NULL, 10);
+  if (rank >= 0 && rank < HEARD) heard.rank[rank] = 1;
+  return 1;
+}
+
 static void become(char *const *argv, const char *launch, const int *out) {
   const int nothing = open("/dev/null", O_RDONLY);
   setpgid(0, 0);
@@ -76,6 +102,8 @@ sl_status sl__process_start(char *const *argv, const char *launch, int relays) {
   if (relays && pipe2(out, O_CLOEXEC) != 0) return sl_fail(SL_EIO, "no pipe: %s", strerror(errno));
   relay = (struct relay){.fd = out[0]};
   ranks.first = 0;
+  memset(&heard, 0, sizeof heard);
+  sign_of(launch, heard.sign, sizeof heard.sign);
   sigfillset(&all);
   sigprocmask(SIG_BLOCK, &all, &before); /* delays signals until `child` is known */
   const pid_t pid = fork();
@@ -122,7 +150,7 @@ static void pass_on(const char *bytes, size_t n) {
     if (bytes[i] != '\n' && relay.n < LINE - 1) continue;
     relay.line[relay.n] = '\0';
     relay.n = 0;
-    if (!is_banner(relay.line)) fputs(relay.line, stdout);
+    if (!is_announcement(relay.line) && !is_banner(relay.line)) fputs(relay.line, stdout);
   }
   fflush(stdout);
 }

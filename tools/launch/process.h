@@ -21,6 +21,10 @@ int sl__process_signalled(void); /* whether one of them has come */
 /* Starts the process. argv ends in NULL. launch: value of STARLING_LAUNCH for it and its children. relays: passes its
  * standard output on line by line. It gets SIGTERM when this process ends. SL_EIO. */
 sl_status sl__process_start(char *const *argv, const char *launch, int relays);
+/* Tells the launcher, if one started this process through mpiexec, that the rank has started: by a line of standard
+ * output, which mpiexec brings from any host and the launcher does not pass on. */
+void sl__process_announce(int rank);
+int sl__process_heard(int rank); /* whether that rank of the job has announced itself */
 /* Watches these ranks on this host, so that the first one to end is known. host: this host's name. Call once for each
  * start. */
 void sl__process_ranks(const char *host, const long *pid, int n);
