@@ -24,6 +24,7 @@ change() { # name, sed script
 hand_in right
 cp "$lesson/skeleton/$file" "$all/skeleton.c"
 change half 's/dx\[i\] = \(.*\);/dx[i] = i % 2 ? 0 : \1;/'
+change shifted 's/y\[i\] = \(.*\);/y[i] = \1 + 0.25f;/'
 change whole 's/range(c, tile, &from, &to);/from = 0, to = sl_shape_count(\&c->out[0].shape);/'
 change one-tile '/void backward_tile/,/^}/s/range(c, tile, &from, &to);/from = 0, to = sl_shape_count(\&c->out[0].shape);/'
 change cost 's/cost->flops = 3 .*/cost->flops = 0; (void)c; }/'
@@ -32,6 +33,11 @@ change crash 's/y\[i\] = .*/*(volatile float *)0 = 1;/'
 mkdir "$all/empty" "$all/link"
 ln -s "$lesson/$file" "$all/link/$file"
 echo 'not one' >"$all/notes.txt"
+hand_in 'müller' # in UTF-8, and in Latin-1 with an escape sequence
+hand_in "$(printf 'm\374ller\033[31m')"
+ln -s right "$all/linked"
+ln -s "$lesson/$file" "$all/linked.c"
+mkfifo "$all/pipe"
 run grade 7 "$all" --quiet --out table.csv
 protected=yes unprotected=''
 if grep -q 'submissions cannot be shut in a sandbox here' "$work/err"; then # and so it must say
@@ -43,15 +49,22 @@ check 'lesson 7: all submissions are graded' test "$code" = 0
 show
 row right yes yes 6 6 0 ''
 row skeleton.c yes no 0 6 0 'wrong: there is no gradient.*; wrong: the values .*; wrong: the cost .*; wrong: the network does not learn.*'
-row half yes no 3 6 0 "wrong: the gradient is not softsign's; wrong: the network .*"
+number_is='is -?[0-9.]+e[-+][0-9]+ but should be -?[0-9.]+e[-+][0-9]+'
+row half yes no 3 6 0 "wrong: the gradient is not softsign's: element [0-9]+: x = .*, dy = .*; dx $number_is; wrong: no point for the tiles, because the gradient is wrong; wrong: the network .*"
+row shifted yes no 1 6 0 "wrong: the gradient .*; wrong: the values are not softsign's: element [0-9]+: x = .*; y $number_is; wrong: no point for equal bytes.*; wrong: no point for the tiles.*; wrong: the network .*: its loss is [0-9.]+, then [0-9.]+, but should be .*"
 row whole yes no 5 6 0 "wrong: a kernel computes elements outside its tile"
 row one-tile yes no 5 6 0 "wrong: a kernel computes elements outside its tile"
-row cost yes no 5 6 0 'wrong: the cost is not a few .*'
+row cost yes no 5 6 0 'wrong: the cost is 0.0 FLOPs an element but should be 1 to 20'
 row syntax no no 0 6 2 "operation.c:[0-9:]+ error: expected '[;,].*"
 row crash yes no 0 6 139 'signal 11 .*'
 row empty no no 0 6 0 'there is no file operation.c'
 row link no no 0 6 0 'there is no file operation.c'
-check 'lesson 7: the table has a head and a line for each' test "$(wc -l <table.csv)" = 11
+row 'müller' yes yes 6 6 0 ''
+row 'm[?]ller[?]\[31m' yes yes 6 6 0 ''
+row linked no no 0 6 0 'not graded: a symbolic link'
+row 'linked\.c' no no 0 6 0 'not graded: a symbolic link'
+row pipe no no 0 6 0 'not graded: a named pipe'
+check 'lesson 7: the table has a head and a line for each' test "$(wc -l <table.csv)" = 17
 
 lesson=$examples/08-own-policy file=policy.c all=$work/eight
 hand_in right

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE /* CPU_COUNT */
 #include <math.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,9 +23,13 @@ static double true_x[B * H], true_y[B * H], true_dx[B * H], true_dw1[H * P];
 static int points, checks, values_right, gradient_right;
 
 /* Counts one check's points; if it failed, prints a line that says what is wrong. */
-static void judge(int fine, const char *what) {
+__attribute__((format(printf, 2, 3))) static void judge(int fine, const char *what, ...) {
+  va_list values;
   checks++, points += fine;
-  if (!fine) printf("wrong: %s\n", what);
+  if (fine) return;
+  va_start(values, what);
+  printf("wrong: "), vprintf(what, values), putchar('\n');
+  va_end(values);
 }
 
 /* A random multiple of 1 / 64 in [-width, width). */
@@ -103,7 +108,12 @@ static void check_values(void) {
   const double ulp = 0x1p-23, worst = 4 * error(a.y[ONE], true_y, B * H, 4 * ulp, 1e-12, &at);
   printf("values: largest error %.2f units in the last place\n", worst);
   values_right = a.has[ONE] && at < 0;
-  judge(values_right, "the values are not softsign's");
+  const int i = at < 0 ? 0 : at;
+  if (a.has[ONE])
+    judge(values_right, "the values are not softsign's: element %d: x = %.4f; y is %.4e but should be %.4e", i, x[i],
+          (double)a.y[ONE][i], true_y[i]);
+  else
+    judge(0, "there are no values: the network did not run");
 }
 
 static void check_gradient(void) {
@@ -115,11 +125,14 @@ static void check_gradient(void) {
   const double worst = error(a.dx[ONE], true_dx, B * H, 1e-4, 1e-6, &at);
   error(a.dw1, true_dw1, H * P, 1e-4, 1e-5, &at_w);
   printf("gradient: largest error %.2f of the tolerance (1e-4)\n", worst);
-  if (at >= 0)
-    printf("element %d: x = %.4f, dy = %.4e; dx is %.4e but should be %.4e\n", at, x[at], dy[at], (double)a.dx[ONE][at],
-           true_dx[at]);
   gradient_right = at < 0 && at_w < 0;
-  judge(gradient_right, "the gradient is not softsign's");
+  const int i = at < 0 ? 0 : at, w = at_w < 0 ? 0 : at_w;
+  if (at < 0)
+    judge(gradient_right, "the gradient of the weights below is wrong: element %d is %.4e but should be %.4e", w,
+          (double)a.dw1[w], true_dw1[w]);
+  else
+    judge(0, "the gradient is not softsign's: element %d: x = %.4f, dy = %.4e; dx is %.4e but should be %.4e", i, x[i],
+          dy[i], (double)a.dx[ONE][i], true_dx[i]);
 }
 
 static void check_division(void) {
@@ -132,11 +145,10 @@ static void check_division(void) {
     same &= !a.has_gradient || memcmp(a.dx[ONE], a.dx[c], sizeof a.dx[c]) == 0;
   }
   printf("one shard, four, and a team of two: %s\n", same ? "the same bytes" : "other bytes");
-  if (same && !values_right) { /* equal but wrong results earn no point; their line was printed above */
-    checks++;
-    return;
-  }
-  judge(same, "the result depends on how the batch is cut, or on the number of threads");
+  if (same)
+    judge(values_right, "no point for equal bytes, because they are those of wrong values");
+  else
+    judge(0, "the result depends on how the batch is cut, or on the number of threads");
 }
 
 /* Checks the kernels alone. A kernel that computes more than its tile overwrites elements that other tiles still read.
@@ -152,7 +164,7 @@ static void check_tiles(void) {
   if (values_right && (gradient_right || !a.has_gradient))
     judge(at < 0 && at_dx < 0, "a kernel computes elements outside its tile");
   else
-    checks++;
+    judge(0, "no point for the tiles, because the %s wrong", values_right ? "gradient is" : "values are");
 }
 
 static void check_training(void) {
@@ -161,7 +173,9 @@ static void check_training(void) {
   const double last = step(0);
   printf("training: loss %.4f before, %.4f after %d steps (%.4f and %.4f in double precision)\n", a.first, a.last,
          STEPS, first, last);
-  judge(fabs(a.first - first) < 1e-4 && fabs(a.last - last) < 0.02 * last, "the network does not learn as it should");
+  judge(fabs(a.first - first) < 1e-4 && fabs(a.last - last) < 0.02 * last,
+        "the network does not learn as it should: its loss is %.4f, then %.4f, but should be %.4f, then %.4f", a.first,
+        a.last, first, last);
 }
 
 int main(int argc, char **argv) {
@@ -187,7 +201,7 @@ int main(int argc, char **argv) {
   check_division();
   check_tiles();
   printf("cost: %.1f FLOPs an element\n", a.flops);
-  judge(a.flops >= 1 && a.flops <= 20, "the cost is not a few FLOPs an element");
+  judge(a.flops >= 1 && a.flops <= 20, "the cost is %.1f FLOPs an element but should be 1 to 20", a.flops);
   check_training();
   const int ok = points == checks;
   printf("points: %d of %d\n%s\n", points, checks, ok ? "ok" : "not ok");

@@ -42,13 +42,24 @@ int sl_text_is_utf8(const char *text) {
   return 1;
 }
 
+/* The length of the UTF-8 character at s; 0: there is none, or it is a control character. */
+static int plain(const unsigned char *s) { return control(s) > 0 ? 0 : sl_utf8(s); }
+
 int sl_text_is_plain(const char *text) {
   for (const unsigned char *s = (const unsigned char *)text; *s;) {
-    const int n = sl_utf8(s);
-    if (n == 0 || control(s)) return 0;
+    const int n = plain(s);
+    if (n == 0) return 0;
     s += n;
   }
   return 1;
+}
+
+void sl_text_make_plain(char *text) {
+  for (unsigned char *s = (unsigned char *)text; *s;) {
+    const int n = plain(s);
+    if (n == 0) *s = '?';
+    s += n > 0 ? n : 1;
+  }
 }
 
 void sl_text_disarm(char *text) {

@@ -19,6 +19,8 @@ int sl_text_is_plain(const char *text);
 void sl_text_disarm(char *text);
 /* printf to standard output, disarmed: for text with names from outside. */
 void sl_text_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Replaces each byte of the text that is neither UTF-8 nor harmless (sl_text_is_plain) by '?', in place. */
+void sl_text_make_plain(char *text);
 
 #ifdef __cplusplus
 }

@@ -14,6 +14,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
+#include "runtime/base/text.h"
 #include "tools/commands/commands.h"
 #include "tools/grade/lesson.h"
 #include "tools/grade/sandbox.h"
@@ -171,8 +172,9 @@ static sl_status judge(grade *g, const submission *s, row *r) {
 
 /* Text from a submission for the table; the text may be invalid UTF-8. */
 static void printable(char *text) {
-  for (; text && *text; text++)
-    if ((unsigned char)*text < ' ' || (unsigned char)*text > '~') *text = *text == '\t' ? ' ' : '?';
+  if (!text) return;
+  for (char *tab; (tab = strchr(text, '\t'));) *tab = ' ';
+  sl_text_make_plain(text);
 }
 
 /* A field of a CSV table (RFC 4180), followed by a comma or the line's end. Spreadsheets take text that begins with one
@@ -240,11 +242,32 @@ static sl_status grade_one(grade *g, const submission *s) {
 
 /* ---- all of them ------------------------------------------------------------------------------------------------ */
 
+/* The kind of an entry that is neither a folder nor a file, in words; NULL: it is one of them. Such an entry is not
+ * opened: a link can lead to any of the teacher's files, and reading a pipe may never end. */
+static const char *odd_kind(const char *path) {
+  struct stat info;
+  if (lstat(path, &info) != 0) return NULL;
+  switch (info.st_mode & S_IFMT) {
+    case S_IFLNK:
+      return "a symbolic link";
+    case S_IFIFO:
+      return "a named pipe";
+    case S_IFSOCK:
+      return "a socket";
+    case S_IFCHR:
+    case S_IFBLK:
+      return "a device";
+    default:
+      return NULL;
+  }
+}
+
 /* Reads the files of a submission; faults count as the student's failure. */
 static void read_submission(const grade *g, const char *path, submission *s) {
   const sl__names *wanted = &g->lesson.skeleton;
   const int one = sl__kind_of(path) == S_IFREG;
-  sl_status status = SL_OK;
+  const char *odd = odd_kind(path);
+  sl_status status = odd ? sl_fail(SL_EINVAL, "not graded: %s", odd) : SL_OK;
   if (one && wanted->n != 1)
     status = sl_fail(SL_EINVAL, "one file was handed in, but the lesson asks for %d", wanted->n);
   for (int k = 0; k < wanted->n && status == SL_OK; k++) {
@@ -312,7 +335,7 @@ static sl_status prepare(grade *g) {
 static int is_submission(const char *path) {
   const mode_t kind = sl__kind_of(path);
   const size_t n = strlen(path);
-  return kind == S_IFDIR || (kind == S_IFREG && n > 2 && strcmp(path + n - 2, ".c") == 0);
+  return kind == S_IFDIR || (kind == S_IFREG && n > 2 && strcmp(path + n - 2, ".c") == 0) || odd_kind(path);
 }
 
 sl_status sl__grade(sl__options *o, int *exit_code) {

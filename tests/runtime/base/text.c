@@ -61,6 +61,10 @@ static void controls(void **state) {
   char turned[] = "a\xE2\x80\xAEtxt.exe\xE2\x80";
   sl_text_disarm(turned);
   assert_string_equal(turned, "a???txt.exe\xE2\x80"); /* a character that is cut stays */
+  char shown[] = "m\xC3\xBCller\x1B[m\t\xC2\x9B \xE9 \xE2\x82\xAC\xE2\x82";
+  sl_text_make_plain(shown);
+  assert_string_equal(shown, "m\xC3\xBCller?[m??? ? \xE2\x82\xAC??");
+  assert_true(sl_text_is_plain(shown));
 }
 
 static void printed(void **state) {
