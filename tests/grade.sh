@@ -295,10 +295,46 @@ expect 'a missing folder' 1 'nowhere' grade "$lesson" nowhere $unprotected
 expect 'a table file that cannot be written' 1 'nowhere/table.csv' grade "$lesson" one --out nowhere/table.csv $unprotected
 
 # ---- hand-outs -------------------------------------------------------------------------------------------------------
-for lesson in 1 02 7 08-own-policy; do
-  expect "lesson $lesson: a folder for a student" 0 'begin with README.md' lesson $lesson "hand-out/$lesson"
-  check "lesson $lesson: a page" test -s "hand-out/$lesson/README.md"
+# Links of a page that lead nowhere, and places of other pages that are not there.
+dead_links() { # page
+  awk '/^ *```/ { code = !code } code { next }
+    { gsub(/`[^`]*`/, ""); while (match($0, /\]\([^) #]+/)) { print substr($0, RSTART + 2, RLENGTH - 2); $0 = substr($0, RSTART + RLENGTH) } }' "$1" |
+    while read -r target; do case $target in *://*) ;; *) [ -e "$(dirname "$1")/$target" ] || echo "a link to $target" ;; esac; done
+  grep -oE '`/[^`]*[.]md`' "$1" | tr -d '`' | while read -r place; do [ -e "$place" ] || echo "the place $place"; done
+  grep -oE '(^|[^/a-z])docs/[^ ]*[.]md' "$1"
+}
+# Whether a hand-out has all that its lesson has: the skeleton's files in place of the solution's, and what `make run`
+# needs. Programs that somebody built among the sources do not count.
+complete() { # lesson's folder, hand-out
+  for of_lesson in "$1"/*; do
+    if [ ! -f "$of_lesson" ] || head -c 4 "$of_lesson" | grep -q ELF; then continue; fi
+    of_student=$2/${of_lesson##*/}
+    if [ -e "$1/skeleton/${of_lesson##*/}" ]; then of_lesson=$1/skeleton/${of_lesson##*/}; fi
+    [ "${of_lesson##*/}" = Makefile ] || cmp "$of_lesson" "$of_student" || return 1
+  done
+  if grep -q DATA "$2/Makefile" && [ ! -e "$2/data/train-images-idx3-ubyte" ]; then return 1; fi
+  env -u PKG_CONFIG_PATH -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -n -C "$2" run
+}
+make_set pictures 4 4 2 2
+mkdir simulated
+printf '#!/bin/sh\n' >simulated/starling-sim
+chmod +x simulated/starling-sim # lesson 12 is handed out where it can run
+for lesson in "$examples"/[0-9][0-9]-*; do
+  about=${lesson##*/} handed_out=$((${handed_out:-0} + 1))
+  of=$((1${about%%-*} - 100)) # "7"
+  export SIMULATED="$work/simulated"
+  expect "lesson $about: a folder for a student" 0 'begin with README.md' lesson $of hand-out/$of --data pictures
+  unset SIMULATED
+  check "lesson $about: a page without dead links" test -s hand-out/$of/README.md -a -z "$(dead_links hand-out/$of/README.md 2>&1 | tee -a "$work/err")"
+  check "lesson $about: the folder is complete" complete "$lesson" hand-out/$of
 done
+check 'hand-outs of all lessons' test "$handed_out" -ge 12
+expect 'lesson 08-own-policy: a lesson by its name' 0 'begin with README.md' lesson 08-own-policy hand-out/08-own-policy
+run_faults() { MPIEXEC=none env -u PKG_CONFIG_PATH -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u STARLING make -C hand-out/10 run; }
+! run_faults >"$work/out" 2>"$work/err"
+check 'lesson 10: the folder finds Starling' grep -q '^no none: set MPIEXEC' "$work/out"
+expect 'lesson --help says what --data does' 0 '^ +--data=.* copied into DIR/data' lesson --help
+check 'and nothing of other commands' eval '! grep -q "language models" "$work/out"'
 check 'starling lesson: the folder has the skeleton' cmp "$examples/07-own-operation/skeleton/operation.c" hand-out/7/operation.c
 check 'starling lesson: the folder has no solution' eval '! grep -rqF "fabsf(y[i])" hand-out && ! grep -rqE "priority (>=|<=|>|<) " hand-out/08-own-policy/policy.c hand-out/08-own-policy/README.md'
 check 'starling lesson: the folder has no path into the sources' eval '! grep -rqE "[.][.]/[.][.]/build|examples/[01]" hand-out'

@@ -1,10 +1,10 @@
 #!/bin/sh
 # make install leaves a complete installation: a program that uses only starling.pc compiles with every installed
-# header, as C and as C++, links and runs.
+# header, as C and as C++, links and runs; all pages are there.
 build=${top_builddir:-.}
 [ -e "$build/starling.pc" ] || { echo '1..0 # SKIP no build here'; exit 0; }
 command -v pkg-config >/dev/null || { echo '1..0 # SKIP no pkg-config'; exit 0; }
-echo 1..6
+echo 1..7
 work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
 number=0
@@ -47,6 +47,10 @@ else
   echo "ok $number # SKIP no C++ compiler"
 fi
 check 'the command is installed' test -x "$work/bin/starling"
+pages() { (cd "$1" && find . -path ./lessons/solutions -prune -o \( -name '*.md' -o -name '*.svg' \) -print | sort); }
+pages "${top_srcdir:-$(dirname "$0")/..}/docs" >"$work/wanted"
+pages "$(pc --variable=lessons)/.." >"$work/got"
+check 'all pages are installed, with their pictures' cmp "$work/wanted" "$work/got"
 
 sed -i "s,^prefix=.*,prefix=$work," "$work/lib/pkgconfig/starling.pc"
 # shellcheck disable=SC2317 # reached by name

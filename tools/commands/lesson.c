@@ -2,6 +2,7 @@
  * images that it reads, and a Makefile that finds this Starling from anywhere. */
 #include "tools/grade/lesson.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,9 +84,42 @@ static sl_status put_data(const sl__options *o, const char *to, int *put_any) {
   return status;
 }
 
+/* Reads a link to another page at text: its length, its words, and where the page is. 0: there is none. */
+static size_t read_link(const char *text, const char *pages, char words[256], char place[PATH_MAX]) {
+  char target[256], *path;
+  int n = 0;
+  if (sscanf(text, "[%255[^][]](%255[^)# \n]%n", words, target, &n) != 2 || !(path = sl__joined(pages, target)))
+    return 0;
+  const char *end = strchr(text + n, ')');
+  const int known = end && realpath(path, place) != NULL;
+  free(path);
+  return known ? (size_t)(end + 1 - text) : 0;
+}
+
+/* The page with each link to another page as text, since only this page goes along: its words, and where the other page
+ * is. The caller's to free(). NULL: no memory. */
+static char *with_places(const char *page, const char *pages) {
+  char *changed = NULL, words[256], place[PATH_MAX];
+  size_t n;
+  FILE *file = open_memstream(&changed, &n);
+  while (file && *page) {
+    const size_t length = *page == '[' ? read_link(page, pages, words, place) : 0;
+    if (length == 0)
+      fputc(*page++, file);
+    else if (strcmp(strrchr(place, '/') + 1, words) == 0)
+      fprintf(file, "`%s`", place);
+    else
+      fprintf(file, "%s (`%s`)", words, place);
+    page += length;
+  }
+  if (file && fclose(file) != 0) free(changed), changed = NULL;
+  return changed;
+}
+
 /* Writes the page, after a note on where to find the command. */
 static sl_status put_page(const sl__lesson *l, const char *found, const char *to) {
   char *pages = sl__pkg_config("--variable=lessons"), *name = NULL, *path = NULL, *page = NULL, *head = NULL;
+  char *changed = NULL;
   char self[4096] = "", command[4096], folder[300];
   sl_status status = SL_OK;
   size_t n;
@@ -101,10 +135,11 @@ static sl_status put_page(const sl__lesson *l, const char *found, const char *to
                "`export PATH=\"$PATH:%s\"`. Starling is in `%s`; elsewhere: `make run PKG_CONFIG_PATH=FOLDER`.\n\n",
                self, found) < 0)
     SL_TRY_OUT(sl_no_memory("for a page"));
-  if (sl_file_read(path, SL__MOST_BYTES, &page, &n) == SL_OK) /* the user's own lessons have none there */
-    status = put_changed(to, "README.md", head, page, changes, 2);
+  if (sl_file_read(path, SL__MOST_BYTES, &page, &n) != SL_OK) goto out; /* the user's own lessons have none there */
+  if (!(changed = with_places(page, pages ? pages : "."))) SL_TRY_OUT(sl_no_memory("for %s", name));
+  status = put_changed(to, "README.md", head, changed, changes, 2);
 out:
-  free(pages), free(name), free(path), free(page), free(head);
+  free(pages), free(name), free(path), free(page), free(head), free(changed);
   return status;
 }
 

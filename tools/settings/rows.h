@@ -13,6 +13,9 @@
  * least, most  range of a number
  * help      {commands, "text"}...: texts for some commands only; commands 0: for all */
 SETTING(TEXT, data, "data", SL__TRAIN | SL__EVAL | MEASURES | SL__GRAPH | SL__LESSON, LOCAL, "DIR|FILES", NULL, 0, 0,
+        {SL__LESSON,
+         "folder of IDX files that are copied into DIR/data if the lesson reads images; by default that of "
+         "Debian's package dataset-fashion-mnist; if that is missing, DIR gets no images"},
         {0, ""}, /* the text of each kind of data */
         {SL__EVAL, "by default the run's"}, {SL__BENCH | SL__CALIBRATE | SL__GRAPH, "by default synthetic data"})
 SETTING(REAL, val_fraction, "val-fraction", SL__TRAIN | SL__TOKENIZE, RUN, "F", "0.1", 0, 0.9,
