@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs every lesson as its reader does: its own Makefile builds it in a copy of its folder against this build, and its
-# own check decides. Each lesson has a page and solutions, and the C code in a page occurs in the lesson's program.
+# own check decides. Each lesson has a page and solutions, the page has a figure, and the C code in a page occurs in the
+# lesson's program.
 # LESSON_SECONDS limits each lesson; tests/figures/lessons.sh allows a minute.
 . "$(dirname "$0")/support/command.shlib"
 build=$(dirname "$starling")
@@ -22,6 +23,17 @@ quoted() { # page, sources...
       exit bad || !n
     }' "$@"
 }
+# Checks that a page has a figure: a picture, or a drawing, which is a block without a language that has arrows or boxes
+# in two or more of its lines.
+has_figure() { # page
+  awk '/!\[[^]]*\]\([^)]*\)/ { found = 1 }
+    /^ *```/ { drawing = !code && /^ *```$/; code = !code; lines = 0; next }
+    drawing && /--|->|<-|\||\[ |^ *\/ +\\/ { if (++lines == 2) found = 1 }
+    END { exit !found }' "$1"
+}
+printf '# Page\n```sh\nmake | cat\nmake --silent\n```\n```\nstep 1 | loss 2\nok\n```\n' >"$work/none.md"
+! has_figure "$work/none.md"
+check 'a page without a figure is found' test $? = 0
 # name, command...: with "ok" as the last line.
 answers() {
   name=$1 code=0
@@ -53,6 +65,7 @@ for folder in "$top"/examples/[0-9][0-9]-*; do
   lesson=$(basename "$folder") program=${folder##*/[0-9][0-9]-}
   number_of_lessons=$((number_of_lessons + 1))
   check "$lesson: a page and solutions" test -s "$top/docs/lessons/$lesson.md" -a -s "$top/docs/lessons/solutions/$lesson.md"
+  check "$lesson: the page has a figure" has_figure "$top/docs/lessons/$lesson.md"
   # shellcheck disable=SC2046 # names without blanks
   check "$lesson: code in the page is the lesson's" quoted "$top/docs/lessons/$lesson.md" $(find "$folder" -name '*.[ch]' -o -name '*.cu')
   check "$lesson: listed among the lessons" grep -qF "($lesson.md)" "$top/docs/lessons/README.md"
