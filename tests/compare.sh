@@ -78,7 +78,7 @@ check 'these models count as calibrated' grep -q '"uncalibrated": false' again/c
 check 'the script used the models of the bundle' absent nowhere
 export STARPU_CALIBRATE_MINIMUM=100000 # samples, which is more than calibrate's steps give
 expect 'models that lack samples even then: exit code 3' 3 'starling calibrate mlp .* lack samples after [0-9]+ steps: .*--uncalibrated goes on without' \
-  compare mlp --batch 4 --steps 2 --repetitions 1 --workers 1 --policies dmda --performance-models barn
+  compare mlp --batch 4 --steps 2 --repetitions 3 --workers 1 --policies dmda --performance-models barn
 check 'no table is printed' sh -c '! grep -qE "^(eager|dmda) " out'
 unset STARPU_CALIBRATE_MINIMUM
 expect 'a bundle with another ending is refused' 2 "'b.zip' does not end in .tar.gz" compare mlp $small --bundle b.zip

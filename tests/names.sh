@@ -91,7 +91,7 @@ plain 'report --out' "^$shown/page" report "$odd" --out "$odd/page"
 plain 'report, into the run directory' "^$shown/report.html" report "$odd"
 plain 'convert --out' "to $shown/published" convert run --to hf --out "$odd/published"
 echo 'a text of some words' >words.txt
-plain 'tokenize --out' "^$shown/train.bin" tokenize words.txt --out "$odd"
+plain 'tokenize --out' "^$shown/train.bin" tokenize words.txt --tokenizer bytes --out "$odd"
 mkdir -p pictures/a pictures/b
 printf '\211\120\116\107\015\012\032\012\000\000\000\015\111\110\104\122\000\000\000\002\000\000\000\001\010\000\000\000\000\321\111\040\126\000\000\000\013\111\104\101\124\170\332\143\160\164\002\000\000\307\000\204\202\237\054\112\000\000\000\000\111\105\116\104\256\102\140\202' >pictures/a/1.png
 cp pictures/a/1.png pictures/b/1.png
