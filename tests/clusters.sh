@@ -1,8 +1,8 @@
 #!/bin/sh
 # The batch scripts of examples/clusters put a job back into the queue after exit codes 75 (checkpointed) and 76 (a
-# rank was lost), and after no other; heartbeat.json's exit code counts before that of srun or mpiexec. Here both are
-# stand-ins that write a heartbeat and exit as they are told; scontrol and qsub only say that they were called.
-# tests/slurm.sh runs a real Slurm.
+# rank was lost), after 9 and 137 (killed) if there is no heartbeat yet, and after no other; heartbeat.json's exit code
+# counts before that of srun or mpiexec. Here both are stand-ins that write a heartbeat and exit as they are told;
+# scontrol and qsub only say that they were called. tests/slurm.sh runs a real Slurm.
 . "$(dirname "$0")/support/command.shlib"
 scripts=$top/examples/clusters
 mkdir bin
@@ -42,7 +42,18 @@ for script in slurm-cpu.sh slurm-gpu.sh slurm-mpiexec.sh pbs.sh; do
     check "$script: $lost after the last restart: the job ends" ended $lost
     check "$script: and says how to go on" grep -q "^stopped after 3 restarts; go on with: .*RUN=$RUN" err
   done
-  for other in 0 1 2 3 65 71 74 77 130 134 137 139 143 255; do
+  for killed in 9 137; do
+    rm -rf run
+    job $script $killed ''
+    check "$script: $killed without a heartbeat: requeued" requeued
+    job $script $killed '' 3
+    check "$script: $killed after the last restart: the job ends as after a lost rank" ended 76
+    job $script $killed null
+    check "$script: $killed after a heartbeat without an end: not requeued" ended $killed
+    job $script $killed $killed
+    check "$script: exit code $killed in the heartbeat: not requeued" ended $killed
+  done
+  for other in 0 1 2 3 65 71 74 77 130 134 139 143 255; do
     rm -rf run
     job $script $other $other
     check "$script: exit code $other: not requeued" ended $other

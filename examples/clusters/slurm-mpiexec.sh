@@ -34,6 +34,8 @@ done
 # mpiexec may lose the exit code of the ranks; the heartbeat has it.
 said=$(sed -n 's/.*"exit_code": *\([0-9][0-9]*\).*/\1/p' "$run/heartbeat.json" 2>/dev/null)
 code=${said:-$code}
+# 9 and 137 without a heartbeat: a rank was killed before the run began, maybe because it stood still.
+case $code in 9 | 137) [ -e "$run/heartbeat.json" ] || code=76 ;; esac
 [ $code = 75 ] || [ $code = 76 ] || exit $code
 if [ "${SLURM_RESTART_COUNT:-0}" -ge "$MAX_RESTARTS" ]; then
   echo "stopped after $MAX_RESTARTS restarts; go on with: RUN=$run sbatch $SLURM_JOB_NAME ..." >&2
