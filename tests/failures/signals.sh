@@ -24,8 +24,8 @@ pages=$((($(wc -c <text/val.txt) + 4095) / 4096))
 of_text="train gpt2-nano --size layers=1,width=16,heads=2 --data $work/text --length 64 --batch 64 --leaves 2 --workers 1 --eval-every 3 --checkpoint-every 2 --log-every 1 --steps 8"
 # shellcheck disable=SC2086
 expect 'a run on a text that nothing disturbs' 0 '^validation loss' $of_text --out whole-text
-# The run, the same one undisturbed, the last line of its output, what is in its folder before, the state that its heartbeat must have, the ranks
-# that get the signals.
+# The run, the same one undisturbed, the last line of its output, what is in its folder before, the state that its
+# heartbeat must have, the ranks that get the signals.
 usual() { starts=$options undisturbed=whole ends='^test' from='' state='' victims=1; }
 usual
 taken() { ! grep -q '^ShdPnd:.*[1-9a-f]' "/proc/$1/status" 2>/dev/null; } # process
