@@ -74,16 +74,6 @@ for ranks in 2 3; do
   done
 done
 
-# A rank that is stopped before it has begun can be asked to end only after it has gone on; killed, it would make mpiexec
-# return the signal's number.
-code=0
-rm -rf a
-for_rank="$starling train mlp --data data --batch 60 --leaves 3 --workers 1 --steps 40 --stall-timeout $patience --quiet --out a"
-# shellcheck disable=SC2086 # several words
-$limit "$MPIEXEC" -n 1 $for_rank : -n 1 sh -c 'kill -STOP $$; exec "$@"' sh $for_rank >out 2>err || code=$?
-check 'a rank stopped before it has begun: named' grep -qE 'waits for rank 1 \(process [0-9]+ of this host, stopped by a signal\)' err
-check 'a rank stopped before it has begun: the exit code of a lost rank' test $code = 76
-
 # A job that is suspended as a whole, as by Ctrl-Z or a batch system, goes on afterwards.
 ranks=2 code=0
 start 2

@@ -33,7 +33,6 @@ enum {
   FOLDER = 4000,
   MORE_PATIENCE = 10,
   PARTS_MS = 700, /* how long the rank that ends the job waits for the others' parts of the stall file */
-  ASK_S = 3,      /* how long a stopped rank may take to its start, where it can be asked to end */
   COLLECT_S = 5,  /* longest time for the stall file: its disk may be what hangs */
   HOLD_S = 10,    /* how long a rank leaves it to another rank to end the job */
   DISK_S = 600,   /* least default for a call on a file; a cold tape or a full array may take minutes */
@@ -192,30 +191,19 @@ static void end_here(int number) {
   _exit(w.exit_code);
 }
 
-/* Asks a rank to exit by itself, and lets it go on if it is stopped. Returns 1 if it was asked or is gone, 0 if it
- * cannot be asked yet. */
-static int ask_to_end(pid_t pid) {
-  const int catches = sl__process_catches(pid, ENDS);
-  if (catches) kill(pid, ENDS);
-  kill(pid, SIGCONT);
-  return catches || strchr("?Z", sl__process_state(pid)) != NULL;
-}
-
-/* Ends the other ranks of this host. Asks each to exit by itself: of a killed process mpiexec returns the signal's
- * number, not the exit code. A rank that was stopped before it could be asked goes on until it can. */
+/* Ends the ranks of this host. Asks each to exit by itself if it can: of a killed process mpiexec returns the signal's
+ * number, not the exit code. */
 static void end_siblings(void) {
   static sl__sibling found[SL__SIBLINGS_MOST];
-  static char asked[SL__SIBLINGS_MOST];
   const int n = sl__siblings_find(found);
-  int left = n;
-  for (int i = 0; i < n; i++) /* without a rank: not begun yet, or the launcher's own */
-    asked[i] = found[i].pid == getpid() || (found[i].rank < 0 && !sl__sibling_stands(&found[i]));
-  for (const double until = sl_seconds() + ASK_S; left > 0 && sl_seconds() < until; usleep(10000)) {
-    left = 0;
-    for (int i = 0; i < n; i++)
-      if (!asked[i]) left += !(asked[i] = (char)ask_to_end(found[i].pid));
+  int asked = 0;
+  for (int i = 0; i < n; i++) {
+    if (found[i].rank < 0 || found[i].pid == getpid()) continue;
+    if (!sl__process_catches(found[i].pid, ENDS)) continue;
+    kill(found[i].pid, ENDS), kill(found[i].pid, SIGCONT);
+    asked = 1;
   }
-  usleep(200000);
+  if (asked) usleep(200000);
   for (int i = 0; i < n; i++)
     if (sl__sibling_stands(&found[i])) kill(found[i].pid, SIGKILL);
 }
