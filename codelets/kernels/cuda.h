@@ -8,7 +8,10 @@
 #include <math.h>
 #include <stdint.h>
 
+#include <type_traits>
+
 #include "codelets/kernels/cuda_sums.h"
+#include "codelets/kernels/product_sizes.h"
 #include "runtime/numbers/half.h"
 #include "runtime/numbers/philox.h"
 #include "runtime/processors/cuda_context.h"
@@ -424,5 +427,38 @@ static __device__ inline sl_cuda_range sl_cuda_windows(int at, int kernel, int s
 /* y[m ld + n] = max(y[m ld + n] + b[n], 0), or without the maximum, for m in [0, rows), n in [0, N). */
 sl_status sl_cuda_bias(sl_cuda *cuda, const char *operation, bool rectify, int64_t rows, int64_t N, int64_t ld,
                        const float *b, float *y);
+
+/* ---- results and products in bf16 -------------------------------------------------------------------------------- */
+
+template <class T>
+constexpr bool sl_cuda_narrow = std::is_same<T, sl_bf16>::value;
+
+/* Sums of output 0, whose type is T: made in place or, if they must still be rounded, at the beginning of the scratch
+ * memory, of which they take sl_cuda_sums_bytes. */
+template <class T>
+static size_t sl_cuda_sums_bytes(const sl_call *c) {
+  return sl_cuda_narrow<T> ? sl_cuda_narrow_bytes(sl_shape_count(&c->out[0].shape)) : 0;
+}
+template <class T>
+static float *sl_cuda_sums_at(const sl_call *c, sl_cuda *cuda) {
+  return (float *)(sl_cuda_narrow<T> ? cuda->scratch : c->out[0].data);
+}
+template <class T>
+static sl_status sl_cuda_round_sums(const sl_call *c, sl_cuda *cuda, const char *operation) {
+  if constexpr (sl_cuda_narrow<T>)
+    return sl_cuda_map(cuda, operation, sl_cuda_same(), sl_shape_count(&c->out[0].shape), (T *)c->out[0].data,
+                       (const float *)cuda->scratch);
+  return SL_OK;
+}
+
+/* A step of a product, and the sum of two: of factors that go by pairs denormals count as zero (product.h). */
+template <bool PAIRS>
+static SL_FUNCTION float sl_cuda_multiply_add(float a, float b, float c) {
+  return PAIRS ? sl_fma_flushed(a, b, c) : sl_fma(a, b, c);
+}
+template <bool PAIRS>
+static SL_FUNCTION float sl_cuda_add(float a, float b) {
+  return PAIRS ? sl_add_flushed(a, b) : a + b;
+}
 
 #endif

@@ -22,8 +22,6 @@
 #ifndef SL_PRODUCT_CUDA_H
 #define SL_PRODUCT_CUDA_H
 
-#include <type_traits>
-
 #include "codelets/kernels/cuda.h"
 #include "codelets/kernels/product_sizes.h"
 
@@ -105,15 +103,6 @@ struct sl_cuda_each_pieces { /* in pairs `each` is even */
   __device__ int64_t numbers(int i) const { return each * (i + 1) < n ? each : n - each * i; }
   __device__ int64_t length(int i) const { return PAIRS ? (numbers(i) + 1) / 2 * 2 : numbers(i); }
 };
-
-template <bool PAIRS>
-static SL_FUNCTION float sl_cuda_multiply_add(float a, float b, float c) {
-  return PAIRS ? sl_fma_flushed(a, b, c) : sl_fma(a, b, c);
-}
-template <bool PAIRS>
-static SL_FUNCTION float sl_cuda_add(float a, float b) {
-  return PAIRS ? sl_add_flushed(a, b) : a + b;
-}
 
 /* A result whose rows are ld elements apart. */
 struct sl_cuda_matrix {

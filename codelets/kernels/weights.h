@@ -166,17 +166,17 @@ static inline float *sl_own_scratch(const sl_call *c, int thread, size_t offset)
 }
 
 #ifdef SL_ISA_BASE
-static sl_status weights_check(const sl_value_info *const *in, int n_in) {
+static inline sl_status weights_check(const sl_value_info *const *in, int n_in) {
   for (int i = 0; i < n_in; i++)
     if (in[i]->dtype != SL_F32) return sl_fail(SL_ESHAPE, "takes F32, not %s", sl_dtype_name(in[i]->dtype));
   return SL_OK;
 }
 
-static double array_bytes(const sl_array *a) {
+static inline double array_bytes(const sl_array *a) {
   return (double)sl_shape_count(&a->shape) * (double)sl_dtype_bytes(a->dtype);
 }
 /* All parts of the inputs are read once; outputs that the call adds to are read too. */
-static double weights_bytes(const sl_call *c) {
+static inline double weights_bytes(const sl_call *c) {
   double sum = 0;
   for (int i = 0; i < c->n_in; i++)
     for (int part = 0; part < c->in[i].parts; part++) sum += array_bytes(&c->in[i].part[part]);
@@ -184,10 +184,15 @@ static double weights_bytes(const sl_call *c) {
   return sum;
 }
 
+/* CUDA: scratch memory for the sums of output 0, where that is in bf16. */
+static inline size_t weights_sums_cuda(const sl_call *c) {
+  return c->out[0].dtype == SL_BF16 ? sl_cuda_narrow_bytes(sl_shape_count(&c->out[0].shape)) : 0;
+}
+
 /* node's inputs are x, weights and perhaps a bias; dx takes (dy, weights), dw takes (dy, x) and gives the gradients of
  * weights and bias. */
-static void weights_gradient(sl_graph *graph, const sl_node *node, sl_value dy, const int *need, sl_value *din,
-                             const sl_operation *dx, const sl_operation *dw) {
+static inline void weights_gradient(sl_graph *graph, const sl_node *node, sl_value dy, const int *need, sl_value *din,
+                                    const sl_operation *dx, const sl_operation *dw) {
   const void *attr = dx->attr_bytes ? node->attr : NULL;
   sl_value sums[2] = {SL_NONE, SL_NONE};
   if (need[0]) din[0] = sl_graph_add1(graph, dx, node->name, attr, (sl_value[]){dy, node->in[1]}, 2);

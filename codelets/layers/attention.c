@@ -11,11 +11,16 @@
  * One (sample, head) is one tile of the team's work, in the backward pass too: one thread computes all of its dq, dk
  * and dv, so nothing is summed across threads. Causal work stops at the diagonal, to within a vector of queries.
  *
+ * In bf16 numbers of a contraction belong together by pairs (sl_walk in weights.h): of elements for scores, of keys for
+ * the result and dq, of queries for dk and dv; an odd one at the end is paired with zero. Probabilities and derivatives
+ * by scores are computed in float, and rounded as factors of products.
+ *
  * The first `length` tokens of a sample count, as keys and as queries. The other tokens are never read; their result
  * and gradient are zero. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/math.h"
-#include "codelets/kernels/product.h"
+#include "codelets/kernels/product_sizes.h"
+#include "codelets/kernels/weights.h"
 
 SL_KERNEL_DECLARE(attention);
 SL_KERNEL_DECLARE(attention_grad);
@@ -30,22 +35,26 @@ enum {
   GRAD_QUERIES = 128, /* where queries are cut into tiles too: the length of a chain in dk and dv */
 };
 
-/* Layout of a thread's scratch memory, in floats. Rows of q, k, v, out are d elements, padded with zeros to dp. */
+/* Layout of a thread's scratch memory, in floats. Rows hold the d elements of a token, padded with zeros to dp: floats,
+ * or pairs. Lines hold a step of tokens each, dp wide (of floats they are the same). */
 typedef struct layout {
   int64_t d, dp;
-  size_t qt, doutt;     /* panels [d][PANEL]: queries are columns, padded with zeros; backward: of a tile */
-  size_t q, k, v, dout; /* [T][dp] */
-  size_t o;             /* forward: [PANEL][dp] */
-  size_t lse, D;        /* backward: of a tile's queries, padded with zeros */
-  size_t dq, dk, dv;    /* [GRAD_QUERIES][dp], [T][dp] */
-  size_t p, ds;         /* panels [KEYS][PANEL] of a tile */
-  size_t along, down;   /* int32_t: offsets along a row, 0, 1, 2, ..., and down the rows of a panel */
-  size_t queries;       /* backward, int32_t: offset of each query of a tile in p and ds */
+  size_t qt, doutt; /* panels [steps of d][PANEL]: queries are columns, padded with zeros; backward: of a tile */
+  size_t k, v;      /* rows [T][dp] */
+  size_t kl, vl, ql, doutl; /* lines [steps of T][dp]; forward: vl, backward: the others */
+  size_t o;                 /* forward: [PANEL][dp] */
+  size_t lse, D;            /* backward: of a tile's queries, padded with zeros */
+  size_t dq, dk, dv;        /* [GRAD_QUERIES][dp], [T][dp] */
+  size_t p, ds;             /* panels [KEYS][PANEL] of a tile */
+  size_t dst;               /* backward, in bf16: [steps of GRAD_KEYS][PANEL] of ds, keys by pairs */
+  size_t along, down;       /* int32_t: offsets along a row and down the steps of a panel */
+  size_t queries;           /* backward, int32_t: offset of each step of a tile's queries in p and ds */
   size_t end;
 } layout;
 
 typedef struct job {
   const sl_call *c;
+  sl_walk walk;
   const sl_real *qkv;
   const int32_t *length; /* NULL: all T */
   int64_t T, C, d;
@@ -58,27 +67,37 @@ static size_t take(layout *l, int64_t n) {
   l->end += (size_t)sl_round_up(n, 16);
   return at;
 }
-static layout layout_of(int64_t T, int64_t d, int backward) {
+static layout layout_of(int64_t T, int64_t d, int backward, sl_dtype dtype) {
   layout l = {.d = d, .dp = sl_round_up(d, 16)};
-  const int64_t rows = T * l.dp, queries = backward ? GRAD_QUERIES : WIDEST, keys = backward ? GRAD_KEYS : KEYS;
-  l.qt = take(&l, queries * d);
+  const int narrow = dtype != SL_F32;
+  const int64_t rows = sl_round_up(T, 1 + narrow) * l.dp, columns = sl_round_up(d, 1 + narrow),
+                queries = backward ? GRAD_QUERIES : WIDEST, keys = backward ? GRAD_KEYS : KEYS;
+  l.qt = take(&l, queries * columns);
   l.k = take(&l, rows), l.v = take(&l, rows);
+  l.kl = l.k, l.vl = l.v;
+  if (narrow && backward) l.kl = take(&l, rows);
   l.p = take(&l, queries * keys);
-  l.along = take(&l, d), l.down = take(&l, keys);
+  l.along = take(&l, columns), l.down = take(&l, keys);
   if (!backward) {
     l.o = take(&l, WIDEST * l.dp);
     return l;
   }
-  l.doutt = take(&l, queries * d), l.ds = take(&l, queries * keys), l.queries = take(&l, queries);
+  l.doutt = take(&l, queries * columns), l.ds = take(&l, queries * keys), l.queries = take(&l, queries);
+  l.dst = narrow ? take(&l, WIDEST * keys) : l.ds;
   l.lse = take(&l, queries), l.D = take(&l, queries), l.dq = take(&l, queries * l.dp);
-  l.q = take(&l, rows), l.dout = take(&l, rows), l.dk = take(&l, rows), l.dv = take(&l, rows);
+  l.ql = take(&l, rows), l.doutl = take(&l, rows), l.dk = take(&l, rows), l.dv = take(&l, rows);
   return l;
 }
 
 /* qkv is [B, T, 3C]. */
 static job job_of(const sl_call *c, const sl_array *qkv, const sl_array *length) {
   const sl_attention_attr *a = c->attr;
-  job j = {.c = c, .qkv = qkv->data, .length = length ? length->data : NULL, .heads = a->heads, .causal = a->causal};
+  job j = {.c = c,
+           .walk = sl_walk_of(),
+           .qkv = qkv->data,
+           .length = length ? length->data : NULL,
+           .heads = a->heads,
+           .causal = a->causal};
   j.T = qkv->shape.dim[1], j.C = qkv->shape.dim[2] / 3, j.d = j.C / a->heads;
   j.scale = (float)(1 / sqrt((double)j.d));
   return j;
@@ -92,29 +111,73 @@ static sl_status check_lengths(const job *j, int64_t B) {
   return SL_OK;
 }
 
-static void offsets(const layout *l, float *base, int64_t keys) {
+static void offsets(const job *j, const layout *l, float *base, int64_t keys) {
   int32_t *along = (int32_t *)(base + l->along), *down = (int32_t *)(base + l->down);
-  for (int32_t i = 0; i < l->d; i++) along[i] = i;
-  for (int32_t i = 0; i < keys; i++) down[i] = i * PANEL;
+  const int32_t unit = j->walk.unit;
+  for (int32_t i = 0; i < sl_walk_steps(j->walk, l->d); i++) along[i] = sl_walk_at(j->walk, i);
+  for (int32_t i = 0; i < keys; i++) down[i] = i * PANEL * unit; /* panels lie in the order of steps */
 }
 
-/* to[rows][dp] = from[rows][d], padded with zeros. */
-static void pack_rows(int64_t rows, const layout *l, const sl_real *from, int64_t from_row, float *to) {
+/* to[rows][dp] = from[rows][d], padded with zeros: floats or, in pairs, as they are. */
+static void pack_rows(const job *j, int64_t rows, const layout *l, const sl_real *from, int64_t from_row, float *to) {
   for (int64_t i = 0; i < rows; i++, from += from_row, to += l->dp) {
     for (int64_t n = 0; n < l->d; n += LINE) __builtin_prefetch(from + 8 * from_row + n);
-    for (int64_t n = 0; n < l->d; n++) to[n] = sl_get(from + n);
-    for (int64_t n = l->d; n < l->dp; n++) to[n] = 0;
+    if (sl_walk_paired(j->walk)) {
+      memset(to, 0, (size_t)l->dp * sizeof *from);
+      memcpy(to, from, (size_t)l->d * sizeof *from);
+    } else {
+      sl_pack_line(l->d, l->dp, from, to);
+    }
   }
 }
 
-/* Transposes into panels: to[panel][d][PANEL], from[rows][d]. */
-static void pack_columns(int64_t rows, const layout *l, const float *from, int64_t from_row, float *to) {
-  for (int64_t i = 0; i < rows; i += PANEL, to += PANEL * l->d) {
+/* to[steps of rows][dp]: lines, padded with zeros. */
+static void pack_lines(const job *j, int64_t rows, const layout *l, const sl_real *from, int64_t from_row, float *to) {
+  sl_pack_rows(j->walk, rows, l->d, from, from_row, l->dp, to, l->dp);
+}
+
+/* Transposes into panels: to[panel][steps of d][PANEL], from[rows][d]. */
+static void pack_columns(const job *j, int64_t rows, const layout *l, const sl_real *from, int64_t from_row,
+                         float *to) {
+  const int64_t steps = sl_walk_steps(j->walk, l->d);
+  for (int64_t i = 0; i < rows; i += PANEL, to += PANEL * steps) {
     int64_t n = sl_min64(PANEL, rows - i);
-    if (n < PANEL) memset(to, 0, (size_t)(PANEL * l->d) * sizeof *to);
-    SL_SHARED(transpose)(n, l->d, from + i * from_row, from_row, to, PANEL);
+    if (n < PANEL) memset(to, 0, (size_t)(PANEL * steps) * sizeof *to);
+    sl_pack_columns(j->walk, n, l->d, from + i * from_row, from_row, to, PANEL);
   }
 }
+
+#ifdef SL_STORE_BF16
+/* A vector's numbers, rounded, in the upper half of each lane. */
+static inline sl_vec_bits rounded(const float *p) {
+  sl_bf16 line[SL_LANES];
+  sl_store(line, sl_load(p));
+  return (sl_vec_bits)sl_load(line);
+}
+
+/* Rounds the lines of s[keys][PANEL], each a key, and puts them in the order of steps over keys into to[steps][PANEL];
+ * a missing key counts as zero. to may be s. */
+static void pair_keys(const job *j, int64_t keys, const float *s, float *to) {
+  for (int64_t r = 0; r < keys; r += 2, s += 2 * PANEL, to += j->walk.steps * PANEL)
+    for (int64_t x = 0; x < PANEL; x += SL_LANES) {
+      const sl_vec_bits first = rounded(s + x), second = r + 1 < keys ? rounded(s + PANEL + x) : (sl_vec_bits){0};
+      if (sl_walk_paired(j->walk))
+        sl_store(to + x, (sl_vec)(first >> 16 | second));
+      else
+        sl_store(to + x, (sl_vec)second), sl_store(to + PANEL + x, (sl_vec)first);
+    }
+}
+
+/* Rounds the lines of s[keys][PANEL], in which queries lie side by side by pairs, in place. */
+static void round_lines(const job *j, int64_t keys, float *s) {
+  for (int64_t r = 0; r < keys; r++, s += PANEL)
+    for (int64_t x = 0; x < PANEL; x += SL_LANES)
+      if (sl_walk_paired(j->walk))
+        sl_store((sl_bf16 *)(void *)s + x, sl_load(s + x));
+      else
+        sl_store(s + x, (sl_vec)rounded(s + x));
+}
+#endif
 
 /* Prefetches memory that the next head reads and writes. */
 static void fetch_rows(int64_t rows, int64_t d, const sl_real *from, int64_t from_row) {
@@ -135,8 +198,8 @@ static void clear_rows(int64_t rows, int64_t d, sl_real *to, int64_t to_row) {
   for (int64_t i = 0; i < rows; i++) memset(to + i * to_row, 0, (size_t)d * sizeof *to);
 }
 
-/* s[keys][PANEL] = k[keys][dp] times a panel, for its first `queries` columns (whole vectors). Causal: queries from
- * r - first on see key r; vectors without a lane that sees the key are skipped. */
+/* s[keys][PANEL] = rows k[keys][dp] times a panel, for its first `queries` columns (whole vectors). Causal: queries
+ * from r - first on see key r; vectors without a lane that sees the key are skipped. */
 static void scores(const job *j, const layout *l, const int32_t *along, int64_t keys, int64_t queries, int64_t first,
                    const float *k, const float *panel, float *s) {
   const int64_t columns = sl_round_up(queries, SL_LANES),
@@ -146,17 +209,18 @@ static void scores(const job *j, const layout *l, const int32_t *along, int64_t 
                   strips = sl_tiles_of(rows, SL_PRODUCT_ROWS);
     for (int64_t g = 0; g < strips; g++) {
       const int64_t r = from + sl_piece(rows, strips, g), m = from + sl_piece(rows, strips, g + 1) - r;
-      SL_SHARED(product)
-      (m, columns - x, l->d, k + r * l->dp, l->dp, along, panel + x, PANEL, s + r * PANEL + x, PANEL, NULL, 0, NULL);
+      sl_walk_product(j->walk, m, columns - x, sl_walk_steps(j->walk, l->d), k + r * l->dp, l->dp * j->walk.unit, along,
+                      panel + x, PANEL, s + r * PANEL + x, PANEL, NULL, 0, NULL);
     }
   }
 }
 
-/* c[rows][dp] = or += a[rows][depth] b[depth][dp]. */
-static void combine(int64_t rows, int64_t depth, const layout *l, const float *a, int64_t a_row, const int32_t *a_at,
-                    const float *b, float *c, int add) {
-  for (int64_t x = 0; x < l->dp; x += PANEL) SL_SHARED(product)
-  (rows, sl_min64(PANEL, l->dp - x), depth, a, a_row, a_at, b + x, l->dp, c + x, l->dp, NULL, add, NULL);
+/* c[rows][dp] = or += a[rows][steps] times the lines b[steps][dp]. */
+static void combine(const job *j, int64_t rows, int64_t steps, const layout *l, const float *a, int64_t a_row,
+                    const int32_t *a_at, const float *b, float *c, int add) {
+  for (int64_t x = 0; x < l->dp; x += PANEL)
+    sl_walk_product(j->walk, rows, sl_min64(PANEL, l->dp - x), steps, a, a_row * j->walk.unit, a_at, b + x, l->dp,
+                    c + x, l->dp, NULL, add, NULL);
 }
 
 /* Mask of the queries of a vector, the first of them `query`, that see the key: all ones where they do. */
@@ -206,26 +270,21 @@ static sl_vec soften(int64_t keys, float scale, int first, float *s, sl_vec *max
 
 static void forward(void *arg, int64_t tile, int thread) {
   const job *j = arg;
-  const layout l = layout_of(j->T, j->d, 0);
+  const layout l = layout_of(j->T, j->d, 0, j->c->in[0].dtype);
   const int64_t b = tile / j->heads, h = tile % j->heads, row = 3 * j->C, n = j->length ? j->length[b] : j->T;
   const sl_real *q = j->qkv + b * j->T * row + h * j->d;
   sl_real *out = (sl_real *)j->c->out[0].data + b * j->T * j->C + h * j->d;
   float *lse = (float *)j->c->out[1].data + tile * j->T;
   float *base = j->c->team->scratch[thread], *panel = base + l.qt, *s = base + l.p, *o = base + l.o;
   const int32_t *along = (int32_t *)(base + l.along), *down = (int32_t *)(base + l.down);
-  offsets(&l, base, KEYS);
-  pack_rows(n, &l, q + j->C, row, base + l.k);
-  pack_rows(n, &l, q + 2 * j->C, row, base + l.v);
+  offsets(j, &l, base, KEYS);
+  pack_rows(j, n, &l, q + j->C, row, base + l.k);
+  pack_lines(j, n, &l, q + 2 * j->C, row, base + l.vl);
   for (int64_t i = 0; i < n; i += PANEL) {
     const int64_t m = sl_min64(PANEL, n - i), end = j->causal ? i + m : n, strips = sl_tiles_of(m, SL_PRODUCT_ROWS);
     sl_vec max[2], sum[2];
     float factor[PANEL], high[PANEL];
-#ifdef SL_STORE_BF16
-    pack_rows(m, &l, q + i * row, row, o); /* o is free until the first tile of keys writes it */
-    pack_columns(m, &l, o, l.dp, panel);
-#else
-    pack_columns(m, &l, q + i * row, row, panel);
-#endif
+    pack_columns(j, m, &l, q + i * row, row, panel);
     expect_rows(m, j->d, out + i * j->C, j->C);
     if (h + 1 < j->heads)
       for (int part = 0; part < 3; part++) fetch_rows(m, j->d, q + i * row + part * j->C + j->d, row);
@@ -239,12 +298,17 @@ static void forward(void *arg, int64_t tile, int thread) {
         }
         sl_store(factor + v * SL_LANES, soften(keys, j->scale, k == 0, s + v * SL_LANES, &max[v], &sum[v]));
       }
+#ifdef SL_STORE_BF16
+      pair_keys(j, keys, s, s);
+#endif
       for (int64_t r = 0; k > 0 && r < m; r++)
         for (int64_t x = 0; x < l.dp; x++) o[r * l.dp + x] *= factor[r];
       for (int64_t g = 0; g < strips; g++) {
         const int64_t r = sl_piece(m, strips, g), rows = sl_piece(m, strips, g + 1) - r;
         const int64_t depth = j->causal ? sl_min64(keys, i + r + rows - k) : keys;
-        if (depth > 0) combine(rows, depth, &l, s + r, 1, down, base + l.v + k * l.dp, o + r * l.dp, k > 0);
+        if (depth > 0)
+          combine(j, rows, sl_walk_steps(j->walk, depth), &l, s + r, 1, down,
+                  base + l.vl + sl_walk_steps(j->walk, k) * l.dp, o + r * l.dp, k > 0);
       }
     }
     for (int v = 0; v < 2 && v * SL_LANES < m; v++)
@@ -267,6 +331,11 @@ sl_status SL_KERNEL(attention)(const sl_call *c) {
 
 /* ---- attention_grad -------------------------------------------------------------------------------------------- */
 
+/* Keys whose lines of p and ds are written: also those that a strip of keys across the diagonal reads. */
+static int64_t written(const job *j, int64_t keys) {
+  return j->causal ? sl_min64(GRAD_KEYS, keys + SL_PRODUCT_ROWS) : keys;
+}
+
 /* Turns the scores p[keys][PANEL] of a vector of queries into probabilities, and ds from derivatives by the
  * probabilities into derivatives by the scores, without their scale: p = exp(scale p - lse), ds = p (ds - D).
  * Causal: zeros where key r > query - first, and in as many further rows as a strip of keys across the diagonal
@@ -274,8 +343,7 @@ sl_status SL_KERNEL(attention)(const sl_call *c) {
 static void differentiate(const job *j, int64_t keys, int64_t first, sl_vec lse, sl_vec D, float *p, float *ds) {
   const float scale = j->scale;
   const int64_t whole = j->causal ? sl_max64(0, sl_min64(keys, first + 1)) : keys,
-                part = j->causal ? sl_max64(0, sl_min64(keys, first + SL_LANES)) : keys,
-                zeros = j->causal ? sl_min64(GRAD_KEYS, keys + SL_PRODUCT_ROWS) : keys;
+                part = j->causal ? sl_max64(0, sl_min64(keys, first + SL_LANES)) : keys, zeros = written(j, keys);
   int64_t r = 0;
   for (; r < whole; r++) {
     sl_vec e = sl_exp_low(sl_fma(sl_load(p + r * PANEL), sl_splat(scale), -lse));
@@ -291,17 +359,17 @@ static void differentiate(const job *j, int64_t keys, int64_t first, sl_vec lse,
   for (; r < zeros; r++) sl_store(p + r * PANEL, sl_splat(0)), sl_store(ds + r * PANEL, sl_splat(0));
 }
 
-/* Loads lse and computes D = rowsum(dout out) of a tile's queries. */
-static void row_terms(int64_t queries, const layout *l, const float *dout, const sl_real *out, int64_t out_row,
+/* Loads lse and computes D = rowsum(dout out) of a tile's queries, whose rows lie `row` elements apart. */
+static void row_terms(int64_t queries, const layout *l, const sl_real *dout, const sl_real *out, int64_t row,
                       const float *lse_in, float *lse, float *D) {
   memset(lse, 0, GRAD_QUERIES * sizeof *lse);
   memset(D, 0, GRAD_QUERIES * sizeof *D);
-  for (int64_t i = 0; i < queries; i++, dout += l->dp, out += out_row) {
+  for (int64_t i = 0; i < queries; i++, dout += row, out += row) {
     sl_sum sum = {{{0}}};
     for (int64_t x = 0; x < l->d; x += SL_SUM_LANES)
       for (int w = 0; w < SL_SUM_VECTORS; w++) {
         const int64_t at = x + w * SL_LANES;
-        sum.v[w] = sl_fma(sl_load(dout + at), sl_load_left(out + at, l->d - at, 0), sum.v[w]);
+        sum.v[w] = sl_fma(sl_load_left(dout + at, l->d - at, 0), sl_load_left(out + at, l->d - at, 0), sum.v[w]);
       }
     lse[i] = lse_in[i];
     D[i] = sl_sum_lanes(sum);
@@ -310,7 +378,7 @@ static void row_terms(int64_t queries, const layout *l, const float *dout, const
 
 static void backward(void *arg, int64_t tile, int thread) {
   const job *j = arg;
-  const layout l = layout_of(j->T, j->d, 1);
+  const layout l = layout_of(j->T, j->d, 1, j->c->in[1].dtype);
   const int64_t b = tile / j->heads, h = tile % j->heads, row = 3 * j->C, n = j->length ? j->length[b] : j->T;
   const int64_t in_row = b * j->T, dp = l.dp;
   const sl_real *qkv = j->qkv + in_row * row + h * j->d;
@@ -318,26 +386,31 @@ static void backward(void *arg, int64_t tile, int thread) {
   const sl_real *dout_in = (const sl_real *)j->c->in[0].data + in_row * j->C + h * j->d,
                 *out = (const sl_real *)j->c->in[2].data + in_row * j->C + h * j->d;
   sl_real *dqkv = (sl_real *)j->c->out[0].data + in_row * row + h * j->d;
-  float *base = j->c->team->scratch[thread], *q = base + l.q, *k = base + l.k, *v = base + l.v, *dout = base + l.dout,
-        *lse = base + l.lse, *D = base + l.D, *p = base + l.p, *ds = base + l.ds, *dq = base + l.dq, *dk = base + l.dk,
-        *dv = base + l.dv;
+  float *base = j->c->team->scratch[thread], *k = base + l.k, *v = base + l.v, *kl = base + l.kl, *ql = base + l.ql,
+        *doutl = base + l.doutl, *lse = base + l.lse, *D = base + l.D, *p = base + l.p, *ds = base + l.ds,
+        *dq = base + l.dq, *dk = base + l.dk, *dv = base + l.dv;
+  const int64_t steps_of_d = sl_walk_steps(j->walk, j->d), unit = j->walk.unit;
   const int32_t *along = (int32_t *)(base + l.along), *down = (int32_t *)(base + l.down);
   int32_t *at = (int32_t *)(base + l.queries);
-  offsets(&l, base, GRAD_KEYS);
-  for (int32_t i = 0; i < GRAD_QUERIES; i++) at[i] = i / PANEL * (PANEL * GRAD_KEYS) + i % PANEL;
+  offsets(j, &l, base, GRAD_KEYS);
+  for (int32_t i = 0; i < sl_walk_steps(j->walk, GRAD_QUERIES); i++) {
+    const int32_t query = sl_walk_at(j->walk, i);
+    at[i] = query / PANEL * (PANEL * GRAD_KEYS * (int32_t)unit) + query % PANEL;
+  }
 
-  pack_rows(n, &l, qkv, row, q);
-  pack_rows(n, &l, qkv + j->C, row, k);
-  pack_rows(n, &l, qkv + 2 * j->C, row, v);
-  pack_rows(n, &l, dout_in, j->C, dout);
+  pack_lines(j, n, &l, qkv, row, ql);
+  pack_rows(j, n, &l, qkv + j->C, row, k);
+  if (l.kl != l.k) pack_lines(j, n, &l, qkv + j->C, row, kl);
+  pack_rows(j, n, &l, qkv + 2 * j->C, row, v);
+  pack_lines(j, n, &l, dout_in, j->C, doutl);
   memset(dk, 0, (size_t)(n * dp) * sizeof *dk);
   memset(dv, 0, (size_t)(n * dp) * sizeof *dv);
 
   for (int64_t q0 = 0; q0 < n; q0 += GRAD_QUERIES) {
     const int64_t queries = sl_min64(GRAD_QUERIES, n - q0);
-    pack_columns(queries, &l, q + q0 * dp, dp, base + l.qt);
-    pack_columns(queries, &l, dout + q0 * dp, dp, base + l.doutt);
-    row_terms(queries, &l, dout + q0 * dp, out + q0 * j->C, j->C, lse_in + q0, lse, D);
+    pack_columns(j, queries, &l, qkv + q0 * row, row, base + l.qt);
+    pack_columns(j, queries, &l, dout_in + q0 * j->C, j->C, base + l.doutt);
+    row_terms(queries, &l, dout_in + q0 * j->C, out + q0 * j->C, j->C, lse_in + q0, lse, D);
     for (int64_t k0 = 0; k0 < (j->causal ? q0 + queries : n); k0 += GRAD_KEYS) {
       const int64_t keys = sl_min64(GRAD_KEYS, n - k0), key_strips = sl_tiles_of(keys, SL_PRODUCT_ROWS);
       for (int64_t x = 0; x < queries; x += PANEL) {
@@ -354,24 +427,33 @@ static void backward(void *arg, int64_t tile, int thread) {
           fetch_rows(m, j->d, out + i * j->C + j->d, j->C);
         }
         float *p_at = p + x * GRAD_KEYS, *ds_at = ds + x * GRAD_KEYS;
-        scores(j, &l, along, seen, m, i - k0, k + k0 * dp, base + l.qt + x * l.d, p_at);
-        scores(j, &l, along, seen, m, i - k0, v + k0 * dp, base + l.doutt + x * l.d, ds_at);
+        scores(j, &l, along, seen, m, i - k0, k + k0 * dp, base + l.qt + x * steps_of_d, p_at);
+        scores(j, &l, along, seen, m, i - k0, v + k0 * dp, base + l.doutt + x * steps_of_d, ds_at);
         for (int64_t w = 0; w < m; w += SL_LANES)
           differentiate(j, seen, i + w - k0, sl_load(lse + x + w), sl_load(D + x + w), p_at + w, ds_at + w);
+        const float *by_key = ds_at;
+#ifdef SL_STORE_BF16
+        by_key = base + l.dst;
+        pair_keys(j, seen, ds_at, base + l.dst);
+        round_lines(j, written(j, seen), p_at);
+        round_lines(j, written(j, seen), ds_at);
+#endif
         for (int64_t g = 0; g < strips; g++) {
           const int64_t r = sl_piece(m, strips, g), rows = sl_piece(m, strips, g + 1) - r,
                         depth = j->causal ? sl_min64(seen, i + r + rows - k0) : seen;
-          if (depth > 0) combine(rows, depth, &l, ds_at + r, 1, down, k + k0 * dp, dq + (x + r) * dp, k0 > 0);
+          if (depth > 0)
+            combine(j, rows, sl_walk_steps(j->walk, depth), &l, by_key + r, 1, down,
+                    kl + sl_walk_steps(j->walk, k0) * dp, dq + (x + r) * dp, k0 > 0);
         }
       }
       for (int64_t g = 0; g < key_strips; g++) {
         const int64_t r = sl_piece(keys, key_strips, g), rows = sl_piece(keys, key_strips, g + 1) - r;
-        const int64_t first = j->causal ? sl_max64(0, k0 + r - q0) : 0; /* first query that sees one of these keys */
-        if (first >= queries) continue;
-        combine(rows, queries - first, &l, p + r * PANEL, PANEL, at + first, dout + (q0 + first) * dp,
-                dv + (k0 + r) * dp, 1);
-        combine(rows, queries - first, &l, ds + r * PANEL, PANEL, at + first, q + (q0 + first) * dp, dk + (k0 + r) * dp,
-                1);
+        const int64_t sees = j->causal ? sl_max64(0, k0 + r - q0) : 0, /* first query that sees one of these keys */
+            first = sees / j->walk.group * j->walk.steps, steps = sl_walk_steps(j->walk, queries) - first,
+                      line = (sl_walk_steps(j->walk, q0) + first) * dp;
+        if (sees >= queries) continue;
+        combine(j, rows, steps, &l, p + r * PANEL, PANEL, at + first, doutl + line, dv + (k0 + r) * dp, 1);
+        combine(j, rows, steps, &l, ds + r * PANEL, PANEL, at + first, ql + line, dk + (k0 + r) * dp, 1);
       }
     }
     unpack_rows(queries, &l, j->scale, dq, dqkv + q0 * row, row);
@@ -394,14 +476,15 @@ SL_CUDA_DECLARE(attention_grad);
 
 static size_t scratch(const sl_call *c) {
   job j = job_of(c, &c->in[0], NULL);
-  return layout_of(j.T, j.d, 0).end * sizeof(float);
+  return layout_of(j.T, j.d, 0, c->in[0].dtype).end * sizeof(float);
 }
 static size_t scratch_grad(const sl_call *c) {
   job j = job_of(c, &c->in[1], NULL);
-  return layout_of(j.T, j.d, 1).end * sizeof(float);
+  return layout_of(j.T, j.d, 1, c->in[1].dtype).end * sizeof(float);
 }
+/* CUDA: sums of a result in bf16, and D. */
 static size_t scratch_cuda_grad(const sl_call *c) {
-  return (size_t)sl_shape_count(&c->in[3].shape) * sizeof(float); /* D */
+  return weights_sums_cuda(c) + (size_t)sl_shape_count(&c->in[3].shape) * sizeof(float);
 }
 
 static sl_status check(const sl_attention_attr *a, const sl_value_info *qkv, const sl_value_info *length) {
@@ -475,9 +558,12 @@ const sl_operation sl_op_attention = {
     .gradient = gradient,
     .cost = cost,
     .scratch = scratch,
+    .scratch_cuda = weights_sums_cuda,
     .cpu = SL_KERNELS(attention),
     .cpu_bf16 = SL_KERNELS_BF16(attention),
+    .pairs = 1,
     .cuda = SL_CUDA_KERNEL(attention),
+    .cuda_bf16 = 1,
     .wide_out = 2, /* log-sum-exp */
 };
 const sl_operation sl_op_attention_grad = {
@@ -489,7 +575,9 @@ const sl_operation sl_op_attention_grad = {
     .scratch_cuda = scratch_cuda_grad,
     .cpu = SL_KERNELS(attention_grad),
     .cpu_bf16 = SL_KERNELS_BF16(attention_grad),
+    .pairs = 1,
     .cuda = SL_CUDA_KERNEL(attention_grad),
+    .cuda_bf16 = 1,
     .wide_in = 8, /* log-sum-exp */
 };
 

@@ -4,7 +4,10 @@
  * A block works on OWN rows of one head (queries, or keys for dk and dv) and goes over the other side's rows by tiles
  * of OTHER, which are attention.c's tiles of keys and of queries. Every score is one chain of multiply-adds of one
  * thread, and so is every sum over a tile. The backward pass runs twice, over the keys for dq and over the queries for
- * dk and dv, so that one thread forms each sum and nothing is atomic. */
+ * dk and dv, so that one thread forms each sum and nothing is atomic.
+ *
+ * T is the type of activations, float or sl_bf16. In bf16 products take pairs, as attention.c does, and results are
+ * summed in scratch memory before they are rounded. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/cuda.h"
 
@@ -16,10 +19,12 @@ constexpr int ACROSS = 16;             /* threads are ACROSS x ACROSS, each with
 constexpr int OWN_ROW = OWN + 4, OTHER_ROW = OTHER + 4, COLUMNS_ROW = COLUMNS + 4;
 static_assert(ACROSS * ACROSS == SL_CUDA_THREADS && 4 * ACROSS == OWN && 8 * ACROSS == OTHER && OWN == COLUMNS, "");
 
+template <class REAL>
 struct job {
-  const float *qkv, *dout, *out, *lse;
+  const REAL *qkv, *dout, *out;
+  const float *lse;
   const int32_t *length;
-  float *y, *lse_out, *dqkv, *D;
+  float *y, *lse_out, *dqkv, *D; /* y, dqkv: sums */
   int64_t T, C;
   int heads, d, causal;
   unsigned tiles; /* of OWN rows */
@@ -40,7 +45,8 @@ struct place {
   int64_t b, h, n, first, end;
   int owns;
   bool bad;
-  __device__ explicit place(const job &j) {
+  template <class T>
+  __device__ explicit place(const job<T> &j) {
     const int64_t pair = blockIdx.x / j.tiles;
     b = pair / j.heads, h = pair % j.heads, n = j.length ? j.length[b] : j.T;
     bad = n < 0 || n > j.T;
@@ -49,14 +55,25 @@ struct place {
     const int64_t left = bad ? 0 : n - first;
     owns = left < 0 ? 0 : left > OWN ? OWN : (int)left;
   }
-  __device__ int64_t token(const job &j, int64_t i) const { return b * j.T + i; }
-  __device__ int64_t in_qkv(const job &j, int part, int64_t i) const {
+  template <class T>
+  __device__ int64_t token(const job<T> &j, int64_t i) const {
+    return b * j.T + i;
+  }
+  template <class T>
+  __device__ int64_t in_qkv(const job<T> &j, int part, int64_t i) const {
     return (token(j, i) * 3 + part) * j.C + h * j.d;
   }
-  __device__ int64_t in_y(const job &j, int64_t i) const { return token(j, i) * j.C + h * j.d; }
-  __device__ int64_t in_rows(const job &j, int64_t i) const { return (b * j.heads + h) * j.T + i; }
+  template <class T>
+  __device__ int64_t in_y(const job<T> &j, int64_t i) const {
+    return token(j, i) * j.C + h * j.d;
+  }
+  template <class T>
+  __device__ int64_t in_rows(const job<T> &j, int64_t i) const {
+    return (b * j.heads + h) * j.T + i;
+  }
   /* Fills the block's invalid rows, `step` elements apart; rows: the block's first row. */
-  __device__ void fill(const job &j, float *rows, int64_t step) const {
+  template <class T>
+  __device__ void fill(const job<T> &j, float *rows, int64_t step) const {
     const int from = owns * j.d, to = (int)(end - first) * j.d;
     for (int at = from + (int)threadIdx.x; at < to; at += SL_CUDA_THREADS)
       rows[at / j.d * step + at % j.d] = bad ? NAN : 0.0f;
@@ -65,9 +82,28 @@ struct place {
 
 __device__ inline float4 load4(const float *p) { return *(const float4 *)p; }
 __device__ inline void store4(float *p, const float *v) { *(float4 *)p = make_float4(v[0], v[1], v[2], v[3]); }
+template <bool PAIRS>
 __device__ inline void add_products(float (&sum)[4], float a, const float4 &b) {
-  sum[0] = sl_fma(a, b.x, sum[0]), sum[1] = sl_fma(a, b.y, sum[1]);
-  sum[2] = sl_fma(a, b.z, sum[2]), sum[3] = sl_fma(a, b.w, sum[3]);
+  sum[0] = sl_cuda_multiply_add<PAIRS>(a, b.x, sum[0]), sum[1] = sl_cuda_multiply_add<PAIRS>(a, b.y, sum[1]);
+  sum[2] = sl_cuda_multiply_add<PAIRS>(a, b.z, sum[2]), sum[3] = sl_cuda_multiply_add<PAIRS>(a, b.w, sum[3]);
+}
+/* As a factor of a product. */
+template <class T>
+__device__ inline float rounded(float x) {
+  T y;
+  sl_put(&y, x);
+  return sl_get(&y);
+}
+template <class T>
+__device__ inline void store_rounded(float *p, const float *v) {
+  *(float4 *)p = make_float4(rounded<T>(v[0]), rounded<T>(v[1]), rounded<T>(v[2]), rounded<T>(v[3]));
+}
+/* Numbers 2 i and 2 i + 1 are a pair, of which the second comes first. */
+template <class T>
+constexpr int turned = sl_cuda_narrow<T> ? 1 : 0;
+template <class T>
+__device__ inline int completed(int n) {
+  return sl_cuda_narrow<T> ? (n + 1) / 2 * 2 : n;
 }
 
 /* This thread's part of a tile: element [v][u] is of other row other_of(v) and own row own_of() + u. */
@@ -75,28 +111,32 @@ __device__ inline int own_of() { return 4 * (int)(threadIdx.x % ACROSS); }
 __device__ inline int other_of(int v) { return 4 * (int)(threadIdx.x / ACROSS) + v % 4 + v / 4 * (OTHER / 2); }
 
 /* The next `depth` steps of the chains. HALVES: 1 leaves out this thread's other rows of the second half. */
-template <int HALVES>
+template <int HALVES, class T>
 __device__ inline void dots_of(int depth, const float *own, const float *other, float (&s)[8][4]) {
   own += own_of(), other += other_of(0);
-  for (int x = 0; x < depth; x++, own += OWN_ROW, other += OTHER_ROW) {
-    const float4 a = load4(own);
+  for (int x = 0; x < depth; x++) {
+    const int at = x ^ turned<T>;
+    const float4 a = load4(own + at * OWN_ROW);
     for (int half = 0; half < HALVES; half++) {
-      const float4 b = load4(other + half * (OTHER / 2));
-      add_products(s[4 * half], b.x, a), add_products(s[4 * half + 1], b.y, a);
-      add_products(s[4 * half + 2], b.z, a), add_products(s[4 * half + 3], b.w, a);
+      const float4 b = load4(other + at * OTHER_ROW + half * (OTHER / 2));
+      add_products<sl_cuda_narrow<T>>(s[4 * half], b.x, a), add_products<sl_cuda_narrow<T>>(s[4 * half + 1], b.y, a);
+      add_products<sl_cuda_narrow<T>>(s[4 * half + 2], b.z, a),
+          add_products<sl_cuda_narrow<T>>(s[4 * half + 3], b.w, a);
     }
   }
 }
 
-/* to[x][r] = rows[r step + x] for r < n; zeros up to the next multiple of 4. */
-__device__ inline void load_columns(float *to, int to_row, const float *rows, int64_t step, int n, int depth) {
+/* to[x][r] = rows[r step + x] for r < n and x < depth; zeros up to the next multiple of 4 and the last pair. */
+template <class T>
+__device__ inline void load_columns(float *to, int to_row, const T *rows, int64_t step, int n, int depth) {
   const int x = threadIdx.x % DEPTH;
-  for (int r = threadIdx.x / DEPTH; x < depth && r < (n + 3) / 4 * 4; r += SL_CUDA_THREADS / DEPTH)
-    to[x * to_row + r] = r < n ? rows[r * step + x] : 0.0f;
+  for (int r = threadIdx.x / DEPTH; x < completed<T>(depth) && r < (n + 3) / 4 * 4; r += SL_CUDA_THREADS / DEPTH)
+    to[x * to_row + r] = r < n && x < depth ? sl_get(rows + r * step + x) : 0.0f;
 }
 
 /* s = the products of own rows and other rows. */
-__device__ inline void dots(memory &m, int d, const float *own, int64_t own_step, int owns, const float *other,
+template <class T>
+__device__ inline void dots(memory &m, int d, const T *own, int64_t own_step, int owns, const T *other,
                             int64_t other_step, int others, float (&s)[8][4]) {
   float *a = m.stage, *b = a + DEPTH * OWN_ROW;
   for (int v = 0; v < 8; v++)
@@ -109,15 +149,15 @@ __device__ inline void dots(memory &m, int d, const float *own, int64_t own_step
     __syncthreads();
     if (own_of() >= owns || other_of(0) >= others) continue;
     if (other_of(4) < others)
-      dots_of<2>(depth, a, b, s);
+      dots_of<2, T>(completed<T>(depth), a, b, s);
     else
-      dots_of<1>(depth, a, b, s);
+      dots_of<1, T>(completed<T>(depth), a, b, s);
   }
 }
 
 /* put(i, x, sum over other rows r, in order, of tile[r][i] rows[r step + x]) for own rows i and columns x < d. */
-template <class F>
-__device__ inline void combine(memory &m, int d, const float *rows, int64_t step, int others, int owns, F put) {
+template <class T, class F>
+__device__ inline void combine(memory &m, int d, const T *rows, int64_t step, int others, int owns, F put) {
   const int i = 4 * (int)(threadIdx.x / ACROSS), column = 4 * (int)(threadIdx.x % ACROSS);
   for (int x0 = 0; x0 < d; x0 += COLUMNS) {
     float sum[4][4] = {};
@@ -126,14 +166,16 @@ __device__ inline void combine(memory &m, int d, const float *rows, int64_t step
       __syncthreads(); /* wait for the tile, and until all threads have used the old contents */
       const int x = threadIdx.x % COLUMNS;
       for (int r = threadIdx.x / COLUMNS; x < (d - x0 + 3) / 4 * 4 && r < n; r += SL_CUDA_THREADS / COLUMNS)
-        m.stage[r * COLUMNS_ROW + x] = x0 + x < d ? rows[(r0 + r) * step + x0 + x] : 0.0f;
+        m.stage[r * COLUMNS_ROW + x] = x0 + x < d ? sl_get(rows + (r0 + r) * step + x0 + x) : 0.0f;
       __syncthreads();
       if (i >= owns || x0 + column >= d) continue;
       const float *a = m.tile + r0 * OWN_ROW + i, *b = m.stage + column;
-      for (int r = 0; r < n; r++, a += OWN_ROW, b += COLUMNS_ROW) {
-        const float4 p = load4(a), v = load4(b);
-        add_products(sum[0], p.x, v), add_products(sum[1], p.y, v);
-        add_products(sum[2], p.z, v), add_products(sum[3], p.w, v);
+      for (int r = 0; r < completed<T>(n); r++) {
+        const int at = r ^ turned<T>;
+        const float4 none = make_float4(0, 0, 0, 0), p = at < n ? load4(a + at * OWN_ROW) : none,
+                     v = at < n ? load4(b + at * COLUMNS_ROW) : none;
+        add_products<sl_cuda_narrow<T>>(sum[0], p.x, v), add_products<sl_cuda_narrow<T>>(sum[1], p.y, v);
+        add_products<sl_cuda_narrow<T>>(sum[2], p.z, v), add_products<sl_cuda_narrow<T>>(sum[3], p.w, v);
       }
     }
     for (int u = 0; u < 4; u++)
@@ -142,7 +184,8 @@ __device__ inline void combine(memory &m, int d, const float *rows, int64_t step
   }
 }
 
-__global__ void __launch_bounds__(SL_CUDA_THREADS, 2) forward(job j) {
+template <class T>
+__global__ void __launch_bounds__(SL_CUDA_THREADS, 2) forward(job<T> j) {
   __shared__ memory shared[1];
   memory &m = shared[0];
   const place at(j);
@@ -151,7 +194,7 @@ __global__ void __launch_bounds__(SL_CUDA_THREADS, 2) forward(job j) {
   at.fill(j, y, j.C);
   for (int i = at.owns + (int)threadIdx.x; i < at.end - at.first; i += SL_CUDA_THREADS) lse[i] = at.bad ? NAN : 0.0f;
   if (at.owns == 0) return; /* the same for the whole block */
-  const float *q = j.qkv + at.in_qkv(j, 0, at.first), *k = j.qkv + at.in_qkv(j, 1, 0), *v = j.qkv + at.in_qkv(j, 2, 0);
+  const T *q = j.qkv + at.in_qkv(j, 0, at.first), *k = j.qkv + at.in_qkv(j, 1, 0), *v = j.qkv + at.in_qkv(j, 2, 0);
   /* Four threads work on a query, each on one of attention.c's four sums. */
   const int query = threadIdx.x / 4, part = threadIdx.x % 4;
   float max = -INFINITY, sum = 0;
@@ -182,6 +225,7 @@ __global__ void __launch_bounds__(SL_CUDA_THREADS, 2) forward(job j) {
     each([&](float &x) {
       x = sl_exp_low(sl_fma(x, j.scale, -shift));
       share += x;
+      x = rounded<T>(x);
     });
     share += __shfl_xor_sync(0xffffffffu, share, 1);
     share += __shfl_xor_sync(0xffffffffu, share, 2);
@@ -192,7 +236,7 @@ __global__ void __launch_bounds__(SL_CUDA_THREADS, 2) forward(job j) {
     const bool last = k0 + OTHER >= end;
     combine(m, j.d, v + k0 * row, row, keys, at.owns, [&](int i, int x, float o) {
       float *to = y + i * j.C + x;
-      if (k0 > 0) o = *to * m.a[i] + o;
+      if (k0 > 0) o = sl_cuda_add<sl_cuda_narrow<T>>(*to * m.a[i], o);
       *to = last ? m.b[i] * o : o;
     });
   }
@@ -207,7 +251,8 @@ __device__ inline void differentiate(bool seen, float scale, float lse, float D,
 }
 
 /* D = rowsum(dout out) and dq, a block for OWN queries. */
-__global__ void __launch_bounds__(SL_CUDA_THREADS, 2) backward_queries(job j) {
+template <class T>
+__global__ void __launch_bounds__(SL_CUDA_THREADS, 2) backward_queries(job<T> j) {
   __shared__ memory shared[1];
   memory &m = shared[0];
   const place at(j);
@@ -215,13 +260,14 @@ __global__ void __launch_bounds__(SL_CUDA_THREADS, 2) backward_queries(job j) {
   float *dq = j.dqkv + at.in_qkv(j, 0, at.first);
   at.fill(j, dq, row);
   if (at.owns == 0) return; /* the same for the whole block */
-  const float *q = j.qkv + at.in_qkv(j, 0, at.first), *k = j.qkv + at.in_qkv(j, 1, 0), *v = j.qkv + at.in_qkv(j, 2, 0);
-  const float *dout = j.dout + at.in_y(j, at.first), *out = j.out + at.in_y(j, at.first);
+  const T *q = j.qkv + at.in_qkv(j, 0, at.first), *k = j.qkv + at.in_qkv(j, 1, 0), *v = j.qkv + at.in_qkv(j, 2, 0);
+  const T *dout = j.dout + at.in_y(j, at.first), *out = j.out + at.in_y(j, at.first);
   const int64_t rows = at.in_rows(j, at.first);
   /* Sixteen threads add up a row, like attention.c's lanes. */
   for (int i = threadIdx.x / 16; i < OWN; i += SL_CUDA_THREADS / 16) {
     float D = 0;
-    for (int x = threadIdx.x % 16; i < at.owns && x < j.d; x += 16) D = sl_fma(dout[i * j.C + x], out[i * j.C + x], D);
+    for (int x = threadIdx.x % 16; i < at.owns && x < j.d; x += 16)
+      D = sl_fma(sl_get(dout + i * j.C + x), sl_get(out + i * j.C + x), D);
     for (int offset = 8; offset; offset /= 2) D += __shfl_xor_sync(0xffffffffu, D, offset);
     if (threadIdx.x % 16 == 0) {
       m.a[i] = i < at.owns ? j.lse[rows + i] : 0;
@@ -238,19 +284,20 @@ __global__ void __launch_bounds__(SL_CUDA_THREADS, 2) backward_queries(job j) {
       for (int u = 0; u < 4; u++)
         differentiate(!j.causal || k0 + other_of(w) <= at.first + own_of() + u, j.scale, m.a[own_of() + u],
                       m.b[own_of() + u], p[w][u], ds[w][u]);
-      if (other_of(w) < keys) store4(m.tile + other_of(w) * OWN_ROW + own_of(), ds[w]);
+      if (other_of(w) < keys) store_rounded<T>(m.tile + other_of(w) * OWN_ROW + own_of(), ds[w]);
     }
     const bool last = k0 + OTHER >= end;
     combine(m, j.d, k + k0 * row, row, keys, at.owns, [&](int i, int x, float sum) {
       float *to = dq + i * row + x;
-      if (k0 > 0) sum = *to + sum;
+      if (k0 > 0) sum = sl_cuda_add<sl_cuda_narrow<T>>(*to, sum);
       *to = last ? j.scale * sum : sum;
     });
   }
 }
 
 /* dk and dv, a block for OWN keys; reads D, which backward_queries wrote. */
-__global__ void __launch_bounds__(SL_CUDA_THREADS, 2) backward_keys(job j) {
+template <class T>
+__global__ void __launch_bounds__(SL_CUDA_THREADS, 2) backward_keys(job<T> j) {
   __shared__ memory shared[1];
   memory &m = shared[0];
   const place at(j);
@@ -259,12 +306,12 @@ __global__ void __launch_bounds__(SL_CUDA_THREADS, 2) backward_keys(job j) {
   at.fill(j, dk, row);
   at.fill(j, dv, row);
   if (at.owns == 0) return; /* the same for the whole block */
-  const float *k = j.qkv + at.in_qkv(j, 1, at.first), *v = j.qkv + at.in_qkv(j, 2, at.first);
+  const T *k = j.qkv + at.in_qkv(j, 1, at.first), *v = j.qkv + at.in_qkv(j, 2, at.first);
   const int64_t begin = j.causal ? at.first / OTHER * OTHER : 0;
   for (int64_t q0 = begin; q0 < at.n; q0 += OTHER) {
     const int64_t from = j.causal && q0 < at.first ? at.first : q0; /* earlier queries see none of these keys */
     const int queries = (int)((at.n - q0 < OTHER ? at.n : q0 + OTHER) - from);
-    const float *q = j.qkv + at.in_qkv(j, 0, from), *dout = j.dout + at.in_y(j, from);
+    const T *q = j.qkv + at.in_qkv(j, 0, from), *dout = j.dout + at.in_y(j, from);
     float p[8][4], ds[8][4];
     /* The barriers of the last combine were after the last use of m.a and m.b. */
     for (int i = threadIdx.x; i < OTHER; i += SL_CUDA_THREADS) {
@@ -277,35 +324,37 @@ __global__ void __launch_bounds__(SL_CUDA_THREADS, 2) backward_keys(job j) {
       for (int u = 0; u < 4; u++)
         differentiate(!j.causal || at.first + own_of() + u <= from + other_of(w), j.scale, m.a[other_of(w)],
                       m.b[other_of(w)], p[w][u], ds[w][u]);
-      if (other_of(w) < queries) store4(m.tile + other_of(w) * OWN_ROW + own_of(), p[w]);
+      if (other_of(w) < queries) store_rounded<T>(m.tile + other_of(w) * OWN_ROW + own_of(), p[w]);
     }
     combine(m, j.d, dout, j.C, queries, at.owns, [&](int i, int x, float sum) {
       float *to = dv + i * row + x;
-      *to = (q0 > begin ? *to : 0) + sum;
+      *to = sl_cuda_add<sl_cuda_narrow<T>>(q0 > begin ? *to : 0, sum);
     });
     __syncthreads(); /* wait until all have used the tile */
     for (int w = 0; w < 8; w++)
-      if (other_of(w) < queries) store4(m.tile + other_of(w) * OWN_ROW + own_of(), ds[w]);
+      if (other_of(w) < queries) store_rounded<T>(m.tile + other_of(w) * OWN_ROW + own_of(), ds[w]);
     const bool last = q0 + OTHER >= at.n;
     combine(m, j.d, q, row, queries, at.owns, [&](int i, int x, float sum) {
       float *to = dk + i * row + x;
-      sum = (q0 > begin ? *to : 0) + sum;
+      sum = sl_cuda_add<sl_cuda_narrow<T>>(q0 > begin ? *to : 0, sum);
       *to = last ? j.scale * sum : sum;
     });
   }
 }
 
-job job_of(const sl_call *c, const sl_array *qkv, const sl_array *length) {
+template <class T>
+job<T> job_of(const sl_call *c, const sl_array *qkv, const sl_array *length) {
   const sl_attention_attr *a = (const sl_attention_attr *)c->attr;
-  job j = {};
-  j.qkv = (const float *)qkv->data, j.length = length ? (const int32_t *)length->data : NULL;
+  job<T> j = {};
+  j.qkv = (const T *)qkv->data, j.length = length ? (const int32_t *)length->data : NULL;
   j.T = qkv->shape.dim[1], j.C = qkv->shape.dim[2] / 3, j.heads = a->heads, j.causal = a->causal;
   j.d = (int)(j.C / a->heads), j.scale = (float)(1 / sqrt((double)j.d));
   j.tiles = (unsigned)((j.T + OWN - 1) / OWN);
   return j;
 }
 
-sl_status launch(const char *operation, void (*kernel)(job), const job &j, int64_t B, sl_cuda *cuda) {
+template <class T>
+sl_status launch(const char *operation, void (*kernel)(job<T>), const job<T> &j, int64_t B, sl_cuda *cuda) {
   const int64_t blocks = B * j.heads * j.tiles;
   if (blocks == 0) return SL_OK;
   if (blocks > INT32_MAX)
@@ -314,20 +363,34 @@ sl_status launch(const char *operation, void (*kernel)(job), const job &j, int64
   kernel<<<(unsigned)blocks, SL_CUDA_THREADS, 0, cuda->stream>>>(j);
   return sl_cuda_launched(operation);
 }
+
+template <class T>
+sl_status attention(const sl_call *c, sl_cuda *cuda) {
+  job<T> j = job_of<T>(c, &c->in[0], c->n_in > 1 ? &c->in[1] : NULL);
+  SL_TRY(sl_cuda_scratch(cuda, sl_cuda_sums_bytes<T>(c), "attention"));
+  j.y = sl_cuda_sums_at<T>(c, cuda), j.lse_out = (float *)c->out[1].data;
+  SL_TRY(launch("attention", forward<T>, j, c->in[0].shape.dim[0], cuda));
+  return sl_cuda_round_sums<T>(c, cuda, "attention");
+}
+
+/* Scratch memory: the sums, then D. */
+template <class T>
+sl_status attention_grad(const sl_call *c, sl_cuda *cuda) {
+  job<T> j = job_of<T>(c, &c->in[1], c->n_in > 4 ? &c->in[4] : NULL);
+  const int64_t B = c->in[1].shape.dim[0];
+  SL_TRY(
+      sl_cuda_scratch(cuda, sl_cuda_sums_bytes<T>(c) + (size_t)(B * j.heads * j.T) * sizeof(float), "attention_grad"));
+  j.dout = (const T *)c->in[0].data, j.out = (const T *)c->in[2].data, j.lse = (const float *)c->in[3].data;
+  j.dqkv = sl_cuda_sums_at<T>(c, cuda), j.D = (float *)((char *)cuda->scratch + sl_cuda_sums_bytes<T>(c));
+  SL_TRY(launch("attention_grad", backward_queries<T>, j, B, cuda));
+  SL_TRY(launch("attention_grad", backward_keys<T>, j, B, cuda));
+  return sl_cuda_round_sums<T>(c, cuda, "attention_grad");
+}
 }  // namespace
 
 extern "C" sl_status sl__attention_cuda(const sl_call *c, sl_cuda *cuda) {
-  job j = job_of(c, &c->in[0], c->n_in > 1 ? &c->in[1] : NULL);
-  j.y = (float *)c->out[0].data, j.lse_out = (float *)c->out[1].data;
-  return launch("attention", forward, j, c->in[0].shape.dim[0], cuda);
+  return (c->in[0].dtype == SL_BF16 ? attention<sl_bf16> : attention<float>)(c, cuda);
 }
-
 extern "C" sl_status sl__attention_grad_cuda(const sl_call *c, sl_cuda *cuda) {
-  job j = job_of(c, &c->in[1], c->n_in > 4 ? &c->in[4] : NULL);
-  const int64_t B = c->in[1].shape.dim[0];
-  SL_TRY(sl_cuda_scratch(cuda, (size_t)(B * j.heads * j.T) * sizeof(float), "attention_grad"));
-  j.dout = (const float *)c->in[0].data, j.out = (const float *)c->in[2].data, j.lse = (const float *)c->in[3].data;
-  j.dqkv = (float *)c->out[0].data, j.D = (float *)cuda->scratch;
-  SL_TRY(launch("attention_grad", backward_queries, j, B, cuda));
-  return launch("attention_grad", backward_keys, j, B, cuda);
+  return (c->in[0].dtype == SL_BF16 ? attention_grad<sl_bf16> : attention_grad<float>)(c, cuda);
 }

@@ -742,14 +742,11 @@ static size_t scratch_dw(const sl_call *c) {
 }
 
 /* CUDA: sums of a result in bf16; filters and bias that lie in several parts, copied together; parts of products. */
-static size_t sums_cuda(const sl_call *c) {
-  return c->out[0].dtype == SL_BF16 ? sl_cuda_narrow_bytes(sl_shape_count(&c->out[0].shape)) : 0;
-}
 static size_t together(const sl_array *a) { return a->parts > 1 ? sl_float_bytes(sl_shape_count(&a->shape)) : 0; }
 static size_t scratch_cuda(const sl_call *c) {
   const sl_shape *y = &c->out[0].shape;
   const view v = view_forward(c->attr, &c->in[0], group_of(c->in[0].dtype), NULL);
-  return sums_cuda(c) + together(&c->in[1]) + (c->n_in > 2 ? together(&c->in[2]) : 0) +
+  return weights_sums_cuda(c) + together(&c->in[1]) + (c->n_in > 2 ? together(&c->in[2]) : 0) +
          sl_cuda_product_bytes(y->dim[0] * y->dim[1] * y->dim[2], y->dim[3], (int)pieces_of(&v), 0);
 }
 static size_t scratch_dx_cuda(const sl_call *c) {
@@ -763,7 +760,7 @@ static size_t scratch_dx_cuda(const sl_call *c) {
       const size_t bytes = sl_cuda_product_bytes(pixels, c->out[0].shape.dim[3], (int)pieces_of(&v), 0);
       if (bytes > most) most = bytes;
     }
-  return sums_cuda(c) + together(&c->in[1]) + most;
+  return weights_sums_cuda(c) + together(&c->in[1]) + most;
 }
 static size_t scratch_dw_cuda(const sl_call *c) {
   const view v = view_forward(c->attr, &c->in[1], 1, NULL);

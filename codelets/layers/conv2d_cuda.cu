@@ -11,11 +11,9 @@ namespace {
 int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 template <class T>
-constexpr bool narrow = std::is_same<T, sl_bf16>::value;
+constexpr int unit = sl_cuda_narrow<T> ? 2 : 1;
 template <class T>
-constexpr int unit = narrow<T> ? 2 : 1;
-template <class T>
-using even = sl_cuda_even_pieces<narrow<T>>;
+using even = sl_cuda_even_pieces<sl_cuda_narrow<T>>;
 
 /* Images [B, H, W, C], and a grid of OH x OW windows over each. */
 template <class T>
@@ -47,7 +45,7 @@ __device__ inline float pixel_of(const images<T> &x, const window<T> &w, int row
  * last pair. */
 template <class T>
 struct channel_pieces {
-  static constexpr bool PAIRS = narrow<T>;
+  static constexpr bool PAIRS = sl_cuda_narrow<T>;
   even<T> channels;
   int taps, count;
   __device__ int64_t length(int i) const { return taps * channels.length(i); }
@@ -145,7 +143,7 @@ struct channels_by_tap {
  * that completes an odd row. */
 template <class T>
 struct pixel_blocks {
-  static constexpr bool PAIRS = narrow<T>;
+  static constexpr bool PAIRS = sl_cuda_narrow<T>;
   sl_cuda_even_pieces<false> images, rows, columns;
   int count;
   __device__ int64_t first(int i) const {
@@ -267,21 +265,6 @@ sl_status whole(const sl_array *a, sl_cuda *cuda, const char *operation, size_t 
 }
 
 /* Scratch memory comes in this order: sums of a result in bf16, filters and bias put together, parts of products. */
-template <class T>
-size_t sums_bytes(const sl_call *c) {
-  return narrow<T> ? sl_cuda_narrow_bytes(sl_shape_count(&c->out[0].shape)) : 0;
-}
-template <class T>
-float *sums_at(const sl_call *c, sl_cuda *cuda) {
-  return (float *)(narrow<T> ? cuda->scratch : c->out[0].data);
-}
-template <class T>
-sl_status round_sums(const sl_call *c, sl_cuda *cuda, const char *operation) {
-  if constexpr (narrow<T>)
-    return sl_cuda_map(cuda, operation, sl_cuda_same(), sl_shape_count(&c->out[0].shape), (T *)c->out[0].data,
-                       (const float *)cuda->scratch);
-  return SL_OK;
-}
 
 /* x [B, H, W, C], filters [O, kernel, kernel, C], maybe bias [O] -> y [B, OH, OW, O] */
 template <class T>
@@ -291,7 +274,7 @@ sl_status conv2d(const sl_call *c, sl_cuda *cuda) {
   const int64_t pixels = y->dim[0] * y->dim[1] * y->dim[2], O = y->dim[3];
   const int C = (int)x->dim[3], kernel = a->kernel;
   const channel_pieces<T> pieces = pieces_of<T>((int64_t)kernel * kernel, C);
-  size_t scratch = sums_bytes<T>(c);
+  size_t scratch = sl_cuda_sums_bytes<T>(c);
   SL_TRY(sl_cuda_scratch(cuda, scratch, "conv2d"));
   const T *w;
   const float *bias = NULL;
@@ -300,11 +283,11 @@ sl_status conv2d(const sl_call *c, sl_cuda *cuda) {
   const images<T> from = {(const T *)c->in[0].data, (int)x->dim[1], (int)x->dim[2], C,     (int)y->dim[1],
                           (int)y->dim[2],           a->stride,      a->pad,         a->pad};
   const taps t = {kernel, 0, kernel, 1};
-  float *to = sums_at<T>(c, cuda);
+  float *to = sl_cuda_sums_at<T>(c, cuda);
   SL_TRY(sl_cuda_product(cuda, "conv2d", scratch, pixels, O, pixels_by_tap<T>{from, pixels, pieces, t},
                          filters_by_tap<T>{w, O, C, pieces, t}, pieces, sl_cuda_matrix{to, O},
                          O % 4 == 0 && sl_cuda_aligned(to), bias, SL_CUDA_OVERWRITE));
-  return round_sums<T>(c, cuda, "conv2d");
+  return sl_cuda_round_sums<T>(c, cuda, "conv2d");
 }
 
 /* dy [B, OH, OW, O], filters -> dx [B, H, W, C] */
@@ -313,10 +296,10 @@ sl_status conv2d_dx(const sl_call *c, sl_cuda *cuda) {
   const sl_conv2d_attr *a = (const sl_conv2d_attr *)c->attr;
   const sl_shape *dy = &c->in[0].shape, *dx = &c->out[0].shape;
   const int C = (int)dx->dim[3], O = (int)dy->dim[3], kernel = a->kernel;
-  size_t scratch = sums_bytes<T>(c);
+  size_t scratch = sl_cuda_sums_bytes<T>(c);
   SL_TRY(sl_cuda_scratch(cuda, scratch, "conv2d_dx"));
   const T *w;
-  float *to = sums_at<T>(c, cuda);
+  float *to = sl_cuda_sums_at<T>(c, cuda);
   SL_TRY(whole(&c->in[1], cuda, "conv2d_dx", &scratch, &w));
   for (int row = 0; row < least(a->stride, dx->dim[1]); row++)
     for (int column = 0; column < least(a->stride, dx->dim[2]); column++) {
@@ -348,7 +331,7 @@ sl_status conv2d_dx(const sl_call *c, sl_cuda *cuda) {
                              channels_by_tap<T>{w, O, C, kernel * kernel, pieces, t}, pieces, pixels,
                              C % 4 == 0 && sl_cuda_aligned(to), NULL, SL_CUDA_OVERWRITE));
     }
-  return round_sums<T>(c, cuda, "conv2d_dx");
+  return sl_cuda_round_sums<T>(c, cuda, "conv2d_dx");
 }
 
 /* dy [B, OH, OW, O], x [B, H, W, C] -> dfilters [n, K] and maybe dbias [n], of the filters from out[0].row0 */

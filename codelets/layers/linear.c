@@ -519,9 +519,6 @@ static size_t scratch_dw(const sl_call *c) {
 }
 
 /* CUDA: sums of a result in bf16, the parts of products and of the bias's sums. */
-static size_t sums_cuda(const sl_call *c) {
-  return c->out[0].dtype == SL_BF16 ? sl_cuda_narrow_bytes(sl_shape_count(&c->out[0].shape)) : 0;
-}
 static size_t scratch_cuda(const sl_call *c) {
   const int64_t R = rows_of(&c->in[0].shape), K = last(&c->in[0].shape);
   size_t most = 0;
@@ -530,7 +527,7 @@ static size_t scratch_cuda(const sl_call *c) {
         sl_cuda_product_bytes(R, c->in[1].part[part].shape.dim[0], (int)pieces_of(K, SL_PRODUCT_DEPTH), 0);
     if (bytes > most) most = bytes;
   }
-  return sums_cuda(c) + most;
+  return weights_sums_cuda(c) + most;
 }
 
 static size_t scratch_dx_cuda(const sl_call *c) {
@@ -541,7 +538,7 @@ static size_t scratch_dx_cuda(const sl_call *c) {
     const size_t bytes = sl_cuda_product_bytes(R, K, (int)pieces_of(features, SL_PRODUCT_DEPTH), 0);
     if (bytes > most) most = bytes;
   }
-  return sums_cuda(c) + most;
+  return weights_sums_cuda(c) + most;
 }
 
 static size_t scratch_dw_cuda(const sl_call *c) {

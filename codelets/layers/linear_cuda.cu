@@ -21,23 +21,12 @@ bool wide(const T *p, int64_t ld) {
 }
 
 template <class T>
-constexpr bool narrow = std::is_same<T, sl_bf16>::value;
+using by_k = sl_cuda_even_pieces<sl_cuda_narrow<T>>;
 template <class T>
-using by_k = sl_cuda_even_pieces<narrow<T>>;
-template <class T>
-using by_row = sl_cuda_each_pieces<narrow<T>>;
+using by_row = sl_cuda_each_pieces<sl_cuda_narrow<T>>;
 template <class T>
 by_row<T> sums_of(int64_t rows) {
   return {rows, SL_LINEAR_SUM_BLOCK, (int)((rows + SL_LINEAR_SUM_BLOCK - 1) / SL_LINEAR_SUM_BLOCK)};
-}
-
-/* Where the sums of output 0 are made: there, or in scratch memory if they must still be rounded. bytes: what they take
- * of it. */
-template <class T>
-sl_status sums_at(const sl_call *c, sl_cuda *cuda, const char *operation, float **sums, size_t *bytes) {
-  *bytes = narrow<T> ? sl_cuda_narrow_bytes(sl_shape_count(&c->out[0].shape)) : 0;
-  *sums = (float *)(narrow<T> ? cuda->scratch : c->out[0].data);
-  return sl_cuda_scratch(cuda, *bytes, operation);
 }
 
 /* y[m ld + n] = sums[m ld + n] + b[n] (b: or NULL), perhaps rectified, rounded. */
@@ -66,14 +55,14 @@ sl_status finish(const sl_call *c, sl_cuda *cuda, int64_t R, int64_t N, float *s
   const bool rectify = ((const sl_linear_attr *)c->attr)->activation == SL_ACTIVATION_RELU;
   T *y = (T *)c->out[0].data;
   if (c->n_in < 3) {
-    if constexpr (narrow<T>) return finish_part(cuda, rectify, R, N, N, sums, NULL, y);
+    if constexpr (sl_cuda_narrow<T>) return finish_part(cuda, rectify, R, N, N, sums, NULL, y);
     return rectify ? sl_cuda_map(cuda, "linear", relu(), R * N, sums, (const float *)sums) : SL_OK;
   }
   for (int part = 0; part < c->in[2].parts; part++) {
     const sl_array *bias = &c->in[2].part[part];
     const float *b = (const float *)bias->data;
     const int64_t n = bias->shape.dim[0];
-    if constexpr (narrow<T>)
+    if constexpr (sl_cuda_narrow<T>)
       SL_TRY(finish_part(cuda, rectify, R, n, N, sums + bias->row0, b, y + bias->row0));
     else
       SL_TRY(sl_cuda_bias(cuda, "linear", rectify, R, n, N, b, sums + bias->row0));
@@ -142,7 +131,7 @@ struct fast {
       return sl_fail(SL_ETASK, "%s on a GPU: cuBLAS takes no matrix of more than %d rows or columns", operation,
                      INT_MAX);
     cublasStatus_t status;
-    if constexpr (narrow<T>)
+    if constexpr (sl_cuda_narrow<T>)
       status = cublasGemmEx(cuda->blas, a, b, (int)m, (int)n, (int)k, &one, A, CUDA_R_16BF, (int)lda, B, CUDA_R_16BF,
                             (int)ldb, &beta, C, CUDA_R_32F, (int)ldc, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
     else
@@ -169,9 +158,9 @@ template <template <class> class PRODUCTS, class T>
 sl_status linear(const sl_call *c, sl_cuda *cuda) {
   const int64_t R = rows_of(&c->in[0].shape), K = last(&c->in[0].shape), N = last(&c->out[0].shape);
   if (R == 0 || N == 0) return SL_OK;
-  float *sums;
-  size_t bytes;
-  SL_TRY(sums_at<T>(c, cuda, "linear", &sums, &bytes));
+  const size_t bytes = sl_cuda_sums_bytes<T>(c);
+  float *sums = sl_cuda_sums_at<T>(c, cuda);
+  SL_TRY(sl_cuda_scratch(cuda, bytes, "linear"));
   const PRODUCTS<T> products = {cuda, bytes};
   for (int part = 0; part < c->in[1].parts; part++) {
     const sl_array *w = &c->in[1].part[part];
@@ -184,18 +173,16 @@ sl_status linear(const sl_call *c, sl_cuda *cuda) {
 template <template <class> class PRODUCTS, class T>
 sl_status linear_dx(const sl_call *c, sl_cuda *cuda) {
   const int64_t R = rows_of(&c->in[0].shape), N = last(&c->in[0].shape), K = last(&c->out[0].shape);
-  float *sums;
-  size_t bytes;
-  SL_TRY(sums_at<T>(c, cuda, "linear_dx", &sums, &bytes));
+  const size_t bytes = sl_cuda_sums_bytes<T>(c);
+  float *sums = sl_cuda_sums_at<T>(c, cuda);
+  SL_TRY(sl_cuda_scratch(cuda, bytes, "linear_dx"));
   const PRODUCTS<T> products = {cuda, bytes};
   for (int part = 0; part < c->in[1].parts; part++) {
     const sl_array *w = &c->in[1].part[part];
     SL_TRY(
         products.dx(R, N, w->shape.dim[0], K, (const T *)c->in[0].data + w->row0, (const T *)w->data, part > 0, sums));
   }
-  if constexpr (narrow<T>)
-    return sl_cuda_map(cuda, "linear_dx", sl_cuda_same(), R * K, (T *)c->out[0].data, (const float *)sums);
-  return SL_OK;
+  return sl_cuda_round_sums<T>(c, cuda, "linear_dx");
 }
 
 /* dy [R, N], x [R, K] -> dW [n, K], the features from out[0].row0 on, and maybe db [n] */

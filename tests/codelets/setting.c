@@ -162,8 +162,9 @@ void setting_compare(const setting *s, int j, const void *array, const double *b
                         : info->dtype == SL_F16 ? EPS_FP16
                                                 : 0,
                  rounded = part * fabs(s->expect.out[j][i]) + (info->dtype == SL_F16 ? 0x1p-25 : 0);
+    const double factors = info->dtype == SL_BF16 && j == 0 ? s->c->rounds * setting_size(s, j, i) : 0;
     const double y = setting_get(array, info->dtype, i), want = s->expect.out[j][i] + (before ? before[i] : 0);
-    double size = setting_size(s, j, i), bound = s->c->tolerance[j] * size + rounded;
+    double size = setting_size(s, j, i), bound = s->c->tolerance[j] * size + rounded + factors;
     if (before) bound += s->c->tolerance[j] * fabs(before[i]) + 2 * unit * (size + fabs(before[i]));
     if (!(fabs(y - want) <= bound))
       fail_msg("%s, output %d, element %lld: %.9g where %.9g was expected; off by %.2g, %.2g is allowed", how, j,
