@@ -35,8 +35,9 @@ enum {
   GRAD_QUERIES = 128, /* where queries are cut into tiles too: the length of a chain in dk and dv */
 };
 
-/* Layout of a thread's scratch memory, in floats. Rows hold the d elements of a token, padded with zeros to dp: floats,
- * or pairs. Lines hold a step of tokens each, dp wide (of floats they are the same). */
+/* Layout of a thread's scratch memory, in floats. A row holds the d elements of a token, padded with zeros to dp, as
+ * factors of scores. A line is what one step of a sum over tokens reads: the elements of a token or, in bf16, of two of
+ * them in pairs, padded likewise. In fp32 the lines of k are its rows. */
 typedef struct layout {
   int64_t d, dp;
   size_t qt, doutt; /* panels [steps of d][PANEL]: queries are columns, padded with zeros; backward: of a tile */

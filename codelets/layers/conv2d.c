@@ -441,9 +441,9 @@ enum { TURN = 256 }; /* sums transposed at once */
 
 static int64_t dw_width(int64_t filters) { return sl_min64(256, sl_round_up(sl_tiles_of(filters, 4), WIDEST)); }
 
-/* In bf16 the copy has each row's pixels by pairs, each with the pixel of the next output, then as many as a kernel is
- * wide for the last output of an odd row, whose partner is zero. Without taps beside one another only the pairs that
- * outputs read are there. */
+/* In bf16 the copy of a row holds each pixel together with the pixel that the next output reads at the same tap. If the
+ * row has an odd number of outputs, the pixels of the last one follow, each paired with zero. A kernel of one tap needs
+ * no more than one pair for two outputs. */
 static int dw_packs(const view *v) { return v->taps == 1 && v->top == 0 && v->left == 0; }
 static int64_t dw_row_pixels(const view *v, int64_t columns) {
   return dw_packs(v) ? sl_round_up(columns, 2) : padded_columns(v, columns) + v->reach_column + 1;

@@ -62,7 +62,7 @@ typedef struct test_case {
   /* The naive version: computes run->out from run->in. If errors add up over terms, it adds the terms' sizes to
    * run->scale (0: the result's own size counts). */
   void (*reference)(const struct case_run *run);
-  double rounds; /* output 0 in bf16: this share of its scale more, since factors of products are rounded */
+  double rounds;                /* in bf16 output 0 may be off by this share of its scale more: factors are rounded */
   double tolerance[SL_MAX_OUT]; /* of output j: |y - reference| <= tolerance[j] max(scale, |reference|); 0: equal */
   uint32_t differentiable;      /* bit i: compare the gradient of input i with finite differences of output 0 */
   double gradient_tolerance;    /* relative to the reference's largest slope; 0: 2e-5 */
