@@ -184,8 +184,10 @@ start() { # train's arguments: in the background, until it has made steps
   has_lines long/metrics.jsonl 3
 }
 begun_or_ended() { has_lines long/metrics.jsonl 3 || ! kill -0 $job 2>/dev/null; }
-start_watched() { # likewise; where other work holds a rank up for longer than $patience, that is doubled
-  until start --stall-timeout $patience "$@"; do
+# Likewise, until each rank has said where it is, which it does once a second. Where other work holds a rank up for
+# longer than $patience, that is doubled.
+start_watched() {
+  until start --stall-timeout $patience "$@" && sleep 3 && kill -0 $job 2>/dev/null; do
     [ $patience -lt 1000 ] || return 1
     kill $job 2>/dev/null
     wait $job
@@ -195,9 +197,8 @@ start_watched() { # likewise; where other work holds a rank up for longer than $
 victim() { pgrep -f "$starling train mlp --data data --batch 60 --epochs 100000" | while read -r pid; do
   tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -q '^PMI_RANK=1$' && echo "$pid"
 done | head -n 1; }
-patience=$((2 * $(pace))) # seconds in which every rank that runs has its turn
+patience=$((4 + 2 * $(pace))) # seconds in which every rank that runs has its turn
 start_watched
-sleep $((patience + 1)) # each rank says once a second where it is
 kill -STOP "$(victim)"
 code=0
 wait $job || code=$?
@@ -205,7 +206,6 @@ once 'a rank that stands still is named, with its last step' "nothing has (moved
 none_left() { [ -z "$(victim)" ]; }
 check 'no process is left' wait_until none_left
 start_watched --allreduce mpi
-sleep $((patience + 1))
 kill -STOP "$(victim)"
 code=0
 wait $job || code=$?

@@ -128,7 +128,7 @@ for signal in TERM INT USR1; do
 done
 
 # A rank that stands still.
-patience=$((2 * $(pace)))
+patience=$((4 + 2 * $(pace)))
 start 1000000 stall --stall-timeout $patience
 wait_until stepped stall 2
 sleep $((patience + 1))

@@ -33,7 +33,7 @@ for ranks in 2 3; do
   start $ranks
   wait $job
   span=$(($(ms) - from))
-  patience=$((2 * $(pace)))
+  patience=$((4 + 2 * $(pace)))
   for part in $(seq "$stalls"); do
     draw
     rank=$((seed / 65536 % ranks))

@@ -20,13 +20,14 @@ int starpu_init(struct starpu_conf *conf);
 
 static unsigned (*progress)(void *worker);
 static int (*begin)(struct starpu_conf *conf);
-static int (*when_idle)(unsigned (*hook)(void *arg), void *arg);
+static int (*when_idle)(unsigned (*hook)(void *arg), void *arg), (*at_progress)(unsigned (*hook)(void *arg), void *arg);
 
 /* At the start, since memory may fail later. */
 __attribute__((constructor)) static void find(void) {
   progress = (unsigned (*)(void *))dlsym(RTLD_NEXT, "ucp_worker_progress");
   begin = (int (*)(struct starpu_conf *))dlsym(RTLD_NEXT, "starpu_init");
   when_idle = (int (*)(unsigned (*)(void *), void *))dlsym(RTLD_NEXT, "starpu_idle_hook_register");
+  at_progress = (int (*)(unsigned (*)(void *), void *))dlsym(RTLD_NEXT, "starpu_progression_hook_register");
 }
 
 /* For as short as the system can: some 50 us. */
@@ -58,9 +59,19 @@ static unsigned give_way(void *arg) {
   return 0;
 }
 
+/* Only workers of CPUs have hooks for when they are idle. All workers call those of progress: once before each task,
+ * and all the time while they have none or wait for a copy or an event of a GPU. */
+static unsigned give_way_at_times(void *arg) {
+  static _Thread_local unsigned calls;
+  (void)arg;
+  if (++calls % POLLS == 0) rest();
+  return 0;
+}
+
 int starpu_init(struct starpu_conf *conf) {
   if (!begin) find();
   const int result = begin(conf);
   if (result == 0 && when_idle) when_idle(give_way, NULL);
+  if (result == 0 && at_progress) at_progress(give_way_at_times, NULL);
   return result;
 }
