@@ -9,6 +9,6 @@ STARLING=${STARLING:-$top/build/starling} top_srcdir=${top_srcdir:-$top}
 export STARLING top_srcdir
 [ -n "${MPIEXEC-}" ] || MPIEXEC=$(command -v mpiexec.mpich)
 export MPIEXEC
-out=$(CDPATH='' sh "$top/tests/lessons.sh")
+out=$(CDPATH='' sh "$top/tests/lessons/lessons.sh")
 echo "$out"
 ! echo "$out" | grep -q '^not ok' && echo "$out" | grep -q '^1\.\.'

@@ -103,6 +103,7 @@ static int read_verdict(char *output, row *r) {
 static sl_status try_judge(grade *g, const char *command, int in) {
   char *const argv[] = {(char *)"sh", (char *)"-c", (char *)(uintptr_t)command, NULL};
   const sl__limits limits = {fmax(g->o->timeout, BUILD_SECONDS), (size_t)g->o->memory << 20, MOST_PROCESSES};
+  g->sandbox.simulates = 1;
   SL_TRY(sl__sandbox_try(&g->sandbox, g->judge, 0, in, argv, &limits, g->trial));
   char *end = forced_end(g, g->trial, limits.seconds);
   const sl_status status = end ? sl_fail(SL_EIO, "the lesson's judge: %s", end) : SL_OK;
@@ -128,6 +129,7 @@ static sl_status run(grade *g, int built, row *r) {
   int fd = -1;
   if (built && status == SL_OK) {
     fd = sl_file_open(g->questions, O_RDONLY | O_CLOEXEC, 0);
+    g->sandbox.simulates = sl__lesson_simulates(&g->lesson);
     status = sl__sandbox_try(&g->sandbox, g->copy, 0, fd, argv, &limits, g->trial);
     close(fd);
     r->exit = g->trial->exit, r->seconds = g->trial->seconds, r->peak = g->trial->peak;

@@ -145,12 +145,20 @@ char *sl__simulated_folder(void) {
   return realpath(path, NULL);
 }
 
+static int asks_for_simulator(const sl__text *t) { return strstr(t->bytes, "--variable=simulated") != NULL; }
+
+int sl__lesson_simulates(const sl__lesson *l) {
+  int found = 0;
+  for (int i = 0; i < l->own.n; i++)
+    found |= strcmp(l->own.text[i].name, "Makefile") == 0 && asks_for_simulator(&l->own.text[i]);
+  return found;
+}
+
 sl_status sl__lesson_can_run(const sl__lesson *l) {
   char *simulated = NULL;
-  int simulates = 0;
-  for (int i = 0; i < l->own.n; i++)
-    simulates |= strcmp(l->own.text[i].name, "Makefile") == 0 && strstr(l->own.text[i].bytes, "--variable=simulated");
-  if (!simulates) return SL_OK;
+  int found = 0;
+  for (int i = 0; i < l->own.n; i++) found |= asks_for_simulator(&l->own.text[i]);
+  if (!found) return SL_OK;
   simulated = sl__simulated_folder();
   if (!simulated)
     return sl_fail(SL_EUNSUPPORTED,

@@ -97,6 +97,8 @@ static sl_status add_simulator(sl__sandbox *s) {
   char *before = strdup(getenv("PKG_CONFIG_PATH") ? getenv("PKG_CONFIG_PATH") : "");
   sl_status status = before ? SL_OK : sl_no_memory("for a path");
   if (!folder || !starling || !before) goto out;
+  s->simulator = sl__joined(folder, "starling-sim");
+  if (!s->simulator) SL_TRY_OUT(sl_no_memory("for a path"));
   SL_TRY_OUT(add_path(s, starling));
   for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
     snprintf(file, sizeof file, "%s/%s", folder, files[i]);
@@ -217,6 +219,7 @@ out:
 void sl__sandbox_free(sl__sandbox *s) {
   while (s->n > 0) free(s->word[--s->n]);
   for (int i = 0; i < 16; i++) free(s->environment[i]), s->environment[i] = NULL;
+  free(s->simulator), s->simulator = NULL;
 }
 
 sl_status sl__sandbox_give(const sl__sandbox *s, const char *folder) {
@@ -241,6 +244,10 @@ sl_status sl__sandbox_try(const sl__sandbox *s, const char *folder, int may_writ
     const char *const at[] = {
         may_write ? "--bind" : "--ro-bind", folder, INSIDE, "--chdir", INSIDE, "--remount-ro", "/", "--"};
     for (; n < s->n; n++) words[n] = s->word[n];
+    if (s->simulator && !s->simulates) {
+      words[n++] = (char *)(uintptr_t) "--ro-bind", words[n++] = (char *)(uintptr_t) "/dev/null";
+      words[n++] = s->simulator;
+    }
     for (int i = 0; i < 8; i++) words[n++] = (char *)(uintptr_t)at[i];
   }
   if (s->with_prlimit) { /* threads count, too */

@@ -3,7 +3,7 @@
 # own check decides. Each lesson has a page and solutions, the page has a figure, and the C code in a page occurs in the
 # lesson's program.
 # LESSON_SECONDS limits each lesson; tests/figures/lessons.sh allows a minute.
-. "$(dirname "$0")/support/command.shlib"
+. "$(dirname "$0")/../support/command.shlib"
 build=$(dirname "$starling")
 data=${DATA:-/usr/share/datasets/fashion-mnist}
 PKG_CONFIG_PATH=$build${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}
@@ -73,7 +73,7 @@ for folder in "$top"/examples/[0-9][0-9]-*; do
     skip "$lesson: no GPU; tests/device/lesson.sh runs it in a build for emulated ones"
     continue
   fi
-  if [ "$program" = heterogeneous ] && [ ! -x "$build/../build-simulated/starling-sim" ]; then
+  if grep -q -- --variable=simulated "$folder/Makefile" "$folder"/*.sh 2>/dev/null && [ ! -x "$build/../build-simulated/starling-sim" ]; then
     skip "$lesson: no starling-sim (./quickstart simulate builds it)"
     continue
   fi

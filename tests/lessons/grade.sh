@@ -1,7 +1,7 @@
 #!/bin/sh
 # starling grade: right and wrong submissions of lessons 7 and 8; then, in a small lesson that is quickly built,
 # submissions that cheat (none passes) and vandals (none harms another's row, the lesson or the machine).
-. "$(dirname "$0")/support/command.shlib"
+. "$(dirname "$0")/../support/command.shlib"
 if grep -q __asan_init "$starling"; then echo '1..0 # SKIP the address space of a sanitizer is without limits'; exit 0; fi
 command -v pkg-config >/dev/null || { echo '1..0 # SKIP no pkg-config'; exit 0; }
 examples=$top/examples
@@ -318,7 +318,7 @@ complete() { # lesson's folder, hand-out
 make_set pictures 4 4 2 2
 mkdir simulated
 printf '#!/bin/sh\n' >simulated/starling-sim
-chmod +x simulated/starling-sim # lesson 12 is handed out where it can run
+chmod +x simulated/starling-sim # lessons 12 and 13 are handed out where they can run
 for lesson in "$examples"/[0-9][0-9]-*; do
   about=${lesson##*/} handed_out=$((${handed_out:-0} + 1))
   of=$((1${about%%-*} - 100)) # "7"
@@ -328,7 +328,7 @@ for lesson in "$examples"/[0-9][0-9]-*; do
   check "lesson $about: a page without dead links" test -s hand-out/$of/README.md -a -z "$(dead_links hand-out/$of/README.md 2>&1 | tee -a "$work/err")"
   check "lesson $about: the folder is complete" complete "$lesson" hand-out/$of
 done
-check 'hand-outs of all lessons' test "$handed_out" -ge 12
+check 'hand-outs of all lessons' test "$handed_out" -ge 14
 expect 'lesson 08-own-policy: a lesson by its name' 0 'begin with README.md' lesson 08-own-policy hand-out/08-own-policy
 run_faults() { MPIEXEC=none env -u PKG_CONFIG_PATH -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u STARLING make -C hand-out/10 run; }
 ! run_faults >"$work/out" 2>"$work/err"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Lesson 12: hand-out, and what its judge thinks of policies: the solution passes; the skeleton, eager's order, dmdas,
 # policies that keep tasks, claim times or print a verdict, and forged timelines fail.
-. "$(dirname "$0")/support/command.shlib"
+. "$(dirname "$0")/../support/command.shlib"
 lesson=$top/examples/12-heterogeneous
 PKG_CONFIG_PATH=$(dirname "$starling")${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}
 export PKG_CONFIG_PATH
