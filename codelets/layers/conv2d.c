@@ -439,7 +439,14 @@ typedef struct dw_scratch {
 } dw_scratch;
 enum { TURN = 256 }; /* sums transposed at once */
 
-static int64_t dw_width(int64_t filters) { return sl_min64(256, sl_round_up(sl_tiles_of(filters, 4), WIDEST)); }
+/* Filters of a tile. Each tile packs x and dy anew, so a tile is as wide as its sums [K][width] stay in the cache; a
+ * team gets some tiles for each thread. */
+static int64_t dw_width(int64_t filters, int64_t K, int threads) {
+  enum { KEPT = 131072, MOST = 256 }; /* floats: half of a cache of 1 MB; filters */
+  const int64_t kept = sl_max64(1, KEPT / K / WIDEST) * WIDEST;
+  const int64_t given = sl_round_up(threads > 1 ? sl_tiles_of(filters, 4) : filters, WIDEST);
+  return sl_min64(MOST, sl_min64(kept, given));
+}
 
 /* In bf16 the copy of a row holds each pixel together with the pixel that the next output reads at the same tap. If the
  * row has an odd number of outputs, the pixels of the last one follow, each paired with zero. A kernel of one tap needs
@@ -615,8 +622,13 @@ static void weight_gradient(void *arg, int64_t tile, int thread) {
 
 sl_status SL_KERNEL(conv2d_dw)(const sl_call *c) {
   const sl_conv2d_attr *a = c->attr;
-  dw_job j = {.c = c, .kernel = a->kernel, .O = c->in[0].shape.dim[3], .width = dw_width(c->out[0].shape.dim[0])};
+  dw_job j = {
+      .c = c,
+      .kernel = a->kernel,
+      .O = c->in[0].shape.dim[3],
+  };
   j.v = view_forward(a, &c->in[1], 1, NULL);
+  j.width = dw_width(c->out[0].shape.dim[0], j.v.taps * j.v.C, c->team->threads);
   j.v = view_forward(a, &c->in[1], 1, (tap *)((float *)c->team->scratch[0] + dw_layout(&j.v, j.width).all));
   sl_team_for(c->team, sl_tiles_of(c->out[0].shape.dim[0], j.width), weight_gradient, &j);
   return SL_OK;
@@ -738,7 +750,7 @@ static size_t scratch_dx(const sl_call *c) {
 
 static size_t scratch_dw(const sl_call *c) {
   view v = view_forward(c->attr, &c->in[1], 1, NULL);
-  return sl_float_bytes(dw_layout(&v, dw_width(c->out[0].shape.dim[0])).all) + taps_bytes(c->attr);
+  return sl_float_bytes(dw_layout(&v, dw_width(c->out[0].shape.dim[0], v.taps * v.C, 1)).all) + taps_bytes(c->attr);
 }
 
 /* CUDA: sums of a result in bf16; filters and bias that lie in several parts, copied together; parts of products. */
