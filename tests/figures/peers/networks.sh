@@ -3,7 +3,8 @@
 # rate is 1.2 times the best PyTorch's or 80% of the run's sgemm peak (gpt2 75%), and the peak memory is no larger
 # than PyTorch's and predicted within 10%. PYTHONS: Pythons whose torch is compared (default /usr/bin/python3,
 # Debian's python3-torch; a release of 2.x runs eagerly and compiled). MODELS and ROUNDS choose. PRECISION=bf16: both in
-# bf16, PyTorch by autocast, without the share of the fp32 peak.
+# bf16, PyTorch by autocast, without the share of the fp32 peak. PLAN=machine: Starling cuts the batch as the predicted
+# step on this machine is shortest, not as on all machines.
 set -u
 top=$(cd "$(dirname "$0")/../../.." && pwd)
 starling=${STARLING:-$top/build/starling}
@@ -35,7 +36,7 @@ for model in ${MODELS:-gpt2 bert-base vit-b16 gpt2-nano resnet50}; do
   declare -A rates=() sizes=()
   for _ in $(seq "$rounds"); do
     # shellcheck disable=SC2086 # options are words
-    json=$("$starling" bench "$model" --batch "${batch[$model]}" ${options[$model]:-} --workers 2 --steps "${STEPS:-6}" --precision "$precision" --json) || exit 1
+    json=$("$starling" bench "$model" --batch "${batch[$model]}" ${options[$model]:-} --workers 2 --steps "${STEPS:-6}" --precision "$precision" --plan "${PLAN:-portable}" --json) || exit 1
     ours+="$(echo "$json" | field samples_per_s)"$'\n' peak+="$(echo "$json" | field percent_of_peak)"$'\n'
     memory+="$(echo "$json" | field peak_memory_bytes)"$'\n' predicted+="$(echo "$json" | field predicted_peak_bytes)"$'\n'
     for v in "${variants[@]}"; do
