@@ -8,7 +8,7 @@ nth() { grep -oE "\"$1\": [-0-9.e+]+" "$3" | sed -n "$2s/.*: //p"; } # key, whic
 
 # ---- options
 expect 'help lists its options' 0 '--what-if=KEY=VALUE' scale --help
-expect 'neither machine nor ranks' 2 'give --machine NAME with --nodes to simulate, or --ranks 1,2' scale mlp
+expect 'neither machine nor ranks' 2 'give --machine NAME with --nodes to simulate, --ranks 1,2 to measure' scale mlp
 expect 'nodes without a machine' 2 '--nodes is simulated: name a machine with --machine' scale mlp --nodes 1,2
 expect 'a slow node of real ranks' 2 '--slow-node is simulated' scale mlp --ranks 1,2 --slow-node 2
 expect 'a machine and ranks' 2 'give one of them' scale mlp --machine vm-2 --ranks 1,2
@@ -24,6 +24,9 @@ expect 'a batch too small for the nodes' 2 'a batch of 8 has no sample for each 
 expect 'a batch that does not grow by whole numbers' 2 'does not become a whole number' scale mlp --machine vm-2 --nodes 2,3 --weak --batch 33
 expect 'a measurement has no place in a simulation' 2 '--allreduce has no meaning with --machine' scale mlp --machine vm-2 --allreduce mpi
 expect 'a lost node needs checkpoints' 2 '--checkpoint-minutes more than 0' scale mlp --machine vm-2 --lost-node --checkpoint-minutes 0
+expect 'hosts of a simulation' 2 '--hosts has no meaning with --machine' scale mlp --machine vm-2 --hosts a,b
+expect 'more ranks than the hosts have' 2 '--ranks 4: --hosts a:2,b has 3 ranks; NAME:N gives' scale mlp --hosts a:2,b --ranks 1,4
+expect 'a host that ssh takes for an option' 2 "'-oProxyCommand=x' begins with '-'" scale mlp --hosts -oProxyCommand=x
 expect 'an mpiexec that is not there' 2 'there is no program /nowhere' scale mlp --ranks 1,2 --mpiexec /nowhere
 
 # ---- ranks of this machine
@@ -36,6 +39,15 @@ if command -v mpiexec.mpich >/dev/null || command -v mpiexec >/dev/null; then
   check 'samples/s are batch over step' close_to "$(nth samples_per_s 2 out)" "$(awk -v s="$(nth step_s 2 out)" 'BEGIN { printf "%.12g", 64 / s }')" 1e-6
   check 'two ranks exchange' less 0 "$(nth exchange_s 2 out)"
   check 'page and table are there' test -s real/scale.html -a "$(grep -c '^0,' real/scale.csv)" = 2
+  # An mpiexec that says which hosts it was given.
+  printf '#!/bin/sh\necho "$@" >>"%s/calls"\nwhile [ "$1" != -n ]; do shift; done\nexec %s "$@"\n' "$work" "$(command -v mpiexec.mpich || command -v mpiexec)" >by
+  chmod +x by
+  run scale mlp --hosts a:2,b --mpiexec ./by --workers 1 --threads-per-worker 1 --steps 3 --batch 66 --price 3
+  check 'hosts: 1, 2 and all of their ranks' test "$code" = 0 -a "$(grep -cE '^ +[123] +[12] ' "$work/out")" = 3
+  check 'one rank is on the first host, two fill it, the third is on the next' \
+    test "$(sed 's/ -n.*//' calls | tr '\n' ' ')" = '-hosts a:1 -hosts a:2 -hosts a:2,b:1 '
+  check 'the price is that of the hosts that are used' awk '$1 ~ /^[123]$/ { cost[$1] = $NF; ms[$1] = $3; hosts[$1] = $2 }
+    END { for (i in cost) if (cost[i] < 0.98 * hosts[i] * ms[i] / 3600 / 66 * 3 || cost[i] > 1.02 * hosts[i] * ms[i] / 3600 / 66 * 3) exit 1; exit length(cost) != 3 }' "$work/out"
   expect 'what bench refuses is told' 2 'unknown scheduling policy' scale mlp --ranks 1,2 --sched no-such --steps 1
 else
   skip 'ranks of this machine: no mpiexec'

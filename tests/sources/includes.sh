@@ -53,7 +53,7 @@ tools/launch: tools/files tools/settings tools/watch
 tools/train: tools/files tools/run tools/settings tools/watch
 tools/report: tools/files
 tools/compare: tools/report tools/run tools/settings
-tools/scale: tools/compare tools/machines tools/report tools/run tools/settings
+tools/scale: tools/compare tools/launch tools/machines tools/report tools/run tools/settings
 tools/plan: tools/compare tools/machines tools/run tools/settings tools/simulate
 tools/grade:
 tools/commands: tools/compare tools/files tools/grade tools/images tools/launch tools/machines tools/plan tools/report tools/run tools/scale tools/settings tools/simulate tools/text tools/train tools/watch

@@ -1,4 +1,5 @@
-/* starling scale: how a model's training step scales over nodes of a simulated machine, or over ranks of this one. */
+/* starling scale: how a model's training step scales over nodes of a simulated machine, or over ranks of this machine
+ * or of several hosts. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -38,6 +39,7 @@ static sl_status check_simulated(const sl__options *o) {
                                {o->calibrate, "--calibrate"},
                                {o->machine != NULL, "--performance-models"},
                                {o->no_record, "--no-record"},
+                               {o->hosts != NULL, "--hosts"},
                                {o->mpiexec != NULL, "--mpiexec"}};
   SL_TRY(refuse(measuring, sizeof measuring / sizeof *measuring,
                 "has no meaning with --machine: a simulation is not measured"));
@@ -54,9 +56,10 @@ static sl_status check_measured(const sl__options *o) {
                 "is simulated: name a machine with --machine ('starling info --machines' lists some)"));
   if (sl_runtime_promised_ranks() > 1 || getenv("PMI_RANK"))
     return sl_fail(SL_EINVAL, "--ranks starts mpiexec, but mpiexec already started this process: start it without");
-  if (!o->rank_list)
+  if (!o->rank_list && !o->hosts)
     return sl_fail(SL_EINVAL,
-                   "give --machine NAME with --nodes to simulate, or --ranks 1,2 to measure on this machine");
+                   "give --machine NAME with --nodes to simulate, --ranks 1,2 to measure on this machine, or "
+                   "--hosts to measure on several");
   return o->no_record ? sl_fail(SL_EINVAL, "--no-record: the parts of a step come from its records") : SL_OK;
 }
 
@@ -77,8 +80,9 @@ static sl_status prepare(sl__scaling *s) {
     if (o->what_if) SL_TRY(sl__machine_change(&s->what_if, o->what_if));
     s->price = price_of(o, &s->machine);
   }
+  SL_TRY(sl__hosts_parse(o->hosts, &s->hosts));
   SL_TRY(sl__scale_points(s));
-  if (!s->simulated && s->is.point[s->is.n - 1].ranks > 1) {
+  if (s->hosts.n > 0 || (!s->simulated && s->is.point[s->is.n - 1].ranks > 1)) {
     const ssize_t n = readlink("/proc/self/exe", s->program, sizeof s->program - 1);
     if (n <= 0) return sl_fail(SL_EIO, "cannot find this program's own file: %s", strerror(errno));
     SL_TRY(sl__mpiexec_find(o->mpiexec, s->mpiexec, sizeof s->mpiexec));
@@ -96,10 +100,10 @@ static sl_status check_figures(const sl__scale_series *series) {
 static sl_status figures(sl__scaling *s) {
   const sl__options *o = s->o;
   SL_TRY(check_figures(&s->is));
-  sl__scale_figures(&s->is, o->weak, s->price, s->simulated, o->checkpoint_minutes);
+  sl__scale_figures(&s->is, o->weak, s->price, o->checkpoint_minutes);
   if (!s->changed.n) return SL_OK;
   SL_TRY(check_figures(&s->changed));
-  sl__scale_figures(&s->changed, o->weak, price_of(o, &s->what_if), s->simulated, o->checkpoint_minutes);
+  sl__scale_figures(&s->changed, o->weak, price_of(o, &s->what_if), o->checkpoint_minutes);
   for (int i = 0; i < s->is.n; i++)
     if (!s->is.point[i].reason && !s->changed.point[i].reason)
       s->changed.point[i].ratio = s->changed.point[i].step / s->is.point[i].step;
@@ -148,6 +152,7 @@ sl_status sl__scale(sl__options *o, int *exit_code) {
   SL_TRY_OUT(report(&s));
 out:
   destroy(&s.is), destroy(&s.changed);
+  sl__hosts_free(&s.hosts);
   free(s.model);
   return status;
 }

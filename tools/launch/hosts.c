@@ -78,6 +78,14 @@ int sl__hosts_ranks(const sl__hosts *h) {
   return ranks;
 }
 
+sl_status sl__hosts_first(const sl__hosts *h, int ranks, sl__hosts *first) {
+  *first = (sl__hosts){.host = calloc((size_t)h->n, sizeof *first->host), .n = h->n};
+  if (!first->host) return sl_no_memory("for %d hosts", h->n);
+  memcpy(first->host, h->host, (size_t)h->n * sizeof *h->host);
+  sl__hosts_limit(first, ranks);
+  return SL_OK;
+}
+
 void sl__hosts_limit(sl__hosts *h, int ranks) {
   int more = sl__hosts_ranks(h) - ranks;
   for (int i = h->n - 1; i >= 0 && more > 0; i--) {

@@ -22,6 +22,8 @@ sl_status sl__hosts_parse(const char *list, sl__hosts *hosts);
  * none. Outside of Slurm: no hosts. */
 sl_status sl__hosts_of_slurm(int ranks, sl__hosts *hosts);
 int sl__hosts_ranks(const sl__hosts *hosts);
+/* A copy of the first hosts, with `ranks` ranks in all; the caller frees it. */
+sl_status sl__hosts_first(const sl__hosts *hosts, int ranks, sl__hosts *first);
 /* Removes ranks from the last hosts until `ranks` are left. */
 void sl__hosts_limit(sl__hosts *hosts, int ranks);
 /* Gives ranks to hosts that have none, until there are `ranks`; to each at most as many as the fullest host has. */

@@ -50,17 +50,43 @@ static sl_status grow(const char *what, int64_t value, int count, int first, int
                                               what, (long long)value, first, count);
 }
 
+/* 1, 2, 4, ... and last `most`. */
+static int powers_of_two(int most, int counts[SL__SCALE_COUNTS]) {
+  int n = 0;
+  for (int value = 1; value < most; value *= 2) counts[n++] = value;
+  counts[n++] = most;
+  return n;
+}
+
+static sl_status count_hosts(const sl__hosts *hosts, int ranks, int *n) {
+  sl__hosts first;
+  SL_TRY(sl__hosts_first(hosts, ranks, &first));
+  *n = first.n;
+  sl__hosts_free(&first);
+  return SL_OK;
+}
+
 sl_status sl__scale_points(sl__scaling *s) {
   const sl__options *o = s->o;
   const int local = s->simulated ? (int)o->ranks_per_node : 1;
   const char *option = s->simulated ? "--nodes" : "--ranks", *given = s->simulated ? o->node_list : o->rank_list;
   int counts[SL__SCALE_COUNTS], n;
   sl__scale_series *is = &s->is;
-  SL_TRY(sl__scale_list(option, given ? given : "1,2,4,8", s->simulated ? 65536 : 4096, counts, &n));
+  if (s->hosts.n > 0 && !given)
+    n = powers_of_two(sl__hosts_ranks(&s->hosts), counts);
+  else
+    SL_TRY(sl__scale_list(option, given ? given : "1,2,4,8", s->simulated ? 65536 : 4096, counts, &n));
+  if (s->hosts.n > 0 && counts[n - 1] > sl__hosts_ranks(&s->hosts))
+    return sl_fail(SL_EINVAL, "--ranks %d: --hosts %s has %d ranks; NAME:N gives a host N of them", counts[n - 1],
+                   o->hosts, sl__hosts_ranks(&s->hosts));
   is->point = calloc((size_t)n, sizeof *is->point);
   if (!is->point) return sl_no_memory("for %d counts", n);
   is->n = n;
-  for (int i = 0; i < n; i++) is->point[i] = (sl__scale_point){.count = counts[i], .ranks = counts[i] * local};
+  for (int i = 0; i < n; i++) {
+    is->point[i] = (sl__scale_point){.count = counts[i], .ranks = counts[i] * local, .nodes = 1};
+    if (s->simulated) is->point[i].nodes = counts[i];
+    if (s->hosts.n > 0) SL_TRY(count_hosts(&s->hosts, counts[i], &is->point[i].nodes));
+  }
   const int64_t batch = o->batch > 0 ? o->batch : s->model->batch, each = o->micro_batches > 0 ? o->micro_batches : 1;
   const int first = counts[0];
   const int64_t usual = o->weak ? is->point[0].ranks * each : leaves_for_all(is, each, batch);

@@ -42,14 +42,14 @@ static const sl__scale_point *first_of(const sl__scale_series *s) {
   return NULL;
 }
 
-void sl__scale_figures(sl__scale_series *series, int weak, double price, int by_nodes, double minutes) {
+void sl__scale_figures(sl__scale_series *series, int weak, double price, double minutes) {
   const sl__scale_point *first = first_of(series), *before = NULL;
   for (int i = 0; i < series->n; i++) {
     sl__scale_point *p = &series->point[i];
     p->added = p->cost = p->ratio = p->lost_cost = NAN;
     if (p->reason) continue;
     const double times = (double)p->count / first->count, ideal = weak ? 1 : 1 / times;
-    const double hour = price * (by_nodes ? p->count : 1);
+    const double hour = price * p->nodes;
     p->samples = (double)p->batch / p->step;
     p->speedup = p->samples / first->samples;
     p->efficiency = p->speedup / times;

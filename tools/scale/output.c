@@ -24,6 +24,7 @@ static void print_series(const sl__scaling *s, const sl__scale_series *series) {
   const int energy = has_energy(series), cost = isfinite(s->price);
   printf("%6s", sl__scale_unit(s, 2));
   if (s->simulated) printf(" %6s", "ranks");
+  if (s->hosts.n > 0) printf(" %6s", "hosts");
   printf(" %11s %12s", "step ms", "samples/s");
   if (rate) printf(" %12s", rate);
   printf(" %9s %10s %12s", "speedup", "efficiency", "exchange ms");
@@ -39,6 +40,7 @@ static void print_series(const sl__scaling *s, const sl__scale_series *series) {
       continue;
     }
     if (s->simulated) printf(" %6d", p->ranks);
+    if (s->hosts.n > 0) printf(" %6d", p->nodes);
     printf(" %11.3f %12.1f", 1e3 * p->step, p->samples);
     if (rate) printf(" %12.0f", units * p->samples);
     printf(" %9.3f %9.1f%% %12.3f", p->speedup, 100 * p->efficiency, 1e3 * p->part[SL__SCALE_EXCHANGE]);
@@ -91,8 +93,8 @@ static json_t *parts_json(const double *part) {
 static json_t *point_json(const sl__scaling *s, const sl__scale_series *series, const sl__scale_point *p) {
   double units;
   const char *rate = sl__scale_rate(s, &units);
-  json_t *json = json_pack("{s:i, s:i, s:I, s:i}", sl__scale_unit(s, 2), p->count, "job_ranks", p->ranks, "batch",
-                           (json_int_t)p->batch, "leaves", p->leaves);
+  json_t *json = json_pack("{s:i, s:i, s:i, s:I, s:i}", sl__scale_unit(s, 2), p->count, "job_ranks", p->ranks,
+                           "job_nodes", p->nodes, "batch", (json_int_t)p->batch, "leaves", p->leaves);
   if (!json) return NULL;
   if (p->reason) {
     json_object_set_new(json, "reason", json_string(p->reason));

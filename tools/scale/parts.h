@@ -6,6 +6,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "tools/launch/hosts.h"
 #include "tools/machines/description.h"
 #include "tools/run/meter.h"
 #include "tools/settings/model.h"
@@ -26,6 +27,7 @@ extern const char *const sl__scale_part_names[SL__SCALE_PARTS];
 typedef struct sl__scale_point {
   int count;                    /* nodes if simulated, else ranks */
   int ranks;                    /* of the job */
+  int nodes;                    /* simulated ones, or hosts; 1: this machine */
   int64_t batch;                /* of a step, over all ranks */
   int leaves, shards;           /* shards 0: the plan decides */
   char *reason;                 /* why there are no figures; NULL: there are */
@@ -63,6 +65,7 @@ typedef struct sl__scaling {
   sl_model_data data;
   int simulated;
   sl__machine_description machine, what_if; /* simulated: as it is, and with --what-if */
+  sl__hosts hosts;                          /* on which ranks are measured; none: this machine */
   sl__scale_series is, changed;             /* changed.n 0: nothing is changed */
   double price; /* of a node and hour: by --price, else by the machine's description; NaN: unknown */
   char program[4096], mpiexec[4096];
@@ -76,8 +79,8 @@ typedef struct sl__scaling {
 enum { SL__SCALE_COUNTS = 64 };
 /* Reads "1,2,4": ascending whole numbers from 1 to `most`. SL_EINVAL begins with the option's name. */
 sl_status sl__scale_list(const char *option, const char *text, int most, int counts[SL__SCALE_COUNTS], int *n);
-/* Makes the points of s->is, each with its batch, leaves and shards. SL_EINVAL: a batch too small for the ranks, or
- * that does not grow by whole numbers. */
+/* Makes the points of s->is, each with its batch, leaves and shards. SL_EINVAL: more ranks than the hosts have, a batch
+ * too small for the ranks, or one that does not grow by whole numbers. */
 sl_status sl__scale_points(sl__scaling *s);
 
 /* ---- runs (runs.c) */
@@ -91,9 +94,8 @@ sl_status sl__scale_run(sl__scaling *s);
 double sl__scale_largest(int n);
 /* Lengthens the steps by the wait for the slowest rank (--jitter), in which nodes have the power `idle`, in watts. */
 void sl__scale_jitter(sl__scale_series *series, double percent, double idle);
-/* Fills in the figures. price: of a node and hour; by_nodes: counts are nodes (0: all ranks are on one node); minutes:
- * between checkpoints. */
-void sl__scale_figures(sl__scale_series *series, int weak, double price, int by_nodes, double minutes);
+/* Fills in the figures. price: of a node and hour; minutes: between checkpoints. */
+void sl__scale_figures(sl__scale_series *series, int weak, double price, double minutes);
 /* The largest loss at a point; -1: nothing is lost. */
 int sl__scale_largest_loss(const sl__scale_point *point);
 /* The first point whose added nodes bring less than half of their share; -1: none. */

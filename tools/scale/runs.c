@@ -1,5 +1,5 @@
-/* starling scale: each point is a process: `starling simulate`, or `starling bench` on ranks that mpiexec starts. Their
- * JSON has the figures. */
+/* starling scale: each point is a process: `starling simulate`, or `starling bench` on ranks that mpiexec starts, here
+ * or on hosts. Their JSON has the figures. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,23 +42,37 @@ static void read_figures(const json_t *json, sl__scale_point *p) {
   p->workers = (int)number(json, "workers"), p->gpus = (int)number(json, "gpus");
 }
 
+/* The hosts of a point as mpiexec reads them, in *text, which the caller frees; NULL: this machine. */
+static sl_status hosts_of(const sl__scaling *s, const sl__scale_point *p, char **text) {
+  sl__hosts first;
+  *text = NULL;
+  if (s->hosts.n == 0) return SL_OK;
+  SL_TRY(sl__hosts_first(&s->hosts, p->ranks, &first));
+  *text = sl__hosts_text(&first);
+  sl__hosts_free(&first);
+  return *text ? SL_OK : sl_no_memory("for the hosts");
+}
+
 /* Runs a point. nodes: simulated ones, which may be fewer than the point's. changed: with what the options change. */
 static sl_status run(sl__scaling *s, const sl__scale_point *p, int nodes, int changed, json_t **json, char **reason) {
   static const sl__command bench = {.name = "bench", .bit = SL__BENCH},
                            simulate = {.name = "simulate", .bit = SL__SIMULATE};
-  static const char *const ours[] = {"batch", "leaves",  "shards",    "out",        "json",
-                                     "quiet", "what-if", "slow-node", "no-measure", NULL};
+  static const char *const ours[] = {"batch",   "leaves",    "shards",     "out",   "json", "quiet",
+                                     "what-if", "slow-node", "no-measure", "hosts", NULL};
   const sl__options *o = s->o;
-  char **words = NULL, **argv = NULL, text[8][64], *what_if = NULL;
+  char **words = NULL, **argv = NULL, text[8][64], *what_if = NULL, *hosts = NULL;
   int n = 0, k = 0, t = 0, code;
   sl_status status = SL_OK;
   *json = NULL, *reason = NULL;
   SL_TRY_OUT(sl__options_words(o, s->simulated ? &simulate : &bench, ours, &words, &n));
-  if (!(argv = calloc((size_t)n + 20, sizeof *argv))) SL_TRY_OUT(sl_no_memory("for %d words", n));
-  const int by_mpiexec = !s->simulated && p->ranks > 1;
+  if (!(argv = calloc((size_t)n + 24, sizeof *argv))) SL_TRY_OUT(sl_no_memory("for %d words", n));
+  const int by_mpiexec = s->hosts.n > 0 || (!s->simulated && p->ranks > 1);
   if (by_mpiexec) {
+    SL_TRY_OUT(hosts_of(s, p, &hosts));
+    argv[k++] = s->mpiexec;
+    if (hosts) argv[k++] = (char *)"-hosts", argv[k++] = hosts;
     snprintf(text[t], sizeof text[t], "%d", p->ranks);
-    argv[k++] = s->mpiexec, argv[k++] = (char *)"-n", argv[k++] = text[t++], argv[k++] = s->program;
+    argv[k++] = (char *)"-n", argv[k++] = text[t++], argv[k++] = s->program;
   } else {
     argv[k++] = (char *)"starling";
   }
@@ -83,7 +97,7 @@ static sl_status run(sl__scaling *s, const sl__scale_point *p, int nodes, int ch
   if (sl__child_stopped()) SL_TRY_OUT(sl_fail(SL_EINTERRUPTED, "stopped by a signal"));
 out:
   sl__options_words_free(words, n);
-  free(argv), free(what_if);
+  free(argv), free(what_if), free(hosts);
   return status;
 }
 
@@ -127,8 +141,12 @@ static sl_status copy_points(const sl__scale_series *from, sl__scale_series *to)
   to->n = from->n;
   for (int i = 0; i < from->n; i++) {
     const sl__scale_point *p = &from->point[i];
-    to->point[i] = (sl__scale_point){
-        .count = p->count, .ranks = p->ranks, .batch = p->batch, .leaves = p->leaves, .shards = p->shards};
+    to->point[i] = (sl__scale_point){.count = p->count,
+                                     .ranks = p->ranks,
+                                     .nodes = p->nodes,
+                                     .batch = p->batch,
+                                     .leaves = p->leaves,
+                                     .shards = p->shards};
   }
   return SL_OK;
 }

@@ -32,6 +32,8 @@ sl_status sl__scale_subtitle(const sl__scaling *s, char **text) {
   if (s->simulated)
     fprintf(to, "simulated on %s, %lld %s a node of %d CPU workers and %d GPUs; ", s->machine.name,
             (long long)s->o->ranks_per_node, s->o->ranks_per_node == 1 ? "rank" : "ranks", p->workers, p->gpus);
+  else if (s->hosts.n > 0)
+    fprintf(to, "measured on up to %d hosts, on each of which ranks share the cores; ", last->nodes);
   else
     fprintf(to, "measured on this machine, whose cores its ranks share; ");
   if (s->o->weak)

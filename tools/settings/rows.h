@@ -283,7 +283,9 @@ SETTING(INTEGER, nodes, "nodes", SL__SIMULATE | SL__COMPARE | SL__PLAN, NONE, "N
         {SL__PLAN, "train on N nodes"}, {0, "simulate N nodes, joined by the machine's network"},
         {SL__COMPARE, "with --machine"})
 SETTING(TEXT, rank_list, "ranks", SL__SCALE, NONE, "N,N,...", NULL, 0, 0,
-        {0, "numbers of ranks to measure on this machine, one after another; mpiexec starts them"})
+        {0,
+         "numbers of ranks to measure on this machine or on --hosts, one after another; mpiexec starts them (default "
+         "with --hosts: 1, 2, 4 and so on, and all)"})
 SETTING(TEXT, node_list, "nodes", SL__SCALE, NONE, "N,N,...", NULL, 0, 0,
         {0, "numbers of nodes of --machine to simulate, one after another (default 1,2,4,8)"})
 SETTING(INTEGER, ranks_per_node, "ranks-per-node", SL__SIMULATE | SL__COMPARE | SL__SCALE, NONE, "N", "1", 1, 4096,
@@ -324,10 +326,13 @@ SETTING(INTEGER, restarts, "restarts", SL__TRAIN, NONE, "N", NULL, 0, 1e6,
         {0,
          "if a rank is lost (killed by a signal, or stalled), start the job again from its last checkpoint, "
          "up to N times; needs --out"})
-SETTING(TEXT, hosts, "hosts", SL__TRAIN, NONE, "NAME[:N],...", NULL, 0, 0,
-        {0,
+SETTING(TEXT, hosts, "hosts", SL__TRAIN | SL__SCALE, NONE, "NAME[:N],...", NULL, 0, 0,
+        {SL__TRAIN,
          "start mpiexec with N ranks (default 1) on each of these hosts; a restart leaves out hosts that no longer "
-         "answer"})
+         "answer"},
+        {SL__SCALE,
+         "measure on these hosts, each with up to N ranks (default 1): so many ranks take the first hosts that have "
+         "as many"})
 SETTING(TEXT, mpiexec, "mpiexec", SL__TRAIN | SL__SCALE, NONE, "FILE", NULL, 0, 0,
         {0, "the mpiexec to start, with --ranks or --hosts (default mpiexec.mpich, else mpiexec)"})
 SETTING(FLAG, tasks, "tasks", SL__GRAPH, NONE, NULL, NULL, 0, 0,

@@ -21,6 +21,7 @@ static void largest_of(void **state) {
 static sl__scale_point at(int count) {
   const double exchange = count > 1 ? 0.1 * count : 0;
   return (sl__scale_point){.count = count,
+                           .nodes = count,
                            .ranks = count,
                            .batch = 80,
                            .leaves = 8,
@@ -45,7 +46,7 @@ static void strong(void **state) {
   (void)state;
   made m;
   make(&m);
-  sl__scale_figures(&m.s.is, 0, 2, 1, 10);
+  sl__scale_figures(&m.s.is, 0, 2, 10);
   const sl__scale_point *p = m.point;
   assert_near(p[0].speedup, 1, 1e-12);
   assert_near(p[0].efficiency, 1, 1e-12);
@@ -68,7 +69,7 @@ static void weak(void **state) {
   make(&m);
   for (int i = 0; i < POINTS; i++) m.point[i].batch *= m.point[i].count, m.point[i].step = 8 + i;
   for (int i = 0; i < POINTS; i++) m.point[i].part[SL__SCALE_KERNELS] = 8, m.point[i].part[SL__SCALE_EXCHANGE] = i;
-  sl__scale_figures(&m.s.is, 1, NAN, 1, 10);
+  sl__scale_figures(&m.s.is, 1, NAN, 10);
   assert_near(m.point[3].efficiency, 8.0 / 11, 1e-12);
   assert_near(m.point[3].loss[SL__SCALE_KERNELS], 0, 1e-12);
   assert_near(m.point[3].loss[SL__SCALE_EXCHANGE], 3, 1e-12);
@@ -87,7 +88,7 @@ static void verdict(void **state) {
   (void)state;
   made m;
   make(&m);
-  sl__scale_figures(&m.s.is, 0, NAN, 1, 10);
+  sl__scale_figures(&m.s.is, 0, NAN, 10);
   assert_int_equal(sl__scale_stop(&m.s.is), 2);
   says(&m, "It stops paying at 4 nodes: the 2 added bring 42% of their share.");
   says(&m, "The largest loss, 750.000 ms, is in kernels");
@@ -97,13 +98,13 @@ static void verdict(void **state) {
   says(&m, "One number of nodes alone shows no scaling");
   make(&m);
   m.point[1].part[SL__SCALE_EXCHANGE] += 5, m.point[1].step += 5;
-  sl__scale_figures(&m.s.is, 0, NAN, 1, 10);
+  sl__scale_figures(&m.s.is, 0, NAN, 10);
   says(&m, "It stops paying at 2 nodes: with the one added, samples/s fall.");
   says(&m, "in exchanges that no task hides");
   make(&m);
   m.point[1].part[SL__SCALE_KERNELS] = 3, m.point[1].step = 3.2; /* faster than ideal: data fit into caches */
   m.s.is.n = 2;
-  sl__scale_figures(&m.s.is, 0, NAN, 1, 10);
+  sl__scale_figures(&m.s.is, 0, NAN, 10);
   says(&m, "On 2 nodes nothing is lost against ideal scaling.");
 }
 
@@ -114,7 +115,7 @@ static void without_figures(void **state) {
   make(&m);
   char reason[] = "it failed";
   m.point[0].reason = m.point[2].reason = reason;
-  sl__scale_figures(&m.s.is, 0, NAN, 1, 10);
+  sl__scale_figures(&m.s.is, 0, NAN, 10);
   assert_near(m.point[1].efficiency, 1, 1e-12);
   assert_near(m.point[3].speedup, 4.7 / 2.675, 1e-12);
   assert_near(m.point[3].added, (4.7 / 2.675 - 1) / 3, 1e-12);
