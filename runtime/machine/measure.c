@@ -49,6 +49,47 @@ static void sgemm_thread(round *r) {
   free(a);
 }
 
+#ifdef __x86_64__
+typedef float vector __attribute__((vector_size(64)));
+enum { SUMS = 12, ROUNDS = 1000 }; /* more sums than an instruction takes cycles */
+
+/* SUMS chains of ROUNDS instructions. Returns the sum of their results. */
+__attribute__((target("avx512f"))) static float multiply_pairs(void) {
+  const uint32_t ones = 0x3f803f80;
+  float one;
+  memcpy(&one, &ones, sizeof one);
+  vector x, sum[SUMS], all = {0};
+  for (int i = 0; i < 16; i++) x[i] = one;
+#pragma GCC unroll 12
+  for (int i = 0; i < SUMS; i++) sum[i] = (vector){0};
+  for (int k = 0; k < ROUNDS; k++) {
+#pragma GCC unroll 12
+    for (int i = 0; i < SUMS; i++) __asm__ volatile("vdpbf16ps %1, %1, %0" : "+v"(sum[i]) : "v"(x));
+  }
+#pragma GCC unroll 12
+  for (int i = 0; i < SUMS; i++) all += sum[i];
+  return all[0];
+}
+static int has_pairs(void) { return __builtin_cpu_supports("avx512bf16"); }
+#else
+enum { SUMS = 1, ROUNDS = 1 };
+static float multiply_pairs(void) { return 0; }
+static int has_pairs(void) { return 0; }
+#endif
+
+static void bf16_thread(round *r) {
+  const int64_t from = begin(r);
+  int64_t now;
+  double calls = 0;
+  float sum = 0;
+  do {
+    for (int i = 0; i < 16; i++) sum += multiply_pairs();
+    calls += 16;
+    now = sl_now();
+  } while (now - from < r->span);
+  if (sum > 0) atomic_fetch_add(&r->milli, (int64_t)(1e3 * 64.0 * SUMS * ROUNDS * calls / (double)(now - from)));
+}
+
 static void triad(float *restrict a, const float *restrict b, const float *restrict c, float s, size_t n) {
 #pragma omp simd
   for (size_t i = 0; i < n; i++) a[i] = b[i] + s * c[i];
@@ -82,6 +123,12 @@ static void sgemm_worker(void *arg, int worker, sl_team *team) {
   sgemm_thread(arg);
 }
 
+static void bf16_worker(void *arg, int worker, sl_team *team) {
+  (void)worker;
+#pragma omp parallel num_threads(team->threads) if (team->threads > 1)
+  bf16_thread(arg);
+}
+
 static void triad_worker(void *arg, int worker, sl_team *team) {
   (void)worker;
 #pragma omp parallel num_threads(team->threads) if (team->threads > 1)
@@ -105,6 +152,11 @@ sl_status sl_measure_sgemm(sl_runtime *rt, double seconds, double *gflops) {
   *gflops = 0;
   SL_TRY(measure(rt, sgemm_worker, 1024, seconds / 2, gflops));
   return measure(rt, sgemm_worker, 2048, seconds / 2, gflops);
+}
+
+sl_status sl_measure_bf16(sl_runtime *rt, double seconds, double *gflops) {
+  *gflops = 0;
+  return has_pairs() ? measure(rt, bf16_worker, 0, seconds, gflops) : SL_OK;
 }
 
 sl_status sl_measure_triad(sl_runtime *rt, double seconds, size_t megabytes, double *gigabytes) {

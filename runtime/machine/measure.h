@@ -11,7 +11,10 @@ extern "C" {
 /* Sum over all team threads of all CPU workers, each running single-threaded sgemm on square matrices of 1024 and 2048
  * at once, for about `seconds` in all; the better of the two sizes, in GFLOP/s. Blocks; no tasks may be in flight. */
 sl_status sl_measure_sgemm(sl_runtime *runtime, double seconds, double *gflops);
-/* The same for a triad a = b + s c (McCalpin's STREAM) over arrays of `megabytes` a thread (0: 64), in GB/s. An
+/* Likewise for VDPBF16PS of AVX512-BF16 on registers, without memory: what products of bf16 can reach at most. 0: the
+ * CPU has no such instruction. */
+sl_status sl_measure_bf16(sl_runtime *runtime, double seconds, double *gflops);
+/* Likewise for a triad a = b + s c (McCalpin's STREAM) over arrays of `megabytes` a thread (0: 64), in GB/s. An
  * element counts as 12 bytes: two reads and a write, without the read for ownership. */
 sl_status sl_measure_triad(sl_runtime *runtime, double seconds, size_t megabytes, double *gigabytes);
 

@@ -23,7 +23,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
 
 size_t fuzz_seed(int number, uint8_t *data, size_t room) {
   static const char *const seeds[] = {
-      "{\"format\": \"starling-machine-1\", \"sgemm_gflops\": 103.5, \"triad_gigabytes_per_s\": 8.25}",
+      "{\"format\": \"starling-machine-1\", \"sgemm_gflops\": 103.5, \"triad_gigabytes_per_s\": 8.25, \"bf16_gflops\": "
+      "201}",
       "{\"format\": \"starling-machine-1\", \"sgemm_gflops\": 0.0, \"triad_gigabytes_per_s\": 0.0, \"gpu_gflops\": "
       "9e3, \"gpu_gigabytes_per_s\": 800.5}"};
   return fuzz_text(seeds, sizeof seeds / sizeof *seeds, number, data, room);

@@ -1,4 +1,4 @@
-/* starling bench: measures the speed of training steps after warm-up, and compares it with the processors' sgemm peak.
+/* starling bench: measures the speed of training steps after warm-up, and compares it with the processors' peak.
  */
 #include <limits.h>
 #include <math.h>
@@ -34,7 +34,8 @@ typedef struct bench {
   int64_t n;                    /* number of these */
   int64_t from, to;
   double input;          /* seconds waited for batches while measuring */
-  double before, after;  /* sgemm, GFLOP/s over all ranks; 0: not measured */
+  double before, after;  /* the peak, GFLOP/s over all ranks; 0: not measured */
+  int in_bf16;           /* the peak is that of instructions that multiply bf16; otherwise sgemm's */
   double memory;         /* triad, GB/s over all ranks; likewise */
   sl__machine machine;   /* peaks of a worker: measured here, or kept from an earlier run */
   int64_t sent;          /* bytes to other nodes in a step, over all ranks */
@@ -119,25 +120,31 @@ static sl_status warm_up(bench *b, double *seconds) {
   return SL_OK;
 }
 
-/* sgemm over all ranks' workers at once; *gflops is this rank's part. */
-static sl_status measure_sgemm(bench *b, double *gflops, double *all) {
-  SL_TRY(sl_measure_sgemm(b->job.runtime, 1, gflops));
+/* The peak over all ranks' workers at once; *gflops is this rank's part. */
+static sl_status measure_peak(bench *b, double *gflops, double *all) {
+  SL_TRY(b->in_bf16 ? sl_measure_bf16(b->job.runtime, 0.5, gflops) : sl_measure_sgemm(b->job.runtime, 1, gflops));
   *all = sl__ranks_sum(&b->job.ranks, *gflops);
   return SL_OK;
 }
 
 /* Finds the machine's peaks: measures them before the steps, or with --no-measure takes an earlier run's. */
 static sl_status find_peaks(bench *b) {
-  double gflops = 0, gigabytes = 0;
+  double gflops = 0, bf16 = 0, gigabytes = 0;
   const int workers = sl_runtime_cpu_workers(b->job.runtime);
   if (b->o->no_measure || workers < 1) {
     b->machine = sl__machine_read(b->job.runtime);
     return SL_OK;
   }
-  SL_TRY(measure_sgemm(b, &gflops, &b->before));
+  SL_TRY(measure_peak(b, &gflops, &b->before));
+  if (b->job.facts.training.precision == SL_PRECISION_BF16 && strcmp(b->job.facts.plan.kernels, "avx512") == 0) {
+    const double sgemm = b->before;
+    b->in_bf16 = 1;
+    SL_TRY(measure_peak(b, &bf16, &b->before));
+    if (b->before <= sgemm) b->in_bf16 = 0, b->before = sgemm;
+  }
   SL_TRY(sl_measure_triad(b->job.runtime, 0.5, 0, &gigabytes));
   b->memory = sl__ranks_sum(&b->job.ranks, gigabytes);
-  b->machine = (sl__machine){.gflops = gflops / workers, .gigabytes = gigabytes / workers};
+  b->machine = (sl__machine){.gflops = gflops / workers, .gigabytes = gigabytes / workers, .bf16 = bf16 / workers};
   sl__machine_keep(b->job.runtime, &b->machine);
   return SL_OK;
 }
@@ -154,7 +161,8 @@ static sl_status look_at_records(bench *b) {
   if (status != SL_EINVAL) SL_TRY(status); /* a ring that is too small for a step has lost tasks */
   if (!b->o->out) return SL_OK;
   SL_TRY(sl_folder_make(b->o->out));
-  return sl__timeline_save(b->job.program, b->job.name, &b->clocks, &b->machine, b->o->out);
+  return sl__timeline_save(b->job.program, b->job.name, &b->clocks, &b->machine, b->job.facts.training.precision,
+                           b->o->out);
 }
 
 /* Runs the steps that --workers auto and --balance auto measure, and makes the program again if the division of the
@@ -212,7 +220,7 @@ static sl_status measure(bench *b) {
   b->input = sl_loader_waited(b->job.loader) - b->input;
   SL_TRY(sl__clocks_look(b->job.runtime, &b->clocks));
   SL_TRY(look_at_records(b));
-  return b->before > 0 ? measure_sgemm(b, &gflops, &b->after) : SL_OK;
+  return b->before > 0 ? measure_peak(b, &gflops, &b->after) : SL_OK;
 }
 
 static int longest_first(const void *a, const void *b) {
@@ -313,8 +321,9 @@ static void print_text(const bench *b, const line *lines, int n, double total, d
   printf("GFLOP/s          %10.1f      %.2f GFLOP in %d tasks a step\n", gflops, 1e-9 * b->job.flops,
          sl_program_graph(b->job.program)->n_nodes);
   if (b->before > 0)
-    printf("of sgemm peak    %10.1f %%    peak %.1f GFLOP/s: %.1f before, %.1f after\n",
-           200 * gflops / (b->before + b->after), (b->before + b->after) / 2, b->before, b->after);
+    printf("%s %10.1f %%    peak %.1f GFLOP/s: %.1f before, %.1f after\n",
+           b->in_bf16 ? "of bf16 peak    " : "of sgemm peak   ", 200 * gflops / (b->before + b->after),
+           (b->before + b->after) / 2, b->before, b->after);
   if (b->memory > 0) printf("memory           %10.1f GB/s   triad on all workers at once\n", b->memory);
   if (b->bound.mixed > 0)
     printf("of the bound     %10.1f %%    bound %.3f ms: critical path %.3f, area %.3f\n",
@@ -399,8 +408,9 @@ static sl_status print_json(const bench *b, const line *lines, int n, double tot
   if (all && b->job.ranks.n > 1) json_object_set_new(all, "balance", sl__balance_json(&b->job.balance));
   if (all && b->before > 0)
     json_object_update_new(
-        all, json_pack("{s:f, s:f, s:f, s:f}", "sgemm_gflops_before", b->before, "sgemm_gflops_after", b->after,
-                       "percent_of_peak", 200 * gflops / (b->before + b->after), "triad_gigabytes_per_s", b->memory));
+        all, json_pack("{s:f, s:f, s:f, s:f}", b->in_bf16 ? "bf16_gflops_before" : "sgemm_gflops_before", b->before,
+                       b->in_bf16 ? "bf16_gflops_after" : "sgemm_gflops_after", b->after, "percent_of_peak",
+                       200 * gflops / (b->before + b->after), "triad_gigabytes_per_s", b->memory));
   if (!all || !more || json_object_update_new(all, more) != 0) {
     json_decref(all);
     return sl_no_memory("for the figures as JSON");

@@ -251,23 +251,26 @@ static json_t *warnings_part(sl_runtime *rt, const json_t *memory) {
 /* ---- this rank's part ------------------------------------------------------------------------------------------- */
 
 /* Measures the speeds of all workers together, and keeps them; *kept: those of a worker, as they are known now. */
-static sl_status measure(const sl__options *o, sl_runtime *rt, double *gflops, double *gigabytes, sl__machine *kept) {
+static sl_status measure(const sl__options *o, sl_runtime *rt, double *gflops, double *bf16, double *gigabytes,
+                         sl__machine *kept) {
   const int workers = sl_runtime_cpu_workers(rt);
-  *gflops = *gigabytes = 0;
+  *gflops = *bf16 = *gigabytes = 0;
   if (!o->no_measure) {
     SL_TRY(sl_measure_sgemm(rt, 2, gflops));
+    SL_TRY(sl_measure_bf16(rt, 0.5, bf16));
     SL_TRY(sl_measure_triad(rt, 1, 0, gigabytes));
     if (workers > 0)
-      sl__machine_keep(rt, &(sl__machine){.gflops = *gflops / workers, .gigabytes = *gigabytes / workers});
+      sl__machine_keep(
+          rt, &(sl__machine){.gflops = *gflops / workers, .gigabytes = *gigabytes / workers, .bf16 = *bf16 / workers});
   }
   *kept = sl__machine_read(rt);
   return SL_OK;
 }
 
 static sl_status see(const sl__options *o, sl_runtime *rt, json_t **part) {
-  double gflops, gigabytes;
+  double gflops, bf16, gigabytes;
   sl__machine kept;
-  SL_TRY(measure(o, rt, &gflops, &gigabytes, &kept));
+  SL_TRY(measure(o, rt, &gflops, &bf16, &gigabytes, &kept));
   char host[256] = "";
   gethostname(host, sizeof host - 1);
   json_t *memory = memory_part();
@@ -281,8 +284,9 @@ static sl_status see(const sl__options *o, sl_runtime *rt, json_t **part) {
   json_object_set_new(*part, "gpu_names", gpu_names());
   json_object_set_new(*part, "gpu", gpus_part(rt));
   if (!o->no_measure)
-    json_object_set_new(*part, "measured",
-                        json_pack("{s:f, s:f}", "sgemm_gflops", gflops, "triad_gigabytes_per_s", gigabytes));
+    json_object_set_new(
+        *part, "measured",
+        json_pack("{s:f, s:f, s:f}", "sgemm_gflops", gflops, "bf16_gflops", bf16, "triad_gigabytes_per_s", gigabytes));
   json_object_set_new(*part, "warnings", warnings);
   return SL_OK;
 }
@@ -399,6 +403,8 @@ static void print_part(const json_t *p) {
   if (measured)
     printf("measured   sgemm %.1f GFLOP/s on all workers, memory %.1f GB/s (triad)\n",
            real_of(measured, "sgemm_gflops"), real_of(measured, "triad_gigabytes_per_s"));
+  if (measured && real_of(measured, "bf16_gflops") > 0)
+    printf("bf16       %.1f GFLOP/s by VDPBF16PS on registers, on all workers\n", real_of(measured, "bf16_gflops"));
   json_array_foreach(json_object_get(p, "warnings"), i, one) printf("warning    %s\n", json_string_value(one));
 }
 
@@ -463,10 +469,10 @@ static sl_status list_models(const sl__options *o) {
 static sl_status describe(const sl__options *o, sl_runtime *rt) {
   sl__machine_description m;
   sl__machine kept;
-  double gflops, gigabytes;
+  double gflops, bf16, gigabytes;
   char *text;
   int gpus;
-  SL_TRY(measure(o, rt, &gflops, &gigabytes, &kept));
+  SL_TRY(measure(o, rt, &gflops, &bf16, &gigabytes, &kept));
   SL_TRY(sl__describe_this(rt, &kept, &m, &gpus));
   if (sl_runtime_rank(rt) != 0) return SL_OK;
   if (gpus > m.gpu.count)

@@ -310,7 +310,7 @@ static sl_status save_roofline(const sl__report_run *r, const palette *p, const 
   }
   const double x[] = {least, ridge, most};
   const double y[] = {least * r->peak_gigabytes, r->peak_gflops, r->peak_gflops};
-  snprintf(roof, sizeof roof, "sgemm %.3g GFLOP/s, memory %.3g GB/s", r->peak_gflops, r->peak_gigabytes);
+  snprintf(roof, sizeof roof, "peak %.3g GFLOP/s, memory %.3g GB/s", r->peak_gflops, r->peak_gigabytes);
   series[0] = (sl__series){.kind = SL__LINE, .name = roof, .colour = "ink", .n = 3, .x = x, .y = y};
   status = save(to, "roofline",
                 &(sl__plot){.title = "Roofline of a worker",

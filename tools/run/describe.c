@@ -68,12 +68,13 @@ sl_status sl__describe_this(const sl_runtime *rt, const sl__machine *measured, s
            "is 1; "
            "overhead_us and latencies of GPUs are usual values",
            sl_runtime_cpu_workers(rt) * sl_runtime_local_ranks(rt), threads, cpu ? cpu : "unknown processor");
-  m->cpu = (sl__cpu_description){.cores = cores,
-                                 .numa_domains = domains_of(topology, cores),
-                                 .peak = {.fp32 = 1e9 * measured->gflops / threads},
-                                 .efficiency = 1,
-                                 .memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE),
-                                 .overhead = sl_machine_default(1, 1, 0).kind[SL_KIND_CPU].overhead};
+  m->cpu =
+      (sl__cpu_description){.cores = cores,
+                            .numa_domains = domains_of(topology, cores),
+                            .peak = {.fp32 = 1e9 * measured->gflops / threads, .bf16 = 1e9 * measured->bf16 / threads},
+                            .efficiency = 1,
+                            .memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE),
+                            .overhead = sl_machine_default(1, 1, 0).kind[SL_KIND_CPU].overhead};
   m->cpu.bandwidth = 1e9 * measured->gigabytes / threads * cores / m->cpu.numa_domains;
   describe_gpus(rt, measured, *gpus, &m->gpu);
   sl__times_path(rt, path, sizeof path);

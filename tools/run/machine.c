@@ -32,14 +32,18 @@ sl_status sl__machine_of_file(const char *path, sl__machine *m) {
   json_t *all;
   *m = (sl__machine){0};
   SL_TRY(sl_json_read(path, &all));
-  const int fine = json_unpack(all, "{s:s, s:F, s:F, s?F, s?F}", "format", &format, "sgemm_gflops", &m->gflops,
+  const int fine = json_unpack(all, "{s:s, s:F, s:F, s?F, s?F, s?F}", "format", &format, "sgemm_gflops", &m->gflops,
                                "triad_gigabytes_per_s", &m->gigabytes, "gpu_gflops", &m->gpu_gflops,
-                               "gpu_gigabytes_per_s", &m->gpu_gigabytes) == 0 &&
-                   strcmp(format, FORMAT) == 0 && known(m);
+                               "gpu_gigabytes_per_s", &m->gpu_gigabytes, "bf16_gflops", &m->bf16) == 0 &&
+                   strcmp(format, FORMAT) == 0 && known(m) && m->bf16 >= 0;
   json_decref(all);
   if (fine) return SL_OK;
   *m = (sl__machine){0};
   return sl_fail(SL_EFORMAT, "%s does not contain them; 'starling bench' measures them again", path);
+}
+
+double sl__machine_peak(const sl__machine *m, sl_precision precision) {
+  return precision == SL_PRECISION_BF16 ? fmax(m->gflops, m->bf16) : m->gflops;
 }
 
 sl__machine sl__machine_read(const sl_runtime *rt) {
@@ -56,12 +60,14 @@ void sl__machine_keep(const sl_runtime *rt, sl__machine *m) {
   const sl__machine before = sl__machine_read(rt);
   if (!known(m)) return;
   m->gflops = fmax(m->gflops, before.gflops), m->gigabytes = fmax(m->gigabytes, before.gigabytes);
+  m->bf16 = fmax(m->bf16, before.bf16);
   m->gpu_gflops = fmax(m->gpu_gflops, before.gpu_gflops);
   m->gpu_gigabytes = fmax(m->gpu_gigabytes, before.gpu_gigabytes);
   if (sl_runtime_local_rank(rt) != 0) return;
   path_of(rt, path, sizeof path);
   json_t *all =
       json_pack("{s:s, s:f, s:f}", "format", FORMAT, "sgemm_gflops", m->gflops, "triad_gigabytes_per_s", m->gigabytes);
+  if (all && m->bf16 > 0) json_object_set_new(all, "bf16_gflops", json_real(m->bf16));
   if (all && m->gpu_gflops > 0)
     json_object_update_new(
         all, json_pack("{s:f, s:f}", "gpu_gflops", m->gpu_gflops, "gpu_gigabytes_per_s", m->gpu_gigabytes));

@@ -3,6 +3,7 @@
 #define SL_TOOLS_MACHINE_H
 
 #include "runtime/machine/runtime.h"
+#include "tasks/graph/precision.h"
 #include "tasks/schedule/machine.h"
 #include "tools/machines/description.h"
 
@@ -10,9 +11,13 @@
 typedef struct sl__machine {
   double gflops;    /* sgemm */
   double gigabytes; /* a second, triad */
+  double bf16;      /* GFLOP/s of instructions that multiply bf16; the CPU may have none */
   /* Of one GPU: the highest that `calibrate` measured in any kind of task. */
   double gpu_gflops, gpu_gigabytes;
 } sl__machine;
+
+/* The peak of a worker in that precision, GFLOP/s: in bf16 that of such instructions where the CPU has them. */
+double sl__machine_peak(const sl__machine *machine, sl_precision precision);
 
 /* One file beside StarPU's performance models for each machine, number of workers on it and size of their teams;
  * docs/reference/formats.md describes it. If the file cannot be read or written, warns and leaves the speeds

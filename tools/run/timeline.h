@@ -14,8 +14,8 @@ typedef struct sl__clocks {
 /* Collective: reads rank 0's clock once more. */
 sl_status sl__clocks_look(const sl_runtime *runtime, sl__clocks *clocks);
 
-/* Writes this rank's file to the folder. */
+/* Writes this rank's file to the folder. machine, precision: the speeds that a run in that precision may reach. */
 sl_status sl__timeline_save(const sl_program *program, const char *model, const sl__clocks *clocks,
-                            const sl__machine *machine, const char *folder);
+                            const sl__machine *machine, sl_precision precision, const char *folder);
 
 #endif

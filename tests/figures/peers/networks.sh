@@ -3,7 +3,7 @@
 # rate is 1.2 times the best PyTorch's or 80% of the run's sgemm peak (gpt2 75%), and the peak memory is no larger
 # than PyTorch's and predicted within 10%. PYTHONS: Pythons whose torch is compared (default /usr/bin/python3,
 # Debian's python3-torch; a release of 2.x runs eagerly and compiled). MODELS and ROUNDS choose. PRECISION=bf16: both in
-# bf16, PyTorch by autocast, without the share of the fp32 peak. PLAN=machine: Starling cuts the batch as the predicted
+# bf16, PyTorch by autocast, without the share of the peak. PLAN=machine: Starling cuts the batch as the predicted
 # step on this machine is shortest, not as on all machines.
 set -u
 top=$(cd "$(dirname "$0")/../../.." && pwd)
@@ -56,7 +56,7 @@ for model in ${MODELS:-gpt2 bert-base vit-b16 gpt2-nano resnet50}; do
   done
   [ "$best" != 0 ] || { echo "  nothing to compare $model with"; missed=1; continue; }
   percent=80; [ "$model" != gpt2 ] || percent=75
-  [ "$precision" = fp32 ] || percent=1000 # the peak is of fp32
+  [ "$precision" = fp32 ] || percent=1000 # no such target there
   figure "samples/s over the best PyTorch's, or % of peak" "1.2 or $percent%" "$(over "$a" "$best") $(median "$peak")%" \
     "$(awk -v r="$(over "$a" "$best")" -v p="$(median "$peak")" -v t=$percent 'BEGIN { print (r >= 1.2 || p >= t) }')"
   mb=$(awk -v m="$(median "$memory")" 'BEGIN { printf "%.0f", m / 1048576 }')
