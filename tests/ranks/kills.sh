@@ -1,9 +1,10 @@
 #!/bin/sh
 # A run is killed again and again (SIGKILL, to one of its ranks), at random moments, mostly while it writes a
 # checkpoint. Each start finds a complete checkpoint, and the end has the bytes of an undisturbed run. KILLS: number
-# of kills; KILLS_RANKS: numbers of ranks of the starts, in turn (2 and 1). tests/figures/failures/kills.sh takes 200.
+# of kills; KILLS_RANKS: numbers of ranks of the starts, in turn (2 and 1); KILLS_PRECISIONS: each has its part of the
+# kills (fp32 and bf16). tests/figures/failures/kills.sh takes 200.
 . "$(dirname "$0")/../support/command.shlib"
-kills=${KILLS:-5} seed=${KILLS_SEED:-$$} all_ranks=1
+kills=${KILLS:-6} precisions=${KILLS_PRECISIONS:-fp32 bf16} seed=${KILLS_SEED:-$$} all_ranks=1
 [ ! -x "${MPIEXEC-}" ] || all_ranks='2 1'
 all_ranks=${KILLS_RANKS:-$all_ranks}
 make_set data 300 0 8 3
@@ -25,50 +26,56 @@ for ranks in $all_ranks; do
   [ "$ranks" = 1 ] || [ -x "${MPIEXEC-}" ] || { echo '1..0 # SKIP no mpiexec'; exit 0; }
 done
 
-# shellcheck disable=SC2086 # $options is several words, here and below
-expect 'the undisturbed run' 0 '^step 150' train mlp $options --out undisturbed
-losses undisturbed >undisturbed.losses
 compare() {
-  check "after $done_kills kills: the same state" same_state undisturbed run
-  check "after $done_kills kills: the same model" cmp undisturbed/model.safetensors run/model.safetensors
+  check "$precision, after $done_kills kills: the same state" same_state undisturbed run
+  check "$precision, after $done_kills kills: the same model" cmp undisturbed/model.safetensors run/model.safetensors
   losses run >run.losses
-  check "after $done_kills kills: the same losses" cmp undisturbed.losses run.losses
+  check "$precision, after $done_kills kills: the same losses" cmp undisturbed.losses run.losses
 }
-
-done_kills=0 resumed=0 lost=0 again=''
-# shellcheck disable=SC2086
-set -- $all_ranks
-while [ $done_kills -lt "$kills" ]; do
-  ranks=$1
-  shift
+kill_again() { # precision, number of kills
+  precision=$1 todo=$2
+  rm -rf undisturbed run lost.log
+  # shellcheck disable=SC2086 # $options is several words, here and below
+  expect "$precision: the undisturbed run" 0 '^step 150' train mlp $options --precision $precision --out undisturbed
+  losses undisturbed >undisturbed.losses
+  done_kills=0 resumed=0 lost=0 again=''
   # shellcheck disable=SC2086
-  [ $# != 0 ] || set -- $all_ranks
-  if [ -z "$again" ]; then arguments="train mlp $options --out $work/run"; else arguments="train --resume --out $work/run"; fi
-  rm -f out err
-  # shellcheck disable=SC2086
-  launch "$ranks" $arguments >out 2>err &
-  process=$!
-  # A resumed run may be killed at once, a new one only after its first checkpoint.
-  while kill -0 $process 2>/dev/null && ! { if [ -z "$again" ]; then [ -n "$(newest run 2>/dev/null)" ]; else grep -qs 'run directory' out; fi; }; do
-    sleep 0.02
+  set -- $all_ranks
+  while [ $done_kills -lt "$todo" ]; do
+    ranks=$1
+    shift
+    # shellcheck disable=SC2086
+    [ $# != 0 ] || set -- $all_ranks
+    arguments="train mlp $options --precision $precision --out $work/run"
+    [ -z "$again" ] || arguments="train --resume --out $work/run"
+    rm -f out err
+    # shellcheck disable=SC2086
+    launch "$ranks" $arguments >out 2>err &
+    process=$!
+    # A resumed run may be killed at once, a new one only after its first checkpoint.
+    while kill -0 $process 2>/dev/null && ! { if [ -z "$again" ]; then [ -n "$(newest run 2>/dev/null)" ]; else grep -qs 'run directory' out; fi; }; do
+      sleep 0.02
+    done
+    sleep "0.$(random 10)$(random 10)"
+    victim=$(pids_of | shuf -n 1)
+    [ -z "$victim" ] || kill -KILL "$victim" 2>/dev/null
+    code=0
+    wait $process || code=$?
+    [ -z "$again" ] || { grep -q '^resumed after step' out && ! grep -q 'the checkpoint of step' err && resumed=$((resumed + 1)); } || { lost=$((lost + 1)); cat out err >>lost.log; }
+    again=yes
+    if [ $code = 0 ]; then # it was faster
+      compare
+      rm -rf run
+      again=''
+    else done_kills=$((done_kills + 1)); fi
   done
-  sleep "0.$(random 10)$(random 10)"
-  victim=$(pids_of | shuf -n 1)
-  [ -z "$victim" ] || kill -KILL "$victim" 2>/dev/null
-  code=0
-  wait $process || code=$?
-  [ -z "$again" ] || { grep -q '^resumed after step' out && ! grep -q 'the checkpoint of step' err && resumed=$((resumed + 1)); } || { lost=$((lost + 1)); cat out err >>lost.log; }
-  again=yes
-  if [ $code = 0 ]; then # it was faster
+  cp lost.log out 2>/dev/null
+  check "$precision: every start after a kill found a whole checkpoint ($resumed of $((resumed + lost)))" test $lost = 0
+  if [ -n "$again" ]; then
+    run train --resume --out run
     compare
-    rm -rf run
-    again=''
-  else done_kills=$((done_kills + 1)); fi
-done
-cp lost.log out 2>/dev/null
-check "every start after a kill found a whole checkpoint ($resumed of $((resumed + lost)))" test $lost = 0
-if [ -n "$again" ]; then
-  run train --resume --out run
-  compare
-fi
+  fi
+}
+n=$(echo "$precisions" | wc -w)
+for one in $precisions; do kill_again "$one" $(((kills + n - 1) / n)); done
 finish
