@@ -1,8 +1,8 @@
 /* Lesson 13: predicts how training scales, by scaling.c. It reads the questions that judge.c made from standard input:
- * a number, then a line for each job, with a least efficiency. Answers go to descriptor 3: the number, then for each
- * job a line with the undivided part of a step, its time on 1, 2, 4, ... 32 nodes if the network takes no time, in
- * strong and in weak scaling, and the most nodes with that efficiency. It says nothing about right and wrong: judge.c
- * does. */
+ * a number, then a line for each job, with a least efficiency. It writes answers to descriptor 3: the number, then for
+ * each job the undivided part of a step, three lists of times on 1, 2, 4, ... 32 nodes (a network that takes no time,
+ * strong scaling, weak scaling), and the most nodes with that efficiency. It says nothing about right and wrong:
+ * judge.c does. */
 #include <math.h>
 #include <stdio.h>
 

@@ -1,9 +1,9 @@
 /* Lesson 14: what 16 bits round away.
  *
  * First sums of many small numbers, then the perceptron of lesson 1, trained four times from the same weights: in fp32;
- * with everything in bf16; with everything but the weights in bf16, which are kept in fp32 and rounded for each step
- * (master weights); and with weights in bf16 that are rounded up or down at random. A bf16 is a float whose lower 16
- * bits are zero. Here each stored value is rounded to one; sums inside a function are in fp32, as in Starling. */
+ * with weights, activations and their gradients in bf16; with weights in fp32, of which each step rounds a copy (master
+ * weights); and with weights in bf16 that are rounded up or down at random. A bf16 is a float whose lower 16 bits are
+ * zero. Sums, also the gradients of weights, are in fp32, as in Starling. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -62,7 +62,7 @@ static float nearest(float x) {
   return dropped(x, 0x7fff + (bits >> 16 & 1));
 }
 
-/* One of the two next bf16, the nearer one more often: right in the mean. */
+/* One of the two neighbouring bf16, the nearer one more often: right in the mean. */
 static float at_random(float x, uint32_t number) { return dropped(x, hash(number) & 0xffff); }
 
 static void round_all(float *x, int n, int way) {

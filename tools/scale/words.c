@@ -49,7 +49,7 @@ static void put_why(FILE *to, const sl__scaling *s, const sl__scale_point *p) {
   static const char *const meaning[SL__SCALE_PARTS] = {
       "in kernels: work that is not divided, as each rank does all of it, such as the optimizer's updates, or smaller "
       "and less efficient tasks",
-      "in exchanges that no task hides: a faster network, --zero or larger batches help",
+      "in exchanges that no task hides: a faster network or larger batches help",
       "without a ready task: the batch is too small for so many workers, or its critical path too long",
       "in the runtime: submission, the scheduling policy and copies between memories",
       "in the wait for the slowest rank (--jitter)"};
