@@ -45,7 +45,7 @@ if command -v mpiexec.mpich >/dev/null || command -v mpiexec >/dev/null; then
   run scale mlp --hosts a:2,b --mpiexec ./by --workers 1 --threads-per-worker 1 --steps 3 --batch 66 --price 3
   check 'hosts: 1, 2 and all of their ranks' test "$code" = 0 -a "$(grep -cE '^ +[123] +[12] ' "$work/out")" = 3
   check 'one rank is on the first host, two fill it, the third is on the next' \
-    test "$(sed 's/ -n.*//' calls | tr '\n' ' ')" = '-hosts a:1 -hosts a:2 -hosts a:2,b:1 '
+    test "$(sed -n '/ bench /s/ -n.*//p' calls | tr '\n' ' ')" = '-hosts a:1 -hosts a:2 -hosts a:2,b:1 '
   check 'the price is that of the hosts that are used' awk '$1 ~ /^[123]$/ { cost[$1] = $NF; ms[$1] = $3; hosts[$1] = $2 }
     END { for (i in cost) if (cost[i] < 0.98 * hosts[i] * ms[i] / 3600 / 66 * 3 || cost[i] > 1.02 * hosts[i] * ms[i] / 3600 / 66 * 3) exit 1; exit length(cost) != 3 }' "$work/out"
   expect 'what bench refuses is told' 2 'unknown scheduling policy' scale mlp --ranks 1,2 --sched no-such --steps 1

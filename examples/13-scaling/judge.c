@@ -64,6 +64,8 @@ static int ask(void) {
   for (int i = 0; i < JOBS; i++) {
     const unsigned char *d = drawn + 8 + 8 * i;
     job j = {hidden[d[0] % 3], batch[d[1] % 3], rate[d[2] % 3], latency[d[3] % 3], efficiency[d[4] % 4], 0, 0};
+    if (i == 0)
+      j.batch = batch[0], j.rate = rate[d[2] % 2]; /* here neither the network nor the undivided part is small */
     double ms[ROWS];
     if (simulate(&j, PERFECT_RATE, PERFECT_LATENCY, "--nodes 1,2", ms) != 2) return 2;
     printf("\n%.9g %.9g %.9g %g %g %g", ms[0], ms[1], megabytes(&j), j.rate, j.latency, j.efficiency);

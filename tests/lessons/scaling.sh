@@ -16,7 +16,8 @@ if [ ! -x "$sim" ]; then
   skip "the lesson: no $sim"
   finish
 fi
-sim=$(cd "$(dirname "$sim")" && pwd)/starling-sim
+sim=$(cd "$(dirname "$sim")" && pwd -P)/starling-sim
+starling=$(cd "$(dirname "$starling")" && pwd -P)/starling
 
 expect 'the hand-out' 0 'complete and hand in hand-out/scaling.c' lesson 13 hand-out
 check 'it has the skeleton' cmp "$lesson/skeleton/scaling.c" hand-out/scaling.c
@@ -37,12 +38,14 @@ check 'changes of the solution' eval '
 change all-divided "s/return 2 \* j->two_ms - j->one_ms;/return 0 * j->one_ms;/" &&
 change no-network "s/return 1e-3 \* messages.*/return 0 * messages * sent;/" &&
 change twice-the-bytes "s/2 \* (1 - 1.0 \/ n)/4 * (1 - 1.0 \/ n)/" &&
-change all-nodes "s/most = n;/most = 2 * n;/" &&
-change simulates "s|return 2 \* j->two_ms - j->one_ms;|return system(\"$sim --help >/dev/null 2>\&1\") == 0 ? 2 * j->two_ms - j->one_ms : 0;|; s|#include <math.h>|&\n#include <stdlib.h>|" &&
+change all-nodes "s/most = n;/most = 3 * n;/" &&
+change simulates "s|return 2 \* j->two_ms - j->one_ms;|return seen(\"$sim\") + seen(\"$starling\") > 0 ? 2 * j->two_ms - j->one_ms : 0;|; s|#include <math.h>|&\n#include <stdio.h>\nstatic int seen(const char *p) { FILE *f = fopen(p, \"rb\"); return f \&\& fgetc(f) == 0x7f; }|" &&
 change prints "s|return 2 \* j->two_ms - j->one_ms;|puts(\"points: 5 of 5\\\\nok\"); fflush(stdout); _exit(0);|; s|#include <math.h>|&\n#include <stdio.h>\n#include <unistd.h>|"'
 protected=yes
 "$starling" grade 13 subs --quiet >table.csv 2>"$work/err" </dev/null || protected=no
-[ $protected = yes ] || "$starling" grade 13 subs --quiet --unprotected >table.csv 2>"$work/err" </dev/null
+if [ $protected = no ] && grep -q 'cannot be shut in a sandbox' "$work/err"; then
+  "$starling" grade 13 subs --quiet --unprotected >table.csv 2>"$work/err" </dev/null
+fi
 cp table.csv out
 row() { check "grade: $1" grep -qE "^\"$1\",$2," table.csv; }
 row solution yes,yes,5,5,0

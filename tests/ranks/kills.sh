@@ -11,7 +11,8 @@ make_set data 300 0 8 3
 # Enough steps that a run outlives its kills; every third one has a checkpoint of 13 MB.
 options="--data data --batch 36 --leaves 6 --shards 6 --workers 1 --learning-rate 1e-4 --steps 150 --eval-every 50 --log-every 10 --checkpoint-every 3"
 losses() { sed -n 's/.*"step":\([0-9]*\),.*"loss":\([^,]*\),"accuracy":\([^,}]*\).*/\1 \2 \3/p' "$1/metrics.jsonl"; }
-random() { seed=$(((seed * 1103515245 + 12345) % 2147483648)); echo $((seed / 65536 % $1)); }
+echo "# KILLS_SEED=$seed"
+draw() { seed=$(((seed * 1103515245 + 12345) % 2147483648)); drawn=$((seed / 65536 % $1)); } # from 0 to $1 - 1
 pids_of() { # of the ranks that run in $work
   for pid in $(pgrep -f "^$starling train .*--out $work/run"); do
     [ "$(cat /proc/"$pid"/comm 2>/dev/null)" != starling ] || echo "$pid"
@@ -56,7 +57,8 @@ kill_again() { # precision, number of kills
     while kill -0 $process 2>/dev/null && ! { if [ -z "$again" ]; then [ -n "$(newest run 2>/dev/null)" ]; else grep -qs 'run directory' out; fi; }; do
       sleep 0.02
     done
-    sleep "0.$(random 10)$(random 10)"
+    draw 100
+    sleep "$(printf '0.%02d' "$drawn")"
     victim=$(pids_of | shuf -n 1)
     [ -z "$victim" ] || kill -KILL "$victim" 2>/dev/null
     code=0

@@ -161,8 +161,7 @@ static sl_status look_at_records(bench *b) {
   if (status != SL_EINVAL) SL_TRY(status); /* a ring that is too small for a step has lost tasks */
   if (!b->o->out) return SL_OK;
   SL_TRY(sl_folder_make(b->o->out));
-  return sl__timeline_save(b->job.program, b->job.name, &b->clocks, &b->machine, b->job.facts.training.precision,
-                           b->o->out);
+  return sl__timeline_save(b->job.program, b->job.name, &b->clocks, &b->machine, &b->job.facts, b->o->out);
 }
 
 /* Runs the steps that --workers auto and --balance auto measure, and makes the program again if the division of the

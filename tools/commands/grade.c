@@ -161,6 +161,7 @@ static sl_status judge(grade *g, const submission *s, row *r) {
     SL_TRY(sl__texts_write(&g->lesson.own, g->copy));
     SL_TRY(sl__texts_write(&s->files, g->copy));
     SL_TRY(sl__sandbox_give(&g->sandbox, g->copy));
+    g->sandbox.simulates = sl__lesson_simulates(&g->lesson);
     SL_TRY(sl__sandbox_try(&g->sandbox, g->copy, 1, -1, make, &building, g->trial));
     r->exit = g->trial->exit, r->seconds = g->trial->seconds, r->peak = g->trial->peak;
     r->built = g->trial->end == SL__TRIAL_EXITED && g->trial->exit == 0;

@@ -68,7 +68,9 @@ static double price_of(const sl__options *o, const sl__machine_description *m) {
 }
 
 static sl_status prepare(sl__scaling *s) {
+  enum { ANSWER_S = 20 };
   const sl__options *o = s->o;
+  char gone[1024];
   if (s->simulated && o->rank_list)
     return sl_fail(SL_EINVAL, "--ranks measures on this machine, --machine simulates another: give one of them");
   SL_TRY(s->simulated ? check_simulated(o) : check_measured(o));
@@ -86,6 +88,11 @@ static sl_status prepare(sl__scaling *s) {
     const ssize_t n = readlink("/proc/self/exe", s->program, sizeof s->program - 1);
     if (n <= 0) return sl_fail(SL_EIO, "cannot find this program's own file: %s", strerror(errno));
     SL_TRY(sl__mpiexec_find(o->mpiexec, s->mpiexec, sizeof s->mpiexec));
+    if (s->hosts.n > 0 && sl__hosts_drop_dead(&s->hosts, s->mpiexec, ANSWER_S, gone, sizeof gone) > 0)
+      return sl_fail(SL_ENOTFOUND,
+                     "--hosts: mpiexec starts nothing on %s within %d s; try 'ssh HOST true', or leave it "
+                     "out",
+                     gone, ANSWER_S);
   }
   return o->out ? sl_folder_make(o->out) : SL_OK;
 }

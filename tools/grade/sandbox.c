@@ -97,8 +97,8 @@ static sl_status add_simulator(sl__sandbox *s) {
   char *before = strdup(getenv("PKG_CONFIG_PATH") ? getenv("PKG_CONFIG_PATH") : "");
   sl_status status = before ? SL_OK : sl_no_memory("for a path");
   if (!folder || !starling || !before) goto out;
-  s->simulator = sl__joined(folder, "starling-sim");
-  if (!s->simulator) SL_TRY_OUT(sl_no_memory("for a path"));
+  s->simulator = sl__joined(folder, "starling-sim"), s->starling = realpath(starling, NULL);
+  if (!s->simulator || !s->starling) SL_TRY_OUT(sl_no_memory("for a path"));
   SL_TRY_OUT(add_path(s, starling));
   for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
     snprintf(file, sizeof file, "%s/%s", folder, files[i]);
@@ -151,13 +151,15 @@ static sl_status make_arguments(sl__sandbox *s) {
 
 static sl_status make_environment(sl__sandbox *s, const char *home) {
   const char *at = s->on ? "/tmp" : home, *pkg = getenv("PKG_CONFIG_PATH");
-  char *text[] = {NULL, NULL, NULL, NULL};
+  char *text[] = {NULL, NULL, NULL, NULL, NULL};
   int n = 0;
   if (asprintf(&text[0], "HOME=%s", at) < 0 || asprintf(&text[1], "TMPDIR=%s", at) < 0 ||
-      asprintf(&text[2], "STARPU_HOME=%s", at) < 0 || asprintf(&text[3], "PKG_CONFIG_PATH=%s", pkg ? pkg : "") < 0)
+      asprintf(&text[2], "STARPU_HOME=%s", at) < 0 || asprintf(&text[3], "PKG_CONFIG_PATH=%s", pkg ? pkg : "") < 0 ||
+      (s->simulator &&
+       asprintf(&text[4], "SIMULATED=%.*s", (int)(strrchr(s->simulator, '/') - s->simulator), s->simulator) < 0))
     return sl_no_memory("for an environment");
   while (s->environment[n]) free(s->environment[n]), s->environment[n++] = NULL;
-  for (n = 0; n < 4; n++) s->environment[n] = text[n];
+  for (n = 0; n < 5 && text[n]; n++) s->environment[n] = text[n];
   s->environment[n++] = strdup("PATH=/usr/local/bin:/usr/bin:/bin");
   s->environment[n++] = strdup("LC_ALL=C"); /* compiler messages that all can read and that we can search */
   s->environment[n++] = strdup("STARPU_SILENT=1");
@@ -219,7 +221,7 @@ out:
 void sl__sandbox_free(sl__sandbox *s) {
   while (s->n > 0) free(s->word[--s->n]);
   for (int i = 0; i < 16; i++) free(s->environment[i]), s->environment[i] = NULL;
-  free(s->simulator), s->simulator = NULL;
+  free(s->simulator), free(s->starling), s->simulator = s->starling = NULL;
 }
 
 sl_status sl__sandbox_give(const sl__sandbox *s, const char *folder) {
@@ -238,15 +240,18 @@ sl_status sl__sandbox_give(const sl__sandbox *s, const char *folder) {
 
 sl_status sl__sandbox_try(const sl__sandbox *s, const char *folder, int may_write, int in, char *const argv[],
                           const sl__limits *limits, sl__trial *trial) {
-  char *words[SL__SANDBOX_WORDS + 32], most[64];
+  char *words[SL__SANDBOX_WORDS + 40], most[64];
   int n = 0;
   if (s->on) {
     const char *const at[] = {
         may_write ? "--bind" : "--ro-bind", folder, INSIDE, "--chdir", INSIDE, "--remount-ro", "/", "--"};
     for (; n < s->n; n++) words[n] = s->word[n];
     if (s->simulator && !s->simulates) {
-      words[n++] = (char *)(uintptr_t) "--ro-bind", words[n++] = (char *)(uintptr_t) "/dev/null";
-      words[n++] = s->simulator;
+      char *const hidden[] = {s->simulator, s->starling};
+      for (int i = 0; i < 2; i++) {
+        words[n++] = (char *)(uintptr_t) "--ro-bind", words[n++] = (char *)(uintptr_t) "/dev/null";
+        words[n++] = hidden[i];
+      }
     }
     for (int i = 0; i < 8; i++) words[n++] = (char *)(uintptr_t)at[i];
   }

@@ -16,8 +16,8 @@ typedef struct sl__sandbox {
   char *word[SL__SANDBOX_WORDS]; /* bwrap's arguments but for the program's folder */
   int n;
   char *environment[16];
-  char *simulator; /* path of starling-sim; NULL: it is not built */
-  int simulates;   /* 0: starling-sim is hidden from the programs that run next */
+  char *simulator, *starling; /* paths of starling-sim and of the command; NULL: starling-sim is not built */
+  int simulates;              /* 0: both are hidden from the programs that run next */
 } sl__sandbox;
 
 /* Finds out what this machine allows. home: a folder for programs where there is no sandbox. unprotected: 1: goes on

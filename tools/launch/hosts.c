@@ -51,6 +51,9 @@ sl_status sl__hosts_parse(const char *list, sl__hosts *h) {
       return sl_fail(SL_EINVAL, "--hosts: '%.*s' is not NAME or NAME:RANKS; several are separated by commas", (int)n,
                      at);
     SL_TRY(check_name(at, name));
+    for (int i = 0; i < h->n; i++)
+      if (strlen(h->host[i].name) == name && strncmp(h->host[i].name, at, name) == 0)
+        return sl_fail(SL_EINVAL, "--hosts: '%s' is named twice: NAME:N gives it N ranks", h->host[i].name);
     SL_TRY(append(h, at, name, (int)ranks));
     at += n;
     if (!*at) return SL_OK;

@@ -139,8 +139,8 @@ static char *speed_of(const sl__report_run *r, const sl__report_line *l) {
       fastest = &r->line[i];
   int n;
   if (r->peak_gflops > 0 && l->flops / r->peak_gflops >= l->bytes / r->peak_gigabytes)
-    n = asprintf(&text, "at %.3g GFLOP/s on a worker, which is %.0f %% of the peak there (%.3g)", gflops,
-                 percent, r->peak_gflops);
+    n = asprintf(&text, "at %.3g GFLOP/s on a worker, which is %.0f %% of the peak there (%.3g)", gflops, percent,
+                 r->peak_gflops);
   else if (r->peak_gflops > 0)
     n = asprintf(&text,
                  "moving %.3g GB/s on a worker, which is %.0f %% of what memory gives there (%.3g) and sets its speed",

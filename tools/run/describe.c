@@ -71,7 +71,8 @@ sl_status sl__describe_this(const sl_runtime *rt, const sl__machine *measured, s
   m->cpu =
       (sl__cpu_description){.cores = cores,
                             .numa_domains = domains_of(topology, cores),
-                            .peak = {.fp32 = 1e9 * measured->gflops / threads, .bf16 = 1e9 * measured->bf16 / threads},
+                            .peak = {.fp32 = 1e9 * measured->gflops / threads,
+                                     .bf16 = measured->bf16 > measured->gflops ? 1e9 * measured->bf16 / threads : 0},
                             .efficiency = 1,
                             .memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE),
                             .overhead = sl_machine_default(1, 1, 0).kind[SL_KIND_CPU].overhead};

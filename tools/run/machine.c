@@ -42,8 +42,8 @@ sl_status sl__machine_of_file(const char *path, sl__machine *m) {
   return sl_fail(SL_EFORMAT, "%s does not contain them; 'starling bench' measures them again", path);
 }
 
-double sl__machine_peak(const sl__machine *m, sl_precision precision) {
-  return precision == SL_PRECISION_BF16 ? fmax(m->gflops, m->bf16) : m->gflops;
+double sl__machine_peak(const sl__machine *m, sl_precision precision, const char *kernels) {
+  return precision == SL_PRECISION_BF16 && strcmp(kernels, "avx512") == 0 ? fmax(m->gflops, m->bf16) : m->gflops;
 }
 
 sl__machine sl__machine_read(const sl_runtime *rt) {

@@ -16,8 +16,9 @@ typedef struct sl__machine {
   double gpu_gflops, gpu_gigabytes;
 } sl__machine;
 
-/* The peak of a worker in that precision, GFLOP/s: in bf16 that of such instructions where the CPU has them. */
-double sl__machine_peak(const sl__machine *machine, sl_precision precision);
+/* The peak of a worker in that precision with those kernels, GFLOP/s: in bf16 with avx512 that of such instructions
+ * where the CPU has them. */
+double sl__machine_peak(const sl__machine *machine, sl_precision precision, const char *kernels);
 
 /* One file beside StarPU's performance models for each machine, number of workers on it and size of their teams;
  * docs/reference/formats.md describes it. If the file cannot be read or written, warns and leaves the speeds

@@ -20,13 +20,14 @@ sl_status sl__clocks_look(const sl_runtime *runtime, sl__clocks *clocks) {
 }
 
 sl_status sl__timeline_save(const sl_program *program, const char *model, const sl__clocks *clocks,
-                            const sl__machine *machine, sl_precision precision, const char *folder) {
+                            const sl__machine *machine, const sl__model_facts *facts, const char *folder) {
   sl_timeline *timeline;
   char name[SL_TIMELINE_NAME], *path = NULL;
   SL_TRY(sl_program_timeline(program, model, &timeline));
   for (int i = 0; i < clocks->n; i++) timeline->clock[i] = clocks->clock[i];
   timeline->n_clocks = clocks->n;
-  timeline->peak_gflops = sl__machine_peak(machine, precision), timeline->peak_gigabytes = machine->gigabytes;
+  timeline->peak_gflops = sl__machine_peak(machine, facts->training.precision, facts->plan.kernels);
+  timeline->peak_gigabytes = machine->gigabytes;
   sl_status status = asprintf(&path, "%s/%s", folder, sl_timeline_name(timeline->rank, name)) < 0
                          ? sl_no_memory("for a path")
                          : sl_timeline_write(path, timeline);

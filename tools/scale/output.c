@@ -162,7 +162,8 @@ static void put_rows(const sl__scaling *s, const sl__scale_series *series, FILE 
   for (int i = 0; i < series->n; i++) {
     const sl__scale_point *p = &series->point[i];
     if (p->reason) continue;
-    fprintf(to, "%d,%d,%d,%lld,%d", series->title != NULL, p->count, p->ranks, (long long)p->batch, p->leaves);
+    fprintf(to, "%d,%d,%d,%d,%lld,%d", series->title != NULL, p->count, p->ranks, p->nodes, (long long)p->batch,
+            p->leaves);
     put_number(to, p->step), put_number(to, p->samples), put_number(to, p->speedup), put_number(to, p->efficiency);
     put_number(to, p->added);
     for (int k = 0; k < SL__SCALE_PARTS; k++) put_number(to, p->part[k]);
@@ -179,7 +180,7 @@ sl_status sl__scale_csv(const sl__scaling *s, char **text) {
   *text = NULL;
   FILE *to = open_memstream(text, &bytes);
   if (!to) return sl_no_memory("for the table");
-  fprintf(to, "changed,%s,job_ranks,batch,leaves,step_s,samples_per_s,speedup,efficiency,added_share",
+  fprintf(to, "changed,%s,job_ranks,job_nodes,batch,leaves,step_s,samples_per_s,speedup,efficiency,added_share",
           sl__scale_unit(s, 2));
   for (int k = 0; k < SL__SCALE_PARTS; k++) fprintf(to, ",%s_s", sl__scale_part_names[k]);
   for (int k = 0; k < SL__SCALE_PARTS; k++) fprintf(to, ",%s_loss_s", sl__scale_part_names[k]);

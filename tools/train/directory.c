@@ -57,8 +57,7 @@ sl_status sl__trainer_share_folder(sl__trainer *r) {
 static sl_status save_timeline(void *arg) {
   const sl__trainer *r = arg;
   const sl__machine machine = sl__machine_read(r->job.runtime);
-  return sl__timeline_save(r->job.program, r->job.name, &r->clocks, &machine, r->job.facts.training.precision,
-                           r->folder);
+  return sl__timeline_save(r->job.program, r->job.name, &r->clocks, &machine, &r->job.facts, r->folder);
 }
 
 sl_status sl__trainer_keep_timeline(sl__trainer *r, sl_status status) {

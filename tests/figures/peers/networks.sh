@@ -48,7 +48,7 @@ for model in ${MODELS:-gpt2 bert-base vit-b16 gpt2-nano resnet50}; do
     done
   done
   a=$(median "$ours") best=0 least=1e9
-  echo "$model: Starling $a samples/s, $(median "$peak")% of the sgemm peak; medians of $rounds in turn"
+  echo "$model: Starling $a samples/s, $(median "$peak")% of the peak; medians of $rounds in turn"
   for name in "${!rates[@]}"; do
     b=$(median "${rates[$name]}") m=$(median "${sizes[$name]}")
     echo "  PyTorch $name: $b samples/s ($(over "$a" "$b") times), $m MB"

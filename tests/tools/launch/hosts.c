@@ -30,8 +30,20 @@ static void lists_are_read(void **state) {
   assert_ok(sl__hosts_parse("a,b:4,c:2", &h));
   assert_int_equal(sl__hosts_ranks(&h), 7);
   assert_text(&h, "a:1,b:4,c:2");
+  sl__hosts first;
+  const char *const firsts[] = {NULL, "a:1", "a:1,b:1", NULL, NULL, "a:1,b:4", "a:1,b:4,c:1"};
+  for (int ranks = 1; ranks < 7; ranks++) {
+    if (!firsts[ranks]) continue;
+    assert_ok(sl__hosts_first(&h, ranks, &first));
+    assert_text(&first, firsts[ranks]);
+    assert_int_equal(first.n, ranks == 1 ? 1 : ranks < 6 ? 2 : 3);
+    sl__hosts_free(&first);
+  }
+  assert_int_equal(sl__hosts_ranks(&h), 7); /* as it was */
   sl__hosts_limit(&h, 4);
   assert_text(&h, "a:1,b:3");
+  sl__hosts_free(&h);
+  assert_fails(SL_EINVAL, "'b' is named twice: NAME:N", sl__hosts_parse("a,b:2,bb,b", &h));
   sl__hosts_free(&h);
   const char *const wrong[] = {"", "a,,b", "a:", "a:0", "a:x", "a:-1", "a:1x", ":2", "a:99999999999999999999"};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {

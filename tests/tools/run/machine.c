@@ -41,11 +41,12 @@ static void kept(void **state) {
   sl__machine_keep(rt, &(sl__machine){.gflops = 20, .gigabytes = 13, .bf16 = 70.5});
   sl__machine_keep(rt, &(sl__machine){.gflops = 20, .gigabytes = 13, .bf16 = 60});
   m = sl__machine_read(rt);
-  assert_true(m.bf16 == 70.5 && sl__machine_peak(&m, SL_PRECISION_BF16) == 70.5);
-  assert_true(sl__machine_peak(&m, SL_PRECISION_FP32) == m.gflops &&
-              sl__machine_peak(&m, SL_PRECISION_FP16) == m.gflops);
+  assert_true(m.bf16 == 70.5 && sl__machine_peak(&m, SL_PRECISION_BF16, "avx512") == 70.5);
+  assert_true(sl__machine_peak(&m, SL_PRECISION_BF16, "avx2") == m.gflops);
+  assert_true(sl__machine_peak(&m, SL_PRECISION_FP32, "avx512") == m.gflops &&
+              sl__machine_peak(&m, SL_PRECISION_FP16, "avx512") == m.gflops);
   m.bf16 = 1; /* slower than fp32's instructions, which then multiply bf16, too */
-  assert_true(sl__machine_peak(&m, SL_PRECISION_BF16) == m.gflops);
+  assert_true(sl__machine_peak(&m, SL_PRECISION_BF16, "avx512") == m.gflops);
   sl__machine_keep(rt, &(sl__machine){.gpu_gflops = 5000, .gpu_gigabytes = 900}); /* beside those of CPUs */
   m = sl__machine_read(rt);
   assert_true(m.gflops == 101.0 / 3 && m.gigabytes == 13 && m.gpu_gflops == 5000 && m.gpu_gigabytes == 900);
