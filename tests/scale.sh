@@ -48,6 +48,9 @@ if command -v mpiexec.mpich >/dev/null || command -v mpiexec >/dev/null; then
     test "$(sed -n '/ bench /s/ -n.*//p' calls | tr '\n' ' ')" = '-hosts a:1 -hosts a:2 -hosts a:2,b:1 '
   check 'the price is that of the hosts that are used' awk '$1 ~ /^[123]$/ { cost[$1] = $NF; ms[$1] = $3; hosts[$1] = $2 }
     END { for (i in cost) if (cost[i] < 0.98 * hosts[i] * ms[i] / 3600 / 66 * 3 || cost[i] > 1.02 * hosts[i] * ms[i] / 3600 / 66 * 3) exit 1; exit length(cost) != 3 }' "$work/out"
+  printf '#!/bin/sh\n[ "$2" != b ] || exit 1\n' >deaf
+  chmod +x deaf
+  expect 'a host on which nothing starts' 1 "--hosts: mpiexec starts nothing on b within 20 s; try 'ssh HOST true'" scale mlp --hosts a:2,b --mpiexec ./deaf
   expect 'what bench refuses is told' 2 'unknown scheduling policy' scale mlp --ranks 1,2 --sched no-such --steps 1
 else
   skip 'ranks of this machine: no mpiexec'

@@ -622,11 +622,7 @@ static void weight_gradient(void *arg, int64_t tile, int thread) {
 
 sl_status SL_KERNEL(conv2d_dw)(const sl_call *c) {
   const sl_conv2d_attr *a = c->attr;
-  dw_job j = {
-      .c = c,
-      .kernel = a->kernel,
-      .O = c->in[0].shape.dim[3],
-  };
+  dw_job j = {.c = c, .kernel = a->kernel, .O = c->in[0].shape.dim[3]};
   j.v = view_forward(a, &c->in[1], 1, NULL);
   j.width = dw_width(c->out[0].shape.dim[0], j.v.taps * j.v.C, c->team->threads);
   j.v = view_forward(a, &c->in[1], 1, (tap *)((float *)c->team->scratch[0] + dw_layout(&j.v, j.width).all));

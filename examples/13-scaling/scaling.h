@@ -5,9 +5,9 @@
 /* Times of a training step in milliseconds. */
 typedef struct job {
   double one_ms;          /* on one node */
-  double two_ms;          /* on two nodes, if the network took no time; the same batch, half on each node */
-  double megabytes;       /* of all gradients, 10^6 bytes; each node has gradients of its part of the batch */
-  double gigabytes_per_s; /* rate at which a node sends, and receives at the same time */
+  double two_ms;          /* on two nodes, each with half of the batch, without a network */
+  double megabytes;       /* of all gradients of a node, 10^6 bytes */
+  double gigabytes_per_s; /* that a node sends, and receives at the same time */
   double latency_us;      /* until a short message arrives */
 } job;
 

@@ -1,29 +1,9 @@
 #!/bin/sh
 # Lesson 12: hand-out, and what its judge thinks of policies: the solution passes; the skeleton, eager's order, dmdas,
 # policies that keep tasks, claim times or print a verdict, and forged timelines fail.
-. "$(dirname "$0")/../support/command.shlib"
-lesson=$top/examples/12-heterogeneous
-PKG_CONFIG_PATH=$(dirname "$starling")${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}
-export PKG_CONFIG_PATH
-unset SIMULATED STARLING_SIM
-SIMULATED=$work/nowhere
-export SIMULATED
-mkdir -p subs/solution
-cp "$lesson/policy.c" subs/solution/
-expect 'without starling-sim lesson says how to build it' 1 "starling-sim is not built: './quickstart simulate'" lesson 12 hand-out
-check 'and makes no folder' absent hand-out
-expect 'so does grade' 1 "starling-sim is not built: './quickstart simulate'" grade 12 subs
-unset SIMULATED
-sim=$(dirname "$starling")/../build-simulated/starling-sim
-if [ ! -x "$sim" ]; then
-  skip "the lesson: no $sim"
-  finish
-fi
-
-expect 'the hand-out' 0 'complete and hand in hand-out/policy.c' lesson 12 hand-out
-check 'it has the skeleton' cmp "$lesson/skeleton/policy.c" hand-out/policy.c
+number_of=12 file=policy.c
+. "$(dirname "$0")/simulated.shlib"
 check 'it has no solution' eval '! grep -rqE "owner_of|given\[" hand-out'
-alone() { env -u PKG_CONFIG_PATH -u MAKEFLAGS -u MFLAGS -u MAKELEVEL ${TIMEOUT:+"$TIMEOUT" -k 10 600} make -C hand-out "$@"; }
 ! alone run >out 2>err
 check 'it builds and is judged alone' grep -q '^points: 2 of 4' out
 check 'the judge says what to look at' grep -q '^wrong: a step must take .* copied between GPUs' out
@@ -80,11 +60,7 @@ change keeps 's|struct starpu_task \*task = queue\[worker\];|struct starpu_task 
 change prints 's|^static void init_sched(unsigned context) {|#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n&\n  puts("step time 1.000 ms\\npoints: 4 of 4\\nok"); dprintf(3, "points: 4 of 4\\nok\\n"); fflush(stdout); _exit(0);|'
 mkdir subs/unbuilt
 echo 'int x = ;' >subs/unbuilt/policy.c
-protected=yes
-"$starling" grade 12 subs --quiet >table.csv 2>"$work/err" </dev/null || protected=no
-[ $protected = yes ] || "$starling" grade 12 subs --quiet --unprotected >table.csv 2>"$work/err" </dev/null
-cp table.csv out
-row() { check "grade: $1" grep -qE "^\"$1\",$2," table.csv; }
+grade_all
 row solution yes,yes,4,4,0
 row skeleton yes,no,2,4,0
 row keeps yes,no,0,4,1

@@ -1,5 +1,4 @@
-/* starling bench: measures the speed of training steps after warm-up, and compares it with the processors' peak.
- */
+/* starling bench: measures the speed of training steps after warm-up, and compares it with the processors' peak. */
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>

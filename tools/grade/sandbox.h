@@ -1,6 +1,6 @@
 /* A sandbox for programs that nobody trusts: by bubblewrap (bwrap) each gets PID, mount, network, IPC and user
- * namespaces of its own. It sees the system's programs and libraries, read-only, Starling's headers and library, the
- * command and starling-sim where that is built, its own folder, and a small /tmp that goes away with it: no other
+ * namespaces of its own. It sees the system's programs and libraries, read-only, Starling's headers and library,
+ * the command and starling-sim if it may simulate, its own folder, and a small /tmp that goes away with it: no other
  * submission, no solution, no home, no network. Its environment is made here and takes nothing from the caller. */
 #ifndef SL_TOOLS_SANDBOX_H
 #define SL_TOOLS_SANDBOX_H

@@ -63,11 +63,11 @@ sl_status sl__describe_this(const sl_runtime *rt, const sl__machine *measured, s
     return sl_fail(SL_EUNCALIBRATED, "the speed of this machine's cores is not known: leave out --no-measure");
   *m = (sl__machine_description){0};
   name_this(m->name, sizeof m->name);
-  snprintf(m->source, sizeof m->source,
-           "measured by starling info: sgemm and triad on %d workers with %d threads each (%s), so that the efficiency "
-           "is 1; "
-           "overhead_us and latencies of GPUs are usual values",
-           sl_runtime_cpu_workers(rt) * sl_runtime_local_ranks(rt), threads, cpu ? cpu : "unknown processor");
+  snprintf(
+      m->source, sizeof m->source,
+      "measured by starling info: sgemm and triad on %d workers with %d threads each (%s), so that the efficiency "
+      "is 1; bf16 is the rate of its instructions on registers; overhead_us and latencies of GPUs are usual values",
+      sl_runtime_cpu_workers(rt) * sl_runtime_local_ranks(rt), threads, cpu ? cpu : "unknown processor");
   m->cpu =
       (sl__cpu_description){.cores = cores,
                             .numa_domains = domains_of(topology, cores),
