@@ -72,8 +72,10 @@ END
   check 'a full disk: no room for the model' test $code = 74
   check 'and what it was' grep -q 'full/run/model.safetensors: No space left on device; free some space' err
 
-  # The disk is full from a checkpoint on, until something waits; then it has room again.
+  # The disk is full from a checkpoint on, until something waits; then it has room again. The job stands still while it
+  # fills, so that much is left to learn: each better model is written.
   cat >room.sh <<END
+trap '[ -z "\$job" ] || kill -KILL \$job 2>/dev/null' EXIT
 mount -t tmpfs -o size=100m none full || exit 99
 wait_until() {
   tries=$((hang_s * 10))
@@ -83,10 +85,12 @@ wait_until() {
     sleep 0.1
   done
 }
-"$starling" train mlp $small --eval-every 1 --log-every 1 --steps 1000000 --checkpoint-every 20 --out full/run >/dev/null 2>err &
+"$starling" train mlp $small --learning-rate 1e-6 --eval-every 1 --log-every 1 --steps 1000000 --checkpoint-every 20 --out full/run >/dev/null 2>err &
 job=\$!
 wait_until test -e full/run/checkpoints/step-00000020/checkpoint.json
+kill -STOP \$job
 head -c 200m /dev/zero >full/filler 2>/dev/null
+kill -CONT \$job
 wait_until grep -q 'metrics wait in memory' err
 wait_until grep -q 'the model of step' err
 rm full/filler
@@ -104,7 +108,7 @@ END
   check 'no line of metrics is missing' test "$(steps run train)" = "$(seq -s ' ' "$step") "
   check 'nor of validation' test "$(steps run validation)" = "$(seq -s ' ' "$step") "
   # shellcheck disable=SC2086
-  expect 'the same steps on a disk with room' 0 '^test' train mlp $small --eval-every 1 --log-every 1 --checkpoint-every 20 --steps "$step" --out same
+  expect 'the same steps on a disk with room' 0 '^test' train mlp $small --learning-rate 1e-6 --eval-every 1 --log-every 1 --checkpoint-every 20 --steps "$step" --out same
   expect 'the run comes to its end' 0 'resumed after' train --resume --out run --steps "$step"
   losses run >run.losses && losses same >same.losses
   check 'the same losses' cmp run.losses same.losses
