@@ -20,7 +20,7 @@ sl_graph *sl_graph_create(int64_t batch, const sl_operation *copy, const sl_oper
   sl_graph *graph = calloc(1, sizeof *graph);
   if (!graph) return NULL;
   graph->batch = batch;
-  graph->micro_batches = 1;
+  graph->turns = 1;
   graph->copy = copy;
   graph->add = add;
   graph->convert = convert;

@@ -80,7 +80,8 @@ struct sl_node {
   /* placement */
   int logical, leaf, shard, block;
   int bucket;         /* an exchange (exchange.h): its number, from 1; 0: an operation's task */
-  int micro_batch;    /* micro-batch that the task runs in, 0 ... micro_batches - 1 */
+  int micro_batch;    /* micro-batch that the task runs in, from 0 */
+  int turn;           /* turn that the task runs in, 0 ... turns - 1 */
   int64_t row0, rows; /* samples [row0, row0 + rows) of the global batch; rows = 0 at WHOLE scope */
   int64_t leaf_rows, batch_rows;
   int *in_part; /* n_arg + 1 offsets: argument a is in[in_part[a]] ... in[in_part[a + 1] - 1]; NULL: one value per
@@ -96,7 +97,9 @@ typedef struct sl_graph {
   int64_t batch;                               /* samples of the global batch */
   sl_phase phase;                              /* phase of nodes added from now on */
   int segment[SL_RECOMPUTE_COUNT], n_segments; /* segments of nodes added from now on; sl_graph_segment sets them */
-  int micro_batches;                           /* step graph: number of micro-batches; nodes are sorted by them */
+  /* Step graph: number of turns, which follow one another; nodes are sorted by them. A turn is a micro-batch, or, in a
+   * stage of a pipeline, its forward or its backward pass. */
+  int turns;
   /* The passes add these: out = in; out = a + b; out = in in the type of the attribute, an sl_dtype. */
   const sl_operation *copy, *add, *convert;
   sl_status status;

@@ -199,12 +199,12 @@ sl_status sl_memory_plan(const sl_graph *g, sl_schedule *s, const char *keep, do
     for (int u = p.first_user[v]; u < p.first_user[v + 1]; u++) {
       int node = p.users[u];
       if (s->start[node] + s->seconds[node] > mine->end) mine->end = s->start[node] + s->seconds[node];
-      if (g->node[node]->micro_batch > mine->last_turn) mine->last_turn = g->node[node]->micro_batch;
+      if (g->node[node]->turn > mine->last_turn) mine->last_turn = g->node[node]->turn;
       if (s->start[node] < mine->start) mine->start = s->start[node], mine->writer = node;
     }
   }
   for (int i = 0; i < n_groups; i++) {
-    list[i]->first_turn = g->node[list[i]->writer]->micro_batch;
+    list[i]->first_turn = g->node[list[i]->writer]->turn;
     list[i]->memory = memory_of(s, list[i]->writer);
   }
   /* Largest first: a slot is as large as its first group. Each smaller group goes into the tightest gap that fits. */
@@ -216,7 +216,7 @@ sl_status sl_memory_plan(const sl_graph *g, sl_schedule *s, const char *keep, do
     for (int k = 0; k < m->n_slots && !mine->keep; k++) {
       if (slots[k].tenant[0]->memory != mine->memory || (s->gpus && m->bytes[k] > largest_slot(mine->bytes))) continue;
       const int place =
-          slots[k].tenant[0]->keep ? -1 : place_in(&slots[k], mine, slack * s->makespan / g->micro_batches, &idle);
+          slots[k].tenant[0]->keep ? -1 : place_in(&slots[k], mine, slack * s->makespan / g->turns, &idle);
       if (place < 0 || (best >= 0 && idle >= least)) continue;
       best = k, at = place, least = idle;
     }

@@ -147,28 +147,32 @@ static sl_status find_in_place(sl_schedule *s, const sl_graph *g, const char *ke
 /* Whether the node adds partial sums of two leaves; it may run during the next micro-batch. */
 static int adds_leaves(const sl_node *node) { return node->leaf >= 0 && node->shard < 0 && node->accumulate; }
 
-/* Makes the first tasks of a micro-batch wait for the last tasks of the one before, except sums over leaves. */
+/* Whether the node sends or receives samples of a micro-batch: this goes on while other micro-batches are computed. */
+static int is_message(const sl_node *node) { return node->bucket && node->leaf >= 0; }
+
+/* Makes the first tasks of a turn wait for the last tasks of the one before, except sums over leaves and messages. */
 static sl_status take_turns(sl_schedule *s, const sl_graph *g) {
-  if (g->micro_batches <= 1) return SL_OK;
+  if (g->turns <= 1) return SL_OK;
   char *follows = calloc((size_t)s->n + 1, 1),
        *leads = calloc((size_t)s->n + 1, 1); /* another task of its micro-batch */
   pairs list = {0};
   int fine = follows && leads;
   for (int i = 0; i < s->n && fine; i++)
     for (int k = s->from[i]; k < s->from[i + 1]; k++)
-      if (g->node[s->before[k]]->micro_batch == g->node[i]->micro_batch) {
+      if (g->node[s->before[k]]->turn == g->node[i]->turn && !is_message(g->node[i]) &&
+          !is_message(g->node[s->before[k]])) {
         follows[i] = 1;
         if (!adds_leaves(g->node[i])) leads[s->before[k]] = 1;
       }
   for (int i = 0, first = 0; i < s->n && fine; i++) {
-    const int turn = g->node[i]->micro_batch;
-    if (follows[i] || turn == 0) continue;
-    while (g->node[first]->micro_batch < turn - 1) first++;
-    for (int k = first; g->node[k]->micro_batch < turn && fine; k++)
-      if (!leads[k] && !adds_leaves(g->node[k])) fine = push(&list, k, i);
+    const int turn = g->node[i]->turn;
+    if (follows[i] || turn == 0 || is_message(g->node[i])) continue;
+    while (g->node[first]->turn < turn - 1) first++;
+    for (int k = first; g->node[k]->turn < turn && fine; k++)
+      if (!leads[k] && !adds_leaves(g->node[k]) && !is_message(g->node[k])) fine = push(&list, k, i);
   }
   const sl_status status =
-      fine ? sl_schedule_add(s, list.at, list.n) : sl_no_memory("to order %d micro-batches", g->micro_batches);
+      fine ? sl_schedule_add(s, list.at, list.n) : sl_no_memory("to order %d micro-batches", g->turns);
   free(follows), free(leads), free(list.at);
   return status;
 }
@@ -360,7 +364,7 @@ sl_status sl_schedule_create(const sl_graph *g, const char *keep, const sl_tiles
   sl__upward_ranks(s, g, machine, on);
   double most = 0;
   for (int i = 0; i < s->n; i++) most = fmax(most, s->urgency[i]);
-  for (int i = 0; i < s->n; i++) s->urgency[i] += (g->micro_batches - 1 - g->node[i]->micro_batch) * most;
+  for (int i = 0; i < s->n; i++) s->urgency[i] += (g->turns - 1 - g->node[i]->turn) * most;
   SL_TRY_OUT(predict(s, g, machine, on));
   SL_TRY_OUT(prefer_sums(s, g, machine, on));
   *schedule = s;

@@ -16,8 +16,10 @@ const sl_operation sl__exchange_operation = {.name = "exchange", .attr_bytes = s
 sl_status sl__exchange_node_add(sl_graph *step, const char *name, sl_phase phase, int number,
                                 const sl__exchange_attr *attr, const sl_value *in, int n_in, const sl_value *out,
                                 int n_out) {
+  sl__exchange_attr mine = *attr;
+  mine.place = number;
   sl_graph_push_node(step, &(sl_node){.op = &sl__exchange_operation,
-                                      .attr = (void *)attr,
+                                      .attr = &mine,
                                       .name = (char *)name,
                                       .n_in = n_in,
                                       .n_out = n_out,

@@ -16,6 +16,9 @@ enum { SL__BUCKET_BYTES = 2 << 20 }; /* a bucket of this size or more is full */
 typedef struct sl__exchange_attr {
   sl_exchange_move move;
   int values; /* number of values summed or copied: the first outputs */
+  /* A pipeline: the slot of the timetable (stages.h) in which the message is sent, and the place of the exchange in the
+   * walk of sl_spread. Ranks declare their exchanges in this order, which is the same on all. */
+  int slot, place;
 } sl__exchange_attr;
 
 extern const sl_operation sl__exchange_operation;

@@ -161,6 +161,8 @@ sl_status sl__owners_find(const sl_graph *g, int ranks, sl__owners **owners) {
     o->value[v] = family >= 0 ? owner[family] : NONE;
   }
   for (int i = 0; i < g->n_nodes; i++) o->node[i] = f.node[i] >= 0 ? owner[f.node[i]] : NONE;
+  o->family = f.value, o->family_of_node = f.node;
+  f.value = f.node = NULL;
   *owners = o;
   o = NULL;
 out:
@@ -171,5 +173,5 @@ out:
 
 void sl__owners_destroy(sl__owners *o) {
   if (!o) return;
-  free(o->value), free(o->node), free(o->parameter), free(o);
+  free(o->value), free(o->node), free(o->family), free(o->family_of_node), free(o->parameter), free(o);
 }

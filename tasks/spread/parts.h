@@ -23,8 +23,10 @@ typedef struct sl__spread {
   sl_graph *to;         /* the step graph */
   const sl_plan *plan;
   const sl_placements *placements;
-  const sl_division *division; /* NULL: one rank */
-  int rank;
+  const sl_division *division; /* NULL: one rank divides the leaves */
+  const sl_division *passes;   /* of a pipeline; NULL: none */
+  int rank;             /* among those that divide the leaves */
+  int stage, stages;    /* of a pipeline; 0 and 1 without one */
   sl_leaves mine;   /* leaves of this rank */
   int per_leaf;     /* shards */
   int *blocks;      /* [logical values] row blocks */
@@ -81,7 +83,10 @@ int sl__waits_room(const sl__spread *s);             /* most pieces that sl__tak
 int sl__take_waits(sl__spread *s, sl_value *pieces); /* waits that the next exchange node makes; returns their number */
 sl_status sl__add_wait_node(sl__spread *s);          /* an exchange node for the waits that are left, if any */
 
-/* turns.c: micro-batches. */
-sl_status sl__take_turns(sl_graph *step, const sl_plan *plan, sl_leaves mine);
+/* sends.c: messages between stages. */
+sl_status sl__send_values(sl__spread *s); /* that are due in front of the current node */
+
+/* turns.c: micro-batches, and passes of a pipeline (division with stages; else NULL is allowed). */
+sl_status sl__take_turns(sl_graph *step, const sl_plan *plan, sl_leaves mine, const sl_division *division);
 
 #endif

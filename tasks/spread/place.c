@@ -4,10 +4,12 @@
  * complete (a sum over the ranks) or at the end of the step (a parameter that one rank has updated). Before each reader
  * a transfer brings it to the placement that the reader needs. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "tasks/spread/masks.h"
 #include "tasks/spread/owners.h"
 #include "tasks/spread/placement.h"
+#include "tasks/spread/stages.h"
 
 /* The placements that a node needs and makes, by the ranks that compute it and by whether the value has WHOLE scope.
  * Operations do not know ranks: placements follow from scopes. OWNED: by the rank that computes the node. */
@@ -39,6 +41,8 @@ typedef struct walk {
   int fetched_before;
   int first_update; /* node */
   int most;         /* transfers allocated */
+  char *late;       /* [values] 1: it depends on samples, or the update phase makes it */
+  uint32_t *on;     /* [values] stages that have it at this point; NULL: no pipeline */
 } walk;
 
 static sl_placement placed(sl_place_kind kind, int rank) {
@@ -69,9 +73,14 @@ static sl_status record(walk *w, const sl_transfer *transfer, int order) {
   return SL_OK;
 }
 
+/* Whether a value is a parameter, or state that this graph only reads: of an evaluation. */
+static int is_kept(const walk *w, sl_value v) {
+  return w->g->value[v]->role == SL_ROLE_PARAMETER || (w->g->value[v]->role == SL_ROLE_STATE && w->last[v] == NONE);
+}
+
 /* Whether other ranks fetch the value when they use it, since only its owner keeps it (ZeRO 3). */
 static int is_fetched(const walk *w, sl_value v) {
-  return w->p->value[v].kind == SL_PLACE_OWNED && (w->g->value[v]->role == SL_ROLE_PARAMETER || w->copied[v]);
+  return w->p->value[v].kind == SL_PLACE_OWNED && (is_kept(w, v) || w->copied[v]);
 }
 
 /* Ends the life of the other ranks' copies of a fetched value: where its owner overwrites it, and where so much is
@@ -107,7 +116,13 @@ static sl_status bring(walk *w, int node, sl_value v, sl_placement need, unsigne
                    sl_placement_text(need, (char[SL_PLACEMENT_TEXT]){0}));
   if (row->kind == SL_TRANSFER_NONE) return SL_OK;
   w->have[v] = placed(row->after, need.rank);
-  sl_transfer t = {.kind = row->kind, .value = v, .have = have, .need = need, .before = before, .since = before};
+  sl_transfer t = {.kind = row->kind,
+                   .value = v,
+                   .have = have,
+                   .need = need,
+                   .before = before,
+                   .since = before,
+                   .stages = w->on ? w->on[v] : 1};
   if (row->kind == SL_TRANSFER_COPY && is_fetched(w, v)) fetch(w, node, v, &t);
   if (row->kind == SL_TRANSFER_SUM) t.lossy = w->g->node[node]->phase == SL_PHASE_BACKWARD && w->last_read[v] == NONE;
   if (row->kind == SL_TRANSFER_WAIT) {
@@ -127,9 +142,44 @@ static unsigned access_of(const walk *w, const sl_node *node, int input) {
   return access;
 }
 
+/* Adds the transfers that bring a value to all stages of a set, due in front of node `before`. The lowest stage that has
+ * it sends it. */
+static sl_status send(walk *w, sl_value v, uint32_t stages, int before) {
+  if (!w->on) return SL_OK;
+  int from = 0;
+  while (w->on[v] && !(w->on[v] >> from & 1)) from++;
+  for (int to = 0; to < w->how->stages; to++) {
+    if (!((stages & ~w->on[v]) >> to & 1)) continue;
+    if (!w->on[v]) return sl_fail(SL_EINVAL, "value '%s' is read before any stage has it", w->g->value[v]->name);
+    const sl_phase made = w->writer[v] == NONE ? SL_PHASE_FORWARD : w->g->node[w->writer[v]]->phase;
+    const int complete = w->g->value[v]->scope == SL_SCOPE_WHOLE && w->have[v].kind != SL_PLACE_PARTIAL;
+    if (!complete && (made == SL_PHASE_FORWARD ? to < from : to > from))
+      return sl_fail(SL_EINVAL,
+                     "layer '%s': its %s pass would need value '%s' of a later stage: this model cannot be a pipeline",
+                     w->g->node[before < w->g->n_nodes ? before : w->writer[v]]->name,
+                     made == SL_PHASE_FORWARD ? "forward" : "backward", w->g->value[v]->name);
+    const sl_transfer t = {.kind = SL_TRANSFER_SEND,
+                           .value = v,
+                           .have = w->have[v],
+                           .need = w->have[v],
+                           .before = before,
+                           .since = before,
+                           .from_stage = from,
+                           .to_stage = to,
+                           .phase = made,
+                           .early = !w->late[v]};
+    SL_TRY(record(w, &t, w->p->n_owned + w->p->n_transfers));
+  }
+  w->on[v] |= stages;
+  return SL_OK;
+}
+
+static uint32_t stages_of(const walk *w, int node) { return w->on ? w->p->computes[node] : 1; }
+
 static sl_status place_node(walk *w, int i) {
   const sl_node *node = w->g->node[i];
   const int rank = w->p->node[i].rank;
+  for (int k = 0; k < node->n_in; k++) SL_TRY(send(w, node->in[k], stages_of(w, i), i));
   for (int k = 0; k < node->n_in; k++)
     SL_TRY(bring(w, i, node->in[k], placed(rule_of(w, i, node->in[k])->needs, rank), access_of(w, node, k), i));
   for (int k = 0; k < node->n_in; k++) w->used[node->in[k]] = w->fetched;
@@ -137,13 +187,28 @@ static sl_status place_node(walk *w, int i) {
     const sl_value v = node->out[j];
     const sl_placement makes = placed(rule_of(w, i, v)->makes, rank);
     const int adds = w->written[v] && (!node->op->update[j] || makes.kind == SL_PLACE_PARTIAL);
+    if (w->written[v] && w->on && (adds || sl_node_reads_output(node, j))) SL_TRY(send(w, v, stages_of(w, i), i));
     if (adds) SL_TRY(bring(w, i, v, makes, SL_PLACE_READS, i));
+    if (w->on) w->on[v] = w->p->computes[i];
+    w->late[v] = node->phase == SL_PHASE_UPDATE || sl_node_scope(w->g, node) != SL_SCOPE_WHOLE;
+    for (int k = 0; k < node->n_in; k++) w->late[v] |= w->late[node->in[k]];
     w->have[v] = w->p->made[v] = makes;
     w->written[v] = 1;
     w->writer[v] = i;
     if (makes.kind == SL_PLACE_PARTIAL && w->last[v] == i) /* complete: its exchange begins before a node needs it */
       SL_TRY(bring(w, i, v, w->p->value[v], SL_PLACE_READS, i + 1));
   }
+  return SL_OK;
+}
+
+/* Kept values go to every stage as soon as they are complete; parameters and state that a pipeline's stages have updated
+ * elsewhere return to where they are kept. */
+static sl_status end_step_of_stages(walk *w) {
+  const uint32_t all = (uint32_t)(((uint64_t)1 << w->how->stages) - 1);
+  for (sl_value v = 0; v < w->g->n_values; v++)
+    if (w->g->value[v]->role != SL_ROLE_TEMPORARY) SL_TRY(send(w, v, w->p->keeps[v], w->g->n_nodes));
+  for (int k = 0; k < w->how->n_keep; k++)
+    if (w->how->keep[k] >= 0 && w->on[w->how->keep[k]]) SL_TRY(send(w, w->how->keep[k], all, w->g->n_nodes));
   return SL_OK;
 }
 
@@ -187,8 +252,9 @@ static void find_last(walk *w) {
 }
 
 static int owner_between_steps(const walk *w, const sl__owners *owners, sl_value v) {
-  if (w->g->value[v]->role != SL_ROLE_PARAMETER) return owners ? owners->value[v] : NONE;
+  if (w->g->value[v]->role == SL_ROLE_TEMPORARY) return owners ? owners->value[v] : NONE;
   if (w->how->holder && w->how->holder[v] >= 0) return w->how->holder[v];
+  if (w->g->value[v]->role != SL_ROLE_PARAMETER) return owners ? owners->value[v] : NONE;
   return owners && w->how->zero == SL_ZERO_PARAMETERS ? owners->value[v] : NONE;
 }
 
@@ -263,25 +329,35 @@ sl_status sl_placements_create(const sl_graph *g, const sl_placing *how, sl_plac
             .used = calloc(values, sizeof *w.used),
             .writer = malloc(values * sizeof *w.writer),
             .copied = calloc(values, 1),
+            .late = calloc(values, 1),
             .have = malloc(values * sizeof *w.have),
             .written = calloc(values, 1),
             .last = malloc(values * sizeof *w.last),
             .last_read = malloc(values * sizeof *w.last_read),
             .turn = calloc(values, sizeof *w.turn)};
   sl_status status = SL_OK;
-  if (!p || !w.have || !w.written || !w.last || !w.last_read || !w.turn || !w.used || !w.writer || !w.copied ||
+  if (!p || !w.have || !w.written || !w.last || !w.last_read || !w.turn || !w.used || !w.writer || !w.copied || !w.late ||
       !(p->made = malloc(values * sizeof *p->made)) || !(p->value = malloc(values * sizeof *p->value)) ||
       !(p->node = malloc(nodes * sizeof *p->node)) || !(p->gathers = calloc(nodes, 1)) ||
       !(p->owned = malloc(values * sizeof *p->owned)))
     SL_TRY_OUT(sl_no_memory("to place %d values on %d ranks", g->n_values, ranks));
   p->ranks = ranks;
+  if (how->stages > 1 &&
+      (!(w.on = calloc(values, sizeof *w.on)) || !(p->computes = calloc(nodes, sizeof *p->computes)) ||
+       !(p->keeps = calloc(values, sizeof *p->keeps))))
+    SL_TRY_OUT(sl_no_memory("to place %d values on %d stages", g->n_values, how->stages));
   for (sl_value v = 0; v < g->n_values; v++) w.writer[v] = NONE;
   if (how->zero && ranks > 1) SL_TRY_OUT(sl__owners_find(g, ranks, &owners));
   find_last(&w);
   choose(&w, owners);
+  if (how->stages > 1) {
+    SL_TRY_OUT(sl__stages_find(g, how->stages, p->computes, p->keeps));
+    memcpy(w.on, p->keeps, (size_t)g->n_values * sizeof *w.on);
+  }
   for (int i = 0; i < g->n_nodes; i++) SL_TRY_OUT(place_node(&w, i));
   for (int i = 0; i < p->n_owned; i++) SL_TRY_OUT(end_step(&w, p->owned[i]));
   for (sl_value v = 0; v < g->n_values; v++) SL_TRY_OUT(end_step(&w, v));
+  if (how->stages > 1) SL_TRY_OUT(end_step_of_stages(&w));
   sort_transfers(&w);
   *placements = p;
   p = NULL;
@@ -289,11 +365,12 @@ out:
   sl_placements_destroy(p);
   sl__owners_destroy(owners);
   free(w.have), free(w.written), free(w.last), free(w.last_read), free(w.turn), free(w.order);
-  free(w.used), free(w.writer), free(w.copied);
+  free(w.used), free(w.writer), free(w.copied), free(w.late), free(w.on);
   return status;
 }
 
 void sl_placements_destroy(sl_placements *p) {
   if (!p) return;
-  free(p->made), free(p->value), free(p->node), free(p->gathers), free(p->owned), free(p->transfer), free(p);
+  free(p->made), free(p->value), free(p->node), free(p->gathers), free(p->owned), free(p->transfer), free(p->computes),
+      free(p->keeps), free(p);
 }

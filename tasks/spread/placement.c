@@ -38,6 +38,8 @@ int sl_placement_equal(sl_placement a, sl_placement b) { return a.kind == b.kind
 
 int sl_placement_elsewhere(sl_placement p, int rank) { return p.kind == SL_PLACE_OWNED && p.rank != rank; }
 
+int sl_placement_on(const uint32_t *stages, int index, int stage) { return !stages || (stages[index] >> stage & 1); }
+
 const char *sl_placement_text(sl_placement p, char *text) {
   static const char *const name[SL_PLACE_KINDS] = {"by sample",  "by rows",       "by columns",
                                                    "replicated", "owned by rank", "partial sums"};
@@ -51,6 +53,6 @@ const char *sl_placement_text(sl_placement p, char *text) {
 }
 
 const char *sl_transfer_name(sl_transfer_kind kind) {
-  static const char *const name[] = {"none", "sum", "copy", "gather", "wait"};
+  static const char *const name[] = {"none", "sum", "copy", "gather", "wait", "send"};
   return (unsigned)kind < sizeof name / sizeof *name ? name[kind] : "?";
 }

@@ -6,7 +6,11 @@
  * differ. One transition table (placement.c) says how each transfer is made. sl_spread turns transfers into exchange
  * nodes.
  *
- * So plain data parallelism, ZeRO stages 1 to 3, gathered sums and copies of norms are rows of two tables. */
+ * So plain data parallelism, ZeRO stages 1 to 3, gathered sums and copies of norms are rows of two tables.
+ *
+ * A pipeline divides the nodes themselves: each stage computes some of them (stages.h). A value is on the stages that
+ * have computed or received it; before a node of another stage reads it, it is sent there. A placement then tells what
+ * the ranks of one stage have. */
 #ifndef SL_PLACEMENT_H
 #define SL_PLACEMENT_H
 
@@ -36,7 +40,8 @@ typedef enum sl_transfer_kind {
   SL_TRANSFER_SUM,    /* the ranks' partial sums are added, for all ranks or for one */
   SL_TRANSFER_COPY,   /* the owner's value is copied to all ranks */
   SL_TRANSFER_GATHER, /* each rank's samples are copied to all ranks */
-  SL_TRANSFER_WAIT    /* no data moves: the owner waits until all ranks have read the value */
+  SL_TRANSFER_WAIT,   /* no data moves: the owner waits until all ranks have read the value */
+  SL_TRANSFER_SEND    /* one stage of a pipeline sends the value to another one */
 } sl_transfer_kind;
 
 /* A reader's access to a value: a mask. */
@@ -61,6 +66,10 @@ typedef struct sl_transfer {
   int since;
   int fetched; /* COPY: into buffers that last until the node's use ends (ZeRO 3); 0: it stays until the step's end */
   int lossy;   /* SUM: a gradient that only the update phase reads, so it may be compressed */
+  uint32_t stages;          /* SUM: set of the stages that have the value */
+  int from_stage, to_stage; /* SEND */
+  sl_phase phase;           /* SEND: of the node that has made it */
+  int early;                /* SEND: 1: no sample matters to the value, so it is sent before the first pass */
 } sl_transfer;
 
 typedef struct sl_placements {
@@ -73,6 +82,9 @@ typedef struct sl_placements {
   int n_owned;
   sl_transfer *transfer; /* [n_transfers] by `before` */
   int n_transfers;
+  /* A pipeline; NULL without one. */
+  uint32_t *computes; /* [logical nodes] set of the stages that compute it (bit s: stage s) */
+  uint32_t *keeps;    /* [logical values] parameters and state: set of the stages that have it between two steps */
 } sl_placements;
 
 /* How the optimizer's state, gradients and parameters are divided among the ranks that share the samples (ZeRO,
@@ -83,8 +95,15 @@ enum {
   SL_ZERO_STATE = 1,     /* or 2: one rank updates each parameter and has its optimizer state (owners.h) */
   SL_ZERO_PARAMETERS = 3 /* that rank alone has the parameter; the others fetch it when they use it */
 };
+enum { SL_MAX_STAGES = 31 };
+/* The order of a pipeline's passes (stages.h). */
+typedef enum sl_pipe_order { SL_PIPE_1F1B, SL_PIPE_GPIPE, SL_PIPE_ORDERS } sl_pipe_order;
+
 typedef struct sl_placing {
-  int ranks;
+  int ranks;  /* that share the samples; with a pipeline, of one stage */
+  int stages; /* of a pipeline; 0 or 1: none */
+  const sl_value *keep; /* [n_keep] with a pipeline: values that every stage has at the end */
+  int n_keep;
   int zero; /* stage */
   /* A fetched parameter is dropped after its use, and fetched again, if more than so many bytes are fetched between two
    * uses. 0: it stays until the end of the step, as for micro-batches, which use it again. */
@@ -105,6 +124,8 @@ void sl_placements_destroy(sl_placements *placements); /* NULL is allowed */
 const sl_transition *sl_transition_find(sl_placement have, sl_placement need, unsigned access);
 int sl_placement_equal(sl_placement a, sl_placement b);
 int sl_placement_elsewhere(sl_placement placement, int rank); /* whether another rank owns it */
+/* Whether this stage is in the set of a node or a value; without a pipeline (stages NULL) there is one stage. */
+int sl_placement_on(const uint32_t *stages, int index, int stage);
 /* "by sample", "replicated", "owned by rank 2"; returns text. */
 enum { SL_PLACEMENT_TEXT = 32 };
 const char *sl_placement_text(sl_placement placement, char *text);

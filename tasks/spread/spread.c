@@ -33,13 +33,15 @@ static sl_status begin_updates(sl__spread *s) {
 static sl_status spread_node(sl__spread *s, int index) {
   const sl_node *node = s->from->node[index];
   const int gathers = s->placements->gathers[index];
-  const int elsewhere = sl_placement_elsewhere(s->placements->node[index], s->rank);
+  const int other_stage = !sl_placement_on(s->placements->computes, index, s->stage);
+  const int elsewhere = other_stage || sl_placement_elsewhere(s->placements->node[index], s->rank);
   move_to(s, index);
   SL_TRY(sl__complete_sums(s));
   SL_TRY(end_awaited_bucket(s, node));
   SL_TRY(begin_updates(s));
   SL_TRY(sl__copy_inputs(s));
-  if (elsewhere && !gathers) return SL_OK;
+  SL_TRY(sl__send_values(s));
+  if (other_stage || (elsewhere && !gathers)) return SL_OK;
   for (int j = 0; j < node->n_out; j++)
     if (!s->piece[node->out[j]]) SL_TRY(sl__make_pieces(s, node->out[j]));
   if (!gathers) {
@@ -55,6 +57,7 @@ static sl_status end_step(sl__spread *s) {
   move_to(s, s->from->n_nodes);
   SL_TRY(sl__complete_sums(s));
   SL_TRY(sl__close_bucket(s));
+  SL_TRY(sl__send_values(s));
   return sl__copy_parameters(s);
 }
 
@@ -95,11 +98,12 @@ static sl_status walk(sl__spread *s) {
   for (int i = 0; i < s->placements->n_transfers; i++)
     if (s->placements->transfer[i].kind == SL_TRANSFER_SUM) s->partial[s->placements->transfer[i].value] = 1;
   for (sl_value v = 0; v < g->n_values; v++)
-    if (g->value[v]->role != SL_ROLE_TEMPORARY && !sl_placement_elsewhere(s->placements->value[v], s->rank))
+    if (g->value[v]->role != SL_ROLE_TEMPORARY && !sl_placement_elsewhere(s->placements->value[v], s->rank) &&
+        sl_placement_on(s->placements->keeps, v, s->stage))
       SL_TRY(sl__make_pieces(s, v));
   for (int i = 0; i < g->n_nodes; i++) SL_TRY(spread_node(s, i));
   SL_TRY(end_step(s));
-  return sl__take_turns(s->to, s->plan, s->mine);
+  return sl__take_turns(s->to, s->plan, s->mine, s->passes);
 }
 
 sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, const sl_division *division,
@@ -116,7 +120,10 @@ sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, const sl_divis
                   .plan = plan,
                   .placements = placements,
                   .division = division && division->ranks > 1 ? division : NULL,
+                  .passes = division && division->stages > 1 ? division : NULL,
                   .rank = division ? division->rank : 0,
+                  .stage = division ? division->stage : 0,
+                  .stages = division && division->stages > 1 ? division->stages : 1,
                   .mine = mine,
                   .per_leaf = plan->shards / plan->leaves,
                   .to = sl_graph_create(plan->batch, logical->copy, logical->add, logical->convert),

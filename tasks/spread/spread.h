@@ -24,10 +24,13 @@
 extern "C" {
 #endif
 
-/* Rank r of `ranks` computes leaves [first[r], first[r + 1]) of the plan; `rank` is this process. */
+/* Rank r of `ranks` computes leaves [first[r], first[r + 1]) of the plan; `rank` is this process. With a pipeline
+ * `ranks` are those of one stage, and rank r of stage s is process r * stages + s. */
 typedef struct sl_division {
   int rank, ranks;
   const int *first; /* [ranks + 1] */
+  int stage, stages; /* of a pipeline; stages 0 or 1: none */
+  sl_pipe_order order;
 } sl_division;
 
 /* logical: a complete graph with graph->batch == plan->batch. division NULL: this process computes all leaves.

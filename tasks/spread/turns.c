@@ -1,4 +1,5 @@
-/* Micro-batches: each task gets a turn, and the step graph is sorted by turns, so that few values exist at once.
+/* Micro-batches: each task gets a turn, and the step graph is sorted by turns, so that few values exist at once. In a
+ * pipeline the forward pass of a micro-batch is one turn and its backward pass another one, in the order of stages.h.
  *
  * A task of a leaf has the turn of that leaf; a task that belongs to no leaf (a sum over all leaves, an update) has
  * the last turn. A task moves to an earlier turn if a task of that turn waits for it. The pass goes from the last node
@@ -8,27 +9,43 @@
 #include <string.h>
 
 #include "tasks/spread/parts.h"
+#include "tasks/spread/stages.h"
 
 static void lower_to(int *bound, int turn) {
   if (turn < *bound) *bound = turn;
 }
 
-sl_status sl__take_turns(sl_graph *g, const sl_plan *plan, sl_leaves mine) {
-  const int turns = g->micro_batches = plan->micro_batches;
+/* The turns of each micro-batch: its forward pass, and the rest. Without a pipeline both are one turn. */
+static void list_turns(const sl_division *d, int micro_batches, int *forward, int *backward) {
+  for (int m = 0; m < micro_batches; m++) forward[m] = backward[m] = m;
+  if (d) sl__stage_turns(d->order, d->stages, d->stage, micro_batches, forward, backward);
+}
+
+/* A message that is sent before the first pass. */
+static int is_early(const sl_node *node) {
+  return node->bucket && ((const sl__exchange_attr *)node->attr)->slot == SL__EARLY;
+}
+
+sl_status sl__take_turns(sl_graph *g, const sl_plan *plan, sl_leaves mine, const sl_division *d) {
+  const int parts = plan->micro_batches, turns = g->turns = d ? 2 * parts : parts;
   if (turns == 1) return SL_OK;
+  int *forward = malloc((size_t)parts * sizeof *forward), *backward = malloc((size_t)parts * sizeof *backward);
   int *read = malloc(((size_t)g->n_values + 1) * sizeof *read),
       *written = malloc(((size_t)g->n_values + 1) * sizeof *written);
   sl_node **order = malloc(((size_t)g->n_nodes + 1) * sizeof *order);
-  if (!read || !written || !order) {
-    free(read), free(written), free(order);
+  if (!forward || !backward || !read || !written || !order) {
+    free(forward), free(backward), free(read), free(written), free(order);
     return sl_no_memory("for %d micro-batches", turns);
   }
+  list_turns(d, parts, forward, backward);
+  const sl_node *early = NULL;
   for (sl_value v = 0; v < g->n_values; v++)
     read[v] = written[v] = turns; /* the earliest turn of a later node that reads or writes v */
   for (int i = g->n_nodes - 1; i >= 0; i--) {
     sl_node *node = g->node[i];
-    int *turn = &node->micro_batch;
-    *turn = node->leaf < 0 ? turns - 1 : (int)((int64_t)(node->leaf - mine.first) * turns / mine.n);
+    int *turn = &node->turn;
+    const int part = node->leaf < 0 ? parts - 1 : (int)((int64_t)(node->leaf - mine.first) * parts / mine.n);
+    *turn = node->leaf < 0 ? is_early(node) ? 0 : turns - 1 : (node->phase == SL_PHASE_FORWARD ? forward : backward)[part];
     for (int k = 0; k < node->n_in; k++) lower_to(turn, written[node->in[k]]);
     for (int k = 0; k < node->n_out; k++) {
       lower_to(turn, read[node->out[k]]);
@@ -37,11 +54,20 @@ sl_status sl__take_turns(sl_graph *g, const sl_plan *plan, sl_leaves mine) {
     for (int k = 0; k < node->n_in; k++) lower_to(&read[node->in[k]], *turn);
     for (int k = 0; k < node->n_out; k++) lower_to(&written[node->out[k]], *turn);
     if (node->after != SL_NONE) lower_to(&read[node->after], *turn);
+    node->micro_batch = d ? part : *turn;
+    if (d && node->bucket && node->leaf >= 0 && *turn < (node->phase == SL_PHASE_FORWARD ? forward : backward)[part] && !early) early = node;
   }
+  sl_status status = SL_OK;
+  if (early)
+    SL_TRY_OUT(sl_blame(sl_fail(SL_EINVAL,
+                                "layer '%s' needs a sum over all samples before the passes of a pipeline have ended: this "
+                                "model cannot be one",
+                                early->name),
+                        "mesh"));
   int n = 0;
   for (int turn = 0; turn < turns; turn++)
     for (int i = 0; i < g->n_nodes; i++)
-      if (g->node[i]->micro_batch == turn) order[n++] = g->node[i];
+      if (g->node[i]->turn == turn) order[n++] = g->node[i];
   memcpy(g->node, order, (size_t)n * sizeof *order);
   for (int i = 0, bucket = 0; i < n; i++)
     if (g->node[i]->bucket) g->node[i]->bucket = ++bucket;
@@ -51,6 +77,7 @@ sl_status sl__take_turns(sl_graph *g, const sl_plan *plan, sl_leaves mine) {
       sl_value_info *info = g->value[g->node[i]->out[k]];
       if (info->producer < 0 && info->role == SL_ROLE_TEMPORARY) info->producer = i;
     }
-  free(read), free(written), free(order);
-  return SL_OK;
+out:
+  free(forward), free(backward), free(read), free(written), free(order);
+  return status;
 }

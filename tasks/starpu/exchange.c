@@ -15,6 +15,7 @@ typedef struct bucket {
   int number; /* its number in the exchange */
   starpu_data_handle_t *handle;
   int n;
+  enum starpu_data_access_mode mode;
   atomic_int left; /* values not yet acquired; set by the submission, whose writes the engine's thread reads */
   int64_t posted;
 } bucket;
@@ -93,7 +94,7 @@ static void acquired(void *arg) {
 static void ready(void *arg) {
   bucket *b = arg;
   for (int i = 0; i < b->n; i++)
-    starpu_data_acquire_on_node_cb_sequential_consistency(b->handle[i], STARPU_MAIN_RAM, STARPU_RW, acquired, b, 0);
+    starpu_data_acquire_on_node_cb_sequential_consistency(b->handle[i], STARPU_MAIN_RAM, b->mode, acquired, b, 0);
 }
 
 sl_status sl__exchanges_add(sl__exchanges *x, const sl_graph *graph, const sl_node *node, void *const *data,
@@ -110,7 +111,10 @@ sl_status sl__exchanges_add(sl__exchanges *x, const sl_graph *graph, const sl_no
     status = sl_no_memory("for the exchange of layer '%s'", node->name);
     goto out;
   }
-  *b = (bucket){.of = x, .task = t, .handle = b->handle};
+  *b = (bucket){.of = x,
+                .task = t,
+                .handle = b->handle,
+                .mode = attr->move.kind == SL_EXCHANGE_SEND ? STARPU_R : STARPU_RW};
   x->bucket[x->n++] = b;
   for (int i = 0; i < values; i++) {
     for (int k = 0; k < subtrees; k++) item[i * subtrees + k] = data[k * values + i];

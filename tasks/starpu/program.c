@@ -89,7 +89,7 @@ static sl_status find_holders(const sl_program *p, const sl_graph *logical, int 
   if (!*holder) return sl_no_memory("to place %d values", logical->n_values);
   for (sl_value v = 0; v < logical->n_values; v++) {
     const sl_tensor *t =
-        logical->value[v]->role == SL_ROLE_PARAMETER ? sl_store_find(p->store, logical->value[v]->name) : NULL;
+        logical->value[v]->role == SL_ROLE_TEMPORARY ? NULL : sl_store_find(p->store, logical->value[v]->name);
     (*holder)[v] = t ? t->owner : -1;
     *common |= t && t->common;
   }
@@ -100,7 +100,11 @@ static sl_status find_holders(const sl_program *p, const sl_graph *logical, int 
  * *common: whether parameters that the store lacks shall lie there. */
 static sl_status place(sl_program *p, const sl_graph *logical, const sl_program_options *o, int *common) {
   int *holder = NULL, are_common = 0;
-  sl_placing how = {.ranks = o->first_leaf ? sl_runtime_ranks(p->runtime) : 1,
+  const int stages = o->stages > 1 ? o->stages : 1;
+  sl_placing how = {.ranks = o->first_leaf ? sl_runtime_ranks(p->runtime) / stages : 1,
+                    .stages = stages,
+                    .keep = o->keep,
+                    .n_keep = o->n_keep,
                     .zero = o->zero,
                     .window = sl_fetch_window(p->plan.micro_batches)};
   *common = 0;
@@ -120,10 +124,19 @@ out:
   return status;
 }
 
+/* The rank that alone has a parameter or state between two steps; -1: all ranks have it. */
+static int owner_of(const sl_program *p, sl_value v) {
+  const uint32_t stages = p->placements->keeps ? p->placements->keeps[v] : 0;
+  if (!stages || (stages & (stages - 1))) return p->placements->value[v].rank;
+  int stage = 0;
+  while (!(stages >> stage & 1)) stage++;
+  return stage;
+}
+
 /* Adds a tensor to the store. In shared memory rank 0 initialises it; the others wait when they make the exchanges. */
 static sl_status add_tensor(sl_program *p, const sl_graph *logical, sl_value v, int common, sl_tensor **t) {
   const sl_value_info *info = logical->value[v];
-  const int rank = sl_runtime_rank(p->runtime), owner = p->placements->value[v].rank;
+  const int rank = sl_runtime_rank(p->runtime), owner = owner_of(p, v);
   const int parameter = info->role == SL_ROLE_PARAMETER;
   if (owner >= 0)
     SL_TRY(sl_store_add_owned(p->store, info->name, info->dtype, &info->shape, parameter, owner, rank, t));
@@ -142,7 +155,7 @@ static sl_status bind_tensors(sl_program *p, const sl_graph *logical, int common
     sl_tensor *t = sl_store_find(p->store, logical->value[v]->name);
     if (!t) SL_TRY(add_tensor(p, logical, v, common, &t));
     SL_TRY(check_tensor(t, logical->value[v]));
-    if (t->owner != p->placements->value[v].rank)
+    if (t->owner != owner_of(p, v))
       return sl_fail(SL_EINVAL, "the store holds tensor '%s' on other ranks than this program needs", t->name);
   }
   for (sl_value v = 0; v < p->graph->n_values; v++) {
@@ -322,6 +335,33 @@ static void set_priorities(sl_program *p) {
   }
 }
 
+/* Exchanges in the order in which all ranks declare them. */
+static int by_slot(const void *a, const void *b) {
+  const sl__exchange_attr *x = (*(const sl_node *const *)a)->attr, *y = (*(const sl_node *const *)b)->attr;
+  if (x->slot != y->slot) return x->slot < y->slot ? -1 : 1;
+  return (x->place > y->place) - (x->place < y->place);
+}
+
+/* Makes the tasks of the exchanges. Without a pipeline the order of nodes is the same on all ranks. */
+static sl_status make_exchange_tasks(sl_program *p) {
+  const int n = p->graph->n_nodes;
+  const sl_node **list = malloc(((size_t)n + 1) * sizeof *list);
+  int *index = malloc(((size_t)n + 1) * sizeof *index), count = 0;
+  sl_status status = list && index ? SL_OK : sl_no_memory("for %d tasks", n);
+  for (int i = 0; i < n && status == SL_OK; i++)
+    if (p->graph->node[i]->bucket) {
+      list[count++] = p->graph->node[i];
+      index[((const sl__exchange_attr *)p->graph->node[i]->attr)->place] = i;
+    }
+  if (status == SL_OK && p->placements->computes) qsort(list, (size_t)count, sizeof *list, by_slot);
+  for (int k = 0; k < count && status == SL_OK; k++) {
+    const int i = index[((const sl__exchange_attr *)list[k]->attr)->place];
+    status = make_task(p, i, p->task[i].arrays, p->task[i].buffer_of);
+  }
+  free(list), free(index);
+  return status;
+}
+
 static sl_status make_tasks(sl_program *p) {
   int n = p->graph->n_nodes, total = 0, values = 0;
   for (int i = 0; i < n; i++) {
@@ -340,11 +380,15 @@ static sl_status make_tasks(sl_program *p) {
   sl_array *arrays = p->arrays;
   int16_t *buffer_of = p->buffer_of;
   for (int i = 0; i < n; i++) {
-    SL_TRY_OUT(make_task(p, i, arrays, buffer_of));
+    if (p->graph->node[i]->bucket)
+      p->task[i].arrays = arrays, p->task[i].buffer_of = buffer_of;
+    else
+      SL_TRY_OUT(make_task(p, i, arrays, buffer_of));
     arrays += sl_call_arrays(p->graph->node[i]);
     buffer_of += p->graph->node[i]->n_in + p->graph->node[i]->n_out;
     p->flops += p->schedule->cost[i].flops;
   }
+  SL_TRY_OUT(make_exchange_tasks(p));
   for (int i = 0; i < n; i++) {
     int count = p->task[i].n_before;
     for (int k = 0; k < count; k++) before[k] = p->task[p->task[i].before[k]].task;
@@ -390,6 +434,18 @@ static sl_status bind_residences(sl_program *p) {
   return status;
 }
 
+/* The ranks of a pipeline sum nothing over all of them: its tree has a leaf for each rank. */
+static sl_status make_exchanges(sl_program *p, const sl_program_options *o) {
+  const int ranks = sl_runtime_ranks(p->runtime), stages = o->stages > 1;
+  int *each = malloc(((size_t)ranks + 1) * sizeof *each);
+  if (!each) return sl_no_memory("for the exchanges");
+  for (int r = 0; r <= ranks; r++) each[r] = r;
+  const sl_status status = sl__exchanges_create(p->runtime, o->exchange, stages ? ranks : p->plan.leaves,
+                                                stages ? each : o->first_leaf, o->compression, &p->exchanges);
+  free(each);
+  return status;
+}
+
 /* --- life -----------------------------------------------------------------------------------------------------------
  */
 
@@ -411,10 +467,14 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
   }
   const int rank = sl_runtime_rank(runtime), *first = options->first_leaf;
   int common;
-  const sl_division division = {rank, sl_runtime_ranks(runtime), first};
-  if (first && sl_runtime_ranks(runtime) > 1)
-    SL_TRY_OUT(
-        sl__exchanges_create(runtime, options->exchange, plan->leaves, first, options->compression, &p->exchanges));
+  const int stages = options->stages > 1 ? options->stages : 1;
+  const sl_division division = {.rank = rank / stages,
+                                .ranks = sl_runtime_ranks(runtime) / stages,
+                                .first = first,
+                                .stage = rank % stages,
+                                .stages = stages,
+                                .order = options->order};
+  if (first && sl_runtime_ranks(runtime) > 1) SL_TRY_OUT(make_exchanges(p, options));
   SL_TRY_OUT(place(p, logical, options, &common));
   SL_TRY_OUT(sl_spread(logical, plan, first ? &division : NULL, p->placements, &p->graph));
   size_t n = (size_t)p->graph->n_values + 1;
@@ -569,7 +629,7 @@ sl_status sl_program_find_nonfinite(sl_program *p, const sl_step *step) {
                      "step %lld: tensor '%s' is not finite at its start: the update of the step before overflowed",
                      (long long)step->number, bad);
   /* Tensors that only their owner holds may fail on that rank alone. */
-  if (p->placements->n_owned > 0) status = sl_comm_agree(sl_runtime_comm(p->runtime), status);
+  if (p->placements->n_owned > 0 || p->placements->keeps) status = sl_comm_agree(sl_runtime_comm(p->runtime), status);
   if (status != SL_OK) return status;
   sl_step again = *step;
   again.check = 1;
@@ -614,6 +674,8 @@ double sl_program_stalled(const sl_program *p, char *what, size_t n, char *late)
   const sl__exchange_attr *attr = p->graph->node[node]->attr;
   snprintf(what, n, "the %s of layer '%s' over the ranks (exchange %d of %d)",
            attr->move.kind == SL_EXCHANGE_SUM               ? "sum"
+           : attr->move.kind == SL_EXCHANGE_SEND            ? "sending"
+           : attr->move.kind == SL_EXCHANGE_RECEIVE         ? "receiving"
            : p->graph->node[node]->phase == SL_PHASE_UPDATE ? "update"
                                                             : "copy",
            p->graph->node[node]->name, p->graph->node[node]->bucket, buckets);

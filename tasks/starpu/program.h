@@ -16,6 +16,7 @@
 #include "tasks/schedule/memory.h"
 #include "tasks/schedule/residence.h"
 #include "tasks/schedule/schedule.h"
+#include "tasks/spread/placement.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -43,6 +44,10 @@ typedef struct sl_program_options {
   int zero; /* stage (placement.h). 1, 2: each rank updates its share of the parameters and holds only their optimizer
              * state; if all ranks are on one node, they share the parameters' memory if it is large enough. 3:
              * otherwise each rank holds only its share of the parameters, too */
+  /* Stages of a pipeline, which divide the ranks: rank r is in stage r % stages. first_leaf then has an entry for each
+   * rank of a stage. 0 or 1: none. */
+  int stages;
+  sl_pipe_order order;
 } sl_program_options;
 
 /* Lowers a complete logical graph by the plan. Adds parameters and state that the store lacks, initialised from

@@ -80,7 +80,7 @@ static sl_status spread_first(const sl_graph *logical, const sl_plan *plan, int 
   int *first = calloc((size_t)ranks + 1, sizeof *first);
   if (!first) return sl_no_memory("for the leaves of %d ranks", ranks);
   for (int r = 0; r < ranks; r++) first[r + 1] = first[r] + sl_leaves_of_rank(plan->leaves, r, ranks).n;
-  const sl_status status = sl_spread(logical, plan, &(sl_division){0, ranks, first}, placements, step);
+  const sl_status status = sl_spread(logical, plan, &(sl_division){.ranks = ranks, .first = first}, placements, step);
   free(first);
   return status;
 }

@@ -103,7 +103,7 @@ static sl_status predict(sl__planning *s, sl__candidate *c, const sl__simulated 
       network->graph,
       &(sl_placing){.ranks = ranks, .zero = (int)c->v[SL__ZERO], .window = sl_fetch_window(plan->micro_batches)},
       &placements));
-  SL_TRY_OUT(sl_spread(network->graph, plan, &(sl_division){0, ranks, first}, placements, &step));
+  SL_TRY_OUT(sl_spread(network->graph, plan, &(sl_division){.ranks = ranks, .first = first}, placements, &step));
   keep = calloc((size_t)step->n_values + 1, 1);
   if (!keep) SL_TRY_OUT(sl_no_memory("for %d values", step->n_values));
   for (sl_value v = 0; v < step->n_values; v++) {

@@ -87,6 +87,7 @@ static sl_status choose_plan(sl__job *j) {
 }
 
 sl_status sl__job_plan(sl__job *j) {
+  SL_TRY(sl__mesh_of(j->o, j->ranks.n, &j->ranks.mesh));
   if (!j->file || j->o->batch > 0) SL_TRY(sl__plan_of(j->o, j->facts.model, j->ranks.n, &j->facts.plan));
   if (!j->file && j->o->plan && strcmp(j->o->plan, "machine") == 0) SL_TRY(choose_plan(j));
   sl__workers workers;
@@ -145,7 +146,11 @@ static sl_status make_programs(sl__job *j) {
                                                 : n->clip == SL_NONE  ? 3
                                                 : n->scale == SL_NONE ? 4
                                                                       : 5,
-                                      .first_leaf = j->ranks.first_leaf,
+                                      .first_leaf = j->ranks.training_leaf,
+                                      .stages = j->ranks.mesh.pipe,
+                                      .order = j->o->pipe_order && strcmp(j->o->pipe_order, "gpipe") == 0
+                                                   ? SL_PIPE_GPIPE
+                                                   : SL_PIPE_1F1B,
                                       .no_priorities = j->o->no_priorities,
                                       .exchange = j->ranks.exchange,
                                       .compression = j->ranks.compression,
@@ -158,9 +163,9 @@ static sl_status make_programs(sl__job *j) {
   sl__watch_programs((sl_program *[]){j->program, j->evaluator.program}, j->trains ? 2 : 1);
   j->flops = sl__ranks_sum(&j->ranks, sl_program_flops(j->program));
   enum { DEPTH = 3 }; /* batches that a loader reads ahead */
-  const int64_t batch = j->ranks.rows * (int64_t)(n->sample_bytes + sizeof(int32_t));
-  j->predicted = resident + (int64_t)sl_program_bytes(j->program, j->step > 0) + DEPTH * batch;
-  if (j->trains) j->predicted += (int64_t)sl_program_bytes(j->evaluator.program, 1) + DEPTH * batch;
+  const int64_t sample = (int64_t)(n->sample_bytes + sizeof(int32_t));
+  j->predicted = resident + (int64_t)sl_program_bytes(j->program, j->step > 0) + DEPTH * j->ranks.training_rows * sample;
+  if (j->trains) j->predicted += (int64_t)sl_program_bytes(j->evaluator.program, 1) + DEPTH * j->ranks.rows * sample;
   return SL_OK;
 }
 
@@ -197,8 +202,8 @@ sl_status sl__job_load(sl__job *j) {
   const sl_loader_options options = {.source = sl_data_source(&j->data, SL_SPLIT_TRAIN),
                                      .mode = SL_LOADER_TRAIN,
                                      .batch = f->plan.batch,
-                                     .first = j->ranks.first_row,
-                                     .rows = j->ranks.rows,
+                                     .first = j->ranks.training_row,
+                                     .rows = j->ranks.training_rows,
                                      .seed = f->plan.seed,
                                      .cursor = j->step * f->plan.batch,
                                      .augment = f->augment,
@@ -264,7 +269,7 @@ sl_status sl__job_step(sl__job *j, double learning_rate, sl__job_scores *scores)
                         .seed = j->facts.plan.seed,
                         .learning_rate = learning_rate,
                         .input = {[SL_SLOT_SAMPLES] = batch->samples, [SL_SLOT_LABELS] = batch->labels},
-                        .input_row0 = j->ranks.first_row};
+                        .input_row0 = j->ranks.training_row};
   sl_status status = SL_OK;
   sl__choice_place(&j->choice, j->runtime, j->program);
   const double from = sl_seconds();

@@ -22,7 +22,7 @@ static sl_status predict(const sl_graph *logical, const sl_plan *plan, int ranks
   SL_TRY_OUT(sl_placements_create(
       logical, &(sl_placing){.ranks = ranks, .zero = zero, .window = sl_fetch_window(plan->micro_batches)},
       &placements));
-  SL_TRY_OUT(sl_spread(logical, plan, &(sl_division){0, ranks, first}, placements, &step));
+  SL_TRY_OUT(sl_spread(logical, plan, &(sl_division){.ranks = ranks, .first = first}, placements, &step));
   SL_TRY_OUT(sl_schedule_create(step, NULL, &plan->tiles, machine, &schedule));
   *seconds = schedule->makespan;
 out:

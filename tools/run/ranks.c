@@ -34,7 +34,7 @@ sl_status sl__ranks_open(sl_runtime *runtime, sl__ranks *r) {
 }
 
 void sl__ranks_close(sl__ranks *r) {
-  free(r->first_leaf);
+  free(r->first_leaf), free(r->training_leaf);
   if (r->n > 1) {
     MPI_Comm_free(&r->comm);
     MPI_Comm_free(&r->last);
@@ -42,25 +42,33 @@ void sl__ranks_close(sl__ranks *r) {
   memset(r, 0, sizeof *r);
 }
 
+/* The leaves of `n` ranks, into *leaf, and the rows of rank `rank`. */
+static sl_status divide(const sl_plan *plan, int rank, int n, const int *count, int **leaf, int64_t *row,
+                        int64_t *rows) {
+  int64_t last, size;
+  int *first = realloc(*leaf, (size_t)(n + 1) * sizeof *first);
+  if (!first) return sl_no_memory("for %d ranks", n);
+  *leaf = first;
+  first[0] = 0;
+  for (int k = 0; k < n; k++) first[k + 1] = first[k] + (count ? count[k] : sl_leaves_of_rank(plan->leaves, k, n).n);
+  sl_plan_leaf(plan, first[rank], row, &size);
+  sl_plan_leaf(plan, first[rank + 1] - 1, &last, &size);
+  *rows = last + size - *row;
+  return SL_OK;
+}
+
 sl_status sl__ranks_divide(sl__ranks *r, const sl_plan *plan, const int *count) {
-  int64_t rows;
-  r->first_row = 0;
-  r->rows = plan->batch;
+  const int stages = r->mesh.pipe > 1 ? r->mesh.pipe : 1;
+  r->first_row = r->training_row = 0;
+  r->rows = r->training_rows = plan->batch;
   if (r->n <= 1) return SL_OK;
   if (plan->leaves < r->n)
     return sl_fail(SL_EINVAL,
                    "%d ranks cannot share a batch of %d leaves: use at most %d ranks, or train with --leaves %d", r->n,
                    plan->leaves, plan->leaves, r->n);
-  r->first_leaf = realloc(r->first_leaf, (size_t)(r->n + 1) * sizeof *r->first_leaf);
-  if (!r->first_leaf) return sl_no_memory("for %d ranks", r->n);
-  r->first_leaf[0] = 0;
-  for (int k = 0; k < r->n; k++)
-    r->first_leaf[k + 1] = r->first_leaf[k] + (count ? count[k] : sl_leaves_of_rank(plan->leaves, k, r->n).n);
-  sl_plan_leaf(plan, r->first_leaf[r->rank], &r->first_row, &rows);
-  int64_t last;
-  sl_plan_leaf(plan, r->first_leaf[r->rank + 1] - 1, &last, &rows);
-  r->rows = last + rows - r->first_row;
-  return SL_OK;
+  SL_TRY(divide(plan, r->rank, r->n, count, &r->first_leaf, &r->first_row, &r->rows));
+  return divide(plan, r->rank / stages, r->n / stages, stages > 1 ? NULL : count, &r->training_leaf, &r->training_row,
+                &r->training_rows);
 }
 
 sl_status sl__ranks_exchange(sl__ranks *r, const sl_runtime *runtime, int allreduce, const char *compress) {

@@ -10,6 +10,7 @@
 #include "runtime/machine/runtime.h"
 #include "runtime/machine/store.h"
 #include "tasks/graph/plan.h"
+#include "tools/settings/mesh.h"
 
 typedef struct sl__ranks {
   int rank, n;
@@ -17,8 +18,11 @@ typedef struct sl__ranks {
   MPI_Comm last; /* used only for failing together */
   MPI_Request request;
   int mine, all;                           /* flags of the reduction that is under way */
-  int *first_leaf;                         /* [n + 1], for sl_program_options; NULL on one rank */
-  int64_t first_row, rows;                 /* rows of the global batch that this rank computes */
+  sl__mesh mesh;                           /* of training steps; in an evaluation all ranks divide the samples */
+  int *first_leaf;                         /* [n + 1] of an evaluation, for sl_program_options; NULL on one rank */
+  int64_t first_row, rows;                 /* rows of the global batch that this rank computes in an evaluation */
+  int *training_leaf;                      /* [mesh.data + 1] of a training step; NULL on one rank */
+  int64_t training_row, training_rows;
   sl_compression compression;              /* of training steps' gradients between nodes */
   const struct sl_exchange_type *exchange; /* of training steps */
 } sl__ranks;
@@ -26,8 +30,8 @@ typedef struct sl__ranks {
 /* Collective. After sl__start. */
 sl_status sl__ranks_open(sl_runtime *runtime, sl__ranks *ranks);
 void sl__ranks_close(sl__ranks *ranks); /* collective; a zeroed one is allowed */
-/* Gives each rank its leaves of the plan: count[ranks] of them, or evenly (NULL). SL_EINVAL: fewer leaves than ranks.
- */
+/* Gives each rank its leaves of the plan: count[ranks] of them, or evenly (NULL). With a pipeline (mesh), those of a
+ * training step are divided among the ranks of a stage. SL_EINVAL: fewer leaves than ranks. */
 sl_status sl__ranks_divide(sl__ranks *ranks, const sl_plan *plan, const int *count);
 /* allreduce: index into sl_exchange_types (exchange.h); compress: compression of gradients between nodes (compress.h).
  * Warns if they make the bits depend on the number of ranks. On one rank nothing is exchanged. SL_EINVAL. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/settings/mesh.h"
 #include "tools/settings/nearest.h"
 #include "tools/settings/phrases.h"
 
@@ -57,10 +58,23 @@ sl_status sl__synthetic_data(const sl__options *o, const sl_model *model, sl_mod
   return SL_OK;
 }
 
+/* Four micro-batches for each stage keep a pipeline of n stages waiting for (n - 1) / (5 n - 1) of a step; fewer where the
+ * batch or the leaves cannot be divided so. */
+static int micro_batches_of_pipe(const sl__mesh *mesh, int64_t batch, int64_t leaves) {
+  int n = 4 * mesh->pipe;
+  while (n > 1 && (leaves > 0 ? leaves % n != 0 : batch % n != 0)) n--;
+  return n;
+}
+
 sl_status sl__plan_of(const sl__options *o, const sl_model *model, int ranks, sl_plan *plan) {
   *plan = (sl_plan){.batch = o->batch > 0 ? o->batch : model->batch, .seed = o->seed >= 0 ? (uint64_t)o->seed : 1};
-  if (o->micro_batches > 0) plan->micro_batches = (int)o->micro_batches;
-  plan->leaves = ranks * (plan->micro_batches > 0 ? plan->micro_batches : 1);
+  sl__mesh mesh;
+  SL_TRY(sl__mesh_of(o, ranks, &mesh));
+  if (o->micro_batches > 0)
+    plan->micro_batches = (int)o->micro_batches;
+  else if (mesh.pipe > 1)
+    plan->micro_batches = micro_batches_of_pipe(&mesh, plan->batch, o->leaves);
+  plan->leaves = mesh.data * (plan->micro_batches > 0 ? plan->micro_batches : 1);
   if (o->leaves > 0) plan->leaves = (int)o->leaves;
   if (o->shards > 0) plan->shards = (int)o->shards;
   if (o->row_blocks > 0) plan->row_blocks = (int)o->row_blocks;

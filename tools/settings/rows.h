@@ -125,6 +125,15 @@ SETTING(INTEGER, zero, "zero", SL__TRAIN | SL__BENCH | SL__GRAPH | SL__SIMULATE,
          "what each rank keeps only its share of (ZeRO): 0: nothing; 1 or 2: optimizer state and gradients; 3: the "
          "parameters, too, which it fetches when it uses them. The bits are the same"})
 
+SETTING(TEXT, mesh, "mesh", SL__TRAIN | SL__BENCH, RUN, "data=N,pipe=N", NULL, 0, 0,
+        {0,
+         "how the ranks divide a step: the samples (data), or the layers (pipe), as stages of a pipeline that work on "
+         "different micro-batches. The bits are the same (default: the samples)"})
+SETTING(CHOICE, pipe_order, "pipe-order", SL__TRAIN | SL__BENCH, RUN, "1f1b|gpipe", "1f1b", 0, 0,
+        {0,
+         "with --mesh pipe=N: a backward pass as soon as it can run, with memory for N micro-batches at most (1f1b), or "
+         "all forward passes first (gpipe)"})
+
 SETTING(INTEGER, plan_zero, "zero", SL__PLAN, NONE, "STAGE", NULL, 0, 3,
         {0, "propose only plans of this stage of ZeRO (0 to 3); default: 0, 1 and, on several nodes, 3"})
 

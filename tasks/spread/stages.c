@@ -1,0 +1,223 @@
+/* Cuts a logical graph into stages, and orders their passes. */
+#include "tasks/spread/stages.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tasks/spread/owners.h"
+
+enum { NONE = -1 };
+
+/* What the cuts are chosen by: speeds of an ordinary machine. Only their ratios count. */
+static const double flops_per_s = 1e11, bytes_per_s = 2e10, message_bytes_per_s = 1e9;
+
+typedef struct cutter {
+  const sl_graph *g;
+  int stages, n; /* forward nodes that are divided */
+  int *node;     /* [n] them, in order */
+  int *place;    /* [logical nodes] place in `node`; NONE */
+  double *until; /* [n + 1] predicted seconds of the nodes before a place, backward nodes included */
+  double *cross; /* [n + 1] seconds of the messages between the nodes before a place and those after it */
+  int *cut;      /* [stages + 1] stage s has the nodes at places cut[s] ... cut[s + 1] - 1 */
+} cutter;
+
+static uint32_t bit(int stage) { return (uint32_t)1 << stage; }
+
+static double seconds_of(const sl_graph *g, const sl_node *node) {
+  const sl_cost cost = sl_node_cost(g, node, &(sl_tiles){0});
+  return cost.flops / flops_per_s + cost.bytes / bytes_per_s;
+}
+
+/* Whether a node is divided: a forward node that reads samples. Others follow their readers. */
+static int is_divided(const sl_graph *g, const sl_node *node) {
+  return node->phase == SL_PHASE_FORWARD && node->n_in > 0 && sl_node_scope(g, node) != SL_SCOPE_WHOLE;
+}
+
+/* The place of the last divided node of a layer. */
+static int place_of_layer(const cutter *c, const char *name) {
+  for (int k = c->n; k-- > 0;)
+    if (strcmp(c->g->node[c->node[k]]->name, name) == 0) return k;
+  return NONE;
+}
+
+static void list_nodes(cutter *c) {
+  const sl_graph *g = c->g;
+  for (int i = 0; i < g->n_nodes; i++) {
+    c->place[i] = NONE;
+    if (!is_divided(g, g->node[i])) continue;
+    c->place[i] = c->n;
+    c->node[c->n++] = i;
+  }
+  for (int i = 0; i < g->n_nodes; i++) {
+    if (g->node[i]->phase == SL_PHASE_BACKWARD) c->place[i] = place_of_layer(c, g->node[i]->name);
+    if (c->place[i] != NONE) c->until[c->place[i] + 1] += seconds_of(g, g->node[i]);
+  }
+  for (int k = 0; k < c->n; k++) c->until[k + 1] += c->until[k];
+}
+
+/* A value that a node at place a makes and one at place b > a reads crosses every cut between them; its gradient
+ * crosses them, too. */
+static void find_crossings(cutter *c, int *made, int *read) {
+  const sl_graph *g = c->g;
+  for (sl_value v = 0; v < g->n_values; v++) made[v] = read[v] = NONE;
+  for (int k = 0; k < c->n; k++) {
+    const sl_node *node = g->node[c->node[k]];
+    for (int i = 0; i < node->n_in; i++)
+      if (made[node->in[i]] != NONE) read[node->in[i]] = k;
+    for (int j = 0; j < node->n_out; j++)
+      if (g->value[node->out[j]]->scope != SL_SCOPE_WHOLE && made[node->out[j]] == NONE) made[node->out[j]] = k;
+  }
+  for (sl_value v = 0; v < g->n_values; v++)
+    for (int k = made[v] + 1; made[v] != NONE && k <= read[v]; k++)
+      c->cross[k] += 2 * (double)sl_value_bytes(g->value[v]) / message_bytes_per_s;
+}
+
+/* Seconds of a stage with places [from, to). */
+static double stage_seconds(const cutter *c, int from, int to) {
+  return c->until[to] - c->until[from] + c->cross[from] + c->cross[to];
+}
+
+/* Chooses the cuts that make the slowest stage fastest: for each number of stages and each end, the best last cut. */
+static sl_status choose_cuts(cutter *c) {
+  const int width = c->n + 1;
+  double *best = malloc((size_t)(c->stages + 1) * (size_t)width * sizeof *best);
+  int *from = malloc((size_t)(c->stages + 1) * (size_t)width * sizeof *from);
+  if (!best || !from) {
+    free(best), free(from);
+    return sl_no_memory("to cut %d layers into %d stages", c->n, c->stages);
+  }
+  for (int k = 0; k <= c->n; k++) best[k] = k ? INFINITY : 0;
+  for (int s = 1; s <= c->stages; s++)
+    for (int k = 0; k <= c->n; k++) {
+      best[s * width + k] = INFINITY;
+      from[s * width + k] = 0;
+      for (int j = s - 1; j < k; j++) {
+        const double slowest = fmax(best[(s - 1) * width + j], stage_seconds(c, j, k));
+        if (slowest < best[s * width + k]) best[s * width + k] = slowest, from[s * width + k] = j;
+      }
+    }
+  c->cut[c->stages] = c->n;
+  for (int s = c->stages; s > 0; s--) c->cut[s - 1] = from[s * width + c->cut[s]];
+  free(best), free(from);
+  return SL_OK;
+}
+
+static uint32_t stage_at(const cutter *c, int place) {
+  int s = 0;
+  while (place >= c->cut[s + 1]) s++;
+  return bit(s);
+}
+
+/* Stages of the nodes that read a node's outputs. */
+static uint32_t readers_of(const sl_graph *g, const uint32_t *reads, const sl_node *node) {
+  uint32_t all = 0;
+  (void)g;
+  for (int j = 0; j < node->n_out; j++) all |= reads[node->out[j]];
+  return all;
+}
+
+static uint32_t lowest(uint32_t set) { return set & (~set + 1); }
+
+/* Nodes of the forward and backward passes. From the last node to the first, so that those without a place find their
+ * readers' stages. reads[values]: stages that read a value. */
+static void place_passes(const cutter *c, uint32_t *computes, uint32_t *reads) {
+  const sl_graph *g = c->g;
+  const uint32_t last = bit(c->stages - 1);
+  for (int i = g->n_nodes; i-- > 0;) {
+    const sl_node *node = g->node[i];
+    if (node->phase == SL_PHASE_UPDATE) continue;
+    if (c->place[i] != NONE)
+      computes[i] = stage_at(c, c->place[i]);
+    else if (node->n_in == 0)
+      computes[i] = readers_of(g, reads, node);
+    else
+      computes[i] = lowest(readers_of(g, reads, node));
+    if (!computes[i]) computes[i] = last;
+    for (int k = 0; k < node->n_in; k++) reads[node->in[k]] |= computes[i];
+  }
+}
+
+/* A parameter lies on the first stage that reads it in the forward pass; state that a node of the passes writes, with
+ * that node. */
+static void place_parameters(const sl_graph *g, const uint32_t *computes, uint32_t *keeps) {
+  for (int i = 0; i < g->n_nodes; i++) {
+    const sl_node *node = g->node[i];
+    for (int k = 0; k < node->n_in && node->phase != SL_PHASE_UPDATE; k++)
+      if (g->value[node->in[k]]->role != SL_ROLE_TEMPORARY && !keeps[node->in[k]])
+        keeps[node->in[k]] = lowest(computes[i]);
+    for (int j = 0; j < node->n_out && node->phase != SL_PHASE_UPDATE; j++)
+      if (g->value[node->out[j]]->role != SL_ROLE_TEMPORARY) keeps[node->out[j]] = computes[i];
+  }
+}
+
+/* Updates: those of one parameter are computed where it lies, all others by every stage. */
+static sl_status place_updates(const sl_graph *g, int stages, uint32_t *computes, uint32_t *keeps) {
+  const uint32_t all = bit(stages) - 1;
+  sl__owners *families;
+  SL_TRY(sl__owners_find(g, stages, &families));
+  for (int i = 0; i < g->n_nodes; i++) {
+    if (g->node[i]->phase != SL_PHASE_UPDATE) continue;
+    const int family = families->family_of_node[i];
+    computes[i] = family >= 0 && keeps[family] ? keeps[family] : all;
+  }
+  for (sl_value v = 0; v < g->n_values; v++) {
+    const int family = families->family[v];
+    if (g->value[v]->role == SL_ROLE_STATE && !keeps[v]) keeps[v] = family >= 0 && keeps[family] ? keeps[family] : all;
+    if (g->value[v]->role != SL_ROLE_TEMPORARY && !keeps[v]) keeps[v] = all;
+  }
+  /* State that every stage updates is kept by every stage. */
+  for (int i = 0; i < g->n_nodes; i++)
+    for (int j = 0; j < g->node[i]->n_out && computes[i] == all; j++)
+      if (g->value[g->node[i]->out[j]]->role == SL_ROLE_STATE) keeps[g->node[i]->out[j]] = all;
+  sl__owners_destroy(families);
+  return SL_OK;
+}
+
+sl_status sl__stages_find(const sl_graph *g, int stages, uint32_t *computes, uint32_t *keeps) {
+  const size_t nodes = (size_t)g->n_nodes + 1, values = (size_t)g->n_values + 1;
+  cutter c = {.g = g,
+              .stages = stages,
+              .node = malloc(nodes * sizeof *c.node),
+              .place = malloc(nodes * sizeof *c.place),
+              .until = calloc(nodes + 1, sizeof *c.until),
+              .cross = calloc(nodes + 1, sizeof *c.cross),
+              .cut = calloc((size_t)stages + 1, sizeof *c.cut)};
+  int *made = malloc(values * sizeof *made), *read = malloc(values * sizeof *read);
+  uint32_t *reads = calloc(values, sizeof *reads);
+  sl_status status = SL_OK;
+  if (!c.node || !c.place || !c.until || !c.cross || !c.cut || !made || !read || !reads)
+    SL_TRY_OUT(sl_no_memory("to cut a graph of %d nodes into %d stages", g->n_nodes, stages));
+  memset(computes, 0, (size_t)g->n_nodes * sizeof *computes);
+  memset(keeps, 0, (size_t)g->n_values * sizeof *keeps);
+  list_nodes(&c);
+  if (c.n < stages)
+    SL_TRY_OUT(sl_blame(sl_fail(SL_EINVAL, "a pipeline of %d stages, and the model has only %d layers", stages, c.n),
+                        "mesh"));
+  find_crossings(&c, made, read);
+  SL_TRY_OUT(choose_cuts(&c));
+  place_passes(&c, computes, reads);
+  place_parameters(g, computes, keeps);
+  SL_TRY_OUT(place_updates(g, stages, computes, keeps));
+out:
+  free(c.node), free(c.place), free(c.until), free(c.cross), free(c.cut), free(made), free(read), free(reads);
+  return status;
+}
+
+/* A message from one stage to the next one is used in the next slot. */
+int sl__stage_slot(sl_pipe_order order, int stages, int stage, int micro_batches, sl_phase phase, int m) {
+  if (phase == SL_PHASE_FORWARD) return order == SL_PIPE_GPIPE ? m + stage : 2 * m + stage;
+  return order == SL_PIPE_GPIPE ? micro_batches + 2 * (stages - 1) - stage + m : 2 * m + 2 * stages - 1 - stage;
+}
+
+void sl__stage_turns(sl_pipe_order order, int stages, int stage, int micro_batches, int *forward, int *backward) {
+  int f = 0, b = 0;
+  while (f < micro_batches || b < micro_batches) {
+    const int f_slot = sl__stage_slot(order, stages, stage, micro_batches, SL_PHASE_FORWARD, f),
+              b_slot = sl__stage_slot(order, stages, stage, micro_batches, SL_PHASE_BACKWARD, b);
+    if (f < micro_batches && (b == micro_batches || f_slot < b_slot))
+      forward[f] = f + b, f++;
+    else
+      backward[b] = f + b, b++;
+  }
+}
