@@ -65,6 +65,8 @@ struct sl_value_info {
   int64_t row0;           /* index of its first row (dimension 0) in the logical value */
 };
 
+typedef enum sl_message { SL_MESSAGE_NONE, SL_MESSAGE_SENT, SL_MESSAGE_RECEIVED } sl_message;
+
 struct sl_node {
   const sl_operation *op;
   char *name; /* layer, owned by the graph */
@@ -80,6 +82,7 @@ struct sl_node {
   /* placement */
   int logical, leaf, shard, block;
   int bucket;         /* an exchange (exchange.h): its number, from 1; 0: an operation's task */
+  sl_message message; /* an exchange between two stages of a pipeline */
   int micro_batch;    /* micro-batch that the task runs in, from 0 */
   int turn;           /* turn that the task runs in, 0 ... turns - 1 */
   int64_t row0, rows; /* samples [row0, row0 + rows) of the global batch; rows = 0 at WHOLE scope */

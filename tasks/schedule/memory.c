@@ -10,7 +10,8 @@ typedef struct group {
   size_t bytes;
   double start, end;         /* predicted first write, last use */
   int writer;                /* node of the first write */
-  int first_turn, last_turn; /* micro-batches of the first write and the last use */
+  int first_turn, last_turn; /* turns of the first write and the last use */
+  int received;              /* a message of another stage is its first write */
   int memory;                /* where it is first written: 0 is the host's, others are those of GPUs */
   int keep;
 } group;
@@ -99,8 +100,14 @@ typedef struct slot {
   int n, capacity;
 } slot;
 
-/* Whether b may follow a in a slot: a's last use ends well before b's first write, or in an earlier micro-batch. */
+/* The turn in which a node has ended. A message ends when another stage has received it, in its next slot. */
+static int last_turn_of(const sl_node *node) { return node->turn + (node->message == SL_MESSAGE_SENT); }
+
+/* Whether b may follow a in a slot: a's last use ends well before b's first write, or in an earlier turn. A buffer that
+ * receives a message is free before the turn of its readers begins: stages that waited for each other's messages in one
+ * slot could wait in a circle. */
 static int gives_way(const group *a, const group *b, double slack) {
+  if (a->last_turn > b->first_turn || (b->received && a->last_turn == b->first_turn)) return 0;
   return a->end + (a->last_turn < b->first_turn ? 0 : slack) <= b->start;
 }
 
@@ -199,12 +206,13 @@ sl_status sl_memory_plan(const sl_graph *g, sl_schedule *s, const char *keep, do
     for (int u = p.first_user[v]; u < p.first_user[v + 1]; u++) {
       int node = p.users[u];
       if (s->start[node] + s->seconds[node] > mine->end) mine->end = s->start[node] + s->seconds[node];
-      if (g->node[node]->turn > mine->last_turn) mine->last_turn = g->node[node]->turn;
+      if (last_turn_of(g->node[node]) > mine->last_turn) mine->last_turn = last_turn_of(g->node[node]);
       if (s->start[node] < mine->start) mine->start = s->start[node], mine->writer = node;
     }
   }
   for (int i = 0; i < n_groups; i++) {
     list[i]->first_turn = g->node[list[i]->writer]->turn;
+    list[i]->received = g->node[list[i]->writer]->message == SL_MESSAGE_RECEIVED;
     list[i]->memory = memory_of(s, list[i]->writer);
   }
   /* Largest first: a slot is as large as its first group. Each smaller group goes into the tightest gap that fits. */

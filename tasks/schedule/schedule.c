@@ -147,9 +147,6 @@ static sl_status find_in_place(sl_schedule *s, const sl_graph *g, const char *ke
 /* Whether the node adds partial sums of two leaves; it may run during the next micro-batch. */
 static int adds_leaves(const sl_node *node) { return node->leaf >= 0 && node->shard < 0 && node->accumulate; }
 
-/* Whether the node sends or receives samples of a micro-batch: this goes on while other micro-batches are computed. */
-static int is_message(const sl_node *node) { return node->bucket && node->leaf >= 0; }
-
 /* Makes the first tasks of a turn wait for the last tasks of the one before, except sums over leaves and messages. */
 static sl_status take_turns(sl_schedule *s, const sl_graph *g) {
   if (g->turns <= 1) return SL_OK;
@@ -159,17 +156,17 @@ static sl_status take_turns(sl_schedule *s, const sl_graph *g) {
   int fine = follows && leads;
   for (int i = 0; i < s->n && fine; i++)
     for (int k = s->from[i]; k < s->from[i + 1]; k++)
-      if (g->node[s->before[k]]->turn == g->node[i]->turn && !is_message(g->node[i]) &&
-          !is_message(g->node[s->before[k]])) {
+      if (g->node[s->before[k]]->turn == g->node[i]->turn && !g->node[i]->message &&
+          !g->node[s->before[k]]->message) {
         follows[i] = 1;
         if (!adds_leaves(g->node[i])) leads[s->before[k]] = 1;
       }
   for (int i = 0, first = 0; i < s->n && fine; i++) {
     const int turn = g->node[i]->turn;
-    if (follows[i] || turn == 0 || is_message(g->node[i])) continue;
+    if (follows[i] || turn == 0 || g->node[i]->message) continue;
     while (g->node[first]->turn < turn - 1) first++;
     for (int k = first; g->node[k]->turn < turn && fine; k++)
-      if (!leads[k] && !adds_leaves(g->node[k]) && !is_message(g->node[k])) fine = push(&list, k, i);
+      if (!leads[k] && !adds_leaves(g->node[k]) && !g->node[k]->message) fine = push(&list, k, i);
   }
   const sl_status status =
       fine ? sl_schedule_add(s, list.at, list.n) : sl_no_memory("to order %d micro-batches", g->turns);

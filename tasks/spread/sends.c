@@ -36,6 +36,7 @@ static sl_status add_message(sl__spread *s, const sl_transfer *t, int piece) {
   const sl_node *reader = s->from->node[s->at < s->from->n_nodes ? s->at : s->from->n_nodes - 1];
   SL_TRY(sl__exchange_node_add(s->to, reader->name, t->phase, ++s->exchanges, &attr, &v, 1, &v, sends ? 0 : 1));
   sl_node *node = s->to->node[s->to->n_nodes - 1];
+  node->message = sends ? SL_MESSAGE_SENT : SL_MESSAGE_RECEIVED;
   node->leaf = leaf_of(s, t, piece);
   if (s->from->value[t->value]->scope == SL_SCOPE_SAMPLE) node->shard = s->mine.first * s->per_leaf + piece;
   sl_value_info *info = s->to->value[v];

@@ -17,6 +17,7 @@ typedef struct cutter {
   int stages, n; /* forward nodes that are divided */
   int *node;     /* [n] them, in order */
   int *place;    /* [logical nodes] place in `node`; NONE */
+  char *learns;  /* [logical values] 1: depends on parameters or state */
   double *until; /* [n + 1] predicted seconds of the nodes before a place, backward nodes included */
   double *cross; /* [n + 1] seconds of the messages between the nodes before a place and those after it */
   int *cut;      /* [stages + 1] stage s has the nodes at places cut[s] ... cut[s + 1] - 1 */
@@ -29,9 +30,20 @@ static double seconds_of(const sl_graph *g, const sl_node *node) {
   return cost.flops / flops_per_s + cost.bytes / bytes_per_s;
 }
 
-/* Whether a node is divided: a forward node that reads samples. Others follow their readers. */
-static int is_divided(const sl_graph *g, const sl_node *node) {
-  return node->phase == SL_PHASE_FORWARD && node->n_in > 0 && sl_node_scope(g, node) != SL_SCOPE_WHOLE;
+/* Whether a node is divided: a forward node that depends on samples and on parameters. Others follow their readers. */
+static int is_divided(const cutter *c, const sl_node *node) {
+  int learns = 0;
+  for (int k = 0; k < node->n_in; k++) learns |= c->learns[node->in[k]];
+  return node->phase == SL_PHASE_FORWARD && learns && sl_node_scope(c->g, node) != SL_SCOPE_WHOLE;
+}
+
+/* Finds the values that depend on parameters or state. */
+static void find_learning(cutter *c) {
+  const sl_graph *g = c->g;
+  for (sl_value v = 0; v < g->n_values; v++) c->learns[v] = g->value[v]->role != SL_ROLE_TEMPORARY;
+  for (int i = 0; i < g->n_nodes; i++)
+    for (int k = 0; k < g->node[i]->n_in; k++)
+      for (int j = 0; j < g->node[i]->n_out; j++) c->learns[g->node[i]->out[j]] |= c->learns[g->node[i]->in[k]];
 }
 
 /* The place of the last divided node of a layer. */
@@ -45,7 +57,7 @@ static void list_nodes(cutter *c) {
   const sl_graph *g = c->g;
   for (int i = 0; i < g->n_nodes; i++) {
     c->place[i] = NONE;
-    if (!is_divided(g, g->node[i])) continue;
+    if (!is_divided(c, g->node[i])) continue;
     c->place[i] = c->n;
     c->node[c->n++] = i;
   }
@@ -73,6 +85,21 @@ static void find_crossings(cutter *c, int *made, int *read) {
       c->cross[k] += 2 * (double)sl_value_bytes(g->value[v]) / message_bytes_per_s;
 }
 
+/* The backward passes go from the last stage to the first. So no cut lies between a backward node and one of a later
+ * layer that reads what it makes, as in a block that is computed again. */
+static void forbid_cuts(cutter *c, int *made) {
+  const sl_graph *g = c->g;
+  for (sl_value v = 0; v < g->n_values; v++) made[v] = NONE;
+  for (int i = 0; i < g->n_nodes; i++) {
+    const sl_node *node = g->node[i];
+    if (node->phase != SL_PHASE_BACKWARD || c->place[i] == NONE) continue;
+    for (int k = 0; k < node->n_in; k++)
+      for (int at = made[node->in[k]]; at != NONE && at < c->place[i]; at++) c->cross[at + 1] = INFINITY;
+    for (int j = 0; j < node->n_out; j++)
+      if (g->value[node->out[j]]->scope != SL_SCOPE_WHOLE) made[node->out[j]] = c->place[i];
+  }
+}
+
 /* Seconds of a stage with places [from, to). */
 static double stage_seconds(const cutter *c, int from, int to) {
   return c->until[to] - c->until[from] + c->cross[from] + c->cross[to];
@@ -97,10 +124,12 @@ static sl_status choose_cuts(cutter *c) {
         if (slowest < best[s * width + k]) best[s * width + k] = slowest, from[s * width + k] = j;
       }
     }
+  const int possible = isfinite(best[c->stages * width + c->n]);
   c->cut[c->stages] = c->n;
   for (int s = c->stages; s > 0; s--) c->cut[s - 1] = from[s * width + c->cut[s]];
   free(best), free(from);
-  return SL_OK;
+  if (possible) return SL_OK;
+  return sl_blame(sl_fail(SL_EINVAL, "the model's layers cannot be cut into %d stages: use fewer", c->stages), "mesh");
 }
 
 static uint32_t stage_at(const cutter *c, int place) {
@@ -110,11 +139,18 @@ static uint32_t stage_at(const cutter *c, int place) {
 }
 
 /* Stages of the nodes that read a node's outputs. */
-static uint32_t readers_of(const sl_graph *g, const uint32_t *reads, const sl_node *node) {
+static uint32_t readers_of(const uint32_t *reads, const sl_node *node) {
   uint32_t all = 0;
-  (void)g;
   for (int j = 0; j < node->n_out; j++) all |= reads[node->out[j]];
   return all;
+}
+
+/* Whether a node depends on inputs alone: every stage that reads it computes it. */
+static int is_free(const cutter *c, const sl_node *node) {
+  int learns = 0;
+  for (int k = 0; k < node->n_in; k++) learns |= c->learns[node->in[k]];
+  for (int j = 0; j < node->n_out; j++) learns |= c->g->value[node->out[j]]->role != SL_ROLE_TEMPORARY;
+  return !learns;
 }
 
 static uint32_t lowest(uint32_t set) { return set & (~set + 1); }
@@ -129,10 +165,10 @@ static void place_passes(const cutter *c, uint32_t *computes, uint32_t *reads) {
     if (node->phase == SL_PHASE_UPDATE) continue;
     if (c->place[i] != NONE)
       computes[i] = stage_at(c, c->place[i]);
-    else if (node->n_in == 0)
-      computes[i] = readers_of(g, reads, node);
+    else if (is_free(c, node))
+      computes[i] = readers_of(reads, node);
     else
-      computes[i] = lowest(readers_of(g, reads, node));
+      computes[i] = lowest(readers_of(reads, node));
     if (!computes[i]) computes[i] = last;
     for (int k = 0; k < node->n_in; k++) reads[node->in[k]] |= computes[i];
   }
@@ -180,27 +216,30 @@ sl_status sl__stages_find(const sl_graph *g, int stages, uint32_t *computes, uin
               .stages = stages,
               .node = malloc(nodes * sizeof *c.node),
               .place = malloc(nodes * sizeof *c.place),
+              .learns = calloc(values, 1),
               .until = calloc(nodes + 1, sizeof *c.until),
               .cross = calloc(nodes + 1, sizeof *c.cross),
               .cut = calloc((size_t)stages + 1, sizeof *c.cut)};
   int *made = malloc(values * sizeof *made), *read = malloc(values * sizeof *read);
   uint32_t *reads = calloc(values, sizeof *reads);
   sl_status status = SL_OK;
-  if (!c.node || !c.place || !c.until || !c.cross || !c.cut || !made || !read || !reads)
+  if (!c.node || !c.place || !c.learns || !c.until || !c.cross || !c.cut || !made || !read || !reads)
     SL_TRY_OUT(sl_no_memory("to cut a graph of %d nodes into %d stages", g->n_nodes, stages));
   memset(computes, 0, (size_t)g->n_nodes * sizeof *computes);
   memset(keeps, 0, (size_t)g->n_values * sizeof *keeps);
+  find_learning(&c);
   list_nodes(&c);
   if (c.n < stages)
     SL_TRY_OUT(sl_blame(sl_fail(SL_EINVAL, "a pipeline of %d stages, and the model has only %d layers", stages, c.n),
                         "mesh"));
   find_crossings(&c, made, read);
+  forbid_cuts(&c, made);
   SL_TRY_OUT(choose_cuts(&c));
   place_passes(&c, computes, reads);
   place_parameters(g, computes, keeps);
   SL_TRY_OUT(place_updates(g, stages, computes, keeps));
 out:
-  free(c.node), free(c.place), free(c.until), free(c.cross), free(c.cut), free(made), free(read), free(reads);
+  free(c.node), free(c.place), free(c.learns), free(c.until), free(c.cross), free(c.cut), free(made), free(read), free(reads);
   return status;
 }
 

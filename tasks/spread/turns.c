@@ -23,7 +23,7 @@ static void list_turns(const sl_division *d, int micro_batches, int *forward, in
 
 /* A message that is sent before the first pass. */
 static int is_early(const sl_node *node) {
-  return node->bucket && ((const sl__exchange_attr *)node->attr)->slot == SL__EARLY;
+  return node->message && ((const sl__exchange_attr *)node->attr)->slot == SL__EARLY;
 }
 
 sl_status sl__take_turns(sl_graph *g, const sl_plan *plan, sl_leaves mine, const sl_division *d) {
@@ -55,7 +55,7 @@ sl_status sl__take_turns(sl_graph *g, const sl_plan *plan, sl_leaves mine, const
     for (int k = 0; k < node->n_out; k++) lower_to(&written[node->out[k]], *turn);
     if (node->after != SL_NONE) lower_to(&read[node->after], *turn);
     node->micro_batch = d ? part : *turn;
-    if (d && node->bucket && node->leaf >= 0 && *turn < (node->phase == SL_PHASE_FORWARD ? forward : backward)[part] && !early) early = node;
+    if (d && node->message && node->leaf >= 0 && *turn < (node->phase == SL_PHASE_FORWARD ? forward : backward)[part] && !early) early = node;
   }
   sl_status status = SL_OK;
   if (early)

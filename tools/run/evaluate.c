@@ -11,12 +11,13 @@ sl_status sl__evaluator_create(sl_runtime *runtime, sl_store *store, const sl_mo
   memset(e, 0, sizeof *e);
   e->plan = *plan;
   e->ranks = ranks;
+  if (ranks->mesh.pipe > 1) e->plan.micro_batches = 1; /* fewer leaves than a stage computes */
   SL_TRY(sl_network_evaluation(model, data, training, plan->batch, &e->network));
   const sl_network *n = &e->network;
   const sl_value keep[] = {n->loss, n->correct, n->top5, n->count, n->probabilities};
   const sl_program_options options = {
       .keep = keep, .n_keep = n->probabilities == SL_NONE ? 4 : 5, .first_leaf = ranks->first_leaf};
-  sl_status status = sl_program_create(runtime, store, n->graph, plan, &options, &e->program);
+  sl_status status = sl_program_create(runtime, store, n->graph, &e->plan, &options, &e->program);
   if (status != SL_OK) sl__evaluator_destroy(e);
   return status;
 }
