@@ -197,42 +197,44 @@ sl_status sl__ranks_send(const sl__ranks *r, int from, int to, void *data, size_
 static size_t bytes_of(const sl_tensor *t) { return (size_t)sl_shape_count(&t->shape) * sl_dtype_bytes(t->dtype); }
 
 /* Whether rank 0 needs a copy for a model file. */
-static int is_elsewhere(const sl_tensor *t) { return t->parameter && t->owner > 0; }
+static int is_elsewhere(const sl_tensor *t, const sl_graph *model) {
+  return t->owner > 0 && sl_graph_find(model, t->name) != SL_NONE;
+}
 
-size_t sl__ranks_collected_bytes(const sl__ranks *r, const sl_store *store) {
+size_t sl__ranks_collected_bytes(const sl__ranks *r, const sl_store *store, const sl_graph *model) {
   size_t bytes = 0;
   for (int i = 0; i < sl_store_count(store) && r->rank == 0; i++)
-    if (is_elsewhere(sl_store_at(store, i))) bytes += bytes_of(sl_store_at(store, i));
+    if (is_elsewhere(sl_store_at(store, i), model)) bytes += bytes_of(sl_store_at(store, i));
   return bytes;
 }
 
-sl_status sl__ranks_collect(const sl__ranks *r, sl_store *store) {
+sl_status sl__ranks_collect(const sl__ranks *r, sl_store *store, const sl_graph *model) {
   sl_status status = SL_OK;
   int any = 0;
-  for (int i = 0; i < sl_store_count(store); i++) any |= is_elsewhere(sl_store_at(store, i));
+  for (int i = 0; i < sl_store_count(store); i++) any |= is_elsewhere(sl_store_at(store, i), model);
   if (!any) return SL_OK;
   for (int i = 0; i < sl_store_count(store) && r->rank == 0 && status == SL_OK; i++) {
     sl_tensor *t = sl_store_at(store, i);
-    if (is_elsewhere(t) && !(t->data = malloc(bytes_of(t) + 1)))
+    if (is_elsewhere(t, model) && !(t->data = malloc(bytes_of(t) + 1)))
       status = sl_no_memory("for the model file: %zu bytes of parameters that other ranks hold",
-                            sl__ranks_collected_bytes(r, store));
+                            sl__ranks_collected_bytes(r, store, model));
   }
   status = sl__ranks_agree(r, status);
   if (status == SL_OK) status = sl_store_acquire(store, 0);
   const int acquired = status == SL_OK;
   for (int i = 0; i < sl_store_count(store) && status == SL_OK; i++) {
     const sl_tensor *t = sl_store_at(store, i);
-    if (is_elsewhere(t)) status = sl__ranks_send(r, t->owner, 0, t->data, bytes_of(t));
+    if (is_elsewhere(t, model)) status = sl__ranks_send(r, t->owner, 0, t->data, bytes_of(t));
   }
   if (acquired) sl_store_release(store);
-  if (status != SL_OK) sl__ranks_forget(r, store);
+  if (status != SL_OK) sl__ranks_forget(r, store, model);
   return status;
 }
 
-void sl__ranks_forget(const sl__ranks *r, sl_store *store) {
+void sl__ranks_forget(const sl__ranks *r, sl_store *store, const sl_graph *model) {
   for (int i = 0; i < sl_store_count(store) && r->rank == 0; i++) {
     sl_tensor *t = sl_store_at(store, i);
-    if (!is_elsewhere(t)) continue;
+    if (!is_elsewhere(t, model)) continue;
     free(t->data);
     t->data = NULL;
   }

@@ -9,6 +9,7 @@
 #include "runtime/exchange/compress.h"
 #include "runtime/machine/runtime.h"
 #include "runtime/machine/store.h"
+#include "tasks/graph/graph.h"
 #include "tasks/graph/plan.h"
 #include "tools/settings/mesh.h"
 
@@ -52,12 +53,13 @@ double sl__ranks_sum(const sl__ranks *ranks, double value);
 sl_status sl__ranks_gather(const sl__ranks *ranks, const double *mine, int n, double *all);
 /* Collective: copies rank 0's parameters and state to all ranks, except tensors that a single rank owns. */
 sl_status sl__ranks_broadcast(const sl__ranks *ranks, sl_store *store);
-/* Collective: gives rank 0 copies of the parameters that other ranks hold alone (ZeRO 3), for a model file; until
- * sl__ranks_forget, the store has them like its own. Between steps. SL_ENOMEM, SL_EMPI on all ranks. */
-sl_status sl__ranks_collect(const sl__ranks *ranks, sl_store *store);
-void sl__ranks_forget(const sl__ranks *ranks, sl_store *store); /* frees these copies */
+/* Collective: gives rank 0 copies of the tensors of a model's graph that other ranks hold alone (ZeRO 3, a pipeline),
+ * for a model file; until sl__ranks_forget, the store has them like its own. Between steps. SL_ENOMEM, SL_EMPI on all
+ * ranks. */
+sl_status sl__ranks_collect(const sl__ranks *ranks, sl_store *store, const sl_graph *model);
+void sl__ranks_forget(const sl__ranks *ranks, sl_store *store, const sl_graph *model); /* frees these copies */
 /* Bytes of these copies on this rank. */
-size_t sl__ranks_collected_bytes(const sl__ranks *ranks, const sl_store *store);
+size_t sl__ranks_collected_bytes(const sl__ranks *ranks, const sl_store *store, const sl_graph *model);
 /* Sends bytes of one tensor from one rank to another, in pieces that MPI can count. Called by both. */
 sl_status sl__ranks_send(const sl__ranks *ranks, int from, int to, void *data, size_t bytes);
 

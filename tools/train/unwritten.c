@@ -92,9 +92,9 @@ static sl_status save_model(sl__trainer *r) {
 }
 
 sl_status sl__trainer_save_model(sl__trainer *r) {
-  SL_TRY(sl__ranks_collect(&r->job.ranks, r->job.store));
+  SL_TRY(sl__ranks_collect(&r->job.ranks, r->job.store, r->job.evaluator.network.graph));
   const sl_status status = r->job.ranks.rank == 0 ? save_model(r) : SL_OK;
-  sl__ranks_forget(&r->job.ranks, r->job.store);
+  sl__ranks_forget(&r->job.ranks, r->job.store, r->job.evaluator.network.graph);
   return status;
 }
 
