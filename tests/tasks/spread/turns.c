@@ -18,7 +18,7 @@ static sl_graph *spread_in(const sl_graph *g, int micro_batches) {
   sl_graph *step;
   assert_ok(sl_plan_complete(&plan));
   assert_ok(sl_spread(g, &plan, NULL, NULL, &step));
-  assert_int_equal(step->micro_batches, micro_batches);
+  assert_int_equal(step->turns, micro_batches);
   return step;
 }
 

@@ -1,0 +1,266 @@
+/* tasks/spread/stages.c, sends.c: the cuts of a pipeline, its timetable, and the messages between stages. The step graphs
+ * of all stages, with the dependencies of their memory plans, are carried out as ranks would do it: a message ends when
+ * both sides have begun it, and a pair carries out its messages in the order in which it declares them. No stage may be
+ * left waiting. */
+#include "tasks/spread/stages.h"
+
+#include <string.h>
+
+#include "tasks/schedule/memory.h"
+#include "tasks/spread/exchange_node.h"
+#include "tasks/spread/spread.h"
+#include "tests/tasks/toy.h"
+
+enum { BATCH = 24, LAYERS = 7, MOST_STAGES = 5, MOST_PARTS = 12 };
+
+static sl_status step_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+  (void)attr, (void)n_in;
+  for (int j = 0; j < n_out; j++) out[j].shape = in[0]->shape;
+  return SL_OK;
+}
+static sl_status one_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
+  (void)attr, (void)in, (void)n_in, (void)n_out;
+  out[0].shape = SL_SHAPE(1);
+  out[0].dtype = SL_F64;
+  return SL_OK;
+}
+static const sl_operation update = {.name = "step", .shape = step_shape, .map_in = 7, .map_out = 3, .update = {1, 3}};
+static const sl_operation factor = {.name = "factor", .shape = one_shape, .all_in = UINT32_MAX};
+
+typedef struct network {
+  sl_graph *g;
+  sl_value loss, parameter[LAYERS], state[LAYERS];
+} network;
+
+/* LAYERS layers with a value that skips two of them, a factor that concerns all gradients, and updates with state. */
+static network network_of(void) {
+  network n = {.g = toy_graph(BATCH)};
+  sl_value x = toy_input(n.g, 8), skipped = SL_NONE, gradient[LAYERS];
+  char name[32];
+  for (int i = 0; i < LAYERS; i++) {
+    snprintf(name, sizeof name, "fc%d", i);
+    x = toy_layer(n.g, name, x, 8);
+    if (i == 1) skipped = x;
+    if (i == 3) x = toy_sum(n.g, x, skipped);
+  }
+  n.loss = toy_loss(n.g, x);
+  for (int i = 0; i < LAYERS; i++) {
+    snprintf(name, sizeof name, "fc%d.weight", i);
+    n.parameter[i] = sl_graph_find(n.g, name);
+  }
+  assert_ok(sl_gradient(n.g, n.loss, n.parameter, LAYERS, gradient));
+  n.g->phase = SL_PHASE_UPDATE;
+  const sl_value all = sl_graph_add1(n.g, &factor, "clip", NULL, gradient, LAYERS);
+  for (int i = 0; i < LAYERS; i++) {
+    sl_value out[2];
+    snprintf(name, sizeof name, "fc%d", i);
+    n.state[i] = sl_graph_tensor(n.g, SL_ROLE_STATE, name, "m", SL_F32, n.g->value[n.parameter[i]]->shape,
+                                 (sl_init){SL_INIT_CONSTANT, 0});
+    sl_graph_add(n.g, &update, name, NULL, (sl_value[]){n.parameter[i], gradient[i], n.state[i], all}, 4, out, 2);
+  }
+  assert_ok(sl_graph_status(n.g));
+  return n;
+}
+
+static int is_one(uint32_t set) { return set && !(set & (set - 1)); }
+
+static void layers_are_cut(void **state) {
+  (void)state;
+  network n = network_of();
+  const sl_graph *g = n.g;
+  uint32_t *computes = calloc((size_t)g->n_nodes, sizeof *computes), *keeps = calloc((size_t)g->n_values, sizeof *keeps);
+  for (int stages = 2; stages <= LAYERS; stages++) {
+    const uint32_t all = ((uint32_t)1 << stages) - 1;
+    uint32_t used = 0, last = 1;
+    assert_ok(sl__stages_find(g, stages, computes, keeps));
+    for (int i = 0; i < g->n_nodes; i++) {
+      const sl_node *node = g->node[i];
+      assert_true(computes[i] && !(computes[i] & ~all));
+      if (node->phase == SL_PHASE_FORWARD && node->n_in > 0) {
+        assert_true(is_one(computes[i]) && computes[i] >= last); /* the forward pass goes from stage to stage */
+        last = computes[i];
+        used |= computes[i];
+      }
+      if (node->op == &factor) assert_int_equal(computes[i], all);
+      if (node->op == &update) assert_int_equal(computes[i], keeps[node->in[0]]);
+    }
+    assert_int_equal(used, all);
+    for (int i = 0; i < LAYERS; i++) {
+      assert_true(is_one(keeps[n.parameter[i]]));
+      assert_int_equal(keeps[n.state[i]], keeps[n.parameter[i]]);
+      if (i > 0) assert_true(keeps[n.parameter[i]] >= keeps[n.parameter[i - 1]]);
+    }
+  }
+  assert_int_equal(sl__stages_find(g, 31, computes, keeps), SL_EINVAL);
+  assert_non_null(strstr(sl_error(), "31 stages"));
+  free(computes), free(keeps);
+  sl_graph_destroy(n.g);
+}
+
+static void the_timetable_goes_forward(void **state) {
+  (void)state;
+  for (int order = 0; order < SL_PIPE_ORDERS; order++)
+    for (int stages = 1; stages <= MOST_STAGES; stages++)
+      for (int parts = 1; parts <= MOST_PARTS; parts++)
+        for (int s = 0; s < stages; s++) {
+          int forward[MOST_PARTS], backward[MOST_PARTS], taken[2 * MOST_PARTS] = {0};
+          sl__stage_turns((sl_pipe_order)order, stages, s, parts, forward, backward);
+          for (int m = 0; m < parts; m++) {
+            taken[forward[m]]++, taken[backward[m]]++;
+            assert_true(forward[m] < backward[m]);
+            if (m > 0) assert_true(forward[m] > forward[m - 1] && backward[m] > backward[m - 1]);
+            /* Values of so many micro-batches are held when this forward pass ends. */
+            int held = 0;
+            for (int k = 0; k <= m; k++) held += backward[k] > forward[m];
+            assert_true(held <= (order == SL_PIPE_1F1B ? stages - s : parts));
+            if (order == SL_PIPE_GPIPE) assert_true(forward[m] < parts);
+            const int at = sl__stage_slot((sl_pipe_order)order, stages, s, parts, SL_PHASE_FORWARD, m),
+                      back = sl__stage_slot((sl_pipe_order)order, stages, s, parts, SL_PHASE_BACKWARD, m);
+            assert_true(at < back);
+            if (s + 1 == stages) continue;
+            assert_int_equal(sl__stage_slot((sl_pipe_order)order, stages, s + 1, parts, SL_PHASE_FORWARD, m), at + 1);
+            assert_int_equal(sl__stage_slot((sl_pipe_order)order, stages, s + 1, parts, SL_PHASE_BACKWARD, m), back - 1);
+          }
+          for (int t = 0; t < 2 * parts; t++) assert_int_equal(taken[t], 1);
+        }
+}
+
+/* One stage as the ranks would run it. */
+typedef struct rank {
+  sl_graph *g;
+  sl_schedule *s;
+  sl_memory *m;
+  int *waits;             /* [nodes] predecessors that have not ended */
+  char *ended;            /* [nodes] */
+  int *pair[MOST_STAGES]; /* [peer] its messages to that stage, then those from it, in the order of declaration */
+  int n_sent[MOST_STAGES], n_got[MOST_STAGES], sent[MOST_STAGES], got[MOST_STAGES];
+} rank;
+
+static int by_slot(const rank *r, int a, int b) {
+  const sl__exchange_attr *x = r->g->node[a]->attr, *y = r->g->node[b]->attr;
+  return x->slot != y->slot ? x->slot < y->slot : x->place < y->place;
+}
+
+static void list_messages(rank *r, int stages) {
+  for (int peer = 0; peer < stages; peer++) {
+    r->pair[peer] = malloc((size_t)r->g->n_nodes * sizeof(int));
+    for (int way = 0; way < 2; way++) {
+      int first = way ? r->n_sent[peer] : 0, n = first;
+      for (int i = 0; i < r->g->n_nodes; i++) {
+        const sl_node *node = r->g->node[i];
+        if (!node->bucket || ((const sl__exchange_attr *)node->attr)->move.rank != peer) continue;
+        if (node->message != (way ? SL_MESSAGE_RECEIVED : SL_MESSAGE_SENT)) continue;
+        int k = n++;
+        for (; k > first && by_slot(r, i, r->pair[peer][k - 1]); k--) r->pair[peer][k] = r->pair[peer][k - 1];
+        r->pair[peer][k] = i;
+      }
+      *(way ? &r->n_got[peer] : &r->n_sent[peer]) = n - first;
+    }
+  }
+}
+
+static void end(rank *r, int node) {
+  r->ended[node] = 1;
+  for (int i = 0; i < r->s->n; i++)
+    for (int k = r->s->from[i]; k < r->s->from[i + 1]; k++) r->waits[i] -= r->s->before[k] == node;
+}
+
+/* Carries out all that can be; returns the number of nodes that remain. */
+static int carry_out(rank *all, int stages) {
+  int left = 0;
+  for (int s = 0; s < stages; s++) left += all[s].g->n_nodes;
+  for (int moved = 1; moved;) {
+    moved = 0;
+    for (int s = 0; s < stages; s++) {
+      rank *r = &all[s];
+      for (int i = 0; i < r->g->n_nodes; i++)
+        if (!r->ended[i] && r->waits[i] == 0 && !r->g->node[i]->bucket) end(r, i), left--, moved = 1;
+      for (int peer = 0; peer < stages; peer++) {
+        rank *to = &all[peer];
+        if (r->sent[peer] == r->n_sent[peer] || to->got[s] == to->n_got[s]) continue;
+        const int a = r->pair[peer][r->sent[peer]], b = to->pair[s][to->n_sent[s] + to->got[s]];
+        if (r->waits[a] > 0 || to->waits[b] > 0) continue;
+        const sl_value from = r->g->node[a]->in[0], into = to->g->node[b]->in[0];
+        assert_int_equal(r->g->value[from]->logical, to->g->value[into]->logical); /* they mean the same message */
+        assert_int_equal(r->g->value[from]->shard, to->g->value[into]->shard);
+        assert_int_equal(r->g->value[from]->leaf, to->g->value[into]->leaf);
+        r->sent[peer]++, to->got[s]++;
+        end(r, a), end(to, b);
+        left -= 2, moved = 1;
+      }
+    }
+  }
+  return left;
+}
+
+static rank rank_of(const network *n, const sl_plan *plan, const sl_placements *p, sl_pipe_order order, int stages, int s) {
+  rank r = {0};
+  const sl_division mine = {
+      .ranks = 1, .first = (int[]){0, plan->leaves}, .stage = s, .stages = stages, .order = order};
+  assert_ok(sl_spread(n->g, plan, &mine, p, &r.g));
+  const sl_machine machine = sl_machine_default(2, 1, 0);
+  assert_ok(sl_schedule_create(r.g, NULL, &plan->tiles, &machine, &r.s));
+  assert_ok(sl_memory_plan(r.g, r.s, NULL, 0, &r.m)); /* shares as much as it can */
+  r.waits = calloc((size_t)r.g->n_nodes, sizeof *r.waits), r.ended = calloc((size_t)r.g->n_nodes, 1);
+  for (int i = 0; i < r.g->n_nodes; i++) r.waits[i] = r.s->from[i + 1] - r.s->from[i];
+  list_messages(&r, stages);
+  return r;
+}
+
+static void no_stage_is_left_waiting(void **state) {
+  (void)state;
+  network n = network_of();
+  for (int order = 0; order < SL_PIPE_ORDERS; order++)
+    for (int stages = 2; stages <= MOST_STAGES; stages++)
+      for (int parts = 1; parts <= MOST_PARTS; parts++) {
+        if (MOST_PARTS % parts) continue;
+        sl_plan plan = {.batch = BATCH, .leaves = MOST_PARTS, .shards = 2 * MOST_PARTS, .micro_batches = parts, .seed = 1};
+        const sl_placing how = {.ranks = 1, .stages = stages, .keep = &n.loss, .n_keep = 1};
+        sl_placements *p;
+        rank all[MOST_STAGES];
+        assert_ok(sl_plan_complete(&plan));
+        assert_ok(sl_placements_create(n.g, &how, &p));
+        for (int s = 0; s < stages; s++) all[s] = rank_of(&n, &plan, p, (sl_pipe_order)order, stages, s);
+        const int left = carry_out(all, stages);
+        if (left) fail_msg("%d stages, %d micro-batches, order %d: %d tasks wait for ever", stages, parts, order, left);
+        for (int s = 0; s < stages; s++) {
+          assert_true(sl_spread_whole(all[s].g, n.loss) != SL_NONE); /* every stage has the loss in the end */
+          for (int peer = 0; peer < stages; peer++) free(all[s].pair[peer]);
+          free(all[s].waits), free(all[s].ended);
+          sl_memory_destroy(all[s].m), sl_schedule_destroy(all[s].s), sl_graph_destroy(all[s].g);
+        }
+        sl_placements_destroy(p);
+      }
+  sl_graph_destroy(n.g);
+}
+
+/* A stage of 1F1B holds the values of few micro-batches, one of GPipe of all. */
+static void one_forward_one_backward_takes_less_memory(void **state) {
+  (void)state;
+  network n = network_of();
+  size_t bytes[SL_PIPE_ORDERS];
+  sl_plan plan = {.batch = BATCH, .leaves = MOST_PARTS, .shards = MOST_PARTS, .micro_batches = MOST_PARTS, .seed = 1};
+  sl_placements *p;
+  assert_ok(sl_plan_complete(&plan));
+  assert_ok(sl_placements_create(n.g, &(sl_placing){.ranks = 1, .stages = 2}, &p));
+  for (int order = 0; order < SL_PIPE_ORDERS; order++) {
+    rank r = rank_of(&n, &plan, p, (sl_pipe_order)order, 2, 0);
+    bytes[order] = r.m->temporaries;
+    for (int peer = 0; peer < 2; peer++) free(r.pair[peer]);
+    free(r.waits), free(r.ended);
+    sl_memory_destroy(r.m), sl_schedule_destroy(r.s), sl_graph_destroy(r.g);
+  }
+  assert_true(bytes[SL_PIPE_1F1B] < bytes[SL_PIPE_GPIPE]);
+  sl_placements_destroy(p);
+  sl_graph_destroy(n.g);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(layers_are_cut),
+      cmocka_unit_test(the_timetable_goes_forward),
+      cmocka_unit_test(no_stage_is_left_waiting),
+      cmocka_unit_test(one_forward_one_backward_takes_less_memory),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
