@@ -31,4 +31,61 @@ gpt2='gpt2-nano --size layers=3,width=72,heads=3 --data text --length 32 --batch
   same_bytes 'gpt2-nano, bf16' '3' $gpt2 --precision bf16
   same_bytes 'gpt2-nano, fp16' '2' $gpt2 --precision fp16
 }
+
+# Validation, the best model and its test: all ranks divide the samples then, and fetch the parameters of other stages.
+set -- train lenet --data data --batch 96 --leaves 6 --steps 12 --eval-every 2 --val-fraction 0.2 --workers 1 --learning-rate 0.01 --force
+result() { sed -n 's/.*"\(best_step\|best_accuracy\|best_loss\|test_accuracy\|test_loss\)": *\([-0-9.e]*\).*/\1 \2/p' "$1/summary.json"; }
+ranks 1 "$@" --out one
+ranks 3 "$@" --mesh pipe=3 --out several
+check 'validated: exit code' test $code = 0
+check 'validated: the best model' cmp one/model.safetensors several/model.safetensors
+check 'validated: its figures' test "$(result several)" = "$(result one)" -a -n "$(result one)"
+losses() { sed -n 's/.*"step":\([0-9]*\),.*"loss":\([^,]*\),"accuracy":\([^,}]*\).*/\1 \2 \3/p' "$1/metrics.jsonl"; }
+check 'the same losses' test "$(losses several)" = "$(losses one)" -a -n "$(losses one)"
+
+# From any number of stages to any other, and to ranks that divide samples.
+resumes '3 stages, 2, 2 ranks with ZeRO 3, 2 stages, 3 ranks, 2 stages, 1 rank' \
+  'mlp --data data --batch 120 --leaves 6 --clip 0.5 --val-fraction 0 --quiet --workers 1' '3 --steps 2 --mesh pipe=3' \
+  '2 --steps 3 --mesh pipe=2' '2 --steps 4 --mesh data=2 --zero 3' '2 --steps 5 --zero 0 --mesh data=1,pipe=2' '3 --steps 6 --mesh data=3' '2 --steps 7 --mesh pipe=2 --micro-batches 3' '1 --steps 8 --mesh data=1'
+set -- train mlp --data data --batch 120 --leaves 4 --steps 3 --val-fraction 0 --quiet --workers 1 --force
+ranks 1 "$@" --out first
+ranks 1 "$@" --init first/model.safetensors --out one
+ranks 2 "$@" --init first/model.safetensors --mesh pipe=2 --out several
+check '--init' cmp one/model.safetensors several/model.safetensors
+
+# What cannot be, and why.
+refused() { # name, ranks, pattern, options
+  name=$1 count=$2 pattern=$3
+  shift 3
+  ranks "$count" train mlp --data data --batch 96 --steps 2 --quiet --workers 1 --force --out refused "$@"
+  check "refused: $name" sh -c "[ $code = 2 ] && grep -qE -e '$pattern' err"
+}
+refused 'a mesh of other ranks' 2 'mesh pipe=3 is for 3 ranks, and this job has 2' --mesh pipe=3
+refused 'an unknown dimension' 2 'neither data=N nor pipe=N' --mesh tensor=2
+refused 'no number' 2 'pipe=x. has no number of ranks' --mesh pipe=x
+refused 'named twice' 2 'names pipe twice' --mesh pipe=2,pipe=1
+refused 'with --zero' 2 'leave --zero out' --mesh pipe=2 --zero 1
+refused 'with --balance' 2 'leave --balance out' --mesh pipe=2 --balance auto
+refused 'more stages than layers' 8 'into 8 stages|8 stages, and' --mesh pipe=8 --leaves 8
+refused 'an unknown order' 2 'pipe-order.*1f1b' --mesh pipe=2 --pipe-order zigzag
+
+# A stage that stands still is named, with what the other waits for.
+"$MPIEXEC" -n 2 "$starling" train mlp --data data --batch 96 --steps 1000000 --log-every 1 --quiet --workers 1 --mesh pipe=2 --stall-timeout 6 --force --out stopped >out 2>err &
+job=$!
+check 'a run of two stages goes on' wait_until has_lines stopped/metrics.jsonl 5
+pid=$(rank_of $job 1)
+kill -STOP "$pid"
+code=0
+wait $job || code=$?
+kill -KILL "$pid" 2>/dev/null
+check 'a stage that stands still: exit code' test $code = 76
+check 'and the other one names it' grep -qE 'rank 0: nothing has moved for [0-9]+ s: .* waits for rank 1' err
+
+# Memory: each stage has its own layers, and the peak is as predicted.
+peak() { ranks "$1" bench mlp --size hidden=2048,layers=8 --optimizer adamw --batch 64 --leaves 8 --micro-batches 8 --steps 3 --workers 1 --no-measure --json --mesh "$2" && number_of peak_memory_bytes out; }
+whole=$(peak 1 data=1) half=$(peak 2 pipe=2)
+predicted=$(number_of predicted_peak_bytes out)
+check "the peak falls with the stages: $whole, $half" test "${half:-0}" -gt 0 -a "$half" -lt $((whole * 2 / 3))
+within() { awk -v a="$1" -v b="$2" -v most="$3" 'BEGIN { exit !(a > 0 && b > 0 && a / b < 1 + most && b / a < 1 + most) }'; }
+check "as predicted: $predicted" within "$half" "$predicted" 0.05
 finish
