@@ -156,8 +156,7 @@ static sl_status take_turns(sl_schedule *s, const sl_graph *g) {
   int fine = follows && leads;
   for (int i = 0; i < s->n && fine; i++)
     for (int k = s->from[i]; k < s->from[i + 1]; k++)
-      if (g->node[s->before[k]]->turn == g->node[i]->turn && !g->node[i]->message &&
-          !g->node[s->before[k]]->message) {
+      if (g->node[s->before[k]]->turn == g->node[i]->turn && !g->node[i]->message && !g->node[s->before[k]]->message) {
         follows[i] = 1;
         if (!adds_leaves(g->node[i])) leads[s->before[k]] = 1;
       }

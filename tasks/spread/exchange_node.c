@@ -5,7 +5,8 @@
 static void cost(const sl_call *c, sl_cost *cost) {
   const sl__exchange_attr *attr = c->attr;
   cost->bytes = 0;
-  for (int i = 0; i < c->n_in + attr->values; i++) {
+  const int out = attr->values < c->n_out ? attr->values : c->n_out; /* a message that is sent has none */
+  for (int i = 0; i < c->n_in + out; i++) {
     const sl_array *a = i < c->n_in ? &c->in[i] : &c->out[i - c->n_in];
     cost->bytes += (double)sl_shape_count(&a->shape) * (double)sl_dtype_bytes(a->dtype);
   }

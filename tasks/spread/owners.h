@@ -13,7 +13,8 @@
 typedef struct sl__owners {
   int *value; /* [logical values] owner: the rank that updates a parameter or alone holds the value; -1: none */
   int *node;  /* [logical nodes] the only rank that computes it; -1: all ranks do */
-  int *family, *family_of_node; /* the parameter that a value or a node of the update phase belongs to; negative: none */
+  int *family,
+      *family_of_node; /* the parameter that a value or a node of the update phase belongs to; negative: none */
   sl_value *parameter; /* [n] parameters with an owner, in the order in which their gradients are complete */
   int n;
 } sl__owners;

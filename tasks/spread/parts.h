@@ -25,14 +25,14 @@ typedef struct sl__spread {
   const sl_placements *placements;
   const sl_division *division; /* NULL: one rank divides the leaves */
   const sl_division *passes;   /* of a pipeline; NULL: none */
-  int rank;             /* among those that divide the leaves */
-  int stage, stages;    /* of a pipeline; 0 and 1 without one */
-  sl_leaves mine;   /* leaves of this rank */
-  int per_leaf;     /* shards */
-  int *blocks;      /* [logical values] row blocks */
-  sl_value **piece; /* [logical values] its pieces: [my shards], [my leaves], or [my leaves or 1][blocks] */
-  sl_value **copy;  /* [logical values] a gathered value: [all shards]; NULL: not gathered */
-  char *partial;    /* [logical values] 1: a sum over leaves, with a piece for each leaf */
+  int rank;                    /* among those that divide the leaves */
+  int stage, stages;           /* of a pipeline; 0 and 1 without one */
+  sl_leaves mine;              /* leaves of this rank */
+  int per_leaf;                /* shards */
+  int *blocks;                 /* [logical values] row blocks */
+  sl_value **piece;            /* [logical values] its pieces: [my shards], [my leaves], or [my leaves or 1][blocks] */
+  sl_value **copy;             /* [logical values] a gathered value: [all shards]; NULL: not gathered */
+  char *partial;               /* [logical values] 1: a sum over leaves, with a piece for each leaf */
   sl_leaves subtree[SL_MAX_SUBTREES]; /* largest subtrees within my leaves */
   int subtrees;
   int at;                /* the current logical node; n_nodes: the end of the step */

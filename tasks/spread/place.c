@@ -142,8 +142,8 @@ static unsigned access_of(const walk *w, const sl_node *node, int input) {
   return access;
 }
 
-/* Adds the transfers that bring a value to all stages of a set, due in front of node `before`. The lowest stage that has
- * it sends it. */
+/* Adds the transfers that bring a value to all stages of a set, due in front of node `before`. The lowest stage that
+ * has it sends it. */
 static sl_status send(walk *w, sl_value v, uint32_t stages, int before) {
   if (!w->on) return SL_OK;
   int from = 0;
@@ -201,8 +201,8 @@ static sl_status place_node(walk *w, int i) {
   return SL_OK;
 }
 
-/* Kept values go to every stage as soon as they are complete; parameters and state that a pipeline's stages have updated
- * elsewhere return to where they are kept. */
+/* Kept values go to every stage as soon as they are complete; parameters and state that a pipeline's stages have
+ * updated elsewhere return to where they are kept. */
 static sl_status end_step_of_stages(walk *w) {
   const uint32_t all = (uint32_t)(((uint64_t)1 << w->how->stages) - 1);
   for (sl_value v = 0; v < w->g->n_values; v++)
@@ -336,8 +336,8 @@ sl_status sl_placements_create(const sl_graph *g, const sl_placing *how, sl_plac
             .last_read = malloc(values * sizeof *w.last_read),
             .turn = calloc(values, sizeof *w.turn)};
   sl_status status = SL_OK;
-  if (!p || !w.have || !w.written || !w.last || !w.last_read || !w.turn || !w.used || !w.writer || !w.copied || !w.late ||
-      !(p->made = malloc(values * sizeof *p->made)) || !(p->value = malloc(values * sizeof *p->value)) ||
+  if (!p || !w.have || !w.written || !w.last || !w.last_read || !w.turn || !w.used || !w.writer || !w.copied ||
+      !w.late || !(p->made = malloc(values * sizeof *p->made)) || !(p->value = malloc(values * sizeof *p->value)) ||
       !(p->node = malloc(nodes * sizeof *p->node)) || !(p->gathers = calloc(nodes, 1)) ||
       !(p->owned = malloc(values * sizeof *p->owned)))
     SL_TRY_OUT(sl_no_memory("to place %d values on %d ranks", g->n_values, ranks));

@@ -100,8 +100,8 @@ enum { SL_MAX_STAGES = 31 };
 typedef enum sl_pipe_order { SL_PIPE_1F1B, SL_PIPE_GPIPE, SL_PIPE_ORDERS } sl_pipe_order;
 
 typedef struct sl_placing {
-  int ranks;  /* that share the samples; with a pipeline, of one stage */
-  int stages; /* of a pipeline; 0 or 1: none */
+  int ranks;            /* that share the samples; with a pipeline, of one stage */
+  int stages;           /* of a pipeline; 0 or 1: none */
   const sl_value *keep; /* [n_keep] with a pipeline: values that every stage has at the end */
   int n_keep;
   int zero; /* stage */

@@ -15,17 +15,78 @@ static const char *reader(const sl_graph *g, const sl_transfer *t) {
   return t->fetched ? g->node[t->since]->name : where(g, t);
 }
 
+/* Whether anything moves: with one rank in each stage only messages do. */
+static int moves(const sl_placements *p, const sl_transfer *t) { return p->ranks > 1 || t->kind == SL_TRANSFER_SEND; }
+
 static const char *name_of(const sl_transfer *t) { return t->fetched ? "fetch" : sl_transfer_name(t->kind); }
 
-sl_status sl_print_transfers(const sl_graph *g, const sl_placements *p, FILE *file) {
-  fprintf(file, "\nbetween %d ranks: %d transfers\n\n%-32s  %-18s  %-18s  %-8s %9s  %s\n", p->ranks, p->n_transfers,
-          "value", "lies", "is needed", "transfer", "MB", "in front of, for");
+/* What the sender and the receiver of a value are called. */
+static const char *sender(const sl_transfer *t, char *text) {
+  if (t->kind != SL_TRANSFER_SEND) return sl_placement_text(t->have, text);
+  snprintf(text, SL_PLACEMENT_TEXT, "stage %d", t->from_stage);
+  return text;
+}
+
+static const char *receiver(const sl_transfer *t, char *text) {
+  if (t->kind != SL_TRANSFER_SEND) return sl_placement_text(t->need, text);
+  snprintf(text, SL_PLACEMENT_TEXT, "stage %d", t->to_stage);
+  return text;
+}
+
+void sl_stage_describe(const sl_graph *g, const sl_placements *p, int stage, sl_stage *s) {
+  *s = (sl_stage){0};
+  for (int i = 0; i < g->n_nodes; i++) {
+    const sl_node *node = g->node[i];
+    if (!sl_placement_on(p->computes, i, stage)) continue;
+    s->flops += sl_node_cost(g, node, &(sl_tiles){0}).flops;
+    if (node->phase != SL_PHASE_FORWARD || node->n_in == 0) continue;
+    if (!s->first) s->first = node->name;
+    s->last = node->name;
+  }
+  for (sl_value v = 0; v < g->n_values; v++)
+    if (g->value[v]->role != SL_ROLE_TEMPORARY && sl_placement_on(p->keeps, v, stage))
+      s->kept += sl_value_bytes(g->value[v]);
   for (int i = 0; i < p->n_transfers; i++) {
     const sl_transfer *t = &p->transfer[i];
+    if (t->kind == SL_TRANSFER_SEND && t->from_stage == stage) s->sent += sl_value_bytes(g->value[t->value]);
+  }
+}
+
+sl_status sl_print_stages(const sl_graph *g, const sl_placements *p, int stages, FILE *file) {
+  fprintf(file, "\n%d stages\n\n%5s  %10s  %9s  %9s  %s\n", stages, "stage", "GFLOP", "MB kept", "MB sent", "layers");
+  for (int k = 0; k < stages; k++) {
+    sl_stage s;
+    sl_stage_describe(g, p, k, &s);
+    fprintf(file, "%5d  %10.3f  %9.3f  %9.3f  %s to %s\n", k, 1e-9 * s.flops, 1e-6 * (double)s.kept,
+            1e-6 * (double)s.sent, s.first ? s.first : "-", s.last ? s.last : "-");
+  }
+  return ferror(file) ? sl_fail(SL_EIO, "the table of stages cannot be written") : SL_OK;
+}
+
+sl_status sl_stages_to_json(const sl_graph *g, const sl_placements *p, int stages, json_t **json) {
+  *json = json_array();
+  for (int k = 0; k < stages && *json; k++) {
+    sl_stage s;
+    sl_stage_describe(g, p, k, &s);
+    json_array_append_new(*json, json_pack("{s:i, s:s, s:s, s:f, s:I, s:I}", "stage", k, "first_layer",
+                                           s.first ? s.first : "", "last_layer", s.last ? s.last : "", "flops", s.flops,
+                                           "kept_bytes", (json_int_t)s.kept, "sent_bytes", (json_int_t)s.sent));
+  }
+  return *json ? SL_OK : sl_no_memory("for the stages as JSON");
+}
+
+sl_status sl_print_transfers(const sl_graph *g, const sl_placements *p, FILE *file) {
+  int n = 0;
+  for (int i = 0; i < p->n_transfers; i++) n += moves(p, &p->transfer[i]);
+  fprintf(file, "\nbetween the ranks: %d transfers\n\n%-32s  %-18s  %-18s  %-8s %9s  %s\n", n, "value", "lies",
+          "is needed", "transfer", "MB", "in front of, for");
+  for (int i = 0; i < p->n_transfers; i++) {
+    const sl_transfer *t = &p->transfer[i];
+    if (!moves(p, t)) continue;
     char have[SL_PLACEMENT_TEXT], need[SL_PLACEMENT_TEXT];
-    fprintf(file, "%-32s  %-18s  %-18s  %-8s %9.3f  %s%s%s\n", g->value[t->value]->name,
-            sl_placement_text(t->have, have), sl_placement_text(t->need, need), name_of(t), megabytes(g, t),
-            where(g, t), t->fetched ? ", " : "", t->fetched ? reader(g, t) : "");
+    fprintf(file, "%-32s  %-18s  %-18s  %-8s %9.3f  %s%s%s\n", g->value[t->value]->name, sender(t, have),
+            receiver(t, need), name_of(t), megabytes(g, t), where(g, t), t->fetched ? ", " : "",
+            t->fetched ? reader(g, t) : "");
   }
   return ferror(file) ? sl_fail(SL_EIO, "the table of transfers cannot be written") : SL_OK;
 }
@@ -34,12 +95,12 @@ sl_status sl_transfers_to_json(const sl_graph *g, const sl_placements *p, json_t
   *json = json_array();
   for (int i = 0; i < p->n_transfers && *json; i++) {
     const sl_transfer *t = &p->transfer[i];
+    if (!moves(p, t)) continue;
     char have[SL_PLACEMENT_TEXT], need[SL_PLACEMENT_TEXT];
     json_array_append_new(
-        *json,
-        json_pack("{s:s, s:s, s:s, s:s, s:I, s:s, s:s}", "value", g->value[t->value]->name, "lies",
-                  sl_placement_text(t->have, have), "needed", sl_placement_text(t->need, need), "transfer", name_of(t),
-                  "bytes", (json_int_t)(1e6 * megabytes(g, t) + 0.5), "before", where(g, t), "reader", reader(g, t)));
+        *json, json_pack("{s:s, s:s, s:s, s:s, s:I, s:s, s:s}", "value", g->value[t->value]->name, "lies",
+                         sender(t, have), "needed", receiver(t, need), "transfer", name_of(t), "bytes",
+                         (json_int_t)(1e6 * megabytes(g, t) + 0.5), "before", where(g, t), "reader", reader(g, t)));
   }
   return *json ? SL_OK : sl_no_memory("for the transfers as JSON");
 }

@@ -28,7 +28,7 @@ extern "C" {
  * `ranks` are those of one stage, and rank r of stage s is process r * stages + s. */
 typedef struct sl_division {
   int rank, ranks;
-  const int *first; /* [ranks + 1] */
+  const int *first;  /* [ranks + 1] */
   int stage, stages; /* of a pipeline; stages 0 or 1: none */
   sl_pipe_order order;
 } sl_division;

@@ -230,8 +230,8 @@ sl_status sl__stages_find(const sl_graph *g, int stages, uint32_t *computes, uin
   find_learning(&c);
   list_nodes(&c);
   if (c.n < stages)
-    SL_TRY_OUT(sl_blame(sl_fail(SL_EINVAL, "a pipeline of %d stages, and the model has only %d layers", stages, c.n),
-                        "mesh"));
+    SL_TRY_OUT(
+        sl_blame(sl_fail(SL_EINVAL, "a pipeline of %d stages, and the model has only %d layers", stages, c.n), "mesh"));
   find_crossings(&c, made, read);
   forbid_cuts(&c, made);
   SL_TRY_OUT(choose_cuts(&c));
@@ -239,7 +239,8 @@ sl_status sl__stages_find(const sl_graph *g, int stages, uint32_t *computes, uin
   place_parameters(g, computes, keeps);
   SL_TRY_OUT(place_updates(g, stages, computes, keeps));
 out:
-  free(c.node), free(c.place), free(c.learns), free(c.until), free(c.cross), free(c.cut), free(made), free(read), free(reads);
+  free(c.node), free(c.place), free(c.learns), free(c.until), free(c.cross), free(c.cut), free(made), free(read),
+      free(reads);
   return status;
 }
 

@@ -45,7 +45,8 @@ sl_status sl__take_turns(sl_graph *g, const sl_plan *plan, sl_leaves mine, const
     sl_node *node = g->node[i];
     int *turn = &node->turn;
     const int part = node->leaf < 0 ? parts - 1 : (int)((int64_t)(node->leaf - mine.first) * parts / mine.n);
-    *turn = node->leaf < 0 ? is_early(node) ? 0 : turns - 1 : (node->phase == SL_PHASE_FORWARD ? forward : backward)[part];
+    *turn =
+        node->leaf < 0 ? is_early(node) ? 0 : turns - 1 : (node->phase == SL_PHASE_FORWARD ? forward : backward)[part];
     for (int k = 0; k < node->n_in; k++) lower_to(turn, written[node->in[k]]);
     for (int k = 0; k < node->n_out; k++) {
       lower_to(turn, read[node->out[k]]);
@@ -55,15 +56,18 @@ sl_status sl__take_turns(sl_graph *g, const sl_plan *plan, sl_leaves mine, const
     for (int k = 0; k < node->n_out; k++) lower_to(&written[node->out[k]], *turn);
     if (node->after != SL_NONE) lower_to(&read[node->after], *turn);
     node->micro_batch = d ? part : *turn;
-    if (d && node->message && node->leaf >= 0 && *turn < (node->phase == SL_PHASE_FORWARD ? forward : backward)[part] && !early) early = node;
+    if (d && node->message && node->leaf >= 0 && *turn < (node->phase == SL_PHASE_FORWARD ? forward : backward)[part] &&
+        !early)
+      early = node;
   }
   sl_status status = SL_OK;
   if (early)
-    SL_TRY_OUT(sl_blame(sl_fail(SL_EINVAL,
-                                "layer '%s' needs a sum over all samples before the passes of a pipeline have ended: this "
-                                "model cannot be one",
-                                early->name),
-                        "mesh"));
+    SL_TRY_OUT(
+        sl_blame(sl_fail(SL_EINVAL,
+                         "layer '%s' needs a sum over all samples before the passes of a pipeline have ended: this "
+                         "model cannot be one",
+                         early->name),
+                 "mesh"));
   int n = 0;
   for (int turn = 0; turn < turns; turn++)
     for (int i = 0; i < g->n_nodes; i++)

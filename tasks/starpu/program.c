@@ -672,10 +672,14 @@ double sl_program_stalled(const sl_program *p, char *what, size_t n, char *late)
   if (seconds == 0 || node < 0) return 0;
   for (int i = 0; i < p->graph->n_nodes; i++) buckets += p->graph->node[i]->bucket > 0;
   const sl__exchange_attr *attr = p->graph->node[node]->attr;
+  if (p->graph->node[node]->message) {
+    snprintf(what, n, "the message %s rank %d for layer '%s' (exchange %d of %d)",
+             attr->move.kind == SL_EXCHANGE_SEND ? "to" : "from", attr->move.rank, p->graph->node[node]->name,
+             p->graph->node[node]->bucket, buckets);
+    return seconds;
+  }
   snprintf(what, n, "the %s of layer '%s' over the ranks (exchange %d of %d)",
            attr->move.kind == SL_EXCHANGE_SUM               ? "sum"
-           : attr->move.kind == SL_EXCHANGE_SEND            ? "sending"
-           : attr->move.kind == SL_EXCHANGE_RECEIVE         ? "receiving"
            : p->graph->node[node]->phase == SL_PHASE_UPDATE ? "update"
                                                             : "copy",
            p->graph->node[node]->name, p->graph->node[node]->bucket, buckets);

@@ -79,7 +79,7 @@ code=0
 wait $job || code=$?
 kill -KILL "$pid" 2>/dev/null
 check 'a stage that stands still: exit code' test $code = 76
-check 'and the other one names it' grep -qE 'rank 0: nothing has moved for [0-9]+ s: .* waits for rank 1' err
+check 'and the other one names it' grep -qE 'rank 0: nothing has moved for [0-9]+ s: the message (to|from) rank 1 for layer .* waits for rank 1' err
 
 # Memory: each stage has its own layers, and the peak is as predicted.
 peak() { ranks "$1" bench mlp --size hidden=2048,layers=8 --optimizer adamw --batch 64 --leaves 8 --micro-batches 8 --steps 3 --workers 1 --no-measure --json --mesh "$2" && number_of peak_memory_bytes out; }

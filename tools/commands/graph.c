@@ -15,6 +15,7 @@
 #include "tools/machines/description.h"
 #include "tools/run/plan_choice.h"
 #include "tools/run/session.h"
+#include "tools/settings/mesh.h"
 #include "tools/settings/workers.h"
 
 /* Describes the data: from the data set if one is named, else from the options. */
@@ -75,12 +76,16 @@ static sl_machine of_teams(const sl__machine_description *described, int workers
 }
 
 /* Makes the step of rank 0, with the leaves divided evenly among the ranks. */
-static sl_status spread_first(const sl_graph *logical, const sl_plan *plan, int ranks, const sl_placements *placements,
-                              sl_graph **step) {
+/* The step graph of the first rank, or, with a pipeline, of the first rank of a stage. */
+static sl_status spread_first(const sl_graph *logical, const sl_plan *plan, const sl__mesh *mesh, int stage,
+                              const sl_placements *placements, sl_graph **step) {
+  const int ranks = mesh->data;
   int *first = calloc((size_t)ranks + 1, sizeof *first);
   if (!first) return sl_no_memory("for the leaves of %d ranks", ranks);
   for (int r = 0; r < ranks; r++) first[r + 1] = first[r] + sl_leaves_of_rank(plan->leaves, r, ranks).n;
-  const sl_status status = sl_spread(logical, plan, &(sl_division){.ranks = ranks, .first = first}, placements, step);
+  const sl_status status =
+      sl_spread(logical, plan, &(sl_division){.ranks = ranks, .first = first, .stage = stage, .stages = mesh->pipe},
+                placements, step);
   free(first);
   return status;
 }
@@ -122,10 +127,21 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
     SL_TRY_OUT(sl__plan_choose(o, model, &training, &machine, ranks, &plan, &gain));
   }
   SL_TRY_OUT(sl_network_training(model, &data, &training, plan.batch, &network));
-  SL_TRY_OUT(sl_placements_create(
-      network.graph, &(sl_placing){.ranks = ranks, .zero = (int)o->zero, .window = sl_fetch_window(plan.micro_batches)},
-      &placements));
-  SL_TRY_OUT(spread_first(network.graph, &plan, ranks, placements, &step));
+  sl__mesh mesh;
+  SL_TRY_OUT(sl__mesh_of(o, ranks, &mesh));
+  if (o->stage >= mesh.pipe)
+    SL_TRY_OUT(sl_blame(sl_fail(SL_EINVAL, "--stage %lld: with --mesh pipe=%d there are stages 0 to %d",
+                                (long long)o->stage, mesh.pipe, mesh.pipe - 1),
+                        "stage"));
+  SL_TRY_OUT(sl_placements_create(network.graph,
+                                  &(sl_placing){.ranks = mesh.data,
+                                                .stages = mesh.pipe,
+                                                .keep = (sl_value[]){network.loss, network.correct, network.count},
+                                                .n_keep = 3,
+                                                .zero = (int)o->zero,
+                                                .window = sl_fetch_window(plan.micro_batches)},
+                                  &placements));
+  SL_TRY_OUT(spread_first(network.graph, &plan, &mesh, (int)o->stage, placements, &step));
   keep = calloc((size_t)step->n_values + 1, 1);
   if (!keep) SL_TRY_OUT(sl_no_memory("for %d values", step->n_values));
   for (sl_value v = 0; v < step->n_values; v++) {
@@ -152,7 +168,10 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
            sl_data_text(model->family->data, &data, samples, sizeof samples), (long long)data.classes, plan.leaves,
            plan.shards, plan.row_blocks, (long long)network.parameter_count);
   if (o->described) snprintf(title + strlen(title), sizeof title - strlen(title), "; predicted for %s", described.name);
-  if (ranks > 1) snprintf(title + strlen(title), sizeof title - strlen(title), "; the first of %d ranks", ranks);
+  if (ranks > 1)
+    snprintf(title + strlen(title), sizeof title - strlen(title), "; %s of %d ranks",
+             mesh.pipe > 1 ? "one" : "the first", ranks);
+  if (mesh.pipe > 1) snprintf(title + strlen(title), sizeof title - strlen(title), ", stage %lld", (long long)o->stage);
   /* Bytes of the batches that a loader reads ahead, and of MPI, StarPU and the recorder in a real run. */
   enum { DEPTH = 3, RUNTIME_BYTES = 20 << 20 };
   const sl_picture picture = {.title = title,
@@ -174,9 +193,15 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
     SL_TRY_OUT(sl_picture_to_json(&picture, &json));
     if (ranks > 1) SL_TRY_OUT(sl_transfers_to_json(network.graph, placements, &transfers));
     if (transfers) json_object_set(json, "transfers", transfers);
+    if (mesh.pipe > 1) {
+      json_t *stages;
+      SL_TRY_OUT(sl_stages_to_json(network.graph, placements, mesh.pipe, &stages));
+      json_object_set_new(json, "stages", stages);
+    }
     SL_TRY_OUT(sl_json_print(stdout, json, 9));
   } else {
     SL_TRY_OUT(sl_print_table(&picture, stdout));
+    if (mesh.pipe > 1) SL_TRY_OUT(sl_print_stages(network.graph, placements, mesh.pipe, stdout));
     if (ranks > 1) SL_TRY_OUT(sl_print_transfers(network.graph, placements, stdout));
   }
 out:

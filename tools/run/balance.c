@@ -66,8 +66,9 @@ sl_status sl__balance_open(sl_runtime *runtime, const char *text, sl__ranks *ran
   if (!b->leaf || !b->rest || !b->count) return sl_no_memory("for %d ranks", ranks->n);
   SL_TRY(sl__ranks_divide(ranks, plan, NULL));
   if (ranks->mesh.pipe > 1 && strcmp(text, "even") != 0)
-    return sl_blame(sl_fail(SL_EINVAL, "--balance %s divides leaves among ranks, and with --mesh pipe=%d every stage "
-                                       "computes all of them: leave --balance out",
+    return sl_blame(sl_fail(SL_EINVAL,
+                            "--balance %s divides leaves among ranks, and with --mesh pipe=%d every stage "
+                            "computes all of them: leave --balance out",
                             text, ranks->mesh.pipe),
                     "balance");
   const int automatic = strcmp(text, "auto") == 0;

@@ -140,31 +140,31 @@ static sl_status make_programs(sl__job *j) {
   const sl_network *n = &j->network;
   j->machine_known = sl__machine_predicts(j->runtime, &j->machine);
   const sl_value keep[] = {n->loss, n->correct, n->count, n->clip, n->scale};
-  const sl_program_options options = {.recorder = j->recorder,
-                                      .keep = keep,
-                                      .n_keep = !j->trains            ? 1
-                                                : n->clip == SL_NONE  ? 3
-                                                : n->scale == SL_NONE ? 4
-                                                                      : 5,
-                                      .first_leaf = j->ranks.training_leaf,
-                                      .stages = j->ranks.mesh.pipe,
-                                      .order = j->o->pipe_order && strcmp(j->o->pipe_order, "gpipe") == 0
-                                                   ? SL_PIPE_GPIPE
-                                                   : SL_PIPE_1F1B,
-                                      .no_priorities = j->o->no_priorities,
-                                      .exchange = j->ranks.exchange,
-                                      .compression = j->ranks.compression,
-                                      .machine = j->machine_known ? &j->machine : NULL,
-                                      .zero = (int)j->o->zero,
-                                      .planned = sl__placed_by_plan(j->o, sl_runtime_gpus(j->runtime)),
-                                      .lru = j->o->gpu_eviction && strcmp(j->o->gpu_eviction, "lru") == 0};
+  const sl_program_options options = {
+      .recorder = j->recorder,
+      .keep = keep,
+      .n_keep = !j->trains            ? 1
+                : n->clip == SL_NONE  ? 3
+                : n->scale == SL_NONE ? 4
+                                      : 5,
+      .first_leaf = j->ranks.training_leaf,
+      .stages = j->ranks.mesh.pipe,
+      .order = j->o->pipe_order && strcmp(j->o->pipe_order, "gpipe") == 0 ? SL_PIPE_GPIPE : SL_PIPE_1F1B,
+      .no_priorities = j->o->no_priorities,
+      .exchange = j->ranks.exchange,
+      .compression = j->ranks.compression,
+      .machine = j->machine_known ? &j->machine : NULL,
+      .zero = (int)j->o->zero,
+      .planned = sl__placed_by_plan(j->o, sl_runtime_gpus(j->runtime)),
+      .lru = j->o->gpu_eviction && strcmp(j->o->gpu_eviction, "lru") == 0};
   SL_TRY(sl_program_create(j->runtime, j->store, n->graph, &j->facts.plan, &options, &j->program));
   if (j->trains) SL_TRY(make_evaluator(j));
   sl__watch_programs((sl_program *[]){j->program, j->evaluator.program}, j->trains ? 2 : 1);
   j->flops = sl__ranks_sum(&j->ranks, sl_program_flops(j->program));
   enum { DEPTH = 3 }; /* batches that a loader reads ahead */
   const int64_t sample = (int64_t)(n->sample_bytes + sizeof(int32_t));
-  j->predicted = resident + (int64_t)sl_program_bytes(j->program, j->step > 0) + DEPTH * j->ranks.training_rows * sample;
+  j->predicted =
+      resident + (int64_t)sl_program_bytes(j->program, j->step > 0) + DEPTH * j->ranks.training_rows * sample;
   if (j->trains) j->predicted += (int64_t)sl_program_bytes(j->evaluator.program, 1) + DEPTH * j->ranks.rows * sample;
   return SL_OK;
 }

@@ -18,11 +18,11 @@ typedef struct sl__ranks {
   MPI_Comm comm; /* the command's own; MPI_COMM_NULL on one rank */
   MPI_Comm last; /* used only for failing together */
   MPI_Request request;
-  int mine, all;                           /* flags of the reduction that is under way */
-  sl__mesh mesh;                           /* of training steps; in an evaluation all ranks divide the samples */
-  int *first_leaf;                         /* [n + 1] of an evaluation, for sl_program_options; NULL on one rank */
-  int64_t first_row, rows;                 /* rows of the global batch that this rank computes in an evaluation */
-  int *training_leaf;                      /* [mesh.data + 1] of a training step; NULL on one rank */
+  int mine, all;           /* flags of the reduction that is under way */
+  sl__mesh mesh;           /* of training steps; in an evaluation all ranks divide the samples */
+  int *first_leaf;         /* [n + 1] of an evaluation, for sl_program_options; NULL on one rank */
+  int64_t first_row, rows; /* rows of the global batch that this rank computes in an evaluation */
+  int *training_leaf;      /* [mesh.data + 1] of a training step; NULL on one rank */
   int64_t training_row, training_rows;
   sl_compression compression;              /* of training steps' gradients between nodes */
   const struct sl_exchange_type *exchange; /* of training steps */

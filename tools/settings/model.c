@@ -58,8 +58,8 @@ sl_status sl__synthetic_data(const sl__options *o, const sl_model *model, sl_mod
   return SL_OK;
 }
 
-/* Four micro-batches for each stage keep a pipeline of n stages waiting for (n - 1) / (5 n - 1) of a step; fewer where the
- * batch or the leaves cannot be divided so. */
+/* Four micro-batches for each stage keep a pipeline of n stages waiting for (n - 1) / (5 n - 1) of a step; fewer where
+ * the batch or the leaves cannot be divided so. */
 static int micro_batches_of_pipe(const sl__mesh *mesh, int64_t batch, int64_t leaves) {
   int n = 4 * mesh->pipe;
   while (n > 1 && (leaves > 0 ? leaves % n != 0 : batch % n != 0)) n--;

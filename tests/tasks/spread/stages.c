@@ -1,7 +1,7 @@
-/* tasks/spread/stages.c, sends.c: the cuts of a pipeline, its timetable, and the messages between stages. The step graphs
- * of all stages, with the dependencies of their memory plans, are carried out as ranks would do it: a message ends when
- * both sides have begun it, and a pair carries out its messages in the order in which it declares them. No stage may be
- * left waiting. */
+/* tasks/spread/stages.c, sends.c: the cuts of a pipeline, its timetable, and the messages between stages. The step
+ * graphs of all stages, with the dependencies of their memory plans, are carried out as ranks would do it: a message
+ * ends when both sides have begun it, and a pair carries out its messages in the order in which it declares them. No
+ * stage may be left waiting. */
 #include "tasks/spread/stages.h"
 
 #include <string.h>
@@ -68,7 +68,8 @@ static void layers_are_cut(void **state) {
   (void)state;
   network n = network_of();
   const sl_graph *g = n.g;
-  uint32_t *computes = calloc((size_t)g->n_nodes, sizeof *computes), *keeps = calloc((size_t)g->n_values, sizeof *keeps);
+  uint32_t *computes = calloc((size_t)g->n_nodes, sizeof *computes),
+           *keeps = calloc((size_t)g->n_values, sizeof *keeps);
   for (int stages = 2; stages <= LAYERS; stages++) {
     const uint32_t all = ((uint32_t)1 << stages) - 1;
     uint32_t used = 0, last = 1;
@@ -119,7 +120,8 @@ static void the_timetable_goes_forward(void **state) {
             assert_true(at < back);
             if (s + 1 == stages) continue;
             assert_int_equal(sl__stage_slot((sl_pipe_order)order, stages, s + 1, parts, SL_PHASE_FORWARD, m), at + 1);
-            assert_int_equal(sl__stage_slot((sl_pipe_order)order, stages, s + 1, parts, SL_PHASE_BACKWARD, m), back - 1);
+            assert_int_equal(sl__stage_slot((sl_pipe_order)order, stages, s + 1, parts, SL_PHASE_BACKWARD, m),
+                             back - 1);
           }
           for (int t = 0; t < 2 * parts; t++) assert_int_equal(taken[t], 1);
         }
@@ -193,7 +195,8 @@ static int carry_out(rank *all, int stages) {
   return left;
 }
 
-static rank rank_of(const network *n, const sl_plan *plan, const sl_placements *p, sl_pipe_order order, int stages, int s) {
+static rank rank_of(const network *n, const sl_plan *plan, const sl_placements *p, sl_pipe_order order, int stages,
+                    int s) {
   rank r = {0};
   const sl_division mine = {
       .ranks = 1, .first = (int[]){0, plan->leaves}, .stage = s, .stages = stages, .order = order};
@@ -214,7 +217,8 @@ static void no_stage_is_left_waiting(void **state) {
     for (int stages = 2; stages <= MOST_STAGES; stages++)
       for (int parts = 1; parts <= MOST_PARTS; parts++) {
         if (MOST_PARTS % parts) continue;
-        sl_plan plan = {.batch = BATCH, .leaves = MOST_PARTS, .shards = 2 * MOST_PARTS, .micro_batches = parts, .seed = 1};
+        sl_plan plan = {
+            .batch = BATCH, .leaves = MOST_PARTS, .shards = 2 * MOST_PARTS, .micro_batches = parts, .seed = 1};
         const sl_placing how = {.ranks = 1, .stages = stages, .keep = &n.loss, .n_keep = 1};
         sl_placements *p;
         rank all[MOST_STAGES];
