@@ -40,7 +40,8 @@ void sl_stage_describe(const sl_graph *g, const sl_placements *p, int stage, sl_
     if (!sl_placement_on(p->computes, i, stage)) continue;
     s->flops += sl_node_cost(g, node, &(sl_tiles){0}).flops;
     if (node->phase != SL_PHASE_FORWARD || node->n_in == 0) continue;
-    if (!s->first) s->first = node->name;
+    for (int k = 0; k < node->n_in && !s->first; k++) /* what depends on inputs alone, every stage computes */
+      if (g->value[node->in[k]]->role != SL_ROLE_TEMPORARY) s->first = node->name;
     s->last = node->name;
   }
   for (sl_value v = 0; v < g->n_values; v++)

@@ -22,7 +22,7 @@ static void check_stage(int stage) {
   assert_true(p->n_transfers > (stage == 1 ? 6 : 4));
   assert_int_equal(json_array_size(json), p->n_transfers);
   const char *line = strstr(text, "in front of, for\n");
-  assert_non_null(strstr(text, "between 2 ranks"));
+  assert_non_null(strstr(text, "between the ranks: "));
   assert_non_null(line);
   for (int i = 0; i < p->n_transfers; i++) {
     const sl_transfer *t = &p->transfer[i];
