@@ -1,0 +1,71 @@
+#!/bin/bash
+# Figure: what a pipeline costs, and where it pays. (1) On this host: MODEL (gpt2) with BATCH (8) sequences of LENGTH
+# (256) tokens, one rank of two workers, two ranks of one worker as two stages with MICRO (8) micro-batches, and the same
+# two ranks dividing samples, in turn, ROUNDS (3) times; medians. Targets over one rank: the stages 0.93 of what the
+# bubble of (n - 1) / (m + n - 1) leaves, samples 0.97; the peak of each rank within 3% of the prediction. (2) Two test
+# hosts (tests/support/hosts.sh) with a link of RATE (1gbit): MODEL with batches of HOST_BATCHES (4 16) sequences of
+# HOST_LENGTH (64) tokens, as two stages and dividing samples. Target at 256 tokens: stages 1.5 times as fast. PARTS: which of them (1 2).
+set -u
+top=$(cd "$(dirname "$0")/../../.." && pwd)
+starling=${STARLING:-$top/build/starling}
+export MPIEXEC=${MPIEXEC:-mpiexec.mpich} HOSTS=mesh$$
+model=${MODEL:-gpt2} rounds=${ROUNDS:-3} micro=${MICRO:-8}
+[ -x "$starling" ] || { echo "SKIP: no $starling: run ./quickstart first"; exit 77; }
+command -v jq >/dev/null || { echo 'SKIP: no jq'; exit 77; }
+work=$(mktemp -d)
+trap '"$top/tests/support/hosts.sh" down 2>/dev/null; rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
+missed=0
+figure() { # name, target, value, whether met
+  printf '  %-44s target %-8s value %-10s %s\n' "$1" "$2" "$3" "$([ "$4" = 1 ] && echo met || echo MISSED)"
+  [ "$4" = 1 ] || missed=1
+}
+# shellcheck disable=SC2086 # several words
+bench() { # file for the results, launcher in $launcher, then bench's options
+  local to=$1
+  shift
+  timeout 900 $launcher "$starling" bench $model --no-measure --json --steps "${STEPS:-4}" "$@" 2>"$work/err" |
+    jq -c '[.samples_per_s, .peak_memory_bytes, .predicted_peak_bytes, .exchange_s, .sent_bytes]' >>"$work/$to"
+  [ "${PIPESTATUS[0]}" = 0 ] || { tail -n 3 "$work/err" >&2; exit 1; }
+}
+median() { jq -s "map(.[$2]) | sort | .[length / 2 | floor]" "$work/$1"; }
+ratio() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.3f", a / b }'; }
+holds() { awk -v v="$1" -v t="$3" "BEGIN { print (v $2 t) }"; }
+case " ${PARTS:-1 2} " in *' 1 '*)
+  size="--batch ${BATCH:-8} --length ${LENGTH:-256}"
+  for _ in $(seq "$rounds"); do
+    # shellcheck disable=SC2086
+    {
+      launcher='' bench one $size --workers 2
+      launcher="$MPIEXEC -n 2" bench pipe $size --workers 1 --mesh pipe=2 --micro-batches "$micro"
+      launcher="$MPIEXEC -n 2" bench data $size --workers 1
+    }
+  done
+  echo "$model, $size, one host:"
+  for what in one pipe data; do
+    off=$(ratio "$(median $what 1)" "$(median $what 2)")
+    printf '  %-4s %.3f samples/s, peak of the largest rank %.0f MB\n' $what "$(median $what 0)" "$(awk -v b="$(median $what 1)" 'BEGIN { print b / 1e6 }')"
+    figure "$what: peak over the prediction" 0.97..1.03 "$off" "$(awk -v v="$off" 'BEGIN { print (v > 0.97 && v < 1.03) }')"
+  done
+  value=$(awk -v a="$(median pipe 0)" -v b="$(median one 0)" -v m="$micro" 'BEGIN { printf "%.3f", a / b * (m + 1) / m }')
+  figure '2 stages over 1 rank, without the bubble' 0.93 "$value" "$(holds "$value" '>=' 0.93)"
+  value=$(ratio "$(median data 0)" "$(median one 0)")
+  figure '2 ranks of samples over 1 rank' 0.97 "$value" "$(holds "$value" '>=' 0.97)" ;;
+esac
+case " ${PARTS:-1 2} " in *' 2 '*)
+  [ "$(id -u)" = 0 ] && "$top/tests/support/hosts.sh" up 2 "${RATE:-1gbit}" || { echo 'no test hosts: network namespaces, bridges or tbf are missing'; exit $missed; }
+  for batch in ${HOST_BATCHES:-4 16}; do
+    for _ in $(seq "${HOST_ROUNDS:-2}"); do
+      launcher="$top/tests/support/hosts.sh mpiexec -n 2" bench "pipe-$batch" --batch "$batch" --length "${HOST_LENGTH:-64}" --workers 1 --mesh pipe=2
+      launcher="$top/tests/support/hosts.sh mpiexec -n 2" bench "data-$batch" --batch "$batch" --length "${HOST_LENGTH:-64}" --workers 1
+    done
+    echo "$model, batch $batch, ${HOST_LENGTH:-64} tokens each, two hosts of one worker, ${RATE:-1gbit}:"
+    for what in pipe data; do
+      printf '  %-4s %.3f samples/s, %.1f MB sent a step\n' $what "$(median $what-$batch 0)" "$(awk -v b="$(median $what-$batch 4)" 'BEGIN { print b / 1e6 }')"
+    done
+    value=$(ratio "$(median pipe-$batch 0)" "$(median data-$batch 0)")
+    if [ $((batch * ${HOST_LENGTH:-64})) = 256 ]; then figure 'stages over samples' 1.5 "$value" "$(holds "$value" '>=' 1.5)"
+    else echo "  stages over samples: $value"; fi
+  done ;;
+esac
+exit $missed
