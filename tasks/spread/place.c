@@ -22,6 +22,9 @@ static const struct rule {
 };
 
 enum { NONE = -1 };
+/* What a value depends on: inputs of the step alone, parameters and no samples, both by one node, anything else. The
+ * first two can be sent before the first pass, and a lookup, too. */
+enum { INPUTS, PARAMETERS, LOOKUP, MORE };
 
 typedef struct walk {
   const sl_graph *g;
@@ -41,7 +44,7 @@ typedef struct walk {
   int fetched_before;
   int first_update; /* node */
   int most;         /* transfers allocated */
-  char *late;       /* [values] 1: it depends on samples, or the update phase makes it */
+  char *made_of;    /* [values] what it depends on: INPUTS ... */
   uint32_t *on;     /* [values] stages that have it at this point; NULL: no pipeline */
 } walk;
 
@@ -152,12 +155,6 @@ static sl_status send(walk *w, sl_value v, uint32_t stages, int before) {
     if (!((stages & ~w->on[v]) >> to & 1)) continue;
     if (!w->on[v]) return sl_fail(SL_EINVAL, "value '%s' is read before any stage has it", w->g->value[v]->name);
     const sl_phase made = w->writer[v] == NONE ? SL_PHASE_FORWARD : w->g->node[w->writer[v]]->phase;
-    const int complete = w->g->value[v]->scope == SL_SCOPE_WHOLE && w->have[v].kind != SL_PLACE_PARTIAL;
-    if (!complete && (made == SL_PHASE_FORWARD ? to < from : to > from))
-      return sl_fail(SL_EINVAL,
-                     "layer '%s': its %s pass would need value '%s' of a later stage: this model cannot be a pipeline",
-                     w->g->node[before < w->g->n_nodes ? before : w->writer[v]]->name,
-                     made == SL_PHASE_FORWARD ? "forward" : "backward", w->g->value[v]->name);
     const sl_transfer t = {.kind = SL_TRANSFER_SEND,
                            .value = v,
                            .have = w->have[v],
@@ -167,11 +164,22 @@ static sl_status send(walk *w, sl_value v, uint32_t stages, int before) {
                            .from_stage = from,
                            .to_stage = to,
                            .phase = made,
-                           .early = !w->late[v]};
+                           .early = w->made_of[v] <= PARAMETERS || (w->made_of[v] == LOOKUP && to < from)};
     SL_TRY(record(w, &t, w->p->n_owned + w->p->n_transfers));
   }
   w->on[v] |= stages;
   return SL_OK;
+}
+
+/* What an output of a node depends on. */
+static char made_of(const walk *w, const sl_node *node, sl_value v) {
+  char most = INPUTS;
+  for (int k = 0; k < node->n_in; k++)
+    if (w->made_of[node->in[k]] > most) most = w->made_of[node->in[k]];
+  if (node->phase == SL_PHASE_UPDATE || most >= LOOKUP) return MORE;
+  if (sl_node_scope(w->g, node) == SL_SCOPE_WHOLE) return most;
+  if (w->g->value[v]->scope == SL_SCOPE_WHOLE) return MORE; /* a sum over samples */
+  return most == PARAMETERS ? LOOKUP : INPUTS;
 }
 
 static uint32_t stages_of(const walk *w, int node) { return w->on ? w->p->computes[node] : 1; }
@@ -190,8 +198,7 @@ static sl_status place_node(walk *w, int i) {
     if (w->written[v] && w->on && (adds || sl_node_reads_output(node, j))) SL_TRY(send(w, v, stages_of(w, i), i));
     if (adds) SL_TRY(bring(w, i, v, makes, SL_PLACE_READS, i));
     if (w->on) w->on[v] = w->p->computes[i];
-    w->late[v] = node->phase == SL_PHASE_UPDATE || sl_node_scope(w->g, node) != SL_SCOPE_WHOLE;
-    for (int k = 0; k < node->n_in; k++) w->late[v] |= w->late[node->in[k]];
+    w->made_of[v] = made_of(w, node, v);
     w->have[v] = w->p->made[v] = makes;
     w->written[v] = 1;
     w->writer[v] = i;
@@ -329,7 +336,7 @@ sl_status sl_placements_create(const sl_graph *g, const sl_placing *how, sl_plac
             .used = calloc(values, sizeof *w.used),
             .writer = malloc(values * sizeof *w.writer),
             .copied = calloc(values, 1),
-            .late = calloc(values, 1),
+            .made_of = calloc(values, 1),
             .have = malloc(values * sizeof *w.have),
             .written = calloc(values, 1),
             .last = malloc(values * sizeof *w.last),
@@ -337,7 +344,7 @@ sl_status sl_placements_create(const sl_graph *g, const sl_placing *how, sl_plac
             .turn = calloc(values, sizeof *w.turn)};
   sl_status status = SL_OK;
   if (!p || !w.have || !w.written || !w.last || !w.last_read || !w.turn || !w.used || !w.writer || !w.copied ||
-      !w.late || !(p->made = malloc(values * sizeof *p->made)) || !(p->value = malloc(values * sizeof *p->value)) ||
+      !w.made_of || !(p->made = malloc(values * sizeof *p->made)) || !(p->value = malloc(values * sizeof *p->value)) ||
       !(p->node = malloc(nodes * sizeof *p->node)) || !(p->gathers = calloc(nodes, 1)) ||
       !(p->owned = malloc(values * sizeof *p->owned)))
     SL_TRY_OUT(sl_no_memory("to place %d values on %d ranks", g->n_values, ranks));
@@ -353,6 +360,8 @@ sl_status sl_placements_create(const sl_graph *g, const sl_placing *how, sl_plac
   if (how->stages > 1) {
     SL_TRY_OUT(sl__stages_find(g, how->stages, p->computes, p->keeps));
     memcpy(w.on, p->keeps, (size_t)g->n_values * sizeof *w.on);
+    for (sl_value v = 0; v < g->n_values; v++)
+      w.made_of[v] = g->value[v]->role == SL_ROLE_TEMPORARY ? INPUTS : PARAMETERS;
   }
   for (int i = 0; i < g->n_nodes; i++) SL_TRY_OUT(place_node(&w, i));
   for (int i = 0; i < p->n_owned; i++) SL_TRY_OUT(end_step(&w, p->owned[i]));
@@ -365,7 +374,7 @@ out:
   sl_placements_destroy(p);
   sl__owners_destroy(owners);
   free(w.have), free(w.written), free(w.last), free(w.last_read), free(w.turn), free(w.order);
-  free(w.used), free(w.writer), free(w.copied), free(w.late), free(w.on);
+  free(w.used), free(w.writer), free(w.copied), free(w.made_of), free(w.on);
   return status;
 }
 

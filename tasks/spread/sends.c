@@ -32,7 +32,8 @@ static int leaf_of(const sl__spread *s, const sl_transfer *t, int piece) {
 
 /* The slot in which the sender makes a piece; before all slots, or after them, where no pass does. */
 static int slot_of(const sl__spread *s, const sl_transfer *t, int leaf) {
-  if (leaf < 0) return t->early ? SL__EARLY : SL__LATE;
+  if (t->early) return SL__EARLY;
+  if (leaf < 0) return SL__LATE;
   const int m = (int)((int64_t)(leaf - s->mine.first) * s->plan->micro_batches / s->mine.n);
   return sl__stage_slot(s->passes->order, s->stages, t->from_stage, s->plan->micro_batches, t->phase, m);
 }

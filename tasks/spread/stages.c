@@ -18,6 +18,7 @@ typedef struct cutter {
   int *node;     /* [n] them, in order */
   int *place;    /* [logical nodes] place in `node`; NONE */
   char *learns;  /* [logical values] 1: depends on parameters or state */
+  int *moved;    /* [n] stage of a lookup that is computed where its table is needed; NONE */
   double *until; /* [n + 1] predicted seconds of the nodes before a place, backward nodes included */
   double *cross; /* [n + 1] seconds of the messages between the nodes before a place and those after it */
   int *cut;      /* [stages + 1] stage s has the nodes at places cut[s] ... cut[s + 1] - 1 */
@@ -134,8 +135,54 @@ static sl_status choose_cuts(cutter *c) {
 
 static uint32_t stage_at(const cutter *c, int place) {
   int s = 0;
+  if (c->moved[place] != NONE) return bit(c->moved[place]);
   while (place >= c->cut[s + 1]) s++;
   return bit(s);
+}
+
+/* The last stage with a node, other than at this place, that reads a value or a copy of it in 16 bits; NONE. */
+static int last_reader(const cutter *c, sl_value v, int place) {
+  const sl_graph *g = c->g;
+  int last = NONE;
+  for (int i = 0; i < g->n_nodes; i++)
+    for (int k = 0; k < g->node[i]->n_in; k++) {
+      if (g->node[i]->in[k] != v || g->node[i]->phase != SL_PHASE_FORWARD || c->place[i] == place) continue;
+      int stage = NONE;
+      if (c->place[i] != NONE)
+        for (stage = 0; c->place[i] >= c->cut[stage + 1];) stage++;
+      else if (g->node[i]->op == g->convert)
+        stage = last_reader(c, g->node[i]->out[0], place);
+      if (stage > last) last = stage;
+    }
+  return last;
+}
+
+/* A lookup in a table that a later stage reads as a whole, as a language model's head does: if its result is smaller
+ * than the table, it is computed on that stage, before the first pass, and so is its gradient after the last pass. So
+ * the rows move and not the table. The condition is that of a node that gathers (place.c). */
+static void move_lookups(cutter *c) {
+  const sl_graph *g = c->g;
+  for (int k = 0; k < c->n; k++) c->moved[k] = NONE;
+  for (int k = 0; k < c->n; k++) {
+    const sl_node *node = g->node[c->node[k]];
+    sl_value table = SL_NONE;
+    size_t bytes = 0;
+    int others = 0, gathers = 0;
+    for (int i = 0; i < node->n_in; i++) {
+      const sl_value_info *info = g->value[node->in[i]];
+      if (info->scope != SL_SCOPE_WHOLE) bytes += sl_value_bytes(info);
+      if (!c->learns[node->in[i]]) continue;
+      if (table != SL_NONE || info->scope != SL_SCOPE_WHOLE) others = 1;
+      table = node->in[i];
+    }
+    for (int i = 0; i < g->n_nodes; i++)
+      gathers |= c->place[i] == k && g->node[i]->phase == SL_PHASE_BACKWARD && g->node[i]->op->gathers;
+    if (table == SL_NONE || others || !gathers || node->n_out != 1) continue;
+    bytes += sl_value_bytes(g->value[node->out[0]]);
+    if (2 * bytes >= sl_value_bytes(g->value[table])) continue;
+    const int stage = last_reader(c, table, k);
+    if (stage != NONE && k < c->cut[stage]) c->moved[k] = stage;
+  }
 }
 
 /* Stages of the nodes that read a node's outputs. */
@@ -217,13 +264,14 @@ sl_status sl__stages_find(const sl_graph *g, int stages, uint32_t *computes, uin
               .node = malloc(nodes * sizeof *c.node),
               .place = malloc(nodes * sizeof *c.place),
               .learns = calloc(values, 1),
+              .moved = malloc(nodes * sizeof *c.moved),
               .until = calloc(nodes + 1, sizeof *c.until),
               .cross = calloc(nodes + 1, sizeof *c.cross),
               .cut = calloc((size_t)stages + 1, sizeof *c.cut)};
   int *made = malloc(values * sizeof *made), *read = malloc(values * sizeof *read);
   uint32_t *reads = calloc(values, sizeof *reads);
   sl_status status = SL_OK;
-  if (!c.node || !c.place || !c.learns || !c.until || !c.cross || !c.cut || !made || !read || !reads)
+  if (!c.node || !c.place || !c.learns || !c.moved || !c.until || !c.cross || !c.cut || !made || !read || !reads)
     SL_TRY_OUT(sl_no_memory("to cut a graph of %d nodes into %d stages", g->n_nodes, stages));
   memset(computes, 0, (size_t)g->n_nodes * sizeof *computes);
   memset(keeps, 0, (size_t)g->n_values * sizeof *keeps);
@@ -235,12 +283,13 @@ sl_status sl__stages_find(const sl_graph *g, int stages, uint32_t *computes, uin
   find_crossings(&c, made, read);
   forbid_cuts(&c, made);
   SL_TRY_OUT(choose_cuts(&c));
+  move_lookups(&c);
   place_passes(&c, computes, reads);
   place_parameters(g, computes, keeps);
   SL_TRY_OUT(place_updates(g, stages, computes, keeps));
 out:
-  free(c.node), free(c.place), free(c.learns), free(c.until), free(c.cross), free(c.cut), free(made), free(read),
-      free(reads);
+  free(c.node), free(c.place), free(c.learns), free(c.moved), free(c.until), free(c.cross), free(c.cut), free(made),
+      free(read), free(reads);
   return status;
 }
 
@@ -260,4 +309,12 @@ void sl__stage_turns(sl_pipe_order order, int stages, int stage, int micro_batch
     else
       backward[b] = f + b, b++;
   }
+}
+
+int sl__stage_turn_after(sl_pipe_order order, int stages, int stage, int micro_batches, int slot) {
+  int turn = 0;
+  for (int m = 0; m < micro_batches; m++)
+    for (int phase = SL_PHASE_FORWARD; phase <= SL_PHASE_BACKWARD; phase++)
+      turn += sl__stage_slot(order, stages, stage, micro_batches, (sl_phase)phase, m) <= slot;
+  return turn < 2 * micro_batches ? turn : 2 * micro_batches - 1;
 }

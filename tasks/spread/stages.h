@@ -32,5 +32,8 @@ enum { SL__EARLY = -1, SL__LATE = INT_MAX }; /* before all passes, after all pas
  * SL_PIPE_1F1B: a backward pass follows as soon as it can, so that stage s holds the values of at most stages - s
  * micro-batches (Narayanan et al. 2019). SL_PIPE_GPIPE: all forward passes come first (Huang et al. 2019). */
 void sl__stage_turns(sl_pipe_order order, int stages, int stage, int micro_batches, int *forward, int *backward);
+/* The first turn of a stage in a later slot than this one, in which it may receive what was sent then; the last turn if
+ * there is none. */
+int sl__stage_turn_after(sl_pipe_order order, int stages, int stage, int micro_batches, int slot);
 
 #endif

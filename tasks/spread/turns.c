@@ -21,9 +21,13 @@ static void list_turns(const sl_division *d, int micro_batches, int *forward, in
   if (d) sl__stage_turns(d->order, d->stages, d->stage, micro_batches, forward, backward);
 }
 
-/* A message that is sent before the first pass. */
-static int is_early(const sl_node *node) {
-  return node->message && ((const sl__exchange_attr *)node->attr)->slot == SL__EARLY;
+/* The turn of a message; -1: that of its micro-batch's pass, in which it is sent. */
+static int turn_of_message(const sl_node *node, const sl_division *d, int parts) {
+  const int slot = ((const sl__exchange_attr *)node->attr)->slot;
+  if (slot == SL__EARLY) return 0;
+  if (slot == SL__LATE) return 2 * parts - 1;
+  if (node->message == SL_MESSAGE_SENT) return -1;
+  return sl__stage_turn_after(d->order, d->stages, d->stage, parts, slot);
 }
 
 sl_status sl__take_turns(sl_graph *g, const sl_plan *plan, sl_leaves mine, const sl_division *d) {
@@ -45,8 +49,10 @@ sl_status sl__take_turns(sl_graph *g, const sl_plan *plan, sl_leaves mine, const
     sl_node *node = g->node[i];
     int *turn = &node->turn;
     const int part = node->leaf < 0 ? parts - 1 : (int)((int64_t)(node->leaf - mine.first) * parts / mine.n);
-    *turn =
-        node->leaf < 0 ? is_early(node) ? 0 : turns - 1 : (node->phase == SL_PHASE_FORWARD ? forward : backward)[part];
+    const int sent = node->message ? turn_of_message(node, d, parts) : -1;
+    *turn = sent >= 0        ? sent
+            : node->leaf < 0 ? turns - 1
+                             : (node->phase == SL_PHASE_FORWARD ? forward : backward)[part];
     for (int k = 0; k < node->n_in; k++) lower_to(turn, written[node->in[k]]);
     for (int k = 0; k < node->n_out; k++) {
       lower_to(turn, read[node->out[k]]);
@@ -56,9 +62,7 @@ sl_status sl__take_turns(sl_graph *g, const sl_plan *plan, sl_leaves mine, const
     for (int k = 0; k < node->n_out; k++) lower_to(&written[node->out[k]], *turn);
     if (node->after != SL_NONE) lower_to(&read[node->after], *turn);
     node->micro_batch = d ? part : *turn;
-    if (d && node->message && node->leaf >= 0 && *turn < (node->phase == SL_PHASE_FORWARD ? forward : backward)[part] &&
-        !early)
-      early = node;
+    if (sent > *turn && !early) early = node;
   }
   sl_status status = SL_OK;
   if (early)
