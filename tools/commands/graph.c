@@ -15,7 +15,6 @@
 #include "tools/machines/description.h"
 #include "tools/run/plan_choice.h"
 #include "tools/run/session.h"
-#include "tools/settings/mesh.h"
 #include "tools/settings/workers.h"
 
 /* Describes the data: from the data set if one is named, else from the options. */

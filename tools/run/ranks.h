@@ -11,7 +11,7 @@
 #include "runtime/machine/store.h"
 #include "tasks/graph/graph.h"
 #include "tasks/graph/plan.h"
-#include "tools/settings/mesh.h"
+#include "tools/settings/workers.h"
 
 typedef struct sl__ranks {
   int rank, n;

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/settings/mesh.h"
 #include "tools/settings/nearest.h"
 #include "tools/settings/phrases.h"
+#include "tools/settings/workers.h"
 
 static sl_status find_listed(const char *name, const sl_model **model) {
   const char *names[64];

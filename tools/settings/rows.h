@@ -133,8 +133,8 @@ SETTING(INTEGER, stage, "stage", SL__GRAPH, NONE, "S", "0", 0, 30,
         {0, "with --mesh pipe=N: show what stage S computes"})
 SETTING(CHOICE, pipe_order, "pipe-order", SL__TRAIN | SL__BENCH, RUN, "1f1b|gpipe", "1f1b", 0, 0,
         {0,
-         "with --mesh pipe=N: a backward pass as soon as it can run, with memory for N micro-batches at most (1f1b), or "
-         "all forward passes first (gpipe)"})
+         "with --mesh pipe=N: a backward pass as soon as it can run, with memory for N micro-batches at most "
+         "(1f1b), or all forward passes first (gpipe)"})
 
 SETTING(INTEGER, plan_zero, "zero", SL__PLAN, NONE, "STAGE", NULL, 0, 3,
         {0, "propose only plans of this stage of ZeRO (0 to 3); default: 0, 1 and, on several nodes, 3"})

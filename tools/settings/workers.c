@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tasks/spread/placement.h"
+
 sl_status sl__workers_of(const sl__options *o, sl__workers *w) {
   enum { MOST = 4096 };
   const char *text = o->workers ? o->workers : "";
@@ -27,5 +29,53 @@ sl_status sl__workers_of(const sl__options *o, sl__workers *w) {
                      MOST);
     w->cpus = (int)n;
   }
+  return SL_OK;
+}
+
+/* ---- the mesh ---- */
+
+static sl_status read_entry(const char *entry, int length, sl__mesh *mesh) {
+  char *end;
+  const int name = (int)strcspn(entry, "=,");
+  int *size = name == 4 && strncmp(entry, "data", 4) == 0   ? &mesh->data
+              : name == 4 && strncmp(entry, "pipe", 4) == 0 ? &mesh->pipe
+                                                            : NULL;
+  if (!size)
+    return sl_fail(SL_EINVAL, "--mesh: '%.*s' is neither data=N nor pipe=N, such as in --mesh data=2,pipe=2", length,
+                   entry);
+  const long n = entry[name] == '=' ? strtol(entry + name + 1, &end, 10) : 0;
+  if (n < 1 || n > 1000000 || end != entry + length)
+    return sl_fail(SL_EINVAL, "--mesh: '%.*s' has no number of ranks, such as in %.*s=2", length, entry, name, entry);
+  if (*size) return sl_fail(SL_EINVAL, "--mesh names %.*s twice", name, entry);
+  *size = (int)n;
+  return SL_OK;
+}
+
+sl_status sl__mesh_of(const sl__options *o, int ranks, sl__mesh *mesh) {
+  *mesh = (sl__mesh){0};
+  for (const char *at = o->mesh; at && *at;) {
+    const int length = (int)strcspn(at, ",");
+    SL_TRY(sl_blame(read_entry(at, length, mesh), "mesh"));
+    at += length + (at[length] == ',');
+  }
+  if (!mesh->pipe) mesh->pipe = mesh->data && ranks % mesh->data == 0 && o->mesh ? ranks / mesh->data : 1;
+  if (!mesh->data) mesh->data = ranks / mesh->pipe;
+  if (mesh->data * mesh->pipe != ranks)
+    return sl_blame(sl_fail(SL_EINVAL, "--mesh %s is for %d ranks, and this job has %d", o->mesh,
+                            (mesh->data ? mesh->data : 1) * mesh->pipe, ranks),
+                    "mesh");
+  if (mesh->pipe > SL_MAX_STAGES)
+    return sl_blame(sl_fail(SL_EINVAL, "--mesh: a pipeline has at most %d stages", SL_MAX_STAGES), "mesh");
+  if (mesh->pipe > 1 && mesh->data > 1)
+    return sl_blame(
+        sl_fail(SL_EINVAL, "--mesh: samples and layers cannot be divided together yet: use data=%d or pipe=%d", ranks,
+                ranks),
+        "mesh");
+  if (mesh->pipe > 1 && o->zero > 0)
+    return sl_blame(sl_fail(SL_EINVAL,
+                            "--zero divides what ranks of the same layers keep, and with --mesh pipe=%d there "
+                            "is one rank for each layer: leave --zero out",
+                            mesh->pipe),
+                    "mesh");
   return SL_OK;
 }

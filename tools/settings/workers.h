@@ -1,4 +1,4 @@
-/* The kinds and numbers of workers that --workers and --gpus ask for. */
+/* Who computes: the kinds and numbers of workers that --workers and --gpus ask for, and the mesh of a job's ranks. */
 #ifndef SL_SETTINGS_WORKERS_H
 #define SL_SETTINGS_WORKERS_H
 
@@ -13,5 +13,14 @@ typedef struct sl__workers {
 
 /* SL_EINVAL: not a number or one of the words, or a word that --gpus contradicts. */
 sl_status sl__workers_of(const sl__options *options, sl__workers *workers);
+
+typedef struct sl__mesh {
+  int data; /* divide the samples */
+  int pipe; /* stages of a pipeline: divide the layers; consecutive ranks */
+} sl__mesh;
+
+/* Reads --mesh ("pipe=2", "data=2,pipe=2") for a job of so many ranks; without it all ranks divide the samples. The
+ * size that is not given follows from the ranks. A usage error names what is unknown or does not fit. */
+sl_status sl__mesh_of(const sl__options *options, int ranks, sl__mesh *mesh);
 
 #endif

@@ -76,7 +76,8 @@ sl_status sl__trainer_save(sl__trainer *r) {
 }
 
 int64_t sl__trainer_saving_bytes(const sl__trainer *r) {
-  return (int64_t)(sl__checkpoints_bytes(r->checkpoints) + sl__ranks_collected_bytes(&r->job.ranks, r->job.store, r->job.evaluator.network.graph));
+  return (int64_t)(sl__checkpoints_bytes(r->checkpoints) +
+                   sl__ranks_collected_bytes(&r->job.ranks, r->job.store, r->job.evaluator.network.graph));
 }
 
 sl_status sl__trainer_open_checkpoints(sl__trainer *r) {

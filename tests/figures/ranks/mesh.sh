@@ -1,10 +1,12 @@
 #!/bin/bash
-# Figure: what a pipeline costs, and where it pays. (1) On this host: MODEL (gpt2) with BATCH (8) sequences of LENGTH
-# (256) tokens, one rank of two workers, two ranks of one worker as two stages with MICRO (8) micro-batches, and the same
-# two ranks dividing samples, in turn, ROUNDS (3) times; medians. Targets over one rank: the stages 0.93 of what the
-# bubble of (n - 1) / (m + n - 1) leaves, samples 0.97; the peak of each rank within 3% of the prediction. (2) Two test
-# hosts (tests/support/hosts.sh) with a link of RATE (1gbit): MODEL with batches of HOST_BATCHES (4 16) sequences of
-# HOST_LENGTH (64) tokens, as two stages and dividing samples. Target at 256 tokens: stages 1.5 times as fast. PARTS: which of them (1 2).
+# Figure: what a pipeline costs, and where it pays. PARTS: which of (1 2).
+# (1) This host: MODEL (gpt2) with BATCH (8) sequences of LENGTH (256) tokens on one rank of two workers, on two stages
+# of one worker with MICRO (8) micro-batches, and on two ranks that divide samples, in turn, ROUNDS (3) times; medians.
+# Targets over one rank: the stages 0.93 of what the bubble, (n - 1) / (m + n - 1) of a step, leaves; samples 0.97. The
+# peak of each is within 3% of the prediction.
+# (2) Two test hosts (tests/support/hosts.sh) with a link of RATE (1gbit): MODEL with batches of HOST_BATCHES (4 16)
+# sequences of HOST_LENGTH (64) tokens, as two stages and dividing samples. Target at 256 tokens: stages 1.5 times as
+# fast.
 set -u
 top=$(cd "$(dirname "$0")/../../.." && pwd)
 starling=${STARLING:-$top/build/starling}
