@@ -82,9 +82,9 @@ void sl__trainer_warn_unverified(const sl__trainer *r) {
     sl_log(SL_LOG_WARNING, "--verify-every compares ranks, and this run has only one: nothing is compared");
   else if (compared < parameters)
     sl_log(SL_LOG_WARNING,
-           "--verify-every compares the ranks' copies of parameters, and with --zero %lld there is only one copy of %d "
-           "of the %d parameters: these are not compared",
-           (long long)r->o->zero, parameters - compared, parameters);
+           "--verify-every compares the ranks' copies of parameters, and with --%s there is only one copy of %d of the "
+           "%d parameters: these are not compared",
+           r->job.ranks.mesh.pipe > 1 ? "mesh" : "zero", parameters - compared, parameters);
 }
 
 sl_status sl__trainer_verify(sl__trainer *r) {
