@@ -22,6 +22,7 @@ typedef struct bucket {
 
 struct sl__exchanges {
   sl_exchange *engine;
+  int group; /* the ranks that divide the samples */
   bucket **bucket;
   int n;
   int64_t last; /* end of the previous bucket; used by the engine's thread */
@@ -30,11 +31,28 @@ struct sl__exchanges {
 static struct starpu_codelet nowhere = {
     .where = STARPU_NOWHERE, .nbuffers = 0, .name = "exchange", .modes = {STARPU_NONE}};
 
+/* Declares the group of the ranks of a stage. */
+static sl_status declare_stage(sl__exchanges *x, const sl_runtime *runtime, int stages, int leaves, const int *first) {
+  const int n = sl_runtime_ranks(runtime) / stages;
+  int *member = malloc((size_t)n * sizeof *member);
+  if (!member) return sl_no_memory("for the ranks of a stage");
+  for (int k = 0; k < n; k++) member[k] = sl_runtime_rank(runtime) % stages + k * stages;
+  const sl_status status = sl_exchange_group(x->engine, member, n, leaves, first, &x->group);
+  free(member);
+  return status;
+}
+
 sl_status sl__exchanges_create(sl_runtime *runtime, const sl_exchange_type *type, int leaves, const int *first_leaf,
-                               sl_compression compression, sl__exchanges **exchanges) {
+                               int stages, sl_compression compression, sl__exchanges **exchanges) {
   *exchanges = NULL;
+  const int ranks = sl_runtime_ranks(runtime);
   sl__exchanges *x = calloc(1, sizeof *x);
-  if (!x) return sl_no_memory("for the exchanges");
+  int *each = malloc(((size_t)ranks + 1) * sizeof *each); /* with stages nothing is summed over all ranks */
+  if (!x || !each) {
+    free(x), free(each);
+    return sl_no_memory("for the exchanges");
+  }
+  for (int r = 0; r <= ranks; r++) each[r] = r;
   const sl_share *share = sl_runtime_share(runtime);
   enum { MOST_CPUS = 1024 };
   int cpus[MOST_CPUS], n = 0;
@@ -43,16 +61,18 @@ sl_status sl__exchanges_create(sl_runtime *runtime, const sl_exchange_type *type
   const sl_exchange_options options = {.type = type ? type : sl_exchange_types[0],
                                        .comm = sl_runtime_comm(runtime),
                                        .node = sl_runtime_node_comm(runtime),
-                                       .leaves = leaves,
-                                       .first = first_leaf,
+                                       .leaves = stages > 1 ? ranks : leaves,
+                                       .first = stages > 1 ? each : first_leaf,
                                        .compression = compression,
                                        .cpus = cpus,
                                        .ncpus = n};
-  const sl_status status = sl_exchange_create(&options, &x->engine);
+  sl_status status = sl_exchange_create(&options, &x->engine);
+  if (status == SL_OK && stages > 1 && ranks > stages) status = declare_stage(x, runtime, stages, leaves, first_leaf);
   if (status == SL_OK)
     *exchanges = x;
   else
     free(x);
+  free(each);
   return status;
 }
 
@@ -111,10 +131,8 @@ sl_status sl__exchanges_add(sl__exchanges *x, const sl_graph *graph, const sl_no
     status = sl_no_memory("for the exchange of layer '%s'", node->name);
     goto out;
   }
-  *b = (bucket){.of = x,
-                .task = t,
-                .handle = b->handle,
-                .mode = attr->move.kind == SL_EXCHANGE_SEND ? STARPU_R : STARPU_RW};
+  *b = (bucket){
+      .of = x, .task = t, .handle = b->handle, .mode = attr->move.kind == SL_EXCHANGE_SEND ? STARPU_R : STARPU_RW};
   x->bucket[x->n++] = b;
   for (int i = 0; i < values; i++) {
     for (int k = 0; k < subtrees; k++) item[i * subtrees + k] = data[k * values + i];
@@ -130,7 +148,9 @@ sl_status sl__exchanges_add(sl__exchanges *x, const sl_graph *graph, const sl_no
     if (sl_dtype_bytes(graph->value[node->in[i]]->dtype) != sl_dtype_bytes(dtype))
       SL_TRY_OUT(sl_fail(SL_EINVAL, "the exchange of layer '%s' holds values of %zu and of %zu bytes", node->name,
                          sl_dtype_bytes(dtype), sl_dtype_bytes(graph->value[node->in[i]]->dtype)));
-  SL_TRY_OUT(sl_exchange_add(x->engine, attr->move, dtype, stretch, values, &b->number));
+  sl_exchange_move move = attr->move;
+  if (!node->message) move.group = x->group;
+  SL_TRY_OUT(sl_exchange_add(x->engine, move, dtype, stretch, values, &b->number));
   struct starpu_task *task = t->task = starpu_task_create();
   if (!task) SL_TRY_OUT(sl_no_memory("for the exchange of layer '%s'", node->name));
   task->cl = &nowhere;

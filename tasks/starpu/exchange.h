@@ -12,9 +12,10 @@
 typedef struct sl__exchanges sl__exchanges;
 
 /* Collective over the runtime's ranks. type: NULL is the default. first_leaf[ranks + 1]: rank r computes leaves
- * [first_leaf[r], first_leaf[r + 1]). */
+ * [first_leaf[r], first_leaf[r + 1]). With a pipeline of `stages` (1: none), rank r is in stage r % stages, and
+ * first_leaf is that of the ranks of a stage, which sum among themselves. */
 sl_status sl__exchanges_create(sl_runtime *runtime, const sl_exchange_type *type, int leaves, const int *first_leaf,
-                               sl_compression compression, sl__exchanges **exchanges);
+                               int stages, sl_compression compression, sl__exchanges **exchanges);
 /* Collective. Allocates memory for the values that move. The ranks of a node share it if the exchange and the system
  * allow it. It lives as long as the exchanges. */
 sl_status sl__exchanges_allocate(sl__exchanges *x, size_t bytes, void **memory);

@@ -18,6 +18,7 @@
 #include "tasks/graph/storage.h"
 #include "tasks/schedule/print.h"
 #include "tasks/spread/spread.h"
+#include "tasks/spread/stages.h"
 #include "tasks/starpu/codelet.h"
 #include "tasks/starpu/copies.h"
 #include "tasks/starpu/device.h"
@@ -42,6 +43,7 @@ struct sl_program {
   void **slot_data;           /* [memory->n_slots] */
   sl__exchanges *exchanges;   /* NULL: one rank */
   sl_placements *placements;
+  int stages;         /* of a pipeline; 1: none */
   sl__task *task;     /* [nodes] */
   sl_array *arrays;   /* of all tasks */
   int16_t *buffer_of; /* likewise */
@@ -139,7 +141,8 @@ static sl_status add_tensor(sl_program *p, const sl_graph *logical, sl_value v, 
   const int rank = sl_runtime_rank(p->runtime), owner = owner_of(p, v);
   const int parameter = info->role == SL_ROLE_PARAMETER;
   if (owner >= 0)
-    SL_TRY(sl_store_add_owned(p->store, info->name, info->dtype, &info->shape, parameter, owner, rank, t));
+    SL_TRY(sl_store_add_owned(p->store, info->name, info->dtype, &info->shape, parameter, owner,
+                              p->placements->keeps ? p->stages : 0, rank, t));
   else if (common && p->placements->made[v].kind == SL_PLACE_OWNED)
     SL_TRY(sl_store_add_common(p->store, info->name, info->dtype, &info->shape, parameter, t));
   else
@@ -337,8 +340,10 @@ static void set_priorities(sl_program *p) {
 
 /* Exchanges in the order in which all ranks declare them. */
 static int by_slot(const void *a, const void *b) {
-  const sl__exchange_attr *x = (*(const sl_node *const *)a)->attr, *y = (*(const sl_node *const *)b)->attr;
-  if (x->slot != y->slot) return x->slot < y->slot ? -1 : 1;
+  const sl_node *one = *(const sl_node *const *)a, *other = *(const sl_node *const *)b;
+  const sl__exchange_attr *x = one->attr, *y = other->attr;
+  const int x_slot = one->message ? x->slot : SL__LATE, y_slot = other->message ? y->slot : SL__LATE;
+  if (x_slot != y_slot) return x_slot < y_slot ? -1 : 1;
   return (x->place > y->place) - (x->place < y->place);
 }
 
@@ -434,18 +439,6 @@ static sl_status bind_residences(sl_program *p) {
   return status;
 }
 
-/* The ranks of a pipeline sum nothing over all of them: its tree has a leaf for each rank. */
-static sl_status make_exchanges(sl_program *p, const sl_program_options *o) {
-  const int ranks = sl_runtime_ranks(p->runtime), stages = o->stages > 1;
-  int *each = malloc(((size_t)ranks + 1) * sizeof *each);
-  if (!each) return sl_no_memory("for the exchanges");
-  for (int r = 0; r <= ranks; r++) each[r] = r;
-  const sl_status status = sl__exchanges_create(p->runtime, o->exchange, stages ? ranks : p->plan.leaves,
-                                                stages ? each : o->first_leaf, o->compression, &p->exchanges);
-  free(each);
-  return status;
-}
-
 /* --- life -----------------------------------------------------------------------------------------------------------
  */
 
@@ -467,14 +460,16 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
   }
   const int rank = sl_runtime_rank(runtime), *first = options->first_leaf;
   int common;
-  const int stages = options->stages > 1 ? options->stages : 1;
+  const int stages = p->stages = options->stages > 1 ? options->stages : 1;
   const sl_division division = {.rank = rank / stages,
                                 .ranks = sl_runtime_ranks(runtime) / stages,
                                 .first = first,
                                 .stage = rank % stages,
                                 .stages = stages,
                                 .order = options->order};
-  if (first && sl_runtime_ranks(runtime) > 1) SL_TRY_OUT(make_exchanges(p, options));
+  if (first && sl_runtime_ranks(runtime) > 1)
+    SL_TRY_OUT(sl__exchanges_create(runtime, options->exchange, plan->leaves, first, stages, options->compression,
+                                    &p->exchanges));
   SL_TRY_OUT(place(p, logical, options, &common));
   SL_TRY_OUT(sl_spread(logical, plan, first ? &division : NULL, p->placements, &p->graph));
   size_t n = (size_t)p->graph->n_values + 1;

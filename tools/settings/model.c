@@ -62,7 +62,7 @@ sl_status sl__synthetic_data(const sl__options *o, const sl_model *model, sl_mod
  * the batch or the leaves cannot be divided so. */
 static int micro_batches_of_pipe(const sl__mesh *mesh, int64_t batch, int64_t leaves) {
   int n = 4 * mesh->pipe;
-  while (n > 1 && (leaves > 0 ? leaves % n != 0 : batch % n != 0)) n--;
+  while (n > 1 && (leaves > 0 ? leaves / mesh->data % n != 0 : batch / mesh->data % n != 0)) n--;
   return n;
 }
 

@@ -66,16 +66,12 @@ sl_status sl__mesh_of(const sl__options *o, int ranks, sl__mesh *mesh) {
                     "mesh");
   if (mesh->pipe > SL_MAX_STAGES)
     return sl_blame(sl_fail(SL_EINVAL, "--mesh: a pipeline has at most %d stages", SL_MAX_STAGES), "mesh");
-  if (mesh->pipe > 1 && mesh->data > 1)
-    return sl_blame(
-        sl_fail(SL_EINVAL, "--mesh: samples and layers cannot be divided together yet: use data=%d or pipe=%d", ranks,
-                ranks),
-        "mesh");
   if (mesh->pipe > 1 && o->zero > 0)
-    return sl_blame(sl_fail(SL_EINVAL,
-                            "--zero divides what ranks of the same layers keep, and with --mesh pipe=%d there "
-                            "is one rank for each layer: leave --zero out",
-                            mesh->pipe),
-                    "mesh");
+    return sl_blame(
+        sl_fail(SL_EINVAL,
+                "--zero divides what every rank keeps, and with --mesh pipe=%d each rank keeps the layers of "
+                "its stage: leave --zero out",
+                mesh->pipe),
+        "mesh");
   return SL_OK;
 }

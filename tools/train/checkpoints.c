@@ -34,7 +34,7 @@ static sl_status share_of_store(const sl__checkpoints_options *o, int ranks, int
   int shared = 0, own = count; /* shared tensors fill the list from the front, this rank's own from the back */
   for (int i = 0; i < count; i++) {
     const sl_tensor *t = sl_store_at(o->store, i);
-    if (!t->data) continue;
+    if (!t->data || (t->owner >= 0 && t->owner != rank)) continue; /* of the ranks of a stage the first one writes */
     whole[t->owner < 0 ? shared++ : --own] = (sl_checkpoint_piece){.name = t->name,
                                                                    .dtype = t->dtype,
                                                                    .shape = t->shape,

@@ -220,7 +220,7 @@ static sl_status check_older(const char *run) {
   return status;
 }
 
-/* Sends another rank a tensor that only that rank holds. */
+/* Sends other ranks a tensor that not all ranks hold. */
 static sl_status hand_over(const sl__ranks *ranks, const sl__model_file *file, const sl_tensor *t) {
   const size_t bytes = (size_t)sl_shape_count(&t->shape) * sl_dtype_bytes(t->dtype);
   char *data = t->data;
@@ -230,7 +230,8 @@ static sl_status hand_over(const sl__ranks *ranks, const sl__model_file *file, c
     status = data ? sl__model_read_tensor(file, t, data) : sl_no_memory("to read '%s'", t->name);
   }
   status = sl__ranks_agree(ranks, status);
-  if (status == SL_OK) status = sl__ranks_send(ranks, 0, t->owner, data, bytes);
+  for (int r = 1; r < ranks->n && status == SL_OK; r++)
+    if (sl_tensor_is_on(t, r)) status = sl__ranks_send(ranks, 0, r, data, bytes);
   if (ranks->rank == 0) free(data);
   return status;
 }
@@ -241,7 +242,8 @@ sl_status sl__share_out(const sl__ranks *ranks, sl_store *store, const sl__model
   sl_status status = SL_OK;
   for (int i = 0; i < sl_store_count(store) && status == SL_OK; i++) {
     const sl_tensor *t = sl_store_at(store, i);
-    if (t->owner > 0 && (!graph || sl_graph_find(graph, t->name) != SL_NONE)) status = hand_over(ranks, file, t);
+    if ((t->owner > 0 || t->stride) && (!graph || sl_graph_find(graph, t->name) != SL_NONE))
+      status = hand_over(ranks, file, t);
   }
   sl_store_release(store);
   return status;
