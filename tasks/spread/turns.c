@@ -63,6 +63,8 @@ sl_status sl__take_turns(sl_graph *g, const sl_plan *plan, sl_leaves mine, const
     if (node->after != SL_NONE) lower_to(&read[node->after], *turn);
     node->micro_batch = d ? part : *turn;
     if (sent > *turn && !early) early = node;
+    if (d && node->bucket && !node->message) /* sums that a pass needs come before those at the end */
+      ((sl__exchange_attr *)node->attr)->slot = *turn < turns - 1 ? SL__EARLY : SL__LATE;
   }
   sl_status status = SL_OK;
   if (early)

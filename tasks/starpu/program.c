@@ -18,7 +18,6 @@
 #include "tasks/graph/storage.h"
 #include "tasks/schedule/print.h"
 #include "tasks/spread/spread.h"
-#include "tasks/spread/stages.h"
 #include "tasks/starpu/codelet.h"
 #include "tasks/starpu/copies.h"
 #include "tasks/starpu/device.h"
@@ -340,10 +339,8 @@ static void set_priorities(sl_program *p) {
 
 /* Exchanges in the order in which all ranks declare them. */
 static int by_slot(const void *a, const void *b) {
-  const sl_node *one = *(const sl_node *const *)a, *other = *(const sl_node *const *)b;
-  const sl__exchange_attr *x = one->attr, *y = other->attr;
-  const int x_slot = one->message ? x->slot : SL__LATE, y_slot = other->message ? y->slot : SL__LATE;
-  if (x_slot != y_slot) return x_slot < y_slot ? -1 : 1;
+  const sl__exchange_attr *x = (*(const sl_node *const *)a)->attr, *y = (*(const sl_node *const *)b)->attr;
+  if (x->slot != y->slot) return x->slot < y->slot ? -1 : 1;
   return (x->place > y->place) - (x->place < y->place);
 }
 
