@@ -1,7 +1,7 @@
 /* tasks/spread/stages.c, sends.c: the cuts of a pipeline, its timetable, and the messages between stages. The step
  * graphs of all stages, with the dependencies of their memory plans, are carried out as ranks would do it: a message
- * ends when both sides have begun it, and a pair carries out its messages in the order in which it declares them. No
- * stage may be left waiting. */
+ * ends when both sides have begun it, and a pair carries out its messages in the order in which it declares them,
+ * and so do the ranks of a stage their sums. No rank may be left waiting. */
 #include "tasks/spread/stages.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "tasks/spread/spread.h"
 #include "tests/tasks/toy.h"
 
-enum { BATCH = 24, LAYERS = 7, MOST_STAGES = 5, MOST_PARTS = 12 };
+enum { BATCH = 24, LAYERS = 7, MOST_STAGES = 5, MOST_PARTS = 12, MOST_EACH = 3 };
 
 static sl_status step_shape(const void *attr, const sl_value_info *const *in, int n_in, sl_value_info *out, int n_out) {
   (void)attr, (void)n_in;
@@ -24,7 +24,12 @@ static sl_status one_shape(const void *attr, const sl_value_info *const *in, int
   out[0].dtype = SL_F64;
   return SL_OK;
 }
+static const sl_operation toy_sum_with = {.name = "with", .shape = step_shape};
 static const sl_operation update = {.name = "step", .shape = step_shape, .map_in = 7, .map_out = 3, .update = {1, 3}};
+static void scaled_gradient(sl_graph *g, const sl_node *node, const sl_value *dout, const int *need, sl_value *din) {
+  din[0] = need[0] ? sl_graph_add1(g, &toy_sum_with, node->name, NULL, (sl_value[]){dout[0], node->in[1]}, 2) : SL_NONE;
+}
+static const sl_operation scaled = {.name = "scaled", .shape = step_shape, .gradient = scaled_gradient};
 static const sl_operation factor = {.name = "factor", .shape = one_shape, .all_in = UINT32_MAX};
 
 typedef struct network {
@@ -32,17 +37,21 @@ typedef struct network {
   sl_value loss, parameter[LAYERS], state[LAYERS];
 } network;
 
-/* LAYERS layers with a value that skips two of them, a factor that concerns all gradients, and updates with state. */
+/* LAYERS layers with a value that skips two of them, a statistic over all samples that no pass needs, a sum of inputs
+ * that the passes of the last layer need, a factor that concerns all gradients, and updates with state. */
 static network network_of(void) {
   network n = {.g = toy_graph(BATCH)};
   sl_value x = toy_input(n.g, 8), skipped = SL_NONE, gradient[LAYERS];
+  const sl_value inputs = x;
   char name[32];
   for (int i = 0; i < LAYERS; i++) {
     snprintf(name, sizeof name, "fc%d", i);
     x = toy_layer(n.g, name, x, 8);
     if (i == 1) skipped = x;
+    if (i == LAYERS - 2) toy_loss(n.g, x);
     if (i == 3) x = toy_sum(n.g, x, skipped);
   }
+  x = sl_graph_add1(n.g, &scaled, "scaled", NULL, (sl_value[]){x, toy_loss(n.g, inputs)}, 2);
   n.loss = toy_loss(n.g, x);
   for (int i = 0; i < LAYERS; i++) {
     snprintf(name, sizeof name, "fc%d.weight", i);
@@ -136,6 +145,7 @@ typedef struct rank {
   char *ended;            /* [nodes] */
   int *pair[MOST_STAGES]; /* [peer] its messages to that stage, then those from it, in the order of declaration */
   int n_sent[MOST_STAGES], n_got[MOST_STAGES], sent[MOST_STAGES], got[MOST_STAGES];
+  int *sum, n_sums, summed; /* exchanges with the ranks of the same stage, in the order of declaration */
 } rank;
 
 static int by_slot(const rank *r, int a, int b) {
@@ -143,14 +153,14 @@ static int by_slot(const rank *r, int a, int b) {
   return x->slot != y->slot ? x->slot < y->slot : x->place < y->place;
 }
 
-static void list_messages(rank *r, int stages) {
+static void list_messages(rank *r, int stages, int d) {
   for (int peer = 0; peer < stages; peer++) {
     r->pair[peer] = malloc((size_t)r->g->n_nodes * sizeof(int));
     for (int way = 0; way < 2; way++) {
       int first = way ? r->n_sent[peer] : 0, n = first;
       for (int i = 0; i < r->g->n_nodes; i++) {
         const sl_node *node = r->g->node[i];
-        if (!node->bucket || ((const sl__exchange_attr *)node->attr)->move.rank != peer) continue;
+        if (!node->bucket || ((const sl__exchange_attr *)node->attr)->move.rank != d * stages + peer) continue;
         if (node->message != (way ? SL_MESSAGE_RECEIVED : SL_MESSAGE_SENT)) continue;
         int k = n++;
         for (; k > first && by_slot(r, i, r->pair[peer][k - 1]); k--) r->pair[peer][k] = r->pair[peer][k - 1];
@@ -161,24 +171,49 @@ static void list_messages(rank *r, int stages) {
   }
 }
 
+static void list_sums(rank *r) {
+  r->sum = malloc((size_t)r->g->n_nodes * sizeof(int));
+  for (int i = 0; i < r->g->n_nodes; i++) {
+    if (!r->g->node[i]->bucket || r->g->node[i]->message) continue;
+    int k = r->n_sums++;
+    for (; k > 0 && by_slot(r, i, r->sum[k - 1]); k--) r->sum[k] = r->sum[k - 1];
+    r->sum[k] = i;
+  }
+}
+
 static void end(rank *r, int node) {
   r->ended[node] = 1;
   for (int i = 0; i < r->s->n; i++)
     for (int k = r->s->from[i]; k < r->s->from[i + 1]; k++) r->waits[i] -= r->s->before[k] == node;
 }
 
-/* Carries out all that can be; returns the number of nodes that remain. */
-static int carry_out(rank *all, int stages) {
+/* Ends what the ranks of stage s do together, if all of them have begun it; returns how many tasks ended. */
+static int sum_up(rank *all, int stages, int each, int s) {
+  int ready = 0;
+  for (int d = 0; d < each; d++) {
+    const rank *r = &all[d * stages + s];
+    ready += r->summed < r->n_sums && r->waits[r->sum[r->summed]] == 0;
+  }
+  if (ready < each) return 0;
+  for (int d = 0; d < each; d++) end(&all[d * stages + s], all[d * stages + s].sum[all[d * stages + s].summed++]);
+  return each;
+}
+
+/* Carries out all that can be; returns the number of nodes that remain. Rank d * stages + s is in stage s. */
+static int carry_out(rank *all, int stages, int each) {
   int left = 0;
-  for (int s = 0; s < stages; s++) left += all[s].g->n_nodes;
+  for (int s = 0; s < stages * each; s++) left += all[s].g->n_nodes;
   for (int moved = 1; moved;) {
     moved = 0;
-    for (int s = 0; s < stages; s++) {
-      rank *r = &all[s];
+    for (int s = 0; s < stages && each > 1; s++)
+      for (int ended = 1; ended; left -= ended, moved |= ended) ended = sum_up(all, stages, each, s);
+    for (int me = 0; me < stages * each; me++) {
+      rank *r = &all[me];
+      const int s = me % stages;
       for (int i = 0; i < r->g->n_nodes; i++)
         if (!r->ended[i] && r->waits[i] == 0 && !r->g->node[i]->bucket) end(r, i), left--, moved = 1;
       for (int peer = 0; peer < stages; peer++) {
-        rank *to = &all[peer];
+        rank *to = &all[me - s + peer];
         if (r->sent[peer] == r->n_sent[peer] || to->got[s] == to->n_got[s]) continue;
         const int a = r->pair[peer][r->sent[peer]], b = to->pair[s][to->n_sent[s] + to->got[s]];
         if (r->waits[a] > 0 || to->waits[b] > 0) continue;
@@ -195,19 +230,46 @@ static int carry_out(rank *all, int stages) {
   return left;
 }
 
+/* Rank d of `each` ranks of stage s. */
 static rank rank_of(const network *n, const sl_plan *plan, const sl_placements *p, sl_pipe_order order, int stages,
-                    int s) {
+                    int s, int each, int d) {
   rank r = {0};
-  const sl_division mine = {
-      .ranks = 1, .first = (int[]){0, plan->leaves}, .stage = s, .stages = stages, .order = order};
+  int first[MOST_EACH + 1];
+  for (int k = 0; k <= each; k++) first[k] = k * plan->leaves / each;
+  const sl_division mine = {.rank = d, .ranks = each, .first = first, .stage = s, .stages = stages, .order = order};
   assert_ok(sl_spread(n->g, plan, &mine, p, &r.g));
   const sl_machine machine = sl_machine_default(2, 1, 0);
   assert_ok(sl_schedule_create(r.g, NULL, &plan->tiles, &machine, &r.s));
   assert_ok(sl_memory_plan(r.g, r.s, NULL, 0, &r.m)); /* shares as much as it can */
   r.waits = calloc((size_t)r.g->n_nodes, sizeof *r.waits), r.ended = calloc((size_t)r.g->n_nodes, 1);
   for (int i = 0; i < r.g->n_nodes; i++) r.waits[i] = r.s->from[i + 1] - r.s->from[i];
-  list_messages(&r, stages);
+  list_messages(&r, stages, d);
+  list_sums(&r);
   return r;
+}
+
+static void release(rank *r, int stages) {
+  for (int peer = 0; peer < stages; peer++) free(r->pair[peer]);
+  free(r->waits), free(r->ended), free(r->sum);
+  sl_memory_destroy(r->m), sl_schedule_destroy(r->s), sl_graph_destroy(r->g);
+}
+
+static void try_mesh(const network *n, sl_pipe_order order, int stages, int each, int parts) {
+  sl_plan plan = {.batch = BATCH, .leaves = MOST_PARTS, .shards = 2 * MOST_PARTS, .micro_batches = parts, .seed = 1};
+  const sl_placing how = {.ranks = each, .stages = stages, .keep = &n->loss, .n_keep = 1};
+  sl_placements *p;
+  rank all[MOST_STAGES * MOST_EACH];
+  assert_ok(sl_plan_complete(&plan));
+  assert_ok(sl_placements_create(n->g, &how, &p));
+  for (int r = 0; r < stages * each; r++) all[r] = rank_of(n, &plan, p, order, stages, r % stages, each, r / stages);
+  const int left = carry_out(all, stages, each);
+  if (left)
+    fail_msg("%d x %d ranks, %d micro-batches, order %d: %d tasks wait for ever", each, stages, parts, order, left);
+  for (int r = 0; r < stages * each; r++) {
+    assert_true(sl_spread_whole(all[r].g, n->loss) != SL_NONE); /* every stage has the loss in the end */
+    release(&all[r], stages);
+  }
+  sl_placements_destroy(p);
 }
 
 static void no_stage_is_left_waiting(void **state) {
@@ -215,26 +277,9 @@ static void no_stage_is_left_waiting(void **state) {
   network n = network_of();
   for (int order = 0; order < SL_PIPE_ORDERS; order++)
     for (int stages = 2; stages <= MOST_STAGES; stages++)
-      for (int parts = 1; parts <= MOST_PARTS; parts++) {
-        if (MOST_PARTS % parts) continue;
-        sl_plan plan = {
-            .batch = BATCH, .leaves = MOST_PARTS, .shards = 2 * MOST_PARTS, .micro_batches = parts, .seed = 1};
-        const sl_placing how = {.ranks = 1, .stages = stages, .keep = &n.loss, .n_keep = 1};
-        sl_placements *p;
-        rank all[MOST_STAGES];
-        assert_ok(sl_plan_complete(&plan));
-        assert_ok(sl_placements_create(n.g, &how, &p));
-        for (int s = 0; s < stages; s++) all[s] = rank_of(&n, &plan, p, (sl_pipe_order)order, stages, s);
-        const int left = carry_out(all, stages);
-        if (left) fail_msg("%d stages, %d micro-batches, order %d: %d tasks wait for ever", stages, parts, order, left);
-        for (int s = 0; s < stages; s++) {
-          assert_true(sl_spread_whole(all[s].g, n.loss) != SL_NONE); /* every stage has the loss in the end */
-          for (int peer = 0; peer < stages; peer++) free(all[s].pair[peer]);
-          free(all[s].waits), free(all[s].ended);
-          sl_memory_destroy(all[s].m), sl_schedule_destroy(all[s].s), sl_graph_destroy(all[s].g);
-        }
-        sl_placements_destroy(p);
-      }
+      for (int each = 1; each <= MOST_EACH; each++)
+        for (int parts = 1; parts <= MOST_PARTS / each; parts++)
+          if (MOST_PARTS % parts == 0) try_mesh(&n, (sl_pipe_order)order, stages, each, parts);
   sl_graph_destroy(n.g);
 }
 
@@ -248,11 +293,9 @@ static void one_forward_one_backward_takes_less_memory(void **state) {
   assert_ok(sl_plan_complete(&plan));
   assert_ok(sl_placements_create(n.g, &(sl_placing){.ranks = 1, .stages = 2}, &p));
   for (int order = 0; order < SL_PIPE_ORDERS; order++) {
-    rank r = rank_of(&n, &plan, p, (sl_pipe_order)order, 2, 0);
+    rank r = rank_of(&n, &plan, p, (sl_pipe_order)order, 2, 0, 1, 0);
     bytes[order] = r.m->temporaries;
-    for (int peer = 0; peer < 2; peer++) free(r.pair[peer]);
-    free(r.waits), free(r.ended);
-    sl_memory_destroy(r.m), sl_schedule_destroy(r.s), sl_graph_destroy(r.g);
+    release(&r, 2);
   }
   assert_true(bytes[SL_PIPE_1F1B] < bytes[SL_PIPE_GPIPE]);
   sl_placements_destroy(p);
