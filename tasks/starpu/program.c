@@ -110,7 +110,7 @@ static sl_status place(sl_program *p, const sl_graph *logical, const sl_program_
                     .window = sl_fetch_window(p->plan.micro_batches)};
   *common = 0;
   sl_status status = find_holders(p, logical, &holder, &are_common);
-  how.holder = holder;
+  how.holder = stages > 1 ? NULL : holder; /* stages follow from the graph, as they did when the store was filled */
   if (how.zero == SL_ZERO_PARAMETERS) how.zero = SL_ZERO_STATE;
   SL_TRY_OUT(status);
   SL_TRY_OUT(sl_placements_create(logical, &how, &p->placements));
