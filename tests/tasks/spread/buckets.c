@@ -41,7 +41,7 @@ static sl_graph *spread_on(const sl_graph *g, int rank, int zero, int micro_batc
   sl_graph *step;
   assert_ok(sl_plan_complete(&plan));
   assert_ok(sl_placements_create(g, &(sl_placing){.ranks = RANKS, .zero = zero}, &p));
-  assert_ok(sl_spread(g, &plan, &(sl_division){rank, RANKS, (int[]){0, 2, 4, 6}}, p, &step));
+  assert_ok(sl_spread(g, &plan, &(sl_division){.rank = rank, .ranks = RANKS, .first = (int[]){0, 2, 4, 6}}, p, &step));
   sl_placements_destroy(p);
   return step;
 }

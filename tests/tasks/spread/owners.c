@@ -191,7 +191,8 @@ static void steps_fit_together(void **state) {
         for (int rank = 0; rank < RANKS; rank++) {
           sl_placements *p;
           assert_ok(sl_placements_create(n.g, &(sl_placing){.ranks = RANKS, .zero = 1}, &p));
-          assert_ok(sl_spread(n.g, &plan, &(sl_division){rank, RANKS, (int[]){0, 2, 4, 6}}, p, &g[rank]));
+          assert_ok(sl_spread(n.g, &plan, &(sl_division){.rank = rank, .ranks = RANKS, .first = (int[]){0, 2, 4, 6}}, p,
+                              &g[rank]));
           check_rank(p, rank, g[rank]);
           sl_placements_destroy(p);
         }

@@ -222,7 +222,8 @@ static void ranks_change_no_bit(void **state) {
           sl_placements *placements;
           assert_ok(sl_placements_create(g, &(sl_placing){.ranks = ranks, .zero = stage, .window = way < 10 ? 0 : 1},
                                          &placements));
-          assert_ok(sl_spread(g, &plan, &(sl_division){r, ranks, first}, placements, &step[r]));
+          assert_ok(
+              sl_spread(g, &plan, &(sl_division){.rank = r, .ranks = ranks, .first = first}, placements, &step[r]));
           e[r] = execution_create(step[r], NULL);
           sl_placements_destroy(placements);
         }
@@ -297,7 +298,8 @@ static void gathered_sums(void **state) {
         sl_placements *placements;
         int early = 0, gathering = 0;
         assert_ok(sl_placements_create(g, &(sl_placing){.ranks = ranks, .zero = zero}, &placements));
-        assert_ok(sl_spread(g, &plan, ranks > 1 ? &(sl_division){r, ranks, first} : NULL, placements, &step[r]));
+        assert_ok(sl_spread(g, &plan, ranks > 1 ? &(sl_division){.rank = r, .ranks = ranks, .first = first} : NULL,
+                            placements, &step[r]));
         for (int i = 0; i < step[r]->n_nodes; i++) {
           const sl_node *node = step[r]->node[i];
           if (node->bucket && ((const sl__exchange_attr *)node->attr)->move.kind == SL_EXCHANGE_SUM) early = 1;

@@ -78,7 +78,7 @@ static void each_rank_begins_with_its_first_leaf(void **state) {
   sl_plan plan = {.batch = BATCH, .leaves = LEAVES, .shards = LEAVES, .micro_batches = 2, .seed = 1};
   const int first[] = {0, 4, LEAVES};
   assert_ok(sl_plan_complete(&plan));
-  assert_ok(sl_spread(g, &plan, &(sl_division){1, 2, first}, NULL, &step));
+  assert_ok(sl_spread(g, &plan, &(sl_division){.rank = 1, .ranks = 2, .first = first}, NULL, &step));
   int seen = 0;
   for (int i = 0; i < step->n_nodes; i++) {
     const sl_node *node = step->node[i];
