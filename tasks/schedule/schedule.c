@@ -150,8 +150,7 @@ static int adds_leaves(const sl_node *node) { return node->leaf >= 0 && node->sh
 /* Makes the first tasks of a turn wait for the last tasks of the one before, except sums over leaves and messages. */
 static sl_status take_turns(sl_schedule *s, const sl_graph *g) {
   if (g->turns <= 1) return SL_OK;
-  char *follows = calloc((size_t)s->n + 1, 1),
-       *leads = calloc((size_t)s->n + 1, 1); /* another task of its turn */
+  char *follows = calloc((size_t)s->n + 1, 1), *leads = calloc((size_t)s->n + 1, 1); /* another task of its turn */
   pairs list = {0};
   int fine = follows && leads;
   for (int i = 0; i < s->n && fine; i++)
@@ -167,8 +166,7 @@ static sl_status take_turns(sl_schedule *s, const sl_graph *g) {
     for (int k = first; g->node[k]->turn < turn && fine; k++)
       if (!leads[k] && !adds_leaves(g->node[k]) && !g->node[k]->message) fine = push(&list, k, i);
   }
-  const sl_status status =
-      fine ? sl_schedule_add(s, list.at, list.n) : sl_no_memory("to order %d turns", g->turns);
+  const sl_status status = fine ? sl_schedule_add(s, list.at, list.n) : sl_no_memory("to order %d turns", g->turns);
   free(follows), free(leads), free(list.at);
   return status;
 }
