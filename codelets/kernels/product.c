@@ -17,13 +17,6 @@ typedef void tile(int64_t k, const void *restrict a, int64_t a_row, const int32_
 /* How a tile multiplies: floats, or pairs of bf16 by VDPBF16PS. */
 typedef enum { FLOATS, PAIRS } arithmetic;
 
-/* The 4 bytes at p, in every lane. */
-static inline __attribute__((always_inline)) sl_vec splat_at(const char *p) {
-  uint32_t x;
-  memcpy(&x, p, sizeof x);
-  return (sl_vec)(x - (sl_vec_bits){0});
-}
-
 static inline __attribute__((always_inline)) sl_vec multiply_add(const arithmetic how, sl_vec w, sl_vec x, sl_vec sum) {
 #ifdef SL_ISA_AVX512
   if (how == PAIRS) {
@@ -66,7 +59,7 @@ static inline __attribute__((always_inline)) void tile_of(const arithmetic how, 
     b += b_row;
     UNROLL
     for (int m = 0; m < rows; m++) {
-      const sl_vec w = splat_at(dense ? at + m * (int64_t)sizeof(float) : at);
+      const sl_vec w = sl_splat_at(dense ? at + m * (int64_t)sizeof(float) : at);
       if (!dense) {
         at += a_row;
         __asm__("" : "+r"(at)); /* otherwise clang keeps one pointer per row on the stack */
@@ -165,41 +158,16 @@ void SL_SHARED(product)(int64_t rows, int64_t columns, int64_t k, const float *a
           copy);
 }
 
-/* Lets denormals count as zero, as VDPBF16PS does, and returns the mode before. */
-static inline unsigned long flush_begin(void) {
-#if defined __x86_64__
-  const unsigned before = __builtin_ia32_stmxcsr();
-  __builtin_ia32_ldmxcsr(before | 0x8040); /* FTZ, DAZ */
-  return before;
-#elif defined __aarch64__
-  unsigned long before;
-  __asm__ volatile("mrs %0, fpcr" : "=r"(before));
-  __asm__ volatile("msr fpcr, %0" : : "r"(before | 1ul << 24)); /* FZ */
-  return before;
-#else
-  return 0;
-#endif
-}
-static inline void flush_end(unsigned long before) {
-#if defined __x86_64__
-  __builtin_ia32_ldmxcsr((unsigned)before);
-#elif defined __aarch64__
-  __asm__ volatile("msr fpcr, %0" : : "r"(before));
-#else
-  (void)before;
-#endif
-}
-
 void SL_SHARED(product_flushed)(int64_t rows, int64_t columns, int64_t k, const float *a, int64_t a_row,
                                 const int32_t *a_at, const float *b, int64_t b_row, float *c, int64_t c_row,
                                 const float *start, int add, const sl_product_copy *copy) {
-  const unsigned long before = flush_begin();
+  const unsigned long before = sl_flush_begin();
   SL_SHARED(product)(rows, columns, k, a, a_row, a_at, b, b_row, c, c_row, start, add, copy);
-  flush_end(before);
+  sl_flush_end(before);
 }
 
 #ifdef SL_ISA_BASE
-int sl_product_pairs_choice = -1;
+int sl_product_pairs_choice = -1, sl_product_tiles_choice = 1;
 #endif
 
 #ifdef SL_ISA_AVX512
@@ -207,10 +175,10 @@ void SL_SHARED(product_pairs)(int64_t rows, int64_t columns, int64_t k, const sl
                               const int32_t *a_at, const float *b, int64_t b_row, float *c, int64_t c_row,
                               const float *start, int add, const sl_product_copy *copy) {
   const int kind = copy ? KIND_PACKING : a_row == 2 ? KIND_DENSE : KIND_STRIDED;
-  const unsigned long before = flush_begin();
+  const unsigned long before = sl_flush_begin();
   compute(pair_tiles[kind][columns > SL_LANES][rows - 1], rows, columns, k, a, a_row, a_at, b, b_row, c, c_row, start,
           add, copy);
-  flush_end(before);
+  sl_flush_end(before);
 }
 
 /* Time in ns of a large tile over 256 numbers, the best of some. */

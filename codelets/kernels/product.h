@@ -41,26 +41,73 @@ void SL_SHARED(product)(int64_t rows, int64_t columns, int64_t k, const float *a
                         const float *b, int64_t b_row, float *c, int64_t c_row, const float *start, int add,
                         const sl_product_copy *copy);
 
-/* Products of factors in bf16. Numbers 2 i and 2 i + 1 of k are a pair. c[m][n] is one chain: of each pair the product
- * of the second numbers is added first, then that of the first ones, each rounded once; denormals count as zero, in
- * factors and sums. This is what AVX512-BF16's VDPBF16PS does (Intel's Architecture Instruction Set Extensions
- * reference), and fused multiply-adds of the widened numbers in this order give the same bits. So the faster of the
- * two is used: VDPBF16PS takes the time of one multiply-add on AMD's Zen 4, and of four on an Intel Xeon (Emerald
- * Rapids), where tiles (AMX) are meant for this. x86's baseline, which does not fuse, has bits of its own.
+/* Products of factors in bf16. Numbers 2 i and 2 i + 1 of k are a pair of 4 bytes; denormals count as zero, in factors
+ * and sums. Sums have one of two orders, which the plan names (sl_tiles.blocks). Each is that of an instruction, and
+ * fused multiply-adds of the widened numbers give the same bits on every CPU (x86's baseline, which does not fuse, has
+ * bits of its own):
  *
- * product_pairs: by VDPBF16PS. A pair is 4 bytes: a_row and a_at count numbers of 2 bytes; k, b_row and the copy count
- * pairs. a_row = 2: rows of pairs side by side.
- * product_flushed: `product` on widened numbers, k in the order 1, 0, 3, 2 ..., an odd last number paired with zero. */
+ * by pairs, as AVX512-BF16's VDPBF16PS: c[m][n] is one chain; of each pair the product of the second numbers is added
+ * first, then that of the first ones, each rounded once;
+ *
+ * by blocks, as TDPBF16PS of AMX: in each block of 16 pairs the products of the pairs' first numbers are one chain from
+ * 0, those of their second numbers another; the sum of the two is added to c[m][n].
+ *
+ * (Both: Intel's Architecture Instruction Set Extensions reference. By pairs the faster of VDPBF16PS and multiply-adds
+ * is used: VDPBF16PS takes the time of one multiply-add on AMD's Zen 4, and of four on an Intel Xeon.)
+ *
+ * a_row and a_at count numbers of 2 bytes; k, b_row and the copy count pairs. a_row = 2: rows of pairs side by side.
+ * product_pairs: by VDPBF16PS.
+ * product_flushed: by pairs, as `product` on widened numbers, k in the order 1, 0, 3, 2 ..., an odd last number paired
+ * with zero; strides and copy count floats.
+ * product_blocks: by blocks, by tiles where the CPU has them. rows <= SL_BLOCK_ROWS. With add, c is where the sum
+ * begins. Within 16 steps a_at must ascend. b must be readable up to the next multiple of 16 columns. */
 void SL_SHARED(product_pairs)(int64_t rows, int64_t columns, int64_t k, const sl_bf16 *a, int64_t a_row,
                               const int32_t *a_at, const float *b, int64_t b_row, float *c, int64_t c_row,
                               const float *start, int add, const sl_product_copy *copy);
 void SL_SHARED(product_flushed)(int64_t rows, int64_t columns, int64_t k, const float *a, int64_t a_row,
                                 const int32_t *a_at, const float *b, int64_t b_row, float *c, int64_t c_row,
                                 const float *start, int add, const sl_product_copy *copy);
+void SL_SHARED(product_blocks)(int64_t rows, int64_t columns, int64_t k, const sl_bf16 *a, int64_t a_row,
+                               const int32_t *a_at, const float *b, int64_t b_row, float *c, int64_t c_row,
+                               const float *start, int add);
+/* A block, in pairs; and rows of a product by blocks: two tiles. */
+enum { SL_BLOCK = 16, SL_BLOCK_ROWS = 32 };
 /* Whether VDPBF16PS is there and faster, as measured at the first call. sl_product_pairs_choice: 0 and 1 decide it, for
- * tests; -1: measure. */
+ * tests; -1: measure. sl_product_tiles_choice: 0: blocks without tiles, for tests. */
 int SL_SHARED(product_has_pairs)(void);
-extern int sl_product_pairs_choice;
+extern int sl_product_pairs_choice, sl_product_tiles_choice;
+
+/* Lets denormals count as zero in this thread, as the bf16 instructions do, and returns the mode before. */
+static inline unsigned long sl_flush_begin(void) {
+#if defined __x86_64__
+  const unsigned before = __builtin_ia32_stmxcsr();
+  __builtin_ia32_ldmxcsr(before | 0x8040); /* FTZ, DAZ */
+  return before;
+#elif defined __aarch64__
+  unsigned long before;
+  __asm__ volatile("mrs %0, fpcr" : "=r"(before));
+  __asm__ volatile("msr fpcr, %0" : : "r"(before | 1ul << 24)); /* FZ */
+  return before;
+#else
+  return 0;
+#endif
+}
+static inline void sl_flush_end(unsigned long before) {
+#if defined __x86_64__
+  __builtin_ia32_ldmxcsr((unsigned)before);
+#elif defined __aarch64__
+  __asm__ volatile("msr fpcr, %0" : : "r"(before));
+#else
+  (void)before;
+#endif
+}
+
+/* The 4 bytes at p, in every lane. */
+static inline __attribute__((always_inline)) sl_vec sl_splat_at(const void *p) {
+  uint32_t x;
+  memcpy(&x, p, sizeof x);
+  return (sl_vec)(x - (sl_vec_bits){0});
+}
 
 /* to[j to_row + i] = from[i from_row + j] for i < rows, j < columns. */
 void SL_SHARED(transpose)(int64_t rows, int64_t columns, const float *from, int64_t from_row, float *to,

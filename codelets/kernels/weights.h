@@ -8,16 +8,30 @@
 
 /* How a product takes the numbers of its contraction. Floats go one by one. In bf16 they belong together by pairs
  * (product.h), which go at once, or one by one, widened and swapped: `group` numbers belong together and take `steps`
- * steps of `unit` numbers each. */
+ * steps of `unit` numbers each. blocks: pairs go at once, and sums by blocks. */
 typedef struct sl_walk {
-  int group, steps, unit;
+  int group, steps, unit, blocks;
 } sl_walk;
-static inline sl_walk sl_walk_of(void) {
+static inline sl_walk sl_walk_of(const sl_tiles *tiles) {
 #ifdef SL_STORE_BF16
-  return SL_SHARED(product_has_pairs)() ? (sl_walk){2, 1, 2} : (sl_walk){2, 2, 1};
+  if (tiles->blocks) return (sl_walk){2, 1, 2, 1};
+  return SL_SHARED(product_has_pairs)() ? (sl_walk){2, 1, 2, 0} : (sl_walk){2, 2, 1, 0};
 #else
-  return (sl_walk){1, 1, 1};
+  (void)tiles;
+  return (sl_walk){1, 1, 1, 0};
 #endif
+}
+/* Most rows of a product; and the first row of strip i when n rows are cut into the fewest such strips: of about equal
+ * size or, by blocks, of whole tiles. */
+static inline int64_t sl_walk_rows(sl_walk w) { return w.blocks ? SL_BLOCK_ROWS : SL_PRODUCT_ROWS; }
+static inline int64_t sl_walk_strips(sl_walk w, int64_t n) { return sl_tiles_of(n, sl_walk_rows(w)); }
+static inline int64_t sl_walk_strip(sl_walk w, int64_t n, int64_t i) {
+  return w.blocks ? sl_min64(n, i * SL_BLOCK_ROWS) : sl_piece(n, sl_walk_strips(w, n), i);
+}
+/* First group of piece i of a contraction over `groups` groups: whole blocks, where sums go by them. */
+static inline int64_t sl_walk_piece(sl_walk w, int64_t groups, int64_t pieces, int64_t i) {
+  return w.blocks ? sl_min64(groups, SL_BLOCK * sl_piece(sl_tiles_of(groups, SL_BLOCK), pieces, i))
+                  : sl_piece(groups, pieces, i);
 }
 static inline int64_t sl_walk_groups(sl_walk w, int64_t n) { return sl_tiles_of(n, w.group); }
 static inline int64_t sl_walk_steps(sl_walk w, int64_t n) { return sl_walk_groups(w, n) * w.steps; }
@@ -28,11 +42,16 @@ static inline int sl_walk_widens(sl_walk w) { return w.steps > 1; }
 /* Where the broadcast factor's numbers of step i begin, if they lie in their own order. */
 static inline int32_t sl_walk_at(sl_walk w, int32_t i) { return sl_walk_widens(w) ? i ^ 1 : i * w.unit; }
 
-/* The product of product.h over k steps; a_row and a_at in numbers of a, which is float or, in pairs, sl_bf16. */
+/* The product of product.h over k steps; a_row and a_at in numbers of a, which is float or, in pairs, sl_bf16. By
+ * blocks nothing is copied. */
 static inline void sl_walk_product(sl_walk w, int64_t rows, int64_t columns, int64_t k, const void *a, int64_t a_row,
                                    const int32_t *a_at, const float *b, int64_t b_row, float *c, int64_t c_row,
                                    const float *start, int add, const sl_product_copy *copy) {
 #ifdef SL_STORE_BF16
+  if (w.blocks) {
+    SL_SHARED(product_blocks)(rows, columns, k, a, a_row, a_at, b, b_row, c, c_row, start, add);
+    return;
+  }
 #ifdef SL_ISA_AVX512
   if (sl_walk_paired(w)) {
     SL_SHARED(product_pairs)(rows, columns, k, a, a_row, a_at, b, b_row, c, c_row, start, add, copy);

@@ -94,7 +94,7 @@ static layout layout_of(int64_t T, int64_t d, int backward, sl_dtype dtype) {
 static job job_of(const sl_call *c, const sl_array *qkv, const sl_array *length) {
   const sl_attention_attr *a = c->attr;
   job j = {.c = c,
-           .walk = sl_walk_of(),
+           .walk = sl_walk_of(&c->tiles),
            .qkv = qkv->data,
            .length = length ? length->data : NULL,
            .heads = a->heads,
@@ -207,9 +207,9 @@ static void scores(const job *j, const layout *l, const int32_t *along, int64_t 
                 both = j->causal ? sl_max64(0, sl_min64(keys, first + SL_LANES)) : keys;
   for (int later = 0; later < 2; later++) {
     const int64_t from = later ? both : 0, rows = later ? keys - both : both, x = later ? SL_LANES : 0,
-                  strips = sl_tiles_of(rows, SL_PRODUCT_ROWS);
+                  strips = sl_walk_strips(j->walk, rows);
     for (int64_t g = 0; g < strips; g++) {
-      const int64_t r = from + sl_piece(rows, strips, g), m = from + sl_piece(rows, strips, g + 1) - r;
+      const int64_t r = from + sl_walk_strip(j->walk, rows, g), m = from + sl_walk_strip(j->walk, rows, g + 1) - r;
       sl_walk_product(j->walk, m, columns - x, sl_walk_steps(j->walk, l->d), k + r * l->dp, l->dp * j->walk.unit, along,
                       panel + x, PANEL, s + r * PANEL + x, PANEL, NULL, 0, NULL);
     }
@@ -282,7 +282,7 @@ static void forward(void *arg, int64_t tile, int thread) {
   pack_rows(j, n, &l, q + j->C, row, base + l.k);
   pack_lines(j, n, &l, q + 2 * j->C, row, base + l.vl);
   for (int64_t i = 0; i < n; i += PANEL) {
-    const int64_t m = sl_min64(PANEL, n - i), end = j->causal ? i + m : n, strips = sl_tiles_of(m, SL_PRODUCT_ROWS);
+    const int64_t m = sl_min64(PANEL, n - i), end = j->causal ? i + m : n, strips = sl_walk_strips(j->walk, m);
     sl_vec max[2], sum[2];
     float factor[PANEL], high[PANEL];
     pack_columns(j, m, &l, q + i * row, row, panel);
@@ -305,7 +305,7 @@ static void forward(void *arg, int64_t tile, int thread) {
       for (int64_t r = 0; k > 0 && r < m; r++)
         for (int64_t x = 0; x < l.dp; x++) o[r * l.dp + x] *= factor[r];
       for (int64_t g = 0; g < strips; g++) {
-        const int64_t r = sl_piece(m, strips, g), rows = sl_piece(m, strips, g + 1) - r;
+        const int64_t r = sl_walk_strip(j->walk, m, g), rows = sl_walk_strip(j->walk, m, g + 1) - r;
         const int64_t depth = j->causal ? sl_min64(keys, i + r + rows - k) : keys;
         if (depth > 0)
           combine(j, rows, sl_walk_steps(j->walk, depth), &l, s + r, 1, down,
@@ -334,7 +334,7 @@ sl_status SL_KERNEL(attention)(const sl_call *c) {
 
 /* Keys whose lines of p and ds are written: also those that a strip of keys across the diagonal reads. */
 static int64_t written(const job *j, int64_t keys) {
-  return j->causal ? sl_min64(GRAD_KEYS, keys + SL_PRODUCT_ROWS) : keys;
+  return j->causal ? sl_min64(GRAD_KEYS, keys + sl_walk_rows(j->walk)) : keys;
 }
 
 /* Turns the scores p[keys][PANEL] of a vector of queries into probabilities, and ds from derivatives by the
@@ -413,9 +413,9 @@ static void backward(void *arg, int64_t tile, int thread) {
     pack_columns(j, queries, &l, dout_in + q0 * j->C, j->C, base + l.doutt);
     row_terms(queries, &l, dout_in + q0 * j->C, out + q0 * j->C, j->C, lse_in + q0, lse, D);
     for (int64_t k0 = 0; k0 < (j->causal ? q0 + queries : n); k0 += GRAD_KEYS) {
-      const int64_t keys = sl_min64(GRAD_KEYS, n - k0), key_strips = sl_tiles_of(keys, SL_PRODUCT_ROWS);
+      const int64_t keys = sl_min64(GRAD_KEYS, n - k0), key_strips = sl_walk_strips(j->walk, keys);
       for (int64_t x = 0; x < queries; x += PANEL) {
-        const int64_t i = q0 + x, m = sl_min64(PANEL, queries - x), strips = sl_tiles_of(m, SL_PRODUCT_ROWS),
+        const int64_t i = q0 + x, m = sl_min64(PANEL, queries - x), strips = sl_walk_strips(j->walk, m),
                       seen = j->causal ? sl_min64(keys, i + m - k0) : keys;
         if (seen <= 0) continue;
         if (k0 == 0)
@@ -440,7 +440,7 @@ static void backward(void *arg, int64_t tile, int thread) {
         round_lines(j, written(j, seen), ds_at);
 #endif
         for (int64_t g = 0; g < strips; g++) {
-          const int64_t r = sl_piece(m, strips, g), rows = sl_piece(m, strips, g + 1) - r,
+          const int64_t r = sl_walk_strip(j->walk, m, g), rows = sl_walk_strip(j->walk, m, g + 1) - r,
                         depth = j->causal ? sl_min64(seen, i + r + rows - k0) : seen;
           if (depth > 0)
             combine(j, rows, sl_walk_steps(j->walk, depth), &l, by_key + r, 1, down,
@@ -448,10 +448,11 @@ static void backward(void *arg, int64_t tile, int thread) {
         }
       }
       for (int64_t g = 0; g < key_strips; g++) {
-        const int64_t r = sl_piece(keys, key_strips, g), rows = sl_piece(keys, key_strips, g + 1) - r;
+        const int64_t r = sl_walk_strip(j->walk, keys, g), rows = sl_walk_strip(j->walk, keys, g + 1) - r;
         const int64_t sees = j->causal ? sl_max64(0, k0 + r - q0) : 0, /* first query that sees one of these keys */
-            first = sees / j->walk.group * j->walk.steps, steps = sl_walk_steps(j->walk, queries) - first,
-                      line = (sl_walk_steps(j->walk, q0) + first) * dp;
+            whole = j->walk.blocks ? SL_BLOCK : 1,                     /* groups that the sum cannot begin between */
+            first = sees / (whole * j->walk.group) * whole * j->walk.steps,
+                      steps = sl_walk_steps(j->walk, queries) - first, line = (sl_walk_steps(j->walk, q0) + first) * dp;
         if (sees >= queries) continue;
         combine(j, rows, steps, &l, p + r * PANEL, PANEL, at + first, doutl + line, dv + (k0 + r) * dp, 1);
         combine(j, rows, steps, &l, ds + r * PANEL, PANEL, at + first, ql + line, dk + (k0 + r) * dp, 1);

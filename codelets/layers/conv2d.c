@@ -30,6 +30,7 @@ typedef struct tap {
 } tap;
 
 typedef struct view {
+  sl_walk walk;
   const sl_real *x;
   sl_dtype dtype;     /* of x; scratch rules know it from here alone */
   int64_t B, H, W, C; /* the source */
@@ -68,12 +69,12 @@ static int64_t grid_of(int64_t size, const sl_conv2d_attr *a) {
 }
 
 /* Numbers that are as large as a float, in the memory that products read. */
-static int64_t float_numbers(const view *v) { return v->group > 1 ? sl_walk_of().unit : 1; }
+static int64_t float_numbers(const view *v) { return v->group > 1 ? v->walk.unit : 1; }
 
 /* Computes the remaining fields from source, stride, grid, taps, top, left and group. in_order: outputs are contiguous
  * in memory. A scratch rule, which does not know how a kernel walks, finds the largest sizes for bf16. */
 static void view_finish(view *v, int in_order) {
-  const sl_walk w = sl_walk_of();
+  const sl_walk w = v->walk;
   const int known = v->dtype == SL_F32 || w.group > 1;
   const int64_t unit = float_numbers(v);
   int64_t span = (v->OW - 1) * v->stride + v->reach_column + 1, height = (v->OH - 1) * v->stride + v->reach_row + 1,
@@ -124,7 +125,7 @@ static void copy_numbers(sl_walk w, int64_t n, const sl_real *from, void *to) {
 
 /* The block's pixels: in place, or copied into `to` with a border of zeros. */
 static source view_source(const view *v, const box *b, float *to) {
-  const sl_walk walk = sl_walk_of();
+  const sl_walk walk = v->walk;
   const int64_t bytes = number_bytes(walk);
   if (v->direct)
     return (source){v->x + ((b->image * v->H + b->row * v->stride) * v->W + b->column * v->stride) * v->C, v->W * v->C,
@@ -157,8 +158,10 @@ static source view_source(const view *v, const box *b, float *to) {
 static int64_t group_of(sl_dtype dtype) { return dtype == SL_F32 ? 1 : 2; }
 
 /* The convolution's own view of x, for conv2d and conv2d_dw (group 1). tap may be NULL (sizes only). */
-static view view_forward(const sl_conv2d_attr *a, const sl_array *x, int64_t group, tap *taps) {
-  view v = {.x = x->data,
+static view view_forward(const sl_call *c, const sl_array *x, int64_t group, tap *taps) {
+  const sl_conv2d_attr *a = c->attr;
+  view v = {.walk = sl_walk_of(&c->tiles),
+            .x = x->data,
             .dtype = x->dtype,
             .B = x->shape.dim[0],
             .H = x->shape.dim[1],
@@ -199,8 +202,10 @@ static int64_t phase_taps(const sl_conv2d_attr *a, int phase, int32_t *position,
 
 /* The view of dy whose outputs are dx at rows = row (mod stride), columns = column (mod stride). work has room for
  * 4 kernel numbers; taps and work may be NULL (sizes only). */
-static view view_phase(const sl_conv2d_attr *a, const sl_array *dy, int row, int column, tap *taps, int32_t *work) {
-  view v = {.x = dy->data,
+static view view_phase(const sl_call *c, const sl_array *dy, int row, int column, tap *taps, int32_t *work) {
+  const sl_conv2d_attr *a = c->attr;
+  view v = {.walk = sl_walk_of(&c->tiles),
+            .x = dy->data,
             .dtype = dy->dtype,
             .B = dy->shape.dim[0],
             .H = dy->shape.dim[1],
@@ -273,8 +278,9 @@ static void pack_filters(void *arg, int64_t panel, int thread) {
   float *to = j->panels + panel * K * PANEL;
   if (n < PANEL) memset(to, 0, (size_t)(K * PANEL) * sizeof *to);
   for (int64_t piece = 0; piece < j->pieces; piece++) {
-    int64_t groups = groups_of(&j->v), from = sl_piece(groups, j->pieces, piece) * walk.group,
-            end = sl_piece(groups, j->pieces, piece + 1) * walk.group, steps = (end - from) / walk.group * walk.steps;
+    int64_t groups = groups_of(&j->v), from = sl_walk_piece(walk, groups, j->pieces, piece) * walk.group,
+            end = sl_walk_piece(walk, groups, j->pieces, piece + 1) * walk.group,
+            steps = (end - from) / walk.group * walk.steps;
     for (int64_t t = 0; t < j->v.taps; t++, to += steps * PANEL) {
       for (int64_t k = from; j->transposed && k < end; k += walk.group)
         sl_pack_group(walk, filter_at(j, k, t, first), walk.group > 1 ? filter_at(j, k + 1, t, first) : NULL, n, n,
@@ -309,8 +315,7 @@ static void convolve(void *arg, int64_t tile, int thread) {
   box b = view_box(v, tile);
   float *scratch = sl_own_scratch(j->c, thread, j->own);
   source x = view_source(v, &b, scratch);
-  int64_t K = v->taps * j->steps, groups = groups_of(v), segments = sl_tiles_of(b.columns, SL_PRODUCT_ROWS);
-  int64_t least = b.columns / segments, longer = b.columns % segments; /* as sl_piece has it */
+  int64_t K = v->taps * j->steps, groups = groups_of(v), segments = sl_walk_strips(j->walk, b.columns);
   sl_real *y = j->y + b.image * j->image_step + b.row * j->line_step + b.column * j->column_step;
 #ifdef SL_STORE_BF16
   const int64_t group = GROUP, column_step = GROUP, line_step = b.columns * GROUP, image_step = b.rows * line_step;
@@ -322,16 +327,17 @@ static void convolve(void *arg, int64_t tile, int thread) {
   for (int64_t first = 0; first < j->O; first += group) {
     const int64_t end = sl_min64(j->O, first + group);
     for (int64_t piece = 0; piece < j->pieces; piece++) {
-      int64_t k = v->taps * sl_piece(groups, j->pieces, piece) * j->walk.steps,
-              depth = v->taps * sl_piece(groups, j->pieces, piece + 1) * j->walk.steps - k;
+      int64_t k = v->taps * sl_walk_piece(j->walk, groups, j->pieces, piece) * j->walk.steps,
+              depth = v->taps * sl_walk_piece(j->walk, groups, j->pieces, piece + 1) * j->walk.steps - k;
       for (int64_t o = first; o < end; o += PANEL)
         for (int64_t image = 0; image < b.images; image++)
           for (int64_t row = 0; row < b.rows; row++)
-            for (int64_t segment = 0, from = 0, n; segment < segments; segment++, from += n) {
-              n = least + (segment < longer);
+            for (int64_t segment = 0, from = 0, end_at; segment < segments; segment++, from = end_at) {
+              end_at = sl_walk_strip(j->walk, b.columns, segment + 1);
               const int64_t pixel = image * x.image_step + row * v->stride * x.row_step + from * v->stride * v->pixel;
-              sl_walk_product(j->walk, n, sl_min64(PANEL, j->O - o), depth, number_at(j->walk, x.base, pixel),
-                              v->stride * v->pixel, j->at + k, j->panels + o * K + k * PANEL, PANEL,
+              sl_walk_product(j->walk, end_at - from, sl_min64(PANEL, j->O - o), depth,
+                              number_at(j->walk, x.base, pixel), v->stride * v->pixel, j->at + k,
+                              j->panels + o * K + k * PANEL, PANEL,
                               sums + image * image_step + row * line_step + from * column_step + o - first, column_step,
                               piece ? NULL : j->start + o, piece > 0, NULL);
             }
@@ -376,8 +382,8 @@ static void run(job *j) {
   j->steps = groups * each;
   for (int64_t piece = 0; piece < j->pieces; piece++)
     for (int64_t t = 0; t < v->taps; t++)
-      for (int64_t i = sl_piece(groups, j->pieces, piece) * each; i < sl_piece(groups, j->pieces, piece + 1) * each;
-           i++)
+      for (int64_t i = sl_walk_piece(j->walk, groups, j->pieces, piece) * each;
+           i < sl_walk_piece(j->walk, groups, j->pieces, piece + 1) * each; i++)
         *at++ = (int32_t)(v->tap[t].row * row_step(v) + v->tap[t].column * v->pixel) + sl_walk_at(j->walk, (int32_t)i);
   sl_team_for(j->c->team, sl_tiles_of(j->O, PANEL), pack_filters, j);
   sl_team_for(j->c->team, view_blocks(v), convolve, j);
@@ -387,7 +393,7 @@ sl_status SL_KERNEL(conv2d)(const sl_call *c) {
   const sl_shape *y = &c->out[0].shape;
   job j = {.c = c,
            .attr = c->attr,
-           .walk = sl_walk_of(),
+           .walk = sl_walk_of(&c->tiles),
            .O = y->dim[3],
            .channels = c->in[0].shape.dim[3],
            .y = c->out[0].data};
@@ -397,7 +403,7 @@ sl_status SL_KERNEL(conv2d)(const sl_call *c) {
     const sl_array *bias = &c->in[2].part[part];
     memcpy(j.start + bias->row0, bias->data, (size_t)bias->shape.dim[0] * sizeof(float));
   }
-  j.v = view_forward(j.attr, &c->in[0], group_of(c->in[0].dtype), taps);
+  j.v = view_forward(c, &c->in[0], group_of(c->in[0].dtype), taps);
   j.column_step = j.O, j.line_step = y->dim[2] * j.O, j.image_step = y->dim[1] * j.line_step;
   run(&j);
   return SL_OK;
@@ -411,7 +417,8 @@ static int64_t most_taps(const sl_conv2d_attr *a) {
 
 sl_status SL_KERNEL(conv2d_dx)(const sl_call *c) {
   const sl_shape *dx = &c->out[0].shape;
-  job j = {.c = c, .attr = c->attr, .walk = sl_walk_of(), .transposed = 1, .O = dx->dim[3], .channels = dx->dim[3]};
+  job j = {
+      .c = c, .attr = c->attr, .walk = sl_walk_of(&c->tiles), .transposed = 1, .O = dx->dim[3], .channels = dx->dim[3]};
   int32_t *work;
   tap *taps = lay_out(&j, most_numbers(&c->in[0], most_taps(j.attr)), j.O, &work);
   int64_t stride = j.attr->stride, line = dx->dim[2] * j.O;
@@ -419,7 +426,7 @@ sl_status SL_KERNEL(conv2d_dx)(const sl_call *c) {
   for (int row = 0; row < sl_min64(stride, dx->dim[1]); row++)
     for (int column = 0; column < sl_min64(stride, dx->dim[2]); column++) {
       j.y = (sl_real *)c->out[0].data + row * line + column * j.O;
-      j.v = view_phase(j.attr, &c->in[0], row, column, taps, work);
+      j.v = view_phase(c, &c->in[0], row, column, taps, work);
       run(&j);
     }
   return SL_OK;
@@ -509,7 +516,7 @@ static void dw_copy_row(const view *v, sl_walk walk, int64_t image, int64_t row,
 }
 
 static dw_block dw_prepare(const view *v, int64_t number, float *copy, int32_t *at) {
-  const sl_walk walk = sl_walk_of();
+  const sl_walk walk = v->walk;
   dw_block k = {.b = view_box(v, number)};
   const box *b = &k.b;
   const int64_t rows = padded_rows(v, b->rows), groups = sl_walk_groups(walk, b->columns),
@@ -575,15 +582,14 @@ static void weight_gradient(void *arg, int64_t tile, int thread) {
   const dw_job *j = arg;
   const sl_call *c = j->c;
   const view *v = &j->v;
-  const sl_walk walk = sl_walk_of();
+  const sl_walk walk = v->walk;
   sl_range filters = sl_tile_range(tile, j->width, c->out[0].shape.dim[0]);
   int64_t n = filters.to - filters.from, K = v->taps * v->C;
   dw_scratch s = dw_layout(v, j->width);
   float *memory = c->team->scratch[thread], *sum = memory + s.sum, *bias = memory + s.bias, *tail = memory + s.tail;
   int32_t *at = (int32_t *)(memory + s.at);
   /* Taps with contiguous channels are rows of one tile: the taps of a kernel row, unless pixels were spread. */
-  int64_t run_taps = v->pixel == v->C ? j->kernel : 1, run = run_taps * v->C,
-          pieces = sl_tiles_of(run, SL_PRODUCT_ROWS);
+  int64_t run_taps = v->pixel == v->C ? j->kernel : 1, run = run_taps * v->C, pieces = sl_walk_strips(walk, run);
   memset(bias, 0, (size_t)n * sizeof *bias);
   for (int64_t number = 0; number < view_blocks(v); number++) {
     const dw_block block = dw_prepare(v, number, memory + s.copy, at);
@@ -605,7 +611,7 @@ static void weight_gradient(void *arg, int64_t tile, int thread) {
       if (c->n_out > 1) sl_add_columns(pixels, columns, dy + o, j->O, bias + o);
       for (int64_t t = 0; t < v->taps; t += run_taps)
         for (int64_t piece = 0; piece < pieces; piece++) {
-          int64_t k = sl_piece(run, pieces, piece), m = sl_piece(run, pieces, piece + 1) - k;
+          int64_t k = sl_walk_strip(walk, run, piece), m = sl_walk_strip(walk, run, piece + 1) - k;
           const int64_t from = v->tap[t].row * block.x.row_step + v->tap[t].column * v->pixel + k;
           sl_walk_product(walk, m, sl_round_up(columns, SL_LANES), block.steps, (const float *)block.x.base + from,
                           walk.unit, at, panel, row, sum + (t * v->C + k) * j->width + o, j->width, NULL, number > 0,
@@ -623,9 +629,9 @@ static void weight_gradient(void *arg, int64_t tile, int thread) {
 sl_status SL_KERNEL(conv2d_dw)(const sl_call *c) {
   const sl_conv2d_attr *a = c->attr;
   dw_job j = {.c = c, .kernel = a->kernel, .O = c->in[0].shape.dim[3]};
-  j.v = view_forward(a, &c->in[1], 1, NULL);
+  j.v = view_forward(c, &c->in[1], 1, NULL);
   j.width = dw_width(c->out[0].shape.dim[0], j.v.taps * j.v.C, c->team->threads);
-  j.v = view_forward(a, &c->in[1], 1, (tap *)((float *)c->team->scratch[0] + dw_layout(&j.v, j.width).all));
+  j.v = view_forward(c, &c->in[1], 1, (tap *)((float *)c->team->scratch[0] + dw_layout(&j.v, j.width).all));
   sl_team_for(c->team, sl_tiles_of(c->out[0].shape.dim[0], j.width), weight_gradient, &j);
   return SL_OK;
 }
@@ -728,7 +734,7 @@ static int64_t sum_floats(const view *v) { return v->dtype == SL_F32 ? 0 : block
 static size_t own_bytes(const view *v) { return sl_float_bytes(block_floats(v)) + sl_float_bytes(sum_floats(v)); }
 static size_t scratch(const sl_call *c) {
   const sl_conv2d_attr *a = c->attr;
-  view v = view_forward(a, &c->in[0], group_of(c->in[0].dtype), NULL);
+  view v = view_forward(c, &c->in[0], group_of(c->in[0].dtype), NULL);
   return shared_bytes(a, most_numbers(&c->in[0], v.taps), c->out[0].shape.dim[3]) + own_bytes(&v);
 }
 
@@ -737,7 +743,7 @@ static size_t scratch_dx(const sl_call *c) {
   size_t most = 0;
   for (int row = 0; row < sl_min64(a->stride, a->height); row++)
     for (int column = 0; column < sl_min64(a->stride, a->width); column++) {
-      view v = view_phase(a, &c->in[0], row, column, NULL, NULL);
+      view v = view_phase(c, &c->in[0], row, column, NULL, NULL);
       const size_t bytes = own_bytes(&v);
       if (bytes > most) most = bytes;
     }
@@ -745,7 +751,7 @@ static size_t scratch_dx(const sl_call *c) {
 }
 
 static size_t scratch_dw(const sl_call *c) {
-  view v = view_forward(c->attr, &c->in[1], 1, NULL);
+  view v = view_forward(c, &c->in[1], 1, NULL);
   return sl_float_bytes(dw_layout(&v, dw_width(c->out[0].shape.dim[0], v.taps * v.C, 1)).all) + taps_bytes(c->attr);
 }
 
@@ -753,7 +759,7 @@ static size_t scratch_dw(const sl_call *c) {
 static size_t together(const sl_array *a) { return a->parts > 1 ? sl_float_bytes(sl_shape_count(&a->shape)) : 0; }
 static size_t scratch_cuda(const sl_call *c) {
   const sl_shape *y = &c->out[0].shape;
-  const view v = view_forward(c->attr, &c->in[0], group_of(c->in[0].dtype), NULL);
+  const view v = view_forward(c, &c->in[0], group_of(c->in[0].dtype), NULL);
   return weights_sums_cuda(c) + together(&c->in[1]) + (c->n_in > 2 ? together(&c->in[2]) : 0) +
          sl_cuda_product_bytes(y->dim[0] * y->dim[1] * y->dim[2], y->dim[3], (int)pieces_of(&v), 0);
 }
@@ -762,7 +768,7 @@ static size_t scratch_dx_cuda(const sl_call *c) {
   size_t most = 0;
   for (int row = 0; row < sl_min64(a->stride, a->height); row++)
     for (int column = 0; column < sl_min64(a->stride, a->width); column++) {
-      const view v = view_phase(a, &c->in[0], row, column, NULL, NULL);
+      const view v = view_phase(c, &c->in[0], row, column, NULL, NULL);
       const int64_t pixels =
           c->out[0].shape.dim[0] * sl_tiles_of(a->height - row, a->stride) * sl_tiles_of(a->width - column, a->stride);
       const size_t bytes = sl_cuda_product_bytes(pixels, c->out[0].shape.dim[3], (int)pieces_of(&v), 0);
@@ -771,7 +777,7 @@ static size_t scratch_dx_cuda(const sl_call *c) {
   return weights_sums_cuda(c) + together(&c->in[1]) + most;
 }
 static size_t scratch_dw_cuda(const sl_call *c) {
-  const view v = view_forward(c->attr, &c->in[1], 1, NULL);
+  const view v = view_forward(c, &c->in[1], 1, NULL);
   const int64_t n = c->out[0].shape.dim[0];
   const size_t products = sl_cuda_product_bytes(n, v.taps * v.C, (int)view_blocks(&v), c->accumulate & 1);
   const size_t sums = c->n_out > 1 ? sl_cuda_column_bytes((int)view_blocks(&v), n) : 0;

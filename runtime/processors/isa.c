@@ -6,6 +6,10 @@
 #ifdef SL_HAVE_X86_KERNELS
 #include <cpuid.h>
 #endif
+#if defined SL_HAVE_AMX && defined __linux__
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 static const char *const names[SL_ISA_COUNT] = {"base", "avx2", "avx512"};
 static int current = -1;
@@ -39,6 +43,25 @@ int sl_isa_runs(sl_isa isa) {
 #else
   return isa == SL_ISA_BASELINE;
 #endif
+}
+
+#if defined SL_HAVE_AMX && defined __linux__
+/* Leaf 7: amx_bf16 and amx_tile. The system saves tiles only for processes that ask for it. */
+static int ask_for_tiles(void) {
+  enum { BF16 = 1 << 22, TILE = 1 << 24, ARCH_REQ_XCOMP_PERM = 0x1023, XTILE_DATA = 18 };
+  unsigned a, b, c, d;
+  return sl_isa_runs(SL_ISA_AVX512_VL) && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & BF16) && (d & TILE) &&
+         syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XTILE_DATA) == 0;
+}
+#else
+static int ask_for_tiles(void) { return 0; }
+#endif
+
+int sl_isa_has_tiles(void) {
+  static _Atomic int known = -1;
+  int has = known;
+  if (has < 0) known = has = ask_for_tiles();
+  return has;
 }
 
 sl_isa sl_isa_best(void) {

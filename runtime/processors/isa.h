@@ -24,6 +24,10 @@ const char *sl_isa_name(sl_isa isa);
 int sl_isa_runs(sl_isa isa); /* whether this CPU and its operating system run it, and this build has it */
 sl_isa sl_isa_best(void);    /* the most advanced that runs here */
 
+/* Whether this CPU multiplies bf16 by tiles (AMX: amx_bf16) and the system lets this process do so; the first call asks
+ * it. */
+int sl_isa_has_tiles(void);
+
 /* Finds the instruction set of that name. SL_EINVAL: unknown, lists the choices; SL_EUNSUPPORTED: this CPU cannot run
  * it. */
 sl_status sl_isa_parse(const char *name, sl_isa *isa);

@@ -28,6 +28,7 @@ typedef struct sl_operation sl_operation;
 typedef struct sl_tiles {
   int64_t columns;  /* columns of a matrix product that are computed at once */
   int64_t elements; /* elements per tile of elementwise work and reductions */
+  int blocks;       /* products of bf16 add up by blocks, not by pairs (product.h under codelets/kernels) */
 } sl_tiles;
 #define SL_TILES_DEFAULT ((sl_tiles){.columns = 256, .elements = 16384})
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef enum { INTEGER, INTEGER64, TEXT } field_kind;
+typedef enum { INTEGER, INTEGER64, TEXT, SUMS } field_kind; /* SUMS: the order of products in bf16 */
 static const struct field {
   const char *name;
   field_kind kind;
@@ -18,6 +18,7 @@ static const struct field {
     FIELD(row_blocks, INTEGER),
     {"tile_columns", INTEGER64, offsetof(sl_plan, tiles.columns), 8},
     {"tile_elements", INTEGER64, offsetof(sl_plan, tiles.elements), 8},
+    {"bf16_sums", SUMS, offsetof(sl_plan, tiles.blocks), sizeof(int)},
     FIELD(seed, INTEGER64),
     FIELD(kernels, TEXT),
 #undef FIELD
@@ -26,7 +27,12 @@ enum { FIELDS = sizeof fields / sizeof *fields, MOST_SHARDS_A_LEAF = 8, LEAST_RO
 
 static int64_t integer(const sl_plan *plan, const struct field *f) {
   const char *at = (const char *)plan + f->offset;
-  return f->kind == INTEGER ? *(const int *)at : *(const int64_t *)at;
+  return f->kind == INTEGER64 ? *(const int64_t *)at : *(const int *)at;
+}
+static const char *text(const sl_plan *plan, const struct field *f) {
+  static const char *const orders[] = {"pairs", "blocks"};
+  if (f->kind == SUMS) return orders[integer(plan, f) != 0];
+  return f->kind == TEXT ? (const char *)plan + f->offset : NULL;
 }
 
 sl_status sl_plan_complete(sl_plan *p) {
@@ -61,7 +67,7 @@ json_t *sl_plan_to_json(const sl_plan *plan) {
   json_t *json = json_object();
   for (int i = 0; i < FIELDS && json; i++)
     json_object_set_new(json, fields[i].name,
-                        fields[i].kind == TEXT ? json_string((const char *)plan + fields[i].offset)
+                        text(plan, &fields[i]) ? json_string(text(plan, &fields[i]))
                                                : json_integer((json_int_t)integer(plan, &fields[i])));
   return json;
 }
@@ -71,7 +77,14 @@ sl_status sl_plan_from_json(const json_t *json, sl_plan *plan) {
   for (int i = 0; i < FIELDS; i++) {
     const struct field *f = &fields[i];
     const json_t *value = json_object_get(json, f->name);
-    if (f->kind == TEXT ? !json_is_string(value) : !json_is_integer(value))
+    if (f->kind == SUMS && (!value || json_is_string(value))) { /* older plans have none: pairs */
+      const char *order = value ? json_string_value(value) : "pairs";
+      plan->tiles.blocks = strcmp(order, "blocks") == 0;
+      if (strcmp(order, text(plan, f)) != 0)
+        return sl_fail(SL_EFORMAT, "plan: '%s' is '%s', not pairs or blocks", f->name, order);
+      continue;
+    }
+    if (f->kind == TEXT || f->kind == SUMS ? !json_is_string(value) : !json_is_integer(value))
       return sl_fail(SL_EFORMAT, "plan: '%s' is %s", f->name, value ? "of the wrong type" : "missing");
     char *at = (char *)plan + f->offset;
     if (f->kind == TEXT) {
@@ -91,8 +104,8 @@ sl_status sl_plan_from_json(const json_t *json, sl_plan *plan) {
 sl_status sl_plan_compare(const sl_plan *mine, const sl_plan *other, const char *whose) {
   for (int i = 0; i < FIELDS; i++) {
     const struct field *f = &fields[i];
-    if (f->kind == TEXT) {
-      const char *a = (const char *)mine + f->offset, *b = (const char *)other + f->offset;
+    const char *a = text(mine, f), *b = text(other, f);
+    if (a) {
       if (strcmp(a, b) != 0) return sl_fail(SL_EPLAN, "%s is '%s' here and '%s' in %s", f->name, a, b, whose);
     } else if (integer(mine, f) != integer(other, f)) {
       return sl_fail(SL_EPLAN, "%s is %lld here and %lld in %s", f->name, (long long)integer(mine, f),

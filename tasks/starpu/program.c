@@ -444,6 +444,10 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
   *program = NULL;
   static const sl_program_options none = {0};
   if (!options) options = &none;
+  if (plan->tiles.blocks && sl_runtime_gpus(runtime) > 0)
+    return sl_blame(sl_fail(SL_EUNSUPPORTED,
+                            "products of bf16 add up by blocks in this plan, which GPUs' kernels cannot: use no GPUs"),
+                    "gpus");
   sl_program *p = calloc(1, sizeof *p);
   if (!p) return sl_no_memory("for a program");
   p->runtime = runtime;

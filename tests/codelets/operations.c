@@ -1,6 +1,7 @@
 /* Every operation against its double-precision reference, with every kernel that runs here: whole, in teams, cut into
  * shards and row blocks, in place, accumulating; and its gradient against finite differences. `operations NAME...`
- * takes some, `operations --bench [NAME...]` measures instead (--bench-bf16: in bf16), `operations --digest [NAME...]`
+ * takes some, `operations --bench [NAME...]` measures instead (--bench-bf16: in bf16, --bench-blocks: with
+ * sums by blocks), `operations --digest [NAME...]`
  * prints a digest of the bits of each case with each kernel, so that two builds can be compared. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,12 +16,17 @@
 enum { TEAMS = 3 };
 
 static sl_team *teams[TEAMS + 1]; /* [n] has n threads */
-static const sl_tiles small_tiles = {.columns = 32, .elements = 96};
+/* Order of sums in products of bf16 (product.h); cases of other operations ignore it. */
+static int by_blocks;
+static sl_tiles tiles_of(int64_t columns, int64_t elements) { return (sl_tiles){columns, elements, by_blocks}; }
+#define small_tiles tiles_of(32, 96)
+#define default_tiles tiles_of(SL_TILES_DEFAULT.columns, SL_TILES_DEFAULT.elements)
 
 typedef struct what_to_run {
   const test_case *c;
   sl_isa isa;
   sl_dtype narrow; /* activations in this type; SL_F32: as in the case */
+  int blocks;      /* 1: sums by blocks */
 } what_to_run;
 
 static void build(setting *s, const test_case *c, sl_dtype narrow) {
@@ -239,9 +245,10 @@ static void in_place(setting *s, sl_isa isa, void *const whole[SL_MAX_OUT]) {
 static void kernel(void **state) {
   const what_to_run *what = *state;
   setting s;
+  by_blocks = what->blocks;
   build(&s, what->c, what->narrow);
   void *whole[SL_MAX_OUT] = {NULL}, *small[SL_MAX_OUT] = {NULL};
-  setting_begin(&s, what->isa, teams[1], SL_TILES_DEFAULT);
+  setting_begin(&s, what->isa, teams[1], default_tiles);
   setting_refer(&s);
   assert_ok(interpret_run(&s.run, 0, s.nodes));
   for (int j = 0; j < what->c->n_out; j++) setting_compare(&s, j, s.run.data[s.out[j]], NULL, "in one tile");
@@ -366,7 +373,8 @@ static double cpu_time(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static int bench(int n, char **names, int bf16) {
+static int bench(int n, char **names, int bf16, int blocks) {
+  by_blocks = blocks;
   printf("%-20s %-36s %8s %10s %9s %8s\n", "operation", "case", "kernels", "us", "GFLOP/s", "GB/s");
   for (int f = 0; case_files[f]; f++)
     for (const test_case *c = case_files[f]; c->op; c++) {
@@ -378,7 +386,7 @@ static int bench(int n, char **names, int bf16) {
         setting s;
         if (bf16 && (c->build || sl_operation_find(c->op)->any_dtype)) continue;
         build(&s, c, bf16 ? SL_BF16 : SL_F32);
-        setting_begin(&s, (sl_isa)isa, teams[1], SL_TILES_DEFAULT);
+        setting_begin(&s, (sl_isa)isa, teams[1], default_tiles);
         sl_cost cost = {0};
         for (int i = 0; i < s.nodes; i++) {
           sl_cost one = sl_node_cost(s.graph, s.graph->node[i], &s.run.tiles);
@@ -403,12 +411,13 @@ static int bench(int n, char **names, int bf16) {
 }
 
 /* The bits of a case's outputs, in one tile and in small ones. */
-static uint64_t digest_of(const test_case *c, sl_isa isa, sl_dtype narrow) {
+static uint64_t digest_of(const test_case *c, sl_isa isa, sl_dtype narrow, int blocks) {
   uint64_t hash = 0;
+  by_blocks = blocks;
   for (int small = 0; small < 2; small++) {
     setting s;
     build(&s, c, narrow);
-    setting_begin(&s, isa, teams[1], small ? small_tiles : SL_TILES_DEFAULT);
+    setting_begin(&s, isa, teams[1], small ? small_tiles : default_tiles);
     assert_ok(interpret_run(&s.run, 0, s.nodes));
     for (int j = 0; j < c->n_out; j++)
       hash = XXH3_64bits_withSeed(s.run.data[s.out[j]], sl_value_bytes(setting_info(&s, s.out[j])), hash);
@@ -421,17 +430,23 @@ static uint64_t digest_of(const test_case *c, sl_isa isa, sl_dtype narrow) {
  */
 static void same_on_both(void **state) {
   const what_to_run *what = *state;
-  if (what->narrow == SL_BF16 && sl_operation_find(what->c->op)->pairs) {
+  if (what->blocks) { /* by tiles, where this CPU has them, and by multiply-adds */
+    sl_product_tiles_choice = 0;
+    const uint64_t without = digest_of(what->c, SL_ISA_AVX512_VL, SL_BF16, 1);
+    sl_product_tiles_choice = 1;
+    if (digest_of(what->c, SL_ISA_AVX512_VL, SL_BF16, 1) != without) fail_msg("other bits by tiles");
+  } else if (what->narrow == SL_BF16 && sl_operation_find(what->c->op)->pairs) {
     /* By VDPBF16PS, where this CPU has it, and by multiply-adds of widened numbers. */
     uint64_t digest[2];
     for (int pairs = 0; pairs < 2; pairs++) {
       sl_product_pairs_choice = pairs;
-      digest[pairs] = digest_of(what->c, SL_ISA_AVX512_VL, SL_BF16);
+      digest[pairs] = digest_of(what->c, SL_ISA_AVX512_VL, SL_BF16, 0);
     }
     sl_product_pairs_choice = -1;
     if (digest[0] != digest[1]) fail_msg("other bits by VDPBF16PS than by multiply-adds");
   }
-  if (digest_of(what->c, SL_ISA_AVX2_FMA, what->narrow) != digest_of(what->c, SL_ISA_AVX512_VL, what->narrow))
+  if (digest_of(what->c, SL_ISA_AVX2_FMA, what->narrow, what->blocks) !=
+      digest_of(what->c, SL_ISA_AVX512_VL, what->narrow, what->blocks))
     fail_msg("other bits with AVX2 than AVX-512");
 }
 
@@ -443,7 +458,7 @@ static int digests(int n, char **names) {
       if (!chosen) continue;
       for (int isa = 0; isa < SL_ISA_COUNT; isa++)
         if (sl_isa_runs((sl_isa)isa) && sl_operation_find(c->op)->cpu[isa])
-          printf("%016llx %s %s, %s\n", (unsigned long long)digest_of(c, (sl_isa)isa, SL_F32), c->op, c->what,
+          printf("%016llx %s %s, %s\n", (unsigned long long)digest_of(c, (sl_isa)isa, SL_F32, 0), c->op, c->what,
                  sl_isa_name((sl_isa)isa));
     }
   return 0;
@@ -456,8 +471,9 @@ int main(int argc, char **argv) {
       return 1;
     }
   int result;
-  if (argc > 1 && (strcmp(argv[1], "--bench") == 0 || strcmp(argv[1], "--bench-bf16") == 0)) {
-    result = bench(argc - 2, argv + 2, strcmp(argv[1], "--bench") != 0);
+  if (argc > 1 && strncmp(argv[1], "--bench", 7) == 0) {
+    const int blocks = strcmp(argv[1], "--bench-blocks") == 0;
+    result = bench(argc - 2, argv + 2, blocks || strcmp(argv[1], "--bench-bf16") == 0, blocks);
     goto out;
   }
   if (argc > 1 && strcmp(argv[1], "--digest") == 0) {
@@ -485,16 +501,18 @@ int main(int argc, char **argv) {
         const int narrows = !c->build && !sl_operation_find(c->op)->any_dtype;
         for (int kind = 0; kind < 2 && narrows; kind++) {
           if (n == MOST) goto full;
-          if (kind && sl_operation_find(c->op)->pairs) continue;
-          what[n] = (what_to_run){c, (sl_isa)isa, SL_BF16};
+          const int pairs = sl_operation_find(c->op)->pairs;
+          what[n] = (what_to_run){c, (sl_isa)isa, SL_BF16, kind && pairs};
           snprintf(name[n], sizeof name[n], "%s %s, %s, bf16%s", c->op, c->what, sl_isa_name((sl_isa)isa),
-                   kind ? " as float" : "");
-          tests[n] = (struct CMUnitTest){name[n], kind ? same_as_float : kernel, NULL, NULL, &what[n]};
+                   !kind   ? ""
+                   : pairs ? " by blocks"
+                           : " as float");
+          tests[n] = (struct CMUnitTest){name[n], kind && !pairs ? same_as_float : kernel, NULL, NULL, &what[n]};
           n++;
         }
         for (int g = 0; g < (c->differentiable ? 2 : 1); g++) {
           if (n == MOST) goto full;
-          what[n] = (what_to_run){c, (sl_isa)isa, SL_F32};
+          what[n] = (what_to_run){c, (sl_isa)isa, SL_F32, 0};
           snprintf(name[n], sizeof name[n], "%s %s, %s%s", c->op, c->what, sl_isa_name((sl_isa)isa),
                    g ? ", gradient" : "");
           tests[n] = (struct CMUnitTest){name[n], g ? gradient : kernel, NULL, NULL, &what[n]};
@@ -503,16 +521,18 @@ int main(int argc, char **argv) {
       }
       if (!c->build && !sl_operation_find(c->op)->any_dtype) {
         if (n == MOST) goto full;
-        what[n] = (what_to_run){c, sl_isa_best(), SL_F16};
+        what[n] = (what_to_run){c, sl_isa_best(), SL_F16, 0};
         snprintf(name[n], sizeof name[n], "%s %s, fp16 as float", c->op, c->what);
         tests[n] = (struct CMUnitTest){name[n], same_as_float, NULL, NULL, &what[n]};
         n++;
       }
-      for (int bf16 = 0; bf16 < (c->build || sl_operation_find(c->op)->any_dtype ? 1 : 2); bf16++) {
+      for (int kind = 0; kind < (c->build || sl_operation_find(c->op)->any_dtype ? 1 : 3); kind++) {
         if (!sl_isa_runs(SL_ISA_AVX512_VL) || !sl_operation_find(c->op)->cpu[SL_ISA_AVX512_VL]) continue;
+        if (kind == 2 && !sl_operation_find(c->op)->pairs) continue;
         if (n == MOST) goto full;
-        what[n] = (what_to_run){c, SL_ISA_AVX512_VL, bf16 ? SL_BF16 : SL_F32};
-        snprintf(name[n], sizeof name[n], "%s %s, avx2 and avx512 alike%s", c->op, c->what, suffix(what[n].narrow));
+        what[n] = (what_to_run){c, SL_ISA_AVX512_VL, kind ? SL_BF16 : SL_F32, kind == 2};
+        snprintf(name[n], sizeof name[n], "%s %s, avx2 and avx512 alike%s%s", c->op, c->what, suffix(what[n].narrow),
+                 kind == 2 ? " by blocks" : "");
         tests[n] = (struct CMUnitTest){name[n], same_on_both, NULL, NULL, &what[n]};
         n++;
       }
@@ -522,7 +542,7 @@ int main(int argc, char **argv) {
       for (int g = 0; g < (c->build || sl_operation_find(c->op)->any_dtype || kinds == 0 ? 0 : kinds + 1); g++) {
         if (n == MOST) goto full;
         const int fast = g == 1 && kinds == 2;
-        what[n] = (what_to_run){c, fast ? INTERPRET_GPU_FAST : INTERPRET_GPU, g < kinds ? SL_BF16 : SL_F16};
+        what[n] = (what_to_run){c, fast ? INTERPRET_GPU_FAST : INTERPRET_GPU, g < kinds ? SL_BF16 : SL_F16, 0};
         snprintf(name[n], sizeof name[n], "%s %s, CUDA%s%s", c->op, c->what, fast ? ", fast" : "",
                  suffix(what[n].narrow));
         const int pairs = what[n].narrow == SL_BF16 && sl_operation_find(c->op)->pairs;
@@ -532,7 +552,7 @@ int main(int argc, char **argv) {
       for (int g = 0; g < (c->differentiable ? 2 : 1) * kinds; g++) {
         if (n == MOST) goto full;
         const int fast = g % kinds;
-        what[n] = (what_to_run){c, fast ? INTERPRET_GPU_FAST : INTERPRET_GPU, SL_F32};
+        what[n] = (what_to_run){c, fast ? INTERPRET_GPU_FAST : INTERPRET_GPU, SL_F32, 0};
         snprintf(name[n], sizeof name[n], "%s %s, CUDA%s%s", c->op, c->what, fast ? ", fast" : "",
                  g / kinds ? ", gradient" : "");
         tests[n] = (struct CMUnitTest){name[n], g / kinds ? gradient : kernel, NULL, NULL, &what[n]};

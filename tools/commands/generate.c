@@ -50,7 +50,7 @@ static sl_status fit_program(writer *w, int64_t n) {
   if (w->length > w->limit) w->length = w->limit;
   sl_model_data data = f->data;
   data.length = w->length;
-  sl_plan plan = {.batch = 1, .leaves = 1, .shards = 1, .seed = f->plan.seed};
+  sl_plan plan = {.batch = 1, .leaves = 1, .shards = 1, .tiles = f->plan.tiles, .seed = f->plan.seed};
   SL_TRY(sl_plan_complete(&plan));
   SL_TRY(sl_network_logits(f->model, &data, &f->training, 1, &w->network));
   const sl_program_options options = {.keep = &w->network.logits, .n_keep = 1};

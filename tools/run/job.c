@@ -86,9 +86,23 @@ static sl_status choose_plan(sl__job *j) {
   return SL_OK;
 }
 
+/* The order of sums in products of bf16 (product.h): that of the instructions that all ranks have. */
+static void choose_sums(sl__job *j) {
+  const int tiles = sl_isa_current() == SL_ISA_AVX512_VL && sl_isa_has_tiles() && sl_runtime_gpus(j->runtime) == 0;
+  if (j->facts.training.precision != SL_PRECISION_BF16)
+    j->facts.plan.tiles.blocks = 0;
+  else if (!j->o->bf16_sums)
+    j->facts.plan.tiles.blocks = sl__ranks_sum(&j->ranks, tiles) == j->ranks.n;
+}
+
 sl_status sl__job_plan(sl__job *j) {
   SL_TRY(sl__mesh_of(j->o, j->ranks.n, &j->ranks.mesh));
+  const int blocks = j->facts.plan.tiles.blocks;
   if (!j->file || j->o->batch > 0) SL_TRY(sl__plan_of(j->o, j->facts.model, j->ranks.n, &j->facts.plan));
+  if (j->file)
+    j->facts.plan.tiles.blocks = blocks;
+  else
+    choose_sums(j);
   if (!j->file && j->o->plan && strcmp(j->o->plan, "machine") == 0) SL_TRY(choose_plan(j));
   sl__workers workers;
   SL_TRY(sl__workers_of(j->o, &workers));

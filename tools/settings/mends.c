@@ -7,6 +7,7 @@
 static const struct {
   const char *setting, *option;
 } table[] = {
+    {"bf16_sums", "--bf16-sums"},
     {"calibrate", "--calibrate"},
     {"data", "--data"},
     {"directory", "--data"},
