@@ -6,12 +6,14 @@
  * docs/performance.md.
  *
  * In bf16 numbers of the contraction belong together by pairs, which products take at once or one by one (sl_walk in
- * weights.h); an odd number at the end is paired with zero. "Steps" count what they take.
+ * weights.h); an odd number at the end is paired with zero. "Steps" count what they take. Sums by blocks have loops of
+ * their own: linear_blocks.c.
  *
  * R rows (all dimensions but the last), K inputs, N features. */
 #include "codelets/attributes.h"
 #include "codelets/kernels/product_sizes.h"
 #include "codelets/kernels/weights.h"
+#include "codelets/layers/linear_blocks.h"
 
 SL_KERNEL_DECLARE(linear);
 SL_KERNEL_DECLARE(linear_dx);
@@ -20,27 +22,15 @@ SL_KERNEL_DECLARE(linear_dw);
 enum {
   PANEL = SL_PRODUCT_COLUMNS,
   WIDEST = SL_PRODUCT_COLUMNS_MOST,
+  WIDEST_ROWS = SL_PRODUCT_ROWS_MOST,
+  ROW_BLOCK = 128, /* rows of x or dy worked on at once by linear and linear_dx: their panels stay in the L2 cache */
+  SUM_BLOCK = SL_LINEAR_SUM_BLOCK, /* rows that linear_dw adds up in one chain */
   PANEL_GROUP = 16, /* panels of x that linear_dw uses before the next features: they stay in the L2 cache */
 };
-
-/* Sizes that suit the caches. Tiles (sums by blocks) take a twentieth of the time, so weights must be read for more
- * rows at once, and panels lie in the L1 cache. */
-typedef struct sizes {
-  int64_t rows;  /* of x or dy worked on at once by linear and linear_dx: their panels stay in the L2 cache */
-  int64_t sum;   /* rows that linear_dw adds up at once; by pairs and in fp32 they are one chain */
-  int64_t depth; /* numbers of a contraction at once, in linear and linear_dx; likewise */
-  int64_t strip; /* rows of a product, at most */
-} sizes;
-static sizes sizes_of(const sl_call *c) {
-  return c->tiles.blocks && c->in[0].dtype != SL_F32
-             ? (sizes){512, 1024, 512, SL_BLOCK_ROWS}
-             : (sizes){128, SL_LINEAR_SUM_BLOCK, SL_PRODUCT_DEPTH, SL_PRODUCT_ROWS_MOST};
-}
 
 typedef struct job {
   const sl_call *c;
   sl_walk walk;
-  sizes size;
   int64_t R, K, N;
   int64_t row, rows; /* the row block */
   int add;           /* linear_dw: 1: adds to dW */
@@ -126,7 +116,7 @@ static int fits(int64_t rows, int64_t row) { return rows * row <= INT32_MAX; }
 /* The slab after s (s->m = 0: the first): all features for a piece of the inputs, then the next piece. */
 static int next_slab(const job *j, sl_range features, slab *s) {
   const sl_array *W = &j->c->in[1];
-  int64_t groups = sl_walk_groups(j->walk, j->K), pieces = pieces_of(groups, j->size.depth / j->walk.group);
+  int64_t groups = sl_walk_groups(j->walk, j->K), pieces = pieces_of(groups, SL_PRODUCT_DEPTH / j->walk.group);
   s->n = s->m ? s->n + s->m : features.from;
   while (1) {
     if (s->n >= features.to) s->piece++, s->n = features.from, s->part = 0;
@@ -137,11 +127,11 @@ static int next_slab(const job *j, sl_range features, slab *s) {
       s->part++;
       continue;
     }
-    int64_t i = 0;
-    while (from + sl_walk_strip(j->walk, to - from, i + 1) <= s->n) i++;
-    s->m = from + sl_walk_strip(j->walk, to - from, i + 1) - s->n;
-    s->k = sl_walk_piece(j->walk, groups, pieces, s->piece) * j->walk.steps;
-    s->depth = sl_walk_piece(j->walk, groups, pieces, s->piece + 1) * j->walk.steps - s->k;
+    int64_t slabs = sl_tiles_of(to - from, SL_PRODUCT_ROWS), i = 0;
+    while (from + sl_piece(to - from, slabs, i + 1) <= s->n) i++;
+    s->m = from + sl_piece(to - from, slabs, i + 1) - s->n;
+    s->k = sl_piece(groups, pieces, s->piece) * j->walk.steps;
+    s->depth = sl_piece(groups, pieces, s->piece + 1) * j->walk.steps - s->k;
     return 1;
   }
 }
@@ -170,8 +160,8 @@ static void forward(void *arg, int64_t tile, int thread) {
   const int64_t steps = sl_walk_steps(j->walk, j->K);
   int64_t yt_row = transposed_row(j->rows), a_row = sl_spread_stride(sl_min64(steps, SL_PRODUCT_DEPTH));
   float *yt = sl_own_scratch(j->c, thread, j->own), *a = yt + c->tiles.columns * yt_row,
-        *other = a + j->size.strip * a_row;
-  copy_table table = {.from_at = (int32_t *)(other + j->size.strip * a_row)};
+        *other = a + WIDEST_ROWS * a_row;
+  copy_table table = {.from_at = (int32_t *)(other + WIDEST_ROWS * a_row)};
   table.to_at = table.from_at + TABLE;
   slab s = {0};
   next_slab(j, features, &s);
@@ -180,9 +170,8 @@ static void forward(void *arg, int64_t tile, int thread) {
     /* W is read a slab ahead, into rows whose distance suits the L1 cache, while the products of this one run. */
     slab next = s;
     more = next_slab(j, features, &next);
-    int64_t vectors = next.depth / SL_LANES, ahead = more && !j->walk.blocks && !sl_walk_widens(j->walk) &&
-                                                             j->K % j->walk.unit == 0 && next.m * vectors <= s.depth &&
-                                                             fits(next.m, steps)
+    int64_t vectors = next.depth / SL_LANES, ahead = more && !sl_walk_widens(j->walk) && j->K % j->walk.unit == 0 &&
+                                                             next.m * vectors <= s.depth && fits(next.m, steps)
                                                          ? vectors
                                                          : 0;
     if (ahead && (table.m != next.m || table.depth != next.depth || table.steps != s.depth)) {
@@ -212,24 +201,25 @@ static void forward(void *arg, int64_t tile, int thread) {
 }
 
 /* K is rounded up for bf16, where an odd number is paired with zero. */
-static size_t linear_shared(const sl_call *c) {
-  const int64_t rows = sl_min64(rows_of(&c->in[0].shape), sizes_of(c).rows);
-  return table_bytes() + sl_float_bytes(sl_round_up(rows, WIDEST) * sl_round_up(last(&c->in[0].shape), 2));
+static size_t linear_shared(int64_t rows, int64_t K) {
+  return table_bytes() + sl_float_bytes(sl_round_up(sl_min64(rows, ROW_BLOCK), WIDEST) * sl_round_up(K, 2));
 }
 
 sl_status SL_KERNEL(linear)(const sl_call *c) {
+#ifdef SL_STORE_BF16
+  if (c->tiles.blocks) return SL_KERNEL(linear_blocks)(c);
+#endif
   job j = {.c = c,
            .walk = sl_walk_of(&c->tiles),
-           .size = sizes_of(c),
            .R = rows_of(&c->in[0].shape),
            .K = last(&c->in[0].shape),
            .N = last(&c->out[0].shape)};
   j.at = c->team->scratch[0];
   j.shared = (float *)((char *)c->team->scratch[0] + table_bytes());
-  j.own = linear_shared(c);
+  j.own = linear_shared(j.R, j.K);
   for (int32_t i = 0; i < SL_PRODUCT_DEPTH; i++) j.at[i] = sl_walk_at(j.walk, i);
-  for (j.row = 0; j.row < j.R; j.row += j.size.rows) {
-    j.rows = sl_min64(j.size.rows, j.R - j.row);
+  for (j.row = 0; j.row < j.R; j.row += ROW_BLOCK) {
+    j.rows = sl_min64(ROW_BLOCK, j.R - j.row);
     sl_team_for(c->team, sl_tiles_of(j.rows, PANEL), pack_rows, &j);
     sl_team_for(c->team, sl_tiles_of(j.N, tile_width(c, j.N)), forward, &j);
   }
@@ -261,11 +251,11 @@ static int next_block(const job *j, sl_range inputs, block *b) {
   if (b->k >= inputs.to) b->k = inputs.from, b->piece++;
   for (; b->part < W->parts; b->part++, b->piece = 0) {
     int64_t groups = sl_walk_groups(j->walk, W->part[b->part].shape.dim[0]),
-            pieces = pieces_of(groups, j->size.depth / j->walk.group);
+            pieces = pieces_of(groups, SL_PRODUCT_DEPTH / j->walk.group);
     if (b->piece >= pieces) continue;
     b->columns = sl_min64(PANEL, inputs.to - b->k);
-    b->n = sl_walk_piece(j->walk, groups, pieces, b->piece) * j->walk.steps;
-    b->depth = sl_walk_piece(j->walk, groups, pieces, b->piece + 1) * j->walk.steps - b->n;
+    b->n = sl_piece(groups, pieces, b->piece) * j->walk.steps;
+    b->depth = sl_piece(groups, pieces, b->piece + 1) * j->walk.steps - b->n;
     return 1;
   }
   return 0;
@@ -307,12 +297,12 @@ static void backward(void *arg, int64_t tile, int thread) {
   table.to_at = table.from_at + TABLE;
 #ifdef SL_STORE_BF16 /* sums in float, of this tile's columns; and dy's features of this piece */
   const int64_t sum_row = sl_round_up(inputs.to - inputs.from, 16), left_row = sl_spread_stride(SL_PRODUCT_DEPTH);
-  float *left = (float *)(table.to_at + TABLE), *sums = left + j->size.rows * left_row - inputs.from;
+  float *left = (float *)(table.to_at + TABLE), *sums = left + ROW_BLOCK * left_row - inputs.from;
 #else
   const int64_t sum_row = j->K;
   float *sums = (float *)c->out[0].data + j->row * j->K;
 #endif
-  int64_t slabs = sl_walk_strips(j->walk, j->rows);
+  int64_t slabs = sl_tiles_of(j->rows, SL_PRODUCT_ROWS);
   block b = {0};
   next_block(j, inputs, &b);
   pack_block(j, &b, panel);
@@ -334,7 +324,7 @@ static void backward(void *arg, int64_t tile, int thread) {
         {more ? (const float *)(const void *)block_data(j, &next) : NULL, other, table.from_at, table.to_at}};
     if (more) copy[1] = (sl_product_copy){copy[0].from + SL_LANES, other + SL_LANES, table.from_at, table.to_at};
     for (int64_t slab = 0; slab < slabs; slab++) {
-      int64_t i = sl_walk_strip(j->walk, j->rows, slab), m = sl_walk_strip(j->walk, j->rows, slab + 1) - i;
+      int64_t i = sl_piece(j->rows, slabs, slab), m = sl_piece(j->rows, slabs, slab + 1) - i;
 #ifdef SL_STORE_BF16
       if (slab == 0 && b.k == inputs.from) copy_left(j, &b, left, left_row);
       const float *dy = left + i * left_row;
@@ -362,14 +352,16 @@ static int copies_rows(const sl_call *c) {
   return c->in[0].dtype == SL_F32 && sl_stride_clashes(last(&c->in[0].shape));
 }
 static size_t linear_dx_shared(const sl_call *c) {
-  const int64_t rows = sl_min64(rows_of(&c->in[0].shape), sizes_of(c).rows);
+  const int64_t rows = sl_min64(rows_of(&c->in[0].shape), ROW_BLOCK);
   return table_bytes() + (copies_rows(c) ? sl_float_bytes(rows * sl_spread_stride(last(&c->in[0].shape))) : 0);
 }
 
 sl_status SL_KERNEL(linear_dx)(const sl_call *c) {
+#ifdef SL_STORE_BF16
+  if (c->tiles.blocks) return SL_KERNEL(linear_dx_blocks)(c);
+#endif
   job j = {.c = c,
            .walk = sl_walk_of(&c->tiles),
-           .size = sizes_of(c),
            .R = rows_of(&c->in[0].shape),
            .K = last(&c->out[0].shape),
            .N = last(&c->in[0].shape)};
@@ -377,8 +369,8 @@ sl_status SL_KERNEL(linear_dx)(const sl_call *c) {
   j.shared = (float *)((char *)c->team->scratch[0] + table_bytes());
   j.own = linear_dx_shared(c);
   for (int32_t i = 0; i < SL_PRODUCT_DEPTH; i++) j.at[i] = sl_walk_at(j.walk, i);
-  for (j.row = 0; j.row < j.R; j.row += j.size.rows) {
-    j.rows = sl_min64(j.size.rows, j.R - j.row);
+  for (j.row = 0; j.row < j.R; j.row += ROW_BLOCK) {
+    j.rows = sl_min64(ROW_BLOCK, j.R - j.row);
     j.left = (const float *)c->in[0].data + j.row * j.N, j.left_row = j.N;
     if (copies_rows(c)) {
       j.left = j.shared, j.left_row = sl_spread_stride(j.N);
@@ -405,15 +397,15 @@ static void weight_gradient(void *arg, int64_t tile, int thread) {
   const sl_call *c = j->c;
   int64_t N = c->out[0].shape.dim[0], features = last(&c->in[0].shape), steps = sl_walk_steps(j->walk, j->rows);
   sl_range all = sl_tile_range(tile, tile_width(c, N), N);
-  int64_t width = all.to - all.from, dy_row = sl_spread_stride(width), slabs = sl_walk_strips(j->walk, width);
+  int64_t width = all.to - all.from, dy_row = sl_spread_stride(width), slabs = sl_tiles_of(width, SL_PRODUCT_ROWS);
   float *dy = sl_own_scratch(j->c, thread, j->own), *dw = (float *)c->out[0].data + all.from * j->K;
-  int32_t *at = (int32_t *)(dy + j->size.sum * sl_spread_stride(c->tiles.columns));
+  int32_t *at = (int32_t *)(dy + SUM_BLOCK * sl_spread_stride(c->tiles.columns));
   for (int64_t i = 0; i < steps; i++) at[i] = (int32_t)(i * dy_row * j->walk.unit);
   sl_pack_rows(j->walk, j->rows, width, (const sl_real *)c->in[0].data + j->row * features + c->out[0].row0 + all.from,
                features, width, dy, dy_row);
   for (int64_t group = 0; group < j->K; group += PANEL_GROUP * PANEL)
     for (int64_t slab = 0; slab < slabs; slab++) {
-      int64_t n = sl_walk_strip(j->walk, width, slab), m = sl_walk_strip(j->walk, width, slab + 1) - n;
+      int64_t n = sl_piece(width, slabs, slab), m = sl_piece(width, slabs, slab + 1) - n;
       for (int64_t k = group; k < sl_min64(j->K, group + PANEL_GROUP * PANEL); k += PANEL)
         sl_walk_product(j->walk, m, sl_min64(PANEL, j->K - k), steps, dy + n, j->walk.unit, at, j->shared + k * steps,
                         PANEL, dw + n * j->K + k, j->K, NULL, j->add || (c->accumulate & 1), NULL);
@@ -430,21 +422,19 @@ static void weight_gradient(void *arg, int64_t tile, int thread) {
   }
 }
 
-static size_t linear_dw_shared(const sl_call *c) {
-  const int64_t rows = sl_min64(rows_of(&c->in[0].shape), sizes_of(c).sum);
-  return sl_float_bytes(sl_round_up(rows, 2) * sl_round_up(last(&c->in[1].shape), WIDEST));
+static size_t linear_dw_shared(int64_t rows, int64_t K) {
+  return sl_float_bytes(sl_round_up(sl_min64(rows, SUM_BLOCK), 2) * sl_round_up(K, WIDEST));
 }
 
 sl_status SL_KERNEL(linear_dw)(const sl_call *c) {
-  job j = {.c = c,
-           .walk = sl_walk_of(&c->tiles),
-           .size = sizes_of(c),
-           .R = rows_of(&c->in[0].shape),
-           .K = last(&c->in[1].shape)};
+#ifdef SL_STORE_BF16
+  if (c->tiles.blocks) return SL_KERNEL(linear_dw_blocks)(c);
+#endif
+  job j = {.c = c, .walk = sl_walk_of(&c->tiles), .R = rows_of(&c->in[0].shape), .K = last(&c->in[1].shape)};
   j.shared = c->team->scratch[0];
-  j.own = linear_dw_shared(c);
-  for (j.row = 0; j.row < j.R; j.row += j.size.sum, j.add = 1) {
-    j.rows = sl_min64(j.size.sum, j.R - j.row);
+  j.own = linear_dw_shared(j.R, j.K);
+  for (j.row = 0; j.row < j.R; j.row += SUM_BLOCK, j.add = 1) {
+    j.rows = sl_min64(SUM_BLOCK, j.R - j.row);
     sl_team_for(c->team, sl_tiles_of(j.K, PANEL), pack_columns, &j);
     sl_team_for(c->team, sl_tiles_of(c->out[0].shape.dim[0], tile_width(c, c->out[0].shape.dim[0])), weight_gradient,
                 &j);
@@ -520,23 +510,26 @@ static void cost_dw(const sl_call *c, sl_cost *cost) {
 }
 
 static size_t scratch(const sl_call *c) {
-  const sizes s = sizes_of(c);
-  return linear_shared(c) +
-         sl_float_bytes(c->tiles.columns * transposed_row(sl_min64(rows_of(&c->in[0].shape), s.rows)) +
-                        2 * s.strip * sl_spread_stride(SL_PRODUCT_DEPTH) + 2 * TABLE);
+  if (sl_linear_by_blocks(c)) return sl_linear_blocks_of(c, last(&c->in[0].shape), last(&c->out[0].shape)).bytes;
+  int64_t R = rows_of(&c->in[0].shape);
+  return linear_shared(R, last(&c->in[0].shape)) +
+         sl_float_bytes(c->tiles.columns * transposed_row(sl_min64(R, ROW_BLOCK)) +
+                        2 * WIDEST_ROWS * sl_spread_stride(SL_PRODUCT_DEPTH) + 2 * TABLE);
 }
 
 static size_t scratch_dx(const sl_call *c) {
-  const int64_t sums = c->in[0].dtype == SL_F32
-                           ? 0
-                           : sizes_of(c).rows * (sl_spread_stride(SL_PRODUCT_DEPTH) +
-                                                 sl_round_up(tile_width(c, last(&c->out[0].shape)), 16));
+  if (sl_linear_by_blocks(c)) return sl_linear_dx_blocks_of(c, last(&c->out[0].shape), last(&c->in[0].shape)).bytes;
+  const int64_t sums =
+      c->in[0].dtype == SL_F32
+          ? 0
+          : ROW_BLOCK * (sl_spread_stride(SL_PRODUCT_DEPTH) + sl_round_up(tile_width(c, last(&c->out[0].shape)), 16));
   return linear_dx_shared(c) + sl_float_bytes(2 * SL_PRODUCT_DEPTH * WIDEST + 2 * TABLE) + sl_float_bytes(sums);
 }
 
 static size_t scratch_dw(const sl_call *c) {
-  const int64_t rows = sizes_of(c).sum;
-  return linear_dw_shared(c) + sl_float_bytes(rows * sl_spread_stride(c->tiles.columns)) + sl_float_bytes(rows);
+  if (sl_linear_by_blocks(c)) return sl_linear_dw_blocks_of(c, last(&c->in[1].shape), last(&c->in[0].shape)).bytes;
+  return linear_dw_shared(rows_of(&c->in[0].shape), last(&c->in[1].shape)) +
+         sl_float_bytes(SUM_BLOCK * sl_spread_stride(c->tiles.columns)) + sl_float_bytes(SUM_BLOCK);
 }
 
 /* CUDA: sums of a result in bf16, the parts of products and of the bias's sums. */
