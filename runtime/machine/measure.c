@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "runtime/base/time.h"
+#include "runtime/processors/isa.h"
 
 /* One round of measuring: every thread works from a common start for `span`, and adds its own rate. */
 typedef struct round {
@@ -71,10 +72,34 @@ __attribute__((target("avx512f"))) static float multiply_pairs(void) {
   return all[0];
 }
 static int has_pairs(void) { return __builtin_cpu_supports("avx512bf16"); }
+
+#ifdef SL_HAVE_AMX
+/* ROUNDS times four products of tiles of 16 x 16 x 32. The thread's configuration of tiles is put back. */
+static void multiply_tiles(void) {
+  typedef struct configuration {
+    uint8_t palette, start_row, reserved[14];
+    uint16_t row_bytes[16];
+    uint8_t rows[16];
+  } configuration;
+  const configuration whole = {
+      .palette = 1, .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64}, .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
+  configuration before;
+  __asm__ volatile("sttilecfg %0" : "=m"(before));
+  __asm__ volatile("ldtilecfg %0" : : "m"(whole)); /* clears all tiles */
+  for (int k = 0; k < ROUNDS; k++)
+    __asm__ volatile(
+        "tdpbf16ps %%tmm6, %%tmm4, %%tmm0\n\ttdpbf16ps %%tmm7, %%tmm4, %%tmm1\n\t"
+        "tdpbf16ps %%tmm6, %%tmm5, %%tmm2\n\ttdpbf16ps %%tmm7, %%tmm5, %%tmm3" ::);
+  __asm__ volatile("ldtilecfg %0" : : "m"(before));
+}
+#else
+static void multiply_tiles(void) {}
+#endif
 #else
 enum { SUMS = 1, ROUNDS = 1 };
 static float multiply_pairs(void) { return 0; }
 static int has_pairs(void) { return 0; }
+static void multiply_tiles(void) {}
 #endif
 
 static void bf16_thread(round *r) {
@@ -88,6 +113,18 @@ static void bf16_thread(round *r) {
     now = sl_now();
   } while (now - from < r->span);
   if (sum > 0) atomic_fetch_add(&r->milli, (int64_t)(1e3 * 64.0 * SUMS * ROUNDS * calls / (double)(now - from)));
+}
+
+static void tiles_thread(round *r) {
+  const int64_t from = begin(r);
+  int64_t now;
+  double calls = 0;
+  do {
+    for (int i = 0; i < 4; i++) multiply_tiles();
+    calls += 4;
+    now = sl_now();
+  } while (now - from < r->span);
+  atomic_fetch_add(&r->milli, (int64_t)(1e3 * 4 * (2.0 * 16 * 16 * 32) * ROUNDS * calls / (double)(now - from)));
 }
 
 static void triad(float *restrict a, const float *restrict b, const float *restrict c, float s, size_t n) {
@@ -129,6 +166,12 @@ static void bf16_worker(void *arg, int worker, sl_team *team) {
   bf16_thread(arg);
 }
 
+static void tiles_worker(void *arg, int worker, sl_team *team) {
+  (void)worker;
+#pragma omp parallel num_threads(team->threads) if (team->threads > 1)
+  tiles_thread(arg);
+}
+
 static void triad_worker(void *arg, int worker, sl_team *team) {
   (void)worker;
 #pragma omp parallel num_threads(team->threads) if (team->threads > 1)
@@ -156,6 +199,7 @@ sl_status sl_measure_sgemm(sl_runtime *rt, double seconds, double *gflops) {
 
 sl_status sl_measure_bf16(sl_runtime *rt, double seconds, double *gflops) {
   *gflops = 0;
+  if (sl_isa_has_tiles()) return measure(rt, tiles_worker, 0, seconds, gflops);
   return has_pairs() ? measure(rt, bf16_worker, 0, seconds, gflops) : SL_OK;
 }
 

@@ -15,6 +15,9 @@ sl_machine sl_machine_default(int workers, int threads, int gpus) {
       .latency = 1e-5};
 }
 
+/* 13 times the rate of fp32: 0.8 TFLOP/s, measured on an Intel Xeon in linear layers (docs/performance.md). */
+void sl_machine_set_tiles(sl_machine *m) { m->kind[SL_KIND_CPU].half = 13 * m->kind[SL_KIND_CPU].flops; }
+
 static int two_kinds(const sl_machine *m) { return m->kind[SL_KIND_GPU].workers > 0; }
 
 static int can_run(const sl_machine *m, const sl_node *node, int kind) {

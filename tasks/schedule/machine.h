@@ -32,6 +32,9 @@ typedef struct sl_machine {
  * on ratios of these numbers. */
 sl_machine sl_machine_default(int workers, int threads, int gpus);
 
+/* Its CPUs multiply bf16 by tiles (AMX): sets `half`. */
+void sl_machine_set_tiles(sl_machine *machine);
+
 struct sl_graph;
 struct sl_node;
 struct sl_cost;

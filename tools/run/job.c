@@ -75,6 +75,7 @@ static sl_status choose_plan(sl__job *j) {
     if (!sl__machine_predicts(j->runtime, &machine))
       machine = sl_machine_default(sl_runtime_cpu_workers(j->runtime), threads, sl_runtime_gpus(j->runtime));
     machine.fast = sl_runtime_fast(j->runtime);
+    if (plan->tiles.blocks) sl_machine_set_tiles(&machine);
     status = sl__plan_choose(j->o, j->facts.model, &j->facts.training, &machine, j->ranks.n, plan, &gain);
   }
   SL_TRY(sl__ranks_agree(&j->ranks, status));
