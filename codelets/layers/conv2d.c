@@ -15,6 +15,7 @@
 #include "codelets/attributes.h"
 #include "codelets/kernels/product_sizes.h"
 #include "codelets/kernels/weights.h"
+#include "codelets/layers/by_blocks.h"
 #include "codelets/layers/conv2d_blocks.h"
 
 SL_KERNEL_DECLARE(conv2d);
@@ -627,6 +628,9 @@ static void weight_gradient(void *arg, int64_t tile, int thread) {
 }
 
 sl_status SL_KERNEL(conv2d_dw)(const sl_call *c) {
+#ifdef SL_STORE_BF16
+  if (c->tiles.blocks) return SL_KERNEL(conv2d_dw_blocks)(c);
+#endif
   const sl_conv2d_attr *a = c->attr;
   dw_job j = {.c = c, .kernel = a->kernel, .O = c->in[0].shape.dim[3]};
   j.v = view_forward(c, &c->in[1], 1, NULL);
@@ -751,6 +755,7 @@ static size_t scratch_dx(const sl_call *c) {
 }
 
 static size_t scratch_dw(const sl_call *c) {
+  if (sl_by_blocks(c)) return sl_conv2d_dw_blocks_of(c, 1).bytes;
   view v = view_forward(c, &c->in[1], 1, NULL);
   return sl_float_bytes(dw_layout(&v, dw_width(c->out[0].shape.dim[0], v.taps * v.C, 1)).all) + taps_bytes(c->attr);
 }

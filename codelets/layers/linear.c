@@ -13,7 +13,7 @@
 #include "codelets/attributes.h"
 #include "codelets/kernels/product_sizes.h"
 #include "codelets/kernels/weights.h"
-#include "codelets/layers/linear_blocks.h"
+#include "codelets/layers/by_blocks.h"
 
 SL_KERNEL_DECLARE(linear);
 SL_KERNEL_DECLARE(linear_dx);
@@ -510,7 +510,7 @@ static void cost_dw(const sl_call *c, sl_cost *cost) {
 }
 
 static size_t scratch(const sl_call *c) {
-  if (sl_linear_by_blocks(c)) return sl_linear_blocks_of(c, last(&c->in[0].shape), last(&c->out[0].shape)).bytes;
+  if (sl_by_blocks(c)) return sl_linear_blocks_of(c, last(&c->in[0].shape), last(&c->out[0].shape)).bytes;
   int64_t R = rows_of(&c->in[0].shape);
   return linear_shared(R, last(&c->in[0].shape)) +
          sl_float_bytes(c->tiles.columns * transposed_row(sl_min64(R, ROW_BLOCK)) +
@@ -518,7 +518,7 @@ static size_t scratch(const sl_call *c) {
 }
 
 static size_t scratch_dx(const sl_call *c) {
-  if (sl_linear_by_blocks(c)) return sl_linear_dx_blocks_of(c, last(&c->out[0].shape), last(&c->in[0].shape)).bytes;
+  if (sl_by_blocks(c)) return sl_linear_dx_blocks_of(c, last(&c->out[0].shape), last(&c->in[0].shape)).bytes;
   const int64_t sums =
       c->in[0].dtype == SL_F32
           ? 0
@@ -527,7 +527,7 @@ static size_t scratch_dx(const sl_call *c) {
 }
 
 static size_t scratch_dw(const sl_call *c) {
-  if (sl_linear_by_blocks(c)) return sl_linear_dw_blocks_of(c, last(&c->in[1].shape), last(&c->in[0].shape)).bytes;
+  if (sl_by_blocks(c)) return sl_linear_dw_blocks_of(c, last(&c->in[1].shape), last(&c->in[0].shape)).bytes;
   return linear_dw_shared(rows_of(&c->in[0].shape), last(&c->in[1].shape)) +
          sl_float_bytes(SUM_BLOCK * sl_spread_stride(c->tiles.columns)) + sl_float_bytes(SUM_BLOCK);
 }

@@ -3,9 +3,8 @@
  * cache badly, copied. An odd number at the end of a contraction is paired with zero.
  *
  * R rows (all dimensions but the last), K inputs, N features. */
-#include "codelets/layers/linear_blocks.h"
-
 #include "codelets/attributes.h"
+#include "codelets/layers/by_blocks.h"
 
 #ifdef SL_STORE_BF16
 
@@ -14,7 +13,7 @@ enum { PANEL = SL_PRODUCT_COLUMNS, STRIP = SL_BLOCK_ROWS, DEPTH = SL_LINEAR_DEPT
 typedef struct job {
   const sl_call *c;
   sl_walk walk;
-  sl_linear_blocks l;
+  sl_blocks_layout l;
   int64_t R, K, N;
   int64_t row, rows; /* the row block */
   float *shared;
@@ -23,7 +22,7 @@ typedef struct job {
 
 static int64_t last(const sl_shape *s) { return s->dim[s->ndim - 1]; }
 
-static job job_of(const sl_call *c, sl_linear_blocks l, int64_t K, int64_t N) {
+static job job_of(const sl_call *c, sl_blocks_layout l, int64_t K, int64_t N) {
   job j = {.c = c, .walk = sl_walk_of(&c->tiles), .l = l, .K = K, .N = N, .shared = c->team->scratch[0]};
   j.R = sl_linear_rows(c, last(&c->in[0].shape));
   for (int32_t i = 0; i < DEPTH; i++) j.at[i] = 2 * i;
