@@ -10,7 +10,7 @@ same() {
 export EMULATED_SEED=1
 for precision in ${PRECISIONS:-bf16 fp16}; do
   for family in ${FAMILIES:-$families}; do
-    options="--steps 4 --precision $precision"
+    options="--steps 4 --precision $precision --bf16-sums pairs"
     # shellcheck disable=SC2086 # words, here and below
     train_small "$family" 1 $options --gpus 0 --workers 1 --sched eager
     check "$precision, $family: the reference, one CPU worker" test $code = 0 -a -s run/model.safetensors
@@ -25,7 +25,7 @@ done
 
 if [ -x "$MPIEXEC" ]; then
   for precision in ${PRECISIONS:-bf16 fp16}; do
-    options="--steps 4 --precision $precision --clip 0.5"
+    options="--steps 4 --precision $precision --bf16-sums pairs --clip 0.5"
     train_small gpt2 1 $options --gpus 0 --workers 1
     wanted=$(digest)
     EMULATED_DEVICES=2 train_small gpt2 2 $options --gpus 1 --workers 1 --sched random --zero 1
@@ -33,7 +33,7 @@ if [ -x "$MPIEXEC" ]; then
   done
 else skip 'two ranks: no MPI launcher'; fi
 
-train_small gpt2 1 --steps 4 --precision bf16 --gpus 0 --workers 1
+train_small gpt2 1 --steps 4 --precision bf16 --bf16-sums pairs --gpus 0 --workers 1
 exact=$(digest)
 train_small gpt2 1 --steps 4 --precision bf16 --gpus 1 --workers gpu --gpu-kernels fast
 check 'bf16, gpt2: by cuBLAS' test $code = 0

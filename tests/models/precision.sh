@@ -10,7 +10,7 @@ awk 'BEGIN { s = 7; srand(7); for (i = 0; i < 60000; i++) printf "%s", substr("t
 
 # ---- the same bits
 
-base='--quiet --force --gpus 0 --precision bf16'
+base='--quiet --force --gpus 0 --precision bf16 --bf16-sums pairs'
 one_digest() { # name, options of the plan, then machines' options, one quoted word each
   name=$1 plan=$2 first=
   shift 2
@@ -64,6 +64,40 @@ if "$starling" info 2>/dev/null | grep -q avx512; then
   parameters narrow narrow.d
   check 'AVX2 and AVX-512 give the same parameters' cmp one.d/model.safetensors narrow.d/model.safetensors
 else skip 'AVX-512: this CPU has none'; fi
+# By blocks, as AMX adds, every set of instructions gives the same bits, too; they are not those by pairs.
+pairs=$base base='--quiet --force --gpus 0 --precision bf16 --bf16-sums blocks'
+one_digest 'by blocks: gpt2' "$plan" '--sched lws --workers 1' '--sched dmdas --workers 2' '--workers 1 --threads-per-worker 2' \
+  '--micro-batches 2 --recompute block'
+by_pairs() { cmp -s blocks.d/model.safetensors one.d/model.safetensors; }
+parameters reference blocks.d
+check 'other ones than by pairs' test "$(by_pairs && echo same)" = ''
+if "$starling" info 2>/dev/null | grep -q avx512; then
+  # shellcheck disable=SC2086
+  "$starling" train $plan $base --out narrow --workers 1 --kernels avx2 >out 2>err
+  rm -rf narrow.d && parameters narrow narrow.d
+  check 'by blocks: AVX2 and AVX-512 give the same parameters' cmp blocks.d/model.safetensors narrow.d/model.safetensors
+else skip 'by blocks: this CPU has no AVX-512'; fi
+if [ -x "$mpiexec" ]; then
+  rm -rf run
+  # shellcheck disable=SC2086
+  $limit "$mpiexec" -n 2 "$starling" train $plan $base --out run --workers 1 --threads-per-worker 1 --zero 3 >out 2>err
+  parameters run ranks.d
+  check 'by blocks: gpt2 on 2 ranks, zero 3' cmp ranks.d/model.safetensors blocks.d/model.safetensors
+  rm -rf ranks.d
+else skip 'by blocks: no MPI launcher'; fi
+one_digest 'by blocks: resnet8' 'resnet8 --data set --batch 32 --leaves 2 --steps 3 --val-fraction 0' '--workers 1' '--sched dmdas --workers 2' \
+  '--workers 1 --threads-per-worker 2'
+one_digest 'by blocks: lenet' 'lenet --data set --batch 64 --leaves 2 --steps 4 --val-fraction 0' '--workers 1' '--sched dmda --workers 2'
+one_digest 'by blocks: vit' 'vit-tiny --data set --batch 16 --leaves 2 --steps 2 --val-fraction 0' '--workers 1' '--sched lws --workers 2'
+check 'the plan says so' grep -q '"bf16_sums": *"blocks"' reference/model.json
+run eval reference --data set --json --gpus 0
+check 'by blocks: eval' test "$code" = 0
+cp -r reference again
+# shellcheck disable=SC2086
+run train vit-tiny --data set --batch 16 --leaves 2 --steps 2 --val-fraction 0 --quiet --gpus 0 --precision bf16 --bf16-sums pairs --out again --resume
+check 'a run by blocks is not resumed by pairs' test "$code" = 2
+check 'which names the option' grep -q "bf16_sums is 'pairs' here and 'blocks' in .*--bf16-sums" err
+base=$pairs
 # shellcheck disable=SC2086
 "$starling" train $plan --quiet --force --gpus 0 --out fp32 --workers 1 >out 2>err
 different() { ! same_state reference fp32; }

@@ -404,7 +404,8 @@ static void print_part(const json_t *p) {
     printf("measured   sgemm %.1f GFLOP/s on all workers, memory %.1f GB/s (triad)\n",
            real_of(measured, "sgemm_gflops"), real_of(measured, "triad_gigabytes_per_s"));
   if (measured && real_of(measured, "bf16_gflops") > 0)
-    printf("bf16       %.1f GFLOP/s by its instructions on registers, on all workers\n", real_of(measured, "bf16_gflops"));
+    printf("bf16       %.1f GFLOP/s by its instructions on registers, on all workers\n",
+           real_of(measured, "bf16_gflops"));
   json_array_foreach(json_object_get(p, "warnings"), i, one) printf("warning    %s\n", json_string_value(one));
 }
 

@@ -60,6 +60,21 @@ static void survives_json(void **state) {
   q = p;
   strcpy(q.kernels, "z80");
   assert_fails(SL_EPLAN, "'z80' in rank 1", sl_plan_compare(&p, &q, "rank 1"));
+  q = p;
+  q.tiles.blocks = 1;
+  assert_fails(SL_EPLAN, "bf16_sums is 'pairs' here and 'blocks' in rank 1", sl_plan_compare(&p, &q, "rank 1"));
+  json_t *blocks = sl_plan_to_json(&q);
+  assert_string_equal(json_string_value(json_object_get(blocks, "bf16_sums")), "blocks");
+  assert_ok(sl_plan_from_json(blocks, &q));
+  assert_int_equal(q.tiles.blocks, 1);
+  json_object_set_new(blocks, "bf16_sums", json_string("lines"));
+  assert_fails(SL_EFORMAT, "'bf16_sums' is 'lines', not pairs or blocks", sl_plan_from_json(blocks, &q));
+  json_object_set_new(blocks, "bf16_sums", json_integer(1));
+  assert_fails(SL_EFORMAT, "'bf16_sums' is of the wrong type", sl_plan_from_json(blocks, &q));
+  json_object_del(blocks, "bf16_sums"); /* as in plans before there were blocks */
+  assert_ok(sl_plan_from_json(blocks, &q));
+  assert_int_equal(q.tiles.blocks, 0);
+  json_decref(blocks);
   json_object_del(json, "leaves");
   assert_fails(SL_EFORMAT, "'leaves' is missing", sl_plan_from_json(json, &q));
   json_object_set_new(json, "leaves", json_string("three"));
