@@ -98,7 +98,8 @@ static void pack_panel(const job *j, const chunk *q, int64_t r, int64_t k, int64
   }
 }
 
-/* dy of the chunk, filters [filter, filter + n), by pairs of outputs and turned: to[n][row]. */
+/* dy of the chunk, filters [filter, filter + n), by pairs of outputs and turned: to[n][row]. What follows the last pair
+ * is not read. */
 static void turn_outputs(const job *j, const chunk *q, int64_t filter, int64_t n, float *lines, float *to) {
   const int64_t line_row = sl_round_up(n, SL_BLOCK);
   int64_t filled = 0;
@@ -110,9 +111,7 @@ static void turn_outputs(const job *j, const chunk *q, int64_t filter, int64_t n
       SL_SHARED(transpose)(SL_BLOCK, line_row, lines, line_row, to, j->l.row);
       to += SL_BLOCK, filled = 0;
     }
-  if (!filled) return;
-  memset(lines + filled * line_row, 0, (size_t)((SL_BLOCK - filled) * line_row) * sizeof *lines);
-  SL_SHARED(transpose)(SL_BLOCK, line_row, lines, line_row, to, j->l.row);
+  if (filled) SL_SHARED(transpose)(SL_BLOCK, line_row, lines, line_row, to, j->l.row);
 }
 
 static void weight_gradient(void *arg, int64_t tile, int thread) {

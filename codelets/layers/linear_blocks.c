@@ -210,13 +210,12 @@ static void pack_columns(void *arg, int64_t panel, int thread) {
                PANEL, j->shared + k * sl_tiles_of(j->rows, 2), PANEL);
 }
 
-/* Pairs of rows of dy, turned: to[width][row]. */
+/* Pairs of rows of dy, turned: to[width][row]. What follows the last pair is not read. */
 static void turn_rows(const job *j, const sl_real *dy, int64_t width, float *lines, float *to) {
   const int64_t line = sl_round_up(width, SL_BLOCK);
   for (int64_t row = 0; row < j->rows; row += 2 * SL_BLOCK, to += SL_BLOCK) {
-    const int64_t rows = sl_min64(2 * SL_BLOCK, j->rows - row), pairs = sl_tiles_of(rows, 2);
+    const int64_t rows = sl_min64(2 * SL_BLOCK, j->rows - row);
     sl_pack_rows(j->walk, rows, width, dy + row * j->N, j->N, line, lines, line);
-    memset(lines + pairs * line, 0, (size_t)((SL_BLOCK - pairs) * line) * sizeof *lines);
     SL_SHARED(transpose)(SL_BLOCK, line, lines, line, to, j->l.row);
   }
 }
