@@ -89,6 +89,9 @@ one_digest 'by blocks: resnet8' 'resnet8 --data set --batch 32 --leaves 2 --step
   '--workers 1 --threads-per-worker 2'
 one_digest 'by blocks: lenet' 'lenet --data set --batch 64 --leaves 2 --steps 4 --val-fraction 0' '--workers 1' '--sched dmda --workers 2'
 one_digest 'by blocks: vit' 'vit-tiny --data set --batch 16 --leaves 2 --steps 2 --val-fraction 0' '--workers 1' '--sched lws --workers 2'
+# shellcheck disable=SC2086
+run train $plan ${base#--quiet } --out told --workers 1
+check 'which training tells' grep -q '^products of bf16 add up by blocks, ' out
 check 'the plan says so' grep -q '"bf16_sums": *"blocks"' reference/model.json
 run eval reference --data set --json --gpus 0
 check 'by blocks: eval' test "$code" = 0

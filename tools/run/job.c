@@ -331,7 +331,10 @@ void sl__job_fast_gpu(const sl__job *j, char *name, size_t n) {
   snprintf(name, n, "%s", gpu.name);
 }
 
-void sl__job_print_fast(const sl__job *j) {
+void sl__job_print_kernels(const sl__job *j) {
+  if (j->facts.plan.tiles.blocks)
+    printf("products of bf16 add up by blocks, %s\n",
+           sl_isa_current() == SL_ISA_AVX512_VL && sl_isa_has_tiles() ? "on AMX tiles" : "without AMX: slowly");
   const sl_graph *g = sl_program_graph(j->program);
   const char *between = "fast kernels, on GPUs only: ";
   for (int i = 0; sl_runtime_fast(j->runtime) && i < g->n_nodes; i++) {

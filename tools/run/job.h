@@ -85,8 +85,9 @@ sl_status sl__job_skip(sl__job *job);
 
 /* The name of this rank's first GPU if fast kernels compute; else "". */
 void sl__job_fast_gpu(const sl__job *j, char *name, size_t n);
-/* With --gpu-kernels fast: prints one line with the operations that have a fast kernel. */
-void sl__job_print_fast(const sl__job *job);
+/* Prints a line where products of bf16 add up by blocks; and, with --gpu-kernels fast, one with the operations that
+ * have a fast kernel. */
+void sl__job_print_kernels(const sl__job *job);
 uint64_t sl__job_sent(const sl__job *job); /* bytes that this rank sent to other nodes so far */
 void sl__job_close(sl__job *job);          /* a zeroed one is allowed */
 

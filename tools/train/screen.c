@@ -34,7 +34,7 @@ void sl__trainer_print_start(const sl__trainer *r) {
       (long long)p->batch, p->leaves, p->shards, sl_program_graph(r->job.program)->n_nodes,
       1e-6 * (double)r->job.predicted, r->job.ranks.n, share->nworkers, share->threads_per_worker,
       sl_runtime_gpus(r->job.runtime), sl_runtime_sched(r->job.runtime), p->kernels);
-  sl__job_print_fast(&r->job);
+  sl__job_print_kernels(&r->job);
   sl__trainer_print_init(r);
   if (r->job.balance.listed) printf("balance: %s\n", sl__balance_text(&r->job.balance));
   if (r->first)

@@ -2,6 +2,9 @@
  */
 #include "runtime/processors/isa.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "tests/support/scratch.h"
 
 static void names(void **state) {
@@ -37,7 +40,26 @@ static void best(void **state) {
   assert_int_equal(sl_isa_current(), SL_ISA_BASELINE);
 }
 
+/* Tiles need a CPU that has them and a system that saves them: Linux lists amx_bf16 where both are so. */
+static void tiles(void **state) {
+  (void)state;
+  char line[8192];
+  int listed = 0;
+  FILE *cpus = fopen("/proc/cpuinfo", "r");
+  if (!cpus) skip();
+  while (fgets(line, sizeof line, cpus)) listed |= strstr(line, " amx_bf16") != NULL;
+  fclose(cpus);
+  const int has = sl_isa_has_tiles();
+  print_message("# tiles: %s\n", has ? "yes" : "no");
+  if (has) assert_true(listed && sl_isa_runs(SL_ISA_AVX512_VL));
+#ifdef SL_HAVE_AMX
+  if (listed && sl_isa_runs(SL_ISA_AVX512_VL)) assert_true(has);
+#endif
+  assert_int_equal(sl_isa_has_tiles(), has);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(names), cmocka_unit_test(unknown), cmocka_unit_test(best)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(names), cmocka_unit_test(unknown), cmocka_unit_test(best),
+                                     cmocka_unit_test(tiles)};
   return cmocka_run_group_tests_name("runtime/isa", tests, NULL, NULL);
 }
