@@ -35,9 +35,9 @@ static int64_t sum_tile(const sl_call *c) {
   return sl_batchnorm_sum_tile(c->tiles.elements, positions(&c->in[0]), channels(&c->in[0]));
 }
 
-/* The elements that the sums cover. MASKED: only a where (b - shift) scale + add > 0. OUTPUT: only a where
- * y > 0, and the masked a is also written to g. */
-typedef enum sums_kind { SUMS_PLAIN, SUMS_MASKED, SUMS_OUTPUT } sums_kind;
+/* The elements that the sums cover. SQUARES: b is a. MASKED: only a where (b - shift) scale + add > 0. OUTPUT: only a
+ * where y > 0, and the masked a is also written to g. */
+typedef enum sums_kind { SUMS_PLAIN, SUMS_SQUARES, SUMS_MASKED, SUMS_OUTPUT } sums_kind;
 typedef struct columns {
   const sl_real *a, *b, *y;
   sl_real *g; /* may be a */
@@ -97,7 +97,7 @@ static inline __attribute__((always_inline)) void column_sums(const sums_kind ki
   for (; k + SL_LANES_D <= C; k += SL_LANES_D) {
     sl_vecd sum = *(sl_vecdu *)(s + k), product = *(sl_vecdu *)(q + k);
     for (int64_t i = k; i < k + rows * C; i += C) {
-      half a = load_half(m.a + i), b = load_half(m.b + i);
+      half a = load_half(m.a + i), b = kind == SUMS_SQUARES ? a : load_half(m.b + i);
       if (kind == SUMS_MASKED) {
         half z = fma_half(b - load_half(m.shift + k), load_half(m.scale + k), load_half(m.add + k));
         a = (half)((half_mask)a & (half_mask)(z > 0));
@@ -151,7 +151,10 @@ static float *mask_constants(const sl_call *c) {
 static void sums_body(void *arg, int64_t tile, int thread) {
   (void)thread;
   const sl_call *c = arg;
-  tile_sums(SUMS_PLAIN, c, (columns){.a = c->in[0].data, .b = c->in[c->n_in > 1 ? 1 : 0].data}, tile);
+  if (c->n_in > 1)
+    tile_sums(SUMS_PLAIN, c, (columns){.a = c->in[0].data, .b = c->in[1].data}, tile);
+  else
+    tile_sums(SUMS_SQUARES, c, (columns){.a = c->in[0].data, .b = c->in[0].data}, tile);
 }
 static void masked_sums_body(void *arg, int64_t tile, int thread) {
   (void)thread;
