@@ -41,4 +41,7 @@ wanted=$(digest)
 check 'with bits of its own' test "$wanted" != "$exact"
 train_small gpt2 1 --steps 4 --precision bf16 --gpus 1 --workers gpu --gpu-kernels fast
 check 'and the same ones again' same
+train_small gpt2 1 --steps 2 --precision bf16 --bf16-sums blocks --gpus 1 --workers 1
+check 'a plan that adds by blocks refuses GPUs' test $code != 0
+check 'and names the option' grep -q "add up by blocks in this plan, which GPUs' kernels cannot: use no GPUs.*--gpus" err
 finish

@@ -192,18 +192,20 @@ static void end_here(int number) {
 }
 
 /* Ends the ranks of this host. Asks each to exit by itself if it can: of a killed process mpiexec returns the signal's
- * number, not the exit code. */
+ * number, not the exit code. For the same reason it returns as soon as they have gone: mpiexec then kills this one. */
 static void end_siblings(void) {
   static sl__sibling found[SL__SIBLINGS_MOST];
+  static pid_t asked[SL__SIBLINGS_MOST];
   const int n = sl__siblings_find(found);
-  int asked = 0;
+  int left = 0;
   for (int i = 0; i < n; i++) {
     if (found[i].rank < 0 || found[i].pid == getpid()) continue;
     if (!sl__process_catches(found[i].pid, ENDS)) continue;
     kill(found[i].pid, ENDS), kill(found[i].pid, SIGCONT);
-    asked = 1;
+    asked[left++] = found[i].pid;
   }
-  if (asked) usleep(200000);
+  for (const double until = sl_seconds() + 0.2; left > 0 && sl_seconds() < until; usleep(1000))
+    while (left > 0 && strchr("?ZX", sl__process_state(asked[left - 1]))) left--;
   for (int i = 0; i < n; i++)
     if (sl__sibling_stands(&found[i])) kill(found[i].pid, SIGKILL);
 }
@@ -211,8 +213,8 @@ static void end_siblings(void) {
 /* Does not return. */
 static void end_now(void) {
   if (atomic_load(&w.phase) == TALKS) sl__watch_abort(w.exit_code);
-  if (w.ranks > 1) end_siblings();
   usleep(300000); /* mpiexec forwards the message */
+  if (w.ranks > 1) end_siblings();
   _exit(w.exit_code);
 }
 
