@@ -6,16 +6,17 @@
 #include "codelets/kernels/weights.h"
 
 /* By AMX's tiles a product takes a twentieth of the time that it takes in fp32, so weights are read for more rows at
- * once, and the strips of rows that a product takes lie in the L1 cache. None of these sizes decides bits. */
+ * once, and the strips of rows that a product takes lie in the L1 cache. None of these sizes decides bits, since
+ * all are whole blocks. */
 enum {
   SL_LINEAR_ROWS = 512,  /* of x or dy at once: their panels or sums stay in the L2 cache */
   SL_LINEAR_SUM = 1024,  /* rows that linear_dw takes at once, which reads and writes all of dW for them */
   SL_LINEAR_DEPTH = 128, /* pairs of a contraction at once */
 };
 
-/* Scratch memory, in floats: a part that all threads share, then each thread's own, where its arrays begin at a, b and
- * c, counted from the start of its own part. width: columns of a tile of the team's work; row: distance of the rows of
- * the last array. */
+/* Scratch memory, in floats: a part that all threads share, then each thread's own. There the first array begins at 0
+ * and the others at a, b and c, as far as there are so many. width: columns of a tile of the team's work; row: distance
+ * of the rows of the last array. */
 typedef struct sl_blocks_layout {
   int64_t width, row;
   int64_t shared, a, b, c;

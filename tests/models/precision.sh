@@ -39,19 +39,20 @@ plan='gpt2-nano --size layers=2,width=72,heads=3 --data text --length 37 --batch
 check 'one rank' test $? = 0
 parameters() { "$starling" convert "$1" --to hf --out "$2" >>out 2>>err; }
 parameters reference one.d
+on_ranks() { # name, ranks, stage of ZeRO, folder of the parameters that they must give
+  name="$1 on $2 ranks, zero $3"
+  if ! [ -x "$mpiexec" ]; then
+    skip "$name: no MPI launcher"
+    return
+  fi
+  rm -rf run ranks.d
+  # shellcheck disable=SC2086
+  $limit "$mpiexec" -n "$2" "$starling" train $plan $base --out run --workers 1 --threads-per-worker 1 --zero "$3" >out 2>err
+  parameters run ranks.d
+  check "$name" cmp ranks.d/model.safetensors "$4/model.safetensors"
+}
 for ranks in 2 3; do
-  for zero in 0 1; do
-    if ! [ -x "$mpiexec" ]; then
-      skip "gpt2 on $ranks ranks, zero $zero: no MPI launcher"
-      continue
-    fi
-    rm -rf run
-    # shellcheck disable=SC2086
-    $limit "$mpiexec" -n $ranks "$starling" train $plan $base --out run --workers 1 --threads-per-worker 1 --zero $zero >out 2>err
-    parameters run ranks.d
-    check "gpt2 on $ranks ranks, zero $zero" cmp ranks.d/model.safetensors one.d/model.safetensors
-    rm -rf ranks.d
-  done
+  for zero in 0 1; do on_ranks gpt2 $ranks $zero one.d; done
 done
 
 run generate reference --prompt the --tokens 8 --gpus 0
@@ -77,14 +78,7 @@ if "$starling" info 2>/dev/null | grep -q avx512; then
   rm -rf narrow.d && parameters narrow narrow.d
   check 'by blocks: AVX2 and AVX-512 give the same parameters' cmp blocks.d/model.safetensors narrow.d/model.safetensors
 else skip 'by blocks: this CPU has no AVX-512'; fi
-if [ -x "$mpiexec" ]; then
-  rm -rf run
-  # shellcheck disable=SC2086
-  $limit "$mpiexec" -n 2 "$starling" train $plan $base --out run --workers 1 --threads-per-worker 1 --zero 3 >out 2>err
-  parameters run ranks.d
-  check 'by blocks: gpt2 on 2 ranks, zero 3' cmp ranks.d/model.safetensors blocks.d/model.safetensors
-  rm -rf ranks.d
-else skip 'by blocks: no MPI launcher'; fi
+on_ranks 'by blocks: gpt2' 2 3 blocks.d
 one_digest 'by blocks: resnet8' 'resnet8 --data set --batch 32 --leaves 2 --steps 3 --val-fraction 0' '--workers 1' '--sched dmdas --workers 2' \
   '--workers 1 --threads-per-worker 2'
 one_digest 'by blocks: lenet' 'lenet --data set --batch 64 --leaves 2 --steps 4 --val-fraction 0' '--workers 1' '--sched dmda --workers 2'
@@ -133,17 +127,12 @@ one_digest 'fp16: gpt2' "gpt2-nano --size layers=2,width=72,heads=3 --data text 
 one_digest 'fp16: resnet8' 'resnet8 --data set --batch 32 --leaves 2 --steps 3 --val-fraction 0' '--workers 1' '--sched dmdas --workers 2'
 base=$bf16
 plan='gpt2-nano --size layers=2,width=72,heads=3 --data text --length 37 --batch 4 --leaves 4 --dropout 0.1 --clip 0.5 --steps 4'
-if [ -x "$mpiexec" ]; then
-  # shellcheck disable=SC2086
-  "$starling" train $plan $half --out reference --workers 1 >out 2>err
-  parameters reference one16.d
-  rm -rf run
-  # shellcheck disable=SC2086
-  $limit "$mpiexec" -n 2 "$starling" train $plan $half --out run --workers 1 --threads-per-worker 1 --zero 1 >out 2>err
-  parameters run ranks.d
-  check 'fp16: gpt2 on 2 ranks, zero 1' cmp ranks.d/model.safetensors one16.d/model.safetensors
-  rm -rf ranks.d
-else skip 'fp16 on 2 ranks: no MPI launcher'; fi
+base=$half
+# shellcheck disable=SC2086
+"$starling" train $plan $base --out reference --workers 1 >out 2>err
+parameters reference one16.d
+on_ranks 'fp16: gpt2' 2 1 one16.d
+base=$bf16
 # A single target among 8,192 makes gradients of the loss of almost 1, which overflow when scaled by 65,536.
 tiny='train gpt2-nano --size layers=1,width=16,heads=2,vocabulary=8192 --length 1 --data text --batch 1 --val-fraction 0.001 --steps 20 --seed 3 --gpus 0 --checkpoint-every 10 --keep 9 --log-every 1 --precision fp16'
 # shellcheck disable=SC2086

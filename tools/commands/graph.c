@@ -13,6 +13,7 @@
 #include "tasks/spread/spread.h"
 #include "tools/commands/commands.h"
 #include "tools/machines/description.h"
+#include "tools/run/job.h"
 #include "tools/run/plan_choice.h"
 #include "tools/run/session.h"
 #include "tools/settings/workers.h"
@@ -121,6 +122,8 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
   sl_machine machine = o->described ? of_teams(&described, workers > 0 ? workers : 0, threads, gpus)
                                     : sl_machine_default(workers > 0 ? workers : 0, threads, gpus);
   machine.fast = strcmp(o->gpu_kernels, "fast") == 0;
+  if (!o->described) plan.tiles.blocks |= sl__job_prefers_blocks(o, training.precision, gpus);
+  if (!o->described && plan.tiles.blocks) sl_machine_set_tiles(&machine);
   if (o->plan && strcmp(o->plan, "machine") == 0) {
     double gain;
     SL_TRY_OUT(sl__plan_choose(o, model, &training, &machine, ranks, &plan, &gain));

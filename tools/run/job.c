@@ -87,13 +87,16 @@ static sl_status choose_plan(sl__job *j) {
   return SL_OK;
 }
 
-/* The order of sums in products of bf16 (product.h): that of the instructions that all ranks have. */
+int sl__job_prefers_blocks(const sl__options *o, sl_precision precision, int gpus) {
+  return precision == SL_PRECISION_BF16 && !o->bf16_sums && gpus == 0 && sl_isa_current() == SL_ISA_AVX512_VL &&
+         sl_isa_has_tiles();
+}
+
+/* The order of sums in products of bf16 (product.h) that no option gives: that of the instructions of all ranks. */
 static void choose_sums(sl__job *j) {
-  const int tiles = sl_isa_current() == SL_ISA_AVX512_VL && sl_isa_has_tiles() && sl_runtime_gpus(j->runtime) == 0;
-  if (j->facts.training.precision != SL_PRECISION_BF16)
-    j->facts.plan.tiles.blocks = 0;
-  else if (!j->o->bf16_sums)
-    j->facts.plan.tiles.blocks = sl__ranks_sum(&j->ranks, tiles) == j->ranks.n;
+  if (j->o->bf16_sums) return;
+  const int blocks = sl__job_prefers_blocks(j->o, j->facts.training.precision, sl_runtime_gpus(j->runtime));
+  j->facts.plan.tiles.blocks = sl__ranks_sum(&j->ranks, blocks) == j->ranks.n;
 }
 
 sl_status sl__job_plan(sl__job *j) {

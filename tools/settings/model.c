@@ -78,7 +78,9 @@ sl_status sl__plan_of(const sl__options *o, const sl_model *model, int ranks, sl
   if (o->leaves > 0) plan->leaves = (int)o->leaves;
   if (o->shards > 0) plan->shards = (int)o->shards;
   if (o->row_blocks > 0) plan->row_blocks = (int)o->row_blocks;
-  plan->tiles.blocks = o->bf16_sums && strcmp(o->bf16_sums, "blocks") == 0;
+  sl_training training;
+  sl__training_of(o, model, &training);
+  plan->tiles.blocks = training.precision == SL_PRECISION_BF16 && o->bf16_sums && strcmp(o->bf16_sums, "blocks") == 0;
   if (!plan->shards) {
     enum { MOST = 8 }; /* a leaf */
     sl_model_data data;

@@ -185,9 +185,9 @@ SETTING(CHOICE, kernels, "kernels", RUNS | SL__CALIBRATE | SL__INFO, RUN, "base|
         {0, "instruction set of the CPU kernels (default: the best that this CPU has)"})
 SETTING(CHOICE, bf16_sums, "bf16-sums", BUILDS & ~SL__PLAN, RUN, "pairs|blocks", NULL, 0, 0,
         {0,
-         "order in which products of bf16 add up: as AVX512-BF16 does (pairs) or as AMX does (blocks); every CPU "
-         "computes both, in the same bits (default: blocks if all ranks' CPUs have AMX and no GPU takes part, else "
-         "pairs)"})
+         "order in which products of bf16 add up: as AVX512-BF16 does (pairs) or as AMX does (blocks). The two give "
+         "different bits; each gives the same bits on every CPU (default: blocks if all ranks' CPUs have AMX and no "
+         "GPU takes part, else pairs)"})
 SETTING(FLAG, calibrate, "calibrate", SL__TRAIN | SL__BENCH, RUN, NULL, NULL, 0, 0,
         {SL__TRAIN | SL__BENCH, "let StarPU refine its performance models, which dm* policies need, as it runs"},
         {SL__COMPARE, "run 'starling calibrate' first, even if the performance models have enough samples"})
