@@ -101,7 +101,8 @@ start 1000000 misnamed --checkpoint-every 0 --mpiexec ./liar
 wait_until stepped misnamed 2
 process_of 0 misnamed >first
 check 'the launcher watches the ranks' wait_until watched
-# mpiexec's proxy, the parent of the ranks, stands still for a while, so that the others end later also on a busy machine.
+# mpiexec's proxy, the parent of the ranks, stands still for a while, so that the others end later, also on a busy
+# machine.
 victim=$(process_of 1 misnamed)
 proxy=$(sed 's/.*) . //; s/ .*//' "/proc/$victim/stat")
 kill -STOP "$proxy"
