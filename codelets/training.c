@@ -31,6 +31,15 @@ const sl_training_setting sl_training_settings[] = {
          .least = least_,                                                \
          .most = most_},                                                 \
    .flags = flags_},
+#define SL_WHOLE(field_, option_, flags_, argument_, least_, most_, help) \
+  {.s = {.field = #field_,                                                \
+         .option = option_,                                               \
+         .kind = SL_SETTING_INTEGER,                                      \
+         .offset = offsetof(sl_training, field_),                         \
+         .argument = argument_,                                           \
+         .least = least_,                                                 \
+         .most = most_},                                                  \
+   .flags = flags_},
 #define SL_NAMED(type, field_, option_, flags_, names_, help) \
   {.s = {.field = #field_,                                    \
          .option = option_,                                   \
@@ -40,6 +49,7 @@ const sl_training_setting sl_training_settings[] = {
    .flags = flags_},
 #include "codelets/training_rows.def"
 #undef SL_REAL
+#undef SL_WHOLE
 #undef SL_NAMED
     {.s = {.field = NULL}},
 };

@@ -23,9 +23,11 @@ typedef enum sl_optimizer {
 /* The settings, one field per row of training_rows.def; a model gives their defaults. */
 typedef struct sl_training {
 #define SL_REAL(field, ...) double field;
+#define SL_WHOLE(field, ...) int64_t field;
 #define SL_NAMED(type, field, ...) type field;
 #include "codelets/training_rows.def"
 #undef SL_REAL
+#undef SL_WHOLE
 #undef SL_NAMED
 } sl_training;
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "models/models.h"
+#include "tasks/graph/folds.h"
 #include "tasks/graph/gradient.h"
 
 /* Adds the layers; the model's sizes may be open. */
@@ -16,6 +17,21 @@ static sl_value build(const sl_model *model, sl_graph *g, sl_value x, const sl_m
   x = model->family->build(g, x, data, whole->sizes, options, training);
   free(whole);
   return x;
+}
+
+/* Divides the layers into folds. */
+static sl_status fold(const sl_training *options, sl_network *n) {
+  sl_value *const kept[] = {&n->logits, &n->loss, &n->correct, &n->count, &n->top5, &n->probabilities};
+  enum { KEPT = sizeof kept / sizeof *kept };
+  sl_value values[KEPT];
+  if (options->folds > 1 && options->optimizer == SL_OPTIMIZER_LAMB)
+    return sl_blame(sl_fail(SL_EUNSUPPORTED, "lamb takes norms of whole parameters, which %lld folds divide",
+                            (long long)options->folds),
+                    "folds");
+  for (int i = 0; i < KEPT; i++) values[i] = *kept[i];
+  SL_TRY(sl_fold(&n->graph, (int)options->folds, values, KEPT));
+  for (int i = 0; i < KEPT; i++) *kept[i] = values[i];
+  return SL_OK;
 }
 
 /* Adds what both graphs have: input, layers, loss and measures. */
@@ -40,7 +56,8 @@ static sl_status forward(const sl_model *model, const sl_model_data *data, const
   n->correct = sl_accuracy(g, "accuracy", n->logits, labels);
   n->top5 = training ? SL_NONE : sl_accuracy_top(g, "top5", n->logits, labels, 5);
   n->probabilities = training || !kind->classifies ? SL_NONE : sl_softmax(g, "softmax", n->logits);
-  return sl_graph_status(g);
+  SL_TRY(sl_graph_status(g));
+  return fold(options, n);
 }
 
 static void count_parameters(sl_network *n, sl_value *parameters) {
@@ -106,9 +123,11 @@ sl_status sl_network_logits(const sl_model *model, const sl_model_data *data, co
   n->probabilities = n->loss = n->correct = n->count = n->top5 = n->clip = n->scale = SL_NONE;
   const sl_value tokens = sl_input(n->graph, "tokens", SL_SLOT_SAMPLES, SL_I32, SL_SHAPE(data->length));
   n->logits = build(model, n->graph, tokens, data, options, 0);
-  if (options->precision != SL_PRECISION_FP32) n->logits = sl_convert(n->graph, "logits", n->logits, SL_F32);
+  sl_status status = sl_graph_status(n->graph);
+  if (status == SL_OK) status = fold(options, n);
+  if (status == SL_OK && options->precision != SL_PRECISION_FP32) n->logits = sl_convert(n->graph, "logits", n->logits, SL_F32);
   count_parameters(n, NULL);
-  const sl_status status = sl_precision_apply(n->graph, options->precision);
+  if (status == SL_OK) status = sl_precision_apply(n->graph, options->precision);
   if (status != SL_OK) sl_network_destroy(n);
   return status;
 }

@@ -146,8 +146,11 @@ static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout,
     din[0] = sl_graph_add1(graph, &sl_op_gelu_grad, node->name, node->attr, (sl_value[]){dout[0], node->in[0]}, 2);
 }
 
+static const sl_folding folding = {.follows = 1};
+
 const sl_operation sl_op_gelu = {
     .name = "gelu",
+    .folding = &folding,
     .attr_bytes = sizeof(sl_gelu_attr),
     .shape = shape,
     .gradient = gradient,

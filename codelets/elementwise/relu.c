@@ -52,8 +52,11 @@ static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout,
     din[0] = sl_graph_add1(graph, &sl_op_relu_grad, node->name, NULL, (sl_value[]){dout[0], node->out[0]}, 2);
 }
 
+static const sl_folding folding = {.follows = 1};
+
 const sl_operation sl_op_relu = {
     .name = "relu",
+    .folding = &folding,
     .shape = shape,
     .gradient = gradient,
     .cost = cost,

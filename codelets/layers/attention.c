@@ -553,8 +553,17 @@ static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout,
     din[0] = sl_graph_add1(graph, &sl_op_attention_grad, node->name, node->attr, in, 3 + node->n_in);
 }
 
+/* Queries, keys and values of whole heads. */
+static void units(const void *attr, int64_t *outer, int64_t *heads) {
+  *outer = 3;
+  *heads = ((const sl_attention_attr *)attr)->heads;
+}
+static void cut(void *attr, int64_t heads) { ((sl_attention_attr *)attr)->heads = (int)heads; }
+static const sl_folding folding = {.follows = 1, .units = units, .cut = cut};
+
 const sl_operation sl_op_attention = {
     .name = "attention",
+    .folding = &folding,
     .attr_bytes = sizeof(sl_attention_attr),
     .shape = shape,
     .gradient = gradient,

@@ -177,8 +177,11 @@ const sl_operation sl_op_class_token_grad = {
     .cpu_bf16 = SL_KERNELS_BF16(class_token_grad),
     .cuda = SL_CUDA_KERNEL(class_token_grad),
 };
+static const sl_folding first_folding = {.follows = 1};
+
 const sl_operation sl_op_first_token = {
     .name = "first_token",
+    .folding = &first_folding,
     .shape = first_shape,
     .gradient = first_gradient,
     .cost = first_cost,

@@ -571,8 +571,12 @@ static void gradient(sl_graph *graph, const sl_node *node, const sl_value *dout,
   weights_gradient(graph, node, dy, need, din, &sl_op_linear_dx, &sl_op_linear_dw);
 }
 
+/* Weight and bias by rows, or the weight by columns, and the bias to one fold. */
+static const sl_folding folding = {.rows = 2 | 4, .columns = 2, .once = 4};
+
 const sl_operation sl_op_linear = {
     .name = "linear",
+    .folding = &folding,
     .attr_bytes = sizeof(sl_linear_attr),
     .shape = shape,
     .gradient = gradient,

@@ -45,6 +45,20 @@ int sl_shape_equal(const sl_shape *a, const sl_shape *b);
 char *sl_shape_text(const sl_shape *shape, char *text, size_t n);
 enum { SL_SHAPE_TEXT = 128 };
 
+/* A part of a whole array: elements [outer][from ... to - 1][inner] of [outer][size][inner], in this order. outer = 1:
+ * a run of rows; inner = the columns of a unit: a run of columns. size 0: not a part. */
+typedef struct sl_part {
+  sl_shape whole; /* of outer * size * inner elements */
+  int64_t outer, size, inner, from, to;
+} sl_part;
+/* Copies a part out of its whole array, or into it. bytes: of an element. */
+void sl_part_take(const sl_part *part, size_t bytes, const void *whole, void *to);
+void sl_part_put(const sl_part *part, size_t bytes, const void *from, void *whole);
+/* A part's name is that of its whole array and "@2/4": the third of four. Writes the whole array's name, or the name
+ * itself if it is not a part's. */
+enum { SL_PART_NAME = 256 };
+const char *sl_part_whole_name(const char *name, char text[SL_PART_NAME]);
+
 size_t sl_dtype_bytes(sl_dtype dtype);
 const char *sl_dtype_name(sl_dtype dtype); /* as safetensors spells it */
 

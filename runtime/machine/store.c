@@ -237,17 +237,19 @@ sl_status sl_store_add_common(sl_store *store, const char *name, sl_dtype dtype,
 int sl_store_has_common(const sl_store *store) { return store->used > 0; }
 
 sl_status sl_store_add_owned(sl_store *store, const char *name, sl_dtype dtype, const sl_shape *shape, int parameter,
-                             int owner, int stride, int rank, sl_tensor **tensor) {
-  const int mine = sl_tensor_is_on(&(sl_tensor){.owner = owner, .stride = stride}, rank);
+                             int owner, int width, int stride, int rank, sl_tensor **tensor) {
+  const int mine = sl_tensor_is_on(&(sl_tensor){.owner = owner, .width = width, .stride = stride}, rank);
   SL_TRY(mine ? sl_store_add(store, name, dtype, shape, parameter, tensor)
               : enter(store, name, dtype, shape, parameter, tensor));
   (*tensor)->owner = owner;
+  (*tensor)->width = width;
   (*tensor)->stride = stride;
   return SL_OK;
 }
 
 int sl_tensor_is_on(const sl_tensor *t, int rank) {
-  return t->owner < 0 || rank == t->owner || (t->stride && rank % t->stride == t->owner);
+  const int place = t->stride ? rank % t->stride : rank;
+  return t->owner < 0 || (place >= t->owner && place < t->owner + t->width);
 }
 
 sl_status sl_store_register(sl_tensor *t, int blocks) {

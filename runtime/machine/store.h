@@ -46,7 +46,9 @@ typedef struct sl_tensor {
   int parameter;  /* 1: part of the model; 0: state of its training (or running statistics) */
   void *data;     /* host memory, 64-byte aligned; valid for the host between sl_store_acquire and sl_store_release */
   int owner;      /* rank that holds it; on the others data is NULL, and no task uses it. -1: all ranks hold it */
-  int stride;     /* ranks owner + stride, owner + 2 stride, ... hold it, too: those of a stage; 0: the owner alone */
+  int stride;     /* with r, ranks r + stride, r + 2 stride, ... hold it, too: those of a stage; 0: not so */
+  int width;      /* ranks owner ... owner + width - 1 hold it */
+  sl_part part;   /* of a whole tensor (tasks/graph/folds.h); size 0: none */
   sl_block block; /* the tensor's memory; empty if ranks share it */
   int common;     /* 1: the node's ranks share one copy */
   int blocks;     /* number of row blocks registered with StarPU; 0: not registered yet */
@@ -74,10 +76,10 @@ size_t sl_store_common_bytes(sl_dtype dtype, const sl_shape *shape); /* shared m
 sl_status sl_store_add_common(sl_store *store, const char *name, sl_dtype dtype, const sl_shape *shape, int parameter,
                               sl_tensor **tensor);
 int sl_store_has_common(const sl_store *store); /* whether it has shared tensors */
-/* A new tensor on rank `owner` alone, or with a stride also on ranks owner + stride, owner + 2 stride, ...; data is
- * NULL on the others. */
+/* A new tensor on ranks owner ... owner + width - 1, or with a stride also on ranks owner + stride, owner + 2 stride,
+ * ... and so on; data is NULL on the others. */
 sl_status sl_store_add_owned(sl_store *store, const char *name, sl_dtype dtype, const sl_shape *shape, int parameter,
-                             int owner, int stride, int rank, sl_tensor **tensor);
+                             int owner, int width, int stride, int rank, sl_tensor **tensor);
 int sl_tensor_is_on(const sl_tensor *tensor, int rank); /* whether this rank holds it */
 /* Registers the tensor with StarPU in `blocks` blocks of rows [rows b / blocks, rows (b + 1) / blocks). SL_EINVAL:
  * already registered in another number of blocks. */

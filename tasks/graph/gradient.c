@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "tasks/graph/folds.h"
+
 /* Whether v is a sum over samples, made by a backward node, that no node reads yet; its kernel can add to existing
  * values. */
 static int open_sum(const sl_graph *graph, int first, sl_value v) {
@@ -49,6 +51,34 @@ static void add_contribution(sl_graph *graph, int first, sl_value *of, int n, co
   *total = sl_graph_add1(graph, graph->add, node->name, NULL, (sl_value[]){*total, more}, 2);
 }
 
+/* The gradients that the folds of a stretch give to the value that they all read. */
+typedef struct shared {
+  sl_value of, fold[SL_MAX_FOLDS];
+  int left; /* folds that have not given theirs */
+} shared;
+
+/* Whether a node is of one fold and a value of more. */
+static int is_shared(const sl_graph *graph, const sl_node *node, sl_value v) {
+  const int producer = graph->value[v]->producer;
+  if (node->fold.to - node->fold.from != 1 || graph->folds == 1 || producer < 0) return 0;
+  const sl_run made = graph->node[producer]->fold;
+  return made.to - made.from > 1;
+}
+
+/* Collects the gradient that a fold gives to its input k; once the last fold has given its own, *din is their sum,
+ * else SL_NONE. The folds come one after another, the last one first. */
+static void collect(sl_graph *graph, const sl_node *node, int k, shared *s, sl_value *din) {
+  if (s->left == 0) *s = (shared){.of = node->in[k], .left = graph->folds};
+  if (s->of != node->in[k] || node->fold.from != s->left - 1) {
+    sl_fail(SL_EINVAL, "the folds of '%s' are not in order", node->name);
+    sl_graph_fail(graph, SL_EINVAL, node->name);
+    return;
+  }
+  s->fold[node->fold.from] = din[k];
+  s->left--;
+  din[k] = s->left ? SL_NONE : sl_fold_sum(graph, node->name, s->fold, 0, graph->folds);
+}
+
 sl_status sl_gradient(sl_graph *graph, sl_value loss, const sl_value *parameters, int n, sl_value *gradients) {
   return sl_gradient_seeded(graph, loss, SL_NONE, parameters, n, gradients);
 }
@@ -85,7 +115,9 @@ sl_status sl_gradient_seeded(sl_graph *graph, sl_value loss, sl_value seed, cons
     status = sl_no_memory("for the gradients of %d inputs", most);
     goto out;
   }
-  sl_phase before = graph->phase;
+  const sl_phase before = graph->phase;
+  const sl_run whole = graph->fold;
+  shared shared = {.left = 0};
   graph->phase = SL_PHASE_BACKWARD;
   for (int i = n_nodes - 1; i >= 0 && graph->status == SL_OK; i--) {
     const sl_node *node = graph->node[i];
@@ -102,11 +134,16 @@ sl_status sl_gradient_seeded(sl_graph *graph, sl_value loss, sl_value seed, cons
       any |= need[k];
     }
     if (!reached || !any) continue;
+    graph->fold = node->fold;
     node->op->gradient(graph, node, dout, need, din);
-    for (int k = 0; k < node->n_in; k++)
-      if (need[k]) add_contribution(graph, n_nodes, of, n_values, node, k, din);
+    for (int k = 0; k < node->n_in; k++) {
+      if (!need[k]) continue;
+      if (din[k] != SL_NONE && is_shared(graph, node, node->in[k])) collect(graph, node, k, &shared, din);
+      add_contribution(graph, n_nodes, of, n_values, node, k, din);
+    }
   }
   graph->phase = before;
+  graph->fold = whole;
   SL_TRY_OUT(sl_graph_status(graph));
   for (int p = 0; p < n; p++) {
     gradients[p] = of[parameters[p]];

@@ -21,6 +21,7 @@ sl_graph *sl_graph_create(int64_t batch, const sl_operation *copy, const sl_oper
   if (!graph) return NULL;
   graph->batch = batch;
   graph->turns = 1;
+  graph->folds = graph->fold.to = 1;
   graph->copy = copy;
   graph->add = add;
   graph->convert = convert;
@@ -208,6 +209,7 @@ void sl_graph_add(sl_graph *graph, const sl_operation *op, const char *name, con
                   .phase = graph->phase,
                   .key = sl_hash32_text(name),
                   .after = SL_NONE,
+                  .fold = graph->fold,
                   .logical = graph->n_nodes,
                   .leaf = -1,
                   .shard = -1,

@@ -49,6 +49,11 @@ typedef struct sl_init {
   double a; /* the constant; half the width of a uniform distribution around 0; a normal's standard deviation */
 } sl_init;
 
+/* A run of folds, [from, to) of all (folds.h). */
+typedef struct sl_run {
+  int from, to;
+} sl_run;
+
 struct sl_value_info {
   char *name; /* unique among parameters and state; owned by the graph */
   sl_dtype dtype;
@@ -56,6 +61,7 @@ struct sl_value_info {
   sl_scope scope;
   sl_role role;
   sl_init init;
+  sl_part part; /* parameters: their part of a whole tensor (folds.h); size 0: none */
   int decay;    /* parameters: whether weight decay applies (matrices and filters, not biases nor norms) */
   int blocks;   /* logical graph: number of row blocks that the plan cuts it into */
   int producer; /* node that writes it first; -1 for parameters and state */
@@ -79,6 +85,7 @@ struct sl_node {
   sl_value
       after; /* a value that must be written before the node starts, though the node does not read it; SL_NONE: none */
   int segment[SL_RECOMPUTE_COUNT]; /* segment of each kind that the node belongs to, from 1; 0: none */
+  sl_run fold;                     /* the folds that it computes; all of them if it is not divided */
   /* placement */
   int logical, leaf, shard, block;
   int bucket;         /* an exchange (exchange.h): its number, from 1; 0: an operation's task */
@@ -99,6 +106,8 @@ typedef struct sl_graph {
   int n_nodes;
   int64_t batch;                               /* samples of the global batch */
   sl_phase phase;                              /* phase of nodes added from now on */
+  int folds;                                   /* number of them (folds.h); 1: nothing is divided */
+  sl_run fold;                                 /* of nodes added from now on */
   int segment[SL_RECOMPUTE_COUNT], n_segments; /* segments of nodes added from now on; sl_graph_segment sets them */
   /* Step graph: number of turns, which follow one another; nodes are sorted by them. A turn is a micro-batch, or, in a
    * stage of a pipeline, its forward or its backward pass. */

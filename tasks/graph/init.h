@@ -12,6 +12,9 @@ extern "C" {
  * element's index. */
 void sl_init_fill(const sl_init *init, uint64_t seed, const char *name, sl_dtype dtype, const sl_shape *shape,
                   void *data);
+/* Fills a part of the tensor `name` with what the whole tensor would have there. */
+void sl_init_fill_part(const sl_init *init, uint64_t seed, const char *name, sl_dtype dtype, const sl_part *part,
+                       void *data);
 
 #ifdef __cplusplus
 }

@@ -80,6 +80,17 @@ typedef struct sl_cost {
   double bytes; /* bytes moved to and from memory without caches: each input read once, each output written once */
 } sl_cost;
 
+/* How a node is divided into folds, by features: the last dimension of its samples (folds.h). */
+typedef struct sl_folding {
+  /* A product: inputs (bit i: input i) that are cut by rows where the outputs are divided, by columns where input 0 is,
+   * and, there, given to the first fold alone, since they are added once. */
+  uint32_t rows, columns, once;
+  int follows; /* 1: outputs are divided as input 0 is */
+  /* The features of input 0 are [outer][units][rest], and a fold gets whole units; NULL: any number of features. */
+  void (*units)(const void *attr, int64_t *outer, int64_t *units);
+  void (*cut)(void *attr, int64_t units); /* changes the attribute for a fold of so many units; NULL: nothing changes */
+} sl_folding;
+
 enum { SL_MAX_OUT = 4 };
 
 struct sl_operation {
@@ -129,6 +140,8 @@ struct sl_operation {
   /* The kernel copies its samples of one of the step's arrays, the one in this slot, into output 0. NULL: it reads none
    * of them. */
   int (*batch_slot)(const void *attr);
+
+  const sl_folding *folding; /* NULL: cannot be divided into folds */
 
   int8_t update[SL_MAX_OUT];  /* update[j] = k + 1: output j is input k itself, updated in place */
   int8_t inplace[SL_MAX_OUT]; /* inplace[j] = k + 1: output j may overwrite input k's buffer if nobody else needs it */

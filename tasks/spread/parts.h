@@ -26,7 +26,8 @@ typedef struct sl__spread {
   const sl_division *division; /* NULL: one rank divides the leaves */
   const sl_division *passes;   /* of a pipeline; NULL: none */
   int rank;                    /* among those that divide the leaves */
-  int stage, stages;           /* of a pipeline; 0 and 1 without one */
+  int stage, stages;           /* of the ranks that share the same samples; 0 and 1 if there is one */
+  int tensor;                  /* of them, ranks that divide the folds of a layer; 1: none */
   sl_leaves mine;              /* leaves of this rank */
   int per_leaf;                /* shards */
   int *blocks;                 /* [logical values] row blocks */

@@ -145,15 +145,25 @@ static unsigned access_of(const walk *w, const sl_node *node, int input) {
   return access;
 }
 
-/* Adds the transfers that bring a value to all stages of a set, due in front of node `before`. The lowest stage that
- * has it sends it. */
+/* Of the ranks that have a value, the one that sends it to a stage: of the first stage that has it, so that all of its
+ * ranks send to as many. */
+static int sender(const walk *w, sl_value v, int to) {
+  const int tensor = w->p->tensor;
+  int first = 0, n = 0, from = 0;
+  while (!(w->on[v] >> first * tensor & ((uint32_t)1 << tensor) - 1)) first++;
+  const uint32_t have = w->on[v] >> first * tensor & (((uint32_t)1 << tensor) - 1);
+  for (int t = 0; t < tensor; t++) n += have >> t & 1;
+  for (int skip = to % n; skip >= 0; from++) skip -= have >> from & 1;
+  return first * tensor + from - 1;
+}
+
+/* Adds the transfers that bring a value to all stages of a set, due in front of node `before`. */
 static sl_status send(walk *w, sl_value v, uint32_t stages, int before) {
   if (!w->on) return SL_OK;
-  int from = 0;
-  while (w->on[v] && !(w->on[v] >> from & 1)) from++;
   for (int to = 0; to < w->how->stages; to++) {
     if (!((stages & ~w->on[v]) >> to & 1)) continue;
     if (!w->on[v]) return sl_fail(SL_EINVAL, "value '%s' is read before any stage has it", w->g->value[v]->name);
+    const int from = sender(w, v, to);
     const sl_phase made = w->writer[v] == NONE ? SL_PHASE_FORWARD : w->g->node[w->writer[v]]->phase;
     const sl_transfer t = {.kind = SL_TRANSFER_SEND,
                            .value = v,
@@ -349,6 +359,7 @@ sl_status sl_placements_create(const sl_graph *g, const sl_placing *how, sl_plac
       !(p->owned = malloc(values * sizeof *p->owned)))
     SL_TRY_OUT(sl_no_memory("to place %d values on %d ranks", g->n_values, ranks));
   p->ranks = ranks;
+  p->tensor = how->tensor > 1 ? how->tensor : 1;
   if (how->stages > 1 &&
       (!(w.on = calloc(values, sizeof *w.on)) || !(p->computes = calloc(nodes, sizeof *p->computes)) ||
        !(p->keeps = calloc(values, sizeof *p->keeps))))
@@ -358,7 +369,7 @@ sl_status sl_placements_create(const sl_graph *g, const sl_placing *how, sl_plac
   find_last(&w);
   choose(&w, owners);
   if (how->stages > 1) {
-    SL_TRY_OUT(sl__stages_find(g, how->stages, p->computes, p->keeps));
+    SL_TRY_OUT(sl__stages_find(g, how->stages, p->tensor, p->computes, p->keeps));
     memcpy(w.on, p->keeps, (size_t)g->n_values * sizeof *w.on);
     for (sl_value v = 0; v < g->n_values; v++)
       w.made_of[v] = g->value[v]->role == SL_ROLE_TEMPORARY ? INPUTS : PARAMETERS;

@@ -52,6 +52,14 @@ const char *sl_placement_text(sl_placement p, char *text) {
   return text;
 }
 
+const char *sl_stage_text(int stage, int tensor, char *text) {
+  if (tensor > 1)
+    snprintf(text, SL_PLACEMENT_TEXT, "stage %d, part %d", stage / tensor, stage % tensor);
+  else
+    snprintf(text, SL_PLACEMENT_TEXT, "stage %d", stage);
+  return text;
+}
+
 const char *sl_transfer_name(sl_transfer_kind kind) {
   static const char *const name[] = {"none", "sum", "copy", "gather", "wait", "send"};
   return (unsigned)kind < sizeof name / sizeof *name ? name[kind] : "?";

@@ -10,7 +10,12 @@
  *
  * A pipeline divides the nodes themselves: each stage computes some of them (stages.h). A value is on the stages that
  * have computed or received it; before a node of another stage reads it, it is sent there. A placement then tells what
- * the ranks of one stage have. */
+ * the ranks of one stage have.
+ *
+ * Ranks that divide products do the same, with folds in place of layers (folds.h): T of them are T stages of their own,
+ * each of which computes its folds, and all of which compute what is not divided. So the sum over folds is no special
+ * exchange: each rank receives the partial sums that it lacks and adds them up. For T = 2^k the tree makes that k
+ * exchanges of one value (recursive doubling). */
 #ifndef SL_PLACEMENT_H
 #define SL_PLACEMENT_H
 
@@ -82,7 +87,8 @@ typedef struct sl_placements {
   int n_owned;
   sl_transfer *transfer; /* [n_transfers] by `before` */
   int n_transfers;
-  /* A pipeline; NULL without one. */
+  int tensor; /* ranks that divide the folds of a layer; 1: none */
+  /* Of the ranks that share the same samples, here called stages; NULL if there is one. */
   uint32_t *computes; /* [logical nodes] set of the stages that compute it (bit s: stage s) */
   uint32_t *keeps;    /* [logical values] parameters and state: set of the stages that have it between two steps */
 } sl_placements;
@@ -101,7 +107,8 @@ typedef enum sl_pipe_order { SL_PIPE_1F1B, SL_PIPE_GPIPE, SL_PIPE_ORDERS } sl_pi
 
 typedef struct sl_placing {
   int ranks;            /* that share the samples; with a pipeline, of one stage */
-  int stages;           /* of a pipeline; 0 or 1: none */
+  int stages;           /* ranks that share the same samples: stages of a pipeline times `tensor`; 0 or 1: one */
+  int tensor;           /* of them, ranks that divide the folds of a layer: consecutive ones; 0 or 1: none */
   const sl_value *keep; /* [n_keep] with a pipeline: values that every stage has at the end */
   int n_keep;
   int zero; /* stage */
@@ -130,6 +137,8 @@ int sl_placement_on(const uint32_t *stages, int index, int stage);
 enum { SL_PLACEMENT_TEXT = 32 };
 const char *sl_placement_text(sl_placement placement, char *text);
 const char *sl_transfer_name(sl_transfer_kind kind); /* "sum" */
+/* "stage 2"; with tensor > 1 "stage 1, part 0", the first of the ranks that divide the products of stage 1. */
+const char *sl_stage_text(int stage, int tensor, char *text);
 
 #ifdef __cplusplus
 }

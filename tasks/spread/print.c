@@ -21,16 +21,12 @@ static int moves(const sl_placements *p, const sl_transfer *t) { return p->ranks
 static const char *name_of(const sl_transfer *t) { return t->fetched ? "fetch" : sl_transfer_name(t->kind); }
 
 /* What the sender and the receiver of a value are called. */
-static const char *sender(const sl_transfer *t, char *text) {
-  if (t->kind != SL_TRANSFER_SEND) return sl_placement_text(t->have, text);
-  snprintf(text, SL_PLACEMENT_TEXT, "stage %d", t->from_stage);
-  return text;
+static const char *sender(const sl_placements *p, const sl_transfer *t, char *text) {
+  return t->kind == SL_TRANSFER_SEND ? sl_stage_text(t->from_stage, p->tensor, text) : sl_placement_text(t->have, text);
 }
 
-static const char *receiver(const sl_transfer *t, char *text) {
-  if (t->kind != SL_TRANSFER_SEND) return sl_placement_text(t->need, text);
-  snprintf(text, SL_PLACEMENT_TEXT, "stage %d", t->to_stage);
-  return text;
+static const char *receiver(const sl_placements *p, const sl_transfer *t, char *text) {
+  return t->kind == SL_TRANSFER_SEND ? sl_stage_text(t->to_stage, p->tensor, text) : sl_placement_text(t->need, text);
 }
 
 void sl_stage_describe(const sl_graph *g, const sl_placements *p, int stage, sl_stage *s) {
@@ -85,8 +81,8 @@ sl_status sl_print_transfers(const sl_graph *g, const sl_placements *p, FILE *fi
     const sl_transfer *t = &p->transfer[i];
     if (!moves(p, t)) continue;
     char have[SL_PLACEMENT_TEXT], need[SL_PLACEMENT_TEXT];
-    fprintf(file, "%-32s  %-18s  %-18s  %-8s %9.3f  %s%s%s\n", g->value[t->value]->name, sender(t, have),
-            receiver(t, need), name_of(t), megabytes(g, t), where(g, t), t->fetched ? ", " : "",
+    fprintf(file, "%-32s  %-18s  %-18s  %-8s %9.3f  %s%s%s\n", g->value[t->value]->name, sender(p, t, have),
+            receiver(p, t, need), name_of(t), megabytes(g, t), where(g, t), t->fetched ? ", " : "",
             t->fetched ? reader(g, t) : "");
   }
   return ferror(file) ? sl_fail(SL_EIO, "the table of transfers cannot be written") : SL_OK;
@@ -100,7 +96,7 @@ sl_status sl_transfers_to_json(const sl_graph *g, const sl_placements *p, json_t
     char have[SL_PLACEMENT_TEXT], need[SL_PLACEMENT_TEXT];
     json_array_append_new(
         *json, json_pack("{s:s, s:s, s:s, s:s, s:I, s:s, s:s}", "value", g->value[t->value]->name, "lies",
-                         sender(t, have), "needed", receiver(t, need), "transfer", name_of(t), "bytes",
+                         sender(p, t, have), "needed", receiver(p, t, need), "transfer", name_of(t), "bytes",
                          (json_int_t)(1e6 * megabytes(g, t) + 0.5), "before", where(g, t), "reader", reader(g, t)));
   }
   return *json ? SL_OK : sl_no_memory("for the transfers as JSON");

@@ -1,4 +1,5 @@
-/* Messages between the stages of a pipeline (SL_TRANSFER_SEND). Each piece of samples or of a leaf is a message of its
+/* Messages between ranks that share the same samples (SL_TRANSFER_SEND): the stages of a pipeline, and the ranks of a
+ * stage that divide its products. Each piece of samples or of a leaf is a message of its
  * own, so that it leaves as soon as it is made. Whole values that one stage sends to another for the same node are one
  * message. A pair of ranks declares its messages in the same order on both sides: by the slots of the sender's passes,
  * then as here (program.c). */
@@ -35,7 +36,8 @@ static int slot_of(const sl__spread *s, const sl_transfer *t, int leaf) {
   if (t->early) return SL__EARLY;
   if (leaf < 0) return SL__LATE;
   const int m = (int)((int64_t)(leaf - s->mine.first) * s->plan->micro_batches / s->mine.n);
-  return sl__stage_slot(s->passes->order, s->stages, t->from_stage, s->plan->micro_batches, t->phase, m);
+  return sl__stage_slot(s->passes->order, s->stages / s->tensor, t->from_stage / s->tensor, s->plan->micro_batches,
+                        t->phase, m);
 }
 
 /* Adds a message of n pieces; leaf -1: whole values. */

@@ -124,6 +124,7 @@ sl_status sl_spread(const sl_graph *logical, const sl_plan *plan, const sl_divis
                   .rank = division ? division->rank : 0,
                   .stage = division ? division->stage : 0,
                   .stages = division && division->stages > 1 ? division->stages : 1,
+                  .tensor = division && division->tensor > 1 ? division->tensor : 1,
                   .mine = mine,
                   .per_leaf = plan->shards / plan->leaves,
                   .to = sl_graph_create(plan->batch, logical->copy, logical->add, logical->convert),

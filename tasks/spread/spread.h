@@ -29,7 +29,8 @@ extern "C" {
 typedef struct sl_division {
   int rank, ranks;
   const int *first;  /* [ranks + 1] */
-  int stage, stages; /* of a pipeline; stages 0 or 1: none */
+  int stage, stages; /* of the ranks that share the same samples (placement.h); stages 0 or 1: one rank */
+  int tensor;        /* of them, ranks that divide the folds of a layer; 0 or 1: none */
   sl_pipe_order order;
 } sl_division;
 

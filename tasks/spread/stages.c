@@ -14,7 +14,9 @@ static const double flops_per_s = 1e11, bytes_per_s = 2e10, message_bytes_per_s 
 
 typedef struct cutter {
   const sl_graph *g;
-  int stages, n; /* forward nodes that are divided */
+  int stages;    /* of the pipeline */
+  int tensor;    /* ranks of each that divide the folds */
+  int n;         /* forward nodes that are divided */
   int *node;     /* [n] them, in order */
   int *place;    /* [logical nodes] place in `node`; NONE */
   char *learns;  /* [logical values] 1: depends on parameters or state */
@@ -24,7 +26,29 @@ typedef struct cutter {
   int *cut;      /* [stages + 1] stage s has the nodes at places cut[s] ... cut[s + 1] - 1 */
 } cutter;
 
-static uint32_t bit(int stage) { return (uint32_t)1 << stage; }
+/* The ranks of a stage. */
+static uint32_t all_of(const cutter *c, int stage) {
+  return (uint32_t)(((uint64_t)1 << c->tensor) - 1) << stage * c->tensor;
+}
+
+static int is_whole(const cutter *c, sl_run fold) { return fold.to - fold.from >= c->g->folds; }
+
+/* The ranks of a stage that compute these folds. */
+static uint32_t ranks_of(const cutter *c, int stage, sl_run fold) {
+  uint32_t set = 0;
+  if (is_whole(c, fold)) return all_of(c, stage);
+  for (int t = 0; t < c->tensor; t++)
+    if (c->g->folds * t / c->tensor < fold.to && c->g->folds * (t + 1) / c->tensor > fold.from)
+      set |= (uint32_t)1 << (stage * c->tensor + t);
+  return set;
+}
+
+/* Of a set, the ranks of its first stage. */
+static uint32_t first_of(const cutter *c, uint32_t set) {
+  for (int s = 0; s < c->stages; s++)
+    if (set & all_of(c, s)) return set & all_of(c, s);
+  return 0;
+}
 
 static double seconds_of(const sl_graph *g, const sl_node *node) {
   const sl_cost cost = sl_node_cost(g, node, &(sl_tiles){0});
@@ -64,7 +88,8 @@ static void list_nodes(cutter *c) {
   }
   for (int i = 0; i < g->n_nodes; i++) {
     if (g->node[i]->phase == SL_PHASE_BACKWARD) c->place[i] = place_of_layer(c, g->node[i]->name);
-    if (c->place[i] != NONE) c->until[c->place[i] + 1] += seconds_of(g, g->node[i]);
+    const double share = is_whole(c, g->node[i]->fold) ? 1 : 1.0 / c->tensor;
+    if (c->place[i] != NONE) c->until[c->place[i] + 1] += share * seconds_of(g, g->node[i]);
   }
   for (int k = 0; k < c->n; k++) c->until[k + 1] += c->until[k];
 }
@@ -84,6 +109,12 @@ static void find_crossings(cutter *c, int *made, int *read) {
   for (sl_value v = 0; v < g->n_values; v++)
     for (int k = made[v] + 1; made[v] != NONE && k <= read[v]; k++)
       c->cross[k] += 2 * (double)sl_value_bytes(g->value[v]) / message_bytes_per_s;
+}
+
+/* A node of some folds is followed by the others of its stretch (folds.h), up to the sum over all folds. */
+static void keep_stretches(cutter *c) {
+  for (int k = 0; k < c->n; k++)
+    if (!is_whole(c, c->g->node[c->node[k]]->fold)) c->cross[k + 1] = INFINITY;
 }
 
 /* The backward passes go from the last stage to the first. So no cut lies between a backward node and one of a later
@@ -133,11 +164,11 @@ static sl_status choose_cuts(cutter *c) {
   return sl_blame(sl_fail(SL_EINVAL, "the model's layers cannot be cut into %d stages: use fewer", c->stages), "mesh");
 }
 
-static uint32_t stage_at(const cutter *c, int place) {
+static int stage_at(const cutter *c, int place) {
   int s = 0;
-  if (c->moved[place] != NONE) return bit(c->moved[place]);
+  if (c->moved[place] != NONE) return c->moved[place];
   while (place >= c->cut[s + 1]) s++;
-  return bit(s);
+  return s;
 }
 
 /* The last stage with a node, other than at this place, that reads a value or a copy of it in 16 bits; NONE. */
@@ -200,45 +231,44 @@ static int is_free(const cutter *c, const sl_node *node) {
   return !learns;
 }
 
-static uint32_t lowest(uint32_t set) { return set & (~set + 1); }
-
 /* Nodes of the forward and backward passes. From the last node to the first, so that those without a place find their
  * readers' stages. reads[values]: stages that read a value. */
 static void place_passes(const cutter *c, uint32_t *computes, uint32_t *reads) {
   const sl_graph *g = c->g;
-  const uint32_t last = bit(c->stages - 1);
   for (int i = g->n_nodes; i-- > 0;) {
     const sl_node *node = g->node[i];
     if (node->phase == SL_PHASE_UPDATE) continue;
     if (c->place[i] != NONE)
-      computes[i] = stage_at(c, c->place[i]);
+      computes[i] = ranks_of(c, stage_at(c, c->place[i]), node->fold);
     else if (is_free(c, node))
       computes[i] = readers_of(reads, node);
     else
-      computes[i] = lowest(readers_of(reads, node));
-    if (!computes[i]) computes[i] = last;
+      computes[i] = first_of(c, readers_of(reads, node));
+    if (!computes[i]) computes[i] = ranks_of(c, c->stages - 1, node->fold);
     for (int k = 0; k < node->n_in; k++) reads[node->in[k]] |= computes[i];
   }
 }
 
-/* A parameter lies on the first stage that reads it in the forward pass; state that a node of the passes writes, with
- * that node. */
-static void place_parameters(const sl_graph *g, const uint32_t *computes, uint32_t *keeps) {
+/* A parameter lies on the first stage that reads it in the forward pass, on the ranks that do; state that a node of the
+ * passes writes, with that node. */
+static void place_parameters(const cutter *c, const uint32_t *computes, uint32_t *keeps) {
+  const sl_graph *g = c->g;
   for (int i = 0; i < g->n_nodes; i++) {
     const sl_node *node = g->node[i];
     for (int k = 0; k < node->n_in && node->phase != SL_PHASE_UPDATE; k++)
       if (g->value[node->in[k]]->role != SL_ROLE_TEMPORARY && !keeps[node->in[k]])
-        keeps[node->in[k]] = lowest(computes[i]);
+        keeps[node->in[k]] = first_of(c, computes[i]);
     for (int j = 0; j < node->n_out && node->phase != SL_PHASE_UPDATE; j++)
       if (g->value[node->out[j]]->role != SL_ROLE_TEMPORARY) keeps[node->out[j]] = computes[i];
   }
 }
 
 /* Updates: those of one parameter are computed where it lies, all others by every stage. */
-static sl_status place_updates(const sl_graph *g, int stages, uint32_t *computes, uint32_t *keeps) {
-  const uint32_t all = bit(stages) - 1;
+static sl_status place_updates(const cutter *c, uint32_t *computes, uint32_t *keeps) {
+  const sl_graph *g = c->g;
+  const uint32_t all = (uint32_t)(((uint64_t)1 << c->stages * c->tensor) - 1);
   sl__owners *families;
-  SL_TRY(sl__owners_find(g, stages, &families));
+  SL_TRY(sl__owners_find(g, c->stages * c->tensor, &families));
   for (int i = 0; i < g->n_nodes; i++) {
     if (g->node[i]->phase != SL_PHASE_UPDATE) continue;
     const int family = families->family_of_node[i];
@@ -257,10 +287,12 @@ static sl_status place_updates(const sl_graph *g, int stages, uint32_t *computes
   return SL_OK;
 }
 
-sl_status sl__stages_find(const sl_graph *g, int stages, uint32_t *computes, uint32_t *keeps) {
+sl_status sl__stages_find(const sl_graph *g, int ranks, int tensor, uint32_t *computes, uint32_t *keeps) {
+  const int stages = ranks / tensor;
   const size_t nodes = (size_t)g->n_nodes + 1, values = (size_t)g->n_values + 1;
   cutter c = {.g = g,
               .stages = stages,
+              .tensor = tensor,
               .node = malloc(nodes * sizeof *c.node),
               .place = malloc(nodes * sizeof *c.place),
               .learns = calloc(values, 1),
@@ -282,11 +314,12 @@ sl_status sl__stages_find(const sl_graph *g, int stages, uint32_t *computes, uin
         sl_blame(sl_fail(SL_EINVAL, "a pipeline of %d stages, and the model has only %d layers", stages, c.n), "mesh"));
   find_crossings(&c, made, read);
   forbid_cuts(&c, made);
+  keep_stretches(&c);
   SL_TRY_OUT(choose_cuts(&c));
   move_lookups(&c);
   place_passes(&c, computes, reads);
-  place_parameters(g, computes, keeps);
-  SL_TRY_OUT(place_updates(g, stages, computes, keeps));
+  place_parameters(&c, computes, keeps);
+  SL_TRY_OUT(place_updates(&c, computes, keeps));
 out:
   free(c.node), free(c.place), free(c.learns), free(c.moved), free(c.until), free(c.cross), free(c.cut), free(made),
       free(read), free(reads);

@@ -1,4 +1,6 @@
-/* Stages of a pipeline: which nodes of a logical graph each stage computes, and the order of its passes.
+/* Ranks that share the same samples: which nodes of a logical graph each of them computes, and the order of its passes.
+ * They are the stages of a pipeline; in each stage `tensor` ranks divide the folds. Both together are called stages in
+ * sets and numbers: rank t of stage s is number s * tensor + t.
  *
  * The forward nodes are cut into runs, one for each stage, so that the slowest stage, the values that it sends and
  * receives included, is as fast as can be. A backward node belongs to the stage of the forward node of the same layer.
@@ -20,7 +22,7 @@
 
 /* computes[logical nodes], keeps[logical values]: sets of stages (bit s: stage s) that compute a node, and that have a
  * parameter or state between two steps. SL_EINVAL: fewer layers than stages. SL_ENOMEM. */
-sl_status sl__stages_find(const sl_graph *logical, int stages, uint32_t *computes, uint32_t *keeps);
+sl_status sl__stages_find(const sl_graph *logical, int stages, int tensor, uint32_t *computes, uint32_t *keeps);
 
 /* Slot of a pass in the timetable of all stages: phase FORWARD or any other. What a stage sends in a slot, another one
  * uses in a later slot. */

@@ -15,19 +15,24 @@ static void lower_to(int *bound, int turn) {
   if (turn < *bound) *bound = turn;
 }
 
+static int tensor_of(const sl_division *d) { return d->tensor > 1 ? d->tensor : 1; }
+
 /* The turns of each micro-batch: its forward pass, and the rest. Without a pipeline both are one turn. */
 static void list_turns(const sl_division *d, int micro_batches, int *forward, int *backward) {
   for (int m = 0; m < micro_batches; m++) forward[m] = backward[m] = m;
-  if (d) sl__stage_turns(d->order, d->stages, d->stage, micro_batches, forward, backward);
+  if (d) sl__stage_turns(d->order, d->stages / tensor_of(d), d->stage / tensor_of(d), micro_batches, forward, backward);
 }
 
-/* The turn of a message; -1: that of its micro-batch's pass, in which it is sent. */
+/* The turn of a message; -1: that of its micro-batch's pass, in which it is sent. The ranks of one stage are in the same
+ * pass at the same time, and receive in it what the others send. */
 static int turn_of_message(const sl_node *node, const sl_division *d, int parts) {
-  const int slot = ((const sl__exchange_attr *)node->attr)->slot;
+  const sl__exchange_attr *attr = node->attr;
+  const int slot = attr->slot;
   if (slot == SL__EARLY) return 0;
   if (slot == SL__LATE) return 2 * parts - 1;
-  if (node->message == SL_MESSAGE_SENT) return -1;
-  return sl__stage_turn_after(d->order, d->stages, d->stage, parts, slot);
+  const int tensor = tensor_of(d), stage = d->stage / tensor;
+  if (node->message == SL_MESSAGE_SENT || attr->move.rank % d->stages / tensor == stage) return -1;
+  return sl__stage_turn_after(d->order, d->stages / tensor, stage, parts, slot);
 }
 
 sl_status sl__take_turns(sl_graph *g, const sl_plan *plan, sl_leaves mine, const sl_division *d) {

@@ -104,6 +104,7 @@ static sl_status place(sl_program *p, const sl_graph *logical, const sl_program_
   const int stages = o->stages > 1 ? o->stages : 1;
   sl_placing how = {.ranks = o->first_leaf ? sl_runtime_ranks(p->runtime) / stages : 1,
                     .stages = stages,
+                    .tensor = o->tensor,
                     .keep = o->keep,
                     .n_keep = o->n_keep,
                     .zero = o->zero,
@@ -125,28 +126,37 @@ out:
   return status;
 }
 
-/* The rank that alone has a parameter or state between two steps; -1: all ranks have it. */
-static int owner_of(const sl_program *p, sl_value v) {
-  const uint32_t stages = p->placements->keeps ? p->placements->keeps[v] : 0;
-  if (!stages || (stages & (stages - 1))) return p->placements->value[v].rank;
-  int stage = 0;
-  while (!(stages >> stage & 1)) stage++;
-  return stage;
+/* The first of the ranks that have a parameter or state between two steps, and their number; -1: all ranks have it. */
+static int owner_of(const sl_program *p, sl_value v, int *width) {
+  const uint32_t set = p->placements->keeps ? p->placements->keeps[v] : 0;
+  int owner = 0;
+  *width = 1;
+  if (!set || set + 1 == (uint32_t)1 << p->stages) return p->placements->value[v].rank;
+  while (!(set >> owner & 1)) owner++;
+  while (set >> (owner + *width) & 1) ++*width;
+  return set >> (owner + *width) ? -1 : owner;
 }
 
 /* Adds a tensor to the store. In shared memory rank 0 initialises it; the others wait when they make the exchanges. */
 static sl_status add_tensor(sl_program *p, const sl_graph *logical, sl_value v, int common, sl_tensor **t) {
   const sl_value_info *info = logical->value[v];
-  const int rank = sl_runtime_rank(p->runtime), owner = owner_of(p, v);
+  int width;
+  const int rank = sl_runtime_rank(p->runtime), owner = owner_of(p, v, &width);
   const int parameter = info->role == SL_ROLE_PARAMETER;
   if (owner >= 0)
     SL_TRY(sl_store_add_owned(p->store, info->name, info->dtype, &info->shape, parameter, owner,
-                              p->placements->keeps ? p->stages : 0, rank, t));
+                              width, p->placements->keeps ? p->stages : 0, rank, t));
   else if (common && p->placements->made[v].kind == SL_PLACE_OWNED)
     SL_TRY(sl_store_add_common(p->store, info->name, info->dtype, &info->shape, parameter, t));
   else
     SL_TRY(sl_store_add(p->store, info->name, info->dtype, &info->shape, parameter, t));
-  if (!SL_SIMULATED && (*t)->data && (!(*t)->common || rank == 0))
+  (*t)->part = info->part;
+  if (SL_SIMULATED || !(*t)->data || ((*t)->common && rank != 0)) return SL_OK;
+  char whole[SL_PART_NAME];
+  if (info->part.size)
+    sl_init_fill_part(&info->init, p->plan.seed, sl_part_whole_name((*t)->name, whole), (*t)->dtype, &info->part,
+                      (*t)->data);
+  else
     sl_init_fill(&info->init, p->plan.seed, (*t)->name, (*t)->dtype, &(*t)->shape, (*t)->data);
   return SL_OK;
 }
@@ -157,7 +167,8 @@ static sl_status bind_tensors(sl_program *p, const sl_graph *logical, int common
     sl_tensor *t = sl_store_find(p->store, logical->value[v]->name);
     if (!t) SL_TRY(add_tensor(p, logical, v, common, &t));
     SL_TRY(check_tensor(t, logical->value[v]));
-    if (t->owner != owner_of(p, v))
+    int width;
+    if (t->owner != owner_of(p, v, &width))
       return sl_fail(SL_EINVAL, "the store holds tensor '%s' on other ranks than this program needs", t->name);
   }
   for (sl_value v = 0; v < p->graph->n_values; v++) {
@@ -467,6 +478,7 @@ sl_status sl_program_create(sl_runtime *runtime, sl_store *store, const sl_graph
                                 .first = first,
                                 .stage = rank % stages,
                                 .stages = stages,
+                                .tensor = options->tensor,
                                 .order = options->order};
   if (first && sl_runtime_ranks(runtime) > 1)
     SL_TRY_OUT(sl__exchanges_create(runtime, options->exchange, plan->leaves, first, stages, options->compression,

@@ -75,8 +75,7 @@ static sl_machine of_teams(const sl__machine_description *described, int workers
   return machine;
 }
 
-/* Makes the step of rank 0, with the leaves divided evenly among the ranks. */
-/* The step graph of the first rank, or, with a pipeline, of the first rank of a stage. */
+/* The step graph of the first rank, or, of ranks that share samples, of one of the first of them. */
 static sl_status spread_first(const sl_graph *logical, const sl_plan *plan, const sl__mesh *mesh, int stage,
                               const sl_placements *placements, sl_graph **step) {
   const int ranks = mesh->data;
@@ -84,7 +83,11 @@ static sl_status spread_first(const sl_graph *logical, const sl_plan *plan, cons
   if (!first) return sl_no_memory("for the leaves of %d ranks", ranks);
   for (int r = 0; r < ranks; r++) first[r + 1] = first[r] + sl_leaves_of_rank(plan->leaves, r, ranks).n;
   const sl_status status =
-      sl_spread(logical, plan, &(sl_division){.ranks = ranks, .first = first, .stage = stage, .stages = mesh->pipe},
+      sl_spread(logical, plan, &(sl_division){.ranks = ranks,
+                                               .first = first,
+                                               .stage = stage,
+                                               .stages = sl__mesh_sharing(mesh),
+                                               .tensor = mesh->tensor},
                 placements, step);
   free(first);
   return status;
@@ -128,16 +131,19 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
     double gain;
     SL_TRY_OUT(sl__plan_choose(o, model, &training, &machine, ranks, &plan, &gain));
   }
-  SL_TRY_OUT(sl_network_training(model, &data, &training, plan.batch, &network));
   sl__mesh mesh;
   SL_TRY_OUT(sl__mesh_of(o, ranks, &mesh));
-  if (o->stage >= mesh.pipe)
-    SL_TRY_OUT(sl_blame(sl_fail(SL_EINVAL, "--stage %lld: with --mesh pipe=%d there are stages 0 to %d",
-                                (long long)o->stage, mesh.pipe, mesh.pipe - 1),
+  SL_TRY_OUT(sl__settle_folds(&mesh, &training));
+  const int sharing = sl__mesh_sharing(&mesh);
+  SL_TRY_OUT(sl_network_training(model, &data, &training, plan.batch, &network));
+  if (o->stage >= sharing)
+    SL_TRY_OUT(sl_blame(sl_fail(SL_EINVAL, "--stage %lld: with --mesh pipe=%d,tensor=%d there are 0 to %d",
+                                (long long)o->stage, mesh.pipe, mesh.tensor, sharing - 1),
                         "stage"));
   SL_TRY_OUT(sl_placements_create(network.graph,
                                   &(sl_placing){.ranks = mesh.data,
-                                                .stages = mesh.pipe,
+                                                .stages = sharing,
+                                                .tensor = mesh.tensor,
                                                 .keep = (sl_value[]){network.loss, network.correct, network.count},
                                                 .n_keep = 3,
                                                 .zero = (int)o->zero,
@@ -172,8 +178,12 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
   if (o->described) snprintf(title + strlen(title), sizeof title - strlen(title), "; predicted for %s", described.name);
   if (ranks > 1)
     snprintf(title + strlen(title), sizeof title - strlen(title), "; %s of %d ranks",
-             mesh.pipe > 1 ? "one" : "the first", ranks);
-  if (mesh.pipe > 1) snprintf(title + strlen(title), sizeof title - strlen(title), ", stage %lld", (long long)o->stage);
+             sharing > 1 ? "one" : "the first", ranks);
+  if (sharing > 1) {
+    char text[SL_PLACEMENT_TEXT];
+    snprintf(title + strlen(title), sizeof title - strlen(title), ", %s",
+             sl_stage_text((int)o->stage, mesh.tensor, text));
+  }
   /* Bytes of the batches that a loader reads ahead, and of MPI, StarPU and the recorder in a real run. */
   enum { DEPTH = 3, RUNTIME_BYTES = 20 << 20 };
   const sl_picture picture = {.title = title,
@@ -195,15 +205,15 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
     SL_TRY_OUT(sl_picture_to_json(&picture, &json));
     if (ranks > 1) SL_TRY_OUT(sl_transfers_to_json(network.graph, placements, &transfers));
     if (transfers) json_object_set(json, "transfers", transfers);
-    if (mesh.pipe > 1) {
+    if (sharing > 1) {
       json_t *stages;
-      SL_TRY_OUT(sl_stages_to_json(network.graph, placements, mesh.pipe, &stages));
+      SL_TRY_OUT(sl_stages_to_json(network.graph, placements, sharing, &stages));
       json_object_set_new(json, "stages", stages);
     }
     SL_TRY_OUT(sl_json_print(stdout, json, 9));
   } else {
     SL_TRY_OUT(sl_print_table(&picture, stdout));
-    if (mesh.pipe > 1) SL_TRY_OUT(sl_print_stages(network.graph, placements, mesh.pipe, stdout));
+    if (sharing > 1) SL_TRY_OUT(sl_print_stages(network.graph, placements, sharing, stdout));
     if (ranks > 1) SL_TRY_OUT(sl_print_transfers(network.graph, placements, stdout));
   }
 out:

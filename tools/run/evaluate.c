@@ -11,7 +11,7 @@ sl_status sl__evaluator_create(sl_runtime *runtime, sl_store *store, const sl_mo
   memset(e, 0, sizeof *e);
   e->plan = *plan;
   e->ranks = ranks;
-  if (ranks->mesh.pipe > 1) e->plan.micro_batches = 1; /* fewer leaves than a stage computes */
+  if (sl__mesh_sharing(&ranks->mesh) > 1) e->plan.micro_batches = 1; /* fewer leaves than a stage computes */
   SL_TRY(sl_network_evaluation(model, data, training, plan->batch, &e->network));
   const sl_network *n = &e->network;
   const sl_value keep[] = {n->loss, n->correct, n->top5, n->count, n->probabilities};

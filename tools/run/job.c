@@ -99,8 +99,20 @@ static void choose_sums(sl__job *j) {
   j->facts.plan.tiles.blocks = sl__ranks_sum(&j->ranks, blocks) == j->ranks.n;
 }
 
+/* Ranks that divide products compute whole folds. */
+sl_status sl__settle_folds(const sl__mesh *mesh, sl_training *training) {
+  if (training->folds == 0 && mesh->tensor > 1) training->folds = mesh->tensor;
+  if (mesh->tensor <= 1 || mesh->tensor <= training->folds) return SL_OK;
+  return sl_blame(sl_fail(SL_EINVAL,
+                          "--mesh tensor=%d divides products that this training has in %lld folds: a fold or more for "
+                          "each of these ranks is needed, from the first start on",
+                          mesh->tensor, (long long)training->folds),
+                  "folds");
+}
+
 sl_status sl__job_plan(sl__job *j) {
   SL_TRY(sl__mesh_of(j->o, j->ranks.n, &j->ranks.mesh));
+  SL_TRY(sl__settle_folds(&j->ranks.mesh, &j->facts.training));
   const int blocks = j->facts.plan.tiles.blocks;
   if (!j->file || j->o->batch > 0) SL_TRY(sl__plan_of(j->o, j->facts.model, j->ranks.n, &j->facts.plan));
   if (j->file)
@@ -166,7 +178,8 @@ static sl_status make_programs(sl__job *j) {
                 : n->scale == SL_NONE ? 4
                                       : 5,
       .first_leaf = j->ranks.training_leaf,
-      .stages = j->ranks.mesh.pipe,
+      .stages = sl__mesh_sharing(&j->ranks.mesh),
+      .tensor = j->ranks.mesh.tensor,
       .order = j->o->pipe_order && strcmp(j->o->pipe_order, "gpipe") == 0 ? SL_PIPE_GPIPE : SL_PIPE_1F1B,
       .no_priorities = j->o->no_priorities,
       .exchange = j->ranks.exchange,

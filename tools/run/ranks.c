@@ -58,7 +58,7 @@ static sl_status divide(const sl_plan *plan, int rank, int n, const int *count, 
 }
 
 sl_status sl__ranks_divide(sl__ranks *r, const sl_plan *plan, const int *count) {
-  const int stages = r->mesh.pipe > 1 ? r->mesh.pipe : 1;
+  const int stages = r->mesh.pipe > 0 ? sl__mesh_sharing(&r->mesh) : 1;
   r->first_row = r->training_row = 0;
   r->rows = r->training_rows = plan->batch;
   if (r->n <= 1) return SL_OK;

@@ -74,7 +74,10 @@ sl_status sl__plan_of(const sl__options *o, const sl_model *model, int ranks, sl
     plan->micro_batches = (int)o->micro_batches;
   else if (mesh.pipe > 1)
     plan->micro_batches = micro_batches_of_pipe(&mesh, plan->batch, o->leaves);
-  plan->leaves = mesh.data * (plan->micro_batches > 0 ? plan->micro_batches : 1);
+  const int parts = plan->micro_batches > 0 ? plan->micro_batches : 1;
+  int each = parts; /* a leaf or more for every rank, since all divide the samples of an evaluation */
+  while (each < sl__mesh_sharing(&mesh)) each += parts;
+  plan->leaves = mesh.data * each;
   if (o->leaves > 0) plan->leaves = (int)o->leaves;
   if (o->shards > 0) plan->shards = (int)o->shards;
   if (o->row_blocks > 0) plan->row_blocks = (int)o->row_blocks;

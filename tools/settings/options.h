@@ -50,10 +50,12 @@ typedef struct sl__options {
 #define SL__FIELD_NAMED int
 #define SETTING(kind, field, ...) SL__FIELD_##kind field;
 #define SL_REAL(...)
+#define SL_WHOLE(...)
 #define SL_NAMED(...)
 #include "tools/settings/rows.h"
 #undef SETTING
 #undef SL_REAL
+#undef SL_WHOLE
 #undef SL_NAMED
   sl_training training; /* the given settings of training */
   char **files;         /* the arguments after the model: predict's images, import's folder */

@@ -52,6 +52,15 @@ const sl__setting sl__settings[] = {
          .least = least_,                                                 \
          .most = most_},                                                  \
    TRAINING(flags_, help_)},
+#define SL_WHOLE(field_, option_, flags_, argument_, least_, most_, help_) \
+  {.s = {.field = #field_,                                                 \
+         .option = option_,                                                \
+         .kind = SL_SETTING_INTEGER,                                       \
+         .offset = offsetof(sl__options, training.field_),                 \
+         .argument = argument_,                                            \
+         .least = least_,                                                  \
+         .most = most_},                                                   \
+   TRAINING(flags_, help_)},
 #define SL_NAMED(type_, field_, option_, flags_, names_, help_) \
   {.s = {.field = #field_,                                      \
          .option = option_,                                     \
@@ -62,6 +71,7 @@ const sl__setting sl__settings[] = {
 #include "tools/settings/rows.h"
 #undef SETTING
 #undef SL_REAL
+#undef SL_WHOLE
 #undef SL_NAMED
 };
 enum { ROWS = sizeof sl__settings / sizeof *sl__settings };

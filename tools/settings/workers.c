@@ -35,18 +35,20 @@ sl_status sl__workers_of(const sl__options *o, sl__workers *w) {
 /* ---- the mesh ---- */
 
 static sl_status read_entry(const char *entry, int length, sl__mesh *mesh) {
+  static const char *const names[] = {"data", "pipe", "tensor"};
+  int *const sizes[] = {&mesh->data, &mesh->pipe, &mesh->tensor}, *size = NULL;
   char *end;
-  const int name = (int)strcspn(entry, "=,");
-  int *size = name == 4 && strncmp(entry, "data", 4) == 0   ? &mesh->data
-              : name == 4 && strncmp(entry, "pipe", 4) == 0 ? &mesh->pipe
-                                                            : NULL;
+  const size_t name = strcspn(entry, "=,");
+  for (int i = 0; i < 3; i++)
+    if (strlen(names[i]) == name && strncmp(entry, names[i], name) == 0) size = sizes[i];
   if (!size)
-    return sl_fail(SL_EINVAL, "--mesh: '%.*s' is neither data=N nor pipe=N, such as in --mesh data=2,pipe=2", length,
-                   entry);
+    return sl_fail(SL_EINVAL, "--mesh: '%.*s' is none of data=N, pipe=N and tensor=N, as in --mesh data=2,pipe=2",
+                   length, entry);
   const long n = entry[name] == '=' ? strtol(entry + name + 1, &end, 10) : 0;
   if (n < 1 || n > 1000000 || end != entry + length)
-    return sl_fail(SL_EINVAL, "--mesh: '%.*s' has no number of ranks, such as in %.*s=2", length, entry, name, entry);
-  if (*size) return sl_fail(SL_EINVAL, "--mesh names %.*s twice", name, entry);
+    return sl_fail(SL_EINVAL, "--mesh: '%.*s' has no number of ranks, such as in %.*s=2", length, entry, (int)name,
+                   entry);
+  if (*size) return sl_fail(SL_EINVAL, "--mesh names %.*s twice", (int)name, entry);
   *size = (int)n;
   return SL_OK;
 }
@@ -58,20 +60,26 @@ sl_status sl__mesh_of(const sl__options *o, int ranks, sl__mesh *mesh) {
     SL_TRY(sl_blame(read_entry(at, length, mesh), "mesh"));
     at += length + (at[length] == ',');
   }
-  if (!mesh->pipe) mesh->pipe = mesh->data && ranks % mesh->data == 0 && o->mesh ? ranks / mesh->data : 1;
-  if (!mesh->data) mesh->data = ranks / mesh->pipe;
-  if (mesh->data * mesh->pipe != ranks)
-    return sl_blame(sl_fail(SL_EINVAL, "--mesh %s is for %d ranks, and this job has %d", o->mesh,
-                            (mesh->data ? mesh->data : 1) * mesh->pipe, ranks),
+  /* What is left out: the only other way to divide the ranks, else the samples. */
+  if (mesh->data && !mesh->tensor && !mesh->pipe && ranks % mesh->data == 0) mesh->pipe = ranks / mesh->data;
+  if (!mesh->tensor) mesh->tensor = 1;
+  if (!mesh->pipe) mesh->pipe = 1;
+  const int sharing = mesh->pipe > 1000000 / mesh->tensor ? 1000000 : sl__mesh_sharing(mesh);
+  if (!mesh->data) mesh->data = ranks >= sharing ? ranks / sharing : 1;
+  if ((int64_t)mesh->data * sharing != ranks)
+    return sl_blame(sl_fail(SL_EINVAL, "--mesh %s is for %lld ranks, and this job has %d", o->mesh,
+                            (long long)mesh->data * sharing, ranks),
                     "mesh");
-  if (mesh->pipe > SL_MAX_STAGES)
-    return sl_blame(sl_fail(SL_EINVAL, "--mesh: a pipeline has at most %d stages", SL_MAX_STAGES), "mesh");
-  if (mesh->pipe > 1 && o->zero > 0)
+  if (sharing > SL_MAX_STAGES)
+    return sl_blame(sl_fail(SL_EINVAL, "--mesh: pipe=%d times tensor=%d is more than %d", mesh->pipe, mesh->tensor,
+                            SL_MAX_STAGES),
+                    "mesh");
+  if (sharing > 1 && o->zero > 0)
     return sl_blame(
         sl_fail(SL_EINVAL,
-                "--zero divides what every rank keeps, and with --mesh pipe=%d each rank keeps the layers of "
-                "its stage: leave --zero out",
-                mesh->pipe),
+                "--zero divides what every rank keeps, and with --mesh %s each rank keeps its own part of the model: "
+                "leave --zero out",
+                o->mesh),
         "mesh");
   return SL_OK;
 }

@@ -15,11 +15,14 @@ typedef struct sl__workers {
 sl_status sl__workers_of(const sl__options *options, sl__workers *workers);
 
 typedef struct sl__mesh {
-  int data; /* divide the samples */
-  int pipe; /* stages of a pipeline: divide the layers; consecutive ranks */
+  int data;   /* divide the samples */
+  int pipe;   /* stages of a pipeline: divide the layers */
+  int tensor; /* divide the products of a layer; consecutive ranks. Rank r is tensor rank r % tensor of stage
+                 r / tensor % pipe */
 } sl__mesh;
+static inline int sl__mesh_sharing(const sl__mesh *mesh) { return mesh->pipe * mesh->tensor; } /* the same samples */
 
-/* Reads --mesh ("pipe=2", "data=2,pipe=2") for a job of so many ranks; without it all ranks divide the samples. The
+/* Reads --mesh ("pipe=2", "data=2,tensor=2") for a job of so many ranks; without it all ranks divide the samples. The
  * size that is not given follows from the ranks. A usage error names what is unknown or does not fit. */
 sl_status sl__mesh_of(const sl__options *options, int ranks, sl__mesh *mesh);
 

@@ -71,7 +71,8 @@ static sl_status tell(const sl__trainer *r, const uint64_t *all, const char *hos
 
 void sl__trainer_warn_unverified(const sl__trainer *r) {
   const int nodes = sl_runtime_nodes(r->job.runtime);
-  const long long stages = r->job.ranks.mesh.pipe;
+  const sl__mesh *mesh = &r->job.ranks.mesh;
+  const char *by = mesh->tensor > 1 ? "mesh tensor=" : mesh->pipe > 1 ? "mesh pipe=" : "zero ";
   int parameters = 0, compared = 0;
   if (r->o->verify_every <= 0 || r->job.ranks.rank > 0) return;
   for (int i = 0; i < sl_store_count(r->job.store); i++) {
@@ -85,8 +86,11 @@ void sl__trainer_warn_unverified(const sl__trainer *r) {
     sl_log(SL_LOG_WARNING,
            "--verify-every compares the ranks' copies of parameters, and with --%s%lld there is only one copy of %d of "
            "the %d parameters: these are not compared",
-           stages > 1 ? "mesh pipe=" : "zero ", stages > 1 ? stages : (long long)r->o->zero, parameters - compared,
-           parameters);
+           by,
+           mesh->tensor > 1 ? (long long)mesh->tensor
+           : mesh->pipe > 1 ? (long long)mesh->pipe
+                            : (long long)r->o->zero,
+           parameters - compared, parameters);
 }
 
 sl_status sl__trainer_verify(sl__trainer *r) {

@@ -1,0 +1,216 @@
+/* The folding pass: finds the runs of nodes between two products and writes each of them once for every fold. */
+#include "tasks/graph/folds.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LONGEST = 8 }; /* nodes of a stretch */
+
+/* The nodes from one product to the next one. */
+typedef struct stretch {
+  int node[LONGEST], n;
+  int64_t outer, units; /* the features between them are [outer][units][rest] for the first product */
+} stretch;
+
+typedef struct pass {
+  const sl_graph *from;
+  sl_graph *to;
+  sl_value *now; /* [values] the value in `to`; SL_NONE */
+  int *readers;  /* [values] number of nodes that read it; those that the caller names have one more */
+  int *reader;   /* [values] the last of them */
+  char *inside;  /* [nodes] 1: of a stretch, and not its end */
+} pass;
+
+static int64_t features(const sl_value_info *v) { return v->shape.dim[v->shape.ndim - 1]; }
+
+static int is_product(const sl_node *node) { return node->op->folding && node->op->folding->columns; }
+
+/* Finds the stretch that begins at a node; 0: none does. */
+static int find_stretch(const pass *p, int first, stretch *s) {
+  const sl_graph *g = p->from;
+  *s = (stretch){.node = {first}, .n = 1, .outer = 1};
+  if (!is_product(g->node[first])) return 0;
+  for (sl_value v = g->node[first]->out[0]; s->n < LONGEST; v = g->node[s->node[s->n - 1]]->out[0]) {
+    if (p->readers[v] != 1) return 0;
+    const int next = p->reader[v];
+    const sl_node *node = g->node[next];
+    if (!node->op->folding || node->in[0] != v) return 0;
+    s->node[s->n++] = next;
+    if (is_product(node)) {
+      if (!s->units) s->units = features(g->value[v]);
+      return 1;
+    }
+    for (int j = 1; j < node->n_out; j++)
+      if (p->readers[node->out[j]]) return 0;
+    if (node->op->folding->units && s->units) return 0;
+    if (node->op->folding->units) node->op->folding->units(node->attr, &s->outer, &s->units);
+  }
+  return 0;
+}
+
+static sl_value whole_value(pass *p, sl_value v) {
+  if (p->now[v] != SL_NONE) return p->now[v];
+  sl_value_info info = *p->from->value[v];
+  info.logical = p->to->n_values;
+  info.producer = p->to->n_nodes;
+  if (info.role != SL_ROLE_TEMPORARY) info.producer = -1;
+  return p->now[v] = sl_graph_push_value(p->to, &info);
+}
+
+static sl_status copy_node(pass *p, const sl_node *node) {
+  sl_node mine = *node;
+  sl_value *args = malloc((size_t)(node->n_in + node->n_out + 1) * sizeof *args);
+  if (!args) return sl_no_memory("to fold layer '%s'", node->name);
+  mine.in = args;
+  mine.out = args + node->n_in;
+  mine.fold = p->to->fold;
+  mine.logical = p->to->n_nodes;
+  for (int k = 0; k < node->n_in; k++) mine.in[k] = whole_value(p, node->in[k]);
+  for (int j = 0; j < node->n_out; j++) mine.out[j] = whole_value(p, node->out[j]);
+  sl_graph_push_node(p->to, &mine);
+  free(args);
+  return sl_graph_status(p->to);
+}
+
+/* The part of a parameter that a fold has: rows, or columns, that belong to its units. */
+static sl_value part_of(pass *p, sl_value v, int by_rows, const stretch *s, int fold) {
+  const sl_value_info *whole = p->from->value[v];
+  char name[SL_PART_NAME];
+  snprintf(name, sizeof name, "%s@%d/%d", whole->name, fold, p->to->folds);
+  const sl_value old = sl_graph_find(p->to, name);
+  if (old != SL_NONE) return old;
+  sl_value_info info = *whole;
+  const int64_t rows = whole->shape.dim[0], row = sl_shape_row(&whole->shape);
+  const int64_t outer = by_rows ? s->outer : rows, of = by_rows ? rows : row, inner = by_rows ? row : 1;
+  sl_part *part = &info.part;
+  *part = (sl_part){.whole = whole->shape,
+                    .outer = outer,
+                    .size = s->units,
+                    .inner = of / (by_rows ? s->outer * s->units : s->units) * inner,
+                    .from = s->units * fold / p->to->folds,
+                    .to = s->units * (fold + 1) / p->to->folds};
+  info.name = name;
+  info.logical = p->to->n_values;
+  info.shape.dim[by_rows ? 0 : whole->shape.ndim - 1] = of / s->units * (part->to - part->from);
+  return sl_graph_push_value(p->to, &info);
+}
+
+/* Writes the nodes of a stretch for one fold; returns its addend of the last one's output. */
+static sl_value write_fold(pass *p, const stretch *s, int fold) {
+  sl_value in[LONGEST], out[SL_MAX_OUT], v = whole_value(p, p->from->node[s->node[0]]->in[0]);
+  p->to->fold = (sl_run){fold, fold + 1};
+  for (int i = 0; i < s->n; i++) {
+    const sl_node *node = p->from->node[s->node[i]];
+    const sl_folding *f = node->op->folding;
+    char attr[64] = {0};
+    int n = 0;
+    in[n++] = v;
+    for (int k = 1; k < node->n_in; k++) {
+      const int rows = i == 0 && f->rows >> k & 1, columns = i == s->n - 1 && f->columns >> k & 1;
+      if (i == s->n - 1 && f->once >> k & 1 && fold > 0) continue;
+      in[n++] = rows || columns ? part_of(p, node->in[k], rows, s, fold) : whole_value(p, node->in[k]);
+    }
+    if (node->attr) memcpy(attr, node->attr, node->op->attr_bytes);
+    if (f->cut) f->cut(attr, s->units * (fold + 1) / p->to->folds - s->units * fold / p->to->folds);
+    memcpy(p->to->segment, node->segment, sizeof node->segment);
+    sl_graph_add(p->to, node->op, node->name, node->attr ? attr : NULL, in, n, out, node->n_out);
+    v = out[0];
+  }
+  return v;
+}
+
+sl_value sl_fold_sum(sl_graph *g, const char *name, const sl_value *value, int from, int to) {
+  const int n = to - from;
+  int half = 1;
+  if (n == 1) return value[from];
+  while (2 * half < n) half *= 2;
+  const sl_value both[] = {sl_fold_sum(g, name, value, from, from + half), sl_fold_sum(g, name, value, from + half, to)};
+  const sl_run before = g->fold;
+  g->fold = (sl_run){from, to};
+  const sl_value sum = sl_graph_add1(g, g->add, name, NULL, both, 2);
+  g->fold = before;
+  return sum;
+}
+
+static sl_status check(const pass *p, const stretch *s) {
+  if (s->units >= p->to->folds) return SL_OK;
+  const sl_node *node = p->from->node[s->node[s->n > 2 ? 1 : 0]];
+  return sl_blame(sl_fail(SL_EINVAL,
+                          "%d folds divide layer '%s' (%s), which has only %lld %s: use at most as many folds",
+                          p->to->folds, node->name, node->op->name, (long long)s->units,
+                          node->op->folding->units ? "heads" : "features"),
+                  "folds");
+}
+
+static sl_status write_stretch(pass *p, const stretch *s) {
+  sl_value addend[SL_MAX_FOLDS];
+  const sl_node *last = p->from->node[s->node[s->n - 1]];
+  SL_TRY(check(p, s));
+  for (int f = 0; f < p->to->folds; f++) addend[f] = write_fold(p, s, f);
+  memcpy(p->to->segment, last->segment, sizeof last->segment);
+  p->now[last->out[0]] = sl_fold_sum(p->to, last->name, addend, 0, p->to->folds);
+  p->to->fold = (sl_run){0, p->to->folds};
+  memset(p->to->segment, 0, sizeof p->to->segment);
+  return sl_graph_status(p->to);
+}
+
+static sl_status walk(pass *p) {
+  const sl_graph *g = p->from;
+  stretch *ends = calloc((size_t)g->n_nodes + 1, sizeof *ends); /* [nodes] the stretch that ends there */
+  int n = 0;
+  if (!ends) return sl_no_memory("to fold a graph of %d nodes", g->n_nodes);
+  for (int i = 0; i < g->n_nodes; i++) {
+    stretch s;
+    if (ends[i].n || p->inside[i] || !find_stretch(p, i, &s)) continue;
+    for (int k = 0; k < s.n - 1; k++) p->inside[s.node[k]] = 1;
+    ends[s.node[s.n - 1]] = s;
+    n++;
+  }
+  sl_status status = n ? SL_OK
+                       : sl_blame(sl_fail(SL_EINVAL,
+                                          "no layer of this model can be divided into folds: that takes two products "
+                                          "with only operations on single features between them"),
+                                  "folds");
+  for (int i = 0; i < g->n_nodes && status == SL_OK; i++)
+    if (ends[i].n)
+      status = write_stretch(p, &ends[i]);
+    else if (!p->inside[i])
+      status = copy_node(p, g->node[i]);
+  free(ends);
+  return status;
+}
+
+sl_status sl_fold(sl_graph **graph, int folds, sl_value *values, int n) {
+  sl_graph *g = *graph;
+  if (folds <= 1) return SL_OK;
+  if (folds > SL_MAX_FOLDS)
+    return sl_blame(sl_fail(SL_EINVAL, "%d folds: at most %d", folds, SL_MAX_FOLDS), "folds");
+  SL_TRY(sl_graph_status(g));
+  const size_t n_values = (size_t)g->n_values + 1, n_nodes = (size_t)g->n_nodes + 1;
+  pass p = {.from = g,
+            .to = sl_graph_create(g->batch, g->copy, g->add, g->convert),
+            .now = malloc(n_values * sizeof *p.now),
+            .readers = calloc(n_values, sizeof *p.readers),
+            .reader = calloc(n_values, sizeof *p.reader),
+            .inside = calloc(n_nodes, 1)};
+  sl_status status = SL_OK;
+  if (!p.to || !p.now || !p.readers || !p.reader || !p.inside)
+    SL_TRY_OUT(sl_no_memory("to fold a graph of %d nodes", g->n_nodes));
+  p.to->folds = p.to->fold.to = folds;
+  p.to->n_segments = g->n_segments;
+  for (sl_value v = 0; v < g->n_values; v++) p.now[v] = SL_NONE;
+  for (int i = 0; i < g->n_nodes; i++)
+    for (int k = 0; k < g->node[i]->n_in; k++) p.readers[g->node[i]->in[k]]++, p.reader[g->node[i]->in[k]] = i;
+  for (int i = 0; i < n; i++)
+    if (values[i] != SL_NONE) p.readers[values[i]]++;
+  SL_TRY_OUT(walk(&p));
+  for (int i = 0; i < n; i++)
+    if (values[i] != SL_NONE) values[i] = p.now[values[i]];
+  *graph = p.to;
+  p.to = g;
+out:
+  sl_graph_destroy(p.to);
+  free(p.now), free(p.readers), free(p.reader), free(p.inside);
+  return status;
+}
