@@ -54,8 +54,7 @@ typedef struct sl_part {
 /* Copies a part out of its whole array, or into it. bytes: of an element. */
 void sl_part_take(const sl_part *part, size_t bytes, const void *whole, void *to);
 void sl_part_put(const sl_part *part, size_t bytes, const void *from, void *whole);
-/* A part's name is that of its whole array and "@2/4": the third of four. Writes the whole array's name, or the name
- * itself if it is not a part's. */
+/* A part's name is that of its whole array and "@2/4": the third of four. Writes the whole array's name. */
 enum { SL_PART_NAME = 256 };
 const char *sl_part_whole_name(const char *name, char text[SL_PART_NAME]);
 

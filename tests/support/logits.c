@@ -37,7 +37,7 @@ static sl_status run(int argc, char **argv) {
   const sl_value keep[] = {network.logits};
   SL_TRY_OUT(sl_program_create(runtime, store, network.graph, &plan, &(sl_program_options){.keep = keep, .n_keep = 1},
                                &program));
-  SL_TRY_OUT(sl__model_fill(file, store, &network, f->model, 0));
+  SL_TRY_OUT(sl__model_fill(file, store, &network, f->model, &f->data, 0));
   const size_t bytes = sl_value_bytes(sl_graph_value(network.graph, network.logits));
   padded = aligned_alloc(64, (n + 63) / 64 * 64);
   labels = calloc((size_t)plan.batch, sizeof *labels);

@@ -59,10 +59,12 @@ sl_status sl__convert(sl__options *o, int *exit_code) {
   sl_model_text(f->model, name, sizeof name);
   if (model && strcmp(name, sl_model_text(model, wanted, sizeof wanted)) != 0)
     SL_TRY_OUT(sl_fail(SL_EINVAL, "%s is a model %s, not %s", o->model, name, wanted));
-  SL_TRY_OUT(sl_network_evaluation(f->model, &f->data, &f->training, 1, &network));
+  sl_training whole = f->training; /* published weights know no folds */
+  whole.folds = 0;
+  SL_TRY_OUT(sl_network_evaluation(f->model, &f->data, &whole, 1, &network));
   SL_TRY_OUT(sl_store_create(&store));
   SL_TRY_OUT(sl_interchange_store(network.graph, store));
-  SL_TRY_OUT(sl__model_fill(file, store, &network, f->model, 0));
+  SL_TRY_OUT(sl__model_fill(file, store, &network, f->model, &f->data, 0));
   SL_TRY_OUT(save(o, file, &network, store));
   if (!o->quiet)
     sl_text_print("%s: %lld parameters in %d tensors, to %s\n", name, (long long)network.parameter_count,

@@ -58,7 +58,7 @@ static sl_status fit_program(writer *w, int64_t n) {
   w->window = calloc((size_t)w->length, sizeof *w->window);
   w->logits = malloc((size_t)(w->length * data.classes) * sizeof *w->logits);
   if (!w->window || !w->logits) return sl_no_memory("for the logits of %lld tokens", (long long)w->length);
-  return w->read++ ? SL_OK : sl__model_fill(w->job.file, w->job.store, &w->network, f->model, 0);
+  return w->read++ ? SL_OK : sl__model_fill(w->job.file, w->job.store, &w->network, f->model, &data, 0);
 }
 
 static sl_status next_token(writer *w, const sl__sampling *sampling, int32_t *token) {

@@ -42,6 +42,37 @@ json_t *sl__model_metadata(const sl__model_facts *facts) {
   return json_pack("{s:s, s:o}", "format", FORMAT, "starling", facts_to_json(facts));
 }
 
+static size_t bytes_of(const sl_shape *shape, sl_dtype dtype) {
+  return (size_t)sl_shape_count(shape) * sl_dtype_bytes(dtype);
+}
+
+/* Lists the tensors of the graph; the parts of one become the whole tensor, in memory of its own (*rooms[n]). */
+static sl_status list_arrays(sl_store *store, const sl_graph *graph, sl_named_array *arrays, void **rooms,
+                             char (*names)[SL_PART_NAME], int *n) {
+  *n = 0;
+  for (int i = 0; i < sl_store_count(store); i++) {
+    const sl_tensor *t = sl_store_at(store, i);
+    const sl_part *part = &t->part;
+    if (sl_graph_find(graph, t->name) == SL_NONE) continue;
+    if (!part->size) {
+      arrays[(*n)++] = (sl_named_array){.name = t->name, .dtype = t->dtype, .shape = t->shape, .data = t->data};
+      continue;
+    }
+    char whole[SL_PART_NAME];
+    int at = 0;
+    sl_part_whole_name(t->name, whole);
+    while (at < *n && strcmp(arrays[at].name, whole) != 0) at++;
+    if (at == *n) {
+      rooms[at] = malloc(bytes_of(&part->whole, t->dtype) + 1);
+      if (!rooms[at]) return sl_no_memory("to join the parts of tensor '%s'", whole);
+      strcpy(names[at], whole);
+      arrays[(*n)++] = (sl_named_array){names[at], t->dtype, part->whole, rooms[at]};
+    }
+    sl_part_put(part, sl_dtype_bytes(t->dtype), t->data, rooms[at]);
+  }
+  return SL_OK;
+}
+
 /* Writes to the file at path, or to memory if bytes is not NULL. */
 static sl_status put(const char *path, sl_store *store, const sl_graph *graph, const sl__model_facts *facts,
                      char **bytes, size_t *size) {
@@ -51,22 +82,22 @@ static sl_status put(const char *path, sl_store *store, const sl_graph *graph, c
   json_t *json = facts_to_json(facts);
   char *text = sl_json_text(json, JSON_COMPACT | JSON_REAL_PRECISION(17));
   sl_named_array *arrays = calloc((size_t)most + 1, sizeof *arrays);
-  if (!text || !arrays) {
+  void **rooms = calloc((size_t)most + 1, sizeof *rooms);
+  char(*names)[SL_PART_NAME] = calloc((size_t)most + 1, sizeof *names);
+  if (!text || !arrays || !rooms || !names) {
     status = sl_no_memory("for writing %s", path);
     goto out;
   }
-  for (int i = 0; i < most; i++) {
-    const sl_tensor *t = sl_store_at(store, i);
-    if (sl_graph_find(graph, t->name) == SL_NONE) continue;
-    arrays[n++] = (sl_named_array){.name = t->name, .dtype = t->dtype, .shape = t->shape, .data = t->data};
-  }
   const char *const metadata[][2] = {{"format", FORMAT}, {"starling", text}};
   SL_TRY_OUT(sl_store_acquire(store, 0));
-  status = bytes ? sl_safetensors_pack(path, arrays, n, metadata, 2, bytes, size)
-                 : sl_safetensors_write(path, arrays, n, metadata, 2);
+  status = list_arrays(store, graph, arrays, rooms, names, &n);
+  if (status == SL_OK)
+    status = bytes ? sl_safetensors_pack(path, arrays, n, metadata, 2, bytes, size)
+                   : sl_safetensors_write(path, arrays, n, metadata, 2);
   sl_store_release(store);
 out:
-  free(arrays), free(text);
+  for (int i = 0; rooms && i < most; i++) free(rooms[i]);
+  free(arrays), free(text), free(rooms), free(names);
   json_decref(json);
   return status;
 }
@@ -183,9 +214,53 @@ sl_status sl__model_member(const sl__model_file *f, const char *key, json_t **va
   return *value ? SL_OK : sl_fail(SL_EFORMAT, "%s has no %s, so it is not a checkpoint", sl__model_path(f), key);
 }
 
+/* Copies every tensor of the store out of the store of whole tensors (take), or into it. */
+static void copy_parts(sl_store *store, const sl_store *whole, int take) {
+  for (int i = 0; i < sl_store_count(store); i++) {
+    sl_tensor *t = sl_store_at(store, i);
+    char name[SL_PART_NAME];
+    const sl_tensor *w = sl_store_find(whole, t->part.size ? sl_part_whole_name(t->name, name) : t->name);
+    if (!t->data || !w) continue;
+    if (!t->part.size)
+      memcpy(take ? t->data : w->data, take ? w->data : t->data, bytes_of(&t->shape, t->dtype));
+    else if (take)
+      sl_part_take(&t->part, sl_dtype_bytes(t->dtype), w->data, t->data);
+    else
+      sl_part_put(&t->part, sl_dtype_bytes(t->dtype), t->data, w->data);
+  }
+}
+
+/* The same for a network in folds: fills a store of whole tensors, then their parts. */
+static sl_status fill_parts(const sl__model_file *f, sl_store *store, const sl_network *network, const sl_model *model,
+                            const sl_model_data *data, int new_head) {
+  const sl_training unfolded = {.optimizer = SL_OPTIMIZER_SGD};
+  sl_network all = {0};
+  sl_store *whole = NULL;
+  sl_tensor *t;
+  sl_status status = sl_network_evaluation(model, data, &unfolded, network->graph->batch, &all);
+  SL_TRY_OUT(status);
+  SL_TRY_OUT(sl_store_create(&whole));
+  for (sl_value v = 0; v < all.graph->n_values; v++) {
+    const sl_value_info *info = all.graph->value[v];
+    if (info->role != SL_ROLE_TEMPORARY)
+      SL_TRY_OUT(
+          sl_store_add(whole, info->name, info->dtype, &info->shape, info->role == SL_ROLE_PARAMETER, &t));
+  }
+  copy_parts(store, whole, 0);
+  SL_TRY_OUT(sl__model_fill(f, whole, &all, model, data, new_head));
+  SL_TRY_OUT(sl_store_acquire(store, 1));
+  copy_parts(store, whole, 1);
+  sl_store_release(store);
+out:
+  if (all.graph) sl_network_destroy(&all);
+  sl_store_destroy(whole);
+  return status;
+}
+
 sl_status sl__model_fill(const sl__model_file *f, sl_store *store, const sl_network *network, const sl_model *model,
-                         int new_head) {
+                         const sl_model_data *data, int new_head) {
   sl_fit fit;
+  if (network->graph->folds > 1) return fill_parts(f, store, network, model, data, new_head);
   if (f->config.format) SL_TRY(sl_config_compare(&f->config, sl__model_path(f), model, &f->facts.data));
   SL_TRY(sl_interchange_read(f->weights, f->format, network->graph, store, new_head ? network->logits : SL_NONE, &fit));
   const sl_status status = sl_fit_status(&fit, sl__model_path(f));
@@ -195,9 +270,23 @@ sl_status sl__model_fill(const sl__model_file *f, sl_store *store, const sl_netw
   return status;
 }
 
+/* A part of a tensor that the file holds as a whole. */
+static sl_status read_part(const sl__model_file *f, const sl_tensor *t, void *data) {
+  char name[SL_PART_NAME];
+  sl_tensor whole = {.name = name, .dtype = t->dtype, .shape = t->part.whole};
+  sl_part_whole_name(t->name, name);
+  void *room = malloc(bytes_of(&whole.shape, t->dtype) + 1);
+  if (!room) return sl_no_memory("to read '%s'", name);
+  const sl_status status = sl__model_read_tensor(f, &whole, room);
+  if (status == SL_OK) sl_part_take(&t->part, sl_dtype_bytes(t->dtype), room, data);
+  free(room);
+  return status;
+}
+
 sl_status sl__model_read_tensor(const sl__model_file *f, const sl_tensor *t, void *data) {
   char mine[SL_SHAPE_TEXT], theirs[SL_SHAPE_TEXT];
   const int i = sl_weights_find(f->weights, t->name);
+  if (i < 0 && t->part.size) return read_part(f, t, data);
   if (i < 0) return sl_fail(SL_EFORMAT, "%s: tensor '%s' of the model is missing", sl__model_path(f), t->name);
   const sl_named_array *a = sl_weights_get(f->weights, i);
   if (a->dtype != t->dtype || !sl_shape_equal(&a->shape, &t->shape))

@@ -53,9 +53,9 @@ sl_status sl__model_member(const sl__model_file *file, const char *key, json_t *
 sl_status sl__model_read(const sl__model_file *file, sl_store *store, const sl_graph *graph, int lenient);
 /* Reads one tensor of the file, which must have tensor's name, type and shape, into data. */
 sl_status sl__model_read_tensor(const sl__model_file *file, const sl_tensor *tensor, void *data);
-/* Reads the tensors of the model's network (an evaluation) into the store, from a model file or published weights. Logs
- * each tensor that does not fit. new_head: leaves the classifier unchanged. */
+/* Reads the tensors of the model's network (an evaluation on such data) into the store, from a model file or published
+ * weights. Logs each tensor that does not fit. new_head: leaves the classifier unchanged. */
 sl_status sl__model_fill(const sl__model_file *file, sl_store *store, const sl_network *network, const sl_model *model,
-                         int new_head);
+                         const sl_model_data *data, int new_head);
 
 #endif

@@ -223,7 +223,7 @@ sl_status sl__job_build_evaluator(sl__job *j) {
   SL_TRY(sl_store_create(&j->store));
   SL_TRY(make_evaluator(j));
   sl__watch_programs(&j->evaluator.program, 1);
-  SL_TRY(sl__model_fill(j->file, j->store, &j->evaluator.network, j->facts.model, 0));
+  SL_TRY(sl__model_fill(j->file, j->store, &j->evaluator.network, j->facts.model, &j->facts.data, 0));
   j->evaluator.step = j->facts.step;
   return SL_OK;
 }

@@ -59,7 +59,8 @@ sl_status sl__trainer_take_init(sl__trainer *r) {
   const int common = sl_store_has_common(r->job.store);
   sl_status status = SL_OK;
   if (r->job.ranks.rank == 0 || !common)
-    status = sl__model_fill(r->init, r->job.store, &r->job.evaluator.network, r->job.facts.model, r->o->new_head);
+    status = sl__model_fill(r->init, r->job.store, &r->job.evaluator.network, r->job.facts.model, &r->job.facts.data,
+                            r->o->new_head);
   sl__model_close(r->init);
   r->init = NULL;
   if (!common) return status;
