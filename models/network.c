@@ -25,9 +25,9 @@ static sl_status fold(const sl_training *options, sl_network *n) {
   enum { KEPT = sizeof kept / sizeof *kept };
   sl_value values[KEPT];
   if (options->folds > 1 && options->optimizer == SL_OPTIMIZER_LAMB)
-    return sl_blame(sl_fail(SL_EUNSUPPORTED, "lamb takes norms of whole parameters, which %lld folds divide",
-                            (long long)options->folds),
-                    "folds");
+    return sl_blame(
+        sl_fail(SL_EINVAL, "lamb takes norms of whole parameters, which %lld folds divide", (long long)options->folds),
+        "folds");
   for (int i = 0; i < KEPT; i++) values[i] = *kept[i];
   SL_TRY(sl_fold(&n->graph, (int)options->folds, values, KEPT));
   for (int i = 0; i < KEPT; i++) *kept[i] = values[i];
@@ -125,7 +125,8 @@ sl_status sl_network_logits(const sl_model *model, const sl_model_data *data, co
   n->logits = build(model, n->graph, tokens, data, options, 0);
   sl_status status = sl_graph_status(n->graph);
   if (status == SL_OK) status = fold(options, n);
-  if (status == SL_OK && options->precision != SL_PRECISION_FP32) n->logits = sl_convert(n->graph, "logits", n->logits, SL_F32);
+  if (status == SL_OK && options->precision != SL_PRECISION_FP32)
+    n->logits = sl_convert(n->graph, "logits", n->logits, SL_F32);
   count_parameters(n, NULL);
   if (status == SL_OK) status = sl_precision_apply(n->graph, options->precision);
   if (status != SL_OK) sl_network_destroy(n);

@@ -51,12 +51,9 @@ static void move(const sl_part *p, size_t bytes, char *whole, char *part, int pu
   const size_t run = (size_t)(p->to - p->from) * (size_t)p->inner * bytes,
                row = (size_t)p->size * (size_t)p->inner * bytes;
   whole += (size_t)p->from * (size_t)p->inner * bytes;
-  for (int64_t o = 0; o < p->outer; o++, whole += row, part += run)
-    memcpy(put ? whole : part, put ? part : whole, run);
+  for (int64_t o = 0; o < p->outer; o++, whole += row, part += run) memcpy(put ? whole : part, put ? part : whole, run);
 }
-void sl_part_take(const sl_part *p, size_t bytes, const void *whole, void *to) {
-  move(p, bytes, (char *)whole, to, 0);
-}
+void sl_part_take(const sl_part *p, size_t bytes, const void *whole, void *to) { move(p, bytes, (char *)whole, to, 0); }
 void sl_part_put(const sl_part *p, size_t bytes, const void *from, void *whole) {
   move(p, bytes, whole, (char *)from, 1);
 }

@@ -125,7 +125,8 @@ sl_value sl_fold_sum(sl_graph *g, const char *name, const sl_value *value, int f
   int half = 1;
   if (n == 1) return value[from];
   while (2 * half < n) half *= 2;
-  const sl_value both[] = {sl_fold_sum(g, name, value, from, from + half), sl_fold_sum(g, name, value, from + half, to)};
+  const sl_value both[] = {sl_fold_sum(g, name, value, from, from + half),
+                           sl_fold_sum(g, name, value, from + half, to)};
   const sl_run before = g->fold;
   g->fold = (sl_run){from, to};
   const sl_value sum = sl_graph_add1(g, g->add, name, NULL, both, 2);
@@ -136,11 +137,11 @@ sl_value sl_fold_sum(sl_graph *g, const char *name, const sl_value *value, int f
 static sl_status check(const pass *p, const stretch *s) {
   if (s->units >= p->to->folds) return SL_OK;
   const sl_node *node = p->from->node[s->node[s->n > 2 ? 1 : 0]];
-  return sl_blame(sl_fail(SL_EINVAL,
-                          "%d folds divide layer '%s' (%s), which has only %lld %s: use at most as many folds",
-                          p->to->folds, node->name, node->op->name, (long long)s->units,
-                          node->op->folding->units ? "heads" : "features"),
-                  "folds");
+  return sl_blame(
+      sl_fail(SL_EINVAL, "%d folds divide layer '%s' (%s), which has only %lld %s: use at most as many folds",
+              p->to->folds, node->name, node->op->name, (long long)s->units,
+              node->op->folding->units ? "heads" : "features"),
+      "folds");
 }
 
 static sl_status write_stretch(pass *p, const stretch *s) {
@@ -184,8 +185,7 @@ static sl_status walk(pass *p) {
 sl_status sl_fold(sl_graph **graph, int folds, sl_value *values, int n) {
   sl_graph *g = *graph;
   if (folds <= 1) return SL_OK;
-  if (folds > SL_MAX_FOLDS)
-    return sl_blame(sl_fail(SL_EINVAL, "%d folds: at most %d", folds, SL_MAX_FOLDS), "folds");
+  if (folds > SL_MAX_FOLDS) return sl_blame(sl_fail(SL_EINVAL, "%d folds: at most %d", folds, SL_MAX_FOLDS), "folds");
   SL_TRY(sl_graph_status(g));
   const size_t n_values = (size_t)g->n_values + 1, n_nodes = (size_t)g->n_nodes + 1;
   pass p = {.from = g,

@@ -22,6 +22,8 @@ typedef struct pass {
   int n;
 } pass;
 
+static int is_whole(const sl_graph *g, const sl_node *node) { return node->fold.to - node->fold.from == g->folds; }
+
 static int updates(const sl_node *node) {
   for (int j = 0; j < node->n_out; j++)
     if (node->op->update[j]) return 1;
@@ -58,8 +60,14 @@ static sl_status choose(pass *p) {
   return SL_OK;
 }
 
-/* Returns the clone of v that a backward node reads instead. Clones that read no other clone wait for `after`. */
-static sl_value again(pass *p, sl_value v, sl_value after) {
+/* Gradients that a clone waits for: one of the reader's folds, and one of all folds. A clone that every rank computes
+ * waits for what every rank has. */
+typedef struct arrival {
+  sl_value of_fold, whole;
+} arrival;
+
+/* Returns the clone of v that a backward node reads instead. Clones that read no other clone wait for a gradient. */
+static sl_value again(pass *p, sl_value v, const arrival *after) {
   if (!p->given_up[v]) return v;
   if (p->clone[v] != SL_NONE) return p->clone[v];
   const sl_node *node = p->g->node[p->g->value[v]->producer];
@@ -84,7 +92,7 @@ static sl_value again(pass *p, sl_value v, sl_value after) {
   mine.in = in;
   mine.out = out;
   mine.phase = SL_PHASE_BACKWARD;
-  mine.after = first ? after : SL_NONE;
+  mine.after = !first ? SL_NONE : is_whole(p->g, node) ? after->whole : after->of_fold;
   memset(mine.segment, 0, sizeof mine.segment);
   sl_node *added = sl_graph_push_node(p->g, &mine);
   free(in);
@@ -117,11 +125,16 @@ sl_status sl_recompute_segments(sl_graph *g, sl_recompute kind) {
   }
   for (sl_value v = 0; v < n_values; v++) p.clone[v] = SL_NONE;
   SL_TRY_OUT(choose(&p));
+  arrival after = {SL_NONE, SL_NONE};
   for (int i = 0; i < n_nodes && g->status == SL_OK; i++) {
     sl_node *node = g->node[i];
-    const sl_value after = node->phase == SL_PHASE_BACKWARD ? arrived(g, node) : SL_NONE;
+    if (node->phase == SL_PHASE_BACKWARD) {
+      after.of_fold = arrived(g, node);
+      if (after.of_fold == SL_NONE || is_whole(g, g->node[g->value[after.of_fold]->producer]))
+        after.whole = after.of_fold;
+    }
     for (int k = 0; k < node->n_in && node->phase == SL_PHASE_BACKWARD; k++)
-      if (node->in[k] < n_values) node->in[k] = again(&p, node->in[k], after);
+      if (node->in[k] < n_values) node->in[k] = again(&p, node->in[k], &after);
     p.order[p.n++] = node;
   }
   SL_TRY_OUT(sl_graph_status(g));

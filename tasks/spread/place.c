@@ -149,9 +149,10 @@ static unsigned access_of(const walk *w, const sl_node *node, int input) {
  * ranks send to as many. */
 static int sender(const walk *w, sl_value v, int to) {
   const int tensor = w->p->tensor;
+  const uint32_t all = (uint32_t)(((uint64_t)1 << tensor) - 1);
   int first = 0, n = 0, from = 0;
-  while (!(w->on[v] >> first * tensor & ((uint32_t)1 << tensor) - 1)) first++;
-  const uint32_t have = w->on[v] >> first * tensor & (((uint32_t)1 << tensor) - 1);
+  while (!(w->on[v] >> first * tensor & all)) first++;
+  const uint32_t have = w->on[v] >> first * tensor & all;
   for (int t = 0; t < tensor; t++) n += have >> t & 1;
   for (int skip = to % n; skip >= 0; from++) skip -= have >> from & 1;
   return first * tensor + from - 1;

@@ -134,7 +134,7 @@ int sl_placement_elsewhere(sl_placement placement, int rank); /* whether another
 /* Whether this stage is in the set of a node or a value; without a pipeline (stages NULL) there is one stage. */
 int sl_placement_on(const uint32_t *stages, int index, int stage);
 /* "by sample", "replicated", "owned by rank 2"; returns text. */
-enum { SL_PLACEMENT_TEXT = 32 };
+enum { SL_PLACEMENT_TEXT = 48 };
 const char *sl_placement_text(sl_placement placement, char *text);
 const char *sl_transfer_name(sl_transfer_kind kind); /* "sum" */
 /* "stage 2"; with tensor > 1 "stage 1, part 0", the first of the ranks that divide the products of stage 1. */

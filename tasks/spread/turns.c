@@ -23,8 +23,8 @@ static void list_turns(const sl_division *d, int micro_batches, int *forward, in
   if (d) sl__stage_turns(d->order, d->stages / tensor_of(d), d->stage / tensor_of(d), micro_batches, forward, backward);
 }
 
-/* The turn of a message; -1: that of its micro-batch's pass, in which it is sent. The ranks of one stage are in the same
- * pass at the same time, and receive in it what the others send. */
+/* The turn of a message; -1: that of its micro-batch's pass, in which it is sent. The ranks of one stage are in the
+ * same pass at the same time, and receive in it what the others send. */
 static int turn_of_message(const sl_node *node, const sl_division *d, int parts) {
   const sl__exchange_attr *attr = node->attr;
   const int slot = attr->slot;

@@ -144,8 +144,8 @@ static sl_status add_tensor(sl_program *p, const sl_graph *logical, sl_value v, 
   const int rank = sl_runtime_rank(p->runtime), owner = owner_of(p, v, &width);
   const int parameter = info->role == SL_ROLE_PARAMETER;
   if (owner >= 0)
-    SL_TRY(sl_store_add_owned(p->store, info->name, info->dtype, &info->shape, parameter, owner,
-                              width, p->placements->keeps ? p->stages : 0, rank, t));
+    SL_TRY(sl_store_add_owned(p->store, info->name, info->dtype, &info->shape, parameter, owner, width,
+                              p->placements->keeps ? p->stages : 0, rank, t));
   else if (common && p->placements->made[v].kind == SL_PLACE_OWNED)
     SL_TRY(sl_store_add_common(p->store, info->name, info->dtype, &info->shape, parameter, t));
   else

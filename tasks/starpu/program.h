@@ -44,9 +44,9 @@ typedef struct sl_program_options {
   int zero; /* stage (placement.h). 1, 2: each rank updates its share of the parameters and holds only their optimizer
              * state; if all ranks are on one node, they share the parameters' memory if it is large enough. 3:
              * otherwise each rank holds only its share of the parameters, too */
-  /* Ranks that share the same samples: stages of a pipeline times `tensor`, the ranks of each that divide the folds of a
-   * layer (placement.h). Rank r is number r % stages of them; first_leaf then has an entry for each rank with the same
-   * number. 0 or 1: none. */
+  /* Ranks that share the same samples: stages of a pipeline times `tensor`, the ranks of each that divide the folds of
+   * a layer (placement.h). Rank r is number r % stages of them; first_leaf then has an entry for each rank with the
+   * same number. 0 or 1: none. */
   int stages, tensor;
   sl_pipe_order order;
 } sl_program_options;

@@ -72,7 +72,7 @@ refused() { # name, ranks, pattern, options
   check "refused: $name" sh -c "[ $code = 2 ] && grep -qE -e '$pattern' err"
 }
 refused 'a mesh of other ranks' 2 'mesh pipe=3 is for 3 ranks, and this job has 2' --mesh pipe=3
-refused 'an unknown dimension' 2 'neither data=N nor pipe=N' --mesh tensor=2
+refused 'an unknown dimension' 2 'none of data=N, pipe=N and tensor=N' --mesh layers=2
 refused 'no number' 2 'pipe=x. has no number of ranks' --mesh pipe=x
 refused 'named twice' 2 'names pipe twice' --mesh pipe=2,pipe=1
 refused 'with --zero' 2 'leave --zero out' --mesh pipe=2 --zero 1

@@ -29,6 +29,11 @@ execution *execution_create(const sl_graph *g, const sl_memory *memory) {
       e->data[v] = malloc(sl_value_bytes(info) + 1);
     }
     if (info->role == SL_ROLE_TEMPORARY) continue;
+    if (info->part.size) {
+      char name[SL_PART_NAME];
+      sl_init_fill_part(&info->init, 1, sl_part_whole_name(info->name, name), info->dtype, &info->part, e->data[v]);
+      continue;
+    }
     /* A block of a parameter starts from the parameter's own rows. */
     sl_shape whole = info->shape;
     whole.dim[0] += info->row0;

@@ -82,13 +82,11 @@ static sl_status spread_first(const sl_graph *logical, const sl_plan *plan, cons
   int *first = calloc((size_t)ranks + 1, sizeof *first);
   if (!first) return sl_no_memory("for the leaves of %d ranks", ranks);
   for (int r = 0; r < ranks; r++) first[r + 1] = first[r] + sl_leaves_of_rank(plan->leaves, r, ranks).n;
-  const sl_status status =
-      sl_spread(logical, plan, &(sl_division){.ranks = ranks,
-                                               .first = first,
-                                               .stage = stage,
-                                               .stages = sl__mesh_sharing(mesh),
-                                               .tensor = mesh->tensor},
-                placements, step);
+  const sl_status status = sl_spread(
+      logical, plan,
+      &(sl_division){
+          .ranks = ranks, .first = first, .stage = stage, .stages = sl__mesh_sharing(mesh), .tensor = mesh->tensor},
+      placements, step);
   free(first);
   return status;
 }
@@ -177,8 +175,8 @@ sl_status sl__graph(sl__options *o, int *exit_code) {
            plan.shards, plan.row_blocks, (long long)network.parameter_count);
   if (o->described) snprintf(title + strlen(title), sizeof title - strlen(title), "; predicted for %s", described.name);
   if (ranks > 1)
-    snprintf(title + strlen(title), sizeof title - strlen(title), "; %s of %d ranks",
-             sharing > 1 ? "one" : "the first", ranks);
+    snprintf(title + strlen(title), sizeof title - strlen(title), "; %s of %d ranks", sharing > 1 ? "one" : "the first",
+             ranks);
   if (sharing > 1) {
     char text[SL_PLACEMENT_TEXT];
     snprintf(title + strlen(title), sizeof title - strlen(title), ", %s",

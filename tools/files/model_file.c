@@ -243,8 +243,7 @@ static sl_status fill_parts(const sl__model_file *f, sl_store *store, const sl_n
   for (sl_value v = 0; v < all.graph->n_values; v++) {
     const sl_value_info *info = all.graph->value[v];
     if (info->role != SL_ROLE_TEMPORARY)
-      SL_TRY_OUT(
-          sl_store_add(whole, info->name, info->dtype, &info->shape, info->role == SL_ROLE_PARAMETER, &t));
+      SL_TRY_OUT(sl_store_add(whole, info->name, info->dtype, &info->shape, info->role == SL_ROLE_PARAMETER, &t));
   }
   copy_parts(store, whole, 0);
   SL_TRY_OUT(sl__model_fill(f, whole, &all, model, data, new_head));

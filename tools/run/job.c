@@ -101,7 +101,8 @@ static void choose_sums(sl__job *j) {
 
 /* Ranks that divide products compute whole folds. */
 sl_status sl__settle_folds(const sl__mesh *mesh, sl_training *training) {
-  if (training->folds == 0 && mesh->tensor > 1) training->folds = mesh->tensor;
+  if (training->folds == 0) training->folds = mesh->tensor;
+  if (training->folds == 1) training->folds = 0; /* nothing is divided, as in older files */
   if (mesh->tensor <= 1 || mesh->tensor <= training->folds) return SL_OK;
   return sl_blame(sl_fail(SL_EINVAL,
                           "--mesh tensor=%d divides products that this training has in %lld folds: a fold or more for "

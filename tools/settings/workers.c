@@ -71,9 +71,9 @@ sl_status sl__mesh_of(const sl__options *o, int ranks, sl__mesh *mesh) {
                             (long long)mesh->data * sharing, ranks),
                     "mesh");
   if (sharing > SL_MAX_STAGES)
-    return sl_blame(sl_fail(SL_EINVAL, "--mesh: pipe=%d times tensor=%d is more than %d", mesh->pipe, mesh->tensor,
-                            SL_MAX_STAGES),
-                    "mesh");
+    return sl_blame(
+        sl_fail(SL_EINVAL, "--mesh: pipe=%d times tensor=%d is more than %d", mesh->pipe, mesh->tensor, SL_MAX_STAGES),
+        "mesh");
   if (sharing > 1 && o->zero > 0)
     return sl_blame(
         sl_fail(SL_EINVAL,

@@ -52,12 +52,44 @@ static void text(void **state) {
   assert_int_equal(whole[strlen(whole) - 1], ']');
 }
 
+/* Rows, columns, and columns of three blocks, as queries, keys and values have them. */
+static void parts(void **state) {
+  (void)state;
+  enum { ROWS = 6, COLUMNS = 10, N = ROWS * COLUMNS };
+  const struct {
+    sl_part part;
+    int n, first, second, last;
+  } cases[] = {
+      {{SL_SHAPE(ROWS, COLUMNS), 1, ROWS, COLUMNS, 2, 5}, 30, 20, 21, 49},
+      {{SL_SHAPE(ROWS, COLUMNS), ROWS, COLUMNS, 1, 7, 10}, 18, 7, 8, 59},
+      {{SL_SHAPE(ROWS, COLUMNS), 3, 2, COLUMNS, 1, 2}, 30, 10, 11, 59},
+      {{SL_SHAPE(ROWS, COLUMNS), ROWS, 5, 2, 0, 1}, 12, 0, 1, 51},
+  };
+  char name[SL_PART_NAME];
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    int32_t whole[N], part[N], back[N];
+    for (int k = 0; k < N; k++) whole[k] = k, part[k] = back[k] = -1;
+    sl_part_take(&cases[i].part, sizeof *whole, whole, part);
+    assert_int_equal(part[0], cases[i].first);
+    assert_int_equal(part[1], cases[i].second);
+    assert_int_equal(part[cases[i].n - 1], cases[i].last);
+    for (int k = cases[i].n; k < N; k++) assert_int_equal(part[k], -1);
+    sl_part_put(&cases[i].part, sizeof *whole, part, back);
+    int there = 0;
+    for (int k = 0; k < N; k++) {
+      assert_true(back[k] == k || back[k] == -1);
+      there += back[k] == k;
+    }
+    assert_int_equal(there, cases[i].n);
+  }
+  assert_string_equal(sl_part_whole_name("h.0.mlp.fc.weight@3/4", name), "h.0.mlp.fc.weight");
+  assert_string_equal(sl_part_whole_name("wte.weight", name), "wte.weight");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(types),
-      cmocka_unit_test(shapes),
-      cmocka_unit_test(equality),
-      cmocka_unit_test(text),
+      cmocka_unit_test(types), cmocka_unit_test(shapes), cmocka_unit_test(equality),
+      cmocka_unit_test(text),  cmocka_unit_test(parts),
   };
   return cmocka_run_group_tests_name("tensor", tests, NULL, NULL);
 }

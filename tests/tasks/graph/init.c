@@ -78,8 +78,29 @@ static void streams(void **state) {
   }
 }
 
+/* A part has what the whole has there. */
+static void parts(void **state) {
+  (void)state;
+  enum { ROWS = 9, COLUMNS = 14 };
+  const sl_part cases[] = {{SL_SHAPE(ROWS, COLUMNS), 1, ROWS, COLUMNS, 4, 7},
+                           {SL_SHAPE(ROWS, COLUMNS), ROWS, COLUMNS, 1, 3, 8},
+                           {SL_SHAPE(ROWS, COLUMNS), 3, 3, COLUMNS, 2, 3}};
+  for (int kind = SL_INIT_CONSTANT; kind <= SL_INIT_NORMAL; kind++)
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+      const sl_init init = {(sl_init_kind)kind, 0.5};
+      const int64_t n = cases[i].outer * (cases[i].to - cases[i].from) * cases[i].inner;
+      float want[ROWS * COLUMNS];
+      fill(init, 3, "fc1.weight", ROWS * COLUMNS, x);
+      sl_part_take(&cases[i], sizeof *x, x, want);
+      for (int64_t k = 0; k <= n; k++) y[k] = -7;
+      sl_init_fill_part(&init, 3, "fc1.weight", SL_F32, &cases[i], y);
+      assert_int_equal(same(want, y, (int)n), n);
+      assert_true(y[n] == -7); /* nothing is written after the end */
+    }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(constants), cmocka_unit_test(distributions),
-                                     cmocka_unit_test(streams)};
+                                     cmocka_unit_test(streams), cmocka_unit_test(parts)};
   return cmocka_run_group_tests_name("init", tests, NULL, NULL);
 }

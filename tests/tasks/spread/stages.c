@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "tasks/graph/folds.h"
 #include "tasks/schedule/memory.h"
 #include "tasks/spread/exchange_node.h"
 #include "tasks/spread/spread.h"
@@ -82,7 +83,7 @@ static void layers_are_cut(void **state) {
   for (int stages = 2; stages <= LAYERS; stages++) {
     const uint32_t all = ((uint32_t)1 << stages) - 1;
     uint32_t used = 0, last = 1;
-    assert_ok(sl__stages_find(g, stages, computes, keeps));
+    assert_ok(sl__stages_find(g, stages, 1, computes, keeps));
     for (int i = 0; i < g->n_nodes; i++) {
       const sl_node *node = g->node[i];
       assert_true(computes[i] && !(computes[i] & ~all));
@@ -101,10 +102,50 @@ static void layers_are_cut(void **state) {
       if (i > 0) assert_true(keeps[n.parameter[i]] >= keeps[n.parameter[i - 1]]);
     }
   }
-  assert_int_equal(sl__stages_find(g, 31, computes, keeps), SL_EINVAL);
+  assert_int_equal(sl__stages_find(g, 31, 1, computes, keeps), SL_EINVAL);
   assert_non_null(strstr(sl_error(), "31 stages"));
   free(computes), free(keeps);
   sl_graph_destroy(n.g);
+}
+
+/* Two stages of two ranks: both ranks compute what is not divided, and of four folds the first one has the first two.
+ */
+static void folds_are_divided(void **state) {
+  (void)state;
+  sl_graph *g = toy_graph(BATCH);
+  static const sl_folding by_features = {.rows = 2, .columns = 2};
+  sl_operation product = toy_matmul;
+  product.folding = &by_features;
+  sl_value x = toy_input(g, 8), parameter[64] = {0}, gradient[64];
+  char name[32];
+  for (int i = 0; i < 4; i++) {
+    snprintf(name, sizeof name, "fc%d", i);
+    const sl_value w = sl_graph_tensor(g, SL_ROLE_PARAMETER, name, "weight", SL_F32, SL_SHAPE(8, 8), (sl_init){0});
+    x = sl_graph_add1(g, &product, name, NULL, (sl_value[]){x, w}, 2);
+  }
+  sl_value loss = toy_loss(g, x);
+  int n = 0;
+  assert_ok(sl_fold(&g, 4, &loss, 1));
+  for (sl_value v = 0; v < g->n_values; v++)
+    if (g->value[v]->role == SL_ROLE_PARAMETER) parameter[n++] = v;
+  assert_int_equal(n, 16);
+  assert_ok(sl_gradient(g, loss, parameter, n, gradient));
+  uint32_t *computes = calloc((size_t)g->n_nodes, sizeof *computes),
+           *keeps = calloc((size_t)g->n_values, sizeof *keeps);
+  assert_ok(sl__stages_find(g, 4, 2, computes, keeps));
+  for (int i = 0; i < g->n_nodes; i++) {
+    const sl_node *node = g->node[i];
+    if (node->n_in == 0 || node->op == &toy_total) continue;
+    const uint32_t stage = strcmp(node->name, "fc2") < 0 ? 0 : 2; /* its first rank */
+    const uint32_t first = node->fold.from<2, second = node->fold.to> 2;
+    assert_int_equal(computes[i], (first | second << 1) << stage);
+  }
+  for (int k = 0; k < n; k++) {
+    const char *p = g->value[parameter[k]]->name;
+    assert_int_equal(keeps[parameter[k]], 1u << ((strncmp(p, "fc2", 3) < 0 ? 0 : 2) + (strchr(p, '@')[1] >= '2')));
+  }
+  free(computes), free(keeps);
+  sl_graph_destroy(g);
 }
 
 static void the_timetable_goes_forward(void **state) {
@@ -305,6 +346,7 @@ static void one_forward_one_backward_takes_less_memory(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(layers_are_cut),
+      cmocka_unit_test(folds_are_divided),
       cmocka_unit_test(the_timetable_goes_forward),
       cmocka_unit_test(no_stage_is_left_waiting),
       cmocka_unit_test(one_forward_one_backward_takes_less_memory),

@@ -697,7 +697,8 @@ static void wishes_are_held_against_the_file(void **state) {
   assert_ok(sl_network_logits(facts->model, &facts->data, &facts->training, BATCH, &network));
   assert_ok(sl_store_create(&store));
   assert_ok(sl_interchange_store(network.graph, store));
-  assert_fails(SL_ESHAPE, "n_head is 3, the network's 6", sl__model_fill(file, store, &network, facts->model, &facts->data, 0));
+  assert_fails(SL_ESHAPE, "n_head is 3, the network's 6",
+               sl__model_fill(file, store, &network, facts->model, &facts->data, 0));
   assert_non_null(strstr(sl_error(), path));
   sl_store_destroy(store);
   sl_network_destroy(&network);

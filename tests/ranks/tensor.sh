@@ -1,0 +1,100 @@
+#!/bin/sh
+# Ranks that divide the products of a layer (--mesh tensor=N): any number of them, alone and together with stages of a
+# pipeline and with ranks that divide samples, give the bytes of one rank that computes the same folds, in every
+# precision, with clipping, dropout, tied weights, masks, recomputation and micro-batches. Checkpoints go from any mesh
+# to any other; model files hold whole tensors. What cannot be divided is refused with the reason.
+. "$(dirname "$0")/../support/command.shlib"
+. "$top/tests/support/ranks.shlib"
+
+same_bytes() { # name, meshes (data x pipe x tensor, then what else each has, separated by :), train's arguments
+  plan=$1 meshes=$2
+  shift 2
+  ranks 1 train "$@" --steps 4 --val-fraction 0 --quiet --workers 1 --out one --force
+  [ $code = 0 ] || { not_ok "$plan, 1 rank"; return; }
+  for mesh in $meshes; do
+    IFS=x read -r data pipe tensor <<END
+${mesh%%:*}
+END
+    # shellcheck disable=SC2046 # options
+    ranks $((data * pipe * tensor)) train "$@" --steps 4 --val-fraction 0 --quiet --workers 1 --mesh "data=$data,pipe=$pipe,tensor=$tensor" $(echo "$mesh" | sed 's/^[0-9x]*//; s/:/ /g') --out several --force
+    if [ $code = 0 ]; then check "$plan, $mesh ranks" cmp one/model.safetensors several/model.safetensors
+    else not_ok "$plan, $mesh ranks"; fi
+  done
+}
+same_bytes 'mlp, sgd, clipping' '1x1x2 1x1x3 2x1x2' mlp --size layers=3,hidden=40 --folds 3 --data data --batch 96 --leaves 12 --clip 0.5 --optimizer sgd
+same_bytes 'vit-tiny, row blocks' '1x1x2 1x2x2' vit-tiny --folds 2 --data data --batch 8 --leaves 8 --smoothing 0.1 --row-blocks 2
+same_bytes 'bert-nano, heads that the folds share unevenly' '1x1x2 1x1x3' bert-nano --size layers=2,width=80,heads=5 --folds 3 --data text --length 32 --batch 8 --leaves 4
+gpt2='gpt2-nano --size layers=2,width=64,heads=4 --folds 4 --data text --length 32 --batch 8 --leaves 8 --dropout 0.1 --clip 0.1'
+# shellcheck disable=SC2086 # several words, here and below
+{
+  same_bytes 'gpt2-nano, tied weights, dropout, clipping' '1x1x2 1x1x3 1x1x4 2x1x2 1x2x2:--pipe-order:gpipe 1x2x2:--micro-batches:4 1x1x2:--micro-batches:2:--sched:dmdas' $gpt2
+  same_bytes 'gpt2-nano, recomputed' '1x1x2 1x2x2' $gpt2 --recompute block
+  same_bytes 'gpt2-nano, attention recomputed' '1x1x2' $gpt2 --recompute attention --micro-batches 2
+  same_bytes 'gpt2-nano, bf16' '1x1x4 1x2x2' $gpt2 --precision bf16 --bf16-sums pairs
+  same_bytes 'gpt2-nano, fp16' '1x1x2' $gpt2 --precision fp16
+}
+
+# By default a fold for each rank; without folds the bits are those of before.
+# shellcheck disable=SC2086
+set -- ${gpt2%--folds*} ${gpt2#*--folds 4} --steps 3 --val-fraction 0 --quiet --workers 1 --force
+ranks 1 train "$@" --out none
+ranks 1 train "$@" --folds 1 --out one
+check 'one fold: the bytes of none' cmp none/model.safetensors one/model.safetensors
+ranks 1 train "$@" --folds 2 --out one
+check 'two folds: other bytes' sh -c '! cmp -s none/model.safetensors one/model.safetensors'
+ranks 2 train "$@" --mesh tensor=2 --out several
+check 'by default a fold for each rank' cmp one/model.safetensors several/model.safetensors
+tensors() { head -c 20000 "$1/model.safetensors" | tr -d '\000' | grep -ao '"[a-z_0-9.]*weight":{"dtype":"F32","shape":[^]]*]' | sort; }
+check 'model files hold whole tensors' test "$(tensors several)" = "$(tensors none)" -a -n "$(tensors none)"
+
+# Validation, the best model and its test: all ranks divide the samples then, and fetch the parameters of other ranks.
+set -- train gpt2-nano --size layers=2,width=64,heads=4 --folds 2 --data text --length 32 --batch 8 --leaves 8 --steps 12 --eval-every 2 --val-fraction 0.2 --workers 1 --force
+result() { sed -n 's/.*"\(best_step\|best_accuracy\|best_loss\|test_accuracy\|test_loss\)": *\([-0-9.e]*\).*/\1 \2/p' "$1/summary.json"; }
+losses() { sed -n 's/.*"step":\([0-9]*\),.*"loss":\([^,]*\),"accuracy":\([^,}]*\).*/\1 \2 \3/p' "$1/metrics.jsonl"; }
+ranks 1 "$@" --out one
+ranks 2 "$@" --mesh tensor=2 --verify-every 3 --out several
+check 'validated: exit code' test $code = 0
+check 'validated: the best model' cmp one/model.safetensors several/model.safetensors
+check 'validated: its figures' test "$(result several)" = "$(result one)" -a -n "$(result one)"
+check 'the same losses' test "$(losses several)" = "$(losses one)" -a -n "$(losses one)"
+scored() { "$starling" eval "$1" --data text --split validation 2>>err | grep -o 'accuracy [0-9.]*'; }
+check 'eval has the model' test -n "$(scored one)" -a "$(scored several)" = "$(scored one)"
+run convert several --to hf --out published
+check 'published weights: exit code' test $code = 0
+run convert one --to hf --out likewise
+check 'published weights: the same ones' cmp published/model.safetensors likewise/model.safetensors
+
+# From any mesh to any other, and to one rank.
+resumes '1x1x3, 2 x 2, pipe x tensor, 1 rank, 2 ranks of samples, tensor=2, 1 rank' \
+  'gpt2-nano --rate-schedule constant --size layers=2,width=64,heads=4 --folds 4 --data text --length 16 --batch 12 --leaves 12 --clip 0.5 --val-fraction 0 --quiet --workers 1' '3 --steps 2 --mesh tensor=3' \
+  '4 --steps 3 --mesh data=2,tensor=2' '4 --steps 4 --mesh pipe=2,tensor=2' '1 --steps 5 --mesh data=1' '2 --steps 6 --mesh data=2' '2 --steps 7 --mesh data=1,tensor=2' '1 --steps 8 --mesh data=1'
+set -- train gpt2-nano --size layers=2,width=64,heads=4 --data text --length 16 --batch 8 --leaves 4 --steps 3 --val-fraction 0 --quiet --workers 1 --force
+ranks 1 "$@" --out first
+ranks 1 "$@" --folds 2 --init first/model.safetensors --out one
+ranks 2 "$@" --init first/model.safetensors --mesh tensor=2 --out several
+check '--init' cmp one/model.safetensors several/model.safetensors
+ranks 1 "$@" --folds 2 --init published --out one
+ranks 2 "$@" --init published --mesh tensor=2 --out several
+check '--init with published weights' cmp one/model.safetensors several/model.safetensors
+
+# What lies where.
+run graph gpt2-nano --mesh tensor=2 --ranks 2 --stage 1
+check 'graph: who sends partial sums' grep -qE '^h\.0\.attn\.proj:linear +stage 0, part 0 +stage 0, part 1 +send' out
+check 'graph: and who sends them back' grep -qE '^h\.0\.attn\.proj:linear +stage 0, part 1 +stage 0, part 0 +send' out
+
+# What cannot be, and why.
+refused() { # name, ranks, pattern, options
+  name=$1 count=$2 pattern=$3
+  shift 3
+  ranks "$count" train "$@" --steps 2 --quiet --workers 1 --force --out refused
+  check "refused: $name" sh -c "[ $code = 2 ] && grep -qE -e '$pattern' err"
+}
+refused 'an unknown dimension' 2 'none of data=N, pipe=N and tensor=N' mlp --data data --batch 96 --mesh tensors=2
+refused 'more folds than heads' 1 "5 folds divide layer .h.0.attn. \(attention\), which has only 4 heads" gpt2-nano --size layers=2,width=64,heads=4 --data text --length 16 --batch 8 --folds 5
+refused 'more ranks than folds' 4 'in 2 folds: a fold or more for each' gpt2-nano --size layers=2,width=64,heads=4 --data text --length 16 --batch 8 --folds 2 --mesh tensor=4
+refused 'no layer to divide' 2 'no layer of this model can be divided' resnet8 --data data --batch 8 --mesh tensor=2
+refused 'lamb' 2 'lamb takes norms of whole parameters' mlp --data data --batch 8 --mesh tensor=2 --optimizer lamb
+refused 'with --zero' 2 'leave --zero out' mlp --data data --batch 96 --mesh tensor=2 --zero 1
+ranks 1 train --resume --out several --mesh data=1 --folds 4
+check 'refused: other folds than at the first start' sh -c "[ $code = 2 ] && grep -q folds err"
+finish
