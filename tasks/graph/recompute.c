@@ -22,8 +22,6 @@ typedef struct pass {
   int n;
 } pass;
 
-static int is_whole(const sl_graph *g, const sl_node *node) { return node->fold.to - node->fold.from == g->folds; }
-
 static int updates(const sl_node *node) {
   for (int j = 0; j < node->n_out; j++)
     if (node->op->update[j]) return 1;
@@ -60,11 +58,16 @@ static sl_status choose(pass *p) {
   return SL_OK;
 }
 
-/* Gradients that a clone waits for: one of the reader's folds, and one of all folds. A clone that every rank computes
- * waits for what every rank has. */
+/* Gradients that a clone waits for: one of the reader's fold, and one of all folds. A clone of other folds waits for the
+ * second one, since only that is on all ranks. */
 typedef struct arrival {
   sl_value of_fold, whole;
+  sl_run fold;
 } arrival;
+
+static sl_value awaited_by(const sl_node *node, const arrival *after) {
+  return node->fold.from == after->fold.from && node->fold.to == after->fold.to ? after->of_fold : after->whole;
+}
 
 /* Returns the clone of v that a backward node reads instead. Clones that read no other clone wait for a gradient. */
 static sl_value again(pass *p, sl_value v, const arrival *after) {
@@ -92,7 +95,7 @@ static sl_value again(pass *p, sl_value v, const arrival *after) {
   mine.in = in;
   mine.out = out;
   mine.phase = SL_PHASE_BACKWARD;
-  mine.after = !first ? SL_NONE : is_whole(p->g, node) ? after->whole : after->of_fold;
+  mine.after = first ? awaited_by(node, after) : SL_NONE;
   memset(mine.segment, 0, sizeof mine.segment);
   sl_node *added = sl_graph_push_node(p->g, &mine);
   free(in);
@@ -125,13 +128,13 @@ sl_status sl_recompute_segments(sl_graph *g, sl_recompute kind) {
   }
   for (sl_value v = 0; v < n_values; v++) p.clone[v] = SL_NONE;
   SL_TRY_OUT(choose(&p));
-  arrival after = {SL_NONE, SL_NONE};
+  arrival after = {SL_NONE, SL_NONE, g->fold};
   for (int i = 0; i < n_nodes && g->status == SL_OK; i++) {
     sl_node *node = g->node[i];
     if (node->phase == SL_PHASE_BACKWARD) {
       after.of_fold = arrived(g, node);
-      if (after.of_fold == SL_NONE || is_whole(g, g->node[g->value[after.of_fold]->producer]))
-        after.whole = after.of_fold;
+      after.fold = after.of_fold == SL_NONE ? g->fold : g->node[g->value[after.of_fold]->producer]->fold;
+      if (after.fold.to - after.fold.from == g->folds) after.whole = after.of_fold;
     }
     for (int k = 0; k < node->n_in && node->phase == SL_PHASE_BACKWARD; k++)
       if (node->in[k] < n_values) node->in[k] = again(&p, node->in[k], &after);

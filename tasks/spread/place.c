@@ -199,6 +199,7 @@ static sl_status place_node(walk *w, int i) {
   const sl_node *node = w->g->node[i];
   const int rank = w->p->node[i].rank;
   for (int k = 0; k < node->n_in; k++) SL_TRY(send(w, node->in[k], stages_of(w, i), i));
+  if (node->after != SL_NONE) SL_TRY(send(w, node->after, stages_of(w, i), i));
   for (int k = 0; k < node->n_in; k++)
     SL_TRY(bring(w, i, node->in[k], placed(rule_of(w, i, node->in[k])->needs, rank), access_of(w, node, k), i));
   for (int k = 0; k < node->n_in; k++) w->used[node->in[k]] = w->fetched;

@@ -25,6 +25,7 @@ same_bytes 'lenet, lamb, row blocks' '3 2:--micro-batches:2' lenet --data data -
 same_bytes 'resnet8' '3 2x2' resnet8 --data data --batch 24 --leaves 6
 same_bytes 'vit-tiny' '4' vit-tiny --data data --batch 8 --leaves 8 --smoothing 0.1
 same_bytes 'bert-nano' '2' bert-nano --size layers=2,width=72,heads=3 --data text --length 32 --batch 8 --leaves 4
+same_bytes 'bert-nano, recomputed' '2 3' bert-nano --size layers=3,width=72,heads=3 --data text --length 32 --batch 8 --leaves 4 --recompute block
 gpt2='gpt2-nano --size layers=3,width=72,heads=3 --data text --length 32 --batch 8 --leaves 8 --dropout 0.1 --clip 0.1'
 # shellcheck disable=SC2086 # several words, here and below
 {

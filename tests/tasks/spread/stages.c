@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tasks/graph/folds.h"
+#include "tasks/graph/recompute.h"
 #include "tasks/schedule/memory.h"
 #include "tasks/spread/exchange_node.h"
 #include "tasks/spread/spread.h"
@@ -108,14 +109,20 @@ static void layers_are_cut(void **state) {
   sl_graph_destroy(n.g);
 }
 
+static const sl_folding by_features = {.rows = 2, .columns = 2}, follows = {.follows = 1};
+static sl_operation product, square;
+static int begin(void **state) {
+  (void)state;
+  product = toy_matmul, product.folding = &by_features;
+  square = toy_square, square.folding = &follows;
+  return 0;
+}
+
 /* Two stages of two ranks: both ranks compute what is not divided, and of four folds the first one has the first two.
  */
 static void folds_are_divided(void **state) {
   (void)state;
   sl_graph *g = toy_graph(BATCH);
-  static const sl_folding by_features = {.rows = 2, .columns = 2};
-  sl_operation product = toy_matmul;
-  product.folding = &by_features;
   sl_value x = toy_input(g, 8), parameter[64] = {0}, gradient[64];
   char name[32];
   for (int i = 0; i < 4; i++) {
@@ -277,7 +284,8 @@ static rank rank_of(const network *n, const sl_plan *plan, const sl_placements *
   rank r = {0};
   int first[MOST_EACH + 1];
   for (int k = 0; k <= each; k++) first[k] = k * plan->leaves / each;
-  const sl_division mine = {.rank = d, .ranks = each, .first = first, .stage = s, .stages = stages, .order = order};
+  const sl_division mine = {
+      .rank = d, .ranks = each, .first = first, .stage = s, .stages = stages, .tensor = p->tensor, .order = order};
   assert_ok(sl_spread(n->g, plan, &mine, p, &r.g));
   const sl_machine machine = sl_machine_default(2, 1, 0);
   assert_ok(sl_schedule_create(r.g, NULL, &plan->tiles, &machine, &r.s));
@@ -295,9 +303,10 @@ static void release(rank *r, int stages) {
   sl_memory_destroy(r->m), sl_schedule_destroy(r->s), sl_graph_destroy(r->g);
 }
 
-static void try_mesh(const network *n, sl_pipe_order order, int stages, int each, int parts) {
+/* stages: of the pipeline times tensor, the ranks of each that divide the folds. */
+static void try_mesh(const network *n, sl_pipe_order order, int stages, int tensor, int each, int parts) {
   sl_plan plan = {.batch = BATCH, .leaves = MOST_PARTS, .shards = 2 * MOST_PARTS, .micro_batches = parts, .seed = 1};
-  const sl_placing how = {.ranks = each, .stages = stages, .keep = &n->loss, .n_keep = 1};
+  const sl_placing how = {.ranks = each, .stages = stages, .tensor = tensor, .keep = &n->loss, .n_keep = 1};
   sl_placements *p;
   rank all[MOST_STAGES * MOST_EACH];
   assert_ok(sl_plan_complete(&plan));
@@ -305,7 +314,8 @@ static void try_mesh(const network *n, sl_pipe_order order, int stages, int each
   for (int r = 0; r < stages * each; r++) all[r] = rank_of(n, &plan, p, order, stages, r % stages, each, r / stages);
   const int left = carry_out(all, stages, each);
   if (left)
-    fail_msg("%d x %d ranks, %d micro-batches, order %d: %d tasks wait for ever", each, stages, parts, order, left);
+    fail_msg("%d x %d ranks, %d in a stage, %d micro-batches, order %d: %d tasks wait for ever", each, stages, tensor,
+             parts, order, left);
   for (int r = 0; r < stages * each; r++) {
     assert_true(sl_spread_whole(all[r].g, n->loss) != SL_NONE); /* every stage has the loss in the end */
     release(&all[r], stages);
@@ -320,8 +330,61 @@ static void no_stage_is_left_waiting(void **state) {
     for (int stages = 2; stages <= MOST_STAGES; stages++)
       for (int each = 1; each <= MOST_EACH; each++)
         for (int parts = 1; parts <= MOST_PARTS / each; parts++)
-          if (MOST_PARTS % parts == 0) try_mesh(&n, (sl_pipe_order)order, stages, each, parts);
+          if (MOST_PARTS % parts == 0) try_mesh(&n, (sl_pipe_order)order, stages, 1, each, parts);
   sl_graph_destroy(n.g);
+}
+
+/* Blocks of two products and a residual sum, in folds, which the backward pass may compute again. */
+static network network_in_folds(int folds, sl_recompute recompute) {
+  enum { BLOCKS = 2, MOST = 64 };
+  network n = {.g = toy_graph(BATCH)};
+  sl_value x = toy_layer(n.g, "first", toy_input(n.g, 8), 8), parameter[MOST] = {0}, gradient[MOST];
+  int count = 0;
+  char name[32];
+  for (int b = 0; b < BLOCKS; b++) {
+    sl_value y = x;
+    sl_graph_segment(n.g, SL_RECOMPUTE_BLOCK, 1);
+    for (int k = 0; k < 4; k++) { /* two stretches */
+      snprintf(name, sizeof name, "block%d.fc%d", b, k);
+      const sl_value w = sl_graph_tensor(n.g, SL_ROLE_PARAMETER, name, "weight", SL_F32, SL_SHAPE(8, 8), (sl_init){0});
+      y = sl_graph_add1(n.g, &product, name, NULL, (sl_value[]){y, w}, 2);
+      if (k % 2 == 0) y = sl_graph_add1(n.g, &square, name, NULL, &y, 1);
+      if (k % 2 == 1) y = x = toy_sum(n.g, x, y);
+    }
+    sl_graph_segment(n.g, SL_RECOMPUTE_BLOCK, 0);
+  }
+  n.loss = toy_loss(n.g, x);
+  assert_ok(sl_fold(&n.g, folds, &n.loss, 1));
+  for (sl_value v = 0; v < n.g->n_values; v++)
+    if (n.g->value[v]->role == SL_ROLE_PARAMETER) parameter[count++] = v;
+  assert_ok(sl_gradient(n.g, n.loss, parameter, count, gradient));
+  assert_ok(sl_recompute_segments(n.g, recompute));
+  n.g->phase = SL_PHASE_UPDATE;
+  const sl_value all = sl_graph_add1(n.g, &factor, "clip", NULL, gradient, count);
+  for (int i = 0; i < count; i++) {
+    sl_value out[2];
+    snprintf(name, sizeof name, "state%d", i);
+    const sl_value state = sl_graph_tensor(n.g, SL_ROLE_STATE, name, "m", SL_F32, n.g->value[parameter[i]]->shape,
+                                           (sl_init){SL_INIT_CONSTANT, 0});
+    sl_graph_add(n.g, &update, name, NULL, (sl_value[]){parameter[i], gradient[i], state, all}, 4, out, 2);
+  }
+  assert_ok(sl_graph_status(n.g));
+  return n;
+}
+
+static void no_rank_of_a_stage_is_left_waiting(void **state) {
+  (void)state;
+  for (int folds = 2; folds <= 5; folds++)
+    for (int recompute = 0; recompute < 2; recompute++) {
+      network n = network_in_folds(folds, recompute ? SL_RECOMPUTE_BLOCK : SL_RECOMPUTE_NONE);
+      for (int tensor = 2; tensor <= folds; tensor++)
+        for (int pipe = 1; pipe * tensor <= MOST_STAGES && pipe <= 3; pipe++)
+          for (int order = 0; order < SL_PIPE_ORDERS; order++)
+            for (int each = 1; each <= 2 && each <= MOST_EACH; each++)
+              for (int parts = 1; parts <= MOST_PARTS / each; parts += 3)
+                if (MOST_PARTS % parts == 0) try_mesh(&n, (sl_pipe_order)order, pipe * tensor, tensor, each, parts);
+      sl_graph_destroy(n.g);
+    }
 }
 
 /* A stage of 1F1B holds the values of few micro-batches, one of GPipe of all. */
@@ -349,7 +412,8 @@ int main(void) {
       cmocka_unit_test(folds_are_divided),
       cmocka_unit_test(the_timetable_goes_forward),
       cmocka_unit_test(no_stage_is_left_waiting),
+      cmocka_unit_test(no_rank_of_a_stage_is_left_waiting),
       cmocka_unit_test(one_forward_one_backward_takes_less_memory),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return cmocka_run_group_tests(tests, begin, NULL);
 }
