@@ -71,6 +71,23 @@ static const sl__task *too_large(const sl__task *task, const int *order, int n, 
   return NULL;
 }
 
+/* What StarPU says of a task that nobody has started. */
+static const char *status_of(const sl__task *t) {
+  switch (t->task ? t->task->status : STARPU_TASK_INIT) {
+    case STARPU_TASK_READY:
+      return "it is the policy's, or its data are on their way";
+    case STARPU_TASK_BLOCKED_ON_DATA:
+      return "it waits for its data";
+    case STARPU_TASK_BLOCKED_ON_TASK:
+    case STARPU_TASK_BLOCKED:
+      return "it waits for other tasks";
+    case STARPU_TASK_RUNNING:
+      return "a worker has it";
+    default:
+      return "it is not submitted";
+  }
+}
+
 static sl_status tell(const sl__task *task, const int *order, int n, const char *policy, int seconds) {
   const sl__task *first = NULL;
   const int lying = left_lying(task, order, n, &first);
@@ -88,9 +105,10 @@ static sl_status tell(const sl__task *task, const int *order, int n, const char 
   if (lying)
     return sl_fail(SL_EPOLICY,
                    "step %lld: scheduling policy '%s' has left %d ready tasks lying for %d s, the first of layer "
-                   "'%s' (%s), and no worker has anything to do: does its pop_task give out all that its push_task "
-                   "was given?",
-                   (long long)first->program_step->number, policy, lying, seconds, first->name, first->op->name);
+                   "'%s' (%s), and no worker has anything to do (StarPU: %s): does its pop_task give out all that its "
+                   "push_task was given?",
+                   (long long)first->program_step->number, policy, lying, seconds, first->name, first->op->name,
+                   status_of(first));
   return SL_OK;
 }
 

@@ -30,6 +30,10 @@ if [ -x "$MPIEXEC" ]; then
     wanted=$(digest)
     EMULATED_DEVICES=2 train_small gpt2 2 $options --gpus 1 --workers 1 --sched random --zero 1
     check "$precision, gpt2: two ranks with a GPU each, ZeRO 1" same
+    train_small gpt2 1 $options --gpus 0 --workers 1 --folds 2
+    wanted=$(digest)
+    EMULATED_DEVICES=2 train_small gpt2 2 $options --gpus 1 --workers 1 --sched random --mesh tensor=2
+    check "$precision, gpt2: two ranks with a GPU each divide products" same
   done
 else skip 'two ranks: no MPI launcher'; fi
 
