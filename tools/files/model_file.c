@@ -26,7 +26,8 @@ struct sl__model_file {
 
 static json_t *facts_to_json(const sl__model_facts *f) {
   json_t *names = json_array();
-  for (int64_t i = 0; f->class_names && i < f->data.classes; i++)
+  const int64_t n = f->class_names && f->model->family->data->classifies ? f->data.classes : 0;
+  for (int64_t i = 0; i < n; i++)
     if (json_array_append_new(names, json_string(f->class_names[i])) != 0) {
       json_decref(names);
       return NULL;
@@ -230,23 +231,58 @@ static void copy_parts(sl_store *store, const sl_store *whole, int take) {
   }
 }
 
-/* The same for a network in folds: fills a store of whole tensors, then their parts. */
+/* Adds every tensor of a network to an empty store. */
+static sl_status add_all(const sl_graph *g, sl_store *store) {
+  sl_tensor *t;
+  for (sl_value v = 0; v < g->n_values; v++) {
+    const sl_value_info *info = g->value[v];
+    if (info->role == SL_ROLE_TEMPORARY) continue;
+    SL_TRY(sl_store_add(store, info->name, info->dtype, &info->shape, info->role == SL_ROLE_PARAMETER, &t));
+    t->part = info->part;
+  }
+  return SL_OK;
+}
+
+/* Whether the file holds parts of tensors: a checkpoint of a training in folds. */
+static int has_parts(const sl__model_file *f) {
+  for (int i = 0; i < sl_weights_count(f->weights) && !f->format; i++)
+    if (strchr(sl_weights_get(f->weights, i)->name, '@')) return 1;
+  return 0;
+}
+
+/* Joins the file's parts in a store of whole tensors. */
+static sl_status join_parts(const sl__model_file *f, const sl_model *model, const sl_model_data *data, int64_t batch,
+                            sl_store *whole) {
+  sl_network folded = {0};
+  sl_store *parts = NULL;
+  sl_status status = sl_network_evaluation(model, data, &f->facts.training, batch, &folded);
+  if (status == SL_OK) status = sl_store_create(&parts);
+  if (status == SL_OK) status = add_all(folded.graph, parts);
+  if (status == SL_OK) status = sl__model_read(f, parts, folded.graph, 0);
+  if (status == SL_OK) copy_parts(parts, whole, 0);
+  if (folded.graph) sl_network_destroy(&folded);
+  sl_store_destroy(parts);
+  return status;
+}
+
+/* Fills a store where the network or the file is in folds: by way of a store of whole tensors. */
 static sl_status fill_parts(const sl__model_file *f, sl_store *store, const sl_network *network, const sl_model *model,
                             const sl_model_data *data, int new_head) {
   const sl_training unfolded = {.optimizer = SL_OPTIMIZER_SGD};
+  const int joins = has_parts(f);
   sl_network all = {0};
   sl_store *whole = NULL;
-  sl_tensor *t;
-  sl_status status = sl_network_evaluation(model, data, &unfolded, network->graph->batch, &all);
-  SL_TRY_OUT(status);
+  sl_status status = SL_OK;
+  if (joins && new_head)
+    return sl_fail(SL_EUNSUPPORTED,
+                   "%s: a checkpoint in folds cannot begin a training with a new classifier: name the run",
+                   sl__model_path(f));
+  SL_TRY_OUT(sl_network_evaluation(model, data, &unfolded, network->graph->batch, &all));
   SL_TRY_OUT(sl_store_create(&whole));
-  for (sl_value v = 0; v < all.graph->n_values; v++) {
-    const sl_value_info *info = all.graph->value[v];
-    if (info->role != SL_ROLE_TEMPORARY)
-      SL_TRY_OUT(sl_store_add(whole, info->name, info->dtype, &info->shape, info->role == SL_ROLE_PARAMETER, &t));
-  }
+  SL_TRY_OUT(add_all(all.graph, whole));
   copy_parts(store, whole, 0);
-  SL_TRY_OUT(sl__model_fill(f, whole, &all, model, data, new_head));
+  SL_TRY_OUT(joins ? join_parts(f, model, data, network->graph->batch, whole)
+                   : sl__model_fill(f, whole, &all, model, data, new_head));
   SL_TRY_OUT(sl_store_acquire(store, 1));
   copy_parts(store, whole, 1);
   sl_store_release(store);
@@ -259,7 +295,7 @@ out:
 sl_status sl__model_fill(const sl__model_file *f, sl_store *store, const sl_network *network, const sl_model *model,
                          const sl_model_data *data, int new_head) {
   sl_fit fit;
-  if (network->graph->folds > 1) return fill_parts(f, store, network, model, data, new_head);
+  if (network->graph->folds > 1 || has_parts(f)) return fill_parts(f, store, network, model, data, new_head);
   if (f->config.format) SL_TRY(sl_config_compare(&f->config, sl__model_path(f), model, &f->facts.data));
   SL_TRY(sl_interchange_read(f->weights, f->format, network->graph, store, new_head ? network->logits : SL_NONE, &fit));
   const sl_status status = sl_fit_status(&fit, sl__model_path(f));
