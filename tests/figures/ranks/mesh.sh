@@ -1,9 +1,11 @@
 #!/bin/bash
-# Figure: what a pipeline costs, and where it pays. PARTS: which of (1 2).
+# Figure: what a pipeline costs, and where it pays; what tensor ranks and folds cost. PARTS: which of (1 2 3).
 # (1) This host: MODEL (gpt2) with BATCH (8) sequences of LENGTH (256) tokens on one rank of two workers, on two stages
 # of one worker with MICRO (8) micro-batches, and on two ranks that divide samples, in turn, ROUNDS (3) times; medians.
 # Targets over one rank: the stages 0.93 of what the bubble, (n - 1) / (m + n - 1) of a step, leaves; samples 0.97. The
 # peak of each is within 3% of the prediction.
+# (3) This host: the same on one rank of two workers without folds and with 2, 4 and 8 of them (FOLDS), and on two tensor
+# ranks of one worker. Targets over one rank: 4 folds 0.97, two ranks 0.93.
 # (2) Two test hosts (tests/support/hosts.sh) with a link of RATE (1gbit): MODEL with batches of HOST_BATCHES (4 16)
 # sequences of HOST_LENGTH (64) tokens, as two stages and dividing samples. Target at 256 tokens: stages 1.5 times as
 # fast.
@@ -33,7 +35,7 @@ bench() { # file for the results, launcher in $launcher, then bench's options
 median() { jq -s "map(.[$2]) | sort | .[length / 2 | floor]" "$work/$1"; }
 ratio() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.3f", a / b }'; }
 holds() { awk -v v="$1" -v t="$3" "BEGIN { print (v $2 t) }"; }
-case " ${PARTS:-1 2} " in *' 1 '*)
+case " ${PARTS:-1 2 3} " in *' 1 '*)
   size="--batch ${BATCH:-8} --length ${LENGTH:-256}"
   for _ in $(seq "$rounds"); do
     # shellcheck disable=SC2086
@@ -54,7 +56,7 @@ case " ${PARTS:-1 2} " in *' 1 '*)
   value=$(ratio "$(median data 0)" "$(median one 0)")
   figure '2 ranks of samples over 1 rank' 0.97 "$value" "$(holds "$value" '>=' 0.97)" ;;
 esac
-case " ${PARTS:-1 2} " in *' 2 '*)
+case " ${PARTS:-1 2 3} " in *' 2 '*)
   [ "$(id -u)" = 0 ] && "$top/tests/support/hosts.sh" up 2 "${RATE:-1gbit}" || { echo 'no test hosts: network namespaces, bridges or tbf are missing'; exit $missed; }
   for batch in ${HOST_BATCHES:-4 16}; do
     for _ in $(seq "${HOST_ROUNDS:-2}"); do
@@ -69,5 +71,28 @@ case " ${PARTS:-1 2} " in *' 2 '*)
     if [ $((batch * ${HOST_LENGTH:-64})) = 256 ]; then figure 'stages over samples' 1.5 "$value" "$(holds "$value" '>=' 1.5)"
     else echo "  stages over samples: $value"; fi
   done ;;
+esac
+case " ${PARTS:-1 2 3} " in *' 3 '*)
+  size="--batch ${BATCH:-8} --length ${LENGTH:-256}"
+  for _ in $(seq "$rounds"); do
+    # shellcheck disable=SC2086
+    {
+      launcher='' bench whole $size --workers 2 --leaves 2
+      for folds in ${FOLDS:-2 4 8}; do launcher='' bench "folds$folds" $size --workers 2 --leaves 2 --folds "$folds"; done
+      launcher="$MPIEXEC -n 2" bench tensor $size --workers 1 --mesh tensor=2
+    }
+  done
+  echo "$model, $size, one host, folds and tensor ranks:"
+  for what in whole $(for folds in ${FOLDS:-2 4 8}; do echo "folds$folds"; done) tensor; do
+    off=$(ratio "$(median "$what" 1)" "$(median "$what" 2)")
+    printf '  %-7s %.3f samples/s, peak of the largest rank %.0f MB\n' "$what" "$(median "$what" 0)" "$(awk -v b="$(median "$what" 1)" 'BEGIN { print b / 1e6 }')"
+    figure "$what: peak over the prediction" 0.97..1.03 "$off" "$(awk -v v="$off" 'BEGIN { print (v > 0.97 && v < 1.03) }')"
+  done
+  for folds in ${FOLDS:-2 4 8}; do
+    value=$(ratio "$(median "folds$folds" 0)" "$(median whole 0)")
+    figure "$folds folds over none, 1 rank" "$([ "$folds" = 4 ] && echo 0.97 || echo -)" "$value" "$(holds "$value" '>=' "$([ "$folds" = 4 ] && echo 0.97 || echo 0)")"
+  done
+  value=$(ratio "$(median tensor 0)" "$(median whole 0)")
+  figure '2 tensor ranks over 1 rank' 0.93 "$value" "$(holds "$value" '>=' 0.93)" ;;
 esac
 exit $missed
