@@ -47,18 +47,22 @@ static void owned_tensors(void **state) {
   sl_tensor *mine, *other;
   const sl_shape shape = SL_SHAPE(7);
   assert_ok(sl_store_create(&store));
-  assert_ok(sl_store_add_owned(store, "mine", SL_F32, &shape, 0, 2, 0, 2, &mine));
-  assert_ok(sl_store_add_owned(store, "other", SL_F32, &shape, 1, 1, 0, 2, &other));
+  assert_ok(sl_store_add_owned(store, "mine", SL_F32, &shape, 0, 2, 1, 0, 2, &mine));
+  assert_ok(sl_store_add_owned(store, "other", SL_F32, &shape, 1, 1, 1, 0, 2, &other));
   assert_non_null(mine->data);
   assert_null(other->data);
   assert_int_equal(mine->owner, 2);
   assert_int_equal(other->owner, 1);
   /* Ranks 0, 3 and 6 of three stages hold the tensors of the first. */
-  assert_ok(sl_store_add_owned(store, "staged", SL_F32, &shape, 1, 0, 3, 6, &mine));
+  assert_ok(sl_store_add_owned(store, "staged", SL_F32, &shape, 1, 0, 1, 3, 6, &mine));
   assert_non_null(mine->data);
-  assert_ok(sl_store_add_owned(store, "elsewhere", SL_F32, &shape, 1, 1, 3, 6, &other));
+  assert_ok(sl_store_add_owned(store, "elsewhere", SL_F32, &shape, 1, 1, 1, 3, 6, &other));
   assert_null(other->data);
   for (int r = 0; r < 9; r++) assert_int_equal(sl_tensor_is_on(mine, r), r % 3 == 0);
+  /* Two stages of two ranks each that divide products: all of the second stage hold what is not divided. */
+  assert_ok(sl_store_add_owned(store, "whole", SL_F32, &shape, 1, 2, 2, 4, 3, &mine));
+  assert_non_null(mine->data);
+  for (int r = 0; r < 12; r++) assert_int_equal(sl_tensor_is_on(mine, r), r % 4 >= 2);
   sl_store_destroy(store);
 }
 
