@@ -18,7 +18,7 @@ options_of() { # family, precision, plan: model and options, of test size
   mlp) echo mlp --size layers=4,hidden=32 --data data --folds 4 ;;
   resnet) echo resnet8 --size width=8,blocks=1-1 --data data ;;
   esac
-  echo --precision "$2" --batch 16 --leaves 8 --shards 8 --val-fraction 0 --quiet --rate-schedule constant --log-every 1
+  echo --precision "$2" --batch 16 --leaves 8 --shards 8 --val-fraction 0 --quiet --rate-schedule constant --warmup 2 --log-every 1
   [ "$2" = fp32 ] || echo --bf16-sums pairs
   if [ $((($3 + seed) % 2)) = 0 ]; then echo --clip 0.5; else echo --optimizer sgd --learning-rate 0.02 --clip 0; fi
 }
