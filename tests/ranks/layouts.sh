@@ -1,69 +1,95 @@
 #!/bin/sh
-# One digest: random layouts of 1 to 8 ranks (data x pipe x tensor, stages of ZeRO, orders of a pipeline, micro-batches,
-# recomputation, workers, policies) give the model and the losses of one rank, with dropout, tied weights, clipping,
-# label smoothing and padding, in fp32 and bf16. Every second run stops half-way and goes on with another layout.
-# LAYOUTS: how many of each family (1); FAMILIES, PRECISIONS: which; STEPS (4); SEED draws others.
+# One digest: random layouts of 1 to 8 ranks (data x pipe x tensor, stages of ZeRO, uneven leaves, orders of a pipeline,
+# micro-batches, recomputation, workers, policies, with and without memory that the ranks share) give the model, the
+# losses and the optimizer state of one rank, with dropout, tied weights, masked tokens, clipping and label smoothing, in
+# fp32 and bf16. Every second run stops half-way and goes on with another layout. One rank adds a last step to each run,
+# so that checkpoints are alike to the byte. Half of the plans use sgd without clipping: with clipping, or by adamw,
+# gradients that are all too large by the same power of two go unseen.
+# LAYOUTS: how many of each family and precision (1); FAMILIES, PRECISIONS: which; STEPS (4); SEED draws others.
 . "$(dirname "$0")/../support/command.shlib"
 . "$top/tests/support/ranks.shlib"
 seed=${SEED:-$(date +%s)} steps=${STEPS:-4}
 echo "# SEED=$seed"
-options_of() { # family: model and options, of test size
+options_of() { # family, precision, plan: model and options, of test size
   case $1 in
-  gpt2) echo gpt2-nano --size layers=2,width=64,heads=4 --data text --length 16 --dropout 0.1 --clip 0.5 --folds 4 ;;
-  bert) echo bert-nano --size layers=2,width=64,heads=4 --data text --length 16 --dropout 0.1 --clip 0.5 --folds 4 ;;
-  vit) echo vit-tiny --size layers=2,width=32,heads=4,patch=7,stem=0 --data data --smoothing 0.1 --clip 0.5 --folds 4 ;;
-  mlp) echo mlp --size layers=4,hidden=32 --data data --clip 0.5 --folds 4 ;;
-  resnet) echo resnet8 --size width=8,blocks=1-1 --data data --clip 0.5 ;;
+  gpt2) echo gpt2-nano --size layers=2,width=64,heads=4 --data text --length 16 --dropout 0.1 --folds 4 ;;
+  bert) echo bert-nano --size layers=2,width=64,heads=4 --data text --length 16 --dropout 0.1 --folds 4 ;;
+  vit) echo vit-tiny --size layers=2,width=32,heads=4,patch=7,stem=0 --data data --smoothing 0.1 --folds 4 ;;
+  mlp) echo mlp --size layers=4,hidden=32 --data data --folds 4 ;;
+  resnet) echo resnet8 --size width=8,blocks=1-1 --data data ;;
   esac
-  echo --batch 16 --leaves 8 --shards 8 --val-fraction 0 --quiet --rate-schedule constant --bf16-sums pairs --log-every 1
+  echo --precision "$2" --batch 16 --leaves 8 --shards 8 --val-fraction 0 --quiet --rate-schedule constant --warmup 2 --log-every 1
+  [ "$2" = fp32 ] || echo --bf16-sums pairs
+  if [ $((($3 + seed) % 2)) = 0 ]; then echo --clip 0.5; else echo --optimizer sgd --learning-rate 0.02 --clip 0; fi
 }
-# Draws a layout: number of ranks, then options. What the command refuses is not drawn.
+# Draws a layout: number of ranks, near (ranks share memory) or apart, options. What the command refuses is not drawn.
 draw() { # family, number of the draw
   awk -v family="$1" -v seed="$seed" -v draw="$2" '
     function pick(n) { return int(rand() * n) }
     function of(list, n) { n = split(list, word, " "); return word[1 + pick(n)] }
     BEGIN {
       srand(seed + 7919 * draw)
-      for (i = 0; i < 10 + draw; i++) rand()
+      for (i = 0; i < 10 + draw % 100; i++) rand()
       do {
         data = of("1 1 2 2 3 4 8"); pipe = of("1 1 1 2 2 3"); tensor = family == "resnet" ? 1 : of("1 1 2 2 3 4")
         micro = of("1 1 2 4 8")
       } while (data * pipe * tensor > 8 || micro > int(8 / data))
       sharing = pipe * tensor
-      text = data * sharing " --mesh data=" data ",pipe=" pipe ",tensor=" tensor " --micro-batches " micro
-      text = text " --zero " (sharing == 1 && data > 1 ? pick(4) : 0)
+      split(of("data,pipe,tensor tensor,pipe,data pipe,data,tensor"), name, ",")
+      size["data"] = data; size["pipe"] = pipe; size["tensor"] = tensor
+      text = data * sharing " " of("near apart") " --mesh "
+      for (i = 1; i <= 3; i++) text = text (i > 1 ? "," : "") name[i] "=" size[name[i]]
+      text = text " --micro-batches " micro " --zero " (sharing == 1 && data > 1 ? pick(4) : 0)
+      text = text " --balance " (sharing == 1 && data == 2 && micro <= 2 ? of("even 5,3 2,6") : "even")
       if (pipe > 1) text = text " --pipe-order " of("1f1b gpipe")
       if (family != "mlp" && family != "resnet") text = text " --recompute " of("none none attention block")
-      print text " --workers " (data * sharing == 1 ? 1 + pick(2) : 1) " --sched " of("eager lws prio dmda dmdas random")
+      print text " --workers " 1 + pick(2) " --sched " of("eager lws prio dmda dmdas random")
     }'
 }
+start() { # layout, train's arguments; the command goes to the file commands
+  layout=$1
+  shift
+  # MPICH: whether ranks of a host are as far apart as those of two
+  case $layout in *' apart '*) export MPIR_CVAR_NOLOCAL=1 ;; *) export MPIR_CVAR_NOLOCAL=0 ;; esac
+  echo "MPIR_CVAR_NOLOCAL=$MPIR_CVAR_NOLOCAL mpiexec -n ${layout%% *} starling train $* ${layout#* [a-z]* }" >>commands
+  # shellcheck disable=SC2086 # words
+  ranks "${layout%% *}" train "$@" ${layout#* [a-z]* }
+}
+one='1 near --mesh data=1 --micro-batches 1 --zero 0 --balance even --workers 1'
 losses() { sed -n 's/.*"step":\([0-9]*\),.*"loss":\([^,]*\),"accuracy":\([^,}]*\).*/\1 \2 \3/p' "$1/metrics.jsonl"; }
-same_digest() { cmp one/model.safetensors several/model.safetensors && [ "$(losses one)" = "$(losses several)" ] && [ -n "$(losses one)" ]; }
+same_digest() {
+  cmp model several/model.safetensors || return 1
+  start "$one" --resume --out several --steps $((steps + 1))
+  [ $code = 0 ] || return 1
+  losses one >losses-one
+  losses several >losses-several
+  [ -s losses-one ] && diff losses-one losses-several && same_state one several
+}
 
-drawn=0 family_number=0
+drawn=0 plan=0
 for family in ${FAMILIES:-gpt2 bert vit mlp resnet}; do
-  family_number=$((family_number + 1))
   for precision in ${PRECISIONS:-fp32 bf16}; do
+    plan=$((plan + 1)) i=0
     # shellcheck disable=SC2046 # words, here and below
-    ranks 1 train $(options_of "$family") --precision "$precision" --steps "$steps" --workers 1 --out one --force
+    set -- $(options_of "$family" "$precision" $plan)
+    start "$one" "$@" --steps "$steps" --out one --force
+    cp one/model.safetensors model
+    [ $code != 0 ] || start "$one" --resume --out one --steps $((steps + 1))
     check "$family, $precision: one rank" test $code = 0
-    i=0
     while [ $i -lt "${LAYOUTS:-1}" ]; do
       i=$((i + 1)) drawn=$((drawn + 1))
-      layout=$(draw "$family" $drawn)
-      if [ $((drawn % 2)) = 0 ]; then
-        next=$(draw "$family" $((drawn + 100000)))
-        # shellcheck disable=SC2086
-        ranks ${layout%% *} train $(options_of "$family") --precision "$precision" --steps $((steps / 2)) --out several --force ${layout#* }
-        # shellcheck disable=SC2086
-        [ $code != 0 ] || ranks ${next%% *} train --resume --out several --steps "$steps" ${next#* }
-        layout="$layout, then $next"
-      else
-        # shellcheck disable=SC2086
-        ranks ${layout%% *} train $(options_of "$family") --precision "$precision" --steps "$steps" --out several --force ${layout#* }
+      first=$(draw "$family" $drawn) next=''
+      [ $((drawn % 2)) = 1 ] || next=$(draw "$family" $((drawn + 100000)))
+      : >commands
+      if [ -z "$next" ]; then start "$first" "$@" --steps "$steps" --out several --force; else
+        start "$first" "$@" --steps $((steps / 2)) --out several --force
+        [ $code != 0 ] || start "$next" --resume --out several --steps "$steps"
       fi
-      if [ $code = 0 ]; then check "$family, $precision, ranks $layout" same_digest
-      else not_ok "$family, $precision, ranks $layout"; fi
+      name="$family, $precision, ranks $first${next:+, then $next}"
+      if [ $code = 0 ] && same_digest >>out 2>&1; then ok "$name"; else
+        not_ok "$name"
+        sed 's/^/#   /' commands
+      fi
     done
   done
 done
