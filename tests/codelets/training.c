@@ -15,6 +15,8 @@ static void change(const sl_setting *s, sl_training *t) {
   void *field = (char *)t + s->offset;
   if (s->kind == SL_SETTING_REAL)
     *(double *)field = *(double *)field / 2 + 0.125;
+  else if (s->kind == SL_SETTING_INTEGER)
+    *(int64_t *)field = *(int64_t *)field + 3;
   else
     *(int *)field = s->names[*(int *)field + 1] ? *(int *)field + 1 : 0;
 }
@@ -58,7 +60,9 @@ static void each_byte_has_a_row(void **state) {
   (void)state;
   size_t bytes = 0;
   for (const sl_training_setting *row = sl_training_settings; row->s.field; row++)
-    bytes += row->s.kind == SL_SETTING_REAL ? sizeof(double) : sizeof(int);
+    bytes += row->s.kind == SL_SETTING_REAL      ? sizeof(double)
+             : row->s.kind == SL_SETTING_INTEGER ? sizeof(int64_t)
+                                                 : sizeof(int);
   assert_in_range(bytes, sizeof(sl_training) - 2 * sizeof(double), sizeof(sl_training));
 }
 
