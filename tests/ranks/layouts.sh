@@ -1,10 +1,10 @@
 #!/bin/sh
 # One digest: random layouts of 1 to 8 ranks (data x pipe x tensor, stages of ZeRO, uneven leaves, orders of a pipeline,
 # micro-batches, recomputation, workers, policies, with and without memory that the ranks share) give the model, the
-# losses and the optimizer state of one rank, with dropout, tied weights, masked tokens, clipping and label smoothing, in
-# fp32 and bf16. Every second run stops half-way and goes on with another layout. One rank adds a last step to each run,
-# so that checkpoints are alike to the byte. Half of the plans use sgd without clipping: with clipping, or by adamw,
-# gradients that are all too large by the same power of two go unseen.
+# losses and the optimizer state of one rank, with dropout, tied weights, masked tokens, clipping and label smoothing,
+# in fp32 and bf16. Every second run stops half-way and goes on with another layout. One rank adds a last step to each
+# run, so that checkpoints are alike to the byte. Half of the plans use sgd without clipping: with clipping, or by
+# adamw, gradients that are all too large by the same power of two go unseen.
 # LAYOUTS: how many of each family and precision (1); FAMILIES, PRECISIONS: which; STEPS (4); SEED draws others.
 . "$(dirname "$0")/../support/command.shlib"
 . "$top/tests/support/ranks.shlib"
