@@ -58,7 +58,7 @@ validation() { sed -n 's/.*"validation_loss": *\([0-9.e+-]*\).*/\1/p' "$1/summar
 same_validation() { [ -n "$(validation one)" ] && [ "$(validation one)" = "$(validation several)" ]; }
 judge=same_validation name_of='the loss of the validation is the mean over all tokens'
 reference $bert --val-fraction 0.05 --eval-every 4
-alike "$name_of" 3
+alike "$name_of" 3 --mesh data=3
 alike "$name_of" 2 --mesh pipe=2
 judge=''
 
