@@ -54,7 +54,10 @@ static void settings_of_training(void **state) {
   sl_training t = {.momentum = 0.5, .beta1 = 0.25, .recompute = SL_RECOMPUTE_BLOCK};
   for (const sl_training_setting *row = sl_training_settings; row->s.field; row++) {
     char word[64];
-    snprintf(word, sizeof word, "--%s=%s", row->s.option, row->s.kind == SL_SETTING_REAL ? "0.125" : row->s.names[1]);
+    snprintf(word, sizeof word, "--%s=%s", row->s.option,
+             row->s.kind == SL_SETTING_REAL      ? "0.125"
+             : row->s.kind == SL_SETTING_INTEGER ? "3"
+                                                 : row->s.names[1]);
     assert_ok(parse(&train, &o, WORDS("train", "mlp", word)));
     for (const sl_training_setting *other = sl_training_settings; other->s.field; other++)
       assert_int_equal(sl_setting_given(&other->s, &o.training), other == row);
