@@ -90,7 +90,7 @@ for option in 'learning-rate 2e-4' 'decay 0.5' 'clip 1' 'smoothing 0.2' 'batchno
   expect "--$option is refused" 1 "--${option% *} is ${option#* } here and .* in a/checkpoints/step-00000040|--${option% *} is [0-9.e-]* here" train --resume --out a --steps 50 --${option% *} ${option#* }
 done
 expect '--seed is refused' 1 'seed is 3 here and 1 in' train --resume --out a --steps 50 --seed 3
-expect 'an end before the step that the run has reached is refused' 2 'steps: .*has made 40 steps already.*end after 30' train --resume --out a --steps 30
+expect 'an end before the step that the run has reached is refused' 2 'has made 40 steps already, and --steps or --epochs ends it after 30' train --resume --out a --steps 30
 expect 'a run with a falling schedule' 0 '^test' train mlp $small --steps 12 --rate-schedule cosine --checkpoint-every 5 --out cosine
 rm -r cosine/checkpoints/step-00000012
 expect 'another length of a falling schedule is refused' 1 'cosine schedule has 14 steps here \(--steps, --epochs\) but 12 in' train --resume --out cosine --steps 14
