@@ -53,9 +53,10 @@ sl_status sl__trainer_resume(sl__trainer *r) {
   SL_TRY(sl__trainer_read(r, r->o->out, 0));
   r->first = r->job.step;
   if (r->first > r->total)
-    return sl_blame(sl_fail(SL_EINVAL, "the run has made %lld steps already, and --steps or --epochs ends it after %lld: give more",
-                            (long long)r->first, (long long)r->total),
-                    r->o->steps > 0 ? "steps" : "epochs");
+    return sl_blame(
+        sl_fail(SL_EINVAL, "the run has made %lld steps already, and --steps or --epochs ends it after %lld: give more",
+                (long long)r->first, (long long)r->total),
+        r->o->steps > 0 ? "steps" : "epochs");
   return SL_OK;
 }
 
