@@ -55,6 +55,7 @@ const sl_setting *sl_training_differs(const sl_training *a, const sl_training *b
 typedef struct sl_optimizer_rule {
   const char *name;
   const char *reads[8]; /* fields of the settings flagged SL_TRAINING_OPTIMIZER that it reads; ends with NULL */
+  int whole;            /* 1: takes norms of whole parameters, so folds cannot divide them (tasks/graph/folds.h) */
   const char *state[4]; /* state tensors, F32 in the parameter's shape, such as "m" for NAME.m; ends with NULL */
   /* Adds the nodes for n parameters and their gradients; guard and clip as in sl_sgd. */
   void (*add)(sl_graph *graph, const sl_training *training, const sl_value *parameters, const sl_value *gradients,

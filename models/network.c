@@ -24,10 +24,11 @@ static sl_status fold(const sl_training *options, sl_network *n) {
   sl_value *const kept[] = {&n->logits, &n->loss, &n->correct, &n->count, &n->top5, &n->probabilities};
   enum { KEPT = sizeof kept / sizeof *kept };
   sl_value values[KEPT];
-  if (options->folds > 1 && options->optimizer == SL_OPTIMIZER_LAMB)
-    return sl_blame(
-        sl_fail(SL_EINVAL, "lamb takes norms of whole parameters, which %lld folds divide", (long long)options->folds),
-        "folds");
+  const sl_optimizer_rule *rule = sl_optimizer_rules[options->optimizer];
+  if (options->folds > 1 && rule->whole)
+    return sl_blame(sl_fail(SL_EINVAL, "%s takes norms of whole parameters, which %lld folds divide", rule->name,
+                            (long long)options->folds),
+                    "folds");
   for (int i = 0; i < KEPT; i++) values[i] = *kept[i];
   SL_TRY(sl_fold(&n->graph, (int)options->folds, values, KEPT));
   for (int i = 0; i < KEPT; i++) *kept[i] = values[i];

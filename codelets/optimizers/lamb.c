@@ -237,5 +237,5 @@ static void add(sl_graph *graph, const sl_training *t, const sl_value *parameter
 }
 
 const sl_optimizer_rule sl_optimizer_lamb = {
-    .name = "lamb", .reads = {"beta1", "beta2", "eps"}, .state = {"m", "v"}, .add = add};
+    .name = "lamb", .reads = {"beta1", "beta2", "eps"}, .whole = 1, .state = {"m", "v"}, .add = add};
 #endif

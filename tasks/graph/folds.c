@@ -1,11 +1,12 @@
 /* The folding pass: finds the runs of nodes between two products and writes each of them once for every fold. */
 #include "tasks/graph/folds.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LONGEST = 8 }; /* nodes of a stretch */
+enum { LONGEST = 8, MOST_INPUTS = 8, MOST_ATTR = 64 }; /* nodes of a stretch; inputs and bytes of attributes of each */
 
 /* The nodes from one product to the next one. */
 typedef struct stretch {
@@ -24,7 +25,11 @@ typedef struct pass {
 
 static int64_t features(const sl_value_info *v) { return v->shape.dim[v->shape.ndim - 1]; }
 
-static int is_product(const sl_node *node) { return node->op->folding && node->op->folding->columns; }
+static int can_fold(const sl_node *node) {
+  return node->op->folding && node->n_in <= MOST_INPUTS && node->op->attr_bytes <= MOST_ATTR;
+}
+
+static int is_product(const sl_node *node) { return can_fold(node) && node->op->folding->columns; }
 
 /* Finds the stretch that begins at a node; 0: none does. */
 static int find_stretch(const pass *p, int first, stretch *s) {
@@ -35,7 +40,7 @@ static int find_stretch(const pass *p, int first, stretch *s) {
     if (p->readers[v] != 1) return 0;
     const int next = p->reader[v];
     const sl_node *node = g->node[next];
-    if (!node->op->folding || node->in[0] != v) return 0;
+    if (!can_fold(node) || node->in[0] != v) return 0;
     s->node[s->n++] = next;
     if (is_product(node)) {
       if (!s->units) s->units = features(g->value[v]);
@@ -98,12 +103,12 @@ static sl_value part_of(pass *p, sl_value v, int by_rows, const stretch *s, int 
 
 /* Writes the nodes of a stretch for one fold; returns its addend of the last one's output. */
 static sl_value write_fold(pass *p, const stretch *s, int fold) {
-  sl_value in[LONGEST], out[SL_MAX_OUT], v = whole_value(p, p->from->node[s->node[0]]->in[0]);
+  sl_value in[MOST_INPUTS], out[SL_MAX_OUT], v = whole_value(p, p->from->node[s->node[0]]->in[0]);
   p->to->fold = (sl_run){fold, fold + 1};
   for (int i = 0; i < s->n; i++) {
     const sl_node *node = p->from->node[s->node[i]];
     const sl_folding *f = node->op->folding;
-    char attr[64] = {0};
+    _Alignas(max_align_t) char attr[MOST_ATTR] = {0};
     int n = 0;
     in[n++] = v;
     for (int k = 1; k < node->n_in; k++) {

@@ -1,6 +1,6 @@
 /* Ranks that share the same samples: which nodes of a logical graph each of them computes, and the order of its passes.
- * They are the stages of a pipeline; in each stage `tensor` ranks divide the folds. Both together are called stages in
- * sets and numbers: rank t of stage s is number s * tensor + t.
+ * They are the stages of a pipeline; in each stage `tensor` ranks divide the folds. Where this file has a number or a
+ * set of stages, each of these ranks counts as a stage of its own: rank t of stage s is number s * tensor + t.
  *
  * The forward nodes are cut into runs, one for each stage, so that the slowest stage, the values that it sends and
  * receives included, is as fast as can be. A backward node belongs to the stage of the forward node of the same layer.

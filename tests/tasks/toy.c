@@ -318,6 +318,24 @@ const sl_operation toy_square = {.name = "toy_square",
                                  .cuda = GPU(run_square),
                                  .inplace = {1}};
 
+/* The same, and folds may divide them. */
+static const sl_folding by_features = {.rows = 2, .columns = 2}, follows = {.follows = 1};
+const sl_operation toy_folded_matmul = {.name = "toy_folded_matmul",
+                                        .shape = matmul_shape,
+                                        .gradient = matmul_gradient,
+                                        .cost = matmul_cost,
+                                        .cpu = ALL(run_matmul),
+                                        .cuda = GPU(run_matmul),
+                                        .all_in = 2,
+                                        .folding = &by_features};
+const sl_operation toy_folded_square = {.name = "toy_folded_square",
+                                        .shape = like_first,
+                                        .gradient = square_gradient,
+                                        .cpu = ALL(run_square),
+                                        .cuda = GPU(run_square),
+                                        .inplace = {1},
+                                        .folding = &follows};
+
 static sl_status run_dsquare(const sl_call *c) {
   const float *dy = c->in[0].data, *x = c->in[1].data;
   float *dx = c->out[0].data;

@@ -87,9 +87,9 @@ sl_status sl__job_skip(sl__job *job);
 void sl__job_fast_gpu(const sl__job *j, char *name, size_t n);
 /* Whether products of bf16 add up by blocks on this machine if no option says how: it has AMX, and no GPU takes part.
  */
+int sl__job_prefers_blocks(const sl__options *options, sl_precision precision, int gpus);
 /* Sets the number of folds that no option gives. SL_EINVAL: fewer folds than ranks that divide products. */
 sl_status sl__settle_folds(const sl__mesh *mesh, sl_training *training);
-int sl__job_prefers_blocks(const sl__options *options, sl_precision precision, int gpus);
 /* Prints a line where products of bf16 add up by blocks; and, with --gpu-kernels fast, one with the operations that
  * have a fast kernel. */
 void sl__job_print_kernels(const sl__job *job);

@@ -125,11 +125,12 @@ SETTING(INTEGER, zero, "zero", SL__TRAIN | SL__BENCH | SL__GRAPH | SL__SIMULATE,
          "what each rank keeps only its share of (ZeRO): 0: nothing; 1 or 2: optimizer state and gradients; 3: the "
          "parameters, too, which it fetches when it uses them. The bits are the same"})
 
-SETTING(TEXT, mesh, "mesh", SL__TRAIN | SL__BENCH | SL__GRAPH, RUN, "data=N,pipe=N,tensor=N", NULL, 0, 0,
-        {0,
-         "how the ranks divide a step: the samples (data), the layers (pipe), as stages of a pipeline that work on "
-         "different micro-batches, or the products within a layer (tensor). The bits are the same, if --folds is "
-         "(default: the samples)"})
+SETTING(
+    TEXT, mesh, "mesh", SL__TRAIN | SL__BENCH | SL__GRAPH, RUN, "data=N,pipe=N,tensor=N", NULL, 0, 0,
+    {0,
+     "how the ranks divide a step: the samples (data), the layers (pipe), as stages of a pipeline that work on "
+     "different micro-batches, or the products within a layer (tensor). With the same --folds the bits are the same "
+     "(default: the samples)"})
 SETTING(INTEGER, stage, "stage", SL__GRAPH, NONE, "S", "0", 0, 30,
         {0, "with --mesh: show what rank S of those that share the same samples computes"})
 SETTING(CHOICE, pipe_order, "pipe-order", SL__TRAIN | SL__BENCH, RUN, "1f1b|gpipe", "1f1b", 0, 0,

@@ -13,20 +13,10 @@
 #include "tests/tasks/toy.h"
 
 enum { BATCH = 12, INPUTS = 5, WIDE = 24, NARROW = 6 };
-static const sl_folding by_features = {.rows = 2, .columns = 2}, follows = {.follows = 1};
-static sl_operation product, square;
-
-static int begin(void **state) {
-  (void)state;
-  product = toy_matmul, product.folding = &by_features;
-  square = toy_square, square.folding = &follows;
-  return 0;
-}
-
 static sl_value layer(sl_graph *g, const char *name, sl_value x, int64_t n) {
   const sl_value w = sl_graph_tensor(g, SL_ROLE_PARAMETER, name, "weight", SL_F32,
                                      SL_SHAPE(n, sl_graph_value(g, x)->shape.dim[1]), (sl_init){SL_INIT_UNIFORM, 0.25});
-  return sl_graph_add1(g, &product, name, NULL, (sl_value[]){x, w}, 2);
+  return sl_graph_add1(g, &toy_folded_matmul, name, NULL, (sl_value[]){x, w}, 2);
 }
 
 /* fc0, which stays whole, and a stretch from fc1 to fc2. */
@@ -34,7 +24,7 @@ static sl_graph *forward(int folds, sl_value *loss) {
   sl_graph *g = toy_graph(BATCH);
   sl_value x = toy_layer(g, "fc0", toy_input(g, INPUTS), NARROW);
   x = layer(g, "fc1", x, WIDE);
-  x = sl_graph_add1(g, &square, "square", NULL, &x, 1);
+  x = sl_graph_add1(g, &toy_folded_square, "square", NULL, &x, 1);
   *loss = toy_loss(g, layer(g, "fc2", x, NARROW));
   assert_ok(sl_fold(&g, folds, loss, 1));
   assert_ok(sl_graph_status(g));
@@ -81,8 +71,8 @@ static void adds_up_by_the_tree(void **state) {
   for (int folds = 1; folds <= 9; folds++) {
     sl_graph *g = training(folds);
     sl_value list[2 * SL_MAX_FOLDS];
-    assert_int_equal(count(g, &product, SL_PHASE_FORWARD), 2 * folds);
-    assert_int_equal(count(g, &square, SL_PHASE_FORWARD), folds);
+    assert_int_equal(count(g, &toy_folded_matmul, SL_PHASE_FORWARD), 2 * folds);
+    assert_int_equal(count(g, &toy_folded_square, SL_PHASE_FORWARD), folds);
     assert_int_equal(count(g, g->add, SL_PHASE_FORWARD), folds - 1);
     assert_int_equal(count(g, g->add, SL_PHASE_BACKWARD), folds - 1);
     assert_int_equal(g->folds, folds);
@@ -164,7 +154,7 @@ static void says_what_cannot_be_divided(void **state) {
   sl_value x = layer(g, "fc1", toy_input(g, INPUTS), 3);
   loss = toy_loss(g, layer(g, "fc2", x, 2));
   sl_graph *before = g;
-  assert_fails(SL_EINVAL, "4 folds divide layer 'fc1' (toy_matmul), which has only 3 features",
+  assert_fails(SL_EINVAL, "4 folds divide layer 'fc1' (toy_folded_matmul), which has only 3 features",
                sl_fold(&g, 4, &loss, 1));
   assert_fails(SL_EINVAL, "65 folds: at most 64", sl_fold(&g, 65, &loss, 1));
   /* a caller reads what lies between the products */
@@ -190,5 +180,5 @@ static void two_readers(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(adds_up_by_the_tree), cmocka_unit_test(computes_the_same),
                                      cmocka_unit_test(says_what_cannot_be_divided), cmocka_unit_test(two_readers)};
-  return cmocka_run_group_tests_name("folds", tests, begin, NULL);
+  return cmocka_run_group_tests_name("folds", tests, NULL, NULL);
 }

@@ -109,15 +109,6 @@ static void layers_are_cut(void **state) {
   sl_graph_destroy(n.g);
 }
 
-static const sl_folding by_features = {.rows = 2, .columns = 2}, follows = {.follows = 1};
-static sl_operation product, square;
-static int begin(void **state) {
-  (void)state;
-  product = toy_matmul, product.folding = &by_features;
-  square = toy_square, square.folding = &follows;
-  return 0;
-}
-
 /* Two stages of two ranks: both ranks compute what is not divided, and of four folds the first one has the first two.
  */
 static void folds_are_divided(void **state) {
@@ -128,7 +119,7 @@ static void folds_are_divided(void **state) {
   for (int i = 0; i < 4; i++) {
     snprintf(name, sizeof name, "fc%d", i);
     const sl_value w = sl_graph_tensor(g, SL_ROLE_PARAMETER, name, "weight", SL_F32, SL_SHAPE(8, 8), (sl_init){0});
-    x = sl_graph_add1(g, &product, name, NULL, (sl_value[]){x, w}, 2);
+    x = sl_graph_add1(g, &toy_folded_matmul, name, NULL, (sl_value[]){x, w}, 2);
   }
   sl_value loss = toy_loss(g, x);
   int n = 0;
@@ -347,8 +338,8 @@ static network network_in_folds(int folds, sl_recompute recompute) {
     for (int k = 0; k < 4; k++) { /* two stretches */
       snprintf(name, sizeof name, "block%d.fc%d", b, k);
       const sl_value w = sl_graph_tensor(n.g, SL_ROLE_PARAMETER, name, "weight", SL_F32, SL_SHAPE(8, 8), (sl_init){0});
-      y = sl_graph_add1(n.g, &product, name, NULL, (sl_value[]){y, w}, 2);
-      if (k % 2 == 0) y = sl_graph_add1(n.g, &square, name, NULL, &y, 1);
+      y = sl_graph_add1(n.g, &toy_folded_matmul, name, NULL, (sl_value[]){y, w}, 2);
+      if (k % 2 == 0) y = sl_graph_add1(n.g, &toy_folded_square, name, NULL, &y, 1);
       if (k % 2 == 1) y = x = toy_sum(n.g, x, y);
     }
     sl_graph_segment(n.g, SL_RECOMPUTE_BLOCK, 0);
@@ -415,5 +406,5 @@ int main(void) {
       cmocka_unit_test(no_rank_of_a_stage_is_left_waiting),
       cmocka_unit_test(one_forward_one_backward_takes_less_memory),
   };
-  return cmocka_run_group_tests(tests, begin, NULL);
+  return cmocka_run_group_tests(tests, NULL, NULL);
 }

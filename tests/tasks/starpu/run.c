@@ -128,6 +128,7 @@ static void only_ready_tasks_lie(void **state) {
   assert_int_equal(sscanf(s[LYING].error, words, &seconds), 1);
   assert_in_range(seconds, SL__PATIENCE, 6 * SL__PATIENCE);
   assert_non_null(strstr(s[LYING].error, "'fc1' (linear)"));
+  assert_non_null(strstr(s[LYING].error, "(StarPU: it is not submitted)")); /* these tasks are not StarPU's */
   assert_int_equal(pthread_join(waiter[NEXT], NULL), 0);
   assert_int_equal(s[NEXT].status, SL_EPOLICY);
   assert_non_null(strstr(s[NEXT].error, "'fc2' (linear)"));
