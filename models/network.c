@@ -30,7 +30,7 @@ static sl_status fold(const sl_training *options, sl_network *n) {
                             (long long)options->folds),
                     "folds");
   for (int i = 0; i < KEPT; i++) values[i] = *kept[i];
-  SL_TRY(sl_fold(&n->graph, (int)options->folds, values, KEPT));
+  SL_TRY(sl_fold(&n->graph, options->folds, values, KEPT));
   for (int i = 0; i < KEPT; i++) *kept[i] = values[i];
   return SL_OK;
 }

@@ -187,10 +187,11 @@ static sl_status walk(pass *p) {
   return status;
 }
 
-sl_status sl_fold(sl_graph **graph, int folds, sl_value *values, int n) {
+sl_status sl_fold(sl_graph **graph, int64_t folds, sl_value *values, int n) {
   sl_graph *g = *graph;
   if (folds <= 1) return SL_OK;
-  if (folds > SL_MAX_FOLDS) return sl_blame(sl_fail(SL_EINVAL, "%d folds: at most %d", folds, SL_MAX_FOLDS), "folds");
+  if (folds > SL_MAX_FOLDS) /* as a model file may say */
+    return sl_blame(sl_fail(SL_EINVAL, "%lld folds: at most %d", (long long)folds, SL_MAX_FOLDS), "folds");
   SL_TRY(sl_graph_status(g));
   const size_t n_values = (size_t)g->n_values + 1, n_nodes = (size_t)g->n_nodes + 1;
   pass p = {.from = g,
@@ -202,7 +203,7 @@ sl_status sl_fold(sl_graph **graph, int folds, sl_value *values, int n) {
   sl_status status = SL_OK;
   if (!p.to || !p.now || !p.readers || !p.reader || !p.inside)
     SL_TRY_OUT(sl_no_memory("to fold a graph of %d nodes", g->n_nodes));
-  p.to->folds = p.to->fold.to = folds;
+  p.to->folds = p.to->fold.to = (int)folds;
   p.to->n_segments = g->n_segments;
   for (sl_value v = 0; v < g->n_values; v++) p.now[v] = SL_NONE;
   for (int i = 0; i < g->n_nodes; i++)

@@ -25,7 +25,7 @@ enum { SL_MAX_FOLDS = 64 };
 /* Replaces the graph, of forward nodes alone, by one of so many folds, and each of the n values (SL_NONE is allowed) by
  * its value there. folds 0 or 1: changes nothing. SL_EINVAL: more folds than a layer has units, such as heads, with the
  * layer's name; no layer can be divided. SL_ENOMEM. After an error the graph is unchanged. */
-sl_status sl_fold(sl_graph **graph, int folds, sl_value *values, int n);
+sl_status sl_fold(sl_graph **graph, int64_t folds, sl_value *values, int n);
 
 /* Adds up one value of each fold, the tree over value[from ... to - 1]; the nodes are those of layer `name`. */
 sl_value sl_fold_sum(sl_graph *graph, const char *name, const sl_value *value, int from, int to);

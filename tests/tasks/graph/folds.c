@@ -157,6 +157,7 @@ static void says_what_cannot_be_divided(void **state) {
   assert_fails(SL_EINVAL, "4 folds divide layer 'fc1' (toy_folded_matmul), which has only 3 features",
                sl_fold(&g, 4, &loss, 1));
   assert_fails(SL_EINVAL, "65 folds: at most 64", sl_fold(&g, 65, &loss, 1));
+  assert_fails(SL_EINVAL, "4294967298 folds: at most 64", sl_fold(&g, ((int64_t)1 << 32) + 2, &loss, 1));
   /* a caller reads what lies between the products */
   assert_fails(SL_EINVAL, "no layer of this model can be divided", sl_fold(&g, 2, (sl_value[]){loss, x}, 2));
   assert_ptr_equal(g, before);
